@@ -1,0 +1,327 @@
+// Entry and exit of every call of the C ABI.
+//
+// The body of a call is a lambda given to mp::call.  There the NVTX range opens, nothing that is
+// thrown leaves, and a failure becomes a status, the sentence of mp_last_error and one line of
+// log.  Bodies read their arguments with the functions below, which name the culprit:
+//
+//     mp_gemm: lda = 60 is smaller than k = 64 (op_a = N)
+//
+// A sentence lives in a fixed buffer, so that running out of memory can be reported too.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+
+#include "mpcore.h"
+
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+#define MP_HAS_NVTX 1
+#else
+#define MP_HAS_NVTX 0
+#endif
+
+namespace mp {
+
+/// The number a C caller put into an enumeration.  Read as bytes: a load as the enumeration would
+/// let the compiler assume that it is one of the enumerators.
+template <class Enum>
+int32_t enum_value(const Enum &field) {
+  static_assert(std::is_enum_v<Enum> && sizeof(Enum) == sizeof(int32_t));
+  int32_t value;
+  std::memcpy(&value, &field, sizeof value);
+  return value;
+}
+
+// ---------------------------------------------------------------------------- sentences
+
+/// One line of text, cut off where the buffer ends.
+class Sentence {
+ public:
+  constexpr Sentence() = default;
+
+  template <class... Parts>
+  explicit Sentence(const Parts &...parts) {
+    (append(parts), ...);
+  }
+
+  const char *c_str() const { return text_; }
+
+ private:
+  static constexpr size_t kCapacity = 512;
+
+  template <class Part>
+  void append(const Part &part) {
+    if constexpr (std::is_convertible_v<Part, std::string_view>) {
+      append_text(part);
+    } else if constexpr (std::is_pointer_v<Part>) {
+      append_text("0x");
+      append_number(reinterpret_cast<uintptr_t>(part), 16);
+    } else if constexpr (std::is_enum_v<Part>) {
+      append_number(enum_value(part));
+    } else {
+      append_number(part);
+    }
+  }
+
+  void append_text(std::string_view text) {
+    const size_t bytes = std::min(text.size(), kCapacity - 1 - size_);
+    std::replace_copy(text.begin(), text.begin() + static_cast<ptrdiff_t>(bytes), text_ + size_,
+                      '\n', ' ');
+    size_ += bytes;
+    text_[size_] = '\0';
+  }
+
+  template <class Number, class... Base>
+  void append_number(Number number, Base... base) {
+    char digits[32];
+    const auto end = std::to_chars(digits, digits + sizeof digits, number, base...).ptr;
+    append_text({digits, static_cast<size_t>(end - digits)});
+  }
+
+  char text_[kCapacity] = {};
+  size_t size_ = 0;
+};
+
+// ---------------------------------------------------------------------------- failing
+
+/// Thrown inside a call, to end it.
+struct CallError {
+  mp_status_t status;
+  Sentence why;
+};
+
+template <class... Parts>
+[[noreturn]] void fail(mp_status_t status, const Parts &...parts) {
+  throw CallError{status, Sentence(parts...)};
+}
+
+/// Ends the call unless `condition` holds; the rest are the parts of the sentence.  A macro
+/// because the parts are to be evaluated only then.
+#define MP_REQUIRE(condition, status, ...)           \
+  do {                                               \
+    if (!(condition)) mp::fail(status, __VA_ARGS__); \
+  } while (false)
+
+/// Turns the exception in flight into a status, mp_last_error and a line of log.
+mp_status_t report_failure(const char *function) noexcept;
+
+// ---------------------------------------------------------------------------- log
+
+/// Messages above this level go nowhere.  Apart, so that a call without log costs one load.
+extern std::atomic<int32_t> log_level;
+
+inline bool log_enabled(mp_log_level_t level) {
+  return static_cast<int32_t>(level) <= log_level.load(std::memory_order_relaxed);
+}
+
+/// Hands one line to the callback, whatever its level.
+void write_log(mp_log_level_t level, const Sentence &line);
+
+template <class... Parts>
+void log(mp_log_level_t level, const Parts &...parts) {
+  if (log_enabled(level)) write_log(level, Sentence(parts...));
+}
+
+// ---------------------------------------------------------------------------- entry and exit
+
+/// The call as a range in a profiler's timeline.
+class ProfilerRange {
+ public:
+#if MP_HAS_NVTX
+  explicit ProfilerRange(const char *name) {
+    nvtxRangePushA(name);
+  }
+  ~ProfilerRange() {
+    nvtxRangePop();
+  }
+#else
+  explicit ProfilerRange(const char *) {}
+#endif
+  ProfilerRange(const ProfilerRange &) = delete;
+  ProfilerRange &operator=(const ProfilerRange &) = delete;
+};
+
+/// Runs the body of the API function `function`.
+template <class Body>
+mp_status_t call(const char *function, const Body &body) noexcept {
+  const ProfilerRange range(function);
+  log(MP_LOG_DEBUG, function);
+  try {
+    body();
+    return MP_SUCCESS;
+  } catch (...) {
+    return report_failure(function);
+  }
+}
+
+// ---------------------------------------------------------------------------- arguments
+
+/// A handle or a host pointer.
+template <class T>
+T &require_pointer(T *pointer, const char *name) {
+  MP_REQUIRE(pointer != nullptr, MP_ERROR_INVALID_ARGUMENT, name, " = NULL");
+  return *pointer;
+}
+
+inline bool is_aligned(const void *pointer, size_t alignment) {
+  return reinterpret_cast<uintptr_t>(pointer) % alignment == 0;
+}
+
+/// A device pointer that may be NULL.
+inline void require_aligned(const void *pointer, const char *name, size_t alignment) {
+  MP_REQUIRE(is_aligned(pointer, alignment), MP_ERROR_MISALIGNED, name, " = ", pointer,
+             " is not aligned to ", alignment, " bytes");
+}
+
+/// A device pointer that must be there.
+inline void require_device(const void *pointer, const char *name, size_t alignment) {
+  MP_REQUIRE(pointer != nullptr, MP_ERROR_INVALID_ARGUMENT, name, " = NULL");
+  require_aligned(pointer, name, alignment);
+}
+
+/// A device pointer to T, or NULL.
+template <class T>
+void require_aligned(const T *pointer, const char *name) {
+  require_aligned(pointer, name, alignof(T));
+}
+
+/// A device pointer to T.
+template <class T>
+void require_device(const T *pointer, const char *name) {
+  require_device(pointer, name, alignof(T));
+}
+
+template <class Enum>
+void require_enum(const Enum &field, const char *name, Enum first, Enum last) {
+  const int32_t value = enum_value(field);
+  MP_REQUIRE(value >= enum_value(first) && value <= enum_value(last), MP_ERROR_INVALID_ARGUMENT,
+             name, " = ", value, " is not an enumerator");
+}
+
+inline void require_dtype(const mp_dtype_t &field, const char *name) {
+  require_enum(field, name, MP_FP16, MP_FP32);
+}
+
+/// "fp16" and so on, for sentences; of a valid type.
+inline const char *dtype_name(mp_dtype_t dtype) {
+  return dtype == MP_FP16 ? "fp16" : dtype == MP_BF16 ? "bf16" : "fp32";
+}
+
+inline void require_not_negative(int64_t value, const char *name) {
+  MP_REQUIRE(value >= 0, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is negative");
+}
+
+inline void require_finite(float value, const char *name) {
+  MP_REQUIRE(std::isfinite(value), MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is not finite");
+}
+
+inline void require_zero(uint32_t value, const char *name) {
+  MP_REQUIRE(value == 0, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " must be 0");
+}
+
+inline void require_flags(uint32_t flags, uint32_t known, const char *name) {
+  MP_REQUIRE((flags & ~known) == 0, MP_ERROR_INVALID_ARGUMENT, name, " = ", flags,
+             " has bits that mean nothing here: ", flags & ~known);
+}
+
+/// Elements from the first to past the last of `count` runs of `run` elements that start `stride`
+/// elements apart.  Returns false when 64 bits cannot hold it.
+inline bool strided_extent(int64_t count, int64_t stride, int64_t run, int64_t *elems) {
+  *elems = 0;
+  if (count == 0 || run == 0) return true;
+  return !__builtin_mul_overflow(count - 1, stride, elems) &&
+         !__builtin_add_overflow(*elems, run, elems);
+}
+
+inline bool bytes_fit(int64_t elems, mp_dtype_t dtype) {
+  int64_t bytes;
+  return !__builtin_mul_overflow(elems, static_cast<int64_t>(mp_dtype_size(dtype)), &bytes);
+}
+
+/// A number of elements of `dtype`.
+inline void require_count(int64_t count, const char *name, mp_dtype_t dtype) {
+  require_not_negative(count, name);
+  MP_REQUIRE(bytes_fit(count, dtype), MP_ERROR_INVALID_ARGUMENT, name, " = ", count,
+             ": 64 bits cannot count the bytes");
+}
+
+// ---------------------------------------------------------------------------- struct_size
+
+/// sizeof the struct in version 0.1: the least that any caller can have.  Frozen.
+template <class Struct>
+inline constexpr uint32_t kFirstSize = 0;
+template <>
+inline constexpr uint32_t kFirstSize<mp_allocator_t> = 32;
+template <>
+inline constexpr uint32_t kFirstSize<mp_context_config_t> = 24;
+template <>
+inline constexpr uint32_t kFirstSize<mp_device_info_t> = 96;
+template <>
+inline constexpr uint32_t kFirstSize<mp_epilogue_t> = 72;
+template <>
+inline constexpr uint32_t kFirstSize<mp_gemm_desc_t> = 128;
+template <>
+inline constexpr uint32_t kFirstSize<mp_tensor_list_desc_t> = 40;
+template <>
+inline constexpr uint32_t kFirstSize<mp_scaler_config_t> = 60;
+template <>
+inline constexpr uint32_t kFirstSize<mp_scaler_state_t> = 72;
+template <>
+inline constexpr uint32_t kFirstSize<mp_hyper_t> = 28;
+template <>
+inline constexpr uint32_t kFirstSize<mp_optimizer_desc_t> = 72;
+template <>
+inline constexpr uint32_t kFirstSize<mp_step_options_t> = 32;
+template <>
+inline constexpr uint32_t kFirstSize<mp_xent_desc_t> = 48;
+
+/// Applies the rules of section 1 to a struct of the caller, and returns how many of its bytes
+/// this version knows.
+template <class Struct>
+size_t require_struct(const Struct *user, const char *name) {
+  // Stops a garbage size from sending the search for unknown bytes through the address space.
+  constexpr uint32_t kLargestSize = 4096;
+  static_assert(kFirstSize<Struct> != 0 && kFirstSize<Struct> <= sizeof(Struct));
+
+  const uint32_t size = require_pointer(user, name).struct_size;
+  MP_REQUIRE(size >= kFirstSize<Struct>, MP_ERROR_STRUCT_SIZE, name, "->struct_size = ", size,
+             " is smaller than ", kFirstSize<Struct>,
+             "; start from the mp_*_default function or MP_INIT_STRUCT");
+  MP_REQUIRE(size <= kLargestSize, MP_ERROR_STRUCT_SIZE, name, "->struct_size = ", size,
+             " is larger than any version of the struct");
+
+  const size_t known = std::min<size_t>(size, sizeof(Struct));
+  const auto *bytes = reinterpret_cast<const unsigned char *>(user);
+  const auto *unknown = std::find_if(bytes + known, bytes + size, [](auto b) { return b != 0; });
+  MP_REQUIRE(unknown == bytes + size, MP_ERROR_STRUCT_SIZE, name, "->struct_size = ", size,
+             " and byte ", unknown - bytes, " is set, but this version knows only ", sizeof(Struct),
+             " bytes: the caller was made for a newer mpcore");
+  return known;
+}
+
+/// A copy of the caller's struct in which every field of this version is there.
+template <class Struct>
+Struct read_struct(const Struct *user, const char *name) {
+  Struct copy{};
+  std::memcpy(&copy, user, require_struct(user, name));
+  copy.struct_size = sizeof copy;
+  return copy;
+}
+
+/// Fills the caller's struct.
+template <class Struct>
+void write_struct(Struct *user, const char *name, Struct value) {
+  const size_t known = require_struct(user, name);
+  value.struct_size = user->struct_size;
+  std::memcpy(user, &value, known);
+}
+
+}  // namespace mp

@@ -1,0 +1,236 @@
+// Section 3 of mpcore.h: which device a context stands for, and that device's memory.
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "capi/check.h"
+#include "capi/objects.h"
+#include "kernels/kernels.h"
+#include "mpcore.h"
+
+namespace mp {
+
+namespace {
+
+constexpr size_t kMemoryAlignment = 256;  // promised by mp_malloc, demanded of allocators
+
+// ---------------------------------------------------------------------------- device choice
+
+struct Place {
+  const Target *target;
+  int ordinal;
+};
+
+Place host_place(int32_t device) {
+  const Target *host = host_target();
+  MP_REQUIRE(host != nullptr, MP_ERROR_UNSUPPORTED, "device = ", device,
+             ", but this build has no host target");
+  MP_REQUIRE(host->device_count() > 0, MP_ERROR_ARCH_MISMATCH, "device = ", device,
+             ", but the host target cannot run here: ", host->why_no_device().c_str());
+  return {host, 0};
+}
+
+Place cuda_place(int32_t device) {
+  const Target *cuda = cuda_target();
+  MP_REQUIRE(cuda != nullptr, MP_ERROR_UNSUPPORTED, "device = ", device,
+             ", but this build has no CUDA target");
+  const int count = cuda->device_count();
+  MP_REQUIRE(count > 0, MP_ERROR_CUDA, "device = ", device,
+             ", but no CUDA device is usable: ", cuda->why_no_device().c_str());
+  MP_REQUIRE(device < count, MP_ERROR_INVALID_ARGUMENT, "device = ", device,
+             ", but the number of CUDA devices is ", count);
+  const int ordinal = device >= 0 ? device : cuda->current_device();
+  MP_REQUIRE(cuda->has_code_for(ordinal), MP_ERROR_ARCH_MISMATCH, "device = ", device,
+             ", but this build has no code for CUDA device ", ordinal, ", ",
+             cuda->describe(ordinal).name);
+  return {cuda, ordinal};
+}
+
+Place any_place() {
+  static std::atomic_flag warned;
+  try {
+    return cuda_place(MP_DEVICE_AUTO);
+  } catch (const CallError &error) {
+    const Place host = host_place(MP_DEVICE_AUTO);
+    if (log_enabled(MP_LOG_WARN) && !warned.test_and_set()) {
+      log(MP_LOG_WARN, "mp_context_create: using the host target: ", error.why.c_str());
+    }
+    return host;
+  }
+}
+
+Place find_place(int32_t device) {
+  switch (device) {
+    case MP_DEVICE_AUTO:
+      return any_place();
+    case MP_DEVICE_HOST:
+      return host_place(device);
+    default:
+      return cuda_place(device);
+  }
+}
+
+// ---------------------------------------------------------------------------- creation
+
+std::optional<mp_allocator_t> read_allocator(const mp_allocator_t *user) {
+  if (user == nullptr) return std::nullopt;
+  const mp_allocator_t allocator = read_struct(user, "allocator");
+  require_zero(allocator.reserved0, "allocator->reserved0");
+  MP_REQUIRE(allocator.alloc != nullptr, MP_ERROR_INVALID_ARGUMENT, "allocator->alloc = NULL");
+  MP_REQUIRE(allocator.free != nullptr, MP_ERROR_INVALID_ARGUMENT, "allocator->free = NULL");
+  return allocator;
+}
+
+ContextPtr make_context(const mp_context_config_t &config) {
+  MP_REQUIRE(config.device >= MP_DEVICE_AUTO, MP_ERROR_INVALID_ARGUMENT, "device = ", config.device,
+             " is neither an ordinal nor one of MP_DEVICE_*");
+  require_not_negative(config.sm_limit, "sm_limit");
+  require_zero(config.flags, "flags");
+  const std::optional<mp_allocator_t> allocator = read_allocator(config.allocator);
+
+  const Place place = find_place(config.device);
+  Device device = place.target->describe(place.ordinal);
+  if (config.sm_limit > 0) device.num_sms = std::min(device.num_sms, config.sm_limit);
+  return ContextPtr(new Context{*place.target, device, allocator, {}});
+}
+
+// ---------------------------------------------------------------------------- objects' memory
+
+void *allocate(const Context &context, size_t bytes) {
+  if (!context.allocator) return context.target.allocate(context.device, bytes);
+  const mp_allocator_t &allocator = *context.allocator;
+  void *ptr = allocator.alloc(bytes, allocator.user);
+  MP_REQUIRE(ptr != nullptr, MP_ERROR_OUT_OF_MEMORY, "allocator->alloc has no ", bytes, " bytes");
+  if (is_aligned(ptr, kMemoryAlignment)) return ptr;
+  allocator.free(ptr, bytes, allocator.user);
+  fail(MP_ERROR_MISALIGNED, "allocator->alloc returned ", ptr, ", which is not aligned to ",
+       kMemoryAlignment, " bytes");
+}
+
+}  // namespace
+
+void ReleaseMemory::operator()(std::byte *ptr) const noexcept {
+  try {
+    if (context->allocator) {
+      context->allocator->free(ptr, bytes, context->allocator->user);
+    } else {
+      context->target.release(context->device, ptr);
+    }
+  } catch (const std::exception &error) {
+    log(MP_LOG_ERROR, "device memory is lost: ", error.what());
+  }
+}
+
+DeviceBuffer DeviceImage::upload(const ContextPtr &context) const {
+  void *ptr = allocate(*context, bytes_.size());
+  DeviceBuffer memory(static_cast<std::byte *>(ptr), ReleaseMemory{context, bytes_.size()});
+  context->target.copy(context->device, ptr, bytes_.data(), bytes_.size(), nullptr);
+  context->target.synchronize(context->device, nullptr);
+  return memory;
+}
+
+}  // namespace mp
+
+mp_status_t mp_context_create(mp_context_t *context, const mp_context_config_t *config) {
+  return mp::call(__func__, [&] {
+    mp::require_pointer(context, "context");
+    *context = new mp_context{mp::make_context(config != nullptr ? mp::read_struct(config, "config")
+                                                                 : mp_context_config_default())};
+  });
+}
+
+void mp_context_destroy(mp_context_t context) {
+  (void)mp::call(__func__, [&] { delete context; });
+}
+
+mp_status_t mp_context_get_info(mp_context_t context, mp_device_info_t *info) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    mp_device_info_t value;
+    MP_INIT_STRUCT(&value);
+    value.target = c.target.kind;
+    value.arch = c.device.arch;
+    value.num_sms = c.device.num_sms;
+    value.smem_per_block = c.device.smem_per_block;
+    value.l2_bytes = c.device.l2_bytes;
+    std::memcpy(value.name, c.device.name, sizeof value.name);
+    mp::write_struct(info, "info", value);
+  });
+}
+
+size_t mp_dtype_size(mp_dtype_t dtype) {
+  switch (mp::enum_value(dtype)) {
+    case MP_FP16:
+    case MP_BF16:
+      return 2;
+    case MP_FP32:
+      return 4;
+    default:
+      return 0;
+  }
+}
+
+mp_status_t mp_malloc(mp_context_t context, void **ptr, size_t bytes) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    mp::require_pointer(ptr, "ptr");
+    *ptr = bytes > 0 ? c.target.allocate(c.device, bytes) : nullptr;
+  });
+}
+
+void mp_free(mp_context_t context, void *ptr) {
+  (void)mp::call(__func__, [&] {
+    if (ptr == nullptr) return;
+    const mp::Context &c = *mp::require_context(context);
+    c.target.release(c.device, ptr);
+  });
+}
+
+mp_status_t mp_memcpy(mp_context_t context, void *dst, const void *src, size_t bytes,
+                      mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    if (bytes == 0) return;
+    mp::require_device(dst, "dst", 1);
+    mp::require_device(src, "src", 1);
+    c.target.copy(c.device, dst, src, bytes, stream);
+  });
+}
+
+mp_status_t mp_memset(mp_context_t context, void *dst, int byte, size_t bytes, mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    if (bytes == 0) return;
+    mp::require_device(dst, "dst", 1);
+    c.target.fill(c.device, dst, byte, bytes, stream);
+  });
+}
+
+mp_status_t mp_stream_sync(mp_context_t context, mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    c.target.synchronize(c.device, stream);
+  });
+}
+
+mp_status_t mp_cast(mp_context_t context, const void *src, mp_dtype_t src_dtype, void *dst,
+                    mp_dtype_t dst_dtype, int64_t count, mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    mp::require_dtype(src_dtype, "src_dtype");
+    mp::require_dtype(dst_dtype, "dst_dtype");
+    mp::require_count(count, "count", src_dtype);
+    mp::require_count(count, "count", dst_dtype);
+    if (count == 0) return;
+    const size_t src_size = mp_dtype_size(src_dtype);
+    const size_t dst_size = mp_dtype_size(dst_dtype);
+    mp::require_device(src, "src", src_size);
+    mp::require_device(dst, "dst", dst_size);
+    MP_REQUIRE(src != dst || src_size == dst_size, MP_ERROR_INVALID_ARGUMENT,
+               "dst = src, but an element of dst has ", dst_size, " bytes and one of src ",
+               src_size);
+    c.target.cast(c.device, src, src_dtype, dst, dst_dtype, count, stream);
+  });
+}

@@ -1,0 +1,155 @@
+// Sections 1 and 2 of mpcore.h: version, status, error text, log.
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <shared_mutex>
+
+#include "capi/check.h"
+#include "kernels/kernels.h"
+#include "mpcore.h"
+
+// The build says what it is made of; a compiler called by hand knows less.
+#ifndef MP_GIT_HASH
+#define MP_GIT_HASH "unknown"
+#endif
+#ifndef MP_CUDA_VERSION
+#define MP_CUDA_VERSION "unknown"
+#endif
+#ifndef MP_CUDA_ARCHS
+#define MP_CUDA_ARCHS "unknown"
+#endif
+
+namespace mp {
+
+namespace {
+
+constinit thread_local Sentence last_error;
+
+mp_status_t record(mp_status_t status, const Sentence &sentence) {
+  last_error = sentence;
+  log(MP_LOG_ERROR, sentence.c_str());
+  return status;
+}
+
+// ---------------------------------------------------------------------------- log
+
+const char *level_name(mp_log_level_t level) {
+  switch (level) {
+    case MP_LOG_ERROR:
+      return "error";
+    case MP_LOG_WARN:
+      return "warn";
+    case MP_LOG_INFO:
+      return "info";
+    case MP_LOG_DEBUG:
+      return "debug";
+  }
+  return "log";
+}
+
+void log_to_stderr(mp_log_level_t level, const char *message, void *) {
+  std::fprintf(stderr, "mpcore: %s: %s\n", level_name(level), message);
+}
+
+int32_t level_from_environment() {
+  const char *wanted = std::getenv("MP_LOG");
+  if (wanted == nullptr) return MP_LOG_WARN;
+  for (const mp_log_level_t level : {MP_LOG_ERROR, MP_LOG_WARN, MP_LOG_INFO, MP_LOG_DEBUG}) {
+    if (std::string_view(wanted) == level_name(level)) return level;
+  }
+  const Sentence complaint("MP_LOG = ", wanted, " is not error, warn, info or debug");
+  log_to_stderr(MP_LOG_WARN, complaint.c_str(), nullptr);
+  return MP_LOG_WARN;
+}
+
+struct LogSink {
+  mp_log_callback_t callback = log_to_stderr;
+  void *user = nullptr;
+};
+
+// Shared by running callbacks, so that a callback replaced by mp_set_log_callback has returned
+// for the last time when that returns, and its `user` may be freed.
+std::shared_mutex sink_mutex;
+LogSink sink;
+
+}  // namespace
+
+std::atomic<int32_t> log_level{level_from_environment()};
+
+void write_log(mp_log_level_t level, const Sentence &line) {
+  const std::shared_lock lock(sink_mutex);
+  sink.callback(level, line.c_str(), sink.user);
+}
+
+mp_status_t report_failure(const char *function) noexcept {
+  try {
+    throw;
+  } catch (const CallError &error) {
+    return record(error.status, Sentence(function, ": ", error.why.c_str()));
+  } catch (const TargetError &error) {
+    return record(error.status, Sentence(function, ": ", error.what()));
+  } catch (const std::bad_alloc &) {
+    return record(MP_ERROR_OUT_OF_MEMORY, Sentence(function, ": out of host memory"));
+  } catch (const std::exception &error) {
+    return record(MP_ERROR_INTERNAL, Sentence(function, ": unexpected: ", error.what()));
+  } catch (...) {
+    return record(MP_ERROR_INTERNAL, Sentence(function, ": unexpected exception"));
+  }
+}
+
+}  // namespace mp
+
+uint32_t mp_version(void) {
+  return MP_VERSION;
+}
+
+const char *mp_build_info(void) {
+  static const mp::Sentence info(
+      "mpcore ", MP_VERSION_MAJOR, ".", MP_VERSION_MINOR, ".", MP_VERSION_PATCH,
+      ", git " MP_GIT_HASH ", targets:", mp::host_target() ? " host" : "",
+      mp::cuda_target() ? " cuda (CUDA " MP_CUDA_VERSION ", code for " MP_CUDA_ARCHS ")" : "");
+  return info.c_str();
+}
+
+const char *mp_status_string(mp_status_t status) {
+  switch (mp::enum_value(status)) {
+    case MP_SUCCESS:
+      return "MP_SUCCESS";
+    case MP_ERROR_INVALID_ARGUMENT:
+      return "MP_ERROR_INVALID_ARGUMENT";
+    case MP_ERROR_MISALIGNED:
+      return "MP_ERROR_MISALIGNED";
+    case MP_ERROR_WORKSPACE_TOO_SMALL:
+      return "MP_ERROR_WORKSPACE_TOO_SMALL";
+    case MP_ERROR_STRUCT_SIZE:
+      return "MP_ERROR_STRUCT_SIZE";
+    case MP_ERROR_UNSUPPORTED:
+      return "MP_ERROR_UNSUPPORTED";
+    case MP_ERROR_ARCH_MISMATCH:
+      return "MP_ERROR_ARCH_MISMATCH";
+    case MP_ERROR_NOT_FOUND:
+      return "MP_ERROR_NOT_FOUND";
+    case MP_ERROR_OUT_OF_MEMORY:
+      return "MP_ERROR_OUT_OF_MEMORY";
+    case MP_ERROR_CUDA:
+      return "MP_ERROR_CUDA";
+    case MP_ERROR_INTERNAL:
+      return "MP_ERROR_INTERNAL";
+    default:
+      return "unknown mp_status_t";
+  }
+}
+
+const char *mp_last_error(void) {
+  return mp::last_error.c_str();
+}
+
+void mp_set_log_callback(mp_log_callback_t callback, void *user, mp_log_level_t level) {
+  (void)mp::call(__func__, [&] {
+    const std::unique_lock lock(mp::sink_mutex);
+    mp::sink = callback != nullptr ? mp::LogSink{callback, user} : mp::LogSink{};
+    mp::log_level = callback != nullptr ? mp::enum_value(level) : mp::level_from_environment();
+  });
+}

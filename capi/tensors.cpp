@@ -1,0 +1,257 @@
+// Section 6 of mpcore.h: tensor lists, their chunk tables, and the passes over them.
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "capi/check.h"
+#include "capi/objects.h"
+#include "kernels/kernels.h"
+#include "mpcore.h"
+
+namespace mp {
+
+namespace {
+
+// ---------------------------------------------------------------------------- creation
+
+/// Chunks are numbered by one grid dimension.
+constexpr int64_t kMaxChunks = std::numeric_limits<int32_t>::max();
+
+int64_t chunks_of(int64_t numel) {
+  return numel / kChunkElems + (numel % kChunkElems != 0);
+}
+
+void require_tensor_data(void *const *data, const std::vector<mp_dtype_t> &dtype) {
+  for (size_t t = 0; t < dtype.size(); ++t) {
+    MP_REQUIRE(is_aligned(data[t], mp_dtype_size(dtype[t])), MP_ERROR_MISALIGNED, "data[", t,
+               "] = ", data[t], " is not aligned to its elements of ", mp_dtype_size(dtype[t]),
+               " bytes");
+  }
+}
+
+std::vector<mp_dtype_t> read_dtypes(const mp_tensor_list_desc_t &desc) {
+  if (desc.dtypes == nullptr) {
+    require_dtype(desc.dtype, "dtype");
+    return std::vector<mp_dtype_t>(desc.count, desc.dtype);
+  }
+  for (uint32_t t = 0; t < desc.count; ++t) {
+    require_dtype(desc.dtypes[t], Sentence("dtypes[", t, "]").c_str());
+  }
+  return std::vector<mp_dtype_t>(desc.dtypes, desc.dtypes + desc.count);
+}
+
+std::vector<int64_t> read_numel(const mp_tensor_list_desc_t &desc) {
+  int64_t num_chunks = 0;
+  for (uint32_t t = 0; t < desc.count; ++t) {
+    const int64_t numel = desc.numel[t];
+    MP_REQUIRE(numel >= 0, MP_ERROR_INVALID_ARGUMENT, "numel[", t, "] = ", numel, " is negative");
+    num_chunks += chunks_of(numel);
+    MP_REQUIRE(num_chunks <= kMaxChunks, MP_ERROR_INVALID_ARGUMENT, "numel[", t, "] = ", numel,
+               " makes the list longer than ", kMaxChunks * kChunkElems, " elements");
+  }
+  return std::vector<int64_t>(desc.numel, desc.numel + desc.count);
+}
+
+std::unique_ptr<mp_tensor_list> read_list(const ContextPtr &context,
+                                          const mp_tensor_list_desc_t &desc) {
+  require_zero(desc.reserved0, "reserved0");
+  MP_REQUIRE(desc.count == 0 || desc.data != nullptr, MP_ERROR_INVALID_ARGUMENT,
+             "data = NULL with count = ", desc.count);
+  MP_REQUIRE(desc.count == 0 || desc.numel != nullptr, MP_ERROR_INVALID_ARGUMENT,
+             "numel = NULL with count = ", desc.count);
+  auto list = std::make_unique<mp_tensor_list>();
+  list->context = context;
+  list->dtype = read_dtypes(desc);
+  list->numel = read_numel(desc);
+  require_tensor_data(desc.data, list->dtype);
+  list->data.assign(desc.data, desc.data + desc.count);
+  return list;
+}
+
+struct ChunkTable {
+  std::vector<Chunk> chunks;
+  std::vector<int64_t> first_chunk;
+};
+
+ChunkTable make_chunk_table(const std::vector<int64_t> &numel) {
+  ChunkTable table;
+  table.first_chunk.push_back(0);
+  for (size_t t = 0; t < numel.size(); ++t) {
+    const auto count = static_cast<uint32_t>(chunks_of(numel[t]));
+    for (uint32_t i = 0; i < count; ++i) table.chunks.push_back({static_cast<uint32_t>(t), i});
+    table.first_chunk.push_back(static_cast<int64_t>(table.chunks.size()));
+  }
+  return table;
+}
+
+std::vector<uint8_t> narrow(const std::vector<mp_dtype_t> &dtype) {
+  std::vector<uint8_t> narrowed;
+  for (const mp_dtype_t d : dtype) narrowed.push_back(static_cast<uint8_t>(d));
+  return narrowed;
+}
+
+void upload(mp_tensor_list &list) {
+  const size_t count = list.data.size();
+  const ChunkTable table = make_chunk_table(list.numel);
+  const size_t num_chunks = table.chunks.size();
+
+  DeviceImage image;
+  const size_t data = image.add(list.data.data(), count);
+  const size_t numel = image.add(list.numel.data(), count);
+  const size_t dtype = image.add(narrow(list.dtype).data(), count);
+  const size_t chunks = image.add(table.chunks.data(), num_chunks);
+  const size_t first_chunk = image.add(table.first_chunk.data(), count + 1);
+  const size_t sum_squares = image.add_zeros<double>(num_chunks);
+  const size_t amax_bits = image.add_zeros<uint32_t>(num_chunks);
+  const size_t ticket = image.add_zeros<uint32_t>(1);
+
+  list.memory = image.upload(list.context);
+  list.device = {
+      .count = static_cast<uint32_t>(count),
+      .num_chunks = static_cast<int64_t>(num_chunks),
+      .data = array_at<void *>(list.memory, data),
+      .numel = array_at<int64_t>(list.memory, numel),
+      .dtype = array_at<uint8_t>(list.memory, dtype),
+      .chunks = array_at<Chunk>(list.memory, chunks),
+      .first_chunk = array_at<int64_t>(list.memory, first_chunk),
+  };
+  list.scratch = {
+      .sum_squares = array_at<double>(list.memory, sum_squares),
+      .amax_bits = array_at<uint32_t>(list.memory, amax_bits),
+      .ticket = array_at<uint32_t>(list.memory, ticket),
+  };
+}
+
+// ---------------------------------------------------------------------------- passes
+
+void enqueue_statistics(mp_tensor_list_t handle, const StatisticsOutputs &outputs,
+                        mp_stream_t stream) {
+  const mp_tensor_list &list = require_pointer(handle, "list");
+  require_data(list, "list");
+  const Context &c = *list.context;
+  c.target.statistics(c.device, list.device, list.scratch, outputs, stream);
+}
+
+/// The two results of a reduction, of which one is enough.
+void require_results(const float *whole, const char *name, const float *per_tensor) {
+  MP_REQUIRE(whole != nullptr || per_tensor != nullptr, MP_ERROR_INVALID_ARGUMENT, name,
+             " and per_tensor = NULL");
+  require_aligned(whole, name);
+  require_aligned(per_tensor, "per_tensor");
+}
+
+}  // namespace
+
+void require_data(const mp_tensor_list &list, const char *name) {
+  for (size_t t = 0; t < list.data.size(); ++t) {
+    MP_REQUIRE(list.data[t] != nullptr || list.numel[t] == 0, MP_ERROR_INVALID_ARGUMENT, name,
+               ": data[", t, "] = NULL with numel = ", list.numel[t]);
+  }
+}
+
+void require_parallel(const mp_tensor_list &list, const char *name, const mp_tensor_list &other,
+                      const char *other_name) {
+  MP_REQUIRE(list.context == other.context, MP_ERROR_INVALID_ARGUMENT, name, " and ", other_name,
+             " belong to different contexts");
+  MP_REQUIRE(list.numel.size() == other.numel.size(), MP_ERROR_INVALID_ARGUMENT, name, " has ",
+             list.numel.size(), " tensors and ", other_name, " has ", other.numel.size());
+  for (size_t t = 0; t < list.numel.size(); ++t) {
+    MP_REQUIRE(list.numel[t] == other.numel[t], MP_ERROR_INVALID_ARGUMENT, "tensor ", t, " of ",
+               name, " has numel = ", list.numel[t], " and that of ", other_name, " ",
+               other.numel[t]);
+  }
+}
+
+}  // namespace mp
+
+mp_status_t mp_tensor_list_create(mp_tensor_list_t *list, mp_context_t context,
+                                  const mp_tensor_list_desc_t *desc) {
+  return mp::call(__func__, [&] {
+    mp::require_pointer(list, "list");
+    const mp::ContextPtr &c = mp::require_context(context);
+    std::unique_ptr<mp_tensor_list> created = mp::read_list(c, mp::read_struct(desc, "desc"));
+    mp::upload(*created);
+    *list = created.release();
+  });
+}
+
+void mp_tensor_list_destroy(mp_tensor_list_t list) {
+  (void)mp::call(__func__, [&] { delete list; });
+}
+
+mp_status_t mp_tensor_list_set_data(mp_tensor_list_t list, void *const *data, mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    mp_tensor_list &l = mp::require_pointer(list, "list");
+    if (l.data.empty()) return;
+    mp::require_pointer(data, "data");
+    mp::require_tensor_data(data, l.dtype);
+    const mp::Context &c = *l.context;
+    l.data.assign(data, data + l.data.size());
+    c.target.copy(c.device, l.device.data, l.data.data(), l.data.size() * sizeof(void *), stream);
+  });
+}
+
+mp_status_t mp_check_nonfinite(mp_tensor_list_t list, float *found_inf, mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    mp::require_device(found_inf, "found_inf");
+    mp::StatisticsOutputs outputs{};
+    outputs.found_inf = found_inf;
+    mp::enqueue_statistics(list, outputs, stream);
+  });
+}
+
+mp_status_t mp_amax(mp_tensor_list_t list, float *amax, float *per_tensor, mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    mp::require_results(amax, "amax", per_tensor);
+    mp::StatisticsOutputs outputs{};
+    outputs.amax = amax;
+    outputs.amax_per_tensor = per_tensor;
+    mp::enqueue_statistics(list, outputs, stream);
+  });
+}
+
+mp_status_t mp_l2norm(mp_tensor_list_t list, float *norm, float *per_tensor, mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    mp::require_results(norm, "norm", per_tensor);
+    mp::StatisticsOutputs outputs{};
+    outputs.norm = norm;
+    outputs.norm_per_tensor = per_tensor;
+    mp::enqueue_statistics(list, outputs, stream);
+  });
+}
+
+mp_status_t mp_unscale(mp_tensor_list_t in, mp_tensor_list_t out, const float *inv_scale,
+                       float *found_inf, mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    const mp_tensor_list &from = mp::require_pointer(in, "in");
+    const mp_tensor_list &to = mp::require_pointer(out, "out");
+    mp::require_parallel(from, "in", to, "out");
+    mp::require_data(from, "in");
+    mp::require_data(to, "out");
+    mp::require_device(inv_scale, "inv_scale");
+    mp::require_device(found_inf, "found_inf");
+    const mp::Context &c = *from.context;
+    c.target.unscale(c.device, from.device, to.device, inv_scale, found_inf, stream);
+  });
+}
+
+mp_status_t mp_clip_factor(mp_context_t context, const float *scaled_norm, const float *inv_scale,
+                           float max_norm, float *grad_scale, mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    mp::require_device(scaled_norm, "scaled_norm");
+    mp::require_device(inv_scale, "inv_scale");
+    MP_REQUIRE(max_norm > 0.0f, MP_ERROR_INVALID_ARGUMENT, "max_norm = ", max_norm,
+               " is not positive");
+    mp::require_device(grad_scale, "grad_scale");
+    c.target.clip_factor(c.device,
+                         {.scaled_norm = scaled_norm,
+                          .inv_scale = inv_scale,
+                          .max_norm = max_norm,
+                          .grad_scale = grad_scale,
+                          .grad_norm = nullptr},
+                         stream);
+  });
+}

@@ -1,0 +1,74 @@
+// Section 12 of mpcore.h: softmax cross-entropy.
+#include "capi/check.h"
+#include "capi/objects.h"
+#include "kernels/kernels.h"
+#include "mpcore.h"
+
+namespace mp {
+
+namespace {
+
+void require_rows(const mp_xent_desc_t &desc, int64_t ld, const char *ld_name) {
+  MP_REQUIRE(ld >= desc.classes, MP_ERROR_INVALID_ARGUMENT, ld_name, " = ", ld,
+             " is smaller than classes = ", desc.classes);
+  int64_t elems;
+  MP_REQUIRE(strided_extent(desc.rows, ld, desc.classes, &elems) && bytes_fit(elems, desc.dtype),
+             MP_ERROR_INVALID_ARGUMENT, "rows = ", desc.rows, " with ", ld_name, " = ", ld,
+             ": 64 bits cannot count the bytes");
+}
+
+mp_xent_desc_t read_desc(const mp_xent_desc_t *user) {
+  const mp_xent_desc_t desc = read_struct(user, "desc");
+  require_dtype(desc.dtype, "dtype");
+  require_not_negative(desc.rows, "rows");
+  MP_REQUIRE(desc.classes >= 1, MP_ERROR_INVALID_ARGUMENT, "classes = ", desc.classes,
+             " is smaller than 1");
+  require_rows(desc, desc.ld_logits, "ld_logits");
+  require_rows(desc, desc.ld_dlogits, "ld_dlogits");
+  require_finite(desc.weight, "weight");
+  require_zero(desc.reserved0, "reserved0");
+  return desc;
+}
+
+}  // namespace
+
+}  // namespace mp
+
+mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *desc, const void *logits,
+                            const int32_t *labels, const float *loss_scale, float *row_loss,
+                            float *loss, int64_t *correct, void *dlogits, mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_xent_desc_t d = mp::read_desc(desc);
+    mp::require_aligned(loss, "loss");
+    if (d.rows == 0) {
+      // The mean of nothing: a float of all ones is a NaN.
+      if (loss != nullptr) c.target.fill(c.device, loss, 0xFF, sizeof *loss, stream);
+      return;
+    }
+    mp::require_device(logits, "logits", mp_dtype_size(d.dtype));
+    mp::require_device(labels, "labels");
+    mp::require_aligned(loss_scale, "loss_scale");
+    mp::require_device(row_loss, "row_loss");
+    mp::require_aligned(correct, "correct");
+    mp::require_aligned(dlogits, "dlogits", mp_dtype_size(d.dtype));
+    MP_REQUIRE(dlogits != logits || d.ld_dlogits == d.ld_logits, MP_ERROR_INVALID_ARGUMENT,
+               "dlogits = logits, but ld_dlogits = ", d.ld_dlogits,
+               " and ld_logits = ", d.ld_logits);
+    c.target.softmax_xent(c.device,
+                          {.dtype = d.dtype,
+                           .rows = d.rows,
+                           .classes = d.classes,
+                           .ld_logits = d.ld_logits,
+                           .ld_dlogits = d.ld_dlogits,
+                           .weight = d.weight,
+                           .logits = logits,
+                           .labels = labels,
+                           .loss_scale = loss_scale,
+                           .row_loss = row_loss,
+                           .loss = loss,
+                           .correct = correct,
+                           .dlogits = dlogits},
+                          stream);
+  });
+}

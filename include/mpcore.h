@@ -1,0 +1,787 @@
+/* mpcore.h - mixed-precision training kernels behind a C ABI.
+ *
+ * The library does four things:
+ *
+ *   multiply    mp_gemm, mp_gemm_batched                           (section 4)
+ *   measure     mp_check_nonfinite, mp_amax, mp_l2norm             (section 6)
+ *   update      mp_scaler_*, mp_optimizer_*, mp_scale_step         (sections 7, 8, 10)
+ *   train       mp_softmax_xent: the loss and where backward starts (section 12)
+ *
+ * Sections 5 (convolution), 9 (distributed) and 11 (autocast) are not there yet; their
+ * numbers are kept for them.
+ *
+ * A training step, without error handling:
+ *
+ *     mp_gemm(...);                                           // forward, per layer
+ *     mp_softmax_xent(ctx, &xent, logits, labels,             // loss; dlogits = S * gradient
+ *                     mp_scaler_scale(scaler), row_loss, loss, correct, dlogits, stream);
+ *     mp_gemm(...);                                           // backward: dgrad, wgrad
+ *     mp_scale_step(optimizer, scaler, NULL, stream);         // all the rest
+ *
+ * RULES THAT HOLD FOR EVERY FUNCTION, so that they are not repeated below.
+ *
+ *   Argument order   object acted on, descriptor, inputs, outputs, workspace and
+ *                    its size, stream.  In mp_*_create the new object comes first.
+ *   Streams          A function with a `stream` argument enqueues work and returns.
+ *                    It never allocates, never waits for the device, and may be
+ *                    captured into a CUDA graph.  Only mp_*_create, mp_*_destroy,
+ *                    mp_malloc, mp_free and functions ending in `_sync` may wait.
+ *   Memory           "device" pointers are dereferenced by kernels only; "host"
+ *                    pointers are read or written before the call returns.  The
+ *                    library never frees memory it did not allocate.
+ *   Matrices         Row-major.  `ld` is the distance, in elements, between the
+ *                    starts of two consecutive rows.
+ *   Rounding         fp32 -> fp16/bf16 rounds to nearest, ties to even, and lets
+ *                    overflow become infinity: saturating would hide the overflow
+ *                    from the loss scaler.  One exception: the 16-bit copy of the
+ *                    weights, see MP_OPT_MODEL_OVERFLOW.
+ *   Determinism      Equal inputs on the same device give bitwise equal outputs.
+ *   Threads          A context may be used by several threads at once.  Any other
+ *                    object belongs to one thread and one stream at a time, because
+ *                    it owns its scratch memory.  mp_last_error is per thread.
+ *   Errors           mp_status_t; MP_SUCCESS is 0.  Errors below 40 are detected
+ *                    before anything is enqueued, and leave all outputs untouched.
+ *                    Faults inside a running kernel surface at the next
+ *                    synchronisation, as always in CUDA.  Functions that cannot fail
+ *                    return their value directly.
+ *   Null             mp_*_destroy(NULL) does nothing.  Any other NULL not described
+ *                    as optional is MP_ERROR_INVALID_ARGUMENT.
+ *
+ * STABILITY.  Within one major version no function or enumerator is removed,
+ * renumbered or changed in meaning, and structs only grow at the end (see
+ * `struct_size` in section 1).  The part under MP_ENABLE_EXPERIMENTAL carries no
+ * such promise.
+ *
+ * TARGETS.  Every kernel is compiled twice from one source: by nvcc for CUDA devices and
+ * by the host compiler for the CPU.  A context picks one of the two when it is created
+ * (mp_context_config.device).  The host target needs no GPU, no driver and no nvcc; it is
+ * for development, CI and small jobs.  There, device pointers are ordinary pointers, the
+ * stream argument is ignored, and a call has finished when it returns.
+ */
+#ifndef MPCORE_H
+#define MPCORE_H
+
+#include <stddef.h> /* size_t */
+#include <stdint.h>
+#include <string.h> /* memset, in the mp_*_default functions */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ======================================================================
+ *  1. Version, visibility, struct versioning
+ * ====================================================================== */
+
+#define MP_VERSION_MAJOR 0
+#define MP_VERSION_MINOR 1
+#define MP_VERSION_PATCH 0
+/** Comparable with <; 0.1.0 is 100, 1.2.3 is 10203. */
+#define MP_VERSION (MP_VERSION_MAJOR * 10000 + MP_VERSION_MINOR * 100 + MP_VERSION_PATCH)
+
+/** Symbols are hidden unless marked with MP_API; capi/exports.map repeats this. */
+#if defined(__GNUC__)
+#define MP_API __attribute__((visibility("default")))
+#else
+#define MP_API
+#endif
+
+/** MP_VERSION of the library that is loaded (not of this header). */
+MP_API uint32_t mp_version(void);
+
+/** One line: version, git hash, CUDA version, compiled targets and architectures.
+ *  Static storage.  Meant for bug reports; do not parse it. */
+MP_API const char *mp_build_info(void);
+
+/* Every struct passed to the library starts with `struct_size`, which must be
+ * sizeof that struct as the caller was compiled.  Get one with all defaults from
+ * its mp_*_default() function, or with MP_INIT_STRUCT where every default is 0.  These
+ * are inline on purpose: the size is the caller's, and the defaults can be read here.
+ *
+ * A caller older than the library: fields beyond struct_size are taken as 0.
+ * A caller newer than the library: unknown bytes must be 0, otherwise the call
+ * fails with MP_ERROR_STRUCT_SIZE; a new feature is never silently ignored.
+ * Hence every field added after 1.0 must mean "as before" when it is 0.
+ * (Same protocol as copy_struct_from_user in Linux.)  Of a struct that the library
+ * fills, at most struct_size bytes are written.
+ *
+ * Callers that fill structs by hand (ctypes, JNI) zero them, set struct_size, and
+ * then the fields whose default here is not 0. */
+
+/** Zero *s and set s->struct_size. */
+#define MP_INIT_STRUCT(s) \
+  ((void)memset((s), 0, sizeof *(s)), (void)((s)->struct_size = (uint32_t)sizeof *(s)))
+
+/* ======================================================================
+ *  2. Status, error text, logging
+ * ====================================================================== */
+
+/** Values are part of the ABI.  The decades say whose fault it is. */
+typedef enum mp_status {
+  MP_SUCCESS = 0,
+
+  /* 1-19: the call is wrong; repeating it cannot succeed. */
+  MP_ERROR_INVALID_ARGUMENT = 1,    /**< a value outside its documented range */
+  MP_ERROR_MISALIGNED = 2,          /**< a pointer or ld breaks a documented alignment */
+  MP_ERROR_WORKSPACE_TOO_SMALL = 3, /**< ask mp_*_workspace_size */
+  MP_ERROR_STRUCT_SIZE = 4,         /**< struct_size is 0, or asks for unknown features */
+
+  /* 20-39: the call is right, this build or device cannot do it. */
+  MP_ERROR_UNSUPPORTED = 20,   /**< no kernel for this combination; mp_last_error says which part */
+  MP_ERROR_ARCH_MISMATCH = 21, /**< not compiled for this device */
+  MP_ERROR_NOT_FOUND = 22,     /**< name unknown, enumeration exhausted, shared library missing */
+
+  /* 40-59: the environment failed; repeating the call may succeed. */
+  MP_ERROR_OUT_OF_MEMORY = 40,
+  MP_ERROR_CUDA = 41, /**< mp_last_error has the CUDA error name */
+
+  /* 60: a bug in mpcore; please report mp_last_error and mp_build_info. */
+  MP_ERROR_INTERNAL = 60
+} mp_status_t;
+
+/** Name of the enumerator, e.g. "MP_ERROR_UNSUPPORTED".  Static storage; any int is accepted. */
+MP_API const char *mp_status_string(mp_status_t status);
+
+/** Why the last failing call on this thread failed, in one sentence naming the
+ *  offending argument and its value: "mp_gemm: lda = 60 is smaller than k = 64".
+ *  Meaningful right after a call that returned an error; valid until the next
+ *  mpcore call on this thread.  Never NULL. */
+MP_API const char *mp_last_error(void);
+
+typedef enum mp_log_level {
+  MP_LOG_ERROR = 1, /**< every returned error, once */
+  MP_LOG_WARN = 2,  /**< slow paths taken for a reason the caller can change */
+  MP_LOG_INFO = 3,  /**< kernel choices, the first time each is made */
+  MP_LOG_DEBUG = 4  /**< every call */
+} mp_log_level_t;
+
+/** @param message  one line without newline; valid during the callback only.
+ *  @param user     the pointer given to mp_set_log_callback. */
+typedef void (*mp_log_callback_t)(mp_log_level_t level, const char *message, void *user);
+
+/** Send messages of `level` or more important to `callback`, for the whole process.
+ *  NULL restores the default: MP_LOG_WARN and above to stderr, changeable with the
+ *  environment variable MP_LOG=error|warn|info|debug.  The callback may run on any
+ *  thread, several at a time, and must not call mpcore. */
+MP_API void mp_set_log_callback(mp_log_callback_t callback, void *user, mp_log_level_t level);
+
+/* ======================================================================
+ *  3. Types, context, device memory
+ * ====================================================================== */
+
+/** The same type as cudaStream_t, spelled out so that this header needs no CUDA
+ *  headers.  NULL is the legacy default stream. */
+typedef struct CUstream_st *mp_stream_t;
+
+/** Element types.  0 is deliberately invalid: a forgotten field is an error. */
+typedef enum mp_dtype {
+  MP_DTYPE_NONE = 0,
+  MP_FP16 = 1, /**< IEEE binary16: 5 exponent bits, 11 significant bits, max 65504 */
+  MP_BF16 = 2, /**< bfloat16: 8 exponent bits, 8 significant bits */
+  MP_FP32 = 3  /**< IEEE binary32 */
+} mp_dtype_t;
+
+/** Bytes per element; 0 for an invalid value. */
+MP_API size_t mp_dtype_size(mp_dtype_t dtype);
+
+typedef struct mp_context *mp_context_t;         /**< one device and its limits */
+typedef struct mp_tensor_list *mp_tensor_list_t; /**< many tensors treated as one */
+typedef struct mp_scaler *mp_scaler_t;           /**< a loss scale living on the device */
+typedef struct mp_optimizer *mp_optimizer_t;     /**< update rule + the tensors it updates */
+
+/** Where objects get device memory.  Called by mp_*_create and mp_*_destroy only. */
+typedef struct mp_allocator {
+  uint32_t struct_size;
+  uint32_t reserved0; /**< must be 0 */
+  /** 256-byte aligned, or NULL when out of memory. */
+  void *(*alloc)(size_t bytes, void *user);
+  void (*free)(void *ptr, size_t bytes, void *user);
+  void *user;
+} mp_allocator_t;
+
+/** Values of mp_context_config.device other than a CUDA ordinal. */
+#define MP_DEVICE_CURRENT (-1) /**< the calling thread's current CUDA device, or an error */
+#define MP_DEVICE_HOST (-2)    /**< the CPU */
+#define MP_DEVICE_AUTO (-3)    /**< as CURRENT; where no CUDA device is usable, HOST (logged at MP_LOG_WARN) */
+
+typedef struct mp_context_config {
+  uint32_t struct_size;
+  int32_t device;   /**< CUDA ordinal, or one of MP_DEVICE_* */
+  int32_t sm_limit; /**< use at most this many SMs; 0 = all.  Leaves room for NCCL. */
+  uint32_t flags;   /**< must be 0 */
+  /** Host, copied; NULL = cudaMalloc / cudaFree. */
+  const mp_allocator_t *allocator;
+} mp_context_config_t;
+
+static inline mp_context_config_t mp_context_config_default(void) {
+  mp_context_config_t c;
+  memset(&c, 0, sizeof c);
+  c.struct_size = (uint32_t)sizeof c;
+  c.device = MP_DEVICE_AUTO;
+  return c;
+}
+
+/** Create a context.  It becomes immutable here, which is why it can be shared.
+ *  @param config  host, optional; NULL = defaults.
+ *  @return MP_ERROR_ARCH_MISMATCH if this build holds no code for the device. */
+MP_API mp_status_t mp_context_create(mp_context_t *context, const mp_context_config_t *config);
+
+/** Objects created from `context` must have been destroyed before. */
+MP_API void mp_context_destroy(mp_context_t context);
+
+typedef enum mp_target { MP_TARGET_CUDA = 1, MP_TARGET_HOST = 2 } mp_target_t;
+
+typedef struct mp_device_info {
+  uint32_t struct_size;
+  mp_target_t target;
+  int32_t arch;           /**< 80, 90, ... */
+  int32_t num_sms;        /**< after sm_limit */
+  int64_t smem_per_block; /**< bytes a kernel may opt in to */
+  int64_t l2_bytes;
+  char name[64]; /**< NUL-terminated */
+} mp_device_info_t;
+
+/** @param info  host, out; MP_INIT_STRUCT it before the call. */
+MP_API mp_status_t mp_context_get_info(mp_context_t context, mp_device_info_t *info);
+
+/* Device memory.  For programs that should run on both backends (the tests and
+ * examples of this library do) and for callers without the CUDA runtime at hand.
+ * Nothing else in this header requires memory from here. */
+MP_API mp_status_t mp_malloc(mp_context_t context, void **ptr, size_t bytes);
+MP_API void mp_free(mp_context_t context, void *ptr);
+/** Either side may be host or device memory.  Pageable host memory makes the copy
+ *  synchronous, as in cudaMemcpyAsync. */
+MP_API mp_status_t mp_memcpy(mp_context_t context, void *dst, const void *src, size_t bytes,
+                             mp_stream_t stream);
+MP_API mp_status_t mp_memset(mp_context_t context, void *dst, int byte, size_t bytes,
+                             mp_stream_t stream);
+MP_API mp_status_t mp_stream_sync(mp_context_t context, mp_stream_t stream);
+
+/** dst[i] = (dst_dtype) src[i].  In-place is allowed only for equal sizes. */
+MP_API mp_status_t mp_cast(mp_context_t context, const void *src, mp_dtype_t src_dtype, void *dst,
+                           mp_dtype_t dst_dtype, int64_t count, mp_stream_t stream);
+
+/* ======================================================================
+ *  4. GEMM
+ * ====================================================================== */
+
+typedef enum mp_op { MP_OP_N = 0, MP_OP_T = 1 } mp_op_t;
+
+typedef enum mp_activation {
+  MP_ACT_NONE = 0,
+  MP_ACT_RELU = 1,
+  MP_ACT_GELU = 2,  /**< tanh form: 0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3))) */
+  MP_ACT_DRELU = 3, /**< backward: multiplies by relu'(aux) */
+  MP_ACT_DGELU = 4  /**< backward: multiplies by gelu'(aux) */
+} mp_activation_t;
+
+/** Work done on the fp32 accumulators before they are rounded and stored.  In order:
+ *
+ *      z = alpha * *scale * acc + beta * C + bias[col]
+ *      aux = z                     (forward activations, if aux != NULL)
+ *      y = activation(z)           (or z * activation'(aux) for the D* kinds)
+ *      D = round(y)
+ *      dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
+ *
+ *  dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
+ *  happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order, in
+ *  a second pass over D.  All pointers are device and optional. */
+typedef struct mp_epilogue {
+  uint32_t struct_size;
+  mp_activation_t activation;
+  const float *scale; /**< 1 float multiplied into alpha, e.g. mp_scaler_inv_scale() */
+  const void *bias;   /**< n elements */
+  mp_dtype_t bias_dtype;
+  uint32_t reserved0; /**< must be 0 */
+  void *aux;          /**< m x n, type and batch layout of D; written forward, read by MP_ACT_D* */
+  int64_t ld_aux;     /**< 0 = ldd */
+  float *dbias;       /**< n floats, overwritten; zeros when m or batch_count is 0 */
+  float *amax;        /**< 1 float, updated; clear it first */
+  float *found_inf;   /**< 1 float, set to 1 and never cleared (sticky) */
+} mp_epilogue_t;
+
+static inline mp_epilogue_t mp_epilogue_default(void) {
+  mp_epilogue_t e;
+  memset(&e, 0, sizeof e);
+  e.struct_size = (uint32_t)sizeof e;
+  return e;
+}
+
+/** Shape, types and layout of a GEMM; no data pointers, so that one descriptor
+ *  serves as a key for workspace queries and kernel choice and can be reused. */
+typedef struct mp_gemm_desc {
+  uint32_t struct_size;
+  mp_op_t op_a, op_b;
+  mp_dtype_t dtype_ab; /**< MP_FP16 or MP_BF16: tensor cores; MP_FP32: CUDA cores, for layers kept in fp32 */
+  mp_dtype_t dtype_cd; /**< MP_FP16, MP_BF16 or MP_FP32; fp16 in with bf16 out is unsupported */
+  float alpha, beta;
+  int32_t batch_count; /**< >= 1 */
+  int64_t m, n, k;     /**< op(A) is m x k, op(B) is k x n, C and D are m x n */
+  int64_t lda, ldb, ldc, ldd;
+  /** Elements between batch items; 0 in a or b = the same matrix for all items. */
+  int64_t stride_a, stride_b, stride_c, stride_d;
+  /** Host; NULL = the library's choice.  For tests, see mp_gemm_kernel_name. */
+  const char *kernel;
+} mp_gemm_desc_t;
+
+/** Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n. */
+static inline mp_gemm_desc_t mp_gemm_desc_default(int64_t m, int64_t n, int64_t k,
+                                                  mp_dtype_t dtype_ab, mp_dtype_t dtype_cd) {
+  mp_gemm_desc_t d;
+  memset(&d, 0, sizeof d);
+  d.struct_size = (uint32_t)sizeof d;
+  d.dtype_ab = dtype_ab;
+  d.dtype_cd = dtype_cd;
+  d.alpha = 1.0f;
+  d.batch_count = 1;
+  d.m = m;
+  d.n = n;
+  d.k = k;
+  d.lda = k;
+  d.ldb = n;
+  d.ldc = n;
+  d.ldd = n;
+  return d;
+}
+
+/** Bytes of workspace with which mp_gemm (or mp_gemm_batched) runs its fastest kernel for
+ *  `desc`; often 0.
+ *  @param bytes  host, out. */
+MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
+                                          size_t *bytes);
+
+/** Matrix product with fp32 accumulation:  D = epilogue(alpha op(A) op(B) + beta C).
+ *
+ *  @param A  device; m x k with row stride lda (MP_OP_N), or k x m (MP_OP_T).
+ *  @param B  device; k x n with row stride ldb (MP_OP_N), or n x k (MP_OP_T).
+ *  @param C  device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
+ *  @param D  device; m x n.  May be the same matrix as C (equal ld and stride);
+ *            any other overlap is undefined.
+ *  @param epilogue   host, optional.
+ *  @param workspace  device, 256-byte aligned, optional.  With fewer bytes than
+ *                    mp_gemm_workspace_size the fastest kernel that needs no more is chosen:
+ *                    never an error, perhaps slower.
+ *
+ *  Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 computes
+ *  epilogue(beta C).  There is no minimum alignment: 16-byte aligned pointers and
+ *  ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a
+ *  slower one (logged once at MP_LOG_WARN).
+ *
+ *  Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
+ *  the tensor core does it, in an order fixed by (desc, alignment, device), and rounded
+ *  once.
+ *  Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
+ *
+ *  @return MP_ERROR_INVALID_ARGUMENT     a dimension < 0, an ld below the row length
+ *          MP_ERROR_UNSUPPORTED          types or epilogue without a kernel
+ *          MP_ERROR_WORKSPACE_TOO_SMALL  desc->kernel forces a kernel that needs more */
+MP_API mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void *A,
+                           const void *B, const void *C, void *D, const mp_epilogue_t *epilogue,
+                           void *workspace, size_t workspace_bytes, mp_stream_t stream);
+
+/** As mp_gemm, with one pointer per batch item instead of a stride.
+ *  @param A,B,C,D  device arrays of desc->batch_count device pointers; C is optional
+ *                  when beta == 0.  desc->stride_* must be 0.  The arrays are read when
+ *                  the kernel runs: keep them alive until then.
+ *  epilogue->aux, dbias, amax are unsupported here. */
+MP_API mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc,
+                                   const void *const *A, const void *const *B, const void *const *C,
+                                   void *const *D, const mp_epilogue_t *epilogue, void *workspace,
+                                   size_t workspace_bytes, mp_stream_t stream);
+
+/* ======================================================================
+ *  6. Tensor lists and their reductions
+ * ====================================================================== */
+
+/** Describes `count` dense tensors.  Host arrays, copied by create. */
+typedef struct mp_tensor_list_desc {
+  uint32_t struct_size;
+  mp_dtype_t dtype; /**< of all tensors, where `dtypes` is NULL */
+  uint32_t count;
+  uint32_t reserved0;   /**< must be 0 */
+  void *const *data;    /**< count device pointers, aligned to the element size; see model in section 8 for NULL */
+  const int64_t *numel; /**< count element counts, >= 0; empty tensors are allowed anywhere */
+  const mp_dtype_t *dtypes; /**< one type per tensor, optional: layers kept in fp32 beside fp16 ones */
+} mp_tensor_list_desc_t;
+
+/** Upload the pointer table once, so that each later call is one kernel launch however
+ *  many tensors there are (the idea of apex multi_tensor_apply, without its per-call
+ *  packing of metadata into kernel arguments). */
+MP_API mp_status_t mp_tensor_list_create(mp_tensor_list_t *list, mp_context_t context,
+                                         const mp_tensor_list_desc_t *desc);
+MP_API void mp_tensor_list_destroy(mp_tensor_list_t list);
+
+/** Point the list at other buffers of the same sizes, in stream order: for frameworks
+ *  that allocate new gradients each step.  Do not capture into a graph.
+ *  @param data  host, count device pointers. */
+MP_API mp_status_t mp_tensor_list_set_data(mp_tensor_list_t list, void *const *data,
+                                           mp_stream_t stream);
+
+/** Set *found_inf to 1 if any element is NaN or infinite.  Never clears it, so several
+ *  lists can share one flag.  A float rather than an int so that it can be all-reduced
+ *  with the gradients.
+ *  @param found_inf  device, 1 float. */
+MP_API mp_status_t mp_check_nonfinite(mp_tensor_list_t list, float *found_inf, mp_stream_t stream);
+
+/** Largest absolute value; NaN if any element is NaN (fmaxf would lose it).
+ *  @param amax        device, 1 float, optional; 0 for an empty list.
+ *  @param per_tensor  device, count floats, optional. */
+MP_API mp_status_t mp_amax(mp_tensor_list_t list, float *amax, float *per_tensor,
+                           mp_stream_t stream);
+
+/** sqrt(sum x^2), over the list and per tensor.  Fixed-order tree in fp32 inside a
+ *  block, fp64 across blocks, no atomics: bitwise reproducible.
+ *  @param norm        device, 1 float, optional.
+ *  @param per_tensor  device, count floats, optional. */
+MP_API mp_status_t mp_l2norm(mp_tensor_list_t list, float *norm, float *per_tensor,
+                             mp_stream_t stream);
+
+/** out = in * *inv_scale, setting *found_inf as mp_check_nonfinite does on `in`.
+ *  @param in, out    lists of equal shapes; types may differ (fp16 grads -> fp32 grads);
+ *                    out == in is allowed.
+ *  @param inv_scale  device, 1 float. */
+MP_API mp_status_t mp_unscale(mp_tensor_list_t in, mp_tensor_list_t out, const float *inv_scale,
+                              float *found_inf, mp_stream_t stream);
+
+/** The factor that unscales and clips at once:
+ *      *grad_scale = *inv_scale * min(1, max_norm / (*inv_scale * *scaled_norm + 1e-6))
+ *  Source: Pascanu et al., On the difficulty of training RNNs, ICML 2013, algorithm 1;
+ *  the 1e-6 is that of torch.nn.utils.clip_grad_norm_.
+ *  @param scaled_norm  device, 1 float: norm of the gradients before unscaling. */
+MP_API mp_status_t mp_clip_factor(mp_context_t context, const float *scaled_norm,
+                                  const float *inv_scale, float max_norm, float *grad_scale,
+                                  mp_stream_t stream);
+
+/* ======================================================================
+ *  7. Loss scaler
+ * ====================================================================== */
+
+/** How the loss scale S follows the gradients. */
+typedef enum mp_scaler_policy {
+  /** S never changes.  bf16 training uses this with S = 1. */
+  MP_SCALER_STATIC = 0,
+
+  /** Overflow: S *= backoff_factor.  growth_interval clean steps in a row:
+   *  S *= growth_factor.  Source: torch.amp.GradScaler.
+   *  hysteresis h > 1 forgives h - 1 overflows; further ones back off, until the budget is
+   *  refilled: when S grows (Megatron-LM) or, with MP_SCALER_REFILL_EACH_STEP, by every
+   *  clean step (apex update_scale_hysteresis). */
+  MP_SCALER_BACKOFF = 1,
+
+  /** Models log2 of the largest unscaled gradient as normal, with running mean mu (decay
+   *  beta1) and deviation sigma (decay beta2, at least sigma_floor), and sets
+   *      S = 2^floor(log2_max - mu - overflow_std_dev * sigma)
+   *  so that overflow has a fixed small probability.  An overflowing step leaves mu and
+   *  sigma alone, backs off once, and raises a head-room h (bits) subtracted in the exponent
+   *  above; every growth_interval clean steps h shrinks by one bit.  Without h the policy
+   *  livelocks when an activation gradient, which no statistic sees, overflows first.
+   *  A step whose gradients are all zero changes nothing.
+   *  Source: OpenSeq2Seq LogMaxScaler, with its defects repaired (there an overflow feeds
+   *  2^log_max into a mean of log2 values and pins S at its minimum for ~12,000 steps). */
+  MP_SCALER_LOGNORMAL = 2
+} mp_scaler_policy_t;
+
+typedef enum mp_scaler_flags {
+  MP_SCALER_REFILL_EACH_STEP = 1 << 0 /**< backoff; see there */
+} mp_scaler_flags_t;
+
+typedef struct mp_scaler_config {
+  uint32_t struct_size;
+  mp_scaler_policy_t policy;
+  uint32_t flags; /**< mp_scaler_flags_t, or-ed */
+  float init_scale;
+  float min_scale, max_scale; /**< S is clamped to these; both > 0 */
+  float growth_factor;        /**< backoff; > 1 */
+  float backoff_factor;       /**< backoff, lognormal; in (0, 1) */
+  int32_t growth_interval;    /**< steps, >= 1; backoff: clean steps per growth; lognormal: per bit of h given back */
+  int32_t hysteresis;         /**< backoff; overflows per backoff, >= 1 */
+  float log2_max;             /**< lognormal; log2 of the largest finite gradient */
+  float beta1, beta2;         /**< lognormal; in [0, 1) */
+  float overflow_std_dev;     /**< lognormal; 3.09 = normal quantile of 0.999 */
+  float sigma_floor;          /**< lognormal; bits */
+} mp_scaler_config_t;
+
+static inline mp_scaler_config_t mp_scaler_config_default(mp_scaler_policy_t policy) {
+  mp_scaler_config_t c;
+  memset(&c, 0, sizeof c);
+  c.struct_size = (uint32_t)sizeof c;
+  c.policy = policy;
+  c.init_scale = policy == MP_SCALER_STATIC ? 1.0f : 65536.0f; /* 2^16: torch.amp.GradScaler */
+  c.min_scale = 1.0f;
+  c.max_scale = 16777216.0f; /* 2^24 */
+  c.growth_factor = 2.0f;
+  c.backoff_factor = 0.5f;
+  c.growth_interval = 2000;
+  c.hysteresis = 1;
+  c.log2_max = 15.9993f; /* log2(65504), fp16 */
+  c.beta1 = 0.99f;
+  c.beta2 = 0.999f;
+  c.overflow_std_dev = 3.0902f;
+  c.sigma_floor = 0.5f;
+  return c;
+}
+
+/** Everything a checkpoint needs; plain data, can be written to disk as it is (same byte
+ *  order assumed). */
+typedef struct mp_scaler_state {
+  uint32_t struct_size;
+  mp_scaler_policy_t policy;
+  float scale;
+  int32_t growth_tracker;  /**< clean steps since the last change of S */
+  int32_t hysteresis_left; /**< overflows still forgiven */
+  float log2_mean;         /**< lognormal: decay beta1, not bias-corrected */
+  float log2_mean_slow;    /**< lognormal: decay beta2 */
+  float log2_square_slow;  /**< lognormal: decay beta2 */
+  float headroom;          /**< lognormal: h, bits */
+  uint32_t reserved0;      /**< must be 0 */
+  double beta1_power;      /**< lognormal: beta1^steps, for bias correction */
+  double beta2_power;
+  int64_t steps;   /**< updates seen */
+  int64_t skipped; /**< of which overflowed */
+} mp_scaler_state_t;
+
+MP_API mp_status_t mp_scaler_create(mp_scaler_t *scaler, mp_context_t context,
+                                    const mp_scaler_config_t *config);
+MP_API void mp_scaler_destroy(mp_scaler_t scaler);
+
+/** Device addresses, constant for the life of the scaler: S, 1/S, and the scaler's own
+ *  sticky overflow flag, which mp_scaler_update clears. */
+MP_API const float *mp_scaler_scale(mp_scaler_t scaler);
+MP_API const float *mp_scaler_inv_scale(mp_scaler_t scaler);
+MP_API float *mp_scaler_found_inf(mp_scaler_t scaler);
+
+/** out[i] = loss[i] * S, before the backward pass.  out == loss is allowed. */
+MP_API mp_status_t mp_scale_loss(mp_scaler_t scaler, const void *loss, void *out, mp_dtype_t dtype,
+                                 int64_t count, mp_stream_t stream);
+
+/** Apply the policy once, from mp_scaler_found_inf and, for lognormal, from *amax; then
+ *  clear the flag.  mp_scale_step does this itself.
+ *  @param amax  device, 1 float: largest gradient as measured, still multiplied by S and
+ *               before any clipping.  Lognormal only, else NULL. */
+MP_API mp_status_t mp_scaler_update(mp_scaler_t scaler, const float *amax, mp_stream_t stream);
+
+/** Copy the state to / from the host; waits for `stream`.  Restoring a saved state and
+ *  repeating the steps gives bitwise the same scales. */
+MP_API mp_status_t mp_scaler_get_state_sync(mp_scaler_t scaler, mp_scaler_state_t *state,
+                                            mp_stream_t stream);
+MP_API mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_state_t *state,
+                                            mp_stream_t stream);
+
+/* ======================================================================
+ *  8. Optimizers
+ * ====================================================================== */
+
+/** In all formulas g is the unscaled, clipped gradient, w the fp32 master weight, t the
+ *  number of applied (not skipped) steps including this one. */
+typedef enum mp_optimizer_kind {
+  /** m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
+   *  MP_OPT_NESTEROV: w -= lr (g + momentum m).  Weight decay: g += wd w. */
+  MP_OPT_SGD = 1,
+
+  /** m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
+   *  Decay: g += wd w, or with MP_OPT_DECOUPLED_DECAY w -= lr wd w (AdamW).
+   *  Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2. */
+  MP_OPT_ADAM = 2
+} mp_optimizer_kind_t;
+
+typedef enum mp_optimizer_flags {
+  MP_OPT_NESTEROV = 1 << 0,           /**< SGD */
+  MP_OPT_DECOUPLED_DECAY = 1 << 1,    /**< Adam: makes it AdamW */
+  MP_OPT_NO_BIAS_CORRECTION = 1 << 2, /**< Adam: mhat = m, vhat = v */
+  /** Let the 16-bit copy of a weight become infinite.  Without this flag it is clamped to the
+   *  largest finite value: an infinite weight makes every later gradient non-finite, so every
+   *  later step is skipped and training never recovers. */
+  MP_OPT_MODEL_OVERFLOW = 1 << 4
+} mp_optimizer_flags_t;
+
+/** Hyperparameters of one parameter group. */
+typedef struct mp_hyper {
+  uint32_t struct_size; /**< in an array, also the distance between elements */
+  float lr;
+  float beta1; /**< SGD: momentum */
+  float beta2; /**< Adam */
+  float eps;   /**< Adam */
+  float weight_decay;
+  float dampening; /**< SGD */
+} mp_hyper_t;
+
+/** The defaults of the cited papers, without weight decay.  lr has no sensible default. */
+static inline mp_hyper_t mp_hyper_default(mp_optimizer_kind_t kind, float lr) {
+  mp_hyper_t h;
+  memset(&h, 0, sizeof h);
+  h.struct_size = (uint32_t)sizeof h;
+  h.lr = lr;
+  h.beta1 = 0.9f;
+  h.beta2 = kind == MP_OPT_ADAM ? 0.999f : 0.0f;
+  h.eps = kind == MP_OPT_ADAM ? 1e-8f : 0.0f;
+  return h;
+}
+
+/** The lists below are parallel: same count and sizes.  They must outlive the optimizer,
+ *  as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v. */
+typedef struct mp_optimizer_desc {
+  uint32_t struct_size;
+  mp_optimizer_kind_t kind;
+  uint32_t flags; /**< mp_optimizer_flags_t, or-ed */
+  uint32_t num_groups;
+  const mp_hyper_t *groups;     /**< host, num_groups, copied */
+  const uint32_t *tensor_group; /**< host, one index per tensor; NULL = all in group 0 */
+  mp_tensor_list_t grads;       /**< any type; read, never written */
+  mp_tensor_list_t master;      /**< MP_FP32; updated */
+  mp_tensor_list_t model;       /**< MP_FP16/MP_BF16 copy of master, written; optional.  A NULL
+                                     data pointer: that parameter has no 16-bit copy */
+  mp_tensor_list_t m;           /**< MP_FP32: momentum (optional if every group has beta1 = 0) or first moment */
+  mp_tensor_list_t v;           /**< MP_FP32: second moment; Adam only, else NULL */
+} mp_optimizer_desc_t;
+
+static inline mp_optimizer_desc_t mp_optimizer_desc_default(mp_optimizer_kind_t kind) {
+  mp_optimizer_desc_t d;
+  memset(&d, 0, sizeof d);
+  d.struct_size = (uint32_t)sizeof d;
+  d.kind = kind;
+  d.num_groups = 1;
+  return d;
+}
+
+MP_API mp_status_t mp_optimizer_create(mp_optimizer_t *optimizer, mp_context_t context,
+                                       const mp_optimizer_desc_t *desc);
+MP_API void mp_optimizer_destroy(mp_optimizer_t optimizer);
+
+/** Replace the hyperparameters of one group, in stream order (learning-rate schedules).
+ *  They live on the device: a captured graph picks up the new values when replayed. */
+MP_API mp_status_t mp_optimizer_set_hyper(mp_optimizer_t optimizer, uint32_t group,
+                                          const mp_hyper_t *hyper, mp_stream_t stream);
+
+/** One update of master, m, v and model, in one kernel.
+ *  @param grad_scale  device, 1 float multiplied into every gradient, e.g. 1/S; NULL = 1.
+ *  @param found_inf   device, 1 float; if nonzero when the kernel runs, nothing at all
+ *                     is written and t does not advance.  NULL = always update.
+ *
+ *  The decision is taken on the device; the host does not learn of it (and must not ask,
+ *  or the GPU idles once per step).
+ *  Source of master weights: Micikevicius et al. 2018, section 3.1. */
+MP_API mp_status_t mp_optimizer_step(mp_optimizer_t optimizer, const float *grad_scale,
+                                     const float *found_inf, mp_stream_t stream);
+
+/** The step counter t, for checkpoints; waits for `stream`. */
+MP_API mp_status_t mp_optimizer_get_step_sync(mp_optimizer_t optimizer, int64_t *t,
+                                              mp_stream_t stream);
+MP_API mp_status_t mp_optimizer_set_step_sync(mp_optimizer_t optimizer, int64_t t,
+                                              mp_stream_t stream);
+
+/* ======================================================================
+ * 10. The fused step
+ * ====================================================================== */
+
+typedef struct mp_step_options {
+  uint32_t struct_size;
+  uint32_t flags;      /**< must be 0 */
+  float max_grad_norm; /**< clip the unscaled global norm to this; 0 = no clipping */
+  uint32_t reserved0;  /**< must be 0 */
+  float *grad_norm;    /**< device, 1 float, optional: unscaled norm before clipping */
+  float *found_inf;    /**< device, 1 float, optional: 1 if this step was skipped, else 0 */
+} mp_step_options_t;
+
+static inline mp_step_options_t mp_step_options_default(void) {
+  mp_step_options_t o;
+  memset(&o, 0, sizeof o);
+  o.struct_size = (uint32_t)sizeof o;
+  return o;
+}
+
+/** Everything between backward and the next forward:
+ *
+ *      1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
+ *      2. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
+ *                         model = round(master);  t += 1             second pass
+ *      3. S follows its policy;  found_inf is cleared
+ *
+ *  found_inf is the scaler's own flag (mp_scaler_found_inf): a GEMM epilogue that saw an
+ *  overflowing activation gradient may have set it before.
+ *
+ *  All on the device, with no host synchronisation.  Bitwise equal to calling
+ *  mp_check_nonfinite, mp_l2norm, mp_amax, mp_clip_factor, mp_optimizer_step,
+ *  mp_scaler_update in that order; it only saves launches and memory traffic.  Two passes
+ *  are the minimum: no weight may change before the last gradient has been inspected.
+ *
+ *  With MP_SCALER_STATIC an overflowing step is skipped too.
+ *  @param scaler   optional; NULL = S is 1 (bf16), non-finite gradients still skip.
+ *  @param options  host, optional; NULL = no clipping.
+ *  @return MP_ERROR_INVALID_ARGUMENT if optimizer and scaler belong to different contexts */
+MP_API mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
+                                 const mp_step_options_t *options, mp_stream_t stream);
+
+/* ======================================================================
+ * 12. What a training loop needs around them
+ * ====================================================================== */
+
+/** Shape and types of a classification loss. */
+typedef struct mp_xent_desc {
+  uint32_t struct_size;
+  mp_dtype_t dtype;   /**< of logits and dlogits */
+  int64_t rows;       /**< samples, >= 0 */
+  int64_t classes;    /**< >= 1 */
+  int64_t ld_logits;  /**< >= classes */
+  int64_t ld_dlogits; /**< >= classes */
+  float weight;       /**< multiplies loss and gradient: a task weight, or 1/accumulation steps */
+  uint32_t reserved0; /**< must be 0 */
+} mp_xent_desc_t;
+
+/** Dense rows, weight = 1. */
+static inline mp_xent_desc_t mp_xent_desc_default(int64_t rows, int64_t classes, mp_dtype_t dtype) {
+  mp_xent_desc_t d;
+  memset(&d, 0, sizeof d);
+  d.struct_size = (uint32_t)sizeof d;
+  d.dtype = dtype;
+  d.rows = rows;
+  d.classes = classes;
+  d.ld_logits = classes;
+  d.ld_dlogits = classes;
+  d.weight = 1.0f;
+  return d;
+}
+
+/** Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
+ *
+ *      p = softmax(logits[i]);  row_loss[i] = -weight log p[labels[i]]
+ *      loss = mean_i row_loss[i]
+ *      dlogits[i][j] = S weight / rows (p[j] - (j == labels[i]))
+ *
+ *  A label outside [0, classes) makes the loss and the gradient of its row NaN, so that the
+ *  step is skipped and the mistake shows; the host cannot check labels without waiting.
+ *
+ *  @param logits      device, rows x classes.
+ *  @param labels      device, rows integers.
+ *  @param loss_scale  device, 1 float S, e.g. mp_scaler_scale(); NULL = 1.
+ *  @param row_loss    device, rows floats, written; not multiplied by S.
+ *  @param loss        device, 1 float, optional, written; NaN when rows is 0.
+ *  @param correct     device, 1 integer, optional: increased by the number of rows whose
+ *                     largest logit (the first, among equals) is the label's.  Clear it first.
+ *  @param dlogits     device, rows x classes, optional; may be the same matrix as logits
+ *                     (equal ld).  NULL = forward only.
+ *  Source: Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale). */
+MP_API mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *desc,
+                                   const void *logits, const int32_t *labels,
+                                   const float *loss_scale, float *row_loss, float *loss,
+                                   int64_t *correct, void *dlogits, mp_stream_t stream);
+
+/* ======================================================================
+ *  Experimental: may change in any release.  For tests, benchmarks, tuning.
+ * ====================================================================== */
+#ifdef MP_ENABLE_EXPERIMENTAL
+
+/** Name of the index-th best kernel for `desc`: index 0 is what mp_gemm would launch,
+ *  then by predicted time.  Put the name into desc->kernel to force it.  This is how the
+ *  tests reach every kernel and the benchmarks check the prediction.
+ *  @param name  host, out; static storage, e.g. "wmma_128x128x32_s4".
+ *  @return MP_ERROR_NOT_FOUND when index is past the last applicable kernel. */
+MP_API mp_status_t mp_gemm_kernel_name(mp_context_t context, const mp_gemm_desc_t *desc,
+                                       int32_t index, const char **name);
+
+#endif /* MP_ENABLE_EXPERIMENTAL */
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* MPCORE_H */

@@ -1,0 +1,238 @@
+// All that capi/ may call: plain structs, and per target a table of launch functions.
+//
+// A Target is one compiled copy of every kernel (kernels/target.cu is compiled once by nvcc and
+// once by the host compiler).  capi validates, chooses, fills one of the structs below and calls
+// through the table; it never asks which target it has.
+//
+// Contract of every launch function: arguments are already valid; it enqueues on `stream` and
+// returns; it neither allocates nor waits.  A failure throws mp::TargetError.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "mpcore.h"
+
+namespace mp {
+
+/// The environment failed (driver, memory) or, on the host machine, a kernel broke a rule of the
+/// machine.  capi turns it into the status and the sentence.
+struct TargetError : std::runtime_error {
+  TargetError(mp_status_t status, const std::string &what)
+      : std::runtime_error(what), status(status) {}
+  mp_status_t status;
+};
+
+/// What selection and launch need to know of a device.  Pure data: selection can be tested for a
+/// device that is not there.
+struct Device {
+  int32_t ordinal;  ///< CUDA ordinal; 0 on the host target
+  int32_t arch;     ///< 75, 80, 90...; the host target reports the generation it models
+  int32_t num_sms;  ///< after sm_limit; OS threads on the host target
+  int64_t smem_per_block;  ///< bytes a kernel may opt in to
+  int64_t l2_bytes;
+  char name[64];
+};
+
+// ---------------------------------------------------------------------------- GEMM
+
+/// Where the batch items of one operand are: base + i * stride elements, or, for mp_gemm_batched,
+/// a device array of pointers.  Exactly one of `base` and `items` is used.
+struct Operand {
+  const void *base;
+  const void *const *items;
+  int64_t ld;
+  int64_t stride;  ///< elements; 0 = the same matrix for all items
+};
+
+struct Epilogue {
+  mp_activation_t activation;
+  const float *scale;
+  const void *bias;
+  mp_dtype_t bias_dtype;
+  void *aux;
+  int64_t ld_aux;
+  int64_t stride_aux;
+  float *dbias;
+  float *amax;
+  float *found_inf;
+};
+
+/// One mp_gemm call, after validation.  m, n, batch_count > 0; k >= 0.
+struct GemmProblem {
+  int64_t m, n, k;
+  int64_t batch_count;
+  mp_op_t op_a, op_b;
+  mp_dtype_t dtype_ab, dtype_cd;
+  float alpha, beta;
+  Operand a, b, c, d;  ///< d.base / d.items are written
+  Epilogue epilogue;
+};
+
+/// One row of the kernel table (kernels/gemm/select.h).
+struct GemmKernel;
+
+/// A kernel together with the number of slices of k it sums separately.
+struct GemmChoice {
+  const GemmKernel *kernel;
+  int32_t split_k;            ///< 1 = no split
+  size_t workspace_bytes;     ///< needed by this choice for this problem
+  double predicted_us;
+  const char *name;           ///< static storage, e.g. "wmma_128x128x32_s4_k8"
+};
+
+/// Ranks the kernels that can run `problem` on `device`, fastest first; never empty.
+/// Pure.  `aligned`: the pointers of A and B are 16-byte aligned (ld and strides are looked at
+/// here); every kernel runs misaligned operands, but not all equally well.
+/// At most `capacity` choices are written; returns how many exist.
+int rank_gemm(const GemmProblem &problem, const Device &device, bool aligned, GemmChoice *choices,
+              int capacity);
+
+/// The choice of that name, or why it cannot run this problem: returns false and sets `why`
+/// (one clause, "needs 16-byte aligned rows").  An unknown name sets `why` to NULL.
+bool find_gemm(const GemmProblem &problem, const Device &device, bool aligned, const char *name,
+               GemmChoice *choice, const char **why);
+
+/// Empty, or the reason, which the caller can change, why `problem` is multiplied slower than it
+/// could be ("ldb = 7 is not a multiple of 8"); for the log.
+std::string slow_path_reason(const GemmProblem &problem, bool aligned);
+
+// ---------------------------------------------------------------------------- tensor lists
+
+/// Elements that one block handles at a time.  Partial results are per chunk, so reductions do
+/// not depend on the launch geometry or the device.
+constexpr int64_t kChunkElems = 16384;
+
+/// One chunk of a list: elements [index * kChunkElems, ...) of tensor `tensor`.
+struct Chunk {
+  uint32_t tensor;
+  uint32_t index;
+};
+
+/// A tensor list on the device.  All pointers are device pointers, owned by capi's list object.
+struct TensorList {
+  uint32_t count;       ///< tensors
+  int64_t num_chunks;   ///< over all tensors; empty tensors have none
+  void **data;          ///< count
+  int64_t *numel;       ///< count
+  uint8_t *dtype;       ///< count, mp_dtype_t
+  Chunk *chunks;        ///< num_chunks, in tensor order
+  int64_t *first_chunk; ///< count + 1: chunks of tensor t are [first_chunk[t], first_chunk[t + 1])
+};
+
+/// Scratch of one reduction over a list; sizes for `num_chunks` chunks.
+struct ReduceScratch {
+  double *sum_squares;  ///< num_chunks
+  uint32_t *amax_bits;  ///< num_chunks; bits of |x|, on which NaN sorts above infinity
+  uint32_t *ticket;     ///< 1, zero between launches: the last block to arrive finishes the job
+};
+
+/// grad_scale = inv_scale, times the clip factor of mp_clip_factor if max_norm > 0.
+struct ClipArgs {
+  const float *scaled_norm;
+  const float *inv_scale;  ///< NULL = 1
+  float max_norm;          ///< 0 = no clipping
+  float *grad_scale;       ///< out: multiplied into every gradient
+  float *grad_norm;        ///< out, optional: unscaled norm before clipping
+};
+
+/// What one pass over a list is to compute; any output may be NULL.
+struct StatisticsOutputs {
+  float *found_inf;        ///< sticky: set to 1, never cleared
+  float *amax;             ///< overwritten
+  float *amax_per_tensor;  ///< count, overwritten
+  float *norm;             ///< overwritten
+  float *norm_per_tensor;  ///< count, overwritten
+  ClipArgs clip;           ///< done last if clip.grad_scale is set; clip.scaled_norm is `norm`
+};
+
+// ---------------------------------------------------------------------------- scaler and step
+
+/// The policy's parameters and state; the rules are in kernels/step/loss_scale.h.
+/// Lives in device memory.
+struct ScalerDevice {
+  float scale;
+  float inv_scale;
+  float found_inf;
+  mp_scaler_config_t config;
+  mp_scaler_state_t state;
+};
+
+/// An optimizer in device terms.
+struct OptimizerArgs {
+  mp_optimizer_kind_t kind;
+  uint32_t flags;
+  TensorList grads, master, model, m, v;  ///< model.data, m.data, v.data may be NULL
+  const uint32_t *tensor_group;           ///< device, count
+  const mp_hyper_t *groups;               ///< device
+  int64_t *t;                             ///< device, applied steps
+  uint32_t *ticket;                       ///< device, 1, zero between launches
+};
+
+/// mp_optimizer_step when only the first two are set; pass 2 of mp_scale_step with the rest, which
+/// the last block to finish does once everything is updated.
+struct UpdateArgs {
+  const float *grad_scale;   ///< multiplied into every gradient; NULL = 1
+  const float *found_inf;    ///< skip when != 0; NULL = never
+  float *skipped;            ///< out, optional: 1 if this step was skipped, else 0
+  ScalerDevice *scaler;      ///< optional: its policy is applied, its flag cleared
+  const float *scaler_amax;  ///< what mp_scaler_update gets as amax
+  float *clear;              ///< optional: set to 0 at the end (the flag where there is no scaler)
+};
+
+// ---------------------------------------------------------------------------- train
+
+struct XentArgs {
+  mp_dtype_t dtype;
+  int64_t rows, classes, ld_logits, ld_dlogits;
+  float weight;
+  const void *logits;
+  const int32_t *labels;
+  const float *loss_scale;  ///< NULL = 1
+  float *row_loss;
+  float *loss;       ///< optional
+  int64_t *correct;  ///< optional
+  void *dlogits;     ///< optional
+};
+
+// ---------------------------------------------------------------------------- the table
+
+struct Target {
+  mp_target_t kind;
+
+  // Device and memory.
+  int (*device_count)();                                 ///< usable devices; 0 without a driver
+  std::string (*why_no_device)();                        ///< one clause, e.g. the CUDA error name
+  int (*current_device)();                               ///< of the calling thread
+  bool (*has_code_for)(int ordinal);                     ///< this build holds code it can run
+  Device (*describe)(int ordinal);                       ///< before sm_limit
+  void *(*allocate)(const Device &, size_t bytes);       ///< 256-byte aligned; throws when out of memory
+  void (*release)(const Device &, void *ptr);
+  void (*copy)(const Device &, void *dst, const void *src, size_t bytes, mp_stream_t);
+  void (*fill)(const Device &, void *dst, int byte, size_t bytes, mp_stream_t);
+  void (*synchronize)(const Device &, mp_stream_t);
+
+  // Kernels.
+  void (*gemm)(const Device &, const GemmProblem &, const GemmChoice &, void *workspace,
+               mp_stream_t);
+  void (*cast)(const Device &, const void *src, mp_dtype_t, void *dst, mp_dtype_t, int64_t count,
+               mp_stream_t);
+  void (*statistics)(const Device &, const TensorList &, const ReduceScratch &,
+                     const StatisticsOutputs &, mp_stream_t);
+  void (*unscale)(const Device &, const TensorList &in, const TensorList &out,
+                  const float *inv_scale, float *found_inf, mp_stream_t);
+  void (*clip_factor)(const Device &, const ClipArgs &, mp_stream_t);
+  void (*scale_loss)(const Device &, const void *loss, void *out, mp_dtype_t, int64_t count,
+                     const float *scale, mp_stream_t);
+  void (*scaler_update)(const Device &, ScalerDevice *, const float *amax, mp_stream_t);
+  void (*optimizer_step)(const Device &, const OptimizerArgs &, const UpdateArgs &, mp_stream_t);
+  void (*softmax_xent)(const Device &, const XentArgs &, mp_stream_t);
+};
+
+/// NULL when the library was built without that target.
+const Target *host_target();
+const Target *cuda_target();
+
+}  // namespace mp

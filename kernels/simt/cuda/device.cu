@@ -1,0 +1,94 @@
+// CUDA devices and their memory, through the CUDA runtime (linked statically: without a driver
+// every call below fails, and says so, but the library loads).
+#include "kernels/simt/device.h"
+
+#include <cstring>
+
+#include "kernels/simt/simt.h"
+
+namespace mp::cuda {
+
+namespace {
+
+struct Nothing {};
+MP_KERNEL(32, 1)
+probe(MP_PARAM(Nothing)) {}
+
+int attribute(cudaDeviceAttr which, int ordinal) {
+  int value = 0;
+  check_cuda(cudaDeviceGetAttribute(&value, which, ordinal), "cudaDeviceGetAttribute");
+  return value;
+}
+
+}  // namespace
+
+int device_count() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  cudaGetLastError();  // an absent driver is an answer here, not an error for the next caller
+  return error == cudaSuccess ? count : 0;
+}
+
+std::string why_no_device() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  cudaGetLastError();
+  if (error == cudaSuccess && count > 0) return "";
+  const cudaError_t reason = error == cudaSuccess ? cudaErrorNoDevice : error;
+  return std::string(cudaGetErrorName(reason)) + ", " + cudaGetErrorString(reason);
+}
+
+int current_device() {
+  int ordinal = 0;
+  check_cuda(cudaGetDevice(&ordinal), "cudaGetDevice");
+  return ordinal;
+}
+
+bool has_code_for(int ordinal) {
+  const DeviceScope scope(ordinal);
+  cudaFuncAttributes attributes;
+  const cudaError_t error = cudaFuncGetAttributes(&attributes, probe);
+  cudaGetLastError();
+  return error == cudaSuccess;
+}
+
+Device describe(int ordinal) {
+  Device device{};
+  device.ordinal = ordinal;
+  device.arch = 10 * attribute(cudaDevAttrComputeCapabilityMajor, ordinal) +
+                attribute(cudaDevAttrComputeCapabilityMinor, ordinal);
+  device.num_sms = attribute(cudaDevAttrMultiProcessorCount, ordinal);
+  device.smem_per_block = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal);
+  device.l2_bytes = attribute(cudaDevAttrL2CacheSize, ordinal);
+  cudaDeviceProp properties;
+  check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
+  std::strncpy(device.name, properties.name, sizeof device.name - 1);
+  return device;
+}
+
+void *allocate(const Device &device, size_t bytes) {
+  const DeviceScope scope(device.ordinal);
+  void *ptr = nullptr;
+  const cudaError_t error = cudaMalloc(&ptr, bytes);
+  if (error != cudaSuccess) cudaGetLastError();
+  check_cuda(error, "cudaMalloc");
+  return ptr;
+}
+void release(const Device &device, void *ptr) {
+  const DeviceScope scope(device.ordinal);
+  check_cuda(cudaFree(ptr), "cudaFree");
+}
+void copy(const Device &device, void *dst, const void *src, size_t bytes, mp_stream_t stream) {
+  const DeviceScope scope(device.ordinal);
+  check_cuda(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
+}
+void fill(const Device &device, void *dst, int byte, size_t bytes, mp_stream_t stream) {
+  const DeviceScope scope(device.ordinal);
+  check_cuda(cudaMemsetAsync(dst, byte, bytes, stream), "cudaMemsetAsync");
+}
+void synchronize(const Device &device, mp_stream_t stream) {
+  const DeviceScope scope(device.ordinal);
+  check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+}
+
+}  // namespace mp::cuda

@@ -1,0 +1,24 @@
+// Devices and their memory: what a target offers besides kernels.  kernels.h, struct Target, says
+// what each does.  Bodies in host/device.cpp and cuda/device.cu.
+#pragma once
+
+#include <string>
+
+#include "kernels/kernels.h"
+#include "kernels/simt/target.h"
+
+namespace mp::MP_TARGET {
+
+int device_count();
+std::string why_no_device();
+int current_device();
+bool has_code_for(int ordinal);
+Device describe(int ordinal);
+
+void *allocate(const Device &, size_t bytes);
+void release(const Device &, void *ptr);
+void copy(const Device &, void *dst, const void *src, size_t bytes, mp_stream_t);
+void fill(const Device &, void *dst, int byte, size_t bytes, mp_stream_t);
+void synchronize(const Device &, mp_stream_t);
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,159 @@
+// 16-bit storage types and their conversions.  Arithmetic is always done in fp32.
+//
+// Rounding fp32 -> fp16/bf16 is to nearest, ties to even; overflow becomes infinity, NaN stays NaN.
+// Both targets give the same bits, but for the payload of a NaN.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/simt/target.h"
+
+#if MP_ON_CUDA
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#else
+#include <bit>
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+#endif
+
+namespace mp::MP_TARGET {
+
+struct half {
+  uint16_t bits;
+};
+struct bf16 {
+  uint16_t bits;
+};
+
+constexpr float kHalfMax = 65504.0f;
+constexpr float kBf16Max = 3.3895314e38f;  // 0x7f7f
+
+#if MP_ON_CUDA
+
+MP_DEVICE float float_from_bits(uint32_t bits) {
+  return __uint_as_float(bits);
+}
+MP_DEVICE uint32_t bits_of(float x) {
+  return __float_as_uint(x);
+}
+MP_DEVICE float to_float(float x) {
+  return x;
+}
+MP_DEVICE float to_float(half x) {
+  return __half2float(__ushort_as_half(x.bits));
+}
+MP_DEVICE float to_float(bf16 x) {
+  return __uint_as_float(static_cast<uint32_t>(x.bits) << 16);
+}
+
+template <class T>
+MP_DEVICE T round_to(float x);
+template <>
+MP_DEVICE float round_to<float>(float x) {
+  return x;
+}
+template <>
+MP_DEVICE half round_to<half>(float x) {
+  return {__half_as_ushort(__float2half_rn(x))};
+}
+template <>
+MP_DEVICE bf16 round_to<bf16>(float x) {
+  return {__bfloat16_as_ushort(__float2bfloat16_rn(x))};
+}
+
+#else
+
+inline float float_from_bits(uint32_t bits) {
+  return std::bit_cast<float>(bits);
+}
+inline uint32_t bits_of(float x) {
+  return std::bit_cast<uint32_t>(x);
+}
+
+namespace soft {
+
+/// binary16 -> binary32, exact.  Subnormals are normalised by a multiplication with 2^-24.
+inline float float_of_half(uint16_t h) {
+  const uint32_t sign = static_cast<uint32_t>(h & 0x8000) << 16;
+  const uint32_t exponent = h >> 10 & 0x1f;
+  const uint32_t mantissa = h & 0x3ff;
+  if (exponent == 0) {
+    const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
+    return float_from_bits(sign | bits_of(magnitude));
+  }
+  if (exponent == 31) {
+    const uint32_t quiet = mantissa != 0 ? 0x400000 : 0;
+    return float_from_bits(sign | 0x7f800000 | quiet | mantissa << 13);
+  }
+  return float_from_bits(sign | (exponent + 112) << 23 | mantissa << 13);
+}
+
+/// binary32 -> binary16, nearest even.
+inline uint16_t half_of_float(float x) {
+  const uint32_t sign = bits_of(x) >> 16 & 0x8000;
+  const uint32_t magnitude = bits_of(x) & 0x7fffffff;
+  if (magnitude > 0x7f800000)
+    return static_cast<uint16_t>(sign | 0x7e00 | (magnitude >> 13 & 0x1ff));
+  if (magnitude >= 0x477ff000) return static_cast<uint16_t>(sign | 0x7c00);  // >= 65520 overflows
+  if (magnitude < 0x38800000) {
+    // Below 2^-14: adding 0.5 puts units of 2^-24 into the last mantissa bits and rounds them.
+    const float shifted = float_from_bits(magnitude) + 0.5f;
+    return static_cast<uint16_t>(sign | (bits_of(shifted) - 0x3f000000));
+  }
+  const uint32_t even = magnitude >> 13 & 1;
+  return static_cast<uint16_t>(sign | ((magnitude - 0x38000000 + 0xfff + even) >> 13));
+}
+
+}  // namespace soft
+
+inline float to_float(float x) {
+  return x;
+}
+inline float to_float(half x) {
+#if defined(__F16C__)
+  return _cvtsh_ss(x.bits);
+#else
+  return soft::float_of_half(x.bits);
+#endif
+}
+inline float to_float(bf16 x) {
+  return float_from_bits(static_cast<uint32_t>(x.bits) << 16);
+}
+
+template <class T>
+T round_to(float x);
+template <>
+inline float round_to<float>(float x) {
+  return x;
+}
+template <>
+inline half round_to<half>(float x) {
+#if defined(__F16C__)
+  return {static_cast<uint16_t>(_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT))};
+#else
+  return {soft::half_of_float(x)};
+#endif
+}
+template <>
+inline bf16 round_to<bf16>(float x) {
+  const uint32_t bits = bits_of(x);
+  if ((bits & 0x7fffffff) > 0x7f800000) return {0x7fff};  // the NaN that CUDA returns
+  const uint32_t even = bits >> 16 & 1;
+  return {static_cast<uint16_t>((bits + 0x7fff + even) >> 16)};
+}
+
+#endif
+
+/// |x| as bits: unsigned integers that sort like the magnitudes, with infinity above every finite
+/// value and NaN above infinity.  fmaxf would lose the NaN.
+MP_DEVICE uint32_t magnitude_bits(float x) {
+  return bits_of(x) & 0x7fffffffu;
+}
+constexpr uint32_t kInfinityBits = 0x7f800000u;
+MP_DEVICE bool is_nonfinite(float x) {
+  return magnitude_bits(x) >= kInfinityBits;
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,132 @@
+// Fibers on Boost.Context, with the notes that AddressSanitizer needs to follow a switch.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <boost/context/detail/fcontext.hpp>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <pthread.h>
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#define MP_ASAN 1
+#else
+#define MP_ASAN 0
+#endif
+
+namespace mp::host::engine {
+
+struct Thread;
+
+struct Fiber {
+  boost::context::detail::fcontext_t context;
+  Thread *start;  ///< what to run when next resumed, if it has nothing of its own
+  const void *stack_bottom;
+  size_t stack_bytes;
+  void *asan_fake_stack;
+};
+
+/// Leave `from`, continue `to`; returns when somebody switches back.
+inline void switch_fiber(Fiber &from, Fiber &to) {
+#if MP_ASAN
+  __sanitizer_start_switch_fiber(&from.asan_fake_stack, to.stack_bottom, to.stack_bytes);
+#endif
+  const auto arrived = boost::context::detail::jump_fcontext(to.context, &from);
+  static_cast<Fiber *>(arrived.data)->context = arrived.fctx;
+#if MP_ASAN
+  __sanitizer_finish_switch_fiber(from.asan_fake_stack, nullptr, nullptr);
+#endif
+}
+
+/// First instruction of a new fiber: remember where the one that started it stopped.
+inline void enter_fiber(boost::context::detail::transfer_t arrived) {
+  static_cast<Fiber *>(arrived.data)->context = arrived.fctx;
+#if MP_ASAN
+  __sanitizer_finish_switch_fiber(nullptr, nullptr, nullptr);
+#endif
+}
+
+/// The stack an OS thread came with, as a fiber to switch away from and back to.
+inline Fiber fiber_of_os_thread() {
+  Fiber fiber{};
+#if MP_ASAN
+  pthread_attr_t attributes;
+  pthread_getattr_np(pthread_self(), &attributes);
+  void *bottom;
+  pthread_attr_getstack(&attributes, &bottom, &fiber.stack_bytes);
+  fiber.stack_bottom = bottom;
+  pthread_attr_destroy(&attributes);
+#endif
+  return fiber;
+}
+
+/// Stacks for the fibers of one block, reused from block to block.
+class FiberPool {
+ public:
+  using Entry = void (*)(boost::context::detail::transfer_t);
+
+  FiberPool(size_t capacity, Entry entry) : capacity_(capacity), entry_(entry) {
+    memory_ = mmap(nullptr, kStride * capacity, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory_ == MAP_FAILED) throw std::bad_alloc();
+  }
+  FiberPool(const FiberPool &) = delete;
+  FiberPool &operator=(const FiberPool &) = delete;
+  ~FiberPool() { munmap(memory_, kStride * capacity_); }
+
+  Fiber &take() {
+    if (free_.empty()) return create();
+    Fiber *const fiber = free_.back();
+    free_.pop_back();
+    return *fiber;
+  }
+  void give_back(Fiber &fiber) { free_.push_back(&fiber); }
+
+  /// Forget what every fiber was doing: its block was abandoned.
+  void reset() {
+#if MP_ASAN
+    __asan_unpoison_memory_region(memory_, kStride * capacity_);
+#endif
+    free_.clear();
+    fibers_.clear();
+  }
+
+ private:
+#if MP_ASAN
+  static constexpr size_t kStackBytes = 256 << 10;
+#else
+  static constexpr size_t kStackBytes = 64 << 10;
+#endif
+  static constexpr size_t kGuardBytes = 4096;
+  // Not a power of two, plus a colour per stack: tops of stacks at a power-of-two distance compete
+  // for the same cache sets, and a switch then costs three times as much.
+  static constexpr size_t kStride = kStackBytes + 2 * kGuardBytes;
+  static constexpr size_t kColours = 64, kColourBytes = 64;
+  static_assert(kColours * kColourBytes <= kGuardBytes);
+
+  Fiber &create() {
+    const size_t index = fibers_.size();
+    if (index == capacity_) throw std::bad_alloc();
+    std::byte *const bottom = static_cast<std::byte *>(memory_) + index * kStride;
+    mprotect(bottom, kGuardBytes, PROT_NONE);  // a stack overflow traps
+    std::byte *const top = bottom + kStride - (index * 5 % kColours) * kColourBytes;
+    auto fiber = std::make_unique<Fiber>();
+    fiber->stack_bottom = bottom + kGuardBytes;
+    fiber->stack_bytes = static_cast<size_t>(top - bottom) - kGuardBytes;
+    fiber->context = boost::context::detail::make_fcontext(top, fiber->stack_bytes, entry_);
+    fibers_.push_back(std::move(fiber));
+    return *fibers_.back();
+  }
+
+  size_t capacity_;
+  Entry entry_;
+  void *memory_;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Fiber *> free_;
+};
+
+}  // namespace mp::host::engine

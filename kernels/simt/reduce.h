@@ -1,0 +1,97 @@
+// Reductions over a warp and over a block.  The order is fixed, so equal inputs give equal bits.
+//
+// Device bodies: shuffles for a warp, CUB for a block.  Host bodies: one meeting instead of the
+// five of a butterfly.
+#pragma once
+
+#include "kernels/simt/simt.h"
+
+#if MP_ON_CUDA
+#include <cub/block/block_reduce.cuh>
+#endif
+
+namespace mp::MP_TARGET {
+
+struct Sum {
+  template <class T>
+  MP_HD T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Max {
+  template <class T>
+  MP_HD T operator()(T a, T b) const {
+    return max_of(a, b);
+  }
+};
+
+#if MP_ON_CUDA
+
+/// Every lane gets the result.
+template <class Op, class T>
+MP_DEVICE T warp_reduce(T value, Op op = {}) {
+  MP_UNROLL
+  for (int distance = kWarpSize / 2; distance > 0; distance /= 2)
+    value = op(value, shuffle_xor(value, distance));
+  return value;
+}
+
+/// Thread 0 gets the result; all threads of the block call, as often as they like.
+template <int kThreads, class Op, class T>
+MP_DEVICE T block_reduce(T value, Op op = {}) {
+  using BlockReduce = cub::BlockReduce<T, kThreads>;
+  __shared__ typename BlockReduce::TempStorage storage;
+  block_sync();  // the previous call may still be reading
+  return BlockReduce(storage).Reduce(value, op);
+}
+
+#else
+
+template <class Op, class T>
+T warp_reduce(T value, Op = {}, Where where = Where::here()) {
+  static_assert(sizeof(T) <= sizeof(uint64_t));
+  const int lane = lane_index();
+  engine::Warp &warp = *engine::current->warp;
+  std::memcpy(&warp.value[lane], &value, sizeof value);
+  const auto combine = [](engine::Warp &w) {
+    T result, next;
+    std::memcpy(&result, &w.value[0], sizeof result);
+    for (int i = 1; i < kWarpSize; i++) {
+      std::memcpy(&next, &w.value[i], sizeof next);
+      result = Op{}(result, next);
+    }
+    for (uint64_t &out : w.result) std::memcpy(&out, &result, sizeof result);
+  };
+  engine::warp_meet("warp_reduce", combine, where);
+  std::memcpy(&value, &warp.result[lane], sizeof value);
+  return value;
+}
+
+template <int kThreads, class Op, class T>
+T block_reduce(T value, Op op = {}, Where where = Where::here()) {
+  MP_SHARED(T, values, [kThreads]);
+  values[thread_index()] = value;
+  block_sync(where);
+  if (thread_index() == 0)
+    for (int i = 1; i < kThreads; i++) value = op(value, values[i]);
+  block_sync(where);
+  return value;
+}
+
+#endif
+
+/// True for the last block of the grid to call this, in all its threads: whatever the other blocks
+/// wrote to gmem before their call is visible to it.  `ticket` is 0 before the launch and after.
+MP_DEVICE bool arrive_last(uint32_t *ticket) {
+  MP_SHARED(uint32_t, arrived, [1]);
+  block_sync();
+  if (thread_index() == 0) {
+    device_fence();
+    arrived[0] = atomic_wrap_inc(ticket, static_cast<uint32_t>(grid_size() - 1));
+    device_fence();
+  }
+  block_sync();
+  return arrived[0] == static_cast<uint32_t>(grid_size() - 1);
+}
+
+}  // namespace mp::MP_TARGET

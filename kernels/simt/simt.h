@@ -1,0 +1,269 @@
+// The vocabulary of the machine: indices, meetings, exchange, atomics, shared memory, launch.
+//
+// One signature, a device body and a host body side by side.  Blocks and grids are
+// one-dimensional; every collective is called by all threads of the block or all lanes of the
+// warp, converged.  On the device the names below are the CUDA built-ins; on the host they are
+// meetings of fibers (host/engine.h).
+//
+//   MP_SHARED(T, name, [n][m])   a variable in shared memory (uninitialised; NaN on the host)
+//   MP_DYN_SHARED(T, name)       the dynamic part, whose size the launch gives
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/kernels.h"
+#include "kernels/simt/half.h"
+#include "kernels/simt/target.h"
+
+#if MP_ON_CUDA
+#include <cuda_runtime.h>
+#else
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "kernels/simt/host/engine.h"
+#endif
+
+namespace mp::MP_TARGET {
+
+constexpr int kWarpSize = 32;
+
+template <class T>
+MP_HD constexpr T min_of(T a, T b) {
+  return b < a ? b : a;
+}
+template <class T>
+MP_HD constexpr T max_of(T a, T b) {
+  return a < b ? b : a;
+}
+template <class T>
+MP_HD constexpr T ceil_div(T a, T b) {
+  return (a + b - 1) / b;
+}
+
+#if MP_ON_CUDA
+
+// ---- where am I
+MP_DEVICE int thread_index() {
+  return static_cast<int>(threadIdx.x);
+}
+MP_DEVICE int lane_index() {
+  return static_cast<int>(threadIdx.x % kWarpSize);
+}
+MP_DEVICE int warp_index() {
+  return static_cast<int>(threadIdx.x / kWarpSize);
+}
+MP_DEVICE int64_t block_index() {
+  return blockIdx.x;
+}
+MP_DEVICE int64_t grid_size() {
+  return gridDim.x;
+}
+
+// ---- order: what was written before is visible to the block (warp) after
+MP_DEVICE void block_sync() {
+  __syncthreads();
+}
+MP_DEVICE void warp_sync() {
+  __syncwarp();
+}
+/// Earlier writes are visible to the device before later ones.
+MP_DEVICE void device_fence() {
+  __threadfence();
+}
+
+// ---- exchange between the lanes of a warp
+template <class T>
+MP_DEVICE T shuffle_xor(T value, int lane_mask) {
+  return __shfl_xor_sync(~0u, value, lane_mask);
+}
+template <class T>
+MP_DEVICE T shuffle(T value, int source_lane) {
+  return __shfl_sync(~0u, value, source_lane);
+}
+
+// ---- atomics, in gmem; relaxed
+MP_DEVICE uint32_t atomic_max(uint32_t *address, uint32_t value) {
+  return atomicMax(address, value);
+}
+MP_DEVICE void atomic_add(int64_t *address, int64_t value) {
+  atomicAdd(reinterpret_cast<unsigned long long *>(address),
+            static_cast<unsigned long long>(value));
+}
+/// Counts up to `limit`, then starts again at 0; returns the value before.
+MP_DEVICE uint32_t atomic_wrap_inc(uint32_t *address, uint32_t limit) {
+  return atomicInc(address, limit);
+}
+
+#define MP_SHARED(T, name, extent) __shared__ T name extent
+#define MP_DYN_SHARED(T, name)                                    \
+  extern __shared__ __align__(1024) unsigned char dynamic_smem[]; \
+  T *const name = reinterpret_cast<T *>(dynamic_smem)
+
+inline void check_cuda(cudaError_t error, const char *what) {
+  if (error == cudaSuccess) return;
+  const bool memory = error == cudaErrorMemoryAllocation;
+  throw TargetError(
+      memory ? MP_ERROR_OUT_OF_MEMORY : MP_ERROR_CUDA,
+      std::string(what) + " failed: " + cudaGetErrorName(error) + ", " + cudaGetErrorString(error));
+}
+
+/// Makes `ordinal` current for a scope: the library may be called with another device current.
+class DeviceScope {
+ public:
+  explicit DeviceScope(int ordinal) {
+    check_cuda(cudaGetDevice(&previous_), "cudaGetDevice");
+    changed_ = previous_ != ordinal;
+    if (changed_) check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");
+  }
+  DeviceScope(const DeviceScope &) = delete;
+  DeviceScope &operator=(const DeviceScope &) = delete;
+  ~DeviceScope() {
+    if (changed_) cudaSetDevice(previous_);
+  }
+
+ private:
+  int previous_ = 0;
+  bool changed_ = false;
+};
+
+#else
+
+MP_DEVICE int thread_index() {
+  return engine::current->index;
+}
+MP_DEVICE int lane_index() {
+  return engine::current->lane;
+}
+MP_DEVICE int warp_index() {
+  return engine::current->warp->index;
+}
+MP_DEVICE int64_t block_index() {
+  return engine::current->block->index;
+}
+MP_DEVICE int64_t grid_size() {
+  return engine::current->block->grid_size;
+}
+
+using engine::Where;
+
+MP_DEVICE void block_sync(Where where = Where::here()) {
+  engine::block_barrier(where);
+}
+MP_DEVICE void warp_sync(Where where = Where::here()) {
+  engine::warp_meet("warp_sync", nullptr, where);
+}
+MP_DEVICE void device_fence() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+template <class T>
+T shuffle(T value, int source_lane, Where where = Where::here()) {
+  static_assert(sizeof(T) <= sizeof(uint64_t));
+  const int lane = lane_index();
+  engine::Warp &warp = *engine::current->warp;
+  std::memcpy(&warp.value[lane], &value, sizeof value);
+  warp.source[lane] = static_cast<uint8_t>(source_lane % kWarpSize);
+  const auto exchange = [](engine::Warp &w) {
+    for (int i = 0; i < kWarpSize; i++) w.result[i] = w.value[w.source[i]];
+  };
+  engine::warp_meet("shuffle", exchange, where);
+  std::memcpy(&value, &warp.result[lane], sizeof value);
+  return value;
+}
+template <class T>
+T shuffle_xor(T value, int lane_mask, Where where = Where::here()) {
+  return shuffle(value, lane_index() ^ lane_mask, where);
+}
+
+MP_DEVICE uint32_t atomic_max(uint32_t *address, uint32_t value) {
+  std::atomic_ref<uint32_t> target(*address);
+  uint32_t seen = target.load(std::memory_order_relaxed);
+  while (seen < value && !target.compare_exchange_weak(seen, value)) {
+  }
+  return seen;
+}
+MP_DEVICE void atomic_add(int64_t *address, int64_t value) {
+  std::atomic_ref<int64_t>(*address).fetch_add(value);
+}
+MP_DEVICE uint32_t atomic_wrap_inc(uint32_t *address, uint32_t limit) {
+  std::atomic_ref<uint32_t> target(*address);
+  uint32_t seen = target.load();
+  while (!target.compare_exchange_weak(seen, seen >= limit ? 0 : seen + 1)) {
+  }
+  return seen;
+}
+
+#define MP_SHARED(T, name, extent)                                                     \
+  using name##_type = T extent;                                                        \
+  static constexpr char name##_key = 0;                                                \
+  name##_type &name = *static_cast<name##_type *>(::mp::host::engine::shared_variable( \
+      &name##_key, #name, sizeof(name##_type), alignof(name##_type)))
+#define MP_DYN_SHARED(T, name) \
+  T *const name = reinterpret_cast<T *>(::mp::host::engine::current->block->dynamic_smem)
+
+#endif
+
+/// Sets *flag to 1.  Many threads may do so at once: they all write the same word.
+MP_DEVICE void raise_flag(float *flag) {
+#if MP_ON_CUDA
+  *static_cast<volatile float *>(flag) = 1.0f;
+#else
+  std::atomic_ref<float>(*flag).store(1.0f, std::memory_order_relaxed);
+#endif
+}
+
+// ---------------------------------------------------------------------------- launch
+
+struct LaunchShape {
+  int64_t num_blocks;
+  int num_threads;  ///< per block; a multiple of 32
+  size_t smem_bytes = 0;
+};
+
+/// The largest grid; kernels with more work than blocks stride over it.
+constexpr int64_t kMaxBlocks = (int64_t{1} << 31) - 1;
+
+/// Enqueues kernel<<<shape>>>(arguments).  Kernels take one struct by MP_PARAM.
+template <class Argument>
+void launch(const char *name, void (*kernel)(MP_PARAM(Argument)), const Device &device,
+            const LaunchShape &shape, mp_stream_t stream, const Argument &argument) {
+#if MP_ON_CUDA
+  const DeviceScope scope(device.ordinal);
+  constexpr size_t kWithoutOptIn = 48 * 1024;
+  if (shape.smem_bytes > kWithoutOptIn)
+    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(shape.smem_bytes)),
+               name);
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(shape.num_blocks));
+  config.blockDim = dim3(static_cast<unsigned>(shape.num_threads));
+  config.dynamicSmemBytes = shape.smem_bytes;
+  config.stream = stream;
+  void *arguments[] = {const_cast<Argument *>(&argument)};
+  check_cuda(cudaLaunchKernelExC(&config, reinterpret_cast<const void *>(kernel), arguments), name);
+#else
+  (void)stream;
+  struct Call {
+    void (*kernel)(const Argument &);
+    const Argument &argument;
+  } const call{kernel, argument};
+  const auto body = [](const void *c) {
+    const Call &the_call = *static_cast<const Call *>(c);
+    the_call.kernel(the_call.argument);
+  };
+  const engine::Grid grid{
+      name, shape.num_blocks, shape.num_threads, shape.smem_bytes, device.num_sms, body, &call};
+  try {
+    engine::run(grid);
+  } catch (const engine::Violation &e) {
+    throw TargetError(MP_ERROR_INTERNAL, e.what());
+  }
+#endif
+}
+
+}  // namespace mp::MP_TARGET

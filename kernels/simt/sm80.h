@@ -1,0 +1,86 @@
+// cp.async: copies from gmem to smem that the thread does not wait for (sm_80 and newer).
+//
+// On sm_75, which has none, the copy happens at once: the same kernels run, with less overlap.
+// On the host a copy lands when the mood says so, at the latest in the wait that covers it.
+#pragma once
+
+#include "kernels/simt/simt.h"
+
+namespace mp::MP_TARGET {
+
+#if MP_ON_CUDA
+
+/// Copies `valid_bytes` (0..16) of 16 and zeroes the rest.  Both addresses are 16-byte aligned;
+/// with 0 the source is not read.  Visible to this thread after copy_async_wait, to others after
+/// the barrier that follows.  PTX ISA, cp.async (zfill).
+MP_DEVICE void copy_async_16(void *smem, const void *gmem, int valid_bytes) {
+#if __CUDA_ARCH__ >= 800
+  const uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(smem));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(gmem),
+               "r"(valid_bytes)
+               : "memory");
+#else
+  uint4 value = make_uint4(0, 0, 0, 0);
+  if (valid_bytes == 16) {
+    value = *static_cast<const uint4 *>(gmem);
+  } else {
+    for (int i = 0; i < valid_bytes; i++)
+      reinterpret_cast<char *>(&value)[i] = static_cast<const char *>(gmem)[i];
+  }
+  *static_cast<uint4 *>(smem) = value;
+#endif
+}
+
+/// Closes a group of copies.
+MP_DEVICE void copy_async_commit() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/// Returns when all but the newest `kPending` groups of this thread have landed.
+template <int kPending>
+MP_DEVICE void copy_async_wait() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+#endif
+}
+
+#else
+
+namespace engine {
+inline void perform(const PendingCopy &copy) {
+  std::memcpy(copy.dst, copy.src, static_cast<size_t>(copy.bytes));
+  std::memset(static_cast<char *>(copy.dst) + copy.bytes, 0, static_cast<size_t>(16 - copy.bytes));
+}
+}  // namespace engine
+
+inline void copy_async_16(void *smem, const void *gmem, int valid_bytes) {
+  if (reinterpret_cast<uintptr_t>(smem) % 16 != 0)
+    engine::violation("copy_async_16: smem address is not 16-byte aligned");
+  if (valid_bytes > 0 && reinterpret_cast<uintptr_t>(gmem) % 16 != 0)
+    engine::violation("copy_async_16: gmem address is not 16-byte aligned");
+  engine::Thread &thread = *engine::current;
+  const engine::PendingCopy copy{smem, gmem, valid_bytes, thread.copy_group};
+  if (engine::defer_copy())
+    thread.copies.push_back(copy);
+  else
+    engine::perform(copy);
+}
+
+inline void copy_async_commit() {
+  engine::current->copy_group++;
+}
+
+template <int kPending>
+void copy_async_wait() {
+  engine::Thread &thread = *engine::current;
+  const int64_t landed = thread.copy_group - kPending;  // groups below this number
+  auto copy = thread.copies.begin();
+  while (copy != thread.copies.end() && copy->group < landed) engine::perform(*copy++);
+  thread.copies.erase(thread.copies.begin(), copy);
+}
+
+#endif
+
+}  // namespace mp::MP_TARGET

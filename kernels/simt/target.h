@@ -1,0 +1,24 @@
+// Which of the two compilers is reading, and the words that only one of them knows.
+//
+// Kernel sources are compiled by nvcc into namespace mp::cuda and by the host compiler into
+// mp::host; MP_TARGET is that namespace's name, so both copies can live in one library.
+#pragma once
+
+#if defined(__CUDACC__)
+#define MP_TARGET cuda
+#define MP_ON_CUDA 1
+#define MP_HD __host__ __device__ __forceinline__
+#define MP_DEVICE __device__ __forceinline__
+#define MP_KERNEL(max_threads, min_blocks) \
+  __global__ void __launch_bounds__(max_threads, min_blocks)
+#define MP_PARAM(T) const __grid_constant__ T
+#define MP_UNROLL _Pragma("unroll")
+#else
+#define MP_TARGET host
+#define MP_ON_CUDA 0
+#define MP_HD inline
+#define MP_DEVICE inline
+#define MP_KERNEL(max_threads, min_blocks) void
+#define MP_PARAM(T) const T &
+#define MP_UNROLL  // the host compiler decides: unrolling everything costs minutes and gains nothing
+#endif

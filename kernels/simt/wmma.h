@@ -1,0 +1,198 @@
+// WMMA: a warp multiplies 16x16x16 tiles on the tensor core, FP16 or BF16 in, FP32 accumulate.
+//
+// The device body is the nvcuda::wmma API (CUDA C++ Programming Guide, Warp Matrix Functions); as
+// there, which lane holds which element is not to be relied on.  Addresses of fragments in smem
+// are 32-byte aligned, ld is a multiple of 8 (16-bit) or 4 (fp32) elements.
+//
+// Host body: lane l holds row l / 2, columns 8 (l % 2) .. +8 of every fragment, as fp32, so that
+// loads and stores need no other lane.  mma_sync does not block: the last lane to issue the n-th
+// multiply of its warp performs it, and a lane waits only when it touches a fragment again.
+#pragma once
+
+#include "kernels/simt/simt.h"
+
+#if MP_ON_CUDA
+#include <mma.h>
+#elif defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+#endif
+
+namespace mp::MP_TARGET::wmma {
+
+constexpr int kTile = 16;  ///< m, n and k of one mma_sync
+
+enum class Layout { row_major, col_major };
+
+#if MP_ON_CUDA
+
+template <class T>
+struct DeviceType;
+template <>
+struct DeviceType<half> {
+  using type = __half;
+};
+template <>
+struct DeviceType<bf16> {
+  using type = __nv_bfloat16;
+};
+
+template <Layout layout>
+using layout_tag = std::conditional_t<layout == Layout::row_major, nvcuda::wmma::row_major,
+                                      nvcuda::wmma::col_major>;
+
+template <class T, Layout layout>
+using FragmentA = nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, kTile, kTile, kTile,
+                                         typename DeviceType<T>::type, layout_tag<layout>>;
+template <class T, Layout layout>
+using FragmentB = nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, kTile, kTile, kTile,
+                                         typename DeviceType<T>::type, layout_tag<layout>>;
+using Accumulator = nvcuda::wmma::fragment<nvcuda::wmma::accumulator, kTile, kTile, kTile, float>;
+
+template <class Fragment, class T>
+MP_DEVICE void load(Fragment &fragment, const T *smem, int ld) {
+  nvcuda::wmma::load_matrix_sync(fragment,
+                                 reinterpret_cast<const typename DeviceType<T>::type *>(smem), ld);
+}
+MP_DEVICE void fill(Accumulator &fragment, float value) {
+  nvcuda::wmma::fill_fragment(fragment, value);
+}
+/// d = a b + d
+template <class A, class B>
+MP_DEVICE void multiply_add(Accumulator &d, const A &a, const B &b) {
+  nvcuda::wmma::mma_sync(d, a, b, d);
+}
+MP_DEVICE void store_row_major(float *smem, const Accumulator &fragment, int ld) {
+  nvcuda::wmma::store_matrix_sync(smem, fragment, ld, nvcuda::wmma::mem_row_major);
+}
+
+#else
+
+/// Waits until every multiply that this lane issued has been performed.
+MP_DEVICE void settle(Where where) {
+  engine::Thread &thread = *engine::current;
+  engine::Warp &warp = *thread.warp;
+  while (warp.mma_done < thread.mma_issued) {
+    warp.mma_waiting |= 1u << thread.lane;
+    engine::block_until_woken("wmma::multiply_add", where);
+  }
+}
+
+/// 8 elements of one lane.  A fragment must not go out of scope while a multiply still reads it.
+struct Lanes8 {
+  alignas(32) float x[8];
+  Lanes8() = default;
+  Lanes8(const Lanes8 &) = delete;
+  Lanes8 &operator=(const Lanes8 &) = delete;
+  ~Lanes8() { settle({}); }
+};
+
+template <class T, Layout layout>
+struct FragmentA : Lanes8 {};
+template <class T, Layout layout>
+struct FragmentB : Lanes8 {};
+struct Accumulator : Lanes8 {};
+
+template <class T>
+MP_DEVICE void widen8(float (&out)[8], const T *in) {
+#if defined(__F16C__) && defined(__AVX2__)
+  const __m128i raw = _mm_loadu_si128(reinterpret_cast<const __m128i *>(in));
+  if constexpr (std::is_same_v<T, half>)
+    _mm256_store_ps(out, _mm256_cvtph_ps(raw));
+  else
+    _mm256_store_si256(reinterpret_cast<__m256i *>(out),
+                       _mm256_slli_epi32(_mm256_cvtepu16_epi32(raw), 16));
+#else
+  for (int i = 0; i < 8; i++) out[i] = to_float(in[i]);
+#endif
+}
+
+template <Layout layout, class T>
+MP_DEVICE void load_lane(float (&x)[8], const T *smem, int ld) {
+  const int lane = lane_index(), row = lane / 2, col = lane % 2 * 8;
+  if constexpr (layout == Layout::row_major) {
+    widen8(x, smem + row * ld + col);
+  } else {
+    T column[8];
+    for (int i = 0; i < 8; i++) column[i] = smem[(col + i) * ld + row];
+    widen8(x, column);
+  }
+}
+
+template <class T, Layout layout>
+MP_DEVICE void load(FragmentA<T, layout> &fragment, const T *smem, int ld,
+                    Where where = Where::here()) {
+  settle(where);
+  load_lane<layout>(fragment.x, smem, ld);
+}
+template <class T, Layout layout>
+MP_DEVICE void load(FragmentB<T, layout> &fragment, const T *smem, int ld,
+                    Where where = Where::here()) {
+  settle(where);
+  load_lane<layout>(fragment.x, smem, ld);
+}
+MP_DEVICE void fill(Accumulator &fragment, float value, Where where = Where::here()) {
+  settle(where);
+  for (float &x : fragment.x) x = value;
+}
+MP_DEVICE void store_row_major(float *smem, const Accumulator &fragment, int ld,
+                               Where where = Where::here()) {
+  settle(where);
+  const int lane = lane_index();
+  std::memcpy(smem + lane / 2 * ld + lane % 2 * 8, fragment.x, sizeof fragment.x);
+}
+
+/// d = a b + c for one warp: 16x16x16, fp32 fused multiply-adds in order of k.
+inline void multiply_tile(const engine::MmaSlot &slot) {
+#if defined(__AVX2__) && defined(__FMA__)
+  constexpr int kRows = 4;  // 8 accumulator registers, 2 of B, 1 broadcast of A
+  for (int r0 = 0; r0 < kTile; r0 += kRows) {
+    __m256 acc[kRows][2];
+    for (int r = 0; r < kRows; r++)
+      for (int h = 0; h < 2; h++) acc[r][h] = _mm256_load_ps(slot.c[2 * (r0 + r) + h]);
+    for (int k = 0; k < kTile; k++) {
+      const __m256 b0 = _mm256_load_ps(slot.b[2 * k]), b1 = _mm256_load_ps(slot.b[2 * k + 1]);
+      for (int r = 0; r < kRows; r++) {
+        const __m256 a = _mm256_broadcast_ss(slot.a[2 * (r0 + r) + k / 8] + k % 8);
+        acc[r][0] = _mm256_fmadd_ps(a, b0, acc[r][0]);
+        acc[r][1] = _mm256_fmadd_ps(a, b1, acc[r][1]);
+      }
+    }
+    for (int r = 0; r < kRows; r++)
+      for (int h = 0; h < 2; h++) _mm256_store_ps(slot.d[2 * (r0 + r) + h], acc[r][h]);
+  }
+#else
+  for (int row = 0; row < kTile; row++)
+    for (int col = 0; col < kTile; col++) {
+      float sum = slot.c[2 * row + col / 8][col % 8];
+      for (int k = 0; k < kTile; k++)
+        sum = std::fma(slot.a[2 * row + k / 8][k % 8], slot.b[2 * k + col / 8][col % 8], sum);
+      slot.d[2 * row + col / 8][col % 8] = sum;
+    }
+#endif
+}
+
+template <class T, Layout la, Layout lb>
+MP_DEVICE void multiply_add(Accumulator &d, const FragmentA<T, la> &a, const FragmentB<T, lb> &b,
+                            Where where = Where::here()) {
+  engine::Thread &thread = *engine::current;
+  engine::Warp &warp = *thread.warp;
+  const int lane = thread.lane;
+  if (thread.mma_issued - warp.mma_done == engine::kMmaSlots) settle(where);
+  engine::MmaSlot &slot = warp.mma[thread.mma_issued % engine::kMmaSlots];
+  slot.d[lane] = d.x;
+  slot.a[lane] = a.x;
+  slot.b[lane] = b.x;
+  slot.c[lane] = d.x;
+  thread.mma_issued++;
+  slot.arrived |= 1u << lane;
+  if (slot.arrived != ~0u) return;
+  // Slots fill in order, so every earlier multiply of this warp has been performed.
+  multiply_tile(slot);
+  slot.arrived = 0;
+  warp.mma_done++;
+  if (warp.mma_waiting != 0) engine::wake(warp, std::exchange(warp.mma_waiting, 0u));
+}
+
+#endif
+
+}  // namespace mp::MP_TARGET::wmma

@@ -1,0 +1,36 @@
+// The table of one target; compiled once per target.
+#include "kernels/target.h"
+
+#include "kernels/simt/device.h"
+
+namespace mp::MP_TARGET {
+
+const Target &table() {
+  static const Target target = [] {
+    Target t{};
+    t.kind = MP_ON_CUDA ? MP_TARGET_CUDA : MP_TARGET_HOST;
+    t.device_count = device_count;
+    t.why_no_device = why_no_device;
+    t.current_device = current_device;
+    t.has_code_for = has_code_for;
+    t.describe = describe;
+    t.allocate = allocate;
+    t.release = release;
+    t.copy = copy;
+    t.fill = fill;
+    t.synchronize = synchronize;
+    t.gemm = gemm;
+    t.cast = cast;
+    t.statistics = statistics;
+    t.unscale = unscale;
+    t.clip_factor = clip_factor;
+    t.scale_loss = scale_loss;
+    t.scaler_update = scaler_update;
+    t.optimizer_step = optimizer_step;
+    t.softmax_xent = softmax_xent;
+    return t;
+  }();
+  return target;
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,24 @@
+// The launch functions of one target, one declaration per entry of mp::Target (kernels.h says
+// what they do); target.cu puts them into the table.
+#pragma once
+
+#include "kernels/kernels.h"
+#include "kernels/simt/target.h"
+
+namespace mp::MP_TARGET {
+
+void gemm(const Device &, const GemmProblem &, const GemmChoice &, void *workspace, mp_stream_t);
+void cast(const Device &, const void *src, mp_dtype_t, void *dst, mp_dtype_t, int64_t count,
+          mp_stream_t);
+void statistics(const Device &, const TensorList &, const ReduceScratch &,
+                const StatisticsOutputs &, mp_stream_t);
+void unscale(const Device &, const TensorList &in, const TensorList &out, const float *inv_scale,
+             float *found_inf, mp_stream_t);
+void clip_factor(const Device &, const ClipArgs &, mp_stream_t);
+void scale_loss(const Device &, const void *loss, void *out, mp_dtype_t, int64_t count,
+                const float *scale, mp_stream_t);
+void scaler_update(const Device &, ScalerDevice *, const float *amax, mp_stream_t);
+void optimizer_step(const Device &, const OptimizerArgs &, const UpdateArgs &, mp_stream_t);
+void softmax_xent(const Device &, const XentArgs &, mp_stream_t);
+
+}  // namespace mp::MP_TARGET

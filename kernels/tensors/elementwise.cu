@@ -1,0 +1,88 @@
+// out[i] = round(in[i] * factor): mp_cast, mp_scale_loss on arrays, mp_unscale on lists.
+#include "kernels/simt/reduce.h"
+#include "kernels/target.h"
+#include "kernels/tensors/chunks.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr int kThreads = 256;
+
+struct ArrayArgs {
+  const void *in;
+  void *out;
+  mp_dtype_t in_dtype, out_dtype;
+  int64_t count;
+  const float *factor;  ///< NULL = 1
+};
+
+MP_DEVICE void multiply(float (&x)[kVec], float factor) {
+  MP_UNROLL
+  for (int i = 0; i < kVec; i++) x[i] *= factor;
+}
+
+MP_KERNEL(kThreads, 1)
+scale_array(MP_PARAM(ArrayArgs) args) {
+  const int64_t step = grid_size() * kThreads * kVec;
+  for (int64_t i = (block_index() * kThreads + thread_index()) * kVec; i < args.count; i += step) {
+    const int valid = static_cast<int>(min_of<int64_t>(args.count - i, kVec));
+    float x[kVec];
+    load8(x, args.in_dtype, args.in, i, valid);
+    if (args.factor != nullptr) multiply(x, *args.factor);
+    store8(args.out_dtype, args.out, i, x, valid);
+  }
+}
+
+struct UnscaleArgs {
+  TensorList in, out;
+  const float *inv_scale;
+  float *found_inf;
+};
+
+/// found_inf looks at the input: inf * 0 and an overflowing product are not what it is asked.
+MP_KERNEL(kThreads, 1)
+unscale_list(MP_PARAM(UnscaleArgs) args) {
+  uint32_t amax_bits = 0;
+  for (int64_t c = block_index(); c < args.in.num_chunks; c += grid_size()) {
+    const ChunkRange range = chunk_range(args.in, c);
+    const uint32_t t = range.tensor;
+    for_each_run<kThreads>(range, [&](int64_t offset, int valid) {
+      float x[kVec];
+      load8(x, dtype_of(args.in, t), args.in.data[t], offset, valid);
+      MP_UNROLL
+      for (int i = 0; i < kVec; i++) amax_bits = max_of(amax_bits, magnitude_bits(x[i]));
+      multiply(x, *args.inv_scale);
+      store8(dtype_of(args.out, t), args.out.data[t], offset, x, valid);
+    });
+  }
+  amax_bits = warp_reduce<Max>(amax_bits);
+  if (lane_index() == 0 && amax_bits >= kInfinityBits) raise_flag(args.found_inf);
+}
+
+void launch_scale_array(const char *name, const Device &device, const ArrayArgs &args,
+                        mp_stream_t stream) {
+  const int64_t pieces = ceil_div<int64_t>(args.count, kThreads * kVec);
+  launch(name, scale_array, device, {blocks_for(device, pieces), kThreads}, stream, args);
+}
+
+}  // namespace
+
+void cast(const Device &device, const void *src, mp_dtype_t src_dtype, void *dst,
+          mp_dtype_t dst_dtype, int64_t count, mp_stream_t stream) {
+  launch_scale_array("cast", device, {src, dst, src_dtype, dst_dtype, count, nullptr}, stream);
+}
+
+void scale_loss(const Device &device, const void *loss, void *out, mp_dtype_t dtype, int64_t count,
+                const float *scale, mp_stream_t stream) {
+  launch_scale_array("scale_loss", device, {loss, out, dtype, dtype, count, scale}, stream);
+}
+
+void unscale(const Device &device, const TensorList &in, const TensorList &out,
+             const float *inv_scale, float *found_inf, mp_stream_t stream) {
+  const UnscaleArgs args{in, out, inv_scale, found_inf};
+  launch("unscale", unscale_list, device, {blocks_for(device, in.num_chunks), kThreads}, stream,
+         args);
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,102 @@
+// One pass over a tensor list: found_inf, amax and L2 norm, over the list and per tensor.
+//
+// Every chunk gives one maximum of |x|, on the bits, where NaN sorts above infinity and so survives,
+// and one sum of squares (fp32 in a fixed tree).  The last block to finish reduces them in chunk
+// order (fp64), so the result depends neither on the launch geometry nor on the device.
+#include "kernels/simt/reduce.h"
+#include "kernels/step/clip.h"
+#include "kernels/target.h"
+#include "kernels/tensors/chunks.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / kWarpSize;
+
+struct StatisticsArgs {
+  TensorList list;
+  ReduceScratch scratch;
+  StatisticsOutputs out;
+};
+
+MP_DEVICE void measure_chunk(const StatisticsArgs &args, int64_t number) {
+  const ChunkRange range = chunk_range(args.list, number);
+  const mp_dtype_t dtype = dtype_of(args.list, range.tensor);
+  const void *const data = args.list.data[range.tensor];
+  uint32_t amax_bits = 0;
+  float sum_squares = 0.0f;
+  for_each_run<kThreads>(range, [&](int64_t offset, int valid) {
+    float x[kVec];
+    load8(x, dtype, data, offset, valid);
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++) {
+      amax_bits = max_of(amax_bits, magnitude_bits(x[i]));
+      sum_squares = fmaf(x[i], x[i], sum_squares);
+    }
+  });
+  amax_bits = block_reduce<kThreads, Max>(amax_bits);
+  sum_squares = block_reduce<kThreads, Sum>(sum_squares);
+  if (thread_index() != 0) return;
+  args.scratch.amax_bits[number] = amax_bits;
+  args.scratch.sum_squares[number] = sum_squares;
+}
+
+/// A warp per tensor.
+MP_DEVICE void reduce_tensors(const StatisticsArgs &args) {
+  const StatisticsOutputs &out = args.out;
+  if (out.amax_per_tensor == nullptr && out.norm_per_tensor == nullptr) return;
+  for (uint32_t t = warp_index(); t < args.list.count; t += kWarps) {
+    uint32_t amax_bits = 0;
+    double sum_squares = 0.0;
+    const int64_t end = args.list.first_chunk[t + 1];
+    for (int64_t c = args.list.first_chunk[t] + lane_index(); c < end; c += kWarpSize) {
+      amax_bits = max_of(amax_bits, args.scratch.amax_bits[c]);
+      sum_squares += args.scratch.sum_squares[c];
+    }
+    amax_bits = warp_reduce<Max>(amax_bits);
+    sum_squares = warp_reduce<Sum>(sum_squares);
+    if (lane_index() != 0) continue;
+    if (out.amax_per_tensor != nullptr) out.amax_per_tensor[t] = float_from_bits(amax_bits);
+    if (out.norm_per_tensor != nullptr)
+      out.norm_per_tensor[t] = static_cast<float>(sqrt(sum_squares));
+  }
+}
+
+MP_DEVICE void reduce_list(const StatisticsArgs &args) {
+  const StatisticsOutputs &out = args.out;
+  uint32_t amax_bits = 0;
+  double sum_squares = 0.0;
+  for (int64_t c = thread_index(); c < args.list.num_chunks; c += kThreads) {
+    amax_bits = max_of(amax_bits, args.scratch.amax_bits[c]);
+    sum_squares += args.scratch.sum_squares[c];
+  }
+  amax_bits = block_reduce<kThreads, Max>(amax_bits);
+  sum_squares = block_reduce<kThreads, Sum>(sum_squares);
+  if (thread_index() != 0) return;
+  if (out.found_inf != nullptr && amax_bits >= kInfinityBits) raise_flag(out.found_inf);
+  if (out.amax != nullptr) *out.amax = float_from_bits(amax_bits);
+  if (out.norm != nullptr) *out.norm = static_cast<float>(sqrt(sum_squares));
+  if (out.clip.grad_scale != nullptr) apply_clip(out.clip);
+}
+
+MP_KERNEL(kThreads, 4)
+measure_list(MP_PARAM(StatisticsArgs) args) {
+  for (int64_t c = block_index(); c < args.list.num_chunks; c += grid_size())
+    measure_chunk(args, c);
+  if (!arrive_last(args.scratch.ticket)) return;
+  reduce_tensors(args);
+  reduce_list(args);
+}
+
+}  // namespace
+
+void statistics(const Device &device, const TensorList &list, const ReduceScratch &scratch,
+                const StatisticsOutputs &out, mp_stream_t stream) {
+  const StatisticsArgs args{list, scratch, out};
+  launch("measure_list", measure_list, device, {blocks_for(device, list.num_chunks), kThreads},
+         stream, args);
+}
+
+}  // namespace mp::MP_TARGET

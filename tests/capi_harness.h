@@ -1,0 +1,97 @@
+/* What every case of test_capi is checked with.
+ *
+ * A failing call must return the documented status, leave a sentence that starts with the
+ * function and names the argument, log that sentence once at MP_LOG_ERROR, and write nothing:
+ * all outputs lie in memory filled with a pattern, which is compared after each call.
+ */
+#ifndef CAPI_HARNESS_H
+#define CAPI_HARNESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mpcore.h"
+
+/* ---------------------------------------------------------------- what the cases share */
+
+/** Of the target under test, MP_TEST_DEVICE=host|cuda. */
+extern mp_context_t context;
+extern mp_context_t other_context;
+
+/** Pattern-filled device memory, 256-byte aligned; at(1) is misaligned for every type. */
+void *at(size_t offset);
+
+/** Pattern-filled host memory for the outputs of failing calls. */
+struct host_outputs {
+  mp_context_t context;
+  mp_tensor_list_t list;
+  mp_scaler_t scaler;
+  mp_optimizer_t optimizer;
+  void *ptr;
+  size_t bytes;
+  int64_t t;
+  const char *name;
+};
+extern struct host_outputs out;
+
+int start(void);
+/** Prints the totals; returns the exit status. */
+int finish(void);
+
+/* ---------------------------------------------------------------- single cases */
+
+void check(int good, const char *label);
+void skip(const char *label, const char *reason);
+
+/** A call that fails; `argument` is the word of the sentence that names the culprit. */
+void check_failure(const char *label, const char *function, mp_status_t got, mp_status_t want,
+                   const char *argument);
+#define FAILS(function, arguments, status, argument) \
+  check_failure(#function #arguments, #function, function arguments, status, argument)
+
+/** A call that succeeds, and may write. */
+void check_success(const char *label, mp_status_t got);
+#define WORKS(call) check_success(#call, call)
+
+/* ---------------------------------------------------------------- cases made from one struct */
+
+/** A call as a function of one of its structs. */
+struct subject {
+  const char *function;
+  const char *parameter;
+  size_t size;
+  void (*init)(void *s); /**< a struct with which the call succeeds */
+  mp_status_t (*call)(void *s);
+};
+
+/** One field set to a value with which the call fails. */
+struct field_case {
+  const char *label;
+  const char *argument;
+  size_t offset, bytes;
+  union {
+    int64_t i;
+    float f;
+    const void *p;
+  } value;
+  mp_status_t status;
+};
+
+#define FIELD(type, field, member, v, status) \
+  { #field " = " #v, #field, offsetof(type, field), sizeof(((type *)0)->field), {.member = (v)}, status }
+
+/** The unchanged struct works, and every case fails. */
+void check_fields(const struct subject *subject, const struct field_case *cases, size_t count);
+
+/** struct_size of 0, too small, with unknown zeros, with unknown bytes set, absurd. */
+void check_struct_size(const struct subject *subject);
+
+/* ---------------------------------------------------------------- one function per file */
+
+void test_core(void);
+void test_gemm(void);
+void test_tensors(void);
+void test_step(void);
+void test_train(void);
+
+#endif

@@ -1,0 +1,125 @@
+// The number formats as IEEE 754 defines them, for the tests' own use.
+//
+// Rounding is done in fp64 with ldexp and nearbyint, encoding from the definition of the fields.
+// Nothing is shared with the library or with the compiler's half types, so a conversion error on
+// either side shows.
+//
+// Source: IEEE 754-2019, sections 3.3, 3.4 and 4.3.1; bfloat16 is binary32 without its low half.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+
+#include "mpcore.h"
+
+namespace mptest {
+
+struct Format {
+  int bits;          ///< of storage
+  int digits;        ///< of the significand, the implicit one included
+  int min_exponent;  ///< the smallest subnormal is 2^min_exponent
+  int max_exponent;  ///< all finite values are below 2^max_exponent
+};
+
+inline Format format_of(mp_dtype_t dtype) {
+  switch (dtype) {
+    case MP_FP16:
+      return {16, 11, -24, 16};
+    case MP_BF16:
+      return {16, 8, -133, 128};
+    case MP_FP32:
+      return {32, 24, -149, 128};
+    default:
+      throw std::invalid_argument("format_of: not an element type");
+  }
+}
+
+inline const char *name_of(mp_dtype_t dtype) {
+  switch (dtype) {
+    case MP_FP16:
+      return "fp16";
+    case MP_BF16:
+      return "bf16";
+    case MP_FP32:
+      return "fp32";
+    default:
+      return "none";
+  }
+}
+
+/// Half the distance from 1 to the next value: the largest relative error of one rounding.
+inline double unit_roundoff(mp_dtype_t dtype) {
+  return std::ldexp(1.0, -format_of(dtype).digits);
+}
+
+/// Largest error of one rounding in the subnormal range.
+inline double half_subnormal(mp_dtype_t dtype) {
+  return std::ldexp(0.5, format_of(dtype).min_exponent);
+}
+
+inline double largest_finite(mp_dtype_t dtype) {
+  return std::ldexp(1.0 - unit_roundoff(dtype), format_of(dtype).max_exponent);
+}
+
+/// x rounded to nearest, ties to even; what exceeds the range becomes infinite.
+inline double round_to(mp_dtype_t dtype, double x) {
+  if (!std::isfinite(x) || x == 0.0) return x;
+  const Format format = format_of(dtype);
+  int exponent = 0;
+  (void)std::frexp(x, &exponent);  // 2^(exponent - 1) <= |x| < 2^exponent
+  const int last_digit = std::max(exponent - format.digits, format.min_exponent);
+  const double rounded = std::ldexp(std::nearbyint(std::ldexp(x, -last_digit)), last_digit);
+  return std::fabs(rounded) > largest_finite(dtype)
+             ? std::copysign(std::numeric_limits<double>::infinity(), x)
+             : rounded;
+}
+
+/// The storage bits of round_to(dtype, x).
+inline uint32_t encode(mp_dtype_t dtype, double x) {
+  const Format format = format_of(dtype);
+  const int fraction_bits = format.digits - 1;
+  const uint32_t sign = std::signbit(x) ? 1u << (format.bits - 1) : 0u;
+  const uint32_t infinity = (1u << (format.bits - 1)) - (1u << fraction_bits);
+  if (std::isnan(x)) return sign | infinity | 1u << (fraction_bits - 1);
+
+  const double magnitude = std::fabs(round_to(dtype, x));
+  if (std::isinf(magnitude)) return sign | infinity;
+  const double smallest_normal = std::ldexp(1.0, format.min_exponent + fraction_bits);
+  if (magnitude < smallest_normal) {
+    return sign | static_cast<uint32_t>(std::ldexp(magnitude, -format.min_exponent));
+  }
+  int exponent = 0;
+  const double significand = std::ldexp(std::frexp(magnitude, &exponent), format.digits);
+  // The smallest normal has exponent field 1.  Adding the significand, whose leading one is not
+  // stored, adds 1 to the field below it.
+  const int field = exponent - 1 - (format.min_exponent + fraction_bits);
+  return sign |
+         ((static_cast<uint32_t>(field) << fraction_bits) + static_cast<uint32_t>(significand));
+}
+
+/// The value that the storage bits stand for.
+inline double decode(mp_dtype_t dtype, uint32_t bits) {
+  const Format format = format_of(dtype);
+  const int fraction_bits = format.digits - 1;
+  const uint32_t fraction = bits & ((1u << fraction_bits) - 1);
+  const int field = static_cast<int>((bits & ((1u << (format.bits - 1)) - 1)) >> fraction_bits);
+  const int all_ones = (1 << (format.bits - 1 - fraction_bits)) - 1;
+  const double sign = bits >> (format.bits - 1) & 1 ? -1.0 : 1.0;
+  if (field == all_ones) {
+    return fraction != 0 ? std::numeric_limits<double>::quiet_NaN()
+                         : sign * std::numeric_limits<double>::infinity();
+  }
+  if (field == 0) return sign * std::ldexp(fraction, format.min_exponent);
+  return sign * std::ldexp(fraction + (1u << fraction_bits), format.min_exponent + field - 1);
+}
+
+/// Equal values; any NaN equals any NaN.  The sign of zero is not compared: it depends on the
+/// order of a sum, which the library leaves open.
+inline bool same_value(double x, double y) {
+  return x == y || (std::isnan(x) && std::isnan(y));
+}
+
+}  // namespace mptest

@@ -1,0 +1,156 @@
+// GEMM and its epilogue as mpcore.h documents them, in plain fp64 loops.
+//
+//   z = alpha scale acc + beta C + bias;  aux = z;  y = activation(z);  D = round(y)
+//
+// op() has been applied before: A is m x k and B is k x n.  Rounding happens once, in the stores
+// to aux and D; where the fp32 arithmetic of a kernel is exact this is bit for bit its result.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "bounds.h"
+#include "testing.h"
+
+namespace mptest::oracle {
+
+/// A B for each item; a single matrix serves all items of the other operand.
+inline Matrices multiply(const Matrices &a, const Matrices &b, int64_t count) {
+  Matrices product(count, a.rows, b.cols);
+  for (int64_t item = 0; item < count; ++item) {
+    const int64_t item_a = a.count == 1 ? 0 : item;
+    const int64_t item_b = b.count == 1 ? 0 : item;
+    for (int64_t i = 0; i < a.rows; ++i) {
+      for (int64_t p = 0; p < a.cols; ++p) {
+        const double factor = a.at(item_a, i, p);
+        const double *const b_row = b.values.data() + (item_b * b.rows + p) * b.cols;
+        double *const row = product.values.data() + (item * a.rows + i) * b.cols;
+        for (int64_t j = 0; j < b.cols; ++j) row[j] += factor * b_row[j];
+      }
+    }
+  }
+  return product;
+}
+
+inline Matrices absolute(Matrices matrices) {
+  for (double &value : matrices.values) value = std::fabs(value);
+  return matrices;
+}
+
+inline double gelu(double x) {
+  return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+inline double dgelu(double x) {
+  const double t = std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x));
+  const double slope = std::sqrt(2.0 / M_PI) * (1.0 + 3.0 * 0.044715 * x * x);
+  return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope;
+}
+
+/// A NaN passes through ReLU: hidden there it would never reach found_inf.
+inline double activate(mp_activation_t activation, double z, double aux) {
+  switch (activation) {
+    case MP_ACT_RELU:
+      return z > 0.0 || std::isnan(z) ? z : 0.0;
+    case MP_ACT_GELU:
+      return gelu(z);
+    case MP_ACT_DRELU:
+      return aux > 0.0 ? z : 0.0;
+    case MP_ACT_DGELU:
+      return z * dgelu(aux);
+    default:
+      return z;
+  }
+}
+
+/// How far y may be off when z is off by `error`; see bounds.h.
+inline double activation_error(mp_activation_t activation, double z, double aux, double error) {
+  switch (activation) {
+    case MP_ACT_GELU:
+      return kGeluSlope * error + gelu_error(std::fabs(z) + error);
+    case MP_ACT_DGELU:
+      return std::fabs(dgelu(aux)) * error + (std::fabs(z) + error) * dgelu_error(aux) +
+             fp32_operation() * (std::fabs(z) + error) * kGeluSlope;
+    default:
+      return error;
+  }
+}
+
+struct GemmInputs {
+  int64_t count = 1;
+  Matrices a;  ///< m x k; one for all items, or `count`
+  Matrices b;  ///< k x n; likewise
+  Matrices c;  ///< m x n; looked at only when beta != 0
+  double alpha = 1.0, beta = 0.0;
+  double scale = 1.0;
+  std::vector<double> bias;  ///< empty, or n
+  mp_activation_t activation = MP_ACT_NONE;
+  Matrices aux;  ///< read by MP_ACT_D*
+};
+
+/// Before rounding.  The errors bound what fp32 arithmetic may add; see bounds.h.
+struct GemmResult {
+  Matrices z, y;
+  Matrices z_error, y_error;
+};
+
+inline GemmResult gemm(const GemmInputs &in) {
+  const Matrices acc = multiply(in.a, in.b, in.count);
+  const Matrices acc_abs = multiply(absolute(in.a), absolute(in.b), in.count);
+  const double alpha_scale = in.alpha * in.scale;
+  GemmResult out{acc, acc, acc, acc};
+  for (int64_t item = 0; item < in.count; ++item) {
+    for (int64_t i = 0; i < acc.rows; ++i) {
+      for (int64_t j = 0; j < acc.cols; ++j) {
+        const double c = in.beta == 0.0 ? 0.0 : in.beta * in.c.at(item, i, j);
+        const double bias = in.bias.empty() ? 0.0 : in.bias[static_cast<size_t>(j)];
+        const double aux = in.aux.count == 0 ? 0.0 : in.aux.at(item, i, j);
+        const double z = alpha_scale * acc.at(item, i, j) + c + bias;
+        const double sum_abs = acc_abs.at(item, i, j);
+        const double terms_abs = std::fabs(alpha_scale) * sum_abs + std::fabs(c) + std::fabs(bias);
+        const double error =
+            gemm_error(static_cast<double>(in.a.cols), alpha_scale, sum_abs, terms_abs);
+        out.z.at(item, i, j) = z;
+        out.z_error.at(item, i, j) = error;
+        out.y.at(item, i, j) = activate(in.activation, z, aux);
+        out.y_error.at(item, i, j) = activation_error(in.activation, z, aux, error);
+      }
+    }
+  }
+  return out;
+}
+
+/// What the reductions of the epilogue make of D as stored.
+struct ColumnSums {
+  std::vector<double> sum, sum_abs;
+};
+
+inline ColumnSums column_sums(const Matrices &d) {
+  ColumnSums sums{std::vector<double>(static_cast<size_t>(d.cols)),
+                  std::vector<double>(static_cast<size_t>(d.cols))};
+  for (size_t at = 0; at < d.values.size(); ++at) {
+    const size_t column = at % static_cast<size_t>(d.cols);
+    sums.sum[column] += d.values[at];
+    sums.sum_abs[column] += std::fabs(d.values[at]);
+  }
+  return sums;
+}
+
+/// max(start, |x|) over `values`; NaN once any of them is NaN.
+inline double amax(const std::vector<double> &values, double start) {
+  double largest = start;
+  for (const double value : values) {
+    if (std::isnan(value) || std::fabs(value) > largest) largest = std::fabs(value);
+    if (std::isnan(largest)) break;
+  }
+  return largest;
+}
+
+inline bool any_nonfinite(const std::vector<double> &values) {
+  for (const double value : values) {
+    if (!std::isfinite(value)) return true;
+  }
+  return false;
+}
+
+}  // namespace mptest::oracle

@@ -1,0 +1,19 @@
+/* The C ABI as a C99 program sees it: every documented error of every function once, and what a
+ * caller may rely on when a call fails.  Prints one line per case.
+ *
+ * The cases are in capi_core.c, capi_gemm.c, ..., one file per group of header sections.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "capi_harness.h"
+
+int main(void) {
+  if (!start()) return EXIT_FAILURE;
+  test_core();
+  test_gemm();
+  test_tensors();
+  test_step();
+  test_train();
+  return finish();
+}

@@ -1,0 +1,124 @@
+// Many products in one call: by stride, with one operand shared, and by arrays of pointers.
+#include "gemm_run.h"
+
+using namespace mptest;
+
+namespace {
+
+GemmCase batch_case(mp_dtype_t ab, mp_dtype_t cd, const std::string &op) {
+  GemmCase c;
+  c.m = 65;
+  c.n = 37;
+  c.k = 41;
+  c.op = op;
+  c.ab = ab;
+  c.cd = cd;
+  c.batch = 3;
+  return c;
+}
+
+struct Types {
+  mp_dtype_t ab, cd;
+};
+constexpr Types kTypes[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}, {MP_FP32, MP_FP32}};
+
+}  // namespace
+
+TEST_CASE("gemm batch: strides", "[gemm]") {
+  for (const Types &types : kTypes) {
+    for (const char *const op : {"NN", "NT", "TN", "TT"}) {
+      GemmCase c = batch_case(types.ab, types.cd, op);
+      c.beta = 1.0f;
+      check_every_kernel(c);
+      c.pad = 3;
+      c.multiple = 1;
+      check_every_kernel(c);
+    }
+  }
+}
+
+TEST_CASE("gemm batch: stride 0 shares A, B or both", "[gemm][strict]") {
+  for (const auto &[shared_a, shared_b] :
+       {std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
+    GemmCase c = batch_case(MP_FP16, MP_FP16, "NT");
+    c.shared_a = shared_a;
+    c.shared_b = shared_b;
+    c.pad = 3;
+    check_every_kernel(c);
+  }
+}
+
+TEST_CASE("gemm batch: in place", "[gemm][strict]") {
+  GemmCase c = batch_case(MP_FP16, MP_FP32, "TN");
+  c.beta = -3.0f;
+  c.in_place = true;
+  check_every_kernel(c);
+}
+
+TEST_CASE("gemm batch: the epilogue counts every item", "[gemm][strict]") {
+  for (const mp_activation_t activation : {MP_ACT_RELU, MP_ACT_DRELU}) {
+    GemmCase c = batch_case(MP_FP16, MP_FP16, "NN");
+    c.pad = 3;
+    c.bias = MP_FP16;
+    c.activation = activation;
+    c.aux = c.dbias = c.amax = c.found_inf = true;
+    check_every_kernel(c);
+    check_library_choice(c);
+  }
+}
+
+TEST_CASE("gemm batch: more items than one grid dimension holds", "[gemm]") {
+  // gridDim.y and .z end at 65535.
+  GemmCase c = batch_case(MP_FP16, MP_FP32, "NN");
+  c.m = c.n = c.k = 1;
+  c.multiple = 1;
+  c.batch = 65537;
+  check_library_choice(c);
+}
+
+TEST_CASE("gemm batch: arrays of pointers", "[gemm]") {
+  for (const Types &types : kTypes) {
+    for (const char *const op : {"NN", "NT", "TN", "TT"}) {
+      GemmCase c = batch_case(types.ab, types.cd, op);
+      c.pointers = true;
+      c.beta = 1.0f;
+      check_every_kernel(c);
+      c.offset = 1;
+      check_every_kernel(c);
+      check_library_choice(c);
+    }
+  }
+}
+
+TEST_CASE("gemm batch: arrays of pointers with shared, in-place and absent matrices",
+          "[gemm][strict]") {
+  GemmCase c = batch_case(MP_FP16, MP_FP16, "NT");
+  c.pointers = true;
+  c.shared_b = true;
+  c.bias = MP_FP32;
+  c.found_inf = true;
+  check_every_kernel(c);
+
+  GemmRun without_c(c);
+  without_c.null_c = true;
+  require_ok(without_c.launch(""));
+  expect_none(without_c.verify(), without_c.repro());
+
+  c.beta = 2.0f;
+  c.in_place = true;
+  check_every_kernel(c);
+}
+
+TEST_CASE("gemm batch: arrays of pointers do not go with aux, dbias and amax", "[gemm][strict]") {
+  for (int option = 0; option < 3; ++option) {
+    GemmCase c = batch_case(MP_FP16, MP_FP16, "NN");
+    c.pointers = true;
+    if (option == 0) c.activation = MP_ACT_RELU;
+    c.aux = option == 0;
+    c.dbias = option == 1;
+    c.amax = option == 2;
+    GemmRun run(c);
+    expect_status(run.launch(""), MP_ERROR_UNSUPPORTED);
+    expect_none(run.verify_untouched(), run.repro());
+  }
+}

@@ -1,0 +1,187 @@
+// The epilogue of mp_gemm: each option alone, then together, forward and backward.
+#include "gemm_run.h"
+
+using namespace mptest;
+
+namespace {
+
+/// Off the tiles in every direction, with its own padding for C, D and aux.
+GemmCase base_case(mp_dtype_t ab, mp_dtype_t cd) {
+  GemmCase c;
+  c.m = 131;
+  c.n = 69;
+  c.k = 50;
+  c.ab = ab;
+  c.cd = cd;
+  c.pad = 3;
+  return c;
+}
+
+struct Types {
+  mp_dtype_t ab, cd;
+};
+constexpr Types kTypes[] = {
+    {MP_FP16, MP_FP16}, {MP_FP16, MP_FP32}, {MP_BF16, MP_BF16}, {MP_FP32, MP_FP32}};
+
+}  // namespace
+
+TEST_CASE("epilogue: scale multiplies alpha", "[gemm][strict]") {
+  for (const Types &types : kTypes) {
+    GemmCase c = base_case(types.ab, types.cd);
+    c.scale = 2.0f;
+    c.alpha = -1.0f;
+    c.beta = 1.0f;
+    check_every_kernel(c);
+    c.fill = Fill::kReal;
+    c.scale = 1.0f / 3.0f;
+    check_every_kernel(c);
+  }
+}
+
+TEST_CASE("epilogue: bias of every type, aligned or not", "[gemm]") {
+  for (const Types &types : kTypes) {
+    for (const mp_dtype_t bias : {MP_FP16, MP_BF16, MP_FP32}) {
+      for (const int64_t offset : {0, 1}) {
+        GemmCase c = base_case(types.ab, types.cd);
+        c.bias = bias;
+        c.offset = offset;
+        check_every_kernel(c);
+      }
+    }
+  }
+}
+
+TEST_CASE("epilogue: forward activations, with and without aux", "[gemm][strict]") {
+  for (const Types &types : kTypes) {
+    for (const mp_activation_t activation : {MP_ACT_RELU, MP_ACT_GELU}) {
+      for (const bool aux : {false, true}) {
+        GemmCase c = base_case(types.ab, types.cd);
+        c.activation = activation;
+        c.aux = aux;
+        check_every_kernel(c);
+        c.fill = Fill::kReal;
+        check_every_kernel(c);
+      }
+    }
+  }
+}
+
+TEST_CASE("epilogue: backward activations read aux", "[gemm][strict]") {
+  for (const Types &types : kTypes) {
+    for (const mp_activation_t activation : {MP_ACT_DRELU, MP_ACT_DGELU}) {
+      GemmCase c = base_case(types.ab, types.cd);
+      c.activation = activation;
+      c.aux = true;
+      check_every_kernel(c);
+      c.fill = Fill::kReal;
+      check_every_kernel(c);
+    }
+  }
+}
+
+TEST_CASE("epilogue: aux with the rows of D", "[gemm]") {
+  for (const mp_activation_t activation : {MP_ACT_RELU, MP_ACT_DRELU}) {
+    GemmCase c = base_case(MP_FP16, MP_FP16);
+    c.activation = activation;
+    c.aux = true;
+    c.pad = 0;  // ld_aux = 0 then
+    check_every_kernel(c);
+    c.offset = 1;
+    c.multiple = 1;
+    check_every_kernel(c);
+  }
+}
+
+TEST_CASE("epilogue: amax and found_inf look at D as rounded", "[gemm][strict]") {
+  for (const Types &types : kTypes) {
+    GemmCase c = base_case(types.ab, types.cd);
+    c.amax = true;
+    check_every_kernel(c);
+    c.amax = false;
+    c.found_inf = true;
+    check_every_kernel(c);
+    c.amax = true;
+    c.fill = Fill::kReal;
+    check_every_kernel(c);
+  }
+}
+
+TEST_CASE("epilogue: dbias sums the columns of D", "[gemm][strict]") {
+  for (const Types &types : kTypes) {
+    GemmCase c = base_case(types.ab, types.cd);
+    c.dbias = true;
+    check_every_kernel(c);
+    c.m = 1000;
+    c.fill = Fill::kReal;
+    check_every_kernel(c);
+  }
+}
+
+TEST_CASE("epilogue: dbias has the same bits twice and with every kernel that gives the same D",
+          "[gemm]") {
+  GemmCase c = base_case(MP_FP16, MP_FP16);
+  c.m = 700;
+  c.dbias = true;
+  c.fill = Fill::kRounding;
+  c.alpha = 1.0f / 64.0f;  // a power of two: D stays exact before rounding, and finite
+  GemmRun run(c);
+  std::vector<uint8_t> first;
+  for (const std::string &kernel : run.kernels()) {
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      require_ok(run.launch(kernel));
+      expect_none(run.verify(), run.repro());
+      if (first.empty()) first = run.output_bits();
+      expect_none(run.output_bits() == first ? "" : "D or dbias differs between equal calls",
+                  run.repro());
+    }
+  }
+}
+
+TEST_CASE("epilogue: dbias of wide and of tall matrices", "[gemm]") {
+  for (const auto &[m, n] : {std::pair<int64_t, int64_t>{1, 1030}, {1030, 1}, {3, 257}}) {
+    GemmCase c = base_case(MP_FP16, MP_FP32);
+    c.m = m;
+    c.n = n;
+    c.dbias = true;
+    check_every_kernel(c);
+  }
+}
+
+TEST_CASE("epilogue: the forward pass of a layer", "[gemm][strict]") {
+  for (const mp_activation_t activation : {MP_ACT_RELU, MP_ACT_GELU}) {
+    GemmCase c = base_case(MP_FP16, MP_FP16);
+    c.op = "NT";
+    c.bias = MP_FP32;
+    c.activation = activation;
+    c.aux = c.amax = c.found_inf = true;
+    check_every_kernel(c);
+    check_library_choice(c);
+  }
+}
+
+TEST_CASE("epilogue: the backward pass of a layer", "[gemm][strict]") {
+  for (const mp_activation_t activation : {MP_ACT_DRELU, MP_ACT_DGELU}) {
+    GemmCase c = base_case(MP_FP16, MP_FP16);
+    c.scale = 0.5f;
+    c.fill = Fill::kReal;
+    c.activation = activation;
+    c.aux = c.dbias = c.amax = c.found_inf = true;
+    check_every_kernel(c);
+    check_library_choice(c);
+  }
+}
+
+TEST_CASE("epilogue: everything at once, in place", "[gemm]") {
+  for (const Types &types : kTypes) {
+    GemmCase c = base_case(types.ab, types.cd);
+    c.op = "TN";
+    c.alpha = -1.0f;
+    c.beta = -2.0f;
+    c.scale = 2.0f;
+    c.bias = MP_BF16;
+    c.activation = MP_ACT_RELU;
+    c.in_place = true;
+    c.aux = c.dbias = c.amax = c.found_inf = true;
+    check_every_kernel(c);
+  }
+}

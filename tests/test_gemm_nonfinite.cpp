@@ -1,0 +1,103 @@
+// mp_gemm on infinities and NaNs: they spread exactly as IEEE 754 says, and amax and found_inf see
+// them wherever they are.
+#include <limits>
+
+#include "gemm_run.h"
+
+using namespace mptest;
+
+namespace {
+
+GemmCase planted(mp_dtype_t ab, mp_dtype_t cd, Plant plant, Place place) {
+  GemmCase c;
+  c.m = 70;
+  c.n = 67;
+  c.k = 43;
+  c.ab = ab;
+  c.cd = cd;
+  c.plant = plant;
+  c.place = place;
+  c.dbias = c.amax = c.found_inf = true;
+  return c;
+}
+
+constexpr Plant kPlants[] = {Plant::kInfinity, Plant::kNan};
+constexpr Place kPlaces[] = {Place::kFirst, Place::kMiddle, Place::kLast};
+
+}  // namespace
+
+TEST_CASE("gemm non-finite: one element of A", "[gemm]") {
+  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
+    for (const char *const op : {"NN", "NT", "TN", "TT"}) {
+      for (const Plant plant : kPlants) {
+        for (const Place place : kPlaces) {
+          GemmCase c = planted(dtype, dtype, plant, place);
+          c.op = op;
+          check_every_kernel(c);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm non-finite: the last element of A", "[gemm][strict]") {
+  for (const Plant plant : kPlants) {
+    check_every_kernel(planted(MP_FP16, MP_FP32, plant, Place::kLast));
+  }
+}
+
+TEST_CASE("gemm non-finite: the last batch item", "[gemm]") {
+  for (const Plant plant : kPlants) {
+    GemmCase c = planted(MP_BF16, MP_FP32, plant, Place::kLast);
+    c.batch = 3;
+    check_every_kernel(c);
+  }
+}
+
+TEST_CASE("gemm non-finite: NaN passes through ReLU", "[gemm][strict]") {
+  GemmCase c = planted(MP_FP16, MP_FP16, Plant::kNan, Place::kMiddle);
+  c.activation = MP_ACT_RELU;
+  c.aux = true;
+  check_every_kernel(c);
+}
+
+TEST_CASE("gemm non-finite: fp16 overflows in the last rounding and raises found_inf",
+          "[gemm][strict]") {
+  GemmCase c = planted(MP_FP16, MP_FP16, Plant::kNone, Place::kFirst);
+  c.fill = Fill::kRounding;
+  GemmRun run(c);
+  // The inputs are finite and so is y: only D is not.
+  REQUIRE(oracle::amax(run.expected().y.values, 0.0) > 65520.0);
+  REQUIRE(!oracle::any_nonfinite(run.expected().y.values));
+  for (const std::string &kernel : run.kernels()) {
+    require_ok(run.launch(kernel));
+    expect_none(run.verify(), run.repro());
+    CHECK(run.found_inf() == 1.0f);
+    CHECK(run.amax() == std::numeric_limits<float>::infinity());
+  }
+}
+
+TEST_CASE("gemm non-finite: the same values in fp32 raise nothing", "[gemm][strict]") {
+  GemmCase c = planted(MP_FP16, MP_FP32, Plant::kNone, Place::kFirst);
+  c.fill = Fill::kRounding;
+  GemmRun run(c);
+  for (const std::string &kernel : run.kernels()) {
+    require_ok(run.launch(kernel));
+    expect_none(run.verify(), run.repro());
+    CHECK(run.found_inf() == 0.0f);
+  }
+}
+
+TEST_CASE("gemm non-finite: found_inf is never cleared, amax never lowered", "[gemm][strict]") {
+  GemmRun run(planted(MP_FP16, MP_FP32, Plant::kNone, Place::kFirst));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  run.found_inf_start = 1.0f;
+  for (const float start : {0.0f, 1e6f, std::numeric_limits<float>::infinity(), nan}) {
+    run.amax_start = start;
+    for (const std::string &kernel : run.kernels()) {
+      require_ok(run.launch(kernel));
+      expect_none(run.verify(), run.repro() + format(" with *amax = %g, *found_inf = 1",
+                                                     static_cast<double>(start)));
+    }
+  }
+}

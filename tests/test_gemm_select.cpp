@@ -1,0 +1,110 @@
+// Which kernels there are for a problem, and what happens to a name that does not fit.
+#define MP_ENABLE_EXPERIMENTAL
+#include <set>
+
+#include "gemm_run.h"
+
+using namespace mptest;
+
+namespace {
+
+std::vector<const char *> kernel_names(const mp_gemm_desc_t &desc) {
+  std::vector<const char *> names;
+  const char *name = nullptr;
+  mp_status_t status = MP_SUCCESS;
+  while (true) {
+    status = mp_gemm_kernel_name(context(), &desc, static_cast<int32_t>(names.size()), &name);
+    if (status != MP_SUCCESS) break;
+    names.push_back(name);
+  }
+  expect_status(status, MP_ERROR_NOT_FOUND);
+  return names;
+}
+
+mp_gemm_desc_t random_problem(Random &random) {
+  constexpr mp_dtype_t kTypes[][2] = {{MP_FP16, MP_FP16}, {MP_FP16, MP_FP32}, {MP_BF16, MP_BF16},
+                                      {MP_BF16, MP_FP32}, {MP_FP32, MP_FP32}, {MP_FP32, MP_FP16}};
+  const auto &types = kTypes[random.integer(0, 5)];
+  const auto extent = [&random] {  // small and large alike
+    return random.integer(1, int64_t{1} << random.integer(0, 16));
+  };
+  mp_gemm_desc_t desc = mp_gemm_desc_default(extent(), extent(), extent(), types[0], types[1]);
+  desc.op_a = random.integer(0, 1) != 0 ? MP_OP_T : MP_OP_N;
+  desc.op_b = random.integer(0, 1) != 0 ? MP_OP_T : MP_OP_N;
+  desc.lda = (desc.op_a == MP_OP_T ? desc.m : desc.k) + random.integer(0, 9);
+  desc.ldb = (desc.op_b == MP_OP_T ? desc.k : desc.n) + random.integer(0, 9);
+  desc.batch_count = static_cast<int32_t>(random.integer(1, 3));
+  desc.stride_d = desc.m * desc.n;
+  return desc;
+}
+
+GemmCase small_case(mp_dtype_t ab, mp_dtype_t cd) {
+  GemmCase c;
+  c.m = 20;
+  c.n = 30;
+  c.k = 40;
+  c.ab = ab;
+  c.cd = cd;
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("select: every problem has kernels, with unique and lasting names", "[gemm][strict]") {
+  Random random(11);
+  for (int i = 0; i < 300; ++i) {
+    const mp_gemm_desc_t desc = random_problem(random);
+    CAPTURE(desc.m, desc.n, desc.k, name_of(desc.dtype_ab), name_of(desc.dtype_cd));
+    const std::vector<const char *> names = kernel_names(desc);
+    REQUIRE(!names.empty());
+    CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
+    CHECK(kernel_names(desc) == names);  // the same storage, too
+  }
+}
+
+TEST_CASE("select: the first name is what the library launches", "[gemm][strict]") {
+  for (const int64_t k : {40, 600}) {
+    GemmCase c = small_case(MP_FP16, MP_FP32);
+    c.k = k;
+    c.fill = Fill::kReal;
+    GemmRun run(c);
+    const std::string best = run.kernels().front();
+    CHECK(run.workspace_bytes("") == run.workspace_bytes(best));
+    require_ok(run.launch(""));
+    const std::vector<uint8_t> chosen = run.output_bits();
+    require_ok(run.launch(best));
+    expect_none(run.output_bits() == chosen ? "" : "not what the library launches", run.repro());
+  }
+}
+
+TEST_CASE("select: an unknown name is not found", "[gemm][strict]") {
+  GemmRun run(small_case(MP_FP16, MP_FP16));
+  for (const char *const name : {"no_such_kernel", "wmma", "simt_64x64x16_"}) {
+    const mp_status_t status = run.launch(name, 0);
+    CHECK(std::string(mp_last_error()).find(name) != std::string::npos);
+    expect_status(status, MP_ERROR_NOT_FOUND);
+    expect_none(run.verify_untouched(), run.repro());
+  }
+}
+
+TEST_CASE("select: a kernel that cannot run the problem says so", "[gemm][strict]") {
+  // fp32 runs on other kernels than fp16: at least one name fits only one of them.
+  GemmRun fp16(small_case(MP_FP16, MP_FP16));
+  GemmRun fp32(small_case(MP_FP32, MP_FP32));
+  const std::vector<std::string> suitable = fp32.kernels();
+  int refused = 0;
+  for (const std::string &kernel : fp16.kernels()) {
+    const bool fits = std::find(suitable.begin(), suitable.end(), kernel) != suitable.end();
+    if (fits) continue;
+    expect_status(fp32.launch(kernel, 0), MP_ERROR_UNSUPPORTED);
+    expect_none(fp32.verify_untouched(), fp32.repro());
+    ++refused;
+  }
+  CHECK(refused > 0);
+}
+
+TEST_CASE("select: fp16 in with bf16 out is unsupported", "[gemm][strict]") {
+  GemmRun run(small_case(MP_FP16, MP_BF16));
+  expect_status(run.launch("", 0), MP_ERROR_UNSUPPORTED);
+  expect_none(run.verify_untouched(), run.repro());
+}

@@ -1,0 +1,112 @@
+// Split-k and the workspace it needs: same results, no byte beyond, no trust in what it held.
+#include "gemm_run.h"
+
+using namespace mptest;
+
+namespace {
+
+GemmCase long_case(int64_t m, int64_t n, int64_t k, mp_dtype_t cd) {
+  GemmCase c;
+  c.m = m;
+  c.n = n;
+  c.k = k;
+  c.op = "TN";
+  c.cd = cd;
+  return c;
+}
+
+/// Kernels that sum slices of k apart are named "..._k2", "..._k4", ...
+bool splits_k(const std::string &kernel) {
+  return kernel.find("_k") != std::string::npos;
+}
+
+std::vector<std::string> splitting(const std::vector<std::string> &kernels) {
+  std::vector<std::string> chosen;
+  for (const std::string &kernel : kernels) {
+    if (splits_k(kernel)) chosen.push_back(kernel);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+TEST_CASE("split-k: every kernel is exact, whole slices and a residue", "[gemm]") {
+  for (const mp_dtype_t cd : {MP_FP16, MP_FP32}) {
+    for (const int64_t k : {512, 1023, 4097}) {
+      GemmCase c = long_case(33, 70, k, cd);
+      c.beta = 1.0f;
+      c.bias = MP_FP32;
+      check_every_kernel(c);
+    }
+  }
+}
+
+TEST_CASE("split-k: the whole epilogue runs once, after the sum", "[gemm][strict]") {
+  GemmCase c = long_case(37, 66, 520, MP_FP16);
+  c.pad = 3;
+  c.beta = -2.0f;
+  c.scale = 2.0f;
+  c.bias = MP_FP16;
+  c.activation = MP_ACT_RELU;
+  c.aux = c.dbias = c.amax = c.found_inf = true;
+  GemmRun run(c);
+  const std::vector<std::string> kernels = splitting(run.kernels());
+  REQUIRE(!kernels.empty());
+  for (const std::string &kernel : kernels) {
+    require_ok(run.launch(kernel));
+    expect_none(run.verify(), run.repro());
+  }
+}
+
+TEST_CASE("split-k: batches and non-finite values", "[gemm]") {
+  GemmCase c = long_case(33, 40, 600, MP_FP16);
+  c.batch = 3;
+  c.amax = c.found_inf = true;
+  check_every_kernel(c);
+  c.pointers = true;
+  c.amax = false;
+  check_every_kernel(c);
+  c.plant = Plant::kInfinity;
+  c.place = Place::kLast;
+  check_every_kernel(c);
+}
+
+TEST_CASE("split-k: reals have the same bits twice, whatever the workspace held", "[gemm]") {
+  GemmCase c = long_case(65, 70, 2050, MP_FP32);
+  c.fill = Fill::kReal;
+  GemmRun run(c);
+  for (const std::string &kernel : splitting(run.kernels())) {
+    require_ok(run.launch(kernel));
+    expect_none(run.verify(), run.repro());
+    const std::vector<uint8_t> first = run.output_bits();
+    // Not the same garbage: more of it, at another address.
+    require_ok(run.launch(kernel, run.workspace_bytes(kernel) + 4096));
+    expect_none(run.output_bits() == first ? "" : "two equal calls gave different bits",
+                run.repro());
+  }
+}
+
+TEST_CASE("workspace: a forced kernel refuses too little of it", "[gemm][strict]") {
+  GemmRun run(long_case(40, 50, 512, MP_FP16));
+  const std::vector<std::string> kernels = splitting(run.kernels());
+  REQUIRE(!kernels.empty());
+  for (const std::string &kernel : kernels) {
+    const size_t needed = run.workspace_bytes(kernel);
+    CAPTURE(kernel, needed);
+    CHECK(needed > 0);
+    for (const size_t bytes : {size_t{0}, needed - 1}) {
+      expect_status(run.launch(kernel, bytes), MP_ERROR_WORKSPACE_TOO_SMALL);
+      expect_none(run.verify_untouched(), run.repro());
+    }
+  }
+}
+
+TEST_CASE("workspace: the library makes do with what there is", "[gemm][strict]") {
+  // Two tiles and a long k: splitting is the fastest choice on any device.
+  GemmRun run(long_case(64, 64, 4096, MP_FP16));
+  const size_t wanted = run.workspace_bytes("");
+  for (const size_t bytes : {size_t{0}, wanted / 2, wanted, wanted + 256}) {
+    require_ok(run.launch("", bytes));
+    expect_none(run.verify(), run.repro() + format(" with %zu bytes of workspace", bytes));
+  }
+}

@@ -1,0 +1,122 @@
+// The tests' own tools: a wrong conversion or a blind guard would make every other test agree.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "testing.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr mp_dtype_t kTypes[] = {MP_FP16, MP_BF16, MP_FP32};
+const double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+TEST_CASE("testing: formats have the limits of IEEE 754", "[testing][strict]") {
+  CHECK(largest_finite(MP_FP16) == 65504.0);
+  CHECK(largest_finite(MP_FP32) == std::numeric_limits<float>::max());
+  CHECK(largest_finite(MP_BF16) == 0x1.fep127);
+  CHECK(decode(MP_FP16, 0x3c00) == 1.0);
+  CHECK(decode(MP_FP16, 0x0001) == 0x1p-24);
+  CHECK(decode(MP_BF16, 0x3f80) == 1.0);
+  CHECK(decode(MP_BF16, 0xc040) == -3.0);
+  CHECK(std::isnan(decode(MP_FP16, 0xffff)));
+  CHECK(decode(MP_FP16, 0xfc00) == -kInfinity);
+}
+
+TEST_CASE("testing: every 16-bit value survives decode and encode", "[testing][strict]") {
+  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
+    int wrong = 0;
+    for (uint32_t bits = 0; bits < 65536; ++bits) {
+      const double value = decode(dtype, bits);
+      const bool kept = std::isnan(value) ? std::isnan(decode(dtype, encode(dtype, value)))
+                                          : encode(dtype, value) == bits;
+      wrong += !kept;
+    }
+    CAPTURE(name_of(dtype));
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("testing: midpoints round to even, beyond the largest to infinity", "[testing][strict]") {
+  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
+    const uint32_t infinity = encode(dtype, kInfinity);
+    int wrong = 0;
+    for (uint32_t bits = 0; bits + 1 < infinity; ++bits) {
+      const double midpoint = (decode(dtype, bits) + decode(dtype, bits + 1)) / 2.0;
+      const uint32_t even = bits + (bits & 1);
+      wrong += encode(dtype, midpoint) != even;
+      wrong += encode(dtype, std::nextafter(midpoint, 0.0)) != bits;
+      wrong += encode(dtype, std::nextafter(midpoint, kInfinity)) != bits + 1;
+    }
+    CAPTURE(name_of(dtype));
+    CHECK(wrong == 0);
+    const double half_step =
+        unit_roundoff(dtype) * std::ldexp(1.0, format_of(dtype).max_exponent - 1);
+    CHECK(encode(dtype, largest_finite(dtype) + half_step) == infinity);
+    CHECK(encode(dtype, std::nextafter(largest_finite(dtype) + half_step, 0.0)) == infinity - 1);
+  }
+}
+
+TEST_CASE("testing: fp32 agrees with the processor", "[testing][strict]") {
+  Random random(3);
+  int wrong = 0;
+  for (int i = 0; i < 100000; ++i) {
+    const double value =
+        random.real(-1.0, 1.0) * std::ldexp(1.0, static_cast<int>(random.integer(-155, 130)));
+    const float rounded = static_cast<float>(value);
+    uint32_t bits = 0;
+    std::memcpy(&bits, &rounded, sizeof bits);
+    wrong += encode(MP_FP32, value) != bits;
+    wrong += decode(MP_FP32, bits) != rounded;
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("testing: guard zones see one byte on either side", "[testing][strict]") {
+  for (const int64_t offset : {0, 1}) {
+    DeviceBuffer<float> buffer(5, offset);
+    CHECK(reinterpret_cast<uintptr_t>(buffer.data()) % 256 ==
+          static_cast<uintptr_t>(offset) * sizeof(float));
+    CHECK(buffer.guard_damage() == "");
+    const uint8_t stray = 0, intact = kPoison;
+    for (uint8_t *const at : {reinterpret_cast<uint8_t *>(buffer.data()) - 1,
+                              reinterpret_cast<uint8_t *>(buffer.data() + 5)}) {
+      copy_bytes(at, &stray, 1);
+      CHECK(buffer.guard_damage() != "");
+      copy_bytes(at, &intact, 1);
+    }
+    CHECK(buffer.guard_damage() == "");
+  }
+}
+
+TEST_CASE("testing: matrices keep their values and notice a write to the padding",
+          "[testing][strict]") {
+  for (const mp_dtype_t dtype : kTypes) {
+    DeviceMatrices matrices(dtype, 2, 3, 4, 7, 30, 1, kCanary);
+    Matrices values(2, 3, 4);
+    for (size_t i = 0; i < values.values.size(); ++i)
+      values.values[i] = static_cast<double>(i) - 9.0;
+    matrices.upload(values);
+    CHECK(matrices.download().values == values.values);
+    CHECK(matrices.damage() == "");
+    const uint8_t stray = 0;
+    copy_bytes(static_cast<uint8_t *>(matrices.data()) + 4 * mp_dtype_size(dtype), &stray, 1);
+    CHECK(matrices.damage() != "");
+  }
+}
+
+TEST_CASE("testing: exact plans stay within their budget", "[testing][strict]") {
+  for (const int64_t k : {0, 1, 7, 64, 300, 4096, 100000}) {
+    for (const int64_t budget : {100, 256, 2048, 1 << 24}) {
+      const ExactPlan plan = exact_plan(k, budget, 8);
+      const int64_t terms = (k + plan.period - 1) / plan.period;
+      CAPTURE(k, budget);
+      CHECK(terms * plan.range * plan.range <= budget);
+      CHECK(plan.range >= 1);
+    }
+  }
+}

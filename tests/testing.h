@@ -1,0 +1,194 @@
+// What every test needs: the context under test, guarded device memory, statuses, skips.
+//
+// The target is chosen by MP_TEST_DEVICE: host (default) or cuda.
+//
+// Device memory comes with guard zones.  They and the padding of matrices hold a byte pattern that
+// must survive.  kPoison is a NaN in every element type: what a kernel reads there spoils its
+// result.  kCanary is a finite number in every type: a stray NaN written over it shows as well.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "fills.h"
+#include "mpcore.h"
+#include "numeric.h"
+
+namespace mptest {
+
+// ---------------------------------------------------------------------------- the target
+
+/// Created at the first use, destroyed by main.
+mp_context_t context();
+void destroy_context();
+mp_device_info_t device_info();
+bool on_host();
+
+constexpr mp_stream_t kStream = nullptr;
+
+// ---------------------------------------------------------------------------- outcomes
+
+/// Counts the running test case as skipped and prints why; the test returns after it.
+void skip(const std::string &reason);
+/// Names of the test cases that called skip().
+const std::vector<std::string> &skipped_tests();
+
+/// The status must be `wanted`; require_ok ends the test when it is not MP_SUCCESS.
+void expect_status(mp_status_t got, mp_status_t wanted,
+                   std::source_location where = std::source_location::current());
+void require_ok(mp_status_t status, std::source_location where = std::source_location::current());
+
+/// `damage` says what is wrong and is empty when all is well; `repro` reproduces it.
+void expect_none(const std::string &damage, const std::string &repro);
+
+/// printf into a string.
+std::string format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
+
+// ---------------------------------------------------------------------------- device memory
+
+/// mp_malloc and mp_free; contents undefined.
+class DeviceMemory {
+ public:
+  explicit DeviceMemory(size_t bytes);
+  ~DeviceMemory();
+  DeviceMemory(const DeviceMemory &) = delete;
+  DeviceMemory &operator=(const DeviceMemory &) = delete;
+
+  /// False when there was not enough memory; all other failures end the test.
+  bool allocated() const { return data_ != nullptr; }
+  uint8_t *data() const { return data_; }
+
+ private:
+  uint8_t *data_ = nullptr;
+};
+
+void copy_bytes(void *dst, const void *src, size_t bytes);
+
+constexpr uint8_t kPoison = 0xff;
+constexpr uint8_t kCanary = 0xa7;
+
+/// Bytes between two guard zones, all filled with `pattern` at first.
+class GuardedBytes {
+ public:
+  /// `offset`: bytes by which data() misses 256-byte alignment.
+  GuardedBytes(size_t bytes, size_t offset, uint8_t pattern);
+  ~GuardedBytes();
+
+  uint8_t *data() const { return memory_.data() + front_bytes_; }
+  size_t bytes() const { return bytes_; }
+  uint8_t pattern() const { return pattern_; }
+  void upload(const void *src, size_t bytes, size_t at = 0);
+  std::vector<uint8_t> download() const;
+  /// Empty, or which guard byte was overwritten.  The destructor checks it too.
+  std::string guard_damage() const;
+
+ private:
+  size_t bytes_;
+  size_t front_bytes_;
+  uint8_t pattern_;
+  DeviceMemory memory_;
+};
+
+/// `count` elements of T between guard zones, poisoned until written.
+template <typename T>
+class DeviceBuffer {
+ public:
+  explicit DeviceBuffer(int64_t count, int64_t offset = 0, uint8_t pattern = kPoison)
+      : count_(count),
+        bytes_(static_cast<size_t>(count) * sizeof(T), static_cast<size_t>(offset) * sizeof(T),
+               pattern) {}
+  explicit DeviceBuffer(const std::vector<T> &values, int64_t offset = 0)
+      : DeviceBuffer(static_cast<int64_t>(values.size()), offset) {
+    upload(values);
+  }
+
+  T *data() const { return reinterpret_cast<T *>(bytes_.data()); }
+  int64_t size() const { return count_; }
+  void upload(const std::vector<T> &values) {
+    bytes_.upload(values.data(), values.size() * sizeof(T));
+  }
+  std::vector<T> download() const {
+    std::vector<T> values(static_cast<size_t>(count_));
+    copy_bytes(values.data(), bytes_.data(), bytes_.bytes());
+    return values;
+  }
+  std::string guard_damage() const { return bytes_.guard_damage(); }
+
+ private:
+  int64_t count_;
+  GuardedBytes bytes_;
+};
+
+/// As DeviceBuffer, with the element type chosen at run time; the host side is fp64.
+class DeviceArray {
+ public:
+  DeviceArray(mp_dtype_t dtype, int64_t count, int64_t offset = 0, uint8_t pattern = kPoison);
+  DeviceArray(mp_dtype_t dtype, const std::vector<double> &values, int64_t offset = 0);
+
+  void *data() const { return bytes_.data(); }
+  mp_dtype_t dtype() const { return dtype_; }
+  int64_t size() const { return count_; }
+  void upload(const std::vector<double> &values);  ///< rounds to the type
+  std::vector<double> download() const;
+  std::vector<uint8_t> download_bits() const { return bytes_.download(); }
+  std::string guard_damage() const { return bytes_.guard_damage(); }
+
+ private:
+  mp_dtype_t dtype_;
+  int64_t count_;
+  GuardedBytes bytes_;
+};
+
+// ---------------------------------------------------------------------------- matrices
+
+/// `count` dense row-major matrices in fp64.
+struct Matrices {
+  int64_t count = 0, rows = 0, cols = 0;
+  std::vector<double> values;
+
+  Matrices() = default;
+  Matrices(int64_t count, int64_t rows, int64_t cols, double value = 0.0)
+      : count(count),
+        rows(rows),
+        cols(cols),
+        values(static_cast<size_t>(count * rows * cols), value) {}
+
+  double &at(int64_t item, int64_t i, int64_t j) {
+    return values[static_cast<size_t>((item * rows + i) * cols + j)];
+  }
+  double at(int64_t item, int64_t i, int64_t j) const {
+    return values[static_cast<size_t>((item * rows + i) * cols + j)];
+  }
+};
+
+Matrices transposed(const Matrices &matrices);
+
+/// Matrices on the device: `ld` elements from row to row, `stride` from item to item.
+class DeviceMatrices {
+ public:
+  DeviceMatrices(mp_dtype_t dtype, int64_t count, int64_t rows, int64_t cols, int64_t ld,
+                 int64_t stride, int64_t offset, uint8_t padding);
+
+  void *data() const { return bytes_.data(); }
+  void *item(int64_t index) const;  ///< address of matrix `index`
+  void upload(const Matrices &values);
+  Matrices download() const;
+  std::vector<uint8_t> download_bits() const { return bytes_.download(); }
+  /// Empty, or where a guard zone or the padding was overwritten.
+  std::string damage() const;
+
+ private:
+  /// Calls visit(byte offset, item, row) for the start of each row.
+  template <typename Visit>
+  void each_row(Visit visit) const;
+
+  mp_dtype_t dtype_;
+  int64_t count_, rows_, cols_, ld_, stride_;
+  GuardedBytes bytes_;
+};
+
+}  // namespace mptest

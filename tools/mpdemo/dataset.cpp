@@ -1,0 +1,126 @@
+// Reads the idx files and uploads them.
+//
+// idx: two zero bytes, an element type (8 = unsigned byte), the number of dimensions, one
+// big-endian 32-bit extent per dimension, then the elements.
+#include "dataset.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace mpdemo {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct GzipCloser {
+  void operator()(gzFile_s *file) const { gzclose(file); }
+};
+using GzipFile = std::unique_ptr<gzFile_s, GzipCloser>;
+
+void read_exactly(gzFile_s *file, void *bytes, size_t count, const fs::path &path) {
+  const int got = gzread(file, bytes, static_cast<unsigned>(count));
+  if (got < 0 || static_cast<size_t>(got) != count)
+    throw std::runtime_error(path.string() + " is damaged: it ends too early.");
+}
+
+/// The elements of an idx file of unsigned bytes whose extents must be `extents`.
+std::vector<uint8_t> read_idx(const fs::path &path, std::span<const int64_t> extents) {
+  const GzipFile file(gzopen(path.c_str(), "rb"));
+  if (!file)
+    throw std::runtime_error(path.string() +
+                             " is missing: install the Debian package dataset-fashion-mnist, or "
+                             "name the folder of the four idx .gz files with --data.");
+  std::array<uint8_t, 4> magic;
+  read_exactly(file.get(), magic.data(), magic.size(), path);
+  if (magic != std::array<uint8_t, 4>{0, 0, 8, static_cast<uint8_t>(extents.size())})
+    throw std::runtime_error(path.string() + " is not an idx file of " +
+                             std::to_string(extents.size()) + "-dimensional bytes.");
+  int64_t numel = 1;
+  for (const int64_t expected : extents) {
+    std::array<uint8_t, 4> b;
+    read_exactly(file.get(), b.data(), b.size(), path);
+    const int64_t extent = int64_t{b[0]} << 24 | b[1] << 16 | b[2] << 8 | b[3];
+    if (extent != expected)
+      throw std::runtime_error(path.string() + " has an extent of " + std::to_string(extent) +
+                               " instead of " + std::to_string(expected) + ".");
+    numel *= extent;
+  }
+  std::vector<uint8_t> elements(static_cast<size_t>(numel));
+  read_exactly(file.get(), elements.data(), elements.size(), path);
+  return elements;
+}
+
+Samples read_samples(const fs::path &directory, const std::string &prefix, int64_t count) {
+  Samples samples;
+  samples.images = read_idx(directory / (prefix + "-images-idx3-ubyte.gz"),
+                            std::array<int64_t, 3>{count, kSide, kSide});
+  const std::vector<uint8_t> labels =
+      read_idx(directory / (prefix + "-labels-idx1-ubyte.gz"), std::array<int64_t, 1>{count});
+  samples.labels.assign(labels.begin(), labels.end());
+  return samples;
+}
+
+/// Zero mean and unit deviation over the training images, for the 256 values a pixel can have.
+std::array<float, 256> standardised_pixels() {
+  constexpr float kMean = 0.2860f;
+  constexpr float kDeviation = 0.3530f;
+  std::array<float, 256> table;
+  for (int pixel = 0; pixel < 256; ++pixel)
+    table[static_cast<size_t>(pixel)] = (static_cast<float>(pixel) / 255.0f - kMean) / kDeviation;
+  return table;
+}
+
+}  // namespace
+
+Dataset load_fashion_mnist(const fs::path &directory) {
+  return {read_samples(directory, "train", 60000), read_samples(directory, "t10k", 10000)};
+}
+
+void shuffle(Samples &samples, Random &random) {
+  random.shuffle(samples.count(), [&](int64_t i, int64_t j) {
+    if (i == j) return;
+    std::swap(samples.labels[static_cast<size_t>(i)], samples.labels[static_cast<size_t>(j)]);
+    const auto image = samples.images.begin() + i * kPixels;
+    std::swap_ranges(image, image + kPixels, samples.images.begin() + j * kPixels);
+  });
+}
+
+DeviceSamples::DeviceSamples(mp_context_t context, const Samples &samples, mp_dtype_t dtype,
+                             int64_t batch_rows)
+    : count_(samples.count()),
+      batch_rows_(batch_rows),
+      row_bytes_(kPixels * static_cast<int64_t>(mp_dtype_size(dtype))),
+      images_(context, count_ * row_bytes_),
+      labels_(context, count_ * static_cast<int64_t>(sizeof(int32_t))) {
+  const std::array<float, 256> standardised = standardised_pixels();
+  constexpr int64_t kRowsAtATime = 4096;
+  std::vector<float> host(kRowsAtATime * kPixels);
+  const Buffer staging = make_buffer(context, kRowsAtATime * kPixels, MP_FP32);
+  for (int64_t row = 0; row < count_; row += kRowsAtATime) {
+    const int64_t numel = std::min(kRowsAtATime, count_ - row) * kPixels;
+    const auto pixels = samples.images.begin() + row * kPixels;
+    std::transform(pixels, pixels + numel, host.begin(),
+                   [&](uint8_t pixel) { return standardised[pixel]; });
+    check(mp_memcpy(context, staging.data(), host.data(),
+                    static_cast<size_t>(numel) * sizeof(float), kStream));
+    check(mp_cast(context, staging.data(), MP_FP32, images_.as<uint8_t>() + row * row_bytes_, dtype,
+                  numel, kStream));
+  }
+  check(mp_memcpy(context, labels_.data(), samples.labels.data(),
+                  static_cast<size_t>(labels_.bytes()), kStream));
+  check(mp_stream_sync(context, kStream));
+}
+
+Batch DeviceSamples::batch(int64_t index) const {
+  const int64_t first = index * batch_rows_;
+  return {images_.as<uint8_t>() + first * row_bytes_, labels_.as<int32_t>() + first,
+          std::min(batch_rows_, count_ - first)};
+}
+
+}  // namespace mpdemo

@@ -1,0 +1,63 @@
+// Fashion-MNIST: 60,000 + 10,000 grey images of 28 x 28 pixels in 10 classes, read from the four
+// gzipped idx files, and their copy in device memory in the type the network computes in.
+// Source: Xiao et al., Fashion-MNIST, 2017; idx format: LeCun, The MNIST database.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "device.h"
+#include "random.h"
+
+namespace mpdemo {
+
+constexpr int64_t kSide = 28;
+constexpr int64_t kPixels = kSide * kSide;
+constexpr int64_t kClasses = 10;
+
+struct Samples {
+  std::vector<uint8_t> images;  ///< count x kPixels
+  std::vector<int32_t> labels;  ///< count
+
+  int64_t count() const { return static_cast<int64_t>(labels.size()); }
+};
+
+struct Dataset {
+  Samples train;
+  Samples test;
+};
+
+/// @throws std::runtime_error with one sentence: which file is missing and which package has it,
+///         or what is wrong with it.
+Dataset load_fashion_mnist(const std::filesystem::path &directory);
+
+void shuffle(Samples &samples, Random &random);
+
+/// Rows [first, first + rows) of the samples, in device memory.
+struct Batch {
+  const void *images;     ///< rows x kPixels
+  const int32_t *labels;  ///< rows
+  int64_t rows;
+};
+
+/// All samples in device memory, pixels standardised.  A batch is a pair of pointers into them, so
+/// that nothing is copied during training.
+class DeviceSamples {
+ public:
+  DeviceSamples(mp_context_t context, const Samples &samples, mp_dtype_t dtype, int64_t batch_rows);
+
+  int64_t num_batches() const { return (count_ + batch_rows_ - 1) / batch_rows_; }
+  /// The last batch may have fewer rows.
+  Batch batch(int64_t index) const;
+
+ private:
+  int64_t count_;
+  int64_t batch_rows_;
+  int64_t row_bytes_;
+  Buffer images_;
+  Buffer labels_;
+};
+
+}  // namespace mpdemo

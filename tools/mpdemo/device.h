@@ -1,0 +1,97 @@
+// What the rest of the demo needs to hold mpcore objects: one check() for every status, owners
+// that destroy handles and free device memory, and the device itself.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mpcore.h"
+
+namespace mpdemo {
+
+/// The demo uses one stream, the default one.
+constexpr mp_stream_t kStream = nullptr;
+
+/// Turns a status into an exception with the library's own sentence.
+inline void check(mp_status_t status) {
+  if (status == MP_SUCCESS) return;
+  throw std::runtime_error(std::string(mp_status_string(status)) + ": " + mp_last_error());
+}
+
+template <auto kDestroy>
+struct Destroyer {
+  template <typename Handle>
+  void operator()(Handle *handle) const {
+    kDestroy(handle);
+  }
+};
+
+using Context = std::unique_ptr<mp_context, Destroyer<mp_context_destroy>>;
+using TensorList = std::unique_ptr<mp_tensor_list, Destroyer<mp_tensor_list_destroy>>;
+using Scaler = std::unique_ptr<mp_scaler, Destroyer<mp_scaler_destroy>>;
+using Optimizer = std::unique_ptr<mp_optimizer, Destroyer<mp_optimizer_destroy>>;
+
+/// @param device  an ordinal or one of MP_DEVICE_*.
+inline Context make_context(int32_t device) {
+  mp_context_config_t config = mp_context_config_default();
+  config.device = device;
+  mp_context_t context = nullptr;
+  check(mp_context_create(&context, &config));
+  return Context(context);
+}
+
+/// Device memory, zero when it is new.  Must go before its context.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(mp_context_t context, int64_t bytes) : context_(context), bytes_(bytes) {
+    if (bytes == 0) return;
+    check(mp_malloc(context, &data_, static_cast<size_t>(bytes)));
+    check(mp_memset(context, data_, 0, static_cast<size_t>(bytes), kStream));
+  }
+  Buffer(Buffer &&other) noexcept { swap(other); }
+  Buffer &operator=(Buffer &&other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Buffer() {
+    if (data_ != nullptr) mp_free(context_, data_);
+  }
+
+  void *data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+  template <typename T>
+  T *as() const {
+    return static_cast<T *>(data_);
+  }
+
+ private:
+  void swap(Buffer &other) {
+    std::swap(context_, other.context_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+
+  mp_context_t context_ = nullptr;
+  void *data_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+inline Buffer make_buffer(mp_context_t context, int64_t count, mp_dtype_t dtype) {
+  return Buffer(context, count * static_cast<int64_t>(mp_dtype_size(dtype)));
+}
+
+/// Waits for everything enqueued so far, then copies `count` elements to the host.
+template <typename T>
+std::vector<T> download_sync(mp_context_t context, const T *device, int64_t count) {
+  std::vector<T> host(static_cast<size_t>(count));
+  check(mp_memcpy(context, host.data(), device, host.size() * sizeof(T), kStream));
+  check(mp_stream_sync(context, kStream));
+  return host;
+}
+
+}  // namespace mpdemo

@@ -1,0 +1,77 @@
+#include "options.h"
+
+#include <charconv>
+#include <string>
+#include <string_view>
+
+namespace mpdemo {
+namespace {
+
+/// @throws UsageError if `value` is not a whole number of at least `least`.
+template <typename Integer>
+Integer parse_integer(std::string_view flag, std::string_view value, Integer least) {
+  Integer number = 0;
+  const char *const end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  if (error != std::errc() || stop != end || number < least)
+    throw UsageError(std::string(flag) + " needs a whole number of at least " +
+                     std::to_string(least) + ", not \"" + std::string(value) + "\".");
+  return number;
+}
+
+int32_t parse_device(std::string_view value) {
+  constexpr std::string_view kCudaOrdinal = "cuda:";
+  if (value == "auto") return MP_DEVICE_AUTO;
+  if (value == "host") return MP_DEVICE_HOST;
+  if (value == "cuda") return MP_DEVICE_CURRENT;
+  if (value.starts_with(kCudaOrdinal))
+    return parse_integer<int32_t>("--device cuda:N", value.substr(kCudaOrdinal.size()), 0);
+  throw UsageError("--device is auto, host, cuda or cuda:N, not \"" + std::string(value) + "\".");
+}
+
+}  // namespace
+
+Options parse_options(int argc, const char *const *argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view flag = argv[i];
+    const auto value = [&]() -> std::string_view {
+      if (i + 1 == argc) throw UsageError(std::string(flag) + " needs a value.");
+      return argv[++i];
+    };
+    if (flag == "--help")
+      options.help = true;
+    else if (flag == "--json")
+      options.json = true;
+    else if (flag == "--device")
+      options.device = parse_device(value());
+    else if (flag == "--epochs")
+      options.epochs = parse_integer<int64_t>(flag, value(), 1);
+    else if (flag == "--seed")
+      options.seed = parse_integer<uint64_t>(flag, value(), 0);
+    else if (flag == "--data")
+      options.data = value();
+    else if (flag == "--out")
+      options.out = value();
+    else
+      throw UsageError("unknown flag \"" + std::string(flag) + "\"; mpdemo --help lists them.");
+  }
+  return options;
+}
+
+const char *usage() {
+  return "mpdemo trains a perceptron on Fashion-MNIST in FP32 and in mixed precision, and "
+         "compares.\n"
+         "\n"
+         "  --device WHERE  auto, host, cuda or cuda:N              (auto)\n"
+         "  --epochs N      of the first table; acceptance needs 3  (3)\n"
+         "  --seed N        of weights and batch order              (1)\n"
+         "  --data DIR      the four idx .gz files  (/usr/share/datasets/fashion-mnist)\n"
+         "  --out DIR       pictures, their data, report.json       (build/demo)\n"
+         "  --json          print report.json instead of tables\n"
+         "  --help          this text\n"
+         "\n"
+         "Exit code: 0 accepted or not judged, 1 failed, 2 wrong flags.\n";
+}
+
+}  // namespace mpdemo

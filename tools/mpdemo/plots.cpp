@@ -1,0 +1,119 @@
+// Data files, one gnuplot script for all pictures, and gnuplot itself.
+#include "plots.h"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+#include "plot_script.h"
+#include "text.h"
+
+namespace mpdemo {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char *kScriptName = "plots.gp";
+constexpr size_t kSmoothedSteps = 20;
+
+/// One row per bin: left edge, share of weight gradients, of activation gradients, in percent.
+std::string gradient_data(const Outcome &outcome) {
+  const Gradients &gradients = fp32_gradients(outcome);
+  const Histogram weights = histogram(gradients.weights);
+  const Histogram activations = histogram(gradients.activations);
+  std::string rows =
+      "# log2|g|, left edge of the bin; share of nonzero dW, of nonzero dz, in percent\n";
+  for (size_t bin = 0; bin < weights.share.size(); ++bin)
+    rows += text("%g %g %g\n", Histogram::left_edge(bin), 100 * weights.share[bin],
+                 100 * activations.share[bin]);
+  return rows;
+}
+
+/// One block per run, as gnuplot's `index` counts them.
+std::string training_data(const Outcome &outcome) {
+  std::string rows;
+  for (const RunResult &result : outcome.results) {
+    rows += text("# %s: step, mean loss of the last %zu steps, log2 of S\n",
+                 result.plan.name.c_str(), kSmoothedSteps);
+    for (size_t step = 0; step < result.losses.size(); ++step) {
+      const size_t first = step < kSmoothedSteps ? 0 : step + 1 - kSmoothedSteps;
+      const std::span window = std::span(result.losses).subspan(first, step + 1 - first);
+      const double sum = std::accumulate(window.begin(), window.end(), 0.0);
+      const double scale = result.scales.empty() ? 1.0 : static_cast<double>(result.scales[step]);
+      rows +=
+          text("%zu %g %g\n", step + 1, sum / static_cast<double>(window.size()), std::log2(scale));
+    }
+    rows += "\n\n";
+  }
+  return rows;
+}
+
+/// What the pictures of one outcome are drawn from, as gnuplot variables.  Runs count from 1; an
+/// array entry is undefined where a run has no such value.
+std::string variables(const Outcome &outcome) {
+  const Gradients &gradients = fp32_gradients(outcome);
+  const std::string num_runs = std::to_string(outcome.results.size());
+  std::string script = "id = '" + outcome.setting.id + "'\nheading = '" + outcome.setting.title +
+                       "'\nnum_runs = " + num_runs + "\n";
+  for (const char *array : {"name", "log2_scale", "flushed_dw", "flushed_dz"})
+    script += text("array %s[%s]\n", array, num_runs.c_str());
+  for (size_t i = 0; i < outcome.results.size(); ++i) {
+    const RunResult &result = outcome.results[i];
+    const double scale = final_scale(result);
+    script += text("name[%zu] = '%s'; log2_scale[%zu] = %g\n", i + 1, result.plan.name.c_str(),
+                   i + 1, std::log2(scale));
+    script += text("flushed_dw[%zu] = %.1f; flushed_dz[%zu] = %.1f\n", i + 1,
+                   100 * flushed_share(gradients.weights, scale), i + 1,
+                   100 * flushed_share(gradients.activations, scale));
+  }
+  return script;
+}
+
+/// Runs gnuplot in `directory`.
+/// @return its exit code, or -1 if it cannot be started.
+int run_gnuplot(const fs::path &directory) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addchdir_np(&actions, directory.c_str());
+  std::string program = "gnuplot";
+  std::string script = kScriptName;
+  std::array<char *, 3> arguments = {program.data(), script.data(), nullptr};
+  pid_t child = 0;
+  const int error =
+      posix_spawnp(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return -1;
+  int status = 0;
+  if (waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
+  return WEXITSTATUS(status);
+}
+
+}  // namespace
+
+std::string write_plots(const fs::path &directory, const std::vector<Outcome> &outcomes) {
+  std::string script = kScriptStart;
+  for (const Outcome &outcome : outcomes) {
+    const std::string &id = outcome.setting.id;
+    write_file(directory / (id + "_gradients.dat"), gradient_data(outcome));
+    write_file(directory / (id + "_training.dat"), training_data(outcome));
+    script += "\n" + variables(outcome) + kPictures;
+  }
+  write_file(directory / kScriptName, script);
+  const std::string where = directory.string();
+  switch (run_gnuplot(directory)) {
+    case 0:
+      return "pictures, their data and report.json are in " + where;
+    case -1:
+      return "no pictures, because gnuplot (Debian package gnuplot-nox) is missing; their data, " +
+             std::string(kScriptName) + " and report.json are in " + where;
+    default:
+      return "no pictures, because gnuplot failed; see " + (directory / kScriptName).string();
+  }
+}
+
+}  // namespace mpdemo

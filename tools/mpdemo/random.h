@@ -1,0 +1,28 @@
+// Randomness that depends on the seed and nothing else: the distributions and std::shuffle of the
+// standard library differ from one implementation to the next.
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+namespace mpdemo {
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : bits_(seed) {}
+
+  /// In [0, 1), all 53 bits of a double.
+  double uniform01() { return static_cast<double>(bits_() >> 11) * 0x1p-53; }
+
+  /// Fisher and Yates; `swap_items(i, j)` exchanges two of `count` items.
+  template <typename SwapItems>
+  void shuffle(int64_t count, SwapItems swap_items) {
+    for (int64_t i = count - 1; i > 0; --i)
+      swap_items(i, static_cast<int64_t>(bits_() % static_cast<uint64_t>(i + 1)));
+  }
+
+ private:
+  std::mt19937_64 bits_;
+};
+
+}  // namespace mpdemo

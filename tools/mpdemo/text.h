@@ -1,0 +1,31 @@
+// printf into a std::string (std::format is missing from the oldest supported g++, 12), and a
+// std::string into a file.
+#pragma once
+
+#include <cstdarg>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+namespace mpdemo {
+
+[[gnu::format(printf, 1, 2)]] inline std::string text(const char *format, ...) {
+  va_list arguments, again;
+  va_start(arguments, format);
+  va_copy(again, arguments);
+  std::string result(static_cast<size_t>(std::vsnprintf(nullptr, 0, format, arguments)), '\0');
+  std::vsnprintf(result.data(), result.size() + 1, format, again);
+  va_end(again);
+  va_end(arguments);
+  return result;
+}
+
+inline void write_file(const std::filesystem::path &path, const std::string &content) {
+  std::ofstream file(path, std::ios::binary);
+  file << content << std::flush;
+  if (!file) throw std::runtime_error("cannot write " + path.string() + ".");
+}
+
+}  // namespace mpdemo

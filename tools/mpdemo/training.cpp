@@ -1,0 +1,157 @@
+// The training loop.
+//
+// SGD with momentum, because its step is linear in the gradient: loss_weight and 1 / loss_weight
+// cancel exactly (both are powers of two), and what is left between two runs is rounding.  The
+// learning rate falls linearly to 0, so that the last accuracy is not a matter of the last batch.
+#include "training.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "progress.h"
+#include "random.h"
+#include "update.h"
+
+namespace mpdemo {
+namespace {
+
+constexpr float kPeakLr = 0.05f;
+constexpr int64_t kStepsPerFetch = 50;
+
+double mean(std::span<const float> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+class Run {
+ public:
+  Run(mp_context_t context, const DeviceData &data, const Setting &setting, const RunPlan &plan,
+      uint64_t seed)
+      : context_(context),
+        data_(data),
+        setting_(setting),
+        random_(seed),
+        num_steps_(setting.epochs * data.train.num_batches()),
+        network_(context, kWidths, kBatchRows, plan.dtype),
+        update_(context, network_, plan.scaler),
+        row_loss_(make_buffer(context, kBatchRows, MP_FP32)),
+        loss_history_(make_buffer(context, num_steps_, MP_FP32)),
+        scale_history_(make_buffer(context, num_steps_, MP_FP32)),
+        progress_(plan.name, num_steps_) {
+    result_.plan = plan;
+    network_.initialise(random_);
+    check(mp_stream_sync(context, kStream));
+  }
+
+  RunResult run() {
+    for (int64_t epoch = 1; epoch <= setting_.epochs; ++epoch) {
+      train_epoch();
+      result_.test_accuracy = test_accuracy();
+      progress_.epoch_done(epoch, setting_.epochs, result_.train_loss, result_.test_accuracy,
+                           result_.seconds);
+    }
+    result_.scaler = update_.scaler_state_sync();
+    result_.memory = network_.memory();
+    result_.optimizer_bytes = update_.state_bytes();
+    if (network_.dtype() == MP_FP32) result_.gradients = gradients_of(data_.train.batch(0));
+    return std::move(result_);
+  }
+
+ private:
+  void train_epoch() {
+    std::vector<int64_t> order(static_cast<size_t>(data_.train.num_batches()));
+    std::iota(order.begin(), order.end(), 0);
+    random_.shuffle(data_.train.num_batches(), [&](int64_t i, int64_t j) {
+      std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(j)]);
+    });
+
+    const auto start = std::chrono::steady_clock::now();
+    for (const int64_t index : order) {
+      enqueue_step(data_.train.batch(index));
+      if (steps_ % kStepsPerFetch == 0) fetch_history_sync();
+    }
+    fetch_history_sync();
+    result_.seconds +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    result_.train_loss = mean(std::span(result_.losses).last(order.size()));
+  }
+
+  void enqueue_step(const Batch &batch) {
+    network_.forward(batch);
+    if (update_.loss_scale() != nullptr)
+      check(mp_memcpy(context_, scale_history_.as<float>() + steps_, update_.loss_scale(),
+                      sizeof(float), kStream));
+    enqueue_loss(batch, loss_history_.as<float>() + steps_);
+    network_.backward(batch, update_.found_inf());
+    const float remaining = 1.0f - static_cast<float>(steps_) / static_cast<float>(num_steps_);
+    update_.step(kPeakLr * remaining / setting_.loss_weight);
+    ++steps_;
+  }
+
+  /// Loss of the logits, and dlogits = S * its gradient.
+  void enqueue_loss(const Batch &batch, float *loss) {
+    mp_xent_desc_t xent = mp_xent_desc_default(batch.rows, kClasses, network_.dtype());
+    xent.weight = setting_.loss_weight;
+    check(mp_softmax_xent(context_, &xent, network_.logits(), batch.labels, update_.loss_scale(),
+                          row_loss_.as<float>(), loss, nullptr, network_.dlogits(), kStream));
+  }
+
+  void fetch_history_sync() {
+    const int64_t fetched = static_cast<int64_t>(result_.losses.size());
+    if (fetched == steps_) return;
+    for (const float weighted :
+         download_sync(context_, loss_history_.as<float>() + fetched, steps_ - fetched))
+      result_.losses.push_back(weighted / setting_.loss_weight);
+    progress_.show(steps_, mean(std::span(result_.losses).subspan(static_cast<size_t>(fetched))));
+    if (update_.loss_scale() == nullptr) return;
+    const std::vector<float> scales =
+        download_sync(context_, scale_history_.as<float>() + fetched, steps_ - fetched);
+    result_.scales.insert(result_.scales.end(), scales.begin(), scales.end());
+  }
+
+  double test_accuracy() {
+    const Buffer correct(context_, sizeof(int64_t));
+    int64_t rows = 0;
+    for (int64_t index = 0; index < data_.test.num_batches(); ++index) {
+      const Batch batch = data_.test.batch(index);
+      network_.forward(batch);
+      const mp_xent_desc_t xent = mp_xent_desc_default(batch.rows, kClasses, network_.dtype());
+      check(mp_softmax_xent(context_, &xent, network_.logits(), batch.labels, nullptr,
+                            row_loss_.as<float>(), nullptr, correct.as<int64_t>(), nullptr,
+                            kStream));
+      rows += batch.rows;
+    }
+    const int64_t hits = download_sync(context_, correct.as<int64_t>(), 1).front();
+    return static_cast<double>(hits) / static_cast<double>(rows);
+  }
+
+  Gradients gradients_of(const Batch &batch) {
+    network_.forward(batch);
+    enqueue_loss(batch, nullptr);
+    network_.backward(batch, update_.found_inf());
+    return {network_.weight_gradients_sync(), network_.activation_gradients_sync(batch.rows)};
+  }
+
+  mp_context_t context_;
+  const DeviceData &data_;
+  const Setting &setting_;
+  Random random_;
+  int64_t num_steps_;
+  int64_t steps_ = 0;  ///< enqueued, skipped ones included
+  Network network_;
+  Update update_;
+  Buffer row_loss_, loss_history_, scale_history_;
+  Progress progress_;
+  RunResult result_ = {};
+};
+
+}  // namespace
+
+RunResult train(mp_context_t context, const DeviceData &data, const Setting &setting,
+                const RunPlan &plan, uint64_t seed) {
+  return Run(context, data, setting, plan, seed).run();
+}
+
+}  // namespace mpdemo

@@ -1,0 +1,65 @@
+// Trains the perceptron once, in one precision and with one loss scaler, and measures it.
+//
+// The training loop only enqueues.  Losses and scales go to a history on the device, which the
+// host fetches every kStepsPerFetch steps; nothing else waits.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dataset.h"
+#include "gradients.h"
+#include "network.h"
+
+namespace mpdemo {
+
+/// Of the images, the hidden layers and the logits.
+constexpr std::array<int64_t, 4> kWidths = {kPixels, 256, 128, kClasses};
+constexpr int64_t kBatchRows = 128;
+
+/// One row of the result table.
+struct RunPlan {
+  std::string name;
+  mp_dtype_t dtype;  ///< MP_FP32, or the 16-bit type of mixed precision
+  std::optional<mp_scaler_config_t> scaler;
+};
+
+/// What all runs of one table share.
+struct Setting {
+  std::string id;     ///< in file names and JSON
+  std::string title;  ///< one line above the table and the pictures
+  int64_t epochs;
+  /// Multiplies the loss, as a task weight does; the learning rate is divided by it, so that the
+  /// weights should take the same path whatever it is.
+  float loss_weight;
+  std::vector<RunPlan> runs;
+};
+
+struct RunResult {
+  RunPlan plan;
+  std::vector<float> losses;  ///< one per step, without loss_weight
+  std::vector<float> scales;  ///< S of every step; empty without a scaler
+  double train_loss;          ///< mean over the last epoch
+  double test_accuracy;       ///< after the last epoch, in [0, 1]
+  double seconds;             ///< training, without the evaluations
+  std::optional<mp_scaler_state_t> scaler;
+  Memory memory;
+  int64_t optimizer_bytes;
+  /// Of the first batch, after training; fp32 runs only.
+  std::optional<Gradients> gradients;
+};
+
+/// Device copies of the dataset in one type.
+struct DeviceData {
+  DeviceSamples train;
+  DeviceSamples test;
+};
+
+/// Equal seeds give equal initial weights and an equal order of batches.
+RunResult train(mp_context_t context, const DeviceData &data, const Setting &setting,
+                const RunPlan &plan, uint64_t seed);
+
+}  // namespace mpdemo

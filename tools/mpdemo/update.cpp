@@ -1,0 +1,94 @@
+// Ties the network's parameters to an mpcore optimizer: one tensor list per role.
+#include "update.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace mpdemo {
+namespace {
+
+constexpr float kMomentum = 0.9f;
+
+/// One role (gradients, masters...) of all parameters, in parameter order.
+struct Role {
+  std::vector<void *> data;
+  std::vector<mp_dtype_t> dtypes;
+
+  void add(void *tensor, mp_dtype_t dtype) {
+    data.push_back(tensor);
+    dtypes.push_back(dtype);
+  }
+};
+
+TensorList make_list(mp_context_t context, const Role &role, const std::vector<int64_t> &numel) {
+  mp_tensor_list_desc_t desc;
+  MP_INIT_STRUCT(&desc);
+  desc.count = static_cast<uint32_t>(numel.size());
+  desc.data = role.data.data();
+  desc.numel = numel.data();
+  desc.dtypes = role.dtypes.data();
+  mp_tensor_list_t list = nullptr;
+  check(mp_tensor_list_create(&list, context, &desc));
+  return TensorList(list);
+}
+
+mp_hyper_t hyper(float lr) {
+  mp_hyper_t h = mp_hyper_default(MP_OPT_SGD, lr);
+  h.beta1 = kMomentum;
+  return h;
+}
+
+}  // namespace
+
+Update::Update(mp_context_t context, const Network &network,
+               const std::optional<mp_scaler_config_t> &scaler) {
+  const bool is_mixed = network.dtype() != MP_FP32;
+  std::vector<int64_t> numel;
+  Role grads, master, model, m;
+  for (const Parameter &p : network.parameters()) {
+    momentum_.push_back(make_buffer(context, p.numel, MP_FP32));
+    numel.push_back(p.numel);
+    grads.add(p.grad, p.grad_dtype);
+    master.add(p.master, MP_FP32);
+    model.add(p.model, network.dtype());  // NULL for biases: they are read in fp32
+    m.add(momentum_.back().data(), MP_FP32);
+    state_bytes_ += momentum_.back().bytes();
+    if (p.model != nullptr) state_bytes_ += p.numel * static_cast<int64_t>(sizeof(float));
+  }
+  grads_ = make_list(context, grads, numel);
+  master_ = make_list(context, master, numel);
+  if (is_mixed) model_ = make_list(context, model, numel);
+  m_ = make_list(context, m, numel);
+
+  const mp_hyper_t group = hyper(0.0f);  // step() brings the learning rate
+  mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_SGD);
+  desc.groups = &group;
+  desc.grads = grads_.get();
+  desc.master = master_.get();
+  desc.model = model_.get();
+  desc.m = m_.get();
+  mp_optimizer_t optimizer = nullptr;
+  check(mp_optimizer_create(&optimizer, context, &desc));
+  optimizer_.reset(optimizer);
+
+  if (!scaler) return;
+  mp_scaler_t handle = nullptr;
+  check(mp_scaler_create(&handle, context, &*scaler));
+  scaler_.reset(handle);
+}
+
+void Update::step(float lr) {
+  const mp_hyper_t group = hyper(lr);
+  check(mp_optimizer_set_hyper(optimizer_.get(), 0, &group, kStream));
+  check(mp_scale_step(optimizer_.get(), scaler_.get(), nullptr, kStream));
+}
+
+std::optional<mp_scaler_state_t> Update::scaler_state_sync() const {
+  if (!scaler_) return std::nullopt;
+  mp_scaler_state_t state;
+  MP_INIT_STRUCT(&state);
+  check(mp_scaler_get_state_sync(scaler_.get(), &state, kStream));
+  return state;
+}
+
+}  // namespace mpdemo

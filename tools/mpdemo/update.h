@@ -1,0 +1,40 @@
+// The rest of a training step: SGD with momentum on fp32 master weights, and the loss scaler, by
+// one call of mp_scale_step.  It checks, unscales, updates, rounds the 16-bit copy and adapts the
+// loss scale on the device; the host never learns whether a step was skipped, and does not wait.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "device.h"
+#include "network.h"
+
+namespace mpdemo {
+
+class Update {
+ public:
+  /// @param scaler  none: S is 1 and there is no scaler object.
+  Update(mp_context_t context, const Network &network,
+         const std::optional<mp_scaler_config_t> &scaler);
+
+  /// One step with the gradients that are in the network.
+  void step(float lr);
+
+  /// Device, 1 float each; NULL without a scaler, which mpcore takes as S = 1.
+  const float *loss_scale() const { return scaler_ ? mp_scaler_scale(scaler_.get()) : nullptr; }
+  float *found_inf() const { return scaler_ ? mp_scaler_found_inf(scaler_.get()) : nullptr; }
+
+  /// Waits; none without a scaler.
+  std::optional<mp_scaler_state_t> scaler_state_sync() const;
+  /// Bytes of momentum and, in mixed precision, of the masters, which no GEMM reads there.
+  int64_t state_bytes() const { return state_bytes_; }
+
+ private:
+  int64_t state_bytes_ = 0;
+  std::vector<Buffer> momentum_;
+  TensorList grads_, master_, model_, m_;
+  Scaler scaler_;
+  Optimizer optimizer_;
+};
+
+}  // namespace mpdemo
