@@ -66,7 +66,7 @@ CUDA_HOME := $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
 PLAIN_ARCHS := $(filter-out %a,$(ARCHS))
 GENCODE := $(foreach a,$(ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
   -gencode arch=compute_$(lastword $(PLAIN_ARCHS)),code=compute_$(lastword $(PLAIN_ARCHS))
-NVCCFLAGS := -std=c++20 -O3 -lineinfo $(INCLUDES) $(GENCODE) -Xptxas -v --threads 0 \
+NVCCFLAGS := -std=c++20 -O3 $(INCLUDES) $(GENCODE) -Xptxas -v --threads 0 \
   -Xcompiler -fPIC,-fvisibility=hidden,-Wall -diag-suppress 20012
 LDLIBS_SO += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt
 DEFINES += -DMP_HAVE_CUDA=1 -DMP_CUDA_ARCHS='"$(ARCHS)"'

@@ -32,17 +32,29 @@ struct Matrix {
 };
 
 Matrix matrix_a(const mp_gemm_desc_t &d) {
-  const bool plain = d.op_a == MP_OP_N;
-  return {plain ? d.m : d.k, plain ? d.k : d.m, d.lda,
-          d.stride_a,        d.dtype_ab,        "lda",
-          "stride_a",        plain ? "k" : "m", plain ? " (op_a = N)" : " (op_a = T)"};
+  const bool as_stored = d.op_a == MP_OP_N;
+  return {.rows = as_stored ? d.m : d.k,
+          .cols = as_stored ? d.k : d.m,
+          .ld = d.lda,
+          .stride = d.stride_a,
+          .dtype = d.dtype_ab,
+          .ld_name = "lda",
+          .stride_name = "stride_a",
+          .cols_name = as_stored ? "k" : "m",
+          .note = as_stored ? " (op_a = N)" : " (op_a = T)"};
 }
 
 Matrix matrix_b(const mp_gemm_desc_t &d) {
-  const bool plain = d.op_b == MP_OP_N;
-  return {plain ? d.k : d.n, plain ? d.n : d.k, d.ldb,
-          d.stride_b,        d.dtype_ab,        "ldb",
-          "stride_b",        plain ? "n" : "k", plain ? " (op_b = N)" : " (op_b = T)"};
+  const bool as_stored = d.op_b == MP_OP_N;
+  return {.rows = as_stored ? d.k : d.n,
+          .cols = as_stored ? d.n : d.k,
+          .ld = d.ldb,
+          .stride = d.stride_b,
+          .dtype = d.dtype_ab,
+          .ld_name = "ldb",
+          .stride_name = "stride_b",
+          .cols_name = as_stored ? "n" : "k",
+          .note = as_stored ? " (op_b = N)" : " (op_b = T)"};
 }
 
 Matrix matrix_c(const mp_gemm_desc_t &d) {
@@ -53,6 +65,7 @@ Matrix matrix_d(const mp_gemm_desc_t &d) {
   return {d.m, d.n, d.ldd, d.stride_d, d.dtype_cd, "ldd", "stride_d", "n", ""};
 }
 
+/// Laid out as D, but for the distance of its rows.
 Matrix matrix_aux(const mp_gemm_desc_t &d, int64_t ld_aux) {
   return {d.m, d.n, ld_aux, d.stride_d, d.dtype_cd, "ld_aux", "stride_d", "n", ""};
 }

@@ -57,6 +57,8 @@ void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimi
 /// The elements lie as far apart as the first one says, which may be more than this version knows.
 std::vector<mp_hyper_t> read_groups(const mp_optimizer_desc_t &desc) {
   const uint32_t distance = require_pointer(desc.groups, "groups").struct_size;
+  MP_REQUIRE(distance % alignof(mp_hyper_t) == 0, MP_ERROR_STRUCT_SIZE,
+             "groups[0].struct_size = ", distance, " would misalign the next element");
   const auto *bytes = reinterpret_cast<const std::byte *>(desc.groups);
   std::vector<mp_hyper_t> groups;
   for (uint32_t i = 0; i < desc.num_groups; ++i) {

@@ -23,7 +23,6 @@ void require_scale(float value, const char *name) {
 }
 
 void require_scale_within(float value, const char *name, const mp_scaler_config_t &config) {
-  require_scale(value, name);
   MP_REQUIRE(config.min_scale <= value && value <= config.max_scale, MP_ERROR_INVALID_ARGUMENT,
              name, " = ", value, " is outside [min_scale, max_scale] = [", config.min_scale, ", ",
              config.max_scale, "]");
@@ -84,6 +83,9 @@ void check_state(const mp_scaler_state_t &state, const mp_scaler_config_t &confi
   require_not_negative(state.growth_tracker, "state->growth_tracker");
   require_not_negative(state.steps, "state->steps");
   require_not_negative(state.skipped, "state->skipped");
+  if (config.policy == MP_SCALER_BACKOFF) {
+    require_not_negative(state.hysteresis_left, "state->hysteresis_left");
+  }
   if (config.policy != MP_SCALER_LOGNORMAL) return;
   require_finite(state.log2_mean, "state->log2_mean");
   require_finite(state.log2_mean_slow, "state->log2_mean_slow");

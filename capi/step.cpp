@@ -19,7 +19,7 @@ mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler *s
              "max_grad_norm = ", options.max_grad_norm, " is negative or not a number");
   require_aligned(options.grad_norm, "grad_norm");
   require_aligned(options.found_inf, "found_inf");
-  // The step clears that flag at its end, and the result of this step would skip the next one.
+  // The step ends with clearing that flag, which therefore cannot hold its result.
   MP_REQUIRE(scaler == nullptr || options.found_inf != &scaler->device->found_inf,
              MP_ERROR_INVALID_ARGUMENT, "found_inf = ", options.found_inf,
              " is the scaler's own flag");

@@ -32,7 +32,9 @@ void *at(size_t offset) {
   return arena + offset;
 }
 
-static void refill(void) {
+void reset(void) {
+  mp_set_log_callback(count_errors, NULL, MP_LOG_ERROR);
+  logged.errors = 0;
   mp_memset(context, arena, kPattern, kArenaBytes, NULL);
   mp_stream_sync(context, NULL);
   memset(&out, kPattern, sizeof out);
@@ -52,11 +54,23 @@ static int outputs_untouched(void) {
   return is_pattern(copy, sizeof copy) && is_pattern(&out, sizeof out);
 }
 
-int start(void) {
+mp_context_config_t test_config(void) {
   const char *wanted = getenv("MP_TEST_DEVICE");
   mp_context_config_t config = mp_context_config_default();
   config.device = MP_DEVICE_HOST;
   if (wanted != NULL && strcmp(wanted, "cuda") == 0) config.device = MP_DEVICE_CURRENT;
+  return config;
+}
+
+mp_scaler_t make_scaler(mp_context_t of, mp_scaler_policy_t policy) {
+  const mp_scaler_config_t config = mp_scaler_config_default(policy);
+  mp_scaler_t scaler = NULL;
+  mp_scaler_create(&scaler, of, &config);
+  return scaler;
+}
+
+int start(void) {
+  const mp_context_config_t config = test_config();
   mp_set_log_callback(count_errors, NULL, MP_LOG_ERROR);
   void *memory = NULL;
   if (mp_context_create(&context, &config) != MP_SUCCESS ||
@@ -66,7 +80,7 @@ int start(void) {
     return 0;
   }
   arena = memory;
-  refill();
+  reset();
   return 1;
 }
 
@@ -74,6 +88,7 @@ int finish(void) {
   mp_free(context, arena);
   mp_context_destroy(other_context);
   mp_context_destroy(context);
+  mp_set_log_callback(NULL, NULL, MP_LOG_ERROR);
   printf("%d passed, %d failed\n", passed, failed);
   return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
@@ -136,15 +151,12 @@ static const char *complaint_about_failure(const char *function, mp_status_t got
 void check_failure(const char *label, const char *function, mp_status_t got, mp_status_t want,
                    const char *argument) {
   result(label, complaint_about_failure(function, got, want, argument));
-  logged.errors = 0;
-  if (got == MP_SUCCESS) refill();
+  if (got == MP_SUCCESS) reset();
 }
 
 void check_success(const char *label, mp_status_t got) {
-  const int errors = logged.errors;
-  logged.errors = 0;
-  result(label, got != MP_SUCCESS ? "failed" : errors != 0 ? "logged an error" : NULL);
-  refill();
+  result(label, got != MP_SUCCESS ? "failed" : logged.errors != 0 ? "logged an error" : NULL);
+  reset();
 }
 
 /* ---------------------------------------------------------------- cases made from one struct */
@@ -178,7 +190,7 @@ static void check_refused(const struct subject *subject, union buffer *b, const 
   if (complaint == NULL && memcmp(&before, b, sizeof before) != 0)
     complaint = "the struct was written";
   result(label, complaint);
-  if (got == MP_SUCCESS) refill();
+  if (got == MP_SUCCESS) reset();
 }
 
 void check_fields(const struct subject *subject, const struct field_case *cases, size_t count) {

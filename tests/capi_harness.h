@@ -18,6 +18,9 @@
 extern mp_context_t context;
 extern mp_context_t other_context;
 
+mp_context_config_t test_config(void);
+mp_scaler_t make_scaler(mp_context_t of, mp_scaler_policy_t policy);
+
 /** Pattern-filled device memory, 256-byte aligned; at(1) is misaligned for every type. */
 void *at(size_t offset);
 
@@ -35,6 +38,8 @@ struct host_outputs {
 extern struct host_outputs out;
 
 int start(void);
+/** Listens to the log again, and fills the memory again. */
+void reset(void);
 /** Prints the totals; returns the exit status. */
 int finish(void);
 
@@ -77,8 +82,11 @@ struct field_case {
   mp_status_t status;
 };
 
-#define FIELD(type, field, member, v, status) \
-  { #field " = " #v, #field, offsetof(type, field), sizeof(((type *)0)->field), {.member = (v)}, status }
+#define FIELD(type, field, member, v, status)                                   \
+  {                                                                             \
+#field " = " #v, #field, offsetof(type, field), sizeof(((type *)0)->field), \
+        {.member = (v) }, status                                                \
+  }
 
 /** The unchanged struct works, and every case fails. */
 void check_fields(const struct subject *subject, const struct field_case *cases, size_t count);
@@ -91,7 +99,8 @@ void check_struct_size(const struct subject *subject);
 void test_core(void);
 void test_gemm(void);
 void test_tensors(void);
-void test_step(void);
+void test_scaler(void);
+void test_optimizer(void);
 void test_train(void);
 
 #endif

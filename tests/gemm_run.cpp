@@ -107,10 +107,21 @@ void GemmRun::fill_inputs() {
   round_all(inputs_.a, c.ab);
   round_all(inputs_.b, c.ab);
   round_all(inputs_.c, c.cd);
-  if (c.plant != Plant::kNone) {
-    const int64_t item = place_in(inputs_.a.count, c.place);
-    inputs_.a.at(item, place_in(c.m, c.place), place_in(c.k, c.place)) =
-        c.plant == Plant::kNan ? kNan : std::numeric_limits<double>::infinity();
+  if (c.plant != Plant::kNone) plant_in_a();
+}
+
+/// B has no zeros where the planted element meets it: infinity gives infinities alone, so that the
+/// NaN which it makes of the zeros that pad a tile would show in amax.
+void GemmRun::plant_in_a() {
+  const GemmCase &c = case_;
+  const double value = c.plant == Plant::kNan ? kNan : std::numeric_limits<double>::infinity();
+  const int64_t p = place_in(c.k, c.place);
+  inputs_.a.at(place_in(inputs_.a.count, c.place), place_in(c.m, c.place), p) = value;
+  for (int64_t item = 0; item < inputs_.b.count; ++item) {
+    for (int64_t j = 0; j < c.n; ++j) {
+      double &factor = inputs_.b.at(item, p, j);
+      if (factor == 0.0) factor = 1.0;
+    }
   }
 }
 

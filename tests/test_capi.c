@@ -13,7 +13,8 @@ int main(void) {
   test_core();
   test_gemm();
   test_tensors();
-  test_step();
+  test_scaler();
+  test_optimizer();
   test_train();
   return finish();
 }

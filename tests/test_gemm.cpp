@@ -91,7 +91,7 @@ TEST_CASE("gemm: misaligned by one element", "[gemm][strict]") {
   check_library_choice(c);
 }
 
-TEST_CASE("gemm: alpha and beta, D beside C and in its place", "[gemm]") {
+TEST_CASE("gemm: alpha and beta, D beside C and in its place", "[gemm][strict]") {
   for (const Types &types : kOneOfEach) {
     for (const float alpha : {0.0f, 1.0f, -2.0f}) {
       for (const float beta : {0.0f, 1.0f, -3.0f}) {
@@ -140,7 +140,7 @@ TEST_CASE("gemm: empty problems do nothing but clear dbias", "[gemm][strict]") {
   check_library_choice(no_items);
 }
 
-TEST_CASE("gemm: integers beyond 16 bits are rounded once, to nearest even", "[gemm]") {
+TEST_CASE("gemm: integers beyond 16 bits are rounded once, to nearest even", "[gemm][strict]") {
   for (const Types &types : kAllTypes) {
     for (const Shape &shape : {Shape{129, 65, 7}, Shape{64, 130, 200}}) {
       GemmCase c = make_case(shape, "NT", types);
@@ -181,8 +181,8 @@ TEST_CASE("gemm: reals of very different size", "[gemm][strict]") {
   check_every_kernel(c);
 }
 
-TEST_CASE("gemm: larger than one wave of blocks", "[gemm]") {
-  // More tiles than SMs, so that the order in which blocks take tiles matters.
+TEST_CASE("gemm: many tiles in both directions", "[gemm]") {
+  // More rows and columns of tiles than any grouping of blocks for L2 takes at a time.
   check_every_kernel(make_case({1030, 520, 40}, "NN", {MP_FP16, MP_FP16}));
   check_every_kernel(make_case({70, 4100, 33}, "TT", {MP_BF16, MP_FP32}));
 }

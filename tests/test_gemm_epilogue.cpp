@@ -171,7 +171,7 @@ TEST_CASE("epilogue: the backward pass of a layer", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("epilogue: everything at once, in place", "[gemm]") {
+TEST_CASE("epilogue: everything at once, in place", "[gemm][strict]") {
   for (const Types &types : kTypes) {
     GemmCase c = base_case(types.ab, types.cd);
     c.op = "TN";

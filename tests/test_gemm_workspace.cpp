@@ -30,7 +30,7 @@ std::vector<std::string> splitting(const std::vector<std::string> &kernels) {
 
 }  // namespace
 
-TEST_CASE("split-k: every kernel is exact, whole slices and a residue", "[gemm]") {
+TEST_CASE("split-k: every kernel is exact, whole slices and a residue", "[gemm][strict]") {
   for (const mp_dtype_t cd : {MP_FP16, MP_FP32}) {
     for (const int64_t k : {512, 1023, 4097}) {
       GemmCase c = long_case(33, 70, k, cd);
@@ -58,7 +58,7 @@ TEST_CASE("split-k: the whole epilogue runs once, after the sum", "[gemm][strict
   }
 }
 
-TEST_CASE("split-k: batches and non-finite values", "[gemm]") {
+TEST_CASE("split-k: batches and non-finite values", "[gemm][strict]") {
   GemmCase c = long_case(33, 40, 600, MP_FP16);
   c.batch = 3;
   c.amax = c.found_inf = true;

@@ -73,16 +73,11 @@ MP_DEVICE void multiply_stage(const float *a, const float *b, float (&acc)[kVec]
   constexpr int kColumns = Tile::kN / kVec;
   const int m = thread_index() / kColumns * kVec, n = thread_index() % kColumns * kVec;
   for (int k = 0; k < Tile::kK; k++) {
-    float av[kVec], bv[kVec];
+    float row[kVec];
     MP_UNROLL
-    for (int i = 0; i < kVec; i++) av[i] = a[k * Tile::kM + m + i];
+    for (int j = 0; j < kVec; j++) row[j] = b[k * Tile::kN + n + j];
     MP_UNROLL
-    for (int j = 0; j < kVec; j++) bv[j] = b[k * Tile::kN + n + j];
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) {
-      MP_UNROLL
-      for (int j = 0; j < kVec; j++) acc[i][j] = fmaf(av[i], bv[j], acc[i][j]);
-    }
+    for (int i = 0; i < kVec; i++) multiply_add8(acc[i], a[k * Tile::kM + m + i], row);
   }
 }
 
@@ -93,9 +88,16 @@ MP_DEVICE void store_tile(const GemmProblem &p, const WorkItem &work, float (&ac
   const int64_t col = work.tile_n * Tile::kN + thread_index() % kColumns * kVec;
   const int valid = static_cast<int>(min_of<int64_t>(p.n - col, kVec));
   EpilogueWriter writer(p, work.batch_item);
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++)
-    if (valid > 0 && row0 + i < p.m) writer.write(row0 + i, col, acc[i], valid);
+  // Not unrolled, and rows moved up, for the reason given in gemm_wmma.h.
+  MP_NO_UNROLL
+  for (int i = 0; i < kVec; i++) {
+    if (valid > 0 && row0 + i < p.m) writer.write(row0 + i, col, acc[0], valid);
+    MP_UNROLL
+    for (int r = 0; r + 1 < kVec; r++) {
+      MP_UNROLL
+      for (int j = 0; j < kVec; j++) acc[r][j] = acc[r + 1][j];
+    }
+  }
   writer.finish();
 }
 

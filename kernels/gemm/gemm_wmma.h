@@ -37,18 +37,11 @@ class TileLoader {
   /// Starts the copy of the current tile; rows and columns beyond `rows`, `cols` become zero.
   MP_DEVICE void load(T *smem, int64_t rows, int64_t cols) const {
     const int valid = static_cast<int>(min_of<int64_t>(max_of<int64_t>(cols - col_, 0), kVec));
-    T *target = smem + row_ * kPitch + col_;
-    const T *source = source_;
-    MP_UNROLL
-    for (int i = 0; i < kIterations; i++) {
-      const int valid_here = row_ + i * kRowStep < rows ? valid : 0;
-      if (vectorised_)
-        copy_async_16(target, valid_here > 0 ? source : source_, valid_here * int{sizeof(T)});
-      else
-        copy_elements(target, source, valid_here);
-      target += kRowStep * kPitch;
-      source += row_step_;
-    }
+    T *const target = smem + row_ * kPitch + col_;
+    if (vectorised_)
+      copy_vectors(target, rows, valid);
+    else
+      copy_elements(target, rows, valid);
   }
 
   MP_DEVICE void advance(int64_t elems) { source_ += elems; }
@@ -59,9 +52,27 @@ class TileLoader {
   static constexpr int kIterations = kRows / kRowStep;
   static_assert(kThreads % kChunksPerRow == 0 && kRows % kRowStep == 0);
 
-  static MP_DEVICE void copy_elements(T *target, const T *source, int valid) {
+  MP_DEVICE void copy_vectors(T *target, int64_t rows, int valid) const {
+    const T *source = source_;
     MP_UNROLL
-    for (int i = 0; i < kVec; i++) target[i] = i < valid ? source[i] : T{0};
+    for (int i = 0; i < kIterations; i++) {
+      const int valid_here = row_ + i * kRowStep < rows ? valid : 0;
+      copy_async_16(target, valid_here > 0 ? source : source_, valid_here * int{sizeof(T)});
+      target += kRowStep * kPitch;
+      source += row_step_;
+    }
+  }
+
+  MP_DEVICE void copy_elements(T *target, int64_t rows, int valid) const {
+    const T *source = source_;
+    MP_NO_UNROLL
+    for (int i = 0; i < kIterations; i++) {
+      const int valid_here = row_ + i * kRowStep < rows ? valid : 0;
+      MP_UNROLL
+      for (int j = 0; j < kVec; j++) target[j] = j < valid_here ? source[j] : T{0};
+      target += kRowStep * kPitch;
+      source += row_step_;
+    }
   }
 
   int row_, col_;
@@ -88,7 +99,7 @@ class GemmWmma {
   MP_DEVICE void run(T *smem) {
     clear_accumulators();
     const int64_t num_k_tiles = ceil_div(k_end_ - k_begin_, int64_t{Tile::kK});
-    MP_UNROLL
+    MP_NO_UNROLL
     for (int stage = 0; stage < Tile::kStages - 1; stage++) load_next(smem, stage);
     for (int64_t t = 0; t < num_k_tiles; t++) {
       copy_async_wait<Tile::kStages - 2>();
@@ -188,19 +199,31 @@ class GemmWmma {
   }
 
   /// Each warp passes its part of the tile through a patch of its own, 16 rows at a time.
+  ///
+  /// The loop is not unrolled, so that the long epilogue is compiled once per kernel instead of
+  /// kFragsM times; as registers cannot be indexed at run time, the accumulators move up instead.
   MP_DEVICE void store_tile(float *smem) {
     float *const patch = smem + warp_index() * kPatchElems;
     EpilogueWriter writer(p_, work_.batch_item);
-    MP_UNROLL
+    MP_NO_UNROLL
     for (int i = 0; i < kFragsM; i++) {
       MP_UNROLL
       for (int j = 0; j < kFragsN; j++)
-        wmma::store_row_major(patch + j * wmma::kTile, acc_[i][j], kPatchPitch);
+        wmma::store_row_major(patch + j * wmma::kTile, acc_[0][j], kPatchPitch);
       warp_sync();
       store_patch(patch, m0_ + warp_m() + i * wmma::kTile, writer);
       warp_sync();
+      move_accumulators_up();
     }
     writer.finish();
+  }
+
+  MP_DEVICE void move_accumulators_up() {
+    MP_UNROLL
+    for (int i = 0; i + 1 < kFragsM; i++) {
+      MP_UNROLL
+      for (int j = 0; j < kFragsN; j++) wmma::copy(acc_[i][j], acc_[i + 1][j]);
+    }
   }
 
   MP_DEVICE void store_patch(const float *patch, int64_t row0, EpilogueWriter &writer) const {
@@ -210,6 +233,7 @@ class GemmWmma {
     const int64_t col = n0_ + warp_n() + chunk;
     const int valid = static_cast<int>(min_of<int64_t>(p_.n - col, kVec));
     if (valid <= 0) return;
+    MP_NO_UNROLL
     for (int r = lane_index() / kChunksPerRow; r < wmma::kTile; r += kRowStep) {
       if (row0 + r >= p_.m) return;
       float x[kVec];

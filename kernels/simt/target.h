@@ -13,6 +13,7 @@
   __global__ void __launch_bounds__(max_threads, min_blocks)
 #define MP_PARAM(T) const __grid_constant__ T
 #define MP_UNROLL _Pragma("unroll")
+#define MP_NO_UNROLL _Pragma("unroll 1")
 #else
 #define MP_TARGET host
 #define MP_ON_CUDA 0
@@ -20,5 +21,6 @@
 #define MP_DEVICE inline
 #define MP_KERNEL(max_threads, min_blocks) void
 #define MP_PARAM(T) const T &
+#define MP_NO_UNROLL
 #define MP_UNROLL  // the host compiler decides: unrolling everything costs minutes and gains nothing
 #endif

@@ -56,6 +56,10 @@ MP_DEVICE void load(Fragment &fragment, const T *smem, int ld) {
 MP_DEVICE void fill(Accumulator &fragment, float value) {
   nvcuda::wmma::fill_fragment(fragment, value);
 }
+MP_DEVICE void copy(Accumulator &to, const Accumulator &from) {
+  MP_UNROLL
+  for (int i = 0; i < Accumulator::num_elements; i++) to.x[i] = from.x[i];
+}
 /// d = a b + d
 template <class A, class B>
 MP_DEVICE void multiply_add(Accumulator &d, const A &a, const B &b) {
@@ -133,6 +137,10 @@ MP_DEVICE void load(FragmentB<T, layout> &fragment, const T *smem, int ld,
 MP_DEVICE void fill(Accumulator &fragment, float value, Where where = Where::here()) {
   settle(where);
   for (float &x : fragment.x) x = value;
+}
+MP_DEVICE void copy(Accumulator &to, const Accumulator &from, Where where = Where::here()) {
+  settle(where);
+  std::memcpy(to.x, from.x, sizeof to.x);
 }
 MP_DEVICE void store_row_major(float *smem, const Accumulator &fragment, int ld,
                                Where where = Where::here()) {

@@ -48,7 +48,10 @@ inline Context make_context(int32_t device) {
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(mp_context_t context, int64_t bytes) : context_(context), bytes_(bytes) {
+  // Delegates, so that the destructor runs if the memset fails.
+  Buffer(mp_context_t context, int64_t bytes) : Buffer() {
+    context_ = context;
+    bytes_ = bytes;
     if (bytes == 0) return;
     check(mp_malloc(context, &data_, static_cast<size_t>(bytes)));
     check(mp_memset(context, data_, 0, static_cast<size_t>(bytes), kStream));

@@ -1,3 +1,5 @@
+// Counts in one pass over values that are on the host already; nothing here is on the training
+// path.
 #include "gradients.h"
 
 #include <algorithm>

@@ -13,18 +13,15 @@ struct Gradients {
   std::vector<float> activations;  ///< of all z = x W + b, the logits included
 };
 
-/// Exponents of three limits of fp16.
-constexpr int kLog2Flush =
-    -25;  ///< |x| <= 2^-25 rounds to 0: half the smallest number, ties to even
-constexpr int kLog2Subnormal = -14;  ///< below, one bit of precision is lost per octave
-constexpr int kLog2Overflow = 16;    ///< |x| >= 65520, just under 2^16, rounds to infinity
+/// Exponent of half the smallest fp16 number.  Up to here |x| rounds to 0: ties go to even.
+constexpr int kLog2Flush = -25;
 
 /// Share of the nonzero gradients g that fp16 makes zero, |S g| <= 2^-25.  Exact zeros, which relu
 /// produces in quantity, are left out: no scale could save them.
 double flushed_share(std::span<const float> gradients, double loss_scale);
 
 /// Shares of the nonzero values by magnitude: bin i counts log2|g| in
-/// [kLog2Low + i, kLog2Low + i + 1) / kBinsPerOctave.
+/// kLog2Low + [i, i + 1) / kBinsPerOctave.
 struct Histogram {
   static constexpr int kLog2Low = -60;
   static constexpr int kLog2High = 20;

@@ -38,7 +38,8 @@ std::vector<Outcome> run_all(mp_context_t context, const Dataset &dataset, const
   const DeviceData fp32 = upload(context, dataset, MP_FP32);
   const DeviceData fp16 = upload(context, dataset, MP_FP16);
   std::vector<Outcome> outcomes;
-  for (const Setting &setting : {standard_setting(options.epochs), small_weight_setting()}) {
+  for (const Setting &setting :
+       {standard_setting(static_cast<double>(options.epochs)), small_weight_setting()}) {
     std::fprintf(stderr, "%s\n", setting.title.c_str());
     Outcome outcome = {setting, {}};
     for (const RunPlan &plan : setting.runs)
@@ -47,12 +48,6 @@ std::vector<Outcome> run_all(mp_context_t context, const Dataset &dataset, const
     outcomes.push_back(std::move(outcome));
   }
   return outcomes;
-}
-
-void print_tables(const Circumstances &circumstances, const std::vector<Outcome> &outcomes) {
-  std::printf("\n%s\n", heading(circumstances).c_str());
-  for (const Outcome &outcome : outcomes) std::printf("%s\n", table(outcome).c_str());
-  std::printf("%s\n%s\n", kTableNote, memory_table(outcomes.front()).c_str());
 }
 
 /// @return the exit code.
@@ -70,13 +65,11 @@ int run(const Options &options) {
   const std::string json = json_report(circumstances, outcomes, verdict);
   write_file(options.out / "report.json", json);
   const std::string pictures = write_plots(options.out, outcomes);
-  if (options.json) {
+  if (options.json)
     std::fputs(json.c_str(), stdout);
-  } else {
-    print_tables(circumstances, outcomes);
-    std::printf("%s\n%s\n", verdict.sentence.c_str(), pictures.c_str());
-  }
-  return verdict.passed ? 0 : 1;
+  else
+    std::printf("%s%s\n", text_report(circumstances, outcomes, verdict).c_str(), pictures.c_str());
+  return verdict.is_judged && !verdict.passed ? 1 : 0;
 }
 
 }  // namespace

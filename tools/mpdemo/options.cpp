@@ -1,3 +1,4 @@
+// Flags come in any order, each followed by its value; the last of a kind wins.
 #include "options.h"
 
 #include <charconv>
@@ -71,7 +72,7 @@ const char *usage() {
          "  --json          print report.json instead of tables\n"
          "  --help          this text\n"
          "\n"
-         "Exit code: 0 accepted or not judged, 1 failed, 2 wrong flags.\n";
+         "Exit code: 0 accepted or not judged, 1 rejected or could not run, 2 wrong flags.\n";
 }
 
 }  // namespace mpdemo

@@ -1,5 +1,7 @@
-// The gnuplot side of plots.cpp: a start, and the two pictures of one outcome.  The variables in
-// kPictures (id, heading, num_runs and the arrays by run) are written in front of it by plots.cpp.
+// The gnuplot side of plots.cpp: a start, and the two pictures of one outcome.
+//
+// kPictures draws from variables that plots.cpp writes in front of it: id (of the file names),
+// heading, num_runs, and the arrays name, log2_scale, flushed_dw and flushed_dz by run.
 #pragma once
 
 namespace mpdemo {
@@ -34,7 +36,7 @@ unset logscale
 unset yrange
 set xrange [-56:22]
 set xtics 5
-set key at screen 0.985,graph 0.95 right top Left reverse spacing 2.8 samplen 2
+set key at screen 0.755,graph 0.95 left top Left reverse spacing 2.8 samplen 2
 set object 1 rectangle from graph 0,graph 0 to log2_flush,graph 1 behind fs solid noborder fc rgb '#fae0d8'
 set object 2 rectangle from log2_flush,graph 0 to log2_subnormal,graph 1 behind fs solid noborder fc rgb '#fdf5d9'
 set object 3 rectangle from log2_overflow,graph 0 to graph 1,graph 1 behind fs solid noborder fc rgb '#fae0d8'
@@ -43,8 +45,8 @@ do for [panel = 1:2] {
   set title (panel == 1 ? 'weight gradients dW' : 'activation gradients dz') offset 0,0.9
   set xlabel (panel == 1 ? '' : 'log_2 |S g|')
   set ylabel '% of nonzero values'
-  set label 1 'rounds to 0' at (-56 + log2_flush) / 2.0, graph 1.05 center tc rgb '#a03c14'
-  set label 2 'subnormal' at (log2_flush + log2_subnormal) / 2.0, graph 1.05 center tc rgb '#806000'
+  set label 1 'rounds to 0 (up to 2^{-25})' at (-56 + log2_flush) / 2.0, graph 1.05 center tc rgb '#a03c14'
+  set label 2 'subnormal (to 2^{-14})' at (log2_flush + log2_subnormal) / 2.0, graph 1.05 center tc rgb '#806000'
   set label 3 'full precision' at (log2_subnormal + log2_overflow) / 2.0, graph 1.05 center tc rgb '#555555'
   set label 4 'infinite' at (log2_overflow + 22) / 2.0, graph 1.05 center tc rgb '#a03c14'
   plot for [run = 2:num_runs] id.'_gradients.dat' using ($1 + log2_scale[run]):(column(panel + 1)) \
@@ -62,8 +64,8 @@ set output id.'_training.png'
 set multiplot layout 2,1 title heading.': loss and loss scale' font 'Sans,15' noenhanced \
     margins 0.07,0.80,0.10,0.92 spacing 0.0,0.08
 unset title
-set key at screen 0.985,graph 1 right top Left reverse spacing 1.4 samplen 2
-set xrange [0:*]
+set key at screen 0.815,graph 1 left top Left reverse spacing 1.4 samplen 2
+set xrange [0:*] noextend
 set xtics auto
 set xlabel ''
 set ylabel 'training loss'

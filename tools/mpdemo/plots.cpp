@@ -1,4 +1,7 @@
 // Data files, one gnuplot script for all pictures, and gnuplot itself.
+//
+// The script is kScriptStart, then for each outcome its variables and kPictures; it stays beside
+// the pictures, so that they can be restyled without training again.
 #include "plots.h"
 
 #include <spawn.h>
@@ -53,8 +56,8 @@ std::string training_data(const Outcome &outcome) {
   return rows;
 }
 
-/// What the pictures of one outcome are drawn from, as gnuplot variables.  Runs count from 1; an
-/// array entry is undefined where a run has no such value.
+/// What the pictures of one outcome are drawn from, as gnuplot variables.  Runs count from 1; the
+/// first is FP32, whose entries beside the name are not drawn.
 std::string variables(const Outcome &outcome) {
   const Gradients &gradients = fp32_gradients(outcome);
   const std::string num_runs = std::to_string(outcome.results.size());

@@ -1,3 +1,4 @@
+// The bar is drawn over itself with a carriage return; the last redraw becomes the run's line.
 #include "progress.h"
 
 #include <unistd.h>
@@ -6,6 +7,11 @@
 #include <utility>
 
 namespace mpdemo {
+namespace {
+
+constexpr const char *kClearLine = "\r\033[K";
+
+}  // namespace
 
 Progress::Progress(std::string run_name, int64_t num_steps)
     : run_name_(std::move(run_name)), num_steps_(num_steps), is_terminal_(isatty(STDERR_FILENO)) {}
@@ -16,19 +22,17 @@ void Progress::show(int64_t steps_done, double loss) {
   const int filled = static_cast<int>(kWidth * steps_done / num_steps_);
   const std::string bar = std::string(static_cast<size_t>(filled), '#') +
                           std::string(static_cast<size_t>(kWidth - filled), '.');
-  constexpr const char *kClearLine = "\r\033[K";
-  std::fprintf(stderr, "%s  %-18s [%s] %3d %%  loss %.3f", kClearLine, run_name_.c_str(),
+  std::fprintf(stderr, "%s  %-16s  [%s] %3d %%  loss %.3f", kClearLine, run_name_.c_str(),
                bar.c_str(), static_cast<int>(100 * steps_done / num_steps_), loss);
   std::fflush(stderr);
 }
 
-void Progress::epoch_done(int64_t epoch, int64_t num_epochs, double loss, double test_accuracy,
-                          double seconds) {
-  const bool is_last = epoch == num_epochs;
-  if (is_terminal_ && !is_last) return;
-  std::fprintf(stderr, "%s  %-18s epoch %d/%d  loss %.3f  test %.2f %%  %.1f s\n",
-               is_terminal_ ? "\r\033[K" : "", run_name_.c_str(), static_cast<int>(epoch),
-               static_cast<int>(num_epochs), loss, 100 * test_accuracy, seconds);
+void Progress::epoch_done(int64_t steps_done, double loss, double test_accuracy, double seconds) {
+  if (is_terminal_ && steps_done < num_steps_) return;
+  std::fprintf(stderr, "%s  %-16s  step %4lld of %lld  loss %.3f  test %.2f %%  %.1f s\n",
+               is_terminal_ ? kClearLine : "", run_name_.c_str(),
+               static_cast<long long>(steps_done), static_cast<long long>(num_steps_), loss,
+               100 * test_accuracy, seconds);
 }
 
 }  // namespace mpdemo

@@ -12,8 +12,7 @@ class Progress {
 
   /// @param loss  the latest that has been fetched.
   void show(int64_t steps_done, double loss);
-  void epoch_done(int64_t epoch, int64_t num_epochs, double loss, double test_accuracy,
-                  double seconds);
+  void epoch_done(int64_t steps_done, double loss, double test_accuracy, double seconds);
 
  private:
   std::string run_name_;

@@ -36,14 +36,10 @@ const Gradients &fp32_gradients(const Outcome &outcome);
 /// The final loss scale; 1 without a scaler.
 double final_scale(const RunResult &result);
 
-std::string heading(const Circumstances &circumstances);
-std::string table(const Outcome &outcome);
-/// Says below the tables what their last columns are.
-inline constexpr const char *kTableNote =
-    "rounded to 0: share of nonzero weight gradients dW and activation gradients dz that fp16\n"
-    "makes 0 when multiplied by the final scale; |S g| <= 2^-25, computed from the gradients of\n"
-    "one batch after the FP32 run.  The FP32 run needs no scale.\n";
-std::string memory_table(const Outcome &outcome);
+/// The tables and the verdict, for people.
+std::string text_report(const Circumstances &circumstances, const std::vector<Outcome> &outcomes,
+                        const Verdict &verdict);
+/// The same and a little more, for programs.
 std::string json_report(const Circumstances &circumstances, const std::vector<Outcome> &outcomes,
                         const Verdict &verdict);
 

@@ -8,7 +8,7 @@
 namespace mpdemo {
 
 /// Ordinary training: mixed precision should cost nothing.
-Setting standard_setting(int64_t epochs);
+Setting standard_setting(double epochs);
 
 /// The same training under a small task weight, as auxiliary losses have it: without loss scaling
 /// most fp16 gradients round to zero.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -33,7 +34,7 @@ class Run {
         data_(data),
         setting_(setting),
         random_(seed),
-        num_steps_(setting.epochs * data.train.num_batches()),
+        num_steps_(std::llround(setting.epochs * static_cast<double>(data.train.num_batches()))),
         network_(context, kWidths, kBatchRows, plan.dtype),
         update_(context, network_, plan.scaler),
         row_loss_(make_buffer(context, kBatchRows, MP_FP32)),
@@ -46,11 +47,10 @@ class Run {
   }
 
   RunResult run() {
-    for (int64_t epoch = 1; epoch <= setting_.epochs; ++epoch) {
+    while (steps_ < num_steps_) {
       train_epoch();
       result_.test_accuracy = test_accuracy();
-      progress_.epoch_done(epoch, setting_.epochs, result_.train_loss, result_.test_accuracy,
-                           result_.seconds);
+      progress_.epoch_done(steps_, result_.train_loss, result_.test_accuracy, result_.seconds);
     }
     result_.scaler = update_.scaler_state_sync();
     result_.memory = network_.memory();
@@ -66,6 +66,7 @@ class Run {
     random_.shuffle(data_.train.num_batches(), [&](int64_t i, int64_t j) {
       std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(j)]);
     });
+    order.resize(std::min(order.size(), static_cast<size_t>(num_steps_ - steps_)));
 
     const auto start = std::chrono::steady_clock::now();
     for (const int64_t index : order) {

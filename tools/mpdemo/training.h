@@ -31,9 +31,9 @@ struct RunPlan {
 struct Setting {
   std::string id;     ///< in file names and JSON
   std::string title;  ///< one line above the table and the pictures
-  int64_t epochs;
-  /// Multiplies the loss, as a task weight does; the learning rate is divided by it, so that the
-  /// weights should take the same path whatever it is.
+  double epochs;      ///< need not be whole
+  /// Multiplies the loss, as a task weight does; a power of two.  The learning rate is divided by
+  /// it, so that the weights should take the same path whatever it is.
   float loss_weight;
   std::vector<RunPlan> runs;
 };

@@ -1,6 +1,6 @@
 // The rest of a training step: SGD with momentum on fp32 master weights, and the loss scaler, by
 // one call of mp_scale_step.  It checks, unscales, updates, rounds the 16-bit copy and adapts the
-// loss scale on the device; the host never learns whether a step was skipped, and does not wait.
+// loss scale on the device; the host does not learn whether a step was skipped, and never waits.
 #pragma once
 
 #include <cstdint>
