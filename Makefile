@@ -36,12 +36,12 @@ WARN := -Wall -Wextra
 HIDDEN := -fPIC -fvisibility=hidden
 SAN_FLAGS_address := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 SAN_FLAGS := $(SAN_FLAGS_$(SAN))
-OPT := -O2 -g1
+OPT := $(if $(SAN),-O1 -g1,-O2 -g1)
 
 CXXFLAGS_BASE := -std=c++20 $(OPT) $(WARN) $(INCLUDES) $(SAN_FLAGS)
 # -ffp-contract=off: what is fused is written as fmaf, so every compiler gives the same bits.
 # initial-exec: the engine's thread_local pointers are read in every primitive.
-HOST_KERNEL_FLAGS := -O3 -ffp-contract=off -ftls-model=initial-exec $(if $(HOST_MARCH),-march=$(HOST_MARCH)) -Wno-unknown-pragmas
+HOST_KERNEL_FLAGS := $(if $(SAN),,-O3) -ffp-contract=off -ftls-model=initial-exec $(if $(HOST_MARCH),-march=$(HOST_MARCH)) -Wno-unknown-pragmas
 HOST_DEFINES := $(if $(filter x86-64-v3,$(HOST_MARCH)),-DMP_HOST_NEEDS_X86_64_V3=1)
 LDFLAGS_SO := -shared -Wl,-soname,libmpcore.so.$(SOMAJOR) -Wl,--version-script=capi/exports.map -Wl,--no-undefined $(SAN_FLAGS)
 LDLIBS_SO := -l:libboost_context.a -lpthread -ldl
@@ -72,7 +72,7 @@ LDLIBS_SO += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt
 DEFINES += -DMP_HAVE_CUDA=1 -DMP_CUDA_ARCHS='"$(ARCHS)"'
 CAPI_INCLUDES := -isystem $(CUDA_HOME)/include
 endif
-DEFINES += $(HOST_DEFINES) -DMP_GIT_HASH='"$(GIT_HASH)"'
+DEFINES += $(HOST_DEFINES)
 
 LIB := $(BUILD)/libmpcore.so
 
@@ -84,6 +84,18 @@ all: lib
 
 ## lib: build/libmpcore.so, with the cuda target if nvcc is there
 lib: $(LIB)
+
+# Objects made with other flags are made again.
+FLAGS := $(CXX) $(CXXFLAGS_BASE) $(HOST_KERNEL_FLAGS) $(DEFINES) $(NVCC) $(NVCCFLAGS)
+$(BUILD)/flags: force
+	@mkdir -p $(@D)
+	@echo '$(subst ','"'"',$(FLAGS))' | cmp -s - $@ || echo '$(subst ','"'"',$(FLAGS))' > $@
+.PHONY: force
+force:
+
+$(HOST_OBJS) $(BASE_OBJS) $(CUDA_OBJS): $(BUILD)/flags
+$(BUILD)/obj/capi/core.o: DEFINES += -DMP_GIT_HASH='"$(GIT_HASH)"'
+$(BUILD)/obj/capi/core.o: $(wildcard .git/logs/HEAD)
 
 $(LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map
 	$(CXX) $(LDFLAGS_SO) -o $@.$(VERSION) $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) $(LDLIBS_SO)
@@ -101,5 +113,154 @@ $(BUILD)/obj/%.o: %.cpp
 $(BUILD)/cuda/%.o: %.cu
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCCFLAGS) -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }
+
+# ---------------------------------------------------------------- tests
+
+# The machine's own tests need its hidden symbols, so they are linked with it into a binary of
+# their own; everything else goes through libmpcore.so.
+MACHINE_CPP := $(wildcard tests/test_machine*.cpp tests/machine_*.cpp)
+TEST_CPP := $(filter-out $(MACHINE_CPP),$(wildcard tests/*.cpp))
+TEST_OBJS := $(TEST_CPP:%.cpp=$(BUILD)/%.o)
+MACHINE_OBJS := $(MACHINE_CPP:%.cpp=$(BUILD)/machine/%.o) $(HOST_CPP:%.cpp=$(BUILD)/obj/%.o)
+CAPI_C := $(wildcard tests/test_capi.c tests/capi_*.c)
+TEST_BINS := $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(if $(MACHINE_CPP),$(BUILD)/tests/machine)
+RPATH := -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath,'$$ORIGIN'
+LINK_LIB := -L$(BUILD) -lmpcore $(RPATH)
+TEST_CXXFLAGS := -std=c++20 -O1 -g1 $(WARN) $(INCLUDES) $(SAN_FLAGS) $(if $(HOST_MARCH),-march=$(HOST_MARCH)) -ffp-contract=off
+MACHINE_FLAGS := $(CXXFLAGS_BASE) $(HOST_KERNEL_FLAGS)
+
+$(BUILD)/tests/%.o: tests/%.cpp
+	@mkdir -p $(@D)
+	$(CXX) $(TEST_CXXFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/tests/mptests: $(TEST_OBJS) $(LIB)
+	$(CXX) $(SAN_FLAGS) $(TEST_OBJS) $(LINK_LIB) -o $@
+
+$(BUILD)/machine/%.o: %.cpp
+	@mkdir -p $(@D)
+	$(CXX) $(MACHINE_FLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/tests/machine: $(MACHINE_OBJS)
+	@mkdir -p $(@D)
+	$(CXX) $(SAN_FLAGS) $^ -l:libboost_context.a -lpthread -o $@
+
+$(BUILD)/tests/test_capi: $(CAPI_C) tests/capi_harness.h include/mpcore.h $(LIB)
+	@mkdir -p $(@D)
+	$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -O1 -g1 $(SAN_FLAGS) $(CAPI_C) $(LINK_LIB) -o $@
+
+.PHONY: tests test sanitize race
+## tests: build the test programs without running them
+tests: $(TEST_BINS)
+
+SEEDS ?= 1 2 3 4 5
+STRICT_STEPS = $(foreach s,$(SEEDS),"strict, seed $(s)::MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")
+ifneq ($(MP_TEST_DEVICE),cuda)
+HOST_ONLY_STEPS = "the host machine::$(BUILD)/tests/machine" $(STRICT_STEPS)
+endif
+
+## test: all tests of this machine (MP_TEST_DEVICE=host|cuda, SEEDS="1 2 3 4 5")
+test: setup-test
+	@$(MAKE) tests
+	@tools/run_tests --log $(BUILD)/tests/log \
+	  "C ABI, as C99::$(BUILD)/tests/test_capi" \
+	  "README example::tools/run_readme_example $(BUILD) $(CC)" \
+	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)
+
+## sanitize: the light tests under AddressSanitizer and UBSan, plain and strict, in $(BUILD)/asan
+sanitize: setup-test
+	@$(MAKE) tests SAN=address BUILD=$(BUILD)/asan
+	@$(MAKE) run-light SAN=address BUILD=$(BUILD)/asan
+
+## race: the light tests under the race detector, in $(BUILD)/race
+race: setup-test
+	@$(MAKE) tests SAN=race BUILD=$(BUILD)/race
+	@$(MAKE) run-light SAN=race BUILD=$(BUILD)/race
+
+.PHONY: run-light
+run-light:
+	@tools/run_tests --log $(BUILD)/tests/log \
+	  "C ABI ($(SAN))::$(BUILD)/tests/test_capi" \
+	  "plain ($(SAN))::$(BUILD)/tests/mptests [strict]" $(HOST_ONLY_STEPS)
+
+# ---------------------------------------------------------------- demo and bench
+
+DEMO_CPP := $(wildcard tools/mpdemo/*.cpp)
+BENCH_CPP := $(wildcard bench/*.cpp bench/peers/*.cpp)
+TOOL_CXXFLAGS := -std=c++20 -O2 $(WARN) -Iinclude -Ibench
+
+$(BUILD)/tools/%.o: tools/%.cpp
+	@mkdir -p $(@D)
+	$(CXX) $(TOOL_CXXFLAGS) -MMD -MP -c $< -o $@
+$(BUILD)/bench/%.o: bench/%.cpp
+	@mkdir -p $(@D)
+	$(CXX) $(TOOL_CXXFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/mpdemo: $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
+	$(CXX) $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -lz -o $@
+$(BUILD)/mpbench: $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
+	$(CXX) $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -ldl -o $@
+
+.PHONY: demo bench
+## demo: train on Fashion-MNIST in FP32 and mixed precision, side by side (ARGS="--epochs 1")
+demo: setup-demo
+	@$(MAKE) $(BUILD)/mpdemo
+	@$(BUILD)/mpdemo --out $(BUILD)/demo $(ARGS)
+
+## bench: speed of GEMM and of the step, against peers where there is a GPU (ARGS="gemm --set llm")
+bench: setup-build
+	@$(MAKE) $(BUILD)/mpbench
+	@$(BUILD)/mpbench $(ARGS)
+
+# ---------------------------------------------------------------- checks
+
+.PHONY: check cuda-gates gpu-check format
+## check: format, layer rules, header, exported symbols
+check: setup-check
+	@$(MAKE) lib
+	@tools/check_format
+	@tools/check_layers
+	@tools/check_header $(CC) $(CXX)
+	@tools/check_symbols $(BUILD)/libmpcore.so
+
+## format: clang-format everything in place
+format:
+	@tools/check_format --fix
+
+## cuda-gates: compile the cuda target and look at what ptxas says of it
+cuda-gates: setup-build
+	@$(MAKE) lib
+	@tools/check_ptxas $(BUILD)/cuda
+
+## gpu-check: on a GPU machine: tests on the cuda target, compute-sanitizer, bench
+gpu-check: setup-test
+	@$(MAKE) tests $(BUILD)/mpbench
+	@tools/gpu_check $(BUILD)
+
+# ---------------------------------------------------------------- install, set-up, help
+
+.PHONY: install clean help setup-build setup-demo setup-test setup-check
+## install: header, library and pkg-config file under PREFIX (/usr/local)
+install: lib
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 include/mpcore.h $(DESTDIR)$(PREFIX)/include/
+	install -m 755 $(LIB).$(VERSION) $(DESTDIR)$(PREFIX)/lib/
+	ln -sf libmpcore.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libmpcore.so.$(SOMAJOR)
+	ln -sf libmpcore.so.$(SOMAJOR) $(DESTDIR)$(PREFIX)/lib/libmpcore.so
+	printf 'prefix=%s\nName: mpcore\nDescription: mixed-precision training kernels behind a C ABI\nVersion: %s\nCflags: -I$${prefix}/include\nLibs: -L$${prefix}/lib -lmpcore\n' \
+	  '$(PREFIX)' '$(VERSION)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/mpcore.pc
+
+## clean: remove everything that was built
+clean:
+	rm -rf $(BUILD)
+
+setup-build setup-demo setup-test setup-check: setup-%:
+	@tools/setup $*
+ifeq ($(NVCC),)
+	@echo "no nvcc: building the host target alone" >&2
+endif
+
+## help: this list
+help:
+	@sed -n 's/^## \([a-z-]*\): /  \1\t/p' Makefile | expand -t 16
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

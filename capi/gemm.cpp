@@ -100,9 +100,6 @@ void require_separate_items(const Matrix &matrix, int32_t batch_count) {
 void check_types(const mp_gemm_desc_t &d) {
   require_dtype(d.dtype_ab, "dtype_ab");
   require_dtype(d.dtype_cd, "dtype_cd");
-  MP_REQUIRE(d.dtype_ab == MP_FP32 || d.dtype_cd == MP_FP32 || d.dtype_ab == d.dtype_cd,
-             MP_ERROR_UNSUPPORTED, "dtype_ab = ", dtype_name(d.dtype_ab),
-             " with dtype_cd = ", dtype_name(d.dtype_cd));
 }
 
 mp_gemm_desc_t read_desc(const mp_gemm_desc_t *user) {

@@ -64,9 +64,9 @@ std::vector<mp_hyper_t> read_groups(const mp_optimizer_desc_t &desc) {
   for (uint32_t i = 0; i < desc.num_groups; ++i) {
     const Sentence name("groups[", i, "]");
     const auto *user = reinterpret_cast<const mp_hyper_t *>(bytes + size_t{i} * distance);
-    groups.push_back(read_struct(user, name.c_str()));
     MP_REQUIRE(user->struct_size == distance, MP_ERROR_STRUCT_SIZE, name.c_str(),
                ".struct_size = ", user->struct_size, ", but that of groups[0] is ", distance);
+    groups.push_back(read_struct(user, name.c_str()));
     check_hyper(groups.back(), Sentence(name.c_str(), ".").c_str(), desc);
   }
   return groups;

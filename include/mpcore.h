@@ -202,7 +202,7 @@ typedef struct mp_allocator {
 /** Values of mp_context_config.device other than a CUDA ordinal. */
 #define MP_DEVICE_CURRENT (-1) /**< the calling thread's current CUDA device, or an error */
 #define MP_DEVICE_HOST (-2)    /**< the CPU */
-#define MP_DEVICE_AUTO (-3)    /**< as CURRENT; where no CUDA device is usable, HOST (logged at MP_LOG_WARN) */
+#define MP_DEVICE_AUTO (-3)    /**< as CURRENT; HOST, with a warning, where there is none */
 
 typedef struct mp_context_config {
   uint32_t struct_size;
@@ -278,10 +278,12 @@ typedef enum mp_activation {
 /** Work done on the fp32 accumulators before they are rounded and stored.  In order:
  *
  *      z = alpha * *scale * acc + beta * C + bias[col]
- *      aux = z                     (forward activations, if aux != NULL)
+ *      aux = z                     (if aux != NULL and the activation is not a D* kind)
  *      y = activation(z)           (or z * activation'(aux) for the D* kinds)
  *      D = round(y)
  *      dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
+ *
+ *  A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
  *
  *  dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
  *  happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order, in
@@ -312,10 +314,10 @@ static inline mp_epilogue_t mp_epilogue_default(void) {
 typedef struct mp_gemm_desc {
   uint32_t struct_size;
   mp_op_t op_a, op_b;
-  mp_dtype_t dtype_ab; /**< MP_FP16 or MP_BF16: tensor cores; MP_FP32: CUDA cores, for layers kept in fp32 */
-  mp_dtype_t dtype_cd; /**< MP_FP16, MP_BF16 or MP_FP32; fp16 in with bf16 out is unsupported */
+  mp_dtype_t dtype_ab; /**< MP_FP16, MP_BF16: tensor cores; MP_FP32: CUDA cores */
+  mp_dtype_t dtype_cd; /**< any, whatever dtype_ab is */
   float alpha, beta;
-  int32_t batch_count; /**< >= 1 */
+  int32_t batch_count; /**< >= 0 */
   int64_t m, n, k;     /**< op(A) is m x k, op(B) is k x n, C and D are m x n */
   int64_t lda, ldb, ldc, ldd;
   /** Elements between batch items; 0 in a or b = the same matrix for all items. */
@@ -373,7 +375,8 @@ MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_de
  *  Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
  *
  *  @return MP_ERROR_INVALID_ARGUMENT     a dimension < 0, an ld below the row length
- *          MP_ERROR_UNSUPPORTED          types or epilogue without a kernel
+ *          MP_ERROR_NOT_FOUND            no kernel is called desc->kernel
+ *          MP_ERROR_UNSUPPORTED          that kernel cannot run this problem
  *          MP_ERROR_WORKSPACE_TOO_SMALL  desc->kernel forces a kernel that needs more */
 MP_API mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void *A,
                            const void *B, const void *C, void *D, const mp_epilogue_t *epilogue,
@@ -398,10 +401,13 @@ typedef struct mp_tensor_list_desc {
   uint32_t struct_size;
   mp_dtype_t dtype; /**< of all tensors, where `dtypes` is NULL */
   uint32_t count;
-  uint32_t reserved0;   /**< must be 0 */
-  void *const *data;    /**< count device pointers, aligned to the element size; see model in section 8 for NULL */
+  uint32_t reserved0; /**< must be 0 */
+  /** count device pointers, aligned to the element size; NULL where numel is 0, and in the model
+   *  list of section 8. */
+  void *const *data;
   const int64_t *numel; /**< count element counts, >= 0; empty tensors are allowed anywhere */
-  const mp_dtype_t *dtypes; /**< one type per tensor, optional: layers kept in fp32 beside fp16 ones */
+  /** One type per tensor, optional: layers kept in fp32 beside fp16 ones. */
+  const mp_dtype_t *dtypes;
 } mp_tensor_list_desc_t;
 
 /** Upload the pointer table once, so that each later call is one kernel launch however
@@ -493,7 +499,7 @@ typedef struct mp_scaler_config {
   float min_scale, max_scale; /**< S is clamped to these; both > 0 */
   float growth_factor;        /**< backoff; > 1 */
   float backoff_factor;       /**< backoff, lognormal; in (0, 1) */
-  int32_t growth_interval;    /**< steps, >= 1; backoff: clean steps per growth; lognormal: per bit of h given back */
+  int32_t growth_interval;    /**< >= 1; clean steps per growth, or per bit of h given back */
   int32_t hysteresis;         /**< backoff; overflows per backoff, >= 1 */
   float log2_max;             /**< lognormal; log2 of the largest finite gradient */
   float beta1, beta2;         /**< lognormal; in [0, 1) */
@@ -630,7 +636,8 @@ typedef struct mp_optimizer_desc {
   mp_tensor_list_t master;      /**< MP_FP32; updated */
   mp_tensor_list_t model;       /**< MP_FP16/MP_BF16 copy of master, written; optional.  A NULL
                                      data pointer: that parameter has no 16-bit copy */
-  mp_tensor_list_t m;           /**< MP_FP32: momentum (optional if every group has beta1 = 0) or first moment */
+  mp_tensor_list_t m;           /**< MP_FP32: momentum, or first moment.  SGD: optional where every
+                                     group has beta1 = 0 */
   mp_tensor_list_t v;           /**< MP_FP32: second moment; Adam only, else NULL */
 } mp_optimizer_desc_t;
 

@@ -28,9 +28,9 @@ struct TargetError : std::runtime_error {
 /// What selection and launch need to know of a device.  Pure data: selection can be tested for a
 /// device that is not there.
 struct Device {
-  int32_t ordinal;  ///< CUDA ordinal; 0 on the host target
-  int32_t arch;     ///< 75, 80, 90...; the host target reports the generation it models
-  int32_t num_sms;  ///< after sm_limit; OS threads on the host target
+  int32_t ordinal;         ///< CUDA ordinal; 0 on the host target
+  int32_t arch;            ///< 75, 80, 90...; the host target reports the generation it models
+  int32_t num_sms;         ///< after sm_limit; OS threads on the host target
   int64_t smem_per_block;  ///< bytes a kernel may opt in to
   int64_t l2_bytes;
   char name[64];
@@ -77,10 +77,10 @@ struct GemmKernel;
 /// A kernel together with the number of slices of k it sums separately.
 struct GemmChoice {
   const GemmKernel *kernel;
-  int32_t split_k;            ///< 1 = no split
-  size_t workspace_bytes;     ///< needed by this choice for this problem
+  int32_t split_k;         ///< 1 = no split
+  size_t workspace_bytes;  ///< needed by this choice for this problem
   double predicted_us;
-  const char *name;           ///< static storage, e.g. "wmma_128x128x32_s4_k8"
+  const char *name;  ///< static storage, e.g. "wmma_128x128x32_s4_k8"
 };
 
 /// Ranks the kernels that can run `problem` on `device`, fastest first; never empty.
@@ -113,13 +113,13 @@ struct Chunk {
 
 /// A tensor list on the device.  All pointers are device pointers, owned by capi's list object.
 struct TensorList {
-  uint32_t count;       ///< tensors
-  int64_t num_chunks;   ///< over all tensors; empty tensors have none
-  void **data;          ///< count
-  int64_t *numel;       ///< count
-  uint8_t *dtype;       ///< count, mp_dtype_t
-  Chunk *chunks;        ///< num_chunks, in tensor order
-  int64_t *first_chunk; ///< count + 1: chunks of tensor t are [first_chunk[t], first_chunk[t + 1])
+  uint32_t count;        ///< tensors
+  int64_t num_chunks;    ///< over all tensors; empty tensors have none
+  void **data;           ///< count
+  int64_t *numel;        ///< count
+  uint8_t *dtype;        ///< count, mp_dtype_t
+  Chunk *chunks;         ///< num_chunks, in tensor order
+  int64_t *first_chunk;  ///< count + 1: chunks of tensor t are [first_chunk[t], first_chunk[t + 1])
 };
 
 /// Scratch of one reduction over a list; sizes for `num_chunks` chunks.
@@ -203,12 +203,12 @@ struct Target {
   mp_target_t kind;
 
   // Device and memory.
-  int (*device_count)();                                 ///< usable devices; 0 without a driver
-  std::string (*why_no_device)();                        ///< one clause, e.g. the CUDA error name
-  int (*current_device)();                               ///< of the calling thread
-  bool (*has_code_for)(int ordinal);                     ///< this build holds code it can run
-  Device (*describe)(int ordinal);                       ///< before sm_limit
-  void *(*allocate)(const Device &, size_t bytes);       ///< 256-byte aligned; throws when out of memory
+  int (*device_count)();                            ///< usable devices; 0 without a driver
+  std::string (*why_no_device)();                   ///< one clause, e.g. the CUDA error name
+  int (*current_device)();                          ///< of the calling thread
+  bool (*has_code_for)(int ordinal);                ///< this build holds code it can run
+  Device (*describe)(int ordinal);                  ///< before sm_limit
+  void *(*allocate)(const Device &, size_t bytes);  ///< 256-byte aligned; throws when out of memory
   void (*release)(const Device &, void *ptr);
   void (*copy)(const Device &, void *dst, const void *src, size_t bytes, mp_stream_t);
   void (*fill)(const Device &, void *dst, int byte, size_t bytes, mp_stream_t);

@@ -8,7 +8,7 @@ namespace mp::MP_TARGET {
 const Target &table() {
   static const Target target = [] {
     Target t{};
-    t.kind = MP_ON_CUDA ? MP_TARGET_CUDA : MP_TARGET_HOST;
+    t.kind = kTargetKind;
     t.device_count = device_count;
     t.why_no_device = why_no_device;
     t.current_device = current_device;

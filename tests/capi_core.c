@@ -136,39 +136,55 @@ static void test_context_create(void) {
   check_struct_size(&allocator);
 
   FAILS(mp_context_create, (NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "context");
-  WORKS(create_and_destroy(NULL));
   mp_context_destroy(NULL);
 }
 
-/** What device = 0 gives depends on the machine; which statuses it may be does not. */
+static void test_auto(void) {
+  struct lines lines;
+  mp_device_info_t info;
+  MP_INIT_STRUCT(&info);
+  int good = 1;
+  mp_set_log_callback(count_lines, &lines, MP_LOG_WARN);
+  memset(&lines, 0, sizeof lines);
+  for (int i = 0; i < 2; i++) {
+    mp_context_t any = NULL;
+    good = good && mp_context_create(&any, NULL) == MP_SUCCESS;
+    good = good && mp_context_get_info(any, &info) == MP_SUCCESS;
+    mp_context_destroy(any);
+  }
+  const int expected = info.target == MP_TARGET_HOST;
+  check(good && lines.count[MP_LOG_WARN] == expected && lines.count[MP_LOG_ERROR] == 0,
+        "falling back to the host target is logged once");
+  reset();
+}
+
+/** What device = 0 gives depends on build and machine; which statuses it may be does not. */
 static void test_cuda_devices(void) {
+  static const struct {
+    mp_status_t status;
+    const char *label, *reason;
+  } outcomes[] = {
+      {MP_ERROR_UNSUPPORTED, "device = 0 in a build without CUDA target", "this build has it"},
+      {MP_ERROR_CUDA, "device = 0 without a usable CUDA device", "there is one, or no CUDA target"},
+      {MP_ERROR_ARCH_MISMATCH, "device = 0 without code for it", "there is no such device"},
+  };
   mp_context_config_t config = mp_context_config_default();
   config.device = 0;
   const mp_status_t status = create_and_destroy(&config);
   reset();
-  const char *no_target = "device = 0 in a build without CUDA target";
-  const char *no_device = "device = 0 without a usable CUDA device";
-  const char *no_code = "device = 0 without code for it";
-  const char *no_ordinal = "device = 1000000";
+  int documented = status == MP_SUCCESS;
+  for (size_t i = 0; i < sizeof outcomes / sizeof *outcomes; i++) {
+    if (status != outcomes[i].status) {
+      skip(outcomes[i].label, outcomes[i].reason);
+      continue;
+    }
+    documented = 1;
+    check_failure(outcomes[i].label, "mp_context_create", create_and_destroy(&config), status,
+                  "device");
+  }
+  check(documented, "device = 0 gives a documented status");
 
-  if (status == MP_ERROR_UNSUPPORTED) {
-    check_failure(no_target, "mp_context_create", create_and_destroy(&config), MP_ERROR_UNSUPPORTED,
-                  "device");
-  } else {
-    skip(no_target, "this build has it");
-  }
-  if (status == MP_ERROR_CUDA) {
-    check_failure(no_device, "mp_context_create", create_and_destroy(&config), MP_ERROR_CUDA,
-                  "device");
-  } else {
-    skip(no_device, "there is one, or this build has no CUDA target");
-  }
-  if (status == MP_ERROR_ARCH_MISMATCH) {
-    check_failure(no_code, "mp_context_create", create_and_destroy(&config), MP_ERROR_ARCH_MISMATCH,
-                  "device");
-  } else {
-    skip(no_code, "there is no such device");
-  }
+  const char *no_ordinal = "device = 1000000";
   if (status == MP_SUCCESS || status == MP_ERROR_ARCH_MISMATCH) {
     config.device = 1000000;
     check_failure(no_ordinal, "mp_context_create", create_and_destroy(&config),
@@ -180,13 +196,31 @@ static void test_cuda_devices(void) {
 
 /* ---------------------------------------------------------------- allocators */
 
-/** Creates a list in a context with that allocator. */
-static mp_status_t create_list(void *(*alloc)(size_t, void *)) {
+/** What an allocator has given out and not got back. */
+struct ledger {
+  int pieces;
+  size_t bytes;
+};
+
+static void *give(size_t bytes, void *user) {
+  struct ledger *ledger = user;
+  void *ptr = NULL;
+  if (mp_malloc(context, &ptr, bytes) != MP_SUCCESS) return NULL;
+  ledger->pieces++;
+  ledger->bytes += bytes;
+  return ptr;
+}
+
+static void take(void *ptr, size_t bytes, void *user) {
+  struct ledger *ledger = user;
+  ledger->pieces--;
+  ledger->bytes -= bytes;
+  mp_free(context, ptr);
+}
+
+/** Creates a list of no tensors with that allocator, in a context that goes away. */
+static mp_status_t create_list(mp_allocator_t allocator) {
   mp_context_config_t config = test_config();
-  mp_allocator_t allocator;
-  init_allocator(&allocator);
-  allocator.alloc = alloc;
-  allocator.user = at(0);
   config.allocator = &allocator;
   mp_context_t with_allocator;
   mp_status_t status = mp_context_create(&with_allocator, &config);
@@ -200,10 +234,24 @@ static mp_status_t create_list(void *(*alloc)(size_t, void *)) {
 }
 
 static void test_allocators(void) {
-  check_failure("an allocator without memory", "mp_tensor_list_create", create_list(give_null),
+  mp_allocator_t allocator;
+  init_allocator(&allocator);
+  check_failure("an allocator without memory", "mp_tensor_list_create", create_list(allocator),
                 MP_ERROR_OUT_OF_MEMORY, "alloc");
-  check_failure("an allocator without alignment", "mp_tensor_list_create",
-                create_list(give_misaligned), MP_ERROR_MISALIGNED, "alloc");
+  allocator.alloc = give_misaligned;
+  allocator.user = at(0);
+  check_failure("an allocator without alignment", "mp_tensor_list_create", create_list(allocator),
+                MP_ERROR_MISALIGNED, "alloc");
+
+  struct ledger ledger = {0, 0};
+  allocator.alloc = give;
+  allocator.free = take;
+  allocator.user = &ledger;
+  int good = create_list(allocator) == MP_SUCCESS && ledger.pieces > 0;
+  if (good) mp_tensor_list_destroy(out.list);
+  check(good && ledger.pieces == 0 && ledger.bytes == 0,
+        "objects take all memory from the allocator and give it back");
+  reset();
 }
 
 /* ---------------------------------------------------------------- info */
@@ -271,6 +319,8 @@ static void test_cast(void) {
         "count");
   FAILS(mp_cast, (context, src, MP_FP32, dst, MP_FP16, INT64_MAX / 2, NULL),
         MP_ERROR_INVALID_ARGUMENT, "count");
+  FAILS(mp_cast, (context, src, MP_FP16, dst, MP_FP32, INT64_MAX / 3, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "count");
   FAILS(mp_cast, (context, NULL, MP_FP32, dst, MP_FP16, 8, NULL), MP_ERROR_INVALID_ARGUMENT, "src");
   FAILS(mp_cast, (context, src, MP_FP32, NULL, MP_FP16, 8, NULL), MP_ERROR_INVALID_ARGUMENT, "dst");
   FAILS(mp_cast, (context, at(2), MP_FP32, dst, MP_FP16, 8, NULL), MP_ERROR_MISALIGNED, "src");
@@ -285,6 +335,7 @@ void test_core(void) {
   test_names();
   test_log();
   test_context_create();
+  test_auto();
   test_cuda_devices();
   test_allocators();
   test_info();

@@ -68,8 +68,6 @@ static void check_desc(const char *function, mp_status_t (*call)(void *)) {
       GEMM_FIELD(dtype_ab, i, 4, MP_ERROR_INVALID_ARGUMENT),
       GEMM_FIELD(dtype_cd, i, MP_DTYPE_NONE, MP_ERROR_INVALID_ARGUMENT),
       GEMM_FIELD(dtype_cd, i, 99, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(dtype_cd, i, MP_BF16, MP_ERROR_UNSUPPORTED),
-      GEMM_FIELD(dtype_ab, i, MP_BF16, MP_ERROR_UNSUPPORTED),
       GEMM_FIELD(batch_count, i, -1, MP_ERROR_INVALID_ARGUMENT),
       GEMM_FIELD(m, i, -1, MP_ERROR_INVALID_ARGUMENT),
       GEMM_FIELD(n, i, -1, MP_ERROR_INVALID_ARGUMENT),

@@ -26,7 +26,7 @@ static mp_tensor_list_t list_at(mp_context_t of, size_t offset, mp_dtype_t dtype
 
 static struct {
   mp_tensor_list_t grads, master, model, m, v;
-  mp_tensor_list_t fp32_model, half_master, shorter, foreign, holes;
+  mp_tensor_list_t fp32_model, short_model, half_master, shorter, foreign, holes;
 } lists;
 
 static void make_lists(void) {
@@ -36,6 +36,7 @@ static void make_lists(void) {
   lists.m = list_at(context, 3072, MP_FP32, kTensors);
   lists.v = list_at(context, 4096, MP_FP32, kTensors);
   lists.fp32_model = list_at(context, 2048, MP_FP32, kTensors);
+  lists.short_model = list_at(context, 2048, MP_FP16, 1);
   lists.half_master = list_at(context, 1024, MP_FP16, kTensors);
   lists.shorter = list_at(context, 1024, MP_FP32, 1);
   lists.foreign = list_at(other_context, 1024, MP_FP32, kTensors);
@@ -46,7 +47,7 @@ static void make_lists(void) {
 }
 
 static void destroy_lists(void) {
-  mp_tensor_list_t all[10];
+  mp_tensor_list_t all[sizeof lists / sizeof(mp_tensor_list_t)];
   memcpy(all, &lists, sizeof all);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) mp_tensor_list_destroy(all[i]);
 }
@@ -104,7 +105,7 @@ static void test_create(void) {
       OPTIMIZER_FIELD(master, p, lists.foreign),
       OPTIMIZER_FIELD(master, p, lists.holes),
       OPTIMIZER_FIELD(model, p, lists.fp32_model),
-      OPTIMIZER_FIELD(model, p, lists.shorter),
+      OPTIMIZER_FIELD(model, p, lists.short_model),
       OPTIMIZER_FIELD(m, p, NULL),
       OPTIMIZER_FIELD(m, p, lists.half_master),
       OPTIMIZER_FIELD(m, p, lists.shorter),
@@ -217,7 +218,8 @@ static void test_hyper(void) {
   mp_optimizer_destroy(optimizer);
 
   /* struct_size of the first group is the distance to the second. */
-  mp_hyper_t groups[2];
+  mp_hyper_t groups[3];
+  memset(groups, 0, sizeof groups);
   groups[0] = groups[1] = h;
   groups[1].struct_size = sizeof h + 4;
   mp_optimizer_desc_t d = desc_of(MP_OPT_SGD);

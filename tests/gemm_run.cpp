@@ -3,6 +3,7 @@
 #include "gemm_run.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 namespace mptest {
@@ -93,6 +94,16 @@ void GemmRun::fill_inputs() {
   fill(inputs_.b, random, real, plan.range);
   if (c.beta != 0.0f) fill(inputs_.c, random, real, kSmallInteger);
   if (!real) thin_out(inputs_.a, plan.period);
+  round_all(inputs_.a, c.ab);
+  round_all(inputs_.b, c.ab);
+  round_all(inputs_.c, c.cd);
+  if (c.plant != Plant::kNone) plant_in_a();
+  fill_epilogue_inputs(random);
+}
+
+void GemmRun::fill_epilogue_inputs(Random &random) {
+  const GemmCase &c = case_;
+  const bool real = c.fill == Fill::kReal;
   if (c.bias != MP_DTYPE_NONE) {
     Matrices bias(1, 1, c.n);
     fill(bias, random, real, kSmallInteger);
@@ -104,10 +115,6 @@ void GemmRun::fill_inputs() {
     fill(inputs_.aux, random, real, kSmallInteger);
     round_all(inputs_.aux, c.cd);
   }
-  round_all(inputs_.a, c.ab);
-  round_all(inputs_.b, c.ab);
-  round_all(inputs_.c, c.cd);
-  if (c.plant != Plant::kNone) plant_in_a();
 }
 
 /// B has no zeros where the planted element meets it: infinity gives infinities alone, so that the
@@ -243,16 +250,18 @@ mp_status_t GemmRun::launch(const std::string &kernel, size_t workspace_bytes) {
   workspace_.emplace(static_cast<int64_t>(workspace_bytes));
   reset_outputs();
   const mp_gemm_desc_t d = desc(kernel);
-  const mp_epilogue_t e = epilogue();
+  const mp_epilogue_t options = epilogue(), no_options = mp_epilogue_default();
+  const bool has_options = std::memcmp(&options, &no_options, sizeof options) != 0;
+  const mp_epilogue_t *const e = has_options ? &options : nullptr;
   mp_status_t status = MP_SUCCESS;
   if (case_.pointers) {
     void **const table = items_.data();
     void **const c = null_c ? nullptr : table + 2 * case_.batch;
     status = mp_gemm_batched(context(), &d, table, table + case_.batch, c, table + 3 * case_.batch,
-                             &e, workspace_->data(), workspace_bytes, kStream);
+                             e, workspace_->data(), workspace_bytes, kStream);
   } else {
     const void *const c = null_c ? nullptr : (case_.in_place ? *d_ : *c_).data();
-    status = mp_gemm(context(), &d, a_->data(), b_->data(), c, d_->data(), &e, workspace_->data(),
+    status = mp_gemm(context(), &d, a_->data(), b_->data(), c, d_->data(), e, workspace_->data(),
                      workspace_bytes, kStream);
   }
   if (status == MP_SUCCESS) require_ok(mp_stream_sync(context(), kStream));

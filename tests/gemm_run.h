@@ -51,6 +51,7 @@ class GemmRun {
   Layout layout(int64_t rows, int64_t cols, int64_t more_padding) const;
   void fill_inputs();
   void plant_in_a();
+  void fill_epilogue_inputs(Random &random);
   void upload_inputs();
   void upload_pointers();
   void reset_outputs();

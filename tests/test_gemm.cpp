@@ -13,9 +13,9 @@ namespace {
 struct Types {
   mp_dtype_t ab, cd;
 };
-constexpr Types kAllTypes[] = {{MP_FP16, MP_FP16}, {MP_FP16, MP_FP32}, {MP_BF16, MP_BF16},
-                               {MP_BF16, MP_FP16}, {MP_BF16, MP_FP32}, {MP_FP32, MP_FP32},
-                               {MP_FP32, MP_FP16}, {MP_FP32, MP_BF16}};
+constexpr Types kAllTypes[] = {{MP_FP16, MP_FP16}, {MP_FP16, MP_BF16}, {MP_FP16, MP_FP32},
+                               {MP_BF16, MP_BF16}, {MP_BF16, MP_FP16}, {MP_BF16, MP_FP32},
+                               {MP_FP32, MP_FP32}, {MP_FP32, MP_FP16}, {MP_FP32, MP_BF16}};
 constexpr Types kOneOfEach[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}, {MP_FP32, MP_FP32}};
 constexpr const char *kAllOps[] = {"NN", "NT", "TN", "TT"};
 

@@ -102,9 +102,3 @@ TEST_CASE("select: a kernel that cannot run the problem says so", "[gemm][strict
   }
   CHECK(refused > 0);
 }
-
-TEST_CASE("select: fp16 in with bf16 out is unsupported", "[gemm][strict]") {
-  GemmRun run(small_case(MP_FP16, MP_BF16));
-  expect_status(run.launch("", 0), MP_ERROR_UNSUPPORTED);
-  expect_none(run.verify_untouched(), run.repro());
-}

@@ -266,11 +266,14 @@ class GemmWmma {
 template <class T, mp_op_t op_a, mp_op_t op_b, class Tile>
 MP_KERNEL(Tile::kThreads, Tile::kMinBlocks)
 gemm_wmma(MP_PARAM(GemmArgs) args) {
-  MP_DYN_SHARED(T, smem);
-  const int64_t num_items = args.schedule.num_items();
-  for (int64_t number = block_index(); number < num_items; number += grid_size()) {
-    if (number != block_index()) block_sync();  // the last tile's epilogue still uses smem
-    GemmWmma<T, op_a, op_b, Tile>(args, args.schedule(number)).run(smem);
+  constexpr size_t kSmemBytes = Tile::smem_bytes(op_a == MP_OP_N, op_b == MP_OP_T);
+  if constexpr (wmma::supported<T, kSmemBytes>()) {
+    MP_DYN_SHARED(T, smem);
+    const int64_t num_items = args.schedule.num_items();
+    for (int64_t number = block_index(); number < num_items; number += grid_size()) {
+      if (number != block_index()) block_sync();  // the last tile's epilogue still uses smem
+      GemmWmma<T, op_a, op_b, Tile>(args, args.schedule(number)).run(smem);
+    }
   }
 }
 

@@ -9,6 +9,8 @@
 
 namespace mp::MP_TARGET {
 
+constexpr mp_target_t kTargetKind = MP_ON_CUDA ? MP_TARGET_CUDA : MP_TARGET_HOST;
+
 int device_count();
 std::string why_no_device();
 int current_device();

@@ -22,5 +22,6 @@
 #define MP_KERNEL(max_threads, min_blocks) void
 #define MP_PARAM(T) const T &
 #define MP_NO_UNROLL
-#define MP_UNROLL  // the host compiler decides: unrolling everything costs minutes and gains nothing
+// The host compiler decides: unrolling everything costs it minutes and gains nothing.
+#define MP_UNROLL
 #endif

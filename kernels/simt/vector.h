@@ -58,8 +58,8 @@ MP_DEVICE void narrow(Pack<T> (&out)[1], const float (&in)[kVec]) {
 /// acc[i] += a * b[i], fused.
 MP_DEVICE void multiply_add8(float (&acc)[kVec], float a, const float (&b)[kVec]) {
 #if !MP_ON_CUDA && defined(__FMA__)
-  _mm256_storeu_ps(acc, _mm256_fmadd_ps(_mm256_set1_ps(a), _mm256_loadu_ps(b),
-                                        _mm256_loadu_ps(acc)));
+  _mm256_storeu_ps(acc,
+                   _mm256_fmadd_ps(_mm256_set1_ps(a), _mm256_loadu_ps(b), _mm256_loadu_ps(acc)));
 #else
   MP_UNROLL
   for (int i = 0; i < kVec; i++) acc[i] = fmaf(a, b[i], acc[i]);

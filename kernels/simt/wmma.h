@@ -23,7 +23,21 @@ constexpr int kTile = 16;  ///< m, n and k of one mma_sync
 
 enum class Layout { row_major, col_major };
 
+/// False where the architecture being compiled for has no such fragments or less shared memory:
+/// selection never launches such a kernel there, so its body is left out.
+template <class T, size_t kSmemBytes>
+MP_HD constexpr bool supported();
+
 #if MP_ON_CUDA
+
+template <class T, size_t kSmemBytes>
+MP_HD constexpr bool supported() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  return !std::is_same_v<T, bf16> && kSmemBytes <= 64 * 1024;
+#else
+  return true;
+#endif
+}
 
 template <class T>
 struct DeviceType;
@@ -70,6 +84,11 @@ MP_DEVICE void store_row_major(float *smem, const Accumulator &fragment, int ld)
 }
 
 #else
+
+template <class T, size_t kSmemBytes>
+MP_HD constexpr bool supported() {
+  return kSmemBytes <= engine::kSmemBytes;
+}
 
 /// Waits until every multiply that this lane issued has been performed.
 MP_DEVICE void settle(Where where) {

@@ -34,7 +34,8 @@ MP_HD void update_backoff(const mp_scaler_config_t &config, mp_scaler_state_t &s
   state.scale = clamped_scale(config, state.scale * config.growth_factor);
 }
 
-/// log2 of the scale that the statistics ask for: log2_max - mu - overflow_std_dev * sigma.
+/// log2 of the scale that the statistics ask for: log2_max - mu - overflow_std_dev * sigma, rounded
+/// down.  In whole bits here already, so that head-room does not take the fraction a second time.
 MP_HD double lognormal_exponent(const mp_scaler_config_t &config, const mp_scaler_state_t &state) {
   const double fast = 1.0 - state.beta1_power, slow = 1.0 - state.beta2_power;
   const double mean = state.log2_mean / fast;
@@ -42,7 +43,7 @@ MP_HD double lognormal_exponent(const mp_scaler_config_t &config, const mp_scale
   const double variance = state.log2_square_slow / slow - slow_mean * slow_mean;
   const double sigma = variance > 0.0 ? sqrt(variance) : 0.0;
   const double floored = sigma > config.sigma_floor ? sigma : config.sigma_floor;
-  return config.log2_max - mean - config.overflow_std_dev * floored;
+  return floor(config.log2_max - mean - config.overflow_std_dev * floored);
 }
 
 MP_HD void observe(const mp_scaler_config_t &config, mp_scaler_state_t &state, double log2_amax) {

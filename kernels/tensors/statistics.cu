@@ -1,8 +1,8 @@
 // One pass over a tensor list: found_inf, amax and L2 norm, over the list and per tensor.
 //
-// Every chunk gives one maximum of |x|, on the bits, where NaN sorts above infinity and so survives,
-// and one sum of squares (fp32 in a fixed tree).  The last block to finish reduces them in chunk
-// order (fp64), so the result depends neither on the launch geometry nor on the device.
+// Every chunk gives one maximum of |x|, on the bits, where NaN sorts above infinity and so
+// survives, and one sum of squares (fp32 in a fixed tree).  The last block to finish reduces them
+// in a fixed order (fp64), so the result does not depend on the launch geometry.
 #include "kernels/simt/reduce.h"
 #include "kernels/step/clip.h"
 #include "kernels/target.h"

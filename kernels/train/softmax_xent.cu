@@ -38,9 +38,10 @@ MP_DEVICE void store1(mp_dtype_t dtype, void *base, int64_t index, float x) {
   }
 }
 
-/// Sorts like (logit, -column): the largest is the first of the largest logits.
+/// Sorts like (logit, -column): the largest is the first of the largest logits.  Adding 0 makes -0
+/// the 0 that it equals.
 MP_DEVICE uint64_t argmax_key(float logit, int64_t column) {
-  const uint32_t bits = bits_of(logit);
+  const uint32_t bits = bits_of(logit + 0.0f);
   const uint32_t ordered = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
   return static_cast<uint64_t>(ordered) << 32 | (0xffffffffu - static_cast<uint32_t>(column));
 }

@@ -2,8 +2,6 @@
 // every call below fails, and says so, but the library loads).
 #include "kernels/simt/device.h"
 
-#include <cstring>
-
 #include "kernels/simt/simt.h"
 
 namespace mp::cuda {
@@ -62,7 +60,7 @@ Device describe(int ordinal) {
   device.l2_bytes = attribute(cudaDevAttrL2CacheSize, ordinal);
   cudaDeviceProp properties;
   check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
-  std::strncpy(device.name, properties.name, sizeof device.name - 1);
+  std::string(properties.name).copy(device.name, sizeof device.name - 1);
   return device;
 }
 

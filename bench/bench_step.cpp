@@ -1,0 +1,137 @@
+// mpbench step: the optimizer step and its parts.  All of them are bound by memory, so each is
+// timed in turns with a copy that moves as many bytes.
+#include <algorithm>
+#include <exception>
+
+#include "bench.h"
+#include "layouts.h"
+#include "peers/torch_adamw.h"
+#include "step_ops.h"
+
+namespace mpbench {
+namespace {
+
+// Beyond this the rate of a copy no longer depends on its size.
+constexpr int64_t kMostCopyBytes = int64_t{8} << 30;
+
+std::vector<Layout> layouts_for(const Machine &machine) {
+  if (machine.on_host()) return {one_tensor(1000000), equal_tensors(400, 2500)};
+  return {one_tensor(1000000),    one_tensor(10000000), one_tensor(100000000),
+          one_tensor(1000000000), resnet50(),           equal_tensors(4000, 2500)};
+}
+
+std::string label(const StepOp &op, const Layout &layout) {
+  return text("%s, %s, %lld parameters", op.name, layout.name.c_str(),
+              static_cast<long long>(layout.parameters()));
+}
+
+class StepBench {
+ public:
+  StepBench(const Options &options, const Machine &machine, Report &report);
+
+  void report_clocks() const;
+  void measure(const StepOp &op, const Layout &layout);
+  const std::vector<Layout> &layouts() const { return layouts_; }
+
+ private:
+  struct Plan {
+    int64_t sets, copy_bytes, memory_bytes;
+  };
+
+  Plan plan(const StepOp &op, const Layout &layout) const;
+  std::optional<PeerResult> peer_of(const StepOp &op, const Layout &layout) const;
+
+  const Machine &machine_;
+  Report &report_;
+  const std::vector<Layout> layouts_;
+  const TorchResults torch_;  ///< before anything here takes device memory
+  Stopwatch stopwatch_;
+  Pools pools_;
+};
+
+TorchResults time_torch(const Options &options, const Machine &machine, Report &report,
+                        const std::vector<Layout> &layouts) {
+  if (machine.on_host()) return {};
+  report.show_progress("step: PyTorch's fused AdamW");
+  TorchResults results = time_torch_adamw(options.home, machine.cuda()->ordinal(), layouts);
+  if (results.empty()) report.add_note("No peer for the step: PyTorch could not be timed.");
+  return results;
+}
+
+StepBench::StepBench(const Options &options, const Machine &machine, Report &report)
+    : machine_(machine),
+      report_(report),
+      layouts_(layouts_for(machine)),
+      torch_(time_torch(options, machine, report, layouts_)),
+      stopwatch_(machine),
+      pools_{RandomPool(machine, MP_FP16), RandomPool(machine, MP_FP32)} {}
+
+void StepBench::report_clocks() const {
+  constexpr int64_t kCopyBytes = int64_t{1} << 30;
+  const Work copy = make_copy(machine_, kCopyBytes);
+  const Timing timing = stopwatch_.time({copy}, brief_pace(machine_)).front();
+  report_.add(gpu_state_under(machine_, copy, timing, "a copy on the device"));
+}
+
+StepBench::Plan StepBench::plan(const StepOp &op, const Layout &layout) const {
+  const int64_t parameters = layout.parameters();
+  const int64_t set_bytes = op.storage_per_parameter * parameters;
+  const int64_t sets = machine_.sets_beyond_l2(set_bytes);
+  const int64_t copy_bytes = std::min(op.bytes_per_parameter * parameters, kMostCopyBytes);
+  const int64_t copy_sets = machine_.sets_beyond_l2(copy_bytes);
+  return {.sets = sets,
+          .copy_bytes = copy_bytes,
+          .memory_bytes = sets * set_bytes + copy_sets * copy_bytes};
+}
+
+void StepBench::measure(const StepOp &op, const Layout &layout) {
+  const Plan plan = this->plan(op, layout);
+  if (!machine_.on_host() && plan.memory_bytes > machine_.cuda()->free_bytes() / 10 * 9) {
+    report_.add_note(label(op, layout) +
+                     text(": needs %.0f GB.", 1e-9 * double(plan.memory_bytes)));
+    return;
+  }
+  const Work work = make_rotating(op, machine_, pools_, layout, plan.sets);
+  const Work copy = make_copy(machine_, plan.copy_bytes);
+  const std::vector<Timing> timings = stopwatch_.time({work, copy}, normal_pace(machine_));
+  report_.add(StepRow{.op = op.name,
+                      .layout = layout.name,
+                      .tensors = static_cast<int64_t>(layout.numel.size()),
+                      .parameters = layout.parameters(),
+                      .bytes_per_parameter = op.bytes_per_parameter,
+                      .sets = plan.sets,
+                      .timing = timings[0],
+                      .copy_bytes = static_cast<double>(plan.copy_bytes),
+                      .copy = timings[1],
+                      .peer = peer_of(op, layout)});
+}
+
+std::optional<PeerResult> StepBench::peer_of(const StepOp &op, const Layout &layout) const {
+  if (!op.has_torch_peer) return std::nullopt;
+  const auto found = torch_.find({layout.name, layout.parameters()});
+  if (found == torch_.end()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace
+
+bool bench_step(const Options &options, const Machine &machine, Report &report) {
+  StepBench bench(options, machine, report);
+  if (!machine.on_host()) bench.report_clocks();
+  bool all_measured = true;
+  for (const StepOp &op : step_ops()) {
+    for (const Layout &layout : bench.layouts()) {
+      if (!op.takes_lists && layout.numel.size() > 1) continue;
+      report.show_progress("step: " + label(op, layout));
+      try {
+        bench.measure(op, layout);
+      } catch (const std::exception &error) {
+        report.add_note(label(op, layout) + " was not measured: " + error.what());
+        all_measured = false;
+      }
+    }
+  }
+  return all_measured;
+}
+
+}  // namespace mpbench

@@ -1,0 +1,50 @@
+// What the bench shares with mpdemo (status checks, owners of handles and device memory, JSON,
+// printf into a string), and the names of types.
+#pragma once
+
+#include "../tools/mpdemo/device.h"
+#include "../tools/mpdemo/json.h"
+#include "../tools/mpdemo/text.h"
+
+namespace mpbench {
+
+using mpdemo::Buffer;
+using mpdemo::check;
+using mpdemo::Context;
+using mpdemo::JsonWriter;
+using mpdemo::make_buffer;
+using mpdemo::make_context;
+using mpdemo::Optimizer;
+using mpdemo::Scaler;
+using mpdemo::TensorList;
+using mpdemo::text;
+using mpdemo::write_file;
+
+inline const char *dtype_name(mp_dtype_t dtype) {
+  switch (dtype) {
+    case MP_FP16:
+      return "fp16";
+    case MP_BF16:
+      return "bf16";
+    case MP_FP32:
+      return "fp32";
+    default:
+      return "none";
+  }
+}
+
+inline int64_t dtype_bytes(mp_dtype_t dtype) {
+  return static_cast<int64_t>(mp_dtype_size(dtype));
+}
+
+inline int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+/// Every array starts where mp_malloc would have put it.
+constexpr int64_t kAlignment = 256;
+inline int64_t aligned_bytes(int64_t bytes) {
+  return ceil_div(bytes, kAlignment) * kAlignment;
+}
+
+}  // namespace mpbench

@@ -1,0 +1,126 @@
+#define MP_ENABLE_EXPERIMENTAL
+#include "gemm_problem.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mpbench {
+namespace {
+
+constexpr int64_t kComparedElems = 65536;
+
+/// |x - y| / |y|, of the vectors.
+double relative_difference(const std::vector<float> &x, const std::vector<float> &y) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    difference += std::pow(static_cast<double>(x[i]) - y[i], 2);
+    size += std::pow(static_cast<double>(y[i]), 2);
+  }
+  return std::sqrt(difference / size);
+}
+
+}  // namespace
+
+GemmProblem::GemmProblem(const Machine &machine, RandomPool &pool, const mp_gemm_desc_t &desc)
+    : machine_(machine), desc_(desc) {
+  list_kernels();
+  fill_sets(pool);
+  reserve_workspace(desc_);
+}
+
+void GemmProblem::list_kernels() {
+  mp_status_t status = MP_SUCCESS;
+  while (status == MP_SUCCESS) {
+    const char *name = nullptr;
+    status = mp_gemm_kernel_name(machine_.context(), &desc_, static_cast<int32_t>(kernels_.size()),
+                                 &name);
+    if (status == MP_SUCCESS) kernels_.push_back(name);
+  }
+  if (status != MP_ERROR_NOT_FOUND) check(status);
+}
+
+void GemmProblem::fill_sets(RandomPool &pool) {
+  const int64_t a_bytes = aligned_bytes(desc_.m * desc_.k * dtype_bytes(desc_.dtype_ab));
+  const int64_t b_bytes = aligned_bytes(desc_.k * desc_.n * dtype_bytes(desc_.dtype_ab));
+  const int64_t d_bytes = aligned_bytes(desc_.m * desc_.n * dtype_bytes(desc_.dtype_cd));
+  const int64_t set_bytes = a_bytes + b_bytes + d_bytes;
+  const int64_t count = machine_.sets_beyond_l2(set_bytes);
+
+  operands_ = Buffer(machine_.context(), count * set_bytes);
+  for (int64_t i = 0; i < count; ++i) {
+    char *const base = operands_.as<char>() + i * set_bytes;
+    const Set set{.a = base, .b = base + a_bytes, .d = base + a_bytes + b_bytes};
+    pool.fill(set.a, desc_.m * desc_.k);
+    pool.fill(set.b, desc_.k * desc_.n);
+    sets_.push_back(set);
+  }
+}
+
+double GemmProblem::min_bytes() const {
+  const double m = static_cast<double>(desc_.m), n = static_cast<double>(desc_.n),
+               k = static_cast<double>(desc_.k);
+  const double d_passes = desc_.beta != 0 ? 2 : 1;
+  return (m * k + k * n) * static_cast<double>(dtype_bytes(desc_.dtype_ab)) +
+         d_passes * m * n * static_cast<double>(dtype_bytes(desc_.dtype_cd));
+}
+
+void GemmProblem::reserve_workspace(const mp_gemm_desc_t &desc) {
+  size_t bytes = 0;
+  check(mp_gemm_workspace_size(machine_.context(), &desc, &bytes));
+  if (static_cast<int64_t>(bytes) > workspace_.bytes())
+    workspace_ = Buffer(machine_.context(), static_cast<int64_t>(bytes));
+}
+
+const GemmProblem::Set &GemmProblem::next_set() {
+  const Set &set = sets_[next_];
+  next_ = (next_ + 1) % sets_.size();
+  return set;
+}
+
+void GemmProblem::enqueue_own(const mp_gemm_desc_t &desc, const Set &set) const {
+  check(mp_gemm(machine_.context(), &desc, set.a, set.b, set.d, set.d, nullptr, workspace_.data(),
+                static_cast<size_t>(workspace_.bytes()), machine_.stream()));
+}
+
+Work GemmProblem::own(const char *kernel) {
+  mp_gemm_desc_t desc = desc_;
+  desc.kernel = kernel;
+  reserve_workspace(desc);
+  return [this, desc] { enqueue_own(desc, next_set()); };
+}
+
+Work GemmProblem::peer(const CublasLtGemm &gemm) {
+  return [this, &gemm] {
+    const Set &set = next_set();
+    gemm.enqueue(set.a, set.b, set.d, machine_.stream());
+  };
+}
+
+bool GemmProblem::agrees_with(const CublasLtGemm &gemm) {
+  const Set &set = sets_[0];
+  const std::vector<float> own = result_of([&] { enqueue_own(desc_, set); });
+  const std::vector<float> peer =
+      result_of([&] { gemm.enqueue(set.a, set.b, set.d, machine_.stream()); });
+  // Equal but for roundings: below 2^-7, where the coarsest type of D is bf16.  Products of
+  // matrices that are not the same, or read in another order, differ by about sqrt(2).
+  constexpr double kBetween = 0.125;
+  return relative_difference(own, peer) < kBetween;
+}
+
+std::vector<float> GemmProblem::result_of(const Work &work) const {
+  const mp_context_t context = machine_.context();
+  const mp_stream_t stream = machine_.stream();
+  void *const d = sets_[0].d;
+  const int64_t count = std::min(desc_.m * desc_.n, kComparedElems);
+  check(mp_memset(context, d, 0, static_cast<size_t>(count * dtype_bytes(desc_.dtype_cd)), stream));
+  work();
+
+  std::vector<float> values(static_cast<size_t>(count));
+  const Buffer exact = make_buffer(context, count, MP_FP32);
+  check(mp_cast(context, d, desc_.dtype_cd, exact.data(), MP_FP32, count, stream));
+  check(mp_memcpy(context, values.data(), exact.data(), values.size() * sizeof(float), stream));
+  machine_.synchronize();
+  return values;
+}
+
+}  // namespace mpbench

@@ -1,0 +1,59 @@
+// One GEMM with its data: what mpcore and the peer are both given.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "machine.h"
+#include "peers/cublaslt.h"
+#include "shapes.h"
+#include "timing.h"
+
+namespace mpbench {
+
+class GemmProblem {
+ public:
+  GemmProblem(const Machine &machine, RandomPool &pool, const mp_gemm_desc_t &desc);
+  GemmProblem(const GemmProblem &) = delete;
+  GemmProblem &operator=(const GemmProblem &) = delete;
+
+  /// Names of the kernels that can run it, the library's choice first.
+  const std::vector<const char *> &kernels() const { return kernels_; }
+  int64_t sets() const { return static_cast<int64_t>(sets_.size()); }
+  /// What every implementation reads and writes at least.
+  double min_bytes() const;
+  /// What the library asks for, and what forced kernels have asked for since.
+  int64_t workspace_bytes() const { return workspace_.bytes(); }
+
+  /// mp_gemm on the next set of operands; makes room for what a forced kernel needs.
+  Work own(const char *kernel = nullptr);
+  Work peer(const CublasLtGemm &gemm);
+
+  /// Whether D is the same within the roundings that two correct implementations may differ by.
+  bool agrees_with(const CublasLtGemm &gemm);
+
+ private:
+  /// Device matrices, each at its own 256-byte boundary.
+  struct Set {
+    void *a, *b, *d;
+  };
+
+  void list_kernels();
+  void fill_sets(RandomPool &pool);
+  void reserve_workspace(const mp_gemm_desc_t &desc);
+  const Set &next_set();
+  void enqueue_own(const mp_gemm_desc_t &desc, const Set &set) const;
+  /// The first elements of D after `work` has filled it.
+  std::vector<float> result_of(const Work &work) const;
+
+  const Machine &machine_;
+  mp_gemm_desc_t desc_;
+  std::vector<const char *> kernels_;
+  Buffer operands_;
+  std::vector<Set> sets_;
+  size_t next_ = 0;
+  Buffer workspace_;
+};
+
+}  // namespace mpbench

@@ -1,0 +1,124 @@
+// The subcommand comes first, then flags in any order; the last of a kind wins.
+#include "options.h"
+
+#include <charconv>
+#include <string_view>
+
+namespace mpbench {
+namespace {
+
+/// @throws UsageError if `value` is not a whole number of at least `least`.
+template <typename Integer>
+Integer parse_integer(std::string_view flag, std::string_view value, Integer least) {
+  Integer number = 0;
+  const char *const end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  if (error != std::errc() || stop != end || number < least)
+    throw UsageError(std::string(flag) + " needs a whole number of at least " +
+                     std::to_string(least) + ", not \"" + std::string(value) + "\".");
+  return number;
+}
+
+int32_t parse_device(std::string_view value) {
+  constexpr std::string_view kCudaOrdinal = "cuda:";
+  if (value == "auto") return MP_DEVICE_AUTO;
+  if (value == "host") return MP_DEVICE_HOST;
+  if (value == "cuda") return MP_DEVICE_CURRENT;
+  if (value.starts_with(kCudaOrdinal))
+    return parse_integer<int32_t>("--device cuda:N", value.substr(kCudaOrdinal.size()), 0);
+  throw UsageError("--device is auto, host, cuda or cuda:N, not \"" + std::string(value) + "\".");
+}
+
+mp_dtype_t parse_dtype(std::string_view flag, std::string_view value) {
+  if (value == "fp16") return MP_FP16;
+  if (value == "bf16") return MP_BF16;
+  if (value == "fp32") return MP_FP32;
+  throw UsageError(std::string(flag) + " is fp16, bf16 or fp32, not \"" + std::string(value) +
+                   "\".");
+}
+
+std::string parse_set(std::string_view value) {
+  if (value == "deepbench" || value == "llm" || value == "all") return std::string(value);
+  throw UsageError("--set is deepbench, llm or all, not \"" + std::string(value) + "\".");
+}
+
+void parse_subcommand(std::string_view word, Options &options) {
+  if (word != "gemm" && word != "step" && word != "all")
+    throw UsageError("unknown subcommand \"" + std::string(word) +
+                     "\"; there are gemm, step, all.");
+  options.gemm = word != "step";
+  options.step = word != "gemm";
+}
+
+void check_types(const Options &options) {
+  const bool keeps_type = options.out_dtype == MP_DTYPE_NONE || options.out_dtype == options.dtype;
+  if (keeps_type || options.dtype == MP_FP32 || options.out_dtype == MP_FP32) return;
+  throw UsageError("--out-dtype is that of --dtype, or fp32.");
+}
+
+}  // namespace
+
+Options parse_options(int argc, const char *const *argv) {
+  Options options;
+  for (int i = 0; i < argc; ++i) options.command += (i > 0 ? " " : "") + std::string(argv[i]);
+
+  int i = 1;
+  if (argc > 1 && argv[1][0] != '-') parse_subcommand(argv[i++], options);
+  for (; i < argc; ++i) {
+    const std::string_view flag = argv[i];
+    const auto value = [&]() -> std::string_view {
+      if (i + 1 == argc) throw UsageError(std::string(flag) + " needs a value.");
+      return argv[++i];
+    };
+    if (flag == "--help")
+      options.help = true;
+    else if (flag == "--rank")
+      options.rank = true;
+    else if (flag == "--device")
+      options.device = parse_device(value());
+    else if (flag == "--set")
+      options.set = parse_set(value());
+    else if (flag == "--grep")
+      options.grep = value();
+    else if (flag == "--limit")
+      options.limit = parse_integer<int64_t>(flag, value(), 1);
+    else if (flag == "--dtype")
+      options.dtype = parse_dtype(flag, value());
+    else if (flag == "--out-dtype")
+      options.out_dtype = parse_dtype(flag, value());
+    else if (flag == "--json")
+      options.json = value();
+    else if (flag == "--home")
+      options.home = value();
+    else
+      throw UsageError("unknown flag \"" + std::string(flag) + "\"; mpbench --help lists them.");
+  }
+  check_types(options);
+  return options;
+}
+
+const char *usage() {
+  return "mpbench [gemm|step|all] [flags] times mpcore against peers and against the machine.\n"
+         "\n"
+         "  gemm  matrix products of real networks, beside cuBLASLt where it is installed\n"
+         "  step  the optimizer step and its parts, beside a device-to-device copy\n"
+         "  all   both (default)\n"
+         "\n"
+         "  --device WHERE    auto, host, cuda or cuda:N                  (auto)\n"
+         "  --json FILE       write the results there too; - is stdout, then the table is on "
+         "stderr\n"
+         "  --home DIR        the folder with shapes/ and peers/          (bench)\n"
+         "  --help            this text\n"
+         "gemm only:\n"
+         "  --set NAME        deepbench, llm or all                       (all)\n"
+         "  --grep TEXT       shapes whose \"set op MxNxK comment\" has TEXT in it\n"
+         "  --limit N         the first N of them\n"
+         "  --dtype TYPE      of A and B: fp16, bf16 or fp32              (fp16)\n"
+         "  --out-dtype TYPE  of D; without it that of A, and fp32 += for LLM weight gradients\n"
+         "  --rank            time every kernel, to judge the choice\n"
+         "\n"
+         "The host target runs a small subset unless --grep or --limit asks for shapes.\n"
+         "Exit code: 0 measured, 1 could not run or a result was wrong, 2 wrong flags.\n";
+}
+
+}  // namespace mpbench

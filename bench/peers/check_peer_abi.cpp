@@ -1,0 +1,92 @@
+// Compares the declarations of cublaslt_abi.h and cuda_runtime.h with the CUDA toolkit's, at compile
+// time; empty where the toolkit's headers are not on the include path.
+#if __has_include(<cublasLt.h>) && __has_include(<cuda_runtime_api.h>)
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+
+#include <type_traits>
+
+#include "cublaslt_abi.h"
+#include "cuda_runtime.h"
+
+namespace mpbench {
+namespace {
+
+template <typename Ours, typename Theirs>
+constexpr bool kSamePassing =
+    sizeof(Ours) == sizeof(Theirs) &&
+    std::is_pointer_v<Ours> == std::is_pointer_v<Theirs> &&std::is_floating_point_v<Ours> ==
+        std::is_floating_point_v<Theirs>;
+
+template <typename Ours, typename Theirs>
+struct SameCall : std::false_type {};
+
+/// Parameters and result are passed alike: pointers as pointers, integers and enums of equal size.
+template <typename R, typename... P, typename S, typename... Q>
+requires(sizeof...(P) == sizeof...(Q)) struct SameCall<R (*)(P...), S (*)(Q...)>
+    : std::bool_constant<kSamePassing<R, S> && (kSamePassing<P, Q> && ...)> {
+};
+
+template <typename Theirs, typename Ours>
+consteval bool same_call(Ours, Theirs) {
+  return SameCall<Ours, Theirs>::value;
+}
+
+constexpr cublaslt::Functions kLt{};
+static_assert(same_call(kLt.create, cublasLtCreate));
+static_assert(same_call(kLt.destroy, cublasLtDestroy));
+static_assert(same_call(kLt.get_version, cublasLtGetVersion));
+static_assert(same_call(kLt.matmul_desc_create, cublasLtMatmulDescCreate));
+static_assert(same_call(kLt.matmul_desc_destroy, cublasLtMatmulDescDestroy));
+static_assert(same_call(kLt.matmul_desc_set_attribute, cublasLtMatmulDescSetAttribute));
+static_assert(same_call(kLt.matrix_layout_create, cublasLtMatrixLayoutCreate));
+static_assert(same_call(kLt.matrix_layout_destroy, cublasLtMatrixLayoutDestroy));
+static_assert(same_call(kLt.preference_create, cublasLtMatmulPreferenceCreate));
+static_assert(same_call(kLt.preference_destroy, cublasLtMatmulPreferenceDestroy));
+static_assert(same_call(kLt.preference_set_attribute, cublasLtMatmulPreferenceSetAttribute));
+static_assert(same_call(kLt.algo_get_heuristic, cublasLtMatmulAlgoGetHeuristic));
+static_assert(same_call(kLt.matmul, cublasLtMatmul));
+
+using Theirs = cublasLtMatmulHeuristicResult_t;
+using Ours = cublaslt::HeuristicResult;
+static_assert(sizeof(cublaslt::Algo) == sizeof(cublasLtMatmulAlgo_t));
+static_assert(sizeof(Ours) == sizeof(Theirs) && alignof(Ours) == alignof(Theirs));
+static_assert(offsetof(Ours, algo) == offsetof(Theirs, algo));
+static_assert(offsetof(Ours, workspace_bytes) == offsetof(Theirs, workspaceSize));
+static_assert(offsetof(Ours, state) == offsetof(Theirs, state));
+
+static_assert(int{CUBLAS_STATUS_SUCCESS} == 0);
+static_assert(int{cublaslt::kReal32F} == int{CUDA_R_32F});
+static_assert(int{cublaslt::kReal16F} == int{CUDA_R_16F});
+static_assert(int{cublaslt::kReal16BF} == int{CUDA_R_16BF});
+static_assert(int{cublaslt::kCompute32F} == int{CUBLAS_COMPUTE_32F});
+static_assert(int{cublaslt::kOpN} == int{CUBLAS_OP_N});
+static_assert(int{cublaslt::kOpT} == int{CUBLAS_OP_T});
+static_assert(int{cublaslt::kTransA} == int{CUBLASLT_MATMUL_DESC_TRANSA});
+static_assert(int{cublaslt::kTransB} == int{CUBLASLT_MATMUL_DESC_TRANSB});
+static_assert(int{cublaslt::kMaxWorkspaceBytes} == int{CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES});
+
+constexpr CudaFunctions kCuda{};
+static_assert(same_call(kCuda.get_device, cudaGetDevice));
+static_assert(same_call(kCuda.set_device, cudaSetDevice));
+static_assert(same_call(kCuda.get_pci_bus_id, cudaDeviceGetPCIBusId));
+static_assert(same_call(kCuda.driver_get_version, cudaDriverGetVersion));
+static_assert(same_call(kCuda.runtime_get_version, cudaRuntimeGetVersion));
+static_assert(same_call(kCuda.mem_get_info, cudaMemGetInfo));
+static_assert(same_call(kCuda.stream_create, cudaStreamCreate));
+static_assert(same_call(kCuda.stream_destroy, cudaStreamDestroy));
+static_assert(same_call(kCuda.event_create, cudaEventCreate));
+static_assert(same_call(kCuda.event_destroy, cudaEventDestroy));
+static_assert(same_call(kCuda.event_record, cudaEventRecord));
+static_assert(same_call(kCuda.event_synchronize, cudaEventSynchronize));
+static_assert(same_call(kCuda.event_elapsed_time, cudaEventElapsedTime));
+static_assert(same_call(kCuda.get_error_name, cudaGetErrorName));
+
+static_assert(int{cudaSuccess} == 0);
+static_assert(std::is_same_v<mp_stream_t, cudaStream_t>);
+
+}  // namespace
+}  // namespace mpbench
+
+#endif

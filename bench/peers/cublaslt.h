@@ -1,0 +1,63 @@
+// cuBLASLt as a peer: the heuristic's first algorithm, FP32 compute, the same pointers and stream.
+//
+// cuBLASLt is column-major.  Row-major matrices are their transposes there, so D = op(A) op(B) is
+// asked for as D^T = op(B)^T op(A)^T: the operands change places and keep their flags, as in
+// shapes.h, in the other direction.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "../common.h"
+#include "cublaslt_abi.h"
+#include "dynamic_library.h"
+
+namespace mpbench {
+
+class CublasLt {
+ public:
+  /// @throws std::runtime_error if it is not installed or does not start.
+  explicit CublasLt(mp_context_t context);
+  CublasLt(const CublasLt &) = delete;
+  CublasLt &operator=(const CublasLt &) = delete;
+  ~CublasLt();
+
+  /// As the library numbers itself, e.g. 130001.
+  size_t version() const { return lt_.get_version(); }
+
+ private:
+  friend class CublasLtGemm;
+
+  DynamicLibrary library_;
+  cublaslt::Functions lt_;
+  cublaslt::Handle handle_ = nullptr;
+  Buffer workspace_;
+};
+
+/// One problem, ready to be enqueued.
+class CublasLtGemm {
+ public:
+  /// @throws std::runtime_error if cuBLASLt has no algorithm for it.
+  CublasLtGemm(const CublasLt &library, const mp_gemm_desc_t &desc);
+  CublasLtGemm(const CublasLtGemm &) = delete;
+  CublasLtGemm &operator=(const CublasLtGemm &) = delete;
+  ~CublasLtGemm();
+
+  /// D = op(A) op(B) + beta D
+  void enqueue(const void *a, const void *b, void *d, mp_stream_t stream) const;
+
+ private:
+  void create_descriptors(const mp_gemm_desc_t &desc);
+  void choose_algo();
+  void destroy_descriptors();
+
+  const CublasLt &library_;
+  float beta_;
+  cublaslt::MatmulDesc matmul_ = nullptr;
+  cublaslt::MatrixLayout left_ = nullptr;   // our B
+  cublaslt::MatrixLayout right_ = nullptr;  // our A
+  cublaslt::MatrixLayout out_ = nullptr;    // our D
+  cublaslt::Algo algo_ = {};
+};
+
+}  // namespace mpbench

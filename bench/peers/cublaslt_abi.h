@@ -1,0 +1,60 @@
+// cuBLASLt as far as one matrix product needs it, declared here so that the bench builds without
+// the CUDA toolkit.  check_peer_abi.cpp compares every line with the toolkit's headers, where they
+// are installed.
+// Source of names and values: cuBLAS Library documentation, chapter "Using the cuBLASLt API".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "mpcore.h"
+
+namespace mpbench::cublaslt {
+
+using Status = int;  // cublasStatus_t; 0 is success
+using Handle = struct cublasLtContext *;
+using MatmulDesc = struct MatmulDescOpaque *;
+using MatrixLayout = struct MatrixLayoutOpaque *;
+using Preference = struct PreferenceOpaque *;
+
+enum DataType : int { kReal32F = 0, kReal16F = 2, kReal16BF = 14 };
+enum ComputeType : int { kCompute32F = 68 };
+enum Operation : int { kOpN = 0, kOpT = 1 };
+enum MatmulDescAttribute : int { kTransA = 3, kTransB = 4 };
+enum PreferenceAttribute : int { kMaxWorkspaceBytes = 1 };
+
+struct Algo {
+  uint64_t data[8];
+};
+
+struct HeuristicResult {
+  Algo algo;
+  size_t workspace_bytes;
+  Status state;
+  float waves_count;
+  int reserved[4];
+};
+
+struct Functions {
+  Status (*create)(Handle *);
+  Status (*destroy)(Handle);
+  size_t (*get_version)();
+  Status (*matmul_desc_create)(MatmulDesc *, ComputeType, DataType scale_type);
+  Status (*matmul_desc_destroy)(MatmulDesc);
+  Status (*matmul_desc_set_attribute)(MatmulDesc, MatmulDescAttribute, const void *, size_t);
+  Status (*matrix_layout_create)(MatrixLayout *, DataType, uint64_t rows, uint64_t cols,
+                                 int64_t ld);
+  Status (*matrix_layout_destroy)(MatrixLayout);
+  Status (*preference_create)(Preference *);
+  Status (*preference_destroy)(Preference);
+  Status (*preference_set_attribute)(Preference, PreferenceAttribute, const void *, size_t);
+  Status (*algo_get_heuristic)(Handle, MatmulDesc, MatrixLayout a, MatrixLayout b, MatrixLayout c,
+                               MatrixLayout d, Preference, int requested, HeuristicResult *,
+                               int *returned);
+  Status (*matmul)(Handle, MatmulDesc, const void *alpha, const void *a, MatrixLayout,
+                   const void *b, MatrixLayout, const void *beta, const void *c, MatrixLayout,
+                   void *d, MatrixLayout, const Algo *, void *workspace, size_t workspace_bytes,
+                   mp_stream_t);
+};
+
+}  // namespace mpbench::cublaslt

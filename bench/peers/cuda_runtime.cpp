@@ -1,0 +1,77 @@
+#include "cuda_runtime.h"
+
+namespace mpbench {
+
+CudaRuntime::CudaRuntime(int32_t ordinal) : library_({"libcudart.so.13", "libcudart.so.12"}) {
+  library_.find("cudaGetDevice", cuda_.get_device);
+  library_.find("cudaSetDevice", cuda_.set_device);
+  library_.find("cudaDeviceGetPCIBusId", cuda_.get_pci_bus_id);
+  library_.find("cudaDriverGetVersion", cuda_.driver_get_version);
+  library_.find("cudaRuntimeGetVersion", cuda_.runtime_get_version);
+  library_.find("cudaMemGetInfo", cuda_.mem_get_info);
+  library_.find("cudaStreamCreate", cuda_.stream_create);
+  library_.find("cudaStreamDestroy", cuda_.stream_destroy);
+  library_.find("cudaEventCreate", cuda_.event_create);
+  library_.find("cudaEventDestroy", cuda_.event_destroy);
+  library_.find("cudaEventRecord", cuda_.event_record);
+  library_.find("cudaEventSynchronize", cuda_.event_synchronize);
+  library_.find("cudaEventElapsedTime", cuda_.event_elapsed_time);
+  library_.find("cudaGetErrorName", cuda_.get_error_name);
+
+  if (ordinal >= 0) check(cuda_.set_device(ordinal), "cudaSetDevice");
+  check(cuda_.get_device(&ordinal_), "cudaGetDevice");
+  check(cuda_.stream_create(&stream_), "cudaStreamCreate");
+  check(cuda_.event_create(&start_), "cudaEventCreate");
+  check(cuda_.event_create(&stop_), "cudaEventCreate");
+}
+
+CudaRuntime::~CudaRuntime() {
+  cuda_.event_destroy(stop_);
+  cuda_.event_destroy(start_);
+  cuda_.stream_destroy(stream_);
+}
+
+void CudaRuntime::record_start() const {
+  check(cuda_.event_record(start_, stream_), "cudaEventRecord");
+}
+
+void CudaRuntime::record_stop() const {
+  check(cuda_.event_record(stop_, stream_), "cudaEventRecord");
+}
+
+double CudaRuntime::elapsed_us() const {
+  float elapsed_ms = 0;
+  check(cuda_.event_synchronize(stop_), "cudaEventSynchronize");
+  check(cuda_.event_elapsed_time(&elapsed_ms, start_, stop_), "cudaEventElapsedTime");
+  return 1e3 * elapsed_ms;
+}
+
+int64_t CudaRuntime::free_bytes() const {
+  size_t free_bytes = 0, total_bytes = 0;
+  check(cuda_.mem_get_info(&free_bytes, &total_bytes), "cudaMemGetInfo");
+  return static_cast<int64_t>(free_bytes);
+}
+
+std::string CudaRuntime::pci_bus_id() const {
+  char id[32] = {};
+  check(cuda_.get_pci_bus_id(id, sizeof id, ordinal_), "cudaDeviceGetPCIBusId");
+  return id;
+}
+
+int CudaRuntime::driver_version() const {
+  int version = 0;
+  check(cuda_.driver_get_version(&version), "cudaDriverGetVersion");
+  return version;
+}
+
+int CudaRuntime::runtime_version() const {
+  int version = 0;
+  check(cuda_.runtime_get_version(&version), "cudaRuntimeGetVersion");
+  return version;
+}
+
+void CudaRuntime::check(int error, const char *call) const {
+  if (error != 0) throw std::runtime_error(std::string(call) + ": " + cuda_.get_error_name(error));
+}
+
+}  // namespace mpbench

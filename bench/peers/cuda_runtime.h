@@ -1,0 +1,72 @@
+// The few functions of the CUDA runtime that timing needs, declared here so that the bench builds
+// without the CUDA toolkit and starts without a driver.
+//
+// libmpcore has its own copy of the runtime inside; both use the primary context of the device, so
+// streams and memory of the one are good for the other.
+// Source: CUDA Runtime API, chapter "Interactions with the CUDA Driver API".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "dynamic_library.h"
+#include "mpcore.h"
+
+namespace mpbench {
+
+using CudaEvent = struct CUevent_st *;  // cudaEvent_t
+
+/// Signatures with int for cudaError_t and mp_stream_t for cudaStream_t.
+struct CudaFunctions {
+  int (*get_device)(int *);
+  int (*set_device)(int);
+  int (*get_pci_bus_id)(char *, int, int);
+  int (*driver_get_version)(int *);
+  int (*runtime_get_version)(int *);
+  int (*mem_get_info)(size_t *, size_t *);
+  int (*stream_create)(mp_stream_t *);
+  int (*stream_destroy)(mp_stream_t);
+  int (*event_create)(CudaEvent *);
+  int (*event_destroy)(CudaEvent);
+  int (*event_record)(CudaEvent, mp_stream_t);
+  int (*event_synchronize)(CudaEvent);
+  int (*event_elapsed_time)(float *, CudaEvent, CudaEvent);
+  const char *(*get_error_name)(int);
+};
+
+/// One device, one stream, and two events on it.
+class CudaRuntime {
+ public:
+  /// @param ordinal  below 0: the calling thread's current device.
+  explicit CudaRuntime(int32_t ordinal);
+  CudaRuntime(const CudaRuntime &) = delete;
+  CudaRuntime &operator=(const CudaRuntime &) = delete;
+  ~CudaRuntime();
+
+  int ordinal() const { return ordinal_; }
+  mp_stream_t stream() const { return stream_; }
+
+  void record_start() const;
+  void record_stop() const;
+  /// Waits until the device has passed the stop event.
+  double elapsed_us() const;
+
+  int64_t free_bytes() const;
+  std::string pci_bus_id() const;
+  /// 1000 major + 10 minor: the newest CUDA that the driver supports, and the runtime's own.
+  int driver_version() const;
+  int runtime_version() const;
+
+ private:
+  void check(int error, const char *call) const;
+
+  DynamicLibrary library_;
+  CudaFunctions cuda_;
+  int ordinal_ = 0;
+  mp_stream_t stream_ = nullptr;
+  CudaEvent start_ = nullptr;
+  CudaEvent stop_ = nullptr;
+};
+
+}  // namespace mpbench

@@ -1,0 +1,121 @@
+// A line of a shape file -> a row-major GEMM.
+//
+// DeepBench lists column-major problems C(m,n) = op(A) op(B).  A column-major matrix and its
+// transpose in row-major are the same memory, and transposing the product gives
+//
+//     C^T (n,m) = op(B)^T (n,k)  op(A)^T (k,m)
+//
+// whose matrices are, in row-major, exactly the arrays at hand: the operands change places, m and
+// n with them, and each keeps its flag.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mpcore.h"
+
+namespace mpbench {
+
+/// D(m,n) = op_a(A) op_b(B), row-major and dense.
+struct Shape {
+  std::string set;  ///< "deepbench" or "llm"
+  int64_t m, n, k;
+  mp_op_t op_a, op_b;
+  /// Sums weight gradients over micro-batches: unless told otherwise, D is fp32 and beta is 1.
+  bool is_wgrad;
+  std::string comment;
+
+  /// e.g. "NT 4096x6144x4096".
+  std::string name() const {
+    const auto letter = [](mp_op_t op) { return op == MP_OP_T ? 'T' : 'N'; };
+    return std::string{letter(op_a), letter(op_b), ' '} + std::to_string(m) + 'x' +
+           std::to_string(n) + 'x' + std::to_string(k);
+  }
+  double flop() const {
+    return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  }
+};
+
+/// The problem with its storage; `out` MP_DTYPE_NONE is resolved as Shape::is_wgrad says.
+inline mp_gemm_desc_t make_desc(const Shape &shape, mp_dtype_t dtype, mp_dtype_t out) {
+  const mp_dtype_t usual_out = shape.is_wgrad ? MP_FP32 : dtype;
+  mp_gemm_desc_t desc = mp_gemm_desc_default(shape.m, shape.n, shape.k, dtype,
+                                             out != MP_DTYPE_NONE ? out : usual_out);
+  desc.op_a = shape.op_a;
+  desc.op_b = shape.op_b;
+  desc.lda = shape.op_a == MP_OP_N ? shape.k : shape.m;
+  desc.ldb = shape.op_b == MP_OP_N ? shape.n : shape.k;
+  desc.beta = shape.is_wgrad && desc.dtype_cd == MP_FP32 ? 1.0f : 0.0f;
+  return desc;
+}
+
+/// The first `count` fields between commas, and what is left of the line.
+inline std::vector<std::string_view> split_line(std::string_view line, size_t count) {
+  std::vector<std::string_view> fields;
+  while (fields.size() < count) {
+    const size_t comma = line.find(',');
+    if (comma == std::string_view::npos) break;
+    fields.push_back(line.substr(0, comma));
+    line.remove_prefix(comma + 1);
+  }
+  fields.push_back(line);
+  return fields;
+}
+
+inline int64_t parse_field(std::string_view field) {
+  int64_t number = -1;
+  const char *const end = field.data() + field.size();
+  const auto [stop, error] = std::from_chars(field.data(), end, number);
+  if (error != std::errc() || stop != end || number < 0)
+    throw std::runtime_error("\"" + std::string(field) + "\" is not a number");
+  return number;
+}
+
+inline mp_op_t parse_op(char letter) {
+  if (letter != 'N' && letter != 'T') throw std::runtime_error("a layout is two of N and T");
+  return letter == 'T' ? MP_OP_T : MP_OP_N;
+}
+
+/// "m,n,k,a_t,b_t", column-major.
+inline Shape parse_deepbench(std::string_view line) {
+  const std::vector<std::string_view> fields = split_line(line, 4);
+  if (fields.size() != 5) throw std::runtime_error("a shape is m,n,k,a_t,b_t");
+  const bool a_t = parse_field(fields[3]) != 0;
+  const bool b_t = parse_field(fields[4]) != 0;
+  return {.set = "deepbench",
+          .m = parse_field(fields[1]),
+          .n = parse_field(fields[0]),
+          .k = parse_field(fields[2]),
+          .op_a = b_t ? MP_OP_T : MP_OP_N,
+          .op_b = a_t ? MP_OP_T : MP_OP_N,
+          .is_wgrad = false,
+          .comment = {}};
+}
+
+/// "m,n,k,layout,comment", row-major; TN is a weight gradient dW = dy^T x.
+inline Shape parse_llm(std::string_view line) {
+  const std::vector<std::string_view> fields = split_line(line, 4);
+  if (fields.size() != 5 || fields[3].size() != 2)
+    throw std::runtime_error("a shape is m,n,k,layout,comment");
+  return {.set = "llm",
+          .m = parse_field(fields[0]),
+          .n = parse_field(fields[1]),
+          .k = parse_field(fields[2]),
+          .op_a = parse_op(fields[3][0]),
+          .op_b = parse_op(fields[3][1]),
+          .is_wgrad = fields[3] == "TN",
+          .comment = std::string(fields[4])};
+}
+
+struct Options;
+
+/// The shapes that the options ask for, in file order.  On the host target without --grep or
+/// --limit: a few small ones, spread over each set.
+/// @throws std::runtime_error if a file is missing or malformed.
+std::vector<Shape> read_shapes(const Options &options, bool on_host);
+
+}  // namespace mpbench

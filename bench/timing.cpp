@@ -1,0 +1,134 @@
+#include "timing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace mpbench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kFillerBytes = int64_t{64} << 20;
+// A stream holds about a thousand launches before the host must wait; one call may be several.
+constexpr int64_t kMostCalls = 200;
+constexpr int64_t kMostBatches = 1000;
+
+double us_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+int64_t whole_between(double value, int64_t least, int64_t most) {
+  return static_cast<int64_t>(
+      std::clamp(std::round(value), static_cast<double>(least), static_cast<double>(most)));
+}
+
+/// With linear interpolation between the two nearest samples.
+double quantile(const std::vector<double> &sorted, double q) {
+  const double position = q * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(position);
+  const size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (position - std::floor(position)) * (sorted[above] - sorted[below]);
+}
+
+}  // namespace
+
+Pace normal_pace(const Machine &machine) {
+  if (machine.on_host())
+    return {.warm_up_us = 0, .batch_us = 1e3, .budget_us = 2e5, .least_batches = 5};
+  return {.warm_up_us = 5e4, .batch_us = 2e3, .budget_us = 3e5, .least_batches = 20};
+}
+
+Pace brief_pace(const Machine &machine) {
+  if (machine.on_host())
+    return {.warm_up_us = 0, .batch_us = 1e3, .budget_us = 2e4, .least_batches = 3};
+  return {.warm_up_us = 2e3, .batch_us = 5e2, .budget_us = 2e4, .least_batches = 20};
+}
+
+std::optional<GpuState> gpu_state_under(const Machine &machine, const Work &work,
+                                        const Timing &timing, const std::string &during) {
+  if (machine.on_host()) return std::nullopt;
+  constexpr double kLoadUs = 2e6;
+  for (double us = 0; us < kLoadUs; us += timing.median_us) work();
+  const std::optional<GpuState> state = machine.gpu_state(during);
+  machine.synchronize();
+  return state;
+}
+
+Stopwatch::Stopwatch(const Machine &machine) : machine_(machine) {
+  if (machine.on_host()) return;
+  filler_ = Buffer(machine.context(), kFillerBytes);
+  const Work fill = [this] {
+    check(mp_memset(machine_.context(), filler_.data(), 0, kFillerBytes, machine_.stream()));
+  };
+  constexpr int64_t kCalls = 50;
+  run_batch(fill, kCalls, 0);
+  filler_us_ = run_batch(fill, kCalls, 0).call_us;
+}
+
+std::vector<Timing> Stopwatch::time(const std::vector<Work> &works, const Pace &pace) const {
+  std::vector<Timing> timings(works.size());
+  int64_t batches = kMostBatches;
+  for (size_t i = 0; i < works.size(); ++i) {
+    const Batch one = warm_up(works[i], pace);
+    timings[i].enqueue_us = one.enqueue_us;
+    timings[i].calls_per_batch = whole_between(pace.batch_us / one.call_us, 1, kMostCalls);
+    const double batch_us = one.call_us * static_cast<double>(timings[i].calls_per_batch);
+    // The slowest decides: all get equally many.
+    const int64_t affordable = whole_between(pace.budget_us / batch_us, 1, kMostBatches);
+    batches = std::max(pace.least_batches, std::min(batches, affordable));
+  }
+
+  std::vector<std::vector<double>> call_us(works.size());
+  for (int64_t batch = 0; batch < batches; ++batch)
+    for (size_t i = 0; i < works.size(); ++i)
+      call_us[i].push_back(
+          run_batch(works[i], timings[i].calls_per_batch, timings[i].enqueue_us).call_us);
+
+  for (size_t i = 0; i < works.size(); ++i) {
+    std::sort(call_us[i].begin(), call_us[i].end());
+    timings[i].median_us = quantile(call_us[i], 0.5);
+    timings[i].q1_us = quantile(call_us[i], 0.25);
+    timings[i].q3_us = quantile(call_us[i], 0.75);
+    timings[i].batches = batches;
+  }
+  return timings;
+}
+
+Stopwatch::Batch Stopwatch::run_batch(const Work &work, int64_t calls, double enqueue_us) const {
+  const CudaRuntime *const cuda = machine_.cuda();
+  if (cuda != nullptr) {
+    keep_busy(enqueue_us * static_cast<double>(calls + 1));
+    work();  // not timed: leaves L2 as the calls before it do in the middle of a batch
+    cuda->record_start();
+  }
+  const Clock::time_point start = Clock::now();
+  for (int64_t call = 0; call < calls; ++call) work();
+  const double enqueue_all_us = us_since(start);
+  double device_us = enqueue_all_us;
+  if (cuda != nullptr) {
+    cuda->record_stop();
+    device_us = cuda->elapsed_us();
+  }
+  const auto count = static_cast<double>(calls);
+  return {.call_us = device_us / count, .enqueue_us = enqueue_all_us / count};
+}
+
+Stopwatch::Batch Stopwatch::warm_up(const Work &work, const Pace &pace) const {
+  // The very first call may load code; the second tells how many make up a batch.
+  run_batch(work, 1, 0);
+  Batch one = run_batch(work, 1, 0);
+  const Clock::time_point start = Clock::now();
+  while (us_since(start) < pace.warm_up_us) {
+    const int64_t calls = whole_between(pace.batch_us / one.call_us, 1, kMostCalls);
+    one = run_batch(work, calls, one.enqueue_us);
+  }
+  return one;
+}
+
+void Stopwatch::keep_busy(double us) const {
+  for (double busy_us = 0; busy_us < us; busy_us += filler_us_)
+    check(mp_memset(machine_.context(), filler_.data(), 0, kFillerBytes, machine_.stream()));
+}
+
+}  // namespace mpbench

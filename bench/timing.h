@@ -1,0 +1,73 @@
+// How long a call takes when such calls follow each other on one stream.
+//
+// Rules.  Whatever is compared is timed in turns (A B A B ...) in one process, so that a change of
+// clocks meets all of it.  A batch is a run of equal calls between two events, long enough for
+// their resolution; the figure is the median over batches, with its quartiles.  Before a batch the
+// GPU gets work that lasts while the host enqueues it, so that short calls are not measured at the
+// speed of the host.
+// Source: CUTLASS, "GEMM performance measurement methodology guidelines".
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "machine.h"
+
+namespace mpbench {
+
+/// Enqueues one call on the machine's stream.
+using Work = std::function<void()>;
+
+/// Of one call, over all batches.
+struct Timing {
+  double median_us, q1_us, q3_us;
+  double enqueue_us;  ///< time that the host spends in the call; on the host target all of it
+  int64_t batches, calls_per_batch;
+
+  double iqr_us() const { return q3_us - q1_us; }
+  /// `amount` per call -> 1e9 of it per second.
+  double giga_per_s(double amount) const { return amount / median_us * 1e-3; }
+};
+
+/// How much time to spend.
+struct Pace {
+  double warm_up_us;      ///< per work, not timed
+  double batch_us;        ///< aimed at
+  double budget_us;       ///< per work, for timed batches...
+  int64_t least_batches;  ///< ...but never fewer than these
+};
+
+Pace normal_pace(const Machine &machine);
+/// For lists of many works.
+Pace brief_pace(const Machine &machine);
+
+/// nvidia-smi is asked while the GPU works through a queue of about two seconds.
+std::optional<GpuState> gpu_state_under(const Machine &machine, const Work &work,
+                                        const Timing &timing, const std::string &during);
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(const Machine &machine);
+
+  /// All of `works`, in turns.
+  std::vector<Timing> time(const std::vector<Work> &works, const Pace &pace) const;
+
+ private:
+  struct Batch {
+    double call_us, enqueue_us;
+  };
+
+  Batch run_batch(const Work &work, int64_t calls, double enqueue_us) const;
+  /// Repeats `work` for pace.warm_up_us; what a call costs at the end of it.
+  Batch warm_up(const Work &work, const Pace &pace) const;
+  void keep_busy(double us) const;
+
+  const Machine &machine_;
+  Buffer filler_;
+  double filler_us_ = 0;
+};
+
+}  // namespace mpbench

@@ -1,0 +1,98 @@
+// Running error analysis: a value in fp64 and how far fp32 arithmetic may be from it.
+//
+// Formulas are written once, with the operators below; the bound follows the operands, so it is
+// small where nothing cancels and grows where something does.  An operation adds its own rounding,
+// charged as in bounds.h with 2 u (CUDA fuses a product and a sum where it can), and half of the
+// smallest subnormal for results that underflow.
+//
+// Source: Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed. 2002, section 3.3.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "bounds.h"
+
+namespace mptest {
+
+struct Bounded {
+  double value = 0.0;
+  double error = 0.0;  ///< |fp32 result - value| <= error
+
+  Bounded() = default;
+  Bounded(double exact) : value(exact) {}
+  Bounded(double value, double error) : value(value), error(error) {}
+};
+
+/// The result of one operation with `roundings` times the error of an addition.
+inline Bounded rounded(double value, double error, double roundings = 1.0) {
+  const double own = fp32_operation() * (std::fabs(value) + error) + half_subnormal(MP_FP32);
+  return {value, error + roundings * own};
+}
+
+inline Bounded operator+(const Bounded &a, const Bounded &b) {
+  return rounded(a.value + b.value, a.error + b.error);
+}
+inline Bounded operator-(const Bounded &a, const Bounded &b) {
+  return rounded(a.value - b.value, a.error + b.error);
+}
+inline Bounded operator*(const Bounded &a, const Bounded &b) {
+  return rounded(a.value * b.value,
+                 std::fabs(a.value) * b.error + std::fabs(b.value) * a.error + a.error * b.error);
+}
+/// b must be further from 0 than its error.
+inline Bounded operator/(const Bounded &a, const Bounded &b) {
+  const double quotient = a.value / b.value;
+  return rounded(quotient,
+                 (a.error + std::fabs(quotient) * b.error) / (std::fabs(b.value) - b.error));
+}
+inline Bounded sqrt(const Bounded &a) {
+  const double root = std::sqrt(a.value);
+  return rounded(root, root - std::sqrt(std::max(a.value - a.error, 0.0)) +
+                           (a.value > a.error ? 0.0 : std::sqrt(a.value + a.error)));
+}
+
+/// expf and logf are good to 2 ulp (CUDA Programming Guide, accuracy of single-precision functions;
+/// C libraries do better): two additions.
+inline Bounded exp(const Bounded &a) {
+  const double power = std::exp(a.value);
+  return rounded(power, power * std::expm1(a.error), 2.0);
+}
+/// a must be larger than its error.
+inline Bounded log(const Bounded &a) {
+  return rounded(std::log(a.value), -std::log1p(-a.error / a.value), 2.0);
+}
+
+inline Bounded min(const Bounded &a, const Bounded &b) {
+  return {std::min(a.value, b.value), std::max(a.error, b.error)};
+}
+
+/// Terms of any sign in any order: gamma_n on top of their own errors.
+class BoundedSum {
+ public:
+  void add(const Bounded &term) {
+    value_ += term.value;
+    error_ += term.error;
+    magnitude_ += std::fabs(term.value) + term.error;
+    ++terms_;
+  }
+  Bounded total() const {
+    return {value_,
+            error_ + gamma_bound(static_cast<double>(terms_), fp32_operation()) * magnitude_};
+  }
+
+ private:
+  double value_ = 0.0, error_ = 0.0, magnitude_ = 0.0;
+  int64_t terms_ = 0;
+};
+
+/// Whether `got`, of type `dtype`, may be `exact` computed in fp32 and rounded once more.  A NaN or
+/// an infinity must be met exactly.
+inline bool within(const Bounded &exact, double got, mp_dtype_t dtype = MP_FP32) {
+  if (!std::isfinite(exact.value)) return same_value(exact.value, got);
+  const double error =
+      dtype == MP_FP32 ? exact.error : rounded_error(dtype, exact.value, exact.error);
+  return std::fabs(got - exact.value) <= error;
+}
+
+}  // namespace mptest

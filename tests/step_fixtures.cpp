@@ -1,0 +1,251 @@
+// Tensor lists, scalers and optimizers for the tests of the step: see step_fixtures.h.
+#include "step_fixtures.h"
+
+#include <bit>
+#include <cstring>
+
+namespace mptest {
+
+// ---------------------------------------------------------------------------- objects
+
+UniqueContext make_context(int32_t sm_limit) {
+  mp_context_config_t config = mp_context_config_default();
+  config.device = on_host() ? MP_DEVICE_HOST : MP_DEVICE_CURRENT;
+  config.sm_limit = sm_limit;
+  mp_context_t context = nullptr;
+  require_ok(mp_context_create(&context, &config));
+  return UniqueContext(context);
+}
+
+UniqueScaler make_scaler(const mp_scaler_config_t &config) {
+  mp_scaler_t scaler = nullptr;
+  require_ok(mp_scaler_create(&scaler, context(), &config));
+  return UniqueScaler(scaler);
+}
+
+mp_scaler_state_t state_of(mp_scaler_t scaler) {
+  mp_scaler_state_t state;
+  MP_INIT_STRUCT(&state);
+  require_ok(mp_scaler_get_state_sync(scaler, &state, kStream));
+  return state;
+}
+
+void set_state(mp_scaler_t scaler, const mp_scaler_state_t &state) {
+  require_ok(mp_scaler_set_state_sync(scaler, &state, kStream));
+}
+
+float read_float(const float *device) {
+  float value = 0.0f;
+  copy_bytes(&value, device, sizeof value);
+  return value;
+}
+
+void write_float(float *device, float value) {
+  copy_bytes(device, &value, sizeof value);
+}
+
+bool same_bits(float x, float y) {
+  return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y);
+}
+
+// ---------------------------------------------------------------------------- tensors
+
+TensorSet::TensorSet(const std::vector<TensorSpec> &specs) : specs_(specs) {
+  for (const TensorSpec &spec : specs_) {
+    const bool absent = spec.dtype == MP_DTYPE_NONE;
+    arrays_.emplace_back(absent ? MP_FP16 : spec.dtype, absent ? 0 : spec.numel, spec.offset);
+  }
+  list_ = list_in(context());
+}
+
+std::vector<void *> TensorSet::pointers() const {
+  std::vector<void *> pointers;
+  for (size_t t = 0; t < count(); ++t) {
+    pointers.push_back(specs_[t].dtype == MP_DTYPE_NONE ? nullptr : arrays_[t].data());
+  }
+  return pointers;
+}
+
+UniqueList TensorSet::list_in(mp_context_t context) const {
+  std::vector<int64_t> numel;
+  std::vector<mp_dtype_t> dtypes;
+  for (size_t t = 0; t < count(); ++t) {
+    numel.push_back(specs_[t].numel);
+    dtypes.push_back(arrays_[t].dtype());
+  }
+  const std::vector<void *> data = pointers();
+  mp_tensor_list_desc_t desc;
+  MP_INIT_STRUCT(&desc);
+  desc.count = static_cast<uint32_t>(count());
+  desc.data = data.data();
+  desc.numel = numel.data();
+  desc.dtype = MP_FP32;  // counts only where `dtypes` is NULL, as it may be for an empty list
+  desc.dtypes = dtypes.data();
+  mp_tensor_list_t list = nullptr;
+  require_ok(mp_tensor_list_create(&list, context, &desc));
+  return UniqueList(list);
+}
+
+void TensorSet::upload(const TensorValues &values) {
+  REQUIRE(values.size() == count());
+  for (size_t t = 0; t < count(); ++t) {
+    if (specs_[t].dtype != MP_DTYPE_NONE) arrays_[t].upload(values[t]);
+  }
+}
+
+TensorValues TensorSet::download() const {
+  TensorValues values;
+  for (const DeviceArray &array : arrays_) values.push_back(array.download());
+  return values;
+}
+
+std::vector<uint8_t> TensorSet::bits() const {
+  std::vector<uint8_t> all;
+  for (const DeviceArray &array : arrays_) {
+    const std::vector<uint8_t> bits = array.download_bits();
+    all.insert(all.end(), bits.begin(), bits.end());
+  }
+  return all;
+}
+
+void TensorSet::plant(size_t t, int64_t at, uint32_t bits) {
+  const size_t size = mp_dtype_size(specs_[t].dtype);
+  uint8_t *const data = static_cast<uint8_t *>(arrays_[t].data());
+  copy_bytes(data + static_cast<size_t>(at) * size, &bits, size);  // little-endian
+}
+
+namespace {
+
+template <typename Make>
+TensorValues filled(const std::vector<TensorSpec> &specs, Make make) {
+  TensorValues values;
+  for (const TensorSpec &spec : specs) {
+    std::vector<double> &tensor = values.emplace_back(static_cast<size_t>(spec.numel));
+    for (double &value : tensor) value = make();
+  }
+  return values;
+}
+
+}  // namespace
+
+TensorValues integer_values(const std::vector<TensorSpec> &specs, Random &random, int64_t range) {
+  return filled(specs, [&] { return static_cast<double>(random.integer(-range, range)); });
+}
+
+TensorValues real_values(const std::vector<TensorSpec> &specs, Random &random, double range) {
+  return filled(specs, [&] { return random.real(-range, range); });
+}
+
+TensorValues constant_values(const std::vector<TensorSpec> &specs, double value) {
+  return filled(specs, [&] { return value; });
+}
+
+std::vector<TensorSpec> with_dtype(std::vector<TensorSpec> specs, mp_dtype_t dtype) {
+  for (TensorSpec &spec : specs) spec.dtype = dtype;
+  return specs;
+}
+
+std::vector<TensorSpec> awkward_tensors() {
+  return {{MP_FP16, 0},
+          {MP_FP16, 1, 3},
+          {MP_BF16, 7, 1},
+          {MP_FP32, 8},
+          {MP_FP16, kChunk - 1, 1},
+          {MP_FP32, 0, 1},
+          {MP_BF16, kChunk},
+          {MP_FP32, kChunk + 1, 1},
+          {MP_FP16, 33333, 7},
+          {MP_BF16, 9, 2},
+          {MP_FP32, 2 * kChunk + 5},
+          {MP_FP16, 8, 8},
+          {MP_BF16, 555 * 3, 5},
+          {MP_FP16, 0, 1}};
+}
+
+std::vector<TensorSpec> small_tensors() {
+  return {{MP_FP16, 33, 1}, {MP_FP32, 0}, {MP_BF16, 40}, {MP_FP32, 7, 1}, {MP_FP16, 8}};
+}
+
+// ---------------------------------------------------------------------------- optimizers
+
+mp_hyper_t sgd_hyper(float lr, float momentum, float dampening, float weight_decay) {
+  mp_hyper_t hyper = mp_hyper_default(MP_OPT_SGD, lr);
+  hyper.beta1 = momentum;
+  hyper.dampening = dampening;
+  hyper.weight_decay = weight_decay;
+  return hyper;
+}
+
+mp_hyper_t adam_hyper(float lr, float weight_decay) {
+  mp_hyper_t hyper = mp_hyper_default(MP_OPT_ADAM, lr);
+  hyper.weight_decay = weight_decay;
+  return hyper;
+}
+
+namespace {
+
+std::vector<TensorSpec> model_specs(const OptimizerSpec &spec) {
+  std::vector<TensorSpec> specs = spec.grads;
+  for (size_t t = 0; t < specs.size(); ++t) specs[t].dtype = spec.model[t];
+  return specs;
+}
+
+mp_tensor_list_t list_of(const std::optional<TensorSet> &tensors) {
+  return tensors ? tensors->list() : nullptr;
+}
+
+}  // namespace
+
+OptimizerRun::OptimizerRun(const OptimizerSpec &spec)
+    : spec_(spec), grads_(spec.grads), master_(with_dtype(spec.grads, MP_FP32)) {
+  const std::vector<TensorSpec> &fp32 = master_.specs();
+  if (!spec_.model.empty()) model_.emplace(model_specs(spec_));
+  if (spec_.has_m) m_.emplace(fp32).upload(constant_values(fp32, 0.0));
+  if (spec_.kind == MP_OPT_ADAM) v_.emplace(fp32).upload(constant_values(fp32, 0.0));
+
+  mp_optimizer_desc_t desc = mp_optimizer_desc_default(spec_.kind);
+  desc.flags = spec_.flags;
+  desc.num_groups = static_cast<uint32_t>(spec_.groups.size());
+  desc.groups = spec_.groups.data();
+  desc.tensor_group = spec_.tensor_group.empty() ? nullptr : spec_.tensor_group.data();
+  desc.grads = grads_.list();
+  desc.master = master_.list();
+  desc.model = list_of(model_);
+  desc.m = list_of(m_);
+  desc.v = list_of(v_);
+  mp_optimizer_t optimizer = nullptr;
+  require_ok(mp_optimizer_create(&optimizer, context(), &desc));
+  optimizer_.reset(optimizer);
+}
+
+const mp_hyper_t &OptimizerRun::hyper_of(size_t t) const {
+  return spec_.groups[spec_.tensor_group.empty() ? 0 : spec_.tensor_group[t]];
+}
+
+void OptimizerRun::step(const float *grad_scale, const float *found_inf) {
+  require_ok(mp_optimizer_step(get(), grad_scale, found_inf, kStream));
+}
+
+void OptimizerRun::set_hyper(uint32_t group, const mp_hyper_t &hyper) {
+  spec_.groups[group] = hyper;
+  require_ok(mp_optimizer_set_hyper(get(), group, &hyper, kStream));
+}
+
+int64_t OptimizerRun::t() const {
+  int64_t t = -1;
+  require_ok(mp_optimizer_get_step_sync(get(), &t, kStream));
+  return t;
+}
+
+void OptimizerRun::set_t(int64_t t) {
+  require_ok(mp_optimizer_set_step_sync(get(), t, kStream));
+}
+
+OptimizerState OptimizerRun::state() const {
+  const auto bits = [](const std::optional<TensorSet> &tensors) {
+    return tensors ? tensors->bits() : std::vector<uint8_t>();
+  };
+  return {t(), master_.bits(), bits(model_), bits(m_), bits(v_)};
+}
+
+}  // namespace mptest

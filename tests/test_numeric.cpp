@@ -1,0 +1,272 @@
+// Conversions between the element types, bit for bit against the definitions of IEEE 754.
+//
+// Names an internal: kernels/simt/half.h of the host target, of which there are two versions, in
+// plain C++ (soft::) and with the F16C instructions where this file is compiled for them.  The
+// vectorised one inside the kernels, and the CUDA one, are reached through mp_cast.
+#include <cstring>
+#include <functional>
+#include <limits>
+
+#include "kernels/simt/half.h"
+#include "testing.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr mp_dtype_t kTypes[] = {MP_FP16, MP_BF16, MP_FP32};
+constexpr mp_dtype_t kHalfTypes[] = {MP_FP16, MP_BF16};
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+float float_of(uint32_t bits) {
+  float value = 0.0f;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+uint32_t bits_of(float value) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+bool is_nan(mp_dtype_t dtype, uint32_t bits) {
+  return std::isnan(decode(dtype, bits));
+}
+
+/// Equal bits; any NaN for any NaN, because payloads are left open.
+bool agrees(mp_dtype_t dtype, uint32_t got, uint32_t wanted) {
+  return got == wanted || (is_nan(dtype, got) && is_nan(dtype, wanted));
+}
+
+// ---------------------------------------------------------------------------- host conversions
+
+/// One version of the conversions of one 16-bit type.
+struct Conversion {
+  const char *name;
+  mp_dtype_t dtype;
+  std::function<float(uint16_t)> widen;
+  std::function<uint16_t(float)> narrow;
+};
+
+template <typename T>
+Conversion compiled(const char *name, mp_dtype_t dtype) {
+  return {name, dtype, [](uint16_t bits) { return mp::host::to_float(T{bits}); },
+          [](float value) { return mp::host::round_to<T>(value).bits; }};
+}
+
+std::vector<Conversion> conversions() {
+  return {
+    {"fp16 in plain C++", MP_FP16, mp::host::soft::float_of_half, mp::host::soft::half_of_float},
+#if defined(__F16C__)
+        compiled<mp::host::half>("fp16 with F16C", MP_FP16),
+#else
+        compiled<mp::host::half>("fp16 without F16C", MP_FP16),
+#endif
+        compiled<mp::host::bf16>("bf16", MP_BF16)
+  };
+}
+
+/// fp32 numbers at which a rounding to `dtype` may go wrong: all its values, the midpoints between
+/// neighbours (exact in fp32) with the floats on either side, and the ends of the range.
+std::vector<float> rounding_cases(mp_dtype_t dtype) {
+  const uint32_t infinity = encode(dtype, kInfinity);
+  std::vector<float> cases;
+  for (uint32_t bits = 0; bits + 1 < infinity; ++bits) {
+    const double low = decode(dtype, bits), high = decode(dtype, bits + 1);
+    const float midpoint = static_cast<float>((low + high) / 2.0);
+    for (const float value : {static_cast<float>(low), std::nextafter(midpoint, 0.0f), midpoint,
+                              std::nextafter(midpoint, kInfinity)}) {
+      cases.push_back(value);
+      cases.push_back(-value);
+    }
+  }
+  const float largest = static_cast<float>(largest_finite(dtype));
+  const float limit = float_of(bits_of(largest) + (1u << (23 - format_of(dtype).digits)));
+  for (const float value :
+       {largest, std::nextafter(limit, 0.0f), limit, std::nextafter(limit, kInfinity),
+        std::numeric_limits<float>::max(), kInfinity, std::numeric_limits<float>::denorm_min()}) {
+    cases.push_back(value);
+    cases.push_back(-value);
+  }
+  return cases;
+}
+
+/// Quiet and signalling, of both signs, with payloads in the high bits, the low bits and all.
+std::vector<uint32_t> nan_bits(mp_dtype_t dtype) {
+  const int fraction_bits = format_of(dtype).digits - 1;
+  const uint32_t infinity = encode(dtype, kInfinity);
+  const uint32_t sign = 1u << (format_of(dtype).bits - 1);
+  const uint32_t all = (1u << fraction_bits) - 1;
+  std::vector<uint32_t> patterns;
+  for (const uint32_t payload : {1u, 1u << (fraction_bits - 1), all >> 1, all}) {
+    patterns.push_back(infinity | payload);
+    patterns.push_back(sign | infinity | payload);
+  }
+  return patterns;
+}
+
+}  // namespace
+
+TEST_CASE("numeric: every 16-bit value widens exactly", "[numeric]") {
+  for (const Conversion &conversion : conversions()) {
+    int wrong = 0;
+    for (uint32_t bits = 0; bits < 65536; ++bits) {
+      const float got = conversion.widen(static_cast<uint16_t>(bits));
+      wrong += !agrees(MP_FP32, bits_of(got), encode(MP_FP32, decode(conversion.dtype, bits)));
+    }
+    CAPTURE(conversion.name);
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("numeric: rounding at every value and every midpoint", "[numeric]") {
+  for (const Conversion &conversion : conversions()) {
+    int wrong = 0;
+    float first_wrong = 0.0f;
+    for (const float value : rounding_cases(conversion.dtype)) {
+      if (conversion.narrow(value) == encode(conversion.dtype, value)) continue;
+      if (wrong++ == 0) first_wrong = value;
+    }
+    CAPTURE(conversion.name, first_wrong);
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("numeric: rounding of arbitrary floats", "[numeric]") {
+  for (const Conversion &conversion : conversions()) {
+    Random random(11);
+    int wrong = 0;
+    for (int i = 0; i < 300000; ++i) {
+      const uint32_t bits = static_cast<uint32_t>(random.bits());
+      wrong += !agrees(conversion.dtype, conversion.narrow(float_of(bits)),
+                       encode(conversion.dtype, decode(MP_FP32, bits)));
+    }
+    CAPTURE(conversion.name);
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("numeric: NaN of any payload stays NaN", "[numeric]") {
+  for (const Conversion &conversion : conversions()) {
+    CAPTURE(conversion.name);
+    for (const uint32_t bits : nan_bits(MP_FP32)) {
+      CAPTURE(bits);
+      CHECK(is_nan(conversion.dtype, conversion.narrow(float_of(bits))));
+    }
+    for (const uint32_t bits : nan_bits(conversion.dtype)) {
+      CAPTURE(bits);
+      CHECK(std::isnan(conversion.widen(static_cast<uint16_t>(bits))));
+    }
+  }
+}
+
+TEST_CASE("numeric: the ends of fp16", "[numeric]") {
+  for (const Conversion &conversion : conversions()) {
+    if (conversion.dtype != MP_FP16) continue;
+    CAPTURE(conversion.name);
+    CHECK(conversion.narrow(65504.0f) == 0x7bff);
+    CHECK(conversion.narrow(65519.996f) == 0x7bff);
+    CHECK(conversion.narrow(65520.0f) == 0x7c00);
+    CHECK(conversion.narrow(-65520.0f) == 0xfc00);
+    CHECK(conversion.narrow(0x1p-24f) == 0x0001);
+    CHECK(conversion.narrow(0x1p-25f) == 0x0000);
+    CHECK(conversion.narrow(0x1.000002p-25f) == 0x0001);
+    CHECK(conversion.narrow(-0x1p-26f) == 0x8000);
+    CHECK(conversion.narrow(0x1.ffcp-15f) == 0x0400);
+  }
+}
+
+TEST_CASE("numeric: magnitudes as bits put NaN above infinity above all finite values",
+          "[numeric]") {
+  using mp::host::is_nonfinite;
+  using mp::host::magnitude_bits;
+  CHECK(magnitude_bits(-2.0f) == magnitude_bits(2.0f));
+  CHECK(magnitude_bits(std::numeric_limits<float>::max()) < magnitude_bits(-kInfinity));
+  for (const uint32_t bits : nan_bits(MP_FP32)) {
+    CHECK(magnitude_bits(float_of(bits)) > magnitude_bits(kInfinity));
+    CHECK(is_nonfinite(float_of(bits)));
+  }
+  CHECK(is_nonfinite(kInfinity));
+  CHECK_FALSE(is_nonfinite(std::numeric_limits<float>::max()));
+}
+
+// ---------------------------------------------------------------------------- mp_cast
+
+namespace {
+
+/// `src` on the device, cast, and compared with the definition; bits of the source type.
+int wrong_casts(mp_dtype_t from, mp_dtype_t to, const std::vector<uint32_t> &src, int64_t offset) {
+  const int64_t count = static_cast<int64_t>(src.size());
+  const size_t src_size = mp_dtype_size(from), dst_size = mp_dtype_size(to);
+  GuardedBytes in(src.size() * src_size, static_cast<size_t>(offset) * src_size, kPoison);
+  GuardedBytes out(src.size() * dst_size, static_cast<size_t>(offset) * dst_size, kCanary);
+  std::vector<uint8_t> bytes(in.bytes());
+  for (size_t i = 0; i < src.size(); ++i) std::memcpy(&bytes[i * src_size], &src[i], src_size);
+  in.upload(bytes.data(), bytes.size());
+
+  require_ok(mp_cast(context(), in.data(), from, out.data(), to, count, kStream));
+  const std::vector<uint8_t> got = out.download();
+  int wrong = in.download() != bytes;
+  for (size_t i = 0; i < src.size(); ++i) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, &got[i * dst_size], dst_size);
+    wrong += !agrees(to, bits, encode(to, decode(from, src[i])));
+  }
+  return wrong;
+}
+
+/// Storage bits that exercise a conversion from `from` to `to`.
+std::vector<uint32_t> cast_cases(mp_dtype_t from, mp_dtype_t to) {
+  std::vector<uint32_t> cases = nan_bits(from);
+  if (from == MP_FP32) {
+    const mp_dtype_t midpoints_of = to == MP_FP32 ? MP_FP16 : to;
+    for (const float value : rounding_cases(midpoints_of)) cases.push_back(bits_of(value));
+  } else {
+    for (uint32_t bits = 0; bits < 65536; ++bits) cases.push_back(bits);
+  }
+  return cases;
+}
+
+}  // namespace
+
+TEST_CASE("cast: all pairs of types, all 16-bit values, all midpoints", "[numeric][cast]") {
+  for (const mp_dtype_t from : kTypes) {
+    for (const mp_dtype_t to : kTypes) {
+      CAPTURE(name_of(from), name_of(to));
+      CHECK(wrong_casts(from, to, cast_cases(from, to), 0) == 0);
+    }
+  }
+}
+
+TEST_CASE("cast: any count and alignment leaves the neighbours alone", "[numeric][cast][strict]") {
+  for (const mp_dtype_t from : kTypes) {
+    for (const mp_dtype_t to : kTypes) {
+      for (const int64_t offset : {0, 1, 3, 8}) {
+        for (const size_t count : {0, 1, 7, 8, 9, 31, 2049}) {
+          std::vector<uint32_t> src = cast_cases(from, to);
+          src.resize(count);
+          CAPTURE(name_of(from), name_of(to), offset, count);
+          CHECK(wrong_casts(from, to, src, offset) == 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("cast: in place between types of equal size", "[numeric][cast][strict]") {
+  for (const mp_dtype_t from : kHalfTypes) {
+    const mp_dtype_t to = from == MP_FP16 ? MP_BF16 : MP_FP16;
+    const std::vector<double> values = {1.0, -0.5, 65504.0, 0x1p-24, 0.0, 3.140625};
+    DeviceArray array(from, values, 1);
+    const int64_t count = array.size();
+    require_ok(mp_cast(context(), array.data(), from, array.data(), to, count, kStream));
+    const std::vector<uint8_t> got = array.download_bits();
+    for (size_t i = 0; i < values.size(); ++i) {
+      uint16_t bits = 0;
+      std::memcpy(&bits, &got[2 * i], sizeof bits);
+      CAPTURE(name_of(from), i);
+      CHECK(bits == encode(to, round_to(from, values[i])));
+    }
+  }
+}

@@ -1,0 +1,301 @@
+// Optimizers: the formulas, groups, the 16-bit copy, skipped steps and checkpoints.
+#include <limits>
+
+#include "checked_optimizer.h"
+
+using namespace mptest;
+
+// ---------------------------------------------------------------------------- the formulas
+
+TEST_CASE("optimizer: every rule follows its formula", "[optimizer][strict]") {
+  for (const OptimizerSpec &spec : all_rules()) {
+    CAPTURE(spec.kind, spec.flags, spec.groups[0].beta1, spec.groups[0].weight_decay);
+    CheckedRun checked(spec, 1);
+    for (const float grad_scale : {1.0f, 0.125f, 0.3f, 0x1p-20f}) checked.step(grad_scale);
+  }
+}
+
+TEST_CASE("optimizer: awkward sizes, types and alignments", "[optimizer]") {
+  for (OptimizerSpec spec : {spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, .3f, .05f)),
+                             spec_of(MP_OPT_ADAM, adam_hyper(.01f, .05f))}) {
+    spec.grads = awkward_tensors();
+    spec.model = mixed_models(spec.grads.size());
+    CheckedRun checked(spec, 2);
+    checked.step(1.0f);
+    checked.step(0.25f);
+  }
+}
+
+TEST_CASE("optimizer: powers of two are exact", "[optimizer][strict]") {
+  // w = 4, g = 3 at S = 2: by hand, so that a bound cannot hide a missing term.
+  OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(.5f, .5f, .25f, .5f));
+  OptimizerRun run(spec);
+  const DeviceFloat half(0.5f);
+  run.master().upload(constant_values(run.master().specs(), 4.0));
+  run.grads().upload(constant_values(run.grads().specs(), 3.0));
+  run.step(half.data());  // g = 1.5 + .5 * 4 = 3.5; m = 3.5; w = 4 - 1.75
+  CHECK(run.m()->download() == constant_values(run.grads().specs(), 3.5));
+  CHECK(run.master().download() == constant_values(run.grads().specs(), 2.25));
+  run.step(half.data());  // g = 1.5 + 1.125 = 2.625; m = 1.75 + .75 * 2.625 = 3.71875
+  CHECK(run.m()->download() == constant_values(run.grads().specs(), 3.71875));
+  CHECK(run.master().download() == constant_values(run.grads().specs(), 0.390625));
+}
+
+TEST_CASE("optimizer: the first Adam step has the size of lr", "[optimizer][strict]") {
+  // mhat = g, vhat = g^2, whatever g is: that is what the bias correction is for.
+  OptimizerSpec spec = spec_of(MP_OPT_ADAM, adam_hyper(.125f));
+  spec.groups[0].eps = 0.0f;
+  CheckedRun checked(spec, 3);
+  checked.run.master().upload(constant_values(checked.run.master().specs(), 1.0));
+  checked.step(0x1p-12f);
+  const TensorValues g = checked.run.grads().download(), w = checked.run.master().download();
+  for (size_t t = 0; t < w.size(); ++t) {
+    for (size_t i = 0; i < w[t].size(); ++i) {
+      CHECK(std::fabs(w[t][i] - (g[t][i] > 0.0 ? 0.875 : 1.125)) <
+            gamma_bound(13, fp32_operation()));  // roundings from g to w
+    }
+  }
+}
+
+TEST_CASE("optimizer: t far from 1", "[optimizer][strict]") {
+  for (const int64_t t : {int64_t{999}, int64_t{1000000}, int64_t{1} << 40}) {
+    CheckedRun checked(spec_of(MP_OPT_ADAM, adam_hyper(.01f)), 4);
+    checked.run.set_t(t);
+    CHECK(checked.run.t() == t);
+    checked.step(1.0f);
+    CHECK(checked.run.t() == t + 1);
+  }
+}
+
+TEST_CASE("optimizer: zero gradients leave Adam's weights alone", "[optimizer][strict]") {
+  OptimizerRun run(spec_of(MP_OPT_ADAM, adam_hyper(.01f)));
+  Random random(5);
+  run.master().upload(real_values(run.master().specs(), random, 2.0));
+  run.grads().upload(constant_values(run.grads().specs(), 0.0));
+  const OptimizerState before = run.state();
+  run.step();
+  const OptimizerState after = run.state();
+  CHECK(after.master == before.master);
+  CHECK(after.m == before.m);
+  CHECK(after.v == before.v);
+  CHECK(after.t == 1);
+}
+
+TEST_CASE("optimizer: SGD without momentum needs no m, and leaves a given one alone",
+          "[optimizer][strict]") {
+  OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(.1f, 0, 0, .05f));
+  spec.has_m = false;
+  CheckedRun without(spec, 6);
+  without.step(1.0f);
+  without.step(1.0f);
+
+  spec.has_m = true;
+  OptimizerRun with(spec);
+  Random random(7);
+  with.m()->upload(real_values(with.m()->specs(), random, 1.0));
+  with.master().upload(constant_values(with.master().specs(), 1.0));
+  with.grads().upload(constant_values(with.grads().specs(), 1.0));
+  const std::vector<uint8_t> before = with.state().m;
+  with.step();
+  CHECK(with.state().m == before);
+}
+
+TEST_CASE("optimizer: no copy, copies for some, copies for all", "[optimizer][strict]") {
+  for (const std::vector<mp_dtype_t> &model : std::vector<std::vector<mp_dtype_t>>{
+           {},
+           {MP_DTYPE_NONE, MP_FP16, MP_DTYPE_NONE, MP_BF16, MP_DTYPE_NONE},
+           std::vector<mp_dtype_t>(5, MP_FP16)}) {
+    OptimizerSpec spec = spec_of(MP_OPT_ADAM, adam_hyper(.01f));
+    spec.model = model;
+    CheckedRun checked(spec, 8);
+    checked.step(1.0f);
+  }
+}
+
+TEST_CASE("optimizer: no tensors, or only empty ones, still count steps", "[optimizer][strict]") {
+  for (const std::vector<TensorSpec> &grads :
+       std::vector<std::vector<TensorSpec>>{{}, {{MP_FP16, 0}}, {{MP_FP16, 0}, {MP_FP32, 0}}}) {
+    for (const auto kind : {MP_OPT_SGD, MP_OPT_ADAM}) {
+      OptimizerSpec spec = spec_of(kind, mp_hyper_default(kind, .1f));
+      spec.grads = grads;
+      spec.model = mixed_models(grads.size());
+      OptimizerRun run(spec);
+      run.step();
+      run.step();
+      CHECK(run.t() == 2);
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------- groups
+
+TEST_CASE("optimizer: every tensor follows the hyperparameters of its group",
+          "[optimizer][strict]") {
+  OptimizerSpec sgd = spec_of(MP_OPT_SGD, sgd_hyper(.1f, 0));
+  sgd.groups = {sgd_hyper(.1f, 0), sgd_hyper(.5f, .9f, .5f), sgd_hyper(.01f, .5f, 0, .25f)};
+  OptimizerSpec adam = spec_of(MP_OPT_ADAM, adam_hyper(.1f));
+  adam.groups = {adam_hyper(.1f), adam_hyper(.5f, .25f), adam_hyper(.01f)};
+  adam.groups[2].beta1 = 0.5f;
+  adam.groups[2].eps = 0.5f;
+  for (OptimizerSpec &spec : {std::ref(sgd), std::ref(adam)}) {
+    spec.tensor_group = {2, 0, 1, 0, 2};
+    CheckedRun checked(spec, 9);
+    checked.step(1.0f);
+    checked.step(0.5f);
+    mp_hyper_t changed = spec.groups[0];
+    changed.lr = 0.25f;
+    changed.weight_decay = 0.125f;
+    checked.run.set_hyper(0, changed);
+    checked.step(1.0f);
+  }
+}
+
+TEST_CASE("optimizer: set_hyper reaches its own group only", "[optimizer][strict]") {
+  OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(.5f, 0));
+  spec.groups = {sgd_hyper(.5f, 0), sgd_hyper(.5f, 0)};
+  spec.tensor_group = {0, 1, 1, 0, 0};
+  OptimizerRun run(spec);
+  run.master().upload(constant_values(run.master().specs(), 1.0));
+  run.grads().upload(constant_values(run.grads().specs(), 1.0));
+  run.set_hyper(1, sgd_hyper(0, 0));  // freezes it
+  run.step();
+  const TensorValues w = run.master().download();
+  for (size_t t = 0; t < w.size(); ++t) {
+    for (const double value : w[t]) CHECK(value == (spec.tensor_group[t] == 1 ? 1.0 : 0.5));
+  }
+}
+
+// ---------------------------------------------------------------------------- the 16-bit copy
+
+namespace {
+
+/// The copies of weights that a step leaves as they are, or, to get infinite ones, moves there.
+std::vector<double> copies_of(const std::vector<double> &weights, mp_dtype_t dtype,
+                              uint32_t flags) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(1, 0), flags);
+  spec.grads = {{MP_FP32, static_cast<int64_t>(weights.size()), 1}};
+  spec.model = {dtype};
+  TensorValues start = {weights}, grads = constant_values(spec.grads, 0.0);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (!std::isinf(weights[i])) continue;
+    start[0][i] = std::copysign(kMost, weights[i]);
+    grads[0][i] = -start[0][i];
+  }
+  OptimizerRun run(spec);
+  run.master().upload(start);
+  run.grads().upload(grads);
+  run.step();
+  const std::vector<double> after = run.master().download()[0];
+  for (size_t i = 0; i < weights.size(); ++i) CHECK(same_value(after[i], weights[i]));
+  return run.model()->download()[0];
+}
+
+}  // namespace
+
+TEST_CASE("optimizer: a copy that would overflow is clamped, or not if asked",
+          "[optimizer][strict]") {
+  const double most = std::numeric_limits<float>::max();
+  const std::vector<double> weights = {65504,    65519,    65520,     -70000,       most,
+                                       -most,    HUGE_VAL, -HUGE_VAL, std::nan(""), 1,
+                                       -0x1p-24, 0x1p-26,  0.1f};
+  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
+    for (const uint32_t flags : {0u, static_cast<uint32_t>(MP_OPT_MODEL_OVERFLOW)}) {
+      const std::vector<double> got = copies_of(weights, dtype, flags);
+      for (size_t i = 0; i < weights.size(); ++i) {
+        CAPTURE(name_of(dtype), flags, weights[i], got[i]);
+        CHECK(same_value(got[i], oracle::model_of(weights[i], dtype, flags)));
+      }
+    }
+  }
+}
+
+TEST_CASE("optimizer: a NaN among the master weights stays where it is", "[optimizer][strict]") {
+  for (OptimizerSpec spec :
+       {spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f)), spec_of(MP_OPT_ADAM, adam_hyper(.01f))}) {
+    spec.grads = {{MP_FP16, 20}};
+    spec.model = {MP_FP16};
+    OptimizerRun run(spec);
+    run.master().upload(constant_values(run.master().specs(), 1.0));
+    run.master().plant(0, 11, 0x7fc00000);
+    run.grads().upload(constant_values(spec.grads, 1.0));
+    run.step();
+    const std::vector<double> w = run.master().download()[0], model = run.model()->download()[0];
+    for (size_t i = 0; i < w.size(); ++i) {
+      CHECK(std::isnan(w[i]) == (i == 11));
+      CHECK(std::isnan(model[i]) == (i == 11));
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------- skipping
+
+namespace {
+
+/// Every byte that a step may write is known: also the copies, which no step has written yet.
+void fill_model(OptimizerRun &run) {
+  if (run.model() != nullptr) run.model()->upload(constant_values(run.model()->specs(), -7.0));
+}
+
+}  // namespace
+
+TEST_CASE("optimizer: a skipped step changes nothing", "[optimizer][strict]") {
+  for (const OptimizerSpec &spec : all_rules()) {
+    CheckedRun checked(spec, 10);
+    fill_model(checked.run);
+    for (int applied = 0; applied < 2; ++applied) {
+      const OptimizerState before = checked.run.state();
+      for (const float flag : {1.0f, 2.0f, NAN, -1.0f, HUGE_VALF, 0x1p-149f}) {
+        const DeviceFloat found_inf(flag);
+        checked.run.grads().upload(constant_values(checked.run.grads().specs(), 5.0));
+        checked.run.step(nullptr, found_inf.data());
+        CAPTURE(spec.kind, spec.flags, flag, applied);
+        CHECK(checked.run.state() == before);
+        CHECK(same_bits(found_inf.value(), flag));
+      }
+      checked.step(1.0f);  // after a skipped first step, momentum must still begin as the gradient
+    }
+  }
+}
+
+TEST_CASE("optimizer: a clear flag applies the step", "[optimizer][strict]") {
+  for (const float flag : {0.0f, -0.0f}) {
+    OptimizerRun run(spec_of(MP_OPT_SGD, sgd_hyper(.5f, 0)));
+    run.master().upload(constant_values(run.master().specs(), 1.0));
+    run.grads().upload(constant_values(run.grads().specs(), 1.0));
+    const DeviceFloat found_inf(flag);
+    run.step(nullptr, found_inf.data());
+    CHECK(run.master().download() == constant_values(run.master().specs(), 0.5));
+    CHECK(run.t() == 1);
+  }
+}
+
+// ---------------------------------------------------------------------------- checkpoints
+
+TEST_CASE("optimizer: a restored optimizer goes on bit for bit", "[optimizer][strict]") {
+  for (const OptimizerSpec &spec : all_rules()) {
+    CheckedRun first(spec, 11);
+    for (int i = 0; i < 3; ++i) first.step(1.0f);
+    OptimizerRun second(spec);
+    second.master().upload(first.run.master().download());
+    second.m()->upload(first.run.m()->download());
+    if (second.v() != nullptr) second.v()->upload(first.run.v()->download());
+    second.set_t(first.run.t());
+    for (int i = 0; i < 2; ++i) {
+      first.step(1.0f);
+      second.grads().upload(first.run.grads().download());
+      const DeviceFloat one(1.0f);
+      second.step(one.data());
+      CAPTURE(spec.kind, spec.flags);
+      CHECK(second.state() == first.run.state());
+    }
+  }
+}
+
+TEST_CASE("optimizer: t set back to 0 makes the next step the first", "[optimizer][strict]") {
+  CheckedRun checked(spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, .5f)), 12);
+  checked.step(1.0f);
+  checked.run.set_t(0);
+  checked.step(1.0f);
+  CHECK(checked.run.t() == 1);
+}

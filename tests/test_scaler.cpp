@@ -1,0 +1,403 @@
+// Loss scalers: sequences known from other systems, random sequences against the oracles, and a
+// closed loop in which the scale decides whether the next step overflows.
+//
+// S and all factors here are powers of two unless said otherwise, so scales are compared exactly.
+#include <cstring>
+
+#include "oracle_step.h"
+#include "step_fixtures.h"
+
+using namespace mptest;
+
+namespace {
+
+using Config = mp_scaler_config_t;
+
+/// A scaler fed with overflows and gradients that are not scaled yet.
+class ScalerRun {
+ public:
+  explicit ScalerRun(const Config &config) : config_(config), scaler_(make_scaler(config)) {}
+
+  mp_scaler_t get() const { return scaler_.get(); }
+  float scale() const { return read_float(mp_scaler_scale(get())); }
+  float inv_scale() const { return read_float(mp_scaler_inv_scale(get())); }
+  float found_inf() const { return read_float(mp_scaler_found_inf(get())); }
+  mp_scaler_state_t state() const { return state_of(get()); }
+
+  /// One update.
+  /// @param found_inf  what the flag holds before it
+  /// @param amax       largest gradient before scaling; lognormal only
+  /// @return S after it
+  float update(float found_inf, double amax = 1.0) {
+    write_float(mp_scaler_found_inf(get()), found_inf);
+    const bool looks_at_amax = config_.policy == MP_SCALER_LOGNORMAL;
+    if (looks_at_amax) amax_.set(static_cast<float>(amax * scale()));
+    require_ok(mp_scaler_update(get(), looks_at_amax ? amax_.data() : nullptr, kStream));
+    return scale();
+  }
+
+ private:
+  Config config_;
+  UniqueScaler scaler_;
+  DeviceFloat amax_{0.0f};
+};
+
+Config backoff(float init, float min, float max, float growth, float backoff, int32_t interval,
+               int32_t hysteresis = 1) {
+  Config config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  config.init_scale = init;
+  config.min_scale = min;
+  config.max_scale = max;
+  config.growth_factor = growth;
+  config.backoff_factor = backoff;
+  config.growth_interval = interval;
+  config.hysteresis = hysteresis;
+  return config;
+}
+
+Config lognormal(int32_t interval) {
+  Config config = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
+  config.growth_interval = interval;
+  return config;
+}
+
+using Scales = std::vector<float>;
+
+/// @param overflows  one character per step: 'x' overflows, '.' is clean
+Scales scales_of(const Config &config, const std::string &overflows) {
+  ScalerRun run(config);
+  Scales scales;
+  for (const char step : overflows) scales.push_back(run.update(step == 'x' ? 1.0f : 0.0f));
+  return scales;
+}
+
+/// The sequence on which the policies of several systems were compared; its overflows come with an
+/// amax of infinity or NaN.
+const std::vector<double> kSequenceA = {.5,  .25,  2, HUGE_VAL, 1, std::nan(""),
+                                        .75, .125, 4, .03125,   8, .5};
+const char *const kOverflowsOfA = "...x.x......";
+
+Scales lognormal_scales(const Config &config, const std::vector<double> &amaxes) {
+  ScalerRun run(config);
+  Scales scales;
+  for (const double amax : amaxes) {
+    scales.push_back(run.update(std::isfinite(amax) ? 0.0f : 1.0f, amax));
+  }
+  return scales;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------- known sequences
+
+TEST_CASE("scaler backoff: the sequence of torch's own test", "[scaler][strict]") {
+  CHECK(scales_of(backoff(4, 1, 16777216, 2, .25, 2), "..x") == Scales{4, 8, 2});
+}
+
+TEST_CASE("scaler backoff: growth after every third clean step", "[scaler][strict]") {
+  CHECK(scales_of(backoff(16384, 1, 16384, 2, .5, 3), kOverflowsOfA) ==
+        Scales{16384, 16384, 16384, 8192, 8192, 4096, 4096, 4096, 8192, 8192, 8192, 16384});
+  CHECK(scales_of(backoff(16384, 1, 16384, 2, .5, 2000), kOverflowsOfA) ==
+        Scales{16384, 16384, 16384, 8192, 8192, 4096, 4096, 4096, 4096, 4096, 4096, 4096});
+}
+
+TEST_CASE("scaler backoff: the scale stays between its limits", "[scaler][strict]") {
+  CHECK(scales_of(backoff(16, 4, 16, 4, .25, 2), "xxx....x....") ==
+        Scales{4, 4, 4, 4, 16, 16, 16, 4, 4, 16, 16, 16});
+}
+
+TEST_CASE("scaler backoff: limits that are no power of the factor are met exactly",
+          "[scaler][strict]") {
+  CHECK(scales_of(backoff(8, 3, 20, 2, .5, 1), "xxx....") == Scales{4, 3, 3, 6, 12, 20, 20});
+}
+
+TEST_CASE("scaler backoff: an overflow starts the count of clean steps again", "[scaler][strict]") {
+  CHECK(scales_of(backoff(8, 1, 64, 2, .5, 3), "..x..x...") == Scales{8, 8, 4, 4, 4, 2, 2, 2, 4});
+}
+
+TEST_CASE("scaler backoff: hysteresis refilled when the scale grows", "[scaler][strict]") {
+  // Megatron-LM: a clean step between two overflows does not restore the budget.
+  CHECK(scales_of(backoff(64, 1, 1024, 2, .5, 3, 2), "x.x.x...x.x") ==
+        Scales{64, 64, 32, 32, 16, 16, 16, 32, 32, 32, 16});
+}
+
+TEST_CASE("scaler backoff: hysteresis refilled by every clean step", "[scaler][strict]") {
+  // apex: only overflows in a row use it up.
+  Config config = backoff(64, 1, 1024, 2, .5, 100, 3);
+  config.flags = MP_SCALER_REFILL_EACH_STEP;
+  CHECK(scales_of(config, "xx.xxxx.xx") == Scales{64, 64, 64, 64, 64, 32, 16, 16, 16, 16});
+}
+
+TEST_CASE("scaler backoff: a forgiven overflow still restarts growth", "[scaler][strict]") {
+  CHECK(scales_of(backoff(64, 1, 1024, 2, .5, 2, 2), ".x.") == Scales{64, 64, 64});
+}
+
+TEST_CASE("scaler lognormal: a known sequence", "[scaler][strict]") {
+  CHECK(lognormal_scales(lognormal(2000), kSequenceA) ==
+        Scales{32768, 32768, 4096, 2048, 4096, 2048, 2048, 1024, 512, 256, 128, 128});
+  CHECK(lognormal_scales(lognormal(3), kSequenceA) ==
+        Scales{32768, 32768, 4096, 2048, 4096, 2048, 2048, 1024, 1024, 512, 256, 512});
+}
+
+TEST_CASE("scaler lognormal: the first gradient sets the scale", "[scaler][strict]") {
+  // log2 65504 - log2 amax - 3.0902 * 0.5, rounded down: nothing but the floor of sigma is known.
+  CHECK(lognormal_scales(lognormal(2000), {1.0}) == Scales{16384});
+  CHECK(lognormal_scales(lognormal(2000), {1024.0}) == Scales{16});
+}
+
+TEST_CASE("scaler lognormal: gradients of one size never overflow", "[scaler][strict]") {
+  // With sigma = 0 and no floor the scale would put amax on 65504 itself.
+  ScalerRun run(lognormal(2000));
+  for (int step = 0; step < 50; ++step) {
+    const float scale = run.update(0.0f, 3.0);
+    CHECK(scale * 3.0f < 65504.0f);
+    CHECK(scale == 4096.0f);
+  }
+}
+
+TEST_CASE("scaler lognormal: a step of zeros changes nothing", "[scaler][strict]") {
+  ScalerRun run(lognormal(2));
+  const auto policy_state = [&] {
+    mp_scaler_state_t state = run.state();
+    state.steps = 0;  // counts every update
+    return std::vector<uint8_t>(reinterpret_cast<uint8_t *>(&state),
+                                reinterpret_cast<uint8_t *>(&state + 1));
+  };
+  CHECK(run.update(0.0f, 0.0) == 65536.0f);
+  run.update(0.0f, 0.5);
+  run.update(1.0f);
+  run.update(0.0f, 0.25);
+  const std::vector<uint8_t> before = policy_state();
+  for (int step = 0; step < 5; ++step) run.update(0.0f, 0.0);
+  CHECK(policy_state() == before);
+}
+
+TEST_CASE("scaler lognormal: overflows before any statistics just back off", "[scaler][strict]") {
+  Config config = lognormal(2000);
+  config.max_scale = 65536.0f;
+  ScalerRun run(config);
+  CHECK(run.update(1.0f) == 32768.0f);
+  CHECK(run.update(1.0f) == 16384.0f);
+  CHECK(run.state().headroom == 0.0f);
+  CHECK(run.update(0.0f, 0x1p-10) == 65536.0f);
+}
+
+TEST_CASE("scaler static: never changes", "[scaler][strict]") {
+  Config config = mp_scaler_config_default(MP_SCALER_STATIC);
+  config.init_scale = 1024.0f;
+  CHECK(scales_of(config, "x.xx..") == Scales(6, 1024.0f));
+}
+
+// ---------------------------------------------------------------------------- random sequences
+
+TEST_CASE("scaler backoff: random sequences follow the oracle", "[scaler][strict]") {
+  Random random(1);
+  for (int sequence = 0; sequence < 24; ++sequence) {
+    const float factor = sequence % 2 == 0 ? 2.0f : 1.7f;  // 1.7: with rounding
+    Config config =
+        backoff(1024, 2, 65536, factor, 1.0f / factor, static_cast<int32_t>(random.integer(1, 6)),
+                static_cast<int32_t>(random.integer(1, 4)));
+    if (sequence % 3 == 0) config.flags = MP_SCALER_REFILL_EACH_STEP;
+    ScalerRun run(config);
+    oracle::BackoffScaler wanted(config);
+    const double overflow_rate = random.real(0.0, 0.7);
+    int64_t overflows = 0;
+    for (int step = 0; step < 80; ++step) {
+      const bool overflow = random.real(0.0, 1.0) < overflow_rate;
+      overflows += overflow;
+      wanted.update(overflow);
+      CAPTURE(sequence, step);
+      REQUIRE(run.update(overflow ? 1.0f : 0.0f) == wanted.scale());
+    }
+    CHECK(run.state().steps == 80);
+    CHECK(run.state().skipped == overflows);
+  }
+}
+
+TEST_CASE("scaler lognormal: random sequences follow the oracle", "[scaler][strict]") {
+  Random random(2);
+  int ambiguous = 0, updates = 0;
+  for (int sequence = 0; sequence < 12; ++sequence) {
+    Config config = lognormal(static_cast<int32_t>(random.integer(1, 9)));
+    config.backoff_factor = sequence % 2 == 0 ? 0.5f : 0.25f;
+    config.beta1 = sequence % 3 == 0 ? 0.9f : 0.99f;
+    config.beta2 = sequence % 3 == 0 ? 0.95f : 0.999f;
+    config.sigma_floor = sequence % 4 == 0 ? 1.0f : 0.5f;
+    ScalerRun run(config);
+    oracle::LognormalScaler wanted(config);
+    const double mean = random.real(-6.0, 6.0), deviation = random.real(0.1, 2.0);
+    for (int step = 0; step < 100; ++step, ++updates) {
+      const double draw = random.real(0.0, 1.0);
+      const bool overflow = draw<0.15, zero = draw> 0.95;
+      const double amax = zero ? 0.0 : std::exp2(mean + deviation * random.real(-2.0, 2.0));
+      wanted.update(overflow, static_cast<float>(amax * run.scale()));
+      const float scale = run.update(overflow ? 1.0f : 0.0f, amax);
+      const float headroom = run.state().headroom;
+      CAPTURE(sequence, step, scale, wanted.scale(), headroom, wanted.headroom());
+      if (scale == wanted.scale() && headroom == wanted.headroom()) continue;
+      REQUIRE(wanted.is_ambiguous());
+      REQUIRE(std::fabs(std::log2(scale / wanted.scale())) <= 1.0);
+      REQUIRE(std::fabs(headroom - wanted.headroom()) <= 1.0);
+      wanted.follow(scale, headroom);
+      ++ambiguous;
+    }
+  }
+  CHECK(ambiguous < updates / 20);
+}
+
+// ---------------------------------------------------------------------------- closed loop
+
+namespace {
+
+struct Loop {
+  double mean, deviation;  ///< of log2 of the largest parameter gradient
+  double activation_bits;  ///< log2 by which an activation gradient exceeds it
+};
+
+/// Approximately normal, by the central limit: the sum of twelve uniform numbers.
+double normal(Random &random) {
+  double sum = -6.0;
+  for (int i = 0; i < 12; ++i) sum += random.real(0.0, 1.0);
+  return sum;
+}
+
+/// How many of `steps` steps overflow.
+int overflows_of(const Config &config, const Loop &loop, int steps) {
+  ScalerRun run(config);
+  Random random(3);
+  float scale = run.scale();
+  int overflows = 0;
+  for (int step = 0; step < steps; ++step) {
+    const double amax = std::exp2(loop.mean + loop.deviation * normal(random));
+    const bool overflow = scale * amax * std::exp2(loop.activation_bits) > 65504.0;
+    overflows += overflow;
+    scale = run.update(overflow ? 1.0f : 0.0f, amax);
+  }
+  return overflows;
+}
+
+}  // namespace
+
+TEST_CASE("scaler lognormal: an overflowing activation gradient does not livelock it", "[scaler]") {
+  // Without head-room about every second step is lost: the next clean one restores the scale.
+  constexpr int kSteps = 10000, kInterval = 2000;
+  for (const Loop &loop : {Loop{0, .5, 4}, Loop{-6, 1, 4}, Loop{0, .5, 12}, Loop{4, 0, 2}}) {
+    const int overflows = overflows_of(lognormal(kInterval), loop, kSteps);
+    // Down from the first proposal and the 2^16 start bit by bit, then after each bit given back
+    // once or twice more, where the model's sigma needs it.
+    const int descent = static_cast<int>(loop.activation_bits + std::max(loop.mean, 0.0)) + 4;
+    CAPTURE(loop.mean, loop.deviation, loop.activation_bits, overflows);
+    CHECK(overflows <= descent + 3 * kSteps / kInterval);
+  }
+}
+
+TEST_CASE("scaler lognormal: gradients it can see rarely overflow", "[scaler]") {
+  // 0.001 per step is asked for; rounding down to a power of two makes it less.
+  constexpr int kSteps = 10000;
+  for (const Loop &loop : {Loop{0, .5, 0}, Loop{4, .5, 0}, Loop{-6, 1, 0}, Loop{4, 0, 0}}) {
+    CAPTURE(loop.mean, loop.deviation);
+    CHECK(overflows_of(lognormal(2000), loop, kSteps) <= kSteps / 1000 + 5);
+  }
+}
+
+// ---------------------------------------------------------------------------- state
+
+TEST_CASE("scaler: a restored state goes on bit for bit", "[scaler][strict]") {
+  Config configs[] = {mp_scaler_config_default(MP_SCALER_STATIC),
+                      backoff(65536, 1, 16777216, 2, .5, 5, 3), lognormal(5)};
+  configs[0].init_scale = 8.0f;
+  for (const Config &config : configs) {
+    Random random(4);
+    ScalerRun first(config), second(config);
+    const auto step = [&](ScalerRun &run, Random &source) {
+      const bool overflow = source.real(0.0, 1.0) < 0.3;
+      run.update(overflow ? 1.0f : 0.0f, std::exp2(source.real(-8.0, 2.0)));
+    };
+    for (int i = 0; i < 33; ++i) step(first, random);  // ends amid hysteresis and growth interval
+    const mp_scaler_state_t saved = first.state();
+    set_state(second.get(), saved);
+    CHECK(same_bits(second.scale(), first.scale()));
+    CHECK(same_bits(second.inv_scale(), first.inv_scale()));
+    Random same = random;
+    for (int i = 0; i < 40; ++i) {
+      step(first, random);
+      step(second, same);
+      const mp_scaler_state_t one = first.state(), other = second.state();
+      CAPTURE(config.policy, i);
+      REQUIRE(std::memcmp(&one, &other, sizeof one) == 0);
+      REQUIRE(same_bits(first.scale(), second.scale()));
+    }
+  }
+}
+
+TEST_CASE("scaler: the state starts as configured", "[scaler][strict]") {
+  const mp_scaler_state_t state = state_of(make_scaler(backoff(256, 1, 512, 2, .5, 7, 3)).get());
+  CHECK(state.policy == MP_SCALER_BACKOFF);
+  CHECK(state.scale == 256.0f);
+  CHECK(state.hysteresis_left == 3);
+  CHECK(state.steps == 0);
+  CHECK(state.skipped == 0);
+}
+
+TEST_CASE("scaler: steps and skipped are counted by every policy", "[scaler][strict]") {
+  for (const auto policy : {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL}) {
+    ScalerRun run(mp_scaler_config_default(policy));
+    for (const float found_inf : {0.0f, 1.0f, 0.0f, 1.0f, 1.0f}) run.update(found_inf);
+    CHECK(run.state().steps == 5);
+    CHECK(run.state().skipped == 3);
+  }
+}
+
+TEST_CASE("scaler: any flag but 0 is an overflow, and an update clears it", "[scaler][strict]") {
+  for (const auto policy : {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL}) {
+    for (const float found_inf : {1.0f, 2.0f, 8.0f, -1.0f, 0x1p-149f, NAN, HUGE_VALF}) {
+      ScalerRun run(mp_scaler_config_default(policy));
+      CHECK(run.found_inf() == 0.0f);
+      run.update(found_inf);
+      CAPTURE(policy, found_inf);
+      CHECK(run.state().skipped == 1);
+      CHECK(run.scale() == (policy == MP_SCALER_STATIC ? 1.0f : 32768.0f));
+      CHECK(same_bits(run.found_inf(), 0.0f));
+    }
+  }
+}
+
+TEST_CASE("scaler: inv_scale is the rounded reciprocal of S", "[scaler][strict]") {
+  ScalerRun run(backoff(1000, 1, 1e9, 1.3f, .7f, 1));
+  Random random(5);
+  for (int step = 0; step < 60; ++step) {
+    const double scale = run.update(random.integer(0, 1) == 0 ? 1.0f : 0.0f);
+    CHECK(run.inv_scale() == round_to(MP_FP32, 1.0 / scale));
+  }
+}
+
+TEST_CASE("scaler: the device addresses never change", "[scaler][strict]") {
+  ScalerRun run(mp_scaler_config_default(MP_SCALER_BACKOFF));
+  const float *const scale = mp_scaler_scale(run.get());
+  const float *const inv_scale = mp_scaler_inv_scale(run.get());
+  const float *const found_inf = mp_scaler_found_inf(run.get());
+  run.update(1.0f);
+  set_state(run.get(), run.state());
+  CHECK(mp_scaler_scale(run.get()) == scale);
+  CHECK(mp_scaler_inv_scale(run.get()) == inv_scale);
+  CHECK(mp_scaler_found_inf(run.get()) == found_inf);
+}
+
+TEST_CASE("scaler: the loss times S, rounded once", "[scaler][strict]") {
+  ScalerRun run(backoff(3000, 1, 65536, 2, .5, 5));
+  Random random(6);
+  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
+    for (const int64_t count : {0, 1, 9, 300}) {
+      std::vector<double> losses(static_cast<size_t>(count));
+      for (double &loss : losses) loss = round_to(dtype, random.real(-40.0, 40.0));
+      DeviceArray loss(dtype, losses, 1), out(dtype, count);
+      require_ok(mp_scale_loss(run.get(), loss.data(), out.data(), dtype, count, kStream));
+      require_ok(mp_scale_loss(run.get(), loss.data(), loss.data(), dtype, count, kStream));
+      std::vector<double> wanted = losses;
+      for (double &value : wanted) value = round_to(dtype, round_to(MP_FP32, value * 3000.0));
+      CAPTURE(name_of(dtype), count);
+      CHECK(out.download() == wanted);
+      CHECK(loss.download() == wanted);
+    }
+  }
+}

@@ -1,0 +1,308 @@
+// mp_scale_step must equal, bit for bit, the calls that the header says it stands for.
+//
+// Two optimizers with equal tensors and two equal scalers get the same gradients, step after step;
+// one side makes the fused call, the other the separate ones in the documented order.
+#include <cstring>
+
+#include "checked_optimizer.h"
+
+using namespace mptest;
+
+namespace {
+
+// ---------------------------------------------------------------------------- two sides
+
+struct StepCase {
+  OptimizerSpec optimizer;
+  std::optional<mp_scaler_config_t> scaler;
+  float max_grad_norm = 0.0f;  ///< 0 = no clipping
+  bool with_outputs = true;    ///< ask for grad_norm and found_inf
+};
+
+/// An optimizer, perhaps a scaler, and the floats that a step reports.
+struct Side {
+  explicit Side(const StepCase &c) : run(c.optimizer) {
+    if (c.scaler) scaler = make_scaler(*c.scaler);
+    run.master().upload(constant_values(run.master().specs(), 1.0));
+    if (run.model() != nullptr) run.model()->upload(constant_values(run.model()->specs(), -7.0));
+  }
+
+  /// The flag as the next step will find it.
+  float flag() const {
+    return scaler ? read_float(mp_scaler_found_inf(scaler.get())) : found_inf.value();
+  }
+
+  OptimizerRun run;
+  UniqueScaler scaler;
+  DeviceFloat grad_norm{-1.0f}, skipped{-1.0f};
+  DeviceFloat found_inf{0.0f};  ///< the flag where there is no scaler
+};
+
+void fused_step(Side &side, const StepCase &c) {
+  mp_step_options_t options = mp_step_options_default();
+  options.max_grad_norm = c.max_grad_norm;
+  if (c.with_outputs) {
+    options.grad_norm = side.grad_norm.data();
+    options.found_inf = side.skipped.data();
+  }
+  const bool nothing_asked = c.max_grad_norm == 0.0f && !c.with_outputs;
+  require_ok(mp_scale_step(side.run.get(), side.scaler.get(), nothing_asked ? nullptr : &options,
+                           kStream));
+}
+
+/// mp_check_nonfinite, mp_l2norm, mp_amax, mp_clip_factor, mp_optimizer_step, mp_scaler_update.
+void separate_steps(Side &side, const StepCase &c) {
+  const mp_tensor_list_t grads = side.run.grads().list();
+  const mp_scaler_t scaler = side.scaler.get();
+  const DeviceFloat one(1.0f), norm(-1.0f), amax(-1.0f), clipped(-1.0f);
+  const float *const inv_scale = scaler != nullptr ? mp_scaler_inv_scale(scaler) : one.data();
+  float *const found_inf = scaler != nullptr ? mp_scaler_found_inf(scaler) : side.found_inf.data();
+
+  require_ok(mp_check_nonfinite(grads, found_inf, kStream));
+  require_ok(mp_l2norm(grads, norm.data(), nullptr, kStream));
+  require_ok(mp_amax(grads, amax.data(), nullptr, kStream));
+  const float *grad_scale = inv_scale;
+  if (c.max_grad_norm > 0.0f) {
+    require_ok(mp_clip_factor(context(), norm.data(), inv_scale, c.max_grad_norm, clipped.data(),
+                              kStream));
+    grad_scale = clipped.data();
+  }
+  side.grad_norm.set(read_float(inv_scale) * norm.value());
+  side.skipped.set(read_float(found_inf) != 0.0f ? 1.0f : 0.0f);
+  side.run.step(grad_scale, found_inf);
+  if (scaler == nullptr) return side.found_inf.set(0.0f);
+  const bool lognormal = c.scaler->policy == MP_SCALER_LOGNORMAL;
+  require_ok(mp_scaler_update(scaler, lognormal ? amax.data() : nullptr, kStream));
+}
+
+void check_equal(const Side &fused, const Side &separate, const StepCase &c) {
+  CHECK(fused.run.state() == separate.run.state());
+  CHECK(same_bits(fused.flag(), 0.0f));
+  if (c.with_outputs) {
+    CHECK(same_value(fused.grad_norm.value(), separate.grad_norm.value()));
+    CHECK(fused.skipped.value() == separate.skipped.value());
+  }
+  if (!fused.scaler) return;
+  const mp_scaler_state_t one = state_of(fused.scaler.get());
+  const mp_scaler_state_t other = state_of(separate.scaler.get());
+  CHECK(std::memcmp(&one, &other, sizeof one) == 0);
+  CHECK(same_bits(read_float(mp_scaler_scale(fused.scaler.get())), one.scale));
+  CHECK(same_bits(read_float(mp_scaler_inv_scale(fused.scaler.get())),
+                  read_float(mp_scaler_inv_scale(separate.scaler.get()))));
+}
+
+/// Random gradients for both sides; in about every third step one of them is not finite.
+/// @return whether one is
+bool upload_gradients(Side &one, Side &other, Random &random) {
+  const std::vector<TensorSpec> &specs = one.run.grads().specs();
+  const TensorValues values = real_values(specs, random, std::exp2(random.real(-3.0, 12.0)));
+  one.run.grads().upload(values);
+  other.run.grads().upload(values);
+  if (random.integer(0, 2) != 0) return false;
+  const double special[] = {HUGE_VAL, -HUGE_VAL, std::nan("")};
+  const double value = special[random.integer(0, 2)];
+  size_t t = 0;
+  do {
+    t = static_cast<size_t>(random.integer(0, static_cast<int64_t>(specs.size()) - 1));
+  } while (specs[t].numel == 0);
+  const int64_t at = random.integer(0, specs[t].numel - 1);
+  const uint32_t bits = encode(specs[t].dtype, value);
+  one.run.grads().plant(t, at, bits);
+  other.run.grads().plant(t, at, bits);
+  return true;
+}
+
+/// As a GEMM epilogue does that has seen an overflowing activation gradient.
+void raise_flag(const Side &side) {
+  write_float(mp_scaler_found_inf(side.scaler.get()), 1.0f);
+}
+
+void check_case(const StepCase &c, int steps, uint64_t seed) {
+  Side fused(c), separate(c);
+  Random random(seed);
+  int64_t applied = 0;
+  for (int step = 0; step < steps; ++step) {
+    bool skips = upload_gradients(fused, separate, random);
+    if (fused.scaler && random.integer(0, 7) == 0) {
+      raise_flag(fused);
+      raise_flag(separate);
+      skips = true;
+    }
+    fused_step(fused, c);
+    separate_steps(separate, c);
+    CAPTURE(step, skips, c.optimizer.kind, c.max_grad_norm, c.with_outputs);
+    check_equal(fused, separate, c);
+    applied += !skips;
+    CHECK(fused.run.t() == applied);
+    if (c.with_outputs) CHECK(fused.skipped.value() == (skips ? 1.0f : 0.0f));
+  }
+}
+
+// ---------------------------------------------------------------------------- cases
+
+std::vector<std::optional<mp_scaler_config_t>> all_scalers() {
+  mp_scaler_config_t fixed = mp_scaler_config_default(MP_SCALER_STATIC);
+  fixed.init_scale = 96.0f;  // with an inexact reciprocal
+  mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  backoff.growth_interval = 3;
+  backoff.hysteresis = 2;
+  mp_scaler_config_t lognormal = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
+  lognormal.growth_interval = 3;
+  return {std::nullopt, fixed, backoff, lognormal};
+}
+
+OptimizerSpec momentum_spec() {
+  return spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, .2f, .05f));
+}
+OptimizerSpec adamw_spec() {
+  return spec_of(MP_OPT_ADAM, adam_hyper(.01f, .05f), MP_OPT_DECOUPLED_DECAY);
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------- tests
+
+TEST_CASE("step: equals its parts, for every rule, policy and clipping", "[step][strict]") {
+  uint64_t seed = 1;
+  for (const OptimizerSpec &optimizer : {momentum_spec(), adamw_spec()}) {
+    for (const auto &scaler : all_scalers()) {
+      for (const float max_grad_norm : {0.0f, 0.5f, 1e9f}) {
+        for (const bool with_outputs : {false, true}) {
+          INFO("policy " << (scaler ? static_cast<int>(scaler->policy) : -1));
+          check_case({optimizer, scaler, max_grad_norm, with_outputs}, 12, ++seed);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("step: equals its parts on awkward tensors", "[step]") {
+  for (OptimizerSpec optimizer : {momentum_spec(), adamw_spec()}) {
+    optimizer.grads = awkward_tensors();
+    optimizer.model = mixed_models(optimizer.grads.size());
+    check_case({optimizer, all_scalers()[3], 0.5f, true}, 5, 100);
+  }
+}
+
+TEST_CASE("step: equals its parts over a long run", "[step]") {
+  for (const auto &scaler : all_scalers()) {
+    check_case({adamw_spec(), scaler, 2.0f, true}, 200, 200);
+  }
+}
+
+TEST_CASE("step: no tensors at all", "[step][strict]") {
+  for (const std::vector<TensorSpec> &grads :
+       std::vector<std::vector<TensorSpec>>{{}, {{MP_FP16, 0}, {MP_FP32, 0}}}) {
+    for (const auto &scaler : all_scalers()) {
+      StepCase c{momentum_spec(), scaler, 1.0f, true};
+      c.optimizer.grads = grads;
+      c.optimizer.model = mixed_models(grads.size());
+      Side side(c);
+      fused_step(side, c);
+      CHECK(side.run.t() == 1);
+      CHECK(side.grad_norm.value() == 0.0f);
+      CHECK(side.skipped.value() == 0.0f);
+    }
+  }
+}
+
+TEST_CASE("step: a flag raised before it skips, and is cleared", "[step][strict]") {
+  for (const auto &scaler : all_scalers()) {
+    if (!scaler) continue;
+    const StepCase c{adamw_spec(), scaler, 0.5f, true};
+    Side side(c);
+    Random random(3);
+    side.run.grads().upload(real_values(side.run.grads().specs(), random, 1.0));
+    raise_flag(side);
+    const OptimizerState before = side.run.state();
+    fused_step(side, c);
+    CHECK(side.run.state() == before);
+    CHECK(side.skipped.value() == 1.0f);
+    CHECK(same_bits(side.flag(), 0.0f));
+    CHECK(state_of(side.scaler.get()).skipped == 1);
+    fused_step(side, c);
+    CHECK(side.run.t() == 1);
+    CHECK(side.skipped.value() == 0.0f);
+  }
+}
+
+TEST_CASE("step: without a scaler a non-finite gradient skips this step only", "[step][strict]") {
+  const StepCase c{momentum_spec(), std::nullopt, 0.0f, true};
+  Side side(c);
+  side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
+  side.run.grads().plant(4, 7, 0x7e00);
+  const OptimizerState before = side.run.state();
+  fused_step(side, c);
+  CHECK(side.run.state() == before);
+  CHECK(side.skipped.value() == 1.0f);
+  side.run.grads().plant(4, 7, 0x3c00);
+  fused_step(side, c);
+  CHECK(side.run.t() == 1);
+  CHECK(side.skipped.value() == 0.0f);
+}
+
+TEST_CASE("step: the norm is of the unscaled gradient, before clipping", "[step][strict]") {
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_STATIC);
+  config.init_scale = 1024.0f;
+  for (const float max_grad_norm : {0.0f, 0.25f}) {
+    StepCase c{spec_of(MP_OPT_SGD, sgd_hyper(1, 0)), config, max_grad_norm, true};
+    c.optimizer.grads = {{MP_FP16, 9, 1}, {MP_BF16, 7}};
+    c.optimizer.model = {MP_FP16, MP_DTYPE_NONE};
+    Side side(c);
+    side.run.grads().upload(constant_values(c.optimizer.grads, 1024.0));  // 16 elements of 1
+    fused_step(side, c);
+    CHECK(side.grad_norm.value() == 4.0f);
+    const Bounded moved =
+        Bounded(1.0) -
+        (max_grad_norm == 0.0f ? Bounded(1.0) : oracle::clip_factor(4096.0, 0x1p-10, .25) * 1024.0);
+    for (const std::vector<double> &tensor : side.run.master().download()) {
+      for (const double w : tensor) CHECK(within(moved, w));
+    }
+  }
+}
+
+TEST_CASE("step: S falls and recovers with the gradients", "[step][strict]") {
+  // A gradient of 1 at S overflows fp16 from S = 2^16 on.
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  config.growth_interval = 4;
+  const StepCase c{momentum_spec(), config, 0.0f, true};
+  Side side(c);
+  std::vector<float> scales;
+  for (int step = 0; step < 12; ++step) {
+    const double scale = read_float(mp_scaler_scale(side.scaler.get()));
+    side.run.grads().upload(constant_values(side.run.grads().specs(), scale));
+    fused_step(side, c);
+    scales.push_back(read_float(mp_scaler_scale(side.scaler.get())));
+  }
+  CHECK(scales == std::vector<float>{32768, 32768, 32768, 32768, 65536, 32768, 32768, 32768, 32768,
+                                     65536, 32768, 32768});
+  CHECK(side.run.t() == 9);
+}
+
+TEST_CASE("step: set_data moves the gradients under the optimizer", "[step][strict]") {
+  const StepCase c{momentum_spec(), all_scalers()[1], 0.5f, true};
+  Side side(c), same(c);
+  TensorSet other(c.optimizer.grads);
+  Random random(5);
+  const TensorValues values = real_values(c.optimizer.grads, random, 1.0);
+  other.upload(values);
+  same.run.grads().upload(values);
+  require_ok(mp_tensor_list_set_data(side.run.grads().list(), other.pointers().data(), kStream));
+  fused_step(side, c);
+  fused_step(same, c);
+  CHECK(side.run.state() == same.run.state());
+}
+
+TEST_CASE("step: a scaler of another context is refused", "[step][strict]") {
+  const UniqueContext other = make_context(0);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  mp_scaler_t scaler = nullptr;
+  require_ok(mp_scaler_create(&scaler, other.get(), &config));
+  const UniqueScaler owned(scaler);
+  Side side({momentum_spec(), std::nullopt, 0.0f, true});
+  side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
+  const OptimizerState before = side.run.state();
+  expect_status(mp_scale_step(side.run.get(), scaler, nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
+  CHECK(side.run.state() == before);
+  CHECK(state_of(scaler).steps == 0);
+}
