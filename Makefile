@@ -69,7 +69,8 @@ GENCODE := $(foreach a,$(ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
 NVCCFLAGS := -std=c++20 -O3 $(INCLUDES) $(GENCODE) -Xptxas -v --threads 0 \
   -Xcompiler -fPIC,-fvisibility=hidden,-Wall -diag-suppress 20012
 LDLIBS_SO += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt
-DEFINES += -DMP_HAVE_CUDA=1 -DMP_CUDA_ARCHS='"$(ARCHS)"'
+CUDA_VERSION := $(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')
+DEFINES += -DMP_HAVE_CUDA=1 -DMP_CUDA_ARCHS='"$(ARCHS)"' -DMP_CUDA_VERSION='"$(CUDA_VERSION)"'
 CAPI_INCLUDES := -isystem $(CUDA_HOME)/include
 endif
 DEFINES += $(HOST_DEFINES)
@@ -166,21 +167,31 @@ test: setup-test
 	  "README example::tools/run_readme_example $(BUILD) $(CC)" \
 	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)
 
-## sanitize: the light tests under AddressSanitizer and UBSan, plain and strict, in $(BUILD)/asan
+# The tests are built once and run against the other builds of the library, which the loader finds
+# first through LD_LIBRARY_PATH.
+
+## sanitize: the light tests with the library under AddressSanitizer and UBSan, plain and strict
 sanitize: setup-test
-	@$(MAKE) tests SAN=address BUILD=$(BUILD)/asan
-	@$(MAKE) run-light SAN=address BUILD=$(BUILD)/asan
+	@$(MAKE) tests
+	@$(MAKE) lib $(BUILD)/asan/tests/machine SAN=address BUILD=$(BUILD)/asan
+	@$(MAKE) light SAN=address PRELOAD="$$($(CXX) -print-file-name=libasan.so)"
 
-## race: the light tests under the race detector, in $(BUILD)/race
+## race: the light tests with the library under the race detector, plain and strict
 race: setup-test
-	@$(MAKE) tests SAN=race BUILD=$(BUILD)/race
-	@$(MAKE) run-light SAN=race BUILD=$(BUILD)/race
+	@$(MAKE) tests
+	@$(MAKE) lib $(BUILD)/race/tests/machine SAN=race BUILD=$(BUILD)/race
+	@$(MAKE) light SAN=race
 
-.PHONY: run-light
-run-light:
-	@tools/run_tests --log $(BUILD)/tests/log \
-	  "C ABI ($(SAN))::$(BUILD)/tests/test_capi" \
-	  "plain ($(SAN))::$(BUILD)/tests/mptests [strict]" $(HOST_ONLY_STEPS)
+.PHONY: light
+SAN_BUILD = $(BUILD)/$(if $(filter address,$(SAN)),asan,$(SAN))
+light: export LD_LIBRARY_PATH := $(SAN_BUILD)
+light: export ASAN_OPTIONS := allocator_may_return_null=1  # mp_malloc of 2^60 bytes is a test
+light:
+	@tools/run_tests --log $(SAN_BUILD)/log \
+	  "$(SAN): the host machine::$(SAN_BUILD)/tests/machine" \
+	  "$(SAN): C ABI::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/test_capi" \
+	  "$(SAN): plain::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/mptests [strict]" \
+	  $(foreach s,$(SEEDS),"$(SAN): strict, seed $(s)::LD_PRELOAD=$(PRELOAD) MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")
 
 # ---------------------------------------------------------------- demo and bench
 

@@ -87,8 +87,8 @@ StepBench::Plan StepBench::plan(const StepOp &op, const Layout &layout) const {
 void StepBench::measure(const StepOp &op, const Layout &layout) {
   const Plan plan = this->plan(op, layout);
   if (!machine_.on_host() && plan.memory_bytes > machine_.cuda()->free_bytes() / 10 * 9) {
-    report_.add_note(label(op, layout) +
-                     text(": needs %.0f GB.", 1e-9 * double(plan.memory_bytes)));
+    report_.add_note(label(op, layout) + text(" was not measured: needs %.0f GB of device memory.",
+                                              1e-9 * static_cast<double>(plan.memory_bytes)));
     return;
   }
   const Work work = make_rotating(op, machine_, pools_, layout, plan.sets);

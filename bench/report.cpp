@@ -204,11 +204,17 @@ void Report::write_machine(const Machine &machine) {
   json_.string("commit", mp_build_info());
   json_.string("command", options_.command);
   json_.string("date", utc_now());
-  if (machine.cuda() == nullptr) return;
-
+  if (machine.on_host()) {
+    json_.null("driver");
+    json_.null("cuda");
+    return;
+  }
   const auto version = [](int number) { return text("%d.%d", number / 1000, number % 1000 / 10); };
   const std::optional<GpuState> idle = machine.gpu_state("before the first measurement");
-  if (idle) json_.string("driver", idle->driver);
+  if (idle)
+    json_.string("driver", idle->driver);
+  else
+    json_.null("driver");
   json_.string("driver_cuda", version(machine.cuda()->driver_version()));
   json_.string("cuda", version(machine.cuda()->runtime_version()));
   add(idle);

@@ -230,7 +230,7 @@ static void test_hyper(void) {
   groups[0].struct_size = sizeof h + 2;
   groups[1].struct_size = 0;
   check_failure("misaligned groups", "mp_optimizer_create", call_optimizer(&d),
-                MP_ERROR_STRUCT_SIZE, "groups[0]");
+                MP_ERROR_STRUCT_SIZE, "misalign");
   groups[0] = groups[1] = h;
   groups[1].lr = NAN;
   check_failure("second group", "mp_optimizer_create", call_optimizer(&d),

@@ -8,14 +8,6 @@
 
 #include "capi_harness.h"
 
-#ifdef __SANITIZE_ADDRESS__
-/* One case asks for 2^60 bytes: the answer is to be NULL, not an abort. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void) {
-  return "allocator_may_return_null=1";
-}
-#endif
-
 int main(void) {
   if (!start()) return EXIT_FAILURE;
   test_core();

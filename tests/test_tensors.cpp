@@ -170,6 +170,18 @@ TEST_CASE("tensors: reals stay within the derived bound", "[tensors]") {
   CHECK(within(oracle::l2norm(squares, kChunk), got.norm));
 }
 
+TEST_CASE("tensors: chunks are summed in fp64", "[tensors][strict]") {
+  // The first chunk has 2^26, each other one 1: in fp32 these would be lost one by one.
+  constexpr int64_t kOthers = 64;
+  TensorSet tensors({{MP_FP32, (kOthers + 1) * kChunk}});
+  TensorValues values = constant_values(tensors.specs(), 0.0);
+  for (int64_t chunk = 0; chunk <= kOthers; ++chunk) {
+    values[0][static_cast<size_t>(chunk * kChunk)] = chunk == 0 ? 8192.0 : 1.0;
+  }
+  tensors.upload(values);
+  check_equal(measure(tensors), expected(values));
+}
+
 TEST_CASE("tensors: equal bits each time and for any number of SMs", "[tensors][strict]") {
   Random random(11);
   const std::vector<TensorSpec> specs = {{MP_FP32, 5 * kChunk + 77}, {MP_FP16, 3 * kChunk + 1, 1}};

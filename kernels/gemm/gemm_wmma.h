@@ -83,7 +83,12 @@ class TileLoader {
 
 template <class T, mp_op_t op_a, mp_op_t op_b, class Tile>
 class GemmWmma {
+  static constexpr bool kAByK = op_a == MP_OP_N;  // k is the contiguous direction of A as stored
+  static constexpr bool kBByK = op_b == MP_OP_T;
+
  public:
+  static constexpr size_t kSmemBytes = Tile::smem_bytes(kAByK, kBByK);
+
   MP_DEVICE GemmWmma(const GemmArgs &args, const WorkItem &work)
       : args_(args),
         p_(args.problem),
@@ -113,13 +118,10 @@ class GemmWmma {
   }
 
  private:
-  static constexpr bool kAByK = op_a == MP_OP_N;  // k is the contiguous direction of A as stored
-  static constexpr bool kBByK = op_b == MP_OP_T;
   using LoadA =
       TileLoader<T, kAByK ? Tile::kM : Tile::kK, kAByK ? Tile::kK : Tile::kM, Tile::kThreads>;
   using LoadB =
       TileLoader<T, kBByK ? Tile::kN : Tile::kK, kBByK ? Tile::kK : Tile::kN, Tile::kThreads>;
-  static constexpr size_t kSmemBytes = Tile::smem_bytes(kAByK, kBByK);
   static_assert(kSmemBytes == sizeof(T) * Tile::kStages * (LoadA::kElems + LoadB::kElems));
   static constexpr int kFragsM = Tile::kWarpM / wmma::kTile;
   static constexpr int kFragsN = Tile::kWarpN / wmma::kTile;
@@ -266,13 +268,13 @@ class GemmWmma {
 template <class T, mp_op_t op_a, mp_op_t op_b, class Tile>
 MP_KERNEL(Tile::kThreads, Tile::kMinBlocks)
 gemm_wmma(MP_PARAM(GemmArgs) args) {
-  constexpr size_t kSmemBytes = Tile::smem_bytes(op_a == MP_OP_N, op_b == MP_OP_T);
-  if constexpr (wmma::supported<T, kSmemBytes>()) {
+  using Gemm = GemmWmma<T, op_a, op_b, Tile>;
+  if constexpr (wmma::supported<T, Gemm::kSmemBytes>()) {
     MP_DYN_SHARED(T, smem);
     const int64_t num_items = args.schedule.num_items();
     for (int64_t number = block_index(); number < num_items; number += grid_size()) {
       if (number != block_index()) block_sync();  // the last tile's epilogue still uses smem
-      GemmWmma<T, op_a, op_b, Tile>(args, args.schedule(number)).run(smem);
+      Gemm(args, args.schedule(number)).run(smem);
     }
   }
 }
@@ -281,7 +283,7 @@ template <class T, mp_op_t op_a, mp_op_t op_b, class Tile>
 void launch_gemm_wmma(const char *name, const Device &device, const GemmArgs &args,
                       mp_stream_t stream) {
   const LaunchShape shape{min_of(args.schedule.num_items(), kMaxBlocks), Tile::kThreads,
-                          Tile::smem_bytes(op_a == MP_OP_N, op_b == MP_OP_T)};
+                          GemmWmma<T, op_a, op_b, Tile>::kSmemBytes};
   launch(name, gemm_wmma<T, op_a, op_b, Tile>, device, shape, stream, args);
 }
 

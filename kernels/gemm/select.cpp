@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "kernels/gemm/tiles.h"
@@ -105,6 +106,11 @@ double predict_us(const GemmKernel &kernel, int split_k, const GemmProblem &p, c
   return us;
 }
 
+/// Every row of A and B starts 16-byte aligned if the first does.
+bool has_vector_rows(const GemmProblem &p) {
+  return (p.a.ld | p.b.ld | p.a.stride | p.b.stride) % 8 == 0;
+}
+
 GemmChoice choice_of(const GemmKernel &kernel, size_t split_index, const GemmProblem &p,
                      const Device &device, bool aligned) {
   const int split_k = kSplits[split_index];
@@ -123,18 +129,22 @@ int64_t slice_elems(const GemmKernel &kernel, int64_t k, int split_k) {
 
 int rank_gemm(const GemmProblem &problem, const Device &device, bool aligned, GemmChoice *choices,
               int capacity) {
-  const bool fast_rows = aligned && slow_path_reason(problem, aligned).empty();
-  std::vector<GemmChoice> all;
+  // On the stack: this runs in every mp_gemm.
+  std::array<GemmChoice, kKernels.size() * kSplits.size()> all;
+  auto end = all.begin();
+  const bool vectorised = aligned && has_vector_rows(problem);
   for (const GemmKernel &kernel : kKernels)
     for (size_t s = 0; s < kSplits.size(); s++)
       if (why_not(kernel, kSplits[s], problem, device) == nullptr)
-        all.push_back(choice_of(kernel, s, problem, device, fast_rows));
-  // Stable: among equals the earlier row, that is the larger tile, wins.
-  std::stable_sort(all.begin(), all.end(), [](const GemmChoice &x, const GemmChoice &y) {
-    return x.predicted_us < y.predicted_us;
+        *end++ = choice_of(kernel, s, problem, device, vectorised);
+  // Among equals the earlier row wins: the larger tile, and the smaller split.
+  std::sort(all.begin(), end, [](const GemmChoice &x, const GemmChoice &y) {
+    return std::tie(x.predicted_us, x.kernel, x.split_k) <
+           std::tie(y.predicted_us, y.kernel, y.split_k);
   });
-  std::copy_n(all.begin(), std::min(static_cast<int>(all.size()), capacity), choices);
-  return static_cast<int>(all.size());
+  const int count = static_cast<int>(end - all.begin());
+  std::copy_n(all.begin(), std::min(count, capacity), choices);
+  return count;
 }
 
 bool find_gemm(const GemmProblem &problem, const Device &device, bool aligned, const char *name,
@@ -145,7 +155,7 @@ bool find_gemm(const GemmProblem &problem, const Device &device, bool aligned, c
       if (std::strcmp(choice_name(kernel, s), name) != 0) continue;
       *why = why_not(kernel, kSplits[s], problem, device);
       if (*why != nullptr) return false;
-      *choice = choice_of(kernel, s, problem, device, aligned);
+      *choice = choice_of(kernel, s, problem, device, aligned && has_vector_rows(problem));
       return true;
     }
   }
@@ -153,7 +163,7 @@ bool find_gemm(const GemmProblem &problem, const Device &device, bool aligned, c
 }
 
 std::string slow_path_reason(const GemmProblem &problem, bool aligned) {
-  if (problem.dtype_ab == MP_FP32) return "";
+  if (problem.dtype_ab == MP_FP32 || (aligned && has_vector_rows(problem))) return "";
   if (!aligned) return "A or B is not 16-byte aligned";
   const auto reason = [](const char *name, int64_t value) {
     return std::string(name) + " = " + std::to_string(value) + " is not a multiple of 8";
@@ -161,8 +171,7 @@ std::string slow_path_reason(const GemmProblem &problem, bool aligned) {
   if (problem.a.ld % 8 != 0) return reason("lda", problem.a.ld);
   if (problem.b.ld % 8 != 0) return reason("ldb", problem.b.ld);
   if (problem.a.stride % 8 != 0) return reason("stride_a", problem.a.stride);
-  if (problem.b.stride % 8 != 0) return reason("stride_b", problem.b.stride);
-  return "";
+  return reason("stride_b", problem.b.stride);
 }
 
 }  // namespace mp

@@ -1,14 +1,10 @@
-// Reductions over a warp and over a block.  The order is fixed, so equal inputs give equal bits.
+// Reductions over a warp, and the last block of a grid.  The order is fixed, so equal inputs give
+// equal bits.  Over a block: block_reduce.h.
 //
-// Device bodies: shuffles for a warp, CUB for a block.  Host bodies: one meeting instead of the
-// five of a butterfly.
+// The host body of warp_reduce is one meeting instead of the five of a butterfly.
 #pragma once
 
 #include "kernels/simt/simt.h"
-
-#if MP_ON_CUDA
-#include <cub/block/block_reduce.cuh>
-#endif
 
 namespace mp::MP_TARGET {
 
@@ -36,15 +32,6 @@ MP_DEVICE T warp_reduce(T value, Op op = {}) {
   return value;
 }
 
-/// Thread 0 gets the result; all threads of the block call, as often as they like.
-template <int kThreads, class Op, class T>
-MP_DEVICE T block_reduce(T value, Op op = {}) {
-  using BlockReduce = cub::BlockReduce<T, kThreads>;
-  __shared__ typename BlockReduce::TempStorage storage;
-  block_sync();  // the previous call may still be reading
-  return BlockReduce(storage).Reduce(value, op);
-}
-
 #else
 
 template <class Op, class T>
@@ -64,17 +51,6 @@ T warp_reduce(T value, Op = {}, Where where = Where::here()) {
   };
   engine::warp_meet("warp_reduce", combine, where);
   std::memcpy(&value, &warp.result[lane], sizeof value);
-  return value;
-}
-
-template <int kThreads, class Op, class T>
-T block_reduce(T value, Op op = {}, Where where = Where::here()) {
-  MP_SHARED(T, values, [kThreads]);
-  values[thread_index()] = value;
-  block_sync(where);
-  if (thread_index() == 0)
-    for (int i = 1; i < kThreads; i++) value = op(value, values[i]);
-  block_sync(where);
   return value;
 }
 

@@ -48,37 +48,16 @@ MP_DEVICE void copy_async_wait() {
 
 #else
 
-namespace engine {
-inline void perform(const PendingCopy &copy) {
-  std::memcpy(copy.dst, copy.src, static_cast<size_t>(copy.bytes));
-  std::memset(static_cast<char *>(copy.dst) + copy.bytes, 0, static_cast<size_t>(16 - copy.bytes));
+inline void copy_async_16(void *smem, const void *gmem, int valid_bytes,
+                          Where where = Where::here()) {
+  engine::start_copy(smem, gmem, valid_bytes, where);
 }
-}  // namespace engine
-
-inline void copy_async_16(void *smem, const void *gmem, int valid_bytes) {
-  if (reinterpret_cast<uintptr_t>(smem) % 16 != 0)
-    engine::violation("copy_async_16: smem address is not 16-byte aligned");
-  if (valid_bytes > 0 && reinterpret_cast<uintptr_t>(gmem) % 16 != 0)
-    engine::violation("copy_async_16: gmem address is not 16-byte aligned");
-  engine::Thread &thread = *engine::current;
-  const engine::PendingCopy copy{smem, gmem, valid_bytes, thread.copy_group};
-  if (engine::defer_copy())
-    thread.copies.push_back(copy);
-  else
-    engine::perform(copy);
-}
-
 inline void copy_async_commit() {
   engine::current->copy_group++;
 }
-
 template <int kPending>
 void copy_async_wait() {
-  engine::Thread &thread = *engine::current;
-  const int64_t landed = thread.copy_group - kPending;  // groups below this number
-  auto copy = thread.copies.begin();
-  while (copy != thread.copies.end() && copy->group < landed) engine::perform(*copy++);
-  thread.copies.erase(thread.copies.begin(), copy);
+  engine::wait_for_copies(kPending);
 }
 
 #endif

@@ -91,13 +91,20 @@ MP_HD constexpr bool supported() {
 }
 
 /// Waits until every multiply that this lane issued has been performed.
-MP_DEVICE void settle(Where where) {
+MP_DEVICE void settle() {
   engine::Thread &thread = *engine::current;
   engine::Warp &warp = *thread.warp;
   while (warp.mma_done < thread.mma_issued) {
     warp.mma_waiting |= 1u << thread.lane;
-    engine::block_until_woken("wmma::multiply_add", where);
+    const engine::MmaSlot &next = warp.mma[warp.mma_done % engine::kMmaSlots];
+    engine::block_until_woken("wmma::multiply_add", next.at);
   }
+}
+
+template <class T>
+MP_DEVICE void check_alignment(const T *smem, int ld, Where where) {
+  if (reinterpret_cast<uintptr_t>(smem) % 32 != 0 || ld * sizeof(T) % 16 != 0)
+    engine::violation("passes a misaligned address or ld of a WMMA fragment", where);
 }
 
 /// 8 elements of one lane.  A fragment must not go out of scope while a multiply still reads it.
@@ -106,7 +113,7 @@ struct Lanes8 {
   Lanes8() = default;
   Lanes8(const Lanes8 &) = delete;
   Lanes8 &operator=(const Lanes8 &) = delete;
-  ~Lanes8() { settle({}); }
+  ~Lanes8() { settle(); }
 };
 
 template <class T, Layout layout>
@@ -144,26 +151,29 @@ MP_DEVICE void load_lane(float (&x)[8], const T *smem, int ld) {
 template <class T, Layout layout>
 MP_DEVICE void load(FragmentA<T, layout> &fragment, const T *smem, int ld,
                     Where where = Where::here()) {
-  settle(where);
+  check_alignment(smem, ld, where);
+  settle();
   load_lane<layout>(fragment.x, smem, ld);
 }
 template <class T, Layout layout>
 MP_DEVICE void load(FragmentB<T, layout> &fragment, const T *smem, int ld,
                     Where where = Where::here()) {
-  settle(where);
+  check_alignment(smem, ld, where);
+  settle();
   load_lane<layout>(fragment.x, smem, ld);
 }
-MP_DEVICE void fill(Accumulator &fragment, float value, Where where = Where::here()) {
-  settle(where);
+MP_DEVICE void fill(Accumulator &fragment, float value) {
+  settle();
   for (float &x : fragment.x) x = value;
 }
-MP_DEVICE void copy(Accumulator &to, const Accumulator &from, Where where = Where::here()) {
-  settle(where);
+MP_DEVICE void copy(Accumulator &to, const Accumulator &from) {
+  settle();
   std::memcpy(to.x, from.x, sizeof to.x);
 }
 MP_DEVICE void store_row_major(float *smem, const Accumulator &fragment, int ld,
                                Where where = Where::here()) {
-  settle(where);
+  check_alignment(smem, ld, where);
+  settle();
   const int lane = lane_index();
   std::memcpy(smem + lane / 2 * ld + lane % 2 * 8, fragment.x, sizeof fragment.x);
 }
@@ -204,13 +214,14 @@ MP_DEVICE void multiply_add(Accumulator &d, const FragmentA<T, la> &a, const Fra
   engine::Thread &thread = *engine::current;
   engine::Warp &warp = *thread.warp;
   const int lane = thread.lane;
-  if (thread.mma_issued - warp.mma_done == engine::kMmaSlots) settle(where);
+  if (thread.mma_issued - warp.mma_done == engine::kMmaSlots) settle();
   engine::MmaSlot &slot = warp.mma[thread.mma_issued % engine::kMmaSlots];
   slot.d[lane] = d.x;
   slot.a[lane] = a.x;
   slot.b[lane] = b.x;
   slot.c[lane] = d.x;
   thread.mma_issued++;
+  if (slot.arrived == 0) slot.at = where;
   slot.arrived |= 1u << lane;
   if (slot.arrived != ~0u) return;
   // Slots fill in order, so every earlier multiply of this warp has been performed.

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "kernels/simt/host/fiber.h"
+#include "kernels/simt/host/race.h"
+#include "kernels/simt/host/shared_memory.h"
 #include "kernels/simt/host/workers.h"
 
 namespace mp::host::engine {
@@ -16,16 +18,6 @@ namespace mp::host::engine {
 constinit thread_local Thread *current = nullptr;
 
 namespace {
-
-constexpr size_t kGuardBytes = 64;
-constexpr int kGuardPattern = 0xC5;
-constexpr int kNanPattern = 0xFF;  // all-ones is a NaN in fp16, bf16, fp32 and fp64
-constexpr size_t kArenaAlignment = 1024;
-constexpr size_t kArenaBytes = kSmemBytes + 64 * kGuardBytes + kArenaAlignment;
-
-size_t round_up(size_t value, size_t alignment) {
-  return (value + alignment - 1) / alignment * alignment;
-}
 
 // ---------------------------------------------------------------- mood
 
@@ -60,11 +52,6 @@ class Random {
   uint64_t state_ = 1;
 };
 
-std::string site(Where where) {
-  const char *const slash = std::strrchr(where.file, '/');
-  return std::string(slash != nullptr ? slash + 1 : where.file) + ":" + std::to_string(where.line);
-}
-
 // ---------------------------------------------------------------- one OS thread's engine
 
 class Engine;
@@ -73,17 +60,10 @@ constinit thread_local Engine *this_engine = nullptr;
 class Engine {
  public:
   Engine() : fibers_(kMaxThreads, &Engine::fiber_main), main_(fiber_of_os_thread()) {
-    arena_ = static_cast<std::byte *>(std::aligned_alloc(kArenaAlignment, kArenaBytes));
-    if (arena_ == nullptr) throw std::bad_alloc();
+    block_.smem = &smem_;
   }
   Engine(const Engine &) = delete;
   Engine &operator=(const Engine &) = delete;
-  ~Engine() {
-#if MP_ASAN
-    __asan_unpoison_memory_region(arena_, kArenaBytes);
-#endif
-    std::free(arena_);
-  }
 
   static Engine &of_this_thread() {
     static thread_local Engine engine;
@@ -99,13 +79,14 @@ class Engine {
     resume(main_, fiber);
     current = nullptr;
     if (block_.alive > 0 || !error_.empty()) abandon_block();
-    check_guard_zones();
+    const std::string damage = smem_.damage();
+    if (!damage.empty()) throw Violation(describe_block() + " " + damage);
   }
 
   // Called from inside a kernel, through the free functions below.
 
   [[noreturn]] void stop(const std::string &what) {
-    error_ = describe(*current) + what;
+    error_ = describe_block() + " thread " + std::to_string(current->index) + " " + what;
     resume(*current->fiber, main_);
     std::abort();  // an abandoned fiber is never resumed
   }
@@ -113,6 +94,11 @@ class Engine {
   void block_barrier(Where where) {
     Block &block = block_;
     Thread &me = *current;
+    if (block.at_barrier == 0)
+      block.barrier_at = where;
+    else if (block.barrier_at != where)
+      stop("is in block_sync at " + to_string(where) + " while its block is in block_sync at " +
+           to_string(block.barrier_at));
     if (block.at_barrier + 1 == block.alive) {
       release_barrier();
       return;
@@ -144,10 +130,15 @@ class Engine {
     ready_warps_ |= 1u << warp.index;
   }
 
-  void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment) {
-    for (const SharedVariable &variable : block_.shared)
-      if (variable.key == key) return arena_ + variable.offset;
-    return add_shared(key, name, bytes, alignment);
+  void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
+                        Where where) {
+    void *variable = smem_.find(key);
+    if (variable == nullptr) variable = smem_.add(key, name, bytes, alignment);
+    if (variable == nullptr)
+      stop("needs " + std::to_string(bytes) + " bytes for shared " + name + " at " +
+           to_string(where) + ", more than are left of the " + std::to_string(kSmemBytes) +
+           " of a block");
+    return variable;
   }
 
   bool defer_copy() {
@@ -210,6 +201,7 @@ class Engine {
   }
 
   void release_barrier() {
+    race::join(warps_.data(), warps_.size());
     for (Warp &warp : warps_) {
       uint32_t &waiting = block_.barrier_waiting[warp.index];
       if (waiting != 0) wake(warp, std::exchange(waiting, 0u));
@@ -225,7 +217,7 @@ class Engine {
     block_.alive--;
     if (warp.arrived != 0)
       stop(std::string("returned while its warp waits for it in ") + warp.collective + " at " +
-           site(warp.collective_at));
+           to_string(warp.collective_at));
     if (block_.alive > 0 && block_.at_barrier == block_.alive) release_barrier();
   }
 
@@ -256,7 +248,9 @@ class Engine {
       thread.copy_group = 0;
       if (!thread.copies.empty()) thread.copies.clear();
     }
-    begin_shared(grid.dynamic_smem_bytes);
+    smem_.begin_block(grid.dynamic_smem_bytes, mood_);
+    block_.dynamic_smem = smem_.dynamic();
+    race::begin_block(block_);
   }
 
   void shape_block(int num_threads) {
@@ -279,66 +273,10 @@ class Engine {
     }
   }
 
-  // ---- shared memory
-
-  void begin_shared(size_t dynamic_bytes) {
-    block_.smem = arena_;
-    block_.shared.clear();
-    // The strict mood moves everything by a few 16-byte steps: nothing may rely on more alignment
-    // than it asked for.
-    const size_t shift = mood_.strict ? 16 * (mood_.seed * 7 % 8) : 0;
-    block_.smem_top = shift;
-#if MP_ASAN
-    __asan_poison_memory_region(arena_, kArenaBytes);
-#endif
-    block_.dynamic_smem = static_cast<std::byte *>(
-        add_shared(nullptr, "dynamic shared memory", dynamic_bytes, mood_.strict ? 128 : 1024));
-  }
-
-  void *add_shared(const void *key, const char *name, size_t bytes, size_t alignment) {
-    const size_t offset = round_up(block_.smem_top + kGuardBytes, std::max<size_t>(alignment, 16));
-    if (offset + bytes + kGuardBytes > kArenaBytes)
-      stop(std::string("needs too much shared memory for ") + name);
-    block_.smem_top = offset + bytes;
-    block_.shared.push_back({key, name, offset, bytes});
-#if MP_ASAN
-    __asan_unpoison_memory_region(arena_ + offset, bytes);
-#endif
-    std::memset(arena_ + offset, kNanPattern, bytes);
-    fill_guard(offset - kGuardBytes);
-    fill_guard(offset + bytes);
-    return arena_ + offset;
-  }
-
-  // Under AddressSanitizer the zones are poisoned instead: it names the line of the bad access.
-  void fill_guard([[maybe_unused]] size_t offset) {
-#if !MP_ASAN
-    std::memset(arena_ + offset, kGuardPattern, kGuardBytes);
-#endif
-  }
-
-  void check_guard_zones() {
-#if !MP_ASAN
-    const auto intact = [this](size_t offset) {
-      return std::all_of(arena_ + offset, arena_ + offset + kGuardBytes,
-                         [](std::byte b) { return b == std::byte{kGuardPattern}; });
-    };
-    for (const SharedVariable &variable : block_.shared) {
-      const bool below = !intact(variable.offset - kGuardBytes);
-      const bool above = !intact(variable.offset + variable.bytes);
-      if (below || above)
-        throw Violation(std::string(grid_->kernel) + ": block " + std::to_string(block_.index) +
-                        " wrote " + (below ? "below" : "past the end of") + " shared " +
-                        variable.name);
-    }
-#endif
-  }
-
   // ---- failure
 
-  std::string describe(const Thread &thread) const {
-    return std::string(grid_->kernel) + ": block " + std::to_string(block_.index) + " thread " +
-           std::to_string(thread.index) + " ";
+  std::string describe_block() const {
+    return std::string(grid_->kernel) + ": block " + std::to_string(block_.index);
   }
 
   [[noreturn]] void abandon_block() {
@@ -349,13 +287,12 @@ class Engine {
   }
 
   std::string deadlock_report() const {
-    std::string report =
-        std::string(grid_->kernel) + ": block " + std::to_string(block_.index) + " deadlocked;";
+    std::string report = describe_block() + " deadlocked;";
     std::vector<std::string> seen;
     for (const Thread &thread : threads_) {
       if ((thread.warp->alive >> thread.lane & 1) == 0 || thread.fiber == nullptr) continue;
       const std::string place =
-          std::string(" waits in ") + thread.waits_in + " at " + site(thread.waits_at);
+          std::string(" waits in ") + thread.waits_in + " at " + to_string(thread.waits_at);
       if (std::find(seen.begin(), seen.end(), place) != seen.end() || seen.size() == 4) continue;
       report += (seen.empty() ? " thread " : ", thread ") + std::to_string(thread.index) + place;
       seen.push_back(place);
@@ -366,7 +303,7 @@ class Engine {
   FiberPool fibers_;
   Fiber main_;
   Fiber *running_ = nullptr;
-  std::byte *arena_;
+  SharedMemory smem_;
   const Grid *grid_ = nullptr;
   Mood mood_;
   Random random_;
@@ -402,8 +339,16 @@ int max_workers() {
   return count;
 }
 
+std::string to_string(Where where) {
+  const char *const slash = std::strrchr(where.file, '/');
+  return std::string(slash != nullptr ? slash + 1 : where.file) + ":" + std::to_string(where.line);
+}
+
 void violation(const std::string &what) {
   this_engine->stop(what);
+}
+void violation(const std::string &what, Where where) {
+  violation(what + " at " + to_string(where));
 }
 void block_barrier(Where where) {
   this_engine->block_barrier(where);
@@ -417,22 +362,23 @@ void wake(Warp &warp, uint32_t lanes) {
 bool defer_copy() {
   return this_engine->defer_copy();
 }
-void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment) {
-  return this_engine->shared_variable(key, name, bytes, alignment);
+void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
+                      Where where) {
+  return this_engine->shared_variable(key, name, bytes, alignment, where);
 }
 
 void warp_meet(const char *collective, void (*combine)(Warp &), Where where) {
   Thread &me = *current;
   Warp &warp = *me.warp;
   if (warp.alive != ~0u)
-    violation(std::string("meets in ") + collective + " at " + site(where) +
-              ", but a lane of its warp has returned");
+    violation(std::string("lacks lanes of its warp, which have returned, in ") + collective, where);
   if (warp.arrived == 0) {
     warp.collective = collective;
     warp.collective_at = where;
-  } else if (warp.collective != collective || warp.collective_at.line != where.line) {
-    violation(std::string("is in ") + collective + " at " + site(where) + " while its warp is in " +
-              warp.collective + " at " + site(warp.collective_at));
+  } else if (std::strcmp(warp.collective, collective) != 0 || warp.collective_at != where) {
+    violation(std::string("finds its warp in ") + warp.collective + " at " +
+                  to_string(warp.collective_at) + " and is in " + collective,
+              where);
   }
   warp.arrived |= 1u << me.lane;
   if (warp.arrived != ~0u) {
@@ -440,11 +386,17 @@ void warp_meet(const char *collective, void (*combine)(Warp &), Where where) {
     return;
   }
   warp.arrived = 0;
-  if (combine != nullptr) combine(warp);
+  if (combine != nullptr)
+    combine(warp);
+  else
+    race::join(&warp, 1);  // exchanging values orders no memory, warp_sync does
   wake(warp, ~(1u << me.lane));
 }
 
 void run(const Grid &grid) {
+  if (grid.num_blocks < 1)
+    throw Violation(std::string(grid.kernel) + ": a grid of " + std::to_string(grid.num_blocks) +
+                    " blocks");
   if (grid.num_threads % kWarpSize != 0 || grid.num_threads < kWarpSize ||
       grid.num_threads > kMaxThreads)
     throw Violation(std::string(grid.kernel) + ": " + std::to_string(grid.num_threads) +

@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -39,7 +40,11 @@ struct Where {
   static constexpr Where here(const char *file = __builtin_FILE(), int line = __builtin_LINE()) {
     return {file, line};
   }
+  bool operator==(const Where &other) const {
+    return line == other.line && (file == other.file || std::strcmp(file, other.file) == 0);
+  }
 };
+std::string to_string(Where);
 
 enum class CopyTiming { immediate, late, random };
 
@@ -65,6 +70,7 @@ int max_workers();
 struct Fiber;
 struct Warp;
 struct Block;
+class SharedMemory;
 
 /// A copy that was started and not yet performed.
 struct PendingCopy {
@@ -93,8 +99,8 @@ struct MmaSlot {
   const float *a[kWarpSize];
   const float *b[kWarpSize];
   const float *c[kWarpSize];
-  void (*multiply)(const MmaSlot &);
   uint32_t arrived;
+  Where at;  ///< of the first lane to arrive
 };
 constexpr int kMmaSlots = 16;
 
@@ -119,25 +125,18 @@ struct Warp {
   uint32_t mma_waiting;
 };
 
-/// A named range of the arena; guard zones lie between them.
-struct SharedVariable {
-  const void *key;
-  const char *name;
-  size_t offset;
-  size_t bytes;
-};
-
 struct Block {
   int64_t index;
   int64_t grid_size;
   int num_threads;
   int alive;
+  SharedMemory *smem;
+  void *dynamic_smem;
+
+  // The barrier in progress.
   int at_barrier;
+  Where barrier_at;
   uint32_t barrier_waiting[kMaxThreads / kWarpSize];
-  std::byte *smem;
-  std::byte *dynamic_smem;
-  size_t smem_top;
-  std::vector<SharedVariable> shared;
 };
 
 /// The thread that runs now.  Fibers never change their OS thread.
@@ -145,9 +144,12 @@ extern constinit thread_local Thread *current;
 
 // ------------------------------------------------------------------ for the primitives
 
-/// Stop the block and report; unwinds nothing (kernels own no resources).
+/// Stop the block and report "kernel: block b thread t <what> [at <where>]"; unwinds nothing
+/// (kernels own no resources).
 [[noreturn]] void violation(const std::string &what);
+[[noreturn]] void violation(const std::string &what, Where);
 
+/// Meet all threads of the block that have not returned.
 void block_barrier(Where);
 
 /// Meet all lanes of the warp.  The last to arrive runs `combine` (may be NULL) on the values the
@@ -159,7 +161,12 @@ void block_until_woken(const char *waits_in, Where);
 void wake(Warp &, uint32_t lanes);
 
 /// The block's copy of a shared variable; the first thread to come allocates it.
-void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment);
+void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
+                      Where = Where::here());
+
+/// cp.async of the running thread, see sm80.h.
+void start_copy(void *smem, const void *gmem, int valid_bytes, Where);
+void wait_for_copies(int64_t pending_groups);
 
 /// True if this asynchronous copy should be kept for later.
 bool defer_copy();

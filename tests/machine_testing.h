@@ -1,0 +1,84 @@
+// What the tests of the host machine share.  They are kernels of their own, so unlike all other
+// tests they see kernels/simt/, and they are linked with its engine instead of libmpcore.so.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/simt/reduce.h"
+#include "kernels/simt/simt.h"
+
+#ifndef MP_RACE
+#define MP_RACE 0
+#endif
+
+namespace mptest {
+
+namespace engine = mp::host::engine;
+
+/// True in the build whose engine reports races in shared memory.
+constexpr bool kRaceBuild = MP_RACE;
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kAsanBuild = true;
+#else
+constexpr bool kAsanBuild = false;
+#endif
+
+constexpr uint64_t kSeeds = 20;
+
+/// Counts the running test case as skipped and prints why; the test returns after it.
+void skip(const std::string &reason);
+
+/// The machine's mood for a scope.
+class MoodScope {
+ public:
+  explicit MoodScope(const engine::Mood &mood) : before_(engine::mood()) { engine::set_mood(mood); }
+  MoodScope(const MoodScope &) = delete;
+  MoodScope &operator=(const MoodScope &) = delete;
+  ~MoodScope() { engine::set_mood(before_); }
+
+ private:
+  const engine::Mood before_;
+};
+
+/// Calls test() in the plain mood, then in the strict mood with each seed.
+template <class Test>
+void in_every_mood(Test test) {
+  {
+    const MoodScope scope(engine::Mood::plain());
+    INFO("plain mood");
+    test();
+  }
+  for (uint64_t seed = 0; seed < kSeeds; seed++) {
+    const MoodScope scope(engine::Mood::strict_with(seed));
+    INFO("strict mood, seed " << seed);
+    test();
+  }
+}
+
+/// Launches; returns what the machine complained of, or nothing.
+template <class Argument>
+std::string outcome(void (*kernel)(const Argument &), const mp::host::LaunchShape &shape,
+                    const std::type_identity_t<Argument> &argument,
+                    int num_sms = engine::max_workers()) {
+  mp::Device device{};
+  device.num_sms = num_sms;
+  try {
+    mp::host::launch("kernel", kernel, device, shape, nullptr, argument);
+  } catch (const mp::TargetError &error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// A launch that must go well.
+template <class Argument>
+void run(void (*kernel)(const Argument &), const mp::host::LaunchShape &shape,
+         const std::type_identity_t<Argument> &argument, int num_sms = engine::max_workers()) {
+  const std::string complaint = outcome(kernel, shape, argument, num_sms);
+  if (!complaint.empty()) FAIL(complaint);
+}
+
+}  // namespace mptest

@@ -1,0 +1,107 @@
+// bench/shapes.h: the row-major problem made of a DeepBench line computes, from the same arrays,
+// the column-major product that DeepBench means; LLM lines mean what their file says.
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "bench/shapes.h"
+
+namespace {
+
+using Matrix = std::vector<int64_t>;
+
+/// No two elements alike, so that no exchange of elements can hide.
+Matrix numbered(int64_t elems, int64_t first) {
+  Matrix matrix(static_cast<size_t>(elems));
+  std::iota(matrix.begin(), matrix.end(), first);
+  return matrix;
+}
+
+/// cuBLAS: C(m,n) = op(A) op(B), all column-major and dense.
+Matrix column_major_product(int64_t m, int64_t n, int64_t k, bool a_t, bool b_t, const Matrix &a,
+                            const Matrix &b) {
+  const int64_t lda = a_t ? k : m;
+  const int64_t ldb = b_t ? n : k;
+  Matrix c(static_cast<size_t>(m * n));
+  for (int64_t row = 0; row < m; ++row)
+    for (int64_t col = 0; col < n; ++col)
+      for (int64_t p = 0; p < k; ++p)
+        c[static_cast<size_t>(row + col * m)] +=
+            a[static_cast<size_t>(a_t ? p + row * lda : row + p * lda)] *
+            b[static_cast<size_t>(b_t ? col + p * ldb : p + col * ldb)];
+  return c;
+}
+
+/// mp_gemm by the definition in mpcore.h.
+Matrix row_major_product(const mp_gemm_desc_t &desc, const Matrix &a, const Matrix &b) {
+  Matrix d(static_cast<size_t>(desc.m * desc.ldd));
+  for (int64_t row = 0; row < desc.m; ++row)
+    for (int64_t col = 0; col < desc.n; ++col)
+      for (int64_t p = 0; p < desc.k; ++p)
+        d[static_cast<size_t>(row * desc.ldd + col)] +=
+            a[static_cast<size_t>(desc.op_a == MP_OP_N ? row * desc.lda + p : p * desc.lda + row)] *
+            b[static_cast<size_t>(desc.op_b == MP_OP_N ? p * desc.ldb + col : col * desc.ldb + p)];
+  return d;
+}
+
+}  // namespace
+
+TEST_CASE("bench: a DeepBench line keeps its arrays and its product", "[bench]") {
+  const int a_t = GENERATE(0, 1);
+  const int b_t = GENERATE(0, 1);
+  constexpr int64_t kM = 5, kN = 3, kK = 4;
+  const std::string line = "5,3,4," + std::to_string(a_t) + ',' + std::to_string(b_t);
+  CAPTURE(line);
+  const Matrix a = numbered(kM * kK, 1);
+  const Matrix b = numbered(kK * kN, 100);
+
+  const mpbench::Shape shape = mpbench::parse_deepbench(line);
+  const mp_gemm_desc_t desc = mpbench::make_desc(shape, MP_FP16, MP_DTYPE_NONE);
+
+  // The operands change places: mp_gemm gets B first.
+  REQUIRE(row_major_product(desc, b, a) == column_major_product(kM, kN, kK, a_t, b_t, a, b));
+  REQUIRE(shape.flop() == 2.0 * kM * kN * kK);
+  REQUIRE(desc.beta == 0.0f);
+}
+
+TEST_CASE("bench: an LLM line is row-major as it stands", "[bench]") {
+  const mpbench::Shape shape = mpbench::parse_llm("6,7,8,NT,a comment, with a comma");
+  REQUIRE(shape.m == 6);
+  REQUIRE(shape.n == 7);
+  REQUIRE(shape.k == 8);
+  REQUIRE(shape.op_a == MP_OP_N);
+  REQUIRE(shape.op_b == MP_OP_T);
+  REQUIRE(shape.comment == "a comment, with a comma");
+  REQUIRE(shape.name() == "NT 6x7x8");
+
+  const mp_gemm_desc_t desc = mpbench::make_desc(shape, MP_BF16, MP_DTYPE_NONE);
+  REQUIRE(desc.lda == 8);
+  REQUIRE(desc.ldb == 8);
+  REQUIRE(desc.dtype_cd == MP_BF16);
+}
+
+TEST_CASE("bench: a weight gradient adds to fp32 unless told otherwise", "[bench]") {
+  const mpbench::Shape wgrad = mpbench::parse_llm("6,7,8,TN,");
+  const mp_gemm_desc_t usual = mpbench::make_desc(wgrad, MP_FP16, MP_DTYPE_NONE);
+  REQUIRE(usual.dtype_cd == MP_FP32);
+  REQUIRE(usual.beta == 1.0f);
+  REQUIRE(usual.lda == 6);
+  REQUIRE(usual.ldb == 7);
+
+  const mp_gemm_desc_t told = mpbench::make_desc(wgrad, MP_FP16, MP_FP16);
+  REQUIRE(told.dtype_cd == MP_FP16);
+  REQUIRE(told.beta == 0.0f);
+}
+
+TEST_CASE("bench: a malformed line is refused", "[bench]") {
+  for (const char *line : {"", "1,2,3", "1,2,3,0", "1,2,x,0,0", "1,-2,3,0,0", "1,2,3,0,0,0"}) {
+    CAPTURE(line);
+    REQUIRE_THROWS_AS(mpbench::parse_deepbench(line), std::runtime_error);
+  }
+  for (const char *line : {"", "1,2,3", "1,2,3,NT", "1,2,3,NX,", "1,2,3,N,", "1,2,,NT,"}) {
+    CAPTURE(line);
+    REQUIRE_THROWS_AS(mpbench::parse_llm(line), std::runtime_error);
+  }
+}
