@@ -9,7 +9,7 @@
 #   SAN=address|race       host target under AddressSanitizer + UBSan / the race detector
 
 MAKEFLAGS += --no-print-directory
-ifeq ($(filter -j%,$(MAKEFLAGS)),)
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
 endif
 
@@ -197,7 +197,7 @@ light:
 
 DEMO_CPP := $(wildcard tools/mpdemo/*.cpp)
 BENCH_CPP := $(wildcard bench/*.cpp bench/peers/*.cpp)
-TOOL_CXXFLAGS := -std=c++20 -O2 $(WARN) -Iinclude -Ibench
+TOOL_CXXFLAGS := -std=c++20 -O2 $(WARN) -Iinclude -Itools
 
 $(BUILD)/tools/%.o: tools/%.cpp
 	@mkdir -p $(@D)
@@ -205,6 +205,9 @@ $(BUILD)/tools/%.o: tools/%.cpp
 $(BUILD)/bench/%.o: bench/%.cpp
 	@mkdir -p $(@D)
 	$(CXX) $(TOOL_CXXFLAGS) -MMD -MP -c $< -o $@
+
+# Where the CUDA headers are, the declarations of the peers are compared with them.
+$(BUILD)/bench/peers/%.o: TOOL_CXXFLAGS += $(CAPI_INCLUDES)
 
 $(BUILD)/mpdemo: $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
 	$(CXX) $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -lz -o $@

@@ -1,24 +1,24 @@
-// What the bench shares with mpdemo (status checks, owners of handles and device memory, JSON,
+// What the bench shares with the other programs (status checks, owners of handles and device memory, JSON,
 // printf into a string), and the names of types.
 #pragma once
 
-#include "../tools/mpdemo/device.h"
-#include "../tools/mpdemo/json.h"
-#include "../tools/mpdemo/text.h"
+#include "common/device.h"
+#include "common/json.h"
+#include "common/text.h"
 
 namespace mpbench {
 
-using mpdemo::Buffer;
-using mpdemo::check;
-using mpdemo::Context;
-using mpdemo::JsonWriter;
-using mpdemo::make_buffer;
-using mpdemo::make_context;
-using mpdemo::Optimizer;
-using mpdemo::Scaler;
-using mpdemo::TensorList;
-using mpdemo::text;
-using mpdemo::write_file;
+using mptools::Buffer;
+using mptools::check;
+using mptools::Context;
+using mptools::JsonWriter;
+using mptools::make_buffer;
+using mptools::make_context;
+using mptools::Optimizer;
+using mptools::Scaler;
+using mptools::TensorList;
+using mptools::text;
+using mptools::write_file;
 
 inline const char *dtype_name(mp_dtype_t dtype) {
   switch (dtype) {

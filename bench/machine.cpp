@@ -1,5 +1,7 @@
 #include "machine.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -16,7 +18,9 @@ constexpr int64_t kPoolElems = 4194301;
 
 /// Errors come back as exceptions, or were expected; warnings are for the user.
 void print_warning(mp_log_level_t level, const char *message, void *) {
-  if (level == MP_LOG_WARN) std::fprintf(stderr, "mpcore: %s\n", message);
+  if (level != MP_LOG_WARN) return;
+  const char *const over_progress = isatty(STDERR_FILENO) ? "\r\033[K" : "";
+  std::fprintf(stderr, "%smpcore: %s\n", over_progress, message);
 }
 
 Context make_quiet_context(int32_t device) {

@@ -2,17 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 
+#include "common/arguments.h"
 #include "mpcore.h"
 
 namespace mpbench {
 
-/// The command line is wrong; what() is a sentence for the user.
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+using mptools::UsageError;
 
 struct Options {
   bool gemm = true;

@@ -370,8 +370,8 @@ MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_de
  *  slower one (logged once at MP_LOG_WARN).
  *
  *  Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
- *  the tensor core does it, in an order fixed by (desc, alignment, device), and rounded
- *  once.
+ *  the tensor core does it, in an order fixed by (desc, alignment, workspace_bytes, device),
+ *  and rounded once.
  *  Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
  *
  *  @return MP_ERROR_INVALID_ARGUMENT     a dimension < 0, an ld below the row length
@@ -435,8 +435,9 @@ MP_API mp_status_t mp_check_nonfinite(mp_tensor_list_t list, float *found_inf, m
 MP_API mp_status_t mp_amax(mp_tensor_list_t list, float *amax, float *per_tensor,
                            mp_stream_t stream);
 
-/** sqrt(sum x^2), over the list and per tensor.  Fixed-order tree in fp32 inside a
- *  block, fp64 across blocks, no atomics: bitwise reproducible.
+/** sqrt(sum x^2), over the list and per tensor.  Squares are summed in fp32 inside a chunk of
+ *  16384 elements (so |x| > 1.8e19 gives infinity) and in fp64 across chunks, in a fixed order,
+ *  without atomics: bitwise reproducible.
  *  @param norm        device, 1 float, optional.
  *  @param per_tensor  device, count floats, optional. */
 MP_API mp_status_t mp_l2norm(mp_tensor_list_t list, float *norm, float *per_tensor,

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "device.h"
+#include "common.h"
 #include "random.h"
 
 namespace mpdemo {

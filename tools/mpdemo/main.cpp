@@ -9,14 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "common.h"
 #include "dataset.h"
-#include "device.h"
 #include "options.h"
 #include "plots.h"
 #include "random.h"
 #include "report.h"
 #include "settings.h"
-#include "text.h"
 #include "training.h"
 
 namespace mpdemo {

@@ -15,8 +15,8 @@
 #include <span>
 #include <vector>
 
+#include "common.h"
 #include "dataset.h"
-#include "device.h"
 #include "random.h"
 
 namespace mpdemo {

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <stdexcept>
 
+#include "common/arguments.h"
 #include "mpcore.h"
 
 namespace mpdemo {
+
+using mptools::UsageError;
 
 struct Options {
   int32_t device = MP_DEVICE_AUTO;
@@ -17,11 +19,6 @@ struct Options {
   std::filesystem::path out = "build/demo";
   bool json = false;
   bool help = false;
-};
-
-/// One sentence for the user; the exit code is 2.
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
 };
 
 /// @throws UsageError

@@ -13,8 +13,8 @@
 #include <numeric>
 #include <span>
 
+#include "common.h"
 #include "plot_script.h"
-#include "text.h"
 
 namespace mpdemo {
 namespace {

@@ -7,8 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "json.h"
-#include "text.h"
+#include "common.h"
 
 namespace mpdemo {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "device.h"
+#include "common.h"
 #include "network.h"
 
 namespace mpdemo {

@@ -11,7 +11,7 @@
 
 #include "mpcore.h"
 
-namespace mpdemo {
+namespace mptools {
 
 /// The demo uses one stream, the default one.
 constexpr mp_stream_t kStream = nullptr;
@@ -97,4 +97,4 @@ std::vector<T> download_sync(mp_context_t context, const T *device, int64_t coun
   return host;
 }
 
-}  // namespace mpdemo
+}  // namespace mptools

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "text.h"
+#include "common/text.h"
 
-namespace mpdemo {
+namespace mptools {
 
 class JsonWriter {
  public:
@@ -77,4 +77,4 @@ class JsonWriter {
   bool is_first_ = true;
 };
 
-}  // namespace mpdemo
+}  // namespace mptools

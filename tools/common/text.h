@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace mpdemo {
+namespace mptools {
 
 [[gnu::format(printf, 1, 2)]] inline std::string text(const char *format, ...) {
   va_list arguments, again;
@@ -28,4 +28,4 @@ inline void write_file(const std::filesystem::path &path, const std::string &con
   if (!file) throw std::runtime_error("cannot write " + path.string() + ".");
 }
 
-}  // namespace mpdemo
+}  // namespace mptools
