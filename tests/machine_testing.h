@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/simt/reduce.h"
+#include "kernels/simt/block_reduce.h"
 #include "kernels/simt/simt.h"
 
 #ifndef MP_RACE
