@@ -35,13 +35,16 @@ INCLUDES := -Iinclude -I.
 WARN := -Wall -Wextra
 HIDDEN := -fPIC -fvisibility=hidden
 SAN_FLAGS_address := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+SAN_FLAGS_race := -DMP_RACE=1
 SAN_FLAGS := $(SAN_FLAGS_$(SAN))
-OPT := $(if $(SAN),-O1 -g1,-O2 -g1)
+# Kernels are instrumented, the machine is not; host/race/ is linked instead of libtsan.
+SAN_KERNEL_FLAGS_race := -fsanitize=thread -Wno-tsan
+OPT := $(if $(filter address,$(SAN)),-O1,-O2) -g1
 
 CXXFLAGS_BASE := -std=c++20 $(OPT) $(WARN) $(INCLUDES) $(SAN_FLAGS)
 # -ffp-contract=off: what is fused is written as fmaf, so every compiler gives the same bits.
 # initial-exec: the engine's thread_local pointers are read in every primitive.
-HOST_KERNEL_FLAGS := $(if $(SAN),,-O3) -ffp-contract=off -ftls-model=initial-exec $(if $(HOST_MARCH),-march=$(HOST_MARCH)) -Wno-unknown-pragmas
+HOST_KERNEL_FLAGS := $(if $(SAN),,-O3) -ffp-contract=off -ftls-model=initial-exec $(if $(HOST_MARCH),-march=$(HOST_MARCH)) -Wno-unknown-pragmas $(SAN_KERNEL_FLAGS_$(SAN))
 HOST_DEFINES := $(if $(filter x86-64-v3,$(HOST_MARCH)),-DMP_HOST_NEEDS_X86_64_V3=1)
 LDFLAGS_SO := -shared -Wl,-soname,libmpcore.so.$(SOMAJOR) -Wl,--version-script=capi/exports.map -Wl,--no-undefined $(SAN_FLAGS)
 LDLIBS_SO := -l:libboost_context.a -lpthread -ldl
@@ -49,7 +52,7 @@ LDLIBS_SO := -l:libboost_context.a -lpthread -ldl
 # ---------------------------------------------------------------- what is built
 
 KERNELS_CU := $(wildcard kernels/*/*.cu kernels/*.cu)
-HOST_CPP := $(wildcard kernels/simt/host/*.cpp)
+HOST_CPP := $(wildcard kernels/simt/host/*.cpp $(if $(filter race,$(SAN)),kernels/simt/host/race/*.cpp))
 PURE_CPP := $(wildcard kernels/*.cpp kernels/gemm/*.cpp capi/*.cpp)
 HOST_OBJS := $(KERNELS_CU:%.cu=$(BUILD)/host/%.o)
 BASE_OBJS := $(HOST_CPP:%.cpp=$(BUILD)/obj/%.o) $(PURE_CPP:%.cpp=$(BUILD)/obj/%.o)

@@ -81,9 +81,13 @@ MP_KERNEL(64, 1) sync_in_two_places(MP_PARAM(Lines) lines) {
 }
 
 MP_KERNEL(32, 1) multiply_without_a_lane(MP_PARAM(Lines) lines) {
+  MP_DYN_SHARED(half, smem);
   wmma::Accumulator acc;
   wmma::FragmentA<half, wmma::Layout::row_major> a;
   wmma::FragmentB<half, wmma::Layout::row_major> b;
+  wmma::fill(acc, 0.0f);
+  wmma::load(a, smem, wmma::kTile);
+  wmma::load(b, smem, wmma::kTile);
   if (lane_index() != 9) lines.first = __LINE__, wmma::multiply_add(acc, a, b);
 }
 
@@ -145,12 +149,12 @@ MP_KERNEL(32, 1) misalign_store(MP_PARAM(Lines) lines) {
 MP_KERNEL(32, 1) declare_too_much(MP_PARAM(Lines) lines) {
   lines.first = __LINE__ + 1;
   MP_SHARED(char, huge, [engine::kSmemBytes + 1]);
-  huge[0] = 0;
+  if (thread_index() == 0) huge[0] = 0;
 }
 MP_KERNEL(32, 1) declare_half(MP_PARAM(Lines) lines) {
   lines.first = __LINE__ + 1;
   MP_SHARED(char, half_of_it, [engine::kSmemBytes / 2]);
-  half_of_it[0] = 0;
+  if (thread_index() == 0) half_of_it[0] = 0;
 }
 
 /// Writes one float `distance` elements past the end or, if negative, before the start.
@@ -182,7 +186,7 @@ void check_stray_write(const StrayArgs &args, const std::string &text) {
 
 TEST_CASE("machine: a deadlock is an error") {
   check_violation(wait_for_each_other, {1, 64}, {"deadlock", "block_sync", "warp_sync"});
-  check_violation(multiply_without_a_lane, {1, 32}, {"deadlock", "wmma::multiply_add"});
+  check_violation(multiply_without_a_lane, {1, 32, 512}, {"deadlock", "wmma::multiply_add"});
   check_violation(deadlock_in_block_17, {40, 64}, {"block 17", "deadlock"});
 }
 

@@ -20,7 +20,7 @@ void land(const PendingCopy &copy) {
     std::memcpy(copy.dst, copy.src, kCopyBytes);
     return;
   }
-  std::memcpy(copy.dst, copy.src, static_cast<size_t>(copy.bytes));
+  if (copy.bytes > 0) std::memcpy(copy.dst, copy.src, static_cast<size_t>(copy.bytes));
   std::memset(static_cast<char *>(copy.dst) + copy.bytes, 0,
               static_cast<size_t>(kCopyBytes - copy.bytes));
 }
@@ -29,14 +29,14 @@ void land(const PendingCopy &copy) {
 
 void start_copy(void *smem, const void *gmem, int valid_bytes, Where where) {
   if (valid_bytes < 0 || valid_bytes > kCopyBytes)
-    violation("copies " + std::to_string(valid_bytes) + " bytes of 16 in copy_async_16", where);
+    violation(where, "copies %d bytes of 16 in copy_async_16", valid_bytes);
   if (!is_aligned(smem))
-    violation("passes an smem address to copy_async_16 that is not 16-byte aligned", where);
+    violation(where, "passes an smem address to copy_async_16 that is not 16-byte aligned");
   if (valid_bytes > 0 && !is_aligned(gmem))
-    violation("passes a gmem address to copy_async_16 that is not 16-byte aligned", where);
+    violation(where, "passes a gmem address to copy_async_16 that is not 16-byte aligned");
   Thread &thread = *current;
   if (!thread.block->smem->holds(smem, kCopyBytes))
-    violation("copies to an address outside every shared variable in copy_async_16", where);
+    violation(where, "copies to an address outside every shared variable in copy_async_16");
   race::copy_started(smem, kCopyBytes, __builtin_return_address(0));
   const PendingCopy copy{smem, gmem, valid_bytes, thread.copy_group};
   if (defer_copy())

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -52,6 +54,10 @@ class Random {
   uint64_t state_ = 1;
 };
 
+std::string to_string(Where where) {
+  return std::string(where.name()) + ":" + std::to_string(where.line);
+}
+
 // ---------------------------------------------------------------- one OS thread's engine
 
 class Engine;
@@ -85,8 +91,8 @@ class Engine {
 
   // Called from inside a kernel, through the free functions below.
 
-  [[noreturn]] void stop(const std::string &what) {
-    error_ = describe_block() + " thread " + std::to_string(current->index) + " " + what;
+  [[noreturn]] void stop(const char *what, Where where) {
+    note_violation(what, where);
     resume(*current->fiber, main_);
     std::abort();  // an abandoned fiber is never resumed
   }
@@ -97,8 +103,8 @@ class Engine {
     if (block.at_barrier == 0)
       block.barrier_at = where;
     else if (block.barrier_at != where)
-      stop("is in block_sync at " + to_string(where) + " while its block is in block_sync at " +
-           to_string(block.barrier_at));
+      violation(where, "finds its block in block_sync at %s:%d and is in another",
+                block.barrier_at.name(), block.barrier_at.line);
     if (block.at_barrier + 1 == block.alive) {
       release_barrier();
       return;
@@ -135,9 +141,8 @@ class Engine {
     void *variable = smem_.find(key);
     if (variable == nullptr) variable = smem_.add(key, name, bytes, alignment);
     if (variable == nullptr)
-      stop("needs " + std::to_string(bytes) + " bytes for shared " + name + " at " +
-           to_string(where) + ", more than are left of the " + std::to_string(kSmemBytes) +
-           " of a block");
+      violation(where, "needs %zu bytes for shared %s, more than are left of the %zu of a block",
+                bytes, name, kSmemBytes);
     return variable;
   }
 
@@ -216,8 +221,7 @@ class Engine {
     warp.alive &= ~(1u << thread.lane);
     block_.alive--;
     if (warp.arrived != 0)
-      stop(std::string("returned while its warp waits for it in ") + warp.collective + " at " +
-           to_string(warp.collective_at));
+      violation(warp.collective_at, "returned while its warp waits for it in %s", warp.collective);
     if (block_.alive > 0 && block_.at_barrier == block_.alive) release_barrier();
   }
 
@@ -274,6 +278,11 @@ class Engine {
   }
 
   // ---- failure
+
+  void note_violation(const char *what, Where where) {
+    error_ = describe_block() + " thread " + std::to_string(current->index) + " " + what;
+    if (where.line != 0) error_ += " at " + to_string(where);
+  }
 
   std::string describe_block() const {
     return std::string(grid_->kernel) + ": block " + std::to_string(block_.index);
@@ -339,16 +348,13 @@ int max_workers() {
   return count;
 }
 
-std::string to_string(Where where) {
-  const char *const slash = std::strrchr(where.file, '/');
-  return std::string(slash != nullptr ? slash + 1 : where.file) + ":" + std::to_string(where.line);
-}
-
-void violation(const std::string &what) {
-  this_engine->stop(what);
-}
-void violation(const std::string &what, Where where) {
-  violation(what + " at " + to_string(where));
+void violation(Where where, const char *format, ...) {
+  char text[640];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  this_engine->stop(text, where);
 }
 void block_barrier(Where where) {
   this_engine->block_barrier(where);
@@ -371,14 +377,13 @@ void warp_meet(const char *collective, void (*combine)(Warp &), Where where) {
   Thread &me = *current;
   Warp &warp = *me.warp;
   if (warp.alive != ~0u)
-    violation(std::string("lacks lanes of its warp, which have returned, in ") + collective, where);
+    violation(where, "lacks lanes of its warp, which have returned, in %s", collective);
   if (warp.arrived == 0) {
     warp.collective = collective;
     warp.collective_at = where;
   } else if (std::strcmp(warp.collective, collective) != 0 || warp.collective_at != where) {
-    violation(std::string("finds its warp in ") + warp.collective + " at " +
-                  to_string(warp.collective_at) + " and is in " + collective,
-              where);
+    violation(where, "finds its warp in %s at %s:%d and is in %s", warp.collective,
+              warp.collective_at.name(), warp.collective_at.line, collective);
   }
   warp.arrived |= 1u << me.lane;
   if (warp.arrived != ~0u) {

@@ -40,11 +40,15 @@ struct Where {
   static constexpr Where here(const char *file = __builtin_FILE(), int line = __builtin_LINE()) {
     return {file, line};
   }
+  /// File without its folders.
+  const char *name() const {
+    const char *const slash = std::strrchr(file, '/');
+    return slash != nullptr ? slash + 1 : file;
+  }
   bool operator==(const Where &other) const {
     return line == other.line && (file == other.file || std::strcmp(file, other.file) == 0);
   }
 };
-std::string to_string(Where);
 
 enum class CopyTiming { immediate, late, random };
 
@@ -144,10 +148,9 @@ extern constinit thread_local Thread *current;
 
 // ------------------------------------------------------------------ for the primitives
 
-/// Stop the block and report "kernel: block b thread t <what> [at <where>]"; unwinds nothing
-/// (kernels own no resources).
-[[noreturn]] void violation(const std::string &what);
-[[noreturn]] void violation(const std::string &what, Where);
+/// Stop the block and report "kernel: block b thread t <text> [at <where>]".  The stack of the
+/// running thread is left for good, not unwound: neither kernels nor callers may own memory on it.
+[[noreturn, gnu::format(printf, 2, 3)]] void violation(Where, const char *format, ...);
 
 /// Meet all threads of the block that have not returned.
 void block_barrier(Where);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -34,13 +35,14 @@ std::string code_address(const void *code) {
 }  // namespace
 
 void Detector::begin_block(const Block &block) {
+  const size_t num_threads = static_cast<size_t>(block.num_threads);
   arena_ = block.smem->begin();
   arena_bytes_ = SharedMemory::capacity();
-  num_threads_ = static_cast<uint32_t>(block.num_threads);
-  num_agents_ = 2 * num_threads_;
-  clock_.assign(num_threads_, 1);
-  landed_.assign(num_threads_, 0);
-  known_.assign(num_threads_ / kWarpSize * num_agents_, 0);
+  num_warps_ = static_cast<uint32_t>(num_threads / kWarpSize);
+  num_agents_ = copies_of(static_cast<uint32_t>(num_threads));
+  clock_.assign(num_warps_, 1);
+  landed_.assign(num_threads, 0);
+  known_.assign(num_warps_ * num_agents_, 0);
   joined_.resize(num_agents_);
   granules_.resize(arena_bytes_ / kGranuleBytes);
   std::fill_n(granules_.begin(), granules_used_, Granule{});
@@ -50,27 +52,24 @@ void Detector::begin_block(const Block &block) {
 }
 
 void Detector::join(const Warp *warps, size_t num_warps) {
-  const auto each_thread = [&](auto visit) {
-    for (const Warp *warp = warps; warp != warps + num_warps; ++warp)
-      for (uint32_t lane = 0; lane < kWarpSize; lane++)
-        if (warp->alive >> lane & 1) visit(static_cast<uint32_t>(warp->index) * kWarpSize + lane);
-  };
   std::fill(joined_.begin(), joined_.end(), 0);
-  for (size_t w = 0; w < num_warps; w++) {
-    const uint32_t *const known = known_to(static_cast<uint32_t>(warps[w].index));
+  for (size_t i = 0; i < num_warps; i++) {
+    const uint32_t *const known = known_to(static_cast<uint32_t>(warps[i].index));
     for (uint32_t a = 0; a < num_agents_; a++) joined_[a] = std::max(joined_[a], known[a]);
   }
-  each_thread([&](uint32_t t) {
-    joined_[t] = clock_[t]++;
-    joined_[copies_of(t)] = landed_[t];
-  });
-  for (size_t w = 0; w < num_warps; w++)
-    std::copy(joined_.begin(), joined_.end(), known_to(static_cast<uint32_t>(warps[w].index)));
+  for (size_t i = 0; i < num_warps; i++) {
+    const uint32_t warp = static_cast<uint32_t>(warps[i].index);
+    joined_[warp] = clock_[warp]++;
+    for (uint32_t t = warp * kWarpSize; t < (warp + 1) * kWarpSize; t++)
+      joined_[copies_of(t)] = landed_[t];
+  }
+  for (size_t i = 0; i < num_warps; i++)
+    std::copy(joined_.begin(), joined_.end(), known_to(static_cast<uint32_t>(warps[i].index)));
 }
 
 void Detector::access(const void *address, size_t bytes, Access what, const void *code) {
-  const uint32_t thread = static_cast<uint32_t>(current->index);
-  check_range(address, bytes, {thread, clock_[thread], code}, what);
+  const uint32_t warp = static_cast<uint32_t>(current->warp->index);
+  check_range(address, bytes, {warp, clock_[warp], 1u << current->lane, code}, what);
 }
 
 /// The copy may write as soon as it is started, so all that it conflicts with must be known to the
@@ -78,7 +77,7 @@ void Detector::access(const void *address, size_t bytes, Access what, const void
 void Detector::copy_started(const void *smem, size_t bytes, const void *code) {
   const uint32_t agent = copies_of(static_cast<uint32_t>(current->index));
   const uint32_t clock = static_cast<uint32_t>(current->copy_group + 1);  // groups count from 0
-  check_range(smem, bytes, {agent, clock, code}, Access::write);
+  check_range(smem, bytes, {agent, clock, 0, code}, Access::write);
 }
 
 void Detector::copies_landed(int64_t groups) {
@@ -86,30 +85,31 @@ void Detector::copies_landed(int64_t groups) {
   landed = std::max(landed, static_cast<uint32_t>(std::max<int64_t>(groups, 0)));
 }
 
+/// Is that event ordered before what the running thread does now?
+bool Detector::is_ordered(const Event &before) const {
+  const uint32_t thread = static_cast<uint32_t>(current->index);
+  const uint32_t warp = thread / kWarpSize;
+  if (before.clock <= known_[warp * num_agents_ + before.agent]) return true;
+  if (before.agent == warp) return before.lanes == 1u << current->lane;
+  return before.agent == copies_of(thread) && before.clock <= landed_[thread];
+}
+
 void Detector::check_range(const void *address, size_t bytes, const Event &now, Access what) {
   const size_t begin = offset_of(address);
   const size_t end = std::min(begin + bytes, arena_bytes_);
+  granules_used_ = std::max(granules_used_, (end - 1) / kGranuleBytes + 1);
   for (size_t g = begin / kGranuleBytes; g * kGranuleBytes < end; g++) check(g, now, what);
 }
 
-bool Detector::knows(const Thread &thread, const Event &event) const {
-  const uint32_t index = static_cast<uint32_t>(thread.index);
-  if (event.agent == index) return true;
-  if (event.agent == copies_of(index)) return event.clock <= landed_[index];
-  return event.clock <= known_[index / kWarpSize * num_agents_ + event.agent];
-}
-
 void Detector::check(size_t index, const Event &now, Access what) {
-  granules_used_ = std::max(granules_used_, index + 1);
   Granule &granule = granules_[index];
-  if (!knows(*current, granule.write)) report(index, now, what, granule.write, Access::write);
+  if (!is_ordered(granule.write)) report(index, now, what, granule.write, Access::write);
   if (what == Access::read) {
     add_reader(granule, now);
     return;
   }
   for (uint32_t r = granule.readers; r != 0; r = readers_[r].next)
-    if (!knows(*current, readers_[r].event))
-      report(index, now, what, readers_[r].event, Access::read);
+    if (!is_ordered(readers_[r].event)) report(index, now, what, readers_[r].event, Access::read);
   forget_readers(granule);
   granule.write = now;
 }
@@ -118,9 +118,15 @@ void Detector::check(size_t index, const Event &now, Access what) {
 /// later conflicts with this one too.
 void Detector::add_reader(Granule &granule, const Event &now) {
   for (uint32_t r = granule.readers; r != 0; r = readers_[r].next) {
-    if (!knows(*current, readers_[r].event)) continue;
-    readers_[r].event = now;
-    return;
+    Event &reader = readers_[r].event;
+    if (reader.agent == now.agent && reader.clock == now.clock) {
+      reader.lanes |= now.lanes;
+      return;
+    }
+    if (is_ordered(reader)) {
+      reader = now;
+      return;
+    }
   }
   uint32_t slot = free_readers_;
   if (slot != 0) {
@@ -142,19 +148,30 @@ void Detector::forget_readers(Granule &granule) {
   }
 }
 
+/// Of several lanes, the first that is not the running thread.
 std::string Detector::actor(const Event &event) const {
-  const bool is_copy = event.agent >= num_threads_;
-  return (is_copy ? "cp.async of thread " : "thread ") +
-         std::to_string(is_copy ? event.agent - num_threads_ : event.agent);
+  if (event.agent >= num_warps_)
+    return "cp.async of thread " + std::to_string(event.agent - num_warps_);
+  const bool is_own_warp = event.agent == static_cast<uint32_t>(current->warp->index);
+  const uint32_t others = is_own_warp ? event.lanes & ~(1u << current->lane) : event.lanes;
+  const int lane = std::countr_zero(others != 0 ? others : event.lanes);
+  return "thread " + std::to_string(static_cast<int>(event.agent) * kWarpSize + lane);
+}
+
+std::string Detector::describe(size_t granule, const Event &now, Access what, const Event &before,
+                               Access what_before) const {
+  const auto verb = [](Access access) { return access == Access::read ? "read" : "write"; };
+  const std::string place = current->block->smem->locate(arena_ + granule * kGranuleBytes);
+  return "has a race in shared " + place + ": " + verb(what) + " by " + actor(now) + " (" +
+         code_address(now.code) + ") races with " + verb(what_before) + " by " + actor(before) +
+         " (" + code_address(before.code) + ")";
 }
 
 void Detector::report(size_t granule, const Event &now, Access what, const Event &before,
                       Access what_before) const {
-  const auto verb = [](Access access) { return access == Access::read ? "read" : "write"; };
-  const std::string place = current->block->smem->locate(arena_ + granule * kGranuleBytes);
-  violation("races for shared " + place + ": " + verb(what) + " by " + actor(now) + " (" +
-            code_address(now.code) + "), unordered with a " + verb(what_before) + " by " +
-            actor(before) + " (" + code_address(before.code) + ")");
+  char text[512];  // violation() leaves this stack for good, so nothing on it may own memory
+  std::snprintf(text, sizeof text, "%s", describe(granule, now, what, before, what_before).c_str());
+  violation({}, "%s", text);
 }
 
 // ---------------------------------------------------------------- what the engine calls

@@ -1,7 +1,7 @@
 // The functions that -fsanitize=thread makes the kernels call, answered by the race detector.
 //
-// Compiled without that flag, and linked instead of the sanitizer's library.  Only what g++ 12
-// emits for the kernels is here; a missing one shows when the library is linked.
+// Compiled without that flag, and linked instead of the sanitizer's library.  Only what g++ emits
+// for the kernels and their tests is here; a missing one shows at link time.
 //
 // Source of the names: compiler-rt, lib/tsan/rtl/tsan_interface.h.
 #include "kernels/simt/host/race/detector.h"
@@ -24,6 +24,7 @@ extern "C" {
 void __tsan_init() {}
 void __tsan_func_entry(void *) {}
 void __tsan_func_exit() {}
+void __tsan_vptr_update(void *, void *) {}
 
 void __tsan_read1(void *address) {
   saw(Access::read, address, 1);
@@ -89,6 +90,9 @@ void __tsan_write_range(void *address, size_t bytes) {
 }
 
 // Atomics are for gmem, which is not looked at.
+uint8_t __tsan_atomic8_load(const volatile uint8_t *address, int) {
+  return __atomic_load_n(address, __ATOMIC_SEQ_CST);
+}
 uint32_t __tsan_atomic32_load(const volatile uint32_t *address, int) {
   return __atomic_load_n(address, __ATOMIC_SEQ_CST);
 }
@@ -104,6 +108,9 @@ bool __tsan_atomic32_compare_exchange_strong(volatile uint32_t *address, uint32_
                                              uint32_t value, int, int) {
   return __atomic_compare_exchange_n(address, expected, value, false, __ATOMIC_SEQ_CST,
                                      __ATOMIC_SEQ_CST);
+}
+uint32_t __tsan_atomic32_fetch_add(volatile uint32_t *address, uint32_t value, int) {
+  return __atomic_fetch_add(address, value, __ATOMIC_SEQ_CST);
 }
 uint64_t __tsan_atomic64_fetch_add(volatile uint64_t *address, uint64_t value, int) {
   return __atomic_fetch_add(address, value, __ATOMIC_SEQ_CST);
