@@ -97,13 +97,20 @@ multiply_async(MP_PARAM(MatrixArgs) args) {
 
 using Kernel = void (*)(const MatrixArgs &);
 
-/// Integers: the products are exact, so every order of summation gives the same bits.
+enum class Fill {
+  integers,  ///< the products are exact, so every order of summation gives the same bits
+  reals,
+};
+
 class Fixture {
  public:
-  Fixture() {
+  explicit Fixture(Fill fill = Fill::integers) {
     Random random(1);
-    for (float &x : a_) x = static_cast<float>(random.integer(-9, 9));
-    for (float &x : b_) x = static_cast<float>(random.integer(-9, 9));
+    for (float *const matrix : {a_, b_})
+      for (int i = 0; i < kN * kN; i++)
+        matrix[i] =
+            static_cast<float>(fill == Fill::integers ? static_cast<double>(random.integer(-9, 9))
+                                                      : random.real(-1.0, 1.0));
   }
   std::string launch(Kernel kernel) {
     std::fill(std::begin(d_), std::end(d_), -1e9f);
@@ -157,6 +164,19 @@ void check_caught(const char *name, Kernel kernel, const std::vector<float> &exp
 }
 
 }  // namespace
+
+TEST_CASE("planted: without a bug, the bits are the same in every mood") {
+  const auto result_of = [](Kernel kernel) {
+    Fixture fixture(Fill::reals);
+    CHECK(fixture.launch(kernel) == "");
+    return fixture.result();
+  };
+  for (const Kernel kernel :
+       {multiply<Bug::none>, transpose<Bug::none>, multiply_async<Bug::none>}) {
+    const std::vector<float> plain = result_of(kernel);
+    in_every_mood([&] { CHECK(result_of(kernel) == plain); });
+  }
+}
 
 TEST_CASE("planted: a missing block_sync in a tiled multiply") {
   const std::vector<float> expected = Fixture().product();
