@@ -7,6 +7,7 @@
 #                          added, so that later GPUs can compile it for themselves.
 #   BUILD=build            where everything goes
 #   SAN=address|race       host target under AddressSanitizer + UBSan / the race detector
+#   V=1                    show the commands
 
 MAKEFLAGS += --no-print-directory
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
@@ -14,6 +15,7 @@ MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
 endif
 
 BUILD ?= build
+Q := $(if $(V),,@)
 PREFIX ?= /usr/local
 CXX ?= g++
 CC ?= gcc
@@ -102,21 +104,25 @@ $(BUILD)/obj/capi/core.o: DEFINES += -DMP_GIT_HASH='"$(GIT_HASH)"'
 $(BUILD)/obj/capi/core.o: $(wildcard .git/logs/HEAD)
 
 $(LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map
-	$(CXX) $(LDFLAGS_SO) -o $@.$(VERSION) $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) $(LDLIBS_SO)
-	ln -sf $(notdir $@).$(VERSION) $@.$(SOMAJOR)
-	ln -sf $(notdir $@).$(SOMAJOR) $@
+	@echo "  LINK $@"
+	$(Q)$(CXX) $(LDFLAGS_SO) -o $@.$(VERSION) $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) $(LDLIBS_SO)
+	$(Q)ln -sf $(notdir $@).$(VERSION) $@.$(SOMAJOR)
+	$(Q)ln -sf $(notdir $@).$(SOMAJOR) $@
 
 $(BUILD)/host/%.o: %.cu
 	@mkdir -p $(@D)
-	$(CXX) $(CXXFLAGS_BASE) $(HIDDEN) $(HOST_KERNEL_FLAGS) -MMD -MP -x c++ -c $< -o $@
+	@echo "  HOST $<"
+	$(Q)$(CXX) $(CXXFLAGS_BASE) $(HIDDEN) $(HOST_KERNEL_FLAGS) -MMD -MP -x c++ -c $< -o $@
 
 $(BUILD)/obj/%.o: %.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(CXXFLAGS_BASE) $(HIDDEN) -ftls-model=initial-exec $(DEFINES) $(CAPI_INCLUDES) -MMD -MP -c $< -o $@
+	@echo "  CXX  $<"
+	$(Q)$(CXX) $(CXXFLAGS_BASE) $(HIDDEN) -ftls-model=initial-exec $(DEFINES) $(CAPI_INCLUDES) -MMD -MP -c $< -o $@
 
 $(BUILD)/cuda/%.o: %.cu
 	@mkdir -p $(@D)
-	$(NVCC) $(NVCCFLAGS) -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }
+	@echo "  NVCC $<"
+	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }
 
 # ---------------------------------------------------------------- tests
 
@@ -135,22 +141,27 @@ MACHINE_FLAGS := $(CXXFLAGS_BASE) $(HOST_KERNEL_FLAGS)
 
 $(BUILD)/tests/%.o: tests/%.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(TEST_CXXFLAGS) -MMD -MP -c $< -o $@
+	@echo "  CXX  $<"
+	$(Q)$(CXX) $(TEST_CXXFLAGS) -MMD -MP -c $< -o $@
 
 $(BUILD)/tests/mptests: $(TEST_OBJS) $(LIB)
-	$(CXX) $(SAN_FLAGS) $(TEST_OBJS) $(LINK_LIB) -o $@
+	@echo "  LINK $@"
+	$(Q)$(CXX) $(SAN_FLAGS) $(TEST_OBJS) $(LINK_LIB) -o $@
 
 $(BUILD)/machine/%.o: %.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(MACHINE_FLAGS) -MMD -MP -c $< -o $@
+	@echo "  CXX  $<"
+	$(Q)$(CXX) $(MACHINE_FLAGS) -MMD -MP -c $< -o $@
 
 $(BUILD)/tests/machine: $(MACHINE_OBJS)
 	@mkdir -p $(@D)
-	$(CXX) $(SAN_FLAGS) $^ -l:libboost_context.a -lpthread -o $@
+	@echo "  LINK $@"
+	$(Q)$(CXX) $(SAN_FLAGS) $^ -l:libboost_context.a -lpthread -o $@
 
 $(BUILD)/tests/test_capi: $(CAPI_C) tests/capi_harness.h include/mpcore.h $(LIB)
 	@mkdir -p $(@D)
-	$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -O1 -g1 $(SAN_FLAGS) $(CAPI_C) $(LINK_LIB) -o $@
+	@echo "  CC   $@"
+	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -O1 -g1 $(SAN_FLAGS) $(CAPI_C) $(LINK_LIB) -o $@
 
 .PHONY: tests test sanitize race
 ## tests: build the test programs without running them
@@ -204,18 +215,22 @@ TOOL_CXXFLAGS := -std=c++20 -O2 $(WARN) -Iinclude -Itools
 
 $(BUILD)/tools/%.o: tools/%.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(TOOL_CXXFLAGS) -MMD -MP -c $< -o $@
+	@echo "  CXX  $<"
+	$(Q)$(CXX) $(TOOL_CXXFLAGS) -MMD -MP -c $< -o $@
 $(BUILD)/bench/%.o: bench/%.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(TOOL_CXXFLAGS) -MMD -MP -c $< -o $@
+	@echo "  CXX  $<"
+	$(Q)$(CXX) $(TOOL_CXXFLAGS) -MMD -MP -c $< -o $@
 
 # Where the CUDA headers are, the declarations of the peers are compared with them.
 $(BUILD)/bench/peers/%.o: TOOL_CXXFLAGS += $(CAPI_INCLUDES)
 
 $(BUILD)/mpdemo: $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
-	$(CXX) $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -lz -o $@
+	@echo "  LINK $@"
+	$(Q)$(CXX) $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -lz -o $@
 $(BUILD)/mpbench: $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
-	$(CXX) $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -ldl -o $@
+	@echo "  LINK $@"
+	$(Q)$(CXX) $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -ldl -o $@
 
 .PHONY: demo bench
 ## demo: train on Fashion-MNIST in FP32 and mixed precision, side by side (ARGS="--epochs 1")

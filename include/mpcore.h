@@ -564,7 +564,8 @@ MP_API mp_status_t mp_scale_loss(mp_scaler_t scaler, const void *loss, void *out
 /** Apply the policy once, from mp_scaler_found_inf and, for lognormal, from *amax; then
  *  clear the flag.  mp_scale_step does this itself.
  *  @param amax  device, 1 float: largest gradient as measured, still multiplied by S and
- *               before any clipping.  Lognormal only, else NULL. */
+ *               before any clipping; infinity or NaN counts as an overflow even where the
+ *               flag is 0.  Lognormal only, else NULL. */
 MP_API mp_status_t mp_scaler_update(mp_scaler_t scaler, const float *amax, mp_stream_t stream);
 
 /** Copy the state to / from the host; waits for `stream`.  Restoring a saved state and

@@ -179,6 +179,18 @@ TEST_CASE("scaler lognormal: overflows before any statistics just back off", "[s
   CHECK(run.update(0.0f, 0x1p-10) == 65536.0f);
 }
 
+TEST_CASE("scaler lognormal: a non-finite amax is an overflow without the flag",
+          "[scaler][strict]") {
+  for (const double amax : {HUGE_VAL, static_cast<double>(NAN)}) {
+    ScalerRun flagged(lognormal(2000)), unflagged(lognormal(2000));
+    flagged.update(0.0f, 0.5);
+    unflagged.update(0.0f, 0.5);
+    CHECK(flagged.update(1.0f, amax) == unflagged.update(0.0f, amax));
+    const mp_scaler_state_t wanted = flagged.state(), got = unflagged.state();
+    CHECK(std::memcmp(&got, &wanted, sizeof got) == 0);
+  }
+}
+
 TEST_CASE("scaler static: never changes", "[scaler][strict]") {
   Config config = mp_scaler_config_default(MP_SCALER_STATIC);
   config.init_scale = 1024.0f;

@@ -95,9 +95,11 @@ MP_HD mp_scaler_state_t next_scaler_state(const mp_scaler_config_t &config, mp_s
 
 /// By one thread: the policy, the two floats that kernels read, and the flag.
 MP_HD void update_scaler(ScalerDevice &scaler, const float *amax) {
-  const bool overflow = scaler.found_inf != 0.0f;
-  scaler.state =
-      next_scaler_state(scaler.config, scaler.state, overflow, amax != nullptr ? *amax : 0.0f);
+  const float measured = amax != nullptr ? *amax : 0.0f;
+  // A non-finite amax is an overflow even if nobody raised the flag: as a sample it would make the
+  // running means infinite for good.
+  const bool overflow = scaler.found_inf != 0.0f || !std::isfinite(measured);
+  scaler.state = next_scaler_state(scaler.config, scaler.state, overflow, measured);
   scaler.scale = scaler.state.scale;
   scaler.inv_scale = static_cast<float>(1.0 / static_cast<double>(scaler.scale));
   scaler.found_inf = 0.0f;
