@@ -782,7 +782,7 @@ MP_API mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *d
 /** Name of the index-th best kernel for `desc`: index 0 is what mp_gemm would launch,
  *  then by predicted time.  Put the name into desc->kernel to force it.  This is how the
  *  tests reach every kernel and the benchmarks check the prediction.
- *  @param name  host, out; static storage, e.g. "wmma_128x128x32_s4".
+ *  @param name  host, out; static storage, e.g. "wmma_128x128x32_s3".
  *  @return MP_ERROR_NOT_FOUND when index is past the last applicable kernel. */
 MP_API mp_status_t mp_gemm_kernel_name(mp_context_t context, const mp_gemm_desc_t *desc,
                                        int32_t index, const char **name);

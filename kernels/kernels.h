@@ -80,7 +80,7 @@ struct GemmChoice {
   int32_t split_k;         ///< 1 = no split
   size_t workspace_bytes;  ///< needed by this choice for this problem
   double predicted_us;
-  const char *name;  ///< static storage, e.g. "wmma_128x128x32_s4_k8"
+  const char *name;  ///< static storage, e.g. "wmma_128x128x32_s3_k8"
 };
 
 /// Ranks the kernels that can run `problem` on `device`, fastest first; never empty.
