@@ -1,51 +1,13 @@
 // What a kernel must not do ends in an error that names the place; the next launch works.
+#include "machine_violations.h"
 #include "kernels/simt/sm80.h"
+#include "kernels/simt/vector.h"
 #include "kernels/simt/wmma.h"
-#include "machine_testing.h"
 
 using namespace mp::host;
 using namespace mptest;
 
 namespace {
-
-/// Kernels write down the lines that a report should name.
-struct Lines {
-  mutable int first = 0, second = 0;
-};
-
-struct SumArgs {
-  int *out;
-};
-MP_KERNEL(256, 1) sum_block(MP_PARAM(SumArgs) args) {
-  const int sum = block_reduce<256, Sum>(thread_index());
-  if (thread_index() == 0) args.out[block_index()] = sum;
-}
-
-/// The machine is none the worse for what came before.
-void check_next_launch() {
-  std::vector<int> out(4);
-  run(sum_block, {4, 256}, {out.data()});
-  CHECK(out == std::vector<int>(4, 255 * 256 / 2));
-}
-
-std::string place(int line) {
-  return "machine_violations.cpp:" + std::to_string(line);
-}
-
-/// Launches in every mood; the complaint must contain all of `texts` and the lines noted.
-void check_violation(void (*kernel)(const Lines &), const LaunchShape &shape,
-                     const std::vector<std::string> &texts) {
-  in_every_mood([&] {
-    const Lines lines;
-    const std::string complaint = outcome(kernel, shape, lines);
-    INFO("complaint: " << complaint);
-    CHECK(complaint.find("kernel: ") == 0);
-    for (const std::string &text : texts) CHECK(complaint.find(text) != std::string::npos);
-    for (const int line : {lines.first, lines.second})
-      if (line != 0) CHECK(complaint.find(place(line)) != std::string::npos);
-    check_next_launch();
-  });
-}
 
 // ---------------------------------------------------------------- meetings
 
@@ -109,6 +71,11 @@ MP_KERNEL(32, 1) misalign_smem(MP_PARAM(Lines) lines) {
 MP_KERNEL(32, 1) misalign_gmem(MP_PARAM(Lines) lines) {
   MP_SHARED(char, slots, [64]);
   lines.first = __LINE__, copy_async_16(slots, kSource + 4, 16);
+}
+MP_KERNEL(32, 1) misalign_packed(MP_PARAM(Lines) lines) {
+  alignas(16) static constexpr float kValues[8] = {};
+  Packed<float> packed;
+  lines.first = __LINE__, packed.load(kValues + 1);
 }
 MP_KERNEL(32, 1) copy_too_much(MP_PARAM(Lines) lines) {
   MP_SHARED(char, slots, [64]);
@@ -207,6 +174,10 @@ TEST_CASE("machine: arguments of copy_async_16") {
   check_violation(copy_less_than_nothing, {1, 32}, {"-1 bytes of 16"});
   check_violation(copy_past_the_end, {1, 32}, {"outside every shared variable"});
   check_violation(copy_to_gmem, {1, 32}, {"outside every shared variable"});
+}
+
+TEST_CASE("machine: alignment of 16-byte loads") {
+  check_violation(misalign_packed, {1, 32}, {"not 16-byte aligned"});
 }
 
 TEST_CASE("machine: alignment of WMMA fragments") {

@@ -45,14 +45,6 @@ class Counter : public Catch::TestEventListenerBase {
 };
 CATCH_REGISTER_LISTENER(Counter)
 
-void drop_message(mp_log_level_t, const char *, void *) {}
-
-/// Tests provoke errors on purpose and check them by status; the library's log of them would
-/// drown the report.  MP_LOG brings it back.
-void quiet_log() {
-  if (std::getenv("MP_LOG") == nullptr) mp_set_log_callback(drop_message, nullptr, MP_LOG_ERROR);
-}
-
 const char *setting(const char *variable, const char *otherwise) {
   const char *const value = std::getenv(variable);
   return value == nullptr ? otherwise : value;
@@ -78,7 +70,7 @@ void print_tally() {
 }  // namespace
 
 int main(int argc, char **argv) {
-  quiet_log();
+  mptest::quiet_log();
   try {
     print_device();
   } catch (const std::exception &error) {

@@ -109,6 +109,25 @@ TEST_CASE("testing: matrices keep their values and notice a write to the padding
   }
 }
 
+TEST_CASE("testing: a stray matrix lies one element further, padding included",
+          "[testing][strict]") {
+  for (const int64_t stray : {0, 1}) {
+    DeviceMatrices matrices(MP_FP16, 2, 3, 4, 8, 32, 0, kCanary, stray);
+    Matrices values(2, 3, 4);
+    for (size_t i = 0; i < values.values.size(); ++i) values.values[i] = static_cast<double>(i);
+    matrices.upload(values);
+    CHECK(matrices.download().values == values.values);
+    CHECK(matrices.damage() == "");
+    for (const int64_t item : {0, 1}) {
+      const size_t missed = reinterpret_cast<uintptr_t>(matrices.item(item)) % 16;
+      CHECK(missed == (item == stray ? 2 : 0));
+    }
+    const uint8_t zero = 0;
+    copy_bytes(static_cast<uint8_t *>(matrices.item(stray)) - 2, &zero, 1);
+    CHECK(matrices.damage() == "padding overwritten at element " + std::to_string(32 * stray));
+  }
+}
+
 TEST_CASE("testing: exact plans stay within their budget", "[testing][strict]") {
   for (const int64_t k : {0, 1, 7, 64, 300, 4096, 100000}) {
     for (const int64_t budget : {100, 256, 2048, 1 << 24}) {

@@ -59,6 +59,11 @@ bool on_host() {
   return wanted_device() == MP_DEVICE_HOST;
 }
 
+void quiet_log() {
+  const mp_log_callback_t drop = [](mp_log_level_t, const char *, void *) {};
+  mp_set_log_callback(std::getenv("MP_LOG") == nullptr ? drop : nullptr, nullptr, MP_LOG_ERROR);
+}
+
 // ---------------------------------------------------------------------------- outcomes
 
 void skip(const std::string &reason) {
@@ -222,27 +227,30 @@ namespace {
 
 /// Up to the last element of the last row, so that the guard zone follows at once.
 size_t spanned_bytes(mp_dtype_t dtype, int64_t count, int64_t rows, int64_t cols, int64_t ld,
-                     int64_t stride) {
+                     int64_t stride, int64_t stray_item) {
   if (count == 0 || rows == 0 || cols == 0) return 0;
-  const int64_t elems = (count - 1) * stride + (rows - 1) * ld + cols;
+  const int64_t shift = stray_item == count - 1 ? 1 : 0;
+  const int64_t elems = (count - 1) * stride + (rows - 1) * ld + cols + shift;
   return static_cast<size_t>(elems) * mp_dtype_size(dtype);
 }
 
 }  // namespace
 
 DeviceMatrices::DeviceMatrices(mp_dtype_t dtype, int64_t count, int64_t rows, int64_t cols,
-                               int64_t ld, int64_t stride, int64_t offset, uint8_t padding)
+                               int64_t ld, int64_t stride, int64_t offset, uint8_t padding,
+                               int64_t stray_item)
     : dtype_(dtype),
       count_(count),
       rows_(rows),
       cols_(cols),
       ld_(ld),
       stride_(stride),
-      bytes_(spanned_bytes(dtype, count, rows, cols, ld, stride),
+      stray_item_(stray_item),
+      bytes_(spanned_bytes(dtype, count, rows, cols, ld, stride, stray_item),
              static_cast<size_t>(offset) * mp_dtype_size(dtype), padding) {}
 
 void *DeviceMatrices::item(int64_t index) const {
-  return bytes_.data() + static_cast<size_t>(index * stride_) * mp_dtype_size(dtype_);
+  return bytes_.data() + static_cast<size_t>(first_element(index)) * mp_dtype_size(dtype_);
 }
 
 template <typename Visit>
@@ -250,7 +258,7 @@ void DeviceMatrices::each_row(Visit visit) const {
   if (bytes_.bytes() == 0) return;
   for (int64_t item = 0; item < count_; ++item) {
     for (int64_t i = 0; i < rows_; ++i) {
-      visit(static_cast<size_t>(item * stride_ + i * ld_) * mp_dtype_size(dtype_), item, i);
+      visit(static_cast<size_t>(first_element(item) + i * ld_) * mp_dtype_size(dtype_), item, i);
     }
   }
 }

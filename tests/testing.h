@@ -30,6 +30,10 @@ bool on_host();
 
 constexpr mp_stream_t kStream = nullptr;
 
+/// Tests provoke errors on purpose and check them by status; the library's log of them would
+/// drown the report.  MP_LOG brings it back.
+void quiet_log();
+
 // ---------------------------------------------------------------------------- outcomes
 
 /// Counts the running test case as skipped and prints why; the test returns after it.
@@ -167,11 +171,12 @@ struct Matrices {
 
 Matrices transposed(const Matrices &matrices);
 
-/// Matrices on the device: `ld` elements from row to row, `stride` from item to item.
+/// Matrices on the device: `ld` elements from row to row, `stride` from item to item.  A stray item
+/// lies one element further than that.
 class DeviceMatrices {
  public:
   DeviceMatrices(mp_dtype_t dtype, int64_t count, int64_t rows, int64_t cols, int64_t ld,
-                 int64_t stride, int64_t offset, uint8_t padding);
+                 int64_t stride, int64_t offset, uint8_t padding, int64_t stray_item = -1);
 
   void *data() const { return bytes_.data(); }
   void *item(int64_t index) const;  ///< address of matrix `index`
@@ -185,9 +190,10 @@ class DeviceMatrices {
   /// Calls visit(byte offset, item, row) for the start of each row.
   template <typename Visit>
   void each_row(Visit visit) const;
+  int64_t first_element(int64_t item) const { return item * stride_ + (item == stray_item_); }
 
   mp_dtype_t dtype_;
-  int64_t count_, rows_, cols_, ld_, stride_;
+  int64_t count_, rows_, cols_, ld_, stride_, stray_item_;
   GuardedBytes bytes_;
 };
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/simt/target.h"
 
@@ -61,6 +62,21 @@ MP_DEVICE half round_to<half>(float x) {
 template <>
 MP_DEVICE bf16 round_to<bf16>(float x) {
   return {__bfloat16_as_ushort(__float2bfloat16_rn(x))};
+}
+
+/// Both rounded, `low` in the low half.
+template <class T>
+MP_DEVICE uint32_t pack_pair(float low, float high) {
+  uint32_t bits;
+  if constexpr (std::is_same_v<T, half>) {
+    const __half2 pair = __floats2half2_rn(low, high);
+    memcpy(&bits, &pair, sizeof bits);
+  } else {
+    static_assert(std::is_same_v<T, bf16>);
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+    memcpy(&bits, &pair, sizeof bits);
+  }
+  return bits;
 }
 
 #else
@@ -144,7 +160,31 @@ inline bf16 round_to<bf16>(float x) {
   return {static_cast<uint16_t>((bits + 0x7fff + even) >> 16)};
 }
 
+template <class T>
+uint32_t pack_pair(float low, float high) {
+  return static_cast<uint32_t>(round_to<T>(high).bits) << 16 | round_to<T>(low).bits;
+}
+
 #endif
+
+/// An element as it lies in memory, in the low bits of a word.
+MP_DEVICE uint32_t element_bits(half x) {
+  return x.bits;
+}
+MP_DEVICE uint32_t element_bits(bf16 x) {
+  return x.bits;
+}
+MP_DEVICE uint32_t element_bits(float x) {
+  return bits_of(x);
+}
+template <class T>
+MP_DEVICE T element_from(uint32_t bits) {
+  return {static_cast<uint16_t>(bits)};
+}
+template <>
+MP_DEVICE float element_from<float>(uint32_t bits) {
+  return float_from_bits(bits);
+}
 
 /// |x| as bits: unsigned integers that sort like the magnitudes, with infinity above every finite
 /// value and NaN above infinity.  fmaxf would lose the NaN.

@@ -76,6 +76,13 @@ MP_DEVICE void device_fence() {
   __threadfence();
 }
 
+/// The same address, which is gmem or NULL: accesses need not find out at run time.
+MP_DEVICE const void *in_gmem(const void *address) {
+  size_t global;
+  asm("cvta.to.global.u64 %0, %1;" : "=l"(global) : "l"(address));
+  return __cvta_global_to_generic(global);
+}
+
 // ---- exchange between the lanes of a warp
 template <class T>
 MP_DEVICE T shuffle_xor(T value, int lane_mask) {
@@ -160,6 +167,9 @@ MP_DEVICE void warp_sync(Where where = Where::here()) {
 MP_DEVICE void device_fence() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
+MP_DEVICE const void *in_gmem(const void *address) {
+  return address;
+}
 
 template <class T>
 T shuffle(T value, int source_lane, Where where = Where::here()) {
@@ -223,10 +233,31 @@ struct LaunchShape {
   int64_t num_blocks;
   int num_threads;  ///< per block; a multiple of 32
   size_t smem_bytes = 0;
+  int cluster = 1;  ///< consecutive blocks that run together (sm90_barrier.h); divides num_blocks
 };
 
 /// The largest grid; kernels with more work than blocks stride over it.
 constexpr int64_t kMaxBlocks = (int64_t{1} << 31) - 1;
+
+#if MP_ON_CUDA
+/// Beyond 48 KiB a kernel has to ask.  The driver is asked once per thread, kernel and device.
+inline void opt_in_to_smem(const char *name, const void *kernel, int ordinal, size_t bytes) {
+  constexpr size_t kWithoutOptIn = 48 * 1024;
+  if (bytes <= kWithoutOptIn) return;
+  struct Asked {
+    const void *kernel;
+    int ordinal;
+    size_t bytes;
+  };
+  static thread_local Asked asked[256];
+  Asked &entry = asked[reinterpret_cast<uintptr_t>(kernel) / 16 % 256];
+  if (entry.kernel == kernel && entry.ordinal == ordinal && entry.bytes == bytes) return;
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(bytes)),
+             name);
+  entry = {kernel, ordinal, bytes};
+}
+#endif
 
 /// Enqueues kernel<<<shape>>>(arguments).  Kernels take one struct by MP_PARAM.
 template <class Argument>
@@ -234,18 +265,20 @@ void launch(const char *name, void (*kernel)(MP_PARAM(Argument)), const Device &
             const LaunchShape &shape, mp_stream_t stream, const Argument &argument) {
 #if MP_ON_CUDA
   const DeviceScope scope(device.ordinal);
-  constexpr size_t kWithoutOptIn = 48 * 1024;
-  if (shape.smem_bytes > kWithoutOptIn)
-    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(shape.smem_bytes)),
-               name);
+  const void *const function = reinterpret_cast<const void *>(kernel);
+  opt_in_to_smem(name, function, device.ordinal, shape.smem_bytes);
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(shape.num_blocks));
   config.blockDim = dim3(static_cast<unsigned>(shape.num_threads));
   config.dynamicSmemBytes = shape.smem_bytes;
   config.stream = stream;
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
+  config.attrs = &cluster;
+  config.numAttrs = shape.cluster > 1 ? 1 : 0;  // older devices know no clusters
   void *arguments[] = {const_cast<Argument *>(&argument)};
-  check_cuda(cudaLaunchKernelExC(&config, reinterpret_cast<const void *>(kernel), arguments), name);
+  check_cuda(cudaLaunchKernelExC(&config, function, arguments), name);
 #else
   (void)stream;
   struct Call {
@@ -256,8 +289,14 @@ void launch(const char *name, void (*kernel)(MP_PARAM(Argument)), const Device &
     const Call &the_call = *static_cast<const Call *>(c);
     the_call.kernel(the_call.argument);
   };
-  const engine::Grid grid{
-      name, shape.num_blocks, shape.num_threads, shape.smem_bytes, device.num_sms, body, &call};
+  const engine::Grid grid{name,
+                          shape.num_blocks,
+                          shape.num_threads,
+                          shape.cluster,
+                          shape.smem_bytes,
+                          device.num_sms,
+                          body,
+                          &call};
   try {
     engine::run(grid);
   } catch (const engine::Violation &e) {

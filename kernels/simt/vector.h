@@ -1,5 +1,7 @@
-// Eight elements at a time between memory of any element type and fp32 registers: one 16-byte
-// access (two for fp32) where the address allows it, single elements where it does not.
+// Runs of elements between memory of any element type and fp32 registers: 16-byte accesses, or one
+// of the whole run where that is less, if the address allows it, single elements if it does not.
+//
+// Most kernels take runs of kVec.  Any power of two will do: a tensor-core accumulator has 2.
 #pragma once
 
 #include "kernels/simt/simt.h"
@@ -12,47 +14,49 @@ namespace mp::MP_TARGET {
 
 constexpr int kVec = 8;
 
-template <class T>
-struct alignas(16) Pack {
-  T x[16 / sizeof(T)];
+/// What one access moves of a run.
+template <class T, int kRun>
+constexpr int kPackElems = min_of<int>(kRun, 16 / sizeof(T));
+
+template <class T, int kElems>
+struct alignas(kElems * sizeof(T)) Pack {
+  T x[kElems];
 };
 
+template <int kBytes, class T>
+MP_DEVICE bool is_aligned(const T *address) {
+  return reinterpret_cast<uintptr_t>(address) % kBytes == 0;
+}
 template <class T>
 MP_DEVICE bool is_aligned_16(const T *address) {
-  return reinterpret_cast<uintptr_t>(address) % 16 == 0;
+  return is_aligned<16>(address);
 }
 
-MP_DEVICE void widen(float (&out)[kVec], const Pack<float> (&in)[2]) {
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++) out[i] = in[i / 4].x[i % 4];
-}
-template <class T>
-MP_DEVICE void widen(float (&out)[kVec], const Pack<T> (&in)[1]) {
+template <class T, int kRun, int kElems, int kPacks>
+MP_DEVICE void widen(float (&out)[kRun], const Pack<T, kElems> (&in)[kPacks]) {
+  static_assert(kElems * kPacks == kRun);
 #if !MP_ON_CUDA && defined(__F16C__) && defined(__AVX2__)
-  if constexpr (std::is_same_v<T, half>) {
+  if constexpr (std::is_same_v<T, half> && kRun == 8) {
     const __m128i raw = _mm_load_si128(reinterpret_cast<const __m128i *>(in));
     _mm256_storeu_ps(out, _mm256_cvtph_ps(raw));
     return;
   }
 #endif
   MP_UNROLL
-  for (int i = 0; i < kVec; i++) out[i] = to_float(in[0].x[i]);
+  for (int i = 0; i < kRun; i++) out[i] = to_float(in[i / kElems].x[i % kElems]);
 }
-MP_DEVICE void narrow(Pack<float> (&out)[2], const float (&in)[kVec]) {
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++) out[i / 4].x[i % 4] = in[i];
-}
-template <class T>
-MP_DEVICE void narrow(Pack<T> (&out)[1], const float (&in)[kVec]) {
+template <class T, int kRun, int kElems, int kPacks>
+MP_DEVICE void narrow(Pack<T, kElems> (&out)[kPacks], const float (&in)[kRun]) {
+  static_assert(kElems * kPacks == kRun);
 #if !MP_ON_CUDA && defined(__F16C__) && defined(__AVX2__)
-  if constexpr (std::is_same_v<T, half>) {
+  if constexpr (std::is_same_v<T, half> && kRun == 8) {
     const __m128i raw = _mm256_cvtps_ph(_mm256_loadu_ps(in), _MM_FROUND_TO_NEAREST_INT);
     _mm_store_si128(reinterpret_cast<__m128i *>(out), raw);
     return;
   }
 #endif
   MP_UNROLL
-  for (int i = 0; i < kVec; i++) out[0].x[i] = round_to<T>(in[i]);
+  for (int i = 0; i < kRun; i++) out[i / kElems].x[i % kElems] = round_to<T>(in[i]);
 }
 
 /// acc[i] += a * b[i], fused.
@@ -66,58 +70,136 @@ MP_DEVICE void multiply_add8(float (&acc)[kVec], float a, const float (&b)[kVec]
 #endif
 }
 
-/// x[i] = p[i] for i < valid, else 0.
+/// 16 bytes of memory in registers, for elements that are fetched long before they are used: four
+/// words, because a 16-bit element by itself would take a whole register.
 template <class T>
-MP_DEVICE void load8(float (&x)[kVec], const T *p, int valid) {
-  if (valid == kVec && is_aligned_16(p)) {
-    Pack<T> raw[sizeof(T) * kVec / 16];
+struct Packed {
+  static constexpr int kElems = 16 / sizeof(T);
+  static constexpr int kPerWord = 4 / sizeof(T);
+  uint32_t words[4];
+
+  /// `p` is 16-byte aligned.
+#if MP_ON_CUDA
+  MP_DEVICE void load(const T *p) {
+    const uint4 loaded = *reinterpret_cast<const uint4 *>(p);
+    words[0] = loaded.x, words[1] = loaded.y, words[2] = loaded.z, words[3] = loaded.w;
+  }
+#else
+  void load(const T *p, Where where = Where::here()) {
+    if (!is_aligned_16(p))
+      engine::violation(where, "loads 16 bytes from an address that is not 16-byte aligned");
+    std::memcpy(words, p, sizeof words);
+  }
+#endif
+
+  /// From any address; zero beyond `valid` elements.
+  MP_DEVICE void load_elements(const T *p, int valid) {
     MP_UNROLL
-    for (int i = 0; i < static_cast<int>(sizeof(T) * kVec / 16); i++)
-      raw[i] = reinterpret_cast<const Pack<T> *>(p)[i];
+    for (int w = 0; w < 4; w++) {
+      words[w] = 0;
+      MP_UNROLL
+      for (int i = 0; i < kPerWord; i++) {
+        const int at = w * kPerWord + i;
+        if (at < valid) words[w] |= element_bits(p[at]) << (16 * i);
+      }
+    }
+  }
+
+  MP_DEVICE float operator[](int i) const {
+    return to_float(element_from<T>(words[i / kPerWord] >> (16 * (i % kPerWord))));
+  }
+};
+
+template <class T>
+MP_DEVICE void widen(float *out, const Packed<T> &in) {
+#if !MP_ON_CUDA && defined(__F16C__) && defined(__AVX2__)
+  if constexpr (std::is_same_v<T, half>) {
+    const __m128i raw = _mm_loadu_si128(reinterpret_cast<const __m128i *>(in.words));
+    _mm256_storeu_ps(out, _mm256_cvtph_ps(raw));
+    return;
+  }
+#endif
+  MP_UNROLL
+  for (int i = 0; i < Packed<T>::kElems; i++) out[i] = in[i];
+}
+
+/// out = in transposed.  On the device that only names registers anew.
+template <int kRows, int kCols>
+MP_DEVICE void transpose(float (&out)[kCols][kRows], const float (&in)[kRows][kCols]) {
+#if !MP_ON_CUDA && defined(__F16C__) && defined(__AVX2__)
+  static_assert(kRows % 4 == 0 && kCols % 4 == 0);
+  for (int i = 0; i < kRows; i += 4) {
+    for (int j = 0; j < kCols; j += 4) {
+      __m128 row[4];
+      for (int r = 0; r < 4; r++) row[r] = _mm_loadu_ps(&in[i + r][j]);
+      _MM_TRANSPOSE4_PS(row[0], row[1], row[2], row[3]);
+      for (int r = 0; r < 4; r++) _mm_storeu_ps(&out[j + r][i], row[r]);
+    }
+  }
+#else
+  MP_UNROLL
+  for (int i = 0; i < kRows; i++) {
+    MP_UNROLL
+    for (int j = 0; j < kCols; j++) out[j][i] = in[i][j];
+  }
+#endif
+}
+
+/// x[i] = p[i] for i < valid, else 0.
+template <class T, int kRun>
+MP_DEVICE void load_run(float (&x)[kRun], const T *p, int valid) {
+  constexpr int kElems = kPackElems<T, kRun>;
+  if (valid == kRun && is_aligned<kElems * sizeof(T)>(p)) {
+    Pack<T, kElems> raw[kRun / kElems];
+    MP_UNROLL
+    for (int i = 0; i < kRun / kElems; i++)
+      raw[i] = reinterpret_cast<const Pack<T, kElems> *>(p)[i];
     widen(x, raw);
     return;
   }
   MP_UNROLL
-  for (int i = 0; i < kVec; i++) x[i] = i < valid ? to_float(p[i]) : 0.0f;
+  for (int i = 0; i < kRun; i++) x[i] = i < valid ? to_float(p[i]) : 0.0f;
 }
 
 /// p[i] = round(x[i]) for i < valid.
-template <class T>
-MP_DEVICE void store8(T *p, const float (&x)[kVec], int valid) {
-  if (valid == kVec && is_aligned_16(p)) {
-    Pack<T> raw[sizeof(T) * kVec / 16];
+template <class T, int kRun>
+MP_DEVICE void store_run(T *p, const float (&x)[kRun], int valid) {
+  constexpr int kElems = kPackElems<T, kRun>;
+  if (valid == kRun && is_aligned<kElems * sizeof(T)>(p)) {
+    Pack<T, kElems> raw[kRun / kElems];
     narrow(raw, x);
     MP_UNROLL
-    for (int i = 0; i < static_cast<int>(sizeof(T) * kVec / 16); i++)
-      reinterpret_cast<Pack<T> *>(p)[i] = raw[i];
+    for (int i = 0; i < kRun / kElems; i++) reinterpret_cast<Pack<T, kElems> *>(p)[i] = raw[i];
     return;
   }
   MP_UNROLL
-  for (int i = 0; i < kVec; i++)
+  for (int i = 0; i < kRun; i++)
     if (i < valid) p[i] = round_to<T>(x[i]);
 }
 
 /// The same for a type known at run time only; `index` in elements.
-MP_DEVICE void load8(float (&x)[kVec], mp_dtype_t dtype, const void *base, int64_t index,
-                     int valid) {
+template <int kRun>
+MP_DEVICE void load_run(float (&x)[kRun], mp_dtype_t dtype, const void *base, int64_t index,
+                        int valid) {
   switch (dtype) {
     case MP_FP16:
-      return load8(x, static_cast<const half *>(base) + index, valid);
+      return load_run(x, static_cast<const half *>(base) + index, valid);
     case MP_BF16:
-      return load8(x, static_cast<const bf16 *>(base) + index, valid);
+      return load_run(x, static_cast<const bf16 *>(base) + index, valid);
     default:
-      return load8(x, static_cast<const float *>(base) + index, valid);
+      return load_run(x, static_cast<const float *>(base) + index, valid);
   }
 }
-MP_DEVICE void store8(mp_dtype_t dtype, void *base, int64_t index, const float (&x)[kVec],
-                      int valid) {
+template <int kRun>
+MP_DEVICE void store_run(mp_dtype_t dtype, void *base, int64_t index, const float (&x)[kRun],
+                         int valid) {
   switch (dtype) {
     case MP_FP16:
-      return store8(static_cast<half *>(base) + index, x, valid);
+      return store_run(static_cast<half *>(base) + index, x, valid);
     case MP_BF16:
-      return store8(static_cast<bf16 *>(base) + index, x, valid);
+      return store_run(static_cast<bf16 *>(base) + index, x, valid);
     default:
-      return store8(static_cast<float *>(base) + index, x, valid);
+      return store_run(static_cast<float *>(base) + index, x, valid);
   }
 }
 

@@ -52,6 +52,7 @@ bool has_code_for(int ordinal) {
 
 Device describe(int ordinal) {
   Device device{};
+  device.target = kTargetKind;
   device.ordinal = ordinal;
   device.arch = 10 * attribute(cudaDevAttrComputeCapabilityMajor, ordinal) +
                 attribute(cudaDevAttrComputeCapabilityMinor, ordinal);

@@ -16,7 +16,7 @@ namespace mp::host {
 
 namespace {
 
-constexpr int kModelledArch = 80;  // WMMA and cp.async, as on sm_80
+constexpr int kModelledArch = 90;  // WMMA, cp.async, TMA, wgmma, clusters
 constexpr size_t kAlignment = 256;
 
 bool cpu_runs_the_kernels() {
@@ -54,6 +54,7 @@ bool has_code_for(int) {
 
 Device describe(int ordinal) {
   Device device{};
+  device.target = kTargetKind;
   device.ordinal = ordinal;
   device.arch = kModelledArch;
   device.num_sms = engine::max_workers();

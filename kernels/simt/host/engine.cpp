@@ -1,4 +1,4 @@
-// The scheduler of the host machine: fibers of one block at a time, blocks over OS threads.
+// The scheduler of the host machine: fibers of one cluster at a time, clusters over OS threads.
 #include "kernels/simt/host/engine.h"
 
 #include <algorithm>
@@ -7,12 +7,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
+#include <memory>
 #include <utility>
 
+#include "kernels/simt/host/async_proxy.h"
+#include "kernels/simt/host/barriers.h"
 #include "kernels/simt/host/fiber.h"
 #include "kernels/simt/host/race.h"
+#include "kernels/simt/host/random.h"
 #include "kernels/simt/host/shared_memory.h"
+#include "kernels/simt/host/wgmma.h"
 #include "kernels/simt/host/workers.h"
 
 namespace mp::host::engine {
@@ -20,39 +24,6 @@ namespace mp::host::engine {
 constinit thread_local Thread *current = nullptr;
 
 namespace {
-
-// ---------------------------------------------------------------- mood
-
-int64_t environment_integer(const char *name, int64_t otherwise) {
-  const char *const text = std::getenv(name);
-  return text != nullptr && *text != '\0' ? std::strtoll(text, nullptr, 10) : otherwise;
-}
-
-Mood mood_from_environment() {
-  const char *const text = std::getenv("MP_HOST_MOOD");
-  if (text == nullptr || std::strcmp(text, "strict") != 0) return Mood::plain();
-  return Mood::strict_with(static_cast<uint64_t>(environment_integer("MP_HOST_SEED", 1)));
-}
-
-Mood &process_mood() {
-  static Mood mood = mood_from_environment();
-  return mood;
-}
-
-/// xorshift64*: the schedule must be the same for the same seed on every machine.
-class Random {
- public:
-  void seed(uint64_t value) { state_ = value * 0x9E3779B97F4A7C15u | 1; }
-  uint32_t next() {
-    state_ ^= state_ >> 12;
-    state_ ^= state_ << 25;
-    state_ ^= state_ >> 27;
-    return static_cast<uint32_t>(state_ * 0x2545F4914F6CDD1Du >> 32);
-  }
-
- private:
-  uint64_t state_ = 1;
-};
 
 std::string to_string(Where where) {
   return std::string(where.name()) + ":" + std::to_string(where.line);
@@ -65,9 +36,7 @@ constinit thread_local Engine *this_engine = nullptr;
 
 class Engine {
  public:
-  Engine() : fibers_(kMaxThreads, &Engine::fiber_main), main_(fiber_of_os_thread()) {
-    block_.smem = &smem_;
-  }
+  Engine() : fibers_(kMaxThreads, &Engine::fiber_main), main_(fiber_of_os_thread()) {}
   Engine(const Engine &) = delete;
   Engine &operator=(const Engine &) = delete;
 
@@ -77,53 +46,40 @@ class Engine {
     return engine;
   }
 
-  void run_block(const Grid &grid, int64_t index) {
-    begin_block(grid, index);
+  void run_cluster(const Grid &grid, int64_t index) {
+    begin_cluster(grid, index);
     Thread *const first = pick();
     Fiber &fiber = fibers_.take();
     fiber.start = first;
     resume(main_, fiber);
     current = nullptr;
-    if (block_.alive > 0 || !error_.empty()) abandon_block();
-    const std::string damage = smem_.damage();
-    if (!damage.empty()) throw Violation(describe_block() + " " + damage);
+    if (cluster_.alive > 0 || !error_.empty()) abandon_cluster();
+    for (const Block &block : blocks_) {
+      for (const std::string &damage : {block.smem->damage(), block.barriers->unfinished()})
+        if (!damage.empty()) throw Violation(describe(block) + " " + damage);
+    }
   }
 
   // Called from inside a kernel, through the free functions below.
 
   [[noreturn]] void stop(const char *what, Where where) {
     note_violation(what, where);
-    resume(*current->fiber, main_);
+    resume(*running_, main_);
     std::abort();  // an abandoned fiber is never resumed
   }
 
-  void block_barrier(Where where) {
-    Block &block = block_;
-    Thread &me = *current;
-    if (block.at_barrier == 0)
-      block.barrier_at = where;
-    else if (block.barrier_at != where)
-      violation(where, "finds its block in block_sync at %s:%d and is in another",
-                block.barrier_at.name(), block.barrier_at.line);
-    if (block.at_barrier + 1 == block.alive) {
-      release_barrier();
-      return;
-    }
-    block.at_barrier++;
-    block.barrier_waiting[me.warp->index] |= 1u << me.lane;
-    wait("block_sync", where);
-  }
-
-  void wait(const char *waits_in, Where where) {
+  void wait(const char *waits_in, Where where, WaitsFor waits_for) {
     Thread &me = *current;
     me.waits_in = waits_in;
     me.waits_at = where;
+    me.waits_for = waits_for;
     Thread *const next = pick();
     if (next == nullptr) {
-      resume(*me.fiber, main_);  // deadlock: run_block reports it
+      resume(*me.fiber, main_);  // deadlock: run_cluster reports it
       std::abort();
     }
     current = next;
+    if (next == &me) return;  // an asynchronous operation has woken it
     if (next->fiber == nullptr) {
       next->fiber = &fibers_.take();
       next->fiber->start = next;
@@ -133,17 +89,25 @@ class Engine {
 
   void wake(Warp &warp, uint32_t lanes) {
     warp.ready |= lanes;
-    ready_warps_ |= 1u << warp.index;
+    ready_warps_ |= 1u << warp.slot;
+  }
+
+  void may_switch(Where where) {
+    constexpr uint32_t kPlacesPerSwitch = 4;
+    if (!mood_.strict || random_.next() % kPlacesPerSwitch != 0) return;
+    wake(*current->warp, 1u << current->lane);
+    wait("nothing", where, {});
   }
 
   void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
                         Where where) {
-    void *variable = smem_.find(key);
-    if (variable == nullptr) variable = smem_.add(key, name, bytes, alignment);
-    if (variable == nullptr)
-      violation(where, "needs %zu bytes for shared %s, more than are left of the %zu of a block",
-                bytes, name, kSmemBytes);
-    return variable;
+    void *const variable = current->block->smem->find(key);
+    if (variable != nullptr) return variable;
+    for (const Block &block : blocks_)
+      if (block.smem->add(key, name, bytes, alignment) == nullptr)
+        violation(where, "needs %zu bytes for shared %s, more than are left of the %zu of a block",
+                  bytes, name, kSmemBytes);
+    return current->block->smem->find(key);
   }
 
   bool defer_copy() {
@@ -151,7 +115,16 @@ class Engine {
     return mood_.copies == CopyTiming::late;
   }
 
+  void keep_async(std::function<void()> perform) {
+    async_.push_back({current, std::move(perform)});
+  }
+
  private:
+  struct AsyncOperation {
+    Thread *started_by;
+    std::function<void()> perform;
+  };
+
   static void fiber_main(boost::context::detail::transfer_t arrived) {
     enter_fiber(arrived);
     this_engine->run_threads(*this_engine->running_);
@@ -179,70 +152,108 @@ class Engine {
     switch_fiber(from, to);
   }
 
-  /// The next lane to run: in order within its warp, then the next warp; or, in the strict mood,
-  /// any that can.  NULL if none can.
+  /// The next lane to run, NULL if none can: in order within its warp, then the next warp; or, in
+  /// the strict mood, any that can.
   Thread *pick() {
-    Warp *warp = &warps_[current_warp_];
-    if (mood_.strict || warp->ready == 0) {
-      if (mood_.strict) current_warp_ = static_cast<int>(random_.next() % warps_.size());
-      warp = next_ready_warp();
-      if (warp == nullptr) return nullptr;
-      current_warp_ = warp->index;
-    }
-    const int start = mood_.strict ? static_cast<int>(random_.next() % kWarpSize) : 0;
-    const int lane = (std::countr_zero(std::rotr(warp->ready, start)) + start) % kWarpSize;
-    warp->ready &= ~(1u << lane);
-    return warp->lanes + lane;
+    if (mood_.strict) return pick_any();
+    if (warps_[current_warp_].ready == 0 && !find_ready_warp(current_warp_)) return nullptr;
+    return take_lane(0);
   }
 
-  Warp *next_ready_warp() {
-    while (ready_warps_ != 0) {
-      const int index =
-          (std::countr_zero(std::rotr(ready_warps_, current_warp_)) + current_warp_) % kWarpSize;
-      if (warps_[index].ready != 0) return &warps_[index];
-      ready_warps_ &= ~(1u << index);
+  Thread *pick_any() {
+    constexpr uint32_t kSwitchesPerOperation = 4;
+    if (!async_.empty() && mood_.copies == CopyTiming::random &&
+        random_.next() % kSwitchesPerOperation == 0)
+      perform_async();
+    if (--switches_held_ <= 0) hold_back();
+    const int start = static_cast<int>(random_.next() % warps_.size());
+    if (find_ready_warp(start, ~held_back_))
+      return take_lane(static_cast<int>(random_.next() % kWarpSize));
+    while (!find_ready_warp(start)) {
+      if (async_.empty()) return nullptr;
+      perform_async();
     }
-    return nullptr;
+    return take_lane(static_cast<int>(random_.next() % kWarpSize));
   }
 
-  void release_barrier() {
-    race::join(warps_.data(), warps_.size());
-    for (Warp &warp : warps_) {
-      uint32_t &waiting = block_.barrier_waiting[warp.index];
-      if (waiting != 0) wake(warp, std::exchange(waiting, 0u));
-    }
-    block_.at_barrier = 0;
+  /// For a while a quarter of the warps, or one block, runs only when nothing else can: a choice
+  /// made anew at each switch would keep all warps at about the same place.
+  void hold_back() {
+    const Block &block = blocks_[random_.next() % blocks_.size()];
+    const uint32_t warps = static_cast<uint32_t>((uint64_t{1} << block.num_warps()) - 1);
+    const bool whole_block = blocks_.size() > 1 && random_.next() % 2 == 0;
+    held_back_ = whole_block ? warps << block.warps->slot : random_.next() & random_.next();
+    switches_held_ = 64 << random_.next() % 8;
   }
 
-  /// A thread returned from the kernel.  A barrier no longer counts it; a warp collective that
-  /// still expects it can never complete.
+  /// Makes it current_warp_: the first of `among` that is ready, counted from warp `start` on.
+  bool find_ready_warp(int start, uint32_t among = ~0u) {
+    while ((ready_warps_ & among) != 0) {
+      const int slot =
+          (std::countr_zero(std::rotr(ready_warps_ & among, start)) + start) % kWarpSize;
+      if (warps_[slot].ready != 0) {
+        current_warp_ = slot;
+        return true;
+      }
+      ready_warps_ &= ~(1u << slot);
+    }
+    return false;
+  }
+
+  Thread *take_lane(int start) {
+    Warp &warp = warps_[current_warp_];
+    const int lane = (std::countr_zero(std::rotr(warp.ready, start)) + start) % kWarpSize;
+    warp.ready &= ~(1u << lane);
+    return warp.lanes + lane;
+  }
+
+  /// Performs any one of the operations, on the stack of the running fiber.
+  void perform_async() {
+    std::swap(async_[random_.next() % async_.size()], async_.back());
+    performing_ = std::move(async_.back());
+    async_.pop_back();
+    current = performing_.started_by;
+    performing_.perform();
+  }
+
+  /// A thread returned from the kernel.  Barriers of the block and the cluster no longer count it;
+  /// a warp collective that still expects it can never complete.
   void finish(Thread &thread) {
     Warp &warp = *thread.warp;
+    Block &block = *thread.block;
+    finish_bulk_stores();
     warp.alive &= ~(1u << thread.lane);
-    block_.alive--;
+    block.alive--;
+    cluster_.alive--;
     if (warp.arrived != 0)
       violation(warp.collective_at, "returned while its warp waits for it in %s", warp.collective);
-    if (block_.alive > 0 && block_.at_barrier == block_.alive) release_barrier();
+    check_warpgroup_left(thread);
+    if (block.alive > 0 && block.at_barrier == block.alive) release_block_barrier(block);
+    if (cluster_.at_sync > 0 && cluster_.at_sync == cluster_.alive)
+      release_cluster_barrier(cluster_);
   }
 
-  void begin_block(const Grid &grid, int64_t index) {
+  void begin_cluster(const Grid &grid, int64_t index) {
     grid_ = &grid;
-    mood_ = process_mood();
+    mood_ = mood();
     random_.seed(mood_.seed * 1000003 + static_cast<uint64_t>(index) + 1);
     error_.clear();
-    if (static_cast<int>(threads_.size()) != grid.num_threads) shape_block(grid.num_threads);
-    block_.index = index;
-    block_.grid_size = grid.num_blocks;
-    block_.alive = grid.num_threads;
-    block_.at_barrier = 0;
+    async_.clear();
+    if (threads_.size() != static_cast<size_t>(grid.cluster) * grid.num_threads ||
+        blocks_.size() != static_cast<size_t>(grid.cluster))
+      shape_cluster(grid.cluster, grid.num_threads);
+    cluster_.alive = static_cast<int>(threads_.size());
+    cluster_.num_mbarriers = 0;
+    cluster_.at_sync = 0;
     current_warp_ = 0;
     ready_warps_ = 0;
+    hold_back();
     for (Warp &warp : warps_) {
       warp.alive = ~0u;
       warp.arrived = 0;
       warp.mma_done = 0;
       warp.mma_waiting = 0;
-      block_.barrier_waiting[warp.index] = 0;
+      cluster_.sync_waiting[warp.slot] = 0;
       for (int i = 0; i < kMmaSlots; i++) warp.mma[i].arrived = 0;
       wake(warp, ~0u);
     }
@@ -252,58 +263,103 @@ class Engine {
       thread.copy_group = 0;
       if (!thread.copies.empty()) thread.copies.clear();
     }
-    smem_.begin_block(grid.dynamic_smem_bytes, mood_);
-    block_.dynamic_smem = smem_.dynamic();
-    race::begin_block(block_);
+    for (Block &block : blocks_) {
+      block.index = index * grid.cluster + block.rank;
+      block.grid_size = grid.num_blocks;
+      block.alive = grid.num_threads;
+      block.at_barrier = 0;
+      for (int w = 0; w < block.num_warps(); w++) block.barrier_waiting[w] = 0;
+      block.smem->begin_block(grid.dynamic_smem_bytes, mood_);
+      block.dynamic_smem = block.smem->dynamic();
+      block.barriers->begin_block();
+      block.async_proxy->begin_block();
+      block.warpgroups->begin_block();
+    }
+    race::begin_cluster(cluster_);
   }
 
-  void shape_block(int num_threads) {
-    const int num_warps = num_threads / kWarpSize;
-    threads_ = std::vector<Thread>(static_cast<size_t>(num_threads));
+  void shape_cluster(int num_blocks, int num_threads) {
+    const int num_warps = num_blocks * num_threads / kWarpSize;
+    threads_ = std::vector<Thread>(static_cast<size_t>(num_blocks) * num_threads);
     warps_ = std::vector<Warp>(static_cast<size_t>(num_warps));
     mma_ = std::vector<MmaSlot>(static_cast<size_t>(num_warps) * kMmaSlots);
-    block_.num_threads = num_threads;
-    for (int w = 0; w < num_warps; w++) {
-      warps_[w].block = &block_;
-      warps_[w].lanes = &threads_[static_cast<size_t>(w) * kWarpSize];
-      warps_[w].index = w;
-      warps_[w].mma = &mma_[static_cast<size_t>(w) * kMmaSlots];
+    blocks_ = std::vector<Block>(static_cast<size_t>(num_blocks));
+    while (memories_.size() < blocks_.size()) {
+      memories_.push_back(std::make_unique<SharedMemory>());
+      barriers_.push_back(std::make_unique<Barriers>());
+      async_proxies_.push_back(std::make_unique<AsyncProxy>());
+      warpgroups_.push_back(std::make_unique<Warpgroups>());
     }
-    for (int t = 0; t < num_threads; t++) {
-      threads_[t].warp = &warps_[t / kWarpSize];
-      threads_[t].block = &block_;
-      threads_[t].index = t;
-      threads_[t].lane = t % kWarpSize;
+    cluster_.blocks = blocks_.data();
+    cluster_.size = num_blocks;
+    cluster_.warps = warps_.data();
+    cluster_.num_warps = num_warps;
+    for (int b = 0; b < num_blocks; b++) shape_block(b, num_threads);
+  }
+
+  void shape_block(int rank, int num_threads) {
+    Block &block = blocks_[rank];
+    block.cluster = &cluster_;
+    block.rank = rank;
+    block.num_threads = num_threads;
+    block.warps = &warps_[static_cast<size_t>(rank) * num_threads / kWarpSize];
+    block.smem = memories_[rank].get();
+    block.barriers = barriers_[rank].get();
+    block.async_proxy = async_proxies_[rank].get();
+    block.warpgroups = warpgroups_[rank].get();
+    for (int w = 0; w < block.num_warps(); w++) {
+      Warp &warp = block.warps[w];
+      warp.block = &block;
+      warp.index = w;
+      warp.slot = static_cast<int>(&warp - warps_.data());
+      warp.lanes = &threads_[static_cast<size_t>(warp.slot) * kWarpSize];
+      warp.mma = &mma_[static_cast<size_t>(warp.slot) * kMmaSlots];
+      for (int lane = 0; lane < kWarpSize; lane++) {
+        warp.lanes[lane].warp = &warp;
+        warp.lanes[lane].block = &block;
+        warp.lanes[lane].index = w * kWarpSize + lane;
+        warp.lanes[lane].lane = lane;
+      }
     }
   }
 
   // ---- failure
 
   void note_violation(const char *what, Where where) {
-    error_ = describe_block() + " thread " + std::to_string(current->index) + " " + what;
+    error_ = describe(*current->block) + " thread " + std::to_string(current->index) + " " + what;
     if (where.line != 0) error_ += " at " + to_string(where);
   }
 
-  std::string describe_block() const {
-    return std::string(grid_->kernel) + ": block " + std::to_string(block_.index);
+  std::string describe(const Block &block) const {
+    return std::string(grid_->kernel) + ": block " + std::to_string(block.index);
   }
 
-  [[noreturn]] void abandon_block() {
+  [[noreturn]] void abandon_cluster() {
     if (error_.empty()) error_ = deadlock_report();
     fibers_.reset();
     threads_.clear();
+    async_.clear();
+    performing_ = {};
     throw Violation(error_);
   }
 
   std::string deadlock_report() const {
-    std::string report = describe_block() + " deadlocked;";
+    constexpr size_t kMaxPlaces = 8;
+    std::string report = describe(blocks_.front());
+    if (blocks_.size() > 1) report += " and its cluster";
+    report += " deadlocked;";
     std::vector<std::string> seen;
     for (const Thread &thread : threads_) {
       if ((thread.warp->alive >> thread.lane & 1) == 0 || thread.fiber == nullptr) continue;
-      const std::string place =
+      std::string place =
           std::string(" waits in ") + thread.waits_in + " at " + to_string(thread.waits_at);
-      if (std::find(seen.begin(), seen.end(), place) != seen.end() || seen.size() == 4) continue;
-      report += (seen.empty() ? " thread " : ", thread ") + std::to_string(thread.index) + place;
+      if (thread.waits_for.describe != nullptr)
+        place += " " + thread.waits_for.describe(thread.waits_for.object);
+      if (std::find(seen.begin(), seen.end(), place) != seen.end() || seen.size() == kMaxPlaces)
+        continue;
+      report += (seen.empty() ? " thread " : ", thread ") + std::to_string(thread.index);
+      if (blocks_.size() > 1) report += " of block " + std::to_string(thread.block->index);
+      report += place;
       seen.push_back(place);
     }
     return report;
@@ -312,41 +368,30 @@ class Engine {
   FiberPool fibers_;
   Fiber main_;
   Fiber *running_ = nullptr;
-  SharedMemory smem_;
   const Grid *grid_ = nullptr;
   Mood mood_;
   Random random_;
   std::string error_;
-  Block block_{};
+  Cluster cluster_{};
+  std::vector<Block> blocks_;
+  std::vector<std::unique_ptr<SharedMemory>> memories_;  ///< by rank; as many as were ever needed
+  std::vector<std::unique_ptr<Barriers>> barriers_;      ///< likewise
+  std::vector<std::unique_ptr<AsyncProxy>> async_proxies_;
+  std::vector<std::unique_ptr<Warpgroups>> warpgroups_;  ///< likewise
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
   std::vector<MmaSlot> mma_;
+  std::vector<AsyncOperation> async_;
+  AsyncOperation performing_{};
   int current_warp_ = 0;
   uint32_t ready_warps_ = 0;
+  uint32_t held_back_ = 0;  ///< warps, by slot
+  int switches_held_ = 0;   ///< how long yet
 };
 
 }  // namespace
 
 // ---------------------------------------------------------------- the interface
-
-Mood Mood::strict_with(uint64_t seed) {
-  const CopyTiming copies = seed % 8 == 0   ? CopyTiming::late
-                            : seed % 8 == 1 ? CopyTiming::immediate
-                                            : CopyTiming::random;
-  return {true, seed, copies};
-}
-Mood mood() {
-  return process_mood();
-}
-void set_mood(const Mood &mood) {
-  process_mood() = mood;
-}
-
-int max_workers() {
-  static const int count = static_cast<int>(std::clamp<int64_t>(
-      environment_integer("MP_HOST_THREADS", std::thread::hardware_concurrency()), 1, 256));
-  return count;
-}
 
 void violation(Where where, const char *format, ...) {
   char text[640];
@@ -356,63 +401,51 @@ void violation(Where where, const char *format, ...) {
   va_end(arguments);
   this_engine->stop(text, where);
 }
-void block_barrier(Where where) {
-  this_engine->block_barrier(where);
-}
-void block_until_woken(const char *waits_in, Where where) {
-  this_engine->wait(waits_in, where);
+void block_until_woken(const char *waits_in, Where where, WaitsFor waits_for) {
+  this_engine->wait(waits_in, where, waits_for);
 }
 void wake(Warp &warp, uint32_t lanes) {
   this_engine->wake(warp, lanes);
 }
+void may_switch(Where where) {
+  this_engine->may_switch(where);
+}
 bool defer_copy() {
   return this_engine->defer_copy();
+}
+void keep_async(std::function<void()> operation) {
+  this_engine->keep_async(std::move(operation));
 }
 void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
                       Where where) {
   return this_engine->shared_variable(key, name, bytes, alignment, where);
 }
 
-void warp_meet(const char *collective, void (*combine)(Warp &), Where where) {
-  Thread &me = *current;
-  Warp &warp = *me.warp;
-  if (warp.alive != ~0u)
-    violation(where, "lacks lanes of its warp, which have returned, in %s", collective);
-  if (warp.arrived == 0) {
-    warp.collective = collective;
-    warp.collective_at = where;
-  } else if (std::strcmp(warp.collective, collective) != 0 || warp.collective_at != where) {
-    violation(where, "finds its warp in %s at %s:%d and is in %s", warp.collective,
-              warp.collective_at.name(), warp.collective_at.line, collective);
-  }
-  warp.arrived |= 1u << me.lane;
-  if (warp.arrived != ~0u) {
-    block_until_woken(collective, where);
-    return;
-  }
-  warp.arrived = 0;
-  if (combine != nullptr)
-    combine(warp);
-  else
-    race::join(&warp, 1);  // exchanging values orders no memory, warp_sync does
-  wake(warp, ~(1u << me.lane));
-}
-
 void run(const Grid &grid) {
-  if (grid.num_blocks < 1)
-    throw Violation(std::string(grid.kernel) + ": a grid of " + std::to_string(grid.num_blocks) +
-                    " blocks");
+  const auto refuse = [&grid](const std::string &why) {
+    throw Violation(std::string(grid.kernel) + ": " + why);
+  };
+  if (grid.num_blocks < 1) refuse("a grid of " + std::to_string(grid.num_blocks) + " blocks");
   if (grid.num_threads % kWarpSize != 0 || grid.num_threads < kWarpSize ||
       grid.num_threads > kMaxThreads)
-    throw Violation(std::string(grid.kernel) + ": " + std::to_string(grid.num_threads) +
-                    " threads per block is not a multiple of 32 up to 1024");
+    refuse(std::to_string(grid.num_threads) +
+           " threads per block is not a multiple of 32 up to 1024");
+  if (grid.cluster < 1 || grid.cluster > kMaxCluster)
+    refuse(std::to_string(grid.cluster) + " blocks per cluster is not in 1..8");
+  if (grid.num_blocks % grid.cluster != 0)
+    refuse("a grid of " + std::to_string(grid.num_blocks) +
+           " blocks does not divide into clusters of " + std::to_string(grid.cluster));
+  if (grid.cluster * grid.num_threads > kMaxThreads)
+    refuse("a cluster of " + std::to_string(grid.cluster) + " blocks of " +
+           std::to_string(grid.num_threads) + " threads is more than the 1024 of this machine");
   if (grid.dynamic_smem_bytes > kSmemBytes)
-    throw Violation(std::string(grid.kernel) + ": " + std::to_string(grid.dynamic_smem_bytes) +
-                    " bytes of shared memory are more than a block has");
-  const auto run_block = [&grid](int64_t index) {
-    Engine::of_this_thread().run_block(grid, index);
+    refuse(std::to_string(grid.dynamic_smem_bytes) +
+           " bytes of shared memory are more than a block has");
+  const auto run_cluster = [&grid](int64_t index) {
+    Engine::of_this_thread().run_cluster(grid, index);
   };
-  const std::string error = run_on_workers(grid.num_blocks, grid.max_workers, run_block);
+  const std::string error =
+      run_on_workers(grid.num_blocks / grid.cluster, grid.max_workers, run_cluster);
   if (!error.empty()) throw Violation(error);
 }
 

@@ -1,31 +1,39 @@
 // The host machine: runs a grid of CUDA-style blocks on the CPU.
 //
-// Every thread of a block is a fiber; a block barrier or a warp collective is a meeting of fibers,
-// and the only place where they switch.  Blocks are spread over OS threads.  Shared memory is an
-// arena with guard zones, filled with NaN patterns before each block.
+// Every thread of a block is a fiber; a barrier or a warp collective is a meeting of fibers, and
+// the only place where they switch.  The blocks of a cluster run together on one OS thread, and
+// clusters are spread over OS threads; a grid without clusters is one of clusters of one block.
+// The shared memory of a block is an arena with guard zones, filled with NaN patterns before each
+// block; a variable has the same offset in every arena of the cluster.
 //
 // Two moods.  Plain: lanes run in order and copies happen at once, as fast as it can.  Strict: a
-// seeded random schedule, asynchronous copies land as late or as early as the rules allow, guard
-// zones are checked.  In both, a meeting that cannot complete is an error that names kernel lines,
-// not a hang.
+// seeded random schedule, asynchronous operations happen as late or as early as the rules allow,
+// guard zones are checked.  In both, a meeting that cannot complete is an error that names kernel
+// lines and what is missing, not a hang.
 //
 // Environment: MP_HOST_MOOD=plain|strict, MP_HOST_SEED=N, MP_HOST_THREADS=N (OS threads).
 //
-// This file is what the host bodies of the primitives (simt.h, wmma.h, sm80.h) are written
-// against; the scheduler itself is in engine.cpp, fibers in fiber.h.
+// This file is what the host bodies of the primitives (simt.h, wmma.h, sm80.h, sm90.h) are written
+// against.  The scheduler itself is in engine.cpp, fibers are in fiber.h, the meetings of a block or
+// a warp in meetings.cpp, addresses in a cluster and its barrier in cluster.cpp, all other barriers
+// in barriers.cpp, cp.async in async_copy.cpp, TMA in tma.cpp, wgmma in warpgroup.cpp and wgmma.cpp.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mp::host::engine {
 
 constexpr int kWarpSize = 32;
-constexpr int kMaxThreads = 1024;
+constexpr int kMaxThreads = 1024;                   // of a block, and of a cluster
+constexpr int kMaxWarps = kMaxThreads / kWarpSize;  // likewise
+constexpr int kMaxCluster = 8;                      // blocks; the portable limit of sm_90
 constexpr size_t kSmemBytes = 227 * 1024;  // what a block may use on sm_90, the largest so far
 
 /// A kernel broke a rule of the machine: deadlock, missing lane, guard zone, bad launch.
@@ -69,12 +77,22 @@ void set_mood(const Mood &);
 /// OS threads that launches may use.
 int max_workers();
 
-// ------------------------------------------------------------------ state of one block
+// ------------------------------------------------------------------ state of one cluster
 
 struct Fiber;
 struct Warp;
 struct Block;
+struct Cluster;
+struct Barriers;
+struct AsyncProxy;
+struct Warpgroups;
 class SharedMemory;
+
+/// What a blocked thread waits for, and how to say in a deadlock's report what that lacks.
+struct WaitsFor {
+  const void *object = nullptr;
+  std::string (*describe)(const void *object) = nullptr;
+};
 
 /// A copy that was started and not yet performed.
 struct PendingCopy {
@@ -94,6 +112,7 @@ struct alignas(64) Thread {
   int64_t copy_group;    ///< commits so far
   const char *waits_in;  ///< primitive and line where it is blocked, for reports
   Where waits_at;
+  WaitsFor waits_for;
   std::vector<PendingCopy> copies;
 };
 
@@ -111,7 +130,8 @@ constexpr int kMmaSlots = 16;
 struct Warp {
   Block *block;
   Thread *lanes;
-  int index;
+  int index;       ///< in the block
+  int slot;        ///< in the cluster
   uint32_t ready;  ///< lanes that can run now
   uint32_t alive;  ///< lanes that have not returned
 
@@ -130,17 +150,40 @@ struct Warp {
 };
 
 struct Block {
+  Cluster *cluster;
+  int rank;  ///< in the cluster
   int64_t index;
   int64_t grid_size;
   int num_threads;
   int alive;
+  Warp *warps;
   SharedMemory *smem;
   void *dynamic_smem;
+  Barriers *barriers;       ///< those of sm90_barrier.h
+  AsyncProxy *async_proxy;  ///< what sm90_tma.h has going on
+  Warpgroups *warpgroups;   ///< what sm90_wgmma.h has to remember of them
 
-  // The barrier in progress.
+  // The block_sync in progress.
   int at_barrier;
   Where barrier_at;
-  uint32_t barrier_waiting[kMaxThreads / kWarpSize];
+  uint32_t barrier_waiting[kMaxWarps];  ///< lanes, by warp
+
+  int num_warps() const { return num_threads / kWarpSize; }
+};
+
+/// The blocks that run together.
+struct Cluster {
+  Block *blocks;
+  int size;
+  Warp *warps;
+  int num_warps;
+  int alive;  ///< threads that have not returned
+  int num_mbarriers;
+
+  // The cluster_sync in progress.
+  int at_sync;
+  uint32_t sync_waiting[kMaxWarps];  ///< lanes, by slot of the warp
+  Where sync_at[kMaxWarps];          ///< of the first lane of the warp to arrive
 };
 
 /// The thread that runs now.  Fibers never change their OS thread.
@@ -159,9 +202,16 @@ void block_barrier(Where);
 /// lanes left in warp.value / warp.source; then all go on and find warp.result.
 void warp_meet(const char *collective, void (*combine)(Warp &), Where);
 
+/// Meet all threads of the cluster that have not returned; the lanes of a warp in one place.
+void cluster_barrier(Where);
+
 /// Give up the processor until some other lane wakes this one.
-void block_until_woken(const char *waits_in, Where);
+void block_until_woken(const char *waits_in, Where, WaitsFor = {});
 void wake(Warp &, uint32_t lanes);
+
+/// A place where, in the strict mood, others may run first.  Barriers on which a thread need not
+/// sleep call it, so that what it does just before or after one is seen too late or too early.
+void may_switch(Where);
 
 /// The block's copy of a shared variable; the first thread to come allocates it.
 void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
@@ -171,8 +221,62 @@ void *shared_variable(const void *key, const char *name, size_t bytes, size_t al
 void start_copy(void *smem, const void *gmem, int valid_bytes, Where);
 void wait_for_copies(int64_t pending_groups);
 
-/// True if this asynchronous copy should be kept for later.
+/// True if this asynchronous operation should be kept for later.
 bool defer_copy();
+
+/// Keeps an operation until the strict mood wants it performed: at a random switch, or when nothing
+/// else can run, which is also at the end of the cluster.
+void keep_async(std::function<void()> operation);
+
+/// An operation that the machine performs on its own, at once or later.  It finds `current` as the
+/// thread that started it, and must not block.  Operations are not performed in order.
+template <class Operation>
+void start_async(const Operation &operation) {
+  if (defer_copy())
+    keep_async(operation);
+  else
+    operation();
+}
+
+// ------------------------------------------------------------------ addresses in shared memory
+
+/// An offset in the arena of a block, which is aligned to 1024 bytes, in the low 24 bits.  Above
+/// them 0, for the block that uses the address, or 1 + the rank of the block it was mapped to.
+using SmemAddress = uint32_t;
+
+SmemAddress smem_address(const void *smem, Where);
+
+/// The same place in the block of that rank.
+SmemAddress in_block(SmemAddress own, int rank, Where);
+
+/// True for what in_block returned.
+bool is_mapped(SmemAddress);
+uint32_t offset_in_arena(SmemAddress);
+
+/// The block an address is in: that of the running thread, or of its cluster.  It may have
+/// returned, which is an error.
+Block &block_of(SmemAddress, const char *primitive, Where);
+
+/// The memory at an address.  All of the range must lie in one variable.
+std::byte *smem_at(SmemAddress, size_t bytes, const char *primitive, Where);
+
+/// The running thread writes shared memory by ordinary means.  TMA may use it after its
+/// async_proxy_fence.
+void note_generic_write(SmemAddress, size_t bytes);
+
+// ------------------------------------------------------------------ barriers, see sm90_barrier.h
+
+void mbarrier_init(SmemAddress, int arrivals, Where);
+void mbarrier_init_fence();
+void mbarrier_arrive(SmemAddress, Where);
+void mbarrier_arrive_cluster(SmemAddress, Where);
+void mbarrier_arrive_expect(SmemAddress, uint32_t bytes, Where);
+void mbarrier_wait(SmemAddress, uint32_t parity, Where);
+void named_barrier_sync(int id, int threads, Where);
+void named_barrier_arrive(int id, int threads, Where);
+
+/// Bytes that a phase of an mbarrier expects have come, in an asynchronous operation.
+void mbarrier_complete_tx(SmemAddress, uint32_t bytes, Where);
 
 // ------------------------------------------------------------------ launch
 
@@ -180,6 +284,7 @@ struct Grid {
   const char *kernel;
   int64_t num_blocks;
   int num_threads;
+  int cluster;  ///< blocks per cluster
   size_t dynamic_smem_bytes;
   int max_workers;
   void (*body)(const void *arguments);

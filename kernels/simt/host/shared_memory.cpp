@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -127,12 +128,14 @@ bool SharedMemory::holds(const void *address, size_t bytes) const {
   return variable != nullptr && offset + bytes <= variable->end();
 }
 
-std::string SharedMemory::locate(const void *address) const {
+void SharedMemory::locate(const void *address, char *text, size_t text_bytes) const {
   const uintptr_t offset =
       reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(arena_);
   const Variable *const variable = variable_at(offset);
-  if (variable == nullptr) return "shared memory outside every variable";
-  return std::string(variable->name) + " + " + std::to_string(offset - variable->offset) + " bytes";
+  if (variable == nullptr)
+    std::snprintf(text, text_bytes, "shared memory outside every variable");
+  else
+    std::snprintf(text, text_bytes, "%s + %zu bytes", variable->name, offset - variable->offset);
 }
 
 }  // namespace mp::host::engine

@@ -34,11 +34,12 @@ class SharedMemory {
   void *add(const void *key, const char *name, size_t bytes, size_t alignment);
 
   const std::byte *begin() const { return arena_; }
+  std::byte *at(size_t offset) const { return arena_ + offset; }
   static size_t capacity();
   /// True if all of the range lies in one variable.
   bool holds(const void *address, size_t bytes) const;
-  /// "tile + 12 bytes", for reports.
-  std::string locate(const void *address) const;
+  /// Writes "tile + 12 bytes" for reports.  Owns no memory: a violation leaves its stack for good.
+  void locate(const void *address, char *text, size_t text_bytes) const;
 
   /// Empty, or which variable was overrun.
   std::string damage() const;

@@ -1,14 +1,10 @@
 #include "kernels/simt/host/race/detector.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <bit>
-#include <cstdio>
-#include <cstring>
-#include <string>
+#include <utility>
 
-#include "kernels/simt/host/race.h"
+#include "kernels/simt/host/barriers.h"
 #include "kernels/simt/host/shared_memory.h"
 
 namespace mp::host::engine::race {
@@ -17,114 +13,122 @@ constinit thread_local Detector *detector = nullptr;
 
 namespace {
 
-constexpr size_t kGranuleBytes = 2;  // the smallest element of a kernel
+constexpr int kWarpgroup = 4;  // warps
 
-/// "libmpcore.so+0x1234", for addr2line.
-std::string code_address(const void *code) {
-  Dl_info info;
-  if (dladdr(code, &info) == 0) return "an unknown place";
-  const char *const slash = std::strrchr(info.dli_fname, '/');
-  char offset[24];
-  // A return address: the call, and the line, end just before it.
-  std::snprintf(offset, sizeof offset, "+0x%zx",
-                static_cast<size_t>(static_cast<const char *>(code) - 1 -
-                                    static_cast<const char *>(info.dli_fbase)));
-  return (slash != nullptr ? slash + 1 : info.dli_fname) + std::string(offset);
+uint32_t running_warp() {
+  return static_cast<uint32_t>(current->warp->slot);
+}
+uint32_t running_thread() {
+  return running_warp() * kWarpSize + static_cast<uint32_t>(current->lane);
+}
+uint32_t first_warp_of_running_group() {
+  return running_warp() - static_cast<uint32_t>(current->warp->index % kWarpgroup);
+}
+
+/// Groups count from 0, clocks from 1.
+uint32_t clock_of_group(int64_t group) {
+  return static_cast<uint32_t>(group + 1);
 }
 
 }  // namespace
 
-void Detector::begin_block(const Block &block) {
-  const size_t num_threads = static_cast<size_t>(block.num_threads);
-  arena_ = block.smem->begin();
+void Detector::begin_cluster(const Cluster &cluster) {
+  cluster_ = &cluster;
+  knowledge_.begin_cluster(static_cast<uint32_t>(cluster.num_warps));
+  arenas_.resize(static_cast<size_t>(cluster.size));
   arena_bytes_ = SharedMemory::capacity();
-  num_warps_ = static_cast<uint32_t>(num_threads / kWarpSize);
-  num_agents_ = copies_of(static_cast<uint32_t>(num_threads));
-  clock_.assign(num_warps_, 1);
-  landed_.assign(num_threads, 0);
-  known_.assign(num_warps_ * num_agents_, 0);
-  joined_.resize(num_agents_);
-  granules_.resize(arena_bytes_ / kGranuleBytes);
-  std::fill_n(granules_.begin(), granules_used_, Granule{});
-  granules_used_ = 0;
+  for (int b = 0; b < cluster.size; b++) {
+    Arena &arena = arenas_[static_cast<size_t>(b)];
+    arena.begin = cluster.blocks[b].smem->begin();
+    arena.granules.resize(arena_bytes_ / kGranuleBytes);
+    std::fill_n(arena.granules.begin(), std::exchange(arena.used, 0u), Granule{});
+  }
   readers_.assign(1, Reader{});
   free_readers_ = 0;
+  mbarriers_.clear();
+  named_barriers_.assign(static_cast<size_t>(cluster.size * kNamedBarriers), Released{});
 }
 
-void Detector::join(const Warp *warps, size_t num_warps) {
-  std::fill(joined_.begin(), joined_.end(), 0);
-  for (size_t i = 0; i < num_warps; i++) {
-    const uint32_t *const known = known_to(static_cast<uint32_t>(warps[i].index));
-    for (uint32_t a = 0; a < num_agents_; a++) joined_[a] = std::max(joined_[a], known[a]);
-  }
-  for (size_t i = 0; i < num_warps; i++) {
-    const uint32_t warp = static_cast<uint32_t>(warps[i].index);
-    joined_[warp] = clock_[warp]++;
-    for (uint32_t t = warp * kWarpSize; t < (warp + 1) * kWarpSize; t++)
-      joined_[copies_of(t)] = landed_[t];
-  }
-  for (size_t i = 0; i < num_warps; i++)
-    std::copy(joined_.begin(), joined_.end(), known_to(static_cast<uint32_t>(warps[i].index)));
+// ---------------------------------------------------------------- accesses
+
+Event Detector::event_of_thread(const void *code) const {
+  const uint32_t warp = running_warp();
+  return {Agent::warp, warp, knowledge_.clock_of_warp(warp), 1u << current->lane, code};
 }
 
 void Detector::access(const void *address, size_t bytes, Access what, const void *code) {
-  const uint32_t warp = static_cast<uint32_t>(current->warp->index);
-  check_range(address, bytes, {warp, clock_[warp], 1u << current->lane, code}, what);
+  check_range(address, bytes, {event_of_thread(code), what, running()});
 }
 
-/// The copy may write as soon as it is started, so all that it conflicts with must be known to the
-/// thread by now.  Two copies are never ordered by being started one after the other.
 void Detector::copy_started(const void *smem, size_t bytes, const void *code) {
-  const uint32_t agent = copies_of(static_cast<uint32_t>(current->index));
-  const uint32_t clock = static_cast<uint32_t>(current->copy_group + 1);  // groups count from 0
-  check_range(smem, bytes, {agent, clock, 0, code}, Access::write);
+  const Event event{Agent::copies, running_thread(), clock_of_group(current->copy_group), 0, code};
+  check_range(smem, bytes, {event, Access::write, running()});
 }
 
-void Detector::copies_landed(int64_t groups) {
-  uint32_t &landed = landed_[static_cast<size_t>(current->index)];
-  landed = std::max(landed, static_cast<uint32_t>(std::max<int64_t>(groups, 0)));
+void Detector::load_started(const Mbarrier &bar, const void *smem, size_t bytes, const void *code) {
+  check_initialised(bar);
+  const Event event{Agent::loads, static_cast<uint32_t>(bar.id), clock_of_group(bar.num_complete),
+                    0, code};
+  check_range(smem, bytes, {event, Access::write, running()});
 }
 
-/// Is that event ordered before what the running thread does now?
-bool Detector::is_ordered(const Event &before) const {
-  const uint32_t thread = static_cast<uint32_t>(current->index);
-  const uint32_t warp = thread / kWarpSize;
-  if (before.clock <= known_[warp * num_agents_ + before.agent]) return true;
-  if (before.agent == warp) return before.lanes == 1u << current->lane;
-  return before.agent == copies_of(thread) && before.clock <= landed_[thread];
+void Detector::store_started(const void *smem, size_t bytes, int64_t group, const void *code) {
+  const Event event{Agent::stores, running_thread(), clock_of_group(group), 0, code};
+  check_range(smem, bytes, {event, Access::read, running(), true});
 }
 
-void Detector::check_range(const void *address, size_t bytes, const Event &now, Access what) {
-  const size_t begin = offset_of(address);
+void Detector::multiply_started(const void *smem, size_t bytes, int64_t group, const void *code) {
+  const uint32_t warp = first_warp_of_running_group();
+  const Event event{Agent::multiplies, warp, clock_of_group(group), 0, code};
+  check_range(smem, bytes, {event, Access::read, knowledge_.warpgroup(warp), true});
+}
+
+void Detector::completed(Agent agent, int64_t groups) {
+  if (groups > 0) knowledge_.complete(running_thread(), agent, static_cast<uint32_t>(groups));
+}
+
+void Detector::fenced() {
+  knowledge_.fence(running_thread());
+}
+
+Knowledge::Knower Detector::running() const {
+  return knowledge_.thread(running_thread());
+}
+
+void Detector::check_range(const void *address, size_t bytes, const Now &now) {
+  Arena &arena = arenas_[arena_of(address)];
+  const size_t begin = offset_in(arena, address);
   const size_t end = std::min(begin + bytes, arena_bytes_);
-  granules_used_ = std::max(granules_used_, (end - 1) / kGranuleBytes + 1);
-  for (size_t g = begin / kGranuleBytes; g * kGranuleBytes < end; g++) check(g, now, what);
+  arena.used = std::max(arena.used, (end - 1) / kGranuleBytes + 1);
+  for (size_t g = begin / kGranuleBytes; g * kGranuleBytes < end; g++)
+    check(arena, arena.granules[g], now);
 }
 
-void Detector::check(size_t index, const Event &now, Access what) {
-  Granule &granule = granules_[index];
-  if (!is_ordered(granule.write)) report(index, now, what, granule.write, Access::write);
-  if (what == Access::read) {
-    add_reader(granule, now);
-    return;
-  }
+void Detector::check(const Arena &arena, Granule &granule, const Now &now) {
+  if (!knowledge_.knows(now.knower, granule.write))
+    report_race(arena, granule, now, granule.write, Access::write);
+  if (now.needs_fence && !knowledge_.knows_fenced(now.knower, granule.write))
+    report_unfenced(arena, granule, now);
+  if (now.access == Access::read) return add_reader(granule, now);
   for (uint32_t r = granule.readers; r != 0; r = readers_[r].next)
-    if (!is_ordered(readers_[r].event)) report(index, now, what, readers_[r].event, Access::read);
+    if (!knowledge_.knows(now.knower, readers_[r].event))
+      report_race(arena, granule, now, readers_[r].event, Access::read);
   forget_readers(granule);
-  granule.write = now;
+  granule.write = now.event;
 }
 
 /// Takes the place of a reader that is ordered before: what conflicts with that one and comes
 /// later conflicts with this one too.
-void Detector::add_reader(Granule &granule, const Event &now) {
+void Detector::add_reader(Granule &granule, const Now &now) {
   for (uint32_t r = granule.readers; r != 0; r = readers_[r].next) {
     Event &reader = readers_[r].event;
-    if (reader.agent == now.agent && reader.clock == now.clock) {
-      reader.lanes |= now.lanes;
+    if (reader.agent == now.event.agent && reader.index == now.event.index &&
+        reader.clock == now.event.clock) {
+      reader.lanes |= now.event.lanes;
       return;
     }
-    if (is_ordered(reader)) {
-      reader = now;
+    if (knowledge_.knows(now.knower, reader)) {
+      reader = now.event;
       return;
     }
   }
@@ -135,7 +139,7 @@ void Detector::add_reader(Granule &granule, const Event &now) {
     slot = static_cast<uint32_t>(readers_.size());
     readers_.emplace_back();
   }
-  readers_[slot] = {now, granule.readers};
+  readers_[slot] = {now.event, granule.readers};
   granule.readers = slot;
 }
 
@@ -148,47 +152,66 @@ void Detector::forget_readers(Granule &granule) {
   }
 }
 
-/// Of several lanes, the first that is not the running thread.
-std::string Detector::actor(const Event &event) const {
-  if (event.agent >= num_warps_)
-    return "cp.async of thread " + std::to_string(event.agent - num_warps_);
-  const bool is_own_warp = event.agent == static_cast<uint32_t>(current->warp->index);
-  const uint32_t others = is_own_warp ? event.lanes & ~(1u << current->lane) : event.lanes;
-  const int lane = std::countr_zero(others != 0 ? others : event.lanes);
-  return "thread " + std::to_string(static_cast<int>(event.agent) * kWarpSize + lane);
+// ---------------------------------------------------------------- barriers
+
+Detector::MbarrierState &Detector::state_of(const Mbarrier &bar) {
+  const size_t id = static_cast<size_t>(bar.id);
+  if (mbarriers_.size() <= id) mbarriers_.resize(id + 1);
+  return mbarriers_[id];
 }
 
-std::string Detector::describe(size_t granule, const Event &now, Access what, const Event &before,
-                               Access what_before) const {
-  const auto verb = [](Access access) { return access == Access::read ? "read" : "write"; };
-  const std::string place = current->block->smem->locate(arena_ + granule * kGranuleBytes);
-  return "has a race in shared " + place + ": " + verb(what) + " by " + actor(now) + " (" +
-         code_address(now.code) + ") races with " + verb(what_before) + " by " + actor(before) +
-         " (" + code_address(before.code) + ")";
+void Detector::initialised(const Mbarrier &bar) {
+  state_of(bar).initialised = event_of_thread(nullptr);
 }
 
-void Detector::report(size_t granule, const Event &now, Access what, const Event &before,
-                      Access what_before) const {
-  char text[512];  // violation() leaves this stack for good, so nothing on it may own memory
-  std::snprintf(text, sizeof text, "%s", describe(granule, now, what, before, what_before).c_str());
-  violation({}, "%s", text);
+void Detector::check_initialised(const Mbarrier &bar) {
+  const Event &event = state_of(bar).initialised;
+  if (knowledge_.knows(running(), event)) return;
+  report_initialisation(bar, event);
 }
 
-// ---------------------------------------------------------------- what the engine calls
+void Detector::arrived(const Mbarrier &bar) {
+  check_initialised(bar);
+  knowledge_.release(running_thread(), state_of(bar).released);
+}
 
-void begin_block(const Block &block) {
-  static thread_local Detector detector_of_this_thread;
-  detector = &detector_of_this_thread;
-  detector->begin_block(block);
+/// Also told are the loads: those who wait for a phase know what its bytes were.
+void Detector::completed(const Mbarrier &bar) {
+  MbarrierState &state = state_of(bar);
+  knowledge_.complete_loads(static_cast<uint32_t>(bar.id), static_cast<uint32_t>(bar.num_complete),
+                            state.released);
+  state.published = knowledge_.publish(state.released);
+  learn(*bar.block, bar.waiting, state.published);
 }
-void join(const Warp *warps, size_t num_warps) {
-  detector->join(warps, num_warps);
+
+void Detector::waited(const Mbarrier &bar) {
+  check_initialised(bar);
+  const MbarrierState &state = state_of(bar);
+  if (state.published != nullptr) knowledge_.acquire(running_thread(), state.published);
 }
-void copy_started(const void *smem, size_t bytes, const void *code) {
-  detector->copy_started(smem, bytes, code);
+
+void Detector::arrived(const NamedBarrier &bar) {
+  knowledge_.release(running_thread(), released_at(bar));
 }
-void copies_landed(int64_t groups) {
-  detector->copies_landed(groups);
+
+void Detector::completed(const NamedBarrier &bar) {
+  Released &released = released_at(bar);
+  learn(*current->block, bar.waiting, knowledge_.publish(released));
+  released = {};
+}
+
+/// These lanes are asleep in a wait that is over.
+void Detector::learn(const Block &block, const uint32_t *waiting, const Known &told) {
+  for (int w = 0; w < block.num_warps(); w++)
+    for (uint32_t lanes = waiting[w]; lanes != 0; lanes &= lanes - 1)
+      knowledge_.acquire(
+          static_cast<uint32_t>(block.warps[w].slot * kWarpSize + std::countr_zero(lanes)), told);
+}
+
+Released &Detector::released_at(const NamedBarrier &bar) {
+  const Block &block = *current->block;
+  return named_barriers_[static_cast<size_t>(block.rank * kNamedBarriers +
+                                             (&bar - block.barriers->named))];
 }
 
 }  // namespace mp::host::engine::race

@@ -1,0 +1,101 @@
+// Tensor maps of CUDA: the driver encodes them.
+//
+// cuTensorMapEncodeTiled is looked up at run time, so the library does not link libcuda and loads
+// without a driver.
+//
+// CUTLASS clears bit 21 of the second 64-bit word of maps of less than 128 KiB if the driver is
+// older than 13.2 (copy_traits_sm90_tma.hpp).  Its source says of that bit that it is reserved, and
+// without effect, on Hopper.  The kernels that use tensor maps run on sm_90a alone, so the map is
+// left as the driver made it.
+#include "kernels/simt/tensor_map.h"
+
+#include <cuda.h>
+
+#include <bit>
+
+#include "kernels/simt/simt.h"
+
+namespace mp::cuda {
+
+namespace {
+
+static_assert(sizeof(TensorMap) == sizeof(CUtensorMap));
+static_assert(alignof(TensorMap) >= alignof(CUtensorMap));
+
+using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
+
+EncodeTiled look_up_encode_tiled() {
+  constexpr char kName[] = "cuTensorMapEncodeTiled";
+  void *function = nullptr;
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
+  constexpr unsigned kSinceVersion = 12000;
+  const cudaError_t error =
+      cudaGetDriverEntryPointByVersion(kName, &function, kSinceVersion, cudaEnableDefault, &found);
+#else
+  const cudaError_t error = cudaGetDriverEntryPoint(kName, &function, cudaEnableDefault, &found);
+#endif
+  if (error != cudaSuccess) cudaGetLastError();
+  check_cuda(error, "looking up cuTensorMapEncodeTiled");
+  if (found != cudaDriverEntryPointSuccess || function == nullptr)
+    throw TargetError(MP_ERROR_CUDA,
+                      "the driver has no cuTensorMapEncodeTiled, which came with 12.0");
+  return std::bit_cast<EncodeTiled>(function);
+}
+
+CUtensorMapDataType data_type(mp_dtype_t dtype) {
+  switch (dtype) {
+    case MP_FP16:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case MP_BF16:
+      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    default:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+  }
+}
+
+CUresult encode_tiled(CUtensorMap *map, const TensorMapSpec &spec) {
+  static const EncodeTiled function = look_up_encode_tiled();
+  const cuuint64_t extent[3] = {static_cast<cuuint64_t>(spec.extent[0]),
+                                static_cast<cuuint64_t>(spec.extent[1]),
+                                static_cast<cuuint64_t>(spec.extent[2])};
+  const cuuint64_t stride_bytes[2] = {static_cast<cuuint64_t>(tensor_map_stride_bytes(spec, 1)),
+                                      static_cast<cuuint64_t>(tensor_map_stride_bytes(spec, 2))};
+  const cuuint32_t box[3] = {static_cast<cuuint32_t>(spec.box[0]),
+                             static_cast<cuuint32_t>(spec.box[1]), 1};
+  const cuuint32_t element_stride[3] = {1, 1, 1};
+  return function(map, data_type(spec.dtype), 3, const_cast<void *>(spec.base), extent,
+                  stride_bytes, box, element_stride, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                  spec.swizzle_128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
+                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+/// A thread that has not called CUDA before has no context, and the driver function may ask for
+/// one.  The base knows its device.
+void make_context_of(const void *base) {
+  cudaPointerAttributes attributes;
+  check_cuda(cudaPointerGetAttributes(&attributes, base), "cudaPointerGetAttributes");
+  const DeviceScope scope(attributes.device);
+  check_cuda(cudaSetDevice(attributes.device), "cudaSetDevice");
+}
+
+TensorMap encode(const TensorMapSpec &spec) {
+  CUtensorMap map;
+  CUresult result = encode_tiled(&map, spec);
+  if (result == CUDA_ERROR_INVALID_CONTEXT) {
+    make_context_of(spec.base);
+    result = encode_tiled(&map, spec);
+  }
+  if (result != CUDA_SUCCESS)
+    throw TargetError(MP_ERROR_CUDA,
+                      "cuTensorMapEncodeTiled failed: CUresult " + std::to_string(result));
+  return std::bit_cast<TensorMap>(map);
+}
+
+}  // namespace
+
+const TensorMap &tensor_map(const TensorMapSpec &spec) {
+  return cached_tensor_map(encode, spec);
+}
+
+}  // namespace mp::cuda

@@ -1,0 +1,34 @@
+// What a TensorMap holds on the host machine.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/simt/tensor_map.h"
+
+namespace mp::host::engine {
+
+struct TensorMapFields {
+  static constexpr uint64_t kMagic = 0x50414d524f534e54;  // nothing else looks like an encoded map
+
+  uint64_t magic;
+  std::byte *base;
+  int64_t extent[3];
+  int64_t stride_bytes[2];
+  int32_t box[2];
+  int32_t element_bytes;
+  bool swizzle_128;
+  bool made_by_kernel;  ///< tensor_map_copy_with_base: to be used after tensor_map_acquire
+  uint8_t unused[58];
+
+  int row_bytes() const { return box[0] * element_bytes; }
+  int box_bytes() const { return box[1] * row_bytes(); }
+};
+static_assert(sizeof(TensorMapFields) == sizeof(TensorMap));
+
+inline TensorMapFields fields_of(const TensorMap &map) {
+  return std::bit_cast<TensorMapFields>(map);
+}
+
+}  // namespace mp::host::engine

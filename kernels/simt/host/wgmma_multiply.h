@@ -1,0 +1,94 @@
+// The arithmetic of wgmma: operands out of shared memory, and their product.
+//
+// An operand is 16 k of 64 rows of A or n rows of B.  In units of 16 bytes it consists of 8x8
+// matrices, each of 8 units in 8 consecutive rows of an atom:
+//
+//   Major::k    unit r is m|n = 8 i + r, k = 8 j ... 8 j + 7
+//   Major::mn   unit r is k = 8 j + r, m|n = 8 i ... 8 i + 7
+//
+// The layouts of the descriptor (see sm90_wgmma.h) all come down to where matrix (i, j) starts and
+// how far apart its units are.  Swizzling is an exclusive or on the address of the unit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mp::host::engine {
+
+constexpr int kWgmmaM = 64;
+constexpr int kWgmmaK = 16;
+constexpr int kWgmmaMaxN = 256;
+constexpr uint32_t kWgmmaUnitBytes = 16;
+
+struct WgmmaLayout {
+  bool is_mn_major;
+  uint32_t start;
+  uint32_t row_bytes;         ///< from unit to unit of a matrix: the width of the swizzle
+  uint32_t matrices_per_row;  ///< neighbours along m|n that share the rows of an atom
+  uint32_t mn_bytes;          ///< from atom to atom along m|n
+  uint32_t k_bytes;           ///< from matrix to matrix along k
+  uint32_t swizzle_mask;      ///< how many of the address bits 7, 8, 9 are added to bits 4, 5, 6
+
+  WgmmaLayout(uint64_t descriptor, bool is_mn_major) : is_mn_major(is_mn_major) {
+    const auto field = [descriptor](int bit) {
+      return static_cast<uint32_t>(descriptor >> bit & 0x3FFF) << 4;
+    };
+    const uint32_t leading_bytes = field(16), stride_bytes = field(32);
+    const uint32_t mode = static_cast<uint32_t>(descriptor >> 62);
+    start = field(0);
+    row_bytes = mode == 0 ? 16 : 256 >> mode;
+    swizzle_mask = row_bytes / 16 - 1;
+    const bool is_swizzled = mode != 0;
+    matrices_per_row = is_mn_major ? row_bytes / 16 : 1;
+    mn_bytes = is_mn_major && is_swizzled ? leading_bytes : stride_bytes;
+    k_bytes = !is_swizzled ? leading_bytes : is_mn_major ? stride_bytes : 16;
+  }
+
+  /// Eight rows: what the swizzle permutes.
+  uint32_t atom_bytes() const { return 8 * row_bytes; }
+
+  /// Unit 0 of matrix (i, j), before swizzling.
+  uint32_t matrix(int i, int j) const {
+    const uint32_t mn = static_cast<uint32_t>(i);
+    return start + mn % matrices_per_row * 16 + mn / matrices_per_row * mn_bytes +
+           static_cast<uint32_t>(j) * k_bytes;
+  }
+  uint32_t unit(uint32_t matrix, int r) const {
+    const uint32_t address = matrix + static_cast<uint32_t>(r) * row_bytes;
+    return address ^ (address >> 7 & swizzle_mask) << 4;
+  }
+
+  /// Calls visit(address) for the units of an operand of num_mn rows.
+  template <class Visit>
+  void for_each_unit(int num_mn, const Visit &visit) const {
+    for (int i = 0; i < num_mn / 8; i++)
+      for (int j = 0; j < kWgmmaK / 8; j++)
+        for (int r = 0; r < 8; r++) visit(unit(matrix(i, j), r));
+  }
+};
+
+/// What the threads of a warpgroup agree on in one wgmma.
+struct WgmmaOperands {
+  uint64_t a_desc, b_desc;
+  int n;
+  bool is_bf16, a_is_mn_major, b_is_mn_major, accumulate;
+  bool operator==(const WgmmaOperands &) const = default;
+
+  WgmmaLayout a() const { return {a_desc, a_is_mn_major}; }
+  WgmmaLayout b() const { return {b_desc, b_is_mn_major}; }
+};
+
+constexpr int kWgmmaMaxTerms = 4;  ///< of one multiplication: a stage of 64 k
+
+/// The operands in fp32.
+struct WgmmaScratch {
+  alignas(64) float a[kWgmmaMaxTerms * kWgmmaK * kWgmmaM];
+  alignas(64) float b[kWgmmaMaxTerms * kWgmmaK * kWgmmaMaxN];
+};
+
+/// d[64][n] = the sum of `num_terms` A B^T, plus d if the first of them accumulates: fp32 fused
+/// multiply-adds in order of k.  n and the type are the same for all.  `smem` is address 0.
+void wgmma_multiply(float *d, const WgmmaOperands *const *terms, int num_terms,
+                    const std::byte *smem, WgmmaScratch &);
+
+}  // namespace mp::host::engine

@@ -1,0 +1,6 @@
+// What Hopper (sm_90a) has beyond simt.h.
+#pragma once
+
+#include "kernels/simt/sm90_barrier.h"
+#include "kernels/simt/sm90_tma.h"
+#include "kernels/simt/sm90_wgmma.h"

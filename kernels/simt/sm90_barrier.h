@@ -1,0 +1,149 @@
+// Clusters and barriers of Hopper (sm_90): blocks that see each other's shared memory, mbarriers
+// that count arrivals and bytes, and barriers of some of the warps.
+//
+// An mbarrier goes through phases; phase n has parity n % 2.  A phase completes when `arrivals`
+// threads have arrived in it and all the bytes that were expected in it have come; the next begins
+// at once.  What was done before an arrive is visible after the wait for its phase.  A wait names
+// only the parity, so it must come before the phase after the one it waits for completes.
+//
+// One thread initialises: mbarrier_init, mbarrier_init_fence, then block_sync, or cluster_sync if
+// other blocks use the barrier.  Blocks whose shared memory others use may not return before those
+// have finished: cluster_sync at the end.
+//
+// Sources: PTX ISA, "mbarrier", "barrier.cluster", "mapa", "bar{.cta}".  Host bodies in
+// host/cluster.cpp and host/barriers.cpp.
+#pragma once
+
+#include "kernels/simt/simt.h"
+
+namespace mp::MP_TARGET {
+
+#if MP_ON_CUDA
+
+/// In the shared window of the block, or, from in_block, of the cluster.
+using SmemAddress = uint32_t;
+
+MP_DEVICE SmemAddress smem_address(const void *smem) {
+  return static_cast<SmemAddress>(__cvta_generic_to_shared(smem));
+}
+
+// ---- clusters; without one, every block is a cluster of its own
+MP_DEVICE int cluster_rank() {
+  uint32_t rank;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return static_cast<int>(rank);
+}
+MP_DEVICE int cluster_size() {
+  uint32_t size;
+  asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
+  return static_cast<int>(size);
+}
+/// Meets all threads of the cluster's blocks; what was done before is visible to them after.
+/// Warps come converged.
+MP_DEVICE void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+/// The same place in the block of that rank.
+MP_DEVICE SmemAddress in_block(SmemAddress own, int rank) {
+  SmemAddress there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(own), "r"(rank));
+  return there;
+}
+
+// ---- mbarriers: 8 bytes, aligned to as many
+MP_DEVICE void mbarrier_init(SmemAddress bar, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(arrivals) : "memory");
+}
+MP_DEVICE void mbarrier_init_fence() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+MP_DEVICE void mbarrier_arrive(SmemAddress bar) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
+}
+/// At a barrier of any block of the cluster; see in_block.
+MP_DEVICE void mbarrier_arrive_cluster(SmemAddress bar) {
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar)
+               : "memory");
+}
+/// Arrives, and the phase now waits for `bytes` more.
+MP_DEVICE void mbarrier_arrive_expect(SmemAddress bar, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes)
+               : "memory");
+}
+/// Returns when the phase of that parity, 0 or 1, has completed.  Acquires at the default scope,
+/// the block, also where other blocks arrive; so does CUTLASS (ClusterBarrier::wait).
+MP_DEVICE void mbarrier_wait(SmemAddress bar, uint32_t parity) {
+  uint32_t completed;
+  do {
+    asm volatile(
+        "{\n"
+        "  .reg .pred p;\n"
+        "  mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "  selp.u32 %0, 1, 0, p;\n"
+        "}"
+        : "=r"(completed)
+        : "r"(bar), "r"(parity)
+        : "memory");
+  } while (completed == 0);
+}
+
+// ---- barriers of `threads` threads in whole, converged warps of the block; id 1..15
+MP_DEVICE void named_barrier_sync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+/// Counts as one of the threads, and does not wait.
+MP_DEVICE void named_barrier_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+#else
+
+using engine::SmemAddress;
+
+inline SmemAddress smem_address(const void *smem, Where where = Where::here()) {
+  return engine::smem_address(smem, where);
+}
+
+inline int cluster_rank() {
+  return engine::current->block->rank;
+}
+inline int cluster_size() {
+  return engine::current->block->cluster->size;
+}
+inline void cluster_sync(Where where = Where::here()) {
+  engine::cluster_barrier(where);
+}
+inline SmemAddress in_block(SmemAddress own, int rank, Where where = Where::here()) {
+  return engine::in_block(own, rank, where);
+}
+
+inline void mbarrier_init(SmemAddress bar, int arrivals, Where where = Where::here()) {
+  engine::mbarrier_init(bar, arrivals, where);
+}
+inline void mbarrier_init_fence() {
+  engine::mbarrier_init_fence();
+}
+inline void mbarrier_arrive(SmemAddress bar, Where where = Where::here()) {
+  engine::mbarrier_arrive(bar, where);
+}
+inline void mbarrier_arrive_cluster(SmemAddress bar, Where where = Where::here()) {
+  engine::mbarrier_arrive_cluster(bar, where);
+}
+inline void mbarrier_arrive_expect(SmemAddress bar, uint32_t bytes, Where where = Where::here()) {
+  engine::mbarrier_arrive_expect(bar, bytes, where);
+}
+inline void mbarrier_wait(SmemAddress bar, uint32_t parity, Where where = Where::here()) {
+  engine::mbarrier_wait(bar, parity, where);
+}
+
+inline void named_barrier_sync(int id, int threads, Where where = Where::here()) {
+  engine::named_barrier_sync(id, threads, where);
+}
+inline void named_barrier_arrive(int id, int threads, Where where = Where::here()) {
+  engine::named_barrier_arrive(id, threads, where);
+}
+
+#endif
+
+}  // namespace mp::MP_TARGET

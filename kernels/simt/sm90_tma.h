@@ -1,0 +1,146 @@
+// TMA: one thread has a box of a tensor copied between gmem and smem (sm_90; replacing the base of
+// a map, sm_90a).
+//
+// The tensor and the box are described by a TensorMap (tensor_map.h), which the host encodes and
+// the kernel takes in its argument, or finds in gmem.  x, y, z is the first element of the box in
+// columns, rows, matrices; it may be negative or beyond the end.  In smem a box begins at a
+// multiple of 128 bytes, of 1024 under the swizzle.
+//
+// Loads are over when their mbarrier says so: every box counts in full, whatever part of it lies in
+// the tensor.  Stores are over in groups, like cp.async.  On the host either happens when the mood
+// says so: a load late or at once, a store at the latest in the wait that covers it.
+#pragma once
+
+#include "kernels/simt/simt.h"
+#include "kernels/simt/sm90_barrier.h"
+#include "kernels/simt/tensor_map.h"
+
+namespace mp::MP_TARGET {
+
+#if MP_ON_CUDA
+
+/// The map will be needed soon.
+MP_DEVICE void tma_prefetch(const TensorMap &map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
+/// gmem to smem; the box's bytes complete on the mbarrier `bar`, which is in the block of `dst`.
+MP_DEVICE void tma_load(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x, int y,
+                        int z) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(dst),
+      "l"(&map), "r"(bar), "r"(x), "r"(y), "r"(z)
+      : "memory");
+}
+
+/// The same box into every block of the cluster whose rank is in the mask, at the place of `dst`;
+/// completes on the mbarrier of each of them at the place of `bar`.
+MP_DEVICE void tma_load_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x,
+                                  int y, int z, uint32_t block_mask) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(dst),
+      "l"(&map), "r"(bar), "r"(x), "r"(y), "r"(z), "h"(static_cast<uint16_t>(block_mask))
+      : "memory");
+}
+
+/// smem to gmem.  What the block wrote to smem is seen after async_proxy_fence by each thread that
+/// wrote, and a barrier between them and this one.
+MP_DEVICE void tma_store(const TensorMap &map, SmemAddress src, int x, int y, int z) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(
+          &map),
+      "r"(src), "r"(x), "r"(y), "r"(z)
+      : "memory");
+}
+
+/// As tma_store, but adds to what is in gmem, each element atomically.  fp32.
+MP_DEVICE void tma_reduce_add(const TensorMap &map, SmemAddress src, int x, int y, int z) {
+  asm volatile(
+      "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group"
+      " [%0, {%2, %3, %4}], [%1];" ::"l"(&map),
+      "r"(src), "r"(x), "r"(y), "r"(z)
+      : "memory");
+}
+
+/// Closes a group of this thread's stores.
+MP_DEVICE void tma_store_commit() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+/// Returns when all but the newest `kPending` groups of this thread have read smem: it may be
+/// written again.  A thread must have done so, with 0, before it returns.
+template <int kPending>
+MP_DEVICE void tma_store_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
+}
+
+/// Returns when all but the newest `kPending` groups of this thread have written gmem.
+template <int kPending>
+MP_DEVICE void tma_store_wait() {
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+/// Orders this thread's ordinary accesses to smem before the TMA and wgmma that come after it.
+MP_DEVICE void async_proxy_fence() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/// *gmem_dst = the map with another base, to be called by one thread.  TMA may use it after
+/// tensor_map_acquire, in this kernel or a later one.  Traps in the code for other architectures,
+/// so that a kernel that only makes maps need not be a template.
+MP_DEVICE void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from,
+                                         const void *base) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  *gmem_dst = from;
+  asm volatile(
+      "tensormap.replace.tile.global_address.global.b1024.b64 [%0], %1;\n"
+      "fence.proxy.tensormap::generic.release.gpu;" ::"l"(__cvta_generic_to_global(gmem_dst)),
+      "l"(base)
+      : "memory");
+#else
+  __trap();
+#endif
+}
+
+/// For each block that uses the map, after the kernel or the barrier that orders it after its copy.
+MP_DEVICE void tensor_map_acquire(const TensorMap *gmem) {
+  asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(gmem) : "memory");
+}
+
+#else
+
+// Bodies in host/tma.cpp.
+
+void tma_prefetch(const TensorMap &, Where = Where::here());
+void tma_load(SmemAddress dst, const TensorMap &, SmemAddress bar, int x, int y, int z,
+              Where = Where::here());
+void tma_load_multicast(SmemAddress dst, const TensorMap &, SmemAddress bar, int x, int y, int z,
+                        uint32_t block_mask, Where = Where::here());
+void tma_store(const TensorMap &, SmemAddress src, int x, int y, int z, Where = Where::here());
+void tma_reduce_add(const TensorMap &, SmemAddress src, int x, int y, int z, Where = Where::here());
+void tma_store_commit();
+
+namespace engine {
+void wait_for_bulk_reads(int64_t pending_groups);
+void wait_for_bulk_stores(int64_t pending_groups);
+}  // namespace engine
+
+template <int kPending>
+void tma_store_wait_read() {
+  engine::wait_for_bulk_reads(kPending);
+}
+template <int kPending>
+void tma_store_wait() {
+  engine::wait_for_bulk_stores(kPending);
+}
+
+void async_proxy_fence();
+void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from, const void *base,
+                               Where = Where::here());
+void tensor_map_acquire(const TensorMap *gmem, Where = Where::here());
+
+#endif
+
+}  // namespace mp::MP_TARGET

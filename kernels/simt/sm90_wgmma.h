@@ -1,0 +1,241 @@
+// wgmma: a warpgroup (128 threads) multiplies m64nNk16 tiles that lie in smem; sm_90a only.
+//
+//   wgmma_fence();                               // the registers of d are ready for wgmma
+//   wgmma<T, kN, a, b>(d, a_desc, b_desc, ...);  // any number of them: one group
+//   wgmma_commit();
+//   wgmma_wait<0>();                             // d can be read, A and B can be overwritten
+//
+// All of these are called by the four warps of a warpgroup, converged, with equal operands.  Between
+// the fence and the wait that covers it, no other code may touch d.
+//
+// Accumulators: d of thread t of the warpgroup, with w = t / 32, l = t % 32, holds
+//   d[4 j + 2 h + c]  =  D[16 w + 8 h + l / 4][8 j + 2 (l % 4) + c],   h, c in {0, 1}
+//
+// Operands are A[m][k] and B[n][k], 16 k at a time, in rows ("atoms" of 8 rows) of the swizzle's
+// width w (128, 64, 32 bytes); Major::k rows run along k, Major::mn rows along m or n.
+//
+//              atom                  leading_bytes                 stride_bytes
+//   Major::k   8 m|n x w/2 k         not looked at                 from 8 m|n to the next
+//   Major::mn  w/2 m|n x 8 k         from w/2 m|n to the next      from 8 k to the next
+//
+// The unswizzled layouts consist of 128-byte atoms, 8 rows of 16 bytes:
+//   Major::k   8 m|n x 8 k           from 8 k to the next          from 8 m|n to the next
+//   Major::mn  8 m|n x 8 k           from 8 k to the next          from 8 m|n to the next
+//
+// Swizzling exchanges 16-byte units by the bits of their address in smem, so an atom starts at a
+// multiple of 8 w.  Source: PTX ISA, Asynchronous Warpgroup Level Matrix Instructions; CUTLASS,
+// include/cute/atom/mma_traits_sm90_gmma.hpp and include/cute/arch/mma_sm90_desc.hpp.
+#pragma once
+
+#include "kernels/simt/sm90_barrier.h"
+
+#if !MP_ON_CUDA
+#include "kernels/simt/host/wgmma.h"
+#endif
+
+namespace mp::MP_TARGET {
+
+/// As the descriptor counts them.
+enum class Swizzle : int { none = 0, b128 = 1, b64 = 2, b32 = 3 };
+
+enum class Major { k, mn };
+
+/// The matrix of one operand in smem; base offset 0.
+MP_HD constexpr uint64_t wgmma_descriptor(SmemAddress start, uint32_t leading_bytes,
+                                          uint32_t stride_bytes, Swizzle swizzle) {
+  const auto field = [](uint32_t bytes) { return static_cast<uint64_t>((bytes & 0x3FFFF) >> 4); };
+  return field(start) | field(leading_bytes) << 16 | field(stride_bytes) << 32 |
+         static_cast<uint64_t>(swizzle) << 62;
+}
+
+/// False where the architecture being compiled for has no wgmma: selection never launches such a
+/// kernel there, so its body is left out.
+template <class T, size_t kSmemBytes>
+MP_HD constexpr bool wgmma_supported();
+
+#if MP_ON_CUDA
+
+template <class T, size_t kSmemBytes>
+MP_HD constexpr bool wgmma_supported() {
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  return false;
+#else
+  return true;
+#endif
+}
+
+// Register lists: "%0, ... %(N-1)" for the text, d[0] ... d[N-1] for the operands.
+#define MP_TEN(t) \
+  "%" t "0, %" t "1, %" t "2, %" t "3, %" t "4, %" t "5, %" t "6, %" t "7, %" t "8, %" t "9, "
+#define MP_TEXT32 MP_TEN("") MP_TEN("1") MP_TEN("2") "%30, %31"
+#define MP_TEXT64                                                    \
+  MP_TEXT32 ", %32, %33, %34, %35, %36, %37, %38, %39, " MP_TEN("4") \
+      MP_TEN("5") "%60, %61, %62, %63"
+#define MP_TEXT96                                          \
+  MP_TEXT64 ", %64, %65, %66, %67, %68, %69, " MP_TEN("7") \
+      MP_TEN("8") "%90, %91, %92, %93, %94, %95"
+#define MP_TEXT128                                \
+  MP_TEXT96 ", %96, %97, %98, %99, " MP_TEN("10") \
+      MP_TEN("11") "%120, %121, %122, %123, %124, %125, %126, %127"
+#define MP_LIST8(i)                                                                           \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
+      "+f"(d[i + 6]), "+f"(d[i + 7])
+#define MP_LIST32(i) MP_LIST8(i), MP_LIST8(i + 8), MP_LIST8(i + 16), MP_LIST8(i + 24)
+#define MP_LIST64 MP_LIST32(0), MP_LIST32(32)
+#define MP_LIST96 MP_LIST64, MP_LIST32(64)
+#define MP_LIST128 MP_LIST96, MP_LIST32(96)
+// %a, %b: the descriptors; %p: accumulate; %ta, %tb: the majors.
+#define MP_WGMMA(n, type, list, text, a, b, p, ta, tb)                                          \
+  asm volatile("{.reg .pred p; setp.ne.b32 p, " p                                               \
+               ", 0;\n"                                                                         \
+               "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " {" text "}, " a \
+               ", " b ", p, 1, 1, " ta ", " tb ";}"                                             \
+               : list                                                                           \
+               : "l"(a_desc), "l"(b_desc), "r"(static_cast<int>(accumulate)),                   \
+                 "n"(static_cast<int>(a_major)), "n"(static_cast<int>(b_major)))
+#define MP_WGMMA_N(type)                                                              \
+  if constexpr (kN == 64)                                                             \
+    MP_WGMMA("64", type, MP_LIST32(0), MP_TEXT32, "%32", "%33", "%34", "%35", "%36"); \
+  else if constexpr (kN == 128)                                                       \
+    MP_WGMMA("128", type, MP_LIST64, MP_TEXT64, "%64", "%65", "%66", "%67", "%68");   \
+  else if constexpr (kN == 192)                                                       \
+    MP_WGMMA("192", type, MP_LIST96, MP_TEXT96, "%96", "%97", "%98", "%99", "%100");  \
+  else                                                                                \
+    MP_WGMMA("256", type, MP_LIST128, MP_TEXT128, "%128", "%129", "%130", "%131", "%132")
+
+/// d = A B^T, plus d if `accumulate`.  T is half or bf16, kN 64, 128, 192 or 256.
+template <class T, int kN, Major a_major, Major b_major>
+MP_DEVICE void wgmma(float (&d)[kN / 2], uint64_t a_desc, uint64_t b_desc, bool accumulate) {
+  static_assert(kN == 64 || kN == 128 || kN == 192 || kN == 256);
+  if constexpr (std::is_same_v<T, half>) {
+    MP_WGMMA_N("f16");
+  } else {
+    static_assert(std::is_same_v<T, bf16>);
+    MP_WGMMA_N("bf16");
+  }
+}
+
+#undef MP_TEN
+#undef MP_TEXT32
+#undef MP_TEXT64
+#undef MP_TEXT96
+#undef MP_TEXT128
+#undef MP_LIST8
+#undef MP_LIST32
+#undef MP_LIST64
+#undef MP_LIST96
+#undef MP_LIST128
+#undef MP_WGMMA
+#undef MP_WGMMA_N
+
+/// Orders what ordinary code did to the registers before the wgmmas that follow.
+MP_DEVICE void wgmma_fence() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+/// Closes a group.
+MP_DEVICE void wgmma_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+/// Returns when all but the newest `kPending` groups have been performed.
+template <int kPending>
+MP_DEVICE void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
+/// The compiler may not move uses of d across this.
+template <int kRegs>
+MP_DEVICE void wgmma_keep(float (&d)[kRegs]) {
+  MP_UNROLL
+  for (int i = 0; i < kRegs; i++) asm volatile("" : "+f"(d[i])::"memory");
+}
+
+/// Gives every thread of the warpgroup kRegs registers: more than it had, once other warpgroups
+/// have released enough of them ...
+template <int kRegs>
+MP_DEVICE void registers_claim() {
+  static_assert(kRegs >= 24 && kRegs <= 256 && kRegs % 8 == 0);
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegs));
+}
+/// ... or fewer.
+template <int kRegs>
+MP_DEVICE void registers_release() {
+  static_assert(kRegs >= 24 && kRegs <= 256 && kRegs % 8 == 0);
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegs));
+}
+
+/// Stores four 8x8 matrices of 16-bit elements: r[i] of lane l is row l / 4, columns 2 (l % 4) and
+/// the next of matrix i; lane l passes the address of row l % 8 of matrix l / 8, 16-byte aligned.
+MP_DEVICE void store_matrix_x4(SmemAddress row, const uint32_t (&r)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row),
+               "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
+}
+
+#else
+
+template <class T, size_t kSmemBytes>
+MP_HD constexpr bool wgmma_supported() {
+  return kSmemBytes <= engine::kSmemBytes;
+}
+
+template <class T, int kN, Major a_major, Major b_major>
+void wgmma(float (&d)[kN / 2], uint64_t a_desc, uint64_t b_desc, bool accumulate,
+           Where where = Where::here()) {
+  static_assert(kN == 64 || kN == 128 || kN == 192 || kN == 256);
+  static_assert(std::is_same_v<T, half> || std::is_same_v<T, bf16>);
+  engine::wgmma_issue({a_desc, b_desc, kN, std::is_same_v<T, bf16>, a_major == Major::mn,
+                       b_major == Major::mn, accumulate},
+                      d, where);
+}
+inline void wgmma_fence(Where where = Where::here()) {
+  engine::wgmma_fence(where);
+}
+inline void wgmma_commit(Where where = Where::here()) {
+  engine::wgmma_commit(where);
+}
+template <int kPending>
+void wgmma_wait(Where where = Where::here()) {
+  engine::wgmma_wait(kPending, where);
+}
+template <int kRegs>
+void wgmma_keep(float (&)[kRegs]) {}
+
+template <int kRegs>
+void registers_claim(Where where = Where::here()) {
+  static_assert(kRegs >= 24 && kRegs <= 256 && kRegs % 8 == 0);
+  engine::change_registers(engine::RegisterChange::claim, kRegs, where);
+}
+template <int kRegs>
+void registers_release(Where where = Where::here()) {
+  static_assert(kRegs >= 24 && kRegs <= 256 && kRegs % 8 == 0);
+  engine::change_registers(engine::RegisterChange::release, kRegs, where);
+}
+
+inline void store_matrix_x4(SmemAddress row, const uint32_t (&r)[4], Where where = Where::here()) {
+  if (engine::is_mapped(row))
+    engine::violation(where, "passes an address from in_block to store_matrix_x4");
+  if (row % 16 != 0)
+    engine::violation(where,
+                      "passes an smem address to store_matrix_x4 that is not 16-byte aligned");
+  // Each lane needs the addresses of four others: 14 bits each, without the zeros.
+  constexpr int kShift = 4, kBits = 14;
+  std::byte *const smem = engine::smem_at(row, 16, "store_matrix_x4", where) - row;
+  const int lane = lane_index();
+  engine::Warp &warp = *engine::current->warp;
+  warp.value[lane] = row >> kShift;
+  const auto exchange = [](engine::Warp &w) {
+    for (int l = 0; l < kWarpSize; l++) {
+      w.result[l] = 0;
+      for (int i = 0; i < 4; i++) w.result[l] |= w.value[8 * i + l / 4] << kBits * i;
+    }
+  };
+  engine::warp_meet("store_matrix_x4", exchange, where);
+  engine::note_generic_write(row, 16);  // other lanes write some of it, this one some of theirs
+  for (int i = 0; i < 4; i++) {
+    const uint64_t unit = warp.result[lane] >> kBits * i & ((1u << kBits) - 1);
+    reinterpret_cast<uint32_t *>(smem + (unit << kShift))[lane % 4] = r[i];
+  }
+}
+
+#endif
+
+}  // namespace mp::MP_TARGET
