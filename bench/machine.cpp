@@ -23,9 +23,9 @@ void print_warning(mp_log_level_t level, const char *message, void *) {
   std::fprintf(stderr, "%smpcore: %s\n", over_progress, message);
 }
 
-Context make_quiet_context(int32_t device) {
+Context make_quiet_context(int32_t device, int32_t sm_limit) {
   mp_set_log_callback(print_warning, nullptr, MP_LOG_WARN);
-  return make_context(device);
+  return make_context(device, sm_limit);
 }
 
 /// The comma-separated values of nvidia-smi's one line.
@@ -48,7 +48,8 @@ double parse_value(const std::string &value) {
 
 }  // namespace
 
-Machine::Machine(int32_t device) : context_(make_quiet_context(device)) {
+Machine::Machine(int32_t device, int32_t sm_limit)
+    : context_(make_quiet_context(device, sm_limit)) {
   MP_INIT_STRUCT(&info_);
   check(mp_context_get_info(context(), &info_));
   if (info_.target == MP_TARGET_CUDA) cuda_.emplace(device);

@@ -19,8 +19,9 @@ struct GpuState {
 
 class Machine {
  public:
-  /// @param device  an ordinal or one of MP_DEVICE_*.
-  explicit Machine(int32_t device);
+  /// @param device    an ordinal or one of MP_DEVICE_*.
+  /// @param sm_limit  as in mp_context_config.
+  explicit Machine(int32_t device, int32_t sm_limit = 0);
 
   mp_context_t context() const { return context_.get(); }
   const mp_device_info_t &info() const { return info_; }

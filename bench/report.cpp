@@ -3,19 +3,11 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <ctime>
 
 namespace mpbench {
 namespace {
 
 using Long = long long;  // what %lld wants
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  char date[32];
-  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
-  return date;
-}
 
 double teraflops(const GemmRow &row) {
   return 1e-3 * row.timing.giga_per_s(row.shape.flop());
@@ -203,7 +195,7 @@ void Report::write_machine(const Machine &machine) {
   json_.number("l2_bytes", info.l2_bytes);
   json_.string("commit", mp_build_info());
   json_.string("command", options_.command);
-  json_.string("date", utc_now());
+  json_.string("date", mptools::utc_now());
   if (machine.on_host()) {
     json_.null("driver");
     json_.null("cuda");

@@ -18,8 +18,7 @@ using ParseLine = Shape (*)(std::string_view);
 std::vector<Shape> read_file(const std::string &path, ParseLine parse) {
   std::ifstream file(path);
   if (!file)
-    throw std::runtime_error("cannot read " + path +
-                             "; start mpbench in the repository or say --home DIR");
+    throw std::runtime_error("cannot read " + path + "; start in the repository or say --home DIR");
   std::vector<Shape> shapes;
   std::string line;
   bool is_past_heading = false;
@@ -59,6 +58,12 @@ void keep_host_subset(std::vector<Shape> &shapes) {
 }
 
 }  // namespace
+
+std::vector<Shape> read_shape_file(const std::string &path) {
+  std::vector<Shape> shapes = read_file(path, parse_llm);
+  for (Shape &shape : shapes) shape.set = path;
+  return shapes;
+}
 
 std::vector<Shape> read_shapes(const Options &options, bool on_host) {
   struct File {

@@ -111,6 +111,10 @@ inline Shape parse_llm(std::string_view line) {
           .comment = std::string(fields[4])};
 }
 
+/// Of a file in the format of llm_gemm_shapes.csv.
+/// @throws std::runtime_error if it is missing or malformed.
+std::vector<Shape> read_shape_file(const std::string &path);
+
 struct Options;
 
 /// The shapes that the options ask for, in file order.  On the host target without --grep or

@@ -269,6 +269,8 @@ inline constexpr uint32_t kFirstSize<mp_epilogue_t> = 72;
 template <>
 inline constexpr uint32_t kFirstSize<mp_gemm_desc_t> = 128;
 template <>
+inline constexpr uint32_t kFirstSize<mp_gemm_group_item_t> = 96;
+template <>
 inline constexpr uint32_t kFirstSize<mp_tensor_list_desc_t> = 40;
 template <>
 inline constexpr uint32_t kFirstSize<mp_scaler_config_t> = 60;
@@ -284,24 +286,24 @@ template <>
 inline constexpr uint32_t kFirstSize<mp_xent_desc_t> = 48;
 
 /// Applies the rules of section 1 to a struct of the caller, and returns how many of its bytes
-/// this version knows.
+/// this version knows.  `arrow`: between the name and a field in a sentence.
 template <class Struct>
-size_t require_struct(const Struct *user, const char *name) {
+size_t require_struct(const Struct *user, const char *name, const char *arrow = "->") {
   // Stops a garbage size from sending the search for unknown bytes through the address space.
   constexpr uint32_t kLargestSize = 4096;
   static_assert(kFirstSize<Struct> != 0 && kFirstSize<Struct> <= sizeof(Struct));
 
   const uint32_t size = require_pointer(user, name).struct_size;
-  MP_REQUIRE(size >= kFirstSize<Struct>, MP_ERROR_STRUCT_SIZE, name, "->struct_size = ", size,
+  MP_REQUIRE(size >= kFirstSize<Struct>, MP_ERROR_STRUCT_SIZE, name, arrow, "struct_size = ", size,
              " is smaller than ", kFirstSize<Struct>,
              "; start from the mp_*_default function or MP_INIT_STRUCT");
-  MP_REQUIRE(size <= kLargestSize, MP_ERROR_STRUCT_SIZE, name, "->struct_size = ", size,
+  MP_REQUIRE(size <= kLargestSize, MP_ERROR_STRUCT_SIZE, name, arrow, "struct_size = ", size,
              " is larger than any version of the struct");
 
   const size_t known = std::min<size_t>(size, sizeof(Struct));
   const auto *bytes = reinterpret_cast<const unsigned char *>(user);
   const auto *unknown = std::find_if(bytes + known, bytes + size, [](auto b) { return b != 0; });
-  MP_REQUIRE(unknown == bytes + size, MP_ERROR_STRUCT_SIZE, name, "->struct_size = ", size,
+  MP_REQUIRE(unknown == bytes + size, MP_ERROR_STRUCT_SIZE, name, arrow, "struct_size = ", size,
              " and byte ", unknown - bytes, " is set, but this version knows only ", sizeof(Struct),
              " bytes: the caller was made for a newer mpcore");
   return known;
@@ -309,11 +311,25 @@ size_t require_struct(const Struct *user, const char *name) {
 
 /// A copy of the caller's struct in which every field of this version is there.
 template <class Struct>
-Struct read_struct(const Struct *user, const char *name) {
+Struct read_struct(const Struct *user, const char *name, const char *arrow = "->") {
   Struct copy{};
-  std::memcpy(&copy, user, require_struct(user, name));
+  std::memcpy(&copy, user, require_struct(user, name, arrow));
   copy.struct_size = sizeof copy;
   return copy;
+}
+
+/// The same for element `index` of an array `name`.  The elements lie as far apart as the first one
+/// says, which may be more than this version knows.
+template <class Struct>
+Struct read_element(const Struct *array, size_t index, const char *name) {
+  const uint32_t distance = require_pointer(array, name).struct_size;
+  MP_REQUIRE(distance % alignof(Struct) == 0, MP_ERROR_STRUCT_SIZE, name,
+             "[0].struct_size = ", distance, " would misalign the next element");
+  const auto *bytes = reinterpret_cast<const std::byte *>(array);
+  const auto *user = reinterpret_cast<const Struct *>(bytes + index * distance);
+  MP_REQUIRE(user->struct_size == distance, MP_ERROR_STRUCT_SIZE, name, "[", index,
+             "].struct_size = ", user->struct_size, ", but that of ", name, "[0] is ", distance);
+  return read_struct(user, Sentence(name, "[", index, "]").c_str(), ".");
 }
 
 /// Fills the caller's struct.

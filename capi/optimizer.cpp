@@ -54,20 +54,11 @@ void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimi
           ", but MP_OPT_NESTEROV needs it to be 0");
 }
 
-/// The elements lie as far apart as the first one says, which may be more than this version knows.
 std::vector<mp_hyper_t> read_groups(const mp_optimizer_desc_t &desc) {
-  const uint32_t distance = require_pointer(desc.groups, "groups").struct_size;
-  MP_REQUIRE(distance % alignof(mp_hyper_t) == 0, MP_ERROR_STRUCT_SIZE,
-             "groups[0].struct_size = ", distance, " would misalign the next element");
-  const auto *bytes = reinterpret_cast<const std::byte *>(desc.groups);
   std::vector<mp_hyper_t> groups;
   for (uint32_t i = 0; i < desc.num_groups; ++i) {
-    const Sentence name("groups[", i, "]");
-    const auto *user = reinterpret_cast<const mp_hyper_t *>(bytes + size_t{i} * distance);
-    MP_REQUIRE(user->struct_size == distance, MP_ERROR_STRUCT_SIZE, name.c_str(),
-               ".struct_size = ", user->struct_size, ", but that of groups[0] is ", distance);
-    groups.push_back(read_struct(user, name.c_str()));
-    check_hyper(groups.back(), Sentence(name.c_str(), ".").c_str(), desc);
+    groups.push_back(read_element(desc.groups, i, "groups"));
+    check_hyper(groups.back(), Sentence("groups[", i, "].").c_str(), desc);
   }
   return groups;
 }

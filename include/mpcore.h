@@ -2,7 +2,7 @@
  *
  * The library does four things:
  *
- *   multiply    mp_gemm, mp_gemm_batched                           (section 4)
+ *   multiply    mp_gemm, mp_gemm_batched, mp_gemm_grouped          (section 4)
  *   measure     mp_check_nonfinite, mp_amax, mp_l2norm             (section 6)
  *   update      mp_scaler_*, mp_optimizer_*, mp_scale_step         (sections 7, 8, 10)
  *   train       mp_softmax_xent: the loss and where backward starts (section 12)
@@ -346,6 +346,12 @@ static inline mp_gemm_desc_t mp_gemm_desc_default(int64_t m, int64_t n, int64_t 
   return d;
 }
 
+/* Which kernel runs a problem follows from predicted times, and these from constants of the kind
+ * of device.  The environment variable MP_GEMM_TUNING names a file with others, such as
+ * tools/mptune writes after measuring a device (its form: kernels/gemm/tuning.h).  It is read once
+ * per process, when the first kernel is chosen; a file that is no table is reported at MP_LOG_WARN
+ * and changes nothing. */
+
 /** Bytes of workspace with which mp_gemm (or mp_gemm_batched) runs its fastest kernel for
  *  `desc`; often 0.
  *  @param bytes  host, out. */
@@ -370,8 +376,8 @@ MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_de
  *  slower one (logged once at MP_LOG_WARN).
  *
  *  Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
- *  the tensor core does it, in an order fixed by (desc, alignment, workspace_bytes, device),
- *  and rounded once.
+ *  the tensor core does it, in an order fixed by (desc, alignment, workspace_bytes, device,
+ *  MP_GEMM_TUNING), and rounded once.
  *  Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
  *
  *  @return MP_ERROR_INVALID_ARGUMENT     a dimension < 0, an ld below the row length
@@ -385,12 +391,78 @@ MP_API mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, con
 /** As mp_gemm, with one pointer per batch item instead of a stride.
  *  @param A,B,C,D  device arrays of desc->batch_count device pointers; C is optional
  *                  when beta == 0.  desc->stride_* must be 0.  The arrays are read when
- *                  the kernel runs: keep them alive until then.
+ *                  the kernel runs: keep them alive until then.  As in mp_gemm a matrix
+ *                  needs no alignment but its element's; that one item lacks 16 bytes is
+ *                  found out on the device, costs time and is not logged.
  *  epilogue->aux, dbias, amax are unsupported here. */
 MP_API mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc,
                                    const void *const *A, const void *const *B, const void *const *C,
                                    void *const *D, const mp_epilogue_t *epilogue, void *workspace,
                                    size_t workspace_bytes, mp_stream_t stream);
+
+/** One product of mp_gemm_grouped: its shape and its matrices, as in mp_gemm. */
+typedef struct mp_gemm_group_item {
+  uint32_t struct_size; /**< in an array, also the distance between elements */
+  uint32_t reserved0;   /**< must be 0 */
+  int64_t m, n, k;
+  int64_t lda, ldb, ldc, ldd;
+  const void *A, *B, *C; /**< device */
+  void *D;               /**< device */
+} mp_gemm_group_item_t;
+
+/** Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n. */
+static inline mp_gemm_group_item_t mp_gemm_group_item_default(int64_t m, int64_t n, int64_t k) {
+  mp_gemm_group_item_t i;
+  memset(&i, 0, sizeof i);
+  i.struct_size = (uint32_t)sizeof i;
+  i.m = m;
+  i.n = n;
+  i.k = k;
+  i.lda = k;
+  i.ldb = n;
+  i.ldc = n;
+  i.ldd = n;
+  return i;
+}
+
+/** What the products of a group have in common.  alpha = 1, beta = 0. */
+static inline mp_gemm_desc_t mp_gemm_grouped_desc_default(mp_dtype_t dtype_ab,
+                                                          mp_dtype_t dtype_cd) {
+  return mp_gemm_desc_default(0, 0, 0, dtype_ab, dtype_cd);
+}
+
+/** Bytes of workspace with which mp_gemm_grouped is fastest.  Shapes and ld of the items count,
+ *  their pointers are not looked at.
+ *  @param bytes  host, out. */
+MP_API mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
+                                                  int32_t count, const mp_gemm_group_item_t *items,
+                                                  size_t *bytes);
+
+/** `count` products of different shapes in one call: the experts of a layer, the weight
+ *  gradients of a network.  Each is what mp_gemm computes:
+ *      D = epilogue(alpha op(A) op(B) + beta C)
+ *
+ *  The products may run at the same time, in one launch where a kernel for that exists and in one
+ *  launch per product elsewhere (logged once at MP_LOG_WARN where the caller can change that):
+ *  never an error, perhaps slower.  So no D may overlap any matrix of another product; A, B and C
+ *  may be shared.
+ *
+ *  @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld* and stride_* must be 0
+ *                and batch_count 1, as mp_gemm_grouped_desc_default leaves them.  desc->kernel
+ *                names a kernel that runs every product.
+ *  @param items  host, count elements, copied: the call can be captured into a CUDA graph, which
+ *                then keeps these shapes and pointers.  May be NULL when count is 0.
+ *                Edge cases as in mp_gemm: m or n == 0 does nothing, k == 0 computes
+ *                epilogue(beta C).
+ *  @param epilogue   host, optional: scale and found_inf, shared by all products.  Everything
+ *                    else is unsupported here and must be 0.
+ *  @param workspace  device, 256-byte aligned, optional; see mp_gemm_grouped_workspace_size.
+ *
+ *  An error names the product, "mp_gemm_grouped: items[3].lda = 60 is smaller than k = 64", and
+ *  then none of them has been enqueued. */
+MP_API mp_status_t mp_gemm_grouped(mp_context_t context, const mp_gemm_desc_t *desc, int32_t count,
+                                   const mp_gemm_group_item_t *items, const mp_epilogue_t *epilogue,
+                                   void *workspace, size_t workspace_bytes, mp_stream_t stream);
 
 /* ======================================================================
  *  6. Tensor lists and their reductions

@@ -10,8 +10,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "mpcore.h"
 
@@ -28,6 +30,7 @@ struct TargetError : std::runtime_error {
 /// What selection and launch need to know of a device.  Pure data: selection can be tested for a
 /// device that is not there.
 struct Device {
+  mp_target_t target;
   int32_t ordinal;         ///< CUDA ordinal; 0 on the host target
   int32_t arch;            ///< 75, 80, 90...; the host target reports the generation it models
   int32_t num_sms;         ///< after sm_limit; OS threads on the host target
@@ -78,26 +81,70 @@ struct GemmKernel;
 struct GemmChoice {
   const GemmKernel *kernel;
   int32_t split_k;         ///< 1 = no split
+  int32_t cluster;         ///< blocks that share an operand by multicast; 1 = none do
   size_t workspace_bytes;  ///< needed by this choice for this problem
   double predicted_us;
   const char *name;  ///< static storage, e.g. "wmma_128x128x32_s3_k8"
 };
 
-/// Ranks the kernels that can run `problem` on `device`, fastest first; never empty.
-/// Pure.  `aligned`: the pointers of A and B are 16-byte aligned (ld and strides are looked at
-/// here); every kernel runs misaligned operands, but not all equally well.
+/// The constants of the predicted times (kernels/gemm/tuning.h).
+struct GemmTuning;
+const GemmTuning &builtin_gemm_tuning();
+
+/// The built-in constants, with those of a table (a text, see tuning.h) in their place.  NULL if
+/// it is no table; then `why` is one clause, "line 3: ...".
+std::shared_ptr<const GemmTuning> parse_gemm_tuning(std::string_view text, std::string *why);
+
+// Choosing is pure.  `aligned`: the pointers of A and B are 16-byte aligned (ld and strides are
+// looked at here); every problem has a kernel for misaligned operands, but a slower one.
+
+/// No problem has more choices than this.
+constexpr int kMaxGemmChoices = 192;
+
+/// Ranks what can run `problem` on `device`, fastest first; never empty.
 /// At most `capacity` choices are written; returns how many exist.
-int rank_gemm(const GemmProblem &problem, const Device &device, bool aligned, GemmChoice *choices,
-              int capacity);
+int rank_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
+              bool aligned, GemmChoice *choices, int capacity);
+
+/// The first of the ranking that needs no more workspace than this; there is one for any amount.
+GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
+                     bool aligned, size_t workspace_bytes);
 
 /// The choice of that name, or why it cannot run this problem: returns false and sets `why`
 /// (one clause, "needs 16-byte aligned rows").  An unknown name sets `why` to NULL.
-bool find_gemm(const GemmProblem &problem, const Device &device, bool aligned, const char *name,
-               GemmChoice *choice, const char **why);
+bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
+               bool aligned, const char *name, GemmChoice *choice, const char **why);
 
 /// Empty, or the reason, which the caller can change, why `problem` is multiplied slower than it
 /// could be ("ldb = 7 is not a multiple of 8"); for the log.
 std::string slow_path_reason(const GemmProblem &problem, bool aligned);
+
+/// One product of mp_gemm_grouped.  m, n > 0; k >= 0.
+struct GemmGroupItem {
+  int64_t m, n, k;
+  int64_t lda, ldb, ldc, ldd;
+  const void *a, *b, *c;
+  void *d;
+  int64_t index;  ///< in the caller's array, for the log
+};
+
+/// One mp_gemm_grouped call, after validation; empty products have been left out.
+struct GemmGroup {
+  GemmProblem common;          ///< operand order, types, alpha, beta, epilogue; no shape, no data
+  const GemmGroupItem *items;  ///< host
+  int64_t count;               ///< > 0
+};
+
+/// The kernel that runs the whole group in one launch with at most `workspace_bytes`, or false
+/// where there is none.  Pure.  `kernel` = NULL leaves the choice to this function.  Pointers are
+/// looked at for their alignment alone; NULL is aligned.
+bool choose_gemm_grouped(const GemmGroup &group, const Device &device, const GemmTuning &tuning,
+                         size_t workspace_bytes, const char *kernel, GemmChoice *choice);
+
+/// Empty, or the reason, which the caller can change, why choose_gemm_grouped finds no kernel though
+/// slow_path_reason has nothing against any item; for the log.
+std::string grouped_slow_path_reason(const GemmGroup &group, const Device &device,
+                                     size_t workspace_bytes);
 
 // ---------------------------------------------------------------------------- tensor lists
 
@@ -217,6 +264,8 @@ struct Target {
   // Kernels.
   void (*gemm)(const Device &, const GemmProblem &, const GemmChoice &, void *workspace,
                mp_stream_t);
+  void (*gemm_grouped)(const Device &, const GemmGroup &, const GemmChoice &, void *workspace,
+                       mp_stream_t);
   void (*cast)(const Device &, const void *src, mp_dtype_t, void *dst, mp_dtype_t, int64_t count,
                mp_stream_t);
   void (*statistics)(const Device &, const TensorList &, const ReduceScratch &,

@@ -20,6 +20,7 @@ const Target &table() {
     t.fill = fill;
     t.synchronize = synchronize;
     t.gemm = gemm;
+    t.gemm_grouped = gemm_grouped;
     t.cast = cast;
     t.statistics = statistics;
     t.unscale = unscale;

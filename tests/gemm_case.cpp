@@ -30,6 +30,7 @@ void each_field(Case &c, Visit visit) {
   visit("pad", c.pad);
   visit("multiple", c.multiple);
   visit("offset", c.offset);
+  visit("stray", c.stray);
   visit("fill", c.fill);
   visit("plant", c.plant);
   visit("place", c.place);

@@ -29,6 +29,8 @@ struct GemmCase {
   int64_t pad = 0;                          ///< ld is at least the row length + pad ...
   int64_t multiple = 8;                     ///< ... rounded up to a multiple of this
   int64_t offset = 0;                       ///< elements by which A, B, C, D miss 256 bytes
+  /// "ad2": A and D of batch item 2 lie one element further; with pointers, or in a group.
+  std::string stray;
   Fill fill = Fill::kExact;
   Plant plant = Plant::kNone;
   Place place = Place::kFirst;

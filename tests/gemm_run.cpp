@@ -54,7 +54,15 @@ int64_t place_in(int64_t extent, Place place) {
 GemmRun::Layout GemmRun::layout(int64_t rows, int64_t cols, int64_t more_padding) const {
   const int64_t at_least = cols + case_.pad + more_padding;
   const int64_t ld = (at_least + case_.multiple - 1) / case_.multiple * case_.multiple;
-  return {ld, case_.batch == 1 ? 0 : rows * ld + case_.pad * case_.multiple};
+  const int64_t room = case_.pad + (case_.stray.empty() ? 0 : 1);
+  return {ld, case_.batch == 1 ? 0 : rows * ld + room * case_.multiple};
+}
+
+/// The batch item of that operand which lies one element further than the others, or -1.
+int64_t GemmRun::stray_item(char operand) const {
+  const std::string &stray = case_.stray;
+  if (stray.find(operand) == std::string::npos) return -1;
+  return std::stoll(stray.substr(stray.find_first_of("0123456789")));
 }
 
 GemmRun::GemmRun(const GemmCase &c)
@@ -135,16 +143,16 @@ void GemmRun::plant_in_a() {
 void GemmRun::upload_inputs() {
   const GemmCase &c = case_;
   const auto place = [&](std::optional<DeviceMatrices> &to, mp_dtype_t dtype, const Matrices &from,
-                         Layout layout, uint8_t padding) {
-    to.emplace(dtype, from.count, from.rows, from.cols, layout.ld, layout.stride, c.offset,
-               padding);
+                         Layout layout, uint8_t padding, char name) {
+    to.emplace(dtype, from.count, from.rows, from.cols, layout.ld, layout.stride, c.offset, padding,
+               stray_item(name));
     to->upload(from);
   };
-  place(a_, c.ab, c.op[0] == 'N' ? inputs_.a : transposed(inputs_.a), layout_a_, kPoison);
-  place(b_, c.ab, c.op[1] == 'N' ? inputs_.b : transposed(inputs_.b), layout_b_, kPoison);
-  place(c_, c.cd, inputs_.c, layout_c_, kPoison);
-  place(d_, c.cd, inputs_.c, layout_d_, kCanary);
-  if (c.aux) place(aux_, c.cd, expected_.z, layout_aux_, kCanary);
+  place(a_, c.ab, c.op[0] == 'N' ? inputs_.a : transposed(inputs_.a), layout_a_, kPoison, 'a');
+  place(b_, c.ab, c.op[1] == 'N' ? inputs_.b : transposed(inputs_.b), layout_b_, kPoison, 'b');
+  place(c_, c.cd, inputs_.c, layout_c_, kPoison, 'c');
+  place(d_, c.cd, inputs_.c, layout_d_, kCanary, 'd');
+  if (c.aux) place(aux_, c.cd, expected_.z, layout_aux_, kCanary, 'x');
   if (!inputs_.bias.empty()) bias_.emplace(c.bias, inputs_.bias, c.offset);
   scale_.upload({c.scale});
   input_bits_ = input_bits();
@@ -190,6 +198,20 @@ mp_gemm_desc_t GemmRun::desc(const std::string &kernel) const {
   desc.stride_d = c.pointers ? 0 : layout_d_.stride;
   desc.kernel = kernel.empty() ? nullptr : kernel.c_str();
   return desc;
+}
+
+mp_gemm_group_item_t GemmRun::group_item() const {
+  const GemmCase &c = case_;
+  mp_gemm_group_item_t item = mp_gemm_group_item_default(c.m, c.n, c.k);
+  item.lda = layout_a_.ld;
+  item.ldb = layout_b_.ld;
+  item.ldc = layout_c_.ld;
+  item.ldd = layout_d_.ld;
+  item.A = a_->item(0);
+  item.B = b_->item(0);
+  item.C = null_c ? nullptr : (c.in_place ? *d_ : *c_).item(0);
+  item.D = d_->item(0);
+  return item;
 }
 
 std::vector<std::string> GemmRun::kernels() const {

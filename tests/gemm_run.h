@@ -26,6 +26,11 @@ class GemmRun {
   mp_status_t launch(const std::string &kernel);
   mp_status_t launch(const std::string &kernel, size_t workspace_bytes);
 
+  /// What launch() does before the call, for a call that others make: the product as an item of a
+  /// group.
+  void reset_outputs();
+  mp_gemm_group_item_t group_item() const;
+
   /// Empty, or what the last launch did wrong.
   std::string verify() const;
   /// Empty, or that a launch which failed has written something.
@@ -54,7 +59,7 @@ class GemmRun {
   void fill_epilogue_inputs(Random &random);
   void upload_inputs();
   void upload_pointers();
-  void reset_outputs();
+  int64_t stray_item(char operand) const;
   mp_epilogue_t epilogue() const;
   bool reads_aux() const;
   bool is_exact() const;
@@ -79,6 +84,8 @@ class GemmRun {
 /// Every kernel that can run the case, by name: correct, with guard zones, padding and inputs
 /// untouched.  A kernel may decline misaligned pointers, leaving D alone.
 void check_every_kernel(const GemmCase &c);
+/// The same for the kernels that are wanted, at least one of which must run the case.
+void check_kernels(const GemmCase &c, bool (*is_wanted)(const std::string &kernel));
 /// The same for the kernel that the library chooses.
 void check_library_choice(const GemmCase &c);
 

@@ -12,6 +12,7 @@ int main(void) {
   if (!start()) return EXIT_FAILURE;
   test_core();
   test_gemm();
+  test_gemm_grouped();
   test_tensors();
   test_scaler();
   test_optimizer();

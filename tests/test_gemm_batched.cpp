@@ -90,6 +90,41 @@ TEST_CASE("gemm batch: arrays of pointers", "[gemm][strict]") {
   }
 }
 
+TEST_CASE("gemm batch: one misaligned pointer among aligned ones", "[gemm][strict]") {
+  // The host does not see the pointers: every kernel has to cope.
+  for (const Types &types : kTypes) {
+    for (const char *const op : {"NN", "TT"}) {
+      for (const char *const stray : {"a1", "b0", "c2", "d1", "abcd2"}) {
+        GemmCase c = batch_case(types.ab, types.cd, op);
+        c.pointers = true;
+        c.beta = 1.0f;
+        c.stray = stray;
+        check_every_kernel(c);
+        check_library_choice(c);
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm batch: one misaligned pointer, in place, split and with the epilogue", "[gemm]") {
+  for (const char *const stray : {"a0", "b2", "d1"}) {
+    GemmCase c = batch_case(MP_FP16, MP_FP16, "NT");
+    c.pointers = true;
+    c.stray = stray;
+    c.beta = 2.0f;
+    c.in_place = true;
+    c.bias = MP_FP32;
+    c.found_inf = true;
+    check_every_kernel(c);
+    c.k = 600;
+    check_every_kernel(c);
+    c.m = 300;  // more tiles than one per item
+    c.n = 270;
+    c.k = 96;
+    check_every_kernel(c);
+  }
+}
+
 TEST_CASE("gemm batch: arrays of pointers with shared, in-place and absent matrices",
           "[gemm][strict]") {
   GemmCase c = batch_case(MP_FP16, MP_FP16, "NT");

@@ -147,6 +147,21 @@ TEST_CASE("numeric: rounding of arbitrary floats", "[numeric]") {
   }
 }
 
+TEST_CASE("numeric: a packed pair is both roundings, the first in the low half", "[numeric]") {
+  const auto check = [](auto pack, mp_dtype_t dtype) {
+    const std::vector<float> cases = rounding_cases(dtype);
+    int wrong = 0;
+    for (size_t i = 0; i < cases.size(); ++i) {
+      const float low = cases[i], high = cases[(i * 7 + 3) % cases.size()];
+      wrong += pack(low, high) != (encode(dtype, high) << 16 | encode(dtype, low));
+    }
+    CAPTURE(name_of(dtype));
+    CHECK(wrong == 0);
+  };
+  check(mp::host::pack_pair<mp::host::half>, MP_FP16);
+  check(mp::host::pack_pair<mp::host::bf16>, MP_BF16);
+}
+
 TEST_CASE("numeric: NaN of any payload stays NaN", "[numeric]") {
   for (const Conversion &conversion : conversions()) {
     CAPTURE(conversion.name);

@@ -20,7 +20,7 @@ MP_DEVICE void add_rows(const GemmProblem &p, int64_t first_row, int64_t col, in
     const void *const d = item_address(p.d, p.dtype_cd, item);
     for (int64_t row = first_row; row < p.m; row += kRowsDown) {
       float x[kVec];
-      load8(x, p.dtype_cd, d, row * p.d.ld + col, valid);
+      load_run(x, p.dtype_cd, d, row * p.d.ld + col, valid);
       MP_UNROLL
       for (int i = 0; i < kVec; i++) sum[i] += x[i];
     }

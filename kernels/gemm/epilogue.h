@@ -35,32 +35,86 @@ struct Gelu {
   }
 };
 
-/// Applies the epilogue to runs of 8 columns and keeps this thread's amax of what it stored.
+/// max(z, 0); keeps NaN.
+MP_DEVICE float relu(float z) {
+  return z < 0.0f ? 0.0f : z;
+}
+
+/// Where one product's C and D are.
+struct EpilogueTarget {
+  int64_t m, n;
+  const void *c;
+  int64_t ldc;
+  void *d;
+  int64_t ldd;
+  int64_t aux_offset;  ///< elements from Epilogue::aux
+};
+
+MP_DEVICE EpilogueTarget epilogue_target(const GemmProblem &p, int64_t item) {
+  return {p.m,
+          p.n,
+          item_address(p.c, p.dtype_cd, item),
+          p.c.ld,
+          const_cast<void *>(item_address(p.d, p.dtype_cd, item)),
+          p.d.ld,
+          item * p.epilogue.stride_aux};
+}
+
+/// Applies the epilogue to runs of columns and keeps this thread's amax of what it stored.
+///
+/// write() is all of it.  Its steps are public for kernels that store D in another way.
 class EpilogueWriter {
  public:
-  MP_DEVICE EpilogueWriter(const GemmProblem &problem, int64_t item)
-      : p_(problem),
-        c_(item_address(problem.c, problem.dtype_cd, item)),
-        d_(const_cast<void *>(item_address(problem.d, problem.dtype_cd, item))),
-        aux_offset_(item * problem.epilogue.stride_aux) {
+  MP_DEVICE EpilogueWriter(const GemmProblem &problem, const EpilogueTarget &target)
+      : p_(problem), target_(target) {
     // No product at all where alpha is exact as it is: scale may be absent, not just 1.
     alpha_ =
         problem.epilogue.scale == nullptr ? problem.alpha : problem.alpha * *problem.epilogue.scale;
   }
 
+  MP_DEVICE EpilogueWriter(const GemmProblem &problem, int64_t item)
+      : EpilogueWriter(problem, epilogue_target(problem, item)) {}
+
+  /// What the accumulators are multiplied with.
+  MP_DEVICE float alpha() const { return alpha_; }
+
   /// D[row][col .. col + valid) from the accumulators.
-  MP_DEVICE void write(int64_t row, int64_t col, float (&acc)[kVec], int valid) {
+  template <int kRun>
+  MP_DEVICE void write(int64_t row, int64_t col, float (&acc)[kRun], int valid) {
+    transform(row, col, acc, valid);
+    store(row, col, acc, valid);
+    measure(acc, valid);
+  }
+
+  /// From the accumulators to y, in place; writes aux where the forward pass keeps it.
+  template <int kRun>
+  MP_DEVICE void transform(int64_t row, int64_t col, float (&acc)[kRun], int valid) const {
     const Epilogue &e = p_.epilogue;
     MP_UNROLL
-    for (int i = 0; i < kVec; i++) acc[i] *= alpha_;
+    for (int i = 0; i < kRun; i++) acc[i] *= alpha_;
     if (p_.beta != 0.0f) add_beta_c(row, col, acc, valid);
     if (e.bias != nullptr) add_bias(col, acc, valid);
     activate(row, col, acc, valid);
-    store8(p_.dtype_cd, d_, row * p_.d.ld + col, acc, valid);
-    if (e.amax != nullptr || e.found_inf != nullptr) measure(acc, valid);
   }
 
-  /// Called once by every lane of the warp when it has written all it has to.
+  /// D = round(y).
+  template <int kRun>
+  MP_DEVICE void store(int64_t row, int64_t col, const float (&y)[kRun], int valid) const {
+    store_run(p_.dtype_cd, target_.d, row * target_.ldd + col, y, valid);
+  }
+
+  /// Counts round(y) into amax and found_inf.
+  template <int kRun>
+  MP_DEVICE void measure(const float (&y)[kRun], int valid) {
+    if (p_.epilogue.amax == nullptr && p_.epilogue.found_inf == nullptr) return;
+    MP_UNROLL
+    for (int i = 0; i < kRun; i++) {
+      const uint32_t bits = magnitude_bits(rounded_to(p_.dtype_cd, y[i]));
+      if (i < valid) amax_bits_ = max_of(amax_bits_, bits);
+    }
+  }
+
+  /// Called once by every lane of the warp when it has measured all it has to.
   MP_DEVICE void finish() {
     const Epilogue &e = p_.epilogue;
     if (e.amax == nullptr && e.found_inf == nullptr) return;
@@ -71,60 +125,53 @@ class EpilogueWriter {
   }
 
  private:
-  MP_DEVICE void add_beta_c(int64_t row, int64_t col, float (&z)[kVec], int valid) const {
-    float c[kVec];
-    load8(c, p_.dtype_cd, c_, row * p_.c.ld + col, valid);
+  template <int kRun>
+  MP_DEVICE void add_beta_c(int64_t row, int64_t col, float (&z)[kRun], int valid) const {
+    float c[kRun];
+    load_run(c, p_.dtype_cd, target_.c, row * target_.ldc + col, valid);
     MP_UNROLL
-    for (int i = 0; i < kVec; i++) z[i] += p_.beta * c[i];
+    for (int i = 0; i < kRun; i++) z[i] += p_.beta * c[i];
   }
 
-  MP_DEVICE void add_bias(int64_t col, float (&z)[kVec], int valid) const {
-    float bias[kVec];
-    load8(bias, p_.epilogue.bias_dtype, p_.epilogue.bias, col, valid);
+  template <int kRun>
+  MP_DEVICE void add_bias(int64_t col, float (&z)[kRun], int valid) const {
+    float bias[kRun];
+    load_run(bias, p_.epilogue.bias_dtype, p_.epilogue.bias, col, valid);
     MP_UNROLL
-    for (int i = 0; i < kVec; i++) z[i] += bias[i];
+    for (int i = 0; i < kRun; i++) z[i] += bias[i];
   }
 
-  MP_DEVICE void activate(int64_t row, int64_t col, float (&z)[kVec], int valid) const {
+  template <int kRun>
+  MP_DEVICE void activate(int64_t row, int64_t col, float (&z)[kRun], int valid) const {
     const Epilogue &e = p_.epilogue;
-    const int64_t at = aux_offset_ + row * e.ld_aux + col;
-    float saved[kVec];
+    const int64_t at = target_.aux_offset + row * e.ld_aux + col;
+    float saved[kRun];
     switch (e.activation) {
       case MP_ACT_DRELU:
-        load8(saved, p_.dtype_cd, e.aux, at, valid);
+        load_run(saved, p_.dtype_cd, e.aux, at, valid);
         MP_UNROLL
-        for (int i = 0; i < kVec; i++) z[i] = saved[i] > 0.0f ? z[i] : 0.0f;
+        for (int i = 0; i < kRun; i++) z[i] = saved[i] > 0.0f ? z[i] : 0.0f;
         return;
       case MP_ACT_DGELU:
-        load8(saved, p_.dtype_cd, e.aux, at, valid);
+        load_run(saved, p_.dtype_cd, e.aux, at, valid);
         MP_UNROLL
-        for (int i = 0; i < kVec; i++) z[i] *= Gelu::derivative(saved[i]);
+        for (int i = 0; i < kRun; i++) z[i] *= Gelu::derivative(saved[i]);
         return;
       default:
         break;
     }
-    if (e.aux != nullptr) store8(p_.dtype_cd, e.aux, at, z, valid);
+    if (e.aux != nullptr) store_run(p_.dtype_cd, e.aux, at, z, valid);
     if (e.activation == MP_ACT_RELU) {
       MP_UNROLL
-      for (int i = 0; i < kVec; i++) z[i] = z[i] < 0.0f ? 0.0f : z[i];  // keeps NaN
+      for (int i = 0; i < kRun; i++) z[i] = relu(z[i]);
     } else if (e.activation == MP_ACT_GELU) {
       MP_UNROLL
-      for (int i = 0; i < kVec; i++) z[i] = Gelu::value(z[i]);
-    }
-  }
-
-  MP_DEVICE void measure(const float (&y)[kVec], int valid) {
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) {
-      const uint32_t bits = magnitude_bits(rounded_to(p_.dtype_cd, y[i]));
-      if (i < valid) amax_bits_ = max_of(amax_bits_, bits);
+      for (int i = 0; i < kRun; i++) z[i] = Gelu::value(z[i]);
     }
   }
 
   const GemmProblem &p_;
-  const void *c_;
-  void *d_;
-  int64_t aux_offset_;
+  const EpilogueTarget target_;
   float alpha_;
   uint32_t amax_bits_ = 0;
 };

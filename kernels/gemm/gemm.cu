@@ -16,25 +16,47 @@ GemmProblem with_addresses(GemmProblem problem) {
 
 }  // namespace
 
-void gemm(const Device &device, const GemmProblem &problem, const GemmChoice &choice,
-          void *workspace, mp_stream_t stream) {
+GemmArgs make_gemm_args(const GemmProblem &problem, const GemmChoice &choice,
+                        const Device &device) {
   const GemmKernel &kernel = *choice.kernel;
   GemmArgs args{};
   args.problem = with_addresses(problem);
-  args.schedule = {ceil_div<int64_t>(problem.m, kernel.tile_m),
-                   ceil_div<int64_t>(problem.n, kernel.tile_n), problem.batch_count,
-                   choice.split_k};
+  args.schedule = {static_cast<uint32_t>(ceil_div<int64_t>(problem.m, kernel.tile_m)),
+                   static_cast<uint32_t>(ceil_div<int64_t>(problem.n, kernel.tile_n)),
+                   static_cast<uint32_t>(problem.batch_count),
+                   static_cast<uint32_t>(choice.split_k),
+                   tile_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
   args.slice_k = slice_elems(kernel, problem.k, choice.split_k);
-  args.partial_sums = choice.split_k > 1 ? static_cast<float *>(workspace) : nullptr;
+  return args;
+}
 
-  if (!kernel.tensor_core)
-    launch_simt(choice, device, args, stream);
-  else if (problem.dtype_ab == MP_FP16)
+void launch_wmma(const GemmChoice &choice, const Device &device, const GemmArgs &args,
+                 mp_stream_t stream) {
+  if (args.problem.dtype_ab == MP_FP16)
     launch_wmma_fp16(choice, device, args, stream);
   else
     launch_wmma_bf16(choice, device, args, stream);
+}
 
-  if (choice.split_k > 1) launch_split_k_sum(device, args, stream);
+void gemm(const Device &device, const GemmProblem &problem, const GemmChoice &choice,
+          void *workspace, mp_stream_t stream) {
+  GemmArgs args = make_gemm_args(problem, choice, device);
+  switch (choice.kernel->family) {
+    case GemmFamily::wgmma:
+      launch_wgmma(choice, device, args, static_cast<std::byte *>(workspace), stream);
+      break;
+    case GemmFamily::wmma:
+      if (choice.split_k > 1) args.partial_sums = static_cast<float *>(workspace);
+      launch_wmma(choice, device, args, stream);
+      if (choice.split_k > 1) launch_split_k_sum(device, args, stream);
+      break;
+    case GemmFamily::gemv:
+      launch_gemv(choice, device, args, stream);
+      break;
+    case GemmFamily::simt:
+      launch_simt(choice, device, args, stream);
+      break;
+  }
   if (problem.epilogue.dbias != nullptr) launch_column_sum(device, problem, stream);
 }
 

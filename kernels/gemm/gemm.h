@@ -10,12 +10,26 @@ namespace mp::MP_TARGET {
 struct GemmArgs {
   GemmProblem problem;
   TileSchedule schedule;
-  int64_t slice_k;      ///< elements of k per slice; k itself without a split
-  float *partial_sums;  ///< NULL without a split; else [slice][batch item][m][n]
+  int64_t slice_k;          ///< elements of k per slice; k itself without a split
+  float *partial_sums;      ///< NULL without a split; else [slice][batch item][m][n]
+  const uint32_t *only_if;  ///< WMMA: do nothing if this is 0 when the kernel runs; NULL = always
 };
 
+/// Without a split's workspace.
+GemmArgs make_gemm_args(const GemmProblem &, const GemmChoice &, const Device &);
+
+/// The whole of it: also the sum over the slices of k.
+void launch_wgmma(const GemmChoice &, const Device &, const GemmArgs &, std::byte *workspace,
+                  mp_stream_t);
+struct WgmmaArgs;
+void launch_wgmma_fp16(const GemmChoice &, const Device &, const WgmmaArgs &, mp_stream_t);
+void launch_wgmma_bf16(const GemmChoice &, const Device &, const WgmmaArgs &, mp_stream_t);
+
+void launch_wmma(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
 void launch_wmma_fp16(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
 void launch_wmma_bf16(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
+/// Needs m or n <= 16.
+void launch_gemv(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
 void launch_simt(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
 
 /// D = epilogue(sum of the slices, in order), after a split main loop.

@@ -31,7 +31,8 @@ class OperandTile {
       const int64_t rows = k_is_contiguous_ ? x_end : k_end;
       const int64_t cols = k_is_contiguous_ ? k_end : x_end;
       const int64_t valid = row < rows ? min_of<int64_t>(max_of<int64_t>(cols - col, 0), kVec) : 0;
-      load8(values_[i], dtype_, matrix_, valid > 0 ? row * ld_ + col : 0, static_cast<int>(valid));
+      load_run(values_[i], dtype_, matrix_, valid > 0 ? row * ld_ + col : 0,
+               static_cast<int>(valid));
     }
   }
 

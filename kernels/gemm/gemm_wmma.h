@@ -251,7 +251,7 @@ class GemmWmma {
   /// Split-k: this slice's sums, for split_k.cu to add up.  Layout [slice][batch item][m][n].
   MP_DEVICE void store_partial(int64_t row, int64_t col, const float (&x)[kVec], int valid) const {
     const int64_t matrix = work_.slice * p_.batch_count + work_.batch_item;
-    store8(args_.partial_sums + (matrix * p_.m + row) * p_.n + col, x, valid);
+    store_run(args_.partial_sums + (matrix * p_.m + row) * p_.n + col, x, valid);
   }
 
   const GemmArgs &args_;
@@ -270,6 +270,7 @@ MP_KERNEL(Tile::kThreads, Tile::kMinBlocks)
 gemm_wmma(MP_PARAM(GemmArgs) args) {
   using Gemm = GemmWmma<T, op_a, op_b, Tile>;
   if constexpr (wmma::supported<T, Gemm::kSmemBytes>()) {
+    if (args.only_if != nullptr && *args.only_if == 0) return;
     MP_DYN_SHARED(T, smem);
     const int64_t num_items = args.schedule.num_items();
     for (int64_t number = block_index(); number < num_items; number += grid_size()) {

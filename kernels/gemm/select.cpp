@@ -1,163 +1,212 @@
-// Which GEMM kernel runs a problem: a table, what each row can run, and a prediction of its time.
+// Which GEMM kernel runs a problem: what each can run, and the ranking.
 //
-// Pure functions of (problem, device).  The prediction models only what differs between the
-// candidates: how full the last wave is, how much of a tile lies outside the matrix, and what a
-// split of k costs.  The rates are data-sheet values; the efficiencies of tiles come from
-// published WMMA kernels and have not been calibrated on a GPU of ours yet.
+// Pure functions of (problem, device, tuning).  The table is table.cpp's, the predicted times are
+// predict.h's.
 #include "kernels/gemm/select.h"
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
+#include <limits>
+#include <optional>
 #include <string>
-#include <tuple>
-#include <vector>
 
+#include "kernels/gemm/predict.h"
 #include "kernels/gemm/tiles.h"
+#include "kernels/gemm/tuning.h"
+#include "kernels/gemm/workspace.h"
 
 namespace mp {
 
 namespace {
 
-size_t static_smem(bool, bool) {
-  return 0;
-}
-
-constexpr std::array kKernels = {
-    GemmKernel{GemmTile::wmma_256x128, "wmma_256x128x32_s3", true, 256, 128, 32,
-               WmmaTile256x128::smem_bytes, 1.0},
-    GemmKernel{GemmTile::wmma_128x128, "wmma_128x128x32_s3", true, 128, 128, 32,
-               WmmaTile128x128::smem_bytes, 0.95},
-    GemmKernel{GemmTile::wmma_64x64, "wmma_64x64x32_s4", true, 64, 64, 32,
-               WmmaTile64x64::smem_bytes, 0.6},
-    GemmKernel{GemmTile::simt_128x128, "simt_128x128x16", false, 128, 128, 16, static_smem, 0.8},
-    GemmKernel{GemmTile::simt_64x64, "simt_64x64x16", false, 64, 64, 16, static_smem, 0.6},
-};
-
-constexpr std::array kSplits = {1, 2, 4, 8, 16, 32};
 constexpr int64_t kMinSliceElems = 128;
 
-/// "wmma_128x128x32_s3", "wmma_128x128x32_s3_k2"...; one per kernel and split, built once.
-const char *choice_name(const GemmKernel &kernel, size_t split_index) {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const GemmKernel &row : kKernels)
-      for (const int split : kSplits)
-        all.push_back(split == 1 ? row.name : row.name + ("_k" + std::to_string(split)));
-    return all;
-  }();
-  return names[static_cast<size_t>(&kernel - kKernels.data()) * kSplits.size() + split_index]
-      .c_str();
-}
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
-/// NULL if the kernel can run the problem with that split, else why not.
-const char *why_not(const GemmKernel &kernel, int split_k, const GemmProblem &p,
-                    const Device &device) {
-  if (kernel.tensor_core) {
-    if (p.dtype_ab == MP_FP32) return "multiplies FP16 and BF16 only";
-    if (p.dtype_ab == MP_BF16 && device.arch < 80) return "needs sm_80 for BF16";
-    if (device.arch < 75) return "needs sm_75";
-    const size_t smem = kernel.smem_bytes(p.op_a == MP_OP_N, p.op_b == MP_OP_T);
-    if (static_cast<int64_t>(smem) > device.smem_per_block)
-      return "needs more shared memory than the device has";
-  }
-  if (split_k > 1) {
-    if (!kernel.tensor_core) return "does not split k";
-    const int64_t slice = slice_elems(kernel, p.k, split_k);
-    if (slice < kMinSliceElems || ceil_div(p.k, slice) != split_k)
-      return "needs a longer k for this split";
-  }
+const char *why_not_wgmma(const GemmKernel &kernel, const GemmProblem &p, const Device &device,
+                          bool vectorised) {
+  // What a tensor map can describe: cuTensorMapEncodeTiled.
+  constexpr int64_t kEndOfExtents = int64_t{1} << 31;
+  constexpr int64_t kEndOfStrides = int64_t{1} << 39;  // in 16-bit elements; 2^40 bytes
+  if (p.dtype_ab == MP_FP32) return "multiplies FP16 and BF16 only";
+  if (device.arch != 90) return "runs on sm_90 only";
+  if (p.k == 0) return "needs a product: k = 0";
+  if (static_cast<int64_t>(kernel.smem_bytes(true, true)) > device.smem_per_block)
+    return "needs more shared memory than the device has";
+  if (!vectorised) return "needs 16-byte aligned rows";
+  if ((p.m | p.n | p.k) >= kEndOfExtents) return "needs dimensions below 2^31";
+  if ((p.a.ld | p.b.ld | p.a.stride | p.b.stride) >= kEndOfStrides)
+    return "needs rows and batch items less than 2^40 bytes apart";
   return nullptr;
 }
 
-/// Multiply-adds per SM and microsecond at full rate.
-double peak_per_sm_us(const GemmKernel &kernel, const Device &device) {
-  constexpr double kClocksPerUs = 1500;
-  if (!kernel.tensor_core) return 128 * kClocksPerUs;
-  // mma.sync reaches about 62 % of wgmma's rate on sm_90 (arXiv:2402.13499, table 8).
-  const double per_clock = device.arch >= 90 ? 0.62 * 2048 : device.arch >= 80 ? 1024 : 256;
-  return per_clock * kClocksPerUs;
+const char *why_not_wmma(const GemmKernel &kernel, const GemmProblem &p, const Device &device) {
+  if (p.dtype_ab == MP_FP32) return "multiplies FP16 and BF16 only";
+  if (p.dtype_ab == MP_BF16 && device.arch < 80) return "needs sm_80 for BF16";
+  if (device.arch < 75) return "needs sm_75";
+  const size_t smem = kernel.smem_bytes(p.op_a == MP_OP_N, p.op_b == MP_OP_T);
+  if (static_cast<int64_t>(smem) > device.smem_per_block)
+    return "needs more shared memory than the device has";
+  return nullptr;
 }
 
-double predict_us(const GemmKernel &kernel, int split_k, const GemmProblem &p, const Device &device,
-                  bool aligned) {
-  constexpr double kEdgeElems = 96;  // filling the pipeline and the epilogue, as k
-  constexpr double kLaunchUs = 3;
-  constexpr double kBytesPerUs = 2.0e6;   // partial sums, mostly in L2
-  constexpr double kUnalignedFactor = 3;  // element-wise copies into smem
-  const int64_t tiles = ceil_div(p.m, kernel.tile_m) * ceil_div(p.n, kernel.tile_n);
-  const double blocks = static_cast<double>(tiles) * static_cast<double>(p.batch_count) * split_k;
-  const double waves = std::max(1.0, std::ceil(blocks / device.num_sms));
-  const double slice = static_cast<double>(slice_elems(kernel, p.k, split_k));
-  const double work = static_cast<double>(kernel.tile_m) * kernel.tile_n * (slice + kEdgeElems);
-  const double rate = peak_per_sm_us(kernel, device) * kernel.efficiency;
-  double us =
-      kLaunchUs + waves * work / rate * (aligned || !kernel.tensor_core ? 1 : kUnalignedFactor);
-  if (split_k > 1) {
-    const double elems = static_cast<double>(p.m) * static_cast<double>(p.n) *
-                         static_cast<double>(p.batch_count) * split_k;
-    us += kLaunchUs + 2 * sizeof(float) * elems / kBytesPerUs;
+/// What is asked: one problem on one device.
+struct Question {
+  Question(const GemmProblem &problem, const Device &device, const GemmTuning &tuning, bool aligned)
+      : problem(problem),
+        device(device),
+        tuning(tuning.of(class_of(device))),
+        vectorised(aligned && has_vector_rows(problem)) {}
+  const GemmProblem &problem;
+  const Device &device;
+  const ClassTuning &tuning;
+  const bool vectorised;
+};
+
+/// NULL if the kernel can run it with that cluster, else why not.
+const char *why_not(const GemmKernel &kernel, int cluster, const Question &q) {
+  const char *why = nullptr;
+  if (kernel.family == GemmFamily::wgmma)
+    why = why_not_wgmma(kernel, q.problem, q.device, q.vectorised);
+  if (kernel.family == GemmFamily::wmma) why = why_not_wmma(kernel, q.problem, q.device);
+  if (kernel.family == GemmFamily::gemv && std::min(q.problem.m, q.problem.n) > kGemvMaxVectors)
+    why = "needs at most 16 rows or at most 16 columns";
+  if (why != nullptr || cluster == 1) return why;
+  if (q.device.num_sms < cluster) return "needs two SMs for a cluster";
+  const TileCounts tiles = tile_counts(kernel, 1, q.problem);
+  if ((kernel.pairs_in_m ? tiles.m : tiles.n) < cluster)
+    return "needs two neighbouring tiles for a cluster";
+  return nullptr;
+}
+
+/// One kernel and cluster that can run the problem; the splits of k are left to choose.
+class Candidate {
+ public:
+  Candidate(const GemmKernel &kernel, int cluster, const Question &q)
+      : kernel_(kernel),
+        q_(q),
+        tiles_(tile_counts(kernel, cluster, q.problem)),
+        counter_(kernel, cluster, q.problem, q.device, q.vectorised) {}
+
+  /// NULL if k can be split so, else why not.
+  const char *why_not_split(int split_k) const {
+    if (split_k == 1) return nullptr;
+    const int64_t slice = slice_elems(kernel_, q_.problem.k, split_k);
+    const bool last_is_empty = slice * (split_k - 1) >= q_.problem.k;
+    if (slice < kMinSliceElems || last_is_empty) return "needs a longer k for this split";
+    const double bytes = static_cast<double>(kernel_.tile_m * sizeof(float)) * kernel_.tile_n *
+                         static_cast<double>(tiles_.m) * static_cast<double>(tiles_.n) *
+                         q_.problem.batch_count * split_k;
+    return bytes < 0x1p62 ? nullptr : "needs more workspace than 64 bits can count";
   }
-  return us;
-}
 
-/// Every row of A and B starts 16-byte aligned if the first does.
-bool has_vector_rows(const GemmProblem &p) {
-  return (p.a.ld | p.b.ld | p.a.stride | p.b.stride) % 8 == 0;
-}
+  float us(int split_k) const { return static_cast<float>(priced(counter_.load(split_k))); }
+  /// No split takes less.
+  double least_us() const {
+    constexpr double kBeyondRounding = 1 - 1e-6;
+    return kBeyondRounding * priced(counter_.least_load());
+  }
 
-GemmChoice choice_of(const GemmKernel &kernel, size_t split_index, const GemmProblem &p,
-                     const Device &device, bool aligned) {
-  const int split_k = kSplits[split_index];
-  const size_t partial_sums = sizeof(float) * static_cast<size_t>(split_k) *
-                              static_cast<size_t>(p.batch_count) * static_cast<size_t>(p.m) *
-                              static_cast<size_t>(p.n);
-  return {&kernel, split_k, split_k > 1 ? partial_sums : 0,
-          predict_us(kernel, split_k, p, device, aligned), choice_name(kernel, split_index)};
+  size_t workspace_bytes(int split_k) const {
+    const GemmProblem &p = q_.problem;
+    if (kernel_.family == GemmFamily::wgmma) {
+      const int64_t table_items = p.d.items != nullptr ? p.batch_count : 0;
+      return wgmma_workspace(table_items, tiles_.m * tiles_.n * p.batch_count, split_k,
+                             kernel_.tile_m, kernel_.tile_n)
+          .bytes;
+    }
+    if (split_k == 1) return 0;
+    return sizeof(float) * static_cast<size_t>(split_k) * static_cast<size_t>(p.batch_count) *
+           static_cast<size_t>(p.m) * static_cast<size_t>(p.n);
+  }
+
+ private:
+  double priced(const GemmLoad &load) const {
+    return predicted_us(load, q_.tuning, q_.tuning.of(kernel_));
+  }
+
+  const GemmKernel &kernel_;
+  const Question &q_;
+  const TileCounts tiles_;
+  const GemmCounter counter_;
+};
+
+GemmChoice choice_of(const GemmVariant &variant, const Candidate &candidate, double us) {
+  return {variant.kernel,
+          variant.split_k,
+          variant.cluster,
+          candidate.workspace_bytes(variant.split_k),
+          us,
+          variant.name};
 }
 
 }  // namespace
 
-int64_t slice_elems(const GemmKernel &kernel, int64_t k, int split_k) {
-  return ceil_div(ceil_div(k, split_k), kernel.tile_k) * kernel.tile_k;
-}
-
-int rank_gemm(const GemmProblem &problem, const Device &device, bool aligned, GemmChoice *choices,
-              int capacity) {
-  // On the stack: this runs in every mp_gemm.
-  std::array<GemmChoice, kKernels.size() * kSplits.size()> all;
-  auto end = all.begin();
-  const bool vectorised = aligned && has_vector_rows(problem);
-  for (const GemmKernel &kernel : kKernels)
-    for (size_t s = 0; s < kSplits.size(); s++)
-      if (why_not(kernel, kSplits[s], problem, device) == nullptr)
-        *end++ = choice_of(kernel, s, problem, device, vectorised);
-  // Among equals the earlier row wins: the larger tile, and the smaller split.
-  std::sort(all.begin(), end, [](const GemmChoice &x, const GemmChoice &y) {
-    return std::tie(x.predicted_us, x.kernel, x.split_k) <
-           std::tie(y.predicted_us, y.kernel, y.split_k);
-  });
-  const int count = static_cast<int>(end - all.begin());
-  std::copy_n(all.begin(), std::min(count, capacity), choices);
-  return count;
-}
-
-bool find_gemm(const GemmProblem &problem, const Device &device, bool aligned, const char *name,
-               GemmChoice *choice, const char **why) {
-  *why = nullptr;
-  for (const GemmKernel &kernel : kKernels) {
-    for (size_t s = 0; s < kSplits.size(); s++) {
-      if (std::strcmp(choice_name(kernel, s), name) != 0) continue;
-      *why = why_not(kernel, kSplits[s], problem, device);
-      if (*why != nullptr) return false;
-      *choice = choice_of(kernel, s, problem, device, aligned && has_vector_rows(problem));
-      return true;
+int rank_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
+              bool aligned, GemmChoice *choices, int capacity) {
+  const Question question(problem, device, tuning, aligned);
+  std::array<GemmChoice, kMaxGemmChoices> runnable;
+  std::array<uint64_t, kMaxGemmChoices> order;
+  uint32_t count = 0;
+  std::optional<Candidate> candidate;
+  for (const GemmVariant &variant : gemm_variants()) {
+    if (variant.split_k == 1) {
+      candidate.reset();
+      if (why_not(*variant.kernel, variant.cluster, question) == nullptr)
+        candidate.emplace(*variant.kernel, variant.cluster, question);
     }
+    if (!candidate || candidate->why_not_split(variant.split_k) != nullptr) continue;
+    const float us = candidate->us(variant.split_k);
+    runnable[count] = choice_of(variant, *candidate, us);
+    // Among equals the earlier row wins: the larger tile, and the smaller split.  The bits of
+    // floats that are not negative are ordered as the floats are.
+    order[count] = uint64_t{std::bit_cast<uint32_t>(us)} << 32 | count;
+    count++;
+  }
+  std::sort(order.data(), order.data() + count);
+  for (uint32_t i = 0; i < std::min(count, static_cast<uint32_t>(capacity)); i++)
+    choices[i] = runnable[order[i] & UINT32_MAX];
+  return static_cast<int>(count);
+}
+
+GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
+                     bool aligned, size_t workspace_bytes) {
+  const Question question(problem, device, tuning, aligned);
+  const GemmVariant *best = nullptr;
+  double best_us = std::numeric_limits<double>::infinity();
+  std::optional<Candidate> candidate;
+  double least_us = 0;
+  for (const GemmVariant &variant : gemm_variants()) {
+    if (variant.split_k == 1) {
+      candidate.reset();
+      if (why_not(*variant.kernel, variant.cluster, question) != nullptr) continue;
+      candidate.emplace(*variant.kernel, variant.cluster, question);
+      least_us = candidate->least_us();
+    }
+    const double at_least = least_us + (variant.split_k > 1 ? question.tuning.launch_us : 0);
+    if (!candidate || at_least > best_us) continue;
+    if (candidate->why_not_split(variant.split_k) != nullptr) continue;
+    const double us = candidate->us(variant.split_k);
+    if (best != nullptr && us >= best_us) continue;
+    if (candidate->workspace_bytes(variant.split_k) > workspace_bytes) continue;
+    best = &variant;
+    best_us = us;
+  }
+  return choice_of(*best, Candidate(*best->kernel, best->cluster, question), best_us);
+}
+
+bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
+               bool aligned, const char *name, GemmChoice *choice, const char **why) {
+  *why = nullptr;
+  for (const GemmVariant &variant : gemm_variants()) {
+    if (std::strcmp(variant.name, name) != 0) continue;
+    const Question question(problem, device, tuning, aligned);
+    *why = why_not(*variant.kernel, variant.cluster, question);
+    if (*why != nullptr) return false;
+    const Candidate candidate(*variant.kernel, variant.cluster, question);
+    *why = candidate.why_not_split(variant.split_k);
+    if (*why != nullptr) return false;
+    *choice = choice_of(variant, candidate, candidate.us(variant.split_k));
+    return true;
   }
   return false;
 }

@@ -1,23 +1,90 @@
-// The table of GEMM kernels.  See kernels.h for the functions that capi calls.
+// The GEMM kernels as data: which there are, and how each cuts a problem into tiles.
+//
+// See kernels.h for the functions that capi calls, tuning.h for the constants of the predicted
+// times, predict.h for the prediction.  All of it is pure.
 #pragma once
+
+#include <bit>
+#include <span>
 
 #include "kernels/kernels.h"
 
 namespace mp {
 
-enum class GemmTile { wmma_256x128, wmma_128x128, wmma_64x64, simt_128x128, simt_64x64 };
+enum class GemmFamily { wgmma, wmma, gemv, simt };
+
+enum class GemmTile {
+  wgmma_128x256,
+  wgmma_256x128,
+  wgmma_128x128,
+  wgmma_64x256,
+  wgmma_64x128,
+  wmma_256x128,
+  wmma_128x128,
+  wmma_64x64,
+  gemv,
+  simt_128x128,
+  simt_64x64
+};
+constexpr size_t kNumGemmTiles = static_cast<size_t>(GemmTile::simt_64x64) + 1;
 
 struct GemmKernel {
+  GemmFamily family;
   GemmTile tile;
   const char *name;
-  bool tensor_core;
-  int tile_m, tile_n, tile_k;
+  int tile_m, tile_n, tile_k;  ///< powers of two
   size_t (*smem_bytes)(bool a_by_k, bool b_by_k);
-  /// Share of the device's peak that a full grid of such tiles keeps.
-  double efficiency;
+  bool pairs_in_m;    ///< the blocks of a cluster share B, because they are neighbours in m; else A
+  int blocks_per_sm;  ///< that one SM works on at a time
+  /// A block alone on its SM takes as long as this many that share it: its few warps leave gaps
+  /// that others would fill.
+  double lone_blocks;
 };
 
+/// Larger tiles first within a family; the last row runs everything, without workspace.
+std::span<const GemmKernel> gemm_kernels();
+
+/// One way to run a kernel.
+struct GemmVariant {
+  const GemmKernel *kernel;
+  int cluster;
+  int split_k;
+  const char *name;  ///< static storage
+};
+
+/// All of them, kernel by kernel; allocates when it is first called.
+std::span<const GemmVariant> gemm_variants();
+
+// The rest is inline, and free of divisions where it can be: every mp_gemm asks it a hundred times.
+
+/// `tile`: a power of two.
+inline int64_t round_up(int64_t elems, int tile) {
+  return (elems + tile - 1) & -int64_t{tile};
+}
+
+/// Tiles of one batch item; in the direction in which a cluster's blocks are neighbours, whole
+/// clusters.
+struct TileCounts {
+  int64_t m, n;
+};
+inline TileCounts tile_counts(const GemmKernel &kernel, int cluster, const GemmProblem &problem) {
+  const auto tiles_in = [](int64_t elems, int tile) {
+    return (elems + tile - 1) >> std::countr_zero(static_cast<unsigned>(tile));
+  };
+  TileCounts tiles{tiles_in(problem.m, kernel.tile_m), tiles_in(problem.n, kernel.tile_n)};
+  int64_t &paired = kernel.pairs_in_m ? tiles.m : tiles.n;
+  paired = round_up(paired, cluster);
+  return tiles;
+}
+
 /// Elements of k per slice: whole k-tiles, so that only the last slice has a residue.
-int64_t slice_elems(const GemmKernel &kernel, int64_t k, int split_k);
+inline int64_t slice_elems(const GemmKernel &kernel, int64_t k, int split_k) {
+  return round_up((k + split_k - 1) / split_k, kernel.tile_k);
+}
+
+/// Every row of A and B, of every item, starts 16-byte aligned if the first does.
+inline bool has_vector_rows(const GemmProblem &p) {
+  return (p.a.ld | p.b.ld | p.a.stride | p.b.stride) % 8 == 0;
+}
 
 }  // namespace mp

@@ -29,6 +29,37 @@ using WmmaTile256x128 = WmmaTile<256, 128, 64, 64, 3, 1>;
 using WmmaTile128x128 = WmmaTile<128, 128, 64, 64, 3, 2>;  // 60 KiB: fits sm_75 too
 using WmmaTile64x64 = WmmaTile<64, 64, 32, 32, 4, 4>;
 
+/// A wgmma tile: kM x kN of D per block and turn, kK of k per stage.  Two consumer warpgroups:
+/// cooperative ones have half the rows each, ping-pong ones a tile each, so that the epilogue of one
+/// runs behind the main loop of the other.
+template <int kM_, int kN_, int kStages_, bool kPingPong_>
+struct WgmmaTile {
+  static constexpr int kM = kM_, kN = kN_, kK = 64;  // 64 halves: one 128-byte row of the swizzle
+  static constexpr int kStages = kStages_;
+  static constexpr bool kPingPong = kPingPong_;
+  static constexpr int kConsumers = 2;
+  static constexpr int kThreads = (1 + kConsumers) * 128;
+  static constexpr int kRows = kPingPong ? kM : kM / kConsumers;  ///< of D, per warpgroup
+  /// The two blocks of a cluster share the larger operand: B if they are neighbours in m.
+  static constexpr bool kPairInM = kM <= kN;
+
+  static constexpr int kBytesA = kM * kK * 2, kBytesB = kN * kK * 2;
+  static constexpr int kStageBytes = kBytesA + kBytesB;
+  /// Per consumer: two slabs of 64 x 64 16-bit elements on their way out.
+  static constexpr int kSlabBytes = 64 * 64 * 2, kSlabs = 2;
+  static constexpr size_t kSmemBytes =
+      size_t{1024} + kStages * kStageBytes + kConsumers * kSlabs * kSlabBytes;  // 1024: to align
+};
+
+using WgmmaTile128x256 = WgmmaTile<128, 256, 4, false>;
+using WgmmaTile256x128 = WgmmaTile<256, 128, 4, false>;
+using WgmmaTile128x128 = WgmmaTile<128, 128, 6, true>;
+using WgmmaTile64x256 = WgmmaTile<64, 256, 4, true>;
+using WgmmaTile64x128 = WgmmaTile<64, 128, 8, true>;
+
+/// The GEMV kernel computes a D of at most this many rows, or at most this many columns.
+constexpr int kGemvMaxVectors = 16;
+
 /// A CUDA-core tile: every thread owns kPerThread x kPerThread elements of D.
 template <int kM_, int kN_>
 struct SimtTile {

@@ -53,10 +53,10 @@ template <mp_optimizer_kind_t kind>
 MP_DEVICE void update_run(const Tensors &tensors, const RuleParams &params, float grad_scale,
                           int64_t at, int valid) {
   float g[kVec], w[kVec], m[kVec] = {}, v[kVec] = {};
-  load8(g, tensors.grad_dtype, tensors.grad, at, valid);
-  load8(w, tensors.master + at, valid);
-  if (tensors.m != nullptr) load8(m, tensors.m + at, valid);
-  if (kind == MP_OPT_ADAM) load8(v, tensors.v + at, valid);
+  load_run(g, tensors.grad_dtype, tensors.grad, at, valid);
+  load_run(w, tensors.master + at, valid);
+  if (tensors.m != nullptr) load_run(m, tensors.m + at, valid);
+  if (kind == MP_OPT_ADAM) load_run(v, tensors.v + at, valid);
   MP_UNROLL
   for (int i = 0; i < kVec; i++) {
     if constexpr (kind == MP_OPT_SGD)
@@ -64,15 +64,15 @@ MP_DEVICE void update_run(const Tensors &tensors, const RuleParams &params, floa
     else
       update_adam(params, g[i] * grad_scale, w[i], m[i], v[i]);
   }
-  store8(tensors.master + at, w, valid);
-  if (tensors.m != nullptr) store8(tensors.m + at, m, valid);
-  if (kind == MP_OPT_ADAM) store8(tensors.v + at, v, valid);
+  store_run(tensors.master + at, w, valid);
+  if (tensors.m != nullptr) store_run(tensors.m + at, m, valid);
+  if (kind == MP_OPT_ADAM) store_run(tensors.v + at, v, valid);
   if (tensors.model == nullptr) return;
   if ((params.flags & MP_OPT_MODEL_OVERFLOW) == 0) {
     MP_UNROLL
     for (int i = 0; i < kVec; i++) w[i] = clamped(w[i], tensors.model_dtype);
   }
-  store8(tensors.model_dtype, tensors.model, at, w, valid);
+  store_run(tensors.model_dtype, tensors.model, at, w, valid);
 }
 
 template <mp_optimizer_kind_t kind>

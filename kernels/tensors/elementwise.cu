@@ -28,9 +28,9 @@ scale_array(MP_PARAM(ArrayArgs) args) {
   for (int64_t i = (block_index() * kThreads + thread_index()) * kVec; i < args.count; i += step) {
     const int valid = static_cast<int>(min_of<int64_t>(args.count - i, kVec));
     float x[kVec];
-    load8(x, args.in_dtype, args.in, i, valid);
+    load_run(x, args.in_dtype, args.in, i, valid);
     if (args.factor != nullptr) multiply(x, *args.factor);
-    store8(args.out_dtype, args.out, i, x, valid);
+    store_run(args.out_dtype, args.out, i, x, valid);
   }
 }
 
@@ -49,11 +49,11 @@ unscale_list(MP_PARAM(UnscaleArgs) args) {
     const uint32_t t = range.tensor;
     for_each_run<kThreads>(range, [&](int64_t offset, int valid) {
       float x[kVec];
-      load8(x, dtype_of(args.in, t), args.in.data[t], offset, valid);
+      load_run(x, dtype_of(args.in, t), args.in.data[t], offset, valid);
       MP_UNROLL
       for (int i = 0; i < kVec; i++) amax_bits = max_of(amax_bits, magnitude_bits(x[i]));
       multiply(x, *args.inv_scale);
-      store8(dtype_of(args.out, t), args.out.data[t], offset, x, valid);
+      store_run(dtype_of(args.out, t), args.out.data[t], offset, x, valid);
     });
   }
   amax_bits = warp_reduce<Max>(amax_bits);

@@ -29,7 +29,7 @@ MP_DEVICE void measure_chunk(const StatisticsArgs &args, int64_t number) {
   float sum_squares = 0.0f;
   for_each_run<kThreads>(range, [&](int64_t offset, int valid) {
     float x[kVec];
-    load8(x, dtype, data, offset, valid);
+    load_run(x, dtype, data, offset, valid);
     MP_UNROLL
     for (int i = 0; i < kVec; i++) {
       amax_bits = max_of(amax_bits, magnitude_bits(x[i]));

@@ -1,0 +1,238 @@
+// Section 4 of mpcore.h, products of different shapes: one launch where a kernel runs the whole
+// group, else what mp_gemm launches for each product, one after the other.
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "capi/gemm_problem.h"
+#include "capi/gemm_tuning.h"
+
+namespace mp {
+
+namespace {
+
+// ---------------------------------------------------------------------------- what they share
+
+/// Whatever differs between products is in the items.
+mp_gemm_desc_t read_common(const mp_gemm_desc_t *user) {
+  const mp_gemm_desc_t d = read_struct(user, "desc");
+  check_operation(d);
+  const auto require_unset = [](int64_t value, const char *name) {
+    MP_REQUIRE(value == 0, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
+               " must be 0: the shapes are in items");
+  };
+  require_unset(d.m, "m");
+  require_unset(d.n, "n");
+  require_unset(d.k, "k");
+  for (const Matrix &matrix : {matrix_a(d), matrix_b(d), matrix_c(d), matrix_d(d)}) {
+    require_unset(matrix.ld, matrix.ld_name);
+    require_unset(matrix.stride, matrix.stride_name);
+  }
+  MP_REQUIRE(d.batch_count == 1, MP_ERROR_INVALID_ARGUMENT, "batch_count = ", d.batch_count,
+             " must be 1: an item is one product");
+  return d;
+}
+
+Epilogue read_common_epilogue(const mp_epilogue_t *user) {
+  const mp_epilogue_t e = user != nullptr ? read_struct(user, "epilogue") : mp_epilogue_default();
+  const auto require_unset = [](auto value, const char *name) {
+    MP_REQUIRE(value == decltype(value){}, MP_ERROR_UNSUPPORTED, name, " = ", value,
+               " is not supported by mp_gemm_grouped");
+  };
+  require_unset(enum_value(e.activation), "activation");
+  require_unset(e.bias, "bias");
+  require_unset(enum_value(e.bias_dtype), "bias_dtype");
+  require_zero(e.reserved0, "reserved0");
+  require_unset(e.aux, "aux");
+  require_unset(e.ld_aux, "ld_aux");
+  require_unset(e.dbias, "dbias");
+  require_unset(e.amax, "amax");
+  require_aligned(e.scale, "scale");
+  require_aligned(e.found_inf, "found_inf");
+  Epilogue epilogue{};
+  epilogue.scale = e.scale;
+  epilogue.found_inf = e.found_inf;
+  return epilogue;
+}
+
+// ---------------------------------------------------------------------------- the products
+
+/// A sentence with which `body` fails gets "items[index]" and `joint` before it.
+template <class Body>
+auto for_item(int64_t index, const char *joint, const Body &body) {
+  try {
+    return body();
+  } catch (const CallError &error) {
+    fail(error.status, "items[", index, "]", joint, error.why.c_str());
+  }
+}
+
+/// The descriptor that mp_gemm would get.
+mp_gemm_desc_t desc_of(const mp_gemm_desc_t &common, const mp_gemm_group_item_t &item) {
+  mp_gemm_desc_t d = common;
+  d.m = item.m;
+  d.n = item.n;
+  d.k = item.k;
+  d.lda = item.lda;
+  d.ldb = item.ldb;
+  d.ldc = item.ldc;
+  d.ldd = item.ldd;
+  return d;
+}
+
+enum class Data { kIgnored, kChecked };
+
+/// All products that are not empty.
+std::vector<GemmGroupItem> read_items(const mp_gemm_desc_t &common, int32_t count,
+                                      const mp_gemm_group_item_t *items, Data data) {
+  require_not_negative(count, "count");
+  std::vector<GemmGroupItem> products;
+  for (int32_t i = 0; i < count; ++i) {
+    mp_gemm_group_item_t item = read_element(items, static_cast<size_t>(i), "items");
+    if (data == Data::kIgnored) item.A = item.B = item.C = item.D = nullptr;
+    for_item(i, ".", [&] {
+      const mp_gemm_desc_t d = desc_of(common, item);
+      require_zero(item.reserved0, "reserved0");
+      check_shape(d);
+      if (data == Data::kIgnored) return;
+      check_operands({item.A, item.B, item.C, item.D}, d, mp_dtype_size(d.dtype_ab),
+                     mp_dtype_size(d.dtype_cd));
+    });
+    if (item.m == 0 || item.n == 0) continue;
+    products.push_back({item.m, item.n, item.k, item.lda, item.ldb, item.ldc, item.ldd, item.A,
+                        item.B, item.C, item.D, i});
+  }
+  return products;
+}
+
+GemmGroup group_of(const mp_gemm_desc_t &common, const std::vector<GemmGroupItem> &products) {
+  return {problem_of(common), products.data(), static_cast<int64_t>(products.size())};
+}
+
+/// One product as mp_gemm would have it.
+GemmProblem product_of(const GemmGroup &group, const GemmGroupItem &item) {
+  const auto operand = [](const void *base, int64_t ld) {
+    return Operand{.base = base, .items = nullptr, .ld = ld, .stride = 0};
+  };
+  GemmProblem problem = group.common;
+  problem.m = item.m;
+  problem.n = item.n;
+  problem.k = item.k;
+  problem.a = operand(item.a, item.lda);
+  problem.b = operand(item.b, item.ldb);
+  problem.c = operand(item.c, item.ldc);
+  problem.d = operand(item.d, item.ldd);
+  return problem;
+}
+
+bool is_aligned(const GemmGroupItem &item) {
+  return has_fast_alignment(item.a, item.b);
+}
+
+std::span<const GemmGroupItem> items_of(const GemmGroup &group) {
+  return {group.items, static_cast<size_t>(group.count)};
+}
+
+// ---------------------------------------------------------------------------- workspace
+
+/// One product at a time: they use the same workspace after each other.
+size_t most_workspace(const GemmGroup &group, const Device &device, const char *kernel) {
+  size_t most = 0;
+  for (const GemmGroupItem &item : items_of(group)) {
+    const GemmChoice choice = for_item(item.index, ": ", [&] {
+      return best_choice(product_of(group, item), device, kAssumedAligned, kernel);
+    });
+    most = std::max(most, choice.workspace_bytes);
+  }
+  return most;
+}
+
+size_t workspace_of(const GemmGroup &group, const Device &device, const char *kernel) {
+  GemmChoice choice;
+  if (group.count == 0) return 0;
+  if (choose_gemm_grouped(group, device, gemm_tuning(), SIZE_MAX, kernel, &choice))
+    return choice.workspace_bytes;
+  return most_workspace(group, device, kernel);
+}
+
+// ---------------------------------------------------------------------------- launch
+
+std::string why_slow(const GemmGroup &group, const Device &device, const char *kernel,
+                     const Workspace &workspace) {
+  if (kernel == nullptr) {
+    const std::string reason = grouped_slow_path_reason(group, device, workspace.bytes);
+    if (!reason.empty()) return reason;
+  }
+  for (const GemmGroupItem &item : items_of(group)) {
+    const std::string reason = slow_path_reason(product_of(group, item), is_aligned(item));
+    if (!reason.empty()) return "items[" + std::to_string(item.index) + "]: " + reason;
+  }
+  return "";
+}
+
+void run_one_by_one(const Context &context, const GemmGroup &group, const char *kernel,
+                    const Workspace &workspace, mp_stream_t stream) {
+  // A choice may fail, and then nothing is to have been enqueued.
+  std::vector<GemmChoice> choices;
+  for (const GemmGroupItem &item : items_of(group)) {
+    choices.push_back(for_item(item.index, ": ", [&] {
+      return choose(product_of(group, item), context.device, is_aligned(item), kernel, workspace);
+    }));
+  }
+  log_slow_path(context, "mp_gemm_grouped",
+                [&] { return why_slow(group, context.device, kernel, workspace); });
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const GemmProblem problem = product_of(group, group.items[i]);
+    log_choice(context, "mp_gemm_grouped", problem, choices[i]);
+    context.target.gemm(context.device, problem, choices[i], workspace.ptr, stream);
+  }
+}
+
+void log_group(const Context &context, const GemmGroup &group, const GemmChoice &choice) {
+  if (!is_news(context, choice)) return;
+  log(MP_LOG_INFO, "mp_gemm_grouped: ", choice.name, " for ", group.count,
+      " products in one launch, workspace_bytes = ", choice.workspace_bytes);
+}
+
+void run(const Context &context, const GemmGroup &group, const char *kernel,
+         const Workspace &workspace, mp_stream_t stream) {
+  GemmChoice choice;
+  if (!choose_gemm_grouped(group, context.device, gemm_tuning(), workspace.bytes, kernel,
+                           &choice)) {
+    return run_one_by_one(context, group, kernel, workspace, stream);
+  }
+  log_group(context, group, choice);
+  context.target.gemm_grouped(context.device, group, choice, workspace.ptr, stream);
+}
+
+}  // namespace
+
+}  // namespace mp
+
+mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
+                                           int32_t count, const mp_gemm_group_item_t *items,
+                                           size_t *bytes) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    mp::require_pointer(bytes, "bytes");
+    const mp_gemm_desc_t d = mp::read_common(desc);
+    const auto products = mp::read_items(d, count, items, mp::Data::kIgnored);
+    *bytes = mp::workspace_of(mp::group_of(d, products), c.device, d.kernel);
+  });
+}
+
+mp_status_t mp_gemm_grouped(mp_context_t context, const mp_gemm_desc_t *desc, int32_t count,
+                            const mp_gemm_group_item_t *items, const mp_epilogue_t *epilogue,
+                            void *workspace, size_t workspace_bytes, mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_gemm_desc_t d = mp::read_common(desc);
+    const auto products = mp::read_items(d, count, items, mp::Data::kChecked);
+    mp::GemmGroup group = mp::group_of(d, products);
+    group.common.epilogue = mp::read_common_epilogue(epilogue);
+    const mp::Workspace space{workspace, workspace_bytes};
+    mp::check_workspace(space);
+    if (!products.empty()) mp::run(c, group, d.kernel, space, stream);
+  });
+}

@@ -1,0 +1,234 @@
+// See gemm_problem.h.
+#include "capi/gemm_problem.h"
+
+#include <mutex>
+
+#include "capi/gemm_tuning.h"
+
+namespace mp {
+
+// ---------------------------------------------------------------------------- shapes
+
+Matrix matrix_a(const mp_gemm_desc_t &d) {
+  const bool as_stored = d.op_a == MP_OP_N;
+  return {.rows = as_stored ? d.m : d.k,
+          .cols = as_stored ? d.k : d.m,
+          .ld = d.lda,
+          .stride = d.stride_a,
+          .dtype = d.dtype_ab,
+          .ld_name = "lda",
+          .stride_name = "stride_a",
+          .cols_name = as_stored ? "k" : "m",
+          .note = as_stored ? " (op_a = N)" : " (op_a = T)"};
+}
+
+Matrix matrix_b(const mp_gemm_desc_t &d) {
+  const bool as_stored = d.op_b == MP_OP_N;
+  return {.rows = as_stored ? d.k : d.n,
+          .cols = as_stored ? d.n : d.k,
+          .ld = d.ldb,
+          .stride = d.stride_b,
+          .dtype = d.dtype_ab,
+          .ld_name = "ldb",
+          .stride_name = "stride_b",
+          .cols_name = as_stored ? "n" : "k",
+          .note = as_stored ? " (op_b = N)" : " (op_b = T)"};
+}
+
+Matrix matrix_c(const mp_gemm_desc_t &d) {
+  return {d.m, d.n, d.ldc, d.stride_c, d.dtype_cd, "ldc", "stride_c", "n", ""};
+}
+
+Matrix matrix_d(const mp_gemm_desc_t &d) {
+  return {d.m, d.n, d.ldd, d.stride_d, d.dtype_cd, "ldd", "stride_d", "n", ""};
+}
+
+Matrix matrix_aux(const mp_gemm_desc_t &d, int64_t ld_aux) {
+  return {d.m, d.n, ld_aux, d.stride_d, d.dtype_cd, "ld_aux", "stride_d", "n", ""};
+}
+
+namespace {
+
+void check_matrix(const Matrix &matrix, int32_t batch_count) {
+  MP_REQUIRE(matrix.ld >= matrix.cols, MP_ERROR_INVALID_ARGUMENT, matrix.ld_name, " = ", matrix.ld,
+             " is smaller than ", matrix.cols_name, " = ", matrix.cols, matrix.note);
+  require_not_negative(matrix.stride, matrix.stride_name);
+  int64_t item, all;
+  MP_REQUIRE(strided_extent(matrix.rows, matrix.ld, matrix.cols, &item) &&
+                 strided_extent(batch_count, matrix.stride, item, &all) &&
+                 bytes_fit(all, matrix.dtype),
+             MP_ERROR_INVALID_ARGUMENT, matrix.ld_name, " = ", matrix.ld, " and ",
+             matrix.stride_name, " = ", matrix.stride, " with ", matrix.rows, " rows and ",
+             batch_count, " items: 64 bits cannot count the bytes");
+}
+
+}  // namespace
+
+void check_operation(const mp_gemm_desc_t &d) {
+  require_enum(d.op_a, "op_a", MP_OP_N, MP_OP_T);
+  require_enum(d.op_b, "op_b", MP_OP_N, MP_OP_T);
+  require_dtype(d.dtype_ab, "dtype_ab");
+  require_dtype(d.dtype_cd, "dtype_cd");
+}
+
+void check_shape(const mp_gemm_desc_t &d) {
+  require_not_negative(d.batch_count, "batch_count");
+  require_not_negative(d.m, "m");
+  require_not_negative(d.n, "n");
+  require_not_negative(d.k, "k");
+  for (const Matrix &matrix : {matrix_a(d), matrix_b(d), matrix_c(d), matrix_d(d)}) {
+    check_matrix(matrix, d.batch_count);
+  }
+}
+
+void require_separate_items(const Matrix &matrix, int32_t batch_count) {
+  int64_t item, row_of_items;
+  if (batch_count <= 1 || matrix.rows == 0 || matrix.cols == 0) return;
+  (void)strided_extent(matrix.rows, matrix.ld, matrix.cols, &item);
+  (void)strided_extent(batch_count, matrix.stride, matrix.cols, &row_of_items);
+  const bool follow = matrix.stride >= item;
+  const bool interleaved = matrix.stride >= matrix.cols && row_of_items <= matrix.ld;
+  MP_REQUIRE(follow || interleaved, MP_ERROR_INVALID_ARGUMENT, matrix.stride_name, " = ",
+             matrix.stride, " makes the items of ", matrix.rows, " rows of ", matrix.cols, " (",
+             matrix.ld_name, " = ", matrix.ld, ") overlap; batch_count = ", batch_count);
+}
+
+// ---------------------------------------------------------------------------- data
+
+Epilogue read_epilogue(const mp_epilogue_t *user, const mp_gemm_desc_t &d) {
+  const mp_epilogue_t e = user != nullptr ? read_struct(user, "epilogue") : mp_epilogue_default();
+  require_enum(e.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU);
+  require_zero(e.reserved0, "reserved0");
+  require_aligned(e.scale, "scale");
+  if (e.bias != nullptr) {
+    require_dtype(e.bias_dtype, "bias_dtype");
+    require_aligned(e.bias, "bias", mp_dtype_size(e.bias_dtype));
+  }
+  const bool backward = e.activation == MP_ACT_DRELU || e.activation == MP_ACT_DGELU;
+  MP_REQUIRE(!backward || e.aux != nullptr, MP_ERROR_INVALID_ARGUMENT,
+             "aux = NULL, but activation = ", e.activation, " reads it");
+  const Matrix aux = matrix_aux(d, e.ld_aux != 0 ? e.ld_aux : d.ldd);
+  check_matrix(aux, d.batch_count);
+  require_aligned(e.aux, "aux", mp_dtype_size(d.dtype_cd));
+  require_aligned(e.dbias, "dbias");
+  require_aligned(e.amax, "amax");
+  require_aligned(e.found_inf, "found_inf");
+  return {.activation = e.activation,
+          .scale = e.scale,
+          .bias = e.bias,
+          .bias_dtype = e.bias_dtype,
+          .aux = e.aux,
+          .ld_aux = aux.ld,
+          .stride_aux = aux.stride,
+          .dbias = e.dbias,
+          .amax = e.amax,
+          .found_inf = e.found_inf};
+}
+
+void check_operands(const Operands &x, const mp_gemm_desc_t &desc, size_t ab_alignment,
+                    size_t cd_alignment) {
+  require_aligned(x.a, "A", ab_alignment);
+  require_aligned(x.b, "B", ab_alignment);
+  require_aligned(x.c, "C", cd_alignment);
+  require_aligned(x.d, "D", cd_alignment);
+  if (is_empty(desc)) return;
+
+  MP_REQUIRE(x.d != nullptr, MP_ERROR_INVALID_ARGUMENT, "D = NULL");
+  MP_REQUIRE(x.a != nullptr || desc.k == 0, MP_ERROR_INVALID_ARGUMENT, "A = NULL");
+  MP_REQUIRE(x.b != nullptr || desc.k == 0, MP_ERROR_INVALID_ARGUMENT, "B = NULL");
+  if (desc.beta == 0.0f) return;
+  MP_REQUIRE(x.c != nullptr, MP_ERROR_INVALID_ARGUMENT, "C = NULL with beta = ", desc.beta);
+  if (x.c != x.d) return;
+  MP_REQUIRE(desc.ldc == desc.ldd, MP_ERROR_INVALID_ARGUMENT, "ldc = ", desc.ldc,
+             " and ldd = ", desc.ldd, " differ, but C = D");
+  MP_REQUIRE(desc.stride_c == desc.stride_d || desc.batch_count == 1, MP_ERROR_INVALID_ARGUMENT,
+             "stride_c = ", desc.stride_c, " and stride_d = ", desc.stride_d, " differ, but C = D");
+}
+
+GemmProblem problem_of(const mp_gemm_desc_t &d) {
+  const auto operand = [&](const Matrix &matrix) {
+    const int64_t stride = d.batch_count > 1 ? matrix.stride : 0;
+    return Operand{.base = nullptr, .items = nullptr, .ld = matrix.ld, .stride = stride};
+  };
+  return {.m = d.m,
+          .n = d.n,
+          .k = d.k,
+          .batch_count = d.batch_count,
+          .op_a = d.op_a,
+          .op_b = d.op_b,
+          .dtype_ab = d.dtype_ab,
+          .dtype_cd = d.dtype_cd,
+          .alpha = d.alpha,
+          .beta = d.beta,
+          .a = operand(matrix_a(d)),
+          .b = operand(matrix_b(d)),
+          .c = operand(matrix_c(d)),
+          .d = operand(matrix_d(d)),
+          .epilogue = {}};
+}
+
+void set_data(GemmProblem &problem, const Operands &x) {
+  problem.a.base = x.a;
+  problem.b.base = x.b;
+  problem.c.base = x.c;
+  problem.d.base = x.d;
+}
+
+void check_workspace(const Workspace &workspace) {
+  require_aligned(workspace.ptr, "workspace", 256);
+  MP_REQUIRE(workspace.ptr != nullptr || workspace.bytes == 0, MP_ERROR_INVALID_ARGUMENT,
+             "workspace = NULL with workspace_bytes = ", workspace.bytes);
+}
+
+// ---------------------------------------------------------------------------- choice
+
+namespace {
+
+GemmChoice forced_choice(const GemmProblem &problem, const Device &device, bool aligned,
+                         const char *kernel) {
+  GemmChoice choice;
+  const char *why;
+  if (find_gemm(problem, device, gemm_tuning(), aligned, kernel, &choice, &why)) return choice;
+  MP_REQUIRE(why != nullptr, MP_ERROR_NOT_FOUND, "kernel = ", kernel, " is unknown");
+  fail(MP_ERROR_UNSUPPORTED, "kernel = ", kernel, " ", why);
+}
+
+}  // namespace
+
+GemmChoice best_choice(const GemmProblem &problem, const Device &device, bool aligned,
+                       const char *kernel) {
+  if (kernel != nullptr) return forced_choice(problem, device, aligned, kernel);
+  return best_gemm(problem, device, gemm_tuning(), aligned, SIZE_MAX);
+}
+
+GemmChoice choose(const GemmProblem &problem, const Device &device, bool aligned,
+                  const char *kernel, const Workspace &workspace) {
+  if (kernel != nullptr) {
+    const GemmChoice choice = forced_choice(problem, device, aligned, kernel);
+    MP_REQUIRE(choice.workspace_bytes <= workspace.bytes, MP_ERROR_WORKSPACE_TOO_SMALL,
+               "workspace_bytes = ", workspace.bytes, ", but kernel = ", kernel, " needs ",
+               choice.workspace_bytes);
+    return choice;
+  }
+  return best_gemm(problem, device, gemm_tuning(), aligned, workspace.bytes);
+}
+
+// ---------------------------------------------------------------------------- log
+
+bool is_news(const Context &context, const GemmChoice &choice) {
+  if (!log_enabled(MP_LOG_INFO)) return false;
+  const std::lock_guard lock(context.logged.mutex);
+  return context.logged.kernels.insert(choice.name).second;
+}
+
+void log_choice(const Context &context, const char *function, const GemmProblem &problem,
+                const GemmChoice &choice) {
+  if (!is_news(context, choice)) return;
+  const auto letter = [](mp_op_t op) { return op == MP_OP_N ? "N" : "T"; };
+  log(MP_LOG_INFO, function, ": ", choice.name, " for m = ", problem.m, ", n = ", problem.n,
+      ", k = ", problem.k, ", batch_count = ", problem.batch_count, ", op = ", letter(problem.op_a),
+      letter(problem.op_b), ", ", dtype_name(problem.dtype_ab), " to ",
+      dtype_name(problem.dtype_cd), ", workspace_bytes = ", choice.workspace_bytes);
+}
+
+}  // namespace mp

@@ -1,0 +1,109 @@
+// What the calls of section 4 share: from a descriptor to a checked problem, a kernel and its log.
+//
+// Every field of a descriptor is checked, also where the call does not look at it (ldc with
+// beta = 0), so that a descriptor is good or bad by itself.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "capi/check.h"
+#include "capi/objects.h"
+#include "kernels/kernels.h"
+#include "mpcore.h"
+
+namespace mp {
+
+// ---------------------------------------------------------------------------- shapes
+
+/// One operand as it is stored, with the names of its arguments.
+struct Matrix {
+  int64_t rows, cols, ld, stride;
+  mp_dtype_t dtype;
+  const char *ld_name, *stride_name, *cols_name;
+  const char *note;  ///< what made `cols` the row length
+};
+
+Matrix matrix_a(const mp_gemm_desc_t &);
+Matrix matrix_b(const mp_gemm_desc_t &);
+Matrix matrix_c(const mp_gemm_desc_t &);
+Matrix matrix_d(const mp_gemm_desc_t &);
+/// Laid out as D, but for the distance of its rows.
+Matrix matrix_aux(const mp_gemm_desc_t &, int64_t ld_aux);
+
+/// The fields that say what is done: operand order and types.
+void check_operation(const mp_gemm_desc_t &);
+/// The fields that say how large and where: dimensions, ld, batch.
+void check_shape(const mp_gemm_desc_t &);
+
+/// Items may follow each other or be interleaved (heads beside each other in a row), but two
+/// items written by different blocks must not share an element.
+void require_separate_items(const Matrix &, int32_t batch_count);
+
+inline bool is_empty(const mp_gemm_desc_t &d) {
+  return d.m == 0 || d.n == 0 || d.batch_count == 0;
+}
+
+// ---------------------------------------------------------------------------- data
+
+Epilogue read_epilogue(const mp_epilogue_t *user, const mp_gemm_desc_t &);
+
+/// A, B, C, D as they were passed: matrices, or arrays of pointers to matrices.
+struct Operands {
+  const void *a, *b, *c, *d;
+};
+
+void check_operands(const Operands &, const mp_gemm_desc_t &, size_t ab_alignment,
+                    size_t cd_alignment);
+
+/// The problem without its data and its epilogue.
+GemmProblem problem_of(const mp_gemm_desc_t &);
+
+void set_data(GemmProblem &, const Operands &);
+
+struct Workspace {
+  void *ptr;
+  size_t bytes;
+};
+
+void check_workspace(const Workspace &);
+
+// ---------------------------------------------------------------------------- choice
+
+constexpr bool kAssumedAligned = true;  // where the pointers are not known on the host
+
+/// As the kernels with 16-byte copies want them.
+inline bool has_fast_alignment(const void *a, const void *b) {
+  constexpr size_t kFastAlignment = 16;
+  return is_aligned(a, kFastAlignment) && is_aligned(b, kFastAlignment);
+}
+
+/// What mp_gemm launches where workspace is no matter; `kernel`: desc->kernel.
+GemmChoice best_choice(const GemmProblem &, const Device &, bool aligned, const char *kernel);
+
+/// What mp_gemm launches.
+GemmChoice choose(const GemmProblem &, const Device &, bool aligned, const char *kernel,
+                  const Workspace &);
+
+// ---------------------------------------------------------------------------- log
+
+/// Says once per context why a call takes longer than it could; reason() is empty where it does
+/// not.
+template <class Reason>
+void log_slow_path(const Context &context, const char *function, const Reason &reason) {
+  std::atomic_flag &logged = context.logged.slow_path;
+  if (!log_enabled(MP_LOG_WARN) || logged.test()) return;
+  const std::string why = reason();
+  if (why.empty() || logged.test_and_set()) return;
+  log(MP_LOG_WARN, function, ": a slower path is taken because ", why.c_str(),
+      "; further ones are not reported");
+}
+
+/// True the first time a kernel of that name is chosen while somebody listens.
+bool is_news(const Context &, const GemmChoice &);
+
+void log_choice(const Context &, const char *function, const GemmProblem &, const GemmChoice &);
+
+}  // namespace mp

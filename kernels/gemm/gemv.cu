@@ -1,0 +1,78 @@
+// Launch of the GEMV kernels: which operand is the matrix, and how a block shares its tile.
+#include "kernels/gemm/gemv.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+/// As many ways along k as fill the device, and no more: a wide tile reads the vectors less often
+/// and has less to add up at the end.
+template <class Traits>
+GemvSplit split_of(const GemvArgs &args, const Device &device) {
+  constexpr int kFullLine = 8;   // lanes x 16 bytes: 128 bytes along k
+  constexpr double kFull = 0.9;  // of the SMs
+  GemvSplit split{args.count > Traits::kVectors ? 2 : 1, 1};
+  const int64_t steps = ceil_div<int64_t>(args.problem.k, Traits::kK);
+  const int most = split.group_threads() / Traits::kMinXThreads;
+  const auto blocks = [&] {
+    return static_cast<double>(ceil_div<int64_t>(args.extent, split.tile_x()) *
+                               args.problem.batch_count);
+  };
+  const auto can_double = [&] { return split.k_ways < most && split.k_ways < steps; };
+  if constexpr (Traits::kByK)
+    while (can_double() && split.k_ways < kFullLine) split.k_ways *= 2;
+  while (can_double() && blocks() < kFull * device.num_sms * Traits::kMinBlocks) split.k_ways *= 2;
+  return split;
+}
+
+template <class T, bool kByK, int kVectors>
+void launch_instance(const char *name, const Device &device, GemvArgs &args, mp_stream_t stream) {
+  using Traits = GemvTraits<T, kByK, kVectors>;
+  args.split = split_of<Traits>(args, device);
+  args.tiles = ceil_div<int64_t>(args.extent, args.split.tile_x());
+  const int64_t blocks = min_of(args.tiles * args.problem.batch_count, kMaxBlocks);
+  launch(name, gemv<T, Traits>, device, {blocks, GemvSplit::kThreads}, stream, args);
+}
+
+template <class T, bool kByK>
+void launch_vectors(const char *name, const Device &device, GemvArgs &args, mp_stream_t stream) {
+  if (args.count == 1) return launch_instance<T, kByK, 1>(name, device, args, stream);
+  if (args.count <= 4) return launch_instance<T, kByK, 4>(name, device, args, stream);
+  return launch_instance<T, kByK, 8>(name, device, args, stream);
+}
+
+template <class T>
+void launch_type(const char *name, const Device &device, GemvArgs &args, bool matrix_by_k,
+                 mp_stream_t stream) {
+  if (matrix_by_k) return launch_vectors<T, true>(name, device, args, stream);
+  return launch_vectors<T, false>(name, device, args, stream);
+}
+
+}  // namespace
+
+void launch_gemv(const GemmChoice &choice, const Device &device, const GemmArgs &gemm,
+                 mp_stream_t stream) {
+  const GemmProblem &p = gemm.problem;
+  const bool a_by_k = p.op_a == MP_OP_N, b_by_k = p.op_b == MP_OP_T;
+  const bool a_is_matrix = p.m > p.n;
+  GemvArgs args{};
+  args.problem = p;
+  args.matrix = a_is_matrix ? p.a : p.b;
+  args.vectors = a_is_matrix ? p.b : p.a;
+  args.extent = a_is_matrix ? p.m : p.n;
+  const int64_t count = a_is_matrix ? p.n : p.m;
+  args.count = static_cast<int>(count);
+  args.vectors_by_k = a_is_matrix ? b_by_k : a_by_k;
+  args.x_is_row = a_is_matrix;
+  const bool matrix_by_k = a_is_matrix ? a_by_k : b_by_k;
+  switch (p.dtype_ab) {
+    case MP_FP16:
+      return launch_type<half>(choice.name, device, args, matrix_by_k, stream);
+    case MP_BF16:
+      return launch_type<bf16>(choice.name, device, args, matrix_by_k, stream);
+    default:
+      return launch_type<float>(choice.name, device, args, matrix_by_k, stream);
+  }
+}
+
+}  // namespace mp::MP_TARGET

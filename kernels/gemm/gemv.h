@@ -1,0 +1,413 @@
+// D = epilogue(op(A) op(B)) where m or n is at most 16: bound by the bytes of the larger operand.
+//
+// Seen as y[v][x] = sum over k of vectors[v][k] matrix[x][k], whichever of A and B the matrix is and
+// however it lies in memory.  A thread owns 8 neighbouring x, all vectors of its group and every
+// k_ways-th step of kK elements along k.  A step of the matrix is eight 16-byte loads, done while
+// the step before is multiplied: 8 rows of kK where k is the contiguous direction, kK runs of 8 x
+// where x is.  Transposed in registers the two are the same thing.  The vectors go through smem as
+// fp32, a stage at a time; the next stage is fetched while this one is used.
+//
+// At the end the sums of the k_ways are added in smem, in a fixed order, and take the way of every
+// other GEMM through EpilogueWriter.  More than 8 vectors are two groups of threads that read the
+// same elements of the matrix at the same time: the second finds them in L1.
+#pragma once
+
+#include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/operand.h"
+
+namespace mp::MP_TARGET {
+
+/// How the threads of a block share a tile of the matrix: vector_groups x x_threads x k_ways.
+/// Powers of two.
+struct GemvSplit {
+  static constexpr int kThreads = 256;
+
+  int vector_groups;
+  int k_ways;
+
+  MP_HD int group_threads() const { return kThreads / vector_groups; }
+  MP_HD int x_threads() const { return group_threads() / k_ways; }
+  MP_HD int tile_x() const { return x_threads() * kVec; }
+};
+
+struct GemvArgs {
+  GemmProblem problem;
+  Operand matrix, vectors;
+  int64_t extent;     ///< x of the matrix
+  int count;          ///< vectors
+  bool vectors_by_k;  ///< k is the contiguous direction of the vectors
+  bool x_is_row;      ///< y[v][x] is D[x][v], else D[v][x]
+  GemvSplit split;
+  int64_t tiles;  ///< per batch item
+};
+
+/// What depends on the instance.  kByK: k is the contiguous direction of the matrix.
+template <class T, bool kByK_, int kVectors_>
+struct GemvTraits {
+  static constexpr bool kByK = kByK_;
+  static constexpr int kVectors = kVectors_;                ///< per thread
+  static constexpr int kK = 16 / sizeof(T);                 ///< elements of k per step
+  static constexpr int kMinBlocks = kVectors == 1 ? 2 : 1;  ///< per SM; bounds the registers
+
+  /// Elements of the vectors that a thread fetches for a stage: kVectors x kPerVector.
+  static constexpr int kPerVector = kVectors == 1 ? kK : kK / 2;
+  static MP_HD int stage_k(const GemvSplit &split) { return kPerVector * split.group_threads(); }
+
+  /// A stage in smem is [group][step][k in step][vector].  Neighbouring lanes read neighbouring
+  /// steps; the padding puts those into different banks.
+  static constexpr int kStepPitch = kK * kVectors + 4;
+  static constexpr int kStageElems = kPerVector * GemvSplit::kThreads / kK * kStepPitch;
+
+  /// Sums of kPhase vectors per group are added at a time, [plane][way][x] in smem, padded alike.
+  static constexpr int kPhase = kVectors < 4 ? kVectors : 4;
+  static constexpr int kMinXThreads = kByK ? (kVectors == 1 ? 1 : 2) : 4;
+  static constexpr int kPad = 4;
+  static constexpr int kSumElems =
+      kPhase * GemvSplit::kThreads * (kMinXThreads * kVec + kPad) / kMinXThreads;
+
+  static constexpr int kSmemQuads = max_of(kStageElems, kSumElems) / 4;
+};
+
+using GemvQuad = Pack<float, 4>;  ///< what one access to smem moves
+
+/// The eight loads of a step.
+template <class T, bool kByK>
+struct GemvStep {
+  static constexpr int kK = 16 / sizeof(T);
+  static constexpr int kRuns = kByK ? kVec : kK;
+  static constexpr int kRunElems = kByK ? kK : kVec;
+  static constexpr int kPacks = kRunElems / kK;
+
+  Packed<T> raw[kRuns][kPacks];
+
+  /// 16-byte aligned; runs beyond `last_run` are that one again.
+  MP_DEVICE void load(const T *first, int64_t ld, int last_run) {
+    MP_UNROLL
+    for (int run = 0; run < kRuns; run++) {
+      const T *const p = first + min_of(run, last_run) * ld;
+      MP_UNROLL
+      for (int i = 0; i < kPacks; i++) raw[run][i].load(p + i * kK);
+    }
+  }
+
+  /// The same at any address, zero beyond `runs` runs of `valid` elements.  Two runs at a time, and
+  /// those before move up: all at once would be more loads than there are registers.
+  MP_DEVICE void load_elements(const T *first, int64_t ld, int runs, int valid) {
+    MP_NO_UNROLL
+    for (int run = 0; run < kRuns; run += 2) {
+      MP_UNROLL
+      for (int i = 0; i < kPacks; i++) {
+        MP_UNROLL
+        for (int r = 0; r + 2 < kRuns; r++) raw[r][i] = raw[r + 2][i];
+        MP_UNROLL
+        for (int r = 0; r < 2; r++) {
+          const T *const p = first + (run + r) * ld + i * kK;
+          raw[kRuns - 2 + r][i].load_elements(p, run + r < runs ? valid - i * kK : 0);
+        }
+      }
+    }
+  }
+
+  /// out[k][x]
+  MP_DEVICE void widen_to(float (&out)[kK][kVec]) const {
+    float runs[kRuns][kRunElems];
+    MP_UNROLL
+    for (int run = 0; run < kRuns; run++) {
+      MP_UNROLL
+      for (int i = 0; i < kPacks; i++) widen(runs[run] + i * kK, raw[run][i]);
+    }
+    if constexpr (kByK) {
+      transpose(out, runs);
+    } else {
+      MP_UNROLL
+      for (int k = 0; k < kK; k++) {
+        MP_UNROLL
+        for (int x = 0; x < kVec; x++) out[k][x] = runs[k][x];
+      }
+    }
+  }
+};
+
+/// Fetches stages of a group's vectors into registers, and puts them into smem.
+template <class T, class Traits>
+class GemvVectors {
+ public:
+  MP_DEVICE GemvVectors(const GemvArgs &args, int64_t item, int group, int thread, float *smem)
+      : args_(args), smem_(smem + group * Traits::kStageElems / args.split.vector_groups) {
+    const T *const base =
+        static_cast<const T *>(item_address(args.vectors, args.problem.dtype_ab, item));
+    const int threads = args.split.group_threads();
+    const int64_t ld = args.vectors.ld;
+    // Neighbouring lanes fetch neighbouring elements of gmem.
+    if (args.vectors_by_k) {
+      first_ = {group * Traits::kVectors, thread};
+      inner_ = {0, threads};
+      outer_ = {1, 0};
+      source_ = base + first_.vector * ld + first_.k;
+      inner_source_ = threads;
+      outer_source_ = ld;
+    } else {
+      const int rows = threads / Traits::kVectors;
+      first_ = {group * Traits::kVectors + thread % Traits::kVectors, thread / Traits::kVectors};
+      inner_ = {0, rows};
+      outer_ = {0, rows * Traits::kPerVector};
+      source_ = base + first_.k * ld + first_.vector;
+      inner_source_ = inner_.k * ld;
+      outer_source_ = outer_.k * ld;
+    }
+    k_source_ = args.vectors_by_k ? 1 : ld;
+    smem_ += place(first_.vector - group * Traits::kVectors, first_.k);
+  }
+
+  MP_DEVICE void fetch(int64_t k0) {
+    if (k0 >= args_.problem.k) return;
+    const T *const source = source_ + k0 * k_source_;
+    const int left =
+        static_cast<int>(min_of<int64_t>(args_.problem.k - k0, Traits::stage_k(args_.split)));
+    MP_UNROLL
+    for (int o = 0; o < Traits::kVectors; o++) {
+      MP_UNROLL
+      for (int i = 0; i < Traits::kPerVector; i++) {
+        const bool inside = first_.vector + o * outer_.vector < args_.count &&
+                            first_.k + o * outer_.k + i * inner_.k < left;
+        values_[o][i] = inside ? source[o * outer_source_ + i * inner_source_] : T{};
+      }
+    }
+  }
+
+  MP_DEVICE void put() const {
+    MP_UNROLL
+    for (int o = 0; o < Traits::kVectors; o++) {
+      MP_UNROLL
+      for (int i = 0; i < Traits::kPerVector; i++)
+        smem_[o * place(outer_.vector, outer_.k) + i * place(0, inner_.k)] =
+            to_float(values_[o][i]);
+    }
+  }
+
+ private:
+  struct Place {
+    int vector, k;
+  };
+  static MP_DEVICE int place(int vector, int k) {
+    return k / Traits::kK * Traits::kStepPitch + k % Traits::kK * Traits::kVectors + vector;
+  }
+
+  const GemvArgs &args_;
+  float *smem_;
+  const T *source_;
+  int64_t k_source_, inner_source_, outer_source_;
+  Place first_, inner_, outer_;
+  T values_[Traits::kVectors][Traits::kPerVector];
+};
+
+template <class T, class Traits>
+class Gemv {
+ public:
+  MP_DEVICE Gemv(const GemvArgs &args, int64_t number, float *smem)
+      : args_(args),
+        split_(args.split),
+        item_(number / args.tiles),
+        tile_x0_(number % args.tiles * split_.tile_x()),
+        group_(thread_index() / split_.group_threads()),
+        smem_(smem),
+        vectors_(args, item_, group_, thread_index() % split_.group_threads(), smem) {
+    // Lanes go along the contiguous direction of the matrix.
+    const int thread = thread_index() % split_.group_threads();
+    way_ = Traits::kByK ? thread % split_.k_ways : thread / split_.x_threads();
+    x_ = kVec * (Traits::kByK ? thread / split_.k_ways : thread % split_.x_threads());
+    const int64_t first_x = tile_x0_ + x_;
+    const int64_t ld = args.matrix.ld;
+    const T *const base =
+        static_cast<const T *>(item_address(args.matrix, args.problem.dtype_ab, item_));
+    vectorised_ = is_aligned_16(base) && ld % Traits::kK == 0;
+    valid_x_ =
+        static_cast<int>(min_of<int64_t>(max_of<int64_t>(args.extent - first_x, 0), int64_t{kVec}));
+    source_ = valid_x_ == 0 ? base : base + (Traits::kByK ? first_x * ld : first_x);
+  }
+
+  MP_DEVICE void run() {
+    clear_sums();
+    const int stage_k = Traits::stage_k(split_);
+    fetch_step(way_ * Traits::kK);
+    vectors_.fetch(0);
+    for (int64_t k0 = 0; k0 < args_.problem.k; k0 += stage_k) {
+      vectors_.put();
+      block_sync();
+      vectors_.fetch(k0 + stage_k);
+      multiply_stage(k0, min_of<int64_t>(stage_k, args_.problem.k - k0));
+      block_sync();
+    }
+    store_tile();
+  }
+
+ private:
+  using Step = GemvStep<T, Traits::kByK>;
+
+  MP_DEVICE void clear_sums() {
+    MP_UNROLL
+    for (int v = 0; v < Traits::kVectors; v++) {
+      MP_UNROLL
+      for (int i = 0; i < kVec; i++) sum_[v][i] = 0.0f;
+    }
+  }
+
+  /// Starts the loads of elements [k, k + kK) of the matrix; what lies outside becomes zero.
+  MP_DEVICE void fetch_step(int64_t k) {
+    const int left = static_cast<int>(min_of<int64_t>(args_.problem.k - k, Traits::kK));
+    if (left <= 0 || valid_x_ == 0) return;
+    const int64_t ld = args_.matrix.ld;
+    const T *const first = source_ + (Traits::kByK ? k : k * ld);
+    const bool whole = left == Traits::kK && (Traits::kByK || valid_x_ == kVec);
+    // An x beyond the matrix may be anything that can be read, the last row again: nobody stores
+    // its sums.
+    if (vectorised_ && whole)
+      next_.load(first, ld, Traits::kByK ? valid_x_ - 1 : Traits::kK - 1);
+    else if (Traits::kByK)
+      next_.load_elements(first, ld, valid_x_, left);
+    else
+      next_.load_elements(first, ld, left, valid_x_);
+  }
+
+  MP_DEVICE void multiply_stage(int64_t k0, int64_t stage_k) {
+    const int step_k = split_.k_ways * Traits::kK;
+    const float *vectors =
+        smem_ + group_ * Traits::kStageElems / split_.vector_groups + way_ * Traits::kStepPitch;
+    MP_NO_UNROLL
+    for (int k = way_ * Traits::kK; k < stage_k; k += step_k) {
+      const Step step = next_;
+      fetch_step(k0 + k + step_k);
+      multiply_step(step, vectors);
+      vectors += split_.k_ways * Traits::kStepPitch;
+    }
+  }
+
+  MP_DEVICE void multiply_step(const Step &step, const float *vectors) {
+    if (valid_x_ == 0) return;
+    float matrix[Traits::kK][kVec];
+    step.widen_to(matrix);
+    MP_UNROLL
+    for (int i = 0; i < Traits::kK * Traits::kVectors; i += 4) {
+      const GemvQuad four = *reinterpret_cast<const GemvQuad *>(vectors + i);
+      MP_UNROLL
+      for (int j = 0; j < 4; j++)
+        multiply_add8(sum_[(i + j) % Traits::kVectors], four.x[j],
+                      matrix[(i + j) / Traits::kVectors]);
+    }
+  }
+
+  /// kPhase vectors of each group at a time; as in gemm_wmma.h the loop is not unrolled and the
+  /// sums move up.
+  MP_DEVICE void store_tile() {
+    EpilogueWriter writer(args_.problem, item_);
+    MP_NO_UNROLL
+    for (int phase = 0; phase < Traits::kVectors; phase += Traits::kPhase) {
+      if (phase > 0) block_sync();
+      put_sums();
+      block_sync();
+      add_ways();
+      block_sync();
+      store_phase(phase, writer);
+      MP_UNROLL
+      for (int v = 0; v + Traits::kPhase < Traits::kVectors; v++) {
+        MP_UNROLL
+        for (int i = 0; i < kVec; i++) sum_[v][i] = sum_[v + Traits::kPhase][i];
+      }
+    }
+    writer.finish();
+  }
+
+  /// Sums lie as [plane][way][x]; a plane is a vector of a group.
+  MP_DEVICE int row_pitch() const { return split_.tile_x() + Traits::kPad; }
+  MP_DEVICE float *sums(int plane, int way) const {
+    return smem_ + (plane * split_.k_ways + way) * row_pitch();
+  }
+  MP_DEVICE int num_planes() const { return split_.vector_groups * Traits::kPhase; }
+
+  MP_DEVICE void put_sums() const {
+    MP_UNROLL
+    for (int v = 0; v < Traits::kPhase; v++) {
+      store_run(sums(group_ * Traits::kPhase + v, way_) + x_, sum_[v], kVec);
+    }
+  }
+
+  /// Where there are fewer elements than threads, several threads add a part of the ways each.
+  MP_DEVICE int parts() const {
+    const int elems = num_planes() * split_.tile_x();
+    return min_of(split_.k_ways, max_of(GemvSplit::kThreads / elems, 1));
+  }
+
+  /// Leaves the sum of each part in its first way.
+  MP_DEVICE void add_ways() const {
+    const int tile_x = split_.tile_x(), pitch = row_pitch();
+    const int elems = num_planes() * tile_x, part_ways = split_.k_ways / parts();
+    for (int i = thread_index(); i < elems * parts(); i += GemvSplit::kThreads) {
+      const int elem = i % elems, part = i / elems;
+      float *const first = sums(elem / tile_x, part * part_ways) + elem % tile_x;
+      float sum = first[0];
+      for (int way = 1; way < part_ways; way++) sum += first[way * pitch];
+      first[0] = sum;
+    }
+  }
+
+  /// D in runs along its rows: of x, or where x is the row, of the vectors of a group.
+  MP_DEVICE void store_phase(int phase, EpilogueWriter &writer) const {
+    const int runs_per_row = args_.x_is_row ? split_.vector_groups : split_.x_threads();
+    const int rows = args_.x_is_row ? split_.tile_x() : num_planes();
+    MP_NO_UNROLL
+    for (int i = thread_index(); i < rows * runs_per_row; i += GemvSplit::kThreads) {
+      const int row = i / runs_per_row, run = i % runs_per_row;
+      const int x = args_.x_is_row ? row : run * kVec;
+      const int plane = args_.x_is_row ? run * Traits::kPhase : row;
+      const int vector = plane / Traits::kPhase * Traits::kVectors + phase + plane % Traits::kPhase;
+      const int64_t left_x = args_.extent - tile_x0_ - x;
+      const int left_vectors = args_.count - vector;
+      if (left_x <= 0 || left_vectors <= 0) continue;
+      const int valid = args_.x_is_row ? min_of(left_vectors, Traits::kPhase)
+                                       : static_cast<int>(min_of<int64_t>(left_x, kVec));
+      float z[kVec];
+      add_parts(plane, x, valid, z);
+      const int64_t x_of_d = tile_x0_ + x;
+      writer.write(args_.x_is_row ? x_of_d : vector, args_.x_is_row ? vector : x_of_d, z, valid);
+    }
+  }
+
+  MP_DEVICE void add_parts(int plane, int x, int valid, float (&z)[kVec]) const {
+    const int step = args_.x_is_row ? split_.k_ways * row_pitch() : 1;
+    const int part_ways = split_.k_ways / parts();
+    MP_UNROLL
+    for (int j = 0; j < kVec; j++) z[j] = 0.0f;
+    MP_NO_UNROLL
+    for (int way = 0; way < split_.k_ways; way += part_ways) {
+      const float *const first = sums(plane, way) + x;
+      MP_UNROLL
+      for (int j = 0; j < kVec; j++) z[j] += first[min_of(j, valid - 1) * step];
+    }
+  }
+
+  const GemvArgs &args_;
+  const GemvSplit split_;
+  const int64_t item_, tile_x0_;
+  const int group_;
+  float *const smem_;
+  GemvVectors<T, Traits> vectors_;
+  int way_, x_, valid_x_;
+  bool vectorised_;
+  const T *source_;
+  Step next_{};
+  float sum_[Traits::kVectors][kVec];
+};
+
+template <class T, class Traits>
+MP_KERNEL(GemvSplit::kThreads, Traits::kMinBlocks)
+gemv(MP_PARAM(GemvArgs) args) {
+  MP_SHARED(GemvQuad, smem, [Traits::kSmemQuads]);
+  const int64_t num_items = args.tiles * args.problem.batch_count;
+  for (int64_t number = block_index(); number < num_items; number += grid_size()) {
+    if (number != block_index()) block_sync();  // the last tile's epilogue still uses smem
+    Gemv<T, Traits>(args, number, smem[0].x).run();
+  }
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,62 @@
+// How long a choice will take: the time of the busiest SM, unless moving the data takes longer.
+//
+//     us = launches launch_us
+//        + max(start_us + turns (tile_us + k_us slice_k), l2 MB of all tiles, dram MB of the
+//              matrices)
+//        + what a split adds
+//
+// Blocks are dealt out evenly, so the busiest SM has ceil(blocks / SMs) turns: a full last wave
+// beats a nearly empty one.  A tile that hangs over the edge of D costs a whole one.  Blocks that
+// share an SM share its time; too few to fill it wait for their latencies.  A split makes more
+// and shorter turns, and pays for partial sums.
+//
+// What a choice does is counted first (GemmLoad) and then priced with the constants of tuning.h:
+// every price is linear in them, which is how mptune fits them to times that it measured.
+#pragma once
+
+#include "kernels/gemm/tuning.h"
+
+namespace mp {
+
+struct GemmLoad {
+  double launches;    ///< passes, one behind the other
+  double turns;       ///< tiles of the busiest SM, one after the other
+  double slice_k;     ///< of k in each, in 1024 elements
+  bool is_paired;     ///< in clusters of two
+  bool is_unaligned;  ///< and of a kernel that minds
+  double l2_mb;       ///< operands read by all tiles
+  double dram_mb;     ///< the matrices, once
+  double partial_mb;  ///< partial sums, for each time that all of them are written or read
+  double sum_mb;      ///< those that the last blocks on one SM add up
+};
+
+double predicted_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel);
+
+/// Counts what the choices for one kernel and cluster do; the split is what they differ by.
+/// `vectorised`: every row of A and B is 16-byte aligned.
+class GemmCounter {
+ public:
+  GemmCounter(const GemmKernel &kernel, int cluster, const GemmProblem &problem,
+              const Device &device, bool vectorised);
+
+  GemmLoad load(int split_k) const;
+  /// What no split makes less: its predicted_us is a lower bound for all of them.
+  GemmLoad least_load() const;
+
+ private:
+  void add_split(GemmLoad &load, int split_k) const;
+  /// A gemv kernel's matrix is dealt out evenly: 2^20 of its elements are a turn, and what takes the
+  /// place of slice_k is the number of vectors.
+  void count_gemv(const GemmProblem &problem);
+
+  const GemmKernel &kernel_;
+  int64_t k_;
+  double tiles_;      ///< of all batch items
+  double at_a_time_;  ///< of them, on the device
+  double num_sms_;
+  bool shares_sms_;  ///< several blocks run on an SM
+  double d_mb_;      ///< D in fp32
+  GemmLoad common_;
+};
+
+}  // namespace mp

@@ -1,0 +1,96 @@
+// Which wgmma kernel runs a group of products in one launch.  No clusters and no splits: a group has
+// tiles enough.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "kernels/gemm/select.h"
+#include "kernels/gemm/tuning.h"
+#include "kernels/gemm/workspace.h"
+
+namespace mp {
+
+namespace {
+
+constexpr int64_t kEndOfExtents = int64_t{1} << 31;
+constexpr double kElemsPerK = 1024;  // of KernelTuning::k_us
+
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+bool is_aligned_16(const void *pointer) {
+  return reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
+}
+
+/// Can TMA load it?  As why_not_wgmma of select.cpp asks for a single product.
+bool fits(const GemmGroupItem &item) {
+  return item.k > 0 && (item.m | item.n | item.k) < kEndOfExtents &&
+         (item.lda | item.ldb) % 8 == 0 && is_aligned_16(item.a) && is_aligned_16(item.b);
+}
+
+bool all_fit(const GemmGroup &group) {
+  return std::all_of(group.items, group.items + group.count, fits);
+}
+
+bool can_run(const GemmKernel &kernel, const GemmGroup &group, const Device &device) {
+  return kernel.family == GemmFamily::wgmma && device.arch == 90 &&
+         group.common.dtype_ab != MP_FP32 &&
+         static_cast<int64_t>(kernel.smem_bytes(true, true)) <= device.smem_per_block;
+}
+
+size_t workspace_of(const GemmKernel &kernel, const GemmGroup &group) {
+  return wgmma_workspace(group.count, 0, 1, kernel.tile_m, kernel.tile_n).bytes;
+}
+
+/// The tiles of all products dealt out to the SMs; the last of them keep the longest tile waiting
+/// for half its time on average.
+double predict_us(const GemmKernel &kernel, const GemmGroup &group, const Device &device,
+                  const ClassTuning &tuning) {
+  const KernelTuning &cost = tuning.of(kernel);
+  double sum_us = 0, longest_us = 0;
+  for (const GemmGroupItem *item = group.items; item != group.items + group.count; item++) {
+    const double tiles = static_cast<double>(ceil_div(item->m, kernel.tile_m)) *
+                         static_cast<double>(ceil_div(item->n, kernel.tile_n));
+    const double tile_us = cost.tile_us + cost.k_us * static_cast<double>(item->k) / kElemsPerK;
+    sum_us += tiles * tile_us;
+    longest_us = std::max(longest_us, tile_us);
+  }
+  constexpr double kLaunches = 2;
+  return kLaunches * tuning.launch_us + cost.start_us +
+         std::max(sum_us / device.num_sms, longest_us) + longest_us / 2;
+}
+
+}  // namespace
+
+bool choose_gemm_grouped(const GemmGroup &group, const Device &device, const GemmTuning &tuning,
+                         size_t workspace_bytes, const char *kernel_name, GemmChoice *choice) {
+  if (!all_fit(group)) return false;
+  const ClassTuning &of_class = tuning.of(class_of(device));
+  bool found = false;
+  for (const GemmKernel &kernel : gemm_kernels()) {
+    if (!can_run(kernel, group, device)) continue;
+    if (kernel_name != nullptr && std::strcmp(kernel.name, kernel_name) != 0) continue;
+    const size_t bytes = workspace_of(kernel, group);
+    if (bytes > workspace_bytes) continue;
+    const double us = predict_us(kernel, group, device, of_class);
+    if (found && us >= choice->predicted_us) continue;
+    *choice = {&kernel, 1, 1, bytes, us, kernel.name};
+    found = true;
+  }
+  return found;
+}
+
+std::string grouped_slow_path_reason(const GemmGroup &group, const Device &device,
+                                     size_t workspace_bytes) {
+  for (const GemmKernel &kernel : gemm_kernels()) {
+    if (!can_run(kernel, group, device) || !all_fit(group)) continue;
+    const size_t bytes = workspace_of(kernel, group);
+    if (workspace_bytes < bytes)
+      return "workspace_bytes = " + std::to_string(workspace_bytes) +
+             ", but a single launch needs " + std::to_string(bytes);
+  }
+  return "";
+}
+
+}  // namespace mp

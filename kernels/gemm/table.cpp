@@ -1,0 +1,157 @@
+// The table of GEMM kernels, and the variants of each row.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "kernels/gemm/select.h"
+#include "kernels/gemm/tiles.h"
+
+namespace mp {
+
+namespace {
+
+template <class Tile>
+size_t wgmma_smem(bool, bool) {
+  constexpr size_t kBarriers = 1024;  // at most; beside the stages
+  return Tile::kSmemBytes + kBarriers;
+}
+
+size_t no_dynamic_smem(bool, bool) {
+  return 0;
+}
+
+template <class Tile>
+constexpr GemmKernel wgmma_row(GemmTile tile, const char *name) {
+  return {.family = GemmFamily::wgmma,
+          .tile = tile,
+          .name = name,
+          .tile_m = Tile::kM,
+          .tile_n = Tile::kN,
+          .tile_k = Tile::kK,
+          .smem_bytes = wgmma_smem<Tile>,
+          .pairs_in_m = Tile::kPairInM,
+          .blocks_per_sm = 1,
+          .lone_blocks = 1};
+}
+
+template <class Tile>
+constexpr GemmKernel wmma_row(GemmTile tile, const char *name, double lone_blocks) {
+  return {.family = GemmFamily::wmma,
+          .tile = tile,
+          .name = name,
+          .tile_m = Tile::kM,
+          .tile_n = Tile::kN,
+          .tile_k = Tile::kK,
+          .smem_bytes = Tile::smem_bytes,
+          .pairs_in_m = false,
+          .blocks_per_sm = Tile::kMinBlocks,
+          .lone_blocks = lone_blocks};
+}
+
+template <class Tile>
+constexpr GemmKernel simt_row(GemmTile tile, const char *name, int blocks_per_sm,
+                              double lone_blocks) {
+  return {.family = GemmFamily::simt,
+          .tile = tile,
+          .name = name,
+          .tile_m = Tile::kM,
+          .tile_n = Tile::kN,
+          .tile_k = Tile::kK,
+          .smem_bytes = no_dynamic_smem,
+          .pairs_in_m = false,
+          .blocks_per_sm = blocks_per_sm,
+          .lone_blocks = lone_blocks};
+}
+
+/// For tile and slice counts only: the kernel cuts D by the number of SMs.
+constexpr GemmKernel gemv_row(const char *name) {
+  return {.family = GemmFamily::gemv,
+          .tile = GemmTile::gemv,
+          .name = name,
+          .tile_m = kGemvMaxVectors,
+          .tile_n = kGemvMaxVectors,
+          .tile_k = 16,
+          .smem_bytes = no_dynamic_smem,
+          .pairs_in_m = false,
+          .blocks_per_sm = 1,
+          .lone_blocks = 1};
+}
+
+// Among equally fast ones the earlier wins; where all wait for DRAM, gemv does the least beside.
+constexpr std::array kKernels = {
+    gemv_row("gemv"),
+    wgmma_row<WgmmaTile128x256>(GemmTile::wgmma_128x256, "wgmma_128x256x64_s4"),
+    wgmma_row<WgmmaTile256x128>(GemmTile::wgmma_256x128, "wgmma_256x128x64_s4"),
+    wgmma_row<WgmmaTile128x128>(GemmTile::wgmma_128x128, "wgmma_128x128x64_s6"),
+    wgmma_row<WgmmaTile64x256>(GemmTile::wgmma_64x256, "wgmma_64x256x64_s4"),
+    wgmma_row<WgmmaTile64x128>(GemmTile::wgmma_64x128, "wgmma_64x128x64_s8"),
+    wmma_row<WmmaTile256x128>(GemmTile::wmma_256x128, "wmma_256x128x32_s3", 1),
+    wmma_row<WmmaTile128x128>(GemmTile::wmma_128x128, "wmma_128x128x32_s3", 1.3),
+    wmma_row<WmmaTile64x64>(GemmTile::wmma_64x64, "wmma_64x64x32_s4", 2),
+    simt_row<SimtTile128x128>(GemmTile::simt_128x128, "simt_128x128x16", 2, 1.3),
+    simt_row<SimtTile64x64>(GemmTile::simt_64x64, "simt_64x64x16", 4, 2),
+};
+
+static_assert(std::all_of(kKernels.begin(), kKernels.end(), [](const GemmKernel &kernel) {
+  return std::has_single_bit(static_cast<unsigned>(kernel.tile_m)) &&
+         std::has_single_bit(static_cast<unsigned>(kernel.tile_n)) &&
+         std::has_single_bit(static_cast<unsigned>(kernel.tile_k));
+}));
+
+constexpr std::array kClusters = {1, 2};
+/// Close enough to each other that some product with the number of tiles fills whole waves.
+constexpr std::array kSplits = {1, 2, 3, 4, 5, 6, 8, 12, 16, 32};
+
+constexpr std::span<const int> clusters_of(const GemmKernel &kernel) {
+  return std::span(kClusters).first(kernel.family == GemmFamily::wgmma ? 2 : 1);
+}
+
+constexpr std::span<const int> splits_of(const GemmKernel &kernel) {
+  const bool can_split = kernel.family == GemmFamily::wgmma || kernel.family == GemmFamily::wmma;
+  return std::span(kSplits).first(can_split ? kSplits.size() : 1);
+}
+
+constexpr size_t num_variants() {
+  size_t count = 0;
+  for (const GemmKernel &kernel : kKernels)
+    count += clusters_of(kernel).size() * splits_of(kernel).size();
+  return count;
+}
+static_assert(num_variants() <= size_t{kMaxGemmChoices});
+
+/// "wgmma_128x256x64_s4_c2_k4".
+std::string variant_name(const GemmKernel &kernel, int cluster, int split_k) {
+  std::string name = kernel.name;
+  if (cluster > 1) name += "_c" + std::to_string(cluster);
+  if (split_k > 1) name += "_k" + std::to_string(split_k);
+  return name;
+}
+
+struct VariantTable {
+  VariantTable() {
+    for (const GemmKernel &kernel : kKernels)
+      for (const int cluster : clusters_of(kernel))
+        for (const int split_k : splits_of(kernel)) {
+          names.push_back(variant_name(kernel, cluster, split_k));
+          variants.push_back({&kernel, cluster, split_k, nullptr});
+        }
+    for (size_t i = 0; i < names.size(); i++) variants[i].name = names[i].c_str();
+  }
+  std::vector<std::string> names;
+  std::vector<GemmVariant> variants;
+};
+
+}  // namespace
+
+std::span<const GemmKernel> gemm_kernels() {
+  return kKernels;
+}
+
+std::span<const GemmVariant> gemm_variants() {
+  static const VariantTable table;
+  return table.variants;
+}
+
+}  // namespace mp

@@ -1,0 +1,195 @@
+#include "kernels/gemm/tuning.h"
+
+#include <charconv>
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+
+namespace mp {
+
+namespace {
+
+constexpr const char *kBuiltinText =
+#include "kernels/gemm/tuning_builtin.inc"
+    ;
+
+constexpr std::array kClassNames = {"sm_75", "sm_80", "sm_90", "host"};
+static_assert(kClassNames.size() == kNumDeviceClasses);
+
+template <class Constants>
+struct Key {
+  const char *name;
+  double Constants::*field;
+};
+constexpr Key<ClassTuning> kClassKeys[] = {{"launch_us", &ClassTuning::launch_us},
+                                           {"dram_us_per_mb", &ClassTuning::dram_us_per_mb},
+                                           {"l2_us_per_mb", &ClassTuning::l2_us_per_mb},
+                                           {"partial_us_per_mb", &ClassTuning::partial_us_per_mb},
+                                           {"sum_us_per_mb", &ClassTuning::sum_us_per_mb},
+                                           {"unaligned", &ClassTuning::unaligned}};
+constexpr Key<KernelTuning> kKernelKeys[] = {{"start_us", &KernelTuning::start_us},
+                                             {"c2", &KernelTuning::c2}};
+
+// ---------------------------------------------------------------------------- reading
+
+/// Thrown inside this file; what() is one clause.
+struct SyntaxError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+std::string quoted(std::string_view word) {
+  return '"' + std::string(word) + '"';
+}
+
+/// The words of a line up to a #.
+std::vector<std::string_view> split_words(std::string_view line) {
+  constexpr std::string_view kSpaces = " \t\r";
+  line = line.substr(0, line.find('#'));
+  std::vector<std::string_view> words;
+  while (true) {
+    const size_t begin = line.find_first_not_of(kSpaces);
+    if (begin == std::string_view::npos) return words;
+    line.remove_prefix(begin);
+    words.push_back(line.substr(0, line.find_first_of(kSpaces)));
+    line.remove_prefix(words.back().size());
+  }
+}
+
+double parse_number(std::string_view word) {
+  constexpr double kMost = 1e9;  // keeps every predicted time finite
+  double number = -1;
+  const char *const end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data(), end, number);
+  if (error != std::errc() || stop != end || !(number >= 0 && number <= kMost))
+    throw SyntaxError(quoted(word) + " is not a number from 0 to 1e9");
+  return number;
+}
+
+DeviceClass parse_class(std::string_view word) {
+  for (size_t i = 0; i < kNumDeviceClasses; i++)
+    if (word == kClassNames[i]) return static_cast<DeviceClass>(i);
+  throw SyntaxError(quoted(word) + " is not sm_75, sm_80, sm_90 or host");
+}
+
+const GemmKernel &parse_kernel(std::string_view word) {
+  for (const GemmKernel &kernel : gemm_kernels())
+    if (word == kernel.name) return kernel;
+  throw SyntaxError("there is no kernel " + quoted(word));
+}
+
+/// KEY=NUMBER
+struct Assignment {
+  explicit Assignment(std::string_view word) {
+    const size_t equals = word.find('=');
+    if (equals == std::string_view::npos) throw SyntaxError(quoted(word) + " is not KEY=NUMBER");
+    key = word.substr(0, equals);
+    number = parse_number(word.substr(equals + 1));
+  }
+  std::string_view key;
+  double number;
+};
+
+template <class Constants, size_t kKeys>
+void set_key(Constants &constants, const Key<Constants> (&keys)[kKeys], const char *owner,
+             std::string_view word) {
+  const Assignment assignment(word);
+  for (const Key<Constants> &key : keys) {
+    if (assignment.key != key.name) continue;
+    constants.*key.field = assignment.number;
+    return;
+  }
+  throw SyntaxError(std::string(owner) + " has no key " + quoted(assignment.key));
+}
+
+KernelTuning parse_kernel_tuning(std::span<const std::string_view> words) {
+  if (words.size() < 2) throw SyntaxError("a kernel needs TILE_US and K_US");
+  KernelTuning tuning{.tile_us = parse_number(words[0]), .k_us = parse_number(words[1])};
+  for (const std::string_view word : words.subspan(2))
+    set_key(tuning, kKernelKeys, "a kernel", word);
+  return tuning;
+}
+
+void parse_line(std::string_view line, GemmTuning &tuning) {
+  const std::vector<std::string_view> words = split_words(line);
+  if (words.empty()) return;
+  ClassTuning &device = tuning.of(parse_class(words[0]));
+  const std::span<const std::string_view> rest = std::span(words).subspan(1);
+  if (rest.empty()) throw SyntaxError("a class needs a kernel or KEY=NUMBER");
+  if (rest[0].find('=') == std::string_view::npos) {
+    device.of(parse_kernel(rest[0])) = parse_kernel_tuning(rest.subspan(1));
+  } else {
+    for (const std::string_view word : rest) set_key(device, kClassKeys, "a class", word);
+  }
+}
+
+/// @throws SyntaxError with the number of the line.
+void parse_text(std::string_view text, GemmTuning &tuning) {
+  for (int number = 1; !text.empty(); number++) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    try {
+      parse_line(line, tuning);
+    } catch (const SyntaxError &error) {
+      throw SyntaxError("line " + std::to_string(number) + ": " + error.what());
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------- writing
+
+/// The shortest digits that read back as the same value.
+std::string digits(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+}  // namespace
+
+const char *name_of(DeviceClass device_class) {
+  return kClassNames[static_cast<size_t>(device_class)];
+}
+
+DeviceClass class_of(const Device &device) {
+  if (device.target == MP_TARGET_HOST) return DeviceClass::host;
+  if (device.arch >= 90) return DeviceClass::sm_90;
+  return device.arch >= 80 ? DeviceClass::sm_80 : DeviceClass::sm_75;
+}
+
+const GemmTuning &builtin_gemm_tuning() {
+  static const GemmTuning tuning = [] {
+    GemmTuning t;
+    parse_text(kBuiltinText, t);
+    return t;
+  }();
+  return tuning;
+}
+
+std::shared_ptr<const GemmTuning> parse_gemm_tuning(std::string_view text, std::string *why) {
+  const auto tuning = std::make_shared<GemmTuning>(builtin_gemm_tuning());
+  try {
+    parse_text(text, *tuning);
+  } catch (const SyntaxError &error) {
+    *why = error.what();
+    return nullptr;
+  }
+  return tuning;
+}
+
+std::string tuning_text(const GemmTuning &tuning, DeviceClass device_class,
+                        std::span<const GemmKernel *const> kernels) {
+  const ClassTuning &device = tuning.of(device_class);
+  const std::string name = name_of(device_class);
+  std::string text = name;
+  for (const auto &key : kClassKeys) text += ' ' + (key.name + ('=' + digits(device.*key.field)));
+  text += '\n';
+  for (const GemmKernel *kernel : kernels) {
+    const KernelTuning &k = device.of(*kernel);
+    text += name + ' ' + kernel->name + ' ' + digits(k.tile_us) + ' ' + digits(k.k_us);
+    if (k.start_us != 0) text += " start_us=" + digits(k.start_us);
+    if (k.c2 != 1) text += " c2=" + digits(k.c2);
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace mp

@@ -1,0 +1,78 @@
+// The constants behind the predicted times (predict.h), and the text they are written in.
+//
+// A table is lines of words; # begins a comment.  Three kinds, in any order, later ones win:
+//
+//     CLASS KEY=NUMBER...               constants of a device class
+//     CLASS KERNEL TILE_US K_US         constants of a kernel on it
+//     CLASS KERNEL TILE_US K_US KEY=NUMBER...
+//
+// CLASS is sm_75, sm_80 (8.x), sm_90 (9.0 and newer) or host.  Its keys:
+//
+//     launch_us           a launch, up to the first tile at work
+//     dram_us_per_mb      reading A, B, C and writing D once
+//     l2_us_per_mb        operands that all tiles together read
+//     partial_us_per_mb   partial sums of a split, written, or read by a pass of its own
+//     sum_us_per_mb       partial sums that the last block of a tile adds up alone
+//     unaligned           K_US of the wmma kernels times this where rows are not 16-byte aligned
+//
+// KERNEL is a name without _c2 and _k4.  TILE_US is what an SM spends on a tile however short k
+// is, K_US what it spends on 1024 elements of k of one tile; when several blocks share an SM,
+// each counts its share.  Of gemv, which has no tiles, TILE_US is what an SM spends on 2^20 elements
+// of the matrix, and K_US what each vector beside it adds.  Keys of a kernel:
+//
+//     start_us            a block's first and last steps, once where it stays for many tiles
+//     c2                  K_US times this in clusters of two
+//
+// 1 MB is 10^6 bytes; l2 and dram bound a time from below; 0 means no such bound.
+//
+// A line replaces what the built-in table (tuning_builtin.inc) says of the same thing and
+// leaves the rest, so a file may hold one class only.  tools/mptune measures a device and writes
+// such a file; the library reads the one that MP_GEMM_TUNING names.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "kernels/gemm/select.h"
+
+namespace mp {
+
+enum class DeviceClass { sm_75, sm_80, sm_90, host };
+constexpr size_t kNumDeviceClasses = 4;
+
+const char *name_of(DeviceClass device_class);
+DeviceClass class_of(const Device &device);
+
+struct KernelTuning {
+  double tile_us, k_us;
+  double start_us = 0;
+  double c2 = 1;
+};
+
+struct ClassTuning {
+  double launch_us, dram_us_per_mb, l2_us_per_mb, partial_us_per_mb, sum_us_per_mb;
+  double unaligned = 1;
+  std::array<KernelTuning, kNumGemmTiles> kernels;
+
+  const KernelTuning &of(const GemmKernel &kernel) const {
+    return kernels[static_cast<size_t>(kernel.tile)];
+  }
+  KernelTuning &of(const GemmKernel &kernel) { return kernels[static_cast<size_t>(kernel.tile)]; }
+};
+
+struct GemmTuning {
+  std::array<ClassTuning, kNumDeviceClasses> classes{};
+
+  const ClassTuning &of(DeviceClass device_class) const {
+    return classes[static_cast<size_t>(device_class)];
+  }
+  ClassTuning &of(DeviceClass device_class) { return classes[static_cast<size_t>(device_class)]; }
+};
+
+/// The lines that say what `tuning` holds of one class and these kernels; parse_gemm_tuning reads
+/// them back to the same bits.
+std::string tuning_text(const GemmTuning &tuning, DeviceClass device_class,
+                        std::span<const GemmKernel *const> kernels);
+
+}  // namespace mp

@@ -1,0 +1,98 @@
+// From a checked problem to the launch of a wgmma kernel, and to what it finds in workspace.
+#include "kernels/gemm/wgmma_plan.h"
+#include "kernels/simt/device.h"
+#include "kernels/simt/vector.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr int kThreads = 128;
+
+/// Fills the table from the arrays of pointers and looks at their alignment: the host has not seen
+/// them.
+MP_KERNEL(kThreads, 1)
+fill_wgmma_table(MP_PARAM(WgmmaArgs) args) {
+  const GemmProblem &p = args.problem;
+  const int64_t index = block_index() * kThreads + thread_index();
+  if (index >= p.batch_count) return;
+  const void *const a = p.a.items[index], *const b = p.b.items[index];
+  void *const d = const_cast<void *>(p.d.items[index]);
+  const bool d_by_tma = args.store == StorePath::tma;
+  if (!is_aligned_16(a) || !is_aligned_16(b) || (d_by_tma && !is_aligned_16(d))) {
+    *args.misaligned() = 1;
+    return;
+  }
+  WgmmaItem &item = args.item(index);
+  tensor_map_copy_with_base(&item.a, args.a, a);
+  tensor_map_copy_with_base(&item.b, args.b, b);
+  if (d_by_tma) tensor_map_copy_with_base(&item.d, args.d, d);
+}
+
+/// The first item's maps, at an address that any map may have.
+GemmProblem with_stand_in(GemmProblem problem, const std::byte *workspace) {
+  problem.batch_count = 1;
+  problem.a.base = problem.b.base = problem.d.base = workspace;
+  return problem;
+}
+
+/// The batch without TMA, if the table says that an item is misaligned.
+void launch_fallback(const Device &device, const GemmProblem &p, const uint32_t *only_if,
+                     mp_stream_t stream) {
+  GemmChoice choice;
+  const char *why;
+  if (!find_gemm(p, device, builtin_gemm_tuning(), false, "wmma_128x128x32_s3", &choice, &why))
+    throw TargetError(MP_ERROR_INTERNAL, "mp_gemm_batched has no kernel for misaligned items");
+  GemmArgs args = make_gemm_args(p, choice, device);
+  args.only_if = only_if;
+  launch_wmma(choice, device, args, stream);
+}
+
+}  // namespace
+
+void launch_wgmma(const GemmChoice &choice, const Device &device, const GemmArgs &gemm,
+                  std::byte *workspace, mp_stream_t stream) {
+  const GemmProblem &p = gemm.problem;
+  const GemmKernel &kernel = *choice.kernel;
+  const bool by_pointers = p.d.items != nullptr;
+  const bool pair_in_m = kernel.tile_m <= kernel.tile_n;
+  const uint32_t cluster = static_cast<uint32_t>(choice.cluster);
+  const uint32_t pair_m = pair_in_m ? cluster : 1, pair_n = pair_in_m ? 1 : cluster;
+
+  WgmmaArgs args{};
+  args.problem = p;
+  args.schedule = gemm.schedule;
+  args.schedule.tiles_m = ceil_div(gemm.schedule.tiles_m, pair_m);
+  args.schedule.tiles_n = ceil_div(gemm.schedule.tiles_n, pair_n);
+  args.schedule.group = ceil_div(gemm.schedule.group, pair_m);
+  args.turns = static_cast<uint32_t>(args.schedule.num_items());
+  args.slice_k = static_cast<int32_t>(gemm.slice_k);
+  args.extras = wgmma_has_extras(p.epilogue);
+
+  const GemmProblem mapped = by_pointers ? with_stand_in(p, workspace) : p;
+  args.a = wgmma_map_a(mapped, choice);
+  args.b = wgmma_map_b(mapped, choice);
+  const TensorMapSpec d = wgmma_spec_d(mapped);
+  args.store = wgmma_store_path(p, p.dtype_cd != MP_FP32 && why_no_tensor_map(d) == nullptr);
+  if (args.store == StorePath::tma) args.d = tensor_map(d);
+
+  const int64_t tiles =
+      p.batch_count * args.schedule.tiles_m * pair_m * args.schedule.tiles_n * pair_n;
+  const WgmmaWorkspace space = wgmma_workspace(by_pointers ? p.batch_count : 0, tiles,
+                                               choice.split_k, kernel.tile_m, kernel.tile_n);
+  if (choice.split_k > 1) {
+    args.tickets = reinterpret_cast<uint32_t *>(workspace + space.tickets);
+    args.partials = reinterpret_cast<float *>(workspace + space.partials);
+    fill(device, args.tickets, 0, space.ticket_bytes, stream);
+  }
+  if (by_pointers) {
+    args.table = workspace + space.table;
+    fill(device, args.misaligned(), 0, sizeof(uint32_t), stream);
+    launch("fill_wgmma_table", fill_wgmma_table, device,
+           {ceil_div<int64_t>(p.batch_count, kThreads), kThreads}, stream, args);
+  }
+  launch_wgmma_kernel(choice, device, args, stream);
+  if (by_pointers) launch_fallback(device, p, args.misaligned(), stream);
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,204 @@
+// See gemm_group.h.
+#include "gemm_group.h"
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+#include <stdexcept>
+
+namespace mptest {
+
+namespace {
+
+std::string to_string(const GroupItem &item) {
+  std::string text =
+      std::to_string(item.m) + "x" + std::to_string(item.n) + "x" + std::to_string(item.k);
+  if (item.pad != 0) text += "+" + std::to_string(item.pad);
+  if (!item.stray.empty()) text += "@" + item.stray;
+  return text + (item.infinite ? "!" : "");
+}
+
+GroupItem parse_item(const std::string &text) {
+  GroupItem item{};
+  std::istringstream in(text);
+  char cross[2];
+  if (!(in >> item.m >> cross[0] >> item.n >> cross[1] >> item.k) || cross[0] != 'x' ||
+      cross[1] != 'x') {
+    throw std::invalid_argument("not an item of a group: " + text);
+  }
+  char mark = 0;
+  while (in >> mark) {
+    if (mark == '+')
+      in >> item.pad;
+    else if (mark == '!')
+      item.infinite = true;
+    else if (mark != '@')
+      item.stray += mark;
+  }
+  return item;
+}
+
+GemmCase product_of(const GroupCase &c, size_t index) {
+  const GroupItem &item = c.items[index];
+  GemmCase product = c.common;
+  product.m = item.m;
+  product.n = item.n;
+  product.k = item.k;
+  product.pad = item.pad;
+  product.stray = item.stray.empty() ? "" : item.stray + "0";
+  product.plant = item.infinite ? Plant::kInfinity : Plant::kNone;
+  product.place = Place::kMiddle;
+  product.found_inf = false;
+  product.seed = c.common.seed + static_cast<int64_t>(index);
+  return product;
+}
+
+bool is_empty(const GroupItem &item) {
+  return item.m == 0 || item.n == 0;
+}
+
+}  // namespace
+
+std::string to_string(const GroupCase &c) {
+  std::string line = to_string(c.common);
+  for (size_t i = 0; i < c.items.size(); ++i)
+    line += (i == 0 ? " items=" : ",") + to_string(c.items[i]);
+  return line;
+}
+
+GroupCase parse_group_case(const std::string &line) {
+  const size_t at = line.find(" items=");
+  if (at == std::string::npos) throw std::invalid_argument("not a group: " + line);
+  GroupCase c{parse_gemm_case(line.substr(0, at)), {}};
+  std::istringstream items(line.substr(at + std::strlen(" items=")));
+  for (std::string item; std::getline(items, item, ',');) c.items.push_back(parse_item(item));
+  return c;
+}
+
+GroupRun::GroupRun(const GroupCase &c) : case_(c), scale_(1), found_inf_(1) {
+  for (size_t i = 0; i < c.items.size(); ++i) {
+    products_.push_back(std::make_unique<GemmRun>(product_of(c, i)));
+  }
+  scale_.upload({c.common.scale});
+}
+
+mp_gemm_desc_t GroupRun::desc(const std::string &kernel) const {
+  const GemmCase &c = case_.common;
+  mp_gemm_desc_t desc = mp_gemm_grouped_desc_default(c.ab, c.cd);
+  desc.op_a = c.op[0] == 'N' ? MP_OP_N : MP_OP_T;
+  desc.op_b = c.op[1] == 'N' ? MP_OP_N : MP_OP_T;
+  desc.alpha = c.alpha;
+  desc.beta = c.beta;
+  desc.kernel = kernel.empty() ? nullptr : kernel.c_str();
+  return desc;
+}
+
+std::vector<mp_gemm_group_item_t> GroupRun::items() const {
+  std::vector<mp_gemm_group_item_t> items;
+  for (const auto &product : products_) items.push_back(product->group_item());
+  return items;
+}
+
+std::vector<std::string> GroupRun::kernels() const {
+  std::vector<std::string> common;
+  bool is_first = true;
+  for (size_t i = 0; i < products_.size(); ++i) {
+    if (is_empty(case_.items[i])) continue;
+    const std::vector<std::string> own = products_[i]->kernels();
+    if (is_first) common = own;
+    is_first = false;
+    std::erase_if(common, [&](const std::string &kernel) {
+      return std::find(own.begin(), own.end(), kernel) == own.end();
+    });
+  }
+  return common;
+}
+
+size_t GroupRun::workspace_bytes(const std::string &kernel) const {
+  const mp_gemm_desc_t forced = desc(kernel);
+  const std::vector<mp_gemm_group_item_t> all = items();
+  size_t bytes = 0;
+  require_ok(mp_gemm_grouped_workspace_size(context(), &forced, static_cast<int32_t>(all.size()),
+                                            all.data(), &bytes));
+  return bytes;
+}
+
+mp_status_t GroupRun::launch(const std::string &kernel) {
+  return launch(kernel, workspace_bytes(kernel));
+}
+
+mp_status_t GroupRun::launch(const std::string &kernel, size_t workspace_bytes) {
+  case_.common.kernel = kernel;
+  workspace_ = std::make_unique<DeviceBuffer<uint8_t>>(static_cast<int64_t>(workspace_bytes));
+  for (const auto &product : products_) product->reset_outputs();
+  found_inf_.upload({found_inf_start});
+
+  const mp_gemm_desc_t d = desc(kernel);
+  std::vector<mp_gemm_group_item_t> all = items();
+  mp_epilogue_t e = mp_epilogue_default();
+  if (case_.common.scale != 0.0f) e.scale = scale_.data();
+  if (case_.common.found_inf) e.found_inf = found_inf_.data();
+  const bool has_options = e.scale != nullptr || e.found_inf != nullptr;
+  const mp_status_t status =
+      mp_gemm_grouped(context(), &d, static_cast<int32_t>(all.size()), all.data(),
+                      has_options ? &e : nullptr, workspace_->data(), workspace_bytes, kStream);
+  std::memset(static_cast<void *>(all.data()), 0xff, all.size() * sizeof all[0]);
+  if (status == MP_SUCCESS) require_ok(mp_stream_sync(context(), kStream));
+  return status;
+}
+
+std::string GroupRun::verify() const {
+  bool raised = false;
+  for (size_t i = 0; i < products_.size(); ++i) {
+    const std::string damage = products_[i]->verify();
+    if (!damage.empty()) return "items[" + std::to_string(i) + "]: " + damage;
+    raised = raised || oracle::any_nonfinite(products_[i]->d().values);
+  }
+  const float wanted = case_.common.found_inf && raised ? 1.0f : found_inf_start;
+  if (found_inf() != wanted) {
+    return format("found_inf = %g, expected %g", static_cast<double>(found_inf()),
+                  static_cast<double>(wanted));
+  }
+  return workspace_->guard_damage();
+}
+
+std::string GroupRun::verify_untouched() const {
+  for (size_t i = 0; i < products_.size(); ++i) {
+    const std::string damage = products_[i]->verify_untouched();
+    if (!damage.empty()) return "items[" + std::to_string(i) + "]: " + damage;
+  }
+  return found_inf() != found_inf_start ? "a failed call has raised found_inf" : "";
+}
+
+std::vector<uint8_t> GroupRun::output_bits() const {
+  std::vector<uint8_t> bits;
+  for (const auto &product : products_) {
+    const std::vector<uint8_t> more = product->output_bits();
+    bits.insert(bits.end(), more.begin(), more.end());
+  }
+  return bits;
+}
+
+std::string GroupRun::repro() const {
+  return "MP_REPRO=\"" + to_string(case_) + "\" mptests \"[repro-group]\"";
+}
+
+void check_group(const GroupCase &c) {
+  GroupRun run(c);
+  const auto is_stray = [](const GroupItem &item) { return !item.stray.empty(); };
+  const bool may_decline = std::any_of(c.items.begin(), c.items.end(), is_stray);
+  std::vector<std::string> kernels = run.kernels();
+  kernels.push_back("");
+  for (const std::string &kernel : kernels) {
+    const mp_status_t status = run.launch(kernel);
+    if (status == MP_ERROR_UNSUPPORTED && may_decline && !kernel.empty()) {
+      expect_none(run.verify_untouched(), run.repro());
+    } else if (status != MP_SUCCESS) {
+      expect_none(std::string(mp_status_string(status)) + ": " + mp_last_error(), run.repro());
+    } else {
+      expect_none(run.verify(), run.repro());
+    }
+  }
+}
+
+}  // namespace mptest

@@ -1,0 +1,250 @@
+// The wgmma kernels by name: every tile, cluster and split, where their pipelines turn corners.
+//
+// Runs where the device has them: sm_90, and the host machine, which models it.  On the host these
+// tests are for the strict mood with many seeds; `make test` gives them 20.
+#include "gemm_run.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr const char *kAllOps[] = {"NN", "NT", "TN", "TT"};
+
+struct Types {
+  mp_dtype_t ab, cd;
+};
+constexpr Types kTypes[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}};
+
+GemmCase make_case(int64_t m, int64_t n, int64_t k, const std::string &op = "NN",
+                   const Types &types = kTypes[0]) {
+  GemmCase c;
+  c.m = m;
+  c.n = n;
+  c.k = k;
+  c.op = op;
+  c.ab = types.ab;
+  c.cd = types.cd;
+  return c;
+}
+
+bool is_wgmma(const std::string &kernel) {
+  return kernel.rfind("wgmma", 0) == 0;
+}
+/// "wgmma_128x256x64_s4_c2", not "..._k4".
+bool is_whole(const std::string &kernel) {
+  return is_wgmma(kernel) && kernel.find("_k") == std::string::npos;
+}
+
+bool has_wgmma() {
+  const std::vector<std::string> kernels = GemmRun(make_case(64, 64, 64)).kernels();
+  if (std::any_of(kernels.begin(), kernels.end(), is_wgmma)) return true;
+  skip("this device has no wgmma");
+  return false;
+}
+
+/// Every tile, alone and in clusters.
+void check(const GemmCase &c) {
+  check_kernels(c, is_whole);
+}
+/// And every split of k.
+void check_splits(const GemmCase &c) {
+  check_kernels(c, is_wgmma);
+}
+
+}  // namespace
+
+TEST_CASE("wgmma: every order of operands and type, several tiles per block", "[wgmma]") {
+  if (!has_wgmma()) return;
+  // Tiles of 128 x 256, 256 x 128, ..., whole ones and edges; their numbers are odd and even, so that
+  // clusters have a last tile without a partner.  On the host machine a block has at least three.
+  for (const Types &types : kTypes) {
+    for (const char *const op : kAllOps) check(make_case(520, 520, 72, op, types));
+  }
+  check(make_case(1100, 100, 72));
+  check(make_case(100, 1100, 72, "NT"));
+}
+
+TEST_CASE("wgmma: k below, at and above the depth of the pipeline", "[wgmma]") {
+  if (!has_wgmma()) return;
+  // 64 of k per stage, 4, 6 or 8 stages; three tiles of each kind go on in the ring where the one
+  // before them stopped.
+  for (const int64_t k : {1, 16, 63, 64, 65, 192, 255, 256, 257, 320, 384, 385, 512, 513, 1000})
+    check(make_case(260, 264, k, k % 2 == 0 ? "TN" : "NT"));
+}
+
+TEST_CASE("wgmma: awkward shapes", "[wgmma]") {
+  if (!has_wgmma()) return;
+  constexpr int64_t kShapes[][3] = {{1, 1, 1},      {1, 129, 64},   {127, 1, 33},   {128, 256, 64},
+                                    {256, 128, 64}, {257, 129, 31}, {129, 255, 65}, {64, 64, 128},
+                                    {63, 65, 7},    {17, 19, 23},   {5, 300, 300},  {190, 130, 40}};
+  for (const auto &[m, n, k] : kShapes) {
+    for (const char *const op : kAllOps) check(make_case(m, n, k, op));
+  }
+}
+
+TEST_CASE("wgmma: 16-bit tiles leave by TMA or through a patch", "[wgmma]") {
+  if (!has_wgmma()) return;
+  for (const mp_dtype_t cd : {MP_FP16, MP_BF16}) {
+    GemmCase c = make_case(272, 520, 80, "NT", {MP_FP16, cd});
+    c.bias = MP_FP32;
+    c.activation = MP_ACT_RELU;
+    c.amax = c.found_inf = true;
+    check(c);
+    if (cd == MP_BF16) continue;
+    c.bias = MP_FP16;
+    c.offset = 8;  // 16 bytes: still good for TMA
+    check(c);
+    c.offset = 0;
+    c.pad = 3;
+    check(c);
+    c.activation = MP_ACT_GELU;
+    c.fill = Fill::kReal;
+    check(c);
+    c.beta = -2.0f;
+    c.aux = c.dbias = true;
+    check(c);
+  }
+}
+
+TEST_CASE("wgmma: fp32 tiles are stored and accumulated without a detour", "[wgmma]") {
+  if (!has_wgmma()) return;
+  for (const auto &[beta, in_place] :
+       {std::pair{0.0f, false}, std::pair{1.0f, true}, std::pair{-3.0f, false}}) {
+    GemmCase c = make_case(272, 520, 80, "TN", {MP_FP16, MP_FP32});
+    c.alpha = -2.0f;
+    c.beta = beta;
+    c.in_place = in_place;
+    if (!in_place) check(c);
+    c.scale = 2.0f;
+    c.amax = c.found_inf = true;
+    check(c);
+  }
+}
+
+TEST_CASE("wgmma: backward epilogues", "[wgmma]") {
+  if (!has_wgmma()) return;
+  for (const mp_activation_t activation : {MP_ACT_DRELU, MP_ACT_DGELU}) {
+    GemmCase c = make_case(260, 264, 72, "NN");
+    c.activation = activation;
+    c.aux = c.dbias = c.amax = c.found_inf = true;
+    c.fill = Fill::kReal;
+    check(c);
+  }
+}
+
+TEST_CASE("wgmma: D that TMA cannot write", "[wgmma]") {
+  if (!has_wgmma()) return;
+  // n is odd, so the rows of D are not 16-byte aligned; those of A and B are.
+  GemmCase c = make_case(272, 517, 80, "NT");
+  c.multiple = 8;
+  check(c);
+}
+
+TEST_CASE("wgmma: split k sums in a fixed order", "[wgmma]") {
+  if (!has_wgmma()) return;
+  GemmCase c = make_case(136, 264, 1100, "TN", {MP_FP16, MP_FP32});
+  c.beta = 1.0f;
+  c.bias = MP_FP32;
+  check_splits(c);
+  c = make_case(72, 136, 2050, "NT");
+  c.fill = Fill::kReal;
+  GemmRun run(c);
+  for (const std::string &kernel : run.kernels()) {
+    if (!is_wgmma(kernel)) continue;
+    require_ok(run.launch(kernel));
+    expect_none(run.verify(), run.repro());
+    const std::vector<uint8_t> first = run.output_bits();
+    require_ok(run.launch(kernel));
+    expect_none(run.output_bits() == first ? "" : "two equal calls gave different bits",
+                run.repro());
+  }
+}
+
+TEST_CASE("wgmma: slices are added in the order of k", "[wgmma]") {
+  if (!has_wgmma()) return;
+  // Three slices that sum to 2^25, 1 and -2^25: beside 2^25 the 1 is lost, unless it comes last.
+  constexpr int64_t kM = 64, kN = 128, kSlice = 128, kK = 3 * kSlice;
+  constexpr uint16_t kOne = 0x3c00, kBig = 0x7800, kMinusBig = 0xf800,
+                     kFactor = 0x6400;  // 2^15, 2^10
+  constexpr uint16_t kOrders[][3] = {{kBig, kOne, kMinusBig}, {kBig, kMinusBig, kOne}};
+  for (const auto &order : kOrders) {
+    std::vector<uint16_t> a(kM * kK), b(kK * kN);
+    for (int64_t slice = 0; slice < 3; ++slice) {
+      for (int64_t i = 0; i < kM; ++i) a[i * kK + slice * kSlice] = order[slice];
+      const uint16_t factor = order[slice] == kOne ? kOne : kFactor;
+      for (int64_t j = 0; j < kN; ++j) b[slice * kSlice * kN + j] = factor;
+    }
+    DeviceBuffer<uint16_t> a_device(kM * kK), b_device(kK * kN);
+    DeviceBuffer<float> d_device(kM * kN);
+    a_device.upload(a);
+    b_device.upload(b);
+    mp_gemm_desc_t desc = mp_gemm_desc_default(kM, kN, kK, MP_FP16, MP_FP32);
+    desc.kernel = "wgmma_64x128x64_s8_k3";
+    size_t bytes = 0;
+    require_ok(mp_gemm_workspace_size(context(), &desc, &bytes));
+    DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
+    require_ok(mp_gemm(context(), &desc, a_device.data(), b_device.data(), nullptr, d_device.data(),
+                       nullptr, workspace.data(), bytes, kStream));
+    require_ok(mp_stream_sync(context(), kStream));
+    const float expected = order[2] == kOne ? 1.0f : 0.0f;
+    int64_t wrong = 0;
+    for (const float value : d_device.download()) wrong += value != expected;
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("wgmma: batches by stride, shared operands and pointers", "[wgmma]") {
+  if (!has_wgmma()) return;
+  for (const char *const op : kAllOps) {
+    GemmCase c = make_case(136, 136, 72, op);
+    c.batch = 3;
+    c.beta = 1.0f;
+    c.found_inf = true;
+    check(c);
+    c.beta = 0.0f;
+    c.pad = 3;
+    check(c);
+    c.pointers = true;
+    check(c);
+    c.cd = MP_FP32;
+    c.beta = 1.0f;
+    check(c);
+  }
+  for (const auto &[shared_a, shared_b] :
+       {std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
+    GemmCase c = make_case(136, 200, 72, "NT");
+    c.batch = 3;
+    c.shared_a = shared_a;
+    c.shared_b = shared_b;
+    check(c);
+  }
+  GemmCase c = make_case(72, 136, 600, "TN", {MP_BF16, MP_FP32});  // and split
+  c.batch = 2;
+  check_splits(c);
+  c.pointers = true;
+  check_splits(c);
+}
+
+TEST_CASE("wgmma: items behind misaligned pointers are multiplied all the same", "[wgmma]") {
+  if (!has_wgmma()) return;
+  GemmCase c = make_case(136, 200, 72, "NT");
+  c.batch = 3;
+  c.pointers = true;
+  c.offset = 1;
+  c.beta = 1.0f;
+  check(c);
+}
+
+TEST_CASE("wgmma: non-finite values stay where they are", "[wgmma]") {
+  if (!has_wgmma()) return;
+  // Zeros beyond the edge times infinity are NaN: none of them may be stored or measured.
+  for (const Plant plant : {Plant::kInfinity, Plant::kNan}) {
+    for (const Place place : {Place::kFirst, Place::kLast}) {
+      GemmCase c = make_case(140, 270, 70, "NT");
+      c.plant = plant;
+      c.place = place;
+      c.amax = c.found_inf = true;
+      check(c);
+    }
+  }
+}

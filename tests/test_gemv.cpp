@@ -1,0 +1,309 @@
+// The kernel "gemv": a product with at most 16 rows, or at most 16 columns.
+//
+// A block has 256 threads that share a tile of the larger operand by ways along k; how many ways
+// there are follows from the extents, the batch and the device.  The shapes stand at the edges of
+// all that: vectors of 16 bytes, steps, stages of 512 to 2048 elements of k, tiles of 32 to 2048.
+#include "gemm_run.h"
+
+using namespace mptest;
+
+namespace {
+
+struct Types {
+  mp_dtype_t ab, cd;
+};
+constexpr Types kAllTypes[] = {{MP_FP16, MP_FP16}, {MP_FP16, MP_BF16}, {MP_FP16, MP_FP32},
+                               {MP_BF16, MP_BF16}, {MP_BF16, MP_FP16}, {MP_BF16, MP_FP32},
+                               {MP_FP32, MP_FP32}, {MP_FP32, MP_FP16}, {MP_FP32, MP_BF16}};
+constexpr Types kOneOfEach[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}, {MP_FP32, MP_FP32}};
+constexpr const char *kAllOps[] = {"NN", "NT", "TN", "TT"};
+
+/// The operand with few rows or columns, the extent of the other, and k.
+struct Shape {
+  int64_t count, extent, k;
+};
+
+/// `few_rows`: D is count x extent; else extent x count.
+GemmCase make_case(const Shape &shape, bool few_rows, const std::string &op, const Types &types) {
+  GemmCase c;
+  c.m = few_rows ? shape.count : shape.extent;
+  c.n = few_rows ? shape.extent : shape.count;
+  c.k = shape.k;
+  c.op = op;
+  c.ab = types.ab;
+  c.cd = types.cd;
+  return c;
+}
+
+void check_gemv(const GemmCase &c) {
+  GemmRun run(c);
+  const mp_status_t status = run.launch("gemv");
+  expect_none(status == MP_SUCCESS ? run.verify() : mp_last_error(), run.repro());
+}
+
+/// With few rows and with few columns, in every order of the operands.
+void check_orders(const Shape &shape, const Types &types, void (*change)(GemmCase &) = nullptr) {
+  for (const bool few_rows : {true, false}) {
+    for (const char *const op : kAllOps) {
+      GemmCase c = make_case(shape, few_rows, op, types);
+      if (change != nullptr) change(c);
+      check_gemv(c);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("gemv: every number of vectors", "[gemm][strict]") {
+  for (const Types &types : kOneOfEach) {
+    for (int64_t count = 1; count <= 16; ++count) check_orders({count, 37, 45}, types);
+  }
+}
+
+TEST_CASE("gemv: extents around runs, lines and tiles", "[gemm]") {
+  for (const Types &types : kAllTypes) {
+    for (const int64_t count : {1, 3, 16}) {
+      for (const int64_t extent : {1, 7, 8, 9, 16, 31, 32, 33, 63, 65, 127, 129, 257, 300})
+        check_orders({count, extent, 24}, types);
+    }
+  }
+}
+
+TEST_CASE("gemv: k around vectors and steps", "[gemm]") {
+  for (const Types &types : kAllTypes) {
+    for (const int64_t count : {1, 2, 7, 15}) {
+      for (const int64_t k : {0, 1, 3, 4, 7, 8, 9, 15, 17, 33, 63, 65, 100})
+        check_orders({count, 41, k}, types);
+    }
+  }
+}
+
+TEST_CASE("gemv: k around stages", "[gemm]") {
+  for (const Types &types : kOneOfEach) {
+    for (const int64_t count : {1, 4, 8, 16}) {
+      for (const int64_t k : {511, 513, 1024, 1025, 2047, 2049, 4097})
+        check_orders({count, 10, k}, types);
+    }
+  }
+}
+
+TEST_CASE("gemv: tall and wide, from one way along k to all threads", "[gemm]") {
+  for (const Types &types : kOneOfEach) {
+    for (const Shape &shape : {Shape{1, 1, 20000}, Shape{16, 16, 5001}, Shape{1, 9000, 9},
+                               Shape{16, 3000, 1}, Shape{5, 2100, 40}, Shape{1, 700, 300}})
+      check_orders(shape, types);
+  }
+}
+
+TEST_CASE("gemv: k of more than one stage", "[gemm][strict]") {
+  for (const Types &types : kOneOfEach) {
+    check_orders({1, 9, 2100}, types);
+    check_orders({5, 33, 1030}, types);
+    check_orders({11, 17, 530}, types);
+  }
+}
+
+TEST_CASE("gemv: pointers and rows of any alignment", "[gemm]") {
+  for (const Types &types : kAllTypes) {
+    for (const int64_t count : {1, 6, 13}) {
+      for (const int64_t multiple : {1, 2, 4, 8}) {
+        for (const int64_t offset : {0, 1}) {
+          for (const char *const op : kAllOps) {
+            for (const bool few_rows : {true, false}) {
+              GemmCase c = make_case({count, 67, 90}, few_rows, op, types);
+              c.multiple = multiple;
+              c.offset = offset;
+              c.beta = 1.0f;
+              check_gemv(c);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("gemv: misaligned by one element, and rows longer than the matrix", "[gemm][strict]") {
+  for (const Types &types : kOneOfEach) {
+    check_orders({3, 35, 43}, types, [](GemmCase &c) { c.offset = 1, c.beta = 1.0f; });
+    check_orders({3, 35, 43}, types, [](GemmCase &c) { c.multiple = 1, c.pad = 5, c.beta = 1.0f; });
+  }
+}
+
+TEST_CASE("gemv: batches by stride, shared and by pointers", "[gemm][strict]") {
+  for (const Types &types : kOneOfEach) {
+    for (const int64_t count : {1, 12}) {
+      const Shape shape{count, 50, 70};
+      check_orders(shape, types, [](GemmCase &c) { c.batch = 3, c.pad = 3; });
+      check_orders(shape, types, [](GemmCase &c) { c.batch = 3, c.shared_a = true; });
+      check_orders(shape, types, [](GemmCase &c) { c.batch = 3, c.shared_b = true; });
+      check_orders(shape, types, [](GemmCase &c) {
+        c.batch = 3;
+        c.pointers = true;
+        c.offset = 1;
+        c.beta = -2.0f;
+      });
+    }
+  }
+}
+
+TEST_CASE("gemv: alpha and beta, D beside C and in its place", "[gemm][strict]") {
+  for (const Types &types : kOneOfEach) {
+    for (const float alpha : {0.0f, -2.0f}) {
+      for (const float beta : {0.0f, -3.0f}) {
+        for (const bool in_place : {false, true}) {
+          for (const bool few_rows : {true, false}) {
+            GemmCase c = make_case({9, 70, 40}, few_rows, "NT", types);
+            c.alpha = alpha;
+            c.beta = beta;
+            c.in_place = in_place;
+            check_gemv(c);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("gemv: k = 0 leaves the epilogue of beta C", "[gemm][strict]") {
+  for (const float beta : {0.0f, -3.0f}) {
+    for (const bool few_rows : {true, false}) {
+      GemmCase c = make_case({5, 66, 0}, few_rows, "NN", {MP_FP16, MP_FP16});
+      c.beta = beta;
+      c.bias = MP_FP32;
+      c.activation = MP_ACT_RELU;
+      c.aux = c.dbias = c.amax = c.found_inf = true;
+      check_gemv(c);
+    }
+  }
+}
+
+TEST_CASE("gemv: the whole epilogue, forward", "[gemm][strict]") {
+  for (const mp_activation_t activation : {MP_ACT_NONE, MP_ACT_RELU, MP_ACT_GELU}) {
+    for (const Types &types : kOneOfEach) {
+      for (const int64_t count : {1, 6, 16}) {
+        for (const bool few_rows : {true, false}) {
+          GemmCase c = make_case({count, 69, 50}, few_rows, "NT", types);
+          c.pad = 3;
+          c.alpha = -1.0f;
+          c.beta = -2.0f;
+          c.scale = 2.0f;
+          c.bias = MP_BF16;
+          c.activation = activation;
+          c.aux = activation != MP_ACT_NONE;
+          c.dbias = c.amax = c.found_inf = true;
+          check_gemv(c);
+          c.in_place = true;
+          c.batch = 2;
+          check_gemv(c);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("gemv: the whole epilogue, backward", "[gemm][strict]") {
+  for (const mp_activation_t activation : {MP_ACT_DRELU, MP_ACT_DGELU}) {
+    for (const bool few_rows : {true, false}) {
+      GemmCase c = make_case({7, 131, 50}, few_rows, "NN", {MP_FP16, MP_FP16});
+      c.pad = 3;
+      c.scale = 0.5f;
+      c.fill = Fill::kReal;
+      c.activation = activation;
+      c.aux = c.dbias = c.amax = c.found_inf = true;
+      check_gemv(c);
+    }
+  }
+}
+
+TEST_CASE("gemv: integers beyond 16 bits are rounded once, to nearest even", "[gemm][strict]") {
+  for (const Types &types : kAllTypes) {
+    for (const bool few_rows : {true, false}) {
+      GemmCase c = make_case({4, 65, 200}, few_rows, "NT", types);
+      c.fill = Fill::kRounding;
+      c.beta = 1.0f;
+      check_gemv(c);
+    }
+  }
+}
+
+TEST_CASE("gemv: one element of A is not finite", "[gemm][strict]") {
+  // k and the extent are no multiples of a run: what pads them meets the element and must not show.
+  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
+    for (const Plant plant : {Plant::kInfinity, Plant::kNan}) {
+      for (const Place place : {Place::kFirst, Place::kMiddle, Place::kLast}) {
+        for (const bool few_rows : {true, false}) {
+          for (const char *const op : kAllOps) {
+            GemmCase c = make_case({3, 67, 43}, few_rows, op, {dtype, MP_FP32});
+            c.plant = plant;
+            c.place = place;
+            c.dbias = c.amax = c.found_inf = true;
+            check_gemv(c);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("gemv: reals stay within the derived bound, with the same bits twice", "[gemm]") {
+  for (const Types &types : kOneOfEach) {
+    for (const bool few_rows : {true, false}) {
+      for (const char *const op : kAllOps) {
+        for (const Shape &shape : {Shape{1, 130, 3001}, Shape{8, 67, 555}, Shape{16, 70, 1000}}) {
+          GemmCase c = make_case(shape, few_rows, op, types);
+          c.fill = Fill::kReal;
+          c.alpha = 0.3f;
+          c.beta = -1.7f;
+          GemmRun run(c);
+          require_ok(run.launch("gemv"));
+          expect_none(run.verify(), run.repro());
+          const std::vector<uint8_t> first = run.output_bits();
+          require_ok(run.launch("gemv"));
+          const bool same_bits = run.output_bits() == first;
+          expect_none(same_bits ? "" : "two equal calls gave different bits", run.repro());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("gemv: reads nothing beyond its operands", "[gemm][strict]") {
+  // Without guard zones, and of whole multiples of 256 bytes: AddressSanitizer and compute-sanitizer
+  // see what lies behind.  68 and 12 end in half a run of x, 3 and 5 in a group of vectors.
+  for (const Shape &shape : {Shape{3, 68, 64}, Shape{5, 12, 512}}) {
+    for (const bool few_rows : {true, false}) {
+      for (const char *const op : kAllOps) {
+        const GemmCase c = make_case(shape, few_rows, op, {MP_FP32, MP_FP32});
+        const DeviceMemory a(static_cast<size_t>(c.m * c.k) * 4);
+        const DeviceMemory b(static_cast<size_t>(c.k * c.n) * 4);
+        DeviceBuffer<float> d(c.m * c.n);
+        const auto clear = [](const DeviceMemory &memory, int64_t elems) {
+          const std::vector<float> zeros(static_cast<size_t>(elems), 0.0f);
+          copy_bytes(memory.data(), zeros.data(), zeros.size() * sizeof(float));
+        };
+        clear(a, c.m * c.k);
+        clear(b, c.k * c.n);
+        mp_gemm_desc_t desc = mp_gemm_desc_default(c.m, c.n, c.k, c.ab, c.cd);
+        desc.op_a = op[0] == 'N' ? MP_OP_N : MP_OP_T;
+        desc.op_b = op[1] == 'N' ? MP_OP_N : MP_OP_T;
+        desc.lda = op[0] == 'N' ? c.k : c.m;
+        desc.ldb = op[1] == 'N' ? c.n : c.k;
+        desc.kernel = "gemv";
+        require_ok(mp_gemm(context(), &desc, a.data(), b.data(), nullptr, d.data(), nullptr,
+                           nullptr, 0, kStream));
+        require_ok(mp_stream_sync(context(), kStream));
+        CHECK(d.download() == std::vector<float>(static_cast<size_t>(c.m * c.n), 0.0f));
+      }
+    }
+  }
+}
+
+TEST_CASE("gemv: declines more than 16 rows and columns", "[gemm][strict]") {
+  for (const Types &types : kOneOfEach) {
+    GemmRun run(make_case({17, 17, 20}, true, "NN", types));
+    expect_status(run.launch("gemv", 0), MP_ERROR_UNSUPPORTED);
+    expect_none(run.verify_untouched(), run.repro());
+    for (const Shape &shape : {Shape{16, 17, 20}, Shape{16, 16, 20}}) check_orders(shape, types);
+  }
+}

@@ -1,0 +1,255 @@
+// The predicted times: each term of the formula by itself, on constants that make the arithmetic
+// easy to follow, and the choices that follow from the built-in constants.
+#include <cmath>
+
+#include "select_cases.h"
+
+using namespace mptest;
+
+namespace {
+
+/// Nothing costs anything, on any device.
+mp::GemmTuning free_of_charge() {
+  return {};
+}
+
+/// Of one variant; host, unless something else is asked for.
+double us(const char *name, const mp::GemmProblem &p, const mp::GemmTuning &tuning,
+          const mp::Device &device, bool aligned = kAligned) {
+  mp::GemmChoice choice;
+  const char *why;
+  REQUIRE(mp::find_gemm(p, device, tuning, aligned, name, &choice, &why));
+  return choice.predicted_us;
+}
+
+struct Fixture {
+  mp::GemmTuning tuning = free_of_charge();
+  mp::ClassTuning &a100_class = tuning.of(mp::DeviceClass::sm_80);
+
+  double on_a100(const char *name, const mp::GemmProblem &p, bool aligned = kAligned) const {
+    return us(name, p, tuning, a100(), aligned);
+  }
+  mp::KernelTuning &of(const char *name) { return a100_class.of(kernel_named(name)); }
+};
+
+}  // namespace
+
+TEST_CASE("model: a device is of the class of its architecture, the CPU of its own") {
+  const auto class_name = [](const mp::Device &device) {
+    return std::string(name_of(class_of(device)));
+  };
+  CHECK(class_name(t4()) == "sm_75");
+  CHECK(class_name(a100()) == "sm_80");
+  CHECK(class_name(cuda_device(89, 128, 99 << 10)) == "sm_80");
+  CHECK(class_name(h200()) == "sm_90");
+  CHECK(class_name(sm_120()) == "sm_90");
+  CHECK(class_name(host_machine()) == "host");
+}
+
+TEST_CASE("model: waves of tiles, the last of them as long as a full one") {
+  Fixture f;
+  f.of("wmma_256x128x32_s3") = {.tile_us = 2, .k_us = 10};
+  const auto us_of_tiles = [&](int64_t tiles) {
+    return f.on_a100("wmma_256x128x32_s3", problem(256 * tiles, 128, 512));
+  };
+  CHECK(us_of_tiles(1) == Approx(2 + 10 * 0.5));
+  CHECK(us_of_tiles(108) == Approx(7));
+  CHECK(us_of_tiles(109) == Approx(14));
+  CHECK(us_of_tiles(216) == Approx(14));
+  CHECK(us_of_tiles(217) == Approx(21));
+}
+
+TEST_CASE("model: a residue costs a whole tile, of k a whole step") {
+  Fixture f;
+  f.of("wmma_256x128x32_s3") = {.tile_us = 2, .k_us = 10};
+  const auto us_of = [&](int64_t m, int64_t n, int64_t k) {
+    return f.on_a100("wmma_256x128x32_s3", with_batch(problem(m, n, k), 108));
+  };
+  CHECK(us_of(256, 128, 512) == Approx(7));
+  CHECK(us_of(1, 1, 512) == Approx(7));
+  CHECK(us_of(257, 128, 512) == Approx(14));
+  CHECK(us_of(256, 129, 512) == Approx(14));
+  CHECK(us_of(256, 128, 513) == Approx(2 + 10 * 544. / 1024));
+  CHECK(us_of(256, 128, 0) == Approx(2));
+}
+
+TEST_CASE("model: blocks share an SM, and few of them leave it idle") {
+  Fixture f;
+  f.of("wmma_64x64x32_s4") = {.tile_us = 1, .k_us = 0};  // 4 share an SM; alone it takes 2
+  const auto us_of_tiles = [&](int64_t tiles) {
+    return f.on_a100("wmma_64x64x32_s4", problem(64 * tiles, 64, 32));
+  };
+  CHECK(us_of_tiles(1) == Approx(2));
+  CHECK(us_of_tiles(2 * 108) == Approx(2));
+  CHECK(us_of_tiles(3 * 108) == Approx(3));
+  CHECK(us_of_tiles(4 * 108) == Approx(4));
+  CHECK(us_of_tiles(4 * 108 + 1) == Approx(6));
+  CHECK(us_of_tiles(6 * 108) == Approx(6));
+
+  // A worker of the host machine runs one block at a time.
+  f.tuning.of(mp::DeviceClass::host).of(kernel_named("wmma_64x64x32_s4")) = {.tile_us = 1,
+                                                                             .k_us = 0};
+  CHECK(us("wmma_64x64x32_s4", problem(64, 64, 32), f.tuning, host_machine()) == Approx(1));
+  CHECK(us("wmma_64x64x32_s4", problem(3 * 64, 64, 32), f.tuning, host_machine()) == Approx(2));
+}
+
+TEST_CASE("model: every launch is paid for, and a split has two") {
+  Fixture f;
+  f.a100_class.launch_us = 3;
+  CHECK(f.on_a100("simt_64x64x16", problem(64, 64, 4096)) == Approx(3));
+  CHECK(f.on_a100("wmma_64x64x32_s4_k4", problem(64, 64, 4096)) == Approx(6));
+}
+
+TEST_CASE("model: a split makes shorter turns, and pays for its partial sums twice") {
+  Fixture f;
+  f.of("wmma_256x128x32_s3") = {.tile_us = 2, .k_us = 10};
+  const mp::GemmProblem p = problem(256 * 27, 128, 4096);
+  CHECK(f.on_a100("wmma_256x128x32_s3", p) == Approx(2 + 40));
+  CHECK(f.on_a100("wmma_256x128x32_s3_k4", p) == Approx(2 + 10));
+  CHECK(f.on_a100("wmma_256x128x32_s3_k5", p) == Approx(2 * (2 + 10 * 832. / 1024)));
+  f.a100_class.partial_us_per_mb = 100;
+  const double partial_mb = 4 * 4e-6 * static_cast<double>(p.m * p.n);
+  CHECK(f.on_a100("wmma_256x128x32_s3", p) == Approx(42));
+  CHECK(f.on_a100("wmma_256x128x32_s3_k4", p) == Approx(12 + 2 * 100 * partial_mb));
+}
+
+TEST_CASE("model: misaligned rows slow wmma kernels down, not simt kernels") {
+  Fixture f;
+  f.a100_class.unaligned = 3;
+  f.of("wmma_256x128x32_s3") = {.tile_us = 2, .k_us = 10};
+  f.of("simt_128x128x16") = {.tile_us = 0, .k_us = 10};
+  mp::GemmProblem p = problem(128, 128, 1024);
+  CHECK(f.on_a100("wmma_256x128x32_s3", p) == Approx(2 + 10));
+  CHECK(f.on_a100("wmma_256x128x32_s3", p, !kAligned) == Approx(2 + 30));
+  CHECK(f.on_a100("simt_128x128x16", p, !kAligned) == f.on_a100("simt_128x128x16", p));
+  p.b.ld += 4;
+  CHECK(f.on_a100("wmma_256x128x32_s3", p) == Approx(2 + 30));
+}
+
+TEST_CASE("model: no less than reading and writing every matrix once") {
+  Fixture f;
+  f.a100_class.dram_us_per_mb = 1;
+  const char *const name = "wmma_256x128x32_s3";
+  const mp::GemmProblem p = problem(1000, 2000, 3000);
+  CHECK(f.on_a100(name, p) == Approx(6 + 12 + 4));
+  mp::GemmProblem q = p;
+  q.dtype_cd = MP_FP32;
+  q.beta = 1;
+  CHECK(f.on_a100(name, q) == Approx(6 + 12 + 2 * 8));
+  q = with_batch(p, 5);
+  CHECK(f.on_a100(name, q) == Approx(5 * 22));
+  q.b.stride = 0;  // the same for all
+  CHECK(f.on_a100(name, q) == Approx(5 * (6 + 4) + 12));
+  CHECK(f.on_a100(name, with_pointers(p, 5)) == Approx(5 * 22));
+  f.of(name).k_us = 100;  // one wave of 4 x 16 tiles
+  CHECK(f.on_a100(name, p) == Approx(100 * 3008. / 1024));
+}
+
+TEST_CASE("model: no less than what all tiles read together") {
+  Fixture f;
+  f.a100_class.l2_us_per_mb = 1;
+  // 8 rows of 4 tiles: A is read by 4 of them, B by 8.
+  const mp::GemmProblem p = problem(2048, 512, 1000);
+  CHECK(f.on_a100("wmma_256x128x32_s3", p) == Approx(2e-6 * 1000 * (4 * 2048 + 8 * 512)));
+  CHECK(f.on_a100("wmma_256x128x32_s3", with_batch(p, 7)) ==
+        Approx(7 * 2e-6 * 1000 * (4 * 2048 + 8 * 512)));
+}
+
+TEST_CASE("model: a split is chosen where tiles are few and k is long, and only there") {
+  for (const mp::Device &device : {t4(), a100(), h200()}) {
+    CAPTURE(device.arch);
+    const auto split_of = [&](int64_t m, int64_t n, int64_t k) {
+      return mp::best_gemm(problem(m, n, k), device, mp::builtin_gemm_tuning(), kAligned, SIZE_MAX)
+          .split_k;
+    };
+    CHECK(split_of(64, 64, 1 << 16) >= 8);
+    CHECK(split_of(1024, 512, 100000) >= 2);
+    CHECK(split_of(8192, 8192, 8192) == 1);
+    CHECK(split_of(256, 256, 256) == 1);
+  }
+}
+
+TEST_CASE("model: the built-in table has constants for whatever can run") {
+  Random random(3);
+  for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_machine()}) {
+    const mp::ClassTuning &tuning = mp::builtin_gemm_tuning().of(class_of(device));
+    CAPTURE(name_of(class_of(device)));
+    CHECK(tuning.launch_us > 0);
+    CHECK(tuning.unaligned >= 1);
+    for (const mp_dtype_t dtype : {MP_FP16, MP_FP32}) {
+      mp::GemmProblem p = problem(4096, 4096, 8192);
+      p.dtype_ab = dtype;
+      for (const mp::GemmChoice &choice : ranking(p, device)) {
+        CAPTURE(choice.name);
+        CHECK(tuning.of(*choice.kernel).k_us > 0);
+        CHECK(tuning.of(*choice.kernel).c2 > 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("model: large squares come near the rate of the device") {
+  // Between half and all of the data sheet: the built-in constants are of the right size.
+  const auto tflops = [](const mp::Device &device) {
+    const mp::GemmProblem p = problem(8192, 8192, 8192);
+    return 2 * std::pow(8192., 3) * 1e-6 / ranking(p, device).front().predicted_us;
+  };
+  CHECK(tflops(t4()) > 20);
+  CHECK(tflops(t4()) < 65);
+  CHECK(tflops(a100()) > 156);
+  CHECK(tflops(a100()) < 312);
+}
+
+TEST_CASE("model gemv: the elements of the matrix, over all SMs, for each of the padded vectors") {
+  Fixture f;
+  f.of("gemv") = {.tile_us = 10, .k_us = 1};
+  constexpr int64_t kK = 1 << 20;
+  const auto us_of = [&](int64_t m, int64_t n, int64_t k = 1 << 20) {
+    return f.on_a100("gemv", problem(m, n, k));
+  };
+  CHECK(us_of(1, 10800) == Approx(100 * (10 + 1)));  // of k for each SM: 100 rows
+  CHECK(us_of(10800, 1) == us_of(1, 10800));
+  CHECK(us_of(2, 10800) == Approx(100 * (10 + 4)));
+  CHECK(us_of(4, 10800) == us_of(2, 10800));
+  CHECK(us_of(5, 10800) == Approx(100 * (10 + 8)));
+  CHECK(us_of(16, 10800) == Approx(100 * (10 + 16)));
+  // 32 rows are at most two tiles: two SMs.
+  CHECK(us_of(1, 32) == Approx(16 * (10 + 1)));
+  CHECK(f.on_a100("gemv", with_batch(problem(1, 32, kK), 54)) == Approx(16 * (10 + 1)));
+  CHECK(us_of(1, 10800, 0) == 0);
+  CHECK(f.on_a100("gemv", problem(1, 10800, kK), !kAligned) == us_of(1, 10800));
+  f.a100_class.l2_us_per_mb = 1000;
+  CHECK(us_of(1, 10800) == Approx(1100));
+  f.a100_class.dram_us_per_mb = 1;
+  CHECK(us_of(1, 10800) == Approx(2 * 1.048576 * 10801 + 10801e-6 * 2).epsilon(0.01));
+}
+
+TEST_CASE("select gemv: for at most 16 rows or columns of any type and alignment") {
+  for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_machine()}) {
+    for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
+      mp::GemmProblem p = problem(16, 1000, 500);
+      p.dtype_ab = dtype;
+      CHECK(why_not("gemv", p, device, false) == "");
+      p = problem(1000, 16, 500);
+      p.dtype_ab = dtype;
+      CHECK(why_not("gemv", p, device) == "");
+      CHECK(choice_named("gemv", with_pointers(p, 3), device).workspace_bytes == 0);
+    }
+    CHECK(why_not("gemv", problem(17, 17, 500), device) ==
+          "needs at most 16 rows or at most 16 columns");
+    CHECK(why_not("gemv_k2", problem(16, 16, 5000), device) == "unknown");
+  }
+}
+
+TEST_CASE("select gemv: a vector times a matrix takes it, sixteen on tensor cores do not") {
+  for (const mp::Device &device : {t4(), a100(), h200()}) {
+    CAPTURE(device.arch);
+    for (const int64_t extent : {2048, 4096, 14336}) {
+      CAPTURE(extent);
+      CHECK(best_name(problem(1, extent, 4096), device) == "gemv");
+      CHECK(best_name(problem(extent, 1, 4096), device) == "gemv");
+    }
+    CHECK(best_name(problem(64, 4096, 4096), device) != "gemv");
+  }
+  CHECK(best_name(problem(16, 14336, 4096), h200()) != "gemv");
+}

@@ -1,0 +1,183 @@
+// The table of kernels: names, what each row can run, and a choice for every problem.
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "select_cases.h"
+
+using namespace mptest;
+
+namespace {
+
+const mp::GemmTuning &builtin() {
+  return mp::builtin_gemm_tuning();
+}
+
+std::vector<mp::Device> all_devices() {
+  return {t4(), a100(), h200(), sm_120(), host_machine()};
+}
+
+mp::GemmProblem random_problem(Random &random) {
+  const auto extent = [&random](int64_t least) {  // small and large alike
+    return random.integer(least, int64_t{1} << random.integer(0, 18));
+  };
+  const auto op = [&random] { return random.integer(0, 1) != 0 ? MP_OP_T : MP_OP_N; };
+  mp::GemmProblem p = problem(extent(1), extent(1), extent(0), op(), op());
+  p.dtype_ab = static_cast<mp_dtype_t>(random.integer(MP_FP16, MP_FP32));
+  p.dtype_cd = static_cast<mp_dtype_t>(random.integer(MP_FP16, MP_FP32));
+  p.beta = static_cast<float>(random.integer(0, 1));
+  if (random.integer(0, 3) == 0) p = with_batch(p, random.integer(1, 40));
+  if (random.integer(0, 3) == 0) p = with_pointers(p, random.integer(1, 40));
+  p.a.ld += random.integer(0, 2) * 4;
+  p.b.ld += random.integer(0, 2) * 4;
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("select: names are unique, lasting and made of kernel, cluster and split") {
+  std::set<std::string> names;
+  for (const mp::GemmVariant &variant : mp::gemm_variants()) {
+    std::string name = variant.kernel->name;
+    if (variant.cluster > 1) name += "_c" + std::to_string(variant.cluster);
+    if (variant.split_k > 1) name += "_k" + std::to_string(variant.split_k);
+    CHECK(name == variant.name);
+    CHECK(names.insert(name).second);
+  }
+  CHECK(static_cast<int>(names.size()) <= mp::kMaxGemmChoices);
+  CHECK(mp::gemm_variants().data() == mp::gemm_variants().data());
+}
+
+TEST_CASE("select: callers may rely on these names") {
+  for (const char *name : {"wmma_256x128x32_s3", "wmma_128x128x32_s3_k2", "wmma_128x128x32_s3_k3",
+                           "wmma_64x64x32_s4_k32", "simt_128x128x16", "simt_64x64x16"}) {
+    CAPTURE(name);
+    CHECK(why_not(name, problem(4096, 4096, 8192), a100()) == "");
+  }
+  for (const char *name : {"", "wmma", "wmma_64x64x32_s4_k7", "simt_64x64x16_k2",
+                           "wmma_64x64x32_s4_c2", "wmma_64x64x32_s4_k2 "}) {
+    CAPTURE(name);
+    CHECK(why_not(name, problem(4096, 4096, 8192), a100()) == "unknown");
+  }
+}
+
+TEST_CASE("select: each reason why a wmma kernel cannot run") {
+  const mp::GemmProblem p = problem(256, 256, 256);
+  mp::GemmProblem fp32 = p, bf16 = p;
+  fp32.dtype_ab = MP_FP32;
+  bf16.dtype_ab = MP_BF16;
+  const char *const name = "wmma_128x128x32_s3";
+  CHECK(why_not(name, p, t4()) == "");
+  CHECK(why_not(name, fp32, h200()) == "multiplies FP16 and BF16 only");
+  CHECK(why_not(name, bf16, t4()) == "needs sm_80 for BF16");
+  CHECK(why_not(name, bf16, a100()) == "");
+  CHECK(why_not(name, p, cuda_device(70, 80, 96 << 10)) == "needs sm_75");
+  CHECK(why_not("wmma_256x128x32_s3", p, t4()) == "needs more shared memory than the device has");
+  CHECK(why_not(name, p, a100(), false) == "");
+}
+
+TEST_CASE("select: k is split into at least two slices of at least 128, none of them empty") {
+  const auto why = [](const char *name, int64_t k) {
+    return why_not(name, problem(64, 64, k), a100());
+  };
+  const std::string too_short = "needs a longer k for this split";
+  CHECK(why("wmma_64x64x32_s4_k2", 256) == "");
+  CHECK(why("wmma_64x64x32_s4_k2", 225) == "");
+  CHECK(why("wmma_64x64x32_s4_k2", 192) == too_short);
+  CHECK(why("wmma_64x64x32_s4_k2", 0) == too_short);
+  // 16 slices of ceil(2080 / 16) = 130, rounded up to 160: the 13th ends beyond k.
+  CHECK(why("wmma_64x64x32_s4_k16", 2080) == too_short);
+  CHECK(why("wmma_64x64x32_s4_k16", 15 * 160) == too_short);
+  CHECK(why("wmma_64x64x32_s4_k16", 15 * 160 + 1) == "");
+  CHECK(why("wmma_64x64x32_s4_k16", 16 * 160) == "");
+
+  mp::GemmProblem huge = problem(int64_t{1} << 29, int64_t{1} << 28, 4096);
+  CHECK(why_not("wmma_64x64x32_s4_k32", huge, a100()) ==
+        "needs more workspace than 64 bits can count");
+  CHECK(why_not("wmma_64x64x32_s4", huge, a100()) == "");
+}
+
+TEST_CASE("select: simt kernels run everything, without workspace") {
+  Random random(5);
+  for (int i = 0; i < 500; ++i) {
+    const mp::GemmProblem p = random_problem(random);
+    for (const mp::Device &device : all_devices())
+      for (const char *name : {"simt_128x128x16", "simt_64x64x16"})
+        REQUIRE(choice_named(name, p, device).workspace_bytes == 0);
+  }
+}
+
+TEST_CASE("select: every problem has a choice on every device, and the best is the first") {
+  Random random(7);
+  for (int i = 0; i < 3000; ++i) {
+    const mp::GemmProblem p = random_problem(random);
+    const bool aligned = random.integer(0, 3) != 0;
+    CAPTURE(i, p.m, p.n, p.k, p.batch_count, aligned);
+    for (const mp::Device &device : all_devices()) {
+      CAPTURE(device.arch, device.target);
+      const std::vector<mp::GemmChoice> choices = ranking(p, device, aligned);
+      REQUIRE(!choices.empty());
+      std::set<std::string> names;
+      double last_us = 0;
+      for (const mp::GemmChoice &choice : choices) {
+        REQUIRE(names.insert(choice.name).second);
+        REQUIRE(choice.predicted_us >= last_us);
+        last_us = choice.predicted_us;
+      }
+      // Whatever workspace there is, the first that fits.
+      const size_t wanted = choices.front().workspace_bytes;
+      for (const size_t bytes : {size_t{0}, wanted / 2, wanted, SIZE_MAX}) {
+        const auto first = std::find_if(choices.begin(), choices.end(), [&](const auto &choice) {
+          return choice.workspace_bytes <= bytes;
+        });
+        REQUIRE(first != choices.end());
+        const mp::GemmChoice best = mp::best_gemm(p, device, builtin(), aligned, bytes);
+        REQUIRE(std::string(best.name) == first->name);
+        REQUIRE(best.workspace_bytes == first->workspace_bytes);
+        REQUIRE(best.predicted_us == first->predicted_us);
+        REQUIRE(best.split_k == first->split_k);
+        REQUIRE(best.cluster == first->cluster);
+      }
+    }
+  }
+}
+
+TEST_CASE("select: a short list gets the first of the ranking, and how many there are") {
+  const mp::GemmProblem p = problem(512, 512, 4096);
+  const std::vector<mp::GemmChoice> all = ranking(p, a100());
+  REQUIRE(all.size() > 3);
+  std::vector<mp::GemmChoice> few(4);
+  few[3].name = "guard";
+  CHECK(mp::rank_gemm(p, a100(), builtin(), kAligned, few.data(), 3) ==
+        static_cast<int>(all.size()));
+  for (size_t i = 0; i < 3; ++i) CHECK(std::string(few[i].name) == all[i].name);
+  CHECK(std::string(few[3].name) == "guard");
+}
+
+TEST_CASE("select: workspace of a wmma split holds the slices of all items") {
+  const mp::GemmProblem p = with_batch(problem(100, 60, 1024), 3);
+  CHECK(choice_named("wmma_64x64x32_s4_k4", p, a100()).workspace_bytes == 4 * 4 * 3 * 100 * 60);
+  CHECK(choice_named("wmma_64x64x32_s4", p, a100()).workspace_bytes == 0);
+}
+
+TEST_CASE("select: tiles and slices cover the problem") {
+  for (const mp::GemmVariant &variant : mp::gemm_variants()) {
+    for (const int64_t extent : {1, 63, 64, 65, 127, 128, 129, 1000, 1 << 20}) {
+      const mp::GemmKernel &kernel = *variant.kernel;
+      const mp::TileCounts tiles = tile_counts(kernel, variant.cluster, problem(extent, extent, 8));
+      CAPTURE(variant.name, extent, tiles.m, tiles.n);
+      const auto whole = [&](int64_t count, int tile, bool paired) {
+        const int64_t least = (extent + tile - 1) / tile;
+        return paired ? count == (least + variant.cluster - 1) / variant.cluster * variant.cluster
+                      : count == least;
+      };
+      CHECK(whole(tiles.m, kernel.tile_m, kernel.pairs_in_m));
+      CHECK(whole(tiles.n, kernel.tile_n, !kernel.pairs_in_m));
+
+      const int64_t slice = mp::slice_elems(kernel, extent, variant.split_k);
+      CHECK(slice % kernel.tile_k == 0);
+      CHECK(slice * variant.split_k >= extent);
+      CHECK((slice - kernel.tile_k) * variant.split_k < extent);
+    }
+  }
+}

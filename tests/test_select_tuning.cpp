@@ -1,0 +1,148 @@
+// The text of a tuning table: what it may say, what is wrong with it, and what it changes.
+#include "select_cases.h"
+
+using namespace mptest;
+
+namespace {
+
+/// Why the text is no table; empty if it is one.
+std::string why_no_table(const std::string &text) {
+  std::string why;
+  return mp::parse_gemm_tuning(text, &why) == nullptr ? why : "";
+}
+
+mp::GemmTuning parsed(const std::string &text) {
+  std::string why;
+  const std::shared_ptr<const mp::GemmTuning> tuning = mp::parse_gemm_tuning(text, &why);
+  INFO(why);
+  REQUIRE(tuning != nullptr);
+  return *tuning;
+}
+
+const mp::KernelTuning &constants(const mp::GemmTuning &tuning, mp::DeviceClass device_class,
+                                  const char *kernel) {
+  return tuning.of(device_class).of(kernel_named(kernel));
+}
+
+}  // namespace
+
+TEST_CASE("tuning: lines set constants of classes and kernels") {
+  const mp::GemmTuning tuning = parsed(
+      "# a comment\n"
+      "\n"
+      "sm_80 launch_us=7 dram_us_per_mb=0.5 # another\n"
+      "  sm_80\tl2_us_per_mb=1e-2 partial_us_per_mb=3 sum_us_per_mb=4 unaligned=2.5\r\n"
+      "sm_80 wmma_64x64x32_s4 1.25 0\n"
+      "host simt_64x64x16 10 20 c2=0.5 start_us=3");
+  const mp::ClassTuning &a100_class = tuning.of(mp::DeviceClass::sm_80);
+  CHECK(a100_class.launch_us == 7);
+  CHECK(a100_class.dram_us_per_mb == 0.5);
+  CHECK(a100_class.l2_us_per_mb == 0.01);
+  CHECK(a100_class.partial_us_per_mb == 3);
+  CHECK(a100_class.sum_us_per_mb == 4);
+  CHECK(a100_class.unaligned == 2.5);
+  CHECK(constants(tuning, mp::DeviceClass::sm_80, "wmma_64x64x32_s4").tile_us == 1.25);
+  CHECK(constants(tuning, mp::DeviceClass::sm_80, "wmma_64x64x32_s4").k_us == 0);
+  CHECK(constants(tuning, mp::DeviceClass::sm_80, "wmma_64x64x32_s4").c2 == 1);
+  CHECK(constants(tuning, mp::DeviceClass::host, "simt_64x64x16").c2 == 0.5);
+  CHECK(constants(tuning, mp::DeviceClass::host, "simt_64x64x16").start_us == 3);
+  CHECK(constants(tuning, mp::DeviceClass::sm_80, "wmma_64x64x32_s4").start_us == 0);
+}
+
+TEST_CASE("tuning: what a table leaves out is as in the built-in one, and later lines win") {
+  const mp::GemmTuning &builtin = mp::builtin_gemm_tuning();
+  const mp::GemmTuning tuning = parsed("sm_90 launch_us=1\nsm_90 launch_us=2\n");
+  CHECK(tuning.of(mp::DeviceClass::sm_90).launch_us == 2);
+  CHECK(tuning.of(mp::DeviceClass::sm_90).dram_us_per_mb ==
+        builtin.of(mp::DeviceClass::sm_90).dram_us_per_mb);
+  CHECK(tuning.of(mp::DeviceClass::sm_80).launch_us ==
+        builtin.of(mp::DeviceClass::sm_80).launch_us);
+  for (const mp::GemmKernel &kernel : mp::gemm_kernels())
+    CHECK(tuning.of(mp::DeviceClass::sm_90).of(kernel).k_us ==
+          builtin.of(mp::DeviceClass::sm_90).of(kernel).k_us);
+  CHECK(why_no_table("") == "");
+  CHECK(why_no_table("# nothing\n\n\n") == "");
+}
+
+TEST_CASE("tuning: an error names its line and its word") {
+  struct Case {
+    const char *text, *why;
+  };
+  const Case cases[] = {
+      {"sm_70 launch_us=1", "line 1: \"sm_70\" is not sm_75, sm_80, sm_90 or host"},
+      {"\n# two\nsm_90", "line 3: a class needs a kernel or KEY=NUMBER"},
+      {"sm_90 wmma_1x1 1 2", "line 1: there is no kernel \"wmma_1x1\""},
+      {"sm_90 wmma_64x64x32_s4_k2 1 2", "line 1: there is no kernel \"wmma_64x64x32_s4_k2\""},
+      {"sm_90 wmma_64x64x32_s4 1", "line 1: a kernel needs TILE_US and K_US"},
+      {"sm_90 wmma_64x64x32_s4 1 x", "line 1: \"x\" is not a number from 0 to 1e9"},
+      {"sm_90 wmma_64x64x32_s4 1 2 3", "line 1: \"3\" is not KEY=NUMBER"},
+      {"sm_90 wmma_64x64x32_s4 1 2 c4=1", "line 1: a kernel has no key \"c4\""},
+      {"sm_90 launch_us=1\nsm_90 speed=9\n", "line 2: a class has no key \"speed\""},
+      {"sm_90 launch_us=1 2", "line 1: \"2\" is not KEY=NUMBER"},
+      {"sm_90 launch_us=", "line 1: \"\" is not a number from 0 to 1e9"},
+      {"sm_90 launch_us=-1", "line 1: \"-1\" is not a number from 0 to 1e9"},
+      {"sm_90 launch_us=nan", "line 1: \"nan\" is not a number from 0 to 1e9"},
+      {"sm_90 launch_us=inf", "line 1: \"inf\" is not a number from 0 to 1e9"},
+      {"sm_90 launch_us=1e10", "line 1: \"1e10\" is not a number from 0 to 1e9"},
+      {"sm_90 launch_us=1,5", "line 1: \"1,5\" is not a number from 0 to 1e9"},
+  };
+  for (const Case &c : cases) {
+    CAPTURE(c.text);
+    CHECK(why_no_table(c.text) == c.why);
+  }
+}
+
+TEST_CASE("tuning: no bytes make the parser crash") {
+  Random random(1);
+  const std::string alphabet("sm_90 host\twmma_64x64x32_s4=.1e9-\n#\r\0\xff", 38);
+  for (int i = 0; i < 2000; ++i) {
+    std::string text;
+    for (int64_t c = random.integer(0, 60); c > 0; --c)
+      text += alphabet[static_cast<size_t>(
+          random.integer(0, static_cast<int64_t>(alphabet.size()) - 1))];
+    std::string why;
+    const bool is_table = mp::parse_gemm_tuning(text, &why) != nullptr;
+    REQUIRE(is_table == why.empty());
+  }
+}
+
+TEST_CASE("tuning: what is written is read back to the same bits") {
+  Random random(2);
+  mp::GemmTuning tuning{};
+  std::vector<const mp::GemmKernel *> kernels;
+  mp::ClassTuning &host = tuning.of(mp::DeviceClass::host);
+  for (double *value : {&host.launch_us, &host.dram_us_per_mb, &host.l2_us_per_mb,
+                        &host.partial_us_per_mb, &host.sum_us_per_mb, &host.unaligned})
+    *value = random.real(0, 100);
+  for (const mp::GemmKernel &kernel : mp::gemm_kernels()) {
+    host.of(kernel) = {.tile_us = random.real(0, 10),
+                       .k_us = random.real(0, 1e6),
+                       .start_us = random.real(0, 10),
+                       .c2 = random.real(0.5, 1.5)};
+    kernels.push_back(&kernel);
+  }
+  const mp::GemmTuning back = parsed(tuning_text(tuning, mp::DeviceClass::host, kernels));
+  const mp::ClassTuning &again = back.of(mp::DeviceClass::host);
+  CHECK(again.launch_us == host.launch_us);
+  CHECK(again.dram_us_per_mb == host.dram_us_per_mb);
+  CHECK(again.l2_us_per_mb == host.l2_us_per_mb);
+  CHECK(again.partial_us_per_mb == host.partial_us_per_mb);
+  CHECK(again.sum_us_per_mb == host.sum_us_per_mb);
+  CHECK(again.unaligned == host.unaligned);
+  for (const mp::GemmKernel *kernel : kernels) {
+    CHECK(again.of(*kernel).tile_us == host.of(*kernel).tile_us);
+    CHECK(again.of(*kernel).k_us == host.of(*kernel).k_us);
+    CHECK(again.of(*kernel).start_us == host.of(*kernel).start_us);
+    CHECK(again.of(*kernel).c2 == host.of(*kernel).c2);
+  }
+}
+
+TEST_CASE("tuning: a table changes the ranking, of its class only") {
+  const mp::GemmProblem p = problem(256, 256, 256);
+  const std::string usual = ranking(p, a100()).front().name;
+  REQUIRE(usual != "simt_64x64x16");
+  const mp::GemmTuning tuning = parsed("sm_80 simt_64x64x16 0 0\n");
+  CHECK(std::string(ranking(p, a100(), kAligned, tuning).front().name) == "simt_64x64x16");
+  CHECK(std::string(ranking(p, t4(), kAligned, tuning).front().name) ==
+        ranking(p, t4()).front().name);
+}
