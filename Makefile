@@ -46,7 +46,8 @@ OPT := $(if $(filter address,$(SAN)),-O1,-O2) -g1
 CXXFLAGS_BASE := -std=c++20 $(OPT) $(WARN) $(INCLUDES) $(SAN_FLAGS)
 # -ffp-contract=off: what is fused is written as fmaf, so every compiler gives the same bits.
 # initial-exec: the engine's thread_local pointers are read in every primitive.
-HOST_KERNEL_FLAGS := $(if $(SAN),,-O3) -ffp-contract=off -ftls-model=initial-exec $(if $(HOST_MARCH),-march=$(HOST_MARCH)) -Wno-unknown-pragmas $(SAN_KERNEL_FLAGS_$(SAN))
+HOST_MATH_FLAGS := $(if $(SAN),,-O3) -ffp-contract=off $(if $(HOST_MARCH),-march=$(HOST_MARCH))
+HOST_KERNEL_FLAGS := $(HOST_MATH_FLAGS) -ftls-model=initial-exec -Wno-unknown-pragmas $(SAN_KERNEL_FLAGS_$(SAN))
 HOST_DEFINES := $(if $(filter x86-64-v3,$(HOST_MARCH)),-DMP_HOST_NEEDS_X86_64_V3=1)
 LDFLAGS_SO := -shared -Wl,-soname,libmpcore.so.$(SOMAJOR) -Wl,--version-script=capi/exports.map -Wl,--no-undefined $(SAN_FLAGS)
 LDLIBS_SO := -l:libboost_context.a -lpthread -ldl
@@ -55,7 +56,9 @@ LDLIBS_SO := -l:libboost_context.a -lpthread -ldl
 
 KERNELS_CU := $(wildcard kernels/*/*.cu kernels/*.cu)
 HOST_CPP := $(wildcard kernels/simt/host/*.cpp $(if $(filter race,$(SAN)),kernels/simt/host/race/*.cpp))
-PURE_CPP := $(wildcard kernels/*.cpp kernels/gemm/*.cpp capi/*.cpp)
+SIMT_CPP := $(wildcard kernels/simt/*.cpp)
+GEMM_CPP := $(wildcard kernels/gemm/*.cpp)
+PURE_CPP := $(SIMT_CPP) $(GEMM_CPP) $(wildcard kernels/*.cpp capi/*.cpp)
 HOST_OBJS := $(KERNELS_CU:%.cu=$(BUILD)/host/%.o)
 BASE_OBJS := $(HOST_CPP:%.cpp=$(BUILD)/obj/%.o) $(PURE_CPP:%.cpp=$(BUILD)/obj/%.o)
 
@@ -103,6 +106,9 @@ $(HOST_OBJS) $(BASE_OBJS) $(CUDA_OBJS): $(BUILD)/flags
 $(BUILD)/obj/capi/core.o: DEFINES += -DMP_GIT_HASH='"$(GIT_HASH)"'
 $(BUILD)/obj/capi/core.o: $(wildcard .git/logs/HEAD)
 
+# The machine's own arithmetic is for the same processors as the kernels.
+$(BUILD)/obj/kernels/simt/host/wgmma_multiply.o: CXXFLAGS_BASE += $(HOST_MATH_FLAGS)
+
 $(LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(LDFLAGS_SO) -o $@.$(VERSION) $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) $(LDLIBS_SO)
@@ -126,12 +132,13 @@ $(BUILD)/cuda/%.o: %.cu
 
 # ---------------------------------------------------------------- tests
 
-# The machine's own tests need its hidden symbols, so they are linked with it into a binary of
-# their own; everything else goes through libmpcore.so.
-MACHINE_CPP := $(wildcard tests/test_machine*.cpp tests/machine_*.cpp)
+# The tests of the machine and of selection need hidden symbols, so they are linked with these parts
+# into a binary of their own; everything else goes through libmpcore.so.
+MACHINE_CPP := $(wildcard tests/test_machine*.cpp tests/machine_*.cpp tests/test_select*.cpp)
 TEST_CPP := $(filter-out $(MACHINE_CPP),$(wildcard tests/*.cpp))
 TEST_OBJS := $(TEST_CPP:%.cpp=$(BUILD)/%.o)
-MACHINE_OBJS := $(MACHINE_CPP:%.cpp=$(BUILD)/machine/%.o) $(HOST_CPP:%.cpp=$(BUILD)/obj/%.o)
+MACHINE_OBJS := $(MACHINE_CPP:%.cpp=$(BUILD)/machine/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(HOST_CPP) $(SIMT_CPP) $(GEMM_CPP)) \
+  $(BUILD)/host/kernels/gemm/upload.o
 CAPI_C := $(wildcard tests/test_capi.c tests/capi_*.c)
 TEST_BINS := $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(if $(MACHINE_CPP),$(BUILD)/tests/machine)
 RPATH := -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath,'$$ORIGIN'
@@ -165,12 +172,18 @@ $(BUILD)/tests/test_capi: $(CAPI_C) tests/capi_harness.h include/mpcore.h $(LIB)
 
 .PHONY: tests test sanitize race
 ## tests: build the test programs without running them
-tests: $(TEST_BINS)
+tests: $(TEST_BINS) $(BUILD)/mptune
 
 SEEDS ?= 1 2 3 4 5
 STRICT_STEPS = $(foreach s,$(SEEDS),"strict, seed $(s)::MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")
+# The table that mptune writes is one that the library takes.
+TUNE_STEP = $(BUILD)/mptune --device host --set tools/mptune/sample_shapes.csv --out $(BUILD)/tests/tuning.txt && \
+  MP_LOG=info MP_GEMM_TUNING=$(BUILD)/tests/tuning.txt $(BUILD)/tests/mptests 'the first kernel' 2>&1 | grep 'is used'
+# The pipelines of the Hopper kernels have more ways to go wrong than a few schedules show.
+WGMMA_SEEDS ?= $(shell seq 20)
+WGMMA_STEPS = $(foreach s,$(WGMMA_SEEDS),"wgmma, strict, seed $(s)::MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [wgmma]")
 ifneq ($(MP_TEST_DEVICE),cuda)
-HOST_ONLY_STEPS = "the host machine::$(BUILD)/tests/machine" $(STRICT_STEPS)
+HOST_ONLY_STEPS = "the host machine::$(BUILD)/tests/machine" "mptune::$(TUNE_STEP)" $(STRICT_STEPS) $(WGMMA_STEPS)
 endif
 
 ## test: all tests of this machine (MP_TEST_DEVICE=host|cuda, SEEDS="1 2 3 4 5")
@@ -211,6 +224,8 @@ light:
 
 DEMO_CPP := $(wildcard tools/mpdemo/*.cpp)
 BENCH_CPP := $(wildcard bench/*.cpp bench/peers/*.cpp)
+TUNE_CPP := $(wildcard tools/mptune/*.cpp) \
+  $(addprefix bench/,machine.cpp timing.cpp shapes.cpp gemm_problem.cpp peers/cuda_runtime.cpp peers/cublaslt.cpp)
 TOOL_CXXFLAGS := -std=c++20 -O2 $(WARN) -Iinclude -Itools
 
 $(BUILD)/tools/%.o: tools/%.cpp
@@ -232,7 +247,13 @@ $(BUILD)/mpbench: $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -ldl -o $@
 
-.PHONY: demo bench
+# What it fits is what selects, so it is linked with the selection and the library.
+$(BUILD)/tools/mptune/%.o: TOOL_CXXFLAGS += -I.
+$(BUILD)/mptune: $(TUNE_CPP:%.cpp=$(BUILD)/%.o) $(GEMM_CPP:%.cpp=$(BUILD)/obj/%.o) $(LIB)
+	@echo "  LINK $@"
+	$(Q)$(CXX) $(filter %.o,$^) $(LINK_LIB) -ldl -o $@
+
+.PHONY: demo bench tune
 ## demo: train on Fashion-MNIST in FP32 and mixed precision, side by side (ARGS="--epochs 1")
 demo: setup-demo
 	@$(MAKE) $(BUILD)/mpdemo
@@ -242,6 +263,11 @@ demo: setup-demo
 bench: setup-build
 	@$(MAKE) $(BUILD)/mpbench
 	@$(BUILD)/mpbench $(ARGS)
+
+## tune: measure the GEMM kernels of this device, for MP_GEMM_TUNING (ARGS="--quick")
+tune: setup-build
+	@$(MAKE) $(BUILD)/mptune
+	@$(BUILD)/mptune --out $(BUILD)/tuning.txt $(ARGS)
 
 # ---------------------------------------------------------------- checks
 
@@ -265,7 +291,7 @@ cuda-gates: setup-build
 
 ## gpu-check: on a GPU machine: tests on the cuda target, compute-sanitizer, bench
 gpu-check: setup-test
-	@$(MAKE) tests $(BUILD)/mpbench
+	@$(MAKE) tests $(BUILD)/mpbench $(BUILD)/mptune
 	@tools/gpu_check $(BUILD)
 
 # ---------------------------------------------------------------- install, set-up, help

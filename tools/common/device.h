@@ -35,10 +35,12 @@ using TensorList = std::unique_ptr<mp_tensor_list, Destroyer<mp_tensor_list_dest
 using Scaler = std::unique_ptr<mp_scaler, Destroyer<mp_scaler_destroy>>;
 using Optimizer = std::unique_ptr<mp_optimizer, Destroyer<mp_optimizer_destroy>>;
 
-/// @param device  an ordinal or one of MP_DEVICE_*.
-inline Context make_context(int32_t device) {
+/// @param device    an ordinal or one of MP_DEVICE_*.
+/// @param sm_limit  as in mp_context_config.
+inline Context make_context(int32_t device, int32_t sm_limit = 0) {
   mp_context_config_t config = mp_context_config_default();
   config.device = device;
+  config.sm_limit = sm_limit;
   mp_context_t context = nullptr;
   check(mp_context_create(&context, &config));
   return Context(context);

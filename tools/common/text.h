@@ -1,9 +1,10 @@
-// printf into a std::string (std::format is missing from the oldest supported g++, 12), and a
-// std::string into a file.
+// printf into a std::string (std::format is missing from the oldest supported g++, 12), the date as
+// one, and a std::string into a file.
 #pragma once
 
 #include <cstdarg>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -20,6 +21,14 @@ namespace mptools {
   va_end(again);
   va_end(arguments);
   return result;
+}
+
+/// ISO 8601.
+inline std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  char date[32];
+  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
+  return date;
 }
 
 inline void write_file(const std::filesystem::path &path, const std::string &content) {
