@@ -1,5 +1,5 @@
-// A GemmCase on the device: operands between guard zones, their oracle, a launch with any kernel,
-// and the check of all that the call may and may not touch.
+// A GemmCase on the device: operands between guard zones, their oracle, and the call; outputs and
+// their check are ProductRun's.
 #pragma once
 
 #include <optional>
@@ -7,78 +7,43 @@
 #include <vector>
 
 #include "gemm_case.h"
-#include "oracle.h"
-#include "testing.h"
+#include "product_run.h"
 
 namespace mptest {
 
-class GemmRun {
+class GemmRun : public ProductRun {
  public:
   explicit GemmRun(const GemmCase &c);
 
   /// The descriptor of the case with `kernel`; "" leaves the choice to the library.
   mp_gemm_desc_t desc(const std::string &kernel) const;
-  std::vector<std::string> kernels() const;
-  size_t workspace_bytes(const std::string &kernel) const;
+  std::vector<std::string> kernels() const override;
+  size_t workspace_bytes(const std::string &kernel) const override;
+  void reset_outputs() override;
+  std::string repro() const override;
 
-  /// Resets the outputs and makes the call, with as much workspace as the library asks for or as
-  /// given; it holds NaN garbage.
-  mp_status_t launch(const std::string &kernel);
-  mp_status_t launch(const std::string &kernel, size_t workspace_bytes);
-
-  /// What launch() does before the call, for a call that others make: the product as an item of a
-  /// group.
-  void reset_outputs();
+  /// The product as an item of a group, for a call that others make.
   mp_gemm_group_item_t group_item() const;
 
-  /// Empty, or what the last launch did wrong.
-  std::string verify() const;
-  /// Empty, or that a launch which failed has written something.
-  std::string verify_untouched() const;
-  /// All outputs, for the comparison of two launches.
-  std::vector<uint8_t> output_bits() const;
-  /// The last launch as a line.
-  std::string repro() const;
-  const oracle::GemmResult &expected() const { return expected_; }
-  Matrices d() const { return d_->download(); }
-  float amax() const { return amax_.download()[0]; }
-  float found_inf() const { return found_inf_.download()[0]; }
-
-  float amax_start = 0.0f;       ///< *amax before the call
-  float found_inf_start = 0.0f;  ///< *found_inf before the call
-  bool null_c = false;           ///< pass NULL for C
+  bool null_c = false;  ///< pass NULL for C
 
  private:
-  struct Layout {
-    int64_t ld, stride;
-  };
+  mp_status_t call(const std::string &kernel, const mp_epilogue_t *epilogue, void *workspace,
+                   size_t workspace_bytes) override;
+  std::vector<uint8_t> input_bits() const override;
 
   Layout layout(int64_t rows, int64_t cols, int64_t more_padding) const;
   void fill_inputs();
   void plant_in_a();
-  void fill_epilogue_inputs(Random &random);
   void upload_inputs();
   void upload_pointers();
   int64_t stray_item(char operand) const;
-  mp_epilogue_t epilogue() const;
-  bool reads_aux() const;
-  bool is_exact() const;
-  std::vector<uint8_t> input_bits() const;
-  std::string verify_matrix(const char *name, const DeviceMatrices &got, const Matrices &exact,
-                            const Matrices &error) const;
-  std::string verify_dbias(const Matrices &d) const;
-  std::string verify_flags(const Matrices &d) const;
 
   GemmCase case_;
   oracle::GemmInputs inputs_;
-  oracle::GemmResult expected_;
   Layout layout_a_, layout_b_, layout_c_, layout_d_, layout_aux_;
-  std::optional<DeviceMatrices> a_, b_, c_, d_, aux_;
-  std::optional<DeviceArray> bias_;
+  std::optional<DeviceMatrices> a_, b_, c_;
   DeviceBuffer<void *> items_;  ///< A, B, C, D of each item, for mp_gemm_batched
-  DeviceBuffer<float> scale_, dbias_, amax_, found_inf_;
-  std::optional<DeviceBuffer<uint8_t>> workspace_;
-  std::vector<uint8_t> input_bits_, reset_bits_;
 };
 
 /// Every kernel that can run the case, by name: correct, with guard zones, padding and inputs

@@ -76,40 +76,51 @@ inline double activation_error(mp_activation_t activation, double z, double aux,
   }
 }
 
-struct GemmInputs {
-  int64_t count = 1;
-  Matrices a;  ///< m x k; one for all items, or `count`
-  Matrices b;  ///< k x n; likewise
-  Matrices c;  ///< m x n; looked at only when beta != 0
+/// What becomes of a sum of products.  All matrices have the shape of D.
+struct EpilogueInputs {
+  Matrices c;  ///< looked at only when beta != 0
   double alpha = 1.0, beta = 0.0;
   double scale = 1.0;
-  std::vector<double> bias;  ///< empty, or n
+  std::vector<double> bias;  ///< empty, or one per column
   mp_activation_t activation = MP_ACT_NONE;
   Matrices aux;  ///< read by MP_ACT_D*
 };
 
-/// Before rounding.  The errors bound what fp32 arithmetic may add; see bounds.h.
-struct GemmResult {
-  Matrices z, y;
-  Matrices z_error, y_error;
+struct GemmInputs : EpilogueInputs {
+  int64_t count = 1;
+  Matrices a;  ///< m x k; one for all items, or `count`
+  Matrices b;  ///< k x n; likewise
 };
 
-inline GemmResult gemm(const GemmInputs &in) {
-  const Matrices acc = multiply(in.a, in.b, in.count);
-  const Matrices acc_abs = multiply(absolute(in.a), absolute(in.b), in.count);
+/// For each element of D the sum of its products, and of their absolute values.
+struct Sums {
+  Matrices sum, sum_abs;
+  int64_t terms;  ///< products in the longest sum
+};
+
+/// Before rounding.  The errors bound what fp32 arithmetic may add; see bounds.h.
+struct ProductResult {
+  Matrices z, y;
+  Matrices z_error, y_error;
+  /// Empty, or for each element whether a NaN is right too; see oracle_conv.h.
+  std::vector<bool> may_be_nan;
+};
+
+inline ProductResult apply_epilogue(const Sums &sums, const EpilogueInputs &in) {
+  const Matrices &acc = sums.sum;
   const double alpha_scale = in.alpha * in.scale;
-  GemmResult out{acc, acc, acc, acc};
-  for (int64_t item = 0; item < in.count; ++item) {
+  ProductResult out{acc, acc, acc, acc, {}};
+  for (int64_t item = 0; item < acc.count; ++item) {
     for (int64_t i = 0; i < acc.rows; ++i) {
       for (int64_t j = 0; j < acc.cols; ++j) {
         const double c = in.beta == 0.0 ? 0.0 : in.beta * in.c.at(item, i, j);
         const double bias = in.bias.empty() ? 0.0 : in.bias[static_cast<size_t>(j)];
         const double aux = in.aux.count == 0 ? 0.0 : in.aux.at(item, i, j);
         const double z = alpha_scale * acc.at(item, i, j) + c + bias;
-        const double sum_abs = acc_abs.at(item, i, j);
+        const double sum_abs = sums.sum_abs.at(item, i, j);
         const double terms_abs = std::fabs(alpha_scale) * sum_abs + std::fabs(c) + std::fabs(bias);
         const double error =
-            gemm_error(static_cast<double>(in.a.cols), alpha_scale, sum_abs, terms_abs);
+            gemm_error(static_cast<double>(sums.terms), alpha_scale, sum_abs, terms_abs);
         out.z.at(item, i, j) = z;
         out.z_error.at(item, i, j) = error;
         out.y.at(item, i, j) = activate(in.activation, z, aux);
@@ -118,6 +129,12 @@ inline GemmResult gemm(const GemmInputs &in) {
     }
   }
   return out;
+}
+
+inline ProductResult gemm(const GemmInputs &in) {
+  return apply_epilogue({multiply(in.a, in.b, in.count),
+                         multiply(absolute(in.a), absolute(in.b), in.count), in.a.cols},
+                        in);
 }
 
 /// What the reductions of the epilogue make of D as stored.

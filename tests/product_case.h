@@ -1,0 +1,44 @@
+// What the cases of mp_gemm and of a convolution have in common: types, scalars, fills, epilogue.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "mpcore.h"
+
+namespace mptest {
+
+/// Integers whose D is exact (fills.h); integers exact in fp32, so that the rounding to D shows;
+/// reals in [-1, 1).
+enum class Fill { kExact, kRounding, kReal };
+
+/// A non-finite element put into an input, and where along its dimensions.
+enum class Plant { kNone, kInfinity, kNan };
+enum class Place { kFirst, kMiddle, kLast };
+
+struct ProductCase {
+  mp_dtype_t ab = MP_FP16, cd = MP_FP32;  ///< of the two inputs, of what is written
+  float alpha = 1.0f, beta = 0.0f;        ///< integers, where the fill is to be exact
+  int64_t offset = 0;                     ///< elements by which all operands miss 256 bytes
+  Fill fill = Fill::kExact;
+  Plant plant = Plant::kNone;
+  Place place = Place::kFirst;
+  mp_activation_t activation = MP_ACT_NONE;
+  mp_dtype_t bias = MP_DTYPE_NONE;
+  float scale = 0.0f;  ///< what epilogue.scale points to; 0 = no pointer
+  bool aux = false;    ///< written by forward activations, read by MP_ACT_D*
+  bool dbias = false, amax = false, found_inf = false;
+  int64_t seed = 1;
+  std::string kernel;  ///< empty = the library's choice
+};
+
+inline bool reads_aux(const ProductCase &c) {
+  return c.activation == MP_ACT_DRELU || c.activation == MP_ACT_DGELU;
+}
+
+/// Whether fp32 arithmetic adds nothing to the error of the last rounding.
+inline bool is_exact(const ProductCase &c) {
+  return c.fill != Fill::kReal && c.activation != MP_ACT_GELU && c.activation != MP_ACT_DGELU;
+}
+
+}  // namespace mptest
