@@ -17,6 +17,14 @@
 
 namespace mp::MP_TARGET {
 
+/// What an im2col load begins with: channel c, and the pixel that the filter's first tap meets at
+/// column w and row h of image n.  It must be in the map's pixel box, whole steps from its first
+/// column and row.  The offsets, 0 to kMaxIm2colOffset, lead to the tap whose pixels are read.
+struct Im2colPlace {
+  int c, w, h, n;
+  int w_offset, h_offset;
+};
+
 #if MP_ON_CUDA
 
 /// The map will be needed soon.
@@ -42,6 +50,29 @@ MP_DEVICE void tma_load_multicast(SmemAddress dst, const TensorMap &map, SmemAdd
       "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
       ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(dst),
       "l"(&map), "r"(bar), "r"(x), "r"(y), "r"(z), "h"(static_cast<uint16_t>(block_mask))
+      : "memory");
+}
+
+/// As tma_load, by an im2col map: the pixels of one tap, a row of smem each.
+MP_DEVICE void tma_load_im2col(SmemAddress dst, const TensorMap &map, SmemAddress bar,
+                               const Im2colPlace &at) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};" ::"r"(dst),
+      "l"(&map), "r"(bar), "r"(at.c), "r"(at.w), "r"(at.h), "r"(at.n),
+      "h"(static_cast<uint16_t>(at.w_offset)), "h"(static_cast<uint16_t>(at.h_offset))
+      : "memory");
+}
+
+/// As tma_load_multicast, by an im2col map.
+MP_DEVICE void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar,
+                                         const Im2colPlace &at, uint32_t block_mask) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8}, %9;" ::"r"(dst),
+      "l"(&map), "r"(bar), "r"(at.c), "r"(at.w), "r"(at.h), "r"(at.n),
+      "h"(static_cast<uint16_t>(at.w_offset)), "h"(static_cast<uint16_t>(at.h_offset)),
+      "h"(static_cast<uint16_t>(block_mask))
       : "memory");
 }
 
@@ -87,7 +118,7 @@ MP_DEVICE void async_proxy_fence() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/// *gmem_dst = the map with another base, to be called by one thread.  TMA may use it after
+/// *gmem_dst = the map, not an im2col one, with another base, to be called by one thread.  TMA may use it after
 /// tensor_map_acquire, in this kernel or a later one.  Traps in the code for other architectures,
 /// so that a kernel that only makes maps need not be a template.
 MP_DEVICE void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from,
@@ -118,6 +149,10 @@ void tma_load(SmemAddress dst, const TensorMap &, SmemAddress bar, int x, int y,
               Where = Where::here());
 void tma_load_multicast(SmemAddress dst, const TensorMap &, SmemAddress bar, int x, int y, int z,
                         uint32_t block_mask, Where = Where::here());
+void tma_load_im2col(SmemAddress dst, const TensorMap &, SmemAddress bar, const Im2colPlace &,
+                     Where = Where::here());
+void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &, SmemAddress bar,
+                               const Im2colPlace &, uint32_t block_mask, Where = Where::here());
 void tma_store(const TensorMap &, SmemAddress src, int x, int y, int z, Where = Where::here());
 void tma_reduce_add(const TensorMap &, SmemAddress src, int x, int y, int z, Where = Where::here());
 void tma_store_commit();

@@ -1,9 +1,10 @@
-// The limits of tensor maps, and each thread's cache of them; the same for both targets.
+// The limits of tensor maps, and each thread's caches of them; the same for both targets.
 #include "kernels/simt/tensor_map.h"
 
 #include <array>
 #include <bit>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace mp {
@@ -16,18 +17,52 @@ constexpr int64_t kStrideLimitBytes = int64_t{1} << 40;
 constexpr int64_t kAlignment = 16;  // of base and strides, and the unit of box rows
 constexpr int32_t kMaxBox = 256;
 constexpr int64_t kSwizzleBytes = 128;
+constexpr int32_t kMaxPixels = 1024;
+constexpr int32_t kMinCorner = -128, kMaxCorner = 127;
+constexpr int32_t kMaxStep = 8;
 
 int64_t element_bytes(mp_dtype_t dtype) {
   return dtype == MP_FP32 ? 4 : 2;
+}
+
+/// Multiplicative (Knuth, vol. 3, 6.4): the high bits are the good ones.
+struct Hash {
+  uint64_t sum;
+
+  void mix(uint64_t word) { sum = (std::rotl(sum, 23) ^ word) * 0x9E3779B97F4A7C15u; }
+  template <class Word, size_t kCount>
+  void mix(const Word (&words)[kCount]) {
+    for (const Word word : words) mix(static_cast<uint64_t>(word));
+  }
+};
+
+template <class Spec>
+void mix_tensor(Hash &hash, const Spec &spec) {
+  hash.mix(std::bit_cast<uint64_t>(spec.base));
+  hash.mix(spec.extent);
+  hash.mix(spec.stride);
+  hash.mix(static_cast<uint64_t>(spec.dtype) << 1 | static_cast<uint64_t>(spec.swizzle_128));
+}
+void mix_fields(Hash &hash, const TensorMapSpec &spec) {
+  mix_tensor(hash, spec);
+  hash.mix(spec.box);
+}
+void mix_fields(Hash &hash, const Im2colSpec &spec) {
+  mix_tensor(hash, spec);
+  hash.mix(spec.lower);
+  hash.mix(spec.upper);
+  hash.mix(spec.step);
+  hash.mix(static_cast<uint64_t>(spec.channels) << 32 | static_cast<uint32_t>(spec.pixels));
 }
 
 /// Direct-mapped.  A training step of a hundred layers uses a few hundred maps.
 ///
 /// The key is the whole spec and who encodes, but not the device: a map holds an address, and
 /// under unified addressing an address belongs to one device.
+template <class Spec>
 class Cache {
  public:
-  const TensorMap &find(TensorMapEncoder encode, const TensorMapSpec &spec) {
+  const TensorMap &find(TensorMapEncoder<Spec> encode, const Spec &spec) {
     Entry &entry = entries_[hash(encode, spec) >> (64 - kLog2Entries)];
     if (entry.encode == encode && entry.spec == spec) return entry.map;
     if (const char *const why = why_no_tensor_map(spec))
@@ -44,22 +79,14 @@ class Cache {
   static constexpr int kLog2Entries = 8;
   struct Entry {
     TensorMap map;
-    TensorMapSpec spec;
-    TensorMapEncoder encode;  ///< NULL = empty
+    Spec spec;
+    TensorMapEncoder<Spec> encode;  ///< NULL = empty
   };
 
-  /// Multiplicative (Knuth, vol. 3, 6.4): the high bits are the good ones.
-  static uint64_t hash(TensorMapEncoder encode, const TensorMapSpec &spec) {
-    uint64_t sum = std::bit_cast<uint64_t>(encode);
-    const auto mix = [&sum](uint64_t word) {
-      sum = (std::rotl(sum, 23) ^ word) * 0x9E3779B97F4A7C15u;
-    };
-    mix(std::bit_cast<uint64_t>(spec.base));
-    for (const int64_t extent : spec.extent) mix(static_cast<uint64_t>(extent));
-    for (const int64_t stride : spec.stride) mix(static_cast<uint64_t>(stride));
-    for (const int32_t box : spec.box) mix(static_cast<uint64_t>(box));
-    mix(static_cast<uint64_t>(spec.dtype) << 1 | static_cast<uint64_t>(spec.swizzle_128));
-    return sum;
+  static uint64_t hash(TensorMapEncoder<Spec> encode, const Spec &spec) {
+    Hash hash{std::bit_cast<uint64_t>(encode)};
+    mix_fields(hash, spec);
+    return hash.sum;
   }
 
   std::array<Entry, 1 << kLog2Entries> entries_{};
@@ -67,24 +94,56 @@ class Cache {
 };
 
 // On the heap: thread_local space of a library that is loaded late is scarce.
-thread_local std::unique_ptr<Cache> this_thread;
+template <class Spec>
+thread_local std::unique_ptr<Cache<Spec>> this_thread;
 
-Cache &cache_of_this_thread() {
-  if (this_thread == nullptr) this_thread = std::make_unique<Cache>();
-  return *this_thread;
+template <class Spec>
+Cache<Spec> &cache_of_this_thread() {
+  if (this_thread<Spec> == nullptr) this_thread<Spec> = std::make_unique<Cache<Spec>>();
+  return *this_thread<Spec>;
+}
+
+// ---------------------------------------------------------------- limits
+
+const char *why_no_tensor(mp_dtype_t dtype, const void *base, std::span<const int64_t> extents) {
+  if (dtype != MP_FP16 && dtype != MP_BF16 && dtype != MP_FP32)
+    return "needs elements of fp16, bf16 or fp32";
+  if (base == nullptr) return "needs a base";
+  if (std::bit_cast<uintptr_t>(base) % kAlignment != 0)
+    return "needs a base that is 16-byte aligned";
+  for (const int64_t extent : extents)
+    if (extent < 1 || extent > kMaxExtent) return "needs extents of 1 to 2^31 - 1";
+  return nullptr;
+}
+
+/// Of a positive stride.
+const char *why_no_stride(int64_t stride, int64_t element_bytes) {
+  if (stride >= kStrideLimitBytes / element_bytes) return "needs strides of less than 2^40 bytes";
+  if (stride * element_bytes % kAlignment != 0) return "needs strides of a multiple of 16 bytes";
+  return nullptr;
+}
+
+const char *why_no_box_row(int64_t bytes, bool swizzle_128) {
+  if (bytes % kAlignment != 0) return "needs box rows of a multiple of 16 bytes";
+  // The driver takes shorter rows too, but where those lie in smem is only hinted at: "allocated to
+  // accommodate the full swizzle width" (CUDA C++ Programming Guide, TMA swizzle).
+  if (swizzle_128 && bytes != kSwizzleBytes) return "needs box rows of 128 bytes under the swizzle";
+  return nullptr;
+}
+
+template <class Spec>
+int64_t stride_bytes(const Spec &spec, int dimension) {
+  const int64_t bytes = element_bytes(spec.dtype);
+  if (spec.extent[dimension] > 1) return spec.stride[dimension - 1] * bytes;
+  if (dimension > 1) return stride_bytes(spec, dimension - 1);
+  return (spec.extent[0] * bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 }  // namespace
 
 /// cuda.h 13.0, cuTensorMapEncodeTiled, but for the stricter rules that are explained below.
 const char *why_no_tensor_map(const TensorMapSpec &spec) {
-  if (spec.dtype != MP_FP16 && spec.dtype != MP_BF16 && spec.dtype != MP_FP32)
-    return "needs elements of fp16, bf16 or fp32";
-  if (spec.base == nullptr) return "needs a base";
-  if (std::bit_cast<uintptr_t>(spec.base) % kAlignment != 0)
-    return "needs a base that is 16-byte aligned";
-  for (const int64_t extent : spec.extent)
-    if (extent < 1 || extent > kMaxExtent) return "needs extents of 1 to 2^31 - 1";
+  if (const char *const why = why_no_tensor(spec.dtype, spec.base, spec.extent)) return why;
   const int64_t bytes = element_bytes(spec.dtype);
   for (int i = 0; i < 2; i++) {
     if (spec.extent[i + 1] == 1) continue;
@@ -92,33 +151,54 @@ const char *why_no_tensor_map(const TensorMapSpec &spec) {
     // of 0 is nowhere promised to work.
     if (i == 0 && spec.stride[i] < spec.extent[0]) return "needs rows that do not overlap";
     if (spec.stride[i] < 1) return "needs matrices at different places";
-    if (spec.stride[i] >= kStrideLimitBytes / bytes) return "needs strides of less than 2^40 bytes";
-    if (spec.stride[i] * bytes % kAlignment != 0) return "needs strides of a multiple of 16 bytes";
+    if (const char *const why = why_no_stride(spec.stride[i], bytes)) return why;
   }
   for (const int32_t box : spec.box)
     if (box < 1 || box > kMaxBox) return "needs boxes of 1 to 256 columns and rows";
-  const int64_t box_row_bytes = spec.box[0] * bytes;
-  if (box_row_bytes % kAlignment != 0) return "needs box rows of a multiple of 16 bytes";
-  // The driver takes shorter rows too, but where those lie in smem is only hinted at: "allocated to
-  // accommodate the full swizzle width" (CUDA C++ Programming Guide, TMA swizzle).
-  if (spec.swizzle_128 && box_row_bytes != kSwizzleBytes)
-    return "needs box rows of 128 bytes under the swizzle";
-  return nullptr;
+  return why_no_box_row(spec.box[0] * bytes, spec.swizzle_128);
+}
+
+/// cuda.h 13.0, cuTensorMapEncodeIm2col, rank 4, and the same stricter rules.
+const char *why_no_tensor_map(const Im2colSpec &spec) {
+  if (const char *const why = why_no_tensor(spec.dtype, spec.base, spec.extent)) return why;
+  const int64_t bytes = element_bytes(spec.dtype);
+  int64_t least_stride = spec.extent[0];
+  for (int i = 0; i < 3; i++) {
+    if (spec.extent[i + 1] == 1) continue;
+    if (spec.stride[i] < least_stride) return "needs pixels, rows and images that do not overlap";
+    if (const char *const why = why_no_stride(spec.stride[i], bytes)) return why;
+    least_stride = spec.stride[i];
+  }
+  for (int i = 0; i < 2; i++) {
+    for (const int32_t corner : {spec.lower[i], spec.upper[i]})
+      if (corner < kMinCorner || corner > kMaxCorner)
+        return "needs corners of the pixel box of -128 to 127";
+    if (spec.lower[i] > spec.extent[i + 1] - 1 + spec.upper[i]) return "needs a place in the box";
+    if (spec.step[i] < 1 || spec.step[i] > kMaxStep) return "needs steps of 1 to 8";
+  }
+  if (spec.channels < 1 || spec.channels > kMaxBox) return "needs loads of 1 to 256 channels";
+  if (spec.pixels < 1 || spec.pixels > kMaxPixels) return "needs loads of 1 to 1024 pixels";
+  return why_no_box_row(spec.channels * bytes, spec.swizzle_128);
 }
 
 int64_t tensor_map_stride_bytes(const TensorMapSpec &spec, int dimension) {
-  const int64_t bytes = element_bytes(spec.dtype);
-  if (spec.extent[dimension] > 1) return spec.stride[dimension - 1] * bytes;
-  if (dimension == 2) return tensor_map_stride_bytes(spec, 1);
-  return (spec.extent[0] * bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return stride_bytes(spec, dimension);
+}
+int64_t tensor_map_stride_bytes(const Im2colSpec &spec, int dimension) {
+  return stride_bytes(spec, dimension);
 }
 
-const TensorMap &cached_tensor_map(TensorMapEncoder encode, const TensorMapSpec &spec) {
-  return cache_of_this_thread().find(encode, spec);
+const TensorMap &cached_tensor_map(TensorMapEncoder<TensorMapSpec> encode,
+                                   const TensorMapSpec &spec) {
+  return cache_of_this_thread<TensorMapSpec>().find(encode, spec);
+}
+const TensorMap &cached_tensor_map(TensorMapEncoder<Im2colSpec> encode, const Im2colSpec &spec) {
+  return cache_of_this_thread<Im2colSpec>().find(encode, spec);
 }
 
 int64_t tensor_map_encodes() {
-  return cache_of_this_thread().encodes();
+  return cache_of_this_thread<TensorMapSpec>().encodes() +
+         cache_of_this_thread<Im2colSpec>().encodes();
 }
 
 }  // namespace mp

@@ -1,7 +1,7 @@
 // Tensor maps of CUDA: the driver encodes them.
 //
-// cuTensorMapEncodeTiled is looked up at run time, so the library does not link libcuda and loads
-// without a driver.
+// Its functions are looked up at run time, so the library does not link libcuda and loads without a
+// driver.
 //
 // CUTLASS clears bit 21 of the second 64-bit word of maps of less than 128 KiB if the driver is
 // older than 13.2 (copy_traits_sm90_tma.hpp).  Its source says of that bit that it is reserved, and
@@ -22,25 +22,27 @@ namespace {
 static_assert(sizeof(TensorMap) == sizeof(CUtensorMap));
 static_assert(alignof(TensorMap) >= alignof(CUtensorMap));
 
-using EncodeTiled = decltype(&cuTensorMapEncodeTiled);
+constexpr char kEncodeTiled[] = "cuTensorMapEncodeTiled";
+constexpr char kEncodeIm2col[] = "cuTensorMapEncodeIm2col";
 
-EncodeTiled look_up_encode_tiled() {
-  constexpr char kName[] = "cuTensorMapEncodeTiled";
+/// Function: of a pointer to the driver's function of that name.
+template <class Function>
+Function look_up(const char *name) {
   void *function = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
 #if CUDART_VERSION >= 12050
   constexpr unsigned kSinceVersion = 12000;
   const cudaError_t error =
-      cudaGetDriverEntryPointByVersion(kName, &function, kSinceVersion, cudaEnableDefault, &found);
+      cudaGetDriverEntryPointByVersion(name, &function, kSinceVersion, cudaEnableDefault, &found);
 #else
-  const cudaError_t error = cudaGetDriverEntryPoint(kName, &function, cudaEnableDefault, &found);
+  const cudaError_t error = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
 #endif
   if (error != cudaSuccess) cudaGetLastError();
-  check_cuda(error, "looking up cuTensorMapEncodeTiled");
+  check_cuda(error, "looking up a function of the driver");
   if (found != cudaDriverEntryPointSuccess || function == nullptr)
     throw TargetError(MP_ERROR_CUDA,
-                      "the driver has no cuTensorMapEncodeTiled, which came with 12.0");
-  return std::bit_cast<EncodeTiled>(function);
+                      "the driver has no " + std::string(name) + ", which came with 12.0");
+  return std::bit_cast<Function>(function);
 }
 
 CUtensorMapDataType data_type(mp_dtype_t dtype) {
@@ -54,8 +56,12 @@ CUtensorMapDataType data_type(mp_dtype_t dtype) {
   }
 }
 
-CUresult encode_tiled(CUtensorMap *map, const TensorMapSpec &spec) {
-  static const EncodeTiled function = look_up_encode_tiled();
+CUtensorMapSwizzle swizzle_of(bool swizzle_128) {
+  return swizzle_128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE;
+}
+
+CUresult try_encode(CUtensorMap *map, const TensorMapSpec &spec) {
+  static const auto function = look_up<decltype(&cuTensorMapEncodeTiled)>(kEncodeTiled);
   const cuuint64_t extent[3] = {static_cast<cuuint64_t>(spec.extent[0]),
                                 static_cast<cuuint64_t>(spec.extent[1]),
                                 static_cast<cuuint64_t>(spec.extent[2])};
@@ -66,7 +72,24 @@ CUresult encode_tiled(CUtensorMap *map, const TensorMapSpec &spec) {
   const cuuint32_t element_stride[3] = {1, 1, 1};
   return function(map, data_type(spec.dtype), 3, const_cast<void *>(spec.base), extent,
                   stride_bytes, box, element_stride, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                  spec.swizzle_128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
+                  swizzle_of(spec.swizzle_128), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+/// Corners go in the order of the dimensions, column first, as in CUTLASS (make_im2col_tma_copy_desc);
+/// cuda.h lists them the other way round.
+CUresult try_encode(CUtensorMap *map, const Im2colSpec &spec) {
+  static const auto function = look_up<decltype(&cuTensorMapEncodeIm2col)>(kEncodeIm2col);
+  cuuint64_t extent[4], stride_bytes[3];
+  for (int i = 0; i < 4; i++) extent[i] = static_cast<cuuint64_t>(spec.extent[i]);
+  for (int i = 0; i < 3; i++)
+    stride_bytes[i] = static_cast<cuuint64_t>(tensor_map_stride_bytes(spec, i + 1));
+  const cuuint32_t element_stride[4] = {1, static_cast<cuuint32_t>(spec.step[0]),
+                                        static_cast<cuuint32_t>(spec.step[1]), 1};
+  return function(map, data_type(spec.dtype), 4, const_cast<void *>(spec.base), extent,
+                  stride_bytes, spec.lower, spec.upper, static_cast<cuuint32_t>(spec.channels),
+                  static_cast<cuuint32_t>(spec.pixels), element_stride,
+                  CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(spec.swizzle_128),
                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
@@ -79,23 +102,29 @@ void make_context_of(const void *base) {
   check_cuda(cudaSetDevice(attributes.device), "cudaSetDevice");
 }
 
-TensorMap encode(const TensorMapSpec &spec) {
+template <class Spec>
+TensorMap encode(const Spec &spec) {
   CUtensorMap map;
-  CUresult result = encode_tiled(&map, spec);
+  CUresult result = try_encode(&map, spec);
   if (result == CUDA_ERROR_INVALID_CONTEXT) {
     make_context_of(spec.base);
-    result = encode_tiled(&map, spec);
+    result = try_encode(&map, spec);
   }
-  if (result != CUDA_SUCCESS)
-    throw TargetError(MP_ERROR_CUDA,
-                      "cuTensorMapEncodeTiled failed: CUresult " + std::to_string(result));
+  if (result != CUDA_SUCCESS) {
+    constexpr bool kIm2col = std::is_same_v<Spec, Im2colSpec>;
+    throw TargetError(MP_ERROR_CUDA, std::string(kIm2col ? kEncodeIm2col : kEncodeTiled) +
+                                         " failed: CUresult " + std::to_string(result));
+  }
   return std::bit_cast<TensorMap>(map);
 }
 
 }  // namespace
 
 const TensorMap &tensor_map(const TensorMapSpec &spec) {
-  return cached_tensor_map(encode, spec);
+  return cached_tensor_map(encode<TensorMapSpec>, spec);
+}
+const TensorMap &im2col_map(const Im2colSpec &spec) {
+  return cached_tensor_map(encode<Im2colSpec>, spec);
 }
 
 }  // namespace mp::cuda

@@ -58,7 +58,56 @@ std::byte *gmem_row(const TensorBox &box, int row) {
          int64_t{box.x} * map.element_bytes;
 }
 
+/// Where the first tap of the filter stands.
+struct Walk {
+  explicit Walk(const Im2colBox &box)
+      : map(box.map), w(box.place.w), h(box.place.h), n(box.place.n) {}
+
+  void advance() {
+    w += map.step[0];
+    if (w <= map.extent[1] - 1 + map.upper[0]) return;
+    w = map.lower[0];
+    h += map.step[1];
+    if (h <= map.extent[2] - 1 + map.upper[1]) return;
+    h = map.lower[1];
+    n++;
+  }
+
+  const TensorMapFields &map;
+  int64_t w, h, n;
+};
+
 }  // namespace
+
+void load_box(const Im2colBox &box, std::byte *smem) {
+  const TensorMapFields &map = box.map;
+  const size_t row_bytes = static_cast<size_t>(map.row_bytes());
+  const auto bytes_from_c = [&](int64_t channels) {
+    return static_cast<size_t>(std::clamp<int64_t>(channels, 0, map.box[0]) * map.element_bytes);
+  };
+  const size_t first_byte = bytes_from_c(-int64_t{box.place.c});
+  const size_t end_byte = bytes_from_c(map.extent[0] - box.place.c);
+  alignas(kChunkBytes) std::byte pixel[kMaxRowBytes] = {};
+  Walk walk(box);
+  for (int row = 0; row < map.box[1]; row++, smem += row_bytes, walk.advance()) {
+    const int64_t w = walk.w + box.place.w_offset, h = walk.h + box.place.h_offset, n = walk.n;
+    const bool inside = w >= 0 && w < map.extent[1] && h >= 0 && h < map.extent[2] && n >= 0 &&
+                        n < map.extent[3] && first_byte < end_byte;
+    if (!inside) {
+      std::memset(smem, 0, row_bytes);
+      continue;
+    }
+    const std::byte *const from = map.base + n * map.stride_bytes[2] + h * map.stride_bytes[1] +
+                                  w * map.stride_bytes[0] +
+                                  int64_t{box.place.c} * map.element_bytes;
+    if (end_byte - first_byte == row_bytes) {
+      copy_row(map, smem, from, row);
+    } else {
+      std::memcpy(pixel + first_byte, from + first_byte, end_byte - first_byte);
+      copy_row(map, smem, pixel, row);
+    }
+  }
+}
 
 void load_box(const TensorBox &box, std::byte *smem) {
   const TensorMapFields &map = box.map;

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/simt/host/tensor_map.h"
+#include "kernels/simt/sm90_tma.h"
 
 namespace mp::host::engine {
 
@@ -17,8 +18,15 @@ struct TensorBox {
   int x, y, z;  ///< its first element; may lie outside of the tensor, as may any other
 };
 
+/// What an im2col load moves: a row of smem per pixel that its walk meets (Im2colSpec).
+struct Im2colBox {
+  TensorMapFields map;
+  Im2colPlace place;
+};
+
 /// Elements outside of the tensor become zero.
 void load_box(const TensorBox &, std::byte *smem);
+void load_box(const Im2colBox &, std::byte *smem);
 
 /// Elements outside of the tensor stay as they are.
 void store_box(const TensorBox &, const std::byte *smem);

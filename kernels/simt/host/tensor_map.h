@@ -14,13 +14,16 @@ struct TensorMapFields {
 
   uint64_t magic;
   std::byte *base;
-  int64_t extent[3];
-  int64_t stride_bytes[2];
-  int32_t box[2];
+  int64_t extent[4];        ///< the last one of im2col maps alone, as stride_bytes'
+  int64_t stride_bytes[3];  ///< of dimensions 1, 2, 3
+  int32_t box[2];           ///< columns and rows; channels and pixels
   int32_t element_bytes;
   bool swizzle_128;
-  bool made_by_kernel;  ///< tensor_map_copy_with_base: to be used after tensor_map_acquire
-  uint8_t unused[58];
+  bool made_by_kernel;        ///< tensor_map_copy_with_base: to be used after tensor_map_acquire
+  bool im2col;                ///< the rest is of such a map
+  int8_t lower[2], upper[2];  ///< Im2colSpec
+  int8_t step[2];             ///< Im2colSpec
+  uint8_t unused[35];
 
   int row_bytes() const { return box[0] * element_bytes; }
   int box_bytes() const { return box[1] * row_bytes(); }

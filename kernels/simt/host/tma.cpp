@@ -51,6 +51,39 @@ TensorMapFields check_map(const TensorMap &map, const char *primitive, Where whe
   return fields;
 }
 
+/// A map of the other kind is as wrong as none.
+TensorMapFields check_tiled_map(const TensorMap &map, const char *primitive, Where where) {
+  const TensorMapFields fields = check_map(map, primitive, where);
+  if (fields.im2col) violation(where, "passes an im2col map to %s", primitive);
+  return fields;
+}
+TensorMapFields check_im2col_map(const TensorMap &map, const char *primitive, Where where) {
+  const TensorMapFields fields = check_map(map, primitive, where);
+  if (!fields.im2col)
+    violation(where, "passes a tensor map to %s that is no im2col map", primitive);
+  return fields;
+}
+
+/// PTX ISA: "The filter corner location must be within the bounding box."  What would happen
+/// between two steps of the walk is not said.
+void check_place(const TensorMapFields &map, const Im2colPlace &at, const char *primitive,
+                 Where where) {
+  const int base[2] = {at.w, at.h}, offset[2] = {at.w_offset, at.h_offset};
+  const char *const axis[2] = {"column", "row"};
+  for (int i = 0; i < 2; i++) {
+    const int64_t end = map.extent[i + 1] + map.upper[i];
+    if (base[i] < map.lower[i] || base[i] >= end)
+      violation(where, "passes %s %d to %s, outside of the pixel box [%d, %lld)", axis[i], base[i],
+                primitive, map.lower[i], static_cast<long long>(end));
+    if ((base[i] - map.lower[i]) % map.step[i] != 0)
+      violation(where, "passes %s %d to %s, not whole steps of %d from %d", axis[i], base[i],
+                primitive, map.step[i], map.lower[i]);
+    if (offset[i] < 0 || offset[i] > kMaxIm2colOffset)
+      violation(where, "passes the %s offset %d to %s, which is not 0 to %d", axis[i], offset[i],
+                primitive, kMaxIm2colOffset);
+  }
+}
+
 /// The place of a box in smem, which nobody may have written without telling the async proxy.
 std::byte *check_box(const TensorMapFields &map, SmemAddress address, const char *primitive,
                      Where where) {
@@ -71,7 +104,8 @@ std::byte *check_box(const TensorMapFields &map, SmemAddress address, const char
   return smem;
 }
 
-void load(SmemAddress dst, const TensorBox &box, SmemAddress bar, const Call &call) {
+template <class Box>
+void load(SmemAddress dst, const Box &box, SmemAddress bar, const Call &call) {
   const uint32_t bytes = static_cast<uint32_t>(box.map.box_bytes());
   const std::byte *const smem = check_box(box.map, dst, call.primitive, call.where);
   race::tma_load_started(bar, smem, bytes, call.code);
@@ -81,7 +115,16 @@ void load(SmemAddress dst, const TensorBox &box, SmemAddress bar, const Call &ca
   });
 }
 
-void load_multicast(SmemAddress dst, const TensorBox &box, SmemAddress bar, uint32_t block_mask,
+template <class Box>
+void load_here(SmemAddress dst, const Box &box, SmemAddress bar, const Call &call) {
+  if (&block_of(dst, call.primitive, call.where) != &block_of(bar, call.primitive, call.where))
+    violation(call.where, "passes smem of one block and an mbarrier of another to %s",
+              call.primitive);
+  load(dst, box, bar, call);
+}
+
+template <class Box>
+void load_multicast(SmemAddress dst, const Box &box, SmemAddress bar, uint32_t block_mask,
                     const Call &call) {
   const int num_blocks = current->block->cluster->size;
   if (block_mask == 0 || block_mask >> num_blocks != 0)
@@ -141,27 +184,40 @@ void tma_prefetch(const TensorMap &map, Where where) {
 void tma_load(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x, int y, int z,
               Where where) {
   const Call call{"tma_load", where, __builtin_return_address(0)};
-  const TensorMapFields fields = check_map(map, call.primitive, where);
-  if (&block_of(dst, call.primitive, where) != &block_of(bar, call.primitive, where))
-    violation(where, "passes smem of one block and an mbarrier of another to tma_load");
-  load(dst, {fields, x, y, z}, bar, call);
+  load_here(dst, TensorBox{check_tiled_map(map, call.primitive, where), x, y, z}, bar, call);
 }
 
 void tma_load_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x, int y, int z,
                         uint32_t block_mask, Where where) {
   const Call call{"tma_load_multicast", where, __builtin_return_address(0)};
-  const TensorMapFields fields = check_map(map, call.primitive, where);
-  load_multicast(dst, {fields, x, y, z}, bar, block_mask, call);
+  const TensorMapFields fields = check_tiled_map(map, call.primitive, where);
+  load_multicast(dst, TensorBox{fields, x, y, z}, bar, block_mask, call);
+}
+
+void tma_load_im2col(SmemAddress dst, const TensorMap &map, SmemAddress bar, const Im2colPlace &at,
+                     Where where) {
+  const Call call{"tma_load_im2col", where, __builtin_return_address(0)};
+  const TensorMapFields fields = check_im2col_map(map, call.primitive, where);
+  check_place(fields, at, call.primitive, where);
+  load_here(dst, Im2colBox{fields, at}, bar, call);
+}
+
+void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar,
+                               const Im2colPlace &at, uint32_t block_mask, Where where) {
+  const Call call{"tma_load_im2col_multicast", where, __builtin_return_address(0)};
+  const TensorMapFields fields = check_im2col_map(map, call.primitive, where);
+  check_place(fields, at, call.primitive, where);
+  load_multicast(dst, Im2colBox{fields, at}, bar, block_mask, call);
 }
 
 void tma_store(const TensorMap &map, SmemAddress src, int x, int y, int z, Where where) {
   const Call call{"tma_store", where, __builtin_return_address(0)};
-  store({check_map(map, call.primitive, where), x, y, z}, src, false, call);
+  store({check_tiled_map(map, call.primitive, where), x, y, z}, src, false, call);
 }
 
 void tma_reduce_add(const TensorMap &map, SmemAddress src, int x, int y, int z, Where where) {
   const Call call{"tma_reduce_add", where, __builtin_return_address(0)};
-  const TensorMapFields fields = check_map(map, call.primitive, where);
+  const TensorMapFields fields = check_tiled_map(map, call.primitive, where);
   if (fields.element_bytes != sizeof(float))
     violation(where, "passes a tensor map to tma_reduce_add that is not of fp32");
   store({fields, x, y, z}, src, true, call);
@@ -178,7 +234,7 @@ void async_proxy_fence() {
 
 void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from, const void *base,
                                Where where) {
-  TensorMapFields fields = check_map(from, "tensor_map_copy_with_base", where);
+  TensorMapFields fields = check_tiled_map(from, "tensor_map_copy_with_base", where);
   if (!is_aligned(gmem_dst, kMadeMapAlignment))
     violation(where, "makes a tensor map that is not 128-byte aligned");
   if (base == nullptr || !is_aligned(base, kBaseAlignment))
