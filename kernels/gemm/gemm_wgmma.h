@@ -1,284 +1,64 @@
-// D = epilogue(op(A) op(B)) on the tensor cores of Hopper: TMA, mbarriers, wgmma (sm_90a).
-//
-// A block is three warpgroups.  One thread of the first, the producer, keeps a ring of stages filled
-// through TMA; the other two, the consumers, multiply from shared memory with wgmma and have most of
-// the registers.  Consumers share a tile (cooperative), or have one each and alternate (ping-pong):
-// while one stores its tile, the other multiplies.  Two blocks of a cluster have neighbouring tiles
-// and send each other halves of the operand that both need.
-//
-// Stages hold 64 of k: 128 bytes, one row of the 128-byte swizzle, which TMA writes and wgmma reads.
-// Operands are never transposed: wgmma reads 16-bit operands with either k or m (n) contiguous.
-// What lies outside the matrices arrives as zeros.
-//
-// Sources: PTX ISA, wgmma.mma_async, "Matrix descriptor" and "Shared memory layout"; CUTLASS,
-// sm90_mma_tma_gmma_ss_warpspecialized and its pipelines, for who waits for whom.
+// D = epilogue(op(A) op(B)) on the tensor cores of Hopper: the loop of wgmma_loop.h over two matrices.
 #pragma once
 
 #include "kernels/gemm/gemm.h"
-#include "kernels/gemm/wgmma_epilogue.h"
-#include "kernels/gemm/wgmma_pipeline.h"
-#include "kernels/gemm/wgmma_turns.h"
-#include "kernels/simt/sm90.h"
+#include "kernels/gemm/wgmma_loop.h"
 
 namespace mp::MP_TARGET {
 
-/// How an operand lies in a stage: kExtent rows of A (columns of B) by 64 of k.
-template <Major major, int kExtent>
-struct StagedOperand {
-  /// 64 x 64 elements are one block of 8 KiB in both majors: rows of 128 bytes, eight of which are
-  /// one atom of the swizzle.
-  static constexpr int kBlock = 64;
-  static constexpr SmemAddress kBlockBytes = kBlock * 128;
-  /// 16 further along k: 32 bytes in the row, or 16 rows.
-  static constexpr SmemAddress kStepBytes = major == Major::k ? 32 : 16 * 128;
-
-  /// Of the block at `block`.  k-major: the leading offset is not used with a swizzle.
-  static MP_DEVICE uint64_t descriptor(SmemAddress block) {
-    constexpr uint32_t kLeading = major == Major::k ? 16 : kBlockBytes;
-    constexpr uint32_t kAtomBytes = 8 * 128;
-    return wgmma_descriptor(block, kLeading, kAtomBytes, Swizzle::b128);
-  }
-
-  /// Starts the copy of (mn0.. , k0..) into `smem`.
-  static MP_DEVICE void load(SmemAddress smem, const TensorMap &map, SmemAddress full, int mn0,
-                             int k0, int z) {
-    if constexpr (major == Major::k) {
-      tma_load(smem, map, full, k0, mn0, z);
-    } else {
-      for (int mn = 0; mn < kExtent; mn += kBlock)
-        tma_load(smem + static_cast<SmemAddress>(mn) * 128, map, full, mn0 + mn, k0, z);
-    }
-  }
-
-  /// The same for both blocks of a cluster, half by each.
-  static MP_DEVICE void load_half(SmemAddress smem, const TensorMap &map, SmemAddress full, int mn0,
-                                  int k0, int z) {
-    constexpr uint32_t kBoth = 3;
-    constexpr int kHalf = kExtent / 2;
-    const int first = cluster_rank() * kHalf;
-    if constexpr (major == Major::k) {
-      tma_load_multicast(smem + static_cast<SmemAddress>(first) * 128, map, full, k0, mn0 + first,
-                         z, kBoth);
-    } else {
-      for (int mn = first; mn < first + kHalf; mn += kBlock)
-        tma_load_multicast(smem + static_cast<SmemAddress>(mn) * 128, map, full, mn0 + mn, k0, z,
-                           kBoth);
-    }
-  }
-};
-
-template <class T, mp_op_t op_a, mp_op_t op_b, class Tile>
-class GemmWgmma {
+/// Stages of two matrices, or of a batch or group of them.
+template <mp_op_t op_a, mp_op_t op_b, class Tile>
+class GemmStages {
  public:
-  static constexpr Major kMajorA = op_a == MP_OP_N ? Major::k : Major::mn;
-  static constexpr Major kMajorB = op_b == MP_OP_T ? Major::k : Major::mn;
-  using A = StagedOperand<kMajorA, Tile::kM>;
-  using B = StagedOperand<kMajorB, Tile::kN>;
+  using Args = WgmmaArgs;
+  using A = StagedOperand<op_a == MP_OP_N ? Major::k : Major::mn, Tile::kM>;
+  using B = StagedOperand<op_b == MP_OP_T ? Major::k : Major::mn, Tile::kN>;
 
-  MP_DEVICE GemmWgmma(const WgmmaArgs &args, SmemAddress stages, std::byte *slabs,
-                      const Barriers<Tile> &barriers)
-      : args_(args),
-        stages_(stages),
-        slabs_(slabs),
-        barriers_(barriers),
-        cluster_(cluster_size()) {}
+  MP_DEVICE GemmStages(const WgmmaArgs &args, const Turn &turn)
+      : from_(sources(args, turn)), m0_(turn.m0), n0_(turn.n0), k_(turn.k0) {}
 
-  /// By one thread of the producer warpgroup.
-  MP_DEVICE void produce() const {
-    Ring ring;
-    for (Turns<Tile> turns(args_); !turns.done(); turns.advance()) {
-      const Turn turn = turns.get();
-      const Sources from = sources(turn);
-      for (int t = 0; t < turn.k_tiles; t++) {
-        mbarrier_wait(barriers_.empty(ring.stage), ring.parity ^ 1);
-        load_stage(ring.stage, from, turn, turn.k0 + t * Tile::kK);
-        ring.advance();
-      }
-    }
-  }
-
-  /// By all threads of a consumer warpgroup.
-  MP_DEVICE void consume(int consumer) const {
-    Ring ring;
-    uint32_t own_turns = 0;
-    int owner = 0;  // ping-pong: of the next turn
-    for (Turns<Tile> turns(args_); !turns.done(); turns.advance()) {
-      const Turn turn = turns.get();
-      if constexpr (Tile::kPingPong) {
-        const bool mine = owner == consumer;
-        owner ^= 1;
-        if (!mine) {
-          ring.advance(turn.k_tiles);
-          continue;
-        }
-        // The first consumer begins; from then on each waits for the other's main loop.
-        mbarrier_wait(barriers_.turn(consumer), (own_turns ^ (consumer == 0 ? 1u : 0u)) & 1);
-        own_turns++;
-      }
-      float acc[kBlocks][Tile::kN / 2];
-      multiply(consumer, turn, ring, acc);
-      if (!turn.inside) continue;
-      WgmmaEpilogue<Tile> epilogue(args_, turn, consumer, slabs_);
-      if (args_.partials != nullptr)
-        epilogue.store_slice(acc);
-      else
-        epilogue.store(acc);
-    }
-    WgmmaEpilogue<Tile>::finish();
+  MP_DEVICE void load_next(SmemAddress a, SmemAddress b, SmemAddress full) {
+    A::load(a, *from_.a, full, m0_, k_, from_.z_a, shares_a<Tile>());
+    B::load(b, *from_.b, full, n0_, k_, from_.z_b, shares_b<Tile>());
+    k_ += Tile::kK;
   }
 
  private:
-  using Ring = RingPosition<Tile::kStages>;
-  static constexpr int kBlocks = Tile::kRows / 64;  // of 64 rows: what one wgmma computes
-
   struct Sources {
     const TensorMap *a, *b;
     int z_a, z_b;
   };
 
-  MP_DEVICE Sources sources(const Turn &turn) const {
+  static MP_DEVICE Sources sources(const WgmmaArgs &args, const Turn &turn) {
     if (turn.item != nullptr) {
       tensor_map_acquire(&turn.item->a);
       tensor_map_acquire(&turn.item->b);
       return {&turn.item->a, &turn.item->b, 0, 0};
     }
-    const GemmProblem &p = args_.problem;
+    const GemmProblem &p = args.problem;
     const int z = static_cast<int>(turn.batch_item);
-    return {&args_.a, &args_.b, p.a.stride != 0 ? z : 0, p.b.stride != 0 ? z : 0};
+    return {&args.a, &args.b, p.a.stride != 0 ? z : 0, p.b.stride != 0 ? z : 0};
   }
 
-  MP_DEVICE SmemAddress stage(int index) const {
-    return stages_ + static_cast<SmemAddress>(index) * Tile::kStageBytes;
-  }
-
-  MP_DEVICE void load_stage(int index, const Sources &from, const Turn &turn, int k) const {
-    const SmemAddress full = barriers_.full(index);
-    const SmemAddress a = stage(index), b = a + Tile::kBytesA;
-    mbarrier_arrive_expect(full, Tile::kStageBytes);
-    if (cluster_ > 1 && !Tile::kPairInM)
-      A::load_half(a, *from.a, full, turn.m0, k, from.z_a);
-    else
-      A::load(a, *from.a, full, turn.m0, k, from.z_a);
-    if (cluster_ > 1 && Tile::kPairInM)
-      B::load_half(b, *from.b, full, turn.n0, k, from.z_b);
-    else
-      B::load(b, *from.b, full, turn.n0, k, from.z_b);
-  }
-
-  /// acc = this consumer's rows of the product.  One batch of wgmmas is in flight while the next is
-  /// issued; a stage is released when the batch that read it has retired.
-  MP_DEVICE void multiply(int consumer, const Turn &turn, Ring &ring,
-                          float (&acc)[kBlocks][Tile::kN / 2]) const {
-    const SmemAddress first_row =
-        Tile::kPingPong ? 0 : static_cast<SmemAddress>(consumer) * kBlocks * A::kBlockBytes;
-    int previous = 0;
-    MP_NO_UNROLL
-    for (int t = 0; t < turn.k_tiles; t++) {
-      mbarrier_wait(barriers_.full(ring.stage), ring.parity);
-      const SmemAddress a = stage(ring.stage) + first_row;
-      const SmemAddress b = stage(ring.stage) + Tile::kBytesA;
-      keep(acc);
-      wgmma_fence();
-      multiply_stage(a, b, t > 0, acc);
-      wgmma_commit();
-      keep(acc);
-      wgmma_wait<1>();
-      if (t > 0) release(previous);
-      previous = ring.stage;
-      ring.advance();
-    }
-    pass_turn(consumer);
-    wgmma_wait<0>();
-    keep(acc);
-    release(previous);
-  }
-
-  static MP_DEVICE void multiply_stage(SmemAddress a, SmemAddress b, bool accumulate,
-                                       float (&acc)[kBlocks][Tile::kN / 2]) {
-    MP_UNROLL
-    for (int step = 0; step < Tile::kK / 16; step++) {
-      const SmemAddress a_step = a + static_cast<SmemAddress>(step) * A::kStepBytes;
-      const SmemAddress b_step = b + static_cast<SmemAddress>(step) * B::kStepBytes;
-      MP_UNROLL
-      for (int i = 0; i < kBlocks; i++)
-        wgmma<T, Tile::kN, kMajorA, kMajorB>(
-            acc[i], A::descriptor(a_step + static_cast<SmemAddress>(i) * A::kBlockBytes),
-            B::descriptor(b_step), accumulate || step > 0);
-    }
-  }
-
-  static MP_DEVICE void keep(float (&acc)[kBlocks][Tile::kN / 2]) {
-    MP_UNROLL
-    for (int i = 0; i < kBlocks; i++) wgmma_keep(acc[i]);
-  }
-
-  /// Ping-pong: the other consumer's main loop may begin.  All of its stages come behind ours, so it
-  /// never waits for a phase that is more than one round away.  Every thread says so: one that still
-  /// waits for our turn must find that phase, and not the one after the next.
-  MP_DEVICE void pass_turn(int consumer) const {
-    if constexpr (Tile::kPingPong) mbarrier_arrive(barriers_.turn(consumer ^ 1));
-  }
-
-  /// By every warp: wgmma.wait_group says no more than that the groups of the executing threads are
-  /// complete.  With multicast both blocks of the cluster write the stage, so both must know.
-  MP_DEVICE void release(int index) const {
-    const int lane = lane_index();
-    if (lane < cluster_) mbarrier_arrive_cluster(in_block(barriers_.empty(index), lane));
-  }
-
-  const WgmmaArgs &args_;
-  const SmemAddress stages_;
-  std::byte *const slabs_;
-  const Barriers<Tile> barriers_;
-  const int cluster_;
+  const Sources from_;
+  const int m0_, n0_;
+  int k_;
 };
 
 template <class T, mp_op_t op_a, mp_op_t op_b, class Tile>
 MP_KERNEL(Tile::kThreads, 1)
 gemm_wgmma(MP_PARAM(WgmmaArgs) args) {
   if constexpr (wgmma_supported<T, Tile::kSmemBytes>()) {
-    // 65536 registers: 384 threads start with 168 each.
-    constexpr int kProducerRegs = 56, kConsumerRegs = 224;
-    static_assert(kWarpgroup * (kProducerRegs + Tile::kConsumers * kConsumerRegs) <= 65536);
-
     if (args.table != nullptr && *args.misaligned() != 0) return;
-    MP_DYN_SHARED(std::byte, unaligned_smem);
-    MP_SHARED(uint64_t, barrier_smem, [Barriers<Tile>::kCount]);
-    // The swizzle goes by address bits: its atoms begin at multiples of 1024.
-    std::byte *const smem = unaligned_smem + (0u - smem_address(unaligned_smem)) % 1024;
-    const Barriers<Tile> barriers(barrier_smem);
-    if (thread_index() == 0) {
-      if (args.table == nullptr) {
-        tma_prefetch(args.a);
-        tma_prefetch(args.b);
-      }
-      barriers.init(cluster_size());
-    }
-    cluster_sync();
-
-    const GemmWgmma<T, op_a, op_b, Tile> gemm(args, smem_address(smem),
-                                              smem + Tile::kStages * Tile::kStageBytes, barriers);
-    const int warpgroup =
-        shuffle(thread_index() / kWarpgroup, 0);  // the same register in all lanes
-    if (warpgroup == 0) {
-      registers_release<kProducerRegs>();
-      if (thread_index() == 0) gemm.produce();
-      warp_sync();
-    } else {
-      registers_claim<kConsumerRegs>();
-      gemm.consume(warpgroup - 1);
-    }
-    cluster_sync();  // the other block may still write to this one's smem and barriers
+    wgmma_block<T, GemmStages<op_a, op_b, Tile>, DenseColumns, Tile>(args);
   }
 }
 
 template <class T, mp_op_t op_a, mp_op_t op_b, class Tile>
 void launch_gemm_wgmma(const GemmChoice &choice, const Device &device, const WgmmaArgs &args,
                        mp_stream_t stream) {
-  const int64_t clusters = min_of<int64_t>(args.turns, device.num_sms / choice.cluster);
-  const LaunchShape shape{clusters * choice.cluster, Tile::kThreads, Tile::kSmemBytes,
-                          choice.cluster};
-  launch(choice.name, gemm_wgmma<T, op_a, op_b, Tile>, device, shape, stream, args);
+  launch(choice.name, gemm_wgmma<T, op_a, op_b, Tile>, device,
+         wgmma_launch_shape<Tile>(device, args.turns, choice.cluster), stream, args);
 }
 
 }  // namespace mp::MP_TARGET

@@ -15,15 +15,39 @@
 
 namespace mp::MP_TARGET {
 
-template <class Tile>
+/// Columns of the product that are neighbours in D too.
+struct ColumnRun {
+  int64_t col;    ///< of the first one, in D
+  int64_t count;  ///< from there on
+};
+
+/// Where the 64 columns of a slab go, by the map of D.
+struct SlabPlace {
+  int x, z;
+};
+
+/// The columns of the product are those of D.  A class in its place may leave some out, but keeps 32
+/// that begin at a multiple of 32 in one run, and 64 in one slab.
+struct DenseColumns {
+  static constexpr bool kGaps = false;
+
+  MP_DEVICE explicit DenseColumns(const WgmmaArgs &) {}
+  /// `n`: columns of the product.
+  MP_DEVICE ColumnRun run(int64_t col, int64_t n) const { return {col, n - col}; }
+  MP_DEVICE SlabPlace slab(int col, int z) const { return {col, z}; }
+};
+
+template <class Tile, class Columns>
 class WgmmaEpilogue {
  public:
   static constexpr int kBlocks = Tile::kRows / 64;
   static constexpr int kRegs = Tile::kN / 2;
   using Accumulators = float[kBlocks][kRegs];
 
-  MP_DEVICE WgmmaEpilogue(const WgmmaArgs &args, const Turn &turn, int consumer, std::byte *slabs)
+  MP_DEVICE WgmmaEpilogue(const WgmmaArgs &args, const Columns &columns, const Turn &turn,
+                          int consumer, std::byte *slabs)
       : args_(args),
+        columns_(columns),
         turn_(turn),
         strip_(warp_index() % 4),
         part_(Tile::kPingPong ? strip_ : consumer * 4 + strip_),
@@ -52,7 +76,7 @@ class WgmmaEpilogue {
 
   MP_DEVICE void store(Accumulators &acc) {
     const bool whole = turn_.m0 + Tile::kM <= target_.m && turn_.n0 + Tile::kN <= target_.n;
-    if (args_.store == StorePath::tma && (whole || !args_.extras))
+    if (args_.store == StorePath::tma && ((whole && !Columns::kGaps) || !args_.extras))
       store_by_tma(acc);
     else if (args_.store == StorePath::direct && whole && pairs_are_aligned())
       store_directly(acc);
@@ -152,7 +176,8 @@ class WgmmaEpilogue {
         async_proxy_fence();
         warp_sync();
         if (leads) {
-          tma_store(map, slab, turn_.n0 + s * kSlabCols, row0_ + i * 64, z);
+          const SlabPlace to = columns_.slab(turn_.n0 + s * kSlabCols, z);
+          tma_store(map, slab, to.x, row0_ + i * 64, to.z);
           tma_store_commit();
         }
       }
@@ -211,34 +236,40 @@ class WgmmaEpilogue {
     MP_UNROLL
     for (int i = 0; i < kBlocks; i++) {
       const int64_t row = row0_ + i * 64 + lane_index() / 4;
-      const int64_t col = turn_.n0 + lane_index() % 4 * 2;
       MP_UNROLL
       for (int r0 = 0; r0 < kRegs; r0 += kGroup)
-        store_pairs<kGroup>(acc[i] + r0, row, col + r0 * 2);
+        store_pairs<kGroup>(acc[i] + r0, row, columns_.run(turn_.n0 + r0 * 2, target_.n));
     }
   }
 
-  /// kCount registers, from column `col` of `row` on: pairs of `row` and `row` + 8 in turns.
+  /// kCount registers, the columns of a run: pairs of `row` and `row` + 8 in turns, eight columns
+  /// apart.  Runs end at multiples of eight.
   template <int kCount>
-  MP_DEVICE void store_pairs(float *regs, int64_t row, int64_t col) {
+  MP_DEVICE void store_pairs(float *regs, int64_t row, const ColumnRun &run) {
     float(&z)[kCount] = *reinterpret_cast<float(*)[kCount]>(regs);
+    const int64_t col = run.col + lane_index() % 4 * 2;
     const auto row_of = [&](int pair) { return row + pair % 2 * 8; };
     const auto col_of = [&](int pair) { return col + pair / 2 * 8; };
+    const auto is_there = [&](int pair) { return !Columns::kGaps || pair / 2 * 8 < run.count; };
     MP_UNROLL
-    for (float &x : z) x *= writer_.alpha();
+    for (int r = 0; r < kCount; r++) z[r] = is_there(r / 2) ? z[r] * writer_.alpha() : 0.0f;
     if (args_.problem.beta != 0.0f) {
       const float *const c = static_cast<const float *>(target_.c);
       Pair read[kCount / 2];
       MP_UNROLL
       for (int p = 0; p < kCount / 2; p++)
-        read[p] = *reinterpret_cast<const Pair *>(c + row_of(p) * target_.ldc + col_of(p));
+        if (is_there(p))
+          read[p] = *reinterpret_cast<const Pair *>(c + row_of(p) * target_.ldc + col_of(p));
       MP_UNROLL
-      for (int r = 0; r < kCount; r++) z[r] += args_.problem.beta * read[r / 2].x[r % 2];
+      for (int r = 0; r < kCount; r++)
+        if (is_there(r / 2)) z[r] += args_.problem.beta * read[r / 2].x[r % 2];
     }
     float *const d = static_cast<float *>(target_.d);
     MP_UNROLL
     for (int p = 0; p < kCount / 2; p++)
-      *reinterpret_cast<Pair *>(d + row_of(p) * target_.ldd + col_of(p)) = {z[2 * p], z[2 * p + 1]};
+      if (is_there(p))
+        *reinterpret_cast<Pair *>(d + row_of(p) * target_.ldd + col_of(p)) = {z[2 * p],
+                                                                              z[2 * p + 1]};
     if (args_.extras) writer_.measure(z, kCount);
   }
   // ---- everything: a patch of 16 x 32 at a time
@@ -290,7 +321,8 @@ class WgmmaEpilogue {
   MP_DEVICE void store_patch(const float *patch, int64_t row0, int64_t col0) {
     constexpr int kRunsPerRow = kPatchCols / kVec;
     const int run = lane_index() % kRunsPerRow * kVec;
-    const int valid = static_cast<int>(min_of<int64_t>(target_.n - col0 - run, kVec));
+    const ColumnRun to = columns_.run(col0, target_.n);
+    const int valid = static_cast<int>(min_of<int64_t>(to.count - run, kVec));
     if (valid <= 0) return;
     MP_NO_UNROLL
     for (int r = lane_index() / kRunsPerRow; r < kStrip; r += kWarpSize / kRunsPerRow) {
@@ -298,11 +330,12 @@ class WgmmaEpilogue {
       float z[kVec];
       MP_UNROLL
       for (int i = 0; i < kVec; i++) z[i] = patch[r * kPatchPitch + run + i];
-      writer_.write(row0 + r, col0 + run, z, valid);
+      writer_.write(row0 + r, to.col + run, z, valid);
     }
   }
 
   const WgmmaArgs &args_;
+  const Columns columns_;
   const Turn &turn_;
   const int strip_, part_;
   const int row0_;
