@@ -1,0 +1,171 @@
+// The main loop of the WMMA kernels: tiles of A and B, however they come into smem, multiplied on
+// the tensor cores (sm_75 and newer).
+//
+// A block computes a kTileM x kTileN tile of D, a warp kWarpM x kWarpN of it in 16x16 fragments.
+// Stages of smem form a ring: while one is multiplied, cp.async fills those behind it.  Rows in
+// smem are padded by 8 halves, so that the eight rows that one ldmatrix reads fall into different
+// banks (80, 144, 272 and 528 bytes of pitch).  Either order of an operand costs the same: the tile
+// is copied as it lies in memory and read as a row_major or col_major fragment.
+//
+// A loader brings one operand:
+//
+//     static constexpr bool kByK;     rows hold kK elements of k; else there are kK rows
+//     static constexpr int kPitch;    elements from row to row in smem
+//     void load_next(T *smem);        starts the copy of the next tile along k, zeros beyond its end
+#pragma once
+
+#include "kernels/gemm/tiles.h"
+#include "kernels/simt/sm80.h"
+#include "kernels/simt/vector.h"
+#include "kernels/simt/wmma.h"
+
+namespace mp::MP_TARGET {
+
+/// How the threads of a block share the copy of a kRows x kCols tile: each has one column of chunks
+/// of kVec elements and every kRowStep-th row.
+template <int kRows, int kCols, int kThreads>
+struct TileChunks {
+  static constexpr int kPitch = kCols + 8;
+  static constexpr int kChunksPerRow = kCols / kVec;
+  static constexpr int kRowStep = kThreads / kChunksPerRow;
+  static constexpr int kIterations = kRows / kRowStep;
+  static_assert(kThreads % kChunksPerRow == 0 && kRows % kRowStep == 0);
+
+  static MP_DEVICE int row() { return thread_index() / kChunksPerRow; }
+  static MP_DEVICE int col() { return thread_index() % kChunksPerRow * kVec; }
+};
+
+template <class T, class LoadA, class LoadB, class Tile>
+class WmmaLoop {
+ public:
+  static constexpr size_t kSmemBytes = Tile::smem_bytes(LoadA::kByK, LoadB::kByK);
+
+  /// The sums of the block's tile over `num_k_tiles` of k.
+  MP_DEVICE void multiply(T *smem, LoadA &load_a, LoadB &load_b, int64_t num_k_tiles) {
+    clear_accumulators();
+    int64_t loaded = 0;
+    // Past the end an empty group, to keep the count.
+    const auto load_next = [&](int stage) {
+      if (loaded < num_k_tiles) {
+        load_a.load_next(stage_a(smem, stage));
+        load_b.load_next(stage_b(smem, stage));
+      }
+      copy_async_commit();
+      loaded++;
+    };
+    MP_NO_UNROLL
+    for (int stage = 0; stage < Tile::kStages - 1; stage++) load_next(stage);
+    for (int64_t t = 0; t < num_k_tiles; t++) {
+      copy_async_wait<Tile::kStages - 2>();
+      block_sync();  // tile t is there for all; all have finished with the stage loaded next
+      load_next(static_cast<int>((t + Tile::kStages - 1) % Tile::kStages));
+      multiply_stage(smem, static_cast<int>(t % Tile::kStages));
+    }
+    copy_async_wait<0>();
+    block_sync();  // smem is free for the epilogue
+  }
+
+  /// Calls store(row, col, x) for runs x of kVec columns; row and col in the tile.
+  ///
+  /// Each warp passes its part of the tile through a patch of its own, 16 rows at a time, because a
+  /// WMMA accumulator does not tell which element it holds.  The loop is not unrolled, so that a long
+  /// epilogue is compiled once per kernel instead of kFragsM times; as registers cannot be indexed
+  /// at run time, the accumulators move up instead.
+  template <class Store>
+  MP_DEVICE void store_tile(T *smem, const Store &store) {
+    float *const patch = reinterpret_cast<float *>(smem) + warp_index() * kPatchElems;
+    MP_NO_UNROLL
+    for (int i = 0; i < kFragsM; i++) {
+      MP_UNROLL
+      for (int j = 0; j < kFragsN; j++)
+        wmma::store_row_major(patch + j * wmma::kTile, acc_[0][j], kPatchPitch);
+      warp_sync();
+      store_patch(patch, warp_m() + i * wmma::kTile, store);
+      warp_sync();
+      move_accumulators_up();
+    }
+  }
+
+ private:
+  static constexpr int kElemsA = Tile::stage_elems(Tile::kM, LoadA::kByK);
+  static constexpr int kElemsB = Tile::stage_elems(Tile::kN, LoadB::kByK);
+  static_assert(LoadA::kPitch == (LoadA::kByK ? Tile::kK : Tile::kM) + Tile::kPad);
+  static_assert(LoadB::kPitch == (LoadB::kByK ? Tile::kK : Tile::kN) + Tile::kPad);
+  static constexpr int kFragsM = Tile::kWarpM / wmma::kTile;
+  static constexpr int kFragsN = Tile::kWarpN / wmma::kTile;
+  static constexpr int kWarpsN = Tile::kN / Tile::kWarpN;
+  static constexpr auto kLayoutA = LoadA::kByK ? wmma::Layout::row_major : wmma::Layout::col_major;
+  static constexpr auto kLayoutB = LoadB::kByK ? wmma::Layout::col_major : wmma::Layout::row_major;
+
+  static constexpr int kPatchPitch = Tile::kWarpN + 4;
+  static constexpr int kPatchElems = wmma::kTile * kPatchPitch;
+  static_assert(Tile::kThreads / kWarpSize * kPatchElems * sizeof(float) <= kSmemBytes);
+
+  MP_DEVICE void clear_accumulators() {
+    MP_UNROLL
+    for (int i = 0; i < kFragsM; i++) {
+      MP_UNROLL
+      for (int j = 0; j < kFragsN; j++) wmma::fill(acc_[i][j], 0.0f);
+    }
+  }
+
+  static MP_DEVICE T *stage_a(T *smem, int stage) { return smem + stage * kElemsA; }
+  static MP_DEVICE T *stage_b(T *smem, int stage) {
+    return smem + Tile::kStages * kElemsA + stage * kElemsB;
+  }
+
+  static MP_DEVICE int warp_m() { return warp_index() / kWarpsN * Tile::kWarpM; }
+  static MP_DEVICE int warp_n() { return warp_index() % kWarpsN * Tile::kWarpN; }
+
+  MP_DEVICE void multiply_stage(T *smem, int stage) {
+    const T *const a = stage_a(smem, stage);
+    const T *const b = stage_b(smem, stage);
+    constexpr int kPitchA = LoadA::kPitch, kPitchB = LoadB::kPitch;
+    MP_UNROLL
+    for (int k = 0; k < Tile::kK; k += wmma::kTile) {
+      wmma::FragmentA<T, kLayoutA> fa[kFragsM];
+      wmma::FragmentB<T, kLayoutB> fb[kFragsN];
+      MP_UNROLL
+      for (int i = 0; i < kFragsM; i++) {
+        const int m = warp_m() + i * wmma::kTile;
+        wmma::load(fa[i], a + (LoadA::kByK ? m * kPitchA + k : k * kPitchA + m), kPitchA);
+      }
+      MP_UNROLL
+      for (int j = 0; j < kFragsN; j++) {
+        const int n = warp_n() + j * wmma::kTile;
+        wmma::load(fb[j], b + (LoadB::kByK ? n * kPitchB + k : k * kPitchB + n), kPitchB);
+      }
+      MP_UNROLL
+      for (int i = 0; i < kFragsM; i++) {
+        MP_UNROLL
+        for (int j = 0; j < kFragsN; j++) wmma::multiply_add(acc_[i][j], fa[i], fb[j]);
+      }
+    }
+  }
+
+  MP_DEVICE void move_accumulators_up() {
+    MP_UNROLL
+    for (int i = 0; i + 1 < kFragsM; i++) {
+      MP_UNROLL
+      for (int j = 0; j < kFragsN; j++) wmma::copy(acc_[i][j], acc_[i + 1][j]);
+    }
+  }
+
+  template <class Store>
+  static MP_DEVICE void store_patch(const float *patch, int row0, const Store &store) {
+    constexpr int kRunsPerRow = Tile::kWarpN / kVec;
+    constexpr int kRowStep = kWarpSize / kRunsPerRow;
+    const int run = lane_index() % kRunsPerRow * kVec;
+    MP_NO_UNROLL
+    for (int r = lane_index() / kRunsPerRow; r < wmma::kTile; r += kRowStep) {
+      float x[kVec];
+      MP_UNROLL
+      for (int i = 0; i < kVec; i++) x[i] = patch[r * kPatchPitch + run + i];
+      store(row0 + r, warp_n() + run, x);
+    }
+  }
+
+  wmma::Accumulator acc_[kFragsM][kFragsN];
+};
+
+}  // namespace mp::MP_TARGET
