@@ -271,6 +271,8 @@ inline constexpr uint32_t kFirstSize<mp_gemm_desc_t> = 128;
 template <>
 inline constexpr uint32_t kFirstSize<mp_gemm_group_item_t> = 96;
 template <>
+inline constexpr uint32_t kFirstSize<mp_conv2d_desc_t> = 96;
+template <>
 inline constexpr uint32_t kFirstSize<mp_tensor_list_desc_t> = 40;
 template <>
 inline constexpr uint32_t kFirstSize<mp_scaler_config_t> = 60;

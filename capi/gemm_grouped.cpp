@@ -190,7 +190,7 @@ void run_one_by_one(const Context &context, const GemmGroup &group, const char *
 }
 
 void log_group(const Context &context, const GemmGroup &group, const GemmChoice &choice) {
-  if (!is_news(context, choice)) return;
+  if (!is_news(context, choice.name)) return;
   log(MP_LOG_INFO, "mp_gemm_grouped: ", choice.name, " for ", group.count,
       " products in one launch, workspace_bytes = ", choice.workspace_bytes);
 }

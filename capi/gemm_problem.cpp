@@ -215,15 +215,15 @@ GemmChoice choose(const GemmProblem &problem, const Device &device, bool aligned
 
 // ---------------------------------------------------------------------------- log
 
-bool is_news(const Context &context, const GemmChoice &choice) {
+bool is_news(const Context &context, const char *kernel) {
   if (!log_enabled(MP_LOG_INFO)) return false;
   const std::lock_guard lock(context.logged.mutex);
-  return context.logged.kernels.insert(choice.name).second;
+  return context.logged.kernels.insert(kernel).second;
 }
 
 void log_choice(const Context &context, const char *function, const GemmProblem &problem,
                 const GemmChoice &choice) {
-  if (!is_news(context, choice)) return;
+  if (!is_news(context, choice.name)) return;
   const auto letter = [](mp_op_t op) { return op == MP_OP_N ? "N" : "T"; };
   log(MP_LOG_INFO, function, ": ", choice.name, " for m = ", problem.m, ", n = ", problem.n,
       ", k = ", problem.k, ", batch_count = ", problem.batch_count, ", op = ", letter(problem.op_a),

@@ -102,7 +102,7 @@ void log_slow_path(const Context &context, const char *function, const Reason &r
 }
 
 /// True the first time a kernel of that name is chosen while somebody listens.
-bool is_news(const Context &, const GemmChoice &);
+bool is_news(const Context &, const char *kernel);
 
 void log_choice(const Context &, const char *function, const GemmProblem &, const GemmChoice &);
 

@@ -547,8 +547,8 @@ MP_API mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2
  *  16-byte aligned tensors with C/groups and K/groups multiples of 8 are fastest; images of few
  *  channels (RGB) have kernels of their own.  A 1 x 1 filter with stride 1 and no padding is
  *  multiplied by the kernels of mp_gemm.
- *  Limits, beyond which MP_ERROR_UNSUPPORTED: one image, one filter bank and the number of pixels
- *  N H W or N P Q must each stay below 2^31 elements; tensors may be larger.
+ *  Limits, beyond which MP_ERROR_UNSUPPORTED: one padded image, one image of y, the filter and the
+ *  numbers of pixels N H W and N P Q stay below 2^30 elements; the tensors may be larger.
  *
  *  Source: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014, section 3.
  *

@@ -21,6 +21,7 @@ const Target &table() {
     t.synchronize = synchronize;
     t.gemm = gemm;
     t.gemm_grouped = gemm_grouped;
+    t.conv = conv;
     t.cast = cast;
     t.statistics = statistics;
     t.unscale = unscale;

@@ -10,6 +10,7 @@ namespace mp::MP_TARGET {
 void gemm(const Device &, const GemmProblem &, const GemmChoice &, void *workspace, mp_stream_t);
 void gemm_grouped(const Device &, const GemmGroup &, const GemmChoice &, void *workspace,
                   mp_stream_t);
+void conv(const Device &, const ConvProblem &, const ConvChoice &, void *workspace, mp_stream_t);
 void cast(const Device &, const void *src, mp_dtype_t, void *dst, mp_dtype_t, int64_t count,
           mp_stream_t);
 void statistics(const Device &, const TensorList &, const ReduceScratch &,

@@ -1,0 +1,311 @@
+// Section 5 of mpcore.h: convolution.
+#define MP_ENABLE_EXPERIMENTAL
+#include <array>
+
+#include "capi/gemm_problem.h"
+#include "capi/gemm_tuning.h"
+
+namespace mp {
+
+namespace {
+
+// ---------------------------------------------------------------------------- the descriptor
+
+void require_at_least_1(int32_t value, const char *name) {
+  MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is smaller than 1");
+}
+
+void require_divides(int32_t groups, int32_t channels, const char *name) {
+  MP_REQUIRE(channels % groups == 0, MP_ERROR_INVALID_ARGUMENT, "groups = ", groups,
+             " does not divide ", name, " = ", channels);
+}
+
+/// (before + extent + after - reach) / stride + 1, or 0 where the filter is larger.
+int64_t output_extent(int64_t padded, int32_t taps, int32_t dilation, int32_t stride) {
+  const int64_t reach = (int64_t{taps} - 1) * dilation + 1;
+  return padded < reach ? 0 : (padded - reach) / stride + 1;
+}
+
+int64_t padded_h(const mp_conv2d_desc_t &d) {
+  return int64_t{d.pad_top} + d.h + d.pad_bottom;
+}
+int64_t padded_w(const mp_conv2d_desc_t &d) {
+  return int64_t{d.pad_left} + d.w + d.pad_right;
+}
+
+/// Fields without which P and Q mean nothing.
+mp_conv2d_desc_t read_shape(const mp_conv2d_desc_t *user) {
+  const mp_conv2d_desc_t d = read_struct(user, "desc");
+  require_not_negative(d.n, "n");
+  require_at_least_1(d.h, "h");
+  require_at_least_1(d.w, "w");
+  require_at_least_1(d.c, "c");
+  require_at_least_1(d.k, "k");
+  require_at_least_1(d.r, "r");
+  require_at_least_1(d.s, "s");
+  require_not_negative(d.pad_top, "pad_top");
+  require_not_negative(d.pad_bottom, "pad_bottom");
+  require_not_negative(d.pad_left, "pad_left");
+  require_not_negative(d.pad_right, "pad_right");
+  require_at_least_1(d.stride_h, "stride_h");
+  require_at_least_1(d.stride_w, "stride_w");
+  require_at_least_1(d.dilation_h, "dilation_h");
+  require_at_least_1(d.dilation_w, "dilation_w");
+  require_at_least_1(d.groups, "groups");
+  require_divides(d.groups, d.c, "c");
+  require_divides(d.groups, d.k, "k");
+  require_zero(d.reserved0, "reserved0");
+  return d;
+}
+
+/// Kernels count what is inside an image or a filter in 32 bits.
+template <class... Factors>
+void require_countable(const char *what, const Factors &...factors) {
+  constexpr int64_t kLimit = int64_t{1} << 30;
+  int64_t product = 1;
+  const bool fits =
+      (... && (!__builtin_mul_overflow(product, int64_t{factors}, &product) && product < kLimit));
+  MP_REQUIRE(fits, MP_ERROR_UNSUPPORTED, what, ": not below 2^30");
+}
+
+struct Convolution {
+  mp_conv2d_desc_t desc;
+  ConvShape shape;
+};
+
+Convolution read_desc(const mp_conv2d_desc_t *user) {
+  const mp_conv2d_desc_t d = read_shape(user);
+  require_dtype(d.dtype, "dtype");
+  require_dtype(d.dtype_out, "dtype_out");
+  const int64_t p = output_extent(padded_h(d), d.r, d.dilation_h, d.stride_h);
+  const int64_t q = output_extent(padded_w(d), d.s, d.dilation_w, d.stride_w);
+  const auto padded_channels = [&](int32_t channels) { return int64_t{channels} / d.groups + 7; };
+  require_countable("elements of a padded image of x", padded_h(d), padded_w(d), d.c);
+  require_countable("elements of an image of y", p, q, d.k);
+  require_countable("elements of filter", d.r, d.s, padded_channels(d.c), d.k);
+  require_countable("elements of a filter row", d.r, d.s, padded_channels(d.k));
+  require_countable("pixels of x, n h w", d.n, d.h, d.w);
+  require_countable("pixels of y, n p q", d.n, p, q);
+  return {d,
+          {.n = d.n,
+           .h = d.h,
+           .w = d.w,
+           .c = d.c,
+           .k = d.k,
+           .r = d.r,
+           .s = d.s,
+           .p = static_cast<int32_t>(p),
+           .q = static_cast<int32_t>(q),
+           .pad_top = d.pad_top,
+           .pad_left = d.pad_left,
+           .stride_h = d.stride_h,
+           .stride_w = d.stride_w,
+           .dilation_h = d.dilation_h,
+           .dilation_w = d.dilation_w,
+           .groups = d.groups}};
+}
+
+// ---------------------------------------------------------------------------- the problem
+
+/// The written tensor as the D of a GEMM.
+mp_gemm_desc_t output_matrix(const Convolution &conv, mp_conv_op_t op) {
+  const ConvShape &s = conv.shape;
+  int64_t rows = int64_t{s.n} * s.p * s.q, cols = s.k;
+  if (op == MP_CONV_DGRAD) {
+    rows = int64_t{s.n} * s.h * s.w;
+    cols = s.c;
+  } else if (op == MP_CONV_WGRAD) {
+    rows = s.k;
+    cols = int64_t{s.r} * s.s * (s.c / s.groups);
+  }
+  mp_gemm_desc_t d = mp_gemm_desc_default(rows, cols, 0, conv.desc.dtype, conv.desc.dtype_out);
+  d.alpha = conv.desc.alpha;
+  d.beta = conv.desc.beta;
+  return d;
+}
+
+/// No output pixel: nothing is multiplied.
+bool has_product(const ConvShape &s) {
+  return s.n > 0 && s.p > 0 && s.q > 0;
+}
+
+ConvProblem conv_problem(const Convolution &conv, mp_conv_op_t op) {
+  return {.op = op,
+          .shape = conv.shape,
+          .dtype = conv.desc.dtype,
+          .image = nullptr,
+          .other = nullptr,
+          .out = problem_of(output_matrix(conv, op))};
+}
+
+void require_weight_gradient_epilogue(const Epilogue &e) {
+  const auto require_none = [](auto value, const char *name) {
+    MP_REQUIRE(value == decltype(value){}, MP_ERROR_UNSUPPORTED, name, " = ", value,
+               " is not supported by mp_conv2d_wgrad");
+  };
+  require_none(enum_value(e.activation), "activation");
+  require_none(e.bias, "bias");
+  require_none(e.aux, "aux");
+  require_none(e.dbias, "dbias");
+}
+
+// ---------------------------------------------------------------------------- choice
+
+ConvChoice choose_conv(const ConvProblem &problem, const Device &device, bool aligned,
+                       const char *kernel, size_t workspace_bytes) {
+  if (kernel == nullptr) return best_conv(problem, device, gemm_tuning(), aligned, workspace_bytes);
+  ConvChoice choice;
+  const char *why;
+  if (!find_conv(problem, device, gemm_tuning(), aligned, kernel, &choice, &why)) {
+    MP_REQUIRE(why != nullptr, MP_ERROR_NOT_FOUND, "kernel = ", kernel, " is unknown");
+    fail(MP_ERROR_UNSUPPORTED, "kernel = ", kernel, " ", why);
+  }
+  return choice;
+}
+
+void log_choice(const Context &context, const char *function, const ConvShape &s,
+                const ConvChoice &choice) {
+  if (!is_news(context, choice.name)) return;
+  log(MP_LOG_INFO, function, ": ", choice.name, " for n = ", s.n, ", h = ", s.h, ", w = ", s.w,
+      ", c = ", s.c, ", k = ", s.k, ", r = ", s.r, ", s = ", s.s, ", stride = ", s.stride_h, "x",
+      s.stride_w, ", groups = ", s.groups, ", workspace_bytes = ", choice.workspace_bytes);
+}
+
+// ---------------------------------------------------------------------------- the call
+
+/// A tensor with the name of its argument.
+struct Tensor {
+  const void *data;
+  const char *name;
+};
+
+/// What the three functions have in common.
+struct ConvCall {
+  const char *function;
+  mp_conv_op_t op;
+  Tensor image, other, out;
+};
+
+void check_tensor(const Tensor &tensor, mp_dtype_t dtype, bool is_used) {
+  require_aligned(tensor.data, tensor.name, mp_dtype_size(dtype));
+  MP_REQUIRE(tensor.data != nullptr || !is_used, MP_ERROR_INVALID_ARGUMENT, tensor.name, " = NULL");
+}
+
+void run(const Context &context, const ConvCall &call, const ConvProblem &problem,
+         const char *kernel, const Workspace &space, mp_stream_t stream) {
+  const bool aligned = has_fast_alignment(problem.image, problem.other);
+  const ConvChoice choice = choose_conv(problem, context.device, aligned, kernel, space.bytes);
+  MP_REQUIRE(choice.workspace_bytes <= space.bytes, MP_ERROR_WORKSPACE_TOO_SMALL,
+             "workspace_bytes = ", space.bytes, ", but kernel = ", choice.name, " needs ",
+             choice.workspace_bytes);
+  log_slow_path(context, call.function, [&] { return conv_slow_path_reason(problem, aligned); });
+  log_choice(context, call.function, problem.shape, choice);
+  context.target.conv(context.device, problem, choice, space.ptr, stream);
+}
+
+/// beta * out and its epilogue, where nothing is multiplied.
+void run_without_product(const Context &context, const GemmProblem &out, mp_stream_t stream) {
+  if (out.m > 0) {
+    const GemmChoice choice = best_gemm(out, context.device, gemm_tuning(), kAssumedAligned, 0);
+    context.target.gemm(context.device, out, choice, nullptr, stream);
+  } else if (out.epilogue.dbias != nullptr) {
+    context.target.fill(context.device, out.epilogue.dbias, 0,
+                        static_cast<size_t>(out.n) * sizeof(float), stream);
+  }
+}
+
+mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d_desc_t *desc,
+                     const mp_epilogue_t *epilogue, const Workspace &space, mp_stream_t stream) {
+  return mp::call(call.function, [&] {
+    const Context &c = *require_context(context);
+    const Convolution conv = read_desc(desc);
+    ConvProblem problem = conv_problem(conv, call.op);
+    problem.out.epilogue = read_epilogue(epilogue, output_matrix(conv, call.op));
+    if (call.op == MP_CONV_WGRAD) require_weight_gradient_epilogue(problem.out.epilogue);
+    const bool multiplies = has_product(conv.shape);
+    check_tensor(call.image, conv.desc.dtype, multiplies);
+    check_tensor(call.other, conv.desc.dtype, multiplies);
+    check_tensor(call.out, conv.desc.dtype_out, problem.out.m > 0);
+    check_workspace(space);
+    problem.image = call.image.data;
+    problem.other = call.other.data;
+    problem.out.c.base = problem.out.d.base = call.out.data;
+    if (multiplies)
+      run(c, call, problem, conv.desc.kernel, space, stream);
+    else
+      run_without_product(c, problem.out, stream);
+  });
+}
+
+}  // namespace
+
+}  // namespace mp
+
+mp_status_t mp_conv2d_output_size(const mp_conv2d_desc_t *desc, int32_t *p, int32_t *q) {
+  return mp::call(__func__, [&] {
+    const mp_conv2d_desc_t d = mp::read_shape(desc);
+    mp::require_pointer(p, "p");
+    mp::require_pointer(q, "q");
+    const int64_t rows = mp::output_extent(mp::padded_h(d), d.r, d.dilation_h, d.stride_h);
+    const int64_t cols = mp::output_extent(mp::padded_w(d), d.s, d.dilation_w, d.stride_w);
+    MP_REQUIRE(rows <= INT32_MAX && cols <= INT32_MAX, MP_ERROR_UNSUPPORTED, "p = ", rows,
+               ", q = ", cols, ": not below 2^31");
+    *p = static_cast<int32_t>(rows);
+    *q = static_cast<int32_t>(cols);
+  });
+}
+
+mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_t *desc,
+                                     mp_conv_op_t op, size_t *bytes) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    mp::require_pointer(bytes, "bytes");
+    const mp::Convolution conv = mp::read_desc(desc);
+    mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
+    *bytes = 0;
+    if (!mp::has_product(conv.shape)) return;
+    const mp::ConvProblem problem = mp::conv_problem(conv, op);
+    *bytes = mp::choose_conv(problem, c.device, mp::kAssumedAligned, conv.desc.kernel, SIZE_MAX)
+                 .workspace_bytes;
+  });
+}
+
+mp_status_t mp_conv2d_fprop(mp_context_t context, const mp_conv2d_desc_t *desc, const void *x,
+                            const void *filter, void *y, const mp_epilogue_t *epilogue,
+                            void *workspace, size_t workspace_bytes, mp_stream_t stream) {
+  const mp::ConvCall call{__func__, MP_CONV_FPROP, {x, "x"}, {filter, "filter"}, {y, "y"}};
+  return mp::convolve(call, context, desc, epilogue, {workspace, workspace_bytes}, stream);
+}
+
+mp_status_t mp_conv2d_dgrad(mp_context_t context, const mp_conv2d_desc_t *desc, const void *dy,
+                            const void *filter, void *dx, const mp_epilogue_t *epilogue,
+                            void *workspace, size_t workspace_bytes, mp_stream_t stream) {
+  const mp::ConvCall call{__func__, MP_CONV_DGRAD, {dy, "dy"}, {filter, "filter"}, {dx, "dx"}};
+  return mp::convolve(call, context, desc, epilogue, {workspace, workspace_bytes}, stream);
+}
+
+mp_status_t mp_conv2d_wgrad(mp_context_t context, const mp_conv2d_desc_t *desc, const void *x,
+                            const void *dy, void *dfilter, const mp_epilogue_t *epilogue,
+                            void *workspace, size_t workspace_bytes, mp_stream_t stream) {
+  const mp::ConvCall call{__func__, MP_CONV_WGRAD, {x, "x"}, {dy, "dy"}, {dfilter, "dfilter"}};
+  return mp::convolve(call, context, desc, epilogue, {workspace, workspace_bytes}, stream);
+}
+
+mp_status_t mp_conv2d_kernel_name(mp_context_t context, const mp_conv2d_desc_t *desc,
+                                  mp_conv_op_t op, int32_t index, const char **name) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp::Convolution conv = mp::read_desc(desc);
+    mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
+    mp::require_pointer(name, "name");
+    mp::require_not_negative(index, "index");
+    MP_REQUIRE(mp::has_product(conv.shape), MP_ERROR_NOT_FOUND, "index = ", index,
+               ", but without an output pixel no kernel is needed");
+    std::array<mp::ConvChoice, mp::kMaxConvChoices> choices;
+    const int count = mp::rank_conv(mp::conv_problem(conv, op), c.device, mp::gemm_tuning(),
+                                    mp::kAssumedAligned, choices.data(), mp::kMaxConvChoices);
+    MP_REQUIRE(index < count, MP_ERROR_NOT_FOUND, "index = ", index,
+               ", but the number of kernels for this problem is ", count);
+    *name = choices[static_cast<size_t>(index)].name;
+  });
+}

@@ -1,0 +1,112 @@
+// One mp_conv2d_*: from the checked problem to the launch, and the passes behind it.
+#include "kernels/conv/conv.h"
+
+#include "kernels/conv/select.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/target.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+TapRuns runs_of(const ConvProblem &problem) {
+  const RunShape runs = run_shape(problem);
+  return tap_runs(runs.taps_h, runs.taps_w, runs.elems);
+}
+
+/// fprop and wgrad: a row of patches is a pixel of y.
+PatchMap patches_of_x(const ConvProblem &problem) {
+  const ConvShape &s = problem.shape;
+  PatchMap map{};
+  map.height = s.h;
+  map.width = s.w;
+  map.channels = s.c;
+  map.num_rows = s.n * s.p * s.q;
+  map.grid_pixels = fast_divisor(int64_t{s.p} * s.q);
+  map.grid_w = fast_divisor(s.q);
+  map.stride_h = s.stride_h;
+  map.stride_w = s.stride_w;
+  map.offset_h = -s.pad_top;
+  map.offset_w = -s.pad_left;
+  map.step_h = s.dilation_h;
+  map.step_w = s.dilation_w;
+  map.runs = runs_of(problem);
+  return map;
+}
+
+/// dgrad: a row is a pixel of a class of dx.  From tap to tap of a class dy's pixel moves back.
+PatchMap patches_of_dy(const ConvProblem &problem) {
+  const ConvShape &s = problem.shape;
+  const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
+  PatchMap map{};
+  map.height = s.p;
+  map.width = s.q;
+  map.channels = s.k;
+  map.num_rows = s.n * h.pixels * w.pixels;
+  map.grid_pixels = fast_divisor(int64_t{h.pixels} * w.pixels);
+  map.grid_w = fast_divisor(w.pixels);
+  map.stride_h = map.stride_w = 1;
+  map.step_h = -h.dy_step;
+  map.step_w = -w.dy_step;
+  map.runs = runs_of(problem);
+  return map;
+}
+
+DgradAxis axis_of(const DgradDirection &d, int32_t extent, int32_t stride, int32_t pad,
+                  int32_t dilation, int32_t taps) {
+  return {extent, stride, d.classes, pad, dilation, taps, d.tap_step};
+}
+
+ConvArgs make_conv_args(const ConvProblem &problem, const GemmChoice &gemm, const Device &device) {
+  const ConvShape &s = problem.shape;
+  const GemmKernel &kernel = *gemm.kernel;
+  const ProductShape product = product_shape(problem);
+  ConvArgs args{};
+  args.out = problem.out;
+  args.dtype = problem.dtype;
+  args.image = problem.image;
+  args.other = problem.other;
+  args.patches = problem.op == MP_CONV_DGRAD ? patches_of_dy(problem) : patches_of_x(problem);
+  args.groups = s.groups;
+  args.group_c = group_c(s);
+  args.group_k = group_k(s);
+  args.filter_elems = int64_t{s.r} * s.s * group_c(s);
+  // A run that is a row of taps: from row to row.
+  args.filter = {0, s.s * group_c(s), group_c(s)};
+  args.axis_h = axis_of(dgrad_h(s), s.h, s.stride_h, s.pad_top, s.dilation_h, s.r);
+  args.axis_w = axis_of(dgrad_w(s), s.w, s.stride_w, s.pad_left, s.dilation_w, s.s);
+  args.schedule = {static_cast<uint32_t>(ceil_div<int64_t>(product.m, kernel.tile_m)),
+                   static_cast<uint32_t>(ceil_div<int64_t>(product.n, kernel.tile_n)),
+                   static_cast<uint32_t>(product.count), static_cast<uint32_t>(gemm.split_k),
+                   tile_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
+  args.slice_k = slice_elems(kernel, product.k, gemm.split_k);
+  return args;
+}
+
+void launch_split(const Device &device, const ConvArgs &args, int split_k, mp_stream_t stream) {
+  GemmArgs gemm{};
+  gemm.problem = args.out;
+  gemm.schedule.split_k = static_cast<uint32_t>(split_k);
+  gemm.partial_sums = args.partial_sums;
+  launch_split_k_sum(device, gemm, stream);
+}
+
+}  // namespace
+
+void conv(const Device &device, const ConvProblem &problem, const ConvChoice &choice,
+          void *workspace, mp_stream_t stream) {
+  if (choice.family == ConvFamily::gemm)
+    return gemm(device, pointwise_gemm(problem), choice.gemm, workspace, stream);
+  ConvArgs args = make_conv_args(problem, choice.gemm, device);
+  if (choice.gemm.split_k > 1) args.partial_sums = static_cast<float *>(workspace);
+  if (choice.gemm.kernel->family == GemmFamily::simt)
+    launch_conv_simt(choice, problem.op, device, args, stream);
+  else if (problem.dtype == MP_FP16)
+    launch_conv_wmma_fp16(choice, problem.op, device, args, stream);
+  else
+    launch_conv_wmma_bf16(choice, problem.op, device, args, stream);
+  if (choice.gemm.split_k > 1) launch_split(device, args, choice.gemm.split_k, stream);
+  if (problem.out.epilogue.dbias != nullptr) launch_column_sum(device, problem.out, stream);
+}
+
+}  // namespace mp::MP_TARGET

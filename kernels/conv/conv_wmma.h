@@ -1,0 +1,157 @@
+// Convolution on the tensor cores through WMMA: the loop of wmma_loop.h over patches and filters.
+#pragma once
+
+#include "kernels/conv/conv_loaders.h"
+#include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/gemm_wmma.h"
+
+namespace mp::MP_TARGET {
+
+/// The loaders of a pass, at a tile and a slice of k.
+template <class T, mp_conv_op_t op, class Tile>
+struct ConvLoaders;
+
+template <class T>
+MP_DEVICE const T *elements(const void *tensor, int64_t first) {
+  return static_cast<const T *>(in_gmem(tensor)) + first;
+}
+
+template <class T, class Tile>
+struct ConvLoaders<T, MP_CONV_FPROP, Tile> {
+  using A = PatchRowsLoader<T, Tile>;
+  using B = FilterRowsLoader<T, Tile>;
+
+  MP_DEVICE ConvLoaders(const ConvArgs &args, const ConvProduct<MP_CONV_FPROP> &x, int64_t m0,
+                        int64_t n0, int64_t k0, int64_t)
+      : a(x.patches, elements<T>(args.image, x.image_elem()), m0, k0),
+        b(args, elements<T>(args.other, x.filter_elem() + n0 * args.filter_elems), x.n() - n0, k0) {
+  }
+  A a;
+  B b;
+};
+
+template <class T, class Tile>
+struct ConvLoaders<T, MP_CONV_DGRAD, Tile> {
+  using A = PatchRowsLoader<T, Tile>;
+  using B = FilterTapsLoader<T, Tile>;
+
+  MP_DEVICE ConvLoaders(const ConvArgs &args, const ConvProduct<MP_CONV_DGRAD> &x, int64_t m0,
+                        int64_t n0, int64_t k0, int64_t)
+      : a(x.patches, elements<T>(args.image, x.image_elem()), m0, k0),
+        b(x, args.filter_elems, elements<T>(args.other, x.filter_elem() + n0), x.n() - n0, k0) {}
+  A a;
+  B b;
+};
+
+template <class T, class Tile>
+struct ConvLoaders<T, MP_CONV_WGRAD, Tile> {
+  using A = OperandLoader<T, false, Tile::kM, Tile>;
+  using B = PatchColumnsLoader<T, Tile>;
+
+  MP_DEVICE ConvLoaders(const ConvArgs &args, const ConvProduct<MP_CONV_WGRAD> &x, int64_t m0,
+                        int64_t n0, int64_t k0, int64_t k_end)
+      : a(elements<T>(args.other, x.dy_elem() + k0 * x.dy_ld() + m0), x.dy_ld(), x.m() - m0,
+          k_end - k0),
+        b(x.patches, elements<T>(args.image, x.image_elem()), n0, k0, k_end) {}
+  A a;
+  B b;
+};
+
+template <class T, mp_conv_op_t op, class Tile>
+class ConvWmma {
+  using Loaders = ConvLoaders<T, op, Tile>;
+  using Loop = WmmaLoop<T, typename Loaders::A, typename Loaders::B, Tile>;
+
+ public:
+  static constexpr size_t kSmemBytes = Loop::kSmemBytes;
+
+  MP_DEVICE ConvWmma(const ConvArgs &args, const WorkItem &work)
+      : args_(args),
+        work_(work),
+        product_(args, work.batch_item),
+        m0_(work.tile_m * Tile::kM),
+        n0_(work.tile_n * Tile::kN),
+        k_begin_(min_of(work.slice * args.slice_k, product_.k())),
+        k_end_(min_of(k_begin_ + args.slice_k, product_.k())) {}
+
+  MP_DEVICE void run(T *smem) {
+    Loaders load(args_, product_, m0_, n0_, k_begin_, k_end_);
+    Loop loop;
+    loop.multiply(smem, load.a, load.b, ceil_div(k_end_ - k_begin_, int64_t{Tile::kK}));
+    EpilogueWriter writer(args_.out, 0);
+    loop.store_tile(smem, [&](int row, int col, float(&x)[kVec]) {
+      const OutputPlace to = product_.place(m0_ + row, n0_ + col);
+      if (to.valid <= 0) return;
+      if (args_.partial_sums != nullptr)
+        store_partial(to, x);
+      else
+        writer.write(to.row, to.col, x, to.valid);
+    });
+    writer.finish();
+  }
+
+ private:
+  /// This slice's sums, for split_k.cu to add up.
+  MP_DEVICE void store_partial(const OutputPlace &to, const float (&x)[kVec]) const {
+    const int64_t row = work_.slice * args_.out.m + to.row;
+    store_run(args_.partial_sums + row * args_.out.n + to.col, x, to.valid);
+  }
+
+  const ConvArgs &args_;
+  const WorkItem work_;
+  const ConvProduct<op> product_;
+  const int64_t m0_, n0_;
+  const int64_t k_begin_, k_end_;
+};
+
+template <class T, mp_conv_op_t op, class Tile>
+MP_KERNEL(Tile::kThreads, Tile::kMinBlocks)
+conv_wmma(MP_PARAM(ConvArgs) args) {
+  using Conv = ConvWmma<T, op, Tile>;
+  if constexpr (wmma::supported<T, Conv::kSmemBytes>()) {
+    MP_DYN_SHARED(T, smem);
+    const int64_t num_items = args.schedule.num_items();
+    for (int64_t number = block_index(); number < num_items; number += grid_size()) {
+      if (number != block_index()) block_sync();  // the last tile's epilogue still uses smem
+      Conv(args, args.schedule(number)).run(smem);
+    }
+  }
+}
+
+template <class T, mp_conv_op_t op, class Tile>
+void launch_conv_wmma(const char *name, const Device &device, const ConvArgs &args,
+                      mp_stream_t stream) {
+  const LaunchShape shape{min_of(args.schedule.num_items(), kMaxBlocks), Tile::kThreads,
+                          ConvWmma<T, op, Tile>::kSmemBytes};
+  launch(name, conv_wmma<T, op, Tile>, device, shape, stream, args);
+}
+
+template <class T, mp_conv_op_t op>
+void launch_conv_wmma(const ConvChoice &choice, const Device &device, const ConvArgs &args,
+                      mp_stream_t stream) {
+  switch (choice.gemm.kernel->tile) {
+    case GemmTile::wmma_256x128:
+      return launch_conv_wmma<T, op, WmmaTile256x128>(choice.name, device, args, stream);
+    case GemmTile::wmma_128x128:
+      return launch_conv_wmma<T, op, WmmaTile128x128>(choice.name, device, args, stream);
+    case GemmTile::wmma_64x64:
+      return launch_conv_wmma<T, op, WmmaTile64x64>(choice.name, device, args, stream);
+    default:
+      throw TargetError(MP_ERROR_INTERNAL, std::string(choice.name) + " is no WMMA kernel");
+  }
+}
+
+template <class T>
+void launch_conv_wmma(const ConvChoice &choice, mp_conv_op_t op, const Device &device,
+                      const ConvArgs &args, mp_stream_t stream) {
+  switch (op) {
+    case MP_CONV_FPROP:
+      return launch_conv_wmma<T, MP_CONV_FPROP>(choice, device, args, stream);
+    case MP_CONV_DGRAD:
+      return launch_conv_wmma<T, MP_CONV_DGRAD>(choice, device, args, stream);
+    case MP_CONV_WGRAD:
+      return launch_conv_wmma<T, MP_CONV_WGRAD>(choice, device, args, stream);
+  }
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,115 @@
+// Where the elements of the matrices of a convolution are: the matrix of patches (im2col), which is
+// never stored, and the filter beside it.
+//
+// The direction of filter taps and channels is walked in runs of elements that are contiguous both in
+// the image and in the filter.  Usually a run is the channels of one tap.  Where an image has few
+// channels it is a row of the filter: in NHWC its S taps times C channels lie side by side too.  Runs
+// are padded to multiples of kVec in this direction alone, so that kVec neighbours never belong to two
+// of them; memory has no padding.
+#pragma once
+
+#include "kernels/conv/fast_divisor.h"
+#include "kernels/simt/vector.h"
+
+namespace mp::MP_TARGET {
+
+struct TapRuns {
+  int32_t taps_h, taps_w;  ///< of the filter, counted in runs
+  int32_t elems;           ///< of a run
+  FastDivisor padded;      ///< by elems, rounded up to kVec
+
+  MP_HD int32_t extent() const { return taps_h * taps_w * padded.divisor; }
+};
+
+inline TapRuns tap_runs(int32_t taps_h, int32_t taps_w, int32_t elems) {
+  return {taps_h, taps_w, elems, fast_divisor((int64_t{elems} + kVec - 1) / kVec * kVec)};
+}
+
+/// A place in that direction.
+struct TapPosition {
+  int32_t tap_h, tap_w;  ///< of the run
+  int32_t elem;          ///< in the run
+
+  MP_DEVICE TapPosition(const TapRuns &runs, int64_t index) {
+    const Quotient run = runs.padded.divide(static_cast<int32_t>(index));
+    const int32_t across = max_of(runs.taps_w, 1);
+    tap_h = run.quotient / across;
+    tap_w = run.quotient % across;
+    elem = run.remainder;
+  }
+
+  MP_DEVICE void advance(const TapRuns &runs, int32_t elems) {
+    elem += elems;
+    while (elem >= runs.padded.divisor) {
+      elem -= runs.padded.divisor;
+      if (++tap_w < runs.taps_w) continue;
+      tap_w = 0;
+      tap_h++;
+    }
+  }
+
+  /// Elements from here to the end of the run, at most kVec; none past the last run.
+  MP_DEVICE int valid(const TapRuns &runs) const {
+    return tap_h < runs.taps_h ? min_of(max_of(runs.elems - elem, 0), kVec) : 0;
+  }
+};
+
+/// kVec elements from `offset` on, of which [first, end) are to be read.
+struct Span8 {
+  int64_t offset;
+  int32_t first, end;
+
+  MP_DEVICE bool is_empty() const { return end <= first; }
+};
+
+/// Where the patch of one row of the matrix begins.
+struct PatchOrigin {
+  int32_t h, w;   ///< of its first tap; may lie outside the image
+  int64_t image;  ///< elements before this image
+};
+
+/// The matrix of patches.  Row: pixel (n, i, j) of a grid.  Column: a tap and a channel.
+///
+///     image[n][i stride_h + offset_h + tap_h step_h][j stride_w + offset_w + tap_w step_w][channel]
+struct PatchMap {
+  int32_t height, width, channels;  ///< of the image
+  int32_t num_rows;                 ///< pixels of the grid, over all n
+  FastDivisor grid_pixels, grid_w;
+  int32_t stride_h, stride_w;
+  int32_t offset_h, offset_w;
+  int32_t step_h, step_w;
+  TapRuns runs;
+
+  /// Past the last row: outside the image.
+  MP_DEVICE PatchOrigin origin(int64_t row) const {
+    constexpr int32_t kOutside = -(1 << 30);
+    if (row >= num_rows) return {kOutside, 0, 0};
+    const Quotient image = grid_pixels.divide(static_cast<int32_t>(row));
+    const Quotient line = grid_w.divide(image.remainder);
+    return {line.quotient * stride_h + offset_h, line.remainder * stride_w + offset_w,
+            int64_t{image.quotient} * height * width * channels};
+  }
+
+  /// What lies left or right of the image is cut off: the whole run of one tap, or a part of a run
+  /// that is a row of taps.
+  MP_DEVICE Span8 span(const PatchOrigin &origin, const TapPosition &at) const {
+    if (at.tap_h >= runs.taps_h) return {0, 0, 0};
+    const int32_t h = origin.h + at.tap_h * step_h;
+    const int32_t elem = (origin.w + at.tap_w * step_w) * channels + at.elem;  // in the line
+    const bool is_line = h >= 0 && h < height;
+    return {origin.image + (int64_t{h} * width * channels + elem), max_of(-elem, 0),
+            is_line ? min_of(at.valid(runs), width * channels - elem) : 0};
+  }
+};
+
+/// The same direction in the filter: elements from the first one of an output channel.
+struct FilterMap {
+  int32_t first;
+  int32_t step_h, step_w;  ///< from tap to tap
+
+  MP_DEVICE int64_t offset(const TapPosition &at) const {
+    return first + int64_t{at.tap_h} * step_h + int64_t{at.tap_w} * step_w;
+  }
+};
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,192 @@
+// Which kernel runs a convolution: the GEMM that it is, priced as a GEMM.
+//
+// The kernels are GEMM kernels with other loaders, and the constants of GEMM's predicted times count
+// for them too: what mptune measures tunes both.
+#include "kernels/conv/select.h"
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "kernels/gemm/select.h"
+
+namespace mp {
+
+ProductShape product_shape(const ConvProblem &p) {
+  const ConvShape &s = p.shape;
+  const RunShape runs = run_shape(p);
+  const int64_t taps = int64_t{runs.taps_h} * runs.taps_w * runs.padded();
+  const int64_t outputs = int64_t{s.n} * s.p * s.q;
+  switch (p.op) {
+    case MP_CONV_FPROP:
+      return {outputs, group_k(s), taps, s.groups};
+    case MP_CONV_WGRAD:
+      return {group_k(s), taps, outputs, s.groups};
+    case MP_CONV_DGRAD:
+      break;
+  }
+  const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
+  return {int64_t{s.n} * h.pixels * w.pixels, group_c(s), int64_t{h.taps} * w.taps * runs.padded(),
+          int64_t{s.groups} * h.classes * w.classes};
+}
+
+namespace {
+
+/// But for its extents and matrices.
+GemmProblem operands_of(const ConvProblem &p) {
+  GemmProblem gemm = p.out;
+  gemm.dtype_ab = p.dtype;
+  gemm.op_a = p.op == MP_CONV_WGRAD ? MP_OP_T : MP_OP_N;
+  gemm.op_b = p.op == MP_CONV_FPROP ? MP_OP_T : MP_OP_N;
+  gemm.batch_count = 1;
+  return gemm;
+}
+
+}  // namespace
+
+bool is_pointwise(const ConvShape &s) {
+  return s.r == 1 && s.s == 1 && s.stride_h == 1 && s.stride_w == 1 && s.p == s.h && s.q == s.w &&
+         s.pad_top == 0 && s.pad_left == 0 && s.groups == 1;
+}
+
+GemmProblem pointwise_gemm(const ConvProblem &p) {
+  const ConvShape &s = p.shape;
+  const int64_t pixels = int64_t{s.n} * s.p * s.q;
+  const Operand image{p.image, nullptr, p.op == MP_CONV_DGRAD ? s.k : s.c, 0};
+  const Operand other{p.other, nullptr, p.op == MP_CONV_WGRAD ? s.k : s.c, 0};
+  GemmProblem gemm = operands_of(p);
+  gemm.k = p.op == MP_CONV_FPROP ? s.c : p.op == MP_CONV_DGRAD ? s.k : pixels;
+  gemm.a = p.op == MP_CONV_WGRAD ? other : image;
+  gemm.b = p.op == MP_CONV_WGRAD ? image : other;
+  return gemm;
+}
+
+namespace {
+
+constexpr std::string_view kPrefix = "conv_";
+
+/// "conv_" and the name of the GEMM kernel.
+const char *conv_name(const GemmChoice &gemm) {
+  static const auto names = [] {
+    std::unordered_map<const char *, std::string> all;
+    for (const GemmVariant &variant : gemm_variants())
+      all.emplace(variant.name, std::string(kPrefix) + variant.name);
+    return all;
+  }();
+  return names.at(gemm.name).c_str();
+}
+
+bool has_vector_channels(const ConvProblem &p) {
+  return group_c(p.shape) % 8 == 0 && group_k(p.shape) % 8 == 0;
+}
+
+/// What costs as much as the implicit product.
+GemmProblem implicit_gemm(const ConvProblem &p) {
+  const ProductShape shape = product_shape(p);
+  GemmProblem gemm = operands_of(p);
+  gemm.m = shape.m;
+  gemm.n = shape.n;
+  gemm.k = shape.k;
+  gemm.batch_count = shape.count;
+  gemm.a.ld = gemm.b.ld = has_vector_channels(p) ? 8 : 1;
+  return gemm;
+}
+
+/// NULL if the main loop of that kernel can read patches, else why not.
+const char *why_not_implicit(const GemmChoice &gemm) {
+  const GemmFamily family = gemm.kernel->family;
+  if (family == GemmFamily::wmma || family == GemmFamily::simt) return nullptr;
+  return "cannot read patches";
+}
+
+ConvChoice implicit_choice(const ConvProblem &p, const GemmChoice &gemm) {
+  ConvChoice choice{ConvFamily::implicit, gemm, 0, conv_name(gemm)};
+  if (gemm.split_k > 1)
+    choice.workspace_bytes = sizeof(float) * static_cast<size_t>(gemm.split_k) *
+                             static_cast<size_t>(p.out.m) * static_cast<size_t>(p.out.n);
+  return choice;
+}
+
+ConvChoice pointwise_choice(const GemmChoice &gemm) {
+  return {ConvFamily::gemm, gemm, gemm.workspace_bytes, gemm.name};
+}
+
+struct Ranking {
+  std::array<ConvChoice, kMaxConvChoices> choices;
+  int count = 0;
+};
+
+Ranking rank_all(const ConvProblem &p, const Device &device, const GemmTuning &tuning,
+                 bool aligned) {
+  Ranking ranking;
+  std::array<GemmChoice, kMaxGemmChoices> gemms;
+  const auto add_ranked = [&](const GemmProblem &gemm, const auto &choice_of) {
+    const int count = rank_gemm(gemm, device, tuning, aligned, gemms.data(), kMaxGemmChoices);
+    for (int i = 0; i < count; i++) choice_of(gemms[static_cast<size_t>(i)]);
+  };
+  const auto push = [&](const ConvChoice &choice) {
+    ranking.choices[static_cast<size_t>(ranking.count++)] = choice;
+  };
+  if (is_pointwise(p.shape))
+    add_ranked(pointwise_gemm(p), [&](const GemmChoice &gemm) { push(pointwise_choice(gemm)); });
+  add_ranked(implicit_gemm(p), [&](const GemmChoice &gemm) {
+    if (why_not_implicit(gemm) == nullptr) push(implicit_choice(p, gemm));
+  });
+  // Stable: where both take as long, the GEMM kernel, which does not ask where patches are.
+  std::stable_sort(ranking.choices.begin(), ranking.choices.begin() + ranking.count,
+                   [](const ConvChoice &a, const ConvChoice &b) {
+                     return a.gemm.predicted_us < b.gemm.predicted_us;
+                   });
+  return ranking;
+}
+
+}  // namespace
+
+int rank_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
+              bool aligned, ConvChoice *choices, int capacity) {
+  const Ranking ranking = rank_all(problem, device, tuning, aligned);
+  std::copy_n(ranking.choices.begin(), std::min(ranking.count, capacity), choices);
+  return ranking.count;
+}
+
+ConvChoice best_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
+                     bool aligned, size_t workspace_bytes) {
+  const Ranking ranking = rank_all(problem, device, tuning, aligned);
+  return *std::find_if(
+      ranking.choices.begin(), ranking.choices.begin() + ranking.count,
+      [&](const ConvChoice &choice) { return choice.workspace_bytes <= workspace_bytes; });
+}
+
+bool find_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
+               bool aligned, const char *name, ConvChoice *choice, const char **why) {
+  const bool is_implicit = std::string_view(name).starts_with(kPrefix);
+  const GemmProblem gemm = is_implicit ? implicit_gemm(problem) : pointwise_gemm(problem);
+  const char *const gemm_name = is_implicit ? name + kPrefix.size() : name;
+  GemmChoice found;
+  const bool is_found = find_gemm(gemm, device, tuning, aligned, gemm_name, &found, why);
+  if (!is_found && *why == nullptr) return false;
+  if (!is_implicit && !is_pointwise(problem.shape)) {
+    *why = "needs a 1 x 1 filter with stride 1, no padding and one group";
+    return false;
+  }
+  if (!is_found) return false;
+  *why = is_implicit ? why_not_implicit(found) : nullptr;
+  if (*why != nullptr) return false;
+  *choice = is_implicit ? implicit_choice(problem, found) : pointwise_choice(found);
+  return true;
+}
+
+std::string conv_slow_path_reason(const ConvProblem &problem, bool aligned) {
+  if (problem.dtype == MP_FP32) return "";
+  if (!aligned) return "a tensor is not 16-byte aligned";
+  const auto reason = [](const char *name, int32_t value) {
+    return std::string(name) + " = " + std::to_string(value) + " is not a multiple of 8";
+  };
+  if (group_c(problem.shape) % 8 != 0) return reason("c / groups", group_c(problem.shape));
+  if (group_k(problem.shape) % 8 != 0) return reason("k / groups", group_k(problem.shape));
+  return "";
+}
+
+}  // namespace mp

@@ -1,0 +1,68 @@
+// What a convolution is as a product of matrices.  Pure: selection and launch ask alike.
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/kernels.h"
+
+namespace mp {
+
+inline int32_t group_c(const ConvShape &s) {
+  return s.c / s.groups;
+}
+inline int32_t group_k(const ConvShape &s) {
+  return s.k / s.groups;
+}
+
+/// The runs that the direction of taps and channels is made of (patches.h).
+struct RunShape {
+  int32_t taps_h, taps_w, elems;
+  int32_t padded() const { return (elems + 7) / 8 * 8; }
+};
+
+/// Runs of one tap's channels, or of a row of taps where those waste less.
+inline RunShape run_shape(const ConvProblem &p) {
+  const ConvShape &s = p.shape;
+  if (p.op == MP_CONV_DGRAD) return {s.r, s.s, group_k(s)};
+  const RunShape taps{s.r, s.s, group_c(s)}, rows{s.r, 1, s.s * s.c};
+  const bool has_rows = s.groups == 1 && s.dilation_w == 1;
+  return has_rows && rows.padded() < s.s * taps.padded() ? rows : taps;
+}
+
+/// One direction of dgrad: the pixels that have the same remainder by the stride are a class, which
+/// every tap_step-th tap reaches.
+struct DgradDirection {
+  int32_t classes;   ///< that have pixels
+  int32_t pixels;    ///< of a class, at most
+  int32_t taps;      ///< of a class, at most
+  int32_t tap_step;  ///< from one tap of a class to its next ...
+  int32_t dy_step;   ///< ... dy's pixel moves back by so many
+};
+
+inline DgradDirection dgrad_direction(int32_t extent, int32_t taps, int32_t stride,
+                                      int32_t dilation) {
+  const int32_t common = std::gcd(stride, dilation);
+  const int32_t tap_step = std::min(stride / common, taps);
+  return {std::min(stride, extent), (extent - 1) / stride + 1, (taps - 1) / tap_step + 1, tap_step,
+          dilation / common};
+}
+inline DgradDirection dgrad_h(const ConvShape &s) {
+  return dgrad_direction(s.h, s.r, s.stride_h, s.dilation_h);
+}
+inline DgradDirection dgrad_w(const ConvShape &s) {
+  return dgrad_direction(s.w, s.s, s.stride_w, s.dilation_w);
+}
+
+/// What one group, and in dgrad one class, multiplies; sizes of the largest.
+struct ProductShape {
+  int64_t m, n, k;
+  int64_t count;
+};
+ProductShape product_shape(const ConvProblem &);
+
+/// A 1 x 1 filter with stride 1 and no padding: x, y and the filter are matrices as they are.
+bool is_pointwise(const ConvShape &);
+GemmProblem pointwise_gemm(const ConvProblem &);
+
+}  // namespace mp
