@@ -171,13 +171,13 @@ struct ConvProblem {
   GemmProblem out;
 };
 
-/// How a convolution is run: by a GEMM kernel as it is (1 x 1 filters), or by one whose main loop
-/// reads patches.
-enum class ConvFamily { gemm, implicit };
+/// How a convolution is run: by a GEMM kernel as it is (1 x 1 filters), by one whose main loop reads
+/// patches, or channel by channel.
+enum class ConvFamily { gemm, implicit, depthwise };
 
 struct ConvChoice {
   ConvFamily family;
-  GemmChoice gemm;         ///< kernel, tile and split
+  GemmChoice gemm;         ///< kernel, tile and split; depthwise: only split_k and predicted_us
   size_t workspace_bytes;  ///< needed by this choice for this problem
   const char *name;        ///< static storage, e.g. "conv_wmma_128x128x32_s3_k4"
 };

@@ -57,10 +57,9 @@ DgradAxis axis_of(const DgradDirection &d, int32_t extent, int32_t stride, int32
   return {extent, stride, d.classes, pad, dilation, taps, d.tap_step};
 }
 
-ConvArgs make_conv_args(const ConvProblem &problem, const GemmChoice &gemm, const Device &device) {
+/// But for the schedule, which is the kernel's.
+ConvArgs make_conv_args(const ConvProblem &problem) {
   const ConvShape &s = problem.shape;
-  const GemmKernel &kernel = *gemm.kernel;
-  const ProductShape product = product_shape(problem);
   ConvArgs args{};
   args.out = problem.out;
   args.dtype = problem.dtype;
@@ -71,19 +70,30 @@ ConvArgs make_conv_args(const ConvProblem &problem, const GemmChoice &gemm, cons
   args.group_c = group_c(s);
   args.group_k = group_k(s);
   args.filter_elems = int64_t{s.r} * s.s * group_c(s);
-  // A run that is a row of taps: from row to row.
   args.filter = {0, s.s * group_c(s), group_c(s)};
   args.axis_h = axis_of(dgrad_h(s), s.h, s.stride_h, s.pad_top, s.dilation_h, s.r);
   args.axis_w = axis_of(dgrad_w(s), s.w, s.stride_w, s.pad_left, s.dilation_w, s.s);
-  args.schedule = {static_cast<uint32_t>(ceil_div<int64_t>(product.m, kernel.tile_m)),
-                   static_cast<uint32_t>(ceil_div<int64_t>(product.n, kernel.tile_n)),
-                   static_cast<uint32_t>(product.count), static_cast<uint32_t>(gemm.split_k),
-                   tile_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
-  args.slice_k = slice_elems(kernel, product.k, gemm.split_k);
   return args;
 }
 
-void launch_split(const Device &device, const ConvArgs &args, int split_k, mp_stream_t stream) {
+void launch_implicit(const ConvChoice &choice, const ConvProblem &problem, const Device &device,
+                     ConvArgs args, mp_stream_t stream) {
+  const GemmKernel &kernel = *choice.gemm.kernel;
+  const ProductShape product = product_shape(problem);
+  args.schedule = {static_cast<uint32_t>(ceil_div<int64_t>(product.m, kernel.tile_m)),
+                   static_cast<uint32_t>(ceil_div<int64_t>(product.n, kernel.tile_n)),
+                   static_cast<uint32_t>(product.count), static_cast<uint32_t>(choice.gemm.split_k),
+                   tile_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
+  args.slice_k = slice_elems(kernel, product.k, choice.gemm.split_k);
+  if (kernel.family == GemmFamily::simt)
+    launch_conv_simt(choice, problem.op, device, args, stream);
+  else if (problem.dtype == MP_FP16)
+    launch_conv_wmma_fp16(choice, problem.op, device, args, stream);
+  else
+    launch_conv_wmma_bf16(choice, problem.op, device, args, stream);
+}
+
+void sum_slices(const Device &device, const ConvArgs &args, int32_t split_k, mp_stream_t stream) {
   GemmArgs gemm{};
   gemm.problem = args.out;
   gemm.schedule.split_k = static_cast<uint32_t>(split_k);
@@ -97,15 +107,14 @@ void conv(const Device &device, const ConvProblem &problem, const ConvChoice &ch
           void *workspace, mp_stream_t stream) {
   if (choice.family == ConvFamily::gemm)
     return gemm(device, pointwise_gemm(problem), choice.gemm, workspace, stream);
-  ConvArgs args = make_conv_args(problem, choice.gemm, device);
-  if (choice.gemm.split_k > 1) args.partial_sums = static_cast<float *>(workspace);
-  if (choice.gemm.kernel->family == GemmFamily::simt)
-    launch_conv_simt(choice, problem.op, device, args, stream);
-  else if (problem.dtype == MP_FP16)
-    launch_conv_wmma_fp16(choice, problem.op, device, args, stream);
+  const int32_t split_k = choice.gemm.split_k;
+  ConvArgs args = make_conv_args(problem);
+  if (split_k > 1) args.partial_sums = static_cast<float *>(workspace);
+  if (choice.family == ConvFamily::depthwise)
+    launch_conv_depthwise(choice, problem, device, args, stream);
   else
-    launch_conv_wmma_bf16(choice, problem.op, device, args, stream);
-  if (choice.gemm.split_k > 1) launch_split(device, args, choice.gemm.split_k, stream);
+    launch_implicit(choice, problem, device, args, stream);
+  if (split_k > 1) sum_slices(device, args, split_k, stream);
   if (problem.out.epilogue.dbias != nullptr) launch_column_sum(device, problem.out, stream);
 }
 

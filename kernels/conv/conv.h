@@ -13,6 +13,8 @@
 // Source: Chetlur et al., cuDNN, 2014, section 3; CUTLASS, implicit_gemm_convolution.md.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/conv/patches.h"
 #include "kernels/gemm/operand.h"
 
@@ -142,6 +144,9 @@ class ConvProduct {
   int32_t residue_h_ = 0, residue_w_ = 0;
 };
 
+/// `args`: but for the schedule and slice_k.
+void launch_conv_depthwise(const ConvChoice &, const ConvProblem &, const Device &, ConvArgs,
+                           mp_stream_t);
 void launch_conv_wmma_fp16(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,
                            mp_stream_t);
 void launch_conv_wmma_bf16(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,

@@ -5,12 +5,14 @@
 #include "kernels/conv/select.h"
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "kernels/gemm/select.h"
+#include "kernels/gemm/tuning.h"
 
 namespace mp {
 
@@ -101,13 +103,69 @@ const char *why_not_implicit(const GemmChoice &gemm) {
   return "cannot read patches";
 }
 
+/// Partial sums of the whole output, one for each slice.
+size_t split_bytes(const ConvProblem &p, int32_t split_k) {
+  if (split_k == 1) return 0;
+  return sizeof(float) * static_cast<size_t>(split_k) * static_cast<size_t>(p.out.m) *
+         static_cast<size_t>(p.out.n);
+}
+
 ConvChoice implicit_choice(const ConvProblem &p, const GemmChoice &gemm) {
-  ConvChoice choice{ConvFamily::implicit, gemm, 0, conv_name(gemm)};
-  if (gemm.split_k > 1)
-    choice.workspace_bytes = sizeof(float) * static_cast<size_t>(gemm.split_k) *
-                             static_cast<size_t>(p.out.m) * static_cast<size_t>(p.out.n);
+  return {ConvFamily::implicit, gemm, split_bytes(p, gemm.split_k), conv_name(gemm)};
+}
+
+// ---------------------------------------------------------------------------- depthwise
+
+struct DepthwiseVariant {
+  const char *name;
+  int32_t split_k;
+};
+constexpr std::array kDepthwise = {
+    DepthwiseVariant{"conv_depthwise", 1}, DepthwiseVariant{"conv_depthwise_k4", 4},
+    DepthwiseVariant{"conv_depthwise_k16", 16}, DepthwiseVariant{"conv_depthwise_k64", 64},
+    DepthwiseVariant{"conv_depthwise_k256", 256}};
+
+const char *why_not_depthwise(const ConvProblem &p, int32_t split_k) {
+  const ConvShape &s = p.shape;
+  if (s.c == 1 || s.groups != s.c || s.groups != s.k) return "needs one filter for each channel";
+  if (int64_t{s.r} * s.s > kMaxDepthwiseTaps) return "needs a filter of at most 128 taps";
+  if (split_k == 1) return nullptr;
+  if (p.op != MP_CONV_WGRAD) return "splits the sum of wgrad alone";
+  constexpr int64_t kMinSliceRows = 32;
+  return int64_t{s.n} * s.p * s.q >= split_k * kMinSliceRows ? nullptr
+                                                             : "needs more pixels for this split";
+}
+
+/// Both tensors are read or written once, unless the multiply-adds take longer: a tile of the small
+/// CUDA-core kernel has 2^22 of them, and does four times as many in the time, because there each value
+/// that is read is used eight times.
+double depthwise_us(const ConvProblem &p, const Device &device, const GemmTuning &tuning,
+                    int32_t split_k) {
+  constexpr double kTileMultiplyAdds = 1 << 22, kSlowdown = 4, kChannelsPerBlock = 64;
+  const auto simt = std::find_if(gemm_kernels().begin(), gemm_kernels().end(),
+                                 [](const auto &k) { return k.tile == GemmTile::simt_64x64; });
+  const ConvShape &s = p.shape;
+  const ClassTuning &constants = tuning.of(class_of(device));
+  const double inputs = double(s.n) * s.h * s.w * s.c, outputs = double(s.n) * s.p * s.q * s.c;
+  const double elem_mb = (p.dtype == MP_FP32 ? 4 : 2) * 1e-6;
+  const double blocks =
+      p.op == MP_CONV_WGRAD ? std::ceil(s.c / kChannelsPerBlock) * split_k : device.num_sms;
+  const double sms = std::min<double>(blocks, device.num_sms);
+  const double work_us = outputs * s.r * s.s / kTileMultiplyAdds * kSlowdown *
+                         constants.of(*simt).k_us / std::max(sms, 1.0);
+  const double data_us = (inputs + outputs) * elem_mb * constants.dram_us_per_mb;
+  return (split_k > 1 ? 2 : 1) * constants.launch_us + std::max(work_us, data_us);
+}
+
+ConvChoice depthwise_choice(const ConvProblem &p, const Device &device, const GemmTuning &tuning,
+                            const DepthwiseVariant &variant) {
+  ConvChoice choice{ConvFamily::depthwise, {}, split_bytes(p, variant.split_k), variant.name};
+  choice.gemm.split_k = variant.split_k;
+  choice.gemm.predicted_us = depthwise_us(p, device, tuning, variant.split_k);
   return choice;
 }
+
+// ---------------------------------------------------------------------------- all
 
 ConvChoice pointwise_choice(const GemmChoice &gemm) {
   return {ConvFamily::gemm, gemm, gemm.workspace_bytes, gemm.name};
@@ -134,6 +192,9 @@ Ranking rank_all(const ConvProblem &p, const Device &device, const GemmTuning &t
   add_ranked(implicit_gemm(p), [&](const GemmChoice &gemm) {
     if (why_not_implicit(gemm) == nullptr) push(implicit_choice(p, gemm));
   });
+  for (const DepthwiseVariant &variant : kDepthwise)
+    if (why_not_depthwise(p, variant.split_k) == nullptr)
+      push(depthwise_choice(p, device, tuning, variant));
   // Stable: where both take as long, the GEMM kernel, which does not ask where patches are.
   std::stable_sort(ranking.choices.begin(), ranking.choices.begin() + ranking.count,
                    [](const ConvChoice &a, const ConvChoice &b) {
@@ -161,6 +222,13 @@ ConvChoice best_conv(const ConvProblem &problem, const Device &device, const Gem
 
 bool find_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
                bool aligned, const char *name, ConvChoice *choice, const char **why) {
+  for (const DepthwiseVariant &variant : kDepthwise) {
+    if (std::string_view(name) != variant.name) continue;
+    *why = why_not_depthwise(problem, variant.split_k);
+    if (*why != nullptr) return false;
+    *choice = depthwise_choice(problem, device, tuning, variant);
+    return true;
+  }
   const bool is_implicit = std::string_view(name).starts_with(kPrefix);
   const GemmProblem gemm = is_implicit ? implicit_gemm(problem) : pointwise_gemm(problem);
   const char *const gemm_name = is_implicit ? name + kPrefix.size() : name;
@@ -184,7 +252,10 @@ std::string conv_slow_path_reason(const ConvProblem &problem, bool aligned) {
   const auto reason = [](const char *name, int32_t value) {
     return std::string(name) + " = " + std::to_string(value) + " is not a multiple of 8";
   };
-  if (group_c(problem.shape) % 8 != 0) return reason("c / groups", group_c(problem.shape));
+  if (why_not_depthwise(problem, 1) == nullptr) return "";
+  const bool runs_are_rows = problem.op != MP_CONV_DGRAD && run_shape(problem).taps_w == 1;
+  if (group_c(problem.shape) % 8 != 0 && !runs_are_rows)
+    return reason("c / groups", group_c(problem.shape));
   if (group_k(problem.shape) % 8 != 0) return reason("k / groups", group_k(problem.shape));
   return "";
 }

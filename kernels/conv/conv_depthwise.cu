@@ -1,0 +1,213 @@
+// Depthwise convolution, one filter per channel: no product of matrices, so it is computed directly
+// on the CUDA cores, at the speed of memory.
+//
+// A block has 64 channels: 8 lanes across with kVec channels each, 32 slots down with pixels of their
+// own.  Neighbouring outputs read mostly the same inputs, which L1 holds.
+#include "kernels/conv/conv.h"
+#include "kernels/conv/select.h"
+#include "kernels/gemm/epilogue.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kLanesAcross = 8;
+constexpr int kChannels = kLanesAcross * kVec;
+constexpr int kSlots = kThreads / kLanesAcross;
+
+/// The channels of this thread.
+struct ChannelRun {
+  int64_t first;
+  int valid;
+
+  MP_DEVICE ChannelRun(const ConvArgs &args, int64_t block)
+      : first(block * kChannels + thread_index() % kLanesAcross * kVec),
+        valid(static_cast<int>(min_of<int64_t>(max_of<int64_t>(args.groups - first, 0), kVec))) {}
+};
+
+/// The channels' values at one tap of a patch; zeros outside the image.
+MP_DEVICE void load_pixel(float (&values)[kVec], const ConvArgs &args, const PatchMap &patches,
+                          const PatchOrigin &origin, int32_t tap_h, int32_t tap_w,
+                          const ChannelRun &channels) {
+  const int32_t h = origin.h + tap_h * patches.step_h, w = origin.w + tap_w * patches.step_w;
+  const bool inside = h >= 0 && h < patches.height && w >= 0 && w < patches.width;
+  const int64_t pixel = int64_t{h} * patches.width + w;
+  load_run(values, args.dtype, in_gmem(args.image),
+           inside ? origin.image + pixel * patches.channels + channels.first : 0,
+           inside ? channels.valid : 0);
+}
+
+// ---------------------------------------------------------------------------- fprop and dgrad
+
+/// Outputs of a thread: a weight that has been read serves all of them.
+constexpr int kStrip = 4;
+constexpr int kRowsPerBlock = kSlots * kStrip;
+
+using Weights = float[kMaxDepthwiseTaps][kChannels];
+
+/// weights[tap of the class][channel of the block].
+template <mp_conv_op_t op>
+MP_DEVICE void stage_weights(const ConvArgs &args, const ConvProduct<op> &product,
+                             int64_t first_channel, Weights &weights) {
+  const TapRuns &runs = product.patches.runs;
+  const int num_taps = runs.taps_h * runs.taps_w;
+  for (int i = thread_index(); i < num_taps * kChannels; i += kThreads) {
+    const int tap = i / kChannels, channel = i % kChannels;
+    const int64_t at = (first_channel + channel) * args.filter_elems + product.filter.first +
+                       tap / runs.taps_w * product.filter.step_h +
+                       tap % runs.taps_w * product.filter.step_w;
+    const bool inside = first_channel + channel < args.groups;
+    float weight[1];
+    load_run(weight, args.dtype, in_gmem(args.other), inside ? at : 0, inside ? 1 : 0);
+    weights[tap][channel] = weight[0];
+  }
+}
+
+template <mp_conv_op_t op>
+MP_DEVICE void convolve_strip(const ConvArgs &args, const ConvProduct<op> &product, int64_t row0,
+                              const ChannelRun &channels, const Weights &weights,
+                              float (&acc)[kStrip][kVec]) {
+  const PatchMap &patches = product.patches;
+  PatchOrigin origins[kStrip];
+  MP_UNROLL
+  for (int i = 0; i < kStrip; i++) origins[i] = patches.origin(row0 + i);
+  int tap = 0;
+  for (int32_t tap_h = 0; tap_h < patches.runs.taps_h; tap_h++) {
+    for (int32_t tap_w = 0; tap_w < patches.runs.taps_w; tap_w++, tap++) {
+      const float *const weight = &weights[tap][thread_index() % kLanesAcross * kVec];
+      MP_UNROLL
+      for (int i = 0; i < kStrip; i++) {
+        float x[kVec];
+        load_pixel(x, args, patches, origins[i], tap_h, tap_w, channels);
+        MP_UNROLL
+        for (int j = 0; j < kVec; j++) acc[i][j] = fmaf(x[j], weight[j], acc[i][j]);
+      }
+    }
+  }
+}
+
+/// A work item is a block of rows (tile_m), one of channels (tile_n), and a class (batch_item).
+template <mp_conv_op_t op>
+MP_KERNEL(kThreads, 2)
+conv_depthwise(MP_PARAM(ConvArgs) args) {
+  MP_SHARED(float, weights, [kMaxDepthwiseTaps][kChannels]);
+  const int64_t num_items = args.schedule.num_items();
+  for (int64_t number = block_index(); number < num_items; number += grid_size()) {
+    const WorkItem work = args.schedule(number);
+    const ConvProduct<op> product(args, work.batch_item * args.groups);
+    const ChannelRun channels(args, work.tile_n);
+    const int64_t row0 = work.tile_m * kRowsPerBlock + thread_index() / kLanesAcross * kStrip;
+    if (number != block_index()) block_sync();  // the last item's weights have been read
+    stage_weights(args, product, work.tile_n * kChannels, weights);
+    block_sync();
+    float acc[kStrip][kVec] = {};
+    convolve_strip(args, product, row0, channels, weights, acc);
+    EpilogueWriter writer(args.out, 0);
+    MP_UNROLL
+    for (int i = 0; i < kStrip; i++) {
+      const OutputPlace to = product.place(row0 + i, 0);
+      if (to.valid > 0 && channels.valid > 0)
+        writer.write(to.row, channels.first, acc[i], channels.valid);
+    }
+    writer.finish();
+  }
+}
+
+// ---------------------------------------------------------------------------- wgrad
+
+/// Taps whose sums a thread keeps in registers.
+constexpr int kTapsAtOnce = 9;
+
+/// This thread's part of the sums of taps [tap0, tap0 + kTapsAtOnce) over rows [row0, row_end).
+MP_DEVICE void sum_rows(const ConvArgs &args, int tap0, int64_t row0, int64_t row_end,
+                        const ChannelRun &channels, float (&acc)[kTapsAtOnce][kVec]) {
+  const PatchMap &patches = args.patches;
+  const int num_taps = patches.runs.taps_h * patches.runs.taps_w;
+  for (int64_t row = row0 + thread_index() / kLanesAcross; row < row_end; row += kSlots) {
+    const PatchOrigin origin = patches.origin(row);
+    float dy[kVec];
+    load_run(dy, args.dtype, in_gmem(args.other), row * args.groups + channels.first,
+             channels.valid);
+    int32_t tap_h = tap0 / patches.runs.taps_w, tap_w = tap0 % patches.runs.taps_w;
+    MP_UNROLL
+    for (int t = 0; t < kTapsAtOnce; t++) {
+      if (tap0 + t >= num_taps) break;
+      float x[kVec];
+      load_pixel(x, args, patches, origin, tap_h, tap_w, channels);
+      MP_UNROLL
+      for (int j = 0; j < kVec; j++) acc[t][j] = fmaf(x[j], dy[j], acc[t][j]);
+      if (++tap_w == patches.runs.taps_w) tap_w = 0, tap_h++;
+    }
+  }
+}
+
+/// A work item is a block of channels (tile_m), some taps (tile_n) and a slice of the rows.
+MP_KERNEL(kThreads, 2)
+conv_depthwise_wgrad(MP_PARAM(ConvArgs) args) {
+  MP_SHARED(float, sums, [kSlots][kChannels]);
+  const int num_taps = args.patches.runs.taps_h * args.patches.runs.taps_w;
+  const int64_t num_items = args.schedule.num_items();
+  for (int64_t number = block_index(); number < num_items; number += grid_size()) {
+    const WorkItem work = args.schedule(number);
+    const ChannelRun channels(args, work.tile_m);
+    const int tap0 = static_cast<int>(work.tile_n) * kTapsAtOnce;
+    const int64_t row0 = work.slice * args.slice_k;
+    float acc[kTapsAtOnce][kVec] = {};
+    sum_rows(args, tap0, row0, min_of<int64_t>(row0 + args.slice_k, args.patches.num_rows),
+             channels, acc);
+
+    EpilogueWriter writer(args.out, 0);
+    const int64_t channel = work.tile_m * kChannels + thread_index();
+    MP_UNROLL
+    for (int t = 0; t < kTapsAtOnce; t++) {
+      if (tap0 + t >= num_taps) break;
+      MP_UNROLL
+      for (int j = 0; j < kVec; j++)
+        sums[thread_index() / kLanesAcross][thread_index() % kLanesAcross * kVec + j] = acc[t][j];
+      block_sync();
+      if (thread_index() < kChannels && channel < args.groups) {
+        float total[1] = {0.0f};
+        for (int slot = 0; slot < kSlots; slot++) total[0] += sums[slot][thread_index()];
+        if (args.partial_sums != nullptr)
+          args.partial_sums[(work.slice * args.out.m + channel) * args.out.n + tap0 + t] = total[0];
+        else
+          writer.write(channel, tap0 + t, total, 1);
+      }
+      block_sync();
+    }
+    writer.finish();
+  }
+}
+
+void launch_items(const char *name, void (*kernel)(MP_PARAM(ConvArgs)), const Device &device,
+                  const ConvArgs &args, mp_stream_t stream) {
+  const int64_t blocks = min_of(args.schedule.num_items(), kMaxBlocks);
+  launch(name, kernel, device, {blocks, kThreads}, stream, args);
+}
+
+}  // namespace
+
+void launch_conv_depthwise(const ConvChoice &choice, const ConvProblem &problem,
+                           const Device &device, ConvArgs args, mp_stream_t stream) {
+  const ProductShape product = product_shape(problem);
+  const auto blocks = [](int64_t elems, int each) {
+    return static_cast<uint32_t>(ceil_div<int64_t>(elems, each));
+  };
+  const uint32_t channel_blocks = blocks(args.groups, kChannels);
+  const uint32_t classes = static_cast<uint32_t>(product.count / args.groups);
+  if (problem.op == MP_CONV_WGRAD) {
+    const int64_t rows = args.patches.num_rows;
+    args.slice_k = ceil_div<int64_t>(rows, choice.gemm.split_k);
+    args.schedule = {channel_blocks, blocks(args.filter_elems, kTapsAtOnce), 1,
+                     static_cast<uint32_t>(choice.gemm.split_k), 1};
+    return launch_items(choice.name, conv_depthwise_wgrad, device, args, stream);
+  }
+  args.schedule = {blocks(product.m, kRowsPerBlock), channel_blocks, classes, 1, 1};
+  if (problem.op == MP_CONV_FPROP)
+    launch_items(choice.name, conv_depthwise<MP_CONV_FPROP>, device, args, stream);
+  else
+    launch_items(choice.name, conv_depthwise<MP_CONV_DGRAD>, device, args, stream);
+}
+
+}  // namespace mp::MP_TARGET
