@@ -286,6 +286,10 @@ template <>
 inline constexpr uint32_t kFirstSize<mp_step_options_t> = 32;
 template <>
 inline constexpr uint32_t kFirstSize<mp_xent_desc_t> = 48;
+template <>
+inline constexpr uint32_t kFirstSize<mp_pool2d_desc_t> = 64;
+template <>
+inline constexpr uint32_t kFirstSize<mp_batchnorm_desc_t> = 32;
 
 /// Applies the rules of section 1 to a struct of the caller, and returns how many of its bytes
 /// this version knows.  `arrow`: between the name and a field in a sentence.

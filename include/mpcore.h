@@ -7,6 +7,7 @@
  *   measure     mp_check_nonfinite, mp_amax, mp_l2norm             (section 6)
  *   update      mp_scaler_*, mp_optimizer_*, mp_scale_step         (sections 7, 8, 10)
  *   train       mp_softmax_xent: the loss and where backward starts (section 12)
+ *               mp_pool2d_*, mp_batchnorm_*: around a convolution  (section 13)
  *
  * Sections 9 (distributed) and 11 (autocast) are not there yet; their numbers are kept for
  * them.
@@ -961,6 +962,179 @@ MP_API mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *d
                                    const void *logits, const int32_t *labels,
                                    const float *loss_scale, float *row_loss, float *loss,
                                    int64_t *correct, void *dlogits, mp_stream_t stream);
+
+/* ======================================================================
+ * 13. Layers around a convolution (NHWC)
+ * ====================================================================== */
+
+/** Images from N C H W to N H W C, the layout of everything in sections 5 and 13, and back.
+ *  Converts the type on the way, as mp_cast does.
+ *
+ *  @param n, c, h, w  >= 0, in this order for both; where one is 0 there is nothing to do.
+ *  @param src         device, dense, n c h w elements.
+ *  @param dst         device, dense, as many; must not overlap src. */
+MP_API mp_status_t mp_nchw_to_nhwc(mp_context_t context, int64_t n, int64_t c, int64_t h, int64_t w,
+                                   const void *src, mp_dtype_t src_dtype, void *dst,
+                                   mp_dtype_t dst_dtype, mp_stream_t stream);
+MP_API mp_status_t mp_nhwc_to_nchw(mp_context_t context, int64_t n, int64_t c, int64_t h, int64_t w,
+                                   const void *src, mp_dtype_t src_dtype, void *dst,
+                                   mp_dtype_t dst_dtype, mp_stream_t stream);
+
+/** What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
+ *  one of the two means, and not at all in the other. */
+typedef enum mp_pool_mode {
+  MP_POOL_MAX = 1,
+  MP_POOL_AVG_INCLUDE_PAD = 2, /**< sum / (window_h window_w) */
+  MP_POOL_AVG_EXCLUDE_PAD = 3  /**< sum / number of pixels inside the image */
+} mp_pool_mode_t;
+
+/** Shape and type of a pooling layer:
+ *
+ *      x, dx    N H W C     dense, C contiguous
+ *      y, dy    N P Q C     P = (pad_top + H + pad_bottom - window_h) / stride_h + 1 (rounded down)
+ *
+ *  Q likewise.  Padding is smaller than the window, so that every window has a pixel.  Where the
+ *  window is larger than the padded image, P or Q is 0: there are no outputs, and dx is 0. */
+typedef struct mp_pool2d_desc {
+  uint32_t struct_size;
+  mp_dtype_t dtype; /**< of x, y, dy and dx; sums are fp32 */
+  mp_pool_mode_t mode;
+  int32_t n;                                        /**< >= 0 */
+  int32_t h, w, c;                                  /**< >= 1 */
+  int32_t window_h, window_w;                       /**< >= 1 */
+  int32_t pad_top, pad_bottom, pad_left, pad_right; /**< >= 0 and smaller than the window */
+  int32_t stride_h, stride_w;                       /**< >= 1 */
+  uint32_t reserved0;                               /**< must be 0 */
+} mp_pool2d_desc_t;
+
+/** Windows side by side, without padding. */
+static inline mp_pool2d_desc_t mp_pool2d_desc_default(mp_pool_mode_t mode, int32_t n, int32_t h,
+                                                      int32_t w, int32_t c, int32_t window_h,
+                                                      int32_t window_w, mp_dtype_t dtype) {
+  mp_pool2d_desc_t d;
+  memset(&d, 0, sizeof d);
+  d.struct_size = (uint32_t)sizeof d;
+  d.dtype = dtype;
+  d.mode = mode;
+  d.n = n;
+  d.h = h;
+  d.w = w;
+  d.c = c;
+  d.window_h = d.stride_h = window_h;
+  d.window_w = d.stride_w = window_w;
+  return d;
+}
+
+/** P and Q of `desc`.
+ *  @param p,q  host, out. */
+MP_API mp_status_t mp_pool2d_output_size(const mp_pool2d_desc_t *desc, int32_t *p, int32_t *q);
+
+/** y = the largest element, or the mean, of each window and channel.  NaN is larger than
+ *  everything and makes every mean NaN.
+ *  @param x  device.
+ *  @param y  device, written. */
+MP_API mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_t *desc,
+                                     const void *x, void *y, mp_stream_t stream);
+
+/** dx = the gradient of x, overwritten.  MP_POOL_MAX: the pixel that was the largest of its window,
+ *  the first one by rows among equals, gets dy; it is found again from x, so y is not needed.
+ *  Every pixel sums over the windows that hold it, in fp32 and a fixed order.
+ *  @param x   device; read for MP_POOL_MAX alone, optional otherwise.
+ *  @param dy  device.
+ *  @param dx  device, written. */
+MP_API mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *desc,
+                                      const void *x, const void *dy, void *dx, mp_stream_t stream);
+
+/** Batch normalisation of `rows` samples (N H W pixels of images) of `channels` values each. */
+typedef struct mp_batchnorm_desc {
+  uint32_t struct_size;
+  mp_dtype_t dtype;           /**< of x, y, dy and dx; everything else is fp32 */
+  int64_t rows;               /**< >= 0 */
+  int32_t channels;           /**< >= 0 */
+  mp_activation_t activation; /**< MP_ACT_NONE or MP_ACT_RELU */
+  float epsilon;              /**< >= 0; with 0, a constant channel becomes NaN */
+  float momentum;             /**< of the running statistics, in [0, 1] */
+} mp_batchnorm_desc_t;
+
+/** epsilon = 1e-5, momentum = 0.1, no activation. */
+static inline mp_batchnorm_desc_t mp_batchnorm_desc_default(int64_t rows, int32_t channels,
+                                                            mp_dtype_t dtype) {
+  mp_batchnorm_desc_t d;
+  memset(&d, 0, sizeof d);
+  d.struct_size = (uint32_t)sizeof d;
+  d.dtype = dtype;
+  d.rows = rows;
+  d.channels = channels;
+  d.epsilon = 1e-5f;
+  d.momentum = 0.1f;
+  return d;
+}
+
+/** Bytes of workspace that training and backward need: at most 4 KiB per channel.
+ *  @param bytes  host, out. */
+MP_API mp_status_t mp_batchnorm_workspace_size(mp_context_t context,
+                                               const mp_batchnorm_desc_t *desc, size_t *bytes);
+
+/** Normalises each channel with the statistics of these rows:
+ *
+ *      mean = sum_i x[i] / rows,  var = sum_i (x[i] - mean)^2 / rows
+ *      inv_std = 1 / sqrt(var + epsilon)
+ *      y[i] = activation((x[i] - mean) gamma inv_std + beta)
+ *      running_mean = (1 - momentum) running_mean + momentum mean
+ *      running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
+ *
+ *  @param x                          device, rows x channels, dense.
+ *  @param gamma, beta                device, channels floats.
+ *  @param running_mean, running_var  device, channels floats, optional, updated.
+ *  @param saved_mean, saved_inv_std  device, channels floats, written; for the backward pass.
+ *  @param y                          device, rows x channels, written.
+ *  @param workspace                  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
+ *
+ *  A channel with an infinity or a NaN in x, or with a variance beyond the range of fp32, becomes
+ *  NaN and so do its running statistics.  rows = 1 leaves running_var as it is, for one sample has
+ *  no unbiased variance; rows = 0 or channels = 0 writes nothing.
+ *
+ *  Means and squared deviations of blocks of rows are combined pairwise, never sums of squares:
+ *  accurate also where the mean is large beside the deviation.  The order depends on the shape
+ *  alone, not on the device.
+ *  Source: Ioffe & Szegedy, Batch Normalization, 2015, algorithm 1; Chan, Golub & LeVeque,
+ *  Algorithms for Computing the Sample Variance, 1983; Micikevicius et al. 2018, section 3.3
+ *  (statistics in fp32).
+ *  @return MP_ERROR_WORKSPACE_TOO_SMALL  workspace_bytes is less than is needed */
+MP_API mp_status_t mp_batchnorm_forward_training(
+    mp_context_t context, const mp_batchnorm_desc_t *desc, const void *x, const float *gamma,
+    const float *beta, float *running_mean, float *running_var, float *saved_mean,
+    float *saved_inv_std, void *y, void *workspace, size_t workspace_bytes, mp_stream_t stream);
+
+/** The same with given statistics, usually the running ones; momentum is not looked at.
+ *  @param mean, var  device, channels floats.
+ *  @param y          device, written; may be x. */
+MP_API mp_status_t mp_batchnorm_forward_inference(mp_context_t context,
+                                                  const mp_batchnorm_desc_t *desc, const void *x,
+                                                  const float *gamma, const float *beta,
+                                                  const float *mean, const float *var, void *y,
+                                                  mp_stream_t stream);
+
+/** Gradients of mp_batchnorm_forward_training, with g = dy, or with MP_ACT_RELU 0 where the
+ *  activation was not positive, which is computed again from x; so y need not be kept:
+ *
+ *      xhat[i] = (x[i] - mean) inv_std
+ *      dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
+ *      dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
+ *
+ *  @param x, dy          device, rows x channels, dense.
+ *  @param gamma, beta    device, as in the forward pass.
+ *  @param saved_mean, saved_inv_std  device, from the forward pass.
+ *  @param dx             device, rows x channels, written; may be dy.
+ *  @param dgamma, dbeta  device, channels floats, overwritten; zeros when rows is 0.
+ *  An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
+ *  and order of sums as in the forward pass. */
+MP_API mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_t *desc,
+                                         const void *x, const void *dy, const float *gamma,
+                                         const float *beta, const float *saved_mean,
+                                         const float *saved_inv_std, void *dx, float *dgamma,
+                                         float *dbeta, void *workspace, size_t workspace_bytes,
+                                         mp_stream_t stream);
 
 /* ======================================================================
  *  Experimental: may change in any release.  For tests, benchmarks, tuning.

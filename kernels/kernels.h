@@ -301,6 +301,78 @@ struct XentArgs {
   void *dlogits;     ///< optional
 };
 
+// ---------------------------------------------------------------------------- layers
+
+/// `count` matrices of rows x cols, one after the other, each of them transposed.
+struct TransposeArgs {
+  int64_t count, rows, cols;
+  mp_dtype_t src_dtype, dst_dtype;
+  const void *src;
+  void *dst;
+};
+
+/// Both passes; each looks at what it needs.
+struct PoolArgs {
+  mp_pool2d_desc_t desc;
+  int32_t p, q;  ///< 0: no outputs
+  const void *x, *dy;
+  void *y, *dx;
+};
+
+/// How batch normalisation cuts rows x channels into pieces, each of them summed by itself.  Of the
+/// shape alone, so that no sum depends on the device.
+struct BatchNormPieces {
+  static constexpr int kThreads = 256;
+  static constexpr int kRun = 8;  ///< channels per thread
+  static constexpr int64_t kMostChunks = 512;
+  static constexpr int64_t kLeastRowsPerThread = 16;
+
+  int lanes;               ///< neighbouring threads that share a row: 1, 2, 4 or 8
+  int64_t tiles;           ///< of lanes * kRun channels
+  int64_t rows_per_chunk;  ///< rows of a piece
+  int64_t chunks;
+
+  BatchNormPieces(int64_t rows, int64_t channels) : lanes(1) {
+    while (lanes < 8 && lanes * kRun < channels) lanes *= 2;
+    tiles = (channels + lanes * kRun - 1) / (lanes * kRun);
+    const int64_t least = kThreads / lanes * kLeastRowsPerThread;
+    const int64_t even = rows / kMostChunks + (rows % kMostChunks != 0);
+    rows_per_chunk = even > least ? even : least;
+    chunks = rows / rows_per_chunk + (rows % rows_per_chunk != 0);
+  }
+
+  /// Two numbers per chunk and channel.
+  size_t workspace_bytes(int64_t channels) const {
+    return static_cast<size_t>(2 * chunks * channels) * sizeof(float);
+  }
+};
+
+struct BatchNormTrainingArgs {
+  mp_batchnorm_desc_t desc;
+  const void *x;
+  const float *gamma, *beta;
+  float *running_mean, *running_var;  ///< optional
+  float *saved_mean, *saved_inv_std;
+  void *y;
+  float *workspace;
+};
+
+struct BatchNormInferenceArgs {
+  mp_batchnorm_desc_t desc;
+  const void *x;
+  const float *gamma, *beta, *mean, *var;
+  void *y;
+};
+
+struct BatchNormBackwardArgs {
+  mp_batchnorm_desc_t desc;
+  const void *x, *dy;
+  const float *gamma, *beta, *saved_mean, *saved_inv_std;
+  void *dx;
+  float *dgamma, *dbeta;
+  float *workspace;
+};
+
 // ---------------------------------------------------------------------------- the table
 
 struct Target {
@@ -337,6 +409,12 @@ struct Target {
   void (*scaler_update)(const Device &, ScalerDevice *, const float *amax, mp_stream_t);
   void (*optimizer_step)(const Device &, const OptimizerArgs &, const UpdateArgs &, mp_stream_t);
   void (*softmax_xent)(const Device &, const XentArgs &, mp_stream_t);
+  void (*transpose)(const Device &, const TransposeArgs &, mp_stream_t);
+  void (*pool_forward)(const Device &, const PoolArgs &, mp_stream_t);
+  void (*pool_backward)(const Device &, const PoolArgs &, mp_stream_t);
+  void (*batch_norm_training)(const Device &, const BatchNormTrainingArgs &, mp_stream_t);
+  void (*batch_norm_inference)(const Device &, const BatchNormInferenceArgs &, mp_stream_t);
+  void (*batch_norm_backward)(const Device &, const BatchNormBackwardArgs &, mp_stream_t);
 };
 
 /// NULL when the library was built without that target.

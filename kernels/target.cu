@@ -30,6 +30,12 @@ const Target &table() {
     t.scaler_update = scaler_update;
     t.optimizer_step = optimizer_step;
     t.softmax_xent = softmax_xent;
+    t.transpose = transpose;
+    t.pool_forward = pool_forward;
+    t.pool_backward = pool_backward;
+    t.batch_norm_training = batch_norm_training;
+    t.batch_norm_inference = batch_norm_inference;
+    t.batch_norm_backward = batch_norm_backward;
     return t;
   }();
   return target;

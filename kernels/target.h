@@ -23,5 +23,11 @@ void scale_loss(const Device &, const void *loss, void *out, mp_dtype_t, int64_t
 void scaler_update(const Device &, ScalerDevice *, const float *amax, mp_stream_t);
 void optimizer_step(const Device &, const OptimizerArgs &, const UpdateArgs &, mp_stream_t);
 void softmax_xent(const Device &, const XentArgs &, mp_stream_t);
+void transpose(const Device &, const TransposeArgs &, mp_stream_t);
+void pool_forward(const Device &, const PoolArgs &, mp_stream_t);
+void pool_backward(const Device &, const PoolArgs &, mp_stream_t);
+void batch_norm_training(const Device &, const BatchNormTrainingArgs &, mp_stream_t);
+void batch_norm_inference(const Device &, const BatchNormInferenceArgs &, mp_stream_t);
+void batch_norm_backward(const Device &, const BatchNormBackwardArgs &, mp_stream_t);
 
 }  // namespace mp::MP_TARGET

@@ -103,5 +103,6 @@ void test_tensors(void);
 void test_scaler(void);
 void test_optimizer(void);
 void test_train(void);
+void test_layers(void);
 
 #endif

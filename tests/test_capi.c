@@ -17,5 +17,6 @@ int main(void) {
   test_scaler();
   test_optimizer();
   test_train();
+  test_layers();
   return finish();
 }

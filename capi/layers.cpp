@@ -1,0 +1,325 @@
+// Section 13 of mpcore.h: layout, pooling, batch normalisation.
+#include <initializer_list>
+#include <limits>
+
+#include "capi/check.h"
+#include "capi/objects.h"
+#include "kernels/kernels.h"
+#include "mpcore.h"
+
+namespace mp {
+
+namespace {
+
+/// A dense tensor of these extents, none of them negative.  `what` and `of` say in a sentence which
+/// it is and of what type.
+void require_extents(std::initializer_list<int64_t> extents, mp_dtype_t dtype, const char *what) {
+  // A 0 anywhere makes the product 0, however large the others are.
+  if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return;
+  int64_t elems = 1;
+  for (const int64_t extent : extents)
+    MP_REQUIRE(!__builtin_mul_overflow(elems, extent, &elems), MP_ERROR_INVALID_ARGUMENT, what,
+               ": 64 bits cannot count the elements");
+  MP_REQUIRE(bytes_fit(elems, dtype), MP_ERROR_INVALID_ARGUMENT, what, " has ", elems,
+             " elements: 64 bits cannot count the bytes");
+}
+
+// ---------------------------------------------------------------------------- layout
+
+struct Images {
+  int64_t n, c, h, w;
+};
+
+struct Typed {
+  const void *data;
+  mp_dtype_t dtype;
+};
+
+enum class Layout { nchw, nhwc };
+
+void transpose(mp_context_t context, const Images &images, const Typed &src, const Typed &dst,
+               Layout dst_layout, mp_stream_t stream) {
+  const Context &c = *require_context(context);
+  require_not_negative(images.n, "n");
+  require_not_negative(images.c, "c");
+  require_not_negative(images.h, "h");
+  require_not_negative(images.w, "w");
+  require_dtype(src.dtype, "src_dtype");
+  require_dtype(dst.dtype, "dst_dtype");
+  require_extents({images.n, images.c, images.h, images.w}, MP_FP32, "n c h w");
+  if (images.n == 0 || images.c == 0 || images.h == 0 || images.w == 0) return;
+  require_device(src.data, "src", mp_dtype_size(src.dtype));
+  require_device(dst.data, "dst", mp_dtype_size(dst.dtype));
+  MP_REQUIRE(src.data != dst.data, MP_ERROR_INVALID_ARGUMENT, "dst = ", dst.data, " is src");
+  const int64_t pixels = images.h * images.w;
+  const bool to_nhwc = dst_layout == Layout::nhwc;
+  c.target.transpose(c.device,
+                     {.count = images.n,
+                      .rows = to_nhwc ? images.c : pixels,
+                      .cols = to_nhwc ? pixels : images.c,
+                      .src_dtype = src.dtype,
+                      .dst_dtype = dst.dtype,
+                      .src = src.data,
+                      .dst = const_cast<void *>(dst.data)},
+                     stream);
+}
+
+// ---------------------------------------------------------------------------- pooling
+
+void require_positive(int32_t value, const char *name) {
+  MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is smaller than 1");
+}
+
+void require_pad(int32_t pad, const char *name, int32_t window, const char *window_name) {
+  require_not_negative(pad, name);
+  MP_REQUIRE(pad < window, MP_ERROR_INVALID_ARGUMENT, name, " = ", pad, " is not smaller than ",
+             window_name, " = ", window);
+}
+
+struct Pixels {
+  int32_t p, q;
+};
+
+/// Windows that fit along one side.
+int32_t num_outputs(int64_t size, int64_t pads, int64_t window, int64_t stride, const char *name) {
+  const int64_t room = size + pads - window;
+  const int64_t outputs = room < 0 ? 0 : room / stride + 1;
+  MP_REQUIRE(outputs <= std::numeric_limits<int32_t>::max(), MP_ERROR_INVALID_ARGUMENT, name, " = ",
+             outputs, " does not fit into 32 bits");
+  return static_cast<int32_t>(outputs);
+}
+
+Pixels outputs_of(const mp_pool2d_desc_t &d) {
+  return {num_outputs(d.h, int64_t{d.pad_top} + d.pad_bottom, d.window_h, d.stride_h, "P"),
+          num_outputs(d.w, int64_t{d.pad_left} + d.pad_right, d.window_w, d.stride_w, "Q")};
+}
+
+mp_pool2d_desc_t read_desc(const mp_pool2d_desc_t *user) {
+  const mp_pool2d_desc_t d = read_struct(user, "desc");
+  require_dtype(d.dtype, "dtype");
+  require_enum(d.mode, "mode", MP_POOL_MAX, MP_POOL_AVG_EXCLUDE_PAD);
+  require_not_negative(d.n, "n");
+  require_positive(d.h, "h");
+  require_positive(d.w, "w");
+  require_positive(d.c, "c");
+  require_positive(d.window_h, "window_h");
+  require_positive(d.window_w, "window_w");
+  require_pad(d.pad_top, "pad_top", d.window_h, "window_h");
+  require_pad(d.pad_bottom, "pad_bottom", d.window_h, "window_h");
+  require_pad(d.pad_left, "pad_left", d.window_w, "window_w");
+  require_pad(d.pad_right, "pad_right", d.window_w, "window_w");
+  require_positive(d.stride_h, "stride_h");
+  require_positive(d.stride_w, "stride_w");
+  require_zero(d.reserved0, "reserved0");
+  const Pixels outputs = outputs_of(d);
+  require_extents({d.n, d.h, d.w, d.c}, d.dtype, "n h w c");
+  require_extents({d.n, outputs.p, outputs.q, d.c}, d.dtype, "n P Q c");
+  return d;
+}
+
+// ---------------------------------------------------------------------------- batch normalisation
+
+mp_batchnorm_desc_t read_desc(const mp_batchnorm_desc_t *user) {
+  const mp_batchnorm_desc_t d = read_struct(user, "desc");
+  require_dtype(d.dtype, "dtype");
+  require_not_negative(d.rows, "rows");
+  require_not_negative(d.channels, "channels");
+  require_extents({d.rows, d.channels}, d.dtype, "rows channels");
+  require_enum(d.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU);
+  MP_REQUIRE(d.activation == MP_ACT_NONE || d.activation == MP_ACT_RELU, MP_ERROR_UNSUPPORTED,
+             "activation = ", d.activation, " is neither MP_ACT_NONE nor MP_ACT_RELU");
+  require_finite(d.epsilon, "epsilon");
+  MP_REQUIRE(d.epsilon >= 0.0f, MP_ERROR_INVALID_ARGUMENT, "epsilon = ", d.epsilon, " is negative");
+  MP_REQUIRE(d.momentum >= 0.0f && d.momentum <= 1.0f, MP_ERROR_INVALID_ARGUMENT,
+             "momentum = ", d.momentum, " is outside [0, 1]");
+  return d;
+}
+
+bool is_empty(const mp_batchnorm_desc_t &d) {
+  return d.rows == 0 || d.channels == 0;
+}
+
+size_t workspace_bytes(const mp_batchnorm_desc_t &d) {
+  return is_empty(d) ? 0 : BatchNormPieces(d.rows, d.channels).workspace_bytes(d.channels);
+}
+
+float *require_workspace(const mp_batchnorm_desc_t &d, void *workspace, size_t bytes) {
+  const size_t needed = workspace_bytes(d);
+  MP_REQUIRE(bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes = ", bytes,
+             " is smaller than ", needed);
+  require_device(workspace, "workspace", 256);
+  return static_cast<float *>(workspace);
+}
+
+}  // namespace
+
+}  // namespace mp
+
+mp_status_t mp_nchw_to_nhwc(mp_context_t context, int64_t n, int64_t c, int64_t h, int64_t w,
+                            const void *src, mp_dtype_t src_dtype, void *dst, mp_dtype_t dst_dtype,
+                            mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    mp::transpose(context, {n, c, h, w}, {src, src_dtype}, {dst, dst_dtype}, mp::Layout::nhwc,
+                  stream);
+  });
+}
+
+mp_status_t mp_nhwc_to_nchw(mp_context_t context, int64_t n, int64_t c, int64_t h, int64_t w,
+                            const void *src, mp_dtype_t src_dtype, void *dst, mp_dtype_t dst_dtype,
+                            mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    mp::transpose(context, {n, c, h, w}, {src, src_dtype}, {dst, dst_dtype}, mp::Layout::nchw,
+                  stream);
+  });
+}
+
+mp_status_t mp_pool2d_output_size(const mp_pool2d_desc_t *desc, int32_t *p, int32_t *q) {
+  return mp::call(__func__, [&] {
+    const mp::Pixels outputs = mp::outputs_of(mp::read_desc(desc));
+    mp::require_pointer(p, "p");
+    mp::require_pointer(q, "q");
+    *p = outputs.p;
+    *q = outputs.q;
+  });
+}
+
+mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_t *desc, const void *x,
+                              void *y, mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_pool2d_desc_t d = mp::read_desc(desc);
+    const mp::Pixels outputs = mp::outputs_of(d);
+    if (d.n == 0 || outputs.p == 0 || outputs.q == 0) return;
+    mp::require_device(x, "x", mp_dtype_size(d.dtype));
+    mp::require_device(y, "y", mp_dtype_size(d.dtype));
+    c.target.pool_forward(
+        c.device,
+        {.desc = d, .p = outputs.p, .q = outputs.q, .x = x, .dy = nullptr, .y = y, .dx = nullptr},
+        stream);
+  });
+}
+
+mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *desc, const void *x,
+                               const void *dy, void *dx, mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_pool2d_desc_t d = mp::read_desc(desc);
+    const mp::Pixels outputs = mp::outputs_of(d);
+    if (d.n == 0) return;
+    const size_t alignment = mp_dtype_size(d.dtype);
+    mp::require_device(dx, "dx", alignment);
+    if (outputs.p != 0 && outputs.q != 0) {
+      if (d.mode == MP_POOL_MAX) mp::require_device(x, "x", alignment);
+      mp::require_device(dy, "dy", alignment);
+    }
+    c.target.pool_backward(
+        c.device,
+        {.desc = d, .p = outputs.p, .q = outputs.q, .x = x, .dy = dy, .y = nullptr, .dx = dx},
+        stream);
+  });
+}
+
+mp_status_t mp_batchnorm_workspace_size(mp_context_t context, const mp_batchnorm_desc_t *desc,
+                                        size_t *bytes) {
+  return mp::call(__func__, [&] {
+    mp::require_context(context);
+    const mp_batchnorm_desc_t d = mp::read_desc(desc);
+    mp::require_pointer(bytes, "bytes") = mp::workspace_bytes(d);
+  });
+}
+
+mp_status_t mp_batchnorm_forward_training(mp_context_t context, const mp_batchnorm_desc_t *desc,
+                                          const void *x, const float *gamma, const float *beta,
+                                          float *running_mean, float *running_var,
+                                          float *saved_mean, float *saved_inv_std, void *y,
+                                          void *workspace, size_t workspace_bytes,
+                                          mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_batchnorm_desc_t d = mp::read_desc(desc);
+    if (mp::is_empty(d)) return;
+    mp::require_device(x, "x", mp_dtype_size(d.dtype));
+    mp::require_device(gamma, "gamma");
+    mp::require_device(beta, "beta");
+    mp::require_aligned(running_mean, "running_mean");
+    mp::require_aligned(running_var, "running_var");
+    mp::require_device(saved_mean, "saved_mean");
+    mp::require_device(saved_inv_std, "saved_inv_std");
+    mp::require_device(y, "y", mp_dtype_size(d.dtype));
+    c.target.batch_norm_training(
+        c.device,
+        {.desc = d,
+         .x = x,
+         .gamma = gamma,
+         .beta = beta,
+         .running_mean = running_mean,
+         .running_var = running_var,
+         .saved_mean = saved_mean,
+         .saved_inv_std = saved_inv_std,
+         .y = y,
+         .workspace = mp::require_workspace(d, workspace, workspace_bytes)},
+        stream);
+  });
+}
+
+mp_status_t mp_batchnorm_forward_inference(mp_context_t context, const mp_batchnorm_desc_t *desc,
+                                           const void *x, const float *gamma, const float *beta,
+                                           const float *mean, const float *var, void *y,
+                                           mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_batchnorm_desc_t d = mp::read_desc(desc);
+    if (mp::is_empty(d)) return;
+    mp::require_device(x, "x", mp_dtype_size(d.dtype));
+    mp::require_device(gamma, "gamma");
+    mp::require_device(beta, "beta");
+    mp::require_device(mean, "mean");
+    mp::require_device(var, "var");
+    mp::require_device(y, "y", mp_dtype_size(d.dtype));
+    c.target.batch_norm_inference(
+        c.device,
+        {.desc = d, .x = x, .gamma = gamma, .beta = beta, .mean = mean, .var = var, .y = y},
+        stream);
+  });
+}
+
+mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_t *desc,
+                                  const void *x, const void *dy, const float *gamma,
+                                  const float *beta, const float *saved_mean,
+                                  const float *saved_inv_std, void *dx, float *dgamma, float *dbeta,
+                                  void *workspace, size_t workspace_bytes, mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_batchnorm_desc_t d = mp::read_desc(desc);
+    if (d.channels == 0) return;
+    mp::require_device(dgamma, "dgamma");
+    mp::require_device(dbeta, "dbeta");
+    if (d.rows == 0) {
+      const size_t bytes = static_cast<size_t>(d.channels) * sizeof(float);
+      c.target.fill(c.device, dgamma, 0, bytes, stream);
+      c.target.fill(c.device, dbeta, 0, bytes, stream);
+      return;
+    }
+    mp::require_device(x, "x", mp_dtype_size(d.dtype));
+    mp::require_device(dy, "dy", mp_dtype_size(d.dtype));
+    mp::require_device(gamma, "gamma");
+    mp::require_device(beta, "beta");
+    mp::require_device(saved_mean, "saved_mean");
+    mp::require_device(saved_inv_std, "saved_inv_std");
+    mp::require_device(dx, "dx", mp_dtype_size(d.dtype));
+    c.target.batch_norm_backward(
+        c.device,
+        {.desc = d,
+         .x = x,
+         .dy = dy,
+         .gamma = gamma,
+         .beta = beta,
+         .saved_mean = saved_mean,
+         .saved_inv_std = saved_inv_std,
+         .dx = dx,
+         .dgamma = dgamma,
+         .dbeta = dbeta,
+         .workspace = mp::require_workspace(d, workspace, workspace_bytes)},
+        stream);
+  });
+}

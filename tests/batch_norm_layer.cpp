@@ -1,0 +1,76 @@
+#include "batch_norm_layer.h"
+
+namespace mptest::batch_norm {
+
+namespace {
+
+Vector random_vector(int64_t count, double low, double high, Random &random) {
+  Vector values(static_cast<size_t>(count));
+  for (double &value : values) value = round_to(MP_FP32, random.real(low, high));
+  return values;
+}
+
+size_t workspace_bytes(const mp_batchnorm_desc_t &desc) {
+  size_t bytes = 0;
+  require_ok(mp_batchnorm_workspace_size(context(), &desc, &bytes));
+  return bytes;
+}
+
+}  // namespace
+
+Layer random_layer(mp_dtype_t dtype, int64_t rows, int32_t channels, uint64_t seed, double mean) {
+  Random random(seed);
+  Layer layer;
+  layer.desc = mp_batchnorm_desc_default(rows, channels, dtype);
+  layer.x = Matrices(1, rows, channels);
+  for (double &x : layer.x.values) x = round_to(dtype, mean + random.real(-2.0, 2.0));
+  layer.gamma = random_vector(channels, -2.0, 2.0, random);
+  layer.beta = random_vector(channels, -1.0, 1.0, random);
+  layer.running_mean = random_vector(channels, -1.0, 1.0, random);
+  layer.running_var = random_vector(channels, 0.5, 2.0, random);
+  return layer;
+}
+
+Vector random_dy(const Layer &l, uint64_t seed) {
+  Random random(seed);
+  Vector dy(l.x.values.size());
+  for (double &value : dy) value = round_to(l.desc.dtype, random.real(-3.0, 3.0));
+  return dy;
+}
+
+Workspace::Workspace(const mp_batchnorm_desc_t &desc)
+    : memory_(workspace_bytes(desc), 0, kPoison) {}
+
+Trained train(const Layer &l, mp_context_t context) {
+  const int64_t channels = l.channels();
+  const DeviceArray x(l.desc.dtype, l.x.values, l.offset);
+  const DeviceArray y(l.desc.dtype, x.size(), l.offset);
+  const Floats gamma(l.gamma, l.offset), beta(l.beta, l.offset);
+  const Floats running_mean(l.running_mean), running_var(l.running_var);
+  const Floats mean(channels, l.offset), inv_std(channels, l.offset);
+  const Workspace workspace(l.desc);
+  require_ok(mp_batchnorm_forward_training(context, &l.desc, x.data(), gamma.data(), beta.data(),
+                                           running_mean.data(), running_var.data(), mean.data(),
+                                           inv_std.data(), y.data(), workspace.data(),
+                                           workspace.bytes(), kStream));
+  return {y.download(), mean.download(), inv_std.download(), running_mean.download(),
+          running_var.download()};
+}
+
+Gradients run_backward(const Layer &l, const Saved &saved, const Vector &dy, bool in_place) {
+  const DeviceArray x(l.desc.dtype, l.x.values, l.offset);
+  const DeviceArray dy_device(l.desc.dtype, dy, l.offset);
+  const DeviceArray beside(l.desc.dtype, x.size(), l.offset);
+  const DeviceArray &dx = in_place ? dy_device : beside;
+  const Floats gamma(l.gamma, l.offset), beta(l.beta, l.offset);
+  const Floats mean(saved.mean, l.offset), inv_std(saved.inv_std, l.offset);
+  const Floats dgamma(l.channels(), l.offset), dbeta(l.channels(), l.offset);
+  const Workspace workspace(l.desc);
+  require_ok(mp_batchnorm_backward(context(), &l.desc, x.data(), dy_device.data(), gamma.data(),
+                                   beta.data(), mean.data(), inv_std.data(), dx.data(),
+                                   dgamma.data(), dbeta.data(), workspace.data(), workspace.bytes(),
+                                   kStream));
+  return {dx.download(), dgamma.download(), dbeta.download()};
+}
+
+}  // namespace mptest::batch_norm

@@ -1,0 +1,224 @@
+// Batch normalisation, backward: the formulas of the header in fp64, and the derivative itself.
+#include "batch_norm_layer.h"
+
+using namespace mptest;
+using namespace mptest::batch_norm;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const double kNaN = std::nan("");
+
+struct BoundedGradients {
+  std::vector<Bounded> dx, dgamma, dbeta;
+};
+
+Bounded z_of(const Layer &l, const Saved &saved, int64_t i, int64_t j) {
+  const size_t c = static_cast<size_t>(j);
+  return normalised(l.x.at(0, i, j), saved.mean[c], saved.inv_std[c], l.gamma[c], l.beta[c]);
+}
+
+/// Makes dy 0 where rounding decides whether ReLU is active.
+void settle_signs(const Layer &l, const Saved &saved, Vector &dy) {
+  int64_t settled = 0;
+  for (int64_t i = 0; i < l.rows(); ++i) {
+    for (int64_t j = 0; j < l.channels(); ++j) {
+      const Bounded z = z_of(l, saved, i, j);
+      if (l.desc.activation == MP_ACT_NONE || std::fabs(z.value) > z.error) continue;
+      dy[static_cast<size_t>(i * l.channels() + j)] = 0.0;
+      ++settled;
+    }
+  }
+  REQUIRE(settled * 1000 <= static_cast<int64_t>(dy.size()));
+}
+
+BoundedGradients gradients(const Layer &l, const Saved &saved, const Vector &dy) {
+  BoundedGradients result;
+  result.dx.resize(dy.size());
+  const double rows = static_cast<double>(l.rows());
+  for (int64_t j = 0; j < l.channels(); ++j) {
+    const size_t c = static_cast<size_t>(j);
+    const Bounded mean = saved.mean[c], inv_std = saved.inv_std[c];
+    const auto at = [&](int64_t i) { return static_cast<size_t>(i * l.channels() + j); };
+    const auto g = [&](int64_t i) {
+      if (l.desc.activation == MP_ACT_NONE) return dy[at(i)];
+      return z_of(l, saved, i, j).value > 0.0 ? dy[at(i)] : 0.0;
+    };
+    BoundedSum sum, sum_centred;
+    for (int64_t i = 0; i < l.rows(); ++i) {
+      sum.add(g(i));
+      sum_centred.add(Bounded(g(i)) * (Bounded(l.x.at(0, i, j)) - mean));
+    }
+    result.dbeta.push_back(sum.total());
+    result.dgamma.push_back(sum_centred.total() * inv_std);
+    const Bounded per_row = Bounded(1.0) / rows;
+    const Bounded constant = result.dbeta.back() * per_row;
+    const Bounded slope = result.dgamma.back() * (per_row * inv_std);
+    for (int64_t i = 0; i < l.rows(); ++i) {
+      const Bounded centred = Bounded(l.x.at(0, i, j)) - mean;
+      result.dx[at(i)] =
+          Bounded(l.gamma[c]) * inv_std * (Bounded(g(i)) - constant - centred * slope);
+    }
+  }
+  return result;
+}
+
+int64_t count_outside(const std::vector<Bounded> &wanted, const Vector &got, mp_dtype_t dtype) {
+  REQUIRE(got.size() == wanted.size());
+  int64_t wrong = 0;
+  for (size_t i = 0; i < got.size(); ++i) wrong += !within(wanted[i], got[i], dtype);
+  return wrong;
+}
+
+int64_t count_different(const std::vector<Bounded> &wanted, const Vector &got, mp_dtype_t dtype) {
+  REQUIRE(got.size() == wanted.size());
+  int64_t wrong = 0;
+  for (size_t i = 0; i < got.size(); ++i)
+    wrong += !same_value(round_to(dtype, wanted[i].value), got[i]);
+  return wrong;
+}
+
+/// Gradients of a layer that has been trained.
+void check_backward(const Layer &l, Vector dy) {
+  CAPTURE(l.rows(), l.channels(), name_of(l.desc.dtype), l.desc.activation, l.offset);
+  const Trained trained = train(l);
+  const Saved saved{trained.mean, trained.inv_std};
+  settle_signs(l, saved, dy);
+  const BoundedGradients wanted = gradients(l, saved, dy);
+  const Gradients got = run_backward(l, saved, dy);
+  CHECK(count_outside(wanted.dbeta, got.dbeta, MP_FP32) == 0);
+  CHECK(count_outside(wanted.dgamma, got.dgamma, MP_FP32) == 0);
+  CHECK(count_outside(wanted.dx, got.dx, l.desc.dtype) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("batch norm: gradients, all types and shapes", "[layers][batch_norm]") {
+  uint64_t seed = 400;
+  for (const mp_dtype_t dtype : kTypes) {
+    for (const mp_activation_t activation : kActivations) {
+      for (const int64_t rows : kRows) {
+        for (const int32_t channels : kChannels) {
+          Layer l = random_layer(dtype, rows, channels, ++seed);
+          l.desc.activation = activation;
+          check_backward(l, random_dy(l, seed));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("batch norm: gradients, small and unaligned, in place", "[layers][batch_norm][strict]") {
+  uint64_t seed = 500;
+  for (const mp_dtype_t dtype : kTypes) {
+    for (const int32_t channels : {1, 8, 19, 72}) {
+      for (const int64_t offset : {0, 1, 4}) {
+        Layer l = random_layer(dtype, 150, channels, ++seed);
+        l.offset = offset;
+        l.desc.activation = MP_ACT_RELU;
+        const Vector dy = random_dy(l, seed);
+        check_backward(l, dy);
+        const Trained trained = train(l);
+        const Saved saved{trained.mean, trained.inv_std};
+        CHECK(run_backward(l, saved, dy, true) == run_backward(l, saved, dy));
+      }
+    }
+  }
+}
+
+TEST_CASE("batch norm: gradients of integers, exactly", "[layers][batch_norm][strict]") {
+  // Statistics that are powers of two and integers, whatever x; then all of it is exact, the ReLU
+  // at 0 included.
+  Random random(600);
+  for (const mp_dtype_t dtype : kTypes) {
+    for (const mp_activation_t activation : kActivations) {
+      for (const int32_t channels : {1, 5, 8, 67}) {
+        for (const int64_t rows : {1, 64, 512}) {
+          Layer l = random_layer(dtype, rows, channels, 601);
+          l.desc.activation = activation;
+          Saved saved;
+          for (double &x : l.x.values) x = static_cast<double>(random.integer(-4, 4));
+          for (size_t j = 0; j < l.gamma.size(); ++j) {
+            saved.mean.push_back(static_cast<double>(random.integer(-2, 2)));
+            saved.inv_std.push_back(random.integer(0, 1) != 0 ? 0.5 : 2.0);
+            l.gamma[j] = random.integer(0, 1) != 0 ? 1.0 : -2.0;
+            l.beta[j] = static_cast<double>(random.integer(-1, 1));
+          }
+          Vector dy(l.x.values.size());
+          for (double &value : dy) value = static_cast<double>(random.integer(-4, 4));
+          CAPTURE(name_of(dtype), activation, channels, rows);
+          const BoundedGradients wanted = gradients(l, saved, dy);
+          const Gradients got = run_backward(l, saved, dy);
+          CHECK(count_different(wanted.dbeta, got.dbeta, MP_FP32) == 0);
+          CHECK(count_different(wanted.dgamma, got.dgamma, MP_FP32) == 0);
+          CHECK(count_different(wanted.dx, got.dx, dtype) == 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("batch norm: the gradient is the derivative", "[layers][batch_norm][strict]") {
+  // Of sum dy y, by central differences of the formulas in fp64 with a step h = 1e-4: wrong by
+  // h^2 times third derivatives of order 10^2, and by 2^-53 / h.
+  constexpr double kStep = 1e-4, kError = 1e-5;
+  for (const mp_activation_t activation : kActivations) {
+    Layer l = random_layer(MP_FP32, 13, 3, 700);
+    l.desc.activation = activation;
+    l.desc.epsilon = 0.25f;
+    const Vector dy = random_dy(l, 701);
+    const auto loss = [&](const Layer &layer) {
+      double sum = 0.0;
+      for (int64_t j = 0; j < layer.channels(); ++j) {
+        const size_t c = static_cast<size_t>(j);
+        double mean = 0.0, var = 0.0;
+        for (int64_t i = 0; i < 13; ++i) mean += layer.x.at(0, i, j) / 13;
+        for (int64_t i = 0; i < 13; ++i)
+          var += (layer.x.at(0, i, j) - mean) * (layer.x.at(0, i, j) - mean) / 13;
+        for (int64_t i = 0; i < 13; ++i) {
+          const double z =
+              (layer.x.at(0, i, j) - mean) / std::sqrt(var + 0.25) * layer.gamma[c] + layer.beta[c];
+          const bool is_off = activation == MP_ACT_RELU && z <= 0.0;
+          sum += is_off ? 0.0 : z * dy[static_cast<size_t>(i * 3 + j)];
+        }
+      }
+      return sum;
+    };
+    const auto slope = [&](double &variable) {
+      const double value = variable;
+      variable = value + kStep;
+      const double above = loss(l);
+      variable = value - kStep;
+      const double below = loss(l);
+      variable = value;
+      return (above - below) / (2.0 * kStep);
+    };
+    const Trained trained = train(l);
+    const Gradients got = run_backward(l, {trained.mean, trained.inv_std}, dy);
+    for (size_t i = 0; i < dy.size(); ++i)
+      CHECK(std::fabs(got.dx[i] - slope(l.x.values[i])) < kError);
+    for (size_t c = 0; c < 3; ++c) {
+      CHECK(std::fabs(got.dgamma[c] - slope(l.gamma[c])) < kError);
+      CHECK(std::fabs(got.dbeta[c] - slope(l.beta[c])) < kError);
+    }
+  }
+}
+
+TEST_CASE("batch norm: a gradient that is not finite spreads over its channel",
+          "[layers][batch_norm][strict]") {
+  for (const mp_dtype_t dtype : kTypes) {
+    for (const double bad : {kNaN, kInfinity, -kInfinity}) {
+      const Layer l = random_layer(dtype, 90, 12, 802);
+      const Trained trained = train(l);
+      Vector dy = random_dy(l, 803);
+      dy[40 * 12 + 7] = bad;
+      const Gradients got = run_backward(l, {trained.mean, trained.inv_std}, dy);
+      CAPTURE(name_of(dtype), bad);
+      for (size_t c = 0; c < 12; ++c) {
+        CHECK(std::isfinite(got.dbeta[c]) == (c != 7));
+        CHECK(std::isfinite(got.dgamma[c]) == (c != 7));
+      }
+      for (size_t i = 0; i < dy.size(); ++i) CHECK(std::isfinite(got.dx[i]) == (i % 12 != 7));
+    }
+  }
+}
