@@ -138,7 +138,7 @@ $(BUILD)/cuda/%.o: %.cu
 MACHINE_CPP := $(wildcard tests/test_machine*.cpp tests/machine_*.cpp tests/test_select*.cpp)
 TEST_CPP := $(filter-out $(MACHINE_CPP),$(wildcard tests/*.cpp))
 TEST_OBJS := $(TEST_CPP:%.cpp=$(BUILD)/%.o)
-MACHINE_OBJS := $(MACHINE_CPP:%.cpp=$(BUILD)/machine/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(HOST_CPP) $(SIMT_CPP) $(GEMM_CPP)) \
+MACHINE_OBJS := $(MACHINE_CPP:%.cpp=$(BUILD)/machine/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(HOST_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) \
   $(BUILD)/host/kernels/gemm/upload.o
 CAPI_C := $(wildcard tests/test_capi.c tests/capi_*.c)
 TEST_BINS := $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(if $(MACHINE_CPP),$(BUILD)/tests/machine)

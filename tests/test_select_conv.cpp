@@ -1,0 +1,212 @@
+// Selection of convolution kernels: what each can run, what is preferred, and the names.
+#include <cmath>
+#include <set>
+
+#include "kernels/conv/select.h"
+#include "select_cases.h"
+
+using namespace mptest;
+
+namespace {
+
+mp::ConvProblem conv_problem(mp_conv_op_t op, const mp::ConvShape &shape) {
+  mp::ConvProblem p{};
+  p.op = op;
+  p.shape = shape;
+  p.dtype = p.out.dtype_cd = MP_FP16;
+  p.out.batch_count = 1;
+  const int64_t in = int64_t{shape.n} * shape.h * shape.w;
+  const int64_t out = int64_t{shape.n} * shape.p * shape.q;
+  p.out.m = op == MP_CONV_FPROP ? out : op == MP_CONV_DGRAD ? in : shape.k;
+  p.out.n = op == MP_CONV_FPROP   ? shape.k
+            : op == MP_CONV_DGRAD ? shape.c
+                                  : int64_t{shape.r} * shape.s * mp::group_c(shape);
+  p.out.c.ld = p.out.d.ld = p.out.n;
+  return p;
+}
+
+/// A square image, filter, stride and as much padding as keeps the size.
+mp::ConvShape square(int32_t n, int32_t size, int32_t c, int32_t k, int32_t taps,
+                     int32_t stride = 1, int32_t groups = 1) {
+  mp::ConvShape s{};
+  s.n = n;
+  s.h = s.w = size;
+  s.c = c;
+  s.k = k;
+  s.r = s.s = taps;
+  s.pad_top = s.pad_left = taps / 2;
+  s.p = s.q = (size + 2 * (taps / 2) - taps) / stride + 1;
+  s.stride_h = s.stride_w = stride;
+  s.dilation_h = s.dilation_w = 1;
+  s.groups = groups;
+  return s;
+}
+
+constexpr mp_conv_op_t kAllOps[] = {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD};
+
+std::vector<mp::ConvShape> shapes() {
+  return {square(32, 56, 64, 64, 3),      square(32, 56, 256, 64, 1),
+          square(32, 224, 3, 64, 7, 2),   square(8, 14, 96, 96, 3, 1, 96),
+          square(4, 28, 12, 20, 5, 2, 4), square(1, 7, 512, 512, 3)};
+}
+
+std::vector<mp::ConvChoice> ranking(const mp::ConvProblem &p, const mp::Device &device,
+                                    bool aligned = kAligned) {
+  std::vector<mp::ConvChoice> choices(mp::kMaxConvChoices);
+  const int count = mp::rank_conv(p, device, mp::builtin_gemm_tuning(), aligned, choices.data(),
+                                  mp::kMaxConvChoices);
+  choices.resize(static_cast<size_t>(count));
+  return choices;
+}
+
+std::string first_name(mp_conv_op_t op, const mp::ConvShape &shape, const mp::Device &device) {
+  return ranking(conv_problem(op, shape), device).front().name;
+}
+
+/// Why that kernel cannot run the problem; empty if it can.
+std::string why_no_conv(const char *name, const mp::ConvProblem &p, const mp::Device &device) {
+  mp::ConvChoice choice;
+  const char *why;
+  if (mp::find_conv(p, device, mp::builtin_gemm_tuning(), kAligned, name, &choice, &why)) return {};
+  return why != nullptr ? why : "unknown";
+}
+
+}  // namespace
+
+TEST_CASE("conv selection: a ranking is sorted, without doubles, and found again by name") {
+  for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_machine()}) {
+    for (const mp::ConvShape &shape : shapes()) {
+      for (const mp_conv_op_t op : kAllOps) {
+        const mp::ConvProblem p = conv_problem(op, shape);
+        const std::vector<mp::ConvChoice> choices = ranking(p, device);
+        REQUIRE(!choices.empty());
+        std::set<std::string> names;
+        double last_us = 0;
+        for (const mp::ConvChoice &choice : choices) {
+          CAPTURE(device.arch, op, choice.name);
+          CHECK(names.insert(choice.name).second);
+          CHECK(std::isfinite(choice.gemm.predicted_us));
+          CHECK(choice.gemm.predicted_us >= last_us);
+          last_us = choice.gemm.predicted_us;
+          mp::ConvChoice found;
+          const char *why;
+          REQUIRE(mp::find_conv(p, device, mp::builtin_gemm_tuning(), kAligned, choice.name, &found,
+                                &why));
+          CHECK(found.name == choice.name);
+          CHECK(found.family == choice.family);
+          CHECK(found.workspace_bytes == choice.workspace_bytes);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("conv selection: with less workspace the next one is taken, and one needs none") {
+  for (const mp::ConvShape &shape : shapes()) {
+    const mp::ConvProblem p = conv_problem(MP_CONV_WGRAD, shape);
+    for (const mp::ConvChoice &choice : ranking(p, h200())) {
+      const mp::ConvChoice best =
+          mp::best_conv(p, h200(), mp::builtin_gemm_tuning(), kAligned, choice.workspace_bytes);
+      CHECK(best.workspace_bytes <= choice.workspace_bytes);
+      CHECK(best.gemm.predicted_us <= choice.gemm.predicted_us);
+    }
+    CHECK(mp::best_conv(p, h200(), mp::builtin_gemm_tuning(), kAligned, 0).workspace_bytes == 0);
+  }
+}
+
+TEST_CASE("conv selection: 1 x 1 filters are GEMMs, and only where nothing is skipped or added") {
+  const char *const gemm = "wmma_128x128x32_s3";
+  const mp::ConvShape plain = square(32, 56, 256, 64, 1);
+  for (const mp_conv_op_t op : kAllOps) {
+    const mp::ConvChoice first = ranking(conv_problem(op, plain), a100()).front();
+    CHECK(first.family == mp::ConvFamily::gemm);
+    CHECK(why_no_conv(gemm, conv_problem(op, plain), a100()).empty());
+  }
+  const std::string why = "needs a 1 x 1 filter with stride 1, no padding and one group";
+  CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 1, 2)), a100()) == why);
+  CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 3)), a100()) == why);
+  CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 1, 1, 2)), a100()) ==
+        why);
+  mp::ConvShape padded = plain;
+  padded.pad_top = 1;
+  padded.p++;
+  CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, padded), a100()) == why);
+}
+
+TEST_CASE("conv selection: the weight gradient of few tiles is split where there are many SMs") {
+  const mp::ConvShape shape = square(32, 56, 64, 64, 3);
+  CHECK(ranking(conv_problem(MP_CONV_WGRAD, shape), a100()).front().gemm.split_k > 1);
+  CHECK(ranking(conv_problem(MP_CONV_WGRAD, shape), host_machine()).front().gemm.split_k == 1);
+}
+
+TEST_CASE("conv selection: a filter per channel is not multiplied as a matrix") {
+  const mp::ConvShape shape = square(32, 56, 96, 96, 3, 1, 96);
+  for (const mp::Device &device : {t4(), a100(), h200(), host_machine()}) {
+    for (const mp_conv_op_t op : kAllOps)
+      CHECK(first_name(op, shape, device).starts_with("conv_depthwise"));
+  }
+  const auto why = [](const char *name, mp_conv_op_t op, const mp::ConvShape &s) {
+    return why_no_conv(name, conv_problem(op, s), a100());
+  };
+  CHECK(why("conv_depthwise", MP_CONV_FPROP, square(8, 14, 64, 64, 3)) ==
+        "needs one filter for each channel");
+  CHECK(why("conv_depthwise", MP_CONV_FPROP, square(8, 14, 64, 128, 3, 1, 64)) ==
+        "needs one filter for each channel");
+  CHECK(why("conv_depthwise", MP_CONV_FPROP, square(8, 14, 64, 64, 13, 1, 64)) ==
+        "needs a filter of at most 128 taps");
+  CHECK(why("conv_depthwise_k4", MP_CONV_FPROP, shape) == "splits the sum of wgrad alone");
+  CHECK(why("conv_depthwise_k256", MP_CONV_WGRAD, square(1, 14, 96, 96, 3, 1, 96)) ==
+        "needs more pixels for this split");
+}
+
+TEST_CASE("conv selection: names") {
+  const mp::ConvProblem p = conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 3));
+  CHECK(why_no_conv("conv_simt_64x64x16", p, a100()).empty());
+  CHECK(why_no_conv("conv_gemv", p, a100()) == "needs at most 16 rows or at most 16 columns");
+  for (const char *const name : {"", "conv_", "conv", "conv_wmma", "conv_depthwise_k3", "im2col"})
+    CHECK(why_no_conv(name, p, a100()) == "unknown");
+}
+
+TEST_CASE("conv selection: runs are rows of taps where channels are few") {
+  const auto runs = [](mp_conv_op_t op, const mp::ConvShape &s) {
+    return mp::run_shape(conv_problem(op, s));
+  };
+  const mp::RunShape rgb = runs(MP_CONV_FPROP, square(32, 224, 3, 64, 7, 2));
+  CHECK(rgb.taps_h == 7);
+  CHECK(rgb.taps_w == 1);
+  CHECK(rgb.elems == 21);
+  CHECK(rgb.padded() == 24);
+  CHECK(runs(MP_CONV_FPROP, square(8, 14, 64, 64, 3)).taps_w == 3);
+  CHECK(runs(MP_CONV_DGRAD, square(32, 224, 3, 64, 7, 2)).taps_w == 7);
+  mp::ConvShape dilated = square(32, 224, 3, 64, 7, 2);
+  dilated.dilation_w = 2;
+  CHECK(runs(MP_CONV_FPROP, dilated).taps_w == 7);
+}
+
+TEST_CASE("conv selection: classes of a strided dgrad share out taps and pixels") {
+  for (int32_t extent = 1; extent < 12; extent++) {
+    for (int32_t taps = 1; taps < 7; taps++) {
+      for (int32_t stride = 1; stride < 6; stride++) {
+        for (int32_t dilation = 1; dilation < 5; dilation++) {
+          CAPTURE(extent, taps, stride, dilation);
+          const mp::DgradDirection d = mp::dgrad_direction(extent, taps, stride, dilation);
+          // What the definition says, counted.
+          int32_t most_pixels = 0, most_taps = 0, classes = 0;
+          for (int32_t residue = 0; residue < stride; residue++) {
+            int32_t pixels = 0, reach = 0;
+            for (int32_t h = residue; h < extent; h += stride) pixels++;
+            for (int32_t r = 0; r < taps; r++) reach += (residue + r * dilation) % stride == 0;
+            classes += pixels > 0;
+            most_pixels = std::max(most_pixels, pixels);
+            most_taps = std::max(most_taps, reach);
+          }
+          CHECK(d.classes == classes);
+          CHECK(d.pixels == most_pixels);
+          CHECK(d.taps >= most_taps);
+          if (d.tap_step < taps) CHECK(d.tap_step * dilation % stride == 0);
+          if (d.tap_step < taps) CHECK(d.dy_step == d.tap_step * dilation / stride);
+        }
+      }
+    }
+  }
+}
