@@ -138,17 +138,6 @@ ConvProblem conv_problem(const Convolution &conv, mp_conv_op_t op) {
           .out = problem_of(output_matrix(conv, op))};
 }
 
-void require_weight_gradient_epilogue(const Epilogue &e) {
-  const auto require_none = [](auto value, const char *name) {
-    MP_REQUIRE(value == decltype(value){}, MP_ERROR_UNSUPPORTED, name, " = ", value,
-               " is not supported by mp_conv2d_wgrad");
-  };
-  require_none(enum_value(e.activation), "activation");
-  require_none(e.bias, "bias");
-  require_none(e.aux, "aux");
-  require_none(e.dbias, "dbias");
-}
-
 // ---------------------------------------------------------------------------- choice
 
 ConvChoice choose_conv(const ConvProblem &problem, const Device &device, bool aligned,
@@ -220,8 +209,9 @@ mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d
     const Context &c = *require_context(context);
     const Convolution conv = read_desc(desc);
     ConvProblem problem = conv_problem(conv, call.op);
-    problem.out.epilogue = read_epilogue(epilogue, output_matrix(conv, call.op));
-    if (call.op == MP_CONV_WGRAD) require_weight_gradient_epilogue(problem.out.epilogue);
+    problem.out.epilogue = call.op == MP_CONV_WGRAD
+                               ? read_scaling_epilogue(epilogue, call.function)
+                               : read_epilogue(epilogue, output_matrix(conv, call.op));
     const bool multiplies = has_product(conv.shape);
     check_tensor(call.image, conv.desc.dtype, multiplies);
     check_tensor(call.other, conv.desc.dtype, multiplies);
@@ -262,11 +252,13 @@ mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_
     mp::require_pointer(bytes, "bytes");
     const mp::Convolution conv = mp::read_desc(desc);
     mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
-    *bytes = 0;
-    if (!mp::has_product(conv.shape)) return;
-    const mp::ConvProblem problem = mp::conv_problem(conv, op);
-    *bytes = mp::choose_conv(problem, c.device, mp::kAssumedAligned, conv.desc.kernel, SIZE_MAX)
-                 .workspace_bytes;
+    size_t needed = 0;
+    if (mp::has_product(conv.shape)) {
+      const mp::ConvProblem problem = mp::conv_problem(conv, op);
+      needed = mp::choose_conv(problem, c.device, mp::kAssumedAligned, conv.desc.kernel, SIZE_MAX)
+                   .workspace_bytes;
+    }
+    *bytes = needed;
   });
 }
 

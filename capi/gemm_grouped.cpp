@@ -35,25 +35,10 @@ mp_gemm_desc_t read_common(const mp_gemm_desc_t *user) {
 }
 
 Epilogue read_common_epilogue(const mp_epilogue_t *user) {
-  const mp_epilogue_t e = user != nullptr ? read_struct(user, "epilogue") : mp_epilogue_default();
-  const auto require_unset = [](auto value, const char *name) {
-    MP_REQUIRE(value == decltype(value){}, MP_ERROR_UNSUPPORTED, name, " = ", value,
-               " is not supported by mp_gemm_grouped");
-  };
-  require_unset(enum_value(e.activation), "activation");
-  require_unset(e.bias, "bias");
-  require_unset(enum_value(e.bias_dtype), "bias_dtype");
-  require_zero(e.reserved0, "reserved0");
-  require_unset(e.aux, "aux");
-  require_unset(e.ld_aux, "ld_aux");
-  require_unset(e.dbias, "dbias");
-  require_unset(e.amax, "amax");
-  require_aligned(e.scale, "scale");
-  require_aligned(e.found_inf, "found_inf");
-  Epilogue epilogue{};
-  epilogue.scale = e.scale;
-  epilogue.found_inf = e.found_inf;
-  return epilogue;
+  const Epilogue e = read_scaling_epilogue(user, "mp_gemm_grouped");
+  MP_REQUIRE(e.amax == nullptr, MP_ERROR_UNSUPPORTED, "amax = ", e.amax,
+             " is not supported by mp_gemm_grouped");
+  return e;
 }
 
 // ---------------------------------------------------------------------------- the products

@@ -125,6 +125,30 @@ Epilogue read_epilogue(const mp_epilogue_t *user, const mp_gemm_desc_t &d) {
           .found_inf = e.found_inf};
 }
 
+Epilogue read_scaling_epilogue(const mp_epilogue_t *user, const char *function) {
+  const mp_epilogue_t e = user != nullptr ? read_struct(user, "epilogue") : mp_epilogue_default();
+  const auto require_unset = [&](auto value, const char *name) {
+    MP_REQUIRE(value == decltype(value){}, MP_ERROR_UNSUPPORTED, name, " = ", value,
+               " is not supported by ", function);
+  };
+  require_enum(e.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU);
+  require_unset(enum_value(e.activation), "activation");
+  require_unset(e.bias, "bias");
+  require_unset(enum_value(e.bias_dtype), "bias_dtype");
+  require_zero(e.reserved0, "reserved0");
+  require_unset(e.aux, "aux");
+  require_unset(e.ld_aux, "ld_aux");
+  require_unset(e.dbias, "dbias");
+  require_aligned(e.scale, "scale");
+  require_aligned(e.amax, "amax");
+  require_aligned(e.found_inf, "found_inf");
+  Epilogue epilogue{};
+  epilogue.scale = e.scale;
+  epilogue.amax = e.amax;
+  epilogue.found_inf = e.found_inf;
+  return epilogue;
+}
+
 void check_operands(const Operands &x, const mp_gemm_desc_t &desc, size_t ab_alignment,
                     size_t cd_alignment) {
   require_aligned(x.a, "A", ab_alignment);

@@ -49,6 +49,8 @@ inline bool is_empty(const mp_gemm_desc_t &d) {
 // ---------------------------------------------------------------------------- data
 
 Epilogue read_epilogue(const mp_epilogue_t *user, const mp_gemm_desc_t &);
+/// For functions that take scale, amax and found_inf alone.
+Epilogue read_scaling_epilogue(const mp_epilogue_t *user, const char *function);
 
 /// A, B, C, D as they were passed: matrices, or arrays of pointers to matrices.
 struct Operands {
