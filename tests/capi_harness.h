@@ -99,6 +99,7 @@ void check_struct_size(const struct subject *subject);
 void test_core(void);
 void test_gemm(void);
 void test_gemm_grouped(void);
+void test_conv(void);
 void test_tensors(void);
 void test_scaler(void);
 void test_optimizer(void);

@@ -19,6 +19,7 @@ inline constexpr const char *kActivationNames[] = {"none", "relu", "gelu", "drel
 inline constexpr const char *kFillNames[] = {"exact", "rounding", "real"};
 inline constexpr const char *kPlantNames[] = {"none", "inf", "nan"};
 inline constexpr const char *kPlaceNames[] = {"first", "middle", "last"};
+inline constexpr const char *kConvOpNames[] = {"fprop", "dgrad", "wgrad"};
 
 inline const auto &names(mp_dtype_t) {
   return kDtypeNames;
@@ -34,6 +35,9 @@ inline const auto &names(Plant) {
 }
 inline const auto &names(Place) {
   return kPlaceNames;
+}
+inline const auto &names(mp_conv_op_t) {
+  return kConvOpNames;
 }
 
 template <typename T>

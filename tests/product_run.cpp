@@ -18,7 +18,8 @@ int64_t exact_budget(const ProductCase &c) {
   const double others =
       std::abs(c.beta) * kSmallInteger + (c.bias == MP_DTYPE_NONE ? 0 : kSmallInteger);
   const double factor = std::abs(c.alpha * (c.scale == 0.0f ? 1.0f : c.scale));
-  return static_cast<int64_t>((std::ldexp(1.0, digits) - others) / std::max(factor, 1.0));
+  const double budget = (std::ldexp(1.0, digits) - others) / std::max(factor, 1.0);
+  return std::max<int64_t>(static_cast<int64_t>(budget), 1);
 }
 
 }  // namespace
@@ -107,7 +108,7 @@ mp_epilogue_t ProductRun::epilogue() const {
     e.bias_dtype = c.bias;
   }
   if (aux_) {
-    e.aux = aux_->data();
+    e.aux = aux_->item(0);
     e.ld_aux = layout_aux_.ld == layout_d_.ld ? 0 : layout_aux_.ld;
   }
   if (c.dbias) e.dbias = dbias_.data();

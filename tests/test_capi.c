@@ -13,6 +13,7 @@ int main(void) {
   test_core();
   test_gemm();
   test_gemm_grouped();
+  test_conv();
   test_tensors();
   test_scaler();
   test_optimizer();

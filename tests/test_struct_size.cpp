@@ -49,3 +49,9 @@ TEST_CASE("struct_size: smaller than in the first version is an error", "[capi]"
   Caller caller(7, 7);
   CHECK_THROWS_AS(mp::read_struct(caller.as_grown(), "s"), mp::CallError);
 }
+
+TEST_CASE("struct_size: the structs of version 0.1 have the size that every caller counts on",
+          "[capi]") {
+  CHECK(sizeof(mp_conv2d_desc_t) == 96);
+  CHECK(mp::kFirstSize<mp_conv2d_desc_t> == 96);
+}

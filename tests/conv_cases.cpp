@@ -1,0 +1,94 @@
+// Draws convolutions: see conv_cases.h.
+#include "conv_cases.h"
+
+#include <iterator>
+
+#include "conv_run.h"
+#include "oracle_conv.h"
+
+namespace mptest {
+
+namespace {
+
+template <typename T, size_t count>
+T pick(Random &random, const T (&values)[count]) {
+  return values[random.integer(0, static_cast<int64_t>(count) - 1)];
+}
+
+bool one_in(Random &random, int64_t chances) {
+  return random.integer(1, chances) == 1;
+}
+
+ConvCase draw_shape(Random &random) {
+  constexpr int32_t kGroups[] = {1, 1, 1, 1, 2, 3, 8};
+  constexpr int32_t kChannels[] = {1, 2, 3, 4, 5, 7, 8, 8, 16, 16, 24, 33, 40};
+  constexpr int32_t kFilters[] = {1, 1, 2, 3, 3, 3, 4, 5, 7};
+  constexpr int32_t kStrides[] = {1, 1, 1, 2, 2, 3};
+  constexpr int32_t kDilations[] = {1, 1, 1, 2, 3};
+  const auto extent = [&] { return static_cast<int32_t>(random.integer(1, 14)); };
+  const auto pad = [&](int32_t filter) { return static_cast<int32_t>(random.integer(0, filter)); };
+
+  const int32_t groups = pick(random, kGroups);
+  const bool depthwise = one_in(random, 8);
+  const int32_t group_c = depthwise ? 1 : pick(random, kChannels);
+  const int32_t n = one_in(random, 40) ? 0 : static_cast<int32_t>(random.integer(1, 3));
+  const int32_t h = one_in(random, 6) ? 1 : extent();
+  const int32_t r = h == 1 ? 1 : pick(random, kFilters);
+  const int32_t k = groups * pick(random, kChannels), s = pick(random, kFilters);
+  ConvCase v = conv_case(n, h, extent(), groups * group_c, k, r, s);
+  v.groups = groups;
+  v.stride_h = pick(random, kStrides);
+  v.stride_w = pick(random, kStrides);
+  v.dilation_h = pick(random, kDilations);
+  v.dilation_w = pick(random, kDilations);
+  if (one_in(random, 3)) return v;
+  v = padded(v, pad(r), pad(r), pad(s), pad(s));
+  return v;
+}
+
+int64_t products(const ConvCase &v) {
+  const oracle::Convolution shape = convolution_of(v);
+  return shape.n * shape.p() * shape.q() * shape.k * shape.r * shape.s * shape.group_c();
+}
+
+}  // namespace
+
+ConvCase random_conv(Random &random, int64_t most_products) {
+  constexpr float kAlphas[] = {1.0f, 1.0f, -1.0f, 2.0f};
+  constexpr float kBetas[] = {0.0f, 0.0f, 0.0f, 1.0f, -2.0f};
+  constexpr Fill kFills[] = {Fill::kExact, Fill::kExact, Fill::kRounding, Fill::kReal};
+  constexpr const char *kStrays[] = {"", "1", "2", "d", "x", "2d"};
+  ConvCase v = draw_shape(random);
+  const auto is_wanted = [&] {
+    const int64_t count = products(v);
+    return count <= most_products && (count > 0 || one_in(random, 10));
+  };
+  while (!is_wanted()) v = draw_shape(random);
+  v = with(v, pick(random, kConvOps), pick(random, kAllConvTypes));
+  v.alpha = pick(random, kAlphas);
+  v.beta = pick(random, kBetas);
+  v.fill = pick(random, kFills);
+  if (one_in(random, 6)) v.offset = 1;
+  if (one_in(random, 6)) v.stray = pick(random, kStrays);
+  v.seed = random.integer(1, 1 << 20);
+  return v;
+}
+
+ConvCase random_conv_with_epilogue(Random &random, int64_t most_products) {
+  constexpr mp_activation_t kActivations[] = {MP_ACT_NONE, MP_ACT_NONE,  MP_ACT_RELU,
+                                              MP_ACT_GELU, MP_ACT_DRELU, MP_ACT_DGELU};
+  constexpr mp_dtype_t kBiases[] = {MP_DTYPE_NONE, MP_FP16, MP_BF16, MP_FP32};
+  ConvCase v = random_conv(random, most_products);
+  v.scale = one_in(random, 2) ? 2.0f : 0.0f;
+  v.amax = one_in(random, 2);
+  v.found_inf = one_in(random, 2);
+  if (v.op == MP_CONV_WGRAD) return v;
+  v.activation = pick(random, kActivations);
+  v.bias = pick(random, kBiases);
+  v.dbias = one_in(random, 2);
+  v.aux = reads_aux(v) || one_in(random, 2);
+  v.aux_pad = v.aux && one_in(random, 2) ? random.integer(1, 8) : 0;
+  return v;
+}
+
+}  // namespace mptest

@@ -1,0 +1,184 @@
+// See conv_run.h.
+#define MP_ENABLE_EXPERIMENTAL
+#include "conv_run.h"
+
+#include <limits>
+
+namespace mptest {
+
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+size_t elements_of_x(const oracle::Convolution &v) {
+  return static_cast<size_t>(v.n * v.h * v.w * v.c);
+}
+size_t elements_of_y(const oracle::Convolution &v) {
+  return static_cast<size_t>(v.n * v.p() * v.q() * v.k);
+}
+size_t elements_of_filter(const oracle::Convolution &v) {
+  return static_cast<size_t>(v.k * v.r * v.s * v.group_c());
+}
+
+}  // namespace
+
+oracle::Convolution convolution_of(const ConvCase &c) {
+  return {c.n,        c.h,          c.w,          c.c,        c.k,         c.r,
+          c.s,        c.pad_top,    c.pad_bottom, c.pad_left, c.pad_right, c.stride_h,
+          c.stride_w, c.dilation_h, c.dilation_w, c.groups};
+}
+
+mp_conv2d_desc_t desc_of(const ConvCase &c) {
+  mp_conv2d_desc_t d = mp_conv2d_desc_default(c.n, c.h, c.w, c.c, c.k, c.r, c.s, c.ab);
+  d.dtype_out = c.cd;
+  d.pad_top = c.pad_top;
+  d.pad_bottom = c.pad_bottom;
+  d.pad_left = c.pad_left;
+  d.pad_right = c.pad_right;
+  d.stride_h = c.stride_h;
+  d.stride_w = c.stride_w;
+  d.dilation_h = c.dilation_h;
+  d.dilation_w = c.dilation_w;
+  d.groups = c.groups;
+  d.alpha = c.alpha;
+  d.beta = c.beta;
+  d.kernel = c.kernel.empty() ? nullptr : c.kernel.c_str();
+  return d;
+}
+
+ConvRun::ConvRun(const ConvCase &c)
+    : ProductRun(c, oracle::empty_sums(convolution_of(c), c.op).sum.cols),
+      case_(c),
+      shape_(convolution_of(c)) {
+  fill_inputs();
+  expected_ =
+      oracle::apply_epilogue(oracle::convolve(shape_, c.op, first_, second_), epilogue_inputs_);
+  if (c.plant != Plant::kNone && c.plant_second)
+    expected_.may_be_nan = oracle::reached_by_zeros(shape_, c.op, second_);
+  upload_inputs();
+}
+
+void ConvRun::fill_inputs() {
+  const ConvCase &c = case_;
+  const oracle::Sums sums = oracle::empty_sums(shape_, c.op);
+  const ExactPlan plan = plan_fill(c, sums.terms);
+  Random random(static_cast<uint64_t>(c.seed));
+
+  first_.resize(c.op == MP_CONV_DGRAD ? elements_of_y(shape_) : elements_of_x(shape_));
+  second_.resize(c.op == MP_CONV_WGRAD ? elements_of_y(shape_) : elements_of_filter(shape_));
+  fill(first_, random, c.fill, plan.range, c.ab);
+  fill(second_, random, c.fill, plan.range, c.ab);
+  if (c.fill != Fill::kReal) thin_out_second(plan.period);
+  if (c.plant != Plant::kNone) {
+    REQUIRE(plan.period == 1);  // plant() fills the gaps
+    plant();
+  }
+  fill_epilogue_inputs(epilogue_inputs_, random, sums.sum);
+}
+
+/// Each output keeps one product in `period` (fills.h): sums over r, s, c of a filter, over k, r, s
+/// of a filter, over n, p, q of dy.
+void ConvRun::thin_out_second(int64_t period) {
+  if (period == 1) return;
+  const int64_t c_count = shape_.group_c(), taps = shape_.r * shape_.s;
+  for (size_t at = 0; at < second_.size(); ++at) {
+    const int64_t index = static_cast<int64_t>(at);
+    int64_t term = index % (taps * c_count), output = index / (taps * c_count);
+    if (case_.op == MP_CONV_DGRAD) {
+      term = index / (taps * c_count) % shape_.group_k() * taps + index / c_count % taps;
+      output = index % c_count;
+    } else if (case_.op == MP_CONV_WGRAD) {
+      term = index / shape_.k;
+      output = index % shape_.k;
+    }
+    if ((term + output) % period != 0) second_[at] = 0.0;
+  }
+}
+
+/// The other input has no zeros: infinity gives infinities alone, so that the NaN which it makes of
+/// the zeros that pad a tile would show in amax.
+void ConvRun::plant() {
+  std::vector<double> &planted = case_.plant_second ? second_ : first_;
+  std::vector<double> &other = case_.plant_second ? first_ : second_;
+  planted.at(static_cast<size_t>(place_in(static_cast<int64_t>(planted.size()), case_.place))) =
+      value_of(case_.plant);
+  for (double &value : other) {
+    if (value == 0.0) value = 1.0;
+  }
+}
+
+int64_t ConvRun::offset_of(char operand) const {
+  return case_.offset + (case_.stray.find(operand) != std::string::npos ? 1 : 0);
+}
+
+void ConvRun::upload_inputs() {
+  device_first_.emplace(case_.ab, first_, offset_of('1'));
+  device_second_.emplace(case_.ab, second_, offset_of('2'));
+  const Matrices &c = epilogue_inputs_.c;
+  const Layout d{c.cols, 0}, aux{c.cols + case_.aux_pad, 0};
+  const int64_t stray_d = offset_of('d') != case_.offset ? 0 : -1;
+  const int64_t stray_aux = offset_of('x') != case_.offset ? 0 : -1;
+  place_outputs(epilogue_inputs_, c, d, aux, stray_d, stray_aux);
+}
+
+std::vector<uint8_t> ConvRun::input_bits() const {
+  std::vector<uint8_t> bits = device_first_->download_bits();
+  const std::vector<uint8_t> more = device_second_->download_bits();
+  bits.insert(bits.end(), more.begin(), more.end());
+  return bits;
+}
+
+std::vector<std::string> ConvRun::kernels() const {
+  const mp_conv2d_desc_t any = desc_of(case_);
+  std::vector<std::string> names;
+  const char *name = nullptr;
+  while (mp_conv2d_kernel_name(context(), &any, case_.op, static_cast<int32_t>(names.size()),
+                               &name) == MP_SUCCESS) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+size_t ConvRun::workspace_bytes(const std::string &kernel) const {
+  ConvCase forced = case_;
+  forced.kernel = kernel;
+  const mp_conv2d_desc_t desc = desc_of(forced);
+  size_t bytes = 0;
+  require_ok(mp_conv2d_workspace_size(context(), &desc, case_.op, &bytes));
+  return bytes;
+}
+
+mp_status_t ConvRun::call(const std::string &kernel, const mp_epilogue_t *epilogue, void *workspace,
+                          size_t workspace_bytes) {
+  ConvCase forced = case_;
+  forced.kernel = kernel;
+  const mp_conv2d_desc_t desc = desc_of(forced);
+  const auto pass = case_.op == MP_CONV_FPROP   ? mp_conv2d_fprop
+                    : case_.op == MP_CONV_DGRAD ? mp_conv2d_dgrad
+                                                : mp_conv2d_wgrad;
+  return pass(context(), &desc, device_first_->data(), device_second_->data(), d_->item(0),
+              epilogue, workspace, workspace_bytes, kStream);
+}
+
+std::string ConvRun::repro() const {
+  ConvCase launched = case_;
+  launched.kernel = launched_kernel_;
+  return "MP_REPRO=\"" + to_string(launched) + "\" mptests \"[repro-conv]\"";
+}
+
+void check_conv(const ConvCase &c) {
+  ConvRun run(c);
+  const bool is_misaligned = c.offset != 0 || !c.stray.empty();
+  const int checked = check_kernels(run, is_misaligned ? Misaligned::kYes : Misaligned::kNo,
+                                    [](const std::string &) { return true; });
+  const oracle::Convolution shape = convolution_of(c);
+  if (shape.n * shape.p() * shape.q() > 0) CHECK(checked > 0);
+
+  const size_t wanted = run.workspace_bytes("");
+  check_launch(run, "", wanted);
+  if (wanted == 0) return;
+  check_launch(run, "", wanted / 2);
+  check_launch(run, "", 0);
+}
+
+}  // namespace mptest

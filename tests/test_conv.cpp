@@ -1,0 +1,186 @@
+// mp_conv2d_fprop, _dgrad, _wgrad: every kernel by name on usual, awkward and generated problems.
+//
+// Integer fills are compared bit for bit, reals with the bounds of bounds.h.  ProductRun::verify
+// also checks guard zones and inputs, and the output holds NaN wherever it must not be read.
+#include <cstdlib>
+#include <iterator>
+
+#include "conv_cases.h"
+#include "conv_run.h"
+
+using namespace mptest;
+
+namespace {
+
+void check_all(const std::vector<ConvCase> &shapes, const ConvTypes &types,
+               void (*change)(ConvCase &) = nullptr) {
+  for (const ConvCase &shape : shapes) {
+    for (const mp_conv_op_t op : kConvOps) {
+      ConvCase c = with(shape, op, types);
+      if (change != nullptr) change(c);
+      check_conv(c);
+    }
+  }
+}
+
+/// One of kOneOfEachConvType for each shape in turn.
+void check_all_with_types_in_turn(const std::vector<ConvCase> &shapes) {
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    check_all({shapes[i]}, kOneOfEachConvType[i % std::size(kOneOfEachConvType)]);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("conv: the oracle computes what is written out here by hand", "[conv][strict]") {
+  // Cross-correlation: with one pixel of padding on the left, the filter's last tap comes first.
+  oracle::Convolution line{.n = 1,
+                           .h = 1,
+                           .w = 3,
+                           .c = 1,
+                           .k = 1,
+                           .r = 1,
+                           .s = 2,
+                           .pad_top = 0,
+                           .pad_bottom = 0,
+                           .pad_left = 1,
+                           .pad_right = 0,
+                           .stride_h = 1,
+                           .stride_w = 1,
+                           .dilation_h = 1,
+                           .dilation_w = 1,
+                           .groups = 1};
+  const std::vector<double> x = {1, 2, 3}, f = {1, 10}, dy = {100, 200, 300};
+  using Values = std::vector<double>;
+  CHECK(oracle::convolve(line, MP_CONV_FPROP, x, f).sum.values == Values{10, 21, 32});
+  CHECK(oracle::convolve(line, MP_CONV_DGRAD, dy, f).sum.values == Values{1200, 2300, 3000});
+  CHECK(oracle::convolve(line, MP_CONV_WGRAD, x, dy).sum.values == Values{800, 1400});
+
+  line.stride_w = 2;
+  CHECK(oracle::convolve(line, MP_CONV_FPROP, x, f).sum.values == Values{10, 32});
+  line.dilation_w = 3;
+  line.pad_right = 1;
+  CHECK(oracle::convolve(line, MP_CONV_FPROP, x, f).sum.values == Values{30});
+
+  // Two groups of two channels to one: channels 2 and 3 make the second output.
+  oracle::Convolution groups = line;
+  groups.w = 1, groups.c = 4, groups.k = 2, groups.s = 1, groups.pad_left = groups.pad_right = 0;
+  groups.groups = 2;
+  CHECK(oracle::convolve(groups, MP_CONV_FPROP, {1, 2, 3, 4}, {1, 10, 100, 1000}).sum.values ==
+        Values{21, 4300});
+
+  // Rows before columns in image and filter alike.
+  oracle::Convolution square = line;
+  square.h = square.w = square.r = square.s = 2, square.dilation_w = square.stride_w = 1;
+  square.pad_left = square.pad_right = 0;
+  CHECK(oracle::convolve(square, MP_CONV_FPROP, {1, 2, 3, 4}, {1, 10, 100, 1000}).sum.values ==
+        Values{4321});
+}
+
+TEST_CASE("conv: layers as networks have them, every type", "[conv]") {
+  for (const ConvTypes &types : kAllConvTypes) check_all(usual_convs(), types);
+}
+
+TEST_CASE("conv: layers as networks have them", "[conv][strict]") {
+  check_all_with_types_in_turn(usual_convs());
+}
+
+TEST_CASE("conv: awkward shapes, every type", "[conv]") {
+  for (const ConvTypes &types : kAllConvTypes) check_all(awkward_convs(), types);
+}
+
+TEST_CASE("conv: awkward shapes that add to what is there", "[conv][strict]") {
+  check_all(awkward_convs(), {MP_FP16, MP_FP32}, [](ConvCase &c) { c.beta = 1.0f; });
+}
+
+TEST_CASE("conv: many tiles", "[conv]") {
+  check_all_with_types_in_turn(large_convs());
+}
+
+TEST_CASE("conv: generated problems", "[conv]") {
+  Random random(1);
+  for (int i = 0; i < 600; ++i) check_conv(random_conv(random, 200000));
+}
+
+TEST_CASE("conv: a few generated problems", "[conv][strict]") {
+  Random random(2);
+  for (int i = 0; i < 40; ++i) check_conv(random_conv(random, 20000));
+}
+
+TEST_CASE("conv: alpha and beta", "[conv][strict]") {
+  for (const mp_conv_op_t op : kConvOps) {
+    for (const float alpha : {0.0f, 1.0f, -2.0f}) {
+      for (const float beta : {0.0f, 1.0f, -3.0f}) {
+        ConvCase c = with(padded(conv_case(2, 5, 6, 8, 16, 3, 3), 1), op, {MP_FP16, MP_FP16});
+        c.alpha = alpha;
+        c.beta = beta;
+        check_conv(c);
+      }
+    }
+  }
+}
+
+TEST_CASE("conv: integers beyond 16 bits are rounded once, to nearest even", "[conv]") {
+  for (const ConvTypes &types : kAllConvTypes) {
+    check_all({padded(conv_case(2, 9, 11, 16, 24, 3, 3), 1),
+               grouped(padded(conv_case(2, 8, 9, 16, 16, 3, 3), 1), 16),
+               conv_case(2, 7, 9, 24, 40, 1, 1)},
+              types, [](ConvCase &c) {
+                c.fill = Fill::kRounding;
+                c.beta = 1.0f;
+              });
+  }
+}
+
+TEST_CASE("conv: reals stay within the derived bound", "[conv]") {
+  for (const ConvTypes &types : kAllConvTypes) {
+    check_all(usual_convs(), types, [](ConvCase &c) {
+      c.fill = Fill::kReal;
+      c.alpha = 0.3f;
+      c.beta = -1.7f;
+    });
+  }
+}
+
+TEST_CASE("conv: misaligned tensors, all and one by one", "[conv]") {
+  const std::vector<ConvCase> shapes = {padded(conv_case(2, 6, 7, 16, 24, 3, 3), 1),
+                                        conv_case(2, 5, 6, 16, 24, 1, 1),
+                                        strided(padded(conv_case(1, 9, 9, 3, 8, 5, 5), 2), 2, 2),
+                                        grouped(padded(conv_case(2, 6, 7, 16, 16, 3, 3), 1), 16)};
+  for (const ConvTypes &types : kAllConvTypes) {
+    check_all(shapes, types, [](ConvCase &c) { c.offset = 1; });
+    check_all(shapes, types, [](ConvCase &c) { c.stray = "1"; });
+    check_all(shapes, types, [](ConvCase &c) { c.stray = "2"; });
+    check_all(shapes, types, [](ConvCase &c) {
+      c.stray = "d";
+      c.beta = 1.0f;
+    });
+  }
+}
+
+TEST_CASE("conv: misaligned by one element", "[conv][strict]") {
+  check_all({padded(conv_case(1, 5, 6, 16, 24, 3, 3), 1)}, {MP_FP16, MP_FP16},
+            [](ConvCase &c) { c.offset = 1; });
+}
+
+TEST_CASE("conv: a case prints as a line that reads back as the same case", "[conv][strict]") {
+  ConvCase c = strided(padded(conv_case(2, 7, 9, 3, 8, 3, 5), 1, 0, 2, 3), 2, 1);
+  c = with(dilated(grouped(c, 1), 1, 2), MP_CONV_WGRAD, {MP_BF16, MP_FP32});
+  c.plant = Plant::kNan;
+  c.plant_second = true;
+  c.kernel = "abacus";
+  const std::string line = to_string(c);
+  CHECK(line ==
+        "op=wgrad n=2 h=7 w=9 c=3 k=8 r=3 s=5 ab=bf16 cd=fp32 pad_top=1 pad_left=2 pad_right=3 "
+        "stride_h=2 dilation_w=2 plant=nan plant_second=1 kernel=abacus");
+  CHECK(to_string(parse_conv_case(line)) == line);
+  CHECK_THROWS(parse_conv_case("n=1 rows=2"));
+}
+
+TEST_CASE("conv: the case in MP_REPRO", "[.repro-conv]") {
+  const char *const line = std::getenv("MP_REPRO");
+  REQUIRE(line != nullptr);
+  const ConvCase c = parse_conv_case(line);
+  ConvRun run(c);
+  check_launch(run, c.kernel, Misaligned::kNo);
+}

@@ -1,0 +1,103 @@
+// Tensors beyond 2^32 elements, cheaply: nine images of 2^29 elements each, of which a large stride
+// or a large padding leaves two pixels to read.  Only their pages are ever touched.
+//
+// Each problem equals a compact one, with those pixels alone, whose result the oracle knows.
+#define MP_ENABLE_EXPERIMENTAL
+#include "conv_cases.h"
+#include "conv_run.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr int32_t kImages = 9;
+constexpr int32_t kChannels = 16;         // of the large tensor
+constexpr int32_t kOthers = 8;            // channels on the other side
+constexpr int32_t kPixels = 1 << 25;      // of a large image, 2^29 elements
+constexpr int32_t kStride = kPixels - 1;  // pixels 0 and 2^25 - 1 are read
+constexpr size_t kElemBytes = 2;          // fp16
+constexpr size_t kRowBytes = kChannels * kElemBytes;
+
+/// The pixels `first` and `second` of every image are those of the compact tensor.
+void scatter(uint8_t *arena, int64_t image_pixels, int64_t first, int64_t second,
+             const std::vector<double> &compact) {
+  for (int64_t image = 0; image < kImages; ++image) {
+    for (const int64_t pixel : {int64_t{0}, int64_t{1}}) {
+      uint16_t row[kChannels];
+      for (int64_t c = 0; c < kChannels; ++c) {
+        const size_t from = static_cast<size_t>((image * 2 + pixel) * kChannels + c);
+        row[c] = static_cast<uint16_t>(encode(MP_FP16, compact[from]));
+      }
+      const int64_t to = image * image_pixels + (pixel == 0 ? first : second);
+      copy_bytes(arena + static_cast<size_t>(to) * kRowBytes, row, sizeof row);
+    }
+  }
+}
+
+std::vector<double> integers(int64_t count, int64_t seed) {
+  Random random(static_cast<uint64_t>(seed));
+  std::vector<double> values(static_cast<size_t>(count));
+  fill(values, random, Fill::kExact, 8, MP_FP16);
+  return values;
+}
+
+/// The first input is large; `compact` is the same convolution of what is in it.
+void check_large(const ConvCase &large, const ConvCase &compact, const uint8_t *arena,
+                 const std::vector<double> &first) {
+  const oracle::Convolution shape = convolution_of(compact);
+  const int64_t pixels = shape.n * shape.p() * shape.q();
+  const std::vector<double> second = integers(
+      large.op == MP_CONV_WGRAD ? pixels * shape.k : shape.k * shape.r * shape.s * shape.group_c(),
+      7);
+  const Matrices expected = oracle::convolve(shape, large.op, first, second).sum;
+  const DeviceArray b(MP_FP16, second);
+  const auto pass = large.op == MP_CONV_FPROP   ? mp_conv2d_fprop
+                    : large.op == MP_CONV_DGRAD ? mp_conv2d_dgrad
+                                                : mp_conv2d_wgrad;
+  mp_conv2d_desc_t desc = desc_of(large);
+  const mp_conv2d_desc_t any = desc;
+  int kernels = 0;
+  for (; mp_conv2d_kernel_name(context(), &any, large.op, kernels, &desc.kernel) == MP_SUCCESS;
+       ++kernels) {
+    CAPTURE(to_string(large), desc.kernel);
+    size_t bytes = 0;
+    require_ok(mp_conv2d_workspace_size(context(), &desc, large.op, &bytes));
+    const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
+    const DeviceArray out(MP_FP32, static_cast<int64_t>(expected.values.size()));
+    require_ok(pass(context(), &desc, arena, b.data(), out.data(), nullptr, workspace.data(), bytes,
+                    kStream));
+    require_ok(mp_stream_sync(context(), kStream));
+    CHECK(out.download() == expected.values);
+  }
+  CHECK(kernels > 0);
+}
+
+constexpr int64_t kLargestImage = int64_t{kPixels} + 2;
+constexpr size_t kArenaBytes = static_cast<size_t>(kImages * kLargestImage) * kRowBytes;
+
+}  // namespace
+
+TEST_CASE("conv large: x of fprop and wgrad", "[conv][strict]") {
+  const DeviceMemory arena(kArenaBytes);
+  if (!arena.allocated()) return skip(format("needs %zu MB of memory", kArenaBytes >> 20));
+  const std::vector<double> x = integers(kImages * 2 * kChannels, 5);
+  scatter(arena.data(), kPixels, 0, kStride, x);
+  for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_WGRAD}) {
+    const ConvCase large =
+        with(strided(conv_case(kImages, 1, kPixels, kChannels, kOthers, 1, 1), 1, kStride), op,
+             {MP_FP16, MP_FP32});
+    const ConvCase compact = conv_case(kImages, 1, 2, kChannels, kOthers, 1, 1);
+    check_large(large, compact, arena.data(), x);
+  }
+}
+
+TEST_CASE("conv large: dy of dgrad", "[conv][strict]") {
+  const DeviceMemory arena(kArenaBytes);
+  if (!arena.allocated()) return skip(format("needs %zu MB of memory", kArenaBytes >> 20));
+  // One pixel behind kPixels columns of zeros: the last two outputs see it.
+  const std::vector<double> dy = integers(kImages * 2 * kChannels, 6);
+  scatter(arena.data(), int64_t{kPixels} + 1, kPixels - 1, kPixels, dy);
+  const ConvCase image = conv_case(kImages, 1, 1, kOthers, kChannels, 1, 2);
+  const ConvCase large = with(padded(image, 0, 0, kPixels, 1), MP_CONV_DGRAD, {MP_FP16, MP_FP32});
+  check_large(large, padded(image, 0, 0, 1, 1), arena.data(), dy);
+}
