@@ -40,8 +40,11 @@ struct PatchRows {
   const PatchMap &patches;
   const Tensor image;
 
-  MP_DEVICE void load(float (&values)[kVec], int64_t x, int64_t k, int64_t) const {
-    image.load(values, patches.span(patches.origin(x), TapPosition(patches.runs, k)));
+  using Place = PatchOrigin;
+  MP_DEVICE Place place(int64_t x) const { return patches.origin(x); }
+
+  MP_DEVICE void load(float (&values)[kVec], const Place &origin, int64_t k, int64_t) const {
+    image.load(values, patches.span(origin, TapPosition(patches.runs, k)));
   }
 };
 
@@ -51,8 +54,11 @@ struct PatchColumns {
   const PatchMap &patches;
   const Tensor image;
 
-  MP_DEVICE void load(float (&values)[kVec], int64_t x, int64_t k, int64_t k_end) const {
-    Span8 span = patches.span(patches.origin(k), TapPosition(patches.runs, x));
+  using Place = TapPosition;
+  MP_DEVICE Place place(int64_t x) const { return {patches.runs, x}; }
+
+  MP_DEVICE void load(float (&values)[kVec], const Place &at, int64_t k, int64_t k_end) const {
+    Span8 span = patches.span(patches.origin(k), at);
     if (k >= k_end) span.end = 0;
     image.load(values, span);
   }
@@ -64,11 +70,24 @@ struct FilterRows {
   const ConvArgs &args;
   const Tensor filter;
 
-  MP_DEVICE void load(float (&values)[kVec], int64_t x, int64_t k, int64_t) const {
+  struct Place {
+    int64_t offset;
+    bool inside;
+  };
+  MP_DEVICE Place place(int64_t x) const { return {x * args.filter_elems, x < args.group_k}; }
+
+  MP_DEVICE void load(float (&values)[kVec], const Place &row, int64_t k, int64_t) const {
+    if (!row.inside) return filter.load(values, {0, 0, 0});
     const TapPosition at(args.patches.runs, k);
-    const int64_t offset = x * args.filter_elems + args.filter.offset(at) + at.elem;
-    filter.load(values, {offset, 0, x < args.group_k ? at.valid(args.patches.runs) : 0});
+    filter.load(values,
+                {row.offset + args.filter.offset(at) + at.elem, 0, at.valid(args.patches.runs)});
   }
+};
+
+/// Neighbouring channels, of which x is the first.
+struct Channels {
+  int64_t first;
+  int valid;
 };
 
 /// x is an input channel.
@@ -78,11 +97,16 @@ struct FilterTaps {
   const int64_t filter_elems;
   const Tensor filter;
 
-  MP_DEVICE void load(float (&values)[kVec], int64_t x, int64_t k, int64_t) const {
+  using Place = Channels;
+  MP_DEVICE Place place(int64_t x) const {
+    return {x, static_cast<int>(min_of<int64_t>(product.n() - x, kVec))};
+  }
+
+  MP_DEVICE void load(float (&values)[kVec], const Place &channels, int64_t k, int64_t) const {
     const TapPosition at(product.patches.runs, k);
-    const int64_t offset = at.elem * filter_elems + product.filter.offset(at) + x;
-    const int valid = static_cast<int>(min_of<int64_t>(product.n() - x, kVec));
-    filter.load(values, {offset, 0, at.valid(product.patches.runs) > 0 ? valid : 0});
+    const int64_t offset = at.elem * filter_elems + product.filter.offset(at) + channels.first;
+    const bool inside = at.valid(product.patches.runs) > 0;
+    filter.load(values, {offset, 0, inside ? channels.valid : 0});
   }
 };
 
@@ -92,9 +116,14 @@ struct OutputGradient {
   const int64_t ld, extent;
   const Tensor dy;
 
-  MP_DEVICE void load(float (&values)[kVec], int64_t x, int64_t k, int64_t k_end) const {
-    const int valid = static_cast<int>(min_of<int64_t>(extent - x, kVec));
-    dy.load(values, {k * ld + x, 0, k < k_end ? valid : 0});
+  using Place = Channels;
+  MP_DEVICE Place place(int64_t x) const {
+    return {x, static_cast<int>(min_of<int64_t>(extent - x, kVec))};
+  }
+
+  MP_DEVICE void load(float (&values)[kVec], const Place &channels, int64_t k,
+                      int64_t k_end) const {
+    dy.load(values, {k * ld + channels.first, 0, k < k_end ? channels.valid : 0});
   }
 };
 

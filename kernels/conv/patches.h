@@ -30,6 +30,7 @@ struct TapPosition {
   int32_t tap_h, tap_w;  ///< of the run
   int32_t elem;          ///< in the run
 
+  TapPosition() = default;
   MP_DEVICE TapPosition(const TapRuns &runs, int64_t index) {
     const Quotient run = runs.padded.divide(static_cast<int32_t>(index));
     const int32_t across = max_of(runs.taps_w, 1);

@@ -16,6 +16,9 @@ struct MatrixSource {
   int64_t extent;  ///< of m or n
   bool by_k;
 
+  using Place = int64_t;
+  MP_DEVICE Place place(int64_t x) const { return x; }
+
   MP_DEVICE void load(float (&values)[kVec], int64_t x, int64_t k, int64_t k_end) const {
     const int64_t row = by_k ? x : k, col = by_k ? k : x;
     const int64_t rows = by_k ? extent : k_end, cols = by_k ? k_end : extent;

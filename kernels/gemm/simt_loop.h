@@ -5,9 +5,11 @@
 //
 // A source gives the elements of one operand; x is A's m or B's n:
 //
-//     bool by_k;                                          k is the contiguous direction
-//     void load(float (&values)[kVec], x, k, k_end);      kVec elements from (x, k) on in the
-//                                                         contiguous direction, zeros outside
+//     bool by_k;                       k is the contiguous direction
+//     Place place(x);                  what x alone says; asked once per tile
+//     void load(values, place, k, k_end);
+//                                      kVec elements from (x, k) on in the contiguous direction,
+//                                      zeros outside
 #pragma once
 
 #include "kernels/gemm/tiles.h"
@@ -21,14 +23,14 @@ class OperandTile {
  public:
   static constexpr int kElems = kK * kExtent;
 
-  MP_DEVICE OperandTile(const Source &source, int64_t x0) : source_(source), x0_(x0) {}
+  MP_DEVICE OperandTile(const Source &source, int64_t x0) : source_(source) {
+    MP_UNROLL
+    for (int i = 0; i < kRuns; i++) places_[i] = source.place(x0 + run_of(i).x);
+  }
 
   MP_DEVICE void fetch(int64_t k0, int64_t k_end) {
     MP_UNROLL
-    for (int i = 0; i < kRuns; i++) {
-      const Run run = run_of(i);
-      source_.load(values_[i], x0_ + run.x, k0 + run.k, k_end);
-    }
+    for (int i = 0; i < kRuns; i++) source_.load(values_[i], places_[i], k0 + run_of(i).k, k_end);
   }
 
   MP_DEVICE void put(float *smem) const {
@@ -58,7 +60,7 @@ class OperandTile {
   }
 
   const Source &source_;
-  const int64_t x0_;
+  typename Source::Place places_[kRuns];
   float values_[kRuns][kVec];
 };
 
