@@ -226,7 +226,7 @@ light:
 DEMO_CPP := $(wildcard tools/mpdemo/*.cpp)
 BENCH_CPP := $(wildcard bench/*.cpp bench/peers/*.cpp)
 TUNE_CPP := $(wildcard tools/mptune/*.cpp) \
-  $(addprefix bench/,machine.cpp timing.cpp shapes.cpp gemm_problem.cpp peers/cuda_runtime.cpp peers/cublaslt.cpp)
+  $(addprefix bench/,machine.cpp timing.cpp shapes.cpp gemm_problem.cpp agreement.cpp peers/cuda_runtime.cpp peers/cublaslt.cpp)
 TOOL_CXXFLAGS := -std=c++20 -O2 $(WARN) -Iinclude -Itools
 
 $(BUILD)/tools/%.o: tools/%.cpp
@@ -260,7 +260,7 @@ demo: setup-demo
 	@$(MAKE) $(BUILD)/mpdemo
 	@$(BUILD)/mpdemo --out $(BUILD)/demo $(ARGS)
 
-## bench: speed of GEMM and of the step, against peers where there is a GPU (ARGS="gemm --set llm")
+## bench: speed of GEMM, convolution and the step, against peers where there is a GPU (ARGS="gemm --set llm")
 bench: setup-build
 	@$(MAKE) $(BUILD)/mpbench
 	@$(BUILD)/mpbench $(ARGS)

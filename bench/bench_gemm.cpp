@@ -1,10 +1,10 @@
 // mpbench gemm: matrix products of real networks, beside cuBLASLt and beside the rate that large
 // squares reach in the same run.
-#include <algorithm>
 #include <optional>
 
 #include "bench.h"
 #include "gemm_problem.h"
+#include "rank.h"
 #include "shapes.h"
 
 namespace mpbench {
@@ -23,7 +23,6 @@ class GemmBench {
                const Pace &pace);
   /// NULL where there is none for this problem.
   const CublasLtGemm *open_peer(const Shape &shape, const mp_gemm_desc_t &desc);
-  RankResult rank(GemmProblem &problem) const;
 
   const Options &options_;
   const Machine &machine_;
@@ -92,7 +91,7 @@ void GemmBench::measure(const Shape &shape) {
   const mp_gemm_desc_t desc = make_desc(shape, options_.dtype, options_.out_dtype);
   GemmProblem problem(machine_, pool_, desc);
   GemmRow row = time(shape, desc, problem, normal_pace(machine_));
-  if (options_.rank) row.rank = rank(problem);
+  if (options_.rank) row.rank = rank_kernels(problem, stopwatch_, machine_);
   report_.add(row);
 }
 
@@ -134,21 +133,6 @@ const CublasLtGemm *GemmBench::open_peer(const Shape &shape, const mp_gemm_desc_
     report_.add_note("No peer for " + shape.name() + ": " + error.what() + ".");
     return nullptr;
   }
-}
-
-RankResult GemmBench::rank(GemmProblem &problem) const {
-  std::vector<Work> works;
-  for (const char *kernel : problem.kernels()) works.push_back(problem.own(kernel));
-  const std::vector<Timing> timings = stopwatch_.time(works, brief_pace(machine_));
-  const auto fastest =
-      std::min_element(timings.begin(), timings.end(),
-                       [](const Timing &x, const Timing &y) { return x.median_us < y.median_us; });
-  const auto index = static_cast<size_t>(fastest - timings.begin());
-  return {.position = static_cast<int64_t>(index) + 1,
-          .count = static_cast<int64_t>(timings.size()),
-          .fastest = problem.kernels()[index],
-          .chosen_us = timings.front().median_us,
-          .fastest_us = fastest->median_us};
 }
 
 }  // namespace

@@ -1,25 +1,9 @@
 #define MP_ENABLE_EXPERIMENTAL
 #include "gemm_problem.h"
 
-#include <algorithm>
-#include <cmath>
+#include "agreement.h"
 
 namespace mpbench {
-namespace {
-
-constexpr int64_t kComparedElems = 65536;
-
-/// |x - y| / |y|, of the vectors.
-double relative_difference(const std::vector<float> &x, const std::vector<float> &y) {
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    difference += std::pow(static_cast<double>(x[i]) - y[i], 2);
-    size += std::pow(static_cast<double>(y[i]), 2);
-  }
-  return std::sqrt(difference / size);
-}
-
-}  // namespace
 
 GemmProblem::GemmProblem(const Machine &machine, RandomPool &pool, const mp_gemm_desc_t &desc)
     : machine_(machine), desc_(desc) {
@@ -98,29 +82,11 @@ Work GemmProblem::peer(const CublasLtGemm &gemm) {
 
 bool GemmProblem::agrees_with(const CublasLtGemm &gemm) {
   const Set &set = sets_[0];
-  const std::vector<float> own = result_of([&] { enqueue_own(desc_, set); });
-  const std::vector<float> peer =
-      result_of([&] { gemm.enqueue(set.a, set.b, set.d, machine_.stream()); });
-  // Equal but for roundings: below 2^-7, where the coarsest type of D is bf16.  Products of
-  // matrices that are not the same, or read in another order, differ by about sqrt(2).
-  constexpr double kBetween = 0.125;
-  return relative_difference(own, peer) < kBetween;
-}
-
-std::vector<float> GemmProblem::result_of(const Work &work) const {
-  const mp_context_t context = machine_.context();
-  const mp_stream_t stream = machine_.stream();
-  void *const d = sets_[0].d;
-  const int64_t count = std::min(desc_.m * desc_.n, kComparedElems);
-  check(mp_memset(context, d, 0, static_cast<size_t>(count * dtype_bytes(desc_.dtype_cd)), stream));
-  work();
-
-  std::vector<float> values(static_cast<size_t>(count));
-  const Buffer exact = make_buffer(context, count, MP_FP32);
-  check(mp_cast(context, d, desc_.dtype_cd, exact.data(), MP_FP32, count, stream));
-  check(mp_memcpy(context, values.data(), exact.data(), values.size() * sizeof(float), stream));
-  machine_.synchronize();
-  return values;
+  const auto result_of = [&](const Work &work) {
+    return first_results(machine_, work, set.d, desc_.m * desc_.n, desc_.dtype_cd);
+  };
+  return agree(result_of([&] { enqueue_own(desc_, set); }),
+               result_of([&] { gemm.enqueue(set.a, set.b, set.d, machine_.stream()); }));
 }
 
 }  // namespace mpbench

@@ -44,8 +44,6 @@ class GemmProblem {
   void reserve_workspace(const mp_gemm_desc_t &desc);
   const Set &next_set();
   void enqueue_own(const mp_gemm_desc_t &desc, const Set &set) const;
-  /// The first elements of D after `work` has filled it.
-  std::vector<float> result_of(const Work &work) const;
 
   const Machine &machine_;
   mp_gemm_desc_t desc_;

@@ -15,6 +15,7 @@ int run(const mpbench::Options &options) {
   mpbench::Report report(options, machine);
   bool is_right = true;
   if (options.gemm) is_right &= mpbench::bench_gemm(options, machine, report);
+  if (options.conv) is_right &= mpbench::bench_conv(options, machine, report);
   if (options.step) is_right &= mpbench::bench_step(options, machine, report);
   report.finish();
   return is_right ? kExitMeasured : kExitFailed;

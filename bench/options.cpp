@@ -18,17 +18,38 @@ mp_dtype_t parse_dtype(std::string_view flag, std::string_view value) {
                    "\".");
 }
 
+/// Of products, or "all".
+constexpr std::string_view kGemmSets[] = {"deepbench", "llm"};
+constexpr std::string_view kConvSets[] = {"deepbench_conv", "resnet50"};
+
+bool is_one_of(const std::string_view (&sets)[2], std::string_view set) {
+  return set == sets[0] || set == sets[1];
+}
+
 std::string parse_set(std::string_view value) {
-  if (value == "deepbench" || value == "llm" || value == "all") return std::string(value);
-  throw UsageError("--set is deepbench, llm or all, not \"" + std::string(value) + "\".");
+  if (value == "all" || is_one_of(kGemmSets, value) || is_one_of(kConvSets, value))
+    return std::string(value);
+  throw UsageError("--set is deepbench, llm, deepbench_conv, resnet50 or all, not \"" +
+                   std::string(value) + "\".");
 }
 
 void parse_subcommand(std::string_view word, Options &options) {
-  if (word != "gemm" && word != "step" && word != "all")
+  if (word != "gemm" && word != "conv" && word != "step" && word != "all")
     throw UsageError("unknown subcommand \"" + std::string(word) +
-                     "\"; there are gemm, step, all.");
-  options.gemm = word != "step";
-  options.step = word != "gemm";
+                     "\"; there are gemm, conv, step, all.");
+  const bool all = word == "all";
+  options.gemm = all || word == "gemm";
+  options.conv = all || word == "conv";
+  options.step = all || word == "step";
+}
+
+/// A set is one of GEMM or one of convolution: the other family has nothing to do then.
+void drop_families_without_set(Options &options) {
+  const bool asked_for_one = options.gemm != options.conv;
+  if (is_one_of(kConvSets, options.set)) options.gemm = false;
+  if (is_one_of(kGemmSets, options.set)) options.conv = false;
+  if (asked_for_one && !options.gemm && !options.conv)
+    throw UsageError("--set " + options.set + " has no shapes for this subcommand.");
 }
 
 void check_types(const Options &options) {
@@ -75,27 +96,33 @@ Options parse_options(int argc, const char *const *argv) {
       throw UsageError("unknown flag \"" + std::string(flag) + "\"; mpbench --help lists them.");
   }
   check_types(options);
+  drop_families_without_set(options);
   return options;
 }
 
 const char *usage() {
-  return "mpbench [gemm|step|all] [flags] times mpcore against peers and against the machine.\n"
+  return "mpbench [gemm|conv|step|all] [flags] times mpcore against peers and against the "
+         "machine.\n"
          "\n"
          "  gemm  matrix products of real networks, beside cuBLASLt where it is installed\n"
+         "  conv  forward, data and weight gradient of convolutions, beside cuDNN in the same\n"
+         "        precision and in FP32\n"
          "  step  the optimizer step and its parts, beside a device-to-device copy\n"
-         "  all   both (default)\n"
+         "  all   all three (default)\n"
          "\n"
          "  --device WHERE    auto, host, cuda or cuda:N                  (auto)\n"
          "  --json FILE       write the results there too; - is stdout, then the table is on "
          "stderr\n"
          "  --home DIR        the folder with shapes/ and peers/          (bench)\n"
          "  --help            this text\n"
-         "gemm only:\n"
-         "  --set NAME        deepbench, llm or all                       (all)\n"
-         "  --grep TEXT       shapes whose \"set op MxNxK comment\" has TEXT in it\n"
+         "gemm and conv:\n"
+         "  --set NAME        gemm: deepbench, llm; conv: deepbench_conv, resnet50; or all (all)\n"
+         "  --grep TEXT       shapes whose \"set op MxNxK comment\" has TEXT in it; of conv\n"
+         "                    \"set pass nN HxWxC kK RxS sSTRIDE pPAD comment\"\n"
          "  --limit N         the first N of them\n"
-         "  --dtype TYPE      of A and B: fp16, bf16 or fp32              (fp16)\n"
-         "  --out-dtype TYPE  of D; without it that of A, and fp32 += for LLM weight gradients\n"
+         "  --dtype TYPE      of the inputs: fp16, bf16 or fp32           (fp16)\n"
+         "  --out-dtype TYPE  of the output; without it that of the inputs, and fp32 += for LLM\n"
+         "                    weight gradients\n"
          "  --rank            time every kernel, to judge the choice\n"
          "\n"
          "The host target runs a small subset unless --grep or --limit asks for shapes.\n"

@@ -13,6 +13,7 @@ using mptools::UsageError;
 
 struct Options {
   bool gemm = true;
+  bool conv = true;
   bool step = true;
   int32_t device = MP_DEVICE_AUTO;
   std::string set = "all";

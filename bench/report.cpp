@@ -9,7 +9,9 @@ namespace {
 
 using Long = long long;  // what %lld wants
 
-double teraflops(const GemmRow &row) {
+/// Of a GEMM or a convolution.
+template <typename Row>
+double teraflops(const Row &row) {
   return 1e-3 * row.timing.giga_per_s(row.shape.flop());
 }
 
@@ -29,9 +31,8 @@ double ratio_to_peer(const PeerResult &peer, const Timing &own) {
 // ---------------------------------------------------------------------------- table
 
 /// "fp16>fp32+" reads fp16, writes fp32 and adds to what is there.
-std::string types_text(const mp_gemm_desc_t &desc) {
-  return text("%s>%s%s", dtype_name(desc.dtype_ab), dtype_name(desc.dtype_cd),
-              desc.beta != 0 ? "+" : "");
+std::string types_text(mp_dtype_t in, mp_dtype_t out, float beta) {
+  return text("%s>%s%s", dtype_name(in), dtype_name(out), beta != 0 ? "+" : "");
 }
 
 std::string peer_text(const std::optional<PeerResult> &peer, const Timing &own) {
@@ -51,6 +52,10 @@ std::string teraflops_text(double tflops) {
   return text(tflops < 1 ? "%8.5f" : "%8.2f", tflops);
 }
 
+std::string percent_text(double tflops, const std::optional<Ceiling> &ceiling) {
+  return ceiling ? text("%.1f", 100 * tflops / ceiling->tflops) : std::string("-");
+}
+
 std::string gemm_heading() {
   return text("\n%-2s %7s %7s %7s  %-11s %-24s %9s %8s %8s %7s %6s %9s %7s  %s\n", "op", "m", "n",
               "k", "types", "kernel", "time us", "iqr us", "TFLOP/s", "GB/s", "%ceil", "peer us",
@@ -58,15 +63,30 @@ std::string gemm_heading() {
 }
 
 std::string gemm_line(const GemmRow &row, const std::optional<Ceiling> &ceiling) {
-  const std::string percent =
-      ceiling ? text("%.1f", 100 * teraflops(row) / ceiling->tflops) : std::string("-");
+  const std::string types = types_text(row.desc.dtype_ab, row.desc.dtype_cd, row.desc.beta);
   return text("%-2.2s %7lld %7lld %7lld  %-11s %-24s %9.1f %8.1f %s %7.1f %6s ",
               row.shape.name().c_str(), static_cast<Long>(row.shape.m),
-              static_cast<Long>(row.shape.n), static_cast<Long>(row.shape.k),
-              types_text(row.desc).c_str(), row.kernel.c_str(), row.timing.median_us,
-              row.timing.iqr_us(), teraflops_text(teraflops(row)).c_str(),
-              row.timing.giga_per_s(row.min_bytes), percent.c_str()) +
+              static_cast<Long>(row.shape.n), static_cast<Long>(row.shape.k), types.c_str(),
+              row.kernel.c_str(), row.timing.median_us, row.timing.iqr_us(),
+              teraflops_text(teraflops(row)).c_str(), row.timing.giga_per_s(row.min_bytes),
+              percent_text(teraflops(row), ceiling).c_str()) +
          peer_text(row.peer, row.timing) + (row.rank ? rank_text(*row.rank) : std::string()) + '\n';
+}
+
+std::string conv_heading() {
+  return text("\n%-42s  %-11s %-26s %9s %8s %8s %7s %6s %9s %7s %9s %7s  %s\n", "convolution",
+              "types", "kernel", "time us", "iqr us", "TFLOP/s", "GB/s", "%ceil", "peer us",
+              "ratio", "fp32 us", "speedup", "rank");
+}
+
+std::string conv_line(const ConvRow &row, const std::optional<Ceiling> &ceiling) {
+  const std::string types = types_text(row.desc.dtype, row.desc.dtype_out, row.desc.beta);
+  return text("%-42s  %-11s %-26s %9.1f %8.1f %s %7.1f %6s ", row.shape.name().c_str(),
+              types.c_str(), row.kernel.c_str(), row.timing.median_us, row.timing.iqr_us(),
+              teraflops_text(teraflops(row)).c_str(), row.timing.giga_per_s(row.min_bytes),
+              percent_text(teraflops(row), ceiling).c_str()) +
+         peer_text(row.peer, row.timing) + ' ' + peer_text(row.fp32, row.timing) +
+         (row.rank ? rank_text(*row.rank) : std::string()) + '\n';
 }
 
 std::string step_heading() {
@@ -115,17 +135,9 @@ void write_rank(JsonWriter &json, const std::optional<RankResult> &rank) {
   json.number("fastest_us", rank->fastest_us);
 }
 
-void write_row(JsonWriter &json, const GemmRow &row, const std::optional<Ceiling> &ceiling) {
-  json.open('{');
-  json.string("bench", "gemm");
-  json.string("set", row.shape.set);
-  json.string("shape", row.shape.name());
-  json.string("comment", row.shape.comment);
-  json.number("m", row.shape.m);
-  json.number("n", row.shape.n);
-  json.number("k", row.shape.k);
-  json.string("dtype", dtype_name(row.desc.dtype_ab));
-  json.string("out_dtype", dtype_name(row.desc.dtype_cd));
+/// What a GEMM and a convolution have in common.
+template <typename Row>
+void write_product(JsonWriter &json, const Row &row, const std::optional<Ceiling> &ceiling) {
   json.number("beta", static_cast<double>(row.desc.beta));
   json.number("flop", row.shape.flop());
   json.number("min_bytes", row.min_bytes);
@@ -138,6 +150,53 @@ void write_row(JsonWriter &json, const GemmRow &row, const std::optional<Ceiling
   if (ceiling) json.number("percent_of_ceiling", 100 * teraflops(row) / ceiling->tflops);
   write_peer(json, row.peer, row.timing);
   write_rank(json, row.rank);
+}
+
+void write_row(JsonWriter &json, const GemmRow &row, const std::optional<Ceiling> &ceiling) {
+  json.open('{');
+  json.string("bench", "gemm");
+  json.string("set", row.shape.set);
+  json.string("shape", row.shape.name());
+  json.string("comment", row.shape.comment);
+  json.number("m", row.shape.m);
+  json.number("n", row.shape.n);
+  json.number("k", row.shape.k);
+  json.string("dtype", dtype_name(row.desc.dtype_ab));
+  json.string("out_dtype", dtype_name(row.desc.dtype_cd));
+  write_product(json, row, ceiling);
+  json.close('}');
+}
+
+void write_row(JsonWriter &json, const ConvRow &row, const std::optional<Ceiling> &ceiling) {
+  const ConvShape &shape = row.shape;
+  json.open('{');
+  json.string("bench", "conv");
+  json.string("set", shape.set);
+  json.string("shape", shape.name());
+  json.string("comment", shape.comment);
+  json.string("pass", shape.pass());
+  json.number("n", shape.n);
+  json.number("h", shape.h);
+  json.number("w", shape.w);
+  json.number("c", shape.c);
+  json.number("k", shape.k);
+  json.number("r", shape.r);
+  json.number("s", shape.s);
+  json.number("pad_h", shape.pad_h);
+  json.number("pad_w", shape.pad_w);
+  json.number("stride_h", shape.stride_h);
+  json.number("stride_w", shape.stride_w);
+  json.number("layers", shape.layers);
+  json.string("dtype", dtype_name(row.desc.dtype));
+  json.string("out_dtype", dtype_name(row.desc.dtype_out));
+  write_product(json, row, ceiling);
+  if (row.fp32) {
+    json.string("fp32", row.fp32->name);
+    json.number("fp32_median_us", row.fp32->median_us);
+    json.number("fp32_q1_us", row.fp32->q1_us);
+    json.number("fp32_q3_us", row.fp32->q3_us);
+    json.number("speedup_over_fp32", ratio_to_peer(*row.fp32, row.timing));
+  }
   json.close('}');
 }
 
@@ -220,6 +279,12 @@ void Report::set_ceiling(const Ceiling &ceiling) {
 void Report::add(const GemmRow &row) {
   print_heading(gemm_heading());
   print(gemm_line(row, ceiling_));
+  write_row(json_, row, ceiling_);
+}
+
+void Report::add(const ConvRow &row) {
+  print_heading(conv_heading());
+  print(conv_line(row, ceiling_));
   write_row(json_, row, ceiling_);
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "conv_shapes.h"
 #include "machine.h"
 #include "options.h"
 #include "shapes.h"
@@ -39,6 +40,19 @@ struct GemmRow {
   std::optional<RankResult> rank;
 };
 
+struct ConvRow {
+  ConvShape shape;
+  mp_conv2d_desc_t desc;
+  std::string kernel;
+  int64_t workspace_bytes;
+  int64_t sets;      ///< of tensors, taken in turn
+  double min_bytes;  ///< every tensor once
+  Timing timing;
+  std::optional<PeerResult> peer;
+  std::optional<PeerResult> fp32;  ///< the peer in FP32, what mixed precision is an alternative to
+  std::optional<RankResult> rank;
+};
+
 struct StepRow {
   std::string op, layout;
   int64_t tensors, parameters;
@@ -60,9 +74,10 @@ class Report {
  public:
   Report(const Options &options, const Machine &machine);
 
-  /// Later GEMM rows are compared with it.
+  /// Later rows of GEMM and convolution are compared with it.
   void set_ceiling(const Ceiling &ceiling);
   void add(const GemmRow &row);
+  void add(const ConvRow &row);
   void add(const StepRow &row);
   void add(const std::optional<GpuState> &state);
   /// Something that could have been measured and was not, or a result that was wrong.

@@ -1,7 +1,6 @@
 #include "shapes.h"
 
 #include <algorithm>
-#include <fstream>
 
 #include "options.h"
 
@@ -15,32 +14,6 @@ constexpr size_t kHostShapesPerSet = 5;
 
 using ParseLine = Shape (*)(std::string_view);
 
-std::vector<Shape> read_file(const std::string &path, ParseLine parse) {
-  std::ifstream file(path);
-  if (!file)
-    throw std::runtime_error("cannot read " + path + "; start in the repository or say --home DIR");
-  std::vector<Shape> shapes;
-  std::string line;
-  bool is_past_heading = false;
-  for (int number = 1; std::getline(file, line); ++number) {
-    if (line.empty() || line[0] == '#') continue;
-    try {
-      if (is_past_heading) shapes.push_back(parse(line));
-    } catch (const std::exception &error) {
-      throw std::runtime_error(path + ":" + std::to_string(number) + ": " + error.what());
-    }
-    is_past_heading = true;
-  }
-  return shapes;
-}
-
-void keep_matches(std::vector<Shape> &shapes, const std::string &grep) {
-  std::erase_if(shapes, [&](const Shape &shape) {
-    const std::string label = shape.set + ' ' + shape.name() + ' ' + shape.comment;
-    return label.find(grep) == std::string::npos;
-  });
-}
-
 bool is_slow_on_host(const Shape &shape) {
   Shape padded = shape;
   padded.m = std::max(shape.m, kHostTile);
@@ -50,17 +23,13 @@ bool is_slow_on_host(const Shape &shape) {
 
 void keep_host_subset(std::vector<Shape> &shapes) {
   std::erase_if(shapes, is_slow_on_host);
-  const size_t available = shapes.size();
-  if (available <= kHostShapesPerSet) return;
-  for (size_t i = 0; i < kHostShapesPerSet; ++i)
-    shapes[i] = shapes[i * available / kHostShapesPerSet];
-  shapes.resize(kHostShapesPerSet);
+  keep_spread(shapes, kHostShapesPerSet);
 }
 
 }  // namespace
 
 std::vector<Shape> read_shape_file(const std::string &path) {
-  std::vector<Shape> shapes = read_file(path, parse_llm);
+  std::vector<Shape> shapes = read_shape_lines(path, parse_llm);
   for (Shape &shape : shapes) shape.set = path;
   return shapes;
 }
@@ -77,14 +46,15 @@ std::vector<Shape> read_shapes(const Options &options, bool on_host) {
   std::vector<Shape> selected;
   for (const File &file : kFiles) {
     if (options.set != "all" && options.set != file.set) continue;
-    std::vector<Shape> shapes = read_file(options.home + "/shapes/" + file.name, file.parse);
+    std::vector<Shape> shapes = read_shape_lines(options.home + "/shapes/" + file.name, file.parse);
     keep_matches(shapes, options.grep);
     if (on_host && !asked_for) keep_host_subset(shapes);
     selected.insert(selected.end(), shapes.begin(), shapes.end());
   }
   const auto limit = static_cast<size_t>(options.limit);
   if (limit > 0 && selected.size() > limit) selected.resize(limit);
-  if (selected.empty()) throw std::runtime_error("no shape matches --set and --grep");
+  if (selected.empty() && !options.conv)
+    throw std::runtime_error("no shape matches --set and --grep");
   return selected;
 }
 

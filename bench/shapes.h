@@ -9,7 +9,6 @@
 // n with them, and each keeps its flag.
 #pragma once
 
-#include <charconv>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "mpcore.h"
+#include "shape_file.h"
 
 namespace mpbench {
 
@@ -51,28 +51,6 @@ inline mp_gemm_desc_t make_desc(const Shape &shape, mp_dtype_t dtype, mp_dtype_t
   desc.ldb = shape.op_b == MP_OP_N ? shape.n : shape.k;
   desc.beta = shape.is_wgrad && desc.dtype_cd == MP_FP32 ? 1.0f : 0.0f;
   return desc;
-}
-
-/// The first `count` fields between commas, and what is left of the line.
-inline std::vector<std::string_view> split_line(std::string_view line, size_t count) {
-  std::vector<std::string_view> fields;
-  while (fields.size() < count) {
-    const size_t comma = line.find(',');
-    if (comma == std::string_view::npos) break;
-    fields.push_back(line.substr(0, comma));
-    line.remove_prefix(comma + 1);
-  }
-  fields.push_back(line);
-  return fields;
-}
-
-inline int64_t parse_field(std::string_view field) {
-  int64_t number = -1;
-  const char *const end = field.data() + field.size();
-  const auto [stop, error] = std::from_chars(field.data(), end, number);
-  if (error != std::errc() || stop != end || number < 0)
-    throw std::runtime_error("\"" + std::string(field) + "\" is not a number");
-  return number;
 }
 
 inline mp_op_t parse_op(char letter) {
@@ -119,7 +97,7 @@ struct Options;
 
 /// The shapes that the options ask for, in file order.  On the host target without --grep or
 /// --limit: a few small ones, spread over each set.
-/// @throws std::runtime_error if a file is missing or malformed.
+/// @throws std::runtime_error if a file is missing or malformed, or if nothing at all matches.
 std::vector<Shape> read_shapes(const Options &options, bool on_host);
 
 }  // namespace mpbench

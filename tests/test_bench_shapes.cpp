@@ -1,12 +1,16 @@
 // bench/shapes.h: the row-major problem made of a DeepBench line computes, from the same arrays,
 // the column-major product that DeepBench means; LLM lines mean what their file says.
+// bench/conv_shapes.h: a line is the layer that it says, and the file of ResNet-50 is that network.
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <fstream>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "bench/conv_shapes.h"
 #include "bench/shapes.h"
+#include "testing.h"
 
 namespace {
 
@@ -103,5 +107,71 @@ TEST_CASE("bench: a malformed line is refused", "[bench]") {
   for (const char *line : {"", "1,2,3", "1,2,3,NT", "1,2,3,NX,", "1,2,3,N,", "1,2,,NT,"}) {
     CAPTURE(line);
     REQUIRE_THROWS_AS(mpbench::parse_llm(line), std::runtime_error);
+  }
+}
+
+TEST_CASE("bench: a line of convolutions says width before height", "[bench]") {
+  mpbench::ConvShape shape = mpbench::parse_conv("700,161,1,4,32,20,5,3,2,2,1");
+  CHECK(shape.w == 700);
+  CHECK(shape.h == 161);
+  CHECK(shape.c == 1);
+  CHECK(shape.n == 4);
+  CHECK(shape.k == 32);
+  CHECK(shape.s == 20);
+  CHECK(shape.r == 5);
+  CHECK(shape.pad_w == 3);
+  CHECK(shape.pad_h == 2);
+  CHECK(shape.stride_w == 2);
+  CHECK(shape.stride_h == 1);
+  CHECK(shape.name() == "fprop n4 161x700x1 k32 5x20 s1x2 p2x3");
+  shape.op = MP_CONV_WGRAD;
+  CHECK(shape.name() == "wgrad n4 161x700x1 k32 5x20 s1x2 p2x3");
+
+  const mp_conv2d_desc_t desc = mpbench::make_desc(shape, MP_FP16, MP_DTYPE_NONE);
+  int32_t p = 0, q = 0;
+  REQUIRE(mp_conv2d_output_size(&desc, &p, &q) == MP_SUCCESS);
+  CHECK(p == 161);
+  CHECK(q == 344);
+  CHECK(shape.p() == p);
+  CHECK(shape.q() == q);
+  CHECK(shape.flop() == 2.0 * 4 * 161 * 344 * 32 * 5 * 20 * 1);
+  CHECK(shape.x_elems() == 4.0 * 161 * 700);
+  CHECK(shape.y_elems() == 4.0 * 161 * 344 * 32);
+  CHECK(shape.filter_elems() == 32.0 * 5 * 20);
+  CHECK(desc.dtype == MP_FP16);
+  CHECK(desc.dtype_out == MP_FP16);
+  CHECK(mpbench::make_desc(shape, MP_FP16, MP_FP32).dtype_out == MP_FP32);
+}
+
+TEST_CASE("bench: a malformed line of convolutions is refused", "[bench]") {
+  for (const char *line :
+       {"", "1,2,3", "8,8,3,4,5,3,3,1,1,1", "8,8,3,4,5,3,3,1,1,1,0", "8,8,3,4,5,3,3,1,1,x,1",
+        "8,8,3,4,5,3,3,1,-1,1,1", "8,8,3,4,5,3,3,1,1,1,1,2", "8,8,3,4,5,9,9,0,0,1,1",
+        "8,8,3,4,5,3,3,1,1,1,1,x,conv1", "99999999999,8,3,4,5,3,3,1,1,1,1"}) {
+    CAPTURE(line);
+    CHECK_THROWS_AS(mpbench::parse_conv(line), std::runtime_error);
+  }
+}
+
+TEST_CASE("bench: the files of convolutions are read whole", "[bench]") {
+  const auto read = [](const char *name) {
+    return mpbench::read_shape_lines(std::string("bench/shapes/") + name, mpbench::parse_conv);
+  };
+  if (!std::ifstream("bench/shapes/resnet50.csv"))
+    return mptest::skip("not started in the repository");
+  CHECK(read("deepbench_conv_train.csv").size() == 94);
+
+  // 53 convolutions of together 4.09e9 multiplications per image, at two batch sizes.  He et al.
+  // 2016, table 1, count 3.8e9 with the strides in the 1 x 1 convolutions.
+  for (const int32_t batch : {32, 256}) {
+    int64_t layers = 0;
+    double multiplications = 0;
+    for (const mpbench::ConvShape &shape : read("resnet50.csv")) {
+      if (shape.n != batch) continue;
+      layers += shape.layers;
+      multiplications += static_cast<double>(shape.layers) * shape.flop() / 2 / batch;
+    }
+    CHECK(layers == 53);
+    CHECK(multiplications == 4087136256.0);
   }
 }

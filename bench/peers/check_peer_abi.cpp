@@ -9,29 +9,10 @@
 
 #include "cublaslt_abi.h"
 #include "cuda_runtime.h"
+#include "same_call.h"
 
 namespace mpbench {
 namespace {
-
-template <typename Ours, typename Theirs>
-constexpr bool kSamePassing =
-    sizeof(Ours) == sizeof(Theirs) &&
-    std::is_pointer_v<Ours> == std::is_pointer_v<Theirs> &&std::is_floating_point_v<Ours> ==
-        std::is_floating_point_v<Theirs>;
-
-template <typename Ours, typename Theirs>
-struct SameCall : std::false_type {};
-
-/// Parameters and result are passed alike: pointers as pointers, integers and enums of equal size.
-template <typename R, typename... P, typename S, typename... Q>
-requires(sizeof...(P) == sizeof...(Q)) struct SameCall<R (*)(P...), S (*)(Q...)>
-    : std::bool_constant<kSamePassing<R, S> && (kSamePassing<P, Q> && ...)> {
-};
-
-template <typename Theirs, typename Ours>
-consteval bool same_call(Ours, Theirs) {
-  return SameCall<Ours, Theirs>::value;
-}
 
 constexpr cublaslt::Functions kLt{};
 static_assert(same_call(kLt.create, cublasLtCreate));

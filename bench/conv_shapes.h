@@ -1,0 +1,106 @@
+// A line of a file of convolutions -> a layer; a layer and a pass -> what is timed.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mpcore.h"
+#include "shapes.h"
+
+namespace mpbench {
+
+/// One of the three products of a layer.
+struct ConvShape {
+  std::string set;  ///< "deepbench_conv" or "resnet50"
+  mp_conv_op_t op;
+  int32_t n, h, w, c, k, r, s;
+  int32_t pad_h, pad_w, stride_h, stride_w;
+  int64_t layers;  ///< of the network that have this shape; 0 = not told
+  std::string comment;
+
+  const char *pass() const {
+    return op == MP_CONV_FPROP ? "fprop" : op == MP_CONV_DGRAD ? "dgrad" : "wgrad";
+  }
+  int64_t p() const { return (h + 2 * pad_h - r) / stride_h + 1; }
+  int64_t q() const { return (w + 2 * pad_w - s) / stride_w + 1; }
+
+  /// e.g. "fprop n32 56x56x64 k64 3x3 s1 p1"; unequal strides and pads read "s2x1".
+  std::string name() const {
+    const auto by = [](int32_t a, int32_t b) {
+      return a == b ? std::to_string(a) : std::to_string(a) + 'x' + std::to_string(b);
+    };
+    return pass() + (" n" + std::to_string(n)) + ' ' + std::to_string(h) + 'x' + std::to_string(w) +
+           'x' + std::to_string(c) + " k" + std::to_string(k) + ' ' + std::to_string(r) + 'x' +
+           std::to_string(s) + " s" + by(stride_h, stride_w) + " p" + by(pad_h, pad_w);
+  }
+
+  double x_elems() const { return product({n, h, w, c}); }
+  double y_elems() const { return product({n, p(), q(), k}); }
+  double filter_elems() const { return product({k, r, s, c}); }
+  /// Of the direct algorithm, padding counted as if it were data: the same for every pass.
+  double flop() const { return 2.0 * product({n, p(), q(), k, r, s, c}); }
+
+ private:
+  static double product(std::initializer_list<int64_t> factors) {
+    double all = 1;
+    for (const int64_t factor : factors) all *= static_cast<double>(factor);
+    return all;
+  }
+};
+
+/// The problem; `out` MP_DTYPE_NONE is `dtype`.
+inline mp_conv2d_desc_t make_desc(const ConvShape &shape, mp_dtype_t dtype, mp_dtype_t out) {
+  mp_conv2d_desc_t desc =
+      mp_conv2d_desc_default(shape.n, shape.h, shape.w, shape.c, shape.k, shape.r, shape.s, dtype);
+  if (out != MP_DTYPE_NONE) desc.dtype_out = out;
+  desc.pad_top = desc.pad_bottom = shape.pad_h;
+  desc.pad_left = desc.pad_right = shape.pad_w;
+  desc.stride_h = shape.stride_h;
+  desc.stride_w = shape.stride_w;
+  return desc;
+}
+
+/// "w,h,c,n,k,filter_w,filter_h,pad_w,pad_h,stride_w,stride_h[,layers,comment]": a layer, whose pass
+/// is fprop until it is changed.
+inline ConvShape parse_conv(std::string_view line) {
+  const std::vector<std::string_view> fields = split_line(line, 12);
+  if (fields.size() != 11 && fields.size() != 13)
+    throw std::runtime_error(
+        "a convolution is w,h,c,n,k,filter_w,filter_h,pad_w,pad_h,stride_w,stride_h, and perhaps "
+        "layers,comment");
+  const auto number = [&](size_t field, int64_t least) {
+    const int64_t value = parse_field(fields[field]);
+    if (value < least || value > INT32_MAX)
+      throw std::runtime_error("\"" + std::string(fields[field]) + "\" is out of range");
+    return static_cast<int32_t>(value);
+  };
+  const bool is_annotated = fields.size() == 13;
+  ConvShape shape{.set = {},
+                  .op = MP_CONV_FPROP,
+                  .n = number(3, 1),
+                  .h = number(1, 1),
+                  .w = number(0, 1),
+                  .c = number(2, 1),
+                  .k = number(4, 1),
+                  .r = number(6, 1),
+                  .s = number(5, 1),
+                  .pad_h = number(8, 0),
+                  .pad_w = number(7, 0),
+                  .stride_h = number(10, 1),
+                  .stride_w = number(9, 1),
+                  .layers = is_annotated ? parse_field(fields[11]) : 0,
+                  .comment = is_annotated ? std::string(fields[12]) : std::string()};
+  if (shape.h + 2 * int64_t{shape.pad_h} < shape.r || shape.w + 2 * int64_t{shape.pad_w} < shape.s)
+    throw std::runtime_error("the filter is larger than the padded image");
+  return shape;
+}
+
+/// The shapes that the options ask for, all three passes of a layer after each other.  On the host
+/// target without --grep or --limit: a few small ones of each set.
+/// @throws std::runtime_error if a file is missing or malformed, or if nothing at all matches.
+std::vector<ConvShape> read_conv_shapes(const Options &options, bool on_host);
+
+}  // namespace mpbench

@@ -1,0 +1,70 @@
+// cuDNN as a peer: the fastest of the algorithms that it finds with a GiB of workspace, FP32 compute,
+// the same pointers and stream, NHWC and KRSC as mpcore has them.
+//
+// FP16 and BF16 run on tensor cores; FP32 on CUDA cores without TF32, and in NCHW where that is
+// faster: nobody reads those results.
+#pragma once
+
+#include <initializer_list>
+
+#include "../common.h"
+#include "cudnn_abi.h"
+#include "dynamic_library.h"
+
+namespace mpbench {
+
+class Cudnn {
+ public:
+  /// @throws std::runtime_error if it is not installed or does not start.
+  Cudnn(mp_context_t context, mp_stream_t stream);
+  Cudnn(const Cudnn &) = delete;
+  Cudnn &operator=(const Cudnn &) = delete;
+  ~Cudnn();
+
+  /// As the library numbers itself, e.g. 91900.
+  size_t version() const { return dnn_.get_version(); }
+
+ private:
+  friend class CudnnConv;
+
+  void check(cudnn::Status status, const char *call) const;
+
+  DynamicLibrary library_;
+  cudnn::Functions dnn_;
+  cudnn::Handle handle_ = nullptr;
+  Buffer workspace_;
+};
+
+/// One product of a convolution, ready to be enqueued.
+class CudnnConv {
+ public:
+  /// Searching runs the algorithms: `out` is overwritten.
+  /// @param first, second, out  device; as mp_conv2d_* take them
+  /// @throws std::runtime_error if cuDNN has no algorithm for it.
+  CudnnConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op, const void *first,
+            const void *second, void *out);
+  CudnnConv(const CudnnConv &) = delete;
+  CudnnConv &operator=(const CudnnConv &) = delete;
+  ~CudnnConv();
+
+  void enqueue(const void *first, const void *second, void *out) const;
+
+ private:
+  void create_descriptors();
+  void destroy_descriptors();
+  void set_format(cudnn::Format format);
+  /// The algorithm that was fastest, with the descriptors as they are; time_ms < 0 if there is none.
+  cudnn::AlgoPerf find(const void *first, const void *second, void *out) const;
+  void choose(std::initializer_list<cudnn::Format> formats, const void *first, const void *second,
+              void *out);
+
+  const Cudnn &library_;
+  mp_conv2d_desc_t desc_;
+  mp_conv_op_t op_;
+  cudnn::TensorDesc x_ = nullptr, y_ = nullptr;
+  cudnn::FilterDesc filter_ = nullptr;
+  cudnn::ConvDesc conv_ = nullptr;
+  cudnn::AlgoPerf best_ = {};
+};
+
+}  // namespace mpbench

@@ -1,0 +1,81 @@
+// cuDNN as far as one convolution needs it, declared here so that the bench builds without cuDNN.
+// check_peer_abi.cpp compares every line with its headers, where they are installed.
+// Source of names and values: cuDNN API reference, "cudnn_ops" and "cudnn_cnn" (versions 8 and 9).
+#pragma once
+
+#include <cstddef>
+
+#include "mpcore.h"
+
+namespace mpbench::cudnn {
+
+using Status = int;  // cudnnStatus_t; 0 is success
+using Handle = struct cudnnContext *;
+using TensorDesc = struct cudnnTensorStruct *;
+using FilterDesc = struct cudnnFilterStruct *;
+using ConvDesc = struct cudnnConvolutionStruct *;
+
+enum DataType : int { kFloat = 0, kHalf = 2, kBfloat16 = 9 };
+enum Format : int { kNchw = 0, kNhwc = 1 };
+enum Mode : int { kCrossCorrelation = 1 };
+/// kFma: fp32 without tf32.
+enum MathType : int { kTensorOp = 1, kFma = 3 };
+
+/// An algorithm of one of the three passes, as each numbers its own.
+using Algo = int;
+
+/// The same for every pass.
+struct AlgoPerf {
+  Algo algo;
+  Status status;
+  float time_ms;
+  size_t memory_bytes;
+  int determinism;
+  MathType math;
+  int reserved[3];
+};
+
+/// Descriptors and pointers of the two inputs in the order of the pass's own functions.
+struct Functions {
+  size_t (*get_version)();
+  const char *(*get_error_string)(Status);
+  Status (*create)(Handle *);
+  Status (*destroy)(Handle);
+  Status (*set_stream)(Handle, mp_stream_t);
+
+  Status (*create_tensor)(TensorDesc *);
+  Status (*destroy_tensor)(TensorDesc);
+  Status (*set_tensor_4d)(TensorDesc, Format, DataType, int n, int c, int h, int w);
+  Status (*create_filter)(FilterDesc *);
+  Status (*destroy_filter)(FilterDesc);
+  Status (*set_filter_4d)(FilterDesc, DataType, Format, int k, int c, int r, int s);
+  Status (*create_convolution)(ConvDesc *);
+  Status (*destroy_convolution)(ConvDesc);
+  Status (*set_convolution_2d)(ConvDesc, int pad_h, int pad_w, int stride_h, int stride_w,
+                               int dilation_h, int dilation_w, Mode, DataType compute);
+  Status (*set_group_count)(ConvDesc, int);
+  Status (*set_math_type)(ConvDesc, MathType);
+
+  Status (*find_forward)(Handle, TensorDesc x_desc, const void *x, FilterDesc, const void *filter,
+                         ConvDesc, TensorDesc y_desc, void *y, int requested, int *returned,
+                         AlgoPerf *, void *workspace, size_t workspace_bytes);
+  Status (*find_backward_data)(Handle, FilterDesc, const void *filter, TensorDesc dy_desc,
+                               const void *dy, ConvDesc, TensorDesc dx_desc, void *dx,
+                               int requested, int *returned, AlgoPerf *, void *workspace,
+                               size_t workspace_bytes);
+  Status (*find_backward_filter)(Handle, TensorDesc x_desc, const void *x, TensorDesc dy_desc,
+                                 const void *dy, ConvDesc, FilterDesc, void *dfilter, int requested,
+                                 int *returned, AlgoPerf *, void *workspace,
+                                 size_t workspace_bytes);
+  Status (*forward)(Handle, const void *alpha, TensorDesc x_desc, const void *x, FilterDesc,
+                    const void *filter, ConvDesc, Algo, void *workspace, size_t workspace_bytes,
+                    const void *beta, TensorDesc y_desc, void *y);
+  Status (*backward_data)(Handle, const void *alpha, FilterDesc, const void *filter,
+                          TensorDesc dy_desc, const void *dy, ConvDesc, Algo, void *workspace,
+                          size_t workspace_bytes, const void *beta, TensorDesc dx_desc, void *dx);
+  Status (*backward_filter)(Handle, const void *alpha, TensorDesc x_desc, const void *x,
+                            TensorDesc dy_desc, const void *dy, ConvDesc, Algo, void *workspace,
+                            size_t workspace_bytes, const void *beta, FilterDesc, void *dfilter);
+};
+
+}  // namespace mpbench::cudnn

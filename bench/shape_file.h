@@ -1,0 +1,77 @@
+// Files with one shape a line: comments start with #, the first other line is a heading, fields
+// stand between commas.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mpbench {
+
+/// The first `count` fields between commas, and what is left of the line.
+inline std::vector<std::string_view> split_line(std::string_view line, size_t count) {
+  std::vector<std::string_view> fields;
+  while (fields.size() < count) {
+    const size_t comma = line.find(',');
+    if (comma == std::string_view::npos) break;
+    fields.push_back(line.substr(0, comma));
+    line.remove_prefix(comma + 1);
+  }
+  fields.push_back(line);
+  return fields;
+}
+
+inline int64_t parse_field(std::string_view field) {
+  int64_t number = -1;
+  const char *const end = field.data() + field.size();
+  const auto [stop, error] = std::from_chars(field.data(), end, number);
+  if (error != std::errc() || stop != end || number < 0)
+    throw std::runtime_error("\"" + std::string(field) + "\" is not a number");
+  return number;
+}
+
+/// `parse` makes a shape of a line, or throws what is wrong with it.
+/// @throws std::runtime_error if the file is missing or malformed.
+template <typename Parse>
+auto read_shape_lines(const std::string &path, Parse parse) {
+  std::ifstream file(path);
+  if (!file)
+    throw std::runtime_error("cannot read " + path + "; start in the repository or say --home DIR");
+  std::vector<decltype(parse(std::string_view()))> shapes;
+  std::string line;
+  bool is_past_heading = false;
+  for (int number = 1; std::getline(file, line); ++number) {
+    if (line.empty() || line[0] == '#') continue;
+    try {
+      if (is_past_heading) shapes.push_back(parse(std::string_view(line)));
+    } catch (const std::exception &error) {
+      throw std::runtime_error(path + ":" + std::to_string(number) + ": " + error.what());
+    }
+    is_past_heading = true;
+  }
+  return shapes;
+}
+
+/// Those whose "set name comment" has `grep` in it.
+template <typename Shape>
+void keep_matches(std::vector<Shape> &shapes, const std::string &grep) {
+  std::erase_if(shapes, [&](const Shape &shape) {
+    const std::string label = shape.set + ' ' + shape.name() + ' ' + shape.comment;
+    return label.find(grep) == std::string::npos;
+  });
+}
+
+/// At most `count` of them, spread over the list.
+template <typename Shape>
+void keep_spread(std::vector<Shape> &shapes, size_t count) {
+  const size_t available = shapes.size();
+  if (available <= count) return;
+  for (size_t i = 0; i < count; ++i) shapes[i] = shapes[i * available / count];
+  shapes.resize(count, shapes[0]);
+}
+
+}  // namespace mpbench
