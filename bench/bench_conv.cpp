@@ -20,7 +20,8 @@ class ConvBench {
 
  private:
   /// cuDNN ready for a problem; NULL where it has no algorithm.
-  std::unique_ptr<CudnnConv> open_peer(const ConvShape &shape, const ConvProblem &problem);
+  std::unique_ptr<CudnnConv> open_peer(const ConvShape &shape, const ConvProblem &problem,
+                                       PeerLayout layout);
   std::string peer_name() const { return "cuDNN " + std::to_string(library_->version()); }
   void report_clocks(const ConvShape &shape, const Work &work, const Timing &timing);
 
@@ -60,13 +61,13 @@ PeerResult peer_result(std::string name, const Timing &timing) {
 void ConvBench::measure(const ConvShape &shape) {
   const mp_conv2d_desc_t desc = make_desc(shape, options_.dtype, options_.out_dtype);
   ConvProblem problem(machine_, pool_, shape, desc);
-  const std::unique_ptr<CudnnConv> peer = open_peer(shape, problem);
+  const std::unique_ptr<CudnnConv> peer = open_peer(shape, problem, PeerLayout::kOwn);
 
   std::optional<ConvProblem> fp32_problem;
   std::unique_ptr<CudnnConv> fp32_peer;
   if (library_ && options_.dtype != MP_FP32) {
     fp32_problem.emplace(machine_, fp32_pool_, shape, make_desc(shape, MP_FP32, MP_FP32));
-    fp32_peer = open_peer(shape, *fp32_problem);
+    fp32_peer = open_peer(shape, *fp32_problem, PeerLayout::kFastest);
   }
 
   const bool agrees = peer == nullptr || problem.agrees_with(*peer);
@@ -100,11 +101,11 @@ void ConvBench::measure(const ConvShape &shape) {
   report_clocks(shape, works.front(), row.timing);
 }
 
-std::unique_ptr<CudnnConv> ConvBench::open_peer(const ConvShape &shape,
-                                                const ConvProblem &problem) {
+std::unique_ptr<CudnnConv> ConvBench::open_peer(const ConvShape &shape, const ConvProblem &problem,
+                                                PeerLayout layout) {
   if (!library_) return nullptr;
   try {
-    return problem.make_peer(*library_);
+    return problem.make_peer(*library_, layout);
   } catch (const std::exception &error) {
     report_.add_note("No peer for " + shape.name() + ": " + error.what() + ".");
     return nullptr;

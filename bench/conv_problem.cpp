@@ -98,9 +98,10 @@ Work ConvProblem::peer(const CudnnConv &conv) {
   };
 }
 
-std::unique_ptr<CudnnConv> ConvProblem::make_peer(const Cudnn &library) const {
+std::unique_ptr<CudnnConv> ConvProblem::make_peer(const Cudnn &library, PeerLayout layout) const {
   const Set &set = sets_[0];
-  return std::make_unique<CudnnConv>(library, desc_, shape_.op, set.first, set.second, set.out);
+  return std::make_unique<CudnnConv>(library, desc_, shape_.op, layout, set.first, set.second,
+                                     set.out);
 }
 
 bool ConvProblem::agrees_with(const CudnnConv &conv) {

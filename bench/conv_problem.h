@@ -31,7 +31,7 @@ class ConvProblem {
   Work peer(const CudnnConv &conv);
 
   /// cuDNN's convolution of this problem, searched for with the first set.
-  std::unique_ptr<CudnnConv> make_peer(const Cudnn &library) const;
+  std::unique_ptr<CudnnConv> make_peer(const Cudnn &library, PeerLayout layout) const;
   /// Whether the output is the same within the roundings that two correct implementations may
   /// differ by.
   bool agrees_with(const CudnnConv &conv);

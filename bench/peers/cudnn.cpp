@@ -59,14 +59,14 @@ void Cudnn::check(cudnn::Status status, const char *call) const {
 }
 
 CudnnConv::CudnnConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op,
-                     const void *first, const void *second, void *out)
+                     PeerLayout layout, const void *first, const void *second, void *out)
     : library_(library), desc_(desc), op_(op) {
   if (desc.pad_top != desc.pad_bottom || desc.pad_left != desc.pad_right)
     throw std::runtime_error("cuDNN pads both sides alike");
   if (desc.dtype != desc.dtype_out) throw std::runtime_error("cuDNN writes the type that it reads");
   try {
     create_descriptors();
-    if (desc.dtype == MP_FP32)
+    if (layout == PeerLayout::kFastest)
       choose({cudnn::kNhwc, cudnn::kNchw}, first, second, out);
     else
       choose({cudnn::kNhwc}, first, second, out);

@@ -1,8 +1,7 @@
 // cuDNN as a peer: the fastest of the algorithms that it finds with a GiB of workspace, FP32 compute,
 // the same pointers and stream, NHWC and KRSC as mpcore has them.
 //
-// FP16 and BF16 run on tensor cores; FP32 on CUDA cores without TF32, and in NCHW where that is
-// faster: nobody reads those results.
+// FP16 and BF16 run on tensor cores, FP32 on CUDA cores without TF32.
 #pragma once
 
 #include <initializer_list>
@@ -35,14 +34,17 @@ class Cudnn {
   Buffer workspace_;
 };
 
+/// Tensors as mpcore has them; or, for times alone, in NCHW where cuDNN is faster with them.
+enum class PeerLayout { kOwn, kFastest };
+
 /// One product of a convolution, ready to be enqueued.
 class CudnnConv {
  public:
   /// Searching runs the algorithms: `out` is overwritten.
   /// @param first, second, out  device; as mp_conv2d_* take them
   /// @throws std::runtime_error if cuDNN has no algorithm for it.
-  CudnnConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op, const void *first,
-            const void *second, void *out);
+  CudnnConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op, PeerLayout layout,
+            const void *first, const void *second, void *out);
   CudnnConv(const CudnnConv &) = delete;
   CudnnConv &operator=(const CudnnConv &) = delete;
   ~CudnnConv();
