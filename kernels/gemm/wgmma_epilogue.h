@@ -255,7 +255,7 @@ class WgmmaEpilogue {
     for (int r = 0; r < kCount; r++) z[r] = is_there(r / 2) ? z[r] * writer_.alpha() : 0.0f;
     if (args_.problem.beta != 0.0f) {
       const float *const c = static_cast<const float *>(target_.c);
-      Pair read[kCount / 2];
+      Pair read[kCount / 2]{};
       MP_UNROLL
       for (int p = 0; p < kCount / 2; p++)
         if (is_there(p))

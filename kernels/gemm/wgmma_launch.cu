@@ -53,21 +53,8 @@ void launch_fallback(const Device &device, const GemmProblem &p, const uint32_t 
 void launch_wgmma(const GemmChoice &choice, const Device &device, const GemmArgs &gemm,
                   std::byte *workspace, mp_stream_t stream) {
   const GemmProblem &p = gemm.problem;
-  const GemmKernel &kernel = *choice.kernel;
   const bool by_pointers = p.d.items != nullptr;
-  const bool pair_in_m = kernel.tile_m <= kernel.tile_n;
-  const uint32_t cluster = static_cast<uint32_t>(choice.cluster);
-  const uint32_t pair_m = pair_in_m ? cluster : 1, pair_n = pair_in_m ? 1 : cluster;
-
-  WgmmaArgs args{};
-  args.problem = p;
-  args.schedule = gemm.schedule;
-  args.schedule.tiles_m = ceil_div(gemm.schedule.tiles_m, pair_m);
-  args.schedule.tiles_n = ceil_div(gemm.schedule.tiles_n, pair_n);
-  args.schedule.group = ceil_div(gemm.schedule.group, pair_m);
-  args.turns = static_cast<uint32_t>(args.schedule.num_items());
-  args.slice_k = static_cast<int32_t>(gemm.slice_k);
-  args.extras = wgmma_has_extras(p.epilogue);
+  WgmmaArgs args = plan_wgmma(choice, gemm);
 
   const GemmProblem mapped = by_pointers ? with_stand_in(p, workspace) : p;
   args.a = wgmma_map_a(mapped, choice);
@@ -76,15 +63,8 @@ void launch_wgmma(const GemmChoice &choice, const Device &device, const GemmArgs
   args.store = wgmma_store_path(p, p.dtype_cd != MP_FP32 && why_no_tensor_map(d) == nullptr);
   if (args.store == StorePath::tma) args.d = tensor_map(d);
 
-  const int64_t tiles =
-      p.batch_count * args.schedule.tiles_m * pair_m * args.schedule.tiles_n * pair_n;
-  const WgmmaWorkspace space = wgmma_workspace(by_pointers ? p.batch_count : 0, tiles,
-                                               choice.split_k, kernel.tile_m, kernel.tile_n);
-  if (choice.split_k > 1) {
-    args.tickets = reinterpret_cast<uint32_t *>(workspace + space.tickets);
-    args.partials = reinterpret_cast<float *>(workspace + space.partials);
-    fill(device, args.tickets, 0, space.ticket_bytes, stream);
-  }
+  const WgmmaWorkspace space = wgmma_workspace_of(args, choice, by_pointers ? p.batch_count : 0);
+  start_wgmma_split(device, space, workspace, &args, stream);
   if (by_pointers) {
     args.table = workspace + space.table;
     fill(device, args.misaligned(), 0, sizeof(uint32_t), stream);

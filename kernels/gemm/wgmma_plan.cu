@@ -1,6 +1,8 @@
 // See wgmma_plan.h.
 #include "kernels/gemm/wgmma_plan.h"
 
+#include "kernels/simt/device.h"
+
 namespace mp::MP_TARGET {
 
 namespace {
@@ -23,7 +25,47 @@ TensorMapSpec matrix_spec(const Operand &x, mp_dtype_t dtype, int64_t rows, int6
   return spec;
 }
 
+/// Tiles of a cluster, in either direction.
+struct Pairs {
+  uint32_t m, n;
+};
+Pairs pairs_of(const GemmChoice &choice) {
+  const uint32_t cluster = static_cast<uint32_t>(choice.cluster);
+  return choice.kernel->pairs_in_m ? Pairs{cluster, 1} : Pairs{1, cluster};
+}
+
 }  // namespace
+
+WgmmaArgs plan_wgmma(const GemmChoice &choice, const GemmArgs &gemm) {
+  const Pairs pair = pairs_of(choice);
+  WgmmaArgs args{};
+  args.problem = gemm.problem;
+  args.schedule = gemm.schedule;
+  args.schedule.tiles_m = ceil_div(gemm.schedule.tiles_m, pair.m);
+  args.schedule.tiles_n = ceil_div(gemm.schedule.tiles_n, pair.n);
+  args.schedule.group = ceil_div(gemm.schedule.group, pair.m);
+  args.turns = static_cast<uint32_t>(args.schedule.num_items());
+  args.slice_k = static_cast<int32_t>(gemm.slice_k);
+  args.extras = wgmma_has_extras(gemm.problem.epilogue);
+  return args;
+}
+
+WgmmaWorkspace wgmma_workspace_of(const WgmmaArgs &plan, const GemmChoice &choice,
+                                  int64_t table_items) {
+  const Pairs pair = pairs_of(choice);
+  const int64_t tiles = int64_t{plan.schedule.batch_count} * plan.schedule.tiles_m * pair.m *
+                        plan.schedule.tiles_n * pair.n;
+  return wgmma_workspace(table_items, tiles, choice.split_k, choice.kernel->tile_m,
+                         choice.kernel->tile_n);
+}
+
+void start_wgmma_split(const Device &device, const WgmmaWorkspace &space, std::byte *workspace,
+                       WgmmaArgs *args, mp_stream_t stream) {
+  if (args->schedule.split_k == 1) return;
+  args->tickets = reinterpret_cast<uint32_t *>(workspace + space.tickets);
+  args->partials = reinterpret_cast<float *>(workspace + space.partials);
+  fill(device, args->tickets, 0, space.ticket_bytes, stream);
+}
 
 TensorMap wgmma_map_a(const GemmProblem &p, const GemmChoice &choice) {
   const GemmKernel &kernel = *choice.kernel;

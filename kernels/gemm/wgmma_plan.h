@@ -7,6 +7,16 @@
 
 namespace mp::MP_TARGET {
 
+/// Problem, schedule and slices of k; neither maps nor workspace.
+WgmmaArgs plan_wgmma(const GemmChoice &, const GemmArgs &);
+
+/// What that plan needs.  `table_items`: 0 where no table is needed.
+WgmmaWorkspace wgmma_workspace_of(const WgmmaArgs &plan, const GemmChoice &, int64_t table_items);
+
+/// Where k is split: tells the kernel where its sums go, and clears the tickets.
+void start_wgmma_split(const Device &, const WgmmaWorkspace &, std::byte *workspace, WgmmaArgs *,
+                       mp_stream_t);
+
 /// Of the whole batch, for the boxes of that kernel.  k > 0.
 TensorMap wgmma_map_a(const GemmProblem &, const GemmChoice &);
 TensorMap wgmma_map_b(const GemmProblem &, const GemmChoice &);
