@@ -172,8 +172,8 @@ struct ConvProblem {
 };
 
 /// How a convolution is run: by a GEMM kernel as it is (1 x 1 filters), by one whose main loop reads
-/// patches, or channel by channel.
-enum class ConvFamily { gemm, implicit, depthwise };
+/// patches, by one for which TMA does (im2col), or channel by channel.
+enum class ConvFamily { gemm, implicit, im2col, depthwise };
 
 struct ConvChoice {
   ConvFamily family;
@@ -185,7 +185,7 @@ struct ConvChoice {
 // Choosing is pure, as for a GEMM.  `aligned`: image and other are 16-byte aligned.
 
 /// No problem has more choices than this.
-constexpr int kMaxConvChoices = 2 * kMaxGemmChoices;
+constexpr int kMaxConvChoices = 3 * kMaxGemmChoices;
 
 /// Ranks what can run `problem` on `device`, fastest first; never empty.
 /// At most `capacity` choices are written; returns how many exist.

@@ -136,7 +136,8 @@ TEST_CASE("conv selection: 1 x 1 filters are GEMMs, and only where nothing is sk
 TEST_CASE("conv selection: the weight gradient of few tiles is split where there are many SMs") {
   const mp::ConvShape shape = square(32, 56, 64, 64, 3);
   CHECK(ranking(conv_problem(MP_CONV_WGRAD, shape), a100()).front().gemm.split_k > 1);
-  CHECK(ranking(conv_problem(MP_CONV_WGRAD, shape), host_machine()).front().gemm.split_k == 1);
+  const mp::ConvShape many_tiles = square(8, 28, 512, 512, 3);
+  CHECK(ranking(conv_problem(MP_CONV_WGRAD, many_tiles), host_machine()).front().gemm.split_k == 1);
 }
 
 TEST_CASE("conv selection: a filter per channel is not multiplied as a matrix") {
@@ -209,4 +210,19 @@ TEST_CASE("conv selection: classes of a strided dgrad share out taps and pixels"
       }
     }
   }
+}
+
+TEST_CASE("conv selection: on Hopper TMA reads the patches where it can") {
+  for (const mp_conv_op_t op : kAllOps) {
+    CAPTURE(op);
+    CHECK(first_name(op, square(32, 28, 128, 128, 3), h200()).starts_with("conv_wgmma"));
+    CHECK(first_name(op, square(32, 56, 64, 64, 3), h200()).starts_with("conv_wgmma"));
+    // Taps of eight channels would be padded to 64.
+    CHECK(first_name(op, square(32, 56, 8, 8, 3), h200()).starts_with("conv_wmma"));
+    const mp::ConvProblem p = conv_problem(op, square(32, 28, 128, 128, 3));
+    CHECK(why_no_conv("conv_wgmma_128x128x64_s6", p, a100()) == "runs on sm_90 only");
+    for (const mp::ConvChoice &choice : ranking(p, h200(), !kAligned))
+      CHECK(choice.family != mp::ConvFamily::im2col);
+  }
+  CHECK(first_name(MP_CONV_DGRAD, square(32, 56, 128, 128, 3, 2), h200()).starts_with("conv_wmma"));
 }

@@ -101,12 +101,9 @@ void sum_slices(const Device &device, const ConvArgs &args, int32_t split_k, mp_
   launch_split_k_sum(device, gemm, stream);
 }
 
-}  // namespace
-
-void conv(const Device &device, const ConvProblem &problem, const ConvChoice &choice,
-          void *workspace, mp_stream_t stream) {
-  if (choice.family == ConvFamily::gemm)
-    return gemm(device, pointwise_gemm(problem), choice.gemm, workspace, stream);
+/// By kernels whose threads find the patches.
+void launch_patches(const Device &device, const ConvProblem &problem, const ConvChoice &choice,
+                    void *workspace, mp_stream_t stream) {
   const int32_t split_k = choice.gemm.split_k;
   ConvArgs args = make_conv_args(problem);
   if (split_k > 1) args.partial_sums = static_cast<float *>(workspace);
@@ -115,6 +112,18 @@ void conv(const Device &device, const ConvProblem &problem, const ConvChoice &ch
   else
     launch_implicit(choice, problem, device, args, stream);
   if (split_k > 1) sum_slices(device, args, split_k, stream);
+}
+
+}  // namespace
+
+void conv(const Device &device, const ConvProblem &problem, const ConvChoice &choice,
+          void *workspace, mp_stream_t stream) {
+  if (choice.family == ConvFamily::gemm)
+    return gemm(device, pointwise_gemm(problem), choice.gemm, workspace, stream);
+  if (choice.family == ConvFamily::im2col)
+    launch_conv_wgmma(choice, problem, device, static_cast<std::byte *>(workspace), stream);
+  else
+    launch_patches(device, problem, choice, workspace, stream);
   if (problem.out.epilogue.dbias != nullptr) launch_column_sum(device, problem.out, stream);
 }
 

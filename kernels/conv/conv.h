@@ -151,6 +151,14 @@ void launch_conv_wmma_fp16(const ConvChoice &, mp_conv_op_t, const Device &, con
                            mp_stream_t);
 void launch_conv_wmma_bf16(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,
                            mp_stream_t);
+/// The whole of it: also the sum over the slices of k.
+void launch_conv_wgmma(const ConvChoice &, const ConvProblem &, const Device &,
+                       std::byte *workspace, mp_stream_t);
+struct ConvWgmmaArgs;
+void launch_conv_wgmma_fp16(const ConvChoice &, mp_conv_op_t, const Device &, const ConvWgmmaArgs &,
+                            mp_stream_t);
+void launch_conv_wgmma_bf16(const ConvChoice &, mp_conv_op_t, const Device &, const ConvWgmmaArgs &,
+                            mp_stream_t);
 void launch_conv_simt(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,
                       mp_stream_t);
 

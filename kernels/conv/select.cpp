@@ -11,6 +11,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "kernels/conv/im2col.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tuning.h"
 
@@ -34,9 +35,6 @@ ProductShape product_shape(const ConvProblem &p) {
           int64_t{s.groups} * h.classes * w.classes};
 }
 
-namespace {
-
-/// But for its extents and matrices.
 GemmProblem operands_of(const ConvProblem &p) {
   GemmProblem gemm = p.out;
   gemm.dtype_ab = p.dtype;
@@ -45,8 +43,6 @@ GemmProblem operands_of(const ConvProblem &p) {
   gemm.batch_count = 1;
   return gemm;
 }
-
-}  // namespace
 
 bool is_pointwise(const ConvShape &s) {
   return s.r == 1 && s.s == 1 && s.stride_h == 1 && s.stride_w == 1 && s.p == s.h && s.q == s.w &&
@@ -67,7 +63,14 @@ GemmProblem pointwise_gemm(const ConvProblem &p) {
 
 namespace {
 
-constexpr std::string_view kPrefix = "conv_";
+// ---------------------------------------------------------------------------- by GEMM kernels
+
+constexpr std::string_view kPrefix = "conv_", kIm2colPrefix = "conv_wgmma";
+
+ConvFamily family_of(std::string_view name) {
+  if (name.starts_with(kIm2colPrefix)) return ConvFamily::im2col;
+  return name.starts_with(kPrefix) ? ConvFamily::implicit : ConvFamily::gemm;
+}
 
 /// "conv_" and the name of the GEMM kernel.
 const char *conv_name(const GemmChoice &gemm) {
@@ -96,11 +99,42 @@ GemmProblem implicit_gemm(const ConvProblem &p) {
   return gemm;
 }
 
-/// NULL if the main loop of that kernel can read patches, else why not.
-const char *why_not_implicit(const GemmChoice &gemm) {
-  const GemmFamily family = gemm.kernel->family;
-  if (family == GemmFamily::wmma || family == GemmFamily::simt) return nullptr;
-  return "cannot read patches";
+/// The GEMM that the kernels of that family multiply, or that takes as long.
+GemmProblem gemm_of(const ConvProblem &p, ConvFamily family) {
+  if (family == ConvFamily::im2col) return im2col_gemm(p);
+  return family == ConvFamily::implicit ? implicit_gemm(p) : pointwise_gemm(p);
+}
+
+/// NULL, or why no kernel of that family can run the problem.
+const char *why_not_family(const ConvProblem &p, ConvFamily family) {
+  if (family == ConvFamily::im2col) return why_no_im2col(p);
+  if (family == ConvFamily::implicit || is_pointwise(p.shape)) return nullptr;
+  return "needs a 1 x 1 filter with stride 1, no padding and one group";
+}
+
+/// The wgmma kernels that are there for a pass: in wgrad, whose rows are the K channels, also low
+/// tiles.
+bool has_stages(GemmTile tile, mp_conv_op_t op) {
+  switch (tile) {
+    case GemmTile::wgmma_128x256:
+    case GemmTile::wgmma_256x128:
+    case GemmTile::wgmma_128x128:
+      return true;
+    case GemmTile::wgmma_64x256:
+    case GemmTile::wgmma_64x128:
+      return op == MP_CONV_WGRAD;
+    default:
+      return false;
+  }
+}
+
+/// NULL if the kernel is there for that family and pass, else why not.
+const char *why_not_kernel(const GemmKernel &kernel, ConvFamily family, mp_conv_op_t op) {
+  const bool has_loaders = kernel.family == GemmFamily::wmma || kernel.family == GemmFamily::simt;
+  const bool can_read = family == ConvFamily::gemm ||
+                        (family == ConvFamily::implicit && has_loaders) ||
+                        (family == ConvFamily::im2col && has_stages(kernel.tile, op));
+  return can_read ? nullptr : "cannot read patches";
 }
 
 /// Partial sums of the whole output, one for each slice.
@@ -110,8 +144,11 @@ size_t split_bytes(const ConvProblem &p, int32_t split_k) {
          static_cast<size_t>(p.out.n);
 }
 
-ConvChoice implicit_choice(const ConvProblem &p, const GemmChoice &gemm) {
-  return {ConvFamily::implicit, gemm, split_bytes(p, gemm.split_k), conv_name(gemm)};
+ConvChoice choice_of(const ConvProblem &p, ConvFamily family, const GemmChoice &gemm) {
+  if (family == ConvFamily::gemm) return {family, gemm, gemm.workspace_bytes, gemm.name};
+  const bool is_implicit = family == ConvFamily::implicit;
+  return {family, gemm, is_implicit ? split_bytes(p, gemm.split_k) : gemm.workspace_bytes,
+          conv_name(gemm)};
 }
 
 // ---------------------------------------------------------------------------- depthwise
@@ -167,10 +204,6 @@ ConvChoice depthwise_choice(const ConvProblem &p, const Device &device, const Ge
 
 // ---------------------------------------------------------------------------- all
 
-ConvChoice pointwise_choice(const GemmChoice &gemm) {
-  return {ConvFamily::gemm, gemm, gemm.workspace_bytes, gemm.name};
-}
-
 struct Ranking {
   std::array<ConvChoice, kMaxConvChoices> choices;
   int count = 0;
@@ -180,18 +213,18 @@ Ranking rank_all(const ConvProblem &p, const Device &device, const GemmTuning &t
                  bool aligned) {
   Ranking ranking;
   std::array<GemmChoice, kMaxGemmChoices> gemms;
-  const auto add_ranked = [&](const GemmProblem &gemm, const auto &choice_of) {
-    const int count = rank_gemm(gemm, device, tuning, aligned, gemms.data(), kMaxGemmChoices);
-    for (int i = 0; i < count; i++) choice_of(gemms[static_cast<size_t>(i)]);
-  };
   const auto push = [&](const ConvChoice &choice) {
     ranking.choices[static_cast<size_t>(ranking.count++)] = choice;
   };
-  if (is_pointwise(p.shape))
-    add_ranked(pointwise_gemm(p), [&](const GemmChoice &gemm) { push(pointwise_choice(gemm)); });
-  add_ranked(implicit_gemm(p), [&](const GemmChoice &gemm) {
-    if (why_not_implicit(gemm) == nullptr) push(implicit_choice(p, gemm));
-  });
+  for (const ConvFamily family : {ConvFamily::gemm, ConvFamily::im2col, ConvFamily::implicit}) {
+    if (why_not_family(p, family) != nullptr) continue;
+    const int count =
+        rank_gemm(gemm_of(p, family), device, tuning, aligned, gemms.data(), kMaxGemmChoices);
+    for (int i = 0; i < count; i++) {
+      const GemmChoice &gemm = gemms[static_cast<size_t>(i)];
+      if (why_not_kernel(*gemm.kernel, family, p.op) == nullptr) push(choice_of(p, family, gemm));
+    }
+  }
   for (const DepthwiseVariant &variant : kDepthwise)
     if (why_not_depthwise(p, variant.split_k) == nullptr)
       push(depthwise_choice(p, device, tuning, variant));
@@ -229,20 +262,20 @@ bool find_conv(const ConvProblem &problem, const Device &device, const GemmTunin
     *choice = depthwise_choice(problem, device, tuning, variant);
     return true;
   }
-  const bool is_implicit = std::string_view(name).starts_with(kPrefix);
-  const GemmProblem gemm = is_implicit ? implicit_gemm(problem) : pointwise_gemm(problem);
-  const char *const gemm_name = is_implicit ? name + kPrefix.size() : name;
+  const ConvFamily family = family_of(name);
+  const char *const gemm_name = family == ConvFamily::gemm ? name : name + kPrefix.size();
   GemmChoice found;
-  const bool is_found = find_gemm(gemm, device, tuning, aligned, gemm_name, &found, why);
+  const bool is_found =
+      find_gemm(gemm_of(problem, family), device, tuning, aligned, gemm_name, &found, why);
   if (!is_found && *why == nullptr) return false;
-  if (!is_implicit && !is_pointwise(problem.shape)) {
-    *why = "needs a 1 x 1 filter with stride 1, no padding and one group";
+  if (const char *const why_not = why_not_family(problem, family)) {
+    *why = why_not;
     return false;
   }
   if (!is_found) return false;
-  *why = is_implicit ? why_not_implicit(found) : nullptr;
+  *why = why_not_kernel(*found.kernel, family, problem.op);
   if (*why != nullptr) return false;
-  *choice = is_implicit ? implicit_choice(problem, found) : pointwise_choice(found);
+  *choice = choice_of(problem, family, found);
   return true;
 }
 

@@ -64,6 +64,9 @@ ProductShape product_shape(const ConvProblem &);
 /// Weights of a block's channels must fit into shared memory.
 constexpr int kMaxDepthwiseTaps = 128;
 
+/// A GEMM that lacks extents and matrices.
+GemmProblem operands_of(const ConvProblem &);
+
 /// A 1 x 1 filter with stride 1 and no padding: x, y and the filter are matrices as they are.
 bool is_pointwise(const ConvShape &);
 GemmProblem pointwise_gemm(const ConvProblem &);

@@ -1,0 +1,241 @@
+// Convolution on the tensor cores of Hopper: the loop of wgmma_loop.h over patches that im2col TMA
+// brings, and a filter or a gradient that tiled TMA brings.
+//
+//     pass    A                           B                           by
+//     fprop   patches of x, by k          filter, by k                taps x C
+//     dgrad   patches of dy, by k         filter, by n                taps x K
+//     wgrad   dy, by m                    patches of x, by n          pixels of y
+//
+// The filter is a stack of matrices, one per tap, whose rows are output channels and whose columns
+// input channels.
+//
+// Source: CUTLASS, sm90_implicit_gemm_gmma_ss_warpspecialized, for which operand comes how.
+#pragma once
+
+#include "kernels/conv/conv.h"
+#include "kernels/conv/im2col.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/wgmma_loop.h"
+
+namespace mp::MP_TARGET {
+
+/// A tap and the first of 64 of its channels.
+struct TapBlock {
+  int32_t tap, channel;
+  int32_t w_offset, h_offset;  ///< from the tap that the image's map begins with
+};
+
+/// The direction of taps and channels, each tap padded to whole blocks.
+struct TapBlocks {
+  int32_t taps;
+  int32_t channels;    ///< of a tap
+  FastDivisor padded;  ///< by channels, padded
+  FastDivisor across;  ///< by taps in a row of the filter
+  int32_t first_w, first_h;
+  int32_t step_w, step_h;  ///< dgrad: backwards
+
+  /// `index`: a multiple of 64.  Past the last tap: channels that no image has.
+  MP_DEVICE TapBlock at(int32_t index) const {
+    const Quotient run = padded.divide(index);
+    if (run.quotient >= taps) return {taps, padded.divisor, 0, 0};
+    const Quotient place = across.divide(run.quotient);
+    return {run.quotient, run.remainder, first_w + place.remainder * step_w,
+            first_h + place.quotient * step_h};
+  }
+};
+
+/// Where the filter stands, as the image's map counts.
+struct FilterPlace {
+  int32_t w, h, n;
+};
+
+struct FilterPlaces {
+  FastDivisor of_image, of_row;
+  int32_t first_w, first_h;
+  int32_t stride_w, stride_h;
+
+  MP_DEVICE FilterPlace at(int32_t number) const {
+    const Quotient image = of_image.divide(number);
+    const Quotient row = of_row.divide(image.remainder);
+    return {first_w + row.remainder * stride_w, first_h + row.quotient * stride_h, image.quotient};
+  }
+};
+
+struct ConvWgmmaArgs : WgmmaArgs {
+  TapBlocks taps;
+  FilterPlaces places;
+};
+
+MP_DEVICE Im2colPlace im2col_place(const FilterPlace &place, const TapBlock &tap) {
+  return {tap.channel, place.w, place.h, place.n, tap.w_offset, tap.h_offset};
+}
+
+constexpr uint32_t kBothBlocks = 3;
+
+/// fprop and dgrad: a stage is 64 channels of one tap, at kM places.
+template <Major major_filter, class Tile>
+class PatchesByFilter {
+ public:
+  using Args = ConvWgmmaArgs;
+  using A = StagedOperand<Major::k, Tile::kM>;
+  using B = StagedOperand<major_filter, Tile::kN>;
+
+  MP_DEVICE PatchesByFilter(const ConvWgmmaArgs &args, const Turn &turn)
+      : args_(args),
+        first_row_(shares_a<Tile>() ? cluster_rank() * Tile::kM / 2 : 0),
+        place_(args.places.at(turn.m0 + first_row_)),
+        n0_(turn.n0),
+        k_(turn.k0) {}
+
+  MP_DEVICE void load_next(SmemAddress a, SmemAddress b, SmemAddress full) {
+    const TapBlock tap = args_.taps.at(k_);
+    const SmemAddress rows = a + static_cast<SmemAddress>(first_row_) * 128;
+    if (shares_a<Tile>())
+      tma_load_im2col_multicast(rows, args_.a, full, im2col_place(place_, tap), kBothBlocks);
+    else
+      tma_load_im2col(rows, args_.a, full, im2col_place(place_, tap));
+    B::load(b, args_.b, full, n0_, tap.channel, tap.tap, shares_b<Tile>());
+    k_ += Tile::kK;
+  }
+
+ private:
+  const ConvWgmmaArgs &args_;
+  const int first_row_;  ///< of those that this block loads
+  const FilterPlace place_;
+  const int n0_;
+  int k_;
+};
+
+/// wgrad: a stage is 64 places; every 64 columns are channels of one tap.
+template <class Tile>
+class GradientByPatches {
+ public:
+  using Args = ConvWgmmaArgs;
+  using A = StagedOperand<Major::mn, Tile::kM>;
+  using B = StagedOperand<Major::mn, Tile::kN>;
+
+  MP_DEVICE GradientByPatches(const ConvWgmmaArgs &args, const Turn &turn)
+      : args_(args),
+        shared_(shares_b<Tile>()),
+        first_(shared_ ? cluster_rank() * Tile::kN / 2 : 0),
+        end_(shared_ ? first_ + Tile::kN / 2 : Tile::kN),
+        m0_(turn.m0),
+        n0_(turn.n0),
+        k_(turn.k0) {}
+
+  MP_DEVICE void load_next(SmemAddress a, SmemAddress b, SmemAddress full) {
+    A::load(a, args_.a, full, m0_, k_, 0, shares_a<Tile>());
+    const FilterPlace place = args_.places.at(k_);
+    for (int col = first_; col < end_; col += kTapBlock) {
+      const SmemAddress block = b + static_cast<SmemAddress>(col) * 128;
+      const Im2colPlace at = im2col_place(place, args_.taps.at(n0_ + col));
+      if (shared_)
+        tma_load_im2col_multicast(block, args_.b, full, at, kBothBlocks);
+      else
+        tma_load_im2col(block, args_.b, full, at);
+    }
+    k_ += Tile::kK;
+  }
+
+ private:
+  const ConvWgmmaArgs &args_;
+  const bool shared_;
+  const int first_, end_;  ///< columns that this block loads
+  const int m0_, n0_;
+  int k_;
+};
+
+/// wgrad: dfilter has the channels of a tap without what pads them.  Its map is that of the filter.
+class TapColumns {
+ public:
+  static constexpr bool kGaps = true;
+
+  MP_DEVICE explicit TapColumns(const ConvWgmmaArgs &args) : taps_(args.taps) {}
+
+  MP_DEVICE ColumnRun run(int64_t col, int64_t n) const {
+    const Quotient at = taps_.padded.divide(static_cast<int32_t>(col));
+    return {int64_t{at.quotient} * taps_.channels + at.remainder,
+            col < n ? taps_.channels - at.remainder : 0};
+  }
+  MP_DEVICE SlabPlace slab(int col, int) const {
+    const Quotient at = taps_.padded.divide(col);
+    return {at.remainder, at.quotient};
+  }
+
+ private:
+  const TapBlocks &taps_;
+};
+
+template <mp_conv_op_t op, class Tile>
+struct ConvWgmma;
+
+template <class Tile>
+struct ConvWgmma<MP_CONV_FPROP, Tile> {
+  using Stages = PatchesByFilter<Major::k, Tile>;
+  using Columns = DenseColumns;
+};
+template <class Tile>
+struct ConvWgmma<MP_CONV_DGRAD, Tile> {
+  using Stages = PatchesByFilter<Major::mn, Tile>;
+  using Columns = DenseColumns;
+};
+template <class Tile>
+struct ConvWgmma<MP_CONV_WGRAD, Tile> {
+  using Stages = GradientByPatches<Tile>;
+  using Columns = TapColumns;
+};
+
+template <class T, mp_conv_op_t op, class Tile>
+MP_KERNEL(Tile::kThreads, 1)
+conv_wgmma(MP_PARAM(ConvWgmmaArgs) args) {
+  using Conv = ConvWgmma<op, Tile>;
+  if constexpr (wgmma_supported<T, Tile::kSmemBytes>())
+    wgmma_block<T, typename Conv::Stages, typename Conv::Columns, Tile>(args);
+}
+
+template <class T, mp_conv_op_t op, class Tile>
+void launch_conv_wgmma(const ConvChoice &choice, const Device &device, const ConvWgmmaArgs &args,
+                       mp_stream_t stream) {
+  launch(choice.name, conv_wgmma<T, op, Tile>, device,
+         wgmma_launch_shape<Tile>(device, args.turns, choice.gemm.cluster), stream, args);
+}
+
+/// Low tiles are for wgrad, whose rows are the K channels.
+template <class T, mp_conv_op_t op>
+void launch_conv_wgmma(const ConvChoice &choice, const Device &device, const ConvWgmmaArgs &args,
+                       mp_stream_t stream) {
+  switch (choice.gemm.kernel->tile) {
+    case GemmTile::wgmma_128x256:
+      return launch_conv_wgmma<T, op, WgmmaTile128x256>(choice, device, args, stream);
+    case GemmTile::wgmma_256x128:
+      return launch_conv_wgmma<T, op, WgmmaTile256x128>(choice, device, args, stream);
+    case GemmTile::wgmma_128x128:
+      return launch_conv_wgmma<T, op, WgmmaTile128x128>(choice, device, args, stream);
+    case GemmTile::wgmma_64x256:
+      if constexpr (op == MP_CONV_WGRAD)
+        return launch_conv_wgmma<T, op, WgmmaTile64x256>(choice, device, args, stream);
+      break;
+    case GemmTile::wgmma_64x128:
+      if constexpr (op == MP_CONV_WGRAD)
+        return launch_conv_wgmma<T, op, WgmmaTile64x128>(choice, device, args, stream);
+      break;
+    default:
+      break;
+  }
+  throw TargetError(MP_ERROR_INTERNAL, std::string(choice.name) + " has no such tile");
+}
+
+template <class T>
+void launch_conv_wgmma(const ConvChoice &choice, mp_conv_op_t op, const Device &device,
+                       const ConvWgmmaArgs &args, mp_stream_t stream) {
+  switch (op) {
+    case MP_CONV_FPROP:
+      return launch_conv_wgmma<T, MP_CONV_FPROP>(choice, device, args, stream);
+    case MP_CONV_DGRAD:
+      return launch_conv_wgmma<T, MP_CONV_DGRAD>(choice, device, args, stream);
+    case MP_CONV_WGRAD:
+      return launch_conv_wgmma<T, MP_CONV_WGRAD>(choice, device, args, stream);
+  }
+}
+
+}  // namespace mp::MP_TARGET

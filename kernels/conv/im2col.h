@@ -1,0 +1,24 @@
+// Which convolutions im2col TMA brings to the wgmma loop, and as which product of matrices.  Pure.
+//
+// TMA brings the pixels of one tap at a time, 64 channels of each.  So in the direction of taps and
+// channels the product has as many whole blocks of 64 as each tap begins; what lies past a tap's
+// last channel is zero in both operands, or a column that the output lacks.
+#pragma once
+
+#include "kernels/conv/select.h"
+#include "kernels/simt/tensor_map.h"
+
+namespace mp {
+
+constexpr int32_t kTapBlock = 64;
+
+/// NULL if im2col TMA can read its image, or why it cannot: one clause.
+const char *why_no_im2col(const ConvProblem &);
+
+/// The product, which takes as long as this GEMM; its a and b are none.
+GemmProblem im2col_gemm(const ConvProblem &);
+
+/// The image: x, or dy in dgrad.  Places of the filter are those pixels of the other side.
+Im2colSpec im2col_spec(const ConvProblem &, int32_t pixels);
+
+}  // namespace mp

@@ -1,0 +1,147 @@
+// The wgmma kernels of convolution by name: where tiles, taps, images and pipelines turn corners, and
+// what im2col TMA cannot do.
+//
+// As test_gemm_wgmma.cpp: for the strict mood with many seeds.
+#define MP_ENABLE_EXPERIMENTAL
+#include "conv_cases.h"
+#include "conv_run.h"
+
+using namespace mptest;
+
+namespace {
+
+bool is_wgmma(const std::string &kernel) {
+  return kernel.rfind("conv_wgmma", 0) == 0;
+}
+/// "conv_wgmma_128x256x64_s4_c2", not "..._k4".
+bool is_whole(const std::string &kernel) {
+  return is_wgmma(kernel) && kernel.find("_k") == std::string::npos;
+}
+bool is_split(const std::string &kernel) {
+  return is_wgmma(kernel) && (kernel.ends_with("_k2") || kernel.ends_with("_k3"));
+}
+
+bool has_wgmma() {
+  const std::vector<std::string> kernels = ConvRun(conv_case(1, 8, 8, 8, 8, 3, 3)).kernels();
+  if (std::any_of(kernels.begin(), kernels.end(), is_wgmma)) return true;
+  skip("this device has no wgmma");
+  return false;
+}
+
+/// At least one of the kernels that are wanted must run the case.
+void check(const ConvCase &c, bool (*is_wanted)(const std::string &) = is_whole) {
+  ConvRun run(c);
+  INFO(to_string(c));
+  CHECK(check_kernels(run, Misaligned::kNo, is_wanted) > 0);
+}
+
+constexpr ConvTypes kTypes[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}};
+
+/// Either way of storing 16 and 32 bits, in turns.
+void check_ops(const ConvCase &layer, const std::vector<mp_conv_op_t> &ops) {
+  for (const mp_conv_op_t op : ops) check(with(layer, op, kTypes[op % 2]));
+}
+
+const std::vector<mp_conv_op_t> kAllOps(std::begin(kConvOps), std::end(kConvOps));
+
+/// Why that kernel does not run the case.
+std::string refusal(ConvCase c, const std::string &kernel = "conv_wgmma_128x128x64_s6") {
+  c.kernel = kernel;
+  const mp_conv2d_desc_t desc = desc_of(c);
+  size_t bytes;
+  if (mp_conv2d_workspace_size(context(), &desc, c.op, &bytes) != MP_ERROR_UNSUPPORTED) return "";
+  const std::string error = mp_last_error();
+  const size_t name = error.find(kernel);
+  return name == std::string::npos ? error : error.substr(name + kernel.size() + 1);
+}
+
+}  // namespace
+
+TEST_CASE("conv wgmma: several tiles, rows and images in each of them", "[conv][wgmma]") {
+  if (!has_wgmma()) return;
+  // Numbers of tiles are odd and even, so that clusters have a last tile without a partner; 72
+  // channels are one block of 64 and a part of one.
+  check_ops(padded(conv_case(3, 11, 9, 72, 136, 3, 3), 1), kAllOps);
+  check_ops(conv_case(1, 12, 14, 136, 72, 2, 2), kAllOps);
+  // Images much smaller than a tile; whole blocks of channels.
+  check_ops(padded(conv_case(60, 1, 5, 64, 64, 1, 3), 0, 0, 1, 1), kAllOps);
+}
+
+TEST_CASE("conv wgmma: strides, dilations, unequal padding", "[conv][wgmma]") {
+  if (!has_wgmma()) return;
+  check_ops(strided(padded(conv_case(2, 17, 15, 24, 40, 3, 5), 1, 2, 2, 1), 2, 3),
+            {MP_CONV_FPROP, MP_CONV_WGRAD});
+  check_ops(dilated(padded(conv_case(2, 9, 10, 16, 8, 3, 2), 0, 5, 4, 1), 3, 5), kAllOps);
+  check_ops(strided(dilated(padded(conv_case(1, 20, 19, 8, 8, 3, 3), 3), 2, 3), 3, 2),
+            {MP_CONV_FPROP, MP_CONV_WGRAD});
+  // Padding without pixels; a filter larger than the image.
+  check_ops(padded(conv_case(2, 4, 5, 8, 8, 3, 3), 5), kAllOps);
+  check_ops(padded(conv_case(3, 2, 3, 8, 16, 5, 6), 4), kAllOps);
+}
+
+TEST_CASE("conv wgmma: fewer, as many and more taps than stages", "[conv][wgmma]") {
+  if (!has_wgmma()) return;
+  // Four tiles go on in the ring where the one before them stopped; 64 pixels per stage in wgrad.
+  for (const int32_t s : {1, 3, 4, 5, 6, 7, 13})
+    check(with(conv_case(6, 9, 8 + s, 8, 8, 1, s), MP_CONV_FPROP, kTypes[0]));
+  for (const int32_t n : {1, 4, 5, 6, 7})
+    check(with(padded(conv_case(n, 8, 8, 16, 136, 3, 3), 1), MP_CONV_WGRAD, kTypes[1]));
+}
+
+TEST_CASE("conv wgmma: slices of the sum", "[conv][wgmma]") {
+  if (!has_wgmma()) return;
+  for (const mp_conv_op_t op : kConvOps) {
+    ConvCase c = with(padded(conv_case(2, 13, 11, 24, 72, 3, 3), 1), op, {MP_FP16, MP_FP32});
+    c.beta = 1.0f;
+    check(c, is_split);
+    c.cd = MP_FP16;
+    c.amax = true;
+    check(c, is_split);
+  }
+}
+
+TEST_CASE("conv wgmma: weight gradients whose taps are padded", "[conv][wgmma]") {
+  if (!has_wgmma()) return;
+  for (const int32_t channels : {8, 40, 72}) {
+    for (const mp_dtype_t out : {MP_FP16, MP_FP32}) {
+      ConvCase c =
+          with(padded(conv_case(2, 7, 8, channels, 136, 3, 2), 1), MP_CONV_WGRAD, {MP_FP16, out});
+      check(c);
+      c.beta = 1.0f;
+      c.amax = c.found_inf = true;
+      check(c);
+      // Infinity times the zeros of the padding is NaN, which no gradient and no amax may show.
+      c.plant = Plant::kInfinity;
+      c.plant_second = true;
+      c.beta = 0.0f;
+      check(c);
+    }
+  }
+}
+
+TEST_CASE("conv wgmma: at the limits of im2col TMA and beyond", "[conv][wgmma]") {
+  if (!has_wgmma()) return;
+  const ConvCase square = padded(conv_case(1, 9, 9, 8, 8, 3, 3), 1);
+  check_ops(strided(square, 8, 8), {MP_CONV_FPROP, MP_CONV_WGRAD});
+  CHECK(refusal(strided(square, 9, 1)) == "needs strides of at most 8");
+  CHECK(refusal(with(strided(square, 1, 2), MP_CONV_DGRAD, kTypes[0])) == "needs stride 1");
+
+  const auto line = [](int32_t w, int32_t taps, int32_t left, int32_t right) {
+    return padded(conv_case(1, 1, w, 8, 8, 1, taps), 0, 0, left, right);
+  };
+  check_ops(line(9, 3, 128, 129), {MP_CONV_FPROP, MP_CONV_WGRAD});
+  check_ops(dilated(line(257, 2, 127, 127), 1, 255), kAllOps);
+  CHECK(refusal(line(9, 3, 129, 0)) == "needs corners of the pixel box of -128 to 127");
+  CHECK(refusal(line(9, 3, 0, 130)) == "needs corners of the pixel box of -128 to 127");
+  CHECK(refusal(with(line(260, 131, 0, 0), MP_CONV_DGRAD, kTypes[0])) ==
+        "needs corners of the pixel box of -128 to 127");
+  CHECK(refusal(dilated(line(300, 2, 128, 0), 1, 256)) ==
+        "needs a filter that reaches at most 255 pixels");
+
+  CHECK(refusal(grouped(padded(conv_case(1, 5, 5, 16, 16, 3, 3), 1), 2)) == "needs one group");
+  CHECK(refusal(padded(conv_case(1, 5, 5, 12, 16, 3, 3), 1)) == "needs channels in multiples of 8");
+  CHECK(refusal(padded(conv_case(1, 5, 5, 16, 12, 3, 3), 1)) == "needs channels in multiples of 8");
+  CHECK(refusal(with(square, MP_CONV_FPROP, {MP_FP32, MP_FP32})) ==
+        "multiplies FP16 and BF16 only");
+  CHECK(refusal(square, "conv_wgmma_64x256x64_s4") == "cannot read patches");
+}
