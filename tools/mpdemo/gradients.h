@@ -9,8 +9,8 @@ namespace mpdemo {
 
 /// Gradients of one batch, computed in fp32.
 struct Gradients {
-  std::vector<float> weights;      ///< of all W
-  std::vector<float> activations;  ///< of all z = x W + b, the logits included
+  std::vector<float> weights;      ///< of all products
+  std::vector<float> activations;  ///< of what the layers hand on, the logits included
 };
 
 /// Exponent of half the smallest fp16 number.  Up to here |x| rounds to 0: ties go to even.

@@ -1,14 +1,17 @@
-// mpdemo: trains one network on Fashion-MNIST in FP32 and, through the same calls, in mixed
-// precision with each kind of loss scaling, and compares accuracy, memory and lost gradients.
+// mpdemo: trains a perceptron and a convolutional network on Fashion-MNIST in FP32 and, through the
+// same calls, in mixed precision with each kind of loss scaling, and compares accuracy, memory and
+// lost gradients.
 //
-// It uses mpcore.h and nothing else of the library.  network.cpp is where to see GEMMs and
-// epilogues, update.cpp the optimizer and loss scaler, training.cpp the loop.
+// It uses mpcore.h and nothing else of the library.  linear.cpp is where to see GEMMs and epilogues,
+// image_layers.cpp convolution, update.cpp the optimizer and loss scaler, training.cpp the loop.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "architectures.h"
 #include "common.h"
 #include "dataset.h"
 #include "options.h"
@@ -20,6 +23,9 @@
 
 namespace mpdemo {
 namespace {
+
+/// Of the cnn, without --full: enough to see it learn.
+constexpr double kSampleEpochs = 0.25;
 
 mp_device_info_t device_info(mp_context_t context) {
   mp_device_info_t info;
@@ -33,20 +39,25 @@ DeviceData upload(mp_context_t context, const Dataset &dataset, mp_dtype_t dtype
           DeviceSamples(context, dataset.test, dtype, kBatchRows)};
 }
 
-std::vector<Outcome> run_all(mp_context_t context, const Dataset &dataset, const Options &options) {
-  const DeviceData fp32 = upload(context, dataset, MP_FP32);
-  const DeviceData fp16 = upload(context, dataset, MP_FP16);
+/// The dataset in both types.
+struct AllData {
+  DeviceData fp32, fp16;
+};
+
+Experiment run_experiment(mp_context_t context, const AllData &data,
+                          const Architecture &architecture, const std::vector<Setting> &settings,
+                          uint64_t seed) {
   std::vector<Outcome> outcomes;
-  for (const Setting &setting :
-       {standard_setting(static_cast<double>(options.epochs)), small_weight_setting()}) {
-    std::fprintf(stderr, "%s\n", setting.title.c_str());
+  for (const Setting &setting : settings) {
+    std::fprintf(stderr, "%s: %s\n", architecture.name.c_str(), setting.title.c_str());
     Outcome outcome = {setting, {}};
     for (const RunPlan &plan : setting.runs)
-      outcome.results.push_back(
-          train(context, plan.dtype == MP_FP32 ? fp32 : fp16, setting, plan, options.seed));
+      outcome.results.push_back(train(context, plan.dtype == MP_FP32 ? data.fp32 : data.fp16,
+                                      architecture, setting, plan, seed));
     outcomes.push_back(std::move(outcome));
   }
-  return outcomes;
+  const Verdict verdict = judge(architecture, outcomes.front());
+  return {architecture, std::move(outcomes), verdict};
 }
 
 /// @return the exit code.
@@ -58,17 +69,31 @@ int run(const Options &options) {
 
   const Context context = make_context(options.device);
   const Circumstances circumstances = {device_info(context.get()), options.seed};
-  const std::vector<Outcome> outcomes = run_all(context.get(), dataset, options);
-  const Verdict verdict = judge(outcomes.front());
+  const AllData data = {upload(context.get(), dataset, MP_FP32),
+                        upload(context.get(), dataset, MP_FP16)};
+  std::vector<Experiment> experiments;
+  const auto add = [&](const Architecture &architecture, const std::vector<Setting> &settings) {
+    experiments.push_back(
+        run_experiment(context.get(), data, architecture, settings, options.seed));
+    if (!options.json) std::printf("%s\n", text_report(circumstances, experiments.back()).c_str());
+  };
+  const double epochs = static_cast<double>(options.epochs);
+  if (options.net != Net::cnn)
+    add(perceptron(), {standard_setting(epochs), small_weight_setting()});
+  if (options.net != Net::mlp)
+    add(convnet(), {standard_setting(options.full ? epochs : kSampleEpochs)});
 
-  const std::string json = json_report(circumstances, outcomes, verdict);
+  const std::string json = json_report(circumstances, experiments);
   write_file(options.out / "report.json", json);
-  const std::string pictures = write_plots(options.out, outcomes);
+  const std::string pictures = write_plots(options.out, experiments);
   if (options.json)
     std::fputs(json.c_str(), stdout);
   else
-    std::printf("%s%s\n", text_report(circumstances, outcomes, verdict).c_str(), pictures.c_str());
-  return verdict.is_judged && !verdict.passed ? 1 : 0;
+    std::printf("%s\n", pictures.c_str());
+  const bool has_failed =
+      std::any_of(experiments.begin(), experiments.end(),
+                  [](const Experiment &e) { return e.verdict.is_judged && !e.verdict.passed; });
+  return has_failed ? 1 : 0;
 }
 
 }  // namespace

@@ -9,6 +9,17 @@ namespace mpdemo {
 using mptools::parse_device;
 using mptools::parse_integer;
 
+namespace {
+
+Net parse_net(std::string_view text) {
+  if (text == "all") return Net::all;
+  if (text == "mlp") return Net::mlp;
+  if (text == "cnn") return Net::cnn;
+  throw UsageError("--net is all, mlp or cnn, not \"" + std::string(text) + "\".");
+}
+
+}  // namespace
+
 Options parse_options(int argc, const char *const *argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
@@ -23,6 +34,10 @@ Options parse_options(int argc, const char *const *argv) {
       options.json = true;
     else if (flag == "--device")
       options.device = parse_device(value());
+    else if (flag == "--net")
+      options.net = parse_net(value());
+    else if (flag == "--full")
+      options.full = true;
     else if (flag == "--epochs")
       options.epochs = parse_integer<int64_t>(flag, value(), 1);
     else if (flag == "--seed")
@@ -38,11 +53,13 @@ Options parse_options(int argc, const char *const *argv) {
 }
 
 const char *usage() {
-  return "mpdemo trains a perceptron on Fashion-MNIST in FP32 and in mixed precision, and "
-         "compares.\n"
+  return "mpdemo trains a perceptron and a convolutional network on Fashion-MNIST, in FP32 and in\n"
+         "mixed precision, and compares.\n"
          "\n"
          "  --device WHERE  auto, host, cuda or cuda:N              (auto)\n"
-         "  --epochs N      of the first table; acceptance needs 3  (3)\n"
+         "  --net NET       mlp, cnn or all                         (all)\n"
+         "  --full          train the cnn for N epochs, not for a quarter of one\n"
+         "  --epochs N      of ordinary training; acceptance needs 3  (3)\n"
          "  --seed N        of weights and batch order              (1)\n"
          "  --data DIR      the four idx .gz files  (/usr/share/datasets/fashion-mnist)\n"
          "  --out DIR       pictures, their data, report.json       (build/demo)\n"

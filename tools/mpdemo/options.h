@@ -11,8 +11,12 @@ namespace mpdemo {
 
 using mptools::UsageError;
 
+enum class Net { all, mlp, cnn };
+
 struct Options {
   int32_t device = MP_DEVICE_AUTO;
+  Net net = Net::all;
+  bool full = false;
   int64_t epochs = 3;
   uint64_t seed = 1;
   std::filesystem::path data = "/usr/share/datasets/fashion-mnist";

@@ -58,11 +58,12 @@ std::string training_data(const Outcome &outcome) {
 
 /// What the pictures of one outcome are drawn from, as gnuplot variables.  Runs count from 1; the
 /// first is FP32, whose entries beside the name are not drawn.
-std::string variables(const Outcome &outcome) {
+std::string variables(const std::string &id, const Architecture &architecture,
+                      const Outcome &outcome) {
   const Gradients &gradients = fp32_gradients(outcome);
   const std::string num_runs = std::to_string(outcome.results.size());
-  std::string script = "id = '" + outcome.setting.id + "'\nheading = '" + outcome.setting.title +
-                       "'\nnum_runs = " + num_runs + "\n";
+  std::string script = "id = '" + id + "'\nheading = '" + architecture.name + ", " +
+                       outcome.setting.title + "'\nnum_runs = " + num_runs + "\n";
   for (const char *array : {"name", "log2_scale", "flushed_dw", "flushed_dz"})
     script += text("array %s[%s]\n", array, num_runs.c_str());
   for (size_t i = 0; i < outcome.results.size(); ++i) {
@@ -98,13 +99,15 @@ int run_gnuplot(const fs::path &directory) {
 
 }  // namespace
 
-std::string write_plots(const fs::path &directory, const std::vector<Outcome> &outcomes) {
+std::string write_plots(const fs::path &directory, const std::vector<Experiment> &experiments) {
   std::string script = kScriptStart;
-  for (const Outcome &outcome : outcomes) {
-    const std::string &id = outcome.setting.id;
-    write_file(directory / (id + "_gradients.dat"), gradient_data(outcome));
-    write_file(directory / (id + "_training.dat"), training_data(outcome));
-    script += "\n" + variables(outcome) + kPictures;
+  for (const Experiment &experiment : experiments) {
+    for (const Outcome &outcome : experiment.outcomes) {
+      const std::string id = experiment.architecture.id + "_" + outcome.setting.id;
+      write_file(directory / (id + "_gradients.dat"), gradient_data(outcome));
+      write_file(directory / (id + "_training.dat"), training_data(outcome));
+      script += "\n" + variables(id, experiment.architecture, outcome) + kPictures;
+    }
   }
   write_file(directory / kScriptName, script);
   const std::string where = directory.string();

@@ -13,7 +13,6 @@ namespace mpdemo {
 namespace {
 
 constexpr double kJudgedEpochs = 3;
-constexpr double kLeastAccuracy = 0.86;
 constexpr double kLargestGap = 0.005;
 
 constexpr const char *kTableNote =
@@ -45,10 +44,8 @@ std::string kibibytes(int64_t bytes) {
   return text("%.0f", static_cast<double>(bytes) / 1024.0);
 }
 
-std::string heading(const Circumstances &circumstances) {
-  std::string widths;
-  for (const int64_t width : kWidths) widths += (widths.empty() ? "" : "-") + std::to_string(width);
-  return text("Fashion-MNIST, perceptron %s, batch %d, seed %llu, on %s (%s)\n", widths.c_str(),
+std::string heading(const Circumstances &circumstances, const Architecture &architecture) {
+  return text("Fashion-MNIST, %s, batch %d, seed %llu, on %s (%s)\n", architecture.title.c_str(),
               static_cast<int>(kBatchRows), static_cast<unsigned long long>(circumstances.seed),
               target_name(circumstances.device.target), circumstances.device.name);
 }
@@ -114,54 +111,12 @@ void write_run(JsonWriter &json, const RunResult &result, const Gradients &gradi
   json.close('}');
 }
 
-}  // namespace
-
-const Gradients &fp32_gradients(const Outcome &outcome) {
-  return *fp32_result(outcome).gradients;
-}
-
-double final_scale(const RunResult &result) {
-  return result.scaler ? static_cast<double>(result.scaler->scale) : 1.0;
-}
-
-Verdict judge(const Outcome &standard) {
-  if (standard.setting.epochs != kJudgedEpochs)
-    return {false, false, text("not judged: acceptance is defined for %g epochs", kJudgedEpochs)};
-  const double fp32 = fp32_result(standard).test_accuracy;
-  for (const RunResult &result : standard.results) {
-    if (!has_dynamic_scaler(result.plan)) continue;
-    if (result.test_accuracy >= kLeastAccuracy &&
-        std::abs(result.test_accuracy - fp32) <= kLargestGap)
-      continue;
-    return {true, false,
-            text("FAIL: %s has %.2f %%; it needs %.0f %% and FP32's %.2f %% to half a point",
-                 result.plan.name.c_str(), 100 * result.test_accuracy, 100 * kLeastAccuracy,
-                 100 * fp32)};
-  }
-  return {true, true,
-          text("PASS: mixed precision with either scaler reaches %.0f %% and stays within half a "
-               "point of FP32",
-               100 * kLeastAccuracy)};
-}
-
-std::string text_report(const Circumstances &circumstances, const std::vector<Outcome> &outcomes,
-                        const Verdict &verdict) {
-  std::string report = "\n" + heading(circumstances) + "\n";
-  for (const Outcome &outcome : outcomes) report += table(outcome) + "\n";
-  report += std::string(kTableNote) + "\n" + memory_table(outcomes.front()) + "\n";
-  return report + verdict.sentence + "\n";
-}
-
-std::string json_report(const Circumstances &circumstances, const std::vector<Outcome> &outcomes,
-                        const Verdict &verdict) {
-  JsonWriter json;
+void write_experiment(JsonWriter &json, const Experiment &experiment) {
   json.open('{');
-  json.string("build", mp_build_info());
-  json.string("target", target_name(circumstances.device.target));
-  json.string("device", circumstances.device.name);
-  json.number("seed", circumstances.seed);
+  json.string("id", experiment.architecture.id);
+  json.string("title", experiment.architecture.title);
   json.open('[', "settings");
-  for (const Outcome &outcome : outcomes) {
+  for (const Outcome &outcome : experiment.outcomes) {
     json.open('{');
     json.string("id", outcome.setting.id);
     json.string("title", outcome.setting.title);
@@ -174,11 +129,62 @@ std::string json_report(const Circumstances &circumstances, const std::vector<Ou
     json.close('}');
   }
   json.close(']');
-  if (verdict.is_judged)
-    json.boolean("passed", verdict.passed);
+  if (experiment.verdict.is_judged)
+    json.boolean("passed", experiment.verdict.passed);
   else
     json.null("passed");
-  json.string("verdict", verdict.sentence);
+  json.string("verdict", experiment.verdict.sentence);
+  json.close('}');
+}
+
+}  // namespace
+
+const Gradients &fp32_gradients(const Outcome &outcome) {
+  return *fp32_result(outcome).gradients;
+}
+
+double final_scale(const RunResult &result) {
+  return result.scaler ? static_cast<double>(result.scaler->scale) : 1.0;
+}
+
+Verdict judge(const Architecture &architecture, const Outcome &standard) {
+  if (standard.setting.epochs != kJudgedEpochs)
+    return {false, false, text("not judged: acceptance is defined for %g epochs", kJudgedEpochs)};
+  const double fp32 = fp32_result(standard).test_accuracy;
+  for (const RunResult &result : standard.results) {
+    if (!has_dynamic_scaler(result.plan)) continue;
+    if (result.test_accuracy >= architecture.least_accuracy &&
+        std::abs(result.test_accuracy - fp32) <= kLargestGap)
+      continue;
+    return {true, false,
+            text("FAIL: %s has %.2f %%; it needs %.0f %% and FP32's %.2f %% to half a point",
+                 result.plan.name.c_str(), 100 * result.test_accuracy,
+                 100 * architecture.least_accuracy, 100 * fp32)};
+  }
+  return {true, true,
+          text("PASS: mixed precision with either scaler reaches %.0f %% and stays within half a "
+               "point of FP32",
+               100 * architecture.least_accuracy)};
+}
+
+std::string text_report(const Circumstances &circumstances, const Experiment &experiment) {
+  std::string report = "\n" + heading(circumstances, experiment.architecture) + "\n";
+  for (const Outcome &outcome : experiment.outcomes) report += table(outcome) + "\n";
+  report += std::string(kTableNote) + "\n" + memory_table(experiment.outcomes.front()) + "\n";
+  return report + experiment.verdict.sentence + "\n";
+}
+
+std::string json_report(const Circumstances &circumstances,
+                        const std::vector<Experiment> &experiments) {
+  JsonWriter json;
+  json.open('{');
+  json.string("build", mp_build_info());
+  json.string("target", target_name(circumstances.device.target));
+  json.string("device", circumstances.device.name);
+  json.number("seed", circumstances.seed);
+  json.open('[', "networks");
+  for (const Experiment &experiment : experiments) write_experiment(json, experiment);
+  json.close(']');
   json.close('}');
   return json.finish();
 }

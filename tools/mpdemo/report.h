@@ -17,19 +17,27 @@ struct Outcome {
 
 /// Whether mixed precision with loss scaling is as good as FP32.
 struct Verdict {
-  bool is_judged;  ///< only the standard setting at its standard length is
+  bool is_judged;  ///< only ordinary training of full length is
   bool passed;
   std::string sentence;
 };
 
-/// What all outcomes have in common.
+/// Everything about one network.
+struct Experiment {
+  const Architecture &architecture;
+  std::vector<Outcome> outcomes;  ///< the first is ordinary training
+  Verdict verdict;
+};
+
+/// What all experiments have in common.
 struct Circumstances {
   mp_device_info_t device;
   uint64_t seed;
 };
 
-/// Mixed precision with a dynamic scaler must reach 86 % and stay within half a point of FP32.
-Verdict judge(const Outcome &standard);
+/// Mixed precision with a dynamic scaler must reach the accuracy that is due and stay within half a
+/// point of FP32.
+Verdict judge(const Architecture &architecture, const Outcome &standard);
 
 /// The gradients of the FP32 run: the table says of them which share fp16 would make zero.
 const Gradients &fp32_gradients(const Outcome &outcome);
@@ -37,10 +45,9 @@ const Gradients &fp32_gradients(const Outcome &outcome);
 double final_scale(const RunResult &result);
 
 /// The tables and the verdict, for people.
-std::string text_report(const Circumstances &circumstances, const std::vector<Outcome> &outcomes,
-                        const Verdict &verdict);
-/// The same and a little more, for programs.
-std::string json_report(const Circumstances &circumstances, const std::vector<Outcome> &outcomes,
-                        const Verdict &verdict);
+std::string text_report(const Circumstances &circumstances, const Experiment &experiment);
+/// The same of all experiments and a little more, for programs.
+std::string json_report(const Circumstances &circumstances,
+                        const std::vector<Experiment> &experiments);
 
 }  // namespace mpdemo

@@ -1,4 +1,4 @@
-// Both settings run the same network four times: FP32, and mixed precision with each scaler and
+// Every setting runs the same network four times: FP32, and mixed precision with each scaler and
 // with none.  They differ in the weight of the loss.
 #include "settings.h"
 

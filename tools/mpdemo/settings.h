@@ -1,4 +1,4 @@
-// The two experiments of the demo.
+// How the networks of the demo are trained.
 #pragma once
 
 #include <cstdint>

@@ -26,16 +26,20 @@ double mean(std::span<const float> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+Network make_network(const Architecture &architecture, const Setup &setup) {
+  return Network(setup, architecture.build(setup));
+}
+
 class Run {
  public:
-  Run(mp_context_t context, const DeviceData &data, const Setting &setting, const RunPlan &plan,
-      uint64_t seed)
+  Run(mp_context_t context, const DeviceData &data, const Architecture &architecture,
+      const Setting &setting, const RunPlan &plan, uint64_t seed)
       : context_(context),
         data_(data),
         setting_(setting),
         random_(seed),
         num_steps_(std::llround(setting.epochs * static_cast<double>(data.train.num_batches()))),
-        network_(context, kWidths, kBatchRows, plan.dtype),
+        network_(make_network(architecture, {context, plan.dtype, kBatchRows})),
         update_(context, network_, plan.scaler),
         row_loss_(make_buffer(context, kBatchRows, MP_FP32)),
         loss_history_(make_buffer(context, num_steps_, MP_FP32)),
@@ -80,7 +84,7 @@ class Run {
   }
 
   void enqueue_step(const Batch &batch) {
-    network_.forward(batch);
+    network_.forward(batch, true);
     if (update_.loss_scale() != nullptr)
       check(mp_memcpy(context_, scale_history_.as<float>() + steps_, update_.loss_scale(),
                       sizeof(float), kStream));
@@ -117,7 +121,7 @@ class Run {
     int64_t rows = 0;
     for (int64_t index = 0; index < data_.test.num_batches(); ++index) {
       const Batch batch = data_.test.batch(index);
-      network_.forward(batch);
+      network_.forward(batch, false);
       const mp_xent_desc_t xent = mp_xent_desc_default(batch.rows, kClasses, network_.dtype());
       check(mp_softmax_xent(context_, &xent, network_.logits(), batch.labels, nullptr,
                             row_loss_.as<float>(), nullptr, correct.as<int64_t>(), nullptr,
@@ -129,7 +133,7 @@ class Run {
   }
 
   Gradients gradients_of(const Batch &batch) {
-    network_.forward(batch);
+    network_.forward(batch, true);
     enqueue_loss(batch, nullptr);
     network_.backward(batch, update_.found_inf());
     return {network_.weight_gradients_sync(), network_.activation_gradients_sync(batch.rows)};
@@ -150,9 +154,9 @@ class Run {
 
 }  // namespace
 
-RunResult train(mp_context_t context, const DeviceData &data, const Setting &setting,
-                const RunPlan &plan, uint64_t seed) {
-  return Run(context, data, setting, plan, seed).run();
+RunResult train(mp_context_t context, const DeviceData &data, const Architecture &architecture,
+                const Setting &setting, const RunPlan &plan, uint64_t seed) {
+  return Run(context, data, architecture, setting, plan, seed).run();
 }
 
 }  // namespace mpdemo

@@ -1,23 +1,21 @@
-// Trains the perceptron once, in one precision and with one loss scaler, and measures it.
+// Trains a network once, in one precision and with one loss scaler, and measures it.
 //
 // The training loop only enqueues.  Losses and scales go to a history on the device, which the
 // host fetches every kStepsPerFetch steps; nothing else waits.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "architectures.h"
 #include "dataset.h"
 #include "gradients.h"
 #include "network.h"
 
 namespace mpdemo {
 
-/// Of the images, the hidden layers and the logits.
-constexpr std::array<int64_t, 4> kWidths = {kPixels, 256, 128, kClasses};
 constexpr int64_t kBatchRows = 128;
 
 /// One row of the result table.
@@ -59,7 +57,7 @@ struct DeviceData {
 };
 
 /// Equal seeds give equal initial weights and an equal order of batches.
-RunResult train(mp_context_t context, const DeviceData &data, const Setting &setting,
-                const RunPlan &plan, uint64_t seed);
+RunResult train(mp_context_t context, const DeviceData &data, const Architecture &architecture,
+                const Setting &setting, const RunPlan &plan, uint64_t seed);
 
 }  // namespace mpdemo

@@ -50,7 +50,7 @@ Update::Update(mp_context_t context, const Network &network,
     numel.push_back(p.numel);
     grads.add(p.grad, p.grad_dtype);
     master.add(p.master, MP_FP32);
-    model.add(p.model, network.dtype());  // NULL for biases: they are read in fp32
+    model.add(p.model, network.dtype());  // NULL where it is read in fp32
     m.add(momentum_.back().data(), MP_FP32);
     state_bytes_ += momentum_.back().bytes();
     if (p.model != nullptr) state_bytes_ += p.numel * static_cast<int64_t>(sizeof(float));
