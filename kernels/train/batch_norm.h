@@ -91,7 +91,6 @@ MP_DEVICE void combine_rows(const Value (&own)[kVec], const BatchNormPieces &pie
   MP_SHARED(Value, by_group, [kThreads]);
   const int width = pieces.lanes * kVec;  // channels of the tile
   const int t = thread_index();
-  block_sync();  // the previous call may still be reading
   MP_UNROLL
   for (int i = 0; i < kVec; i++) by_thread[i][t] = own[i];
   block_sync();
