@@ -1038,7 +1038,8 @@ MP_API mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_
 
 /** dx = the gradient of x, overwritten.  MP_POOL_MAX: the pixel that was the largest of its window,
  *  the first one by rows among equals, gets dy; it is found again from x, so y is not needed.
- *  Every pixel sums over the windows that hold it, in fp32 and a fixed order.
+ *  Every pixel sums over the windows that hold it, in fp32 and a fixed order; for MP_POOL_MAX it
+ *  reads each of them.
  *  @param x   device; read for MP_POOL_MAX alone, optional otherwise.
  *  @param dy  device.
  *  @param dx  device, written. */
@@ -1090,9 +1091,9 @@ MP_API mp_status_t mp_batchnorm_workspace_size(mp_context_t context,
  *  @param y                          device, rows x channels, written.
  *  @param workspace                  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
  *
- *  A channel with an infinity or a NaN in x, or with a variance beyond the range of fp32, becomes
- *  NaN and so do its running statistics.  rows = 1 leaves running_var as it is, for one sample has
- *  no unbiased variance; rows = 0 or channels = 0 writes nothing.
+ *  A channel with an infinity or a NaN in x becomes NaN, and so does one whose variance is beyond
+ *  the range of fp32; the running statistics take in what was measured.  rows = 1 leaves running_var
+ *  as it is, for one sample has no unbiased variance; rows = 0 or channels = 0 writes nothing.
  *
  *  Means and squared deviations of blocks of rows are combined pairwise, never sums of squares:
  *  accurate also where the mean is large beside the deviation.  The order depends on the shape
