@@ -1,4 +1,5 @@
 // Selection of convolution kernels: what each can run, what is preferred, and the names.
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -101,16 +102,26 @@ TEST_CASE("conv selection: a ranking is sorted, without doubles, and found again
   }
 }
 
-TEST_CASE("conv selection: with less workspace the next one is taken, and one needs none") {
-  for (const mp::ConvShape &shape : shapes()) {
-    const mp::ConvProblem p = conv_problem(MP_CONV_WGRAD, shape);
-    for (const mp::ConvChoice &choice : ranking(p, h200())) {
-      const mp::ConvChoice best =
-          mp::best_conv(p, h200(), mp::builtin_gemm_tuning(), kAligned, choice.workspace_bytes);
-      CHECK(best.workspace_bytes <= choice.workspace_bytes);
-      CHECK(best.gemm.predicted_us <= choice.gemm.predicted_us);
+TEST_CASE("conv selection: the best is the first of the ranking that needs no more workspace") {
+  for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_machine()}) {
+    for (const mp::ConvShape &shape : shapes()) {
+      for (const mp_conv_op_t op : kAllOps) {
+        const mp::ConvProblem p = conv_problem(op, shape);
+        const std::vector<mp::ConvChoice> choices = ranking(p, device);
+        const auto first_with = [&](size_t bytes) {
+          return std::find_if(choices.begin(), choices.end(), [&](const mp::ConvChoice &choice) {
+            return choice.workspace_bytes <= bytes;
+          });
+        };
+        for (const mp::ConvChoice &choice : choices) {
+          const size_t bytes = choice.workspace_bytes;
+          CAPTURE(device.arch, op, bytes);
+          REQUIRE(first_with(0) != choices.end());
+          CHECK(mp::best_conv(p, device, mp::builtin_gemm_tuning(), kAligned, bytes).name ==
+                first_with(bytes)->name);
+        }
+      }
     }
-    CHECK(mp::best_conv(p, h200(), mp::builtin_gemm_tuning(), kAligned, 0).workspace_bytes == 0);
   }
 }
 

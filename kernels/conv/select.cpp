@@ -6,7 +6,8 @@
 
 #include <array>
 #include <cmath>
-#include <cstring>
+#include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -112,43 +113,25 @@ const char *why_not_family(const ConvProblem &p, ConvFamily family) {
   return "needs a 1 x 1 filter with stride 1, no padding and one group";
 }
 
-/// The wgmma kernels that are there for a pass: in wgrad, whose rows are the K channels, also low
-/// tiles.
-bool has_stages(GemmTile tile, mp_conv_op_t op) {
-  switch (tile) {
-    case GemmTile::wgmma_128x256:
-    case GemmTile::wgmma_256x128:
-    case GemmTile::wgmma_128x128:
-      return true;
-    case GemmTile::wgmma_64x256:
-    case GemmTile::wgmma_64x128:
-      return op == MP_CONV_WGRAD;
-    default:
-      return false;
-  }
+/// The kernels that are there for a family and a pass: low wgmma tiles for wgrad alone, whose rows are
+/// the K channels.
+GemmTiles tiles_of(ConvFamily family, mp_conv_op_t op) {
+  using enum GemmTile;
+  if (family == ConvFamily::gemm) return kAllGemmTiles;
+  if (family == ConvFamily::implicit)
+    return gemm_tiles({wmma_256x128, wmma_128x128, wmma_64x64, simt_128x128, simt_64x64});
+  const GemmTiles large = gemm_tiles({wgmma_128x256, wgmma_256x128, wgmma_128x128});
+  return op == MP_CONV_WGRAD ? large | gemm_tiles({wgmma_64x256, wgmma_64x128}) : large;
 }
 
-/// NULL if the kernel is there for that family and pass, else why not.
-const char *why_not_kernel(const GemmKernel &kernel, ConvFamily family, mp_conv_op_t op) {
-  const bool has_loaders = kernel.family == GemmFamily::wmma || kernel.family == GemmFamily::simt;
-  const bool can_read = family == ConvFamily::gemm ||
-                        (family == ConvFamily::implicit && has_loaders) ||
-                        (family == ConvFamily::im2col && has_stages(kernel.tile, op));
-  return can_read ? nullptr : "cannot read patches";
+bool is_one_of(GemmTiles tiles, const GemmKernel &kernel) {
+  return (tiles & gemm_tiles({kernel.tile})) != 0;
 }
 
-/// Partial sums of the whole output, one for each slice.
-size_t split_bytes(const ConvProblem &p, int32_t split_k) {
-  if (split_k == 1) return 0;
-  return sizeof(float) * static_cast<size_t>(split_k) * static_cast<size_t>(p.out.m) *
-         static_cast<size_t>(p.out.n);
-}
-
-ConvChoice choice_of(const ConvProblem &p, ConvFamily family, const GemmChoice &gemm) {
-  if (family == ConvFamily::gemm) return {family, gemm, gemm.workspace_bytes, gemm.name};
-  const bool is_implicit = family == ConvFamily::implicit;
-  return {family, gemm, is_implicit ? split_bytes(p, gemm.split_k) : gemm.workspace_bytes,
-          conv_name(gemm)};
+/// The GEMM that takes as long has at least as large an output, so its workspace is enough.
+ConvChoice choice_of(ConvFamily family, const GemmChoice &gemm) {
+  return {family, gemm, gemm.workspace_bytes,
+          family == ConvFamily::gemm ? gemm.name : conv_name(gemm)};
 }
 
 // ---------------------------------------------------------------------------- depthwise
@@ -196,7 +179,10 @@ double depthwise_us(const ConvProblem &p, const Device &device, const GemmTuning
 
 ConvChoice depthwise_choice(const ConvProblem &p, const Device &device, const GemmTuning &tuning,
                             const DepthwiseVariant &variant) {
-  ConvChoice choice{ConvFamily::depthwise, {}, split_bytes(p, variant.split_k), variant.name};
+  const size_t partial_sums = variant.split_k == 1 ? 0 : static_cast<size_t>(variant.split_k);
+  const size_t output_bytes =
+      sizeof(float) * static_cast<size_t>(p.out.m) * static_cast<size_t>(p.out.n);
+  ConvChoice choice{ConvFamily::depthwise, {}, partial_sums * output_bytes, variant.name};
   choice.gemm.split_k = variant.split_k;
   choice.gemm.predicted_us = depthwise_us(p, device, tuning, variant.split_k);
   return choice;
@@ -204,53 +190,53 @@ ConvChoice depthwise_choice(const ConvProblem &p, const Device &device, const Ge
 
 // ---------------------------------------------------------------------------- all
 
-struct Ranking {
-  std::array<ConvChoice, kMaxConvChoices> choices;
-  int count = 0;
-};
-
-Ranking rank_all(const ConvProblem &p, const Device &device, const GemmTuning &tuning,
-                 bool aligned) {
-  Ranking ranking;
-  std::array<GemmChoice, kMaxGemmChoices> gemms;
-  const auto push = [&](const ConvChoice &choice) {
-    ranking.choices[static_cast<size_t>(ranking.count++)] = choice;
-  };
-  for (const ConvFamily family : {ConvFamily::gemm, ConvFamily::im2col, ConvFamily::implicit}) {
-    if (why_not_family(p, family) != nullptr) continue;
-    const int count =
-        rank_gemm(gemm_of(p, family), device, tuning, aligned, gemms.data(), kMaxGemmChoices);
-    for (int i = 0; i < count; i++) {
-      const GemmChoice &gemm = gemms[static_cast<size_t>(i)];
-      if (why_not_kernel(*gemm.kernel, family, p.op) == nullptr) push(choice_of(p, family, gemm));
-    }
-  }
-  for (const DepthwiseVariant &variant : kDepthwise)
-    if (why_not_depthwise(p, variant.split_k) == nullptr)
-      push(depthwise_choice(p, device, tuning, variant));
-  // Stable: where both take as long, the GEMM kernel, which does not ask where patches are.
-  std::stable_sort(ranking.choices.begin(), ranking.choices.begin() + ranking.count,
-                   [](const ConvChoice &a, const ConvChoice &b) {
-                     return a.gemm.predicted_us < b.gemm.predicted_us;
-                   });
-  return ranking;
-}
+/// Where two take as long, the first: a GEMM kernel does not ask where patches are.
+constexpr std::array kGemmFamilies = {ConvFamily::gemm, ConvFamily::im2col, ConvFamily::implicit};
 
 }  // namespace
 
 int rank_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
               bool aligned, ConvChoice *choices, int capacity) {
-  const Ranking ranking = rank_all(problem, device, tuning, aligned);
-  std::copy_n(ranking.choices.begin(), std::min(ranking.count, capacity), choices);
-  return ranking.count;
+  std::array<ConvChoice, kMaxConvChoices> all;
+  size_t count = 0;
+  for (const ConvFamily family : kGemmFamilies) {
+    if (why_not_family(problem, family) != nullptr) continue;
+    std::array<GemmChoice, kMaxGemmChoices> gemms;
+    const int ranked =
+        rank_gemm(gemm_of(problem, family), device, tuning, aligned, gemms.data(), kMaxGemmChoices);
+    for (const GemmChoice &gemm : std::span(gemms).first(static_cast<size_t>(ranked)))
+      if (is_one_of(tiles_of(family, problem.op), *gemm.kernel))
+        all[count++] = choice_of(family, gemm);
+  }
+  for (const DepthwiseVariant &variant : kDepthwise)
+    if (why_not_depthwise(problem, variant.split_k) == nullptr)
+      all[count++] = depthwise_choice(problem, device, tuning, variant);
+  std::stable_sort(all.data(), all.data() + count, [](const ConvChoice &a, const ConvChoice &b) {
+    return a.gemm.predicted_us < b.gemm.predicted_us;
+  });
+  std::copy_n(all.data(), std::min(count, static_cast<size_t>(capacity)), choices);
+  return static_cast<int>(count);
 }
 
 ConvChoice best_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
                      bool aligned, size_t workspace_bytes) {
-  const Ranking ranking = rank_all(problem, device, tuning, aligned);
-  return *std::find_if(
-      ranking.choices.begin(), ranking.choices.begin() + ranking.count,
-      [&](const ConvChoice &choice) { return choice.workspace_bytes <= workspace_bytes; });
+  ConvChoice best{};
+  best.gemm.predicted_us = std::numeric_limits<double>::infinity();
+  const auto consider = [&](const ConvChoice &choice) {
+    if (choice.gemm.predicted_us < best.gemm.predicted_us) best = choice;
+  };
+  for (const ConvFamily family : kGemmFamilies) {
+    if (why_not_family(problem, family) != nullptr) continue;
+    const GemmChoice gemm = best_gemm_of(tiles_of(family, problem.op), gemm_of(problem, family),
+                                         device, tuning, aligned, workspace_bytes);
+    if (gemm.kernel != nullptr) consider(choice_of(family, gemm));
+  }
+  for (const DepthwiseVariant &variant : kDepthwise) {
+    if (why_not_depthwise(problem, variant.split_k) != nullptr) continue;
+    const ConvChoice choice = depthwise_choice(problem, device, tuning, variant);
+    if (choice.workspace_bytes <= workspace_bytes) consider(choice);
+  }
+  return best;
 }
 
 bool find_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
@@ -273,9 +259,11 @@ bool find_conv(const ConvProblem &problem, const Device &device, const GemmTunin
     return false;
   }
   if (!is_found) return false;
-  *why = why_not_kernel(*found.kernel, family, problem.op);
-  if (*why != nullptr) return false;
-  *choice = choice_of(problem, family, found);
+  if (!is_one_of(tiles_of(family, problem.op), *found.kernel)) {
+    *why = "cannot read patches";
+    return false;
+  }
+  *choice = choice_of(family, found);
   return true;
 }
 

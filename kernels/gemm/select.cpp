@@ -170,6 +170,11 @@ int rank_gemm(const GemmProblem &problem, const Device &device, const GemmTuning
 
 GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
                      bool aligned, size_t workspace_bytes) {
+  return best_gemm_of(kAllGemmTiles, problem, device, tuning, aligned, workspace_bytes);
+}
+
+GemmChoice best_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &device,
+                        const GemmTuning &tuning, bool aligned, size_t workspace_bytes) {
   const Question question(problem, device, tuning, aligned);
   const GemmVariant *best = nullptr;
   double best_us = std::numeric_limits<double>::infinity();
@@ -178,6 +183,7 @@ GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const Gem
   for (const GemmVariant &variant : gemm_variants()) {
     if (variant.split_k == 1) {
       candidate.reset();
+      if ((tiles & gemm_tiles({variant.kernel->tile})) == 0) continue;
       if (why_not(*variant.kernel, variant.cluster, question) != nullptr) continue;
       candidate.emplace(*variant.kernel, variant.cluster, question);
       least_us = candidate->least_us();
@@ -191,6 +197,7 @@ GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const Gem
     best = &variant;
     best_us = us;
   }
+  if (best == nullptr) return {};
   return choice_of(*best, Candidate(*best->kernel, best->cluster, question), best_us);
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <bit>
+#include <initializer_list>
 #include <span>
 
 #include "kernels/kernels.h"
@@ -27,6 +28,15 @@ enum class GemmTile {
   simt_64x64
 };
 constexpr size_t kNumGemmTiles = static_cast<size_t>(GemmTile::simt_64x64) + 1;
+
+/// A set of them: bit t for tile t.
+using GemmTiles = uint32_t;
+constexpr GemmTiles gemm_tiles(std::initializer_list<GemmTile> tiles) {
+  GemmTiles set = 0;
+  for (const GemmTile tile : tiles) set |= GemmTiles{1} << static_cast<unsigned>(tile);
+  return set;
+}
+constexpr GemmTiles kAllGemmTiles = (GemmTiles{1} << kNumGemmTiles) - 1;
 
 struct GemmKernel {
   GemmFamily family;
@@ -54,6 +64,10 @@ struct GemmVariant {
 
 /// All of them, kernel by kernel; allocates when it is first called.
 std::span<const GemmVariant> gemm_variants();
+
+/// best_gemm among the kernels with these tiles; kernel = NULL where none of them can run it.
+GemmChoice best_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &device,
+                        const GemmTuning &tuning, bool aligned, size_t workspace_bytes);
 
 // The rest is inline, and free of divisions where it can be: every mp_gemm asks it a hundred times.
 
