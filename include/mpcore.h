@@ -548,6 +548,8 @@ MP_API mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2
  *  16-byte aligned tensors with C/groups and K/groups multiples of 8 are fastest; images of few
  *  channels (RGB) have kernels of their own.  A 1 x 1 filter with stride 1 and no padding is
  *  multiplied by the kernels of mp_gemm.
+ *  Zeros that stand for nothing, outside the image or between the strides of dgrad, may or may not
+ *  be multiplied.  It shows only beside a non-finite weight (in wgrad: dy), as a NaN.
  *  Limits, beyond which MP_ERROR_UNSUPPORTED: one padded image, one image of y, the filter and the
  *  numbers of pixels N H W and N P Q stay below 2^30 elements; the tensors may be larger.
  *
