@@ -279,11 +279,11 @@ inline constexpr uint32_t kFirstSize<mp_scaler_config_t> = 60;
 template <>
 inline constexpr uint32_t kFirstSize<mp_scaler_state_t> = 72;
 template <>
-inline constexpr uint32_t kFirstSize<mp_hyper_t> = 28;
+inline constexpr uint32_t kFirstSize<mp_hyper_t> = 72;
 template <>
-inline constexpr uint32_t kFirstSize<mp_optimizer_desc_t> = 72;
+inline constexpr uint32_t kFirstSize<mp_optimizer_desc_t> = 96;
 template <>
-inline constexpr uint32_t kFirstSize<mp_step_options_t> = 32;
+inline constexpr uint32_t kFirstSize<mp_step_options_t> = 40;
 template <>
 inline constexpr uint32_t kFirstSize<mp_xent_desc_t> = 48;
 template <>

@@ -121,6 +121,8 @@ struct mp_optimizer {
   float *norm;
   float *grad_scale;
   float *found_inf;
+  float
+      *tensor_norms;  ///< 1 per tensor: of the gradients as they are; NULL: no group clips by them
 };
 
 namespace mp {

@@ -1,15 +1,14 @@
-// Section 8 of mpcore.h: optimizers.  The update rules are in kernels/step/update_rules.h; here
-// their hyperparameters and the five parallel lists are checked.
+// Section 8 of mpcore.h: optimizers.  The update rules are in kernels/step/update_rules.h, what a
+// caller may say in optimizer_desc.cpp; here their arrays are uploaded and their steps enqueued.
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "capi/check.h"
 #include "capi/objects.h"
+#include "capi/optimizer_desc.h"
 #include "kernels/kernels.h"
 #include "mpcore.h"
 
@@ -17,121 +16,38 @@ namespace mp {
 
 namespace {
 
-// ---------------------------------------------------------------------------- hyperparameters
-
-bool has_momentum(const mp_hyper_t &hyper) {
-  return hyper.beta1 != 0.0f;
+bool clips_tensors(const mp_hyper_t &hyper) {
+  return hyper.max_tensor_norm > 0.0f;
 }
 
-/// One parameter group; `name` is how the caller knows it, and `desc` what it is for.
-void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimizer_desc_t &desc) {
-  const auto require = [&](bool good, const char *field, float value, const char *reason) {
-    MP_REQUIRE(good, MP_ERROR_INVALID_ARGUMENT, name, field, " = ", value, reason);
-  };
-  const auto finite = [&](const char *field, float value) {
-    require(std::isfinite(value), field, value, " is not finite");
-  };
-  const auto decay = [&](const char *field, float value) {
-    require(value >= 0.0f && value < 1.0f, field, value, " is outside [0, 1)");
-  };
+bool measures_tensors(const mp_optimizer_desc_t &desc) {
+  return desc.kind == MP_OPT_LAMB || desc.kind == MP_OPT_NOVOGRAD ||
+         (desc.flags & (MP_OPT_LARC | MP_OPT_LARS)) != 0;
+}
 
-  finite("lr", hyper.lr);
-  finite("weight_decay", hyper.weight_decay);
-  finite("eps", hyper.eps);
-  finite("dampening", hyper.dampening);
-  if (desc.kind == MP_OPT_ADAM) {
-    decay("beta1", hyper.beta1);
-    decay("beta2", hyper.beta2);
-    return;
+struct RatioOffsets {
+  size_t w_squares, u_squares, ratio;
+
+  RatioOffsets(DeviceImage &image, const TensorList &list)
+      : w_squares(image.add_zeros<float>(static_cast<size_t>(list.num_chunks))),
+        u_squares(image.add_zeros<float>(static_cast<size_t>(list.num_chunks))),
+        ratio(image.add_zeros<float>(list.count)) {}
+
+  RatioScratch at(const DeviceBuffer &memory) const {
+    return {array_at<float>(memory, w_squares), array_at<float>(memory, u_squares),
+            array_at<float>(memory, ratio)};
   }
-  require(hyper.beta1 >= 0.0f && std::isfinite(hyper.beta1), "beta1", hyper.beta1,
-          " (momentum) is negative or not finite");
-  require(desc.m != nullptr || !has_momentum(hyper), "beta1", hyper.beta1,
-          " (momentum), but the optimizer has no list m");
-  if ((desc.flags & MP_OPT_NESTEROV) == 0) return;
-  require(has_momentum(hyper), "beta1", hyper.beta1, ", but MP_OPT_NESTEROV needs momentum");
-  require(hyper.dampening == 0.0f, "dampening", hyper.dampening,
-          ", but MP_OPT_NESTEROV needs it to be 0");
-}
-
-std::vector<mp_hyper_t> read_groups(const mp_optimizer_desc_t &desc) {
-  std::vector<mp_hyper_t> groups;
-  for (uint32_t i = 0; i < desc.num_groups; ++i) {
-    groups.push_back(read_element(desc.groups, i, "groups"));
-    check_hyper(groups.back(), Sentence("groups[", i, "].").c_str(), desc);
-  }
-  return groups;
-}
-
-std::vector<uint32_t> read_tensor_group(const mp_optimizer_desc_t &desc) {
-  const size_t count = desc.grads->numel.size();
-  if (desc.tensor_group == nullptr) return std::vector<uint32_t>(count, 0);
-  for (size_t t = 0; t < count; ++t) {
-    MP_REQUIRE(desc.tensor_group[t] < desc.num_groups, MP_ERROR_INVALID_ARGUMENT, "tensor_group[",
-               t, "] = ", desc.tensor_group[t], " with num_groups = ", desc.num_groups);
-  }
-  return std::vector<uint32_t>(desc.tensor_group, desc.tensor_group + count);
-}
-
-// ---------------------------------------------------------------------------- lists
-
-uint32_t flags_of(mp_optimizer_kind_t kind) {
-  return kind == MP_OPT_SGD
-             ? MP_OPT_NESTEROV | MP_OPT_MODEL_OVERFLOW
-             : MP_OPT_DECOUPLED_DECAY | MP_OPT_NO_BIAS_CORRECTION | MP_OPT_MODEL_OVERFLOW;
-}
-
-void require_fp32(const mp_tensor_list &list, const char *name) {
-  for (size_t t = 0; t < list.dtype.size(); ++t) {
-    MP_REQUIRE(list.dtype[t] == MP_FP32, MP_ERROR_INVALID_ARGUMENT, name, ": tensor ", t, " is ",
-               dtype_name(list.dtype[t]), ", not fp32");
-  }
-}
-
-void require_16bit(const mp_tensor_list &list, const char *name) {
-  for (size_t t = 0; t < list.dtype.size(); ++t) {
-    MP_REQUIRE(list.data[t] == nullptr || list.dtype[t] != MP_FP32, MP_ERROR_INVALID_ARGUMENT, name,
-               ": tensor ", t, " is fp32, not fp16 or bf16");
-  }
-}
-
-void check_lists(const mp_optimizer_desc_t &desc, const ContextPtr &context) {
-  const mp_tensor_list &grads = require_pointer(desc.grads, "grads");
-  require_pointer(desc.master, "master");
-  if (desc.kind == MP_OPT_ADAM) {
-    require_pointer(desc.m, "m");
-    require_pointer(desc.v, "v");
-  } else {
-    MP_REQUIRE(desc.v == nullptr, MP_ERROR_INVALID_ARGUMENT, "v = ", desc.v,
-               ", but MP_OPT_SGD has no second moment");
-  }
-  MP_REQUIRE(grads.context == context, MP_ERROR_INVALID_ARGUMENT,
-             "grads belongs to another context than the optimizer");
-  const auto check = [&](const mp_tensor_list *list, const char *name) {
-    if (list != nullptr) require_parallel(*list, name, grads, "grads");
-  };
-  check(desc.master, "master");
-  check(desc.model, "model");
-  check(desc.m, "m");
-  check(desc.v, "v");
-}
-
-// ---------------------------------------------------------------------------- creation
-
-mp_optimizer_desc_t read_desc(const mp_optimizer_desc_t *user, const ContextPtr &context) {
-  const mp_optimizer_desc_t desc = read_struct(user, "desc");
-  require_enum(desc.kind, "kind", MP_OPT_SGD, MP_OPT_ADAM);
-  require_flags(desc.flags, flags_of(desc.kind), "flags");
-  MP_REQUIRE(desc.num_groups >= 1, MP_ERROR_INVALID_ARGUMENT, "num_groups = ", desc.num_groups,
-             " is smaller than 1");
-  check_lists(desc, context);
-  return desc;
-}
+};
 
 void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) {
+  const bool clips = std::any_of(optimizer.groups.begin(), optimizer.groups.end(), clips_tensors);
   DeviceImage image;
   const size_t groups = image.add(optimizer.groups.data(), optimizer.groups.size());
   const size_t group_of = image.add(tensor_group.data(), tensor_group.size());
+  const RatioOffsets ratios(
+      image, measures_tensors(optimizer.desc) ? optimizer.desc.grads->device : TensorList{});
+  const size_t norms = image.add_zeros<float>(clips ? tensor_group.size() : 0);
+  const size_t lr = image.add_zeros<float>(optimizer.groups.size());
   const size_t t = image.add_zeros<int64_t>(1);
   const size_t ticket = image.add_zeros<uint32_t>(1);
   const size_t amax = image.add_zeros<float>(1);
@@ -153,8 +69,14 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
       .model = tensors(desc.model),
       .m = tensors(desc.m),
       .v = tensors(desc.v),
+      .extra = tensors(desc.extra_grads),
       .tensor_group = array_at<uint32_t>(memory, group_of),
+      .num_groups = desc.num_groups,
       .groups = optimizer.device_groups,
+      .lr_multipliers = desc.lr_multipliers,
+      .decay_multipliers = desc.decay_multipliers,
+      .ratios = ratios.at(memory),
+      .lr = array_at<float>(memory, lr),
       .t = array_at<int64_t>(memory, t),
       .ticket = array_at<uint32_t>(memory, ticket),
   };
@@ -162,22 +84,10 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
   optimizer.norm = array_at<float>(memory, norm);
   optimizer.grad_scale = array_at<float>(memory, grad_scale);
   optimizer.found_inf = array_at<float>(memory, found_inf);
+  optimizer.tensor_norms = clips ? array_at<float>(memory, norms) : nullptr;
 }
 
 }  // namespace
-
-void require_data(const mp_optimizer &optimizer) {
-  const mp_optimizer_desc_t &desc = optimizer.desc;
-  require_data(*desc.grads, "grads");
-  require_data(*desc.master, "master");
-  require_fp32(*desc.master, "master");
-  if (desc.model != nullptr) require_16bit(*desc.model, "model");
-  for (const auto &[list, name] : {std::pair{desc.m, "m"}, std::pair{desc.v, "v"}}) {
-    if (list == nullptr) continue;
-    require_data(*list, name);
-    require_fp32(*list, name);
-  }
-}
 
 }  // namespace mp
 
@@ -207,6 +117,9 @@ mp_status_t mp_optimizer_set_hyper(mp_optimizer_t optimizer, uint32_t group,
                " with num_groups = ", o.desc.num_groups);
     const mp_hyper_t value = mp::read_struct(hyper, "hyper");
     mp::check_hyper(value, "hyper->", o.desc);
+    MP_REQUIRE(o.tensor_norms != nullptr || !mp::clips_tensors(value), MP_ERROR_INVALID_ARGUMENT,
+               "hyper->max_tensor_norm = ", value.max_tensor_norm,
+               ", but no group had one when the optimizer was created");
 
     // Copied from memory that stays: a graph that captures the copy reads it again at each replay.
     o.groups[group] = value;
@@ -225,8 +138,28 @@ mp_status_t mp_optimizer_step(mp_optimizer_t optimizer, const float *grad_scale,
     mp::UpdateArgs update{};
     update.grad_scale = grad_scale;
     update.found_inf = found_inf;
+    update.tensor_norms = o.tensor_norms;
     const mp::Context &c = *o.context;
+    if (o.tensor_norms != nullptr) {
+      mp::StatisticsOutputs statistics{};
+      statistics.norm_per_tensor = o.tensor_norms;
+      c.target.statistics(c.device, o.args.grads, o.desc.grads->scratch, statistics, stream);
+    }
     c.target.optimizer_step(c.device, o.args, update, stream);
+  });
+}
+
+const float *mp_optimizer_lr(mp_optimizer_t optimizer) {
+  return optimizer != nullptr ? optimizer->args.lr : nullptr;
+}
+
+mp_status_t mp_optimizer_regularization(mp_optimizer_t optimizer, float *loss, mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
+    mp::require_data(*o.desc.master, "master");
+    mp::require_device(loss, "loss");
+    const mp::Context &c = *o.context;
+    c.target.regularization(c.device, o.args, o.desc.master->scratch, loss, stream);
   });
 }
 

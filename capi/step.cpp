@@ -19,6 +19,7 @@ mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler *s
              "max_grad_norm = ", options.max_grad_norm, " is negative or not a number");
   require_aligned(options.grad_norm, "grad_norm");
   require_aligned(options.found_inf, "found_inf");
+  require_aligned(options.tensor_norms, "tensor_norms");
   // The step ends with clearing that flag, which therefore cannot hold its result.
   MP_REQUIRE(scaler == nullptr || options.found_inf != &scaler->device->found_inf,
              MP_ERROR_INVALID_ARGUMENT, "found_inf = ", options.found_inf,
@@ -50,14 +51,17 @@ Passes plan(const mp_optimizer &optimizer, const mp_scaler *scaler,
   }
   update.found_inf = statistics.found_inf;
   update.skipped = options.found_inf;
+  update.tensor_norms = statistics.norm_per_tensor = optimizer.tensor_norms;
 
-  if (options.max_grad_norm > 0.0f || options.grad_norm != nullptr) {
+  if (options.max_grad_norm > 0.0f || options.grad_norm != nullptr ||
+      options.tensor_norms != nullptr) {
     statistics.norm = optimizer.norm;
     statistics.clip = {.scaled_norm = optimizer.norm,
                        .inv_scale = update.grad_scale,
                        .max_norm = options.max_grad_norm,
                        .grad_scale = optimizer.grad_scale,
-                       .grad_norm = options.grad_norm};
+                       .grad_norm = options.grad_norm,
+                       .tensor_norms = options.tensor_norms};
     update.grad_scale = optimizer.grad_scale;
   }
   return passes;

@@ -251,7 +251,8 @@ mp_status_t mp_clip_factor(mp_context_t context, const float *scaled_norm, const
                           .inv_scale = inv_scale,
                           .max_norm = max_norm,
                           .grad_scale = grad_scale,
-                          .grad_norm = nullptr},
+                          .grad_norm = nullptr,
+                          .tensor_norms = nullptr},
                          stream);
   });
 }

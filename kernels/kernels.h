@@ -240,6 +240,7 @@ struct ClipArgs {
   float max_norm;          ///< 0 = no clipping
   float *grad_scale;       ///< out: multiplied into every gradient
   float *grad_norm;        ///< out, optional: unscaled norm before clipping
+  float *tensor_norms;     ///< out, optional, count: the same of each tensor
 };
 
 /// What one pass over a list is to compute; any output may be NULL.
@@ -264,24 +265,39 @@ struct ScalerDevice {
   mp_scaler_state_t state;
 };
 
+/// What the rules with norms of a tensor measure before they update; NULL for the others.
+struct RatioScratch {
+  float *w_squares;  ///< num_chunks: of the weights
+  float *u_squares;  ///< num_chunks: of the gradient or of the direction
+  float *ratio;      ///< count: what comes of them (update_rules.h)
+};
+
 /// An optimizer in device terms.
 struct OptimizerArgs {
   mp_optimizer_kind_t kind;
   uint32_t flags;
-  TensorList grads, master, model, m, v;  ///< model.data, m.data, v.data may be NULL
-  const uint32_t *tensor_group;           ///< device, count
-  const mp_hyper_t *groups;               ///< device
-  int64_t *t;                             ///< device, applied steps
-  uint32_t *ticket;                       ///< device, 1, zero between launches
+  TensorList grads, master;
+  TensorList model, m, v, extra;  ///< .data may be NULL
+  const uint32_t *tensor_group;   ///< device, count
+  uint32_t num_groups;
+  const mp_hyper_t *groups;        ///< device
+  const float *lr_multipliers;     ///< device, count; NULL = 1
+  const float *decay_multipliers;  ///< device, count; NULL = 1
+  RatioScratch ratios;             ///< device
+  float *lr;                       ///< device, num_groups: out, of an applied step
+  int64_t *t;                      ///< device, applied steps
+  uint32_t *ticket;                ///< device, 1, zero between launches
 };
 
-/// mp_optimizer_step when only the first two are set; pass 2 of mp_scale_step with the rest, which
+/// mp_optimizer_step when only the first three are set; pass 2 of mp_scale_step with the rest, which
 /// the last block to finish does once everything is updated.
 struct UpdateArgs {
-  const float *grad_scale;   ///< multiplied into every gradient; NULL = 1
-  const float *found_inf;    ///< skip when != 0; NULL = never
-  float *skipped;            ///< out, optional: 1 if this step was skipped, else 0
-  ScalerDevice *scaler;      ///< optional: its policy is applied, its flag cleared
+  const float *grad_scale;  ///< multiplied into every gradient; NULL = 1
+  const float *found_inf;   ///< skip when != 0; NULL = never
+  const float
+      *tensor_norms;     ///< count: of the gradients before unscaling; NULL = do not clip by them
+  float *skipped;        ///< out, optional: 1 if this step was skipped, else 0
+  ScalerDevice *scaler;  ///< optional: its policy is applied, its flag cleared
   const float *scaler_amax;  ///< what mp_scaler_update gets as amax
   float *clear;              ///< optional: set to 0 at the end (the flag where there is no scaler)
 };
@@ -408,6 +424,8 @@ struct Target {
                      const float *scale, mp_stream_t);
   void (*scaler_update)(const Device &, ScalerDevice *, const float *amax, mp_stream_t);
   void (*optimizer_step)(const Device &, const OptimizerArgs &, const UpdateArgs &, mp_stream_t);
+  void (*regularization)(const Device &, const OptimizerArgs &, const ReduceScratch &, float *loss,
+                         mp_stream_t);
   void (*softmax_xent)(const Device &, const XentArgs &, mp_stream_t);
   void (*transpose)(const Device &, const TransposeArgs &, mp_stream_t);
   void (*pool_forward)(const Device &, const PoolArgs &, mp_stream_t);

@@ -29,6 +29,7 @@ const Target &table() {
     t.scale_loss = scale_loss;
     t.scaler_update = scaler_update;
     t.optimizer_step = optimizer_step;
+    t.regularization = regularization;
     t.softmax_xent = softmax_xent;
     t.transpose = transpose;
     t.pool_forward = pool_forward;

@@ -5,7 +5,7 @@
 // must be the device's own new master weight, rounded.
 #pragma once
 
-#include "oracle_step.h"
+#include "oracle_optimizer.h"
 #include "step_fixtures.h"
 
 namespace mptest {
@@ -19,51 +19,100 @@ class CheckedRun {
 
   /// A step with new gradients in [-8, 8) times grad_scale.
   void step(float grad_scale) {
-    run.grads().upload(real_values(run.grads().specs(), random_, 8.0));
-    const Values before = values();
-    const std::vector<uint8_t> grads_before = run.grads().bits();
-    const int64_t t = run.t() + 1;
+    draw_gradients();
     const DeviceFloat scale(grad_scale);
-    run.step(scale.data());
-    CHECK(run.t() == t);
-    CHECK(run.grads().bits() == grads_before);
-    check(before, values(), grad_scale, t);
+    check_step(grad_scale, [&] { run.step(scale.data()); });
+  }
+
+  /// The same through mp_scale_step.
+  void fused_step(mp_scaler_t scaler) {
+    draw_gradients();
+    check_step(read_float(mp_scaler_inv_scale(scaler)),
+               [&] { require_ok(mp_scale_step(run.get(), scaler, nullptr, kStream)); });
+  }
+
+  /// One with a gradient that is not finite: nothing may change.
+  void overflowing_step(mp_scaler_t scaler) {
+    draw_gradients();
+    const std::vector<TensorSpec> &specs = run.grads().specs();
+    size_t t = 0;
+    do {
+      t = static_cast<size_t>(random_.integer(0, static_cast<int64_t>(specs.size()) - 1));
+    } while (specs[t].numel == 0);
+    const double special[] = {HUGE_VAL, -HUGE_VAL, std::nan("")};
+    run.grads().plant(t, random_.integer(0, specs[t].numel - 1),
+                      encode(specs[t].dtype, special[random_.integer(0, 2)]));
+    const OptimizerState before = run.state();
+    require_ok(mp_scale_step(run.get(), scaler, nullptr, kStream));
+    CHECK(run.state() == before);
   }
 
   OptimizerRun run;
 
  private:
   struct Values {
-    TensorValues g, w, m, v, model;
+    TensorValues g, extra, w, m, v, model;
   };
 
   Values values() {
-    Values values{run.grads().download(), run.master().download(), {}, {}, {}};
+    Values values;
+    values.g = run.grads().download();
+    values.w = run.master().download();
+    if (run.extra() != nullptr) values.extra = run.extra()->download();
     if (run.m() != nullptr) values.m = run.m()->download();
     if (run.v() != nullptr) values.v = run.v()->download();
     if (run.model() != nullptr) values.model = run.model()->download();
     return values;
   }
 
-  /// The oracle's result for one weight.
-  oracle::Weight wanted(const Values &before, size_t t, size_t i, float grad_scale,
-                        int64_t step) const {
-    const OptimizerSpec &spec = run.spec();
-    const oracle::Weight old{before.w[t][i], before.m.empty() ? 0.0 : before.m[t][i],
-                             before.v.empty() ? 0.0 : before.v[t][i]};
-    const Bounded g = Bounded(before.g[t][i]) * grad_scale;
-    return spec.kind == MP_OPT_SGD ? oracle::sgd(old, g, run.hyper_of(t), spec.flags, step)
-                                   : oracle::adam(old, g, run.hyper_of(t), spec.flags, step);
+  void draw_gradients() {
+    run.grads().upload(real_values(run.grads().specs(), random_, 8.0));
+    if (run.extra() != nullptr) {
+      run.extra()->upload(real_values(run.extra()->specs(), random_, 1.0));
+    }
+  }
+
+  template <typename Step>
+  void check_step(float grad_scale, Step step) {
+    const Values before = values();
+    const std::vector<uint8_t> grads_before = run.grads().bits();
+    const int64_t t = run.t() + 1;
+    step();
+    CHECK(run.t() == t);
+    CHECK(run.grads().bits() == grads_before);
+    check(before, values(), grad_scale, t);
+    for (uint32_t group = 0; group < run.spec().groups.size(); ++group) {
+      CHECK(within(oracle::learning_rate(run.spec().groups[group], t), run.lr(group)));
+    }
   }
 
   void check(const Values &before, const Values &after, float grad_scale, int64_t step) {
+    const OptimizerSpec &spec = run.spec();
+    const bool one_v = spec.kind == MP_OPT_NOVOGRAD;
     int wrong_w = 0, wrong_m = 0, wrong_v = 0, wrong_model = 0;
     for (size_t t = 0; t < after.w.size(); ++t) {
+      std::vector<oracle::Weight> old;
       for (size_t i = 0; i < after.w[t].size(); ++i) {
-        const oracle::Weight weight = wanted(before, t, i, grad_scale, step);
-        wrong_w += !within(weight.w, after.w[t][i]);
-        if (!after.m.empty()) wrong_m += !within(weight.m, after.m[t][i]);
-        if (!after.v.empty()) wrong_v += !within(weight.v, after.v[t][i]);
+        old.push_back({before.w[t][i], before.m.empty() ? 0.0 : before.m[t][i],
+                       before.v.empty() || one_v ? 0.0 : before.v[t][i]});
+      }
+      const oracle::TensorStep s{spec.kind,
+                                 spec.flags,
+                                 run.hyper_of(t),
+                                 spec.lr_multipliers.empty() ? 1.0 : spec.lr_multipliers[t],
+                                 spec.decay_multipliers.empty() ? 1.0 : spec.decay_multipliers[t],
+                                 grad_scale,
+                                 step,
+                                 kChunk};
+      Bounded tensor_v = one_v ? before.v[t][0] : 0.0;
+      const std::vector<oracle::Weight> wanted = oracle::step_tensor(
+          s, before.g[t], before.extra.empty() ? std::vector<double>() : before.extra[t], old,
+          tensor_v);
+      if (one_v) wrong_v += !within(tensor_v, after.v[t][0]);
+      for (size_t i = 0; i < after.w[t].size(); ++i) {
+        wrong_w += !within(wanted[i].w, after.w[t][i]);
+        if (!after.m.empty()) wrong_m += !within(wanted[i].m, after.m[t][i]);
+        if (!after.v.empty() && !one_v) wrong_v += !within(wanted[i].v, after.v[t][i]);
         wrong_model += !model_is_right(t, i, after);
       }
     }
@@ -96,23 +145,88 @@ inline std::vector<mp_dtype_t> mixed_models(size_t count) {
 
 inline OptimizerSpec spec_of(mp_optimizer_kind_t kind, const mp_hyper_t &hyper,
                              uint32_t flags = 0) {
-  const std::vector<TensorSpec> grads = small_tensors();
-  return {kind, flags, {hyper}, {}, grads, mixed_models(grads.size()), true};
+  OptimizerSpec spec;
+  spec.kind = kind;
+  spec.flags = flags;
+  spec.groups = {hyper};
+  spec.grads = small_tensors();
+  spec.model = mixed_models(spec.grads.size());
+  return spec;
+}
+
+inline OptimizerSpec with_weight_decay(OptimizerSpec spec, float weight_decay) {
+  spec.groups[0].weight_decay = weight_decay;
+  return spec;
+}
+
+/// The kind with its defaults and weight decay.
+inline OptimizerSpec spec_of(mp_optimizer_kind_t kind, float weight_decay, uint32_t flags) {
+  return with_weight_decay(spec_of(kind, mp_hyper_default(kind, .01f), flags), weight_decay);
+}
+
+inline OptimizerSpec momentum_spec() {
+  return spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, .2f, .05f));
+}
+inline OptimizerSpec adamw_spec() {
+  return spec_of(MP_OPT_ADAM, adam_hyper(.01f, .05f), MP_OPT_DECOUPLED_DECAY);
+}
+inline OptimizerSpec lamb_spec() {
+  return spec_of(MP_OPT_LAMB, .01f, MP_OPT_DECOUPLED_DECAY);
+}
+inline OptimizerSpec novograd_spec() {
+  return spec_of(MP_OPT_NOVOGRAD, .001f, 0);
+}
+inline OptimizerSpec larc_spec() {
+  return spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, 0, .05f), MP_OPT_LARC);
+}
+inline OptimizerSpec rmsprop_spec() {
+  OptimizerSpec spec = spec_of(MP_OPT_RMSPROP, .05f, 0);
+  spec.groups[0].beta1 = 0.9f;
+  return spec;
+}
+
+/// One of each kind, LARC beside plain SGD.
+inline std::vector<OptimizerSpec> all_kinds() {
+  return {momentum_spec(), larc_spec(),     adamw_spec(),
+          lamb_spec(),     novograd_spec(), spec_of(MP_OPT_ADAGRAD, .05f, 0),
+          rmsprop_spec()};
 }
 
 /// The rules with all their options.
 inline std::vector<OptimizerSpec> all_rules() {
   const uint32_t uncorrected = MP_OPT_NO_BIAS_CORRECTION, decoupled = MP_OPT_DECOUPLED_DECAY;
-  return {spec_of(MP_OPT_SGD, sgd_hyper(.1f, 0)),
-          spec_of(MP_OPT_SGD, sgd_hyper(.1f, 0, 0, .05f)),
-          spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f)),
-          spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, .3f, .05f)),
-          spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, 0, .05f), MP_OPT_NESTEROV),
-          spec_of(MP_OPT_ADAM, adam_hyper(.01f)),
-          spec_of(MP_OPT_ADAM, adam_hyper(.01f, .05f)),
-          spec_of(MP_OPT_ADAM, adam_hyper(.01f, .05f), decoupled),
-          spec_of(MP_OPT_ADAM, adam_hyper(.01f), uncorrected),
-          spec_of(MP_OPT_ADAM, adam_hyper(.01f, .05f), decoupled | uncorrected)};
+  const uint32_t after = MP_OPT_DECAY_AFTER_MOMENTUM;
+  OptimizerSpec averaged = novograd_spec(), lars = larc_spec(), eager = larc_spec();
+  averaged.groups[0].dampening = averaged.groups[0].beta1;
+  lars.flags = MP_OPT_LARS | MP_OPT_NESTEROV;
+  lars.groups[0].eps = .5f;
+  eager.groups[0].trust = 1e4f;  // a = 1
+  std::vector<OptimizerSpec> rules = {
+      spec_of(MP_OPT_SGD, sgd_hyper(.1f, 0)),
+      spec_of(MP_OPT_SGD, sgd_hyper(.1f, 0, 0, .05f)),
+      spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f)),
+      spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, .3f, .05f)),
+      spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, 0, .05f), MP_OPT_NESTEROV),
+      spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, .3f, .05f), after),
+      spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, 0, .05f), MP_OPT_NESTEROV | after),
+      spec_of(MP_OPT_SGD, sgd_hyper(.1f, 0, 0, .05f), MP_OPT_LARC),
+      lars,
+      eager,
+      spec_of(MP_OPT_ADAM, adam_hyper(.01f)),
+      spec_of(MP_OPT_ADAM, adam_hyper(.01f, .05f)),
+      spec_of(MP_OPT_ADAM, adam_hyper(.01f), uncorrected),
+      spec_of(MP_OPT_ADAM, adam_hyper(.01f, .05f), decoupled | uncorrected),
+      spec_of(MP_OPT_LAMB, .05f, 0),
+      spec_of(MP_OPT_LAMB, 0.0f, decoupled),
+      spec_of(MP_OPT_LAMB, 0.0f, decoupled | MP_OPT_NVLAMB),
+      spec_of(MP_OPT_LAMB, .05f, decoupled | uncorrected),
+      spec_of(MP_OPT_NOVOGRAD, 0.0f, 0),
+      averaged,
+      spec_of(MP_OPT_ADAGRAD, 0.0f, 0),
+      spec_of(MP_OPT_ADAGRAD, .05f, decoupled),
+      spec_of(MP_OPT_RMSPROP, 0.0f, 0)};
+  for (const OptimizerSpec &spec : all_kinds()) rules.push_back(spec);
+  return rules;
 }
 
 }  // namespace mptest

@@ -1,5 +1,5 @@
-// The tensor reductions, the update rules, the loss-scale policies and the softmax loss as mpcore.h
-// documents them, written a second time in fp64.
+// The tensor reductions, the loss-scale policies and the softmax loss as mpcore.h documents them,
+// written a second time in fp64; the update rules are in oracle_optimizer.h.
 //
 // Formulas in fp32 arithmetic come with their error bound (running_error.h).  The policies are
 // scalar and are spelled out in the way furthest from the library's: the log-normal statistics, for
@@ -34,53 +34,6 @@ inline Bounded clip_factor(double scaled_norm, double inv_scale, double max_norm
   const Bounded epsilon(1e-6, unit_roundoff(MP_FP32) * 1e-6);  // as a float
   const Bounded ratio = Bounded(max_norm) / (Bounded(inv_scale) * scaled_norm + epsilon);
   return Bounded(inv_scale) * min(1.0, ratio);
-}
-
-// ---------------------------------------------------------------------------- update rules
-
-/// One weight and its optimizer state.
-struct Weight {
-  Bounded w, m, v;
-};
-
-/// @param g  unscaled gradient
-/// @param t  number of applied steps including this one
-inline Weight sgd(const Weight &old, Bounded g, const mp_hyper_t &hyper, uint32_t flags,
-                  int64_t t) {
-  const Bounded lr = hyper.lr, momentum = hyper.beta1;
-  if (hyper.weight_decay != 0.0f) g = g + Bounded(hyper.weight_decay) * old.w;
-  if (hyper.beta1 == 0.0f) return {old.w - lr * g, old.m, old.v};
-  const Bounded m = t == 1 ? g : momentum * old.m + (Bounded(1.0) - Bounded(hyper.dampening)) * g;
-  const Bounded direction = flags & MP_OPT_NESTEROV ? g + momentum * m : m;
-  return {old.w - lr * direction, m, old.v};
-}
-
-/// 1 - beta^t is taken in fp64: in fp32 it would cancel for beta2 = 0.999.
-inline Bounded bias_correction(float beta, int64_t t) {
-  return rounded(1.0 / (1.0 - std::pow(static_cast<double>(beta), static_cast<double>(t))), 0.0);
-}
-
-inline Weight adam(const Weight &old, Bounded g, const mp_hyper_t &hyper, uint32_t flags,
-                   int64_t t) {
-  const Bounded one = 1.0, b1 = hyper.beta1, b2 = hyper.beta2, decay = hyper.weight_decay;
-  const bool decoupled = (flags & MP_OPT_DECOUPLED_DECAY) != 0;
-  if (!decoupled) g = g + decay * old.w;
-  const Bounded m = b1 * old.m + (one - b1) * g;
-  const Bounded v = b2 * old.v + (one - b2) * (g * g);
-  const bool corrected = (flags & MP_OPT_NO_BIAS_CORRECTION) == 0;
-  const Bounded m_hat = corrected ? m * bias_correction(hyper.beta1, t) : m;
-  const Bounded v_hat = corrected ? v * bias_correction(hyper.beta2, t) : v;
-  Bounded step = m_hat / (sqrt(v_hat) + Bounded(hyper.eps));
-  if (decoupled) step = step + decay * old.w;
-  return {old.w - Bounded(hyper.lr) * step, m, v};
-}
-
-/// The 16-bit copy of a weight.
-inline double model_of(double w, mp_dtype_t dtype, uint32_t flags) {
-  if ((flags & MP_OPT_MODEL_OVERFLOW) == 0 && !std::isnan(w)) {
-    w = std::clamp(w, -largest_finite(dtype), largest_finite(dtype));
-  }
-  return round_to(dtype, w);
 }
 
 // ---------------------------------------------------------------------------- loss scale

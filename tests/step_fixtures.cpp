@@ -200,8 +200,20 @@ OptimizerRun::OptimizerRun(const OptimizerSpec &spec)
     : spec_(spec), grads_(spec.grads), master_(with_dtype(spec.grads, MP_FP32)) {
   const std::vector<TensorSpec> &fp32 = master_.specs();
   if (!spec_.model.empty()) model_.emplace(model_specs(spec_));
-  if (spec_.has_m) m_.emplace(fp32).upload(constant_values(fp32, 0.0));
-  if (spec_.kind == MP_OPT_ADAM) v_.emplace(fp32).upload(constant_values(fp32, 0.0));
+  if (spec_.has_m && spec_.kind != MP_OPT_ADAGRAD) {
+    m_.emplace(fp32).upload(constant_values(fp32, 0.0));
+  }
+  if (spec_.kind != MP_OPT_SGD) {
+    const std::vector<TensorSpec> specs =
+        spec_.kind == MP_OPT_NOVOGRAD ? std::vector<TensorSpec>(fp32.size(), {MP_FP32, 1}) : fp32;
+    v_.emplace(specs).upload(constant_values(specs, 0.0));
+  }
+  if (spec_.has_extra) extra_.emplace(fp32).upload(constant_values(fp32, 0.0));
+  const auto upload = [](const std::vector<float> &values) {
+    return values.empty() ? nullptr : std::make_unique<DeviceBuffer<float>>(values);
+  };
+  lr_multipliers_ = upload(spec_.lr_multipliers);
+  decay_multipliers_ = upload(spec_.decay_multipliers);
 
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(spec_.kind);
   desc.flags = spec_.flags;
@@ -213,6 +225,9 @@ OptimizerRun::OptimizerRun(const OptimizerSpec &spec)
   desc.model = list_of(model_);
   desc.m = list_of(m_);
   desc.v = list_of(v_);
+  desc.extra_grads = list_of(extra_);
+  if (lr_multipliers_) desc.lr_multipliers = lr_multipliers_->data();
+  if (decay_multipliers_) desc.decay_multipliers = decay_multipliers_->data();
   mp_optimizer_t optimizer = nullptr;
   require_ok(mp_optimizer_create(&optimizer, context(), &desc));
   optimizer_.reset(optimizer);
@@ -231,6 +246,11 @@ void OptimizerRun::set_hyper(uint32_t group, const mp_hyper_t &hyper) {
   require_ok(mp_optimizer_set_hyper(get(), group, &hyper, kStream));
 }
 
+void OptimizerRun::set_lr_multipliers(const std::vector<float> &multipliers) {
+  spec_.lr_multipliers = multipliers;
+  copy_bytes(lr_multipliers_->data(), multipliers.data(), multipliers.size() * sizeof(float));
+}
+
 int64_t OptimizerRun::t() const {
   int64_t t = -1;
   require_ok(mp_optimizer_get_step_sync(get(), &t, kStream));
@@ -245,7 +265,9 @@ OptimizerState OptimizerRun::state() const {
   const auto bits = [](const std::optional<TensorSet> &tensors) {
     return tensors ? tensors->bits() : std::vector<uint8_t>();
   };
-  return {t(), master_.bits(), bits(model_), bits(m_), bits(v_)};
+  std::vector<float> rates;
+  for (uint32_t group = 0; group < spec_.groups.size(); ++group) rates.push_back(lr(group));
+  return {t(), rates, master_.bits(), bits(model_), bits(m_), bits(v_)};
 }
 
 }  // namespace mptest

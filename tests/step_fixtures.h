@@ -110,7 +110,9 @@ struct OptimizerSpec {
   std::vector<uint32_t> tensor_group;  ///< empty: all in group 0
   std::vector<TensorSpec> grads;
   std::vector<mp_dtype_t> model;  ///< per tensor, MP_DTYPE_NONE = no copy; empty: no list at all
-  bool has_m = true;
+  bool has_m = true;              ///< where the kind leaves the choice
+  std::vector<float> lr_multipliers, decay_multipliers;  ///< per tensor; empty: none
+  bool has_extra = false;                                ///< a list of extra gradients
 };
 
 mp_hyper_t sgd_hyper(float lr, float momentum, float dampening = 0.0f, float weight_decay = 0.0f);
@@ -119,6 +121,7 @@ mp_hyper_t adam_hyper(float lr, float weight_decay = 0.0f);
 /// What a step may change.
 struct OptimizerState {
   int64_t t;
+  std::vector<float> lr;
   std::vector<uint8_t> master, model, m, v;
   bool operator==(const OptimizerState &) const = default;
 };
@@ -135,10 +138,14 @@ class OptimizerRun {
   TensorSet *model() { return model_ ? &*model_ : nullptr; }
   TensorSet *m() { return m_ ? &*m_ : nullptr; }
   TensorSet *v() { return v_ ? &*v_ : nullptr; }
+  TensorSet *extra() { return extra_ ? &*extra_ : nullptr; }
+  float lr(uint32_t group) const { return read_float(mp_optimizer_lr(get()) + group); }
   const mp_hyper_t &hyper_of(size_t t) const;
 
   void step(const float *grad_scale = nullptr, const float *found_inf = nullptr);
   void set_hyper(uint32_t group, const mp_hyper_t &hyper);
+  /// In the caller's own memory, as the header allows.
+  void set_lr_multipliers(const std::vector<float> &multipliers);
   int64_t t() const;
   void set_t(int64_t t);
   OptimizerState state() const;
@@ -146,7 +153,8 @@ class OptimizerRun {
  private:
   OptimizerSpec spec_;
   TensorSet grads_, master_;
-  std::optional<TensorSet> model_, m_, v_;
+  std::optional<TensorSet> model_, m_, v_, extra_;
+  std::unique_ptr<DeviceBuffer<float>> lr_multipliers_, decay_multipliers_;  ///< may be NULL
   UniqueOptimizer optimizer_;
 };
 

@@ -16,8 +16,7 @@ TEST_CASE("optimizer: every rule follows its formula", "[optimizer][strict]") {
 }
 
 TEST_CASE("optimizer: awkward sizes, types and alignments", "[optimizer]") {
-  for (OptimizerSpec spec : {spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, .3f, .05f)),
-                             spec_of(MP_OPT_ADAM, adam_hyper(.01f, .05f))}) {
+  for (OptimizerSpec spec : all_kinds()) {
     spec.grads = awkward_tensors();
     spec.model = mixed_models(spec.grads.size());
     CheckedRun checked(spec, 2);
@@ -39,6 +38,35 @@ TEST_CASE("optimizer: powers of two are exact", "[optimizer][strict]") {
   run.step(half.data());  // g = 1.5 + 1.125 = 2.625; m = 1.75 + .75 * 2.625 = 3.71875
   CHECK(run.m()->download() == constant_values(run.grads().specs(), 3.71875));
   CHECK(run.master().download() == constant_values(run.grads().specs(), 0.390625));
+}
+
+TEST_CASE("optimizer: powers of two are exact, the other rules", "[optimizer][strict]") {
+  const auto first_step = [](const OptimizerSpec &spec, double w, double g, double m, double v) {
+    OptimizerRun run(spec);
+    run.master().upload(constant_values(run.master().specs(), w));
+    run.grads().upload(constant_values(run.grads().specs(), g));
+    if (run.m() != nullptr) run.m()->upload(constant_values(run.m()->specs(), m));
+    if (run.v() != nullptr) run.v()->upload(constant_values(run.v()->specs(), v));
+    run.step();
+    return run.master().download();
+  };
+  OptimizerSpec spec =
+      spec_of(MP_OPT_SGD, sgd_hyper(.5f, .5f, 0, .5f), MP_OPT_DECAY_AFTER_MOMENTUM);
+  const auto all = [&](double w) { return constant_values(spec.grads, w); };
+  CHECK(first_step(spec, 4, 3, 0, 0) == all(1.5));  // m = 3; w = 4 - .5 (3 + .5 * 4)
+
+  spec = spec_of(MP_OPT_ADAGRAD, mp_hyper_default(MP_OPT_ADAGRAD, .5f));
+  spec.groups[0].eps = 0.0f;
+  CHECK(first_step(spec, 4, 4, 0, 48) == all(3.75));  // v = 64; w = 4 - .5 * 4 / 8
+  spec.groups[0].weight_decay = .25f;
+  spec.flags = MP_OPT_DECOUPLED_DECAY;
+  CHECK(first_step(spec, 4, 4, 0, 48) == all(3.25));  // w = 4 - .5 (4 / 8 + .25 * 4)
+
+  spec = spec_of(MP_OPT_RMSPROP, mp_hyper_default(MP_OPT_RMSPROP, .5f));
+  spec.groups[0].beta1 = .5f;
+  spec.groups[0].beta2 = .75f;
+  spec.groups[0].eps = 0.0f;
+  CHECK(first_step(spec, 4, 2, 2, 4) == all(3));  // v = 4; m = .5 * 2 + 2 / 2; w = 4 - .5 * 2
 }
 
 TEST_CASE("optimizer: the first Adam step has the size of lr", "[optimizer][strict]") {
@@ -115,8 +143,7 @@ TEST_CASE("optimizer: no copy, copies for some, copies for all", "[optimizer][st
 TEST_CASE("optimizer: no tensors, or only empty ones, still count steps", "[optimizer][strict]") {
   for (const std::vector<TensorSpec> &grads :
        std::vector<std::vector<TensorSpec>>{{}, {{MP_FP16, 0}}, {{MP_FP16, 0}, {MP_FP32, 0}}}) {
-    for (const auto kind : {MP_OPT_SGD, MP_OPT_ADAM}) {
-      OptimizerSpec spec = spec_of(kind, mp_hyper_default(kind, .1f));
+    for (OptimizerSpec spec : all_kinds()) {
       spec.grads = grads;
       spec.model = mixed_models(grads.size());
       OptimizerRun run(spec);
@@ -258,6 +285,37 @@ TEST_CASE("optimizer: a skipped step changes nothing", "[optimizer][strict]") {
   }
 }
 
+TEST_CASE("optimizer: random sequences with overflows follow the formulas", "[optimizer]") {
+  for (const OptimizerSpec &spec : all_rules()) {
+    CAPTURE(spec.kind, spec.flags, spec.groups[0].beta1, spec.groups[0].weight_decay);
+    CheckedRun checked(spec, 20);
+    fill_model(checked.run);
+    const UniqueScaler scaler = make_scaler(mp_scaler_config_default(MP_SCALER_BACKOFF));
+    // The first step, one and two in a row in the middle, and whatever chance adds.
+    Random random(21);
+    for (int step = 0; step < 24; ++step) {
+      const bool overflows = step < 2 || step == 5 || step == 8 || step == 9;
+      if (overflows || random.integer(0, 5) == 0) {
+        checked.overflowing_step(scaler.get());
+      } else {
+        checked.fused_step(scaler.get());
+      }
+    }
+  }
+}
+
+TEST_CASE("optimizer: a NaN in an odd tail skips the step", "[optimizer][strict]") {
+  for (const OptimizerSpec &spec : all_kinds()) {
+    CheckedRun checked(spec, 22);
+    fill_model(checked.run);
+    checked.step(1.0f);
+    checked.run.grads().plant(0, 32, 0x7e00);
+    const OptimizerState before = checked.run.state();
+    require_ok(mp_scale_step(checked.run.get(), nullptr, nullptr, kStream));
+    CHECK(checked.run.state() == before);
+  }
+}
+
 TEST_CASE("optimizer: a clear flag applies the step", "[optimizer][strict]") {
   for (const float flag : {0.0f, -0.0f}) {
     OptimizerRun run(spec_of(MP_OPT_SGD, sgd_hyper(.5f, 0)));
@@ -278,7 +336,7 @@ TEST_CASE("optimizer: a restored optimizer goes on bit for bit", "[optimizer][st
     for (int i = 0; i < 3; ++i) first.step(1.0f);
     OptimizerRun second(spec);
     second.master().upload(first.run.master().download());
-    second.m()->upload(first.run.m()->download());
+    if (second.m() != nullptr) second.m()->upload(first.run.m()->download());
     if (second.v() != nullptr) second.v()->upload(first.run.v()->download());
     second.set_t(first.run.t());
     for (int i = 0; i < 2; ++i) {

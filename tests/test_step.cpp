@@ -35,6 +35,7 @@ struct Side {
   OptimizerRun run;
   UniqueScaler scaler;
   DeviceFloat grad_norm{-1.0f}, skipped{-1.0f};
+  DeviceBuffer<float> tensor_norms{std::vector<float>(run.grads().count(), -1.0f)};
   DeviceFloat found_inf{0.0f};  ///< the flag where there is no scaler
 };
 
@@ -44,6 +45,7 @@ void fused_step(Side &side, const StepCase &c) {
   if (c.with_outputs) {
     options.grad_norm = side.grad_norm.data();
     options.found_inf = side.skipped.data();
+    options.tensor_norms = side.tensor_norms.data();
   }
   const bool nothing_asked = c.max_grad_norm == 0.0f && !c.with_outputs;
   require_ok(mp_scale_step(side.run.get(), side.scaler.get(), nothing_asked ? nullptr : &options,
@@ -59,7 +61,7 @@ void separate_steps(Side &side, const StepCase &c) {
   float *const found_inf = scaler != nullptr ? mp_scaler_found_inf(scaler) : side.found_inf.data();
 
   require_ok(mp_check_nonfinite(grads, found_inf, kStream));
-  require_ok(mp_l2norm(grads, norm.data(), nullptr, kStream));
+  require_ok(mp_l2norm(grads, norm.data(), side.tensor_norms.data(), kStream));
   require_ok(mp_amax(grads, amax.data(), nullptr, kStream));
   const float *grad_scale = inv_scale;
   if (c.max_grad_norm > 0.0f) {
@@ -68,6 +70,9 @@ void separate_steps(Side &side, const StepCase &c) {
     grad_scale = clipped.data();
   }
   side.grad_norm.set(read_float(inv_scale) * norm.value());
+  std::vector<float> norms = side.tensor_norms.download();
+  for (float &tensor_norm : norms) tensor_norm *= read_float(inv_scale);
+  side.tensor_norms.upload(norms);
   side.skipped.set(read_float(found_inf) != 0.0f ? 1.0f : 0.0f);
   side.run.step(grad_scale, found_inf);
   if (scaler == nullptr) return side.found_inf.set(0.0f);
@@ -81,6 +86,9 @@ void check_equal(const Side &fused, const Side &separate, const StepCase &c) {
   if (c.with_outputs) {
     CHECK(same_value(fused.grad_norm.value(), separate.grad_norm.value()));
     CHECK(fused.skipped.value() == separate.skipped.value());
+    const std::vector<float> one = fused.tensor_norms.download();
+    const std::vector<float> other = separate.tensor_norms.download();
+    for (size_t t = 0; t < one.size(); ++t) CHECK(same_value(one[t], other[t]));
   }
   if (!fused.scaler) return;
   const mp_scaler_state_t one = state_of(fused.scaler.get());
@@ -151,13 +159,6 @@ std::vector<std::optional<mp_scaler_config_t>> all_scalers() {
   return {std::nullopt, fixed, backoff, lognormal};
 }
 
-OptimizerSpec momentum_spec() {
-  return spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, .2f, .05f));
-}
-OptimizerSpec adamw_spec() {
-  return spec_of(MP_OPT_ADAM, adam_hyper(.01f, .05f), MP_OPT_DECOUPLED_DECAY);
-}
-
 }  // namespace
 
 // ---------------------------------------------------------------------------- tests
@@ -176,8 +177,21 @@ TEST_CASE("step: equals its parts, for every rule, policy and clipping", "[step]
   }
 }
 
+TEST_CASE("step: equals its parts, for every kind of optimizer", "[step][strict]") {
+  uint64_t seed = 50;
+  for (OptimizerSpec optimizer : all_kinds()) {
+    for (const auto &scaler : all_scalers()) {
+      for (const float max_tensor_norm : {0.0f, .25f}) {
+        optimizer.groups[0].max_tensor_norm = max_tensor_norm;
+        check_case({optimizer, scaler, 0.5f, true}, 6, ++seed);
+      }
+    }
+  }
+}
+
 TEST_CASE("step: equals its parts on awkward tensors", "[step]") {
-  for (OptimizerSpec optimizer : {momentum_spec(), adamw_spec()}) {
+  for (OptimizerSpec optimizer : all_kinds()) {
+    optimizer.groups[0].max_tensor_norm = .25f;
     optimizer.grads = awkward_tensors();
     optimizer.model = mixed_models(optimizer.grads.size());
     check_case({optimizer, all_scalers()[3], 0.5f, true}, 5, 100);

@@ -13,9 +13,13 @@ MP_HD float clipped_grad_scale(float inv_scale, float scaled_norm, float max_nor
   return ratio < 1.0f ? inv_scale * ratio : inv_scale;
 }
 
+MP_HD float inv_scale_of(const ClipArgs &clip) {
+  return clip.inv_scale != nullptr ? *clip.inv_scale : 1.0f;
+}
+
 /// Done by one thread, once the norm is known.
 MP_HD void apply_clip(const ClipArgs &clip) {
-  const float inv_scale = clip.inv_scale != nullptr ? *clip.inv_scale : 1.0f;
+  const float inv_scale = inv_scale_of(clip);
   *clip.grad_scale = clip.max_norm > 0.0f
                          ? clipped_grad_scale(inv_scale, *clip.scaled_norm, clip.max_norm)
                          : inv_scale;

@@ -46,7 +46,9 @@ MP_DEVICE void measure_chunk(const StatisticsArgs &args, int64_t number) {
 /// A warp per tensor.
 MP_DEVICE void reduce_tensors(const StatisticsArgs &args) {
   const StatisticsOutputs &out = args.out;
-  if (out.amax_per_tensor == nullptr && out.norm_per_tensor == nullptr) return;
+  float *const unscaled_norms = out.clip.tensor_norms;
+  if (out.amax_per_tensor == nullptr && out.norm_per_tensor == nullptr && unscaled_norms == nullptr)
+    return;
   for (uint32_t t = warp_index(); t < args.list.count; t += kWarps) {
     uint32_t amax_bits = 0;
     double sum_squares = 0.0;
@@ -59,8 +61,9 @@ MP_DEVICE void reduce_tensors(const StatisticsArgs &args) {
     sum_squares = warp_reduce<Sum>(sum_squares);
     if (lane_index() != 0) continue;
     if (out.amax_per_tensor != nullptr) out.amax_per_tensor[t] = float_from_bits(amax_bits);
-    if (out.norm_per_tensor != nullptr)
-      out.norm_per_tensor[t] = static_cast<float>(sqrt(sum_squares));
+    const float norm = static_cast<float>(sqrt(sum_squares));
+    if (out.norm_per_tensor != nullptr) out.norm_per_tensor[t] = norm;
+    if (unscaled_norms != nullptr) unscaled_norms[t] = inv_scale_of(out.clip) * norm;
   }
 }
 

@@ -1,0 +1,236 @@
+// The descriptor of an optimizer: its hyperparameters and its parallel lists, checked.
+#include "capi/optimizer_desc.h"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "capi/check.h"
+#include "capi/objects.h"
+#include "mpcore.h"
+
+namespace mp {
+
+// ---------------------------------------------------------------------------- hyperparameters
+
+namespace {
+
+/// What a kind has.
+struct Kind {
+  const char *name;
+  uint32_t flags;       ///< that mean something
+  bool beta1_is_decay;  ///< in [0, 1); otherwise the momentum, >= 0, without which m is optional
+  bool has_beta2;
+  bool has_m, has_v;
+};
+
+Kind kind_of(mp_optimizer_kind_t kind) {
+  constexpr uint32_t kCommon = MP_OPT_MODEL_OVERFLOW;
+  constexpr uint32_t kAdam = kCommon | MP_OPT_DECOUPLED_DECAY | MP_OPT_NO_BIAS_CORRECTION;
+  switch (kind) {
+    case MP_OPT_SGD:
+      return {"MP_OPT_SGD",
+              kCommon | MP_OPT_NESTEROV | MP_OPT_DECAY_AFTER_MOMENTUM | MP_OPT_LARC | MP_OPT_LARS,
+              false,
+              false,
+              true,
+              false};
+    case MP_OPT_ADAM:
+      return {"MP_OPT_ADAM", kAdam, true, true, true, true};
+    case MP_OPT_LAMB:
+      return {"MP_OPT_LAMB", kAdam | MP_OPT_NVLAMB, true, true, true, true};
+    case MP_OPT_NOVOGRAD:
+      return {"MP_OPT_NOVOGRAD", kCommon, true, true, true, true};
+    case MP_OPT_ADAGRAD:
+      return {"MP_OPT_ADAGRAD", kCommon | MP_OPT_DECOUPLED_DECAY, false, false, false, true};
+    case MP_OPT_RMSPROP:
+      break;
+  }
+  return {"MP_OPT_RMSPROP", kCommon, false, true, true, true};
+}
+
+bool has_momentum(const mp_hyper_t &hyper) {
+  return hyper.beta1 != 0.0f;
+}
+
+void check_schedule(const mp_hyper_t &hyper, std::string_view name) {
+  const auto require = [&](bool good, const char *field, auto value, const char *reason) {
+    MP_REQUIRE(good, MP_ERROR_INVALID_ARGUMENT, name, field, " = ", value, reason);
+  };
+  const int32_t schedule = enum_value(hyper.lr_schedule);
+  require(schedule >= MP_LR_CONSTANT && schedule <= MP_LR_INVERSE_SQRT, "lr_schedule", schedule,
+          " is not an enumerator");
+  require(hyper.warmup_steps >= 0, "warmup_steps", hyper.warmup_steps, " is negative");
+  if (schedule == MP_LR_CONSTANT || schedule == MP_LR_INVERSE_SQRT) return;
+  require(hyper.decay_steps >= 1, "decay_steps", hyper.decay_steps, " is smaller than 1");
+  require(std::isfinite(hyper.lr_end), "lr_end", hyper.lr_end, " is not finite");
+  if (schedule == MP_LR_POLYNOMIAL) {
+    require(hyper.decay_power > 0.0f && std::isfinite(hyper.decay_power), "decay_power",
+            hyper.decay_power, " is not positive and finite");
+  }
+  if (schedule == MP_LR_EXPONENTIAL) {
+    require(hyper.decay_rate > 0.0f && std::isfinite(hyper.decay_rate), "decay_rate",
+            hyper.decay_rate, " is not positive and finite");
+  }
+}
+
+}  // namespace
+
+void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimizer_desc_t &desc) {
+  const Kind kind = kind_of(desc.kind);
+  const auto require = [&](bool good, const char *field, float value, const char *reason) {
+    MP_REQUIRE(good, MP_ERROR_INVALID_ARGUMENT, name, field, " = ", value, reason);
+  };
+  const auto finite = [&](const char *field, float value) {
+    require(std::isfinite(value), field, value, " is not finite");
+  };
+  const auto decay = [&](const char *field, float value) {
+    require(value >= 0.0f && value < 1.0f, field, value, " is outside [0, 1)");
+  };
+
+  finite("lr", hyper.lr);
+  finite("weight_decay", hyper.weight_decay);
+  finite("eps", hyper.eps);
+  finite("dampening", hyper.dampening);
+  if (kind.has_beta2) decay("beta2", hyper.beta2);
+  if (kind.beta1_is_decay) {
+    decay("beta1", hyper.beta1);
+  } else if (kind.has_m) {
+    require(hyper.beta1 >= 0.0f && std::isfinite(hyper.beta1), "beta1", hyper.beta1,
+            " (momentum) is negative or not finite");
+    require(desc.m != nullptr || !has_momentum(hyper), "beta1", hyper.beta1,
+            " (momentum), but the optimizer has no list m");
+  }
+  if (desc.flags & (MP_OPT_LARC | MP_OPT_LARS)) {
+    require(hyper.trust > 0.0f && std::isfinite(hyper.trust), "trust", hyper.trust,
+            " is not positive and finite, as MP_OPT_LARC and MP_OPT_LARS need it");
+  }
+  const auto not_negative = [&](const char *field, float value) {
+    require(value >= 0.0f, field, value, " is negative or not a number");
+  };
+  not_negative("max_tensor_norm", hyper.max_tensor_norm);
+  not_negative("max_value", hyper.max_value);
+  finite("l1", hyper.l1);
+  finite("l2", hyper.l2);
+  check_schedule(hyper, name);
+  if ((desc.flags & MP_OPT_NESTEROV) == 0) return;
+  require(has_momentum(hyper), "beta1", hyper.beta1, ", but MP_OPT_NESTEROV needs momentum");
+  require(hyper.dampening == 0.0f, "dampening", hyper.dampening,
+          ", but MP_OPT_NESTEROV needs it to be 0");
+}
+
+std::vector<mp_hyper_t> read_groups(const mp_optimizer_desc_t &desc) {
+  std::vector<mp_hyper_t> groups;
+  for (uint32_t i = 0; i < desc.num_groups; ++i) {
+    groups.push_back(read_element(desc.groups, i, "groups"));
+    check_hyper(groups.back(), Sentence("groups[", i, "].").c_str(), desc);
+  }
+  return groups;
+}
+
+std::vector<uint32_t> read_tensor_group(const mp_optimizer_desc_t &desc) {
+  const size_t count = desc.grads->numel.size();
+  if (desc.tensor_group == nullptr) return std::vector<uint32_t>(count, 0);
+  for (size_t t = 0; t < count; ++t) {
+    MP_REQUIRE(desc.tensor_group[t] < desc.num_groups, MP_ERROR_INVALID_ARGUMENT, "tensor_group[",
+               t, "] = ", desc.tensor_group[t], " with num_groups = ", desc.num_groups);
+  }
+  return std::vector<uint32_t>(desc.tensor_group, desc.tensor_group + count);
+}
+
+// ---------------------------------------------------------------------------- lists
+
+namespace {
+
+void require_fp32(const mp_tensor_list &list, const char *name) {
+  for (size_t t = 0; t < list.dtype.size(); ++t) {
+    MP_REQUIRE(list.dtype[t] == MP_FP32, MP_ERROR_INVALID_ARGUMENT, name, ": tensor ", t, " is ",
+               dtype_name(list.dtype[t]), ", not fp32");
+  }
+}
+
+void require_16bit(const mp_tensor_list &list, const char *name) {
+  for (size_t t = 0; t < list.dtype.size(); ++t) {
+    MP_REQUIRE(list.data[t] == nullptr || list.dtype[t] != MP_FP32, MP_ERROR_INVALID_ARGUMENT, name,
+               ": tensor ", t, " is fp32, not fp16 or bf16");
+  }
+}
+
+/// NovoGrad's second moments: one number per tensor.
+void require_one_each(const mp_tensor_list &list, const char *name, const mp_tensor_list &grads) {
+  MP_REQUIRE(list.context == grads.context, MP_ERROR_INVALID_ARGUMENT, name,
+             " and grads belong to different contexts");
+  MP_REQUIRE(list.numel.size() == grads.numel.size(), MP_ERROR_INVALID_ARGUMENT, name, " has ",
+             list.numel.size(), " tensors and grads has ", grads.numel.size());
+  for (size_t t = 0; t < list.numel.size(); ++t) {
+    MP_REQUIRE(list.numel[t] == 1, MP_ERROR_INVALID_ARGUMENT, name, ": tensor ", t,
+               " has numel = ", list.numel[t], ", but MP_OPT_NOVOGRAD needs 1");
+  }
+}
+
+void check_lists(const mp_optimizer_desc_t &desc, const ContextPtr &context) {
+  const Kind kind = kind_of(desc.kind);
+  const mp_tensor_list &grads = require_pointer(desc.grads, "grads");
+  require_pointer(desc.master, "master");
+  if (kind.beta1_is_decay) require_pointer(desc.m, "m");
+  if (kind.has_v) require_pointer(desc.v, "v");
+  MP_REQUIRE(kind.has_m || desc.m == nullptr, MP_ERROR_INVALID_ARGUMENT, "m = ", desc.m, ", but ",
+             kind.name, " has no first moment");
+  MP_REQUIRE(kind.has_v || desc.v == nullptr, MP_ERROR_INVALID_ARGUMENT, "v = ", desc.v, ", but ",
+             kind.name, " has no second moment");
+  MP_REQUIRE(grads.context == context, MP_ERROR_INVALID_ARGUMENT,
+             "grads belongs to another context than the optimizer");
+  const auto check = [&](const mp_tensor_list *list, const char *name) {
+    if (list != nullptr) require_parallel(*list, name, grads, "grads");
+  };
+  check(desc.master, "master");
+  check(desc.model, "model");
+  check(desc.m, "m");
+  check(desc.extra_grads, "extra_grads");
+  if (desc.kind == MP_OPT_NOVOGRAD) return require_one_each(*desc.v, "v", grads);
+  check(desc.v, "v");
+}
+
+void check_flags(const mp_optimizer_desc_t &desc) {
+  require_flags(desc.flags, kind_of(desc.kind).flags, "flags");
+  const auto exclude = [&](uint32_t flags, const char *names) {
+    MP_REQUIRE((desc.flags & flags) != flags, MP_ERROR_INVALID_ARGUMENT, "flags = ", desc.flags,
+               " has both ", names);
+  };
+  exclude(MP_OPT_LARC | MP_OPT_LARS, "MP_OPT_LARC and MP_OPT_LARS");
+  exclude(MP_OPT_LARC | MP_OPT_DECAY_AFTER_MOMENTUM, "MP_OPT_LARC and MP_OPT_DECAY_AFTER_MOMENTUM");
+  exclude(MP_OPT_LARS | MP_OPT_DECAY_AFTER_MOMENTUM, "MP_OPT_LARS and MP_OPT_DECAY_AFTER_MOMENTUM");
+}
+
+}  // namespace
+
+mp_optimizer_desc_t read_desc(const mp_optimizer_desc_t *user, const ContextPtr &context) {
+  const mp_optimizer_desc_t desc = read_struct(user, "desc");
+  require_enum(desc.kind, "kind", MP_OPT_SGD, MP_OPT_RMSPROP);
+  check_flags(desc);
+  MP_REQUIRE(desc.num_groups >= 1, MP_ERROR_INVALID_ARGUMENT, "num_groups = ", desc.num_groups,
+             " is smaller than 1");
+  check_lists(desc, context);
+  require_aligned(desc.lr_multipliers, "lr_multipliers");
+  require_aligned(desc.decay_multipliers, "decay_multipliers");
+  return desc;
+}
+
+void require_data(const mp_optimizer &optimizer) {
+  const mp_optimizer_desc_t &desc = optimizer.desc;
+  require_data(*desc.grads, "grads");
+  require_data(*desc.master, "master");
+  require_fp32(*desc.master, "master");
+  if (desc.model != nullptr) require_16bit(*desc.model, "model");
+  for (const auto &[list, name] : {std::pair{desc.m, "m"}, std::pair{desc.v, "v"},
+                                   std::pair{desc.extra_grads, "extra_grads"}}) {
+    if (list == nullptr) continue;
+    require_data(*list, name);
+    require_fp32(*list, name);
+  }
+}
+
+}  // namespace mp

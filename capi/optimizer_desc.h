@@ -1,0 +1,21 @@
+// What a caller says of an optimizer, read and checked.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "capi/objects.h"
+#include "mpcore.h"
+
+namespace mp {
+
+/// All of it but the host arrays, which the next two read.
+mp_optimizer_desc_t read_desc(const mp_optimizer_desc_t *user, const ContextPtr &context);
+std::vector<mp_hyper_t> read_groups(const mp_optimizer_desc_t &desc);
+std::vector<uint32_t> read_tensor_group(const mp_optimizer_desc_t &desc);
+
+/// One parameter group; `name` is how the caller knows it, and `desc` what it is for.
+void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimizer_desc_t &desc);
+
+}  // namespace mp

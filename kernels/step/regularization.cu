@@ -1,0 +1,65 @@
+// What the regularizers add to the loss: per chunk, in fp32, the sums of |w| and of w^2; times the
+// coefficients of their tensor and across chunks in fp64, in a fixed order, by the last block.
+#include "kernels/simt/block_reduce.h"
+#include "kernels/step/step_tensors.h"
+#include "kernels/target.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr int kThreads = 256;
+
+struct RegularizationArgs {
+  OptimizerArgs optimizer;
+  ReduceScratch scratch;
+  float *loss;
+};
+
+MP_DEVICE void measure_chunk(const RegularizationArgs &args, int64_t number) {
+  const OptimizerArgs &o = args.optimizer;
+  const ChunkRange range = chunk_range(o.master, number);
+  const float *const master = static_cast<const float *>(o.master.data[range.tensor]);
+  float sum = 0.0f, squares = 0.0f;
+  for_each_run<kThreads>(range, [&](int64_t at, int valid) {
+    float w[kVec];
+    load_run(w, master + at, valid);
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++) {
+      sum += fabsf(w[i]);
+      squares = fmaf(w[i], w[i], squares);
+    }
+  });
+  sum = block_reduce<kThreads, Sum>(sum);
+  squares = block_reduce<kThreads, Sum>(squares);
+  if (thread_index() != 0) return;
+  const mp_hyper_t hyper = tensor_hyper(o, range.tensor, *o.t + 1);
+  // A coefficient of 0 leaves a tensor out, whatever its weights are.
+  double loss = 0.0;
+  if (hyper.l1 != 0.0f) loss += static_cast<double>(hyper.l1) * static_cast<double>(sum);
+  if (hyper.l2 != 0.0f) loss += static_cast<double>(hyper.l2) * static_cast<double>(squares);
+  args.scratch.sum_squares[number] = loss;
+}
+
+MP_KERNEL(kThreads, 4)
+measure_master(MP_PARAM(RegularizationArgs) args) {
+  const int64_t num_chunks = args.optimizer.master.num_chunks;
+  for (int64_t c = block_index(); c < num_chunks; c += grid_size()) measure_chunk(args, c);
+  if (!arrive_last(args.scratch.ticket)) return;
+  double loss = 0.0;
+  for (int64_t c = thread_index(); c < num_chunks; c += kThreads)
+    loss += args.scratch.sum_squares[c];
+  loss = block_reduce<kThreads, Sum>(loss);
+  if (thread_index() == 0) *args.loss = static_cast<float>(loss);
+}
+
+}  // namespace
+
+void regularization(const Device &device, const OptimizerArgs &optimizer,
+                    const ReduceScratch &scratch, float *loss, mp_stream_t stream) {
+  const RegularizationArgs args{optimizer, scratch, loss};
+  launch("regularization", measure_master, device,
+         {blocks_for(device, optimizer.master.num_chunks), kThreads}, stream, args);
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,157 @@
+// The rules that look at the norms of a tensor: LAMB, LARC, LARS and NovoGrad.
+#include "checked_optimizer.h"
+
+using namespace mptest;
+
+namespace {
+
+std::vector<OptimizerSpec> rules_with_norms() {
+  OptimizerSpec lars = larc_spec();
+  lars.flags = MP_OPT_LARS;
+  return {lamb_spec(), novograd_spec(), larc_spec(), lars};
+}
+
+/// Tensors of 4 and 16 elements, whose norms are powers of two when their elements are.
+OptimizerSpec square_spec(mp_optimizer_kind_t kind, const mp_hyper_t &hyper, uint32_t flags) {
+  OptimizerSpec spec = spec_of(kind, hyper, flags);
+  spec.grads = {{MP_FP32, 4}, {MP_FP16, 16, 1}};
+  spec.model = {};
+  return spec;
+}
+
+TensorValues after_step(OptimizerRun &run, double g) {
+  run.grads().upload(constant_values(run.grads().specs(), g));
+  run.step();
+  return run.master().download();
+}
+
+/// The weights, 4 at first, after one step with gradients of 1.
+TensorValues after_first_step(const OptimizerSpec &spec, double g) {
+  OptimizerRun run(spec);
+  run.master().upload(constant_values(run.master().specs(), 4.0));
+  return after_step(run, g);
+}
+
+TensorValues pair_of(double first, double second) {
+  return {std::vector<double>(4, first), std::vector<double>(16, second)};
+}
+
+}  // namespace
+
+TEST_CASE("optimizer norms: powers of two are exact, LARS and LARC", "[optimizer][strict]") {
+  // |w| / (|g| + wd |w|) = 4 / (1 + .25 * 4) = 2 whatever the size; g + wd w = 2.
+  mp_hyper_t hyper = sgd_hyper(.5f, 0, 0, .25f);
+  hyper.trust = .25f;
+  CHECK(after_first_step(square_spec(MP_OPT_SGD, hyper, MP_OPT_LARS), 1) ==
+        pair_of(3.5, 3.5));  // a = .5; w = 4 - .5 * .5 * 2
+  CHECK(after_first_step(square_spec(MP_OPT_SGD, hyper, MP_OPT_LARC), 1) ==
+        pair_of(3, 3));  // a = min(1, .5 / .5); w = 4 - .5 * 2
+  hyper.lr = 2.0f;
+  CHECK(after_first_step(square_spec(MP_OPT_SGD, hyper, MP_OPT_LARC), 1) ==
+        pair_of(3, 3));  // a = .5 / 2; w = 4 - 2 * .25 * 2
+  hyper.lr = 0.0f;
+  CHECK(after_first_step(square_spec(MP_OPT_SGD, hyper, MP_OPT_LARC), 1) == pair_of(4, 4));
+}
+
+TEST_CASE("optimizer norms: powers of two are exact, LAMB", "[optimizer][strict]") {
+  // The first corrected Adam step is 1; u = 1 + wd w = 2, r = 4 / 2.
+  mp_hyper_t hyper = mp_hyper_default(MP_OPT_LAMB, .5f);
+  hyper.beta1 = hyper.beta2 = .5f;
+  hyper.eps = 0.0f;
+  hyper.weight_decay = .25f;
+  const uint32_t decoupled = MP_OPT_DECOUPLED_DECAY;
+  CHECK(after_first_step(square_spec(MP_OPT_LAMB, hyper, decoupled), 4) == pair_of(2, 2));
+  hyper.weight_decay = 0.0f;  // u = 1
+  CHECK(after_first_step(square_spec(MP_OPT_LAMB, hyper, decoupled), 4) == pair_of(3.5, 3.5));
+  CHECK(after_first_step(square_spec(MP_OPT_LAMB, hyper, decoupled | MP_OPT_NVLAMB), 4) ==
+        pair_of(2, 2));  // r = 4
+}
+
+TEST_CASE("optimizer norms: powers of two are exact, NovoGrad", "[optimizer][strict]") {
+  mp_hyper_t hyper = mp_hyper_default(MP_OPT_NOVOGRAD, .5f);
+  hyper.beta1 = .5f;
+  hyper.beta2 = .75f;
+  hyper.eps = 0.0f;
+  hyper.weight_decay = .25f;
+  OptimizerRun run(square_spec(MP_OPT_NOVOGRAD, hyper, 0));
+  run.master().upload(constant_values(run.master().specs(), 4.0));
+  // |g|^2 = 16 and 64: m = 2 / 4 + 1 and 2 / 8 + 1.
+  CHECK(after_step(run, 2) == pair_of(3.25, 3.375));
+  CHECK(run.v()->download() == TensorValues{{16}, {64}});
+  // The second moment is remembered: beta2 v.
+  (void)after_step(run, 0);
+  CHECK(run.v()->download() == TensorValues{{12}, {48}});
+}
+
+TEST_CASE("optimizer norms: a norm of 0 leaves the plain step", "[optimizer][strict]") {
+  for (const uint32_t flags : {MP_OPT_LARC, MP_OPT_LARS}) {
+    const OptimizerSpec spec = square_spec(MP_OPT_SGD, sgd_hyper(.5f, 0, 0, .25f), flags);
+    CHECK(after_first_step(spec, 0) == pair_of(3.5, 3.5));  // w -= lr wd w
+    OptimizerRun zero(spec);
+    zero.master().upload(constant_values(zero.master().specs(), 0.0));
+    CHECK(after_step(zero, 1) == pair_of(-.5, -.5));
+  }
+  mp_hyper_t hyper = mp_hyper_default(MP_OPT_LAMB, .5f);
+  hyper.eps = 0x1p-10f;
+  OptimizerRun zero(square_spec(MP_OPT_LAMB, hyper, MP_OPT_DECOUPLED_DECAY | MP_OPT_NVLAMB));
+  zero.master().upload(constant_values(zero.master().specs(), 0.0));
+  CHECK(after_step(zero, 0) == pair_of(0, 0));
+  OptimizerRun novograd(square_spec(MP_OPT_NOVOGRAD, mp_hyper_default(MP_OPT_NOVOGRAD, .5f), 0));
+  novograd.master().upload(constant_values(novograd.master().specs(), 4.0));
+  CHECK(after_step(novograd, 0) == pair_of(4, 4));
+}
+
+TEST_CASE("optimizer norms: thousands of tensors of one element, the last one empty",
+          "[optimizer]") {
+  for (OptimizerSpec spec : rules_with_norms()) {
+    spec.grads = std::vector<TensorSpec>(2500, {MP_FP16, 1});
+    for (size_t t = 0; t < spec.grads.size(); t += 3) spec.grads[t].dtype = MP_FP32;
+    spec.grads.push_back({MP_FP16, 0});
+    spec.model = mixed_models(spec.grads.size());
+    CheckedRun checked(spec, 30);
+    checked.step(1.0f);
+    checked.step(0.5f);
+  }
+}
+
+TEST_CASE("optimizer norms: the result does not depend on the number of blocks",
+          "[optimizer][strict]") {
+  const UniqueContext one_sm = make_context(1);
+  for (OptimizerSpec spec : rules_with_norms()) {
+    spec.grads = {{MP_FP16, 3 * kChunk + 5, 1}, {MP_FP32, 7}, {MP_BF16, kChunk}};
+    spec.model = mixed_models(spec.grads.size());
+    OptimizerRun run(spec), other(spec);
+    Random random(31);
+    const TensorValues w = real_values(run.master().specs(), random, 1.0);
+    const TensorValues g = real_values(run.grads().specs(), random, 1.0);
+    const auto start = [&](OptimizerRun &r) {
+      r.master().upload(w);
+      r.grads().upload(g);
+      r.model()->upload(constant_values(r.model()->specs(), 0.0));
+    };
+    start(run);
+    start(other);
+    run.step();
+
+    mp_optimizer_desc_t desc = mp_optimizer_desc_default(spec.kind);
+    desc.flags = spec.flags;
+    desc.groups = spec.groups.data();
+    const UniqueList grads = other.grads().list_in(one_sm.get());
+    const UniqueList master = other.master().list_in(one_sm.get());
+    const UniqueList model = other.model()->list_in(one_sm.get());
+    const UniqueList m = other.m()->list_in(one_sm.get());
+    const UniqueList v = other.v() != nullptr ? other.v()->list_in(one_sm.get()) : nullptr;
+    desc.grads = grads.get();
+    desc.master = master.get();
+    desc.model = model.get();
+    desc.m = m.get();
+    desc.v = v.get();
+    mp_optimizer_t handle = nullptr;
+    require_ok(mp_optimizer_create(&handle, one_sm.get(), &desc));
+    const UniqueOptimizer optimizer(handle);
+    require_ok(mp_optimizer_step(handle, nullptr, nullptr, kStream));
+    CHECK(run.master().bits() == other.master().bits());
+    CHECK(run.m()->bits() == other.m()->bits());
+    if (run.v() != nullptr) CHECK(run.v()->bits() == other.v()->bits());
+  }
+}

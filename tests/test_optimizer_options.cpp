@@ -1,0 +1,279 @@
+// What every optimizer can do besides its rule: learning-rate schedules, multipliers per tensor,
+// clipping per tensor and by value, regularizers, extra gradients.
+#include "checked_optimizer.h"
+
+using namespace mptest;
+
+namespace {
+
+/// SGD with lr = .5 and nothing else, from weights of 4.
+OptimizerRun plain_run(const OptimizerSpec &spec, double w, double g) {
+  OptimizerRun run(spec);
+  run.master().upload(constant_values(run.master().specs(), w));
+  run.grads().upload(constant_values(run.grads().specs(), g));
+  return run;
+}
+
+OptimizerSpec plain_spec() {
+  return spec_of(MP_OPT_SGD, sgd_hyper(.5f, 0));
+}
+
+/// All at once, on top of any rule.
+OptimizerSpec with_everything(OptimizerSpec spec) {
+  mp_hyper_t &hyper = spec.groups[0];
+  hyper.eps = .01f;  // where the parts of g cancel, g / |g| would amplify their rounding errors
+  hyper.max_tensor_norm = 2.0f;
+  hyper.max_value = .75f;
+  hyper.l1 = .03f;
+  hyper.l2 = .01f;
+  hyper.lr_schedule = MP_LR_COSINE;
+  hyper.warmup_steps = 2;
+  hyper.decay_steps = 3;
+  hyper.lr_end = .001f;
+  spec.lr_multipliers = {1.0f, .5f, 0.0f, 3.0f, .1f};
+  spec.decay_multipliers = {0.0f, 1.0f, .3f, 2.0f, 1.0f};
+  spec.has_extra = true;
+  return spec;
+}
+
+}  // namespace
+
+TEST_CASE("optimizer options: together with every rule", "[optimizer]") {
+  for (const OptimizerSpec &spec : all_rules()) {
+    CAPTURE(spec.kind, spec.flags, spec.groups[0].beta1, spec.groups[0].weight_decay);
+    CheckedRun checked(with_everything(spec), 40);
+    const UniqueScaler scaler = make_scaler(mp_scaler_config_default(MP_SCALER_BACKOFF));
+    for (int step = 0; step < 7; ++step) {
+      checked.step(.25f);
+      checked.overflowing_step(scaler.get());
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------- schedules
+
+TEST_CASE("optimizer options: schedules, by hand", "[optimizer][strict]") {
+  mp_hyper_t base = sgd_hyper(8, 0);
+  const auto rates = [&](const mp_hyper_t &hyper, int steps) {
+    OptimizerRun run(spec_of(MP_OPT_SGD, hyper));
+    CHECK(run.lr(0) == 0.0f);
+    run.master().upload(constant_values(run.master().specs(), 0.0));
+    run.grads().upload(constant_values(run.grads().specs(), 0.0));
+    std::vector<float> found;
+    for (int step = 0; step < steps; ++step) {
+      const DeviceFloat overflow(1.0f);
+      run.step(nullptr, overflow.data());  // does not count
+      CHECK(run.lr(0) == (found.empty() ? 0.0f : found.back()));
+      run.step();
+      found.push_back(run.lr(0));
+    }
+    return found;
+  };
+  CHECK(rates(base, 3) == std::vector<float>{8, 8, 8});
+  base.warmup_steps = 4;
+  CHECK(rates(base, 6) == std::vector<float>{2, 4, 6, 8, 8, 8});
+  base.warmup_steps = 2;
+  base.decay_steps = 4;
+  base.lr_schedule = MP_LR_POLYNOMIAL;
+  CHECK(rates(base, 8) == std::vector<float>{4, 8, 8, 6, 4, 2, 0, 0});
+  base.decay_power = 2.0f;
+  base.lr_end = 4.0f;
+  CHECK(rates(base, 8) == std::vector<float>{4, 8, 8, 6.25, 5, 4.25, 4, 4});
+  base.lr_schedule = MP_LR_EXPONENTIAL;
+  base.decay_rate = 0.0625f;
+  base.lr_end = 1.0f;
+  CHECK(rates(base, 8) == std::vector<float>{4, 8, 8, 4, 2, 1, 1, 1});
+  base.lr_schedule = MP_LR_INVERSE_SQRT;
+  base.warmup_steps = 1;
+  CHECK(rates(base, 4) == std::vector<float>{8, static_cast<float>(8 / std::sqrt(2.0)),
+                                             static_cast<float>(8 / std::sqrt(3.0)), 4});
+  base.lr_schedule = MP_LR_COSINE;
+  base.decay_steps = 2;
+  base.lr_end = 2.0f;
+  CHECK(rates(base, 5) == std::vector<float>{8, 8, 5, 2, 2});
+}
+
+TEST_CASE("optimizer options: a schedule belongs to its group", "[optimizer][strict]") {
+  OptimizerSpec spec = plain_spec();
+  spec.groups = {sgd_hyper(.5f, 0), sgd_hyper(.5f, 0)};
+  spec.groups[1].warmup_steps = 2;
+  spec.tensor_group = {0, 1, 1, 0, 0};
+  OptimizerRun run = plain_run(spec, 4.0, 1.0);
+  run.step();
+  CHECK(run.lr(0) == .5f);
+  CHECK(run.lr(1) == .25f);
+  const TensorValues w = run.master().download();
+  for (size_t t = 0; t < w.size(); ++t) {
+    for (const double value : w[t]) CHECK(value == (spec.tensor_group[t] == 1 ? 3.75 : 3.5));
+  }
+}
+
+// ---------------------------------------------------------------------------- multipliers
+
+TEST_CASE("optimizer options: multipliers, rewritten between steps", "[optimizer][strict]") {
+  OptimizerSpec spec = plain_spec();
+  spec.groups[0].weight_decay = .5f;
+  spec.lr_multipliers = {1, 1, 0, 2, .5f};
+  spec.decay_multipliers = {1, 1, 1, 0, 2};
+  OptimizerRun run = plain_run(spec, 4.0, 1.0);
+  run.step();
+  // 4 - .5 lr (1 + .5 decay 4)
+  const double wanted[] = {2.5, 0, 4, 3, 2.75};
+  const auto check = [&](const double(&values)[5]) {
+    const TensorValues w = run.master().download();
+    for (size_t t = 0; t < w.size(); ++t) {
+      for (const double value : w[t]) CHECK(value == values[t]);
+    }
+  };
+  check(wanted);
+  run.set_lr_multipliers({0, 0, 1, 0, 0});
+  run.step();
+  const double later[] = {2.5, 0, 2.5, 3, 2.75};
+  check(later);
+}
+
+TEST_CASE("optimizer options: without decay LAMB leaves a tensor to Adam", "[optimizer][strict]") {
+  OptimizerSpec lamb = lamb_spec(), adam = adamw_spec();
+  lamb.decay_multipliers = std::vector<float>(lamb.grads.size(), 0.0f);
+  adam.groups[0] = lamb.groups[0];
+  adam.groups[0].weight_decay = 0.0f;
+  OptimizerRun one = plain_run(lamb, 4.0, 3.0), other = plain_run(adam, 4.0, 3.0);
+  one.step();
+  other.step();
+  CHECK(one.master().bits() == other.master().bits());
+}
+
+// ---------------------------------------------------------------------------- regularizers
+
+TEST_CASE("optimizer options: regularizers of 1e-5 do not underflow", "[optimizer][strict]") {
+  // OpenSeq2Seq's own example: in fp16 the gradient 2e-9 of a weight of 1e-4 would be 0.
+  OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(1, 0));
+  spec.groups[0].l2 = 1e-5f;
+  OptimizerRun run = plain_run(spec, 1e-4f, 0.0);
+  run.step();
+  const Bounded w = 1e-4f, moved = w - Bounded(2.0) * 1e-5f * w;
+  for (const std::vector<double> &tensor : run.master().download()) {
+    for (const double value : tensor) {
+      CHECK(within(moved, value));
+      CHECK(value < 1e-4f);
+    }
+  }
+}
+
+TEST_CASE("optimizer options: regularizers are exact, and l1 has no gradient at 0",
+          "[optimizer][strict]") {
+  OptimizerSpec spec = plain_spec();
+  spec.groups[0].l1 = 2.0f;
+  spec.groups[0].l2 = .25f;
+  CHECK(plain_run(spec, 4, 0).master().download() == constant_values(spec.grads, 4));
+  const auto moved = [&](double w) {
+    OptimizerRun run = plain_run(spec, w, 1);
+    run.step();
+    return run.master().download();
+  };
+  CHECK(moved(4) == constant_values(spec.grads, 1.5));    // 4 - .5 (1 + 2 + 2)
+  CHECK(moved(-4) == constant_values(spec.grads, -2.5));  // -4 - .5 (1 - 2 - 2)
+  CHECK(moved(0) == constant_values(spec.grads, -.5));
+}
+
+TEST_CASE("optimizer options: the loss of the regularizers", "[optimizer][strict]") {
+  const auto loss_of = [](OptimizerRun &run) {
+    const DeviceFloat loss(-1.0f);
+    require_ok(mp_optimizer_regularization(run.get(), loss.data(), kStream));
+    return loss.value();
+  };
+  OptimizerSpec spec = plain_spec();
+  spec.groups = {sgd_hyper(1, 0), sgd_hyper(1, 0)};
+  spec.groups[0].l1 = 2.0f;
+  spec.groups[1].l2 = .5f;
+  spec.tensor_group = {0, 1, 1, 0, 1};  // of 33, 0, 40, 7 and 8 elements
+  OptimizerRun run = plain_run(spec, -4.0, 0.0);
+  CHECK(loss_of(run) == 40 * 2 * 4 + 48 * .5 * 16);
+  CHECK(run.t() == 0);
+  spec.decay_multipliers = {0, 1, .5f, 1, 1};
+  OptimizerRun scaled = plain_run(spec, -4.0, 0.0);
+  CHECK(loss_of(scaled) == 7 * 2 * 4 + (20 + 8) * .5 * 16);
+
+  OptimizerRun none = plain_run(plain_spec(), HUGE_VAL, 0.0);
+  CHECK(loss_of(none) == 0.0f);
+}
+
+TEST_CASE("optimizer options: the loss over many chunks, twice the same", "[optimizer]") {
+  OptimizerSpec spec = plain_spec();
+  spec.grads = awkward_tensors();
+  spec.model = {};
+  spec.groups[0].l1 = .03f;
+  spec.groups[0].l2 = .01f;
+  OptimizerRun run(spec);
+  Random random(41);
+  const TensorValues w = real_values(run.master().specs(), random, 2.0);
+  run.master().upload(w);
+  const DeviceFloat loss(-1.0f), again(-1.0f);
+  require_ok(mp_optimizer_regularization(run.get(), loss.data(), kStream));
+  require_ok(mp_optimizer_regularization(run.get(), again.data(), kStream));
+  CHECK(same_bits(loss.value(), again.value()));
+  double exact = 0.0;
+  for (const std::vector<double> &tensor : run.master().download()) {
+    for (const double x : tensor) {
+      exact += static_cast<double>(.03f) * std::fabs(x) + static_cast<double>(.01f) * x * x;
+    }
+  }
+  // All terms have one sign; a chunk's sum has taken at most kChunk roundings, a square one more.
+  const double error = exact * gamma_bound(kChunk + 1.0, fp32_operation());
+  CHECK(within(rounded(exact, error), loss.value()));
+}
+
+TEST_CASE("optimizer options: extra gradients are neither scaled nor clipped",
+          "[optimizer][strict]") {
+  OptimizerSpec spec = plain_spec();
+  spec.has_extra = true;
+  spec.groups[0].max_value = .5f;
+  OptimizerRun run = plain_run(spec, 4.0, 64.0);
+  run.extra()->upload(constant_values(run.extra()->specs(), 3.0));
+  const DeviceFloat scale(0.25f);
+  const std::vector<uint8_t> before = run.extra()->bits();
+  run.step(scale.data());
+  CHECK(run.master().download() == constant_values(spec.grads, 2.25));  // 4 - .5 (.5 + 3)
+  CHECK(run.extra()->bits() == before);
+}
+
+// ---------------------------------------------------------------------------- clipping
+
+TEST_CASE("optimizer options: clipping by value keeps signs and small values",
+          "[optimizer][strict]") {
+  OptimizerSpec spec = plain_spec();
+  spec.grads = {{MP_FP32, 5}};
+  spec.model = {};
+  spec.groups[0].max_value = 1.0f;
+  OptimizerRun run = plain_run(spec, 0.0, 0.0);
+  run.grads().upload({{-8, 8, .5, -.25, 0}});
+  run.step();
+  CHECK(run.master().download() == TensorValues{{.5, -.5, -.25, .125, 0}});
+}
+
+TEST_CASE("optimizer options: clipping by the norm of a tensor", "[optimizer][strict]") {
+  OptimizerSpec spec = plain_spec();
+  spec.grads = {{MP_FP32, 4}, {MP_FP16, 16}, {MP_FP32, 0}};
+  spec.model = {};
+  spec.groups[0].max_tensor_norm = 4.0f;
+  OptimizerRun run = plain_run(spec, 0.0, 2.0);
+  const DeviceFloat half(0.5f);
+  run.step(half.data());  // |g| = 2 stays; 4 meets the limit but for the 1e-6
+  const TensorValues w = run.master().download();
+  for (const double value : w[0]) CHECK(value == -.5);
+  const Bounded clipped = oracle::clip_factor(8.0, .5, 4.0) * 2.0;
+  for (const double value : w[1]) CHECK(within(Bounded(0.0) - Bounded(.5) * clipped, value));
+}
+
+TEST_CASE("optimizer options: a limit on norms cannot come later", "[optimizer][strict]") {
+  mp_hyper_t limited = sgd_hyper(.5f, 0);
+  limited.max_tensor_norm = 1.0f;
+  OptimizerRun run(plain_spec());
+  expect_status(mp_optimizer_set_hyper(run.get(), 0, &limited, kStream), MP_ERROR_INVALID_ARGUMENT);
+  OptimizerSpec spec = plain_spec();
+  spec.groups[0] = limited;
+  OptimizerRun other = plain_run(spec, 4.0, 64.0);
+  other.set_hyper(0, sgd_hyper(.5f, 0));  // but may go
+  other.step();
+  CHECK(other.master().download() == constant_values(spec.grads, -28.0));
+}
