@@ -229,4 +229,23 @@ inline std::vector<OptimizerSpec> all_rules() {
   return rules;
 }
 
+/// Every option of mp_hyper_t and mp_optimizer_desc_t at once, on top of any rule; for the five
+/// tensors of small_tensors.
+inline OptimizerSpec with_everything(OptimizerSpec spec) {
+  mp_hyper_t &hyper = spec.groups[0];
+  hyper.eps = .01f;  // where the parts of g cancel, g / |g| would amplify their rounding errors
+  hyper.max_tensor_norm = 2.0f;
+  hyper.max_value = .75f;
+  hyper.l1 = .03f;
+  hyper.l2 = .01f;
+  hyper.lr_schedule = MP_LR_COSINE;
+  hyper.warmup_steps = 2;
+  hyper.decay_steps = 3;
+  hyper.lr_end = .001f;
+  spec.lr_multipliers = {1.0f, .5f, 0.0f, 3.0f, .1f};
+  spec.decay_multipliers = {0.0f, 1.0f, .3f, 2.0f, 1.0f};
+  spec.has_extra = true;
+  return spec;
+}
+
 }  // namespace mptest

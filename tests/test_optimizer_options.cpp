@@ -6,7 +6,7 @@ using namespace mptest;
 
 namespace {
 
-/// SGD with lr = .5 and nothing else, from weights of 4.
+/// All weights are w, all gradients g.
 OptimizerRun plain_run(const OptimizerSpec &spec, double w, double g) {
   OptimizerRun run(spec);
   run.master().upload(constant_values(run.master().specs(), w));
@@ -14,26 +14,9 @@ OptimizerRun plain_run(const OptimizerSpec &spec, double w, double g) {
   return run;
 }
 
+/// SGD with lr = .5 and nothing else.
 OptimizerSpec plain_spec() {
   return spec_of(MP_OPT_SGD, sgd_hyper(.5f, 0));
-}
-
-/// All at once, on top of any rule.
-OptimizerSpec with_everything(OptimizerSpec spec) {
-  mp_hyper_t &hyper = spec.groups[0];
-  hyper.eps = .01f;  // where the parts of g cancel, g / |g| would amplify their rounding errors
-  hyper.max_tensor_norm = 2.0f;
-  hyper.max_value = .75f;
-  hyper.l1 = .03f;
-  hyper.l2 = .01f;
-  hyper.lr_schedule = MP_LR_COSINE;
-  hyper.warmup_steps = 2;
-  hyper.decay_steps = 3;
-  hyper.lr_end = .001f;
-  spec.lr_multipliers = {1.0f, .5f, 0.0f, 3.0f, .1f};
-  spec.decay_multipliers = {0.0f, 1.0f, .3f, 2.0f, 1.0f};
-  spec.has_extra = true;
-  return spec;
 }
 
 }  // namespace
@@ -47,6 +30,26 @@ TEST_CASE("optimizer options: together with every rule", "[optimizer]") {
       checked.step(.25f);
       checked.overflowing_step(scaler.get());
     }
+  }
+}
+
+TEST_CASE("optimizer options: together, restored, they go on bit for bit", "[optimizer][strict]") {
+  for (const OptimizerSpec &plain : all_kinds()) {
+    const OptimizerSpec spec = with_everything(plain);
+    CheckedRun first(spec, 42);
+    for (int i = 0; i < 3; ++i) first.step(1.0f);
+    OptimizerRun second(spec);
+    second.master().upload(first.run.master().download());
+    if (second.m() != nullptr) second.m()->upload(first.run.m()->download());
+    if (second.v() != nullptr) second.v()->upload(first.run.v()->download());
+    second.set_t(first.run.t());
+    first.step(.25f);
+    second.grads().upload(first.run.grads().download());
+    second.extra()->upload(first.run.extra()->download());
+    const DeviceFloat scale(.25f);
+    second.step(scale.data());
+    CAPTURE(spec.kind, spec.flags);
+    CHECK(second.state() == first.run.state());
   }
 }
 
