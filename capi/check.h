@@ -275,9 +275,9 @@ inline constexpr uint32_t kFirstSize<mp_conv2d_desc_t> = 96;
 template <>
 inline constexpr uint32_t kFirstSize<mp_tensor_list_desc_t> = 40;
 template <>
-inline constexpr uint32_t kFirstSize<mp_scaler_config_t> = 60;
+inline constexpr uint32_t kFirstSize<mp_scaler_config_t> = 88;
 template <>
-inline constexpr uint32_t kFirstSize<mp_scaler_state_t> = 72;
+inline constexpr uint32_t kFirstSize<mp_scaler_state_t> = 88;
 template <>
 inline constexpr uint32_t kFirstSize<mp_hyper_t> = 72;
 template <>

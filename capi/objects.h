@@ -107,6 +107,9 @@ struct mp_scaler {
   mp_scaler_config_t config;
   mp::DeviceBuffer memory;
   mp::ScalerDevice *device;
+  const mp::ScalerRecord *device_history;  ///< config.history of them
+  std::vector<mp::ScalerRecord> history;   ///< their copy, for mp_scaler_get_history_sync
+  bool has_kept_amax;  ///< a step with MP_STEP_KEEP_SCALER has come since the last update
 };
 
 struct mp_optimizer {
@@ -129,6 +132,11 @@ namespace mp {
 
 inline const ContextPtr &require_context(mp_context_t context) {
   return require_pointer(context, "context").shared;
+}
+
+/// Whether the policy learns from the largest gradient of every step.
+inline bool has_statistics(mp_scaler_policy_t policy) {
+  return policy == MP_SCALER_LOGNORMAL || policy == MP_SCALER_LOGMAX;
 }
 
 /// Fails where a kernel would read through NULL.

@@ -13,7 +13,7 @@ namespace {
 mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler *scaler) {
   if (user == nullptr) return mp_step_options_default();
   const mp_step_options_t options = read_struct(user, "options");
-  require_zero(options.flags, "flags");
+  require_flags(options.flags, scaler != nullptr ? MP_STEP_KEEP_SCALER : 0, "flags");
   require_zero(options.reserved0, "reserved0");
   MP_REQUIRE(options.max_grad_norm >= 0.0f, MP_ERROR_INVALID_ARGUMENT,
              "max_grad_norm = ", options.max_grad_norm, " is negative or not a number");
@@ -43,9 +43,8 @@ Passes plan(const mp_optimizer &optimizer, const mp_scaler *scaler,
     statistics.found_inf = &scaler->device->found_inf;
     update.scaler = scaler->device;
     update.grad_scale = &scaler->device->inv_scale;
-    if (scaler->config.policy == MP_SCALER_LOGNORMAL) {
-      update.scaler_amax = statistics.amax = optimizer.amax;
-    }
+    update.scaler_amax = statistics.amax = optimizer.amax;
+    update.keep_scaler = (options.flags & MP_STEP_KEEP_SCALER) != 0;
   } else {
     update.clear = statistics.found_inf = optimizer.found_inf;
   }
@@ -83,5 +82,6 @@ mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
     const mp::Context &c = *o.context;
     c.target.statistics(c.device, o.args.grads, o.desc.grads->scratch, passes.statistics, stream);
     c.target.optimizer_step(c.device, o.args, passes.update, stream);
+    if (scaler != nullptr) scaler->has_kept_amax = passes.update.keep_scaler;
   });
 }

@@ -660,7 +660,7 @@ typedef enum mp_scaler_policy {
   MP_SCALER_STATIC = 0,
 
   /** Overflow: S *= backoff_factor.  growth_interval clean steps in a row:
-   *  S *= growth_factor.  Source: torch.amp.GradScaler.
+   *  S *= growth_factor, unless that is not a finite number.  Source: torch.amp.GradScaler.
    *  hysteresis h > 1 forgives h - 1 overflows; further ones back off, until the budget is
    *  refilled: when S grows (Megatron-LM) or, with MP_SCALER_REFILL_EACH_STEP, by every
    *  clean step (apex update_scale_hysteresis). */
@@ -672,31 +672,52 @@ typedef enum mp_scaler_policy {
    *  so that overflow has a fixed small probability.  An overflowing step leaves mu and
    *  sigma alone, backs off once, and raises a head-room h (bits) subtracted in the exponent
    *  above; every growth_interval clean steps h shrinks by one bit.  Without h the policy
-   *  livelocks when an activation gradient, which no statistic sees, overflows first.
+   *  livelocks when an activation gradient, which no statistic sees, overflows first.  After
+   *  overflows before the first statistics, these begin with an h that leaves S as it is.
    *  A step whose gradients are all zero changes nothing.
    *  Source: OpenSeq2Seq LogMaxScaler, with its defects repaired (there an overflow feeds
    *  2^log_max into a mean of log2 values and pins S at its minimum for ~12,000 steps). */
-  MP_SCALER_LOGNORMAL = 2
+  MP_SCALER_LOGNORMAL = 2,
+
+  /** That LogMaxScaler as it was shipped, defects included.  For comparison; train with
+   *  MP_SCALER_LOGNORMAL.  mu, sigma and S as above, but in fp32, without floor of sigma, head-room
+   *  or rounding to a power of two:  S = 2^(16 - mu - overflow_std_dev * sigma).  An
+   *  overflow is a sample of 2^log2_max, gradients that are all zero one of -infinity, after
+   *  which mu and S are NaN for good and every step is skipped.  (Upstream measures the
+   *  gradients after clipping, this library before.) */
+  MP_SCALER_LOGMAX = 3
 } mp_scaler_policy_t;
 
 typedef enum mp_scaler_flags {
-  MP_SCALER_REFILL_EACH_STEP = 1 << 0 /**< backoff; see there */
+  MP_SCALER_REFILL_EACH_STEP = 1 << 0, /**< backoff; see there */
+  /** Backoff: the first clean step, and the first after each overflow, does not count towards
+   *  growth_interval.  Source: DeepSpeed FP16_Optimizer. */
+  MP_SCALER_FIRST_STEP_UNCOUNTED = 1 << 1
 } mp_scaler_flags_t;
 
+/** Decimal fractions are double, so that 0.99 is the 0.99 of Python. */
 typedef struct mp_scaler_config {
   uint32_t struct_size;
   mp_scaler_policy_t policy;
   uint32_t flags; /**< mp_scaler_flags_t, or-ed */
   float init_scale;
-  float min_scale, max_scale; /**< S is clamped to these; both > 0 */
-  float growth_factor;        /**< backoff; > 1 */
-  float backoff_factor;       /**< backoff, lognormal; in (0, 1) */
-  int32_t growth_interval;    /**< >= 1; clean steps per growth, or per bit of h given back */
-  int32_t hysteresis;         /**< backoff; overflows per backoff, >= 1 */
-  float log2_max;             /**< lognormal; log2 of the largest finite gradient */
-  float beta1, beta2;         /**< lognormal; in [0, 1) */
-  float overflow_std_dev;     /**< lognormal; 3.09 = normal quantile of 0.999 */
-  float sigma_floor;          /**< lognormal; bits */
+  /** S is clamped to these; both > 0, and may be below 1.  Backoff also takes 0 = no such limit.
+   *  Without min_scale S may sink to 0; where 1/S is infinite, mp_scale_step updates nothing. */
+  float min_scale, max_scale;
+  double growth_factor;    /**< backoff; > 1 */
+  double backoff_factor;   /**< backoff, lognormal; in (0, 1) */
+  double beta1, beta2;     /**< lognormal, logmax; in [0, 1) */
+  float log2_max;          /**< lognormal: log2 of the largest finite gradient; logmax: see there */
+  float overflow_std_dev;  /**< lognormal, logmax; 3.09 = normal quantile of 0.999 */
+  float sigma_floor;       /**< lognormal; bits */
+  int32_t growth_interval; /**< >= 1; clean steps per growth, or per bit of h given back */
+  int32_t hysteresis;      /**< backoff; overflows per backoff, >= 1 */
+  /** After so many skipped steps in a row the state says MP_SCALER_DIVERGED and S stays, until a
+   *  step is clean.  No S helps against a NaN of the forward pass, and a scaler that goes on
+   *  lowering S ends at its minimum, or at 0.  0 = never. */
+  int32_t diverged_after;
+  int32_t history;    /**< updates that mp_scaler_get_history_sync can look back; at most 2^24 */
+  uint32_t reserved0; /**< must be 0 */
 } mp_scaler_config_t;
 
 static inline mp_scaler_config_t mp_scaler_config_default(mp_scaler_policy_t policy) {
@@ -707,17 +728,117 @@ static inline mp_scaler_config_t mp_scaler_config_default(mp_scaler_policy_t pol
   c.init_scale = policy == MP_SCALER_STATIC ? 1.0f : 65536.0f; /* 2^16: torch.amp.GradScaler */
   c.min_scale = 1.0f;
   c.max_scale = 16777216.0f; /* 2^24 */
-  c.growth_factor = 2.0f;
-  c.backoff_factor = 0.5f;
-  c.growth_interval = 2000;
-  c.hysteresis = 1;
+  c.growth_factor = 2.0;
+  c.backoff_factor = 0.5;
+  c.beta1 = 0.99;
+  c.beta2 = 0.999;
   c.log2_max = 15.9993f; /* log2(65504), fp16 */
-  c.beta1 = 0.99f;
-  c.beta2 = 0.999f;
   c.overflow_std_dev = 3.0902f;
   c.sigma_floor = 0.5f;
+  c.growth_interval = 2000;
+  c.hysteresis = 1;
+  c.diverged_after = 100; /* from 2^24 down to 1 it is 24 */
   return c;
 }
+
+/** Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
+ *  is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
+ *  later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
+ *  an overflow with S = 1; here S stays there.)  All are MP_SCALER_BACKOFF but for the first and
+ *  the last; change what you like in the config returned. */
+typedef enum mp_scaler_preset {
+  /** mp_scaler_config_default(MP_SCALER_LOGNORMAL) */
+  MP_SCALER_PRESET_LOGNORMAL = 0,
+  /** torch.amp.GradScaler.  2^16, interval 2000, no limits. */
+  MP_SCALER_PRESET_TORCH = 1,
+  /** apex.amp LossScaler, apex/amp/scaler.py (removed from apex in 2025).  2^16, interval 2000, no
+   *  minimum, maximum 2^24. */
+  MP_SCALER_PRESET_APEX_AMP = 2,
+  /** apex csrc/update_scale_hysteresis.cu: torch's rule, but it takes 2 overflows without a clean
+   *  step between them to back off.  The kernel has no defaults: torch's, and Megatron's
+   *  hysteresis of 2. */
+  MP_SCALER_PRESET_APEX_HYSTERESIS = 3,
+  /** Megatron-LM DynamicGradScaler, core/optimizer/grad_scaler.py.  2^32, interval 1000, minimum
+   *  1, hysteresis 2, refilled when S grows. */
+  MP_SCALER_PRESET_MEGATRON = 4,
+  /** DeepSpeed DynamicLossScaler, runtime/fp16/loss_scaler.py (ZeRO), with the defaults of the
+   *  "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
+   *  consecutive_hysteresis set MP_SCALER_REFILL_EACH_STEP. */
+  MP_SCALER_PRESET_DEEPSPEED = 5,
+  /** DeepSpeed FP16_Optimizer, runtime/fp16/fused_optimizer.py (without ZeRO), which has a rule of
+   *  its own: no hysteresis, and the first growth takes 1001 clean steps. */
+  MP_SCALER_PRESET_DEEPSPEED_FUSED = 6,
+  /** tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  2^15, interval 2000,
+   *  minimum 1. */
+  MP_SCALER_PRESET_KERAS = 7,
+  /** keras.optimizers.LossScaleOptimizer of Keras 3: the same without minimum. */
+  MP_SCALER_PRESET_KERAS_3 = 8,
+  /** OpenSeq2Seq BackoffScaler, optimizers/automatic_loss_scaler.py.  2^14, which is also the
+   *  maximum, interval 2000, minimum 1. */
+  MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 9,
+  /** OpenSeq2Seq LogMaxScaler as shipped: MP_SCALER_LOGMAX.  1, in [1, 2^14]. */
+  MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
+} mp_scaler_preset_t;
+
+static inline mp_scaler_config_t mp_scaler_config_preset(mp_scaler_preset_t preset) {
+  mp_scaler_config_t c = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  c.max_scale = 0.0f;
+  c.diverged_after = 0;
+  switch (preset) {
+    case MP_SCALER_PRESET_LOGNORMAL:
+      return mp_scaler_config_default(MP_SCALER_LOGNORMAL);
+    case MP_SCALER_PRESET_TORCH:
+      c.min_scale = 0.0f;
+      break;
+    case MP_SCALER_PRESET_APEX_AMP:
+      c.min_scale = 0.0f;
+      c.max_scale = 16777216.0f; /* 2^24 */
+      break;
+    case MP_SCALER_PRESET_APEX_HYSTERESIS:
+      c.min_scale = 0.0f;
+      c.hysteresis = 2;
+      c.flags = MP_SCALER_REFILL_EACH_STEP;
+      break;
+    case MP_SCALER_PRESET_MEGATRON:
+      c.init_scale = 4294967296.0f; /* 2^32 */
+      c.growth_interval = 1000;
+      c.hysteresis = 2;
+      break;
+    case MP_SCALER_PRESET_DEEPSPEED:
+      c.growth_interval = 1000;
+      c.hysteresis = 2;
+      break;
+    case MP_SCALER_PRESET_DEEPSPEED_FUSED:
+      c.growth_interval = 1000;
+      c.flags = MP_SCALER_FIRST_STEP_UNCOUNTED;
+      break;
+    case MP_SCALER_PRESET_KERAS:
+      c.init_scale = 32768.0f;
+      break;
+    case MP_SCALER_PRESET_KERAS_3:
+      c.init_scale = 32768.0f;
+      c.min_scale = 0.0f;
+      break;
+    case MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF:
+      c.init_scale = c.max_scale = 16384.0f;
+      break;
+    case MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX:
+      c.policy = MP_SCALER_LOGMAX;
+      c.init_scale = 1.0f;
+      c.max_scale = 16384.0f;
+      c.log2_max = 16.0f;
+      c.overflow_std_dev = 3.09f;
+      break;
+    default:
+      c.struct_size = 0; /* mp_scaler_create refuses it */
+  }
+  return c;
+}
+
+typedef enum mp_scaler_status {
+  MP_SCALER_OK = 0,
+  MP_SCALER_DIVERGED = 1 /**< see mp_scaler_config.diverged_after */
+} mp_scaler_status_t;
 
 /** Everything a checkpoint needs; plain data, can be written to disk as it is (same byte
  *  order assumed). */
@@ -725,18 +846,38 @@ typedef struct mp_scaler_state {
   uint32_t struct_size;
   mp_scaler_policy_t policy;
   float scale;
-  int32_t growth_tracker;  /**< clean steps since the last change of S */
+  int32_t growth_tracker;  /**< clean steps that count towards growth_interval; -1: the next one
+                                does not (MP_SCALER_FIRST_STEP_UNCOUNTED) */
   int32_t hysteresis_left; /**< overflows still forgiven */
-  float log2_mean;         /**< lognormal: decay beta1, not bias-corrected */
-  float log2_mean_slow;    /**< lognormal: decay beta2 */
-  float log2_square_slow;  /**< lognormal: decay beta2 */
+  float log2_mean;         /**< lognormal, logmax: decay beta1, not bias-corrected */
+  float log2_mean_slow;    /**< lognormal, logmax: decay beta2 */
+  float log2_square_slow;  /**< lognormal, logmax: decay beta2 */
   float headroom;          /**< lognormal: h, bits */
-  uint32_t reserved0;      /**< must be 0 */
-  double beta1_power;      /**< lognormal: beta1^steps, for bias correction */
+  mp_scaler_status_t status;
+  double beta1_power; /**< lognormal, logmax: beta1^steps, for bias correction */
   double beta2_power;
-  int64_t steps;   /**< updates seen */
-  int64_t skipped; /**< of which overflowed */
+  int64_t steps;          /**< updates seen */
+  int64_t skipped;        /**< of which overflowed */
+  int64_t skipped_nan;    /**< of which with a NaN among the gradients: amax was NaN */
+  int64_t skipped_in_row; /**< since the last clean step */
 } mp_scaler_state_t;
+
+/** The state of a new scaler. */
+static inline mp_scaler_state_t mp_scaler_state_default(const mp_scaler_config_t *config) {
+  mp_scaler_state_t s;
+  memset(&s, 0, sizeof s);
+  s.struct_size = (uint32_t)sizeof s;
+  s.policy = config->policy;
+  s.scale = config->init_scale;
+  s.growth_tracker = config->flags & MP_SCALER_FIRST_STEP_UNCOUNTED ? -1 : 0;
+  s.hysteresis_left = config->hysteresis;
+  s.beta1_power = 1.0;
+  s.beta2_power = 1.0;
+  return s;
+}
+
+/** The scaler allocates nothing after this.  A program may have several, one per loss; several
+ *  optimizers may share one, see MP_STEP_KEEP_SCALER. */
 
 MP_API mp_status_t mp_scaler_create(mp_scaler_t *scaler, mp_context_t context,
                                     const mp_scaler_config_t *config);
@@ -752,19 +893,95 @@ MP_API float *mp_scaler_found_inf(mp_scaler_t scaler);
 MP_API mp_status_t mp_scale_loss(mp_scaler_t scaler, const void *loss, void *out, mp_dtype_t dtype,
                                  int64_t count, mp_stream_t stream);
 
-/** Apply the policy once, from mp_scaler_found_inf and, for lognormal, from *amax; then
- *  clear the flag.  mp_scale_step does this itself.
+/** Apply the policy once, from mp_scaler_found_inf and *amax; then clear the flag.
+ *  mp_scale_step does this itself.
  *  @param amax  device, 1 float: largest gradient as measured, still multiplied by S and
  *               before any clipping; infinity or NaN counts as an overflow even where the
- *               flag is 0.  Lognormal only, else NULL. */
+ *               flag is 0.  Taken together with what steps with MP_STEP_KEEP_SCALER have measured.
+ *               Lognormal and logmax learn from it, and need it unless there were such
+ *               steps.  Else optional: it tells NaN from infinity. */
 MP_API mp_status_t mp_scaler_update(mp_scaler_t scaler, const float *amax, mp_stream_t stream);
 
 /** Copy the state to / from the host; waits for `stream`.  Restoring a saved state and
- *  repeating the steps gives bitwise the same scales. */
+ *  repeating the steps gives bitwise the same scales.  A state whose scale or statistics are NaN
+ *  (logmax) is refused.  Restoring empties the history. */
 MP_API mp_status_t mp_scaler_get_state_sync(mp_scaler_t scaler, mp_scaler_state_t *state,
                                             mp_stream_t stream);
 MP_API mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_state_t *state,
                                             mp_stream_t stream);
+
+/** The last updates, oldest first, for a plot; waits for `stream`.
+ *  @param capacity  elements of the arrays; where fewer than there are, the newest are given
+ *  @param scales    host, optional: S with which the step was taken
+ *  @param skipped   host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN
+ *  @param count     host: elements written, at most config.history */
+MP_API mp_status_t mp_scaler_get_history_sync(mp_scaler_t scaler, int64_t capacity, float *scales,
+                                              int32_t *skipped, int64_t *count, mp_stream_t stream);
+
+/** torch.amp.GradScaler.state_dict(); the keys are the names here, but for "_growth_tracker". */
+typedef struct mp_torch_scaler {
+  double scale;
+  double growth_factor;
+  double backoff_factor;
+  int32_t growth_interval;
+  int32_t growth_tracker;
+} mp_torch_scaler_t;
+
+/** A scaler that goes on where torch's stopped: its config, and the state for
+ *  mp_scaler_set_state_sync.  Both check what they get. */
+static inline mp_scaler_config_t mp_scaler_config_from_torch(const mp_torch_scaler_t *saved) {
+  mp_scaler_config_t c = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH);
+  c.init_scale = (float)saved->scale;
+  c.growth_factor = saved->growth_factor;
+  c.backoff_factor = saved->backoff_factor;
+  c.growth_interval = saved->growth_interval;
+  return c;
+}
+
+static inline mp_scaler_state_t mp_scaler_state_from_torch(const mp_torch_scaler_t *saved) {
+  const mp_scaler_config_t c = mp_scaler_config_from_torch(saved);
+  mp_scaler_state_t s = mp_scaler_state_default(&c);
+  s.growth_tracker = saved->growth_tracker;
+  return s;
+}
+
+/** For GradScaler.load_state_dict.  Hysteresis, limits and the counts of skips are not torch's. */
+static inline mp_torch_scaler_t mp_scaler_to_torch(const mp_scaler_config_t *config,
+                                                   const mp_scaler_state_t *state) {
+  mp_torch_scaler_t saved;
+  saved.scale = (double)state->scale;
+  saved.growth_factor = config->growth_factor;
+  saved.backoff_factor = config->backoff_factor;
+  saved.growth_interval = config->growth_interval;
+  saved.growth_tracker = state->growth_tracker;
+  return saved;
+}
+
+/** DynamicGradScaler.state_dict() of Megatron-LM; the keys are the names here. */
+typedef struct mp_megatron_scaler {
+  float scale;
+  int32_t growth_tracker;
+  int32_t hysteresis_tracker; /**< below 0 after more overflows than hysteresis */
+} mp_megatron_scaler_t;
+
+/** The state, for a scaler made from MP_SCALER_PRESET_MEGATRON. */
+static inline mp_scaler_state_t mp_scaler_state_from_megatron(const mp_megatron_scaler_t *saved) {
+  const mp_scaler_config_t c = mp_scaler_config_preset(MP_SCALER_PRESET_MEGATRON);
+  mp_scaler_state_t s = mp_scaler_state_default(&c);
+  s.scale = saved->scale;
+  s.growth_tracker = saved->growth_tracker;
+  s.hysteresis_left = saved->hysteresis_tracker > 0 ? saved->hysteresis_tracker : 0;
+  return s;
+}
+
+/** For DynamicGradScaler.load_state_dict. */
+static inline mp_megatron_scaler_t mp_scaler_to_megatron(const mp_scaler_state_t *state) {
+  mp_megatron_scaler_t saved;
+  saved.scale = state->scale;
+  saved.growth_tracker = state->growth_tracker;
+  saved.hysteresis_tracker = state->hysteresis_left;
+  return saved;
+}
 
 /* ======================================================================
  *  8. Optimizers
@@ -971,6 +1188,7 @@ MP_API mp_status_t mp_optimizer_set_hyper(mp_optimizer_t optimizer, uint32_t gro
  *  NovoGrad, LARC and LARS measure the tensors in another one before it, max_tensor_norm the
  *  gradients in one more (not in mp_scale_step, which measures them anyway).
  *  @param grad_scale  device, 1 float multiplied into every gradient, e.g. 1/S; NULL = 1.
+ *                     Infinity or NaN skips the update as found_inf does.
  *  @param found_inf   device, 1 float; if nonzero when the kernel runs, nothing at all
  *                     is written and t does not advance.  NULL = always update.
  *
@@ -1002,9 +1220,22 @@ MP_API mp_status_t mp_optimizer_set_step_sync(mp_optimizer_t optimizer, int64_t 
  * 10. The fused step
  * ====================================================================== */
 
+typedef enum mp_step_flags {
+  /** Leave the scaler and its flag to a later step, for optimizers that share a scaler: all but
+   *  the last have this flag (or all, and mp_scaler_update(scaler, NULL, stream) follows).
+   *  An optimizer skips for its own gradients and those before it.  For all to skip together
+   *  the lists of the later ones are checked first:
+   *
+   *      mp_check_nonfinite(grads_of_b, mp_scaler_found_inf(scaler), stream);
+   *      options.flags = MP_STEP_KEEP_SCALER;
+   *      mp_scale_step(a, scaler, &options, stream);
+   *      mp_scale_step(b, scaler, NULL, stream);     // S follows its policy */
+  MP_STEP_KEEP_SCALER = 1 << 0
+} mp_step_flags_t;
+
 typedef struct mp_step_options {
   uint32_t struct_size;
-  uint32_t flags;      /**< must be 0 */
+  uint32_t flags;      /**< mp_step_flags_t, or-ed */
   float max_grad_norm; /**< clip the unscaled global norm to this; 0 = no clipping */
   uint32_t reserved0;  /**< must be 0 */
   float *grad_norm;    /**< device, 1 float, optional: unscaled norm before clipping */
@@ -1024,7 +1255,7 @@ static inline mp_step_options_t mp_step_options_default(void) {
  *      1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
  *      2. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
  *                         model = round(master);  t += 1             second pass
- *      3. S follows its policy;  found_inf is cleared
+ *      3. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
  *
  *  found_inf is the scaler's own flag (mp_scaler_found_inf): a GEMM epilogue that saw an
  *  overflowing activation gradient may have set it before.

@@ -255,14 +255,23 @@ struct StatisticsOutputs {
 
 // ---------------------------------------------------------------------------- scaler and step
 
+/// One update as mp_scaler_get_history_sync tells it.
+struct ScalerRecord {
+  float scale;  ///< before the update
+  int32_t skipped;
+};
+
 /// The policy's parameters and state; the rules are in kernels/step/loss_scale.h.
 /// Lives in device memory.
 struct ScalerDevice {
   float scale;
   float inv_scale;
   float found_inf;
+  float amax;  ///< of the steps since the last update
   mp_scaler_config_t config;
   mp_scaler_state_t state;
+  ScalerRecord *history;  ///< ring of config.history; NULL where that is 0
+  int64_t num_recorded;   ///< ever, so the next one goes to num_recorded % config.history
 };
 
 /// What the rules with norms of a tensor measure before they update; NULL for the others.
@@ -299,6 +308,7 @@ struct UpdateArgs {
   float *skipped;        ///< out, optional: 1 if this step was skipped, else 0
   ScalerDevice *scaler;  ///< optional: its policy is applied, its flag cleared
   const float *scaler_amax;  ///< what mp_scaler_update gets as amax
+  bool keep_scaler;          ///< MP_STEP_KEEP_SCALER: only the amax is noted
   float *clear;              ///< optional: set to 0 at the end (the flag where there is no scaler)
 };
 

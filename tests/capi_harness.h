@@ -77,6 +77,7 @@ struct field_case {
   union {
     int64_t i;
     float f;
+    double d;
     const void *p;
   } value;
   mp_status_t status;

@@ -409,7 +409,7 @@ static mp_status_t call_scale_step(void *s) {
 
 static void test_scale_step(void) {
   const struct field_case fields[] = {
-      OPTIONS_FIELD(flags, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      OPTIONS_FIELD(flags, i, 2, MP_ERROR_INVALID_ARGUMENT),
       OPTIONS_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
       OPTIONS_FIELD(max_grad_norm, f, -1.0f, MP_ERROR_INVALID_ARGUMENT),
       OPTIONS_FIELD(max_grad_norm, f, NAN, MP_ERROR_INVALID_ARGUMENT),

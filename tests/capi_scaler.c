@@ -31,7 +31,7 @@ static mp_status_t call_config(void *s) {
 static void test_create(void) {
   policy = MP_SCALER_STATIC;
   const struct field_case any[] = {
-      CONFIG_FIELD(policy, i, 3),         CONFIG_FIELD(policy, i, -1),
+      CONFIG_FIELD(policy, i, 4),         CONFIG_FIELD(policy, i, -1),
       CONFIG_FIELD(flags, i, 2),          CONFIG_FIELD(flags, i, MP_SCALER_REFILL_EACH_STEP),
       CONFIG_FIELD(init_scale, f, 0.0f),  CONFIG_FIELD(init_scale, f, -1.0f),
       CONFIG_FIELD(init_scale, f, NAN),   CONFIG_FIELD(init_scale, f, INFINITY),
@@ -39,6 +39,9 @@ static void test_create(void) {
       CONFIG_FIELD(min_scale, f, 0.0f),   CONFIG_FIELD(min_scale, f, NAN),
       CONFIG_FIELD(min_scale, f, 1e-40f), CONFIG_FIELD(max_scale, f, INFINITY),
       CONFIG_FIELD(max_scale, f, NAN),    CONFIG_FIELD(max_scale, f, -1.0f),
+      CONFIG_FIELD(max_scale, f, 0.0f),   CONFIG_FIELD(diverged_after, i, -1),
+      CONFIG_FIELD(history, i, -1),       CONFIG_FIELD(history, i, 16777217),
+      CONFIG_FIELD(reserved0, i, 1),
   };
   CHECK_CONFIG("config", any);
   const struct subject config = {"mp_scaler_create", "config", sizeof(mp_scaler_config_t),
@@ -47,13 +50,17 @@ static void test_create(void) {
 
   policy = MP_SCALER_BACKOFF;
   const struct field_case backoff[] = {
-      CONFIG_FIELD(flags, i, 2),
-      CONFIG_FIELD(growth_factor, f, 1.0f),
-      CONFIG_FIELD(growth_factor, f, NAN),
-      CONFIG_FIELD(growth_factor, f, INFINITY),
-      CONFIG_FIELD(backoff_factor, f, 0.0f),
-      CONFIG_FIELD(backoff_factor, f, 1.0f),
-      CONFIG_FIELD(backoff_factor, f, NAN),
+      CONFIG_FIELD(flags, i, 4),
+      CONFIG_FIELD(min_scale, f, -1.0f),
+      CONFIG_FIELD(min_scale, f, NAN),
+      CONFIG_FIELD(min_scale, f, 131072.0f),
+      CONFIG_FIELD(max_scale, f, INFINITY),
+      CONFIG_FIELD(growth_factor, d, 1.0),
+      CONFIG_FIELD(growth_factor, d, NAN),
+      CONFIG_FIELD(growth_factor, d, INFINITY),
+      CONFIG_FIELD(backoff_factor, d, 0.0),
+      CONFIG_FIELD(backoff_factor, d, 1.0),
+      CONFIG_FIELD(backoff_factor, d, NAN),
       CONFIG_FIELD(growth_interval, i, 0),
       CONFIG_FIELD(hysteresis, i, 0),
   };
@@ -61,13 +68,21 @@ static void test_create(void) {
 
   policy = MP_SCALER_LOGNORMAL;
   const struct field_case lognormal[] = {
-      CONFIG_FIELD(backoff_factor, f, 1.0f), CONFIG_FIELD(growth_interval, i, 0),
-      CONFIG_FIELD(log2_max, f, NAN),        CONFIG_FIELD(beta1, f, 1.0f),
-      CONFIG_FIELD(beta1, f, -0.1f),         CONFIG_FIELD(beta2, f, 1.0f),
-      CONFIG_FIELD(beta2, f, NAN),           CONFIG_FIELD(overflow_std_dev, f, INFINITY),
-      CONFIG_FIELD(sigma_floor, f, -1.0f),   CONFIG_FIELD(sigma_floor, f, NAN),
+      CONFIG_FIELD(backoff_factor, d, 1.0), CONFIG_FIELD(growth_interval, i, 0),
+      CONFIG_FIELD(log2_max, f, NAN),       CONFIG_FIELD(beta1, d, 1.0),
+      CONFIG_FIELD(beta1, d, -0.1),         CONFIG_FIELD(beta2, d, 1.0),
+      CONFIG_FIELD(beta2, d, NAN),          CONFIG_FIELD(overflow_std_dev, f, INFINITY),
+      CONFIG_FIELD(sigma_floor, f, -1.0f),  CONFIG_FIELD(sigma_floor, f, NAN),
   };
   CHECK_CONFIG("config (lognormal)", lognormal);
+
+  policy = MP_SCALER_LOGMAX;
+  const struct field_case logmax[] = {
+      CONFIG_FIELD(flags, i, 1),      CONFIG_FIELD(min_scale, f, 0.0f),
+      CONFIG_FIELD(log2_max, f, NAN), CONFIG_FIELD(overflow_std_dev, f, NAN),
+      CONFIG_FIELD(beta1, d, 1.0),    CONFIG_FIELD(beta2, d, -0.5),
+  };
+  CHECK_CONFIG("config (logmax)", logmax);
 
   const mp_scaler_config_t c = mp_scaler_config_default(MP_SCALER_STATIC);
   FAILS(mp_scaler_create, (NULL, context, &c), MP_ERROR_INVALID_ARGUMENT, "scaler");
@@ -126,10 +141,12 @@ static void test_state(void) {
       STATE_FIELD(scale, f, NAN),
       STATE_FIELD(scale, f, 0.5f),
       STATE_FIELD(scale, f, 33554432.0f),
-      STATE_FIELD(reserved0, i, 1),
+      STATE_FIELD(status, i, 2),
       STATE_FIELD(growth_tracker, i, -1),
       STATE_FIELD(steps, i, -1),
       STATE_FIELD(skipped, i, -1),
+      STATE_FIELD(skipped_nan, i, -1),
+      STATE_FIELD(skipped_in_row, i, -1),
       STATE_FIELD(log2_mean, f, NAN),
       STATE_FIELD(log2_mean_slow, f, INFINITY),
       STATE_FIELD(log2_square_slow, f, NAN),
@@ -187,10 +204,22 @@ static void test_calls(mp_scaler_t scaler) {
   WORKS(mp_scale_loss(scaler, NULL, NULL, MP_FP32, 0, NULL));
 
   FAILS(mp_scaler_update, (NULL, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "scaler");
-  FAILS(mp_scaler_update, (scaler, at(0), NULL), MP_ERROR_INVALID_ARGUMENT, "amax");
+  FAILS(mp_scaler_update, (scaler, at(2), NULL), MP_ERROR_MISALIGNED, "amax");
   FAILS(mp_scaler_update, (lognormal_scaler, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "amax");
   FAILS(mp_scaler_update, (lognormal_scaler, at(2), NULL), MP_ERROR_MISALIGNED, "amax");
   WORKS(mp_scaler_update(scaler, NULL, NULL));
+  WORKS(mp_scaler_update(scaler, at(0), NULL));
+
+  float scales[1];
+  FAILS(mp_scaler_get_history_sync, (NULL, 1, scales, NULL, &out.t, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "scaler");
+  FAILS(mp_scaler_get_history_sync, (scaler, -1, scales, NULL, &out.t, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "capacity");
+  FAILS(mp_scaler_get_history_sync, (scaler, 1, scales, NULL, NULL, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "count");
+  int64_t count = -1;
+  WORKS(mp_scaler_get_history_sync(scaler, 1, NULL, NULL, &count, NULL));
+  check(count == 0, "a scaler without history has none to tell");
 }
 
 void test_scaler(void) {

@@ -85,16 +85,16 @@ class LognormalScaler {
   /// @param scaled_amax  as the library gets it; not looked at when `overflow`
   void update(bool overflow, double scaled_amax) {
     if (overflow) {
+      overflowed_ = true;
       clean_steps_ = 0;
       const double backed_off = scale_ * config_.backoff_factor;
-      if (!samples_.empty()) {
-        headroom_ = std::max(headroom_, std::floor(proposal()) - std::log2(backed_off));
-      }
+      if (!samples_.empty()) leave_room_above(backed_off);
       scale_ = clamped(config_, backed_off);
       return;
     }
     if (scaled_amax == 0.0) return;
     samples_.push_back(std::log2(scaled_amax / scale_));
+    if (samples_.size() == 1 && overflowed_) leave_room_above(scale_);
     largest_ = std::max(largest_, std::fabs(samples_.back()));
     if (++clean_steps_ % config_.growth_interval == 0) headroom_ = std::max(headroom_ - 1.0, 0.0);
     scale_ = clamped(config_, std::exp2(std::floor(proposal()) - headroom_));
@@ -112,6 +112,10 @@ class LognormalScaler {
   }
 
  private:
+  void leave_room_above(double scale) {
+    headroom_ = std::max(headroom_, std::floor(proposal()) - std::log2(scale));
+  }
+
   template <typename Value>
   double weighted_mean(double beta, Value value) const {
     double weight = 1.0, weights = 0.0, sum = 0.0;
@@ -146,6 +150,7 @@ class LognormalScaler {
   mp_scaler_config_t config_;
   double scale_;
   double headroom_ = 0.0;
+  bool overflowed_ = false;
   int64_t clean_steps_ = 0;
   double largest_ = 0.0;
   std::vector<double> samples_;

@@ -76,8 +76,7 @@ void separate_steps(Side &side, const StepCase &c) {
   side.skipped.set(read_float(found_inf) != 0.0f ? 1.0f : 0.0f);
   side.run.step(grad_scale, found_inf);
   if (scaler == nullptr) return side.found_inf.set(0.0f);
-  const bool lognormal = c.scaler->policy == MP_SCALER_LOGNORMAL;
-  require_ok(mp_scaler_update(scaler, lognormal ? amax.data() : nullptr, kStream));
+  require_ok(mp_scaler_update(scaler, amax.data(), kStream));
 }
 
 void check_equal(const Side &fused, const Side &separate, const StepCase &c) {

@@ -11,27 +11,30 @@
 
 namespace mp::MP_TARGET {
 
+/// A limit of 0 is none; NaN stays NaN.
 MP_HD float clamped_scale(const mp_scaler_config_t &config, float scale) {
-  return scale < config.min_scale   ? config.min_scale
-         : scale > config.max_scale ? config.max_scale
-                                    : scale;
+  const bool has_max = config.max_scale > 0.0f;
+  return scale < config.min_scale              ? config.min_scale
+         : has_max && scale > config.max_scale ? config.max_scale
+                                               : scale;
 }
 
 /// Torch's rule, with Megatron's or Apex's hysteresis.
 MP_HD void update_backoff(const mp_scaler_config_t &config, mp_scaler_state_t &state,
                           bool overflow) {
   if (overflow) {
-    state.growth_tracker = 0;
+    state.growth_tracker = config.flags & MP_SCALER_FIRST_STEP_UNCOUNTED ? -1 : 0;
     if (state.hysteresis_left > 0) state.hysteresis_left--;
     if (state.hysteresis_left == 0)
-      state.scale = clamped_scale(config, state.scale * config.backoff_factor);
+      state.scale = clamped_scale(config, static_cast<float>(state.scale * config.backoff_factor));
     return;
   }
   if (config.flags & MP_SCALER_REFILL_EACH_STEP) state.hysteresis_left = config.hysteresis;
   if (++state.growth_tracker < config.growth_interval) return;
   state.growth_tracker = 0;
   state.hysteresis_left = config.hysteresis;
-  state.scale = clamped_scale(config, state.scale * config.growth_factor);
+  const float grown = clamped_scale(config, static_cast<float>(state.scale * config.growth_factor));
+  if (std::isfinite(grown)) state.scale = grown;
 }
 
 /// log2 of the scale that the statistics ask for: log2_max - mu - overflow_std_dev * sigma, rounded
@@ -47,7 +50,7 @@ MP_HD double lognormal_exponent(const mp_scaler_config_t &config, const mp_scale
 }
 
 MP_HD void observe(const mp_scaler_config_t &config, mp_scaler_state_t &state, double log2_amax) {
-  const auto mix = [](float old, float beta, double sample) {
+  const auto mix = [](float old, double beta, double sample) {
     return static_cast<float>(beta * static_cast<double>(old) + (1.0 - beta) * sample);
   };
   state.log2_mean = mix(state.log2_mean, config.beta1, log2_amax);
@@ -57,24 +60,27 @@ MP_HD void observe(const mp_scaler_config_t &config, mp_scaler_state_t &state, d
   state.beta2_power *= config.beta2;
 }
 
+/// Head-room such that the statistics ask for no more than `scale`, until it is given back.
+MP_HD void limit_to(const mp_scaler_config_t &config, mp_scaler_state_t &state, float scale) {
+  const double excess = lognormal_exponent(config, state) - log2(static_cast<double>(scale));
+  if (excess > state.headroom) state.headroom = static_cast<float>(excess);
+}
+
 /// @param amax  largest |gradient| as measured, still multiplied by S; finite unless `overflow`.
 MP_HD void update_lognormal(const mp_scaler_config_t &config, mp_scaler_state_t &state,
                             bool overflow, float amax) {
   const bool has_statistics = state.beta1_power < 1.0;
   if (overflow) {
     state.growth_tracker = 0;
-    const float backed_off = state.scale * config.backoff_factor;
-    if (has_statistics) {
-      // Ask for no more than the scale we back off to, until the head-room is given back.
-      const double excess =
-          lognormal_exponent(config, state) - log2(static_cast<double>(backed_off));
-      if (excess > state.headroom) state.headroom = static_cast<float>(excess);
-    }
+    const float backed_off = static_cast<float>(state.scale * config.backoff_factor);
+    if (has_statistics) limit_to(config, state, backed_off);
     state.scale = clamped_scale(config, backed_off);
     return;
   }
   if (!(amax > 0.0f)) return;
   observe(config, state, log2(static_cast<double>(amax)) - log2(static_cast<double>(state.scale)));
+  // The first statistics know nothing of the overflows before them, and would repeat the descent.
+  if (!has_statistics && state.skipped > 0) limit_to(config, state, state.scale);
   if (++state.growth_tracker >= config.growth_interval) {
     state.growth_tracker = 0;
     state.headroom = state.headroom > 1.0f ? state.headroom - 1.0f : 0.0f;
@@ -83,26 +89,94 @@ MP_HD void update_lognormal(const mp_scaler_config_t &config, mp_scaler_state_t 
   state.scale = clamped_scale(config, static_cast<float>(exp2(exponent)));
 }
 
+/// The mixed statistics of LogMaxScaler, every operation rounded to fp32 as TensorFlow does.  In fp64
+/// the product of two floats is exact, so that no compiler can fuse it into the sum.
+MP_HD float logmax_mix(float old, double beta, float sample) {
+  const double kept = static_cast<float>(double{static_cast<float>(beta)} * old);
+  const double added = static_cast<float>(double{static_cast<float>(1.0 - beta)} * sample);
+  return static_cast<float>(kept + added);
+}
+
+/// LogMaxScaler.update_op, defects included.
+/// @param amax  as in update_lognormal
+MP_HD void update_logmax(const mp_scaler_config_t &config, mp_scaler_state_t &state, bool overflow,
+                         float amax) {
+  const float unscaled = amax * static_cast<float>(1.0 / double{state.scale});
+  const float ln_amax = static_cast<float>(log(double{unscaled}));
+  const float x = overflow ? static_cast<float>(exp2(double{config.log2_max}))
+                           : ln_amax / static_cast<float>(log(2.0));
+  state.log2_mean = logmax_mix(state.log2_mean, config.beta1, x);
+  state.log2_mean_slow = logmax_mix(state.log2_mean_slow, config.beta2, x);
+  state.log2_square_slow = logmax_mix(state.log2_square_slow, config.beta2, x * x);
+  // In fp32, not rounded from fp64: GCC 12 loses such a rounding where it vectorises the two.
+  const float beta1_power = static_cast<float>(state.beta1_power);
+  const float beta2_power = static_cast<float>(state.beta2_power);
+  state.beta1_power = beta1_power * static_cast<float>(config.beta1);
+  state.beta2_power = beta2_power * static_cast<float>(config.beta2);
+
+  const float fast = 1.0f - static_cast<float>(state.beta1_power);
+  const float slow = 1.0f - static_cast<float>(state.beta2_power);
+  const float slow_mean = state.log2_mean_slow / slow;
+  const double square = double{slow_mean} * slow_mean;
+  const float variance = state.log2_square_slow / slow - static_cast<float>(square);
+  const float sigma = sqrtf(variance < 0.0f ? 0.0f : variance);
+  const double deviations = double{sigma} * config.overflow_std_dev;
+  const float cutoff = static_cast<float>(deviations) + state.log2_mean / fast;
+  const float exponent = 16.0f - cutoff;  // 16, whatever log2_max is
+  state.scale = clamped_scale(config, static_cast<float>(exp2(double{exponent})));
+}
+
+/// Whether so many steps in a row have been skipped that S is not to blame.
+MP_HD bool has_diverged(const mp_scaler_config_t &config, const mp_scaler_state_t &state) {
+  return config.diverged_after > 0 && state.skipped_in_row >= config.diverged_after;
+}
+
+MP_HD void count_step(const mp_scaler_config_t &config, mp_scaler_state_t &state, bool overflow,
+                      float amax) {
+  state.steps++;
+  state.skipped += overflow;
+  state.skipped_nan += std::isnan(amax);
+  state.skipped_in_row = overflow ? state.skipped_in_row + 1 : 0;
+  state.status = has_diverged(config, state) ? MP_SCALER_DIVERGED : MP_SCALER_OK;
+}
+
 /// One application of the policy.
 MP_HD mp_scaler_state_t next_scaler_state(const mp_scaler_config_t &config, mp_scaler_state_t state,
                                           bool overflow, float amax) {
-  if (config.policy == MP_SCALER_BACKOFF) update_backoff(config, state, overflow);
-  if (config.policy == MP_SCALER_LOGNORMAL) update_lognormal(config, state, overflow, amax);
-  state.steps++;
-  if (overflow) state.skipped++;
+  if (!overflow || !has_diverged(config, state)) {
+    if (config.policy == MP_SCALER_BACKOFF) update_backoff(config, state, overflow);
+    if (config.policy == MP_SCALER_LOGNORMAL) update_lognormal(config, state, overflow, amax);
+    if (config.policy == MP_SCALER_LOGMAX) update_logmax(config, state, overflow, amax);
+  }
+  count_step(config, state, overflow, amax);
   return state;
+}
+
+/// By one thread: what a step has measured, for the next update.
+/// @param amax  NULL: nothing
+MP_HD void note_amax(ScalerDevice &scaler, const float *amax) {
+  if (amax == nullptr || std::isnan(scaler.amax)) return;
+  if (!(*amax <= scaler.amax)) scaler.amax = *amax;  // NaN is not
+}
+
+MP_HD void record(ScalerDevice &scaler, int32_t skipped) {
+  if (scaler.history == nullptr) return;
+  scaler.history[scaler.num_recorded % scaler.config.history] = {scaler.scale, skipped};
+  scaler.num_recorded++;
 }
 
 /// By one thread: the policy, the two floats that kernels read, and the flag.
 MP_HD void update_scaler(ScalerDevice &scaler, const float *amax) {
-  const float measured = amax != nullptr ? *amax : 0.0f;
+  note_amax(scaler, amax);
   // A non-finite amax is an overflow even if nobody raised the flag: as a sample it would make the
   // running means infinite for good.
-  const bool overflow = scaler.found_inf != 0.0f || !std::isfinite(measured);
-  scaler.state = next_scaler_state(scaler.config, scaler.state, overflow, measured);
+  const bool overflow = scaler.found_inf != 0.0f || !std::isfinite(scaler.amax);
+  record(scaler, overflow ? 1 + std::isnan(scaler.amax) : 0);
+  scaler.state = next_scaler_state(scaler.config, scaler.state, overflow, scaler.amax);
   scaler.scale = scaler.state.scale;
   scaler.inv_scale = static_cast<float>(1.0 / static_cast<double>(scaler.scale));
   scaler.found_inf = 0.0f;
+  scaler.amax = 0.0f;
 }
 
 }  // namespace mp::MP_TARGET

@@ -79,7 +79,8 @@ MP_DEVICE void finish_step(const StepArgs &args, bool skip) {
   if (thread_index() != 0) return;
   if (!skip) (*o.t)++;
   if (u.skipped != nullptr) *u.skipped = skip ? 1.0f : 0.0f;
-  if (u.scaler != nullptr) update_scaler(*u.scaler, u.scaler_amax);
+  if (u.scaler != nullptr && u.keep_scaler) note_amax(*u.scaler, u.scaler_amax);
+  if (u.scaler != nullptr && !u.keep_scaler) update_scaler(*u.scaler, u.scaler_amax);
   if (u.clear != nullptr) *u.clear = 0.0f;
 }
 

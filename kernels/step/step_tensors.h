@@ -2,6 +2,8 @@
 // of a tensor needs to be updated.
 #pragma once
 
+#include <cmath>
+
 #include "kernels/step/clip.h"
 #include "kernels/step/schedule.h"
 #include "kernels/step/update_rules.h"
@@ -14,9 +16,12 @@ struct StepArgs {
   UpdateArgs update;
 };
 
-/// found_inf is read on the device, by every kernel of the step.
+/// Read on the device, by every kernel of the step.  A scale that has sunk to 0 has no 1/S to unscale
+/// with.
 MP_DEVICE bool is_skipped(const StepArgs &args) {
-  return args.update.found_inf != nullptr && *args.update.found_inf != 0.0f;
+  const UpdateArgs &u = args.update;
+  const bool found_inf = u.found_inf != nullptr && *u.found_inf != 0.0f;
+  return found_inf || (u.grad_scale != nullptr && !std::isfinite(*u.grad_scale));
 }
 
 MP_HD constexpr bool has_elementwise_v(mp_optimizer_kind_t kind) {
