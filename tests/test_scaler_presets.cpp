@@ -1,0 +1,336 @@
+// Every preset against the system that it is named after, as upstream_scalers.h has it: the scales
+// are exactly equal, step after step.
+#include <cstring>
+
+#include "scaler_run.h"
+#include "upstream_scalers.h"
+
+using namespace mptest;
+
+namespace {
+
+const mp_scaler_preset_t kPresets[] = {
+    MP_SCALER_PRESET_LOGNORMAL,         MP_SCALER_PRESET_TORCH,
+    MP_SCALER_PRESET_APEX_AMP,          MP_SCALER_PRESET_APEX_HYSTERESIS,
+    MP_SCALER_PRESET_MEGATRON,          MP_SCALER_PRESET_DEEPSPEED,
+    MP_SCALER_PRESET_DEEPSPEED_FUSED,   MP_SCALER_PRESET_KERAS,
+    MP_SCALER_PRESET_KERAS_3,           MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF,
+    MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX};
+
+bool has_hysteresis(mp_scaler_preset_t preset) {
+  return preset == MP_SCALER_PRESET_APEX_HYSTERESIS || preset == MP_SCALER_PRESET_MEGATRON ||
+         preset == MP_SCALER_PRESET_DEEPSPEED;
+}
+
+mp_scaler_config_t short_config(mp_scaler_preset_t preset, int interval, int hysteresis) {
+  mp_scaler_config_t config = mp_scaler_config_preset(preset);
+  config.growth_interval = interval;
+  if (has_hysteresis(preset)) config.hysteresis = hysteresis;
+  return config;
+}
+
+/// Overflows and amaxes of one training: overflows come singly and in bursts, gradients drift.
+class Training {
+ public:
+  explicit Training(uint64_t seed) : random_(seed), rate_(random_.real(0.0, 0.5)) {}
+
+  struct Step {
+    bool overflow;
+    double amax;
+  };
+  Step next() {
+    if (burst_ == 0 && random_.real(0.0, 1.0) < 0.02) burst_ = random_.integer(2, 8);
+    const bool overflow = burst_ > 0 || random_.real(0.0, 1.0) < rate_;
+    burst_ -= burst_ > 0;
+    log2_amax_ += random_.real(-0.5, 0.5);
+    return {overflow, std::exp2(log2_amax_)};
+  }
+
+ private:
+  Random random_;
+  double rate_, log2_amax_ = 0.0;
+  int64_t burst_ = 0;
+};
+
+/// Whether there is an fp32 scale to compare with; some systems go on in fp64, or to infinity.
+bool is_fp32(double scale) {
+  return std::isfinite(static_cast<float>(scale)) &&
+         static_cast<double>(static_cast<float>(scale)) == scale;
+}
+
+/// @return steps compared
+int check_training(ScalerRun &run, upstream::Scaler &wanted, uint64_t seed, int steps) {
+  Training training(seed);
+  for (int i = 0; i < steps; ++i) {
+    const Training::Step step = training.next();
+    const float scaled_amax = static_cast<float>(step.amax * run.scale());
+    wanted.update(step.overflow, scaled_amax);
+    if (!is_fp32(wanted.scale())) return i;
+    run.update_scaled(step.overflow ? 1.0f : 0.0f, scaled_amax);
+    if (run.scale() == static_cast<float>(wanted.scale())) continue;
+    CAPTURE(seed, i, run.scale(), wanted.scale());
+    REQUIRE(run.scale() == static_cast<float>(wanted.scale()));
+  }
+  return steps;
+}
+
+void check_preset(mp_scaler_preset_t preset, uint64_t sequences, int steps) {
+  int64_t compared = 0;
+  for (uint64_t seed = 1; seed <= sequences; ++seed) {
+    const int interval = static_cast<int>(seed % 8 + 1),
+              hysteresis = static_cast<int>(seed % 5 + 1);
+    ScalerRun run(short_config(preset, interval, hysteresis));
+    const auto wanted = upstream::make_scaler(preset, interval, hysteresis);
+    INFO("preset " << preset << ", interval " << interval << ", hysteresis " << hysteresis);
+    REQUIRE(run.scale() == wanted->scale());
+    compared += check_training(run, *wanted, seed, steps);
+  }
+  CHECK(compared > static_cast<int64_t>(sequences) * steps * 3 / 4);
+}
+
+}  // namespace
+
+TEST_CASE("scaler presets: random sequences equal upstream's", "[scaler][strict]") {
+  for (const mp_scaler_preset_t preset : kPresets) check_preset(preset, 10, 60);
+}
+
+TEST_CASE("scaler presets: thousands of random sequences equal upstream's", "[scaler]") {
+  for (const mp_scaler_preset_t preset : kPresets) check_preset(preset, 2000, 100);
+}
+
+TEST_CASE("scaler presets: with their own intervals", "[scaler]") {
+  for (const mp_scaler_preset_t preset : kPresets) {
+    const mp_scaler_config_t config = mp_scaler_config_preset(preset);
+    ScalerRun run(config);
+    const auto wanted = upstream::make_scaler(preset, config.growth_interval, config.hysteresis);
+    for (int i = 0; i < 20000; ++i) {
+      const bool overflow = i % 4501 < 3 || i % 7000 == 6999;
+      const float scaled_amax = static_cast<float>(0.75 * run.scale());
+      wanted->update(overflow, scaled_amax);
+      if (run.update_scaled(overflow ? 1.0f : 0.0f, scaled_amax) == wanted->scale()) continue;
+      CAPTURE(preset, i, wanted->scale());
+      REQUIRE(run.scale() == wanted->scale());
+    }
+  }
+}
+
+TEST_CASE("scaler presets: DeepSpeed with consecutive_hysteresis", "[scaler]") {
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    const int interval = static_cast<int>(seed % 8 + 1),
+              hysteresis = static_cast<int>(seed % 5 + 1);
+    mp_scaler_config_t config = short_config(MP_SCALER_PRESET_DEEPSPEED, interval, hysteresis);
+    config.flags |= MP_SCALER_REFILL_EACH_STEP;
+    ScalerRun run(config);
+    upstream::DeepSpeed wanted(interval, hysteresis, true);
+    check_training(run, wanted, seed, 100);
+  }
+}
+
+// ---------------------------------------------------------------------------- known sequences
+
+namespace {
+
+using Scales = std::vector<float>;
+
+Scales scales_of(const mp_scaler_config_t &config, const std::vector<double> &amaxes) {
+  ScalerRun run(config);
+  Scales scales;
+  for (const double amax : amaxes) {
+    scales.push_back(run.update(std::isfinite(amax) ? 0.0f : 1.0f, amax));
+  }
+  return scales;
+}
+
+const std::vector<double> kSequenceA = {.5,  .25,  2, HUGE_VAL, 1, std::nan(""),
+                                        .75, .125, 4, .03125,   8, .5};
+
+mp_scaler_config_t logmax() {
+  mp_scaler_config_t config = mp_scaler_config_preset(MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX);
+  config.max_scale = 16777216.0f;
+  return config;
+}
+
+}  // namespace
+
+TEST_CASE("scaler presets: OpenSeq2Seq Backoff, known sequences", "[scaler][strict]") {
+  mp_scaler_config_t config = mp_scaler_config_preset(MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF);
+  CHECK(scales_of(config, kSequenceA) ==
+        Scales{16384, 16384, 16384, 8192, 8192, 4096, 4096, 4096, 4096, 4096, 4096, 4096});
+  config.growth_interval = 3;
+  CHECK(scales_of(config, kSequenceA) ==
+        Scales{16384, 16384, 16384, 8192, 8192, 4096, 4096, 4096, 8192, 8192, 8192, 16384});
+}
+
+namespace {
+
+/// What LogMaxScaler was meant to compute.
+std::vector<double> meant_scales(const std::vector<double> &amaxes) {
+  upstream::OpenSeq2SeqLogMax<double> meant(16777216.0);
+  std::vector<double> scales;
+  for (const double amax : amaxes) {
+    meant.update(!std::isfinite(amax), static_cast<float>(amax * meant.scale()));
+    scales.push_back(meant.scale());
+  }
+  return scales;
+}
+
+void check_close(double got, double wanted, double relative_error) {
+  CAPTURE(got, wanted);
+  CHECK(std::fabs(got / wanted - 1.0) <= relative_error);
+}
+
+}  // namespace
+
+// The known scales are of fp64.  In fp32 1 - b2_correction, about 0.001 t after t steps, has taken t
+// roundings of u, so it is wrong by a part of u / 0.001 = 6e-5.  The variance, a difference of two
+// numbers that ought to be equal, is wrong by that part of x^2, sigma by 7.7e-3 |x|, log2 S by 3.09
+// times that; |x| <= 2 here.
+const double kFp32Error = std::exp2(3.09 * 7.7e-3 * 2) - 1;
+
+TEST_CASE("scaler presets: LogMax pins S after one overflow, as shipped", "[scaler][strict]") {
+  const Scales scales = scales_of(logmax(), kSequenceA);
+  const std::vector<double> meant = meant_scales(kSequenceA);
+  const double known[] = {131072, 63634.113, 7155.992};
+  for (size_t i = 0; i < 3; ++i) {
+    check_close(meant[i], known[i], 1e-7);
+    check_close(scales[i], known[i], kFp32Error);
+  }
+  for (size_t i = 3; i < scales.size(); ++i) CHECK(scales[i] == 1.0f);
+  ScalerRun run(logmax());
+  run.update(1.0f);
+  for (int i = 0; i < 10000; ++i) run.update(0.0f);
+  CHECK(run.scale() == 1.0f);
+  for (int i = 0; i < 10000; ++i) run.update(0.0f);
+  CHECK(run.scale() > 1000.0f);
+}
+
+TEST_CASE("scaler presets: LogMax is dead after a step of zeros, as shipped", "[scaler][strict]") {
+  ScalerRun run(logmax());
+  CHECK(run.update(0.0f, 1.0) == 65536.0f);
+  check_close(run.update(0.0f, 2.0), 15853.2, kFp32Error);
+  for (const double amax : {0.0, 1.0, 2.0}) CHECK(std::isnan(run.update(0.0f, amax)));
+  const mp_scaler_state_t dead = run.state();
+  CHECK(mp_scaler_set_state_sync(run.get(), &dead, kStream) == MP_ERROR_INVALID_ARGUMENT);
+}
+
+TEST_CASE("scaler presets: LogMax puts gradients of one size on 2^16, as shipped",
+          "[scaler][strict]") {
+  ScalerRun run(logmax());
+  for (int i = 0; i < 5; ++i) {
+    check_close(run.update(0.0f, 3.0), 65536.0 / 3.0, kFp32Error);
+  }
+}
+
+TEST_CASE("scaler presets: torch grows while that is finite", "[scaler][strict]") {
+  mp_scaler_config_t config = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH);
+  config.init_scale = 1e38f;
+  config.growth_factor = 10.0;
+  config.growth_interval = 1;
+  CHECK(scales_of(config, {1, 1}) == Scales{1e38f, 1e38f});
+}
+
+TEST_CASE("scaler presets: torch's factors are doubles", "[scaler][strict]") {
+  mp_scaler_config_t config = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH);
+  config.growth_factor = 1.7;
+  config.backoff_factor = 0.3;
+  config.growth_interval = 1;
+  ScalerRun run(config);
+  float wanted = 65536.0f;
+  for (const float found_inf : {0.0f, 1.0f, 0.0f, 0.0f, 0.0f, 1.0f, 1.0f, 0.0f, 0.0f}) {
+    wanted = static_cast<float>(wanted * (found_inf != 0.0f ? 0.3 : 1.7));
+    CHECK(run.update(found_inf) == wanted);
+  }
+}
+
+TEST_CASE("scaler presets: without minimum S sinks to 0 and stays", "[scaler][strict]") {
+  ScalerRun run(mp_scaler_config_preset(MP_SCALER_PRESET_TORCH));
+  for (int i = 1; i <= 165; ++i) REQUIRE(run.update(1.0f) == std::ldexp(65536.0f, -i));
+  CHECK(run.update(1.0f) == 0.0f);
+  CHECK(run.update(0.0f) == 0.0f);
+  const mp_scaler_state_t sunk = run.state();
+  set_state(run.get(), sunk);
+}
+
+TEST_CASE("scaler presets: an unknown one makes no scaler", "[scaler][strict]") {
+  const mp_scaler_config_t config = mp_scaler_config_preset(static_cast<mp_scaler_preset_t>(11));
+  mp_scaler_t scaler = nullptr;
+  CHECK(mp_scaler_create(&scaler, context(), &config) == MP_ERROR_STRUCT_SIZE);
+}
+
+// ---------------------------------------------------------------------------- checkpoints
+
+TEST_CASE("scaler presets: restored anywhere, they go on bit for bit", "[scaler][strict]") {
+  for (const mp_scaler_preset_t preset : kPresets) {
+    mp_scaler_config_t config = short_config(preset, 4, 3);
+    config.diverged_after = 5;
+    for (int cut = 0; cut <= 24; ++cut) {
+      ScalerRun first(config), second(config);
+      Training training(7);
+      const auto step = [](ScalerRun &run, const Training::Step &s) {
+        run.update(s.overflow ? 1.0f : 0.0f, s.amax);
+      };
+      for (int i = 0; i < cut; ++i) step(first, training.next());
+      set_state(second.get(), first.state());
+      REQUIRE(same_bits(second.inv_scale(), first.inv_scale()));
+      for (int i = 0; i < 24; ++i) {
+        const Training::Step s = training.next();
+        step(first, s);
+        step(second, s);
+        const mp_scaler_state_t one = first.state(), other = second.state();
+        CAPTURE(preset, cut, i);
+        REQUIRE(std::memcmp(&one, &other, sizeof one) == 0);
+        REQUIRE(same_bits(first.scale(), second.scale()));
+      }
+    }
+  }
+}
+
+TEST_CASE("scaler presets: torch's state_dict, there and back", "[scaler][strict]") {
+  for (int cut = 0; cut <= 30; ++cut) {
+    ScalerRun first(short_config(MP_SCALER_PRESET_TORCH, 4, 1));
+    Training training(8);
+    for (int i = 0; i < cut; ++i) first.update(training.next().overflow ? 1.0f : 0.0f);
+    const mp_scaler_state_t state = first.state();
+    const mp_torch_scaler_t saved = mp_scaler_to_torch(&first.config(), &state);
+    CHECK(saved.scale == first.scale());
+    CHECK(saved.growth_factor == 2.0);
+    CHECK(saved.backoff_factor == 0.5);
+    CHECK(saved.growth_interval == 4);
+    CHECK(saved.growth_tracker == state.growth_tracker);
+
+    ScalerRun second(mp_scaler_config_from_torch(&saved));
+    set_state(second.get(), mp_scaler_state_from_torch(&saved));
+    for (int i = 0; i < 30; ++i) {
+      const float found_inf = training.next().overflow ? 1.0f : 0.0f;
+      REQUIRE(first.update(found_inf) == second.update(found_inf));
+    }
+  }
+}
+
+TEST_CASE("scaler presets: Megatron's state_dict, there and back", "[scaler][strict]") {
+  for (int cut = 0; cut <= 30; ++cut) {
+    const mp_scaler_config_t config = short_config(MP_SCALER_PRESET_MEGATRON, 4, 3);
+    ScalerRun first(config), second(config);
+    upstream::Megatron theirs(4, 3);
+    Training training(9);
+    for (int i = 0; i < cut; ++i) {
+      const bool overflow = training.next().overflow;
+      theirs.update(overflow, 0.0f);
+      first.update(overflow ? 1.0f : 0.0f);
+    }
+    const mp_scaler_state_t state = first.state();
+    const mp_megatron_scaler_t saved = mp_scaler_to_megatron(&state);
+    CHECK(saved.scale == theirs.scale());
+    CHECK(saved.growth_tracker == theirs.growth_tracker());
+    CHECK(saved.hysteresis_tracker == std::max(theirs.hysteresis_tracker(), 0));
+
+    const mp_megatron_scaler_t imported = {static_cast<float>(theirs.scale()),
+                                           theirs.growth_tracker(), theirs.hysteresis_tracker()};
+    set_state(second.get(), mp_scaler_state_from_megatron(&imported));
+    for (int i = 0; i < 30; ++i) {
+      const bool overflow = training.next().overflow;
+      theirs.update(overflow, 0.0f);
+      REQUIRE(second.update(overflow ? 1.0f : 0.0f) == theirs.scale());
+    }
+  }
+}

@@ -1,0 +1,201 @@
+// What a scaler tells of its past: divergence, NaN told from infinity, the history.
+#include <cstring>
+
+#include "scaler_run.h"
+
+using namespace mptest;
+
+namespace {
+
+mp_scaler_config_t diverging(mp_scaler_policy_t policy, int32_t diverged_after) {
+  mp_scaler_config_t config = mp_scaler_config_default(policy);
+  config.diverged_after = diverged_after;
+  return config;
+}
+
+const mp_scaler_policy_t kDynamicPolicies[] = {MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL};
+const mp_scaler_policy_t kAllPolicies[] = {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL,
+                                           MP_SCALER_LOGMAX};
+
+}  // namespace
+
+// ---------------------------------------------------------------------------- divergence
+
+TEST_CASE("scaler state: diverged after so many skips in a row", "[scaler][strict]") {
+  for (const mp_scaler_policy_t policy : kAllPolicies) {
+    ScalerRun run(diverging(policy, 5));
+    for (int skips = 1; skips <= 8; ++skips) {
+      run.update(1.0f);
+      CAPTURE(policy, skips);
+      CHECK(run.state().status == (skips < 5 ? MP_SCALER_OK : MP_SCALER_DIVERGED));
+      CHECK(run.state().skipped_in_row == skips);
+    }
+  }
+}
+
+TEST_CASE("scaler state: once diverged S stays, and the policy with it", "[scaler][strict]") {
+  for (const mp_scaler_policy_t policy : kDynamicPolicies) {
+    ScalerRun run(diverging(policy, 5));
+    run.update(0.0f, 0.25);
+    const float before = run.scale();
+    for (int i = 1; i <= 5; ++i) CHECK(run.update(1.0f) == std::ldexp(before, -i));
+    const mp_scaler_state_t diverged = run.state();
+    for (int i = 0; i < 50; ++i) CHECK(run.update(1.0f) == std::ldexp(before, -5));
+    mp_scaler_state_t later = run.state();
+    CHECK(later.skipped == 55);
+    later.steps = diverged.steps;
+    later.skipped = diverged.skipped;
+    later.skipped_in_row = diverged.skipped_in_row;
+    CHECK(std::memcmp(&later, &diverged, sizeof later) == 0);
+  }
+}
+
+TEST_CASE("scaler state: a clean step ends the divergence", "[scaler][strict]") {
+  for (const mp_scaler_policy_t policy : kAllPolicies) {
+    ScalerRun run(diverging(policy, 3));
+    for (int round = 1; round <= 3; ++round) {
+      for (int i = 0; i < 4; ++i) run.update(1.0f);
+      CHECK(run.state().status == MP_SCALER_DIVERGED);
+      run.update(0.0f);
+      CHECK(run.state().status == MP_SCALER_OK);
+      CHECK(run.state().skipped_in_row == 0);
+      CHECK(run.state().skipped == 4 * round);
+    }
+  }
+}
+
+TEST_CASE("scaler state: it sinks no further than diverged_after lets it", "[scaler][strict]") {
+  mp_scaler_config_t config = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH);
+  config.diverged_after = 20;
+  ScalerRun run(config);
+  for (int i = 0; i < 1000; ++i) run.update(1.0f);
+  CHECK(run.scale() == 0.0625f);
+  CHECK(run.update(0.0f) == 0.0625f);
+  CHECK(run.update(1.0f) == 0.03125f);
+}
+
+TEST_CASE("scaler state: with diverged_after = 0 it never diverges", "[scaler][strict]") {
+  ScalerRun run(diverging(MP_SCALER_BACKOFF, 0));
+  for (int i = 0; i < 300; ++i) run.update(1.0f);
+  CHECK(run.state().status == MP_SCALER_OK);
+  CHECK(run.state().skipped_in_row == 300);
+}
+
+// ---------------------------------------------------------------------------- NaN
+
+TEST_CASE("scaler state: an amax tells NaN from infinity", "[scaler][strict]") {
+  for (const mp_scaler_policy_t policy : kAllPolicies) {
+    ScalerRun run(mp_scaler_config_default(policy));
+    for (const float amax : {1.0f, HUGE_VALF, NAN, -NAN, 0.0f, HUGE_VALF, 2.0f}) {
+      run.update_by_amax(amax);
+    }
+    CAPTURE(policy);
+    CHECK(run.state().steps == 7);
+    CHECK(run.state().skipped == 4);
+    CHECK(run.state().skipped_nan == 2);
+  }
+}
+
+TEST_CASE("scaler state: for backoff an amax is an overflow or nothing", "[scaler][strict]") {
+  ScalerRun by_flag(mp_scaler_config_default(MP_SCALER_BACKOFF));
+  ScalerRun by_amax(mp_scaler_config_default(MP_SCALER_BACKOFF));
+  for (const float amax : {1.0f, HUGE_VALF, 0.0f, NAN, 65504.0f}) {
+    by_flag.update(std::isfinite(amax) ? 0.0f : 1.0f);
+    CHECK(by_amax.update_by_amax(amax) == by_flag.scale());
+  }
+}
+
+// ---------------------------------------------------------------------------- history
+
+namespace {
+
+struct History {
+  std::vector<float> scales;
+  std::vector<int32_t> skipped;
+  bool operator==(const History &) const = default;
+};
+
+History history_of(mp_scaler_t scaler, int64_t capacity) {
+  History history{std::vector<float>(static_cast<size_t>(capacity), -1.0f),
+                  std::vector<int32_t>(static_cast<size_t>(capacity), -1)};
+  int64_t count = -1;
+  require_ok(mp_scaler_get_history_sync(scaler, capacity, history.scales.data(),
+                                        history.skipped.data(), &count, kStream));
+  REQUIRE(count >= 0);
+  REQUIRE(count <= capacity);
+  for (size_t i = static_cast<size_t>(count); i < history.scales.size(); ++i) {
+    CHECK(history.scales[i] == -1.0f);  // not written
+    CHECK(history.skipped[i] == -1);
+  }
+  history.scales.resize(static_cast<size_t>(count));
+  history.skipped.resize(static_cast<size_t>(count));
+  return history;
+}
+
+/// The newest `count` of all.
+History last_of(const History &all, size_t count) {
+  const auto from = static_cast<ptrdiff_t>(all.scales.size() - std::min(count, all.scales.size()));
+  return {{all.scales.begin() + from, all.scales.end()},
+          {all.skipped.begin() + from, all.skipped.end()}};
+}
+
+/// Updates, one in three an overflow, and what they ought to leave behind.
+void run_and_note(ScalerRun &run, History &all, Random &random) {
+  const float amaxes[] = {1.0f, 0.5f, 2.0f, 0.25f, HUGE_VALF, NAN};
+  const float amax = amaxes[random.integer(0, 5)];
+  all.scales.push_back(run.scale());
+  all.skipped.push_back(std::isnan(amax) ? 2 : std::isinf(amax) ? 1 : 0);
+  run.update_by_amax(amax);
+}
+
+}  // namespace
+
+TEST_CASE("scaler state: the history is the last updates", "[scaler][strict]") {
+  for (const mp_scaler_policy_t policy : kDynamicPolicies) {
+    for (const int32_t length : {1, 2, 7, 100}) {
+      mp_scaler_config_t config = mp_scaler_config_default(policy);
+      config.history = length;
+      config.growth_interval = 2;
+      ScalerRun run(config);
+      Random random(1);
+      History all;
+      for (int i = 0; i <= 30; ++i) {
+        for (const int64_t capacity : {int64_t{0}, int64_t{1}, int64_t{length}, int64_t{50}}) {
+          const auto kept = static_cast<size_t>(std::min<int64_t>(length, capacity));
+          CAPTURE(policy, length, i, capacity);
+          CHECK(history_of(run.get(), capacity) == last_of(all, kept));
+        }
+        run_and_note(run, all, random);
+      }
+    }
+  }
+}
+
+TEST_CASE("scaler state: each array of the history is optional", "[scaler][strict]") {
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  config.history = 4;
+  ScalerRun run(config);
+  for (const float found_inf : {0.0f, 1.0f, 0.0f}) run.update(found_inf);
+  float scales[3];
+  int32_t skipped[3];
+  int64_t count = -1;
+  require_ok(mp_scaler_get_history_sync(run.get(), 3, scales, nullptr, &count, kStream));
+  CHECK(count == 3);
+  CHECK(std::vector<float>(scales, scales + 3) == std::vector<float>{65536, 65536, 32768});
+  require_ok(mp_scaler_get_history_sync(run.get(), 3, nullptr, skipped, &count, kStream));
+  CHECK(std::vector<int32_t>(skipped, skipped + 3) == std::vector<int32_t>{0, 1, 0});
+  require_ok(mp_scaler_get_history_sync(run.get(), 2, nullptr, nullptr, &count, kStream));
+  CHECK(count == 2);
+}
+
+TEST_CASE("scaler state: restoring a state empties the history", "[scaler][strict]") {
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  config.history = 4;
+  ScalerRun run(config);
+  for (int i = 0; i < 6; ++i) run.update(1.0f);
+  set_state(run.get(), run.state());
+  CHECK(history_of(run.get(), 4) == History{});
+  const float scale = run.scale();
+  run.update(0.0f);
+  CHECK(history_of(run.get(), 4) == History{{scale}, {0}});
+}

@@ -1,0 +1,199 @@
+// One scaler for several optimizers, several scalers in one program, and the scales with which no
+// step can be taken.
+#include <cstring>
+
+#include "step_fixtures.h"
+
+using namespace mptest;
+
+namespace {
+
+OptimizerSpec spec() {
+  OptimizerSpec spec;
+  spec.groups = {sgd_hyper(0.5f, 0.9f)};
+  spec.grads = small_tensors();
+  return spec;
+}
+
+/// An optimizer whose gradients are all `grad`.
+struct Part {
+  OptimizerRun run{spec()};
+  DeviceFloat skipped{-1.0f};
+
+  explicit Part(double grad) {
+    run.master().upload(constant_values(run.master().specs(), 1.0));
+    set_grads(grad);
+  }
+  void set_grads(double grad) { run.grads().upload(constant_values(run.grads().specs(), grad)); }
+  void plant(double value) { run.grads().plant(4, 7, encode(MP_FP16, value)); }
+  void check(const UniqueScaler &scaler) {
+    require_ok(mp_check_nonfinite(run.grads().list(), mp_scaler_found_inf(scaler.get()), kStream));
+  }
+  void step(const UniqueScaler &scaler, uint32_t flags) {
+    mp_step_options_t options = mp_step_options_default();
+    options.flags = flags;
+    options.found_inf = skipped.data();
+    require_ok(mp_scale_step(run.get(), scaler.get(), &options, kStream));
+  }
+};
+
+mp_scaler_config_t config_of(mp_scaler_policy_t policy) {
+  return mp_scaler_config_default(policy);
+}
+
+const mp_scaler_policy_t kPolicies[] = {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL};
+
+float flag_of(const UniqueScaler &scaler) {
+  return read_float(mp_scaler_found_inf(scaler.get()));
+}
+
+}  // namespace
+
+TEST_CASE("shared scaler: the last optimizer updates it, once", "[step][strict]") {
+  for (const mp_scaler_policy_t policy : kPolicies) {
+    const UniqueScaler scaler = make_scaler(config_of(policy));
+    Part a(1.0), b(2.0);
+    for (int step = 1; step <= 3; ++step) {
+      const mp_scaler_state_t before = state_of(scaler.get());
+      a.step(scaler, MP_STEP_KEEP_SCALER);
+      const mp_scaler_state_t kept = state_of(scaler.get());
+      CHECK(std::memcmp(&kept, &before, sizeof kept) == 0);
+      b.step(scaler, 0);
+      CHECK(state_of(scaler.get()).steps == step);
+      CHECK(a.run.t() == step);
+      CHECK(b.run.t() == step);
+    }
+  }
+}
+
+TEST_CASE("shared scaler: both skip, whoever overflows", "[step][strict]") {
+  for (const mp_scaler_policy_t policy : kPolicies) {
+    for (const bool in_a : {true, false}) {
+      for (const double value : {HUGE_VAL, std::nan("")}) {
+        const UniqueScaler scaler = make_scaler(config_of(policy));
+        Part a(1.0), b(2.0);
+        (in_a ? a : b).plant(value);
+        const OptimizerState a_before = a.run.state(), b_before = b.run.state();
+        for (int skips = 1; skips <= 2; ++skips) {
+          b.check(scaler);
+          a.step(scaler, MP_STEP_KEEP_SCALER);
+          CHECK(flag_of(scaler) == 1.0f);
+          b.step(scaler, 0);
+          CAPTURE(policy, in_a, value, skips);
+          CHECK(a.run.state() == a_before);
+          CHECK(b.run.state() == b_before);
+          CHECK(a.skipped.value() == 1.0f);
+          CHECK(b.skipped.value() == 1.0f);
+          CHECK(flag_of(scaler) == 0.0f);
+          CHECK(state_of(scaler.get()).steps == skips);
+          CHECK(state_of(scaler.get()).skipped == skips);
+          CHECK(state_of(scaler.get()).skipped_nan == (std::isnan(value) ? skips : 0));
+        }
+        (in_a ? a : b).set_grads(1.0);
+        b.check(scaler);
+        a.step(scaler, MP_STEP_KEEP_SCALER);
+        b.step(scaler, 0);
+        CHECK(a.run.t() == 1);
+        CHECK(b.run.t() == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("shared scaler: unchecked, an earlier optimizer steps, as with torch", "[step][strict]") {
+  const UniqueScaler scaler = make_scaler(config_of(MP_SCALER_BACKOFF));
+  Part a(1.0), b(2.0);
+  b.plant(HUGE_VAL);
+  a.step(scaler, MP_STEP_KEEP_SCALER);
+  b.step(scaler, 0);
+  CHECK(a.run.t() == 1);
+  CHECK(b.run.t() == 0);
+  CHECK(state_of(scaler.get()).skipped == 1);
+}
+
+TEST_CASE("shared scaler: lognormal learns the largest gradient of all", "[step][strict]") {
+  const double grads[][2] = {{8.0, 0.5}, {0.5, 8.0}, {0.25, 0.125}};
+  const UniqueScaler shared = make_scaler(config_of(MP_SCALER_LOGNORMAL));
+  const UniqueScaler alone = make_scaler(config_of(MP_SCALER_LOGNORMAL));
+  const UniqueScaler updated = make_scaler(config_of(MP_SCALER_LOGNORMAL));
+  for (const auto &pair : grads) {
+    Part a(pair[0]), b(pair[1]), larger(std::max(pair[0], pair[1]));
+    a.step(shared, MP_STEP_KEEP_SCALER);
+    b.step(shared, 0);
+    larger.step(alone, 0);
+    a.step(updated, MP_STEP_KEEP_SCALER);
+    b.step(updated, MP_STEP_KEEP_SCALER);
+    require_ok(mp_scaler_update(updated.get(), nullptr, kStream));
+    const mp_scaler_state_t wanted = state_of(alone.get());
+    for (const UniqueScaler *scaler : {&shared, &updated}) {
+      const mp_scaler_state_t got = state_of(scaler->get());
+      CHECK(std::memcmp(&got, &wanted, sizeof got) == 0);
+    }
+  }
+  // Nothing has been measured since.
+  expect_status(mp_scaler_update(updated.get(), nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
+}
+
+TEST_CASE("shared scaler: one for each loss, they do not touch each other", "[step][strict]") {
+  const UniqueScaler one = make_scaler(config_of(MP_SCALER_BACKOFF));
+  const UniqueScaler other = make_scaler(config_of(MP_SCALER_LOGNORMAL));
+  Part a(1.0), b(2.0);
+  a.plant(HUGE_VAL);
+  a.step(one, 0);
+  b.step(other, 0);
+  CHECK(a.run.t() == 0);
+  CHECK(b.run.t() == 1);
+  CHECK(state_of(one.get()).skipped == 1);
+  CHECK(state_of(other.get()).skipped == 0);
+  CHECK(flag_of(other) == 0.0f);
+}
+
+TEST_CASE("shared scaler: nothing to keep without one", "[step][strict]") {
+  Part a(1.0);
+  mp_step_options_t options = mp_step_options_default();
+  options.flags = MP_STEP_KEEP_SCALER;
+  expect_status(mp_scale_step(a.run.get(), nullptr, &options, kStream), MP_ERROR_INVALID_ARGUMENT);
+  CHECK(a.run.t() == 0);
+}
+
+TEST_CASE("step: any flag but 0 skips", "[step][strict]") {
+  for (const float found_inf : {1.0f, 2.0f, -1.0f, 0x1p-149f, NAN}) {
+    const UniqueScaler scaler = make_scaler(config_of(MP_SCALER_BACKOFF));
+    Part a(1.0);
+    const OptimizerState before = a.run.state();
+    write_float(mp_scaler_found_inf(scaler.get()), found_inf);
+    a.step(scaler, 0);
+    CAPTURE(found_inf);
+    CHECK(a.run.state() == before);
+    CHECK(a.skipped.value() == 1.0f);
+    CHECK(state_of(scaler.get()).skipped == 1);
+  }
+}
+
+TEST_CASE("step: NaN is told from infinity, whatever the policy", "[step][strict]") {
+  for (const mp_scaler_policy_t policy : kPolicies) {
+    const UniqueScaler scaler = make_scaler(config_of(policy));
+    Part a(1.0);
+    a.plant(HUGE_VAL);
+    a.step(scaler, 0);
+    CHECK(state_of(scaler.get()).skipped_nan == 0);
+    a.plant(std::nan(""));
+    a.step(scaler, 0);
+    CHECK(state_of(scaler.get()).skipped_nan == 1);
+    CHECK(state_of(scaler.get()).skipped == 2);
+  }
+}
+
+TEST_CASE("step: a scale that has sunk to 0 updates nothing", "[step][strict]") {
+  const UniqueScaler scaler = make_scaler(mp_scaler_config_preset(MP_SCALER_PRESET_TORCH));
+  for (int i = 0; i < 170; ++i) {
+    write_float(mp_scaler_found_inf(scaler.get()), 1.0f);
+    require_ok(mp_scaler_update(scaler.get(), nullptr, kStream));
+  }
+  REQUIRE(read_float(mp_scaler_scale(scaler.get())) == 0.0f);
+  Part a(0.0);
+  const OptimizerState before = a.run.state();
+  a.step(scaler, 0);
+  CHECK(a.run.state() == before);
+  CHECK(a.skipped.value() == 1.0f);
+}
