@@ -221,6 +221,17 @@ TEST_CASE("scaler presets: LogMax puts gradients of one size on 2^16, as shipped
   }
 }
 
+TEST_CASE("scaler presets: LogMax's log2_max is the sample of an overflow only, as shipped",
+          "[scaler][strict]") {
+  mp_scaler_config_t config = logmax();
+  config.log2_max = 10.0f;
+  ScalerRun run(config);
+  CHECK(run.update(0.0f, 1.0) == 65536.0f);
+  run.update(1.0f);
+  // Decayed by beta1, without bias correction: 0.99 * 0 + 0.01 * 2^10.
+  CHECK(run.state().log2_mean == 0.01f * 1024.0f);
+}
+
 TEST_CASE("scaler presets: torch grows while that is finite", "[scaler][strict]") {
   mp_scaler_config_t config = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH);
   config.init_scale = 1e38f;
