@@ -32,7 +32,7 @@ struct Images {
 
 struct Typed {
   const void *data;
-  mp_dtype_t dtype;
+  const mp_dtype_t &dtype;  ///< not loaded before it has been checked (enum_value)
 };
 
 enum class Layout { nchw, nhwc };
