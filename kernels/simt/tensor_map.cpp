@@ -93,14 +93,12 @@ class Cache {
   int64_t encodes_ = 0;
 };
 
-// On the heap: thread_local space of a library that is loaded late is scarce.
-template <class Spec>
-thread_local std::unique_ptr<Cache<Spec>> this_thread;
-
 template <class Spec>
 Cache<Spec> &cache_of_this_thread() {
-  if (this_thread<Spec> == nullptr) this_thread<Spec> = std::make_unique<Cache<Spec>>();
-  return *this_thread<Spec>;
+  // On the heap: thread_local space of a library that is loaded late is scarce.  Inside the function:
+  // GCC 12 does not destroy thread_local variable templates.
+  static thread_local const auto cache = std::make_unique<Cache<Spec>>();
+  return *cache;
 }
 
 // ---------------------------------------------------------------- limits
