@@ -180,11 +180,13 @@ STRICT_STEPS = $(foreach s,$(SEEDS),"strict, seed $(s)::MP_HOST_MOOD=strict MP_H
 # The table that mptune writes is one that the library takes.
 TUNE_STEP = $(BUILD)/mptune --device host --set tools/mptune/sample_shapes.csv --out $(BUILD)/tests/tuning.txt && \
   MP_LOG=info MP_GEMM_TUNING=$(BUILD)/tests/tuning.txt $(BUILD)/tests/mptests 'the first kernel' 2>&1 | grep 'is used'
+# All generated convolutions; the strict steps have a few.
+CONV_STEP = "conv, strict, seed 1::MP_HOST_MOOD=strict MP_HOST_SEED=1 $(BUILD)/tests/mptests [conv]"
 # The pipelines of the Hopper kernels have more ways to go wrong than a few schedules show.
 WGMMA_SEEDS ?= $(shell seq 20)
 WGMMA_STEPS = $(foreach s,$(WGMMA_SEEDS),"wgmma, strict, seed $(s)::MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [wgmma]")
 ifneq ($(MP_TEST_DEVICE),cuda)
-HOST_ONLY_STEPS = "the host machine::$(BUILD)/tests/machine" "mptune::$(TUNE_STEP)" $(STRICT_STEPS) $(WGMMA_STEPS)
+HOST_ONLY_STEPS = "the host machine::$(BUILD)/tests/machine" "mptune::$(TUNE_STEP)" $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
 endif
 
 ## test: all tests of this machine (MP_TEST_DEVICE=host|cuda, SEEDS="1 2 3 4 5")
