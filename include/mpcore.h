@@ -878,7 +878,6 @@ static inline mp_scaler_state_t mp_scaler_state_default(const mp_scaler_config_t
 
 /** The scaler allocates nothing after this.  A program may have several, one per loss; several
  *  optimizers may share one, see MP_STEP_KEEP_SCALER. */
-
 MP_API mp_status_t mp_scaler_create(mp_scaler_t *scaler, mp_context_t context,
                                     const mp_scaler_config_t *config);
 MP_API void mp_scaler_destroy(mp_scaler_t scaler);

@@ -274,6 +274,11 @@ TEST_CASE("scaler presets: restored anywhere, they go on bit for bit", "[scaler]
   for (const mp_scaler_preset_t preset : kPresets) {
     mp_scaler_config_t config = short_config(preset, 4, 3);
     config.diverged_after = 5;
+    const mp_scaler_state_t created = ScalerRun(config).state();
+    const mp_scaler_state_t by_default = mp_scaler_state_default(&config);
+    CHECK(std::memcmp(&created, &by_default, sizeof created) == 0);
+    CHECK(by_default.scale == config.init_scale);
+    CHECK(by_default.hysteresis_left == config.hysteresis);
     for (int cut = 0; cut <= 24; ++cut) {
       ScalerRun first(config), second(config);
       Training training(7);

@@ -156,9 +156,9 @@ const char *why_not_depthwise(const ConvProblem &p, int32_t split_k) {
                                                              : "needs more pixels for this split";
 }
 
-/// Both tensors are read or written once, unless the multiply-adds take longer: a tile of the small
-/// CUDA-core kernel has 2^22 of them, and does four times as many in the time, because there each value
-/// that is read is used eight times.
+/// Both tensors are read or written once, unless the multiply-adds take longer.  These are priced by
+/// the small CUDA-core GEMM kernel, whose tile has 2^22 of them in 1024 of k.  The factor is an
+/// estimate, not measured: that kernel uses each value it reads eight times, this one does not.
 double depthwise_us(const ConvProblem &p, const Device &device, const GemmTuning &tuning,
                     int32_t split_k) {
   constexpr double kTileMultiplyAdds = 1 << 22, kSlowdown = 4, kChannelsPerBlock = 64;
