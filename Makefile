@@ -171,9 +171,16 @@ $(BUILD)/tests/test_capi: $(CAPI_C) tests/capi_harness.h include/mpcore.h $(LIB)
 	@echo "  CC   $@"
 	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -O1 -g1 $(SAN_FLAGS) $(CAPI_C) $(LINK_LIB) -o $@
 
+# The examples see what an installed library would show them: the public header alone.
+EXAMPLES := $(patsubst capi/hosts/c/%.c,$(BUILD)/examples/%,$(wildcard capi/hosts/c/*.c))
+$(BUILD)/examples/%: capi/hosts/c/%.c include/mpcore.h $(LIB)
+	@mkdir -p $(@D)
+	@echo "  CC   $@"
+	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -O1 -g1 $< $(LINK_LIB) -o $@
+
 .PHONY: tests test sanitize race
 ## tests: build the test programs without running them
-tests: $(TEST_BINS) $(BUILD)/mptune
+tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune
 
 SEEDS ?= 1 2 3 4 5
 STRICT_STEPS = $(foreach s,$(SEEDS),"strict, seed $(s)::MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")
@@ -195,6 +202,7 @@ test: setup-test
 	@tools/run_tests --log $(BUILD)/tests/log \
 	  "C ABI, as C99::$(BUILD)/tests/test_capi" \
 	  "README example::tools/run_readme_example $(BUILD) $(CC)" \
+	  "examples::tools/run_examples $(BUILD)/examples" \
 	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)
 
 # The tests are built once and run against the other builds of the library, which the loader finds
