@@ -70,6 +70,7 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
       .m = tensors(desc.m),
       .v = tensors(desc.v),
       .extra = tensors(desc.extra_grads),
+      .copy = {.flags = desc.flags},
       .tensor_group = array_at<uint32_t>(memory, group_of),
       .num_groups = desc.num_groups,
       .groups = optimizer.device_groups,
@@ -85,6 +86,13 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
   optimizer.grad_scale = array_at<float>(memory, grad_scale);
   optimizer.found_inf = array_at<float>(memory, found_inf);
   optimizer.tensor_norms = clips ? array_at<float>(memory, norms) : nullptr;
+}
+
+mp_model_options_t read_options(const mp_model_options_t *user) {
+  if (user == nullptr) return mp_model_options_default();
+  const mp_model_options_t options = read_struct(user, "options");
+  require_flags(options.flags, MP_OPT_MODEL_OVERFLOW, "flags");
+  return options;
 }
 
 }  // namespace
@@ -146,6 +154,28 @@ mp_status_t mp_optimizer_step(mp_optimizer_t optimizer, const float *grad_scale,
       c.target.statistics(c.device, o.args.grads, o.desc.grads->scratch, statistics, stream);
     }
     c.target.optimizer_step(c.device, o.args, update, stream);
+  });
+}
+
+mp_status_t mp_masters_to_model(mp_tensor_list_t master, mp_tensor_list_t model,
+                                const float *found_inf, const mp_model_options_t *options,
+                                mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    const mp_tensor_list &from = mp::require_pointer(master, "master");
+    const mp_tensor_list &to = mp::require_pointer(model, "model");
+    mp::require_parallel(from, "master", to, "model");
+    mp::require_data(from, "master");
+    mp::require_fp32(from, "master");
+    mp::require_16bit(to, "model");
+    mp::require_aligned(found_inf, "found_inf");
+    const mp_model_options_t o = mp::read_options(options);
+    const mp::Context &c = *from.context;
+    c.target.model_copy(c.device,
+                        {.master = from.device,
+                         .model = to.device,
+                         .policy = {.flags = o.flags},
+                         .found_inf = found_inf},
+                        stream);
   });
 }
 

@@ -143,8 +143,6 @@ std::vector<uint32_t> read_tensor_group(const mp_optimizer_desc_t &desc) {
 
 // ---------------------------------------------------------------------------- lists
 
-namespace {
-
 void require_fp32(const mp_tensor_list &list, const char *name) {
   for (size_t t = 0; t < list.dtype.size(); ++t) {
     MP_REQUIRE(list.dtype[t] == MP_FP32, MP_ERROR_INVALID_ARGUMENT, name, ": tensor ", t, " is ",
@@ -158,6 +156,8 @@ void require_16bit(const mp_tensor_list &list, const char *name) {
                ": tensor ", t, " is fp32, not fp16 or bf16");
   }
 }
+
+namespace {
 
 /// NovoGrad's second moments: one number per tensor.
 void require_one_each(const mp_tensor_list &list, const char *name, const mp_tensor_list &grads) {

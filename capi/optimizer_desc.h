@@ -18,4 +18,8 @@ std::vector<uint32_t> read_tensor_group(const mp_optimizer_desc_t &desc);
 /// One parameter group; `name` is how the caller knows it, and `desc` what it is for.
 void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimizer_desc_t &desc);
 
+/// Fail where a tensor is not what masters, moments and extra gradients, or copies, must be.
+void require_fp32(const mp_tensor_list &list, const char *name);
+void require_16bit(const mp_tensor_list &list, const char *name);
+
 }  // namespace mp

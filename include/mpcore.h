@@ -1197,6 +1197,31 @@ MP_API mp_status_t mp_optimizer_set_hyper(mp_optimizer_t optimizer, uint32_t gro
 MP_API mp_status_t mp_optimizer_step(mp_optimizer_t optimizer, const float *grad_scale,
                                      const float *found_inf, mp_stream_t stream);
 
+/** How fp32 master weights become their 16-bit copy. */
+typedef struct mp_model_options {
+  uint32_t struct_size;
+  uint32_t flags; /**< of mp_optimizer_flags_t: MP_OPT_MODEL_OVERFLOW */
+} mp_model_options_t;
+
+static inline mp_model_options_t mp_model_options_default(void) {
+  mp_model_options_t o;
+  memset(&o, 0, sizeof o);
+  o.struct_size = (uint32_t)sizeof o;
+  return o;
+}
+
+/** model = round(master): the copy that an optimizer step writes, for a program that updates its
+ *  fp32 weights itself.  Bit for bit the same copy.
+ *  @param master     MP_FP32; read.
+ *  @param model      MP_FP16/MP_BF16, parallel to master; written.  A NULL data pointer: that
+ *                    parameter has no 16-bit copy.
+ *  @param found_inf  device, 1 float, optional; if nonzero when the kernel runs, nothing is written:
+ *                    a skipped step leaves the copy as it leaves the weights.
+ *  @param options    host, optional; NULL = the defaults. */
+MP_API mp_status_t mp_masters_to_model(mp_tensor_list_t master, mp_tensor_list_t model,
+                                       const float *found_inf, const mp_model_options_t *options,
+                                       mp_stream_t stream);
+
 /** The learning rates that the latest applied step used, before lr_multipliers.
  *  @return device, num_groups floats, 0 before the first step; they live as long as the optimizer.
  *          NULL if optimizer is NULL */

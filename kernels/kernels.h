@@ -281,12 +281,24 @@ struct RatioScratch {
   float *ratio;      ///< count: what comes of them (update_rules.h)
 };
 
+/// How a master weight becomes its 16-bit copy (kernels/step/model_copy.h).
+struct CopyPolicy {
+  uint32_t flags;  ///< MP_OPT_MODEL_OVERFLOW; others are not looked at
+};
+
+struct ModelCopyArgs {
+  TensorList master, model;  ///< model.data[t] may be NULL
+  CopyPolicy policy;
+  const float *found_inf;  ///< nothing is written when != 0; NULL = never
+};
+
 /// An optimizer in device terms.
 struct OptimizerArgs {
   mp_optimizer_kind_t kind;
   uint32_t flags;
   TensorList grads, master;
   TensorList model, m, v, extra;  ///< .data may be NULL
+  CopyPolicy copy;                ///< of the weights into model
   const uint32_t *tensor_group;   ///< device, count
   uint32_t num_groups;
   const mp_hyper_t *groups;        ///< device
@@ -434,6 +446,7 @@ struct Target {
                      const float *scale, mp_stream_t);
   void (*scaler_update)(const Device &, ScalerDevice *, const float *amax, mp_stream_t);
   void (*optimizer_step)(const Device &, const OptimizerArgs &, const UpdateArgs &, mp_stream_t);
+  void (*model_copy)(const Device &, const ModelCopyArgs &, mp_stream_t);
   void (*regularization)(const Device &, const OptimizerArgs &, const ReduceScratch &, float *loss,
                          mp_stream_t);
   void (*softmax_xent)(const Device &, const XentArgs &, mp_stream_t);

@@ -29,6 +29,7 @@ const Target &table() {
     t.scale_loss = scale_loss;
     t.scaler_update = scaler_update;
     t.optimizer_step = optimizer_step;
+    t.model_copy = model_copy;
     t.regularization = regularization;
     t.softmax_xent = softmax_xent;
     t.transpose = transpose;

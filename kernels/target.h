@@ -22,6 +22,7 @@ void scale_loss(const Device &, const void *loss, void *out, mp_dtype_t, int64_t
                 const float *scale, mp_stream_t);
 void scaler_update(const Device &, ScalerDevice *, const float *amax, mp_stream_t);
 void optimizer_step(const Device &, const OptimizerArgs &, const UpdateArgs &, mp_stream_t);
+void model_copy(const Device &, const ModelCopyArgs &, mp_stream_t);
 void regularization(const Device &, const OptimizerArgs &, const ReduceScratch &, float *loss,
                     mp_stream_t);
 void softmax_xent(const Device &, const XentArgs &, mp_stream_t);

@@ -104,6 +104,7 @@ void test_conv(void);
 void test_tensors(void);
 void test_scaler(void);
 void test_optimizer(void);
+void test_model(void);
 void test_train(void);
 void test_layers(void);
 

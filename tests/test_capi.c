@@ -17,6 +17,7 @@ int main(void) {
   test_tensors();
   test_scaler();
   test_optimizer();
+  test_model();
   test_train();
   test_layers();
   return finish();

@@ -7,6 +7,7 @@
 // forward order, and the last of them are still in L2.
 #include "kernels/simt/reduce.h"
 #include "kernels/step/loss_scale.h"
+#include "kernels/step/model_copy.h"
 #include "kernels/step/step_tensors.h"
 #include "kernels/target.h"
 
@@ -15,12 +16,6 @@ namespace mp::MP_TARGET {
 namespace {
 
 constexpr int kThreads = 256;
-
-/// A 16-bit weight that overflows would make every later gradient non-finite.
-MP_DEVICE float clamped(float w, mp_dtype_t dtype) {
-  const float most = dtype == MP_FP16 ? kHalfMax : kBf16Max;
-  return w > most ? most : w < -most ? -most : w;
-}
 
 template <mp_optimizer_kind_t kind>
 MP_DEVICE void update_element(const RuleParams &params, Elements &e, int i) {
@@ -33,7 +28,8 @@ MP_DEVICE void update_element(const RuleParams &params, Elements &e, int i) {
 }
 
 template <mp_optimizer_kind_t kind>
-MP_DEVICE void update_run(const Tensors &tensors, const RuleParams &params, int64_t at, int valid) {
+MP_DEVICE void update_run(const Tensors &tensors, const RuleParams &params,
+                          const CopyPolicy &policy, int64_t at, int valid) {
   Elements e;
   load_elements<kind>(e, tensors, params, at, valid);
   MP_UNROLL
@@ -41,12 +37,8 @@ MP_DEVICE void update_run(const Tensors &tensors, const RuleParams &params, int6
   store_run(tensors.master + at, e.w, valid);
   if (tensors.m != nullptr) store_run(tensors.m + at, e.m, valid);
   if constexpr (has_elementwise_v(kind)) store_run(tensors.v + at, e.v, valid);
-  if (tensors.model == nullptr) return;
-  if ((params.flags & MP_OPT_MODEL_OVERFLOW) == 0) {
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) e.w[i] = clamped(e.w[i], tensors.model_dtype);
-  }
-  store_run(tensors.model_dtype, tensors.model, at, e.w, valid);
+  if (tensors.model != nullptr)
+    store_copy(policy, tensors.model_dtype, tensors.model, at, e.w, valid);
 }
 
 template <mp_optimizer_kind_t kind>
@@ -61,8 +53,9 @@ MP_DEVICE void update_chunk(const StepArgs &args, int64_t number) {
   }
   block_sync();
   const Tensors tensors = tensors_of(o, range.tensor);
-  for_each_run<kThreads>(
-      range, [&](int64_t at, int valid) { update_run<kind>(tensors, params[0], at, valid); });
+  for_each_run<kThreads>(range, [&](int64_t at, int valid) {
+    update_run<kind>(tensors, params[0], o.copy, at, valid);
+  });
 }
 
 /// What comes after every weight has been updated: the learning rates, the counter, the scaler, the
