@@ -141,7 +141,7 @@ TEST_OBJS := $(TEST_CPP:%.cpp=$(BUILD)/%.o)
 MACHINE_OBJS := $(MACHINE_CPP:%.cpp=$(BUILD)/machine/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(HOST_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) \
   $(BUILD)/host/kernels/gemm/upload.o
 CAPI_C := $(wildcard tests/test_capi.c tests/capi_*.c)
-TEST_BINS := $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(if $(MACHINE_CPP),$(BUILD)/tests/machine)
+TEST_BINS := $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(BUILD)/tests/cpp_face $(if $(MACHINE_CPP),$(BUILD)/tests/machine)
 RPATH := -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath,'$$ORIGIN'
 LINK_LIB := -L$(BUILD) -lmpcore $(RPATH)
 TEST_CXXFLAGS := -std=c++20 -O1 -g1 $(WARN) $(INCLUDES) $(SAN_FLAGS) $(if $(HOST_MARCH),-march=$(HOST_MARCH)) -ffp-contract=off
@@ -178,6 +178,20 @@ $(BUILD)/examples/%: capi/hosts/c/%.c include/mpcore.h $(LIB)
 	@echo "  CC   $@"
 	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -O1 -g1 $< $(LINK_LIB) -o $@
 
+CXX17 := $(CXX) -std=c++17 -pedantic $(WARN) -Werror -Iinclude -O1 -g1
+EXAMPLES += $(patsubst capi/hosts/cpp/%.cpp,$(BUILD)/examples/%_cpp,$(wildcard capi/hosts/cpp/*.cpp))
+$(BUILD)/examples/%_cpp: capi/hosts/cpp/%.cpp include/mpcore.hpp include/mpcore.h $(LIB)
+	@mkdir -p $(@D)
+	@echo "  CXX  $@"
+	$(Q)$(CXX17) $< $(LINK_LIB) -o $@
+
+# One half with exceptions, one without.
+$(BUILD)/tests/cpp_face: tests/hosts/cpp_face.cpp include/mpcore.hpp include/mpcore.h $(LIB)
+	@mkdir -p $(@D)
+	@echo "  CXX  $@"
+	$(Q)$(CXX17) -fno-exceptions -c $< -o $@_returning.o
+	$(Q)$(CXX17) $< $@_returning.o $(LINK_LIB) -o $@
+
 .PHONY: tests test sanitize race
 ## tests: build the test programs without running them
 tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune
@@ -201,6 +215,7 @@ test: setup-test
 	@$(MAKE) tests
 	@tools/run_tests --log $(BUILD)/tests/log \
 	  "C ABI, as C99::$(BUILD)/tests/test_capi" \
+	  "C++ face::$(BUILD)/tests/cpp_face" \
 	  "README example::tools/run_readme_example $(BUILD) $(CC)" \
 	  "examples::tools/run_examples $(BUILD)/examples" \
 	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)

@@ -1,0 +1,539 @@
+// mpcore.hpp - mpcore.h for C++17: handles that destroy themselves, failures that cannot be missed.
+//
+//     mp::context context = mp::context::create();
+//     mp::memory d = context.malloc(m * n * sizeof(float));
+//     context.gemm(mp_gemm_desc_default(m, n, k, MP_FP16, MP_FP32), a, b, nullptr, d);
+//
+// A layer over the C functions and nothing more.  A function that takes a handle is a member of the
+// handle's class, under its own name without prefix; arguments and their order are those of
+// mpcore.h, which is the manual, and so are all structs and enumerations.  Trailing arguments that
+// are optional there may be left out here.  Functions without handle (mp_version, mp_last_error) are
+// called as in C.  Handles and memory convert to what the C functions take.
+//
+// FAILURES.  A function returns its result and throws mp::error, which has the sentence of
+// mp_last_error.  Where the compiler has no exceptions, or MPCORE_NO_EXCEPTIONS is defined before
+// this header is included, it returns mp::result<T> instead: to be tested, then taken with value().
+//
+// LIFE.  Handles can be moved, not copied.  The context must outlive what was made from it, so
+// declare it first; the same holds for the tensor lists of an optimizer.
+#ifndef MPCORE_HPP
+#define MPCORE_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <utility>
+#include <variant>
+
+#include "mpcore.h"
+
+#if !defined(__cpp_exceptions) && !defined(MPCORE_NO_EXCEPTIONS)
+#define MPCORE_NO_EXCEPTIONS
+#endif
+
+namespace mp {
+
+// Both kinds of failure can be linked into one program.
+#ifdef MPCORE_NO_EXCEPTIONS
+inline namespace returning {
+#else
+inline namespace throwing {
+#endif
+
+// ---------------------------------------------------------------------------- failures
+
+/// What a call returned, and why: what() is the sentence of mp_last_error.
+class error : public std::runtime_error {
+ public:
+  explicit error(mp_status_t status) : std::runtime_error(mp_last_error()), status_(status) {}
+  mp_status_t status() const noexcept { return status_; }
+
+ private:
+  mp_status_t status_;
+};
+
+/// A value or an error.
+template <class T>
+class [[nodiscard]] result {
+ public:
+  result(T value) : content_(std::in_place_index<0>, std::move(value)) {}
+  result(mp::error error) : content_(std::in_place_index<1>, std::move(error)) {}
+
+  bool has_value() const noexcept { return content_.index() == 0; }
+  explicit operator bool() const noexcept { return has_value(); }
+
+  /// Ends the program where there is none.
+  T &value() & {
+    require_value();
+    return *std::get_if<0>(&content_);
+  }
+  T &&value() && { return std::move(value()); }
+
+  /// Only where has_value() is false.
+  const mp::error &error() const noexcept { return *std::get_if<1>(&content_); }
+
+ private:
+  void require_value() const {
+    if (has_value()) return;
+    std::fprintf(stderr, "mpcore: %s\n", error().what());
+    std::abort();
+  }
+
+  std::variant<T, mp::error> content_;
+};
+
+template <>
+class [[nodiscard]] result<void> : public result<std::monostate> {
+ public:
+  result() : result<std::monostate>(std::monostate{}) {}
+  result(mp::error error) : result<std::monostate>(std::move(error)) {}
+};
+
+#ifdef MPCORE_NO_EXCEPTIONS
+/// What a function returns that can fail.
+template <class T>
+using outcome = result<T>;
+
+namespace detail {
+template <class T>
+outcome<T> failed(mp_status_t status) {
+  return error(status);
+}
+}  // namespace detail
+#else
+template <class T>
+using outcome = T;
+
+namespace detail {
+template <class T>
+[[noreturn]] T failed(mp_status_t status) {
+  throw error(status);
+}
+}  // namespace detail
+#endif
+
+/// For calls of the C functions themselves.
+inline outcome<void> check(mp_status_t status) {
+  if (status != MP_SUCCESS) return detail::failed<void>(status);
+  return outcome<void>();
+}
+
+namespace detail {
+
+template <class T>
+outcome<T> finish(mp_status_t status, T value) {
+  if (status != MP_SUCCESS) return failed<T>(status);
+  return value;
+}
+
+/// Calls a function whose last argument is where its result goes.
+template <class T, class Function, class... Arguments>
+outcome<T> query(const Function &function, Arguments... arguments) {
+  T value{};
+  const mp_status_t status = function(arguments..., &value);
+  return finish(status, value);
+}
+
+/// Calls a mp_*_create function.
+template <class Handle, class Function, class... Arguments>
+outcome<Handle> create(const Function &function, Arguments... arguments) {
+  typename Handle::raw_type raw = nullptr;
+  const mp_status_t status = function(&raw, arguments...);
+  return finish(status, Handle(raw));
+}
+
+/// Owns what a mp_*_create function made.
+template <class Raw, void (*destroy)(Raw)>
+class handle {
+ public:
+  using raw_type = Raw;
+
+  handle() = default;
+  explicit handle(Raw raw) noexcept : raw_(raw) {}
+  handle(handle &&other) noexcept : raw_(other.release()) {}
+  handle &operator=(handle &&other) noexcept {
+    if (this != &other) reset(other.release());
+    return *this;
+  }
+  ~handle() { reset(); }
+
+  Raw get() const noexcept { return raw_; }
+  operator Raw() const noexcept { return raw_; }
+  Raw release() noexcept { return std::exchange(raw_, nullptr); }
+  void reset(Raw raw = nullptr) noexcept { destroy(std::exchange(raw_, raw)); }
+
+ private:
+  Raw raw_ = nullptr;
+};
+
+}  // namespace detail
+
+// ---------------------------------------------------------------------------- arguments
+
+/// Device memory that a call may use while it runs.
+struct workspace {
+  void *data = nullptr;
+  size_t bytes = 0;
+};
+
+/// P and Q of a convolution or a pooling.
+struct image_size {
+  int32_t p, q;
+};
+
+inline outcome<image_size> conv2d_output_size(const mp_conv2d_desc_t &desc) {
+  image_size size{};
+  const mp_status_t status = mp_conv2d_output_size(&desc, &size.p, &size.q);
+  return detail::finish(status, size);
+}
+
+inline outcome<image_size> pool2d_output_size(const mp_pool2d_desc_t &desc) {
+  image_size size{};
+  const mp_status_t status = mp_pool2d_output_size(&desc, &size.p, &size.q);
+  return detail::finish(status, size);
+}
+
+// ---------------------------------------------------------------------------- device memory
+
+/// From context::malloc; freed with mp_free.
+class memory {
+ public:
+  memory() = default;
+  memory(mp_context_t context, void *data) noexcept : context_(context), data_(data) {}
+  memory(memory &&other) noexcept
+      : context_(other.context_), data_(std::exchange(other.data_, nullptr)) {}
+  memory &operator=(memory &&other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~memory() {
+    if (data_ != nullptr) mp_free(context_, data_);
+  }
+
+  void *get() const noexcept { return data_; }
+  operator void *() const noexcept { return data_; }
+  template <class T>
+  T *as() const noexcept {
+    return static_cast<T *>(data_);
+  }
+
+ private:
+  mp_context_t context_ = nullptr;
+  void *data_ = nullptr;
+};
+
+// ---------------------------------------------------------------------------- context
+
+/// Sections 3, 4, 5, 12 and 13.
+class context : public detail::handle<mp_context_t, mp_context_destroy> {
+ public:
+  using handle::handle;
+
+  static outcome<context> create(const mp_context_config_t &config = mp_context_config_default()) {
+    return detail::create<context>(mp_context_create, &config);
+  }
+
+  outcome<mp_device_info_t> get_info() const {
+    mp_device_info_t info;
+    MP_INIT_STRUCT(&info);
+    const mp_status_t status = mp_context_get_info(get(), &info);
+    return detail::finish(status, info);
+  }
+
+  // --- device memory
+
+  outcome<memory> malloc(size_t bytes) const {
+    void *data = nullptr;
+    const mp_status_t status = mp_malloc(get(), &data, bytes);
+    return detail::finish(status, memory(get(), data));
+  }
+
+  outcome<void> memcpy(void *dst, const void *src, size_t bytes,
+                       mp_stream_t stream = nullptr) const {
+    return check(mp_memcpy(get(), dst, src, bytes, stream));
+  }
+
+  outcome<void> memset(void *dst, int byte, size_t bytes, mp_stream_t stream = nullptr) const {
+    return check(mp_memset(get(), dst, byte, bytes, stream));
+  }
+
+  outcome<void> stream_sync(mp_stream_t stream = nullptr) const {
+    return check(mp_stream_sync(get(), stream));
+  }
+
+  outcome<void> cast(const void *src, mp_dtype_t src_dtype, void *dst, mp_dtype_t dst_dtype,
+                     int64_t count, mp_stream_t stream = nullptr) const {
+    return check(mp_cast(get(), src, src_dtype, dst, dst_dtype, count, stream));
+  }
+
+  // --- GEMM
+
+  outcome<size_t> gemm_workspace_size(const mp_gemm_desc_t &desc) const {
+    return detail::query<size_t>(mp_gemm_workspace_size, get(), &desc);
+  }
+
+  outcome<void> gemm(const mp_gemm_desc_t &desc, const void *A, const void *B, const void *C,
+                     void *D, const mp_epilogue_t *epilogue = nullptr, workspace workspace = {},
+                     mp_stream_t stream = nullptr) const {
+    return check(
+        mp_gemm(get(), &desc, A, B, C, D, epilogue, workspace.data, workspace.bytes, stream));
+  }
+
+  outcome<void> gemm_batched(const mp_gemm_desc_t &desc, const void *const *A, const void *const *B,
+                             const void *const *C, void *const *D,
+                             const mp_epilogue_t *epilogue = nullptr, workspace workspace = {},
+                             mp_stream_t stream = nullptr) const {
+    return check(mp_gemm_batched(get(), &desc, A, B, C, D, epilogue, workspace.data,
+                                 workspace.bytes, stream));
+  }
+
+  outcome<size_t> gemm_grouped_workspace_size(const mp_gemm_desc_t &desc, int32_t count,
+                                              const mp_gemm_group_item_t *items) const {
+    return detail::query<size_t>(mp_gemm_grouped_workspace_size, get(), &desc, count, items);
+  }
+
+  outcome<void> gemm_grouped(const mp_gemm_desc_t &desc, int32_t count,
+                             const mp_gemm_group_item_t *items,
+                             const mp_epilogue_t *epilogue = nullptr, workspace workspace = {},
+                             mp_stream_t stream = nullptr) const {
+    return check(mp_gemm_grouped(get(), &desc, count, items, epilogue, workspace.data,
+                                 workspace.bytes, stream));
+  }
+
+  // --- convolution
+
+  outcome<size_t> conv2d_workspace_size(const mp_conv2d_desc_t &desc, mp_conv_op_t op) const {
+    return detail::query<size_t>(mp_conv2d_workspace_size, get(), &desc, op);
+  }
+
+  outcome<void> conv2d_fprop(const mp_conv2d_desc_t &desc, const void *x, const void *filter,
+                             void *y, const mp_epilogue_t *epilogue = nullptr,
+                             workspace workspace = {}, mp_stream_t stream = nullptr) const {
+    return check(mp_conv2d_fprop(get(), &desc, x, filter, y, epilogue, workspace.data,
+                                 workspace.bytes, stream));
+  }
+
+  outcome<void> conv2d_dgrad(const mp_conv2d_desc_t &desc, const void *dy, const void *filter,
+                             void *dx, const mp_epilogue_t *epilogue = nullptr,
+                             workspace workspace = {}, mp_stream_t stream = nullptr) const {
+    return check(mp_conv2d_dgrad(get(), &desc, dy, filter, dx, epilogue, workspace.data,
+                                 workspace.bytes, stream));
+  }
+
+  outcome<void> conv2d_wgrad(const mp_conv2d_desc_t &desc, const void *x, const void *dy,
+                             void *dfilter, const mp_epilogue_t *epilogue = nullptr,
+                             workspace workspace = {}, mp_stream_t stream = nullptr) const {
+    return check(mp_conv2d_wgrad(get(), &desc, x, dy, dfilter, epilogue, workspace.data,
+                                 workspace.bytes, stream));
+  }
+
+  // --- around them
+
+  outcome<void> clip_factor(const float *scaled_norm, const float *inv_scale, float max_norm,
+                            float *grad_scale, mp_stream_t stream = nullptr) const {
+    return check(mp_clip_factor(get(), scaled_norm, inv_scale, max_norm, grad_scale, stream));
+  }
+
+  outcome<void> softmax_xent(const mp_xent_desc_t &desc, const void *logits, const int32_t *labels,
+                             const float *loss_scale, float *row_loss, float *loss = nullptr,
+                             int64_t *correct = nullptr, void *dlogits = nullptr,
+                             mp_stream_t stream = nullptr) const {
+    return check(mp_softmax_xent(get(), &desc, logits, labels, loss_scale, row_loss, loss, correct,
+                                 dlogits, stream));
+  }
+
+  outcome<void> nchw_to_nhwc(int64_t n, int64_t c, int64_t h, int64_t w, const void *src,
+                             mp_dtype_t src_dtype, void *dst, mp_dtype_t dst_dtype,
+                             mp_stream_t stream = nullptr) const {
+    return check(mp_nchw_to_nhwc(get(), n, c, h, w, src, src_dtype, dst, dst_dtype, stream));
+  }
+
+  outcome<void> nhwc_to_nchw(int64_t n, int64_t c, int64_t h, int64_t w, const void *src,
+                             mp_dtype_t src_dtype, void *dst, mp_dtype_t dst_dtype,
+                             mp_stream_t stream = nullptr) const {
+    return check(mp_nhwc_to_nchw(get(), n, c, h, w, src, src_dtype, dst, dst_dtype, stream));
+  }
+
+  outcome<void> pool2d_forward(const mp_pool2d_desc_t &desc, const void *x, void *y,
+                               mp_stream_t stream = nullptr) const {
+    return check(mp_pool2d_forward(get(), &desc, x, y, stream));
+  }
+
+  outcome<void> pool2d_backward(const mp_pool2d_desc_t &desc, const void *x, const void *dy,
+                                void *dx, mp_stream_t stream = nullptr) const {
+    return check(mp_pool2d_backward(get(), &desc, x, dy, dx, stream));
+  }
+
+  outcome<size_t> batchnorm_workspace_size(const mp_batchnorm_desc_t &desc) const {
+    return detail::query<size_t>(mp_batchnorm_workspace_size, get(), &desc);
+  }
+
+  outcome<void> batchnorm_forward_training(const mp_batchnorm_desc_t &desc, const void *x,
+                                           const float *gamma, const float *beta,
+                                           float *running_mean, float *running_var,
+                                           float *saved_mean, float *saved_inv_std, void *y,
+                                           workspace workspace,
+                                           mp_stream_t stream = nullptr) const {
+    return check(mp_batchnorm_forward_training(get(), &desc, x, gamma, beta, running_mean,
+                                               running_var, saved_mean, saved_inv_std, y,
+                                               workspace.data, workspace.bytes, stream));
+  }
+
+  outcome<void> batchnorm_forward_inference(const mp_batchnorm_desc_t &desc, const void *x,
+                                            const float *gamma, const float *beta,
+                                            const float *mean, const float *var, void *y,
+                                            mp_stream_t stream = nullptr) const {
+    return check(
+        mp_batchnorm_forward_inference(get(), &desc, x, gamma, beta, mean, var, y, stream));
+  }
+
+  outcome<void> batchnorm_backward(const mp_batchnorm_desc_t &desc, const void *x, const void *dy,
+                                   const float *gamma, const float *beta, const float *saved_mean,
+                                   const float *saved_inv_std, void *dx, float *dgamma,
+                                   float *dbeta, workspace workspace,
+                                   mp_stream_t stream = nullptr) const {
+    return check(mp_batchnorm_backward(get(), &desc, x, dy, gamma, beta, saved_mean, saved_inv_std,
+                                       dx, dgamma, dbeta, workspace.data, workspace.bytes, stream));
+  }
+
+#ifdef MP_ENABLE_EXPERIMENTAL
+  outcome<const char *> gemm_kernel_name(const mp_gemm_desc_t &desc, int32_t index) const {
+    return detail::query<const char *>(mp_gemm_kernel_name, get(), &desc, index);
+  }
+
+  outcome<const char *> conv2d_kernel_name(const mp_conv2d_desc_t &desc, mp_conv_op_t op,
+                                           int32_t index) const {
+    return detail::query<const char *>(mp_conv2d_kernel_name, get(), &desc, op, index);
+  }
+#endif
+};
+
+// ---------------------------------------------------------------------------- tensor lists
+
+/// Section 6.
+class tensor_list : public detail::handle<mp_tensor_list_t, mp_tensor_list_destroy> {
+ public:
+  using handle::handle;
+
+  static outcome<tensor_list> create(mp_context_t context, const mp_tensor_list_desc_t &desc) {
+    return detail::create<tensor_list>(mp_tensor_list_create, context, &desc);
+  }
+
+  outcome<void> set_data(void *const *data, mp_stream_t stream = nullptr) const {
+    return check(mp_tensor_list_set_data(get(), data, stream));
+  }
+
+  outcome<void> check_nonfinite(float *found_inf, mp_stream_t stream = nullptr) const {
+    return check(mp_check_nonfinite(get(), found_inf, stream));
+  }
+
+  outcome<void> amax(float *amax, float *per_tensor = nullptr, mp_stream_t stream = nullptr) const {
+    return check(mp_amax(get(), amax, per_tensor, stream));
+  }
+
+  outcome<void> l2norm(float *norm, float *per_tensor = nullptr,
+                       mp_stream_t stream = nullptr) const {
+    return check(mp_l2norm(get(), norm, per_tensor, stream));
+  }
+
+  outcome<void> unscale(mp_tensor_list_t out, const float *inv_scale, float *found_inf,
+                        mp_stream_t stream = nullptr) const {
+    return check(mp_unscale(get(), out, inv_scale, found_inf, stream));
+  }
+};
+
+// ---------------------------------------------------------------------------- loss scaler
+
+/// Section 7.
+class scaler : public detail::handle<mp_scaler_t, mp_scaler_destroy> {
+ public:
+  using handle::handle;
+
+  static outcome<scaler> create(mp_context_t context, const mp_scaler_config_t &config) {
+    return detail::create<scaler>(mp_scaler_create, context, &config);
+  }
+
+  const float *scale() const noexcept { return mp_scaler_scale(get()); }
+  const float *inv_scale() const noexcept { return mp_scaler_inv_scale(get()); }
+  float *found_inf() const noexcept { return mp_scaler_found_inf(get()); }
+
+  outcome<void> scale_loss(const void *loss, void *out, mp_dtype_t dtype, int64_t count,
+                           mp_stream_t stream = nullptr) const {
+    return check(mp_scale_loss(get(), loss, out, dtype, count, stream));
+  }
+
+  outcome<void> update(const float *amax = nullptr, mp_stream_t stream = nullptr) const {
+    return check(mp_scaler_update(get(), amax, stream));
+  }
+
+  outcome<mp_scaler_state_t> get_state_sync(mp_stream_t stream = nullptr) const {
+    mp_scaler_state_t state;
+    MP_INIT_STRUCT(&state);
+    const mp_status_t status = mp_scaler_get_state_sync(get(), &state, stream);
+    return detail::finish(status, state);
+  }
+
+  outcome<void> set_state_sync(const mp_scaler_state_t &state, mp_stream_t stream = nullptr) const {
+    return check(mp_scaler_set_state_sync(get(), &state, stream));
+  }
+
+  /// Returns the count.
+  outcome<int64_t> get_history_sync(int64_t capacity, float *scales, int32_t *skipped,
+                                    mp_stream_t stream = nullptr) const {
+    int64_t count = 0;
+    const mp_status_t status =
+        mp_scaler_get_history_sync(get(), capacity, scales, skipped, &count, stream);
+    return detail::finish(status, count);
+  }
+};
+
+// ---------------------------------------------------------------------------- optimizers
+
+/// Sections 8 and 10.
+class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
+ public:
+  using handle::handle;
+
+  static outcome<optimizer> create(mp_context_t context, const mp_optimizer_desc_t &desc) {
+    return detail::create<optimizer>(mp_optimizer_create, context, &desc);
+  }
+
+  outcome<void> set_hyper(uint32_t group, const mp_hyper_t &hyper,
+                          mp_stream_t stream = nullptr) const {
+    return check(mp_optimizer_set_hyper(get(), group, &hyper, stream));
+  }
+
+  outcome<void> step(const float *grad_scale = nullptr, const float *found_inf = nullptr,
+                     mp_stream_t stream = nullptr) const {
+    return check(mp_optimizer_step(get(), grad_scale, found_inf, stream));
+  }
+
+  outcome<void> scale_step(mp_scaler_t scaler, const mp_step_options_t *options = nullptr,
+                           mp_stream_t stream = nullptr) const {
+    return check(mp_scale_step(get(), scaler, options, stream));
+  }
+
+  const float *lr() const noexcept { return mp_optimizer_lr(get()); }
+
+  outcome<void> regularization(float *loss, mp_stream_t stream = nullptr) const {
+    return check(mp_optimizer_regularization(get(), loss, stream));
+  }
+
+  outcome<int64_t> get_step_sync(mp_stream_t stream = nullptr) const {
+    int64_t t = 0;
+    const mp_status_t status = mp_optimizer_get_step_sync(get(), &t, stream);
+    return detail::finish(status, t);
+  }
+
+  outcome<void> set_step_sync(int64_t t, mp_stream_t stream = nullptr) const {
+    return check(mp_optimizer_set_step_sync(get(), t, stream));
+  }
+};
+
+}  // namespace throwing or returning
+}  // namespace mp
+
+#endif  // MPCORE_HPP
