@@ -101,19 +101,6 @@ TEST_CASE("optimizer norms: a norm of 0 leaves the plain step", "[optimizer][str
   CHECK(after_step(novograd, 0) == pair_of(4, 4));
 }
 
-TEST_CASE("optimizer norms: thousands of tensors of one element, the last one empty",
-          "[optimizer]") {
-  for (OptimizerSpec spec : rules_with_norms()) {
-    spec.grads = std::vector<TensorSpec>(2500, {MP_FP16, 1});
-    for (size_t t = 0; t < spec.grads.size(); t += 3) spec.grads[t].dtype = MP_FP32;
-    spec.grads.push_back({MP_FP16, 0});
-    spec.model = mixed_models(spec.grads.size());
-    CheckedRun checked(spec, 30);
-    checked.step(1.0f);
-    checked.step(0.5f);
-  }
-}
-
 TEST_CASE("optimizer norms: the result does not depend on the number of blocks",
           "[optimizer][strict]") {
   const UniqueContext one_sm = make_context(1);
