@@ -79,6 +79,8 @@ class TensorSet {
   TensorValues download() const;
   /// Everything, for the comparison of two moments or two sets.
   std::vector<uint8_t> bits() const;
+  /// What bits() gave.
+  void upload_bits(const std::vector<uint8_t> &all);
   /// Puts storage bits, not a value: NaNs have many.
   void plant(size_t t, int64_t at, uint32_t bits);
 
