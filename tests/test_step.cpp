@@ -155,7 +155,8 @@ std::vector<std::optional<mp_scaler_config_t>> all_scalers() {
   backoff.hysteresis = 2;
   mp_scaler_config_t lognormal = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
   lognormal.growth_interval = 3;
-  return {std::nullopt, fixed, backoff, lognormal};
+  const mp_scaler_config_t logmax = mp_scaler_config_preset(MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX);
+  return {std::nullopt, fixed, backoff, lognormal, logmax};
 }
 
 }  // namespace
@@ -181,6 +182,15 @@ TEST_CASE("step: equals its parts, for every kind of optimizer", "[step][strict]
   for (const OptimizerSpec &optimizer : all_kinds()) {
     for (const auto &scaler : all_scalers()) {
       check_case({optimizer, scaler, 0.5f, true}, 6, ++seed);
+      check_case({with_everything(optimizer), scaler, 0.5f, true}, 6, ++seed);
+    }
+  }
+}
+
+TEST_CASE("step: equals its parts, for every rule with all its options", "[step]") {
+  uint64_t seed = 300;
+  for (const OptimizerSpec &optimizer : all_rules()) {
+    for (const auto &scaler : all_scalers()) {
       check_case({with_everything(optimizer), scaler, 0.5f, true}, 6, ++seed);
     }
   }
