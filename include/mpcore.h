@@ -150,6 +150,7 @@ MP_API const char *mp_status_string(mp_status_t status);
  *  mpcore call on this thread.  Never NULL. */
 MP_API const char *mp_last_error(void);
 
+/** How much a message matters; a smaller number matters more. */
 typedef enum mp_log_level {
   MP_LOG_ERROR = 1, /**< every returned error, once */
   MP_LOG_WARN = 2,  /**< slow paths taken for a reason the caller can change */
@@ -206,6 +207,7 @@ typedef struct mp_allocator {
 #define MP_DEVICE_HOST (-2)    /**< the CPU */
 #define MP_DEVICE_AUTO (-3)    /**< as CURRENT; HOST, with a warning, where there is none */
 
+/** Which device a context is, and how it is used. */
 typedef struct mp_context_config {
   uint32_t struct_size;
   int32_t device;   /**< CUDA ordinal, or one of MP_DEVICE_* */
@@ -231,8 +233,10 @@ MP_API mp_status_t mp_context_create(mp_context_t *context, const mp_context_con
 /** Objects created from `context` must have been destroyed before. */
 MP_API void mp_context_destroy(mp_context_t context);
 
+/** What the kernels of a context were compiled for. */
 typedef enum mp_target { MP_TARGET_CUDA = 1, MP_TARGET_HOST = 2 } mp_target_t;
 
+/** What a context says of its device. */
 typedef struct mp_device_info {
   uint32_t struct_size;
   mp_target_t target;
@@ -249,14 +253,18 @@ MP_API mp_status_t mp_context_get_info(mp_context_t context, mp_device_info_t *i
 /* Device memory.  For programs that should run on both backends (the tests and
  * examples of this library do) and for callers without the CUDA runtime at hand.
  * Nothing else in this header requires memory from here. */
+/** *ptr = `bytes` of device memory, 256-byte aligned, with anything in it; NULL for 0 bytes. */
 MP_API mp_status_t mp_malloc(mp_context_t context, void **ptr, size_t bytes);
+/** Release what mp_malloc gave; NULL does nothing.  What still uses it must have finished. */
 MP_API void mp_free(mp_context_t context, void *ptr);
 /** Either side may be host or device memory.  Pageable host memory makes the copy
  *  synchronous, as in cudaMemcpyAsync. */
 MP_API mp_status_t mp_memcpy(mp_context_t context, void *dst, const void *src, size_t bytes,
                              mp_stream_t stream);
+/** Each of `bytes` bytes of dst, device memory, becomes `byte`. */
 MP_API mp_status_t mp_memset(mp_context_t context, void *dst, int byte, size_t bytes,
                              mp_stream_t stream);
+/** Wait until everything enqueued on `stream` has finished. */
 MP_API mp_status_t mp_stream_sync(mp_context_t context, mp_stream_t stream);
 
 /** dst[i] = (dst_dtype) src[i].  In-place is allowed only for equal sizes. */
@@ -267,8 +275,10 @@ MP_API mp_status_t mp_cast(mp_context_t context, const void *src, mp_dtype_t src
  *  4. GEMM
  * ====================================================================== */
 
+/** An operand as it is stored, or its transpose. */
 typedef enum mp_op { MP_OP_N = 0, MP_OP_T = 1 } mp_op_t;
 
+/** A function applied to each element of a result, or its derivative. */
 typedef enum mp_activation {
   MP_ACT_NONE = 0,
   MP_ACT_RELU = 1,
@@ -688,6 +698,7 @@ typedef enum mp_scaler_policy {
   MP_SCALER_LOGMAX = 3
 } mp_scaler_policy_t;
 
+/** Bits of mp_scaler_config.flags. */
 typedef enum mp_scaler_flags {
   MP_SCALER_REFILL_EACH_STEP = 1 << 0, /**< backoff; see there */
   /** Backoff: the first clean step, and the first after each overflow, does not count towards
@@ -835,6 +846,7 @@ static inline mp_scaler_config_t mp_scaler_config_preset(mp_scaler_preset_t pres
   return c;
 }
 
+/** Whether a scaler still gets anywhere. */
 typedef enum mp_scaler_status {
   MP_SCALER_OK = 0,
   MP_SCALER_DIVERGED = 1 /**< see mp_scaler_config.diverged_after */
@@ -1035,6 +1047,7 @@ typedef enum mp_optimizer_kind {
   MP_OPT_RMSPROP = 6
 } mp_optimizer_kind_t;
 
+/** Bits of mp_optimizer_desc.flags. */
 typedef enum mp_optimizer_flags {
   MP_OPT_NESTEROV = 1 << 0,           /**< SGD */
   MP_OPT_DECOUPLED_DECAY = 1 << 1,    /**< Adam: makes it AdamW; LAMB; Adagrad */
@@ -1172,6 +1185,7 @@ static inline mp_optimizer_desc_t mp_optimizer_desc_default(mp_optimizer_kind_t 
   return d;
 }
 
+/** Uploads the hyperparameters and allocates the scratch memory of all later steps. */
 MP_API mp_status_t mp_optimizer_create(mp_optimizer_t *optimizer, mp_context_t context,
                                        const mp_optimizer_desc_t *desc);
 MP_API void mp_optimizer_destroy(mp_optimizer_t optimizer);
@@ -1244,6 +1258,7 @@ MP_API mp_status_t mp_optimizer_set_step_sync(mp_optimizer_t optimizer, int64_t 
  * 10. The fused step
  * ====================================================================== */
 
+/** Bits of mp_step_options.flags. */
 typedef enum mp_step_flags {
   /** Leave the scaler and its flag to a later step, for optimizers that share a scaler: all but
    *  the last have this flag (or all, and mp_scaler_update(scaler, NULL, stream) follows).
@@ -1257,6 +1272,7 @@ typedef enum mp_step_flags {
   MP_STEP_KEEP_SCALER = 1 << 0
 } mp_step_flags_t;
 
+/** What else a step does and reports. */
 typedef struct mp_step_options {
   uint32_t struct_size;
   uint32_t flags;      /**< mp_step_flags_t, or-ed */
