@@ -298,13 +298,14 @@ tune: setup-build
 # ---------------------------------------------------------------- checks
 
 .PHONY: check cuda-gates gpu-check format
-## check: format, layer rules, header, exported symbols
+## check: format, layer rules, header, exported symbols, the guide
 check: setup-check
 	@$(MAKE) lib
 	@tools/check_format
 	@tools/check_layers
 	@tools/check_header $(CC) $(CXX)
 	@tools/check_symbols $(BUILD)/libmpcore.so
+	@tools/check_docs $(BUILD) $(CC)
 
 ## format: clang-format everything in place
 format:
@@ -322,7 +323,12 @@ gpu-check: setup-test
 
 # ---------------------------------------------------------------- install, set-up, help
 
-.PHONY: install clean help setup-build setup-demo setup-test setup-check
+.PHONY: docs
+## docs: the manual in HTML, from docs/ and the header's comments: build/docs/html/index.html
+docs: setup-docs
+	@tools/make_docs $(BUILD)/docs
+
+.PHONY: install clean help setup-build setup-demo setup-test setup-check setup-docs
 ## install: header, library and pkg-config file under PREFIX (/usr/local)
 install: lib
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
@@ -337,7 +343,7 @@ install: lib
 clean:
 	rm -rf $(BUILD)
 
-setup-build setup-demo setup-test setup-check: setup-%:
+setup-build setup-demo setup-test setup-check setup-docs: setup-%:
 	@tools/setup $*
 ifeq ($(NVCC),)
 	@echo "no nvcc: building the host target alone" >&2
