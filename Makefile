@@ -172,11 +172,16 @@ $(BUILD)/tests/test_capi: $(CAPI_C) tests/capi_harness.h include/mpcore.h $(LIB)
 	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -O1 -g1 $(SAN_FLAGS) $(CAPI_C) $(LINK_LIB) -o $@
 
 # The examples see what an installed library would show them: the public header alone.
-EXAMPLES := $(patsubst capi/hosts/c/%.c,$(BUILD)/examples/%,$(wildcard capi/hosts/c/*.c))
+# The one about CUDA graphs needs the CUDA runtime as well.
+CUDA_EXAMPLES := capi/hosts/c/cuda_graph.c
+EXAMPLES_C := $(if $(HAVE_CUDA),$(CUDA_EXAMPLES)) $(filter-out $(CUDA_EXAMPLES),$(wildcard capi/hosts/c/*.c))
+EXAMPLES := $(EXAMPLES_C:capi/hosts/c/%.c=$(BUILD)/examples/%)
+$(BUILD)/examples/cuda_graph: EXAMPLE_FLAGS := $(CAPI_INCLUDES)
+$(BUILD)/examples/cuda_graph: EXAMPLE_LIBS := -L$(CUDA_HOME)/lib64 -lcudart_static -lpthread -ldl -lrt
 $(BUILD)/examples/%: capi/hosts/c/%.c include/mpcore.h $(LIB)
 	@mkdir -p $(@D)
 	@echo "  CC   $@"
-	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -O1 -g1 $< $(LINK_LIB) -o $@
+	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude $(EXAMPLE_FLAGS) -O1 -g1 $< $(LINK_LIB) $(EXAMPLE_LIBS) -o $@
 
 CXX17 := $(CXX) -std=c++17 -pedantic $(WARN) -Werror -Iinclude -O1 -g1
 EXAMPLES += $(patsubst capi/hosts/cpp/%.cpp,$(BUILD)/examples/%_cpp,$(wildcard capi/hosts/cpp/*.cpp))
