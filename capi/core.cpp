@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <shared_mutex>
@@ -25,10 +26,13 @@ namespace mp {
 
 namespace {
 
-constinit thread_local Sentence last_error;
+// On the heap: the thread_local space of a library that is loaded late (by Python, say) is scarce.
+// Empty until the first failure; without memory for it there is a status and no sentence.
+constinit thread_local std::unique_ptr<Sentence> last_error;
 
 mp_status_t record(mp_status_t status, const Sentence &sentence) {
-  last_error = sentence;
+  if (last_error == nullptr) last_error.reset(new (std::nothrow) Sentence);
+  if (last_error != nullptr) *last_error = sentence;
   log(MP_LOG_ERROR, sentence.c_str());
   return status;
 }
@@ -143,7 +147,7 @@ const char *mp_status_string(mp_status_t status) {
 }
 
 const char *mp_last_error(void) {
-  return mp::last_error.c_str();
+  return mp::last_error != nullptr ? mp::last_error->c_str() : "";
 }
 
 void mp_set_log_callback(mp_log_callback_t callback, void *user, mp_log_level_t level) {

@@ -41,9 +41,10 @@ class Engine {
   Engine &operator=(const Engine &) = delete;
 
   static Engine &of_this_thread() {
-    static thread_local Engine engine;
-    this_engine = &engine;
-    return engine;
+    // On the heap: the thread_local space of a library that is loaded late is scarce.
+    static thread_local const auto engine = std::make_unique<Engine>();
+    this_engine = engine.get();
+    return *engine;
   }
 
   void run_cluster(const Grid &grid, int64_t index) {
