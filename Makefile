@@ -224,6 +224,7 @@ test: setup-test
 	@tools/run_tests --log $(BUILD)/tests/log \
 	  "C ABI, as C99::$(BUILD)/tests/test_capi" \
 	  "C++ face::$(BUILD)/tests/cpp_face" \
+	  "language faces::tools/check_faces $(BUILD) $(CC)" \
 	  "README example::tools/run_readme_example $(BUILD) $(CC)" \
 	  "examples::tools/run_examples $(BUILD)/examples" \
 	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)
@@ -306,14 +307,20 @@ tune: setup-build
 # ---------------------------------------------------------------- checks
 
 .PHONY: check cuda-gates gpu-check format
-## check: format, layer rules, header, exported symbols, the guide
+## check: format, layer rules, header, language faces, exported symbols, the guide
 check: setup-check
 	@$(MAKE) lib
 	@tools/check_format
 	@tools/check_layers
 	@tools/check_header $(CC) $(CXX)
+	@tools/faces --check
 	@tools/check_symbols $(BUILD)/libmpcore.so
 	@tools/check_docs $(BUILD) $(CC)
+
+## faces: make the raw language faces in capi/hosts/ from include/mpcore.h
+.PHONY: faces
+faces:
+	@tools/faces
 
 ## format: clang-format everything in place
 format:

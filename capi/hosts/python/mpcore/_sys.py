@@ -1,0 +1,1424 @@
+# Made by tools/faces from include/mpcore.h; edit that and run tools/faces.
+"""The C ABI as it is: names, structs and constants of mpcore.h, through ctypes.
+
+Pointers to plain data, handles and streams are c_void_p: an integer, None or ctypes.byref(x).
+Functions here return a status and check nothing; the package's own layer does."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_int8,
+                    c_int16, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64,
+                    c_void_p)
+
+MP_VERSION_MAJOR = 0
+MP_VERSION_MINOR = 1
+MP_VERSION_PATCH = 0
+# Comparable with <; 0.1.0 is 100, 1.2.3 is 10203.
+MP_VERSION = 100
+# Values of mp_context_config.device other than a CUDA ordinal.
+MP_DEVICE_CURRENT = -1
+MP_DEVICE_HOST = -2
+MP_DEVICE_AUTO = -3
+
+
+class mp_status_t(enum.IntEnum):
+    """Values are part of the ABI.  The decades say whose fault it is."""
+
+    MP_SUCCESS = 0
+    # a value outside its documented range
+    MP_ERROR_INVALID_ARGUMENT = 1
+    # a pointer or ld breaks a documented alignment
+    MP_ERROR_MISALIGNED = 2
+    # ask mp_*_workspace_size
+    MP_ERROR_WORKSPACE_TOO_SMALL = 3
+    # struct_size is 0, or asks for unknown features
+    MP_ERROR_STRUCT_SIZE = 4
+    # no kernel for this combination; mp_last_error says which part
+    MP_ERROR_UNSUPPORTED = 20
+    # not compiled for this device
+    MP_ERROR_ARCH_MISMATCH = 21
+    # name unknown, enumeration exhausted, shared library missing
+    MP_ERROR_NOT_FOUND = 22
+    MP_ERROR_OUT_OF_MEMORY = 40
+    # mp_last_error has the CUDA error name
+    MP_ERROR_CUDA = 41
+    MP_ERROR_INTERNAL = 60
+
+
+MP_SUCCESS = mp_status_t.MP_SUCCESS
+MP_ERROR_INVALID_ARGUMENT = mp_status_t.MP_ERROR_INVALID_ARGUMENT
+MP_ERROR_MISALIGNED = mp_status_t.MP_ERROR_MISALIGNED
+MP_ERROR_WORKSPACE_TOO_SMALL = mp_status_t.MP_ERROR_WORKSPACE_TOO_SMALL
+MP_ERROR_STRUCT_SIZE = mp_status_t.MP_ERROR_STRUCT_SIZE
+MP_ERROR_UNSUPPORTED = mp_status_t.MP_ERROR_UNSUPPORTED
+MP_ERROR_ARCH_MISMATCH = mp_status_t.MP_ERROR_ARCH_MISMATCH
+MP_ERROR_NOT_FOUND = mp_status_t.MP_ERROR_NOT_FOUND
+MP_ERROR_OUT_OF_MEMORY = mp_status_t.MP_ERROR_OUT_OF_MEMORY
+MP_ERROR_CUDA = mp_status_t.MP_ERROR_CUDA
+MP_ERROR_INTERNAL = mp_status_t.MP_ERROR_INTERNAL
+
+
+class mp_log_level_t(enum.IntEnum):
+    """How much a message matters; a smaller number matters more."""
+
+    # every returned error, once
+    MP_LOG_ERROR = 1
+    # slow paths taken for a reason the caller can change
+    MP_LOG_WARN = 2
+    # kernel choices, the first time each is made
+    MP_LOG_INFO = 3
+    # every call
+    MP_LOG_DEBUG = 4
+
+
+MP_LOG_ERROR = mp_log_level_t.MP_LOG_ERROR
+MP_LOG_WARN = mp_log_level_t.MP_LOG_WARN
+MP_LOG_INFO = mp_log_level_t.MP_LOG_INFO
+MP_LOG_DEBUG = mp_log_level_t.MP_LOG_DEBUG
+
+
+class mp_dtype_t(enum.IntEnum):
+    """Element types.  0 is deliberately invalid: a forgotten field is an error."""
+
+    MP_DTYPE_NONE = 0
+    # IEEE binary16: 5 exponent bits, 11 significant bits, max 65504
+    MP_FP16 = 1
+    # bfloat16: 8 exponent bits, 8 significant bits
+    MP_BF16 = 2
+    # IEEE binary32
+    MP_FP32 = 3
+
+
+MP_DTYPE_NONE = mp_dtype_t.MP_DTYPE_NONE
+MP_FP16 = mp_dtype_t.MP_FP16
+MP_BF16 = mp_dtype_t.MP_BF16
+MP_FP32 = mp_dtype_t.MP_FP32
+
+
+class mp_target_t(enum.IntEnum):
+    """What the kernels of a context were compiled for."""
+
+    MP_TARGET_CUDA = 1
+    MP_TARGET_HOST = 2
+
+
+MP_TARGET_CUDA = mp_target_t.MP_TARGET_CUDA
+MP_TARGET_HOST = mp_target_t.MP_TARGET_HOST
+
+
+class mp_op_t(enum.IntEnum):
+    """An operand as it is stored, or its transpose."""
+
+    MP_OP_N = 0
+    MP_OP_T = 1
+
+
+MP_OP_N = mp_op_t.MP_OP_N
+MP_OP_T = mp_op_t.MP_OP_T
+
+
+class mp_activation_t(enum.IntEnum):
+    """A function applied to each element of a result, or its derivative."""
+
+    MP_ACT_NONE = 0
+    MP_ACT_RELU = 1
+    # tanh form: 0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3)))
+    MP_ACT_GELU = 2
+    # backward: multiplies by relu'(aux)
+    MP_ACT_DRELU = 3
+    # backward: multiplies by gelu'(aux)
+    MP_ACT_DGELU = 4
+
+
+MP_ACT_NONE = mp_activation_t.MP_ACT_NONE
+MP_ACT_RELU = mp_activation_t.MP_ACT_RELU
+MP_ACT_GELU = mp_activation_t.MP_ACT_GELU
+MP_ACT_DRELU = mp_activation_t.MP_ACT_DRELU
+MP_ACT_DGELU = mp_activation_t.MP_ACT_DGELU
+
+
+class mp_conv_op_t(enum.IntEnum):
+    """The three products of a convolutional layer."""
+
+    MP_CONV_FPROP = 0
+    MP_CONV_DGRAD = 1
+    MP_CONV_WGRAD = 2
+
+
+MP_CONV_FPROP = mp_conv_op_t.MP_CONV_FPROP
+MP_CONV_DGRAD = mp_conv_op_t.MP_CONV_DGRAD
+MP_CONV_WGRAD = mp_conv_op_t.MP_CONV_WGRAD
+
+
+class mp_scaler_policy_t(enum.IntEnum):
+    """How the loss scale S follows the gradients."""
+
+    # S never changes.  bf16 training uses this with S = 1.
+    MP_SCALER_STATIC = 0
+    # Overflow: S *= backoff_factor.  growth_interval clean steps in a row:
+    # S *= growth_factor, unless that is not a finite number.  Source: torch.amp.GradScaler.
+    # hysteresis h > 1 forgives h - 1 overflows; further ones back off, until the budget is
+    # refilled: when S grows (Megatron-LM) or, with MP_SCALER_REFILL_EACH_STEP, by every
+    # clean step (apex update_scale_hysteresis).
+    MP_SCALER_BACKOFF = 1
+    # Models log2 of the largest unscaled gradient as normal, with running mean mu (decay
+    # beta1) and deviation sigma (decay beta2, at least sigma_floor), and sets
+    #     S = 2^floor(log2_max - mu - overflow_std_dev * sigma)
+    # so that overflow has a fixed small probability.  An overflowing step leaves mu and
+    # sigma alone, backs off once, and raises a head-room h (bits) subtracted in the exponent
+    # above; every growth_interval clean steps h shrinks by one bit.  Without h the policy
+    # livelocks when an activation gradient, which no statistic sees, overflows first.  After
+    # overflows before the first statistics, these begin with an h that leaves S as it is.
+    # A step whose gradients are all zero changes nothing.
+    # Source: OpenSeq2Seq LogMaxScaler, with its defects repaired (there an overflow feeds
+    # 2^log_max into a mean of log2 values and pins S at its minimum for ~12,000 steps).
+    MP_SCALER_LOGNORMAL = 2
+    # That LogMaxScaler as it was shipped, defects included.  For comparison; train with
+    # MP_SCALER_LOGNORMAL.  mu, sigma and S as above, but in fp32, without floor of sigma, head-room
+    # or rounding to a power of two:  S = 2^(16 - mu - overflow_std_dev * sigma).  An
+    # overflow is a sample of 2^log2_max, gradients that are all zero one of -infinity, after
+    # which mu and S are NaN for good and every step is skipped.  (Upstream measures the
+    # gradients after clipping, this library before.)
+    MP_SCALER_LOGMAX = 3
+
+
+MP_SCALER_STATIC = mp_scaler_policy_t.MP_SCALER_STATIC
+MP_SCALER_BACKOFF = mp_scaler_policy_t.MP_SCALER_BACKOFF
+MP_SCALER_LOGNORMAL = mp_scaler_policy_t.MP_SCALER_LOGNORMAL
+MP_SCALER_LOGMAX = mp_scaler_policy_t.MP_SCALER_LOGMAX
+
+
+class mp_scaler_flags_t(enum.IntFlag):
+    """Bits of mp_scaler_config.flags."""
+
+    # backoff; see there
+    MP_SCALER_REFILL_EACH_STEP = 1
+    # Backoff: the first clean step, and the first after each overflow, does not count towards
+    # growth_interval.  Source: DeepSpeed FP16_Optimizer.
+    MP_SCALER_FIRST_STEP_UNCOUNTED = 2
+
+
+MP_SCALER_REFILL_EACH_STEP = mp_scaler_flags_t.MP_SCALER_REFILL_EACH_STEP
+MP_SCALER_FIRST_STEP_UNCOUNTED = mp_scaler_flags_t.MP_SCALER_FIRST_STEP_UNCOUNTED
+
+
+class mp_scaler_preset_t(enum.IntEnum):
+    """Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
+    is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
+    later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
+    an overflow with S = 1; here S stays there.)  All are MP_SCALER_BACKOFF but for the first and
+    the last; change what you like in the config returned."""
+
+    # mp_scaler_config_default(MP_SCALER_LOGNORMAL)
+    MP_SCALER_PRESET_LOGNORMAL = 0
+    # torch.amp.GradScaler.  2^16, interval 2000, no limits.
+    MP_SCALER_PRESET_TORCH = 1
+    # apex.amp LossScaler, apex/amp/scaler.py (removed from apex in 2025).  2^16, interval 2000, no
+    # minimum, maximum 2^24.
+    MP_SCALER_PRESET_APEX_AMP = 2
+    # apex csrc/update_scale_hysteresis.cu: torch's rule, but it takes 2 overflows without a clean
+    # step between them to back off.  The kernel has no defaults: torch's, and Megatron's
+    # hysteresis of 2.
+    MP_SCALER_PRESET_APEX_HYSTERESIS = 3
+    # Megatron-LM DynamicGradScaler, core/optimizer/grad_scaler.py.  2^32, interval 1000, minimum
+    # 1, hysteresis 2, refilled when S grows.
+    MP_SCALER_PRESET_MEGATRON = 4
+    # DeepSpeed DynamicLossScaler, runtime/fp16/loss_scaler.py (ZeRO), with the defaults of the
+    # "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
+    # consecutive_hysteresis set MP_SCALER_REFILL_EACH_STEP.
+    MP_SCALER_PRESET_DEEPSPEED = 5
+    # DeepSpeed FP16_Optimizer, runtime/fp16/fused_optimizer.py (without ZeRO), which has a rule of
+    # its own: no hysteresis, and the first growth takes 1001 clean steps.
+    MP_SCALER_PRESET_DEEPSPEED_FUSED = 6
+    # tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  2^15, interval 2000,
+    # minimum 1.
+    MP_SCALER_PRESET_KERAS = 7
+    # keras.optimizers.LossScaleOptimizer of Keras 3: the same without minimum.
+    MP_SCALER_PRESET_KERAS_3 = 8
+    # OpenSeq2Seq BackoffScaler, optimizers/automatic_loss_scaler.py.  2^14, which is also the
+    # maximum, interval 2000, minimum 1.
+    MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 9
+    # OpenSeq2Seq LogMaxScaler as shipped: MP_SCALER_LOGMAX.  1, in [1, 2^14].
+    MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
+
+
+MP_SCALER_PRESET_LOGNORMAL = mp_scaler_preset_t.MP_SCALER_PRESET_LOGNORMAL
+MP_SCALER_PRESET_TORCH = mp_scaler_preset_t.MP_SCALER_PRESET_TORCH
+MP_SCALER_PRESET_APEX_AMP = mp_scaler_preset_t.MP_SCALER_PRESET_APEX_AMP
+MP_SCALER_PRESET_APEX_HYSTERESIS = mp_scaler_preset_t.MP_SCALER_PRESET_APEX_HYSTERESIS
+MP_SCALER_PRESET_MEGATRON = mp_scaler_preset_t.MP_SCALER_PRESET_MEGATRON
+MP_SCALER_PRESET_DEEPSPEED = mp_scaler_preset_t.MP_SCALER_PRESET_DEEPSPEED
+MP_SCALER_PRESET_DEEPSPEED_FUSED = mp_scaler_preset_t.MP_SCALER_PRESET_DEEPSPEED_FUSED
+MP_SCALER_PRESET_KERAS = mp_scaler_preset_t.MP_SCALER_PRESET_KERAS
+MP_SCALER_PRESET_KERAS_3 = mp_scaler_preset_t.MP_SCALER_PRESET_KERAS_3
+MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = mp_scaler_preset_t.MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF
+MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = mp_scaler_preset_t.MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX
+
+
+class mp_scaler_status_t(enum.IntEnum):
+    """Whether a scaler still gets anywhere."""
+
+    MP_SCALER_OK = 0
+    # see mp_scaler_config.diverged_after
+    MP_SCALER_DIVERGED = 1
+
+
+MP_SCALER_OK = mp_scaler_status_t.MP_SCALER_OK
+MP_SCALER_DIVERGED = mp_scaler_status_t.MP_SCALER_DIVERGED
+
+
+class mp_optimizer_kind_t(enum.IntEnum):
+    """In all formulas g is the unscaled, clipped gradient, w the fp32 master weight, t the
+    number of applied (not skipped) steps including this one.  Norms |x| are taken over one tensor,
+    computed as in mp_l2norm."""
+
+    # m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
+    # MP_OPT_NESTEROV: w -= lr (g + momentum m).  Weight decay: g += wd w, or with
+    # MP_OPT_DECAY_AFTER_MOMENTUM w -= lr wd w, which momentum does not see.
+    # MP_OPT_LARS, MP_OPT_LARC: g = a (g + wd w) instead, with one a per tensor:
+    #     LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: min(1, that / lr)
+    # a = 1 where |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
+    # and tensors that begin as 0 stay near it.)
+    # Source: You, Gitman & Ginsburg, Large Batch Training of Convolutional Networks, 2017,
+    # algorithm 1; LARC: Apex, apex/parallel/LARC.py.
+    MP_OPT_SGD = 1
+    # m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
+    # Decay: g += wd w, or with MP_OPT_DECOUPLED_DECAY w -= lr wd w (AdamW).
+    # Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
+    MP_OPT_ADAM = 2
+    # w -= lr r u, where w -= lr u is the step of MP_OPT_ADAM with the same flags, its decay
+    # included, and r = |w| / |u|.  r = 1 where |w| or |u| is 0, and, unless MP_OPT_NVLAMB, for
+    # tensors with wd = 0 (biases, normalisation), as in Apex's FusedLAMB.
+    # The paper's form has MP_OPT_DECOUPLED_DECAY, which mp_optimizer_desc_default sets.  The global
+    # clipping that Apex has inside is max_grad_norm of section 10.
+    # Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
+    MP_OPT_LAMB = 3
+    # v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1), one number per tensor;
+    # m = b1 m + (1 - dampening) (g / (sqrt(v) + eps) + wd w);  w -= lr m
+    # dampening = b1 averages the gradients, as upstream's grad_averaging does.
+    # (OpenSeq2Seq never stores v, so b2 has no effect there, and has eps inside the root; Apex
+    # corrects the bias of a v that begins without one.  This is the paper's form.)
+    # Source: Ginsburg et al., Stochastic Gradient Methods with Layer-wise Adaptive Moments, 2019,
+    # algorithm 1.
+    MP_OPT_NOVOGRAD = 4
+    # v += g^2;  w -= lr g / (sqrt(v) + eps).  v may begin above 0 (TensorFlow: 0.1).
+    # Decay: g += wd w, or with MP_OPT_DECOUPLED_DECAY w -= lr wd w.
+    # Source: Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch.
+    MP_OPT_ADAGRAD = 5
+    # v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps)
+    # With momentum: m = momentum m + g / (sqrt(v) + eps);  w -= lr m.  Decay: g += wd w.
+    # Source: Tieleman & Hinton, COURSERA: Neural Networks for Machine Learning, 2012, lecture 6.5;
+    # eps and momentum as in torch.
+    MP_OPT_RMSPROP = 6
+
+
+MP_OPT_SGD = mp_optimizer_kind_t.MP_OPT_SGD
+MP_OPT_ADAM = mp_optimizer_kind_t.MP_OPT_ADAM
+MP_OPT_LAMB = mp_optimizer_kind_t.MP_OPT_LAMB
+MP_OPT_NOVOGRAD = mp_optimizer_kind_t.MP_OPT_NOVOGRAD
+MP_OPT_ADAGRAD = mp_optimizer_kind_t.MP_OPT_ADAGRAD
+MP_OPT_RMSPROP = mp_optimizer_kind_t.MP_OPT_RMSPROP
+
+
+class mp_optimizer_flags_t(enum.IntFlag):
+    """Bits of mp_optimizer_desc.flags."""
+
+    # SGD
+    MP_OPT_NESTEROV = 1
+    # Adam: makes it AdamW; LAMB; Adagrad
+    MP_OPT_DECOUPLED_DECAY = 2
+    # Adam, LAMB: mhat = m, vhat = v
+    MP_OPT_NO_BIAS_CORRECTION = 4
+    # Let the 16-bit copy of a weight become infinite.  Without this flag it is clamped to the
+    # largest finite value: an infinite weight makes every later gradient non-finite, so every
+    # later step is skipped and training never recovers.
+    MP_OPT_MODEL_OVERFLOW = 16
+    # SGD, not with MP_OPT_LARC or MP_OPT_LARS
+    MP_OPT_DECAY_AFTER_MOMENTUM = 32
+    # SGD
+    MP_OPT_LARC = 64
+    # SGD, not with MP_OPT_LARC
+    MP_OPT_LARS = 128
+    # LAMB: adapts the tensors without decay too
+    MP_OPT_NVLAMB = 256
+
+
+MP_OPT_NESTEROV = mp_optimizer_flags_t.MP_OPT_NESTEROV
+MP_OPT_DECOUPLED_DECAY = mp_optimizer_flags_t.MP_OPT_DECOUPLED_DECAY
+MP_OPT_NO_BIAS_CORRECTION = mp_optimizer_flags_t.MP_OPT_NO_BIAS_CORRECTION
+MP_OPT_MODEL_OVERFLOW = mp_optimizer_flags_t.MP_OPT_MODEL_OVERFLOW
+MP_OPT_DECAY_AFTER_MOMENTUM = mp_optimizer_flags_t.MP_OPT_DECAY_AFTER_MOMENTUM
+MP_OPT_LARC = mp_optimizer_flags_t.MP_OPT_LARC
+MP_OPT_LARS = mp_optimizer_flags_t.MP_OPT_LARS
+MP_OPT_NVLAMB = mp_optimizer_flags_t.MP_OPT_NVLAMB
+
+
+class mp_lr_schedule_t(enum.IntEnum):
+    """How the learning rate follows t, on the device: a skipped step does not advance it, and a
+    captured graph needs no host.  Every schedule begins with a linear warm-up,
+        lr(t) = lr t / warmup_steps   for t <= warmup_steps,
+    and s = t - 1 - warmup_steps counts the steps after it: the first of them has lr itself.
+    p = min(s / decay_steps, 1).  Computed in fp64, rounded once."""
+
+    # lr
+    MP_LR_CONSTANT = 0
+    # lr_end + (lr - lr_end) (1 - p)^decay_power; linear with 1
+    MP_LR_POLYNOMIAL = 1
+    # lr_end + (lr - lr_end) (1 + cos(pi p)) / 2
+    # Source: Loshchilov & Hutter, SGDR, 2017, equation 5, without restarts.
+    MP_LR_COSINE = 2
+    # max(lr_end, lr decay_rate^(s / decay_steps))
+    MP_LR_EXPONENTIAL = 3
+    # lr sqrt(max(warmup_steps, 1) / t)
+    # Source: Vaswani et al., Attention Is All You Need, 2017, equation 3, with lr as its peak.
+    MP_LR_INVERSE_SQRT = 4
+
+
+MP_LR_CONSTANT = mp_lr_schedule_t.MP_LR_CONSTANT
+MP_LR_POLYNOMIAL = mp_lr_schedule_t.MP_LR_POLYNOMIAL
+MP_LR_COSINE = mp_lr_schedule_t.MP_LR_COSINE
+MP_LR_EXPONENTIAL = mp_lr_schedule_t.MP_LR_EXPONENTIAL
+MP_LR_INVERSE_SQRT = mp_lr_schedule_t.MP_LR_INVERSE_SQRT
+
+
+class mp_step_flags_t(enum.IntFlag):
+    """Bits of mp_step_options.flags."""
+
+    # Leave the scaler and its flag to a later step, for optimizers that share a scaler: all but
+    # the last have this flag (or all, and mp_scaler_update(scaler, NULL, stream) follows).
+    # An optimizer skips for its own gradients and those before it.  For all to skip together
+    # the lists of the later ones are checked first:
+    #
+    #     mp_check_nonfinite(grads_of_b, mp_scaler_found_inf(scaler), stream);
+    #     options.flags = MP_STEP_KEEP_SCALER;
+    #     mp_scale_step(a, scaler, &options, stream);
+    #     mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
+    MP_STEP_KEEP_SCALER = 1
+
+
+MP_STEP_KEEP_SCALER = mp_step_flags_t.MP_STEP_KEEP_SCALER
+
+
+class mp_pool_mode_t(enum.IntEnum):
+    """What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
+    one of the two means, and not at all in the other."""
+
+    MP_POOL_MAX = 1
+    # sum / (window_h window_w)
+    MP_POOL_AVG_INCLUDE_PAD = 2
+    # sum / number of pixels inside the image
+    MP_POOL_AVG_EXCLUDE_PAD = 3
+
+
+MP_POOL_MAX = mp_pool_mode_t.MP_POOL_MAX
+MP_POOL_AVG_INCLUDE_PAD = mp_pool_mode_t.MP_POOL_AVG_INCLUDE_PAD
+MP_POOL_AVG_EXCLUDE_PAD = mp_pool_mode_t.MP_POOL_AVG_EXCLUDE_PAD
+
+
+# @param message  one line without newline; valid during the callback only.
+# @param user     the pointer given to mp_set_log_callback.
+mp_log_callback_t = CFUNCTYPE(None, c_uint32, c_char_p, c_void_p)
+
+
+class mp_allocator_t(Structure):
+    """Where objects get device memory.  Called by mp_*_create and mp_*_destroy only."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # must be 0
+        ("reserved0", c_uint32),
+        # 256-byte aligned, or NULL when out of memory.
+        ("alloc", CFUNCTYPE(c_void_p, c_size_t, c_void_p)),
+        ("free", CFUNCTYPE(None, c_void_p, c_size_t, c_void_p)),
+        ("user", c_void_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_context_config_t(Structure):
+    """Which device a context is, and how it is used."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # CUDA ordinal, or one of MP_DEVICE_*
+        ("device", c_int32),
+        # use at most this many SMs; 0 = all.  Leaves room for NCCL.
+        ("sm_limit", c_int32),
+        # must be 0
+        ("flags", c_uint32),
+        # Host, copied; NULL = cudaMalloc / cudaFree.
+        ("allocator", POINTER(mp_allocator_t)),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_device_info_t(Structure):
+    """What a context says of its device."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("target", c_uint32),
+        # 80, 90, ...
+        ("arch", c_int32),
+        # after sm_limit
+        ("num_sms", c_int32),
+        # bytes a kernel may opt in to
+        ("smem_per_block", c_int64),
+        ("l2_bytes", c_int64),
+        # NUL-terminated
+        ("name", c_char * 64),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_epilogue_t(Structure):
+    """Work done on the fp32 accumulators before they are rounded and stored.  In order:
+
+        z = alpha * *scale * acc + beta * C + bias[col]
+        aux = z                     (if aux != NULL and the activation is not a D* kind)
+        y = activation(z)           (or z * activation'(aux) for the D* kinds)
+        D = round(y)
+        dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
+
+    A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
+
+    dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
+    happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order, in
+    a second pass over D.  All pointers are device and optional."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("activation", c_uint32),
+        # 1 float multiplied into alpha, e.g. mp_scaler_inv_scale()
+        ("scale", c_void_p),
+        # n elements
+        ("bias", c_void_p),
+        ("bias_dtype", c_uint32),
+        # must be 0
+        ("reserved0", c_uint32),
+        # m x n, type and batch layout of D; written forward, read by MP_ACT_D*
+        ("aux", c_void_p),
+        # 0 = ldd
+        ("ld_aux", c_int64),
+        # n floats, overwritten; zeros when m or batch_count is 0
+        ("dbias", c_void_p),
+        # 1 float, updated; clear it first
+        ("amax", c_void_p),
+        # 1 float, set to 1 and never cleared (sticky)
+        ("found_inf", c_void_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_gemm_desc_t(Structure):
+    """Shape, types and layout of a GEMM; no data pointers, so that one descriptor
+    serves as a key for workspace queries and kernel choice and can be reused."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("op_a", c_uint32),
+        ("op_b", c_uint32),
+        # MP_FP16, MP_BF16: tensor cores; MP_FP32: CUDA cores
+        ("dtype_ab", c_uint32),
+        # any, whatever dtype_ab is
+        ("dtype_cd", c_uint32),
+        ("alpha", c_float),
+        ("beta", c_float),
+        # >= 0
+        ("batch_count", c_int32),
+        # op(A) is m x k, op(B) is k x n, C and D are m x n
+        ("m", c_int64),
+        # op(A) is m x k, op(B) is k x n, C and D are m x n
+        ("n", c_int64),
+        # op(A) is m x k, op(B) is k x n, C and D are m x n
+        ("k", c_int64),
+        ("lda", c_int64),
+        ("ldb", c_int64),
+        ("ldc", c_int64),
+        ("ldd", c_int64),
+        # Elements between batch items; 0 in a or b = the same matrix for all items.
+        ("stride_a", c_int64),
+        # Elements between batch items; 0 in a or b = the same matrix for all items.
+        ("stride_b", c_int64),
+        # Elements between batch items; 0 in a or b = the same matrix for all items.
+        ("stride_c", c_int64),
+        # Elements between batch items; 0 in a or b = the same matrix for all items.
+        ("stride_d", c_int64),
+        # Host; NULL = the library's choice.  For tests, see mp_gemm_kernel_name.
+        ("kernel", c_char_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_gemm_group_item_t(Structure):
+    """One product of mp_gemm_grouped: its shape and its matrices, as in mp_gemm."""
+
+    _fields_ = [
+        # in an array, also the distance between elements
+        ("struct_size", c_uint32),
+        # must be 0
+        ("reserved0", c_uint32),
+        ("m", c_int64),
+        ("n", c_int64),
+        ("k", c_int64),
+        ("lda", c_int64),
+        ("ldb", c_int64),
+        ("ldc", c_int64),
+        ("ldd", c_int64),
+        # device
+        ("A", c_void_p),
+        # device
+        ("B", c_void_p),
+        # device
+        ("C", c_void_p),
+        # device
+        ("D", c_void_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_conv2d_desc_t(Structure):
+    """Shape, types and layout of a convolution.  Names as in the CUTLASS documentation:
+
+        x, dx    activations  N H W C            dense, C contiguous
+        y, dy    outputs      N P Q K
+        filter   weights      K R S (C/groups)
+
+        P = (pad_top + H + pad_bottom - dilation_h (R - 1) - 1) / stride_h + 1   (rounded down)
+        y[n][p][q][k] = sum over r, s, c of  filter[k][r][s][c]
+            x[n][p stride_h - pad_top + r dilation_h][q stride_w - pad_left + s dilation_w][c]
+
+    Q likewise; x is 0 outside the image.  This is cross-correlation, which deep learning calls
+    convolution.  Output channel k belongs to group k / (K/groups) and reads the input channels of
+    that group.  A 1-D convolution has h = r = 1.  Where the filter is larger than the padded image,
+    P or Q is 0: there are no outputs, and no gradient comes from them."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # of the two inputs; MP_FP16, MP_BF16: tensor cores; MP_FP32: CUDA cores
+        ("dtype", c_uint32),
+        # of the tensor that is written: any, whatever dtype is
+        ("dtype_out", c_uint32),
+        # >= 0
+        ("n", c_int32),
+        # >= 1
+        ("h", c_int32),
+        # >= 1
+        ("w", c_int32),
+        # >= 1
+        ("c", c_int32),
+        # >= 1
+        ("k", c_int32),
+        # >= 1
+        ("r", c_int32),
+        # >= 1
+        ("s", c_int32),
+        # rows and columns of zeros, >= 0
+        ("pad_top", c_int32),
+        # rows and columns of zeros, >= 0
+        ("pad_bottom", c_int32),
+        # rows and columns of zeros, >= 0
+        ("pad_left", c_int32),
+        # rows and columns of zeros, >= 0
+        ("pad_right", c_int32),
+        # >= 1
+        ("stride_h", c_int32),
+        # >= 1
+        ("stride_w", c_int32),
+        # >= 1
+        ("dilation_h", c_int32),
+        # >= 1
+        ("dilation_w", c_int32),
+        # divides c and k; c = depthwise
+        ("groups", c_int32),
+        # out = alpha * conv + beta * out
+        ("alpha", c_float),
+        # out = alpha * conv + beta * out
+        ("beta", c_float),
+        # must be 0
+        ("reserved0", c_uint32),
+        # Host; NULL = the library's choice.  For tests, see mp_conv2d_kernel_name.
+        ("kernel", c_char_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_tensor_list_desc_t(Structure):
+    """Describes `count` dense tensors.  Host arrays, copied by create."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # of all tensors, where `dtypes` is NULL
+        ("dtype", c_uint32),
+        ("count", c_uint32),
+        # must be 0
+        ("reserved0", c_uint32),
+        # count device pointers, aligned to the element size; NULL where numel is 0, and in the model
+        # list of section 8.
+        ("data", c_void_p),
+        # count element counts, >= 0; empty tensors are allowed anywhere
+        ("numel", c_void_p),
+        # One type per tensor, optional: layers kept in fp32 beside fp16 ones.
+        ("dtypes", c_void_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_scaler_config_t(Structure):
+    """Decimal fractions are double, so that 0.99 is the 0.99 of Python."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("policy", c_uint32),
+        # mp_scaler_flags_t, or-ed
+        ("flags", c_uint32),
+        ("init_scale", c_float),
+        # S is clamped to these; both > 0, and may be below 1.  Backoff also takes 0 = no such limit.
+        # Without min_scale S may sink to 0; where 1/S is infinite, mp_scale_step updates nothing.
+        ("min_scale", c_float),
+        # S is clamped to these; both > 0, and may be below 1.  Backoff also takes 0 = no such limit.
+        # Without min_scale S may sink to 0; where 1/S is infinite, mp_scale_step updates nothing.
+        ("max_scale", c_float),
+        # backoff; > 1
+        ("growth_factor", c_double),
+        # backoff, lognormal; in (0, 1)
+        ("backoff_factor", c_double),
+        # lognormal, logmax; in [0, 1)
+        ("beta1", c_double),
+        # lognormal, logmax; in [0, 1)
+        ("beta2", c_double),
+        # lognormal: log2 of the largest finite gradient; logmax: see there
+        ("log2_max", c_float),
+        # lognormal, logmax; 3.09 = normal quantile of 0.999
+        ("overflow_std_dev", c_float),
+        # lognormal; bits
+        ("sigma_floor", c_float),
+        # >= 1; clean steps per growth, or per bit of h given back
+        ("growth_interval", c_int32),
+        # backoff; overflows per backoff, >= 1
+        ("hysteresis", c_int32),
+        # After so many skipped steps in a row the state says MP_SCALER_DIVERGED and S stays, until a
+        # step is clean.  No S helps against a NaN of the forward pass, and a scaler that goes on
+        # lowering S ends at its minimum, or at 0.  0 = never.
+        ("diverged_after", c_int32),
+        # updates that mp_scaler_get_history_sync can look back; at most 2^24
+        ("history", c_int32),
+        # must be 0
+        ("reserved0", c_uint32),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_scaler_state_t(Structure):
+    """Everything a checkpoint needs; plain data, can be written to disk as it is (same byte
+    order assumed)."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("policy", c_uint32),
+        ("scale", c_float),
+        # clean steps that count towards growth_interval; -1: the next one
+        # does not (MP_SCALER_FIRST_STEP_UNCOUNTED)
+        ("growth_tracker", c_int32),
+        # overflows still forgiven
+        ("hysteresis_left", c_int32),
+        # lognormal, logmax: decay beta1, not bias-corrected
+        ("log2_mean", c_float),
+        # lognormal, logmax: decay beta2
+        ("log2_mean_slow", c_float),
+        # lognormal, logmax: decay beta2
+        ("log2_square_slow", c_float),
+        # lognormal: h, bits
+        ("headroom", c_float),
+        ("status", c_uint32),
+        # lognormal, logmax: beta1^steps, for bias correction
+        ("beta1_power", c_double),
+        ("beta2_power", c_double),
+        # updates seen
+        ("steps", c_int64),
+        # of which overflowed
+        ("skipped", c_int64),
+        # of which with a NaN among the gradients: amax was NaN
+        ("skipped_nan", c_int64),
+        # since the last clean step
+        ("skipped_in_row", c_int64),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_torch_scaler_t(Structure):
+    """torch.amp.GradScaler.state_dict(); the keys are the names here, but for "_growth_tracker"."""
+
+    _fields_ = [
+        ("scale", c_double),
+        ("growth_factor", c_double),
+        ("backoff_factor", c_double),
+        ("growth_interval", c_int32),
+        ("growth_tracker", c_int32),
+    ]
+
+
+class mp_megatron_scaler_t(Structure):
+    """DynamicGradScaler.state_dict() of Megatron-LM; the keys are the names here."""
+
+    _fields_ = [
+        ("scale", c_float),
+        ("growth_tracker", c_int32),
+        # below 0 after more overflows than hysteresis
+        ("hysteresis_tracker", c_int32),
+    ]
+
+
+class mp_hyper_t(Structure):
+    """Hyperparameters of one parameter group.  A limit or a regularizer of 0 is none."""
+
+    _fields_ = [
+        # in an array, also the distance between elements
+        ("struct_size", c_uint32),
+        ("lr", c_float),
+        # SGD, RMSProp: momentum; Adam, LAMB, NovoGrad
+        ("beta1", c_float),
+        # Adam, LAMB, NovoGrad, RMSProp
+        ("beta2", c_float),
+        # all; SGD: with MP_OPT_LARC or MP_OPT_LARS
+        ("eps", c_float),
+        ("weight_decay", c_float),
+        # SGD, NovoGrad
+        ("dampening", c_float),
+        # SGD with MP_OPT_LARC or MP_OPT_LARS: > 0
+        ("trust", c_float),
+        # g *= min(1, max_tensor_norm / (|g| + 1e-6))
+        ("max_tensor_norm", c_float),
+        # g into [-max_value, max_value]
+        ("max_value", c_float),
+        # g += l1 sign(w), sign(0) = 0: the gradient of l1 sum |w|
+        ("l1", c_float),
+        # g += 2 l2 w: the gradient of l2 sum w^2
+        ("l2", c_float),
+        ("lr_schedule", c_uint32),
+        # >= 0; 0 = none
+        ("warmup_steps", c_int32),
+        # polynomial, cosine, exponential: >= 1
+        ("decay_steps", c_int32),
+        # polynomial: > 0
+        ("decay_power", c_float),
+        # exponential: > 0
+        ("decay_rate", c_float),
+        # in the unit of lr
+        ("lr_end", c_float),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_optimizer_desc_t(Structure):
+    """The lists below are parallel: same count and sizes.  They must outlive the optimizer,
+    as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("kind", c_uint32),
+        # mp_optimizer_flags_t, or-ed
+        ("flags", c_uint32),
+        ("num_groups", c_uint32),
+        # host, num_groups, copied
+        ("groups", POINTER(mp_hyper_t)),
+        # host, one index per tensor; NULL = all in group 0
+        ("tensor_group", c_void_p),
+        # any type; read, never written
+        ("grads", c_void_p),
+        # MP_FP32; updated
+        ("master", c_void_p),
+        # MP_FP16/MP_BF16 copy of master, written; optional.  A NULL
+        # data pointer: that parameter has no 16-bit copy
+        ("model", c_void_p),
+        # MP_FP32: momentum, or first moment.  SGD, RMSProp: optional where
+        # every group has beta1 = 0.  Adagrad: NULL
+        ("m", c_void_p),
+        # MP_FP32: second moment; SGD: NULL.  NovoGrad: as many tensors as
+        # the others, of one element each
+        ("v", c_void_p),
+        # Device, one float per tensor, optional; NULL = all 1.  Each step reads them, so they may be
+        # rewritten in stream order, and must outlive the optimizer.  The first multiplies lr (0 freezes
+        # a tensor; its m and v go on), the second weight_decay, l1 and l2.
+        ("lr_multipliers", c_void_p),
+        # Device, one float per tensor, optional; NULL = all 1.  Each step reads them, so they may be
+        # rewritten in stream order, and must outlive the optimizer.  The first multiplies lr (0 freezes
+        # a tensor; its m and v go on), the second weight_decay, l1 and l2.
+        ("decay_multipliers", c_void_p),
+        # MP_FP32, parallel to the others, optional: added to g after unscaling and clipping, as the
+        # gradient of a penalty that has its own code.  Read by each step and not inspected: an
+        # infinity here reaches the weights unless found_inf says so (mp_check_nonfinite).
+        ("extra_grads", c_void_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_model_options_t(Structure):
+    """How fp32 master weights become their 16-bit copy."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # of mp_optimizer_flags_t: MP_OPT_MODEL_OVERFLOW
+        ("flags", c_uint32),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_step_options_t(Structure):
+    """What else a step does and reports."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # mp_step_flags_t, or-ed
+        ("flags", c_uint32),
+        # clip the unscaled global norm to this; 0 = no clipping
+        ("max_grad_norm", c_float),
+        # must be 0
+        ("reserved0", c_uint32),
+        # device, 1 float, optional: unscaled norm before clipping
+        ("grad_norm", c_void_p),
+        # device, 1 float, optional: 1 if this step was skipped, else 0
+        ("found_inf", c_void_p),
+        # device, 1 float per tensor, optional: as grad_norm, of each
+        ("tensor_norms", c_void_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_xent_desc_t(Structure):
+    """Shape and types of a classification loss."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # of logits and dlogits
+        ("dtype", c_uint32),
+        # samples, >= 0
+        ("rows", c_int64),
+        # >= 1
+        ("classes", c_int64),
+        # >= classes
+        ("ld_logits", c_int64),
+        # >= classes
+        ("ld_dlogits", c_int64),
+        # multiplies loss and gradient: a task weight, or 1/accumulation steps
+        ("weight", c_float),
+        # must be 0
+        ("reserved0", c_uint32),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_pool2d_desc_t(Structure):
+    """Shape and type of a pooling layer:
+
+        x, dx    N H W C     dense, C contiguous
+        y, dy    N P Q C     P = (pad_top + H + pad_bottom - window_h) / stride_h + 1 (rounded down)
+
+    Q likewise.  Padding is smaller than the window, so that every window has a pixel.  Where the
+    window is larger than the padded image, P or Q is 0: there are no outputs, and dx is 0."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # of x, y, dy and dx; sums are fp32
+        ("dtype", c_uint32),
+        ("mode", c_uint32),
+        # >= 0
+        ("n", c_int32),
+        # >= 1
+        ("h", c_int32),
+        # >= 1
+        ("w", c_int32),
+        # >= 1
+        ("c", c_int32),
+        # >= 1
+        ("window_h", c_int32),
+        # >= 1
+        ("window_w", c_int32),
+        # >= 0 and smaller than the window
+        ("pad_top", c_int32),
+        # >= 0 and smaller than the window
+        ("pad_bottom", c_int32),
+        # >= 0 and smaller than the window
+        ("pad_left", c_int32),
+        # >= 0 and smaller than the window
+        ("pad_right", c_int32),
+        # >= 1
+        ("stride_h", c_int32),
+        # >= 1
+        ("stride_w", c_int32),
+        # must be 0
+        ("reserved0", c_uint32),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_batchnorm_desc_t(Structure):
+    """Batch normalisation of `rows` samples (N H W pixels of images) of `channels` values each."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # of x, y, dy and dx; everything else is fp32
+        ("dtype", c_uint32),
+        # >= 0
+        ("rows", c_int64),
+        # >= 0
+        ("channels", c_int32),
+        # MP_ACT_NONE or MP_ACT_RELU
+        ("activation", c_uint32),
+        # >= 0; with 0, a constant channel becomes NaN
+        ("epsilon", c_float),
+        # of the running statistics, in [0, 1]
+        ("momentum", c_float),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+def mp_context_config_default() -> mp_context_config_t:
+    c = mp_context_config_t()
+    c.device = MP_DEVICE_AUTO
+    return c
+
+
+def mp_epilogue_default() -> mp_epilogue_t:
+    e = mp_epilogue_t()
+    return e
+
+
+def mp_gemm_desc_default(m: int, n: int, k: int, dtype_ab: int, dtype_cd: int) -> mp_gemm_desc_t:
+    """Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n."""
+    d = mp_gemm_desc_t()
+    d.dtype_ab = dtype_ab
+    d.dtype_cd = dtype_cd
+    d.alpha = 1.0
+    d.batch_count = 1
+    d.m = m
+    d.n = n
+    d.k = k
+    d.lda = k
+    d.ldb = n
+    d.ldc = n
+    d.ldd = n
+    return d
+
+
+def mp_gemm_group_item_default(m: int, n: int, k: int) -> mp_gemm_group_item_t:
+    """Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n."""
+    i = mp_gemm_group_item_t()
+    i.m = m
+    i.n = n
+    i.k = k
+    i.lda = k
+    i.ldb = n
+    i.ldc = n
+    i.ldd = n
+    return i
+
+
+def mp_gemm_grouped_desc_default(dtype_ab: int, dtype_cd: int) -> mp_gemm_desc_t:
+    """What the products of a group have in common.  alpha = 1, beta = 0."""
+    return mp_gemm_desc_default(0, 0, 0, dtype_ab, dtype_cd)
+
+
+def mp_conv2d_desc_default(n: int, h: int, w: int, c: int, k: int, r: int, s: int, dtype: int) -> mp_conv2d_desc_t:
+    """Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype_out = dtype."""
+    d = mp_conv2d_desc_t()
+    d.dtype = dtype
+    d.dtype_out = dtype
+    d.n = n
+    d.h = h
+    d.w = w
+    d.c = c
+    d.k = k
+    d.r = r
+    d.s = s
+    d.stride_h = d.stride_w = d.dilation_h = d.dilation_w = 1
+    d.groups = 1
+    d.alpha = 1.0
+    return d
+
+
+def mp_scaler_config_default(policy: int) -> mp_scaler_config_t:
+    c = mp_scaler_config_t()
+    c.policy = policy
+    c.init_scale = 1.0 if policy == MP_SCALER_STATIC else 65536.0
+    c.min_scale = 1.0
+    c.max_scale = 16777216.0
+    c.growth_factor = 2.0
+    c.backoff_factor = 0.5
+    c.beta1 = 0.99
+    c.beta2 = 0.999
+    c.log2_max = 15.9993
+    c.overflow_std_dev = 3.0902
+    c.sigma_floor = 0.5
+    c.growth_interval = 2000
+    c.hysteresis = 1
+    c.diverged_after = 100
+    return c
+
+
+def mp_scaler_config_preset(preset: int) -> mp_scaler_config_t:
+    c = mp_scaler_config_default(MP_SCALER_BACKOFF)
+    c.max_scale = 0.0
+    c.diverged_after = 0
+    if preset == MP_SCALER_PRESET_LOGNORMAL:
+        return mp_scaler_config_default(MP_SCALER_LOGNORMAL)
+    elif preset == MP_SCALER_PRESET_TORCH:
+        c.min_scale = 0.0
+    elif preset == MP_SCALER_PRESET_APEX_AMP:
+        c.min_scale = 0.0
+        c.max_scale = 16777216.0
+    elif preset == MP_SCALER_PRESET_APEX_HYSTERESIS:
+        c.min_scale = 0.0
+        c.hysteresis = 2
+        c.flags = MP_SCALER_REFILL_EACH_STEP
+    elif preset == MP_SCALER_PRESET_MEGATRON:
+        c.init_scale = 4294967296.0
+        c.growth_interval = 1000
+        c.hysteresis = 2
+    elif preset == MP_SCALER_PRESET_DEEPSPEED:
+        c.growth_interval = 1000
+        c.hysteresis = 2
+    elif preset == MP_SCALER_PRESET_DEEPSPEED_FUSED:
+        c.growth_interval = 1000
+        c.flags = MP_SCALER_FIRST_STEP_UNCOUNTED
+    elif preset == MP_SCALER_PRESET_KERAS:
+        c.init_scale = 32768.0
+    elif preset == MP_SCALER_PRESET_KERAS_3:
+        c.init_scale = 32768.0
+        c.min_scale = 0.0
+    elif preset == MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF:
+        c.init_scale = c.max_scale = 16384.0
+    elif preset == MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX:
+        c.policy = MP_SCALER_LOGMAX
+        c.init_scale = 1.0
+        c.max_scale = 16384.0
+        c.log2_max = 16.0
+        c.overflow_std_dev = 3.09
+    else:
+        c.struct_size = 0
+    return c
+
+
+def mp_scaler_state_default(config: mp_scaler_config_t) -> mp_scaler_state_t:
+    """The state of a new scaler."""
+    s = mp_scaler_state_t()
+    s.policy = config.policy
+    s.scale = config.init_scale
+    s.growth_tracker = -1 if config.flags & MP_SCALER_FIRST_STEP_UNCOUNTED else 0
+    s.hysteresis_left = config.hysteresis
+    s.beta1_power = 1.0
+    s.beta2_power = 1.0
+    return s
+
+
+def mp_scaler_config_from_torch(saved: mp_torch_scaler_t) -> mp_scaler_config_t:
+    """A scaler that goes on where torch's stopped: its config, and the state for
+    mp_scaler_set_state_sync.  Both check what they get."""
+    c = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH)
+    c.init_scale = saved.scale
+    c.growth_factor = saved.growth_factor
+    c.backoff_factor = saved.backoff_factor
+    c.growth_interval = saved.growth_interval
+    return c
+
+
+def mp_scaler_state_from_torch(saved: mp_torch_scaler_t) -> mp_scaler_state_t:
+    c = mp_scaler_config_from_torch(saved)
+    s = mp_scaler_state_default(c)
+    s.growth_tracker = saved.growth_tracker
+    return s
+
+
+def mp_scaler_to_torch(config: mp_scaler_config_t, state: mp_scaler_state_t) -> mp_torch_scaler_t:
+    """For GradScaler.load_state_dict.  Hysteresis, limits and the counts of skips are not torch's."""
+    saved = mp_torch_scaler_t()
+    saved.scale = state.scale
+    saved.growth_factor = config.growth_factor
+    saved.backoff_factor = config.backoff_factor
+    saved.growth_interval = config.growth_interval
+    saved.growth_tracker = state.growth_tracker
+    return saved
+
+
+def mp_scaler_state_from_megatron(saved: mp_megatron_scaler_t) -> mp_scaler_state_t:
+    """The state, for a scaler made from MP_SCALER_PRESET_MEGATRON."""
+    c = mp_scaler_config_preset(MP_SCALER_PRESET_MEGATRON)
+    s = mp_scaler_state_default(c)
+    s.scale = saved.scale
+    s.growth_tracker = saved.growth_tracker
+    s.hysteresis_left = saved.hysteresis_tracker if saved.hysteresis_tracker > 0 else 0
+    return s
+
+
+def mp_scaler_to_megatron(state: mp_scaler_state_t) -> mp_megatron_scaler_t:
+    """For DynamicGradScaler.load_state_dict."""
+    saved = mp_megatron_scaler_t()
+    saved.scale = state.scale
+    saved.growth_tracker = state.growth_tracker
+    saved.hysteresis_tracker = state.hysteresis_left
+    return saved
+
+
+def mp_hyper_default(kind: int, lr: float) -> mp_hyper_t:
+    """The defaults of the cited papers; weight decay where the method is about it (LAMB: 0.01).  lr has
+    no sensible default.  trust is that of LARS, 0.001; Apex's LARC has 0.02."""
+    h = mp_hyper_t()
+    h.lr = lr
+    h.decay_power = 1.0
+    if kind == MP_OPT_SGD:
+        h.beta1 = 0.9
+        h.trust = 0.001
+    elif kind == MP_OPT_ADAM:
+        h.beta1 = 0.9
+        h.beta2 = 0.999
+        h.eps = 1e-8
+    elif kind == MP_OPT_LAMB:
+        h.beta1 = 0.9
+        h.beta2 = 0.999
+        h.eps = 1e-6
+        h.weight_decay = 0.01
+    elif kind == MP_OPT_NOVOGRAD:
+        h.beta1 = 0.95
+        h.beta2 = 0.98
+        h.eps = 1e-8
+    elif kind == MP_OPT_ADAGRAD:
+        h.eps = 1e-10
+    elif kind == MP_OPT_RMSPROP:
+        h.beta2 = 0.9
+        h.eps = 1e-8
+    return h
+
+
+def mp_optimizer_desc_default(kind: int) -> mp_optimizer_desc_t:
+    d = mp_optimizer_desc_t()
+    d.kind = kind
+    d.flags = MP_OPT_DECOUPLED_DECAY if kind == MP_OPT_LAMB else 0
+    d.num_groups = 1
+    return d
+
+
+def mp_model_options_default() -> mp_model_options_t:
+    o = mp_model_options_t()
+    return o
+
+
+def mp_step_options_default() -> mp_step_options_t:
+    o = mp_step_options_t()
+    return o
+
+
+def mp_xent_desc_default(rows: int, classes: int, dtype: int) -> mp_xent_desc_t:
+    """Dense rows, weight = 1."""
+    d = mp_xent_desc_t()
+    d.dtype = dtype
+    d.rows = rows
+    d.classes = classes
+    d.ld_logits = classes
+    d.ld_dlogits = classes
+    d.weight = 1.0
+    return d
+
+
+def mp_pool2d_desc_default(mode: int, n: int, h: int, w: int, c: int, window_h: int, window_w: int, dtype: int) -> mp_pool2d_desc_t:
+    """Windows side by side, without padding."""
+    d = mp_pool2d_desc_t()
+    d.dtype = dtype
+    d.mode = mode
+    d.n = n
+    d.h = h
+    d.w = w
+    d.c = c
+    d.window_h = d.stride_h = window_h
+    d.window_w = d.stride_w = window_w
+    return d
+
+
+def mp_batchnorm_desc_default(rows: int, channels: int, dtype: int) -> mp_batchnorm_desc_t:
+    """epsilon = 1e-5, momentum = 0.1, no activation."""
+    d = mp_batchnorm_desc_t()
+    d.dtype = dtype
+    d.rows = rows
+    d.channels = channels
+    d.epsilon = 1e-5
+    d.momentum = 0.1
+    return d
+
+
+# name: (result, argument types, argument names)
+FUNCTIONS = {
+    "mp_version": (c_uint32, [],
+        ''),
+    "mp_build_info": (c_char_p, [],
+        ''),
+    "mp_status_string": (c_char_p, [c_uint32],
+        'status'),
+    "mp_last_error": (c_char_p, [],
+        ''),
+    "mp_set_log_callback": (None, [mp_log_callback_t, c_void_p, c_uint32],
+        'callback, user, level'),
+    "mp_dtype_size": (c_size_t, [c_uint32],
+        'dtype'),
+    "mp_context_create": (c_uint32, [POINTER(c_void_p), POINTER(mp_context_config_t)],
+        'context, config'),
+    "mp_context_destroy": (None, [c_void_p],
+        'context'),
+    "mp_context_get_info": (c_uint32, [c_void_p, POINTER(mp_device_info_t)],
+        'context, info'),
+    "mp_malloc": (c_uint32, [c_void_p, POINTER(c_void_p), c_size_t],
+        'context, ptr, bytes'),
+    "mp_free": (None, [c_void_p, c_void_p],
+        'context, ptr'),
+    "mp_memcpy": (c_uint32, [c_void_p, c_void_p, c_void_p, c_size_t, c_void_p],
+        'context, dst, src, bytes, stream'),
+    "mp_memset": (c_uint32, [c_void_p, c_void_p, c_int, c_size_t, c_void_p],
+        'context, dst, byte, bytes, stream'),
+    "mp_stream_sync": (c_uint32, [c_void_p, c_void_p],
+        'context, stream'),
+    "mp_cast": (c_uint32, [c_void_p, c_void_p, c_uint32, c_void_p, c_uint32, c_int64, c_void_p],
+        'context, src, src_dtype, dst, dst_dtype, count, stream'),
+    "mp_gemm_workspace_size": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_void_p],
+        'context, desc, bytes'),
+    "mp_gemm": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
+        'context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, stream'),
+    "mp_gemm_batched": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
+        'context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, stream'),
+    "mp_gemm_grouped_workspace_size": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(mp_gemm_group_item_t), c_void_p],
+        'context, desc, count, items, bytes'),
+    "mp_gemm_grouped": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(mp_gemm_group_item_t), POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
+        'context, desc, count, items, epilogue, workspace, workspace_bytes, stream'),
+    "mp_conv2d_output_size": (c_uint32, [POINTER(mp_conv2d_desc_t), c_void_p, c_void_p],
+        'desc, p, q'),
+    "mp_conv2d_workspace_size": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_uint32, c_void_p],
+        'context, desc, op, bytes'),
+    "mp_conv2d_fprop": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
+        'context, desc, x, filter, y, epilogue, workspace, workspace_bytes, stream'),
+    "mp_conv2d_dgrad": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
+        'context, desc, dy, filter, dx, epilogue, workspace, workspace_bytes, stream'),
+    "mp_conv2d_wgrad": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
+        'context, desc, x, dy, dfilter, epilogue, workspace, workspace_bytes, stream'),
+    "mp_tensor_list_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_tensor_list_desc_t)],
+        'list, context, desc'),
+    "mp_tensor_list_destroy": (None, [c_void_p],
+        'list'),
+    "mp_tensor_list_set_data": (c_uint32, [c_void_p, c_void_p, c_void_p],
+        'list, data, stream'),
+    "mp_check_nonfinite": (c_uint32, [c_void_p, c_void_p, c_void_p],
+        'list, found_inf, stream'),
+    "mp_amax": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p],
+        'list, amax, per_tensor, stream'),
+    "mp_l2norm": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p],
+        'list, norm, per_tensor, stream'),
+    "mp_unscale": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
+        'in, out, inv_scale, found_inf, stream'),
+    "mp_clip_factor": (c_uint32, [c_void_p, c_void_p, c_void_p, c_float, c_void_p, c_void_p],
+        'context, scaled_norm, inv_scale, max_norm, grad_scale, stream'),
+    "mp_scaler_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_scaler_config_t)],
+        'scaler, context, config'),
+    "mp_scaler_destroy": (None, [c_void_p],
+        'scaler'),
+    "mp_scaler_scale": (c_void_p, [c_void_p],
+        'scaler'),
+    "mp_scaler_inv_scale": (c_void_p, [c_void_p],
+        'scaler'),
+    "mp_scaler_found_inf": (c_void_p, [c_void_p],
+        'scaler'),
+    "mp_scale_loss": (c_uint32, [c_void_p, c_void_p, c_void_p, c_uint32, c_int64, c_void_p],
+        'scaler, loss, out, dtype, count, stream'),
+    "mp_scaler_update": (c_uint32, [c_void_p, c_void_p, c_void_p],
+        'scaler, amax, stream'),
+    "mp_scaler_get_state_sync": (c_uint32, [c_void_p, POINTER(mp_scaler_state_t), c_void_p],
+        'scaler, state, stream'),
+    "mp_scaler_set_state_sync": (c_uint32, [c_void_p, POINTER(mp_scaler_state_t), c_void_p],
+        'scaler, state, stream'),
+    "mp_scaler_get_history_sync": (c_uint32, [c_void_p, c_int64, c_void_p, c_void_p, c_void_p, c_void_p],
+        'scaler, capacity, scales, skipped, count, stream'),
+    "mp_optimizer_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_optimizer_desc_t)],
+        'optimizer, context, desc'),
+    "mp_optimizer_destroy": (None, [c_void_p],
+        'optimizer'),
+    "mp_optimizer_set_hyper": (c_uint32, [c_void_p, c_uint32, POINTER(mp_hyper_t), c_void_p],
+        'optimizer, group, hyper, stream'),
+    "mp_optimizer_step": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p],
+        'optimizer, grad_scale, found_inf, stream'),
+    "mp_masters_to_model": (c_uint32, [c_void_p, c_void_p, c_void_p, POINTER(mp_model_options_t), c_void_p],
+        'master, model, found_inf, options, stream'),
+    "mp_optimizer_lr": (c_void_p, [c_void_p],
+        'optimizer'),
+    "mp_optimizer_regularization": (c_uint32, [c_void_p, c_void_p, c_void_p],
+        'optimizer, loss, stream'),
+    "mp_optimizer_get_step_sync": (c_uint32, [c_void_p, c_void_p, c_void_p],
+        'optimizer, t, stream'),
+    "mp_optimizer_set_step_sync": (c_uint32, [c_void_p, c_int64, c_void_p],
+        'optimizer, t, stream'),
+    "mp_scale_step": (c_uint32, [c_void_p, c_void_p, POINTER(mp_step_options_t), c_void_p],
+        'optimizer, scaler, options, stream'),
+    "mp_softmax_xent": (c_uint32, [c_void_p, POINTER(mp_xent_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
+        'context, desc, logits, labels, loss_scale, row_loss, loss, correct, dlogits, stream'),
+    "mp_nchw_to_nhwc": (c_uint32, [c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_uint32, c_void_p, c_uint32, c_void_p],
+        'context, n, c, h, w, src, src_dtype, dst, dst_dtype, stream'),
+    "mp_nhwc_to_nchw": (c_uint32, [c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_uint32, c_void_p, c_uint32, c_void_p],
+        'context, n, c, h, w, src, src_dtype, dst, dst_dtype, stream'),
+    "mp_pool2d_output_size": (c_uint32, [POINTER(mp_pool2d_desc_t), c_void_p, c_void_p],
+        'desc, p, q'),
+    "mp_pool2d_forward": (c_uint32, [c_void_p, POINTER(mp_pool2d_desc_t), c_void_p, c_void_p, c_void_p],
+        'context, desc, x, y, stream'),
+    "mp_pool2d_backward": (c_uint32, [c_void_p, POINTER(mp_pool2d_desc_t), c_void_p, c_void_p, c_void_p, c_void_p],
+        'context, desc, x, dy, dx, stream'),
+    "mp_batchnorm_workspace_size": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p],
+        'context, desc, bytes'),
+    "mp_batchnorm_forward_training": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p],
+        'context, desc, x, gamma, beta, running_mean, running_var, saved_mean, saved_inv_std, y, workspace, workspace_bytes, stream'),
+    "mp_batchnorm_forward_inference": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
+        'context, desc, x, gamma, beta, mean, var, y, stream'),
+    "mp_batchnorm_backward": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p],
+        'context, desc, x, dy, gamma, beta, saved_mean, saved_inv_std, dx, dgamma, dbeta, workspace, workspace_bytes, stream'),
+    "mp_gemm_kernel_name": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(c_char_p)],
+        'context, desc, index, name'),
+    "mp_conv2d_kernel_name": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_uint32, c_int32, POINTER(c_char_p)],
+        'context, desc, op, index, name'),
+}
+
+
+def declare(library: ctypes.CDLL) -> ctypes.CDLL:
+    """Give every function of the library its types; AttributeError where one is missing."""
+    for name, (result, arguments, _) in FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+    return library
