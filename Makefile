@@ -155,9 +155,18 @@ $(BUILD)/tests/%.o: tests/%.cpp
 	@echo "  CXX  $<"
 	$(Q)$(CXX) $(TEST_CXXFLAGS) -MMD -MP -c $< -o $@
 
-$(BUILD)/tests/mptests: $(TEST_OBJS) $(LIB)
+# Where the CUDA and NCCL headers are, our declarations of NCCL are compared with them.
+$(BUILD)/tests/test_comm_nccl.o: TEST_CXXFLAGS += $(CAPI_INCLUDES)
+
+# What mp_comm_init_nccl finds in the tests instead of NCCL.
+NCCL_STANDIN := $(BUILD)/tests/standin/libnccl.so.2
+$(NCCL_STANDIN): tests/standin/nccl.c tests/standin/nccl.h
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,libnccl.so.2 $< -o $@
+
+$(BUILD)/tests/mptests: $(TEST_OBJS) $(LIB) | $(NCCL_STANDIN)
 	@echo "  LINK $@"
-	$(Q)$(CXX) $(SAN_FLAGS) $(TEST_OBJS) $(LINK_LIB) -o $@
+	$(Q)$(CXX) $(SAN_FLAGS) $(TEST_OBJS) $(LINK_LIB) -ldl -lpthread -o $@
 
 $(BUILD)/machine/%.o: %.cpp
 	@mkdir -p $(@D)

@@ -285,6 +285,8 @@ inline constexpr uint32_t kFirstSize<mp_optimizer_desc_t> = 96;
 template <>
 inline constexpr uint32_t kFirstSize<mp_model_options_t> = 8;
 template <>
+inline constexpr uint32_t kFirstSize<mp_comm_t> = 48;
+template <>
 inline constexpr uint32_t kFirstSize<mp_step_options_t> = 40;
 template <>
 inline constexpr uint32_t kFirstSize<mp_xent_desc_t> = 48;

@@ -139,6 +139,8 @@ const char *mp_status_string(mp_status_t status) {
       return "MP_ERROR_OUT_OF_MEMORY";
     case MP_ERROR_CUDA:
       return "MP_ERROR_CUDA";
+    case MP_ERROR_COMM:
+      return "MP_ERROR_COMM";
     case MP_ERROR_INTERNAL:
       return "MP_ERROR_INTERNAL";
     default:

@@ -6,11 +6,11 @@
  *               mp_conv2d_fprop, _dgrad, _wgrad                    (section 5)
  *   measure     mp_check_nonfinite, mp_amax, mp_l2norm             (section 6)
  *   update      mp_scaler_*, mp_optimizer_*, mp_scale_step         (sections 7, 8, 10)
+ *               mp_grad_all_reduce: between ranks                  (section 9)
  *   train       mp_softmax_xent: the loss and where backward starts (section 12)
  *               mp_pool2d_*, mp_batchnorm_*: around a convolution  (section 13)
  *
- * Sections 9 (distributed) and 11 (autocast) are not there yet; their numbers are kept for
- * them.
+ * Section 11 (autocast) is not there yet; its number is kept for it.
  *
  * A training step, without error handling:
  *
@@ -136,6 +136,7 @@ typedef enum mp_status {
   /* 40-59: the environment failed; repeating the call may succeed. */
   MP_ERROR_OUT_OF_MEMORY = 40,
   MP_ERROR_CUDA = 41, /**< mp_last_error has the CUDA error name */
+  MP_ERROR_COMM = 42, /**< a callback of mp_comm_t failed; mp_last_error has its code */
 
   /* 60: a bug in mpcore; please report mp_last_error and mp_build_info. */
   MP_ERROR_INTERNAL = 60
@@ -1253,6 +1254,76 @@ MP_API mp_status_t mp_optimizer_get_step_sync(mp_optimizer_t optimizer, int64_t 
                                               mp_stream_t stream);
 MP_API mp_status_t mp_optimizer_set_step_sync(mp_optimizer_t optimizer, int64_t t,
                                               mp_stream_t stream);
+
+/* ======================================================================
+ *  9. Several ranks
+ * ====================================================================== */
+
+typedef enum mp_reduce_op {
+  MP_REDUCE_SUM = 0,
+  MP_REDUCE_MAX =
+      1 /**< of finite numbers >= 0 only: what NaN does to a maximum is everybody's own */
+} mp_reduce_op_t;
+
+/** How to reach the other ranks: a table of callbacks, so that this library links no other.
+ *  mp_comm_init_nccl fills it for NCCL, capi/hosts/mpi/mpcore_mpi.h for MPI on the host target.
+ *
+ *  Callbacks run on the calling thread, within the call that got the table.  They enqueue on
+ *  `stream` (on the host target: they return when the result is there), get `user` last, may call
+ *  mpcore, and return 0.  Any other code ends the call with MP_ERROR_COMM.
+ *
+ *  A call that gets a table is collective: every rank makes it, in the same order, with equal
+ *  numbers of elements and equal types.  As with every collective, a rank that is refused or fails
+ *  leaves the others waiting. */
+typedef struct mp_comm {
+  uint32_t struct_size;
+  int32_t rank;       /**< 0 to world_size - 1 */
+  int32_t world_size; /**< >= 1; with 1 no callback is called, and all may be NULL */
+  uint32_t reserved0; /**< must be 0 */
+  /** recv = send of all ranks combined, the same bits on every rank.  Device pointers; recv may be
+   *  send. */
+  int (*all_reduce)(const void *send, void *recv, size_t count, mp_dtype_t dtype, mp_reduce_op_t op,
+                    mp_stream_t stream, void *user);
+  int (*group_begin)(
+      void *user);              /**< optional, with group_end: around a batch of all_reduce calls */
+  int (*group_end)(void *user); /**< follows also where one of the batch failed */
+  void *user;                   /**< e.g. the ncclComm_t */
+} mp_comm_t;
+
+/** One rank, for a program that may have several: nothing is communicated. */
+static inline mp_comm_t mp_comm_default(void) {
+  mp_comm_t c;
+  memset(&c, 0, sizeof c);
+  c.struct_size = (uint32_t)sizeof c;
+  c.world_size = 1;
+  return c;
+}
+
+/** Fill `comm` from a communicator.  libnccl.so.2 is looked up with dlopen in this call; without it
+ *  there is no dependency on NCCL.  The codes of its callbacks are those of ncclResult_t.
+ *  @param comm       host, out; MP_INIT_STRUCT it before the call.
+ *  @param nccl_comm  an ncclComm_t, blocking (with a nonblocking one the code of "in progress" is
+ *                    taken for a failure); must outlive the calls that get *comm.
+ *  @return MP_ERROR_NOT_FOUND if NCCL cannot be loaded
+ *          MP_ERROR_COMM      if it does not tell rank or size of nccl_comm */
+MP_API mp_status_t mp_comm_init_nccl(mp_comm_t *comm, void *nccl_comm);
+
+/** grads = post * sum over ranks (pre * grads), in place and in the gradients' own types, every
+ *  product rounded.  pre = 1 / world_size, post = 1 averages without overflow, but what is small may
+ *  underflow; pre = 1, post = 1 / world_size the reverse; both 1 / sqrt(world_size) is in between.
+ *  A factor of 1 costs nothing, any other one pass over the gradients.  With a power of two, ranks with
+ *  equal gradients get these back, bit for bit, unless they under- or overflow on the way.
+ *
+ *  One all_reduce per tensor that is not empty, in the order of the list, in one batch: NCCL makes
+ *  one launch of it.  Neighbours in memory are not joined, for the ranks' addresses may differ;
+ *  a list of one tensor over all of them (one buffer for all gradients) does that.
+ *
+ *  The gradients may still be multiplied by S.  Infinity and NaN survive the sum, and then every
+ *  rank sees them; see mp_step_options.comm for what else must agree.
+ *  @param pre, post  > 0, finite.
+ *  @return MP_ERROR_COMM  a callback failed: some gradients may have been summed and others not */
+MP_API mp_status_t mp_grad_all_reduce(mp_tensor_list_t grads, const mp_comm_t *comm, float pre,
+                                      float post, mp_stream_t stream);
 
 /* ======================================================================
  * 10. The fused step

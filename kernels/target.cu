@@ -25,6 +25,7 @@ const Target &table() {
     t.cast = cast;
     t.statistics = statistics;
     t.unscale = unscale;
+    t.multiply = multiply;
     t.clip_factor = clip_factor;
     t.scale_loss = scale_loss;
     t.scaler_update = scaler_update;

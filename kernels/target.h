@@ -17,6 +17,7 @@ void statistics(const Device &, const TensorList &, const ReduceScratch &,
                 const StatisticsOutputs &, mp_stream_t);
 void unscale(const Device &, const TensorList &in, const TensorList &out, const float *inv_scale,
              float *found_inf, mp_stream_t);
+void multiply(const Device &, const TensorList &, float factor, mp_stream_t);
 void clip_factor(const Device &, const ClipArgs &, mp_stream_t);
 void scale_loss(const Device &, const void *loss, void *out, mp_dtype_t, int64_t count,
                 const float *scale, mp_stream_t);

@@ -18,6 +18,7 @@ int main(void) {
   test_scaler();
   test_optimizer();
   test_model();
+  test_comm();
   test_train();
   test_layers();
   return finish();

@@ -1,4 +1,5 @@
-// out[i] = round(in[i] * factor): mp_cast, mp_scale_loss on arrays, mp_unscale on lists.
+// out[i] = round(in[i] * factor): mp_cast, mp_scale_loss on arrays, mp_unscale and the factors of
+// mp_grad_all_reduce on lists.
 #include "kernels/simt/reduce.h"
 #include "kernels/target.h"
 #include "kernels/tensors/chunks.h"
@@ -17,7 +18,7 @@ struct ArrayArgs {
   const float *factor;  ///< NULL = 1
 };
 
-MP_DEVICE void multiply(float (&x)[kVec], float factor) {
+MP_DEVICE void multiply_run(float (&x)[kVec], float factor) {
   MP_UNROLL
   for (int i = 0; i < kVec; i++) x[i] *= factor;
 }
@@ -29,7 +30,7 @@ scale_array(MP_PARAM(ArrayArgs) args) {
     const int valid = static_cast<int>(min_of<int64_t>(args.count - i, kVec));
     float x[kVec];
     load_run(x, args.in_dtype, args.in, i, valid);
-    if (args.factor != nullptr) multiply(x, *args.factor);
+    if (args.factor != nullptr) multiply_run(x, *args.factor);
     store_run(args.out_dtype, args.out, i, x, valid);
   }
 }
@@ -52,12 +53,32 @@ unscale_list(MP_PARAM(UnscaleArgs) args) {
       load_run(x, dtype_of(args.in, t), args.in.data[t], offset, valid);
       MP_UNROLL
       for (int i = 0; i < kVec; i++) amax_bits = max_of(amax_bits, magnitude_bits(x[i]));
-      multiply(x, *args.inv_scale);
+      multiply_run(x, *args.inv_scale);
       store_run(dtype_of(args.out, t), args.out.data[t], offset, x, valid);
     });
   }
   amax_bits = warp_reduce<Max>(amax_bits);
   if (lane_index() == 0 && amax_bits >= kInfinityBits) raise_flag(args.found_inf);
+}
+
+struct MultiplyArgs {
+  TensorList list;
+  float factor;
+};
+
+MP_KERNEL(kThreads, 1)
+multiply_list(MP_PARAM(MultiplyArgs) args) {
+  for (int64_t c = block_index(); c < args.list.num_chunks; c += grid_size()) {
+    const ChunkRange range = chunk_range(args.list, c);
+    const mp_dtype_t dtype = dtype_of(args.list, range.tensor);
+    void *const data = args.list.data[range.tensor];
+    for_each_run<kThreads>(range, [&](int64_t offset, int valid) {
+      float x[kVec];
+      load_run(x, dtype, data, offset, valid);
+      multiply_run(x, args.factor);
+      store_run(dtype, data, offset, x, valid);
+    });
+  }
 }
 
 void launch_scale_array(const char *name, const Device &device, const ArrayArgs &args,
@@ -83,6 +104,11 @@ void unscale(const Device &device, const TensorList &in, const TensorList &out,
   const UnscaleArgs args{in, out, inv_scale, found_inf};
   launch("unscale", unscale_list, device, {blocks_for(device, in.num_chunks), kThreads}, stream,
          args);
+}
+
+void multiply(const Device &device, const TensorList &list, float factor, mp_stream_t stream) {
+  launch("multiply", multiply_list, device, {blocks_for(device, list.num_chunks), kThreads}, stream,
+         MultiplyArgs{list, factor});
 }
 
 }  // namespace mp::MP_TARGET

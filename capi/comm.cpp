@@ -1,0 +1,89 @@
+// Section 9 of mpcore.h: collectives through the caller's callbacks.  NCCL is in nccl.cpp.
+#include "capi/comm.h"
+
+#include <cmath>
+
+#include "capi/objects.h"
+#include "kernels/kernels.h"
+
+namespace mp {
+
+namespace {
+
+void require_done(int code, const char *callback) {
+  MP_REQUIRE(code == 0, MP_ERROR_COMM, "comm->", callback, " returned ", code);
+}
+
+void require_factor(float value, const char *name) {
+  MP_REQUIRE(value > 0.0f && std::isfinite(value), MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
+             " is not positive and finite");
+}
+
+void multiply(const mp_tensor_list &list, float factor, mp_stream_t stream) {
+  const Context &c = *list.context;
+  if (factor != 1.0f) c.target.multiply(c.device, list.device, factor, stream);
+}
+
+void sum_over_ranks(const mp_tensor_list &list, const mp_comm_t &comm, mp_stream_t stream) {
+  if (comm.world_size == 1) return;
+  ReductionGroup group(comm);
+  for (size_t t = 0; t < list.data.size(); ++t) {
+    if (list.numel[t] == 0) continue;
+    all_reduce(comm, {list.data[t], list.numel[t], list.dtype[t], MP_REDUCE_SUM}, stream);
+  }
+  group.end();
+}
+
+}  // namespace
+
+mp_comm_t read_comm(const mp_comm_t *user) {
+  const mp_comm_t comm = read_struct(user, "comm");
+  require_zero(comm.reserved0, "comm->reserved0");
+  MP_REQUIRE(comm.world_size >= 1, MP_ERROR_INVALID_ARGUMENT,
+             "comm->world_size = ", comm.world_size, " is smaller than 1");
+  MP_REQUIRE(comm.rank >= 0 && comm.rank < comm.world_size, MP_ERROR_INVALID_ARGUMENT,
+             "comm->rank = ", comm.rank, " is outside [0, world_size = ", comm.world_size, ")");
+  MP_REQUIRE(comm.world_size == 1 || comm.all_reduce != nullptr, MP_ERROR_INVALID_ARGUMENT,
+             "comm->all_reduce = NULL with world_size = ", comm.world_size);
+  const bool has_begin = comm.group_begin != nullptr, has_end = comm.group_end != nullptr;
+  MP_REQUIRE(has_begin == has_end, MP_ERROR_INVALID_ARGUMENT, "comm->",
+             has_begin ? "group_end = NULL, but group_begin" : "group_begin = NULL, but group_end",
+             " is set");
+  return comm;
+}
+
+void all_reduce(const mp_comm_t &comm, const Reduction &reduction, mp_stream_t stream) {
+  const int code =
+      comm.all_reduce(reduction.data, reduction.data, static_cast<size_t>(reduction.count),
+                      reduction.dtype, reduction.op, stream, comm.user);
+  require_done(code, "all_reduce");
+}
+
+ReductionGroup::ReductionGroup(const mp_comm_t &comm) : comm_(comm) {
+  if (comm_.group_begin != nullptr) require_done(comm_.group_begin(comm_.user), "group_begin");
+}
+
+ReductionGroup::~ReductionGroup() {
+  if (!has_ended_ && comm_.group_end != nullptr) (void)comm_.group_end(comm_.user);
+}
+
+void ReductionGroup::end() {
+  has_ended_ = true;
+  if (comm_.group_end != nullptr) require_done(comm_.group_end(comm_.user), "group_end");
+}
+
+}  // namespace mp
+
+mp_status_t mp_grad_all_reduce(mp_tensor_list_t grads, const mp_comm_t *comm, float pre, float post,
+                               mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    const mp_tensor_list &list = mp::require_pointer(grads, "grads");
+    mp::require_data(list, "grads");
+    const mp_comm_t ranks = mp::read_comm(comm);
+    mp::require_factor(pre, "pre");
+    mp::require_factor(post, "post");
+    mp::multiply(list, pre, stream);
+    mp::sum_over_ranks(list, ranks, stream);
+    mp::multiply(list, post, stream);
+  });
+}

@@ -1,0 +1,27 @@
+// NCCL as far as mp_comm_init_nccl needs it, declared here because it is neither linked nor needed to
+// build.  tests/test_comm_nccl.cpp compares every line with nccl.h, where that is installed.
+// Source of names and values: NCCL User Guide, "NCCL API" (version 2.10, the first with bf16, and newer).
+#pragma once
+
+#include <cstddef>
+
+#include "mpcore.h"
+
+namespace mp::nccl {
+
+using Result = int;  // ncclResult_t; 0 is success
+using Comm = struct ncclComm *;
+
+enum DataType : int { kFloat16 = 6, kFloat32 = 7, kBfloat16 = 9 };
+enum RedOp : int { kSum = 0, kMax = 2 };
+
+struct Functions {
+  Result (*comm_count)(Comm, int *count);
+  Result (*comm_user_rank)(Comm, int *rank);
+  Result (*all_reduce)(const void *send, void *recv, size_t count, DataType, RedOp, Comm,
+                       mp_stream_t);
+  Result (*group_start)();
+  Result (*group_end)();
+};
+
+}  // namespace mp::nccl

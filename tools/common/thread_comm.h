@@ -1,0 +1,155 @@
+// mp_comm_t between the threads of one process, for the host target: every rank is a thread with a
+// context of its own, and device memory is memory that all of them can read.
+//
+// Each rank combines its own share of the elements, reading those of all ranks and writing the
+// result to all of them.  Sums are taken in fp64 in the order of the ranks and rounded to fp32, then
+// to the type.
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "mpcore.h"
+
+namespace mptools {
+
+/// Threads that wait for each other, again and again, until one of them gives up.
+class Barrier {
+ public:
+  explicit Barrier(int count) : count_(count) {}
+
+  /// @return false once anybody has given up
+  bool wait() {
+    std::unique_lock lock(mutex_);
+    const uint64_t generation = generation_;
+    if (++waiting_ == count_) {
+      waiting_ = 0;
+      ++generation_;
+      changed_.notify_all();
+    }
+    changed_.wait(lock, [&] { return generation_ != generation || has_given_up_; });
+    return !has_given_up_;
+  }
+  void give_up() {
+    const std::lock_guard lock(mutex_);
+    has_given_up_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  const int count_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int waiting_ = 0;
+  uint64_t generation_ = 0;
+  bool has_given_up_ = false;
+};
+
+class ThreadRanks {
+ public:
+  /// What the callbacks return.
+  enum Code { kGaveUp = 1, kDifferentCalls = 2, kCastFailed = 3 };
+
+  explicit ThreadRanks(int count) : barrier_(count), ranks_(static_cast<size_t>(count)) {
+    for (int rank = 0; rank < count; ++rank) at(rank).rank = rank, at(rank).all = this;
+  }
+  ThreadRanks(const ThreadRanks &) = delete;
+  ThreadRanks &operator=(const ThreadRanks &) = delete;
+
+  int count() const { return static_cast<int>(ranks_.size()); }
+
+  /// The table of one rank, for the thread that is this rank; good for as long as this object.
+  /// @param context  its own, of the host target
+  mp_comm_t comm(int rank, mp_context_t context) {
+    at(rank).context = context;
+    mp_comm_t comm = mp_comm_default();
+    comm.rank = rank;
+    comm.world_size = count();
+    comm.all_reduce = all_reduce;
+    comm.user = &at(rank);
+    return comm;
+  }
+
+  /// For a thread that ends early: the callbacks of the others fail instead of waiting for it.
+  void give_up() { barrier_.give_up(); }
+
+ private:
+  struct Call {
+    const std::byte *send;
+    std::byte *recv;
+    size_t count;
+    mp_dtype_t dtype;
+    mp_reduce_op_t op;
+    bool is_like(const Call &other) const {
+      return count == other.count && dtype == other.dtype && op == other.op;
+    }
+  };
+  struct Rank {
+    ThreadRanks *all;
+    int rank;
+    mp_context_t context;
+    Call call;
+  };
+
+  Rank &at(int rank) { return ranks_[static_cast<size_t>(rank)]; }
+
+  static int all_reduce(const void *send, void *recv, size_t count, mp_dtype_t dtype,
+                        mp_reduce_op_t op, mp_stream_t, void *user) {
+    Rank &self = *static_cast<Rank *>(user);
+    ThreadRanks &all = *self.all;
+    self.call = {static_cast<const std::byte *>(send), static_cast<std::byte *>(recv), count, dtype,
+                 op};
+    if (!all.barrier_.wait()) return kGaveUp;
+    const int code = all.combine_share(self);
+    if (!all.barrier_.wait()) return kGaveUp;
+    return code;
+  }
+
+  int combine_share(const Rank &self) {
+    for (const Rank &other : ranks_)
+      if (!other.call.is_like(self.call)) return kDifferentCalls;
+    constexpr size_t kElemsAtATime = 16384;
+    const size_t count = self.call.count, ranks = ranks_.size();
+    const size_t rank = static_cast<size_t>(self.rank);
+    const size_t end = count / ranks * (rank + 1) + (rank + 1 == ranks ? count % ranks : 0);
+    for (size_t begin = count / ranks * rank; begin < end; begin += kElemsAtATime)
+      if (!combine(self, begin, std::min(end - begin, kElemsAtATime))) return kCastFailed;
+    return 0;
+  }
+
+  /// Elements [begin, begin + count).
+  bool combine(const Rank &self, size_t begin, size_t count) {
+    const auto [send, recv, all, dtype, op] = self.call;
+    const size_t offset = begin * mp_dtype_size(dtype);
+    const auto cast = [&](const void *src, mp_dtype_t from, void *dst, mp_dtype_t to) {
+      return mp_cast(self.context, src, from, dst, to, static_cast<int64_t>(count), nullptr) ==
+             MP_SUCCESS;
+    };
+    std::vector<float> wide(count);
+    std::vector<double> combined(count);
+    for (const Rank &other : ranks_) {
+      if (!cast(other.call.send + offset, dtype, wide.data(), MP_FP32)) return false;
+      const bool is_first = &other == &ranks_.front();
+      for (size_t i = 0; i < count; ++i) {
+        const double x = wide[i];
+        combined[i] = is_first              ? x
+                      : op == MP_REDUCE_MAX ? std::max(combined[i], x)
+                                            : combined[i] + x;
+      }
+    }
+    std::transform(combined.begin(), combined.end(), wide.begin(),
+                   [](double x) { return static_cast<float>(x); });
+    return std::all_of(ranks_.begin(), ranks_.end(), [&](const Rank &other) {
+      return cast(wide.data(), MP_FP32, other.call.recv + offset, dtype);
+    });
+  }
+
+  Barrier barrier_;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace mptools
