@@ -234,6 +234,7 @@ test: setup-test
 	  "C ABI, as C99::$(BUILD)/tests/test_capi" \
 	  "C++ face::$(BUILD)/tests/cpp_face" \
 	  "language faces::tools/check_faces $(BUILD) $(CC)" \
+	  "Python::tools/test_python $(BUILD)" \
 	  "README example::tools/run_readme_example $(BUILD) $(CC)" \
 	  "examples::tools/run_examples $(BUILD)/examples" \
 	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)
@@ -313,6 +314,17 @@ tune: setup-build
 	@$(MAKE) $(BUILD)/mptune
 	@$(BUILD)/mptune --out $(BUILD)/tuning.txt $(ARGS)
 
+# ---------------------------------------------------------------- the language faces
+
+.PHONY: faces wheel
+## faces: make the raw language faces in capi/hosts/ from include/mpcore.h
+faces:
+	@tools/faces
+
+## wheel: the Python package with the library in it, build/mpcore-*.whl
+wheel: lib
+	@tools/make_wheel $(LIB) --out $(BUILD)
+
 # ---------------------------------------------------------------- checks
 
 .PHONY: check cuda-gates gpu-check format
@@ -325,11 +337,6 @@ check: setup-check
 	@tools/faces --check
 	@tools/check_symbols $(BUILD)/libmpcore.so
 	@tools/check_docs $(BUILD) $(CC)
-
-## faces: make the raw language faces in capi/hosts/ from include/mpcore.h
-.PHONY: faces
-faces:
-	@tools/faces
 
 ## format: clang-format everything in place
 format:

@@ -1,0 +1,34 @@
+"""mpcore: mixed-precision training kernels for whoever has arrays and no framework, or another one.
+
+    context = mpcore.Context("host")
+    y = mpcore.gemm(context, x, w, bias=bias, activation="relu")
+    ...
+    mpcore.scale_step(optimizer, scaler, max_grad_norm=1.0)
+
+Arrays are those of this package (context.zeros, context.array), numpy's on the host target, and on
+CUDA whatever has __cuda_array_interface__ or DLPack: torch and cupy tensors.  Everything that
+mpcore.h declares and this layer has no word for is in mpcore._sys; mpcore.lib is the library.
+"""
+
+from ._library import Error, check, lib
+from .arrays import View, view
+from .context import Context, DeviceArray
+from .products import gemm, gemm_workspace_size, softmax_xent
+from .training import Optimizer, Scaler, TensorList, scale_step
+
+__all__ = ["Context", "DeviceArray", "Error", "Optimizer", "Scaler", "TensorList", "View", "build_info",
+           "check", "gemm", "gemm_workspace_size", "lib", "scale_step", "softmax_xent", "version", "view"]
+
+
+def build_info() -> str:
+    """One line for a bug report."""
+    return lib.mp_build_info().decode()
+
+
+def version() -> tuple:
+    """(major, minor, patch) of the library that is loaded."""
+    number = lib.mp_version()
+    return number // 10000, number // 100 % 100, number % 100
+
+
+__version__ = ".".join(str(part) for part in version())

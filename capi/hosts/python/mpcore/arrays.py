@@ -1,0 +1,174 @@
+"""What a call needs to know of an array, whoever made it.
+
+Accepted are arrays of this package, and everything with __cuda_array_interface__ (cupy, numba, torch
+on CUDA), __array_interface__ (numpy) or __dlpack__ (torch, jax, tensorflow, numpy).  No data is copied
+and none of those packages is imported.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any, Optional, Tuple
+
+from . import _sys
+
+HOST = "host"
+
+# name: (bytes per element, mp_dtype_t or None, type of the array interface)
+DTYPES = {
+    "float16": (2, _sys.MP_FP16, "<f2"),
+    "bfloat16": (2, _sys.MP_BF16, "<u2"),  # numpy has no bfloat16: its bits
+    "float32": (4, _sys.MP_FP32, "<f4"),
+    "float64": (8, None, "<f8"),
+    "int32": (4, None, "<i4"),
+    "int64": (8, None, "<i8"),
+    "uint8": (1, None, "|u1"),
+}
+NAMES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
+NAMES.update({int(number): name for name, (_, number, _) in DTYPES.items() if number is not None})
+
+
+def dtype_name(dtype: Any) -> str:
+    """"fp16", "float16", MP_FP16, numpy.float16, torch.float16 -> "float16"."""
+    if isinstance(dtype, int):
+        name = NAMES.get(int(dtype), str(dtype))
+    elif isinstance(dtype, str):
+        name = NAMES.get(dtype, dtype)
+    else:
+        name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
+        name = name.replace("torch.", "")
+    if name not in DTYPES:
+        raise TypeError(f"mpcore has no type {name}; it has {', '.join(DTYPES)}")
+    return name
+
+
+@dataclass(frozen=True)
+class View:
+    """An array as it lies in memory.  `owner` keeps the memory alive; strides count elements."""
+
+    address: int
+    dtype: str
+    shape: Tuple[int, ...]
+    strides: Tuple[int, ...]
+    device: Any  # HOST, the number of a CUDA device, or None: some CUDA device
+    writable: bool
+    owner: Any
+
+    @property
+    def size(self) -> int:
+        n = 1
+        for extent in self.shape:
+            n *= extent
+        return n
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * DTYPES[self.dtype][0]
+
+    @property
+    def mp_dtype(self) -> int:
+        number = DTYPES[self.dtype][1]
+        if number is None:
+            raise TypeError(f"{self.dtype} is no type of mpcore's kernels: float16, bfloat16, float32 are")
+        return number
+
+    def is_dense(self) -> bool:
+        return self.size == 0 or all(extent == 1 or stride == dense for extent, stride, dense
+                                     in zip(self.shape, self.strides, dense_strides(self.shape)))
+
+
+def dense_strides(shape) -> Tuple[int, ...]:
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def view(array: Any) -> View:
+    """TypeError for what is no array, or has elements of a type that mpcore does not know."""
+    own = getattr(array, "_mpcore_view", None)
+    if own is not None:
+        return own()
+    cuda = _interface(array, "__cuda_array_interface__")
+    if cuda is not None:
+        return _from_interface(array, cuda, _cuda_device(array))
+    numpy = _interface(array, "__array_interface__")
+    if numpy is not None:
+        return _from_interface(array, numpy, HOST)
+    if hasattr(array, "__dlpack__"):
+        return _from_dlpack(array)
+    raise TypeError(f"{type(array).__name__} is no array: it has none of __cuda_array_interface__, "
+                    "__array_interface__, __dlpack__")
+
+
+def _interface(array: Any, name: str) -> Optional[dict]:
+    """None where there is none; torch raises TypeError for types that the interface cannot name."""
+    try:
+        return getattr(array, name, None)
+    except TypeError:
+        return None
+
+
+def _cuda_device(array: Any) -> Optional[int]:
+    device = getattr(array, "device", None)
+    for attribute in ("index", "id"):  # torch, cupy
+        if isinstance(getattr(device, attribute, None), int):
+            return getattr(device, attribute)
+    return None
+
+
+def _from_interface(array: Any, interface: dict, device: Any) -> View:
+    kinds = {kind: name for name, (_, _, kind) in DTYPES.items() if name != "bfloat16"}
+    name = kinds.get(interface["typestr"])
+    if name is None:
+        name = dtype_name(getattr(array, "dtype", interface["typestr"]))  # bfloat16 of ml_dtypes
+    address, read_only = interface["data"]
+    shape, size = tuple(interface["shape"]), DTYPES[name][0]
+    strides = interface.get("strides")
+    if strides is None:
+        strides = dense_strides(shape)
+    else:
+        if any(stride % size for stride in strides):
+            raise ValueError(f"strides of {strides} bytes are no multiples of an element of {size}")
+        strides = tuple(stride // size for stride in strides)
+    return View(address or 0, name, shape, tuple(strides), device, not read_only, array)
+
+
+# ---------------------------------------------------------------- DLPack
+
+
+class _Tensor(ctypes.Structure):
+    """DLTensor of dlpack.h, and behind it the rest of DLManagedTensor, which is not looked at."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
+_CODES = {(0, 32): "int32", (0, 64): "int64", (1, 8): "uint8", (2, 16): "float16", (2, 32): "float32",
+          (2, 64): "float64", (4, 16): "bfloat16"}
+
+
+def _from_dlpack(array: Any) -> View:
+    capsule = array.__dlpack__()
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    tensor = _Tensor.from_address(pointer(capsule, b"dltensor"))
+    name = _CODES.get((tensor.code, tensor.bits))
+    if name is None or tensor.lanes != 1:
+        raise TypeError(f"mpcore has no type for DLPack's code {tensor.code} of {tensor.bits} bits, "
+                        f"{tensor.lanes} lanes")
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else dense_strides(shape)
+    if tensor.device_type in (_CPU, _CUDA_HOST):
+        device: Any = HOST
+    elif tensor.device_type in (_CUDA, _CUDA_MANAGED):
+        device = tensor.device_id
+    else:
+        raise TypeError(f"an array on DLPack's device type {tensor.device_type}; mpcore has CUDA and CPU")
+    # The capsule is not consumed: when it goes, it releases the tensor by itself.
+    return View((tensor.data or 0) + tensor.byte_offset, name, shape, strides, device, True, (array, capsule))

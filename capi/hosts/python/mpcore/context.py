@@ -1,0 +1,248 @@
+"""Context: a device.  DeviceArray: memory on it."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Optional, Sequence, Union
+
+from . import _sys
+from ._library import check, lib
+from .arrays import DTYPES, HOST, View, dense_strides, dtype_name, view
+
+
+def stream_pointer(stream: Any) -> Optional[int]:
+    """None, a cudaStream_t as an integer, a torch.cuda.Stream or a cupy.cuda.Stream."""
+    for attribute in ("cuda_stream", "ptr"):
+        if hasattr(stream, attribute):
+            return getattr(stream, attribute)
+    return stream
+
+
+class Context:
+    """One device and its limits.
+
+    device: "auto" (the current CUDA device, else the CPU), "host", "cuda" (the current one), or the
+    number of a CUDA device.  May be used by several threads at once.
+    """
+
+    def __init__(self, device: Union[str, int] = "auto", *, sm_limit: int = 0):
+        self._handle: Optional[int] = None
+        config = _sys.mp_context_config_default()
+        names = {"auto": _sys.MP_DEVICE_AUTO, "host": _sys.MP_DEVICE_HOST, "cuda": _sys.MP_DEVICE_CURRENT}
+        if isinstance(device, str) and device not in names:
+            raise ValueError(f"device {device!r} is none of {', '.join(names)}, nor a number")
+        config.device = names.get(device, device)
+        config.sm_limit = sm_limit
+        handle = ctypes.c_void_p()
+        check(lib.mp_context_create(ctypes.byref(handle), ctypes.byref(config)))
+        self._handle = handle.value
+        self.info = _sys.mp_device_info_t()
+        check(lib.mp_context_get_info(self._handle, ctypes.byref(self.info)))
+        self.on_host = self.info.target == _sys.MP_TARGET_HOST
+        # Which of several GPUs, if the caller has said so.
+        self.device = HOST if self.on_host else (device if isinstance(device, int) else None)
+
+    @property
+    def handle(self) -> int:
+        """mp_context_t, for mpcore._sys."""
+        if self._handle is None:
+            raise ValueError("this context is closed")
+        return self._handle
+
+    @property
+    def name(self) -> str:
+        return self.info.name.decode()
+
+    def close(self) -> None:
+        """Every object made from the context must have been closed before."""
+        handle, self._handle = self._handle, None
+        if handle:
+            lib.mp_context_destroy(handle)
+
+    def __enter__(self) -> "Context":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<mpcore.Context on {self.name}>"
+
+    # ---- memory
+
+    def empty(self, shape: Union[int, Sequence[int]], dtype: Any = "float32") -> "DeviceArray":
+        return DeviceArray(self, shape, dtype)
+
+    def zeros(self, shape: Union[int, Sequence[int]], dtype: Any = "float32",
+              stream: Any = None) -> "DeviceArray":
+        array = DeviceArray(self, shape, dtype)
+        array.clear(stream)
+        return array
+
+    def array(self, source: Any, dtype: Any = None, stream: Any = None) -> "DeviceArray":
+        """A copy on the device of any dense array, of another type where `dtype` says so."""
+        got = view(source)
+        out = DeviceArray(self, got.shape, dtype or got.dtype)
+        out.copy_from(source, stream)
+        return out
+
+    def sync(self, stream: Any = None) -> None:
+        """Wait until everything in the stream is done."""
+        check(lib.mp_stream_sync(self.handle, stream_pointer(stream)))
+
+    def check_array(self, array: Any, name: str, *, dtype: Any = None, shape: Optional[tuple] = None,
+                    size: Optional[int] = None, writable: bool = False, dense: bool = True) -> View:
+        """The view of an array that this context can use; an exception that names it otherwise."""
+        try:
+            got = view(array)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name}: {error}") from None
+        if (got.device == HOST) != self.on_host:
+            where = "the CPU" if got.device == HOST else "a CUDA device"
+            here = "the CPU" if self.on_host else "a CUDA device"
+            raise ValueError(f"{name} is on {where}, the context on {here}")
+        if None not in (got.device, self.device) and got.device != self.device:
+            raise ValueError(f"{name} is on CUDA device {got.device}, the context on {self.device}")
+        if dtype is not None and got.dtype != dtype_name(dtype):
+            raise TypeError(f"{name} has elements of {got.dtype}, not {dtype_name(dtype)}")
+        if shape is not None and got.shape != tuple(shape):
+            raise ValueError(f"{name} has the shape {got.shape}, not {tuple(shape)}")
+        if size is not None and got.size != size:
+            raise ValueError(f"{name} has {got.size} elements, not {size}")
+        if dense and not got.is_dense():
+            raise ValueError(f"{name} is not contiguous: shape {got.shape}, strides {got.strides}")
+        if writable and not got.writable:
+            raise ValueError(f"{name} is read-only")
+        return got
+
+
+class DeviceArray:
+    """A dense array in memory of a context.  numpy.asarray(x) looks into it on the host target without
+    a copy; torch.as_tensor(x) and cupy.asarray(x) do so on CUDA."""
+
+    def __init__(self, context: Context, shape: Union[int, Sequence[int]], dtype: Any = "float32"):
+        self._pointer: Optional[int] = None
+        self.context = context
+        self.shape = (shape,) if isinstance(shape, int) else tuple(int(extent) for extent in shape)
+        if any(extent < 0 for extent in self.shape):
+            raise ValueError(f"the shape {self.shape} has an extent below 0")
+        self.dtype = dtype_name(dtype)
+        pointer = ctypes.c_void_p()
+        check(lib.mp_malloc(context.handle, ctypes.byref(pointer), max(1, self.nbytes)))
+        self._pointer = pointer.value
+
+    @property
+    def size(self) -> int:
+        n = 1
+        for extent in self.shape:
+            n *= extent
+        return n
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * DTYPES[self.dtype][0]
+
+    @property
+    def pointer(self) -> int:
+        if self._pointer is None:
+            raise ValueError("this array is closed")
+        return self._pointer
+
+    def _mpcore_view(self) -> View:
+        return View(self.pointer, self.dtype, self.shape, dense_strides(self.shape), self.context.device,
+                    True, self)
+
+    @property
+    def T(self) -> "TransposedView":
+        """The same memory, read the other way round by gemm."""
+        return TransposedView(self)
+
+    def copy_from(self, source: Any, stream: Any = None) -> None:
+        """Take over the elements of a dense array of the same shape, from the host or this device;
+        of another type, they are converted as mp_cast does.  Done when it returns."""
+        got = view(source)
+        if got.shape != self.shape:
+            raise ValueError(f"source has the shape {got.shape}, this array {self.shape}")
+        if not got.is_dense():
+            raise ValueError(f"source is not contiguous: shape {got.shape}, strides {got.strides}")
+        target = self
+        if got.dtype != self.dtype:
+            target = DeviceArray(self.context, self.shape, got.dtype)
+        where = stream_pointer(stream)
+        check(lib.mp_memcpy(self.context.handle, target.pointer, got.address, got.nbytes, where))
+        if target is not self:
+            check(lib.mp_cast(self.context.handle, target.pointer, got.mp_dtype, self.pointer,
+                              self._mpcore_view().mp_dtype, self.size, where))
+        self.context.sync(stream)
+
+    def copy_to(self, out: Any, stream: Any = None) -> None:
+        """Copy into a dense, writable array of the same shape and type.  Done when it returns."""
+        got = view(out)
+        if got.shape != self.shape or got.dtype != self.dtype:
+            raise ValueError(f"out is {got.dtype} {got.shape}, this array {self.dtype} {self.shape}")
+        if not got.is_dense() or not got.writable:
+            raise ValueError("out is not contiguous, or read-only")
+        check(lib.mp_memcpy(self.context.handle, got.address, self.pointer, self.nbytes,
+                            stream_pointer(stream)))
+        self.context.sync(stream)
+
+    def tobytes(self, stream: Any = None) -> bytes:
+        buffer = ctypes.create_string_buffer(self.nbytes)
+        check(lib.mp_memcpy(self.context.handle, ctypes.addressof(buffer), self.pointer, self.nbytes,
+                            stream_pointer(stream)))
+        self.context.sync(stream)
+        return buffer.raw
+
+    def numpy(self, stream: Any = None) -> Any:
+        """A copy as a numpy array; bfloat16 as its bits, uint16."""
+        import numpy
+
+        out = numpy.frombuffer(self.tobytes(stream), dtype=DTYPES[self.dtype][2])
+        return out.reshape(self.shape).copy()
+
+    def clear(self, stream: Any = None) -> None:
+        check(lib.mp_memset(self.context.handle, self.pointer, 0, self.nbytes, stream_pointer(stream)))
+
+    def close(self) -> None:
+        pointer, self._pointer = self._pointer, None
+        if pointer and self.context._handle:
+            lib.mp_free(self.context.handle, pointer)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _interface(self) -> dict:
+        return {"shape": self.shape, "typestr": DTYPES[self.dtype][2], "data": (self.pointer, False),
+                "strides": None, "version": 3}
+
+    @property
+    def __array_interface__(self) -> dict:
+        if not self.context.on_host:
+            raise AttributeError("this array is on a CUDA device; numpy() copies it")
+        return self._interface()
+
+    @property
+    def __cuda_array_interface__(self) -> dict:
+        if self.context.on_host:
+            raise AttributeError("this array is on the CPU")
+        return self._interface()
+
+    def __repr__(self) -> str:
+        return f"<mpcore.DeviceArray {self.dtype} {self.shape} on {self.context.name}>"
+
+
+class TransposedView:
+    """A matrix or a batch of matrices with the last two dimensions exchanged."""
+
+    def __init__(self, array: DeviceArray):
+        if len(array.shape) < 2:
+            raise ValueError(f"an array of the shape {array.shape} has no rows and columns")
+        self._array = array
+
+    def _mpcore_view(self) -> View:
+        got = self._array._mpcore_view()
+        swap = lambda t: t[:-2] + (t[-1], t[-2])  # noqa: E731
+        return View(got.address, got.dtype, swap(got.shape), swap(got.strides), got.device, True, self._array)

@@ -1,0 +1,156 @@
+"""Section 4 of mpcore.h: matrix products.  Section 12: the loss."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Optional, Tuple
+
+from . import _sys
+from ._library import check, enumerator, lib
+from .arrays import DTYPES, View, dtype_name
+from .context import Context, DeviceArray, stream_pointer
+
+
+def _matrix(got: View, name: str) -> Tuple[int, int]:
+    """(op, ld) of a matrix or a batch: rows that are contiguous, or columns (a transposed view)."""
+    (rows, columns), (by_row, by_column) = got.shape[-2:], got.strides[-2:]
+    if (by_column == 1 or columns <= 1) and (by_row >= columns or rows <= 1):
+        return _sys.MP_OP_N, by_row if rows > 1 else max(columns, 1)
+    if (by_row == 1 or rows <= 1) and (by_column >= rows or columns <= 1):
+        return _sys.MP_OP_T, by_column if columns > 1 else max(rows, 1)
+    raise ValueError(f"{name} has neither contiguous rows nor contiguous columns: shape {got.shape}, "
+                     f"strides {got.strides}")
+
+
+def _batch(got: View, batch: int, name: str) -> int:
+    """Elements between the matrices; 0 for one matrix that all items share."""
+    if len(got.shape) == 2:
+        return 0
+    if got.shape[0] != batch:
+        raise ValueError(f"{name} has {got.shape[0]} matrices, not {batch}")
+    return got.strides[0]
+
+
+def gemm(context: Context, a: Any, b: Any, out: Any = None, *, c: Any = None, alpha: float = 1.0,
+         beta: float = 0.0, dtype: Any = None, bias: Any = None, activation: Any = "none", aux: Any = None,
+         dbias: Any = None, amax: Any = None, found_inf: Any = None, scale: Any = None,
+         workspace: Any = None, kernel: Optional[str] = None, stream: Any = None) -> Any:
+    """out = activation(alpha scale a b + beta c + bias), accumulated in fp32; returns out.
+
+    a and b are m x k and k x n, or three-dimensional batches of them; a two-dimensional one is shared
+    by the batch.  Transposed views (x.T) are read as they lie, without a copy.  Where `out` is not
+    given it is made, of the type `dtype` (that of a).  The epilogue is that of mp_epilogue_t: bias has
+    n elements, aux is m x n, dbias n, amax, found_inf and scale 1 element of float32.
+
+    A workspace is an array of bytes; mp_gemm_workspace_size says how many help (gemm_workspace_size).
+    """
+    va = context.check_array(a, "a", dense=False)
+    vb = context.check_array(b, "b", dense=False)
+    for name, got in (("a", va), ("b", vb)):
+        if len(got.shape) not in (2, 3):
+            raise ValueError(f"{name} has {len(got.shape)} dimensions, not 2 or 3")
+    m, k = va.shape[-2:]
+    n = vb.shape[-1]
+    if vb.shape[-2] != k:
+        raise ValueError(f"b has {vb.shape[-2]} rows, a {k} columns")
+    if va.dtype != vb.dtype:
+        raise TypeError(f"a has elements of {va.dtype}, b of {vb.dtype}")
+    batched = len(va.shape) == 3 or len(vb.shape) == 3
+    batch = va.shape[0] if len(va.shape) == 3 else vb.shape[0] if batched else 1
+    shape = (batch, m, n) if batched else (m, n)
+    if out is None:
+        out = DeviceArray(context, shape, dtype or va.dtype)
+    vd = context.check_array(out, "out", dtype=dtype, shape=shape, writable=True, dense=False)
+    vc = vd if c is None else context.check_array(c, "c", dtype=vd.dtype, shape=shape, dense=False)
+
+    desc = _sys.mp_gemm_desc_default(m, n, k, va.mp_dtype, vd.mp_dtype)
+    desc.alpha, desc.beta = alpha, beta
+    desc.op_a, desc.lda = _matrix(va, "a")
+    desc.op_b, desc.ldb = _matrix(vb, "b")
+    for name, got in (("out", vd), ("c", vc)):
+        op, ld = _matrix(got, name)
+        if op != _sys.MP_OP_N:
+            raise ValueError(f"{name} has no contiguous rows: shape {got.shape}, strides {got.strides}")
+        setattr(desc, "ldc" if name == "c" else "ldd", ld)
+    if batched:
+        desc.batch_count = batch
+        desc.stride_a, desc.stride_b = _batch(va, batch, "a"), _batch(vb, batch, "b")
+        desc.stride_c, desc.stride_d = _batch(vc, batch, "c"), _batch(vd, batch, "out")
+    desc.kernel = kernel.encode() if kernel else None
+
+    epilogue = _sys.mp_epilogue_default()
+    epilogue.activation = enumerator(_sys.mp_activation_t, activation)
+    if bias is not None:
+        vbias = context.check_array(bias, "bias", size=n)
+        epilogue.bias, epilogue.bias_dtype = vbias.address, vbias.mp_dtype
+    if aux is not None:
+        vaux = context.check_array(aux, "aux", dtype=vd.dtype, shape=shape, dense=False)
+        op, epilogue.ld_aux = _matrix(vaux, "aux")
+        if op != _sys.MP_OP_N or batched and vaux.strides[0] != desc.stride_d:
+            raise ValueError("aux does not lie in memory as out does")
+        epilogue.aux = vaux.address
+    if dbias is not None:
+        epilogue.dbias = context.check_array(dbias, "dbias", dtype="float32", size=n, writable=True).address
+    for name, array in (("amax", amax), ("found_inf", found_inf), ("scale", scale)):
+        if array is not None:
+            got = context.check_array(array, name, dtype="float32", size=1, writable=name != "scale")
+            setattr(epilogue, name, got.address)
+
+    vw = None if workspace is None else context.check_array(workspace, "workspace", writable=True)
+    check(lib.mp_gemm(context.handle, ctypes.byref(desc), va.address, vb.address,
+                      vc.address if beta != 0 else None, vd.address, ctypes.byref(epilogue),
+                      vw.address if vw else None, vw.nbytes if vw else 0, stream_pointer(stream)))
+    return out
+
+
+def gemm_workspace_size(context: Context, m: int, n: int, k: int, dtype: Any = "fp16",
+                        dtype_out: Any = None, batch_count: int = 1) -> int:
+    """Bytes with which the fastest kernel runs; often 0."""
+    kind = DTYPES[dtype_name(dtype)][1]
+    out = kind if dtype_out is None else DTYPES[dtype_name(dtype_out)][1]
+    desc = _sys.mp_gemm_desc_default(m, n, k, kind, out)
+    desc.batch_count = batch_count
+    if batch_count != 1:
+        desc.stride_a, desc.stride_b, desc.stride_c, desc.stride_d = m * k, k * n, m * n, m * n
+    size = ctypes.c_size_t()
+    check(lib.mp_gemm_workspace_size(context.handle, ctypes.byref(desc), ctypes.byref(size)))
+    return size.value
+
+
+def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, loss: Any = None,
+                 correct: Any = None, dlogits: Any = None, loss_scale: Any = None, weight: float = 1.0,
+                 stream: Any = None) -> None:
+    """Softmax cross-entropy and its gradient, see mp_softmax_xent.
+
+    logits, dlogits   rows x classes; dlogits may be logits itself
+    labels            rows of int32
+    row_loss, loss    float32: rows elements, 1 element
+    correct           int64, 1 element, increased by the number of right answers
+    loss_scale        float32, 1 element: Scaler.scale
+    """
+    vl = context.check_array(logits, "logits", dense=False)
+    if len(vl.shape) != 2:
+        raise ValueError(f"logits has {len(vl.shape)} dimensions, not 2")
+    rows, classes = vl.shape
+    desc = _sys.mp_xent_desc_default(rows, classes, vl.mp_dtype)
+    desc.weight = weight
+    op, desc.ld_logits = _matrix(vl, "logits")
+    if op != _sys.MP_OP_N:
+        raise ValueError("logits has no contiguous rows")
+    address = {}
+    if dlogits is not None:
+        vd = context.check_array(dlogits, "dlogits", dtype=vl.dtype, shape=vl.shape, writable=True,
+                                 dense=False)
+        op, desc.ld_dlogits = _matrix(vd, "dlogits")
+        if op != _sys.MP_OP_N:
+            raise ValueError("dlogits has no contiguous rows")
+        address["dlogits"] = vd.address
+    for name, array, kind, size, writable in (
+            ("labels", labels, "int32", rows, False), ("row_loss", row_loss, "float32", rows, True),
+            ("loss", loss, "float32", 1, True), ("correct", correct, "int64", 1, True),
+            ("loss_scale", loss_scale, "float32", 1, False)):
+        if array is not None:
+            address[name] = context.check_array(array, name, dtype=kind, size=size, writable=writable).address
+    check(lib.mp_softmax_xent(context.handle, ctypes.byref(desc), vl.address, address.get("labels"),
+                              address.get("loss_scale"), address.get("row_loss"), address.get("loss"),
+                              address.get("correct"), address.get("dlogits"), stream_pointer(stream)))

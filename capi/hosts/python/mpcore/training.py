@@ -1,0 +1,343 @@
+"""Sections 6 to 8 and 10 of mpcore.h: lists of tensors, the loss scaler, optimizers, the step."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Dict, Iterable, List, Optional, Sequence
+
+from . import _sys
+from ._library import check, enumerator, fill, flags, lib
+from .arrays import View, dense_strides
+from .context import Context, DeviceArray, stream_pointer
+
+
+class _Object:
+    """What has a handle.  Closing is optional: it happens when the object goes."""
+
+    _destroy = ""
+
+    def __init__(self, context: Context):
+        self._handle: Optional[int] = None
+        self.context = context
+
+    @property
+    def handle(self) -> int:
+        """For mpcore._sys."""
+        if self._handle is None:
+            raise ValueError(f"this {type(self).__name__} is closed")
+        self.context.handle  # raises where that is closed
+        return self._handle
+
+    def _create(self, function: Any, desc: Any) -> None:
+        handle = ctypes.c_void_p()
+        check(function(ctypes.byref(handle), self.context.handle, ctypes.byref(desc)))
+        self._handle = handle.value
+
+    def close(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle and self.context._handle:
+            getattr(lib, self._destroy)(handle)
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _address(context: Context, array: Any, name: str, size: int, writable: bool = True) -> Optional[int]:
+    if array is None:
+        return None
+    return context.check_array(array, name, dtype="float32", size=size, writable=writable).address
+
+
+class TensorList(_Object):
+    """Many dense arrays treated as one.  Keeps them alive.  None stands for a parameter without a
+    16-bit copy, in the model list of an optimizer; `numels` then says how many elements it has."""
+
+    _destroy = "mp_tensor_list_destroy"
+
+    def __init__(self, context: Context, arrays: Sequence[Any], *, numels: Optional[Sequence[int]] = None):
+        super().__init__(context)
+        views = [None if a is None else context.check_array(a, f"arrays[{i}]")
+                 for i, a in enumerate(arrays)]
+        if any(v is None for v in views) and numels is None:
+            raise ValueError("arrays has a None, so numels is needed")
+        self.arrays: List[Any] = list(arrays)
+        self.numels = [v.size if v else int(numels[i]) for i, v in enumerate(views)]  # type: ignore
+        self.dtypes = [v.dtype if v else None for v in views]
+        known = next((v.mp_dtype for v in views if v), _sys.MP_FP32)
+        count = len(views)
+        data = (ctypes.c_void_p * max(1, count))(*[v.address if v and v.size else None for v in views])
+        lengths = (ctypes.c_int64 * max(1, count))(*self.numels)
+        dtypes = (ctypes.c_uint32 * max(1, count))(*[v.mp_dtype if v else known for v in views])
+        desc = _sys.mp_tensor_list_desc_t(
+            dtype=known, count=count, data=ctypes.addressof(data), numel=ctypes.addressof(lengths),
+            dtypes=ctypes.addressof(dtypes))
+        self._create(lib.mp_tensor_list_create, desc)
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    def set_data(self, arrays: Sequence[Any], stream: Any = None) -> None:
+        """Point the list at other arrays of the same sizes and types."""
+        if len(arrays) != len(self):
+            raise ValueError(f"{len(arrays)} arrays for a list of {len(self)}")
+        views = [self.context.check_array(a, f"arrays[{i}]", dtype=self.dtypes[i], size=self.numels[i])
+                 for i, a in enumerate(arrays)]
+        data = (ctypes.c_void_p * max(1, len(views)))(*[v.address if v.size else None for v in views])
+        check(lib.mp_tensor_list_set_data(self.handle, ctypes.addressof(data), stream_pointer(stream)))
+        self.arrays = list(arrays)
+
+    def check_nonfinite(self, found_inf: Any, stream: Any = None) -> None:
+        """Set the float32 to 1 if any element is infinite or NaN; never clears it."""
+        check(lib.mp_check_nonfinite(self.handle, _address(self.context, found_inf, "found_inf", 1),
+                                     stream_pointer(stream)))
+
+    def amax(self, out: Any = None, *, per_tensor: Any = None, stream: Any = None) -> Any:
+        """Largest absolute value, into one float32 (made where `out` is not given)."""
+        out = self.context.empty(1) if out is None else out
+        check(lib.mp_amax(self.handle, _address(self.context, out, "out", 1),
+                          _address(self.context, per_tensor, "per_tensor", len(self)), stream_pointer(stream)))
+        return out
+
+    def l2norm(self, out: Any = None, *, per_tensor: Any = None, stream: Any = None) -> Any:
+        """sqrt(sum x^2), into one float32 (made where `out` is not given)."""
+        out = self.context.empty(1) if out is None else out
+        check(lib.mp_l2norm(self.handle, _address(self.context, out, "out", 1),
+                            _address(self.context, per_tensor, "per_tensor", len(self)),
+                            stream_pointer(stream)))
+        return out
+
+    def unscale(self, out: "TensorList", inv_scale: Any, found_inf: Any = None, stream: Any = None) -> None:
+        """out = self * inv_scale, see mp_unscale."""
+        if out.numels != self.numels:
+            raise ValueError(f"out has tensors of {out.numels} elements, this list of {self.numels}")
+        check(lib.mp_unscale(self.handle, out.handle, _address(self.context, inv_scale, "inv_scale", 1, False),
+                             _address(self.context, found_inf, "found_inf", 1), stream_pointer(stream)))
+
+
+class DeviceScalar:
+    """One float32 on the device that belongs to a scaler, and keeps it alive."""
+
+    def __init__(self, owner: _Object, address: int, writable: bool):
+        self._owner, self._address, self._writable = owner, address, writable
+
+    def _mpcore_view(self) -> View:
+        self._owner.handle  # raises where it is closed
+        context = self._owner.context
+        return View(self._address, "float32", (1,), dense_strides((1,)), context.device, self._writable, self)
+
+    def item(self, stream: Any = None) -> float:
+        """The value now; waits for the stream."""
+        view, context = self._mpcore_view(), self._owner.context
+        value = ctypes.c_float()
+        check(lib.mp_memcpy(context.handle, ctypes.addressof(value), view.address, 4, stream_pointer(stream)))
+        context.sync(stream)
+        return value.value
+
+
+class Scaler(_Object):
+    """A loss scale that lives on the device.
+
+    policy    "static", "backoff" or "lognormal" (mp_scaler_policy_t), or
+    preset    "torch", "megatron", ... (mp_scaler_preset_t); one of the two
+    options   fields of mp_scaler_config_t: init_scale=, growth_interval=, ...
+    """
+
+    _destroy = "mp_scaler_destroy"
+
+    def __init__(self, context: Context, policy: Any = None, *, preset: Any = None, **options: Any):
+        super().__init__(context)
+        if (policy is None) == (preset is None):
+            raise TypeError("one of policy and preset is needed")
+        if preset is not None:
+            config = _sys.mp_scaler_config_preset(enumerator(_sys.mp_scaler_preset_t, preset))
+        else:
+            config = _sys.mp_scaler_config_default(enumerator(_sys.mp_scaler_policy_t, policy))
+        if "flags" in options:
+            options["flags"] = flags(_sys.mp_scaler_flags_t, options["flags"])
+        self._start(fill(config, options))
+
+    def _start(self, config: Any) -> None:
+        self.config = config
+        self._create(lib.mp_scaler_create, config)
+        self.scale = DeviceScalar(self, lib.mp_scaler_scale(self.handle), False)
+        self.inv_scale = DeviceScalar(self, lib.mp_scaler_inv_scale(self.handle), False)
+        self.found_inf = DeviceScalar(self, lib.mp_scaler_found_inf(self.handle), True)
+
+    @classmethod
+    def from_torch(cls, context: Context, state: Dict[str, Any]) -> "Scaler":
+        """Goes on where a torch.amp.GradScaler stopped: its state_dict()."""
+        saved = _sys.mp_torch_scaler_t()
+        for name, _ in saved._fields_:
+            setattr(saved, name, state["_growth_tracker" if name == "growth_tracker" else name])
+        self = cls.__new__(cls)
+        _Object.__init__(self, context)
+        self._start(_sys.mp_scaler_config_from_torch(saved))
+        self._set(_sys.mp_scaler_state_from_torch(saved), None)
+        return self
+
+    def to_torch(self, stream: Any = None) -> Dict[str, Any]:
+        """For GradScaler.load_state_dict."""
+        saved = _sys.mp_scaler_to_torch(self.config, self.state(stream))
+        return {"_growth_tracker" if name == "growth_tracker" else name: getattr(saved, name)
+                for name, _ in saved._fields_}
+
+    def update(self, amax: Any = None, stream: Any = None) -> None:
+        """Apply the policy once; scale_step does it itself."""
+        check(lib.mp_scaler_update(self.handle, _address(self.context, amax, "amax", 1, False),
+                                   stream_pointer(stream)))
+
+    def scale_loss(self, loss: Any, out: Any = None, stream: Any = None) -> Any:
+        """out = loss * S; in place where `out` is not given.  Returns out."""
+        out = loss if out is None else out
+        got = self.context.check_array(loss, "loss")
+        to = self.context.check_array(out, "out", dtype=got.dtype, shape=got.shape, writable=True)
+        check(lib.mp_scale_loss(self.handle, got.address, to.address, got.mp_dtype, got.size,
+                                stream_pointer(stream)))
+        return out
+
+    def state(self, stream: Any = None) -> Any:
+        """mp_scaler_state_t: scale, steps, skipped, ...; waits for the stream."""
+        state = _sys.mp_scaler_state_t()
+        check(lib.mp_scaler_get_state_sync(self.handle, ctypes.byref(state), stream_pointer(stream)))
+        return state
+
+    def _set(self, state: Any, stream: Any) -> None:
+        check(lib.mp_scaler_set_state_sync(self.handle, ctypes.byref(state), stream_pointer(stream)))
+
+    def state_dict(self, stream: Any = None) -> Dict[str, Any]:
+        """The state as numbers, for a checkpoint."""
+        state = self.state(stream)
+        return {name: getattr(state, name) for name, *_ in state._fields_ if name != "struct_size"}
+
+    def load_state_dict(self, state: Dict[str, Any], stream: Any = None) -> None:
+        self._set(fill(_sys.mp_scaler_state_t(), state), stream)
+
+
+# What the update rule keeps beside the masters: (m, v).  "tensor": one element per tensor.
+_STATE = {
+    _sys.MP_OPT_SGD: ("momentum", None), _sys.MP_OPT_ADAM: ("full", "full"),
+    _sys.MP_OPT_LAMB: ("full", "full"), _sys.MP_OPT_NOVOGRAD: ("full", "tensor"),
+    _sys.MP_OPT_ADAGRAD: (None, "full"), _sys.MP_OPT_RMSPROP: ("momentum", "full"),
+}
+
+
+class Optimizer(_Object):
+    """An update rule and the tensors that it updates.
+
+    kind            "sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"
+    grads, master   TensorLists, parallel; master is float32
+    model           TensorList of 16-bit copies, optional
+    lr, **options   fields of mp_hyper_t, for all tensors; or
+    groups          a list of such dictionaries, and tensor_group one index per tensor
+    flags           "decoupled_decay", ("larc", "nesterov"), ... (mp_optimizer_flags_t); by default
+                    those of mp_optimizer_desc_default
+    m, v            TensorLists of the state; made, of zeros, where they are not given
+    """
+
+    _destroy = "mp_optimizer_destroy"
+
+    def __init__(self, context: Context, kind: Any, grads: TensorList, master: TensorList,
+                 model: Optional[TensorList] = None, *, lr: Optional[float] = None,
+                 groups: Optional[Sequence[Dict[str, Any]]] = None,
+                 tensor_group: Optional[Sequence[int]] = None, flags: Any = None,
+                 m: Optional[TensorList] = None, v: Optional[TensorList] = None,
+                 lr_multipliers: Any = None, decay_multipliers: Any = None,
+                 extra_grads: Optional[TensorList] = None, **options: Any):
+        super().__init__(context)
+        self.kind = enumerator(_sys.mp_optimizer_kind_t, kind)
+        if (lr is None) == (groups is None):
+            raise TypeError("one of lr and groups is needed")
+        self._hypers = [self._hyper(g) for g in (groups or [dict(options, lr=lr)])]
+        if groups is not None and options:
+            raise TypeError(f"{', '.join(options)} beside groups")
+        desc = _sys.mp_optimizer_desc_default(self.kind)
+        if flags is not None:
+            desc.flags = _flags(flags)
+        hypers = (_sys.mp_hyper_t * len(self._hypers))(*self._hypers)
+        desc.num_groups, desc.groups = len(self._hypers), hypers
+        if tensor_group is not None:
+            if len(tensor_group) != len(master):
+                raise ValueError(f"tensor_group has {len(tensor_group)} entries for {len(master)} tensors")
+            indices = (ctypes.c_uint32 * max(1, len(tensor_group)))(*tensor_group)
+            desc.tensor_group = ctypes.addressof(indices)
+        self.grads, self.master, self.model, self.extra_grads = grads, master, model, extra_grads
+        self.m = m or self._make(_STATE[self.kind][0])
+        self.v = v or self._make(_STATE[self.kind][1])
+        for name in ("grads", "master", "model", "m", "v", "extra_grads"):
+            tensors = getattr(self, name)
+            setattr(desc, name, tensors.handle if tensors is not None else None)
+        self._multipliers = (lr_multipliers, decay_multipliers)  # kept alive
+        desc.lr_multipliers = _address(context, lr_multipliers, "lr_multipliers", len(master), False)
+        desc.decay_multipliers = _address(context, decay_multipliers, "decay_multipliers", len(master), False)
+        self._create(lib.mp_optimizer_create, desc)
+
+    def _hyper(self, options: Dict[str, Any]) -> Any:
+        options = dict(options)
+        if "lr_schedule" in options:
+            options["lr_schedule"] = enumerator(_sys.mp_lr_schedule_t, options["lr_schedule"])
+        return fill(_sys.mp_hyper_default(self.kind, options.pop("lr")), options)
+
+    def _make(self, what: Optional[str]) -> Optional[TensorList]:
+        if what is None or what == "momentum" and all(h.beta1 == 0 for h in self._hypers):
+            return None
+        sizes: Iterable[int] = [1] * len(self.master) if what == "tensor" else self.master.numels
+        return TensorList(self.context, [self.context.zeros(n) for n in sizes])
+
+    def set_hyper(self, group: int = 0, stream: Any = None, **options: Any) -> None:
+        """Change hyperparameters of a group, in stream order; the others stay."""
+        hyper = type(self._hypers[group]).from_buffer_copy(self._hypers[group])
+        if "lr_schedule" in options:
+            options["lr_schedule"] = enumerator(_sys.mp_lr_schedule_t, options["lr_schedule"])
+        fill(hyper, options)
+        check(lib.mp_optimizer_set_hyper(self.handle, group, ctypes.byref(hyper), stream_pointer(stream)))
+        self._hypers[group] = hyper
+
+    def step(self, grad_scale: Any = None, found_inf: Any = None, stream: Any = None) -> None:
+        """One update without a scaler, see mp_optimizer_step; usually scale_step is what is wanted."""
+        check(lib.mp_optimizer_step(self.handle, _address(self.context, grad_scale, "grad_scale", 1, False),
+                                    _address(self.context, found_inf, "found_inf", 1, False),
+                                    stream_pointer(stream)))
+
+    def get_step(self, stream: Any = None) -> int:
+        """The number of applied steps, for a checkpoint; waits for the stream."""
+        t = ctypes.c_int64()
+        check(lib.mp_optimizer_get_step_sync(self.handle, ctypes.addressof(t), stream_pointer(stream)))
+        return t.value
+
+    def set_step(self, t: int, stream: Any = None) -> None:
+        check(lib.mp_optimizer_set_step_sync(self.handle, t, stream_pointer(stream)))
+
+
+def _flags(value: Any) -> int:
+    return flags(_sys.mp_optimizer_flags_t, value)
+
+
+def scale_step(optimizer: Optimizer, scaler: Optional[Scaler] = None, *, max_grad_norm: float = 0.0,
+               grad_norm: Any = None, found_inf: Any = None, tensor_norms: Any = None, flags: Any = 0,
+               stream: Any = None) -> None:
+    """Everything between backward and the next forward, without waiting: check the gradients,
+    unscale and clip them, update masters and 16-bit copies, move the scale.  See mp_scale_step.
+
+    grad_norm, found_inf  float32, 1 element, written; tensor_norms one per tensor
+    """
+    context = optimizer.context
+    if scaler is not None and scaler.context is not context:
+        raise ValueError("optimizer and scaler belong to different contexts")
+    options = _sys.mp_step_options_default()
+    options.max_grad_norm = max_grad_norm
+    options.flags = _step_flags(flags)
+    options.grad_norm = _address(context, grad_norm, "grad_norm", 1)
+    options.found_inf = _address(context, found_inf, "found_inf", 1)
+    options.tensor_norms = _address(context, tensor_norms, "tensor_norms", len(optimizer.master))
+    check(lib.mp_scale_step(optimizer.handle, scaler.handle if scaler else None, ctypes.byref(options),
+                            stream_pointer(stream)))
+
+
+def _step_flags(value: Any) -> int:
+    return flags(_sys.mp_step_flags_t, value)

@@ -1,0 +1,176 @@
+"""What is accepted as an array, and what is said of what is not."""
+
+import ctypes
+import unittest
+
+import mpcore
+from hosts import Floats, numpy, needs_numpy
+
+
+class OnlyDlpack:
+    """An array whose only word is DLPack, as of a package that knows neither interface."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __dlpack__(self, stream=None):
+        return self._array.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+
+class OnCuda:
+    """A host array that says it is on a GPU; as torch does, with a device."""
+
+    class device:
+        index = 1
+
+    def __init__(self, address, shape, typestr="<f4"):
+        self.__cuda_array_interface__ = {"shape": shape, "typestr": typestr, "data": (address, False),
+                                         "version": 3, "strides": None}
+
+
+class Bfloat16Capsule:
+    """A DLPack tensor of a type that the array interface cannot name, as torch has it."""
+
+    def __init__(self, device_type=1, code=4, bits=16):
+        from mpcore.arrays import _Tensor
+
+        self.data = (ctypes.c_uint16 * 6)(*range(6))
+        self.shape = (ctypes.c_int64 * 2)(2, 3)
+        self.strides = (ctypes.c_int64 * 2)(1, 2)  # a transposed view
+        self.tensor = _Tensor(ctypes.addressof(self.data), device_type, 0, 2, code, bits, 1, self.shape,
+                              self.strides, 4)
+
+    def __dlpack__(self, stream=None):
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self.tensor), b"dltensor", None)
+
+    @property
+    def __cuda_array_interface__(self):
+        raise TypeError("BFloat16 is not supported")
+
+
+class Views(unittest.TestCase):
+    def setUp(self):
+        self.context = mpcore.Context("host")
+
+    def test_own(self):
+        a = self.context.zeros((2, 3), "fp16")
+        got = mpcore.view(a)
+        self.assertEqual((got.dtype, got.shape, got.strides), ("float16", (2, 3), (3, 1)))
+        self.assertEqual(got.address, a.pointer)
+        turned = mpcore.view(a.T)
+        self.assertEqual((turned.shape, turned.strides), ((3, 2), (1, 3)))
+        self.assertFalse(turned.is_dense())
+
+    @needs_numpy
+    def test_numpy(self):
+        a = numpy.arange(12, dtype=numpy.float32).reshape(3, 4)
+        got = mpcore.view(a[:, :2])
+        self.assertEqual((got.address, got.shape, got.strides), (a.ctypes.data, (3, 2), (4, 1)))
+        self.assertEqual(got.device, "host")
+        self.assertFalse(got.is_dense())
+        a.flags.writeable = False
+        self.assertFalse(mpcore.view(a).writable)
+        with self.assertRaisesRegex(TypeError, "no type complex64"):
+            mpcore.view(a.astype(numpy.complex64))
+
+    @needs_numpy
+    def test_numpy_looks_into_an_own_array(self):
+        a = self.context.zeros((2, 2))
+        b = numpy.asarray(a)
+        b[1, 0] = 5
+        self.assertEqual(a.numpy().tolist(), [[0, 0], [5, 0]])
+
+    @needs_numpy
+    def test_dlpack(self):
+        a = numpy.arange(12, dtype=numpy.float16).reshape(3, 4)
+        got = mpcore.view(OnlyDlpack(a.T))
+        self.assertEqual((got.address, got.dtype), (a.ctypes.data, "float16"))
+        self.assertEqual((got.shape, got.strides, got.device), ((4, 3), (1, 4), "host"))
+
+    def test_dlpack_bfloat16(self):
+        source = Bfloat16Capsule()
+        got = mpcore.view(source)
+        self.assertEqual((got.dtype, got.shape, got.strides), ("bfloat16", (2, 3), (1, 2)))
+        self.assertEqual(got.address, ctypes.addressof(source.data) + 4)
+        self.assertEqual(mpcore.view(Bfloat16Capsule(device_type=2)).device, 0)
+        with self.assertRaisesRegex(TypeError, "device type 10"):
+            mpcore.view(Bfloat16Capsule(device_type=10))
+        with self.assertRaisesRegex(TypeError, "code 5 of 64 bits"):
+            mpcore.view(Bfloat16Capsule(code=5, bits=64))
+
+    def test_cuda_array_interface(self):
+        got = mpcore.view(OnCuda(4096, (2, 3), "<f2"))
+        self.assertEqual((got.address, got.dtype, got.device), (4096, "float16", 1))
+
+    def test_no_array(self):
+        with self.assertRaisesRegex(TypeError, "list is no array"):
+            mpcore.view([1, 2])
+
+
+class Refusals(unittest.TestCase):
+    """Nothing that the library would read wrongly reaches it."""
+
+    def setUp(self):
+        self.context = mpcore.Context("host")
+        self.a = self.context.zeros((4, 4), "fp16")
+
+    def test_device(self):
+        with self.assertRaisesRegex(ValueError, "b is on a CUDA device, the context on the CPU"):
+            mpcore.gemm(self.context, self.a, OnCuda(4096, (4, 4), "<f2"))
+
+    def test_type(self):
+        with self.assertRaisesRegex(TypeError, "a has elements of float16, b of float32"):
+            mpcore.gemm(self.context, self.a, self.context.zeros((4, 4)))
+        with self.assertRaisesRegex(TypeError, "dbias has elements of float16, not float32"):
+            mpcore.gemm(self.context, self.a, self.a, dbias=self.context.zeros(4, "fp16"))
+        with self.assertRaisesRegex(TypeError, "int32 is no type of mpcore's kernels"):
+            mpcore.TensorList(self.context, [self.context.zeros(4, "int32")])
+
+    def test_shape(self):
+        with self.assertRaisesRegex(ValueError, "b has 3 rows, a 4 columns"):
+            mpcore.gemm(self.context, self.a, self.context.zeros((3, 4), "fp16"))
+        with self.assertRaisesRegex(ValueError, r"out has the shape \(4, 5\), not \(4, 4\)"):
+            mpcore.gemm(self.context, self.a, self.a, self.context.zeros((4, 5), "fp16"))
+        with self.assertRaisesRegex(ValueError, "bias has 3 elements, not 4"):
+            mpcore.gemm(self.context, self.a, self.a, bias=self.context.zeros(3))
+        with self.assertRaisesRegex(ValueError, "a has 1 dimensions"):
+            mpcore.gemm(self.context, self.context.zeros(4, "fp16"), self.a)
+
+    @needs_numpy
+    def test_layout(self):
+        wide = numpy.zeros((4, 8), numpy.float16)
+        with self.assertRaisesRegex(ValueError, "a has neither contiguous rows nor contiguous columns"):
+            mpcore.gemm(self.context, wide[:, ::2], self.a)
+        with self.assertRaisesRegex(ValueError, "neither"):
+            mpcore.gemm(self.context, wide[:, 3::-1], self.a)
+        with self.assertRaisesRegex(ValueError, "out has no contiguous rows"):
+            mpcore.gemm(self.context, self.a, self.a, numpy.zeros((4, 4), numpy.float16).T)
+        with self.assertRaisesRegex(ValueError, r"arrays\[1\] is not contiguous"):
+            mpcore.TensorList(self.context, [self.a, wide[:, :4]])
+
+    def test_read_only(self):
+        with self.assertRaisesRegex(ValueError, "out is read-only"):
+            mpcore.gemm(self.context, self.a, self.a, Floats([0] * 16, (4, 4)), dtype="fp32")
+
+    def test_closed(self):
+        self.a.close()
+        with self.assertRaisesRegex(ValueError, "this array is closed"):
+            mpcore.gemm(self.context, self.a, self.a)
+
+    def test_what_the_library_says(self):
+        with self.assertRaisesRegex(mpcore.Error, "kernel") as caught:
+            mpcore.gemm(self.context, self.a, self.a, kernel="none_such")
+        self.assertEqual(caught.exception.status, mpcore._sys.MP_ERROR_NOT_FOUND)
+
+    def test_names(self):
+        with self.assertRaisesRegex(ValueError, "'rely' is none of none, relu, gelu"):
+            mpcore.gemm(self.context, self.a, self.a, activation="rely")
+        with self.assertRaisesRegex(TypeError, "has no 'growth'"):
+            mpcore.Scaler(self.context, "backoff", growth=3)
+        with self.assertRaisesRegex(TypeError, "no type int7"):
+            self.context.zeros(3, "int7")

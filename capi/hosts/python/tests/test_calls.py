@@ -1,0 +1,198 @@
+"""Numbers: products of integers are exact, so every comparison is for equality."""
+
+import array
+import math
+import unittest
+
+import mpcore
+from hosts import Floats, integers, needs_numpy, numpy
+
+
+def values(context_array):
+    return list(array.array("f", context_array.tobytes()))
+
+
+def product(a, b, m, n, k):
+    return [sum(a[i * k + p] * b[p * n + j] for p in range(k)) for i in range(m) for j in range(n)]
+
+
+class Gemm(unittest.TestCase):
+    def setUp(self):
+        self.context = mpcore.Context("host")
+
+    def fp16(self, numbers, shape):
+        return self.context.array(Floats(numbers, shape), "fp16")
+
+    def test_plain(self):
+        m, n, k = 5, 7, 6
+        a, b = integers(m * k, 1), integers(k * n, 2)
+        out = mpcore.gemm(self.context, self.fp16(a, (m, k)), self.fp16(b, (k, n)), dtype="fp32")
+        self.assertEqual(values(out), product(a, b, m, n, k))
+
+    def test_transposed_views(self):
+        m, n, k = 5, 7, 6
+        a, b = integers(m * k, 1), integers(k * n, 2)
+        turned_a = [a[i * k + p] for p in range(k) for i in range(m)]
+        turned_b = [b[p * n + j] for j in range(n) for p in range(k)]
+        out = mpcore.gemm(self.context, self.fp16(turned_a, (k, m)).T, self.fp16(turned_b, (n, k)).T,
+                          dtype="fp32")
+        self.assertEqual(values(out), product(a, b, m, n, k))
+
+    def test_epilogue(self):
+        m, n, k = 4, 8, 8
+        a, b, bias, c = integers(m * k, 1), integers(k * n, 2), integers(n, 3), integers(m * n, 4)
+        amax, dbias = self.context.zeros(1), self.context.zeros(n)
+        aux = self.context.zeros((m, n))
+        out = mpcore.gemm(self.context, self.fp16(a, (m, k)), self.fp16(b, (k, n)), dtype="fp32",
+                          c=self.context.array(Floats(c, (m, n))), alpha=2, beta=3,
+                          bias=self.context.array(Floats(bias, (n,))), activation="relu", aux=aux,
+                          amax=amax, dbias=dbias)
+        z = [2 * p + 3 * q + bias[i % n] for i, (p, q) in enumerate(zip(product(a, b, m, n, k), c))]
+        wanted = [max(0, x) for x in z]
+        self.assertEqual(values(aux), z)
+        self.assertEqual(values(out), wanted)
+        self.assertEqual(values(amax), [max(wanted)])
+        self.assertEqual(values(dbias), [sum(wanted[j::n]) for j in range(n)])
+
+    def test_batch(self):
+        a, b = integers(3 * 2 * 4, 1), integers(4 * 5, 2)
+        out = mpcore.gemm(self.context, self.fp16(a, (3, 2, 4)), self.fp16(b, (4, 5)), dtype="fp32")
+        self.assertEqual(out.shape, (3, 2, 5))
+        self.assertEqual(values(out), [x for i in range(3) for x in product(a[i * 8:], b, 2, 5, 4)])
+
+    @needs_numpy
+    def test_numpy_views(self):
+        rng = numpy.random.default_rng(1)
+        a = rng.integers(-4, 5, (6, 10)).astype(numpy.float16)[1:5, 2:9]
+        b = rng.integers(-4, 5, (5, 7)).astype(numpy.float16).T
+        frame = numpy.full((6, 9), 77, numpy.float32)
+        out = mpcore.gemm(self.context, a, b, frame[1:5, 2:7])
+        wanted = numpy.full((6, 9), 77, numpy.float32)
+        wanted[1:5, 2:7] = a.astype(numpy.float32) @ b.astype(numpy.float32)
+        self.assertTrue((frame == wanted).all())
+        self.assertIs(out.base, frame)
+
+    @needs_numpy
+    def test_one_row_one_column(self):
+        for m, n, k in ((1, 1, 1), (1, 5, 3), (5, 1, 3), (4, 5, 1), (0, 5, 3), (4, 5, 0)):
+            a = numpy.arange(m * k, dtype=numpy.float32).reshape(m, k)
+            b = numpy.arange(k * n, dtype=numpy.float32).reshape(n, k).T
+            out = numpy.full((m, n), 9, numpy.float32)
+            mpcore.gemm(self.context, a, b, out)
+            self.assertTrue((out == a @ b).all(), (m, n, k))
+
+    def test_workspace(self):
+        size = mpcore.gemm_workspace_size(self.context, 64, 64, 4096)
+        a = self.context.zeros((64, 4096), "fp16")
+        space = self.context.zeros(max(size, 256), "uint8")
+        out = mpcore.gemm(self.context, a, self.context.zeros((4096, 64), "fp16"), workspace=space)
+        self.assertEqual(set(out.tobytes()), {0})
+
+
+class Training(unittest.TestCase):
+    def setUp(self):
+        self.context = mpcore.Context("host")
+
+    def list_of(self, *tensors):
+        return mpcore.TensorList(self.context, [self.context.array(Floats(t, (len(t),))) for t in tensors])
+
+    def test_lists(self):
+        tensors = self.list_of([3, -4], [], [12])
+        each = self.context.zeros(3)
+        self.assertEqual(values(tensors.l2norm(per_tensor=each)), [13])
+        self.assertEqual(values(each), [5, 0, 12])
+        self.assertEqual(values(tensors.amax()), [12])
+        flag = self.context.zeros(1)
+        tensors.check_nonfinite(flag)
+        self.assertEqual(values(flag), [0])
+        bad = self.context.array(Floats([math.inf, 0], (2,)))
+        tensors.set_data([bad] + tensors.arrays[1:])
+        tensors.check_nonfinite(flag)
+        self.assertEqual(values(flag), [1])
+        with self.assertRaisesRegex(ValueError, r"arrays\[0\] has 3 elements, not 2"):
+            tensors.set_data([self.context.zeros(3)] + tensors.arrays[1:])
+
+    def test_unscale(self):
+        grads = mpcore.TensorList(self.context, [self.context.array(Floats([8, -2], (2,)), "fp16")])
+        out = self.list_of([0, 0])
+        scaler = mpcore.Scaler(self.context, "static", init_scale=4)
+        grads.unscale(out, scaler.inv_scale, scaler.found_inf)
+        self.assertEqual(values(out.arrays[0]), [2, -0.5])
+
+    def test_sgd(self):
+        master, grads = self.list_of([1, 2]), self.list_of([8, -16])
+        model = mpcore.TensorList(self.context, [self.context.zeros(2, "fp16")])
+        optimizer = mpcore.Optimizer(self.context, "sgd", grads, master, model, lr=0.5, beta1=0)
+        scaler = mpcore.Scaler(self.context, "backoff", init_scale=8, growth_interval=1)
+        norm, skipped = self.context.zeros(1), self.context.zeros(1)
+        mpcore.scale_step(optimizer, scaler, grad_norm=norm, found_inf=skipped)
+        self.assertEqual(values(master.arrays[0]), [0.5, 3])
+        self.assertEqual(model.arrays[0].tobytes(), b"\x00\x38\x00\x42")  # 0.5, 3 in fp16
+        self.assertEqual((scaler.scale.item(), scaler.inv_scale.item()), (16, 1 / 16))
+        self.assertEqual(values(norm), [values(self.list_of([1, -2]).l2norm())[0]])
+        self.assertEqual(values(skipped), [0])
+        optimizer.set_hyper(lr=0.25)
+        grads.arrays[0].copy_from(Floats([16, 16], (2,)))
+        mpcore.scale_step(optimizer, scaler)
+        self.assertEqual(values(master.arrays[0]), [0.25, 2.75])
+        self.assertEqual(optimizer.get_step(), 2)
+
+    def test_overflow(self):
+        master, grads = self.list_of([1, 2]), self.list_of([math.nan, 1])
+        optimizer = mpcore.Optimizer(self.context, "adam", grads, master, lr=0.5)
+        scaler = mpcore.Scaler(self.context, preset="torch")
+        mpcore.scale_step(optimizer, scaler)
+        self.assertEqual(values(master.arrays[0]), [1, 2])
+        self.assertEqual(scaler.scale.item(), 32768)
+        state = scaler.state_dict()
+        self.assertEqual((state["steps"], state["skipped"], state["skipped_nan"]), (1, 1, 1))
+        again = mpcore.Scaler(self.context, preset="torch")
+        again.load_state_dict(state)
+        self.assertEqual(again.state_dict(), state)
+        self.assertEqual(optimizer.get_step(), 0)
+
+    def test_every_optimizer_makes_its_state(self):
+        for kind in ("sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"):
+            master, grads = self.list_of([1, 2], [3]), self.list_of([1, 1], [1])
+            mpcore.scale_step(mpcore.Optimizer(self.context, kind, grads, master, lr=0.5))
+            self.assertLess(values(master.arrays[1])[0], 3, kind)
+
+    def test_groups(self):
+        master, grads = self.list_of([1], [1]), self.list_of([1], [1])
+        optimizer = mpcore.Optimizer(self.context, "sgd", grads, master, tensor_group=[0, 1],
+                                     groups=[{"lr": 0.5, "beta1": 0}, {"lr": 0.25, "beta1": 0}])
+        mpcore.scale_step(optimizer)
+        self.assertEqual([values(a) for a in master.arrays], [[0.5], [0.75]])
+
+    def test_torch_scaler(self):
+        saved = {"scale": 1024.0, "growth_factor": 4.0, "backoff_factor": 0.25, "growth_interval": 3,
+                 "_growth_tracker": 2}
+        scaler = mpcore.Scaler.from_torch(self.context, saved)
+        self.assertEqual(scaler.to_torch(), saved)
+        scaler.update()
+        self.assertEqual(scaler.scale.item(), 4096)
+
+    def test_softmax_xent(self):
+        logits = self.context.array(Floats([0, 0, 0, 0], (2, 2)))
+        labels = self.context.array(Floats([0, 1], (2,), "<i4"))
+        row_loss, loss, right = self.context.zeros(2), self.context.zeros(1), self.context.zeros(1, "int64")
+        mpcore.softmax_xent(self.context, logits, labels, row_loss=row_loss, loss=loss, correct=right,
+                            dlogits=logits)
+        self.assertEqual(values(logits), [-0.25, 0.25, 0.25, -0.25])
+        self.assertAlmostEqual(values(loss)[0], math.log(2), places=6)
+        self.assertEqual(right.tobytes()[0], 1)
+
+    def test_lifetimes(self):
+        """What an object needs lives as long as it, whatever the program forgets."""
+        import gc
+
+        def make():
+            context = mpcore.Context("host")
+            master = mpcore.TensorList(context, [context.zeros(3)])
+            grads = mpcore.TensorList(context, [context.array(Floats([1, 1, 1], (3,)))])
+            return mpcore.Optimizer(context, "sgd", grads, master, lr=1)
+
+        optimizer = make()
+        gc.collect()
+        mpcore.scale_step(optimizer)
+        self.assertEqual(values(optimizer.master.arrays[0]), [-1, -1, -1])
