@@ -39,6 +39,8 @@ module mpcore_c
     enumerator :: MP_ERROR_OUT_OF_MEMORY = 40
     !> mp_last_error has the CUDA error name
     enumerator :: MP_ERROR_CUDA = 41
+    !> a callback of mp_comm_t failed; mp_last_error has its code
+    enumerator :: MP_ERROR_COMM = 42
     enumerator :: MP_ERROR_INTERNAL = 60
   end enum
 
@@ -266,6 +268,12 @@ module mpcore_c
     !> lr sqrt(max(warmup_steps, 1) / t)
     !> Source: Vaswani et al., Attention Is All You Need, 2017, equation 3, with lr as its peak.
     enumerator :: MP_LR_INVERSE_SQRT = 4
+  end enum
+
+  enum, bind(c)  ! mp_reduce_op_t
+    enumerator :: MP_REDUCE_SUM = 0
+    !> of finite numbers >= 0 only: what NaN does to a maximum is everybody's own
+    enumerator :: MP_REDUCE_MAX = 1
   end enum
 
   !> Bits of mp_step_options.flags.
@@ -676,6 +684,35 @@ module mpcore_c
     integer(c_int32_t) :: struct_size = 8_c_int32_t
     !> of mp_optimizer_flags_t: MP_OPT_MODEL_OVERFLOW
     integer(c_int32_t) :: flags = 0_c_int32_t
+  end type
+
+  !> How to reach the other ranks: a table of callbacks, so that this library links no other.
+  !> mp_comm_init_nccl fills it for NCCL, capi/hosts/mpi/mpcore_mpi.h for MPI on the host target.
+  !>
+  !> Callbacks run on the calling thread, within the call that got the table.  They enqueue on
+  !> `stream` (on the host target: they return when the result is there), get `user` last, may call
+  !> mpcore, and return 0.  Any other code ends the call with MP_ERROR_COMM.
+  !>
+  !> A call that gets a table is collective: every rank makes it, in the same order, with equal
+  !> numbers of elements and equal types.  As with every collective, a rank that is refused or fails
+  !> leaves the others waiting.
+  type, bind(c) :: mp_comm_t
+    integer(c_int32_t) :: struct_size = 48_c_int32_t
+    !> 0 to world_size - 1
+    integer(c_int32_t) :: rank = 0_c_int32_t
+    !> >= 1; with 1 no callback is called, and all may be NULL
+    integer(c_int32_t) :: world_size = 1_c_int32_t
+    !> must be 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    !> recv = send of all ranks combined, the same bits on every rank.  Device pointers; recv may be
+    !> send.
+    type(c_funptr) :: all_reduce = c_null_funptr
+    !> optional, with group_end: around a batch of all_reduce calls
+    type(c_funptr) :: group_begin = c_null_funptr
+    !> follows also where one of the batch failed
+    type(c_funptr) :: group_end = c_null_funptr
+    !> e.g. the ncclComm_t
+    type(c_ptr) :: user = c_null_ptr
   end type
 
   !> What else a step does and reports.
@@ -1455,6 +1492,45 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> Fill `comm` from a communicator.  libnccl.so.2 is looked up with dlopen in this call; without it
+    !> there is no dependency on NCCL.  The codes of its callbacks are those of ncclResult_t.
+    !> @param comm       host, out; MP_INIT_STRUCT it before the call.
+    !> @param nccl_comm  an ncclComm_t, blocking (with a nonblocking one the code of "in progress" is
+    !>                   taken for a failure); must outlive the calls that get *comm.
+    !> @return MP_ERROR_NOT_FOUND if NCCL cannot be loaded
+    !>         MP_ERROR_COMM      if it does not tell rank or size of nccl_comm
+    function mp_comm_init_nccl(comm, nccl_comm) result(answer) bind(c, name="mp_comm_init_nccl")
+      import
+      type(mp_comm_t), intent(inout) :: comm
+      type(c_ptr), value :: nccl_comm
+      integer(c_int) :: answer
+    end function
+
+    !> grads = post * sum over ranks (pre * grads), in place and in the gradients' own types, every
+    !> product rounded.  pre = 1 / world_size, post = 1 averages without overflow, but what is small may
+    !> underflow; pre = 1, post = 1 / world_size the reverse; both 1 / sqrt(world_size) is in between.
+    !> A factor of 1 costs nothing, any other one pass over the gradients.  With a power of two, ranks with
+    !> equal gradients get these back, bit for bit, unless they under- or overflow on the way.
+    !>
+    !> One all_reduce per tensor that is not empty, in the order of the list, in one batch: NCCL makes
+    !> one launch of it.  Neighbours in memory are not joined, for the ranks' addresses may differ;
+    !> a list of one tensor over all of them (one buffer for all gradients) does that.
+    !>
+    !> The gradients may still be multiplied by S.  Infinity and NaN survive the sum, and then every
+    !> rank sees them; see mp_step_options.comm for what else must agree.
+    !> @param pre, post  > 0, finite.
+    !> @return MP_ERROR_COMM  a callback failed: some gradients may have been summed and others not
+    function mp_grad_all_reduce(grads, comm, pre, post, stream) result(answer) bind(c, &
+      name="mp_grad_all_reduce")
+      import
+      type(c_ptr), value :: grads
+      type(mp_comm_t), intent(in), optional :: comm
+      real(c_float), value :: pre
+      real(c_float), value :: post
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
     !> Everything between backward and the next forward:
     !>
     !>     1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
@@ -2058,6 +2134,15 @@ contains
     type(mp_model_options_t) :: answer
     type(mp_model_options_t) :: o
     answer = o
+  end function
+
+  !> One rank, for a program that may have several: nothing is communicated.
+  pure function mp_comm_default() result(answer)
+    type(mp_comm_t) :: answer
+    type(mp_comm_t) :: c
+    c%world_size = 0_c_int32_t
+    c%world_size = 1_c_int32_t
+    answer = c
   end function
 
   pure function mp_step_options_default() result(answer)

@@ -44,6 +44,8 @@ class mp_status_t(enum.IntEnum):
     MP_ERROR_OUT_OF_MEMORY = 40
     # mp_last_error has the CUDA error name
     MP_ERROR_CUDA = 41
+    # a callback of mp_comm_t failed; mp_last_error has its code
+    MP_ERROR_COMM = 42
     MP_ERROR_INTERNAL = 60
 
 
@@ -57,6 +59,7 @@ MP_ERROR_ARCH_MISMATCH = mp_status_t.MP_ERROR_ARCH_MISMATCH
 MP_ERROR_NOT_FOUND = mp_status_t.MP_ERROR_NOT_FOUND
 MP_ERROR_OUT_OF_MEMORY = mp_status_t.MP_ERROR_OUT_OF_MEMORY
 MP_ERROR_CUDA = mp_status_t.MP_ERROR_CUDA
+MP_ERROR_COMM = mp_status_t.MP_ERROR_COMM
 MP_ERROR_INTERNAL = mp_status_t.MP_ERROR_INTERNAL
 
 
@@ -381,6 +384,16 @@ MP_LR_POLYNOMIAL = mp_lr_schedule_t.MP_LR_POLYNOMIAL
 MP_LR_COSINE = mp_lr_schedule_t.MP_LR_COSINE
 MP_LR_EXPONENTIAL = mp_lr_schedule_t.MP_LR_EXPONENTIAL
 MP_LR_INVERSE_SQRT = mp_lr_schedule_t.MP_LR_INVERSE_SQRT
+
+
+class mp_reduce_op_t(enum.IntEnum):
+    MP_REDUCE_SUM = 0
+    # of finite numbers >= 0 only: what NaN does to a maximum is everybody's own
+    MP_REDUCE_MAX = 1
+
+
+MP_REDUCE_SUM = mp_reduce_op_t.MP_REDUCE_SUM
+MP_REDUCE_MAX = mp_reduce_op_t.MP_REDUCE_MAX
 
 
 class mp_step_flags_t(enum.IntFlag):
@@ -892,6 +905,41 @@ class mp_model_options_t(Structure):
         super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
 
+class mp_comm_t(Structure):
+    """How to reach the other ranks: a table of callbacks, so that this library links no other.
+    mp_comm_init_nccl fills it for NCCL, capi/hosts/mpi/mpcore_mpi.h for MPI on the host target.
+
+    Callbacks run on the calling thread, within the call that got the table.  They enqueue on
+    `stream` (on the host target: they return when the result is there), get `user` last, may call
+    mpcore, and return 0.  Any other code ends the call with MP_ERROR_COMM.
+
+    A call that gets a table is collective: every rank makes it, in the same order, with equal
+    numbers of elements and equal types.  As with every collective, a rank that is refused or fails
+    leaves the others waiting."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # 0 to world_size - 1
+        ("rank", c_int32),
+        # >= 1; with 1 no callback is called, and all may be NULL
+        ("world_size", c_int32),
+        # must be 0
+        ("reserved0", c_uint32),
+        # recv = send of all ranks combined, the same bits on every rank.  Device pointers; recv may be
+        # send.
+        ("all_reduce", CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t, c_uint32, c_uint32, c_void_p, c_void_p)),
+        # optional, with group_end: around a batch of all_reduce calls
+        ("group_begin", CFUNCTYPE(c_int, c_void_p)),
+        # follows also where one of the batch failed
+        ("group_end", CFUNCTYPE(c_int, c_void_p)),
+        # e.g. the ncclComm_t
+        ("user", c_void_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
 class mp_step_options_t(Structure):
     """What else a step does and reports."""
 
@@ -1238,6 +1286,13 @@ def mp_model_options_default() -> mp_model_options_t:
     return o
 
 
+def mp_comm_default() -> mp_comm_t:
+    """One rank, for a program that may have several: nothing is communicated."""
+    c = mp_comm_t()
+    c.world_size = 1
+    return c
+
+
 def mp_step_options_default() -> mp_step_options_t:
     o = mp_step_options_t()
     return o
@@ -1386,6 +1441,10 @@ FUNCTIONS = {
         'optimizer, t, stream'),
     "mp_optimizer_set_step_sync": (c_uint32, [c_void_p, c_int64, c_void_p],
         'optimizer, t, stream'),
+    "mp_comm_init_nccl": (c_uint32, [POINTER(mp_comm_t), c_void_p],
+        'comm, nccl_comm'),
+    "mp_grad_all_reduce": (c_uint32, [c_void_p, POINTER(mp_comm_t), c_float, c_float, c_void_p],
+        'grads, comm, pre, post, stream'),
     "mp_scale_step": (c_uint32, [c_void_p, c_void_p, POINTER(mp_step_options_t), c_void_p],
         'optimizer, scaler, options, stream'),
     "mp_softmax_xent": (c_uint32, [c_void_p, POINTER(mp_xent_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],

@@ -27,6 +27,8 @@ pub enum Status {
     ErrorOutOfMemory = 40,
     /// mp\_last\_error has the CUDA error name
     ErrorCuda = 41,
+    /// a callback of mp\_comm\_t failed; mp\_last\_error has its code
+    ErrorComm = 42,
     /// `MP_ERROR_INTERNAL`
     ErrorInternal = 60,
 }
@@ -45,6 +47,7 @@ impl Status {
             22 => Self::ErrorNotFound,
             40 => Self::ErrorOutOfMemory,
             41 => Self::ErrorCuda,
+            42 => Self::ErrorComm,
             60 => Self::ErrorInternal,
             _ => return None,
         })
@@ -438,6 +441,28 @@ impl LrSchedule {
             2 => Self::Cosine,
             3 => Self::Exponential,
             4 => Self::InverseSqrt,
+            _ => return None,
+        })
+    }
+}
+
+/// See the variants.
+#[non_exhaustive]
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReduceOp {
+    /// `MP_REDUCE_SUM`
+    Sum = 0,
+    /// of finite numbers \>= 0 only: what NaN does to a maximum is everybody's own
+    Max = 1,
+}
+
+impl ReduceOp {
+    /// The value of that number, if this crate knows one.
+    pub fn from_raw(raw: u32) -> Option<Self> {
+        Some(match raw {
+            0 => Self::Sum,
+            1 => Self::Max,
             _ => return None,
         })
     }

@@ -86,6 +86,8 @@ pub const MP_ERROR_NOT_FOUND: mp_status_t = 22;
 pub const MP_ERROR_OUT_OF_MEMORY: mp_status_t = 40;
 /// mp\_last\_error has the CUDA error name
 pub const MP_ERROR_CUDA: mp_status_t = 41;
+/// a callback of mp\_comm\_t failed; mp\_last\_error has its code
+pub const MP_ERROR_COMM: mp_status_t = 42;
 pub const MP_ERROR_INTERNAL: mp_status_t = 60;
 
 /// How much a message matters; a smaller number matters more.
@@ -306,6 +308,11 @@ pub const MP_LR_EXPONENTIAL: mp_lr_schedule_t = 3;
 /// lr sqrt(max(warmup\_steps, 1) / t)
 /// Source: Vaswani et al., Attention Is All You Need, 2017, equation 3, with lr as its peak.
 pub const MP_LR_INVERSE_SQRT: mp_lr_schedule_t = 4;
+
+pub type mp_reduce_op_t = u32;
+pub const MP_REDUCE_SUM: mp_reduce_op_t = 0;
+/// of finite numbers \>= 0 only: what NaN does to a maximum is everybody's own
+pub const MP_REDUCE_MAX: mp_reduce_op_t = 1;
 
 /// Bits of mp\_step\_options.flags.
 pub type mp_step_flags_t = u32;
@@ -899,6 +906,47 @@ impl mp_model_options_t {
     }
 }
 
+/// How to reach the other ranks: a table of callbacks, so that this library links no other.
+/// mp\_comm\_init\_nccl fills it for NCCL, capi/hosts/mpi/mpcore\_mpi.h for MPI on the host target.
+///
+/// Callbacks run on the calling thread, within the call that got the table.  They enqueue on
+/// `stream` (on the host target: they return when the result is there), get `user` last, may call
+/// mpcore, and return 0.  Any other code ends the call with MP\_ERROR\_COMM.
+///
+/// A call that gets a table is collective: every rank makes it, in the same order, with equal
+/// numbers of elements and equal types.  As with every collective, a rank that is refused or fails
+/// leaves the others waiting.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_comm_t {
+    pub struct_size: u32,
+    /// 0 to world\_size - 1
+    pub rank: i32,
+    /// \>= 1; with 1 no callback is called, and all may be NULL
+    pub world_size: i32,
+    /// must be 0
+    pub reserved0: u32,
+    /// recv = send of all ranks combined, the same bits on every rank.  Device pointers; recv may be
+    /// send.
+    pub all_reduce: Option<unsafe extern "C" fn(send: *const c_void, recv: *mut c_void, count: usize, dtype: mp_dtype_t, op: mp_reduce_op_t, stream: mp_stream_t, user: *mut c_void) -> c_int>,
+    /// optional, with group\_end: around a batch of all\_reduce calls
+    pub group_begin: Option<unsafe extern "C" fn(user: *mut c_void) -> c_int>,
+    /// follows also where one of the batch failed
+    pub group_end: Option<unsafe extern "C" fn(user: *mut c_void) -> c_int>,
+    /// e.g. the ncclComm\_t
+    pub user: *mut c_void,
+}
+
+impl mp_comm_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
 /// What else a step does and reports.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1298,6 +1346,13 @@ pub fn mp_model_options_default() -> mp_model_options_t {
     o
 }
 
+/// One rank, for a program that may have several: nothing is communicated.
+pub fn mp_comm_default() -> mp_comm_t {
+    let mut c = mp_comm_t::zeroed();
+    c.world_size = 1;
+    c
+}
+
 pub fn mp_step_options_default() -> mp_step_options_t {
     let o = mp_step_options_t::zeroed();
     o
@@ -1692,6 +1747,35 @@ extern "C" {
     pub fn mp_optimizer_get_step_sync(optimizer: mp_optimizer_t, t: *mut i64, stream: mp_stream_t) -> mp_status_t;
 
     pub fn mp_optimizer_set_step_sync(optimizer: mp_optimizer_t, t: i64, stream: mp_stream_t) -> mp_status_t;
+
+    /// Fill `comm` from a communicator.  libnccl.so.2 is looked up with dlopen in this call; without it
+    /// there is no dependency on NCCL.  The codes of its callbacks are those of ncclResult\_t.
+    /// @param comm       host, out; MP\_INIT\_STRUCT it before the call.
+    /// @param nccl\_comm  an ncclComm\_t, blocking (with a nonblocking one the code of "in progress" is
+    /// ```text
+    ///                   taken for a failure); must outlive the calls that get *comm.
+    /// ```
+    /// @return MP\_ERROR\_NOT\_FOUND if NCCL cannot be loaded
+    /// ```text
+    ///         MP_ERROR_COMM      if it does not tell rank or size of nccl_comm
+    /// ```
+    pub fn mp_comm_init_nccl(comm: *mut mp_comm_t, nccl_comm: *mut c_void) -> mp_status_t;
+
+    /// grads = post \* sum over ranks (pre \* grads), in place and in the gradients' own types, every
+    /// product rounded.  pre = 1 / world\_size, post = 1 averages without overflow, but what is small may
+    /// underflow; pre = 1, post = 1 / world\_size the reverse; both 1 / sqrt(world\_size) is in between.
+    /// A factor of 1 costs nothing, any other one pass over the gradients.  With a power of two, ranks with
+    /// equal gradients get these back, bit for bit, unless they under- or overflow on the way.
+    ///
+    /// One all\_reduce per tensor that is not empty, in the order of the list, in one batch: NCCL makes
+    /// one launch of it.  Neighbours in memory are not joined, for the ranks' addresses may differ;
+    /// a list of one tensor over all of them (one buffer for all gradients) does that.
+    ///
+    /// The gradients may still be multiplied by S.  Infinity and NaN survive the sum, and then every
+    /// rank sees them; see mp\_step\_options.comm for what else must agree.
+    /// @param pre, post  \> 0, finite.
+    /// @return MP\_ERROR\_COMM  a callback failed: some gradients may have been summed and others not
+    pub fn mp_grad_all_reduce(grads: mp_tensor_list_t, comm: *const mp_comm_t, pre: f32, post: f32, stream: mp_stream_t) -> mp_status_t;
 
     /// Everything between backward and the next forward:
     ///
