@@ -124,6 +124,9 @@ struct mp_optimizer {
   float *norm;
   float *grad_scale;
   float *found_inf;
+  // Of a step with several ranks.
+  mp::RankMessage *message;
+  double *sum_squares;
   float
       *tensor_norms;  ///< 1 per tensor: of the gradients as they are; NULL: no group clips by them
 };

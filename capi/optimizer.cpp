@@ -54,6 +54,8 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
   const size_t norm = image.add_zeros<float>(1);
   const size_t grad_scale = image.add_zeros<float>(1);
   const size_t found_inf = image.add_zeros<float>(1);
+  const size_t message = image.add_zeros<RankMessage>(1);
+  const size_t sum_squares = image.add_zeros<double>(1);
 
   const DeviceBuffer &memory = optimizer.memory = image.upload(optimizer.context);
   const auto tensors = [](const mp_tensor_list *list) {
@@ -85,6 +87,8 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
   optimizer.norm = array_at<float>(memory, norm);
   optimizer.grad_scale = array_at<float>(memory, grad_scale);
   optimizer.found_inf = array_at<float>(memory, found_inf);
+  optimizer.message = array_at<RankMessage>(memory, message);
+  optimizer.sum_squares = array_at<double>(memory, sum_squares);
   optimizer.tensor_norms = clips ? array_at<float>(memory, norms) : nullptr;
 }
 

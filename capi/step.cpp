@@ -1,7 +1,9 @@
-// Section 10 of mpcore.h: the fused step, as two passes over the lists of an optimizer.
+// Section 10 of mpcore.h: the fused step, as two passes over the lists of an optimizer.  Between
+// them the ranks, if there are several, agree on what the first has found.
 #include <cmath>
 
 #include "capi/check.h"
+#include "capi/comm.h"
 #include "capi/objects.h"
 #include "kernels/kernels.h"
 #include "mpcore.h"
@@ -13,7 +15,10 @@ namespace {
 mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler *scaler) {
   if (user == nullptr) return mp_step_options_default();
   const mp_step_options_t options = read_struct(user, "options");
-  require_flags(options.flags, scaler != nullptr ? MP_STEP_KEEP_SCALER : 0, "flags");
+  require_flags(options.flags,
+                (scaler != nullptr ? MP_STEP_KEEP_SCALER : 0) |
+                    (options.comm != nullptr ? MP_STEP_SHARDED : 0),
+                "flags");
   require_zero(options.reserved0, "reserved0");
   MP_REQUIRE(options.max_grad_norm >= 0.0f, MP_ERROR_INVALID_ARGUMENT,
              "max_grad_norm = ", options.max_grad_norm, " is negative or not a number");
@@ -27,11 +32,34 @@ mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler *s
   return options;
 }
 
-/// Pass 1 writes what pass 2 reads.
+/// Pass 1 writes what pass 2 reads; with several ranks the agreement does both.
 struct Passes {
   StatisticsOutputs statistics;
+  AgreementArgs agreement;
   UpdateArgs update;
 };
+
+/// Between the passes: pass 2 reads what all ranks have found.  A norm is known, and can clip, only
+/// after that.
+void plan_agreement(const mp_optimizer &optimizer, const mp_scaler *scaler, bool is_sharded,
+                    Passes &passes) {
+  StatisticsOutputs &statistics = passes.statistics;
+  AgreementArgs &agreement = passes.agreement;
+  agreement.message = optimizer.message;
+  agreement.found_inf = statistics.found_inf;
+  agreement.measured_amax = passes.update.scaler_amax;
+  agreement.amax = optimizer.amax;
+  if (scaler != nullptr) {
+    agreement.scaler = scaler->device;
+    passes.update.scaler_amax = optimizer.amax;
+  }
+  if (!is_sharded) return;
+  agreement.sum_squares = statistics.sum_squares = optimizer.sum_squares;
+  agreement.norm = optimizer.norm;
+  agreement.clip = statistics.clip;
+  statistics.norm = nullptr;
+  statistics.clip.grad_scale = nullptr;
+}
 
 Passes plan(const mp_optimizer &optimizer, const mp_scaler *scaler,
             const mp_step_options_t &options) {
@@ -66,6 +94,28 @@ Passes plan(const mp_optimizer &optimizer, const mp_scaler *scaler,
   return passes;
 }
 
+void combine_messages(const mp_comm_t &comm, RankMessage *message, bool is_sharded,
+                      mp_stream_t stream) {
+  ReductionGroup group(comm);
+  all_reduce(comm, {&message->code, 2, MP_FP32, MP_REDUCE_MAX}, stream);
+  if (is_sharded) all_reduce(comm, {&message->sum_squares, 1, MP_FP32, MP_REDUCE_SUM}, stream);
+  group.end();
+}
+
+void agree(const mp_optimizer &optimizer, const AgreementArgs &agreement, const mp_comm_t &comm,
+           mp_stream_t stream) {
+  const Context &c = *optimizer.context;
+  c.target.agreement_before(c.device, agreement, stream);
+  try {
+    combine_messages(comm, agreement.message, agreement.sum_squares != nullptr, stream);
+  } catch (...) {
+    // Pass 2 would have cleared this flag, which nobody else can.
+    c.target.fill(c.device, optimizer.found_inf, 0, sizeof *optimizer.found_inf, stream);
+    throw;
+  }
+  c.target.agreement_after(c.device, agreement, stream);
+}
+
 }  // namespace
 
 }  // namespace mp
@@ -77,10 +127,15 @@ mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
     MP_REQUIRE(scaler == nullptr || scaler->context == o.context, MP_ERROR_INVALID_ARGUMENT,
                "optimizer and scaler belong to different contexts");
     mp::require_data(o);
-    const mp::Passes passes = mp::plan(o, scaler, mp::read_options(options, scaler));
+    const mp_step_options_t read = mp::read_options(options, scaler);
+    const mp_comm_t comm = read.comm != nullptr ? mp::read_comm(read.comm) : mp_comm_default();
+    mp::Passes passes = mp::plan(o, scaler, read);
+    const bool has_ranks = comm.world_size > 1;
+    if (has_ranks) mp::plan_agreement(o, scaler, (read.flags & MP_STEP_SHARDED) != 0, passes);
 
     const mp::Context &c = *o.context;
     c.target.statistics(c.device, o.args.grads, o.desc.grads->scratch, passes.statistics, stream);
+    if (has_ranks) mp::agree(o, passes.agreement, comm, stream);
     c.target.optimizer_step(c.device, o.args, passes.update, stream);
     if (scaler != nullptr) scaler->has_kept_amax = passes.update.keep_scaler;
   });

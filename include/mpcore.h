@@ -1340,7 +1340,11 @@ typedef enum mp_step_flags {
    *      options.flags = MP_STEP_KEEP_SCALER;
    *      mp_scale_step(a, scaler, &options, stream);
    *      mp_scale_step(b, scaler, NULL, stream);     // S follows its policy */
-  MP_STEP_KEEP_SCALER = 1 << 0
+  MP_STEP_KEEP_SCALER = 1 << 0,
+  /** With comm: every rank has tensors of its own, each of them whole (a sharded optimizer, perhaps
+   *  without tensors), and the norm is that of all of them.  Without this flag all ranks have the
+   *  same gradients. */
+  MP_STEP_SHARDED = 1 << 3
 } mp_step_flags_t;
 
 /** What else a step does and reports. */
@@ -1352,6 +1356,9 @@ typedef struct mp_step_options {
   float *grad_norm;    /**< device, 1 float, optional: unscaled norm before clipping */
   float *found_inf;    /**< device, 1 float, optional: 1 if this step was skipped, else 0 */
   float *tensor_norms; /**< device, 1 float per tensor, optional: as grad_norm, of each */
+  /** Host, optional: the step is one of several ranks that take the same decision and, if their
+   *  scalers began alike, have the same S ever after.  A collective call, section 9. */
+  const mp_comm_t *comm;
 } mp_step_options_t;
 
 static inline mp_step_options_t mp_step_options_default(void) {
@@ -1364,9 +1371,11 @@ static inline mp_step_options_t mp_step_options_default(void) {
 /** Everything between backward and the next forward:
  *
  *      1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
- *      2. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
+ *      2. found_inf, NaN and amax become those of all ranks, with MP_STEP_SHARDED also the
+ *         norm                                                       only with comm
+ *      3. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
  *                         model = round(master);  t += 1             second pass
- *      3. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
+ *      4. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
  *
  *  found_inf is the scaler's own flag (mp_scaler_found_inf): a GEMM epilogue that saw an
  *  overflowing activation gradient may have set it before.
@@ -1377,9 +1386,19 @@ static inline mp_step_options_t mp_step_options_default(void) {
  *  are the minimum: no weight may change before the last gradient has been inspected.
  *
  *  With MP_SCALER_STATIC an overflowing step is skipped too.
+ *
+ *  Ranks: gradients that went through mp_grad_all_reduce are the same everywhere, but a flag
+ *  raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all_reduce of 2
+ *  floats (max) and, with MP_STEP_SHARDED, one of 1 float (sum), in one batch, between two small
+ *  kernels.  What is not finite travels as a code, so that no maximum meets a NaN.  The sum is
+ *  that of the squares in fp32, so a sharded norm beyond 1.8e19, as measured, is infinite.
+ *
  *  @param scaler   optional; NULL = S is 1 (bf16), non-finite gradients still skip.
- *  @param options  host, optional; NULL = no clipping.
- *  @return MP_ERROR_INVALID_ARGUMENT if optimizer and scaler belong to different contexts */
+ *  @param options  host, optional; NULL = no clipping, one rank.
+ *  @return MP_ERROR_INVALID_ARGUMENT if optimizer and scaler belong to different contexts
+ *          MP_ERROR_COMM             a callback of options->comm failed: nothing has been updated, S
+ *                                    included, but the scaler's flag is up if a gradient is not
+ *                                    finite */
 MP_API mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
                                  const mp_step_options_t *options, mp_stream_t stream);
 

@@ -249,6 +249,7 @@ struct StatisticsOutputs {
   float *amax;             ///< overwritten
   float *amax_per_tensor;  ///< count, overwritten
   float *norm;             ///< overwritten
+  double *sum_squares;     ///< overwritten: the square of the norm
   float *norm_per_tensor;  ///< count, overwritten
   ClipArgs clip;           ///< done last if clip.grad_scale is set; clip.scaled_norm is `norm`
 };
@@ -272,6 +273,26 @@ struct ScalerDevice {
   mp_scaler_state_t state;
   ScalerRecord *history;  ///< ring of config.history; NULL where that is 0
   int64_t num_recorded;   ///< ever, so the next one goes to num_recorded % config.history
+};
+
+/// What a rank tells the others of its gradients, in device memory.  The first two are combined by
+/// maximum, the last by sum.
+struct RankMessage {
+  float code;  ///< 0 = nothing found, 1 = found_inf, 2 = with a NaN
+  float amax;  ///< the largest that is finite
+  float sum_squares;
+};
+
+/// Before the ranks combine their messages, and after it (kernels/step/agreement.cu).
+struct AgreementArgs {
+  RankMessage *message;
+  float *found_inf;            ///< what this rank has found; out: raised if any rank has
+  const float *measured_amax;  ///< optional; out: `amax`
+  const ScalerDevice *scaler;  ///< optional: what it has noted counts too
+  float *amax;                 ///< may be measured_amax
+  const double *sum_squares;   ///< NULL: no norm to agree on; out: `norm`
+  float *norm;
+  ClipArgs clip;  ///< done last, with sum_squares and if clip.grad_scale is set
 };
 
 /// What the rules with norms of a tensor measure before they update; NULL for the others.
@@ -446,6 +467,8 @@ struct Target {
   void (*scale_loss)(const Device &, const void *loss, void *out, mp_dtype_t, int64_t count,
                      const float *scale, mp_stream_t);
   void (*scaler_update)(const Device &, ScalerDevice *, const float *amax, mp_stream_t);
+  void (*agreement_before)(const Device &, const AgreementArgs &, mp_stream_t);
+  void (*agreement_after)(const Device &, const AgreementArgs &, mp_stream_t);
   void (*optimizer_step)(const Device &, const OptimizerArgs &, const UpdateArgs &, mp_stream_t);
   void (*model_copy)(const Device &, const ModelCopyArgs &, mp_stream_t);
   void (*regularization)(const Device &, const OptimizerArgs &, const ReduceScratch &, float *loss,

@@ -29,6 +29,8 @@ const Target &table() {
     t.clip_factor = clip_factor;
     t.scale_loss = scale_loss;
     t.scaler_update = scaler_update;
+    t.agreement_before = agreement_before;
+    t.agreement_after = agreement_after;
     t.optimizer_step = optimizer_step;
     t.model_copy = model_copy;
     t.regularization = regularization;

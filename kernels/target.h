@@ -22,6 +22,8 @@ void clip_factor(const Device &, const ClipArgs &, mp_stream_t);
 void scale_loss(const Device &, const void *loss, void *out, mp_dtype_t, int64_t count,
                 const float *scale, mp_stream_t);
 void scaler_update(const Device &, ScalerDevice *, const float *amax, mp_stream_t);
+void agreement_before(const Device &, const AgreementArgs &, mp_stream_t);
+void agreement_after(const Device &, const AgreementArgs &, mp_stream_t);
 void optimizer_step(const Device &, const OptimizerArgs &, const UpdateArgs &, mp_stream_t);
 void model_copy(const Device &, const ModelCopyArgs &, mp_stream_t);
 void regularization(const Device &, const OptimizerArgs &, const ReduceScratch &, float *loss,

@@ -407,9 +407,28 @@ static mp_status_t call_scale_step(void *s) {
 
 #define OPTIONS_FIELD(field, member, v, status) FIELD(mp_step_options_t, field, member, v, status)
 
+static mp_step_options_t options_with(const mp_comm_t *comm) {
+  mp_step_options_t o = mp_step_options_default();
+  o.comm = comm;
+  o.flags = MP_STEP_SHARDED;
+  return o;
+}
+
+/** What is wrong with a table in general is in capi_comm.c. */
+static void test_comm_of_step(void) {
+  mp_comm_t comm = mp_comm_default();
+  mp_step_options_t o = options_with(&comm);
+  WORKS(mp_scale_step(optimizer, scaler, &o, NULL));
+  comm.rank = 1;
+  FAILS(mp_scale_step, (optimizer, scaler, &o, NULL), MP_ERROR_INVALID_ARGUMENT, "rank");
+  comm.struct_size = 0;
+  FAILS(mp_scale_step, (optimizer, scaler, &o, NULL), MP_ERROR_STRUCT_SIZE, "struct_size");
+}
+
 static void test_scale_step(void) {
   const struct field_case fields[] = {
       OPTIONS_FIELD(flags, i, 2, MP_ERROR_INVALID_ARGUMENT),
+      OPTIONS_FIELD(flags, i, MP_STEP_SHARDED, MP_ERROR_INVALID_ARGUMENT),
       OPTIONS_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
       OPTIONS_FIELD(max_grad_norm, f, -1.0f, MP_ERROR_INVALID_ARGUMENT),
       OPTIONS_FIELD(max_grad_norm, f, NAN, MP_ERROR_INVALID_ARGUMENT),
@@ -422,6 +441,7 @@ static void test_scale_step(void) {
                                   init_options, call_scale_step};
   check_fields(&options, fields, sizeof fields / sizeof *fields);
   check_struct_size(&options);
+  test_comm_of_step();
 
   mp_scaler_t foreign = make_scaler(other_context, MP_SCALER_STATIC);
   FAILS(mp_scale_step, (NULL, NULL, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");

@@ -81,6 +81,7 @@ MP_DEVICE void reduce_list(const StatisticsArgs &args) {
   if (out.found_inf != nullptr && amax_bits >= kInfinityBits) raise_flag(out.found_inf);
   if (out.amax != nullptr) *out.amax = float_from_bits(amax_bits);
   if (out.norm != nullptr) *out.norm = static_cast<float>(sqrt(sum_squares));
+  if (out.sum_squares != nullptr) *out.sum_squares = sum_squares;
   if (out.clip.grad_scale != nullptr) apply_clip(out.clip);
 }
 

@@ -288,6 +288,10 @@ module mpcore_c
     !>     mp_scale_step(a, scaler, &options, stream);
     !>     mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
     enumerator :: MP_STEP_KEEP_SCALER = 1
+    !> With comm: every rank has tensors of its own, each of them whole (a sharded optimizer, perhaps
+    !> without tensors), and the norm is that of all of them.  Without this flag all ranks have the
+    !> same gradients.
+    enumerator :: MP_STEP_SHARDED = 8
   end enum
 
   !> What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
@@ -717,7 +721,7 @@ module mpcore_c
 
   !> What else a step does and reports.
   type, bind(c) :: mp_step_options_t
-    integer(c_int32_t) :: struct_size = 40_c_int32_t
+    integer(c_int32_t) :: struct_size = 48_c_int32_t
     !> mp_step_flags_t, or-ed
     integer(c_int32_t) :: flags = 0_c_int32_t
     !> clip the unscaled global norm to this; 0 = no clipping
@@ -730,6 +734,9 @@ module mpcore_c
     type(c_ptr) :: found_inf = c_null_ptr
     !> device, 1 float per tensor, optional: as grad_norm, of each
     type(c_ptr) :: tensor_norms = c_null_ptr
+    !> Host, optional: the step is one of several ranks that take the same decision and, if their
+    !> scalers began alike, have the same S ever after.  A collective call, section 9.
+    type(c_ptr) :: comm = c_null_ptr
   end type
 
   !> Shape and types of a classification loss.
@@ -1534,9 +1541,11 @@ module mpcore_c
     !> Everything between backward and the next forward:
     !>
     !>     1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
-    !>     2. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
+    !>     2. found_inf, NaN and amax become those of all ranks, with MP_STEP_SHARDED also the
+    !>        norm                                                       only with comm
+    !>     3. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
     !>                        model = round(master);  t += 1             second pass
-    !>     3. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
+    !>     4. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
     !>
     !> found_inf is the scaler's own flag (mp_scaler_found_inf): a GEMM epilogue that saw an
     !> overflowing activation gradient may have set it before.
@@ -1547,9 +1556,19 @@ module mpcore_c
     !> are the minimum: no weight may change before the last gradient has been inspected.
     !>
     !> With MP_SCALER_STATIC an overflowing step is skipped too.
+    !>
+    !> Ranks: gradients that went through mp_grad_all_reduce are the same everywhere, but a flag
+    !> raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all_reduce of 2
+    !> floats (max) and, with MP_STEP_SHARDED, one of 1 float (sum), in one batch, between two small
+    !> kernels.  What is not finite travels as a code, so that no maximum meets a NaN.  The sum is
+    !> that of the squares in fp32, so a sharded norm beyond 1.8e19, as measured, is infinite.
+    !>
     !> @param scaler   optional; NULL = S is 1 (bf16), non-finite gradients still skip.
-    !> @param options  host, optional; NULL = no clipping.
+    !> @param options  host, optional; NULL = no clipping, one rank.
     !> @return MP_ERROR_INVALID_ARGUMENT if optimizer and scaler belong to different contexts
+    !>         MP_ERROR_COMM             a callback of options->comm failed: nothing has been updated, S
+    !>                                   included, but the scaler's flag is up if a gradient is not
+    !>                                   finite
     function mp_scale_step(optimizer, scaler, options, stream) result(answer) bind(c, &
       name="mp_scale_step")
       import

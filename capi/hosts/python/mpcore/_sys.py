@@ -409,9 +409,14 @@ class mp_step_flags_t(enum.IntFlag):
     #     mp_scale_step(a, scaler, &options, stream);
     #     mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
     MP_STEP_KEEP_SCALER = 1
+    # With comm: every rank has tensors of its own, each of them whole (a sharded optimizer, perhaps
+    # without tensors), and the norm is that of all of them.  Without this flag all ranks have the
+    # same gradients.
+    MP_STEP_SHARDED = 8
 
 
 MP_STEP_KEEP_SCALER = mp_step_flags_t.MP_STEP_KEEP_SCALER
+MP_STEP_SHARDED = mp_step_flags_t.MP_STEP_SHARDED
 
 
 class mp_pool_mode_t(enum.IntEnum):
@@ -957,6 +962,9 @@ class mp_step_options_t(Structure):
         ("found_inf", c_void_p),
         # device, 1 float per tensor, optional: as grad_norm, of each
         ("tensor_norms", c_void_p),
+        # Host, optional: the step is one of several ranks that take the same decision and, if their
+        # scalers began alike, have the same S ever after.  A collective call, section 9.
+        ("comm", POINTER(mp_comm_t)),
     ]
 
     def __init__(self, **fields):

@@ -328,6 +328,10 @@ pub type mp_step_flags_t = u32;
 ///     mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
 /// ```
 pub const MP_STEP_KEEP_SCALER: mp_step_flags_t = 1;
+/// With comm: every rank has tensors of its own, each of them whole (a sharded optimizer, perhaps
+/// without tensors), and the norm is that of all of them.  Without this flag all ranks have the
+/// same gradients.
+pub const MP_STEP_SHARDED: mp_step_flags_t = 8;
 
 /// What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
 /// one of the two means, and not at all in the other.
@@ -964,6 +968,9 @@ pub struct mp_step_options_t {
     pub found_inf: *mut f32,
     /// device, 1 float per tensor, optional: as grad\_norm, of each
     pub tensor_norms: *mut f32,
+    /// Host, optional: the step is one of several ranks that take the same decision and, if their
+    /// scalers began alike, have the same S ever after.  A collective call, section 9.
+    pub comm: *const mp_comm_t,
 }
 
 impl mp_step_options_t {
@@ -1781,9 +1788,11 @@ extern "C" {
     ///
     /// ```text
     ///     1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
-    ///     2. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
+    ///     2. found_inf, NaN and amax become those of all ranks, with MP_STEP_SHARDED also the
+    ///        norm                                                       only with comm
+    ///     3. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
     ///                        model = round(master);  t += 1             second pass
-    ///     3. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
+    ///     4. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
     ///
     /// ```
     /// found\_inf is the scaler's own flag (mp\_scaler\_found\_inf): a GEMM epilogue that saw an
@@ -1795,9 +1804,21 @@ extern "C" {
     /// are the minimum: no weight may change before the last gradient has been inspected.
     ///
     /// With MP\_SCALER\_STATIC an overflowing step is skipped too.
+    ///
+    /// Ranks: gradients that went through mp\_grad\_all\_reduce are the same everywhere, but a flag
+    /// raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all\_reduce of 2
+    /// floats (max) and, with MP\_STEP\_SHARDED, one of 1 float (sum), in one batch, between two small
+    /// kernels.  What is not finite travels as a code, so that no maximum meets a NaN.  The sum is
+    /// that of the squares in fp32, so a sharded norm beyond 1.8e19, as measured, is infinite.
+    ///
     /// @param scaler   optional; NULL = S is 1 (bf16), non-finite gradients still skip.
-    /// @param options  host, optional; NULL = no clipping.
+    /// @param options  host, optional; NULL = no clipping, one rank.
     /// @return MP\_ERROR\_INVALID\_ARGUMENT if optimizer and scaler belong to different contexts
+    /// ```text
+    ///         MP_ERROR_COMM             a callback of options->comm failed: nothing has been updated, S
+    ///                                   included, but the scaler's flag is up if a gradient is not
+    ///                                   finite
+    /// ```
     pub fn mp_scale_step(optimizer: mp_optimizer_t, scaler: mp_scaler_t, options: *const mp_step_options_t, stream: mp_stream_t) -> mp_status_t;
 
     /// Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:

@@ -1,0 +1,119 @@
+// A sharded optimizer, every tensor whole on one rank: together the ranks do what one optimizer
+// does with all tensors.
+#include "rank_steps.h"
+
+using namespace mptest;
+
+namespace {
+
+const char *const kNeedsThreads = "threads share memory on the host target alone";
+constexpr int kRanks = 3;
+
+/// One optimizer over all tensors, and its shards, the last of which is empty.
+struct Sharding {
+  RankOfSteps whole;
+  RanksOfSteps ranks;
+
+  Sharding(const OptimizerSpec &spec, const mp_scaler_config_t &config)
+      : whole(spec, &config), ranks(sharded(spec, kRanks), &config) {}
+
+  RankOfSteps &owner(size_t t) { return ranks.at(rank_of_tensor(t, kRanks)); }
+
+  void upload(const TensorValues &values) {
+    whole.run.grads().upload(values);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      TensorValues mine;
+      for (size_t t = 0; t < values.size(); ++t) {
+        if (rank_of_tensor(t, kRanks) == rank) mine.push_back(values[t]);
+      }
+      ranks.at(rank).run.grads().upload(mine);
+    }
+  }
+  void plant(size_t t, int64_t at, uint32_t bits) {
+    whole.run.grads().plant(t, at, bits);
+    owner(t).run.grads().plant(tensor_of_shard(t, kRanks), at, bits);
+  }
+  void step(float max_grad_norm) {
+    mp_step_options_t options = mp_step_options_default();
+    options.max_grad_norm = max_grad_norm;
+    require_ok(whole.step(nullptr, options));
+    options.flags = MP_STEP_SHARDED;
+    ranks.step(options);
+  }
+  /// Of tensor t, as the whole has it and as its owner has it.
+  std::pair<std::vector<double>, std::vector<double>> weights(size_t t) {
+    return {whole.run.master().at(t).download(),
+            owner(t).run.master().at(tensor_of_shard(t, kRanks)).download()};
+  }
+};
+
+void check_scalers(Sharding &s) {
+  for (RankOfSteps &rank : s.ranks) {
+    CHECK(same_state(state_of(rank.scaler.get()), state_of(s.whole.scaler.get())));
+    CHECK(rank.skipped.value() == s.whole.skipped.value());
+    CHECK(rank.run.t() == s.whole.run.t());
+    CHECK(same_bits(rank.grad_norm.value(), s.ranks.at(0).grad_norm.value()));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("sharded: equals one optimizer, bit for bit, where the squares are exact",
+          "[comm][step]") {
+  if (!on_host()) return skip(kNeedsThreads);
+  for (const OptimizerSpec &spec : all_kinds()) {
+    for (const float max_grad_norm : {0.0f, 0.01f}) {
+      mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
+      config.growth_interval = 3;
+      Sharding s(spec, config);
+      Random random(11);
+      for (int step = 0; step < 8; ++step) {
+        s.upload(integer_values(spec.grads, random, 40));
+        if (step % 4 == 2) s.plant(2, 3, encode(MP_BF16, HUGE_VAL));
+        s.step(max_grad_norm);
+        CAPTURE(spec.kind, max_grad_norm, step);
+        check_scalers(s);
+        if (step % 4 != 2) {
+          CHECK(same_bits(s.ranks.at(0).grad_norm.value(), s.whole.grad_norm.value()));
+        }
+        for (size_t t = 0; t < spec.grads.size(); ++t) {
+          const auto [whole, shard] = s.weights(t);
+          CHECK(whole == shard);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("sharded: a clipped step equals that of one optimizer within the rounding of the norm",
+          "[comm][step]") {
+  if (!on_host()) return skip(kNeedsThreads);
+  // Each rank rounds its sum of squares to fp32, and so may every addition; the root halves that,
+  // and is itself rounded, on both sides.
+  const double u = unit_roundoff(MP_FP32);
+  const double norm_error = (0.5 * (kRanks + kRanks - 1) + 2.0) * u * (1.0 + 16.0 * u);
+  // The factor adds a product, a sum, a quotient and a product; the update two products and a sum.
+  const double weight_error = norm_error + 2.0 * 7.0 * u * (1.0 + 16.0 * u);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  const OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(1.0f, 0.0f));
+  Random random(13);
+  for (int run = 0; run < 20; ++run) {
+    Sharding s(spec, config);
+    for (RankOfSteps &rank : s.ranks) {
+      rank.run.master().upload(constant_values(rank.run.master().specs(), 0.0));
+    }
+    s.whole.run.master().upload(constant_values(s.whole.run.master().specs(), 0.0));
+    s.upload(real_values(spec.grads, random, 100.0));
+    s.step(1e-4f);
+    check_scalers(s);
+    const double norm = s.whole.grad_norm.value();
+    CHECK(norm > 1e-4);
+    CHECK(std::abs(s.ranks.at(0).grad_norm.value() - norm) <= norm_error * norm);
+    for (size_t t = 0; t < spec.grads.size(); ++t) {
+      const auto [whole, shard] = s.weights(t);
+      for (size_t i = 0; i < whole.size(); ++i) {
+        CHECK(std::abs(whole[i] - shard[i]) <= weight_error * std::abs(whole[i]));
+      }
+    }
+  }
+}

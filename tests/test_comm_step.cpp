@@ -1,0 +1,193 @@
+// mp_scale_step with a communicator: what one rank finds, all ranks act upon; and the parts of a
+// sharded optimizer together do what one optimizer does with all tensors.
+#include "rank_steps.h"
+
+using namespace mptest;
+
+namespace {
+
+const char *const kNeedsThreads = "threads share memory on the host target alone";
+
+const mp_scaler_policy_t kPolicies[] = {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL};
+
+OptimizerSpec small_spec() {
+  return spec_of(MP_OPT_SGD, sgd_hyper(0.5f, 0.9f));
+}
+
+void check_agreement(RanksOfSteps &ranks, bool skips) {
+  for (RankOfSteps &rank : ranks) {
+    CHECK(rank.skipped.value() == (skips ? 1.0f : 0.0f));
+    CHECK(rank.run.t() == ranks.at(0).run.t());
+    if (!rank.scaler) continue;
+    CHECK(same_state(state_of(rank.scaler.get()), state_of(ranks.at(0).scaler.get())));
+    CHECK(read_float(mp_scaler_found_inf(rank.scaler.get())) == 0.0f);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ranks: what is not finite on one of them makes all skip", "[comm][step]") {
+  if (!on_host()) return skip(kNeedsThreads);
+  const std::vector<OptimizerSpec> specs(3, small_spec());
+  for (const mp_scaler_policy_t policy : kPolicies) {
+    for (const double value : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
+      const mp_scaler_config_t config = mp_scaler_config_default(policy);
+      RanksOfSteps ranks(specs, &config);
+      for (int planted = 0; planted < ranks.count(); ++planted) {
+        CAPTURE(policy, value, planted);
+        ranks.at(planted).plant(value);
+        const OptimizerState before = ranks.at(0).run.state();
+        for (int again = 0; again < 2; ++again) {
+          ranks.step(mp_step_options_default());
+          check_agreement(ranks, true);
+          for (RankOfSteps &rank : ranks) CHECK(rank.run.state() == before);
+        }
+        const mp_scaler_state_t state = state_of(ranks.at(2).scaler.get());
+        CHECK(state.skipped_in_row == 2);
+        CHECK(state.skipped_nan == (std::isnan(value) ? 2 * (planted + 1) : 0));
+        ranks.at(planted).set_grads(1.0);
+        ranks.step(mp_step_options_default());
+        check_agreement(ranks, false);
+        CHECK(ranks.at(0).run.t() == planted + 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("ranks: without scalers they skip together, this step only", "[comm][step]") {
+  if (!on_host()) return skip(kNeedsThreads);
+  RanksOfSteps ranks(std::vector<OptimizerSpec>(2, small_spec()), nullptr);
+  ranks.at(1).plant(std::nan(""));
+  ranks.step(mp_step_options_default());
+  check_agreement(ranks, true);
+  CHECK(ranks.at(0).run.t() == 0);
+  ranks.at(1).set_grads(1.0);
+  ranks.step(mp_step_options_default());
+  check_agreement(ranks, false);
+  CHECK(ranks.at(0).run.t() == 1);
+}
+
+TEST_CASE("ranks: a flag that an epilogue raised on one of them makes all skip", "[comm][step]") {
+  if (!on_host()) return skip(kNeedsThreads);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
+  RanksOfSteps ranks(std::vector<OptimizerSpec>(2, small_spec()), &config);
+  for (const float flag : {1.0f, 2.0f, NAN}) {
+    write_float(mp_scaler_found_inf(ranks.at(1).scaler.get()), flag);
+    ranks.step(mp_step_options_default());
+    check_agreement(ranks, true);
+  }
+  CHECK(state_of(ranks.at(0).scaler.get()).skipped == 3);
+  CHECK(state_of(ranks.at(0).scaler.get()).skipped_nan == 0);
+}
+
+TEST_CASE("ranks: the scalers stay equal over random steps", "[comm][step]") {
+  if (!on_host()) return skip(kNeedsThreads);
+  for (const mp_scaler_policy_t policy : kPolicies) {
+    mp_scaler_config_t config = mp_scaler_config_default(policy);
+    config.growth_interval = 3;
+    RanksOfSteps ranks(std::vector<OptimizerSpec>(3, small_spec()), &config);
+    // What one rank with all gradients would have.
+    RankOfSteps single(small_spec(), &config);
+    Random random(7);
+    for (int step = 0; step < 40; ++step) {
+      const bool overflows = random.integer(0, 3) == 0;
+      const int where = static_cast<int>(random.integer(0, 2));
+      double largest = 0.0;
+      for (RankOfSteps &rank : ranks) {
+        const double grad = std::exp2(random.real(-20.0, 10.0));
+        const double rounded = round_to(MP_BF16, grad);  // a value of all three types
+        rank.set_grads(rounded);
+        largest = std::max(largest, round_to(MP_FP16, rounded));
+      }
+      single.set_grads(largest);
+      if (overflows) {
+        ranks.at(where).plant(HUGE_VAL);
+        single.plant(HUGE_VAL);
+      }
+      ranks.step(mp_step_options_default());
+      require_ok(single.step(nullptr, mp_step_options_default()));
+      CAPTURE(policy, step);
+      check_agreement(ranks, overflows);
+      CHECK(same_state(state_of(ranks.at(1).scaler.get()), state_of(single.scaler.get())));
+    }
+  }
+}
+
+TEST_CASE("ranks: of two optimizers of one scaler, both measure for all ranks", "[comm][step]") {
+  if (!on_host()) return skip(kNeedsThreads);
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
+  const std::vector<OptimizerSpec> specs(2, small_spec());
+  RanksOfSteps ranks(specs, &config);
+  std::deque<OptimizerRun> others(specs.begin(), specs.end());
+  for (size_t rank = 0; rank < others.size(); ++rank) {
+    others[rank].master().upload(constant_values(others[rank].master().specs(), 1.0));
+    others[rank].grads().upload(constant_values(specs[rank].grads, rank == 0 ? 64.0 : 1.0));
+  }
+  on_all_ranks(2, [&](int rank, const mp_comm_t &comm) {
+    mp_step_options_t options = mp_step_options_default();
+    options.flags = MP_STEP_KEEP_SCALER;
+    options.comm = &comm;
+    const mp_scaler_t scaler = ranks.at(rank).scaler.get();
+    const mp_status_t status =
+        mp_scale_step(others[static_cast<size_t>(rank)].get(), scaler, &options, kStream);
+    return status != MP_SUCCESS ? status : ranks.at(rank).step(&comm, mp_step_options_default());
+  });
+  check_agreement(ranks, false);
+  RankOfSteps single(small_spec(), &config);
+  single.set_grads(64.0);
+  require_ok(single.step(nullptr, mp_step_options_default()));
+  CHECK(same_state(state_of(ranks.at(1).scaler.get()), state_of(single.scaler.get())));
+}
+
+TEST_CASE("ranks: a table of one rank changes nothing and is not called", "[comm][step][strict]") {
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  RankOfSteps one(adamw_spec(), &config), other(adamw_spec(), &config);
+  mp_step_options_t options = mp_step_options_default();
+  options.max_grad_norm = 0.5f;
+  const mp_comm_t comm = mp_comm_default();
+  require_ok(one.step(nullptr, options));
+  options.flags = MP_STEP_SHARDED;
+  require_ok(other.step(&comm, options));
+  CHECK(one.run.state() == other.run.state());
+  CHECK(same_bits(one.grad_norm.value(), other.grad_norm.value()));
+  CHECK(same_state(state_of(one.scaler.get()), state_of(other.scaler.get())));
+}
+
+TEST_CASE("ranks: a step asks for one maximum, sharded for one sum more", "[comm][step][strict]") {
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  RankOfSteps rank(small_spec(), &config);
+  RecordedComm recorded;
+  const mp_comm_t comm = recorded.table();
+  mp_step_options_t options = mp_step_options_default();
+  require_ok(rank.step(&comm, options));
+  std::vector<std::string> wanted = {"group_begin", "all_reduce 2 of type 3, max", "group_end"};
+  CHECK(recorded.calls == wanted);
+  recorded.calls.clear();
+  options.flags = MP_STEP_SHARDED;
+  require_ok(rank.step(&comm, options));
+  wanted.insert(wanted.begin() + 2, "all_reduce 1 of type 3, sum");
+  CHECK(recorded.calls == wanted);
+}
+
+TEST_CASE("ranks: where a callback fails nothing is updated", "[comm][step][strict]") {
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  for (const mp_scaler_config_t *scaler : {&config, (const mp_scaler_config_t *)nullptr}) {
+    RankOfSteps rank(small_spec(), scaler);
+    RecordedComm recorded;
+    recorded.failing = "all_reduce";
+    recorded.code = 9;
+    const mp_comm_t comm = recorded.table();
+    rank.plant(HUGE_VAL);
+    const OptimizerState before = rank.run.state();
+    const mp_status_t status = rank.step(&comm, mp_step_options_default());
+    CHECK(std::string(mp_last_error()) == "mp_scale_step: comm->all_reduce returned 9");
+    expect_status(status, MP_ERROR_COMM);
+    CHECK(rank.run.state() == before);
+    CHECK(rank.skipped.value() == -1.0f);
+    if (scaler != nullptr) CHECK(state_of(rank.scaler.get()).steps == 0);
+    // Without a scaler the flag is the library's own, and forgotten.
+    rank.set_grads(1.0);
+    require_ok(rank.step(nullptr, mp_step_options_default()));
+    CHECK(rank.run.t() == (scaler != nullptr ? 0 : 1));
+  }
+}
