@@ -1,0 +1,157 @@
+/* mpcore_mpi.h - a table of collectives (mp_comm_t) over MPI, for programs on the host target.
+ *
+ *     MPI_Init(&argc, &argv);
+ *     mp_mpi_t mpi;
+ *     mp_comm_t comm = mp_comm_default();
+ *     int code = mp_mpi_init(&mpi, MPI_COMM_WORLD, &comm);        // an MPI error code, or MPI_SUCCESS
+ *     mp_grad_all_reduce(grads, &comm, 1.0f / comm.world_size, 1.0f, NULL);
+ *     ...
+ *     mp_mpi_free(&mpi);
+ *     MPI_Finalize();
+ *
+ * Copy it into your program: C99 or C++, nothing to link but MPI and mpcore.  Host memory only, for
+ * the pointers go to MPI as they are, and no stream is waited for; on GPUs use mp_comm_init_nccl.
+ * Each call returns when the result is there.
+ *
+ * MPI has no 16-bit floats: fp16 and bf16 travel as uint16_t with operations of their own, which add
+ * in fp32 and round every partial sum to the type, nearest even.  The codes that the callbacks return
+ * are MPI's (MPI_Error_string), because errors return here whatever the error handler of the
+ * communicator given is.
+ */
+#ifndef MPCORE_MPI_H
+#define MPCORE_MPI_H
+
+#include <mpi.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "mpcore.h"
+
+typedef struct mp_mpi {
+  MPI_Comm comm; /* a duplicate, so that no message meets one of the program */
+  MPI_Op sum_fp16, sum_bf16, max_fp16, max_bf16;
+} mp_mpi_t;
+
+/* ---------------------------------------------------------------- 16-bit floats */
+
+static inline float mp_mpi_float_from_bits(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+static inline uint32_t mp_mpi_bits_of(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+static inline float mp_mpi_from_bf16(uint16_t x) {
+  return mp_mpi_float_from_bits((uint32_t)x << 16);
+}
+
+static inline uint16_t mp_mpi_to_bf16(float x) {
+  const uint32_t bits = mp_mpi_bits_of(x);
+  if (x != x) return (uint16_t)(bits >> 16 | 0x40); /* a quiet NaN */
+  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static inline float mp_mpi_from_fp16(uint16_t x) {
+  const uint32_t sign = (uint32_t)(x & 0x8000) << 16, magnitude = x & 0x7fff;
+  /* As if the exponents were biased alike; 2^112 makes up for it, exactly, for subnormals too. */
+  const float value = mp_mpi_float_from_bits(magnitude << 13) * mp_mpi_float_from_bits(0x77800000);
+  const uint32_t bits = magnitude < 0x7c00 ? mp_mpi_bits_of(value) : 0x7f800000 | magnitude << 13;
+  return mp_mpi_float_from_bits(sign | bits);
+}
+
+static inline uint16_t mp_mpi_to_fp16(float x) {
+  const uint32_t bits = mp_mpi_bits_of(x), magnitude = bits & 0x7fffffff;
+  const uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
+  if (magnitude > 0x7f800000) return (uint16_t)(sign | 0x7e00);  /* NaN */
+  if (magnitude >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* from 65520 on it is infinity */
+  if (magnitude < 0x38800000) {
+    /* Below 2^-14 the last bit counts 2^-24, as that of a number from 0.5 to 1 does. */
+    const float shifted = mp_mpi_float_from_bits(magnitude) + 0.5f;
+    return (uint16_t)(sign | (mp_mpi_bits_of(shifted) - 0x3f000000));
+  }
+  return (uint16_t)(sign | ((magnitude + 0xfff + (magnitude >> 13 & 1) - 0x38000000) >> 13));
+}
+
+/* ---------------------------------------------------------------- operations */
+
+/* inout[i] = in[i] combined with inout[i]. */
+#define MP_MPI_OPERATION(name, from, to, combined)                                     \
+  static inline void name(void *in, void *inout, int *count, MPI_Datatype *datatype) { \
+    const uint16_t *x = (const uint16_t *)in;                                          \
+    uint16_t *y = (uint16_t *)inout;                                                   \
+    (void)datatype;                                                                    \
+    for (int i = 0; i < *count; i++) {                                                 \
+      const float a = from(x[i]), b = from(y[i]);                                      \
+      y[i] = to(combined);                                                             \
+    }                                                                                  \
+  }
+MP_MPI_OPERATION(mp_mpi_sum_fp16, mp_mpi_from_fp16, mp_mpi_to_fp16, a + b)
+MP_MPI_OPERATION(mp_mpi_sum_bf16, mp_mpi_from_bf16, mp_mpi_to_bf16, a + b)
+MP_MPI_OPERATION(mp_mpi_max_fp16, mp_mpi_from_fp16, mp_mpi_to_fp16, a > b ? a : b)
+MP_MPI_OPERATION(mp_mpi_max_bf16, mp_mpi_from_bf16, mp_mpi_to_bf16, a > b ? a : b)
+#undef MP_MPI_OPERATION
+
+/* ---------------------------------------------------------------- the table */
+
+static inline int mp_mpi_all_reduce(const void *send, void *recv, size_t count, mp_dtype_t dtype,
+                                    mp_reduce_op_t op, mp_stream_t stream, void *user) {
+  const mp_mpi_t *mpi = (const mp_mpi_t *)user;
+  const int is_max = op == MP_REDUCE_MAX, is_fp32 = dtype == MP_FP32;
+  const MPI_Op fp16 = is_max ? mpi->max_fp16 : mpi->sum_fp16;
+  const MPI_Op bf16 = is_max ? mpi->max_bf16 : mpi->sum_bf16;
+  const MPI_Op fp32 = is_max ? MPI_MAX : MPI_SUM;
+  const size_t most = (size_t)1 << 30; /* MPI counts with int */
+  (void)stream;
+  for (size_t begin = 0; begin < count; begin += most) {
+    const size_t left = count - begin, offset = begin * (is_fp32 ? 4 : 2);
+    void *to = (char *)recv + offset;
+    const void *from = send == recv ? MPI_IN_PLACE : (const char *)send + offset;
+    const int code = MPI_Allreduce(from, to, (int)(left < most ? left : most),
+                                   is_fp32 ? MPI_FLOAT : MPI_UINT16_T,
+                                   is_fp32            ? fp32
+                                   : dtype == MP_FP16 ? fp16
+                                                      : bf16,
+                                   mpi->comm);
+    if (code != MPI_SUCCESS) return code;
+  }
+  return 0;
+}
+
+/** Fills *comm with the collectives of `parent`.  A collective call of MPI.
+ *  @param mpi   must stay where it is while *comm is in use
+ *  @param comm  from mp_comm_default
+ *  @return MPI_SUCCESS, which is 0, or what MPI says; then there is nothing to free. */
+static inline int mp_mpi_init(mp_mpi_t *mpi, MPI_Comm parent, mp_comm_t *comm) {
+  int rank, size;
+  int code = MPI_Comm_dup(parent, &mpi->comm);
+  if (code != MPI_SUCCESS) return code;
+  MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(mpi->comm, &rank);
+  MPI_Comm_size(mpi->comm, &size);
+  MPI_Op_create(mp_mpi_sum_fp16, 1, &mpi->sum_fp16);
+  MPI_Op_create(mp_mpi_sum_bf16, 1, &mpi->sum_bf16);
+  MPI_Op_create(mp_mpi_max_fp16, 1, &mpi->max_fp16);
+  MPI_Op_create(mp_mpi_max_bf16, 1, &mpi->max_bf16);
+  comm->rank = rank;
+  comm->world_size = size;
+  comm->all_reduce = mp_mpi_all_reduce;
+  comm->user = mpi;
+  return MPI_SUCCESS;
+}
+
+/** Before MPI_Finalize. */
+static inline void mp_mpi_free(mp_mpi_t *mpi) {
+  MPI_Op_free(&mpi->sum_fp16);
+  MPI_Op_free(&mpi->sum_bf16);
+  MPI_Op_free(&mpi->max_fp16);
+  MPI_Op_free(&mpi->max_bf16);
+  MPI_Comm_free(&mpi->comm);
+}
+
+#endif

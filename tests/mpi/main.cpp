@@ -1,0 +1,55 @@
+// Runs the same tests on every rank of an MPI program; rank 0 prints the sum.
+//
+//   mpirun -n 4 build/tests/mpitests
+//
+// A rank that fails cannot keep in step with the others, so that the first failure ends them all.
+#define CATCH_CONFIG_RUNNER
+#define CATCH_CONFIG_CONSOLE_WIDTH 160
+#include <mpi.h>
+
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+
+#include "../testing.h"
+
+namespace {
+
+int passed = 0;
+std::ostringstream report;  ///< of this rank; shown when it fails
+
+class EndsAllRanks : public Catch::TestEventListenerBase {
+ public:
+  using TestEventListenerBase::TestEventListenerBase;
+
+  void testCaseEnded(const Catch::TestCaseStats &stats) override {
+    if (stats.totals.testCases.failed == 0) {
+      ++passed;
+      return;
+    }
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    std::fprintf(stderr, "rank %d:\n%s\n", rank, report.str().c_str());
+    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+  }
+};
+CATCH_REGISTER_LISTENER(EndsAllRanks)
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  int rank = 0, ranks = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  mptest::quiet_log();
+  std::streambuf *const console = std::cout.rdbuf(report.rdbuf());
+  const int code = Catch::Session().run(argc, argv);
+  std::cout.rdbuf(console);
+  mptest::destroy_context();
+  if (rank == 0) std::printf("%d ranks\n%d passed, 0 failed\n", ranks, passed);
+  MPI_Finalize();
+  return code;
+}

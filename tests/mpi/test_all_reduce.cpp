@@ -1,0 +1,103 @@
+// The MPI adapter: its 16-bit floats, exact sums, and what becomes of MPI's errors.
+#include <bit>
+
+#include "world.h"
+
+using namespace mptest;
+
+TEST_CASE("mpi: 16-bit floats are those of IEEE 754") {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const uint16_t x = static_cast<uint16_t>(bits);
+    const double half = decode(MP_FP16, bits), brain = decode(MP_BF16, bits);
+    CHECK(same_value(mp_mpi_from_fp16(x), half));
+    CHECK(same_value(mp_mpi_from_bf16(x), brain));
+    if (!std::isnan(half)) CHECK(mp_mpi_to_fp16(static_cast<float>(half)) == bits);
+    if (!std::isnan(brain)) CHECK(mp_mpi_to_bf16(static_cast<float>(brain)) == bits);
+  }
+  Random random(1);
+  for (int i = 0; i < 100000; ++i) {
+    const float x = std::bit_cast<float>(static_cast<uint32_t>(random.bits()));
+    if (std::isnan(x)) {
+      CHECK(std::isnan(decode(MP_FP16, mp_mpi_to_fp16(x))));
+      CHECK(std::isnan(decode(MP_BF16, mp_mpi_to_bf16(x))));
+    } else {
+      CHECK(mp_mpi_to_fp16(x) == encode(MP_FP16, x));
+      CHECK(mp_mpi_to_bf16(x) == encode(MP_BF16, x));
+    }
+  }
+}
+
+TEST_CASE("mpi: sums of integers are exact, on every rank") {
+  const World world;
+  TensorSet grads(awkward_tensors());
+  Random random(2);
+  TensorValues wanted = constant_values(grads.specs(), 0.0);
+  for (int rank = 0; rank < world.size(); ++rank) {
+    const TensorValues values = integer_values(grads.specs(), random, 30);
+    if (rank == world.rank()) grads.upload(values);
+    for (size_t t = 0; t < values.size(); ++t) {
+      for (size_t i = 0; i < values[t].size(); ++i) wanted[t][i] += values[t][i];
+    }
+  }
+  require_ok(mp_grad_all_reduce(grads.list(), &world.comm(), 1.0f, 1.0f, kStream));
+  CHECK(grads.download() == wanted);
+}
+
+TEST_CASE("mpi: ranks that hold the same gradient average to it, bit for bit") {
+  const World world;
+  if (std::popcount(static_cast<unsigned>(world.size())) != 1) return;  // 1 / 3 is not a float
+  const float share = 1.0f / static_cast<float>(world.size());
+  for (const bool before : {true, false}) {
+    TensorSet grads(small_tensors());
+    Random random(3);
+    grads.upload(real_values(grads.specs(), random, 8.0));
+    const std::vector<uint8_t> bits = grads.bits();
+    require_ok(mp_grad_all_reduce(grads.list(), &world.comm(), before ? share : 1.0f,
+                                  before ? 1.0f : share, kStream));
+    CHECK(grads.bits() == bits);
+  }
+}
+
+TEST_CASE("mpi: every rank sees what is not finite on one") {
+  const World world;
+  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
+    TensorSet grads({{dtype, 40}});
+    grads.upload(constant_values(grads.specs(), 1.0));
+    if (world.rank() == 0) grads.plant(0, 3, encode(dtype, -HUGE_VAL));
+    if (world.rank() == world.size() - 1) grads.plant(0, 7, encode(dtype, std::nan("")));
+    require_ok(mp_grad_all_reduce(grads.list(), &world.comm(), 1.0f, 1.0f, kStream));
+    const std::vector<double> values = grads.download().front();
+    CHECK(values[3] == -HUGE_VAL);
+    CHECK(std::isnan(values[7]));
+    CHECK(std::count(values.begin(), values.end(), world.size()) == 38);
+  }
+}
+
+TEST_CASE("mpi: the maximum of every type") {
+  const World world;
+  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
+    DeviceArray send(dtype, std::vector<double>{1.0 * world.rank(), 7.0, 5.0 - world.rank()});
+    DeviceArray recv(dtype, 3);
+    const mp_comm_t &comm = world.comm();
+    REQUIRE(comm.all_reduce(send.data(), recv.data(), 3, dtype, MP_REDUCE_MAX, kStream,
+                            comm.user) == 0);
+    CHECK(recv.download() == std::vector<double>{world.size() - 1.0, 7.0, 5.0});
+  }
+}
+
+TEST_CASE("mpi: its errors return, with their codes") {
+  World world;
+  TensorSet grads({{MP_FP16, 4}});
+  grads.upload(constant_values(grads.specs(), 1.0));
+  const MPI_Op sum = world.mpi().sum_fp16;
+  world.mpi().sum_fp16 = MPI_OP_NULL;
+  const mp_status_t status = mp_grad_all_reduce(grads.list(), &world.comm(), 1.0f, 1.0f, kStream);
+  const std::string sentence = mp_last_error();
+  world.mpi().sum_fp16 = sum;
+  expect_status(status, MP_ERROR_COMM);
+  const std::string expected = "mp_grad_all_reduce: comm->all_reduce returned ";
+  REQUIRE(sentence.starts_with(expected));
+  int error_class = MPI_SUCCESS;
+  MPI_Error_class(std::stoi(sentence.substr(expected.size())), &error_class);
+  CHECK(error_class == MPI_ERR_OP);
+}
