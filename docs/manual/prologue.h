@@ -14,8 +14,15 @@ extern mp_scaler_t scaler;
 extern mp_optimizer_t optimizer, a, b;
 extern mp_tensor_list_t grads, masters, models, sums, grads_of_b;
 
+extern void forward_backward(mp_stream_t stream);
+
 extern int64_t rows, in, out;
 extern float *device_norm, *device_skipped, *pinned_skipped;
+
+extern mp_comm_t comm;
+extern void *nccl_comm;
+extern int your_library_all_reduce(void *user, const void *send, void *recv, size_t bytes,
+                                   int is_max, mp_stream_t stream);
 
 /* Of cuda_runtime_api.h, which need not be there. */
 typedef struct CUgraphExec_st *cudaGraphExec_t;
