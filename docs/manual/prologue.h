@@ -21,8 +21,8 @@ extern float *device_norm, *device_skipped, *pinned_skipped;
 
 extern mp_comm_t comm;
 extern void *nccl_comm;
-extern int your_library_all_reduce(void *user, const void *send, void *recv, size_t bytes,
-                                   int is_max, mp_stream_t stream);
+extern int your_library_all_reduce(void *user, const void *send, void *recv, size_t count,
+                                   mp_dtype_t dtype, mp_reduce_op_t op, mp_stream_t stream);
 
 /* Of cuda_runtime_api.h, which need not be there. */
 typedef struct CUgraphExec_st *cudaGraphExec_t;
