@@ -253,6 +253,12 @@ test: setup-test
 	  "examples::tools/run_examples $(BUILD)/examples" \
 	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)
 
+.PHONY: nightly
+## nightly: the tests that take minutes: a step of more than 2^31 elements
+nightly: setup-test
+	@$(MAKE) $(BUILD)/tests/mptests
+	@tools/run_tests --log $(BUILD)/tests/log_nightly "nightly::$(BUILD)/tests/mptests [nightly] -d yes"
+
 # The tests are built once and run against the other builds of the library, which the loader finds
 # first through LD_LIBRARY_PATH.
 

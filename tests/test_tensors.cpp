@@ -3,10 +3,8 @@
 // Values are small integers: the squares of a chunk then sum exactly in fp32 in any order, and the
 // norm is the rounded root of an integer, bit for bit.  The guard zones around every tensor are
 // NaN, so a single element read beyond an end spoils the result.
-#include <cstdlib>
-#include <memory>
-
 #include "oracle_step.h"
+#include "sparse_zeros.h"
 #include "step_fixtures.h"
 
 using namespace mptest;
@@ -333,44 +331,23 @@ TEST_CASE("tensors: found_inf is set to 1 and never cleared", "[tensors][strict]
 
 // ---------------------------------------------------------------------------- beyond 2^31
 
-namespace {
-
-/// Zeros on the device.  On the host they are fresh pages, of which reading costs no memory.
-class Zeros {
- public:
-  explicit Zeros(size_t bytes) {
-    if (on_host()) {
-      host_.reset(std::calloc(bytes, 1));
-      return;
-    }
-    device_ = std::make_unique<DeviceMemory>(bytes);
-    if (data() != nullptr) require_ok(mp_memset(context(), data(), 0, bytes, kStream));
-  }
-  void *data() const { return device_ ? device_->data() : host_.get(); }
-
- private:
-  struct Free {
-    void operator()(void *memory) const { std::free(memory); }
-  };
-  std::unique_ptr<void, Free> host_;
-  std::unique_ptr<DeviceMemory> device_;
-};
-
-}  // namespace
-
 TEST_CASE("tensors: one tensor of more than 2^31 elements", "[tensors][slow]") {
   const int64_t count = (int64_t{1} << 31) + kChunk + 5;
-  const Zeros zeros(static_cast<size_t>(count) * 2);
-  if (zeros.data() == nullptr) return skip("not enough memory for 2^31 elements");
-  uint16_t *const data = static_cast<uint16_t *>(zeros.data());
-  double value = 1.0, squares = 0.0;
+  constexpr int64_t kBytes = 2;
+  std::vector<int64_t> written;
   for (const int64_t at : {int64_t{0}, (int64_t{1} << 31) - 1, int64_t{1} << 31, count - 1}) {
+    written.push_back(at * kBytes);
+  }
+  const SparseZeros zeros(count * kBytes, written);
+  if (zeros.data() == nullptr) return skip("not enough memory for 2^31 elements");
+  double value = 1.0, squares = 0.0;
+  for (const int64_t at : written) {
     const uint16_t bits = static_cast<uint16_t>(encode(MP_FP16, value));
-    copy_bytes(data + at, &bits, sizeof bits);
+    copy_bytes(zeros.data() + at, &bits, sizeof bits);
     squares += value * value;  // a bit of its own for each: the norm tells which were seen
     value *= 2.0;
   }
-  void *const pointers[] = {data};
+  void *const pointers[] = {zeros.data()};
   mp_tensor_list_desc_t desc;
   MP_INIT_STRUCT(&desc);
   desc.dtype = MP_FP16;
