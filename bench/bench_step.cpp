@@ -2,6 +2,8 @@
 // timed in turns with a copy that moves as many bytes.
 #include <algorithm>
 #include <exception>
+#include <functional>
+#include <optional>
 
 #include "bench.h"
 #include "layouts.h"
@@ -39,32 +41,24 @@ class StepBench {
   };
 
   Plan plan(const StepOp &op, const Layout &layout) const;
-  std::optional<PeerResult> peer_of(const StepOp &op, const Layout &layout) const;
+  bool prepare_peer(const StepOp &op, const Layout &layout);
 
   const Machine &machine_;
   Report &report_;
   const std::vector<Layout> layouts_;
-  const TorchResults torch_;  ///< before anything here takes device memory
+  std::optional<TorchAdamW> torch_;
   Stopwatch stopwatch_;
   Pools pools_;
 };
-
-TorchResults time_torch(const Options &options, const Machine &machine, Report &report,
-                        const std::vector<Layout> &layouts) {
-  if (machine.on_host()) return {};
-  report.show_progress("step: PyTorch's fused AdamW");
-  TorchResults results = time_torch_adamw(options.home, machine.cuda()->ordinal(), layouts);
-  if (results.empty()) report.add_note("No peer for the step: PyTorch could not be timed.");
-  return results;
-}
 
 StepBench::StepBench(const Options &options, const Machine &machine, Report &report)
     : machine_(machine),
       report_(report),
       layouts_(layouts_for(machine)),
-      torch_(time_torch(options, machine, report, layouts_)),
       stopwatch_(machine),
-      pools_{RandomPool(machine, MP_FP16), RandomPool(machine, MP_FP32)} {}
+      pools_{RandomPool(machine, MP_FP16), RandomPool(machine, MP_FP32)} {
+  if (!machine.on_host()) torch_.emplace(options.home, machine.cuda()->ordinal());
+}
 
 void StepBench::report_clocks() const {
   constexpr int64_t kCopyBytes = int64_t{1} << 30;
@@ -93,7 +87,10 @@ void StepBench::measure(const StepOp &op, const Layout &layout) {
   }
   const Work work = make_rotating(op, machine_, pools_, layout, plan.sets);
   const Work copy = make_copy(machine_, plan.copy_bytes);
-  const std::vector<Timing> timings = stopwatch_.time({work, copy}, normal_pace(machine_));
+  std::function<void()> peer_turn;
+  if (prepare_peer(op, layout)) peer_turn = [this] { torch_->take_turn(); };
+  const std::vector<Timing> timings =
+      stopwatch_.time({work, copy}, normal_pace(machine_), peer_turn);
   report_.add(StepRow{.op = op.name,
                       .layout = layout.name,
                       .tensors = static_cast<int64_t>(layout.numel.size()),
@@ -103,14 +100,15 @@ void StepBench::measure(const StepOp &op, const Layout &layout) {
                       .timing = timings[0],
                       .copy_bytes = static_cast<double>(plan.copy_bytes),
                       .copy = timings[1],
-                      .peer = peer_of(op, layout)});
+                      .peer = peer_turn ? torch_->result() : std::nullopt});
 }
 
-std::optional<PeerResult> StepBench::peer_of(const StepOp &op, const Layout &layout) const {
-  if (!op.has_torch_peer) return std::nullopt;
-  const auto found = torch_.find({layout.name, layout.parameters()});
-  if (found == torch_.end()) return std::nullopt;
-  return found->second;
+/// After mpcore has taken its memory, so that the peer goes without rather than mpcore.
+bool StepBench::prepare_peer(const StepOp &op, const Layout &layout) {
+  if (!op.has_torch_peer || !torch_) return false;
+  const std::string reason = torch_->prepare(layout);
+  if (!reason.empty()) report_.add_note(label(op, layout) + ", no peer: " + reason + ".");
+  return reason.empty();
 }
 
 }  // namespace

@@ -66,7 +66,8 @@ Stopwatch::Stopwatch(const Machine &machine) : machine_(machine) {
   filler_us_ = run_batch(fill, kCalls, 0).call_us;
 }
 
-std::vector<Timing> Stopwatch::time(const std::vector<Work> &works, const Pace &pace) const {
+std::vector<Timing> Stopwatch::time(const std::vector<Work> &works, const Pace &pace,
+                                    const std::function<void()> &other) const {
   std::vector<Timing> timings(works.size());
   int64_t batches = kMostBatches;
   for (size_t i = 0; i < works.size(); ++i) {
@@ -80,10 +81,12 @@ std::vector<Timing> Stopwatch::time(const std::vector<Work> &works, const Pace &
   }
 
   std::vector<std::vector<double>> call_us(works.size());
-  for (int64_t batch = 0; batch < batches; ++batch)
+  for (int64_t batch = 0; batch < batches; ++batch) {
     for (size_t i = 0; i < works.size(); ++i)
       call_us[i].push_back(
           run_batch(works[i], timings[i].calls_per_batch, timings[i].enqueue_us).call_us);
+    if (other) other();
+  }
 
   for (size_t i = 0; i < works.size(); ++i) {
     std::sort(call_us[i].begin(), call_us[i].end());

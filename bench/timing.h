@@ -53,7 +53,10 @@ class Stopwatch {
   explicit Stopwatch(const Machine &machine);
 
   /// All of `works`, in turns.
-  std::vector<Timing> time(const std::vector<Work> &works, const Pace &pace) const;
+  /// @param other  called once per round, when the device is idle: what is timed elsewhere has its
+  ///               turn then; NULL = nothing is
+  std::vector<Timing> time(const std::vector<Work> &works, const Pace &pace,
+                           const std::function<void()> &other = nullptr) const;
 
  private:
   struct Batch {

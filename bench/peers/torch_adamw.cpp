@@ -1,9 +1,6 @@
 #include "torch_adamw.h"
 
 #include <cstdlib>
-#include <sstream>
-
-#include "command.h"
 
 namespace mpbench {
 namespace {
@@ -13,9 +10,9 @@ std::string field(const std::string &line, const std::string &key) {
   const std::string label = '"' + key + "\": ";
   const size_t found = line.find(label);
   if (found == std::string::npos) return {};
-  const size_t begin = line.find_first_not_of('"', found + label.size());
-  const size_t end = line.find_first_of("\",}", begin);
-  return line.substr(begin, end - begin);
+  const size_t begin = found + label.size();
+  if (line[begin] == '"') return line.substr(begin + 1, line.find('"', begin + 1) - begin - 1);
+  return line.substr(begin, line.find_first_of(",}", begin) - begin);
 }
 
 double number(const std::string &line, const std::string &key) {
@@ -24,23 +21,26 @@ double number(const std::string &line, const std::string &key) {
 
 }  // namespace
 
-TorchResults time_torch_adamw(const std::string &home, int ordinal,
-                              const std::vector<Layout> &layouts) {
-  std::string command =
-      "python3 '" + home + "/peers/torch_adamw.py' --device " + std::to_string(ordinal);
-  for (const Layout &layout : layouts) command += ' ' + layout.command_line_text();
+TorchAdamW::TorchAdamW(const std::string &home, int ordinal)
+    : python_({"python3", home + "/peers/torch_adamw.py", "--device", std::to_string(ordinal)}) {}
 
-  TorchResults results;
-  std::istringstream lines(output_of(command));
-  for (std::string line; std::getline(lines, line);) {
-    const auto parameters = static_cast<int64_t>(number(line, "parameters"));
-    results[{field(line, "layout"), parameters}] = {.name = "torch " + field(line, "torch"),
-                                                    .median_us = number(line, "median_us"),
-                                                    .q1_us = number(line, "q1_us"),
-                                                    .q3_us = number(line, "q3_us"),
-                                                    .agrees = {}};
-  }
-  return results;
+std::string TorchAdamW::prepare(const Layout &layout) {
+  const std::string answer = python_.ask("prepare " + layout.command_line_text());
+  return answer.empty() ? "PyTorch could not be timed" : field(answer, "error");
+}
+
+void TorchAdamW::take_turn() {
+  (void)python_.ask("turn");
+}
+
+std::optional<PeerResult> TorchAdamW::result() {
+  const std::string answer = python_.ask("result");
+  if (number(answer, "median_us") <= 0.0) return std::nullopt;
+  return PeerResult{.name = "torch " + field(answer, "torch"),
+                    .median_us = number(answer, "median_us"),
+                    .q1_us = number(answer, "q1_us"),
+                    .q3_us = number(answer, "q3_us"),
+                    .agrees = {}};
 }
 
 }  // namespace mpbench

@@ -1,21 +1,32 @@
-// PyTorch's fused AdamW with GradScaler as a peer of mp_scale_step, timed by torch_adamw.py in a
-// process of its own.
+// PyTorch's fused AdamW with GradScaler as a peer of mp_scale_step.  torch_adamw.py runs it, in a
+// process of its own; it is told when a batch is due, so that it takes turns with mpcore.
 #pragma once
 
-#include <map>
+#include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "../layouts.h"
 #include "../report.h"
+#include "co_process.h"
 
 namespace mpbench {
 
-/// By the name and the number of parameters of a layout; empty where PyTorch is not importable or
-/// does not see the device.
-using TorchResults = std::map<std::pair<std::string, int64_t>, PeerResult>;
+class TorchAdamW {
+ public:
+  /// Of the scripts under `home`.
+  TorchAdamW(const std::string &home, int ordinal);
 
-TorchResults time_torch_adamw(const std::string &home, int ordinal,
-                              const std::vector<Layout> &layouts);
+  /// Makes the data and warms up.
+  /// @return empty, or why there is no such peer
+  std::string prepare(const Layout &layout);
+  /// Times one batch while nothing else runs on the device.
+  void take_turn();
+  /// Of all turns since prepare.
+  std::optional<PeerResult> result();
+
+ private:
+  CoProcess python_;
+};
 
 }  // namespace mpbench

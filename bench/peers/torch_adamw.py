@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
-"""Times what a PyTorch user runs where mpcore has mp_scale_step; one line of JSON per layout.
+"""What a PyTorch user runs where mpcore has mp_scale_step, timed batch by batch on request.
 
 FP16 gradients become FP32 gradients of the FP32 master weights, GradScaler.step() runs the fused
 AdamW (which looks for non-finite gradients, unscales and updates), GradScaler.update() moves the
-loss scale, and the master weights are copied to the FP16 model.
+loss scale, and the master weights are copied to the FP16 model.  All of it is captured into a CUDA
+graph, so that PyTorch's work on the host does not show; where that fails it is called as it is.
 
-    torch_adamw.py [--device N] NAME=NUMEL[xCOUNT][,NUMEL[xCOUNT]...] ...
+Commands on stdin, each answered by one line of JSON:
+    prepare NAME=NUMEL[xCOUNT][,NUMEL[xCOUNT]...]    data sets, warm-up, length of a batch
+    turn                                             times one batch
+    result                                           of all turns; frees the data
 """
 import argparse
 import json
 import sys
+import time
 
-LEAST_BATCHES = 20
-BUDGET_MS = 300.0
 BATCH_MS = 2.0
 MOST_CALLS = 200
+FILLER_BYTES = 64 << 20
 
 
 def parse_layout(text):
@@ -40,50 +44,148 @@ class Step:
         self.model = [weight.detach().half() for weight in self.master]
         for weight in self.master:
             weight.grad = torch.empty_like(weight)
-        self.optimizer = torch.optim.AdamW(self.master, lr=1e-3, weight_decay=0.01, fused=True)
+        self.optimizer = torch.optim.AdamW(self.master, lr=1e-3, weight_decay=0.01, fused=True,
+                                           capturable=True)
         self.scaler = torch.amp.GradScaler(device.type)
         self.scaler.scale(torch.zeros((), device=device))  # creates the scale
+        self.calls = 0
+        self.graph = None
 
-    def __call__(self):
+    def enqueue(self):
         with self.torch.no_grad():
             self.torch._foreach_copy_([weight.grad for weight in self.master], self.grads)
             self.scaler.step(self.optimizer)
             self.scaler.update()
             self.torch._foreach_copy_(self.model, self.master)
 
+    def capture(self):
+        """After a few calls on another stream, as torch.cuda.graph asks for."""
+        stream = self.torch.cuda.Stream()
+        stream.wait_stream(self.torch.cuda.current_stream())
+        with self.torch.cuda.stream(stream):
+            for _ in range(3):
+                self()
+        self.torch.cuda.current_stream().wait_stream(stream)
+        graph = self.torch.cuda.CUDAGraph()
+        with self.torch.cuda.graph(graph):
+            self.enqueue()
+        self.graph = graph
 
-def sets_beyond_l2(torch, device, parameters):
-    """As Machine::sets_beyond_l2: data sets that calls take in turn."""
-    bytes_per_set = parameters * (2 + 4 + 4 + 4 + 4 + 2)
-    return max(1, -(-2 * torch.cuda.get_device_properties(device).L2_cache_size // bytes_per_set))
+    def __call__(self):
+        self.calls += 1
+        if self.graph is not None:
+            self.graph.replay()
+        else:
+            self.enqueue()
+
+    def has_applied_all(self):
+        """A skipped step writes nothing and would look fast."""
+        return int(self.optimizer.state[self.master[0]]["step"]) == self.calls
 
 
-def time_batch(torch, steps, calls):
-    """Milliseconds per call, between two events."""
-    start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    for call in range(calls):
-        steps[call % len(steps)]()
-    stop.record()
-    stop.synchronize()
-    return start.elapsed_time(stop) / calls
+class Timer:
+    """The steps of one layout; batches as bench/timing.cpp has them."""
+
+    def __init__(self, torch, device, layout):
+        self.torch = torch
+        self.name, self.numel = layout
+        count = self.sets_beyond_l2(device)
+        self.make_steps = lambda: [Step(torch, device, self.numel) for _ in range(count)]
+        self.steps = self.make_steps()
+        self.filler = torch.empty(FILLER_BYTES, dtype=torch.uint8, device=device)
+        self.mode = self.capture()
+        self.next = 0
+        self.enqueue_ms = self.filler_ms = 0.0
+        for _ in range(3):
+            call_ms = self.time_batch(count)  # warm-up
+        self.filler_ms = self.elapsed_ms(lambda: [self.filler.zero_() for _ in range(50)]) / 50
+        self.calls = min(max(1, round(BATCH_MS / call_ms)), MOST_CALLS)
+        self.time_batch(self.calls)
+        self.times = []
+
+    def sets_beyond_l2(self, device):
+        """As Machine::sets_beyond_l2: data sets that calls take in turn."""
+        bytes_per_set = sum(self.numel) * (2 + 4 + 4 + 4 + 4 + 2)
+        l2_bytes = self.torch.cuda.get_device_properties(device).L2_cache_size
+        return max(1, -(-2 * l2_bytes // bytes_per_set))
+
+    def capture(self):
+        try:
+            for step in self.steps:
+                step.capture()
+        except RuntimeError as error:
+            if isinstance(error, self.torch.cuda.OutOfMemoryError):
+                raise
+            print(f"torch_adamw.py: not captured: {error}", file=sys.stderr)
+            self.steps = None  # frees the memory
+            self.steps = self.make_steps()
+            return "eager"
+        return "CUDA graph"
+
+    def call(self):
+        self.steps[self.next]()
+        self.next = (self.next + 1) % len(self.steps)
+
+    def elapsed_ms(self, work):
+        start, stop = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        work()
+        stop.record()
+        stop.synchronize()
+        return start.elapsed_time(stop)
+
+    def time_batch(self, calls):
+        """Milliseconds per call; the GPU is kept busy until all of them are enqueued."""
+        def batch():
+            began = time.perf_counter()
+            for _ in range(calls):
+                self.call()
+            self.enqueue_ms = 1e3 * (time.perf_counter() - began) / calls
+
+        if self.filler_ms > 0:
+            for _ in range(round(self.enqueue_ms * (calls + 1) / self.filler_ms)):
+                self.filler.zero_()
+        self.call()
+        return self.elapsed_ms(batch) / calls
+
+    def turn(self):
+        self.times.append(self.time_batch(self.calls))
+        return {}
+
+    def result(self):
+        if not all(step.has_applied_all() for step in self.steps):
+            return {"error": "a step with finite gradients was skipped"}
+        quartiles = self.torch.tensor([0.25, 0.5, 0.75]).double()
+        times_us = 1e3 * self.torch.tensor(self.times).double()
+        q1_us, median_us, q3_us = times_us.quantile(quartiles).tolist()
+        return {"torch": f"{self.torch.__version__}, {self.mode}", "batches": len(self.times),
+                "median_us": median_us, "q1_us": q1_us, "q3_us": q3_us}
 
 
-def time_layout(torch, device, numel):
-    steps = [Step(torch, device, numel) for _ in range(sets_beyond_l2(torch, device, sum(numel)))]
-    for _ in range(3):
-        time_batch(torch, steps, len(steps))  # warm-up
-    call_ms = time_batch(torch, steps, len(steps))
-    calls = min(max(1, round(BATCH_MS / call_ms)), MOST_CALLS)
-    batches = max(LEAST_BATCHES, round(BUDGET_MS / (call_ms * calls)))
-    times = torch.tensor([time_batch(torch, steps, calls) for _ in range(batches)])
-    return 1e3 * times.double().quantile(torch.tensor([0.25, 0.5, 0.75]).double())
+def serve(torch, device, commands):
+    timer = None
+    for line in commands:
+        command, _, argument = line.strip().partition(" ")
+        try:
+            if command == "prepare":
+                timer = Timer(torch, device, parse_layout(argument))
+                answer = {}
+            elif command == "turn":
+                answer = timer.turn()
+            else:
+                answer = timer.result()
+                timer = None
+                torch.cuda.empty_cache()
+        except torch.cuda.OutOfMemoryError:
+            timer = None
+            torch.cuda.empty_cache()
+            answer = {"error": "not enough device memory"}
+        print(json.dumps(answer), flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", type=int, default=0, help="CUDA ordinal (0)")
-    parser.add_argument("layouts", nargs="+", type=parse_layout)
     arguments = parser.parse_args()
     try:
         import torch
@@ -91,18 +193,9 @@ def main():
         sys.exit("torch_adamw.py: PyTorch is not importable.")
     if not torch.cuda.is_available():
         sys.exit("torch_adamw.py: PyTorch sees no CUDA device.")
-
     device = torch.device("cuda", arguments.device)
     torch.cuda.set_device(device)
-    for name, numel in arguments.layouts:
-        try:
-            q1_us, median_us, q3_us = time_layout(torch, device, numel).tolist()
-        except torch.cuda.OutOfMemoryError:
-            print(f"torch_adamw.py: no memory for {name}, {sum(numel)}.", file=sys.stderr)
-            continue
-        print(json.dumps({"layout": name, "parameters": sum(numel), "torch": torch.__version__,
-                          "median_us": median_us, "q1_us": q1_us, "q3_us": q3_us}), flush=True)
-        torch.cuda.empty_cache()
+    serve(torch, device, sys.stdin)
 
 
 if __name__ == "__main__":
