@@ -249,6 +249,7 @@ test: setup-test
 	  "C++ face::$(BUILD)/tests/cpp_face" \
 	  "language faces::tools/check_faces $(BUILD) $(CC)" \
 	  "Python::tools/test_python $(BUILD)" \
+	  "Rust::tools/test_rust $(BUILD)" \
 	  "README example::tools/run_readme_example $(BUILD) $(CC)" \
 	  "examples::tools/run_examples $(BUILD)/examples" \
 	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)

@@ -1,0 +1,387 @@
+//! A device, and memory on it.
+
+use crate::enums::{Dtype, Target};
+use crate::error::{check, Error, Result};
+use crate::half::{Bf16, F16};
+use crate::sys;
+use std::cell::Cell;
+use std::ffi::{c_void, CStr};
+use std::marker::PhantomData;
+use std::mem::size_of;
+use std::ptr;
+
+/// Where a context computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// The current CUDA device, or the CPU where there is none.
+    Auto,
+    /// The CPU.
+    Host,
+    /// The current CUDA device of the thread.
+    Current,
+    /// A CUDA device by its number.
+    Cuda(u16),
+}
+
+/// What a context found.
+#[derive(Clone, Debug)]
+pub struct DeviceInfo {
+    /// None where the library is newer than this crate.
+    pub target: Option<Target>,
+    /// 80, 90, ...
+    pub arch: i32,
+    /// Streaming multiprocessors, after the limit.
+    pub num_sms: i32,
+    /// Of the device.
+    pub name: String,
+}
+
+/// One device and its limits.  May be shared between threads.
+#[derive(Debug)]
+pub struct Context {
+    raw: sys::mp_context_t,
+}
+
+// SAFETY: a context is immutable, and the library's functions may use it from several threads at once.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// With all multiprocessors of the device.
+    pub fn new(device: Device) -> Result<Self> {
+        Self::with_sm_limit(device, 0)
+    }
+
+    /// With at most so many multiprocessors; 0 = all.
+    pub fn with_sm_limit(device: Device, sm_limit: i32) -> Result<Self> {
+        let mut config = sys::mp_context_config_default();
+        config.device = match device {
+            Device::Auto => sys::MP_DEVICE_AUTO,
+            Device::Host => sys::MP_DEVICE_HOST,
+            Device::Current => sys::MP_DEVICE_CURRENT,
+            Device::Cuda(ordinal) => i32::from(ordinal),
+        };
+        config.sm_limit = sm_limit;
+        let mut raw = ptr::null_mut();
+        // SAFETY: both pointers are valid during the call; the config has no allocator.
+        check(unsafe { sys::mp_context_create(&mut raw, &config) })?;
+        Ok(Context { raw })
+    }
+
+    /// For calls of [`sys`].
+    pub fn as_raw(&self) -> sys::mp_context_t {
+        self.raw
+    }
+
+    /// Which device it is.
+    pub fn info(&self) -> Result<DeviceInfo> {
+        let mut info = sys::mp_device_info_t::zeroed();
+        // SAFETY: the context lives, and `info` says how large it is.
+        check(unsafe { sys::mp_context_get_info(self.raw, &mut info) })?;
+        Ok(DeviceInfo {
+            target: Target::from_raw(info.target),
+            arch: info.arch,
+            num_sms: info.num_sms,
+            // SAFETY: NUL-terminated inside the array.
+            name: unsafe { CStr::from_ptr(info.name.as_ptr()) }.to_string_lossy().into_owned(),
+        })
+    }
+
+    /// Memory for `len` elements, zeros.
+    pub fn alloc<T: Plain>(&self, len: usize) -> Result<DeviceBuffer<'_, T>> {
+        let bytes = len.checked_mul(size_of::<T>()).ok_or_else(|| {
+            Error::invalid(format!("alloc: len = {len} is beyond the address space"))
+        })?;
+        let mut pointer = ptr::null_mut();
+        // SAFETY: the context lives and `pointer` is written.
+        check(unsafe { sys::mp_malloc(self.raw, &mut pointer, bytes.max(1)) })?;
+        let buffer =
+            DeviceBuffer { context: self, pointer: pointer.cast(), len, not_sync: PhantomData };
+        buffer.clear(Stream::DEFAULT)?;
+        self.sync(Stream::DEFAULT)?; // before another stream uses it
+        Ok(buffer)
+    }
+
+    /// A copy of `data` on the device.
+    pub fn upload<T: Plain>(&self, data: &[T]) -> Result<DeviceBuffer<'_, T>> {
+        let buffer = self.alloc(data.len())?;
+        buffer.copy_from(data)?;
+        Ok(buffer)
+    }
+
+    /// Waits until everything in the stream is done.
+    pub fn sync(&self, stream: Stream) -> Result<()> {
+        // SAFETY: the context lives; whoever made the stream has said that it does.
+        check(unsafe { sys::mp_stream_sync(self.raw, stream.0) })
+    }
+
+    /// dst\[i\] = src\[i\], rounded to the other type.
+    pub fn cast<S, D>(&self, src: &S, dst: &D, stream: Stream) -> Result<()>
+    where
+        S: Data,
+        D: Data,
+        S::Element: Float,
+        D::Element: Float,
+    {
+        let (from, to) = (src.view(), dst.view());
+        self.owns("cast", "src", &from)?;
+        self.owns("cast", "dst", &to)?;
+        at_least("cast", "dst", to.len, from.len as i128)?;
+        // SAFETY: both lie in memory of this context and hold that many elements.
+        check(unsafe {
+            sys::mp_cast(
+                self.raw,
+                from.pointer.cast(),
+                S::Element::DTYPE as u32,
+                to.pointer.cast(),
+                D::Element::DTYPE as u32,
+                from.len as i64,
+                stream.0,
+            )
+        })
+    }
+
+    /// An address of the GPU means something else, or nothing, to the CPU.
+    pub(crate) fn owns<T>(&self, call: &str, name: &str, view: &View<'_, T>) -> Result<()> {
+        if view.context == self.raw {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("{call}: {name} belongs to another context")))
+    }
+}
+
+/// Whether a buffer holds what a call reads or writes.
+pub(crate) fn at_least(call: &str, name: &str, len: usize, needed: i128) -> Result<()> {
+    if len as i128 >= needed {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{call}: {name} has {len} elements, {needed} are needed")))
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: made by mp_context_create; everything made from it has borrowed it and is gone.
+        unsafe { sys::mp_context_destroy(self.raw) }
+    }
+}
+
+/// In which order a GPU works.  On the host target every call has finished when it returns.
+#[derive(Clone, Copy, Debug)]
+pub struct Stream(pub(crate) sys::mp_stream_t);
+
+impl Stream {
+    /// The default stream.
+    pub const DEFAULT: Stream = Stream(ptr::null_mut());
+
+    /// A `cudaStream_t`.
+    ///
+    /// # Safety
+    /// It is a stream of the device with which it is used, and lives until that work is done.
+    pub unsafe fn from_raw(stream: *mut c_void) -> Stream {
+        Stream(stream.cast())
+    }
+}
+
+/// What may lie in device memory.
+///
+/// # Safety
+/// All bit patterns are values, and there is no padding.
+pub unsafe trait Plain: Copy + Default + 'static {}
+
+/// What the kernels compute with.
+pub trait Float: Plain {
+    /// Its name in the library.
+    const DTYPE: Dtype;
+}
+
+// SAFETY: numbers of all bit patterns.
+unsafe impl Plain for f32 {}
+// SAFETY: as above.
+unsafe impl Plain for F16 {}
+// SAFETY: as above.
+unsafe impl Plain for Bf16 {}
+// SAFETY: as above.
+unsafe impl Plain for i32 {}
+// SAFETY: as above.
+unsafe impl Plain for i64 {}
+// SAFETY: as above.
+unsafe impl Plain for u8 {}
+
+impl Float for f32 {
+    const DTYPE: Dtype = Dtype::Fp32;
+}
+impl Float for F16 {
+    const DTYPE: Dtype = Dtype::Fp16;
+}
+impl Float for Bf16 {
+    const DTYPE: Dtype = Dtype::Bf16;
+}
+
+/// Memory of a context, freed with the buffer.  Like a `Cell`: calls write it through `&`.
+///
+/// It cannot outlive its context:
+/// ```compile_fail,E0597
+/// let buffer = {
+///     let context = mpcore::Context::new(mpcore::Device::Host).unwrap();
+///     context.alloc::<f32>(1).unwrap()
+/// };
+/// ```
+/// nor be used by two threads at once:
+/// ```compile_fail,E0277
+/// let context = mpcore::Context::new(mpcore::Device::Host).unwrap();
+/// let buffer = context.alloc::<f32>(1).unwrap();
+/// std::thread::scope(|s| {
+///     s.spawn(|| buffer.to_vec());
+/// });
+/// ```
+#[derive(Debug)]
+pub struct DeviceBuffer<'c, T: Plain> {
+    context: &'c Context,
+    pointer: *mut T,
+    len: usize,
+    not_sync: PhantomData<Cell<T>>,
+}
+
+// SAFETY: memory has no thread; Sync it is not, for calls write through `&`.
+unsafe impl<T: Plain> Send for DeviceBuffer<'_, T> {}
+
+impl<'c, T: Plain> DeviceBuffer<'c, T> {
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// For calls of [`sys`].
+    pub fn as_ptr(&self) -> *mut T {
+        self.pointer
+    }
+
+    /// `len` elements from `start` on.
+    ///
+    /// # Panics
+    /// Where they are not all inside.
+    pub fn slice(&self, start: usize, len: usize) -> View<'_, T> {
+        assert!(start <= self.len && len <= self.len - start, "{start}, {len} in {}", self.len);
+        let all = self.view();
+        View { pointer: all.pointer.wrapping_add(start), len, ..all }
+    }
+
+    /// Takes over `data`, which has as many elements.  Done when it returns.
+    pub fn copy_from(&self, data: &[T]) -> Result<()> {
+        self.same_len("copy_from", data.len())?;
+        let stream = Stream::DEFAULT;
+        // SAFETY: both have that many bytes, and `data` is not needed any more after the sync.
+        check(unsafe {
+            sys::mp_memcpy(
+                self.context.raw,
+                self.pointer.cast(),
+                data.as_ptr().cast(),
+                self.len * size_of::<T>(),
+                stream.0,
+            )
+        })?;
+        self.context.sync(stream)
+    }
+
+    /// Writes all elements to `data`, which has as many.  Done when it returns.
+    pub fn copy_to(&self, data: &mut [T]) -> Result<()> {
+        self.same_len("copy_to", data.len())?;
+        let stream = Stream::DEFAULT;
+        // SAFETY: both have that many bytes, all bit patterns are a T, and `data` is borrowed until
+        // the sync.
+        check(unsafe {
+            sys::mp_memcpy(
+                self.context.raw,
+                data.as_mut_ptr().cast(),
+                self.pointer.cast(),
+                self.len * size_of::<T>(),
+                stream.0,
+            )
+        })?;
+        self.context.sync(stream)
+    }
+
+    /// All elements.  Waits for the default stream.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        let mut data = vec![T::default(); self.len];
+        self.copy_to(&mut data)?;
+        Ok(data)
+    }
+
+    /// Zeros.
+    pub fn clear(&self, stream: Stream) -> Result<()> {
+        // SAFETY: the memory has that many bytes.
+        check(unsafe {
+            sys::mp_memset(
+                self.context.raw,
+                self.pointer.cast(),
+                0,
+                self.len * size_of::<T>(),
+                stream.0,
+            )
+        })
+    }
+
+    fn same_len(&self, call: &str, len: usize) -> Result<()> {
+        if len == self.len {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("{call}: data has {len} elements, the buffer {}", self.len)))
+    }
+}
+
+impl<T: Plain> Drop for DeviceBuffer<'_, T> {
+    fn drop(&mut self) {
+        // SAFETY: from mp_malloc of this context; mp_free waits for work that uses it.
+        unsafe { sys::mp_free(self.context.raw, self.pointer.cast()) }
+    }
+}
+
+/// Some elements of a buffer, or a number inside a scaler.
+#[derive(Debug)]
+pub struct View<'a, T> {
+    pub(crate) context: sys::mp_context_t,
+    pub(crate) pointer: *mut T,
+    pub(crate) len: usize,
+    pub(crate) borrowed: PhantomData<&'a Cell<T>>,
+}
+
+impl<T> Clone for View<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for View<'_, T> {}
+
+/// What has elements on the device: a buffer, or a part of one.
+pub trait Data {
+    /// Of them all.
+    type Element: Plain;
+    /// Where they are.
+    fn view(&self) -> View<'_, Self::Element>;
+}
+
+impl<T: Plain> Data for DeviceBuffer<'_, T> {
+    type Element = T;
+    fn view(&self) -> View<'_, T> {
+        View {
+            context: self.context.raw,
+            pointer: self.pointer,
+            len: self.len,
+            borrowed: PhantomData,
+        }
+    }
+}
+
+impl<T: Plain> Data for View<'_, T> {
+    type Element = T;
+    fn view(&self) -> View<'_, T> {
+        *self
+    }
+}

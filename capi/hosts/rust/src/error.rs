@@ -1,0 +1,51 @@
+//! A status and its sentence.
+
+use crate::enums::Status;
+use crate::sys;
+use std::ffi::CStr;
+use std::fmt;
+
+/// What every call here returns.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a call failed: a status, and a sentence that names the argument and its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    raw: u32,
+    sentence: String,
+}
+
+impl Error {
+    /// None where the library is newer than this crate and knows more statuses.
+    pub fn status(&self) -> Option<Status> {
+        Status::from_raw(self.raw)
+    }
+
+    /// The number, known or not.
+    pub fn raw_status(&self) -> u32 {
+        self.raw
+    }
+
+    /// A call that this crate refuses before the library sees it.
+    pub(crate) fn invalid(sentence: String) -> Self {
+        Error { raw: Status::ErrorInvalidArgument as u32, sentence }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Right after a call, for the sentence is that of the latest failure in this thread.
+pub(crate) fn check(status: sys::mp_status_t) -> Result<()> {
+    if status == sys::MP_SUCCESS {
+        return Ok(());
+    }
+    // SAFETY: never NULL, NUL-terminated, valid until the next call in this thread.
+    let sentence = unsafe { CStr::from_ptr(sys::mp_last_error()) };
+    Err(Error { raw: status, sentence: sentence.to_string_lossy().into_owned() })
+}

@@ -1,0 +1,65 @@
+//! Mixed-precision training kernels: the safe face of `mpcore.h`, and [`sys`], all of it as it is.
+//!
+//! ```
+//! use mpcore::{Activation, Context, Device, F16};
+//!
+//! # fn main() -> mpcore::Result<()> {
+//! let context = Context::new(Device::Host)?;
+//! let x = context.upload(&[F16::from_f32(1.0); 6])?; // 2 x 3
+//! let w = context.upload(&[F16::from_f32(2.0); 12])?; // 3 x 4
+//! let y = context.alloc::<f32>(8)?;
+//! context.gemm(2, 4, 3).activation(Activation::Relu).run(&x, &w, &y)?;
+//! assert_eq!(y.to_vec()?, [6.0; 8]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is safe here
+//!
+//! * What an object needs is borrowed by it: a context outlives its buffers, buffers outlive the lists
+//!   of them, lists the optimizer.
+//! * The size of every buffer is checked against what the call reads and writes, and so is that all of
+//!   them belong to the context.
+//! * Device memory is like [`Cell`](std::cell::Cell): Rust never holds a reference into it, it is
+//!   written through shared borrows, and buffers cannot be shared between threads.
+//!
+//! Work in different streams that touches one buffer is not ordered by anything here: the numbers may
+//! be wrong then, the memory stays sound.
+
+#![warn(missing_docs)]
+
+mod context;
+#[rustfmt::skip]
+mod enums;
+mod error;
+mod gemm;
+mod half;
+mod optimizer;
+mod scaler;
+#[allow(missing_docs, clippy::all)]
+#[rustfmt::skip]
+pub mod sys;
+mod tensors;
+mod xent;
+
+pub use context::{Context, Data, Device, DeviceBuffer, DeviceInfo, Float, Plain, Stream, View};
+pub use enums::*;
+pub use error::{Error, Result};
+pub use gemm::Gemm;
+pub use half::{Bf16, F16};
+pub use optimizer::{Hyper, Optimizer, OptimizerBuilder, StepOptions};
+pub use scaler::{Scaler, ScalerConfig, ScalerState};
+pub use tensors::{Tensor, TensorList};
+pub use xent::SoftmaxXent;
+
+/// `MP_VERSION` of the library that is loaded: 1.2.3 is 10203.
+pub fn version() -> u32 {
+    // SAFETY: takes nothing.
+    unsafe { sys::mp_version() }
+}
+
+/// One line for a bug report.
+pub fn build_info() -> String {
+    // SAFETY: a NUL-terminated string in static storage.
+    unsafe { std::ffi::CStr::from_ptr(sys::mp_build_info()) }.to_string_lossy().into_owned()
+}

@@ -1,0 +1,140 @@
+//! A loss scale that lives on the device.
+
+use crate::context::{at_least, Context, Data, Float, Stream, View};
+use crate::enums::{ScalerPolicy, ScalerPreset};
+use crate::error::{check, Result};
+use crate::sys;
+use std::marker::PhantomData;
+use std::mem::size_of;
+use std::ptr;
+
+/// Numbers only; see the manual of its fields.
+pub type ScalerConfig = sys::mp_scaler_config_t;
+/// Everything that a checkpoint needs.
+pub type ScalerState = sys::mp_scaler_state_t;
+
+impl ScalerConfig {
+    /// The defaults of a policy.
+    pub fn new(policy: ScalerPolicy) -> Self {
+        sys::mp_scaler_config_default(policy as u32)
+    }
+
+    /// The policy of another system.
+    pub fn preset(preset: ScalerPreset) -> Self {
+        sys::mp_scaler_config_preset(preset as u32)
+    }
+}
+
+/// Allocates nothing after it was made.
+#[derive(Debug)]
+pub struct Scaler<'c> {
+    context: &'c Context,
+    raw: sys::mp_scaler_t,
+}
+
+impl<'c> Scaler<'c> {
+    /// With `S = config.init_scale`.
+    pub fn new(context: &'c Context, config: &ScalerConfig) -> Result<Self> {
+        let mut config = *config;
+        config.struct_size = size_of::<ScalerConfig>() as u32; // so many bytes are read
+        let mut raw = ptr::null_mut();
+        // SAFETY: the context outlives the scaler; the config is read during the call.
+        check(unsafe { sys::mp_scaler_create(&mut raw, context.as_raw(), &config) })?;
+        Ok(Scaler { context, raw })
+    }
+
+    /// For calls of [`sys`].
+    pub fn as_raw(&self) -> sys::mp_scaler_t {
+        self.raw
+    }
+
+    pub(crate) fn context(&self) -> &'c Context {
+        self.context
+    }
+
+    /// S.
+    pub fn scale(&self) -> View<'_, f32> {
+        // SAFETY: the scaler lives.
+        self.number(unsafe { sys::mp_scaler_scale(self.raw) })
+    }
+
+    /// 1 / S.
+    pub fn inv_scale(&self) -> View<'_, f32> {
+        // SAFETY: the scaler lives.
+        self.number(unsafe { sys::mp_scaler_inv_scale(self.raw) })
+    }
+
+    /// The overflow flag that an update clears.
+    pub fn found_inf(&self) -> View<'_, f32> {
+        // SAFETY: the scaler lives.
+        self.number(unsafe { sys::mp_scaler_found_inf(self.raw) })
+    }
+
+    fn number(&self, address: *const f32) -> View<'_, f32> {
+        View {
+            context: self.context.as_raw(),
+            pointer: address as *mut f32,
+            len: 1,
+            borrowed: PhantomData,
+        }
+    }
+
+    /// Applies the policy once; `scale_step` of an optimizer does it itself.
+    pub fn update(&self, amax: Option<&View<'_, f32>>, stream: Stream) -> Result<()> {
+        let mut pointer = ptr::null_mut();
+        if let Some(amax) = amax {
+            self.context.owns("update", "amax", amax)?;
+            at_least("update", "amax", amax.len, 1)?;
+            pointer = amax.pointer;
+        }
+        // SAFETY: NULL, or one number of this context.
+        check(unsafe { sys::mp_scaler_update(self.raw, pointer, stream.0) })
+    }
+
+    /// out\[i\] = loss\[i\] S.
+    pub fn scale_loss<L, O>(&self, loss: &L, out: &O, stream: Stream) -> Result<()>
+    where
+        L: Data,
+        O: Data<Element = L::Element>,
+        L::Element: Float,
+    {
+        let (loss, out) = (loss.view(), out.view());
+        self.context.owns("scale_loss", "loss", &loss)?;
+        self.context.owns("scale_loss", "out", &out)?;
+        at_least("scale_loss", "out", out.len, loss.len as i128)?;
+        // SAFETY: both belong to this context and have that many elements.
+        check(unsafe {
+            sys::mp_scale_loss(
+                self.raw,
+                loss.pointer.cast(),
+                out.pointer.cast(),
+                L::Element::DTYPE as u32,
+                loss.len as i64,
+                stream.0,
+            )
+        })
+    }
+
+    /// Waits for the stream.
+    pub fn state(&self, stream: Stream) -> Result<ScalerState> {
+        let mut state = ScalerState::zeroed();
+        // SAFETY: `state` says how large it is.
+        check(unsafe { sys::mp_scaler_get_state_sync(self.raw, &mut state, stream.0) })?;
+        Ok(state)
+    }
+
+    /// Goes on where the state was taken; waits for the stream.
+    pub fn set_state(&self, state: &ScalerState, stream: Stream) -> Result<()> {
+        let mut state = *state;
+        state.struct_size = size_of::<ScalerState>() as u32; // so many bytes are read
+                                                             // SAFETY: read during the call.
+        check(unsafe { sys::mp_scaler_set_state_sync(self.raw, &state, stream.0) })
+    }
+}
+
+impl Drop for Scaler<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made by mp_scaler_create; its numbers were borrowed and are gone.
+        unsafe { sys::mp_scaler_destroy(self.raw) }
+    }
+}

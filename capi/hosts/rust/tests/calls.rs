@@ -1,0 +1,197 @@
+//! Numbers: products of integers are exact, so every comparison is for equality.
+
+use mpcore::*;
+
+fn context() -> Context {
+    Context::new(Device::Host).unwrap()
+}
+
+/// Small integers.
+fn integers(count: usize, seed: usize) -> Vec<f32> {
+    (0..count).map(|i| ((i * 7 + seed * 5) % 9) as f32 - 4.0).collect()
+}
+
+fn to_f16(values: &[f32]) -> Vec<F16> {
+    values.iter().map(|&x| F16::from_f32(x)).collect()
+}
+
+fn product(a: &[f32], b: &[f32], m: usize, n: usize, k: usize) -> Vec<f32> {
+    let at = |i: usize, j: usize| (0..k).map(|p| a[i * k + p] * b[p * n + j]).sum();
+    (0..m * n).map(|i| at(i / n, i % n)).collect()
+}
+
+#[test]
+fn the_library_is_the_one_of_the_header() {
+    assert_eq!(version(), sys::MP_VERSION);
+    assert!(build_info().starts_with("mpcore "));
+    let info = context().info().unwrap();
+    assert_eq!(info.target, Some(Target::Host));
+    assert!(!info.name.is_empty());
+}
+
+#[test]
+fn gemm_multiplies() {
+    let (m, n, k) = (5, 7, 6);
+    let (a, b) = (integers(m * k, 1), integers(k * n, 2));
+    let c = context();
+    let d = c.alloc::<f32>(m * n).unwrap();
+    let (da, db) = (c.upload(&to_f16(&a)).unwrap(), c.upload(&to_f16(&b)).unwrap());
+    c.gemm(m, n, k).run(&da, &db, &d).unwrap();
+    assert_eq!(d.to_vec().unwrap(), product(&a, &b, m, n, k));
+}
+
+#[test]
+fn gemm_reads_transposed_operands() {
+    let (m, n, k) = (5, 7, 6);
+    let (a, b) = (integers(m * k, 1), integers(k * n, 2));
+    let turned_a: Vec<f32> = (0..k * m).map(|i| a[i % m * k + i / m]).collect();
+    let turned_b: Vec<f32> = (0..n * k).map(|i| b[i % k * n + i / k]).collect();
+    let c = context();
+    let d = c.alloc::<f32>(m * n).unwrap();
+    let (da, db) = (c.upload(&to_f16(&turned_a)).unwrap(), c.upload(&to_f16(&turned_b)).unwrap());
+    c.gemm(m, n, k).transpose_a().transpose_b().run(&da, &db, &d).unwrap();
+    assert_eq!(d.to_vec().unwrap(), product(&a, &b, m, n, k));
+}
+
+#[test]
+fn gemm_has_an_epilogue() {
+    let (m, n, k) = (4, 8, 8);
+    let (a, b, bias, start) =
+        (integers(m * k, 1), integers(k * n, 2), integers(n, 3), integers(m * n, 4));
+    let c = context();
+    let (da, db) = (c.upload(&to_f16(&a)).unwrap(), c.upload(&to_f16(&b)).unwrap());
+    let (d, dbias) = (c.upload(&start).unwrap(), c.alloc::<f32>(n).unwrap());
+    let (aux, amax) = (c.alloc::<f32>(m * n).unwrap(), c.alloc::<f32>(1).unwrap());
+    let db_bias = c.upload(&bias).unwrap();
+    c.gemm(m, n, k)
+        .alpha(2.0)
+        .beta(3.0)
+        .bias(&db_bias)
+        .activation(Activation::Relu)
+        .aux(&aux)
+        .dbias(&dbias)
+        .amax(&amax)
+        .run(&da, &db, &d)
+        .unwrap();
+    let z: Vec<f32> = product(&a, &b, m, n, k)
+        .iter()
+        .enumerate()
+        .map(|(i, p)| 2.0 * p + 3.0 * start[i] + bias[i % n])
+        .collect();
+    let y: Vec<f32> = z.iter().map(|&x| x.max(0.0)).collect();
+    assert_eq!(aux.to_vec().unwrap(), z);
+    assert_eq!(d.to_vec().unwrap(), y);
+    assert_eq!(amax.to_vec().unwrap(), [y.iter().copied().fold(0.0, f32::max)]);
+    let sums: Vec<f32> = (0..n).map(|j| y.iter().skip(j).step_by(n).sum()).collect();
+    assert_eq!(dbias.to_vec().unwrap(), sums);
+}
+
+#[test]
+fn gemm_has_batches_rows_apart_and_a_workspace() {
+    let c = context();
+    let (a, b) = (integers(3 * 2 * 4, 1), integers(4 * 5, 2));
+    let (da, db) = (c.upload(&to_f16(&a)).unwrap(), c.upload(&to_f16(&b)).unwrap());
+    let d = c.upload(&[77.0f32; 3 * 2 * 6]).unwrap();
+    let gemm = c.gemm(2, 5, 4).ld(4, 5, 6).batch(3, 8, 0, 12);
+    let bytes = gemm.workspace_size::<F16, f32>().unwrap();
+    let space = c.alloc::<u8>(bytes.max(256)).unwrap();
+    gemm.workspace(&space).run(&da, &db, &d).unwrap();
+    let got = d.to_vec().unwrap();
+    for i in 0..3 {
+        let wanted = product(&a[i * 8..], &b, 2, 5, 4);
+        for row in 0..2 {
+            let start = i * 12 + row * 6;
+            assert_eq!(got[start..start + 5], wanted[row * 5..row * 5 + 5]);
+            assert_eq!(got[start + 5], 77.0);
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_by_name() {
+    let c = context();
+    let small = c.alloc::<F16>(15).unwrap();
+    let right = c.alloc::<F16>(16).unwrap();
+    let refused = |result: Result<()>, sentence: &str| {
+        let error = result.unwrap_err();
+        assert_eq!(error.to_string(), sentence);
+        assert_eq!(error.status(), Some(Status::ErrorInvalidArgument));
+    };
+    refused(c.gemm(4, 4, 4).run(&small, &right, &right), "gemm: a has 15 elements, 16 are needed");
+    refused(c.gemm(4, 4, 4).run(&right, &small, &right), "gemm: b has 15 elements, 16 are needed");
+    refused(c.gemm(4, 4, 4).run(&right, &right, &small), "gemm: d has 15 elements, 16 are needed");
+    let bias = c.alloc::<f32>(3).unwrap();
+    refused(
+        c.gemm(4, 4, 4).bias(&bias).run(&right, &right, &right),
+        "gemm: bias has 3 elements, 4 are needed",
+    );
+    let aux = c.alloc::<f32>(16).unwrap();
+    refused(
+        c.gemm(4, 4, 4).aux(&aux).run(&right, &right, &right),
+        "gemm: aux has not the type of d",
+    );
+    let other = context();
+    let foreign = other.alloc::<F16>(16).unwrap();
+    refused(c.gemm(4, 4, 4).run(&right, &foreign, &right), "gemm: b belongs to another context");
+    // Three batches of 4 elements, the last of 2: 14 and no more.
+    let thirteen = c.alloc::<F16>(13).unwrap();
+    let batch = || c.gemm(1, 2, 4).batch(4, 4, 0, 4);
+    batch().run(&right, &right, &small).unwrap();
+    refused(batch().run(&right, &right, &thirteen), "gemm: d has 13 elements, 14 are needed");
+}
+
+#[test]
+fn the_library_says_what_is_wrong() {
+    let c = context();
+    let x = c.alloc::<F16>(16).unwrap();
+    let error = c.gemm(4, 4, 4).kernel("none_such").run(&x, &x, &x).unwrap_err();
+    assert_eq!(error.status(), Some(Status::ErrorNotFound));
+    assert!(error.to_string().contains("none_such"), "{error}");
+    let error = c.gemm(4, 4, 4).ld(3, 4, 4).run(&x, &x, &x).unwrap_err();
+    assert!(error.to_string().contains("lda = 3"), "{error}");
+    let mut config = ScalerConfig::new(ScalerPolicy::Backoff);
+    config.growth_factor = 0.5;
+    let error = Scaler::new(&c, &config).unwrap_err();
+    assert!(error.to_string().contains("growth_factor"), "{error}");
+}
+
+#[test]
+fn a_wrong_struct_size_reaches_nobody() {
+    let c = context();
+    let mut config = ScalerConfig::preset(ScalerPreset::Torch);
+    config.struct_size = 1 << 20;
+    Scaler::new(&c, &config).unwrap();
+    let mut hyper = Hyper::new(OptimizerKind::Sgd, 1.0);
+    hyper.struct_size = 1 << 20;
+    let w = c.alloc::<f32>(1).unwrap();
+    let list = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
+    hyper.beta1 = 0.0;
+    let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &list, &list).group(hyper).build();
+    sgd.unwrap().set_hyper(0, &hyper, Stream::DEFAULT).unwrap();
+}
+
+#[test]
+fn slices_and_casts() {
+    let c = context();
+    let x = c.upload(&[1.0f32, -2.5, 1e6]).unwrap();
+    let y = c.alloc::<F16>(2).unwrap();
+    c.cast(&x.slice(1, 2), &y, Stream::DEFAULT).unwrap();
+    assert_eq!(y.to_vec().unwrap(), [F16::from_f32(-2.5), F16(0x7c00)]);
+    assert!(c.cast(&x, &y, Stream::DEFAULT).is_err());
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| x.slice(2, 2))).is_err());
+}
+
+#[test]
+fn softmax_cross_entropy() {
+    let c = context();
+    let logits = c.upload(&[0.0f32; 4]).unwrap();
+    let labels = c.upload(&[0i32, 1]).unwrap();
+    let (row_loss, loss) = (c.alloc::<f32>(2).unwrap(), c.alloc::<f32>(1).unwrap());
+    let correct = c.alloc::<i64>(1).unwrap();
+    let xent = c.softmax_xent(2, 2).loss(&loss).correct(&correct);
+    xent.run(&logits, &labels, &row_loss, Some(&logits)).unwrap();
+    assert_eq!(logits.to_vec().unwrap(), [-0.25, 0.25, 0.25, -0.25]);
+    assert_eq!(correct.to_vec().unwrap(), [1]);
+    let error = c.softmax_xent(3, 2).run(&logits, &labels, &row_loss, Some(&logits)).unwrap_err();
+    assert_eq!(error.to_string(), "softmax_xent: logits has 4 elements, 6 are needed");
+}

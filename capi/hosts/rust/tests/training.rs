@@ -1,0 +1,94 @@
+//! Lists, the scaler, optimizers and the step.
+
+use mpcore::*;
+
+const STREAM: Stream = Stream::DEFAULT;
+
+fn context() -> Context {
+    Context::new(Device::Host).unwrap()
+}
+
+#[test]
+fn a_training_step() {
+    let c = context();
+    let (w, g) = (c.upload(&[1.0f32, 2.0]).unwrap(), c.upload(&[8.0f32, -16.0]).unwrap());
+    let copy = c.alloc::<F16>(2).unwrap();
+    let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
+    let grads = TensorList::new(&c, &[Tensor::new(&g)]).unwrap();
+    let model = TensorList::new(&c, &[Tensor::new(&copy)]).unwrap();
+    let mut hyper = Hyper::new(OptimizerKind::Sgd, 0.5);
+    hyper.beta1 = 0.0;
+    let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master)
+        .model(&model)
+        .group(hyper)
+        .build()
+        .unwrap();
+    let mut config = ScalerConfig::new(ScalerPolicy::Backoff);
+    config.init_scale = 8.0;
+    config.growth_interval = 1;
+    let scaler = Scaler::new(&c, &config).unwrap();
+
+    let (norm, skipped) = (c.alloc::<f32>(1).unwrap(), c.alloc::<f32>(1).unwrap());
+    let options = StepOptions {
+        grad_norm: Some(norm.view()),
+        found_inf: Some(skipped.view()),
+        ..Default::default()
+    };
+    sgd.scale_step(Some(&scaler), &options, STREAM).unwrap();
+    assert_eq!(w.to_vec().unwrap(), [0.5, 3.0]); // g = (1, -2)
+    assert_eq!(copy.to_vec().unwrap(), [F16::from_f32(0.5), F16::from_f32(3.0)]);
+    assert_eq!(norm.to_vec().unwrap(), [5.0f32.sqrt()]);
+    assert_eq!(skipped.to_vec().unwrap(), [0.0]);
+    assert_eq!(scaler.state(STREAM).unwrap().scale, 16.0);
+
+    g.copy_from(&[f32::NAN, 0.0]).unwrap();
+    sgd.scale_step(Some(&scaler), &options, STREAM).unwrap();
+    assert_eq!(w.to_vec().unwrap(), [0.5, 3.0]);
+    assert_eq!(skipped.to_vec().unwrap(), [1.0]);
+    let state = scaler.state(STREAM).unwrap();
+    assert_eq!((state.scale, state.steps, state.skipped), (8.0, 2, 1));
+    assert_eq!(sgd.get_step(STREAM).unwrap(), 1);
+
+    let again = Scaler::new(&c, &config).unwrap();
+    again.set_state(&state, STREAM).unwrap();
+    assert_eq!(again.state(STREAM).unwrap().skipped, 1);
+
+    let too_short = c.alloc::<f32>(0).unwrap();
+    let options = StepOptions { tensor_norms: Some(too_short.view()), ..Default::default() };
+    let error = sgd.scale_step(None, &options, STREAM).unwrap_err();
+    assert_eq!(error.to_string(), "scale_step: tensor_norms has 0 elements, 1 are needed");
+}
+
+#[test]
+fn reductions() {
+    let c = context();
+    let (x, empty, y) = (
+        c.upload(&[3.0f32, -4.0]).unwrap(),
+        c.alloc::<f32>(0).unwrap(),
+        c.upload(&[12.0f32]).unwrap(),
+    );
+    let bad = c.upload(&[f32::INFINITY, 0.0]).unwrap();
+    let tensors = [Tensor::new(&x), Tensor::new(&empty), Tensor::new(&y)];
+    let mut list = TensorList::new(&c, &tensors).unwrap();
+    let (one, each) = (c.alloc::<f32>(1).unwrap(), c.alloc::<f32>(3).unwrap());
+    list.l2norm(Some(&one.view()), Some(&each.view()), STREAM).unwrap();
+    assert_eq!(one.to_vec().unwrap(), [13.0]);
+    assert_eq!(each.to_vec().unwrap(), [5.0, 0.0, 12.0]);
+    list.amax(Some(&one.view()), None, STREAM).unwrap();
+    assert_eq!(one.to_vec().unwrap(), [12.0]);
+    assert!(list.amax(None, Some(&one.view()), STREAM).is_err());
+
+    list.set_data(&[Tensor::new(&bad), Tensor::new(&empty), Tensor::new(&y)], STREAM).unwrap();
+    one.clear(STREAM).unwrap();
+    list.check_nonfinite(&one, STREAM).unwrap();
+    assert_eq!(one.to_vec().unwrap(), [1.0]);
+    assert!(list.set_data(&tensors[..2], STREAM).is_err());
+}
+
+#[test]
+fn buffers_may_move_to_another_thread() {
+    let c = context();
+    let x = c.upload(&[1.0f32, 2.0]).unwrap();
+    let back = std::thread::scope(|s| s.spawn(move || x.to_vec().unwrap()).join().unwrap());
+    assert_eq!(back, [1.0, 2.0]);
+}
