@@ -300,6 +300,31 @@ TEST_CASE("step: S falls and recovers with the gradients", "[step][strict]") {
   CHECK(side.run.t() == 9);
 }
 
+TEST_CASE("step: S below 1 makes room for gradients beyond fp16", "[step][strict]") {
+  constexpr double kGrad = 0x1p20;
+  const auto train = [&](mp_scaler_policy_t policy, float min_scale) {
+    mp_scaler_config_t config = mp_scaler_config_default(policy);
+    config.init_scale = 4.0f;
+    config.min_scale = min_scale;
+    const StepCase c{spec_of(MP_OPT_SGD, sgd_hyper(0x1p-20f, 0)), config, 0.0f, true};
+    Side side(c);
+    for (int step = 0; step < 12; ++step) {
+      const double scale = read_float(mp_scaler_scale(side.scaler.get()));
+      side.run.grads().upload(constant_values(side.run.grads().specs(), kGrad * scale));
+      fused_step(side, c);
+    }
+    const double applied = static_cast<double>(side.run.t());
+    CHECK(side.run.master().download() ==
+          constant_values(side.run.master().specs(), 1.0 - applied));
+    return applied;
+  };
+  // From 4 down to 2^-5, where 2^20 becomes 2^15, are seven overflows.
+  for (const mp_scaler_policy_t policy : {MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL}) {
+    CHECK(train(policy, 0x1p-10f) == 5);
+    CHECK(train(policy, 1.0f) == 0);
+  }
+}
+
 TEST_CASE("step: set_data moves the gradients under the optimizer", "[step][strict]") {
   const StepCase c{momentum_spec(), all_scalers()[1], 0.5f, true};
   Side side(c), same(c);
