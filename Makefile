@@ -144,7 +144,7 @@ TEST_OBJS := $(TEST_CPP:%.cpp=$(BUILD)/%.o)
 MACHINE_OBJS := $(MACHINE_CPP:%.cpp=$(BUILD)/machine/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(HOST_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) \
   $(BUILD)/host/kernels/gemm/upload.o
 CAPI_C := $(wildcard tests/test_capi.c tests/capi_*.c)
-TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(BUILD)/tests/cpp_face $(if $(MPICXX),$(BUILD)/tests/mpitests) $(if $(MACHINE_CPP),$(BUILD)/tests/machine)
+TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(BUILD)/tests/cpp_face $(if $(MPICXX),$(BUILD)/tests/mpitests) $(if $(HAVE_ZLIB),$(BUILD)/mpdemo) $(if $(MACHINE_CPP),$(BUILD)/tests/machine)
 RPATH := -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath,'$$ORIGIN'
 LINK_LIB := -L$(BUILD) -lmpcore $(RPATH)
 TEST_CXXFLAGS := -std=c++20 -O1 -g1 $(WARN) $(INCLUDES) $(SAN_FLAGS) $(if $(HOST_MARCH),-march=$(HOST_MARCH)) -ffp-contract=off
@@ -167,6 +167,9 @@ $(NCCL_STANDIN): tests/standin/nccl.c tests/standin/nccl.h
 $(BUILD)/tests/mptests: $(TEST_OBJS) $(LIB) | $(NCCL_STANDIN)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(SAN_FLAGS) $(TEST_OBJS) $(LINK_LIB) -ldl -lpthread -o $@
+
+# What optional tests need.
+HAVE_ZLIB = $(shell echo '\#include <zlib.h>' | $(CXX) -E -x c++ - > /dev/null 2>&1 && echo 1)
 
 # The same tests on every rank of an MPI program.
 MPICXX ?= $(shell command -v mpicxx 2>/dev/null)
@@ -231,14 +234,15 @@ STRICT_STEPS = $(foreach s,$(SEEDS),"strict, seed $(s)::MP_HOST_MOOD=strict MP_H
 # The table that mptune writes is one that the library takes.
 TUNE_STEP = $(BUILD)/mptune --device host --set tools/mptune/sample_shapes.csv --out $(BUILD)/tests/tuning.txt && \
   MP_LOG=info MP_GEMM_TUNING=$(BUILD)/tests/tuning.txt $(BUILD)/tests/mptests 'the first kernel' 2>&1 | grep 'is used'
-MPI_STEPS = $(foreach n,2 4,"MPI, $(n) ranks::tools/run_mpi $(n) $(BUILD)/tests/mpitests")
+RANK_STEPS = $(foreach n,2 4,"MPI, $(n) ranks::tools/run_mpi $(n) $(BUILD)/tests/mpitests") \
+  "mpdemo, 2 ranks::tools/check_ranks $(BUILD)"
 # All generated convolutions; the strict steps have a few.
 CONV_STEP = "conv, strict, seed 1::MP_HOST_MOOD=strict MP_HOST_SEED=1 $(BUILD)/tests/mptests [conv]"
 # The pipelines of the Hopper kernels have more ways to go wrong than a few schedules show.
 WGMMA_SEEDS ?= $(shell seq 20)
 WGMMA_STEPS = $(foreach s,$(WGMMA_SEEDS),"wgmma, strict, seed $(s)::MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [wgmma]")
 ifneq ($(MP_TEST_DEVICE),cuda)
-HOST_ONLY_STEPS = "the host machine::$(BUILD)/tests/machine" "mptune::$(TUNE_STEP)" $(MPI_STEPS) $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
+HOST_ONLY_STEPS = "the host machine::$(BUILD)/tests/machine" "mptune::$(TUNE_STEP)" $(RANK_STEPS) $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
 endif
 
 ## test: all tests of this machine (MP_TEST_DEVICE=host|cuda, SEEDS="1 2 3 4 5")
@@ -308,7 +312,7 @@ $(BUILD)/bench/peers/%.o: TOOL_CXXFLAGS += $(CAPI_INCLUDES)
 
 $(BUILD)/mpdemo: $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
 	@echo "  LINK $@"
-	$(Q)$(CXX) $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -lz -o $@
+	$(Q)$(CXX) $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -lz -ldl -lpthread -o $@
 $(BUILD)/mpbench: $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -ldl -o $@

@@ -91,6 +91,19 @@ void shuffle(Samples &samples, Random &random) {
   });
 }
 
+Samples share_of_rank(const Samples &samples, int64_t batch_rows, int rank, int ranks) {
+  Samples share;
+  for (int64_t batch = 0; batch < samples.count(); batch += batch_rows) {
+    const int64_t rows = std::min(batch_rows, samples.count() - batch) / ranks;
+    const int64_t first = batch + rank * rows;
+    const auto images = samples.images.begin() + first * kPixels;
+    share.images.insert(share.images.end(), images, images + rows * kPixels);
+    const auto labels = samples.labels.begin() + first;
+    share.labels.insert(share.labels.end(), labels, labels + rows);
+  }
+  return share;
+}
+
 DeviceSamples::DeviceSamples(mp_context_t context, const Samples &samples, mp_dtype_t dtype,
                              int64_t batch_rows)
     : count_(samples.count()),

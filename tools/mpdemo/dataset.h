@@ -35,6 +35,10 @@ Dataset load_fashion_mnist(const std::filesystem::path &directory);
 
 void shuffle(Samples &samples, Random &random);
 
+/// Of every batch the share of one rank.  The last batch need not be whole, but `ranks` divides every
+/// batch.
+Samples share_of_rank(const Samples &samples, int64_t batch_rows, int rank, int ranks);
+
 /// Rows [first, first + rows) of the samples, in device memory.
 struct Batch {
   const void *images;     ///< rows x kPixels

@@ -17,6 +17,7 @@
 #include "options.h"
 #include "plots.h"
 #include "random.h"
+#include "ranks.h"
 #include "report.h"
 #include "settings.h"
 #include "training.h"
@@ -34,17 +35,33 @@ mp_device_info_t device_info(mp_context_t context) {
   return info;
 }
 
-DeviceData upload(mp_context_t context, const Dataset &dataset, mp_dtype_t dtype) {
-  return {DeviceSamples(context, dataset.train, dtype, kBatchRows),
-          DeviceSamples(context, dataset.test, dtype, kBatchRows)};
-}
+/// What one rank has of the dataset, in both types.
+class RankData {
+ public:
+  RankData(const Ranks &ranks, int rank, const Dataset &dataset)
+      : fp32_(upload(ranks, rank, dataset, MP_FP32)),
+        fp16_(upload(ranks, rank, dataset, MP_FP16)) {}
 
-/// The dataset in both types.
-struct AllData {
-  DeviceData fp32, fp16;
+  const DeviceData &in(mp_dtype_t dtype) const { return dtype == MP_FP32 ? fp32_ : fp16_; }
+
+ private:
+  static DeviceData upload(const Ranks &ranks, int rank, const Dataset &dataset, mp_dtype_t dtype) {
+    const int64_t rows = kBatchRows / ranks.count();
+    const Samples train = share_of_rank(dataset.train, kBatchRows, rank, ranks.count());
+    return {DeviceSamples(ranks.context(rank), train, dtype, rows),
+            DeviceSamples(ranks.context(rank), rank == 0 ? dataset.test : Samples(), dtype, rows)};
+  }
+
+  DeviceData fp32_, fp16_;
 };
 
-Experiment run_experiment(mp_context_t context, const AllData &data,
+std::vector<const DeviceData *> in_type(const std::vector<RankData> &data, mp_dtype_t dtype) {
+  std::vector<const DeviceData *> of_ranks;
+  for (const RankData &rank : data) of_ranks.push_back(&rank.in(dtype));
+  return of_ranks;
+}
+
+Experiment run_experiment(Ranks &ranks, const std::vector<RankData> &data,
                           const Architecture &architecture, const std::vector<Setting> &settings,
                           uint64_t seed) {
   std::vector<Outcome> outcomes;
@@ -52,8 +69,8 @@ Experiment run_experiment(mp_context_t context, const AllData &data,
     std::fprintf(stderr, "%s: %s\n", architecture.name.c_str(), setting.title.c_str());
     Outcome outcome = {setting, {}};
     for (const RunPlan &plan : setting.runs)
-      outcome.results.push_back(train(context, plan.dtype == MP_FP32 ? data.fp32 : data.fp16,
-                                      architecture, setting, plan, seed));
+      outcome.results.push_back(
+          train(ranks, in_type(data, plan.dtype), architecture, setting, plan, seed));
     outcomes.push_back(std::move(outcome));
   }
   const Verdict verdict = judge(architecture, outcomes.front());
@@ -67,21 +84,19 @@ int run(const Options &options) {
   shuffle(dataset.train, random);
   std::filesystem::create_directories(options.out);
 
-  const Context context = make_context(options.device);
-  const Circumstances circumstances = {device_info(context.get()), options.seed};
-  const AllData data = {upload(context.get(), dataset, MP_FP32),
-                        upload(context.get(), dataset, MP_FP16)};
+  Ranks ranks(options.device, options.ranks);
+  const Circumstances circumstances = {device_info(ranks.context(0)), options.seed, ranks.count()};
+  std::vector<RankData> data;
+  for (int rank = 0; rank < ranks.count(); ++rank) data.emplace_back(ranks, rank, dataset);
   std::vector<Experiment> experiments;
   const auto add = [&](const Architecture &architecture, const std::vector<Setting> &settings) {
-    experiments.push_back(
-        run_experiment(context.get(), data, architecture, settings, options.seed));
+    experiments.push_back(run_experiment(ranks, data, architecture, settings, options.seed));
     if (!options.json) std::printf("%s\n", text_report(circumstances, experiments.back()).c_str());
   };
-  const double epochs = static_cast<double>(options.epochs);
   if (options.net != Net::cnn)
-    add(perceptron(), {standard_setting(epochs), small_weight_setting()});
+    add(perceptron(), {standard_setting(options.epochs), small_weight_setting(options.epochs)});
   if (options.net != Net::mlp)
-    add(convnet(), {standard_setting(options.full ? epochs : kSampleEpochs)});
+    add(convnet(), {standard_setting(options.full ? options.epochs : kSampleEpochs)});
 
   const std::string json = json_report(circumstances, experiments);
   write_file(options.out / "report.json", json);

@@ -37,6 +37,16 @@ std::vector<Parameter> Network::parameters() const {
   return all;
 }
 
+std::vector<float> Network::masters_sync() const {
+  std::vector<float> all;
+  for (const Parameter &parameter : parameters()) {
+    const std::vector<float> host =
+        download_sync(setup_.context, parameter.master, parameter.numel);
+    all.insert(all.end(), host.begin(), host.end());
+  }
+  return all;
+}
+
 std::vector<float> Network::weight_gradients_sync() const {
   std::vector<float> all;
   for (const Parameter &parameter : parameters())

@@ -37,6 +37,8 @@ class Network {
   std::vector<Parameter> parameters() const;
   Memory memory() const;
 
+  /// All parameters as the optimizer has them, on the host.  Waits.
+  std::vector<float> masters_sync() const;
   /// Gradients of all weights, and all dy for `rows` rows, as fp32 on the host.  Waits.
   std::vector<float> weight_gradients_sync() const;
   std::vector<float> activation_gradients_sync(int64_t rows) const;

@@ -1,6 +1,7 @@
 // Flags come in any order, each followed by its value; the last of a kind wins.
 #include "options.h"
 
+#include <charconv>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,23 @@ Net parse_net(std::string_view text) {
   if (text == "mlp") return Net::mlp;
   if (text == "cnn") return Net::cnn;
   throw UsageError("--net is all, mlp or cnn, not \"" + std::string(text) + "\".");
+}
+
+double parse_epochs(std::string_view text) {
+  double epochs = 0;
+  const char *const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, epochs);
+  if (error != std::errc() || stop != end || !(epochs > 0) || epochs > 1e6)
+    throw UsageError("--epochs needs a number above 0, not \"" + std::string(text) + "\".");
+  return epochs;
+}
+
+/// Of 128 rows and, in the last batch, of 96, every rank gets as many.
+int parse_ranks(std::string_view text) {
+  const int ranks = parse_integer<int>("--ranks", text, 1);
+  if (ranks > 32 || (ranks & (ranks - 1)) != 0)
+    throw UsageError("--ranks is 1, 2, 4, 8, 16 or 32, not " + std::string(text) + ".");
+  return ranks;
 }
 
 }  // namespace
@@ -39,7 +57,9 @@ Options parse_options(int argc, const char *const *argv) {
     else if (flag == "--full")
       options.full = true;
     else if (flag == "--epochs")
-      options.epochs = parse_integer<int64_t>(flag, value(), 1);
+      options.epochs = parse_epochs(value());
+    else if (flag == "--ranks")
+      options.ranks = parse_ranks(value());
     else if (flag == "--seed")
       options.seed = parse_integer<uint64_t>(flag, value(), 0);
     else if (flag == "--data")
@@ -59,7 +79,9 @@ const char *usage() {
          "  --device WHERE  auto, host, cuda or cuda:N              (auto)\n"
          "  --net NET       mlp, cnn or all                         (all)\n"
          "  --full          train the cnn for N epochs, not for a quarter of one\n"
-         "  --epochs N      of ordinary training; acceptance needs 3  (3)\n"
+         "  --epochs N      of ordinary training, e.g. 0.1; acceptance needs 3  (3)\n"
+         "  --ranks N       data-parallel training on N = 1, 2, 4 ... 32 threads that share every\n"
+         "                  batch; on CUDA each has a device and NCCL is needed  (1)\n"
          "  --seed N        of weights and batch order              (1)\n"
          "  --data DIR      the four idx .gz files  (/usr/share/datasets/fashion-mnist)\n"
          "  --out DIR       pictures, their data, report.json       (build/demo)\n"

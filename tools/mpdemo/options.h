@@ -17,7 +17,8 @@ struct Options {
   int32_t device = MP_DEVICE_AUTO;
   Net net = Net::all;
   bool full = false;
-  int64_t epochs = 3;
+  double epochs = 3;
+  int ranks = 1;
   uint64_t seed = 1;
   std::filesystem::path data = "/usr/share/datasets/fashion-mnist";
   std::filesystem::path out = "build/demo";

@@ -48,8 +48,8 @@ std::string training_data(const Outcome &outcome) {
       const std::span window = std::span(result.losses).subspan(first, step + 1 - first);
       const double sum = std::accumulate(window.begin(), window.end(), 0.0);
       const double scale = result.scales.empty() ? 1.0 : static_cast<double>(result.scales[step]);
-      rows +=
-          text("%zu %g %g\n", step + 1, sum / static_cast<double>(window.size()), std::log2(scale));
+      rows += text("%zu %.9g %g\n", step + 1, sum / static_cast<double>(window.size()),
+                   std::log2(scale));
     }
     rows += "\n\n";
   }

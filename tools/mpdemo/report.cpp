@@ -45,8 +45,10 @@ std::string kibibytes(int64_t bytes) {
 }
 
 std::string heading(const Circumstances &circumstances, const Architecture &architecture) {
-  return text("Fashion-MNIST, %s, batch %d, seed %llu, on %s (%s)\n", architecture.title.c_str(),
-              static_cast<int>(kBatchRows), static_cast<unsigned long long>(circumstances.seed),
+  const int ranks = circumstances.ranks;
+  return text("Fashion-MNIST, %s, batch %d%s, seed %llu, on %s (%s)\n", architecture.title.c_str(),
+              static_cast<int>(kBatchRows), ranks > 1 ? text(" on %d ranks", ranks).c_str() : "",
+              static_cast<unsigned long long>(circumstances.seed),
               target_name(circumstances.device.target), circumstances.device.name);
 }
 
@@ -72,8 +74,9 @@ std::string table(const Outcome &outcome) {
   return lines;
 }
 
-std::string memory_table(const Outcome &outcome) {
-  std::string lines = "Device memory in KiB, without the dataset\n\n";
+std::string memory_table(const Circumstances &circumstances, const Outcome &outcome) {
+  std::string lines = text("Device memory%s in KiB, without the dataset\n\n",
+                           circumstances.ranks > 1 ? " of each rank" : "");
   lines += "  run              weights  activations  gradients  together  optimizer state\n";
   for (const RunResult *result : {&fp32_result(outcome), &mixed_result(outcome)}) {
     const Memory &memory = result->memory;
@@ -170,7 +173,8 @@ Verdict judge(const Architecture &architecture, const Outcome &standard) {
 std::string text_report(const Circumstances &circumstances, const Experiment &experiment) {
   std::string report = "\n" + heading(circumstances, experiment.architecture) + "\n";
   for (const Outcome &outcome : experiment.outcomes) report += table(outcome) + "\n";
-  report += std::string(kTableNote) + "\n" + memory_table(experiment.outcomes.front()) + "\n";
+  report += std::string(kTableNote) + "\n" +
+            memory_table(circumstances, experiment.outcomes.front()) + "\n";
   return report + experiment.verdict.sentence + "\n";
 }
 
@@ -182,6 +186,7 @@ std::string json_report(const Circumstances &circumstances,
   json.string("target", target_name(circumstances.device.target));
   json.string("device", circumstances.device.name);
   json.number("seed", circumstances.seed);
+  json.number("ranks", circumstances.ranks);
   json.open('[', "networks");
   for (const Experiment &experiment : experiments) write_experiment(json, experiment);
   json.close(']');

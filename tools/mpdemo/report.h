@@ -33,6 +33,7 @@ struct Experiment {
 struct Circumstances {
   mp_device_info_t device;
   uint64_t seed;
+  int ranks;
 };
 
 /// Mixed precision with a dynamic scaler must reach the accuracy that is due and stay within half a

@@ -2,6 +2,7 @@
 // with none.  They differ in the weight of the loss.
 #include "settings.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace mpdemo {
@@ -29,12 +30,12 @@ Setting standard_setting(double epochs) {
   return {"standard", "Ordinary training", epochs, 1.0f, four_runs(1.0f)};
 }
 
-Setting small_weight_setting() {
+Setting small_weight_setting(double epochs) {
   // dlogits is at most weight / kBatchRows = 2^-23, twice the smallest fp16 number.  Half an epoch
   // is enough to see what that does.
   constexpr float kWeight = 0x1p-16f;
-  return {"small_weight", "Small task weight: loss / 65536, learning rate x 65536", 0.5, kWeight,
-          four_runs(kWeight)};
+  return {"small_weight", "Small task weight: loss / 65536, learning rate x 65536",
+          std::min(0.5, epochs), kWeight, four_runs(kWeight)};
 }
 
 }  // namespace mpdemo

@@ -12,6 +12,6 @@ Setting standard_setting(double epochs);
 
 /// The same training under a small task weight, as auxiliary losses have it: without loss scaling
 /// most fp16 gradients round to zero.
-Setting small_weight_setting();
+Setting small_weight_setting(double epochs);
 
 }  // namespace mpdemo

@@ -8,8 +8,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <numeric>
+#include <optional>
 #include <span>
+#include <stdexcept>
 #include <utility>
 
 #include "progress.h"
@@ -30,21 +33,25 @@ Network make_network(const Architecture &architecture, const Setup &setup) {
   return Network(setup, architecture.build(setup));
 }
 
+/// One rank of a training.
 class Run {
  public:
-  Run(mp_context_t context, const DeviceData &data, const Architecture &architecture,
-      const Setting &setting, const RunPlan &plan, uint64_t seed)
+  Run(mp_context_t context, const mp_comm_t &comm, const DeviceData &data,
+      const Architecture &architecture, const Setting &setting, const RunPlan &plan, uint64_t seed)
       : context_(context),
+        comm_(comm),
         data_(data),
         setting_(setting),
         random_(seed),
-        num_steps_(std::llround(setting.epochs * static_cast<double>(data.train.num_batches()))),
-        network_(make_network(architecture, {context, plan.dtype, kBatchRows})),
+        num_steps_(std::max(
+            1LL, std::llround(setting.epochs * static_cast<double>(data.train.num_batches())))),
+        weight_(setting.loss_weight / static_cast<float>(comm.world_size)),
+        network_(make_network(architecture, {context, plan.dtype, kBatchRows / comm.world_size})),
         update_(context, network_, plan.scaler),
         row_loss_(make_buffer(context, kBatchRows, MP_FP32)),
         loss_history_(make_buffer(context, num_steps_, MP_FP32)),
-        scale_history_(make_buffer(context, num_steps_, MP_FP32)),
-        progress_(plan.name, num_steps_) {
+        scale_history_(make_buffer(context, num_steps_, MP_FP32)) {
+    if (comm.rank == 0) progress_.emplace(plan.name, num_steps_);
     result_.plan = plan;
     network_.initialise(random_);
     check(mp_stream_sync(context, kStream));
@@ -53,9 +60,11 @@ class Run {
   RunResult run() {
     while (steps_ < num_steps_) {
       train_epoch();
+      if (!progress_) continue;
       result_.test_accuracy = test_accuracy();
-      progress_.epoch_done(steps_, result_.train_loss, result_.test_accuracy, result_.seconds);
+      progress_->epoch_done(steps_, result_.train_loss, result_.test_accuracy, result_.seconds);
     }
+    result_.weights = network_.masters_sync();
     result_.scaler = update_.scaler_state_sync();
     result_.memory = network_.memory();
     result_.optimizer_bytes = update_.state_bytes();
@@ -90,15 +99,17 @@ class Run {
                       sizeof(float), kStream));
     enqueue_loss(batch, loss_history_.as<float>() + steps_);
     network_.backward(batch, update_.found_inf());
+    update_.all_reduce(comm_);
     const float remaining = 1.0f - static_cast<float>(steps_) / static_cast<float>(num_steps_);
-    update_.step(kPeakLr * remaining / setting_.loss_weight);
+    update_.step(kPeakLr * remaining / setting_.loss_weight, comm_);
     ++steps_;
   }
 
-  /// Loss of the logits, and dlogits = S * its gradient.
+  /// Loss of the logits, and dlogits = S * its gradient.  A rank has a mean over its own rows, whose
+  /// weight makes it its part of the mean over all.
   void enqueue_loss(const Batch &batch, float *loss) {
     mp_xent_desc_t xent = mp_xent_desc_default(batch.rows, kClasses, network_.dtype());
-    xent.weight = setting_.loss_weight;
+    xent.weight = weight_;
     check(mp_softmax_xent(context_, &xent, network_.logits(), batch.labels, update_.loss_scale(),
                           row_loss_.as<float>(), loss, nullptr, network_.dlogits(), kStream));
   }
@@ -108,8 +119,10 @@ class Run {
     if (fetched == steps_) return;
     for (const float weighted :
          download_sync(context_, loss_history_.as<float>() + fetched, steps_ - fetched))
-      result_.losses.push_back(weighted / setting_.loss_weight);
-    progress_.show(steps_, mean(std::span(result_.losses).subspan(static_cast<size_t>(fetched))));
+      result_.losses.push_back(weighted / weight_);
+    if (progress_)
+      progress_->show(steps_,
+                      mean(std::span(result_.losses).subspan(static_cast<size_t>(fetched))));
     if (update_.loss_scale() == nullptr) return;
     const std::vector<float> scales =
         download_sync(context_, scale_history_.as<float>() + fetched, steps_ - fetched);
@@ -136,27 +149,52 @@ class Run {
     network_.forward(batch, true);
     enqueue_loss(batch, nullptr);
     network_.backward(batch, update_.found_inf());
+    update_.all_reduce(comm_);
     return {network_.weight_gradients_sync(), network_.activation_gradients_sync(batch.rows)};
   }
 
   mp_context_t context_;
+  const mp_comm_t &comm_;
   const DeviceData &data_;
   const Setting &setting_;
   Random random_;
   int64_t num_steps_;
   int64_t steps_ = 0;  ///< enqueued, skipped ones included
+  float weight_;       ///< of this rank's loss
   Network network_;
   Update update_;
   Buffer row_loss_, loss_history_, scale_history_;
-  Progress progress_;
+  std::optional<Progress> progress_;  ///< of rank 0
   RunResult result_ = {};
 };
 
+/// What rank 0 tells, with the losses of all.
+/// @throws std::runtime_error if the replicas have not remained equal
+RunResult combined(std::vector<RunResult> &ranks) {
+  RunResult &result = ranks.front();
+  for (size_t rank = 1; rank < ranks.size(); ++rank) {
+    if (ranks[rank].weights != result.weights)
+      throw std::runtime_error("rank " + std::to_string(rank) + " has other weights than rank 0.");
+    std::transform(result.losses.begin(), result.losses.end(), ranks[rank].losses.begin(),
+                   result.losses.begin(), std::plus<>());
+    result.train_loss += ranks[rank].train_loss;
+  }
+  for (float &loss : result.losses) loss /= static_cast<float>(ranks.size());
+  result.train_loss /= static_cast<double>(ranks.size());
+  return std::move(result);
+}
+
 }  // namespace
 
-RunResult train(mp_context_t context, const DeviceData &data, const Architecture &architecture,
-                const Setting &setting, const RunPlan &plan, uint64_t seed) {
-  return Run(context, data, architecture, setting, plan, seed).run();
+RunResult train(Ranks &ranks, const std::vector<const DeviceData *> &data,
+                const Architecture &architecture, const Setting &setting, const RunPlan &plan,
+                uint64_t seed) {
+  std::vector<RunResult> results(data.size());
+  ranks.run([&](int rank, const mp_comm_t &comm) {
+    const size_t i = static_cast<size_t>(rank);
+    results[i] = Run(ranks.context(rank), comm, *data[i], architecture, setting, plan, seed).run();
+  });
+  return combined(results);
 }
 
 }  // namespace mpdemo

@@ -13,6 +13,7 @@
 #include "dataset.h"
 #include "gradients.h"
 #include "network.h"
+#include "ranks.h"
 
 namespace mpdemo {
 
@@ -44,20 +45,26 @@ struct RunResult {
   double test_accuracy;       ///< after the last epoch, in [0, 1]
   double seconds;             ///< training, without the evaluations
   std::optional<mp_scaler_state_t> scaler;
-  Memory memory;
+  Memory memory;  ///< of one rank
   int64_t optimizer_bytes;
+  std::vector<float> weights;  ///< fp32, after training
   /// Of the first batch, after training; fp32 runs only.
   std::optional<Gradients> gradients;
 };
 
-/// Device copies of the dataset in one type.
+/// Device copies of the dataset in one type, for one rank.
 struct DeviceData {
-  DeviceSamples train;
-  DeviceSamples test;
+  DeviceSamples train;  ///< its share of every batch
+  DeviceSamples test;   ///< all of it, on rank 0; empty on the others
 };
 
 /// Equal seeds give equal initial weights and an equal order of batches.
-RunResult train(mp_context_t context, const DeviceData &data, const Architecture &architecture,
-                const Setting &setting, const RunPlan &plan, uint64_t seed);
+///
+/// Ranks make the batch of one: each has its rows, the gradients are added, and all step alike.  What
+/// differs from one rank is the order of sums, and that batch normalisation looks at a rank's own rows.
+/// @param data  one per rank
+RunResult train(Ranks &ranks, const std::vector<const DeviceData *> &data,
+                const Architecture &architecture, const Setting &setting, const RunPlan &plan,
+                uint64_t seed);
 
 }  // namespace mpdemo

@@ -77,10 +77,17 @@ Update::Update(mp_context_t context, const Network &network,
   scaler_.reset(handle);
 }
 
-void Update::step(float lr) {
+void Update::all_reduce(const mp_comm_t &comm) {
+  check(mp_grad_all_reduce(grads_.get(), &comm, 1.0f, 1.0f, kStream));
+}
+
+void Update::step(float lr, const mp_comm_t &comm) {
   const mp_hyper_t group = hyper(lr);
   check(mp_optimizer_set_hyper(optimizer_.get(), 0, &group, kStream));
-  check(mp_scale_step(optimizer_.get(), scaler_.get(), nullptr, kStream));
+  // The gradients are the same on all ranks, but an activation gradient may overflow on one alone.
+  mp_step_options_t options = mp_step_options_default();
+  options.comm = &comm;
+  check(mp_scale_step(optimizer_.get(), scaler_.get(), &options, kStream));
 }
 
 std::optional<mp_scaler_state_t> Update::scaler_state_sync() const {

@@ -17,8 +17,10 @@ class Update {
   Update(mp_context_t context, const Network &network,
          const std::optional<mp_scaler_config_t> &scaler);
 
+  /// The gradients that are in the network become the sum of those of all ranks.
+  void all_reduce(const mp_comm_t &comm);
   /// One step with the gradients that are in the network.
-  void step(float lr);
+  void step(float lr, const mp_comm_t &comm);
 
   /// Device, 1 float each; NULL without a scaler, which mpcore takes as S = 1.
   const float *loss_scale() const { return scaler_ ? mp_scaler_scale(scaler_.get()) : nullptr; }
