@@ -1,0 +1,444 @@
+!> Mixed-precision training kernels for Fortran: arrays instead of pointers, column-major products, and
+!> errors that cannot be overlooked.
+!>
+!> Everything of mpcore.h is here under its own name (module mpcore_c), but mp_gemm is the generic
+!> subroutine below; the function of C is mp_gemm_pointers.
+!>
+!> Errors.  Functions of C return a status; mp_check looks at it:
+!>
+!>     call mp_check(mp_context_create(context))                        ! stops with the sentence
+!>     call mp_check(mp_context_create(context), stat, errmsg)          ! leaves it to the caller
+!>
+!> The subroutines of this module end with the same two optional arguments.  stat is MP_SUCCESS, or one
+!> of MP_ERROR_*; errmsg, of any length, names the argument and its value, and is left alone where nothing
+!> failed.
+!>
+!> Arrays.  Where the context is on the CPU, any array will do.  On a GPU they lie in its memory: made
+!> by mp_allocate, or by OpenACC or OpenMP and passed inside host_data use_device, as with cuBLAS.  16-bit
+!> floats are integer(c_int16_t), their bits; mp_cast converts to and from real(c_float).
+module mpcore
+  use, intrinsic :: iso_c_binding
+  use, intrinsic :: iso_fortran_env, only: error_unit
+  use mpcore_c, mp_gemm_pointers => mp_gemm
+  implicit none
+  public
+
+  !> c = alpha op(a) op(b) + beta c, column-major as all of Fortran.
+  !>
+  !>   a, b, c         rank 2: op(a) is m x k, op(b) is k x n, c is m x n.  Sections with contiguous
+  !>                   columns are used as they lie, a(1:8, :) with the leading dimension that a
+  !>                   has them; so is transpose(a), where the compiler passes it without a copy
+  !>   transa, transb  .true.: the array lies transposed; .false. where not given
+  !>   alpha, beta     1 and 0 where not given; c is read only where beta is not 0
+  !>   dtype           of all arrays of integer(c_int16_t): MP_FP16 (the default) or MP_BF16
+  !>   epilogue        what is done with c before it is rounded.  It sees c transposed: bias and dbias
+  !>                   have m elements, one for each row of c; aux is m x n, as c lies
+  !>   workspace       device, 256-byte aligned, of workspace_bytes
+  !>
+  !> C's library is row-major, where this product reads c^T = op(b)^T op(a)^T: the same memory, the
+  !> operands exchanged.
+  interface mp_gemm
+    module procedure gemm_real, gemm_half, gemm_half_real, gemm_real_half
+  end interface
+
+  !> Zeroed memory of the context as an array.  On a GPU it is for the library alone: Fortran must not
+  !> read or write it; mp_memcpy with c_loc(array) does.
+  interface mp_allocate
+    module procedure allocate_real_1, allocate_real_2, allocate_half_1, allocate_half_2
+    module procedure allocate_integer_1
+  end interface
+
+  !> Gives back what mp_allocate has made.
+  interface mp_deallocate
+    module procedure deallocate_real_1, deallocate_real_2, deallocate_half_1, deallocate_half_2
+    module procedure deallocate_integer_1
+  end interface
+
+  !> A matrix as it lies in memory.
+  type, private :: matrix
+    type(c_ptr) :: first = c_null_ptr
+    integer(c_int64_t) :: rows = 0, columns = 0, ld = 1
+    logical :: is_strided = .false. ! neither columns nor rows are contiguous
+    logical :: is_turned = .false.  ! rows are: the compiler passes transpose(a) so, without a copy
+  end type
+
+  interface describe
+    module procedure describe_real, describe_half
+  end interface
+
+  private :: describe, describe_real, describe_half, distances, multiply, refuse, allocate_bytes
+  private :: gemm_real, gemm_half, gemm_half_real, gemm_real_half
+  private :: allocate_real_1, allocate_real_2, allocate_half_1, allocate_half_2, allocate_integer_1
+  private :: deallocate_real_1, deallocate_real_2, deallocate_half_1, deallocate_half_2
+  private :: deallocate_integer_1, error_unit
+
+contains
+
+  ! ---------------------------------------------------------------- errors
+
+  !> Stops the program with mp_last_error where status is not MP_SUCCESS and stat is not there.
+  subroutine mp_check(status, stat, errmsg)
+    integer(c_int), intent(in) :: status
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (status == MP_SUCCESS) then
+      if (present(stat)) stat = MP_SUCCESS
+    else
+      call refuse(status, mp_message(), stat, errmsg)
+    end if
+  end subroutine
+
+  subroutine refuse(status, sentence, stat, errmsg)
+    integer(c_int), intent(in) :: status
+    character(*), intent(in) :: sentence
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    if (present(errmsg)) errmsg = sentence
+    if (present(stat)) then
+      stat = status
+    else
+      write (error_unit, '(a)') 'mpcore: '//sentence
+      error stop 1
+    end if
+  end subroutine
+
+  !> mp_last_error as text.
+  function mp_message() result(text)
+    character(:), allocatable :: text
+    text = mp_text(mp_last_error())
+  end function
+
+  !> A string of C as text: mp_text(mp_build_info()).
+  function mp_text(string) result(text)
+    type(c_ptr), intent(in) :: string
+    character(:), allocatable :: text
+    character(kind=c_char), pointer :: characters(:)
+    integer :: length
+    interface
+      function strlen(string) bind(c, name="strlen")
+        import
+        type(c_ptr), value :: string
+        integer(c_size_t) :: strlen
+      end function
+    end interface
+    length = int(strlen(string))
+    call c_f_pointer(string, characters, [length])
+    allocate (character(length) :: text)
+    text = transfer(characters, text)
+  end function
+
+  ! ---------------------------------------------------------------- products
+
+  subroutine gemm_real(context, a, b, c, transa, transb, alpha, beta, epilogue, workspace, &
+                       workspace_bytes, stream, stat, errmsg)
+    type(c_ptr), intent(in) :: context
+    real(c_float), intent(in), target :: a(:, :), b(:, :)
+    real(c_float), intent(inout), target :: c(:, :)
+    logical, intent(in), optional :: transa, transb
+    real(c_float), intent(in), optional :: alpha, beta
+    type(mp_epilogue_t), intent(in), optional :: epilogue
+    type(c_ptr), intent(in), optional :: workspace, stream
+    integer(c_size_t), intent(in), optional :: workspace_bytes
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call multiply(context, describe(a), describe(b), describe(c), MP_FP32, MP_FP32, transa, transb, &
+                  alpha, beta, epilogue, workspace, workspace_bytes, stream, stat, errmsg)
+  end subroutine
+
+  subroutine gemm_half(context, a, b, c, transa, transb, alpha, beta, dtype, epilogue, workspace, &
+                       workspace_bytes, stream, stat, errmsg)
+    type(c_ptr), intent(in) :: context
+    integer(c_int16_t), intent(in), target :: a(:, :), b(:, :)
+    integer(c_int16_t), intent(inout), target :: c(:, :)
+    logical, intent(in), optional :: transa, transb
+    real(c_float), intent(in), optional :: alpha, beta
+    integer(c_int), intent(in), optional :: dtype
+    type(mp_epilogue_t), intent(in), optional :: epilogue
+    type(c_ptr), intent(in), optional :: workspace, stream
+    integer(c_size_t), intent(in), optional :: workspace_bytes
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_int) :: half
+    half = MP_FP16
+    if (present(dtype)) half = dtype
+    call multiply(context, describe(a), describe(b), describe(c), half, half, transa, transb, &
+                  alpha, beta, epilogue, workspace, workspace_bytes, stream, stat, errmsg)
+  end subroutine
+
+  subroutine gemm_half_real(context, a, b, c, transa, transb, alpha, beta, dtype, epilogue, &
+                            workspace, workspace_bytes, stream, stat, errmsg)
+    type(c_ptr), intent(in) :: context
+    integer(c_int16_t), intent(in), target :: a(:, :), b(:, :)
+    real(c_float), intent(inout), target :: c(:, :)
+    logical, intent(in), optional :: transa, transb
+    real(c_float), intent(in), optional :: alpha, beta
+    integer(c_int), intent(in), optional :: dtype
+    type(mp_epilogue_t), intent(in), optional :: epilogue
+    type(c_ptr), intent(in), optional :: workspace, stream
+    integer(c_size_t), intent(in), optional :: workspace_bytes
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_int) :: half
+    half = MP_FP16
+    if (present(dtype)) half = dtype
+    call multiply(context, describe(a), describe(b), describe(c), half, MP_FP32, transa, transb, &
+                  alpha, beta, epilogue, workspace, workspace_bytes, stream, stat, errmsg)
+  end subroutine
+
+  subroutine gemm_real_half(context, a, b, c, transa, transb, alpha, beta, dtype, epilogue, &
+                            workspace, workspace_bytes, stream, stat, errmsg)
+    type(c_ptr), intent(in) :: context
+    real(c_float), intent(in), target :: a(:, :), b(:, :)
+    integer(c_int16_t), intent(inout), target :: c(:, :)
+    logical, intent(in), optional :: transa, transb
+    real(c_float), intent(in), optional :: alpha, beta
+    integer(c_int), intent(in), optional :: dtype
+    type(mp_epilogue_t), intent(in), optional :: epilogue
+    type(c_ptr), intent(in), optional :: workspace, stream
+    integer(c_size_t), intent(in), optional :: workspace_bytes
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_int) :: half
+    half = MP_FP16
+    if (present(dtype)) half = dtype
+    call multiply(context, describe(a), describe(b), describe(c), MP_FP32, half, transa, transb, &
+                  alpha, beta, epilogue, workspace, workspace_bytes, stream, stat, errmsg)
+  end subroutine
+
+  subroutine multiply(context, a, b, c, dtype_ab, dtype_c, transa, transb, alpha, beta, epilogue, &
+                      workspace, workspace_bytes, stream, stat, errmsg)
+    type(c_ptr), intent(in) :: context
+    type(matrix), intent(in) :: a, b, c
+    integer(c_int), intent(in) :: dtype_ab, dtype_c
+    logical, intent(in), optional :: transa, transb
+    real(c_float), intent(in), optional :: alpha, beta
+    type(mp_epilogue_t), intent(in), optional :: epilogue
+    type(c_ptr), intent(in), optional :: workspace, stream
+    integer(c_size_t), intent(in), optional :: workspace_bytes
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(mp_gemm_desc_t) :: desc
+    type(c_ptr) :: space, queue
+    integer(c_size_t) :: space_bytes
+    integer(c_int64_t) :: m, n, k, k_of_b
+    logical :: turn_a, turn_b
+    character(100) :: sentence
+
+    turn_a = .false.
+    turn_b = .false.
+    if (present(transa)) turn_a = transa
+    if (present(transb)) turn_b = transb
+    m = merge(a%columns, a%rows, turn_a)
+    k = merge(a%rows, a%columns, turn_a)
+    k_of_b = merge(b%columns, b%rows, turn_b)
+    n = merge(b%rows, b%columns, turn_b)
+
+    sentence = ''
+    if (k_of_b /= k) write (sentence, '(2(a,i0))') 'op(b) has ', k_of_b, ' rows, op(a) columns: ', k
+    if (c%rows /= m .or. c%columns /= n) &
+      write (sentence, '(4(a,i0))') 'c is ', c%rows, ' x ', c%columns, ', not ', m, ' x ', n
+    if (a%is_strided) sentence = 'the columns of a are not contiguous'
+    if (b%is_strided) sentence = 'the columns of b are not contiguous'
+    if (c%is_strided .or. c%is_turned) sentence = 'the columns of c are not contiguous'
+    if (sentence /= '') then
+      call refuse(MP_ERROR_INVALID_ARGUMENT, 'mp_gemm: '//trim(sentence), stat, errmsg)
+      return
+    end if
+
+    ! c^T = op(b)^T op(a)^T
+    desc = mp_gemm_desc_default(n, m, k, dtype_ab, dtype_c)
+    desc%op_a = merge(MP_OP_T, MP_OP_N, turn_b .neqv. b%is_turned)
+    desc%op_b = merge(MP_OP_T, MP_OP_N, turn_a .neqv. a%is_turned)
+    desc%lda = b%ld
+    desc%ldb = a%ld
+    desc%ldc = c%ld
+    desc%ldd = c%ld
+    if (present(alpha)) desc%alpha = alpha
+    if (present(beta)) desc%beta = beta
+    space = c_null_ptr
+    space_bytes = 0
+    queue = c_null_ptr
+    if (present(workspace)) space = workspace
+    if (present(workspace_bytes)) space_bytes = workspace_bytes
+    if (present(stream)) queue = stream
+    call mp_check(mp_gemm_pointers(context, desc, b%first, a%first, c%first, c%first, epilogue, &
+                                   space, space_bytes, queue), stat, errmsg)
+  end subroutine
+
+  function describe_real(x) result(it)
+    real(c_float), intent(in), target :: x(:, :)
+    type(matrix) :: it
+    type(c_ptr) :: below, right
+    it%rows = size(x, 1, c_int64_t)
+    it%columns = size(x, 2, c_int64_t)
+    it%ld = max(it%rows, 1_c_int64_t)
+    if (size(x) == 0) return
+    it%first = c_loc(x(1, 1))
+    below = c_loc(x(min(2, size(x, 1)), 1))
+    right = c_loc(x(1, min(2, size(x, 2))))
+    call distances(it, below, right, 4_c_int64_t)
+  end function
+
+  function describe_half(x) result(it)
+    integer(c_int16_t), intent(in), target :: x(:, :)
+    type(matrix) :: it
+    type(c_ptr) :: below, right
+    it%rows = size(x, 1, c_int64_t)
+    it%columns = size(x, 2, c_int64_t)
+    it%ld = max(it%rows, 1_c_int64_t)
+    if (size(x) == 0) return
+    it%first = c_loc(x(1, 1))
+    below = c_loc(x(min(2, size(x, 1)), 1))
+    right = c_loc(x(1, min(2, size(x, 2))))
+    call distances(it, below, right, 2_c_int64_t)
+  end function
+
+  !> From the addresses of x(2, 1) and x(1, 2), for x may be a section, or transpose of something.
+  subroutine distances(it, below, right, bytes)
+    type(matrix), intent(inout) :: it
+    type(c_ptr), intent(in) :: below, right
+    integer(c_int64_t), intent(in) :: bytes
+    integer(c_intptr_t) :: first, next
+    integer(c_int64_t) :: down, across
+    first = transfer(it%first, first)
+    next = transfer(below, next)
+    down = merge((next - first)/bytes, 1_c_int64_t, it%rows > 1)
+    next = transfer(right, next)
+    across = merge((next - first)/bytes, 1_c_int64_t, it%columns > 1)
+    if (down == 1 .and. (across >= it%rows .or. it%columns == 1)) then
+      it%ld = merge(across, it%rows, it%columns > 1)
+    else if (across == 1 .and. (down >= it%columns .or. it%rows == 1)) then
+      it%is_turned = .true.
+      it%ld = merge(down, it%columns, it%rows > 1)
+    else
+      it%is_strided = .true.
+    end if
+  end subroutine
+
+  ! ---------------------------------------------------------------- lists
+
+  !> mp_tensor_list_create from arrays: addresses (c_loc of each tensor), element counts and types.
+  subroutine mp_make_tensor_list(list, context, data, numel, dtypes, stat, errmsg)
+    type(c_ptr), intent(out) :: list
+    type(c_ptr), intent(in) :: context
+    type(c_ptr), intent(in), target, contiguous :: data(:)
+    integer(c_int64_t), intent(in), target, contiguous :: numel(:)
+    integer(c_int), intent(in), target, contiguous :: dtypes(:)
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(mp_tensor_list_desc_t) :: desc
+    list = c_null_ptr
+    if (size(numel) /= size(data) .or. size(dtypes) /= size(data)) then
+      call refuse(MP_ERROR_INVALID_ARGUMENT, &
+                  'mp_make_tensor_list: data, numel and dtypes are not of one size', stat, errmsg)
+      return
+    end if
+    desc%count = size(data)
+    if (size(data) > 0) then
+      desc%dtype = dtypes(1)
+      desc%data = c_loc(data)
+      desc%numel = c_loc(numel)
+      desc%dtypes = c_loc(dtypes)
+    else
+      desc%dtype = MP_FP32
+    end if
+    call mp_check(mp_tensor_list_create(list, context, desc), stat, errmsg)
+  end subroutine
+
+  ! ---------------------------------------------------------------- memory
+
+  function allocate_bytes(context, bytes, stat, errmsg) result(address)
+    type(c_ptr), intent(in) :: context
+    integer(c_size_t), intent(in) :: bytes
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: address
+    integer(c_int) :: status
+    address = c_null_ptr
+    status = mp_malloc(context, address, max(bytes, 1_c_size_t))
+    if (status == MP_SUCCESS) status = mp_memset(context, address, 0, bytes, c_null_ptr)
+    if (status == MP_SUCCESS) status = mp_stream_sync(context, c_null_ptr)
+    call mp_check(status, stat, errmsg)
+  end function
+
+  subroutine allocate_real_1(context, x, n, stat, errmsg)
+    type(c_ptr), intent(in) :: context
+    real(c_float), pointer, intent(out) :: x(:)
+    integer, intent(in) :: n
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call c_f_pointer(allocate_bytes(context, 4_c_size_t * n, stat, errmsg), x, [n])
+  end subroutine
+
+  subroutine allocate_real_2(context, x, m, n, stat, errmsg)
+    type(c_ptr), intent(in) :: context
+    real(c_float), pointer, intent(out) :: x(:, :)
+    integer, intent(in) :: m, n
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call c_f_pointer(allocate_bytes(context, 4_c_size_t * m * n, stat, errmsg), x, [m, n])
+  end subroutine
+
+  subroutine allocate_half_1(context, x, n, stat, errmsg)
+    type(c_ptr), intent(in) :: context
+    integer(c_int16_t), pointer, intent(out) :: x(:)
+    integer, intent(in) :: n
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call c_f_pointer(allocate_bytes(context, 2_c_size_t * n, stat, errmsg), x, [n])
+  end subroutine
+
+  subroutine allocate_half_2(context, x, m, n, stat, errmsg)
+    type(c_ptr), intent(in) :: context
+    integer(c_int16_t), pointer, intent(out) :: x(:, :)
+    integer, intent(in) :: m, n
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call c_f_pointer(allocate_bytes(context, 2_c_size_t * m * n, stat, errmsg), x, [m, n])
+  end subroutine
+
+  subroutine allocate_integer_1(context, x, n, stat, errmsg)
+    type(c_ptr), intent(in) :: context
+    integer(c_int32_t), pointer, intent(out) :: x(:)
+    integer, intent(in) :: n
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call c_f_pointer(allocate_bytes(context, 4_c_size_t * n, stat, errmsg), x, [n])
+  end subroutine
+
+  subroutine deallocate_real_1(context, x)
+    type(c_ptr), intent(in) :: context
+    real(c_float), pointer, intent(inout) :: x(:)
+    if (associated(x)) call mp_free(context, c_loc(x))
+    nullify (x)
+  end subroutine
+
+  subroutine deallocate_real_2(context, x)
+    type(c_ptr), intent(in) :: context
+    real(c_float), pointer, intent(inout) :: x(:, :)
+    if (associated(x)) call mp_free(context, c_loc(x))
+    nullify (x)
+  end subroutine
+
+  subroutine deallocate_half_1(context, x)
+    type(c_ptr), intent(in) :: context
+    integer(c_int16_t), pointer, intent(inout) :: x(:)
+    if (associated(x)) call mp_free(context, c_loc(x))
+    nullify (x)
+  end subroutine
+
+  subroutine deallocate_half_2(context, x)
+    type(c_ptr), intent(in) :: context
+    integer(c_int16_t), pointer, intent(inout) :: x(:, :)
+    if (associated(x)) call mp_free(context, c_loc(x))
+    nullify (x)
+  end subroutine
+
+  subroutine deallocate_integer_1(context, x)
+    type(c_ptr), intent(in) :: context
+    integer(c_int32_t), pointer, intent(inout) :: x(:)
+    if (associated(x)) call mp_free(context, c_loc(x))
+    nullify (x)
+  end subroutine
+
+end module

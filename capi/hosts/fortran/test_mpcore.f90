@@ -1,0 +1,272 @@
+!> Tests of the module mpcore on the host target.  Products of integers are exact, so every comparison is
+!> for equality.
+program test_mpcore
+  use mpcore
+  implicit none
+  type(c_ptr) :: context
+  integer :: passed = 0, failed = 0
+
+  call create_context()
+  call test_defaults()
+  call test_products()
+  call test_sections()
+  call test_half()
+  call test_epilogue()
+  call test_errors()
+  call test_lists()
+  call test_layer()
+  call mp_context_destroy(context)
+  print '(i0,a,i0,a)', passed, ' passed, ', failed, ' failed'
+  if (failed > 0) error stop 1
+
+contains
+
+  subroutine expect(what, holds)
+    character(*), intent(in) :: what
+    logical, intent(in) :: holds
+    if (holds) then
+      passed = passed + 1
+    else
+      failed = failed + 1
+      print '(a)', 'FAILED: '//what
+    end if
+  end subroutine
+
+  subroutine create_context()
+    type(mp_context_config_t) :: config
+    type(mp_device_info_t) :: info
+    config%device = MP_DEVICE_HOST
+    call mp_check(mp_context_create(context, config))
+    call mp_check(mp_context_get_info(context, info))
+    call expect('the context is on the host', info%target == MP_TARGET_HOST)
+    call expect('the library is that of the header', mp_version() == MP_VERSION_NUMBER)
+    call expect('text of C', index(mp_text(mp_build_info()), 'mpcore ') == 1)
+  end subroutine
+
+  subroutine test_defaults()
+    type(mp_gemm_desc_t) :: gemm
+    type(mp_scaler_config_t) :: scaler
+    type(mp_context_config_t) :: config
+    type(mp_hyper_t) :: hyper
+    call expect('gemm begins with alpha = 1', gemm%alpha == 1 .and. gemm%batch_count == 1)
+    call expect('struct_size', gemm%struct_size == c_sizeof(gemm))
+    call expect('a context begins with AUTO', config%device == MP_DEVICE_AUTO)
+    call expect('a static scaler begins with 1', scaler%init_scale == 1)
+    scaler = mp_scaler_config_preset(MP_SCALER_PRESET_MEGATRON)
+    call expect('a preset', scaler%init_scale == 2.0**32 .and. scaler%hysteresis == 2)
+    hyper = mp_hyper_default(MP_OPT_ADAM, 0.25)
+    call expect('hyperparameters', hyper%lr == 0.25 .and. hyper%beta2 == 0.999)
+  end subroutine
+
+  !> Small integers.
+  function integers(m, n, seed) result(x)
+    integer, intent(in) :: m, n, seed
+    real(c_float) :: x(m, n)
+    integer :: i, j
+    do j = 1, n
+      do i = 1, m
+        x(i, j) = mod(i*7 + j*3 + seed*5, 9) - 4
+      end do
+    end do
+  end function
+
+  subroutine test_products()
+    integer, parameter :: m = 5, n = 7, k = 6
+    real(c_float) :: a(m, k), b(k, n), c(m, n)
+    a = integers(m, k, 1)
+    b = integers(k, n, 2)
+    call mp_gemm(context, a, b, c)
+    call expect('a b', all(c == matmul(a, b)))
+    call mp_gemm(context, transpose(a), b, c, transa=.true.)
+    call expect('a^T b', all(c == matmul(a, b)))
+    call mp_gemm(context, a, transpose(b), c, transb=.true.)
+    call expect('a b^T', all(c == matmul(a, b)))
+    call mp_gemm(context, transpose(a), transpose(b), c, transa=.true., transb=.true.)
+    call expect('a^T b^T', all(c == matmul(a, b)))
+    c = integers(m, n, 3)
+    call mp_gemm(context, a, b, c, alpha=2.0, beta=3.0)
+    call expect('alpha and beta', all(c == 2*matmul(a, b) + 3*integers(m, n, 3)))
+    call mp_gemm(context, a(:, 1:1), b(1:1, :), c)
+    call expect('k = 1', all(c == matmul(a(:, 1:1), b(1:1, :))))
+    call mp_gemm(context, a(:, 1:0), b(1:0, :), c)
+    call expect('k = 0', all(c == 0))
+    call mp_gemm(context, a(1:1, :), b(:, 1:1), c(1:1, 1:1))
+    call expect('m = n = 1', c(1, 1) == dot_product(a(1, :), b(:, 1)))
+  end subroutine
+
+  subroutine test_sections()
+    real(c_float) :: a(9, 8), b(7, 9), c(8, 8), wanted(8, 8)
+    a = integers(9, 8, 1)
+    b = integers(7, 9, 2)
+    c = 77
+    wanted = 77
+    wanted(2:5, 3:8) = matmul(a(3:6, 2:7), b(2:7, 4:9))
+    call mp_gemm(context, a(3:6, 2:7), b(2:7, 4:9), c(2:5, 3:8))
+    call expect('sections lie where they are', all(c == wanted))
+    call mp_gemm(context, a(3:6, 1:7:2), b(2:5, 4:9), c(2:5, 3:8))
+    wanted(2:5, 3:8) = matmul(a(3:6, 1:7:2), b(2:5, 4:9))
+    call expect('every other column', all(c == wanted))
+  end subroutine
+
+  !> Small integers in fp16: 0, 1, 2, 4 and their opposites.
+  elemental function half(x) result(bits)
+    integer, intent(in) :: x
+    integer(c_int16_t) :: bits
+    integer :: magnitude
+    select case (abs(x))
+    case (0)
+      magnitude = 0
+    case (1)
+      magnitude = 15*1024
+    case (2)
+      magnitude = 16*1024
+    case default
+      magnitude = 17*1024
+    end select
+    if (x < 0) magnitude = magnitude - 32768
+    bits = int(magnitude, c_int16_t)
+  end function
+
+  subroutine test_half()
+    integer :: ia(3, 4), ib(4, 2), i
+    real(c_float) :: c(3, 2), a32(3, 4)
+    integer(c_int16_t) :: c16(3, 2)
+    ia = reshape([(merge(2, -1, mod(i, 3) == 0), i=1, 12)], [3, 4])
+    ib = reshape([(merge(4, 1, mod(i, 2) == 0), i=1, 8)], [4, 2])
+    call mp_gemm(context, half(ia), half(ib), c)
+    call expect('fp16 to fp32', all(c == matmul(ia, ib)))
+    c16 = 0
+    call mp_gemm(context, half(ia), half(reshape([1, 0, 0, 0, 0, 1, 0, 0], [4, 2])), c16)
+    call expect('fp16 to fp16', all(c16 == half(ia(:, 1:2))))
+    a32 = real(ia)
+    call mp_gemm(context, a32, real(reshape([1, 0, 0, 0, 0, 1, 0, 0], [4, 2])), c16, dtype=MP_BF16)
+    ! 2 is 4000 in bf16, -1 is bf80: 16256 above the smallest integer.
+    call expect('fp32 to bf16', all(c16 == merge(16384, -32768 + 16256, ia(:, 1:2) == 2)))
+  end subroutine
+
+  subroutine test_epilogue()
+    integer, parameter :: m = 8, n = 4, k = 8
+    real(c_float) :: a(m, k), b(k, n), c(m, n), z(m, n)
+    real(c_float), target :: bias(m), dbias(m), amax(1), aux(m, n)
+    type(mp_epilogue_t) :: epilogue
+    integer :: i
+    a = integers(m, k, 1)
+    b = integers(k, n, 2)
+    bias = [(real(mod(i*5, 7) - 3), i=1, m)]
+    amax = 0
+    epilogue%bias = c_loc(bias)
+    epilogue%bias_dtype = MP_FP32
+    epilogue%activation = MP_ACT_RELU
+    epilogue%dbias = c_loc(dbias)
+    epilogue%amax = c_loc(amax)
+    epilogue%aux = c_loc(aux)
+    call mp_gemm(context, a, b, c, epilogue=epilogue)
+    z = matmul(a, b) + spread(bias, 2, n)
+    call expect('bias counts rows', all(c == max(z, 0.0)))
+    call expect('aux', all(aux == z))
+    call expect('dbias sums over columns', all(dbias == sum(max(z, 0.0), 2)))
+    call expect('amax', amax(1) == maxval(max(z, 0.0)))
+  end subroutine
+
+  subroutine test_errors()
+    real(c_float) :: a(5, 6), b(6, 7), c(5, 7)
+    integer(c_int) :: stat
+    character(200) :: errmsg
+    type(c_ptr) :: scaler
+    type(mp_scaler_config_t) :: config
+    a = 0
+    b = 0
+    c = 9
+    call mp_gemm(context, a, b(1:5, :), c, stat=stat, errmsg=errmsg)
+    call expect('k', stat == MP_ERROR_INVALID_ARGUMENT)
+    call expect('k: '//trim(errmsg), errmsg == 'mp_gemm: op(b) has 5 rows, op(a) columns: 6')
+    call mp_gemm(context, a, b, c(1:4, :), stat=stat, errmsg=errmsg)
+    call expect('shape of c: '//trim(errmsg), errmsg == 'mp_gemm: c is 4 x 7, not 5 x 7')
+    call mp_gemm(context, a(1:5:2, :), b, c(1:3, :), stat=stat, errmsg=errmsg)
+    call expect('every other row: '//trim(errmsg), errmsg == 'mp_gemm: the columns of a are not contiguous')
+    call mp_gemm(context, a, b(6:1:-1, :), c, stat=stat, errmsg=errmsg)
+    call expect('backwards: '//trim(errmsg), errmsg == 'mp_gemm: the columns of b are not contiguous')
+    call mp_gemm(context, a(:, 6:1:-1), b, c, stat=stat, errmsg=errmsg)
+    call expect('columns backwards', stat == MP_ERROR_INVALID_ARGUMENT)
+    call expect('nothing was written', all(c == 9))
+    config = mp_scaler_config_default(MP_SCALER_BACKOFF)
+    config%growth_factor = 0.5d0
+    call mp_check(mp_scaler_create(scaler, context, config), stat, errmsg)
+    call expect('what the library says: '//trim(errmsg), &
+                stat == MP_ERROR_INVALID_ARGUMENT .and. index(errmsg, 'growth_factor = 0.5') > 0)
+    call mp_gemm(context, a, b, c, stat=stat)
+    call expect('stat of success', stat == MP_SUCCESS)
+  end subroutine
+
+  subroutine test_lists()
+    real(c_float), pointer :: x(:), y(:, :)
+    real(c_float), target :: norm(1)
+    type(c_ptr) :: list
+    integer(c_int) :: stat
+    call mp_allocate(context, x, 2)
+    call mp_allocate(context, y, 2, 2)
+    call expect('memory begins with zeros', all(x == 0) .and. all(y == 0))
+    x = [3, -4]
+    y(2, 1) = 12
+    call mp_make_tensor_list(list, context, [c_loc(x), c_loc(y)], [2_c_int64_t, 4_c_int64_t], &
+                             [MP_FP32, MP_FP32])
+    call mp_check(mp_l2norm(list, c_loc(norm), c_null_ptr, c_null_ptr))
+    call expect('norm', norm(1) == 13)
+    call mp_tensor_list_destroy(list)
+    call mp_make_tensor_list(list, context, [c_loc(x)], [2_c_int64_t, 4_c_int64_t], [MP_FP32], stat)
+    call expect('arrays of different sizes', stat == MP_ERROR_INVALID_ARGUMENT)
+    call mp_deallocate(context, x)
+    call mp_deallocate(context, y)
+    call expect('deallocated', .not. associated(x))
+  end subroutine
+
+  !> y = w x by gradient descent on |y - target|^2 / 2, beside the same in Fortran.  All numbers are
+  !> multiples of powers of two that fp32 holds, so that the weights are equal, not close.
+  subroutine test_layer()
+    integer, parameter :: outputs = 3, inputs = 4, samples = 8
+    real(c_float) :: x(inputs, samples), target_y(outputs, samples), error(outputs, samples)
+    real(c_float), pointer :: w(:, :), dw(:, :)
+    real(c_float) :: wanted(outputs, inputs), first_loss
+    type(c_ptr) :: masters, grads, optimizer, scaler
+    type(mp_optimizer_desc_t) :: desc
+    type(mp_hyper_t), target :: hyper
+    type(mp_scaler_state_t) :: state
+    integer :: step
+
+    x = integers(inputs, samples, 1)
+    target_y = matmul(integers(outputs, inputs, 4), x)
+    call mp_allocate(context, w, outputs, inputs)
+    call mp_allocate(context, dw, outputs, inputs)
+    call mp_make_tensor_list(masters, context, [c_loc(w)], [size(w, kind=c_int64_t)], [MP_FP32])
+    call mp_make_tensor_list(grads, context, [c_loc(dw)], [size(dw, kind=c_int64_t)], [MP_FP32])
+    hyper = mp_hyper_default(MP_OPT_SGD, 2.0**(-8))
+    hyper%beta1 = 0
+    desc = mp_optimizer_desc_default(MP_OPT_SGD)
+    desc%groups = c_loc(hyper)
+    desc%grads = grads
+    desc%master = masters
+    call mp_check(mp_optimizer_create(optimizer, context, desc))
+    call mp_check(mp_scaler_create(scaler, context, mp_scaler_config_default(MP_SCALER_BACKOFF)))
+
+    wanted = 0
+    first_loss = sum(target_y**2)
+    do step = 1, 3
+      call mp_gemm(context, w, x, error)
+      error = (error - target_y)*65536 ! the scale, which the step divides out
+      call mp_gemm(context, error, x, dw, transb=.true.)
+      call mp_check(mp_scale_step(optimizer, scaler, stream=c_null_ptr))
+      wanted = wanted - matmul(matmul(wanted, x) - target_y, transpose(x))*2.0**(-8)
+      call expect('weights after a step', all(w == wanted))
+    end do
+    call expect('the loss falls', sum((matmul(w, x) - target_y)**2) < first_loss/4)
+    call mp_check(mp_scaler_get_state_sync(scaler, state, c_null_ptr))
+    call expect('no step was skipped', state%steps == 3 .and. state%skipped == 0)
+    call mp_scaler_destroy(scaler)
+    call mp_optimizer_destroy(optimizer)
+    call mp_tensor_list_destroy(grads)
+    call mp_tensor_list_destroy(masters)
+    call mp_deallocate(context, w)
+    call mp_deallocate(context, dw)
+  end subroutine
+
+end program
