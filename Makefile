@@ -254,6 +254,8 @@ test: setup-test
 	  "language faces::tools/check_faces $(BUILD) $(CC)" \
 	  "Python::tools/test_python $(BUILD)" \
 	  "Rust::tools/test_rust $(BUILD)" \
+	  "Fortran::tools/test_fortran $(BUILD)" \
+	  "the same weights::tools/same_weights $(BUILD)" \
 	  "README example::tools/run_readme_example $(BUILD) $(CC)" \
 	  "examples::tools/run_examples $(BUILD)/examples" \
 	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)

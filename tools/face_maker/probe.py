@@ -156,7 +156,7 @@ def rust_program(model: Model) -> str:
 
 
 def python(model: Model) -> str:
-    """Runs with capi/hosts/python in PYTHONPATH; does not load the library."""
+    """Runs with capi/hosts/python in PYTHONPATH."""
     out = ("import ctypes\nfrom mpcore._sys import *\nfrom mpcore import _sys\n\n"
            "def show(name, call, value):\n    print('default', name, call, bytes(value).hex().upper())\n\n")
     for s in model.structs:
