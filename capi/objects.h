@@ -142,6 +142,11 @@ inline bool has_statistics(mp_scaler_policy_t policy) {
   return policy == MP_SCALER_LOGNORMAL || policy == MP_SCALER_LOGMAX;
 }
 
+/// Whether its next update has nothing to learn from yet.
+inline bool needs_amax(const mp_scaler &scaler) {
+  return has_statistics(scaler.config.policy) && !scaler.has_kept_amax;
+}
+
 /// Fails where a kernel would read through NULL.
 void require_data(const mp_tensor_list &list, const char *name);
 

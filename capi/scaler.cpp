@@ -206,9 +206,8 @@ mp_status_t mp_scale_loss(mp_scaler_t scaler, const void *loss, void *out, mp_dt
 mp_status_t mp_scaler_update(mp_scaler_t scaler, const float *amax, mp_stream_t stream) {
   return mp::call(__func__, [&] {
     mp_scaler &s = mp::require_pointer(scaler, "scaler");
-    const bool needs_amax = mp::has_statistics(s.config.policy) && !s.has_kept_amax;
     mp::require_aligned(amax, "amax");
-    if (needs_amax) mp::require_pointer(amax, "amax");
+    if (mp::needs_amax(s)) mp::require_pointer(amax, "amax");
     const mp::Context &c = *s.context;
     c.target.scaler_update(c.device, s.device, amax, stream);
     s.has_kept_amax = false;

@@ -12,24 +12,54 @@ namespace mp {
 
 namespace {
 
+bool is_checked(const mp_step_options_t &options) {
+  return (options.flags & MP_STEP_CHECKED) != 0;
+}
+
+bool keeps_scaler(const mp_step_options_t &options) {
+  return (options.flags & MP_STEP_KEEP_SCALER) != 0;
+}
+
 mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler *scaler) {
   if (user == nullptr) return mp_step_options_default();
   const mp_step_options_t options = read_struct(user, "options");
-  require_flags(options.flags,
-                (scaler != nullptr ? MP_STEP_KEEP_SCALER : 0) |
-                    (options.comm != nullptr ? MP_STEP_SHARDED : 0),
-                "flags");
+  const uint32_t with_scaler = MP_STEP_KEEP_SCALER | MP_STEP_CHECKED;
+  require_flags(
+      options.flags,
+      (scaler != nullptr ? with_scaler : 0) | (options.comm != nullptr ? MP_STEP_SHARDED : 0),
+      "flags");
   require_zero(options.reserved0, "reserved0");
   MP_REQUIRE(options.max_grad_norm >= 0.0f, MP_ERROR_INVALID_ARGUMENT,
              "max_grad_norm = ", options.max_grad_norm, " is negative or not a number");
   require_aligned(options.grad_norm, "grad_norm");
   require_aligned(options.found_inf, "found_inf");
   require_aligned(options.tensor_norms, "tensor_norms");
+  require_aligned(options.amax, "amax");
+  MP_REQUIRE(options.amax == nullptr || is_checked(options), MP_ERROR_INVALID_ARGUMENT,
+             "amax = ", options.amax, ", but without MP_STEP_CHECKED the step measures it");
   // The step ends with clearing that flag, which therefore cannot hold its result.
   MP_REQUIRE(scaler == nullptr || options.found_inf != &scaler->device->found_inf,
              MP_ERROR_INVALID_ARGUMENT, "found_inf = ", options.found_inf,
              " is the scaler's own flag");
   return options;
+}
+
+/// Fails where MP_STEP_CHECKED leaves out what the step needs.
+void check_checked(const mp_optimizer &optimizer, const mp_scaler &scaler,
+                   const mp_step_options_t &options) {
+  const auto refuse = [](auto value, const char *name) {
+    MP_REQUIRE(!value, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
+               " is for the pass over the gradients, which MP_STEP_CHECKED leaves out");
+  };
+  refuse(options.max_grad_norm, "max_grad_norm");
+  refuse(options.grad_norm, "grad_norm");
+  refuse(options.tensor_norms, "tensor_norms");
+  MP_REQUIRE(optimizer.tensor_norms == nullptr, MP_ERROR_INVALID_ARGUMENT,
+             "optimizer has a group with max_tensor_norm, which needs the pass over the gradients "
+             "that MP_STEP_CHECKED leaves out");
+  MP_REQUIRE(options.amax != nullptr || keeps_scaler(options) || !needs_amax(scaler),
+             MP_ERROR_INVALID_ARGUMENT,
+             "amax = NULL with MP_STEP_CHECKED, but the scaler's policy learns from it");
 }
 
 /// Pass 1 writes what pass 2 reads; with several ranks the agreement does both.
@@ -41,7 +71,7 @@ struct Passes {
 
 /// Between the passes: pass 2 reads what all ranks have found.  A norm is known, and can clip, only
 /// after that.
-void plan_agreement(const mp_optimizer &optimizer, const mp_scaler *scaler, bool is_sharded,
+void plan_agreement(const mp_optimizer &optimizer, const mp_scaler *scaler, bool sums_norms,
                     Passes &passes) {
   StatisticsOutputs &statistics = passes.statistics;
   AgreementArgs &agreement = passes.agreement;
@@ -53,7 +83,7 @@ void plan_agreement(const mp_optimizer &optimizer, const mp_scaler *scaler, bool
     agreement.scaler = scaler->device;
     passes.update.scaler_amax = optimizer.amax;
   }
-  if (!is_sharded) return;
+  if (!sums_norms) return;
   agreement.sum_squares = statistics.sum_squares = optimizer.sum_squares;
   agreement.norm = optimizer.norm;
   agreement.clip = statistics.clip;
@@ -72,7 +102,8 @@ Passes plan(const mp_optimizer &optimizer, const mp_scaler *scaler,
     update.scaler = scaler->device;
     update.grad_scale = &scaler->device->inv_scale;
     update.scaler_amax = statistics.amax = optimizer.amax;
-    update.keep_scaler = (options.flags & MP_STEP_KEEP_SCALER) != 0;
+    update.keep_scaler = keeps_scaler(options);
+    if (is_checked(options)) update.scaler_amax = options.amax;
   } else {
     update.clear = statistics.found_inf = optimizer.found_inf;
   }
@@ -129,14 +160,21 @@ mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
     mp::require_data(o);
     const mp_step_options_t read = mp::read_options(options, scaler);
     const mp_comm_t comm = read.comm != nullptr ? mp::read_comm(read.comm) : mp_comm_default();
+    const bool checked = mp::is_checked(read);
+    if (checked) mp::check_checked(o, *scaler, read);
     mp::Passes passes = mp::plan(o, scaler, read);
     const bool has_ranks = comm.world_size > 1;
-    if (has_ranks) mp::plan_agreement(o, scaler, (read.flags & MP_STEP_SHARDED) != 0, passes);
+    const bool sums_norms = (read.flags & MP_STEP_SHARDED) != 0 && !checked;
+    if (has_ranks) mp::plan_agreement(o, scaler, sums_norms, passes);
 
     const mp::Context &c = *o.context;
-    c.target.statistics(c.device, o.args.grads, o.desc.grads->scratch, passes.statistics, stream);
+    if (!checked)
+      c.target.statistics(c.device, o.args.grads, o.desc.grads->scratch, passes.statistics, stream);
     if (has_ranks) mp::agree(o, passes.agreement, comm, stream);
     c.target.optimizer_step(c.device, o.args, passes.update, stream);
-    if (scaler != nullptr) scaler->has_kept_amax = passes.update.keep_scaler;
+    if (scaler != nullptr) {
+      const bool has_amax = !checked || read.amax != nullptr;
+      scaler->has_kept_amax = mp::keeps_scaler(read) && (scaler->has_kept_amax || has_amax);
+    }
   });
 }

@@ -1341,6 +1341,12 @@ typedef enum mp_step_flags {
    *      mp_scale_step(a, scaler, &options, stream);
    *      mp_scale_step(b, scaler, NULL, stream);     // S follows its policy */
   MP_STEP_KEEP_SCALER = 1 << 0,
+  /** Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
+   *  mp_scaler_found_inf and measure amax.  Pass 1 falls away, which saves a launch and one of the two
+   *  readings of every gradient; what nobody has noticed reaches the weights.  Needs a scaler.
+   *  Not with what only pass 1 can tell: max_grad_norm, grad_norm, tensor_norms, and the
+   *  max_tensor_norm of a group. */
+  MP_STEP_CHECKED = 1 << 2,
   /** With comm: every rank has tensors of its own, each of them whole (a sharded optimizer, perhaps
    *  without tensors), and the norm is that of all of them.  Without this flag all ranks have the
    *  same gradients. */
@@ -1356,6 +1362,10 @@ typedef struct mp_step_options {
   float *grad_norm;    /**< device, 1 float, optional: unscaled norm before clipping */
   float *found_inf;    /**< device, 1 float, optional: 1 if this step was skipped, else 0 */
   float *tensor_norms; /**< device, 1 float per tensor, optional: as grad_norm, of each */
+  /** MP_STEP_CHECKED: device, 1 float: the largest gradient as it was measured, with the meaning of
+   *  `amax` in mp_scaler_update, and needed by the same policies.  Infinity or NaN skips the step.
+   *  Read, not cleared: what the epilogues fill is for the caller to clear before the next one. */
+  const float *amax;
   /** Host, optional: the step is one of several ranks that take the same decision and, if their
    *  scalers began alike, have the same S ever after.  A collective call, section 9. */
   const mp_comm_t *comm;
@@ -1383,7 +1393,8 @@ static inline mp_step_options_t mp_step_options_default(void) {
  *  All on the device, with no host synchronisation.  Bitwise equal to calling
  *  mp_check_nonfinite, mp_l2norm, mp_amax, mp_clip_factor, mp_optimizer_step,
  *  mp_scaler_update in that order; it only saves launches and memory traffic.  Two passes
- *  are the minimum: no weight may change before the last gradient has been inspected.
+ *  are the minimum: no weight may change before the last gradient has been inspected
+ *  (MP_STEP_CHECKED: it has been).
  *
  *  With MP_SCALER_STATIC an overflowing step is skipped too.
  *

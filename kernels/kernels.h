@@ -340,7 +340,7 @@ struct UpdateArgs {
       *tensor_norms;     ///< count: of the gradients before unscaling; NULL = do not clip by them
   float *skipped;        ///< out, optional: 1 if this step was skipped, else 0
   ScalerDevice *scaler;  ///< optional: its policy is applied, its flag cleared
-  const float *scaler_amax;  ///< what mp_scaler_update gets as amax
+  const float *scaler_amax;  ///< what mp_scaler_update gets as amax; skip when not finite
   bool keep_scaler;          ///< MP_STEP_KEEP_SCALER: only the amax is noted
   float *clear;              ///< optional: set to 0 at the end (the flag where there is no scaler)
 };

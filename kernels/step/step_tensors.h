@@ -17,11 +17,12 @@ struct StepArgs {
 };
 
 /// Read on the device, by every kernel of the step.  A scale that has sunk to 0 has no 1/S to unscale
-/// with.
+/// with.  Where pass 1 has left amax, the flag says the same.
 MP_DEVICE bool is_skipped(const StepArgs &args) {
   const UpdateArgs &u = args.update;
+  const auto is_finite = [](const float *x) { return x == nullptr || std::isfinite(*x); };
   const bool found_inf = u.found_inf != nullptr && *u.found_inf != 0.0f;
-  return found_inf || (u.grad_scale != nullptr && !std::isfinite(*u.grad_scale));
+  return found_inf || !is_finite(u.grad_scale) || !is_finite(u.scaler_amax);
 }
 
 MP_HD constexpr bool has_elementwise_v(mp_optimizer_kind_t kind) {
