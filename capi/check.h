@@ -281,13 +281,13 @@ inline constexpr uint32_t kFirstSize<mp_scaler_state_t> = 88;
 template <>
 inline constexpr uint32_t kFirstSize<mp_hyper_t> = 72;
 template <>
-inline constexpr uint32_t kFirstSize<mp_optimizer_desc_t> = 96;
+inline constexpr uint32_t kFirstSize<mp_optimizer_desc_t> = 104;
 template <>
-inline constexpr uint32_t kFirstSize<mp_model_options_t> = 8;
+inline constexpr uint32_t kFirstSize<mp_model_options_t> = 32;
 template <>
 inline constexpr uint32_t kFirstSize<mp_comm_t> = 48;
 template <>
-inline constexpr uint32_t kFirstSize<mp_step_options_t> = 48;
+inline constexpr uint32_t kFirstSize<mp_step_options_t> = 64;
 template <>
 inline constexpr uint32_t kFirstSize<mp_xent_desc_t> = 48;
 template <>

@@ -72,7 +72,7 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
       .m = tensors(desc.m),
       .v = tensors(desc.v),
       .extra = tensors(desc.extra_grads),
-      .copy = {.flags = desc.flags},
+      .copy = {.flags = desc.flags, .rounding_seed = desc.rounding_seed},
       .tensor_group = array_at<uint32_t>(memory, group_of),
       .num_groups = desc.num_groups,
       .groups = optimizer.device_groups,
@@ -95,7 +95,10 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
 mp_model_options_t read_options(const mp_model_options_t *user) {
   if (user == nullptr) return mp_model_options_default();
   const mp_model_options_t options = read_struct(user, "options");
-  require_flags(options.flags, MP_OPT_MODEL_OVERFLOW, "flags");
+  require_flags(options.flags, MP_OPT_MODEL_OVERFLOW | MP_OPT_STOCHASTIC_ROUNDING, "flags");
+  require_aligned(options.t, "t");
+  require_aligned(options.overflows, "overflows");
+  if (options.flags & MP_OPT_STOCHASTIC_ROUNDING) require_pointer(options.t, "t");
   return options;
 }
 
@@ -177,10 +180,16 @@ mp_status_t mp_masters_to_model(mp_tensor_list_t master, mp_tensor_list_t model,
     c.target.model_copy(c.device,
                         {.master = from.device,
                          .model = to.device,
-                         .policy = {.flags = o.flags},
-                         .found_inf = found_inf},
+                         .policy = {.flags = o.flags, .rounding_seed = o.rounding_seed},
+                         .found_inf = found_inf,
+                         .t = o.t,
+                         .overflows = o.overflows},
                         stream);
   });
+}
+
+const int64_t *mp_optimizer_step_counter(mp_optimizer_t optimizer) {
+  return optimizer != nullptr ? optimizer->args.t : nullptr;
 }
 
 const float *mp_optimizer_lr(mp_optimizer_t optimizer) {

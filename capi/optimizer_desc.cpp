@@ -28,7 +28,7 @@ struct Kind {
 };
 
 Kind kind_of(mp_optimizer_kind_t kind) {
-  constexpr uint32_t kCommon = MP_OPT_MODEL_OVERFLOW;
+  constexpr uint32_t kCommon = MP_OPT_MODEL_OVERFLOW | MP_OPT_STOCHASTIC_ROUNDING;
   constexpr uint32_t kAdam = kCommon | MP_OPT_DECOUPLED_DECAY | MP_OPT_NO_BIAS_CORRECTION;
   switch (kind) {
     case MP_OPT_SGD:

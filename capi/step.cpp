@@ -35,6 +35,7 @@ mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler *s
   require_aligned(options.found_inf, "found_inf");
   require_aligned(options.tensor_norms, "tensor_norms");
   require_aligned(options.amax, "amax");
+  require_aligned(options.model_overflows, "model_overflows");
   MP_REQUIRE(options.amax == nullptr || is_checked(options), MP_ERROR_INVALID_ARGUMENT,
              "amax = ", options.amax, ", but without MP_STEP_CHECKED the step measures it");
   // The step ends with clearing that flag, which therefore cannot hold its result.
@@ -109,6 +110,7 @@ Passes plan(const mp_optimizer &optimizer, const mp_scaler *scaler,
   }
   update.found_inf = statistics.found_inf;
   update.skipped = options.found_inf;
+  update.model_overflows = options.model_overflows;
   update.tensor_norms = statistics.norm_per_tensor = optimizer.tensor_norms;
 
   if (options.max_grad_norm > 0.0f || options.grad_norm != nullptr ||

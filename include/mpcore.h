@@ -1053,14 +1053,22 @@ typedef enum mp_optimizer_flags {
   MP_OPT_NESTEROV = 1 << 0,           /**< SGD */
   MP_OPT_DECOUPLED_DECAY = 1 << 1,    /**< Adam: makes it AdamW; LAMB; Adagrad */
   MP_OPT_NO_BIAS_CORRECTION = 1 << 2, /**< Adam, LAMB: mhat = m, vhat = v */
-  /** Let the 16-bit copy of a weight become infinite.  Without this flag it is clamped to the
+  /** Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is clamped to the
    *  largest finite value: an infinite weight makes every later gradient non-finite, so every
    *  later step is skipped and training never recovers. */
   MP_OPT_MODEL_OVERFLOW = 1 << 4,
   MP_OPT_DECAY_AFTER_MOMENTUM = 1 << 5, /**< SGD, not with MP_OPT_LARC or MP_OPT_LARS */
   MP_OPT_LARC = 1 << 6,                 /**< SGD */
   MP_OPT_LARS = 1 << 7,                 /**< SGD, not with MP_OPT_LARC */
-  MP_OPT_NVLAMB = 1 << 8                /**< LAMB: adapts the tensors without decay too */
+  MP_OPT_NVLAMB = 1 << 8,               /**< LAMB: adapts the tensors without decay too */
+  /** Round the 16-bit copy of a weight up or down at random, so that on average it is the weight: a
+   *  change below half a unit of the copy is not lost in every step.  What the type can hold stays
+   *  as it is.  The random numbers follow from rounding_seed, t, the tensor's index and the
+   *  element's, and from nothing else: not from the device, not from being interrupted and resumed.
+   *  Probabilities are exact (fp16 subnormals: to within 2^-32).
+   *  Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1; Philox
+   *  4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011. */
+  MP_OPT_STOCHASTIC_ROUNDING = 1 << 9
 } mp_optimizer_flags_t;
 
 /** How the learning rate follows t, on the device: a skipped step does not advance it, and a
@@ -1174,6 +1182,7 @@ typedef struct mp_optimizer_desc {
    *  gradient of a penalty that has its own code.  Read by each step and not inspected: an
    *  infinity here reaches the weights unless found_inf says so (mp_check_nonfinite). */
   mp_tensor_list_t extra_grads;
+  uint64_t rounding_seed; /**< MP_OPT_STOCHASTIC_ROUNDING; any value */
 } mp_optimizer_desc_t;
 
 static inline mp_optimizer_desc_t mp_optimizer_desc_default(mp_optimizer_kind_t kind) {
@@ -1215,7 +1224,12 @@ MP_API mp_status_t mp_optimizer_step(mp_optimizer_t optimizer, const float *grad
 /** How fp32 master weights become their 16-bit copy. */
 typedef struct mp_model_options {
   uint32_t struct_size;
-  uint32_t flags; /**< of mp_optimizer_flags_t: MP_OPT_MODEL_OVERFLOW */
+  uint32_t flags; /**< of mp_optimizer_flags_t: MP_OPT_MODEL_OVERFLOW, MP_OPT_STOCHASTIC_ROUNDING */
+  uint64_t rounding_seed; /**< MP_OPT_STOCHASTIC_ROUNDING, as in mp_optimizer_desc_t */
+  /** MP_OPT_STOCHASTIC_ROUNDING: device, 1 integer: the number of updates that the weights have seen;
+   *  of an optimizer of this library, mp_optimizer_step_counter after its step. */
+  const int64_t *t;
+  int64_t *overflows; /**< as model_overflows of section 10 */
 } mp_model_options_t;
 
 static inline mp_model_options_t mp_model_options_default(void) {
@@ -1248,6 +1262,10 @@ MP_API const float *mp_optimizer_lr(mp_optimizer_t optimizer);
  *  @param loss  device, 1 float. */
 MP_API mp_status_t mp_optimizer_regularization(mp_optimizer_t optimizer, float *loss,
                                                mp_stream_t stream);
+
+/** Device address of the step counter t, which each applied step increases by 1; constant for the
+ *  life of the optimizer.  NULL if optimizer is NULL. */
+MP_API const int64_t *mp_optimizer_step_counter(mp_optimizer_t optimizer);
 
 /** The step counter t, for checkpoints; waits for `stream`. */
 MP_API mp_status_t mp_optimizer_get_step_sync(mp_optimizer_t optimizer, int64_t *t,
@@ -1366,6 +1384,10 @@ typedef struct mp_step_options {
    *  `amax` in mp_scaler_update, and needed by the same policies.  Infinity or NaN skips the step.
    *  Read, not cleared: what the epilogues fill is for the caller to clear before the next one. */
   const float *amax;
+  /** Device, 1 integer, optional: increased by the number of weights whose 16-bit copy was beyond the
+   *  largest finite number after rounding, whether it was clamped or became infinite; clear it
+   *  first.  NaN is none of them. */
+  int64_t *model_overflows;
   /** Host, optional: the step is one of several ranks that take the same decision and, if their
    *  scalers began alike, have the same S ever after.  A collective call, section 9. */
   const mp_comm_t *comm;

@@ -304,13 +304,16 @@ struct RatioScratch {
 
 /// How a master weight becomes its 16-bit copy (kernels/step/model_copy.h).
 struct CopyPolicy {
-  uint32_t flags;  ///< MP_OPT_MODEL_OVERFLOW; others are not looked at
+  uint32_t flags;  ///< MP_OPT_MODEL_OVERFLOW, MP_OPT_STOCHASTIC_ROUNDING; others are not looked at
+  uint64_t rounding_seed;
 };
 
 struct ModelCopyArgs {
   TensorList master, model;  ///< model.data[t] may be NULL
   CopyPolicy policy;
   const float *found_inf;  ///< nothing is written when != 0; NULL = never
+  const int64_t *t;        ///< device; for stochastic rounding, else NULL
+  int64_t *overflows;      ///< optional, increased
 };
 
 /// An optimizer in device terms.
@@ -342,6 +345,7 @@ struct UpdateArgs {
   ScalerDevice *scaler;  ///< optional: its policy is applied, its flag cleared
   const float *scaler_amax;  ///< what mp_scaler_update gets as amax; skip when not finite
   bool keep_scaler;          ///< MP_STEP_KEEP_SCALER: only the amax is noted
+  int64_t *model_overflows;  ///< optional, increased: copies that overflowed
   float *clear;              ///< optional: set to 0 at the end (the flag where there is no scaler)
 };
 

@@ -10,29 +10,39 @@ namespace {
 
 constexpr int kThreads = 256;
 
-MP_DEVICE void copy_chunk(const ModelCopyArgs &args, int64_t number) {
+/// Returns how many of this thread's copies overflowed.
+template <bool kPlain>
+MP_DEVICE int copy_chunk(const ModelCopyArgs &args, int64_t number, int64_t t) {
   const ChunkRange range = chunk_range(args.master, number);
-  void *const model = args.model.data[range.tensor];
-  if (model == nullptr) return;
+  const CopyPlace place{args.model.data[range.tensor], dtype_of(args.model, range.tensor),
+                        range.tensor, t};
+  if (place.model == nullptr) return 0;
   const float *const master = static_cast<const float *>(args.master.data[range.tensor]);
-  const mp_dtype_t dtype = dtype_of(args.model, range.tensor);
+  int overflows = 0;
   for_each_run<kThreads>(range, [&](int64_t at, int valid) {
     float w[kVec];
     load_run(w, master + at, valid);
-    store_copy(args.policy, dtype, model, at, w, valid);
+    overflows += store_copy<kPlain>(args.policy, place, at, w, valid);
   });
+  return overflows;
 }
 
+template <bool kPlain>
 MP_KERNEL(kThreads, 1)
 copy_list(MP_PARAM(ModelCopyArgs) args) {
   if (args.found_inf != nullptr && *args.found_inf != 0.0f) return;
-  for (int64_t c = block_index(); c < args.master.num_chunks; c += grid_size()) copy_chunk(args, c);
+  const int64_t t = args.t != nullptr ? *args.t : 0;
+  int64_t overflows = 0;
+  for (int64_t c = block_index(); c < args.master.num_chunks; c += grid_size())
+    overflows += copy_chunk<kPlain>(args, c, t);
+  if constexpr (!kPlain) add_overflows(args.overflows, overflows);
 }
 
 }  // namespace
 
 void model_copy(const Device &device, const ModelCopyArgs &args, mp_stream_t stream) {
-  launch("model_copy", copy_list, device, {blocks_for(device, args.master.num_chunks), kThreads},
+  const auto kernel = is_plain(args.policy, args.overflows) ? copy_list<true> : copy_list<false>;
+  launch("model_copy", kernel, device, {blocks_for(device, args.master.num_chunks), kThreads},
          stream, args);
 }
 

@@ -1,9 +1,22 @@
-// The 16-bit copy of a run of fp32 master weights, as the optimizer and mp_masters_to_model write it.
+// The 16-bit copy of a run of fp32 master weights, as the optimizer and mp_masters_to_model write it:
+// rounded to nearest or stochastically, clamped or not, counted or not.
 #pragma once
 
+#include <cmath>
+
+#include "kernels/simt/reduce.h"
 #include "kernels/simt/vector.h"
+#include "kernels/step/philox.h"
 
 namespace mp::MP_TARGET {
+
+/// The copy of one tensor in one step.
+struct CopyPlace {
+  void *model;
+  mp_dtype_t dtype;
+  uint32_t tensor;
+  int64_t t;
+};
 
 /// A 16-bit weight that overflows would make every later gradient non-finite.
 MP_DEVICE float clamped(float w, mp_dtype_t dtype) {
@@ -11,14 +24,82 @@ MP_DEVICE float clamped(float w, mp_dtype_t dtype) {
   return w > most ? most : w < -most ? -most : w;
 }
 
-/// Up to 8 weights, `at` in elements of the tensor `model`.
-MP_DEVICE void store_copy(const CopyPolicy &policy, mp_dtype_t dtype, void *model, int64_t at,
-                          float (&w)[kVec], int valid) {
+MP_DEVICE bool overflows(float w, mp_dtype_t dtype) {
+  return magnitude_bits(rounded_to(dtype, w)) == kInfinityBits;
+}
+
+/// One of the two neighbours of w in the type, the one away from zero with the probability that makes
+/// w the mean (fp16 subnormals: to within 2^-32); w itself where the type has it.  Beyond the largest
+/// finite number the numbers go on, and overflow when they are stored.
+/// @param random  32 random bits
+MP_DEVICE float stochastically_rounded(float w, mp_dtype_t dtype, uint32_t random) {
+  constexpr uint32_t kSmallestNormalHalf = 0x38800000;  // 2^-14
+  const uint32_t magnitude = magnitude_bits(w);
+  if (magnitude >= kInfinityBits) return w;
+  float rounded;
+  if (dtype == MP_FP16 && magnitude < kSmallestNormalHalf) {
+    const float units = float_from_bits(magnitude) * 0x1p24f;  // the neighbours are 1 apart
+    const float below = floorf(units);
+    const uint32_t threshold = static_cast<uint32_t>((units - below) * 0x1p32f);
+    rounded = (random < threshold ? below + 1.0f : below) * 0x1p-24f;
+  } else {
+    // A carry out of the dropped bits is the step to the next number, of whatever exponent.
+    const uint32_t dropped = dtype == MP_FP16 ? 0x1fff : 0xffff;
+    rounded = float_from_bits((magnitude + (random & dropped)) & ~dropped);
+  }
+  return copysignf(rounded, w);
+}
+
+/// The random numbers of a weight follow from the seed, t, the tensor and the element alone.
+MP_DEVICE void round_stochastically(uint64_t seed, const CopyPlace &place, int64_t at,
+                                    float (&w)[kVec]) {
+  // Tensors have less than 2^46 elements, so the high word of at / 4 has 12 bits.
+  const uint64_t t = static_cast<uint64_t>(place.t);
+  MP_UNROLL
+  for (int i = 0; i < kVec; i += 4) {
+    const uint64_t quad = static_cast<uint64_t>(at + i) / 4;
+    const PhiloxWords random =
+        philox({{static_cast<uint32_t>(quad),
+                 static_cast<uint32_t>(quad >> 32) | static_cast<uint32_t>(t >> 32) << 12,
+                 place.tensor, static_cast<uint32_t>(t)}},
+               seed);
+    MP_UNROLL
+    for (int j = 0; j < 4; j++)
+      w[i + j] = stochastically_rounded(w[i + j], place.dtype, random.x[j]);
+  }
+}
+
+/// Copies up to 8 weights to element `at`, a multiple of 8, and changes them on the way.
+/// @tparam kPlain  to nearest, without counting: most programs want no more
+/// @return how many overflowed; 0 if kPlain
+template <bool kPlain>
+MP_DEVICE int store_copy(const CopyPolicy &policy, const CopyPlace &place, int64_t at,
+                         float (&w)[kVec], int valid) {
+  int count = 0;
+  if constexpr (!kPlain) {
+    if (policy.flags & MP_OPT_STOCHASTIC_ROUNDING)
+      round_stochastically(policy.rounding_seed, place, at, w);
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++) count += i < valid && overflows(w[i], place.dtype);
+  }
   if ((policy.flags & MP_OPT_MODEL_OVERFLOW) == 0) {
     MP_UNROLL
-    for (int i = 0; i < kVec; i++) w[i] = clamped(w[i], dtype);
+    for (int i = 0; i < kVec; i++) w[i] = clamped(w[i], place.dtype);
   }
-  store_run(dtype, model, at, w, valid);
+  store_run(place.dtype, place.model, at, w, valid);
+  return count;
+}
+
+/// By all lanes of a warp: adds what they have counted.
+MP_DEVICE void add_overflows(int64_t *overflows, int64_t count) {
+  if (overflows == nullptr) return;
+  count = warp_reduce<Sum>(count);
+  if (lane_index() == 0 && count != 0) atomic_add(overflows, count);
+}
+
+/// Whether the policy asks for less than store_copy<false> can do.
+inline bool is_plain(const CopyPolicy &policy, const int64_t *overflows) {
+  return (policy.flags & MP_OPT_STOCHASTIC_ROUNDING) == 0 && overflows == nullptr;
 }
 
 }  // namespace mp::MP_TARGET

@@ -7,7 +7,6 @@
 // forward order, and the last of them are still in L2.
 #include "kernels/simt/reduce.h"
 #include "kernels/step/loss_scale.h"
-#include "kernels/step/model_copy.h"
 #include "kernels/step/step_tensors.h"
 #include "kernels/target.h"
 
@@ -27,9 +26,10 @@ MP_DEVICE void update_element(const RuleParams &params, Elements &e, int i) {
   if constexpr (kind == MP_OPT_RMSPROP) update_rmsprop(params, e.g[i], e.w[i], e.m[i], e.v[i]);
 }
 
-template <mp_optimizer_kind_t kind>
-MP_DEVICE void update_run(const Tensors &tensors, const RuleParams &params,
-                          const CopyPolicy &policy, int64_t at, int valid) {
+/// Returns how many copies overflowed.
+template <mp_optimizer_kind_t kind, bool kPlainCopy>
+MP_DEVICE int update_run(const Tensors &tensors, const RuleParams &params, const CopyPolicy &policy,
+                         const CopyPlace &place, int64_t at, int valid) {
   Elements e;
   load_elements<kind>(e, tensors, params, at, valid);
   MP_UNROLL
@@ -37,12 +37,13 @@ MP_DEVICE void update_run(const Tensors &tensors, const RuleParams &params,
   store_run(tensors.master + at, e.w, valid);
   if (tensors.m != nullptr) store_run(tensors.m + at, e.m, valid);
   if constexpr (has_elementwise_v(kind)) store_run(tensors.v + at, e.v, valid);
-  if (tensors.model != nullptr)
-    store_copy(policy, tensors.model_dtype, tensors.model, at, e.w, valid);
+  if (place.model == nullptr) return 0;
+  return store_copy<kPlainCopy>(policy, place, at, e.w, valid);
 }
 
-template <mp_optimizer_kind_t kind>
-MP_DEVICE void update_chunk(const StepArgs &args, int64_t number) {
+/// Returns how many of this thread's copies overflowed.
+template <mp_optimizer_kind_t kind, bool kPlainCopy>
+MP_DEVICE int update_chunk(const StepArgs &args, int64_t number, int64_t t) {
   MP_SHARED(RuleParams, params, [1]);
   const OptimizerArgs &o = args.optimizer;
   const ChunkRange range = chunk_range(o.grads, number);
@@ -53,9 +54,12 @@ MP_DEVICE void update_chunk(const StepArgs &args, int64_t number) {
   }
   block_sync();
   const Tensors tensors = tensors_of(o, range.tensor);
+  const CopyPlace place = copy_place_of(o, range.tensor, t);
+  int overflows = 0;
   for_each_run<kThreads>(range, [&](int64_t at, int valid) {
-    update_run<kind>(tensors, params[0], o.copy, at, valid);
+    overflows += update_run<kind, kPlainCopy>(tensors, params[0], o.copy, place, at, valid);
   });
+  return overflows;
 }
 
 /// What comes after every weight has been updated: the learning rates, the counter, the scaler, the
@@ -77,14 +81,17 @@ MP_DEVICE void finish_step(const StepArgs &args, bool skip) {
   if (u.clear != nullptr) *u.clear = 0.0f;
 }
 
-template <mp_optimizer_kind_t kind>
+template <mp_optimizer_kind_t kind, bool kPlainCopy>
 MP_KERNEL(kThreads, 2)
 update_list(MP_PARAM(StepArgs) args) {
   const OptimizerArgs &o = args.optimizer;
   const bool skip = is_skipped(args);
   if (!skip) {
+    const int64_t t = *o.t + 1;
+    int64_t overflows = 0;
     for (int64_t c = o.grads.num_chunks - 1 - block_index(); c >= 0; c -= grid_size())
-      update_chunk<kind>(args, c);
+      overflows += update_chunk<kind, kPlainCopy>(args, c, t);
+    if constexpr (!kPlainCopy) add_overflows(args.update.model_overflows, overflows);
   }
   if (arrive_last(o.ticket)) finish_step(args, skip);
 }
@@ -106,7 +113,9 @@ template <mp_optimizer_kind_t kind>
 void launch_update(const char *name, const Device &device, const StepArgs &args,
                    mp_stream_t stream) {
   const LaunchShape shape{blocks_for(device, args.optimizer.grads.num_chunks), kThreads};
-  launch(name, update_list<kind>, device, shape, stream, args);
+  const bool plain = is_plain(args.optimizer.copy, args.update.model_overflows);
+  launch(name, plain ? update_list<kind, true> : update_list<kind, false>, device, shape, stream,
+         args);
 }
 
 }  // namespace

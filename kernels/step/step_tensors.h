@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/step/clip.h"
+#include "kernels/step/model_copy.h"
 #include "kernels/step/schedule.h"
 #include "kernels/step/update_rules.h"
 #include "kernels/tensors/chunks.h"
@@ -64,21 +65,22 @@ struct Tensors {
   mp_dtype_t grad_dtype;
   const float *extra;  ///< NULL: none
   float *master;
-  void *model;  ///< NULL: no 16-bit copy
-  mp_dtype_t model_dtype;
   float *m, *v;  ///< NULL where the rule has none
 };
 
 MP_DEVICE Tensors tensors_of(const OptimizerArgs &o, uint32_t t) {
-  const bool has_model = o.model.data != nullptr;
   return {o.grads.data[t],
           dtype_of(o.grads, t),
           o.extra.data != nullptr ? static_cast<const float *>(o.extra.data[t]) : nullptr,
           static_cast<float *>(o.master.data[t]),
-          has_model ? o.model.data[t] : nullptr,
-          has_model ? dtype_of(o.model, t) : MP_FP16,
           o.m.data != nullptr ? static_cast<float *>(o.m.data[t]) : nullptr,
           o.v.data != nullptr ? static_cast<float *>(o.v.data[t]) : nullptr};
+}
+
+/// Where the weights of a tensor are copied in step t; model is NULL where they are not.
+MP_DEVICE CopyPlace copy_place_of(const OptimizerArgs &o, uint32_t tensor, int64_t t) {
+  if (o.model.data == nullptr) return {nullptr, MP_FP16, tensor, t};
+  return {o.model.data[tensor], dtype_of(o.model, tensor), tensor, t};
 }
 
 /// 8 elements in registers; g as the rules want it; m and v are 0 where the rule has none.
