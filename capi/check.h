@@ -287,7 +287,7 @@ inline constexpr uint32_t kFirstSize<mp_model_options_t> = 32;
 template <>
 inline constexpr uint32_t kFirstSize<mp_comm_t> = 48;
 template <>
-inline constexpr uint32_t kFirstSize<mp_step_options_t> = 64;
+inline constexpr uint32_t kFirstSize<mp_step_options_t> = 80;
 template <>
 inline constexpr uint32_t kFirstSize<mp_xent_desc_t> = 48;
 template <>

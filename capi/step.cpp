@@ -35,6 +35,8 @@ mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler *s
   require_aligned(options.found_inf, "found_inf");
   require_aligned(options.tensor_norms, "tensor_norms");
   require_aligned(options.amax, "amax");
+  require_aligned(options.report, "report");
+  require_aligned(options.tensor_reports, "tensor_reports");
   require_aligned(options.model_overflows, "model_overflows");
   MP_REQUIRE(options.amax == nullptr || is_checked(options), MP_ERROR_INVALID_ARGUMENT,
              "amax = ", options.amax, ", but without MP_STEP_CHECKED the step measures it");
@@ -55,6 +57,8 @@ void check_checked(const mp_optimizer &optimizer, const mp_scaler &scaler,
   refuse(options.max_grad_norm, "max_grad_norm");
   refuse(options.grad_norm, "grad_norm");
   refuse(options.tensor_norms, "tensor_norms");
+  refuse(options.report, "report");
+  refuse(options.tensor_reports, "tensor_reports");
   MP_REQUIRE(optimizer.tensor_norms == nullptr, MP_ERROR_INVALID_ARGUMENT,
              "optimizer has a group with max_tensor_norm, which needs the pass over the gradients "
              "that MP_STEP_CHECKED leaves out");
@@ -112,6 +116,8 @@ Passes plan(const mp_optimizer &optimizer, const mp_scaler *scaler,
   update.skipped = options.found_inf;
   update.model_overflows = options.model_overflows;
   update.tensor_norms = statistics.norm_per_tensor = optimizer.tensor_norms;
+  statistics.report = options.report;
+  statistics.tensor_reports = options.tensor_reports;
 
   if (options.max_grad_norm > 0.0f || options.grad_norm != nullptr ||
       options.tensor_norms != nullptr) {

@@ -106,6 +106,8 @@ void upload(mp_tensor_list &list) {
   const size_t sum_squares = image.add_zeros<double>(num_chunks);
   const size_t amax_bits = image.add_zeros<uint32_t>(num_chunks);
   const size_t ticket = image.add_zeros<uint32_t>(1);
+  const size_t counts = image.add_zeros<uint64_t>(num_chunks);
+  const size_t first_bad = image.add_zeros<uint32_t>(num_chunks);
 
   list.memory = image.upload(list.context);
   list.device = {
@@ -121,6 +123,8 @@ void upload(mp_tensor_list &list) {
       .sum_squares = array_at<double>(list.memory, sum_squares),
       .amax_bits = array_at<uint32_t>(list.memory, amax_bits),
       .ticket = array_at<uint32_t>(list.memory, ticket),
+      .report_counts = array_at<uint64_t>(list.memory, counts),
+      .first_bad = array_at<uint32_t>(list.memory, first_bad),
   };
 }
 
@@ -135,11 +139,13 @@ void enqueue_statistics(mp_tensor_list_t handle, const StatisticsOutputs &output
 }
 
 /// The two results of a reduction, of which one is enough.
-void require_results(const float *whole, const char *name, const float *per_tensor) {
-  MP_REQUIRE(whole != nullptr || per_tensor != nullptr, MP_ERROR_INVALID_ARGUMENT, name,
-             " and per_tensor = NULL");
+template <class T>
+void require_results(const T *whole, const char *name, const T *per_tensor,
+                     const char *per_tensor_name = "per_tensor") {
+  MP_REQUIRE(whole != nullptr || per_tensor != nullptr, MP_ERROR_INVALID_ARGUMENT, name, " and ",
+             per_tensor_name, " = NULL");
   require_aligned(whole, name);
-  require_aligned(per_tensor, "per_tensor");
+  require_aligned(per_tensor, per_tensor_name);
 }
 
 }  // namespace
@@ -218,6 +224,17 @@ mp_status_t mp_l2norm(mp_tensor_list_t list, float *norm, float *per_tensor, mp_
     mp::StatisticsOutputs outputs{};
     outputs.norm = norm;
     outputs.norm_per_tensor = per_tensor;
+    mp::enqueue_statistics(list, outputs, stream);
+  });
+}
+
+mp_status_t mp_inspect(mp_tensor_list_t list, mp_tensor_report_t *report,
+                       mp_tensor_report_t *tensor_reports, mp_stream_t stream) {
+  return mp::call(__func__, [&] {
+    mp::require_results(report, "report", tensor_reports, "tensor_reports");
+    mp::StatisticsOutputs outputs{};
+    outputs.report = report;
+    outputs.tensor_reports = tensor_reports;
     mp::enqueue_statistics(list, outputs, stream);
   });
 }

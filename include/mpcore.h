@@ -4,7 +4,7 @@
  *
  *   multiply    mp_gemm, mp_gemm_batched, mp_gemm_grouped          (section 4)
  *               mp_conv2d_fprop, _dgrad, _wgrad                    (section 5)
- *   measure     mp_check_nonfinite, mp_amax, mp_l2norm             (section 6)
+ *   measure     mp_check_nonfinite, mp_amax, mp_l2norm, mp_inspect (section 6)
  *   update      mp_scaler_*, mp_optimizer_*, mp_scale_step         (sections 7, 8, 10)
  *               mp_grad_all_reduce: between ranks                  (section 9)
  *   train       mp_softmax_xent: the loss and where backward starts (section 12)
@@ -644,6 +644,28 @@ MP_API mp_status_t mp_amax(mp_tensor_list_t list, float *amax, float *per_tensor
  *  @param per_tensor  device, count floats, optional. */
 MP_API mp_status_t mp_l2norm(mp_tensor_list_t list, float *norm, float *per_tensor,
                              mp_stream_t stream);
+
+/** What is in one tensor, or in all of a list.  Written by kernels into device memory, so it has no
+ *  struct_size: 64 bytes in every version. */
+typedef struct mp_tensor_report {
+  int64_t numel;
+  int64_t num_nan;
+  int64_t num_inf;
+  int64_t num_zero;      /**< of either sign */
+  int64_t num_subnormal; /**< 0 < |x| < 2^-14, whatever the type: fp16 holds such numbers with fewer
+                              digits, or as 0 */
+  /** The first NaN or infinity: in the lowest tensor that has one, its lowest element.  -1: none */
+  int64_t bad_tensor, bad_element;
+  float bad_value; /**< that element; 0: none */
+  float amax;      /**< as of mp_amax */
+} mp_tensor_report_t;
+
+/** Look at every element once, and report: what overflowed, and what is about to underflow.
+ *  mp_scale_step reports on its gradients without a pass more (mp_step_options_t).
+ *  @param report          device, 1 report, optional: of the list.
+ *  @param tensor_reports  device, count reports, optional: of each tensor. */
+MP_API mp_status_t mp_inspect(mp_tensor_list_t list, mp_tensor_report_t *report,
+                              mp_tensor_report_t *tensor_reports, mp_stream_t stream);
 
 /** out = in * *inv_scale, setting *found_inf as mp_check_nonfinite does on `in`.
  *  @param in, out    lists of equal shapes; types may differ (fp16 grads -> fp32 grads);
@@ -1362,7 +1384,7 @@ typedef enum mp_step_flags {
   /** Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
    *  mp_scaler_found_inf and measure amax.  Pass 1 falls away, which saves a launch and one of the two
    *  readings of every gradient; what nobody has noticed reaches the weights.  Needs a scaler.
-   *  Not with what only pass 1 can tell: max_grad_norm, grad_norm, tensor_norms, and the
+   *  Not with what only pass 1 can tell: max_grad_norm, grad_norm, tensor_norms, reports, and the
    *  max_tensor_norm of a group. */
   MP_STEP_CHECKED = 1 << 2,
   /** With comm: every rank has tensors of its own, each of them whole (a sharded optimizer, perhaps
@@ -1384,6 +1406,9 @@ typedef struct mp_step_options {
    *  `amax` in mp_scaler_update, and needed by the same policies.  Infinity or NaN skips the step.
    *  Read, not cleared: what the epilogues fill is for the caller to clear before the next one. */
   const float *amax;
+  /** Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
+   *  (mp_inspect).  Also of a step that is skipped. */
+  mp_tensor_report_t *report, *tensor_reports;
   /** Device, 1 integer, optional: increased by the number of weights whose 16-bit copy was beyond the
    *  largest finite number after rounding, whether it was clamped or became infinite; clear it
    *  first.  NaN is none of them. */

@@ -228,9 +228,11 @@ struct TensorList {
 
 /// Scratch of one reduction over a list; sizes for `num_chunks` chunks.
 struct ReduceScratch {
-  double *sum_squares;  ///< num_chunks
-  uint32_t *amax_bits;  ///< num_chunks; bits of |x|, on which NaN sorts above infinity
-  uint32_t *ticket;     ///< 1, zero between launches: the last block to arrive finishes the job
+  double *sum_squares;      ///< num_chunks
+  uint32_t *amax_bits;      ///< num_chunks; bits of |x|, on which NaN sorts above infinity
+  uint32_t *ticket;         ///< 1, zero between launches: the last block to arrive finishes the job
+  uint64_t *report_counts;  ///< num_chunks: four counts of 16 bits (kernels/tensors/report.h)
+  uint32_t *first_bad;      ///< num_chunks: the first NaN or infinity; kChunkElems: none
 };
 
 /// grad_scale = inv_scale, times the clip factor of mp_clip_factor if max_norm > 0.
@@ -252,6 +254,7 @@ struct StatisticsOutputs {
   double *sum_squares;     ///< overwritten: the square of the norm
   float *norm_per_tensor;  ///< count, overwritten
   ClipArgs clip;           ///< done last if clip.grad_scale is set; clip.scaled_norm is `norm`
+  mp_tensor_report_t *report, *tensor_reports;  ///< 1; count
 };
 
 // ---------------------------------------------------------------------------- scaler and step

@@ -20,6 +20,12 @@ struct Max {
     return max_of(a, b);
   }
 };
+struct Min {
+  template <class T>
+  MP_HD T operator()(T a, T b) const {
+    return min_of(a, b);
+  }
+};
 
 #if MP_ON_CUDA
 

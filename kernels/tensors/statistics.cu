@@ -1,12 +1,12 @@
-// One pass over a tensor list: found_inf, amax and L2 norm, over the list and per tensor.
+// One pass over a tensor list: found_inf, amax and L2 norm, over the list and per tensor; and, in an
+// instance of its own, so that a pass without them is not slower, reports (report.h).
 //
 // Every chunk gives one maximum of |x|, on the bits, where NaN sorts above infinity and so
 // survives, and one sum of squares (fp32 in a fixed tree).  The last block to finish reduces them
 // in a fixed order (fp64), so the result does not depend on the launch geometry.
-#include "kernels/simt/block_reduce.h"
 #include "kernels/step/clip.h"
 #include "kernels/target.h"
-#include "kernels/tensors/chunks.h"
+#include "kernels/tensors/report.h"
 
 namespace mp::MP_TARGET {
 
@@ -21,12 +21,14 @@ struct StatisticsArgs {
   StatisticsOutputs out;
 };
 
+template <bool kReports>
 MP_DEVICE void measure_chunk(const StatisticsArgs &args, int64_t number) {
   const ChunkRange range = chunk_range(args.list, number);
   const mp_dtype_t dtype = dtype_of(args.list, range.tensor);
   const void *const data = args.list.data[range.tensor];
   uint32_t amax_bits = 0;
   float sum_squares = 0.0f;
+  Tally tally;
   for_each_run<kThreads>(range, [&](int64_t offset, int valid) {
     float x[kVec];
     load_run(x, dtype, data, offset, valid);
@@ -34,8 +36,12 @@ MP_DEVICE void measure_chunk(const StatisticsArgs &args, int64_t number) {
     for (int i = 0; i < kVec; i++) {
       amax_bits = max_of(amax_bits, magnitude_bits(x[i]));
       sum_squares = fmaf(x[i], x[i], sum_squares);
+      if constexpr (kReports) {
+        if (i < valid) tally.see(x[i], static_cast<uint32_t>(offset - range.begin) + i);
+      }
     }
   });
+  if constexpr (kReports) store_tally<kThreads>(args.scratch, number, tally);
   amax_bits = block_reduce<kThreads, Max>(amax_bits);
   sum_squares = block_reduce<kThreads, Sum>(sum_squares);
   if (thread_index() != 0) return;
@@ -85,13 +91,22 @@ MP_DEVICE void reduce_list(const StatisticsArgs &args) {
   if (out.clip.grad_scale != nullptr) apply_clip(out.clip);
 }
 
+MP_DEVICE void write_reports(const StatisticsArgs &args) {
+  const StatisticsOutputs &out = args.out;
+  if (out.tensor_reports != nullptr)
+    report_tensors<kThreads>(args.list, args.scratch, out.tensor_reports);
+  if (out.report != nullptr) report_list<kThreads>(args.list, args.scratch, out.report);
+}
+
+template <bool kReports>
 MP_KERNEL(kThreads, 4)
 measure_list(MP_PARAM(StatisticsArgs) args) {
   for (int64_t c = block_index(); c < args.list.num_chunks; c += grid_size())
-    measure_chunk(args, c);
+    measure_chunk<kReports>(args, c);
   if (!arrive_last(args.scratch.ticket)) return;
   reduce_tensors(args);
   reduce_list(args);
+  if constexpr (kReports) write_reports(args);
 }
 
 }  // namespace
@@ -99,8 +114,9 @@ measure_list(MP_PARAM(StatisticsArgs) args) {
 void statistics(const Device &device, const TensorList &list, const ReduceScratch &scratch,
                 const StatisticsOutputs &out, mp_stream_t stream) {
   const StatisticsArgs args{list, scratch, out};
-  launch("measure_list", measure_list, device, {blocks_for(device, list.num_chunks), kThreads},
-         stream, args);
+  const bool reports = out.report != nullptr || out.tensor_reports != nullptr;
+  launch("measure_list", reports ? measure_list<true> : measure_list<false>, device,
+         {blocks_for(device, list.num_chunks), kThreads}, stream, args);
 }
 
 }  // namespace mp::MP_TARGET
