@@ -106,6 +106,7 @@ void test_scaler(void);
 void test_optimizer(void);
 void test_model(void);
 void test_comm(void);
+void test_step(void);
 void test_train(void);
 void test_layers(void);
 

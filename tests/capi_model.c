@@ -27,7 +27,10 @@ static mp_tensor_list_t list_of(mp_context_t of, size_t offset, mp_dtype_t dtype
 static mp_tensor_list_t master, model;
 
 static void init_options(void *s) {
-  const mp_model_options_t o = mp_model_options_default();
+  mp_model_options_t o = mp_model_options_default();
+  o.flags = MP_OPT_STOCHASTIC_ROUNDING;
+  o.t = at(8192);
+  o.overflows = at(8200);
   memcpy(s, &o, sizeof o);
 }
 
@@ -41,6 +44,9 @@ static void test_options(void) {
   const struct field_case fields[] = {
       OPTIONS_FIELD(flags, i, MP_OPT_NESTEROV, MP_ERROR_INVALID_ARGUMENT),
       OPTIONS_FIELD(flags, i, 1 << 3, MP_ERROR_INVALID_ARGUMENT),
+      OPTIONS_FIELD(t, p, NULL, MP_ERROR_INVALID_ARGUMENT),
+      OPTIONS_FIELD(t, p, at(4), MP_ERROR_MISALIGNED),
+      OPTIONS_FIELD(overflows, p, at(4), MP_ERROR_MISALIGNED),
   };
   const struct subject options = {"mp_masters_to_model", "options", sizeof(mp_model_options_t),
                                   init_options, call_copy};

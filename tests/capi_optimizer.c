@@ -1,4 +1,4 @@
-/* Sections 8 and 10: the optimizer and the fused step. */
+/* Section 8: optimizers. */
 #include <math.h>
 #include <string.h>
 
@@ -391,68 +391,6 @@ static void test_hyper(void) {
 
 /* ---------------------------------------------------------------- steps */
 
-static mp_scaler_t scaler;
-
-static void init_options(void *s) {
-  mp_step_options_t o = mp_step_options_default();
-  o.max_grad_norm = 1.0f;
-  o.grad_norm = at(8192);
-  o.found_inf = at(8196);
-  memcpy(s, &o, sizeof o);
-}
-
-static mp_status_t call_scale_step(void *s) {
-  return mp_scale_step(optimizer, scaler, s, NULL);
-}
-
-#define OPTIONS_FIELD(field, member, v, status) FIELD(mp_step_options_t, field, member, v, status)
-
-static mp_step_options_t options_with(const mp_comm_t *comm) {
-  mp_step_options_t o = mp_step_options_default();
-  o.comm = comm;
-  o.flags = MP_STEP_SHARDED;
-  return o;
-}
-
-/** What is wrong with a table in general is in capi_comm.c. */
-static void test_comm_of_step(void) {
-  mp_comm_t comm = mp_comm_default();
-  mp_step_options_t o = options_with(&comm);
-  WORKS(mp_scale_step(optimizer, scaler, &o, NULL));
-  comm.rank = 1;
-  FAILS(mp_scale_step, (optimizer, scaler, &o, NULL), MP_ERROR_INVALID_ARGUMENT, "rank");
-  comm.struct_size = 0;
-  FAILS(mp_scale_step, (optimizer, scaler, &o, NULL), MP_ERROR_STRUCT_SIZE, "struct_size");
-}
-
-static void test_scale_step(void) {
-  const struct field_case fields[] = {
-      OPTIONS_FIELD(flags, i, 2, MP_ERROR_INVALID_ARGUMENT),
-      OPTIONS_FIELD(flags, i, MP_STEP_SHARDED, MP_ERROR_INVALID_ARGUMENT),
-      OPTIONS_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
-      OPTIONS_FIELD(max_grad_norm, f, -1.0f, MP_ERROR_INVALID_ARGUMENT),
-      OPTIONS_FIELD(max_grad_norm, f, NAN, MP_ERROR_INVALID_ARGUMENT),
-      OPTIONS_FIELD(grad_norm, p, at(2), MP_ERROR_MISALIGNED),
-      OPTIONS_FIELD(found_inf, p, at(2), MP_ERROR_MISALIGNED),
-      OPTIONS_FIELD(found_inf, p, mp_scaler_found_inf(scaler), MP_ERROR_INVALID_ARGUMENT),
-      OPTIONS_FIELD(tensor_norms, p, at(2), MP_ERROR_MISALIGNED),
-  };
-  const struct subject options = {"mp_scale_step", "options", sizeof(mp_step_options_t),
-                                  init_options, call_scale_step};
-  check_fields(&options, fields, sizeof fields / sizeof *fields);
-  check_struct_size(&options);
-  test_comm_of_step();
-
-  mp_scaler_t foreign = make_scaler(other_context, MP_SCALER_STATIC);
-  FAILS(mp_scale_step, (NULL, NULL, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");
-  FAILS(mp_scale_step, (optimizer, foreign, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "scaler");
-  WORKS(mp_scale_step(optimizer, NULL, NULL, NULL));
-  mp_scaler_t lognormal = make_scaler(context, MP_SCALER_LOGNORMAL);
-  WORKS(mp_scale_step(optimizer, lognormal, NULL, NULL));
-  mp_scaler_destroy(foreign);
-  mp_scaler_destroy(lognormal);
-}
-
 static void test_optimizer_step(void) {
   int64_t t = 0;
   FAILS(mp_optimizer_step, (NULL, NULL, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");
@@ -460,6 +398,8 @@ static void test_optimizer_step(void) {
   FAILS(mp_optimizer_step, (optimizer, NULL, at(2), NULL), MP_ERROR_MISALIGNED, "found_inf");
   WORKS(mp_optimizer_step(optimizer, NULL, NULL, NULL));
 
+  check(mp_optimizer_step_counter(NULL) == NULL && mp_optimizer_step_counter(optimizer) != NULL,
+        "mp_optimizer_step_counter is NULL without an optimizer only");
   check(mp_optimizer_lr(NULL) == NULL && mp_optimizer_lr(optimizer) != NULL,
         "mp_optimizer_lr is NULL without an optimizer only");
   FAILS(mp_optimizer_regularization, (NULL, at(0), NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");
@@ -490,10 +430,7 @@ void test_optimizer(void) {
   test_create();
   test_hyper();
   optimizer = make_optimizer(MP_OPT_ADAM, lists.m, 0.9f);
-  scaler = make_scaler(context, MP_SCALER_BACKOFF);
-  test_scale_step();
   test_optimizer_step();
-  mp_scaler_destroy(scaler);
   mp_optimizer_destroy(optimizer);
   destroy_lists();
 }

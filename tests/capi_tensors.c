@@ -115,6 +115,14 @@ static void test_statistics(mp_tensor_list_t list, mp_tensor_list_t holes) {
   FAILS(mp_check_nonfinite, (list, at(2050), NULL), MP_ERROR_MISALIGNED, "found_inf");
   FAILS(mp_check_nonfinite, (holes, at(2048), NULL), MP_ERROR_INVALID_ARGUMENT, "data[2]");
 
+  const mp_status_t bad = MP_ERROR_INVALID_ARGUMENT;
+  FAILS(mp_inspect, (NULL, at(2048), NULL, NULL), bad, "list");
+  FAILS(mp_inspect, (list, NULL, NULL, NULL), bad, "report");
+  FAILS(mp_inspect, (list, at(2052), NULL, NULL), MP_ERROR_MISALIGNED, "report");
+  FAILS(mp_inspect, (list, NULL, at(2052), NULL), MP_ERROR_MISALIGNED, "tensor_reports");
+  FAILS(mp_inspect, (holes, at(2048), NULL, NULL), bad, "data[2]");
+  WORKS(mp_inspect(list, at(2048), at(2112), NULL));
+
   FAILS(mp_amax, (NULL, at(2048), NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "list");
   FAILS(mp_amax, (list, NULL, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "amax");
   FAILS(mp_amax, (list, at(2050), NULL, NULL), MP_ERROR_MISALIGNED, "amax");

@@ -227,6 +227,7 @@ OptimizerRun::OptimizerRun(const OptimizerSpec &spec)
 
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(spec_.kind);
   desc.flags = spec_.flags;
+  desc.rounding_seed = spec_.rounding_seed;
   desc.num_groups = static_cast<uint32_t>(spec_.groups.size());
   desc.groups = spec_.groups.data();
   desc.tensor_group = spec_.tensor_group.empty() ? nullptr : spec_.tensor_group.data();

@@ -115,6 +115,7 @@ struct OptimizerSpec {
   bool has_m = true;              ///< where the kind leaves the choice
   std::vector<float> lr_multipliers, decay_multipliers;  ///< per tensor; empty: none
   bool has_extra = false;                                ///< a list of extra gradients
+  uint64_t rounding_seed = 0;
 };
 
 mp_hyper_t sgd_hyper(float lr, float momentum, float dampening = 0.0f, float weight_decay = 0.0f);

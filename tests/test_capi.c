@@ -19,6 +19,7 @@ int main(void) {
   test_optimizer();
   test_model();
   test_comm();
+  test_step();
   test_train();
   test_layers();
   return finish();

@@ -1,0 +1,242 @@
+// MP_STEP_CHECKED: a step whose gradients somebody else has inspected must equal, bit for bit, the one
+// that inspects them itself.
+#include <cstring>
+
+#include "checked_optimizer.h"
+
+using namespace mptest;
+
+namespace {
+
+mp_step_options_t checked_options(const float *amax, uint32_t more_flags = 0) {
+  mp_step_options_t options = mp_step_options_default();
+  options.flags = MP_STEP_CHECKED | more_flags;
+  options.amax = amax;
+  return options;
+}
+
+mp_scaler_config_t config_of(mp_scaler_policy_t policy) {
+  mp_scaler_config_t config = mp_scaler_config_default(policy);
+  config.growth_interval = 3;
+  return config;
+}
+
+const mp_scaler_policy_t kPolicies[] = {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL};
+
+/// An optimizer, its scaler, and what its gradients' producer has measured.
+struct Side {
+  Side(const OptimizerSpec &spec, const mp_scaler_config_t &config)
+      : run(spec), scaler(make_scaler(config)) {
+    run.master().upload(constant_values(run.master().specs(), 1.0));
+    if (run.model() != nullptr) run.model()->upload(constant_values(run.model()->specs(), -7.0));
+  }
+
+  float *flag() const { return mp_scaler_found_inf(scaler.get()); }
+  float scale() const { return read_float(mp_scaler_scale(scaler.get())); }
+  /// As the epilogues do while they write the gradients.
+  void inspect() {
+    require_ok(mp_check_nonfinite(run.grads().list(), flag(), kStream));
+    require_ok(mp_amax(run.grads().list(), amax.data(), nullptr, kStream));
+  }
+  void step(mp_step_options_t options) {
+    options.found_inf = skipped.data();
+    require_ok(mp_scale_step(run.get(), scaler.get(), &options, kStream));
+  }
+  mp_status_t try_step(const mp_step_options_t &options) {
+    return mp_scale_step(run.get(), scaler.get(), &options, kStream);
+  }
+
+  OptimizerRun run;
+  UniqueScaler scaler;
+  DeviceFloat amax{-1.0f}, skipped{-1.0f};
+};
+
+void check_equal(const Side &one, const Side &other) {
+  CHECK(one.run.state() == other.run.state());
+  CHECK(one.skipped.value() == other.skipped.value());
+  CHECK(read_float(one.flag()) == 0.0f);
+  const mp_scaler_state_t a = state_of(one.scaler.get()), b = state_of(other.scaler.get());
+  CHECK(std::memcmp(&a, &b, sizeof a) == 0);
+}
+
+/// Gradients for both; in about every third step one is not finite.
+void upload_gradients(Side &one, Side &other, Random &random) {
+  const std::vector<TensorSpec> &specs = one.run.grads().specs();
+  TensorValues values = real_values(specs, random, std::exp2(random.real(-3.0, 12.0)));
+  const double special[] = {HUGE_VAL, -HUGE_VAL, std::nan("")};
+  if (random.integer(0, 2) == 0) values[4][7] = special[random.integer(0, 2)];
+  one.run.grads().upload(values);
+  other.run.grads().upload(values);
+}
+
+void check_steps(const OptimizerSpec &spec, const mp_scaler_config_t &config, uint64_t seed,
+                 bool with_amax) {
+  Side checked(spec, config), two_passes(spec, config);
+  Random random(seed);
+  for (int step = 0; step < 8; ++step) {
+    upload_gradients(checked, two_passes, random);
+    checked.inspect();
+    const float amax = checked.amax.value();
+    checked.step(checked_options(with_amax ? checked.amax.data() : nullptr));
+    two_passes.step(mp_step_options_default());
+    CAPTURE(step, spec.kind, config.policy, with_amax);
+    if (with_amax) {
+      check_equal(checked, two_passes);
+      CHECK(same_bits(checked.amax.value(), amax));
+    } else {
+      // NaN was not told from infinity.
+      CHECK(checked.run.state() == two_passes.run.state());
+      CHECK(same_bits(checked.scale(), two_passes.scale()));
+    }
+  }
+}
+
+void spoil_gradient(Side &side, double value) {
+  side.run.grads().plant(4, 7, encode(MP_FP16, value));
+}
+
+}  // namespace
+
+TEST_CASE("checked step: equals the step that inspects, for every rule and policy",
+          "[step][strict]") {
+  uint64_t seed = 1;
+  for (const OptimizerSpec &spec : all_kinds()) {
+    for (const mp_scaler_policy_t policy : kPolicies) {
+      check_steps(spec, config_of(policy), ++seed, true);
+      if (policy != MP_SCALER_LOGNORMAL) check_steps(spec, config_of(policy), ++seed, false);
+    }
+  }
+}
+
+TEST_CASE("checked step: does not look at the gradients", "[step][strict]") {
+  const OptimizerSpec spec = momentum_spec();
+  Side side(spec, config_of(MP_SCALER_BACKOFF));
+  side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
+  spoil_gradient(side, std::nan(""));
+  side.step(checked_options(nullptr));
+  CHECK(side.skipped.value() == 0.0f);
+  CHECK(std::isnan(side.run.master().download()[4][7]));
+}
+
+TEST_CASE("checked step: a raised flag skips, and so does an amax that is not finite",
+          "[step][strict]") {
+  for (const OptimizerSpec &spec : all_kinds()) {
+    for (const float amax : {1.0f, HUGE_VALF, NAN}) {
+      Side side(spec, config_of(MP_SCALER_BACKOFF));
+      side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
+      side.amax.set(amax);
+      if (std::isfinite(amax)) write_float(side.flag(), 1.0f);
+      const OptimizerState before = side.run.state();
+      const float scale = side.scale();
+      side.step(checked_options(side.amax.data()));
+      CAPTURE(spec.kind, amax);
+      CHECK(side.run.state() == before);
+      CHECK(side.skipped.value() == 1.0f);
+      CHECK(read_float(side.flag()) == 0.0f);
+      CHECK(side.scale() == scale / 2.0f);
+      CHECK(state_of(side.scaler.get()).skipped_nan == std::isnan(amax));
+      side.amax.set(1.0f);
+      side.step(checked_options(side.amax.data()));
+      CHECK(side.run.t() == 1);
+    }
+  }
+}
+
+TEST_CASE("checked step: several optimizers, one scaler", "[step][strict]") {
+  for (const mp_scaler_policy_t policy : kPolicies) {
+    const OptimizerSpec spec = adamw_spec();
+    Side a(spec, config_of(policy)), whole(spec, config_of(policy));
+    OptimizerRun b(spec);
+    b.master().upload(constant_values(b.master().specs(), 1.0));
+    DeviceFloat skipped(-1.0f);
+    Random random(3);
+    for (int step = 0; step < 6; ++step) {
+      upload_gradients(a, whole, random);
+      b.grads().upload(a.run.grads().download());
+      a.inspect();
+      a.step(checked_options(a.amax.data(), MP_STEP_KEEP_SCALER));
+      // What the first has measured is kept, so that the second needs no amax.
+      mp_step_options_t options = checked_options(nullptr);
+      options.found_inf = skipped.data();
+      require_ok(mp_scale_step(b.get(), a.scaler.get(), &options, kStream));
+      whole.step(mp_step_options_default());
+      check_equal(a, whole);
+      CHECK(b.t() == whole.run.t());
+      CHECK(skipped.value() == a.skipped.value());
+    }
+  }
+}
+
+TEST_CASE("checked step: the epilogue of a GEMM is such an inspector", "[step][strict]") {
+  constexpr int64_t kRows = 24, kCols = 16;
+  OptimizerSpec spec = spec_of(MP_OPT_ADAM, adam_hyper(.01f));
+  spec.grads = {{MP_FP16, kRows * kCols}};
+  spec.model = {MP_FP16};
+  for (const mp_scaler_policy_t policy : kPolicies) {
+    Side checked(spec, config_of(policy)), two_passes(spec, config_of(policy));
+    for (const double x : {3.0, 300.0, 2.0, std::nan(""), 1.0}) {  // 300^2 overflows fp16
+      const DeviceArray left(MP_FP16, std::vector<double>(kRows, x));
+      const DeviceArray right(MP_FP16, std::vector<double>(kCols, x));
+      checked.amax.set(0.0f);
+      for (Side *side : {&checked, &two_passes}) {
+        const mp_gemm_desc_t gemm = mp_gemm_desc_default(kRows, kCols, 1, MP_FP16, MP_FP16);
+        mp_epilogue_t epilogue = mp_epilogue_default();
+        if (side == &checked) {
+          epilogue.amax = side->amax.data();
+          epilogue.found_inf = side->flag();
+        }
+        require_ok(mp_gemm(context(), &gemm, left.data(), right.data(), nullptr,
+                           side->run.grads().at(0).data(), &epilogue, nullptr, 0, kStream));
+      }
+      checked.step(checked_options(checked.amax.data()));
+      two_passes.step(mp_step_options_default());
+      CAPTURE(policy, x);
+      check_equal(checked, two_passes);
+      CHECK(checked.skipped.value() == (x < 256.0 ? 0.0f : 1.0f));
+    }
+  }
+}
+
+TEST_CASE("checked step: what only pass 1 can give is refused", "[step][strict]") {
+  Side side(adamw_spec(), config_of(MP_SCALER_LOGNORMAL));
+  const OptimizerState before = side.run.state();
+  const mp_scaler_state_t scaler_before = state_of(side.scaler.get());
+  const DeviceFloat result(0.0f);
+  const DeviceBuffer<float> results(5);
+  const DeviceBuffer<mp_tensor_report_t> reports(5);
+  const auto refused = [&](auto change) {
+    mp_step_options_t options = checked_options(side.amax.data());
+    change(options);
+    expect_status(side.try_step(options), MP_ERROR_INVALID_ARGUMENT);
+  };
+  refused([](mp_step_options_t &o) { o.max_grad_norm = 1.0f; });
+  refused([&](mp_step_options_t &o) { o.grad_norm = result.data(); });
+  refused([&](mp_step_options_t &o) { o.tensor_norms = results.data(); });
+  refused([&](mp_step_options_t &o) { o.report = reports.data(); });
+  refused([&](mp_step_options_t &o) { o.tensor_reports = reports.data(); });
+  refused([](mp_step_options_t &o) { o.amax = nullptr; });  // lognormal learns from it
+  refused([](mp_step_options_t &o) { o.flags = 0; });       // pass 1 measures amax
+  const mp_step_options_t options = checked_options(nullptr);
+  expect_status(mp_scale_step(side.run.get(), nullptr, &options, kStream),
+                MP_ERROR_INVALID_ARGUMENT);
+  CHECK(side.run.state() == before);
+  const mp_scaler_state_t scaler_after = state_of(side.scaler.get());
+  CHECK(std::memcmp(&scaler_after, &scaler_before, sizeof scaler_after) == 0);
+
+  OptimizerSpec clipping = adamw_spec();
+  clipping.groups[0].max_tensor_norm = 1.0f;
+  Side clips(clipping, config_of(MP_SCALER_BACKOFF));
+  expect_status(clips.try_step(checked_options(nullptr)), MP_ERROR_INVALID_ARGUMENT);
+  CHECK(clips.run.t() == 0);
+}
+
+TEST_CASE("checked step: an amax that nobody kept is still missed", "[step][strict]") {
+  Side side(adamw_spec(), config_of(MP_SCALER_LOGNORMAL));
+  side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
+  side.step(checked_options(nullptr, MP_STEP_KEEP_SCALER));
+  expect_status(mp_scaler_update(side.scaler.get(), nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
+  side.amax.set(1.0f);
+  side.step(checked_options(side.amax.data(), MP_STEP_KEEP_SCALER));
+  side.step(checked_options(nullptr, MP_STEP_KEEP_SCALER));
+  require_ok(mp_scaler_update(side.scaler.get(), nullptr, kStream));
+}
