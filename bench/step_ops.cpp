@@ -16,7 +16,8 @@ constexpr int64_t kUpdated = kFloat + kFloat;  // read and written
 constexpr int64_t kGradsTwice = 2 * kHalf;
 constexpr int64_t kAdamWBytes = kGradsTwice + 3 * kUpdated + kHalf;  // master, m, v; model
 constexpr int64_t kSgdBytes = kGradsTwice + 2 * kUpdated + kHalf;    // master, m; model
-static_assert(kAdamWBytes == 30 && kSgdBytes == 22);
+constexpr int64_t kCheckedAdamWBytes = kAdamWBytes - kHalf;  // what made them looked at them
+static_assert(kAdamWBytes == 30 && kSgdBytes == 22 && kCheckedAdamWBytes == 28);
 
 constexpr int64_t kAdamWStorage = kHalf + 3 * kFloat + kHalf;
 constexpr int64_t kSgdStorage = kHalf + 2 * kFloat + kHalf;
@@ -65,13 +66,23 @@ struct Training {
   std::unique_ptr<Tensors> v;
   Scaler scaler;
   Optimizer optimizer;
+  Buffer reports;  ///< of the list, and of each tensor
 };
 
-Optimizer make_optimizer(const Machine &machine, const Training &t, mp_optimizer_kind_t kind) {
-  mp_hyper_t hyper = mp_hyper_default(kind, 1e-3f);
+/// How the step is to be taken.
+struct StepForm {
+  mp_optimizer_kind_t kind;
+  uint32_t step_flags;       ///< mp_step_flags_t
+  uint32_t optimizer_flags;  ///< mp_optimizer_flags_t, beside those of the kind
+  bool reports;
+};
+
+Optimizer make_optimizer(const Machine &machine, const Training &t, const StepForm &form) {
+  mp_hyper_t hyper = mp_hyper_default(form.kind, 1e-3f);
   hyper.weight_decay = 0.01f;
-  mp_optimizer_desc_t desc = mp_optimizer_desc_default(kind);
-  if (kind == MP_OPT_ADAM) desc.flags = MP_OPT_DECOUPLED_DECAY;
+  mp_optimizer_desc_t desc = mp_optimizer_desc_default(form.kind);
+  if (form.kind == MP_OPT_ADAM) desc.flags = MP_OPT_DECOUPLED_DECAY;
+  desc.flags |= form.optimizer_flags;
   desc.groups = &hyper;
   desc.grads = t.grads.list();
   desc.master = t.master.list();
@@ -99,18 +110,30 @@ void require_applied(const Machine &machine, mp_scaler_t scaler) {
     throw std::runtime_error("mp_scale_step skipped a step whose gradients are finite");
 }
 
-Work make_step(const Machine &machine, Pools &pools, const Layout &layout,
-               mp_optimizer_kind_t kind) {
+mp_step_options_t options_of(const Training &t, const StepForm &form) {
+  mp_step_options_t options = mp_step_options_default();
+  options.flags = form.step_flags;
+  if (form.reports) {
+    options.report = t.reports.as<mp_tensor_report_t>();
+    options.tensor_reports = options.report + 1;
+  }
+  return options;
+}
+
+Work make_step(const Machine &machine, Pools &pools, const Layout &layout, const StepForm &form) {
   const auto tensors = [&](mp_dtype_t dtype) { return Tensors(machine, layout, dtype); };
-  const auto t = std::make_shared<Training>(tensors(MP_FP16), tensors(MP_FP32), tensors(MP_FP16),
-                                            tensors(MP_FP32), nullptr, nullptr, nullptr);
-  if (kind == MP_OPT_ADAM) t->v = std::make_unique<Tensors>(machine, layout, MP_FP32);
+  const auto report_count = static_cast<int64_t>(form.reports ? layout.numel.size() + 1 : 1);
+  const auto t = std::make_shared<Training>(
+      tensors(MP_FP16), tensors(MP_FP32), tensors(MP_FP16), tensors(MP_FP32), nullptr, nullptr,
+      nullptr,
+      Buffer(machine.context(), report_count * static_cast<int64_t>(sizeof(mp_tensor_report_t))));
+  if (form.kind == MP_OPT_ADAM) t->v = std::make_unique<Tensors>(machine, layout, MP_FP32);
   t->grads.fill(pools.half);
   t->master.fill(pools.single);
   t->scaler = make_scaler(machine);
-  t->optimizer = make_optimizer(machine, *t, kind);
-  const Work work = [t, stream = machine.stream()] {
-    check(mp_scale_step(t->optimizer.get(), t->scaler.get(), nullptr, stream));
+  t->optimizer = make_optimizer(machine, *t, form);
+  const Work work = [t, options = options_of(*t, form), stream = machine.stream()] {
+    check(mp_scale_step(t->optimizer.get(), t->scaler.get(), &options, stream));
   };
   work();
   require_applied(machine, t->scaler.get());
@@ -118,11 +141,23 @@ Work make_step(const Machine &machine, Pools &pools, const Layout &layout,
 }
 
 Work make_adamw(const Machine &machine, Pools &pools, const Layout &layout) {
-  return make_step(machine, pools, layout, MP_OPT_ADAM);
+  return make_step(machine, pools, layout, {MP_OPT_ADAM, 0, 0, false});
+}
+
+Work make_checked_adamw(const Machine &machine, Pools &pools, const Layout &layout) {
+  return make_step(machine, pools, layout, {MP_OPT_ADAM, MP_STEP_CHECKED, 0, false});
+}
+
+Work make_reporting_adamw(const Machine &machine, Pools &pools, const Layout &layout) {
+  return make_step(machine, pools, layout, {MP_OPT_ADAM, 0, 0, true});
+}
+
+Work make_stochastic_adamw(const Machine &machine, Pools &pools, const Layout &layout) {
+  return make_step(machine, pools, layout, {MP_OPT_ADAM, 0, MP_OPT_STOCHASTIC_ROUNDING, false});
 }
 
 Work make_sgd(const Machine &machine, Pools &pools, const Layout &layout) {
-  return make_step(machine, pools, layout, MP_OPT_SGD);
+  return make_step(machine, pools, layout, {MP_OPT_SGD, 0, 0, false});
 }
 
 // ---------------------------------------------------------------------------- its parts
@@ -190,6 +225,11 @@ Work take_turns(std::vector<Work> works) {
 const std::vector<StepOp> &step_ops() {
   static const std::vector<StepOp> ops = {
       {"scale_step adamw", kAdamWBytes, kAdamWStorage, true, true, make_adamw},
+      {"scale_step adamw checked", kCheckedAdamWBytes, kAdamWStorage, true, false,
+       make_checked_adamw},
+      {"scale_step adamw report", kAdamWBytes, kAdamWStorage, true, false, make_reporting_adamw},
+      {"scale_step adamw stochastic", kAdamWBytes, kAdamWStorage, true, false,
+       make_stochastic_adamw},
       {"scale_step sgd", kSgdBytes, kSgdStorage, true, false, make_sgd},
       {"check_nonfinite", kHalf, kHalf, true, false, make_check_nonfinite},
       {"l2norm", kHalf, kHalf, true, false, make_l2norm},
