@@ -36,7 +36,8 @@
  *   Rounding         fp32 -> fp16/bf16 rounds to nearest, ties to even, and lets
  *                    overflow become infinity: saturating would hide the overflow
  *                    from the loss scaler.  One exception: the 16-bit copy of the
- *                    weights, see MP_OPT_MODEL_OVERFLOW.
+ *                    weights, see MP_OPT_MODEL_OVERFLOW and
+ *                    MP_OPT_STOCHASTIC_ROUNDING.
  *   Determinism      Equal inputs on the same device give bitwise equal outputs.
  *   Threads          A context may be used by several threads at once.  Any other
  *                    object belongs to one thread and one stream at a time, because
@@ -1407,7 +1408,7 @@ typedef struct mp_step_options {
    *  Read, not cleared: what the epilogues fill is for the caller to clear before the next one. */
   const float *amax;
   /** Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
-   *  (mp_inspect).  Also of a step that is skipped. */
+   *  (mp_inspect).  Also of a step that is skipped; of several ranks, each reports on its own. */
   mp_tensor_report_t *report, *tensor_reports;
   /** Device, 1 integer, optional: increased by the number of weights whose 16-bit copy was beyond the
    *  largest finite number after rounding, whether it was clamped or became infinite; clear it
