@@ -1,8 +1,6 @@
 // MP_STEP_CHECKED: a step whose gradients somebody else has inspected must equal, bit for bit, the one
 // that inspects them itself.
-#include <cstring>
-
-#include "checked_optimizer.h"
+#include "rank_steps.h"
 
 using namespace mptest;
 
@@ -193,6 +191,43 @@ TEST_CASE("checked step: the epilogue of a GEMM is such an inspector", "[step][s
       CAPTURE(policy, x);
       check_equal(checked, two_passes);
       CHECK(checked.skipped.value() == (x < 256.0 ? 0.0f : 1.0f));
+    }
+  }
+}
+
+TEST_CASE("checked step: ranks agree on what each has been told", "[comm][step]") {
+  if (!on_host()) return skip("threads share memory on the host target alone");
+  const mp_scaler_config_t config = config_of(MP_SCALER_LOGNORMAL);
+  for (const uint32_t sharded : {0u, static_cast<uint32_t>(MP_STEP_SHARDED)}) {
+    RanksOfSteps ranks(std::vector<OptimizerSpec>(3, adamw_spec()), &config);
+    RankOfSteps single(adamw_spec(), &config);
+    const DeviceFloat largest(0.0f);
+    const DeviceFloat amaxes[] = {DeviceFloat(0.0f), DeviceFloat(0.0f), DeviceFloat(0.0f)};
+    const float told[][3] = {{1.0f, 8.0f, 2.0f}, {1.0f, NAN, 2.0f}, {4.0f, 0.0f, 0.0f},
+                             {1.0f, 2.0f, NAN},  {HUGE_VALF, 1, 1}, {1.0f, 1.0f, 2.0f}};
+    for (const auto &values : told) {
+      bool finite = true;
+      float most = 0.0f;
+      for (int rank = 0; rank < 3; ++rank) {
+        write_float(amaxes[rank].data(), values[rank]);
+        finite = finite && std::isfinite(values[rank]);
+        if (!std::isnan(most) && !(values[rank] <= most)) most = values[rank];
+      }
+      on_all_ranks(3, [&](int rank, const mp_comm_t &comm) {
+        mp_step_options_t options = checked_options(amaxes[rank].data(), sharded);
+        options.comm = &comm;
+        options.found_inf = ranks.at(rank).skipped.data();
+        return mp_scale_step(ranks.at(rank).run.get(), ranks.at(rank).scaler.get(), &options,
+                             kStream);
+      });
+      write_float(largest.data(), most);
+      mp_step_options_t options = checked_options(largest.data());
+      require_ok(mp_scale_step(single.run.get(), single.scaler.get(), &options, kStream));
+      for (RankOfSteps &rank : ranks) {
+        CHECK(rank.skipped.value() == (finite ? 0.0f : 1.0f));
+        CHECK(rank.run.state() == single.run.state());
+        CHECK(same_state(state_of(rank.scaler.get()), state_of(single.scaler.get())));
+      }
     }
   }
 }
