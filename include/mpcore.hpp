@@ -413,7 +413,7 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
 
 // ---------------------------------------------------------------------------- tensor lists
 
-/// Section 6.
+/// Section 6, and mp_masters_to_model of section 8.
 class tensor_list : public detail::handle<mp_tensor_list_t, mp_tensor_list_destroy> {
  public:
   using handle::handle;
@@ -437,6 +437,18 @@ class tensor_list : public detail::handle<mp_tensor_list_t, mp_tensor_list_destr
   outcome<void> l2norm(float *norm, float *per_tensor = nullptr,
                        mp_stream_t stream = nullptr) const {
     return check(mp_l2norm(get(), norm, per_tensor, stream));
+  }
+
+  outcome<void> inspect(mp_tensor_report_t *report, mp_tensor_report_t *tensor_reports = nullptr,
+                        mp_stream_t stream = nullptr) const {
+    return check(mp_inspect(get(), report, tensor_reports, stream));
+  }
+
+  /// This list holds the fp32 master weights.
+  outcome<void> masters_to_model(mp_tensor_list_t model, const float *found_inf = nullptr,
+                                 const mp_model_options_t *options = nullptr,
+                                 mp_stream_t stream = nullptr) const {
+    return check(mp_masters_to_model(get(), model, found_inf, options, stream));
   }
 
   outcome<void> unscale(mp_tensor_list_t out, const float *inv_scale, float *found_inf,
@@ -517,6 +529,8 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
   }
 
   const float *lr() const noexcept { return mp_optimizer_lr(get()); }
+
+  const int64_t *step_counter() const noexcept { return mp_optimizer_step_counter(get()); }
 
   outcome<void> regularization(float *loss, mp_stream_t stream = nullptr) const {
     return check(mp_optimizer_regularization(get(), loss, stream));

@@ -236,7 +236,7 @@ module mpcore_c
     enumerator :: MP_OPT_DECOUPLED_DECAY = 2
     !> Adam, LAMB: mhat = m, vhat = v
     enumerator :: MP_OPT_NO_BIAS_CORRECTION = 4
-    !> Let the 16-bit copy of a weight become infinite.  Without this flag it is clamped to the
+    !> Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is clamped to the
     !> largest finite value: an infinite weight makes every later gradient non-finite, so every
     !> later step is skipped and training never recovers.
     enumerator :: MP_OPT_MODEL_OVERFLOW = 16
@@ -248,6 +248,14 @@ module mpcore_c
     enumerator :: MP_OPT_LARS = 128
     !> LAMB: adapts the tensors without decay too
     enumerator :: MP_OPT_NVLAMB = 256
+    !> Round the 16-bit copy of a weight up or down at random, so that on average it is the weight: a
+    !> change below half a unit of the copy is not lost in every step.  What the type can hold stays
+    !> as it is.  The random numbers follow from rounding_seed, t, the tensor's index and the
+    !> element's, and from nothing else: not from the device, not from being interrupted and resumed.
+    !> Probabilities are exact (fp16 subnormals: to within 2^-32).
+    !> Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1; Philox
+    !> 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
+    enumerator :: MP_OPT_STOCHASTIC_ROUNDING = 512
   end enum
 
   !> How the learning rate follows t, on the device: a skipped step does not advance it, and a
@@ -288,6 +296,12 @@ module mpcore_c
     !>     mp_scale_step(a, scaler, &options, stream);
     !>     mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
     enumerator :: MP_STEP_KEEP_SCALER = 1
+    !> Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
+    !> mp_scaler_found_inf and measure amax.  Pass 1 falls away, which saves a launch and one of the two
+    !> readings of every gradient; what nobody has noticed reaches the weights.  Needs a scaler.
+    !> Not with what only pass 1 can tell: max_grad_norm, grad_norm, tensor_norms, reports, and the
+    !> max_tensor_norm of a group.
+    enumerator :: MP_STEP_CHECKED = 4
     !> With comm: every rank has tensors of its own, each of them whole (a sharded optimizer, perhaps
     !> without tensors), and the norm is that of all of them.  Without this flag all ranks have the
     !> same gradients.
@@ -516,6 +530,27 @@ module mpcore_c
     type(c_ptr) :: dtypes = c_null_ptr
   end type
 
+  !> What is in one tensor, or in all of a list.  Written by kernels into device memory, so it has no
+  !> struct_size: 64 bytes in every version.
+  type, bind(c) :: mp_tensor_report_t
+    integer(c_int64_t) :: numel = 0_c_int64_t
+    integer(c_int64_t) :: num_nan = 0_c_int64_t
+    integer(c_int64_t) :: num_inf = 0_c_int64_t
+    !> of either sign
+    integer(c_int64_t) :: num_zero = 0_c_int64_t
+    !> 0 < |x| < 2^-14, whatever the type: fp16 holds such numbers with fewer
+    !> digits, or as 0
+    integer(c_int64_t) :: num_subnormal = 0_c_int64_t
+    !> The first NaN or infinity: in the lowest tensor that has one, its lowest element.  -1: none
+    integer(c_int64_t) :: bad_tensor = 0_c_int64_t
+    !> The first NaN or infinity: in the lowest tensor that has one, its lowest element.  -1: none
+    integer(c_int64_t) :: bad_element = 0_c_int64_t
+    !> that element; 0: none
+    real(c_float) :: bad_value = 0.0_c_float
+    !> as of mp_amax
+    real(c_float) :: amax = 0.0_c_float
+  end type
+
   !> Decimal fractions are double, so that 0.99 is the 0.99 of Python.
   type, bind(c) :: mp_scaler_config_t
     integer(c_int32_t) :: struct_size = 88_c_int32_t
@@ -647,7 +682,7 @@ module mpcore_c
   !> The lists below are parallel: same count and sizes.  They must outlive the optimizer,
   !> as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v.
   type, bind(c) :: mp_optimizer_desc_t
-    integer(c_int32_t) :: struct_size = 96_c_int32_t
+    integer(c_int32_t) :: struct_size = 104_c_int32_t
     integer(c_int) :: kind = 0
     !> mp_optimizer_flags_t, or-ed
     integer(c_int32_t) :: flags = 0_c_int32_t
@@ -681,13 +716,22 @@ module mpcore_c
     !> gradient of a penalty that has its own code.  Read by each step and not inspected: an
     !> infinity here reaches the weights unless found_inf says so (mp_check_nonfinite).
     type(c_ptr) :: extra_grads = c_null_ptr
+    !> MP_OPT_STOCHASTIC_ROUNDING; any value
+    integer(c_int64_t) :: rounding_seed = 0_c_int64_t
   end type
 
   !> How fp32 master weights become their 16-bit copy.
   type, bind(c) :: mp_model_options_t
-    integer(c_int32_t) :: struct_size = 8_c_int32_t
-    !> of mp_optimizer_flags_t: MP_OPT_MODEL_OVERFLOW
+    integer(c_int32_t) :: struct_size = 32_c_int32_t
+    !> of mp_optimizer_flags_t: MP_OPT_MODEL_OVERFLOW, MP_OPT_STOCHASTIC_ROUNDING
     integer(c_int32_t) :: flags = 0_c_int32_t
+    !> MP_OPT_STOCHASTIC_ROUNDING, as in mp_optimizer_desc_t
+    integer(c_int64_t) :: rounding_seed = 0_c_int64_t
+    !> MP_OPT_STOCHASTIC_ROUNDING: device, 1 integer: the number of updates that the weights have seen;
+    !> of an optimizer of this library, mp_optimizer_step_counter after its step.
+    type(c_ptr) :: t = c_null_ptr
+    !> as model_overflows of section 10
+    type(c_ptr) :: overflows = c_null_ptr
   end type
 
   !> How to reach the other ranks: a table of callbacks, so that this library links no other.
@@ -721,7 +765,7 @@ module mpcore_c
 
   !> What else a step does and reports.
   type, bind(c) :: mp_step_options_t
-    integer(c_int32_t) :: struct_size = 48_c_int32_t
+    integer(c_int32_t) :: struct_size = 80_c_int32_t
     !> mp_step_flags_t, or-ed
     integer(c_int32_t) :: flags = 0_c_int32_t
     !> clip the unscaled global norm to this; 0 = no clipping
@@ -734,6 +778,20 @@ module mpcore_c
     type(c_ptr) :: found_inf = c_null_ptr
     !> device, 1 float per tensor, optional: as grad_norm, of each
     type(c_ptr) :: tensor_norms = c_null_ptr
+    !> MP_STEP_CHECKED: device, 1 float: the largest gradient as it was measured, with the meaning of
+    !> `amax` in mp_scaler_update, and needed by the same policies.  Infinity or NaN skips the step.
+    !> Read, not cleared: what the epilogues fill is for the caller to clear before the next one.
+    type(c_ptr) :: amax = c_null_ptr
+    !> Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
+    !> (mp_inspect).  Also of a step that is skipped; of several ranks, each reports on its own.
+    type(c_ptr) :: report = c_null_ptr
+    !> Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
+    !> (mp_inspect).  Also of a step that is skipped; of several ranks, each reports on its own.
+    type(c_ptr) :: tensor_reports = c_null_ptr
+    !> Device, 1 integer, optional: increased by the number of weights whose 16-bit copy was beyond the
+    !> largest finite number after rounding, whether it was clamped or became infinite; clear it
+    !> first.  NaN is none of them.
+    type(c_ptr) :: model_overflows = c_null_ptr
     !> Host, optional: the step is one of several ranks that take the same decision and, if their
     !> scalers began alike, have the same S ever after.  A collective call, section 9.
     type(c_ptr) :: comm = c_null_ptr
@@ -1253,6 +1311,20 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> Look at every element once, and report: what overflowed, and what is about to underflow.
+    !> mp_scale_step reports on its gradients without a pass more (mp_step_options_t).
+    !> @param report          device, 1 report, optional: of the list.
+    !> @param tensor_reports  device, count reports, optional: of each tensor.
+    function mp_inspect(list, report, tensor_reports, stream) result(answer) bind(c, &
+      name="mp_inspect")
+      import
+      type(c_ptr), value :: list
+      type(mp_tensor_report_t), intent(inout) :: report
+      type(mp_tensor_report_t), intent(inout) :: tensor_reports
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
     !> out = in * *inv_scale, setting *found_inf as mp_check_nonfinite does on `in`.
     !> @param in, out    lists of equal shapes; types may differ (fp16 grads -> fp32 grads);
     !>                   out == in is allowed.
@@ -1480,6 +1552,15 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> Device address of the step counter t, which each applied step increases by 1; constant for the
+    !> life of the optimizer.  NULL if optimizer is NULL.
+    function mp_optimizer_step_counter(optimizer) result(answer) bind(c, &
+      name="mp_optimizer_step_counter")
+      import
+      type(c_ptr), value :: optimizer
+      type(c_ptr) :: answer
+    end function
+
     !> The step counter t, for checkpoints; waits for `stream`.
     function mp_optimizer_get_step_sync(optimizer, t, stream) result(answer) bind(c, &
       name="mp_optimizer_get_step_sync")
@@ -1553,7 +1634,8 @@ module mpcore_c
     !> All on the device, with no host synchronisation.  Bitwise equal to calling
     !> mp_check_nonfinite, mp_l2norm, mp_amax, mp_clip_factor, mp_optimizer_step,
     !> mp_scaler_update in that order; it only saves launches and memory traffic.  Two passes
-    !> are the minimum: no weight may change before the last gradient has been inspected.
+    !> are the minimum: no weight may change before the last gradient has been inspected
+    !> (MP_STEP_CHECKED: it has been).
     !>
     !> With MP_SCALER_STATIC an overflowing step is skipped too.
     !>

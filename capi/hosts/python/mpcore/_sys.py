@@ -334,7 +334,7 @@ class mp_optimizer_flags_t(enum.IntFlag):
     MP_OPT_DECOUPLED_DECAY = 2
     # Adam, LAMB: mhat = m, vhat = v
     MP_OPT_NO_BIAS_CORRECTION = 4
-    # Let the 16-bit copy of a weight become infinite.  Without this flag it is clamped to the
+    # Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is clamped to the
     # largest finite value: an infinite weight makes every later gradient non-finite, so every
     # later step is skipped and training never recovers.
     MP_OPT_MODEL_OVERFLOW = 16
@@ -346,6 +346,14 @@ class mp_optimizer_flags_t(enum.IntFlag):
     MP_OPT_LARS = 128
     # LAMB: adapts the tensors without decay too
     MP_OPT_NVLAMB = 256
+    # Round the 16-bit copy of a weight up or down at random, so that on average it is the weight: a
+    # change below half a unit of the copy is not lost in every step.  What the type can hold stays
+    # as it is.  The random numbers follow from rounding_seed, t, the tensor's index and the
+    # element's, and from nothing else: not from the device, not from being interrupted and resumed.
+    # Probabilities are exact (fp16 subnormals: to within 2^-32).
+    # Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1; Philox
+    # 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
+    MP_OPT_STOCHASTIC_ROUNDING = 512
 
 
 MP_OPT_NESTEROV = mp_optimizer_flags_t.MP_OPT_NESTEROV
@@ -356,6 +364,7 @@ MP_OPT_DECAY_AFTER_MOMENTUM = mp_optimizer_flags_t.MP_OPT_DECAY_AFTER_MOMENTUM
 MP_OPT_LARC = mp_optimizer_flags_t.MP_OPT_LARC
 MP_OPT_LARS = mp_optimizer_flags_t.MP_OPT_LARS
 MP_OPT_NVLAMB = mp_optimizer_flags_t.MP_OPT_NVLAMB
+MP_OPT_STOCHASTIC_ROUNDING = mp_optimizer_flags_t.MP_OPT_STOCHASTIC_ROUNDING
 
 
 class mp_lr_schedule_t(enum.IntEnum):
@@ -409,6 +418,12 @@ class mp_step_flags_t(enum.IntFlag):
     #     mp_scale_step(a, scaler, &options, stream);
     #     mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
     MP_STEP_KEEP_SCALER = 1
+    # Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
+    # mp_scaler_found_inf and measure amax.  Pass 1 falls away, which saves a launch and one of the two
+    # readings of every gradient; what nobody has noticed reaches the weights.  Needs a scaler.
+    # Not with what only pass 1 can tell: max_grad_norm, grad_norm, tensor_norms, reports, and the
+    # max_tensor_norm of a group.
+    MP_STEP_CHECKED = 4
     # With comm: every rank has tensors of its own, each of them whole (a sharded optimizer, perhaps
     # without tensors), and the norm is that of all of them.  Without this flag all ranks have the
     # same gradients.
@@ -416,6 +431,7 @@ class mp_step_flags_t(enum.IntFlag):
 
 
 MP_STEP_KEEP_SCALER = mp_step_flags_t.MP_STEP_KEEP_SCALER
+MP_STEP_CHECKED = mp_step_flags_t.MP_STEP_CHECKED
 MP_STEP_SHARDED = mp_step_flags_t.MP_STEP_SHARDED
 
 
@@ -700,6 +716,30 @@ class mp_tensor_list_desc_t(Structure):
         super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
 
+class mp_tensor_report_t(Structure):
+    """What is in one tensor, or in all of a list.  Written by kernels into device memory, so it has no
+    struct_size: 64 bytes in every version."""
+
+    _fields_ = [
+        ("numel", c_int64),
+        ("num_nan", c_int64),
+        ("num_inf", c_int64),
+        # of either sign
+        ("num_zero", c_int64),
+        # 0 < |x| < 2^-14, whatever the type: fp16 holds such numbers with fewer
+        # digits, or as 0
+        ("num_subnormal", c_int64),
+        # The first NaN or infinity: in the lowest tensor that has one, its lowest element.  -1: none
+        ("bad_tensor", c_int64),
+        # The first NaN or infinity: in the lowest tensor that has one, its lowest element.  -1: none
+        ("bad_element", c_int64),
+        # that element; 0: none
+        ("bad_value", c_float),
+        # as of mp_amax
+        ("amax", c_float),
+    ]
+
+
 class mp_scaler_config_t(Structure):
     """Decimal fractions are double, so that 0.99 is the 0.99 of Python."""
 
@@ -891,6 +931,8 @@ class mp_optimizer_desc_t(Structure):
         # gradient of a penalty that has its own code.  Read by each step and not inspected: an
         # infinity here reaches the weights unless found_inf says so (mp_check_nonfinite).
         ("extra_grads", c_void_p),
+        # MP_OPT_STOCHASTIC_ROUNDING; any value
+        ("rounding_seed", c_uint64),
     ]
 
     def __init__(self, **fields):
@@ -902,8 +944,15 @@ class mp_model_options_t(Structure):
 
     _fields_ = [
         ("struct_size", c_uint32),
-        # of mp_optimizer_flags_t: MP_OPT_MODEL_OVERFLOW
+        # of mp_optimizer_flags_t: MP_OPT_MODEL_OVERFLOW, MP_OPT_STOCHASTIC_ROUNDING
         ("flags", c_uint32),
+        # MP_OPT_STOCHASTIC_ROUNDING, as in mp_optimizer_desc_t
+        ("rounding_seed", c_uint64),
+        # MP_OPT_STOCHASTIC_ROUNDING: device, 1 integer: the number of updates that the weights have seen;
+        # of an optimizer of this library, mp_optimizer_step_counter after its step.
+        ("t", c_void_p),
+        # as model_overflows of section 10
+        ("overflows", c_void_p),
     ]
 
     def __init__(self, **fields):
@@ -962,6 +1011,20 @@ class mp_step_options_t(Structure):
         ("found_inf", c_void_p),
         # device, 1 float per tensor, optional: as grad_norm, of each
         ("tensor_norms", c_void_p),
+        # MP_STEP_CHECKED: device, 1 float: the largest gradient as it was measured, with the meaning of
+        # `amax` in mp_scaler_update, and needed by the same policies.  Infinity or NaN skips the step.
+        # Read, not cleared: what the epilogues fill is for the caller to clear before the next one.
+        ("amax", c_void_p),
+        # Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
+        # (mp_inspect).  Also of a step that is skipped; of several ranks, each reports on its own.
+        ("report", POINTER(mp_tensor_report_t)),
+        # Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
+        # (mp_inspect).  Also of a step that is skipped; of several ranks, each reports on its own.
+        ("tensor_reports", POINTER(mp_tensor_report_t)),
+        # Device, 1 integer, optional: increased by the number of weights whose 16-bit copy was beyond the
+        # largest finite number after rounding, whether it was clamped or became infinite; clear it
+        # first.  NaN is none of them.
+        ("model_overflows", c_void_p),
         # Host, optional: the step is one of several ranks that take the same decision and, if their
         # scalers began alike, have the same S ever after.  A collective call, section 9.
         ("comm", POINTER(mp_comm_t)),
@@ -1407,6 +1470,8 @@ FUNCTIONS = {
         'list, amax, per_tensor, stream'),
     "mp_l2norm": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p],
         'list, norm, per_tensor, stream'),
+    "mp_inspect": (c_uint32, [c_void_p, POINTER(mp_tensor_report_t), POINTER(mp_tensor_report_t), c_void_p],
+        'list, report, tensor_reports, stream'),
     "mp_unscale": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
         'in, out, inv_scale, found_inf, stream'),
     "mp_clip_factor": (c_uint32, [c_void_p, c_void_p, c_void_p, c_float, c_void_p, c_void_p],
@@ -1445,6 +1510,8 @@ FUNCTIONS = {
         'optimizer'),
     "mp_optimizer_regularization": (c_uint32, [c_void_p, c_void_p, c_void_p],
         'optimizer, loss, stream'),
+    "mp_optimizer_step_counter": (c_void_p, [c_void_p],
+        'optimizer'),
     "mp_optimizer_get_step_sync": (c_uint32, [c_void_p, c_void_p, c_void_p],
         'optimizer, t, stream'),
     "mp_optimizer_set_step_sync": (c_uint32, [c_void_p, c_int64, c_void_p],

@@ -275,7 +275,7 @@ pub const MP_OPT_NESTEROV: mp_optimizer_flags_t = 1;
 pub const MP_OPT_DECOUPLED_DECAY: mp_optimizer_flags_t = 2;
 /// Adam, LAMB: mhat = m, vhat = v
 pub const MP_OPT_NO_BIAS_CORRECTION: mp_optimizer_flags_t = 4;
-/// Let the 16-bit copy of a weight become infinite.  Without this flag it is clamped to the
+/// Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is clamped to the
 /// largest finite value: an infinite weight makes every later gradient non-finite, so every
 /// later step is skipped and training never recovers.
 pub const MP_OPT_MODEL_OVERFLOW: mp_optimizer_flags_t = 16;
@@ -287,6 +287,14 @@ pub const MP_OPT_LARC: mp_optimizer_flags_t = 64;
 pub const MP_OPT_LARS: mp_optimizer_flags_t = 128;
 /// LAMB: adapts the tensors without decay too
 pub const MP_OPT_NVLAMB: mp_optimizer_flags_t = 256;
+/// Round the 16-bit copy of a weight up or down at random, so that on average it is the weight: a
+/// change below half a unit of the copy is not lost in every step.  What the type can hold stays
+/// as it is.  The random numbers follow from rounding\_seed, t, the tensor's index and the
+/// element's, and from nothing else: not from the device, not from being interrupted and resumed.
+/// Probabilities are exact (fp16 subnormals: to within 2^-32).
+/// Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1; Philox
+/// 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
+pub const MP_OPT_STOCHASTIC_ROUNDING: mp_optimizer_flags_t = 512;
 
 /// How the learning rate follows t, on the device: a skipped step does not advance it, and a
 /// captured graph needs no host.  Every schedule begins with a linear warm-up,
@@ -328,6 +336,12 @@ pub type mp_step_flags_t = u32;
 ///     mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
 /// ```
 pub const MP_STEP_KEEP_SCALER: mp_step_flags_t = 1;
+/// Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
+/// mp\_scaler\_found\_inf and measure amax.  Pass 1 falls away, which saves a launch and one of the two
+/// readings of every gradient; what nobody has noticed reaches the weights.  Needs a scaler.
+/// Not with what only pass 1 can tell: max\_grad\_norm, grad\_norm, tensor\_norms, reports, and the
+/// max\_tensor\_norm of a group.
+pub const MP_STEP_CHECKED: mp_step_flags_t = 4;
 /// With comm: every rank has tensors of its own, each of them whole (a sharded optimizer, perhaps
 /// without tensors), and the norm is that of all of them.  Without this flag all ranks have the
 /// same gradients.
@@ -654,6 +668,38 @@ impl mp_tensor_list_desc_t {
     }
 }
 
+/// What is in one tensor, or in all of a list.  Written by kernels into device memory, so it has no
+/// struct\_size: 64 bytes in every version.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_tensor_report_t {
+    pub numel: i64,
+    pub num_nan: i64,
+    pub num_inf: i64,
+    /// of either sign
+    pub num_zero: i64,
+    /// 0 \< |x| \< 2^-14, whatever the type: fp16 holds such numbers with fewer
+    /// digits, or as 0
+    pub num_subnormal: i64,
+    /// The first NaN or infinity: in the lowest tensor that has one, its lowest element.  -1: none
+    pub bad_tensor: i64,
+    /// The first NaN or infinity: in the lowest tensor that has one, its lowest element.  -1: none
+    pub bad_element: i64,
+    /// that element; 0: none
+    pub bad_value: f32,
+    /// as of mp\_amax
+    pub amax: f32,
+}
+
+impl mp_tensor_report_t {
+    /// Zeros.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let s: Self = unsafe { core::mem::zeroed() };
+        s
+    }
+}
+
 /// Decimal fractions are double, so that 0.99 is the 0.99 of Python.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -879,6 +925,8 @@ pub struct mp_optimizer_desc_t {
     /// gradient of a penalty that has its own code.  Read by each step and not inspected: an
     /// infinity here reaches the weights unless found\_inf says so (mp\_check\_nonfinite).
     pub extra_grads: mp_tensor_list_t,
+    /// MP\_OPT\_STOCHASTIC\_ROUNDING; any value
+    pub rounding_seed: u64,
 }
 
 impl mp_optimizer_desc_t {
@@ -896,8 +944,15 @@ impl mp_optimizer_desc_t {
 #[derive(Clone, Copy)]
 pub struct mp_model_options_t {
     pub struct_size: u32,
-    /// of mp\_optimizer\_flags\_t: MP\_OPT\_MODEL\_OVERFLOW
+    /// of mp\_optimizer\_flags\_t: MP\_OPT\_MODEL\_OVERFLOW, MP\_OPT\_STOCHASTIC\_ROUNDING
     pub flags: u32,
+    /// MP\_OPT\_STOCHASTIC\_ROUNDING, as in mp\_optimizer\_desc\_t
+    pub rounding_seed: u64,
+    /// MP\_OPT\_STOCHASTIC\_ROUNDING: device, 1 integer: the number of updates that the weights have seen;
+    /// of an optimizer of this library, mp\_optimizer\_step\_counter after its step.
+    pub t: *const i64,
+    /// as model\_overflows of section 10
+    pub overflows: *mut i64,
 }
 
 impl mp_model_options_t {
@@ -968,6 +1023,20 @@ pub struct mp_step_options_t {
     pub found_inf: *mut f32,
     /// device, 1 float per tensor, optional: as grad\_norm, of each
     pub tensor_norms: *mut f32,
+    /// MP\_STEP\_CHECKED: device, 1 float: the largest gradient as it was measured, with the meaning of
+    /// `amax` in mp\_scaler\_update, and needed by the same policies.  Infinity or NaN skips the step.
+    /// Read, not cleared: what the epilogues fill is for the caller to clear before the next one.
+    pub amax: *const f32,
+    /// Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
+    /// (mp\_inspect).  Also of a step that is skipped; of several ranks, each reports on its own.
+    pub report: *mut mp_tensor_report_t,
+    /// Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
+    /// (mp\_inspect).  Also of a step that is skipped; of several ranks, each reports on its own.
+    pub tensor_reports: *mut mp_tensor_report_t,
+    /// Device, 1 integer, optional: increased by the number of weights whose 16-bit copy was beyond the
+    /// largest finite number after rounding, whether it was clamped or became infinite; clear it
+    /// first.  NaN is none of them.
+    pub model_overflows: *mut i64,
     /// Host, optional: the step is one of several ranks that take the same decision and, if their
     /// scalers began alike, have the same S ever after.  A collective call, section 9.
     pub comm: *const mp_comm_t,
@@ -1632,6 +1701,12 @@ extern "C" {
     /// @param per\_tensor  device, count floats, optional.
     pub fn mp_l2norm(list: mp_tensor_list_t, norm: *mut f32, per_tensor: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
+    /// Look at every element once, and report: what overflowed, and what is about to underflow.
+    /// mp\_scale\_step reports on its gradients without a pass more (mp\_step\_options\_t).
+    /// @param report          device, 1 report, optional: of the list.
+    /// @param tensor\_reports  device, count reports, optional: of each tensor.
+    pub fn mp_inspect(list: mp_tensor_list_t, report: *mut mp_tensor_report_t, tensor_reports: *mut mp_tensor_report_t, stream: mp_stream_t) -> mp_status_t;
+
     /// out = in \* \*inv\_scale, setting \*found\_inf as mp\_check\_nonfinite does on `in`.
     /// @param in, out    lists of equal shapes; types may differ (fp16 grads -\> fp32 grads);
     /// ```text
@@ -1750,6 +1825,10 @@ extern "C" {
     /// @param loss  device, 1 float.
     pub fn mp_optimizer_regularization(optimizer: mp_optimizer_t, loss: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
+    /// Device address of the step counter t, which each applied step increases by 1; constant for the
+    /// life of the optimizer.  NULL if optimizer is NULL.
+    pub fn mp_optimizer_step_counter(optimizer: mp_optimizer_t) -> *const i64;
+
     /// The step counter t, for checkpoints; waits for `stream`.
     pub fn mp_optimizer_get_step_sync(optimizer: mp_optimizer_t, t: *mut i64, stream: mp_stream_t) -> mp_status_t;
 
@@ -1801,7 +1880,8 @@ extern "C" {
     /// All on the device, with no host synchronisation.  Bitwise equal to calling
     /// mp\_check\_nonfinite, mp\_l2norm, mp\_amax, mp\_clip\_factor, mp\_optimizer\_step,
     /// mp\_scaler\_update in that order; it only saves launches and memory traffic.  Two passes
-    /// are the minimum: no weight may change before the last gradient has been inspected.
+    /// are the minimum: no weight may change before the last gradient has been inspected
+    /// (MP\_STEP\_CHECKED: it has been).
     ///
     /// With MP\_SCALER\_STATIC an overflowing step is skipped too.
     ///
