@@ -122,7 +122,7 @@ def dummy(p, model: Model) -> str:
     kind = p.type
     if isinstance(kind, Callback):
         return "type(c_funptr), value"
-    if model.struct(kind.base) and len(kind.pointers) == 1:
+    if model.is_described(kind):
         if p.name in ARRAYS:
             return f"type({kind.base}), intent(in)"
         return f"type({kind.base}), " + ("intent(in), optional" if kind.const_base else "intent(inout)")

@@ -104,6 +104,11 @@ class Model:
     def enum(self, name) -> Optional[Enum]:
         return next((e for e in self.enums if e.name == name), None)
 
+    def is_described(self, kind) -> bool:
+        """A pointer to a struct with struct_size, which lies in host memory; one without it is data."""
+        struct = self.struct(kind.base) if len(kind.pointers) == 1 else None
+        return struct is not None and struct.fields[0].name == "struct_size"
+
     def inline(self, name) -> Optional[Inline]:
         return next((f for f in self.inlines if f.name == name), None)
 

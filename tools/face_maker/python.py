@@ -58,7 +58,7 @@ def type_name(kind, model: Model) -> str:
         if model.is_handle(kind.base):
             return "c_void_p"
         return TYPES.get(kind.base, kind.base)
-    if model.struct(kind.base) and len(kind.pointers) == 1:
+    if model.is_described(kind):
         return f"POINTER({kind.base})"
     if kind.base == "char":
         return "c_char_p" if len(kind.pointers) == 1 else "POINTER(c_char_p)"

@@ -112,6 +112,11 @@ class TensorList(_Object):
                             stream_pointer(stream)))
         return out
 
+    def all_reduce(self, comm: Any, pre: float = 1.0, post: float = 1.0, stream: Any = None) -> None:
+        """Gradients of all ranks: post * sum(pre * self), in place.  comm is an mpcore._sys.mp_comm_t,
+        see mp_comm_init_nccl and mp_grad_all_reduce."""
+        check(lib.mp_grad_all_reduce(self.handle, ctypes.byref(comm), pre, post, stream_pointer(stream)))
+
     def unscale(self, out: "TensorList", inv_scale: Any, found_inf: Any = None, stream: Any = None) -> None:
         """out = self * inv_scale, see mp_unscale."""
         if out.numels != self.numels:
@@ -319,12 +324,13 @@ def _flags(value: Any) -> int:
 
 
 def scale_step(optimizer: Optimizer, scaler: Optional[Scaler] = None, *, max_grad_norm: float = 0.0,
-               grad_norm: Any = None, found_inf: Any = None, tensor_norms: Any = None, flags: Any = 0,
-               stream: Any = None) -> None:
+               grad_norm: Any = None, found_inf: Any = None, tensor_norms: Any = None, comm: Any = None,
+               flags: Any = 0, stream: Any = None) -> None:
     """Everything between backward and the next forward, without waiting: check the gradients,
     unscale and clip them, update masters and 16-bit copies, move the scale.  See mp_scale_step.
 
     grad_norm, found_inf  float32, 1 element, written; tensor_norms one per tensor
+    comm                  mpcore._sys.mp_comm_t: the step of several ranks, which skip together
     """
     context = optimizer.context
     if scaler is not None and scaler.context is not context:
@@ -335,9 +341,23 @@ def scale_step(optimizer: Optimizer, scaler: Optional[Scaler] = None, *, max_gra
     options.grad_norm = _address(context, grad_norm, "grad_norm", 1)
     options.found_inf = _address(context, found_inf, "found_inf", 1)
     options.tensor_norms = _address(context, tensor_norms, "tensor_norms", len(optimizer.master))
+    if comm is not None:
+        options.comm = ctypes.pointer(comm)
     check(lib.mp_scale_step(optimizer.handle, scaler.handle if scaler else None, ctypes.byref(options),
                             stream_pointer(stream)))
 
 
 def _step_flags(value: Any) -> int:
     return flags(_sys.mp_step_flags_t, value)
+
+
+def masters_to_model(master: TensorList, model: TensorList, found_inf: Any = None, *, stream: Any = None,
+                     **options: Any) -> None:
+    """model = round(master), the copy that a step writes, for a program that updates its masters
+    itself.  options are fields of mp_model_options_t; flags may be names.  See mp_masters_to_model."""
+    if "flags" in options:
+        options["flags"] = _flags(options["flags"])
+    raw = fill(_sys.mp_model_options_default(), options)
+    check(lib.mp_masters_to_model(master.handle, model.handle,
+                                  _address(master.context, found_inf, "found_inf", 1, False),
+                                  ctypes.byref(raw), stream_pointer(stream)))

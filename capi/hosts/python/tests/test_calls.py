@@ -1,6 +1,7 @@
 """Numbers: products of integers are exact, so every comparison is for equality."""
 
 import array
+import ctypes
 import math
 import unittest
 
@@ -163,6 +164,39 @@ class Training(unittest.TestCase):
                                      groups=[{"lr": 0.5, "beta1": 0}, {"lr": 0.25, "beta1": 0}])
         mpcore.scale_step(optimizer)
         self.assertEqual([values(a) for a in master.arrays], [[0.5], [0.75]])
+
+    def test_masters_to_model(self):
+        master = self.list_of([1, 70000])
+        model = mpcore.TensorList(self.context, [self.context.zeros(2, "fp16")])
+        skip = self.context.array(Floats([1], (1,)))
+        mpcore.masters_to_model(master, model, skip)
+        self.assertEqual(model.arrays[0].tobytes(), b"\x00\x00\x00\x00")
+        mpcore.masters_to_model(master, model)
+        self.assertEqual(model.arrays[0].tobytes(), b"\x00\x3c\xff\x7b")  # 1, 65504
+        mpcore.masters_to_model(master, model, flags="model_overflow")
+        self.assertEqual(model.arrays[0].tobytes(), b"\x00\x3c\x00\x7c")
+
+    def test_ranks(self):
+        """The other rank has the same numbers: a sum is twice one's own."""
+
+        @dict(mpcore._sys.mp_comm_t._fields_)["all_reduce"]
+        def all_reduce(send, recv, count, dtype, op, stream, user):
+            twice = 2 if op == mpcore._sys.MP_REDUCE_SUM else 1
+            numbers = (ctypes.c_float * count).from_address(send)
+            target = (ctypes.c_float * count).from_address(recv)
+            for i in range(count):
+                target[i] = twice * numbers[i]
+            return 0
+
+        comm = mpcore._sys.mp_comm_t(rank=0, world_size=2, all_reduce=all_reduce)
+        master, grads = self.list_of([1, 2]), self.list_of([8, -16])
+        grads.all_reduce(comm, pre=0.5)
+        self.assertEqual(values(grads.arrays[0]), [8, -16])
+        grads.all_reduce(comm, post=0.25)
+        self.assertEqual(values(grads.arrays[0]), [4, -8])
+        optimizer = mpcore.Optimizer(self.context, "sgd", grads, master, lr=0.5, beta1=0)
+        mpcore.scale_step(optimizer, mpcore.Scaler(self.context, "static"), comm=comm)
+        self.assertEqual(values(master.arrays[0]), [-1, 6])
 
     def test_torch_scaler(self):
         saved = {"scale": 1024.0, "growth_factor": 4.0, "backoff_factor": 0.25, "growth_interval": 3,

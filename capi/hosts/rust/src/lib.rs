@@ -28,6 +28,7 @@
 
 #![warn(missing_docs)]
 
+mod comm;
 mod context;
 #[rustfmt::skip]
 mod enums;
@@ -42,6 +43,7 @@ pub mod sys;
 mod tensors;
 mod xent;
 
+pub use comm::Comm;
 pub use context::{Context, Data, Device, DeviceBuffer, DeviceInfo, Float, Plain, Stream, View};
 pub use enums::*;
 pub use error::{Error, Result};
@@ -49,7 +51,7 @@ pub use gemm::Gemm;
 pub use half::{Bf16, F16};
 pub use optimizer::{Hyper, Optimizer, OptimizerBuilder, StepOptions};
 pub use scaler::{Scaler, ScalerConfig, ScalerState};
-pub use tensors::{Tensor, TensorList};
+pub use tensors::{ModelOptions, Tensor, TensorList};
 pub use xent::SoftmaxXent;
 
 /// `MP_VERSION` of the library that is loaded: 1.2.3 is 10203.
@@ -63,3 +65,12 @@ pub fn build_info() -> String {
     // SAFETY: a NUL-terminated string in static storage.
     unsafe { std::ffi::CStr::from_ptr(sys::mp_build_info()) }.to_string_lossy().into_owned()
 }
+
+// These structs of the library can be filled by safe code, so they may hold no pointers; one would make
+// them !Send.
+const _: fn() = || {
+    fn numbers_only<T: Send>() {}
+    numbers_only::<ScalerConfig>();
+    numbers_only::<ScalerState>();
+    numbers_only::<Hyper>();
+};

@@ -1,5 +1,6 @@
 //! An update rule and the tensors that it updates.
 
+use crate::comm::Comm;
 use crate::context::{Context, Data, Stream, View};
 use crate::enums::OptimizerKind;
 use crate::error::{check, Error, Result};
@@ -168,7 +169,7 @@ pub struct Optimizer<'a> {
 }
 
 /// What a step does besides; `Default` is nothing.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct StepOptions<'s> {
     /// Clip the unscaled global norm to this; 0 = no clipping.
     pub max_grad_norm: f32,
@@ -180,6 +181,8 @@ pub struct StepOptions<'s> {
     pub found_inf: Option<View<'s, f32>>,
     /// 1 number per tensor.
     pub tensor_norms: Option<View<'s, f32>>,
+    /// The step is one of several ranks that skip together.
+    pub comm: Option<&'s Comm>,
 }
 
 impl<'a> Optimizer<'a> {
@@ -233,6 +236,7 @@ impl<'a> Optimizer<'a> {
         raw.grad_norm = output("grad_norm", &options.grad_norm, 1)?;
         raw.found_inf = output("found_inf", &options.found_inf, 1)?;
         raw.tensor_norms = output("tensor_norms", &options.tensor_norms, self.master.len())?;
+        raw.comm = options.comm.map_or(ptr::null(), |comm| comm.as_raw());
         let scaler = scaler.map_or(ptr::null_mut(), Scaler::as_raw);
         // SAFETY: the optimizer and what it borrows live; the outputs belong to its context and are
         // large enough; memory that is freed later waits for the kernels.

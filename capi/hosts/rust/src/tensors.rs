@@ -1,5 +1,6 @@
 //! Many tensors treated as one.
 
+use crate::comm::Comm;
 use crate::context::{at_least, Context, Data, Float, Plain, Stream, View};
 use crate::enums::Dtype;
 use crate::error::{check, Error, Result};
@@ -7,6 +8,13 @@ use crate::sys;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr;
+
+/// How masters become their 16-bit copy; `Default` clamps what is too large.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ModelOptions {
+    /// `sys::MP_OPT_MODEL_OVERFLOW`, or 0.
+    pub flags: u32,
+}
 
 /// One tensor of a list, of any type.
 #[derive(Clone, Copy, Debug)]
@@ -155,6 +163,33 @@ impl<'a> TensorList<'a> {
         let each = self.output("l2norm", "per_tensor", per_tensor, self.len())?;
         // SAFETY: one number, and one per tensor, of this context.
         check(unsafe { sys::mp_l2norm(self.readable("l2norm")?, norm, each, stream.0) })
+    }
+
+    /// Gradients of all ranks: `post` times the sum of `pre` times each rank's, in place.
+    pub fn all_reduce(&self, comm: &Comm, pre: f32, post: f32, stream: Stream) -> Result<()> {
+        let list = self.readable("all_reduce")?;
+        // SAFETY: whoever made the table has said that its callbacks do what they should.
+        check(unsafe { sys::mp_grad_all_reduce(list, comm.as_raw(), pre, post, stream.0) })
+    }
+
+    /// model = round(self), the copy that a step writes, for a program that updates its masters
+    /// itself.  Where `found_inf` is not 0, nothing is written.
+    pub fn round_to(
+        &self,
+        model: &TensorList<'_>,
+        found_inf: Option<&View<'_, f32>>,
+        options: &ModelOptions,
+        stream: Stream,
+    ) -> Result<()> {
+        if model.context.as_raw() != self.context.as_raw() {
+            return Err(Error::invalid("round_to: model belongs to another context".to_string()));
+        }
+        let found_inf = self.output("round_to", "found_inf", found_inf, 1)?;
+        let mut raw = sys::mp_model_options_default();
+        raw.flags = options.flags;
+        let list = self.readable("round_to")?;
+        // SAFETY: two lists of this context, which the library compares, and NULL or one number.
+        check(unsafe { sys::mp_masters_to_model(list, model.raw, found_inf, &raw, stream.0) })
     }
 
     pub(crate) fn output<T: Plain>(

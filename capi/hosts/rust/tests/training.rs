@@ -92,3 +92,59 @@ fn buffers_may_move_to_another_thread() {
     let back = std::thread::scope(|s| s.spawn(move || x.to_vec().unwrap()).join().unwrap());
     assert_eq!(back, [1.0, 2.0]);
 }
+
+#[test]
+fn masters_become_16_bit_copies() {
+    let c = context();
+    let (w, copy) = (c.upload(&[1.0f32, 70000.0]).unwrap(), c.alloc::<F16>(2).unwrap());
+    let skip = c.upload(&[1.0f32]).unwrap();
+    let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
+    let model = TensorList::new(&c, &[Tensor::new(&copy)]).unwrap();
+    let mut options = ModelOptions::default();
+    master.round_to(&model, Some(&skip.view()), &options, STREAM).unwrap();
+    assert_eq!(copy.to_vec().unwrap(), [F16(0), F16(0)]);
+    master.round_to(&model, None, &options, STREAM).unwrap();
+    assert_eq!(copy.to_vec().unwrap(), [F16(0x3c00), F16(0x7bff)]);
+    options.flags = sys::MP_OPT_MODEL_OVERFLOW;
+    master.round_to(&model, None, &options, STREAM).unwrap();
+    assert_eq!(copy.to_vec().unwrap(), [F16(0x3c00), F16(0x7c00)]);
+}
+
+/// The other rank has the same numbers: a sum is twice one's own.
+unsafe extern "C" fn twice(
+    send: *const std::ffi::c_void,
+    recv: *mut std::ffi::c_void,
+    count: usize,
+    _dtype: sys::mp_dtype_t,
+    op: sys::mp_reduce_op_t,
+    _stream: sys::mp_stream_t,
+    _user: *mut std::ffi::c_void,
+) -> i32 {
+    let factor = if op == sys::MP_REDUCE_SUM { 2.0 } else { 1.0 };
+    for i in 0..count {
+        *recv.cast::<f32>().add(i) = factor * *send.cast::<f32>().add(i);
+    }
+    0
+}
+
+#[test]
+fn ranks() {
+    let mut table = sys::mp_comm_default();
+    table.world_size = 2;
+    table.all_reduce = Some(twice);
+    // SAFETY: on the host target, pointers of f32 lists are pointers to f32.
+    let comm = unsafe { Comm::from_raw(table) };
+    let c = context();
+    let (w, g) = (c.upload(&[1.0f32, 2.0]).unwrap(), c.upload(&[8.0f32, -16.0]).unwrap());
+    let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
+    let grads = TensorList::new(&c, &[Tensor::new(&g)]).unwrap();
+    grads.all_reduce(&comm, 1.0, 0.25, STREAM).unwrap();
+    assert_eq!(g.to_vec().unwrap(), [4.0, -8.0]);
+    let mut hyper = Hyper::new(OptimizerKind::Sgd, 0.5);
+    hyper.beta1 = 0.0;
+    let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master).group(hyper);
+    let options = StepOptions { comm: Some(&comm), ..Default::default() };
+    sgd.build().unwrap().scale_step(None, &options, STREAM).unwrap();
+    assert_eq!(w.to_vec().unwrap(), [-1.0, 6.0]);
+    assert_eq!((Comm::single().rank(), Comm::single().world_size()), (0, 1));
+}
