@@ -1319,8 +1319,8 @@ module mpcore_c
       name="mp_inspect")
       import
       type(c_ptr), value :: list
-      type(mp_tensor_report_t), intent(inout) :: report
-      type(mp_tensor_report_t), intent(inout) :: tensor_reports
+      type(c_ptr), value :: report
+      type(c_ptr), value :: tensor_reports
       type(c_ptr), value :: stream
       integer(c_int) :: answer
     end function

@@ -1017,10 +1017,10 @@ class mp_step_options_t(Structure):
         ("amax", c_void_p),
         # Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
         # (mp_inspect).  Also of a step that is skipped; of several ranks, each reports on its own.
-        ("report", POINTER(mp_tensor_report_t)),
+        ("report", c_void_p),
         # Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
         # (mp_inspect).  Also of a step that is skipped; of several ranks, each reports on its own.
-        ("tensor_reports", POINTER(mp_tensor_report_t)),
+        ("tensor_reports", c_void_p),
         # Device, 1 integer, optional: increased by the number of weights whose 16-bit copy was beyond the
         # largest finite number after rounding, whether it was clamped or became infinite; clear it
         # first.  NaN is none of them.
@@ -1470,7 +1470,7 @@ FUNCTIONS = {
         'list, amax, per_tensor, stream'),
     "mp_l2norm": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p],
         'list, norm, per_tensor, stream'),
-    "mp_inspect": (c_uint32, [c_void_p, POINTER(mp_tensor_report_t), POINTER(mp_tensor_report_t), c_void_p],
+    "mp_inspect": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p],
         'list, report, tensor_reports, stream'),
     "mp_unscale": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
         'in, out, inv_scale, found_inf, stream'),
