@@ -17,7 +17,7 @@ extern mp_tensor_list_t grads, masters, models, sums, grads_of_b;
 extern void forward_backward(mp_stream_t stream);
 
 extern int64_t rows, in, out;
-extern float *device_norm, *device_skipped, *pinned_skipped;
+extern float *device_amax, *device_norm, *device_skipped, *pinned_skipped;
 
 extern mp_comm_t comm;
 extern void *nccl_comm;
