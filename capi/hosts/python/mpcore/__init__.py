@@ -14,9 +14,9 @@ from ._library import Error, check, lib
 from .arrays import View, view
 from .context import Context, DeviceArray
 from .products import gemm, gemm_workspace_size, softmax_xent
-from .training import Optimizer, Scaler, TensorList, masters_to_model, scale_step
+from .training import Optimizer, Reports, Scaler, TensorList, masters_to_model, scale_step
 
-__all__ = ["Context", "DeviceArray", "Error", "Optimizer", "Scaler", "TensorList", "View", "build_info",
+__all__ = ["Context", "DeviceArray", "Error", "Optimizer", "Reports", "Scaler", "TensorList", "View", "build_info",
            "check", "gemm", "gemm_workspace_size", "lib", "masters_to_model", "scale_step", "softmax_xent", "version", "view"]
 
 

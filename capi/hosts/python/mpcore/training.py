@@ -48,10 +48,31 @@ class _Object:
         self.close()
 
 
-def _address(context: Context, array: Any, name: str, size: int, writable: bool = True) -> Optional[int]:
+def _address(context: Context, array: Any, name: str, size: int, writable: bool = True,
+             dtype: str = "float32") -> Optional[int]:
     if array is None:
         return None
-    return context.check_array(array, name, dtype="float32", size=size, writable=writable).address
+    return context.check_array(array, name, dtype=dtype, size=size, writable=writable).address
+
+
+class Reports:
+    """mp_tensor_report_t on the device, `count` of them: what is in a tensor, or in all of a list."""
+
+    def __init__(self, context: Context, count: int = 1):
+        self.count = count
+        self.array = context.zeros(count * ctypes.sizeof(_sys.mp_tensor_report_t), "uint8")
+
+    def read(self, stream: Any = None) -> List[Any]:
+        """num_nan, num_inf, amax, ... of each; waits for the stream."""
+        return list((_sys.mp_tensor_report_t * self.count).from_buffer_copy(self.array.tobytes(stream)))
+
+
+def _reports(context: Context, reports: Optional[Reports], name: str, count: int) -> Optional[int]:
+    if reports is None:
+        return None
+    if reports.count != count:
+        raise ValueError(f"{name} has {reports.count} reports, not {count}")
+    return context.check_array(reports.array, name, dtype="uint8", writable=True).address
 
 
 class TensorList(_Object):
@@ -111,6 +132,14 @@ class TensorList(_Object):
                             _address(self.context, per_tensor, "per_tensor", len(self)),
                             stream_pointer(stream)))
         return out
+
+    def inspect(self, report: Optional[Reports] = None, tensor_reports: Optional[Reports] = None,
+                stream: Any = None) -> None:
+        """Look at every element once: NaN, infinities, zeros, what is about to underflow.  See
+        mp_inspect."""
+        check(lib.mp_inspect(self.handle, _reports(self.context, report, "report", 1),
+                             _reports(self.context, tensor_reports, "tensor_reports", len(self)),
+                             stream_pointer(stream)))
 
     def all_reduce(self, comm: Any, pre: float = 1.0, post: float = 1.0, stream: Any = None) -> None:
         """Gradients of all ranks: post * sum(pre * self), in place.  comm is an mpcore._sys.mp_comm_t,
@@ -253,7 +282,7 @@ class Optimizer(_Object):
                  tensor_group: Optional[Sequence[int]] = None, flags: Any = None,
                  m: Optional[TensorList] = None, v: Optional[TensorList] = None,
                  lr_multipliers: Any = None, decay_multipliers: Any = None,
-                 extra_grads: Optional[TensorList] = None, **options: Any):
+                 extra_grads: Optional[TensorList] = None, rounding_seed: int = 0, **options: Any):
         super().__init__(context)
         self.kind = enumerator(_sys.mp_optimizer_kind_t, kind)
         if (lr is None) == (groups is None):
@@ -264,6 +293,7 @@ class Optimizer(_Object):
         desc = _sys.mp_optimizer_desc_default(self.kind)
         if flags is not None:
             desc.flags = _flags(flags)
+        desc.rounding_seed = rounding_seed
         hypers = (_sys.mp_hyper_t * len(self._hypers))(*self._hypers)
         desc.num_groups, desc.groups = len(self._hypers), hypers
         if tensor_group is not None:
@@ -324,13 +354,18 @@ def _flags(value: Any) -> int:
 
 
 def scale_step(optimizer: Optimizer, scaler: Optional[Scaler] = None, *, max_grad_norm: float = 0.0,
-               grad_norm: Any = None, found_inf: Any = None, tensor_norms: Any = None, comm: Any = None,
-               flags: Any = 0, stream: Any = None) -> None:
+               grad_norm: Any = None, found_inf: Any = None, tensor_norms: Any = None, amax: Any = None,
+               report: Optional[Reports] = None, tensor_reports: Optional[Reports] = None,
+               model_overflows: Any = None, comm: Any = None, flags: Any = 0, stream: Any = None) -> None:
     """Everything between backward and the next forward, without waiting: check the gradients,
     unscale and clip them, update masters and 16-bit copies, move the scale.  See mp_scale_step.
 
-    grad_norm, found_inf  float32, 1 element, written; tensor_norms one per tensor
-    comm                  mpcore._sys.mp_comm_t: the step of several ranks, which skip together
+    grad_norm, found_inf    float32, 1 element, written; tensor_norms one per tensor
+    amax                    float32, 1 element, read: with the flag "checked"
+    report, tensor_reports  Reports of the gradients: 1, and one per tensor
+    model_overflows         int64, 1 element, increased
+    comm                    mpcore._sys.mp_comm_t: the step of several ranks, which skip together
+    flags                   "keep_scaler", "checked", ... (mp_step_flags_t)
     """
     context = optimizer.context
     if scaler is not None and scaler.context is not context:
@@ -341,6 +376,10 @@ def scale_step(optimizer: Optimizer, scaler: Optional[Scaler] = None, *, max_gra
     options.grad_norm = _address(context, grad_norm, "grad_norm", 1)
     options.found_inf = _address(context, found_inf, "found_inf", 1)
     options.tensor_norms = _address(context, tensor_norms, "tensor_norms", len(optimizer.master))
+    options.amax = _address(context, amax, "amax", 1, False)
+    options.report = _reports(context, report, "report", 1)
+    options.tensor_reports = _reports(context, tensor_reports, "tensor_reports", len(optimizer.master))
+    options.model_overflows = _address(context, model_overflows, "model_overflows", 1, dtype="int64")
     if comm is not None:
         options.comm = ctypes.pointer(comm)
     check(lib.mp_scale_step(optimizer.handle, scaler.handle if scaler else None, ctypes.byref(options),
@@ -351,13 +390,17 @@ def _step_flags(value: Any) -> int:
     return flags(_sys.mp_step_flags_t, value)
 
 
-def masters_to_model(master: TensorList, model: TensorList, found_inf: Any = None, *, stream: Any = None,
-                     **options: Any) -> None:
+def masters_to_model(master: TensorList, model: TensorList, found_inf: Any = None, *, flags: Any = 0,
+                     rounding_seed: int = 0, t: Any = None, overflows: Any = None,
+                     stream: Any = None) -> None:
     """model = round(master), the copy that a step writes, for a program that updates its masters
-    itself.  options are fields of mp_model_options_t; flags may be names.  See mp_masters_to_model."""
-    if "flags" in options:
-        options["flags"] = _flags(options["flags"])
-    raw = fill(_sys.mp_model_options_default(), options)
+    itself.  flags: "model_overflow", "stochastic_rounding"; t and overflows are int64, 1 element.  See
+    mp_masters_to_model."""
+    context = master.context
+    options = _sys.mp_model_options_default()
+    options.flags, options.rounding_seed = _flags(flags), rounding_seed
+    options.t = _address(context, t, "t", 1, False, "int64")
+    options.overflows = _address(context, overflows, "overflows", 1, dtype="int64")
     check(lib.mp_masters_to_model(master.handle, model.handle,
-                                  _address(master.context, found_inf, "found_inf", 1, False),
-                                  ctypes.byref(raw), stream_pointer(stream)))
+                                  _address(context, found_inf, "found_inf", 1, False),
+                                  ctypes.byref(options), stream_pointer(stream)))

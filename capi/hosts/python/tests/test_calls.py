@@ -175,6 +175,37 @@ class Training(unittest.TestCase):
         self.assertEqual(model.arrays[0].tobytes(), b"\x00\x3c\xff\x7b")  # 1, 65504
         mpcore.masters_to_model(master, model, flags="model_overflow")
         self.assertEqual(model.arrays[0].tobytes(), b"\x00\x3c\x00\x7c")
+        overflows, t = self.context.zeros(1, "int64"), self.context.zeros(1, "int64")
+        mpcore.masters_to_model(master, model, flags="stochastic_rounding", rounding_seed=7, t=t,
+                                overflows=overflows)
+        self.assertEqual(overflows.tobytes()[0], 1)
+        self.assertEqual(model.arrays[0].tobytes(), b"\x00\x3c\xff\x7b")
+
+    def test_reports(self):
+        grads, master = self.list_of([1, 0], [math.inf, -8, math.nan]), self.list_of([0, 0], [0, 0, 0])
+        whole, each = mpcore.Reports(self.context), mpcore.Reports(self.context, 2)
+        grads.inspect(whole, each)
+        report = whole.read()[0]
+        self.assertEqual((report.numel, report.num_nan, report.num_inf, report.num_zero), (5, 1, 1, 1))
+        self.assertEqual((report.bad_tensor, report.bad_element, report.bad_value), (1, 0, math.inf))
+        self.assertEqual([r.numel for r in each.read()], [2, 3])
+        again = mpcore.Reports(self.context)
+        optimizer = mpcore.Optimizer(self.context, "sgd", grads, master, lr=1)
+        mpcore.scale_step(optimizer, report=again)
+        self.assertEqual(bytes(again.read()[0])[:56], bytes(report)[:56])
+        with self.assertRaisesRegex(ValueError, "tensor_reports has 1 reports, not 2"):
+            mpcore.scale_step(optimizer, tensor_reports=whole)
+
+    def test_checked_step(self):
+        """The flag of the scaler decides; the gradients are not looked at."""
+        grads, master = self.list_of([65536]), self.list_of([1])
+        optimizer = mpcore.Optimizer(self.context, "sgd", grads, master, lr=0.5, beta1=0)
+        scaler = mpcore.Scaler(self.context, "backoff")
+        mpcore.scale_step(optimizer, scaler, flags="checked")
+        self.assertEqual(values(master.arrays[0]), [0.5])
+        too_large = self.context.array(Floats([math.inf], (1,)))
+        mpcore.scale_step(optimizer, scaler, flags="checked", amax=too_large)
+        self.assertEqual(values(master.arrays[0]), [0.5])
 
     def test_ranks(self):
         """The other rank has the same numbers: a sum is twice one's own."""

@@ -207,6 +207,17 @@ unsafe impl Plain for i32 {}
 unsafe impl Plain for i64 {}
 // SAFETY: as above.
 unsafe impl Plain for u8 {}
+// SAFETY: numbers without padding: the header is compiled with -Wpadded.
+unsafe impl Plain for TensorReport {}
+
+/// What is in one tensor, or in all of a list.
+pub type TensorReport = sys::mp_tensor_report_t;
+
+impl Default for TensorReport {
+    fn default() -> Self {
+        Self::zeroed()
+    }
+}
 
 impl Float for f32 {
     const DTYPE: Dtype = Dtype::Fp32;

@@ -44,7 +44,9 @@ mod tensors;
 mod xent;
 
 pub use comm::Comm;
-pub use context::{Context, Data, Device, DeviceBuffer, DeviceInfo, Float, Plain, Stream, View};
+pub use context::{
+    Context, Data, Device, DeviceBuffer, DeviceInfo, Float, Plain, Stream, TensorReport, View,
+};
 pub use enums::*;
 pub use error::{Error, Result};
 pub use gemm::Gemm;
@@ -73,4 +75,5 @@ const _: fn() = || {
     numbers_only::<ScalerConfig>();
     numbers_only::<ScalerState>();
     numbers_only::<Hyper>();
+    numbers_only::<TensorReport>();
 };

@@ -1,7 +1,7 @@
 //! An update rule and the tensors that it updates.
 
 use crate::comm::Comm;
-use crate::context::{Context, Data, Stream, View};
+use crate::context::{Context, Data, Stream, TensorReport, View};
 use crate::enums::OptimizerKind;
 use crate::error::{check, Error, Result};
 use crate::scaler::Scaler;
@@ -31,6 +31,7 @@ pub struct OptimizerBuilder<'a> {
     context: &'a Context,
     kind: OptimizerKind,
     flags: u32,
+    rounding_seed: u64,
     groups: Vec<Hyper>,
     tensor_group: Option<Vec<u32>>,
     grads: &'a TensorList<'a>,
@@ -71,6 +72,12 @@ impl<'a> OptimizerBuilder<'a> {
     /// `sys::MP_OPT_*`, or-ed.
     pub fn flags(mut self, flags: u32) -> Self {
         self.flags = flags;
+        self
+    }
+
+    /// Of `sys::MP_OPT_STOCHASTIC_ROUNDING`.
+    pub fn rounding_seed(mut self, seed: u64) -> Self {
+        self.rounding_seed = seed;
         self
     }
 
@@ -128,6 +135,7 @@ impl<'a> OptimizerBuilder<'a> {
         };
         let mut desc = sys::mp_optimizer_desc_default(self.kind as u32);
         desc.flags = self.flags;
+        desc.rounding_seed = self.rounding_seed;
         desc.num_groups = self.groups.len() as u32;
         desc.groups = self.groups.as_ptr();
         desc.tensor_group =
@@ -181,6 +189,14 @@ pub struct StepOptions<'s> {
     pub found_inf: Option<View<'s, f32>>,
     /// 1 number per tensor.
     pub tensor_norms: Option<View<'s, f32>>,
+    /// 1 number, with `sys::MP_STEP_CHECKED`: the largest gradient as it was measured.
+    pub amax: Option<View<'s, f32>>,
+    /// 1 report on the gradients.
+    pub report: Option<View<'s, TensorReport>>,
+    /// 1 report per tensor.
+    pub tensor_reports: Option<View<'s, TensorReport>>,
+    /// 1 number, increased by the 16-bit copies that were too large.
+    pub model_overflows: Option<View<'s, i64>>,
     /// The step is one of several ranks that skip together.
     pub comm: Option<&'s Comm>,
 }
@@ -197,6 +213,7 @@ impl<'a> Optimizer<'a> {
             context,
             kind,
             flags: sys::mp_optimizer_desc_default(kind as u32).flags,
+            rounding_seed: 0,
             groups: Vec::new(),
             tensor_group: None,
             grads,
@@ -227,15 +244,20 @@ impl<'a> Optimizer<'a> {
                 "scale_step: the scaler belongs to another context".to_string(),
             ));
         }
-        let output = |name, view: &Option<View<'_, f32>>, needed| {
-            self.master.output("scale_step", name, view.as_ref(), needed)
-        };
+        let (call, list, count) = ("scale_step", self.master, self.master.len());
         let mut raw = sys::mp_step_options_default();
         raw.max_grad_norm = options.max_grad_norm;
         raw.flags = options.flags;
-        raw.grad_norm = output("grad_norm", &options.grad_norm, 1)?;
-        raw.found_inf = output("found_inf", &options.found_inf, 1)?;
-        raw.tensor_norms = output("tensor_norms", &options.tensor_norms, self.master.len())?;
+        raw.grad_norm = list.output(call, "grad_norm", options.grad_norm.as_ref(), 1)?;
+        raw.found_inf = list.output(call, "found_inf", options.found_inf.as_ref(), 1)?;
+        raw.tensor_norms =
+            list.output(call, "tensor_norms", options.tensor_norms.as_ref(), count)?;
+        raw.amax = list.output(call, "amax", options.amax.as_ref(), 1)?;
+        raw.report = list.output(call, "report", options.report.as_ref(), 1)?;
+        raw.tensor_reports =
+            list.output(call, "tensor_reports", options.tensor_reports.as_ref(), count)?;
+        raw.model_overflows =
+            list.output(call, "model_overflows", options.model_overflows.as_ref(), 1)?;
         raw.comm = options.comm.map_or(ptr::null(), |comm| comm.as_raw());
         let scaler = scaler.map_or(ptr::null_mut(), Scaler::as_raw);
         // SAFETY: the optimizer and what it borrows live; the outputs belong to its context and are

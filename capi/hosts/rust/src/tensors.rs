@@ -1,7 +1,7 @@
 //! Many tensors treated as one.
 
 use crate::comm::Comm;
-use crate::context::{at_least, Context, Data, Float, Plain, Stream, View};
+use crate::context::{at_least, Context, Data, Float, Plain, Stream, TensorReport, View};
 use crate::enums::Dtype;
 use crate::error::{check, Error, Result};
 use crate::sys;
@@ -11,9 +11,15 @@ use std::ptr;
 
 /// How masters become their 16-bit copy; `Default` clamps what is too large.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ModelOptions {
-    /// `sys::MP_OPT_MODEL_OVERFLOW`, or 0.
+pub struct ModelOptions<'s> {
+    /// `sys::MP_OPT_MODEL_OVERFLOW`, `sys::MP_OPT_STOCHASTIC_ROUNDING`, or-ed.
     pub flags: u32,
+    /// Of stochastic rounding.
+    pub rounding_seed: u64,
+    /// 1 number, for stochastic rounding: the updates that the masters have seen.
+    pub t: Option<View<'s, i64>>,
+    /// 1 number, increased by the copies that were too large.
+    pub overflows: Option<View<'s, i64>>,
 }
 
 /// One tensor of a list, of any type.
@@ -165,6 +171,19 @@ impl<'a> TensorList<'a> {
         check(unsafe { sys::mp_l2norm(self.readable("l2norm")?, norm, each, stream.0) })
     }
 
+    /// Looks at every element once: NaN, infinities, zeros, what is about to underflow.
+    pub fn inspect(
+        &self,
+        report: Option<&View<'_, TensorReport>>,
+        tensor_reports: Option<&View<'_, TensorReport>>,
+        stream: Stream,
+    ) -> Result<()> {
+        let report = self.output("inspect", "report", report, 1)?;
+        let each = self.output("inspect", "tensor_reports", tensor_reports, self.len())?;
+        // SAFETY: one report, and one per tensor, of this context.
+        check(unsafe { sys::mp_inspect(self.readable("inspect")?, report, each, stream.0) })
+    }
+
     /// Gradients of all ranks: `post` times the sum of `pre` times each rank's, in place.
     pub fn all_reduce(&self, comm: &Comm, pre: f32, post: f32, stream: Stream) -> Result<()> {
         let list = self.readable("all_reduce")?;
@@ -178,7 +197,7 @@ impl<'a> TensorList<'a> {
         &self,
         model: &TensorList<'_>,
         found_inf: Option<&View<'_, f32>>,
-        options: &ModelOptions,
+        options: &ModelOptions<'_>,
         stream: Stream,
     ) -> Result<()> {
         if model.context.as_raw() != self.context.as_raw() {
@@ -187,6 +206,9 @@ impl<'a> TensorList<'a> {
         let found_inf = self.output("round_to", "found_inf", found_inf, 1)?;
         let mut raw = sys::mp_model_options_default();
         raw.flags = options.flags;
+        raw.rounding_seed = options.rounding_seed;
+        raw.t = self.output("round_to", "t", options.t.as_ref(), 1)?;
+        raw.overflows = self.output("round_to", "overflows", options.overflows.as_ref(), 1)?;
         let list = self.readable("round_to")?;
         // SAFETY: two lists of this context, which the library compares, and NULL or one number.
         check(unsafe { sys::mp_masters_to_model(list, model.raw, found_inf, &raw, stream.0) })

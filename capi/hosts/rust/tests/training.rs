@@ -108,6 +108,28 @@ fn masters_become_16_bit_copies() {
     options.flags = sys::MP_OPT_MODEL_OVERFLOW;
     master.round_to(&model, None, &options, STREAM).unwrap();
     assert_eq!(copy.to_vec().unwrap(), [F16(0x3c00), F16(0x7c00)]);
+    let (overflows, t) = (c.alloc::<i64>(1).unwrap(), c.alloc::<i64>(1).unwrap());
+    options.flags = sys::MP_OPT_STOCHASTIC_ROUNDING;
+    options.t = Some(t.view());
+    options.overflows = Some(overflows.view());
+    master.round_to(&model, None, &options, STREAM).unwrap();
+    assert_eq!(overflows.to_vec().unwrap(), [1]);
+}
+
+#[test]
+fn reports() {
+    let c = context();
+    let (x, y) =
+        (c.upload(&[1.0f32, 0.0]).unwrap(), c.upload(&[f32::INFINITY, -8.0, f32::NAN]).unwrap());
+    let list = TensorList::new(&c, &[Tensor::new(&x), Tensor::new(&y)]).unwrap();
+    let (whole, each) = (c.alloc(1).unwrap(), c.alloc(2).unwrap());
+    list.inspect(Some(&whole.view()), Some(&each.view()), STREAM).unwrap();
+    let report: TensorReport = whole.to_vec().unwrap()[0];
+    assert_eq!((report.numel, report.num_nan, report.num_inf, report.num_zero), (5, 1, 1, 1));
+    assert_eq!((report.bad_tensor, report.bad_element), (1, 0));
+    assert_eq!(each.to_vec().unwrap()[1].numel, 3);
+    let error = list.inspect(None, Some(&whole.view()), STREAM).unwrap_err();
+    assert_eq!(error.to_string(), "inspect: tensor_reports has 1 elements, 2 are needed");
 }
 
 /// The other rank has the same numbers: a sum is twice one's own.
