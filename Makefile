@@ -256,7 +256,7 @@ test: setup-test
 	  "Rust::tools/test_rust $(BUILD)" \
 	  "Fortran::tools/test_fortran $(BUILD)" \
 	  "the same weights::tools/same_weights $(BUILD)" \
-	  "README example::tools/run_readme_example $(BUILD) $(CC)" \
+	  "README examples::tools/run_readme_example $(BUILD) $(CC)" \
 	  "examples::tools/run_examples $(BUILD)/examples" \
 	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)
 
