@@ -4,6 +4,7 @@
 
 #include "capi/gemm_problem.h"
 #include "capi/gemm_tuning.h"
+#include "capi/kernel_info.h"
 
 namespace mp {
 
@@ -299,5 +300,28 @@ mp_status_t mp_conv2d_kernel_name(mp_context_t context, const mp_conv2d_desc_t *
     MP_REQUIRE(index < count, MP_ERROR_NOT_FOUND, "index = ", index,
                ", but the number of kernels for this problem is ", count);
     *name = choices[static_cast<size_t>(index)].name;
+  });
+}
+
+mp_status_t mp_conv2d_kernel_info(mp_context_t context, const mp_conv2d_desc_t *desc,
+                                  mp_conv_op_t op, int32_t index, mp_kernel_info_t *info) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp::Convolution conv = mp::read_desc(desc);
+    mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
+    mp::require_struct(info, "info");
+    mp::require_not_negative(index, "index");
+    MP_REQUIRE(mp::has_product(conv.shape), MP_ERROR_NOT_FOUND, "index = ", index,
+               ", but without an output pixel no kernel is needed");
+    const mp::ConvProblem problem = mp::conv_problem(conv, op);
+    std::array<mp::ConvChoice, mp::kMaxConvChoices> choices;
+    const int count = mp::rank_conv(problem, c.device, mp::gemm_tuning(), mp::kAssumedAligned,
+                                    choices.data(), mp::kMaxConvChoices);
+    const std::span<const mp::ConvChoice> ranked(choices.data(), static_cast<size_t>(count));
+    const auto find = [&](const char *name, mp::ConvChoice *choice, const char **why) {
+      return mp::find_conv(problem, c.device, mp::gemm_tuning(), mp::kAssumedAligned, name, choice,
+                           why);
+    };
+    mp::write_struct(info, "info", mp::kernel_info(index, ranked, mp::conv_names(op), find));
   });
 }

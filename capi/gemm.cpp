@@ -4,6 +4,7 @@
 
 #include "capi/gemm_problem.h"
 #include "capi/gemm_tuning.h"
+#include "capi/kernel_info.h"
 
 namespace mp {
 
@@ -148,5 +149,27 @@ mp_status_t mp_gemm_kernel_name(mp_context_t context, const mp_gemm_desc_t *desc
     MP_REQUIRE(index < count, MP_ERROR_NOT_FOUND, "index = ", index,
                ", but the number of kernels for this problem is ", count);
     *name = choices[static_cast<size_t>(index)].name;
+  });
+}
+
+mp_status_t mp_gemm_kernel_info(mp_context_t context, const mp_gemm_desc_t *desc, int32_t index,
+                                mp_kernel_info_t *info) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_gemm_desc_t d = mp::read_desc(desc);
+    mp::require_struct(info, "info");
+    mp::require_not_negative(index, "index");
+    const mp::GemmProblem problem = mp::problem_to_rank(d);
+    MP_REQUIRE(!mp::is_empty(d), MP_ERROR_NOT_FOUND, "index = ", index,
+               ", but an empty problem needs no kernel");
+    std::array<mp::GemmChoice, mp::kMaxGemmChoices> choices;
+    const int count = mp::rank_gemm(problem, c.device, mp::gemm_tuning(), mp::kAssumedAligned,
+                                    choices.data(), mp::kMaxGemmChoices);
+    const std::span<const mp::GemmChoice> ranked(choices.data(), static_cast<size_t>(count));
+    const auto find = [&](const char *name, mp::GemmChoice *choice, const char **why) {
+      return mp::find_gemm(problem, c.device, mp::gemm_tuning(), mp::kAssumedAligned, name, choice,
+                           why);
+    };
+    mp::write_struct(info, "info", mp::kernel_info(index, ranked, mp::gemm_names(), find));
   });
 }

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -114,6 +115,7 @@ GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const Gem
 /// (one clause, "needs 16-byte aligned rows").  An unknown name sets `why` to NULL.
 bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
                bool aligned, const char *name, GemmChoice *choice, const char **why);
+std::span<const char *const> gemm_names();  ///< all that it knows, in the order of the table
 
 /// Empty, or the reason, which the caller can change, why `problem` is multiplied slower than it
 /// could be ("ldb = 7 is not a multiple of 8"); for the log.
@@ -199,6 +201,7 @@ ConvChoice best_conv(const ConvProblem &problem, const Device &device, const Gem
 /// The choice of that name, or why it cannot run this problem, as find_gemm.
 bool find_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
                bool aligned, const char *name, ConvChoice *choice, const char **why);
+std::span<const char *const> conv_names(mp_conv_op_t op);  ///< all that it knows
 
 /// Empty, or the reason, which the caller can change, why `problem` is slower than it could be.
 std::string conv_slow_path_reason(const ConvProblem &problem, bool aligned);

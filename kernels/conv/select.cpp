@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "kernels/conv/im2col.h"
 #include "kernels/gemm/select.h"
@@ -73,15 +74,16 @@ ConvFamily family_of(std::string_view name) {
   return name.starts_with(kPrefix) ? ConvFamily::implicit : ConvFamily::gemm;
 }
 
-/// "conv_" and the name of the GEMM kernel.
-const char *conv_name(const GemmChoice &gemm) {
+/// "conv_" and the name of the GEMM kernel, unless that runs as it is.
+const char *conv_name(ConvFamily family, const char *gemm_name) {
+  if (family == ConvFamily::gemm) return gemm_name;
   static const auto names = [] {
     std::unordered_map<const char *, std::string> all;
     for (const GemmVariant &variant : gemm_variants())
       all.emplace(variant.name, std::string(kPrefix) + variant.name);
     return all;
   }();
-  return names.at(gemm.name).c_str();
+  return names.at(gemm_name).c_str();
 }
 
 bool has_vector_channels(const ConvProblem &p) {
@@ -130,8 +132,7 @@ bool is_one_of(GemmTiles tiles, const GemmKernel &kernel) {
 
 /// The GEMM that takes as long has at least as large an output, so its workspace is enough.
 ConvChoice choice_of(ConvFamily family, const GemmChoice &gemm) {
-  return {family, gemm, gemm.workspace_bytes,
-          family == ConvFamily::gemm ? gemm.name : conv_name(gemm)};
+  return {family, gemm, gemm.workspace_bytes, conv_name(family, gemm.name)};
 }
 
 // ---------------------------------------------------------------------------- depthwise
@@ -265,6 +266,21 @@ bool find_conv(const ConvProblem &problem, const Device &device, const GemmTunin
   }
   *choice = choice_of(family, found);
   return true;
+}
+
+std::span<const char *const> conv_names(mp_conv_op_t op) {
+  static const auto names = [] {
+    std::array<std::vector<const char *>, 3> all;
+    for (const mp_conv_op_t pass : {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD}) {
+      for (const ConvFamily family : kGemmFamilies)
+        for (const GemmVariant &variant : gemm_variants())
+          if (is_one_of(tiles_of(family, pass), *variant.kernel))
+            all[pass].push_back(conv_name(family, variant.name));
+      for (const DepthwiseVariant &variant : kDepthwise) all[pass].push_back(variant.name);
+    }
+    return all;
+  }();
+  return names[op];
 }
 
 std::string conv_slow_path_reason(const ConvProblem &problem, bool aligned) {

@@ -10,6 +10,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kernels/gemm/predict.h"
 #include "kernels/gemm/tiles.h"
@@ -216,6 +217,15 @@ bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTunin
     return true;
   }
   return false;
+}
+
+std::span<const char *const> gemm_names() {
+  static const auto names = [] {
+    std::vector<const char *> all;
+    for (const GemmVariant &variant : gemm_variants()) all.push_back(variant.name);
+    return all;
+  }();
+  return names;
 }
 
 std::string slow_path_reason(const GemmProblem &problem, bool aligned) {

@@ -873,6 +873,20 @@ module mpcore_c
     real(c_float) :: momentum = 0.1_c_float
   end type
 
+  !> One kernel and what it makes of a problem.
+  type, bind(c) :: mp_kernel_info_t
+    integer(c_int32_t) :: struct_size = 40_c_int32_t
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    !> static storage
+    type(c_ptr) :: name = c_null_ptr
+    !> why it cannot run the problem, one clause, static storage; NULL = it can
+    type(c_ptr) :: why_not = c_null_ptr
+    !> 0 where it cannot
+    real(c_double) :: predicted_us = 0.0_c_double
+    !> that it needs; 0 where it cannot
+    integer(c_size_t) :: workspace_bytes = 0_c_size_t
+  end type
+
   interface
     !> MP_VERSION of the library that is loaded (not of this header).
     function mp_version() result(answer) bind(c, name="mp_version")
@@ -1916,6 +1930,31 @@ module mpcore_c
       integer(c_int), value :: op
       integer(c_int32_t), value :: index
       type(c_ptr), intent(out) :: name
+      integer(c_int) :: answer
+    end function
+
+    !> The kernels in the order of mp_gemm_kernel_name, and behind them those that cannot run `desc`.
+    !> @param info  host, out; MP_INIT_STRUCT it before the call.
+    !> @return MP_ERROR_NOT_FOUND when index is past the last kernel.
+    function mp_gemm_kernel_info(context, desc, index, info) result(answer) bind(c, &
+      name="mp_gemm_kernel_info")
+      import
+      type(c_ptr), value :: context
+      type(mp_gemm_desc_t), intent(in), optional :: desc
+      integer(c_int32_t), value :: index
+      type(mp_kernel_info_t), intent(inout) :: info
+      integer(c_int) :: answer
+    end function
+
+    !> The same for one product of a convolution.
+    function mp_conv2d_kernel_info(context, desc, op, index, info) result(answer) bind(c, &
+      name="mp_conv2d_kernel_info")
+      import
+      type(c_ptr), value :: context
+      type(mp_conv2d_desc_t), intent(in), optional :: desc
+      integer(c_int), value :: op
+      integer(c_int32_t), value :: index
+      type(mp_kernel_info_t), intent(inout) :: info
       integer(c_int) :: answer
     end function
   end interface

@@ -1128,6 +1128,26 @@ class mp_batchnorm_desc_t(Structure):
         super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
 
+class mp_kernel_info_t(Structure):
+    """One kernel and what it makes of a problem."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved0", c_uint32),
+        # static storage
+        ("name", c_char_p),
+        # why it cannot run the problem, one clause, static storage; NULL = it can
+        ("why_not", c_char_p),
+        # 0 where it cannot
+        ("predicted_us", c_double),
+        # that it needs; 0 where it cannot
+        ("workspace_bytes", c_size_t),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
 def mp_context_config_default() -> mp_context_config_t:
     c = mp_context_config_t()
     c.device = MP_DEVICE_AUTO
@@ -1546,6 +1566,10 @@ FUNCTIONS = {
         'context, desc, index, name'),
     "mp_conv2d_kernel_name": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_uint32, c_int32, POINTER(c_char_p)],
         'context, desc, op, index, name'),
+    "mp_gemm_kernel_info": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(mp_kernel_info_t)],
+        'context, desc, index, info'),
+    "mp_conv2d_kernel_info": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_uint32, c_int32, POINTER(mp_kernel_info_t)],
+        'context, desc, op, index, info'),
 }
 
 

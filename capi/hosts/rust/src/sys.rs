@@ -1166,6 +1166,32 @@ impl mp_batchnorm_desc_t {
     }
 }
 
+/// One kernel and what it makes of a problem.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_kernel_info_t {
+    pub struct_size: u32,
+    pub reserved0: u32,
+    /// static storage
+    pub name: *const c_char,
+    /// why it cannot run the problem, one clause, static storage; NULL = it can
+    pub why_not: *const c_char,
+    /// 0 where it cannot
+    pub predicted_us: f64,
+    /// that it needs; 0 where it cannot
+    pub workspace_bytes: usize,
+}
+
+impl mp_kernel_info_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
 pub fn mp_context_config_default() -> mp_context_config_t {
     let mut c = mp_context_config_t::zeroed();
     c.device = MP_DEVICE_AUTO;
@@ -2023,4 +2049,12 @@ extern "C" {
 
     /// The same for one product of a convolution.
     pub fn mp_conv2d_kernel_name(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, index: i32, name: *mut *const c_char) -> mp_status_t;
+
+    /// The kernels in the order of mp\_gemm\_kernel\_name, and behind them those that cannot run `desc`.
+    /// @param info  host, out; MP\_INIT\_STRUCT it before the call.
+    /// @return MP\_ERROR\_NOT\_FOUND when index is past the last kernel.
+    pub fn mp_gemm_kernel_info(context: mp_context_t, desc: *const mp_gemm_desc_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
+
+    /// The same for one product of a convolution.
+    pub fn mp_conv2d_kernel_info(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
 }

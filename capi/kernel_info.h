@@ -1,0 +1,45 @@
+// The experimental mp_*_kernel_info: what can run a problem, ranked, and behind it what cannot.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "capi/check.h"
+#include "kernels/kernels.h"
+
+namespace mp {
+
+template <>
+inline constexpr uint32_t kFirstSize<mp_kernel_info_t> = 40;
+
+inline double predicted_us(const GemmChoice &choice) {
+  return choice.predicted_us;
+}
+inline double predicted_us(const ConvChoice &choice) {
+  return choice.gemm.predicted_us;
+}
+
+/// @param names  of all kernels.
+/// @param find   (name, &choice, &why), as find_gemm.
+template <class Choice, class Find>
+mp_kernel_info_t kernel_info(int32_t index, std::span<const Choice> ranked,
+                             std::span<const char *const> names, const Find &find) {
+  mp_kernel_info_t info{};
+  if (static_cast<size_t>(index) < ranked.size()) {
+    const Choice &choice = ranked[static_cast<size_t>(index)];
+    info.name = choice.name;
+    info.predicted_us = predicted_us(choice);
+    info.workspace_bytes = choice.workspace_bytes;
+    return info;
+  }
+  size_t before = static_cast<size_t>(index) - ranked.size();
+  for (const char *const name : names) {
+    Choice choice;
+    if (find(name, &choice, &info.why_not)) continue;
+    info.name = name;
+    if (before-- == 0) return info;
+  }
+  fail(MP_ERROR_NOT_FOUND, "index = ", index, ", but the number of kernels is ", names.size());
+}
+
+}  // namespace mp
