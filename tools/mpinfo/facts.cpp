@@ -1,0 +1,116 @@
+#define MP_ENABLE_EXPERIMENTAL
+#include "facts.h"
+
+#include <cstdlib>
+
+#include "common/device.h"
+#include "common/text.h"
+
+namespace mpinfo {
+namespace {
+
+Device probe(const std::string &flag, int32_t ordinal) {
+  mp_context_config_t config = mp_context_config_default();
+  config.device = ordinal;
+  mp_context_t raw = nullptr;
+  if (mp_context_create(&raw, &config) != MP_SUCCESS) return {flag, {}, mp_last_error()};
+  const mptools::Context context(raw);
+  mp_device_info_t info;
+  MP_INIT_STRUCT(&info);
+  mptools::check(mp_context_get_info(raw, &info));
+  return {flag, info, ""};
+}
+
+const char *name_of(mp_dtype_t dtype) {
+  return dtype == MP_FP16 ? "fp16" : dtype == MP_BF16 ? "bf16" : "fp32";
+}
+
+const char *name_of(mp_conv_op_t op) {
+  return op == MP_CONV_FPROP ? "fprop" : op == MP_CONV_DGRAD ? "dgrad" : "wgrad";
+}
+
+std::string title_of(const mp_gemm_desc_t &d) {
+  std::string title = mptools::text(
+      "GEMM %lld x %lld x %lld, op %c%c, %s to %s", static_cast<long long>(d.m),
+      static_cast<long long>(d.n), static_cast<long long>(d.k), d.op_a == MP_OP_T ? 'T' : 'N',
+      d.op_b == MP_OP_T ? 'T' : 'N', name_of(d.dtype_ab), name_of(d.dtype_cd));
+  if (d.batch_count > 1) title += mptools::text(", batch %d", d.batch_count);
+  return title;
+}
+
+std::string title_of(const mp_conv2d_desc_t &d, mp_conv_op_t op) {
+  return mptools::text(
+      "convolution %s, x %d x %d x %d x %d, filter %d x %d x %d x %d, stride %d, padding %d, "
+      "dilation %d, groups %d, %s to %s",
+      name_of(op), d.n, d.h, d.w, d.c, d.k, d.r, d.s, d.groups > 0 ? d.c / d.groups : 0, d.stride_h,
+      d.pad_top, d.dilation_h, d.groups, name_of(d.dtype), name_of(d.dtype_out));
+}
+
+/// ask(index, &info) as mp_gemm_kernel_info.
+template <class Ask>
+std::vector<Kernel> kernels_of(const Ask &ask) {
+  std::vector<Kernel> kernels;
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  while (true) {
+    const mp_status_t status = ask(static_cast<int32_t>(kernels.size()), &info);
+    if (status == MP_ERROR_NOT_FOUND && !kernels.empty()) return kernels;
+    mptools::check(status);
+    kernels.push_back({info.name, info.why_not != nullptr ? info.why_not : "", info.predicted_us,
+                       info.workspace_bytes});
+  }
+}
+
+}  // namespace
+
+std::vector<Device> find_devices() {
+  std::vector<Device> devices = {probe("host", MP_DEVICE_HOST)};
+  for (int32_t ordinal = 0;; ordinal++) {
+    Device device = probe("cuda:" + std::to_string(ordinal), ordinal);
+    const bool is_last = !device.info;
+    if (!is_last || ordinal == 0) devices.push_back(std::move(device));
+    if (is_last) return devices;
+  }
+}
+
+std::vector<Variable> environment() {
+  std::vector<Variable> variables = {
+      {"MP_LOG", "messages on stderr: error, warn (default), info or debug and above", nullptr},
+      {"MP_GEMM_TUNING", "a table that mptune wrote; kernels are chosen by its constants", nullptr},
+      {"MP_HOST_THREADS", "threads of the host target, 1 ... 256; all processors by default",
+       nullptr},
+      {"MP_HOST_MOOD", "strict: the host target looks for broken rules of the hardware", nullptr},
+      {"MP_HOST_SEED", "of the schedules that the strict mood tries; 1 by default", nullptr},
+  };
+  for (Variable &variable : variables) variable.value = std::getenv(variable.name);
+  return variables;
+}
+
+std::vector<Product> explain(const Options &options, mp_context_t context) {
+  std::vector<Product> products;
+  if (options.problem == Options::Problem::gemm) {
+    const mp_gemm_desc_t &desc = options.gemm;
+    products.push_back({title_of(desc), kernels_of([&](int32_t index, mp_kernel_info_t *info) {
+                          return mp_gemm_kernel_info(context, &desc, index, info);
+                        })});
+  }
+  if (options.problem == Options::Problem::conv) {
+    const mp_conv2d_desc_t &desc = options.conv;
+    for (const mp_conv_op_t op : options.passes)
+      products.push_back(
+          {title_of(desc, op), kernels_of([&](int32_t index, mp_kernel_info_t *info) {
+             return mp_conv2d_kernel_info(context, &desc, op, index, info);
+           })});
+  }
+  return products;
+}
+
+void collect_warnings(std::vector<std::string> *warnings) {
+  mp_set_log_callback(
+      [](mp_log_level_t level, const char *message, void *user) {
+        if (level == MP_LOG_WARN) static_cast<std::vector<std::string> *>(user)->push_back(message);
+      },
+      warnings, MP_LOG_WARN);
+}
+
+}  // namespace mpinfo

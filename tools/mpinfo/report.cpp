@@ -1,0 +1,171 @@
+#include "report.h"
+
+#include <algorithm>
+
+#include "common/json.h"
+#include "common/text.h"
+
+namespace mpinfo {
+namespace {
+
+using mptools::text;
+
+std::string header_version() {
+  return text("%d.%d.%d", MP_VERSION_MAJOR, MP_VERSION_MINOR, MP_VERSION_PATCH);
+}
+
+std::string loaded_version() {
+  const uint32_t v = mp_version();
+  return text("%u.%u.%u", v / 10000, v / 100 % 100, v % 100);
+}
+
+const char *target_name(mp_target_t target) {
+  return target == MP_TARGET_CUDA ? "cuda" : "host";
+}
+
+std::string text_of(const Device &device) {
+  if (!device.info) return text("  %-8s  none: %s\n", device.flag.c_str(), device.why_not.c_str());
+  const mp_device_info_t &info = *device.info;
+  return text("  %-8s  %s: sm_%d, %d SMs, %lld KiB of shared memory per block, %lld KiB of L2\n",
+              device.flag.c_str(), info.name, info.arch, info.num_sms,
+              static_cast<long long>(info.smem_per_block / 1024),
+              static_cast<long long>(info.l2_bytes / 1024));
+}
+
+std::string text_of(const Variable &variable) {
+  return text("  %-15s  %s\n  %-15s  %s\n", variable.name,
+              variable.value != nullptr ? variable.value : "(not set)", "", variable.meaning);
+}
+
+/// Kernels that cannot run, under their reasons, in the order in which these first appear.
+std::string text_of_rejected(const std::vector<Kernel> &kernels, bool all) {
+  constexpr size_t kFew = 3;
+  std::vector<std::string> reasons;
+  for (const Kernel &kernel : kernels) {
+    const bool is_new = std::find(reasons.begin(), reasons.end(), kernel.why_not) == reasons.end();
+    if (!kernel.why_not.empty() && is_new) reasons.push_back(kernel.why_not);
+  }
+  if (reasons.empty()) return "";
+  std::string result = "\n  cannot run it\n";
+  for (const std::string &reason : reasons) {
+    std::vector<std::string> names;
+    for (const Kernel &kernel : kernels)
+      if (kernel.why_not == reason) names.push_back(kernel.name);
+    result += text("    %s: %zu\n     ", reason.c_str(), names.size());
+    const size_t shown = all ? names.size() : std::min(names.size(), kFew);
+    for (size_t i = 0; i < shown; i++) result += " " + names[i];
+    result += shown < names.size() ? " ...\n" : "\n";
+  }
+  return result;
+}
+
+std::string text_of(const Product &product, bool all) {
+  constexpr size_t kFirst = 10;
+  std::string result = product.title + "\n\n  predicted us  workspace bytes  kernel\n";
+  size_t runnable = 0;
+  for (const Kernel &kernel : product.kernels) {
+    if (!kernel.why_not.empty()) continue;
+    if (all || runnable < kFirst)
+      result += text("  %12.2f  %15zu  %s%s\n", kernel.predicted_us, kernel.workspace_bytes,
+                     kernel.name.c_str(), runnable == 0 ? "  <- runs" : "");
+    runnable++;
+  }
+  if (!all && runnable > kFirst) result += text("  and %zu slower ones\n", runnable - kFirst);
+  return result + text_of_rejected(product.kernels, all);
+}
+
+void write(mptools::JsonWriter &json, const Device &device) {
+  json.open('{');
+  json.string("device", device.flag);
+  if (device.info) {
+    const mp_device_info_t &info = *device.info;
+    json.string("name", info.name);
+    json.string("target", target_name(info.target));
+    json.number("arch", info.arch);
+    json.number("num_sms", info.num_sms);
+    json.number("smem_per_block", info.smem_per_block);
+    json.number("l2_bytes", info.l2_bytes);
+  } else {
+    json.string("why_not", device.why_not);
+  }
+  json.close('}');
+}
+
+void write(mptools::JsonWriter &json, const Variable &variable) {
+  json.open('{');
+  json.string("name", variable.name);
+  if (variable.value != nullptr)
+    json.string("value", variable.value);
+  else
+    json.null("value");
+  json.string("meaning", variable.meaning);
+  json.close('}');
+}
+
+void write(mptools::JsonWriter &json, const Product &product) {
+  json.open('{');
+  json.string("problem", product.title);
+  json.open('[', "kernels");
+  for (const Kernel &kernel : product.kernels) {
+    json.open('{');
+    json.string("name", kernel.name);
+    if (kernel.why_not.empty()) {
+      json.number("predicted_us", kernel.predicted_us);
+      json.number("workspace_bytes", kernel.workspace_bytes);
+    } else {
+      json.string("why_not", kernel.why_not);
+    }
+    json.close('}');
+  }
+  json.close(']');
+  json.close('}');
+}
+
+template <class Items>
+void write_array(mptools::JsonWriter &json, const char *key, const Items &items) {
+  json.open('[', key);
+  for (const auto &item : items) write(json, item);
+  json.close(']');
+}
+
+}  // namespace
+
+std::string as_text(const Report &report, bool all) {
+  std::string result;
+  if (report.products.empty()) {
+    result = std::string(mp_build_info()) + "\n";
+    if (mp_version() != MP_VERSION) result += "mpinfo was made for " + header_version() + "\n";
+    result += "\nDevices (--device)\n";
+    for (const Device &device : report.devices) result += text_of(device);
+    result += "\nEnvironment\n";
+    for (const Variable &variable : report.variables) result += text_of(variable);
+  } else {
+    result = "On " + report.device_name + "; times are predicted, not measured.\n";
+  }
+  for (const Product &product : report.products) result += "\n" + text_of(product, all);
+  if (!report.warnings.empty()) result += "\nWarnings of the library\n";
+  for (const std::string &warning : report.warnings) result += "  " + warning + "\n";
+  return result;
+}
+
+std::string as_json(const Report &report) {
+  mptools::JsonWriter json;
+  json.open('{');
+  json.string("version", loaded_version());
+  json.string("header_version", header_version());
+  json.string("build", mp_build_info());
+  if (report.products.empty()) {
+    write_array(json, "devices", report.devices);
+    write_array(json, "environment", report.variables);
+  } else {
+    json.string("device", report.device_name);
+    write_array(json, "products", report.products);
+  }
+  json.open('[', "warnings");
+  for (const std::string &warning : report.warnings) json.string("", warning);
+  json.close(']');
+  json.close('}');
+  return json.finish();
+}
+
+}  // namespace mpinfo

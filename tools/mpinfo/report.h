@@ -1,0 +1,19 @@
+// The facts as text and as JSON.
+#pragma once
+
+#include "facts.h"
+
+namespace mpinfo {
+
+struct Report {
+  std::vector<Device> devices;      ///< without a problem
+  std::vector<Variable> variables;  ///< without a problem
+  std::string device_name;          ///< of the products
+  std::vector<Product> products;
+  std::vector<std::string> warnings;
+};
+
+std::string as_text(const Report &report, bool all);
+std::string as_json(const Report &report);
+
+}  // namespace mpinfo
