@@ -17,6 +17,7 @@ endif
 BUILD ?= build
 Q := $(if $(V),,@)
 PREFIX ?= /usr/local
+LIBDIR ?= lib
 CXX ?= g++
 CC ?= gcc
 NVCC ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc 2>/dev/null))
@@ -227,7 +228,7 @@ $(BUILD)/tests/cpp_face: tests/hosts/cpp_face.cpp include/mpcore.hpp include/mpc
 
 .PHONY: tests test sanitize race
 ## tests: build the test programs without running them
-tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune
+tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune $(BUILD)/mpinfo
 
 SEEDS ?= 1 2 3 4 5
 STRICT_STEPS = $(foreach s,$(SEEDS),"strict, seed $(s)::MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")
@@ -258,6 +259,7 @@ test: setup-test
 	  "the same weights::tools/same_weights $(BUILD)" \
 	  "README examples::tools/run_readme_example $(BUILD) $(CC)" \
 	  "examples::tools/run_examples $(BUILD)/examples" \
+	  "mpinfo::tools/run_mpinfo $(BUILD)/mpinfo" \
 	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)
 
 .PHONY: nightly
@@ -295,6 +297,7 @@ light:
 # ---------------------------------------------------------------- demo and bench
 
 DEMO_CPP := $(wildcard tools/mpdemo/*.cpp)
+INFO_CPP := $(wildcard tools/mpinfo/*.cpp)
 BENCH_CPP := $(wildcard bench/*.cpp bench/peers/*.cpp)
 TUNE_CPP := $(wildcard tools/mptune/*.cpp) \
   $(addprefix bench/,machine.cpp timing.cpp shapes.cpp gemm_problem.cpp agreement.cpp peers/cuda_runtime.cpp peers/cublaslt.cpp)
@@ -315,9 +318,21 @@ $(BUILD)/bench/peers/%.o: TOOL_CXXFLAGS += $(CAPI_INCLUDES)
 $(BUILD)/mpdemo: $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -lz -ldl -lpthread -o $@
+$(BUILD)/mpinfo: $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
+	@echo "  LINK $@"
+	$(Q)$(CXX) $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -o $@
 $(BUILD)/mpbench: $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -ldl -o $@
+
+# The same for PREFIX/bin.
+LINK_INSTALLED := -L$(BUILD) -lmpcore -Wl,-rpath,'$$ORIGIN/../lib'
+$(BUILD)/installed/mpdemo: $(BUILD)/mpdemo
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_INSTALLED) -lz -ldl -lpthread -o $@
+$(BUILD)/installed/mpinfo: $(BUILD)/mpinfo
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_INSTALLED) -o $@
 
 # What it fits is what selects, so it is linked with the selection and the library.
 $(BUILD)/tools/mptune/%.o: TOOL_CXXFLAGS += -I.
@@ -386,22 +401,28 @@ gpu-check: setup-test
 docs: setup-docs
 	@tools/make_docs $(BUILD)/docs
 
-.PHONY: install clean help setup-build setup-demo setup-test setup-check setup-docs
-## install: header, library and pkg-config file under PREFIX (/usr/local)
-install: lib
-	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	install -m 644 include/mpcore.h $(DESTDIR)$(PREFIX)/include/
-	install -m 755 $(LIB).$(VERSION) $(DESTDIR)$(PREFIX)/lib/
-	ln -sf libmpcore.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libmpcore.so.$(SOMAJOR)
-	ln -sf libmpcore.so.$(SOMAJOR) $(DESTDIR)$(PREFIX)/lib/libmpcore.so
-	printf 'prefix=%s\nName: mpcore\nDescription: mixed-precision training kernels behind a C ABI\nVersion: %s\nCflags: -I$${prefix}/include\nLibs: -L$${prefix}/lib -lmpcore\n' \
-	  '$(PREFIX)' '$(VERSION)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/mpcore.pc
+.PHONY: install uninstall deb clean help setup-build setup-demo setup-test setup-check setup-docs setup-install
+INSTALLED := $(BUILD)/installed/mpinfo $(BUILD)/installed/mpdemo
+INSTALL_ARGS = --build '$(BUILD)' --prefix '$(PREFIX)' --libdir '$(LIBDIR)' --destdir '$(DESTDIR)'
+## install: library, headers, tools, pkg-config, CMake and man pages under PREFIX (/usr/local)
+install: setup-install
+	@$(MAKE) lib $(INSTALLED)
+	@tools/install $(INSTALL_ARGS)
+
+## uninstall: remove what install put there, given the same PREFIX
+uninstall:
+	@tools/install $(INSTALL_ARGS) --uninstall
+
+## deb: a Debian package in build/
+deb: setup-install
+	@$(MAKE) lib $(INSTALLED)
+	@tools/make_deb $(BUILD)
 
 ## clean: remove everything that was built
 clean:
 	rm -rf $(BUILD)
 
-setup-build setup-demo setup-test setup-check setup-docs: setup-%:
+setup-build setup-demo setup-test setup-check setup-docs setup-install: setup-%:
 	@tools/setup $*
 ifeq ($(NVCC),)
 	@echo "no nvcc: building the host target alone" >&2
