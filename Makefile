@@ -144,6 +144,7 @@ TEST_CPP := $(filter-out $(MACHINE_CPP),$(wildcard tests/*.cpp))
 TEST_OBJS := $(TEST_CPP:%.cpp=$(BUILD)/%.o)
 MACHINE_OBJS := $(MACHINE_CPP:%.cpp=$(BUILD)/machine/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(HOST_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) \
   $(BUILD)/host/kernels/gemm/upload.o
+INSTALLED := $(BUILD)/installed/mpinfo $(BUILD)/installed/mpdemo
 CAPI_C := $(wildcard tests/test_capi.c tests/capi_*.c)
 TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(BUILD)/tests/cpp_face $(if $(MPICXX),$(BUILD)/tests/mpitests) $(if $(HAVE_ZLIB),$(BUILD)/mpdemo) $(if $(MACHINE_CPP),$(BUILD)/tests/machine)
 RPATH := -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath,'$$ORIGIN'
@@ -228,7 +229,7 @@ $(BUILD)/tests/cpp_face: tests/hosts/cpp_face.cpp include/mpcore.hpp include/mpc
 
 .PHONY: tests test sanitize race
 ## tests: build the test programs without running them
-tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune $(BUILD)/mpinfo
+tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune $(INSTALLED)
 
 SEEDS ?= 1 2 3 4 5
 STRICT_STEPS = $(foreach s,$(SEEDS),"strict, seed $(s)::MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")
@@ -260,6 +261,7 @@ test: setup-test
 	  "README examples::tools/run_readme_example $(BUILD) $(CC)" \
 	  "examples::tools/run_examples $(BUILD)/examples" \
 	  "mpinfo::tools/run_mpinfo $(BUILD)/mpinfo" \
+	  "installed::tools/run_installed $(BUILD) $(CC) $(lastword $(CXX))" \
 	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)
 
 .PHONY: nightly
@@ -402,7 +404,6 @@ docs: setup-docs
 	@tools/make_docs $(BUILD)/docs
 
 .PHONY: install uninstall deb clean help setup-build setup-demo setup-test setup-check setup-docs setup-install
-INSTALLED := $(BUILD)/installed/mpinfo $(BUILD)/installed/mpdemo
 INSTALL_ARGS = --build '$(BUILD)' --prefix '$(PREFIX)' --libdir '$(LIBDIR)' --destdir '$(DESTDIR)'
 ## install: library, headers, tools, pkg-config, CMake and man pages under PREFIX (/usr/local)
 install: setup-install

@@ -195,6 +195,13 @@ inline outcome<image_size> pool2d_output_size(const mp_pool2d_desc_t &desc) {
   return detail::finish(status, size);
 }
 
+/// The callbacks of a communicator of NCCL.
+inline outcome<mp_comm_t> comm_init_nccl(void *nccl_comm) {
+  mp_comm_t comm = mp_comm_default();
+  const mp_status_t status = mp_comm_init_nccl(&comm, nccl_comm);
+  return detail::finish(status, comm);
+}
+
 // ---------------------------------------------------------------------------- device memory
 
 /// From context::malloc; freed with mp_free.
@@ -428,7 +435,7 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
 
 // ---------------------------------------------------------------------------- tensor lists
 
-/// Section 6, and mp_masters_to_model of section 8.
+/// Section 6, and what sections 8 and 9 do with lists.
 class tensor_list : public detail::handle<mp_tensor_list_t, mp_tensor_list_destroy> {
  public:
   using handle::handle;
@@ -469,6 +476,11 @@ class tensor_list : public detail::handle<mp_tensor_list_t, mp_tensor_list_destr
   outcome<void> unscale(mp_tensor_list_t out, const float *inv_scale, float *found_inf,
                         mp_stream_t stream = nullptr) const {
     return check(mp_unscale(get(), out, inv_scale, found_inf, stream));
+  }
+
+  outcome<void> grad_all_reduce(const mp_comm_t &comm, float pre, float post,
+                                mp_stream_t stream = nullptr) const {
+    return check(mp_grad_all_reduce(get(), &comm, pre, post, stream));
   }
 };
 
