@@ -5,90 +5,20 @@
 // log.  Bodies read their arguments with the functions below, which name the culprit:
 //
 //     mp_gemm: lda = 60 is smaller than k = 64 (op_a = N)
-//
-// A sentence lives in a fixed buffer, so that running out of memory can be reported too.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <string_view>
-#include <type_traits>
 
+#include "capi/profiler.h"
+#include "capi/sentence.h"
 #include "mpcore.h"
 
-#if __has_include(<nvtx3/nvToolsExt.h>)
-#include <nvtx3/nvToolsExt.h>
-#define MP_HAS_NVTX 1
-#else
-#define MP_HAS_NVTX 0
-#endif
-
 namespace mp {
-
-/// The number a C caller put into an enumeration.  Read as bytes: a load as the enumeration would
-/// let the compiler assume that it is one of the enumerators.
-template <class Enum>
-int32_t enum_value(const Enum &field) {
-  static_assert(std::is_enum_v<Enum> && sizeof(Enum) == sizeof(int32_t));
-  int32_t value;
-  std::memcpy(&value, &field, sizeof value);
-  return value;
-}
-
-// ---------------------------------------------------------------------------- sentences
-
-/// One line of text, cut off where the buffer ends.
-class Sentence {
- public:
-  constexpr Sentence() = default;
-
-  template <class... Parts>
-  explicit Sentence(const Parts &...parts) {
-    (append(parts), ...);
-  }
-
-  const char *c_str() const { return text_; }
-
- private:
-  static constexpr size_t kCapacity = 512;
-
-  template <class Part>
-  void append(const Part &part) {
-    if constexpr (std::is_convertible_v<Part, std::string_view>) {
-      append_text(part);
-    } else if constexpr (std::is_pointer_v<Part>) {
-      append_text("0x");
-      append_number(reinterpret_cast<uintptr_t>(part), 16);
-    } else if constexpr (std::is_enum_v<Part>) {
-      append_number(enum_value(part));
-    } else {
-      append_number(part);
-    }
-  }
-
-  void append_text(std::string_view text) {
-    const size_t bytes = std::min(text.size(), kCapacity - 1 - size_);
-    std::replace_copy(text.begin(), text.begin() + static_cast<ptrdiff_t>(bytes), text_ + size_,
-                      '\n', ' ');
-    size_ += bytes;
-    text_[size_] = '\0';
-  }
-
-  template <class Number, class... Base>
-  void append_number(Number number, Base... base) {
-    char digits[32];
-    const auto end = std::to_chars(digits, digits + sizeof digits, number, base...).ptr;
-    append_text({digits, static_cast<size_t>(end - digits)});
-  }
-
-  char text_[kCapacity] = {};
-  size_t size_ = 0;
-};
 
 // ---------------------------------------------------------------------------- failing
 
@@ -132,27 +62,11 @@ void log(mp_log_level_t level, const Parts &...parts) {
 
 // ---------------------------------------------------------------------------- entry and exit
 
-/// The call as a range in a profiler's timeline.
-class ProfilerRange {
- public:
-#if MP_HAS_NVTX
-  explicit ProfilerRange(const char *name) {
-    nvtxRangePushA(name);
-  }
-  ~ProfilerRange() {
-    nvtxRangePop();
-  }
-#else
-  explicit ProfilerRange(const char *) {}
-#endif
-  ProfilerRange(const ProfilerRange &) = delete;
-  ProfilerRange &operator=(const ProfilerRange &) = delete;
-};
-
 /// Runs the body of the API function `function`.
-template <class Body>
-mp_status_t call(const char *function, const Body &body) noexcept {
-  const ProfilerRange range(function);
+/// @param problem  () -> Sentence, what the call works on; see problem_text.h.
+template <class Problem, class Body>
+mp_status_t call(const char *function, const Problem &problem, const Body &body) noexcept {
+  const ProfilerRange range(function, problem);
   log(MP_LOG_DEBUG, function);
   try {
     body();
@@ -160,6 +74,13 @@ mp_status_t call(const char *function, const Body &body) noexcept {
   } catch (...) {
     return report_failure(function);
   }
+}
+
+/// The same for a function that works on nothing of a size.
+template <class Body>
+mp_status_t call(const char *function, const Body &body) noexcept {
+  return call(
+      function, [] { return Sentence(); }, body);
 }
 
 // ---------------------------------------------------------------------------- arguments

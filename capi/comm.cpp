@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "capi/objects.h"
+#include "capi/problem_text.h"
 #include "kernels/kernels.h"
 
 namespace mp {
@@ -76,7 +77,7 @@ void ReductionGroup::end() {
 
 mp_status_t mp_grad_all_reduce(mp_tensor_list_t grads, const mp_comm_t *comm, float pre, float post,
                                mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(grads), [&] {
     const mp_tensor_list &list = mp::require_pointer(grads, "grads");
     mp::require_data(list, "grads");
     const mp_comm_t ranks = mp::read_comm(comm);

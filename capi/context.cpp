@@ -7,6 +7,7 @@
 
 #include "capi/check.h"
 #include "capi/objects.h"
+#include "capi/problem_text.h"
 #include "kernels/kernels.h"
 #include "mpcore.h"
 
@@ -173,7 +174,7 @@ size_t mp_dtype_size(mp_dtype_t dtype) {
 }
 
 mp_status_t mp_malloc(mp_context_t context, void **ptr, size_t bytes) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about("bytes", bytes), [&] {
     const mp::Context &c = *mp::require_context(context);
     mp::require_pointer(ptr, "ptr");
     *ptr = bytes > 0 ? c.target.allocate(c.device, bytes) : nullptr;
@@ -190,7 +191,7 @@ void mp_free(mp_context_t context, void *ptr) {
 
 mp_status_t mp_memcpy(mp_context_t context, void *dst, const void *src, size_t bytes,
                       mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about("bytes", bytes), [&] {
     const mp::Context &c = *mp::require_context(context);
     if (bytes == 0) return;
     mp::require_device(dst, "dst", 1);
@@ -200,7 +201,7 @@ mp_status_t mp_memcpy(mp_context_t context, void *dst, const void *src, size_t b
 }
 
 mp_status_t mp_memset(mp_context_t context, void *dst, int byte, size_t bytes, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about("bytes", bytes), [&] {
     const mp::Context &c = *mp::require_context(context);
     if (bytes == 0) return;
     mp::require_device(dst, "dst", 1);
@@ -217,7 +218,7 @@ mp_status_t mp_stream_sync(mp_context_t context, mp_stream_t stream) {
 
 mp_status_t mp_cast(mp_context_t context, const void *src, mp_dtype_t src_dtype, void *dst,
                     mp_dtype_t dst_dtype, int64_t count, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about("count", count), [&] {
     const mp::Context &c = *mp::require_context(context);
     mp::require_dtype(src_dtype, "src_dtype");
     mp::require_dtype(dst_dtype, "dst_dtype");

@@ -5,6 +5,7 @@
 #include "capi/gemm_problem.h"
 #include "capi/gemm_tuning.h"
 #include "capi/kernel_info.h"
+#include "capi/problem_text.h"
 
 namespace mp {
 
@@ -206,7 +207,7 @@ void run_without_product(const Context &context, const GemmProblem &out, mp_stre
 
 mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d_desc_t *desc,
                      const mp_epilogue_t *epilogue, const Workspace &space, mp_stream_t stream) {
-  return mp::call(call.function, [&] {
+  return mp::call(call.function, about(desc), [&] {
     const Context &c = *require_context(context);
     const Convolution conv = read_desc(desc);
     ConvProblem problem = conv_problem(conv, call.op);
@@ -233,7 +234,7 @@ mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d
 }  // namespace mp
 
 mp_status_t mp_conv2d_output_size(const mp_conv2d_desc_t *desc, int32_t *p, int32_t *q) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(desc), [&] {
     const mp_conv2d_desc_t d = mp::read_shape(desc);
     mp::require_pointer(p, "p");
     mp::require_pointer(q, "q");
@@ -248,7 +249,7 @@ mp_status_t mp_conv2d_output_size(const mp_conv2d_desc_t *desc, int32_t *p, int3
 
 mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_t *desc,
                                      mp_conv_op_t op, size_t *bytes) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     mp::require_pointer(bytes, "bytes");
     const mp::Convolution conv = mp::read_desc(desc);
@@ -286,7 +287,7 @@ mp_status_t mp_conv2d_wgrad(mp_context_t context, const mp_conv2d_desc_t *desc, 
 
 mp_status_t mp_conv2d_kernel_name(mp_context_t context, const mp_conv2d_desc_t *desc,
                                   mp_conv_op_t op, int32_t index, const char **name) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp::Convolution conv = mp::read_desc(desc);
     mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
@@ -305,7 +306,7 @@ mp_status_t mp_conv2d_kernel_name(mp_context_t context, const mp_conv2d_desc_t *
 
 mp_status_t mp_conv2d_kernel_info(mp_context_t context, const mp_conv2d_desc_t *desc,
                                   mp_conv_op_t op, int32_t index, mp_kernel_info_t *info) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp::Convolution conv = mp::read_desc(desc);
     mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);

@@ -5,6 +5,7 @@
 #include "capi/gemm_problem.h"
 #include "capi/gemm_tuning.h"
 #include "capi/kernel_info.h"
+#include "capi/problem_text.h"
 
 namespace mp {
 
@@ -78,7 +79,7 @@ void clear_dbias(const Context &context, const GemmProblem &problem, mp_stream_t
 
 mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                    size_t *bytes) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     mp::require_pointer(bytes, "bytes");
     const mp_gemm_desc_t d = mp::read_desc(desc);
@@ -93,7 +94,7 @@ mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *d
 mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void *A, const void *B,
                     const void *C, void *D, const mp_epilogue_t *epilogue, void *workspace,
                     size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_gemm_desc_t d = mp::read_desc(desc);
     mp::GemmProblem problem = mp::problem_of(d);
@@ -116,7 +117,7 @@ mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc, co
                             const void *const *B, const void *const *C, void *const *D,
                             const mp_epilogue_t *epilogue, void *workspace, size_t workspace_bytes,
                             mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_gemm_desc_t d = mp::read_desc(desc);
     mp::require_no_strides(d);
@@ -135,7 +136,7 @@ mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc, co
 
 mp_status_t mp_gemm_kernel_name(mp_context_t context, const mp_gemm_desc_t *desc, int32_t index,
                                 const char **name) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_gemm_desc_t d = mp::read_desc(desc);
     mp::require_pointer(name, "name");
@@ -154,7 +155,7 @@ mp_status_t mp_gemm_kernel_name(mp_context_t context, const mp_gemm_desc_t *desc
 
 mp_status_t mp_gemm_kernel_info(mp_context_t context, const mp_gemm_desc_t *desc, int32_t index,
                                 mp_kernel_info_t *info) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_gemm_desc_t d = mp::read_desc(desc);
     mp::require_struct(info, "info");

@@ -7,6 +7,7 @@
 
 #include "capi/gemm_problem.h"
 #include "capi/gemm_tuning.h"
+#include "capi/problem_text.h"
 
 namespace mp {
 
@@ -198,7 +199,7 @@ void run(const Context &context, const GemmGroup &group, const char *kernel,
 mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                            int32_t count, const mp_gemm_group_item_t *items,
                                            size_t *bytes) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about("count", count), [&] {
     const mp::Context &c = *mp::require_context(context);
     mp::require_pointer(bytes, "bytes");
     const mp_gemm_desc_t d = mp::read_common(desc);
@@ -210,7 +211,7 @@ mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp_gemm_d
 mp_status_t mp_gemm_grouped(mp_context_t context, const mp_gemm_desc_t *desc, int32_t count,
                             const mp_gemm_group_item_t *items, const mp_epilogue_t *epilogue,
                             void *workspace, size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about("count", count), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_gemm_desc_t d = mp::read_common(desc);
     const auto products = mp::read_items(d, count, items, mp::Data::kChecked);

@@ -4,6 +4,7 @@
 
 #include "capi/check.h"
 #include "capi/objects.h"
+#include "capi/problem_text.h"
 #include "kernels/kernels.h"
 #include "mpcore.h"
 
@@ -158,7 +159,7 @@ float *require_workspace(const mp_batchnorm_desc_t &d, void *workspace, size_t b
 mp_status_t mp_nchw_to_nhwc(mp_context_t context, int64_t n, int64_t c, int64_t h, int64_t w,
                             const void *src, mp_dtype_t src_dtype, void *dst, mp_dtype_t dst_dtype,
                             mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about_images(n, c, h, w), [&] {
     mp::transpose(context, {n, c, h, w}, {src, src_dtype}, {dst, dst_dtype}, mp::Layout::nhwc,
                   stream);
   });
@@ -167,14 +168,14 @@ mp_status_t mp_nchw_to_nhwc(mp_context_t context, int64_t n, int64_t c, int64_t 
 mp_status_t mp_nhwc_to_nchw(mp_context_t context, int64_t n, int64_t c, int64_t h, int64_t w,
                             const void *src, mp_dtype_t src_dtype, void *dst, mp_dtype_t dst_dtype,
                             mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about_images(n, c, h, w), [&] {
     mp::transpose(context, {n, c, h, w}, {src, src_dtype}, {dst, dst_dtype}, mp::Layout::nchw,
                   stream);
   });
 }
 
 mp_status_t mp_pool2d_output_size(const mp_pool2d_desc_t *desc, int32_t *p, int32_t *q) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(desc), [&] {
     const mp::Pixels outputs = mp::outputs_of(mp::read_desc(desc));
     mp::require_pointer(p, "p");
     mp::require_pointer(q, "q");
@@ -185,7 +186,7 @@ mp_status_t mp_pool2d_output_size(const mp_pool2d_desc_t *desc, int32_t *p, int3
 
 mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_t *desc, const void *x,
                               void *y, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_pool2d_desc_t d = mp::read_desc(desc);
     const mp::Pixels outputs = mp::outputs_of(d);
@@ -201,7 +202,7 @@ mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_t *desc
 
 mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *desc, const void *x,
                                const void *dy, void *dx, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_pool2d_desc_t d = mp::read_desc(desc);
     const mp::Pixels outputs = mp::outputs_of(d);
@@ -221,7 +222,7 @@ mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *des
 
 mp_status_t mp_batchnorm_workspace_size(mp_context_t context, const mp_batchnorm_desc_t *desc,
                                         size_t *bytes) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(desc), [&] {
     mp::require_context(context);
     const mp_batchnorm_desc_t d = mp::read_desc(desc);
     mp::require_pointer(bytes, "bytes") = mp::workspace_bytes(d);
@@ -234,7 +235,7 @@ mp_status_t mp_batchnorm_forward_training(mp_context_t context, const mp_batchno
                                           float *saved_mean, float *saved_inv_std, void *y,
                                           void *workspace, size_t workspace_bytes,
                                           mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_batchnorm_desc_t d = mp::read_desc(desc);
     if (mp::is_empty(d)) return;
@@ -266,7 +267,7 @@ mp_status_t mp_batchnorm_forward_inference(mp_context_t context, const mp_batchn
                                            const void *x, const float *gamma, const float *beta,
                                            const float *mean, const float *var, void *y,
                                            mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_batchnorm_desc_t d = mp::read_desc(desc);
     if (mp::is_empty(d)) return;
@@ -288,7 +289,7 @@ mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_
                                   const float *beta, const float *saved_mean,
                                   const float *saved_inv_std, void *dx, float *dgamma, float *dbeta,
                                   void *workspace, size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_batchnorm_desc_t d = mp::read_desc(desc);
     if (d.channels == 0) return;

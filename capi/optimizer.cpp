@@ -9,6 +9,7 @@
 #include "capi/check.h"
 #include "capi/objects.h"
 #include "capi/optimizer_desc.h"
+#include "capi/problem_text.h"
 #include "kernels/kernels.h"
 #include "mpcore.h"
 
@@ -126,7 +127,7 @@ void mp_optimizer_destroy(mp_optimizer_t optimizer) {
 
 mp_status_t mp_optimizer_set_hyper(mp_optimizer_t optimizer, uint32_t group,
                                    const mp_hyper_t *hyper, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(optimizer), [&] {
     mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
     MP_REQUIRE(group < o.desc.num_groups, MP_ERROR_INVALID_ARGUMENT, "group = ", group,
                " with num_groups = ", o.desc.num_groups);
@@ -145,7 +146,7 @@ mp_status_t mp_optimizer_set_hyper(mp_optimizer_t optimizer, uint32_t group,
 
 mp_status_t mp_optimizer_step(mp_optimizer_t optimizer, const float *grad_scale,
                               const float *found_inf, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(optimizer), [&] {
     const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
     mp::require_data(o);
     mp::require_aligned(grad_scale, "grad_scale");
@@ -167,7 +168,7 @@ mp_status_t mp_optimizer_step(mp_optimizer_t optimizer, const float *grad_scale,
 mp_status_t mp_masters_to_model(mp_tensor_list_t master, mp_tensor_list_t model,
                                 const float *found_inf, const mp_model_options_t *options,
                                 mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(master), [&] {
     const mp_tensor_list &from = mp::require_pointer(master, "master");
     const mp_tensor_list &to = mp::require_pointer(model, "model");
     mp::require_parallel(from, "master", to, "model");
@@ -197,7 +198,7 @@ const float *mp_optimizer_lr(mp_optimizer_t optimizer) {
 }
 
 mp_status_t mp_optimizer_regularization(mp_optimizer_t optimizer, float *loss, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(optimizer), [&] {
     const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
     mp::require_data(*o.desc.master, "master");
     mp::require_device(loss, "loss");
@@ -207,7 +208,7 @@ mp_status_t mp_optimizer_regularization(mp_optimizer_t optimizer, float *loss, m
 }
 
 mp_status_t mp_optimizer_get_step_sync(mp_optimizer_t optimizer, int64_t *t, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(optimizer), [&] {
     const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
     mp::require_pointer(t, "t");
     const mp::Context &c = *o.context;
@@ -219,7 +220,7 @@ mp_status_t mp_optimizer_get_step_sync(mp_optimizer_t optimizer, int64_t *t, mp_
 }
 
 mp_status_t mp_optimizer_set_step_sync(mp_optimizer_t optimizer, int64_t t, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(optimizer), [&] {
     const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
     mp::require_not_negative(t, "t");
     const mp::Context &c = *o.context;

@@ -8,6 +8,7 @@
 
 #include "capi/check.h"
 #include "capi/objects.h"
+#include "capi/problem_text.h"
 #include "kernels/kernels.h"
 #include "mpcore.h"
 
@@ -191,7 +192,7 @@ float *mp_scaler_found_inf(mp_scaler_t scaler) {
 
 mp_status_t mp_scale_loss(mp_scaler_t scaler, const void *loss, void *out, mp_dtype_t dtype,
                           int64_t count, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about("count", count), [&] {
     const mp_scaler &s = mp::require_pointer(scaler, "scaler");
     mp::require_dtype(dtype, "dtype");
     mp::require_count(count, "count", dtype);

@@ -5,6 +5,7 @@
 #include "capi/check.h"
 #include "capi/comm.h"
 #include "capi/objects.h"
+#include "capi/problem_text.h"
 #include "kernels/kernels.h"
 #include "mpcore.h"
 
@@ -161,7 +162,7 @@ void agree(const mp_optimizer &optimizer, const AgreementArgs &agreement, const 
 
 mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
                           const mp_step_options_t *options, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(optimizer), [&] {
     const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
     MP_REQUIRE(scaler == nullptr || scaler->context == o.context, MP_ERROR_INVALID_ARGUMENT,
                "optimizer and scaler belong to different contexts");

@@ -7,6 +7,7 @@
 
 #include "capi/check.h"
 #include "capi/objects.h"
+#include "capi/problem_text.h"
 #include "kernels/kernels.h"
 #include "mpcore.h"
 
@@ -188,7 +189,7 @@ void mp_tensor_list_destroy(mp_tensor_list_t list) {
 }
 
 mp_status_t mp_tensor_list_set_data(mp_tensor_list_t list, void *const *data, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(list), [&] {
     mp_tensor_list &l = mp::require_pointer(list, "list");
     if (l.data.empty()) return;
     mp::require_pointer(data, "data");
@@ -200,7 +201,7 @@ mp_status_t mp_tensor_list_set_data(mp_tensor_list_t list, void *const *data, mp
 }
 
 mp_status_t mp_check_nonfinite(mp_tensor_list_t list, float *found_inf, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(list), [&] {
     mp::require_device(found_inf, "found_inf");
     mp::StatisticsOutputs outputs{};
     outputs.found_inf = found_inf;
@@ -209,7 +210,7 @@ mp_status_t mp_check_nonfinite(mp_tensor_list_t list, float *found_inf, mp_strea
 }
 
 mp_status_t mp_amax(mp_tensor_list_t list, float *amax, float *per_tensor, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(list), [&] {
     mp::require_results(amax, "amax", per_tensor);
     mp::StatisticsOutputs outputs{};
     outputs.amax = amax;
@@ -219,7 +220,7 @@ mp_status_t mp_amax(mp_tensor_list_t list, float *amax, float *per_tensor, mp_st
 }
 
 mp_status_t mp_l2norm(mp_tensor_list_t list, float *norm, float *per_tensor, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(list), [&] {
     mp::require_results(norm, "norm", per_tensor);
     mp::StatisticsOutputs outputs{};
     outputs.norm = norm;
@@ -241,7 +242,7 @@ mp_status_t mp_inspect(mp_tensor_list_t list, mp_tensor_report_t *report,
 
 mp_status_t mp_unscale(mp_tensor_list_t in, mp_tensor_list_t out, const float *inv_scale,
                        float *found_inf, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(in), [&] {
     const mp_tensor_list &from = mp::require_pointer(in, "in");
     const mp_tensor_list &to = mp::require_pointer(out, "out");
     mp::require_parallel(from, "in", to, "out");

@@ -1,6 +1,7 @@
 // Section 12 of mpcore.h: softmax cross-entropy.
 #include "capi/check.h"
 #include "capi/objects.h"
+#include "capi/problem_text.h"
 #include "kernels/kernels.h"
 #include "mpcore.h"
 
@@ -37,7 +38,7 @@ mp_xent_desc_t read_desc(const mp_xent_desc_t *user) {
 mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *desc, const void *logits,
                             const int32_t *labels, const float *loss_scale, float *row_loss,
                             float *loss, int64_t *correct, void *dlogits, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_xent_desc_t d = mp::read_desc(desc);
     mp::require_aligned(loss, "loss");
