@@ -262,6 +262,8 @@ test: setup-test
 	  "examples::tools/run_examples $(BUILD)/examples" \
 	  "mpinfo::tools/run_mpinfo $(BUILD)/mpinfo" \
 	  "installed::tools/run_installed $(BUILD) $(CC) $(lastword $(CXX))" \
+	  "ABI check::tools/run_abi $(CC)" \
+	  "NVTX ranges::tools/run_nvtx $(BUILD) $(CC) $(CUDA_HOME:%=%/include)" \
 	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)
 
 .PHONY: nightly
@@ -381,6 +383,15 @@ check: setup-check
 	@tools/faces --check
 	@tools/check_symbols $(BUILD)/libmpcore.so
 	@tools/check_docs $(BUILD) $(CC)
+
+.PHONY: abi-check abi-baseline
+## abi-check: mpcore.h breaks no program made for the last release of this major version
+abi-check:
+	@tools/abi_check $(CC)
+
+## abi-baseline: remember the ABI of the release that is being made
+abi-baseline:
+	@tools/abi_check --write $(CC)
 
 ## format: clang-format everything in place
 format:
