@@ -153,7 +153,7 @@ def inline(f, model: Model) -> str:
 def function(f, model: Model) -> str:
     arguments = ", ".join(type_name(p.type, model) for p in f.params)
     names = ", ".join(p.name for p in f.params)
-    out = f'    "{f.name}": ({type_name(f.result, model)}, [{arguments}],\n'
+    out = comment(f.doc, "    ") + f'    "{f.name}": ({type_name(f.result, model)}, [{arguments}],\n'
     return out + f"        {names!r}),\n"
 
 

@@ -1428,142 +1428,492 @@ def mp_batchnorm_desc_default(rows: int, channels: int, dtype: int) -> mp_batchn
 
 # name: (result, argument types, argument names)
 FUNCTIONS = {
+    # MP_VERSION of the library that is loaded (not of this header).
     "mp_version": (c_uint32, [],
         ''),
+    # One line: version, git hash, CUDA version, compiled targets and architectures.
+    # Static storage.  Meant for bug reports; do not parse it.
     "mp_build_info": (c_char_p, [],
         ''),
+    # Name of the enumerator, e.g. "MP_ERROR_UNSUPPORTED".  Static storage; any int is accepted.
     "mp_status_string": (c_char_p, [c_uint32],
         'status'),
+    # Why the last failing call on this thread failed, in one sentence naming the
+    # offending argument and its value: "mp_gemm: lda = 60 is smaller than k = 64".
+    # Meaningful right after a call that returned an error; valid until the next
+    # mpcore call on this thread.  Never NULL.
     "mp_last_error": (c_char_p, [],
         ''),
+    # Send messages of `level` or more important to `callback`, for the whole process.
+    # NULL restores the default: MP_LOG_WARN and above to stderr, changeable with the
+    # environment variable MP_LOG=error|warn|info|debug.  The callback may run on any
+    # thread, several at a time, and must not call mpcore.
     "mp_set_log_callback": (None, [mp_log_callback_t, c_void_p, c_uint32],
         'callback, user, level'),
+    # Bytes per element; 0 for an invalid value.
     "mp_dtype_size": (c_size_t, [c_uint32],
         'dtype'),
+    # Create a context.  It becomes immutable here, which is why it can be shared.
+    # @param config  host, optional; NULL = defaults.
+    # @return MP_ERROR_ARCH_MISMATCH if this build holds no code for the device.
     "mp_context_create": (c_uint32, [POINTER(c_void_p), POINTER(mp_context_config_t)],
         'context, config'),
+    # Objects created from `context` must have been destroyed before.
     "mp_context_destroy": (None, [c_void_p],
         'context'),
+    # @param info  host, out; MP_INIT_STRUCT it before the call.
     "mp_context_get_info": (c_uint32, [c_void_p, POINTER(mp_device_info_t)],
         'context, info'),
+    # *ptr = `bytes` of device memory, 256-byte aligned, with anything in it; NULL for 0 bytes.
     "mp_malloc": (c_uint32, [c_void_p, POINTER(c_void_p), c_size_t],
         'context, ptr, bytes'),
+    # Release what mp_malloc gave; NULL does nothing.  What still uses it must have finished.
     "mp_free": (None, [c_void_p, c_void_p],
         'context, ptr'),
+    # Either side may be host or device memory.  Pageable host memory makes the copy
+    # synchronous, as in cudaMemcpyAsync.
     "mp_memcpy": (c_uint32, [c_void_p, c_void_p, c_void_p, c_size_t, c_void_p],
         'context, dst, src, bytes, stream'),
+    # Each of `bytes` bytes of dst, device memory, becomes `byte`.
     "mp_memset": (c_uint32, [c_void_p, c_void_p, c_int, c_size_t, c_void_p],
         'context, dst, byte, bytes, stream'),
+    # Wait until everything enqueued on `stream` has finished.
     "mp_stream_sync": (c_uint32, [c_void_p, c_void_p],
         'context, stream'),
+    # dst[i] = (dst_dtype) src[i].  In-place is allowed only for equal sizes.
     "mp_cast": (c_uint32, [c_void_p, c_void_p, c_uint32, c_void_p, c_uint32, c_int64, c_void_p],
         'context, src, src_dtype, dst, dst_dtype, count, stream'),
+    # Bytes of workspace with which mp_gemm (or mp_gemm_batched) runs its fastest kernel for
+    # `desc`; often 0.
+    # @param bytes  host, out.
     "mp_gemm_workspace_size": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_void_p],
         'context, desc, bytes'),
+    # Matrix product with fp32 accumulation:  D = epilogue(alpha op(A) op(B) + beta C).
+    #
+    # @param A  device; m x k with row stride lda (MP_OP_N), or k x m (MP_OP_T).
+    # @param B  device; k x n with row stride ldb (MP_OP_N), or n x k (MP_OP_T).
+    # @param C  device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
+    # @param D  device; m x n.  May be the same matrix as C (equal ld and stride);
+    #           any other overlap is undefined.
+    # @param epilogue   host, optional.
+    # @param workspace  device, 256-byte aligned, optional.  With fewer bytes than
+    #                   mp_gemm_workspace_size the fastest kernel that needs no more is chosen:
+    #                   never an error, perhaps slower.
+    #
+    # Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 computes
+    # epilogue(beta C).  There is no minimum alignment: 16-byte aligned pointers and
+    # ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a
+    # slower one (logged once at MP_LOG_WARN).
+    #
+    # Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
+    # the tensor core does it, in an order fixed by (desc, alignment, workspace_bytes, device,
+    # MP_GEMM_TUNING), and rounded once.
+    # Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
+    #
+    # @return MP_ERROR_INVALID_ARGUMENT     a dimension < 0, an ld below the row length
+    #         MP_ERROR_NOT_FOUND            no kernel is called desc->kernel
+    #         MP_ERROR_UNSUPPORTED          that kernel cannot run this problem
+    #         MP_ERROR_WORKSPACE_TOO_SMALL  desc->kernel forces a kernel that needs more
     "mp_gemm": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
         'context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, stream'),
+    # As mp_gemm, with one pointer per batch item instead of a stride.
+    # @param A,B,C,D  device arrays of desc->batch_count device pointers; C is optional
+    #                 when beta == 0.  desc->stride_* must be 0.  The arrays are read when
+    #                 the kernel runs: keep them alive until then.  As in mp_gemm a matrix
+    #                 needs no alignment but its element's; that one item lacks 16 bytes is
+    #                 found out on the device, costs time and is not logged.
+    # epilogue->aux, dbias, amax are unsupported here.
     "mp_gemm_batched": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
         'context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, stream'),
+    # Bytes of workspace with which mp_gemm_grouped is fastest.  Shapes and ld of the items count,
+    # their pointers are not looked at.
+    # @param bytes  host, out.
     "mp_gemm_grouped_workspace_size": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(mp_gemm_group_item_t), c_void_p],
         'context, desc, count, items, bytes'),
+    # `count` products of different shapes in one call: the experts of a layer, the weight
+    # gradients of a network.  Each is what mp_gemm computes:
+    #     D = epilogue(alpha op(A) op(B) + beta C)
+    #
+    # The products may run at the same time, in one launch where a kernel for that exists and in one
+    # launch per product elsewhere (logged once at MP_LOG_WARN where the caller can change that):
+    # never an error, perhaps slower.  So no D may overlap any matrix of another product; A, B and C
+    # may be shared.
+    #
+    # @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld* and stride_* must be 0
+    #               and batch_count 1, as mp_gemm_grouped_desc_default leaves them.  desc->kernel
+    #               names a kernel that runs every product.
+    # @param items  host, count elements, copied: the call can be captured into a CUDA graph, which
+    #               then keeps these shapes and pointers.  May be NULL when count is 0.
+    #               Edge cases as in mp_gemm: m or n == 0 does nothing, k == 0 computes
+    #               epilogue(beta C).
+    # @param epilogue   host, optional: scale and found_inf, shared by all products.  Everything
+    #                   else is unsupported here and must be 0.
+    # @param workspace  device, 256-byte aligned, optional; see mp_gemm_grouped_workspace_size.
+    #
+    # An error names the product, "mp_gemm_grouped: items[3].lda = 60 is smaller than k = 64", and
+    # then none of them has been enqueued.
     "mp_gemm_grouped": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(mp_gemm_group_item_t), POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
         'context, desc, count, items, epilogue, workspace, workspace_bytes, stream'),
+    # P and Q of `desc`; 0 where the filter is larger than the padded image.
+    # @param p,q  host, out.
     "mp_conv2d_output_size": (c_uint32, [POINTER(mp_conv2d_desc_t), c_void_p, c_void_p],
         'desc, p, q'),
+    # Bytes of workspace with which that product runs its fastest kernel; often 0.
+    # @param bytes  host, out.
     "mp_conv2d_workspace_size": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_uint32, c_void_p],
         'context, desc, op, bytes'),
+    # Forward:  y = epilogue(alpha conv(x, filter) + beta y).
+    #
+    # @param x, filter  device.
+    # @param y          device; read only when beta != 0.
+    # @param epilogue   host, optional; sees y as a matrix of N P Q rows and K columns, so bias has K
+    #                   elements; ld_aux 0 = K.
+    # @param workspace  device, 256-byte aligned, optional; less than mp_conv2d_workspace_size is
+    #                   never an error, perhaps slower.
+    #
+    # An implicit GEMM: the matrix of patches (im2col) is never stored.  Accuracy as in mp_gemm.
+    # 16-byte aligned tensors with C/groups and K/groups multiples of 8 are fastest; images of few
+    # channels (RGB) have kernels of their own.  A 1 x 1 filter with stride 1 and no padding is
+    # multiplied by the kernels of mp_gemm.
+    # Zeros that stand for nothing, outside the image or between the strides of dgrad, may or may not
+    # be multiplied.  It shows only beside a non-finite weight (in wgrad: dy), as a NaN.
+    # Limits, beyond which MP_ERROR_UNSUPPORTED: one padded image, one image of y, the filter and the
+    # numbers of pixels N H W and N P Q stay below 2^30 elements; the tensors may be larger.
+    #
+    # Source: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014, section 3.
+    #
+    # @return MP_ERROR_INVALID_ARGUMENT     a number outside its range, groups that do not divide c, k
+    #         MP_ERROR_NOT_FOUND            no kernel is called desc->kernel
+    #         MP_ERROR_UNSUPPORTED          that kernel cannot run this problem; a limit above
+    #         MP_ERROR_WORKSPACE_TOO_SMALL  desc->kernel forces a kernel that needs more
     "mp_conv2d_fprop": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
         'context, desc, x, filter, y, epilogue, workspace, workspace_bytes, stream'),
+    # Gradient of the input:  dx = epilogue(alpha conv_transpose(dy, filter) + beta dx).
+    # The epilogue sees dx as a matrix of N H W rows and C columns: MP_ACT_DRELU with the aux of the
+    # layer below gives that layer's dy, dbias its bias gradient.  Otherwise as mp_conv2d_fprop.
     "mp_conv2d_dgrad": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
         'context, desc, dy, filter, dx, epilogue, workspace, workspace_bytes, stream'),
+    # Gradient of the weights:  dfilter = alpha conv(x, dy) + beta dfilter, the sum over n, p, q.
+    # beta = 1 accumulates over micro-batches; use dtype_out = MP_FP32 then, or small terms are lost
+    # to rounding.
+    # @param epilogue  host, optional: scale, amax and found_inf.  Everything else is unsupported here
+    #                  and must be 0.
+    # Otherwise as mp_conv2d_fprop; the sum is split over blocks in a fixed order, never atomically.
     "mp_conv2d_wgrad": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
         'context, desc, x, dy, dfilter, epilogue, workspace, workspace_bytes, stream'),
+    # Upload the pointer table once, so that each later call is one kernel launch however
+    # many tensors there are (the idea of apex multi_tensor_apply, without its per-call
+    # packing of metadata into kernel arguments).
     "mp_tensor_list_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_tensor_list_desc_t)],
         'list, context, desc'),
     "mp_tensor_list_destroy": (None, [c_void_p],
         'list'),
+    # Point the list at other buffers of the same sizes, in stream order: for frameworks
+    # that allocate new gradients each step.  Do not capture into a graph.
+    # @param data  host, count device pointers.
     "mp_tensor_list_set_data": (c_uint32, [c_void_p, c_void_p, c_void_p],
         'list, data, stream'),
+    # Set *found_inf to 1 if any element is NaN or infinite.  Never clears it, so several
+    # lists can share one flag.  A float rather than an int so that it can be all-reduced
+    # with the gradients.
+    # @param found_inf  device, 1 float.
     "mp_check_nonfinite": (c_uint32, [c_void_p, c_void_p, c_void_p],
         'list, found_inf, stream'),
+    # Largest absolute value; NaN if any element is NaN (fmaxf would lose it).
+    # @param amax        device, 1 float, optional; 0 for an empty list.
+    # @param per_tensor  device, count floats, optional.
     "mp_amax": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p],
         'list, amax, per_tensor, stream'),
+    # sqrt(sum x^2), over the list and per tensor.  Squares are summed in fp32 inside a chunk of
+    # 16384 elements (so |x| > 1.8e19 gives infinity) and in fp64 across chunks, in a fixed order,
+    # without atomics: bitwise reproducible.
+    # @param norm        device, 1 float, optional.
+    # @param per_tensor  device, count floats, optional.
     "mp_l2norm": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p],
         'list, norm, per_tensor, stream'),
+    # Look at every element once, and report: what overflowed, and what is about to underflow.
+    # mp_scale_step reports on its gradients without a pass more (mp_step_options_t).
+    # @param report          device, 1 report, optional: of the list.
+    # @param tensor_reports  device, count reports, optional: of each tensor.
     "mp_inspect": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p],
         'list, report, tensor_reports, stream'),
+    # out = in * *inv_scale, setting *found_inf as mp_check_nonfinite does on `in`.
+    # @param in, out    lists of equal shapes; types may differ (fp16 grads -> fp32 grads);
+    #                   out == in is allowed.
+    # @param inv_scale  device, 1 float.
     "mp_unscale": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
         'in, out, inv_scale, found_inf, stream'),
+    # The factor that unscales and clips at once:
+    #     *grad_scale = *inv_scale * min(1, max_norm / (*inv_scale * *scaled_norm + 1e-6))
+    # Source: Pascanu et al., On the difficulty of training RNNs, ICML 2013, algorithm 1;
+    # the 1e-6 is that of torch.nn.utils.clip_grad_norm_.
+    # @param scaled_norm  device, 1 float: norm of the gradients before unscaling.
     "mp_clip_factor": (c_uint32, [c_void_p, c_void_p, c_void_p, c_float, c_void_p, c_void_p],
         'context, scaled_norm, inv_scale, max_norm, grad_scale, stream'),
+    # The scaler allocates nothing after this.  A program may have several, one per loss; several
+    # optimizers may share one, see MP_STEP_KEEP_SCALER.
     "mp_scaler_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_scaler_config_t)],
         'scaler, context, config'),
     "mp_scaler_destroy": (None, [c_void_p],
         'scaler'),
+    # Device addresses, constant for the life of the scaler: S, 1/S, and the scaler's own
+    # sticky overflow flag, which mp_scaler_update clears.
     "mp_scaler_scale": (c_void_p, [c_void_p],
         'scaler'),
     "mp_scaler_inv_scale": (c_void_p, [c_void_p],
         'scaler'),
     "mp_scaler_found_inf": (c_void_p, [c_void_p],
         'scaler'),
+    # out[i] = loss[i] * S, before the backward pass.  out == loss is allowed.
     "mp_scale_loss": (c_uint32, [c_void_p, c_void_p, c_void_p, c_uint32, c_int64, c_void_p],
         'scaler, loss, out, dtype, count, stream'),
+    # Apply the policy once, from mp_scaler_found_inf and *amax; then clear the flag.
+    # mp_scale_step does this itself.
+    # @param amax  device, 1 float: largest gradient as measured, still multiplied by S and
+    #              before any clipping; infinity or NaN counts as an overflow even where the
+    #              flag is 0.  Taken together with what steps with MP_STEP_KEEP_SCALER have measured.
+    #              Lognormal and logmax learn from it, and need it unless there were such
+    #              steps.  Else optional: it tells NaN from infinity.
     "mp_scaler_update": (c_uint32, [c_void_p, c_void_p, c_void_p],
         'scaler, amax, stream'),
+    # Copy the state to / from the host; waits for `stream`.  Restoring a saved state and
+    # repeating the steps gives bitwise the same scales.  A state whose scale or statistics are NaN
+    # (logmax) is refused.  Restoring empties the history.
     "mp_scaler_get_state_sync": (c_uint32, [c_void_p, POINTER(mp_scaler_state_t), c_void_p],
         'scaler, state, stream'),
     "mp_scaler_set_state_sync": (c_uint32, [c_void_p, POINTER(mp_scaler_state_t), c_void_p],
         'scaler, state, stream'),
+    # The last updates, oldest first, for a plot; waits for `stream`.
+    # @param capacity  elements of the arrays; where fewer than there are, the newest are given
+    # @param scales    host, optional: S with which the step was taken
+    # @param skipped   host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN
+    # @param count     host: elements written, at most config.history
     "mp_scaler_get_history_sync": (c_uint32, [c_void_p, c_int64, c_void_p, c_void_p, c_void_p, c_void_p],
         'scaler, capacity, scales, skipped, count, stream'),
+    # Uploads the hyperparameters and allocates the scratch memory of all later steps.
     "mp_optimizer_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_optimizer_desc_t)],
         'optimizer, context, desc'),
     "mp_optimizer_destroy": (None, [c_void_p],
         'optimizer'),
+    # Replace the hyperparameters of one group, in stream order.
+    # They live on the device: a captured graph picks up the new values when replayed.
+    # @return MP_ERROR_INVALID_ARGUMENT also for a max_tensor_norm where no group had one when the
+    #         optimizer was created: a step would need another launch
     "mp_optimizer_set_hyper": (c_uint32, [c_void_p, c_uint32, POINTER(mp_hyper_t), c_void_p],
         'optimizer, group, hyper, stream'),
+    # One update of master, m, v and model, in one kernel, however many tensors there are.  LAMB,
+    # NovoGrad, LARC and LARS measure the tensors in another one before it, max_tensor_norm the
+    # gradients in one more (not in mp_scale_step, which measures them anyway).
+    # @param grad_scale  device, 1 float multiplied into every gradient, e.g. 1/S; NULL = 1.
+    #                    Infinity or NaN skips the update as found_inf does.
+    # @param found_inf   device, 1 float; if nonzero when the kernel runs, nothing at all
+    #                    is written and t does not advance.  NULL = always update.
+    #
+    # The decision is taken on the device; the host does not learn of it (and must not ask,
+    # or the GPU idles once per step).
+    # Source of master weights: Micikevicius et al. 2018, section 3.1.
     "mp_optimizer_step": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p],
         'optimizer, grad_scale, found_inf, stream'),
+    # model = round(master): the copy that an optimizer step writes, for a program that updates its
+    # fp32 weights itself.  Bit for bit the same copy.
+    # @param master     MP_FP32; read.
+    # @param model      MP_FP16/MP_BF16, parallel to master; written.  A NULL data pointer: that
+    #                   parameter has no 16-bit copy.
+    # @param found_inf  device, 1 float, optional; if nonzero when the kernel runs, nothing is written:
+    #                   a skipped step leaves the copy as it leaves the weights.
+    # @param options    host, optional; NULL = the defaults.
     "mp_masters_to_model": (c_uint32, [c_void_p, c_void_p, c_void_p, POINTER(mp_model_options_t), c_void_p],
         'master, model, found_inf, options, stream'),
+    # The learning rates that the latest applied step used, before lr_multipliers.
+    # @return device, num_groups floats, 0 before the first step; they live as long as the optimizer.
+    #         NULL if optimizer is NULL
     "mp_optimizer_lr": (c_void_p, [c_void_p],
         'optimizer'),
+    # What l1 and l2 add to the loss, of the master weights as they are now:
+    #     sum over tensors of (their decay multiplier) (l1 sum |w| + l2 sum w^2)
+    # in fp32 within a chunk and fp64 across, in a fixed order, as mp_l2norm.  In one kernel.
+    # @param loss  device, 1 float.
     "mp_optimizer_regularization": (c_uint32, [c_void_p, c_void_p, c_void_p],
         'optimizer, loss, stream'),
+    # Device address of the step counter t, which each applied step increases by 1; constant for the
+    # life of the optimizer.  NULL if optimizer is NULL.
     "mp_optimizer_step_counter": (c_void_p, [c_void_p],
         'optimizer'),
+    # The step counter t, for checkpoints; waits for `stream`.
     "mp_optimizer_get_step_sync": (c_uint32, [c_void_p, c_void_p, c_void_p],
         'optimizer, t, stream'),
     "mp_optimizer_set_step_sync": (c_uint32, [c_void_p, c_int64, c_void_p],
         'optimizer, t, stream'),
+    # Fill `comm` from a communicator.  libnccl.so.2 is looked up with dlopen in this call; without it
+    # there is no dependency on NCCL.  The codes of its callbacks are those of ncclResult_t.
+    # @param comm       host, out; MP_INIT_STRUCT it before the call.
+    # @param nccl_comm  an ncclComm_t, blocking (with a nonblocking one the code of "in progress" is
+    #                   taken for a failure); must outlive the calls that get *comm.
+    # @return MP_ERROR_NOT_FOUND if NCCL cannot be loaded
+    #         MP_ERROR_COMM      if it does not tell rank or size of nccl_comm
     "mp_comm_init_nccl": (c_uint32, [POINTER(mp_comm_t), c_void_p],
         'comm, nccl_comm'),
+    # grads = post * sum over ranks (pre * grads), in place and in the gradients' own types, every
+    # product rounded.  pre = 1 / world_size, post = 1 averages without overflow, but what is small may
+    # underflow; pre = 1, post = 1 / world_size the reverse; both 1 / sqrt(world_size) is in between.
+    # A factor of 1 costs nothing, any other one pass over the gradients.  With a power of two, ranks with
+    # equal gradients get these back, bit for bit, unless they under- or overflow on the way.
+    #
+    # One all_reduce per tensor that is not empty, in the order of the list, in one batch: NCCL makes
+    # one launch of it.  Neighbours in memory are not joined, for the ranks' addresses may differ;
+    # a list of one tensor over all of them (one buffer for all gradients) does that.
+    #
+    # The gradients may still be multiplied by S.  Infinity and NaN survive the sum, and then every
+    # rank sees them; see mp_step_options.comm for what else must agree.
+    # @param pre, post  > 0, finite.
+    # @return MP_ERROR_COMM  a callback failed: some gradients may have been summed and others not
     "mp_grad_all_reduce": (c_uint32, [c_void_p, POINTER(mp_comm_t), c_float, c_float, c_void_p],
         'grads, comm, pre, post, stream'),
+    # Everything between backward and the next forward:
+    #
+    #     1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
+    #     2. found_inf, NaN and amax become those of all ranks, with MP_STEP_SHARDED also the
+    #        norm                                                       only with comm
+    #     3. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
+    #                        model = round(master);  t += 1             second pass
+    #     4. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
+    #
+    # found_inf is the scaler's own flag (mp_scaler_found_inf): a GEMM epilogue that saw an
+    # overflowing activation gradient may have set it before.
+    #
+    # All on the device, with no host synchronisation.  Bitwise equal to calling
+    # mp_check_nonfinite, mp_l2norm, mp_amax, mp_clip_factor, mp_optimizer_step,
+    # mp_scaler_update in that order; it only saves launches and memory traffic.  Two passes
+    # are the minimum: no weight may change before the last gradient has been inspected
+    # (MP_STEP_CHECKED: it has been).
+    #
+    # With MP_SCALER_STATIC an overflowing step is skipped too.
+    #
+    # Ranks: gradients that went through mp_grad_all_reduce are the same everywhere, but a flag
+    # raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all_reduce of 2
+    # floats (max) and, with MP_STEP_SHARDED, one of 1 float (sum), in one batch, between two small
+    # kernels.  What is not finite travels as a code, so that no maximum meets a NaN.  The sum is
+    # that of the squares in fp32, so a sharded norm beyond 1.8e19, as measured, is infinite.
+    #
+    # @param scaler   optional; NULL = S is 1 (bf16), non-finite gradients still skip.
+    # @param options  host, optional; NULL = no clipping, one rank.
+    # @return MP_ERROR_INVALID_ARGUMENT if optimizer and scaler belong to different contexts
+    #         MP_ERROR_COMM             a callback of options->comm failed: nothing has been updated, S
+    #                                   included, but the scaler's flag is up if a gradient is not
+    #                                   finite
     "mp_scale_step": (c_uint32, [c_void_p, c_void_p, POINTER(mp_step_options_t), c_void_p],
         'optimizer, scaler, options, stream'),
+    # Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
+    #
+    #     p = softmax(logits[i]);  row_loss[i] = -weight log p[labels[i]]
+    #     loss = mean_i row_loss[i]
+    #     dlogits[i][j] = S weight / rows (p[j] - (j == labels[i]))
+    #
+    # A label outside [0, classes) makes the loss and the gradient of its row NaN, so that the
+    # step is skipped and the mistake shows; the host cannot check labels without waiting.
+    #
+    # @param logits      device, rows x classes.
+    # @param labels      device, rows integers.
+    # @param loss_scale  device, 1 float S, e.g. mp_scaler_scale(); NULL = 1.
+    # @param row_loss    device, rows floats, written; not multiplied by S.
+    # @param loss        device, 1 float, optional, written; NaN when rows is 0.
+    # @param correct     device, 1 integer, optional: increased by the number of rows whose
+    #                    largest logit (the first, among equals) is the label's.  Clear it first.
+    # @param dlogits     device, rows x classes, optional; may be the same matrix as logits
+    #                    (equal ld).  NULL = forward only.
+    # Source: Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale).
     "mp_softmax_xent": (c_uint32, [c_void_p, POINTER(mp_xent_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
         'context, desc, logits, labels, loss_scale, row_loss, loss, correct, dlogits, stream'),
+    # Images from N C H W to N H W C, the layout of everything in sections 5 and 13, and back.
+    # Converts the type on the way, as mp_cast does.
+    #
+    # @param n, c, h, w  >= 0, in this order for both; where one is 0 there is nothing to do.
+    # @param src         device, dense, n c h w elements.
+    # @param dst         device, dense, as many; must not overlap src.
     "mp_nchw_to_nhwc": (c_uint32, [c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_uint32, c_void_p, c_uint32, c_void_p],
         'context, n, c, h, w, src, src_dtype, dst, dst_dtype, stream'),
     "mp_nhwc_to_nchw": (c_uint32, [c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_uint32, c_void_p, c_uint32, c_void_p],
         'context, n, c, h, w, src, src_dtype, dst, dst_dtype, stream'),
+    # P and Q of `desc`.
+    # @param p,q  host, out.
     "mp_pool2d_output_size": (c_uint32, [POINTER(mp_pool2d_desc_t), c_void_p, c_void_p],
         'desc, p, q'),
+    # y = the largest element, or the mean, of each window and channel.  NaN is larger than
+    # everything and makes every mean NaN.
+    # @param x  device.
+    # @param y  device, written.
     "mp_pool2d_forward": (c_uint32, [c_void_p, POINTER(mp_pool2d_desc_t), c_void_p, c_void_p, c_void_p],
         'context, desc, x, y, stream'),
+    # dx = the gradient of x, overwritten.  MP_POOL_MAX: the pixel that was the largest of its window,
+    # the first one by rows among equals, gets dy; it is found again from x, so y is not needed.
+    # Every pixel sums over the windows that hold it, in fp32 and a fixed order; for MP_POOL_MAX it
+    # reads each of them.
+    # @param x   device; read for MP_POOL_MAX alone, optional otherwise.
+    # @param dy  device.
+    # @param dx  device, written.
     "mp_pool2d_backward": (c_uint32, [c_void_p, POINTER(mp_pool2d_desc_t), c_void_p, c_void_p, c_void_p, c_void_p],
         'context, desc, x, dy, dx, stream'),
+    # Bytes of workspace that training and backward need: at most 4 KiB per channel.
+    # @param bytes  host, out.
     "mp_batchnorm_workspace_size": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p],
         'context, desc, bytes'),
+    # Normalises each channel with the statistics of these rows:
+    #
+    #     mean = sum_i x[i] / rows,  var = sum_i (x[i] - mean)^2 / rows
+    #     inv_std = 1 / sqrt(var + epsilon)
+    #     y[i] = activation((x[i] - mean) gamma inv_std + beta)
+    #     running_mean = (1 - momentum) running_mean + momentum mean
+    #     running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
+    #
+    # @param x                          device, rows x channels, dense.
+    # @param gamma, beta                device, channels floats.
+    # @param running_mean, running_var  device, channels floats, optional, updated.
+    # @param saved_mean, saved_inv_std  device, channels floats, written; for the backward pass.
+    # @param y                          device, rows x channels, written.
+    # @param workspace                  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
+    #
+    # A channel with an infinity or a NaN in x becomes NaN, and so does one whose variance is beyond
+    # the range of fp32; the running statistics take in what was measured.  rows = 1 leaves running_var
+    # as it is, for one sample has no unbiased variance; rows = 0 or channels = 0 writes nothing.
+    #
+    # Means and squared deviations of blocks of rows are combined pairwise, never sums of squares:
+    # accurate also where the mean is large beside the deviation.  The order depends on the shape
+    # alone, not on the device.
+    # Source: Ioffe & Szegedy, Batch Normalization, 2015, algorithm 1; Chan, Golub & LeVeque,
+    # Algorithms for Computing the Sample Variance, 1983; Micikevicius et al. 2018, section 3.3
+    # (statistics in fp32).
+    # @return MP_ERROR_WORKSPACE_TOO_SMALL  workspace_bytes is less than is needed
     "mp_batchnorm_forward_training": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p],
         'context, desc, x, gamma, beta, running_mean, running_var, saved_mean, saved_inv_std, y, workspace, workspace_bytes, stream'),
+    # The same with given statistics, usually the running ones; momentum is not looked at.
+    # @param mean, var  device, channels floats.
+    # @param y          device, written; may be x.
     "mp_batchnorm_forward_inference": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
         'context, desc, x, gamma, beta, mean, var, y, stream'),
+    # Gradients of mp_batchnorm_forward_training, with g = dy, or with MP_ACT_RELU 0 where the
+    # activation was not positive, which is computed again from x; so y need not be kept:
+    #
+    #     xhat[i] = (x[i] - mean) inv_std
+    #     dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
+    #     dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
+    #
+    # @param x, dy          device, rows x channels, dense.
+    # @param gamma, beta    device, as in the forward pass.
+    # @param saved_mean, saved_inv_std  device, from the forward pass.
+    # @param dx             device, rows x channels, written; may be dy.
+    # @param dgamma, dbeta  device, channels floats, overwritten; zeros when rows is 0.
+    # An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
+    # and order of sums as in the forward pass.
     "mp_batchnorm_backward": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p],
         'context, desc, x, dy, gamma, beta, saved_mean, saved_inv_std, dx, dgamma, dbeta, workspace, workspace_bytes, stream'),
+    # Name of the index-th best kernel for `desc`: index 0 is what mp_gemm would launch,
+    # then by predicted time.  Put the name into desc->kernel to force it.  This is how the
+    # tests reach every kernel and the benchmarks check the prediction.
+    # @param name  host, out; static storage, e.g. "wmma_128x128x32_s3".
+    # @return MP_ERROR_NOT_FOUND when index is past the last applicable kernel.
     "mp_gemm_kernel_name": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(c_char_p)],
         'context, desc, index, name'),
+    # The same for one product of a convolution.
     "mp_conv2d_kernel_name": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_uint32, c_int32, POINTER(c_char_p)],
         'context, desc, op, index, name'),
     "mp_gemm_kernel_info": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(mp_kernel_info_t)],
