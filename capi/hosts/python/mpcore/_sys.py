@@ -1916,8 +1916,12 @@ FUNCTIONS = {
     # The same for one product of a convolution.
     "mp_conv2d_kernel_name": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_uint32, c_int32, POINTER(c_char_p)],
         'context, desc, op, index, name'),
+    # The kernels in the order of mp_gemm_kernel_name, and behind them those that cannot run `desc`.
+    # @param info  host, out; MP_INIT_STRUCT it before the call.
+    # @return MP_ERROR_NOT_FOUND when index is past the last kernel.
     "mp_gemm_kernel_info": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(mp_kernel_info_t)],
         'context, desc, index, info'),
+    # The same for one product of a convolution.
     "mp_conv2d_kernel_info": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_uint32, c_int32, POINTER(mp_kernel_info_t)],
         'context, desc, op, index, info'),
 }
