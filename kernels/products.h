@@ -1,0 +1,184 @@
+// The part of kernels.h that is about products: what GEMM and convolution are asked, and the choice of
+// their kernels.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "mpcore.h"
+
+namespace mp {
+
+struct Device;
+
+// ---------------------------------------------------------------------------- GEMM
+
+/// Where the batch items of one operand are: base + i * stride elements, or, for mp_gemm_batched,
+/// a device array of pointers.  Exactly one of `base` and `items` is used.
+struct Operand {
+  const void *base;
+  const void *const *items;
+  int64_t ld;
+  int64_t stride;  ///< elements; 0 = the same matrix for all items
+};
+
+struct Epilogue {
+  mp_activation_t activation;
+  const float *scale;
+  const void *bias;
+  mp_dtype_t bias_dtype;
+  void *aux;
+  int64_t ld_aux;
+  int64_t stride_aux;
+  float *dbias;
+  float *amax;
+  float *found_inf;
+};
+
+/// One mp_gemm call, after validation.  m, n, batch_count > 0; k >= 0.
+struct GemmProblem {
+  int64_t m, n, k;
+  int64_t batch_count;
+  mp_op_t op_a, op_b;
+  mp_dtype_t dtype_ab, dtype_cd;
+  float alpha, beta;
+  Operand a, b, c, d;  ///< d.base / d.items are written
+  Epilogue epilogue;
+};
+
+/// One row of the kernel table (kernels/gemm/select.h).
+struct GemmKernel;
+
+/// A kernel together with the number of slices of k it sums separately.
+struct GemmChoice {
+  const GemmKernel *kernel;
+  int32_t split_k;         ///< 1 = no split
+  int32_t cluster;         ///< blocks that share an operand by multicast; 1 = none do
+  size_t workspace_bytes;  ///< needed by this choice for this problem
+  double predicted_us;
+  const char *name;  ///< static storage, e.g. "wmma_128x128x32_s3_k8"
+};
+
+/// The constants of the predicted times (kernels/gemm/tuning.h).
+struct GemmTuning;
+const GemmTuning &builtin_gemm_tuning();
+
+/// The built-in constants, with those of a table (a text, see tuning.h) in their place.  NULL if
+/// it is no table; then `why` is one clause, "line 3: ...".
+std::shared_ptr<const GemmTuning> parse_gemm_tuning(std::string_view text, std::string *why);
+
+// Choosing is pure.  `aligned`: the pointers of A and B are 16-byte aligned (ld and strides are
+// looked at here); every problem has a kernel for misaligned operands, but a slower one.
+
+/// No problem has more choices than this.
+constexpr int kMaxGemmChoices = 192;
+
+/// Ranks what can run `problem` on `device`, fastest first; never empty.
+/// At most `capacity` choices are written; returns how many exist.
+int rank_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
+              bool aligned, GemmChoice *choices, int capacity);
+
+/// The first of the ranking that needs no more workspace than this; there is one for any amount.
+GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
+                     bool aligned, size_t workspace_bytes);
+
+/// The choice of that name, or why it cannot run this problem: returns false and sets `why`
+/// (one clause, "needs 16-byte aligned rows").  An unknown name sets `why` to NULL.
+bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
+               bool aligned, const char *name, GemmChoice *choice, const char **why);
+std::span<const char *const> gemm_names();  ///< all that it knows, in the order of the table
+
+/// Empty, or the reason, which the caller can change, why `problem` is multiplied slower than it
+/// could be ("ldb = 7 is not a multiple of 8"); for the log.
+std::string slow_path_reason(const GemmProblem &problem, bool aligned);
+
+/// One product of mp_gemm_grouped.  m, n > 0; k >= 0.
+struct GemmGroupItem {
+  int64_t m, n, k;
+  int64_t lda, ldb, ldc, ldd;
+  const void *a, *b, *c;
+  void *d;
+  int64_t index;  ///< in the caller's array, for the log
+};
+
+/// One mp_gemm_grouped call, after validation; empty products have been left out.
+struct GemmGroup {
+  GemmProblem common;          ///< operand order, types, alpha, beta, epilogue; no shape, no data
+  const GemmGroupItem *items;  ///< host
+  int64_t count;               ///< > 0
+};
+
+/// The kernel that runs the whole group in one launch with at most `workspace_bytes`, or false
+/// where there is none.  Pure.  `kernel` = NULL leaves the choice to this function.  Pointers are
+/// looked at for their alignment alone; NULL is aligned.
+bool choose_gemm_grouped(const GemmGroup &group, const Device &device, const GemmTuning &tuning,
+                         size_t workspace_bytes, const char *kernel, GemmChoice *choice);
+
+/// Empty, or the reason, which the caller can change, why choose_gemm_grouped finds no kernel though
+/// slow_path_reason has nothing against any item; for the log.
+std::string grouped_slow_path_reason(const GemmGroup &group, const Device &device,
+                                     size_t workspace_bytes);
+
+// ---------------------------------------------------------------------------- convolution
+
+/// Names as in section 5 of mpcore.h.  p, q > 0.
+struct ConvShape {
+  int32_t n, h, w, c;
+  int32_t k, r, s;
+  int32_t p, q;
+  int32_t pad_top, pad_left;
+  int32_t stride_h, stride_w;
+  int32_t dilation_h, dilation_w;
+  int32_t groups;
+};
+
+/// One mp_conv2d_* call, after validation.  n, p, q > 0: without them nothing is multiplied, and a
+/// GEMM with k = 0 does the rest.
+struct ConvProblem {
+  mp_conv_op_t op;
+  ConvShape shape;
+  mp_dtype_t dtype;   ///< of image and other
+  const void *image;  ///< what patches are taken from: x; dy in dgrad
+  const void *other;  ///< the filter; dy in wgrad
+  /// The written tensor as one matrix of a GEMM: m, n, dtype_cd, alpha, beta, c, d, epilogue.
+  GemmProblem out;
+};
+
+/// How a convolution is run: by a GEMM kernel as it is (1 x 1 filters), by one whose main loop reads
+/// patches, by one for which TMA does (im2col), or channel by channel.
+enum class ConvFamily { gemm, implicit, im2col, depthwise };
+
+struct ConvChoice {
+  ConvFamily family;
+  GemmChoice gemm;         ///< kernel, tile and split; depthwise: only split_k and predicted_us
+  size_t workspace_bytes;  ///< needed by this choice for this problem
+  const char *name;        ///< static storage, e.g. "conv_wmma_128x128x32_s3_k4"
+};
+
+// Choosing is pure, as for a GEMM.  `aligned`: image and other are 16-byte aligned.
+
+/// No problem has more choices than this.
+constexpr int kMaxConvChoices = 3 * kMaxGemmChoices;
+
+/// Ranks what can run `problem` on `device`, fastest first; never empty.
+/// At most `capacity` choices are written; returns how many exist.
+int rank_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
+              bool aligned, ConvChoice *choices, int capacity);
+
+/// The first of the ranking that needs no more workspace than this; there is one for any amount.
+ConvChoice best_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
+                     bool aligned, size_t workspace_bytes);
+
+/// The choice of that name, or why it cannot run this problem, as find_gemm.
+bool find_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
+               bool aligned, const char *name, ConvChoice *choice, const char **why);
+std::span<const char *const> conv_names(mp_conv_op_t op);  ///< all that it knows
+
+/// Empty, or the reason, which the caller can change, why `problem` is slower than it could be.
+std::string conv_slow_path_reason(const ConvProblem &problem, bool aligned);
+
+}  // namespace mp
