@@ -38,6 +38,12 @@ struct Device {
   char name[64];
 };
 
+/// Memory of the host that kernels write to while the host reads, with the address of either side.
+struct MappedMemory {
+  void *host;
+  void *device;
+};
+
 // ---------------------------------------------------------------------------- tensor lists
 
 /// Elements that one block handles at a time.  Partial results are per chunk, so reductions do
@@ -287,6 +293,8 @@ struct Target {
   Device (*describe)(int ordinal);                  ///< before sm_limit
   void *(*allocate)(const Device &, size_t bytes);  ///< 256-byte aligned; throws when out of memory
   void (*release)(const Device &, void *ptr);
+  MappedMemory (*allocate_mapped)(const Device &, size_t bytes);  ///< zeros; 8-byte aligned
+  void (*release_mapped)(const Device &, const MappedMemory &);
   void (*copy)(const Device &, void *dst, const void *src, size_t bytes, mp_stream_t);
   void (*fill)(const Device &, void *dst, int byte, size_t bytes, mp_stream_t);
   void (*synchronize)(const Device &, mp_stream_t);

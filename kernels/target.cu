@@ -16,6 +16,8 @@ const Target &table() {
     t.describe = describe;
     t.allocate = allocate;
     t.release = release;
+    t.allocate_mapped = allocate_mapped;
+    t.release_mapped = release_mapped;
     t.copy = copy;
     t.fill = fill;
     t.synchronize = synchronize;

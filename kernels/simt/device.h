@@ -19,6 +19,8 @@ Device describe(int ordinal);
 
 void *allocate(const Device &, size_t bytes);
 void release(const Device &, void *ptr);
+MappedMemory allocate_mapped(const Device &, size_t bytes);
+void release_mapped(const Device &, const MappedMemory &);
 void copy(const Device &, void *dst, const void *src, size_t bytes, mp_stream_t);
 void fill(const Device &, void *dst, int byte, size_t bytes, mp_stream_t);
 void synchronize(const Device &, mp_stream_t);

@@ -106,6 +106,12 @@ MP_DEVICE uint32_t atomic_wrap_inc(uint32_t *address, uint32_t limit) {
   return atomicInc(address, limit);
 }
 
+// ---- for the host, in memory that both see (Target::allocate_mapped)
+/// Whoever reads `value` there with acquire sees what this thread has written or seen before.
+MP_DEVICE void store_release_system(uint64_t *address, uint64_t value) {
+  asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
+}
+
 #define MP_SHARED(T, name, extent) __shared__ T name extent
 #define MP_DYN_SHARED(T, name)                                    \
   extern __shared__ __align__(1024) unsigned char dynamic_smem[]; \
@@ -206,6 +212,10 @@ MP_DEVICE uint32_t atomic_wrap_inc(uint32_t *address, uint32_t limit) {
   while (!target.compare_exchange_weak(seen, seen >= limit ? 0 : seen + 1)) {
   }
   return seen;
+}
+
+MP_DEVICE void store_release_system(uint64_t *address, uint64_t value) {
+  std::atomic_ref<uint64_t>(*address).store(value, std::memory_order_release);
 }
 
 #define MP_SHARED(T, name, extent)                                                     \

@@ -2,6 +2,8 @@
 // every call below fails, and says so, but the library loads).
 #include "kernels/simt/device.h"
 
+#include <cstring>
+
 #include "kernels/simt/simt.h"
 
 namespace mp::cuda {
@@ -76,6 +78,22 @@ void *allocate(const Device &device, size_t bytes) {
 void release(const Device &device, void *ptr) {
   const DeviceScope scope(device.ordinal);
   check_cuda(cudaFree(ptr), "cudaFree");
+}
+MappedMemory allocate_mapped(const Device &device, size_t bytes) {
+  const DeviceScope scope(device.ordinal);
+  MappedMemory memory{};
+  const cudaError_t error = cudaHostAlloc(&memory.host, bytes, cudaHostAllocMapped);
+  if (error != cudaSuccess) cudaGetLastError();
+  check_cuda(error, "cudaHostAlloc");
+  std::memset(memory.host, 0, bytes);
+  const cudaError_t mapped = cudaHostGetDevicePointer(&memory.device, memory.host, 0);
+  if (mapped != cudaSuccess) cudaFreeHost(memory.host);
+  check_cuda(mapped, "cudaHostGetDevicePointer");
+  return memory;
+}
+void release_mapped(const Device &device, const MappedMemory &memory) {
+  const DeviceScope scope(device.ordinal);
+  check_cuda(cudaFreeHost(memory.host), "cudaFreeHost");
 }
 void copy(const Device &device, void *dst, const void *src, size_t bytes, mp_stream_t stream) {
   const DeviceScope scope(device.ordinal);

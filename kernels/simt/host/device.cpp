@@ -75,6 +75,14 @@ void *allocate(const Device &, size_t bytes) {
 void release(const Device &, void *ptr) {
   std::free(ptr);
 }
+MappedMemory allocate_mapped(const Device &device, size_t bytes) {
+  void *const ptr = allocate(device, bytes);
+  std::memset(ptr, 0, bytes);
+  return {ptr, ptr};
+}
+void release_mapped(const Device &device, const MappedMemory &memory) {
+  release(device, memory.host);
+}
 void copy(const Device &, void *dst, const void *src, size_t bytes, mp_stream_t) {
   std::memmove(dst, src, bytes);
 }

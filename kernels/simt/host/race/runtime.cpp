@@ -99,6 +99,9 @@ uint32_t __tsan_atomic32_load(const volatile uint32_t *address, int) {
 void __tsan_atomic32_store(volatile uint32_t *address, uint32_t value, int) {
   __atomic_store_n(address, value, __ATOMIC_SEQ_CST);
 }
+void __tsan_atomic64_store(volatile uint64_t *address, uint64_t value, int) {
+  __atomic_store_n(address, value, __ATOMIC_SEQ_CST);
+}
 bool __tsan_atomic32_compare_exchange_weak(volatile uint32_t *address, uint32_t *expected,
                                            uint32_t value, int, int) {
   return __atomic_compare_exchange_n(address, expected, value, true, __ATOMIC_SEQ_CST,
