@@ -124,6 +124,14 @@ void ReleaseMemory::operator()(std::byte *ptr) const noexcept {
   }
 }
 
+MappedBuffer::~MappedBuffer() {
+  try {
+    context_->target.release_mapped(context_->device, memory_);
+  } catch (const std::exception &error) {
+    log(MP_LOG_ERROR, "mapped memory is lost: ", error.what());
+  }
+}
+
 DeviceBuffer DeviceImage::upload(const ContextPtr &context) const {
   void *ptr = allocate(*context, bytes_.size());
   DeviceBuffer memory(static_cast<std::byte *>(ptr), ReleaseMemory{context, bytes_.size()});

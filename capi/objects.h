@@ -84,6 +84,50 @@ T *array_at(const DeviceBuffer &memory, size_t offset) {
   return reinterpret_cast<T *>(memory.get() + offset);
 }
 
+/// Memory of the host that kernels write to.
+class MappedBuffer {
+ public:
+  MappedBuffer(const ContextPtr &context, size_t bytes)
+      : context_(context), memory_(context->target.allocate_mapped(context->device, bytes)) {}
+  MappedBuffer(const MappedBuffer &) = delete;
+  MappedBuffer &operator=(const MappedBuffer &) = delete;
+  ~MappedBuffer();
+
+  template <class T>
+  T *host() const {
+    return static_cast<T *>(memory_.host);
+  }
+  template <class T>
+  T *device() const {
+    return static_cast<T *>(memory_.device);
+  }
+
+ private:
+  ContextPtr context_;
+  MappedMemory memory_;
+};
+
+/// What the device tells of the latest steps, for mp_step_query; any thread may ask at any time.
+class VerdictRing {
+ public:
+  explicit VerdictRing(const ContextPtr &context)
+      : memory_(context, kVerdicts * sizeof(uint64_t)) {}
+
+  uint64_t *device() const { return memory_.device<uint64_t>(); }
+  /// False where `step` is not remembered.
+  bool find(int64_t step, mp_step_verdict_t &verdict) const;
+  /// Forgets everything; the next step is `steps` + 1.  Only while no kernel can be writing.
+  void restart(int64_t steps);
+
+ private:
+  std::atomic_ref<uint64_t> slot(uint64_t step) const {
+    return std::atomic_ref(memory_.host<uint64_t>()[step % kVerdicts]);
+  }
+
+  MappedBuffer memory_;
+  std::atomic<int64_t> forgotten_ = 0;  ///< the last step of which nothing is known
+};
+
 }  // namespace mp
 
 // ---------------------------------------------------------------------------- the handles
@@ -107,8 +151,9 @@ struct mp_scaler {
   mp_scaler_config_t config;
   mp::DeviceBuffer memory;
   mp::ScalerDevice *device;
-  const mp::ScalerRecord *device_history;  ///< config.history of them
-  std::vector<mp::ScalerRecord> history;   ///< their copy, for mp_scaler_get_history_sync
+  const mp::ScalerRecord *device_history;   ///< config.history of them
+  std::vector<mp::ScalerRecord> history;    ///< their copy, for mp_scaler_get_history_sync
+  std::optional<mp::VerdictRing> verdicts;  ///< always there once the scaler has been created
   bool has_kept_amax;  ///< a step with MP_STEP_KEEP_SCALER has come since the last update
 };
 

@@ -147,8 +147,10 @@ void set_up_memory(mp_scaler &scaler) {
   scaler.memory = image.upload(scaler.context);
   scaler.device = array_at<ScalerDevice>(scaler.memory, device_at);
   scaler.history.resize(records);
+  scaler.verdicts.emplace(scaler.context);
 
   ScalerDevice device = initial_device(scaler.config);
+  device.verdicts = scaler.verdicts->device();
   if (records > 0) device.history = array_at<ScalerRecord>(scaler.memory, history_at);
   scaler.device_history = device.history;
   const Context &c = *scaler.context;
@@ -231,7 +233,7 @@ mp_status_t mp_scaler_get_state_sync(mp_scaler_t scaler, mp_scaler_state_t *stat
 mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_state_t *state,
                                      mp_stream_t stream) {
   return mp::call(__func__, [&] {
-    const mp_scaler &s = mp::require_pointer(scaler, "scaler");
+    mp_scaler &s = mp::require_pointer(scaler, "scaler");
     const mp_scaler_state_t value = mp::read_struct(state, "state");
     mp::check_state(value, s.config);
     const float inv_scale = mp::reciprocal(value.scale);
@@ -242,6 +244,7 @@ mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_state_t
     const int64_t none = 0;
     c.target.copy(c.device, &s.device->num_recorded, &none, sizeof none, stream);
     c.target.synchronize(c.device, stream);
+    s.verdicts->restart(value.steps);
   });
 }
 

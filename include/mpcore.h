@@ -1461,6 +1461,37 @@ static inline mp_step_options_t mp_step_options_default(void) {
 MP_API mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
                                  const mp_step_options_t *options, mp_stream_t stream);
 
+typedef enum mp_step_verdict {
+  MP_STEP_PENDING = 0, /**< the device has not come to it yet */
+  MP_STEP_TAKEN = 1,
+  MP_STEP_SKIPPED = 2 /**< there was an overflow */
+} mp_step_verdict_t;
+
+/** Steps that mp_step_query remembers. */
+#define MP_STEP_QUERY_DEPTH 1024
+
+/** What became of a step, from what the device has written into memory of the host.  Neither waits
+ *  nor enqueues; any thread may ask at any time, also while another one works with the scaler.
+ *
+ *  The queue does not run dry if a step is asked for while it still holds work of the next one:
+ *
+ *      for (int64_t n = 1; n <= steps; n++) {
+ *        mp_step_verdict_t verdict = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+ *        forward_and_backward(n); // enqueued; step n - 1 is done long before this is
+ *        while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &verdict);
+ *        if (verdict == MP_STEP_TAKEN) my_learning_rate_advances();
+ *        mp_scale_step(optimizer, scaler, NULL, stream);
+ *      }
+ *
+ *  @param step     >= 1, counted as in mp_scaler_state.steps: the update that makes steps n is step
+ *                  n, also after restoring a state and in a replayed graph.  Its verdict is known
+ *                  at the end of the mp_scale_step or mp_scaler_update that counts it (those with
+ *                  MP_STEP_KEEP_SCALER do not).
+ *  @param verdict  host, out.
+ *  @return MP_ERROR_NOT_FOUND  the step lies MP_STEP_QUERY_DEPTH or more back, or before the state
+ *                              that was restored */
+MP_API mp_status_t mp_step_query(mp_scaler_t scaler, int64_t step, mp_step_verdict_t *verdict);
+
 /* ======================================================================
  * 12. What a training loop needs around them
  * ====================================================================== */

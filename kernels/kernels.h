@@ -107,6 +107,10 @@ struct ScalerRecord {
 };
 
 /// The policy's parameters and state; the rules are in kernels/step/loss_scale.h.
+/// Steps that mp_step_query can look back.  Step n has slot n % kVerdicts of a ring in mapped memory,
+/// one word: 2 n, plus 1 if the step was skipped.  0: none yet.
+constexpr uint64_t kVerdicts = MP_STEP_QUERY_DEPTH;
+
 /// Lives in device memory.
 struct ScalerDevice {
   float scale;
@@ -117,6 +121,7 @@ struct ScalerDevice {
   mp_scaler_state_t state;
   ScalerRecord *history;  ///< ring of config.history; NULL where that is 0
   int64_t num_recorded;   ///< ever, so the next one goes to num_recorded % config.history
+  uint64_t *verdicts;     ///< ring of kVerdicts, in mapped memory
 };
 
 /// What a rank tells the others of its gradients, in device memory.  The first two are combined by

@@ -34,6 +34,7 @@ struct host_outputs {
   size_t bytes;
   int64_t t;
   const char *name;
+  mp_step_verdict_t verdict;
 };
 extern struct host_outputs out;
 

@@ -165,12 +165,15 @@ MP_HD void record(ScalerDevice &scaler, int32_t skipped) {
   scaler.num_recorded++;
 }
 
+/// A non-finite amax is an overflow even if nobody raised the flag: as a sample it would make the
+/// running means infinite for good.
+MP_HD bool has_overflowed(const ScalerDevice &scaler) {
+  return scaler.found_inf != 0.0f || !std::isfinite(scaler.amax);
+}
+
 /// By one thread: the policy, the two floats that kernels read, and the flag.
-MP_HD void update_scaler(ScalerDevice &scaler, const float *amax) {
-  note_amax(scaler, amax);
-  // A non-finite amax is an overflow even if nobody raised the flag: as a sample it would make the
-  // running means infinite for good.
-  const bool overflow = scaler.found_inf != 0.0f || !std::isfinite(scaler.amax);
+MP_HD void update_scaler(ScalerDevice &scaler) {
+  const bool overflow = has_overflowed(scaler);
   record(scaler, overflow ? 1 + std::isnan(scaler.amax) : 0);
   scaler.state = next_scaler_state(scaler.config, scaler.state, overflow, scaler.amax);
   scaler.scale = scaler.state.scale;

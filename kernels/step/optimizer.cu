@@ -8,6 +8,7 @@
 #include "kernels/simt/reduce.h"
 #include "kernels/step/loss_scale.h"
 #include "kernels/step/step_tensors.h"
+#include "kernels/step/verdict.h"
 #include "kernels/target.h"
 
 namespace mp::MP_TARGET {
@@ -76,8 +77,11 @@ MP_DEVICE void finish_step(const StepArgs &args, bool skip) {
   if (thread_index() != 0) return;
   if (!skip) (*o.t)++;
   if (u.skipped != nullptr) *u.skipped = skip ? 1.0f : 0.0f;
-  if (u.scaler != nullptr && u.keep_scaler) note_amax(*u.scaler, u.scaler_amax);
-  if (u.scaler != nullptr && !u.keep_scaler) update_scaler(*u.scaler, u.scaler_amax);
+  if (u.scaler != nullptr) note_amax(*u.scaler, u.scaler_amax);
+  if (u.scaler != nullptr && !u.keep_scaler) {
+    publish_verdict(*u.scaler, skip);
+    update_scaler(*u.scaler);
+  }
   if (u.clear != nullptr) *u.clear = 0.0f;
 }
 
@@ -102,7 +106,12 @@ struct ScalerArgs {
 };
 MP_KERNEL(kWarpSize, 1)
 update_scaler_alone(MP_PARAM(ScalerArgs) args) {
-  if (thread_index() == 0) update_scaler(*args.scaler, args.amax);
+  if (thread_index() != 0) return;
+  ScalerDevice &scaler = *args.scaler;
+  note_amax(scaler, args.amax);
+  // Without 1/S no step was taken, whatever the gradients were (is_skipped).
+  publish_verdict(scaler, has_overflowed(scaler) || !std::isfinite(scaler.inv_scale));
+  update_scaler(scaler);
 }
 MP_KERNEL(kWarpSize, 1)
 clip_alone(MP_PARAM(ClipArgs) args) {

@@ -18,6 +18,8 @@ module mpcore_c
   integer(c_int), parameter :: MP_DEVICE_CURRENT = -1
   integer(c_int), parameter :: MP_DEVICE_HOST = -2
   integer(c_int), parameter :: MP_DEVICE_AUTO = -3
+  !> Steps that mp_step_query remembers.
+  integer(c_int), parameter :: MP_STEP_QUERY_DEPTH = 1024
 
   !> Values are part of the ABI.  The decades say whose fault it is.
   enum, bind(c)  ! mp_status_t
@@ -306,6 +308,14 @@ module mpcore_c
     !> without tensors), and the norm is that of all of them.  Without this flag all ranks have the
     !> same gradients.
     enumerator :: MP_STEP_SHARDED = 8
+  end enum
+
+  enum, bind(c)  ! mp_step_verdict_t
+    !> the device has not come to it yet
+    enumerator :: MP_STEP_PENDING = 0
+    enumerator :: MP_STEP_TAKEN = 1
+    !> there was an overflow
+    enumerator :: MP_STEP_SKIPPED = 2
   end enum
 
   !> What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
@@ -1672,6 +1682,34 @@ module mpcore_c
       type(c_ptr), value :: scaler
       type(mp_step_options_t), intent(in), optional :: options
       type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> What became of a step, from what the device has written into memory of the host.  Neither waits
+    !> nor enqueues; any thread may ask at any time, also while another one works with the scaler.
+    !>
+    !> The queue does not run dry if a step is asked for while it still holds work of the next one:
+    !>
+    !>     for (int64_t n = 1; n <= steps; n++) {
+    !>       mp_step_verdict_t verdict = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+    !>       forward_and_backward(n); // enqueued; step n - 1 is done long before this is
+    !>       while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &verdict);
+    !>       if (verdict == MP_STEP_TAKEN) my_learning_rate_advances();
+    !>       mp_scale_step(optimizer, scaler, NULL, stream);
+    !>     }
+    !>
+    !> @param step     >= 1, counted as in mp_scaler_state.steps: the update that makes steps n is step
+    !>                 n, also after restoring a state and in a replayed graph.  Its verdict is known
+    !>                 at the end of the mp_scale_step or mp_scaler_update that counts it (those with
+    !>                 MP_STEP_KEEP_SCALER do not).
+    !> @param verdict  host, out.
+    !> @return MP_ERROR_NOT_FOUND  the step lies MP_STEP_QUERY_DEPTH or more back, or before the state
+    !>                             that was restored
+    function mp_step_query(scaler, step, verdict) result(answer) bind(c, name="mp_step_query")
+      import
+      type(c_ptr), value :: scaler
+      integer(c_int64_t), value :: step
+      integer(c_int), intent(out) :: verdict
       integer(c_int) :: answer
     end function
 

@@ -21,6 +21,8 @@ MP_VERSION = 100
 MP_DEVICE_CURRENT = -1
 MP_DEVICE_HOST = -2
 MP_DEVICE_AUTO = -3
+# Steps that mp_step_query remembers.
+MP_STEP_QUERY_DEPTH = 1024
 
 
 class mp_status_t(enum.IntEnum):
@@ -433,6 +435,19 @@ class mp_step_flags_t(enum.IntFlag):
 MP_STEP_KEEP_SCALER = mp_step_flags_t.MP_STEP_KEEP_SCALER
 MP_STEP_CHECKED = mp_step_flags_t.MP_STEP_CHECKED
 MP_STEP_SHARDED = mp_step_flags_t.MP_STEP_SHARDED
+
+
+class mp_step_verdict_t(enum.IntEnum):
+    # the device has not come to it yet
+    MP_STEP_PENDING = 0
+    MP_STEP_TAKEN = 1
+    # there was an overflow
+    MP_STEP_SKIPPED = 2
+
+
+MP_STEP_PENDING = mp_step_verdict_t.MP_STEP_PENDING
+MP_STEP_TAKEN = mp_step_verdict_t.MP_STEP_TAKEN
+MP_STEP_SKIPPED = mp_step_verdict_t.MP_STEP_SKIPPED
 
 
 class mp_pool_mode_t(enum.IntEnum):
@@ -1803,6 +1818,28 @@ FUNCTIONS = {
     #                                   finite
     "mp_scale_step": (c_uint32, [c_void_p, c_void_p, POINTER(mp_step_options_t), c_void_p],
         'optimizer, scaler, options, stream'),
+    # What became of a step, from what the device has written into memory of the host.  Neither waits
+    # nor enqueues; any thread may ask at any time, also while another one works with the scaler.
+    #
+    # The queue does not run dry if a step is asked for while it still holds work of the next one:
+    #
+    #     for (int64_t n = 1; n <= steps; n++) {
+    #       mp_step_verdict_t verdict = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+    #       forward_and_backward(n); // enqueued; step n - 1 is done long before this is
+    #       while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &verdict);
+    #       if (verdict == MP_STEP_TAKEN) my_learning_rate_advances();
+    #       mp_scale_step(optimizer, scaler, NULL, stream);
+    #     }
+    #
+    # @param step     >= 1, counted as in mp_scaler_state.steps: the update that makes steps n is step
+    #                 n, also after restoring a state and in a replayed graph.  Its verdict is known
+    #                 at the end of the mp_scale_step or mp_scaler_update that counts it (those with
+    #                 MP_STEP_KEEP_SCALER do not).
+    # @param verdict  host, out.
+    # @return MP_ERROR_NOT_FOUND  the step lies MP_STEP_QUERY_DEPTH or more back, or before the state
+    #                             that was restored
+    "mp_step_query": (c_uint32, [c_void_p, c_int64, c_void_p],
+        'scaler, step, verdict'),
     # Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
     #
     #     p = softmax(logits[i]);  row_loss[i] = -weight log p[labels[i]]

@@ -468,6 +468,31 @@ impl ReduceOp {
     }
 }
 
+/// See the variants.
+#[non_exhaustive]
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StepVerdict {
+    /// the device has not come to it yet
+    Pending = 0,
+    /// `MP_STEP_TAKEN`
+    Taken = 1,
+    /// there was an overflow
+    Skipped = 2,
+}
+
+impl StepVerdict {
+    /// The value of that number, if this crate knows one.
+    pub fn from_raw(raw: u32) -> Option<Self> {
+        Some(match raw {
+            0 => Self::Pending,
+            1 => Self::Taken,
+            2 => Self::Skipped,
+            _ => return None,
+        })
+    }
+}
+
 /// What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
 /// one of the two means, and not at all in the other.
 #[non_exhaustive]

@@ -20,6 +20,8 @@ pub const MP_VERSION: u32 = 100;
 pub const MP_DEVICE_CURRENT: i32 = -1;
 pub const MP_DEVICE_HOST: i32 = -2;
 pub const MP_DEVICE_AUTO: i32 = -3;
+/// Steps that mp\_step\_query remembers.
+pub const MP_STEP_QUERY_DEPTH: i32 = 1024;
 
 /// Never made here; see mp_stream_t.
 #[repr(C)]
@@ -346,6 +348,13 @@ pub const MP_STEP_CHECKED: mp_step_flags_t = 4;
 /// without tensors), and the norm is that of all of them.  Without this flag all ranks have the
 /// same gradients.
 pub const MP_STEP_SHARDED: mp_step_flags_t = 8;
+
+pub type mp_step_verdict_t = u32;
+/// the device has not come to it yet
+pub const MP_STEP_PENDING: mp_step_verdict_t = 0;
+pub const MP_STEP_TAKEN: mp_step_verdict_t = 1;
+/// there was an overflow
+pub const MP_STEP_SKIPPED: mp_step_verdict_t = 2;
 
 /// What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
 /// one of the two means, and not at all in the other.
@@ -1926,6 +1935,34 @@ extern "C" {
     ///                                   finite
     /// ```
     pub fn mp_scale_step(optimizer: mp_optimizer_t, scaler: mp_scaler_t, options: *const mp_step_options_t, stream: mp_stream_t) -> mp_status_t;
+
+    /// What became of a step, from what the device has written into memory of the host.  Neither waits
+    /// nor enqueues; any thread may ask at any time, also while another one works with the scaler.
+    ///
+    /// The queue does not run dry if a step is asked for while it still holds work of the next one:
+    ///
+    /// ```text
+    ///     for (int64_t n = 1; n <= steps; n++) {
+    ///       mp_step_verdict_t verdict = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+    ///       forward_and_backward(n); // enqueued; step n - 1 is done long before this is
+    ///       while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &verdict);
+    ///       if (verdict == MP_STEP_TAKEN) my_learning_rate_advances();
+    ///       mp_scale_step(optimizer, scaler, NULL, stream);
+    ///     }
+    ///
+    /// ```
+    /// @param step     \>= 1, counted as in mp\_scaler\_state.steps: the update that makes steps n is step
+    /// ```text
+    ///                 n, also after restoring a state and in a replayed graph.  Its verdict is known
+    ///                 at the end of the mp_scale_step or mp_scaler_update that counts it (those with
+    ///                 MP_STEP_KEEP_SCALER do not).
+    /// ```
+    /// @param verdict  host, out.
+    /// @return MP\_ERROR\_NOT\_FOUND  the step lies MP\_STEP\_QUERY\_DEPTH or more back, or before the state
+    /// ```text
+    ///                             that was restored
+    /// ```
+    pub fn mp_step_query(scaler: mp_scaler_t, step: i64, verdict: *mut mp_step_verdict_t) -> mp_status_t;
 
     /// Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
     ///

@@ -1,0 +1,169 @@
+// mp_step_query: what the host learns of a step without waiting for it.
+#include <atomic>
+#include <limits>
+#include <thread>
+
+#include "step_fixtures.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr int64_t kDepth = MP_STEP_QUERY_DEPTH;
+constexpr auto kForgotten = static_cast<mp_step_verdict_t>(77);
+
+/// The verdict, or kForgotten.
+mp_step_verdict_t query(const UniqueScaler &scaler, int64_t step) {
+  mp_step_verdict_t verdict = kForgotten;
+  const mp_status_t status = mp_step_query(scaler.get(), step, &verdict);
+  if (status != MP_ERROR_NOT_FOUND) require_ok(status);
+  return verdict;
+}
+
+mp_step_verdict_t verdict_of(bool skipped) {
+  return skipped ? MP_STEP_SKIPPED : MP_STEP_TAKEN;
+}
+
+/// Steps that overflow for the asking.
+struct Steps {
+  explicit Steps(mp_scaler_policy_t policy = MP_SCALER_BACKOFF)
+      : scaler(make_scaler(mp_scaler_config_default(policy))), run(spec()) {
+    run.master().upload(constant_values(run.master().specs(), 1.0));
+  }
+
+  static OptimizerSpec spec() {
+    OptimizerSpec spec;
+    spec.groups = {sgd_hyper(0.5f, 0.9f)};
+    spec.grads = {{MP_FP16, 9, 1}, {MP_FP32, 0}, {MP_BF16, 3}};
+    return spec;
+  }
+
+  void step(bool overflow, uint32_t flags = 0) {
+    run.grads().upload(constant_values(run.grads().specs(), 1.0));
+    if (overflow) run.grads().plant(2, 1, encode(MP_BF16, HUGE_VAL));
+    mp_step_options_t options = mp_step_options_default();
+    options.flags = flags;
+    require_ok(mp_scale_step(run.get(), scaler.get(), &options, kStream));
+  }
+
+  void update(bool overflow) {
+    write_float(mp_scaler_found_inf(scaler.get()), overflow ? 1.0f : 0.0f);
+    require_ok(mp_scaler_update(scaler.get(), nullptr, kStream));
+  }
+
+  UniqueScaler scaler;
+  OptimizerRun run;
+};
+
+}  // namespace
+
+TEST_CASE("query: every step from pending to its verdict", "[query][strict]") {
+  for (const mp_scaler_policy_t policy :
+       {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL}) {
+    Steps steps(policy);
+    Random random(1);
+    std::vector<bool> skipped;
+    for (int64_t n = 1; n <= 25; ++n) {
+      CHECK(query(steps.scaler, n) == MP_STEP_PENDING);
+      skipped.push_back(random.integer(0, 2) == 0);
+      steps.step(skipped.back());
+      for (int64_t i = 1; i <= n; ++i) {
+        CHECK(query(steps.scaler, i) == verdict_of(skipped[static_cast<size_t>(i - 1)]));
+      }
+    }
+    CHECK(query(steps.scaler, 26 + kDepth) == MP_STEP_PENDING);
+    CHECK(query(steps.scaler, std::numeric_limits<int64_t>::max()) == MP_STEP_PENDING);
+  }
+}
+
+TEST_CASE("query: the last steps are remembered, those before are not", "[query]") {
+  Steps steps;
+  const auto overflows = [](int64_t n) { return n % 3 == 0 || n % 7 == 0; };
+  const int64_t last = 2 * kDepth + 5;
+  for (int64_t n = 1; n <= last; ++n) steps.update(overflows(n));
+  int wrong = 0;
+  for (int64_t n = 1; n <= last; ++n) {
+    const bool remembered = n > last - kDepth;
+    wrong += query(steps.scaler, n) != (remembered ? verdict_of(overflows(n)) : kForgotten);
+  }
+  CHECK(wrong == 0);
+  CHECK(query(steps.scaler, last + 1) == MP_STEP_PENDING);
+}
+
+TEST_CASE("query: a restored state begins anew", "[query][strict]") {
+  for (const int64_t restored : {int64_t{0}, int64_t{2}, int64_t{5}, int64_t{4000}}) {
+    Steps steps;
+    for (int i = 0; i < 5; ++i) steps.step(false);
+    mp_scaler_state_t state = state_of(steps.scaler.get());
+    state.steps = restored;
+    set_state(steps.scaler.get(), state);
+    CAPTURE(restored);
+    if (restored > 0) CHECK(query(steps.scaler, restored) == kForgotten);
+    for (int64_t i = 1; i <= 5; ++i) CHECK(query(steps.scaler, restored + i) == MP_STEP_PENDING);
+    steps.step(true);
+    CHECK(query(steps.scaler, restored + 1) == MP_STEP_SKIPPED);
+    CHECK(query(steps.scaler, restored + 2) == MP_STEP_PENDING);
+    CHECK(query(steps.scaler, std::max<int64_t>(restored, 1)) ==
+          (restored > 0 ? kForgotten : MP_STEP_SKIPPED));
+  }
+}
+
+TEST_CASE("query: optimizers that share a scaler take one step together", "[query][strict]") {
+  for (const bool overflow : {false, true}) {
+    Steps steps;
+    steps.step(overflow, MP_STEP_KEEP_SCALER);
+    CHECK(query(steps.scaler, 1) == MP_STEP_PENDING);
+    steps.step(false);
+    CHECK(query(steps.scaler, 1) == verdict_of(overflow));
+    steps.step(false, MP_STEP_KEEP_SCALER);
+    steps.step(overflow, MP_STEP_KEEP_SCALER);
+    CHECK(query(steps.scaler, 2) == MP_STEP_PENDING);
+    require_ok(mp_scaler_update(steps.scaler.get(), nullptr, kStream));
+    CHECK(query(steps.scaler, 2) == verdict_of(overflow));
+  }
+}
+
+TEST_CASE("query: an amax that is not finite is an overflow", "[query][strict]") {
+  Steps steps;
+  for (const float amax : {HUGE_VALF, NAN, 1.0f}) {
+    const DeviceFloat measured(amax);
+    require_ok(mp_scaler_update(steps.scaler.get(), measured.data(), kStream));
+  }
+  CHECK(query(steps.scaler, 1) == MP_STEP_SKIPPED);
+  CHECK(query(steps.scaler, 2) == MP_STEP_SKIPPED);
+  CHECK(query(steps.scaler, 3) == MP_STEP_TAKEN);
+}
+
+TEST_CASE("query: with a scale of 0 no step is taken", "[query][strict]") {
+  Steps steps;
+  steps.scaler = make_scaler(mp_scaler_config_preset(MP_SCALER_PRESET_TORCH));
+  for (int i = 0; i < 170; ++i) steps.update(true);
+  REQUIRE(read_float(mp_scaler_scale(steps.scaler.get())) == 0.0f);
+  steps.step(false);
+  CHECK(query(steps.scaler, 171) == MP_STEP_SKIPPED);
+  steps.step(false, MP_STEP_KEEP_SCALER);
+  steps.update(false);
+  CHECK(query(steps.scaler, 172) == MP_STEP_SKIPPED);
+}
+
+TEST_CASE("query: from another thread, while steps are taken", "[query]") {
+  Steps steps;
+  constexpr int64_t kSteps = 300;
+  std::atomic<bool> give_up = false;
+  int64_t known = 0, wrong = 0;
+  std::thread other([&] {
+    while (known < kSteps && !give_up) {
+      mp_step_verdict_t verdict;
+      if (mp_step_query(steps.scaler.get(), known + 1, &verdict) != MP_SUCCESS) break;
+      if (verdict == MP_STEP_PENDING) continue;
+      ++known;
+      wrong += verdict != verdict_of(known % 4 == 0);
+    }
+  });
+  for (int64_t n = 1; n <= kSteps; ++n) steps.update(n % 4 == 0);
+  require_ok(mp_stream_sync(context(), kStream));
+  give_up = query(steps.scaler, kSteps) == MP_STEP_PENDING;  // else the loop ends by itself
+  other.join();
+  CHECK(known == kSteps);
+  CHECK(wrong == 0);
+}
