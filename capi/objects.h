@@ -154,7 +154,8 @@ struct mp_scaler {
   const mp::ScalerRecord *device_history;   ///< config.history of them
   std::vector<mp::ScalerRecord> history;    ///< their copy, for mp_scaler_get_history_sync
   std::optional<mp::VerdictRing> verdicts;  ///< always there once the scaler has been created
-  bool has_kept_amax;  ///< a step with MP_STEP_KEEP_SCALER has come since the last update
+  /// A step with MP_STEP_KEEP_SCALER, or an accumulation, has come since the last update.
+  bool has_kept_amax;
 };
 
 struct mp_optimizer {

@@ -17,6 +17,10 @@ bool is_checked(const mp_step_options_t &options) {
   return (options.flags & MP_STEP_CHECKED) != 0;
 }
 
+bool is_unscaled(const mp_step_options_t &options) {
+  return (options.flags & MP_STEP_UNSCALED) != 0;
+}
+
 bool keeps_scaler(const mp_step_options_t &options) {
   return (options.flags & MP_STEP_KEEP_SCALER) != 0;
 }
@@ -24,11 +28,15 @@ bool keeps_scaler(const mp_step_options_t &options) {
 mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler *scaler) {
   if (user == nullptr) return mp_step_options_default();
   const mp_step_options_t options = read_struct(user, "options");
-  const uint32_t with_scaler = MP_STEP_KEEP_SCALER | MP_STEP_CHECKED;
+  const uint32_t with_scaler = MP_STEP_KEEP_SCALER | MP_STEP_UNSCALED | MP_STEP_CHECKED;
   require_flags(
       options.flags,
       (scaler != nullptr ? with_scaler : 0) | (options.comm != nullptr ? MP_STEP_SHARDED : 0),
       "flags");
+  MP_REQUIRE(!is_unscaled(options) || !needs_amax(*scaler), MP_ERROR_INVALID_ARGUMENT,
+             "flags = ", options.flags,
+             " has MP_STEP_UNSCALED, but the scaler learns from the largest scaled gradient, and "
+             "none has been measured since its last update");
   require_zero(options.reserved0, "reserved0");
   MP_REQUIRE(options.max_grad_norm >= 0.0f, MP_ERROR_INVALID_ARGUMENT,
              "max_grad_norm = ", options.max_grad_norm, " is negative or not a number");
@@ -106,9 +114,11 @@ Passes plan(const mp_optimizer &optimizer, const mp_scaler *scaler,
   if (scaler != nullptr) {
     statistics.found_inf = &scaler->device->found_inf;
     update.scaler = scaler->device;
-    update.grad_scale = &scaler->device->inv_scale;
-    update.scaler_amax = statistics.amax = optimizer.amax;
     update.keep_scaler = keeps_scaler(options);
+    if (!is_unscaled(options)) {
+      update.grad_scale = &scaler->device->inv_scale;
+      update.scaler_amax = statistics.amax = optimizer.amax;
+    }
     if (is_checked(options)) update.scaler_amax = options.amax;
   } else {
     update.clear = statistics.found_inf = optimizer.found_inf;

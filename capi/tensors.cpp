@@ -251,7 +251,17 @@ mp_status_t mp_unscale(mp_tensor_list_t in, mp_tensor_list_t out, const float *i
     mp::require_device(inv_scale, "inv_scale");
     mp::require_device(found_inf, "found_inf");
     const mp::Context &c = *from.context;
-    c.target.unscale(c.device, from.device, to.device, inv_scale, found_inf, stream);
+    c.target.accumulate(c.device,
+                        {.in = from.device,
+                         .out = to.device,
+                         .inv_scale = inv_scale,
+                         .weight = 1.0f,
+                         .first = true,
+                         .last = false,
+                         .found_inf = found_inf,
+                         .scaler = nullptr,
+                         .ticket = nullptr},
+                        stream);
   });
 }
 

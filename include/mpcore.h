@@ -932,9 +932,9 @@ MP_API mp_status_t mp_scale_loss(mp_scaler_t scaler, const void *loss, void *out
  *  mp_scale_step does this itself.
  *  @param amax  device, 1 float: largest gradient as measured, still multiplied by S and
  *               before any clipping; infinity or NaN counts as an overflow even where the
- *               flag is 0.  Taken together with what steps with MP_STEP_KEEP_SCALER have measured.
- *               Lognormal and logmax learn from it, and need it unless there were such
- *               steps.  Else optional: it tells NaN from infinity. */
+ *               flag is 0.  Taken together with what steps with MP_STEP_KEEP_SCALER and
+ *               mp_grads_accumulate have measured.  Lognormal and logmax learn from it, and need it
+ *               unless there were such calls.  Else optional: it tells NaN from infinity. */
 MP_API mp_status_t mp_scaler_update(mp_scaler_t scaler, const float *amax, mp_stream_t stream);
 
 /** Copy the state to / from the host; waits for `stream`.  Restoring a saved state and
@@ -1382,6 +1382,11 @@ typedef enum mp_step_flags {
    *      mp_scale_step(a, scaler, &options, stream);
    *      mp_scale_step(b, scaler, NULL, stream);     // S follows its policy */
   MP_STEP_KEEP_SCALER = 1 << 0,
+  /** The gradients are those of mp_grads_accumulate or mp_grads_to_fp32: 1/S is in them already,
+   *  and the scaler learns from the amax that was noted there.  Lognormal and logmax need one.
+   *  Not without a scaler, where nothing is unscaled anyway.  With MP_STEP_CHECKED too where the last
+   *  call had MP_ACCUMULATE_LAST. */
+  MP_STEP_UNSCALED = 1 << 1,
   /** Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
    *  mp_scaler_found_inf and measure amax.  Pass 1 falls away, which saves a launch and one of the two
    *  readings of every gradient; what nobody has noticed reaches the weights.  Needs a scaler.
@@ -1461,6 +1466,82 @@ static inline mp_step_options_t mp_step_options_default(void) {
 MP_API mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
                                  const mp_step_options_t *options, mp_stream_t stream);
 
+typedef enum mp_accumulate_flags {
+  /** The first gradients of a window: sums are overwritten, and not read. */
+  MP_ACCUMULATE_FIRST = 1 << 0,
+  /** The last ones before the update, by an optimizer of the host program: the sums are looked at
+   *  as well, and mp_step_query learns the verdict here already.  Of several lists only the last one
+   *  has this flag; nothing may raise the scaler's flag between here and mp_scaler_update. */
+  MP_ACCUMULATE_LAST = 1 << 1
+} mp_accumulate_flags_t;
+
+/** sums += weight / S * grads, or with MP_ACCUMULATE_FIRST  sums = weight / S * grads; in fp32, with
+ *  the S of the moment, one rounding of weight / S and one of each sum.  In one pass.
+ *
+ *  Raises the scaler's flag for a gradient that is not finite, and keeps the largest |gradient|,
+ *  still multiplied by S and without the weight, for the scaler's next update.  The overflow
+ *  stays in the sums too, as infinity or NaN, until the next MP_ACCUMULATE_FIRST: one bad
+ *  micro-batch discards its window whatever becomes of the flag.
+ *
+ *  Accumulation over k micro-batches; `sums` are the optimizer's grads:
+ *
+ *      for (int i = 0; i < k; i++) {
+ *        const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+ *        forward_and_backward(i);
+ *        mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
+ *      }
+ *      options.flags = MP_STEP_UNSCALED;
+ *      mp_scale_step(optimizer, scaler, &options, stream);
+ *
+ *  (With several ranks, mp_grad_all_reduce of the sums comes before the step, which has options.comm.)
+ *  S stays as it is within such a window.  It may also follow its policy after each micro-batch, so
+ *  that the rest of a discarded window has a smaller S already.  mp_scaler_state and mp_step_query
+ *  count micro-batches then; that the window was discarded, options.found_inf says in both forms:
+ *
+ *      for (int i = 0; i < k; i++) {
+ *        const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+ *        forward_and_backward(i);
+ *        mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
+ *        mp_scaler_update(scaler, NULL, stream);
+ *      }
+ *      mp_scale_step(optimizer, NULL, &options, stream);
+ *
+ *  @param grads   any types; sums == grads is allowed for MP_FP32 gradients.
+ *  @param sums    MP_FP32, parallel to grads.
+ *  @param weight  finite; 1, 1/k, a task weight.  0 adds nothing, but an overflow is still noticed.
+ *  @param flags   mp_accumulate_flags_t, or-ed. */
+MP_API mp_status_t mp_grads_accumulate(mp_scaler_t scaler, mp_tensor_list_t grads,
+                                       mp_tensor_list_t sums, float weight, uint32_t flags,
+                                       mp_stream_t stream);
+
+/** out = grads / S in fp32, checked for overflow, in one pass: mp_grads_accumulate of weight 1 with
+ *  both flags.  The first half of a step with an optimizer of the host program, which updates
+ *  fp32 master weights however it likes:
+ *
+ *      const float *found_inf = mp_scaler_found_inf(scaler);
+ *      mp_grads_to_fp32(scaler, grads, grads32, stream);
+ *      my_optimizer(found_inf); // masters and grads32; does nothing where *found_inf is not 0
+ *      mp_masters_to_model(masters, models, found_inf, NULL, stream);
+ *      mp_scaler_update(scaler, NULL, stream);
+ *
+ *  That one runs on the device and reads the flag there.  One that cannot, because it runs on the host
+ *  or knows of no flag, is started by the host, which asks until it is told; whatever else has
+ *  been enqueued goes on meanwhile.  n is mp_scaler_state.steps + 1:
+ *
+ *      mp_step_verdict_t verdict = MP_STEP_PENDING;
+ *      mp_grads_to_fp32(scaler, grads, grads32, stream);
+ *      while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n, &verdict);
+ *      if (verdict == MP_STEP_TAKEN) {
+ *        my_host_optimizer();
+ *        mp_masters_to_model(masters, models, NULL, NULL, stream);
+ *      }
+ *      mp_scaler_update(scaler, NULL, stream);
+ *
+ *  @param grads  any types; out == grads is allowed for MP_FP32 gradients.
+ *  @param out    MP_FP32, parallel to grads. */
+MP_API mp_status_t mp_grads_to_fp32(mp_scaler_t scaler, mp_tensor_list_t grads,
+                                    mp_tensor_list_t out, mp_stream_t stream);
+
 typedef enum mp_step_verdict {
   MP_STEP_PENDING = 0, /**< the device has not come to it yet */
   MP_STEP_TAKEN = 1,
@@ -1486,7 +1567,7 @@ typedef enum mp_step_verdict {
  *  @param step     >= 1, counted as in mp_scaler_state.steps: the update that makes steps n is step
  *                  n, also after restoring a state and in a replayed graph.  Its verdict is known
  *                  at the end of the mp_scale_step or mp_scaler_update that counts it (those with
- *                  MP_STEP_KEEP_SCALER do not).
+ *                  MP_STEP_KEEP_SCALER do not), or after MP_ACCUMULATE_LAST.
  *  @param verdict  host, out.
  *  @return MP_ERROR_NOT_FOUND  the step lies MP_STEP_QUERY_DEPTH or more back, or before the state
  *                              that was restored */

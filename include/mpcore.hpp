@@ -486,7 +486,7 @@ class tensor_list : public detail::handle<mp_tensor_list_t, mp_tensor_list_destr
 
 // ---------------------------------------------------------------------------- loss scaler
 
-/// Section 7.
+/// Sections 7 and 10.
 class scaler : public detail::handle<mp_scaler_t, mp_scaler_destroy> {
  public:
   using handle::handle;
@@ -506,6 +506,22 @@ class scaler : public detail::handle<mp_scaler_t, mp_scaler_destroy> {
 
   outcome<void> update(const float *amax = nullptr, mp_stream_t stream = nullptr) const {
     return check(mp_scaler_update(get(), amax, stream));
+  }
+
+  outcome<void> grads_accumulate(mp_tensor_list_t grads, mp_tensor_list_t sums, float weight,
+                                 uint32_t flags, mp_stream_t stream = nullptr) const {
+    return check(mp_grads_accumulate(get(), grads, sums, weight, flags, stream));
+  }
+
+  outcome<void> grads_to_fp32(mp_tensor_list_t grads, mp_tensor_list_t out,
+                              mp_stream_t stream = nullptr) const {
+    return check(mp_grads_to_fp32(get(), grads, out, stream));
+  }
+
+  outcome<mp_step_verdict_t> step_query(int64_t step) const {
+    mp_step_verdict_t verdict = MP_STEP_PENDING;
+    const mp_status_t status = mp_step_query(get(), step, &verdict);
+    return detail::finish(status, verdict);
   }
 
   outcome<mp_scaler_state_t> get_state_sync(mp_stream_t stream = nullptr) const {

@@ -124,6 +124,18 @@ struct ScalerDevice {
   uint64_t *verdicts;     ///< ring of kVerdicts, in mapped memory
 };
 
+/// out = [out +] weight * *inv_scale * in.
+struct AccumulateArgs {
+  TensorList in, out;
+  const float *inv_scale;
+  float weight;
+  bool first;            ///< out is not read
+  bool last;             ///< of a window: the sums are checked too, and the verdict is published
+  float *found_inf;      ///< sticky: set to 1 where `in` is not finite
+  ScalerDevice *scaler;  ///< optional, unless `last`: notes the amax of `in`
+  uint32_t *ticket;      ///< 1, zero between launches; looked at where `last` is set
+};
+
 /// What a rank tells the others of its gradients, in device memory.  The first two are combined by
 /// maximum, the last by sum.
 struct RankMessage {
@@ -315,8 +327,7 @@ struct Target {
                mp_stream_t);
   void (*statistics)(const Device &, const TensorList &, const ReduceScratch &,
                      const StatisticsOutputs &, mp_stream_t);
-  void (*unscale)(const Device &, const TensorList &in, const TensorList &out,
-                  const float *inv_scale, float *found_inf, mp_stream_t);
+  void (*accumulate)(const Device &, const AccumulateArgs &, mp_stream_t);
   void (*multiply)(const Device &, const TensorList &, float factor, mp_stream_t);  ///< in place
   void (*clip_factor)(const Device &, const ClipArgs &, mp_stream_t);
   void (*scale_loss)(const Device &, const void *loss, void *out, mp_dtype_t, int64_t count,

@@ -26,7 +26,7 @@ const Target &table() {
     t.conv = conv;
     t.cast = cast;
     t.statistics = statistics;
-    t.unscale = unscale;
+    t.accumulate = accumulate;
     t.multiply = multiply;
     t.clip_factor = clip_factor;
     t.scale_loss = scale_loss;

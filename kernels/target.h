@@ -15,8 +15,7 @@ void cast(const Device &, const void *src, mp_dtype_t, void *dst, mp_dtype_t, in
           mp_stream_t);
 void statistics(const Device &, const TensorList &, const ReduceScratch &,
                 const StatisticsOutputs &, mp_stream_t);
-void unscale(const Device &, const TensorList &in, const TensorList &out, const float *inv_scale,
-             float *found_inf, mp_stream_t);
+void accumulate(const Device &, const AccumulateArgs &, mp_stream_t);
 void multiply(const Device &, const TensorList &, float factor, mp_stream_t);
 void clip_factor(const Device &, const ClipArgs &, mp_stream_t);
 void scale_loss(const Device &, const void *loss, void *out, mp_dtype_t, int64_t count,

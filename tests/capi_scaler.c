@@ -238,6 +238,63 @@ static void test_query(mp_scaler_t scaler) {
   check(verdict == MP_STEP_PENDING, "a step to come is pending");
 }
 
+/* ---------------------------------------------------------------- accumulation */
+
+enum { kTensors = 2 };
+
+/** @param hole  the second tensor has no address */
+static mp_tensor_list_t list_at(mp_context_t of, size_t offset, mp_dtype_t dtype, uint32_t count,
+                                int hole) {
+  static const int64_t numel[kTensors] = {8, 24};
+  void *data[kTensors];
+  data[0] = at(offset);
+  data[1] = hole ? NULL : at(offset + 256);
+  mp_tensor_list_desc_t d;
+  MP_INIT_STRUCT(&d);
+  d.dtype = dtype;
+  d.count = count;
+  d.data = data;
+  d.numel = numel;
+  mp_tensor_list_t list = NULL;
+  mp_tensor_list_create(&list, of, &d);
+  return list;
+}
+
+static void test_accumulate(mp_scaler_t scaler) {
+  const mp_tensor_list_t grads = list_at(context, 0, MP_FP16, kTensors, 0);
+  const mp_tensor_list_t sums = list_at(context, 1024, MP_FP32, kTensors, 0);
+  const mp_tensor_list_t shorter = list_at(context, 1024, MP_FP32, 1, 0);
+  const mp_tensor_list_t hole = list_at(context, 1024, MP_FP32, kTensors, 1);
+  const mp_tensor_list_t foreign = list_at(other_context, 1024, MP_FP32, kTensors, 0);
+  const mp_scaler_t other_scaler = make_scaler(other_context, MP_SCALER_STATIC);
+  const mp_status_t invalid = MP_ERROR_INVALID_ARGUMENT;
+
+  FAILS(mp_grads_accumulate, (NULL, grads, sums, 1.0f, 0, NULL), invalid, "scaler");
+  FAILS(mp_grads_accumulate, (other_scaler, grads, sums, 1.0f, 0, NULL), invalid, "scaler");
+  FAILS(mp_grads_accumulate, (scaler, NULL, sums, 1.0f, 0, NULL), invalid, "grads");
+  FAILS(mp_grads_accumulate, (scaler, hole, sums, 1.0f, 0, NULL), invalid, "grads");
+  FAILS(mp_grads_accumulate, (scaler, grads, NULL, 1.0f, 0, NULL), invalid, "sums");
+  FAILS(mp_grads_accumulate, (scaler, grads, grads, 1.0f, 0, NULL), invalid, "sums");
+  FAILS(mp_grads_accumulate, (scaler, grads, shorter, 1.0f, 0, NULL), invalid, "sums");
+  FAILS(mp_grads_accumulate, (scaler, grads, hole, 1.0f, 0, NULL), invalid, "sums");
+  FAILS(mp_grads_accumulate, (scaler, grads, foreign, 1.0f, 0, NULL), invalid, "sums");
+  FAILS(mp_grads_accumulate, (scaler, grads, sums, NAN, 0, NULL), invalid, "weight");
+  FAILS(mp_grads_accumulate, (scaler, grads, sums, INFINITY, 0, NULL), invalid, "weight");
+  FAILS(mp_grads_accumulate, (scaler, grads, sums, 1.0f, 4, NULL), invalid, "flags");
+  FAILS(mp_grads_to_fp32, (NULL, grads, sums, NULL), invalid, "scaler");
+  FAILS(mp_grads_to_fp32, (scaler, NULL, sums, NULL), invalid, "grads");
+  FAILS(mp_grads_to_fp32, (scaler, grads, NULL, NULL), invalid, "out");
+  FAILS(mp_grads_to_fp32, (scaler, grads, grads, NULL), invalid, "out");
+  FAILS(mp_grads_to_fp32, (scaler, grads, foreign, NULL), invalid, "out");
+  WORKS(mp_grads_accumulate(scaler, grads, sums, 0.0f, MP_ACCUMULATE_FIRST, NULL));
+  WORKS(mp_grads_accumulate(scaler, grads, sums, -1.0f, MP_ACCUMULATE_LAST, NULL));
+  WORKS(mp_grads_to_fp32(scaler, sums, sums, NULL));
+
+  mp_scaler_destroy(other_scaler);
+  const mp_tensor_list_t lists[] = {grads, sums, shorter, hole, foreign};
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) mp_tensor_list_destroy(lists[i]);
+}
+
 void test_scaler(void) {
   lognormal_scaler = make_scaler(context, MP_SCALER_LOGNORMAL);
   backoff_scaler = make_scaler(context, MP_SCALER_BACKOFF);
@@ -245,6 +302,7 @@ void test_scaler(void) {
   test_state();
   test_calls(backoff_scaler);
   test_query(backoff_scaler);
+  test_accumulate(backoff_scaler);
   mp_scaler_destroy(lognormal_scaler);
   mp_scaler_destroy(backoff_scaler);
 }

@@ -17,6 +17,7 @@ int main(void) {
   test_tensors();
   test_scaler();
   test_optimizer();
+  test_recipes();
   test_model();
   test_comm();
   test_step();

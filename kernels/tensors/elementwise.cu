@@ -1,6 +1,5 @@
-// out[i] = round(in[i] * factor): mp_cast, mp_scale_loss on arrays, mp_unscale and the factors of
+// out[i] = round(in[i] * factor): mp_cast, mp_scale_loss on arrays, the factors of
 // mp_grad_all_reduce on lists.
-#include "kernels/simt/reduce.h"
 #include "kernels/target.h"
 #include "kernels/tensors/chunks.h"
 
@@ -33,32 +32,6 @@ scale_array(MP_PARAM(ArrayArgs) args) {
     if (args.factor != nullptr) multiply_run(x, *args.factor);
     store_run(args.out_dtype, args.out, i, x, valid);
   }
-}
-
-struct UnscaleArgs {
-  TensorList in, out;
-  const float *inv_scale;
-  float *found_inf;
-};
-
-/// found_inf looks at the input: inf * 0 and an overflowing product are not what it is asked.
-MP_KERNEL(kThreads, 1)
-unscale_list(MP_PARAM(UnscaleArgs) args) {
-  uint32_t amax_bits = 0;
-  for (int64_t c = block_index(); c < args.in.num_chunks; c += grid_size()) {
-    const ChunkRange range = chunk_range(args.in, c);
-    const uint32_t t = range.tensor;
-    for_each_run<kThreads>(range, [&](int64_t offset, int valid) {
-      float x[kVec];
-      load_run(x, dtype_of(args.in, t), args.in.data[t], offset, valid);
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) amax_bits = max_of(amax_bits, magnitude_bits(x[i]));
-      multiply_run(x, *args.inv_scale);
-      store_run(dtype_of(args.out, t), args.out.data[t], offset, x, valid);
-    });
-  }
-  amax_bits = warp_reduce<Max>(amax_bits);
-  if (lane_index() == 0 && amax_bits >= kInfinityBits) raise_flag(args.found_inf);
 }
 
 struct MultiplyArgs {
@@ -97,13 +70,6 @@ void cast(const Device &device, const void *src, mp_dtype_t src_dtype, void *dst
 void scale_loss(const Device &device, const void *loss, void *out, mp_dtype_t dtype, int64_t count,
                 const float *scale, mp_stream_t stream) {
   launch_scale_array("scale_loss", device, {loss, out, dtype, dtype, count, scale}, stream);
-}
-
-void unscale(const Device &device, const TensorList &in, const TensorList &out,
-             const float *inv_scale, float *found_inf, mp_stream_t stream) {
-  const UnscaleArgs args{in, out, inv_scale, found_inf};
-  launch("unscale", unscale_list, device, {blocks_for(device, in.num_chunks), kThreads}, stream,
-         args);
 }
 
 void multiply(const Device &device, const TensorList &list, float factor, mp_stream_t stream) {

@@ -338,6 +338,11 @@ pub type mp_step_flags_t = u32;
 ///     mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
 /// ```
 pub const MP_STEP_KEEP_SCALER: mp_step_flags_t = 1;
+/// The gradients are those of mp\_grads\_accumulate or mp\_grads\_to\_fp32: 1/S is in them already,
+/// and the scaler learns from the amax that was noted there.  Lognormal and logmax need one.
+/// Not without a scaler, where nothing is unscaled anyway.  With MP\_STEP\_CHECKED too where the last
+/// call had MP\_ACCUMULATE\_LAST.
+pub const MP_STEP_UNSCALED: mp_step_flags_t = 2;
 /// Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
 /// mp\_scaler\_found\_inf and measure amax.  Pass 1 falls away, which saves a launch and one of the two
 /// readings of every gradient; what nobody has noticed reaches the weights.  Needs a scaler.
@@ -348,6 +353,14 @@ pub const MP_STEP_CHECKED: mp_step_flags_t = 4;
 /// without tensors), and the norm is that of all of them.  Without this flag all ranks have the
 /// same gradients.
 pub const MP_STEP_SHARDED: mp_step_flags_t = 8;
+
+pub type mp_accumulate_flags_t = u32;
+/// The first gradients of a window: sums are overwritten, and not read.
+pub const MP_ACCUMULATE_FIRST: mp_accumulate_flags_t = 1;
+/// The last ones before the update, by an optimizer of the host program: the sums are looked at
+/// as well, and mp\_step\_query learns the verdict here already.  Of several lists only the last one
+/// has this flag; nothing may raise the scaler's flag between here and mp\_scaler\_update.
+pub const MP_ACCUMULATE_LAST: mp_accumulate_flags_t = 2;
 
 pub type mp_step_verdict_t = u32;
 /// the device has not come to it yet
@@ -1781,9 +1794,9 @@ extern "C" {
     /// @param amax  device, 1 float: largest gradient as measured, still multiplied by S and
     /// ```text
     ///              before any clipping; infinity or NaN counts as an overflow even where the
-    ///              flag is 0.  Taken together with what steps with MP_STEP_KEEP_SCALER have measured.
-    ///              Lognormal and logmax learn from it, and need it unless there were such
-    ///              steps.  Else optional: it tells NaN from infinity.
+    ///              flag is 0.  Taken together with what steps with MP_STEP_KEEP_SCALER and
+    ///              mp_grads_accumulate have measured.  Lognormal and logmax learn from it, and need it
+    ///              unless there were such calls.  Else optional: it tells NaN from infinity.
     /// ```
     pub fn mp_scaler_update(scaler: mp_scaler_t, amax: *const f32, stream: mp_stream_t) -> mp_status_t;
 
@@ -1936,6 +1949,78 @@ extern "C" {
     /// ```
     pub fn mp_scale_step(optimizer: mp_optimizer_t, scaler: mp_scaler_t, options: *const mp_step_options_t, stream: mp_stream_t) -> mp_status_t;
 
+    /// sums += weight / S \* grads, or with MP\_ACCUMULATE\_FIRST  sums = weight / S \* grads; in fp32, with
+    /// the S of the moment, one rounding of weight / S and one of each sum.  In one pass.
+    ///
+    /// Raises the scaler's flag for a gradient that is not finite, and keeps the largest |gradient|,
+    /// still multiplied by S and without the weight, for the scaler's next update.  The overflow
+    /// stays in the sums too, as infinity or NaN, until the next MP\_ACCUMULATE\_FIRST: one bad
+    /// micro-batch discards its window whatever becomes of the flag.
+    ///
+    /// Accumulation over k micro-batches; `sums` are the optimizer's grads:
+    ///
+    /// ```text
+    ///     for (int i = 0; i < k; i++) {
+    ///       const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+    ///       forward_and_backward(i);
+    ///       mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
+    ///     }
+    ///     options.flags = MP_STEP_UNSCALED;
+    ///     mp_scale_step(optimizer, scaler, &options, stream);
+    ///
+    /// ```
+    /// (With several ranks, mp\_grad\_all\_reduce of the sums comes before the step, which has options.comm.)
+    /// S stays as it is within such a window.  It may also follow its policy after each micro-batch, so
+    /// that the rest of a discarded window has a smaller S already.  mp\_scaler\_state and mp\_step\_query
+    /// count micro-batches then; that the window was discarded, options.found\_inf says in both forms:
+    ///
+    /// ```text
+    ///     for (int i = 0; i < k; i++) {
+    ///       const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+    ///       forward_and_backward(i);
+    ///       mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
+    ///       mp_scaler_update(scaler, NULL, stream);
+    ///     }
+    ///     mp_scale_step(optimizer, NULL, &options, stream);
+    ///
+    /// ```
+    /// @param grads   any types; sums == grads is allowed for MP\_FP32 gradients.
+    /// @param sums    MP\_FP32, parallel to grads.
+    /// @param weight  finite; 1, 1/k, a task weight.  0 adds nothing, but an overflow is still noticed.
+    /// @param flags   mp\_accumulate\_flags\_t, or-ed.
+    pub fn mp_grads_accumulate(scaler: mp_scaler_t, grads: mp_tensor_list_t, sums: mp_tensor_list_t, weight: f32, flags: u32, stream: mp_stream_t) -> mp_status_t;
+
+    /// out = grads / S in fp32, checked for overflow, in one pass: mp\_grads\_accumulate of weight 1 with
+    /// both flags.  The first half of a step with an optimizer of the host program, which updates
+    /// fp32 master weights however it likes:
+    ///
+    /// ```text
+    ///     const float *found_inf = mp_scaler_found_inf(scaler);
+    ///     mp_grads_to_fp32(scaler, grads, grads32, stream);
+    ///     my_optimizer(found_inf); // masters and grads32; does nothing where *found_inf is not 0
+    ///     mp_masters_to_model(masters, models, found_inf, NULL, stream);
+    ///     mp_scaler_update(scaler, NULL, stream);
+    ///
+    /// ```
+    /// That one runs on the device and reads the flag there.  One that cannot, because it runs on the host
+    /// or knows of no flag, is started by the host, which asks until it is told; whatever else has
+    /// been enqueued goes on meanwhile.  n is mp\_scaler\_state.steps + 1:
+    ///
+    /// ```text
+    ///     mp_step_verdict_t verdict = MP_STEP_PENDING;
+    ///     mp_grads_to_fp32(scaler, grads, grads32, stream);
+    ///     while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n, &verdict);
+    ///     if (verdict == MP_STEP_TAKEN) {
+    ///       my_host_optimizer();
+    ///       mp_masters_to_model(masters, models, NULL, NULL, stream);
+    ///     }
+    ///     mp_scaler_update(scaler, NULL, stream);
+    ///
+    /// ```
+    /// @param grads  any types; out == grads is allowed for MP\_FP32 gradients.
+    /// @param out    MP\_FP32, parallel to grads.
+    pub fn mp_grads_to_fp32(scaler: mp_scaler_t, grads: mp_tensor_list_t, out: mp_tensor_list_t, stream: mp_stream_t) -> mp_status_t;
+
     /// What became of a step, from what the device has written into memory of the host.  Neither waits
     /// nor enqueues; any thread may ask at any time, also while another one works with the scaler.
     ///
@@ -1955,7 +2040,7 @@ extern "C" {
     /// ```text
     ///                 n, also after restoring a state and in a replayed graph.  Its verdict is known
     ///                 at the end of the mp_scale_step or mp_scaler_update that counts it (those with
-    ///                 MP_STEP_KEEP_SCALER do not).
+    ///                 MP_STEP_KEEP_SCALER do not), or after MP_ACCUMULATE_LAST.
     /// ```
     /// @param verdict  host, out.
     /// @return MP\_ERROR\_NOT\_FOUND  the step lies MP\_STEP\_QUERY\_DEPTH or more back, or before the state

@@ -1,0 +1,151 @@
+// Mixed precision around an optimizer that is not the library's: a plain fp32 Adam on the host,
+// between mp_grads_to_fp32 and mp_masters_to_model, does what mp_scale_step does.
+//
+// On the host target bit for bit: both write the formula in the same order, and no compiler fuses
+// anything there.  nvcc may fuse a product into a sum, so on a GPU only decisions and scales are
+// compared; the update rules have bounds of their own (test_optimizer.cpp).
+#include <cstring>
+
+#include "checked_optimizer.h"
+
+using namespace mptest;
+
+namespace {
+
+/// Kingma & Ba 2015, algorithm 1, as anybody would write it.  The values are floats.
+class HostAdam {
+ public:
+  HostAdam(const mp_hyper_t &hyper, const std::vector<TensorSpec> &specs) : hyper_(hyper) {
+    for (const TensorSpec &spec : specs) {
+      m_.emplace_back(spec.numel, 0.0f);
+      v_.emplace_back(spec.numel, 0.0f);
+    }
+  }
+
+  void step(const TensorValues &grads, TensorValues &weights) {
+    ++t_;
+    const float m_correction = correction(hyper_.beta1), v_correction = correction(hyper_.beta2);
+    for (size_t i = 0; i < weights.size(); ++i) {
+      for (size_t j = 0; j < weights[i].size(); ++j) {
+        const auto w = static_cast<float>(weights[i][j]);
+        const float g = static_cast<float>(grads[i][j]) + hyper_.weight_decay * w;
+        float &m = m_[i][j], &v = v_[i][j];
+        m = hyper_.beta1 * m + (1.0f - hyper_.beta1) * g;
+        v = hyper_.beta2 * v + (1.0f - hyper_.beta2) * (g * g);
+        const float direction = m * m_correction / (std::sqrt(v * v_correction) + hyper_.eps);
+        weights[i][j] = w - hyper_.lr * direction;
+      }
+    }
+  }
+
+  int64_t t() const { return t_; }
+
+ private:
+  float correction(float beta) const {
+    return static_cast<float>(1.0 / (1.0 - std::pow(double{beta}, static_cast<double>(t_))));
+  }
+
+  mp_hyper_t hyper_;
+  std::vector<std::vector<float>> m_, v_;
+  int64_t t_ = 0;
+};
+
+/// A host program with an optimizer of its own.
+class HostProgram {
+ public:
+  HostProgram(const OptimizerRun &like, const mp_scaler_config_t &config, const TensorSet &models)
+      : scaler(make_scaler(config)),
+        grads(like.spec().grads),
+        masters(with_dtype(grads.specs(), MP_FP32)),
+        model(models.specs()),
+        grads32_(masters.specs()),
+        adam_(like.spec().groups[0], grads.specs()) {}
+
+  /// Step number `step`; returns whether it was taken.
+  bool step(int64_t step) {
+    require_ok(mp_grads_to_fp32(scaler.get(), grads.list(), grads32_.list(), kStream));
+    const bool taken = wait_for(step) == MP_STEP_TAKEN;
+    if (taken) update_masters();
+    require_ok(mp_masters_to_model(masters.list(), model.list(), mp_scaler_found_inf(scaler.get()),
+                                   nullptr, kStream));
+    require_ok(mp_scaler_update(scaler.get(), nullptr, kStream));
+    return taken;
+  }
+  int64_t t() const { return adam_.t(); }
+
+  UniqueScaler scaler;
+  TensorSet grads, masters, model;
+
+ private:
+  mp_step_verdict_t wait_for(int64_t step) const {
+    mp_step_verdict_t verdict = MP_STEP_PENDING;
+    while (verdict == MP_STEP_PENDING) require_ok(mp_step_query(scaler.get(), step, &verdict));
+    return verdict;
+  }
+
+  void update_masters() {
+    TensorValues weights = masters.download();
+    adam_.step(grads32_.download(), weights);
+    masters.upload(weights);
+  }
+
+  TensorSet grads32_;
+  HostAdam adam_;
+};
+
+/// The same random gradients for both sides, in about every fourth step with an overflow.
+void upload_gradients(TensorSet &one, TensorSet &other, Random &random) {
+  const TensorValues values = real_values(one.specs(), random, std::exp2(random.real(-3.0, 12.0)));
+  const uint32_t overflow = encode(MP_FP16, random.integer(0, 1) != 0 ? HUGE_VAL : std::nan(""));
+  const bool overflows = random.integer(0, 3) == 0;
+  for (TensorSet *grads : {&one, &other}) {
+    grads->upload(values);
+    if (overflows) grads->plant(0, 32, overflow);
+  }
+}
+
+void check_case(const OptimizerSpec &spec, const mp_scaler_config_t &config, uint64_t seed) {
+  Random random(seed);
+  OptimizerRun run(spec);
+  const UniqueScaler scaler = make_scaler(config);
+  HostProgram program(run, config, *run.model());
+  const TensorValues weights = real_values(spec.grads, random, 2.0);
+  run.master().upload(weights);
+  program.masters.upload(weights);
+  for (TensorSet *model : {run.model(), &program.model})
+    model->upload(constant_values(model->specs(), 1.0));
+
+  for (int64_t step = 1; step <= 50; ++step) {
+    upload_gradients(run.grads(), program.grads, random);
+    require_ok(mp_scale_step(run.get(), scaler.get(), nullptr, kStream));
+    const bool taken = program.step(step);
+    CAPTURE(config.policy, step, taken);
+    mp_step_verdict_t verdict = MP_STEP_PENDING;
+    require_ok(mp_step_query(scaler.get(), step, &verdict));
+    CHECK((verdict == MP_STEP_TAKEN) == taken);
+    CHECK(program.t() == run.t());
+    const mp_scaler_state_t got = state_of(program.scaler.get()), wanted = state_of(scaler.get());
+    CHECK(std::memcmp(&got, &wanted, sizeof got) == 0);
+    if (!on_host()) continue;
+    CHECK(program.masters.bits() == run.master().bits());
+    CHECK(program.model.bits() == run.model()->bits());
+  }
+  const int64_t skipped = state_of(scaler.get()).skipped;
+  CHECK(skipped > 5);
+  CHECK(skipped < 30);
+}
+
+}  // namespace
+
+TEST_CASE("any optimizer: a host program's own Adam equals mp_scale_step", "[anyopt][strict]") {
+  mp_scaler_config_t fixed = mp_scaler_config_default(MP_SCALER_STATIC);
+  fixed.init_scale = 96.0f;  // with an inexact reciprocal
+  mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  backoff.growth_interval = 3;
+  uint64_t seed = 70;
+  for (const mp_scaler_config_t &config :
+       {fixed, backoff, mp_scaler_config_default(MP_SCALER_LOGNORMAL)}) {
+    check_case(spec_of(MP_OPT_ADAM, adam_hyper(.01f)), config, ++seed);
+    check_case(spec_of(MP_OPT_ADAM, adam_hyper(.01f, .05f)), config, ++seed);
+  }
+}
