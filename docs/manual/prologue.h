@@ -15,9 +15,11 @@ extern mp_optimizer_t optimizer, a, b;
 extern mp_tensor_list_t grads, masters, models, sums, grads_of_b;
 
 extern void forward_backward(mp_stream_t stream);
+extern void my_kernel(const float *found_inf, mp_stream_t stream);
+extern void my_host_optimizer(void);
 
-extern int64_t rows, in, out;
-extern float *device_amax, *device_norm, *device_skipped, *pinned_skipped;
+extern int64_t rows, in, out, n;
+extern float *device_amax, *device_norm, *device_skipped, *pinned_norm;
 
 extern mp_comm_t comm;
 extern void *nccl_comm;
