@@ -113,30 +113,66 @@ TEST_CASE("ranks: the scalers stay equal over random steps", "[comm][step]") {
   }
 }
 
-TEST_CASE("ranks: of two optimizers of one scaler, both measure for all ranks", "[comm][step]") {
+TEST_CASE("ranks: what another optimizer has left in the scaler counts for all ranks",
+          "[comm][step]") {
   if (!on_host()) return skip(kNeedsThreads);
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
   const std::vector<OptimizerSpec> specs(2, small_spec());
-  RanksOfSteps ranks(specs, &config);
-  std::deque<OptimizerRun> others(specs.begin(), specs.end());
-  for (size_t rank = 0; rank < others.size(); ++rank) {
-    others[rank].master().upload(constant_values(others[rank].master().specs(), 1.0));
-    others[rank].grads().upload(constant_values(specs[rank].grads, rank == 0 ? 64.0 : 1.0));
+  for (const bool agreed_before : {true, false}) {
+    RanksOfSteps ranks(specs, &config);
+    std::deque<OptimizerRun> others(specs.begin(), specs.end());
+    for (size_t rank = 0; rank < others.size(); ++rank) {
+      others[rank].master().upload(constant_values(others[rank].master().specs(), 1.0));
+      others[rank].grads().upload(constant_values(specs[rank].grads, rank == 0 ? 64.0 : 1.0));
+    }
+    on_all_ranks(2, [&](int rank, const mp_comm_t &comm) {
+      mp_step_options_t options = mp_step_options_default();
+      options.flags = MP_STEP_KEEP_SCALER;
+      options.comm = agreed_before ? &comm : nullptr;
+      const mp_scaler_t scaler = ranks.at(rank).scaler.get();
+      const mp_status_t status =
+          mp_scale_step(others[static_cast<size_t>(rank)].get(), scaler, &options, kStream);
+      return status != MP_SUCCESS ? status : ranks.at(rank).step(&comm, mp_step_options_default());
+    });
+    check_agreement(ranks, false);
+    RankOfSteps single(small_spec(), &config);
+    single.set_grads(64.0);
+    require_ok(single.step(nullptr, mp_step_options_default()));
+    CAPTURE(agreed_before);
+    CHECK(same_state(state_of(ranks.at(1).scaler.get()), state_of(single.scaler.get())));
   }
-  on_all_ranks(2, [&](int rank, const mp_comm_t &comm) {
-    mp_step_options_t options = mp_step_options_default();
-    options.flags = MP_STEP_KEEP_SCALER;
-    options.comm = &comm;
-    const mp_scaler_t scaler = ranks.at(rank).scaler.get();
-    const mp_status_t status =
-        mp_scale_step(others[static_cast<size_t>(rank)].get(), scaler, &options, kStream);
-    return status != MP_SUCCESS ? status : ranks.at(rank).step(&comm, mp_step_options_default());
-  });
-  check_agreement(ranks, false);
-  RankOfSteps single(small_spec(), &config);
-  single.set_grads(64.0);
-  require_ok(single.step(nullptr, mp_step_options_default()));
-  CHECK(same_state(state_of(ranks.at(1).scaler.get()), state_of(single.scaler.get())));
+}
+
+TEST_CASE("ranks: four with the same gradients do what one does, bit for bit", "[comm][step]") {
+  if (!on_host()) return skip(kNeedsThreads);
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
+  config.growth_interval = 2;
+  mp_step_options_t options = mp_step_options_default();
+  options.max_grad_norm = 1e-4f;
+  for (const OptimizerSpec &spec : all_kinds()) {
+    RanksOfSteps ranks(std::vector<OptimizerSpec>(4, spec), &config);
+    RankOfSteps single(spec, &config);
+    Random random(5);
+    for (int step = 0; step < 5; ++step) {
+      TensorValues values = real_values(spec.grads, random, 8.0);
+      if (step == 2) values[4][1] = HUGE_VAL;
+      single.run.grads().upload(values);
+      for (RankOfSteps &rank : ranks) rank.run.grads().upload(values);
+      require_ok(single.step(nullptr, options));
+      on_all_ranks(4, [&](int rank, const mp_comm_t &comm) {
+        const mp_tensor_list_t grads = ranks.at(rank).run.grads().list();
+        const mp_status_t status = mp_grad_all_reduce(grads, &comm, 0.25f, 1.0f, kStream);
+        return status != MP_SUCCESS ? status : ranks.at(rank).step(&comm, options);
+      });
+      CAPTURE(spec.kind, step);
+      check_agreement(ranks, step == 2);
+      for (RankOfSteps &rank : ranks) {
+        CHECK(rank.run.state() == single.run.state());
+        CHECK(same_state(state_of(rank.scaler.get()), state_of(single.scaler.get())));
+        if (step != 2) CHECK(same_bits(rank.grad_norm.value(), single.grad_norm.value()));
+      }
+    }
+  }
 }
 
 TEST_CASE("ranks: a table of one rank changes nothing and is not called", "[comm][step][strict]") {
