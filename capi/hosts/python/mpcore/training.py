@@ -235,6 +235,24 @@ class Scaler(_Object):
                                 stream_pointer(stream)))
         return out
 
+    def accumulate(self, grads: TensorList, sums: TensorList, weight: float = 1.0, *, flags: Any = 0,
+                   stream: Any = None) -> None:
+        """sums += weight / S * grads, checked for overflow; flags "first", "last".  See
+        mp_grads_accumulate."""
+        check(lib.mp_grads_accumulate(self.handle, grads.handle, sums.handle, weight,
+                                      _accumulate_flags(flags), stream_pointer(stream)))
+
+    def to_fp32(self, grads: TensorList, out: TensorList, stream: Any = None) -> None:
+        """out = grads / S, checked for overflow: for an optimizer of one's own.  See mp_grads_to_fp32."""
+        check(lib.mp_grads_to_fp32(self.handle, grads.handle, out.handle, stream_pointer(stream)))
+
+    def query(self, step: int) -> Any:
+        """What became of a step, without waiting: MP_STEP_PENDING, MP_STEP_TAKEN or MP_STEP_SKIPPED of
+        mpcore._sys.  Steps count from 1, as state().steps."""
+        verdict = ctypes.c_uint32()
+        check(lib.mp_step_query(self.handle, step, ctypes.byref(verdict)))
+        return _sys.mp_step_verdict_t(verdict.value)
+
     def state(self, stream: Any = None) -> Any:
         """mp_scaler_state_t: scale, steps, skipped, ...; waits for the stream."""
         state = _sys.mp_scaler_state_t()
@@ -404,3 +422,7 @@ def masters_to_model(master: TensorList, model: TensorList, found_inf: Any = Non
     check(lib.mp_masters_to_model(master.handle, model.handle,
                                   _address(context, found_inf, "found_inf", 1, False),
                                   ctypes.byref(options), stream_pointer(stream)))
+
+
+def _accumulate_flags(value: Any) -> int:
+    return flags(_sys.mp_accumulate_flags_t, value)

@@ -247,6 +247,24 @@ class Training(unittest.TestCase):
         self.assertAlmostEqual(values(loss)[0], math.log(2), places=6)
         self.assertEqual(right.tobytes()[0], 1)
 
+    def test_accumulation(self):
+        scaler = mpcore.Scaler(self.context, "backoff", init_scale=4)
+        grads, sums, master = self.list_of([8, -4]), self.list_of([9, 9]), self.list_of([1, 1])
+        optimizer = mpcore.Optimizer(self.context, "sgd", sums, master, lr=0.5, beta1=0)
+        scaler.accumulate(grads, sums, 0.5, flags="first")
+        scaler.accumulate(grads, sums, 0.5)
+        self.assertEqual(values(sums.arrays[0]), [2, -1])
+        mpcore.scale_step(optimizer, scaler, flags="unscaled")
+        self.assertEqual(values(master.arrays[0]), [0, 1.5])
+        self.assertEqual(scaler.query(1), mpcore._sys.MP_STEP_TAKEN)
+        grads.arrays[0].copy_from(Floats([math.nan, 0], (2,)))
+        scaler.to_fp32(grads, sums)
+        self.assertEqual(scaler.query(2), mpcore._sys.MP_STEP_SKIPPED)
+        scaler.update()
+        self.assertEqual(scaler.query(3), mpcore._sys.MP_STEP_PENDING)
+        with self.assertRaisesRegex(mpcore.Error, "step = 0"):
+            scaler.query(0)
+
     def test_lifetimes(self):
         """What an object needs lives as long as it, whatever the program forgets."""
         import gc

@@ -1,9 +1,10 @@
 //! A loss scale that lives on the device.
 
 use crate::context::{at_least, Context, Data, Float, Stream, View};
-use crate::enums::{ScalerPolicy, ScalerPreset};
-use crate::error::{check, Result};
+use crate::enums::{ScalerPolicy, ScalerPreset, StepVerdict};
+use crate::error::{check, Error, Result};
 use crate::sys;
+use crate::tensors::TensorList;
 use std::marker::PhantomData;
 use std::mem::size_of;
 use std::ptr;
@@ -113,6 +114,55 @@ impl<'c> Scaler<'c> {
                 stream.0,
             )
         })
+    }
+
+    /// sums += weight / S * grads in f32, checked for overflow; `sys::MP_ACCUMULATE_*`, or-ed.
+    pub fn accumulate(
+        &self,
+        grads: &TensorList<'_>,
+        sums: &TensorList<'_>,
+        weight: f32,
+        flags: u32,
+        stream: Stream,
+    ) -> Result<()> {
+        let (grads, sums) = self.pair("accumulate", grads, sums)?;
+        // SAFETY: two lists of this context, which the library compares.
+        check(unsafe { sys::mp_grads_accumulate(self.raw, grads, sums, weight, flags, stream.0) })
+    }
+
+    /// out = grads / S in f32, checked for overflow: for an optimizer of one's own.
+    pub fn grads_to_fp32(
+        &self,
+        grads: &TensorList<'_>,
+        out: &TensorList<'_>,
+        stream: Stream,
+    ) -> Result<()> {
+        let (grads, out) = self.pair("grads_to_fp32", grads, out)?;
+        // SAFETY: two lists of this context, which the library compares.
+        check(unsafe { sys::mp_grads_to_fp32(self.raw, grads, out, stream.0) })
+    }
+
+    fn pair(
+        &self,
+        call: &str,
+        input: &TensorList<'_>,
+        output: &TensorList<'_>,
+    ) -> Result<(sys::mp_tensor_list_t, sys::mp_tensor_list_t)> {
+        for list in [input, output] {
+            if list.context().as_raw() != self.context.as_raw() {
+                return Err(Error::invalid(format!("{call}: a list belongs to another context")));
+            }
+        }
+        Ok((input.complete(call)?, output.complete(call)?))
+    }
+
+    /// What became of a step, without waiting; steps count from 1, as `state().steps`.  None where the
+    /// library is newer than this crate.
+    pub fn query(&self, step: i64) -> Result<Option<StepVerdict>> {
+        let mut verdict = 0;
+        // SAFETY: `verdict` is written during the call.
+        check(unsafe { sys::mp_step_query(self.raw, step, &mut verdict) })?;
+        Ok(StepVerdict::from_raw(verdict))
     }
 
     /// Waits for the stream.

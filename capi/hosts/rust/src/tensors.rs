@@ -141,7 +141,7 @@ impl<'a> TensorList<'a> {
         let found_inf = self.output("check_nonfinite", "found_inf", Some(&found_inf.view()), 1)?;
         // SAFETY: one number of this context.
         check(unsafe {
-            sys::mp_check_nonfinite(self.readable("check_nonfinite")?, found_inf, stream.0)
+            sys::mp_check_nonfinite(self.complete("check_nonfinite")?, found_inf, stream.0)
         })
     }
 
@@ -155,7 +155,7 @@ impl<'a> TensorList<'a> {
         let amax = self.output("amax", "amax", amax, 1)?;
         let each = self.output("amax", "per_tensor", per_tensor, self.len())?;
         // SAFETY: one number, and one per tensor, of this context.
-        check(unsafe { sys::mp_amax(self.readable("amax")?, amax, each, stream.0) })
+        check(unsafe { sys::mp_amax(self.complete("amax")?, amax, each, stream.0) })
     }
 
     /// sqrt(sum x^2), over the list and of each tensor.
@@ -168,7 +168,7 @@ impl<'a> TensorList<'a> {
         let norm = self.output("l2norm", "norm", norm, 1)?;
         let each = self.output("l2norm", "per_tensor", per_tensor, self.len())?;
         // SAFETY: one number, and one per tensor, of this context.
-        check(unsafe { sys::mp_l2norm(self.readable("l2norm")?, norm, each, stream.0) })
+        check(unsafe { sys::mp_l2norm(self.complete("l2norm")?, norm, each, stream.0) })
     }
 
     /// Looks at every element once: NaN, infinities, zeros, what is about to underflow.
@@ -181,12 +181,12 @@ impl<'a> TensorList<'a> {
         let report = self.output("inspect", "report", report, 1)?;
         let each = self.output("inspect", "tensor_reports", tensor_reports, self.len())?;
         // SAFETY: one report, and one per tensor, of this context.
-        check(unsafe { sys::mp_inspect(self.readable("inspect")?, report, each, stream.0) })
+        check(unsafe { sys::mp_inspect(self.complete("inspect")?, report, each, stream.0) })
     }
 
     /// Gradients of all ranks: `post` times the sum of `pre` times each rank's, in place.
     pub fn all_reduce(&self, comm: &Comm, pre: f32, post: f32, stream: Stream) -> Result<()> {
-        let list = self.readable("all_reduce")?;
+        let list = self.complete("all_reduce")?;
         // SAFETY: whoever made the table has said that its callbacks do what they should.
         check(unsafe { sys::mp_grad_all_reduce(list, comm.as_raw(), pre, post, stream.0) })
     }
@@ -209,7 +209,7 @@ impl<'a> TensorList<'a> {
         raw.rounding_seed = options.rounding_seed;
         raw.t = self.output("round_to", "t", options.t.as_ref(), 1)?;
         raw.overflows = self.output("round_to", "overflows", options.overflows.as_ref(), 1)?;
-        let list = self.readable("round_to")?;
+        let list = self.complete("round_to")?;
         // SAFETY: two lists of this context, which the library compares, and NULL or one number.
         check(unsafe { sys::mp_masters_to_model(list, model.raw, found_inf, &raw, stream.0) })
     }
@@ -231,8 +231,8 @@ impl<'a> TensorList<'a> {
         }
     }
 
-    /// The list, for a kernel that reads all of it.
-    fn readable(&self, call: &str) -> Result<sys::mp_tensor_list_t> {
+    /// The list, for a kernel that reads or writes all of it.
+    pub(crate) fn complete(&self, call: &str) -> Result<sys::mp_tensor_list_t> {
         if !self.has_absent {
             return Ok(self.raw);
         }

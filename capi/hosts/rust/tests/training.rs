@@ -170,3 +170,23 @@ fn ranks() {
     assert_eq!(w.to_vec().unwrap(), [-1.0, 6.0]);
     assert_eq!((Comm::single().rank(), Comm::single().world_size()), (0, 1));
 }
+
+#[test]
+fn accumulation_and_queries() {
+    let c = context();
+    let mut config = ScalerConfig::new(ScalerPolicy::Backoff);
+    config.init_scale = 4.0;
+    let scaler = Scaler::new(&c, &config).unwrap();
+    let (g, s) = (c.upload(&[8.0f32, -4.0]).unwrap(), c.upload(&[9.0f32, 9.0]).unwrap());
+    let grads = TensorList::new(&c, &[Tensor::new(&g)]).unwrap();
+    let sums = TensorList::new(&c, &[Tensor::new(&s)]).unwrap();
+    scaler.accumulate(&grads, &sums, 0.5, sys::MP_ACCUMULATE_FIRST, STREAM).unwrap();
+    scaler.accumulate(&grads, &sums, 0.5, 0, STREAM).unwrap();
+    assert_eq!(s.to_vec().unwrap(), [2.0, -1.0]);
+    g.copy_from(&[f32::NAN, 0.0]).unwrap();
+    scaler.grads_to_fp32(&grads, &sums, STREAM).unwrap();
+    assert_eq!(scaler.query(1).unwrap(), Some(StepVerdict::Skipped));
+    scaler.update(None, STREAM).unwrap();
+    assert_eq!(scaler.query(2).unwrap(), Some(StepVerdict::Pending));
+    assert!(scaler.query(0).is_err());
+}
