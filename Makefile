@@ -258,7 +258,7 @@ test: setup-test
 	  "Rust::tools/test_rust $(BUILD)" \
 	  "Fortran::tools/test_fortran $(BUILD)" \
 	  "the same weights::tools/same_weights $(BUILD)" \
-	  "README examples::tools/run_readme_example $(BUILD) $(CC)" \
+	  "README examples::tools/run_readme_example $(BUILD) $(CC) $(lastword $(CXX))" \
 	  "examples::tools/run_examples $(BUILD)/examples" \
 	  "mpinfo::tools/run_mpinfo $(BUILD)/mpinfo" \
 	  "installed::tools/run_installed $(BUILD) $(CC) $(lastword $(CXX))" \
