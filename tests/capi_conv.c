@@ -318,6 +318,20 @@ static void test_queries(void) {
         MP_ERROR_INVALID_ARGUMENT, "index");
   FAILS(mp_conv2d_kernel_name, (context, &d, MP_CONV_DGRAD, 1000, &out.name), MP_ERROR_NOT_FOUND,
         "index");
+
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  FAILS(mp_conv2d_kernel_info, (NULL, &d, MP_CONV_DGRAD, 0, &info), MP_ERROR_INVALID_ARGUMENT,
+        "context");
+  FAILS(mp_conv2d_kernel_info, (context, NULL, MP_CONV_DGRAD, 0, &info), MP_ERROR_INVALID_ARGUMENT,
+        "desc");
+  FAILS(mp_conv2d_kernel_info, (context, &d, bad_op, 0, &info), MP_ERROR_INVALID_ARGUMENT, "op");
+  FAILS(mp_conv2d_kernel_info, (context, &d, MP_CONV_DGRAD, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "info");
+  FAILS(mp_conv2d_kernel_info, (context, &d, MP_CONV_DGRAD, 1000, &info), MP_ERROR_NOT_FOUND,
+        "index");
+  WORKS(mp_conv2d_kernel_info(context, &d, MP_CONV_DGRAD, 0, &info));
+
   d.n = 0;
   FAILS(mp_conv2d_kernel_name, (context, &d, MP_CONV_FPROP, 0, &out.name), MP_ERROR_NOT_FOUND,
         "index");

@@ -260,6 +260,15 @@ static void test_forced_kernel(void) {
   FAILS(mp_gemm_kernel_name, (context, &d, -1, &out.name), MP_ERROR_INVALID_ARGUMENT, "index");
   FAILS(mp_gemm_kernel_name, (context, &d, 1000, &out.name), MP_ERROR_NOT_FOUND, "index");
 
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  FAILS(mp_gemm_kernel_info, (NULL, &d, 0, &info), MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_gemm_kernel_info, (context, NULL, 0, &info), MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_gemm_kernel_info, (context, &d, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "info");
+  FAILS(mp_gemm_kernel_info, (context, &d, -1, &info), MP_ERROR_INVALID_ARGUMENT, "index");
+  FAILS(mp_gemm_kernel_info, (context, &d, 1000, &info), MP_ERROR_NOT_FOUND, "index");
+  WORKS(mp_gemm_kernel_info(context, &d, 0, &info));
+
   d.kernel = "abacus";
   FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), NULL, NULL, 0, NULL),
         MP_ERROR_NOT_FOUND, "kernel");
