@@ -1420,7 +1420,8 @@ typedef struct mp_step_options {
    *  first.  NaN is none of them. */
   int64_t *model_overflows;
   /** Host, optional: the step is one of several ranks that take the same decision and, if their
-   *  scalers began alike, have the same S ever after.  A collective call, section 9. */
+   *  scalers began alike, have the same S ever after.  A collective call, section 9, with the same
+   *  flags on every rank. */
   const mp_comm_t *comm;
 } mp_step_options_t;
 

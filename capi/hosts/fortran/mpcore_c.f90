@@ -817,7 +817,8 @@ module mpcore_c
     !> first.  NaN is none of them.
     type(c_ptr) :: model_overflows = c_null_ptr
     !> Host, optional: the step is one of several ranks that take the same decision and, if their
-    !> scalers began alike, have the same S ever after.  A collective call, section 9.
+    !> scalers began alike, have the same S ever after.  A collective call, section 9, with the same
+    !> flags on every rank.
     type(c_ptr) :: comm = c_null_ptr
   end type
 

@@ -1060,7 +1060,8 @@ class mp_step_options_t(Structure):
         # first.  NaN is none of them.
         ("model_overflows", c_void_p),
         # Host, optional: the step is one of several ranks that take the same decision and, if their
-        # scalers began alike, have the same S ever after.  A collective call, section 9.
+        # scalers began alike, have the same S ever after.  A collective call, section 9, with the same
+        # flags on every rank.
         ("comm", POINTER(mp_comm_t)),
     ]
 

@@ -1060,7 +1060,8 @@ pub struct mp_step_options_t {
     /// first.  NaN is none of them.
     pub model_overflows: *mut i64,
     /// Host, optional: the step is one of several ranks that take the same decision and, if their
-    /// scalers began alike, have the same S ever after.  A collective call, section 9.
+    /// scalers began alike, have the same S ever after.  A collective call, section 9, with the same
+    /// flags on every rank.
     pub comm: *const mp_comm_t,
 }
 
