@@ -1472,7 +1472,8 @@ typedef enum mp_accumulate_flags {
   MP_ACCUMULATE_FIRST = 1 << 0,
   /** The last ones before the update, by an optimizer of the host program: the sums are looked at
    *  as well, and mp_step_query learns the verdict here already.  Of several lists only the last one
-   *  has this flag; nothing may raise the scaler's flag between here and mp_scaler_update. */
+   *  has this flag; nothing may raise the scaler's flag between here and mp_scaler_update.  The
+   *  verdict is of this rank's gradients: with several ranks mp_grad_all_reduce comes before. */
   MP_ACCUMULATE_LAST = 1 << 1
 } mp_accumulate_flags_t;
 

@@ -320,7 +320,8 @@ module mpcore_c
     enumerator :: MP_ACCUMULATE_FIRST = 1
     !> The last ones before the update, by an optimizer of the host program: the sums are looked at
     !> as well, and mp_step_query learns the verdict here already.  Of several lists only the last one
-    !> has this flag; nothing may raise the scaler's flag between here and mp_scaler_update.
+    !> has this flag; nothing may raise the scaler's flag between here and mp_scaler_update.  The
+    !> verdict is of this rank's gradients: with several ranks mp_grad_all_reduce comes before.
     enumerator :: MP_ACCUMULATE_LAST = 2
   end enum
 

@@ -359,7 +359,8 @@ pub type mp_accumulate_flags_t = u32;
 pub const MP_ACCUMULATE_FIRST: mp_accumulate_flags_t = 1;
 /// The last ones before the update, by an optimizer of the host program: the sums are looked at
 /// as well, and mp\_step\_query learns the verdict here already.  Of several lists only the last one
-/// has this flag; nothing may raise the scaler's flag between here and mp\_scaler\_update.
+/// has this flag; nothing may raise the scaler's flag between here and mp\_scaler\_update.  The
+/// verdict is of this rank's gradients: with several ranks mp\_grad\_all\_reduce comes before.
 pub const MP_ACCUMULATE_LAST: mp_accumulate_flags_t = 2;
 
 pub type mp_step_verdict_t = u32;
