@@ -99,6 +99,9 @@ all: lib
 ## lib: build/libmpcore.so, with the cuda target if nvcc is there
 lib: $(LIB)
 
+# Where the sources lie is nowhere in the objects, so that two builds are the same bytes.
+HERE_IS_DOT := -ffile-prefix-map=$(CURDIR)=.
+
 # Objects made with other flags are made again.
 FLAGS := $(CXX) $(CXXFLAGS_BASE) $(HOST_KERNEL_FLAGS) $(DEFINES) $(NVCC) $(NVCCFLAGS)
 $(BUILD)/flags: force
@@ -123,12 +126,12 @@ $(LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map
 $(BUILD)/host/%.o: %.cu
 	@mkdir -p $(@D)
 	@echo "  HOST $<"
-	$(Q)$(CXX) $(CXXFLAGS_BASE) $(HIDDEN) $(HOST_KERNEL_FLAGS) -MMD -MP -x c++ -c $< -o $@
+	$(Q)$(CXX) $(CXXFLAGS_BASE) $(HERE_IS_DOT) $(HIDDEN) $(HOST_KERNEL_FLAGS) -MMD -MP -x c++ -c $< -o $@
 
 $(BUILD)/obj/%.o: %.cpp
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
-	$(Q)$(CXX) $(CXXFLAGS_BASE) $(HIDDEN) $(TLS_MODEL) $(DEFINES) $(CAPI_INCLUDES) -MMD -MP -c $< -o $@
+	$(Q)$(CXX) $(CXXFLAGS_BASE) $(HERE_IS_DOT) $(HIDDEN) $(TLS_MODEL) $(DEFINES) $(CAPI_INCLUDES) -MMD -MP -c $< -o $@
 
 $(BUILD)/cuda/%.o: %.cu
 	@mkdir -p $(@D)
