@@ -8,20 +8,12 @@ enum { kCount = 2 };
 
 static mp_tensor_list_t list; /* of the subject below */
 
-static mp_tensor_list_t make_list(void *second) {
+static mp_tensor_list_t list_with(void *second) {
   static const int64_t numel[kCount] = {8, 4};
   void *data[kCount];
   data[0] = at(0);
   data[1] = second;
-  mp_tensor_list_desc_t d;
-  MP_INIT_STRUCT(&d);
-  d.dtype = MP_FP32;
-  d.count = kCount;
-  d.data = data;
-  d.numel = numel;
-  mp_tensor_list_t made = NULL;
-  mp_tensor_list_create(&made, context, &d);
-  return made;
+  return make_list(context, MP_FP32, kCount, data, numel);
 }
 
 /* ---------------------------------------------------------------- a table that counts its calls */
@@ -73,7 +65,7 @@ static void test_all_reduce(void) {
   check_struct_size(&subject);
 
   const mp_comm_t comm = good_comm();
-  mp_tensor_list_t holes = make_list(NULL);
+  mp_tensor_list_t holes = list_with(NULL);
   all_reduces = 0;
   FAILS(mp_grad_all_reduce, (NULL, &comm, 1, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "grads");
   FAILS(mp_grad_all_reduce, (holes, &comm, 1, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "grads");
@@ -113,7 +105,7 @@ static void test_nccl(void) {
 }
 
 void test_comm(void) {
-  list = make_list(at(64));
+  list = list_with(at(64));
   test_all_reduce();
   test_nccl();
   mp_tensor_list_destroy(list);

@@ -69,6 +69,19 @@ mp_scaler_t make_scaler(mp_context_t of, mp_scaler_policy_t policy) {
   return scaler;
 }
 
+mp_tensor_list_t make_list(mp_context_t of, mp_dtype_t dtype, uint32_t count, void *const *data,
+                           const int64_t *numel) {
+  mp_tensor_list_desc_t desc;
+  MP_INIT_STRUCT(&desc);
+  desc.dtype = dtype;
+  desc.count = count;
+  desc.data = data;
+  desc.numel = numel;
+  mp_tensor_list_t list = NULL;
+  mp_tensor_list_create(&list, of, &desc);
+  return list;
+}
+
 int start(void) {
   const mp_context_config_t config = test_config();
   mp_set_log_callback(count_errors, NULL, MP_LOG_ERROR);

@@ -20,6 +20,9 @@ extern mp_context_t other_context;
 
 mp_context_config_t test_config(void);
 mp_scaler_t make_scaler(mp_context_t of, mp_scaler_policy_t policy);
+/** `count` tensors of one type. */
+mp_tensor_list_t make_list(mp_context_t of, mp_dtype_t dtype, uint32_t count, void *const *data,
+                           const int64_t *numel);
 
 /** Pattern-filled device memory, 256-byte aligned; at(1) is misaligned for every type. */
 void *at(size_t offset);

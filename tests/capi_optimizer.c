@@ -13,15 +13,7 @@ static mp_tensor_list_t list_at(mp_context_t of, size_t offset, mp_dtype_t dtype
   void *data[kTensors];
   data[0] = at(offset);
   data[1] = at(offset + 256);
-  mp_tensor_list_desc_t d;
-  MP_INIT_STRUCT(&d);
-  d.dtype = dtype;
-  d.count = count;
-  d.data = data;
-  d.numel = numel;
-  mp_tensor_list_t list = NULL;
-  mp_tensor_list_create(&list, of, &d);
-  return list;
+  return make_list(of, dtype, count, data, numel);
 }
 
 static struct {
@@ -34,15 +26,7 @@ static mp_tensor_list_t ones_list(uint32_t count) {
   static const int64_t numel[kTensors + 1] = {1, 1, 1};
   void *data[kTensors + 1];
   for (int i = 0; i <= kTensors; i++) data[i] = at(5120 + 256 * (size_t)i);
-  mp_tensor_list_desc_t d;
-  MP_INIT_STRUCT(&d);
-  d.dtype = MP_FP32;
-  d.count = count;
-  d.data = data;
-  d.numel = numel;
-  mp_tensor_list_t list = NULL;
-  mp_tensor_list_create(&list, context, &d);
-  return list;
+  return make_list(context, MP_FP32, count, data, numel);
 }
 
 static void make_lists(void) {

@@ -24,15 +24,7 @@ static void *tensor(enum place place, int t) {
 static mp_tensor_list_t list_at(enum place place, mp_dtype_t dtype) {
   void *data[kTensors];
   for (int t = 0; t < kTensors; t++) data[t] = tensor(place, t);
-  mp_tensor_list_desc_t desc;
-  MP_INIT_STRUCT(&desc);
-  desc.dtype = dtype;
-  desc.count = kTensors;
-  desc.data = data;
-  desc.numel = numel;
-  mp_tensor_list_t list = NULL;
-  mp_tensor_list_create(&list, ctx, &desc);
-  return list;
+  return make_list(ctx, dtype, kTensors, data, numel);
 }
 
 static void fill(enum place place, mp_dtype_t dtype, float value) {

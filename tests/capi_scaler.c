@@ -249,15 +249,7 @@ static mp_tensor_list_t list_at(mp_context_t of, size_t offset, mp_dtype_t dtype
   void *data[kTensors];
   data[0] = at(offset);
   data[1] = hole ? NULL : at(offset + 256);
-  mp_tensor_list_desc_t d;
-  MP_INIT_STRUCT(&d);
-  d.dtype = dtype;
-  d.count = count;
-  d.data = data;
-  d.numel = numel;
-  mp_tensor_list_t list = NULL;
-  mp_tensor_list_create(&list, of, &d);
-  return list;
+  return make_list(of, dtype, count, data, numel);
 }
 
 static void test_accumulate(mp_scaler_t scaler) {

@@ -9,16 +9,8 @@ static mp_scaler_t scaler;
 
 static mp_tensor_list_t list_at(size_t offset, mp_dtype_t dtype) {
   const int64_t numel = 8;
-  void *const data = at(offset);
-  mp_tensor_list_desc_t d;
-  MP_INIT_STRUCT(&d);
-  d.dtype = dtype;
-  d.count = 1;
-  d.data = &data;
-  d.numel = &numel;
-  mp_tensor_list_t list = NULL;
-  mp_tensor_list_create(&list, context, &d);
-  return list;
+  void *data = at(offset);
+  return make_list(context, dtype, 1, &data, &numel);
 }
 
 static void make_optimizer(mp_tensor_list_t grads, mp_tensor_list_t master, float max_tensor_norm) {

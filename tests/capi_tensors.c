@@ -22,7 +22,7 @@ static mp_tensor_list_desc_t good_desc(void) {
   return d;
 }
 
-static mp_tensor_list_t make_list(mp_context_t of, const mp_tensor_list_desc_t *desc) {
+static mp_tensor_list_t list_of(mp_context_t of, const mp_tensor_list_desc_t *desc) {
   mp_tensor_list_t list = NULL;
   mp_tensor_list_create(&list, of, desc);
   return list;
@@ -99,7 +99,7 @@ static void test_list_outlives_context(void) {
   const mp_context_config_t config = test_config();
   int good = mp_context_create(&short_lived, &config) == MP_SUCCESS;
   const mp_tensor_list_desc_t d = good_desc();
-  mp_tensor_list_t list = make_list(short_lived, &d);
+  mp_tensor_list_t list = list_of(short_lived, &d);
   mp_context_destroy(short_lived);
   good = good && mp_check_nonfinite(list, at(2048), NULL) == MP_SUCCESS;
   mp_tensor_list_destroy(list);
@@ -143,12 +143,12 @@ static void test_statistics(mp_tensor_list_t list, mp_tensor_list_t holes) {
 static void test_unscale(mp_tensor_list_t list, mp_tensor_list_t holes) {
   static const int64_t other_numel[kCount] = {8, 0, 6};
   mp_tensor_list_desc_t d = good_desc();
-  mp_tensor_list_t foreign = make_list(other_context, &d);
+  mp_tensor_list_t foreign = list_of(other_context, &d);
   d.numel = other_numel;
-  mp_tensor_list_t longer_tensor = make_list(context, &d);
+  mp_tensor_list_t longer_tensor = list_of(context, &d);
   d = good_desc();
   d.count = 2;
-  mp_tensor_list_t fewer_tensors = make_list(context, &d);
+  mp_tensor_list_t fewer_tensors = list_of(context, &d);
 
   float *scale = at(2048), *flag = at(2052);
   FAILS(mp_unscale, (NULL, list, scale, flag, NULL), MP_ERROR_INVALID_ARGUMENT, "in");
@@ -197,8 +197,8 @@ static void test_clip_factor(void) {
 void test_tensors(void) {
   test_create();
   const mp_tensor_list_desc_t d = good_desc();
-  mp_tensor_list_t list = make_list(context, &d);
-  mp_tensor_list_t holes = make_list(context, &d);
+  mp_tensor_list_t list = list_of(context, &d);
+  mp_tensor_list_t holes = list_of(context, &d);
   void *with_hole[kCount] = {NULL};
   with_hole[0] = at(0);
   WORKS(mp_tensor_list_set_data(holes, with_hole, NULL));
