@@ -3,6 +3,7 @@
 #include "capi/check.h"
 #include "capi/objects.h"
 #include "capi/optimizer_desc.h"
+#include "capi/problem_text.h"
 #include "kernels/kernels.h"
 #include "mpcore.h"
 
@@ -45,13 +46,13 @@ void accumulate(mp_scaler_t handle, mp_tensor_list_t grads, mp_tensor_list_t sum
 
 mp_status_t mp_grads_accumulate(mp_scaler_t scaler, mp_tensor_list_t grads, mp_tensor_list_t sums,
                                 float weight, uint32_t flags, mp_stream_t stream) {
-  return mp::call(__func__,
+  return mp::call(__func__, mp::about(grads),
                   [&] { mp::accumulate(scaler, grads, sums, "sums", weight, flags, stream); });
 }
 
 mp_status_t mp_grads_to_fp32(mp_scaler_t scaler, mp_tensor_list_t grads, mp_tensor_list_t out,
                              mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(grads), [&] {
     mp::accumulate(scaler, grads, out, "out", 1.0f, MP_ACCUMULATE_FIRST | MP_ACCUMULATE_LAST,
                    stream);
   });

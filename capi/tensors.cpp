@@ -231,7 +231,7 @@ mp_status_t mp_l2norm(mp_tensor_list_t list, float *norm, float *per_tensor, mp_
 
 mp_status_t mp_inspect(mp_tensor_list_t list, mp_tensor_report_t *report,
                        mp_tensor_report_t *tensor_reports, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
+  return mp::call(__func__, mp::about(list), [&] {
     mp::require_results(report, "report", tensor_reports, "tensor_reports");
     mp::StatisticsOutputs outputs{};
     outputs.report = report;
