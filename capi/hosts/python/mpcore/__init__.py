@@ -13,11 +13,16 @@ mpcore.h declares and this layer has no word for is in mpcore._sys; mpcore.lib i
 from ._library import Error, check, lib
 from .arrays import View, view
 from .context import Context, DeviceArray
-from .products import gemm, gemm_workspace_size, softmax_xent
-from .training import Optimizer, Reports, Scaler, TensorList, masters_to_model, scale_step
+from .convolution import Conv2d
+from .groups import Matrices, gemm_batched, gemm_grouped, gemm_grouped_workspace_size
+from .layers import BatchNorm, Pool2d, nchw_to_nhwc, nhwc_to_nchw
+from .products import gemm, gemm_kernels, gemm_workspace_size, softmax_xent
+from .training import Optimizer, Reports, Scaler, TensorList, clip_factor, masters_to_model, scale_step
 
-__all__ = ["Context", "DeviceArray", "Error", "Optimizer", "Reports", "Scaler", "TensorList", "View", "build_info",
-           "check", "gemm", "gemm_workspace_size", "lib", "masters_to_model", "scale_step", "softmax_xent", "version", "view"]
+__all__ = ["BatchNorm", "Context", "Conv2d", "DeviceArray", "Error", "Matrices", "Optimizer", "Pool2d", "Reports",
+           "Scaler", "TensorList", "View", "build_info", "check", "clip_factor", "gemm", "gemm_batched", "gemm_grouped",
+           "gemm_grouped_workspace_size", "gemm_kernels", "gemm_workspace_size", "lib", "masters_to_model",
+           "nchw_to_nhwc", "nhwc_to_nchw", "scale_step", "softmax_xent", "version", "view"]
 
 
 def build_info() -> str:

@@ -85,10 +85,14 @@ def flags(kind: Type[enum.IntFlag], value) -> int:
 
 
 def fill(struct, fields: dict):
-    """Set fields by name; TypeError for a name that the struct does not have."""
+    """Set fields by name; TypeError for a name that the struct does not have, ValueError for an integer
+    that ctypes would cut."""
     known = {name for name, *_ in struct._fields_}
     for name, value in fields.items():
         if name not in known or name in ("struct_size", "reserved0"):
             raise TypeError(f"{type(struct).__name__} has no {name!r}; it has {', '.join(sorted(known))}")
         setattr(struct, name, value)
+        got = getattr(struct, name)
+        if isinstance(value, int) and isinstance(got, int) and got != value:
+            raise ValueError(f"{name} = {value} is beyond the range of its type")
     return struct

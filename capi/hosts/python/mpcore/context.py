@@ -93,6 +93,14 @@ class Context:
         """Wait until everything in the stream is done."""
         check(lib.mp_stream_sync(self.handle, stream_pointer(stream)))
 
+    def cast(self, src: Any, dst: Any, stream: Any = None) -> Any:
+        """dst = src, rounded to the other type; returns dst."""
+        read = self.check_array(src, "src")
+        got = self.check_array(dst, "dst", shape=read.shape, writable=True)
+        check(lib.mp_cast(self.handle, read.address, read.mp_dtype, got.address, got.mp_dtype, got.size,
+                          stream_pointer(stream)))
+        return dst
+
     def check_array(self, array: Any, name: str, *, dtype: Any = None, shape: Optional[tuple] = None,
                     size: Optional[int] = None, writable: bool = False, dense: bool = True) -> View:
         """The view of an array that this context can use; an exception that names it otherwise."""

@@ -5,19 +5,28 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Optional, Tuple
 
-from . import _sys
-from ._library import check, enumerator, lib
+from . import _epilogue, _sys
+from ._library import check, lib
 from .arrays import DTYPES, View, dtype_name
 from .context import Context, DeviceArray, stream_pointer
 
 
+def leading(got: View, op: int) -> Optional[int]:
+    """ld of a matrix or a batch that lies by rows (MP_OP_N) or by columns; None where it does not."""
+    (rows, columns), (by_row, by_column) = got.shape[-2:], got.strides[-2:]
+    if op == _sys.MP_OP_T:
+        rows, columns, by_row, by_column = columns, rows, by_column, by_row
+    if (by_column == 1 or columns <= 1) and (by_row >= columns or rows <= 1):
+        return by_row if rows > 1 else max(columns, 1)
+    return None
+
+
 def _matrix(got: View, name: str) -> Tuple[int, int]:
     """(op, ld) of a matrix or a batch: rows that are contiguous, or columns (a transposed view)."""
-    (rows, columns), (by_row, by_column) = got.shape[-2:], got.strides[-2:]
-    if (by_column == 1 or columns <= 1) and (by_row >= columns or rows <= 1):
-        return _sys.MP_OP_N, by_row if rows > 1 else max(columns, 1)
-    if (by_row == 1 or rows <= 1) and (by_column >= rows or columns <= 1):
-        return _sys.MP_OP_T, by_column if columns > 1 else max(rows, 1)
+    for op in (_sys.MP_OP_N, _sys.MP_OP_T):
+        ld = leading(got, op)
+        if ld is not None:
+            return op, ld
     raise ValueError(f"{name} has neither contiguous rows nor contiguous columns: shape {got.shape}, "
                      f"strides {got.strides}")
 
@@ -78,43 +87,44 @@ def gemm(context: Context, a: Any, b: Any, out: Any = None, *, c: Any = None, al
         desc.stride_c, desc.stride_d = _batch(vc, batch, "c"), _batch(vd, batch, "out")
     desc.kernel = kernel.encode() if kernel else None
 
-    epilogue = _sys.mp_epilogue_default()
-    epilogue.activation = enumerator(_sys.mp_activation_t, activation)
-    if bias is not None:
-        vbias = context.check_array(bias, "bias", size=n)
-        epilogue.bias, epilogue.bias_dtype = vbias.address, vbias.mp_dtype
+    epilogue = _epilogue.make(context, n, bias=bias, activation=activation, dbias=dbias, amax=amax,
+                              found_inf=found_inf, scale=scale)
     if aux is not None:
         vaux = context.check_array(aux, "aux", dtype=vd.dtype, shape=shape, dense=False)
         op, epilogue.ld_aux = _matrix(vaux, "aux")
         if op != _sys.MP_OP_N or batched and vaux.strides[0] != desc.stride_d:
             raise ValueError("aux does not lie in memory as out does")
         epilogue.aux = vaux.address
-    if dbias is not None:
-        epilogue.dbias = context.check_array(dbias, "dbias", dtype="float32", size=n, writable=True).address
-    for name, array in (("amax", amax), ("found_inf", found_inf), ("scale", scale)):
-        if array is not None:
-            got = context.check_array(array, name, dtype="float32", size=1, writable=name != "scale")
-            setattr(epilogue, name, got.address)
 
-    vw = None if workspace is None else context.check_array(workspace, "workspace", writable=True)
     check(lib.mp_gemm(context.handle, ctypes.byref(desc), va.address, vb.address,
                       vc.address if beta != 0 else None, vd.address, ctypes.byref(epilogue),
-                      vw.address if vw else None, vw.nbytes if vw else 0, stream_pointer(stream)))
+                      *_epilogue.workspace_of(context, workspace), stream_pointer(stream)))
     return out
 
 
-def gemm_workspace_size(context: Context, m: int, n: int, k: int, dtype: Any = "fp16",
-                        dtype_out: Any = None, batch_count: int = 1) -> int:
-    """Bytes with which the fastest kernel runs; often 0."""
+def _dense(m: int, n: int, k: int, dtype: Any, dtype_out: Any, batch_count: int) -> Any:
     kind = DTYPES[dtype_name(dtype)][1]
     out = kind if dtype_out is None else DTYPES[dtype_name(dtype_out)][1]
     desc = _sys.mp_gemm_desc_default(m, n, k, kind, out)
     desc.batch_count = batch_count
     if batch_count != 1:
         desc.stride_a, desc.stride_b, desc.stride_c, desc.stride_d = m * k, k * n, m * n, m * n
-    size = ctypes.c_size_t()
-    check(lib.mp_gemm_workspace_size(context.handle, ctypes.byref(desc), ctypes.byref(size)))
-    return size.value
+    return desc
+
+
+def gemm_workspace_size(context: Context, m: int, n: int, k: int, dtype: Any = "fp16",
+                        dtype_out: Any = None, batch_count: int = 1) -> int:
+    """Bytes with which the fastest kernel runs; often 0."""
+    desc = _dense(m, n, k, dtype, dtype_out, batch_count)
+    return _epilogue.bytes_of(lib.mp_gemm_workspace_size, context.handle, ctypes.byref(desc))
+
+
+def gemm_kernels(context: Context, m: int, n: int, k: int, dtype: Any = "fp16", dtype_out: Any = None,
+                 batch_count: int = 1) -> list:
+    """mp_kernel_info_t of every kernel, the one that gemm would choose first; `why_not` is set for
+    those that cannot run the product.  For tests and tuning: kernel= takes a name."""
+    desc = _dense(m, n, k, dtype, dtype_out, batch_count)
+    return _epilogue.kernels_of(lib.mp_gemm_kernel_info, context.handle, ctypes.byref(desc))
 
 
 def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, loss: Any = None,

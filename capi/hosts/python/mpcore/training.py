@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence
 
 from . import _sys
 from ._library import check, enumerator, fill, flags, lib
-from .arrays import View, dense_strides
+from .arrays import View
 from .context import Context, DeviceArray, stream_pointer
 
 
@@ -155,23 +155,40 @@ class TensorList(_Object):
 
 
 class DeviceScalar:
-    """One float32 on the device that belongs to a scaler, and keeps it alive."""
+    """Numbers on the device, usually one, that belong to a scaler or an optimizer, and keep it alive."""
 
-    def __init__(self, owner: _Object, address: int, writable: bool):
+    def __init__(self, owner: _Object, address: int, writable: bool, dtype: str = "float32", size: int = 1):
         self._owner, self._address, self._writable = owner, address, writable
+        self._dtype, self._size = dtype, size
 
     def _mpcore_view(self) -> View:
         self._owner.handle  # raises where it is closed
         context = self._owner.context
-        return View(self._address, "float32", (1,), dense_strides((1,)), context.device, self._writable, self)
+        return View(self._address, self._dtype, (self._size,), (1,), context.device, self._writable, self)
 
-    def item(self, stream: Any = None) -> float:
-        """The value now; waits for the stream."""
+    def tolist(self, stream: Any = None) -> list:
+        """The values now; waits for the stream."""
         view, context = self._mpcore_view(), self._owner.context
-        value = ctypes.c_float()
-        check(lib.mp_memcpy(context.handle, ctypes.addressof(value), view.address, 4, stream_pointer(stream)))
+        values = ((ctypes.c_float if self._dtype == "float32" else ctypes.c_int64) * self._size)()
+        check(lib.mp_memcpy(context.handle, ctypes.addressof(values), view.address, view.nbytes,
+                            stream_pointer(stream)))
         context.sync(stream)
-        return value.value
+        return list(values)
+
+    def item(self, stream: Any = None) -> Any:
+        """The first of them now; waits for the stream."""
+        return self.tolist(stream)[0]
+
+
+def clip_factor(scaled_norm: Any, scaler: "Scaler", max_norm: float, out: Any = None, stream: Any = None) -> Any:
+    """The factor that unscales and clips at once, for Optimizer.step; see mp_clip_factor.  scaled_norm is
+    the norm before unscaling: TensorList.l2norm.  Returns out."""
+    context = scaler.context
+    out = context.empty(1) if out is None else out
+    check(lib.mp_clip_factor(context.handle, _address(context, scaled_norm, "scaled_norm", 1, False),
+                             _address(context, scaler.inv_scale, "inv_scale", 1, False), max_norm,
+                             _address(context, out, "out", 1), stream_pointer(stream)))
+    return out
 
 
 class Scaler(_Object):
@@ -252,6 +269,16 @@ class Scaler(_Object):
         verdict = ctypes.c_uint32()
         check(lib.mp_step_query(self.handle, step, ctypes.byref(verdict)))
         return _sys.mp_step_verdict_t(verdict.value)
+
+    def history(self, stream: Any = None) -> List[tuple]:
+        """(scale, skipped) of the last updates, oldest first, as many as the option history= keeps; see
+        mp_scaler_get_history_sync.  Waits for the stream."""
+        capacity = max(1, self.config.history)
+        scales, skipped = (ctypes.c_float * capacity)(), (ctypes.c_int32 * capacity)()
+        count = ctypes.c_int64()
+        check(lib.mp_scaler_get_history_sync(self.handle, capacity, ctypes.byref(scales), ctypes.byref(skipped),
+                                             ctypes.byref(count), stream_pointer(stream)))
+        return list(zip(scales, skipped))[:count.value]
 
     def state(self, stream: Any = None) -> Any:
         """mp_scaler_state_t: scale, steps, skipped, ...; waits for the stream."""
@@ -356,6 +383,23 @@ class Optimizer(_Object):
         check(lib.mp_optimizer_step(self.handle, _address(self.context, grad_scale, "grad_scale", 1, False),
                                     _address(self.context, found_inf, "found_inf", 1, False),
                                     stream_pointer(stream)))
+
+    @property
+    def lr(self) -> DeviceScalar:
+        """The learning rates of the latest applied step, one per group."""
+        return DeviceScalar(self, lib.mp_optimizer_lr(self.handle), False, size=len(self._hypers))
+
+    @property
+    def step_counter(self) -> DeviceScalar:
+        """The number of applied steps, an int64: `t` of masters_to_model."""
+        return DeviceScalar(self, lib.mp_optimizer_step_counter(self.handle), False, "int64")
+
+    def regularization(self, out: Any = None, stream: Any = None) -> Any:
+        """What l1 and l2 add to the loss, into one float32 (made where `out` is not given)."""
+        out = self.context.empty(1) if out is None else out
+        check(lib.mp_optimizer_regularization(self.handle, _address(self.context, out, "out", 1),
+                                              stream_pointer(stream)))
+        return out
 
     def get_step(self, stream: Any = None) -> int:
         """The number of applied steps, for a checkpoint; waits for the stream."""

@@ -1,0 +1,120 @@
+"""Section 5 of mpcore.h: convolution."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Optional, Sequence, Tuple, Union
+
+from . import _epilogue, _sys
+from ._library import check, enumerator, fill, lib
+from .arrays import DTYPES, dtype_name
+from .context import Context, DeviceArray, stream_pointer
+
+Pair = Union[int, Sequence[int]]
+
+
+def numbers(value: Pair, count: int, name: str) -> Tuple[int, ...]:
+    """One number for all, or `count` of them; four from two, for a padding (height, width)."""
+    if isinstance(value, int):
+        return (value,) * count
+    got = tuple(int(x) for x in value)
+    if count == 4 and len(got) == 2:
+        return got[0], got[0], got[1], got[1]
+    if len(got) != count:
+        raise ValueError(f"{name} has {len(got)} numbers, not {count}")
+    return got
+
+
+def images(shape: Sequence[int], name: str) -> Tuple[int, ...]:
+    """Four extents."""
+    if len(shape) != 4:
+        raise ValueError(f"{name} has {len(shape)} dimensions, not 4")
+    return tuple(int(extent) for extent in shape)
+
+
+class Conv2d:
+    """The geometry of a convolutional layer and its three products.
+
+    x_shape         N H W C
+    filter_shape    K R S C/groups
+    dtype           of what is read; what is written may have any
+    stride          a number, or (height, width); so has dilation
+    padding         a number, (height, width), or (top, bottom, left, right)
+    kernel          for tests, the name of one
+
+    `y_shape` is N P Q K.  In the products `out` is made where it is not given, of the type `dtype`
+    (that of the inputs), and returned; beta adds to what is in it.  The epilogue is that of
+    mp_epilogue_t, by name: bias=, activation=, aux= (of the shape of out), dbias=, amax=, found_inf=,
+    scale=.
+    """
+
+    def __init__(self, context: Context, x_shape: Sequence[int], filter_shape: Sequence[int],
+                 dtype: Any = "fp16", *, stride: Pair = 1, padding: Pair = 0, dilation: Pair = 1,
+                 groups: int = 1, kernel: Optional[str] = None):
+        self.context, self.dtype = context, dtype_name(dtype)
+        self.x_shape, self.filter_shape = images(x_shape, "x_shape"), images(filter_shape, "filter_shape")
+        n, h, w, c = self.x_shape
+        k, r, s, depth = self.filter_shape
+        if depth * groups != c:
+            raise ValueError(f"filter_shape has {depth} channels in each of {groups} groups, x_shape {c}")
+        self.desc = _sys.mp_conv2d_desc_default(1, 1, 1, 1, 1, 1, 1, DTYPES[self.dtype][1] or 0)
+        names = ("pad_top", "pad_bottom", "pad_left", "pad_right", "stride_h", "stride_w", "dilation_h",
+                 "dilation_w")
+        values = (numbers(padding, 4, "padding") + numbers(stride, 2, "stride") +
+                  numbers(dilation, 2, "dilation"))
+        fill(self.desc, dict(zip(names, values), n=n, h=h, w=w, c=c, k=k, r=r, s=s, groups=groups,
+                             kernel=kernel.encode() if kernel else None))
+        p, q = ctypes.c_int32(), ctypes.c_int32()
+        check(lib.mp_conv2d_output_size(ctypes.byref(self.desc), ctypes.byref(p), ctypes.byref(q)))
+        self.y_shape = (n, p.value, q.value, k)
+
+    def fprop(self, x: Any, filter: Any, y: Any = None, **options: Any) -> Any:
+        """y = epilogue(alpha conv(x, filter) + beta y); bias has K elements."""
+        return self._run(lib.mp_conv2d_fprop, ("x", x, self.x_shape), ("filter", filter, self.filter_shape),
+                         ("y", y, self.y_shape), **options)
+
+    def dgrad(self, dy: Any, filter: Any, dx: Any = None, **options: Any) -> Any:
+        """dx = epilogue(alpha conv_transpose(dy, filter) + beta dx); bias and dbias have C elements."""
+        return self._run(lib.mp_conv2d_dgrad, ("dy", dy, self.y_shape),
+                         ("filter", filter, self.filter_shape), ("dx", dx, self.x_shape), **options)
+
+    def wgrad(self, x: Any, dy: Any, dfilter: Any = None, **options: Any) -> Any:
+        """dfilter = alpha conv(x, dy) + beta dfilter, the sum over images and pixels."""
+        return self._run(lib.mp_conv2d_wgrad, ("x", x, self.x_shape), ("dy", dy, self.y_shape),
+                         ("dfilter", dfilter, self.filter_shape), **options)
+
+    def workspace_size(self, op: Any, dtype: Any = None) -> int:
+        """Bytes with which "fprop", "dgrad" or "wgrad" runs its fastest kernel; often 0."""
+        return _epilogue.bytes_of(lib.mp_conv2d_workspace_size, self.context.handle, self._writing(dtype),
+                                  enumerator(_sys.mp_conv_op_t, op))
+
+    def kernels(self, op: Any, dtype: Any = None) -> list:
+        """mp_kernel_info_t of every kernel, the one that would be chosen first."""
+        return _epilogue.kernels_of(lib.mp_conv2d_kernel_info, self.context.handle, self._writing(dtype),
+                                    enumerator(_sys.mp_conv_op_t, op))
+
+    def _writing(self, dtype: Any, alpha: float = 1.0, beta: float = 0.0) -> Any:
+        desc = type(self.desc).from_buffer_copy(self.desc)
+        desc.dtype_out = DTYPES[dtype_name(dtype or self.dtype)][1] or 0
+        desc.alpha, desc.beta = alpha, beta
+        return ctypes.byref(desc)
+
+    def _run(self, function: Any, first: tuple, second: tuple, out: tuple, *, alpha: float = 1.0,
+             beta: float = 0.0, dtype: Any = None, aux: Any = None, workspace: Any = None,
+             stream: Any = None, **epilogue: Any) -> Any:
+        context = self.context
+        read = [context.check_array(array, name, dtype=self.dtype, shape=shape).address
+                for name, array, shape in (first, second)]
+        name, array, shape = out
+        if array is None:
+            if beta != 0:
+                raise ValueError(f"beta = {beta} adds to {name}, which is not given")
+            array = DeviceArray(context, shape, dtype or self.dtype)
+        got = context.check_array(array, name, dtype=dtype, shape=shape, writable=True)
+        made = _epilogue.make(context, shape[-1], **epilogue)
+        if aux is not None:
+            made.aux = context.check_array(aux, "aux", dtype=got.dtype, shape=shape).address
+        check(function(context.handle, self._writing(got.dtype, alpha, beta), *read, got.address,
+                       ctypes.byref(made), *_epilogue.workspace_of(context, workspace),
+                       stream_pointer(stream)))
+        return array

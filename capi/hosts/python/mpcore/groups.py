@@ -1,0 +1,154 @@
+"""Section 4 of mpcore.h: many products in one call."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from typing import Any, Optional, Sequence, Tuple
+
+from . import _epilogue, _sys
+from ._library import check, lib
+from .arrays import HOST, View
+from .context import Context, stream_pointer
+from .products import leading
+
+
+class Matrices:
+    """Matrices of one shape, type and layout, anywhere in memory, for gemm_batched.  Their addresses are
+    on the device; the matrices are kept alive."""
+
+    def __init__(self, context: Context, arrays: Sequence[Any]):
+        self.context, self.arrays = context, list(arrays)
+        views = [context.check_array(a, f"arrays[{i}]", dense=False) for i, a in enumerate(arrays)]
+        if not views:
+            raise ValueError("arrays is empty")
+        self.first = views[0]
+        for i, got in enumerate(views):
+            if len(got.shape) != 2:
+                raise ValueError(f"arrays[{i}] has {len(got.shape)} dimensions, not 2")
+            if (got.dtype, got.shape, got.strides) != (self.first.dtype, self.first.shape, self.first.strides):
+                raise ValueError(f"arrays[{i}] is not as arrays[0]: {got.dtype} {got.shape}, strides {got.strides}")
+        self.writable = all(got.writable for got in views)
+        addresses = struct.pack(f"={len(views)}Q", *[got.address for got in views])
+        self.table = context.empty(len(views), "int64")
+        self.table.copy_from(_Bytes(addresses, len(views)))
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+
+class _Bytes:
+    """int64 in host memory."""
+
+    def __init__(self, data: bytes, count: int):
+        self._data = ctypes.create_string_buffer(data, len(data))
+        self._count = count
+
+    def _mpcore_view(self) -> View:
+        return View(ctypes.addressof(self._data), "int64", (self._count,), (1,), HOST, False, self)
+
+
+def gemm_batched(context: Context, a: Matrices, b: Matrices, out: Matrices, *, c: Optional[Matrices] = None,
+                 alpha: float = 1.0, beta: float = 0.0, workspace: Any = None, kernel: Optional[str] = None,
+                 stream: Any = None, **epilogue: Any) -> None:
+    """out[i] = epilogue(alpha a[i] b[i] + beta c[i]), as gemm; c is out where it is not given.  bias=,
+    activation=, scale= and found_inf= are shared by all."""
+    c = out if c is None else c
+    for name, got in (("b", b), ("out", out), ("c", c)):
+        if len(got) != len(a):
+            raise ValueError(f"{name} has {len(got)} matrices, a {len(a)}")
+    for name, got in (("a", a), ("b", b), ("out", out), ("c", c)):
+        if got.context is not context:
+            raise ValueError(f"{name} belongs to another context")
+    if not out.writable:
+        raise ValueError("out is read-only")
+    m, n, k = _sizes(a.first, b.first, out.first, c.first, "")
+    desc = _sys.mp_gemm_desc_default(m, n, k, a.first.mp_dtype, out.first.mp_dtype)
+    desc.batch_count, desc.alpha, desc.beta = len(a), alpha, beta
+    desc.op_a, (desc.lda,) = _op([a.first], "a")
+    desc.op_b, (desc.ldb,) = _op([b.first], "b")
+    desc.ldd, desc.ldc = _rows(out.first, "out"), _rows(c.first, "c")
+    desc.kernel = kernel.encode() if kernel else None
+    made = _epilogue.make(context, n, **epilogue)
+    check(lib.mp_gemm_batched(context.handle, ctypes.byref(desc), a.table.pointer, b.table.pointer,
+                              c.table.pointer if beta != 0 else None, out.table.pointer, ctypes.byref(made),
+                              *_epilogue.workspace_of(context, workspace), stream_pointer(stream)))
+
+
+def gemm_grouped(context: Context, products: Sequence[Sequence[Any]], *, alpha: float = 1.0,
+                 beta: float = 0.0, scale: Any = None, found_inf: Any = None, workspace: Any = None,
+                 kernel: Optional[str] = None, stream: Any = None) -> None:
+    """Products of different shapes in one call: (a, b, out), or (a, b, out, c), of each; c is out where
+    it is not given.  All have the same types, and all a, as all b, lie by rows or all by columns."""
+    desc, items, count = _group(context, products, alpha, beta, kernel)
+    epilogue = _epilogue.make(context, 0, scale=scale, found_inf=found_inf)
+    check(lib.mp_gemm_grouped(context.handle, ctypes.byref(desc), count, items, ctypes.byref(epilogue),
+                              *_epilogue.workspace_of(context, workspace), stream_pointer(stream)))
+
+
+def gemm_grouped_workspace_size(context: Context, products: Sequence[Sequence[Any]]) -> int:
+    """Bytes with which gemm_grouped is fastest."""
+    desc, items, count = _group(context, products, 1.0, 0.0, None)
+    return _epilogue.bytes_of(lib.mp_gemm_grouped_workspace_size, context.handle, ctypes.byref(desc), count, items)
+
+
+def _group(context: Context, products: Sequence[Sequence[Any]], alpha: float, beta: float,
+           kernel: Optional[str]) -> tuple:
+    names = ("a", "b", "out", "c")
+    views = []
+    for i, product in enumerate(products):
+        if len(product) not in (3, 4):
+            raise ValueError(f"products[{i}] has {len(product)} arrays, not (a, b, out) or (a, b, out, c)")
+        got = [context.check_array(array, f"products[{i}].{name}", writable=name == "out", dense=False)
+               for name, array in zip(names, product)]
+        for name, view in zip(names, got):
+            if len(view.shape) != 2:
+                raise ValueError(f"products[{i}].{name} has {len(view.shape)} dimensions, not 2")
+        views.append(got + got[2:3] if len(got) == 3 else got)
+        for name, view, first in zip(names, got, views[0]):
+            if view.dtype != first.dtype:
+                raise TypeError(f"products[{i}].{name} has elements of {view.dtype}, not {first.dtype}")
+    a_type, out_type = (views[0][0].mp_dtype, views[0][2].mp_dtype) if views else (_sys.MP_FP16, _sys.MP_FP16)
+    desc = _sys.mp_gemm_grouped_desc_default(a_type, out_type)
+    desc.alpha, desc.beta = alpha, beta
+    desc.kernel = kernel.encode() if kernel else None
+    desc.op_a, lda = _op([v[0] for v in views], "a")
+    desc.op_b, ldb = _op([v[1] for v in views], "b")
+    items = (_sys.mp_gemm_group_item_t * max(1, len(views)))()
+    for i, (a, b, d, c) in enumerate(views):
+        item = _sys.mp_gemm_group_item_default(*_sizes(a, b, d, c, f"products[{i}]."))
+        item.lda, item.ldb = lda[i], ldb[i]
+        item.ldd, item.ldc = _rows(d, f"products[{i}].out"), _rows(c, f"products[{i}].c")
+        item.A, item.B, item.C, item.D = a.address, b.address, c.address, d.address
+        items[i] = item
+    return desc, items, len(views)
+
+
+def _sizes(a: View, b: View, out: View, c: View, where: str) -> Tuple[int, int, int]:
+    (m, k), n = a.shape, b.shape[1]
+    if b.shape[0] != k:
+        raise ValueError(f"{where}b has {b.shape[0]} rows, {where}a {k} columns")
+    if a.dtype != b.dtype:
+        raise TypeError(f"{where}a has elements of {a.dtype}, {where}b of {b.dtype}")
+    for name, got in (("out", out), ("c", c)):
+        if got.shape != (m, n):
+            raise ValueError(f"{where}{name} has the shape {got.shape}, not {(m, n)}")
+        if got.dtype != out.dtype:
+            raise TypeError(f"{where}{name} has elements of {got.dtype}, not {out.dtype}")
+    return m, n, k
+
+
+def _op(views: Sequence[View], name: str) -> Tuple[int, list]:
+    """The op that fits all of them, and the ld of each."""
+    for op in (_sys.MP_OP_N, _sys.MP_OP_T):
+        found = [leading(got, op) for got in views]
+        if None not in found:
+            return op, found
+    raise ValueError(f"the {name} have neither all contiguous rows nor all contiguous columns")
+
+
+def _rows(got: View, name: str) -> int:
+    ld = leading(got, _sys.MP_OP_N)
+    if ld is None:
+        raise ValueError(f"{name} has no contiguous rows: shape {got.shape}, strides {got.strides}")
+    return ld

@@ -1,0 +1,146 @@
+"""Section 13 of mpcore.h: what lies around a convolution, in N H W C."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Optional, Sequence
+
+from . import _epilogue, _sys
+from ._library import check, enumerator, fill, lib
+from .arrays import DTYPES, dtype_name
+from .context import Context, DeviceArray, stream_pointer
+from .convolution import Pair, images, numbers
+
+
+def nchw_to_nhwc(context: Context, src: Any, dst: Any = None, *, dtype: Any = None, stream: Any = None) -> Any:
+    """A copy of N C H W images as N H W C, of the type `dtype` (that of src); returns dst."""
+    n, c, h, w = images(context.check_array(src, "src").shape, "src")
+    return _turn(context, lib.mp_nchw_to_nhwc, src, dst, (n, h, w, c), (n, c, h, w), dtype, stream)
+
+
+def nhwc_to_nchw(context: Context, src: Any, dst: Any = None, *, dtype: Any = None, stream: Any = None) -> Any:
+    """A copy of N H W C images as N C H W, of the type `dtype` (that of src); returns dst."""
+    n, h, w, c = images(context.check_array(src, "src").shape, "src")
+    return _turn(context, lib.mp_nhwc_to_nchw, src, dst, (n, c, h, w), (n, c, h, w), dtype, stream)
+
+
+def _turn(context: Context, function: Any, src: Any, dst: Any, shape: tuple, nchw: tuple, dtype: Any,
+          stream: Any) -> Any:
+    read = context.check_array(src, "src")
+    if dst is None:
+        dst = DeviceArray(context, shape, dtype or read.dtype)
+    got = context.check_array(dst, "dst", dtype=dtype, shape=shape, writable=True)
+    check(function(context.handle, *nchw, read.address, read.mp_dtype, got.address, got.mp_dtype,
+                   stream_pointer(stream)))
+    return dst
+
+
+class Pool2d:
+    """A pooling layer.
+
+    mode        "max", "avg_include_pad" or "avg_exclude_pad" (mp_pool_mode_t)
+    x_shape     N H W C; `y_shape` is N P Q C
+    window      a number, or (height, width); so has stride, by default that of the window
+    padding     a number, (height, width), or (top, bottom, left, right)
+    """
+
+    def __init__(self, context: Context, mode: Any, x_shape: Sequence[int], window: Pair, dtype: Any = "fp16",
+                 *, stride: Optional[Pair] = None, padding: Pair = 0):
+        self.context, self.dtype, self.x_shape = context, dtype_name(dtype), images(x_shape, "x_shape")
+        n, h, w, c = self.x_shape
+        self.desc = _sys.mp_pool2d_desc_default(enumerator(_sys.mp_pool_mode_t, mode), 1, 1, 1, 1, 1, 1,
+                                                DTYPES[self.dtype][1] or 0)
+        names = ("pad_top", "pad_bottom", "pad_left", "pad_right", "window_h", "window_w", "stride_h",
+                 "stride_w")
+        values = (numbers(padding, 4, "padding") + numbers(window, 2, "window") +
+                  numbers(window if stride is None else stride, 2, "stride"))
+        fill(self.desc, dict(zip(names, values), n=n, h=h, w=w, c=c))
+        p, q = ctypes.c_int32(), ctypes.c_int32()
+        check(lib.mp_pool2d_output_size(ctypes.byref(self.desc), ctypes.byref(p), ctypes.byref(q)))
+        self.y_shape = (n, p.value, q.value, c)
+
+    def forward(self, x: Any, y: Any = None, stream: Any = None) -> Any:
+        """y = the largest element, or the mean, of each window; returns y."""
+        read = self.context.check_array(x, "x", dtype=self.dtype, shape=self.x_shape)
+        y = DeviceArray(self.context, self.y_shape, self.dtype) if y is None else y
+        got = self.context.check_array(y, "y", dtype=self.dtype, shape=self.y_shape, writable=True)
+        check(lib.mp_pool2d_forward(self.context.handle, ctypes.byref(self.desc), read.address, got.address,
+                                    stream_pointer(stream)))
+        return y
+
+    def backward(self, x: Any, dy: Any, dx: Any = None, stream: Any = None) -> Any:
+        """dx = the gradient of x, overwritten; returns dx.  x may be None for the means."""
+        if x is not None:
+            x = self.context.check_array(x, "x", dtype=self.dtype, shape=self.x_shape).address
+        read = self.context.check_array(dy, "dy", dtype=self.dtype, shape=self.y_shape)
+        dx = DeviceArray(self.context, self.x_shape, self.dtype) if dx is None else dx
+        got = self.context.check_array(dx, "dx", dtype=self.dtype, shape=self.x_shape, writable=True)
+        check(lib.mp_pool2d_backward(self.context.handle, ctypes.byref(self.desc), x, read.address,
+                                     got.address, stream_pointer(stream)))
+        return dx
+
+
+class BatchNorm:
+    """Batch normalisation of arrays of `rows` x `channels` elements, of whatever shape: rows is N H W of
+    images.
+
+    activation  "none" or "relu"
+    mean, inv_std    float32, one per channel: what forward has measured, for backward
+
+    The object has those two arrays and the workspace: use it in one stream at a time, and once forward
+    before each backward.  gamma, beta and everything else per channel is float32.
+    """
+
+    def __init__(self, context: Context, rows: int, channels: int, dtype: Any = "fp16", *,
+                 activation: Any = "none", epsilon: float = 1e-5, momentum: float = 0.1):
+        self.context, self.dtype, self.size, self.channels = context, dtype_name(dtype), rows * channels, channels
+        self.desc = _sys.mp_batchnorm_desc_default(0, 0, DTYPES[self.dtype][1] or 0)
+        fill(self.desc, {"rows": rows, "channels": channels, "epsilon": epsilon, "momentum": momentum,
+                         "activation": enumerator(_sys.mp_activation_t, activation)})
+        size = _epilogue.bytes_of(lib.mp_batchnorm_workspace_size, context.handle, ctypes.byref(self.desc))
+        self.workspace = context.empty(size, "uint8")
+        self.mean, self.inv_std = context.zeros(channels), context.zeros(channels)
+
+    def forward(self, x: Any, gamma: Any, beta: Any, y: Any = None, *, running_mean: Any = None,
+                running_var: Any = None, stream: Any = None) -> Any:
+        """y = activation((x - mean) gamma inv_std + beta) with the statistics of x; the running ones are
+        updated.  Returns y."""
+        y, read, got = self._pair("x", x, "y", y)
+        check(lib.mp_batchnorm_forward_training(
+            self.context.handle, ctypes.byref(self.desc), read, *self._channels(gamma=gamma, beta=beta),
+            *self._channels(True, running_mean=running_mean, running_var=running_var), self.mean.pointer,
+            self.inv_std.pointer, got, self.workspace.pointer, self.workspace.nbytes, stream_pointer(stream)))
+        return y
+
+    def inference(self, x: Any, gamma: Any, beta: Any, mean: Any, var: Any, y: Any = None,
+                  stream: Any = None) -> Any:
+        """The same with given statistics; y may be x.  Returns y."""
+        y, read, got = self._pair("x", x, "y", y)
+        check(lib.mp_batchnorm_forward_inference(
+            self.context.handle, ctypes.byref(self.desc), read,
+            *self._channels(gamma=gamma, beta=beta, mean=mean, var=var), got, stream_pointer(stream)))
+        return y
+
+    def backward(self, x: Any, dy: Any, gamma: Any, beta: Any, dgamma: Any, dbeta: Any, dx: Any = None,
+                 stream: Any = None) -> Any:
+        """The gradients of forward, overwritten; dx may be dy.  Returns dx."""
+        vx = self.context.check_array(x, "x", dtype=self.dtype, size=self.size)
+        dx, read, got = self._pair("dy", dy, "dx", dx)
+        check(lib.mp_batchnorm_backward(
+            self.context.handle, ctypes.byref(self.desc), vx.address, read,
+            *self._channels(gamma=gamma, beta=beta), self.mean.pointer, self.inv_std.pointer, got,
+            *self._channels(True, dgamma=dgamma, dbeta=dbeta), self.workspace.pointer, self.workspace.nbytes,
+            stream_pointer(stream)))
+        return dx
+
+    def _pair(self, name: str, array: Any, out_name: str, out: Any) -> tuple:
+        """(out, address of array, address of out); out is made where it is not given."""
+        read = self.context.check_array(array, name, dtype=self.dtype, size=self.size)
+        out = DeviceArray(self.context, read.shape, self.dtype) if out is None else out
+        got = self.context.check_array(out, out_name, dtype=self.dtype, size=self.size, writable=True)
+        return out, read.address, got.address
+
+    def _channels(self, writable: bool = False, **arrays: Any) -> list:
+        return [None if array is None else
+                self.context.check_array(array, name, dtype="float32", size=self.channels,
+                                         writable=writable).address for name, array in arrays.items()]

@@ -1,0 +1,120 @@
+"""Many products in one call, and kernels by name."""
+
+import array
+import unittest
+
+import mpcore
+from hosts import Floats, integers
+
+
+def values(got):
+    return list(array.array("f", got.tobytes()))
+
+
+def product(a, b, m, n, k):
+    return [sum(a[i * k + p] * b[p * n + j] for p in range(k)) for i in range(m) for j in range(n)]
+
+
+class Groups(unittest.TestCase):
+    def setUp(self):
+        self.context = mpcore.Context("host")
+
+    def fp16(self, numbers, shape):
+        return self.context.array(Floats(numbers, shape), "fp16")
+
+    def test_batched(self):
+        m, n, k = 3, 5, 4
+        a, b = [integers(m * k, i) for i in range(3)], [integers(n * k, i + 7) for i in range(3)]
+        turned = [[x[p * n + j] for j in range(n) for p in range(k)] for x in b]
+        matrices = lambda of: mpcore.Matrices(self.context, of)  # noqa: E731
+        out = matrices([self.context.zeros((m, n)) for _ in a])
+        bias = integers(n, 9)
+        mpcore.gemm_batched(self.context, matrices([self.fp16(x, (m, k)) for x in a]),
+                            matrices([self.fp16(x, (n, k)).T for x in turned]), out, alpha=2,
+                            bias=self.context.array(Floats(bias, (n,))))
+        for x, y, got in zip(a, b, out.arrays):
+            self.assertEqual(values(got), [2 * v + bias[i % n] for i, v in enumerate(product(x, y, m, n, k))])
+        start = matrices([self.context.array(Floats([1] * m * n, (m, n))) for _ in a])
+        wide = matrices([self.fp16(x, (m, k)) for x in a])
+        flat = matrices([self.fp16(x, (k, n)) for x in b])
+        mpcore.gemm_batched(self.context, wide, flat, out, c=start, beta=3)
+        for x, y, got in zip(a, b, out.arrays):
+            self.assertEqual(values(got), [v + 3 for v in product(x, y, m, n, k)])
+        with self.assertRaisesRegex(ValueError, "b has 2 matrices, a 3"):
+            mpcore.gemm_batched(self.context, wide, matrices(flat.arrays[:2]), out)
+        with self.assertRaisesRegex(ValueError, "b has 3 rows, a 4 columns"):
+            mpcore.gemm_batched(self.context, wide, wide, out)
+        with self.assertRaisesRegex(ValueError, r"arrays\[1\] is not as arrays\[0\]"):
+            matrices([out.arrays[0], self.context.zeros((n, m))])
+        with self.assertRaisesRegex(ValueError, "arrays is empty"):
+            matrices([])
+        with self.assertRaisesRegex(mpcore.Error, "amax"):
+            mpcore.gemm_batched(self.context, wide, flat, out, amax=self.context.zeros(1))
+
+    def test_grouped(self):
+        shapes = [(2, 3, 4), (5, 1, 2), (1, 4, 3), (3, 2, 0)]
+        numbers = [(integers(m * k, i), integers(k * n, i + 5)) for i, (m, n, k) in enumerate(shapes)]
+        products = [(self.fp16(a, (m, k)), self.fp16(b, (k, n)), self.context.array(Floats([2] * m * n, (m, n))))
+                    for (a, b), (m, n, k) in zip(numbers, shapes)]
+        space = self.context.empty(max(256, mpcore.gemm_grouped_workspace_size(self.context, products)), "uint8")
+        half = self.context.array(Floats([0.5], (1,)))
+        mpcore.gemm_grouped(self.context, products, alpha=2, beta=3, scale=half, workspace=space)
+        for (a, b), (m, n, k), (_, _, out) in zip(numbers, shapes, products):
+            self.assertEqual(values(out), [v + 6 for v in product(a, b, m, n, k)])
+        turned = self.fp16([1, 2, 3, 4, 5, 6], (3, 2)).T
+        mpcore.gemm_grouped(self.context, [(turned, products[2][0].T, self.context.zeros((2, 1)))])
+        with self.assertRaisesRegex(ValueError, "the a have neither all contiguous rows"):
+            mpcore.gemm_grouped(self.context, [(turned, products[2][0].T, self.context.zeros((2, 1))), products[0]])
+        with self.assertRaisesRegex(ValueError, r"products\[0\].out has the shape \(5, 1\), not \(2, 3\)"):
+            mpcore.gemm_grouped(self.context, [products[0][:2] + products[1][2:]])
+        with self.assertRaisesRegex(TypeError, r"products\[1\].a has elements of float32, not float16"):
+            mpcore.gemm_grouped(self.context, [products[0], (self.context.zeros((5, 2)), *products[1][1:])])
+        with self.assertRaisesRegex(ValueError, r"products\[0\] has 2 arrays"):
+            mpcore.gemm_grouped(self.context, [products[0][:2]])
+        mpcore.gemm_grouped(self.context, [])
+
+    def test_kernels(self):
+        kernels = mpcore.gemm_kernels(self.context, 16, 16, 16, "fp16", "fp32")
+        able = [info for info in kernels if info.why_not is None]
+        self.assertEqual(kernels[:len(able)], able)  # in this order
+        a, b = integers(256, 1), integers(256, 2)
+        for info in able:
+            out = mpcore.gemm(self.context, self.fp16(a, (16, 16)), self.fp16(b, (16, 16)), dtype="fp32",
+                              kernel=info.name.decode(),
+                              workspace=self.context.empty(max(256, info.workspace_bytes), "uint8"))
+            self.assertEqual(values(out), product(a, b, 16, 16, 16), info.name)
+        with self.assertRaisesRegex(mpcore.Error, "m = -1"):
+            mpcore.gemm_kernels(self.context, -1, 1, 1)
+
+
+class Rest(unittest.TestCase):
+    def setUp(self):
+        self.context = mpcore.Context("host")
+
+    def list_of(self, *tensors):
+        return mpcore.TensorList(self.context, [self.context.array(Floats(t, (len(t),))) for t in tensors])
+
+    def test_history(self):
+        scaler = mpcore.Scaler(self.context, "backoff", init_scale=8, growth_interval=1, history=2)
+        self.assertEqual(scaler.history(), [])
+        for bad in (0, 1, 0):
+            self.list_of([float("inf") if bad else 0.0]).check_nonfinite(scaler.found_inf)
+            scaler.update()
+        self.assertEqual(scaler.history(), [(16, 1), (8, 0)])
+
+    def test_optimizer(self):
+        master, grads = self.list_of([1, -2], [4]), self.list_of([0, 0], [0])
+        optimizer = mpcore.Optimizer(self.context, "sgd", grads, master, tensor_group=[0, 1],
+                                     groups=[{"lr": 0.5, "l1": 2}, {"lr": 0.25, "l2": 0.5}])
+        self.assertEqual(values(optimizer.regularization()), [2 * 3 + 0.5 * 16])
+        self.assertEqual((optimizer.lr.tolist(), optimizer.step_counter.item()), ([0, 0], 0))
+        mpcore.scale_step(optimizer)
+        self.assertEqual((optimizer.lr.tolist(), optimizer.step_counter.item()), ([0.5, 0.25], 1))
+        model = mpcore.TensorList(self.context, [self.context.zeros(2, "fp16"), self.context.zeros(1, "fp16")])
+        mpcore.masters_to_model(master, model, flags="stochastic_rounding", t=optimizer.step_counter)
+
+    def test_clip_factor(self):
+        scaler = mpcore.Scaler(self.context, "static", init_scale=4)
+        norm = self.list_of([24, 32]).l2norm()  # 40, of which a quarter is 10
+        self.assertAlmostEqual(values(mpcore.clip_factor(norm, scaler, 5))[0], 0.125, places=6)
+        self.assertEqual(values(mpcore.clip_factor(norm, scaler, 20)), [0.25])

@@ -1,0 +1,217 @@
+"""Convolution and what lies around it, against plain loops; integers, so every sum is exact."""
+
+import array
+import unittest
+
+import mpcore
+from hosts import Floats, integers
+
+
+def values(got):
+    return list(array.array("f", got.tobytes()))
+
+
+def patches(n, h, w, p, q, r, s, stride, padding, dilation=(1, 1)):
+    """All (image, output pixel, filter pixel, input pixel) that meet inside the image."""
+    for i in range(n * p * q * r * s):
+        i, fs = divmod(i, s)
+        i, fr = divmod(i, r)
+        i, oq = divmod(i, q)
+        image, op = divmod(i, p)
+        y, x = op * stride[0] - padding[0] + fr * dilation[0], oq * stride[1] - padding[1] + fs * dilation[1]
+        if 0 <= y < h and 0 <= x < w:
+            yield (image * p + op) * q + oq, fr * s + fs, (image * h + y) * w + x
+
+
+class Convolution(unittest.TestCase):
+    """2 images of 5 x 6 pixels and 4 channels, 6 filters of 3 x 2, strides, dilation, a side without
+    padding, two groups."""
+
+    X, FILTER, GROUPS = (2, 5, 6, 4), (6, 3, 2, 2), 2
+
+    def setUp(self):
+        self.context = mpcore.Context("host")
+        self.conv = mpcore.Conv2d(self.context, self.X, self.FILTER, stride=(2, 1), padding=(1, 0, 2, 1),
+                                  dilation=(1, 2), groups=self.GROUPS)
+        self.x, self.f = integers(240, 1), integers(72, 2)
+        self.n_y = 2 * 2 * 7 * 6
+        self.dy = integers(self.n_y, 3)
+
+    def fp16(self, numbers, shape):
+        return self.context.array(Floats(numbers, shape), "fp16")
+
+    def loop(self, visit):
+        """visit(y=, filter=, x=), three indices, for every product of the convolution."""
+        for pixel, tap, source in patches(2, 5, 6, 2, 7, 3, 2, (2, 1), (1, 2), (1, 2)):
+            for k in range(6):
+                for c in range(2):
+                    visit(y=pixel * 6 + k, filter=(k * 6 + tap) * 2 + c, x=source * 4 + k // 3 * 2 + c)
+
+    def wanted(self, count, target):
+        numbers = {"y": self.dy, "filter": self.f, "x": self.x}
+        one, other = [name for name in numbers if name != target]
+        sums = [0] * count
+
+        def visit(**at):
+            sums[at[target]] += numbers[one][at[one]] * numbers[other][at[other]]
+
+        self.loop(visit)
+        return sums
+
+    def test_three_products(self):
+        conv, shape = self.conv, (2, 2, 7, 6)
+        self.assertEqual(conv.y_shape, shape)
+        x, f, dy = self.fp16(self.x, self.X), self.fp16(self.f, self.FILTER), self.fp16(self.dy, shape)
+        for op in ("fprop", "dgrad", "wgrad"):
+            space = self.context.empty(max(256, conv.workspace_size(op, "fp32")), "uint8")
+            for workspace in (None, space):
+                got = {"fprop": lambda **o: conv.fprop(x, f, **o), "dgrad": lambda **o: conv.dgrad(dy, f, **o),
+                       "wgrad": lambda **o: conv.wgrad(x, dy, **o)}[op](dtype="fp32", workspace=workspace)
+                target, count = {"fprop": ("y", self.n_y), "dgrad": ("x", 240), "wgrad": ("filter", 72)}[op]
+                self.assertEqual(values(got), self.wanted(count, target), op)
+
+    def test_epilogue(self):
+        bias, amax = integers(6, 4), self.context.zeros(1)
+        start, aux = integers(self.n_y, 5), self.context.zeros(self.conv.y_shape)
+        y = self.context.array(Floats(start, self.conv.y_shape))
+        out = self.conv.fprop(self.fp16(self.x, self.X), self.fp16(self.f, self.FILTER), y, alpha=2, beta=3,
+                              bias=self.context.array(Floats(bias, (6,))), activation="relu", aux=aux, amax=amax)
+        self.assertIs(out, y)
+        z = [2 * v + 3 * start[i] + bias[i % 6] for i, v in enumerate(self.wanted(self.n_y, "y"))]
+        self.assertEqual(values(aux), z)
+        self.assertEqual(values(y), [max(0, v) for v in z])
+        self.assertEqual(values(amax), [max(z)])
+
+    def test_kernels(self):
+        x, f = self.fp16(self.x, self.X), self.fp16(self.f, self.FILTER)
+        kernels = self.conv.kernels("fprop", "fp32")
+        able = [info.name.decode() for info in kernels if info.why_not is None]
+        self.assertTrue(able)
+        self.assertTrue(all(info.why_not or info.predicted_us > 0 for info in kernels))
+        named = mpcore.Conv2d(self.context, self.X, self.FILTER, stride=(2, 1), padding=(1, 0, 2, 1),
+                              dilation=(1, 2), groups=2, kernel=able[-1])
+        space = self.context.empty(max(256, kernels[len(able) - 1].workspace_bytes), "uint8")
+        self.assertEqual(values(named.fprop(x, f, dtype="fp32", workspace=space)), self.wanted(self.n_y, "y"))
+
+    def test_refusals(self):
+        context, conv = self.context, self.conv
+        x, f = context.zeros(self.X, "fp16"), context.zeros(self.FILTER, "fp16")
+        with self.assertRaisesRegex(ValueError, r"x has the shape \(2, 5, 6, 3\), not \(2, 5, 6, 4\)"):
+            conv.fprop(context.zeros((2, 5, 6, 3), "fp16"), f)
+        with self.assertRaisesRegex(TypeError, "filter has elements of float32, not float16"):
+            conv.fprop(x, context.zeros(self.FILTER))
+        with self.assertRaisesRegex(ValueError, "dx has the shape"):
+            conv.dgrad(context.zeros(conv.y_shape, "fp16"), f, context.zeros(240))
+        with self.assertRaisesRegex(ValueError, "beta = 1 adds to y, which is not given"):
+            conv.fprop(x, f, beta=1)
+        with self.assertRaisesRegex(ValueError, "bias has 4 elements, not 6"):
+            conv.fprop(x, f, bias=context.zeros(4))
+        with self.assertRaisesRegex(TypeError, "unexpected keyword argument 'biass'"):
+            conv.fprop(x, f, biass=None)
+        with self.assertRaisesRegex(ValueError, "3 channels in each of 1 groups, x_shape 4"):
+            mpcore.Conv2d(context, (1, 4, 4, 4), (1, 3, 3, 3))
+        with self.assertRaisesRegex(ValueError, "x_shape has 3 dimensions, not 4"):
+            mpcore.Conv2d(context, (4, 4, 4), (1, 3, 3, 4))
+        with self.assertRaisesRegex(ValueError, "padding has 3 numbers, not 4"):
+            mpcore.Conv2d(context, (1, 4, 4, 4), (1, 3, 3, 4), padding=(1, 1, 1))
+        with self.assertRaisesRegex(ValueError, "h = 4294967300 is beyond the range"):
+            mpcore.Conv2d(context, (1, 2**32 + 4, 4, 4), (1, 3, 3, 4))
+        with self.assertRaisesRegex(mpcore.Error, "stride_h = 0"):
+            mpcore.Conv2d(context, (1, 4, 4, 4), (1, 3, 3, 4), stride=(0, 1))
+        with self.assertRaisesRegex(mpcore.Error, "bias"):
+            conv.wgrad(x, context.zeros(conv.y_shape, "fp16"), bias=context.zeros(2))
+
+
+class Layers(unittest.TestCase):
+    def setUp(self):
+        self.context = mpcore.Context("host")
+
+    def array(self, numbers, shape):
+        return self.context.array(Floats(numbers, shape))
+
+    def test_layouts(self):
+        n, c, h, w = 2, 3, 4, 5
+        numbers = integers(n * c * h * w, 1)
+        turned = [numbers[((i * c + k) * h + y) * w + x] for i in range(n) for y in range(h) for x in range(w)
+                  for k in range(c)]
+        half = mpcore.nchw_to_nhwc(self.context, self.array(numbers, (n, c, h, w)), dtype="fp16")
+        self.assertEqual((half.shape, half.dtype), ((n, h, w, c), "float16"))
+        self.assertEqual(values(self.context.array(half, "fp32")), turned)
+        back = mpcore.nhwc_to_nchw(self.context, half, self.context.zeros((n, c, h, w)))
+        self.assertEqual(values(back), numbers)
+        with self.assertRaisesRegex(ValueError, r"dst has the shape \(2, 3, 4, 5\), not \(2, 4, 5, 3\)"):
+            mpcore.nchw_to_nhwc(self.context, back, back)
+        with self.assertRaisesRegex(ValueError, "src has 1 dimensions, not 4"):
+            mpcore.nchw_to_nhwc(self.context, self.context.zeros(4))
+        with self.assertRaisesRegex(TypeError, "int32 is no type of mpcore's kernels"):
+            mpcore.nchw_to_nhwc(self.context, self.context.zeros((1, 1, 1, 1), "int32"))
+
+    def test_pool(self):
+        n, h, w, c, p, q = 2, 5, 4, 3, 3, 2
+        numbers, dy = integers(n * h * w * c, 1), integers(n * p * q * c, 2)
+        for mode in ("max", "avg_include_pad"):
+            windows = {}
+            for pixel, _, source in patches(n, h, w, p, q, 2, 4, (2, 1), (1, 1)):
+                for k in range(c):
+                    windows.setdefault(pixel * c + k, []).append(source * c + k)
+            pool = mpcore.Pool2d(self.context, mode, (n, h, w, c), (2, 4), "fp32", stride=(2, 1),
+                                 padding=(1, 0, 1, 0))
+            self.assertEqual(pool.y_shape, (n, p, q, c))
+            y, dx = [0.0] * len(dy), [0.0] * len(numbers)
+            for at, sources in windows.items():
+                if mode == "max":
+                    best = max(sources, key=lambda i: numbers[i])  # the first among equals
+                    y[at] = numbers[best]
+                    dx[best] += dy[at]
+                else:
+                    y[at] = sum(numbers[i] for i in sources) / 8
+                    for i in sources:
+                        dx[i] += dy[at] / 8
+            x = self.array(numbers, (n, h, w, c))
+            self.assertEqual(values(pool.forward(x)), y, mode)
+            given = x if mode == "max" else None
+            self.assertEqual(values(pool.backward(given, self.array(dy, pool.y_shape))), dx, mode)
+        with self.assertRaisesRegex(ValueError, "dy has the shape"):
+            pool.backward(x, x)
+        with self.assertRaisesRegex(TypeError, "x has elements of float16, not float32"):
+            pool.forward(self.context.zeros((n, h, w, c), "fp16"))
+        with self.assertRaisesRegex(mpcore.Error, "x"):
+            mpcore.Pool2d(self.context, "max", (1, 2, 2, 1), 1, "fp32").backward(None, self.context.zeros((1, 2, 2, 1)))
+        with self.assertRaisesRegex(mpcore.Error, "pad_top = 2"):
+            mpcore.Pool2d(self.context, "max", (1, 4, 4, 1), 2, padding=2)
+        with self.assertRaisesRegex(ValueError, "'mean' is none of max"):
+            mpcore.Pool2d(self.context, "mean", (1, 4, 4, 1), 2)
+
+    def test_batch_norm(self):
+        """Two channels of mean 2 and 5, variance 4 and 16; every number is exact."""
+        x = self.array([0, 1, 4, 9, 0, 1, 4, 9], (4, 2))
+        norm = mpcore.BatchNorm(self.context, 4, 2, "fp32", activation="relu", epsilon=0, momentum=0.5)
+        gamma, beta = self.array([2, 3], (2,)), self.array([3, 0], (2,))
+        mean, var = self.array([0, 1], (2,)), self.array([0, 0], (2,))
+        y = norm.forward(x, gamma, beta, running_mean=mean, running_var=var)
+        self.assertEqual(values(norm.mean) + values(norm.inv_std), [2, 5, 0.5, 0.25])
+        self.assertEqual(values(y), [1, 0, 5, 3] * 2)
+        self.assertEqual(values(mean), [1, 3])
+        for got, wanted in zip(values(var), [8 / 3, 32 / 3]):
+            self.assertAlmostEqual(got, wanted, places=5)
+        # xhat is -1 and 1; g is 0 where y is.
+        dgamma, dbeta = self.context.zeros(2), self.context.zeros(2)
+        dx = norm.backward(x, self.array([2, 9, 4, 2, 2, 9, 8, 2], (4, 2)), gamma, beta, dgamma, dbeta)
+        self.assertEqual(values(dgamma) + values(dbeta), [8, 4, 16, 4])
+        self.assertEqual(values(dx), [0, 0, -2, 0, 0, 0, 2, 0])
+        out = norm.inference(x, gamma, beta, self.array([1, 1], (2,)), self.array([4, 16], (2,)))
+        self.assertEqual(values(out), [2, 0, 6, 6] * 2)
+        with self.assertRaisesRegex(ValueError, "x has 6 elements, not 8"):
+            norm.forward(self.context.zeros((3, 2)), gamma, beta)
+        with self.assertRaisesRegex(ValueError, "gamma has 3 elements, not 2"):
+            norm.forward(x, self.context.zeros(3), beta)
+        with self.assertRaisesRegex(TypeError, "running_var has elements of float16, not float32"):
+            norm.forward(x, gamma, beta, running_var=self.context.zeros(2, "fp16"))
+        with self.assertRaisesRegex(mpcore.Error, "epsilon = -1"):
+            mpcore.BatchNorm(self.context, 4, 2, epsilon=-1)
+
+    def test_cast(self):
+        half = self.context.cast(self.array([1, -2.5, 1e6], (3,)), self.context.zeros(3, "fp16"))
+        self.assertEqual(half.tobytes(), b"\x00\x3c\x00\xc1\x00\x7c")
+        with self.assertRaisesRegex(ValueError, r"dst has the shape \(2,\), not \(3,\)"):
+            self.context.cast(half, self.context.zeros(2))
