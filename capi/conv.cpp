@@ -1,6 +1,6 @@
 // Section 5 of mpcore.h: convolution.
 #define MP_ENABLE_EXPERIMENTAL
-#include <array>
+#include <vector>
 
 #include "capi/gemm_problem.h"
 #include "capi/gemm_tuning.h"
@@ -229,6 +229,18 @@ mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d
   });
 }
 
+/// What can run the problem, the best first; `index` is for the sentence where there is nothing to run.
+std::vector<ConvChoice> ranked_choices(const Context &context, const Convolution &conv,
+                                       const ConvProblem &problem, int32_t index) {
+  MP_REQUIRE(has_product(conv.shape), MP_ERROR_NOT_FOUND, "index = ", index,
+             ", but without an output pixel no kernel is needed");
+  std::vector<ConvChoice> choices(kMaxConvChoices);
+  const int count = rank_conv(problem, context.device, gemm_tuning(), kAssumedAligned,
+                              choices.data(), kMaxConvChoices);
+  choices.resize(static_cast<size_t>(count));
+  return choices;
+}
+
 }  // namespace
 
 }  // namespace mp
@@ -293,14 +305,8 @@ mp_status_t mp_conv2d_kernel_name(mp_context_t context, const mp_conv2d_desc_t *
     mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
     mp::require_pointer(name, "name");
     mp::require_not_negative(index, "index");
-    MP_REQUIRE(mp::has_product(conv.shape), MP_ERROR_NOT_FOUND, "index = ", index,
-               ", but without an output pixel no kernel is needed");
-    std::array<mp::ConvChoice, mp::kMaxConvChoices> choices;
-    const int count = mp::rank_conv(mp::conv_problem(conv, op), c.device, mp::gemm_tuning(),
-                                    mp::kAssumedAligned, choices.data(), mp::kMaxConvChoices);
-    MP_REQUIRE(index < count, MP_ERROR_NOT_FOUND, "index = ", index,
-               ", but the number of kernels for this problem is ", count);
-    *name = choices[static_cast<size_t>(index)].name;
+    const mp::ConvProblem problem = mp::conv_problem(conv, op);
+    *name = mp::kernel_name(index, mp::ranked_choices(c, conv, problem, index));
   });
 }
 
@@ -312,13 +318,8 @@ mp_status_t mp_conv2d_kernel_info(mp_context_t context, const mp_conv2d_desc_t *
     mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
     mp::require_struct(info, "info");
     mp::require_not_negative(index, "index");
-    MP_REQUIRE(mp::has_product(conv.shape), MP_ERROR_NOT_FOUND, "index = ", index,
-               ", but without an output pixel no kernel is needed");
     const mp::ConvProblem problem = mp::conv_problem(conv, op);
-    std::array<mp::ConvChoice, mp::kMaxConvChoices> choices;
-    const int count = mp::rank_conv(problem, c.device, mp::gemm_tuning(), mp::kAssumedAligned,
-                                    choices.data(), mp::kMaxConvChoices);
-    const std::span<const mp::ConvChoice> ranked(choices.data(), static_cast<size_t>(count));
+    const std::vector<mp::ConvChoice> ranked = mp::ranked_choices(c, conv, problem, index);
     const auto find = [&](const char *name, mp::ConvChoice *choice, const char **why) {
       return mp::find_conv(problem, c.device, mp::gemm_tuning(), mp::kAssumedAligned, name, choice,
                            why);

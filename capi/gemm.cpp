@@ -1,6 +1,6 @@
 // Section 4 of mpcore.h, all products of one shape: mp_gemm and mp_gemm_batched.
 #define MP_ENABLE_EXPERIMENTAL
-#include <array>
+#include <vector>
 
 #include "capi/gemm_problem.h"
 #include "capi/gemm_tuning.h"
@@ -55,6 +55,18 @@ GemmProblem problem_to_rank(const mp_gemm_desc_t &d) {
     require_separate_items(matrix_d(d), d.batch_count);
   }
   return problem;
+}
+
+/// What can run the problem, the best first; `index` is for the sentence where there is nothing to run.
+std::vector<GemmChoice> ranked_choices(const Context &context, const mp_gemm_desc_t &d,
+                                       const GemmProblem &problem, int32_t index) {
+  MP_REQUIRE(!is_empty(d), MP_ERROR_NOT_FOUND, "index = ", index,
+             ", but an empty problem needs no kernel");
+  std::vector<GemmChoice> choices(kMaxGemmChoices);
+  const int count = rank_gemm(problem, context.device, gemm_tuning(), kAssumedAligned,
+                              choices.data(), kMaxGemmChoices);
+  choices.resize(static_cast<size_t>(count));
+  return choices;
 }
 
 /// A checked problem, on its way to the device.
@@ -142,14 +154,7 @@ mp_status_t mp_gemm_kernel_name(mp_context_t context, const mp_gemm_desc_t *desc
     mp::require_pointer(name, "name");
     mp::require_not_negative(index, "index");
     const mp::GemmProblem problem = mp::problem_to_rank(d);
-    MP_REQUIRE(!mp::is_empty(d), MP_ERROR_NOT_FOUND, "index = ", index,
-               ", but an empty problem needs no kernel");
-    std::array<mp::GemmChoice, mp::kMaxGemmChoices> choices;
-    const int count = mp::rank_gemm(problem, c.device, mp::gemm_tuning(), mp::kAssumedAligned,
-                                    choices.data(), mp::kMaxGemmChoices);
-    MP_REQUIRE(index < count, MP_ERROR_NOT_FOUND, "index = ", index,
-               ", but the number of kernels for this problem is ", count);
-    *name = choices[static_cast<size_t>(index)].name;
+    *name = mp::kernel_name(index, mp::ranked_choices(c, d, problem, index));
   });
 }
 
@@ -161,12 +166,7 @@ mp_status_t mp_gemm_kernel_info(mp_context_t context, const mp_gemm_desc_t *desc
     mp::require_struct(info, "info");
     mp::require_not_negative(index, "index");
     const mp::GemmProblem problem = mp::problem_to_rank(d);
-    MP_REQUIRE(!mp::is_empty(d), MP_ERROR_NOT_FOUND, "index = ", index,
-               ", but an empty problem needs no kernel");
-    std::array<mp::GemmChoice, mp::kMaxGemmChoices> choices;
-    const int count = mp::rank_gemm(problem, c.device, mp::gemm_tuning(), mp::kAssumedAligned,
-                                    choices.data(), mp::kMaxGemmChoices);
-    const std::span<const mp::GemmChoice> ranked(choices.data(), static_cast<size_t>(count));
+    const std::vector<mp::GemmChoice> ranked = mp::ranked_choices(c, d, problem, index);
     const auto find = [&](const char *name, mp::GemmChoice *choice, const char **why) {
       return mp::find_gemm(problem, c.device, mp::gemm_tuning(), mp::kAssumedAligned, name, choice,
                            why);

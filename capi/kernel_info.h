@@ -1,8 +1,10 @@
-// The experimental mp_*_kernel_info: what can run a problem, ranked, and behind it what cannot.
+// The experimental mp_*_kernel_name and mp_*_kernel_info: what can run a problem, ranked, and behind it
+// what cannot.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "capi/check.h"
 #include "kernels/kernels.h"
@@ -19,10 +21,17 @@ inline double predicted_us(const ConvChoice &choice) {
   return choice.gemm.predicted_us;
 }
 
+template <class Choice>
+const char *kernel_name(int32_t index, const std::vector<Choice> &ranked) {
+  MP_REQUIRE(static_cast<size_t>(index) < ranked.size(), MP_ERROR_NOT_FOUND, "index = ", index,
+             ", but the number of kernels for this problem is ", ranked.size());
+  return ranked[static_cast<size_t>(index)].name;
+}
+
 /// @param names  of all kernels.
 /// @param find   (name, &choice, &why), as find_gemm.
 template <class Choice, class Find>
-mp_kernel_info_t kernel_info(int32_t index, std::span<const Choice> ranked,
+mp_kernel_info_t kernel_info(int32_t index, const std::vector<Choice> &ranked,
                              std::span<const char *const> names, const Find &find) {
   mp_kernel_info_t info{};
   if (static_cast<size_t>(index) < ranked.size()) {
