@@ -18,7 +18,6 @@ struct PhiloxWords {
 MP_HD PhiloxWords philox(PhiloxWords counter, uint64_t key) {
   uint32_t low_key = static_cast<uint32_t>(key), high_key = static_cast<uint32_t>(key >> 32);
   PhiloxWords &c = counter;
-  MP_UNROLL
   for (int round = 0; round < 10; round++) {
     const uint64_t p = uint64_t{0xd2511f53} * c.x[0];
     const uint64_t q = uint64_t{0xcd9e8d57} * c.x[2];
