@@ -1,54 +1,26 @@
 //! Matrix products.
 
-use crate::context::{at_least, Context, Data, Float, Stream, View};
+use crate::context::{Context, Data, Float, Stream, View};
 use crate::enums::{Activation, Dtype, Op};
+use crate::epilogue::{operand, workspace_of, Epilogue, Operand};
 use crate::error::{check, Error, Result};
+use crate::kernels::{self, KernelInfo};
 use crate::sys;
-use std::ffi::{c_void, CString};
-use std::marker::PhantomData;
+use std::ffi::CString;
 use std::ptr;
-
-/// A pointer of the epilogue: what it points to, and how many elements are there.
-#[derive(Clone, Copy)]
-struct Operand {
-    context: sys::mp_context_t,
-    pointer: *mut c_void,
-    len: usize,
-    dtype: Dtype,
-}
-
-fn operand<D: Data>(data: &D) -> Operand
-where
-    D::Element: Float,
-{
-    let view = data.view();
-    Operand {
-        context: view.context,
-        pointer: view.pointer.cast(),
-        len: view.len,
-        dtype: D::Element::DTYPE,
-    }
-}
 
 /// D = epilogue(alpha op(A) op(B) + beta C): say what differs from a plain product, then
 /// [`run`](Gemm::run) it.  The members are those of `mp_gemm_desc_t` and `mp_epilogue_t`.
 pub struct Gemm<'a> {
-    context: &'a Context,
-    desc: sys::mp_gemm_desc_t,
-    epilogue: sys::mp_epilogue_t,
+    pub(crate) context: &'a Context,
+    pub(crate) desc: sys::mp_gemm_desc_t,
+    pub(crate) epilogue: Epilogue<'a>,
     kernel: Option<CString>,
     lda_given: bool,
     ldb_given: bool,
-    bias: Option<Operand>,
-    c: Option<Operand>,
-    aux: Option<Operand>,
-    dbias: Option<Operand>,
-    scale: Option<Operand>,
-    amax: Option<Operand>,
-    found_inf: Option<Operand>,
-    workspace: Option<View<'a, u8>>,
-    stream: Stream,
-    borrowed: PhantomData<&'a ()>,
+    pub(crate) c: Option<Operand>,
+    pub(crate) workspace: Option<View<'a, u8>>,
+    pub(crate) stream: Stream,
 }
 
 impl Context {
@@ -64,20 +36,13 @@ impl Context {
         Gemm {
             context: self,
             desc,
-            epilogue: sys::mp_epilogue_default(),
+            epilogue: Epilogue::default(),
             kernel: None,
             lda_given: false,
             ldb_given: false,
-            bias: None,
             c: None,
-            aux: None,
-            dbias: None,
-            scale: None,
-            amax: None,
-            found_inf: None,
             workspace: None,
             stream: Stream::DEFAULT,
-            borrowed: PhantomData,
         }
     }
 }
@@ -142,13 +107,13 @@ impl<'a> Gemm<'a> {
     where
         D::Element: Float,
     {
-        self.bias = Some(operand(bias));
+        self.epilogue = self.epilogue.bias(bias);
         self
     }
 
     /// Applied last.
     pub fn activation(mut self, activation: Activation) -> Self {
-        self.epilogue.activation = activation as u32;
+        self.epilogue = self.epilogue.activation(activation);
         self
     }
 
@@ -157,31 +122,31 @@ impl<'a> Gemm<'a> {
     where
         D::Element: Float,
     {
-        self.aux = Some(operand(aux));
+        self.epilogue = self.epilogue.aux(aux);
         self
     }
 
     /// n sums over the rows of D.
     pub fn dbias<D: Data<Element = f32>>(mut self, dbias: &'a D) -> Self {
-        self.dbias = Some(operand(dbias));
+        self.epilogue = self.epilogue.dbias(dbias);
         self
     }
 
     /// 1 number on the device that multiplies alpha.
     pub fn scale<D: Data<Element = f32>>(mut self, scale: &'a D) -> Self {
-        self.scale = Some(operand(scale));
+        self.epilogue = self.epilogue.scale(scale);
         self
     }
 
     /// 1 number that becomes max(itself, |D|).
     pub fn amax<D: Data<Element = f32>>(mut self, amax: &'a D) -> Self {
-        self.amax = Some(operand(amax));
+        self.epilogue = self.epilogue.amax(amax);
         self
     }
 
     /// 1 number that becomes 1 where D has an infinity or a NaN: `&scaler.found_inf()`.
     pub fn found_inf<D: Data<Element = f32>>(mut self, found_inf: &'a D) -> Self {
-        self.found_inf = Some(operand(found_inf));
+        self.epilogue = self.epilogue.found_inf(found_inf);
         self
     }
 
@@ -213,6 +178,16 @@ impl<'a> Gemm<'a> {
         Ok(bytes)
     }
 
+    /// The kernels for it, the one that would be chosen first.
+    pub fn kernels<AB: Float, CD: Float>(&self) -> Result<Vec<KernelInfo>> {
+        let mut desc = self.desc;
+        self.complete(&mut desc, AB::DTYPE, CD::DTYPE);
+        // SAFETY: as above; `info` is written.
+        kernels::all(|index, info| unsafe {
+            sys::mp_gemm_kernel_info(self.context.as_raw(), &desc, index, info)
+        })
+    }
+
     /// Enqueues the product of `a` and `b` into `d`.
     pub fn run<A, B, D>(self, a: &A, b: &B, d: &D) -> Result<()>
     where
@@ -226,12 +201,21 @@ impl<'a> Gemm<'a> {
         let c = self.c.unwrap_or(d);
         let mut desc = self.desc;
         self.complete(&mut desc, a.dtype, d.dtype);
-        let epilogue = self.check_operands(&desc, a, b, c, d)?;
-        let (workspace, bytes) =
-            self.workspace.map_or((ptr::null_mut(), 0), |w| (w.pointer, w.len));
-        // SAFETY: every pointer belongs to this context and has, as check_operands has seen, at least
-        // the elements that the call reads or writes; `self` keeps them borrowed, and device memory
-        // freed later waits for the kernel.
+        let call = "gemm";
+        let (of_a, of_b, of_d) = extents(&desc);
+        for (name, operand, needed) in
+            [("a", a, of_a), ("b", b, of_b), ("d", d, of_d), ("c", c, of_d)]
+        {
+            operand.check(self.context, call, name, needed)?;
+        }
+        if c.dtype != d.dtype {
+            return Err(Error::invalid("gemm: c has not the type of d".to_string()));
+        }
+        let epilogue = self.epilogue.raw(self.context, call, desc.n.into(), of_d, d.dtype)?;
+        let (workspace, bytes) = workspace_of(self.context, call, self.workspace.as_ref())?;
+        // SAFETY: every pointer belongs to this context and has, as was seen above, at least the elements
+        // that the call reads or writes; `self` keeps them borrowed, and device memory freed later waits
+        // for the kernel.
         check(unsafe {
             sys::mp_gemm(
                 self.context.as_raw(),
@@ -241,14 +225,14 @@ impl<'a> Gemm<'a> {
                 c.pointer,
                 d.pointer,
                 &epilogue,
-                workspace.cast(),
+                workspace,
                 bytes,
                 self.stream.0,
             )
         })
     }
 
-    fn complete(&self, desc: &mut sys::mp_gemm_desc_t, ab: Dtype, cd: Dtype) {
+    pub(crate) fn complete(&self, desc: &mut sys::mp_gemm_desc_t, ab: Dtype, cd: Dtype) {
         desc.dtype_ab = ab as u32;
         desc.dtype_cd = cd as u32;
         if desc.op_a == Op::T as u32 && !self.lda_given {
@@ -259,68 +243,23 @@ impl<'a> Gemm<'a> {
         }
         desc.kernel = self.kernel.as_ref().map_or(ptr::null(), |name| name.as_ptr());
     }
+}
 
-    fn check_operands(
-        &self,
-        desc: &sys::mp_gemm_desc_t,
-        a: Operand,
-        b: Operand,
-        c: Operand,
-        d: Operand,
-    ) -> Result<sys::mp_epilogue_t> {
-        let n = i128::from(desc.n);
-        let matrix = |rows: i64, columns: i64, ld: i64, stride: i64| -> i128 {
-            if rows == 0 || columns == 0 || desc.batch_count == 0 {
-                return 0;
-            }
-            let batches = i128::from(desc.batch_count - 1);
-            i128::from(rows - 1) * i128::from(ld)
-                + i128::from(columns)
-                + batches * i128::from(stride)
-        };
-        let turned =
-            |op: u32, rows, columns| if op == 0 { (rows, columns) } else { (columns, rows) };
-        let (a_rows, a_columns) = turned(desc.op_a, desc.m, desc.k);
-        let (b_rows, b_columns) = turned(desc.op_b, desc.k, desc.n);
-        let of_d = matrix(desc.m, desc.n, desc.ldd, desc.stride_d);
-        let needs = [
-            ("a", Some(a), matrix(a_rows, a_columns, desc.lda, desc.stride_a)),
-            ("b", Some(b), matrix(b_rows, b_columns, desc.ldb, desc.stride_b)),
-            ("d", Some(d), of_d),
-            ("c", Some(c), of_d),
-            ("aux", self.aux, of_d),
-            ("bias", self.bias, n),
-            ("dbias", self.dbias, n),
-            ("scale", self.scale, 1),
-            ("amax", self.amax, 1),
-            ("found_inf", self.found_inf, 1),
-        ];
-        for (name, operand, needed) in needs {
-            if let Some(operand) = operand {
-                let Operand { context, pointer, len, .. } = operand;
-                let view = View { context, pointer, len, borrowed: PhantomData };
-                self.context.owns("gemm", name, &view)?;
-                at_least("gemm", name, len, needed)?;
-            }
+/// Elements from the first of A, of B and of D to behind the last.
+pub(crate) fn extents(desc: &sys::mp_gemm_desc_t) -> (i128, i128, i128) {
+    let matrix = |rows: i64, columns: i64, ld: i64, stride: i64| -> i128 {
+        if rows == 0 || columns == 0 || desc.batch_count == 0 {
+            return 0;
         }
-        for (name, operand) in [("c", Some(c)), ("aux", self.aux)] {
-            if operand.map_or(false, |o| o.dtype != d.dtype) {
-                return Err(Error::invalid(format!("gemm: {name} has not the type of d")));
-            }
-        }
-        if let Some(workspace) = &self.workspace {
-            self.context.owns("gemm", "workspace", workspace)?;
-        }
-
-        let pointer = |o: Option<Operand>| o.map_or(ptr::null_mut(), |o| o.pointer);
-        let mut epilogue = self.epilogue;
-        epilogue.bias = pointer(self.bias);
-        epilogue.bias_dtype = self.bias.map_or(0, |o| o.dtype as u32);
-        epilogue.aux = pointer(self.aux);
-        epilogue.dbias = pointer(self.dbias).cast();
-        epilogue.scale = pointer(self.scale).cast();
-        epilogue.amax = pointer(self.amax).cast();
-        epilogue.found_inf = pointer(self.found_inf).cast();
-        Ok(epilogue)
-    }
+        let batches = i128::from(desc.batch_count - 1);
+        i128::from(rows - 1) * i128::from(ld) + i128::from(columns) + batches * i128::from(stride)
+    };
+    let turned = |op: u32, rows, columns| if op == 0 { (rows, columns) } else { (columns, rows) };
+    let (a_rows, a_columns) = turned(desc.op_a, desc.m, desc.k);
+    let (b_rows, b_columns) = turned(desc.op_b, desc.k, desc.n);
+    (
+        matrix(a_rows, a_columns, desc.lda, desc.stride_a),
+        matrix(b_rows, b_columns, desc.ldb, desc.stride_b),
+        matrix(desc.m, desc.n, desc.ldd, desc.stride_d),
+    )
 }

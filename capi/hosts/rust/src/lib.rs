@@ -30,11 +30,16 @@
 
 mod comm;
 mod context;
+mod conv;
 #[rustfmt::skip]
 mod enums;
+mod epilogue;
 mod error;
 mod gemm;
+mod groups;
 mod half;
+mod kernels;
+mod layers;
 mod optimizer;
 mod scaler;
 #[allow(missing_docs, clippy::all)]
@@ -47,10 +52,15 @@ pub use comm::Comm;
 pub use context::{
     Context, Data, Device, DeviceBuffer, DeviceInfo, Float, Plain, Stream, TensorReport, View,
 };
+pub use conv::Conv2d;
 pub use enums::*;
+pub use epilogue::{Epilogue, ProductOptions};
 pub use error::{Error, Result};
 pub use gemm::Gemm;
+pub use groups::{GroupedGemm, Matrices};
 pub use half::{Bf16, F16};
+pub use kernels::KernelInfo;
+pub use layers::{Affine, BatchNorm, BatchNormOptions, Pool2d, Statistics};
 pub use optimizer::{Hyper, Optimizer, OptimizerBuilder, StepOptions};
 pub use scaler::{Scaler, ScalerConfig, ScalerState};
 pub use tensors::{ModelOptions, Tensor, TensorList};

@@ -152,7 +152,13 @@ impl<'a> OptimizerBuilder<'a> {
         // SAFETY: groups and tensor_group are copied by the call; lists and multipliers are borrowed for
         // as long as the optimizer lives, and belong to its context.
         check(unsafe { sys::mp_optimizer_create(&mut raw, self.context.as_raw(), &desc) })?;
-        Ok(Optimizer { context: self.context, raw, master: self.master, borrowed: PhantomData })
+        Ok(Optimizer {
+            context: self.context,
+            raw,
+            master: self.master,
+            groups: self.groups.len(),
+            borrowed: PhantomData,
+        })
     }
 }
 
@@ -173,6 +179,7 @@ pub struct Optimizer<'a> {
     context: &'a Context,
     raw: sys::mp_optimizer_t,
     master: &'a TensorList<'a>,
+    groups: usize,
     borrowed: PhantomData<&'a ()>,
 }
 
@@ -283,6 +290,30 @@ impl<'a> Optimizer<'a> {
         let hyper = hyper.sized();
         // SAFETY: read during the call.
         check(unsafe { sys::mp_optimizer_set_hyper(self.raw, group, &hyper, stream.0) })
+    }
+
+    /// The learning rates of the latest applied step, one per group.
+    pub fn lr(&self) -> View<'_, f32> {
+        // SAFETY: the optimizer lives, and so do its numbers.
+        self.numbers(unsafe { sys::mp_optimizer_lr(self.raw) }, self.groups)
+    }
+
+    /// The number of applied steps, on the device: `t` of [`ModelOptions`](crate::ModelOptions).
+    pub fn step_counter(&self) -> View<'_, i64> {
+        // SAFETY: as above.
+        self.numbers(unsafe { sys::mp_optimizer_step_counter(self.raw) }, 1)
+    }
+
+    fn numbers<T>(&self, address: *const T, len: usize) -> View<'_, T> {
+        let context = self.context.as_raw();
+        View { context, pointer: address as *mut T, len, borrowed: PhantomData }
+    }
+
+    /// 1 number: what l1 and l2 add to the loss.
+    pub fn regularization(&self, loss: &View<'_, f32>, stream: Stream) -> Result<()> {
+        let loss = self.master.output("regularization", "loss", Some(loss), 1)?;
+        // SAFETY: one number of this context.
+        check(unsafe { sys::mp_optimizer_regularization(self.raw, loss, stream.0) })
     }
 
     /// The number of applied steps; waits for the stream.

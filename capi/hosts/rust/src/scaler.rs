@@ -165,6 +165,52 @@ impl<'c> Scaler<'c> {
         Ok(StepVerdict::from_raw(verdict))
     }
 
+    /// (scale, 0 = clean, 1 = overflowed, 2 = overflowed with NaN) of the last updates, oldest first, at
+    /// most so many and at most `config.history`; waits for the stream.
+    pub fn history(&self, capacity: usize, stream: Stream) -> Result<Vec<(f32, i32)>> {
+        let (mut scales, mut skipped) = (vec![0.0; capacity], vec![0; capacity]);
+        let mut count = 0;
+        // SAFETY: two arrays of `capacity`, and `count`, are written during the call.
+        check(unsafe {
+            sys::mp_scaler_get_history_sync(
+                self.raw,
+                capacity as i64,
+                scales.as_mut_ptr(),
+                skipped.as_mut_ptr(),
+                &mut count,
+                stream.0,
+            )
+        })?;
+        Ok(scales.into_iter().zip(skipped).take(count as usize).collect())
+    }
+
+    /// The factor that unscales and clips at once, for [`Optimizer::step`](crate::Optimizer::step);
+    /// `scaled_norm` is the norm before unscaling.
+    pub fn clip_factor(
+        &self,
+        scaled_norm: &View<'_, f32>,
+        max_norm: f32,
+        factor: &View<'_, f32>,
+        stream: Stream,
+    ) -> Result<()> {
+        for (name, view) in [("scaled_norm", scaled_norm), ("factor", factor)] {
+            self.context.owns("clip_factor", name, view)?;
+            at_least("clip_factor", name, view.len, 1)?;
+        }
+        let (norm, inv_scale) = (scaled_norm.pointer, self.inv_scale().pointer);
+        // SAFETY: one number each, of this context.
+        check(unsafe {
+            sys::mp_clip_factor(
+                self.context.as_raw(),
+                norm,
+                inv_scale,
+                max_norm,
+                factor.pointer,
+                stream.0,
+            )
+        })
+    }
+
     /// Waits for the stream.
     pub fn state(&self, stream: Stream) -> Result<ScalerState> {
         let mut state = ScalerState::zeroed();

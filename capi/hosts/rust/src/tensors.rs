@@ -184,6 +184,24 @@ impl<'a> TensorList<'a> {
         check(unsafe { sys::mp_inspect(self.complete("inspect")?, report, each, stream.0) })
     }
 
+    /// out = self * inv_scale; `found_inf` becomes 1 where an element is infinite or NaN.
+    pub fn unscale(
+        &self,
+        out: &TensorList<'_>,
+        inv_scale: &View<'_, f32>,
+        found_inf: Option<&View<'_, f32>>,
+        stream: Stream,
+    ) -> Result<()> {
+        if out.context.as_raw() != self.context.as_raw() {
+            return Err(Error::invalid("unscale: out belongs to another context".to_string()));
+        }
+        let inv_scale = self.output("unscale", "inv_scale", Some(inv_scale), 1)?;
+        let found_inf = self.output("unscale", "found_inf", found_inf, 1)?;
+        let (list, out) = (self.complete("unscale")?, out.complete("unscale")?);
+        // SAFETY: two lists of this context, which the library compares, and one number each.
+        check(unsafe { sys::mp_unscale(list, out, inv_scale, found_inf, stream.0) })
+    }
+
     /// Gradients of all ranks: `post` times the sum of `pre` times each rank's, in place.
     pub fn all_reduce(&self, comm: &Comm, pre: f32, post: f32, stream: Stream) -> Result<()> {
         let list = self.complete("all_reduce")?;

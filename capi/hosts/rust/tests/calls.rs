@@ -1,24 +1,9 @@
 //! Numbers: products of integers are exact, so every comparison is for equality.
 
+mod common;
+
+use common::{context, integers, product, refused, to_f16};
 use mpcore::*;
-
-fn context() -> Context {
-    Context::new(Device::Host).unwrap()
-}
-
-/// Small integers.
-fn integers(count: usize, seed: usize) -> Vec<f32> {
-    (0..count).map(|i| ((i * 7 + seed * 5) % 9) as f32 - 4.0).collect()
-}
-
-fn to_f16(values: &[f32]) -> Vec<F16> {
-    values.iter().map(|&x| F16::from_f32(x)).collect()
-}
-
-fn product(a: &[f32], b: &[f32], m: usize, n: usize, k: usize) -> Vec<f32> {
-    let at = |i: usize, j: usize| (0..k).map(|p| a[i * k + p] * b[p * n + j]).sum();
-    (0..m * n).map(|i| at(i / n, i % n)).collect()
-}
 
 #[test]
 fn the_library_is_the_one_of_the_header() {
@@ -112,11 +97,6 @@ fn what_does_not_fit_is_refused_by_name() {
     let c = context();
     let small = c.alloc::<F16>(15).unwrap();
     let right = c.alloc::<F16>(16).unwrap();
-    let refused = |result: Result<()>, sentence: &str| {
-        let error = result.unwrap_err();
-        assert_eq!(error.to_string(), sentence);
-        assert_eq!(error.status(), Some(Status::ErrorInvalidArgument));
-    };
     refused(c.gemm(4, 4, 4).run(&small, &right, &right), "gemm: a has 15 elements, 16 are needed");
     refused(c.gemm(4, 4, 4).run(&right, &small, &right), "gemm: b has 15 elements, 16 are needed");
     refused(c.gemm(4, 4, 4).run(&right, &right, &small), "gemm: d has 15 elements, 16 are needed");
@@ -128,7 +108,7 @@ fn what_does_not_fit_is_refused_by_name() {
     let aux = c.alloc::<f32>(16).unwrap();
     refused(
         c.gemm(4, 4, 4).aux(&aux).run(&right, &right, &right),
-        "gemm: aux has not the type of d",
+        "gemm: aux has not the type of the result",
     );
     let other = context();
     let foreign = other.alloc::<F16>(16).unwrap();

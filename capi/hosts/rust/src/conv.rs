@@ -1,0 +1,257 @@
+//! Convolutions of N H W C images.
+
+use crate::context::{Context, Data, Float};
+use crate::enums::{ConvOp, Dtype};
+use crate::epilogue::{operand, workspace_of, Operand, ProductOptions};
+use crate::error::{check, Error, Result};
+use crate::kernels::{self, KernelInfo};
+use crate::sys;
+use std::ffi::{c_void, CString};
+use std::ptr;
+
+/// The geometry of a convolutional layer; [`fprop`](Conv2d::fprop), [`dgrad`](Conv2d::dgrad) and
+/// [`wgrad`](Conv2d::wgrad) are its three products.
+pub struct Conv2d<'c> {
+    context: &'c Context,
+    desc: sys::mp_conv2d_desc_t,
+    kernel: Option<CString>,
+}
+
+/// An extent as the library has it.
+pub(crate) fn extent(call: &str, name: &str, value: usize) -> Result<i32> {
+    i32::try_from(value)
+        .map_err(|_| Error::invalid(format!("{call}: {name} = {value} is larger than 2^31 - 1")))
+}
+
+impl Context {
+    /// Images N H W C and filters K R S C/groups; as many groups as the two say.  Stride 1, no padding.
+    pub fn conv2d(&self, x: [usize; 4], filter: [usize; 4]) -> Result<Conv2d<'_>> {
+        let call = "conv2d";
+        let depth = filter[3];
+        if depth == 0 || x[3] % depth != 0 {
+            return Err(Error::invalid(format!(
+                "{call}: filters of {depth} channels do not divide images of {}",
+                x[3]
+            )));
+        }
+        let mut desc = sys::mp_conv2d_desc_default(
+            extent(call, "n", x[0])?,
+            extent(call, "h", x[1])?,
+            extent(call, "w", x[2])?,
+            extent(call, "c", x[3])?,
+            extent(call, "k", filter[0])?,
+            extent(call, "r", filter[1])?,
+            extent(call, "s", filter[2])?,
+            sys::MP_DTYPE_NONE,
+        );
+        desc.groups = (x[3] / depth) as i32;
+        Ok(Conv2d { context: self, desc, kernel: None })
+    }
+}
+
+/// What the three products differ in: which function, and the tensors of the call.
+type Function = unsafe extern "C" fn(
+    sys::mp_context_t,
+    *const sys::mp_conv2d_desc_t,
+    *const c_void,
+    *const c_void,
+    *mut c_void,
+    *const sys::mp_epilogue_t,
+    *mut c_void,
+    usize,
+    sys::mp_stream_t,
+) -> sys::mp_status_t;
+
+impl Conv2d<'_> {
+    /// Rows and columns of zeros around the images.
+    pub fn padding(mut self, top: u32, bottom: u32, left: u32, right: u32) -> Self {
+        self.desc.pad_top = top as i32; // here and below: the library refuses what has become negative
+        self.desc.pad_bottom = bottom as i32;
+        self.desc.pad_left = left as i32;
+        self.desc.pad_right = right as i32;
+        self
+    }
+
+    /// Rows and columns from one output to the next.
+    pub fn stride(mut self, h: u32, w: u32) -> Self {
+        self.desc.stride_h = h as i32;
+        self.desc.stride_w = w as i32;
+        self
+    }
+
+    /// Rows and columns from one pixel of the filter to the next.
+    pub fn dilation(mut self, h: u32, w: u32) -> Self {
+        self.desc.dilation_h = h as i32;
+        self.desc.dilation_w = w as i32;
+        self
+    }
+
+    /// For tests: the kernel of that name.
+    pub fn kernel(mut self, name: &str) -> Self {
+        self.kernel = CString::new(name).ok();
+        self
+    }
+
+    /// Rows and columns of the outputs, P and Q; 0 where the filter is larger than the padded image.
+    pub fn output_size(&self) -> Result<(usize, usize)> {
+        let (mut p, mut q) = (0, 0);
+        let desc = self.complete(Dtype::Fp32, Dtype::Fp32);
+        // SAFETY: the descriptor and the name in it live during the call.
+        check(unsafe { sys::mp_conv2d_output_size(&desc, &mut p, &mut q) })?;
+        Ok((p as usize, q as usize))
+    }
+
+    /// Bytes of workspace that help this product of tensors of type `I` into one of type `O`.
+    pub fn workspace_size<I: Float, O: Float>(&self, op: ConvOp) -> Result<usize> {
+        let desc = self.complete(I::DTYPE, O::DTYPE);
+        let mut bytes = 0;
+        // SAFETY: as above.
+        check(unsafe {
+            sys::mp_conv2d_workspace_size(self.context.as_raw(), &desc, op as u32, &mut bytes)
+        })?;
+        Ok(bytes)
+    }
+
+    /// The kernels for it, the one that would be chosen first.
+    pub fn kernels<I: Float, O: Float>(&self, op: ConvOp) -> Result<Vec<KernelInfo>> {
+        let desc = self.complete(I::DTYPE, O::DTYPE);
+        // SAFETY: as above; `info` is written.
+        kernels::all(|index, info| unsafe {
+            sys::mp_conv2d_kernel_info(self.context.as_raw(), &desc, op as u32, index, info)
+        })
+    }
+
+    /// y = epilogue(alpha conv(x, filter) + beta y); y is N P Q K, and so many are its columns.
+    pub fn fprop<X, F, Y>(
+        &self,
+        x: &X,
+        filter: &F,
+        y: &Y,
+        options: &ProductOptions<'_>,
+    ) -> Result<()>
+    where
+        X: Data,
+        F: Data<Element = X::Element>,
+        Y: Data,
+        X::Element: Float,
+        Y::Element: Float,
+    {
+        let [of_x, of_filter, of_y] = self.elements()?;
+        self.run(
+            sys::mp_conv2d_fprop,
+            ("x", operand(x), of_x),
+            ("filter", operand(filter), of_filter),
+            ("y", operand(y), of_y),
+            self.desc.k,
+            options,
+        )
+    }
+
+    /// dx = epilogue(alpha conv_transpose(dy, filter) + beta dx), with C columns.
+    pub fn dgrad<Y, F, X>(
+        &self,
+        dy: &Y,
+        filter: &F,
+        dx: &X,
+        options: &ProductOptions<'_>,
+    ) -> Result<()>
+    where
+        Y: Data,
+        F: Data<Element = Y::Element>,
+        X: Data,
+        Y::Element: Float,
+        X::Element: Float,
+    {
+        let [of_x, of_filter, of_y] = self.elements()?;
+        self.run(
+            sys::mp_conv2d_dgrad,
+            ("dy", operand(dy), of_y),
+            ("filter", operand(filter), of_filter),
+            ("dx", operand(dx), of_x),
+            self.desc.c,
+            options,
+        )
+    }
+
+    /// dfilter = alpha conv(x, dy) + beta dfilter, the sum over images and pixels.
+    pub fn wgrad<X, Y, F>(
+        &self,
+        x: &X,
+        dy: &Y,
+        dfilter: &F,
+        options: &ProductOptions<'_>,
+    ) -> Result<()>
+    where
+        X: Data,
+        Y: Data<Element = X::Element>,
+        F: Data,
+        X::Element: Float,
+        F::Element: Float,
+    {
+        let [of_x, of_filter, of_y] = self.elements()?;
+        self.run(
+            sys::mp_conv2d_wgrad,
+            ("x", operand(x), of_x),
+            ("dy", operand(dy), of_y),
+            ("dfilter", operand(dfilter), of_filter),
+            self.desc.c / self.desc.groups,
+            options,
+        )
+    }
+
+    fn complete(&self, read: Dtype, written: Dtype) -> sys::mp_conv2d_desc_t {
+        let mut desc = self.desc;
+        desc.dtype = read as u32;
+        desc.dtype_out = written as u32;
+        desc.kernel = self.kernel.as_ref().map_or(ptr::null(), |name| name.as_ptr());
+        desc
+    }
+
+    /// Of x, of the filter and of y.
+    fn elements(&self) -> Result<[i128; 3]> {
+        let (p, q) = self.output_size()?; // refuses what is out of range
+        let d = &self.desc;
+        let product = |extents: [i32; 4]| extents.iter().map(|&e| i128::from(e)).product();
+        Ok([
+            product([d.n, d.h, d.w, d.c]),
+            product([d.k, d.r, d.s, d.c / d.groups]),
+            product([d.n, p as i32, q as i32, d.k]),
+        ])
+    }
+
+    fn run(
+        &self,
+        function: Function,
+        first: (&str, Operand, i128),
+        second: (&str, Operand, i128),
+        out: (&str, Operand, i128),
+        columns: i32,
+        options: &ProductOptions<'_>,
+    ) -> Result<()> {
+        let call = "conv2d";
+        for (name, operand, needed) in [first, second, out] {
+            operand.check(self.context, call, name, needed)?;
+        }
+        let mut desc = self.complete(first.1.dtype, out.1.dtype);
+        desc.alpha = options.alpha;
+        desc.beta = options.beta;
+        let epilogue =
+            options.epilogue.raw(self.context, call, columns.into(), out.2, out.1.dtype)?;
+        let (workspace, bytes) = workspace_of(self.context, call, options.workspace.as_ref())?;
+        // SAFETY: every pointer belongs to this context and has, as was seen above, the elements that the
+        // call reads or writes; memory that is freed later waits for the kernel.
+        check(unsafe {
+            function(
+                self.context.as_raw(),
+                &desc,
+                first.1.pointer,
+                second.1.pointer,
+                out.1.pointer,
+                &epilogue,
+                workspace,
+                bytes,
+                options.stream.0,
+            )
+        })
+    }
+}

@@ -1,0 +1,209 @@
+//! Many products in one call.
+
+use crate::context::{Context, Data, DeviceBuffer, Float, View};
+use crate::enums::{Dtype, Op};
+use crate::epilogue::{operand, workspace_of, ProductOptions};
+use crate::error::{check, Error, Result};
+use crate::gemm::{extents, Gemm};
+use crate::sys;
+use std::marker::PhantomData;
+
+/// Matrices anywhere in memory, for [`Gemm::run_batched`]; their addresses are on the device.
+pub struct Matrices<'a, T: Float> {
+    context: &'a Context,
+    table: DeviceBuffer<'a, i64>,
+    shortest: usize,
+    borrowed: PhantomData<View<'a, T>>,
+}
+
+impl<'a, T: Float> Matrices<'a, T> {
+    /// The elements of each, from its first on.
+    pub fn new(context: &'a Context, matrices: &[View<'a, T>]) -> Result<Self> {
+        for (i, view) in matrices.iter().enumerate() {
+            context.owns("Matrices", &format!("matrices[{i}]"), view)?;
+        }
+        let addresses: Vec<_> = matrices.iter().map(|view| view.pointer as usize as i64).collect();
+        let shortest = matrices.iter().map(|view| view.len).min().unwrap_or(0);
+        let table = context.upload(&addresses)?;
+        Ok(Matrices { context, table, shortest, borrowed: PhantomData })
+    }
+}
+
+impl<'a> Gemm<'a> {
+    /// Enqueues d\[i\] = epilogue(alpha op(a\[i\]) op(b\[i\]) + beta d\[i\]) for all of them.  Without
+    /// `batch` and `c`; the library takes no `aux`, `dbias` and `amax` here.
+    pub fn run_batched<AB: Float, CD: Float>(
+        self,
+        a: &Matrices<'_, AB>,
+        b: &Matrices<'_, AB>,
+        d: &Matrices<'_, CD>,
+    ) -> Result<()> {
+        let call = "gemm_batched";
+        if self.c.is_some() {
+            return Err(Error::invalid(format!("{call}: c is d here")));
+        }
+        let mut desc = self.desc;
+        self.complete(&mut desc, AB::DTYPE, CD::DTYPE);
+        desc.batch_count = 1;
+        let (of_a, of_b, of_d) = extents(&desc); // of each; the library refuses strides
+        desc.batch_count = i32::try_from(a.table.len())
+            .map_err(|_| Error::invalid(format!("{call}: a has {} matrices", a.table.len())))?;
+        let matrices = [
+            ("a", a.context, &a.table, a.shortest, of_a),
+            ("b", b.context, &b.table, b.shortest, of_b),
+            ("d", d.context, &d.table, d.shortest, of_d),
+        ];
+        for (name, context, table, shortest, needed) in matrices {
+            if context.as_raw() != self.context.as_raw() {
+                return Err(Error::invalid(format!("{call}: {name} belongs to another context")));
+            }
+            if table.len() != a.table.len() {
+                return Err(Error::invalid(format!(
+                    "{call}: {name} has {} matrices, a {}",
+                    table.len(),
+                    a.table.len()
+                )));
+            }
+            if desc.batch_count > 0 && (shortest as i128) < needed {
+                return Err(Error::invalid(format!(
+                    "{call}: a matrix of {name} has {shortest} elements, {needed} are needed"
+                )));
+            }
+        }
+        let epilogue = self.epilogue.raw(self.context, call, desc.n.into(), of_d, CD::DTYPE)?;
+        let (workspace, bytes) = workspace_of(self.context, call, self.workspace.as_ref())?;
+        // SAFETY: three tables of batch_count addresses, of matrices of this context that are large
+        // enough; memory that is freed later waits for the kernel.
+        check(unsafe {
+            sys::mp_gemm_batched(
+                self.context.as_raw(),
+                &desc,
+                a.table.as_ptr() as *const _,
+                b.table.as_ptr() as *const _,
+                d.table.as_ptr() as *const _,
+                d.table.as_ptr() as *const _,
+                &epilogue,
+                workspace,
+                bytes,
+                self.stream.0,
+            )
+        })
+    }
+}
+
+/// Products of different shapes in one call: the experts of a layer, the weight gradients of a network.
+pub struct GroupedGemm<'a, AB: Float, CD: Float> {
+    context: &'a Context,
+    op_a: u32,
+    op_b: u32,
+    items: Vec<sys::mp_gemm_group_item_t>,
+    borrowed: PhantomData<(View<'a, AB>, View<'a, CD>)>,
+}
+
+impl Context {
+    /// No products yet.
+    pub fn gemm_grouped<AB: Float, CD: Float>(&self) -> GroupedGemm<'_, AB, CD> {
+        let (op_a, op_b) = (Op::N as u32, Op::N as u32);
+        GroupedGemm { context: self, op_a, op_b, items: Vec::new(), borrowed: PhantomData }
+    }
+}
+
+impl<'a, AB: Float, CD: Float> GroupedGemm<'a, AB, CD> {
+    /// All A lie in memory as k x m.
+    pub fn transpose_a(mut self) -> Self {
+        self.op_a = Op::T as u32;
+        self
+    }
+
+    /// All B lie in memory as n x k.
+    pub fn transpose_b(mut self) -> Self {
+        self.op_b = Op::T as u32;
+        self
+    }
+
+    /// One more: A is m x k, B k x n, D m x n, dense.
+    pub fn product<A, B, D>(
+        mut self,
+        (m, n, k): (usize, usize, usize),
+        a: &'a A,
+        b: &'a B,
+        d: &'a D,
+    ) -> Result<Self>
+    where
+        A: Data<Element = AB>,
+        B: Data<Element = AB>,
+        D: Data<Element = CD>,
+    {
+        let mut item = sys::mp_gemm_group_item_default(m as i64, n as i64, k as i64);
+        let elements = |rows: i64, columns: i64| i128::from(rows) * i128::from(columns);
+        let needs = [
+            ("a", operand(a), elements(item.m, item.k)),
+            ("b", operand(b), elements(item.k, item.n)),
+            ("d", operand(d), elements(item.m, item.n)),
+        ];
+        for (name, operand, needed) in needs {
+            let name = format!("products[{}].{name}", self.items.len());
+            operand.check(self.context, "gemm_grouped", &name, needed)?;
+        }
+        item.A = needs[0].1.pointer;
+        item.B = needs[1].1.pointer;
+        item.C = needs[2].1.pointer;
+        item.D = needs[2].1.pointer;
+        self.items.push(item);
+        Ok(self)
+    }
+
+    /// Bytes of workspace that help.
+    pub fn workspace_size(&self) -> Result<usize> {
+        let (desc, items) = self.complete();
+        let mut bytes = 0;
+        // SAFETY: so many items, which live during the call.
+        check(unsafe {
+            sys::mp_gemm_grouped_workspace_size(
+                self.context.as_raw(),
+                &desc,
+                items.len() as i32,
+                items.as_ptr(),
+                &mut bytes,
+            )
+        })?;
+        Ok(bytes)
+    }
+
+    /// Enqueues all of them.  Of the epilogue the library takes `scale` and `found_inf`.
+    pub fn run(&self, options: &ProductOptions<'_>) -> Result<()> {
+        let call = "gemm_grouped";
+        let (mut desc, items) = self.complete();
+        desc.alpha = options.alpha;
+        desc.beta = options.beta;
+        let epilogue = options.epilogue.raw(self.context, call, 0, 0, CD::DTYPE)?;
+        let (workspace, bytes) = workspace_of(self.context, call, options.workspace.as_ref())?;
+        // SAFETY: the items are copied by the call; their matrices, of this context and large enough, are
+        // borrowed, and memory that is freed later waits for the kernels.
+        check(unsafe {
+            sys::mp_gemm_grouped(
+                self.context.as_raw(),
+                &desc,
+                items.len() as i32,
+                items.as_ptr(),
+                &epilogue,
+                workspace,
+                bytes,
+                options.stream.0,
+            )
+        })
+    }
+
+    fn complete(&self) -> (sys::mp_gemm_desc_t, Vec<sys::mp_gemm_group_item_t>) {
+        let (ab, cd): (Dtype, Dtype) = (AB::DTYPE, CD::DTYPE);
+        let mut desc = sys::mp_gemm_grouped_desc_default(ab as u32, cd as u32);
+        desc.op_a = self.op_a;
+        desc.op_b = self.op_b;
+        let mut items = self.items.clone();
+        for item in &mut items {
+            item.lda = if self.op_a == Op::T as u32 { item.m } else { item.k };
+            item.ldb = if self.op_b == Op::T as u32 { item.k } else { item.n };
+        }
+        (desc, items)
+    }
+}

@@ -1,0 +1,432 @@
+//! What lies around a convolution, in N H W C.
+
+use crate::context::{at_least, Context, Data, DeviceBuffer, Float, Stream, View};
+use crate::conv::extent;
+use crate::enums::{Activation, Dtype, PoolMode};
+use crate::error::{check, Result};
+use crate::sys;
+use std::marker::PhantomData;
+use std::ptr;
+
+impl Context {
+    /// dst, N H W C, = src, N C H W; of another type, rounded.  The extents are those of `src`.
+    pub fn nchw_to_nhwc<S, D>(
+        &self,
+        nchw: [usize; 4],
+        src: &S,
+        dst: &D,
+        stream: Stream,
+    ) -> Result<()>
+    where
+        S: Data,
+        D: Data,
+        S::Element: Float,
+        D::Element: Float,
+    {
+        self.turn("nchw_to_nhwc", sys::mp_nchw_to_nhwc, nchw, src, dst, stream)
+    }
+
+    /// dst, N C H W, = src, N H W C; of another type, rounded.  The extents are those of `dst`.
+    pub fn nhwc_to_nchw<S, D>(
+        &self,
+        nchw: [usize; 4],
+        src: &S,
+        dst: &D,
+        stream: Stream,
+    ) -> Result<()>
+    where
+        S: Data,
+        D: Data,
+        S::Element: Float,
+        D::Element: Float,
+    {
+        self.turn("nhwc_to_nchw", sys::mp_nhwc_to_nchw, nchw, src, dst, stream)
+    }
+
+    fn turn<S, D>(
+        &self,
+        call: &str,
+        function: Turn,
+        nchw: [usize; 4],
+        src: &S,
+        dst: &D,
+        stream: Stream,
+    ) -> Result<()>
+    where
+        S: Data,
+        D: Data,
+        S::Element: Float,
+        D::Element: Float,
+    {
+        let mut extents = [0; 4];
+        for (to, (from, name)) in extents.iter_mut().zip(nchw.iter().zip(["n", "c", "h", "w"])) {
+            *to = extent(call, name, *from)?;
+        }
+        let (from, to) = (src.view(), dst.view());
+        self.holds(call, "src", &from, elements(extents))?;
+        self.holds(call, "dst", &to, elements(extents))?;
+        let [n, c, h, w] = extents.map(i64::from);
+        // SAFETY: both belong to this context and hold that many elements.
+        check(unsafe {
+            function(
+                self.as_raw(),
+                n,
+                c,
+                h,
+                w,
+                from.pointer.cast(),
+                S::Element::DTYPE as u32,
+                to.pointer.cast(),
+                D::Element::DTYPE as u32,
+                stream.0,
+            )
+        })
+    }
+
+    /// Whether the view is one of this context and large enough.
+    fn holds<T>(&self, call: &str, name: &str, view: &View<'_, T>, needed: i128) -> Result<()> {
+        self.owns(call, name, view)?;
+        at_least(call, name, view.len, needed)
+    }
+
+    /// Windows of so many rows and columns side by side over images N H W C, without padding.
+    pub fn pool2d(&self, mode: PoolMode, x: [usize; 4], window: (u32, u32)) -> Result<Pool2d<'_>> {
+        let call = "pool2d";
+        let desc = sys::mp_pool2d_desc_default(
+            mode as u32,
+            extent(call, "n", x[0])?,
+            extent(call, "h", x[1])?,
+            extent(call, "w", x[2])?,
+            extent(call, "c", x[3])?,
+            window.0 as i32, // the library refuses what has become negative
+            window.1 as i32,
+            sys::MP_DTYPE_NONE,
+        );
+        Ok(Pool2d { context: self, desc })
+    }
+}
+
+type Turn = unsafe extern "C" fn(
+    sys::mp_context_t,
+    i64,
+    i64,
+    i64,
+    i64,
+    *const std::ffi::c_void,
+    sys::mp_dtype_t,
+    *mut std::ffi::c_void,
+    sys::mp_dtype_t,
+    sys::mp_stream_t,
+) -> sys::mp_status_t;
+
+fn elements(extents: [i32; 4]) -> i128 {
+    extents.iter().map(|&e| i128::from(e)).product()
+}
+
+/// A pooling layer.
+pub struct Pool2d<'c> {
+    context: &'c Context,
+    desc: sys::mp_pool2d_desc_t,
+}
+
+impl Pool2d<'_> {
+    /// Rows and columns around the images, fewer than the window has.
+    pub fn padding(mut self, top: u32, bottom: u32, left: u32, right: u32) -> Self {
+        self.desc.pad_top = top as i32; // here and below: the library refuses what has become negative
+        self.desc.pad_bottom = bottom as i32;
+        self.desc.pad_left = left as i32;
+        self.desc.pad_right = right as i32;
+        self
+    }
+
+    /// Rows and columns from one window to the next.
+    pub fn stride(mut self, h: u32, w: u32) -> Self {
+        self.desc.stride_h = h as i32;
+        self.desc.stride_w = w as i32;
+        self
+    }
+
+    /// Rows and columns of the outputs, P and Q.
+    pub fn output_size(&self) -> Result<(usize, usize)> {
+        let (mut p, mut q) = (0, 0);
+        let desc = self.of(Dtype::Fp32);
+        // SAFETY: the descriptor lives during the call.
+        check(unsafe { sys::mp_pool2d_output_size(&desc, &mut p, &mut q) })?;
+        Ok((p as usize, q as usize))
+    }
+
+    /// y, N P Q C, = the largest element, or the mean, of each window.
+    pub fn forward<X, Y>(&self, x: &X, y: &Y, stream: Stream) -> Result<()>
+    where
+        X: Data,
+        Y: Data<Element = X::Element>,
+        X::Element: Float,
+    {
+        let (call, (of_x, of_y)) = ("pool2d", self.elements()?);
+        let (x, y) = (x.view(), y.view());
+        self.context.holds(call, "x", &x, of_x)?;
+        self.context.holds(call, "y", &y, of_y)?;
+        let desc = self.of(X::Element::DTYPE);
+        let context = self.context.as_raw();
+        // SAFETY: both belong to this context and have the elements that the call uses.
+        check(unsafe {
+            let (x, y) = (x.pointer.cast(), y.pointer.cast());
+            sys::mp_pool2d_forward(context, &desc, x, y, stream.0)
+        })
+    }
+
+    /// dx = the gradient of x, overwritten; only `PoolMode::Max` needs x.
+    pub fn backward<Y, X>(
+        &self,
+        x: Option<&View<'_, Y::Element>>,
+        dy: &Y,
+        dx: &X,
+        stream: Stream,
+    ) -> Result<()>
+    where
+        Y: Data,
+        X: Data<Element = Y::Element>,
+        Y::Element: Float,
+    {
+        let (call, (of_x, of_y)) = ("pool2d", self.elements()?);
+        let (dy, dx) = (dy.view(), dx.view());
+        let mut x_pointer = ptr::null_mut();
+        if let Some(x) = x {
+            self.context.holds(call, "x", x, of_x)?;
+            x_pointer = x.pointer;
+        }
+        self.context.holds(call, "dy", &dy, of_y)?;
+        self.context.holds(call, "dx", &dx, of_x)?;
+        let desc = self.of(Y::Element::DTYPE);
+        let context = self.context.as_raw();
+        // SAFETY: all belong to this context and have the elements that the call uses.
+        check(unsafe {
+            let (dy, dx) = (dy.pointer.cast(), dx.pointer.cast());
+            sys::mp_pool2d_backward(context, &desc, x_pointer.cast(), dy, dx, stream.0)
+        })
+    }
+
+    fn of(&self, dtype: Dtype) -> sys::mp_pool2d_desc_t {
+        let mut desc = self.desc;
+        desc.dtype = dtype as u32;
+        desc
+    }
+
+    /// Of x and of y.
+    fn elements(&self) -> Result<(i128, i128)> {
+        let (p, q) = self.output_size()?; // refuses what is out of range
+        let d = &self.desc;
+        Ok((elements([d.n, d.h, d.w, d.c]), elements([d.n, p as i32, q as i32, d.c])))
+    }
+}
+
+/// How a [`BatchNorm`] computes.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchNormOptions {
+    /// `None` or `Relu`.
+    pub activation: Activation,
+    /// Added to the variance.
+    pub epsilon: f32,
+    /// Of the running statistics.
+    pub momentum: f32,
+}
+
+impl Default for BatchNormOptions {
+    fn default() -> Self {
+        let desc = sys::mp_batchnorm_desc_default(0, 0, sys::MP_DTYPE_NONE);
+        let (epsilon, momentum) = (desc.epsilon, desc.momentum);
+        BatchNormOptions { activation: Activation::None, epsilon, momentum }
+    }
+}
+
+/// Factor and shift of each channel, or their gradients.
+#[derive(Clone, Copy, Debug)]
+pub struct Affine<'a> {
+    /// One per channel.
+    pub gamma: View<'a, f32>,
+    /// One per channel.
+    pub beta: View<'a, f32>,
+}
+
+/// Of each channel, usually running ones.
+#[derive(Clone, Copy, Debug)]
+pub struct Statistics<'a> {
+    /// One per channel.
+    pub mean: View<'a, f32>,
+    /// One per channel.
+    pub var: View<'a, f32>,
+}
+
+/// Batch normalisation of rows x channels elements of type `T`; rows is N H W of images.
+///
+/// Has the workspace and what [`forward`](BatchNorm::forward) has measured, for
+/// [`backward`](BatchNorm::backward): once forward before each backward.
+pub struct BatchNorm<'c, T: Float> {
+    context: &'c Context,
+    desc: sys::mp_batchnorm_desc_t,
+    workspace: DeviceBuffer<'c, u8>,
+    mean: DeviceBuffer<'c, f32>,
+    inv_std: DeviceBuffer<'c, f32>,
+    element: PhantomData<T>,
+}
+
+impl<'c, T: Float> BatchNorm<'c, T> {
+    /// With memory for so many channels.
+    pub fn new(
+        context: &'c Context,
+        rows: usize,
+        channels: usize,
+        options: &BatchNormOptions,
+    ) -> Result<Self> {
+        let count = extent("BatchNorm", "channels", channels)?;
+        let mut desc = sys::mp_batchnorm_desc_default(rows as i64, count, T::DTYPE as u32);
+        desc.activation = options.activation as u32;
+        desc.epsilon = options.epsilon;
+        desc.momentum = options.momentum;
+        let mut bytes = 0;
+        // SAFETY: the descriptor lives during the call; refuses what is out of range.
+        check(unsafe { sys::mp_batchnorm_workspace_size(context.as_raw(), &desc, &mut bytes) })?;
+        Ok(BatchNorm {
+            context,
+            desc,
+            workspace: context.alloc(bytes)?,
+            mean: context.alloc(channels)?,
+            inv_std: context.alloc(channels)?,
+            element: PhantomData,
+        })
+    }
+
+    /// What the latest forward pass has measured, one per channel.
+    pub fn mean(&self) -> &DeviceBuffer<'c, f32> {
+        &self.mean
+    }
+
+    /// 1 / sqrt(variance + epsilon), likewise.
+    pub fn inv_std(&self) -> &DeviceBuffer<'c, f32> {
+        &self.inv_std
+    }
+
+    /// y = activation((x - mean) gamma inv_std + beta) with the statistics of x; `running` are updated.
+    pub fn forward<X, Y>(
+        &self,
+        x: &X,
+        affine: &Affine<'_>,
+        y: &Y,
+        running: Option<&Statistics<'_>>,
+        stream: Stream,
+    ) -> Result<()>
+    where
+        X: Data<Element = T>,
+        Y: Data<Element = T>,
+    {
+        let (x, y) = (self.rows("x", x)?, self.rows("y", y)?);
+        let (gamma, beta) = self.affine(affine)?;
+        let (mean, var) = match running {
+            None => (ptr::null_mut(), ptr::null_mut()),
+            Some(running) => self.statistics(running)?,
+        };
+        // SAFETY: all belong to this context and have the elements that the call uses.
+        check(unsafe {
+            sys::mp_batchnorm_forward_training(
+                self.context.as_raw(),
+                &self.desc,
+                x.cast(),
+                gamma,
+                beta,
+                mean,
+                var,
+                self.mean.as_ptr(),
+                self.inv_std.as_ptr(),
+                y.cast(),
+                self.workspace.as_ptr().cast(),
+                self.workspace.len(),
+                stream.0,
+            )
+        })
+    }
+
+    /// The same with given statistics; y may be x.
+    pub fn inference<X, Y>(
+        &self,
+        x: &X,
+        affine: &Affine<'_>,
+        statistics: &Statistics<'_>,
+        y: &Y,
+        stream: Stream,
+    ) -> Result<()>
+    where
+        X: Data<Element = T>,
+        Y: Data<Element = T>,
+    {
+        let (x, y) = (self.rows("x", x)?, self.rows("y", y)?);
+        let (gamma, beta) = self.affine(affine)?;
+        let (mean, var) = self.statistics(statistics)?;
+        let (context, x, y) = (self.context.as_raw(), x.cast(), y.cast());
+        // SAFETY: as in forward.
+        check(unsafe {
+            sys::mp_batchnorm_forward_inference(
+                context, &self.desc, x, gamma, beta, mean, var, y, stream.0,
+            )
+        })
+    }
+
+    /// The gradients of the latest forward pass, overwritten; dx may be dy.
+    pub fn backward<X, Y, D>(
+        &self,
+        x: &X,
+        dy: &Y,
+        affine: &Affine<'_>,
+        dx: &D,
+        grads: &Affine<'_>,
+        stream: Stream,
+    ) -> Result<()>
+    where
+        X: Data<Element = T>,
+        Y: Data<Element = T>,
+        D: Data<Element = T>,
+    {
+        let (x, dy, dx) = (self.rows("x", x)?, self.rows("dy", dy)?, self.rows("dx", dx)?);
+        let (gamma, beta) = self.affine(affine)?;
+        let dgamma = self.channels("dgamma", &grads.gamma)?;
+        let dbeta = self.channels("dbeta", &grads.beta)?;
+        // SAFETY: as in forward.
+        check(unsafe {
+            sys::mp_batchnorm_backward(
+                self.context.as_raw(),
+                &self.desc,
+                x.cast(),
+                dy.cast(),
+                gamma,
+                beta,
+                self.mean.as_ptr(),
+                self.inv_std.as_ptr(),
+                dx.cast(),
+                dgamma,
+                dbeta,
+                self.workspace.as_ptr().cast(),
+                self.workspace.len(),
+                stream.0,
+            )
+        })
+    }
+
+    fn rows<D: Data<Element = T>>(&self, name: &str, data: &D) -> Result<*mut T> {
+        let view = data.view();
+        let needed = i128::from(self.desc.rows) * i128::from(self.desc.channels);
+        self.context.holds("BatchNorm", name, &view, needed)?;
+        Ok(view.pointer)
+    }
+
+    fn channels(&self, name: &str, view: &View<'_, f32>) -> Result<*mut f32> {
+        self.context.holds("BatchNorm", name, view, self.desc.channels.into())?;
+        Ok(view.pointer)
+    }
+
+    fn affine(&self, affine: &Affine<'_>) -> Result<(*mut f32, *mut f32)> {
+        Ok((self.channels("gamma", &affine.gamma)?, self.channels("beta", &affine.beta)?))
+    }
+
+    fn statistics(&self, of: &Statistics<'_>) -> Result<(*mut f32, *mut f32)> {
+        Ok((self.channels("mean", &of.mean)?, self.channels("var", &of.var)?))
+    }
+}

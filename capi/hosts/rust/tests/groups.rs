@@ -1,0 +1,172 @@
+//! Many products in one call, kernels by name, and what lists and optimizers say besides.
+
+mod common;
+
+use common::{context, integers, product, refused, to_f16};
+use mpcore::*;
+
+const STREAM: Stream = Stream::DEFAULT;
+
+fn up(c: &Context, count: usize, seed: usize) -> DeviceBuffer<'_, F16> {
+    c.upload(&to_f16(&integers(count, seed))).unwrap()
+}
+
+#[test]
+fn batches_anywhere_in_memory() {
+    let (m, n, k) = (3, 5, 4);
+    let c = context();
+    let a: Vec<_> = (0..3).map(|i| up(&c, m * k, i)).collect();
+    let b: Vec<_> = (0..3).map(|i| up(&c, k * n, i + 7)).collect();
+    let d: Vec<_> = (0..3).map(|_| c.upload(&[1.0f32; 15]).unwrap()).collect();
+    let bias = c.upload(&integers(n, 9)).unwrap();
+    let on_a: Vec<_> = a.iter().map(Data::view).collect();
+    let on_b: Vec<_> = b.iter().map(Data::view).collect();
+    let on_d: Vec<_> = d.iter().map(Data::view).collect();
+    let (of_a, of_b) = (Matrices::new(&c, &on_a).unwrap(), Matrices::new(&c, &on_b).unwrap());
+    let of_d = Matrices::new(&c, &on_d).unwrap();
+    let gemm = || c.gemm(m, n, k).alpha(2.0).beta(3.0).bias(&bias);
+    gemm().run_batched(&of_a, &of_b, &of_d).unwrap();
+    for (i, got) in d.iter().enumerate() {
+        let wanted: Vec<f32> = product(&integers(m * k, i), &integers(k * n, i + 7), m, n, k)
+            .iter()
+            .enumerate()
+            .map(|(j, p)| 2.0 * p + 3.0 + integers(n, 9)[j % n])
+            .collect();
+        assert_eq!(got.to_vec().unwrap(), wanted);
+    }
+    let two = Matrices::new(&c, &on_b[..2]).unwrap();
+    refused(gemm().run_batched(&of_a, &two, &of_d), "gemm_batched: b has 2 matrices, a 3");
+    let short = Matrices::new(&c, &[on_b[0], b[1].slice(0, 19), on_b[2]]).unwrap();
+    let sentence = "gemm_batched: a matrix of b has 19 elements, 20 are needed";
+    refused(gemm().run_batched(&of_a, &short, &of_d), sentence);
+    refused(gemm().batch(0, 0, 0, 0).run_batched(&of_a, &short, &of_d), sentence);
+    refused(gemm().c(&d[0]).run_batched(&of_a, &of_b, &of_d), "gemm_batched: c is d here");
+    let error = gemm().batch(3, 0, 0, 15).run_batched(&of_a, &of_b, &of_d).unwrap_err();
+    assert!(error.to_string().contains("stride"), "{error}");
+    let other = context();
+    refused(Matrices::new(&other, &on_a), "Matrices: matrices[0] belongs to another context");
+}
+
+#[test]
+fn groups_of_different_shapes() {
+    let c = context();
+    let shapes = [(2, 3, 4), (5, 1, 2), (3, 2, 0)];
+    let half = c.upload(&[0.5f32]).unwrap();
+    for turned in [false, true] {
+        let a: Vec<_> = shapes.iter().map(|&(m, _, k)| up(&c, m * k, 1)).collect();
+        let b: Vec<_> = shapes.iter().map(|&(_, n, k)| up(&c, k * n, 2)).collect();
+        let d: Vec<_> =
+            shapes.iter().map(|&(m, n, _)| c.upload(&vec![2.0; m * n]).unwrap()).collect();
+        let mut group = c.gemm_grouped::<F16, f32>();
+        if turned {
+            group = group.transpose_a().transpose_b();
+        }
+        for (i, &shape) in shapes.iter().enumerate() {
+            group = group.product(shape, &a[i], &b[i], &d[i]).unwrap();
+        }
+        let space = c.alloc::<u8>(group.workspace_size().unwrap().max(256)).unwrap();
+        let epilogue = Epilogue::default().scale(&half);
+        let workspace = Some(space.view());
+        let options =
+            ProductOptions { alpha: 2.0, beta: 3.0, epilogue, workspace, ..Default::default() };
+        group.run(&options).unwrap();
+        for (&(m, n, k), got) in shapes.iter().zip(&d) {
+            let (mut a, mut b) = (integers(m * k, 1), integers(k * n, 2));
+            if turned {
+                a = (0..m * k).map(|i| a[i % k * m + i / k]).collect();
+                b = (0..k * n).map(|i| b[i % n * k + i / n]).collect();
+            }
+            let wanted: Vec<f32> = product(&a, &b, m, n, k).iter().map(|p| p + 6.0).collect();
+            assert_eq!(got.to_vec().unwrap(), wanted);
+        }
+        let bias = ProductOptions { epilogue: Epilogue::default().bias(&half), ..options };
+        assert!(group.run(&bias).unwrap_err().to_string().contains("bias"));
+        refused(
+            group.product((2, 3, 4), &b[0], &b[0], &d[1]),
+            "gemm_grouped: products[3].d has 5 elements, 6 are needed",
+        );
+    }
+    c.gemm_grouped::<F16, f32>().run(&ProductOptions::default()).unwrap();
+}
+
+#[test]
+fn every_kernel_by_name() {
+    let c = context();
+    let (a, b) = (up(&c, 256, 1), up(&c, 256, 2));
+    let wanted = product(&integers(256, 1), &integers(256, 2), 16, 16, 16);
+    let kernels = c.gemm(16, 16, 16).kernels::<F16, f32>().unwrap();
+    let able = kernels.iter().take_while(|info| info.why_not.is_none()).count();
+    assert!(able > 1 && kernels[able..].iter().all(|info| info.why_not.is_some()));
+    for info in &kernels[..able] {
+        let (d, space) =
+            (c.alloc::<f32>(256).unwrap(), c.alloc::<u8>(info.workspace_bytes.max(256)).unwrap());
+        c.gemm(16, 16, 16).kernel(&info.name).workspace(&space).run(&a, &b, &d).unwrap();
+        assert_eq!(d.to_vec().unwrap(), wanted, "{}", info.name);
+    }
+}
+
+#[test]
+fn the_history_of_a_scaler_and_its_clip_factor() {
+    let c = context();
+    let mut config = ScalerConfig::new(ScalerPolicy::Backoff);
+    (config.init_scale, config.growth_interval, config.history) = (8.0, 1, 2);
+    let scaler = Scaler::new(&c, &config).unwrap();
+    let grads = c.upload(&[24.0f32, 32.0]).unwrap();
+    let list = TensorList::new(&c, &[Tensor::new(&grads)]).unwrap();
+    let (norm, factor) = (c.alloc::<f32>(1).unwrap(), c.alloc::<f32>(1).unwrap());
+    list.l2norm(Some(&norm.view()), None, STREAM).unwrap(); // 40, an eighth of it is 5
+    scaler.clip_factor(&norm.view(), 2.5, &factor.view(), STREAM).unwrap();
+    assert!((factor.to_vec().unwrap()[0] - 0.0625).abs() < 1e-6);
+    scaler.clip_factor(&norm.view(), 10.0, &factor.view(), STREAM).unwrap();
+    assert_eq!(factor.to_vec().unwrap(), [0.125]);
+
+    list.unscale(&list, &scaler.inv_scale(), Some(&scaler.found_inf()), STREAM).unwrap();
+    assert_eq!(grads.to_vec().unwrap(), [3.0, 4.0]);
+    scaler.update(None, STREAM).unwrap();
+    grads.copy_from(&[f32::INFINITY, 0.0]).unwrap();
+    list.unscale(&list, &scaler.inv_scale(), Some(&scaler.found_inf()), STREAM).unwrap();
+    scaler.update(None, STREAM).unwrap();
+    scaler.update(None, STREAM).unwrap();
+    assert_eq!(scaler.history(9, STREAM).unwrap(), [(16.0, 1), (8.0, 0)]);
+    assert_eq!(scaler.history(1, STREAM).unwrap(), [(8.0, 0)]);
+    assert!(scaler.history(0, STREAM).unwrap().is_empty());
+    let none = c.alloc::<f32>(0).unwrap();
+    refused(
+        scaler.clip_factor(&norm.view(), 1.0, &none.view(), STREAM),
+        "clip_factor: factor has 0 elements, 1 are needed",
+    );
+}
+
+#[test]
+fn what_an_optimizer_says() {
+    let c = context();
+    let (w, v) = (c.upload(&[1.0f32, -2.0]).unwrap(), c.upload(&[4.0f32]).unwrap());
+    let (g, h) = (c.alloc::<f32>(2).unwrap(), c.alloc::<f32>(1).unwrap());
+    let master = TensorList::new(&c, &[Tensor::new(&w), Tensor::new(&v)]).unwrap();
+    let grads = TensorList::new(&c, &[Tensor::new(&g), Tensor::new(&h)]).unwrap();
+    let kind = OptimizerKind::Sgd;
+    let hyper = |lr, l1, l2| Hyper { l1, l2, beta1: 0.0, ..Hyper::new(kind, lr) };
+    let sgd = Optimizer::builder(&c, kind, &grads, &master)
+        .group(hyper(0.5, 2.0, 0.0))
+        .group(hyper(0.25, 0.0, 0.5))
+        .tensor_group(&[0, 1])
+        .build()
+        .unwrap();
+    let loss = c.alloc::<f32>(1).unwrap();
+    sgd.regularization(&loss.view(), STREAM).unwrap();
+    assert_eq!(loss.to_vec().unwrap(), [2.0 * 3.0 + 0.5 * 16.0]);
+    let rates = c.alloc::<f32>(2).unwrap();
+    sgd.scale_step(None, &StepOptions::default(), STREAM).unwrap();
+    c.cast(&sgd.lr(), &rates, STREAM).unwrap();
+    assert_eq!(rates.to_vec().unwrap(), [0.5, 0.25]);
+
+    let copy = c.alloc::<F16>(3).unwrap();
+    let (one, two) = (copy.slice(0, 2), copy.slice(2, 1));
+    let model = TensorList::new(&c, &[Tensor::new(&one), Tensor::new(&two)]).unwrap();
+    let options = ModelOptions {
+        flags: sys::MP_OPT_STOCHASTIC_ROUNDING,
+        t: Some(sgd.step_counter()),
+        ..Default::default()
+    };
+    master.round_to(&model, None, &options, STREAM).unwrap();
+}

@@ -1,0 +1,276 @@
+//! Convolution and what lies around it, against plain loops; integers, so every sum is exact.
+
+mod common;
+
+use common::{context, integers, refused, to_f16};
+use mpcore::*;
+
+const STREAM: Stream = Stream::DEFAULT;
+// 2 images of 5 x 6 pixels and 4 channels, 6 filters of 3 x 2 in two groups, outputs of 2 x 7.
+const X: [usize; 4] = [2, 5, 6, 4];
+const FILTER: [usize; 4] = [6, 3, 2, 2];
+const OF_X: usize = 240;
+const OF_FILTER: usize = 72;
+const OF_Y: usize = 2 * 2 * 7 * 6;
+
+fn conv(c: &Context) -> Conv2d<'_> {
+    c.conv2d(X, FILTER).unwrap().stride(2, 1).padding(1, 0, 2, 1).dilation(1, 2)
+}
+
+/// Indices in y, in the filter and in x of every product of that convolution.
+fn products() -> Vec<(usize, usize, usize)> {
+    let mut all = Vec::new();
+    for i in 0..OF_Y * 3 * 2 * 2 {
+        let (c, s, r, y) = (i % 2, i / 2 % 2, i / 4 % 3, i / 12);
+        let (k, q, p, n) = (y % 6, y / 6 % 7, y / 42 % 2, y / 84);
+        let (row, column) = ((p * 2 + r).wrapping_sub(1), (q + s * 2).wrapping_sub(2));
+        if row < 5 && column < 6 {
+            let x = ((n * 5 + row) * 6 + column) * 4 + k / 3 * 2 + c;
+            all.push((y, ((k * 3 + r) * 2 + s) * 2 + c, x));
+        }
+    }
+    all
+}
+
+#[test]
+fn three_products() {
+    let c = context();
+    assert_eq!(conv(&c).output_size().unwrap(), (2, 7));
+    let (x, filter, dy) = (integers(OF_X, 1), integers(OF_FILTER, 2), integers(OF_Y, 3));
+    let (mut y, mut dx, mut dfilter) = ([0.0; OF_Y], [0.0; OF_X], [0.0; OF_FILTER]);
+    for (at_y, at_filter, at_x) in products() {
+        y[at_y] += x[at_x] * filter[at_filter];
+        dx[at_x] += dy[at_y] * filter[at_filter];
+        dfilter[at_filter] += dy[at_y] * x[at_x];
+    }
+    let up = |numbers: &[f32]| c.upload(&to_f16(numbers)).unwrap();
+    let (on_x, on_filter, on_dy) = (up(&x), up(&filter), up(&dy));
+    for op in [ConvOp::Fprop, ConvOp::Dgrad, ConvOp::Wgrad] {
+        let bytes = conv(&c).workspace_size::<F16, f32>(op).unwrap();
+        let space = c.alloc::<u8>(bytes.max(256)).unwrap();
+        for workspace in [None, Some(space.view())] {
+            let options = ProductOptions { workspace, ..Default::default() };
+            let out = |len| c.alloc::<f32>(len).unwrap();
+            match op {
+                ConvOp::Fprop => {
+                    let got = out(OF_Y);
+                    conv(&c).fprop(&on_x, &on_filter, &got, &options).unwrap();
+                    assert_eq!(got.to_vec().unwrap(), y);
+                }
+                ConvOp::Dgrad => {
+                    let got = out(OF_X);
+                    conv(&c).dgrad(&on_dy, &on_filter, &got, &options).unwrap();
+                    assert_eq!(got.to_vec().unwrap(), dx);
+                }
+                _ => {
+                    let got = out(OF_FILTER);
+                    conv(&c).wgrad(&on_x, &on_dy, &got, &options).unwrap();
+                    assert_eq!(got.to_vec().unwrap(), dfilter);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_epilogue_and_every_kernel() {
+    let c = context();
+    let (x, filter, bias, start) =
+        (integers(OF_X, 1), integers(OF_FILTER, 2), integers(6, 4), integers(OF_Y, 5));
+    let mut z: Vec<f32> = (0..OF_Y).map(|i| 3.0 * start[i] + bias[i % 6]).collect();
+    for (at_y, at_filter, at_x) in products() {
+        z[at_y] += 2.0 * x[at_x] * filter[at_filter];
+    }
+    let relu: Vec<f32> = z.iter().map(|&v| v.max(0.0)).collect();
+    let (on_x, on_filter) = (c.upload(&to_f16(&x)).unwrap(), c.upload(&to_f16(&filter)).unwrap());
+    let on_bias = c.upload(&bias).unwrap();
+    let kernels = conv(&c).kernels::<F16, f32>(ConvOp::Fprop).unwrap();
+    let able: Vec<_> = kernels.iter().filter(|info| info.why_not.is_none()).collect();
+    assert!(able.len() > 1 && able.len() < kernels.len());
+    for info in able {
+        let (aux, amax) = (c.alloc::<f32>(OF_Y).unwrap(), c.alloc::<f32>(1).unwrap());
+        let space = c.alloc::<u8>(info.workspace_bytes.max(256)).unwrap();
+        let epilogue = Epilogue::default().bias(&on_bias).activation(Activation::Relu);
+        let options = ProductOptions {
+            alpha: 2.0,
+            beta: 3.0,
+            epilogue: epilogue.aux(&aux).amax(&amax),
+            workspace: Some(space.view()),
+            ..Default::default()
+        };
+        let y = c.upload(&start).unwrap();
+        conv(&c).kernel(&info.name).fprop(&on_x, &on_filter, &y, &options).unwrap();
+        assert_eq!(aux.to_vec().unwrap(), z, "{}", info.name);
+        assert_eq!(y.to_vec().unwrap(), relu, "{}", info.name);
+        assert_eq!(amax.to_vec().unwrap(), [relu.iter().copied().fold(0.0, f32::max)]);
+    }
+}
+
+#[test]
+fn a_convolution_that_does_not_fit_is_refused() {
+    let (c, other) = (context(), context());
+    let alloc = |len| c.alloc::<F16>(len).unwrap();
+    let (x, filter, y) = (alloc(OF_X), alloc(OF_FILTER), alloc(OF_Y));
+    let short = alloc(71);
+    let plain = ProductOptions::default();
+    let too_short = "has 71 elements, ";
+    let conv = || conv(&c);
+    refused(
+        conv().fprop(&short, &filter, &y, &plain),
+        &format!("conv2d: x {too_short}240 are needed"),
+    );
+    refused(
+        conv().dgrad(&y, &short, &x, &plain),
+        &format!("conv2d: filter {too_short}72 are needed"),
+    );
+    refused(
+        conv().wgrad(&x, &y, &short, &plain),
+        &format!("conv2d: dfilter {too_short}72 are needed"),
+    );
+    refused(
+        conv().fprop(&x, &filter, &short, &plain),
+        &format!("conv2d: y {too_short}168 are needed"),
+    );
+    let five = c.alloc::<f32>(5).unwrap();
+    let epilogue = Epilogue::default().bias(&five);
+    let options = ProductOptions { epilogue, ..plain };
+    refused(conv().fprop(&x, &filter, &y, &options), "conv2d: bias has 5 elements, 6 are needed");
+    let foreign = other.alloc::<F16>(OF_X).unwrap();
+    refused(conv().fprop(&foreign, &filter, &y, &plain), "conv2d: x belongs to another context");
+    refused(c.conv2d(X, [1, 3, 3, 3]), "conv2d: filters of 3 channels do not divide images of 4");
+    refused(
+        c.conv2d([1, 1 << 40, 1, 4], FILTER),
+        "conv2d: h = 1099511627776 is larger than 2^31 - 1",
+    );
+    let error = conv().stride(0, 1).fprop(&x, &filter, &y, &plain).unwrap_err();
+    assert!(error.to_string().contains("stride_h = 0"), "{error}");
+    let error = conv().padding(u32::MAX, 0, 0, 0).output_size().unwrap_err();
+    assert!(error.to_string().contains("pad_top = -1"), "{error}");
+}
+
+#[test]
+fn layouts() {
+    let c = context();
+    let [n, channels, h, w] = [2, 3, 4, 5];
+    let numbers = integers(120, 1);
+    let turned: Vec<f32> = (0..120)
+        .map(|i| {
+            let (k, x, y, image) = (i % 3, i / 3 % w, i / 15 % h, i / 60);
+            numbers[((image * channels + k) * h + y) * w + x]
+        })
+        .collect();
+    let src = c.upload(&numbers).unwrap();
+    let (half, back) = (c.alloc::<F16>(120).unwrap(), c.alloc::<f32>(120).unwrap());
+    let nchw = [n, channels, h, w];
+    c.nchw_to_nhwc(nchw, &src, &half, STREAM).unwrap();
+    assert_eq!(half.to_vec().unwrap(), to_f16(&turned));
+    c.nhwc_to_nchw(nchw, &half, &back, STREAM).unwrap();
+    assert_eq!(back.to_vec().unwrap(), numbers);
+    refused(
+        c.nchw_to_nhwc(nchw, &src.slice(0, 119), &half, STREAM),
+        "nchw_to_nhwc: src has 119 elements, 120 are needed",
+    );
+    refused(
+        c.nhwc_to_nchw([2, 3, 4, 6], &half, &back, STREAM),
+        "nhwc_to_nchw: src has 120 elements, 144 are needed",
+    );
+}
+
+#[test]
+fn pooling() {
+    let c = context();
+    let (h, w, channels, p, q) = (5, 4, 3, 3, 2);
+    let (x, dy) = (integers(2 * h * w * channels, 1), integers(2 * p * q * channels, 2));
+    let (on_x, on_dy) = (c.upload(&x).unwrap(), c.upload(&dy).unwrap());
+    for mode in [PoolMode::Max, PoolMode::AvgIncludePad] {
+        let pool = c.pool2d(mode, [2, h, w, channels], (2, 4)).unwrap();
+        let pool = pool.stride(2, 1).padding(1, 0, 1, 0);
+        assert_eq!(pool.output_size().unwrap(), (p, q));
+        let (mut y, mut dx) = (vec![0.0; dy.len()], vec![0.0; x.len()]);
+        for i in 0..dy.len() {
+            let (k, column, row, n) = (i % 3, i / 3 % q, i / 6 % p, i / 18);
+            let inside: Vec<usize> = (0..8)
+                .map(|j| ((row * 2 + j / 4).wrapping_sub(1), (column + j % 4).wrapping_sub(1)))
+                .filter(|&(r, s)| r < h && s < w)
+                .map(|(r, s)| ((n * h + r) * w + s) * channels + k)
+                .collect();
+            if mode == PoolMode::Max {
+                // The first among equals.
+                let best = inside.iter().fold(inside[0], |a, &b| if x[b] > x[a] { b } else { a });
+                y[i] = x[best];
+                dx[best] += dy[i];
+            } else {
+                y[i] = inside.iter().map(|&j| x[j]).sum::<f32>() / 8.0;
+                inside.iter().for_each(|&j| dx[j] += dy[i] / 8.0);
+            }
+        }
+        let (got, gradient) = (c.alloc(y.len()).unwrap(), c.alloc(x.len()).unwrap());
+        pool.forward(&on_x, &got, STREAM).unwrap();
+        assert_eq!(got.to_vec().unwrap(), y);
+        let view = on_x.view();
+        let given = if mode == PoolMode::Max { Some(&view) } else { None };
+        pool.backward(given, &on_dy, &gradient, STREAM).unwrap();
+        assert_eq!(gradient.to_vec().unwrap(), dx);
+        refused(pool.forward(&on_dy, &got, STREAM), "pool2d: x has 36 elements, 120 are needed");
+        refused(
+            pool.backward(given, &on_dy, &got, STREAM),
+            "pool2d: dx has 36 elements, 120 are needed",
+        );
+        if mode == PoolMode::Max {
+            assert!(pool.backward(None, &on_dy, &gradient, STREAM).is_err());
+        }
+        let error = pool.padding(2, 0, 0, 0).output_size().unwrap_err();
+        assert!(error.to_string().contains("pad_top = 2"), "{error}");
+    }
+}
+
+/// Two channels of mean 2 and 5, variance 4 and 16; every number is exact.
+#[test]
+fn batch_norm() {
+    let c = context();
+    let up = |numbers: &[f32]| c.upload(numbers).unwrap();
+    let x = up(&[0.0, 1.0, 4.0, 9.0, 0.0, 1.0, 4.0, 9.0]);
+    let (gamma, beta) = (up(&[2.0, 3.0]), up(&[3.0, 0.0]));
+    let (mean, var) = (up(&[0.0, 1.0]), up(&[0.0, 0.0]));
+    let (dgamma, dbeta, y) = (up(&[9.0; 2]), up(&[9.0; 2]), up(&[9.0; 8]));
+    let affine = Affine { gamma: gamma.view(), beta: beta.view() };
+    let running = Statistics { mean: mean.view(), var: var.view() };
+    let options = BatchNormOptions { activation: Activation::Relu, epsilon: 0.0, momentum: 0.5 };
+    let norm = BatchNorm::<f32>::new(&c, 4, 2, &options).unwrap();
+    norm.forward(&x, &affine, &y, Some(&running), STREAM).unwrap();
+    assert_eq!(norm.mean().to_vec().unwrap(), [2.0, 5.0]);
+    assert_eq!(norm.inv_std().to_vec().unwrap(), [0.5, 0.25]);
+    assert_eq!(y.to_vec().unwrap(), [1.0, 0.0, 5.0, 3.0, 1.0, 0.0, 5.0, 3.0]);
+    assert_eq!(mean.to_vec().unwrap(), [1.0, 3.0]);
+    for (got, wanted) in var.to_vec().unwrap().iter().zip([8.0f32 / 3.0, 32.0 / 3.0]) {
+        assert!((got - wanted).abs() < 1e-5, "{got}, {wanted}");
+    }
+    // xhat is -1 and 1; g is 0 where y is.
+    let dy = up(&[2.0, 9.0, 4.0, 2.0, 2.0, 9.0, 8.0, 2.0]);
+    let grads = Affine { gamma: dgamma.view(), beta: dbeta.view() };
+    norm.backward(&x, &dy, &affine, &dy, &grads, STREAM).unwrap();
+    assert_eq!(dgamma.to_vec().unwrap(), [8.0, 4.0]);
+    assert_eq!(dbeta.to_vec().unwrap(), [16.0, 4.0]);
+    assert_eq!(dy.to_vec().unwrap(), [0.0, 0.0, -2.0, 0.0, 0.0, 0.0, 2.0, 0.0]);
+    let (ones, given) = (up(&[1.0, 1.0]), up(&[4.0, 16.0]));
+    let statistics = Statistics { mean: ones.view(), var: given.view() };
+    norm.inference(&x, &affine, &statistics, &y, STREAM).unwrap();
+    assert_eq!(y.to_vec().unwrap(), [2.0, 0.0, 6.0, 6.0, 2.0, 0.0, 6.0, 6.0]);
+
+    refused(
+        norm.forward(&x.slice(0, 7), &affine, &y, None, STREAM),
+        "BatchNorm: x has 7 elements, 8 are needed",
+    );
+    let short = Affine { gamma: gamma.slice(0, 1), ..affine };
+    refused(
+        norm.forward(&x, &short, &y, None, STREAM),
+        "BatchNorm: gamma has 1 elements, 2 are needed",
+    );
+    refused(
+        norm.backward(&x, &dy, &affine, &dy, &short, STREAM),
+        "BatchNorm: dgamma has 1 elements, 2 are needed",
+    );
+    let options = BatchNormOptions { epsilon: -1.0, ..Default::default() };
+    let error = BatchNorm::<f32>::new(&c, 4, 2, &options).err().unwrap();
+    assert!(error.to_string().contains("epsilon = -1"), "{error}");
+}
