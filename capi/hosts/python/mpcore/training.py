@@ -55,6 +55,13 @@ def _address(context: Context, array: Any, name: str, size: int, writable: bool 
     return context.check_array(array, name, dtype=dtype, size=size, writable=writable).address
 
 
+def nccl_comm(communicator: int) -> Any:
+    """mp_comm_t over an ncclComm_t, given by its address, which must outlive it."""
+    comm = _sys.mp_comm_t()
+    check(lib.mp_comm_init_nccl(ctypes.byref(comm), communicator))
+    return comm
+
+
 class Reports:
     """mp_tensor_report_t on the device, `count` of them: what is in a tensor, or in all of a list."""
 
@@ -142,8 +149,8 @@ class TensorList(_Object):
                              stream_pointer(stream)))
 
     def all_reduce(self, comm: Any, pre: float = 1.0, post: float = 1.0, stream: Any = None) -> None:
-        """Gradients of all ranks: post * sum(pre * self), in place.  comm is an mpcore._sys.mp_comm_t,
-        see mp_comm_init_nccl and mp_grad_all_reduce."""
+        """Gradients of all ranks: post * sum(pre * self), in place.  comm is an mpcore._sys.mp_comm_t:
+        nccl_comm, or callbacks of one's own."""
         check(lib.mp_grad_all_reduce(self.handle, ctypes.byref(comm), pre, post, stream_pointer(stream)))
 
     def unscale(self, out: "TensorList", inv_scale: Any, found_inf: Any = None, stream: Any = None) -> None:

@@ -118,3 +118,8 @@ class Rest(unittest.TestCase):
         norm = self.list_of([24, 32]).l2norm()  # 40, of which a quarter is 10
         self.assertAlmostEqual(values(mpcore.clip_factor(norm, scaler, 5))[0], 0.125, places=6)
         self.assertEqual(values(mpcore.clip_factor(norm, scaler, 20)), [0.25])
+
+    def test_nccl(self):
+        """Without a communicator nothing is filled, whether NCCL is here or not."""
+        with self.assertRaisesRegex(mpcore.Error, "nccl"):
+            mpcore.nccl_comm(None)
