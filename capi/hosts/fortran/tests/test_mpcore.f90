@@ -15,6 +15,7 @@ program test_mpcore
   call test_errors()
   call test_lists()
   call test_layer()
+  call test_convolution()
   call mp_context_destroy(context)
   print '(i0,a,i0,a)', passed, ' passed, ', failed, ' failed'
   if (failed > 0) error stop 1
@@ -267,6 +268,45 @@ contains
     call mp_tensor_list_destroy(masters)
     call mp_deallocate(context, w)
     call mp_deallocate(context, dw)
+  end subroutine
+
+  !> The functions of mpcore_c as they are: what C has as N H W C is (C, W, H, N) here.
+  subroutine test_convolution()
+    integer, parameter :: n = 2, h = 5, w = 6, c = 4, k = 3, r = 3, s = 2, p = 3, q = 7
+    real(c_float), target :: x(c, w, h, n), filter(c, s, r, k), y(k, q, p, n)
+    real(c_float) :: padded(c, 0:w + 1, 0:h + 1, n), wanted(k, q, p, n)
+    type(mp_conv2d_desc_t) :: desc
+    integer(c_int32_t) :: rows, columns
+    integer :: stat, i_n, i_p, i_q, i_k
+    character(200) :: sentence
+
+    x = reshape(integers(c, w*h*n, 1), shape(x))
+    filter = reshape(integers(c, s*r*k, 2), shape(filter))
+    padded = 0
+    padded(:, 1:w, 1:h, :) = x
+    do concurrent(i_n=1:n, i_p=1:p, i_q=1:q, i_k=1:k)
+      wanted(i_k, i_q, i_p, i_n) = sum(filter(:, :, :, i_k)* &
+        padded(:, i_q - 1:i_q + s - 2, 2*i_p - 2:2*i_p + r - 3, i_n))
+    end do
+
+    desc = mp_conv2d_desc_default(n, h, w, c, k, r, s, MP_FP32)
+    desc%pad_top = 1
+    desc%pad_bottom = 1
+    desc%pad_left = 1
+    desc%pad_right = 1
+    desc%stride_h = 2
+    call mp_check(mp_conv2d_output_size(desc, rows, columns))
+    call expect('the size of the outputs', rows == p .and. columns == q)
+    y = 77
+    call mp_check(mp_conv2d_fprop(context, desc, c_loc(x), c_loc(filter), c_loc(y), &
+      workspace=c_null_ptr, workspace_bytes=0_c_size_t, stream=c_null_ptr))
+    call expect('a convolution', all(y == wanted))
+    y = 77
+    desc%stride_h = 0
+    call mp_check(mp_conv2d_fprop(context, desc, c_loc(x), c_loc(filter), c_loc(y), &
+      workspace=c_null_ptr, workspace_bytes=0_c_size_t, stream=c_null_ptr), stat, sentence)
+    call expect('a stride of 0', stat == MP_ERROR_INVALID_ARGUMENT .and. &
+      index(sentence, 'stride_h = 0') > 0 .and. all(y == 77))
   end subroutine
 
 end program
