@@ -200,6 +200,7 @@ typedef struct mp_allocator {
   uint32_t reserved0; /**< must be 0 */
   /** 256-byte aligned, or NULL when out of memory. */
   void *(*alloc)(size_t bytes, void *user);
+  /** Work that has been enqueued may still use ptr. */
   void (*free)(void *ptr, size_t bytes, void *user);
   void *user;
 } mp_allocator_t;
@@ -257,7 +258,8 @@ MP_API mp_status_t mp_context_get_info(mp_context_t context, mp_device_info_t *i
  * Nothing else in this header requires memory from here. */
 /** *ptr = `bytes` of device memory, 256-byte aligned, with anything in it; NULL for 0 bytes. */
 MP_API mp_status_t mp_malloc(mp_context_t context, void **ptr, size_t bytes);
-/** Release what mp_malloc gave; NULL does nothing.  What still uses it must have finished. */
+/** Release what mp_malloc gave, when all that the device has been given to do is done: it waits.
+ *  NULL does nothing. */
 MP_API void mp_free(mp_context_t context, void *ptr);
 /** Either side may be host or device memory.  Pageable host memory makes the copy
  *  synchronous, as in cudaMemcpyAsync. */

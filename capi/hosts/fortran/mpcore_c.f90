@@ -350,6 +350,7 @@ module mpcore_c
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
     !> 256-byte aligned, or NULL when out of memory.
     type(c_funptr) :: alloc = c_null_funptr
+    !> Work that has been enqueued may still use ptr.
     type(c_funptr) :: free = c_null_funptr
     type(c_ptr) :: user = c_null_ptr
   end type
@@ -995,7 +996,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Release what mp_malloc gave; NULL does nothing.  What still uses it must have finished.
+    !> Release what mp_malloc gave, when all that the device has been given to do is done: it waits.
+    !> NULL does nothing.
     subroutine mp_free(context, ptr) bind(c, name="mp_free")
       import
       type(c_ptr), value :: context

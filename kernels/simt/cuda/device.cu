@@ -77,6 +77,7 @@ void *allocate(const Device &device, size_t bytes) {
 }
 void release(const Device &device, void *ptr) {
   const DeviceScope scope(device.ordinal);
+  check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // cudaFree does, but need not
   check_cuda(cudaFree(ptr), "cudaFree");
 }
 MappedMemory allocate_mapped(const Device &device, size_t bytes) {

@@ -500,6 +500,7 @@ class mp_allocator_t(Structure):
         ("reserved0", c_uint32),
         # 256-byte aligned, or NULL when out of memory.
         ("alloc", CFUNCTYPE(c_void_p, c_size_t, c_void_p)),
+        # Work that has been enqueued may still use ptr.
         ("free", CFUNCTYPE(None, c_void_p, c_size_t, c_void_p)),
         ("user", c_void_p),
     ]
@@ -1503,7 +1504,8 @@ FUNCTIONS = {
     # *ptr = `bytes` of device memory, 256-byte aligned, with anything in it; NULL for 0 bytes.
     "mp_malloc": (c_uint32, [c_void_p, POINTER(c_void_p), c_size_t],
         'context, ptr, bytes'),
-    # Release what mp_malloc gave; NULL does nothing.  What still uses it must have finished.
+    # Release what mp_malloc gave, when all that the device has been given to do is done: it waits.
+    # NULL does nothing.
     "mp_free": (None, [c_void_p, c_void_p],
         'context, ptr'),
     # Either side may be host or device memory.  Pageable host memory makes the copy

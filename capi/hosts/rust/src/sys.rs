@@ -388,6 +388,7 @@ pub struct mp_allocator_t {
     pub reserved0: u32,
     /// 256-byte aligned, or NULL when out of memory.
     pub alloc: Option<unsafe extern "C" fn(bytes: usize, user: *mut c_void) -> *mut c_void>,
+    /// Work that has been enqueued may still use ptr.
     pub free: Option<unsafe extern "C" fn(ptr: *mut c_void, bytes: usize, user: *mut c_void)>,
     pub user: *mut c_void,
 }
@@ -1563,7 +1564,8 @@ extern "C" {
     /// \*ptr = `bytes` of device memory, 256-byte aligned, with anything in it; NULL for 0 bytes.
     pub fn mp_malloc(context: mp_context_t, ptr: *mut *mut c_void, bytes: usize) -> mp_status_t;
 
-    /// Release what mp\_malloc gave; NULL does nothing.  What still uses it must have finished.
+    /// Release what mp\_malloc gave, when all that the device has been given to do is done: it waits.
+    /// NULL does nothing.
     pub fn mp_free(context: mp_context_t, ptr: *mut c_void);
 
     /// Either side may be host or device memory.  Pageable host memory makes the copy
