@@ -266,6 +266,7 @@ test: setup-test
 	  "mpinfo::tools/run_mpinfo $(BUILD)/mpinfo" \
 	  "installed::tools/run_installed $(BUILD) $(CC) $(lastword $(CXX))" \
 	  "ABI check::tools/run_abi $(CC)" \
+	  "kernel report::CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tools/test_kernel_report" \
 	  "NVTX ranges::tools/run_nvtx $(BUILD) $(CC) $(CUDA_HOME:%=%/include)" \
 	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)
 
@@ -376,7 +377,7 @@ wheel: lib
 
 # ---------------------------------------------------------------- checks
 
-.PHONY: check cuda-gates gpu-check format
+.PHONY: check cuda-gates kernel-baseline gpu-check format
 ## check: format, layer rules, header, language faces, exported symbols, the guide
 check: setup-check
 	@$(MAKE) lib
@@ -400,10 +401,17 @@ abi-baseline:
 format:
 	@tools/check_format --fix
 
-## cuda-gates: compile the cuda target and look at what ptxas says of it
-cuda-gates: setup-build
+# It compiles the kernels' constants with CXX.
+KERNEL_REPORT := CXX='$(CXX)' tools/kernel_report
+## cuda-gates: compile the cuda target: no spills, no warnings, no kernel worse than its baseline
+cuda-gates: setup-gates
 	@$(MAKE) lib
-	@tools/check_ptxas $(BUILD)/cuda
+	@$(KERNEL_REPORT) --check $(BUILD)
+
+## kernel-baseline: remember registers, stack and shared memory of the kernels for cuda-gates
+kernel-baseline: setup-gates
+	@$(MAKE) lib
+	@$(KERNEL_REPORT) --write-baseline $(BUILD)
 
 ## gpu-check: on a GPU machine: tests on the cuda target, compute-sanitizer, bench
 gpu-check: setup-test
@@ -417,7 +425,7 @@ gpu-check: setup-test
 docs: setup-docs
 	@tools/make_docs $(BUILD)/docs
 
-.PHONY: install uninstall deb clean help setup-build setup-demo setup-test setup-check setup-docs setup-install
+.PHONY: install uninstall deb clean help setup-build setup-gates setup-demo setup-test setup-check setup-docs setup-install
 INSTALL_ARGS = --build '$(BUILD)' --prefix '$(PREFIX)' --libdir '$(LIBDIR)' --destdir '$(DESTDIR)'
 ## install: library, headers, tools, pkg-config, CMake and man pages under PREFIX (/usr/local)
 install: setup-install
@@ -437,7 +445,7 @@ deb: setup-install
 clean:
 	rm -rf $(BUILD)
 
-setup-build setup-demo setup-test setup-check setup-docs setup-install: setup-%:
+setup-build setup-gates setup-demo setup-test setup-check setup-docs setup-install: setup-%:
 	@tools/setup $*
 ifeq ($(NVCC),)
 	@echo "no nvcc: building the host target alone" >&2
@@ -445,6 +453,6 @@ endif
 
 ## help: this list
 help:
-	@sed -n 's/^## \([a-z-]*\): /  \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^## \([a-z-]*\): /  \1\t/p' Makefile | expand -t 18
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -20,11 +20,11 @@
 //   wgmma_fence missing                       wgmma; on the device also ptxas, C7519
 //   commit or wait missing                    the end of the thread; D is NaN until the wait
 //   more registers claimed than released      a deadlock
-//   setmaxnreg without launch bounds          tools/check_ptxas, C7508 (here MP_KERNEL has them)
+//   setmaxnreg without launch bounds          make cuda-gates, C7508 (here MP_KERNEL has them)
 //   accumulators touched in flight            wgmma_wait if written, NaN if read
 //                                             (machine_wgmma_violations.cpp); ptxas, C7511, C7514,
 //                                             C7515, C7517
-//   wgmma behind a call, or spills            tools/check_ptxas, C7510 and the spill gate
+//   wgmma behind a call, or spills            make cuda-gates, C7510 and the spill gate
 //   a block returns before its peer is done   the peer's arrive or multicast
 //   arrive at the own block's barrier only    a deadlock
 //   odd tiles: a block of a pair drops out    a deadlock

@@ -1,0 +1,92 @@
+"""The committed facts, and what a build may not do worse.
+
+Spills are in no baseline: there may be none.  Registers are no gate of their own: more of them matter where
+fewer warps fit on an SM.
+"""
+
+import dataclasses
+import json
+
+COLUMNS = ["registers", "stack", "static_smem", "dynamic_smem", "threads"]
+
+
+def facts_of(kernel):
+    return [getattr(kernel, column) for column in COLUMNS]
+
+
+def write(path, facts):
+    lines = [f"    {json.dumps(kernel.key)}: {json.dumps(facts_of(kernel))}" for kernel in facts.kernels]
+    (toolkit,) = facts.toolkits
+    path.write_text(
+        f'{{\n  "toolkit": {json.dumps(toolkit)},\n  "columns": {json.dumps(COLUMNS)},\n'
+        '  "kernels": {\n' + ",\n".join(lines) + "\n  }\n}\n")
+
+
+@dataclasses.dataclass
+class Comparison:
+    failures: list = dataclasses.field(default_factory=list)
+    differences: list = dataclasses.field(default_factory=list)
+    notes: list = dataclasses.field(default_factory=list)
+
+
+def check(facts):
+    """What may never be, whatever the compiler and the baseline."""
+    result = Comparison()
+    if not facts.kernels:
+        result.failures.append("the logs of ptxas name no kernel")
+    for kernel in facts.kernels:
+        if kernel.spills:
+            result.failures.append(
+                f"{kernel.key} spills: {kernel.spill_stores} bytes of stores, {kernel.spill_loads} of loads")
+    result.failures += facts.warnings
+    return result
+
+
+def compare(facts, path):
+    result = check(facts)
+    if not path.exists():
+        result.notes.append(f"no baseline {path}: only spills and warnings are checked")
+        return result
+    baseline = json.loads(path.read_text())
+    if facts.toolkits != {baseline["toolkit"]}:
+        ours = " and ".join(sorted(facts.toolkits)) or "an unknown one"
+        result.notes.append(
+            f"the compiler is {ours}, that of the baseline {baseline['toolkit']}: only spills and warnings "
+            "are checked")
+        return result
+
+    old = {key: dict(zip(baseline["columns"], values)) for key, values in baseline["kernels"].items()}
+    archs = {kernel.arch for kernel in facts.kernels}
+    known_archs = {key.split()[0].removeprefix("sm_") for key in old}
+    for arch in sorted(archs - known_archs):
+        result.notes.append(f"sm_{arch} is not in the baseline")
+    for arch in sorted(known_archs - archs):
+        result.notes.append(f"sm_{arch} of the baseline was not built")
+
+    new_keys = {kernel.key for kernel in facts.kernels}
+    result.differences += [f"gone: {key}" for key in old
+                           if key not in new_keys and key.split()[0].removeprefix("sm_") in archs]
+    for kernel in facts.kernels:
+        if kernel.arch not in known_archs:
+            continue
+        if kernel.key not in old:
+            result.differences.append(f"new: {kernel.key}")
+        else:
+            compare_kernel(kernel, old[kernel.key], result)
+    return result
+
+
+def compare_kernel(kernel, old, result):
+    changes = [f"{column} {old[column]} -> {getattr(kernel, column)}"
+               for column in COLUMNS if getattr(kernel, column) != old[column]]
+    if not changes:
+        return
+    what = f"{kernel.key}: {', '.join(changes)}"
+    before, now = dataclasses.replace(kernel, **old).occupancy(), kernel.occupancy()
+    if kernel.stack > old["stack"]:
+        result.failures.append(f"{what}: more stack")
+    elif before and now and now.warps < before.warps:
+        result.failures.append(
+            f"{what}: {now.warps} warps per SM instead of {before.warps}, for its {now.limit}")
+    else:
+        result.differences.append(what)

@@ -1,0 +1,114 @@
+"""What stands in an object's machine code: fat binaries, and the ELF files in them.
+
+A fat binary is a header and entries, one per architecture: an ELF file (a cubin), or PTX.  The layout is
+not documented by NVIDIA; this is what `fatbinary` of CUDA 12 and 13 writes.  Attributes of a kernel stand
+in its section .nv.info.KERNEL (`cuobjdump -elf` prints them as EIATTR_...).
+"""
+
+import dataclasses
+import re
+import struct
+
+FATBIN_MAGIC = 0xBA55ED50
+PTX, CUBIN = 1, 2
+ARCH_SPECIFIC = 0x100000  # sm_90a rather than sm_90
+MAX_THREADS = 0x05  # EIATTR_MAX_THREADS: three counts
+HAS_VALUE_OF_SIZE = 4  # the attribute's format: a size and as many bytes follow
+# MP_DYN_SHARED (kernels/simt/simt.h) aligns the dynamic part so, and nothing else does.
+DYNAMIC_SMEM_ALIGNMENT = 1024
+TOOLKIT = re.compile(rb"Cuda compilation tools, release [\d.]+, V([\d.]+)")
+
+
+@dataclasses.dataclass
+class Image:
+    """An entry of a fat binary."""
+
+    kind: int
+    arch: str
+    data: bytes
+    size: int  # with its header
+
+    @property
+    def is_elf(self):
+        return self.data.startswith(b"\x7fELF")  # not so where the cubins are compressed
+
+
+@dataclasses.dataclass
+class Code:
+    """A kernel in a cubin."""
+
+    threads: int = None
+    code_bytes: int = 0
+    uses_dynamic_smem: bool = False
+
+
+def sections(elf):
+    """(name, contents, alignment) of all sections of a 64-bit ELF file."""
+    (table,) = struct.unpack_from("<Q", elf, 0x28)
+    size, count, names = struct.unpack_from("<HHH", elf, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQIIQQ", elf, table + i * size) for i in range(count)]
+    if not headers:
+        return
+    strings = headers[names][4]
+    for name, kind, _, _, offset, length, _, _, alignment, _ in headers:
+        text = elf[strings + name : elf.index(b"\0", strings + name)].decode()
+        no_bits = kind == 8
+        yield text, b"" if no_bits else elf[offset : offset + length], alignment
+
+
+def images(elf):
+    """All entries of all fat binaries in an object or a shared library."""
+    for name, fatbins, _ in sections(elf):
+        if name != ".nv_fatbin":
+            continue
+        at = 0
+        while at + 16 <= len(fatbins):
+            magic, _, header, size = struct.unpack_from("<IHHQ", fatbins, at)
+            if magic != FATBIN_MAGIC:  # padding between two
+                at += 8
+                continue
+            entry, end = at + header, at + header + size
+            while entry < end:
+                kind, _, header, size = struct.unpack_from("<HHIQ", fatbins, entry)
+                number, flags = struct.unpack_from("<I8xI", fatbins, entry + 28)
+                data = fatbins[entry + header : entry + header + size]
+                suffix = "a" if flags & ARCH_SPECIFIC else ""
+                yield Image(kind, f"{number}{suffix}", data, header + size)
+                entry += header + size
+            at = end
+
+
+def attributes(info):
+    """(number, value) of what .nv.info holds."""
+    at = 0
+    while at + 4 <= len(info):
+        form, number, size = struct.unpack_from("<BBH", info, at)
+        at += 4
+        if form == HAS_VALUE_OF_SIZE:
+            yield number, info[at : at + size]
+            at += size
+
+
+def kernels(cubin):
+    """Code by mangled name."""
+    found = {}
+    for name, data, alignment in sections(cubin):
+        for prefix in (".nv.info.", ".nv.shared.", ".text."):
+            if name.startswith(prefix):
+                code = found.setdefault(name[len(prefix) :], Code())
+        if name.startswith(".nv.info."):
+            for number, value in attributes(data):
+                if number == MAX_THREADS:
+                    x, y, z = struct.unpack("<III", value)
+                    code.threads = x * y * z
+        elif name.startswith(".nv.shared."):
+            code.uses_dynamic_smem = alignment >= DYNAMIC_SMEM_ALIGNMENT
+        elif name.startswith(".text."):
+            code.code_bytes = len(data)
+    return found
+
+
+def toolkit(cubin):
+    """Version of the compiler that made it, or None."""
+    found = TOOLKIT.search(cubin)
+    return found[1].decode() if found else None

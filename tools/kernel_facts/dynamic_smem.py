@@ -1,0 +1,47 @@
+"""The dynamic shared memory of the kernels that have some, asked of the constants that launch them.
+
+The kernel sources compile for the host, too: a program that prints them is made from the names of the
+kernels and run.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HEADERS = ["kernels/gemm/gemm_wmma.h", "kernels/conv/conv_wmma.h"]
+# How the launch of each (gemm_wmma.h, conv_wmma.h, wgmma_loop.h) finds its amount.
+CONSTANTS = [
+    (re.compile(r"mp::cuda::gemm_wmma(<.*>)$"), r"mp::cuda::GemmWmma\1::kSmemBytes"),
+    (re.compile(r"mp::cuda::conv_wmma(<.*>)$"), r"mp::cuda::ConvWmma\1::kSmemBytes"),
+    (re.compile(r"mp::cuda::(?:gemm|conv)_wgmma<.*(mp::WgmmaTile<.*>)>$"), r"\1::kSmemBytes"),
+]
+
+
+def constant(function):
+    """A C++ expression for the host target, or None for a kernel that is not known to have any."""
+    for pattern, expression in CONSTANTS:
+        if found := pattern.match(function):
+            return found.expand(expression).replace("mp::cuda::", "mp::host::")
+    return None
+
+
+def of(functions):
+    """{function: bytes} of those that have some."""
+    asked = [(function, constant(function)) for function in functions]
+    asked = [(function, expression) for function, expression in asked if expression]
+    if not asked:
+        return {}
+    lines = "".join(f'std::printf("%zu\\n", size_t({expression}));\n' for _, expression in asked)
+    program = f"#include <cstdio>\nint main() {{\n{lines}}}\n"
+    with tempfile.TemporaryDirectory() as folder:
+        includes = [part for header in HEADERS for part in ("-include", header)]
+        compiler = os.environ.get("CXX", "g++").split()
+        subprocess.run(
+            [*compiler, "-std=c++20", "-w", "-I.", "-Iinclude", *includes, "-x", "c++", "-",
+             "-o", f"{folder}/print"],
+            cwd=ROOT, input=program, text=True, check=True)
+        run = subprocess.run([f"{folder}/print"], text=True, capture_output=True, check=True)
+    return {function: int(line) for (function, _), line in zip(asked, run.stdout.split())}

@@ -1,0 +1,85 @@
+"""Builds that no compiler made, for the tests: logs of ptxas, and objects with cubins beside them."""
+
+import dataclasses
+import struct
+
+from . import cubin
+
+TOOLKIT = "13.0.88"
+
+
+@dataclasses.dataclass
+class Planted:
+    """A kernel of one source file."""
+
+    mangled: str
+    arch: str = "80"
+    registers: int = 64
+    stack: int = 0
+    spill: int = 0
+    smem: int = 1024
+    threads: int = 256
+    uses_dynamic_smem: bool = False
+    callee_spill: int = 0
+    warning: str = ""
+
+
+def log(kernels):
+    lines = []
+    for kernel in kernels:
+        lines += [
+            f"ptxas info    : Compiling entry function '{kernel.mangled}' for 'sm_{kernel.arch}'",
+            f"ptxas info    : Function properties for {kernel.mangled}",
+            f"    {kernel.stack} bytes stack frame, {kernel.spill} bytes spill stores, "
+            f"{kernel.spill} bytes spill loads",
+            f"ptxas info    : Used {kernel.registers} registers, used 1 barriers, {kernel.smem} bytes smem",
+            "ptxas info    : Function properties for __internal_accurate_pow",
+            f"    0 bytes stack frame, {kernel.callee_spill} bytes spill stores, 0 bytes spill loads",
+            *([kernel.warning] if kernel.warning else []),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def elf(sections):
+    """`sections`: (name, contents, alignment)."""
+    names, contents, headers = b"\0", b"", [struct.pack("<IIQQQQIIQQ", *[0] * 10)]
+    for name, data, alignment in [*sections, (".shstrtab", None, 1)]:
+        at = len(names)
+        names += name.encode() + b"\0"
+        data = names if data is None else data
+        place = 64 + len(contents), len(data)  # behind the ELF header
+        headers.append(struct.pack("<IIQQQQIIQQ", at, 1, 0, 0, *place, 0, 0, alignment, 0))
+        contents += data
+    start = b"\x7fELF\2\1\1" + bytes(9) + struct.pack(
+        "<HHIQQQIHHHHHH", 1, 190, 1, 0, 0, 64 + len(contents), 0, 64, 0, 0, 64, len(headers), len(headers) - 1)
+    return start + contents + b"".join(headers)
+
+
+def cubin_of(kernels, toolkit):
+    sections = [(".note.nv.tkinfo", f"Cuda compilation tools, release 13.0, V{toolkit}\0".encode(), 4)]
+    for kernel in kernels:
+        threads = struct.pack("<BBHIII", cubin.HAS_VALUE_OF_SIZE, cubin.MAX_THREADS, 12, kernel.threads, 1, 1)
+        alignment = cubin.DYNAMIC_SMEM_ALIGNMENT if kernel.uses_dynamic_smem else 4
+        sections += [(f".nv.info.{kernel.mangled}", b"\2\x4c\1\0" + threads, 4),
+                     (f".nv.shared.{kernel.mangled}", b"", alignment),
+                     (f".text.{kernel.mangled}", bytes(256), 128)]
+    return elf(sections)
+
+
+def fatbin(kernels, toolkit, is_compressed):
+    entries = b""
+    for arch in sorted({kernel.arch for kernel in kernels}):
+        image = cubin_of([kernel for kernel in kernels if kernel.arch == arch], toolkit)
+        image = b"\x28\xb5\x2f\xfd" + image if is_compressed else image
+        flags = cubin.ARCH_SPECIFIC if arch.endswith("a") else 0
+        entries += struct.pack("<HHIQIIIIQI", cubin.CUBIN, 0x101, 64, len(image), 0, 0, 0x10008,
+                               int(arch.rstrip("a")), 0, flags) + bytes(20) + image
+    return struct.pack("<IHHQ", cubin.FATBIN_MAGIC, 1, 16, len(entries)) + entries
+
+
+def build(folder, kernels, toolkit=TOOLKIT, is_compressed=False):
+    """Writes FOLDER/cuda/kernels/planted.o and its log."""
+    path = folder / "cuda/kernels/planted.o"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(elf([(".nv_fatbin", fatbin(kernels, toolkit, is_compressed), 8)]))
+    path.with_name("planted.o.ptxas").write_text(log(kernels))

@@ -1,0 +1,51 @@
+"""What ptxas -v said: one log per source file, build/cuda/**/*.o.ptxas."""
+
+import dataclasses
+import re
+
+ENTRY = re.compile(r"Compiling entry function '(\S+)' for 'sm_(\w+)'")
+FUNCTION = re.compile(r"Function properties for (\S+)")
+FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+USED = re.compile(r"Used (\d+) registers")
+CUMULATIVE = re.compile(r"(\d+) bytes cumulative stack size")
+SMEM = re.compile(r"(\d+) bytes smem")
+# Serialised wgmma (C7510, C7514 and their kin) and ignored setmaxnreg (C7508) come without the word.
+WARNING = re.compile(r"C75(08|10|11|14|15|17|19)|warning")
+
+
+@dataclasses.dataclass
+class Entry:
+    """A kernel on one architecture.  Spills are of the kernel and of the functions it calls."""
+
+    mangled: str
+    arch: str
+    registers: int = 0
+    stack: int = 0
+    spill_stores: int = 0
+    spill_loads: int = 0
+    static_smem: int = 0
+
+
+def parse(text):
+    """(entries, lines that warn).  What is said of a function called by a kernel counts for the kernel."""
+    entries, warnings = [], []
+    for line in text.splitlines():
+        if WARNING.search(line):
+            warnings.append(line)
+        if found := ENTRY.search(line):
+            entries.append(Entry(*found.groups()))
+        if not entries:
+            continue
+        entry = entries[-1]
+        if found := FRAME.search(line):
+            stack, stores, loads = map(int, found.groups())
+            entry.stack = max(entry.stack, stack)
+            entry.spill_stores += stores
+            entry.spill_loads += loads
+        elif found := USED.search(line):
+            entry.registers = int(found[1])
+            if found := CUMULATIVE.search(line):
+                entry.stack = max(entry.stack, int(found[1]))
+            if found := SMEM.search(line):
+                entry.static_smem = int(found[1])
+    return entries, warnings

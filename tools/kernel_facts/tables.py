@@ -1,0 +1,85 @@
+"""The report as text, Markdown or JSON."""
+
+import dataclasses
+import json
+
+HEAD = ["kernel", "threads", "registers", "stack", "spills", "static smem", "dynamic smem", "blocks/SM",
+        "occupancy", "limit", "code"]
+ABOUT = """\
+Registers, static shared memory, stack and spills (bytes): ptxas.  Threads per block (those of the launch
+bounds) and bytes of code: the cubin.  Dynamic shared memory: the constants that the launch uses.  Blocks per
+SM, occupancy (of the warps that an SM holds) and what limits them: computed from these, not measured.
+"""
+
+
+def row(kernel):
+    facts = [kernel.threads, kernel.registers, kernel.stack, kernel.spills, kernel.static_smem,
+             kernel.dynamic_smem]
+    found = kernel.occupancy()
+    if kernel.is_empty or (found and found.blocks == 0):
+        fit = ["0", "", "does not run here"]
+    elif found is None:
+        fit = ["?", "?", "?"]
+    else:
+        fit = [found.blocks, f"{found.percent:.0f} %", found.limit]
+    cells = [kernel.name, *facts, *fit, kernel.code_bytes]
+    return ["?" if cell is None else str(cell) for cell in cells]
+
+
+def by_arch(kernels):
+    groups = {}
+    for kernel in kernels:
+        groups.setdefault(kernel.arch, []).append(kernel)
+    return groups
+
+
+def aligned(head, rows):
+    widths = [max(len(line[i]) for line in [head, *rows]) for i in range(len(head))]
+    lines = []
+    for line in [head, *rows]:
+        cells = [line[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(line[1:], widths[1:])]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def markdown(head, rows):
+    def line(cells):
+        return "| " + " | ".join(cells) + " |\n"
+
+    rows = [[f"`{cells[0]}`", *cells[1:]] for cells in rows]
+    return line(head) + line(["---", *["---:"] * (len(head) - 1)]) + "".join(map(line, rows))
+
+
+def sizes_line(sizes):
+    return ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in sizes.items())
+
+
+def report(facts, sizes, mixes, is_markdown):
+    table, heading = (markdown, "## {}\n\n") if is_markdown else (aligned, "{}\n")
+    toolkit = " and ".join(sorted(facts.toolkits)) or "of unknown version"
+    text = f"{ABOUT}\nCompiler: CUDA {toolkit}.\n"
+    if sizes:
+        text += f"libmpcore.so: {sizes_line(sizes)}.\n"
+    for arch, kernels in by_arch(facts.kernels).items():
+        text += "\n" + heading.format(f"sm_{arch}: {len(kernels)} kernels")
+        text += table(HEAD, [row(kernel) for kernel in kernels])
+    if mixes:
+        text += "\n" + heading.format("Instructions in the code, each counted once")
+        groups = [group for group in sorted({group for _, mix in mixes for group in mix} - {"all", "other"})]
+        groups = ["all", *groups, "other"]
+        rows = [[kernel.key, *(str(mix[group]) for group in groups)] for kernel, mix in mixes]
+        text += table(["kernel", *groups], rows)
+    return text
+
+
+def as_json(facts, sizes, mixes):
+    instructions = {kernel.key: dict(mix) for kernel, mix in mixes}
+    kernels = []
+    for kernel in facts.kernels:
+        occupancy = kernel.occupancy()
+        kernels.append(dataclasses.asdict(kernel) | {
+            "occupancy": occupancy and dataclasses.asdict(occupancy),
+            "instructions": instructions.get(kernel.key)})
+    return json.dumps({"toolkits": sorted(facts.toolkits), "library_bytes": sizes,
+                       "warnings": facts.warnings, "kernels": kernels}, indent=1) + "\n"
