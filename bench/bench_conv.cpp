@@ -84,6 +84,7 @@ void ConvBench::measure(const ConvShape &shape) {
   ConvRow row{.shape = shape,
               .desc = desc,
               .kernel = problem.kernels().front(),
+              .predicted_us = problem.predicted_us(),
               .workspace_bytes = problem.workspace_bytes(),
               .sets = problem.sets(),
               .min_bytes = problem.min_bytes(),

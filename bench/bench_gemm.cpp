@@ -110,6 +110,7 @@ GemmRow GemmBench::time(const Shape &shape, const mp_gemm_desc_t &desc, GemmProb
   GemmRow row{.shape = shape,
               .desc = desc,
               .kernel = problem.kernels().front(),
+              .predicted_us = problem.predicted_us(),
               .workspace_bytes = problem.workspace_bytes(),
               .sets = problem.sets(),
               .min_bytes = problem.min_bytes(),

@@ -38,6 +38,13 @@ void ConvProblem::list_kernels() {
   if (status != MP_ERROR_NOT_FOUND) check(status);
 }
 
+double ConvProblem::predicted_us() const {
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  check(mp_conv2d_kernel_info(machine_.context(), &desc_, shape_.op, 0, &info));
+  return info.predicted_us;
+}
+
 void ConvProblem::fill_sets(RandomPool &pool) {
   const Elems count = elems();
   const int64_t first_bytes = aligned_bytes(count.first * dtype_bytes(desc_.dtype));

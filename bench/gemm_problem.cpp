@@ -23,6 +23,13 @@ void GemmProblem::list_kernels() {
   if (status != MP_ERROR_NOT_FOUND) check(status);
 }
 
+double GemmProblem::predicted_us() const {
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  check(mp_gemm_kernel_info(machine_.context(), &desc_, 0, &info));
+  return info.predicted_us;
+}
+
 void GemmProblem::fill_sets(RandomPool &pool) {
   const int64_t a_bytes = aligned_bytes(desc_.m * desc_.k * dtype_bytes(desc_.dtype_ab));
   const int64_t b_bytes = aligned_bytes(desc_.k * desc_.n * dtype_bytes(desc_.dtype_ab));

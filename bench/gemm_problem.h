@@ -20,6 +20,8 @@ class GemmProblem {
 
   /// Names of the kernels that can run it, the library's choice first.
   const std::vector<const char *> &kernels() const { return kernels_; }
+  /// By the cost model that chose the kernel.
+  double predicted_us() const;
   int64_t sets() const { return static_cast<int64_t>(sets_.size()); }
   /// What every implementation reads and writes at least.
   double min_bytes() const;

@@ -7,6 +7,9 @@
 namespace mpbench {
 namespace {
 
+/// Of results/schema.json; grows when a reader of older files would misread newer ones.
+constexpr int kSchema = 1;
+
 using Long = long long;  // what %lld wants
 
 /// Of a GEMM or a convolution.
@@ -142,6 +145,7 @@ void write_product(JsonWriter &json, const Row &row, const std::optional<Ceiling
   json.number("flop", row.shape.flop());
   json.number("min_bytes", row.min_bytes);
   json.string("kernel", row.kernel);
+  json.number("predicted_us", row.predicted_us);
   json.number("workspace_bytes", row.workspace_bytes);
   json.number("sets", row.sets);
   write_timing(json, row.timing);
@@ -247,6 +251,8 @@ Report::Report(const Options &options, const Machine &machine)
 
 void Report::write_machine(const Machine &machine) {
   const mp_device_info_t &info = machine.info();
+  json_.number("schema", kSchema);
+  if (machine.on_host()) json_.string("sample", "host target: says nothing about a GPU");
   json_.string("device", info.name);
   json_.string("target", machine.on_host() ? "host" : "cuda");
   json_.number("arch", info.arch);

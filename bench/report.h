@@ -32,6 +32,7 @@ struct GemmRow {
   Shape shape;
   mp_gemm_desc_t desc;
   std::string kernel;
+  double predicted_us;  ///< by the cost model that chose the kernel
   int64_t workspace_bytes;
   int64_t sets;      ///< of operands, taken in turn
   double min_bytes;  ///< every operand once
@@ -44,6 +45,7 @@ struct ConvRow {
   ConvShape shape;
   mp_conv2d_desc_t desc;
   std::string kernel;
+  double predicted_us;  ///< by the cost model that chose the kernel
   int64_t workspace_bytes;
   int64_t sets;      ///< of tensors, taken in turn
   double min_bytes;  ///< every tensor once
