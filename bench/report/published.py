@@ -1,0 +1,54 @@
+"""Baidu's own figures of DeepBench's training set on a V100, under mpbench's names of the shapes."""
+import csv
+import dataclasses
+
+from .results import BENCH
+
+V100 = "V100, published"
+FILE = BENCH / "published" / "deepbench_v100.csv"
+
+
+@dataclasses.dataclass
+class Published:
+    name: str  # as results.name_of
+    remark: str
+    gflop: float
+    fp32_us: float
+    mixed_us: float
+
+    @property
+    def speedup(self) -> float:
+        return self.fp32_us / self.mixed_us
+
+
+def _gemm(shape: dict):
+    """Their matrices are column-major: bench/shapes.h."""
+    # gemm_problems.h, which they and we run, has 1536 where the workbook prints 1530.
+    is_misprint = shape["k"] == "1530"
+    m, n, k = shape["n"], shape["m"], "1536" if is_misprint else shape["k"]
+    name = f"deepbench {shape['b_t']}{shape['a_t']} {m}x{n}x{k}"
+    return name, "printed with k = 1530" if is_misprint else ""
+
+
+def _by(a: str, b: str) -> str:
+    return a if a == b else f"{a}x{b}"
+
+
+def _conv(step: str, shape: dict):
+    return ("deepbench_conv {step} n{n} {h}x{w}x{c} k{k} {fh}x{fw} s{stride} p{pad}".format(
+        step=step, stride=_by(shape["sh"], shape["sw"]), pad=_by(shape["ph"], shape["pw"]),
+        **shape), "")
+
+
+def read() -> list:
+    lines = [line for line in FILE.read_text(encoding="utf-8").splitlines()
+             if not line.startswith("#")]
+    rows = []
+    for line in csv.DictReader(lines):
+        shape = dict(field.split("=") for field in line["shape"].split())
+        name, remark = _gemm(shape) if line["op"] == "gemm" else _conv(line["pass"], shape)
+        mixed_us = 1e3 * float(line["mixed_ms"])
+        rows.append(Published(name=name, remark=remark, fp32_us=1e3 * float(line["fp32_ms"]),
+                              mixed_us=mixed_us,
+                              gflop=1e-3 * float(line["mixed_tflops"]) * mixed_us))
+    return rows

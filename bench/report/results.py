@@ -1,0 +1,133 @@
+"""The JSON of mpbench: read, checked, and put in order by device and date."""
+import dataclasses
+import json
+import math
+import pathlib
+
+from .schema import Schema
+
+BENCH = pathlib.Path(__file__).resolve().parent.parent
+SCHEMA_FILE = BENCH / "results" / "schema.json"
+
+
+class BadResults(Exception):
+    """What is wrong with a file, a line for each thing."""
+
+
+def name_of(row: dict) -> str:
+    """What people call a row; the type is not part of it."""
+    if row["bench"] == "step":
+        return f"{row['op']}, {row['layout']}, {row['parameters'] / 1e6:g} M"
+    return f"{row['set']} {row['shape']}"
+
+
+def types_of(row: dict) -> str:
+    if row["bench"] == "step":
+        return ""
+    return f"{row['dtype']}>{row['out_dtype']}" + ("+" if row["beta"] else "")
+
+
+def keyed_rows(run: dict) -> dict:
+    """(name, types, how often it stood before) -> row.  DeepBench lists some layers twice."""
+    rows, seen = {}, {}
+    for row in run["rows"]:
+        label = (name_of(row), types_of(row))
+        seen[label] = seen.get(label, 0) + 1
+        rows[(*label, seen[label])] = row
+    return rows
+
+
+def _contradictions(run: dict):
+    """What a schema cannot say."""
+    if run["target"] == "host" and "sample" not in run:
+        yield "a result of the host target has no \"sample\", which says that it is none of a GPU"
+    for row in run["rows"]:
+        name = f"{name_of(row)} {types_of(row)}".strip()
+        if not row["q1_us"] <= row["median_us"] <= row["q3_us"]:
+            yield f"{name}: the median is not between the quartiles"
+        derived = {
+            "tflops": lambda: 1e-6 * row["flop"] / row["median_us"],
+            "ratio_to_peer": lambda: row["peer_median_us"] / row["median_us"],
+            "speedup_over_fp32": lambda: row["fp32_median_us"] / row["median_us"],
+            "percent_of_copy": lambda: 100 * row["gb_per_s"] / row["copy_gb_per_s"],
+            "percent_of_ceiling": lambda: 100 * row["tflops"] / run["ceiling_tflops"],
+        }
+        for field, value in derived.items():
+            if field not in row:
+                continue
+            try:
+                expected = value()
+            except KeyError as missing:
+                yield f"{name}: has {field} without {missing}"
+                continue
+            if not math.isclose(row[field], expected, rel_tol=1e-6):
+                yield f"{name}: {field} is {row[field]:g}, its times say {expected:g}"
+
+
+def _refuse(constant: str):
+    raise ValueError(f"{constant} is no JSON")
+
+
+def read(path: pathlib.Path) -> dict:
+    """@raises BadResults where the file is not what mpbench writes."""
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
+    except (OSError, ValueError) as error:
+        raise BadResults(f"{path}: {error}") from error
+    schema = Schema(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+    wrong = schema.errors(run) or list(_contradictions(run))
+    if wrong:
+        raise BadResults("\n".join(f"{path}: {sentence}" for sentence in wrong))
+    run["file"] = path.name
+    return run
+
+
+@dataclasses.dataclass
+class Device:
+    """All results of one device, oldest first."""
+    name: str
+    runs: list
+
+    def __post_init__(self):
+        # Files with other rows or types complete each other: what counts is the newest of each row.
+        self.latest, self.previous = {}, {}
+        for run in self.runs:
+            for key, row in keyed_rows(run).items():
+                if key in self.latest:
+                    self.previous[key] = self.latest[key]
+                self.latest[key] = (row, run)
+
+    @property
+    def sample(self):
+        """Why no figure here counts; None if they do."""
+        return next((run["sample"] for run in self.runs if "sample" in run), None)
+
+    @property
+    def newest(self) -> dict:
+        return self.runs[-1]
+
+    def rows(self, *benches: str) -> list:
+        return [row for row, _ in self.latest.values() if row["bench"] in benches]
+
+    def fp32_time(self, row: dict):
+        """(us, whose) that mixed precision is measured against; None where nobody ran it in FP32."""
+        if "fp32_median_us" in row:
+            return row["fp32_median_us"], row["fp32"]
+        plain = self.latest.get((name_of(row), "fp32>fp32", 1))
+        if plain is None:
+            return None
+        if plain[0].get("peer_agrees"):
+            return plain[0]["peer_median_us"], plain[0]["peer"] + ", FP32"
+        return plain[0]["median_us"], "mpcore, FP32"
+
+
+def devices_of(runs: list) -> list:
+    by_name = {}
+    for run in sorted(runs, key=lambda run: run["date"]):
+        by_name.setdefault((run["target"], run["device"]), []).append(run)
+    return [Device(name, own) for (_, name), own in sorted(by_name.items())]
+
+
+def without_samples(runs: list) -> list:
+    """Samples stand in for results only while there are none."""
+    return [run for run in runs if "sample" not in run] or runs
