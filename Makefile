@@ -232,7 +232,7 @@ $(BUILD)/tests/cpp_face: tests/hosts/cpp_face.cpp include/mpcore.hpp include/mpc
 
 .PHONY: tests test sanitize race
 ## tests: build the test programs without running them
-tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune $(INSTALLED)
+tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune $(BUILD)/mpbench $(INSTALLED)
 
 SEEDS ?= 1 2 3 4 5
 STRICT_STEPS = $(foreach s,$(SEEDS),"strict, seed $(s)::MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")
@@ -247,7 +247,7 @@ CONV_STEP = "conv, strict, seed 1::MP_HOST_MOOD=strict MP_HOST_SEED=1 $(BUILD)/t
 WGMMA_SEEDS ?= $(shell seq 20)
 WGMMA_STEPS = $(foreach s,$(WGMMA_SEEDS),"wgmma, strict, seed $(s)::MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [wgmma]")
 ifneq ($(MP_TEST_DEVICE),cuda)
-HOST_ONLY_STEPS = "the host machine::$(BUILD)/tests/machine" "mptune::$(TUNE_STEP)" $(RANK_STEPS) $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
+HOST_ONLY_STEPS = "the host machine::$(BUILD)/tests/machine" "mptune::$(TUNE_STEP)" "bench report::tools/test_bench_report $(BUILD)" $(RANK_STEPS) $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
 endif
 
 ## test: all tests of this machine (MP_TEST_DEVICE=host|cuda, SEEDS="1 2 3 4 5")
@@ -348,7 +348,7 @@ $(BUILD)/mptune: $(TUNE_CPP:%.cpp=$(BUILD)/%.o) $(GEMM_CPP:%.cpp=$(BUILD)/obj/%.
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(filter %.o,$^) $(LINK_LIB) -ldl -o $@
 
-.PHONY: demo bench tune
+.PHONY: demo bench report tune
 ## demo: train on Fashion-MNIST in FP32 and mixed precision, side by side (ARGS="--epochs 1")
 demo: setup-demo
 	@$(MAKE) $(BUILD)/mpdemo
@@ -358,6 +358,10 @@ demo: setup-demo
 bench: setup-build
 	@$(MAKE) $(BUILD)/mpbench
 	@$(BUILD)/mpbench $(ARGS)
+
+## report: bench/results/ as one HTML page and pictures, build/report/index.html
+report: setup-report
+	@tools/bench_report --out $(BUILD)/report $(ARGS)
 
 ## tune: measure the GEMM kernels of this device, for MP_GEMM_TUNING (ARGS="--quick")
 tune: setup-build
@@ -425,7 +429,7 @@ gpu-check: setup-test
 docs: setup-docs
 	@tools/make_docs $(BUILD)/docs
 
-.PHONY: install uninstall deb clean help setup-build setup-gates setup-demo setup-test setup-check setup-docs setup-install
+.PHONY: install uninstall deb clean help setup-build setup-gates setup-demo setup-report setup-test setup-check setup-docs setup-install
 INSTALL_ARGS = --build '$(BUILD)' --prefix '$(PREFIX)' --libdir '$(LIBDIR)' --destdir '$(DESTDIR)'
 ## install: library, headers, tools, pkg-config, CMake and man pages under PREFIX (/usr/local)
 install: setup-install
@@ -445,7 +449,7 @@ deb: setup-install
 clean:
 	rm -rf $(BUILD)
 
-setup-build setup-gates setup-demo setup-test setup-check setup-docs setup-install: setup-%:
+setup-build setup-gates setup-demo setup-report setup-test setup-check setup-docs setup-install: setup-%:
 	@tools/setup $*
 ifeq ($(NVCC),)
 	@echo "no nvcc: building the host target alone" >&2
