@@ -2,7 +2,7 @@
 import html
 import pathlib
 
-from . import charts, compare, published, results
+from . import charts, compare, kernels, published, results
 
 # What no result can have yet, so that nobody looks for it.
 NOT_MEASURED = (
@@ -172,6 +172,15 @@ def _prediction_table(device) -> str:
          "place of the fastest", "fastest kernel", "chosen / fastest"], rows)) if rows else ""
 
 
+def _kernels() -> str:
+    toolkit, columns, by_arch = kernels.read()
+    tables = [_folded(f"{arch}: {len(rows)} kernels", _table(["kernel", *columns], rows))
+              for arch, rows in by_arch.items()]
+    return (f"<h2>Known without a GPU</h2>\n<p>What ptxas of CUDA {_escape(toolkit)} made of each kernel: registers "
+            "per thread, bytes of stack and shared memory, threads per block. tools/kernel_report adds occupancy and "
+            "instructions.</p>\n" + "\n".join(tables))
+
+
 class _Device:
     """One device's part of the page."""
 
@@ -249,6 +258,7 @@ def write(runs: list, out: pathlib.Path) -> pathlib.Path:
 <p{'' if has_gpu else ' class="sample"'}>{lead}</p>
 <p class="faint">How it was measured: bench/README.md.</p>
 {chr(10).join(parts)}
+{_kernels()}
 </body>
 </html>
 """, encoding="utf-8")
