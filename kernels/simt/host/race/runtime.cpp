@@ -93,11 +93,17 @@ void __tsan_write_range(void *address, size_t bytes) {
 uint8_t __tsan_atomic8_load(const volatile uint8_t *address, int) {
   return __atomic_load_n(address, __ATOMIC_SEQ_CST);
 }
+void __tsan_atomic8_store(volatile uint8_t *address, uint8_t value, int) {
+  __atomic_store_n(address, value, __ATOMIC_SEQ_CST);
+}
 uint32_t __tsan_atomic32_load(const volatile uint32_t *address, int) {
   return __atomic_load_n(address, __ATOMIC_SEQ_CST);
 }
 void __tsan_atomic32_store(volatile uint32_t *address, uint32_t value, int) {
   __atomic_store_n(address, value, __ATOMIC_SEQ_CST);
+}
+uint64_t __tsan_atomic64_load(const volatile uint64_t *address, int) {
+  return __atomic_load_n(address, __ATOMIC_SEQ_CST);
 }
 void __tsan_atomic64_store(volatile uint64_t *address, uint64_t value, int) {
   __atomic_store_n(address, value, __ATOMIC_SEQ_CST);
