@@ -306,7 +306,7 @@ light:
 
 DEMO_CPP := $(wildcard tools/mpdemo/*.cpp)
 INFO_CPP := $(wildcard tools/mpinfo/*.cpp)
-BENCH_CPP := $(wildcard bench/*.cpp bench/peers/*.cpp)
+BENCH_CPP := $(wildcard bench/*.cpp bench/rows/*.cpp bench/peers/*.cpp)
 TUNE_CPP := $(wildcard tools/mptune/*.cpp) \
   $(addprefix bench/,machine.cpp timing.cpp shapes.cpp gemm_problem.cpp agreement.cpp peers/cuda_runtime.cpp peers/cublaslt.cpp)
 TOOL_CXXFLAGS := -std=c++20 -O2 $(WARN) -Iinclude -Itools

@@ -7,6 +7,7 @@
 #include "conv_problem.h"
 #include "conv_shapes.h"
 #include "rank.h"
+#include "rows/conv_row.h"
 
 namespace mpbench {
 namespace {

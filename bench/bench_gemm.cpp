@@ -5,6 +5,7 @@
 #include "bench.h"
 #include "gemm_problem.h"
 #include "rank.h"
+#include "rows/gemm_row.h"
 #include "shapes.h"
 
 namespace mpbench {

@@ -8,6 +8,7 @@
 #include "bench.h"
 #include "layouts.h"
 #include "peers/torch_adamw.h"
+#include "rows/step_row.h"
 #include "step_ops.h"
 
 namespace mpbench {

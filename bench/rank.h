@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "report.h"
+#include "rows/row.h"
 #include "timing.h"
 
 namespace mpbench {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "../layouts.h"
-#include "../report.h"
+#include "../rows/row.h"
 #include "co_process.h"
 
 namespace mpbench {

@@ -1,0 +1,39 @@
+#include "gemm_row.h"
+
+#include "product_row.h"
+
+namespace mpbench {
+
+std::string heading_of(const GemmRow &) {
+  return text("\n%-2s %7s %7s %7s  %-11s %-24s %9s %8s %8s %7s %6s %9s %7s  %s\n", "op", "m", "n",
+              "k", "types", "kernel", "time us", "iqr us", "TFLOP/s", "GB/s", "%ceil", "peer us",
+              "ratio", "rank");
+}
+
+std::string line_of(const GemmRow &row, const std::optional<Ceiling> &ceiling) {
+  const std::string types = types_text(row.desc.dtype_ab, row.desc.dtype_cd, row.desc.beta);
+  return text("%-2.2s %7lld %7lld %7lld  %-11s %-24s %9.1f %8.1f %s %7.1f %6s ",
+              row.shape.name().c_str(), static_cast<Long>(row.shape.m),
+              static_cast<Long>(row.shape.n), static_cast<Long>(row.shape.k), types.c_str(),
+              row.kernel.c_str(), row.timing.median_us, row.timing.iqr_us(),
+              teraflops_text(teraflops(row)).c_str(), row.timing.giga_per_s(row.min_bytes),
+              percent_text(teraflops(row), ceiling).c_str()) +
+         peer_text(row.peer, row.timing) + (row.rank ? rank_text(*row.rank) : std::string()) + '\n';
+}
+
+void write_row(JsonWriter &json, const GemmRow &row, const std::optional<Ceiling> &ceiling) {
+  json.open('{');
+  json.string("bench", "gemm");
+  json.string("set", row.shape.set);
+  json.string("shape", row.shape.name());
+  json.string("comment", row.shape.comment);
+  json.number("m", row.shape.m);
+  json.number("n", row.shape.n);
+  json.number("k", row.shape.k);
+  json.string("dtype", dtype_name(row.desc.dtype_ab));
+  json.string("out_dtype", dtype_name(row.desc.dtype_cd));
+  write_product(json, row, ceiling);
+  json.close('}');
+}
+
+}  // namespace mpbench

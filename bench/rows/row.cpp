@@ -1,0 +1,69 @@
+#include "row.h"
+
+namespace mpbench {
+namespace {
+
+bool is_wrong(const PeerResult &peer) {
+  return peer.agrees == false;
+}
+
+}  // namespace
+
+double ratio_to_peer(const PeerResult &peer, const Timing &own) {
+  return peer.median_us / own.median_us;
+}
+
+std::string types_text(mp_dtype_t in, mp_dtype_t out, float beta) {
+  return text("%s>%s%s", dtype_name(in), dtype_name(out), beta != 0 ? "+" : "");
+}
+
+std::string peer_text(const std::optional<PeerResult> &peer, const Timing &own) {
+  if (!peer) return text("%9s %7s", "-", "-");
+  if (is_wrong(*peer)) return text("%9.1f %7s", peer->median_us, "differs");
+  return text("%9.1f %7.3f", peer->median_us, ratio_to_peer(*peer, own));
+}
+
+std::string rank_text(const RankResult &rank) {
+  return text("  %2lld of %lld: %s, chosen %.2fx", static_cast<Long>(rank.position),
+              static_cast<Long>(rank.count), rank.fastest.c_str(),
+              rank.chosen_us / rank.fastest_us);
+}
+
+/// Five digits: GPUs reach hundreds, the host target hundredths.
+std::string teraflops_text(double tflops) {
+  return text(tflops < 1 ? "%8.5f" : "%8.2f", tflops);
+}
+
+std::string percent_text(double tflops, const std::optional<Ceiling> &ceiling) {
+  return ceiling ? text("%.1f", 100 * tflops / ceiling->tflops) : std::string("-");
+}
+
+void write_timing(JsonWriter &json, const Timing &timing) {
+  json.number("median_us", timing.median_us);
+  json.number("q1_us", timing.q1_us);
+  json.number("q3_us", timing.q3_us);
+  json.number("batches", timing.batches);
+  json.number("calls_per_batch", timing.calls_per_batch);
+  json.number("enqueue_us", timing.enqueue_us);
+}
+
+void write_peer(JsonWriter &json, const std::optional<PeerResult> &peer, const Timing &own) {
+  if (!peer) return;
+  json.string("peer", peer->name);
+  json.number("peer_median_us", peer->median_us);
+  json.number("peer_q1_us", peer->q1_us);
+  json.number("peer_q3_us", peer->q3_us);
+  if (peer->agrees) json.boolean("peer_agrees", *peer->agrees);
+  if (!is_wrong(*peer)) json.number("ratio_to_peer", ratio_to_peer(*peer, own));
+}
+
+void write_rank(JsonWriter &json, const std::optional<RankResult> &rank) {
+  if (!rank) return;
+  json.number("rank", rank->position);
+  json.number("rank_of", rank->count);
+  json.string("fastest_kernel", rank->fastest);
+  json.number("chosen_us", rank->chosen_us);
+  json.number("fastest_us", rank->fastest_us);
+}
+
+}  // namespace mpbench

@@ -1,0 +1,52 @@
+// What rows of results have in common: as text of the table and as fields of the JSON.
+//
+// A kind of row is a struct and three functions, which Report::add finds by its type:
+// heading_of(row), line_of(row, ceiling) for the table, write_row(json, row, ceiling).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "../common.h"
+#include "../timing.h"
+
+namespace mpbench {
+
+using Long = long long;  // what %lld wants
+
+/// Another library doing the same job.
+struct PeerResult {
+  std::string name;  ///< with its version
+  double median_us, q1_us, q3_us;
+  std::optional<bool> agrees;  ///< computed the same as mpcore; empty = not compared
+};
+
+/// How good the choice of the kernel was, over all kernels that can run the problem.
+struct RankResult {
+  int64_t position, count;  ///< predicted place of the fastest, from 1
+  std::string fastest;
+  double chosen_us, fastest_us;
+};
+
+/// The rate that large squares reached in this run, by whoever was faster.
+struct Ceiling {
+  double tflops;
+  std::string from;
+};
+
+/// > 1: mpcore is faster.
+double ratio_to_peer(const PeerResult &peer, const Timing &own);
+
+/// Columns "peer us" and "ratio".
+std::string peer_text(const std::optional<PeerResult> &peer, const Timing &own);
+std::string rank_text(const RankResult &rank);
+std::string teraflops_text(double tflops);
+std::string percent_text(double tflops, const std::optional<Ceiling> &ceiling);
+/// "fp16>fp32+" reads fp16, writes fp32 and adds to what is there.
+std::string types_text(mp_dtype_t in, mp_dtype_t out, float beta);
+
+void write_timing(JsonWriter &json, const Timing &timing);
+void write_peer(JsonWriter &json, const std::optional<PeerResult> &peer, const Timing &own);
+void write_rank(JsonWriter &json, const std::optional<RankResult> &rank);
+
+}  // namespace mpbench

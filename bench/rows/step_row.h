@@ -1,0 +1,26 @@
+// The optimizer step, or a part of it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "row.h"
+
+namespace mpbench {
+
+struct StepRow {
+  std::string op, layout;
+  int64_t tensors, parameters;
+  int64_t bytes_per_parameter;  ///< the least that the algorithm moves
+  int64_t sets;
+  Timing timing;
+  double copy_bytes;  ///< read and written by the copy beside it
+  Timing copy;
+  std::optional<PeerResult> peer;
+};
+
+std::string heading_of(const StepRow &row);
+std::string line_of(const StepRow &row, const std::optional<Ceiling> &ceiling);
+void write_row(JsonWriter &json, const StepRow &row, const std::optional<Ceiling> &ceiling);
+
+}  // namespace mpbench
