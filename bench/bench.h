@@ -13,7 +13,7 @@ bool bench_gemm(const Options &options, const Machine &machine, Report &report);
 /// Every convolution that the options ask for.
 bool bench_conv(const Options &options, const Machine &machine, Report &report);
 
-/// The optimizer step and its parts, over layouts of 10^6 to 10^9 parameters.
+/// The optimizer step and its parts, over layouts of 10^5 to 10^9 parameters.
 bool bench_step(const Options &options, const Machine &machine, Report &report);
 
 }  // namespace mpbench

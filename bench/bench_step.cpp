@@ -17,10 +17,13 @@ namespace {
 // Beyond this the rate of a copy no longer depends on its size.
 constexpr int64_t kMostCopyBytes = int64_t{8} << 30;
 
-std::vector<Layout> layouts_for(const Machine &machine) {
-  if (machine.on_host()) return {one_tensor(1000000), equal_tensors(400, 2500)};
-  return {one_tensor(1000000),    one_tensor(10000000), one_tensor(100000000),
-          one_tensor(1000000000), resnet50(),           equal_tensors(4000, 2500)};
+// More tensors than this, over all data sets, PyTorch needs minutes to make.
+constexpr int64_t kMostPeerTensors = 50'000;
+// A tensor starts at an address of its own in each list; a step has five lists.
+constexpr int64_t kMostGapBytes = 5 * kAlignment;
+
+int64_t count_of(const Layout &layout) {
+  return static_cast<int64_t>(layout.numel.size());
 }
 
 std::string label(const StepOp &op, const Layout &layout) {
@@ -34,7 +37,6 @@ class StepBench {
 
   void report_clocks() const;
   void measure(const StepOp &op, const Layout &layout);
-  const std::vector<Layout> &layouts() const { return layouts_; }
 
  private:
   struct Plan {
@@ -42,11 +44,10 @@ class StepBench {
   };
 
   Plan plan(const StepOp &op, const Layout &layout) const;
-  bool prepare_peer(const StepOp &op, const Layout &layout);
+  bool prepare_peer(const StepOp &op, const Layout &layout, int64_t sets);
 
   const Machine &machine_;
   Report &report_;
-  const std::vector<Layout> layouts_;
   std::optional<TorchAdamW> torch_;
   Stopwatch stopwatch_;
   Pools pools_;
@@ -55,7 +56,6 @@ class StepBench {
 StepBench::StepBench(const Options &options, const Machine &machine, Report &report)
     : machine_(machine),
       report_(report),
-      layouts_(layouts_for(machine)),
       stopwatch_(machine),
       pools_{RandomPool(machine, MP_FP16), RandomPool(machine, MP_FP32)} {
   if (!machine.on_host()) torch_.emplace(options.home, machine.cuda()->ordinal());
@@ -76,7 +76,8 @@ StepBench::Plan StepBench::plan(const StepOp &op, const Layout &layout) const {
   const int64_t copy_sets = machine_.sets_beyond_l2(copy_bytes);
   return {.sets = sets,
           .copy_bytes = copy_bytes,
-          .memory_bytes = sets * set_bytes + copy_sets * copy_bytes};
+          .memory_bytes =
+              sets * (set_bytes + kMostGapBytes * count_of(layout)) + copy_sets * copy_bytes};
 }
 
 void StepBench::measure(const StepOp &op, const Layout &layout) {
@@ -89,12 +90,12 @@ void StepBench::measure(const StepOp &op, const Layout &layout) {
   const Work work = make_rotating(op, machine_, pools_, layout, plan.sets);
   const Work copy = make_copy(machine_, plan.copy_bytes);
   std::function<void()> peer_turn;
-  if (prepare_peer(op, layout)) peer_turn = [this] { torch_->take_turn(); };
+  if (prepare_peer(op, layout, plan.sets)) peer_turn = [this] { torch_->take_turn(); };
   const std::vector<Timing> timings =
       stopwatch_.time({work, copy}, normal_pace(machine_), peer_turn);
   report_.add(StepRow{.op = op.name,
                       .layout = layout.name,
-                      .tensors = static_cast<int64_t>(layout.numel.size()),
+                      .tensors = count_of(layout),
                       .parameters = layout.parameters(),
                       .bytes_per_parameter = op.bytes_per_parameter,
                       .sets = plan.sets,
@@ -105,9 +106,13 @@ void StepBench::measure(const StepOp &op, const Layout &layout) {
 }
 
 /// After mpcore has taken its memory, so that the peer goes without rather than mpcore.
-bool StepBench::prepare_peer(const StepOp &op, const Layout &layout) {
+bool StepBench::prepare_peer(const StepOp &op, const Layout &layout, int64_t sets) {
   if (!op.has_torch_peer || !torch_) return false;
-  const std::string reason = torch_->prepare(layout);
+  const int64_t tensors = sets * count_of(layout);
+  const std::string reason =
+      tensors > kMostPeerTensors
+          ? text("PyTorch would have to make %lld tensors", static_cast<long long>(tensors))
+          : torch_->prepare(layout);
   if (!reason.empty()) report_.add_note(label(op, layout) + ", no peer: " + reason + ".");
   return reason.empty();
 }
@@ -119,8 +124,7 @@ bool bench_step(const Options &options, const Machine &machine, Report &report) 
   if (!machine.on_host()) bench.report_clocks();
   bool all_measured = true;
   for (const StepOp &op : step_ops()) {
-    for (const Layout &layout : bench.layouts()) {
-      if (!op.takes_lists && layout.numel.size() > 1) continue;
+    for (const Layout &layout : step_layouts(op.layouts, machine.on_host())) {
       report.show_progress("step: " + label(op, layout));
       try {
         bench.measure(op, layout);

@@ -25,7 +25,8 @@ Layout one_tensor(int64_t parameters) {
 }
 
 Layout equal_tensors(int64_t tensors, int64_t parameters_each) {
-  return {"small", std::vector<int64_t>(static_cast<size_t>(tensors), parameters_each)};
+  return {'x' + std::to_string(tensors),
+          std::vector<int64_t>(static_cast<size_t>(tensors), parameters_each)};
 }
 
 Layout resnet50() {
@@ -54,6 +55,25 @@ Layout resnet50() {
   layout.numel.push_back(in * kClasses);
   layout.numel.push_back(kClasses);
   return layout;
+}
+
+std::vector<Layout> step_layouts(LayoutChoice choice, bool on_host) {
+  if (on_host && choice == LayoutChoice::kFew)
+    return {one_tensor(100'000), equal_tensors(100, 1000)};
+  if (choice == LayoutChoice::kFew)
+    return {one_tensor(100'000'000), equal_tensors(10'000, 10'000), resnet50()};
+
+  std::vector<Layout> layouts;
+  const int64_t most = on_host ? 1'000'000 : 1'000'000'000;
+  const int64_t most_tensors = on_host ? 100 : 10'000;
+  for (int64_t parameters = 100'000; parameters <= most; parameters *= 10) {
+    layouts.push_back(one_tensor(parameters));
+    if (choice == LayoutChoice::kSingle) continue;
+    for (int64_t tensors = 100; tensors <= most_tensors; tensors *= 100)
+      layouts.push_back(equal_tensors(tensors, parameters / tensors));
+  }
+  if (choice == LayoutChoice::kAll && !on_host) layouts.push_back(resnet50());
+  return layouts;
 }
 
 }  // namespace mpbench

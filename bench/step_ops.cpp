@@ -1,16 +1,14 @@
+// The step as a whole, in its forms.
 #include "step_ops.h"
 
 #include <memory>
 #include <stdexcept>
 
+#include "pass_ops.h"
+#include "step_data.h"
+
 namespace mpbench {
 namespace {
-
-// ---------------------------------------------------------------------------- bytes
-
-constexpr int64_t kHalf = 2;
-constexpr int64_t kFloat = 4;
-constexpr int64_t kUpdated = kFloat + kFloat;  // read and written
 
 // No weight may change before the last gradient has been looked at: gradients are read twice.
 constexpr int64_t kGradsTwice = 2 * kHalf;
@@ -21,45 +19,6 @@ static_assert(kAdamWBytes == 30 && kSgdBytes == 22 && kCheckedAdamWBytes == 28);
 
 constexpr int64_t kAdamWStorage = kHalf + 3 * kFloat + kHalf;
 constexpr int64_t kSgdStorage = kHalf + 2 * kFloat + kHalf;
-
-// ---------------------------------------------------------------------------- data
-
-/// The tensors of a layout in one allocation, each where an allocation of its own would start.
-class Tensors {
- public:
-  Tensors(const Machine &machine, const Layout &layout, mp_dtype_t dtype) {
-    std::vector<int64_t> offsets;
-    for (const int64_t numel : layout.numel) {
-      offsets.push_back(bytes_);
-      bytes_ += aligned_bytes(numel * dtype_bytes(dtype));
-    }
-    elems_ = bytes_ / dtype_bytes(dtype);
-    memory_ = Buffer(machine.context(), bytes_);
-    std::vector<void *> data;
-    for (const int64_t offset : offsets) data.push_back(memory_.as<char>() + offset);
-
-    mp_tensor_list_desc_t desc;
-    MP_INIT_STRUCT(&desc);
-    desc.dtype = dtype;
-    desc.count = static_cast<uint32_t>(layout.numel.size());
-    desc.data = data.data();
-    desc.numel = layout.numel.data();
-    mp_tensor_list_t list = nullptr;
-    check(mp_tensor_list_create(&list, machine.context(), &desc));
-    list_.reset(list);
-  }
-
-  void fill(RandomPool &pool) { pool.fill(memory_.data(), elems_); }
-  mp_tensor_list_t list() const { return list_.get(); }
-
- private:
-  int64_t bytes_ = 0;
-  int64_t elems_ = 0;
-  Buffer memory_;
-  TensorList list_;
-};
-
-// ---------------------------------------------------------------------------- the step
 
 struct Training {
   Tensors grads, master, model, m;
@@ -92,13 +51,6 @@ Optimizer make_optimizer(const Machine &machine, const Training &t, const StepFo
   mp_optimizer_t optimizer = nullptr;
   check(mp_optimizer_create(&optimizer, machine.context(), &desc));
   return Optimizer(optimizer);
-}
-
-Scaler make_scaler(const Machine &machine) {
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
-  mp_scaler_t scaler = nullptr;
-  check(mp_scaler_create(&scaler, machine.context(), &config));
-  return Scaler(scaler);
 }
 
 /// A skipped step writes nothing and would look fast.
@@ -160,59 +112,6 @@ Work make_sgd(const Machine &machine, Pools &pools, const Layout &layout) {
   return make_step(machine, pools, layout, {MP_OPT_SGD, 0, 0, false});
 }
 
-// ---------------------------------------------------------------------------- its parts
-
-struct Reduction {
-  Tensors in;
-  Buffer result;  ///< 1 float
-};
-
-std::shared_ptr<Reduction> make_reduction(const Machine &machine, Pools &pools,
-                                          const Layout &layout) {
-  const auto r = std::make_shared<Reduction>(Tensors(machine, layout, MP_FP16),
-                                             make_buffer(machine.context(), 1, MP_FP32));
-  r->in.fill(pools.half);
-  return r;
-}
-
-Work make_check_nonfinite(const Machine &machine, Pools &pools, const Layout &layout) {
-  return [r = make_reduction(machine, pools, layout), stream = machine.stream()] {
-    check(mp_check_nonfinite(r->in.list(), r->result.as<float>(), stream));
-  };
-}
-
-Work make_l2norm(const Machine &machine, Pools &pools, const Layout &layout) {
-  return [r = make_reduction(machine, pools, layout), stream = machine.stream()] {
-    check(mp_l2norm(r->in.list(), r->result.as<float>(), nullptr, stream));
-  };
-}
-
-struct Unscaling {
-  std::shared_ptr<Reduction> in;
-  Tensors out;
-  Scaler scaler;
-};
-
-Work make_unscale(const Machine &machine, Pools &pools, const Layout &layout) {
-  const auto u =
-      std::make_shared<Unscaling>(make_reduction(machine, pools, layout),
-                                  Tensors(machine, layout, MP_FP32), make_scaler(machine));
-  return [u, stream = machine.stream()] {
-    check(mp_unscale(u->in->in.list(), u->out.list(), mp_scaler_inv_scale(u->scaler.get()),
-                     u->in->result.as<float>(), stream));
-  };
-}
-
-Work make_cast(const Machine &machine, Pools &pools, const Layout &layout) {
-  const int64_t count = layout.parameters();
-  const auto src = std::make_shared<Buffer>(make_buffer(machine.context(), count, MP_FP32));
-  const auto dst = std::make_shared<Buffer>(make_buffer(machine.context(), count, MP_FP16));
-  pools.single.fill(src->data(), count);
-  return [src, dst, count, context = machine.context(), stream = machine.stream()] {
-    check(mp_cast(context, src->data(), MP_FP32, dst->data(), MP_FP16, count, stream));
-  };
-}
-
 Work take_turns(std::vector<Work> works) {
   return [works = std::move(works), next = size_t{0}]() mutable {
     works[next]();
@@ -222,20 +121,18 @@ Work take_turns(std::vector<Work> works) {
 
 }  // namespace
 
-const std::vector<StepOp> &step_ops() {
-  static const std::vector<StepOp> ops = {
-      {"scale_step adamw", kAdamWBytes, kAdamWStorage, true, true, make_adamw},
-      {"scale_step adamw checked", kCheckedAdamWBytes, kAdamWStorage, true, false,
+std::vector<StepOp> step_ops() {
+  constexpr LayoutChoice kAll = LayoutChoice::kAll, kFew = LayoutChoice::kFew;
+  std::vector<StepOp> ops = {
+      {"scale_step adamw", kAdamWBytes, kAdamWStorage, kAll, true, make_adamw},
+      {"scale_step adamw checked", kCheckedAdamWBytes, kAdamWStorage, kFew, false,
        make_checked_adamw},
-      {"scale_step adamw report", kAdamWBytes, kAdamWStorage, true, false, make_reporting_adamw},
-      {"scale_step adamw stochastic", kAdamWBytes, kAdamWStorage, true, false,
+      {"scale_step adamw report", kAdamWBytes, kAdamWStorage, kFew, false, make_reporting_adamw},
+      {"scale_step adamw stochastic", kAdamWBytes, kAdamWStorage, kFew, false,
        make_stochastic_adamw},
-      {"scale_step sgd", kSgdBytes, kSgdStorage, true, false, make_sgd},
-      {"check_nonfinite", kHalf, kHalf, true, false, make_check_nonfinite},
-      {"l2norm", kHalf, kHalf, true, false, make_l2norm},
-      {"unscale", kHalf + kFloat, kHalf + kFloat, true, false, make_unscale},
-      {"cast", kFloat + kHalf, kFloat + kHalf, false, false, make_cast},
+      {"scale_step sgd", kSgdBytes, kSgdStorage, kFew, false, make_sgd},
   };
+  for (const StepOp &pass : pass_ops()) ops.push_back(pass);
   return ops;
 }
 

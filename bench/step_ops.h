@@ -19,13 +19,14 @@ struct StepOp {
   const char *name;
   int64_t bytes_per_parameter;    ///< moved: each array once for every pass that needs it
   int64_t storage_per_parameter;  ///< of all arrays
-  bool takes_lists;               ///< false: one array only
+  LayoutChoice layouts;
   bool has_torch_peer;
   /// One data set; the work owns it.
   Work (*make)(const Machine &machine, Pools &pools, const Layout &layout);
 };
 
-const std::vector<StepOp> &step_ops();
+/// The step in its forms, then its passes.
+std::vector<StepOp> step_ops();
 
 /// `make` for as many sets as exceed L2, taken in turn.
 Work make_rotating(const StepOp &op, const Machine &machine, Pools &pools, const Layout &layout,

@@ -10,7 +10,7 @@ double step_bytes(const StepRow &row) {
 }  // namespace
 
 std::string heading_of(const StepRow &) {
-  return text("\n%-18s %-8s %7s %11s %8s %9s %8s %7s %7s %6s %9s %7s\n", "op", "layout", "tensors",
+  return text("\n%-27s %-8s %7s %11s %8s %9s %8s %7s %7s %6s %9s %7s\n", "op", "layout", "tensors",
               "parameters", "B/param", "time us", "iqr us", "GB/s", "copy", "%copy", "peer us",
               "ratio");
 }
@@ -18,7 +18,7 @@ std::string heading_of(const StepRow &) {
 std::string line_of(const StepRow &row, const std::optional<Ceiling> &) {
   const double rate = row.timing.giga_per_s(step_bytes(row));
   const double copy_rate = row.copy.giga_per_s(row.copy_bytes);
-  return text("%-18s %-8s %7lld %11lld %8lld %9.1f %8.1f %7.1f %7.1f %6.1f ", row.op.c_str(),
+  return text("%-27s %-8s %7lld %11lld %8lld %9.1f %8.1f %7.1f %7.1f %6.1f ", row.op.c_str(),
               row.layout.c_str(), static_cast<Long>(row.tensors), static_cast<Long>(row.parameters),
               static_cast<Long>(row.bytes_per_parameter), row.timing.median_us, row.timing.iqr_us(),
               rate, copy_rate, 100 * rate / copy_rate) +
