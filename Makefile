@@ -267,6 +267,7 @@ test: setup-test
 	  "installed::tools/run_installed $(BUILD) $(CC) $(lastword $(CXX))" \
 	  "ABI check::tools/run_abi $(CC)" \
 	  "kernel report::CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tools/test_kernel_report" \
+	  "GPU check::tools/test_gpu_check $(BUILD)" \
 	  "NVTX ranges::tools/run_nvtx $(BUILD) $(CC) $(CUDA_HOME:%=%/include)" \
 	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)
 
@@ -417,10 +418,10 @@ kernel-baseline: setup-gates
 	@$(MAKE) lib
 	@$(KERNEL_REPORT) --write-baseline $(BUILD)
 
-## gpu-check: on a GPU machine: tests on the cuda target, compute-sanitizer, bench
+## gpu-check: on a GPU machine: tests, compute-sanitizer, bench, profiles (ARGS="--stage tests --minutes 9")
 gpu-check: setup-test
-	@$(MAKE) tests $(BUILD)/mpbench $(BUILD)/mptune
-	@tools/gpu_check $(BUILD)
+	@$(MAKE) tests
+	@tools/gpu_check $(BUILD) $(ARGS)
 
 # ---------------------------------------------------------------- install, set-up, help
 

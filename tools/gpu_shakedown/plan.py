@@ -1,0 +1,84 @@
+"""The stages and their steps, in the order in which they are worth most.
+
+Durations are guesses until a GPU has been seen: they decide what is begun when little time is left.
+"""
+import pathlib
+
+from . import sanitized
+from .runner import Step
+
+STAGES = {
+    "layouts": "every primitive of the machine, host against device",
+    "tests": "the tests on the cuda target",
+    "sanitize": "compute-sanitizer, each of its tools on a test of every kernel family",
+    "bench": "all sets, as JSON",
+    "profile": "ncu on the five worst shapes of the bench",
+    "tune": "a tuning table",
+}
+
+# A fault on the device ends a process's context and with it all tests that follow, so the library's
+# tests run in several processes.  The last takes what the others leave.
+TEST_GROUPS = ("gemm", "conv", "step", "scaler", "optimizer", "layers")
+
+SANITIZER_TOOLS = {  # with their seconds
+    "memcheck": 100,
+    "racecheck": 200,
+    "initcheck": 100,
+    "synccheck": 100,
+}
+
+BENCH_STEPS = {  # with their arguments and seconds
+    "gemm llm": (("gemm", "--set", "llm"), 60),
+    "gemm deepbench": (("gemm", "--set", "deepbench"), 120),
+    "conv resnet50": (("conv", "--set", "resnet50"), 100),
+    "step": (("step",), 90),
+    "conv deepbench": (("conv", "--set", "deepbench_conv"), 200),
+}
+
+PROFILED = 5
+
+
+def _tests(build: str):
+    mptests = f"{build}/tests/mptests"
+    yield Step("tests", "C ABI", (f"{build}/tests/test_capi",), 20, 120, has_tally=True)
+    yield Step("tests", "CUDA graph", (f"{build}/examples/cuda_graph",), 10, 60)
+    for group in TEST_GROUPS:
+        yield Step("tests", group, (mptests, f"[{group}]"), 30, 240, has_tally=True)
+    rest = "".join(f"~[{group}]" for group in TEST_GROUPS)
+    yield Step("tests", "the others", (mptests, rest), 30, 240, has_tally=True)
+
+
+def _sanitize(build: str):
+    for tool, seconds in SANITIZER_TOOLS.items():
+        command = ("compute-sanitizer", "--tool", tool, "--error-exitcode", "1", "--print-limit", "20",
+                   *(("--leak-check", "full") if tool == "memcheck" else ()),
+                   f"{build}/tests/mptests", sanitized.test_spec())
+        yield Step("sanitize", tool, command, seconds, 2 * seconds, programs=(f"{build}/tests/mptests",),
+                   has_tally=True)
+
+
+def _bench(build: str, folder: pathlib.Path):
+    for name, (arguments, seconds) in BENCH_STEPS.items():
+        json = folder / "bench" / (name.replace(" ", "_") + ".json")
+        yield Step("bench", name, (f"{build}/mpbench", *arguments, "--device", "cuda", "--json", str(json)),
+                   seconds, 4 * seconds)
+
+
+def _profile(build: str, folder: pathlib.Path, tools: pathlib.Path):
+    for place in range(1, PROFILED + 1):
+        yield Step("profile", f"worst {place}",
+                   (str(tools / "profile_worst"), build, "--results", str(folder / "bench"), "--place", str(place),
+                    "--out", str(folder / "profile")), 40, 120)
+
+
+def steps(build: str, folder: pathlib.Path, tools: pathlib.Path):
+    """All steps, those of a stage one after the other."""
+    return [
+        Step("layouts", "conformance", (f"{build}/tests/conformance", "--device", "cuda"), 20, 120, has_tally=True),
+        *_tests(build),
+        *_sanitize(build),
+        *_bench(build, folder),
+        *_profile(build, folder, tools),
+        Step("tune", "mptune", (f"{build}/mptune", "--device", "cuda", "--out", str(folder / "tuning.txt"),
+                                "--json", str(folder / "tuning.json")), 120, 400),
+    ]
