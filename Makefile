@@ -413,7 +413,7 @@ cuda-gates: setup-gates
 	@$(MAKE) lib
 	@$(KERNEL_REPORT) --check $(BUILD)
 
-## kernel-baseline: remember registers, stack and shared memory of the kernels for cuda-gates
+## kernel-baseline: remember registers, memory and instructions of the kernels for cuda-gates
 kernel-baseline: setup-gates
 	@$(MAKE) lib
 	@$(KERNEL_REPORT) --write-baseline $(BUILD)

@@ -1,4 +1,5 @@
-"""What ptxas says of the kernels, as tools/kernel_report remembers it: known without a GPU."""
+"""What the compiler made of the kernels, as tools/kernel_report remembers it: known without a GPU."""
+import dataclasses
 import json
 
 from .results import BENCH
@@ -6,11 +7,24 @@ from .results import BENCH
 FILE = BENCH.parent / "tools" / "kernel_facts" / "baseline.json"
 
 
-def read():
-    """(version of the CUDA toolkit, heading, {architecture: rows})"""
+@dataclasses.dataclass
+class Kernels:
+    toolkit: str  # version of CUDA
+    library_bytes: dict  # of libmpcore.so, by architecture
+    head: list
+    by_arch: dict  # {architecture: rows}
+
+
+def _cell(fact):
+    """Counts of instructions as text, the rest as it is."""
+    return ", ".join(f"{group} {count}" for group, count in fact.items()) if isinstance(fact, dict) else fact
+
+
+def read() -> Kernels:
     baseline = json.loads(FILE.read_text(encoding="utf-8"))
     by_arch = {}
     for key, facts in baseline["kernels"].items():
         arch, name = key.split(" ", 1)
-        by_arch.setdefault(arch, []).append([name, *facts])
-    return baseline["toolkit"], [column.replace("_", " ") for column in baseline["columns"]], by_arch
+        by_arch.setdefault(arch, []).append([name, *map(_cell, facts)])
+    head = [column.replace("_", " ") for column in baseline["columns"]]
+    return Kernels(baseline["toolkit"], baseline["library_bytes"], head, by_arch)

@@ -173,12 +173,14 @@ def _prediction_table(device) -> str:
 
 
 def _kernels() -> str:
-    toolkit, columns, by_arch = kernels.read()
-    tables = [_folded(f"{arch}: {len(rows)} kernels", _table(["kernel", *columns], rows))
-              for arch, rows in by_arch.items()]
-    return (f"<h2>Known without a GPU</h2>\n<p>What ptxas of CUDA {_escape(toolkit)} made of each kernel: registers "
-            "per thread, bytes of stack and shared memory, threads per block. tools/kernel_report adds occupancy and "
-            "instructions.</p>\n" + "\n".join(tables))
+    known = kernels.read()
+    sizes = ", ".join(f"{part} {size / 1e6:.1f} MB" for part, size in known.library_bytes.items())
+    tables = [_folded(f"{arch}: {len(rows)} kernels", _table(["kernel", *known.head], rows))
+              for arch, rows in known.by_arch.items()]
+    return (f"<h2>Known without a GPU</h2>\n<p>What CUDA {_escape(known.toolkit)} made of each kernel: registers per "
+            "thread, bytes of stack and shared memory, threads per block, and how many of the telling instructions "
+            f"its code has. Machine code in libmpcore.so: {_escape(sizes)}. tools/kernel_report has these of a build, "
+            "with occupancy and all instructions.</p>\n" + "\n".join(tables))
 
 
 class _Device:

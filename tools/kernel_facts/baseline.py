@@ -7,18 +7,27 @@ fewer warps fit on an SM.
 import dataclasses
 import json
 
-COLUMNS = ["registers", "stack", "static_smem", "dynamic_smem", "threads"]
+from . import instructions
+
+COLUMNS = ["registers", "stack", "static_smem", "dynamic_smem", "threads", "instructions"]
+
+SIZE_CHANGE = 0.1  # of the library's machine code for an architecture, that is told
 
 
 def facts_of(kernel):
-    return [getattr(kernel, column) for column in COLUMNS]
+    """By column; what a build and the baseline are compared by."""
+    facts = {column: getattr(kernel, column) for column in COLUMNS}
+    return facts | {"instructions": instructions.telling(kernel.instructions)}
 
 
-def write(path, facts):
-    lines = [f"    {json.dumps(kernel.key)}: {json.dumps(facts_of(kernel))}" for kernel in facts.kernels]
+def write(path, facts, library_bytes):
+    """`library_bytes`: by part, facts.library_bytes; the host's part is another compiler's."""
+    device_bytes = {part: size for part, size in library_bytes.items() if part != "host"}
+    lines = [f"    {json.dumps(kernel.key)}: {json.dumps(list(facts_of(kernel).values()))}" for kernel in facts.kernels]
     (toolkit,) = facts.toolkits
     path.write_text(
-        f'{{\n  "toolkit": {json.dumps(toolkit)},\n  "columns": {json.dumps(COLUMNS)},\n'
+        f'{{\n  "toolkit": {json.dumps(toolkit)},\n  "library_bytes": {json.dumps(device_bytes)},\n'
+        f'  "columns": {json.dumps(COLUMNS)},\n'
         '  "kernels": {\n' + ",\n".join(lines) + "\n  }\n}\n")
 
 
@@ -38,11 +47,13 @@ def check(facts):
         if kernel.spills:
             result.failures.append(
                 f"{kernel.key} spills: {kernel.spill_stores} bytes of stores, {kernel.spill_loads} of loads")
+    result.failures += [f"{kernel.key} has no {group}: it is made for tensor cores"
+                        for kernel in facts.kernels for group in instructions.missing(kernel)]
     result.failures += facts.warnings
     return result
 
 
-def compare(facts, path):
+def compare(facts, path, library_bytes):
     result = check(facts)
     if not path.exists():
         result.notes.append(f"no baseline {path}: only spills and warnings are checked")
@@ -63,6 +74,11 @@ def compare(facts, path):
     for arch in sorted(known_archs - archs):
         result.notes.append(f"sm_{arch} of the baseline was not built")
 
+    for part, before in baseline["library_bytes"].items():
+        now = library_bytes.get(part, before)
+        if abs(now - before) > SIZE_CHANGE * before:
+            result.differences.append(f"libmpcore.so: {part} {before / 1e6:.1f} -> {now / 1e6:.1f} MB")
+
     new_keys = {kernel.key for kernel in facts.kernels}
     result.differences += [f"gone: {key}" for key in old
                            if key not in new_keys and key.split()[0].removeprefix("sm_") in archs]
@@ -77,13 +93,18 @@ def compare(facts, path):
 
 
 def compare_kernel(kernel, old, result):
-    changes = [f"{column} {old[column]} -> {getattr(kernel, column)}"
-               for column in COLUMNS if getattr(kernel, column) != old[column]]
-    if not changes:
+    new = facts_of(kernel)
+    if new == old:
         return
+    changes = [f"{column} {old[column]} -> {new[column]}"
+               for column in COLUMNS if column != "instructions" and new[column] != old[column]]
+    changes += instructions.changes(old["instructions"], new["instructions"])
     what = f"{kernel.key}: {', '.join(changes)}"
     before, now = dataclasses.replace(kernel, **old).occupancy(), kernel.occupancy()
-    if kernel.stack > old["stack"]:
+    lost = list(instructions.lost(old["instructions"], new["instructions"]))
+    if lost:
+        result.failures.append(f"{what}: {', '.join(lost)}")
+    elif kernel.stack > old["stack"]:
         result.failures.append(f"{what}: more stack")
     elif before and now and now.warps < before.warps:
         result.failures.append(

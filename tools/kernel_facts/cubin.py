@@ -5,9 +5,12 @@ not documented by NVIDIA; this is what `fatbinary` of CUDA 12 and 13 writes.  At
 in its section .nv.info.KERNEL (`cuobjdump -elf` prints them as EIATTR_...).
 """
 
+import collections
 import dataclasses
 import re
 import struct
+
+from . import sass
 
 FATBIN_MAGIC = 0xBA55ED50
 PTX, CUBIN = 1, 2
@@ -39,6 +42,7 @@ class Code:
 
     threads: int = None
     code_bytes: int = 0
+    instructions: collections.Counter = None
     uses_dynamic_smem: bool = False
 
 
@@ -105,6 +109,7 @@ def kernels(cubin):
             code.uses_dynamic_smem = alignment >= DYNAMIC_SMEM_ALIGNMENT
         elif name.startswith(".text."):
             code.code_bytes = len(data)
+            code.instructions = sass.count(data)
     return found
 
 

@@ -1,5 +1,6 @@
 """All that a build knows of its kernels, gathered from the logs of ptxas and the objects beside them."""
 
+import collections
 import dataclasses
 
 from . import cubin, dynamic_smem, names, ptxas
@@ -22,6 +23,7 @@ class Kernel:
     dynamic_smem: int
     threads: int
     code_bytes: int
+    instructions: collections.Counter  # in the code, each counted once
     is_empty: bool  # compiled to nothing, as the architecture cannot run it
 
     @property
@@ -87,6 +89,7 @@ def gather(folder):
             dynamic_smem=amount_of_dynamic_smem(code, known),
             threads=code and code.threads,
             code_bytes=code and code.code_bytes,
+            instructions=code and code.instructions,
             is_empty=bool(known and code and not code.uses_dynamic_smem),
             **dataclasses.asdict(entry)))
     kernels.sort(key=lambda kernel: (int(kernel.arch.rstrip("af")), kernel.name))

@@ -3,7 +3,7 @@
 import dataclasses
 import struct
 
-from . import cubin
+from . import cubin, sass
 
 TOOLKIT = "13.0.88"
 
@@ -22,6 +22,7 @@ class Planted:
     uses_dynamic_smem: bool = False
     callee_spill: int = 0
     warning: str = ""
+    instructions: dict = dataclasses.field(default_factory=dict)  # as sass.count gives them
 
 
 def log(kernels):
@@ -62,8 +63,17 @@ def cubin_of(kernels, toolkit):
         alignment = cubin.DYNAMIC_SMEM_ALIGNMENT if kernel.uses_dynamic_smem else 4
         sections += [(f".nv.info.{kernel.mangled}", b"\2\x4c\1\0" + threads, 4),
                      (f".nv.shared.{kernel.mangled}", b"", alignment),
-                     (f".text.{kernel.mangled}", bytes(256), 128)]
+                     (f".text.{kernel.mangled}", code_of(kernel), 128)]
     return elf(sections)
+
+
+def code_of(kernel):
+    """Its instructions, filled up to 256 bytes."""
+    named = {sass.group_of(opcode, width): (opcode, width << 9)
+             for opcode in [*sass.OPCODES, *sass.WITH_WIDTH] for width in sass.WIDTHS}
+    words = [named[group] for group, number in kernel.instructions.items() for _ in range(number)]
+    code = b"".join(struct.pack("<QQ", low, high) for low, high in words)
+    return code + bytes(max(0, 256 - len(code)))
 
 
 def fatbin(kernels, toolkit, is_compressed):

@@ -55,7 +55,7 @@ def sizes_line(sizes):
     return ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in sizes.items())
 
 
-def report(facts, sizes, mixes, is_markdown):
+def report(facts, sizes, with_instructions, is_markdown):
     table, heading = (markdown, "## {}\n\n") if is_markdown else (aligned, "{}\n")
     toolkit = " and ".join(sorted(facts.toolkits)) or "of unknown version"
     text = f"{ABOUT}\nCompiler: CUDA {toolkit}.\n"
@@ -64,22 +64,20 @@ def report(facts, sizes, mixes, is_markdown):
     for arch, kernels in by_arch(facts.kernels).items():
         text += "\n" + heading.format(f"sm_{arch}: {len(kernels)} kernels")
         text += table(HEAD, [row(kernel) for kernel in kernels])
-    if mixes:
+    counted = [kernel for kernel in facts.kernels if with_instructions and kernel.instructions]
+    if counted:
         text += "\n" + heading.format("Instructions in the code, each counted once")
-        groups = [group for group in sorted({group for _, mix in mixes for group in mix} - {"all", "other"})]
+        groups = sorted({group for kernel in counted for group in kernel.instructions} - {"all", "other"})
         groups = ["all", *groups, "other"]
-        rows = [[kernel.key, *(str(mix[group]) for group in groups)] for kernel, mix in mixes]
+        rows = [[kernel.key, *(str(kernel.instructions[group]) for group in groups)] for kernel in counted]
         text += table(["kernel", *groups], rows)
     return text
 
 
-def as_json(facts, sizes, mixes):
-    instructions = {kernel.key: dict(mix) for kernel, mix in mixes}
+def as_json(facts, sizes):
     kernels = []
     for kernel in facts.kernels:
         occupancy = kernel.occupancy()
-        kernels.append(dataclasses.asdict(kernel) | {
-            "occupancy": occupancy and dataclasses.asdict(occupancy),
-            "instructions": instructions.get(kernel.key)})
+        kernels.append(vars(kernel) | {"occupancy": occupancy and dataclasses.asdict(occupancy)})
     return json.dumps({"toolkits": sorted(facts.toolkits), "library_bytes": sizes,
                        "warnings": facts.warnings, "kernels": kernels}, indent=1) + "\n"

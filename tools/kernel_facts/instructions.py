@@ -1,0 +1,53 @@
+"""What the instructions of a kernel must be, and may not become."""
+
+import re
+
+# Kernel, and what it is made for.
+TENSOR_CORES = [
+    (re.compile(r"(gemm|conv)_wgmma<"), ["HGMMA", "UTMALDG"]),
+    (re.compile(r"(gemm|conv)_wmma<"), ["HMMA"]),
+]
+# A kernel that had one and has none any more has lost what it was written for.
+SPECIAL = ["HGMMA", "HMMA", "LDSM", "STSM", "LDGSTS.128", "UTMALDG", "UTMASTG"]
+GMEM = {"loads": ["LDG", "LD"], "stores": ["STG", "ST"]}
+NARROW = [8, 16, 32, 64]
+TELLING = SPECIAL + ["FFMA"] + [f"{name}.{width}" for names in GMEM.values() for name in names
+                                for width in [128, *reversed(NARROW)]]
+
+
+def telling(counts):
+    """The part that the baseline remembers; None where the code could not be read."""
+    return counts and {group: counts[group] for group in TELLING if counts[group]}
+
+
+def missing(kernel):
+    """What a kernel for tensor cores lacks, on an architecture that can run it."""
+    occupancy = kernel.occupancy()
+    if kernel.instructions and occupancy and occupancy.blocks:
+        for pattern, groups in TENSOR_CORES:
+            if pattern.match(kernel.name):
+                yield from (group for group in groups if not kernel.instructions[group])
+
+
+def changes(old, new):
+    old, new = old or {}, new or {}
+    return [f"{group} {old.get(group, 0)} -> {new.get(group, 0)}"
+            for group in TELLING if old.get(group) != new.get(group)]
+
+
+def _gmem(counts, names, widths):
+    return sum(counts.get(f"{name}.{width}", 0) for name in names for width in widths)
+
+
+def lost(old, new):
+    """What became worse, a phrase for each thing.  Fewer wide accesses alone are none: loops are unrolled
+    less, or more.  Fewer wide ones and more narrow ones mean that wide ones were cut up."""
+    if not old or not new:
+        return
+    yield from (f"no {group} any more" for group in SPECIAL if group in old and group not in new)
+    for what, names in GMEM.items():
+        wide = [_gmem(counts, names, [128]) for counts in (old, new)]
+        narrow = [_gmem(counts, names, NARROW) for counts in (old, new)]
+        if wide[1] < wide[0] and narrow[1] > narrow[0]:
+            yield (f"{wide[1]} instead of {wide[0]} 128-bit {what} of global memory, "
+                   f"{narrow[1]} instead of {narrow[0]} narrower ones")
