@@ -169,9 +169,13 @@ $(NCCL_STANDIN): tests/standin/nccl.c tests/standin/nccl.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,libnccl.so.2 $< -o $@
 
-$(BUILD)/tests/mptests: $(TEST_OBJS) $(LIB) | $(NCCL_STANDIN)
+# What the tests call of the bench.
+TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o shapes.o conv_shapes.o)
+$(BUILD)/tests/test_bench_options.o $(BUILD)/tests/test_progress.o: TEST_CXXFLAGS += -Itools
+
+$(BUILD)/tests/mptests: $(TEST_OBJS) $(TESTED_BENCH) $(LIB) | $(NCCL_STANDIN)
 	@echo "  LINK $@"
-	$(Q)$(CXX) $(SAN_FLAGS) $(TEST_OBJS) $(LINK_LIB) -ldl -lpthread -o $@
+	$(Q)$(CXX) $(SAN_FLAGS) $(TEST_OBJS) $(TESTED_BENCH) $(LINK_LIB) -ldl -lpthread -o $@
 
 # What optional tests need.
 HAVE_ZLIB = $(shell echo '\#include <zlib.h>' | $(CXX) -E -x c++ - > /dev/null 2>&1 && echo 1)

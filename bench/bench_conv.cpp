@@ -6,6 +6,7 @@
 #include "bench.h"
 #include "conv_problem.h"
 #include "conv_shapes.h"
+#include "family.h"
 #include "rank.h"
 #include "rows/conv_row.h"
 
@@ -17,7 +18,6 @@ class ConvBench {
   ConvBench(const Options &options, const Machine &machine, Report &report);
 
   void measure(const ConvShape &shape);
-  bool all_agree() const { return all_agree_; }
 
  private:
   /// cuDNN ready for a problem; NULL where it has no algorithm.
@@ -33,7 +33,6 @@ class ConvBench {
   RandomPool pool_, fp32_pool_;
   std::optional<Cudnn> library_;
   bool has_clocks_ = false;
-  bool all_agree_ = true;
 };
 
 ConvBench::ConvBench(const Options &options, const Machine &machine, Report &report)
@@ -43,7 +42,7 @@ ConvBench::ConvBench(const Options &options, const Machine &machine, Report &rep
       stopwatch_(machine),
       pool_(machine, options.dtype),
       fp32_pool_(machine, MP_FP32) {
-  if (machine.on_host()) return;
+  if (machine.on_host() || !options.peers.cudnn) return;
   try {
     library_.emplace(machine.context(), machine.stream());
   } catch (const std::exception &error) {
@@ -72,15 +71,12 @@ void ConvBench::measure(const ConvShape &shape) {
   }
 
   const bool agrees = peer == nullptr || problem.agrees_with(*peer);
-  if (!agrees) {
-    report_.add_note("mpcore and cuDNN differ for " + shape.name() + ".");
-    all_agree_ = false;
-  }
+  if (!agrees) report_.add_failure("mpcore and cuDNN differ for " + shape.name() + ".");
 
   std::vector<Work> works = {problem.own()};
   if (peer != nullptr) works.push_back(problem.peer(*peer));
   if (fp32_peer != nullptr) works.push_back(fp32_problem->peer(*fp32_peer));
-  const std::vector<Timing> timings = stopwatch_.time(works, normal_pace(machine_));
+  const std::vector<Timing> timings = stopwatch_.time(works, pace_of(options_, machine_));
 
   ConvRow row{.shape = shape,
               .desc = desc,
@@ -123,21 +119,12 @@ void ConvBench::report_clocks(const ConvShape &shape, const Work &work, const Ti
 
 }  // namespace
 
-bool bench_conv(const Options &options, const Machine &machine, Report &report) {
-  const std::vector<ConvShape> shapes = read_conv_shapes(options, machine.on_host());
-  ConvBench bench(options, machine, report);
-  bool all_measured = true;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    report.show_progress(text("conv %zu of %zu: ", i + 1, shapes.size()) + shapes[i].name());
-    try {
-      bench.measure(shapes[i]);
-    } catch (const std::exception &error) {
-      // What has been measured is worth writing.
-      report.add_note(shapes[i].name() + " was not measured: " + error.what());
-      all_measured = false;
-    }
-  }
-  return all_measured && bench.all_agree();
+Family conv_family(const Options &options, const Machine &machine, Report &report) {
+  const auto cost_us = [&](const ConvShape &shape) {
+    return measuring_us(machine, pace_of(options, machine), shape.effort_flop());
+  };
+  return make_family<ConvBench>("conv", read_conv_shapes(options, machine.on_host()), cost_us,
+                                options, machine, report);
 }
 
 }  // namespace mpbench

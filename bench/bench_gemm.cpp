@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "bench.h"
+#include "family.h"
 #include "gemm_problem.h"
 #include "rank.h"
 #include "rows/gemm_row.h"
@@ -15,9 +16,9 @@ class GemmBench {
  public:
   GemmBench(const Options &options, const Machine &machine, Report &report);
 
-  void measure_ceiling();
+  /// The ceiling.
+  void begin();
   void measure(const Shape &shape);
-  bool all_agree() const { return all_agree_; }
 
  private:
   GemmRow time(const Shape &shape, const mp_gemm_desc_t &desc, GemmProblem &problem,
@@ -32,7 +33,6 @@ class GemmBench {
   RandomPool pool_;
   std::optional<CublasLt> library_;
   std::optional<CublasLtGemm> peer_;  ///< of the problem at hand
-  bool all_agree_ = true;
 };
 
 GemmBench::GemmBench(const Options &options, const Machine &machine, Report &report)
@@ -41,7 +41,7 @@ GemmBench::GemmBench(const Options &options, const Machine &machine, Report &rep
       report_(report),
       stopwatch_(machine),
       pool_(machine, options.dtype) {
-  if (machine.on_host()) return;
+  if (machine.on_host() || !options.peers.cublaslt) return;
   try {
     library_.emplace(machine.context());
   } catch (const std::exception &error) {
@@ -60,17 +60,16 @@ Shape square(int64_t edge) {
           .comment = {}};
 }
 
-void GemmBench::measure_ceiling() {
+void GemmBench::begin() {
   const std::vector<int64_t> edges =
       machine_.on_host() ? std::vector<int64_t>{512} : std::vector<int64_t>{4096, 8192};
-  Pace pace = normal_pace(machine_);
+  Pace pace = pace_of(options_, machine_);
   // The first seconds of load also bring the GPU to the clocks that its power limit allows.
   if (!machine_.on_host()) pace.warm_up_us = 1.5e6;
 
   Ceiling ceiling{.tflops = 0, .from = {}};
   for (const int64_t edge : edges) {
     const Shape shape = square(edge);
-    report_.show_progress("ceiling: " + shape.name());
     const mp_gemm_desc_t desc = make_desc(shape, options_.dtype, MP_DTYPE_NONE);
     GemmProblem problem(machine_, pool_, desc);
     const GemmRow row = time(shape, desc, problem, pace);
@@ -91,7 +90,7 @@ void GemmBench::measure_ceiling() {
 void GemmBench::measure(const Shape &shape) {
   const mp_gemm_desc_t desc = make_desc(shape, options_.dtype, options_.out_dtype);
   GemmProblem problem(machine_, pool_, desc);
-  GemmRow row = time(shape, desc, problem, normal_pace(machine_));
+  GemmRow row = time(shape, desc, problem, pace_of(options_, machine_));
   if (options_.rank) row.rank = rank_kernels(problem, stopwatch_, machine_);
   report_.add(row);
 }
@@ -102,10 +101,7 @@ GemmRow GemmBench::time(const Shape &shape, const mp_gemm_desc_t &desc, GemmProb
   const CublasLtGemm *const peer = open_peer(shape, desc);
   if (peer != nullptr) works.push_back(problem.peer(*peer));
   const bool agrees = peer == nullptr || problem.agrees_with(*peer);
-  if (!agrees) {
-    report_.add_note("mpcore and cuBLASLt differ for " + shape.name() + ".");
-    all_agree_ = false;
-  }
+  if (!agrees) report_.add_failure("mpcore and cuBLASLt differ for " + shape.name() + ".");
 
   const std::vector<Timing> timings = stopwatch_.time(works, pace);
   GemmRow row{.shape = shape,
@@ -139,22 +135,12 @@ const CublasLtGemm *GemmBench::open_peer(const Shape &shape, const mp_gemm_desc_
 
 }  // namespace
 
-bool bench_gemm(const Options &options, const Machine &machine, Report &report) {
-  const std::vector<Shape> shapes = read_shapes(options, machine.on_host());
-  GemmBench bench(options, machine, report);
-  bench.measure_ceiling();
-  bool all_measured = true;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    report.show_progress(text("gemm %zu of %zu: ", i + 1, shapes.size()) + shapes[i].name());
-    try {
-      bench.measure(shapes[i]);
-    } catch (const std::exception &error) {
-      // What has been measured is worth writing.
-      report.add_note(shapes[i].name() + " was not measured: " + error.what());
-      all_measured = false;
-    }
-  }
-  return all_measured && bench.all_agree();
+Family gemm_family(const Options &options, const Machine &machine, Report &report) {
+  const auto cost_us = [&](const Shape &shape) {
+    return measuring_us(machine, pace_of(options, machine), shape.effort_flop());
+  };
+  return make_family<GemmBench>("gemm", read_shapes(options, machine.on_host()), cost_us, options,
+                                machine, report);
 }
 
 }  // namespace mpbench

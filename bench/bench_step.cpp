@@ -1,14 +1,15 @@
 // mpbench step: the optimizer step and its parts.  All of them are bound by memory, so each is
 // timed in turns with a copy that moves as many bytes.
 #include <algorithm>
-#include <exception>
 #include <functional>
 #include <optional>
 
 #include "bench.h"
+#include "family.h"
 #include "layouts.h"
 #include "peers/torch_adamw.h"
 #include "rows/step_row.h"
+#include "selection.h"
 #include "step_ops.h"
 
 namespace mpbench {
@@ -22,21 +23,43 @@ constexpr int64_t kMostPeerTensors = 50'000;
 // A tensor starts at an address of its own in each list; a step has five lists.
 constexpr int64_t kMostGapBytes = 5 * kAlignment;
 
+/// Of tensors.
 int64_t count_of(const Layout &layout) {
   return static_cast<int64_t>(layout.numel.size());
 }
 
-std::string label(const StepOp &op, const Layout &layout) {
-  return text("%s, %s, %lld parameters", op.name, layout.name.c_str(),
-              static_cast<long long>(layout.parameters()));
+struct StepItem {
+  StepOp op;
+  Layout layout;
+
+  std::string label() const {
+    return text("%s, %s, %lld parameters", op.name, layout.name.c_str(),
+                static_cast<long long>(layout.parameters()));
+  }
+  std::string kind() const {
+    return op.name + std::string(count_of(layout) > 1 ? " of a list" : "");
+  }
+  /// As many as take about as long as moving its bytes.
+  double effort_flop() const {
+    return 10.0 * static_cast<double>(op.bytes_per_parameter * layout.parameters());
+  }
+};
+
+std::vector<StepItem> step_items(const Options &options, const Machine &machine) {
+  std::vector<StepItem> items;
+  for (const StepOp &op : step_ops())
+    for (const Layout &layout : step_layouts(op.layouts, machine.on_host()))
+      items.push_back({op, layout});
+  return selected(std::move(items), options, machine.on_host());
 }
 
 class StepBench {
  public:
   StepBench(const Options &options, const Machine &machine, Report &report);
 
-  void report_clocks() const;
-  void measure(const StepOp &op, const Layout &layout);
+  /// The clocks under load.
+  void begin() const;
+  void measure(const StepItem &item);
 
  private:
   struct Plan {
@@ -44,8 +67,9 @@ class StepBench {
   };
 
   Plan plan(const StepOp &op, const Layout &layout) const;
-  bool prepare_peer(const StepOp &op, const Layout &layout, int64_t sets);
+  bool prepare_peer(const StepItem &item, int64_t sets);
 
+  const Options &options_;
   const Machine &machine_;
   Report &report_;
   std::optional<TorchAdamW> torch_;
@@ -54,14 +78,17 @@ class StepBench {
 };
 
 StepBench::StepBench(const Options &options, const Machine &machine, Report &report)
-    : machine_(machine),
+    : options_(options),
+      machine_(machine),
       report_(report),
       stopwatch_(machine),
       pools_{RandomPool(machine, MP_FP16), RandomPool(machine, MP_FP32)} {
-  if (!machine.on_host()) torch_.emplace(options.home, machine.cuda()->ordinal());
+  if (!machine.on_host() && options.peers.torch)
+    torch_.emplace(options.home, machine.cuda()->ordinal());
 }
 
-void StepBench::report_clocks() const {
+void StepBench::begin() const {
+  if (machine_.on_host()) return;
   constexpr int64_t kCopyBytes = int64_t{1} << 30;
   const Work copy = make_copy(machine_, kCopyBytes);
   const Timing timing = stopwatch_.time({copy}, brief_pace(machine_)).front();
@@ -80,19 +107,20 @@ StepBench::Plan StepBench::plan(const StepOp &op, const Layout &layout) const {
               sets * (set_bytes + kMostGapBytes * count_of(layout)) + copy_sets * copy_bytes};
 }
 
-void StepBench::measure(const StepOp &op, const Layout &layout) {
+void StepBench::measure(const StepItem &item) {
+  const auto &[op, layout] = item;
   const Plan plan = this->plan(op, layout);
   if (!machine_.on_host() && plan.memory_bytes > machine_.cuda()->free_bytes() / 10 * 9) {
-    report_.add_note(label(op, layout) + text(" was not measured: needs %.0f GB of device memory.",
-                                              1e-9 * static_cast<double>(plan.memory_bytes)));
+    report_.add_note(item.label() + text(" was not measured: needs %.0f GB of device memory.",
+                                         1e-9 * static_cast<double>(plan.memory_bytes)));
     return;
   }
   const Work work = make_rotating(op, machine_, pools_, layout, plan.sets);
   const Work copy = make_copy(machine_, plan.copy_bytes);
   std::function<void()> peer_turn;
-  if (prepare_peer(op, layout, plan.sets)) peer_turn = [this] { torch_->take_turn(); };
+  if (prepare_peer(item, plan.sets)) peer_turn = [this] { torch_->take_turn(); };
   const std::vector<Timing> timings =
-      stopwatch_.time({work, copy}, normal_pace(machine_), peer_turn);
+      stopwatch_.time({work, copy}, pace_of(options_, machine_), peer_turn);
   report_.add(StepRow{.op = op.name,
                       .layout = layout.name,
                       .tensors = count_of(layout),
@@ -106,35 +134,25 @@ void StepBench::measure(const StepOp &op, const Layout &layout) {
 }
 
 /// After mpcore has taken its memory, so that the peer goes without rather than mpcore.
-bool StepBench::prepare_peer(const StepOp &op, const Layout &layout, int64_t sets) {
-  if (!op.has_torch_peer || !torch_) return false;
-  const int64_t tensors = sets * count_of(layout);
+bool StepBench::prepare_peer(const StepItem &item, int64_t sets) {
+  if (!item.op.has_torch_peer || !torch_) return false;
+  const int64_t tensors = sets * count_of(item.layout);
   const std::string reason =
       tensors > kMostPeerTensors
           ? text("PyTorch would have to make %lld tensors", static_cast<long long>(tensors))
-          : torch_->prepare(layout);
-  if (!reason.empty()) report_.add_note(label(op, layout) + ", no peer: " + reason + ".");
+          : torch_->prepare(item.layout);
+  if (!reason.empty()) report_.add_note(item.label() + ", no peer: " + reason + ".");
   return reason.empty();
 }
 
 }  // namespace
 
-bool bench_step(const Options &options, const Machine &machine, Report &report) {
-  StepBench bench(options, machine, report);
-  if (!machine.on_host()) bench.report_clocks();
-  bool all_measured = true;
-  for (const StepOp &op : step_ops()) {
-    for (const Layout &layout : step_layouts(op.layouts, machine.on_host())) {
-      report.show_progress("step: " + label(op, layout));
-      try {
-        bench.measure(op, layout);
-      } catch (const std::exception &error) {
-        report.add_note(label(op, layout) + " was not measured: " + error.what());
-        all_measured = false;
-      }
-    }
-  }
-  return all_measured;
+Family step_family(const Options &options, const Machine &machine, Report &report) {
+  const auto cost_us = [&](const StepItem &item) {
+    return measuring_us(machine, pace_of(options, machine), item.effort_flop());
+  };
+  return make_family<StepBench>("step", step_items(options, machine), cost_us, options, machine,
+                                report);
 }
 
 }  // namespace mpbench

@@ -1,6 +1,7 @@
 // A line of a file of convolutions -> a layer; a layer and a pass -> what is timed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -14,7 +15,7 @@ namespace mpbench {
 
 /// One of the three products of a layer.
 struct ConvShape {
-  std::string set;  ///< "deepbench_conv" or "resnet50"
+  std::string set;  ///< of sets.h
   mp_conv_op_t op;
   int32_t n, h, w, c, k, r, s;
   int32_t pad_h, pad_w, stride_h, stride_w;
@@ -37,11 +38,19 @@ struct ConvShape {
            std::to_string(s) + " s" + by(stride_h, stride_w) + " p" + by(pad_h, pad_w);
   }
 
+  std::string label() const { return shape_label(set, name(), comment); }
+  std::string kind() const { return set + ' ' + pass(); }
+
   double x_elems() const { return product({n, h, w, c}); }
   double y_elems() const { return product({n, p(), q(), k}); }
   double filter_elems() const { return product({k, r, s, c}); }
   /// Of the direct algorithm, padding counted as if it were data: the same for every pass.
   double flop() const { return 2.0 * product({n, p(), q(), k, r, s, c}); }
+  /// Few channels take as long as those of a tile.
+  double effort_flop() const {
+    constexpr int32_t kTile = 64;
+    return 2.0 * product({n, p(), q(), std::max(k, kTile), r, s, std::max(c, kTile)});
+  }
 
  private:
   static double product(std::initializer_list<int64_t> factors) {
@@ -98,9 +107,8 @@ inline ConvShape parse_conv(std::string_view line) {
   return shape;
 }
 
-/// The shapes that the options ask for, all three passes of a layer after each other.  On the host
-/// target without --grep or --limit: a few small ones of each set.
-/// @throws std::runtime_error if a file is missing or malformed, or if nothing at all matches.
+/// The shapes that the options ask for, all three passes of a layer after each other.
+/// @throws std::runtime_error if a file is missing or malformed.
 std::vector<ConvShape> read_conv_shapes(const Options &options, bool on_host);
 
 }  // namespace mpbench

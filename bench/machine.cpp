@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 
+#include "common/progress.h"
 #include "peers/command.h"
 
 namespace mpbench {
@@ -19,7 +20,7 @@ constexpr int64_t kPoolElems = 4194301;
 /// Errors come back as exceptions, or were expected; warnings are for the user.
 void print_warning(mp_log_level_t level, const char *message, void *) {
   if (level != MP_LOG_WARN) return;
-  const char *const over_progress = isatty(STDERR_FILENO) ? "\r\033[K" : "";
+  const char *const over_progress = isatty(STDERR_FILENO) ? mptools::kClearLine : "";
   std::fprintf(stderr, "%smpcore: %s\n", over_progress, message);
 }
 

@@ -10,15 +10,33 @@ constexpr int kExitMeasured = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-int run(const mpbench::Options &options) {
+using FamilyMaker = mpbench::Family (*)(const mpbench::Options &, const mpbench::Machine &,
+                                        mpbench::Report &);
+
+constexpr struct {
+  const char *name;
+  FamilyMaker make;
+} kFamilies[] = {
+    {"gemm", mpbench::gemm_family},
+    {"conv", mpbench::conv_family},
+    {"step", mpbench::step_family},
+};
+
+int run(mpbench::Options options) {
   const mpbench::Machine machine(options.device);
+  options.quick = options.is_quick(machine.on_host());
   mpbench::Report report(options, machine);
-  bool is_right = true;
-  if (options.gemm) is_right &= mpbench::bench_gemm(options, machine, report);
-  if (options.conv) is_right &= mpbench::bench_conv(options, machine, report);
-  if (options.step) is_right &= mpbench::bench_step(options, machine, report);
+  std::vector<mpbench::Family> families;
+  bool is_empty = true;
+  for (const auto &[name, make] : kFamilies) {
+    if (!options.has_family(name)) continue;
+    families.push_back(make(options, machine, report));
+    is_empty &= families.back().jobs.empty();
+  }
+  if (is_empty) throw std::runtime_error("nothing matches --set and --filter");
+  mpbench::measure(families, report);
   report.finish();
-  return is_right ? kExitMeasured : kExitFailed;
+  return report.has_failed() ? kExitFailed : kExitMeasured;
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 
 #include <string_view>
 
+#include "sets.h"
+#include "shape_file.h"
+
 namespace mpbench {
 
 using mptools::parse_device;
@@ -18,38 +21,52 @@ mp_dtype_t parse_dtype(std::string_view flag, std::string_view value) {
                    "\".");
 }
 
-/// Of products, or "all".
-constexpr std::string_view kGemmSets[] = {"deepbench", "llm"};
-constexpr std::string_view kConvSets[] = {"deepbench_conv", "resnet50"};
+constexpr std::string_view kFamilies[] = {"gemm", "conv", "step", "all"};
 
-bool is_one_of(const std::string_view (&sets)[2], std::string_view set) {
-  return set == sets[0] || set == sets[1];
+std::string parse_family(std::string_view word) {
+  std::string names;
+  for (const std::string_view name : kFamilies) {
+    if (word == name) return std::string(word);
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  }
+  throw UsageError("unknown subcommand \"" + std::string(word) + "\"; there are " + names + ".");
 }
 
 std::string parse_set(std::string_view value) {
-  if (value == "all" || is_one_of(kGemmSets, value) || is_one_of(kConvSets, value))
-    return std::string(value);
-  throw UsageError("--set is deepbench, llm, deepbench_conv, resnet50 or all, not \"" +
-                   std::string(value) + "\".");
+  if (value == "all" || find_set(value) != nullptr) return std::string(value);
+  std::string names;
+  for (const ShapeSet &set : kShapeSets) names += set.name + std::string(", ");
+  throw UsageError("--set is one of " + names + "all, not \"" + std::string(value) + "\".");
 }
 
-void parse_subcommand(std::string_view word, Options &options) {
-  if (word != "gemm" && word != "conv" && word != "step" && word != "all")
-    throw UsageError("unknown subcommand \"" + std::string(word) +
-                     "\"; there are gemm, conv, step, all.");
-  const bool all = word == "all";
-  options.gemm = all || word == "gemm";
-  options.conv = all || word == "conv";
-  options.step = all || word == "step";
+/// Names between commas.
+Peers parse_peers(std::string_view value) {
+  Peers peers{.cublaslt = false, .cudnn = false, .torch = false};
+  for (const std::string_view name : split_line(value, value.size())) {
+    if (name == "all")
+      peers = {};
+    else if (name == "cublaslt")
+      peers.cublaslt = true;
+    else if (name == "cudnn")
+      peers.cudnn = true;
+    else if (name == "torch")
+      peers.torch = true;
+    else if (name != "none" || value != "none")
+      throw UsageError(
+          "--peer is none, all, or some of cublaslt, cudnn, torch between commas, not \"" +
+          std::string(value) + "\".");
+  }
+  return peers;
 }
 
-/// A set is one of GEMM or one of convolution: the other family has nothing to do then.
-void drop_families_without_set(Options &options) {
-  const bool asked_for_one = options.gemm != options.conv;
-  if (is_one_of(kConvSets, options.set)) options.gemm = false;
-  if (is_one_of(kGemmSets, options.set)) options.conv = false;
-  if (asked_for_one && !options.gemm && !options.conv)
-    throw UsageError("--set " + options.set + " has no shapes for this subcommand.");
+/// A set belongs to one family: the others have nothing to do then.
+void keep_family_of_set(Options &options) {
+  if (options.set == "all") return;
+  const std::string family = find_set(options.set)->family;
+  if (!options.has_family(family))
+    throw UsageError("--set " + options.set + " is one of " + family + ", not of " +
+                     options.family + ".");
+  options.family = family;
 }
 
 void check_types(const Options &options) {
@@ -65,7 +82,7 @@ Options parse_options(int argc, const char *const *argv) {
   for (int i = 0; i < argc; ++i) options.command += (i > 0 ? " " : "") + std::string(argv[i]);
 
   int i = 1;
-  if (argc > 1 && argv[1][0] != '-') parse_subcommand(argv[i++], options);
+  if (argc > 1 && argv[1][0] != '-') options.family = parse_family(argv[i++]);
   for (; i < argc; ++i) {
     const std::string_view flag = argv[i];
     const auto value = [&]() -> std::string_view {
@@ -80,8 +97,12 @@ Options parse_options(int argc, const char *const *argv) {
       options.device = parse_device(value());
     else if (flag == "--set")
       options.set = parse_set(value());
-    else if (flag == "--grep")
-      options.grep = value();
+    else if (flag == "--filter")
+      options.filter = value();
+    else if (flag == "--quick")
+      options.quick = true;
+    else if (flag == "--peer")
+      options.peers = parse_peers(value());
     else if (flag == "--limit")
       options.limit = parse_integer<int64_t>(flag, value(), 1);
     else if (flag == "--dtype")
@@ -96,7 +117,7 @@ Options parse_options(int argc, const char *const *argv) {
       throw UsageError("unknown flag \"" + std::string(flag) + "\"; mpbench --help lists them.");
   }
   check_types(options);
-  drop_families_without_set(options);
+  keep_family_of_set(options);
   return options;
 }
 
@@ -111,21 +132,27 @@ const char *usage() {
          "  all   all three (default)\n"
          "\n"
          "  --device WHERE    auto, host, cuda or cuda:N                  (auto)\n"
+         "  --quick           two shapes of each set, operand order and pass, spread over them,\n"
+         "                    timed briefly: a minute\n"
+         "  --filter TEXT     what has TEXT in its name, e.g. \"NT\", \"wgrad\", \"3x3\", "
+         "\"adamw\"\n"
+         "  --limit N         the first N of each family\n"
+         "  --peer NAMES      cublaslt, cudnn, torch between commas, none, or all  (all)\n"
          "  --json FILE       write the results there too; - is stdout, then the table is on "
          "stderr\n"
          "  --home DIR        the folder with shapes/ and peers/          (bench)\n"
          "  --help            this text\n"
          "gemm and conv:\n"
-         "  --set NAME        gemm: deepbench, llm; conv: deepbench_conv, resnet50; or all (all)\n"
-         "  --grep TEXT       shapes whose \"set op MxNxK comment\" has TEXT in it; of conv\n"
-         "                    \"set pass nN HxWxC kK RxS sSTRIDE pPAD comment\"\n"
-         "  --limit N         the first N of them\n"
+         "  --set NAME        one set alone; gemm: llm, deepbench; conv: resnet50,\n"
+         "                    deepbench_conv                              (all)\n"
          "  --dtype TYPE      of the inputs: fp16, bf16 or fp32           (fp16)\n"
          "  --out-dtype TYPE  of the output; without it that of the inputs, and fp32 += for LLM\n"
          "                    weight gradients\n"
          "  --rank            time every kernel, to judge the choice\n"
          "\n"
-         "The host target runs a small subset unless --grep or --limit asks for shapes.\n"
+         "On the host target --quick takes small shapes only, and is on unless --filter or "
+         "--limit\n"
+         "asks for shapes: all of them would take days.\n"
          "Exit code: 0 measured, 1 could not run or a result was wrong, 2 wrong flags.\n";
 }
 

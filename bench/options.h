@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "common/arguments.h"
 #include "mpcore.h"
@@ -11,14 +12,19 @@ namespace mpbench {
 
 using mptools::UsageError;
 
+/// Which other libraries are timed beside mpcore, where they are installed.
+struct Peers {
+  bool cublaslt = true, cudnn = true, torch = true;
+};
+
 struct Options {
-  bool gemm = true;
-  bool conv = true;
-  bool step = true;
+  std::string family = "all";
   int32_t device = MP_DEVICE_AUTO;
   std::string set = "all";
-  std::string grep;
-  int64_t limit = 0;  ///< 0 = all
+  std::string filter;
+  bool quick = false;
+  int64_t limit = 0;  ///< of each family; 0 = all
+  Peers peers;
   mp_dtype_t dtype = MP_FP16;
   mp_dtype_t out_dtype = MP_DTYPE_NONE;  ///< NONE = see Shape::is_wgrad
   bool rank = false;
@@ -26,6 +32,10 @@ struct Options {
   std::string home = "bench";
   bool help = false;
   std::string command;  ///< as it was typed
+
+  bool has_family(std::string_view name) const { return family == "all" || family == name; }
+  /// All shapes would take the host target days, so there they have to be asked for.
+  bool is_quick(bool on_host) const { return quick || (on_host && filter.empty() && limit == 0); }
 };
 
 /// @throws UsageError

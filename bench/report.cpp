@@ -4,6 +4,8 @@
 
 #include <cstdio>
 
+#include "common/progress.h"
+
 namespace mpbench {
 namespace {
 
@@ -76,8 +78,12 @@ void Report::add_note(const std::string &sentence) {
   print(sentence + '\n');
 }
 
+void Report::add_failure(const std::string &sentence) {
+  has_failed_ = true;
+  add_note(sentence);
+}
+
 void Report::finish() {
-  if (stderr_is_terminal_) std::fputs("\r\033[K", stderr);
   json_.close(']');
   if (ceiling_) {
     json_.number("ceiling_tflops", ceiling_->tflops);
@@ -97,14 +103,8 @@ void Report::finish() {
     write_file(options_.json, json_.finish());
 }
 
-void Report::show_progress(const std::string &what) const {
-  if (!stderr_is_terminal_) return;
-  std::fprintf(stderr, "\r\033[K%s", what.c_str());
-  std::fflush(stderr);
-}
-
 void Report::print(const std::string &line) const {
-  if (stderr_is_terminal_) std::fputs("\r\033[K", stderr);
+  if (stderr_is_terminal_) std::fputs(mptools::kClearLine, stderr);
   std::fputs(line.c_str(), options_.json == "-" ? stderr : stdout);
   std::fflush(stdout);
 }

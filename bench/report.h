@@ -17,7 +17,7 @@ class Report {
 
   /// Later rows of GEMM and convolution are compared with it.
   void set_ceiling(const Ceiling &ceiling);
-  /// @param row  a GemmRow, ConvRow or StepRow
+  /// @param row  one of rows/
   template <typename Row>
   void add(const Row &row) {
     print_heading(heading_of(row));
@@ -25,13 +25,13 @@ class Report {
     write_row(json_, row, ceiling_);
   }
   void add(const std::optional<GpuState> &state);
-  /// Something that could have been measured and was not, or a result that was wrong.
+  /// Something that could have been measured and was not.
   void add_note(const std::string &sentence);
+  /// The same where it ought to have been, or a result that was wrong: the program has failed.
+  void add_failure(const std::string &sentence);
+  bool has_failed() const { return has_failed_; }
   /// Writes the JSON.
   void finish();
-
-  /// On stderr, if that is a terminal: what is being measured now.
-  void show_progress(const std::string &what) const;
 
  private:
   void print(const std::string &line) const;
@@ -40,6 +40,7 @@ class Report {
 
   const Options &options_;
   bool stderr_is_terminal_;
+  bool has_failed_ = false;
   std::string last_heading_;
   std::optional<Ceiling> ceiling_;
   std::vector<GpuState> gpu_states_;

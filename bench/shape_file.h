@@ -56,22 +56,10 @@ auto read_shape_lines(const std::string &path, Parse parse) {
   return shapes;
 }
 
-/// Those whose "set name comment" has `grep` in it.
-template <typename Shape>
-void keep_matches(std::vector<Shape> &shapes, const std::string &grep) {
-  std::erase_if(shapes, [&](const Shape &shape) {
-    const std::string label = shape.set + ' ' + shape.name() + ' ' + shape.comment;
-    return label.find(grep) == std::string::npos;
-  });
-}
-
-/// At most `count` of them, spread over the list.
-template <typename Shape>
-void keep_spread(std::vector<Shape> &shapes, size_t count) {
-  const size_t available = shapes.size();
-  if (available <= count) return;
-  for (size_t i = 0; i < count; ++i) shapes[i] = shapes[i * available / count];
-  shapes.resize(count, shapes[0]);
+/// "set name comment", without what is not there.
+inline std::string shape_label(const std::string &set, const std::string &name,
+                               const std::string &comment) {
+  return set + ' ' + name + (comment.empty() ? "" : ' ' + comment);
 }
 
 }  // namespace mpbench

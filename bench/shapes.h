@@ -9,6 +9,7 @@
 // n with them, and each keeps its flag.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -22,7 +23,7 @@ namespace mpbench {
 
 /// D(m,n) = op_a(A) op_b(B), row-major and dense.
 struct Shape {
-  std::string set;  ///< "deepbench" or "llm"
+  std::string set;  ///< of sets.h
   int64_t m, n, k;
   mp_op_t op_a, op_b;
   /// Sums weight gradients over micro-batches: unless told otherwise, D is fp32 and beta is 1.
@@ -35,7 +36,18 @@ struct Shape {
     return std::string{letter(op_a), letter(op_b), ' '} + std::to_string(m) + 'x' +
            std::to_string(n) + 'x' + std::to_string(k);
   }
-  double flop() const {
+  std::string label() const { return shape_label(set, name(), comment); }
+  std::string kind() const { return set + ' ' + name().substr(0, 2); }
+
+  double flop() const { return flop_of(m, n, k); }
+  /// A thin matrix takes as long as one of a tile's width.
+  double effort_flop() const {
+    constexpr int64_t kTile = 64;
+    return flop_of(std::max(m, kTile), std::max(n, kTile), k);
+  }
+
+ private:
+  static double flop_of(int64_t m, int64_t n, int64_t k) {
     return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   }
 };
@@ -95,9 +107,8 @@ std::vector<Shape> read_shape_file(const std::string &path);
 
 struct Options;
 
-/// The shapes that the options ask for, in file order.  On the host target without --grep or
-/// --limit: a few small ones, spread over each set.
-/// @throws std::runtime_error if a file is missing or malformed, or if nothing at all matches.
+/// The shapes that the options ask for, set by set in file order.
+/// @throws std::runtime_error if a file is missing or malformed.
 std::vector<Shape> read_shapes(const Options &options, bool on_host);
 
 }  // namespace mpbench

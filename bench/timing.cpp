@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "options.h"
+
 namespace mpbench {
 namespace {
 
@@ -43,6 +45,18 @@ Pace brief_pace(const Machine &machine) {
   if (machine.on_host())
     return {.warm_up_us = 0, .batch_us = 1e3, .budget_us = 2e4, .least_batches = 3};
   return {.warm_up_us = 2e3, .batch_us = 5e2, .budget_us = 2e4, .least_batches = 20};
+}
+
+Pace pace_of(const Options &options, const Machine &machine) {
+  return options.quick ? brief_pace(machine) : normal_pace(machine);
+}
+
+double measuring_us(const Machine &machine, const Pace &pace, double flop) {
+  const double flop_per_us = machine.on_host() ? 1e4 : 1e8;
+  const double call_us = flop / flop_per_us;
+  const double least_us =
+      static_cast<double>(pace.least_batches) * std::max(pace.batch_us, call_us);
+  return 2 * call_us + pace.warm_up_us + std::max(pace.budget_us, least_us);
 }
 
 std::optional<GpuState> gpu_state_under(const Machine &machine, const Work &work,

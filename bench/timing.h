@@ -43,6 +43,12 @@ struct Pace {
 Pace normal_pace(const Machine &machine);
 /// For lists of many works.
 Pace brief_pace(const Machine &machine);
+struct Options;
+/// The brief one with --quick.
+Pace pace_of(const Options &options, const Machine &machine);
+
+/// About how long Stopwatch::time takes for a work of so many operations; for progress.
+double measuring_us(const Machine &machine, const Pace &pace, double flop);
 
 /// nvidia-smi is asked while the GPU works through a queue of about two seconds.
 std::optional<GpuState> gpu_state_under(const Machine &machine, const Work &work,

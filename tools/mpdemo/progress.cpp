@@ -6,24 +6,21 @@
 #include <cstdio>
 #include <utility>
 
+#include "common/progress.h"
+
 namespace mpdemo {
-namespace {
 
-constexpr const char *kClearLine = "\r\033[K";
-
-}  // namespace
+using mptools::bar_text;
+using mptools::kClearLine;
 
 Progress::Progress(std::string run_name, int64_t num_steps)
     : run_name_(std::move(run_name)), num_steps_(num_steps), is_terminal_(isatty(STDERR_FILENO)) {}
 
 void Progress::show(int64_t steps_done, double loss) {
   if (!is_terminal_) return;
-  constexpr int kWidth = 32;
-  const int filled = static_cast<int>(kWidth * steps_done / num_steps_);
-  const std::string bar = std::string(static_cast<size_t>(filled), '#') +
-                          std::string(static_cast<size_t>(kWidth - filled), '.');
-  std::fprintf(stderr, "%s  %-16s  [%s] %3d %%  loss %.3f", kClearLine, run_name_.c_str(),
-               bar.c_str(), static_cast<int>(100 * steps_done / num_steps_), loss);
+  const double share = static_cast<double>(steps_done) / static_cast<double>(num_steps_);
+  std::fprintf(stderr, "%s  %-16s  %s  loss %.3f", kClearLine, run_name_.c_str(),
+               bar_text(share).c_str(), loss);
   std::fflush(stderr);
 }
 

@@ -8,9 +8,9 @@
 #include <exception>
 #include <filesystem>
 
+#include "common/progress.h"
 #include "measure.h"
 #include "options.h"
-#include "progress.h"
 #include "report.h"
 #include "shapes.h"
 
@@ -27,14 +27,14 @@ double cost_of(const mpbench::Shape &shape) {
 std::vector<Measured> measure_all(const std::vector<mpbench::Shape> &shapes,
                                   const mpbench::Machine &machine) {
   Measurer measurer(machine);
-  const Progress progress;
-  double all = 0, done = 0;
+  double all = 0;
   for (const mpbench::Shape &shape : shapes) all += cost_of(shape);
+  mptools::Progress progress(all);
   std::vector<Measured> measured;
   for (const mpbench::Shape &shape : shapes) {
-    progress.show(done / all, shape.name());
+    progress.start(shape.name());
     measured.push_back(measurer.measure(shape));
-    done += cost_of(shape);
+    progress.finish(cost_of(shape));
   }
   progress.clear();
   return measured;

@@ -66,6 +66,7 @@ std::vector<Shape> all_shapes(const Options &options, const mpbench::Machine &ma
   mpbench::Options of_bench;
   of_bench.set = options.set;
   of_bench.home = options.home;
+  of_bench.quick = machine.on_host();
   return mpbench::read_shapes(of_bench, machine.on_host());
 }
 
