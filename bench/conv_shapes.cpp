@@ -10,9 +10,11 @@ std::vector<ConvShape> read_conv_shapes(const Options &options, bool on_host) {
   for (const ShapeSet &set : sets_of("conv", options.set)) {
     for (ConvShape &shape : read_shape_lines(options.home + "/shapes/" + set.file, parse_conv)) {
       shape.set = set.name;
-      for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD}) {
-        shape.op = op;
+      shapes.push_back(shape);
+      if (set.use == Use::kInference) continue;
+      for (const mp_conv_op_t gradient : {MP_CONV_DGRAD, MP_CONV_WGRAD}) {
         shapes.push_back(shape);
+        shapes.back().op = gradient;
       }
     }
   }

@@ -107,7 +107,7 @@ inline ConvShape parse_conv(std::string_view line) {
   return shape;
 }
 
-/// The shapes that the options ask for, all three passes of a layer after each other.
+/// The shapes that the options ask for, all passes of a layer after each other.
 /// @throws std::runtime_error if a file is missing or malformed.
 std::vector<ConvShape> read_conv_shapes(const Options &options, bool on_host);
 

@@ -7,15 +7,23 @@
 
 namespace mpbench {
 
+/// Inference runs forward alone.
+enum class Use { kTraining, kInference };
+
 struct ShapeSet {
   const char *name, *family, *file;
+  Use use;
 };
 
 constexpr ShapeSet kShapeSets[] = {
-    {"llm", "gemm", "llm_gemm_shapes.csv"},
-    {"deepbench", "gemm", "deepbench_gemm_train.csv"},
-    {"resnet50", "conv", "resnet50.csv"},
-    {"deepbench_conv", "conv", "deepbench_conv_train.csv"},
+    {"llm", "gemm", "llm_gemm_shapes.csv", Use::kTraining},
+    {"deepbench", "gemm", "deepbench_gemm_train.csv", Use::kTraining},
+    {"deepbench_infer", "gemm", "deepbench_gemm_infer.csv", Use::kInference},
+    {"deepbench_infer_device", "gemm", "deepbench_gemm_infer_device.csv", Use::kInference},
+    {"resnet50", "conv", "resnet50.csv", Use::kTraining},
+    {"deepbench_conv", "conv", "deepbench_conv_train.csv", Use::kTraining},
+    {"deepbench_conv_infer", "conv", "deepbench_conv_infer.csv", Use::kInference},
+    {"deepbench_conv_infer_device", "conv", "deepbench_conv_infer_device.csv", Use::kInference},
 };
 
 /// NULL = there is none of this name.

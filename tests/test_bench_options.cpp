@@ -125,6 +125,18 @@ TEST_CASE("bench: flags select", "[bench]") {
   CHECK(select({"--filter", "z"}, false).empty());
 }
 
+TEST_CASE("bench: inference has no gradients", "[bench]") {
+  if (!std::ifstream("bench/shapes/resnet50.csv"))
+    return mptest::skip("not started in the repository");
+  const auto count = [](const char *set, const char *pass) {
+    return mpbench::read_conv_shapes(parse({"--set", set, "--filter", pass}), false).size();
+  };
+  for (const char *pass : {"fprop", "dgrad", "wgrad"}) CHECK(count("deepbench_conv", pass) == 94);
+  CHECK(count("deepbench_conv_infer", "fprop") == 107);
+  CHECK(count("deepbench_conv_infer", "") == 107);
+  CHECK(count("deepbench_conv_infer_device", "") == 16);
+}
+
 TEST_CASE("bench: a quick run has something of every set", "[bench]") {
   if (!std::ifstream("bench/shapes/resnet50.csv"))
     return mptest::skip("not started in the repository");

@@ -160,6 +160,8 @@ TEST_CASE("bench: the files of convolutions are read whole", "[bench]") {
   if (!std::ifstream("bench/shapes/resnet50.csv"))
     return mptest::skip("not started in the repository");
   CHECK(read("deepbench_conv_train.csv").size() == 94);
+  CHECK(read("deepbench_conv_infer.csv").size() == 107);
+  CHECK(read("deepbench_conv_infer_device.csv").size() == 16);
 
   // 53 convolutions of together 4.09e9 multiplications per image, at two batch sizes.  He et al.
   // 2016, table 1, count 3.8e9 with the strides in the 1 x 1 convolutions.

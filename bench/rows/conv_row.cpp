@@ -4,10 +4,10 @@
 
 namespace mpbench {
 
-std::string heading_of(const ConvRow &) {
-  return text("\n%-42s  %-11s %-26s %9s %8s %8s %7s %6s %9s %7s %9s %7s  %s\n", "convolution",
-              "types", "kernel", "time us", "iqr us", "TFLOP/s", "GB/s", "%ceil", "peer us",
-              "ratio", "fp32 us", "speedup", "rank");
+std::string heading_of(const ConvRow &row) {
+  return text("\n%s\n%-42s  %-11s %-26s %9s %8s %8s %7s %6s %9s %7s %9s %7s  %s\n",
+              row.shape.set.c_str(), "convolution", "types", "kernel", "time us", "iqr us",
+              "TFLOP/s", "GB/s", "%ceil", "peer us", "ratio", "fp32 us", "speedup", "rank");
 }
 
 std::string line_of(const ConvRow &row, const std::optional<Ceiling> &ceiling) {

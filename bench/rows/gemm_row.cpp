@@ -4,10 +4,10 @@
 
 namespace mpbench {
 
-std::string heading_of(const GemmRow &) {
-  return text("\n%-2s %7s %7s %7s  %-11s %-24s %9s %8s %8s %7s %6s %9s %7s  %s\n", "op", "m", "n",
-              "k", "types", "kernel", "time us", "iqr us", "TFLOP/s", "GB/s", "%ceil", "peer us",
-              "ratio", "rank");
+std::string heading_of(const GemmRow &row) {
+  return text("\n%s\n%-2s %7s %7s %7s  %-11s %-24s %9s %8s %8s %7s %6s %9s %7s  %s\n",
+              row.shape.set.c_str(), "op", "m", "n", "k", "types", "kernel", "time us", "iqr us",
+              "TFLOP/s", "GB/s", "%ceil", "peer us", "ratio", "rank");
 }
 
 std::string line_of(const GemmRow &row, const std::optional<Ceiling> &ceiling) {
