@@ -136,7 +136,8 @@ $(BUILD)/obj/%.o: %.cpp
 $(BUILD)/cuda/%.o: %.cu
 	@mkdir -p $(@D)
 	@echo "  NVCC $<"
-	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }
+	$(Q)rm -f $@.times
+	$(Q)$(NVCC) $(NVCCFLAGS) --time $@.times -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }
 
 # ---------------------------------------------------------------- tests
 

@@ -3,6 +3,8 @@
 import dataclasses
 import json
 
+from . import compile_times
+
 HEAD = ["kernel", "threads", "registers", "stack", "spills", "static smem", "dynamic smem", "blocks/SM",
         "occupancy", "limit", "code"]
 ABOUT = """\
@@ -55,12 +57,14 @@ def sizes_line(sizes):
     return ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in sizes.items())
 
 
-def report(facts, sizes, with_instructions, is_markdown):
+def report(facts, sizes, times, with_instructions, is_markdown):
     table, heading = (markdown, "## {}\n\n") if is_markdown else (aligned, "{}\n")
     toolkit = " and ".join(sorted(facts.toolkits)) or "of unknown version"
     text = f"{ABOUT}\nCompiler: CUDA {toolkit}.\n"
     if sizes:
         text += f"libmpcore.so: {sizes_line(sizes)}.\n"
+    if times:
+        text += f"{compile_times.line(times)}.\n"
     for arch, kernels in by_arch(facts.kernels).items():
         text += "\n" + heading.format(f"sm_{arch}: {len(kernels)} kernels")
         text += table(HEAD, [row(kernel) for kernel in kernels])
@@ -74,10 +78,10 @@ def report(facts, sizes, with_instructions, is_markdown):
     return text
 
 
-def as_json(facts, sizes):
+def as_json(facts, sizes, times):
     kernels = []
     for kernel in facts.kernels:
         occupancy = kernel.occupancy()
         kernels.append(vars(kernel) | {"occupancy": occupancy and dataclasses.asdict(occupancy)})
-    return json.dumps({"toolkits": sorted(facts.toolkits), "library_bytes": sizes,
+    return json.dumps({"toolkits": sorted(facts.toolkits), "library_bytes": sizes, "compile_seconds": times,
                        "warnings": facts.warnings, "kernels": kernels}, indent=1) + "\n"

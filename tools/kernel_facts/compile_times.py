@@ -1,0 +1,39 @@
+"""What `nvcc --time` wrote of a build, FILE.o.times beside the objects: seconds by source, phase and
+architecture.  Phases run side by side, and beside other files: the seconds are more than the build took."""
+
+import collections
+
+HEAD = "source file name"
+PHASE, ARCH, VALUE = 1, 4, 6
+
+
+def gather(folder):
+    """{source: {phase: seconds}}, the slowest first; `folder`: BUILD/cuda."""
+    by_source = {}
+    for path in sorted(folder.rglob("*.o.times")):
+        source = str(path.relative_to(folder)).removesuffix(".o.times") + ".cu"
+        phases = collections.Counter()
+        for line in path.read_text().splitlines():
+            fields = [field.strip() for field in line.split(",")]
+            if fields[0] != HEAD and len(fields) > VALUE:
+                what = f"{fields[PHASE]} {fields[ARCH]}" if fields[PHASE] in ("cicc", "ptxas") else "other"
+                phases[what] += float(fields[VALUE]) / 1e3
+        by_source[source] = dict(phases)
+    return dict(sorted(by_source.items(), key=lambda item: -sum(item[1].values())))
+
+
+def by_phase(times):
+    """{phase: seconds} of all sources, the longest first."""
+    total = sum((collections.Counter(phases) for phases in times.values()), collections.Counter())
+    return dict(total.most_common())
+
+
+def line(times):
+    """For people; empty where nothing was timed."""
+    if not times:
+        return ""
+    phases = by_phase(times)
+    source, slowest = next(iter(times.items()))
+    longest = ", ".join(f"{phase} {seconds:.0f} s" for phase, seconds in list(phases.items())[:3])
+    return (f"nvcc: {len(times)} files in {sum(phases.values()):.0f} s, added up over phases that run side by side "
+            f"({longest}); the slowest: {source}, {sum(slowest.values()):.0f} s")
