@@ -360,7 +360,7 @@ demo: setup-demo
 	@$(MAKE) $(BUILD)/mpdemo
 	@$(BUILD)/mpdemo --out $(BUILD)/demo $(ARGS)
 
-## bench: speed of GEMM, convolution and the step, against peers where there is a GPU (ARGS="gemm --set llm")
+## bench: speed of GEMM, convolution and the step, host cost of calls; beside peers where there is a GPU (ARGS="gemm --set llm")
 bench: setup-build
 	@$(MAKE) $(BUILD)/mpbench
 	@$(BUILD)/mpbench $(ARGS)

@@ -14,4 +14,7 @@ Family conv_family(const Options &options, const Machine &machine, Report &repor
 /// The optimizer step and its parts, over layouts of 10^5 to 10^9 parameters.
 Family step_family(const Options &options, const Machine &machine, Report &report);
 
+/// What each call of a training step costs the host.
+Family calls_family(const Options &options, const Machine &machine, Report &report);
+
 }  // namespace mpbench

@@ -20,6 +20,7 @@ constexpr struct {
     {"gemm", mpbench::gemm_family},
     {"conv", mpbench::conv_family},
     {"step", mpbench::step_family},
+    {"calls", mpbench::calls_family},
 };
 
 int run(mpbench::Options options) {

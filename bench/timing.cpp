@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "options.h"
 
@@ -15,6 +16,9 @@ constexpr int64_t kFillerBytes = int64_t{64} << 20;
 // A stream holds about a thousand launches before the host must wait; one call may be several.
 constexpr int64_t kMostCalls = 200;
 constexpr int64_t kMostBatches = 1000;
+// Of time_host: the calls of a batch may each be a dozen launches.
+constexpr int64_t kHostCalls = 50;
+constexpr int64_t kHostBatches = 51;
 
 double us_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
@@ -33,7 +37,23 @@ double quantile(const std::vector<double> &sorted, double q) {
   return sorted[below] + (position - std::floor(position)) * (sorted[above] - sorted[below]);
 }
 
+/// `call_us`: one figure for each batch.
+void set_quartiles(Timing &timing, std::vector<double> call_us) {
+  timing.batches = static_cast<int64_t>(call_us.size());
+  const Quartiles quartiles = quartiles_of(std::move(call_us));
+  timing.q1_us = quartiles.q1;
+  timing.median_us = quartiles.median;
+  timing.q3_us = quartiles.q3;
+}
+
 }  // namespace
+
+Quartiles quartiles_of(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  return {.q1 = quantile(samples, 0.25),
+          .median = quantile(samples, 0.5),
+          .q3 = quantile(samples, 0.75)};
+}
 
 Pace normal_pace(const Machine &machine) {
   if (machine.on_host())
@@ -102,12 +122,27 @@ std::vector<Timing> Stopwatch::time(const std::vector<Work> &works, const Pace &
     if (other) other();
   }
 
+  for (size_t i = 0; i < works.size(); ++i) set_quartiles(timings[i], std::move(call_us[i]));
+  return timings;
+}
+
+std::vector<Timing> Stopwatch::time_host(const std::vector<Work> &works) const {
+  std::vector<double> expected_us;
+  for (const Work &work : works) {
+    run_batch(work, kHostCalls, 0);  // the very first call may load code
+    expected_us.push_back(run_batch(work, kHostCalls, 0).enqueue_us);
+  }
+  std::vector<std::vector<double>> host_us(works.size());
+  for (int64_t batch = 0; batch < kHostBatches; ++batch) {
+    for (size_t i = 0; i < works.size(); ++i)
+      host_us[i].push_back(run_batch(works[i], kHostCalls, expected_us[i]).enqueue_us);
+  }
+
+  std::vector<Timing> timings(works.size());
   for (size_t i = 0; i < works.size(); ++i) {
-    std::sort(call_us[i].begin(), call_us[i].end());
-    timings[i].median_us = quantile(call_us[i], 0.5);
-    timings[i].q1_us = quantile(call_us[i], 0.25);
-    timings[i].q3_us = quantile(call_us[i], 0.75);
-    timings[i].batches = batches;
+    set_quartiles(timings[i], std::move(host_us[i]));
+    timings[i].calls_per_batch = kHostCalls;
+    timings[i].enqueue_us = timings[i].median_us;
   }
   return timings;
 }

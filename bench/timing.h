@@ -21,6 +21,12 @@ namespace mpbench {
 /// Enqueues one call on the machine's stream.
 using Work = std::function<void()>;
 
+struct Quartiles {
+  double q1, median, q3;
+};
+/// Of samples in any order, at least one, with linear interpolation.
+Quartiles quartiles_of(std::vector<double> samples);
+
 /// Of one call, over all batches.
 struct Timing {
   double median_us, q1_us, q3_us;
@@ -63,6 +69,10 @@ class Stopwatch {
   ///               turn then; NULL = nothing is
   std::vector<Timing> time(const std::vector<Work> &works, const Pace &pace,
                            const std::function<void()> &other = nullptr) const;
+
+  /// How long the host spends in a call of each of `works`, in turns.  The device has other work
+  /// meanwhile and its queue is never full, so that no call waits.
+  std::vector<Timing> time_host(const std::vector<Work> &works) const;
 
  private:
   struct Batch {

@@ -18,11 +18,13 @@ def name_of(row: dict) -> str:
     """What people call a row; the type is not part of it."""
     if row["bench"] == "step":
         return f"{row['op']}, {row['layout']}, {row['parameters'] / 1e6:g} M"
+    if row["bench"] == "calls":
+        return f"{row['call']}, {row['problem']}"
     return f"{row['set']} {row['shape']}"
 
 
 def types_of(row: dict) -> str:
-    if row["bench"] == "step":
+    if row["bench"] not in ("gemm", "conv"):
         return ""
     return f"{row['dtype']}>{row['out_dtype']}" + ("+" if row["beta"] else "")
 

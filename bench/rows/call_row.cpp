@@ -1,0 +1,26 @@
+#include "call_row.h"
+
+namespace mpbench {
+
+std::string heading_of(const CallRow &) {
+  return text("\n%-31s %-30s %9s %8s %9s %7s\n", "call", "problem", "host us", "iqr us", "peer us",
+              "ratio");
+}
+
+std::string line_of(const CallRow &row, const std::optional<Ceiling> &) {
+  return text("%-31s %-30s %9.3f %8.3f ", row.call.c_str(), row.problem.c_str(),
+              row.timing.median_us, row.timing.iqr_us()) +
+         peer_text(row.peer, row.timing) + '\n';
+}
+
+void write_row(JsonWriter &json, const CallRow &row, const std::optional<Ceiling> &) {
+  json.open('{');
+  json.string("bench", "calls");
+  json.string("call", row.call);
+  json.string("problem", row.problem);
+  write_timing(json, row.timing);
+  write_peer(json, row.peer, row.timing);
+  json.close('}');
+}
+
+}  // namespace mpbench

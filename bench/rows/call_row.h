@@ -1,0 +1,21 @@
+// What one call costs the host.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "row.h"
+
+namespace mpbench {
+
+struct CallRow {
+  std::string call, problem;
+  Timing timing;  ///< of the host, until the call returns
+  std::optional<PeerResult> peer;
+};
+
+std::string heading_of(const CallRow &row);
+std::string line_of(const CallRow &row, const std::optional<Ceiling> &ceiling);
+void write_row(JsonWriter &json, const CallRow &row, const std::optional<Ceiling> &ceiling);
+
+}  // namespace mpbench
