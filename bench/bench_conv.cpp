@@ -1,9 +1,10 @@
-// mpbench conv: the three products of convolutional layers, beside cuDNN in the same precision and
-// in FP32.
+// mpbench conv: the three products of convolutional layers, beside cuDNN in the same precision, in
+// FP32 and in TF32.
 #include <memory>
 #include <optional>
 
 #include "bench.h"
+#include "contest.h"
 #include "conv_problem.h"
 #include "conv_shapes.h"
 #include "family.h"
@@ -20,9 +21,19 @@ class ConvBench {
   void measure(const ConvShape &shape);
 
  private:
-  /// cuDNN ready for a problem; NULL where it has no algorithm.
-  std::unique_ptr<CudnnConv> open_peer(const ConvShape &shape, const ConvProblem &problem,
-                                       PeerLayout layout);
+  /// The same product of FP32 tensors, and what multiplies them.
+  struct Fp32Side {
+    std::optional<ConvProblem> problem;
+    std::unique_ptr<CudnnConv> fp32, tf32;
+  };
+
+  /// cuDNN ready for a problem; NULL where it has no algorithm.  A note says so, and `what` it would
+  /// have been.
+  std::unique_ptr<CudnnConv> open_peer(const char *what, const ConvShape &shape,
+                                       const ConvProblem &problem, PeerLayout layout,
+                                       PeerMath math);
+  void add_baselines(const ConvShape &shape, Fp32Side &side, Contest &contest,
+                     Baselines &baselines);
   std::string peer_name() const { return "cuDNN " + std::to_string(library_->version()); }
   void report_clocks(const ConvShape &shape, const Work &work, const Timing &timing);
 
@@ -50,33 +61,13 @@ ConvBench::ConvBench(const Options &options, const Machine &machine, Report &rep
   }
 }
 
-PeerResult peer_result(std::string name, const Timing &timing) {
-  return {.name = std::move(name),
-          .median_us = timing.median_us,
-          .q1_us = timing.q1_us,
-          .q3_us = timing.q3_us,
-          .agrees = {}};
-}
-
 void ConvBench::measure(const ConvShape &shape) {
   const mp_conv2d_desc_t desc = make_desc(shape, options_.dtype, options_.out_dtype);
   ConvProblem problem(machine_, pool_, shape, desc);
-  const std::unique_ptr<CudnnConv> peer = open_peer(shape, problem, PeerLayout::kOwn);
-
-  std::optional<ConvProblem> fp32_problem;
-  std::unique_ptr<CudnnConv> fp32_peer;
-  if (library_ && options_.dtype != MP_FP32) {
-    fp32_problem.emplace(machine_, fp32_pool_, shape, make_desc(shape, MP_FP32, MP_FP32));
-    fp32_peer = open_peer(shape, *fp32_problem, PeerLayout::kFastest);
-  }
-
+  const std::unique_ptr<CudnnConv> peer =
+      open_peer("peer", shape, problem, PeerLayout::kOwn, PeerMath::kFp32);
   const bool agrees = peer == nullptr || problem.agrees_with(*peer);
   if (!agrees) report_.add_failure("mpcore and cuDNN differ for " + shape.name() + ".");
-
-  std::vector<Work> works = {problem.own()};
-  if (peer != nullptr) works.push_back(problem.peer(*peer));
-  if (fp32_peer != nullptr) works.push_back(fp32_problem->peer(*fp32_peer));
-  const std::vector<Timing> timings = stopwatch_.time(works, pace_of(options_, machine_));
 
   ConvRow row{.shape = shape,
               .desc = desc,
@@ -85,27 +76,55 @@ void ConvBench::measure(const ConvShape &shape) {
               .workspace_bytes = problem.workspace_bytes(),
               .sets = problem.sets(),
               .min_bytes = problem.min_bytes(),
-              .timing = timings.front(),
+              .timing = {},
               .peer = {},
-              .fp32 = {},
+              .baselines = {},
               .rank = {}};
-  if (peer != nullptr) {
-    row.peer = peer_result(peer_name(), timings[1]);
-    row.peer->agrees = agrees;
-  }
-  if (fp32_peer != nullptr) row.fp32 = peer_result(peer_name() + ", FP32", timings.back());
+  Contest contest(problem.own());
+  if (peer) contest.add(row.peer, peer_name(), problem.peer(*peer));
+  Fp32Side fp32_side;
+  if (options_.dtype != MP_FP32) add_baselines(shape, fp32_side, contest, row.baselines);
+
+  row.timing = contest.run(stopwatch_, pace_of(options_, machine_));
+  if (peer) row.peer->agrees = agrees;
   if (options_.rank) row.rank = rank_kernels(problem, stopwatch_, machine_);
   report_.add(row);
-  report_clocks(shape, works.front(), row.timing);
+  report_clocks(shape, problem.own(), row.timing);
 }
 
-std::unique_ptr<CudnnConv> ConvBench::open_peer(const ConvShape &shape, const ConvProblem &problem,
-                                                PeerLayout layout) {
+void ConvBench::add_baselines(const ConvShape &shape, Fp32Side &side, Contest &contest,
+                              Baselines &baselines) {
+  if (!machine_.on_host() && !library_) return;
+  try {
+    side.problem.emplace(machine_, fp32_pool_, shape, make_desc(shape, MP_FP32, MP_FP32));
+  } catch (const std::exception &error) {
+    report_.add_note("No FP32 baseline for " + shape.name() + ": " + error.what() + ".");
+    return;
+  }
+  if (machine_.on_host()) {
+    contest.add(baselines.fp32, "mpcore, FP32", side.problem->own());
+    return;
+  }
+  const auto open = [&](const char *what, PeerMath math) {
+    return open_peer(what, shape, *side.problem, PeerLayout::kFastest, math);
+  };
+  side.fp32 = open("FP32 baseline", PeerMath::kFp32);
+  if (side.fp32)
+    contest.add(baselines.fp32, peer_name() + ", FP32", side.problem->peer(*side.fp32));
+  if (machine_.info().arch < kFirstArchWithTf32) return;
+  side.tf32 = open("TF32 baseline", PeerMath::kTf32);
+  if (side.tf32)
+    contest.add(baselines.tf32, peer_name() + ", TF32", side.problem->peer(*side.tf32));
+}
+
+std::unique_ptr<CudnnConv> ConvBench::open_peer(const char *what, const ConvShape &shape,
+                                                const ConvProblem &problem, PeerLayout layout,
+                                                PeerMath math) {
   if (!library_) return nullptr;
   try {
-    return problem.make_peer(*library_, layout);
+    return problem.make_peer(*library_, layout, math);
   } catch (const std::exception &error) {
-    report_.add_note("No peer for " + shape.name() + ": " + error.what() + ".");
+    report_.add_note(text("No %s for ", what) + shape.name() + ": " + error.what() + ".");
     return nullptr;
   }
 }

@@ -1,8 +1,11 @@
-// mpbench gemm: matrix products of real networks, beside cuBLASLt and beside the rate that large
-// squares reach in the same run.
+// mpbench gemm: matrix products of real networks, beside cuBLASLt in the same precision, in FP32 and
+// in TF32, and beside the rate that large squares reach in the same run.
+#include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "bench.h"
+#include "contest.h"
 #include "family.h"
 #include "gemm_problem.h"
 #include "rank.h"
@@ -21,18 +24,33 @@ class GemmBench {
   void measure(const Shape &shape);
 
  private:
+  enum class Beside { kPeer, kPeerAndBaselines };
+
+  /// The same product of FP32 operands, and what multiplies them.
+  struct Fp32Side {
+    std::optional<GemmProblem> problem;
+    std::unique_ptr<CublasLtGemm> fp32, tf32;
+  };
+
   GemmRow time(const Shape &shape, const mp_gemm_desc_t &desc, GemmProblem &problem,
-               const Pace &pace);
-  /// NULL where there is none for this problem.
-  const CublasLtGemm *open_peer(const Shape &shape, const mp_gemm_desc_t &desc);
+               const Pace &pace, Beside beside);
+  /// NULL where there is none for this problem; a note says so, and `what` it would have been.
+  std::unique_ptr<CublasLtGemm> open_peer(const char *what, const Shape &shape,
+                                          const mp_gemm_desc_t &desc, PeerMath math);
+  /// The fastest of the peer's algorithms.
+  size_t best_choice(GemmProblem &problem, const CublasLtGemm &peer) const;
+  bool check_agreement(const Shape &shape, GemmProblem &problem, const CublasLtGemm &peer,
+                       size_t choice);
+  void add_baselines(const Shape &shape, mp_gemm_desc_t desc, Fp32Side &side, Contest &contest,
+                     Baselines &baselines);
+  std::string peer_name() const { return "cuBLASLt " + std::to_string(library_->version()); }
 
   const Options &options_;
   const Machine &machine_;
   Report &report_;
   Stopwatch stopwatch_;
-  RandomPool pool_;
+  RandomPool pool_, fp32_pool_;
   std::optional<CublasLt> library_;
-  std::optional<CublasLtGemm> peer_;  ///< of the problem at hand
 };
 
 GemmBench::GemmBench(const Options &options, const Machine &machine, Report &report)
@@ -40,7 +58,8 @@ GemmBench::GemmBench(const Options &options, const Machine &machine, Report &rep
       machine_(machine),
       report_(report),
       stopwatch_(machine),
-      pool_(machine, options.dtype) {
+      pool_(machine, options.dtype),
+      fp32_pool_(machine, MP_FP32) {
   if (machine.on_host() || !options.peers.cublaslt) return;
   try {
     library_.emplace(machine.context());
@@ -72,7 +91,7 @@ void GemmBench::begin() {
     const Shape shape = square(edge);
     const mp_gemm_desc_t desc = make_desc(shape, options_.dtype, MP_DTYPE_NONE);
     GemmProblem problem(machine_, pool_, desc);
-    const GemmRow row = time(shape, desc, problem, pace);
+    const GemmRow row = time(shape, desc, problem, pace, Beside::kPeer);
     const auto raise = [&](double median_us, const std::string &who) {
       const double tflops = 1e-6 * shape.flop() / median_us;
       if (tflops > ceiling.tflops)
@@ -90,20 +109,13 @@ void GemmBench::begin() {
 void GemmBench::measure(const Shape &shape) {
   const mp_gemm_desc_t desc = make_desc(shape, options_.dtype, options_.out_dtype);
   GemmProblem problem(machine_, pool_, desc);
-  GemmRow row = time(shape, desc, problem, pace_of(options_, machine_));
+  GemmRow row = time(shape, desc, problem, pace_of(options_, machine_), Beside::kPeerAndBaselines);
   if (options_.rank) row.rank = rank_kernels(problem, stopwatch_, machine_);
   report_.add(row);
 }
 
 GemmRow GemmBench::time(const Shape &shape, const mp_gemm_desc_t &desc, GemmProblem &problem,
-                        const Pace &pace) {
-  std::vector<Work> works = {problem.own()};
-  const CublasLtGemm *const peer = open_peer(shape, desc);
-  if (peer != nullptr) works.push_back(problem.peer(*peer));
-  const bool agrees = peer == nullptr || problem.agrees_with(*peer);
-  if (!agrees) report_.add_failure("mpcore and cuBLASLt differ for " + shape.name() + ".");
-
-  const std::vector<Timing> timings = stopwatch_.time(works, pace);
+                        const Pace &pace, Beside beside) {
   GemmRow row{.shape = shape,
               .desc = desc,
               .kernel = problem.kernels().front(),
@@ -111,24 +123,90 @@ GemmRow GemmBench::time(const Shape &shape, const mp_gemm_desc_t &desc, GemmProb
               .workspace_bytes = problem.workspace_bytes(),
               .sets = problem.sets(),
               .min_bytes = problem.min_bytes(),
-              .timing = timings[0],
+              .timing = {},
               .peer = {},
+              .peer_best = {},
+              .baselines = {},
               .rank = {}};
-  if (peer != nullptr)
-    row.peer = PeerResult{.name = "cuBLASLt " + std::to_string(library_->version()),
-                          .median_us = timings[1].median_us,
-                          .q1_us = timings[1].q1_us,
-                          .q3_us = timings[1].q3_us,
-                          .agrees = agrees};
+  Contest contest(problem.own());
+
+  const std::unique_ptr<CublasLtGemm> peer = open_peer("peer", shape, desc, PeerMath::kFp32);
+  size_t best = 0;
+  std::optional<PeerResult> best_result;
+  if (peer) {
+    best = best_choice(problem, *peer);
+    contest.add(row.peer, peer_name(), problem.peer(*peer));
+    if (best != 0) contest.add(best_result, peer_name(), problem.peer(*peer, best));
+  }
+  Fp32Side fp32_side;
+  if (beside == Beside::kPeerAndBaselines && desc.dtype_ab != MP_FP32)
+    add_baselines(shape, desc, fp32_side, contest, row.baselines);
+
+  row.timing = contest.run(stopwatch_, pace);
+  if (!peer) return row;
+  row.peer->agrees = check_agreement(shape, problem, *peer, 0);
+  if (best_result) best_result->agrees = check_agreement(shape, problem, *peer, best);
+  row.peer_best = BestChoice{.choice = static_cast<int64_t>(best) + 1,
+                             .of = static_cast<int64_t>(peer->choices()),
+                             .result = best_result.value_or(*row.peer)};
   return row;
 }
 
-const CublasLtGemm *GemmBench::open_peer(const Shape &shape, const mp_gemm_desc_t &desc) {
+bool GemmBench::check_agreement(const Shape &shape, GemmProblem &problem, const CublasLtGemm &peer,
+                                size_t choice) {
+  if (problem.agrees_with(peer, choice)) return true;
+  report_.add_failure("mpcore and cuBLASLt differ for " + shape.name() + ".");
+  return false;
+}
+
+size_t GemmBench::best_choice(GemmProblem &problem, const CublasLtGemm &peer) const {
+  std::vector<Work> works;
+  std::vector<size_t> choices;
+  for (size_t choice = 0; choice < peer.choices(); ++choice) {
+    const Work work = problem.peer(peer, choice);
+    try {
+      work();
+    } catch (const std::exception &) {
+      if (choice == 0) throw;
+      continue;  // the heuristic does not promise that all of its choices run
+    }
+    works.push_back(work);
+    choices.push_back(choice);
+  }
+  const std::vector<Timing> timings = stopwatch_.time(works, brief_pace(machine_));
+  return choices[fastest_of(timings)];
+}
+
+void GemmBench::add_baselines(const Shape &shape, mp_gemm_desc_t desc, Fp32Side &side,
+                              Contest &contest, Baselines &baselines) {
+  if (!machine_.on_host() && !library_) return;
+  desc.dtype_ab = desc.dtype_cd = MP_FP32;
+  try {
+    side.problem.emplace(machine_, fp32_pool_, desc);
+  } catch (const std::exception &error) {
+    report_.add_note("No FP32 baseline for " + shape.name() + ": " + error.what() + ".");
+    return;
+  }
+  if (machine_.on_host()) {
+    contest.add(baselines.fp32, "mpcore, FP32", side.problem->own());
+    return;
+  }
+  side.fp32 = open_peer("FP32 baseline", shape, desc, PeerMath::kFp32);
+  if (side.fp32)
+    contest.add(baselines.fp32, peer_name() + ", FP32", side.problem->peer(*side.fp32));
+  if (machine_.info().arch < kFirstArchWithTf32) return;
+  side.tf32 = open_peer("TF32 baseline", shape, desc, PeerMath::kTf32);
+  if (side.tf32)
+    contest.add(baselines.tf32, peer_name() + ", TF32", side.problem->peer(*side.tf32));
+}
+
+std::unique_ptr<CublasLtGemm> GemmBench::open_peer(const char *what, const Shape &shape,
+                                                   const mp_gemm_desc_t &desc, PeerMath math) {
   if (!library_) return nullptr;
   try {
-    return &peer_.emplace(*library_, desc);
+    return std::make_unique<CublasLtGemm>(*library_, desc, math);
   } catch (const std::exception &error) {
-    report_.add_note("No peer for " + shape.name() + ": " + error.what() + ".");
+    report_.add_note(text("No %s for ", what) + shape.name() + ": " + error.what() + ".");
     return nullptr;
   }
 }

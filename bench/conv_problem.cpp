@@ -105,10 +105,11 @@ Work ConvProblem::peer(const CudnnConv &conv) {
   };
 }
 
-std::unique_ptr<CudnnConv> ConvProblem::make_peer(const Cudnn &library, PeerLayout layout) const {
+std::unique_ptr<CudnnConv> ConvProblem::make_peer(const Cudnn &library, PeerLayout layout,
+                                                  PeerMath math) const {
   const Set &set = sets_[0];
   return std::make_unique<CudnnConv>(library, desc_, shape_.op, layout, set.first, set.second,
-                                     set.out);
+                                     set.out, math);
 }
 
 bool ConvProblem::agrees_with(const CudnnConv &conv) {

@@ -33,7 +33,8 @@ class ConvProblem {
   Work peer(const CudnnConv &conv);
 
   /// cuDNN's convolution of this problem, searched for with the first set.
-  std::unique_ptr<CudnnConv> make_peer(const Cudnn &library, PeerLayout layout) const;
+  std::unique_ptr<CudnnConv> make_peer(const Cudnn &library, PeerLayout layout,
+                                       PeerMath math = PeerMath::kFp32) const;
   /// Whether the output is the same within the roundings that two correct implementations may
   /// differ by.
   bool agrees_with(const CudnnConv &conv);

@@ -80,20 +80,20 @@ Work GemmProblem::own(const char *kernel) {
   return [this, desc] { enqueue_own(desc, next_set()); };
 }
 
-Work GemmProblem::peer(const CublasLtGemm &gemm) {
-  return [this, &gemm] {
+Work GemmProblem::peer(const CublasLtGemm &gemm, size_t choice) {
+  return [this, &gemm, choice] {
     const Set &set = next_set();
-    gemm.enqueue(set.a, set.b, set.d, machine_.stream());
+    gemm.enqueue(set.a, set.b, set.d, machine_.stream(), choice);
   };
 }
 
-bool GemmProblem::agrees_with(const CublasLtGemm &gemm) {
+bool GemmProblem::agrees_with(const CublasLtGemm &gemm, size_t choice) {
   const Set &set = sets_[0];
   const auto result_of = [&](const Work &work) {
     return first_results(machine_, work, set.d, desc_.m * desc_.n, desc_.dtype_cd);
   };
   return agree(result_of([&] { enqueue_own(desc_, set); }),
-               result_of([&] { gemm.enqueue(set.a, set.b, set.d, machine_.stream()); }));
+               result_of([&] { gemm.enqueue(set.a, set.b, set.d, machine_.stream(), choice); }));
 }
 
 }  // namespace mpbench

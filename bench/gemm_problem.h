@@ -30,10 +30,11 @@ class GemmProblem {
 
   /// mp_gemm on the next set of operands; makes room for what a forced kernel needs.
   Work own(const char *kernel = nullptr);
-  Work peer(const CublasLtGemm &gemm);
+  /// @param choice  of the peer's algorithms
+  Work peer(const CublasLtGemm &gemm, size_t choice = 0);
 
   /// Whether D is the same within the roundings that two correct implementations may differ by.
-  bool agrees_with(const CublasLtGemm &gemm);
+  bool agrees_with(const CublasLtGemm &gemm, size_t choice = 0);
 
  private:
   /// Device matrices, each at its own 256-byte boundary.

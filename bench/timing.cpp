@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
+#include <random>
 #include <utility>
 
 #include "options.h"
@@ -47,6 +49,13 @@ void set_quartiles(Timing &timing, std::vector<double> call_us) {
 }
 
 }  // namespace
+
+size_t fastest_of(const std::vector<Timing> &timings) {
+  const auto fastest =
+      std::min_element(timings.begin(), timings.end(),
+                       [](const Timing &x, const Timing &y) { return x.median_us < y.median_us; });
+  return static_cast<size_t>(fastest - timings.begin());
+}
 
 Quartiles quartiles_of(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
@@ -115,8 +124,13 @@ std::vector<Timing> Stopwatch::time(const std::vector<Work> &works, const Pace &
   }
 
   std::vector<std::vector<double>> call_us(works.size());
+  // Nobody always runs behind the same neighbour, who may leave the GPU cool or hot.
+  std::vector<size_t> order(works.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::mt19937 bits(1);
   for (int64_t batch = 0; batch < batches; ++batch) {
-    for (size_t i = 0; i < works.size(); ++i)
+    std::shuffle(order.begin(), order.end(), bits);
+    for (const size_t i : order)
       call_us[i].push_back(
           run_batch(works[i], timings[i].calls_per_batch, timings[i].enqueue_us).call_us);
     if (other) other();

@@ -1,7 +1,7 @@
 // How long a call takes when such calls follow each other on one stream.
 //
-// Rules.  Whatever is compared is timed in turns (A B A B ...) in one process, so that a change of
-// clocks meets all of it.  A batch is a run of equal calls between two events, long enough for
+// Rules.  Whatever is compared is timed in turns in one process, each round in another order, so
+// that a change of clocks meets all of it.  A batch is a run of equal calls between two events, long enough for
 // their resolution; the figure is the median over batches, with its quartiles.  Before a batch the
 // GPU gets work that lasts while the host enqueues it, so that short calls are not measured at the
 // speed of the host.
@@ -38,6 +38,9 @@ struct Timing {
   double giga_per_s(double amount) const { return amount / median_us * 1e-3; }
 };
 
+/// Index of the least median.
+size_t fastest_of(const std::vector<Timing> &timings);
+
 /// How much time to spend.
 struct Pace {
   double warm_up_us;      ///< per work, not timed
@@ -64,7 +67,7 @@ class Stopwatch {
  public:
   explicit Stopwatch(const Machine &machine);
 
-  /// All of `works`, in turns.
+  /// All of `works`, in turns: each has one batch per round.
   /// @param other  called once per round, when the device is idle: what is timed elsewhere has its
   ///               turn then; NULL = nothing is
   std::vector<Timing> time(const std::vector<Work> &works, const Pace &pace,

@@ -91,6 +91,7 @@ static_assert(int{cudnn::kBfloat16} == int{CUDNN_DATA_BFLOAT16});
 static_assert(int{cudnn::kNchw} == int{CUDNN_TENSOR_NCHW});
 static_assert(int{cudnn::kNhwc} == int{CUDNN_TENSOR_NHWC});
 static_assert(int{cudnn::kCrossCorrelation} == int{CUDNN_CROSS_CORRELATION});
+static_assert(int{cudnn::kDefault} == int{CUDNN_DEFAULT_MATH});
 static_assert(int{cudnn::kTensorOp} == int{CUDNN_TENSOR_OP_MATH});
 static_assert(int{cudnn::kFma} == int{CUDNN_FMA_MATH});
 

@@ -42,6 +42,7 @@ static_assert(int{cublaslt::kReal32F} == int{CUDA_R_32F});
 static_assert(int{cublaslt::kReal16F} == int{CUDA_R_16F});
 static_assert(int{cublaslt::kReal16BF} == int{CUDA_R_16BF});
 static_assert(int{cublaslt::kCompute32F} == int{CUBLAS_COMPUTE_32F});
+static_assert(int{cublaslt::kCompute32FFastTf32} == int{CUBLAS_COMPUTE_32F_FAST_TF32});
 static_assert(int{cublaslt::kOpN} == int{CUBLAS_OP_N});
 static_assert(int{cublaslt::kOpT} == int{CUBLAS_OP_T});
 static_assert(int{cublaslt::kTransA} == int{CUBLASLT_MATMUL_DESC_TRANSA});

@@ -45,11 +45,11 @@ CublasLt::~CublasLt() {
   lt_.destroy(handle_);
 }
 
-CublasLtGemm::CublasLtGemm(const CublasLt &library, const mp_gemm_desc_t &desc)
+CublasLtGemm::CublasLtGemm(const CublasLt &library, const mp_gemm_desc_t &desc, PeerMath math)
     : library_(library), beta_(desc.beta) {
   try {
-    create_descriptors(desc);
-    choose_algo();
+    create_descriptors(desc, math);
+    find_algos();
   } catch (...) {
     destroy_descriptors();
     throw;
@@ -60,12 +60,14 @@ CublasLtGemm::~CublasLtGemm() {
   destroy_descriptors();
 }
 
-void CublasLtGemm::create_descriptors(const mp_gemm_desc_t &desc) {
+void CublasLtGemm::create_descriptors(const mp_gemm_desc_t &desc, PeerMath math) {
   const cublaslt::Functions &lt = library_.lt_;
   const auto operation = [](mp_op_t op) { return op == MP_OP_T ? cublaslt::kOpT : cublaslt::kOpN; };
   const cublaslt::Operation left_op = operation(desc.op_b);
   const cublaslt::Operation right_op = operation(desc.op_a);
-  check_lt(lt.matmul_desc_create(&matmul_, cublaslt::kCompute32F, cublaslt::kReal32F),
+  const cublaslt::ComputeType compute =
+      math == PeerMath::kTf32 ? cublaslt::kCompute32FFastTf32 : cublaslt::kCompute32F;
+  check_lt(lt.matmul_desc_create(&matmul_, compute, cublaslt::kReal32F),
            "cublasLtMatmulDescCreate");
   check_lt(lt.matmul_desc_set_attribute(matmul_, cublaslt::kTransA, &left_op, sizeof left_op),
            "cublasLtMatmulDescSetAttribute");
@@ -88,22 +90,23 @@ void CublasLtGemm::create_descriptors(const mp_gemm_desc_t &desc) {
   create_layout(&out_, desc.dtype_cd, desc.m, desc.n, desc.ldd);
 }
 
-void CublasLtGemm::choose_algo() {
+void CublasLtGemm::find_algos() {
   const cublaslt::Functions &lt = library_.lt_;
   cublaslt::Preference preference = nullptr;
   check_lt(lt.preference_create(&preference), "cublasLtMatmulPreferenceCreate");
   const cublaslt::Status limited = lt.preference_set_attribute(
       preference, cublaslt::kMaxWorkspaceBytes, &kWorkspaceBytes, sizeof kWorkspaceBytes);
-  cublaslt::HeuristicResult best = {};
+  cublaslt::HeuristicResult results[kChoices] = {};
   int found = 0;
-  const cublaslt::Status searched = lt.algo_get_heuristic(library_.handle_, matmul_, left_, right_,
-                                                          out_, out_, preference, 1, &best, &found);
+  const cublaslt::Status searched = lt.algo_get_heuristic(
+      library_.handle_, matmul_, left_, right_, out_, out_, preference, kChoices, results, &found);
   lt.preference_destroy(preference);
   check_lt(limited, "cublasLtMatmulPreferenceSetAttribute");
   check_lt(searched, "cublasLtMatmulAlgoGetHeuristic");
   if (found == 0) throw std::runtime_error("cublasLtMatmulAlgoGetHeuristic: no algorithm");
-  check_lt(best.state, "cublasLtMatmulAlgoGetHeuristic");
-  algo_ = best.algo;
+  check_lt(results[0].state, "cublasLtMatmulAlgoGetHeuristic");
+  for (int i = 0; i < found; ++i)
+    if (results[i].state == 0) algos_.push_back(results[i].algo);
 }
 
 void CublasLtGemm::destroy_descriptors() {
@@ -113,12 +116,13 @@ void CublasLtGemm::destroy_descriptors() {
   if (matmul_ != nullptr) lt.matmul_desc_destroy(matmul_);
 }
 
-void CublasLtGemm::enqueue(const void *a, const void *b, void *d, mp_stream_t stream) const {
+void CublasLtGemm::enqueue(const void *a, const void *b, void *d, mp_stream_t stream,
+                           size_t choice) const {
   constexpr float kAlpha = 1.0f;
-  check_lt(
-      library_.lt_.matmul(library_.handle_, matmul_, &kAlpha, b, left_, a, right_, &beta_, d, out_,
-                          d, out_, &algo_, library_.workspace_.data(), kWorkspaceBytes, stream),
-      "cublasLtMatmul");
+  check_lt(library_.lt_.matmul(library_.handle_, matmul_, &kAlpha, b, left_, a, right_, &beta_, d,
+                               out_, d, out_, &algos_[choice], library_.workspace_.data(),
+                               kWorkspaceBytes, stream),
+           "cublasLtMatmul");
 }
 
 }  // namespace mpbench

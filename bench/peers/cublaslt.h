@@ -1,16 +1,17 @@
-// cuBLASLt as a peer: the heuristic's first algorithm, FP32 compute, the same pointers and stream.
+// cuBLASLt as a peer: the first algorithms of its heuristic, FP32 compute, the same pointers and
+// stream.
 //
 // cuBLASLt is column-major.  Row-major matrices are their transposes there, so D = op(A) op(B) is
 // asked for as D^T = op(B)^T op(A)^T: the operands change places and keep their flags, as in
 // shapes.h, in the other direction.
 #pragma once
 
-#include <memory>
-#include <string>
+#include <vector>
 
 #include "../common.h"
 #include "cublaslt_abi.h"
 #include "dynamic_library.h"
+#include "peer_math.h"
 
 namespace mpbench {
 
@@ -37,18 +38,26 @@ class CublasLt {
 /// One problem, ready to be enqueued.
 class CublasLtGemm {
  public:
+  /// The heuristic is asked for so many algorithms.
+  static constexpr int kChoices = 8;
+
+  /// @param math  what FP32 operands are multiplied in
   /// @throws std::runtime_error if cuBLASLt has no algorithm for it.
-  CublasLtGemm(const CublasLt &library, const mp_gemm_desc_t &desc);
+  CublasLtGemm(const CublasLt &library, const mp_gemm_desc_t &desc,
+               PeerMath math = PeerMath::kFp32);
   CublasLtGemm(const CublasLtGemm &) = delete;
   CublasLtGemm &operator=(const CublasLtGemm &) = delete;
   ~CublasLtGemm();
 
+  /// Algorithms that there are, 1 to kChoices, the heuristic's first choice first.
+  size_t choices() const { return algos_.size(); }
+
   /// D = op(A) op(B) + beta D
-  void enqueue(const void *a, const void *b, void *d, mp_stream_t stream) const;
+  void enqueue(const void *a, const void *b, void *d, mp_stream_t stream, size_t choice = 0) const;
 
  private:
-  void create_descriptors(const mp_gemm_desc_t &desc);
-  void choose_algo();
+  void create_descriptors(const mp_gemm_desc_t &desc, PeerMath math);
+  void find_algos();
   void destroy_descriptors();
 
   const CublasLt &library_;
@@ -57,7 +66,7 @@ class CublasLtGemm {
   cublaslt::MatrixLayout left_ = nullptr;   // our B
   cublaslt::MatrixLayout right_ = nullptr;  // our A
   cublaslt::MatrixLayout out_ = nullptr;    // our D
-  cublaslt::Algo algo_ = {};
+  std::vector<cublaslt::Algo> algos_;
 };
 
 }  // namespace mpbench

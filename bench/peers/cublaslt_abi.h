@@ -18,7 +18,8 @@ using MatrixLayout = struct MatrixLayoutOpaque *;
 using Preference = struct PreferenceOpaque *;
 
 enum DataType : int { kReal32F = 0, kReal16F = 2, kReal16BF = 14 };
-enum ComputeType : int { kCompute32F = 68 };
+/// kCompute32F: fp32 without tf32.
+enum ComputeType : int { kCompute32F = 68, kCompute32FFastTf32 = 77 };
 enum Operation : int { kOpN = 0, kOpT = 1 };
 enum MatmulDescAttribute : int { kTransA = 3, kTransB = 4 };
 enum PreferenceAttribute : int { kMaxWorkspaceBytes = 1 };

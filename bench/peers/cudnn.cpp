@@ -59,13 +59,14 @@ void Cudnn::check(cudnn::Status status, const char *call) const {
 }
 
 CudnnConv::CudnnConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op,
-                     PeerLayout layout, const void *first, const void *second, void *out)
+                     PeerLayout layout, const void *first, const void *second, void *out,
+                     PeerMath math)
     : library_(library), desc_(desc), op_(op) {
   if (desc.pad_top != desc.pad_bottom || desc.pad_left != desc.pad_right)
     throw std::runtime_error("cuDNN pads both sides alike");
   if (desc.dtype != desc.dtype_out) throw std::runtime_error("cuDNN writes the type that it reads");
   try {
-    create_descriptors();
+    create_descriptors(math);
     if (layout == PeerLayout::kFastest)
       choose({cudnn::kNhwc, cudnn::kNchw}, first, second, out);
     else
@@ -80,7 +81,7 @@ CudnnConv::~CudnnConv() {
   destroy_descriptors();
 }
 
-void CudnnConv::create_descriptors() {
+void CudnnConv::create_descriptors(PeerMath math) {
   const cudnn::Functions &dnn = library_.dnn_;
   library_.check(dnn.create_tensor(&x_), "cudnnCreateTensorDescriptor");
   library_.check(dnn.create_tensor(&y_), "cudnnCreateTensorDescriptor");
@@ -91,7 +92,8 @@ void CudnnConv::create_descriptors() {
                                         cudnn::kCrossCorrelation, cudnn::kFloat),
                  "cudnnSetConvolution2dDescriptor");
   library_.check(dnn.set_group_count(conv_, desc_.groups), "cudnnSetConvolutionGroupCount");
-  library_.check(dnn.set_math_type(conv_, desc_.dtype == MP_FP32 ? cudnn::kFma : cudnn::kTensorOp),
+  const cudnn::MathType fp32_math = math == PeerMath::kTf32 ? cudnn::kDefault : cudnn::kFma;
+  library_.check(dnn.set_math_type(conv_, desc_.dtype == MP_FP32 ? fp32_math : cudnn::kTensorOp),
                  "cudnnSetConvolutionMathType");
 }
 
@@ -162,7 +164,7 @@ void CudnnConv::choose(std::initializer_list<cudnn::Format> formats, const void 
   }
   if (best_.time_ms < 0) throw std::runtime_error("cuDNN has no algorithm");
   set_format(best_format);
-  if (desc_.dtype == MP_FP32) return;  // as it was asked for: the default would allow TF32
+  if (desc_.dtype == MP_FP32) return;  // as it was asked for
   library_.check(library_.dnn_.set_math_type(conv_, best_.math), "cudnnSetConvolutionMathType");
 }
 

@@ -1,7 +1,7 @@
 // cuDNN as a peer: the fastest of the algorithms that it finds with a GiB of workspace, FP32 compute,
 // the same pointers and stream, NHWC and KRSC as mpcore has them.
 //
-// FP16 and BF16 run on tensor cores, FP32 on CUDA cores without TF32.
+// FP16 and BF16 run on tensor cores; FP32 on CUDA cores, or wherever cuDNN is fastest with TF32 allowed.
 #pragma once
 
 #include <initializer_list>
@@ -9,6 +9,7 @@
 #include "../common.h"
 #include "cudnn_abi.h"
 #include "dynamic_library.h"
+#include "peer_math.h"
 
 namespace mpbench {
 
@@ -42,9 +43,10 @@ class CudnnConv {
  public:
   /// Searching runs the algorithms: `out` is overwritten.
   /// @param first, second, out  device; as mp_conv2d_* take them
+  /// @param math                what FP32 tensors are multiplied in
   /// @throws std::runtime_error if cuDNN has no algorithm for it.
   CudnnConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op, PeerLayout layout,
-            const void *first, const void *second, void *out);
+            const void *first, const void *second, void *out, PeerMath math = PeerMath::kFp32);
   CudnnConv(const CudnnConv &) = delete;
   CudnnConv &operator=(const CudnnConv &) = delete;
   ~CudnnConv();
@@ -52,7 +54,7 @@ class CudnnConv {
   void enqueue(const void *first, const void *second, void *out) const;
 
  private:
-  void create_descriptors();
+  void create_descriptors(PeerMath math);
   void destroy_descriptors();
   void set_format(cudnn::Format format);
   /// The algorithm that was fastest, with the descriptors as they are; time_ms < 0 if there is none.

@@ -18,8 +18,8 @@ using ConvDesc = struct cudnnConvolutionStruct *;
 enum DataType : int { kFloat = 0, kHalf = 2, kBfloat16 = 9 };
 enum Format : int { kNchw = 0, kNhwc = 1 };
 enum Mode : int { kCrossCorrelation = 1 };
-/// kFma: fp32 without tf32.
-enum MathType : int { kTensorOp = 1, kFma = 3 };
+/// Of fp32: kDefault allows tf32, kFma does not.
+enum MathType : int { kDefault = 0, kTensorOp = 1, kFma = 3 };
 
 /// An algorithm of one of the three passes, as each numbers its own.
 using Algo = int;

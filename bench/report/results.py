@@ -50,7 +50,9 @@ def _contradictions(run: dict):
         derived = {
             "tflops": lambda: 1e-6 * row["flop"] / row["median_us"],
             "ratio_to_peer": lambda: row["peer_median_us"] / row["median_us"],
+            "ratio_to_peer_best": lambda: row["peer_best_median_us"] / row["median_us"],
             "speedup_over_fp32": lambda: row["fp32_median_us"] / row["median_us"],
+            "speedup_over_tf32": lambda: row["tf32_median_us"] / row["median_us"],
             "percent_of_copy": lambda: 100 * row["gb_per_s"] / row["copy_gb_per_s"],
             "percent_of_ceiling": lambda: 100 * row["tflops"] / run["ceiling_tflops"],
         }

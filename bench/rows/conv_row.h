@@ -19,7 +19,7 @@ struct ConvRow {
   double min_bytes;  ///< every tensor once
   Timing timing;
   std::optional<PeerResult> peer;
-  std::optional<PeerResult> fp32;  ///< the peer in FP32, what mixed precision is an alternative to
+  Baselines baselines;
   std::optional<RankResult> rank;
 };
 

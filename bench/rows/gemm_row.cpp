@@ -3,11 +3,33 @@
 #include "product_row.h"
 
 namespace mpbench {
+namespace {
+
+/// Column "best".
+std::string best_text(const GemmRow &row) {
+  if (!row.peer_best) return "-";
+  const PeerResult &best = row.peer_best->result;
+  return best.agrees == false ? "differs" : text("%.3f", ratio_to_peer(best, row.timing));
+}
+
+void write_best(JsonWriter &json, const GemmRow &row) {
+  if (!row.peer_best) return;
+  const PeerResult &best = row.peer_best->result;
+  json.number("peer_best_choice", row.peer_best->choice);
+  json.number("peer_best_of", row.peer_best->of);
+  json.number("peer_best_median_us", best.median_us);
+  json.number("peer_best_q1_us", best.q1_us);
+  json.number("peer_best_q3_us", best.q3_us);
+  if (best.agrees) json.boolean("peer_best_agrees", *best.agrees);
+  if (best.agrees != false) json.number("ratio_to_peer_best", ratio_to_peer(best, row.timing));
+}
+
+}  // namespace
 
 std::string heading_of(const GemmRow &row) {
-  return text("\n%s\n%-2s %7s %7s %7s  %-11s %-24s %9s %8s %8s %7s %6s %9s %7s  %s\n",
+  return text("\n%s\n%-2s %7s %7s %7s  %-11s %-24s %9s %8s %8s %7s %6s %9s %7s %7s %7s %7s  %s\n",
               row.shape.set.c_str(), "op", "m", "n", "k", "types", "kernel", "time us", "iqr us",
-              "TFLOP/s", "GB/s", "%ceil", "peer us", "ratio", "rank");
+              "TFLOP/s", "GB/s", "%ceil", "peer us", "ratio", "best", "x fp32", "x tf32", "rank");
 }
 
 std::string line_of(const GemmRow &row, const std::optional<Ceiling> &ceiling) {
@@ -18,7 +40,9 @@ std::string line_of(const GemmRow &row, const std::optional<Ceiling> &ceiling) {
               row.kernel.c_str(), row.timing.median_us, row.timing.iqr_us(),
               teraflops_text(teraflops(row)).c_str(), row.timing.giga_per_s(row.min_bytes),
               percent_text(teraflops(row), ceiling).c_str()) +
-         peer_text(row.peer, row.timing) + (row.rank ? rank_text(*row.rank) : std::string()) + '\n';
+         peer_text(row.peer, row.timing) + text(" %7s ", best_text(row).c_str()) +
+         baselines_text(row.baselines, row.timing) +
+         (row.rank ? rank_text(*row.rank) : std::string()) + '\n';
 }
 
 void write_row(JsonWriter &json, const GemmRow &row, const std::optional<Ceiling> &ceiling) {
@@ -33,6 +57,7 @@ void write_row(JsonWriter &json, const GemmRow &row, const std::optional<Ceiling
   json.string("dtype", dtype_name(row.desc.dtype_ab));
   json.string("out_dtype", dtype_name(row.desc.dtype_cd));
   write_product(json, row, ceiling);
+  write_best(json, row);
   json.close('}');
 }
 

@@ -9,6 +9,12 @@
 
 namespace mpbench {
 
+/// The fastest of the peer's own choices for a problem.
+struct BestChoice {
+  int64_t choice, of;  ///< from 1, the peer's first choice
+  PeerResult result;
+};
+
 struct GemmRow {
   Shape shape;
   mp_gemm_desc_t desc;
@@ -18,7 +24,9 @@ struct GemmRow {
   int64_t sets;      ///< of operands, taken in turn
   double min_bytes;  ///< every operand once
   Timing timing;
-  std::optional<PeerResult> peer;
+  std::optional<PeerResult> peer;  ///< its first choice
+  std::optional<BestChoice> peer_best;
+  Baselines baselines;
   std::optional<RankResult> rank;
 };
 

@@ -7,7 +7,25 @@ bool is_wrong(const PeerResult &peer) {
   return peer.agrees == false;
 }
 
+void write_baseline(JsonWriter &json, const std::string &name,
+                    const std::optional<PeerResult> &baseline, const Timing &own) {
+  if (!baseline) return;
+  json.string(name, baseline->name);
+  json.number(name + "_median_us", baseline->median_us);
+  json.number(name + "_q1_us", baseline->q1_us);
+  json.number(name + "_q3_us", baseline->q3_us);
+  json.number("speedup_over_" + name, ratio_to_peer(*baseline, own));
+}
+
 }  // namespace
+
+PeerResult peer_result(std::string name, const Timing &timing) {
+  return {.name = std::move(name),
+          .median_us = timing.median_us,
+          .q1_us = timing.q1_us,
+          .q3_us = timing.q3_us,
+          .agrees = {}};
+}
 
 double ratio_to_peer(const PeerResult &peer, const Timing &own) {
   return peer.median_us / own.median_us;
@@ -21,6 +39,13 @@ std::string peer_text(const std::optional<PeerResult> &peer, const Timing &own) 
   if (!peer) return text("%9s %7s", "-", "-");
   if (is_wrong(*peer)) return text("%9.1f %7s", peer->median_us, "differs");
   return text("%9.1f %7.3f", peer->median_us, ratio_to_peer(*peer, own));
+}
+
+std::string baselines_text(const Baselines &baselines, const Timing &own) {
+  const auto speedup = [&](const std::optional<PeerResult> &baseline) {
+    return baseline ? text("%.2f", ratio_to_peer(*baseline, own)) : std::string("-");
+  };
+  return text("%7s %7s", speedup(baselines.fp32).c_str(), speedup(baselines.tf32).c_str());
 }
 
 std::string rank_text(const RankResult &rank) {
@@ -55,6 +80,11 @@ void write_peer(JsonWriter &json, const std::optional<PeerResult> &peer, const T
   json.number("peer_q3_us", peer->q3_us);
   if (peer->agrees) json.boolean("peer_agrees", *peer->agrees);
   if (!is_wrong(*peer)) json.number("ratio_to_peer", ratio_to_peer(*peer, own));
+}
+
+void write_baselines(JsonWriter &json, const Baselines &baselines, const Timing &own) {
+  write_baseline(json, "fp32", baselines.fp32, own);
+  write_baseline(json, "tf32", baselines.tf32, own);
 }
 
 void write_rank(JsonWriter &json, const std::optional<RankResult> &rank) {

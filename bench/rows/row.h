@@ -21,6 +21,12 @@ struct PeerResult {
   std::optional<bool> agrees;  ///< computed the same as mpcore; empty = not compared
 };
 
+/// The same product of FP32 operands: what mixed precision is an alternative to.
+struct Baselines {
+  std::optional<PeerResult> fp32;  ///< without TF32
+  std::optional<PeerResult> tf32;  ///< where it is allowed
+};
+
 /// How good the choice of the kernel was, over all kernels that can run the problem.
 struct RankResult {
   int64_t position, count;  ///< predicted place of the fastest, from 1
@@ -34,11 +40,15 @@ struct Ceiling {
   std::string from;
 };
 
+PeerResult peer_result(std::string name, const Timing &timing);
+
 /// > 1: mpcore is faster.
 double ratio_to_peer(const PeerResult &peer, const Timing &own);
 
 /// Columns "peer us" and "ratio".
 std::string peer_text(const std::optional<PeerResult> &peer, const Timing &own);
+/// Columns "x fp32" and "x tf32".
+std::string baselines_text(const Baselines &baselines, const Timing &own);
 std::string rank_text(const RankResult &rank);
 std::string teraflops_text(double tflops);
 std::string percent_text(double tflops, const std::optional<Ceiling> &ceiling);
@@ -47,6 +57,7 @@ std::string types_text(mp_dtype_t in, mp_dtype_t out, float beta);
 
 void write_timing(JsonWriter &json, const Timing &timing);
 void write_peer(JsonWriter &json, const std::optional<PeerResult> &peer, const Timing &own);
+void write_baselines(JsonWriter &json, const Baselines &baselines, const Timing &own);
 void write_rank(JsonWriter &json, const std::optional<RankResult> &rank);
 
 }  // namespace mpbench
