@@ -241,9 +241,6 @@ tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune $(BUILD)/mpbench $(INSTALLED)
 
 SEEDS ?= 1 2 3 4 5
 STRICT_STEPS = $(foreach s,$(SEEDS),"strict, seed $(s)::MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")
-# The table that mptune writes is one that the library takes.
-TUNE_STEP = $(BUILD)/mptune --device host --set tools/mptune/sample_shapes.csv --out $(BUILD)/tests/tuning.txt && \
-  MP_LOG=info MP_GEMM_TUNING=$(BUILD)/tests/tuning.txt $(BUILD)/tests/mptests 'the first kernel' 2>&1 | grep 'is used'
 RANK_STEPS = $(foreach n,2 4,"MPI, $(n) ranks::tools/run_mpi $(n) $(BUILD)/tests/mpitests") \
   "mpdemo, 2 ranks::tools/check_ranks $(BUILD)"
 # All generated convolutions; the strict steps have a few.
@@ -252,7 +249,7 @@ CONV_STEP = "conv, strict, seed 1::MP_HOST_MOOD=strict MP_HOST_SEED=1 $(BUILD)/t
 WGMMA_SEEDS ?= $(shell seq 20)
 WGMMA_STEPS = $(foreach s,$(WGMMA_SEEDS),"wgmma, strict, seed $(s)::MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [wgmma]")
 ifneq ($(MP_TEST_DEVICE),cuda)
-HOST_ONLY_STEPS = "the host machine::$(BUILD)/tests/machine" "mptune::$(TUNE_STEP)" "bench report::tools/test_bench_report $(BUILD)" $(RANK_STEPS) $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
+HOST_ONLY_STEPS = "the host machine::$(BUILD)/tests/machine" "mptune::tools/run_mptune $(BUILD)" "bench report::tools/test_bench_report $(BUILD)" $(RANK_STEPS) $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
 endif
 
 ## test: all tests of this machine (MP_TEST_DEVICE=host|cuda, SEEDS="1 2 3 4 5")
@@ -314,7 +311,7 @@ DEMO_CPP := $(wildcard tools/mpdemo/*.cpp)
 INFO_CPP := $(wildcard tools/mpinfo/*.cpp)
 BENCH_CPP := $(wildcard bench/*.cpp bench/rows/*.cpp bench/peers/*.cpp)
 TUNE_CPP := $(wildcard tools/mptune/*.cpp) \
-  $(addprefix bench/,machine.cpp timing.cpp shapes.cpp gemm_problem.cpp agreement.cpp peers/cuda_runtime.cpp peers/cublaslt.cpp)
+  $(addprefix bench/,machine.cpp timing.cpp shapes.cpp conv_shapes.cpp gemm_problem.cpp agreement.cpp peers/cuda_runtime.cpp peers/cublaslt.cpp)
 TOOL_CXXFLAGS := -std=c++20 -O2 $(WARN) -Iinclude -Itools
 
 $(BUILD)/tools/%.o: tools/%.cpp
@@ -350,7 +347,7 @@ $(BUILD)/installed/mpinfo: $(BUILD)/mpinfo
 
 # What it fits is what selects, so it is linked with the selection and the library.
 $(BUILD)/tools/mptune/%.o: TOOL_CXXFLAGS += -I.
-$(BUILD)/mptune: $(TUNE_CPP:%.cpp=$(BUILD)/%.o) $(GEMM_CPP:%.cpp=$(BUILD)/obj/%.o) $(LIB)
+$(BUILD)/mptune: $(TUNE_CPP:%.cpp=$(BUILD)/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) $(LIB)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(filter %.o,$^) $(LINK_LIB) -ldl -o $@
 

@@ -64,12 +64,6 @@ void ConvProblem::fill_sets(RandomPool &pool) {
   }
 }
 
-double ConvProblem::min_bytes() const {
-  const Elems count = elems();
-  return static_cast<double>((count.first + count.second) * dtype_bytes(desc_.dtype) +
-                             count.out * dtype_bytes(desc_.dtype_out));
-}
-
 void ConvProblem::reserve_workspace(const mp_conv2d_desc_t &desc) {
   size_t bytes = 0;
   check(mp_conv2d_workspace_size(machine_.context(), &desc, shape_.op, &bytes));

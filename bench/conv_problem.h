@@ -24,7 +24,7 @@ class ConvProblem {
   double predicted_us() const;
   int64_t sets() const { return static_cast<int64_t>(sets_.size()); }
   /// What every implementation reads and writes at least.
-  double min_bytes() const;
+  double min_bytes() const { return mpbench::min_bytes(shape_, desc_); }
   /// What the library asks for, and what forced kernels have asked for since.
   int64_t workspace_bytes() const { return workspace_.bytes(); }
 

@@ -72,6 +72,16 @@ inline mp_conv2d_desc_t make_desc(const ConvShape &shape, mp_dtype_t dtype, mp_d
   return desc;
 }
 
+/// Every tensor once.
+inline double min_bytes(const ConvShape &shape, const mp_conv2d_desc_t &desc) {
+  const double out = shape.op == MP_CONV_FPROP   ? shape.y_elems()
+                     : shape.op == MP_CONV_DGRAD ? shape.x_elems()
+                                                 : shape.filter_elems();
+  const double all = shape.x_elems() + shape.y_elems() + shape.filter_elems();
+  return (all - out) * static_cast<double>(dtype_bytes(desc.dtype)) +
+         out * static_cast<double>(dtype_bytes(desc.dtype_out));
+}
+
 /// "w,h,c,n,k,filter_w,filter_h,pad_w,pad_h,stride_w,stride_h[,layers,comment]": a layer, whose pass
 /// is fprop until it is changed.
 inline ConvShape parse_conv(std::string_view line) {

@@ -47,14 +47,6 @@ void GemmProblem::fill_sets(RandomPool &pool) {
   }
 }
 
-double GemmProblem::min_bytes() const {
-  const double m = static_cast<double>(desc_.m), n = static_cast<double>(desc_.n),
-               k = static_cast<double>(desc_.k);
-  const double d_passes = desc_.beta != 0 ? 2 : 1;
-  return (m * k + k * n) * static_cast<double>(dtype_bytes(desc_.dtype_ab)) +
-         d_passes * m * n * static_cast<double>(dtype_bytes(desc_.dtype_cd));
-}
-
 void GemmProblem::reserve_workspace(const mp_gemm_desc_t &desc) {
   size_t bytes = 0;
   check(mp_gemm_workspace_size(machine_.context(), &desc, &bytes));

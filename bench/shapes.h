@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common.h"
 #include "mpcore.h"
 #include "shape_file.h"
 
@@ -63,6 +64,15 @@ inline mp_gemm_desc_t make_desc(const Shape &shape, mp_dtype_t dtype, mp_dtype_t
   desc.ldb = shape.op_b == MP_OP_N ? shape.n : shape.k;
   desc.beta = shape.is_wgrad && desc.dtype_cd == MP_FP32 ? 1.0f : 0.0f;
   return desc;
+}
+
+/// Every operand once.
+inline double min_bytes(const mp_gemm_desc_t &desc) {
+  const double m = static_cast<double>(desc.m), n = static_cast<double>(desc.n),
+               k = static_cast<double>(desc.k);
+  const double d_passes = desc.beta != 0 ? 2 : 1;
+  return (m * k + k * n) * static_cast<double>(dtype_bytes(desc.dtype_ab)) +
+         d_passes * m * n * static_cast<double>(dtype_bytes(desc.dtype_cd));
 }
 
 inline mp_op_t parse_op(char letter) {

@@ -11,8 +11,10 @@
 #include "common/progress.h"
 #include "measure.h"
 #include "options.h"
+#include "predict.h"
 #include "report.h"
 #include "shapes.h"
+#include "stored.h"
 
 namespace mptune {
 namespace {
@@ -24,8 +26,9 @@ double cost_of(const mpbench::Shape &shape) {
                    std::max(kTile, static_cast<double>(shape.n)) * static_cast<double>(shape.k);
 }
 
-std::vector<Measured> measure_all(const std::vector<mpbench::Shape> &shapes,
-                                  const mpbench::Machine &machine) {
+Measurements measure(const Options &options) {
+  const mpbench::Machine machine = open_machine(options.device);
+  const std::vector<mpbench::Shape> shapes = shapes_to_measure(options, machine);
   Measurer measurer(machine);
   double all = 0;
   for (const mpbench::Shape &shape : shapes) all += cost_of(shape);
@@ -37,7 +40,7 @@ std::vector<Measured> measure_all(const std::vector<mpbench::Shape> &shapes,
     progress.finish(cost_of(shape));
   }
   progress.clear();
-  return measured;
+  return {origin_of(machine), measured};
 }
 
 std::vector<Sample> samples_of(const std::vector<Measured> &measured) {
@@ -52,21 +55,32 @@ void write_table(const std::filesystem::path &path, const std::string &table) {
   mptools::write_file(path, table);
 }
 
-void run(const Options &options) {
-  const mpbench::Machine machine = open_machine(options.device);
-  const std::vector<Measured> measured = measure_all(shapes_to_measure(options, machine), machine);
-  const mp::ClassTuning &before = mp::builtin_gemm_tuning().of(mp::class_of(device_of(machine)));
-  const mp::ClassTuning after = fit_tuning(samples_of(measured), before);
-  const Outcome outcome{options, machine, measured, before, after};
+/// To the file, or where it is "-" to stdout.
+void write_json(const std::string &path, const std::string &json) {
+  if (path == "-")
+    std::fputs(json.c_str(), stdout);
+  else if (!path.empty())
+    mptools::write_file(path, json);
+}
 
-  const bool json_on_stdout = options.json == "-";
-  std::fprintf(json_on_stdout ? stderr : stdout, "%s\nwritten to %s\n",
+void run_predictions(const Options &options) {
+  const mp::Device device = typical_device(options.predict);
+  const std::vector<Prediction> predicted = predictions(options, device);
+  if (options.json != "-") std::fputs(predictions_text(predicted, device).c_str(), stdout);
+  write_json(options.json, predictions_json(predicted, device));
+}
+
+void run_fit(const Options &options) {
+  const auto [origin, measured] =
+      options.from.empty() ? measure(options) : read_measurements(options.from);
+  const mp::ClassTuning &before = mp::builtin_gemm_tuning().of(mp::class_of(origin.device));
+  const mp::ClassTuning after = fit_tuning(samples_of(measured), before);
+  const Outcome outcome{options, origin, measured, before, after};
+
+  std::fprintf(options.json == "-" ? stderr : stdout, "%s\nwritten to %s\n",
                text_report(outcome).c_str(), options.out.c_str());
   write_table(options.out, table_text(outcome));
-  if (json_on_stdout)
-    std::fputs(json_report(outcome).c_str(), stdout);
-  else if (!options.json.empty())
-    mptools::write_file(options.json, json_report(outcome));
+  write_json(options.json, json_report(outcome));
 }
 
 }  // namespace
@@ -76,8 +90,10 @@ int main(int argc, char **argv) try {
   const mptune::Options options = mptune::parse_options(argc, argv);
   if (options.help)
     std::fputs(mptune::usage(), stdout);
+  else if (!options.predict.empty())
+    mptune::run_predictions(options);
   else
-    mptune::run(options);
+    mptune::run_fit(options);
   return 0;
 } catch (const mptune::UsageError &error) {
   std::fprintf(stderr, "mptune: %s\n", error.what());

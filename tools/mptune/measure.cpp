@@ -7,11 +7,10 @@
 #include <stdexcept>
 
 #include "bench/gemm_problem.h"
+#include "problems.h"
 
 namespace mptune {
 namespace {
-
-constexpr mp_dtype_t kDtype = MP_FP16;  // bf16 has the same rates
 
 /// Of this thread.
 double cpu_time_us() {
@@ -35,43 +34,12 @@ std::vector<double> least_cpu_times(const std::vector<mpbench::Work> &works) {
   return least;
 }
 
-/// As capi makes it of a descriptor; the data are aligned, as all of mp_malloc are.
-mp::GemmProblem problem_of(const mp_gemm_desc_t &d) {
-  mp::GemmProblem p{};
-  p.m = d.m;
-  p.n = d.n;
-  p.k = d.k;
-  p.batch_count = d.batch_count;
-  p.op_a = d.op_a;
-  p.op_b = d.op_b;
-  p.dtype_ab = d.dtype_ab;
-  p.dtype_cd = d.dtype_cd;
-  p.alpha = d.alpha;
-  p.beta = d.beta;
-  p.a.ld = d.lda;
-  p.b.ld = d.ldb;
-  p.c.ld = d.ldc;
-  p.d.ld = d.ldd;
-  return p;
-}
-
 const mp::GemmVariant &variant_named(const std::string &name) {
   for (const mp::GemmVariant &variant : mp::gemm_variants())
     if (name == variant.name) return variant;
   throw std::runtime_error("the library has a kernel " + name +
                            " that this mptune was not built with");
 }
-
-Sample sample_of(const mp_gemm_desc_t &desc, const mp::Device &device, const std::string &name,
-                 double us) {
-  const mp::GemmProblem problem = problem_of(desc);
-  const mp::GemmVariant &variant = variant_named(name);
-  const mp::GemmCounter counter(*variant.kernel, variant.cluster, problem, device,
-                                mp::has_vector_rows(problem));
-  return {variant.kernel, counter.load(variant.split_k), us};
-}
-
-}  // namespace
 
 mp::Device device_of(const mpbench::Machine &machine) {
   const mp_device_info_t &info = machine.info();
@@ -80,8 +48,30 @@ mp::Device device_of(const mpbench::Machine &machine) {
   device.arch = info.arch;
   device.num_sms = info.num_sms;
   device.smem_per_block = info.smem_per_block;
-  device.l2_bytes = info.l2_bytes;
   return device;
+}
+
+mp_gemm_desc_t desc_of(const mpbench::Shape &shape) {
+  return mpbench::make_desc(shape, kDtype, MP_DTYPE_NONE);
+}
+
+}  // namespace
+
+Run run_of(const mpbench::Shape &shape, const mp::Device &device, const std::string &kernel,
+           double us) {
+  const mp::GemmProblem problem = problem_of(desc_of(shape));
+  const mp::GemmVariant &variant = variant_named(kernel);
+  const mp::GemmCounter counter(*variant.kernel, variant.cluster, problem, device,
+                                mp::has_vector_rows(problem));
+  return {kernel, {variant.kernel, counter.load(variant.split_k), us}};
+}
+
+Origin origin_of(const mpbench::Machine &machine) {
+  const std::optional<mpbench::GpuState> state = machine.gpu_state("after the last measurement");
+  return {.name = machine.info().name,
+          .driver = state ? state->driver : "none",
+          .date = mptools::utc_now(),
+          .device = device_of(machine)};
 }
 
 mpbench::Machine open_machine(int32_t device) {
@@ -102,17 +92,14 @@ std::vector<double> Measurer::times_us(const std::vector<mpbench::Work> &works) 
 }
 
 Measured Measurer::measure(const mpbench::Shape &shape) {
-  const mp_gemm_desc_t desc = mpbench::make_desc(shape, kDtype, MP_DTYPE_NONE);
-  mpbench::GemmProblem problem(machine_, pool_, desc);
+  mpbench::GemmProblem problem(machine_, pool_, desc_of(shape));
   std::vector<mpbench::Work> works;
   for (const char *kernel : problem.kernels()) works.push_back(problem.own(kernel));
   const std::vector<double> us = times_us(works);
 
   Measured measured{.shape = shape, .runs = {}};
-  for (size_t i = 0; i < works.size(); ++i) {
-    const std::string name = problem.kernels()[i];
-    measured.runs.push_back({name, sample_of(desc, device_, name, us[i])});
-  }
+  for (size_t i = 0; i < works.size(); ++i)
+    measured.runs.push_back(run_of(shape, device_, problem.kernels()[i], us[i]));
   return measured;
 }
 

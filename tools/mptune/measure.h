@@ -22,8 +22,22 @@ struct Measured {
   std::vector<Run> runs;  ///< the library's choice first
 };
 
-/// What selection knows of the machine.
-mp::Device device_of(const mpbench::Machine &machine);
+/// @throws std::runtime_error where mptune does not know the kernel.
+Run run_of(const mpbench::Shape &shape, const mp::Device &device, const std::string &kernel,
+           double us);
+
+/// Where times are from.
+struct Origin {
+  std::string name, driver, date;
+  mp::Device device;  ///< what selection knows of it
+};
+
+struct Measurements {
+  Origin origin;
+  std::vector<Measured> measured;
+};
+
+Origin origin_of(const mpbench::Machine &machine);
 
 /// On the host target, one of its workers, so that its CPU clock sees all that is done.
 mpbench::Machine open_machine(int32_t device);

@@ -20,6 +20,10 @@ Options parse_options(int argc, const char *const *argv) {
       options.quick = true;
     else if (flag == "--device")
       options.device = mptools::parse_device(value());
+    else if (flag == "--from")
+      options.from = value();
+    else if (flag == "--predict")
+      options.predict = value();
     else if (flag == "--set")
       options.set = value();
     else if (flag == "--out")
@@ -45,6 +49,11 @@ const char *usage() {
          "  --out FILE      the table                               (build/tuning.txt)\n"
          "  --json FILE     all measurements; - is stdout, then the report is on stderr\n"
          "  --home DIR      the folder with shapes/                            (bench)\n"
+         "  --from FILE     measure nothing: fit what an earlier mptune wrote with --json, on "
+         "this\n"
+         "                  device or another\n"
+         "  --predict CLASS measure nothing: what the built-in table says of the bench's shapes\n"
+         "                  (all, or a set of mpbench) on sm_75, sm_80, sm_90 or host\n"
          "  --help          this text\n"
          "\n"
          "The machine should do nothing else meanwhile.  The report compares the predictions of "

@@ -15,6 +15,8 @@ struct Options {
   int32_t device = MP_DEVICE_AUTO;
   std::string set = "grid";
   bool quick = false;
+  std::string from;     ///< a file of measurements; empty = measure
+  std::string predict;  ///< a device class; empty = measure
   std::string out = "build/tuning.txt";
   std::string json;  ///< empty = none, "-" = stdout, then the report is on stderr
   std::string home = "bench";

@@ -40,15 +40,6 @@ std::vector<const mp::GemmKernel *> kernels_of(const std::vector<Measured> &meas
   return kernels;
 }
 
-mp::DeviceClass class_of(const mpbench::Machine &machine) {
-  return mp::class_of(device_of(machine));
-}
-
-std::string driver_of(const mpbench::Machine &machine) {
-  const std::optional<mpbench::GpuState> state = machine.gpu_state("after the last measurement");
-  return state ? state->driver : "none";
-}
-
 // ---------------------------------------------------------------------------- text
 
 std::string accuracy_lines(const Accuracy &before, const Accuracy &after) {
@@ -93,7 +84,10 @@ void write_accuracy(mptools::JsonWriter &json, const char *key, const Accuracy &
 
 void write_problem(mptools::JsonWriter &json, const Measured &problem, const Outcome &outcome) {
   json.open('{');
+  json.string("set", problem.shape.set);
   json.string("shape", problem.shape.name());
+  json.string("layout", problem.shape.name().substr(0, 2));
+  json.boolean("is_wgrad", problem.shape.is_wgrad);
   json.number("m", problem.shape.m);
   json.number("n", problem.shape.n);
   json.number("k", problem.shape.k);
@@ -133,14 +127,14 @@ Accuracy accuracy_of(const std::vector<Measured> &measured, const mp::ClassTunin
 }
 
 std::string text_report(const Outcome &o) {
-  return text("%s, %s\n\n", o.machine.info().name, mp::name_of(class_of(o.machine))) +
+  return text("%s, %s\n\n", o.origin.name.c_str(), mp::name_of(mp::class_of(o.origin.device))) +
          accuracy_lines(accuracy_of(o.measured, o.before), accuracy_of(o.measured, o.after)) +
          problem_lines(o.measured, o.after) + '\n' + table_text(o);
 }
 
 std::string table_text(const Outcome &o) {
   mp::GemmTuning tuning{};
-  tuning.of(class_of(o.machine)) = o.after;
+  tuning.of(mp::class_of(o.origin.device)) = o.after;
   return text(
              "# GEMM constants measured by mptune; for MP_GEMM_TUNING.\n"
              "# device   %s, %d SMs\n"
@@ -148,19 +142,22 @@ std::string table_text(const Outcome &o) {
              "# date     %s\n"
              "# library  %s\n"
              "# command  %s\n",
-             o.machine.info().name, o.machine.info().num_sms, driver_of(o.machine).c_str(),
-             mptools::utc_now().c_str(), mp_build_info(), o.options.command.c_str()) +
-         tuning_text(tuning, class_of(o.machine), kernels_of(o.measured));
+             o.origin.name.c_str(), o.origin.device.num_sms, o.origin.driver.c_str(),
+             o.origin.date.c_str(), mp_build_info(), o.options.command.c_str()) +
+         tuning_text(tuning, mp::class_of(o.origin.device), kernels_of(o.measured));
 }
 
 std::string json_report(const Outcome &o) {
   mptools::JsonWriter json;
   json.open('{');
-  json.string("device", o.machine.info().name);
-  json.string("class", mp::name_of(class_of(o.machine)));
-  json.number("num_sms", o.machine.info().num_sms);
-  json.string("driver", driver_of(o.machine));
-  json.string("date", mptools::utc_now());
+  json.string("device", o.origin.name);
+  json.string("class", mp::name_of(mp::class_of(o.origin.device)));
+  json.string("target", o.origin.device.target == MP_TARGET_HOST ? "host" : "cuda");
+  json.number("arch", o.origin.device.arch);
+  json.number("num_sms", o.origin.device.num_sms);
+  json.number("smem_per_block", o.origin.device.smem_per_block);
+  json.string("driver", o.origin.driver);
+  json.string("date", o.origin.date);
   json.string("commit", mp_build_info());
   json.string("command", o.options.command);
   json.string("table", table_text(o));

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/machine.h"
 #include "measure.h"
 #include "options.h"
 
@@ -22,7 +21,7 @@ Accuracy accuracy_of(const std::vector<Measured> &measured, const mp::ClassTunin
 
 struct Outcome {
   const Options &options;
-  const mpbench::Machine &machine;
+  const Origin &origin;
   const std::vector<Measured> &measured;
   const mp::ClassTuning &before, &after;
 };
