@@ -332,7 +332,12 @@ $(BUILD)/mpdemo: $(DEMO_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
 $(BUILD)/mpinfo: $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -o $@
-$(BUILD)/mpbench: $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
+# Looked for beside mpbench.
+$(BUILD)/mpbench_first_result: bench/startup/first_result.c include/mpcore.h
+	@mkdir -p $(@D)
+	@echo "  CC   $<"
+	$(Q)$(CC) -std=c99 -O2 -pedantic -Wall -Wextra -Iinclude $< -ldl -o $@
+$(BUILD)/mpbench: $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LIB) $(BUILD)/mpbench_first_result
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -ldl -o $@
 
@@ -357,7 +362,7 @@ demo: setup-demo
 	@$(MAKE) $(BUILD)/mpdemo
 	@$(BUILD)/mpdemo --out $(BUILD)/demo $(ARGS)
 
-## bench: speed of GEMM, convolution and the step, host cost of calls; beside peers where there is a GPU (ARGS="gemm --set llm")
+## bench: speed of GEMM, convolution and the step, host cost of calls, start-up; beside peers where there is a GPU (ARGS="gemm --set llm")
 bench: setup-build
 	@$(MAKE) $(BUILD)/mpbench
 	@$(BUILD)/mpbench $(ARGS)

@@ -17,4 +17,7 @@ Family step_family(const Options &options, const Machine &machine, Report &repor
 /// What each call of a training step costs the host.
 Family calls_family(const Options &options, const Machine &machine, Report &report);
 
+/// What a program waits for before its first result.
+Family startup_family(const Options &options, const Machine &machine, Report &report);
+
 }  // namespace mpbench

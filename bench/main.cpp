@@ -17,10 +17,9 @@ constexpr struct {
   const char *name;
   FamilyMaker make;
 } kFamilies[] = {
-    {"gemm", mpbench::gemm_family},
-    {"conv", mpbench::conv_family},
-    {"step", mpbench::step_family},
-    {"calls", mpbench::calls_family},
+    {"gemm", mpbench::gemm_family},       {"conv", mpbench::conv_family},
+    {"step", mpbench::step_family},       {"calls", mpbench::calls_family},
+    {"startup", mpbench::startup_family},
 };
 
 int run(mpbench::Options options) {

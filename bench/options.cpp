@@ -21,7 +21,7 @@ mp_dtype_t parse_dtype(std::string_view flag, std::string_view value) {
                    "\".");
 }
 
-constexpr std::string_view kFamilies[] = {"gemm", "conv", "step", "calls", "all"};
+constexpr std::string_view kFamilies[] = {"gemm", "conv", "step", "calls", "startup", "all"};
 
 std::string parse_family(std::string_view word) {
   std::string names;
@@ -122,15 +122,17 @@ Options parse_options(int argc, const char *const *argv) {
 }
 
 const char *usage() {
-  return "mpbench [gemm|conv|step|calls|all] [flags] times mpcore against peers and against the "
-         "machine.\n"
+  return "mpbench [gemm|conv|step|calls|startup|all] [flags] times mpcore against peers and "
+         "against\n"
+         "the machine.\n"
          "\n"
-         "  gemm  matrix products of real networks, beside cuBLASLt where it is installed\n"
-         "  conv  forward, data and weight gradient of convolutions, beside cuDNN in the same\n"
-         "        precision and in FP32\n"
-         "  step  the optimizer step and its parts, beside a device-to-device copy\n"
-         "  calls what each call of a training step costs the host\n"
-         "  all   all of them (default)\n"
+         "  gemm     matrix products of real networks, beside cuBLASLt where it is installed\n"
+         "  conv     forward, data and weight gradient of convolutions, beside cuDNN in the same\n"
+         "           precision and in FP32\n"
+         "  step     the optimizer step and its parts, beside a device-to-device copy\n"
+         "  calls    what each call of a training step costs the host\n"
+         "  startup  what a program waits for between dlopen and the first result\n"
+         "  all      all of them (default)\n"
          "\n"
          "  --device WHERE    auto, host, cuda or cuda:N                  (auto)\n"
          "  --quick           two shapes of each set, operand order and pass, spread over them,\n"

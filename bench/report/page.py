@@ -8,7 +8,7 @@ from . import charts, compare, kernels, published, results
 NOT_MEASURED = (
     "mpbench does not measure: DeepBench's inference, recurrent and all-reduce sets; cuBLASLt beyond the "
     "heuristic's first choice; cuBLAS in FP32 and TF32 beside a 16-bit GEMM; the issue rate of mma and wgmma; "
-    "a read-only pass over memory; start-up.")
+    "a read-only pass over memory.")
 STYLE = pathlib.Path(__file__).with_name("style.css")
 GAP = "–"
 

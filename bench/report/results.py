@@ -20,6 +20,8 @@ def name_of(row: dict) -> str:
         return f"{row['op']}, {row['layout']}, {row['parameters'] / 1e6:g} M"
     if row["bench"] == "calls":
         return f"{row['call']}, {row['problem']}"
+    if row["bench"] == "startup":
+        return f"start-up: {row['phase']}"
     return f"{row['set']} {row['shape']}"
 
 

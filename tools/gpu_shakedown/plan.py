@@ -32,6 +32,8 @@ BENCH_STEPS = {  # with their arguments and seconds
     "gemm deepbench": (("gemm", "--set", "deepbench"), 120),
     "conv resnet50": (("conv", "--set", "resnet50"), 100),
     "step": (("step",), 90),
+    "calls": (("calls",), 20),
+    "startup": (("startup",), 10),
     "conv deepbench": (("conv", "--set", "deepbench_conv"), 200),
 }
 

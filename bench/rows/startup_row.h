@@ -1,0 +1,23 @@
+// What a program waits for before its first result.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "row.h"
+
+namespace mpbench {
+
+struct StartupRow {
+  std::string phase;  ///< "load", ...
+  std::string what;   ///< is called in it
+  int64_t edge;       ///< of the square product
+  int64_t library_bytes;
+  Timing timing;  ///< a batch is a process
+};
+
+std::string heading_of(const StartupRow &row);
+std::string line_of(const StartupRow &row, const std::optional<Ceiling> &ceiling);
+void write_row(JsonWriter &json, const StartupRow &row, const std::optional<Ceiling> &ceiling);
+
+}  // namespace mpbench
