@@ -22,7 +22,7 @@ FILLER_BYTES = 64 << 20
 
 
 def parse_layout(text):
-    """"small=2500x4000" -> ("small", [2500] * 4000)"""
+    "x
     name, _, runs = text.partition("=")
     numel = []
     for run in runs.split(","):
