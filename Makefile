@@ -150,7 +150,7 @@ MACHINE_OBJS := $(MACHINE_CPP:%.cpp=$(BUILD)/machine/%.o) $(patsubst %.cpp,$(BUI
   $(BUILD)/host/kernels/gemm/upload.o
 INSTALLED := $(BUILD)/installed/mpinfo $(BUILD)/installed/mpdemo
 CAPI_C := $(wildcard tests/test_capi.c tests/capi_*.c)
-TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(BUILD)/tests/cpp_face $(if $(MPICXX),$(BUILD)/tests/mpitests) $(if $(HAVE_ZLIB),$(BUILD)/mpdemo) $(if $(MACHINE_CPP),$(BUILD)/tests/machine)
+TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(BUILD)/tests/cpp_face $(if $(MPICXX),$(BUILD)/tests/mpitests) $(if $(HAVE_ZLIB),$(BUILD)/mpdemo) $(if $(MACHINE_CPP),$(BUILD)/tests/machine) $(BUILD)/tests/conformance
 RPATH := -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath,'$$ORIGIN'
 LINK_LIB := -L$(BUILD) -lmpcore $(RPATH)
 TEST_CXXFLAGS := -std=c++20 -O1 -g1 $(WARN) $(INCLUDES) $(SAN_FLAGS) $(if $(HOST_MARCH),-march=$(HOST_MARCH)) -ffp-contract=off
@@ -204,6 +204,32 @@ $(BUILD)/tests/machine: $(MACHINE_OBJS)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(SAN_FLAGS) $^ -l:libboost_context.a -lpthread -o $@
 
+# Layout conformance: the primitives alone, from one source for both targets, like the kernels.  The
+# kernel report looks at all of BUILD/cuda, so they lie elsewhere.
+CONFORM := $(BUILD)/conformance
+CONFORM_CU := $(notdir $(wildcard tests/conformance/*.cu))
+CONFORM_OBJS := $(addprefix $(CONFORM)/,main.o outputs.o $(CONFORM_CU:%.cu=host/%.o) $(if $(HAVE_CUDA),$(CONFORM_CU:%.cu=cuda/%.o))) \
+  $(patsubst %.cpp,$(BUILD)/obj/%.o,$(HOST_CPP) $(SIMT_CPP)) \
+  $(if $(HAVE_CUDA),$(patsubst %.cu,$(BUILD)/cuda/%.o,$(wildcard kernels/simt/cuda/*.cu)))
+
+$(CONFORM)/%.o: tests/conformance/%.cpp
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	$(Q)$(CXX) $(MACHINE_FLAGS) $(DEFINES) -MMD -MP -c $< -o $@
+$(CONFORM)/host/%.o: tests/conformance/%.cu
+	@mkdir -p $(@D)
+	@echo "  HOST $<"
+	$(Q)$(CXX) $(MACHINE_FLAGS) -MMD -MP -x c++ -c $< -o $@
+$(CONFORM)/cuda/%.o: tests/conformance/%.cu
+	@mkdir -p $(@D)
+	@echo "  NVCC $<"
+	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }
+
+$(BUILD)/tests/conformance: $(CONFORM_OBJS)
+	@mkdir -p $(@D)
+	@echo "  LINK $@"
+	$(Q)$(CXX) $(SAN_FLAGS) $^ $(LDLIBS_SO) -o $@
+
 $(BUILD)/tests/test_capi: $(CAPI_C) tests/capi_harness.h include/mpcore.h $(LIB)
 	@mkdir -p $(@D)
 	@echo "  CC   $@"
@@ -249,7 +275,7 @@ CONV_STEP = "conv, strict, seed 1::MP_HOST_MOOD=strict MP_HOST_SEED=1 $(BUILD)/t
 WGMMA_SEEDS ?= $(shell seq 20)
 WGMMA_STEPS = $(foreach s,$(WGMMA_SEEDS),"wgmma, strict, seed $(s)::MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [wgmma]")
 ifneq ($(MP_TEST_DEVICE),cuda)
-HOST_ONLY_STEPS = "the host machine::$(BUILD)/tests/machine" "mptune::tools/run_mptune $(BUILD)" "bench report::tools/test_bench_report $(BUILD)" $(RANK_STEPS) $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
+HOST_ONLY_STEPS = "the host machine::$(BUILD)/tests/machine" "conformance::$(BUILD)/tests/conformance" "mptune::tools/run_mptune $(BUILD)" "bench report::tools/test_bench_report $(BUILD)" $(RANK_STEPS) $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
 endif
 
 ## test: all tests of this machine (MP_TEST_DEVICE=host|cuda, SEEDS="1 2 3 4 5")

@@ -1,6 +1,6 @@
 // wgmma on the host machine, against the definitions of the PTX ISA.
 //
-// Operands are laid out here as TMA lays them out, by formulas of this file's own.  Every element
+// Operands are laid out here as TMA lays them out, by the formulas of wgmma_tile.h.  Every element
 // that a descriptor selects is looked at through a product with the identity; products proper are
 // of integers small enough to be exact, against fp64.
 #include <cstring>
@@ -8,6 +8,7 @@
 #include "fills.h"
 #include "kernels/simt/sm90.h"
 #include "machine_testing.h"
+#include "wgmma_tile.h"
 
 using namespace mp::host;
 using namespace mptest;
@@ -26,42 +27,12 @@ Swizzle swizzle_of(int width) {
                        : Swizzle::none;
 }
 
-/// An operand X[mn][k] in smem.  TMA writes it in boxes of the swizzle's width; without a swizzle
-/// it consists of 8x8 matrices of 128 bytes.
-struct Tile {
+struct Tile : WgmmaTile {
   Major major;
-  int width;  ///< of the swizzle in bytes; 0 is none
-  int mn, k;
-  int base = 0;
-
-  // What the descriptor should say; tests of mistakes change it.
-  int leading_bytes, stride_bytes;
 
   Tile(Major major, int width, int mn, int k, int base = 0)
-      : major(major), width(width), mn(mn), k(k), base(base) {
-    if (width == 0) {
-      leading_bytes = major == Major::k ? 128 : mn * 16;
-      stride_bytes = major == Major::k ? k * 16 : 128;
-    } else {
-      leading_bytes = major == Major::k ? 16 : k * width;
-      stride_bytes = 8 * width;
-    }
-  }
+      : WgmmaTile(major == Major::k, width, mn, k, base), major(major) {}
 
-  int end() const { return base + mn * k * 2; }
-
-  int before_swizzle(int i, int j) const {
-    const int row = major == Major::k ? i : j, col = major == Major::k ? j : i;
-    const int num_rows = major == Major::k ? mn : k, num_cols = major == Major::k ? k : mn;
-    if (width == 0)
-      return base + (row / 8 * (num_cols / 8) + col / 8) * 128 + row % 8 * 16 + col % 8 * 2;
-    const int chunk = width / 2;
-    return base + (col / chunk * num_rows + row) * width + col % chunk * 2;
-  }
-  int address(int i, int j) const {
-    const int at = before_swizzle(i, j);
-    return width == 0 ? at : at ^ (at / 128 % (width / 16)) * 16;
-  }
   uint64_t descriptor(int first_mn, int first_k) const {
     return wgmma_descriptor(static_cast<SmemAddress>(before_swizzle(first_mn, first_k)),
                             static_cast<uint32_t>(leading_bytes),

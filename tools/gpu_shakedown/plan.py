@@ -16,6 +16,12 @@ STAGES = {
     "tune": "a tuning table",
 }
 
+# Of tests/conformance, which lists them too.  A process for each: one that hangs or faults does not hide
+# the others.
+CONFORMANCE_CASES = (
+    "conversions", "shuffles", "reductions", "atomics", "async copies", "vectors", "wmma", "barriers", "tma load",
+    "tma store", "tma base", "im2col", "multicast", "wgmma", "stmatrix")
+
 # A fault on the device ends a process's context and with it all tests that follow, so the library's
 # tests run in several processes.  The last takes what the others leave.
 TEST_GROUPS = ("gemm", "conv", "step", "scaler", "optimizer", "layers")
@@ -38,6 +44,11 @@ BENCH_STEPS = {  # with their arguments and seconds
 }
 
 PROFILED = 5
+
+
+def _layouts(build: str):
+    for case in CONFORMANCE_CASES:
+        yield Step("layouts", case, (f"{build}/tests/conformance", case), 4, 60, has_tally=True)
 
 
 def _tests(build: str):
@@ -76,7 +87,7 @@ def _profile(build: str, folder: pathlib.Path, tools: pathlib.Path):
 def steps(build: str, folder: pathlib.Path, tools: pathlib.Path):
     """All steps, those of a stage one after the other."""
     return [
-        Step("layouts", "conformance", (f"{build}/tests/conformance", "--device", "cuda"), 20, 120, has_tally=True),
+        *_layouts(build),
         *_tests(build),
         *_sanitize(build),
         *_bench(build, folder),

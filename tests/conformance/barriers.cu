@@ -1,0 +1,103 @@
+// mbarriers that go through phases, also of another block of the cluster, and named barriers.
+#include "cases.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr int kWarps = 3;  // one fills the slots, two read them
+constexpr int kThreads = kWarps * kWarpSize;
+constexpr int kSlots = 2;
+constexpr int kTurns = 7;
+constexpr int kCluster = 2;
+
+struct RingArgs {
+  int *seen;  ///< [kCluster][kTurns][2 warps][kWarpSize]
+  bool wrong_slot;
+};
+
+/// A ring of slots with a full and an empty barrier each.  The readers of either block free the slots
+/// of both, so neither runs ahead of the other.
+template <int kSize>
+MP_KERNEL(kThreads, 1)
+pass_through_ring(MP_PARAM(RingArgs) args) {
+  if constexpr (has_sm90()) {
+    MP_SHARED(int, slots, [kSlots][kWarpSize]);
+    MP_SHARED(uint64_t, full, [kSlots]);
+    MP_SHARED(uint64_t, empty, [kSlots]);
+    const int rank = cluster_rank(), lane = lane_index(), warp = warp_index();
+    if (thread_index() == 0) {
+      for (int slot = 0; slot < kSlots; slot++) {
+        mbarrier_init(smem_address(&full[slot]), kWarpSize);
+        mbarrier_init(smem_address(&empty[slot]), (kWarps - 1) * kSize);
+      }
+      mbarrier_init_fence();
+    }
+    cluster_sync();
+    for (int turn = 0; turn < kTurns; turn++) {
+      const int slot = turn % kSlots;
+      const auto parity = static_cast<uint32_t>(turn / kSlots % 2);
+      if (warp == 0) {
+        mbarrier_wait(smem_address(&empty[slot]), parity ^ 1);
+        slots[slot][lane] = 1000 * (turn + 1) + 100 * rank + lane;
+        mbarrier_arrive(smem_address(&full[slot]));
+        continue;
+      }
+      mbarrier_wait(smem_address(&full[slot]), parity);
+      const int column = args.wrong_slot ? lane ^ 1 : lane;
+      args.seen[((rank * kTurns + turn) * (kWarps - 1) + warp - 1) * kWarpSize + lane] =
+          slots[slot][column];
+      warp_sync();
+      if (lane == 0)
+        for (int other = 0; other < kSize; other++)
+          mbarrier_arrive_cluster(in_block(smem_address(&empty[slot]), other));
+    }
+    cluster_sync();
+  }
+}
+
+struct NamedArgs {
+  int *seen;  ///< [2][kTurns][kWarpSize]
+  bool reversed;
+};
+
+/// Two warps hand a value to and fro, by two named barriers at which one waits and one arrives.
+MP_KERNEL(2 * kWarpSize, 1) take_turns(MP_PARAM(NamedArgs) args) {
+  MP_SHARED(int, value, [kWarpSize]);
+  constexpr int kFirst = 1, kBoth = 2 * kWarpSize;
+  const int warp = warp_index(), lane = lane_index();
+  if (warp == 0) value[lane] = lane;
+  const int mine = warp == 0 ? kFirst : kFirst + 1, others = warp == 0 ? kFirst + 1 : kFirst;
+  for (int turn = 0; turn < kTurns; turn++) {
+    if (warp == 1 || turn > 0) named_barrier_sync(mine, kBoth);
+    const int next = value[lane] * (args.reversed ? 3 - warp : 2 + warp) % 8191 + turn;
+    value[lane] = next;
+    args.seen[(warp * kTurns + turn) * kWarpSize + lane] = next;
+    named_barrier_arrive(others, kBoth);
+  }
+  if (warp == 0) named_barrier_sync(mine, kBoth);
+}
+
+template <int kSize>
+void add_ring(Output &output, const Device &device, Mistake mistake) {
+  const size_t count = static_cast<size_t>(kSize) * kTurns * (kWarps - 1) * kWarpSize;
+  const Memory<int> seen(device, count);
+  run(device, "pass_through_ring", pass_through_ring<kSize>, {kSize, kThreads, 0, kSize},
+      {seen.data(), mistake == Mistake::made});
+  output.push_back(
+      make_part("ring, cluster of " + std::to_string(kSize), kWarpSize, seen.download()));
+}
+
+}  // namespace
+
+Output conform_barriers(const Device &device, Mistake mistake) {
+  const Memory<int> seen(device, 2 * kTurns * kWarpSize);
+  run(device, "take_turns", take_turns, {1, 2 * kWarpSize},
+      {seen.data(), mistake == Mistake::made});
+  Output output{make_part("named barriers", kWarpSize, seen.download())};
+  add_ring<1>(output, device, mistake);
+  add_ring<kCluster>(output, device, mistake);
+  return output;
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,24 @@
+// The cases of one target, one declaration for each; suite.cu puts them into a table.
+#pragma once
+
+#include "machine.h"
+
+namespace mp::MP_TARGET {
+
+Output conform_conversions(const Device &, Mistake);
+Output conform_shuffles(const Device &, Mistake);
+Output conform_reductions(const Device &, Mistake);
+Output conform_atomics(const Device &, Mistake);
+Output conform_async_copies(const Device &, Mistake);
+Output conform_vectors(const Device &, Mistake);
+Output conform_wmma(const Device &, Mistake);
+Output conform_barriers(const Device &, Mistake);
+Output conform_tma_load(const Device &, Mistake);
+Output conform_tma_store(const Device &, Mistake);
+Output conform_tma_base(const Device &, Mistake);
+Output conform_im2col(const Device &, Mistake);
+Output conform_multicast(const Device &, Mistake);
+Output conform_wgmma(const Device &, Mistake);
+Output conform_stmatrix(const Device &, Mistake);
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,103 @@
+// 16-bit types: every pattern to fp32, and fp32 to them at and around every place where the rounding
+// changes.
+#include "cases.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kPatterns = 1 << 16;
+
+struct WidenArgs {
+  uint32_t *from_half, *from_bf16;
+};
+
+/// Payloads of a NaN may differ.
+MP_DEVICE uint32_t without_payload(float x) {
+  return magnitude_bits(x) > kInfinityBits ? 0x7fffffffu : bits_of(x);
+}
+MP_DEVICE uint16_t without_payload(uint16_t x, uint16_t infinity) {
+  return (x & 0x7fff) > infinity ? uint16_t{0x7fff} : x;
+}
+
+MP_KERNEL(kThreads, 1) widen_patterns(MP_PARAM(WidenArgs) args) {
+  const auto i = block_index() * kThreads + thread_index();
+  const auto bits = static_cast<uint16_t>(i);
+  args.from_half[i] = without_payload(to_float(half{bits}));
+  args.from_bf16[i] = without_payload(to_float(bf16{bits}));
+}
+
+struct NarrowArgs {
+  const float *in;
+  uint16_t *to_half, *to_bf16;
+  uint32_t *half_pairs, *bf16_pairs;  ///< of an element and its negative, NaN left out
+  int64_t count;
+  bool truncate;
+};
+
+MP_KERNEL(kThreads, 1) narrow_floats(MP_PARAM(NarrowArgs) args) {
+  const int64_t i = block_index() * kThreads + thread_index();
+  if (i >= args.count) return;
+  float x = args.in[i];
+  if (args.truncate) x = float_from_bits(bits_of(x) & 0xffff0000u);
+  args.to_half[i] = without_payload(round_to<half>(x).bits, 0x7c00);
+  args.to_bf16[i] = without_payload(round_to<bf16>(x).bits, 0x7f80);
+  const bool is_nan = magnitude_bits(x) > kInfinityBits;
+  args.half_pairs[i] = is_nan ? 0 : pack_pair<half>(x, -x);
+  args.bf16_pairs[i] = is_nan ? 0 : pack_pair<bf16>(x, -x);
+}
+
+/// Of each pattern of either type: its value, the midpoint to the next, and the neighbours of both.
+std::vector<float> places_of_rounding() {
+  std::vector<float> places;
+  const auto add = [&](uint32_t bits) {
+    float x;
+    std::memcpy(&x, &bits, sizeof x);
+    places.push_back(x);
+  };
+  for (uint32_t pattern = 0; pattern < kPatterns; pattern++) {
+    for (const uint32_t offset : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu})
+      add(pattern << 16 | offset);  // bf16 is the upper half
+    const uint32_t sign = pattern >> 15 << 31, magnitude = pattern & 0x7fff;
+    if (magnitude < 0x7c00 && magnitude >= 0x400)
+      for (const uint32_t offset : {0u, 1u, 0xfffu, 0x1000u, 0x1001u, 0x1fffu})
+        add(sign | (0x38000000 + (magnitude << 13)) | offset);
+    if (magnitude < 0x400) {  // subnormal in fp16
+      const float unit = static_cast<float>(magnitude) * 0x1p-24f, middle = unit + 0x1p-25f;
+      for (const float x : {unit, middle})
+        for (const uint32_t step : {0xffffffffu, 0u, 1u}) {
+          uint32_t bits;
+          std::memcpy(&bits, &x, sizeof bits);
+          if (bits != 0) add(sign | (bits + step));
+        }
+    }
+  }
+  return places;
+}
+
+}  // namespace
+
+Output conform_conversions(const Device &device, Mistake mistake) {
+  const Memory<uint32_t> from_half(device, kPatterns), from_bf16(device, kPatterns);
+  run(device, "widen_patterns", widen_patterns, {kPatterns / kThreads, kThreads},
+      {from_half.data(), from_bf16.data()});
+
+  const std::vector<float> floats = places_of_rounding();
+  const size_t count = floats.size();
+  const Memory<float> in(device, floats);
+  const Memory<uint16_t> to_half(device, count), to_bf16(device, count);
+  const Memory<uint32_t> half_pairs(device, count), bf16_pairs(device, count);
+  const auto signed_count = static_cast<int64_t>(count);
+  run(device, "narrow_floats", narrow_floats, {ceil_div<int64_t>(signed_count, kThreads), kThreads},
+      {in.data(), to_half.data(), to_bf16.data(), half_pairs.data(), bf16_pairs.data(),
+       signed_count, mistake == Mistake::made});
+  return {make_part("fp16 to fp32", 256, from_half.download()),
+          make_part("bf16 to fp32", 256, from_bf16.download()),
+          make_part("fp32 to fp16", 256, to_half.download()),
+          make_part("fp32 to bf16", 256, to_bf16.download()),
+          make_part("pairs of fp16", 256, half_pairs.download()),
+          make_part("pairs of bf16", 256, bf16_pairs.download())};
+}
+
+}  // namespace mp::MP_TARGET

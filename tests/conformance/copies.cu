@@ -1,0 +1,125 @@
+// Between memories and registers: cp.async, and runs of elements of every type.
+#include "cases.h"
+#include "kernels/simt/sm80.h"
+#include "kernels/simt/vector.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+// ---------------------------------------------------------------- cp.async
+
+constexpr int kPieceBytes = 16;
+constexpr int kPieces = kPieceBytes + 1;  // of 0 to 16 valid bytes
+constexpr int kStages = 3;
+using Piece = Pack<unsigned char, kPieceBytes>;
+
+struct CopyArgs {
+  const unsigned char *in;  ///< [kStages][kPieces][kPieceBytes]
+  unsigned char *out;       ///< the same
+  bool reversed;
+};
+
+/// Groups of copies, two in flight; each thread's piece is read by another one.
+MP_KERNEL(kWarpSize, 1) copy_in_groups(MP_PARAM(CopyArgs) args) {
+  MP_SHARED(Piece, pieces, [kStages][kPieces]);
+  const int mine = thread_index();
+  const auto start = [&](int stage) {
+    if (mine < kPieces) {
+      const int valid = args.reversed ? kPieces - 1 - mine : mine;
+      copy_async_16(&pieces[stage][mine], args.in + (stage * kPieces + mine) * kPieceBytes, valid);
+    }
+    copy_async_commit();
+  };
+  const auto store = [&](int stage) {
+    block_sync();
+    const int other = kPieces - 1 - mine;
+    if (mine >= kPieces) return;
+    for (int i = 0; i < kPieceBytes; i++)
+      args.out[(stage * kPieces + other) * kPieceBytes + i] = pieces[stage][other].x[i];
+  };
+  for (int stage = 0; stage < kStages; stage++) start(stage);
+  copy_async_wait<2>();
+  store(0);
+  copy_async_wait<1>();
+  store(1);
+  copy_async_wait<0>();
+  store(2);
+}
+
+// ---------------------------------------------------------------- runs
+
+constexpr int kRuns = 16 * (kVec + 1);  // offsets 0 to 15, 0 to 8 valid elements
+constexpr int kRunThreads = 160;
+constexpr int kSpan = 32;  // elements of memory for each
+
+template <class T>
+struct RunArgs {
+  const T *in;    ///< [kRuns][kSpan]
+  float *loaded;  ///< [kRuns][kVec]
+  float *packed;  ///< [kRuns][kVec], by load_elements; 16-byte words where aligned
+  T *stored;      ///< [kRuns][kSpan]
+  int off;        ///< added to the offsets
+};
+
+template <class T>
+MP_KERNEL(kRunThreads, 1)
+load_and_store(MP_PARAM(RunArgs<T>) args) {
+  const int run = thread_index();
+  if (run >= kRuns) return;
+  const int offset = (run / (kVec + 1) + args.off) % 16, valid = run % (kVec + 1);
+  const T *const from = args.in + run * kSpan + offset;
+  float x[kVec];
+  load_run(x, from, valid);
+  Packed<T> words;
+  if (is_aligned_16(from))
+    words.load(from);
+  else
+    words.load_elements(from, valid);
+  for (int i = 0; i < kVec; i++) {
+    args.loaded[run * kVec + i] = x[i];
+    args.packed[run * kVec + i] = i < Packed<T>::kElems ? words[i] : -1.0f;
+  }
+  for (int i = 0; i < kVec; i++) x[i] = x[i] * 3.0f + 0.25f;
+  store_run(args.stored + run * kSpan + offset, x, valid);
+}
+
+template <class T>
+void add_runs(Output &output, const Device &device, const std::string &type, Mistake mistake) {
+  std::vector<T> elements(kRuns * kSpan);
+  for (size_t i = 0; i < elements.size(); i++) {
+    const float value = static_cast<float>(i * 7 % 2039) - 1000.0f;  // exact in fp16
+    if constexpr (std::is_same_v<T, float>)
+      elements[i] = value;
+    else
+      elements[i] = {static_cast<uint16_t>(i * 31 % 0x7000)};  // finite in either type
+  }
+  const Memory<T> in(device, elements), stored(device, elements.size());
+  const Memory<float> loaded(device, kRuns * kVec), packed(device, kRuns * kVec);
+  run(device, "load_and_store", load_and_store<T>, {1, kRunThreads},
+      {in.data(), loaded.data(), packed.data(), stored.data(), mistake == Mistake::made ? 1 : 0});
+  output.push_back(make_part("load_run, " + type, kVec, loaded.download()));
+  output.push_back(make_part("Packed, " + type, kVec, packed.download()));
+  output.push_back(make_part("store_run, " + type, kSpan, stored.download()));
+}
+
+}  // namespace
+
+Output conform_async_copies(const Device &device, Mistake mistake) {
+  std::vector<unsigned char> bytes(kStages * kPieces * kPieceBytes);
+  for (size_t i = 0; i < bytes.size(); i++) bytes[i] = static_cast<unsigned char>(i % 251 + 1);
+  const Memory<unsigned char> in(device, bytes), out(device, bytes.size());
+  run(device, "copy_in_groups", copy_in_groups, {1, kWarpSize},
+      {in.data(), out.data(), mistake == Mistake::made});
+  return {make_part("copy_async_16 of 0 to 16 bytes", kPieceBytes, out.download())};
+}
+
+Output conform_vectors(const Device &device, Mistake mistake) {
+  Output output;
+  add_runs<half>(output, device, "fp16", mistake);
+  add_runs<bf16>(output, device, "bf16", mistake);
+  add_runs<float>(output, device, "fp32", mistake);
+  return output;
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,116 @@
+// What the cases share: memory of the device and launches that are waited for.
+//
+// A case is a function of the device, compiled once per target like the kernels.  It launches small
+// kernels, each around one primitive, on integers that are exact in every type, and returns all that
+// they wrote.  With Mistake::made it makes one of the mistakes that such a primitive invites; its
+// output must then differ.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/simt/device.h"
+#include "kernels/simt/sm90.h"
+#include "kernels/simt/wmma.h"
+#include "outputs.h"
+
+namespace mpconform {
+
+/// What memory holds before a kernel writes it.
+constexpr int kUntouched = 0x5A;
+
+}  // namespace mpconform
+
+namespace mp::MP_TARGET {
+
+using mpconform::make_part;
+using mpconform::Mistake;
+using mpconform::Output;
+
+template <class T>
+class Memory {
+ public:
+  Memory(const Device &device, const std::vector<T> &values) : Memory(device, values.size()) {
+    copy(device_, data_, values.data(), values.size() * sizeof(T), nullptr);
+    synchronize(device_, nullptr);
+  }
+  Memory(const Device &device, size_t count)
+      : device_(device),
+        data_(static_cast<T *>(allocate(device, count * sizeof(T)))),
+        count_(count) {
+    fill(device_, data_, mpconform::kUntouched, count * sizeof(T), nullptr);
+  }
+  Memory(const Memory &) = delete;
+  Memory &operator=(const Memory &) = delete;
+  ~Memory() {
+    try {
+      release(device_, data_);
+    } catch (const TargetError &) {  // a fault has been reported by the launch before
+    }
+  }
+
+  T *data() const { return data_; }
+  std::vector<T> download() const {
+    std::vector<T> values(count_);
+    copy(device_, values.data(), data_, count_ * sizeof(T), nullptr);
+    synchronize(device_, nullptr);
+    return values;
+  }
+
+ private:
+  const Device &device_;
+  T *data_;
+  size_t count_;
+};
+
+/// An integer of at most 2^8 in magnitude, exact in either type; for code that runs on the CPU.
+template <class T>
+T small_integer(int value) {
+  const float exact = static_cast<float>(value);
+  uint32_t bits;
+  std::memcpy(&bits, &exact, sizeof bits);
+  if (std::is_same_v<T, bf16> || value == 0) return {static_cast<uint16_t>(bits >> 16)};
+  constexpr uint32_t kBiases = (127 - 15) << 10;  // of the exponents
+  return {static_cast<uint16_t>((bits >> 16 & 0x8000) | ((bits >> 13 & 0x3ffff) - kBiases))};
+}
+
+/// The host machine gives what the definition says, computed in plain C++; the device is compared with
+/// the host machine.  @throws std::logic_error
+template <class T>
+void require_defined(const Device &device, Mistake mistake, const std::string &name,
+                     const std::vector<T> &got, const std::vector<T> &defined) {
+  if (device.target == MP_TARGET_CUDA || mistake == Mistake::made || got == defined) return;
+  throw std::logic_error(name + ": the host machine differs from the definition");
+}
+
+/// Launches and waits.
+template <class Argument>
+void run(const Device &device, const char *name, void (*kernel)(MP_PARAM(Argument)),
+         const LaunchShape &shape, const std::type_identity_t<Argument> &argument) {
+  launch(name, kernel, device, shape, nullptr, argument);
+  synchronize(device, nullptr);
+}
+
+/// Whether the code for the architecture being compiled for has TMA, clusters and wgmma.
+MP_HD constexpr bool has_sm90() {
+  return wgmma_supported<half, 0>();
+}
+
+constexpr int kSwizzlePeriodBytes = 1024;
+
+/// The dynamic shared memory from its first multiple of 1024 bytes on.
+MP_DEVICE unsigned char *aligned_smem() {
+  MP_DYN_SHARED(unsigned char, smem);
+  const SmemAddress address = smem_address(smem);
+  return smem + (kSwizzlePeriodBytes - address % kSwizzlePeriodBytes) % kSwizzlePeriodBytes;
+}
+
+/// By the block, between shared and global memory.
+MP_DEVICE void copy_bytes(unsigned char *to, const unsigned char *from, int bytes,
+                          int num_threads) {
+  for (int at = thread_index(); at < bytes; at += num_threads) to[at] = from[at];
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,151 @@
+// Layout conformance: every primitive of the machine alone, the device against the host machine.
+//
+// With MP_TEST_DEVICE=cuda each case runs on the GPU and on the host machine, from one source, and all
+// that the kernels wrote must be the same, bit for bit.  Without, the host machine's moods are compared,
+// and each case is run once more with a planted mistake, which must show: a case that cannot fail says
+// nothing about a GPU either.  That the host machine does what the documents say is shown by the tests
+// of the machine.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+
+#include "kernels/simt/host/engine.h"
+#include "suite.h"
+
+namespace {
+
+using namespace mpconform;
+namespace engine = mp::host::engine;
+
+constexpr uint64_t kSeeds = 3;
+
+constexpr char kUsage[] =
+    "conformance [--list | --help | CASE...]\n"
+    "\n"
+    "Compares what each primitive writes on the GPU with what it writes on the host machine, with\n"
+    "MP_TEST_DEVICE=cuda; else the moods of the host machine with each other, and looks whether a "
+    "planted\n"
+    "mistake shows.  Without a CASE all; the last line is \"N passed, N failed[, N skipped]\".\n"
+    "\n"
+    "Exit code: 0 all passed or were skipped, 1 one failed, 2 wrong arguments.\n";
+
+struct Tally {
+  int passed = 0, failed = 0, skipped = 0;
+};
+
+bool wants_cuda() {
+  const char *const name = std::getenv("MP_TEST_DEVICE");
+  return name != nullptr && std::strcmp(name, "cuda") == 0;
+}
+
+/// Nothing if all is well.
+std::string check_on_host(const Case &one, const mp::Device &host) {
+  engine::set_mood(engine::Mood::plain());
+  const Output plain = one.run(host, Mistake::none);
+  if (first_difference(plain, one.run(host, Mistake::made)).empty())
+    return "a planted mistake makes no difference";
+  for (uint64_t seed = 0; seed < kSeeds; seed++) {
+    engine::set_mood(engine::Mood::strict_with(seed));
+    const std::string difference = first_difference(plain, one.run(host, Mistake::none));
+    if (!difference.empty()) return "strict mood, seed " + std::to_string(seed) + ": " + difference;
+  }
+  return "";
+}
+
+std::string check_on_cuda(const Case &on_host, const Case &on_cuda, mp::Device host,
+                          const mp::Device &cuda) {
+  host.arch = std::min(host.arch, cuda.arch);  // older ones have fewer types
+  engine::set_mood(engine::Mood::plain());
+  const Output wanted = on_host.run(host, Mistake::none);
+  const Output got = on_cuda.run(cuda, Mistake::none);
+  return first_difference(wanted, got);
+}
+
+class Program {
+ public:
+  Program() : host_(mp::host::conformance_suite()) {
+    if (!wants_cuda()) return;
+#if MP_HAVE_CUDA
+    cuda_ = mp::cuda::conformance_suite();
+#else
+    cuda_.why_no_device = "this build has no cuda target";
+#endif
+    if (!cuda_.why_no_device.empty()) throw std::runtime_error(cuda_.why_no_device);
+    std::printf("device: %s, arch %d\n", cuda_.device.name, cuda_.device.arch);
+  }
+
+  bool has(const char *name) const {
+    return std::any_of(host_.cases.begin(), host_.cases.end(),
+                       [&](const Case &one) { return std::strcmp(one.name, name) == 0; });
+  }
+  void list() const {
+    for (const Case &one : host_.cases) std::printf("%s\n", one.name);
+  }
+  void run(size_t index, Tally &tally) const {
+    const Case &one = host_.cases[index];
+    if (wants_cuda() && one.needs_sm90 && cuda_.device.arch != 90) {
+      std::printf("skipped: %s: needs sm_90, not sm_%d\n", one.name, cuda_.device.arch);
+      tally.skipped++;
+      return;
+    }
+    std::string wrong;
+    try {
+      wrong = wants_cuda() ? check_on_cuda(one, cuda_.cases[index], host_.device, cuda_.device)
+                           : check_on_host(one, host_.device);
+    } catch (const std::exception &error) {
+      wrong = error.what();
+    }
+    (wrong.empty() ? tally.passed : tally.failed)++;
+    if (!wrong.empty()) std::printf("FAILED: %s: %s\n", one.name, wrong.c_str());
+    std::fflush(stdout);
+  }
+  const std::vector<Case> &cases() const {
+    return host_.cases;
+  }
+
+ private:
+  Suite host_, cuda_{};
+};
+
+bool is_asked_for(const Case &one, int argc, char **argv) {
+  if (argc == 1) return true;
+  return std::any_of(argv + 1, argv + argc,
+                     [&](const char *name) { return std::strcmp(one.name, name) == 0; });
+}
+
+int run(int argc, char **argv) {
+  const Program program;
+  if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {
+    program.list();
+    return 0;
+  }
+  for (int i = 1; i < argc; i++) {
+    if (program.has(argv[i])) continue;
+    std::fprintf(stderr, "conformance: there is no case \"%s\"; --list shows them.\n", argv[i]);
+    return 2;
+  }
+  Tally tally;
+  for (size_t i = 0; i < program.cases().size(); i++)
+    if (is_asked_for(program.cases()[i], argc, argv)) program.run(i, tally);
+  std::printf("%d passed, %d failed", tally.passed, tally.failed);
+  if (tally.skipped > 0) std::printf(", %d skipped", tally.skipped);
+  std::printf("\n");
+  return tally.failed > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  if (argc == 2 && std::strcmp(argv[1], "--help") == 0) {
+    std::fputs(kUsage, stdout);
+    return 0;
+  }
+  try {
+    return run(argc, argv);
+  } catch (const std::exception &error) {
+    std::printf("no device: %s\n0 passed, 1 failed\n", error.what());
+    return 1;
+  }
+}

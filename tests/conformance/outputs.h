@@ -1,0 +1,35 @@
+// What a case of the conformance program gives on either target, and where two of them differ.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace mpconform {
+
+/// What one launch wrote, in rows of `columns` elements.
+struct Part {
+  std::string name;
+  size_t element_bytes;
+  size_t columns;
+  std::vector<uint8_t> bytes;
+};
+
+using Output = std::vector<Part>;
+
+enum class Mistake { none, made };
+
+template <class T>
+Part make_part(std::string name, size_t columns, const std::vector<T> &elements) {
+  Part part{std::move(name), sizeof(T), columns, std::vector<uint8_t>(elements.size() * sizeof(T))};
+  std::memcpy(part.bytes.data(), elements.data(), part.bytes.size());
+  return part;
+}
+
+/// Nothing where every element is the same, bit for bit; else the first part that differs, how many
+/// of its elements do, and the first of them.
+std::string first_difference(const Output &wanted, const Output &got);
+
+}  // namespace mpconform

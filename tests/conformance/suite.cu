@@ -1,0 +1,31 @@
+#include "suite.h"
+
+#include "cases.h"
+
+namespace mp::MP_TARGET {
+
+mpconform::Suite conformance_suite() {
+  mpconform::Suite suite{};
+  suite.cases = {
+      {"conversions", false, conform_conversions},
+      {"shuffles", false, conform_shuffles},
+      {"reductions", false, conform_reductions},
+      {"atomics", false, conform_atomics},
+      {"async copies", false, conform_async_copies},
+      {"vectors", false, conform_vectors},
+      {"wmma", false, conform_wmma},
+      {"barriers", true, conform_barriers},
+      {"tma load", true, conform_tma_load},
+      {"tma store", true, conform_tma_store},
+      {"tma base", true, conform_tma_base},
+      {"im2col", true, conform_im2col},
+      {"multicast", true, conform_multicast},
+      {"wgmma", true, conform_wgmma},
+      {"stmatrix", true, conform_stmatrix},
+  };
+  suite.why_no_device = why_no_device();
+  if (suite.why_no_device.empty()) suite.device = describe(current_device());
+  return suite;
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,222 @@
+// TMA: boxes loaded from and stored to places inside of a tensor, across its edges and far away; sums
+// in gmem; maps whose base was replaced.
+#include "tma.h"
+
+#include <climits>
+
+#include "cases.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr int kThreads = 64;
+
+struct Place {
+  int x, y, z;
+};
+
+const TensorShape kShapes[] = {
+    {MP_FP16, {150, 21, 3}, {152, 152 * 22}, {64, 9}, true},
+    {MP_BF16, {50, 21, 2}, {56, 56 * 21}, {64, 24}, true},  // the box is larger than a matrix
+    {MP_FP16, {150, 21, 2}, {152, 152 * 21}, {40, 7}, false},
+    {MP_FP32, {70, 21, 3}, {72, 72 * 22}, {32, 12}, true},
+    {MP_FP32, {70, 21, 2}, {72, 72 * 21}, {52, 5}, false},
+    {MP_FP16, {64, 10, 4}, {256, 64}, {64, 8}, true},  // matrices side by side, as heads are
+    {MP_FP16, {300, 3, 1}, {304, 0}, {256, 1}, false},
+};
+
+/// Inside, across each edge and corner, beside it by one element, and far away.
+std::vector<Place> places_of(const TensorShape &shape) {
+  const auto along = [](int64_t extent, int box) {
+    const int e = static_cast<int>(extent);
+    return std::vector<int>{INT_MIN, -box, 1 - box, -1, 0, 2, e - box + 1, e - 1, e, INT_MAX};
+  };
+  std::vector<Place> places;
+  for (const int z :
+       {-1, 0, static_cast<int>(shape.extent[2]) - 1, static_cast<int>(shape.extent[2])})
+    for (const int y : along(shape.extent[1], shape.box[1]))
+      for (const int x : along(shape.extent[0], shape.box[0])) places.push_back({x, y, z});
+  return places;
+}
+
+size_t smem_bytes(const TensorShape &shape) {
+  return static_cast<size_t>(shape.box_bytes()) + kSwizzlePeriodBytes;
+}
+
+// ---------------------------------------------------------------- load
+
+/// A box as it lies in smem: zero outside of the tensor; under the swizzle bits 4 to 6 of an address
+/// are XORed with bits 7 to 9.  PTX ISA, Tensors.
+void append_box(std::vector<unsigned char> &boxes, const TensorShape &shape,
+                const std::vector<unsigned char> &tensor, const Place &place) {
+  const auto element_bytes = static_cast<size_t>(shape.element_bytes());
+  const size_t start = boxes.size();
+  boxes.resize(start + static_cast<size_t>(shape.box_bytes()));
+  for (int row = 0; row < shape.box[1]; row++)
+    for (int column = 0; column < shape.box[0]; column++) {
+      const int64_t x = int64_t{place.x} + column, y = int64_t{place.y} + row, z = place.z;
+      if (x < 0 || x >= shape.extent[0] || y < 0 || y >= shape.extent[1] || z < 0 ||
+          z >= shape.extent[2])
+        continue;
+      size_t at = static_cast<size_t>(row * shape.box[0] + column) * element_bytes;
+      if (shape.swizzle_128) at ^= (at >> 7 & 7) << 4;
+      const auto from = static_cast<size_t>(z * shape.stride[1] + y * shape.stride[0] + x);
+      std::memcpy(&boxes[start + at], &tensor[from * element_bytes], element_bytes);
+    }
+}
+
+struct LoadArgs {
+  TensorMap map;
+  const TensorMap *map_in_gmem;  ///< instead of `map`, unless NULL
+  const Place *places;
+  int count, box_bytes;
+  unsigned char *boxes;  ///< out, one after the other
+};
+
+template <int kUnused>
+MP_KERNEL(kThreads, 1)
+load_boxes(MP_PARAM(LoadArgs) args) {
+  if constexpr (has_sm90()) {
+    const SmemAddress bar = single_barrier();
+    unsigned char *const box = aligned_smem();
+    const bool in_gmem = args.map_in_gmem != nullptr;
+    const TensorMap &map = in_gmem ? *args.map_in_gmem : args.map;
+    if (thread_index() == 0) {
+      if (in_gmem)
+        tensor_map_acquire(args.map_in_gmem);
+      else
+        tma_prefetch(args.map);
+    }
+    for (int i = 0; i < args.count; i++) {
+      if (thread_index() == 0) {
+        const Place place = args.places[i];
+        mbarrier_arrive_expect(bar, static_cast<uint32_t>(args.box_bytes));
+        tma_load(smem_address(box), map, bar, place.x, place.y, place.z);
+      }
+      mbarrier_wait(bar, static_cast<uint32_t>(i % 2));
+      copy_bytes(args.boxes + static_cast<int64_t>(i) * args.box_bytes, box, args.box_bytes,
+                 kThreads);
+      block_sync();
+    }
+  }
+}
+
+std::vector<unsigned char> load(const Device &device, const TensorShape &shape,
+                                const TensorMap &map, const TensorMap *map_in_gmem,
+                                const std::vector<Place> &places) {
+  const Memory<Place> on_device(device, places);
+  const size_t bytes = places.size() * static_cast<size_t>(shape.box_bytes());
+  const Memory<unsigned char> boxes(device, bytes);
+  run(device, "load_boxes", load_boxes<0>, {1, kThreads, smem_bytes(shape)},
+      {map, map_in_gmem, on_device.data(), static_cast<int>(places.size()), shape.box_bytes(),
+       boxes.data()});
+  return boxes.download();
+}
+
+// ---------------------------------------------------------------- store
+
+struct StoreArgs {
+  TensorMap map;
+  Place place;
+  int box_bytes;
+  bool add;
+  const unsigned char *box;  ///< what lies in smem
+};
+
+template <int kUnused>
+MP_KERNEL(kThreads, 1)
+store_box(MP_PARAM(StoreArgs) args) {
+  if constexpr (has_sm90()) {
+    unsigned char *const box = aligned_smem();
+    copy_bytes(box, args.box, args.box_bytes, kThreads);
+    async_proxy_fence();
+    block_sync();
+    if (thread_index() != 0) return;
+    if (args.add)
+      tma_reduce_add(args.map, smem_address(box), args.place.x, args.place.y, args.place.z);
+    else
+      tma_store(args.map, smem_address(box), args.place.x, args.place.y, args.place.z);
+    tma_store_commit();
+    tma_store_wait<0>();
+  }
+}
+
+void add_stores(Output &output, const Device &device, const TensorShape &shape, Mistake mistake,
+                bool add) {
+  const auto elements = numbered_bytes(shape.tensor_bytes(), shape.element_bytes());
+  const auto values =
+      numbered_bytes(static_cast<size_t>(shape.box_bytes()), shape.element_bytes(), 5000);
+  const Memory<unsigned char> box(device, values);
+  const TensorShape mapped = mistake == Mistake::made ? with_other_swizzle(shape) : shape;
+  const int rows = static_cast<int>(shape.extent[1]), columns = static_cast<int>(shape.extent[0]);
+  const int last = static_cast<int>(shape.extent[2]) - 1;
+  for (const Place place :
+       {Place{0, 0, 0}, Place{3, 1, last}, Place{-5, -2, 0}, Place{columns - 7, rows - 3, last},
+        Place{1 - shape.box[0], 1 - shape.box[1], last}, Place{columns, 0, 0}, Place{0, rows, 0},
+        Place{0, 0, -1}, Place{0, 0, last + 1}}) {
+    const Memory<unsigned char> tensor(device, elements);
+    run(device, "store_box", store_box<0>, {1, kThreads, smem_bytes(shape)},
+        {tensor_map(mapped.spec(tensor.data())), place, shape.box_bytes(), add, box.data()});
+    output.push_back({shape.name() + (add ? " added" : "") + " at x " + std::to_string(place.x) +
+                          ", y " + std::to_string(place.y) + ", z " + std::to_string(place.z),
+                      static_cast<size_t>(shape.element_bytes()),
+                      static_cast<size_t>(shape.stride[0]), tensor.download()});
+  }
+}
+
+// ---------------------------------------------------------------- another base
+
+struct BaseArgs {
+  TensorMap map;
+  TensorMap *made;
+  const void *base;
+};
+
+MP_KERNEL(kWarpSize, 1) replace_base(MP_PARAM(BaseArgs) args) {
+  if (thread_index() == 0) tensor_map_copy_with_base(args.made, args.map, args.base);
+}
+
+}  // namespace
+
+Output conform_tma_load(const Device &device, Mistake mistake) {
+  Output output;
+  for (const TensorShape &shape : kShapes) {
+    const TensorShape mapped = mistake == Mistake::made ? with_other_swizzle(shape) : shape;
+    const auto elements = numbered_bytes(shape.tensor_bytes(), shape.element_bytes());
+    const Memory<unsigned char> tensor(device, elements);
+    const std::vector<Place> places = places_of(shape);
+    const auto boxes = load(device, shape, tensor_map(mapped.spec(tensor.data())), nullptr, places);
+    std::vector<unsigned char> defined;
+    for (const Place &place : places) append_box(defined, shape, elements, place);
+    require_defined(device, mistake, shape.name(), boxes, defined);
+    output.push_back(box_part(shape.name(), shape, boxes));
+  }
+  return output;
+}
+
+Output conform_tma_store(const Device &device, Mistake mistake) {
+  Output output;
+  for (const TensorShape &shape : kShapes) {
+    add_stores(output, device, shape, mistake, false);
+    if (shape.dtype == MP_FP32) add_stores(output, device, shape, mistake, true);
+  }
+  return output;
+}
+
+/// The mistake: the base is not replaced.
+Output conform_tma_base(const Device &device, Mistake mistake) {
+  const TensorShape &shape = kShapes[0];
+  const Memory<unsigned char> first(device,
+                                    numbered_bytes(shape.tensor_bytes(), shape.element_bytes()));
+  const Memory<unsigned char> second(
+      device, numbered_bytes(shape.tensor_bytes(), shape.element_bytes(), 3000));
+  const TensorMap map = tensor_map(shape.spec(first.data()));
+  const Memory<TensorMap> made(device, 1);
+  run(device, "replace_base", replace_base, {1, kWarpSize},
+      {map, made.data(), mistake == Mistake::made ? first.data() : second.data()});
+  const auto boxes = load(device, shape, map, made.data(), {{0, 0, 0}, {70, 5, 1}, {-8, 18, 2}});
+  return {box_part(shape.name(), shape, boxes)};
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,178 @@
+// wgmma: accumulators and operands of every type, width and swizzle, either major; stmatrix.
+#include "tests/wgmma_tile.h"
+
+#include "cases.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr int kM = 64, kK = 16;  // of one wgmma
+constexpr int kDepth = 64;       // of a product
+constexpr int kTerms = kDepth / kK;
+constexpr int kWarpgroup = 128;
+constexpr int kSeedA = 1, kSeedB = 2;
+
+struct WgmmaArgs {
+  const uint16_t *image;  ///< of A and B in smem
+  int image_elems;
+  uint64_t a[kTerms], b[kTerms];  ///< descriptors, relative to the image
+  float *d;                       ///< [kM][kN]
+  bool accumulate;
+};
+
+/// D = A B^T, plus 3 if `accumulate`.
+template <class T, int kN, Major a_major, Major b_major>
+MP_KERNEL(kWarpgroup, 1)
+multiply_tiles(MP_PARAM(WgmmaArgs) args) {
+  if constexpr (has_sm90()) {
+    auto *const image = reinterpret_cast<uint16_t *>(aligned_smem());
+    for (int i = thread_index(); i < args.image_elems; i += kWarpgroup) image[i] = args.image[i];
+    async_proxy_fence();
+    block_sync();
+    const uint64_t base = smem_address(image) >> 4;
+    float d[kN / 2];
+    MP_UNROLL
+    for (float &x : d) x = 3.0f;
+    wgmma_keep(d);
+    wgmma_fence();
+    MP_UNROLL
+    for (int t = 0; t < kTerms; t++)
+      wgmma<T, kN, a_major, b_major>(d, args.a[t] + base, args.b[t] + base,
+                                     args.accumulate || t > 0);
+    wgmma_commit();
+    wgmma_wait<0>();
+    wgmma_keep(d);
+    const int thread = thread_index(), row = thread / 32 * 16 + thread % 32 / 4;
+    MP_UNROLL
+    for (int i = 0; i < kN / 2; i++)
+      args.d[(row + i / 2 % 2 * 8) * kN + i / 4 * 8 + thread % 4 * 2 + i % 2] = d[i];
+  }
+}
+
+Swizzle swizzle_of(int width) {
+  return width == 128  ? Swizzle::b128
+         : width == 64 ? Swizzle::b64
+         : width == 32 ? Swizzle::b32
+                       : Swizzle::none;
+}
+
+/// Element [i][j] of an operand.
+int element(int i, int j, int seed) {
+  return (i * i * 3 + i * 7 + j * 5 + seed * j * j) % 17 - 8;
+}
+
+template <class T>
+void place(std::vector<uint16_t> &image, const mptest::WgmmaTile &tile, int seed, Mistake mistake) {
+  for (int i = 0; i < tile.mn; i++)
+    for (int j = 0; j < tile.k; j++) {
+      const int at = mistake == Mistake::made ? tile.before_swizzle(i, j) : tile.address(i, j);
+      image[static_cast<size_t>(at / 2)] = small_integer<T>(element(i, j, seed)).bits;
+    }
+}
+
+std::vector<float> product(int n, bool accumulate) {
+  std::vector<float> d;
+  for (int i = 0; i < kM; i++)
+    for (int j = 0; j < n; j++) {
+      int sum = accumulate ? 3 : 0;
+      for (int k = 0; k < kDepth; k++) sum += element(i, k, kSeedA) * element(j, k, kSeedB);
+      d.push_back(static_cast<float>(sum));
+    }
+  return d;
+}
+
+void describe_terms(uint64_t (&terms)[kTerms], const mptest::WgmmaTile &tile) {
+  for (int t = 0; t < kTerms; t++)
+    terms[t] = wgmma_descriptor(static_cast<SmemAddress>(tile.before_swizzle(0, t * kK)),
+                                static_cast<uint32_t>(tile.leading_bytes),
+                                static_cast<uint32_t>(tile.stride_bytes), swizzle_of(tile.width));
+}
+
+/// The mistake: operands that were not swizzled.
+template <class T, int kN, Major a_major, Major b_major>
+void add_product(Output &output, const Device &device, int width, Mistake mistake) {
+  const mptest::WgmmaTile a(a_major == Major::k, width, kM, kDepth);
+  const mptest::WgmmaTile b(b_major == Major::k, width, kN, kDepth, a.end());
+  std::vector<uint16_t> image(static_cast<size_t>(b.end() / 2));
+  place<T>(image, a, kSeedA, mistake);
+  place<T>(image, b, kSeedB, mistake);
+  const Memory<uint16_t> on_device(device, image);
+  for (const bool accumulate : {false, true}) {
+    const Memory<float> d(device, kM * kN);
+    WgmmaArgs args{on_device.data(), static_cast<int>(image.size()), {}, {}, d.data(), accumulate};
+    describe_terms(args.a, a);
+    describe_terms(args.b, b);
+    run(device, "multiply_tiles", multiply_tiles<T, kN, a_major, b_major>,
+        {1, kWarpgroup, image.size() * sizeof(uint16_t) + kSwizzlePeriodBytes}, args);
+    const auto letter = [](Major major) {
+      return major == Major::k ? std::string("k") : std::string("mn");
+    };
+    const std::string name = std::string(std::is_same_v<T, half> ? "fp16" : "bf16") + " n" +
+                             std::to_string(kN) + ", A along " + letter(a_major) + ", B along " +
+                             letter(b_major) + ", swizzle of " + std::to_string(width) +
+                             (accumulate ? ", added" : "");
+    require_defined(device, mistake, name, d.download(), product(kN, accumulate));
+    output.push_back(make_part(name, kN, d.download()));
+  }
+}
+
+template <class T, int kN>
+void add_majors(Output &output, const Device &device, int width, Mistake mistake) {
+  add_product<T, kN, Major::k, Major::k>(output, device, width, mistake);
+  add_product<T, kN, Major::k, Major::mn>(output, device, width, mistake);
+  add_product<T, kN, Major::mn, Major::k>(output, device, width, mistake);
+  add_product<T, kN, Major::mn, Major::mn>(output, device, width, mistake);
+}
+
+// ---------------------------------------------------------------- stmatrix
+
+struct StoreArgs {
+  uint16_t *out;  ///< [2 warps][16][32]
+  int off;        ///< added to the units that the lanes name
+};
+
+/// Each warp stores four 8x8 matrices as a 2x2 tile with rows of 64 bytes, rotated by the row.
+template <int kUnused>
+MP_KERNEL(2 * kWarpSize, 1)
+store_matrices(MP_PARAM(StoreArgs) args) {
+  if constexpr (has_sm90()) {
+    MP_SHARED(uint16_t, tile, [2][16][32]);
+    const int lane = lane_index(), warp = warp_index();
+    for (int i = lane; i < 16 * 32; i += kWarpSize) tile[warp][i / 32][i % 32] = 0xffff;
+    warp_sync();
+    uint32_t r[4];
+    MP_UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+      const uint32_t element = 64 * i + static_cast<uint32_t>(lane) * 2;  // matrix, row, column
+      r[i] = element | (element + 1) << 16;
+    }
+    const int matrix = lane / 8, row = matrix / 2 * 8 + lane % 8,
+              unit = (matrix % 2 + row + args.off) % 4;
+    store_matrix_x4(smem_address(&tile[warp][row][unit * 8]), r);
+    block_sync();
+    for (int i = thread_index(); i < 2 * 16 * 32; i += 2 * kWarpSize)
+      args.out[i] = tile[i / 512][i / 32 % 16][i % 32];
+  }
+}
+
+}  // namespace
+
+Output conform_wgmma(const Device &device, Mistake mistake) {
+  Output output;
+  for (const int width : {0, 32, 64, 128}) add_majors<half, 64>(output, device, width, mistake);
+  constexpr int kWidth = 128;  // what the kernels use
+  add_majors<bf16, 128>(output, device, kWidth, mistake);
+  add_majors<half, 192>(output, device, kWidth, mistake);
+  add_majors<half, 256>(output, device, kWidth, mistake);
+  return output;
+}
+
+Output conform_stmatrix(const Device &device, Mistake mistake) {
+  const Memory<uint16_t> out(device, 2 * 16 * 32);
+  run(device, "store_matrices", store_matrices<0>, {1, 2 * kWarpSize},
+      {out.data(), mistake == Mistake::made ? 1 : 0});
+  return {make_part("store_matrix_x4", 32, out.download())};
+}
+
+}  // namespace mp::MP_TARGET
