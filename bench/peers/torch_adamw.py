@@ -22,7 +22,7 @@ FILLER_BYTES = 64 << 20
 
 
 def parse_layout(text):
-    "x
+    """"x100=2500x100" -> ("x100", [2500] * 100)"""
     name, _, runs = text.partition("=")
     numel = []
     for run in runs.split(","):
