@@ -172,7 +172,7 @@ $(NCCL_STANDIN): tests/standin/nccl.c tests/standin/nccl.h
 
 # What the tests call of the bench.
 TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o shapes.o conv_shapes.o)
-$(BUILD)/tests/test_bench_options.o $(BUILD)/tests/test_progress.o: TEST_CXXFLAGS += -Itools
+$(addprefix $(BUILD)/tests/,test_bench_shapes.o test_bench_options.o test_progress.o): TEST_CXXFLAGS += -Itools
 
 $(BUILD)/tests/mptests: $(TEST_OBJS) $(TESTED_BENCH) $(LIB) | $(NCCL_STANDIN)
 	@echo "  LINK $@"
