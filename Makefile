@@ -164,17 +164,19 @@ $(BUILD)/tests/%.o: tests/%.cpp
 # Where the CUDA and NCCL headers are, our declarations of NCCL are compared with them.
 $(BUILD)/tests/test_comm_nccl.o: TEST_CXXFLAGS += $(CAPI_INCLUDES)
 
-# What mp_comm_init_nccl finds in the tests instead of NCCL.
-NCCL_STANDIN := $(BUILD)/tests/standin/libnccl.so.2
-$(NCCL_STANDIN): tests/standin/nccl.c tests/standin/nccl.h
+# What is found in the tests instead of NCCL and NVML.
+STANDINS := $(addprefix $(BUILD)/tests/standin/,libnccl.so.2 libnvidia-ml.so.1)
+$(BUILD)/tests/standin/libnccl.so.2: tests/standin/nccl.c tests/standin/nccl.h
+$(BUILD)/tests/standin/libnvidia-ml.so.1: tests/standin/nvml.c tests/standin/nvml.h
+$(STANDINS):
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,libnccl.so.2 $< -o $@
+	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,$(@F) $< -o $@
 
 # What the tests call of the bench.
-TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o shapes.o conv_shapes.o)
+TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o shapes.o conv_shapes.o gpu_watch.o peers/nvml.o)
 $(addprefix $(BUILD)/tests/,test_bench_shapes.o test_bench_options.o test_progress.o): TEST_CXXFLAGS += -Itools
 
-$(BUILD)/tests/mptests: $(TEST_OBJS) $(TESTED_BENCH) $(LIB) | $(NCCL_STANDIN)
+$(BUILD)/tests/mptests: $(TEST_OBJS) $(TESTED_BENCH) $(LIB) | $(STANDINS)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(SAN_FLAGS) $(TEST_OBJS) $(TESTED_BENCH) $(LINK_LIB) -ldl -lpthread -o $@
 
@@ -337,7 +339,8 @@ DEMO_CPP := $(wildcard tools/mpdemo/*.cpp)
 INFO_CPP := $(wildcard tools/mpinfo/*.cpp)
 BENCH_CPP := $(wildcard bench/*.cpp bench/rows/*.cpp bench/peers/*.cpp)
 TUNE_CPP := $(wildcard tools/mptune/*.cpp) \
-  $(addprefix bench/,machine.cpp timing.cpp shapes.cpp conv_shapes.cpp gemm_problem.cpp agreement.cpp peers/cuda_runtime.cpp peers/cublaslt.cpp)
+  $(addprefix bench/,machine.cpp timing.cpp gpu_watch.cpp shapes.cpp conv_shapes.cpp gemm_problem.cpp agreement.cpp \
+    peers/cuda_runtime.cpp peers/cublaslt.cpp peers/nvml.cpp)
 TOOL_CXXFLAGS := -std=c++20 -O2 $(WARN) -Iinclude -Itools
 
 $(BUILD)/tools/%.o: tools/%.cpp
@@ -365,7 +368,7 @@ $(BUILD)/mpbench_first_result: bench/startup/first_result.c include/mpcore.h
 	$(Q)$(CC) -std=c99 -O2 -pedantic -Wall -Wextra -Iinclude $< -ldl -o $@
 $(BUILD)/mpbench: $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LIB) $(BUILD)/mpbench_first_result
 	@echo "  LINK $@"
-	$(Q)$(CXX) $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -ldl -o $@
+	$(Q)$(CXX) $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -ldl -lpthread -o $@
 
 # The same for PREFIX/bin.
 LINK_INSTALLED := -L$(BUILD) -lmpcore -Wl,-rpath,'$$ORIGIN/../lib'
@@ -380,7 +383,7 @@ $(BUILD)/installed/mpinfo: $(BUILD)/mpinfo
 $(BUILD)/tools/mptune/%.o: TOOL_CXXFLAGS += -I.
 $(BUILD)/mptune: $(TUNE_CPP:%.cpp=$(BUILD)/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) $(LIB)
 	@echo "  LINK $@"
-	$(Q)$(CXX) $(filter %.o,$^) $(LINK_LIB) -ldl -o $@
+	$(Q)$(CXX) $(filter %.o,$^) $(LINK_LIB) -ldl -lpthread -o $@
 
 .PHONY: demo bench report tune
 ## demo: train on Fashion-MNIST in FP32 and mixed precision, side by side (ARGS="--epochs 1")

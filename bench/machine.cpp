@@ -4,13 +4,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <limits>
 #include <random>
 
 #include "common/progress.h"
-#include "peers/command.h"
-
 namespace mpbench {
 namespace {
 
@@ -29,31 +25,19 @@ Context make_quiet_context(int32_t device, int32_t sm_limit) {
   return make_context(device, sm_limit);
 }
 
-/// The comma-separated values of nvidia-smi's one line.
-std::vector<std::string> split_values(const std::string &line) {
-  std::vector<std::string> values;
-  size_t begin = 0;
-  while (begin < line.size()) {
-    const size_t end = std::min(line.find_first_of(",\n", begin), line.size());
-    values.push_back(line.substr(begin, end - begin));
-    begin = line.find_first_not_of(", \n", end);
-  }
-  return values;
-}
-
-double parse_value(const std::string &value) {
-  char *end = nullptr;
-  const double number = std::strtod(value.c_str(), &end);
-  return end != value.c_str() ? number : std::numeric_limits<double>::quiet_NaN();
-}
-
 }  // namespace
 
 Machine::Machine(int32_t device, int32_t sm_limit)
     : context_(make_quiet_context(device, sm_limit)) {
   MP_INIT_STRUCT(&info_);
   check(mp_context_get_info(context(), &info_));
-  if (info_.target == MP_TARGET_CUDA) cuda_.emplace(device);
+  if (info_.target != MP_TARGET_CUDA) return;
+  cuda_.emplace(device);
+  try {
+    nvml_.emplace(cuda_->pci_bus_id());
+  } catch (const std::exception &error) {
+    nvml_gap_ = error.what();
+  }
 }
 
 int64_t Machine::sets_beyond_l2(int64_t bytes) const {
@@ -61,20 +45,15 @@ int64_t Machine::sets_beyond_l2(int64_t bytes) const {
 }
 
 std::optional<GpuState> Machine::gpu_state(std::string during) const {
-  if (cuda_ == std::nullopt) return std::nullopt;
-  const std::vector<std::string> values = split_values(
-      output_of("nvidia-smi --format=csv,noheader,nounits --query-gpu=driver_version,clocks.sm,"
-                "clocks.max.sm,clocks.mem,power.draw,power.limit,temperature.gpu -i " +
-                cuda_->pci_bus_id() + " 2>/dev/null"));
-  if (values.size() != 7) return std::nullopt;
+  if (!nvml_) return std::nullopt;
+  const GpuReading reading = nvml_->read();
   return GpuState{.during = std::move(during),
-                  .driver = values[0],
-                  .sm_mhz = parse_value(values[1]),
-                  .max_sm_mhz = parse_value(values[2]),
-                  .memory_mhz = parse_value(values[3]),
-                  .power_w = parse_value(values[4]),
-                  .power_limit_w = parse_value(values[5]),
-                  .temperature_c = parse_value(values[6])};
+                  .sm_mhz = reading.sm_mhz,
+                  .max_sm_mhz = nvml_->max_sm_mhz(),
+                  .memory_mhz = reading.memory_mhz,
+                  .power_w = reading.power_w,
+                  .power_limit_w = nvml_->power_limit_w(),
+                  .temperature_c = reading.temperature_c};
 }
 
 RandomPool::RandomPool(const Machine &machine, mp_dtype_t dtype)

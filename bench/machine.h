@@ -7,14 +7,14 @@
 
 #include "common.h"
 #include "peers/cuda_runtime.h"
+#include "peers/nvml.h"
 
 namespace mpbench {
 
-/// What nvidia-smi said at one moment.
+/// A moment of a GPU.  NaN = the driver does not say.
 struct GpuState {
   std::string during;  ///< what the GPU was doing
-  std::string driver;
-  double sm_mhz, max_sm_mhz, memory_mhz, power_w, power_limit_w, temperature_c;  ///< NaN = unknown
+  double sm_mhz, max_sm_mhz, memory_mhz, power_w, power_limit_w, temperature_c;
 };
 
 class Machine {
@@ -34,13 +34,18 @@ class Machine {
   /// Data sets of `bytes` that calls must take in turn so that none finds its data in L2.
   int64_t sets_beyond_l2(int64_t bytes) const;
 
-  /// Asks nvidia-smi, where there is one.
+  /// NULL on the host target and where it is missing; then nvml_gap() says why.
+  const Nvml *nvml() const { return nvml_ ? &*nvml_ : nullptr; }
+  const std::string &nvml_gap() const { return nvml_gap_; }
+  /// Empty where there is no NVML to ask.
   std::optional<GpuState> gpu_state(std::string during) const;
 
  private:
   Context context_;
   mp_device_info_t info_;
   std::optional<CudaRuntime> cuda_;
+  std::optional<Nvml> nvml_;
+  std::string nvml_gap_;
 };
 
 /// Uniform values in [-1, 1]; figures for zeros or constants would flatter a GPU, which clocks

@@ -34,6 +34,8 @@ Report::Report(const Options &options, const Machine &machine)
   print(machine.on_host() ? "Target: host.  These are times of the CPU that stands in for a GPU; "
                             "they are not GPU figures\nand say nothing about any GPU.\n"
                           : text("Target: cuda, %s.\n", machine.info().name));
+  if (!machine.nvml_gap().empty())
+    add_note("No clocks, power or temperature: " + machine.nvml_gap() + ".");
 }
 
 void Report::write_machine(const Machine &machine) {
@@ -54,14 +56,13 @@ void Report::write_machine(const Machine &machine) {
     return;
   }
   const auto version = [](int number) { return text("%d.%d", number / 1000, number % 1000 / 10); };
-  const std::optional<GpuState> idle = machine.gpu_state("before the first measurement");
-  if (idle)
-    json_.string("driver", idle->driver);
+  if (machine.nvml() != nullptr)
+    json_.string("driver", machine.nvml()->driver_version());
   else
     json_.null("driver");
   json_.string("driver_cuda", version(machine.cuda()->driver_version()));
   json_.string("cuda", version(machine.cuda()->runtime_version()));
-  add(idle);
+  add(machine.gpu_state("before the first measurement"));
 }
 
 void Report::set_ceiling(const Ceiling &ceiling) {

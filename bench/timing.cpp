@@ -31,14 +31,6 @@ int64_t whole_between(double value, int64_t least, int64_t most) {
       std::clamp(std::round(value), static_cast<double>(least), static_cast<double>(most)));
 }
 
-/// With linear interpolation between the two nearest samples.
-double quantile(const std::vector<double> &sorted, double q) {
-  const double position = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<size_t>(position);
-  const size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (position - std::floor(position)) * (sorted[above] - sorted[below]);
-}
-
 /// `call_us`: one figure for each batch.
 void set_quartiles(Timing &timing, std::vector<double> call_us) {
   timing.batches = static_cast<int64_t>(call_us.size());
@@ -55,13 +47,6 @@ size_t fastest_of(const std::vector<Timing> &timings) {
       std::min_element(timings.begin(), timings.end(),
                        [](const Timing &x, const Timing &y) { return x.median_us < y.median_us; });
   return static_cast<size_t>(fastest - timings.begin());
-}
-
-Quartiles quartiles_of(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  return {.q1 = quantile(samples, 0.25),
-          .median = quantile(samples, 0.5),
-          .q3 = quantile(samples, 0.75)};
 }
 
 Pace normal_pace(const Machine &machine) {
@@ -128,6 +113,8 @@ std::vector<Timing> Stopwatch::time(const std::vector<Work> &works, const Pace &
   std::vector<size_t> order(works.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::mt19937 bits(1);
+  std::optional<GpuWatch> watch;
+  if (machine_.nvml() != nullptr) watch.emplace(*machine_.nvml());
   for (int64_t batch = 0; batch < batches; ++batch) {
     std::shuffle(order.begin(), order.end(), bits);
     for (const size_t i : order)
@@ -136,7 +123,11 @@ std::vector<Timing> Stopwatch::time(const std::vector<Work> &works, const Pace &
     if (other) other();
   }
 
-  for (size_t i = 0; i < works.size(); ++i) set_quartiles(timings[i], std::move(call_us[i]));
+  const std::optional<GpuLoad> gpu = watch ? std::optional(watch->stop()) : std::nullopt;
+  for (size_t i = 0; i < works.size(); ++i) {
+    set_quartiles(timings[i], std::move(call_us[i]));
+    timings[i].gpu = gpu;
+  }
   return timings;
 }
 

@@ -14,24 +14,21 @@
 #include <string>
 #include <vector>
 
+#include "gpu_watch.h"
 #include "machine.h"
+#include "quartiles.h"
 
 namespace mpbench {
 
 /// Enqueues one call on the machine's stream.
 using Work = std::function<void()>;
 
-struct Quartiles {
-  double q1, median, q3;
-};
-/// Of samples in any order, at least one, with linear interpolation.
-Quartiles quartiles_of(std::vector<double> samples);
-
 /// Of one call, over all batches.
 struct Timing {
   double median_us, q1_us, q3_us;
   double enqueue_us;  ///< time that the host spends in the call; on the host target all of it
   int64_t batches, calls_per_batch;
+  std::optional<GpuLoad> gpu = {};  ///< meanwhile: while all that took turns was timed
 
   double iqr_us() const { return q3_us - q1_us; }
   /// `amount` per call -> 1e9 of it per second.
@@ -59,7 +56,7 @@ Pace pace_of(const Options &options, const Machine &machine);
 /// About how long Stopwatch::time takes for a work of so many operations; for progress.
 double measuring_us(const Machine &machine, const Pace &pace, double flop);
 
-/// nvidia-smi is asked while the GPU works through a queue of about two seconds.
+/// NVML is asked while the GPU works through a queue of about two seconds.
 std::optional<GpuState> gpu_state_under(const Machine &machine, const Work &work,
                                         const Timing &timing, const std::string &during);
 

@@ -77,7 +77,7 @@ def gaps(device) -> list:
     if not device.rows("step"):
         found.append("No rate of a copy: the roofline has no slope.")
     if not any(run["clocks"] for run in device.runs):
-        found.append("No clocks, power or temperature: only nvidia-smi knows them.")
+        found.append("No clocks, power or temperature: NVML, which knows them, was not there.")
     return found + [note for run in device.runs for note in run["notes"]] + [NOT_MEASURED]
 
 

@@ -70,6 +70,14 @@ void write_timing(JsonWriter &json, const Timing &timing) {
   json.number("batches", timing.batches);
   json.number("calls_per_batch", timing.calls_per_batch);
   json.number("enqueue_us", timing.enqueue_us);
+  if (!timing.gpu) return;
+  json.number("gpu_readings", timing.gpu->readings);
+  json.number("sm_mhz", timing.gpu->sm_mhz);
+  json.number("least_sm_mhz", timing.gpu->least_sm_mhz);
+  json.number("power_w", timing.gpu->power_w);
+  json.number("temperature_c", timing.gpu->temperature_c);
+  json.number("power_capped", timing.gpu->power_capped);
+  json.number("heat_capped", timing.gpu->heat_capped);
 }
 
 void write_peer(JsonWriter &json, const std::optional<PeerResult> &peer, const Timing &own) {

@@ -67,9 +67,8 @@ Run run_of(const mpbench::Shape &shape, const mp::Device &device, const std::str
 }
 
 Origin origin_of(const mpbench::Machine &machine) {
-  const std::optional<mpbench::GpuState> state = machine.gpu_state("after the last measurement");
   return {.name = machine.info().name,
-          .driver = state ? state->driver : "none",
+          .driver = machine.nvml() != nullptr ? machine.nvml()->driver_version() : "none",
           .date = mptools::utc_now(),
           .device = device_of(machine)};
 }

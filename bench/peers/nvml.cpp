@@ -1,0 +1,61 @@
+#include "nvml.h"
+
+#include <limits>
+
+namespace mpbench {
+namespace {
+
+/// What get(..., &value) fills in.
+template <typename Get, typename... Arguments>
+double value_of(Get get, Arguments... arguments) {
+  unsigned value = 0;
+  return get(arguments..., &value) == 0 ? value : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
+
+// It is never shut down: the process ends with it.
+Nvml::Nvml(const std::string &pci_bus_id) : library_({"libnvidia-ml.so.1"}) {
+  library_.find("nvmlInit_v2", nvml_.init);
+  library_.find("nvmlErrorString", nvml_.error_string);
+  library_.find("nvmlSystemGetDriverVersion", nvml_.get_driver_version);
+  library_.find("nvmlDeviceGetHandleByPciBusId_v2", nvml_.get_device);
+  library_.find("nvmlDeviceGetClockInfo", nvml_.get_clock);
+  library_.find("nvmlDeviceGetMaxClockInfo", nvml_.get_max_clock);
+  library_.find("nvmlDeviceGetPowerUsage", nvml_.get_power);
+  library_.find("nvmlDeviceGetEnforcedPowerLimit", nvml_.get_power_limit);
+  library_.find("nvmlDeviceGetTemperature", nvml_.get_temperature);
+  // Its newer name, ...ClocksEventReasons, is unknown to drivers before 535.
+  library_.find("nvmlDeviceGetCurrentClocksThrottleReasons", nvml_.get_reasons);
+  const auto check = [&](nvml::Status status, const char *call) {
+    if (status != 0)
+      throw std::runtime_error(std::string(call) + ": " + nvml_.error_string(status));
+  };
+  check(nvml_.init(), "nvmlInit");
+  check(nvml_.get_device(pci_bus_id.c_str(), &device_), "nvmlDeviceGetHandleByPciBusId");
+}
+
+GpuReading Nvml::read() const {
+  unsigned long long reasons = 0;
+  if (nvml_.get_reasons(device_, &reasons) != 0) reasons = 0;
+  return {.sm_mhz = value_of(nvml_.get_clock, device_, nvml::kSmClock),
+          .memory_mhz = value_of(nvml_.get_clock, device_, nvml::kMemoryClock),
+          .power_w = 1e-3 * value_of(nvml_.get_power, device_),
+          .temperature_c = value_of(nvml_.get_temperature, device_, nvml::kGpuDie),
+          .reasons = reasons};
+}
+
+std::string Nvml::driver_version() const {
+  char version[80] = {};  // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
+  return nvml_.get_driver_version(version, sizeof version) == 0 ? version : std::string();
+}
+
+double Nvml::max_sm_mhz() const {
+  return value_of(nvml_.get_max_clock, device_, nvml::kSmClock);
+}
+
+double Nvml::power_limit_w() const {
+  return 1e-3 * value_of(nvml_.get_power_limit, device_);
+}
+
+}  // namespace mpbench

@@ -1,0 +1,70 @@
+// NVML, the library that ships with the driver and behind nvidia-smi: clocks, power, temperature.
+// As far as the bench needs it, declared here so that it builds without NVIDIA's headers;
+// check_nvml_abi.cpp compares every line with nvml.h, where that is on the include path.
+// Source of names and values: NVML API Reference Guide, "Device Queries", "Clocks Event Reasons".
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "dynamic_library.h"
+
+namespace mpbench {
+
+namespace nvml {
+
+using Status = int;  // nvmlReturn_t; 0 is success
+using Device = struct nvmlDevice_st *;
+
+enum ClockType : int { kSmClock = 1, kMemoryClock = 2 };
+enum Sensor : int { kGpuDie = 0 };
+
+/// Why the clocks are lower than they could be: bits.
+enum Reason : uint64_t {
+  kSwPowerCap = 0x4,
+  kSwThermal = 0x20,
+  kHwThermal = 0x40,
+  kHwPowerBrake = 0x80,
+};
+
+struct Functions {
+  Status (*init)();
+  const char *(*error_string)(Status);
+  Status (*get_driver_version)(char *, unsigned length);
+  Status (*get_device)(const char *pci_bus_id, Device *);
+  Status (*get_clock)(Device, ClockType, unsigned *mhz);
+  Status (*get_max_clock)(Device, ClockType, unsigned *mhz);
+  Status (*get_power)(Device, unsigned *milliwatts);
+  Status (*get_power_limit)(Device, unsigned *milliwatts);
+  Status (*get_temperature)(Device, Sensor, unsigned *celsius);
+  Status (*get_reasons)(Device, unsigned long long *);
+};
+
+}  // namespace nvml
+
+/// Of one moment; NaN = the driver does not say.
+struct GpuReading {
+  double sm_mhz, memory_mhz, power_w, temperature_c;
+  uint64_t reasons;  ///< of nvml::Reason; 0 where the driver does not say
+};
+
+/// One GPU.  May be asked from any thread.
+class Nvml {
+ public:
+  /// @throws std::runtime_error if the library is not there or does not know the GPU.
+  explicit Nvml(const std::string &pci_bus_id);
+
+  GpuReading read() const;
+  /// Empty = the driver does not say.
+  std::string driver_version() const;
+  /// NaN = the driver does not say.
+  double max_sm_mhz() const;
+  double power_limit_w() const;
+
+ private:
+  DynamicLibrary library_;
+  nvml::Functions nvml_;
+  nvml::Device device_ = nullptr;
+};
+
+}  // namespace mpbench
