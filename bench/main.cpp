@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "bench.h"
+#include "once.h"
 
 namespace {
 
@@ -24,6 +25,10 @@ constexpr struct {
 
 int run(mpbench::Options options) {
   const mpbench::Machine machine(options.device);
+  if (!options.once.empty()) {
+    mpbench::call_once(options, machine);
+    return kExitMeasured;
+  }
   options.quick = options.is_quick(machine.on_host());
   mpbench::Report report(options, machine);
   std::vector<mpbench::Family> families;

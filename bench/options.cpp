@@ -93,6 +93,8 @@ Options parse_options(int argc, const char *const *argv) {
       options.help = true;
     else if (flag == "--rank")
       options.rank = true;
+    else if (flag == "--once")
+      options.once = value();
     else if (flag == "--device")
       options.device = parse_device(value());
     else if (flag == "--set")
@@ -154,6 +156,7 @@ const char *usage() {
          "  --out-dtype TYPE  of the output; without it that of the inputs, and fp32 += for LLM\n"
          "                    weight gradients\n"
          "  --rank            time every kernel, to judge the choice\n"
+         "  --once NAME       for profilers: call \"set shape\" once, measure nothing\n"
          "\n"
          "On the host target --quick takes small shapes only, and is on unless --filter or "
          "--limit\n"

@@ -28,6 +28,7 @@ struct Options {
   mp_dtype_t dtype = MP_FP16;
   mp_dtype_t out_dtype = MP_DTYPE_NONE;  ///< NONE = see Shape::is_wgrad
   bool rank = false;
+  std::string once;  ///< empty = measure
   std::string json;  ///< empty = none, "-" = stdout
   std::string home = "bench";
   bool help = false;

@@ -105,18 +105,16 @@ def _gap_list(device) -> str:
 
 
 def _worst(device) -> str:
-    """By the ratio to the peer; where there is none, by the ceiling."""
-    rows = [row for row in device.rows("gemm", "conv") if row["dtype"] != "fp32"]
-    for field, heading, label, shown in (
-            ("ratio_to_peer", "ratio", "ratio to the peer", _figure),
-            ("percent_of_ceiling", "% ceiling", "percent of the ceiling, as there is no peer", _percent)):
-        having = sorted((row for row in rows if field in row), key=lambda row: row[field])[:10]
-        if having:
-            return f"<h3>The worst {len(having)}, by {label}</h3>\n" + _table(
-                ["shape", heading, "µs", "kernel", "types"],
-                [[results.name_of(row), shown(row[field]), _time(row["median_us"]), row["kernel"],
-                  results.types_of(row)] for row in having])
-    return ""
+    field, rows = results.worst(device.rows("gemm", "conv"), 10)
+    if not rows:
+        return ""
+    heading, label, shown = {
+        "ratio_to_peer": ("ratio", "ratio to the peer", _figure),
+        "percent_of_ceiling": ("% ceiling", "percent of the ceiling, as there is no peer", _percent)}[field]
+    return f"<h3>The worst {len(rows)}, by {label}</h3>\n" + _table(
+        ["shape", heading, "µs", "kernel", "types"],
+        [[results.name_of(row), shown(row[field]), _time(row["median_us"]), row["kernel"], results.types_of(row)]
+         for row in rows])
 
 
 def _all_rows(device) -> str:

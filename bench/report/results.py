@@ -31,6 +31,16 @@ def types_of(row: dict) -> str:
     return f"{row['dtype']}>{row['out_dtype']}" + ("+" if row["beta"] else "")
 
 
+def worst(rows, count: int):
+    """(field, rows): those that are furthest behind their peer; where no row has one, below the ceiling."""
+    products = [row for row in rows if row["bench"] in ("gemm", "conv") and row["dtype"] != "fp32"]
+    for field in ("ratio_to_peer", "percent_of_ceiling"):
+        having = sorted((row for row in products if field in row), key=lambda row: row[field])[:count]
+        if having:
+            return field, having
+    return None, []
+
+
 def keyed_rows(run: dict) -> dict:
     """(name, types, how often it stood before) -> row.  DeepBench lists some layers twice."""
     rows, seen = {}, {}

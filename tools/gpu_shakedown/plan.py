@@ -3,6 +3,7 @@
 Durations are guesses until a GPU has been seen: they decide what is begun when little time is left.
 """
 import pathlib
+import sys
 
 from . import sanitized
 from .runner import Step
@@ -33,14 +34,17 @@ SANITIZER_TOOLS = {  # with their seconds
     "synccheck": 100,
 }
 
-BENCH_STEPS = {  # with their arguments and seconds
+BENCH_STEPS = {  # with their arguments and seconds, what is worth most first
+    "quick": (("all", "--quick"), 90),
     "gemm llm": (("gemm", "--set", "llm"), 60),
     "gemm deepbench": (("gemm", "--set", "deepbench"), 120),
     "conv resnet50": (("conv", "--set", "resnet50"), 100),
-    "step": (("step",), 90),
-    "calls": (("calls",), 20),
-    "startup": (("startup",), 10),
+    "step": (("step",), 120),
     "conv deepbench": (("conv", "--set", "deepbench_conv"), 200),
+    "calls": (("calls",), 30),
+    "startup": (("startup",), 30),
+    "gemm infer": (("gemm", "--set", "deepbench_infer"), 60),
+    "conv infer": (("conv", "--set", "deepbench_conv_infer"), 100),
 }
 
 PROFILED = 5
@@ -80,8 +84,9 @@ def _bench(build: str, folder: pathlib.Path):
 def _profile(build: str, folder: pathlib.Path, tools: pathlib.Path):
     for place in range(1, PROFILED + 1):
         yield Step("profile", f"worst {place}",
-                   (str(tools / "profile_worst"), build, "--results", str(folder / "bench"), "--place", str(place),
-                    "--out", str(folder / "profile")), 40, 120)
+                   (sys.executable, str(tools / "profile_worst"), build, "--results", str(folder / "bench"),
+                    "--place", str(place), "--out", str(folder / "profile")),
+                   40, 120, programs=("ncu", f"{build}/mpbench"))
 
 
 def steps(build: str, folder: pathlib.Path, tools: pathlib.Path):
