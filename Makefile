@@ -173,7 +173,7 @@ $(STANDINS):
 	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,$(@F) $< -o $@
 
 # What the tests call of the bench.
-TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o shapes.o conv_shapes.o gpu_watch.o peers/nvml.o)
+TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o shapes.o conv_shapes.o gpu_watch.o peers/dynamic_library.o peers/nvml.o)
 $(addprefix $(BUILD)/tests/,test_bench_shapes.o test_bench_options.o test_progress.o): TEST_CXXFLAGS += -Itools
 
 $(BUILD)/tests/mptests: $(TEST_OBJS) $(TESTED_BENCH) $(LIB) | $(STANDINS)
@@ -340,7 +340,7 @@ INFO_CPP := $(wildcard tools/mpinfo/*.cpp)
 BENCH_CPP := $(wildcard bench/*.cpp bench/rows/*.cpp bench/peers/*.cpp)
 TUNE_CPP := $(wildcard tools/mptune/*.cpp) \
   $(addprefix bench/,machine.cpp timing.cpp gpu_watch.cpp shapes.cpp conv_shapes.cpp gemm_problem.cpp agreement.cpp \
-    peers/cuda_runtime.cpp peers/cublaslt.cpp peers/nvml.cpp)
+    peers/cuda_runtime.cpp peers/cublaslt.cpp peers/dynamic_library.cpp peers/nvml.cpp)
 TOOL_CXXFLAGS := -std=c++20 -O2 $(WARN) -Iinclude -Itools
 
 $(BUILD)/tools/%.o: tools/%.cpp

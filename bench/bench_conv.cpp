@@ -56,6 +56,7 @@ ConvBench::ConvBench(const Options &options, const Machine &machine, Report &rep
   if (machine.on_host() || !options.peers.cudnn) return;
   try {
     library_.emplace(machine.context(), machine.stream());
+    report.add_library("cuDNN", std::to_string(library_->version()), library_->library());
   } catch (const std::exception &error) {
     report_.add_note(std::string("No peer for convolution: ") + error.what() + ".");
   }

@@ -63,6 +63,7 @@ GemmBench::GemmBench(const Options &options, const Machine &machine, Report &rep
   if (machine.on_host() || !options.peers.cublaslt) return;
   try {
     library_.emplace(machine.context());
+    report.add_library("cuBLASLt", std::to_string(library_->version()), library_->library());
   } catch (const std::exception &error) {
     report_.add_note(std::string("No peer for GEMM: ") + error.what() + ".");
   }

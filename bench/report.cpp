@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "common/progress.h"
@@ -21,6 +22,15 @@ void write_gpu_state(JsonWriter &json, const GpuState &state) {
   json.number("power_w", state.power_w);
   json.number("power_limit_w", state.power_limit_w);
   json.number("temperature_c", state.temperature_c);
+  json.close('}');
+}
+
+void write_library(JsonWriter &json, const UsedLibrary &library) {
+  json.open('{');
+  json.string("name", library.name);
+  json.string("version", library.version);
+  json.string("place", library.place);
+  json.string("file", library.file);
   json.close('}');
 }
 
@@ -62,6 +72,10 @@ void Report::write_machine(const Machine &machine) {
     json_.null("driver");
   json_.string("driver_cuda", version(machine.cuda()->driver_version()));
   json_.string("cuda", version(machine.cuda()->runtime_version()));
+  add_library("CUDA runtime", version(machine.cuda()->runtime_version()),
+              machine.cuda()->library());
+  if (machine.nvml() != nullptr)
+    add_library("NVML", machine.nvml()->driver_version(), machine.nvml()->library());
   add(machine.gpu_state("before the first measurement"));
 }
 
@@ -72,6 +86,14 @@ void Report::set_ceiling(const Ceiling &ceiling) {
 
 void Report::add(const std::optional<GpuState> &state) {
   if (state) gpu_states_.push_back(*state);
+}
+
+void Report::add_library(const char *name, const std::string &version,
+                         const DynamicLibrary &library) {
+  const auto is_known = [&](const UsedLibrary &known) { return known.name == name; };
+  if (std::any_of(libraries_.begin(), libraries_.end(), is_known)) return;
+  libraries_.push_back(
+      {.name = name, .version = version, .place = library.place(), .file = library.file()});
 }
 
 void Report::add_note(const std::string &sentence) {
@@ -92,6 +114,9 @@ void Report::finish() {
   }
   json_.open('[', "clocks");
   for (const GpuState &state : gpu_states_) write_gpu_state(json_, state);
+  json_.close(']');
+  json_.open('[', "peers");
+  for (const UsedLibrary &library : libraries_) write_library(json_, library);
   json_.close(']');
   json_.open('[', "notes");
   for (const std::string &note : notes_) json_.string({}, note);

@@ -11,6 +11,11 @@
 
 namespace mpbench {
 
+/// Another library, and where it was found.
+struct UsedLibrary {
+  std::string name, version, place, file;
+};
+
 class Report {
  public:
   Report(const Options &options, const Machine &machine);
@@ -25,6 +30,8 @@ class Report {
     write_row(json_, row, ceiling_);
   }
   void add(const std::optional<GpuState> &state);
+  /// Another library that is used, once however often it is told.
+  void add_library(const char *name, const std::string &version, const DynamicLibrary &library);
   /// Something that could have been measured and was not.
   void add_note(const std::string &sentence);
   /// The same where it ought to have been, or a result that was wrong: the program has failed.
@@ -44,6 +51,7 @@ class Report {
   std::string last_heading_;
   std::optional<Ceiling> ceiling_;
   std::vector<GpuState> gpu_states_;
+  std::vector<UsedLibrary> libraries_;
   std::vector<std::string> notes_;
   JsonWriter json_;
 };

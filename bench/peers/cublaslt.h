@@ -25,6 +25,7 @@ class CublasLt {
 
   /// As the library numbers itself, e.g. 130001.
   size_t version() const { return lt_.get_version(); }
+  const DynamicLibrary &library() const { return library_; }
 
  private:
   friend class CublasLtGemm;

@@ -57,6 +57,7 @@ class CudaRuntime {
   /// 1000 major + 10 minor: the newest CUDA that the driver supports, and the runtime's own.
   int driver_version() const;
   int runtime_version() const;
+  const DynamicLibrary &library() const { return library_; }
 
  private:
   void check(int error, const char *call) const;

@@ -23,6 +23,7 @@ class Cudnn {
 
   /// As the library numbers itself, e.g. 91900.
   size_t version() const { return dnn_.get_version(); }
+  const DynamicLibrary &library() const { return library_; }
 
  private:
   friend class CudnnConv;

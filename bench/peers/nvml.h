@@ -60,6 +60,7 @@ class Nvml {
   /// NaN = the driver does not say.
   double max_sm_mhz() const;
   double power_limit_w() const;
+  const DynamicLibrary &library() const { return library_; }
 
  private:
   DynamicLibrary library_;
