@@ -13,11 +13,11 @@
 
 #include "architectures.h"
 #include "common.h"
+#include "common/ranks.h"
 #include "dataset.h"
 #include "options.h"
 #include "plots.h"
 #include "random.h"
-#include "ranks.h"
 #include "report.h"
 #include "settings.h"
 #include "training.h"
