@@ -173,7 +173,7 @@ $(STANDINS):
 	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,$(@F) $< -o $@
 
 # What the tests call of the bench.
-TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o shapes.o conv_shapes.o gpu_watch.o peers/dynamic_library.o peers/nvml.o)
+TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o shapes.o conv_shapes.o rnn_shapes.o gpu_watch.o peers/dynamic_library.o peers/nvml.o)
 $(addprefix $(BUILD)/tests/,test_bench_shapes.o test_bench_options.o test_progress.o): TEST_CXXFLAGS += -Itools
 
 $(BUILD)/tests/mptests: $(TEST_OBJS) $(TESTED_BENCH) $(LIB) | $(STANDINS)

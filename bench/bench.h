@@ -8,6 +8,9 @@ namespace mpbench {
 /// Every product that the options ask for, after the ceiling.
 Family gemm_family(const Options &options, const Machine &machine, Report &report);
 
+/// The products of every recurrent layer that the options ask for.
+Family rnn_family(const Options &options, const Machine &machine, Report &report);
+
 /// Every convolution that the options ask for.
 Family conv_family(const Options &options, const Machine &machine, Report &report);
 

@@ -5,8 +5,9 @@
 
 namespace mpbench {
 
-GemmProblem::GemmProblem(const Machine &machine, RandomPool &pool, const mp_gemm_desc_t &desc)
-    : machine_(machine), desc_(desc) {
+GemmProblem::GemmProblem(const Machine &machine, RandomPool &pool, const mp_gemm_desc_t &desc,
+                         int64_t calls)
+    : machine_(machine), desc_(desc), calls_(calls) {
   list_kernels();
   fill_sets(pool);
   reserve_workspace(desc_);
@@ -27,13 +28,21 @@ double GemmProblem::predicted_us() const {
   mp_kernel_info_t info;
   MP_INIT_STRUCT(&info);
   check(mp_gemm_kernel_info(machine_.context(), &desc_, 0, &info));
-  return info.predicted_us;
+  return static_cast<double>(calls_) * info.predicted_us;
+}
+
+int64_t GemmProblem::bytes_of_a() const {
+  return aligned_bytes(desc_.m * desc_.k * dtype_bytes(desc_.dtype_ab));
+}
+
+int64_t GemmProblem::bytes_of_d() const {
+  return aligned_bytes(desc_.m * desc_.n * dtype_bytes(desc_.dtype_cd));
 }
 
 void GemmProblem::fill_sets(RandomPool &pool) {
-  const int64_t a_bytes = aligned_bytes(desc_.m * desc_.k * dtype_bytes(desc_.dtype_ab));
+  const int64_t a_bytes = calls_ * bytes_of_a();
   const int64_t b_bytes = aligned_bytes(desc_.k * desc_.n * dtype_bytes(desc_.dtype_ab));
-  const int64_t d_bytes = aligned_bytes(desc_.m * desc_.n * dtype_bytes(desc_.dtype_cd));
+  const int64_t d_bytes = calls_ * bytes_of_d();
   const int64_t set_bytes = a_bytes + b_bytes + d_bytes;
   const int64_t count = machine_.sets_beyond_l2(set_bytes);
 
@@ -41,7 +50,7 @@ void GemmProblem::fill_sets(RandomPool &pool) {
   for (int64_t i = 0; i < count; ++i) {
     char *const base = operands_.as<char>() + i * set_bytes;
     const Set set{.a = base, .b = base + a_bytes, .d = base + a_bytes + b_bytes};
-    pool.fill(set.a, desc_.m * desc_.k);
+    pool.fill(set.a, a_bytes / dtype_bytes(desc_.dtype_ab));
     pool.fill(set.b, desc_.k * desc_.n);
     sets_.push_back(set);
   }
@@ -60,9 +69,24 @@ const GemmProblem::Set &GemmProblem::next_set() {
   return set;
 }
 
+template <typename Multiply>
+void GemmProblem::for_each_product(const Set &set, Multiply multiply) const {
+  for (int64_t call = 0; call < calls_; ++call)
+    multiply(static_cast<const char *>(set.a) + call * bytes_of_a(), set.b,
+             static_cast<char *>(set.d) + call * bytes_of_d());
+}
+
 void GemmProblem::enqueue_own(const mp_gemm_desc_t &desc, const Set &set) const {
-  check(mp_gemm(machine_.context(), &desc, set.a, set.b, set.d, set.d, nullptr, workspace_.data(),
-                static_cast<size_t>(workspace_.bytes()), machine_.stream()));
+  for_each_product(set, [&](const void *a, const void *b, void *d) {
+    check(mp_gemm(machine_.context(), &desc, a, b, d, d, nullptr, workspace_.data(),
+                  static_cast<size_t>(workspace_.bytes()), machine_.stream()));
+  });
+}
+
+void GemmProblem::enqueue_peer(const CublasLtGemm &gemm, size_t choice, const Set &set) const {
+  for_each_product(set, [&](const void *a, const void *b, void *d) {
+    gemm.enqueue(a, b, d, machine_.stream(), choice);
+  });
 }
 
 Work GemmProblem::own(const char *kernel) {
@@ -73,19 +97,16 @@ Work GemmProblem::own(const char *kernel) {
 }
 
 Work GemmProblem::peer(const CublasLtGemm &gemm, size_t choice) {
-  return [this, &gemm, choice] {
-    const Set &set = next_set();
-    gemm.enqueue(set.a, set.b, set.d, machine_.stream(), choice);
-  };
+  return [this, &gemm, choice] { enqueue_peer(gemm, choice, next_set()); };
 }
 
 bool GemmProblem::agrees_with(const CublasLtGemm &gemm, size_t choice) {
   const Set &set = sets_[0];
   const auto result_of = [&](const Work &work) {
-    return first_results(machine_, work, set.d, desc_.m * desc_.n, desc_.dtype_cd);
+    return first_results(machine_, work, set.d, calls_ * desc_.m * desc_.n, desc_.dtype_cd);
   };
   return agree(result_of([&] { enqueue_own(desc_, set); }),
-               result_of([&] { gemm.enqueue(set.a, set.b, set.d, machine_.stream(), choice); }));
+               result_of([&] { enqueue_peer(gemm, choice, set); }));
 }
 
 }  // namespace mpbench

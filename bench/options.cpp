@@ -21,7 +21,7 @@ mp_dtype_t parse_dtype(std::string_view flag, std::string_view value) {
                    "\".");
 }
 
-constexpr std::string_view kFamilies[] = {"gemm", "conv", "step", "calls", "startup", "all"};
+constexpr std::string_view kFamilies[] = {"gemm", "rnn", "conv", "step", "calls", "startup", "all"};
 
 std::string parse_family(std::string_view word) {
   std::string names;
@@ -124,17 +124,17 @@ Options parse_options(int argc, const char *const *argv) {
 }
 
 const char *usage() {
-  return "mpbench [gemm|conv|step|calls|startup|all] [flags] times mpcore against peers and "
-         "against\n"
-         "the machine.\n"
+  return "mpbench [FAMILY] [flags] times mpcore against peers and against the machine.\n"
          "\n"
-         "  gemm     matrix products of real networks, beside cuBLASLt where it is installed\n"
-         "  conv     forward, data and weight gradient of convolutions, beside cuDNN in the same\n"
-         "           precision and in FP32\n"
-         "  step     the optimizer step and its parts, beside a device-to-device copy\n"
-         "  calls    what each call of a training step costs the host\n"
-         "  startup  what a program waits for between dlopen and the first result\n"
-         "  all      all of them (default)\n"
+         "  gemm       matrix products of real networks, beside cuBLASLt where it is installed\n"
+         "  rnn        the products of recurrent layers, without their cells, beside the same\n"
+         "  conv       forward, data and weight gradient of convolutions, beside cuDNN in the "
+         "same\n"
+         "             precision and in FP32\n"
+         "  step       the optimizer step and its parts, beside a device-to-device copy\n"
+         "  calls      what each call of a training step costs the host\n"
+         "  startup    what a program waits for between dlopen and the first result\n"
+         "  all        all of them (default)\n"
          "\n"
          "  --device WHERE    auto, host, cuda or cuda:N                  (auto)\n"
          "  --quick           two shapes of each set, operand order and pass, spread over them,\n"
@@ -147,14 +147,16 @@ const char *usage() {
          "stderr\n"
          "  --home DIR        the folder with shapes/ and peers/          (bench)\n"
          "  --help            this text\n"
-         "gemm and conv:\n"
-         "  --set NAME        one set alone; (all)\n"
+         "gemm, rnn and conv:\n"
+         "  --set NAME        one set alone                               (all)\n"
          "                    gemm: llm, deepbench, deepbench_infer, deepbench_infer_device\n"
+         "                    rnn: deepbench_rnn_train, deepbench_rnn_infer,\n"
+         "                    deepbench_rnn_infer_device\n"
          "                    conv: resnet50, deepbench_conv, deepbench_conv_infer,\n"
          "                    deepbench_conv_infer_device\n"
          "  --dtype TYPE      of the inputs: fp16, bf16 or fp32           (fp16)\n"
-         "  --out-dtype TYPE  of the output; without it that of the inputs, and fp32 += for LLM\n"
-         "                    weight gradients\n"
+         "  --out-dtype TYPE  of the output; without it that of the inputs, and fp32 += for the\n"
+         "                    weight gradients of llm and rnn\n"
          "  --rank            time every kernel, to judge the choice\n"
          "  --once NAME       for profilers: call \"set shape\" once, measure nothing\n"
          "\n"

@@ -24,6 +24,9 @@ constexpr ShapeSet kShapeSets[] = {
     {"deepbench_conv", "conv", "deepbench_conv_train.csv", Use::kTraining},
     {"deepbench_conv_infer", "conv", "deepbench_conv_infer.csv", Use::kInference},
     {"deepbench_conv_infer_device", "conv", "deepbench_conv_infer_device.csv", Use::kInference},
+    {"deepbench_rnn_train", "rnn", "deepbench_rnn_train.csv", Use::kTraining},
+    {"deepbench_rnn_infer", "rnn", "deepbench_rnn_infer.csv", Use::kInference},
+    {"deepbench_rnn_infer_device", "rnn", "deepbench_rnn_infer_device.csv", Use::kInference},
 };
 
 /// NULL = there is none of this name.

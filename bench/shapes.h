@@ -30,8 +30,10 @@ struct Shape {
   /// Sums weight gradients over micro-batches: unless told otherwise, D is fp32 and beta is 1.
   bool is_wgrad;
   std::string comment;
+  /// Products of this shape after each other, with A and D of their own and one B.
+  int64_t calls = 1;
 
-  /// e.g. "NT 4096x6144x4096".
+  /// Of one of them, e.g. "NT 4096x6144x4096".
   std::string name() const {
     const auto letter = [](mp_op_t op) { return op == MP_OP_T ? 'T' : 'N'; };
     return std::string{letter(op_a), letter(op_b), ' '} + std::to_string(m) + 'x' +
@@ -40,11 +42,12 @@ struct Shape {
   std::string label() const { return shape_label(set, name(), comment); }
   std::string kind() const { return set + ' ' + name().substr(0, 2); }
 
-  double flop() const { return flop_of(m, n, k); }
+  /// Of all of them.
+  double flop() const { return static_cast<double>(calls) * flop_of(m, n, k); }
   /// A thin matrix takes as long as one of a tile's width.
   double effort_flop() const {
     constexpr int64_t kTile = 64;
-    return flop_of(std::max(m, kTile), std::max(n, kTile), k);
+    return static_cast<double>(calls) * flop_of(std::max(m, kTile), std::max(n, kTile), k);
   }
 
  private:
@@ -66,9 +69,9 @@ inline mp_gemm_desc_t make_desc(const Shape &shape, mp_dtype_t dtype, mp_dtype_t
   return desc;
 }
 
-/// Every operand once.
-inline double min_bytes(const mp_gemm_desc_t &desc) {
-  const double m = static_cast<double>(desc.m), n = static_cast<double>(desc.n),
+/// Every operand once; of so many products with A and D of their own and one B.
+inline double min_bytes(const mp_gemm_desc_t &desc, int64_t calls = 1) {
+  const double m = static_cast<double>(calls * desc.m), n = static_cast<double>(desc.n),
                k = static_cast<double>(desc.k);
   const double d_passes = desc.beta != 0 ? 2 : 1;
   return (m * k + k * n) * static_cast<double>(dtype_bytes(desc.dtype_ab)) +

@@ -8,6 +8,7 @@
 
 #include "bench/conv_shapes.h"
 #include "bench/options.h"
+#include "bench/rnn_shapes.h"
 #include "bench/selection.h"
 #include "bench/sets.h"
 #include "bench/shapes.h"
@@ -94,7 +95,7 @@ TEST_CASE("bench: the host target is quick unless shapes are asked for", "[bench
 }
 
 TEST_CASE("bench: wrong flags are refused", "[bench]") {
-  require_refused({"gemv"}, "there are gemm, conv, step");
+  require_refused({"gemv"}, "there are gemm, rnn, conv");
   require_refused({"--grep", "x"}, "unknown flag \"--grep\"");
   require_refused({"--filter"}, "--filter needs a value");
   require_refused({"--limit", "0"}, "at least 1");
@@ -135,6 +136,14 @@ TEST_CASE("bench: inference has no gradients", "[bench]") {
   CHECK(count("deepbench_conv_infer", "fprop") == 107);
   CHECK(count("deepbench_conv_infer", "") == 107);
   CHECK(count("deepbench_conv_infer_device", "") == 16);
+
+  const auto layers = [](const char *set, const char *pass) {
+    return mpbench::read_rnn_shapes(parse({"--set", set, "--filter", pass}), false).size();
+  };
+  for (const char *pass : {"fprop", "dgrad", "wgrad"})
+    CHECK(layers("deepbench_rnn_train", pass) == 53);
+  CHECK(layers("deepbench_rnn_infer", "") == 69);
+  CHECK(layers("deepbench_rnn_infer_device", "") == 3);
 }
 
 TEST_CASE("bench: a quick run has something of every set", "[bench]") {
@@ -145,6 +154,8 @@ TEST_CASE("bench: a quick run has something of every set", "[bench]") {
   std::set<std::string> sets;
   for (const mpbench::Shape &shape : mpbench::read_shapes(options, on_host)) sets.insert(shape.set);
   for (const mpbench::ConvShape &shape : mpbench::read_conv_shapes(options, on_host))
+    sets.insert(shape.set);
+  for (const mpbench::RnnShape &shape : mpbench::read_rnn_shapes(options, on_host))
     sets.insert(shape.set);
   for (const mpbench::ShapeSet &set : mpbench::kShapeSets) {
     CAPTURE(set.name);

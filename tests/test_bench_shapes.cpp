@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/conv_shapes.h"
+#include "bench/rnn_shapes.h"
 #include "bench/shapes.h"
 #include "testing.h"
 
@@ -150,6 +151,35 @@ TEST_CASE("bench: a malformed line of convolutions is refused", "[bench]") {
         "8,8,3,4,5,3,3,1,1,1,1,x,conv1", "99999999999,8,3,4,5,3,3,1,1,1,1"}) {
     CAPTURE(line);
     CHECK_THROWS_AS(mpbench::parse_conv(line), std::runtime_error);
+  }
+}
+
+TEST_CASE("bench: the products of a recurrent layer", "[bench]") {
+  const std::string cell = GENERATE("vanilla", "gru", "lstm");
+  const int64_t gates = cell == "vanilla" ? 1 : cell == "gru" ? 3 : 4;
+  CAPTURE(cell);
+  mpbench::RnnShape layer = mpbench::parse_rnn("32,5,7," + cell);
+  const double flop = 2.0 * static_cast<double>(gates) * 32 * 32 * 5 * 7;
+  const auto products = [&](const char *pass, const std::string &name, int64_t calls) {
+    layer.pass = pass;
+    const mpbench::Shape shape = layer.products();
+    CHECK(shape.name() == name);
+    CHECK(shape.calls == calls);
+    CHECK(shape.flop() == flop);
+    CHECK(layer.name() == pass + (' ' + cell) + " h32 n5 t7");
+    return shape;
+  };
+  const std::string gates_size = std::to_string(32 * gates);
+  CHECK(!products("fprop", "NT 5x" + gates_size + "x32", 7).is_wgrad);
+  CHECK(!products("dgrad", "NN 5x32x" + gates_size, 7).is_wgrad);
+  CHECK(products("wgrad", "TN " + gates_size + "x32x35", 1).is_wgrad);
+}
+
+TEST_CASE("bench: malformed lines of layers are refused", "[bench]") {
+  for (const char *line :
+       {"", "32,5,7", "32,5,7,rnn", "32,5,0,gru", "0,5,7,gru", "32,x,7,gru", "32,5,7,gru,1"}) {
+    CAPTURE(line);
+    CHECK_THROWS_AS(mpbench::parse_rnn(line), std::runtime_error);
   }
 }
 

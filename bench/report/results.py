@@ -26,8 +26,8 @@ def name_of(row: dict) -> str:
 
 
 def types_of(row: dict) -> str:
-    if row["bench"] not in ("gemm", "conv"):
-        return ""
+    if "out_dtype" not in row:
+        return row.get("dtype", "")
     return f"{row['dtype']}>{row['out_dtype']}" + ("+" if row["beta"] else "")
 
 

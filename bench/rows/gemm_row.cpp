@@ -26,23 +26,39 @@ void write_best(JsonWriter &json, const GemmRow &row) {
 
 }  // namespace
 
+std::string figures_heading() {
+  return text("%-11s %-24s %9s %8s %8s %7s %6s %9s %7s %7s %7s %7s  %s", "types", "kernel",
+              "time us", "iqr us", "TFLOP/s", "GB/s", "%ceil", "peer us", "ratio", "best", "x fp32",
+              "x tf32", "rank");
+}
+
+std::string figures_text(const GemmRow &row, const std::optional<Ceiling> &ceiling) {
+  const std::string types = types_text(row.desc.dtype_ab, row.desc.dtype_cd, row.desc.beta);
+  return text("%-11s %-24s %9.1f %8.1f %s %7.1f %6s ", types.c_str(), row.kernel.c_str(),
+              row.timing.median_us, row.timing.iqr_us(), teraflops_text(teraflops(row)).c_str(),
+              row.timing.giga_per_s(row.min_bytes), percent_text(teraflops(row), ceiling).c_str()) +
+         peer_text(row.peer, row.timing) + text(" %7s ", best_text(row).c_str()) +
+         baselines_text(row.baselines, row.timing) +
+         (row.rank ? rank_text(*row.rank) : std::string());
+}
+
+void write_figures(JsonWriter &json, const GemmRow &row, const std::optional<Ceiling> &ceiling) {
+  json.string("dtype", dtype_name(row.desc.dtype_ab));
+  json.string("out_dtype", dtype_name(row.desc.dtype_cd));
+  write_product(json, row, ceiling);
+  write_best(json, row);
+}
+
 std::string heading_of(const GemmRow &row) {
-  return text("\n%s\n%-2s %7s %7s %7s  %-11s %-24s %9s %8s %8s %7s %6s %9s %7s %7s %7s %7s  %s\n",
-              row.shape.set.c_str(), "op", "m", "n", "k", "types", "kernel", "time us", "iqr us",
-              "TFLOP/s", "GB/s", "%ceil", "peer us", "ratio", "best", "x fp32", "x tf32", "rank");
+  return text("\n%s\n%-2s %7s %7s %7s  ", row.shape.set.c_str(), "op", "m", "n", "k") +
+         figures_heading() + '\n';
 }
 
 std::string line_of(const GemmRow &row, const std::optional<Ceiling> &ceiling) {
-  const std::string types = types_text(row.desc.dtype_ab, row.desc.dtype_cd, row.desc.beta);
-  return text("%-2.2s %7lld %7lld %7lld  %-11s %-24s %9.1f %8.1f %s %7.1f %6s ",
-              row.shape.name().c_str(), static_cast<Long>(row.shape.m),
-              static_cast<Long>(row.shape.n), static_cast<Long>(row.shape.k), types.c_str(),
-              row.kernel.c_str(), row.timing.median_us, row.timing.iqr_us(),
-              teraflops_text(teraflops(row)).c_str(), row.timing.giga_per_s(row.min_bytes),
-              percent_text(teraflops(row), ceiling).c_str()) +
-         peer_text(row.peer, row.timing) + text(" %7s ", best_text(row).c_str()) +
-         baselines_text(row.baselines, row.timing) +
-         (row.rank ? rank_text(*row.rank) : std::string()) + '\n';
+  return text("%-2.2s %7lld %7lld %7lld  ", row.shape.name().c_str(),
+              static_cast<Long>(row.shape.m), static_cast<Long>(row.shape.n),
+              static_cast<Long>(row.shape.k)) +
+         figures_text(row, ceiling) + '\n';
 }
 
 void write_row(JsonWriter &json, const GemmRow &row, const std::optional<Ceiling> &ceiling) {
@@ -54,10 +70,7 @@ void write_row(JsonWriter &json, const GemmRow &row, const std::optional<Ceiling
   json.number("m", row.shape.m);
   json.number("n", row.shape.n);
   json.number("k", row.shape.k);
-  json.string("dtype", dtype_name(row.desc.dtype_ab));
-  json.string("out_dtype", dtype_name(row.desc.dtype_cd));
-  write_product(json, row, ceiling);
-  write_best(json, row);
+  write_figures(json, row, ceiling);
   json.close('}');
 }
 

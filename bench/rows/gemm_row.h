@@ -1,4 +1,4 @@
-// One GEMM of the results.
+// One GEMM of the results, or several of one shape after each other.
 #pragma once
 
 #include <optional>
@@ -33,5 +33,10 @@ struct GemmRow {
 std::string heading_of(const GemmRow &row);
 std::string line_of(const GemmRow &row, const std::optional<Ceiling> &ceiling);
 void write_row(JsonWriter &json, const GemmRow &row, const std::optional<Ceiling> &ceiling);
+
+/// What does not tell the shape, for rows that tell it otherwise.
+std::string figures_heading();
+std::string figures_text(const GemmRow &row, const std::optional<Ceiling> &ceiling);
+void write_figures(JsonWriter &json, const GemmRow &row, const std::optional<Ceiling> &ceiling);
 
 }  // namespace mpbench

@@ -1,0 +1,80 @@
+// A line of a file of recurrent layers -> a layer; a layer and a pass -> the products that it needs.
+//
+// One step of a layer with hidden size h, over a batch of n, has products with the recurrent weights
+// R (g h, h), where g is the number of gates:
+//
+//     fprop   gates_t (n, g h) = h_{t-1} (n, h)  R^T         a product for each time step
+//     dgrad   dh_{t-1} (n, h)  = dgates_t (n, g h)  R        a product for each time step
+//     wgrad   dR (g h, h)      = dgates^T (g h, n t)  h (n t, h)   one for all of them
+//
+// There is no product with weights of the input: DeepBench lets cuDNN add the input to the gates as
+// it is (CUDNN_SKIP_INPUT), and its figures count 2 g h^2 n t operations for every pass.
+// Source: DeepBench, code/nvidia/rnn_bench.cu; cuDNN API, cudnnRNNMode_t.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shapes.h"
+
+namespace mpbench {
+
+/// One pass of a layer.
+struct RnnShape {
+  std::string set;   ///< of sets.h
+  std::string pass;  ///< "fprop", "dgrad" or "wgrad"
+  std::string cell;  ///< "vanilla", "lstm" or "gru"
+  int64_t hidden, batch, timesteps;
+
+  int64_t gates() const { return cell == "lstm" ? 4 : cell == "gru" ? 3 : 1; }
+
+  /// e.g. "fprop lstm h512 n16 t25".
+  std::string name() const {
+    return pass + ' ' + cell + " h" + std::to_string(hidden) + " n" + std::to_string(batch) + " t" +
+           std::to_string(timesteps);
+  }
+  std::string label() const { return shape_label(set, name(), {}); }
+  std::string kind() const { return set + ' ' + pass; }
+  double effort_flop() const { return products().effort_flop(); }
+
+  /// The products of the pass, all of one shape.
+  Shape products() const {
+    const bool is_wgrad = pass == "wgrad";
+    const int64_t gates_size = gates() * hidden;
+    return {.set = set,
+            .m = is_wgrad ? gates_size : batch,
+            .n = pass == "fprop" ? gates_size : hidden,
+            .k = is_wgrad          ? batch * timesteps
+                 : pass == "fprop" ? hidden
+                                   : gates_size,
+            .op_a = is_wgrad ? MP_OP_T : MP_OP_N,
+            .op_b = pass == "fprop" ? MP_OP_T : MP_OP_N,
+            .is_wgrad = is_wgrad,
+            .comment = {},
+            .calls = is_wgrad ? 1 : timesteps};
+  }
+};
+
+/// "hidden,batch,timesteps,type", forward.
+inline RnnShape parse_rnn(std::string_view line) {
+  const std::vector<std::string_view> fields = split_line(line, 4);
+  if (fields.size() != 4) throw std::runtime_error("a layer is hidden,batch,timesteps,type");
+  if (fields[3] != "vanilla" && fields[3] != "lstm" && fields[3] != "gru")
+    throw std::runtime_error("a type is vanilla, lstm or gru");
+  const RnnShape shape{.set = {},
+                       .pass = "fprop",
+                       .cell = std::string(fields[3]),
+                       .hidden = parse_field(fields[0]),
+                       .batch = parse_field(fields[1]),
+                       .timesteps = parse_field(fields[2])};
+  if (shape.hidden == 0 || shape.batch == 0 || shape.timesteps == 0)
+    throw std::runtime_error("a layer has no size of 0");
+  return shape;
+}
+
+/// The shapes that the options ask for, all passes of a layer after each other.
+/// @throws std::runtime_error if a file is missing or malformed.
+std::vector<RnnShape> read_rnn_shapes(const Options &options, bool on_host);
+
+}  // namespace mpbench
