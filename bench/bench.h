@@ -23,4 +23,7 @@ Family calls_family(const Options &options, const Machine &machine, Report &repo
 /// What a program waits for before its first result.
 Family startup_family(const Options &options, const Machine &machine, Report &report);
 
+/// Gradients of several ranks, averaged.
+Family allreduce_family(const Options &options, const Machine &machine, Report &report);
+
 }  // namespace mpbench

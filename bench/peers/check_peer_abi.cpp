@@ -50,6 +50,7 @@ static_assert(int{cublaslt::kTransB} == int{CUBLASLT_MATMUL_DESC_TRANSB});
 static_assert(int{cublaslt::kMaxWorkspaceBytes} == int{CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES});
 
 constexpr CudaFunctions kCuda{};
+static_assert(same_call(kCuda.get_device_count, cudaGetDeviceCount));
 static_assert(same_call(kCuda.get_device, cudaGetDevice));
 static_assert(same_call(kCuda.set_device, cudaSetDevice));
 static_assert(same_call(kCuda.get_pci_bus_id, cudaDeviceGetPCIBusId));

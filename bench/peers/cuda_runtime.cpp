@@ -3,6 +3,7 @@
 namespace mpbench {
 
 CudaRuntime::CudaRuntime(int32_t ordinal) : library_({"libcudart.so.13", "libcudart.so.12"}) {
+  library_.find("cudaGetDeviceCount", cuda_.get_device_count);
   library_.find("cudaGetDevice", cuda_.get_device);
   library_.find("cudaSetDevice", cuda_.set_device);
   library_.find("cudaDeviceGetPCIBusId", cuda_.get_pci_bus_id);
@@ -44,6 +45,12 @@ double CudaRuntime::elapsed_us() const {
   check(cuda_.event_synchronize(stop_), "cudaEventSynchronize");
   check(cuda_.event_elapsed_time(&elapsed_ms, start_, stop_), "cudaEventElapsedTime");
   return 1e3 * elapsed_ms;
+}
+
+int CudaRuntime::device_count() const {
+  int count = 0;
+  check(cuda_.get_device_count(&count), "cudaGetDeviceCount");
+  return count;
 }
 
 int64_t CudaRuntime::free_bytes() const {

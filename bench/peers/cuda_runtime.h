@@ -19,6 +19,7 @@ using CudaEvent = struct CUevent_st *;  // cudaEvent_t
 
 /// Signatures with int for cudaError_t and mp_stream_t for cudaStream_t.
 struct CudaFunctions {
+  int (*get_device_count)(int *);
   int (*get_device)(int *);
   int (*set_device)(int);
   int (*get_pci_bus_id)(char *, int, int);
@@ -52,6 +53,7 @@ class CudaRuntime {
   /// Waits until the device has passed the stop event.
   double elapsed_us() const;
 
+  int device_count() const;
   int64_t free_bytes() const;
   std::string pci_bus_id() const;
   /// 1000 major + 10 minor: the newest CUDA that the driver supports, and the runtime's own.

@@ -66,6 +66,7 @@ def _contradictions(run: dict):
             "speedup_over_fp32": lambda: row["fp32_median_us"] / row["median_us"],
             "speedup_over_tf32": lambda: row["tf32_median_us"] / row["median_us"],
             "percent_of_copy": lambda: 100 * row["gb_per_s"] / row["copy_gb_per_s"],
+            "bus_gb_per_s": lambda: row["gb_per_s"] * 2 * (row["ranks"] - 1) / row["ranks"],
             "percent_of_ceiling": lambda: 100 * row["tflops"] / run["ceiling_tflops"],
         }
         for field, value in derived.items():

@@ -1,0 +1,28 @@
+// A line of the file of all-reduces -> so many gradients.
+#pragma once
+
+#include "shapes.h"
+
+namespace mpbench {
+
+struct AllReduceShape {
+  std::string set;  ///< of sets.h
+  int64_t elems;
+
+  std::string name() const { return std::to_string(elems) + " elements"; }
+  std::string label() const { return shape_label(set, name(), {}); }
+  std::string kind() const { return set; }
+  /// The ranks of the host target add a thousandth of what they could multiply.
+  double effort_flop() const { return 1e2 * static_cast<double>(elems); }
+};
+
+/// "num_floats,repeats"
+inline AllReduceShape parse_allreduce(std::string_view line) {
+  const std::vector<std::string_view> fields = split_line(line, 2);
+  if (fields.size() != 2) throw std::runtime_error("an all-reduce is num_floats,repeats");
+  const AllReduceShape shape{.set = {}, .elems = parse_field(fields[0])};
+  if (shape.elems == 0) throw std::runtime_error("an all-reduce is of 1 element or more");
+  return shape;
+}
+
+}  // namespace mpbench

@@ -1,0 +1,24 @@
+// Gradients of several ranks, averaged.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "../allreduce_shapes.h"
+#include "row.h"
+
+namespace mpbench {
+
+struct AllReduceRow {
+  AllReduceShape shape;
+  mp_dtype_t dtype;
+  int64_t ranks;
+  std::string transport;  ///< "NCCL", or "threads" on the host target
+  Timing timing;
+};
+
+std::string heading_of(const AllReduceRow &row);
+std::string line_of(const AllReduceRow &row, const std::optional<Ceiling> &ceiling);
+void write_row(JsonWriter &json, const AllReduceRow &row, const std::optional<Ceiling> &ceiling);
+
+}  // namespace mpbench
