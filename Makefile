@@ -398,7 +398,7 @@ bench: setup-build
 
 ## report: bench/results/ as one HTML page and pictures, build/report/index.html
 report: setup-report
-	@tools/bench_report --out $(BUILD)/report $(ARGS)
+	@tools/bench_report --build $(BUILD) --out $(BUILD)/report $(ARGS)
 
 ## tune: measure the GEMM kernels of this device, for MP_GEMM_TUNING (ARGS="--quick")
 tune: setup-build
@@ -419,7 +419,7 @@ wheel: lib
 # ---------------------------------------------------------------- checks
 
 .PHONY: check cuda-gates kernel-baseline gpu-check format
-## check: format, layer rules, header, language faces, exported symbols, the guide
+## check: format, layer rules, header, language faces, exported symbols, the guide, figures of the README
 check: setup-check
 	@$(MAKE) lib
 	@tools/check_format
@@ -428,6 +428,7 @@ check: setup-check
 	@tools/faces --check
 	@tools/check_symbols $(BUILD)/libmpcore.so
 	@tools/check_docs $(BUILD) $(CC)
+	@tools/bench_report --readme --check
 
 .PHONY: abi-check abi-baseline
 ## abi-check: mpcore.h breaks no program made for the last release of this major version

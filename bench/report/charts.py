@@ -8,7 +8,7 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
 
-from . import published, results  # noqa: E402
+from . import published, results, summary  # noqa: E402
 
 # After Okabe and Ito, whose colours people with colour blindness can tell apart: those that show on
 # white and on black, the blue a little lighter.
@@ -49,24 +49,14 @@ def png(figure, path):
     figure.savefig(path, dpi=160, facecolor="white")
 
 
-def _products(device):
-    """16-bit rows of GEMM and convolution; FP32 is what they are compared with."""
-    return [row for row in device.rows("gemm", "conv") if row["dtype"] != "fp32"]
-
-
-def _group(row: dict) -> str:
-    """What shares a colour."""
-    return f"{row['set']} {row['shape'].split()[0]}" if row["bench"] == "gemm" else \
-        f"{row['set']} {row['pass']}"
-
-
 def _scatter(axes, rows: list, x, y):
+    """A set has a colour and a form."""
     colours = (BLUE, ORANGE, GREEN, PINK, YELLOW)
-    for index, group in enumerate(sorted({_group(row) for row in rows})):
-        own = [row for row in rows if _group(row) == group]
-        axes.scatter([x(row) for row in own], [y(row) for row in own], s=22, alpha=0.85,
+    for index, name in enumerate(sorted({row["set"] for row in rows})):
+        own = [row for row in rows if row["set"] == name]
+        axes.scatter([x(row) for row in own], [y(row) for row in own], s=18, alpha=0.75,
                      color=colours[index % len(colours)],
-                     marker="o^sDv"[index // len(colours) % 5], label=group, linewidths=0)
+                     marker="o^sDv"[index // len(colours) % 5], label=name, linewidths=0)
 
 
 def _legend(axes):
@@ -103,16 +93,20 @@ def _over_gflop(rows: list, field: str, label: str, mark: float):
 
 
 def ratio(device):
-    return _over_gflop(_products(device), "ratio_to_peer", "peer time / mpcore time", 1)
+    return _over_gflop(summary.products(device), "ratio_to_peer", "peer time / mpcore time", 1)
+
+
+def ratio_best(device):
+    return _over_gflop(summary.products(device), "ratio_to_peer_best", "time of its best of 8 / mpcore time", 1)
 
 
 def ceiling(device):
-    return _over_gflop(_products(device), "percent_of_ceiling", "% of the rate of large squares",
+    return _over_gflop(summary.products(device), "percent_of_ceiling", "% of the rate of large squares",
                        100)
 
 
 def roofline(device):
-    rows = _products(device)
+    rows = summary.products(device)
     if not rows:
         return None
     figure, axes = pyplot.subplots(figsize=_PHONE)
@@ -144,20 +138,40 @@ def step(device):
                  BLUE, "% of the rate of a copy")[0]
 
 
+# The papers' range: FP32 time / mixed time.
+_PAPERS = (2, 6)
+
+
 def mixed(device, theirs: list):
-    rows = [(row, device.fp32_time(row)) for row in _products(device)]
-    ours = [(1e-9 * row["flop"], fp32[0] / row["median_us"]) for row, fp32 in rows if fp32]
-    figure, axes = pyplot.subplots(figsize=_PHONE)
-    axes.scatter([row.gflop for row in theirs], [row.speedup for row in theirs], s=14, color=GREY,
-                 alpha=0.6, linewidths=0, label=published.V100)
-    if ours:
-        axes.scatter([x for x, _ in ours], [y for _, y in ours], s=24, color=BLUE, linewidths=0,
-                     label=f"mpcore, {device.name[:40]}")
-    axes.axhline(1, color=_INK, linewidth=1, dashes=(5, 4))
-    axes.set(xscale="log", yscale="log", xlabel="GFLOP of the shape",
-             ylabel="FP32 time / mixed time")
-    axes.yaxis.set_major_formatter("{x:g}")
-    _legend(axes)
+    """A panel for GEMM and one for each pass, the shapes in the order of their operations."""
+    ours = {results.name_of(row): row for row in summary.products(device)}
+    panels = {}
+    for row in theirs:
+        panels.setdefault(row.kind, []).append(row)
+    figure, all_axes = pyplot.subplots(len(panels), figsize=(_PHONE[0], 0.6 + 1.7 * len(panels)), sharey=True)
+    for axes, (kind, rows) in zip(all_axes, panels.items()):
+        rows.sort(key=lambda row: row.gflop)
+        places = range(len(rows))
+        axes.axhspan(*_PAPERS, color=GREY, alpha=0.15, linewidth=0)
+        axes.axhline(1, color=_INK, linewidth=1, dashes=(5, 4))
+        axes.scatter(places, [row.speedup for row in rows], s=10, color=GREY, linewidths=0, label=published.V100)
+        for field, colour, marker, label in (("fp32", BLUE, "o", "mpcore against FP32"),
+                                             ("tf32", ORANGE, "^", "against TF32")):
+            having = [(place, device.speedup(ours[row.name], field)) for place, row in zip(places, rows)
+                      if row.name in ours]
+            having = [(place, speedup) for place, speedup in having if speedup]
+            if having:
+                axes.scatter(*zip(*having), s=16, color=colour, marker=marker, linewidths=0, label=label)
+        axes.set_title(f"{kind}, {len(rows)} shapes by their operations", fontsize=9, loc="left")
+        axes.set(yscale="log", xticks=[])
+        axes.set_yticks([0.5, 1, 2, 4, 8], minor=False)
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("")
+    figure.supylabel("FP32 (or TF32) time / mixed time", fontsize=10)
+    handles = {label: handle for axes in all_axes
+               for handle, label in zip(*axes.get_legend_handles_labels())}
+    all_axes[0].legend(handles.values(), handles.keys(), loc="lower center", bbox_to_anchor=(0.5, 1.12),
+                       ncols=len(handles), handletextpad=0.1, columnspacing=0.8)
     return figure
 
 
@@ -177,7 +191,7 @@ def change(found: list):
 
 
 def prediction(device):
-    rows = [row for row in _products(device) if "predicted_us" in row]
+    rows = [row for row in summary.products(device) if "predicted_us" in row]
     if not rows:
         return None
     figure, axes = pyplot.subplots(figsize=_PHONE)
@@ -188,3 +202,40 @@ def prediction(device):
     axes.set(xscale="log", yscale="log", xlabel="predicted, µs", ylabel="measured, µs")
     _legend(axes)
     return figure
+
+
+def prediction_by_family(device):
+    """Every row, the middle half of them, and their median."""
+    found = summary.predictions(device)
+    if not found:
+        return None
+    figure, axes = pyplot.subplots(figsize=(_PHONE[0], 1.1 + 0.42 * len(found)))
+    for place, one in enumerate(found):
+        low, middle, high = one.quartiles
+        axes.plot(one.ratios, [place] * len(one.ratios), "|", color=GREY, markersize=7, alpha=0.6)
+        axes.plot([low, high], [place, place], color=BLUE, linewidth=7, alpha=0.7, solid_capstyle="butt")
+        axes.plot([middle], [place], "D", color=ORANGE, markersize=5)
+    axes.axvline(1, color=_INK, linewidth=1, dashes=(5, 4))
+    axes.set_yticks(range(len(found)), [f"{one.family} ({len(one.ratios)})" for one in found])
+    axes.set(xscale="log", xlabel="predicted / measured")
+    axes.margins(y=0.2)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("{x:g}")
+    axes.tick_params(axis="x", which="both", labelsize=8)
+    return figure
+
+
+def calls(device):
+    rows = sorted(device.rows("calls"), key=lambda row: row["median_us"])
+    if not rows:
+        return None
+    return _bars([results.name_of(row) for row in rows], [row["median_us"] for row in rows], BLUE,
+                 "µs of the host")[0]
+
+
+def startup(device):
+    rows = device.rows("startup")[::-1]  # the first on top
+    if not rows:
+        return None
+    return _bars([row["phase"] for row in rows], [1e-3 * row["median_us"] for row in rows],
+                 [GREY if row["phase"] in ("total", "second") else BLUE for row in rows], "ms")[0]

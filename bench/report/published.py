@@ -11,6 +11,7 @@ FILE = BENCH / "published" / "deepbench_v100.csv"
 @dataclasses.dataclass
 class Published:
     name: str  # as results.name_of
+    kind: str  # "GEMM", or a pass of convolution
     remark: str
     gflop: float
     fp32_us: float
@@ -48,7 +49,7 @@ def read() -> list:
         shape = dict(field.split("=") for field in line["shape"].split())
         name, remark = _gemm(shape) if line["op"] == "gemm" else _conv(line["pass"], shape)
         mixed_us = 1e3 * float(line["mixed_ms"])
-        rows.append(Published(name=name, remark=remark, fp32_us=1e3 * float(line["fp32_ms"]),
+        rows.append(Published(name=name, kind="GEMM" if line["op"] == "gemm" else line["pass"], remark=remark, fp32_us=1e3 * float(line["fp32_ms"]),
                               mixed_us=mixed_us,
                               gflop=1e-3 * float(line["mixed_tflops"]) * mixed_us))
     return rows

@@ -137,6 +137,13 @@ class Device:
             return plain[0]["peer_median_us"], plain[0]["peer"] + ", FP32"
         return plain[0]["median_us"], "mpcore, FP32"
 
+    def speedup(self, row: dict, baseline: str):
+        """FP32 or TF32 time / its time; None where nobody measured it.  `baseline`: "fp32" or "tf32"."""
+        if baseline == "tf32":
+            return row.get("speedup_over_tf32")
+        fp32 = self.fp32_time(row)
+        return fp32 and fp32[0] / row["median_us"]
+
 
 def devices_of(runs: list) -> list:
     by_name = {}

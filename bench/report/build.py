@@ -1,0 +1,33 @@
+"""What a build knows of itself: sizes, how long nvcc took, what the cost model expects."""
+import dataclasses
+import json
+import pathlib
+import subprocess
+
+from kernel_facts import compile_times, facts  # of tools/, where the tool that imports this lies
+
+PREDICTED = ["sm_90"]
+
+
+@dataclasses.dataclass
+class Build:
+    """Empty where a part was not built."""
+    library_bytes: dict
+    compile_seconds: dict  # kernel_facts.compile_times
+    predictions: dict  # by class of device, as mptune --predict writes them
+
+
+def _predictions(mptune: pathlib.Path, bench: pathlib.Path) -> dict:
+    if not mptune.exists():
+        return {}
+    return {device_class: json.loads(subprocess.run(
+        [mptune, "--predict", device_class, "--home", bench, "--json", "-"], capture_output=True, text=True,
+        check=True).stdout) for device_class in PREDICTED}
+
+
+def read(folder: pathlib.Path, bench: pathlib.Path) -> Build:
+    """`folder`: build/, which need not be there."""
+    library = folder / "libmpcore.so"
+    return Build(library_bytes=facts.library_bytes(library) if library.exists() else {},
+                 compile_seconds=compile_times.gather(folder / "cuda"),
+                 predictions=_predictions(folder / "mptune", bench))

@@ -1,0 +1,109 @@
+"""A set of shapes in one line: what the page and the README say of it."""
+import dataclasses
+import math
+import statistics
+
+# Below this share of the peer's speed a shape is named, with the reason, in the notes of a release.
+SLOW = 0.85
+
+
+def geometric_mean(values: list):
+    """None of none."""
+    return math.exp(statistics.fmean(map(math.log, values))) if values else None
+
+
+def products(device) -> list:
+    """16-bit rows of GEMM and convolution; FP32 is what they are compared with."""
+    return [row for row in device.rows("gemm", "conv") if row["dtype"] != "fp32"]
+
+
+def group_of(row: dict) -> str:
+    return row["set"] if row["bench"] == "gemm" else f"{row['set']} {row['pass']}"
+
+
+def by_group(rows: list) -> dict:
+    groups = {}
+    for row in rows:
+        groups.setdefault(group_of(row), []).append(row)
+    return groups
+
+
+def values(rows: list, field: str) -> list:
+    return [row[field] for row in rows if field in row]
+
+
+@dataclasses.dataclass
+class Summary:
+    name: str
+    rows: int
+    ratio: float  # geometric means; None where nobody measured it
+    ratio_best: float
+    speedup_fp32: float
+    speedup_tf32: float
+    percent_of_ceiling: float  # median
+    slow: int  # rows below SLOW of the peer
+
+
+def of_rows(name: str, rows: list, fp32_time) -> Summary:
+    """`fp32_time`: Device.fp32_time."""
+    speedups = [fp32[0] / row["median_us"] for row in rows if (fp32 := fp32_time(row))]
+    percents = values(rows, "percent_of_ceiling")
+    return Summary(
+        name=name, rows=len(rows),
+        ratio=geometric_mean(values(rows, "ratio_to_peer")),
+        ratio_best=geometric_mean(values(rows, "ratio_to_peer_best")),
+        speedup_fp32=geometric_mean(speedups),
+        speedup_tf32=geometric_mean(values(rows, "speedup_over_tf32")),
+        percent_of_ceiling=statistics.median(percents) if percents else None,
+        slow=sum(ratio < SLOW for ratio in values(rows, "ratio_to_peer")))
+
+
+def of_device(device) -> list:
+    return [of_rows(name, rows, device.fp32_time) for name, rows in by_group(products(device)).items()]
+
+
+# ---------------------------------------------------------------------------- the cost model
+
+FAMILIES = ("wgmma", "wmma", "gemv", "simt", "depthwise")
+
+
+def family_of(kernel: str) -> str:
+    """conv_wgmma_128x128x64_s6 -> wgmma"""
+    return next((family for family in FAMILIES if family in kernel.split("_")), "other")
+
+
+@dataclasses.dataclass
+class Predictions:
+    """How good the predicted times of a family's kernels are where it was chosen."""
+    family: str
+    ratios: list  # predicted / measured
+    ranked: list  # rows with --rank
+
+    @property
+    def quartiles(self) -> list:
+        return statistics.quantiles(self.ratios, n=4, method="inclusive") if len(self.ratios) > 1 else \
+            3 * self.ratios
+
+    @property
+    def within_a_quarter(self) -> float:
+        """Share of the rows."""
+        return sum(abs(ratio - 1) <= 0.25 for ratio in self.ratios) / len(self.ratios)
+
+    @property
+    def first_was_fastest(self) -> int:
+        return sum(row["rank"] == 1 for row in self.ranked)
+
+    @property
+    def mean_loss(self):
+        """Time of the chosen kernel / of the fastest."""
+        return geometric_mean([row["chosen_us"] / row["fastest_us"] for row in self.ranked])
+
+
+def predictions(device) -> list:
+    by_family = {}
+    for row in products(device):
+        if "predicted_us" in row:
+            by_family.setdefault(family_of(row["kernel"]), []).append(row)
+    return [Predictions(family, [row["predicted_us"] / row["median_us"] for row in rows],
+                        [row for row in rows if "rank" in row])
+            for family, rows in sorted(by_family.items())]

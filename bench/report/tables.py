@@ -1,0 +1,114 @@
+"""The tables of one device, as HTML."""
+from . import results, summary
+from .markup import GAP, figure, folded, percent, table, time
+
+MOST_WORST = 10
+
+
+def _two(row: dict, field: str) -> str:
+    return figure(row.get(field))
+
+
+def summaries(device) -> str:
+    rows = [[one.name, one.rows, figure(one.ratio), figure(one.ratio_best), one.slow or "",
+             percent(one.percent_of_ceiling, 0), figure(one.speedup_fp32), figure(one.speedup_tf32)]
+            for one in summary.of_device(device)]
+    return "<h3>Sets, in one line each</h3>\n" + table(
+        ["set", "rows", "ratio", "best", f"< {summary.SLOW}", "% ceil", "x FP32", "x TF32"], rows) + (
+        '<p class="faint">Ratio: peer time / mpcore time; best: the same for the best of 8 choices of cuBLASLt; '
+        f"< {summary.SLOW}: so many rows have a lower ratio; % ceil: of the rate of large squares, median; x FP32, "
+        "x TF32: FP32 or TF32 time / mpcore time. Ratios and times are geometric means.</p>") if rows else ""
+
+
+def worst(device) -> str:
+    field, rows = results.worst(device.rows("gemm", "conv"), MOST_WORST)
+    if not rows:
+        return ""
+    heading, label, shown = {
+        "ratio_to_peer": ("ratio", "ratio to the peer", figure),
+        "percent_of_ceiling": ("% ceiling", "percent of the ceiling, as there is no peer", percent)}[field]
+    return f"<h3>The worst {len(rows)}, by {label}</h3>\n" + table(
+        ["shape", heading, "best of 8", "µs", "kernel", "types"],
+        [[results.name_of(row), shown(row[field]), _two(row, "ratio_to_peer_best"), time(row["median_us"]),
+          row["kernel"], results.types_of(row)] for row in rows])
+
+
+def all_rows(device) -> str:
+    products = [[results.name_of(row), row["comment"], results.types_of(row), row["kernel"],
+                 time(row["median_us"]), time(row["q1_us"]), time(row["q3_us"]),
+                 f"{row['tflops']:.4g}", f"{row['gb_per_s']:.4g}", percent(row.get("percent_of_ceiling")),
+                 row.get("peer", GAP), time(row.get("peer_median_us")), _two(row, "ratio_to_peer"),
+                 row.get("peer_best_choice", GAP), time(row.get("peer_best_median_us")),
+                 _two(row, "ratio_to_peer_best")]
+                for row in device.rows("gemm", "conv")]
+    steps = [[results.name_of(row), str(row["tensors"]), time(row["median_us"]), time(row["q1_us"]),
+              time(row["q3_us"]), f"{row['gb_per_s']:.4g}", percent(row["percent_of_copy"]),
+              row.get("peer", GAP), time(row.get("peer_median_us")), _two(row, "ratio_to_peer")]
+             for row in device.rows("step")]
+    peer = ["peer", "peer µs", "ratio"]
+    return folded(f"All {len(products)} products", table(
+        ["shape", "", "types", "kernel", "µs", "q1", "q3", "TFLOP/s", "GB/s", "% ceiling", *peer,
+         "best of 8 is choice", "its µs", "ratio to it"], products)) + \
+        folded(f"All {len(steps)} steps", table(
+            ["operation", "tensors", "µs", "q1", "q3", "GB/s", "% copy", *peer], steps))
+
+
+def mixed(device, theirs: list) -> str:
+    ours = {results.name_of(row): row for row in summary.products(device)}
+    rows = []
+    for row in theirs:
+        own = ours.get(row.name)
+        fp32 = device.fp32_time(own) if own else None
+        rows.append([row.name + (f" ({row.remark})" if row.remark else ""),
+                     figure(row.speedup), figure(fp32[0] / own["median_us"] if fp32 else None),
+                     figure(own.get("speedup_over_tf32") if own else None),
+                     time(row.fp32_us), time(row.mixed_us),
+                     time(fp32[0] if fp32 else None), time(own.get("tf32_median_us") if own else None),
+                     time(own["median_us"] if own else None), fp32[1] if fp32 else GAP])
+    measured = sum(row.name in ours for row in theirs)
+    return folded(f"All {len(theirs)} rows of DeepBench's training set, {measured} of them measured here", table(
+        ["shape", "V100: FP32 / mixed", "here: FP32 / mixed", "TF32 / mixed", "V100 FP32 µs", "V100 mixed µs",
+         "FP32 µs", "TF32 µs", "mpcore mixed µs", "FP32 is"], rows))
+
+
+def change(found: list) -> str:
+    return folded(f"All {len(found)} rows in both", table(
+        ["row", "before µs", "now µs", "now / before", "quartiles", "kernel"],
+        [[one.name, time(one.old["median_us"]), time(one.new["median_us"]), figure(one.times_as_slow),
+          "overlap" if one.within_noise else "apart", one.kernels] for one in found])) if found else ""
+
+
+def prediction(device) -> str:
+    families = [[one.family, len(one.ratios), *map(figure, one.quartiles), percent(100 * one.within_a_quarter, 0),
+                 f"{one.first_was_fastest}/{len(one.ranked)}" if one.ranked else GAP, figure(one.mean_loss)]
+                for one in summary.predictions(device)]
+    rows = [[results.name_of(row), row["kernel"], time(row["predicted_us"]), time(row["median_us"]),
+             figure(row["predicted_us"] / row["median_us"]),
+             f"{row['rank']} of {row['rank_of']}" if "rank" in row else "not ranked",
+             row.get("fastest_kernel", GAP),
+             figure(row["chosen_us"] / row["fastest_us"] if "rank" in row else None)]
+            for row in summary.products(device) if "predicted_us" in row]
+    if not rows:
+        return ""
+    return table(["kernels", "rows", "quarter", "half", "three quarters", "within 25 %", "fastest first", "loss"],
+                 families) + (
+        '<p class="faint">Predicted / measured is below the first three figures in a quarter, half, three quarters of '
+        "the rows. Fastest first: rows of which all kernels were timed, and the chosen one was the fastest; loss: time "
+        "of the chosen kernel / of the fastest, geometric mean.</p>") + folded(
+        "Predicted and measured, and the rank of the kernel that was fastest", table(
+            ["shape", "chosen kernel", "predicted µs", "measured µs", "predicted / measured",
+             "place of the fastest", "fastest kernel", "chosen / fastest"], rows))
+
+
+def calls(device) -> str:
+    rows = [[row["call"], row["problem"], figure(row["median_us"], 3), figure(row["q1_us"], 3),
+             figure(row["q3_us"], 3), row.get("peer", GAP), figure(row.get("peer_median_us"), 3)]
+            for row in device.rows("calls")]
+    return folded(f"All {len(rows)} calls", table(
+        ["call", "problem", "µs", "q1", "q3", "peer", "peer µs"], rows)) if rows else ""
+
+
+def startup(device) -> str:
+    rows = [[row["phase"], *(figure(1e-3 * row[field], 3) for field in ("median_us", "q1_us", "q3_us"))]
+            for row in device.rows("startup")]
+    return table(["phase", "ms", "q1", "q3"], rows) if rows else ""
