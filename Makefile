@@ -366,9 +366,17 @@ $(BUILD)/mpbench_first_result: bench/startup/first_result.c include/mpcore.h
 	@mkdir -p $(@D)
 	@echo "  CC   $<"
 	$(Q)$(CC) -std=c99 -O2 -pedantic -Wall -Wextra -Iinclude $< -ldl -o $@
-$(BUILD)/mpbench: $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LIB) $(BUILD)/mpbench_first_result
+# The ceilings are kernels; without nvcc nothing stands in for them.
+BENCH_OBJS := $(BENCH_CPP:%.cpp=$(BUILD)/%.o) \
+  $(if $(HAVE_CUDA),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard bench/ceilings/*.cu)),$(BUILD)/bench/ceilings/none.o)
+BENCH_CUDART := $(if $(HAVE_CUDA),-L$(CUDA_HOME)/lib64 -lcudart_static -lrt)
+$(BUILD)/bench/%.o: bench/%.cu
+	@mkdir -p $(@D)
+	@echo "  NVCC $<"
+	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }
+$(BUILD)/mpbench: $(BENCH_OBJS) $(LIB) $(BUILD)/mpbench_first_result
 	@echo "  LINK $@"
-	$(Q)$(CXX) $(BENCH_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -ldl -lpthread -o $@
+	$(Q)$(CXX) $(BENCH_OBJS) $(LINK_LIB) $(BENCH_CUDART) -ldl -lpthread -o $@
 
 # The same for PREFIX/bin.
 LINK_INSTALLED := -L$(BUILD) -lmpcore -Wl,-rpath,'$$ORIGIN/../lib'

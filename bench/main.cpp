@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "bench.h"
+#include "ceilings.h"
 #include "once.h"
 
 namespace {
@@ -40,6 +41,7 @@ int run(mpbench::Options options) {
     is_empty &= families.back().jobs.empty();
   }
   if (is_empty) throw std::runtime_error("nothing matches --set and --filter");
+  mpbench::measure_ceilings(options, machine, report);
   mpbench::measure(families, report);
   report.finish();
   return report.has_failed() ? kExitFailed : kExitMeasured;

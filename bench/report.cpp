@@ -25,6 +25,19 @@ void write_gpu_state(JsonWriter &json, const GpuState &state) {
   json.close('}');
 }
 
+void write_rate(JsonWriter &json, const MachineRate &rate) {
+  json.open('{');
+  json.string("name", rate.name);
+  json.string("unit", rate.unit);
+  if (rate.timing)
+    json.number("rate", rate.rate());
+  else
+    json.null("rate");
+  json.string("how", rate.how);
+  if (rate.timing) write_gpu_load(json, rate.timing->gpu);
+  json.close('}');
+}
+
 void write_library(JsonWriter &json, const UsedLibrary &library) {
   json.open('{');
   json.string("name", library.name);
@@ -88,6 +101,12 @@ void Report::add(const std::optional<GpuState> &state) {
   if (state) gpu_states_.push_back(*state);
 }
 
+void Report::add(const MachineRate &rate) {
+  rates_.push_back(rate);
+  const std::string figure = rate.timing ? text("%.1f %s, ", rate.rate(), rate.unit.c_str()) : "";
+  print("Ceiling, " + rate.name + ": " + figure + rate.how + ".\n");
+}
+
 void Report::add_library(const char *name, const std::string &version,
                          const DynamicLibrary &library) {
   const auto is_known = [&](const UsedLibrary &known) { return known.name == name; };
@@ -114,6 +133,9 @@ void Report::finish() {
   }
   json_.open('[', "clocks");
   for (const GpuState &state : gpu_states_) write_gpu_state(json_, state);
+  json_.close(']');
+  json_.open('[', "ceilings");
+  for (const MachineRate &rate : rates_) write_rate(json_, rate);
   json_.close(']');
   json_.open('[', "peers");
   for (const UsedLibrary &library : libraries_) write_library(json_, library);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ceilings.h"
 #include "machine.h"
 #include "options.h"
 #include "rows/row.h"
@@ -30,6 +31,7 @@ class Report {
     write_row(json_, row, ceiling_);
   }
   void add(const std::optional<GpuState> &state);
+  void add(const MachineRate &rate);
   /// Another library that is used, once however often it is told.
   void add_library(const char *name, const std::string &version, const DynamicLibrary &library);
   /// Something that could have been measured and was not.
@@ -52,6 +54,7 @@ class Report {
   std::optional<Ceiling> ceiling_;
   std::vector<GpuState> gpu_states_;
   std::vector<UsedLibrary> libraries_;
+  std::vector<MachineRate> rates_;
   std::vector<std::string> notes_;
   JsonWriter json_;
 };

@@ -70,14 +70,18 @@ void write_timing(JsonWriter &json, const Timing &timing) {
   json.number("batches", timing.batches);
   json.number("calls_per_batch", timing.calls_per_batch);
   json.number("enqueue_us", timing.enqueue_us);
-  if (!timing.gpu) return;
-  json.number("gpu_readings", timing.gpu->readings);
-  json.number("sm_mhz", timing.gpu->sm_mhz);
-  json.number("least_sm_mhz", timing.gpu->least_sm_mhz);
-  json.number("power_w", timing.gpu->power_w);
-  json.number("temperature_c", timing.gpu->temperature_c);
-  json.number("power_capped", timing.gpu->power_capped);
-  json.number("heat_capped", timing.gpu->heat_capped);
+  write_gpu_load(json, timing.gpu);
+}
+
+void write_gpu_load(JsonWriter &json, const std::optional<GpuLoad> &gpu) {
+  if (!gpu) return;
+  json.number("gpu_readings", gpu->readings);
+  json.number("sm_mhz", gpu->sm_mhz);
+  json.number("least_sm_mhz", gpu->least_sm_mhz);
+  json.number("power_w", gpu->power_w);
+  json.number("temperature_c", gpu->temperature_c);
+  json.number("power_capped", gpu->power_capped);
+  json.number("heat_capped", gpu->heat_capped);
 }
 
 void write_peer(JsonWriter &json, const std::optional<PeerResult> &peer, const Timing &own) {

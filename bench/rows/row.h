@@ -56,6 +56,7 @@ std::string percent_text(double tflops, const std::optional<Ceiling> &ceiling);
 std::string types_text(mp_dtype_t in, mp_dtype_t out, float beta);
 
 void write_timing(JsonWriter &json, const Timing &timing);
+void write_gpu_load(JsonWriter &json, const std::optional<GpuLoad> &gpu);
 void write_peer(JsonWriter &json, const std::optional<PeerResult> &peer, const Timing &own);
 void write_baselines(JsonWriter &json, const Baselines &baselines, const Timing &own);
 void write_rank(JsonWriter &json, const std::optional<RankResult> &rank);
