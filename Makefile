@@ -313,13 +313,13 @@ nightly: setup-test
 ## sanitize: the light tests with the library under AddressSanitizer and UBSan, plain and strict
 sanitize: setup-test
 	@$(MAKE) tests
-	@$(MAKE) lib $(BUILD)/asan/tests/machine SAN=address BUILD=$(BUILD)/asan
+	@$(MAKE) lib $(BUILD)/asan/tests/machine $(BUILD)/asan/tests/conformance SAN=address BUILD=$(BUILD)/asan
 	@$(MAKE) light SAN=address PRELOAD="$$($(CXX) -print-file-name=libasan.so)"
 
 ## race: the light tests with the library under the race detector, plain and strict
 race: setup-test
 	@$(MAKE) tests
-	@$(MAKE) lib $(BUILD)/race/tests/machine SAN=race BUILD=$(BUILD)/race
+	@$(MAKE) lib $(BUILD)/race/tests/machine $(BUILD)/race/tests/conformance SAN=race BUILD=$(BUILD)/race
 	@$(MAKE) light SAN=race
 
 .PHONY: light
@@ -329,6 +329,7 @@ light: export ASAN_OPTIONS := allocator_may_return_null=1  # mp_malloc of 2^60 b
 light:
 	@tools/run_tests --log $(SAN_BUILD)/log \
 	  "$(SAN): the host machine::$(SAN_BUILD)/tests/machine" \
+	  "$(SAN): conformance::$(SAN_BUILD)/tests/conformance" \
 	  "$(SAN): C ABI::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/test_capi" \
 	  "$(SAN): plain::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/mptests [strict]" \
 	  $(foreach s,$(SEEDS),"$(SAN): strict, seed $(s)::LD_PRELOAD=$(PRELOAD) MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")

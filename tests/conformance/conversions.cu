@@ -33,14 +33,13 @@ struct NarrowArgs {
   uint16_t *to_half, *to_bf16;
   uint32_t *half_pairs, *bf16_pairs;  ///< of an element and its negative, NaN left out
   int64_t count;
-  bool truncate;
+  uint32_t mask;  ///< of the bits that are looked at
 };
 
 MP_KERNEL(kThreads, 1) narrow_floats(MP_PARAM(NarrowArgs) args) {
   const int64_t i = block_index() * kThreads + thread_index();
   if (i >= args.count) return;
-  float x = args.in[i];
-  if (args.truncate) x = float_from_bits(bits_of(x) & 0xffff0000u);
+  const float x = float_from_bits(bits_of(args.in[i]) & args.mask);
   args.to_half[i] = without_payload(round_to<half>(x).bits, 0x7c00);
   args.to_bf16[i] = without_payload(round_to<bf16>(x).bits, 0x7f80);
   const bool is_nan = magnitude_bits(x) > kInfinityBits;
@@ -78,6 +77,7 @@ std::vector<float> places_of_rounding() {
 
 }  // namespace
 
+/// The mistake: numbers are cut off.
 Output conform_conversions(const Device &device, Mistake mistake) {
   const Memory<uint32_t> from_half(device, kPatterns), from_bf16(device, kPatterns);
   run(device, "widen_patterns", widen_patterns, {kPatterns / kThreads, kThreads},
@@ -91,7 +91,7 @@ Output conform_conversions(const Device &device, Mistake mistake) {
   const auto signed_count = static_cast<int64_t>(count);
   run(device, "narrow_floats", narrow_floats, {ceil_div<int64_t>(signed_count, kThreads), kThreads},
       {in.data(), to_half.data(), to_bf16.data(), half_pairs.data(), bf16_pairs.data(),
-       signed_count, mistake == Mistake::made});
+       signed_count, mistake == Mistake::made ? 0xffff0000u : ~0u});
   return {make_part("fp16 to fp32", 256, from_half.download()),
           make_part("bf16 to fp32", 256, from_bf16.download()),
           make_part("fp32 to fp16", 256, to_half.download()),

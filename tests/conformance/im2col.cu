@@ -119,8 +119,8 @@ load_pixels(MP_PARAM(LoadArgs) args) {
         tma_load_im2col(smem_address(box), args.map, bar, at);
       }
       mbarrier_wait(bar, static_cast<uint32_t>(i % 2));
-      copy_bytes(args.boxes + static_cast<int64_t>(i) * args.box_bytes, box, args.box_bytes,
-                 kThreads);
+      copy_pieces(args.boxes + static_cast<int64_t>(i) * args.box_bytes, box, args.box_bytes,
+                  kThreads);
       block_sync();
     }
   }
@@ -156,7 +156,7 @@ load_into_many(MP_PARAM(MulticastArgs) args) {
     if (is_meant) {
       mbarrier_wait(bar, 0);
       for (int box = 0; box < 2; box++)
-        copy_bytes(
+        copy_pieces(
             args.boxes + static_cast<int64_t>((rank ^ args.other_rank) * 2 + box) * args.box_bytes,
             boxes + box * stride, args.box_bytes, kThreads);
     }

@@ -13,6 +13,7 @@
 
 #include "kernels/simt/device.h"
 #include "kernels/simt/sm90.h"
+#include "kernels/simt/vector.h"
 #include "kernels/simt/wmma.h"
 #include "outputs.h"
 
@@ -107,10 +108,13 @@ MP_DEVICE unsigned char *aligned_smem() {
   return smem + (kSwizzlePeriodBytes - address % kSwizzlePeriodBytes) % kSwizzlePeriodBytes;
 }
 
-/// By the block, between shared and global memory.
-MP_DEVICE void copy_bytes(unsigned char *to, const unsigned char *from, int bytes,
-                          int num_threads) {
-  for (int at = thread_index(); at < bytes; at += num_threads) to[at] = from[at];
+/// By the block, between shared and global memory: 16 bytes at a time, from and to such addresses.
+MP_DEVICE void copy_pieces(unsigned char *to, const unsigned char *from, int bytes,
+                           int num_threads) {
+  using Piece = Pack<uint32_t, 4>;
+  constexpr int kPieceBytes = sizeof(Piece);
+  for (int at = thread_index() * kPieceBytes; at < bytes; at += num_threads * kPieceBytes)
+    *reinterpret_cast<Piece *>(to + at) = *reinterpret_cast<const Piece *>(from + at);
 }
 
 }  // namespace mp::MP_TARGET

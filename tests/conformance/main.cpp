@@ -44,12 +44,12 @@ bool wants_cuda() {
 std::string check_on_host(const Case &one, const mp::Device &host) {
   engine::set_mood(engine::Mood::plain());
   const Output plain = one.run(host, Mistake::none);
-  if (first_difference(plain, one.run(host, Mistake::made)).empty())
+  if (differences(plain, one.run(host, Mistake::made)).empty())
     return "a planted mistake makes no difference";
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
     engine::set_mood(engine::Mood::strict_with(seed));
-    const std::string difference = first_difference(plain, one.run(host, Mistake::none));
-    if (!difference.empty()) return "strict mood, seed " + std::to_string(seed) + ": " + difference;
+    const std::string found = differences(plain, one.run(host, Mistake::none));
+    if (!found.empty()) return "strict mood, seed " + std::to_string(seed) + ": " + found;
   }
   return "";
 }
@@ -60,7 +60,7 @@ std::string check_on_cuda(const Case &on_host, const Case &on_cuda, mp::Device h
   engine::set_mood(engine::Mood::plain());
   const Output wanted = on_host.run(host, Mistake::none);
   const Output got = on_cuda.run(cuda, Mistake::none);
-  return first_difference(wanted, got);
+  return differences(wanted, got);
 }
 
 class Program {

@@ -43,12 +43,14 @@ std::string difference(const Part &wanted, const Part &got) {
 
 }  // namespace
 
-std::string first_difference(const Output &wanted, const Output &got) {
+std::string differences(const Output &wanted, const Output &got) {
   if (wanted.size() != got.size())
     return std::to_string(got.size()) + " parts instead of " + std::to_string(wanted.size());
+  std::string all;
   for (size_t i = 0; i < wanted.size(); i++)
-    if (const std::string text = difference(wanted[i], got[i]); !text.empty()) return text;
-  return "";
+    if (const std::string text = difference(wanted[i], got[i]); !text.empty())
+      all += (all.empty() ? "" : "\n  ") + text;
+  return all;
 }
 
 }  // namespace mpconform

@@ -28,8 +28,8 @@ Part make_part(std::string name, size_t columns, const std::vector<T> &elements)
   return part;
 }
 
-/// Nothing where every element is the same, bit for bit; else the first part that differs, how many
-/// of its elements do, and the first of them.
-std::string first_difference(const Output &wanted, const Output &got);
+/// Empty where every element is the same, bit for bit; else a line for each part that differs: how
+/// many of its elements do, and the first of them.
+std::string differences(const Output &wanted, const Output &got);
 
 }  // namespace mpconform

@@ -95,8 +95,8 @@ load_boxes(MP_PARAM(LoadArgs) args) {
         tma_load(smem_address(box), map, bar, place.x, place.y, place.z);
       }
       mbarrier_wait(bar, static_cast<uint32_t>(i % 2));
-      copy_bytes(args.boxes + static_cast<int64_t>(i) * args.box_bytes, box, args.box_bytes,
-                 kThreads);
+      copy_pieces(args.boxes + static_cast<int64_t>(i) * args.box_bytes, box, args.box_bytes,
+                  kThreads);
       block_sync();
     }
   }
@@ -129,7 +129,7 @@ MP_KERNEL(kThreads, 1)
 store_box(MP_PARAM(StoreArgs) args) {
   if constexpr (has_sm90()) {
     unsigned char *const box = aligned_smem();
-    copy_bytes(box, args.box, args.box_bytes, kThreads);
+    copy_pieces(box, args.box, args.box_bytes, kThreads);
     async_proxy_fence();
     block_sync();
     if (thread_index() != 0) return;

@@ -19,6 +19,8 @@ GAPS = (MISSING, NOT_RUN, CUT_OFF)
 
 GAP_EXIT_CODE = 77           # a command's own way to say MISSING; its last line begins with "gap: "
 TALLY = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.MULTILINE)
+REASON = re.compile(r"^FAILED: (.*)$", re.MULTILINE)
+POLL_S = 0.2                 # how soon a request to end is heeded
 GRACE_S = 5                  # from the request to end to the end
 
 
@@ -47,6 +49,22 @@ class Result:
 
 class Interrupted(Exception):
     """Somebody asked this program to end; the step at hand has been ended."""
+
+
+class Request:
+    """To end, by a signal.  It is looked at, not raised: an exception could come between the start of a process
+    and the knowledge of it."""
+
+    def __init__(self):
+        self.signal_name = None
+
+    def take(self, signal_number, _frame):
+        self.signal_name = signal.Signals(signal_number).name
+
+    def heed(self):
+        """@raises Interrupted"""
+        if self.signal_name:
+            raise Interrupted(self.signal_name)
 
 
 def missing_part(step: Step) -> str:
@@ -83,6 +101,9 @@ def _verdict(step: Step, code: int, text: str) -> Result:
         return Result(FAILED, f"exit code {code}, and no line \"N passed, N failed\" at its end")
     passed, failed, skipped = (int(number or 0) for number in tallies[-1])
     counts = f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")
+    reasons = REASON.findall(text)
+    if reasons:
+        counts += f": {reasons[0]}"
     if passed + failed + skipped == 0:
         return Result(FAILED, "no test ran")
     if code == 0 and failed == 0:
@@ -90,10 +111,20 @@ def _verdict(step: Step, code: int, text: str) -> Result:
     return Result(FAILED, counts if failed else f"exit code {code}, though {counts}")
 
 
-def run(step: Step, folder: pathlib.Path, seconds_left: float, environment: dict) -> Result:
-    """Runs the step in at most its limit and the time that is left.
+def _wait(process, limit_s: float, request: Request) -> int:
+    """The exit code.  @raises subprocess.TimeoutExpired, Interrupted"""
+    end = time.monotonic() + limit_s
+    while True:
+        request.heed()
+        try:
+            return process.wait(max(0, min(end - time.monotonic(), POLL_S)))
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= end:
+                raise
 
-    @raises Interrupted if this program was asked to end meanwhile."""
+
+def run(step: Step, folder: pathlib.Path, seconds_left: float, environment: dict, request: Request) -> Result:
+    """Runs the step in at most its limit and the time that is left.  @raises Interrupted"""
     why = missing_part(step)
     if why:
         return Result(MISSING, why)
@@ -109,7 +140,7 @@ def run(step: Step, folder: pathlib.Path, seconds_left: float, environment: dict
         process = subprocess.Popen(step.command, stdout=output, stderr=subprocess.STDOUT,
                                    stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
         try:
-            code = process.wait(limit_s)
+            code = _wait(process, limit_s, request)
             result = _verdict(step, code, log.read_text(encoding="utf-8", errors="replace"))
         except subprocess.TimeoutExpired:
             _end_group(process)
