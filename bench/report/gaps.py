@@ -1,10 +1,6 @@
 """What a reader may look for and not find, by name."""
 from . import results
 
-# What no result can have yet, so that nobody looks for it.
-NOT_MEASURED = (
-    "mpbench does not measure: DeepBench's recurrent and all-reduce sets; the issue rate of mma and wgmma; "
-    "a read-only pass over memory.")
 PEERS = {"gemm": "cuBLASLt", "conv": "cuDNN", "step": "torch (fused AdamW, GradScaler)"}
 
 
@@ -35,6 +31,9 @@ def of(device) -> list:
         found.append("No kernel was ranked (--rank).")
     if not device.rows("step"):
         found.append("No rate of a copy: the roofline has no slope.")
+    unmeasured = {f"{one['name']}: {one['how']}" for run in device.runs for one in run.get("ceilings", [])
+                  if one["rate"] is None}
+    found += [f"Ceiling, {sentence}." for sentence in sorted(unmeasured)]
     if not any(run["clocks"] for run in device.runs):
         found.append("No clocks, power or temperature: NVML, which knows them, was not there.")
-    return found + [note for run in device.runs for note in run["notes"]] + [NOT_MEASURED]
+    return found + [note for run in device.runs for note in run["notes"]]

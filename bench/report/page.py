@@ -2,7 +2,7 @@
 import pathlib
 
 from . import charts, compare, gaps, known, published, results, tables
-from .markup import GAP, escape, folded, table
+from .markup import GAP, escape, figure, folded, table
 
 STYLE = pathlib.Path(__file__).with_name("style.css")
 
@@ -21,7 +21,27 @@ def _head(device) -> str:
     if clocks:
         parts.append(folded("Clocks", table(
             ["during", "SM MHz", "most", "memory MHz", "W", "limit W", "°C"], clocks)))
-    return "\n".join(parts)
+    return "\n".join(parts + _machine(device))
+
+
+def _machine(device) -> list:
+    """What the machine itself could do, what of others was used, and what held its clocks down."""
+    parts = []
+    ceilings = [[f"{one['name']}, {one['unit']}", figure(one["rate"], 1), one["how"], run["file"]]
+                for run in device.runs for one in run.get("ceilings", [])]
+    if ceilings:
+        parts.append(folded("Ceilings, measured in the same runs", table(["", "rate", "how", "file"], ceilings)))
+    peers = [[one["name"], one["version"], one["place"], one["file"], run["file"]]
+             for run in device.runs for one in run.get("peers", [])]
+    if peers:
+        parts.append(folded("Other libraries, and where they were found", table(
+            ["library", "version", "place", "path", "file"], peers)))
+    watched = [row for row, _ in device.latest.values() if "gpu_readings" in row]
+    if watched:
+        capped = {cause: sum(row[f"{cause}_capped"] > 0.5 for row in watched) for cause in ("power", "heat")}
+        parts.append(f"<p>The clocks were watched in {len(watched)} rows; for most of the time power held them down in "
+                     f"{capped['power']}, heat in {capped['heat']}.</p>")
+    return parts
 
 
 def _gap_list(device) -> str:

@@ -23,7 +23,9 @@ def _timed(us: float, prefix: str = "") -> dict:
 
 
 def _timing(us: float) -> dict:
-    return _timed(us) | {"batches": 20, "calls_per_batch": 10, "enqueue_us": 2.5}
+    return _timed(us) | {"batches": 20, "calls_per_batch": 10, "enqueue_us": 2.5,
+                         "gpu_readings": 9, "sm_mhz": 1.5, "least_sm_mhz": 1, "power_w": None, "temperature_c": 2,
+                         "power_capped": 0.75, "heat_capped": 0}
 
 
 def _baseline(name: str, own_us: float, times: float) -> dict:
@@ -83,4 +85,8 @@ def run(predictions: list, seed: int = 1) -> dict:
     return {"schema": 1, "device": "made-up <device>", "target": "cuda", "arch": 90, "num_sms": 132,
             "l2_bytes": 50 << 20, "commit": "none", "command": f"none, seed {seed}",
             "date": f"2000-01-0{seed}T00:00:00Z", "driver": "0", "cuda": "0.0", "ceiling_tflops": ceiling,
-            "ceiling_from": "nobody", "rows": rows, "clocks": [clocks], "notes": ["No figure here was measured."]}
+            "ceiling_from": "nobody", "rows": rows, "clocks": [clocks],
+            "ceilings": [{"name": "read", "unit": "GB/s", "rate": 3000.5, "how": "made up"},
+                         {"name": "wgmma", "unit": "TFLOP/s", "rate": None, "how": "made up not to be"}],
+            "peers": [{"name": "cuBLASLt", "version": "0", "place": "python", "file": "nvidia/none/lib/lib.so"}],
+            "notes": ["No figure here was measured."]}
