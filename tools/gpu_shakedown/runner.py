@@ -45,6 +45,7 @@ class Result:
     detail: str = ""
     seconds: float = 0.0
     log: str = ""
+    begun: str = ""          # UTC, ISO 8601
 
 
 class Interrupted(Exception):
@@ -133,7 +134,7 @@ def run(step: Step, folder: pathlib.Path, seconds_left: float, environment: dict
     log = folder / step.stage / step.log_name
     log.parent.mkdir(parents=True, exist_ok=True)
     limit_s = min(step.limit_s, seconds_left)
-    start = time.monotonic()
+    begun, start = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), time.monotonic()
     with open(log, "w", encoding="utf-8") as output:
         output.write(f"$ {shlex.join(step.command)}\n")
         output.flush()
@@ -151,5 +152,5 @@ def run(step: Step, folder: pathlib.Path, seconds_left: float, environment: dict
             _end_group(process)
             raise
     result.seconds = round(time.monotonic() - start, 1)
-    result.log = str(log)
+    result.log, result.begun = str(log), begun
     return result
