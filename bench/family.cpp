@@ -19,6 +19,7 @@ void measure_family(const Family &family, Report &report, mptools::Progress &pro
     } catch (const std::exception &error) {
       report.add_failure(job.name + " was not measured: " + error.what());
     }
+    report.save();
     progress.finish(job.cost_us);
   }
 }

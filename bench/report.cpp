@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "common/progress.h"
 
@@ -125,30 +126,48 @@ void Report::add_failure(const std::string &sentence) {
   add_note(sentence);
 }
 
-void Report::finish() {
-  json_.close(']');
+std::string Report::whole_json(const std::vector<std::string> &notes) const {
+  JsonWriter json = json_;
+  json.close(']');
   if (ceiling_) {
-    json_.number("ceiling_tflops", ceiling_->tflops);
-    json_.string("ceiling_from", ceiling_->from);
+    json.number("ceiling_tflops", ceiling_->tflops);
+    json.string("ceiling_from", ceiling_->from);
   }
-  json_.open('[', "clocks");
-  for (const GpuState &state : gpu_states_) write_gpu_state(json_, state);
-  json_.close(']');
-  json_.open('[', "ceilings");
-  for (const MachineRate &rate : rates_) write_rate(json_, rate);
-  json_.close(']');
-  json_.open('[', "peers");
-  for (const UsedLibrary &library : libraries_) write_library(json_, library);
-  json_.close(']');
-  json_.open('[', "notes");
-  for (const std::string &note : notes_) json_.string({}, note);
-  json_.close(']');
-  json_.close('}');
+  json.open('[', "clocks");
+  for (const GpuState &state : gpu_states_) write_gpu_state(json, state);
+  json.close(']');
+  json.open('[', "ceilings");
+  for (const MachineRate &rate : rates_) write_rate(json, rate);
+  json.close(']');
+  json.open('[', "peers");
+  for (const UsedLibrary &library : libraries_) write_library(json, library);
+  json.close(']');
+  json.open('[', "notes");
+  for (const std::string &note : notes) json.string({}, note);
+  json.close(']');
+  json.close('}');
+  return json.finish();
+}
 
+void Report::save() const {
+  namespace fs = std::filesystem;
+  const fs::path path = options_.json;
+  const bool is_file =
+      !path.empty() && path != "-" && (fs::is_regular_file(path) || !fs::exists(path));
+  if (!is_file) return;
+  std::vector<std::string> notes = notes_;
+  notes.push_back("This run was ended before it was done: rows are missing.");
+  // Never half a file, whenever this program is ended.
+  const fs::path part = path.string() + ".part";
+  write_file(part, whole_json(notes));
+  fs::rename(part, path);
+}
+
+void Report::finish() const {
   if (options_.json == "-")
-    std::fputs(json_.finish().c_str(), stdout);
+    std::fputs(whole_json(notes_).c_str(), stdout);
   else if (!options_.json.empty())
-    write_file(options_.json, json_.finish());
+    write_file(options_.json, whole_json(notes_));
 }
 
 void Report::print(const std::string &line) const {

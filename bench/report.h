@@ -1,4 +1,4 @@
-// Results: a table that grows row by row, and the same rows as JSON at the end.
+// Results: a table and JSON that grow row by row.
 #pragma once
 
 #include <optional>
@@ -39,13 +39,17 @@ class Report {
   /// The same where it ought to have been, or a result that was wrong: the program has failed.
   void add_failure(const std::string &sentence);
   bool has_failed() const { return has_failed_; }
+  /// Writes what there is, as the result of a run that ended here: whoever ends it by force, or a device
+  /// that hangs, does not take with it what has been measured.
+  void save() const;
   /// Writes the JSON.
-  void finish();
+  void finish() const;
 
  private:
   void print(const std::string &line) const;
   void print_heading(const std::string &heading);
   void write_machine(const Machine &machine);
+  std::string whole_json(const std::vector<std::string> &notes) const;
 
   const Options &options_;
   bool stderr_is_terminal_;
