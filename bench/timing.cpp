@@ -52,7 +52,7 @@ size_t fastest_of(const std::vector<Timing> &timings) {
 Pace normal_pace(const Machine &machine) {
   if (machine.on_host())
     return {.warm_up_us = 0, .batch_us = 1e3, .budget_us = 2e5, .least_batches = 5};
-  return {.warm_up_us = 5e4, .batch_us = 2e3, .budget_us = 3e5, .least_batches = 20};
+  return {.warm_up_us = 5e4, .batch_us = 2e3, .budget_us = 1e5, .least_batches = 20};
 }
 
 Pace brief_pace(const Machine &machine) {
