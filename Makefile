@@ -340,7 +340,7 @@ DEMO_CPP := $(wildcard tools/mpdemo/*.cpp)
 INFO_CPP := $(wildcard tools/mpinfo/*.cpp)
 BENCH_CPP := $(wildcard bench/*.cpp bench/rows/*.cpp bench/peers/*.cpp)
 TUNE_CPP := $(wildcard tools/mptune/*.cpp) \
-  $(addprefix bench/,machine.cpp timing.cpp gpu_watch.cpp shapes.cpp conv_shapes.cpp gemm_problem.cpp agreement.cpp \
+  $(addprefix bench/,machine.cpp timing.cpp gpu_watch.cpp shapes.cpp conv_shapes.cpp rnn_shapes.cpp gemm_problem.cpp agreement.cpp \
     peers/cuda_runtime.cpp peers/cublaslt.cpp peers/dynamic_library.cpp peers/nvml.cpp)
 TOOL_CXXFLAGS := -std=c++20 -O2 $(WARN) -Iinclude -Itools
 

@@ -111,15 +111,18 @@ def roofline(device):
         return None
     figure, axes = pyplot.subplots(figsize=_PHONE)
     _scatter(axes, rows, lambda row: row["flop"] / row["min_bytes"], lambda row: row["tflops"])
-    top = max((run["ceiling_tflops"] for row, run in device.latest.values()
-               if "ceiling_tflops" in run and row.get("dtype", "fp32") != "fp32"), default=None)
-    copy = max((row["copy_gb_per_s"] for row in device.rows("step")), default=None)
+    ceilings = device.ceilings
+    issued = [ceilings[name]["rate"] for name in ("wgmma", "mma.sync") if name in ceilings]
+    top = max(issued or (run["ceiling_tflops"] for row, run in device.latest.values()
+                         if "ceiling_tflops" in run and row.get("dtype", "fp32") != "fp32"), default=None)
+    memory = ceilings["read"]["rate"] if "read" in ceilings else \
+        max((row["copy_gb_per_s"] for row in device.rows("step")), default=None)
     intensities = [row["flop"] / row["min_bytes"] for row in rows]
     ends = [min(intensities) / 2, max(intensities) * 2]
-    if top and copy:
-        ridge = 1e3 * top / copy
+    if top and memory:
+        ridge = 1e3 * top / memory
         left = min(ends[0], ridge / 2)
-        axes.plot([left, ridge, max(ends[1], 2 * ridge)], [1e-3 * copy * left, top, top],
+        axes.plot([left, ridge, max(ends[1], 2 * ridge)], [1e-3 * memory * left, top, top],
                   color=_INK, linewidth=1)
     elif top:
         axes.plot(ends, [top, top], color=_INK, linewidth=1)
@@ -143,13 +146,13 @@ _PAPERS = (2, 6)
 
 
 def mixed(device, theirs: list):
-    """A panel for GEMM and one for each pass, the shapes in the order of their operations."""
+    """A panel for each part, the shapes in the order of their operations."""
     ours = {results.name_of(row): row for row in summary.products(device)}
     panels = {}
     for row in theirs:
-        panels.setdefault(row.kind, []).append(row)
+        panels.setdefault(row.part, []).append(row)
     figure, all_axes = pyplot.subplots(len(panels), figsize=(_PHONE[0], 0.6 + 1.7 * len(panels)), sharey=True)
-    for axes, (kind, rows) in zip(all_axes, panels.items()):
+    for axes, (part, rows) in zip(all_axes, panels.items()):
         rows.sort(key=lambda row: row.gflop)
         places = range(len(rows))
         axes.axhspan(*_PAPERS, color=GREY, alpha=0.15, linewidth=0)
@@ -162,7 +165,7 @@ def mixed(device, theirs: list):
             having = [(place, speedup) for place, speedup in having if speedup]
             if having:
                 axes.scatter(*zip(*having), s=16, color=colour, marker=marker, linewidths=0, label=label)
-        axes.set_title(f"{kind}, {len(rows)} shapes by their operations", fontsize=9, loc="left")
+        axes.set_title(f"{part}, {len(rows)} shapes by their operations", fontsize=9, loc="left")
         axes.set(yscale="log", xticks=[])
         axes.set_yticks([0.5, 1, 2, 4, 8], minor=False)
         axes.yaxis.set_major_formatter("{x:g}")
@@ -239,3 +242,19 @@ def startup(device):
         return None
     return _bars([row["phase"] for row in rows], [1e-3 * row["median_us"] for row in rows],
                  [GREY if row["phase"] in ("total", "second") else BLUE for row in rows], "ms")[0]
+
+
+def allreduce(device):
+    rows = device.rows("allreduce")
+    if not rows:
+        return None
+    figure, axes = pyplot.subplots(figsize=_PHONE)
+    groups = sorted({(row["dtype"], row["ranks"], row["transport"]) for row in rows})
+    for (dtype, ranks, transport), colour in zip(groups, (BLUE, ORANGE, GREEN, PINK, YELLOW) * len(groups)):
+        own = sorted((row["elements"], row["bus_gb_per_s"]) for row in rows
+                     if (row["dtype"], row["ranks"], row["transport"]) == (dtype, ranks, transport))
+        axes.plot(*zip(*own), "o-", color=colour, label=f"{dtype}, {ranks} ranks, {transport}")
+    axes.set(xscale="log", xlabel="elements of every rank", ylabel="bus GB/s")
+    axes.set_ylim(bottom=0)
+    _legend(axes)
+    return figure

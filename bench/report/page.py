@@ -2,7 +2,7 @@
 import pathlib
 
 from . import charts, compare, gaps, known, published, results, tables
-from .markup import GAP, escape, figure, folded, table
+from .markup import GAP, escape, folded, table
 
 STYLE = pathlib.Path(__file__).with_name("style.css")
 
@@ -25,12 +25,8 @@ def _head(device) -> str:
 
 
 def _machine(device) -> list:
-    """What the machine itself could do, what of others was used, and what held its clocks down."""
+    """What of others was used, and what held the clocks down."""
     parts = []
-    ceilings = [[f"{one['name']}, {one['unit']}", figure(one["rate"], 1), one["how"], run["file"]]
-                for run in device.runs for one in run.get("ceilings", [])]
-    if ceilings:
-        parts.append(folded("Ceilings, measured in the same runs", table(["", "rate", "how", "file"], ceilings)))
     peers = [[one["name"], one["version"], one["place"], one["file"], run["file"]]
              for run in device.runs for one in run.get("peers", [])]
     if peers:
@@ -41,6 +37,7 @@ def _machine(device) -> list:
         capped = {cause: sum(row[f"{cause}_capped"] > 0.5 for row in watched) for cause in ("power", "heat")}
         parts.append(f"<p>The clocks were watched in {len(watched)} rows; for most of the time power held them down in "
                      f"{capped['power']}, heat in {capped['heat']}.</p>")
+        parts.append(tables.clocks(device))
     return parts
 
 
@@ -67,6 +64,9 @@ class _Device:
         return (f"<section>{head}<figure>{picture}<figcaption>{escape(says)}</figcaption></figure>"
                 f"{table}</section>")
 
+    def _published(self, *benches: str) -> list:
+        return [row for row in self.theirs if row.bench in benches]
+
     def text(self) -> str:
         device = self.device
         previous = {key: row for key, (row, _) in device.previous.items()}
@@ -81,18 +81,25 @@ class _Device:
                         "before this has its first choice, which is what programs run.",
                         "No best of 8: cuBLASLt was not there."),
             self._chart("roofline", "Roofline", charts.roofline(device),
-                        "Roofs: the best rate of large squares, and of a copy on the device, both of these runs. "
-                        "What stays in the cache may lie above the slope.", "No product was measured."),
+                        "Roofs: the rate at which the tensor cores take instructions and of a pass that reads, where they "
+                        "were measured; else of large squares and of a copy. What stays in the cache may lie above "
+                        "the slope.", "No product was measured."),
             self._chart("ceiling", "Percent of the ceiling", charts.ceiling(device),
                         f"100 % is what large squares reached in the same run"
                         f"{': ' + device.newest['ceiling_from'] if 'ceiling_from' in device.newest else ''}.",
                         "No ceiling was measured."),
             self._chart("mixed", "Mixed precision against FP32, for every row of DeepBench",
-                        charts.mixed(device, self.theirs),
+                        charts.mixed(device, self._published("gemm", "conv")),
                         f"Grey: Baidu's published times on a {published.V100.split(',')[0]} with cuBLAS and cuDNN of "
                         "2019, FP32 / mixed. Blue: the FP32 time measured here / the time of mpcore; orange: the same "
                         "against TF32. Shaded: the 2 to 6 times of the papers.",
-                        "", tables.mixed(device, self.theirs)),
+                        "", tables.mixed(device, self._published("gemm", "conv"))),
+            self._chart("recurrent", "Recurrent layers of DeepBench",
+                        charts.mixed(device, self._published("rnn")),
+                        f"Grey: Baidu's published times on a {published.V100.split(',')[0]}, FP32 / mixed, of cuDNN's "
+                        "whole layer. Here only its GEMMs are timed, one after the other, without the cells: the two "
+                        "say the same of what is gained, not of a layer's time.",
+                        "", tables.mixed(device, self._published("rnn"))),
             self._chart("step", "The step against a copy", charts.step(device),
                         "100 % moves its least bytes as fast as a copy moves as many.", "The step was not measured."),
             self._chart("prediction", "Predicted and measured time", charts.prediction(device),
@@ -110,12 +117,16 @@ class _Device:
                         "From dlopen to the first result of a process: load, context, memory, first, together "
                         "\"total\"; \"second\" is the same call once more.",
                         "Start-up was not timed (mpbench startup).", tables.startup(device)),
+            self._chart("allreduce", "All-reduce of gradients", charts.allreduce(device),
+                        "2 (ranks - 1) / ranks times the bytes of one rank's gradients / time: what a link carries.",
+                        "No all-reduce was timed: it needs two devices and NCCL.", tables.allreduce(device)),
             self._chart("change", "Since the previous result", charts.change(found),
                         "Each row against the result of this device before it; the largest changes. "
                         "Grey: the quartiles overlap.",
                         "There is no earlier result of this device.", tables.change(found)),
         ]
         return "\n".join([_head(device), _gap_list(device), tables.summaries(device), tables.worst(device),
+                          tables.ceilings(device),
                           '<div class="charts">', *sections, "</div>", tables.all_rows(device)])
 
 

@@ -11,6 +11,11 @@ def _extents(row: dict) -> dict:
     if row["bench"] == "gemm":
         m, n, k = map(int, row["shape"].split()[1].split("x"))
         return {"m": m, "n": n, "k": k}
+    if row["bench"] == "rnn":
+        one, cell, *numbers = row["shape"].split()
+        hidden, batch, timesteps = (int(number[1:]) for number in numbers)
+        return {"pass": one, "cell": cell, "hidden": hidden, "batch": batch, "timesteps": timesteps,
+                "gemm": "made up", "gemm_calls": 1}
     one, *numbers = CONV.match(row["shape"]).groups()
     n, h, w, c, k, r, s, stride_h, stride_w, pad_h, pad_w = (number and int(number) for number in numbers)
     return {"pass": one, "n": n, "h": h, "w": w, "c": c, "k": k, "r": r, "s": s, "stride_h": stride_h,
@@ -46,7 +51,7 @@ def _product(row: dict, ceiling: float, rng) -> dict:
         "rank": rng.choice([1, 1, 1, 2, 3, 9]), "rank_of": 40, "fastest_kernel": row["kernel"],
         "chosen_us": 1.1 * us, "fastest_us": us}
     own |= _baseline("fp32", us, rng.lognormvariate(1.2, 0.4)) | _baseline("tf32", us, rng.lognormvariate(0.6, 0.3))
-    if row["bench"] == "gemm":
+    if row["bench"] != "conv":
         best = ratio * rng.uniform(0.8, 1)
         own |= {"peer_best_choice": 3, "peer_best_of": 8, "peer_best_agrees": True,
                 "ratio_to_peer_best": best} | _timed(best * us, "peer_best_")
@@ -80,13 +85,19 @@ def run(predictions: list, seed: int = 1) -> dict:
     phases = [("load", 9e3), ("context", 2e5), ("memory", 4e2), ("first", 1e4), ("total", 219400.0), ("second", 60.0)]
     rows += [{"bench": "startup", "phase": phase, "edge": 1024, "library_bytes": 1} | _timing(us)
              for phase, us in phases]
+    rows += [{"bench": "allreduce", "set": "deepbench_allreduce", "shape": f"{elements} elements",
+              "elements": elements, "dtype": "fp16", "ranks": 4, "transport": "NCCL", "gb_per_s": 100.0 * index,
+              "bus_gb_per_s": 150.0 * index} | _timing(0.02 * elements / index)
+             for index, elements in enumerate((10**5, 10**6, 10**7), 1)]
     clocks = {"during": "a test", "sm_mhz": 1, "max_sm_mhz": 2, "memory_mhz": 3, "power_w": None,
               "power_limit_w": 4, "temperature_c": 5}
     return {"schema": 1, "device": "made-up <device>", "target": "cuda", "arch": 90, "num_sms": 132,
             "l2_bytes": 50 << 20, "commit": "none", "command": f"none, seed {seed}",
             "date": f"2000-01-0{seed}T00:00:00Z", "driver": "0", "cuda": "0.0", "ceiling_tflops": ceiling,
             "ceiling_from": "nobody", "rows": rows, "clocks": [clocks],
-            "ceilings": [{"name": "read", "unit": "GB/s", "rate": 3000.5, "how": "made up"},
+            "ceilings": [{"name": "copy", "unit": "GB/s", "rate": 2900.0, "how": "made up"},
+                         {"name": "read", "unit": "GB/s", "rate": 3000.5, "how": "made up"},
+                         {"name": "mma.sync", "unit": "TFLOP/s", "rate": 600.0, "how": "made up"},
                          {"name": "wgmma", "unit": "TFLOP/s", "rate": None, "how": "made up not to be"}],
             "peers": [{"name": "cuBLASLt", "version": "0", "place": "python", "file": "nvidia/none/lib/lib.so"}],
             "notes": ["No figure here was measured."]}

@@ -1,4 +1,7 @@
-"""Baidu's own figures of DeepBench's training set on a V100, under mpbench's names of the shapes."""
+"""Baidu's own figures of DeepBench's training set on a V100, under mpbench's names of the shapes.
+
+Those of recurrent layers are of cuDNN's whole layer, where mpbench has its GEMMs alone.
+"""
 import csv
 import dataclasses
 
@@ -11,7 +14,8 @@ FILE = BENCH / "published" / "deepbench_v100.csv"
 @dataclasses.dataclass
 class Published:
     name: str  # as results.name_of
-    kind: str  # "GEMM", or a pass of convolution
+    bench: str  # gemm, conv or rnn
+    part: str  # "GEMM", or a pass
     remark: str
     gflop: float
     fp32_us: float
@@ -41,15 +45,30 @@ def _conv(step: str, shape: dict):
         **shape), "")
 
 
+_PASSES = {"fwd": "fprop", "bwd_inputs": "dgrad", "bwd_weights": "wgrad"}
+
+
+def _rnn(op: str, step: str, shape: dict):
+    cell, name = op.removeprefix("rnn_"), _PASSES[step]
+    return "deepbench_rnn_train {} {} h{hidden} n{batch} t{timesteps}".format(name, cell, **shape), "", name
+
+
 def read() -> list:
     lines = [line for line in FILE.read_text(encoding="utf-8").splitlines()
              if not line.startswith("#")]
     rows = []
     for line in csv.DictReader(lines):
         shape = dict(field.split("=") for field in line["shape"].split())
-        name, remark = _gemm(shape) if line["op"] == "gemm" else _conv(line["pass"], shape)
+        op = line["op"]
+        bench = op if op in ("gemm", "conv") else "rnn"
+        if bench == "gemm":
+            name, remark, part = *_gemm(shape), "GEMM"
+        elif bench == "conv":
+            name, remark, part = *_conv(line["pass"], shape), line["pass"]
+        else:
+            name, remark, part = _rnn(op, line["pass"], shape)
         mixed_us = 1e3 * float(line["mixed_ms"])
-        rows.append(Published(name=name, kind="GEMM" if line["op"] == "gemm" else line["pass"], remark=remark, fp32_us=1e3 * float(line["fp32_ms"]),
+        rows.append(Published(name=name, bench=bench, part=part, remark=remark, fp32_us=1e3 * float(line["fp32_ms"]),
                               mixed_us=mixed_us,
                               gflop=1e-3 * float(line["mixed_tflops"]) * mixed_us))
     return rows

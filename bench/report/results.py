@@ -123,6 +123,11 @@ class Device:
     def newest(self) -> dict:
         return self.runs[-1]
 
+    @property
+    def ceilings(self) -> dict:
+        """By name, of the newest run that could measure it."""
+        return {one["name"]: one for run in self.runs for one in run.get("ceilings", ()) if one["rate"] is not None}
+
     def rows(self, *benches: str) -> list:
         return [row for row, _ in self.latest.values() if row["bench"] in benches]
 

@@ -13,8 +13,8 @@ def geometric_mean(values: list):
 
 
 def products(device) -> list:
-    """16-bit rows of GEMM and convolution; FP32 is what they are compared with."""
-    return [row for row in device.rows("gemm", "conv") if row["dtype"] != "fp32"]
+    """16-bit rows of GEMM, recurrent layers and convolution; FP32 is what they are compared with."""
+    return [row for row in device.rows("gemm", "rnn", "conv") if row["dtype"] != "fp32"]
 
 
 def group_of(row: dict) -> str:

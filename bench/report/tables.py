@@ -1,8 +1,11 @@
 """The tables of one device, as HTML."""
+import statistics
+
 from . import results, summary
 from .markup import GAP, figure, folded, percent, table, time
 
 MOST_WORST = 10
+CEILINGS = ("wgmma", "mma.sync", "read")
 
 
 def _two(row: dict, field: str) -> str:
@@ -18,6 +21,26 @@ def summaries(device) -> str:
         '<p class="faint">Ratio: peer time / mpcore time; best: the same for the best of 8 choices of cuBLASLt; '
         f"< {summary.SLOW}: so many rows have a lower ratio; % ceil: of the rate of large squares, median; x FP32, "
         "x TF32: FP32 or TF32 time / mpcore time. Ratios and times are geometric means.</p>") if rows else ""
+
+
+def percent_of(device, row: dict, ceiling: str):
+    """Of "copy", "read" (bytes) or "mma.sync", "wgmma" (operations); None where either is not known."""
+    known = device.ceilings.get(ceiling)
+    rate = row.get("gb_per_s" if ceiling in ("copy", "read") else "tflops")
+    return 100 * rate / known["rate"] if known and rate else None
+
+
+def ceilings(device) -> str:
+    """What the machine can do, and who comes nearest."""
+    measured = summary.products(device) + device.rows("step")
+    rows = []
+    for name, ceiling in device.ceilings.items():
+        shares = [(percent_of(device, row, name), row) for row in measured if percent_of(device, row, name)]
+        best, row = max(shares, key=lambda share: share[0], default=(None, None))
+        rows.append([name, f"{ceiling['rate']:.1f}", ceiling["unit"], percent(best, 0),
+                     results.name_of(row) if row else GAP, ceiling["how"]])
+    return "<h3>Ceilings of the machine</h3>\n" + table(
+        ["ceiling", "rate", "", "best row", "which is", "how it was measured"], rows) if rows else ""
 
 
 def worst(device) -> str:
@@ -37,17 +60,18 @@ def all_rows(device) -> str:
     products = [[results.name_of(row), row["comment"], results.types_of(row), row["kernel"],
                  time(row["median_us"]), time(row["q1_us"]), time(row["q3_us"]),
                  f"{row['tflops']:.4g}", f"{row['gb_per_s']:.4g}", percent(row.get("percent_of_ceiling")),
+                 *(percent(percent_of(device, row, name)) for name in CEILINGS),
                  row.get("peer", GAP), time(row.get("peer_median_us")), _two(row, "ratio_to_peer"),
                  row.get("peer_best_choice", GAP), time(row.get("peer_best_median_us")),
                  _two(row, "ratio_to_peer_best")]
-                for row in device.rows("gemm", "conv")]
+                for row in device.rows("gemm", "rnn", "conv")]
     steps = [[results.name_of(row), str(row["tensors"]), time(row["median_us"]), time(row["q1_us"]),
               time(row["q3_us"]), f"{row['gb_per_s']:.4g}", percent(row["percent_of_copy"]),
               row.get("peer", GAP), time(row.get("peer_median_us")), _two(row, "ratio_to_peer")]
              for row in device.rows("step")]
     peer = ["peer", "peer µs", "ratio"]
     return folded(f"All {len(products)} products", table(
-        ["shape", "", "types", "kernel", "µs", "q1", "q3", "TFLOP/s", "GB/s", "% ceiling", *peer,
+        ["shape", "", "types", "kernel", "µs", "q1", "q3", "TFLOP/s", "GB/s", "% ceiling", *(f"% {name}" for name in CEILINGS), *peer,
          "best of 8 is choice", "its µs", "ratio to it"], products)) + \
         folded(f"All {len(steps)} steps", table(
             ["operation", "tensors", "µs", "q1", "q3", "GB/s", "% copy", *peer], steps))
@@ -66,7 +90,7 @@ def mixed(device, theirs: list) -> str:
                      time(fp32[0] if fp32 else None), time(own.get("tf32_median_us") if own else None),
                      time(own["median_us"] if own else None), fp32[1] if fp32 else GAP])
     measured = sum(row.name in ours for row in theirs)
-    return folded(f"All {len(theirs)} rows of DeepBench's training set, {measured} of them measured here", table(
+    return folded(f"All {len(theirs)} of these rows, {measured} of them measured here", table(
         ["shape", "V100: FP32 / mixed", "here: FP32 / mixed", "TF32 / mixed", "V100 FP32 µs", "V100 mixed µs",
          "FP32 µs", "TF32 µs", "mpcore mixed µs", "FP32 is"], rows))
 
@@ -112,3 +136,29 @@ def startup(device) -> str:
     rows = [[row["phase"], *(figure(1e-3 * row[field], 3) for field in ("median_us", "q1_us", "q3_us"))]
             for row in device.rows("startup")]
     return table(["phase", "ms", "q1", "q3"], rows) if rows else ""
+
+
+def allreduce(device) -> str:
+    rows = [[row["shape"], row["dtype"], row["ranks"], row["transport"], time(row["median_us"]), time(row["q1_us"]),
+             time(row["q3_us"]), f"{row['gb_per_s']:.4g}", f"{row['bus_gb_per_s']:.4g}"]
+            for row in device.rows("allreduce")]
+    return table(["gradients", "type", "ranks", "over", "µs", "q1", "q3", "GB/s", "bus GB/s"], rows) if rows else ""
+
+
+def clocks(device) -> str:
+    """What NVML read while the rows of each family were timed."""
+    families = {}
+    for row in device.rows(*{row["bench"] for row, _ in device.latest.values()}):
+        if "gpu_readings" in row:
+            families.setdefault(row["bench"], []).append(row)
+
+    def median(rows: list, field: str) -> str:
+        known = [row[field] for row in rows if row[field] is not None]
+        return f"{statistics.median(known):g}" if known else GAP
+
+    cells = [[bench, len(rows), median(rows, "sm_mhz"), median(rows, "least_sm_mhz"), median(rows, "power_w"),
+              median(rows, "temperature_c"), sum(row["power_capped"] > 0 for row in rows),
+              sum(row["heat_capped"] > 0 for row in rows)] for bench, rows in families.items()]
+    return folded("Clocks, power and temperature while the rows were timed: medians over rows", table(
+        ["family", "rows", "SM MHz", "least SM MHz", "W", "°C", "rows with clocks held by power", "by heat"],
+        cells)) if cells else ""

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "bench/options.h"
+#include "bench/rnn_shapes.h"
 #include "bench/shapes.h"
 #include "common/json.h"
 #include "measure.h"
@@ -23,9 +24,16 @@ Prediction predict(const mpbench::Shape &shape, const mp::Device &device) {
           .set = shape.set,
           .shape = shape.name(),
           .flop = shape.flop(),
-          .min_bytes = mpbench::min_bytes(desc),
+          .min_bytes = mpbench::min_bytes(desc, shape.calls),
           .kernel = choice.name,
-          .us = choice.predicted_us};
+          .us = static_cast<double>(shape.calls) * choice.predicted_us};
+}
+
+Prediction predict(const mpbench::RnnShape &shape, const mp::Device &device) {
+  Prediction prediction = predict(shape.products(), device);
+  prediction.family = "rnn";
+  prediction.shape = shape.name();
+  return prediction;
 }
 
 Prediction predict(const mpbench::ConvShape &shape, const mp::Device &device) {
@@ -75,6 +83,8 @@ std::vector<Prediction> predictions(const Options &options, const mp::Device &de
   of_bench.home = options.home;
   std::vector<Prediction> predictions;
   for (const mpbench::Shape &shape : mpbench::read_shapes(of_bench, false))
+    predictions.push_back(predict(shape, device));
+  for (const mpbench::RnnShape &shape : mpbench::read_rnn_shapes(of_bench, false))
     predictions.push_back(predict(shape, device));
   for (const mpbench::ConvShape &shape : mpbench::read_conv_shapes(of_bench, false))
     predictions.push_back(predict(shape, device));

@@ -21,7 +21,7 @@ struct Prediction {
   double us;
 };
 
-/// Of the bench's GEMMs and convolutions in the set, or of all ("grid").
+/// Of the bench's GEMMs, recurrent layers and convolutions in the set, or of all ("grid").
 std::vector<Prediction> predictions(const Options &options, const mp::Device &device);
 
 std::string predictions_text(const std::vector<Prediction> &predictions, const mp::Device &device);
