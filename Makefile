@@ -175,6 +175,7 @@ $(STANDINS):
 # What the tests call of the bench.
 TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o shapes.o conv_shapes.o rnn_shapes.o gpu_watch.o peers/dynamic_library.o peers/nvml.o)
 $(addprefix $(BUILD)/tests/,test_bench_shapes.o test_bench_options.o test_progress.o): TEST_CXXFLAGS += -Itools
+$(BUILD)/machine/tests/test_select_wgmma.o: MACHINE_FLAGS += -Itools
 
 $(BUILD)/tests/mptests: $(TEST_OBJS) $(TESTED_BENCH) $(LIB) | $(STANDINS)
 	@echo "  LINK $@"
