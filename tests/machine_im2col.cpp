@@ -1,5 +1,6 @@
 // im2col loads on the host machine: what arrives, against the definition of a convolution; and what
 // breaks a rule.
+#include "conv_axis.h"
 #include "machine_tma.h"
 
 using namespace mp::host;
@@ -8,17 +9,6 @@ using namespace mptest;
 namespace {
 
 constexpr int kThreads = 64;
-
-/// One axis of a convolution, and where the filter stands.
-struct Axis {
-  int extent, filter, stride, dilation, pad_lo, pad_hi;
-
-  int places() const {
-    return (extent + pad_lo + pad_hi - dilation * (filter - 1) - 1) / stride + 1;
-  }
-  int lower() const { return -pad_lo; }
-  int upper() const { return pad_hi - dilation * (filter - 1); }
-};
 
 struct Images {
   mp_dtype_t dtype;

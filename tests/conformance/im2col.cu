@@ -1,24 +1,16 @@
 // im2col TMA: the pixels of every tap of convolutions with padding, strides, dilation and a tail of
 // channels, over rows and images; into one block and into several.
 #include "cases.h"
+#include "tests/conv_axis.h"
 #include "tma.h"
 
 namespace mp::MP_TARGET {
 
 namespace {
 
+using mptest::Axis;
+
 constexpr int kThreads = 64;
-
-/// One axis of a convolution.
-struct Axis {
-  int extent, filter, stride, dilation, pad_lo, pad_hi;
-
-  int places() const {
-    return (extent + pad_lo + pad_hi - dilation * (filter - 1) - 1) / stride + 1;
-  }
-  int lower() const { return -pad_lo; }
-  int upper() const { return pad_hi - dilation * (filter - 1); }
-};
 
 struct Images {
   mp_dtype_t dtype;
