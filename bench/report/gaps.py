@@ -42,4 +42,5 @@ def of(device) -> list:
         found.append("The cells of recurrent layers: only their GEMMs are timed.")
     if not any(run["clocks"] for run in device.runs):
         found.append("No clocks, power or temperature: NVML, which knows them, was not there.")
-    return found + [note for run in device.runs for note in run["notes"]]
+    # Several runs say the same.
+    return list(dict.fromkeys(found + [note for run in device.runs for note in run["notes"]]))

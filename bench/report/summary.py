@@ -94,6 +94,11 @@ class Predictions:
         return sum(row["rank"] == 1 for row in self.ranked)
 
     @property
+    def worst_place(self):
+        """That the model gave to the kernel that was fastest; None where no row was ranked."""
+        return max((row["rank"] for row in self.ranked), default=None)
+
+    @property
     def mean_loss(self):
         """Time of the chosen kernel / of the fastest."""
         return geometric_mean([row["chosen_us"] / row["fastest_us"] for row in self.ranked])

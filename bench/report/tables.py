@@ -37,10 +37,10 @@ def ceilings(device) -> str:
     for name, ceiling in device.ceilings.items():
         shares = [(percent_of(device, row, name), row) for row in measured if percent_of(device, row, name)]
         best, row = max(shares, key=lambda share: share[0], default=(None, None))
-        rows.append([name, f"{ceiling['rate']:.1f}", ceiling["unit"], percent(best, 0),
+        rows.append([f"{name}, {ceiling['unit']}", f"{ceiling['rate']:.1f}", percent(best, 0),
                      results.name_of(row) if row else GAP, ceiling["how"]])
     return "<h3>Ceilings of the machine</h3>\n" + table(
-        ["ceiling", "rate", "", "best row", "which is", "how it was measured"], rows) if rows else ""
+        ["ceiling", "rate", "best row", "which is", "how it was measured"], rows) if rows else ""
 
 
 def worst(device) -> str:
@@ -104,7 +104,8 @@ def change(found: list) -> str:
 
 def prediction(device) -> str:
     families = [[one.family, len(one.ratios), *map(figure, one.quartiles), percent(100 * one.within_a_quarter, 0),
-                 f"{one.first_was_fastest}/{len(one.ranked)}" if one.ranked else GAP, figure(one.mean_loss)]
+                 f"{one.first_was_fastest}/{len(one.ranked)}" if one.ranked else GAP, one.worst_place or GAP,
+                 figure(one.mean_loss)]
                 for one in summary.predictions(device)]
     rows = [[results.name_of(row), row["kernel"], time(row["predicted_us"]), time(row["median_us"]),
              figure(row["predicted_us"] / row["median_us"]),
@@ -114,11 +115,12 @@ def prediction(device) -> str:
             for row in summary.products(device) if "predicted_us" in row]
     if not rows:
         return ""
-    return table(["kernels", "rows", "quarter", "half", "three quarters", "within 25 %", "fastest first", "loss"],
+    return table(["kernels", "rows", "quarter", "half", "three quarters", "within 25 %", "fastest first", "worst place", "loss"],
                  families) + (
         '<p class="faint">Predicted / measured is below the first three figures in a quarter, half, three quarters of '
-        "the rows. Fastest first: rows of which all kernels were timed, and the chosen one was the fastest; loss: time "
-        "of the chosen kernel / of the fastest, geometric mean.</p>") + folded(
+        "the rows. Fastest first: rows of which all kernels were timed, and the chosen one was the fastest; worst place: "
+        "the last that the model gave to one that was; loss: time of the chosen kernel / of the fastest, geometric "
+        "mean.</p>") + folded(
         "Predicted and measured, and the rank of the kernel that was fastest", table(
             ["shape", "chosen kernel", "predicted µs", "measured µs", "predicted / measured",
              "place of the fastest", "fastest kernel", "chosen / fastest"], rows))
