@@ -9,6 +9,7 @@ TENSOR_CORES = [
 ]
 # A kernel that had one and has none any more has lost what it was written for.
 SPECIAL = ["HGMMA", "HMMA", "LDSM", "STSM", "LDGSTS.128", "UTMALDG", "UTMASTG"]
+# Of global memory, and those that find out at run time what memory it is.
 GMEM = {"loads": ["LDG", "LD"], "stores": ["STG", "ST"]}
 NARROW = [8, 16, 32, 64]
 TELLING = SPECIAL + ["FFMA"] + [f"{name}.{width}" for names in GMEM.values() for name in names
@@ -41,7 +42,8 @@ def _gmem(counts, names, widths):
 
 def lost(old, new):
     """What became worse, a phrase for each thing.  Fewer wide accesses alone are none: loops are unrolled
-    less, or more.  Fewer wide ones and more narrow ones mean that wide ones were cut up."""
+    less, or more.  Fewer wide ones and more narrow ones mean that wide ones were cut up; fewer of global memory
+    and more generic ones, that the compiler no longer sees where a pointer is from."""
     if not old or not new:
         return
     yield from (f"no {group} any more" for group in SPECIAL if group in old and group not in new)
@@ -51,3 +53,7 @@ def lost(old, new):
         if wide[1] < wide[0] and narrow[1] > narrow[0]:
             yield (f"{wide[1]} instead of {wide[0]} 128-bit {what} of global memory, "
                    f"{narrow[1]} instead of {narrow[0]} narrower ones")
+        own, generic = ([_gmem(counts, [name], [128, *NARROW]) for counts in (old, new)] for name in names)
+        if own[1] < own[0] and generic[1] > generic[0]:
+            yield (f"{generic[1]} instead of {generic[0]} generic {what}, "
+                   f"{own[1]} instead of {own[0]} of global memory")
