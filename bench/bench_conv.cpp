@@ -32,6 +32,13 @@ class ConvBench {
   std::unique_ptr<CudnnConv> open_peer(const char *what, const ConvShape &shape,
                                        const ConvProblem &problem, PeerLayout layout,
                                        PeerMath math);
+  /// The same for the engines of its graph API.
+  std::unique_ptr<CudnnGraphConv> open_graph(const ConvShape &shape, const ConvProblem &problem);
+  /// The fastest: 0 is `peer`, i the engine i - 1.
+  size_t best_choice(ConvProblem &problem, const CudnnConv &peer,
+                     const CudnnGraphConv &graph) const;
+  /// A note where results differ.
+  bool check(const ConvShape &shape, bool agrees);
   void add_baselines(const ConvShape &shape, Fp32Side &side, Contest &contest,
                      Baselines &baselines);
   std::string peer_name() const { return "cuDNN " + std::to_string(library_->version()); }
@@ -67,9 +74,6 @@ void ConvBench::measure(const ConvShape &shape) {
   ConvProblem problem(machine_, pool_, shape, desc);
   const std::unique_ptr<CudnnConv> peer =
       open_peer("peer", shape, problem, PeerLayout::kOwn, PeerMath::kFp32);
-  const bool agrees = peer == nullptr || problem.agrees_with(*peer);
-  if (!agrees) report_.add_failure("mpcore and cuDNN differ for " + shape.name() + ".");
-
   ConvRow row{.shape = shape,
               .desc = desc,
               .kernel = problem.kernels().front(),
@@ -79,18 +83,56 @@ void ConvBench::measure(const ConvShape &shape) {
               .min_bytes = problem.min_bytes(),
               .timing = {},
               .peer = {},
+              .peer_best = {},
               .baselines = {},
               .rank = {}};
   Contest contest(problem.own());
-  if (peer) contest.add(row.peer, peer_name(), problem.peer(*peer));
+  std::unique_ptr<CudnnGraphConv> graph;
+  size_t best = 0;
+  std::optional<PeerResult> best_result;
+  if (peer) {
+    graph = open_graph(shape, problem);
+    best = graph ? best_choice(problem, *peer, *graph) : 0;
+    contest.add(row.peer, peer_name(), problem.peer(*peer));
+    if (best != 0) contest.add(best_result, peer_name(), problem.peer(*graph, best - 1));
+  }
   Fp32Side fp32_side;
   if (options_.dtype != MP_FP32) add_baselines(shape, fp32_side, contest, row.baselines);
 
   row.timing = contest.run(stopwatch_, pace_of(options_, machine_));
-  if (peer) row.peer->agrees = agrees;
+  if (peer) row.peer->agrees = check(shape, problem.agrees_with(*peer));
+  if (best_result) best_result->agrees = check(shape, problem.agrees_with(*graph, best - 1));
+  if (graph)
+    row.peer_best = BestChoice{.choice = static_cast<int64_t>(best) + 1,
+                               .of = static_cast<int64_t>(graph->engines()) + 1,
+                               .result = best_result.value_or(*row.peer)};
   if (options_.rank) row.rank = rank_kernels(problem, stopwatch_, machine_);
   report_.add(row);
   report_clocks(shape, problem.own(), row.timing);
+}
+
+bool ConvBench::check(const ConvShape &shape, bool agrees) {
+  if (!agrees) report_.add_failure("mpcore and cuDNN differ for " + shape.name() + ".");
+  return agrees;
+}
+
+std::unique_ptr<CudnnGraphConv> ConvBench::open_graph(const ConvShape &shape,
+                                                      const ConvProblem &problem) {
+  try {
+    return problem.make_graph_peer(*library_);
+  } catch (const std::exception &error) {
+    report_.add_note("No engines of cuDNN's graph API for " + shape.name() + ": " + error.what() +
+                     ".");
+    return nullptr;
+  }
+}
+
+size_t ConvBench::best_choice(ConvProblem &problem, const CudnnConv &peer,
+                              const CudnnGraphConv &graph) const {
+  std::vector<Work> choices = {problem.peer(peer)};
+  for (size_t engine = 0; engine < graph.engines(); ++engine)
+    choices.push_back(problem.peer(graph, engine));
+  return fastest_choice(choices, stopwatch_, machine_);
 }
 
 void ConvBench::add_baselines(const ConvShape &shape, Fp32Side &side, Contest &contest,

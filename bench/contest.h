@@ -1,6 +1,7 @@
 // mpcore and those it is compared with, timed in turns.
 #pragma once
 
+#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,24 @@
 #include "timing.h"
 
 namespace mpbench {
+
+/// The fastest by a brief timing; the first is sure to run, others that fail when tried are left out.
+inline size_t fastest_choice(const std::vector<Work> &choices, const Stopwatch &stopwatch,
+                             const Machine &machine) {
+  std::vector<Work> works;
+  std::vector<size_t> indices;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    try {
+      choices[i]();
+    } catch (const std::exception &) {
+      if (i == 0) throw;
+      continue;
+    }
+    works.push_back(choices[i]);
+    indices.push_back(i);
+  }
+  return indices[fastest_of(stopwatch.time(works, brief_pace(machine)))];
+}
 
 class Contest {
  public:

@@ -99,6 +99,13 @@ Work ConvProblem::peer(const CudnnConv &conv) {
   };
 }
 
+Work ConvProblem::peer(const CudnnGraphConv &conv, size_t engine) {
+  return [this, &conv, engine] {
+    const Set &set = next_set();
+    conv.enqueue(set.first, set.second, set.out, engine);
+  };
+}
+
 std::unique_ptr<CudnnConv> ConvProblem::make_peer(const Cudnn &library, PeerLayout layout,
                                                   PeerMath math) const {
   const Set &set = sets_[0];
@@ -106,13 +113,21 @@ std::unique_ptr<CudnnConv> ConvProblem::make_peer(const Cudnn &library, PeerLayo
                                      set.out, math);
 }
 
-bool ConvProblem::agrees_with(const CudnnConv &conv) {
+bool ConvProblem::agrees_with_call(const PeerCall &call) {
   const Set &set = sets_[0];
   const auto result_of = [&](const Work &work) {
     return first_results(machine_, work, set.out, elems().out, desc_.dtype_out);
   };
-  return agree(result_of([&] { enqueue_own(desc_, set); }),
-               result_of([&] { conv.enqueue(set.first, set.second, set.out); }));
+  return agree(result_of([&] { enqueue_own(desc_, set); }), result_of([&] { call(set); }));
+}
+
+bool ConvProblem::agrees_with(const CudnnConv &conv) {
+  return agrees_with_call([&](const Set &set) { conv.enqueue(set.first, set.second, set.out); });
+}
+
+bool ConvProblem::agrees_with(const CudnnGraphConv &conv, size_t engine) {
+  return agrees_with_call(
+      [&](const Set &set) { conv.enqueue(set.first, set.second, set.out, engine); });
 }
 
 }  // namespace mpbench

@@ -1,12 +1,13 @@
 // One product of a convolution with its data: what mpcore and the peers are given.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "conv_shapes.h"
 #include "machine.h"
-#include "peers/cudnn.h"
+#include "peers/cudnn_graph.h"
 #include "timing.h"
 
 namespace mpbench {
@@ -31,13 +32,19 @@ class ConvProblem {
   /// mp_conv2d_* on the next set of tensors; makes room for what a forced kernel needs.
   Work own(const char *kernel = nullptr);
   Work peer(const CudnnConv &conv);
+  Work peer(const CudnnGraphConv &conv, size_t engine);
 
+  /// The engines of cuDNN's graph API for this problem.
+  std::unique_ptr<CudnnGraphConv> make_graph_peer(const Cudnn &library) const {
+    return std::make_unique<CudnnGraphConv>(library, desc_, shape_.op);
+  }
   /// cuDNN's convolution of this problem, searched for with the first set.
   std::unique_ptr<CudnnConv> make_peer(const Cudnn &library, PeerLayout layout,
                                        PeerMath math = PeerMath::kFp32) const;
   /// Whether the output is the same within the roundings that two correct implementations may
   /// differ by.
   bool agrees_with(const CudnnConv &conv);
+  bool agrees_with(const CudnnGraphConv &conv, size_t engine);
 
  private:
   /// Device tensors in the order of the arguments of mp_conv2d_*, each at a 256-byte boundary.
@@ -53,6 +60,9 @@ class ConvProblem {
   void fill_sets(RandomPool &pool);
   void reserve_workspace(const mp_conv2d_desc_t &desc);
   const Set &next_set();
+  /// A peer's on a set.
+  using PeerCall = std::function<void(const Set &)>;
+  bool agrees_with_call(const PeerCall &call);
   void enqueue_own(const mp_conv2d_desc_t &desc, const Set &set) const;
 
   const Machine &machine_;

@@ -1,7 +1,5 @@
 #include "gemm_timer.h"
 
-#include <algorithm>
-
 #include "rank.h"
 
 namespace mpbench {
@@ -84,21 +82,10 @@ bool GemmTimer::check_agreement(const Shape &shape, GemmProblem &problem, const 
 }
 
 size_t GemmTimer::best_choice(GemmProblem &problem, const CublasLtGemm &peer) const {
-  std::vector<Work> works;
-  std::vector<size_t> choices;
-  for (size_t choice = 0; choice < peer.choices(); ++choice) {
-    const Work work = problem.peer(peer, choice);
-    try {
-      work();
-    } catch (const std::exception &) {
-      if (choice == 0) throw;
-      continue;  // the heuristic does not promise that all of its choices run
-    }
-    works.push_back(work);
-    choices.push_back(choice);
-  }
-  const std::vector<Timing> timings = stopwatch_.time(works, brief_pace(machine_));
-  return choices[fastest_of(timings)];
+  std::vector<Work> choices;
+  for (size_t choice = 0; choice < peer.choices(); ++choice)
+    choices.push_back(problem.peer(peer, choice));
+  return fastest_choice(choices, stopwatch_, machine_);
 }
 
 void GemmTimer::add_baselines(const Shape &shape, mp_gemm_desc_t desc, Fp32Side &side,

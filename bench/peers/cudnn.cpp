@@ -6,17 +6,6 @@ namespace {
 constexpr int64_t kWorkspaceBytes = int64_t{1} << 30;
 constexpr int kMostAlgos = 16;  // cuDNN has 8 at most
 
-cudnn::DataType data_type(mp_dtype_t dtype) {
-  switch (dtype) {
-    case MP_FP16:
-      return cudnn::kHalf;
-    case MP_BF16:
-      return cudnn::kBfloat16;
-    default:
-      return cudnn::kFloat;
-  }
-}
-
 }  // namespace
 
 Cudnn::Cudnn(mp_context_t context, mp_stream_t stream)
@@ -43,6 +32,12 @@ Cudnn::Cudnn(mp_context_t context, mp_stream_t stream)
   library_.find("cudnnConvolutionForward", dnn_.forward);
   library_.find("cudnnConvolutionBackwardData", dnn_.backward_data);
   library_.find("cudnnConvolutionBackwardFilter", dnn_.backward_filter);
+  library_.find("cudnnBackendCreateDescriptor", graph_.create);
+  library_.find("cudnnBackendDestroyDescriptor", graph_.destroy);
+  library_.find("cudnnBackendFinalize", graph_.finalize);
+  library_.find("cudnnBackendSetAttribute", graph_.set);
+  library_.find("cudnnBackendGetAttribute", graph_.get);
+  library_.find("cudnnBackendExecute", graph_.execute);
   check(dnn_.create(&handle_), "cudnnCreate");
   const cudnn::Status status = dnn_.set_stream(handle_, stream);
   if (status != 0) dnn_.destroy(handle_);
@@ -108,7 +103,7 @@ void CudnnConv::destroy_descriptors() {
 /// Extents are told in the order N C H W, whatever the format.
 void CudnnConv::set_format(cudnn::Format format) {
   const cudnn::Functions &dnn = library_.dnn_;
-  const cudnn::DataType type = data_type(desc_.dtype);
+  const cudnn::DataType type = cudnn::data_type(desc_.dtype);
   int32_t p = 0, q = 0;
   mpbench::check(mp_conv2d_output_size(&desc_, &p, &q));
   library_.check(dnn.set_tensor_4d(x_, format, type, desc_.n, desc_.c, desc_.h, desc_.w),

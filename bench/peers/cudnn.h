@@ -8,6 +8,7 @@
 
 #include "../common.h"
 #include "cudnn_abi.h"
+#include "cudnn_graph_abi.h"
 #include "dynamic_library.h"
 #include "peer_math.h"
 
@@ -27,11 +28,13 @@ class Cudnn {
 
  private:
   friend class CudnnConv;
+  friend class CudnnGraphConv;
 
   void check(cudnn::Status status, const char *call) const;
 
   DynamicLibrary library_;
   cudnn::Functions dnn_;
+  cudnn::GraphFunctions graph_;
   cudnn::Handle handle_ = nullptr;
   Buffer workspace_;
 };

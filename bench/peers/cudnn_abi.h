@@ -16,6 +16,9 @@ using FilterDesc = struct cudnnFilterStruct *;
 using ConvDesc = struct cudnnConvolutionStruct *;
 
 enum DataType : int { kFloat = 0, kHalf = 2, kBfloat16 = 9 };
+inline DataType data_type(mp_dtype_t dtype) {
+  return dtype == MP_FP16 ? kHalf : dtype == MP_BF16 ? kBfloat16 : kFloat;
+}
 enum Format : int { kNchw = 0, kNhwc = 1 };
 enum Mode : int { kCrossCorrelation = 1 };
 /// Of fp32: kDefault allows tf32, kFma does not.

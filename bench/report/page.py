@@ -76,10 +76,10 @@ class _Device:
             self._chart("ratio", "Against the peer", charts.ratio(device),
                         "Above 1 mpcore is faster. Both took turns in one process.",
                         "No peer was there, so there is no ratio."),
-            self._chart("ratio_best", "Against the best of 8 choices of cuBLASLt", charts.ratio_best(device),
-                        "cuBLASLt's heuristic names 8 algorithms; the fastest of them, found by timing. The chart "
+            self._chart("ratio_best", "Against the best of the peer's choices", charts.ratio_best(device),
+                        "cuBLASLt's heuristic names 8 algorithms, that of cuDNN's graph API 8 engines; the fastest, found by timing. The chart "
                         "before this has its first choice, which is what programs run.",
-                        "No best of 8: cuBLASLt was not there."),
+                        "No best of 8: neither cuBLASLt nor cuDNN was there."),
             self._chart("roofline", "Roofline", charts.roofline(device),
                         "Roofs: the rate at which the tensor cores take instructions and of a pass that reads, where they "
                         "were measured; else of large squares and of a copy. What stays in the cache may lie above "

@@ -5,9 +5,9 @@
 namespace mpbench {
 
 std::string heading_of(const ConvRow &row) {
-  return text("\n%s\n%-42s  %-11s %-26s %9s %8s %8s %7s %6s %9s %7s %7s %7s  %s\n",
+  return text("\n%s\n%-42s  %-11s %-26s %9s %8s %8s %7s %6s %9s %7s %7s %7s %7s  %s\n",
               row.shape.set.c_str(), "convolution", "types", "kernel", "time us", "iqr us",
-              "TFLOP/s", "GB/s", "%ceil", "peer us", "ratio", "x fp32", "x tf32", "rank");
+              "TFLOP/s", "GB/s", "%ceil", "peer us", "ratio", "best", "x fp32", "x tf32", "rank");
 }
 
 std::string line_of(const ConvRow &row, const std::optional<Ceiling> &ceiling) {
@@ -16,7 +16,9 @@ std::string line_of(const ConvRow &row, const std::optional<Ceiling> &ceiling) {
               types.c_str(), row.kernel.c_str(), row.timing.median_us, row.timing.iqr_us(),
               teraflops_text(teraflops(row)).c_str(), row.timing.giga_per_s(row.min_bytes),
               percent_text(teraflops(row), ceiling).c_str()) +
-         peer_text(row.peer, row.timing) + ' ' + baselines_text(row.baselines, row.timing) +
+         peer_text(row.peer, row.timing) +
+         text(" %7s ", best_text(row.peer_best, row.timing).c_str()) +
+         baselines_text(row.baselines, row.timing) +
          (row.rank ? rank_text(*row.rank) : std::string()) + '\n';
 }
 

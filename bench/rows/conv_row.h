@@ -19,6 +19,7 @@ struct ConvRow {
   double min_bytes;  ///< every tensor once
   Timing timing;
   std::optional<PeerResult> peer;
+  std::optional<BestChoice> peer_best;
   Baselines baselines;
   std::optional<RankResult> rank;
 };

@@ -3,29 +3,6 @@
 #include "product_row.h"
 
 namespace mpbench {
-namespace {
-
-/// Column "best".
-std::string best_text(const GemmRow &row) {
-  if (!row.peer_best) return "-";
-  const PeerResult &best = row.peer_best->result;
-  return best.agrees == false ? "differs" : text("%.3f", ratio_to_peer(best, row.timing));
-}
-
-void write_best(JsonWriter &json, const GemmRow &row) {
-  if (!row.peer_best) return;
-  const PeerResult &best = row.peer_best->result;
-  json.number("peer_best_choice", row.peer_best->choice);
-  json.number("peer_best_of", row.peer_best->of);
-  json.number("peer_best_median_us", best.median_us);
-  json.number("peer_best_q1_us", best.q1_us);
-  json.number("peer_best_q3_us", best.q3_us);
-  if (best.agrees) json.boolean("peer_best_agrees", *best.agrees);
-  if (best.agrees != false) json.number("ratio_to_peer_best", ratio_to_peer(best, row.timing));
-}
-
-}  // namespace
-
 std::string figures_heading() {
   return text("%-11s %-24s %9s %8s %8s %7s %6s %9s %7s %7s %7s %7s  %s", "types", "kernel",
               "time us", "iqr us", "TFLOP/s", "GB/s", "%ceil", "peer us", "ratio", "best", "x fp32",
@@ -37,7 +14,8 @@ std::string figures_text(const GemmRow &row, const std::optional<Ceiling> &ceili
   return text("%-11s %-24s %9.1f %8.1f %s %7.1f %6s ", types.c_str(), row.kernel.c_str(),
               row.timing.median_us, row.timing.iqr_us(), teraflops_text(teraflops(row)).c_str(),
               row.timing.giga_per_s(row.min_bytes), percent_text(teraflops(row), ceiling).c_str()) +
-         peer_text(row.peer, row.timing) + text(" %7s ", best_text(row).c_str()) +
+         peer_text(row.peer, row.timing) +
+         text(" %7s ", best_text(row.peer_best, row.timing).c_str()) +
          baselines_text(row.baselines, row.timing) +
          (row.rank ? rank_text(*row.rank) : std::string());
 }
@@ -46,7 +24,6 @@ void write_figures(JsonWriter &json, const GemmRow &row, const std::optional<Cei
   json.string("dtype", dtype_name(row.desc.dtype_ab));
   json.string("out_dtype", dtype_name(row.desc.dtype_cd));
   write_product(json, row, ceiling);
-  write_best(json, row);
 }
 
 std::string heading_of(const GemmRow &row) {

@@ -9,12 +9,6 @@
 
 namespace mpbench {
 
-/// The fastest of the peer's own choices for a problem.
-struct BestChoice {
-  int64_t choice, of;  ///< from 1, the peer's first choice
-  PeerResult result;
-};
-
 struct GemmRow {
   Shape shape;
   mp_gemm_desc_t desc;

@@ -25,6 +25,7 @@ void write_product(JsonWriter &json, const Row &row, const std::optional<Ceiling
   json.number("gb_per_s", row.timing.giga_per_s(row.min_bytes));
   if (ceiling) json.number("percent_of_ceiling", 100 * teraflops(row) / ceiling->tflops);
   write_peer(json, row.peer, row.timing);
+  write_best(json, row.peer_best, row.timing);
   write_baselines(json, row.baselines, row.timing);
   write_rank(json, row.rank);
 }

@@ -41,6 +41,11 @@ std::string peer_text(const std::optional<PeerResult> &peer, const Timing &own) 
   return text("%9.1f %7.3f", peer->median_us, ratio_to_peer(*peer, own));
 }
 
+std::string best_text(const std::optional<BestChoice> &best, const Timing &own) {
+  if (!best) return "-";
+  return is_wrong(best->result) ? "differs" : text("%.3f", ratio_to_peer(best->result, own));
+}
+
 std::string baselines_text(const Baselines &baselines, const Timing &own) {
   const auto speedup = [&](const std::optional<PeerResult> &baseline) {
     return baseline ? text("%.2f", ratio_to_peer(*baseline, own)) : std::string("-");
@@ -92,6 +97,18 @@ void write_peer(JsonWriter &json, const std::optional<PeerResult> &peer, const T
   json.number("peer_q3_us", peer->q3_us);
   if (peer->agrees) json.boolean("peer_agrees", *peer->agrees);
   if (!is_wrong(*peer)) json.number("ratio_to_peer", ratio_to_peer(*peer, own));
+}
+
+void write_best(JsonWriter &json, const std::optional<BestChoice> &best, const Timing &own) {
+  if (!best) return;
+  const PeerResult &result = best->result;
+  json.number("peer_best_choice", best->choice);
+  json.number("peer_best_of", best->of);
+  json.number("peer_best_median_us", result.median_us);
+  json.number("peer_best_q1_us", result.q1_us);
+  json.number("peer_best_q3_us", result.q3_us);
+  if (result.agrees) json.boolean("peer_best_agrees", *result.agrees);
+  if (!is_wrong(result)) json.number("ratio_to_peer_best", ratio_to_peer(result, own));
 }
 
 void write_baselines(JsonWriter &json, const Baselines &baselines, const Timing &own) {

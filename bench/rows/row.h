@@ -21,6 +21,12 @@ struct PeerResult {
   std::optional<bool> agrees;  ///< computed the same as mpcore; empty = not compared
 };
 
+/// The fastest of the peer's own choices for a problem.
+struct BestChoice {
+  int64_t choice, of;  ///< from 1, the one that is the peer
+  PeerResult result;
+};
+
 /// The same product of FP32 operands: what mixed precision is an alternative to.
 struct Baselines {
   std::optional<PeerResult> fp32;  ///< without TF32
@@ -47,6 +53,8 @@ double ratio_to_peer(const PeerResult &peer, const Timing &own);
 
 /// Columns "peer us" and "ratio".
 std::string peer_text(const std::optional<PeerResult> &peer, const Timing &own);
+/// Column "best".
+std::string best_text(const std::optional<BestChoice> &best, const Timing &own);
 /// Columns "x fp32" and "x tf32".
 std::string baselines_text(const Baselines &baselines, const Timing &own);
 std::string rank_text(const RankResult &rank);
@@ -58,6 +66,7 @@ std::string types_text(mp_dtype_t in, mp_dtype_t out, float beta);
 void write_timing(JsonWriter &json, const Timing &timing);
 void write_gpu_load(JsonWriter &json, const std::optional<GpuLoad> &gpu);
 void write_peer(JsonWriter &json, const std::optional<PeerResult> &peer, const Timing &own);
+void write_best(JsonWriter &json, const std::optional<BestChoice> &best, const Timing &own);
 void write_baselines(JsonWriter &json, const Baselines &baselines, const Timing &own);
 void write_rank(JsonWriter &json, const std::optional<RankResult> &rank);
 

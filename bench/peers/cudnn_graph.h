@@ -1,0 +1,72 @@
+// cuDNN's graph API as a peer: the engines that its heuristic names for a convolution, FP32 compute, NHWC
+// and KRSC.  Among them are kernels that the older functions of cudnn.h do not reach.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cudnn.h"
+#include "cudnn_graph_abi.h"
+
+namespace mpbench {
+
+/// A descriptor of any kind.
+class GraphDescriptor {
+ public:
+  GraphDescriptor(const cudnn::GraphFunctions &graph, cudnn::GraphDescType type);
+  GraphDescriptor(const GraphDescriptor &) = delete;
+  GraphDescriptor &operator=(const GraphDescriptor &) = delete;
+  ~GraphDescriptor();
+
+  cudnn::GraphDesc get() const { return desc_; }
+
+  template <typename Value>
+  void set(cudnn::GraphAttribute attribute, cudnn::GraphType type,
+           std::initializer_list<Value> values) {
+    set_all(attribute, type, static_cast<int64_t>(values.size()), values.begin());
+  }
+  void set(cudnn::GraphAttribute attribute, const GraphDescriptor &descriptor) {
+    set(attribute, cudnn::kDescType, {descriptor.get()});
+  }
+  void finalize();
+  /// Values that there are, of which as many as there is room for are written.
+  int64_t get_all(cudnn::GraphAttribute attribute, cudnn::GraphType type, int64_t room,
+                  void *values) const;
+
+ private:
+  void set_all(cudnn::GraphAttribute attribute, cudnn::GraphType type, int64_t count,
+               const void *values);
+
+  const cudnn::GraphFunctions &graph_;
+  cudnn::GraphDesc desc_ = nullptr;
+};
+
+class CudnnGraphConv {
+ public:
+  /// Of as many engines as the heuristic puts first, those that can run.
+  static constexpr int64_t kMostEngines = 8;
+
+  /// @throws std::runtime_error if cuDNN has no engine for it.
+  CudnnGraphConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op);
+
+  size_t engines() const { return plans_.size(); }
+  /// @param first, second, out  device; as mp_conv2d_* take them
+  void enqueue(const void *first, const void *second, void *out, size_t engine) const;
+
+ private:
+  using Descriptor = std::unique_ptr<GraphDescriptor>;
+
+  Descriptor make(cudnn::GraphDescType type) const;
+  Descriptor make_tensor(int64_t id, const int64_t (&nchw)[4]) const;
+  Descriptor make_convolution() const;
+  void make_graph(mp_conv_op_t op);
+  void find_plans();
+  bool computes_in_fp32(const GraphDescriptor &config) const;
+
+  const Cudnn &library_;
+  mp_conv2d_desc_t desc_;
+  Descriptor tensors_[3], convolution_, operation_, graph_;
+  std::vector<Descriptor> configs_, plans_;
+};
+
+}  // namespace mpbench
