@@ -372,7 +372,7 @@ $(BUILD)/mpbench_first_result: bench/startup/first_result.c include/mpcore.h
 BENCH_OBJS := $(BENCH_CPP:%.cpp=$(BUILD)/%.o) \
   $(if $(HAVE_CUDA),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard bench/ceilings/*.cu)),$(BUILD)/bench/ceilings/none.o)
 BENCH_CUDART := $(if $(HAVE_CUDA),-L$(CUDA_HOME)/lib64 -lcudart_static -lrt)
-$(BUILD)/bench/%.o: bench/%.cu
+$(BUILD)/bench/%.o: bench/%.cu $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  NVCC $<"
 	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }

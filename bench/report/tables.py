@@ -18,7 +18,7 @@ def summaries(device) -> str:
             for one in summary.of_device(device)]
     return "<h3>Sets, in one line each</h3>\n" + table(
         ["set", "rows", "ratio", "best", f"< {summary.SLOW}", "% ceil", "x FP32", "x TF32"], rows) + (
-        '<p class="faint">Ratio: peer time / mpcore time; best: the same for the best of the peer's 8 choices; '
+        '<p class="faint">Ratio: peer time / mpcore time; best: the same for the best of 8 choices of the peer; '
         f"< {summary.SLOW}: so many rows have a lower ratio; % ceil: of the rate of large squares, median; x FP32, "
         "x TF32: FP32 or TF32 time / mpcore time. Ratios and times are geometric means.</p>") if rows else ""
 
