@@ -172,7 +172,7 @@ MP_KERNEL(32, 1) write_then_store(MP_PARAM(FenceArgs) args) {
   const SmemAddress bar = smem_address(loaded);
   const bool writes = thread_index() == 5;
   if (writes && args.fence == Fence::before_the_write) async_proxy_fence();
-  if (writes) engine::note_generic_write(box + args.offset, 16);
+  if (writes) engine::note_generic_write(engine::this_thread(), box + args.offset, 16);
   if (writes && args.fence == Fence::after_the_write) async_proxy_fence();
   if (!writes && args.fence == Fence::by_another) async_proxy_fence();
   block_sync();

@@ -43,8 +43,9 @@ MP_DEVICE T warp_reduce(T value, Op op = {}) {
 template <class Op, class T>
 T warp_reduce(T value, Op = {}, Where where = Where::here()) {
   static_assert(sizeof(T) <= sizeof(uint64_t));
-  const int lane = lane_index();
-  engine::Warp &warp = *engine::current->warp;
+  engine::Thread &thread = engine::this_thread();
+  const int lane = thread.lane;
+  engine::Warp &warp = *thread.warp;
   std::memcpy(&warp.value[lane], &value, sizeof value);
   const auto combine = [](engine::Warp &w) {
     T result, next;
@@ -55,7 +56,7 @@ T warp_reduce(T value, Op = {}, Where where = Where::here()) {
     }
     for (uint64_t &out : w.result) std::memcpy(&out, &result, sizeof result);
   };
-  engine::warp_meet("warp_reduce", combine, where);
+  engine::warp_meet(thread, "warp_reduce", combine, where);
   std::memcpy(&value, &warp.result[lane], sizeof value);
   return value;
 }

@@ -147,28 +147,28 @@ class DeviceScope {
 #else
 
 MP_DEVICE int thread_index() {
-  return engine::current->index;
+  return engine::this_thread().index;
 }
 MP_DEVICE int lane_index() {
-  return engine::current->lane;
+  return engine::this_thread().lane;
 }
 MP_DEVICE int warp_index() {
-  return engine::current->warp->index;
+  return engine::this_thread().warp->index;
 }
 MP_DEVICE int64_t block_index() {
-  return engine::current->block->index;
+  return engine::this_thread().block->index;
 }
 MP_DEVICE int64_t grid_size() {
-  return engine::current->block->grid_size;
+  return engine::this_thread().block->grid_size;
 }
 
 using engine::Where;
 
 MP_DEVICE void block_sync(Where where = Where::here()) {
-  engine::block_barrier(where);
+  engine::block_barrier(engine::this_thread(), where);
 }
 MP_DEVICE void warp_sync(Where where = Where::here()) {
-  engine::warp_meet("warp_sync", nullptr, where);
+  engine::warp_meet(engine::this_thread(), "warp_sync", nullptr, where);
 }
 MP_DEVICE void device_fence() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -180,14 +180,15 @@ MP_DEVICE const void *in_gmem(const void *address) {
 template <class T>
 T shuffle(T value, int source_lane, Where where = Where::here()) {
   static_assert(sizeof(T) <= sizeof(uint64_t));
-  const int lane = lane_index();
-  engine::Warp &warp = *engine::current->warp;
+  engine::Thread &thread = engine::this_thread();
+  const int lane = thread.lane;
+  engine::Warp &warp = *thread.warp;
   std::memcpy(&warp.value[lane], &value, sizeof value);
   warp.source[lane] = static_cast<uint8_t>(source_lane % kWarpSize);
   const auto exchange = [](engine::Warp &w) {
     for (int i = 0; i < kWarpSize; i++) w.result[i] = w.value[w.source[i]];
   };
-  engine::warp_meet("shuffle", exchange, where);
+  engine::warp_meet(thread, "shuffle", exchange, where);
   std::memcpy(&value, &warp.result[lane], sizeof value);
   return value;
 }
@@ -224,7 +225,7 @@ MP_DEVICE void store_release_system(uint64_t *address, uint64_t value) {
   name##_type &name = *static_cast<name##_type *>(::mp::host::engine::shared_variable( \
       &name##_key, #name, sizeof(name##_type), alignof(name##_type)))
 #define MP_DYN_SHARED(T, name) \
-  T *const name = reinterpret_cast<T *>(::mp::host::engine::current->block->dynamic_smem)
+  T *const name = reinterpret_cast<T *>(::mp::host::engine::this_thread().block->dynamic_smem)
 
 #endif
 

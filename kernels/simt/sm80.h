@@ -53,7 +53,7 @@ inline void copy_async_16(void *smem, const void *gmem, int valid_bytes,
   engine::start_copy(smem, gmem, valid_bytes, where);
 }
 inline void copy_async_commit() {
-  engine::current->copy_group++;
+  engine::this_thread().copy_group++;
 }
 template <int kPending>
 void copy_async_wait() {

@@ -106,10 +106,10 @@ inline SmemAddress smem_address(const void *smem, Where where = Where::here()) {
 }
 
 inline int cluster_rank() {
-  return engine::current->block->rank;
+  return engine::this_thread().block->rank;
 }
 inline int cluster_size() {
-  return engine::current->block->cluster->size;
+  return engine::this_thread().block->cluster->size;
 }
 inline void cluster_sync(Where where = Where::here()) {
   engine::cluster_barrier(where);

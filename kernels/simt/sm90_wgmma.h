@@ -182,19 +182,20 @@ void wgmma(float (&d)[kN / 2], uint64_t a_desc, uint64_t b_desc, bool accumulate
            Where where = Where::here()) {
   static_assert(kN == 64 || kN == 128 || kN == 192 || kN == 256);
   static_assert(std::is_same_v<T, half> || std::is_same_v<T, bf16>);
-  engine::wgmma_issue({a_desc, b_desc, kN, std::is_same_v<T, bf16>, a_major == Major::mn,
+  engine::wgmma_issue(engine::this_thread(),
+                      {a_desc, b_desc, kN, std::is_same_v<T, bf16>, a_major == Major::mn,
                        b_major == Major::mn, accumulate},
                       d, where);
 }
 inline void wgmma_fence(Where where = Where::here()) {
-  engine::wgmma_fence(where);
+  engine::wgmma_fence(engine::this_thread(), where);
 }
 inline void wgmma_commit(Where where = Where::here()) {
-  engine::wgmma_commit(where);
+  engine::wgmma_commit(engine::this_thread(), where);
 }
 template <int kPending>
 void wgmma_wait(Where where = Where::here()) {
-  engine::wgmma_wait(kPending, where);
+  engine::wgmma_wait(engine::this_thread(), kPending, where);
 }
 template <int kRegs>
 void wgmma_keep(float (&)[kRegs]) {}
@@ -202,12 +203,12 @@ void wgmma_keep(float (&)[kRegs]) {}
 template <int kRegs>
 void registers_claim(Where where = Where::here()) {
   static_assert(kRegs >= 24 && kRegs <= 256 && kRegs % 8 == 0);
-  engine::change_registers(engine::RegisterChange::claim, kRegs, where);
+  engine::change_registers(engine::this_thread(), engine::RegisterChange::claim, kRegs, where);
 }
 template <int kRegs>
 void registers_release(Where where = Where::here()) {
   static_assert(kRegs >= 24 && kRegs <= 256 && kRegs % 8 == 0);
-  engine::change_registers(engine::RegisterChange::release, kRegs, where);
+  engine::change_registers(engine::this_thread(), engine::RegisterChange::release, kRegs, where);
 }
 
 inline void store_matrix_x4(SmemAddress row, const uint32_t (&r)[4], Where where = Where::here()) {
@@ -218,9 +219,10 @@ inline void store_matrix_x4(SmemAddress row, const uint32_t (&r)[4], Where where
                       "passes an smem address to store_matrix_x4 that is not 16-byte aligned");
   // Each lane needs the addresses of four others: 14 bits each, without the zeros.
   constexpr int kShift = 4, kBits = 14;
-  std::byte *const smem = engine::smem_at(row, 16, "store_matrix_x4", where) - row;
-  const int lane = lane_index();
-  engine::Warp &warp = *engine::current->warp;
+  engine::Thread &thread = engine::this_thread();
+  std::byte *const smem = engine::smem_at(*thread.block, row, 16, "store_matrix_x4", where) - row;
+  const int lane = thread.lane;
+  engine::Warp &warp = *thread.warp;
   warp.value[lane] = row >> kShift;
   const auto exchange = [](engine::Warp &w) {
     for (int l = 0; l < kWarpSize; l++) {
@@ -228,8 +230,9 @@ inline void store_matrix_x4(SmemAddress row, const uint32_t (&r)[4], Where where
       for (int i = 0; i < 4; i++) w.result[l] |= w.value[8 * i + l / 4] << kBits * i;
     }
   };
-  engine::warp_meet("store_matrix_x4", exchange, where);
-  engine::note_generic_write(row, 16);  // other lanes write some of it, this one some of theirs
+  engine::warp_meet(thread, "store_matrix_x4", exchange, where);
+  // Other lanes write some of it, this one some of theirs.
+  engine::note_generic_write(thread, row, 16);
   for (int i = 0; i < 4; i++) {
     const uint64_t unit = warp.result[lane] >> kBits * i & ((1u << kBits) - 1);
     reinterpret_cast<uint32_t *>(smem + (unit << kShift))[lane % 4] = r[i];

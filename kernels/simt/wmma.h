@@ -92,12 +92,12 @@ MP_HD constexpr bool supported() {
 
 /// Waits until every multiply that this lane issued has been performed.
 MP_DEVICE void settle() {
-  engine::Thread &thread = *engine::current;
+  engine::Thread &thread = engine::this_thread();
   engine::Warp &warp = *thread.warp;
   while (warp.mma_done < thread.mma_issued) {
     warp.mma_waiting |= 1u << thread.lane;
     const engine::MmaSlot &next = warp.mma[warp.mma_done % engine::kMmaSlots];
-    engine::block_until_woken("wmma::multiply_add", next.at);
+    engine::block_until_woken(thread, "wmma::multiply_add", next.at);
   }
 }
 
@@ -212,7 +212,7 @@ inline void multiply_tile(const engine::MmaSlot &slot) {
 template <class T, Layout la, Layout lb>
 MP_DEVICE void multiply_add(Accumulator &d, const FragmentA<T, la> &a, const FragmentB<T, lb> &b,
                             Where where = Where::here()) {
-  engine::Thread &thread = *engine::current;
+  engine::Thread &thread = engine::this_thread();
   engine::Warp &warp = *thread.warp;
   const int lane = thread.lane;
   if (thread.mma_issued - warp.mma_done == engine::kMmaSlots) settle();

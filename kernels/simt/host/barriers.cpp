@@ -46,14 +46,18 @@ Mbarrier *find(Block &block, uint32_t offset) {
   return &block.barriers->mbarriers[static_cast<size_t>(found - offsets.begin())];
 }
 
-/// Where a barrier may be: returns its offset.
-uint32_t place_of(SmemAddress address, const char *primitive, Where where) {
-  const std::byte *const memory = smem_at(address, sizeof(uint64_t), primitive, where);
-  const Block &block = block_of(address, primitive, where);
+/// Where a barrier may be.
+struct Place {
+  Block &block;
+  uint32_t offset;
+};
+Place place_of(SmemAddress address, const char *primitive, Where where) {
+  Block &block = block_of(address, primitive, where);
+  const std::byte *const memory = smem_at(block, address, sizeof(uint64_t), primitive, where);
   const uint32_t offset = static_cast<uint32_t>(memory - block.smem->begin());
   if (offset % sizeof(uint64_t) != 0)
     violation(where, "passes an mbarrier to %s that is not 8-byte aligned", primitive);
-  return offset;
+  return {block, offset};
 }
 
 void check_own(SmemAddress address, const char *primitive, Where where) {
@@ -68,8 +72,7 @@ enum class User {
 };
 
 Mbarrier &mbarrier_at(SmemAddress address, User user, const char *primitive, Where where) {
-  const uint32_t offset = place_of(address, primitive, where);
-  Block &block = block_of(address, primitive, where);
+  const auto [block, offset] = place_of(address, primitive, where);
   Mbarrier *const bar = find(block, offset);
   if (bar == nullptr) {
     char place[96];
@@ -148,8 +151,7 @@ std::string describe_named(const void *object) {
          " threads have come";
 }
 
-void check_named(int id, int threads, const char *primitive, Where where) {
-  const Thread &me = *current;
+void check_named(const Thread &me, int id, int threads, const char *primitive, Where where) {
   if (id < 1 || id >= kNamedBarriers)
     violation(where, "passes barrier %d to %s; they are 1..15", id, primitive);
   if (threads < kWarpSize || threads % kWarpSize != 0 || threads > me.block->num_threads)
@@ -175,9 +177,8 @@ void release(Block &block, NamedBarrier &bar) {
 }
 
 /// True if the barrier is complete.
-bool arrive_named(int id, int threads, bool waits, const char *primitive, Where where) {
-  check_named(id, threads, primitive, where);
-  Thread &me = *current;
+bool arrive_named(Thread &me, int id, int threads, bool waits, const char *primitive, Where where) {
+  check_named(me, id, threads, primitive, where);
   Block &block = *me.block;
   NamedBarrier &bar = block.barriers->named[id];
   const int w = me.warp->index;
@@ -235,8 +236,7 @@ void mbarrier_init(SmemAddress address, int arrivals, Where where) {
   check_own(address, "mbarrier_init", where);
   if (arrivals < 1 || arrivals > kMaxCount)
     violation(where, "passes %d arrivals to mbarrier_init", arrivals);
-  const uint32_t offset = place_of(address, "mbarrier_init", where);
-  Block &block = *current->block;
+  const auto [block, offset] = place_of(address, "mbarrier_init", where);
   if (const Mbarrier *const bar = find(block, offset); bar != nullptr)
     violation(where, "initialises the mbarrier %s a second time", name_of(*bar).text);
   block.barriers->offsets.push_back(offset);
@@ -289,8 +289,9 @@ void mbarrier_wait(SmemAddress address, uint32_t parity, Where where) {
   race::mbarrier_waited(bar);
   if (word_of(bar).phase != parity) return;
   const int64_t phase = bar.num_complete;
-  bar.waiting[current->warp->index] |= 1u << current->lane;
-  block_until_woken("mbarrier_wait", where, {&bar, describe_mbarrier});
+  Thread &me = *current;
+  bar.waiting[me.warp->index] |= 1u << me.lane;
+  block_until_woken(me, "mbarrier_wait", where, {&bar, describe_mbarrier});
   if (bar.num_complete != phase + 1)
     violation(where,
               "waits for phase %lld of mbarrier %s and may miss it: the next one has completed too",
@@ -298,13 +299,14 @@ void mbarrier_wait(SmemAddress address, uint32_t parity, Where where) {
 }
 
 void named_barrier_sync(int id, int threads, Where where) {
-  if (!arrive_named(id, threads, true, "named_barrier_sync", where))
-    block_until_woken("named_barrier_sync", where,
-                      {&current->block->barriers->named[id], describe_named});
+  Thread &me = *current;
+  if (!arrive_named(me, id, threads, true, "named_barrier_sync", where))
+    block_until_woken(me, "named_barrier_sync", where,
+                      {&me.block->barriers->named[id], describe_named});
 }
 
 void named_barrier_arrive(int id, int threads, Where where) {
-  arrive_named(id, threads, false, "named_barrier_arrive", where);
+  arrive_named(*current, id, threads, false, "named_barrier_arrive", where);
   may_switch(where);
 }
 

@@ -58,7 +58,12 @@ Block &block_of(SmemAddress address, const char *primitive, Where where) {
 }
 
 std::byte *smem_at(SmemAddress address, size_t bytes, const char *primitive, Where where) {
-  const SharedMemory &smem = *block_of(address, primitive, where).smem;
+  return smem_at(block_of(address, primitive, where), address, bytes, primitive, where);
+}
+
+std::byte *smem_at(const Block &block, SmemAddress address, size_t bytes, const char *primitive,
+                   Where where) {
+  const SharedMemory &smem = *block.smem;
   std::byte *const memory = smem.at(offset_in_arena(address));
   if (smem.holds(memory, bytes)) return memory;
   if (!smem.holds(memory, 1))
@@ -84,7 +89,7 @@ void cluster_barrier(Where where) {
     return;
   }
   cluster.sync_waiting[slot] |= 1u << me.lane;
-  block_until_woken("cluster_sync", where, {&cluster, describe_sync});
+  block_until_woken(me, "cluster_sync", where, {&cluster, describe_sync});
 }
 
 void release_cluster_barrier(Cluster &cluster) {

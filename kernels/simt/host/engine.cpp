@@ -23,16 +23,19 @@ namespace mp::host::engine {
 
 constinit thread_local Thread *current = nullptr;
 
+Thread &this_thread() noexcept {
+  return *current;
+}
+
 namespace {
 
 std::string to_string(Where where) {
   return std::string(where.name()) + ":" + std::to_string(where.line);
 }
 
-// ---------------------------------------------------------------- one OS thread's engine
+}  // namespace
 
-class Engine;
-constinit thread_local Engine *this_engine = nullptr;
+// ---------------------------------------------------------------- one OS thread's engine
 
 class Engine {
  public:
@@ -41,19 +44,21 @@ class Engine {
   Engine &operator=(const Engine &) = delete;
 
   static Engine &of_this_thread() {
-    // On the heap: the thread_local space of a library that is loaded late is scarce.
+    // On the heap: every thread of the process may get thread_local space, whether it uses it or not.
     static thread_local const auto engine = std::make_unique<Engine>();
-    this_engine = engine.get();
     return *engine;
   }
+
+  /// The one that the caller, a kernel, runs on.
+  static Engine &running() { return *current->engine; }
 
   void run_cluster(const Grid &grid, int64_t index) {
     begin_cluster(grid, index);
     Thread *const first = pick();
     Fiber &fiber = fibers_.take();
-    fiber.start = first;
+    fiber.start = current_ = first;
     resume(main_, fiber);
-    current = nullptr;
+    current_ = nullptr;
     if (cluster_.alive > 0 || !error_.empty()) abandon_cluster();
     for (const Block &block : blocks_) {
       for (const std::string &damage : {block.smem->damage(), block.barriers->unfinished()})
@@ -69,8 +74,7 @@ class Engine {
     std::abort();  // an abandoned fiber is never resumed
   }
 
-  void wait(const char *waits_in, Where where, WaitsFor waits_for) {
-    Thread &me = *current;
+  void wait(Thread &me, const char *waits_in, Where where, WaitsFor waits_for) {
     me.waits_in = waits_in;
     me.waits_at = where;
     me.waits_for = waits_for;
@@ -79,7 +83,7 @@ class Engine {
       resume(*me.fiber, main_);  // deadlock: run_cluster reports it
       std::abort();
     }
-    current = next;
+    current_ = next;
     if (next == &me) return;  // an asynchronous operation has woken it
     if (next->fiber == nullptr) {
       next->fiber = &fibers_.take();
@@ -96,19 +100,20 @@ class Engine {
   void may_switch(Where where) {
     constexpr uint32_t kPlacesPerSwitch = 4;
     if (!mood_.strict || random_.next() % kPlacesPerSwitch != 0) return;
-    wake(*current->warp, 1u << current->lane);
-    wait("nothing", where, {});
+    Thread &me = *current_;
+    wake(*me.warp, 1u << me.lane);
+    wait(me, "nothing", where, {});
   }
 
   void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
                         Where where) {
-    void *const variable = current->block->smem->find(key);
+    void *const variable = current_->block->smem->find(key);
     if (variable != nullptr) return variable;
     for (const Block &block : blocks_)
       if (block.smem->add(key, name, bytes, alignment) == nullptr)
         violation(where, "needs %zu bytes for shared %s, more than are left of the %zu of a block",
                   bytes, name, kSmemBytes);
-    return current->block->smem->find(key);
+    return current_->block->smem->find(key);
   }
 
   bool defer_copy() {
@@ -117,7 +122,7 @@ class Engine {
   }
 
   void keep_async(std::function<void()> perform) {
-    async_.push_back({current, std::move(perform)});
+    async_.push_back({current_, std::move(perform)});
   }
 
  private:
@@ -128,7 +133,8 @@ class Engine {
 
   static void fiber_main(boost::context::detail::transfer_t arrived) {
     enter_fiber(arrived);
-    this_engine->run_threads(*this_engine->running_);
+    Engine &engine = running();
+    engine.run_threads(*engine.running_);
   }
 
   /// A fiber's life: run the thread it was given, then any thread that has not started yet.
@@ -137,13 +143,13 @@ class Engine {
       Thread *next = std::exchange(self.start, nullptr);
       do {
         next->fiber = &self;
-        current = next;
+        current_ = next;
         grid_->body(grid_->arguments);
-        finish(*current);
+        finish(*current_);
         next = pick();
       } while (next != nullptr && next->fiber == nullptr);
       fibers_.give_back(self);
-      current = next;
+      current_ = next;
       resume(self, next != nullptr ? *next->fiber : main_);
     }
   }
@@ -213,7 +219,7 @@ class Engine {
     std::swap(async_[random_.next() % async_.size()], async_.back());
     performing_ = std::move(async_.back());
     async_.pop_back();
-    current = performing_.started_by;
+    current_ = performing_.started_by;
     performing_.perform();
   }
 
@@ -318,6 +324,7 @@ class Engine {
       for (int lane = 0; lane < kWarpSize; lane++) {
         warp.lanes[lane].warp = &warp;
         warp.lanes[lane].block = &block;
+        warp.lanes[lane].engine = this;
         warp.lanes[lane].index = w * kWarpSize + lane;
         warp.lanes[lane].lane = lane;
       }
@@ -327,7 +334,7 @@ class Engine {
   // ---- failure
 
   void note_violation(const char *what, Where where) {
-    error_ = describe(*current->block) + " thread " + std::to_string(current->index) + " " + what;
+    error_ = describe(*current_->block) + " thread " + std::to_string(current_->index) + " " + what;
     if (where.line != 0) error_ += " at " + to_string(where);
   }
 
@@ -366,6 +373,7 @@ class Engine {
     return report;
   }
 
+  Thread *&current_ = current;  ///< of this OS thread, looked up once
   FiberPool fibers_;
   Fiber main_;
   Fiber *running_ = nullptr;
@@ -390,8 +398,6 @@ class Engine {
   int switches_held_ = 0;   ///< how long yet
 };
 
-}  // namespace
-
 // ---------------------------------------------------------------- the interface
 
 void violation(Where where, const char *format, ...) {
@@ -400,26 +406,26 @@ void violation(Where where, const char *format, ...) {
   va_start(arguments, format);
   std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  this_engine->stop(text, where);
+  Engine::running().stop(text, where);
 }
-void block_until_woken(const char *waits_in, Where where, WaitsFor waits_for) {
-  this_engine->wait(waits_in, where, waits_for);
+void block_until_woken(Thread &me, const char *waits_in, Where where, WaitsFor waits_for) {
+  me.engine->wait(me, waits_in, where, waits_for);
 }
 void wake(Warp &warp, uint32_t lanes) {
-  this_engine->wake(warp, lanes);
+  warp.lanes->engine->wake(warp, lanes);
 }
 void may_switch(Where where) {
-  this_engine->may_switch(where);
+  Engine::running().may_switch(where);
 }
 bool defer_copy() {
-  return this_engine->defer_copy();
+  return Engine::running().defer_copy();
 }
 void keep_async(std::function<void()> operation) {
-  this_engine->keep_async(std::move(operation));
+  Engine::running().keep_async(std::move(operation));
 }
 void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
                       Where where) {
-  return this_engine->shared_variable(key, name, bytes, alignment, where);
+  return Engine::running().shared_variable(key, name, bytes, alignment, where);
 }
 
 void run(const Grid &grid) {

@@ -86,6 +86,7 @@ struct Cluster;
 struct Barriers;
 struct AsyncProxy;
 struct Warpgroups;
+class Engine;
 class SharedMemory;
 
 /// What a blocked thread waits for, and how to say in a deadlock's report what that lacks.
@@ -106,7 +107,8 @@ struct alignas(64) Thread {
   Warp *warp;
   Block *block;
   Fiber *fiber;  ///< NULL until first run
-  int index;     ///< in the block
+  Engine *engine;
+  int index;  ///< in the block
   int lane;
   int64_t mma_issued;    ///< mma_sync calls so far, see wmma.h
   int64_t copy_group;    ///< commits so far
@@ -189,24 +191,32 @@ struct Cluster {
 /// The thread that runs now.  Fibers never change their OS thread.
 extern constinit thread_local Thread *current;
 
+/// The same, for kernels.  Asking is a call, and to a kernel the answer is one from its first line to
+/// its last, which gnu::const says, as glibc does of the address of errno: the compiler asks ahead of
+/// a loop, not in it.  The machine itself, which changes `current`, reads that.
+[[gnu::const]] Thread &this_thread() noexcept;
+
 // ------------------------------------------------------------------ for the primitives
 
 /// Stop the block and report "kernel: block b thread t <text> [at <where>]".  The stack of the
 /// running thread is left for good, not unwound: neither kernels nor callers may own memory on it.
 [[noreturn, gnu::format(printf, 2, 3)]] void violation(Where, const char *format, ...);
 
+// Primitives that many threads call often are handed the running thread, which a kernel has at hand;
+// the others look it up.
+
 /// Meet all threads of the block that have not returned.
-void block_barrier(Where);
+void block_barrier(Thread &me, Where);
 
 /// Meet all lanes of the warp.  The last to arrive runs `combine` (may be NULL) on the values the
 /// lanes left in warp.value / warp.source; then all go on and find warp.result.
-void warp_meet(const char *collective, void (*combine)(Warp &), Where);
+void warp_meet(Thread &me, const char *collective, void (*combine)(Warp &), Where);
 
 /// Meet all threads of the cluster that have not returned; the lanes of a warp in one place.
 void cluster_barrier(Where);
 
 /// Give up the processor until some other lane wakes this one.
-void block_until_woken(const char *waits_in, Where, WaitsFor = {});
+void block_until_woken(Thread &me, const char *waits_in, Where, WaitsFor = {});
 void wake(Warp &, uint32_t lanes);
 
 /// A place where, in the strict mood, others may run first.  Barriers on which a thread need not
@@ -259,10 +269,12 @@ Block &block_of(SmemAddress, const char *primitive, Where);
 
 /// The memory at an address.  All of the range must lie in one variable.
 std::byte *smem_at(SmemAddress, size_t bytes, const char *primitive, Where);
+/// The same, for an address in that block.
+std::byte *smem_at(const Block &, SmemAddress, size_t bytes, const char *primitive, Where);
 
 /// The running thread writes shared memory by ordinary means.  TMA may use it after its
 /// async_proxy_fence.
-void note_generic_write(SmemAddress, size_t bytes);
+void note_generic_write(const Thread &me, SmemAddress, size_t bytes);
 
 // ------------------------------------------------------------------ barriers, see sm90_barrier.h
 

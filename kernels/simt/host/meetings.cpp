@@ -7,8 +7,7 @@
 
 namespace mp::host::engine {
 
-void block_barrier(Where where) {
-  Thread &me = *current;
+void block_barrier(Thread &me, Where where) {
   Block &block = *me.block;
   if (block.at_barrier == 0)
     block.barrier_at = where;
@@ -21,7 +20,7 @@ void block_barrier(Where where) {
   }
   block.at_barrier++;
   block.barrier_waiting[me.warp->index] |= 1u << me.lane;
-  block_until_woken("block_sync", where);
+  block_until_woken(me, "block_sync", where);
 }
 
 void release_block_barrier(Block &block) {
@@ -33,8 +32,7 @@ void release_block_barrier(Block &block) {
   }
 }
 
-void warp_meet(const char *collective, void (*combine)(Warp &), Where where) {
-  Thread &me = *current;
+void warp_meet(Thread &me, const char *collective, void (*combine)(Warp &), Where where) {
   Warp &warp = *me.warp;
   if (warp.alive != ~0u)
     violation(where, "lacks lanes of its warp, which have returned, in %s", collective);
@@ -47,7 +45,7 @@ void warp_meet(const char *collective, void (*combine)(Warp &), Where where) {
   }
   warp.arrived |= 1u << me.lane;
   if (warp.arrived != ~0u) {
-    block_until_woken(collective, where);
+    block_until_woken(me, collective, where);
     return;
   }
   warp.arrived = 0;

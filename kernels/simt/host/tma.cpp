@@ -92,8 +92,8 @@ std::byte *check_box(const TensorMapFields &map, SmemAddress address, const char
     violation(where, "passes an smem address to %s that is not %zu-byte aligned", primitive,
               alignment);
   const size_t bytes = static_cast<size_t>(map.box_bytes());
-  std::byte *const smem = smem_at(address, bytes, primitive, where);
   const Block &block = block_of(address, primitive, where);
+  std::byte *const smem = smem_at(block, address, bytes, primitive, where);
   const GenericWrites::Unfenced write = block.async_proxy->writes.find(offset_of(address), bytes);
   if (write.thread >= 0) {
     char place[96];
@@ -163,8 +163,8 @@ void wait_for_bulk_stores(int64_t pending_groups) {
     race::tma_stores_read(stores->wait(pending_groups));
 }
 
-void note_generic_write(SmemAddress address, size_t bytes) {
-  async_proxy().writes.note(current->index, offset_of(address), bytes);
+void note_generic_write(const Thread &me, SmemAddress address, size_t bytes) {
+  me.block->async_proxy->writes.note(me.index, offset_of(address), bytes);
 }
 
 void finish_bulk_stores() {

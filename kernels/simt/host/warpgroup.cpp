@@ -21,17 +21,18 @@ const char *name_of(RegisterChange change) {
   return change == RegisterChange::claim ? "registers_claim" : "registers_release";
 }
 
-void finish_change(Warpgroup &group) {
+void finish_change(const Block &block, Warpgroup &group) {
   RegisterState &registers = group.registers;
   registers.per_thread = registers.wanted;
   registers.arrived = 0;
   std::fill(std::begin(registers.has_arrived), std::end(registers.has_arrived), false);
   registers.changes_done++;
-  wake_all(group);
+  wake_all(block, group);
 }
 
 /// Does the changes that all threads of a warpgroup have arrived at, as far as the pool suffices.
-void do_changes(Warpgroups &warpgroups) {
+void do_changes(const Block &block) {
+  Warpgroups &warpgroups = *block.warpgroups;
   bool has_done_one;
   do {
     has_done_one = false;
@@ -40,14 +41,15 @@ void do_changes(Warpgroups &warpgroups) {
       const int claimed = (registers.wanted - registers.per_thread) * kWarpgroupThreads;
       if (registers.arrived < kWarpgroupThreads || claimed > warpgroups.free_registers) continue;
       warpgroups.free_registers -= claimed;
-      finish_change(group);
+      finish_change(block, group);
       has_done_one = true;
     }
   } while (has_done_one);
 }
 
-void begin_change(RegisterState &registers, RegisterChange change, int wanted, Where where) {
-  check_warpgroup_complete(name_of(change), where);
+void begin_change(const Thread &thread, RegisterState &registers, RegisterChange change, int wanted,
+                  Where where) {
+  check_warpgroup_complete(thread, name_of(change), where);
   const bool is_claim = change == RegisterChange::claim;
   if (is_claim ? wanted < registers.per_thread : wanted > registers.per_thread)
     violation(where, "has %d registers and asks for %d in %s", registers.per_thread, wanted,
@@ -73,21 +75,21 @@ void Warpgroups::begin_block() {
   free_registers = 0;
 }
 
-Warpgroup &begin_warpgroups(const char *primitive, Where where) {
-  const Block &block = *current->block;
+Warpgroup &begin_warpgroups(const Thread &thread, const char *primitive, Where where) {
+  const Block &block = *thread.block;
   std::vector<Warpgroup> &all = block.warpgroups->all;
   all.resize(static_cast<size_t>(block.num_threads / kWarpgroupThreads));
   for (Warpgroup &group : all) group.registers.per_thread = registers_at_launch(block.num_threads);
-  const size_t index = static_cast<size_t>(current->index / kWarpgroupThreads);
+  const size_t index = static_cast<size_t>(thread.index / kWarpgroupThreads);
   if (index >= all.size())
     violation(where, "is in no warpgroup of 128 threads and in %s", primitive);
   return all[index];
 }
 
-void check_warpgroup_complete(const char *primitive, Where where) {
-  const int warp = current->warp->index / kWarpsPerWarpgroup * kWarpsPerWarpgroup;
+void check_warpgroup_complete(const Thread &thread, const char *primitive, Where where) {
+  const int warp = thread.warp->index / kWarpsPerWarpgroup * kWarpsPerWarpgroup;
   for (int w = 0; w < kWarpsPerWarpgroup; w++)
-    if (current->block->warps[warp + w].alive != ~0u)
+    if (thread.block->warps[warp + w].alive != ~0u)
       violation(where, "lacks threads of its warpgroup, which have returned, in %s", primitive);
 }
 
@@ -108,34 +110,33 @@ void check_warpgroup_left(const Thread &thread) {
               name_of(registers.change));
 }
 
-void block_in_warpgroup(Warpgroup &group, const char *waits_in, Where where,
+void block_in_warpgroup(Thread &me, Warpgroup &group, const char *waits_in, Where where,
                         const WaitsFor &waits_for) {
-  group.waiting[index_in_warpgroup(*current) / kWarpSize] |= 1u << current->lane;
-  block_until_woken(waits_in, where, waits_for);
+  group.waiting[index_in_warpgroup(me) / kWarpSize] |= 1u << me.lane;
+  block_until_woken(me, waits_in, where, waits_for);
 }
 
-void wake_all(Warpgroup &group) {
-  const Block &block = *current->block;
+void wake_all(const Block &block, Warpgroup &group) {
   const auto index = &group - block.warpgroups->all.data();
   Warp *const warps = block.warps + index * kWarpsPerWarpgroup;
   for (int w = 0; w < kWarpsPerWarpgroup; w++)
     if (group.waiting[w] != 0) wake(warps[w], std::exchange(group.waiting[w], 0u));
 }
 
-void change_registers(RegisterChange change, int wanted, Where where) {
-  Warpgroup &group = this_warpgroup(name_of(change), where);
+void change_registers(Thread &me, RegisterChange change, int wanted, Where where) {
+  Warpgroup &group = warpgroup_of(me, name_of(change), where);
   RegisterState &registers = group.registers;
-  bool &has_arrived = registers.has_arrived[index_in_warpgroup(*current)];
+  bool &has_arrived = registers.has_arrived[index_in_warpgroup(me)];
   if (registers.arrived == 0)
-    begin_change(registers, change, wanted, where);
+    begin_change(me, registers, change, wanted, where);
   else if (has_arrived || registers.at != where)
     violation(where, "finds its warpgroup in %s at %s:%d and is in %s", name_of(registers.change),
               registers.at.name(), registers.at.line, name_of(change));
   has_arrived = true;
   const int64_t before = registers.changes_done;
-  if (++registers.arrived == kWarpgroupThreads) do_changes(*current->block->warpgroups);
+  if (++registers.arrived == kWarpgroupThreads) do_changes(*me.block);
   while (change == RegisterChange::claim && registers.changes_done == before)
-    block_in_warpgroup(group, name_of(change), where, {&group, describe_claim});
+    block_in_warpgroup(me, group, name_of(change), where, {&group, describe_claim});
 }
 
 }  // namespace mp::host::engine

@@ -16,21 +16,23 @@ constexpr int kNanPattern = 0xFF;
 
 // ---------------------------------------------------------------- fragments
 
-/// Calls move(register, element of the tile) for the pairs of registers of the running thread.
+/// Calls move(register, element of the tile) for the pairs of registers of a thread of the warpgroup.
 template <class Move>
-void for_each_pair(int n, const Move &move) {
-  const int thread = index_in_warpgroup(*current), lane = thread % kWarpSize;
+void for_each_pair(int thread, int n, const Move &move) {
+  const int lane = thread % kWarpSize;
   const int row = thread / kWarpSize * 16 + lane / 4, col = lane % 4 * 2;
   for (int j = 0; j < n / 8; j++)
     for (int h = 0; h < 2; h++) move(4 * j + 2 * h, (row + 8 * h) * n + 8 * j + col);
 }
 
-void hand_over(float *d, AccumulatorTile &tile, int n) {
-  for_each_pair(n, [&](int i, int e) { std::memcpy(tile.d + e, d + i, 2 * sizeof(float)); });
+void hand_over(int thread, float *d, AccumulatorTile &tile, int n) {
+  for_each_pair(thread, n,
+                [&](int i, int e) { std::memcpy(tile.d + e, d + i, 2 * sizeof(float)); });
 }
 
-void take_back(float *d, const AccumulatorTile &tile, int n) {
-  for_each_pair(n, [&](int i, int e) { std::memcpy(d + i, tile.d + e, 2 * sizeof(float)); });
+void take_back(int thread, float *d, const AccumulatorTile &tile, int n) {
+  for_each_pair(thread, n,
+                [&](int i, int e) { std::memcpy(d + i, tile.d + e, 2 * sizeof(float)); });
 }
 
 bool is_untouched(const float *d, int n) {
@@ -39,8 +41,8 @@ bool is_untouched(const float *d, int n) {
          std::memcmp(bytes, bytes + 1, static_cast<size_t>(n) / 2 * sizeof(float) - 1) == 0;
 }
 
-AccumulatorTile *free_tile() {
-  std::vector<std::unique_ptr<AccumulatorTile>> &tiles = current->block->warpgroups->tiles;
+AccumulatorTile *free_tile(const Block &block) {
+  std::vector<std::unique_ptr<AccumulatorTile>> &tiles = block.warpgroups->tiles;
   for (const auto &tile : tiles)
     if (tile->num_bound == 0) return tile.get();
   tiles.push_back(std::make_unique<AccumulatorTile>());
@@ -143,11 +145,11 @@ void tell_race_detector(const WgmmaLayout &layout, int num_mn, int64_t group, co
 }
 
 /// The last thread has issued the operation.
-void complete(Warpgroup &group, int64_t number, const void *code) {
+void complete(const Block &block, Warpgroup &group, int64_t number, const void *code) {
   const WgmmaOperation &operation = group.operation(number);
   tell_race_detector(operation.operands.a(), kWgmmaM, operation.group, code);
   tell_race_detector(operation.operands.b(), operation.operands.n, operation.group, code);
-  wake_all(group);
+  wake_all(block, group);
   if (mood().strict && !defer_copy()) perform_until(group, number + 1);
 }
 
@@ -165,25 +167,25 @@ std::string describe_operation(const void *object) {
 }
 
 /// Performs the operations below `end`, all of which the running thread has issued.
-void settle(Warpgroup &group, int64_t end, const char *waits_in, Where where) {
+void settle(Thread &thread, Warpgroup &group, int64_t end, const char *waits_in, Where where) {
   while (group.performed < end) {
     if (group.operation(end - 1).arrived == kWarpgroupThreads) return perform_until(group, end);
-    block_in_warpgroup(group, waits_in, where, {&group, describe_operation});
+    block_in_warpgroup(thread, group, waits_in, where, {&group, describe_operation});
   }
 }
 
 // ---------------------------------------------------------------- issuing
 
 /// The first thread to issue an operation says what it is.
-void begin(Warpgroup &group, const WgmmaOperands &operands, const WgmmaBinding *binding,
-           Where where) {
-  check_warpgroup_complete("wgmma", where);
+void begin(const Thread &thread, Warpgroup &group, const WgmmaOperands &operands,
+           const WgmmaBinding *binding, Where where) {
+  check_warpgroup_complete(thread, "wgmma", where);
   check_operand('A', operands.a_desc, operands.a(), kWgmmaM, where);
   check_operand('B', operands.b_desc, operands.b(), operands.n, where);
   WgmmaOperation &operation = group.operation(group.begun++);
   operation.operands = operands;
-  operation.tile = binding != nullptr ? binding->tile : free_tile();
-  operation.group = group.threads[index_in_warpgroup(*current)].group;
+  operation.tile = binding != nullptr ? binding->tile : free_tile(*thread.block);
+  operation.group = group.threads[index_in_warpgroup(thread)].group;
   operation.arrived = 0;
   operation.binds = binding == nullptr;
   operation.is_performed = false;
@@ -204,11 +206,12 @@ void check_agreement(const WgmmaOperation &operation, const WgmmaOperands &opera
 }
 
 /// From now on d belongs to the warpgroup.
-WgmmaBinding &bind(WgmmaThread &me, float *d, const WgmmaOperation &operation, Where where) {
+WgmmaBinding &bind(int thread, WgmmaThread &me, float *d, const WgmmaOperation &operation,
+                   Where where) {
   if (!me.is_fenced)
     violation(where, "lacks a wgmma_fence between other uses of the accumulators and wgmma");
   const int n = operation.operands.n;
-  if (operation.operands.accumulate) hand_over(d, *operation.tile, n);
+  if (operation.operands.accumulate) hand_over(thread, d, *operation.tile, n);
   std::memset(d, kNanPattern, static_cast<size_t>(n) / 2 * sizeof *d);
   operation.tile->num_bound++;
   return me.bound.emplace_back(WgmmaBinding{d, operation.tile, n, 0, where});
@@ -220,11 +223,11 @@ WgmmaBinding *find(WgmmaThread &me, const float *d) {
   return nullptr;
 }
 
-void unbind(WgmmaBinding &binding, Where where) {
+void unbind(int thread, WgmmaBinding &binding, Where where) {
   if (!is_untouched(binding.d, binding.n))
     violation(where, "wrote to the accumulators of the wgmma at %s:%d while it was in flight",
               binding.at.name(), binding.at.line);
-  take_back(binding.d, *binding.tile, binding.n);
+  take_back(thread, binding.d, *binding.tile, binding.n);
   binding.tile->num_bound--;
 }
 
@@ -232,45 +235,47 @@ void unbind(WgmmaBinding &binding, Where where) {
 
 // ---------------------------------------------------------------- the interface
 
-void wgmma_issue(const WgmmaOperands &operands, float *d, Where where) {
-  Warpgroup &group = this_warpgroup("wgmma", where);
-  WgmmaThread &me = group.threads[index_in_warpgroup(*current)];
+void wgmma_issue(Thread &thread, const WgmmaOperands &operands, float *d, Where where) {
+  Warpgroup &group = warpgroup_of(thread, "wgmma", where);
+  const int index = index_in_warpgroup(thread);
+  WgmmaThread &me = group.threads[index];
   if (me.issued - group.performed == Warpgroup::kSlots)
-    settle(group, group.performed + 1, "wgmma", where);
+    settle(thread, group, group.performed + 1, "wgmma", where);
   WgmmaBinding *binding = find(me, d);
   if (binding != nullptr && binding->n != operands.n)
     violation(where, "goes on with accumulators in another shape than the wgmma at %s:%d",
               binding->at.name(), binding->at.line);
   if (me.issued == group.begun)
-    begin(group, operands, binding, where);
+    begin(thread, group, operands, binding, where);
   else
     check_agreement(group.operation(me.issued), operands, binding, me.group, where);
   WgmmaOperation &operation = group.operation(me.issued++);
-  if (binding == nullptr) binding = &bind(me, d, operation, where);
+  if (binding == nullptr) binding = &bind(index, me, d, operation, where);
   binding->group = me.group;
   binding->at = where;
   if (++operation.arrived == kWarpgroupThreads)
-    complete(group, me.issued - 1, __builtin_return_address(0));
+    complete(*thread.block, group, me.issued - 1, __builtin_return_address(0));
 }
 
-void wgmma_fence(Where where) {
-  this_warpgroup("wgmma_fence", where).threads[index_in_warpgroup(*current)].is_fenced = true;
+void wgmma_fence(const Thread &thread, Where where) {
+  warpgroup_of(thread, "wgmma_fence", where).threads[index_in_warpgroup(thread)].is_fenced = true;
 }
 
-void wgmma_commit(Where where) {
-  this_warpgroup("wgmma_commit", where).threads[index_in_warpgroup(*current)].group++;
+void wgmma_commit(const Thread &thread, Where where) {
+  warpgroup_of(thread, "wgmma_commit", where).threads[index_in_warpgroup(thread)].group++;
 }
 
-void wgmma_wait(int pending_groups, Where where) {
-  Warpgroup &group = this_warpgroup("wgmma_wait", where);
-  WgmmaThread &me = group.threads[index_in_warpgroup(*current)];
+void wgmma_wait(Thread &thread, int pending_groups, Where where) {
+  Warpgroup &group = warpgroup_of(thread, "wgmma_wait", where);
+  const int index = index_in_warpgroup(thread);
+  WgmmaThread &me = group.threads[index];
   const int64_t retired = me.group - pending_groups;  // groups below this number
   int64_t end = group.performed;
   while (end < me.issued && group.operation(end).group < retired) end++;
-  settle(group, end, "wgmma_wait", where);
+  settle(thread, group, end, "wgmma_wait", where);
   const auto is_retired = [&](WgmmaBinding &binding) {
     if (binding.group >= retired) return false;
-    unbind(binding, where);
+    unbind(index, binding, where);
     return true;
   };
   race::wgmma_done(retired);

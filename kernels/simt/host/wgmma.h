@@ -23,14 +23,14 @@ constexpr int kWarpgroupThreads = 128;
 constexpr int kWarpsPerWarpgroup = kWarpgroupThreads / kWarpSize;
 
 // Of the running thread, see sm90_wgmma.h.
-void wgmma_issue(const WgmmaOperands &, float *d, Where);
-void wgmma_fence(Where);
-void wgmma_commit(Where);
-void wgmma_wait(int pending_groups, Where);
+void wgmma_issue(Thread &, const WgmmaOperands &, float *d, Where);
+void wgmma_fence(const Thread &, Where);
+void wgmma_commit(const Thread &, Where);
+void wgmma_wait(Thread &, int pending_groups, Where);
 
 /// Changes the registers per thread of the running warpgroup.
 enum class RegisterChange { claim, release };
-void change_registers(RegisterChange, int wanted, Where);
+void change_registers(Thread &, RegisterChange, int wanted, Where);
 
 // ------------------------------------------------------------------ state
 
@@ -100,22 +100,22 @@ struct Warpgroups {
   void begin_block();
 };
 
-/// The warpgroup of the running thread, in the first use of any by its block.
-Warpgroup &begin_warpgroups(const char *primitive, Where);
+/// The warpgroup of a thread, in the first use of any by its block.
+Warpgroup &begin_warpgroups(const Thread &, const char *primitive, Where);
 
 /// The warpgroup of the running thread.
-inline Warpgroup &this_warpgroup(const char *primitive, Where where) {
-  std::vector<Warpgroup> &all = current->block->warpgroups->all;
-  const size_t index = static_cast<size_t>(current->index) / kWarpgroupThreads;
-  return index < all.size() ? all[index] : begin_warpgroups(primitive, where);
+inline Warpgroup &warpgroup_of(const Thread &thread, const char *primitive, Where where) {
+  std::vector<Warpgroup> &all = thread.block->warpgroups->all;
+  const size_t index = static_cast<size_t>(thread.index) / kWarpgroupThreads;
+  return index < all.size() ? all[index] : begin_warpgroups(thread, primitive, where);
 }
 
-/// All threads of the running thread's warpgroup are still in the kernel.
-void check_warpgroup_complete(const char *primitive, Where);
+/// All threads of its warpgroup are still in the kernel.
+void check_warpgroup_complete(const Thread &, const char *primitive, Where);
 
 /// The running thread sleeps until `wake_all`.
-void block_in_warpgroup(Warpgroup &, const char *waits_in, Where, const WaitsFor &);
-void wake_all(Warpgroup &);
+void block_in_warpgroup(Thread &, Warpgroup &, const char *waits_in, Where, const WaitsFor &);
+void wake_all(const Block &, Warpgroup &);
 
 inline int index_in_warpgroup(const Thread &thread) {
   return thread.index % kWarpgroupThreads;
