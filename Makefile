@@ -46,12 +46,8 @@ OPT := $(if $(filter address,$(SAN)),-O1,-O2) -g1
 
 CXXFLAGS_BASE := -std=c++20 $(OPT) $(WARN) $(INCLUDES) $(SAN_FLAGS)
 # -ffp-contract=off: what is fused is written as fmaf, so every compiler gives the same bits.
-# initial-exec: the engine's thread_local pointers are read in every primitive.  glibc has room for a
-# few hundred bytes of such data where a library is loaded late, as Python does; the static CUDA runtime
-# alone brings 4 KiB into a library, which then has to look the addresses up.
-TLS_MODEL = -ftls-model=$(if $(HAVE_CUDA),global-dynamic,initial-exec)
 HOST_MATH_FLAGS := $(if $(SAN),,-O3) -ffp-contract=off $(if $(HOST_MARCH),-march=$(HOST_MARCH))
-HOST_KERNEL_FLAGS = $(HOST_MATH_FLAGS) $(TLS_MODEL) -Wno-unknown-pragmas $(SAN_KERNEL_FLAGS_$(SAN))
+HOST_KERNEL_FLAGS := $(HOST_MATH_FLAGS) -Wno-unknown-pragmas $(SAN_KERNEL_FLAGS_$(SAN))
 HOST_DEFINES := $(if $(filter x86-64-v3,$(HOST_MARCH)),-DMP_HOST_NEEDS_X86_64_V3=1)
 LDFLAGS_SO := -shared -Wl,-soname,libmpcore.so.$(SOMAJOR) -Wl,--version-script=capi/exports.map -Wl,--no-undefined $(SAN_FLAGS)
 LDLIBS_SO := -l:libboost_context.a -lpthread -ldl
@@ -131,7 +127,7 @@ $(BUILD)/host/%.o: %.cu
 $(BUILD)/obj/%.o: %.cpp
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
-	$(Q)$(CXX) $(CXXFLAGS_BASE) $(HERE_IS_DOT) $(HIDDEN) $(TLS_MODEL) $(DEFINES) $(CAPI_INCLUDES) -MMD -MP -c $< -o $@
+	$(Q)$(CXX) $(CXXFLAGS_BASE) $(HERE_IS_DOT) $(HIDDEN) $(DEFINES) $(CAPI_INCLUDES) -MMD -MP -c $< -o $@
 
 $(BUILD)/cuda/%.o: %.cu
 	@mkdir -p $(@D)

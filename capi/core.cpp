@@ -26,7 +26,7 @@ namespace mp {
 
 namespace {
 
-// On the heap: the thread_local space of a library that is loaded late (by Python, say) is scarce.
+// On the heap: every thread of the process may get thread_local space, whether it uses it or not.
 // Empty until the first failure; without memory for it there is a status and no sentence.
 constinit thread_local std::unique_ptr<Sentence> last_error;
 

@@ -95,8 +95,8 @@ class Cache {
 
 template <class Spec>
 Cache<Spec> &cache_of_this_thread() {
-  // On the heap: thread_local space of a library that is loaded late is scarce.  Inside the function:
-  // GCC 12 does not destroy thread_local variable templates.
+  // On the heap: every thread of the process may get thread_local space, whether it uses it or not.
+  // Inside the function: GCC 12 does not destroy thread_local variable templates.
   static thread_local const auto cache = std::make_unique<Cache<Spec>>();
   return *cache;
 }
