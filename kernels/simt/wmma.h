@@ -62,10 +62,40 @@ using FragmentB = nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, kTile, kTile, k
                                          typename DeviceType<T>::type, layout_tag<layout>>;
 using Accumulator = nvcuda::wmma::fragment<nvcuda::wmma::accumulator, kTile, kTile, kTile, float>;
 
+template <class Matrix, class Order>
+using Bf16Fragment =
+    nvcuda::wmma::fragment<Matrix, kTile, kTile, kTile, typename DeviceType<bf16>::type, Order>;
+
+/// As load_matrix_sync does it, but with the state space named: of BF16 fragments nvcc 13.0 does not see
+/// that they lie in smem, and makes four generic 32-bit loads of what is one ldmatrix.
+/// Source: PTX ISA, wmma.load.
+template <class Fragment>
+MP_DEVICE void load_bf16(Fragment &fragment, const bf16 *smem, int ld) {
+  static_assert(sizeof fragment.x == 16);
+  auto &words = reinterpret_cast<uint32_t(&)[4]>(fragment.x);
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(smem));
+#define MP_LOAD(matrix, order)                                                       \
+  if constexpr (std::is_same_v<Fragment, Bf16Fragment<nvcuda::wmma::matrix_##matrix, \
+                                                      nvcuda::wmma::order##_major>>) \
+  asm volatile("wmma.load." #matrix ".sync.aligned." #order                          \
+               ".m16n16k16.shared.bf16 {%0, %1, %2, %3}, [%4], %5;"                  \
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])      \
+               : "r"(address), "r"(ld)                                               \
+               : "memory")
+  MP_LOAD(a, row);
+  MP_LOAD(a, col);
+  MP_LOAD(b, row);
+  MP_LOAD(b, col);
+#undef MP_LOAD
+}
+
 template <class Fragment, class T>
 MP_DEVICE void load(Fragment &fragment, const T *smem, int ld) {
-  nvcuda::wmma::load_matrix_sync(fragment,
-                                 reinterpret_cast<const typename DeviceType<T>::type *>(smem), ld);
+  if constexpr (std::is_same_v<T, bf16>)
+    load_bf16(fragment, smem, ld);
+  else
+    nvcuda::wmma::load_matrix_sync(
+        fragment, reinterpret_cast<const typename DeviceType<T>::type *>(smem), ld);
 }
 MP_DEVICE void fill(Accumulator &fragment, float value) {
   nvcuda::wmma::fill_fragment(fragment, value);
