@@ -24,8 +24,12 @@ MP_DEVICE void copy_async_16(void *smem, const void *gmem, int valid_bytes) {
   if (valid_bytes == 16) {
     value = *static_cast<const uint4 *>(gmem);
   } else {
-    for (int i = 0; i < valid_bytes; i++)
-      reinterpret_cast<char *>(&value)[i] = static_cast<const char *>(gmem)[i];
+    // No index is known at run time only: that would put the words into local memory.
+    uint32_t words[4] = {};
+    MP_UNROLL
+    for (int i = 0; i < 16; i++)
+      if (i < valid_bytes) words[i / 4] |= static_cast<const uint8_t *>(gmem)[i] << (i % 4 * 8);
+    value = make_uint4(words[0], words[1], words[2], words[3]);
   }
   *static_cast<uint4 *>(smem) = value;
 #endif
