@@ -74,18 +74,7 @@ void ConvBench::measure(const ConvShape &shape) {
   ConvProblem problem(machine_, pool_, shape, desc);
   const std::unique_ptr<CudnnConv> peer =
       open_peer("peer", shape, problem, PeerLayout::kOwn, PeerMath::kFp32);
-  ConvRow row{.shape = shape,
-              .desc = desc,
-              .kernel = problem.kernels().front(),
-              .predicted_us = problem.predicted_us(),
-              .workspace_bytes = problem.workspace_bytes(),
-              .sets = problem.sets(),
-              .min_bytes = problem.min_bytes(),
-              .timing = {},
-              .peer = {},
-              .peer_best = {},
-              .baselines = {},
-              .rank = {}};
+  ConvRow row = untimed_row(shape, desc, problem);
   Contest contest(problem.own());
   std::unique_ptr<CudnnGraphConv> graph;
   size_t best = 0;

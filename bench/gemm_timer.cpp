@@ -38,18 +38,7 @@ GemmRow GemmTimer::time_bare(const Shape &shape, const Pace &pace, const std::st
 
 GemmRow GemmTimer::time(const Shape &shape, const mp_gemm_desc_t &desc, GemmProblem &problem,
                         const Pace &pace, Beside beside) {
-  GemmRow row{.shape = shape,
-              .desc = desc,
-              .kernel = problem.kernels().front(),
-              .predicted_us = problem.predicted_us(),
-              .workspace_bytes = problem.workspace_bytes(),
-              .sets = problem.sets(),
-              .min_bytes = problem.min_bytes(),
-              .timing = {},
-              .peer = {},
-              .peer_best = {},
-              .baselines = {},
-              .rank = {}};
+  GemmRow row = untimed_row(shape, desc, problem);
   Contest contest(problem.own());
 
   const std::unique_ptr<CublasLtGemm> peer = open_peer("peer", shape, desc, PeerMath::kFp32);

@@ -1,7 +1,5 @@
 #include "conv_row.h"
 
-#include "product_row.h"
-
 namespace mpbench {
 
 std::string heading_of(const ConvRow &row) {

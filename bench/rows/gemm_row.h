@@ -5,24 +5,11 @@
 #include <string>
 
 #include "../shapes.h"
-#include "row.h"
+#include "product_row.h"
 
 namespace mpbench {
 
-struct GemmRow {
-  Shape shape;
-  mp_gemm_desc_t desc;
-  std::string kernel;
-  double predicted_us;  ///< by the cost model that chose the kernel
-  int64_t workspace_bytes;
-  int64_t sets;      ///< of operands, taken in turn
-  double min_bytes;  ///< every operand once
-  Timing timing;
-  std::optional<PeerResult> peer;  ///< its first choice
-  std::optional<BestChoice> peer_best;
-  Baselines baselines;
-  std::optional<RankResult> rank;
-};
+using GemmRow = ProductRow<Shape, mp_gemm_desc_t>;
 
 std::string heading_of(const GemmRow &row);
 std::string line_of(const GemmRow &row, const std::optional<Ceiling> &ceiling);

@@ -1,11 +1,48 @@
 // What the rows of GEMM and convolution have in common.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "row.h"
 
 namespace mpbench {
 
-/// Of a GEMM or a convolution.
+template <typename ShapeType, typename Desc>
+struct ProductRow {
+  ShapeType shape;
+  Desc desc;
+  std::string kernel;
+  double predicted_us;  ///< by the cost model that chose the kernel
+  int64_t workspace_bytes;
+  int64_t sets;      ///< of operands, taken in turn
+  double min_bytes;  ///< every operand once
+  Timing timing;
+  std::optional<PeerResult> peer;  ///< its first choice
+  std::optional<BestChoice> peer_best;
+  Baselines baselines;
+  std::optional<RankResult> rank;
+};
+
+/// What is known of it before it is timed.
+/// @tparam Problem  GemmProblem or ConvProblem
+template <typename ShapeType, typename Desc, typename Problem>
+ProductRow<ShapeType, Desc> untimed_row(const ShapeType &shape, const Desc &desc,
+                                        const Problem &problem) {
+  return {.shape = shape,
+          .desc = desc,
+          .kernel = problem.kernels().front(),
+          .predicted_us = problem.predicted_us(),
+          .workspace_bytes = problem.workspace_bytes(),
+          .sets = problem.sets(),
+          .min_bytes = problem.min_bytes(),
+          .timing = {},
+          .peer = {},
+          .peer_best = {},
+          .baselines = {},
+          .rank = {}};
+}
+
 template <typename Row>
 double teraflops(const Row &row) {
   return 1e-3 * row.timing.giga_per_s(row.shape.flop());
