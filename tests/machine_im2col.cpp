@@ -1,6 +1,6 @@
 // im2col loads on the host machine: what arrives, against the definition of a convolution; and what
 // breaks a rule.
-#include "conv_axis.h"
+#include "machine_im2col_images.h"
 #include "machine_tma.h"
 
 using namespace mp::host;
@@ -10,56 +10,14 @@ namespace {
 
 constexpr int kThreads = 64;
 
-struct Images {
-  mp_dtype_t dtype;
-  int channels, images;
-  Axis w, h;
-  int pixel_stride;  ///< elements
-  int box_channels, box_pixels;
-  bool swizzle_128;
-
-  int row_stride() const { return w.extent * pixel_stride; }
-  int image_stride() const { return h.extent * row_stride(); }
-  int places() const { return images * h.places() * w.places(); }
-  /// As Tensor and place_in_box see it.
-  TensorShape shape() const {
-    return {dtype,
-            pixel_stride,
-            images * h.extent * w.extent,
-            1,
-            pixel_stride,
-            images * image_stride(),
-            box_channels,
-            box_pixels,
-            swizzle_128};
-  }
-  int box_bytes() const { return shape().box_bytes(); }
-};
-
-const Images kCases[] = {
-    // 3 x 3, padded; the tile spans rows and images.
-    {MP_FP16, 64, 3, {7, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}, 64, 64, 24, true},
-    // The whole batch is smaller than the tile; a tail of channels; padding between pixels.
-    {MP_BF16, 72, 2, {3, 1, 1, 1, 0, 0}, {2, 1, 1, 1, 0, 0}, 80, 64, 32, true},
-    // Strides that leave a rest, unequal padding.
-    {MP_FP16, 40, 2, {11, 3, 2, 1, 0, 2}, {10, 4, 3, 1, 2, 1}, 40, 64, 16, true},
-    // Dilation, one axis of one tap; filter larger than the image.
-    {MP_FP16, 8, 2, {4, 5, 1, 3, 7, 6}, {9, 1, 4, 1, 0, 0}, 8, 8, 20, false},
-    {MP_FP32, 36, 1, {6, 2, 8, 2, 9, 5}, {6, 3, 1, 2, 2, 2}, 36, 32, 40, true},
-    // One image of one pixel; without the swizzle.
-    {MP_FP16, 16, 1, {1, 3, 1, 1, 1, 1}, {1, 3, 1, 1, 1, 1}, 16, 256, 3, false},
-    // A line, as 1-D convolutions are; more padding than image.
-    {MP_BF16, 136, 2, {5, 3, 2, 4, 20, 17}, {1, 1, 1, 1, 0, 0}, 136, 64, 64, true},
-};
-
-mp::Im2colSpec spec_of(const Images &c, Tensor &tensor) {
-  return {tensor.base(),
-          c.dtype,
-          {c.channels, c.w.extent, c.h.extent, c.images},
-          {c.pixel_stride, c.row_stride(), c.image_stride()},
-          {c.w.lower(), c.h.lower()},
-          {c.w.upper(), c.h.upper()},
-          {c.w.stride, c.h.stride},
+/// As Tensor and place_in_box see it.
+TensorShape shape_of(const Images &c) {
+  return {c.dtype,
+          c.pixel_stride,
+          c.images * c.h.extent * c.w.extent,
+          1,
+          c.pixel_stride,
+          c.images * c.image_stride(),
           c.box_channels,
           c.box_pixels,
           c.swizzle_128};
@@ -83,8 +41,8 @@ Im2colPlace instruction(const Images &images, const Load &load) {
 
 /// The rows of the stored im2col matrix: x[n][p stride - pad + r dilation][q ...][c], or zero.
 std::vector<uint8_t> expected_rows(Tensor &tensor, const Images &images, const Load &load) {
-  const TensorShape shape = images.shape();
-  std::vector<uint8_t> rows(static_cast<size_t>(images.box_bytes()), 0);
+  const TensorShape shape = shape_of(images);
+  std::vector<uint8_t> rows(static_cast<size_t>(shape_of(images).box_bytes()), 0);
   for (int row = 0; row < images.box_pixels; row++) {
     const int place = load.place + row;
     if (place >= images.places()) break;
@@ -150,7 +108,8 @@ MP_KERNEL(kThreads, 1) load_im2col(MP_PARAM(LoadArgs) args) {
 }
 
 LaunchShape launch_shape(const Images &images, int blocks = 1) {
-  return {blocks, kThreads, static_cast<size_t>(images.box_bytes()) + kSwizzlePeriodBytes, blocks};
+  return {blocks, kThreads, static_cast<size_t>(shape_of(images).box_bytes()) + kSwizzlePeriodBytes,
+          blocks};
 }
 
 template <class Body>
@@ -162,9 +121,9 @@ call(MP_PARAM(Body) body) {
 }  // namespace
 
 TEST_CASE("im2col: a load brings the rows of the im2col matrix, zero outside of the images") {
-  for (const Images &images : kCases) {
-    Tensor tensor(images.shape());
-    REQUIRE(mp::why_no_tensor_map(spec_of(images, tensor)) == nullptr);
+  for (const Images &images : kImages) {
+    Tensor tensor(shape_of(images));
+    REQUIRE(mp::why_no_tensor_map(images.spec(tensor.base())) == nullptr);
     const std::vector<Load> loads = loads_of(images);
     std::vector<Im2colPlace> places;
     std::vector<uint8_t> expected;
@@ -175,15 +134,15 @@ TEST_CASE("im2col: a load brings the rows of the im2col matrix, zero outside of 
     }
     CHECK(std::count(expected.begin(), expected.end(), 0) <
           static_cast<int64_t>(expected.size()));  // something is read at all
-    const LoadArgs args{im2col_map(spec_of(images, tensor)), places.data(),
-                        static_cast<int>(places.size()), images.box_bytes(), nullptr};
+    const LoadArgs args{im2col_map(images.spec(tensor.base())), places.data(),
+                        static_cast<int>(places.size()), shape_of(images).box_bytes(), nullptr};
     in_every_mood([&] {
       std::vector<uint8_t> boxes(expected.size(), 0xEE);
       LoadArgs with_boxes = args;
       with_boxes.boxes = boxes.data();
       run(load_im2col, launch_shape(images), with_boxes);
       if (boxes == expected) return;
-      const size_t box_bytes = static_cast<size_t>(images.box_bytes());
+      const size_t box_bytes = static_cast<size_t>(shape_of(images).box_bytes());
       for (size_t i = 0; i < loads.size(); i++) {
         CAPTURE(images.channels, images.w.extent, loads[i].place, loads[i].c, loads[i].r,
                 loads[i].s);
@@ -227,8 +186,8 @@ MP_KERNEL(kThreads, 1) load_into_many(MP_PARAM(MulticastArgs) args) {
 }  // namespace
 
 TEST_CASE("im2col: a multicast reaches the blocks of its mask") {
-  const Images &images = kCases[0];
-  Tensor tensor(images.shape());
+  const Images &images = kImages[0];
+  Tensor tensor(shape_of(images));
   const Load load{30, 0, 2, 1};
   const std::vector<uint8_t> rows = expected_rows(tensor, images, load);
   const std::vector<uint8_t> nothing(rows.size(), 0xEE);
@@ -241,8 +200,8 @@ TEST_CASE("im2col: a multicast reaches the blocks of its mask") {
         expected.insert(expected.end(), mine.begin(), mine.end());
       }
       run(load_into_many, launch_shape(images, kBlocks),
-          {im2col_map(spec_of(images, tensor)), instruction(images, load), mask, images.box_bytes(),
-           boxes.data()});
+          {im2col_map(images.spec(tensor.base())), instruction(images, load), mask,
+           shape_of(images).box_bytes(), boxes.data()});
       CHECK(boxes == expected);
     }
   });
@@ -256,9 +215,9 @@ namespace {
 int noted_line = 0;
 
 struct Fixture {
-  const Images images = kCases[2];
-  Tensor tensor{images.shape()};
-  const mp::TensorMap map = im2col_map(spec_of(images, tensor));
+  const Images images = kImages[2];
+  Tensor tensor{shape_of(images)};
+  const mp::TensorMap map = im2col_map(images.spec(tensor.base()));
   const mp::TensorMap tiled = tensor.map();
 
   /// In every mood, the report has the text and names the noted line.
@@ -352,7 +311,7 @@ TEST_CASE_METHOD(Fixture, "im2col: maps and places in smem of the wrong kind") {
 
 TEST_CASE_METHOD(Fixture, "im2col: every pixel counts, wherever it lies") {
   const mp::TensorMap m = map;
-  const uint32_t bytes = static_cast<uint32_t>(images.box_bytes());
+  const uint32_t bytes = static_cast<uint32_t>(shape_of(images).box_bytes());
   const auto load_expecting = [=, beyond = images.images](uint32_t expected) {
     return [=] {
       const SmemAddress bar = initialised_barrier();

@@ -1,75 +1,37 @@
 // im2col TMA: the pixels of every tap of convolutions with padding, strides, dilation and a tail of
 // channels, over rows and images; into one block and into several.
 #include "cases.h"
-#include "tests/conv_axis.h"
+#include "tests/machine_im2col_images.h"
 #include "tma.h"
 
 namespace mp::MP_TARGET {
 
 namespace {
 
-using mptest::Axis;
+using mptest::Images;
+using mptest::kImages;
 
 constexpr int kThreads = 64;
 
-struct Images {
-  mp_dtype_t dtype;
-  int channels, images;
-  Axis w, h;
-  int pixel_stride;
-  int box_channels, box_pixels;
-  bool swizzle_128;
+/// The pixels as one matrix.
+TensorShape shape_of(const Images &images) {
+  return {images.dtype,
+          {images.pixel_stride, int64_t{images.images} * images.h.extent * images.w.extent, 1},
+          {images.pixel_stride, 0},
+          {images.box_channels, images.box_pixels},
+          images.swizzle_128};
+}
 
-  int64_t row_stride() const { return int64_t{w.extent} * pixel_stride; }
-  int64_t image_stride() const { return h.extent * row_stride(); }
-  int places() const { return images * h.places() * w.places(); }
-  /// The pixels as one matrix.
-  TensorShape shape() const {
-    return {dtype,
-            {pixel_stride, int64_t{images} * h.extent * w.extent, 1},
-            {pixel_stride, 0},
-            {box_channels, box_pixels},
-            swizzle_128};
-  }
-  Im2colSpec spec(const void *base) const {
-    return {base,
-            dtype,
-            {channels, w.extent, h.extent, images},
-            {pixel_stride, row_stride(), image_stride()},
-            {w.lower(), h.lower()},
-            {w.upper(), h.upper()},
-            {w.stride, h.stride},
-            box_channels,
-            box_pixels,
-            swizzle_128};
-  }
-  /// Of output pixel number `place`, in the order n, p, q.
-  Im2colPlace at(int place, int c, int r, int s) const {
-    const int q = place % w.places(), p = place / w.places() % h.places();
-    return {c,
-            q * w.stride - w.pad_lo,
-            p * h.stride - h.pad_lo,
-            place / w.places() / h.places(),
-            s * w.dilation,
-            r * h.dilation};
-  }
-};
-
-const Images kCases[] = {
-    // 3 x 3, padded; the tile spans rows and images.
-    {MP_FP16, 64, 3, {7, 3, 1, 1, 1, 1}, {5, 3, 1, 1, 1, 1}, 64, 64, 24, true},
-    // The whole batch is smaller than the tile; a tail of channels; padding between pixels.
-    {MP_BF16, 72, 2, {3, 1, 1, 1, 0, 0}, {2, 1, 1, 1, 0, 0}, 80, 64, 32, true},
-    // Strides that leave a rest, unequal padding.
-    {MP_FP16, 40, 2, {11, 3, 2, 1, 0, 2}, {10, 4, 3, 1, 2, 1}, 40, 64, 16, true},
-    // Dilation, one axis of one tap; filter larger than the image.
-    {MP_FP16, 8, 2, {4, 5, 1, 3, 7, 6}, {9, 1, 4, 1, 0, 0}, 8, 8, 20, false},
-    {MP_FP32, 36, 1, {6, 2, 8, 2, 9, 5}, {6, 3, 1, 2, 2, 2}, 36, 32, 40, true},
-    // One image of one pixel; without the swizzle.
-    {MP_FP16, 16, 1, {1, 3, 1, 1, 1, 1}, {1, 3, 1, 1, 1, 1}, 16, 256, 3, false},
-    // A line, as 1-D convolutions are; more padding than image.
-    {MP_BF16, 136, 2, {5, 3, 2, 4, 20, 17}, {1, 1, 1, 1, 0, 0}, 136, 64, 64, true},
-};
+/// Of output pixel number `place`, in the order n, p, q.
+Im2colPlace place_of(const Images &images, int place, int c, int r, int s) {
+  const int q = place % images.w.places(), p = place / images.w.places() % images.h.places();
+  return {c,
+          q * images.w.stride - images.w.pad_lo,
+          p * images.h.stride - images.h.pad_lo,
+          place / images.w.places() / images.h.places(),
+          s * images.w.dilation,
+          r * images.h.dilation};
+}
 
 /// Every tap from the first place of every tile, from its neighbour, from the last place and beyond.
 std::vector<Im2colPlace> loads_of(const Images &images) {
@@ -83,9 +45,9 @@ std::vector<Im2colPlace> loads_of(const Images &images) {
   for (const int place : places)
     for (int c = 0; c < images.channels; c += images.box_channels)
       for (int r = 0; r < images.h.filter; r++)
-        for (int s = 0; s < images.w.filter; s++) loads.push_back(images.at(place, c, r, s));
-  loads.push_back(images.at(0, -8, 0, 0));
-  loads.push_back(images.at(0, images.channels, 0, 0));
+        for (int s = 0; s < images.w.filter; s++) loads.push_back(place_of(images, place, c, r, s));
+  loads.push_back(place_of(images, 0, -8, 0, 0));
+  loads.push_back(place_of(images, 0, images.channels, 0, 0));
   return loads;
 }
 
@@ -160,8 +122,8 @@ load_into_many(MP_PARAM(MulticastArgs) args) {
 
 Output conform_im2col(const Device &device, Mistake mistake) {
   Output output;
-  for (const Images &images : kCases) {
-    const TensorShape shape = images.shape();
+  for (const Images &images : kImages) {
+    const TensorShape shape = shape_of(images);
     const Memory<unsigned char> tensor(device,
                                        numbered_bytes(shape.tensor_bytes(), shape.element_bytes()));
     const std::vector<Im2colPlace> loads = loads_of(images);
@@ -172,7 +134,7 @@ Output conform_im2col(const Device &device, Mistake mistake) {
         {1, kThreads, static_cast<size_t>(shape.box_bytes()) + kSwizzlePeriodBytes},
         {im2col_map(images.spec(tensor.data())), places.data(), static_cast<int>(loads.size()),
          shape.box_bytes(), boxes.data(), mistake == Mistake::made});
-    output.push_back(box_part("case " + std::to_string(&images - kCases) + ", " + shape.name(),
+    output.push_back(box_part("case " + std::to_string(&images - kImages) + ", " + shape.name(),
                               shape, boxes.download()));
   }
   return output;
@@ -180,8 +142,8 @@ Output conform_im2col(const Device &device, Mistake mistake) {
 
 Output conform_multicast(const Device &device, Mistake mistake) {
   Output output;
-  const Images &images = kCases[0];
-  const TensorShape shape = images.shape();
+  const Images &images = kImages[0];
+  const TensorShape shape = shape_of(images);
   const Memory<unsigned char> tensor(device,
                                      numbered_bytes(shape.tensor_bytes(), shape.element_bytes()));
   for (const int size : {1, 2, 4})
@@ -191,7 +153,7 @@ Output conform_multicast(const Device &device, Mistake mistake) {
       run(device, "load_into_many", load_into_many<0>,
           {size, kThreads, 2 * stride + kSwizzlePeriodBytes, size},
           {tensor_map(shape.spec(tensor.data())), im2col_map(images.spec(tensor.data())),
-           images.at(30, 0, 1, 2), shape.box_bytes(), mask, static_cast<int>(mask) % size,
+           place_of(images, 30, 0, 1, 2), shape.box_bytes(), mask, static_cast<int>(mask) % size,
            boxes.data(), mistake == Mistake::made && size > 1 ? 1 : 0});
       output.push_back(
           box_part("cluster of " + std::to_string(size) + ", mask " + std::to_string(mask), shape,
