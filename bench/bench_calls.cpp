@@ -4,6 +4,7 @@
 #include "bench.h"
 #include "call_cases.h"
 #include "family.h"
+#include "peer_library.h"
 #include "rows/call_row.h"
 #include "selection.h"
 
@@ -33,13 +34,8 @@ CallBench::CallBench(const Options &options, const Machine &machine, Report &rep
       report_(report),
       stopwatch_(machine),
       pools_{RandomPool(machine, MP_FP16), RandomPool(machine, MP_FP32)} {
-  if (machine.on_host() || !options.peers.cublaslt) return;
-  try {
-    library_.emplace(machine.context());
-    report.add_library("cuBLASLt", std::to_string(library_->version()), library_->library());
-  } catch (const std::exception &error) {
-    report_.add_note(std::string("No peer for calls: ") + error.what() + ".");
-  }
+  if (!machine.on_host() && options.peers.cublaslt)
+    open_peer_library(library_, "calls", report, machine.context());
 }
 
 void CallBench::begin() const {
@@ -54,12 +50,7 @@ void CallBench::measure(const CallCase &call) {
   if (Work peer = make_peer(call)) works.push_back(std::move(peer));
   const std::vector<Timing> timings = stopwatch_.time_host(works);
   CallRow row{.call = call.call, .problem = call.problem, .timing = timings[0], .peer = {}};
-  if (works.size() > 1)
-    row.peer = PeerResult{.name = "cuBLASLt " + std::to_string(library_->version()),
-                          .median_us = timings[1].median_us,
-                          .q1_us = timings[1].q1_us,
-                          .q3_us = timings[1].q3_us,
-                          .agrees = {}};
+  if (works.size() > 1) row.peer = peer_result(name_of(*library_), timings[1]);
   report_.add(row);
 }
 

@@ -8,6 +8,7 @@
 #include "conv_problem.h"
 #include "conv_shapes.h"
 #include "family.h"
+#include "peer_library.h"
 #include "rank.h"
 #include "rows/conv_row.h"
 
@@ -41,7 +42,6 @@ class ConvBench {
   bool check(const ConvShape &shape, bool agrees);
   void add_baselines(const ConvShape &shape, Fp32Side &side, Contest &contest,
                      Baselines &baselines);
-  std::string peer_name() const { return "cuDNN " + std::to_string(library_->version()); }
   void report_clocks(const ConvShape &shape, const Work &work, const Timing &timing);
 
   const Options &options_;
@@ -60,13 +60,8 @@ ConvBench::ConvBench(const Options &options, const Machine &machine, Report &rep
       stopwatch_(machine),
       pool_(machine, options.dtype),
       fp32_pool_(machine, MP_FP32) {
-  if (machine.on_host() || !options.peers.cudnn) return;
-  try {
-    library_.emplace(machine.context(), machine.stream());
-    report.add_library("cuDNN", std::to_string(library_->version()), library_->library());
-  } catch (const std::exception &error) {
-    report_.add_note(std::string("No peer for convolution: ") + error.what() + ".");
-  }
+  if (!machine.on_host() && options.peers.cudnn)
+    open_peer_library(library_, "convolution", report, machine.context(), machine.stream());
 }
 
 void ConvBench::measure(const ConvShape &shape) {
@@ -82,8 +77,8 @@ void ConvBench::measure(const ConvShape &shape) {
   if (peer) {
     graph = open_graph(shape, problem);
     best = graph ? best_choice(problem, *peer, *graph) : 0;
-    contest.add(row.peer, peer_name(), problem.peer(*peer));
-    if (best != 0) contest.add(best_result, peer_name(), problem.peer(*graph, best - 1));
+    contest.add(row.peer, name_of(*library_), problem.peer(*peer));
+    if (best != 0) contest.add(best_result, name_of(*library_), problem.peer(*graph, best - 1));
   }
   Fp32Side fp32_side;
   if (options_.dtype != MP_FP32) add_baselines(shape, fp32_side, contest, row.baselines);
@@ -142,11 +137,11 @@ void ConvBench::add_baselines(const ConvShape &shape, Fp32Side &side, Contest &c
   };
   side.fp32 = open("FP32 baseline", PeerMath::kFp32);
   if (side.fp32)
-    contest.add(baselines.fp32, peer_name() + ", FP32", side.problem->peer(*side.fp32));
+    contest.add(baselines.fp32, name_of(*library_) + ", FP32", side.problem->peer(*side.fp32));
   if (machine_.info().arch < kFirstArchWithTf32) return;
   side.tf32 = open("TF32 baseline", PeerMath::kTf32);
   if (side.tf32)
-    contest.add(baselines.tf32, peer_name() + ", TF32", side.problem->peer(*side.tf32));
+    contest.add(baselines.tf32, name_of(*library_) + ", TF32", side.problem->peer(*side.tf32));
 }
 
 std::unique_ptr<CudnnConv> ConvBench::open_peer(const char *what, const ConvShape &shape,

@@ -1,5 +1,6 @@
 #include "gemm_timer.h"
 
+#include "peer_library.h"
 #include "rank.h"
 
 namespace mpbench {
@@ -11,13 +12,8 @@ GemmTimer::GemmTimer(const Options &options, const Machine &machine, Report &rep
       stopwatch_(machine),
       pool_(machine, options.dtype),
       fp32_pool_(machine, MP_FP32) {
-  if (machine.on_host() || !options.peers.cublaslt) return;
-  try {
-    library_.emplace(machine.context());
-    report.add_library("cuBLASLt", std::to_string(library_->version()), library_->library());
-  } catch (const std::exception &error) {
-    report_.add_note(std::string("No peer for GEMM: ") + error.what() + ".");
-  }
+  if (!machine.on_host() && options.peers.cublaslt)
+    open_peer_library(library_, "GEMM", report, machine.context());
 }
 
 GemmRow GemmTimer::time(const Shape &shape) {
@@ -46,8 +42,8 @@ GemmRow GemmTimer::time(const Shape &shape, const mp_gemm_desc_t &desc, GemmProb
   std::optional<PeerResult> best_result;
   if (peer) {
     best = best_choice(problem, *peer);
-    contest.add(row.peer, peer_name(), problem.peer(*peer));
-    if (best != 0) contest.add(best_result, peer_name(), problem.peer(*peer, best));
+    contest.add(row.peer, name_of(*library_), problem.peer(*peer));
+    if (best != 0) contest.add(best_result, name_of(*library_), problem.peer(*peer, best));
   }
   Fp32Side fp32_side;
   if (beside == Beside::kPeerAndBaselines && desc.dtype_ab != MP_FP32)
@@ -93,11 +89,11 @@ void GemmTimer::add_baselines(const Shape &shape, mp_gemm_desc_t desc, Fp32Side 
   }
   side.fp32 = open_peer("FP32 baseline", shape, desc, PeerMath::kFp32);
   if (side.fp32)
-    contest.add(baselines.fp32, peer_name() + ", FP32", side.problem->peer(*side.fp32));
+    contest.add(baselines.fp32, name_of(*library_) + ", FP32", side.problem->peer(*side.fp32));
   if (machine_.info().arch < kFirstArchWithTf32) return;
   side.tf32 = open_peer("TF32 baseline", shape, desc, PeerMath::kTf32);
   if (side.tf32)
-    contest.add(baselines.tf32, peer_name() + ", TF32", side.problem->peer(*side.tf32));
+    contest.add(baselines.tf32, name_of(*library_) + ", TF32", side.problem->peer(*side.tf32));
 }
 
 std::unique_ptr<CublasLtGemm> GemmTimer::open_peer(const char *what, const Shape &shape,

@@ -43,7 +43,6 @@ class GemmTimer {
                        size_t choice);
   void add_baselines(const Shape &shape, mp_gemm_desc_t desc, Fp32Side &side, Contest &contest,
                      Baselines &baselines);
-  std::string peer_name() const { return "cuBLASLt " + std::to_string(library_->version()); }
 
   const Options &options_;
   const Machine &machine_;

@@ -17,6 +17,8 @@ namespace mpbench {
 
 class CublasLt {
  public:
+  static constexpr char kName[] = "cuBLASLt";
+
   /// @throws std::runtime_error if it is not installed or does not start.
   explicit CublasLt(mp_context_t context);
   CublasLt(const CublasLt &) = delete;

@@ -16,6 +16,8 @@ namespace mpbench {
 
 class Cudnn {
  public:
+  static constexpr char kName[] = "cuDNN";
+
   /// @throws std::runtime_error if it is not installed or does not start.
   Cudnn(mp_context_t context, mp_stream_t stream);
   Cudnn(const Cudnn &) = delete;
