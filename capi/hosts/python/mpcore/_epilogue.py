@@ -28,12 +28,12 @@ def make(context: Context, columns: int, *, bias: Any = None, activation: Any = 
     return epilogue
 
 
-def workspace_of(context: Context, workspace: Any) -> Tuple[Optional[int], int]:
-    """(address, bytes); nothing where there is none."""
+def workspace_of(context: Context, workspace: Any) -> Tuple[Optional[View], int]:
+    """(view, bytes); nothing where there is none."""
     if workspace is None:
         return None, 0
     got: View = context.check_array(workspace, "workspace", writable=True)
-    return got.address, got.nbytes
+    return got, got.nbytes
 
 
 def bytes_of(query: Any, *arguments: Any) -> int:

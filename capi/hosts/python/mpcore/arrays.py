@@ -56,6 +56,11 @@ class View:
     owner: Any
 
     @property
+    def _as_parameter_(self) -> int:
+        """The address, for ctypes: a view that is itself the argument keeps its memory until the call returns."""
+        return self.address
+
+    @property
     def size(self) -> int:
         n = 1
         for extent in self.shape:

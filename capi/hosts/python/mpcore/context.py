@@ -97,7 +97,7 @@ class Context:
         """dst = src, rounded to the other type; returns dst."""
         read = self.check_array(src, "src")
         got = self.check_array(dst, "dst", shape=read.shape, writable=True)
-        check(lib.mp_cast(self.handle, read.address, read.mp_dtype, got.address, got.mp_dtype, got.size,
+        check(lib.mp_cast(self.handle, read, read.mp_dtype, got, got.mp_dtype, got.size,
                           stream_pointer(stream)))
         return dst
 
@@ -180,7 +180,7 @@ class DeviceArray:
         if got.dtype != self.dtype:
             target = DeviceArray(self.context, self.shape, got.dtype)
         where = stream_pointer(stream)
-        check(lib.mp_memcpy(self.context.handle, target.pointer, got.address, got.nbytes, where))
+        check(lib.mp_memcpy(self.context.handle, target.pointer, got, got.nbytes, where))
         if target is not self:
             check(lib.mp_cast(self.context.handle, target.pointer, got.mp_dtype, self.pointer,
                               self._mpcore_view().mp_dtype, self.size, where))
@@ -193,7 +193,7 @@ class DeviceArray:
             raise ValueError(f"out is {got.dtype} {got.shape}, this array {self.dtype} {self.shape}")
         if not got.is_dense() or not got.writable:
             raise ValueError("out is not contiguous, or read-only")
-        check(lib.mp_memcpy(self.context.handle, got.address, self.pointer, self.nbytes,
+        check(lib.mp_memcpy(self.context.handle, got, self.pointer, self.nbytes,
                             stream_pointer(stream)))
         self.context.sync(stream)
 

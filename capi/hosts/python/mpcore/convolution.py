@@ -103,7 +103,7 @@ class Conv2d:
              beta: float = 0.0, dtype: Any = None, aux: Any = None, workspace: Any = None,
              stream: Any = None, **epilogue: Any) -> Any:
         context = self.context
-        read = [context.check_array(array, name, dtype=self.dtype, shape=shape).address
+        read = [context.check_array(array, name, dtype=self.dtype, shape=shape)
                 for name, array, shape in (first, second)]
         name, array, shape = out
         if array is None:
@@ -114,7 +114,7 @@ class Conv2d:
         made = _epilogue.make(context, shape[-1], **epilogue)
         if aux is not None:
             made.aux = context.check_array(aux, "aux", dtype=got.dtype, shape=shape).address
-        check(function(context.handle, self._writing(got.dtype, alpha, beta), *read, got.address,
+        check(function(context.handle, self._writing(got.dtype, alpha, beta), *read, got,
                        ctypes.byref(made), *_epilogue.workspace_of(context, workspace),
                        stream_pointer(stream)))
         return array

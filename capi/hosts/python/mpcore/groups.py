@@ -19,7 +19,7 @@ class Matrices:
 
     def __init__(self, context: Context, arrays: Sequence[Any]):
         self.context, self.arrays = context, list(arrays)
-        views = [context.check_array(a, f"arrays[{i}]", dense=False) for i, a in enumerate(arrays)]
+        views = [context.check_array(a, f"arrays[{i}]", dense=False) for i, a in enumerate(self.arrays)]
         if not views:
             raise ValueError("arrays is empty")
         self.first = views[0]
@@ -121,6 +121,7 @@ def _group(context: Context, products: Sequence[Sequence[Any]], alpha: float, be
         item.ldd, item.ldc = _rows(d, f"products[{i}].out"), _rows(c, f"products[{i}].c")
         item.A, item.B, item.C, item.D = a.address, b.address, c.address, d.address
         items[i] = item
+    items.views = views  # whatever `products` is, they live as long as their addresses
     return desc, items, len(views)
 
 

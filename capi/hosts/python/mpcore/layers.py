@@ -30,7 +30,7 @@ def _turn(context: Context, function: Any, src: Any, dst: Any, shape: tuple, nch
     if dst is None:
         dst = DeviceArray(context, shape, dtype or read.dtype)
     got = context.check_array(dst, "dst", dtype=dtype, shape=shape, writable=True)
-    check(function(context.handle, *nchw, read.address, read.mp_dtype, got.address, got.mp_dtype,
+    check(function(context.handle, *nchw, read, read.mp_dtype, got, got.mp_dtype,
                    stream_pointer(stream)))
     return dst
 
@@ -64,19 +64,18 @@ class Pool2d:
         read = self.context.check_array(x, "x", dtype=self.dtype, shape=self.x_shape)
         y = DeviceArray(self.context, self.y_shape, self.dtype) if y is None else y
         got = self.context.check_array(y, "y", dtype=self.dtype, shape=self.y_shape, writable=True)
-        check(lib.mp_pool2d_forward(self.context.handle, ctypes.byref(self.desc), read.address, got.address,
+        check(lib.mp_pool2d_forward(self.context.handle, ctypes.byref(self.desc), read, got,
                                     stream_pointer(stream)))
         return y
 
     def backward(self, x: Any, dy: Any, dx: Any = None, stream: Any = None) -> Any:
         """dx = the gradient of x, overwritten; returns dx.  x may be None for the means."""
-        if x is not None:
-            x = self.context.check_array(x, "x", dtype=self.dtype, shape=self.x_shape).address
+        vx = None if x is None else self.context.check_array(x, "x", dtype=self.dtype, shape=self.x_shape)
         read = self.context.check_array(dy, "dy", dtype=self.dtype, shape=self.y_shape)
         dx = DeviceArray(self.context, self.x_shape, self.dtype) if dx is None else dx
         got = self.context.check_array(dx, "dx", dtype=self.dtype, shape=self.x_shape, writable=True)
-        check(lib.mp_pool2d_backward(self.context.handle, ctypes.byref(self.desc), x, read.address,
-                                     got.address, stream_pointer(stream)))
+        check(lib.mp_pool2d_backward(self.context.handle, ctypes.byref(self.desc), vx, read, got,
+                                     stream_pointer(stream)))
         return dx
 
 
@@ -127,20 +126,20 @@ class BatchNorm:
         vx = self.context.check_array(x, "x", dtype=self.dtype, size=self.size)
         dx, read, got = self._pair("dy", dy, "dx", dx)
         check(lib.mp_batchnorm_backward(
-            self.context.handle, ctypes.byref(self.desc), vx.address, read,
+            self.context.handle, ctypes.byref(self.desc), vx, read,
             *self._channels(gamma=gamma, beta=beta), self.mean.pointer, self.inv_std.pointer, got,
             *self._channels(True, dgamma=dgamma, dbeta=dbeta), self.workspace.pointer, self.workspace.nbytes,
             stream_pointer(stream)))
         return dx
 
     def _pair(self, name: str, array: Any, out_name: str, out: Any) -> tuple:
-        """(out, address of array, address of out); out is made where it is not given."""
+        """(out, view of array, view of out); out is made where it is not given."""
         read = self.context.check_array(array, name, dtype=self.dtype, size=self.size)
         out = DeviceArray(self.context, read.shape, self.dtype) if out is None else out
         got = self.context.check_array(out, out_name, dtype=self.dtype, size=self.size, writable=True)
-        return out, read.address, got.address
+        return out, read, got
 
     def _channels(self, writable: bool = False, **arrays: Any) -> list:
         return [None if array is None else
                 self.context.check_array(array, name, dtype="float32", size=self.channels,
-                                         writable=writable).address for name, array in arrays.items()]
+                                         writable=writable) for name, array in arrays.items()]

@@ -96,8 +96,8 @@ def gemm(context: Context, a: Any, b: Any, out: Any = None, *, c: Any = None, al
             raise ValueError("aux does not lie in memory as out does")
         epilogue.aux = vaux.address
 
-    check(lib.mp_gemm(context.handle, ctypes.byref(desc), va.address, vb.address,
-                      vc.address if beta != 0 else None, vd.address, ctypes.byref(epilogue),
+    check(lib.mp_gemm(context.handle, ctypes.byref(desc), va, vb,
+                      vc if beta != 0 else None, vd, ctypes.byref(epilogue),
                       *_epilogue.workspace_of(context, workspace), stream_pointer(stream)))
     return out
 
@@ -147,20 +147,20 @@ def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, l
     op, desc.ld_logits = _matrix(vl, "logits")
     if op != _sys.MP_OP_N:
         raise ValueError("logits has no contiguous rows")
-    address = {}
+    views = {}
     if dlogits is not None:
         vd = context.check_array(dlogits, "dlogits", dtype=vl.dtype, shape=vl.shape, writable=True,
                                  dense=False)
         op, desc.ld_dlogits = _matrix(vd, "dlogits")
         if op != _sys.MP_OP_N:
             raise ValueError("dlogits has no contiguous rows")
-        address["dlogits"] = vd.address
+        views["dlogits"] = vd
     for name, array, kind, size, writable in (
             ("labels", labels, "int32", rows, False), ("row_loss", row_loss, "float32", rows, True),
             ("loss", loss, "float32", 1, True), ("correct", correct, "int64", 1, True),
             ("loss_scale", loss_scale, "float32", 1, False)):
         if array is not None:
-            address[name] = context.check_array(array, name, dtype=kind, size=size, writable=writable).address
-    check(lib.mp_softmax_xent(context.handle, ctypes.byref(desc), vl.address, address.get("labels"),
-                              address.get("loss_scale"), address.get("row_loss"), address.get("loss"),
-                              address.get("correct"), address.get("dlogits"), stream_pointer(stream)))
+            views[name] = context.check_array(array, name, dtype=kind, size=size, writable=writable)
+    check(lib.mp_softmax_xent(context.handle, ctypes.byref(desc), vl, views.get("labels"),
+                              views.get("loss_scale"), views.get("row_loss"), views.get("loss"),
+                              views.get("correct"), views.get("dlogits"), stream_pointer(stream)))

@@ -90,11 +90,11 @@ class TensorList(_Object):
 
     def __init__(self, context: Context, arrays: Sequence[Any], *, numels: Optional[Sequence[int]] = None):
         super().__init__(context)
+        self.arrays: List[Any] = list(arrays)
         views = [None if a is None else context.check_array(a, f"arrays[{i}]")
-                 for i, a in enumerate(arrays)]
+                 for i, a in enumerate(self.arrays)]
         if any(v is None for v in views) and numels is None:
             raise ValueError("arrays has a None, so numels is needed")
-        self.arrays: List[Any] = list(arrays)
         self.numels = [v.size if v else int(numels[i]) for i, v in enumerate(views)]  # type: ignore
         self.dtypes = [v.dtype if v else None for v in views]
         known = next((v.mp_dtype for v in views if v), _sys.MP_FP32)
@@ -255,7 +255,7 @@ class Scaler(_Object):
         out = loss if out is None else out
         got = self.context.check_array(loss, "loss")
         to = self.context.check_array(out, "out", dtype=got.dtype, shape=got.shape, writable=True)
-        check(lib.mp_scale_loss(self.handle, got.address, to.address, got.mp_dtype, got.size,
+        check(lib.mp_scale_loss(self.handle, got, to, got.mp_dtype, got.size,
                                 stream_pointer(stream)))
         return out
 

@@ -20,6 +20,17 @@ class Floats:
                                     "data": (self.values.buffer_info()[0], True)}
 
 
+class Fleeting(Floats):
+    """One whose elements become NaN when its last reference goes, as if the memory were used again."""
+
+    _memory: list = []
+
+    def __del__(self):
+        self._memory.append(self.values)  # what reads it too late reads NaN, not whatever came there
+        for i in range(len(self.values)):
+            self.values[i] = float("nan")
+
+
 def integers(count, seed):
     """Small integers, of which sums of products are exact in fp32."""
     return [(i * 7 + seed * 5) % 9 - 4 for i in range(count)]

@@ -4,7 +4,7 @@ import array
 import unittest
 
 import mpcore
-from hosts import Floats, integers
+from hosts import Fleeting, Floats, integers
 
 
 def values(got):
@@ -209,6 +209,45 @@ class Layers(unittest.TestCase):
             norm.forward(x, gamma, beta, running_var=self.context.zeros(2, "fp16"))
         with self.assertRaisesRegex(mpcore.Error, "epsilon = -1"):
             mpcore.BatchNorm(self.context, 4, 2, epsilon=-1)
+
+    def test_arguments_live_until_the_call_returns(self):
+        """Each array is a temporary whose last reference the call itself has."""
+        context = self.context
+
+        def numbers(kind, count, shape, seed):
+            return kind(integers(count, seed), shape)
+
+        def results(kind):
+            pool = mpcore.Pool2d(context, "max", (1, 4, 4, 2), 2, "fp32")
+            norm = mpcore.BatchNorm(context, 16, 2, "fp32")
+            conv = mpcore.Conv2d(context, (1, 4, 4, 2), (3, 3, 3, 2), "fp32")
+            dgamma, dbeta, row_loss, dlogits = (context.zeros(2), context.zeros(2), context.zeros(4),
+                                                context.zeros((4, 8)))
+            outputs = [
+                pool.forward(numbers(kind, 32, (1, 4, 4, 2), 1)),
+                pool.backward(numbers(kind, 32, (1, 4, 4, 2), 1), numbers(kind, 8, (1, 2, 2, 2), 2)),
+                norm.forward(numbers(kind, 32, (16, 2), 1), numbers(kind, 2, (2,), 2), numbers(kind, 2, (2,), 3)),
+                norm.backward(numbers(kind, 32, (16, 2), 1), numbers(kind, 32, (16, 2), 4), numbers(kind, 2, (2,), 2),
+                              numbers(kind, 2, (2,), 3), dgamma, dbeta), dgamma, dbeta,
+                conv.fprop(numbers(kind, 32, (1, 4, 4, 2), 1), numbers(kind, 54, (3, 3, 3, 2), 2),
+                           bias=numbers(kind, 3, (3,), 3)),
+                mpcore.gemm(context, numbers(kind, 20, (4, 5), 1), numbers(kind, 15, (5, 3), 2),
+                            c=numbers(kind, 12, (4, 3), 3), beta=1.0, bias=numbers(kind, 3, (3,), 4)),
+                mpcore.nchw_to_nhwc(context, numbers(kind, 24, (1, 2, 3, 4), 1)), row_loss, dlogits]
+            grouped = context.zeros((4, 3))
+            mpcore.gemm_grouped(context, ((numbers(kind, 20, (4, 5), seed), numbers(kind, 15, (5, 3), 2), grouped)
+                                          for seed in (1,)))
+            mpcore.softmax_xent(context, numbers(kind, 32, (4, 8), 1), context.zeros(4, "int32"), row_loss=row_loss,
+                                dlogits=dlogits)
+            return [values(output) for output in outputs + [grouped]]
+
+        kept = []
+
+        def lasting(*arguments):
+            kept.append(Floats(*arguments))
+            return kept[-1]
+
+        self.assertEqual(results(Fleeting), results(lasting))
 
     def test_cast(self):
         half = self.context.cast(self.array([1, -2.5, 1e6], (3,)), self.context.zeros(3, "fp16"))
