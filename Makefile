@@ -4,7 +4,7 @@
 #   NVCC=nvcc              CUDA compiler; the cuda target is built when it is found
 #   ARCHS="75 80 90a"      CUDA architectures with machine code.  Widen it with others of the same
 #                          form ("75 80 86 89 90a 100a 120a"); PTX of the newest plain one is always
-#                          added, so that later GPUs can compile it for themselves.
+#                          added, so that later GPUs can compile it for themselves.  90 is 90a.
 #   BUILD=build            where everything goes
 #   SAN=address|race       host target under AddressSanitizer + UBSan / the race detector
 #   V=1                    show the commands
@@ -22,6 +22,8 @@ CXX ?= g++
 CC ?= gcc
 NVCC ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc 2>/dev/null))
 ARCHS ?= 75 80 90a
+# Only sm_90a has wgmma, and every device that runs sm_90 runs it.
+override ARCHS := $(patsubst 90,90a,$(ARCHS))
 
 VERSION := $(shell awk '/define MP_VERSION_M|define MP_VERSION_P/ { printf "%s%s", dot, $$3; dot = "." }' include/mpcore.h)
 SOMAJOR := $(firstword $(subst ., ,$(VERSION)))
@@ -74,7 +76,7 @@ CUDA_OBJS := $(CUDA_CU:%.cu=$(BUILD)/cuda/%.o)
 CUDA_HOME := $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
 PLAIN_ARCHS := $(filter-out %a,$(ARCHS))
 GENCODE := $(foreach a,$(ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
-  -gencode arch=compute_$(lastword $(PLAIN_ARCHS)),code=compute_$(lastword $(PLAIN_ARCHS))
+  $(if $(PLAIN_ARCHS),-gencode arch=compute_$(lastword $(PLAIN_ARCHS)),code=compute_$(lastword $(PLAIN_ARCHS)))
 NVCCFLAGS := -std=c++20 -O3 $(INCLUDES) $(GENCODE) -Xptxas -v --threads 0 \
   -Xcompiler -fPIC,-fvisibility=hidden,-Wall -diag-suppress 20012
 LDLIBS_SO += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt

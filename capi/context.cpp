@@ -93,6 +93,10 @@ ContextPtr make_context(const mp_context_config_t &config) {
 
   const Place place = find_place(config.device);
   Device device = place.target->describe(place.ordinal);
+  if (device.arch == 90 && !device.has_wgmma) {
+    log(MP_LOG_WARN, "mp_context_create: ", device.name,
+        " has wgmma, but the code that it runs was not compiled for sm_90a: slower kernels");
+  }
   if (config.sm_limit > 0) device.num_sms = std::min(device.num_sms, config.sm_limit);
   return ContextPtr(new Context{*place.target, device, allocator, {}});
 }

@@ -35,6 +35,7 @@ struct Device {
   int32_t num_sms;         ///< after sm_limit; OS threads on the host target
   int64_t smem_per_block;  ///< bytes a kernel may opt in to
   int64_t l2_bytes;
+  bool has_wgmma;  ///< the code that the device runs was compiled for sm_90a
   char name[64];
 };
 

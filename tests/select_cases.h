@@ -18,6 +18,7 @@ inline mp::Device cuda_device(int arch, int num_sms, int64_t smem_per_block) {
   device.arch = arch;
   device.num_sms = num_sms;
   device.smem_per_block = smem_per_block;
+  device.has_wgmma = arch == 90;
   return device;
 }
 
@@ -29,6 +30,12 @@ inline mp::Device a100() {
 }
 inline mp::Device h200() {
   return cuda_device(90, 132, 232448);
+}
+/// As a build without sm_90a sees it, or any build whose driver compiles its PTX.
+inline mp::Device h200_without_sm_90a() {
+  mp::Device device = h200();
+  device.has_wgmma = false;
+  return device;
 }
 /// Newer than any kernel here.
 inline mp::Device sm_120() {

@@ -75,7 +75,8 @@ std::string why_no_conv(const char *name, const mp::ConvProblem &p, const mp::De
 }  // namespace
 
 TEST_CASE("conv selection: a ranking is sorted, without doubles, and found again by name") {
-  for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_machine()}) {
+  for (const mp::Device &device :
+       {t4(), a100(), h200(), h200_without_sm_90a(), sm_120(), host_machine()}) {
     for (const mp::ConvShape &shape : shapes()) {
       for (const mp_conv_op_t op : kAllOps) {
         const mp::ConvProblem p = conv_problem(op, shape);
@@ -87,6 +88,9 @@ TEST_CASE("conv selection: a ranking is sorted, without doubles, and found again
           CAPTURE(device.arch, op, choice.name);
           CHECK(names.insert(choice.name).second);
           CHECK(std::isfinite(choice.gemm.predicted_us));
+          const bool is_wgmma =
+              choice.gemm.kernel != nullptr && choice.gemm.kernel->family == mp::GemmFamily::wgmma;
+          CHECK((device.has_wgmma || !is_wgmma));
           CHECK(choice.gemm.predicted_us >= last_us);
           last_us = choice.gemm.predicted_us;
           mp::ConvChoice found;

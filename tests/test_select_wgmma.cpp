@@ -77,6 +77,22 @@ TEST_CASE("select wgmma: five tiles, alone and in pairs, each with every split")
   CHECK(choice.split_k == 4);
 }
 
+TEST_CASE("select wgmma: code without sm_90a runs no kernel whose body is empty in it") {
+  const mp::Device device = h200_without_sm_90a();
+  for (const mp::GemmProblem &p :
+       {problem(4096, 4096, 4096), with_batch(problem(64, 128, 256), 500)}) {
+    REQUIRE(is_wgmma(best_on_h200(p)));
+    for (const mp::GemmChoice &choice : ranking(p, device)) CHECK_FALSE(is_wgmma(choice));
+  }
+  const mp::GemmGroupItem item{256, 256,     256,     256,     256,     256,
+                               256, nullptr, nullptr, nullptr, nullptr, 0};
+  const mp::GemmGroup group{problem(1, 1, 1), &item, 1};
+  mp::GemmChoice choice;
+  const mp::GemmTuning &tuning = mp::builtin_gemm_tuning();
+  CHECK(choose_gemm_grouped(group, h200(), tuning, SIZE_MAX, nullptr, &choice));
+  CHECK_FALSE(choose_gemm_grouped(group, device, tuning, SIZE_MAX, nullptr, &choice));
+}
+
 TEST_CASE("select wgmma: each reason why a kernel cannot run") {
   const mp::GemmProblem p = problem(1024, 1024, 1024);
   for (const char *const name : kWgmma) {
@@ -92,6 +108,8 @@ TEST_CASE("select wgmma: each reason why a kernel cannot run") {
     CHECK(why_not(name, p, host_machine()) == "");
     for (const mp::Device &device : {t4(), a100(), sm_120(), cuda_device(100, 148, 232448)})
       CHECK(why_not(name, p, device) == "runs on sm_90 only");
+    CHECK(why_not(name, p, h200_without_sm_90a()) ==
+          "needs code for sm_90a, which this build or this driver lacks");
     CHECK(why_not(name, p, cuda_device(90, 132, 99 << 10)) ==
           "needs more shared memory than the device has");
     CHECK(why_not(name, problem(64, 64, 0), h200()) == "needs a product: k = 0");

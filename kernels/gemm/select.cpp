@@ -30,6 +30,7 @@ const char *why_not_wgmma(const GemmKernel &kernel, const GemmProblem &p, const 
   constexpr int64_t kEndOfStrides = int64_t{1} << 39;  // in 16-bit elements; 2^40 bytes
   if (p.dtype_ab == MP_FP32) return "multiplies FP16 and BF16 only";
   if (device.arch != 90) return "runs on sm_90 only";
+  if (!device.has_wgmma) return "needs code for sm_90a, which this build or this driver lacks";
   if (p.k == 0) return "needs a product: k = 0";
   if (static_cast<int64_t>(kernel.smem_bytes(true, true)) > device.smem_per_block)
     return "needs more shared memory than the device has";

@@ -34,7 +34,7 @@ bool all_fit(const GemmGroup &group) {
 }
 
 bool can_run(const GemmKernel &kernel, const GemmGroup &group, const Device &device) {
-  return kernel.family == GemmFamily::wgmma && device.arch == 90 &&
+  return kernel.family == GemmFamily::wgmma && device.has_wgmma &&
          group.common.dtype_ab != MP_FP32 &&
          static_cast<int64_t>(kernel.smem_bytes(true, true)) <= device.smem_per_block;
 }

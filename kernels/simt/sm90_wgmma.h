@@ -57,11 +57,7 @@ MP_HD constexpr bool wgmma_supported();
 
 template <class T, size_t kSmemBytes>
 MP_HD constexpr bool wgmma_supported() {
-#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  return false;
-#else
-  return true;
-#endif
+  return MP_SM90A_CODE;
 }
 
 // Register lists: "%0, ... %(N-1)" for the text, d[0] ... d[N-1] for the operands.

@@ -7,6 +7,12 @@
 #if defined(__CUDACC__)
 #define MP_TARGET cuda
 #define MP_ON_CUDA 1
+// Device code for sm_90a, the only architecture with wgmma; code for the host side of nvcc sees 1.
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define MP_SM90A_CODE 1
+#else
+#define MP_SM90A_CODE 0
+#endif
 #define MP_HD __host__ __device__ __forceinline__
 #define MP_DEVICE __device__ __forceinline__
 #define MP_KERNEL(max_threads, min_blocks) \

@@ -85,8 +85,9 @@ class Program {
   }
   void run(size_t index, Tally &tally) const {
     const Case &one = host_.cases[index];
-    if (wants_cuda() && one.needs_sm90 && cuda_.device.arch != 90) {
-      std::printf("skipped: %s: needs sm_90, not sm_%d\n", one.name, cuda_.device.arch);
+    if (wants_cuda() && one.needs_sm90 && !cuda_.device.has_wgmma) {
+      std::printf("skipped: %s: needs code for sm_90a, on a device of sm_%d\n", one.name,
+                  cuda_.device.arch);
       tally.skipped++;
       return;
     }

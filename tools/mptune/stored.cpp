@@ -23,6 +23,7 @@ Origin origin_of(const Json &file) {
                 .device = {}};
   origin.device.target = file["target"].string() == "host" ? MP_TARGET_HOST : MP_TARGET_CUDA;
   origin.device.arch = integer<int32_t>(file["arch"]);
+  origin.device.has_wgmma = origin.device.arch == 90;
   origin.device.num_sms = integer<int32_t>(file["num_sms"]);
   origin.device.smem_per_block = integer<int64_t>(file["smem_per_block"]);
   return origin;

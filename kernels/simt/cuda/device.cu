@@ -3,6 +3,7 @@
 #include "kernels/simt/device.h"
 
 #include <cstring>
+#include <optional>
 
 #include "kernels/simt/simt.h"
 
@@ -11,8 +12,21 @@ namespace mp::cuda {
 namespace {
 
 struct Nothing {};
-MP_KERNEL(32, 1)
+constexpr int kSm90aThreads = 64, kOtherThreads = 32;
+/// Tells by its launch bounds for which architecture the code was compiled that the driver has loaded.  A build
+/// without sm_90a, or a driver that was told to compile PTX, leaves the bodies of the wgmma kernels empty.
+MP_KERNEL(MP_SM90A_CODE ? kSm90aThreads : kOtherThreads, 1)
 probe(MP_PARAM(Nothing)) {}
+
+/// Nothing where this build has no code for the device.
+std::optional<cudaFuncAttributes> probed(int ordinal) {
+  const DeviceScope scope(ordinal);
+  cudaFuncAttributes attributes;
+  const cudaError_t error = cudaFuncGetAttributes(&attributes, probe);
+  cudaGetLastError();
+  if (error != cudaSuccess) return std::nullopt;
+  return attributes;
+}
 
 int attribute(cudaDeviceAttr which, int ordinal) {
   int value = 0;
@@ -45,11 +59,7 @@ int current_device() {
 }
 
 bool has_code_for(int ordinal) {
-  const DeviceScope scope(ordinal);
-  cudaFuncAttributes attributes;
-  const cudaError_t error = cudaFuncGetAttributes(&attributes, probe);
-  cudaGetLastError();
-  return error == cudaSuccess;
+  return probed(ordinal).has_value();
 }
 
 Device describe(int ordinal) {
@@ -61,6 +71,8 @@ Device describe(int ordinal) {
   device.num_sms = attribute(cudaDevAttrMultiProcessorCount, ordinal);
   device.smem_per_block = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal);
   device.l2_bytes = attribute(cudaDevAttrL2CacheSize, ordinal);
+  const std::optional<cudaFuncAttributes> code = probed(ordinal);
+  device.has_wgmma = code && code->maxThreadsPerBlock == kSm90aThreads;
   cudaDeviceProp properties;
   check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
   std::string(properties.name).copy(device.name, sizeof device.name - 1);

@@ -59,6 +59,7 @@ Device describe(int ordinal) {
   device.arch = kModelledArch;
   device.num_sms = engine::max_workers();
   device.smem_per_block = engine::kSmemBytes;
+  device.has_wgmma = true;
   device.l2_bytes = std::max<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 0);
   cpu_name().copy(device.name, sizeof device.name - 1);
   return device;
