@@ -42,7 +42,7 @@ HIDDEN := -fPIC -fvisibility=hidden
 SAN_FLAGS_address := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 SAN_FLAGS_race := -DMP_RACE=1
 SAN_FLAGS := $(SAN_FLAGS_$(SAN))
-# Kernels are instrumented, the machine is not; host/race/ is linked instead of libtsan.
+# Kernels are instrumented, the simulator is not; sim/race/ is linked instead of libtsan.
 SAN_KERNEL_FLAGS_race := -fsanitize=thread -Wno-tsan
 OPT := $(if $(filter address,$(SAN)),-O1,-O2) -g1
 
@@ -57,13 +57,13 @@ LDLIBS_SO := -l:libboost_context.a -lpthread -ldl
 # ---------------------------------------------------------------- what is built
 
 KERNELS_CU := $(wildcard kernels/*/*.cu kernels/*.cu)
-HOST_CPP := $(wildcard kernels/simt/host/*.cpp $(if $(filter race,$(SAN)),kernels/simt/host/race/*.cpp))
+SIM_CPP := $(wildcard kernels/simt/sim/*.cpp $(if $(filter race,$(SAN)),kernels/simt/sim/race/*.cpp))
 SIMT_CPP := $(wildcard kernels/simt/*.cpp)
 GEMM_CPP := $(wildcard kernels/gemm/*.cpp)
 CONV_CPP := $(wildcard kernels/conv/*.cpp)
 PURE_CPP := $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP) $(wildcard kernels/*.cpp capi/*.cpp)
 HOST_OBJS := $(KERNELS_CU:%.cu=$(BUILD)/host/%.o)
-BASE_OBJS := $(HOST_CPP:%.cpp=$(BUILD)/obj/%.o) $(PURE_CPP:%.cpp=$(BUILD)/obj/%.o)
+BASE_OBJS := $(SIM_CPP:%.cpp=$(BUILD)/obj/%.o) $(PURE_CPP:%.cpp=$(BUILD)/obj/%.o)
 
 ifneq ($(NVCC),)
 ifeq ($(SAN),)
@@ -113,7 +113,7 @@ $(BUILD)/obj/capi/core.o: DEFINES += -DMP_GIT_HASH='"$(GIT_HASH)"'
 $(BUILD)/obj/capi/core.o: $(wildcard .git/logs/HEAD)
 
 # The machine's own arithmetic is for the same processors as the kernels.
-$(BUILD)/obj/kernels/simt/host/wgmma_multiply.o: CXXFLAGS_BASE += $(HOST_MATH_FLAGS)
+$(BUILD)/obj/kernels/simt/sim/wgmma_multiply.o: CXXFLAGS_BASE += $(HOST_MATH_FLAGS)
 
 $(LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map
 	@echo "  LINK $@"
@@ -139,16 +139,16 @@ $(BUILD)/cuda/%.o: %.cu
 
 # ---------------------------------------------------------------- tests
 
-# The tests of the machine and of selection need hidden symbols, so they are linked with these parts
+# The tests of the simulator and of selection need hidden symbols, so they are linked with these parts
 # into a binary of their own; everything else goes through libmpcore.so.
-MACHINE_CPP := $(wildcard tests/test_machine*.cpp tests/machine_*.cpp tests/test_select*.cpp)
-TEST_CPP := $(filter-out $(MACHINE_CPP),$(wildcard tests/*.cpp))
+MACHINE_CPP := $(wildcard tests/simulator/*.cpp tests/select/*.cpp)
+TEST_CPP := $(wildcard $(addprefix tests/,$(addsuffix /*.cpp,support gemm conv tensors step layers tools)))
 TEST_OBJS := $(TEST_CPP:%.cpp=$(BUILD)/%.o)
-MACHINE_OBJS := $(MACHINE_CPP:%.cpp=$(BUILD)/machine/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(HOST_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) \
+MACHINE_OBJS := $(MACHINE_CPP:%.cpp=$(BUILD)/machine/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIM_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) \
   $(BUILD)/host/kernels/gemm/upload.o
 INSTALLED := $(BUILD)/installed/mpinfo $(BUILD)/installed/mpdemo
-CAPI_C := $(wildcard tests/test_capi.c tests/capi_*.c)
-TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(BUILD)/tests/cpp_face $(if $(MPICXX),$(BUILD)/tests/mpitests) $(if $(HAVE_ZLIB),$(BUILD)/mpdemo) $(if $(MACHINE_CPP),$(BUILD)/tests/machine) $(BUILD)/tests/conformance
+CAPI_C := $(wildcard tests/capi/*.c)
+TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(BUILD)/tests/bindings_cpp $(if $(MPICXX),$(BUILD)/tests/mpitests) $(if $(HAVE_ZLIB),$(BUILD)/mpdemo) $(if $(MACHINE_CPP),$(BUILD)/tests/machine) $(BUILD)/tests/conformance
 RPATH := -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath,'$$ORIGIN'
 LINK_LIB := -L$(BUILD) -lmpcore $(RPATH)
 TEST_CXXFLAGS := -std=c++20 -O1 -g1 $(WARN) $(INCLUDES) $(SAN_FLAGS) $(if $(HOST_MARCH),-march=$(HOST_MARCH)) -ffp-contract=off
@@ -160,22 +160,20 @@ $(BUILD)/tests/%.o: tests/%.cpp
 	$(Q)$(CXX) $(TEST_CXXFLAGS) -MMD -MP -c $< -o $@
 
 # Where the CUDA and NCCL headers are, our declarations of NCCL are compared with them.
-$(BUILD)/tests/test_comm_nccl.o: TEST_CXXFLAGS += $(CAPI_INCLUDES)
+$(BUILD)/tests/step/test_comm_nccl.o: TEST_CXXFLAGS += $(CAPI_INCLUDES)
 
 # What is found in the tests instead of NCCL and NVML.
-STANDINS := $(addprefix $(BUILD)/tests/standin/,libnccl.so.2 libnvidia-ml.so.1)
-$(BUILD)/tests/standin/libnccl.so.2: tests/standin/nccl.c tests/standin/nccl.h
-$(BUILD)/tests/standin/libnvidia-ml.so.1: tests/standin/nvml.c tests/standin/nvml.h
-$(STANDINS):
+STUBS := $(addprefix $(BUILD)/tests/stub/,libnccl.so.2 libnvidia-ml.so.1)
+$(BUILD)/tests/stub/libnccl.so.2: tests/stub/nccl.c tests/stub/nccl.h
+$(BUILD)/tests/stub/libnvidia-ml.so.1: tests/stub/nvml.c tests/stub/nvml.h
+$(STUBS):
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,$(@F) $< -o $@
 
 # What the tests call of the bench.
-TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o shapes.o conv_shapes.o rnn_shapes.o gpu_watch.o peers/dynamic_library.o peers/nvml.o)
-$(addprefix $(BUILD)/tests/,test_bench_shapes.o test_bench_options.o test_progress.o): TEST_CXXFLAGS += -Itools
-$(BUILD)/machine/tests/test_select_wgmma.o: MACHINE_FLAGS += -Itools
+TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o shapes/shapes.o shapes/conv_shapes.o shapes/rnn_shapes.o timing/gpu_watch.o peers/dynamic_library.o peers/nvml.o)
 
-$(BUILD)/tests/mptests: $(TEST_OBJS) $(TESTED_BENCH) $(LIB) | $(STANDINS)
+$(BUILD)/tests/mptests: $(TEST_OBJS) $(TESTED_BENCH) $(LIB) | $(STUBS)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(SAN_FLAGS) $(TEST_OBJS) $(TESTED_BENCH) $(LINK_LIB) -ldl -lpthread -o $@
 
@@ -185,12 +183,12 @@ HAVE_ZLIB = $(shell echo '\#include <zlib.h>' | $(CXX) -E -x c++ - > /dev/null 2
 # The same tests on every rank of an MPI program.
 MPICXX ?= $(shell command -v mpicxx 2>/dev/null)
 MPI_CPP := $(wildcard tests/mpi/*.cpp)
-MPI_OBJS := $(MPI_CPP:%.cpp=$(BUILD)/%.o) $(addprefix $(BUILD)/tests/,testing.o step_fixtures.o ranks.o)
+MPI_OBJS := $(MPI_CPP:%.cpp=$(BUILD)/%.o) $(addprefix $(BUILD)/tests/,support/testing.o step/step_fixtures.o step/ranks.o)
 MPI_WRAPPER = OMPI_CXX='$(CXX)' MPICH_CXX='$(CXX)' $(MPICXX)
 $(BUILD)/tests/mpi/%.o: tests/mpi/%.cpp
 	@mkdir -p $(@D)
 	@echo "  MPI  $<"
-	$(Q)$(MPI_WRAPPER) $(TEST_CXXFLAGS) -Icapi/hosts/mpi -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX -MMD -MP -c $< -o $@
+	$(Q)$(MPI_WRAPPER) $(TEST_CXXFLAGS) -Ibindings/mpi -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX -MMD -MP -c $< -o $@
 $(BUILD)/tests/mpitests: $(MPI_OBJS) $(LIB)
 	@echo "  LINK $@"
 	$(Q)$(MPI_WRAPPER) $(SAN_FLAGS) $(MPI_OBJS) $(LINK_LIB) -lpthread -o $@
@@ -210,7 +208,7 @@ $(BUILD)/tests/machine: $(MACHINE_OBJS)
 CONFORM := $(BUILD)/conformance
 CONFORM_CU := $(notdir $(wildcard tests/conformance/*.cu))
 CONFORM_OBJS := $(addprefix $(CONFORM)/,main.o outputs.o $(CONFORM_CU:%.cu=host/%.o) $(if $(HAVE_CUDA),$(CONFORM_CU:%.cu=cuda/%.o))) \
-  $(patsubst %.cpp,$(BUILD)/obj/%.o,$(HOST_CPP) $(SIMT_CPP)) \
+  $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIM_CPP) $(SIMT_CPP)) \
   $(if $(HAVE_CUDA),$(patsubst %.cu,$(BUILD)/cuda/%.o,$(wildcard kernels/simt/cuda/*.cu)))
 
 $(CONFORM)/%.o: tests/conformance/%.cpp
@@ -231,32 +229,32 @@ $(BUILD)/tests/conformance: $(CONFORM_OBJS)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(SAN_FLAGS) $^ $(LDLIBS_SO) -o $@
 
-$(BUILD)/tests/test_capi: $(CAPI_C) tests/capi_harness.h include/mpcore.h $(LIB)
+$(BUILD)/tests/test_capi: $(CAPI_C) tests/capi/harness.h include/mpcore.h $(LIB)
 	@mkdir -p $(@D)
 	@echo "  CC   $@"
 	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -O1 -g1 $(SAN_FLAGS) $(CAPI_C) $(LINK_LIB) -o $@
 
 # The examples see what an installed library would show them: the public header alone.
 # The one about CUDA graphs needs the CUDA runtime as well.
-CUDA_EXAMPLES := capi/hosts/c/cuda_graph.c
-EXAMPLES_C := $(if $(HAVE_CUDA),$(CUDA_EXAMPLES)) $(filter-out $(CUDA_EXAMPLES),$(wildcard capi/hosts/c/*.c))
-EXAMPLES := $(EXAMPLES_C:capi/hosts/c/%.c=$(BUILD)/examples/%)
+CUDA_EXAMPLES := examples/c/cuda_graph.c
+EXAMPLES_C := $(if $(HAVE_CUDA),$(CUDA_EXAMPLES)) $(filter-out $(CUDA_EXAMPLES),$(wildcard examples/c/*.c))
+EXAMPLES := $(EXAMPLES_C:examples/c/%.c=$(BUILD)/examples/%)
 $(BUILD)/examples/cuda_graph: EXAMPLE_FLAGS := $(CAPI_INCLUDES)
 $(BUILD)/examples/cuda_graph: EXAMPLE_LIBS := -L$(CUDA_HOME)/lib64 -lcudart_static -lpthread -ldl -lrt
-$(BUILD)/examples/%: capi/hosts/c/%.c include/mpcore.h $(LIB)
+$(BUILD)/examples/%: examples/c/%.c include/mpcore.h $(LIB)
 	@mkdir -p $(@D)
 	@echo "  CC   $@"
 	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude $(EXAMPLE_FLAGS) -O1 -g1 $< $(LINK_LIB) $(EXAMPLE_LIBS) -o $@
 
 CXX17 := $(CXX) -std=c++17 -pedantic $(WARN) -Werror -Iinclude -O1 -g1
-EXAMPLES += $(patsubst capi/hosts/cpp/%.cpp,$(BUILD)/examples/%_cpp,$(wildcard capi/hosts/cpp/*.cpp))
-$(BUILD)/examples/%_cpp: capi/hosts/cpp/%.cpp include/mpcore.hpp include/mpcore.h $(LIB)
+EXAMPLES += $(patsubst examples/cpp/%.cpp,$(BUILD)/examples/%_cpp,$(wildcard examples/cpp/*.cpp))
+$(BUILD)/examples/%_cpp: examples/cpp/%.cpp include/mpcore.hpp include/mpcore.h $(LIB)
 	@mkdir -p $(@D)
 	@echo "  CXX  $@"
 	$(Q)$(CXX17) $< $(LINK_LIB) -o $@
 
 # One half with exceptions, one without.
-$(BUILD)/tests/cpp_face: tests/hosts/cpp_face.cpp include/mpcore.hpp include/mpcore.h $(LIB)
+$(BUILD)/tests/bindings_cpp: tests/bindings/cpp.cpp include/mpcore.hpp include/mpcore.h $(LIB)
 	@mkdir -p $(@D)
 	@echo "  CXX  $@"
 	$(Q)$(CXX17) -fno-exceptions -c $< -o $@_returning.o
@@ -268,43 +266,43 @@ tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune $(BUILD)/mpbench $(INSTALLED)
 
 SEEDS ?= 1 2 3 4 5
 STRICT_STEPS = $(foreach s,$(SEEDS),"strict, seed $(s)::MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")
-RANK_STEPS = $(foreach n,2 4,"MPI, $(n) ranks::tools/run_mpi $(n) $(BUILD)/tests/mpitests") \
-  "mpdemo, 2 ranks::tools/check_ranks $(BUILD)"
+RANK_STEPS = $(foreach n,2 4,"MPI, $(n) ranks::tests/tools/run_mpi $(n) $(BUILD)/tests/mpitests") \
+  "mpdemo, 2 ranks::tests/tools/check_ranks $(BUILD)"
 # All generated convolutions; the strict steps have a few.
 CONV_STEP = "conv, strict, seed 1::MP_HOST_MOOD=strict MP_HOST_SEED=1 $(BUILD)/tests/mptests [conv]"
 # The pipelines of the Hopper kernels have more ways to go wrong than a few schedules show.
 WGMMA_SEEDS ?= $(shell seq 20)
 WGMMA_STEPS = $(foreach s,$(WGMMA_SEEDS),"wgmma, strict, seed $(s)::MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [wgmma]")
 ifneq ($(MP_TEST_DEVICE),cuda)
-HOST_ONLY_STEPS = "the host machine::$(BUILD)/tests/machine" "conformance::$(BUILD)/tests/conformance" "mptune::tools/run_mptune $(BUILD)" "bench report::tools/test_bench_report $(BUILD)" $(RANK_STEPS) $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
+HOST_ONLY_STEPS = "the host machine::$(BUILD)/tests/machine" "conformance::$(BUILD)/tests/conformance" "mptune::tests/tools/run_mptune $(BUILD)" "bench report::tests/tools/test_bench_report $(BUILD)" $(RANK_STEPS) $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
 endif
 
 ## test: all tests of this machine (MP_TEST_DEVICE=host|cuda, SEEDS="1 2 3 4 5")
 test: setup-test
 	@$(MAKE) tests
-	@tools/run_tests --log $(BUILD)/tests/log \
+	@tests/run --log $(BUILD)/tests/log \
 	  "C ABI, as C99::$(BUILD)/tests/test_capi" \
-	  "C++ face::$(BUILD)/tests/cpp_face" \
-	  "language faces::tools/check_faces $(BUILD) $(CC)" \
-	  "Python::tools/test_python $(BUILD)" \
-	  "Rust::tools/test_rust $(BUILD)" \
-	  "Fortran::tools/test_fortran $(BUILD)" \
-	  "the same weights::tools/same_weights $(BUILD)" \
-	  "README examples::tools/run_readme_example $(BUILD) $(CC) $(lastword $(CXX))" \
-	  "examples::tools/run_examples $(BUILD)/examples" \
-	  "mpinfo::tools/run_mpinfo $(BUILD)/mpinfo" \
-	  "installed::tools/run_installed $(BUILD) $(CC) $(lastword $(CXX))" \
-	  "ABI check::tools/run_abi $(CC)" \
-	  "kernel report::CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tools/test_kernel_report" \
-	  "GPU check::tools/test_gpu_check $(BUILD)" \
-	  "NVTX ranges::tools/run_nvtx $(BUILD) $(CC) $(CUDA_HOME:%=%/include)" \
+	  "C++ face::$(BUILD)/tests/bindings_cpp" \
+	  "language faces::tests/bindings/check_bindings $(BUILD) $(CC)" \
+	  "Python::tests/bindings/test_python $(BUILD)" \
+	  "Rust::tests/bindings/test_rust $(BUILD)" \
+	  "Fortran::tests/bindings/test_fortran $(BUILD)" \
+	  "the same weights::tests/bindings/same_weights $(BUILD)" \
+	  "README examples::tests/bindings/run_readme_example $(BUILD) $(CC) $(lastword $(CXX))" \
+	  "examples::tests/bindings/run_examples $(BUILD)/examples" \
+	  "mpinfo::tests/tools/run_mpinfo $(BUILD)/mpinfo" \
+	  "installed::tests/tools/run_installed $(BUILD) $(CC) $(lastword $(CXX))" \
+	  "ABI check::tests/tools/run_abi $(CC)" \
+	  "kernel report::CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tests/tools/test_kernel_report" \
+	  "GPU check::tests/tools/test_gpu_check $(BUILD)" \
+	  "NVTX ranges::tests/tools/run_nvtx $(BUILD) $(CC) $(CUDA_HOME:%=%/include)" \
 	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)
 
 .PHONY: nightly
 ## nightly: the tests that take minutes: a step of more than 2^31 elements
 nightly: setup-test
 	@$(MAKE) $(BUILD)/tests/mptests
-	@tools/run_tests --log $(BUILD)/tests/log_nightly "nightly::$(BUILD)/tests/mptests [nightly] -d yes"
+	@tests/run --log $(BUILD)/tests/log_nightly "nightly::$(BUILD)/tests/mptests [nightly] -d yes"
 
 # The tests are built once and run against the other builds of the library, which the loader finds
 # first through LD_LIBRARY_PATH.
@@ -326,7 +324,7 @@ SAN_BUILD = $(BUILD)/$(if $(filter address,$(SAN)),asan,$(SAN))
 light: export LD_LIBRARY_PATH := $(SAN_BUILD)
 light: export ASAN_OPTIONS := allocator_may_return_null=1  # mp_malloc of 2^60 bytes is a test
 light:
-	@tools/run_tests --log $(SAN_BUILD)/log \
+	@tests/run --log $(SAN_BUILD)/log \
 	  "$(SAN): the host machine::$(SAN_BUILD)/tests/machine" \
 	  "$(SAN): conformance::$(SAN_BUILD)/tests/conformance" \
 	  "$(SAN): C ABI::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/test_capi" \
@@ -337,11 +335,12 @@ light:
 
 DEMO_CPP := $(wildcard tools/mpdemo/*.cpp)
 INFO_CPP := $(wildcard tools/mpinfo/*.cpp)
-BENCH_CPP := $(wildcard bench/*.cpp bench/rows/*.cpp bench/peers/*.cpp)
-TUNE_CPP := $(wildcard tools/mptune/*.cpp) \
-  $(addprefix bench/,machine.cpp timing.cpp gpu_watch.cpp shapes.cpp conv_shapes.cpp rnn_shapes.cpp gemm_problem.cpp agreement.cpp \
+BENCH_CPP := $(filter-out bench/tune/% bench/peaks/none.cpp,$(wildcard bench/*.cpp bench/*/*.cpp))
+TUNE_CPP := $(wildcard bench/tune/*.cpp) \
+  $(addprefix bench/,timing/machine.cpp timing/timing.cpp timing/gpu_watch.cpp timing/agreement.cpp \
+    shapes/shapes.cpp shapes/conv_shapes.cpp shapes/rnn_shapes.cpp suites/gemm_problem.cpp \
     peers/cuda_runtime.cpp peers/cublaslt.cpp peers/dynamic_library.cpp peers/nvml.cpp)
-TOOL_CXXFLAGS := -std=c++20 -O2 $(WARN) -Iinclude -Itools
+TOOL_CXXFLAGS := -std=c++20 -O2 $(WARN) $(INCLUDES)
 
 $(BUILD)/tools/%.o: tools/%.cpp
 	@mkdir -p $(@D)
@@ -362,13 +361,13 @@ $(BUILD)/mpinfo: $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -o $@
 # Looked for beside mpbench.
-$(BUILD)/mpbench_first_result: bench/startup/first_result.c include/mpcore.h
+$(BUILD)/mpbench_first_result: bench/suites/first_result.c include/mpcore.h
 	@mkdir -p $(@D)
 	@echo "  CC   $<"
 	$(Q)$(CC) -std=c99 -O2 -pedantic -Wall -Wextra -Iinclude $< -ldl -o $@
-# The ceilings are kernels; without nvcc nothing stands in for them.
+# The peaks are kernels; without nvcc nothing stands in for them.
 BENCH_OBJS := $(BENCH_CPP:%.cpp=$(BUILD)/%.o) \
-  $(if $(HAVE_CUDA),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard bench/ceilings/*.cu)),$(BUILD)/bench/ceilings/none.o)
+  $(if $(HAVE_CUDA),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard bench/peaks/*.cu)),$(BUILD)/bench/peaks/none.o)
 BENCH_CUDART := $(if $(HAVE_CUDA),-L$(CUDA_HOME)/lib64 -lcudart_static -lrt)
 $(BUILD)/bench/%.o: bench/%.cu $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -388,7 +387,6 @@ $(BUILD)/installed/mpinfo: $(BUILD)/mpinfo
 	$(Q)$(CXX) $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_INSTALLED) -o $@
 
 # What it fits is what selects, so it is linked with the selection and the library.
-$(BUILD)/tools/mptune/%.o: TOOL_CXXFLAGS += -I.
 $(BUILD)/mptune: $(TUNE_CPP:%.cpp=$(BUILD)/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) $(LIB)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(filter %.o,$^) $(LINK_LIB) -ldl -lpthread -o $@
@@ -416,13 +414,13 @@ tune: setup-build
 # ---------------------------------------------------------------- the language faces
 
 .PHONY: faces wheel
-## faces: make the raw language faces in capi/hosts/ from include/mpcore.h
+## faces: make the raw language faces in bindings/ from include/mpcore.h
 faces:
-	@tools/faces
+	@bindings/generate/generate
 
 ## wheel: the Python package with the library in it, build/mpcore-*.whl
 wheel: lib
-	@tools/make_wheel $(LIB) --out $(BUILD)
+	@tools/package/make_wheel $(LIB) --out $(BUILD)
 
 # ---------------------------------------------------------------- checks
 
@@ -430,29 +428,29 @@ wheel: lib
 ## check: format, layer rules, header, language faces, exported symbols, the guide, figures of the README
 check: setup-check
 	@$(MAKE) lib
-	@tools/check_format
-	@tools/check_layers
-	@tools/check_header $(CC) $(CXX)
-	@tools/faces --check
-	@tools/check_symbols $(BUILD)/libmpcore.so
-	@tools/check_docs $(BUILD) $(CC)
+	@tools/check/check_format
+	@tools/check/check_layers
+	@tools/check/check_header $(CC) $(CXX)
+	@bindings/generate/generate --check
+	@tools/check/check_symbols $(BUILD)/libmpcore.so
+	@tools/check/check_docs $(BUILD) $(CC)
 	@tools/bench_report --readme --check
 
 .PHONY: abi-check abi-baseline
 ## abi-check: mpcore.h breaks no program made for the last release of this major version
 abi-check:
-	@tools/abi_check $(CC)
+	@tools/check/abi_check $(CC)
 
 ## abi-baseline: remember the ABI of the release that is being made
 abi-baseline:
-	@tools/abi_check --write $(CC)
+	@tools/check/abi_check --write $(CC)
 
 ## format: clang-format everything in place
 format:
-	@tools/check_format --fix
+	@tools/check/check_format --fix
 
 # It compiles the kernels' constants with CXX.
-KERNEL_REPORT := CXX='$(CXX)' tools/kernel_report
+KERNEL_REPORT := CXX='$(CXX)' tools/gpu/kernel_report
 ## cuda-gates: compile the cuda target: no spills, no warnings, no kernel worse than its baseline
 cuda-gates: setup-gates
 	@$(MAKE) lib
@@ -466,30 +464,30 @@ kernel-baseline: setup-gates
 ## gpu-check: on a GPU machine: tests, compute-sanitizer, bench, profiles (ARGS="--stage tests --minutes 9")
 gpu-check: setup-test
 	@$(MAKE) tests
-	@tools/gpu_check $(BUILD) $(ARGS)
+	@tools/gpu/gpu_check $(BUILD) $(ARGS)
 
 # ---------------------------------------------------------------- install, set-up, help
 
 .PHONY: docs
 ## docs: the manual in HTML, from docs/ and the header's comments: build/docs/html/index.html
 docs: setup-docs
-	@tools/make_docs $(BUILD)/docs
+	@tools/docs/make_docs $(BUILD)/docs
 
 .PHONY: install uninstall deb clean help setup-build setup-gates setup-demo setup-report setup-test setup-check setup-docs setup-install
 INSTALL_ARGS = --build '$(BUILD)' --prefix '$(PREFIX)' --libdir '$(LIBDIR)' --destdir '$(DESTDIR)'
 ## install: library, headers, tools, pkg-config, CMake and man pages under PREFIX (/usr/local)
 install: setup-install
 	@$(MAKE) lib $(INSTALLED)
-	@tools/install $(INSTALL_ARGS)
+	@tools/package/install $(INSTALL_ARGS)
 
 ## uninstall: remove what install put there, given the same PREFIX
 uninstall:
-	@tools/install $(INSTALL_ARGS) --uninstall
+	@tools/package/install $(INSTALL_ARGS) --uninstall
 
 ## deb: a Debian package in build/
 deb: setup-install
 	@$(MAKE) lib $(INSTALLED)
-	@tools/make_deb $(BUILD)
+	@tools/package/make_deb $(BUILD)
 
 ## clean: remove everything that was built
 clean:

@@ -1,11 +1,11 @@
 // The families of mpbench.
 #pragma once
 
-#include "family.h"
+#include "bench/suites/suite.h"
 
 namespace mpbench {
 
-/// Every product that the options ask for, after the ceiling.
+/// Every product that the options ask for, after the peak.
 Family gemm_family(const Options &options, const Machine &machine, Report &report);
 
 /// The products of every recurrent layer that the options ask for.

@@ -2,9 +2,9 @@
 // printf into a string), and the names of types.
 #pragma once
 
-#include "common/device.h"
-#include "common/json.h"
-#include "common/text.h"
+#include "support/device.h"
+#include "support/json.h"
+#include "support/text.h"
 
 namespace mpbench {
 

@@ -3,8 +3,8 @@
 #include <exception>
 
 #include "bench.h"
-#include "ceilings.h"
-#include "once.h"
+#include "bench/peaks/peaks.h"
+#include "bench/suites/once.h"
 
 namespace {
 
@@ -41,7 +41,7 @@ int run(mpbench::Options options) {
     is_empty &= families.back().jobs.empty();
   }
   if (is_empty) throw std::runtime_error("nothing matches --set and --filter");
-  mpbench::measure_ceilings(options, machine, report);
+  mpbench::measure_peaks(options, machine, report);
   mpbench::measure(families, report);
   report.finish();
   return report.has_failed() ? kExitFailed : kExitMeasured;

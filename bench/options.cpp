@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include "sets.h"
-#include "shape_file.h"
+#include "bench/shapes/sets.h"
+#include "bench/shapes/shape_file.h"
 
 namespace mpbench {
 

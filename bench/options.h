@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "common/arguments.h"
 #include "mpcore.h"
+#include "support/arguments.h"
 
 namespace mpbench {
 

@@ -1,10 +1,10 @@
 // Section 10 of mpcore.h: from scaled gradients to fp32 ones, for sums over micro-batches and for
 // optimizers of the host program.
 #include "capi/check.h"
+#include "capi/nvtx_payload.h"
 #include "capi/objects.h"
 #include "capi/optimizer_desc.h"
-#include "capi/problem_text.h"
-#include "kernels/kernels.h"
+#include "kernels/backend.h"
 #include "mpcore.h"
 
 namespace mp {

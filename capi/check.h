@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "capi/profiler.h"
-#include "capi/sentence.h"
+#include "capi/message.h"
+#include "capi/nvtx.h"
 #include "mpcore.h"
 
 namespace mp {

@@ -3,9 +3,9 @@
 
 #include <cmath>
 
+#include "capi/nvtx_payload.h"
 #include "capi/objects.h"
-#include "capi/problem_text.h"
-#include "kernels/kernels.h"
+#include "kernels/backend.h"
 
 namespace mp {
 

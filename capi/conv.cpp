@@ -5,7 +5,7 @@
 #include "capi/gemm_problem.h"
 #include "capi/gemm_tuning.h"
 #include "capi/kernel_info.h"
-#include "capi/problem_text.h"
+#include "capi/nvtx_payload.h"
 
 namespace mp {
 

@@ -8,7 +8,7 @@
 #include <shared_mutex>
 
 #include "capi/check.h"
-#include "kernels/kernels.h"
+#include "kernels/backend.h"
 #include "mpcore.h"
 
 // The build says what it is made of; a compiler called by hand knows less.

@@ -7,7 +7,7 @@
 
 #include "capi/gemm_problem.h"
 #include "capi/gemm_tuning.h"
-#include "capi/problem_text.h"
+#include "capi/nvtx_payload.h"
 
 namespace mp {
 

@@ -11,7 +11,7 @@
 
 #include "capi/check.h"
 #include "capi/objects.h"
-#include "kernels/kernels.h"
+#include "kernels/backend.h"
 #include "mpcore.h"
 
 namespace mp {

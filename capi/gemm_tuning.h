@@ -1,7 +1,7 @@
 // The constants by which mp_gemm chooses its kernels.
 #pragma once
 
-#include "kernels/kernels.h"
+#include "kernels/backend.h"
 
 namespace mp {
 

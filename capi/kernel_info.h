@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "capi/check.h"
-#include "kernels/kernels.h"
+#include "kernels/backend.h"
 
 namespace mp {
 

@@ -3,9 +3,9 @@
 #include <limits>
 
 #include "capi/check.h"
+#include "capi/nvtx_payload.h"
 #include "capi/objects.h"
-#include "capi/problem_text.h"
-#include "kernels/kernels.h"
+#include "kernels/backend.h"
 #include "mpcore.h"
 
 namespace mp {

@@ -1,5 +1,5 @@
 // NCCL as far as mp_comm_init_nccl needs it, declared here because it is neither linked nor needed to
-// build.  tests/test_comm_nccl.cpp compares every line with nccl.h, where that is installed.
+// build.  tests/step/test_comm_nccl.cpp compares every line with nccl.h, where that is installed.
 // Source of names and values: NCCL User Guide, "NCCL API" (version 2.10, the first with bf16, and newer).
 #pragma once
 

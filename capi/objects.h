@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "capi/check.h"
-#include "kernels/kernels.h"
+#include "kernels/backend.h"
 #include "mpcore.h"
 
 namespace mp {

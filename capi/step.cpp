@@ -4,9 +4,9 @@
 
 #include "capi/check.h"
 #include "capi/comm.h"
+#include "capi/nvtx_payload.h"
 #include "capi/objects.h"
-#include "capi/problem_text.h"
-#include "kernels/kernels.h"
+#include "kernels/backend.h"
 #include "mpcore.h"
 
 namespace mp {

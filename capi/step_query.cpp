@@ -1,5 +1,5 @@
 // mp_step_query, section 10 of mpcore.h: reads what the device has told of a step
-// (kernels/step/verdict.h).
+// (kernels/step/outcome.h).
 #include "capi/check.h"
 #include "capi/objects.h"
 #include "mpcore.h"

@@ -364,7 +364,7 @@ static inline mp_gemm_desc_t mp_gemm_desc_default(int64_t m, int64_t n, int64_t 
 
 /* Which kernel runs a problem follows from predicted times, and these from constants of the kind
  * of device.  The environment variable MP_GEMM_TUNING names a file with others, such as
- * tools/mptune writes after measuring a device (its form: kernels/gemm/tuning.h).  It is read once
+ * bench/tune writes after measuring a device (its form: kernels/gemm/tuning.h).  It is read once
  * per process, when the first kernel is chosen; a file that is no table is reported at MP_LOG_WARN
  * and changes nothing. */
 
@@ -1309,7 +1309,7 @@ typedef enum mp_reduce_op {
 } mp_reduce_op_t;
 
 /** How to reach the other ranks: a table of callbacks, so that this library links no other.
- *  mp_comm_init_nccl fills it for NCCL, capi/hosts/mpi/mpcore_mpi.h for MPI on the host target.
+ *  mp_comm_init_nccl fills it for NCCL, bindings/mpi/mpcore_mpi.h for MPI on the host target.
  *
  *  Callbacks run on the calling thread, within the call that got the table.  They enqueue on
  *  `stream` (on the host target: they return when the result is there), get `user` last, may call

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "../common.h"
+#include "bench/common.h"
 #include "cublaslt_abi.h"
 #include "dynamic_library.h"
 #include "peer_math.h"

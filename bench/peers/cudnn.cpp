@@ -4,7 +4,7 @@ namespace mpbench {
 namespace {
 
 constexpr int64_t kWorkspaceBytes = int64_t{1} << 30;
-constexpr int kMostAlgos = 16;  // cuDNN has 8 at most
+constexpr int kMaxAlgos = 16;  // cuDNN has 8 at most
 
 }  // namespace
 
@@ -120,21 +120,21 @@ cudnn::AlgoPerf CudnnConv::find(const void *first, const void *second, void *out
   const cudnn::Handle handle = library_.handle_;
   void *const space = library_.workspace_.data();
   constexpr size_t kSpaceBytes = kWorkspaceBytes;
-  cudnn::AlgoPerf found[kMostAlgos] = {};
+  cudnn::AlgoPerf found[kMaxAlgos] = {};
   int count = 0;
   cudnn::Status status = 0;
   switch (op_) {
     case MP_CONV_FPROP:
-      status = dnn.find_forward(handle, x_, first, filter_, second, conv_, y_, out, kMostAlgos,
+      status = dnn.find_forward(handle, x_, first, filter_, second, conv_, y_, out, kMaxAlgos,
                                 &count, found, space, kSpaceBytes);
       break;
     case MP_CONV_DGRAD:
-      status = dnn.find_backward_data(handle, filter_, second, y_, first, conv_, x_, out,
-                                      kMostAlgos, &count, found, space, kSpaceBytes);
+      status = dnn.find_backward_data(handle, filter_, second, y_, first, conv_, x_, out, kMaxAlgos,
+                                      &count, found, space, kSpaceBytes);
       break;
     case MP_CONV_WGRAD:
       status = dnn.find_backward_filter(handle, x_, first, y_, second, conv_, filter_, out,
-                                        kMostAlgos, &count, found, space, kSpaceBytes);
+                                        kMaxAlgos, &count, found, space, kSpaceBytes);
       break;
   }
   cudnn::AlgoPerf best = {};

@@ -6,7 +6,7 @@
 
 #include <initializer_list>
 
-#include "../common.h"
+#include "bench/common.h"
 #include "cudnn_abi.h"
 #include "cudnn_graph_abi.h"
 #include "dynamic_library.h"

@@ -133,14 +133,14 @@ void CudnnGraphConv::find_plans() {
   heuristic->set(cudnn::kHeuristicMode, cudnn::kHeuristicModeType, {cudnn::kModeA});
   heuristic->finalize();
 
-  cudnn::GraphDesc results[kMostEngines];
+  cudnn::GraphDesc results[kMaxEngines];
   for (cudnn::GraphDesc &result : results) {
     configs_.push_back(make(cudnn::kEngineConfig));
     result = configs_.back()->get();
   }
   const int64_t found =
-      heuristic->get_all(cudnn::kHeuristicResults, cudnn::kDescType, kMostEngines, results);
-  configs_.resize(static_cast<size_t>(std::clamp<int64_t>(found, 0, kMostEngines)));
+      heuristic->get_all(cudnn::kHeuristicResults, cudnn::kDescType, kMaxEngines, results);
+  configs_.resize(static_cast<size_t>(std::clamp<int64_t>(found, 0, kMaxEngines)));
 
   for (const Descriptor &config : configs_) {
     try {

@@ -44,7 +44,7 @@ class GraphDescriptor {
 class CudnnGraphConv {
  public:
   /// Of as many engines as the heuristic puts first, those that can run.
-  static constexpr int64_t kMostEngines = 8;
+  static constexpr int64_t kMaxEngines = 8;
 
   /// @throws std::runtime_error if cuDNN has no engine for it.
   CudnnGraphConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op);

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "../layouts.h"
-#include "../rows/row.h"
+#include "bench/rows/row.h"
+#include "bench/suites/layouts.h"
 #include "co_process.h"
 
 namespace mpbench {

@@ -84,7 +84,7 @@ class Step:
 
 
 class Timer:
-    """The steps of one layout; batches as bench/timing.cpp has them."""
+    """The steps of one layout; batches as bench/timing/timing.cpp has them."""
 
     def __init__(self, torch, device, layout):
         self.torch = torch

@@ -100,8 +100,8 @@ def ratio_best(device):
     return _over_gflop(summary.products(device), "ratio_to_peer_best", "time of its best of 8 / mpcore time", 1)
 
 
-def ceiling(device):
-    return _over_gflop(summary.products(device), "percent_of_ceiling", "% of the rate of large squares",
+def peak(device):
+    return _over_gflop(summary.products(device), "percent_of_peak", "% of the rate of large squares",
                        100)
 
 
@@ -111,11 +111,11 @@ def roofline(device):
         return None
     figure, axes = pyplot.subplots(figsize=_PHONE)
     _scatter(axes, rows, lambda row: row["flop"] / row["min_bytes"], lambda row: row["tflops"])
-    ceilings = device.ceilings
-    issued = [ceilings[name]["rate"] for name in ("wgmma", "mma.sync") if name in ceilings]
-    top = max(issued or (run["ceiling_tflops"] for row, run in device.latest.values()
-                         if "ceiling_tflops" in run and row.get("dtype", "fp32") != "fp32"), default=None)
-    memory = ceilings["read"]["rate"] if "read" in ceilings else \
+    peaks = device.peaks
+    issued = [peaks[name]["rate"] for name in ("wgmma", "mma.sync") if name in peaks]
+    top = max(issued or (run["peak_tflops"] for row, run in device.latest.values()
+                         if "peak_tflops" in run and row.get("dtype", "fp32") != "fp32"), default=None)
+    memory = peaks["read"]["rate"] if "read" in peaks else \
         max((row["copy_gb_per_s"] for row in device.rows("step")), default=None)
     intensities = [row["flop"] / row["min_bytes"] for row in rows]
     ends = [min(intensities) / 2, max(intensities) * 2]

@@ -1,4 +1,4 @@
-"""What the compiler made of the kernels, as tools/kernel_report remembers it: known without a GPU."""
+"""What the compiler made of the kernels, as tools/gpu/kernel_report remembers it: known without a GPU."""
 import dataclasses
 import json
 

@@ -1,7 +1,7 @@
 """All results as one HTML page that needs nothing beside it, and its pictures as PNG."""
 import pathlib
 
-from . import charts, compare, gaps, known, published, results, tables
+from . import charts, compare, missing, published, results, static, tables
 from .markup import GAP, escape, folded, table
 
 STYLE = pathlib.Path(__file__).with_name("style.css")
@@ -42,7 +42,7 @@ def _machine(device) -> list:
 
 
 def _gap_list(device) -> str:
-    return "<h3>Not here</h3>\n<ul>" + "".join(f"<li>{escape(gap)}</li>" for gap in gaps.of(device)) + "</ul>"
+    return "<h3>Not here</h3>\n<ul>" + "".join(f"<li>{escape(gap)}</li>" for gap in missing.of(device)) + "</ul>"
 
 
 class _Device:
@@ -84,10 +84,10 @@ class _Device:
                         "Roofs: the rate at which the tensor cores take instructions and of a pass that reads, where they "
                         "were measured; else of large squares and of a copy. What stays in the cache may lie above "
                         "the slope.", "No product was measured."),
-            self._chart("ceiling", "Percent of the ceiling", charts.ceiling(device),
+            self._chart("peak", "Percent of the peak", charts.peak(device),
                         f"100 % is what large squares reached in the same run"
-                        f"{': ' + device.newest['ceiling_from'] if 'ceiling_from' in device.newest else ''}.",
-                        "No ceiling was measured."),
+                        f"{': ' + device.newest['peak_from'] if 'peak_from' in device.newest else ''}.",
+                        "No peak was measured."),
             self._chart("mixed", "Mixed precision against FP32, for every row of DeepBench",
                         charts.mixed(device, self._published("gemm", "conv")),
                         f"Grey: Baidu's published times on a {published.V100.split(',')[0]} with cuBLAS and cuDNN of "
@@ -126,7 +126,7 @@ class _Device:
                         "There is no earlier result of this device.", tables.change(found)),
         ]
         return "\n".join([_head(device), _gap_list(device), tables.summaries(device), tables.worst(device),
-                          tables.ceilings(device),
+                          tables.peaks(device),
                           '<div class="charts">', *sections, "</div>", tables.all_rows(device)])
 
 
@@ -155,7 +155,7 @@ def write(runs: list, build, out: pathlib.Path) -> pathlib.Path:
 <p{'' if has_gpu else ' class="sample"'}>{lead}</p>
 <p class="faint">How it was measured: bench/README.md.</p>
 {chr(10).join(parts)}
-{known.section(build)}
+{static.section(build)}
 </body>
 </html>
 """, encoding="utf-8")

@@ -27,7 +27,7 @@ class Published:
 
 
 def _gemm(shape: dict):
-    """Their matrices are column-major: bench/shapes.h."""
+    """Their matrices are column-major: bench/shapes/shapes.h."""
     # gemm_problems.h, which they and we run, has 1536 where the workbook prints 1530.
     is_misprint = shape["k"] == "1530"
     m, n, k = shape["n"], shape["m"], "1536" if is_misprint else shape["k"]

@@ -24,10 +24,10 @@ def _products(device) -> str:
     if not found:
         return ""
     text = "\n" + _line(["set", "shapes", "peer / mpcore", "best of 8 / mpcore", f"below {summary.SLOW}",
-                         "of the ceiling", "FP32 / mpcore", "TF32 / mpcore"]) + "|---|" + 7 * "---:|" + "\n"
+                         "of the peak", "FP32 / mpcore", "TF32 / mpcore"]) + "|---|" + 7 * "---:|" + "\n"
     for one in found:
         text += _line([one.name, one.rows, figure(one.ratio), figure(one.ratio_best), one.slow,
-                       percent(one.percent_of_ceiling, 0), figure(one.speedup_fp32), figure(one.speedup_tf32)])
+                       percent(one.percent_of_peak, 0), figure(one.speedup_fp32), figure(one.speedup_tf32)])
     return text
 
 

@@ -32,9 +32,9 @@ def types_of(row: dict) -> str:
 
 
 def worst(rows, count: int):
-    """(field, rows): those that are furthest behind their peer; where no row has one, below the ceiling."""
+    """(field, rows): those that are furthest behind their peer; where no row has one, below the peak."""
     products = [row for row in rows if row["bench"] in ("gemm", "conv") and row["dtype"] != "fp32"]
-    for field in ("ratio_to_peer", "percent_of_ceiling"):
+    for field in ("ratio_to_peer", "percent_of_peak"):
         having = sorted((row for row in products if field in row), key=lambda row: row[field])[:count]
         if having:
             return field, having
@@ -67,7 +67,7 @@ def _contradictions(run: dict):
             "speedup_over_tf32": lambda: row["tf32_median_us"] / row["median_us"],
             "percent_of_copy": lambda: 100 * row["gb_per_s"] / row["copy_gb_per_s"],
             "bus_gb_per_s": lambda: row["gb_per_s"] * 2 * (row["ranks"] - 1) / row["ranks"],
-            "percent_of_ceiling": lambda: 100 * row["tflops"] / run["ceiling_tflops"],
+            "percent_of_peak": lambda: 100 * row["tflops"] / run["peak_tflops"],
         }
         for field, value in derived.items():
             if field not in row:
@@ -124,9 +124,9 @@ class Device:
         return self.runs[-1]
 
     @property
-    def ceilings(self) -> dict:
+    def peaks(self) -> dict:
         """By name, of the newest run that could measure it."""
-        return {one["name"]: one for run in self.runs for one in run.get("ceilings", ()) if one["rate"] is not None}
+        return {one["name"]: one for run in self.runs for one in run.get("peaks", ()) if one["rate"] is not None}
 
     def rows(self, *benches: str) -> list:
         return [row for row, _ in self.latest.values() if row["bench"] in benches]

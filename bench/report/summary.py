@@ -40,21 +40,21 @@ class Summary:
     ratio_best: float
     speedup_fp32: float
     speedup_tf32: float
-    percent_of_ceiling: float  # median
+    percent_of_peak: float  # median
     slow: int  # rows below SLOW of the peer
 
 
 def of_rows(name: str, rows: list, fp32_time) -> Summary:
     """`fp32_time`: Device.fp32_time."""
     speedups = [fp32[0] / row["median_us"] for row in rows if (fp32 := fp32_time(row))]
-    percents = values(rows, "percent_of_ceiling")
+    percents = values(rows, "percent_of_peak")
     return Summary(
         name=name, rows=len(rows),
         ratio=geometric_mean(values(rows, "ratio_to_peer")),
         ratio_best=geometric_mean(values(rows, "ratio_to_peer_best")),
         speedup_fp32=geometric_mean(speedups),
         speedup_tf32=geometric_mean(values(rows, "speedup_over_tf32")),
-        percent_of_ceiling=statistics.median(percents) if percents else None,
+        percent_of_peak=statistics.median(percents) if percents else None,
         slow=sum(ratio < SLOW for ratio in values(rows, "ratio_to_peer")))
 
 

@@ -14,7 +14,7 @@ def _two(row: dict, field: str) -> str:
 
 def summaries(device) -> str:
     rows = [[one.name, one.rows, figure(one.ratio), figure(one.ratio_best), one.slow or "",
-             percent(one.percent_of_ceiling, 0), figure(one.speedup_fp32), figure(one.speedup_tf32)]
+             percent(one.percent_of_peak, 0), figure(one.speedup_fp32), figure(one.speedup_tf32)]
             for one in summary.of_device(device)]
     return "<h3>Sets, in one line each</h3>\n" + table(
         ["set", "rows", "ratio", "best", f"< {summary.SLOW}", "% ceil", "x FP32", "x TF32"], rows) + (
@@ -23,24 +23,24 @@ def summaries(device) -> str:
         "x TF32: FP32 or TF32 time / mpcore time. Ratios and times are geometric means.</p>") if rows else ""
 
 
-def percent_of(device, row: dict, ceiling: str):
+def percent_of(device, row: dict, peak: str):
     """Of "copy", "read" (bytes) or "mma.sync", "wgmma" (operations); None where either is not known."""
-    known = device.ceilings.get(ceiling)
-    rate = row.get("gb_per_s" if ceiling in ("copy", "read") else "tflops")
+    known = device.peaks.get(peak)
+    rate = row.get("gb_per_s" if peak in ("copy", "read") else "tflops")
     return 100 * rate / known["rate"] if known and rate else None
 
 
-def ceilings(device) -> str:
+def peaks(device) -> str:
     """What the machine can do, and who comes nearest."""
     measured = summary.products(device) + device.rows("step")
     rows = []
-    for name, ceiling in device.ceilings.items():
+    for name, peak in device.peaks.items():
         shares = [(percent_of(device, row, name), row) for row in measured if percent_of(device, row, name)]
         best, row = max(shares, key=lambda share: share[0], default=(None, None))
-        rows.append([f"{name}, {ceiling['unit']}", f"{ceiling['rate']:.1f}", percent(best, 0),
-                     results.name_of(row) if row else GAP, ceiling["how"]])
-    return "<h3>Ceilings of the machine</h3>\n" + table(
-        ["ceiling", "rate", "best row", "which is", "how it was measured"], rows) if rows else ""
+        rows.append([f"{name}, {peak['unit']}", f"{peak['rate']:.1f}", percent(best, 0),
+                     results.name_of(row) if row else GAP, peak["how"]])
+    return "<h3>Peaks of the machine</h3>\n" + table(
+        ["peak", "rate", "best row", "which is", "how it was measured"], rows) if rows else ""
 
 
 def worst(device) -> str:
@@ -49,7 +49,7 @@ def worst(device) -> str:
         return ""
     heading, label, shown = {
         "ratio_to_peer": ("ratio", "ratio to the peer", figure),
-        "percent_of_ceiling": ("% ceiling", "percent of the ceiling, as there is no peer", percent)}[field]
+        "percent_of_peak": ("% peak", "percent of the peak, as there is no peer", percent)}[field]
     return f"<h3>The worst {len(rows)}, by {label}</h3>\n" + table(
         ["shape", heading, "best of 8", "µs", "kernel", "types"],
         [[results.name_of(row), shown(row[field]), _two(row, "ratio_to_peer_best"), time(row["median_us"]),
@@ -59,7 +59,7 @@ def worst(device) -> str:
 def all_rows(device) -> str:
     products = [[results.name_of(row), row["comment"], results.types_of(row), row["kernel"],
                  time(row["median_us"]), time(row["q1_us"]), time(row["q3_us"]),
-                 f"{row['tflops']:.4g}", f"{row['gb_per_s']:.4g}", percent(row.get("percent_of_ceiling")),
+                 f"{row['tflops']:.4g}", f"{row['gb_per_s']:.4g}", percent(row.get("percent_of_peak")),
                  *(percent(percent_of(device, row, name)) for name in CEILINGS),
                  row.get("peer", GAP), time(row.get("peer_median_us")), _two(row, "ratio_to_peer"),
                  row.get("peer_best_choice", GAP), time(row.get("peer_best_median_us")),
@@ -71,7 +71,7 @@ def all_rows(device) -> str:
              for row in device.rows("step")]
     peer = ["peer", "peer µs", "ratio"]
     return folded(f"All {len(products)} products", table(
-        ["shape", "", "types", "kernel", "µs", "q1", "q3", "TFLOP/s", "GB/s", "% ceiling", *(f"% {name}" for name in CEILINGS), *peer,
+        ["shape", "", "types", "kernel", "µs", "q1", "q3", "TFLOP/s", "GB/s", "% peak", *(f"% {name}" for name in CEILINGS), *peer,
          "best of 8 is choice", "its µs", "ratio to it"], products)) + \
         folded(f"All {len(steps)} steps", table(
             ["operation", "tensors", "µs", "q1", "q3", "GB/s", "% copy", *peer], steps))

@@ -22,7 +22,7 @@ std::string heading_of(const AllReduceRow &row) {
               "type", "ranks", "transport", "time us", "iqr us", "GB/s", "bus GB/s");
 }
 
-std::string line_of(const AllReduceRow &row, const std::optional<Ceiling> &) {
+std::string line_of(const AllReduceRow &row, const std::optional<Peak> &) {
   return text("%11lld %-5s %5lld %-9s %9.1f %8.1f %8.1f %8.1f\n",
               static_cast<Long>(row.shape.elems), dtype_name(row.dtype),
               static_cast<Long>(row.ranks), row.transport.c_str(), row.timing.median_us,
@@ -30,7 +30,7 @@ std::string line_of(const AllReduceRow &row, const std::optional<Ceiling> &) {
               row.timing.giga_per_s(bus_bytes_of(row)));
 }
 
-void write_row(JsonWriter &json, const AllReduceRow &row, const std::optional<Ceiling> &) {
+void write_row(JsonWriter &json, const AllReduceRow &row, const std::optional<Peak> &) {
   json.open('{');
   json.string("bench", "allreduce");
   json.string("set", row.shape.set);

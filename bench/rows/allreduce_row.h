@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "../allreduce_shapes.h"
+#include "bench/shapes/allreduce_shapes.h"
 #include "row.h"
 
 namespace mpbench {
@@ -18,7 +18,7 @@ struct AllReduceRow {
 };
 
 std::string heading_of(const AllReduceRow &row);
-std::string line_of(const AllReduceRow &row, const std::optional<Ceiling> &ceiling);
-void write_row(JsonWriter &json, const AllReduceRow &row, const std::optional<Ceiling> &ceiling);
+std::string line_of(const AllReduceRow &row, const std::optional<Peak> &peak);
+void write_row(JsonWriter &json, const AllReduceRow &row, const std::optional<Peak> &peak);
 
 }  // namespace mpbench

@@ -7,13 +7,13 @@ std::string heading_of(const CallRow &) {
               "ratio");
 }
 
-std::string line_of(const CallRow &row, const std::optional<Ceiling> &) {
+std::string line_of(const CallRow &row, const std::optional<Peak> &) {
   return text("%-31s %-30s %9.3f %8.3f ", row.call.c_str(), row.problem.c_str(),
               row.timing.median_us, row.timing.iqr_us()) +
          peer_text(row.peer, row.timing) + '\n';
 }
 
-void write_row(JsonWriter &json, const CallRow &row, const std::optional<Ceiling> &) {
+void write_row(JsonWriter &json, const CallRow &row, const std::optional<Peak> &) {
   json.open('{');
   json.string("bench", "calls");
   json.string("call", row.call);

@@ -15,7 +15,7 @@ struct CallRow {
 };
 
 std::string heading_of(const CallRow &row);
-std::string line_of(const CallRow &row, const std::optional<Ceiling> &ceiling);
-void write_row(JsonWriter &json, const CallRow &row, const std::optional<Ceiling> &ceiling);
+std::string line_of(const CallRow &row, const std::optional<Peak> &peak);
+void write_row(JsonWriter &json, const CallRow &row, const std::optional<Peak> &peak);
 
 }  // namespace mpbench

@@ -8,19 +8,19 @@ std::string heading_of(const ConvRow &row) {
               "TFLOP/s", "GB/s", "%ceil", "peer us", "ratio", "best", "x fp32", "x tf32", "rank");
 }
 
-std::string line_of(const ConvRow &row, const std::optional<Ceiling> &ceiling) {
+std::string line_of(const ConvRow &row, const std::optional<Peak> &peak) {
   const std::string types = types_text(row.desc.dtype, row.desc.dtype_out, row.desc.beta);
   return text("%-42s  %-11s %-26s %9.1f %8.1f %s %7.1f %6s ", row.shape.name().c_str(),
               types.c_str(), row.kernel.c_str(), row.timing.median_us, row.timing.iqr_us(),
               teraflops_text(teraflops(row)).c_str(), row.timing.giga_per_s(row.min_bytes),
-              percent_text(teraflops(row), ceiling).c_str()) +
+              percent_text(teraflops(row), peak).c_str()) +
          peer_text(row.peer, row.timing) +
          text(" %7s ", best_text(row.peer_best, row.timing).c_str()) +
          baselines_text(row.baselines, row.timing) +
          (row.rank ? rank_text(*row.rank) : std::string()) + '\n';
 }
 
-void write_row(JsonWriter &json, const ConvRow &row, const std::optional<Ceiling> &ceiling) {
+void write_row(JsonWriter &json, const ConvRow &row, const std::optional<Peak> &peak) {
   const ConvShape &shape = row.shape;
   json.open('{');
   json.string("bench", "conv");
@@ -42,7 +42,7 @@ void write_row(JsonWriter &json, const ConvRow &row, const std::optional<Ceiling
   json.number("layers", shape.layers);
   json.string("dtype", dtype_name(row.desc.dtype));
   json.string("out_dtype", dtype_name(row.desc.dtype_out));
-  write_product(json, row, ceiling);
+  write_product(json, row, peak);
   json.close('}');
 }
 

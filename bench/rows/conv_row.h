@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "../conv_shapes.h"
+#include "bench/shapes/conv_shapes.h"
 #include "product_row.h"
 
 namespace mpbench {
@@ -12,7 +12,7 @@ namespace mpbench {
 using ConvRow = ProductRow<ConvShape, mp_conv2d_desc_t>;
 
 std::string heading_of(const ConvRow &row);
-std::string line_of(const ConvRow &row, const std::optional<Ceiling> &ceiling);
-void write_row(JsonWriter &json, const ConvRow &row, const std::optional<Ceiling> &ceiling);
+std::string line_of(const ConvRow &row, const std::optional<Peak> &peak);
+void write_row(JsonWriter &json, const ConvRow &row, const std::optional<Peak> &peak);
 
 }  // namespace mpbench

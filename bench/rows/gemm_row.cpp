@@ -8,21 +8,21 @@ std::string figures_heading() {
               "x tf32", "rank");
 }
 
-std::string figures_text(const GemmRow &row, const std::optional<Ceiling> &ceiling) {
+std::string figures_text(const GemmRow &row, const std::optional<Peak> &peak) {
   const std::string types = types_text(row.desc.dtype_ab, row.desc.dtype_cd, row.desc.beta);
   return text("%-11s %-24s %9.1f %8.1f %s %7.1f %6s ", types.c_str(), row.kernel.c_str(),
               row.timing.median_us, row.timing.iqr_us(), teraflops_text(teraflops(row)).c_str(),
-              row.timing.giga_per_s(row.min_bytes), percent_text(teraflops(row), ceiling).c_str()) +
+              row.timing.giga_per_s(row.min_bytes), percent_text(teraflops(row), peak).c_str()) +
          peer_text(row.peer, row.timing) +
          text(" %7s ", best_text(row.peer_best, row.timing).c_str()) +
          baselines_text(row.baselines, row.timing) +
          (row.rank ? rank_text(*row.rank) : std::string());
 }
 
-void write_figures(JsonWriter &json, const GemmRow &row, const std::optional<Ceiling> &ceiling) {
+void write_figures(JsonWriter &json, const GemmRow &row, const std::optional<Peak> &peak) {
   json.string("dtype", dtype_name(row.desc.dtype_ab));
   json.string("out_dtype", dtype_name(row.desc.dtype_cd));
-  write_product(json, row, ceiling);
+  write_product(json, row, peak);
 }
 
 std::string heading_of(const GemmRow &row) {
@@ -30,14 +30,14 @@ std::string heading_of(const GemmRow &row) {
          figures_heading() + '\n';
 }
 
-std::string line_of(const GemmRow &row, const std::optional<Ceiling> &ceiling) {
+std::string line_of(const GemmRow &row, const std::optional<Peak> &peak) {
   return text("%-2.2s %7lld %7lld %7lld  ", row.shape.name().c_str(),
               static_cast<Long>(row.shape.m), static_cast<Long>(row.shape.n),
               static_cast<Long>(row.shape.k)) +
-         figures_text(row, ceiling) + '\n';
+         figures_text(row, peak) + '\n';
 }
 
-void write_row(JsonWriter &json, const GemmRow &row, const std::optional<Ceiling> &ceiling) {
+void write_row(JsonWriter &json, const GemmRow &row, const std::optional<Peak> &peak) {
   json.open('{');
   json.string("bench", "gemm");
   json.string("set", row.shape.set);
@@ -46,7 +46,7 @@ void write_row(JsonWriter &json, const GemmRow &row, const std::optional<Ceiling
   json.number("m", row.shape.m);
   json.number("n", row.shape.n);
   json.number("k", row.shape.k);
-  write_figures(json, row, ceiling);
+  write_figures(json, row, peak);
   json.close('}');
 }
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "../shapes.h"
+#include "bench/shapes/shapes.h"
 #include "product_row.h"
 
 namespace mpbench {
@@ -12,12 +12,12 @@ namespace mpbench {
 using GemmRow = ProductRow<Shape, mp_gemm_desc_t>;
 
 std::string heading_of(const GemmRow &row);
-std::string line_of(const GemmRow &row, const std::optional<Ceiling> &ceiling);
-void write_row(JsonWriter &json, const GemmRow &row, const std::optional<Ceiling> &ceiling);
+std::string line_of(const GemmRow &row, const std::optional<Peak> &peak);
+void write_row(JsonWriter &json, const GemmRow &row, const std::optional<Peak> &peak);
 
 /// What does not tell the shape, for rows that tell it otherwise.
 std::string figures_heading();
-std::string figures_text(const GemmRow &row, const std::optional<Ceiling> &ceiling);
-void write_figures(JsonWriter &json, const GemmRow &row, const std::optional<Ceiling> &ceiling);
+std::string figures_text(const GemmRow &row, const std::optional<Peak> &peak);
+void write_figures(JsonWriter &json, const GemmRow &row, const std::optional<Peak> &peak);
 
 }  // namespace mpbench

@@ -49,7 +49,7 @@ double teraflops(const Row &row) {
 }
 
 template <typename Row>
-void write_product(JsonWriter &json, const Row &row, const std::optional<Ceiling> &ceiling) {
+void write_product(JsonWriter &json, const Row &row, const std::optional<Peak> &peak) {
   json.number("beta", static_cast<double>(row.desc.beta));
   json.number("flop", row.shape.flop());
   json.number("min_bytes", row.min_bytes);
@@ -60,7 +60,7 @@ void write_product(JsonWriter &json, const Row &row, const std::optional<Ceiling
   write_timing(json, row.timing);
   json.number("tflops", teraflops(row));
   json.number("gb_per_s", row.timing.giga_per_s(row.min_bytes));
-  if (ceiling) json.number("percent_of_ceiling", 100 * teraflops(row) / ceiling->tflops);
+  if (peak) json.number("percent_of_peak", 100 * teraflops(row) / peak->tflops);
   write_peer(json, row.peer, row.timing);
   write_best(json, row.peer_best, row.timing);
   write_baselines(json, row.baselines, row.timing);

@@ -7,14 +7,14 @@ std::string heading_of(const RnnRow &row) {
          figures_heading() + '\n';
 }
 
-std::string line_of(const RnnRow &row, const std::optional<Ceiling> &ceiling) {
+std::string line_of(const RnnRow &row, const std::optional<Peak> &peak) {
   const Shape &shape = row.products.shape;
   return text("%-34s %5lld  %-22s ", row.shape.name().c_str(), static_cast<Long>(shape.calls),
               shape.name().c_str()) +
-         figures_text(row.products, ceiling) + '\n';
+         figures_text(row.products, peak) + '\n';
 }
 
-void write_row(JsonWriter &json, const RnnRow &row, const std::optional<Ceiling> &ceiling) {
+void write_row(JsonWriter &json, const RnnRow &row, const std::optional<Peak> &peak) {
   json.open('{');
   json.string("bench", "rnn");
   json.string("set", row.shape.set);
@@ -27,7 +27,7 @@ void write_row(JsonWriter &json, const RnnRow &row, const std::optional<Ceiling>
   json.number("timesteps", row.shape.timesteps);
   json.string("gemm", row.products.shape.name());
   json.number("gemm_calls", row.products.shape.calls);
-  write_figures(json, row.products, ceiling);
+  write_figures(json, row.products, peak);
   json.close('}');
 }
 

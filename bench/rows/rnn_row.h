@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "../rnn_shapes.h"
+#include "bench/shapes/rnn_shapes.h"
 #include "gemm_row.h"
 
 namespace mpbench {
@@ -15,7 +15,7 @@ struct RnnRow {
 };
 
 std::string heading_of(const RnnRow &row);
-std::string line_of(const RnnRow &row, const std::optional<Ceiling> &ceiling);
-void write_row(JsonWriter &json, const RnnRow &row, const std::optional<Ceiling> &ceiling);
+std::string line_of(const RnnRow &row, const std::optional<Peak> &peak);
+void write_row(JsonWriter &json, const RnnRow &row, const std::optional<Peak> &peak);
 
 }  // namespace mpbench

@@ -64,8 +64,8 @@ std::string teraflops_text(double tflops) {
   return text(tflops < 1 ? "%8.5f" : "%8.2f", tflops);
 }
 
-std::string percent_text(double tflops, const std::optional<Ceiling> &ceiling) {
-  return ceiling ? text("%.1f", 100 * tflops / ceiling->tflops) : std::string("-");
+std::string percent_text(double tflops, const std::optional<Peak> &peak) {
+  return peak ? text("%.1f", 100 * tflops / peak->tflops) : std::string("-");
 }
 
 void write_timing(JsonWriter &json, const Timing &timing) {

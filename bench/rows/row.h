@@ -1,14 +1,14 @@
 // What rows of results have in common: as text of the table and as fields of the JSON.
 //
 // A kind of row is a struct and three functions, which Report::add finds by its type:
-// heading_of(row), line_of(row, ceiling) for the table, write_row(json, row, ceiling).
+// heading_of(row), line_of(row, peak) for the table, write_row(json, row, peak).
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "../common.h"
-#include "../timing.h"
+#include "bench/common.h"
+#include "bench/timing/timing.h"
 
 namespace mpbench {
 
@@ -41,7 +41,7 @@ struct RankResult {
 };
 
 /// The rate that large squares reached in this run, by whoever was faster.
-struct Ceiling {
+struct Peak {
   double tflops;
   std::string from;
 };
@@ -59,7 +59,7 @@ std::string best_text(const std::optional<BestChoice> &best, const Timing &own);
 std::string baselines_text(const Baselines &baselines, const Timing &own);
 std::string rank_text(const RankResult &rank);
 std::string teraflops_text(double tflops);
-std::string percent_text(double tflops, const std::optional<Ceiling> &ceiling);
+std::string percent_text(double tflops, const std::optional<Peak> &peak);
 /// "fp16>fp32+" reads fp16, writes fp32 and adds to what is there.
 std::string types_text(mp_dtype_t in, mp_dtype_t out, float beta);
 

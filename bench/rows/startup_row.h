@@ -17,7 +17,7 @@ struct StartupRow {
 };
 
 std::string heading_of(const StartupRow &row);
-std::string line_of(const StartupRow &row, const std::optional<Ceiling> &ceiling);
-void write_row(JsonWriter &json, const StartupRow &row, const std::optional<Ceiling> &ceiling);
+std::string line_of(const StartupRow &row, const std::optional<Peak> &peak);
+void write_row(JsonWriter &json, const StartupRow &row, const std::optional<Peak> &peak);
 
 }  // namespace mpbench

@@ -15,7 +15,7 @@ std::string heading_of(const StepRow &) {
               "ratio");
 }
 
-std::string line_of(const StepRow &row, const std::optional<Ceiling> &) {
+std::string line_of(const StepRow &row, const std::optional<Peak> &) {
   const double rate = row.timing.giga_per_s(step_bytes(row));
   const double copy_rate = row.copy.giga_per_s(row.copy_bytes);
   return text("%-27s %-8s %7lld %11lld %8lld %9.1f %8.1f %7.1f %7.1f %6.1f ", row.op.c_str(),
@@ -25,7 +25,7 @@ std::string line_of(const StepRow &row, const std::optional<Ceiling> &) {
          peer_text(row.peer, row.timing) + '\n';
 }
 
-void write_row(JsonWriter &json, const StepRow &row, const std::optional<Ceiling> &) {
+void write_row(JsonWriter &json, const StepRow &row, const std::optional<Peak> &) {
   const double rate = row.timing.giga_per_s(step_bytes(row));
   const double copy_rate = row.copy.giga_per_s(row.copy_bytes);
   json.open('{');

@@ -20,7 +20,7 @@ struct StepRow {
 };
 
 std::string heading_of(const StepRow &row);
-std::string line_of(const StepRow &row, const std::optional<Ceiling> &ceiling);
-void write_row(JsonWriter &json, const StepRow &row, const std::optional<Ceiling> &ceiling);
+std::string line_of(const StepRow &row, const std::optional<Peak> &peak);
+void write_row(JsonWriter &json, const StepRow &row, const std::optional<Peak> &peak);
 
 }  // namespace mpbench

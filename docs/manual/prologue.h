@@ -1,4 +1,4 @@
-/* What the pieces of C in the guide take as given.  tools/check_docs compiles each behind this. */
+/* What the pieces of C in the guide take as given.  tools/check/check_docs compiles each behind this. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

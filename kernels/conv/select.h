@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/kernels.h"
+#include "kernels/backend.h"
 
 namespace mp {
 

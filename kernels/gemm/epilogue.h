@@ -9,8 +9,8 @@
 // stores raw partial sums, and split_k.cu adds them in order and comes here.
 #pragma once
 
-#include "kernels/activation.h"
 #include "kernels/gemm/operand.h"
+#include "kernels/simt/activation.h"
 #include "kernels/simt/reduce.h"
 #include "kernels/simt/vector.h"
 

@@ -7,8 +7,8 @@
 
 #include "kernels/gemm/upload.h"
 #include "kernels/gemm/wgmma_plan.h"
+#include "kernels/launch.h"
 #include "kernels/simt/device.h"
-#include "kernels/target.h"
 
 namespace mp::MP_TARGET {
 

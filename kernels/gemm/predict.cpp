@@ -69,11 +69,11 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
 void GemmCounter::count_gemv(const GemmProblem &p) {
   // As gemv.cu cuts it: the vectors padded to 1, 4, 8 or 16, the matrix in tiles of at least so many
   // rows or columns, more where it has enough of them for all SMs.
-  constexpr double kLeastTile = 16;
+  constexpr double kMinTile = 16;
   const int64_t count = std::min(p.m, p.n);
   const double extent = static_cast<double>(std::max(p.m, p.n));
   const double elems = extent * static_cast<double>(p.k) * p.batch_count;
-  const double sms = std::min(num_sms_, std::ceil(extent / kLeastTile) * p.batch_count);
+  const double sms = std::min(num_sms_, std::ceil(extent / kMinTile) * p.batch_count);
   common_.turns = elems / sms / kElemsPerGemvTurn;
   common_.slice_k = count == 1 ? 1 : count <= 4 ? 4 : count <= 8 ? 8 : 16;
   common_.l2_mb = 0;  // the vectors are small

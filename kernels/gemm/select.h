@@ -8,7 +8,7 @@
 #include <initializer_list>
 #include <span>
 
-#include "kernels/kernels.h"
+#include "kernels/backend.h"
 
 namespace mp {
 

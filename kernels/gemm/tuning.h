@@ -26,7 +26,7 @@
 // 1 MB is 10^6 bytes; l2 and dram bound a time from below; 0 means no such bound.
 //
 // A line replaces what the built-in table (tuning_builtin.inc) says of the same thing and
-// leaves the rest, so a file may hold one class only.  tools/mptune measures a device and writes
+// leaves the rest, so a file may hold one class only.  bench/tune measures a device and writes
 // such a file; the library reads the one that MP_GEMM_TUNING names.
 #pragma once
 

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/wgmma_turns.h"
+#include "kernels/gemm/tile_scheduler.h"
 
 namespace mp::MP_TARGET {
 

@@ -14,9 +14,9 @@
 // sm90_mma_tma_gmma_ss_warpspecialized and its pipelines, for who waits for whom.
 #pragma once
 
+#include "kernels/gemm/tile_scheduler.h"
 #include "kernels/gemm/wgmma_epilogue.h"
 #include "kernels/gemm/wgmma_pipeline.h"
-#include "kernels/gemm/wgmma_turns.h"
 #include "kernels/simt/sm90.h"
 
 namespace mp::MP_TARGET {

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "kernels/kernels.h"
-#include "kernels/simt/target.h"
+#include "kernels/backend.h"
+#include "kernels/simt/compiler.h"
 
 namespace mp::MP_TARGET {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/simt/target.h"
+#include "kernels/simt/compiler.h"
 
 #if MP_ON_CUDA
 #include <cuda_bf16.h>

@@ -13,9 +13,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/kernels.h"
+#include "kernels/backend.h"
+#include "kernels/simt/compiler.h"
 #include "kernels/simt/half.h"
-#include "kernels/simt/target.h"
 
 #if MP_ON_CUDA
 #include <cuda_runtime.h>
@@ -25,7 +25,7 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/simt/host/engine.h"
+#include "kernels/simt/sim/engine.h"
 #endif
 
 namespace mp::MP_TARGET {

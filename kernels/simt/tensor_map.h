@@ -14,8 +14,8 @@
 
 #include <cstdint>
 
-#include "kernels/kernels.h"
-#include "kernels/simt/target.h"
+#include "kernels/backend.h"
+#include "kernels/simt/compiler.h"
 
 namespace mp {
 

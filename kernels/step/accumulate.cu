@@ -3,9 +3,9 @@
 //
 // What was not finite stays in the sums as an infinity or a NaN, so that a window with an overflow
 // is spoilt even if the flag has been cleared since.
+#include "kernels/launch.h"
 #include "kernels/simt/block_reduce.h"
-#include "kernels/step/verdict.h"
-#include "kernels/target.h"
+#include "kernels/step/outcome.h"
 #include "kernels/tensors/chunks.h"
 
 namespace mp::MP_TARGET {

@@ -6,8 +6,8 @@
 
 #include <cmath>
 
-#include "kernels/kernels.h"
-#include "kernels/simt/target.h"
+#include "kernels/backend.h"
+#include "kernels/simt/compiler.h"
 
 namespace mp::MP_TARGET {
 

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "kernels/simt/target.h"
+#include "kernels/simt/compiler.h"
 
 namespace mp::MP_TARGET {
 

@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "kernels/step/clip.h"
 #include "kernels/step/model_copy.h"
 #include "kernels/step/schedule.h"
 #include "kernels/step/update_rules.h"
 #include "kernels/tensors/chunks.h"
+#include "kernels/tensors/clip.h"
 
 namespace mp::MP_TARGET {
 

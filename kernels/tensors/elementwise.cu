@@ -1,6 +1,6 @@
 // out[i] = round(in[i] * factor): mp_cast, mp_scale_loss on arrays, the factors of
 // mp_grad_all_reduce on lists.
-#include "kernels/target.h"
+#include "kernels/launch.h"
 #include "kernels/tensors/chunks.h"
 
 namespace mp::MP_TARGET {

@@ -1,7 +1,7 @@
 // im2col TMA: the pixels of every tap of convolutions with padding, strides, dilation and a tail of
 // channels, over rows and images; into one block and into several.
 #include "cases.h"
-#include "tests/machine_im2col_images.h"
+#include "tests/simulator/im2col_images.h"
 #include "tma.h"
 
 namespace mp::MP_TARGET {

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <exception>
 
-#include "kernels/simt/host/engine.h"
+#include "kernels/simt/sim/engine.h"
 #include "suite.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // wgmma: accumulators and operands of every type, width and swizzle, either major; stmatrix.
-#include "tests/wgmma_tile.h"
+#include "tests/support/wgmma_tile.h"
 
 #include "cases.h"
 

@@ -13,7 +13,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "../testing.h"
+#include "tests/support/testing.h"
 
 namespace {
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "../rank_steps.h"
 #include "mpcore_mpi.h"
+#include "tests/step/rank_steps.h"
 
 namespace mptest {
 

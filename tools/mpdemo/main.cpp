@@ -13,13 +13,13 @@
 
 #include "architectures.h"
 #include "common.h"
-#include "common/ranks.h"
 #include "dataset.h"
 #include "options.h"
 #include "plots.h"
 #include "random.h"
 #include "report.h"
 #include "settings.h"
+#include "support/ranks.h"
 #include "training.h"
 
 namespace mpdemo {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "common/arguments.h"
 #include "mpcore.h"
+#include "support/arguments.h"
 
 namespace mpdemo {
 

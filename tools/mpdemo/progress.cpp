@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "common/progress.h"
+#include "support/progress.h"
 
 namespace mpdemo {
 

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "architectures.h"
-#include "common/ranks.h"
 #include "dataset.h"
 #include "gradients.h"
 #include "network.h"
+#include "support/ranks.h"
 
 namespace mpdemo {
 

@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
-#include "common/device.h"
-#include "common/text.h"
+#include "support/device.h"
+#include "support/text.h"
 
 namespace mpinfo {
 namespace {

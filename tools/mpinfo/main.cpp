@@ -2,9 +2,9 @@
 #include <cstdio>
 #include <exception>
 
-#include "common/device.h"
 #include "options.h"
 #include "report.h"
+#include "support/device.h"
 
 namespace mpinfo {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "common/arguments.h"
+#include "support/arguments.h"
 
 namespace mpinfo {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "common/json.h"
-#include "common/text.h"
+#include "support/json.h"
+#include "support/text.h"
 
 namespace mpinfo {
 namespace {

@@ -1,0 +1,46 @@
+"""What a reader may look for and not find, by name."""
+from . import results
+
+PEERS = {"gemm": "cuBLASLt", "rnn": "cuBLASLt", "conv": "cuDNN", "step": "torch (fused AdamW, GradScaler)"}
+
+
+def of(device) -> list:
+    found = []
+    for bench, peer in PEERS.items():
+        rows = device.rows(bench)
+        with_peer = [row for row in rows if "peer" in row]
+        if not rows:
+            found.append(f"{bench}: not measured.")
+        elif not with_peer:
+            found.append(f"{bench}: no peer. {peer} was not there: no ratio is given.")
+        elif bench != "step" and len(with_peer) < len(rows):
+            found.append(f"{bench}: {len(rows) - len(with_peer)} of {len(rows)} rows without a peer.")
+        differing = [results.name_of(row) for row in with_peer if row.get("peer_agrees") is False]
+        if differing:
+            found.append(f"{bench}: results differ from the peer's, no ratio is given: {', '.join(differing)}.")
+    for bench, what in (("calls", "What a call costs the host"), ("startup", "Start-up"),
+                        ("allreduce", "All-reduce of gradients")):
+        if not device.rows(bench):
+            found.append(f"{what}: not measured.")
+    products = device.rows("gemm", "rnn", "conv")
+    without_fp32 = [row for row in products if row["dtype"] != "fp32" and not device.fp32_time(row)]
+    if without_fp32:
+        found.append(f"{len(without_fp32)} products without an FP32 time.")
+    if products and not any("tf32_median_us" in row for row in products):
+        found.append("No TF32 times: cuBLASLt or cuDNN on sm_80 or newer has them.")
+    if not any("rank" in row for row in products):
+        found.append("No kernel was ranked (--rank).")
+    if not device.rows("step") and "read" not in device.peaks:
+        found.append("No rate of memory: the roofline has no slope.")
+    # A later run may have measured what an earlier one could not.
+    unmeasured = {f"{one['name']}: {one['how']}" for run in device.runs for one in run.get("peaks", ())
+                  if one["name"] not in device.peaks}
+    found += [f"Peak, {sentence}." for sentence in sorted(unmeasured)]
+    if not any("peaks" in run for run in device.runs):
+        found.append("No peaks of the machine.")
+    if device.rows("rnn"):
+        found.append("The cells of recurrent layers: only their GEMMs are timed.")
+    if not any(run["clocks"] for run in device.runs):
+        found.append("No clocks, power or temperature: NVML, which knows them, was not there.")
+    # Several runs say the same.
+    return list(dict.fromkeys(found + [note for run in device.runs for note in run["notes"]]))

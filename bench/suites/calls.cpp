@@ -1,0 +1,77 @@
+// mpbench calls: how long the host is held up by each call of a training step.
+#include <optional>
+
+#include "bench/bench.h"
+#include "bench/rows/call_row.h"
+#include "bench/shapes/selection.h"
+#include "bench/timing/peer_library.h"
+#include "call_cases.h"
+#include "suite.h"
+
+namespace mpbench {
+namespace {
+
+class CallBench {
+ public:
+  CallBench(const Options &options, const Machine &machine, Report &report);
+
+  void begin() const;
+  void measure(const CallCase &call);
+
+ private:
+  /// NULL where there is none for this call.
+  Work make_peer(const CallCase &call);
+
+  const Machine &machine_;
+  Report &report_;
+  Stopwatch stopwatch_;
+  Pools pools_;
+  std::optional<CublasLt> library_;
+};
+
+CallBench::CallBench(const Options &options, const Machine &machine, Report &report)
+    : machine_(machine),
+      report_(report),
+      stopwatch_(machine),
+      pools_{RandomPool(machine, MP_FP16), RandomPool(machine, MP_FP32)} {
+  if (!machine.on_host() && options.peers.cublaslt)
+    open_peer_library(library_, "calls", report, machine.context());
+}
+
+void CallBench::begin() const {
+  if (machine_.on_host())
+    report_.add_note(
+        "What a call costs the host is measured where it enqueues nothing: on the host target the "
+        "others do the work of the device themselves.");
+}
+
+void CallBench::measure(const CallCase &call) {
+  std::vector<Work> works = {call.make(machine_, pools_)};
+  if (Work peer = make_peer(call)) works.push_back(std::move(peer));
+  const std::vector<Timing> timings = stopwatch_.time_host(works);
+  CallRow row{.call = call.call, .problem = call.problem, .timing = timings[0], .peer = {}};
+  if (works.size() > 1) row.peer = peer_result(name_of(*library_), timings[1]);
+  report_.add(row);
+}
+
+Work CallBench::make_peer(const CallCase &call) {
+  if (!library_ || !call.make_peer) return nullptr;
+  try {
+    return call.make_peer(machine_, *library_);
+  } catch (const std::exception &error) {
+    report_.add_note("No peer for " + call.label() + ": " + error.what() + ".");
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+Family calls_family(const Options &options, const Machine &machine, Report &report) {
+  std::vector<CallCase> cases = call_cases();
+  if (machine.on_host()) std::erase_if(cases, [](const CallCase &call) { return call.enqueues; });
+  const auto cost_us = [&](const CallCase &) { return machine.on_host() ? 1e4 : 1e5; };
+  return make_family<CallBench>("calls", selected(std::move(cases), options, machine.on_host()),
+                                cost_us, options, machine, report);
+}
+
+}  // namespace mpbench

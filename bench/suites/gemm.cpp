@@ -1,0 +1,72 @@
+// mpbench gemm: matrix products of real networks, beside cuBLASLt and beside the rate that large
+// squares reach in the same run.
+#include "bench/bench.h"
+#include "bench/shapes/shapes.h"
+#include "gemm_timer.h"
+#include "suite.h"
+
+namespace mpbench {
+namespace {
+
+class GemmBench {
+ public:
+  GemmBench(const Options &options, const Machine &machine, Report &report)
+      : options_(options), machine_(machine), report_(report), timer_(options, machine, report) {}
+
+  /// The peak.
+  void begin();
+  void measure(const Shape &shape) { report_.add(timer_.time(shape)); }
+
+ private:
+  const Options &options_;
+  const Machine &machine_;
+  Report &report_;
+  GemmTimer timer_;
+};
+
+Shape square(int64_t edge) {
+  return {.set = "square",
+          .m = edge,
+          .n = edge,
+          .k = edge,
+          .op_a = MP_OP_N,
+          .op_b = MP_OP_T,
+          .is_wgrad = false,
+          .comment = {}};
+}
+
+void GemmBench::begin() {
+  const std::vector<int64_t> edges =
+      machine_.on_host() ? std::vector<int64_t>{512} : std::vector<int64_t>{4096, 8192};
+  Pace pace = pace_of(options_, machine_);
+  // The first seconds of load also bring the GPU to the clocks that its power limit allows.
+  if (!machine_.on_host()) pace.warm_up_us = 1.5e6;
+
+  Peak peak{.tflops = 0, .from = {}};
+  for (const int64_t edge : edges) {
+    const Shape shape = square(edge);
+    const std::string during = edge == edges.back() ? "mp_gemm " + shape.name() : "";
+    const GemmRow row = timer_.time_bare(shape, pace, during);
+    const auto raise = [&](double median_us, const std::string &who) {
+      const double tflops = 1e-6 * shape.flop() / median_us;
+      if (tflops > peak.tflops)
+        peak = {.tflops = tflops,
+                .from = who + ", " + shape.name() + ", " + dtype_name(options_.dtype)};
+    };
+    raise(row.timing.median_us, "mpcore");
+    if (row.peer && row.peer->agrees == true) raise(row.peer->median_us, row.peer->name);
+  }
+  report_.set_peak(peak);
+}
+
+}  // namespace
+
+Family gemm_family(const Options &options, const Machine &machine, Report &report) {
+  const auto cost_us = [&](const Shape &shape) {
+    return measuring_us(machine, pace_of(options, machine), shape.effort_flop());
+  };
+  return make_family<GemmBench>("gemm", read_shapes(options, machine.on_host()), cost_us, options,
+                                machine, report);
+}
+
+}  // namespace mpbench

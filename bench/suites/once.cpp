@@ -1,0 +1,56 @@
+#include "once.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+
+#include "bench/shapes/conv_shapes.h"
+#include "bench/shapes/shapes.h"
+#include "conv_problem.h"
+#include "gemm_problem.h"
+
+namespace mpbench {
+namespace {
+
+/// Of the name "set shape"; DeepBench lists some twice.
+template <typename Shape>
+const Shape *find_shape(const std::vector<Shape> &shapes, const std::string &name) {
+  const auto found = std::find_if(shapes.begin(), shapes.end(), [&](const Shape &shape) {
+    return shape.set + ' ' + shape.name() == name;
+  });
+  return found == shapes.end() ? nullptr : &*found;
+}
+
+template <typename Problem>
+void call(Problem &problem, const Machine &machine, const std::string &name) {
+  problem.own()();
+  machine.synchronize();
+  std::printf("%s: %s\n", name.c_str(), problem.kernels().front());
+}
+
+}  // namespace
+
+void call_once(const Options &options, const Machine &machine) {
+  Options asked = options;
+  asked.filter = options.once;
+  RandomPool pool(machine, options.dtype);
+  if (options.has_family("gemm")) {
+    const std::vector<Shape> shapes = read_shapes(asked, machine.on_host());
+    if (const Shape *const shape = find_shape(shapes, options.once)) {
+      GemmProblem problem(machine, pool, make_desc(*shape, options.dtype, options.out_dtype));
+      return call(problem, machine, options.once);
+    }
+  }
+  if (options.has_family("conv")) {
+    const std::vector<ConvShape> shapes = read_conv_shapes(asked, machine.on_host());
+    if (const ConvShape *const shape = find_shape(shapes, options.once)) {
+      ConvProblem problem(machine, pool, *shape,
+                          make_desc(*shape, options.dtype, options.out_dtype));
+      return call(problem, machine, options.once);
+    }
+  }
+  throw std::runtime_error("no product of --set and this family is called \"" + options.once +
+                           "\"; results have it as set and shape");
+}
+
+}  // namespace mpbench

@@ -1,0 +1,35 @@
+// mpbench rnn: the products of recurrent layers, without what the cells do between them.
+#include "bench/bench.h"
+#include "bench/rows/rnn_row.h"
+#include "bench/shapes/rnn_shapes.h"
+#include "gemm_timer.h"
+#include "suite.h"
+
+namespace mpbench {
+namespace {
+
+class RnnBench {
+ public:
+  RnnBench(const Options &options, const Machine &machine, Report &report)
+      : report_(report), timer_(options, machine, report) {}
+
+  void measure(const RnnShape &shape) {
+    report_.add(RnnRow{.shape = shape, .products = timer_.time(shape.products())});
+  }
+
+ private:
+  Report &report_;
+  GemmTimer timer_;
+};
+
+}  // namespace
+
+Family rnn_family(const Options &options, const Machine &machine, Report &report) {
+  const auto cost_us = [&](const RnnShape &shape) {
+    return measuring_us(machine, pace_of(options, machine), shape.effort_flop());
+  };
+  return make_family<RnnBench>("rnn", read_rnn_shapes(options, machine.on_host()), cost_us, options,
+                               machine, report);
+}
+
+}  // namespace mpbench

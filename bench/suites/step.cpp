@@ -1,0 +1,158 @@
+// mpbench step: the optimizer step and its parts.  All of them are bound by memory, so each is
+// timed in turns with a copy that moves as many bytes.
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "bench/bench.h"
+#include "bench/peers/torch_adamw.h"
+#include "bench/rows/step_row.h"
+#include "bench/shapes/selection.h"
+#include "layouts.h"
+#include "step_ops.h"
+#include "suite.h"
+
+namespace mpbench {
+namespace {
+
+// Beyond this the rate of a copy no longer depends on its size.
+constexpr int64_t kMaxCopyBytes = int64_t{8} << 30;
+
+// More tensors than this, over all data sets, PyTorch needs minutes to make.
+constexpr int64_t kMaxPeerTensors = 50'000;
+// A tensor starts at an address of its own in each list; a step has five lists.
+constexpr int64_t kMaxGapBytes = 5 * kAlignment;
+
+/// Of tensors.
+int64_t count_of(const Layout &layout) {
+  return static_cast<int64_t>(layout.numel.size());
+}
+
+struct StepItem {
+  StepOp op;
+  Layout layout;
+
+  std::string label() const {
+    return text("%s, %s, %lld parameters", op.name, layout.name.c_str(),
+                static_cast<long long>(layout.parameters()));
+  }
+  std::string kind() const {
+    return op.name + std::string(count_of(layout) > 1 ? " of a list" : "");
+  }
+  /// As many as take about as long as moving its bytes.
+  double effort_flop() const {
+    return 10.0 * static_cast<double>(op.bytes_per_parameter * layout.parameters());
+  }
+};
+
+std::vector<StepItem> step_items(const Options &options, const Machine &machine) {
+  std::vector<StepItem> items;
+  for (const StepOp &op : step_ops())
+    for (const Layout &layout : step_layouts(op.layouts, machine.on_host()))
+      items.push_back({op, layout});
+  return selected(std::move(items), options, machine.on_host());
+}
+
+class StepBench {
+ public:
+  StepBench(const Options &options, const Machine &machine, Report &report);
+
+  /// The clocks under load.
+  void begin() const;
+  void measure(const StepItem &item);
+
+ private:
+  struct Plan {
+    int64_t sets, copy_bytes, memory_bytes;
+  };
+
+  Plan plan(const StepOp &op, const Layout &layout) const;
+  bool prepare_peer(const StepItem &item, int64_t sets);
+
+  const Options &options_;
+  const Machine &machine_;
+  Report &report_;
+  std::optional<TorchAdamW> torch_;
+  Stopwatch stopwatch_;
+  Pools pools_;
+};
+
+StepBench::StepBench(const Options &options, const Machine &machine, Report &report)
+    : options_(options),
+      machine_(machine),
+      report_(report),
+      stopwatch_(machine),
+      pools_{RandomPool(machine, MP_FP16), RandomPool(machine, MP_FP32)} {
+  if (!machine.on_host() && options.peers.torch)
+    torch_.emplace(options.home, machine.cuda()->ordinal());
+}
+
+void StepBench::begin() const {
+  if (machine_.on_host()) return;
+  constexpr int64_t kCopyBytes = int64_t{1} << 30;
+  const Work copy = make_copy(machine_, kCopyBytes);
+  const Timing timing = stopwatch_.time({copy}, brief_pace(machine_)).front();
+  report_.add(gpu_state_under(machine_, copy, timing, "a copy on the device"));
+}
+
+StepBench::Plan StepBench::plan(const StepOp &op, const Layout &layout) const {
+  const int64_t parameters = layout.parameters();
+  const int64_t set_bytes = op.storage_per_parameter * parameters;
+  const int64_t sets = machine_.sets_beyond_l2(set_bytes);
+  const int64_t copy_bytes = std::min(op.bytes_per_parameter * parameters, kMaxCopyBytes);
+  const int64_t copy_sets = machine_.sets_beyond_l2(copy_bytes);
+  return {.sets = sets,
+          .copy_bytes = copy_bytes,
+          .memory_bytes =
+              sets * (set_bytes + kMaxGapBytes * count_of(layout)) + copy_sets * copy_bytes};
+}
+
+void StepBench::measure(const StepItem &item) {
+  const auto &[op, layout] = item;
+  const Plan plan = this->plan(op, layout);
+  if (!machine_.on_host() && plan.memory_bytes > machine_.cuda()->free_bytes() / 10 * 9) {
+    report_.add_note(item.label() + text(" was not measured: needs %.0f GB of device memory.",
+                                         1e-9 * static_cast<double>(plan.memory_bytes)));
+    return;
+  }
+  const Work work = make_rotating(op, machine_, pools_, layout, plan.sets);
+  const Work copy = make_copy(machine_, plan.copy_bytes);
+  std::function<void()> peer_turn;
+  if (prepare_peer(item, plan.sets)) peer_turn = [this] { torch_->take_turn(); };
+  const std::vector<Timing> timings =
+      stopwatch_.time({work, copy}, pace_of(options_, machine_), peer_turn);
+  report_.add(StepRow{.op = op.name,
+                      .layout = layout.name,
+                      .tensors = count_of(layout),
+                      .parameters = layout.parameters(),
+                      .bytes_per_parameter = op.bytes_per_parameter,
+                      .sets = plan.sets,
+                      .timing = timings[0],
+                      .copy_bytes = static_cast<double>(plan.copy_bytes),
+                      .copy = timings[1],
+                      .peer = peer_turn ? torch_->result() : std::nullopt});
+}
+
+/// After mpcore has taken its memory, so that the peer goes without rather than mpcore.
+bool StepBench::prepare_peer(const StepItem &item, int64_t sets) {
+  if (!item.op.has_torch_peer || !torch_) return false;
+  const int64_t tensors = sets * count_of(item.layout);
+  const std::string reason =
+      tensors > kMaxPeerTensors
+          ? text("PyTorch would have to make %lld tensors", static_cast<long long>(tensors))
+          : torch_->prepare(item.layout);
+  if (!reason.empty()) report_.add_note(item.label() + ", no peer: " + reason + ".");
+  return reason.empty();
+}
+
+}  // namespace
+
+Family step_family(const Options &options, const Machine &machine, Report &report) {
+  const auto cost_us = [&](const StepItem &item) {
+    return measuring_us(machine, pace_of(options, machine), item.effort_flop());
+  };
+  return make_family<StepBench>("step", step_items(options, machine), cost_us, options, machine,
+                                report);
+}
+
+}  // namespace mpbench

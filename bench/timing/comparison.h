@@ -1,0 +1,60 @@
+// mpcore and those it is compared with, timed in turns.
+#pragma once
+
+#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/rows/row.h"
+#include "timing.h"
+
+namespace mpbench {
+
+/// The fastest by a brief timing; the first is sure to run, others that fail when tried are left out.
+inline size_t fastest_choice(const std::vector<Work> &choices, const Stopwatch &stopwatch,
+                             const Machine &machine) {
+  std::vector<Work> works;
+  std::vector<size_t> indices;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    try {
+      choices[i]();
+    } catch (const std::exception &) {
+      if (i == 0) throw;
+      continue;
+    }
+    works.push_back(choices[i]);
+    indices.push_back(i);
+  }
+  return indices[fastest_of(stopwatch.time(works, brief_pace(machine)))];
+}
+
+class Comparison {
+ public:
+  explicit Comparison(Work own) : works_{std::move(own)} {}
+
+  /// @param result  filled by run(); where it lies must not change before
+  void add(std::optional<PeerResult> &result, std::string name, Work work) {
+    works_.push_back(std::move(work));
+    entries_.push_back({&result, std::move(name)});
+  }
+
+  /// @return mpcore's own time
+  Timing run(const Stopwatch &stopwatch, const Pace &pace) {
+    const std::vector<Timing> timings = stopwatch.time(works_, pace);
+    for (size_t i = 0; i < entries_.size(); ++i)
+      *entries_[i].result = peer_result(entries_[i].name, timings[i + 1]);
+    return timings.front();
+  }
+
+ private:
+  struct Entry {
+    std::optional<PeerResult> *result;
+    std::string name;
+  };
+
+  std::vector<Work> works_;  ///< mpcore's own first
+  std::vector<Entry> entries_;
+};
+
+}  // namespace mpbench

@@ -1,0 +1,191 @@
+#include "timing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <utility>
+
+#include "bench/options.h"
+
+namespace mpbench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kFillerBytes = int64_t{64} << 20;
+// A stream holds about a thousand launches before the host must wait; one call may be several.
+constexpr int64_t kMaxCalls = 200;
+constexpr int64_t kMaxBatches = 1000;
+// Of time_host: the calls of a batch may each be a dozen launches.
+constexpr int64_t kHostCalls = 50;
+constexpr int64_t kHostBatches = 51;
+
+double us_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+int64_t whole_between(double value, int64_t least, int64_t most) {
+  return static_cast<int64_t>(
+      std::clamp(std::round(value), static_cast<double>(least), static_cast<double>(most)));
+}
+
+/// `call_us`: one figure for each batch.
+void set_quartiles(Timing &timing, std::vector<double> call_us) {
+  timing.batches = static_cast<int64_t>(call_us.size());
+  const Quartiles quartiles = quartiles_of(std::move(call_us));
+  timing.q1_us = quartiles.q1;
+  timing.median_us = quartiles.median;
+  timing.q3_us = quartiles.q3;
+}
+
+}  // namespace
+
+size_t fastest_of(const std::vector<Timing> &timings) {
+  const auto fastest =
+      std::min_element(timings.begin(), timings.end(),
+                       [](const Timing &x, const Timing &y) { return x.median_us < y.median_us; });
+  return static_cast<size_t>(fastest - timings.begin());
+}
+
+Pace normal_pace(const Machine &machine) {
+  if (machine.on_host())
+    return {.warm_up_us = 0, .batch_us = 1e3, .budget_us = 2e5, .least_batches = 5};
+  return {.warm_up_us = 5e4, .batch_us = 2e3, .budget_us = 1e5, .least_batches = 20};
+}
+
+Pace brief_pace(const Machine &machine) {
+  if (machine.on_host())
+    return {.warm_up_us = 0, .batch_us = 1e3, .budget_us = 2e4, .least_batches = 3};
+  return {.warm_up_us = 2e3, .batch_us = 5e2, .budget_us = 2e4, .least_batches = 20};
+}
+
+Pace pace_of(const Options &options, const Machine &machine) {
+  return options.quick ? brief_pace(machine) : normal_pace(machine);
+}
+
+double measuring_us(const Machine &machine, const Pace &pace, double flop) {
+  const double flop_per_us = machine.on_host() ? 1e4 : 1e8;
+  const double call_us = flop / flop_per_us;
+  const double least_us =
+      static_cast<double>(pace.least_batches) * std::max(pace.batch_us, call_us);
+  return 2 * call_us + pace.warm_up_us + std::max(pace.budget_us, least_us);
+}
+
+std::optional<GpuState> gpu_state_under(const Machine &machine, const Work &work,
+                                        const Timing &timing, const std::string &during) {
+  if (machine.on_host()) return std::nullopt;
+  constexpr double kLoadUs = 2e6;
+  for (double us = 0; us < kLoadUs; us += timing.median_us) work();
+  const std::optional<GpuState> state = machine.gpu_state(during);
+  machine.synchronize();
+  return state;
+}
+
+Stopwatch::Stopwatch(const Machine &machine) : machine_(machine) {
+  if (machine.on_host()) return;
+  filler_ = Buffer(machine.context(), kFillerBytes);
+  const Work fill = [this] {
+    check(mp_memset(machine_.context(), filler_.data(), 0, kFillerBytes, machine_.stream()));
+  };
+  constexpr int64_t kCalls = 50;
+  run_batch(fill, kCalls, 0);
+  filler_us_ = run_batch(fill, kCalls, 0).call_us;
+}
+
+std::vector<Timing> Stopwatch::time(const std::vector<Work> &works, const Pace &pace,
+                                    const std::function<void()> &other) const {
+  std::vector<Timing> timings(works.size());
+  int64_t batches = kMaxBatches;
+  for (size_t i = 0; i < works.size(); ++i) {
+    const Batch one = warm_up(works[i], pace);
+    timings[i].enqueue_us = one.enqueue_us;
+    timings[i].calls_per_batch = whole_between(pace.batch_us / one.call_us, 1, kMaxCalls);
+    const double batch_us = one.call_us * static_cast<double>(timings[i].calls_per_batch);
+    // The slowest decides: all get equally many.
+    const int64_t affordable = whole_between(pace.budget_us / batch_us, 1, kMaxBatches);
+    batches = std::max(pace.least_batches, std::min(batches, affordable));
+  }
+
+  std::vector<std::vector<double>> call_us(works.size());
+  // Nobody always runs behind the same neighbour, who may leave the GPU cool or hot.
+  std::vector<size_t> order(works.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::mt19937 bits(1);
+  std::optional<GpuWatch> watch;
+  if (machine_.nvml() != nullptr) watch.emplace(*machine_.nvml());
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    std::shuffle(order.begin(), order.end(), bits);
+    for (const size_t i : order)
+      call_us[i].push_back(
+          run_batch(works[i], timings[i].calls_per_batch, timings[i].enqueue_us).call_us);
+    if (other) other();
+  }
+
+  const std::optional<GpuLoad> gpu = watch ? std::optional(watch->stop()) : std::nullopt;
+  for (size_t i = 0; i < works.size(); ++i) {
+    set_quartiles(timings[i], std::move(call_us[i]));
+    timings[i].gpu = gpu;
+  }
+  return timings;
+}
+
+std::vector<Timing> Stopwatch::time_host(const std::vector<Work> &works) const {
+  std::vector<double> expected_us;
+  for (const Work &work : works) {
+    run_batch(work, kHostCalls, 0);  // the very first call may load code
+    expected_us.push_back(run_batch(work, kHostCalls, 0).enqueue_us);
+  }
+  std::vector<std::vector<double>> host_us(works.size());
+  for (int64_t batch = 0; batch < kHostBatches; ++batch) {
+    for (size_t i = 0; i < works.size(); ++i)
+      host_us[i].push_back(run_batch(works[i], kHostCalls, expected_us[i]).enqueue_us);
+  }
+
+  std::vector<Timing> timings(works.size());
+  for (size_t i = 0; i < works.size(); ++i) {
+    set_quartiles(timings[i], std::move(host_us[i]));
+    timings[i].calls_per_batch = kHostCalls;
+    timings[i].enqueue_us = timings[i].median_us;
+  }
+  return timings;
+}
+
+Stopwatch::Batch Stopwatch::run_batch(const Work &work, int64_t calls, double enqueue_us) const {
+  const CudaRuntime *const cuda = machine_.cuda();
+  if (cuda != nullptr) {
+    keep_busy(enqueue_us * static_cast<double>(calls + 1));
+    work();  // not timed: leaves L2 as the calls before it do in the middle of a batch
+    cuda->record_start();
+  }
+  const Clock::time_point start = Clock::now();
+  for (int64_t call = 0; call < calls; ++call) work();
+  const double enqueue_all_us = us_since(start);
+  double device_us = enqueue_all_us;
+  if (cuda != nullptr) {
+    cuda->record_stop();
+    device_us = cuda->elapsed_us();
+  }
+  const auto count = static_cast<double>(calls);
+  return {.call_us = device_us / count, .enqueue_us = enqueue_all_us / count};
+}
+
+Stopwatch::Batch Stopwatch::warm_up(const Work &work, const Pace &pace) const {
+  // The very first call may load code; the second tells how many make up a batch.
+  run_batch(work, 1, 0);
+  Batch one = run_batch(work, 1, 0);
+  const Clock::time_point start = Clock::now();
+  while (us_since(start) < pace.warm_up_us) {
+    const int64_t calls = whole_between(pace.batch_us / one.call_us, 1, kMaxCalls);
+    one = run_batch(work, calls, one.enqueue_us);
+  }
+  return one;
+}
+
+void Stopwatch::keep_busy(double us) const {
+  for (double busy_us = 0; busy_us < us; busy_us += filler_us_)
+    check(mp_memset(machine_.context(), filler_.data(), 0, kFillerBytes, machine_.stream()));
+}
+
+}  // namespace mpbench

@@ -1,0 +1,104 @@
+// mptune: measures every GEMM kernel of a device on a list of problems, fits the constants of the
+// predicted times to what it measured, and writes them as a table for MP_GEMM_TUNING.
+//
+// It measures through mpcore.h, with the bench's clock and data.  The formula of the prediction, and
+// the form of the table, are those of kernels/gemm/: what is fitted has to be what selects.
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+
+#include "measure.h"
+#include "options.h"
+#include "predict.h"
+#include "report.h"
+#include "shapes.h"
+#include "stored.h"
+#include "support/progress.h"
+
+namespace mptune {
+namespace {
+
+/// In operations; a thin matrix costs as much as one of a tile's width.
+double cost_of(const mpbench::Shape &shape) {
+  constexpr double kTile = 128;
+  return 1e8 + 2 * std::max(kTile, static_cast<double>(shape.m)) *
+                   std::max(kTile, static_cast<double>(shape.n)) * static_cast<double>(shape.k);
+}
+
+Measurements measure(const Options &options) {
+  const mpbench::Machine machine = open_machine(options.device);
+  const std::vector<mpbench::Shape> shapes = shapes_to_measure(options, machine);
+  Measurer measurer(machine);
+  double all = 0;
+  for (const mpbench::Shape &shape : shapes) all += cost_of(shape);
+  mptools::Progress progress(all);
+  std::vector<Measured> measured;
+  for (const mpbench::Shape &shape : shapes) {
+    progress.start(shape.name());
+    measured.push_back(measurer.measure(shape));
+    progress.finish(cost_of(shape));
+  }
+  progress.clear();
+  return {origin_of(machine), measured};
+}
+
+std::vector<Sample> samples_of(const std::vector<Measured> &measured) {
+  std::vector<Sample> samples;
+  for (const Measured &problem : measured)
+    for (const Run &run : problem.runs) samples.push_back(run.sample);
+  return samples;
+}
+
+void write_table(const std::filesystem::path &path, const std::string &table) {
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path());
+  mptools::write_file(path, table);
+}
+
+/// To the file, or where it is "-" to stdout.
+void write_json(const std::string &path, const std::string &json) {
+  if (path == "-")
+    std::fputs(json.c_str(), stdout);
+  else if (!path.empty())
+    mptools::write_file(path, json);
+}
+
+void run_predictions(const Options &options) {
+  const mp::Device device = typical_device(options.predict);
+  const std::vector<Prediction> predicted = predictions(options, device);
+  if (options.json != "-") std::fputs(predictions_text(predicted, device).c_str(), stdout);
+  write_json(options.json, predictions_json(predicted, device));
+}
+
+void run_fit(const Options &options) {
+  const auto [origin, measured] =
+      options.from.empty() ? measure(options) : read_measurements(options.from);
+  const mp::ClassTuning &before = mp::builtin_gemm_tuning().of(mp::class_of(origin.device));
+  const mp::ClassTuning after = fit_tuning(samples_of(measured), before);
+  const Outcome outcome{options, origin, measured, before, after};
+
+  std::fprintf(options.json == "-" ? stderr : stdout, "%s\nwritten to %s\n",
+               text_report(outcome).c_str(), options.out.c_str());
+  write_table(options.out, table_text(outcome));
+  write_json(options.json, json_report(outcome));
+}
+
+}  // namespace
+}  // namespace mptune
+
+int main(int argc, char **argv) try {
+  const mptune::Options options = mptune::parse_options(argc, argv);
+  if (options.help)
+    std::fputs(mptune::usage(), stdout);
+  else if (!options.predict.empty())
+    mptune::run_predictions(options);
+  else
+    mptune::run_fit(options);
+  return 0;
+} catch (const mptune::UsageError &error) {
+  std::fprintf(stderr, "mptune: %s\n", error.what());
+  return 2;
+} catch (const std::exception &error) {
+  std::fprintf(stderr, "mptune: %s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,106 @@
+#include "measure.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include "bench/suites/gemm_problem.h"
+#include "problems.h"
+
+namespace mptune {
+namespace {
+
+/// Of this thread.
+double cpu_time_us() {
+  std::timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return 1e6 * static_cast<double>(time.tv_sec) + 1e-3 * static_cast<double>(time.tv_nsec);
+}
+
+/// The least of several times of each work, in turns.  A CPU has other things to do, which a clock of
+/// its own does not count; what they do to its caches makes times longer, never shorter.
+std::vector<double> least_cpu_times(const std::vector<mpbench::Work> &works) {
+  constexpr int kRounds = 5;
+  std::vector<double> least(works.size(), std::numeric_limits<double>::infinity());
+  for (int round = 0; round < kRounds; ++round) {
+    for (size_t i = 0; i < works.size(); ++i) {
+      const double start = cpu_time_us();
+      works[i]();
+      least[i] = std::min(least[i], cpu_time_us() - start);
+    }
+  }
+  return least;
+}
+
+const mp::GemmVariant &variant_named(const std::string &name) {
+  for (const mp::GemmVariant &variant : mp::gemm_variants())
+    if (name == variant.name) return variant;
+  throw std::runtime_error("the library has a kernel " + name +
+                           " that this mptune was not built with");
+}
+
+mp::Device device_of(const mpbench::Machine &machine) {
+  const mp_device_info_t &info = machine.info();
+  mp::Device device{};
+  device.target = info.target;
+  device.arch = info.arch;
+  device.has_wgmma = info.arch == 90;
+  device.num_sms = info.num_sms;
+  device.smem_per_block = info.smem_per_block;
+  return device;
+}
+
+mp_gemm_desc_t desc_of(const mpbench::Shape &shape) {
+  return mpbench::make_desc(shape, kDtype, MP_DTYPE_NONE);
+}
+
+}  // namespace
+
+Run run_of(const mpbench::Shape &shape, const mp::Device &device, const std::string &kernel,
+           double us) {
+  const mp::GemmProblem problem = problem_of(desc_of(shape));
+  const mp::GemmVariant &variant = variant_named(kernel);
+  const mp::GemmCounter counter(*variant.kernel, variant.cluster, problem, device,
+                                mp::has_vector_rows(problem));
+  return {kernel, {variant.kernel, counter.load(variant.split_k), us}};
+}
+
+Origin origin_of(const mpbench::Machine &machine) {
+  return {.name = machine.info().name,
+          .driver = machine.nvml() != nullptr ? machine.nvml()->driver_version() : "none",
+          .date = mptools::utc_now(),
+          .device = device_of(machine)};
+}
+
+mpbench::Machine open_machine(int32_t device) {
+  constexpr int32_t kAllSms = 0;
+  const bool on_host = mpbench::Machine(device).on_host();
+  return mpbench::Machine(device, on_host ? 1 : kAllSms);
+}
+
+Measurer::Measurer(const mpbench::Machine &machine)
+    : machine_(machine), device_(device_of(machine)), stopwatch_(machine), pool_(machine, kDtype) {}
+
+std::vector<double> Measurer::times_us(const std::vector<mpbench::Work> &works) const {
+  if (machine_.on_host()) return least_cpu_times(works);
+  std::vector<double> us;
+  for (const mpbench::Timing &timing : stopwatch_.time(works, mpbench::brief_pace(machine_)))
+    us.push_back(timing.median_us);
+  return us;
+}
+
+Measured Measurer::measure(const mpbench::Shape &shape) {
+  mpbench::GemmProblem problem(machine_, pool_, desc_of(shape));
+  std::vector<mpbench::Work> works;
+  for (const char *kernel : problem.kernels()) works.push_back(problem.own(kernel));
+  const std::vector<double> us = times_us(works);
+
+  Measured measured{.shape = shape, .runs = {}};
+  for (size_t i = 0; i < works.size(); ++i)
+    measured.runs.push_back(run_of(shape, device_, problem.kernels()[i], us[i]));
+  return measured;
+}
+
+}  // namespace mptune

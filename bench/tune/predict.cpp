@@ -1,0 +1,129 @@
+#include "predict.h"
+
+#include <cstdint>
+
+#include "bench/options.h"
+#include "bench/shapes/rnn_shapes.h"
+#include "bench/shapes/shapes.h"
+#include "measure.h"
+#include "problems.h"
+#include "support/json.h"
+
+namespace mptune {
+namespace {
+
+using mptools::text;
+
+constexpr size_t kAnyWorkspace = SIZE_MAX;
+
+Prediction predict(const mpbench::Shape &shape, const mp::Device &device) {
+  const mp_gemm_desc_t desc = mpbench::make_desc(shape, kDtype, MP_DTYPE_NONE);
+  const mp::GemmChoice choice =
+      mp::best_gemm(problem_of(desc), device, mp::builtin_gemm_tuning(), kAligned, kAnyWorkspace);
+  return {.family = "gemm",
+          .set = shape.set,
+          .shape = shape.name(),
+          .flop = shape.flop(),
+          .min_bytes = mpbench::min_bytes(desc, shape.calls),
+          .kernel = choice.name,
+          .us = static_cast<double>(shape.calls) * choice.predicted_us};
+}
+
+Prediction predict(const mpbench::RnnShape &shape, const mp::Device &device) {
+  Prediction prediction = predict(shape.products(), device);
+  prediction.family = "rnn";
+  prediction.shape = shape.name();
+  return prediction;
+}
+
+Prediction predict(const mpbench::ConvShape &shape, const mp::Device &device) {
+  const mp::ConvChoice choice =
+      mp::best_conv(problem_of(shape), device, mp::builtin_gemm_tuning(), kAligned, kAnyWorkspace);
+  const mp_conv2d_desc_t desc = mpbench::make_desc(shape, kDtype, MP_DTYPE_NONE);
+  return {.family = "conv",
+          .set = shape.set,
+          .shape = shape.name(),
+          .flop = shape.flop(),
+          .min_bytes = mpbench::min_bytes(shape, desc),
+          .kernel = choice.name,
+          .us = choice.gemm.predicted_us};
+}
+
+std::string class_name(const mp::Device &device) {
+  return mp::name_of(mp::class_of(device));
+}
+
+}  // namespace
+
+mp::Device typical_device(const std::string &device_class) {
+  struct Typical {
+    const char *name;
+    int32_t arch, num_sms;
+    int64_t smem_kib;
+  };
+  // T4, A100, H100 SXM.
+  constexpr Typical kTypical[] = {
+      {"sm_75", 75, 40, 64}, {"sm_80", 80, 108, 163}, {"sm_90", 90, 132, 227}};
+  for (const Typical &typical : kTypical) {
+    if (device_class != typical.name) continue;
+    mp::Device device{};
+    device.target = MP_TARGET_CUDA;
+    device.arch = typical.arch;
+    device.has_wgmma = typical.arch == 90;
+    device.num_sms = typical.num_sms;
+    device.smem_per_block = typical.smem_kib << 10;
+    return device;
+  }
+  if (device_class == "host") return origin_of(mpbench::Machine(MP_DEVICE_HOST)).device;
+  throw UsageError("--predict is sm_75, sm_80, sm_90 or host, not \"" + device_class + "\".");
+}
+
+std::vector<Prediction> predictions(const Options &options, const mp::Device &device) {
+  mpbench::Options of_bench;
+  of_bench.set = options.set == "grid" ? "all" : options.set;
+  of_bench.home = options.home;
+  std::vector<Prediction> predictions;
+  for (const mpbench::Shape &shape : mpbench::read_shapes(of_bench, false))
+    predictions.push_back(predict(shape, device));
+  for (const mpbench::RnnShape &shape : mpbench::read_rnn_shapes(of_bench, false))
+    predictions.push_back(predict(shape, device));
+  for (const mpbench::ConvShape &shape : mpbench::read_conv_shapes(of_bench, false))
+    predictions.push_back(predict(shape, device));
+  return predictions;
+}
+
+std::string predictions_text(const std::vector<Prediction> &predictions, const mp::Device &device) {
+  std::string lines =
+      text("Predicted for %s with %d SMs, by the built-in table; nothing was measured.\n\n",
+           class_name(device).c_str(), device.num_sms) +
+      text("%-28s %-40s %9s %9s %10s  %s\n", "set", "shape", "GFLOP", "MB", "us", "kernel");
+  for (const Prediction &p : predictions)
+    lines += text("%-28s %-40s %9.4g %9.4g %10.1f  %s\n", p.set.c_str(), p.shape.c_str(),
+                  1e-9 * p.flop, 1e-6 * p.min_bytes, p.us, p.kernel.c_str());
+  return lines;
+}
+
+std::string predictions_json(const std::vector<Prediction> &predictions, const mp::Device &device) {
+  mptools::JsonWriter json;
+  json.open('{');
+  json.string("class", class_name(device));
+  json.number("num_sms", device.num_sms);
+  json.string("commit", mp_build_info());
+  json.open('[', "predictions");
+  for (const Prediction &p : predictions) {
+    json.open('{');
+    json.string("bench", p.family);
+    json.string("set", p.set);
+    json.string("shape", p.shape);
+    json.number("flop", p.flop);
+    json.number("min_bytes", p.min_bytes);
+    json.string("kernel", p.kernel);
+    json.number("predicted_us", p.us);
+    json.close('}');
+  }
+  json.close(']');
+  json.close('}');
+  return json.finish();
+}
+
+}  // namespace mptune

@@ -1,0 +1,2491 @@
+! Made by bindings/generate/generate from include/mpcore.h; edit that and run bindings/generate/generate.
+
+!> The C ABI as it is: names, types and constants of mpcore.h.  Unsigned integers are signed ones of
+!> the same size.  Handles, streams and pointers to plain data are type(c_ptr); a descriptor that C
+!> takes as NULL is an optional argument.  A variable of a descriptor type begins with the values of
+!> its mp_*_default() for arguments of 0.  The module mpcore has the rest: arrays and error handling.
+module mpcore_c
+  use, intrinsic :: iso_c_binding
+  implicit none
+  public
+
+  integer(c_int), parameter :: MP_VERSION_MAJOR = 0
+  integer(c_int), parameter :: MP_VERSION_MINOR = 1
+  integer(c_int), parameter :: MP_VERSION_PATCH = 0
+  !> Comparable with <; 0.1.0 is 100, 1.2.3 is 10203.
+  integer(c_int), parameter :: MP_VERSION_NUMBER = 100
+  !> Values of mp_context_config.device other than a CUDA ordinal.
+  integer(c_int), parameter :: MP_DEVICE_CURRENT = -1
+  integer(c_int), parameter :: MP_DEVICE_HOST = -2
+  integer(c_int), parameter :: MP_DEVICE_AUTO = -3
+  !> Steps that mp_step_query remembers.
+  integer(c_int), parameter :: MP_STEP_QUERY_DEPTH = 1024
+
+  !> Values are part of the ABI.  The decades say whose fault it is.
+  enum, bind(c)  ! mp_status_t
+    enumerator :: MP_SUCCESS = 0
+    !> a value outside its documented range
+    enumerator :: MP_ERROR_INVALID_ARGUMENT = 1
+    !> a pointer or ld breaks a documented alignment
+    enumerator :: MP_ERROR_MISALIGNED = 2
+    !> ask mp_*_workspace_size
+    enumerator :: MP_ERROR_WORKSPACE_TOO_SMALL = 3
+    !> struct_size is 0, or asks for unknown features
+    enumerator :: MP_ERROR_STRUCT_SIZE = 4
+    !> no kernel for this combination; mp_last_error says which part
+    enumerator :: MP_ERROR_UNSUPPORTED = 20
+    !> not compiled for this device
+    enumerator :: MP_ERROR_ARCH_MISMATCH = 21
+    !> name unknown, enumeration exhausted, shared library missing
+    enumerator :: MP_ERROR_NOT_FOUND = 22
+    enumerator :: MP_ERROR_OUT_OF_MEMORY = 40
+    !> mp_last_error has the CUDA error name
+    enumerator :: MP_ERROR_CUDA = 41
+    !> a callback of mp_comm_t failed; mp_last_error has its code
+    enumerator :: MP_ERROR_COMM = 42
+    enumerator :: MP_ERROR_INTERNAL = 60
+  end enum
+
+  !> How much a message matters; a smaller number matters more.
+  enum, bind(c)  ! mp_log_level_t
+    !> every returned error, once
+    enumerator :: MP_LOG_ERROR = 1
+    !> slow paths taken for a reason the caller can change
+    enumerator :: MP_LOG_WARN = 2
+    !> kernel choices, the first time each is made
+    enumerator :: MP_LOG_INFO = 3
+    !> every call
+    enumerator :: MP_LOG_DEBUG = 4
+  end enum
+
+  !> Element types.  0 is deliberately invalid: a forgotten field is an error.
+  enum, bind(c)  ! mp_dtype_t
+    enumerator :: MP_DTYPE_NONE = 0
+    !> IEEE binary16: 5 exponent bits, 11 significant bits, max 65504
+    enumerator :: MP_FP16 = 1
+    !> bfloat16: 8 exponent bits, 8 significant bits
+    enumerator :: MP_BF16 = 2
+    !> IEEE binary32
+    enumerator :: MP_FP32 = 3
+  end enum
+
+  !> What the kernels of a context were compiled for.
+  enum, bind(c)  ! mp_target_t
+    enumerator :: MP_TARGET_CUDA = 1
+    enumerator :: MP_TARGET_HOST = 2
+  end enum
+
+  !> An operand as it is stored, or its transpose.
+  enum, bind(c)  ! mp_op_t
+    enumerator :: MP_OP_N = 0
+    enumerator :: MP_OP_T = 1
+  end enum
+
+  !> A function applied to each element of a result, or its derivative.
+  enum, bind(c)  ! mp_activation_t
+    enumerator :: MP_ACT_NONE = 0
+    enumerator :: MP_ACT_RELU = 1
+    !> tanh form: 0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3)))
+    enumerator :: MP_ACT_GELU = 2
+    !> backward: multiplies by relu'(aux)
+    enumerator :: MP_ACT_DRELU = 3
+    !> backward: multiplies by gelu'(aux)
+    enumerator :: MP_ACT_DGELU = 4
+  end enum
+
+  !> The three products of a convolutional layer.
+  enum, bind(c)  ! mp_conv_op_t
+    enumerator :: MP_CONV_FPROP = 0
+    enumerator :: MP_CONV_DGRAD = 1
+    enumerator :: MP_CONV_WGRAD = 2
+  end enum
+
+  !> How the loss scale S follows the gradients.
+  enum, bind(c)  ! mp_scaler_policy_t
+    !> S never changes.  bf16 training uses this with S = 1.
+    enumerator :: MP_SCALER_STATIC = 0
+    !> Overflow: S *= backoff_factor.  growth_interval clean steps in a row:
+    !> S *= growth_factor, unless that is not a finite number.  Source: torch.amp.GradScaler.
+    !> hysteresis h > 1 forgives h - 1 overflows; further ones back off, until the budget is
+    !> refilled: when S grows (Megatron-LM) or, with MP_SCALER_REFILL_EACH_STEP, by every
+    !> clean step (apex update_scale_hysteresis).
+    enumerator :: MP_SCALER_BACKOFF = 1
+    !> Models log2 of the largest unscaled gradient as normal, with running mean mu (decay
+    !> beta1) and deviation sigma (decay beta2, at least sigma_floor), and sets
+    !>     S = 2^floor(log2_max - mu - overflow_std_dev * sigma)
+    !> so that overflow has a fixed small probability.  An overflowing step leaves mu and
+    !> sigma alone, backs off once, and raises a head-room h (bits) subtracted in the exponent
+    !> above; every growth_interval clean steps h shrinks by one bit.  Without h the policy
+    !> livelocks when an activation gradient, which no statistic sees, overflows first.  After
+    !> overflows before the first statistics, these begin with an h that leaves S as it is.
+    !> A step whose gradients are all zero changes nothing.
+    !> Source: OpenSeq2Seq LogMaxScaler, with its defects repaired (there an overflow feeds
+    !> 2^log_max into a mean of log2 values and pins S at its minimum for ~12,000 steps).
+    enumerator :: MP_SCALER_LOGNORMAL = 2
+    !> That LogMaxScaler as it was shipped, defects included.  For comparison; train with
+    !> MP_SCALER_LOGNORMAL.  mu, sigma and S as above, but in fp32, without floor of sigma, head-room
+    !> or rounding to a power of two:  S = 2^(16 - mu - overflow_std_dev * sigma).  An
+    !> overflow is a sample of 2^log2_max, gradients that are all zero one of -infinity, after
+    !> which mu and S are NaN for good and every step is skipped.  (Upstream measures the
+    !> gradients after clipping, this library before.)
+    enumerator :: MP_SCALER_LOGMAX = 3
+  end enum
+
+  !> Bits of mp_scaler_config.flags.
+  enum, bind(c)  ! mp_scaler_flags_t
+    !> backoff; see there
+    enumerator :: MP_SCALER_REFILL_EACH_STEP = 1
+    !> Backoff: the first clean step, and the first after each overflow, does not count towards
+    !> growth_interval.  Source: DeepSpeed FP16_Optimizer.
+    enumerator :: MP_SCALER_FIRST_STEP_UNCOUNTED = 2
+  end enum
+
+  !> Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
+  !> is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
+  !> later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
+  !> an overflow with S = 1; here S stays there.)  All are MP_SCALER_BACKOFF but for the first and
+  !> the last; change what you like in the config returned.
+  enum, bind(c)  ! mp_scaler_preset_t
+    !> mp_scaler_config_default(MP_SCALER_LOGNORMAL)
+    enumerator :: MP_SCALER_PRESET_LOGNORMAL = 0
+    !> torch.amp.GradScaler.  2^16, interval 2000, no limits.
+    enumerator :: MP_SCALER_PRESET_TORCH = 1
+    !> apex.amp LossScaler, apex/amp/scaler.py (removed from apex in 2025).  2^16, interval 2000, no
+    !> minimum, maximum 2^24.
+    enumerator :: MP_SCALER_PRESET_APEX_AMP = 2
+    !> apex csrc/update_scale_hysteresis.cu: torch's rule, but it takes 2 overflows without a clean
+    !> step between them to back off.  The kernel has no defaults: torch's, and Megatron's
+    !> hysteresis of 2.
+    enumerator :: MP_SCALER_PRESET_APEX_HYSTERESIS = 3
+    !> Megatron-LM DynamicGradScaler, core/optimizer/grad_scaler.py.  2^32, interval 1000, minimum
+    !> 1, hysteresis 2, refilled when S grows.
+    enumerator :: MP_SCALER_PRESET_MEGATRON = 4
+    !> DeepSpeed DynamicLossScaler, runtime/fp16/loss_scaler.py (ZeRO), with the defaults of the
+    !> "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
+    !> consecutive_hysteresis set MP_SCALER_REFILL_EACH_STEP.
+    enumerator :: MP_SCALER_PRESET_DEEPSPEED = 5
+    !> DeepSpeed FP16_Optimizer, runtime/fp16/fused_optimizer.py (without ZeRO), which has a rule of
+    !> its own: no hysteresis, and the first growth takes 1001 clean steps.
+    enumerator :: MP_SCALER_PRESET_DEEPSPEED_FUSED = 6
+    !> tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  2^15, interval 2000,
+    !> minimum 1.
+    enumerator :: MP_SCALER_PRESET_KERAS = 7
+    !> keras.optimizers.LossScaleOptimizer of Keras 3: the same without minimum.
+    enumerator :: MP_SCALER_PRESET_KERAS_3 = 8
+    !> OpenSeq2Seq BackoffScaler, optimizers/automatic_loss_scaler.py.  2^14, which is also the
+    !> maximum, interval 2000, minimum 1.
+    enumerator :: MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 9
+    !> OpenSeq2Seq LogMaxScaler as shipped: MP_SCALER_LOGMAX.  1, in [1, 2^14].
+    enumerator :: MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
+  end enum
+
+  !> Whether a scaler still gets anywhere.
+  enum, bind(c)  ! mp_scaler_status_t
+    enumerator :: MP_SCALER_OK = 0
+    !> see mp_scaler_config.diverged_after
+    enumerator :: MP_SCALER_DIVERGED = 1
+  end enum
+
+  !> In all formulas g is the unscaled, clipped gradient, w the fp32 master weight, t the
+  !> number of applied (not skipped) steps including this one.  Norms |x| are taken over one tensor,
+  !> computed as in mp_l2norm.
+  enum, bind(c)  ! mp_optimizer_kind_t
+    !> m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
+    !> MP_OPT_NESTEROV: w -= lr (g + momentum m).  Weight decay: g += wd w, or with
+    !> MP_OPT_DECAY_AFTER_MOMENTUM w -= lr wd w, which momentum does not see.
+    !> MP_OPT_LARS, MP_OPT_LARC: g = a (g + wd w) instead, with one a per tensor:
+    !>     LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: min(1, that / lr)
+    !> a = 1 where |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
+    !> and tensors that begin as 0 stay near it.)
+    !> Source: You, Gitman & Ginsburg, Large Batch Training of Convolutional Networks, 2017,
+    !> algorithm 1; LARC: Apex, apex/parallel/LARC.py.
+    enumerator :: MP_OPT_SGD = 1
+    !> m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
+    !> Decay: g += wd w, or with MP_OPT_DECOUPLED_DECAY w -= lr wd w (AdamW).
+    !> Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
+    enumerator :: MP_OPT_ADAM = 2
+    !> w -= lr r u, where w -= lr u is the step of MP_OPT_ADAM with the same flags, its decay
+    !> included, and r = |w| / |u|.  r = 1 where |w| or |u| is 0, and, unless MP_OPT_NVLAMB, for
+    !> tensors with wd = 0 (biases, normalisation), as in Apex's FusedLAMB.
+    !> The paper's form has MP_OPT_DECOUPLED_DECAY, which mp_optimizer_desc_default sets.  The global
+    !> clipping that Apex has inside is max_grad_norm of section 10.
+    !> Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
+    enumerator :: MP_OPT_LAMB = 3
+    !> v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1), one number per tensor;
+    !> m = b1 m + (1 - dampening) (g / (sqrt(v) + eps) + wd w);  w -= lr m
+    !> dampening = b1 averages the gradients, as upstream's grad_averaging does.
+    !> (OpenSeq2Seq never stores v, so b2 has no effect there, and has eps inside the root; Apex
+    !> corrects the bias of a v that begins without one.  This is the paper's form.)
+    !> Source: Ginsburg et al., Stochastic Gradient Methods with Layer-wise Adaptive Moments, 2019,
+    !> algorithm 1.
+    enumerator :: MP_OPT_NOVOGRAD = 4
+    !> v += g^2;  w -= lr g / (sqrt(v) + eps).  v may begin above 0 (TensorFlow: 0.1).
+    !> Decay: g += wd w, or with MP_OPT_DECOUPLED_DECAY w -= lr wd w.
+    !> Source: Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch.
+    enumerator :: MP_OPT_ADAGRAD = 5
+    !> v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps)
+    !> With momentum: m = momentum m + g / (sqrt(v) + eps);  w -= lr m.  Decay: g += wd w.
+    !> Source: Tieleman & Hinton, COURSERA: Neural Networks for Machine Learning, 2012, lecture 6.5;
+    !> eps and momentum as in torch.
+    enumerator :: MP_OPT_RMSPROP = 6
+  end enum
+
+  !> Bits of mp_optimizer_desc.flags.
+  enum, bind(c)  ! mp_optimizer_flags_t
+    !> SGD
+    enumerator :: MP_OPT_NESTEROV = 1
+    !> Adam: makes it AdamW; LAMB; Adagrad
+    enumerator :: MP_OPT_DECOUPLED_DECAY = 2
+    !> Adam, LAMB: mhat = m, vhat = v
+    enumerator :: MP_OPT_NO_BIAS_CORRECTION = 4
+    !> Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is clamped to the
+    !> largest finite value: an infinite weight makes every later gradient non-finite, so every
+    !> later step is skipped and training never recovers.
+    enumerator :: MP_OPT_MODEL_OVERFLOW = 16
+    !> SGD, not with MP_OPT_LARC or MP_OPT_LARS
+    enumerator :: MP_OPT_DECAY_AFTER_MOMENTUM = 32
+    !> SGD
+    enumerator :: MP_OPT_LARC = 64
+    !> SGD, not with MP_OPT_LARC
+    enumerator :: MP_OPT_LARS = 128
+    !> LAMB: adapts the tensors without decay too
+    enumerator :: MP_OPT_NVLAMB = 256
+    !> Round the 16-bit copy of a weight up or down at random, so that on average it is the weight: a
+    !> change below half a unit of the copy is not lost in every step.  What the type can hold stays
+    !> as it is.  The random numbers follow from rounding_seed, t, the tensor's index and the
+    !> element's, and from nothing else: not from the device, not from being interrupted and resumed.
+    !> Probabilities are exact (fp16 subnormals: to within 2^-32).
+    !> Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1; Philox
+    !> 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
+    enumerator :: MP_OPT_STOCHASTIC_ROUNDING = 512
+  end enum
+
+  !> How the learning rate follows t, on the device: a skipped step does not advance it, and a
+  !> captured graph needs no host.  Every schedule begins with a linear warm-up,
+  !>     lr(t) = lr t / warmup_steps   for t <= warmup_steps,
+  !> and s = t - 1 - warmup_steps counts the steps after it: the first of them has lr itself.
+  !> p = min(s / decay_steps, 1).  Computed in fp64, rounded once.
+  enum, bind(c)  ! mp_lr_schedule_t
+    !> lr
+    enumerator :: MP_LR_CONSTANT = 0
+    !> lr_end + (lr - lr_end) (1 - p)^decay_power; linear with 1
+    enumerator :: MP_LR_POLYNOMIAL = 1
+    !> lr_end + (lr - lr_end) (1 + cos(pi p)) / 2
+    !> Source: Loshchilov & Hutter, SGDR, 2017, equation 5, without restarts.
+    enumerator :: MP_LR_COSINE = 2
+    !> max(lr_end, lr decay_rate^(s / decay_steps))
+    enumerator :: MP_LR_EXPONENTIAL = 3
+    !> lr sqrt(max(warmup_steps, 1) / t)
+    !> Source: Vaswani et al., Attention Is All You Need, 2017, equation 3, with lr as its peak.
+    enumerator :: MP_LR_INVERSE_SQRT = 4
+  end enum
+
+  enum, bind(c)  ! mp_reduce_op_t
+    enumerator :: MP_REDUCE_SUM = 0
+    !> of finite numbers >= 0 only: what NaN does to a maximum is everybody's own
+    enumerator :: MP_REDUCE_MAX = 1
+  end enum
+
+  !> Bits of mp_step_options.flags.
+  enum, bind(c)  ! mp_step_flags_t
+    !> Leave the scaler and its flag to a later step, for optimizers that share a scaler: all but
+    !> the last have this flag (or all, and mp_scaler_update(scaler, NULL, stream) follows).
+    !> An optimizer skips for its own gradients and those before it.  For all to skip together
+    !> the lists of the later ones are checked first:
+    !>
+    !>     mp_check_nonfinite(grads_of_b, mp_scaler_found_inf(scaler), stream);
+    !>     options.flags = MP_STEP_KEEP_SCALER;
+    !>     mp_scale_step(a, scaler, &options, stream);
+    !>     mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
+    enumerator :: MP_STEP_KEEP_SCALER = 1
+    !> The gradients are those of mp_grads_accumulate or mp_grads_to_fp32: 1/S is in them already,
+    !> and the scaler learns from the amax that was noted there.  Lognormal and logmax need one.
+    !> Not without a scaler, where nothing is unscaled anyway.  With MP_STEP_CHECKED too where the last
+    !> call had MP_ACCUMULATE_LAST.
+    enumerator :: MP_STEP_UNSCALED = 2
+    !> Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
+    !> mp_scaler_found_inf and measure amax.  Pass 1 falls away, which saves a launch and one of the two
+    !> readings of every gradient; what nobody has noticed reaches the weights.  Needs a scaler.
+    !> Not with what only pass 1 can tell: max_grad_norm, grad_norm, tensor_norms, reports, and the
+    !> max_tensor_norm of a group.
+    enumerator :: MP_STEP_CHECKED = 4
+    !> With comm: every rank has tensors of its own, each of them whole (a sharded optimizer, perhaps
+    !> without tensors), and the norm is that of all of them.  Without this flag all ranks have the
+    !> same gradients.
+    enumerator :: MP_STEP_SHARDED = 8
+  end enum
+
+  enum, bind(c)  ! mp_accumulate_flags_t
+    !> The first gradients of a window: sums are overwritten, and not read.
+    enumerator :: MP_ACCUMULATE_FIRST = 1
+    !> The last ones before the update, by an optimizer of the host program: the sums are looked at
+    !> as well, and mp_step_query learns the verdict here already.  Of several lists only the last one
+    !> has this flag; nothing may raise the scaler's flag between here and mp_scaler_update.  The
+    !> verdict is of this rank's gradients: with several ranks mp_grad_all_reduce comes before.
+    enumerator :: MP_ACCUMULATE_LAST = 2
+  end enum
+
+  enum, bind(c)  ! mp_step_verdict_t
+    !> the device has not come to it yet
+    enumerator :: MP_STEP_PENDING = 0
+    enumerator :: MP_STEP_TAKEN = 1
+    !> there was an overflow
+    enumerator :: MP_STEP_SKIPPED = 2
+  end enum
+
+  !> What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
+  !> one of the two means, and not at all in the other.
+  enum, bind(c)  ! mp_pool_mode_t
+    enumerator :: MP_POOL_MAX = 1
+    !> sum / (window_h window_w)
+    enumerator :: MP_POOL_AVG_INCLUDE_PAD = 2
+    !> sum / number of pixels inside the image
+    enumerator :: MP_POOL_AVG_EXCLUDE_PAD = 3
+  end enum
+
+  !> Where objects get device memory.  Called by mp_*_create and mp_*_destroy only.
+  type, bind(c) :: mp_allocator_t
+    integer(c_int32_t) :: struct_size = 32_c_int32_t
+    !> must be 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    !> 256-byte aligned, or NULL when out of memory.
+    type(c_funptr) :: alloc = c_null_funptr
+    !> Work that has been enqueued may still use ptr.
+    type(c_funptr) :: free = c_null_funptr
+    type(c_ptr) :: user = c_null_ptr
+  end type
+
+  !> Which device a context is, and how it is used.
+  type, bind(c) :: mp_context_config_t
+    integer(c_int32_t) :: struct_size = 24_c_int32_t
+    !> CUDA ordinal, or one of MP_DEVICE_*
+    integer(c_int32_t) :: device = MP_DEVICE_AUTO
+    !> use at most this many SMs; 0 = all.  Leaves room for NCCL.
+    integer(c_int32_t) :: sm_limit = 0_c_int32_t
+    !> must be 0
+    integer(c_int32_t) :: flags = 0_c_int32_t
+    !> Host, copied; NULL = cudaMalloc / cudaFree.
+    type(c_ptr) :: allocator = c_null_ptr
+  end type
+
+  !> What a context says of its device.
+  type, bind(c) :: mp_device_info_t
+    integer(c_int32_t) :: struct_size = 96_c_int32_t
+    integer(c_int) :: target = 0
+    !> 80, 90, ...
+    integer(c_int32_t) :: arch = 0_c_int32_t
+    !> after sm_limit
+    integer(c_int32_t) :: num_sms = 0_c_int32_t
+    !> bytes a kernel may opt in to
+    integer(c_int64_t) :: smem_per_block = 0_c_int64_t
+    integer(c_int64_t) :: l2_bytes = 0_c_int64_t
+    !> NUL-terminated
+    character(kind=c_char) :: name(64) = c_null_char
+  end type
+
+  !> Work done on the fp32 accumulators before they are rounded and stored.  In order:
+  !>
+  !>     z = alpha * *scale * acc + beta * C + bias[col]
+  !>     aux = z                     (if aux != NULL and the activation is not a D* kind)
+  !>     y = activation(z)           (or z * activation'(aux) for the D* kinds)
+  !>     D = round(y)
+  !>     dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
+  !>
+  !> A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
+  !>
+  !> dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
+  !> happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order, in
+  !> a second pass over D.  All pointers are device and optional.
+  type, bind(c) :: mp_epilogue_t
+    integer(c_int32_t) :: struct_size = 72_c_int32_t
+    integer(c_int) :: activation = 0
+    !> 1 float multiplied into alpha, e.g. mp_scaler_inv_scale()
+    type(c_ptr) :: scale = c_null_ptr
+    !> n elements
+    type(c_ptr) :: bias = c_null_ptr
+    integer(c_int) :: bias_dtype = 0
+    !> must be 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    !> m x n, type and batch layout of D; written forward, read by MP_ACT_D*
+    type(c_ptr) :: aux = c_null_ptr
+    !> 0 = ldd
+    integer(c_int64_t) :: ld_aux = 0_c_int64_t
+    !> n floats, overwritten; zeros when m or batch_count is 0
+    type(c_ptr) :: dbias = c_null_ptr
+    !> 1 float, updated; clear it first
+    type(c_ptr) :: amax = c_null_ptr
+    !> 1 float, set to 1 and never cleared (sticky)
+    type(c_ptr) :: found_inf = c_null_ptr
+  end type
+
+  !> Shape, types and layout of a GEMM; no data pointers, so that one descriptor
+  !> serves as a key for workspace queries and kernel choice and can be reused.
+  type, bind(c) :: mp_gemm_desc_t
+    integer(c_int32_t) :: struct_size = 128_c_int32_t
+    integer(c_int) :: op_a = 0
+    integer(c_int) :: op_b = 0
+    !> MP_FP16, MP_BF16: tensor cores; MP_FP32: CUDA cores
+    integer(c_int) :: dtype_ab = 0
+    !> any, whatever dtype_ab is
+    integer(c_int) :: dtype_cd = 0
+    real(c_float) :: alpha = 1.0_c_float
+    real(c_float) :: beta = 0.0_c_float
+    !> >= 0
+    integer(c_int32_t) :: batch_count = 1_c_int32_t
+    !> op(A) is m x k, op(B) is k x n, C and D are m x n
+    integer(c_int64_t) :: m = 0_c_int64_t
+    !> op(A) is m x k, op(B) is k x n, C and D are m x n
+    integer(c_int64_t) :: n = 0_c_int64_t
+    !> op(A) is m x k, op(B) is k x n, C and D are m x n
+    integer(c_int64_t) :: k = 0_c_int64_t
+    integer(c_int64_t) :: lda = 0_c_int64_t
+    integer(c_int64_t) :: ldb = 0_c_int64_t
+    integer(c_int64_t) :: ldc = 0_c_int64_t
+    integer(c_int64_t) :: ldd = 0_c_int64_t
+    !> Elements between batch items; 0 in a or b = the same matrix for all items.
+    integer(c_int64_t) :: stride_a = 0_c_int64_t
+    !> Elements between batch items; 0 in a or b = the same matrix for all items.
+    integer(c_int64_t) :: stride_b = 0_c_int64_t
+    !> Elements between batch items; 0 in a or b = the same matrix for all items.
+    integer(c_int64_t) :: stride_c = 0_c_int64_t
+    !> Elements between batch items; 0 in a or b = the same matrix for all items.
+    integer(c_int64_t) :: stride_d = 0_c_int64_t
+    !> Host; NULL = the library's choice.  For tests, see mp_gemm_kernel_name.
+    type(c_ptr) :: kernel = c_null_ptr
+  end type
+
+  !> One product of mp_gemm_grouped: its shape and its matrices, as in mp_gemm.
+  type, bind(c) :: mp_gemm_group_item_t
+    !> in an array, also the distance between elements
+    integer(c_int32_t) :: struct_size = 96_c_int32_t
+    !> must be 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    integer(c_int64_t) :: m = 0_c_int64_t
+    integer(c_int64_t) :: n = 0_c_int64_t
+    integer(c_int64_t) :: k = 0_c_int64_t
+    integer(c_int64_t) :: lda = 0_c_int64_t
+    integer(c_int64_t) :: ldb = 0_c_int64_t
+    integer(c_int64_t) :: ldc = 0_c_int64_t
+    integer(c_int64_t) :: ldd = 0_c_int64_t
+    !> device
+    type(c_ptr) :: A = c_null_ptr
+    !> device
+    type(c_ptr) :: B = c_null_ptr
+    !> device
+    type(c_ptr) :: C = c_null_ptr
+    !> device
+    type(c_ptr) :: D = c_null_ptr
+  end type
+
+  !> Shape, types and layout of a convolution.  Names as in the CUTLASS documentation:
+  !>
+  !>     x, dx    activations  N H W C            dense, C contiguous
+  !>     y, dy    outputs      N P Q K
+  !>     filter   weights      K R S (C/groups)
+  !>
+  !>     P = (pad_top + H + pad_bottom - dilation_h (R - 1) - 1) / stride_h + 1   (rounded down)
+  !>     y[n][p][q][k] = sum over r, s, c of  filter[k][r][s][c]
+  !>         x[n][p stride_h - pad_top + r dilation_h][q stride_w - pad_left + s dilation_w][c]
+  !>
+  !> Q likewise; x is 0 outside the image.  This is cross-correlation, which deep learning calls
+  !> convolution.  Output channel k belongs to group k / (K/groups) and reads the input channels of
+  !> that group.  A 1-D convolution has h = r = 1.  Where the filter is larger than the padded image,
+  !> P or Q is 0: there are no outputs, and no gradient comes from them.
+  type, bind(c) :: mp_conv2d_desc_t
+    integer(c_int32_t) :: struct_size = 96_c_int32_t
+    !> of the two inputs; MP_FP16, MP_BF16: tensor cores; MP_FP32: CUDA cores
+    integer(c_int) :: dtype = 0
+    !> of the tensor that is written: any, whatever dtype is
+    integer(c_int) :: dtype_out = 0
+    !> >= 0
+    integer(c_int32_t) :: n = 0_c_int32_t
+    !> >= 1
+    integer(c_int32_t) :: h = 0_c_int32_t
+    !> >= 1
+    integer(c_int32_t) :: w = 0_c_int32_t
+    !> >= 1
+    integer(c_int32_t) :: c = 0_c_int32_t
+    !> >= 1
+    integer(c_int32_t) :: k = 0_c_int32_t
+    !> >= 1
+    integer(c_int32_t) :: r = 0_c_int32_t
+    !> >= 1
+    integer(c_int32_t) :: s = 0_c_int32_t
+    !> rows and columns of zeros, >= 0
+    integer(c_int32_t) :: pad_top = 0_c_int32_t
+    !> rows and columns of zeros, >= 0
+    integer(c_int32_t) :: pad_bottom = 0_c_int32_t
+    !> rows and columns of zeros, >= 0
+    integer(c_int32_t) :: pad_left = 0_c_int32_t
+    !> rows and columns of zeros, >= 0
+    integer(c_int32_t) :: pad_right = 0_c_int32_t
+    !> >= 1
+    integer(c_int32_t) :: stride_h = 1_c_int32_t
+    !> >= 1
+    integer(c_int32_t) :: stride_w = 1_c_int32_t
+    !> >= 1
+    integer(c_int32_t) :: dilation_h = 1_c_int32_t
+    !> >= 1
+    integer(c_int32_t) :: dilation_w = 1_c_int32_t
+    !> divides c and k; c = depthwise
+    integer(c_int32_t) :: groups = 1_c_int32_t
+    !> out = alpha * conv + beta * out
+    real(c_float) :: alpha = 1.0_c_float
+    !> out = alpha * conv + beta * out
+    real(c_float) :: beta = 0.0_c_float
+    !> must be 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    !> Host; NULL = the library's choice.  For tests, see mp_conv2d_kernel_name.
+    type(c_ptr) :: kernel = c_null_ptr
+  end type
+
+  !> Describes `count` dense tensors.  Host arrays, copied by create.
+  type, bind(c) :: mp_tensor_list_desc_t
+    integer(c_int32_t) :: struct_size = 40_c_int32_t
+    !> of all tensors, where `dtypes` is NULL
+    integer(c_int) :: dtype = 0
+    integer(c_int32_t) :: count = 0_c_int32_t
+    !> must be 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    !> count device pointers, aligned to the element size; NULL where numel is 0, and in the model
+    !> list of section 8.
+    type(c_ptr) :: data = c_null_ptr
+    !> count element counts, >= 0; empty tensors are allowed anywhere
+    type(c_ptr) :: numel = c_null_ptr
+    !> One type per tensor, optional: layers kept in fp32 beside fp16 ones.
+    type(c_ptr) :: dtypes = c_null_ptr
+  end type
+
+  !> What is in one tensor, or in all of a list.  Written by kernels into device memory, so it has no
+  !> struct_size: 64 bytes in every version.
+  type, bind(c) :: mp_tensor_report_t
+    integer(c_int64_t) :: numel = 0_c_int64_t
+    integer(c_int64_t) :: num_nan = 0_c_int64_t
+    integer(c_int64_t) :: num_inf = 0_c_int64_t
+    !> of either sign
+    integer(c_int64_t) :: num_zero = 0_c_int64_t
+    !> 0 < |x| < 2^-14, whatever the type: fp16 holds such numbers with fewer
+    !> digits, or as 0
+    integer(c_int64_t) :: num_subnormal = 0_c_int64_t
+    !> The first NaN or infinity: in the lowest tensor that has one, its lowest element.  -1: none
+    integer(c_int64_t) :: bad_tensor = 0_c_int64_t
+    !> The first NaN or infinity: in the lowest tensor that has one, its lowest element.  -1: none
+    integer(c_int64_t) :: bad_element = 0_c_int64_t
+    !> that element; 0: none
+    real(c_float) :: bad_value = 0.0_c_float
+    !> as of mp_amax
+    real(c_float) :: amax = 0.0_c_float
+  end type
+
+  !> Decimal fractions are double, so that 0.99 is the 0.99 of Python.
+  type, bind(c) :: mp_scaler_config_t
+    integer(c_int32_t) :: struct_size = 88_c_int32_t
+    integer(c_int) :: policy = 0
+    !> mp_scaler_flags_t, or-ed
+    integer(c_int32_t) :: flags = 0_c_int32_t
+    real(c_float) :: init_scale = 1.0_c_float
+    !> S is clamped to these; both > 0, and may be below 1.  Backoff also takes 0 = no such limit.
+    !> Without min_scale S may sink to 0; where 1/S is infinite, mp_scale_step updates nothing.
+    real(c_float) :: min_scale = 1.0_c_float
+    !> S is clamped to these; both > 0, and may be below 1.  Backoff also takes 0 = no such limit.
+    !> Without min_scale S may sink to 0; where 1/S is infinite, mp_scale_step updates nothing.
+    real(c_float) :: max_scale = 16777216.0_c_float
+    !> backoff; > 1
+    real(c_double) :: growth_factor = 2.0_c_double
+    !> backoff, lognormal; in (0, 1)
+    real(c_double) :: backoff_factor = 0.5_c_double
+    !> lognormal, logmax; in [0, 1)
+    real(c_double) :: beta1 = 0.99_c_double
+    !> lognormal, logmax; in [0, 1)
+    real(c_double) :: beta2 = 0.999_c_double
+    !> lognormal: log2 of the largest finite gradient; logmax: see there
+    real(c_float) :: log2_max = 15.9993_c_float
+    !> lognormal, logmax; 3.09 = normal quantile of 0.999
+    real(c_float) :: overflow_std_dev = 3.0902_c_float
+    !> lognormal; bits
+    real(c_float) :: sigma_floor = 0.5_c_float
+    !> >= 1; clean steps per growth, or per bit of h given back
+    integer(c_int32_t) :: growth_interval = 2000_c_int32_t
+    !> backoff; overflows per backoff, >= 1
+    integer(c_int32_t) :: hysteresis = 1_c_int32_t
+    !> After so many skipped steps in a row the state says MP_SCALER_DIVERGED and S stays, until a
+    !> step is clean.  No S helps against a NaN of the forward pass, and a scaler that goes on
+    !> lowering S ends at its minimum, or at 0.  0 = never.
+    integer(c_int32_t) :: diverged_after = 100_c_int32_t
+    !> updates that mp_scaler_get_history_sync can look back; at most 2^24
+    integer(c_int32_t) :: history = 0_c_int32_t
+    !> must be 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+  end type
+
+  !> Everything a checkpoint needs; plain data, can be written to disk as it is (same byte
+  !> order assumed).
+  type, bind(c) :: mp_scaler_state_t
+    integer(c_int32_t) :: struct_size = 88_c_int32_t
+    integer(c_int) :: policy = 0
+    real(c_float) :: scale = 0.0_c_float
+    !> clean steps that count towards growth_interval; -1: the next one
+    !> does not (MP_SCALER_FIRST_STEP_UNCOUNTED)
+    integer(c_int32_t) :: growth_tracker = 0_c_int32_t
+    !> overflows still forgiven
+    integer(c_int32_t) :: hysteresis_left = 0_c_int32_t
+    !> lognormal, logmax: decay beta1, not bias-corrected
+    real(c_float) :: log2_mean = 0.0_c_float
+    !> lognormal, logmax: decay beta2
+    real(c_float) :: log2_mean_slow = 0.0_c_float
+    !> lognormal, logmax: decay beta2
+    real(c_float) :: log2_square_slow = 0.0_c_float
+    !> lognormal: h, bits
+    real(c_float) :: headroom = 0.0_c_float
+    integer(c_int) :: status = 0
+    !> lognormal, logmax: beta1^steps, for bias correction
+    real(c_double) :: beta1_power = 0.0_c_double
+    real(c_double) :: beta2_power = 0.0_c_double
+    !> updates seen
+    integer(c_int64_t) :: steps = 0_c_int64_t
+    !> of which overflowed
+    integer(c_int64_t) :: skipped = 0_c_int64_t
+    !> of which with a NaN among the gradients: amax was NaN
+    integer(c_int64_t) :: skipped_nan = 0_c_int64_t
+    !> since the last clean step
+    integer(c_int64_t) :: skipped_in_row = 0_c_int64_t
+  end type
+
+  !> torch.amp.GradScaler.state_dict(); the keys are the names here, but for "_growth_tracker".
+  type, bind(c) :: mp_torch_scaler_t
+    real(c_double) :: scale = 0.0_c_double
+    real(c_double) :: growth_factor = 0.0_c_double
+    real(c_double) :: backoff_factor = 0.0_c_double
+    integer(c_int32_t) :: growth_interval = 0_c_int32_t
+    integer(c_int32_t) :: growth_tracker = 0_c_int32_t
+  end type
+
+  !> DynamicGradScaler.state_dict() of Megatron-LM; the keys are the names here.
+  type, bind(c) :: mp_megatron_scaler_t
+    real(c_float) :: scale = 0.0_c_float
+    integer(c_int32_t) :: growth_tracker = 0_c_int32_t
+    !> below 0 after more overflows than hysteresis
+    integer(c_int32_t) :: hysteresis_tracker = 0_c_int32_t
+  end type
+
+  !> Hyperparameters of one parameter group.  A limit or a regularizer of 0 is none.
+  type, bind(c) :: mp_hyper_t
+    !> in an array, also the distance between elements
+    integer(c_int32_t) :: struct_size = 72_c_int32_t
+    real(c_float) :: lr = 0.0_c_float
+    !> SGD, RMSProp: momentum; Adam, LAMB, NovoGrad
+    real(c_float) :: beta1 = 0.0_c_float
+    !> Adam, LAMB, NovoGrad, RMSProp
+    real(c_float) :: beta2 = 0.0_c_float
+    !> all; SGD: with MP_OPT_LARC or MP_OPT_LARS
+    real(c_float) :: eps = 0.0_c_float
+    real(c_float) :: weight_decay = 0.0_c_float
+    !> SGD, NovoGrad
+    real(c_float) :: dampening = 0.0_c_float
+    !> SGD with MP_OPT_LARC or MP_OPT_LARS: > 0
+    real(c_float) :: trust = 0.0_c_float
+    !> g *= min(1, max_tensor_norm / (|g| + 1e-6))
+    real(c_float) :: max_tensor_norm = 0.0_c_float
+    !> g into [-max_value, max_value]
+    real(c_float) :: max_value = 0.0_c_float
+    !> g += l1 sign(w), sign(0) = 0: the gradient of l1 sum |w|
+    real(c_float) :: l1 = 0.0_c_float
+    !> g += 2 l2 w: the gradient of l2 sum w^2
+    real(c_float) :: l2 = 0.0_c_float
+    integer(c_int) :: lr_schedule = 0
+    !> >= 0; 0 = none
+    integer(c_int32_t) :: warmup_steps = 0_c_int32_t
+    !> polynomial, cosine, exponential: >= 1
+    integer(c_int32_t) :: decay_steps = 0_c_int32_t
+    !> polynomial: > 0
+    real(c_float) :: decay_power = 1.0_c_float
+    !> exponential: > 0
+    real(c_float) :: decay_rate = 0.0_c_float
+    !> in the unit of lr
+    real(c_float) :: lr_end = 0.0_c_float
+  end type
+
+  !> The lists below are parallel: same count and sizes.  They must outlive the optimizer,
+  !> as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v.
+  type, bind(c) :: mp_optimizer_desc_t
+    integer(c_int32_t) :: struct_size = 104_c_int32_t
+    integer(c_int) :: kind = 0
+    !> mp_optimizer_flags_t, or-ed
+    integer(c_int32_t) :: flags = 0_c_int32_t
+    integer(c_int32_t) :: num_groups = 1_c_int32_t
+    !> host, num_groups, copied
+    type(c_ptr) :: groups = c_null_ptr
+    !> host, one index per tensor; NULL = all in group 0
+    type(c_ptr) :: tensor_group = c_null_ptr
+    !> any type; read, never written
+    type(c_ptr) :: grads = c_null_ptr
+    !> MP_FP32; updated
+    type(c_ptr) :: master = c_null_ptr
+    !> MP_FP16/MP_BF16 copy of master, written; optional.  A NULL
+    !> data pointer: that parameter has no 16-bit copy
+    type(c_ptr) :: model = c_null_ptr
+    !> MP_FP32: momentum, or first moment.  SGD, RMSProp: optional where
+    !> every group has beta1 = 0.  Adagrad: NULL
+    type(c_ptr) :: m = c_null_ptr
+    !> MP_FP32: second moment; SGD: NULL.  NovoGrad: as many tensors as
+    !> the others, of one element each
+    type(c_ptr) :: v = c_null_ptr
+    !> Device, one float per tensor, optional; NULL = all 1.  Each step reads them, so they may be
+    !> rewritten in stream order, and must outlive the optimizer.  The first multiplies lr (0 freezes
+    !> a tensor; its m and v go on), the second weight_decay, l1 and l2.
+    type(c_ptr) :: lr_multipliers = c_null_ptr
+    !> Device, one float per tensor, optional; NULL = all 1.  Each step reads them, so they may be
+    !> rewritten in stream order, and must outlive the optimizer.  The first multiplies lr (0 freezes
+    !> a tensor; its m and v go on), the second weight_decay, l1 and l2.
+    type(c_ptr) :: decay_multipliers = c_null_ptr
+    !> MP_FP32, parallel to the others, optional: added to g after unscaling and clipping, as the
+    !> gradient of a penalty that has its own code.  Read by each step and not inspected: an
+    !> infinity here reaches the weights unless found_inf says so (mp_check_nonfinite).
+    type(c_ptr) :: extra_grads = c_null_ptr
+    !> MP_OPT_STOCHASTIC_ROUNDING; any value
+    integer(c_int64_t) :: rounding_seed = 0_c_int64_t
+  end type
+
+  !> How fp32 master weights become their 16-bit copy.
+  type, bind(c) :: mp_model_options_t
+    integer(c_int32_t) :: struct_size = 32_c_int32_t
+    !> of mp_optimizer_flags_t: MP_OPT_MODEL_OVERFLOW, MP_OPT_STOCHASTIC_ROUNDING
+    integer(c_int32_t) :: flags = 0_c_int32_t
+    !> MP_OPT_STOCHASTIC_ROUNDING, as in mp_optimizer_desc_t
+    integer(c_int64_t) :: rounding_seed = 0_c_int64_t
+    !> MP_OPT_STOCHASTIC_ROUNDING: device, 1 integer: the number of updates that the weights have seen;
+    !> of an optimizer of this library, mp_optimizer_step_counter after its step.
+    type(c_ptr) :: t = c_null_ptr
+    !> as model_overflows of section 10
+    type(c_ptr) :: overflows = c_null_ptr
+  end type
+
+  !> How to reach the other ranks: a table of callbacks, so that this library links no other.
+  !> mp_comm_init_nccl fills it for NCCL, bindings/mpi/mpcore_mpi.h for MPI on the host target.
+  !>
+  !> Callbacks run on the calling thread, within the call that got the table.  They enqueue on
+  !> `stream` (on the host target: they return when the result is there), get `user` last, may call
+  !> mpcore, and return 0.  Any other code ends the call with MP_ERROR_COMM.
+  !>
+  !> A call that gets a table is collective: every rank makes it, in the same order, with equal
+  !> numbers of elements and equal types.  As with every collective, a rank that is refused or fails
+  !> leaves the others waiting.
+  type, bind(c) :: mp_comm_t
+    integer(c_int32_t) :: struct_size = 48_c_int32_t
+    !> 0 to world_size - 1
+    integer(c_int32_t) :: rank = 0_c_int32_t
+    !> >= 1; with 1 no callback is called, and all may be NULL
+    integer(c_int32_t) :: world_size = 1_c_int32_t
+    !> must be 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    !> recv = send of all ranks combined, the same bits on every rank.  Device pointers; recv may be
+    !> send.
+    type(c_funptr) :: all_reduce = c_null_funptr
+    !> optional, with group_end: around a batch of all_reduce calls
+    type(c_funptr) :: group_begin = c_null_funptr
+    !> follows also where one of the batch failed
+    type(c_funptr) :: group_end = c_null_funptr
+    !> e.g. the ncclComm_t
+    type(c_ptr) :: user = c_null_ptr
+  end type
+
+  !> What else a step does and reports.
+  type, bind(c) :: mp_step_options_t
+    integer(c_int32_t) :: struct_size = 80_c_int32_t
+    !> mp_step_flags_t, or-ed
+    integer(c_int32_t) :: flags = 0_c_int32_t
+    !> clip the unscaled global norm to this; 0 = no clipping
+    real(c_float) :: max_grad_norm = 0.0_c_float
+    !> must be 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    !> device, 1 float, optional: unscaled norm before clipping
+    type(c_ptr) :: grad_norm = c_null_ptr
+    !> device, 1 float, optional: 1 if this step was skipped, else 0
+    type(c_ptr) :: found_inf = c_null_ptr
+    !> device, 1 float per tensor, optional: as grad_norm, of each
+    type(c_ptr) :: tensor_norms = c_null_ptr
+    !> MP_STEP_CHECKED: device, 1 float: the largest gradient as it was measured, with the meaning of
+    !> `amax` in mp_scaler_update, and needed by the same policies.  Infinity or NaN skips the step.
+    !> Read, not cleared: what the epilogues fill is for the caller to clear before the next one.
+    type(c_ptr) :: amax = c_null_ptr
+    !> Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
+    !> (mp_inspect).  Also of a step that is skipped; of several ranks, each reports on its own.
+    type(c_ptr) :: report = c_null_ptr
+    !> Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
+    !> (mp_inspect).  Also of a step that is skipped; of several ranks, each reports on its own.
+    type(c_ptr) :: tensor_reports = c_null_ptr
+    !> Device, 1 integer, optional: increased by the number of weights whose 16-bit copy was beyond the
+    !> largest finite number after rounding, whether it was clamped or became infinite; clear it
+    !> first.  NaN is none of them.
+    type(c_ptr) :: model_overflows = c_null_ptr
+    !> Host, optional: the step is one of several ranks that take the same decision and, if their
+    !> scalers began alike, have the same S ever after.  A collective call, section 9, with the same
+    !> flags on every rank.
+    type(c_ptr) :: comm = c_null_ptr
+  end type
+
+  !> Shape and types of a classification loss.
+  type, bind(c) :: mp_xent_desc_t
+    integer(c_int32_t) :: struct_size = 48_c_int32_t
+    !> of logits and dlogits
+    integer(c_int) :: dtype = 0
+    !> samples, >= 0
+    integer(c_int64_t) :: rows = 0_c_int64_t
+    !> >= 1
+    integer(c_int64_t) :: classes = 0_c_int64_t
+    !> >= classes
+    integer(c_int64_t) :: ld_logits = 0_c_int64_t
+    !> >= classes
+    integer(c_int64_t) :: ld_dlogits = 0_c_int64_t
+    !> multiplies loss and gradient: a task weight, or 1/accumulation steps
+    real(c_float) :: weight = 1.0_c_float
+    !> must be 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+  end type
+
+  !> Shape and type of a pooling layer:
+  !>
+  !>     x, dx    N H W C     dense, C contiguous
+  !>     y, dy    N P Q C     P = (pad_top + H + pad_bottom - window_h) / stride_h + 1 (rounded down)
+  !>
+  !> Q likewise.  Padding is smaller than the window, so that every window has a pixel.  Where the
+  !> window is larger than the padded image, P or Q is 0: there are no outputs, and dx is 0.
+  type, bind(c) :: mp_pool2d_desc_t
+    integer(c_int32_t) :: struct_size = 64_c_int32_t
+    !> of x, y, dy and dx; sums are fp32
+    integer(c_int) :: dtype = 0
+    integer(c_int) :: mode = 0
+    !> >= 0
+    integer(c_int32_t) :: n = 0_c_int32_t
+    !> >= 1
+    integer(c_int32_t) :: h = 0_c_int32_t
+    !> >= 1
+    integer(c_int32_t) :: w = 0_c_int32_t
+    !> >= 1
+    integer(c_int32_t) :: c = 0_c_int32_t
+    !> >= 1
+    integer(c_int32_t) :: window_h = 0_c_int32_t
+    !> >= 1
+    integer(c_int32_t) :: window_w = 0_c_int32_t
+    !> >= 0 and smaller than the window
+    integer(c_int32_t) :: pad_top = 0_c_int32_t
+    !> >= 0 and smaller than the window
+    integer(c_int32_t) :: pad_bottom = 0_c_int32_t
+    !> >= 0 and smaller than the window
+    integer(c_int32_t) :: pad_left = 0_c_int32_t
+    !> >= 0 and smaller than the window
+    integer(c_int32_t) :: pad_right = 0_c_int32_t
+    !> >= 1
+    integer(c_int32_t) :: stride_h = 0_c_int32_t
+    !> >= 1
+    integer(c_int32_t) :: stride_w = 0_c_int32_t
+    !> must be 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+  end type
+
+  !> Batch normalisation of `rows` samples (N H W pixels of images) of `channels` values each.
+  type, bind(c) :: mp_batchnorm_desc_t
+    integer(c_int32_t) :: struct_size = 32_c_int32_t
+    !> of x, y, dy and dx; everything else is fp32
+    integer(c_int) :: dtype = 0
+    !> >= 0
+    integer(c_int64_t) :: rows = 0_c_int64_t
+    !> >= 0
+    integer(c_int32_t) :: channels = 0_c_int32_t
+    !> MP_ACT_NONE or MP_ACT_RELU
+    integer(c_int) :: activation = 0
+    !> >= 0; with 0, a constant channel becomes NaN
+    real(c_float) :: epsilon = 1e-5_c_float
+    !> of the running statistics, in [0, 1]
+    real(c_float) :: momentum = 0.1_c_float
+  end type
+
+  !> One kernel and what it makes of a problem.
+  type, bind(c) :: mp_kernel_info_t
+    integer(c_int32_t) :: struct_size = 40_c_int32_t
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    !> static storage
+    type(c_ptr) :: name = c_null_ptr
+    !> why it cannot run the problem, one clause, static storage; NULL = it can
+    type(c_ptr) :: why_not = c_null_ptr
+    !> 0 where it cannot
+    real(c_double) :: predicted_us = 0.0_c_double
+    !> that it needs; 0 where it cannot
+    integer(c_size_t) :: workspace_bytes = 0_c_size_t
+  end type
+
+  interface
+    !> MP_VERSION of the library that is loaded (not of this header).
+    function mp_version() result(answer) bind(c, name="mp_version")
+      import
+      integer(c_int32_t) :: answer
+    end function
+
+    !> One line: version, git hash, CUDA version, compiled targets and architectures.
+    !> Static storage.  Meant for bug reports; do not parse it.
+    function mp_build_info() result(answer) bind(c, name="mp_build_info")
+      import
+      type(c_ptr) :: answer
+    end function
+
+    !> Name of the enumerator, e.g. "MP_ERROR_UNSUPPORTED".  Static storage; any int is accepted.
+    function mp_status_string(status) result(answer) bind(c, name="mp_status_string")
+      import
+      integer(c_int), value :: status
+      type(c_ptr) :: answer
+    end function
+
+    !> Why the last failing call on this thread failed, in one sentence naming the
+    !> offending argument and its value: "mp_gemm: lda = 60 is smaller than k = 64".
+    !> Meaningful right after a call that returned an error; valid until the next
+    !> mpcore call on this thread.  Never NULL.
+    function mp_last_error() result(answer) bind(c, name="mp_last_error")
+      import
+      type(c_ptr) :: answer
+    end function
+
+    !> Send messages of `level` or more important to `callback`, for the whole process.
+    !> NULL restores the default: MP_LOG_WARN and above to stderr, changeable with the
+    !> environment variable MP_LOG=error|warn|info|debug.  The callback may run on any
+    !> thread, several at a time, and must not call mpcore.
+    subroutine mp_set_log_callback(callback, user, level) bind(c, name="mp_set_log_callback")
+      import
+      type(c_funptr), value :: callback
+      type(c_ptr), value :: user
+      integer(c_int), value :: level
+    end subroutine
+
+    !> Bytes per element; 0 for an invalid value.
+    function mp_dtype_size(dtype) result(answer) bind(c, name="mp_dtype_size")
+      import
+      integer(c_int), value :: dtype
+      integer(c_size_t) :: answer
+    end function
+
+    !> Create a context.  It becomes immutable here, which is why it can be shared.
+    !> @param config  host, optional; NULL = defaults.
+    !> @return MP_ERROR_ARCH_MISMATCH if this build holds no code for the device.
+    function mp_context_create(context, config) result(answer) bind(c, name="mp_context_create")
+      import
+      type(c_ptr), intent(out) :: context
+      type(mp_context_config_t), intent(in), optional :: config
+      integer(c_int) :: answer
+    end function
+
+    !> Objects created from `context` must have been destroyed before.
+    subroutine mp_context_destroy(context) bind(c, name="mp_context_destroy")
+      import
+      type(c_ptr), value :: context
+    end subroutine
+
+    !> @param info  host, out; MP_INIT_STRUCT it before the call.
+    function mp_context_get_info(context, info) result(answer) bind(c, &
+      name="mp_context_get_info")
+      import
+      type(c_ptr), value :: context
+      type(mp_device_info_t), intent(inout) :: info
+      integer(c_int) :: answer
+    end function
+
+    !> *ptr = `bytes` of device memory, 256-byte aligned, with anything in it; NULL for 0 bytes.
+    function mp_malloc(context, ptr, bytes) result(answer) bind(c, name="mp_malloc")
+      import
+      type(c_ptr), value :: context
+      type(c_ptr), intent(out) :: ptr
+      integer(c_size_t), value :: bytes
+      integer(c_int) :: answer
+    end function
+
+    !> Release what mp_malloc gave, when all that the device has been given to do is done: it waits.
+    !> NULL does nothing.
+    subroutine mp_free(context, ptr) bind(c, name="mp_free")
+      import
+      type(c_ptr), value :: context
+      type(c_ptr), value :: ptr
+    end subroutine
+
+    !> Either side may be host or device memory.  Pageable host memory makes the copy
+    !> synchronous, as in cudaMemcpyAsync.
+    function mp_memcpy(context, dst, src, bytes, stream) result(answer) bind(c, &
+      name="mp_memcpy")
+      import
+      type(c_ptr), value :: context
+      type(c_ptr), value :: dst
+      type(c_ptr), value :: src
+      integer(c_size_t), value :: bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Each of `bytes` bytes of dst, device memory, becomes `byte`.
+    function mp_memset(context, dst, byte, bytes, stream) result(answer) bind(c, &
+      name="mp_memset")
+      import
+      type(c_ptr), value :: context
+      type(c_ptr), value :: dst
+      integer(c_int), value :: byte
+      integer(c_size_t), value :: bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Wait until everything enqueued on `stream` has finished.
+    function mp_stream_sync(context, stream) result(answer) bind(c, name="mp_stream_sync")
+      import
+      type(c_ptr), value :: context
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> dst[i] = (dst_dtype) src[i].  In-place is allowed only for equal sizes.
+    function mp_cast(context, src, src_dtype, dst, dst_dtype, count, &
+      stream) result(answer) bind(c, name="mp_cast")
+      import
+      type(c_ptr), value :: context
+      type(c_ptr), value :: src
+      integer(c_int), value :: src_dtype
+      type(c_ptr), value :: dst
+      integer(c_int), value :: dst_dtype
+      integer(c_int64_t), value :: count
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Bytes of workspace with which mp_gemm (or mp_gemm_batched) runs its fastest kernel for
+    !> `desc`; often 0.
+    !> @param bytes  host, out.
+    function mp_gemm_workspace_size(context, desc, bytes) result(answer) bind(c, &
+      name="mp_gemm_workspace_size")
+      import
+      type(c_ptr), value :: context
+      type(mp_gemm_desc_t), intent(in), optional :: desc
+      integer(c_size_t), intent(out) :: bytes
+      integer(c_int) :: answer
+    end function
+
+    !> Matrix product with fp32 accumulation:  D = epilogue(alpha op(A) op(B) + beta C).
+    !>
+    !> @param A  device; m x k with row stride lda (MP_OP_N), or k x m (MP_OP_T).
+    !> @param B  device; k x n with row stride ldb (MP_OP_N), or n x k (MP_OP_T).
+    !> @param C  device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
+    !> @param D  device; m x n.  May be the same matrix as C (equal ld and stride);
+    !>           any other overlap is undefined.
+    !> @param epilogue   host, optional.
+    !> @param workspace  device, 256-byte aligned, optional.  With fewer bytes than
+    !>                   mp_gemm_workspace_size the fastest kernel that needs no more is chosen:
+    !>                   never an error, perhaps slower.
+    !>
+    !> Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 computes
+    !> epilogue(beta C).  There is no minimum alignment: 16-byte aligned pointers and
+    !> ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a
+    !> slower one (logged once at MP_LOG_WARN).
+    !>
+    !> Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
+    !> the tensor core does it, in an order fixed by (desc, alignment, workspace_bytes, device,
+    !> MP_GEMM_TUNING), and rounded once.
+    !> Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
+    !>
+    !> @return MP_ERROR_INVALID_ARGUMENT     a dimension < 0, an ld below the row length
+    !>         MP_ERROR_NOT_FOUND            no kernel is called desc->kernel
+    !>         MP_ERROR_UNSUPPORTED          that kernel cannot run this problem
+    !>         MP_ERROR_WORKSPACE_TOO_SMALL  desc->kernel forces a kernel that needs more
+    function mp_gemm(context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, &
+      stream) result(answer) &
+      bind(c, name="mp_gemm")
+      import
+      type(c_ptr), value :: context
+      type(mp_gemm_desc_t), intent(in), optional :: desc
+      type(c_ptr), value :: A
+      type(c_ptr), value :: B
+      type(c_ptr), value :: C
+      type(c_ptr), value :: D
+      type(mp_epilogue_t), intent(in), optional :: epilogue
+      type(c_ptr), value :: workspace
+      integer(c_size_t), value :: workspace_bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> As mp_gemm, with one pointer per batch item instead of a stride.
+    !> @param A,B,C,D  device arrays of desc->batch_count device pointers; C is optional
+    !>                 when beta == 0.  desc->stride_* must be 0.  The arrays are read when
+    !>                 the kernel runs: keep them alive until then.  As in mp_gemm a matrix
+    !>                 needs no alignment but its element's; that one item lacks 16 bytes is
+    !>                 found out on the device, costs time and is not logged.
+    !> epilogue->aux, dbias, amax are unsupported here.
+    function mp_gemm_batched(context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, &
+      stream) result(answer) &
+      bind(c, name="mp_gemm_batched")
+      import
+      type(c_ptr), value :: context
+      type(mp_gemm_desc_t), intent(in), optional :: desc
+      type(c_ptr), value :: A
+      type(c_ptr), value :: B
+      type(c_ptr), value :: C
+      type(c_ptr), value :: D
+      type(mp_epilogue_t), intent(in), optional :: epilogue
+      type(c_ptr), value :: workspace
+      integer(c_size_t), value :: workspace_bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Bytes of workspace with which mp_gemm_grouped is fastest.  Shapes and ld of the items count,
+    !> their pointers are not looked at.
+    !> @param bytes  host, out.
+    function mp_gemm_grouped_workspace_size(context, desc, count, items, &
+      bytes) result(answer) bind(c, name="mp_gemm_grouped_workspace_size")
+      import
+      type(c_ptr), value :: context
+      type(mp_gemm_desc_t), intent(in), optional :: desc
+      integer(c_int32_t), value :: count
+      type(mp_gemm_group_item_t), intent(in) :: items(*)
+      integer(c_size_t), intent(out) :: bytes
+      integer(c_int) :: answer
+    end function
+
+    !> `count` products of different shapes in one call: the experts of a layer, the weight
+    !> gradients of a network.  Each is what mp_gemm computes:
+    !>     D = epilogue(alpha op(A) op(B) + beta C)
+    !>
+    !> The products may run at the same time, in one launch where a kernel for that exists and in one
+    !> launch per product elsewhere (logged once at MP_LOG_WARN where the caller can change that):
+    !> never an error, perhaps slower.  So no D may overlap any matrix of another product; A, B and C
+    !> may be shared.
+    !>
+    !> @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld* and stride_* must be 0
+    !>               and batch_count 1, as mp_gemm_grouped_desc_default leaves them.  desc->kernel
+    !>               names a kernel that runs every product.
+    !> @param items  host, count elements, copied: the call can be captured into a CUDA graph, which
+    !>               then keeps these shapes and pointers.  May be NULL when count is 0.
+    !>               Edge cases as in mp_gemm: m or n == 0 does nothing, k == 0 computes
+    !>               epilogue(beta C).
+    !> @param epilogue   host, optional: scale and found_inf, shared by all products.  Everything
+    !>                   else is unsupported here and must be 0.
+    !> @param workspace  device, 256-byte aligned, optional; see mp_gemm_grouped_workspace_size.
+    !>
+    !> An error names the product, "mp_gemm_grouped: items[3].lda = 60 is smaller than k = 64", and
+    !> then none of them has been enqueued.
+    function mp_gemm_grouped(context, desc, count, items, epilogue, workspace, workspace_bytes, &
+      stream) result(answer) &
+      bind(c, name="mp_gemm_grouped")
+      import
+      type(c_ptr), value :: context
+      type(mp_gemm_desc_t), intent(in), optional :: desc
+      integer(c_int32_t), value :: count
+      type(mp_gemm_group_item_t), intent(in) :: items(*)
+      type(mp_epilogue_t), intent(in), optional :: epilogue
+      type(c_ptr), value :: workspace
+      integer(c_size_t), value :: workspace_bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> P and Q of `desc`; 0 where the filter is larger than the padded image.
+    !> @param p,q  host, out.
+    function mp_conv2d_output_size(desc, p, q) result(answer) bind(c, &
+      name="mp_conv2d_output_size")
+      import
+      type(mp_conv2d_desc_t), intent(in), optional :: desc
+      integer(c_int32_t), intent(out) :: p
+      integer(c_int32_t), intent(out) :: q
+      integer(c_int) :: answer
+    end function
+
+    !> Bytes of workspace with which that product runs its fastest kernel; often 0.
+    !> @param bytes  host, out.
+    function mp_conv2d_workspace_size(context, desc, op, bytes) result(answer) bind(c, &
+      name="mp_conv2d_workspace_size")
+      import
+      type(c_ptr), value :: context
+      type(mp_conv2d_desc_t), intent(in), optional :: desc
+      integer(c_int), value :: op
+      integer(c_size_t), intent(out) :: bytes
+      integer(c_int) :: answer
+    end function
+
+    !> Forward:  y = epilogue(alpha conv(x, filter) + beta y).
+    !>
+    !> @param x, filter  device.
+    !> @param y          device; read only when beta != 0.
+    !> @param epilogue   host, optional; sees y as a matrix of N P Q rows and K columns, so bias has K
+    !>                   elements; ld_aux 0 = K.
+    !> @param workspace  device, 256-byte aligned, optional; less than mp_conv2d_workspace_size is
+    !>                   never an error, perhaps slower.
+    !>
+    !> An implicit GEMM: the matrix of patches (im2col) is never stored.  Accuracy as in mp_gemm.
+    !> 16-byte aligned tensors with C/groups and K/groups multiples of 8 are fastest; images of few
+    !> channels (RGB) have kernels of their own.  A 1 x 1 filter with stride 1 and no padding is
+    !> multiplied by the kernels of mp_gemm.
+    !> Zeros that stand for nothing, outside the image or between the strides of dgrad, may or may not
+    !> be multiplied.  It shows only beside a non-finite weight (in wgrad: dy), as a NaN.
+    !> Limits, beyond which MP_ERROR_UNSUPPORTED: one padded image, one image of y, the filter and the
+    !> numbers of pixels N H W and N P Q stay below 2^30 elements; the tensors may be larger.
+    !>
+    !> Source: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014, section 3.
+    !>
+    !> @return MP_ERROR_INVALID_ARGUMENT     a number outside its range, groups that do not divide c, k
+    !>         MP_ERROR_NOT_FOUND            no kernel is called desc->kernel
+    !>         MP_ERROR_UNSUPPORTED          that kernel cannot run this problem; a limit above
+    !>         MP_ERROR_WORKSPACE_TOO_SMALL  desc->kernel forces a kernel that needs more
+    function mp_conv2d_fprop(context, desc, x, filter, y, epilogue, workspace, workspace_bytes, &
+      stream) result(answer) &
+      bind(c, name="mp_conv2d_fprop")
+      import
+      type(c_ptr), value :: context
+      type(mp_conv2d_desc_t), intent(in), optional :: desc
+      type(c_ptr), value :: x
+      type(c_ptr), value :: filter
+      type(c_ptr), value :: y
+      type(mp_epilogue_t), intent(in), optional :: epilogue
+      type(c_ptr), value :: workspace
+      integer(c_size_t), value :: workspace_bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Gradient of the input:  dx = epilogue(alpha conv_transpose(dy, filter) + beta dx).
+    !> The epilogue sees dx as a matrix of N H W rows and C columns: MP_ACT_DRELU with the aux of the
+    !> layer below gives that layer's dy, dbias its bias gradient.  Otherwise as mp_conv2d_fprop.
+    function mp_conv2d_dgrad(context, desc, dy, filter, dx, epilogue, workspace, &
+      workspace_bytes, stream) result(answer) &
+      bind(c, name="mp_conv2d_dgrad")
+      import
+      type(c_ptr), value :: context
+      type(mp_conv2d_desc_t), intent(in), optional :: desc
+      type(c_ptr), value :: dy
+      type(c_ptr), value :: filter
+      type(c_ptr), value :: dx
+      type(mp_epilogue_t), intent(in), optional :: epilogue
+      type(c_ptr), value :: workspace
+      integer(c_size_t), value :: workspace_bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Gradient of the weights:  dfilter = alpha conv(x, dy) + beta dfilter, the sum over n, p, q.
+    !> beta = 1 accumulates over micro-batches; use dtype_out = MP_FP32 then, or small terms are lost
+    !> to rounding.
+    !> @param epilogue  host, optional: scale, amax and found_inf.  Everything else is unsupported here
+    !>                  and must be 0.
+    !> Otherwise as mp_conv2d_fprop; the sum is split over blocks in a fixed order, never atomically.
+    function mp_conv2d_wgrad(context, desc, x, dy, dfilter, epilogue, workspace, &
+      workspace_bytes, stream) result(answer) &
+      bind(c, name="mp_conv2d_wgrad")
+      import
+      type(c_ptr), value :: context
+      type(mp_conv2d_desc_t), intent(in), optional :: desc
+      type(c_ptr), value :: x
+      type(c_ptr), value :: dy
+      type(c_ptr), value :: dfilter
+      type(mp_epilogue_t), intent(in), optional :: epilogue
+      type(c_ptr), value :: workspace
+      integer(c_size_t), value :: workspace_bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Upload the pointer table once, so that each later call is one kernel launch however
+    !> many tensors there are (the idea of apex multi_tensor_apply, without its per-call
+    !> packing of metadata into kernel arguments).
+    function mp_tensor_list_create(list, context, desc) result(answer) bind(c, &
+      name="mp_tensor_list_create")
+      import
+      type(c_ptr), intent(out) :: list
+      type(c_ptr), value :: context
+      type(mp_tensor_list_desc_t), intent(in), optional :: desc
+      integer(c_int) :: answer
+    end function
+
+    subroutine mp_tensor_list_destroy(list) bind(c, name="mp_tensor_list_destroy")
+      import
+      type(c_ptr), value :: list
+    end subroutine
+
+    !> Point the list at other buffers of the same sizes, in stream order: for frameworks
+    !> that allocate new gradients each step.  Do not capture into a graph.
+    !> @param data  host, count device pointers.
+    function mp_tensor_list_set_data(list, data, stream) result(answer) bind(c, &
+      name="mp_tensor_list_set_data")
+      import
+      type(c_ptr), value :: list
+      type(c_ptr), value :: data
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Set *found_inf to 1 if any element is NaN or infinite.  Never clears it, so several
+    !> lists can share one flag.  A float rather than an int so that it can be all-reduced
+    !> with the gradients.
+    !> @param found_inf  device, 1 float.
+    function mp_check_nonfinite(list, found_inf, stream) result(answer) bind(c, &
+      name="mp_check_nonfinite")
+      import
+      type(c_ptr), value :: list
+      type(c_ptr), value :: found_inf
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Largest absolute value; NaN if any element is NaN (fmaxf would lose it).
+    !> @param amax        device, 1 float, optional; 0 for an empty list.
+    !> @param per_tensor  device, count floats, optional.
+    function mp_amax(list, amax, per_tensor, stream) result(answer) bind(c, name="mp_amax")
+      import
+      type(c_ptr), value :: list
+      type(c_ptr), value :: amax
+      type(c_ptr), value :: per_tensor
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> sqrt(sum x^2), over the list and per tensor.  Squares are summed in fp32 inside a chunk of
+    !> 16384 elements (so |x| > 1.8e19 gives infinity) and in fp64 across chunks, in a fixed order,
+    !> without atomics: bitwise reproducible.
+    !> @param norm        device, 1 float, optional.
+    !> @param per_tensor  device, count floats, optional.
+    function mp_l2norm(list, norm, per_tensor, stream) result(answer) bind(c, name="mp_l2norm")
+      import
+      type(c_ptr), value :: list
+      type(c_ptr), value :: norm
+      type(c_ptr), value :: per_tensor
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Look at every element once, and report: what overflowed, and what is about to underflow.
+    !> mp_scale_step reports on its gradients without a pass more (mp_step_options_t).
+    !> @param report          device, 1 report, optional: of the list.
+    !> @param tensor_reports  device, count reports, optional: of each tensor.
+    function mp_inspect(list, report, tensor_reports, stream) result(answer) bind(c, &
+      name="mp_inspect")
+      import
+      type(c_ptr), value :: list
+      type(c_ptr), value :: report
+      type(c_ptr), value :: tensor_reports
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> out = in * *inv_scale, setting *found_inf as mp_check_nonfinite does on `in`.
+    !> @param in, out    lists of equal shapes; types may differ (fp16 grads -> fp32 grads);
+    !>                   out == in is allowed.
+    !> @param inv_scale  device, 1 float.
+    function mp_unscale(in, out, inv_scale, found_inf, stream) result(answer) bind(c, &
+      name="mp_unscale")
+      import
+      type(c_ptr), value :: in
+      type(c_ptr), value :: out
+      type(c_ptr), value :: inv_scale
+      type(c_ptr), value :: found_inf
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> The factor that unscales and clips at once:
+    !>     *grad_scale = *inv_scale * min(1, max_norm / (*inv_scale * *scaled_norm + 1e-6))
+    !> Source: Pascanu et al., On the difficulty of training RNNs, ICML 2013, algorithm 1;
+    !> the 1e-6 is that of torch.nn.utils.clip_grad_norm_.
+    !> @param scaled_norm  device, 1 float: norm of the gradients before unscaling.
+    function mp_clip_factor(context, scaled_norm, inv_scale, max_norm, grad_scale, &
+      stream) result(answer) &
+      bind(c, name="mp_clip_factor")
+      import
+      type(c_ptr), value :: context
+      type(c_ptr), value :: scaled_norm
+      type(c_ptr), value :: inv_scale
+      real(c_float), value :: max_norm
+      type(c_ptr), value :: grad_scale
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> The scaler allocates nothing after this.  A program may have several, one per loss; several
+    !> optimizers may share one, see MP_STEP_KEEP_SCALER.
+    function mp_scaler_create(scaler, context, config) result(answer) bind(c, &
+      name="mp_scaler_create")
+      import
+      type(c_ptr), intent(out) :: scaler
+      type(c_ptr), value :: context
+      type(mp_scaler_config_t), intent(in), optional :: config
+      integer(c_int) :: answer
+    end function
+
+    subroutine mp_scaler_destroy(scaler) bind(c, name="mp_scaler_destroy")
+      import
+      type(c_ptr), value :: scaler
+    end subroutine
+
+    !> Device addresses, constant for the life of the scaler: S, 1/S, and the scaler's own
+    !> sticky overflow flag, which mp_scaler_update clears.
+    function mp_scaler_scale(scaler) result(answer) bind(c, name="mp_scaler_scale")
+      import
+      type(c_ptr), value :: scaler
+      type(c_ptr) :: answer
+    end function
+
+    function mp_scaler_inv_scale(scaler) result(answer) bind(c, name="mp_scaler_inv_scale")
+      import
+      type(c_ptr), value :: scaler
+      type(c_ptr) :: answer
+    end function
+
+    function mp_scaler_found_inf(scaler) result(answer) bind(c, name="mp_scaler_found_inf")
+      import
+      type(c_ptr), value :: scaler
+      type(c_ptr) :: answer
+    end function
+
+    !> out[i] = loss[i] * S, before the backward pass.  out == loss is allowed.
+    function mp_scale_loss(scaler, loss, out, dtype, count, stream) result(answer) bind(c, &
+      name="mp_scale_loss")
+      import
+      type(c_ptr), value :: scaler
+      type(c_ptr), value :: loss
+      type(c_ptr), value :: out
+      integer(c_int), value :: dtype
+      integer(c_int64_t), value :: count
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Apply the policy once, from mp_scaler_found_inf and *amax; then clear the flag.
+    !> mp_scale_step does this itself.
+    !> @param amax  device, 1 float: largest gradient as measured, still multiplied by S and
+    !>              before any clipping; infinity or NaN counts as an overflow even where the
+    !>              flag is 0.  Taken together with what steps with MP_STEP_KEEP_SCALER and
+    !>              mp_grads_accumulate have measured.  Lognormal and logmax learn from it, and need it
+    !>              unless there were such calls.  Else optional: it tells NaN from infinity.
+    function mp_scaler_update(scaler, amax, stream) result(answer) bind(c, &
+      name="mp_scaler_update")
+      import
+      type(c_ptr), value :: scaler
+      type(c_ptr), value :: amax
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Copy the state to / from the host; waits for `stream`.  Restoring a saved state and
+    !> repeating the steps gives bitwise the same scales.  A state whose scale or statistics are NaN
+    !> (logmax) is refused.  Restoring empties the history.
+    function mp_scaler_get_state_sync(scaler, state, stream) result(answer) bind(c, &
+      name="mp_scaler_get_state_sync")
+      import
+      type(c_ptr), value :: scaler
+      type(mp_scaler_state_t), intent(inout) :: state
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    function mp_scaler_set_state_sync(scaler, state, stream) result(answer) bind(c, &
+      name="mp_scaler_set_state_sync")
+      import
+      type(c_ptr), value :: scaler
+      type(mp_scaler_state_t), intent(in), optional :: state
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> The last updates, oldest first, for a plot; waits for `stream`.
+    !> @param capacity  elements of the arrays; where fewer than there are, the newest are given
+    !> @param scales    host, optional: S with which the step was taken
+    !> @param skipped   host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN
+    !> @param count     host: elements written, at most config.history
+    function mp_scaler_get_history_sync(scaler, capacity, scales, skipped, count, &
+      stream) result(answer) bind(c, name="mp_scaler_get_history_sync")
+      import
+      type(c_ptr), value :: scaler
+      integer(c_int64_t), value :: capacity
+      type(c_ptr), value :: scales
+      type(c_ptr), value :: skipped
+      type(c_ptr), value :: count
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Uploads the hyperparameters and allocates the scratch memory of all later steps.
+    function mp_optimizer_create(optimizer, context, desc) result(answer) bind(c, &
+      name="mp_optimizer_create")
+      import
+      type(c_ptr), intent(out) :: optimizer
+      type(c_ptr), value :: context
+      type(mp_optimizer_desc_t), intent(in), optional :: desc
+      integer(c_int) :: answer
+    end function
+
+    subroutine mp_optimizer_destroy(optimizer) bind(c, name="mp_optimizer_destroy")
+      import
+      type(c_ptr), value :: optimizer
+    end subroutine
+
+    !> Replace the hyperparameters of one group, in stream order.
+    !> They live on the device: a captured graph picks up the new values when replayed.
+    !> @return MP_ERROR_INVALID_ARGUMENT also for a max_tensor_norm where no group had one when the
+    !>         optimizer was created: a step would need another launch
+    function mp_optimizer_set_hyper(optimizer, group, hyper, stream) result(answer) bind(c, &
+      name="mp_optimizer_set_hyper")
+      import
+      type(c_ptr), value :: optimizer
+      integer(c_int32_t), value :: group
+      type(mp_hyper_t), intent(in), optional :: hyper
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> One update of master, m, v and model, in one kernel, however many tensors there are.  LAMB,
+    !> NovoGrad, LARC and LARS measure the tensors in another one before it, max_tensor_norm the
+    !> gradients in one more (not in mp_scale_step, which measures them anyway).
+    !> @param grad_scale  device, 1 float multiplied into every gradient, e.g. 1/S; NULL = 1.
+    !>                    Infinity or NaN skips the update as found_inf does.
+    !> @param found_inf   device, 1 float; if nonzero when the kernel runs, nothing at all
+    !>                    is written and t does not advance.  NULL = always update.
+    !>
+    !> The decision is taken on the device; the host does not learn of it (and must not ask,
+    !> or the GPU idles once per step).
+    !> Source of master weights: Micikevicius et al. 2018, section 3.1.
+    function mp_optimizer_step(optimizer, grad_scale, found_inf, stream) result(answer) bind(c, &
+      name="mp_optimizer_step")
+      import
+      type(c_ptr), value :: optimizer
+      type(c_ptr), value :: grad_scale
+      type(c_ptr), value :: found_inf
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> model = round(master): the copy that an optimizer step writes, for a program that updates its
+    !> fp32 weights itself.  Bit for bit the same copy.
+    !> @param master     MP_FP32; read.
+    !> @param model      MP_FP16/MP_BF16, parallel to master; written.  A NULL data pointer: that
+    !>                   parameter has no 16-bit copy.
+    !> @param found_inf  device, 1 float, optional; if nonzero when the kernel runs, nothing is written:
+    !>                   a skipped step leaves the copy as it leaves the weights.
+    !> @param options    host, optional; NULL = the defaults.
+    function mp_masters_to_model(master, model, found_inf, options, &
+      stream) result(answer) bind(c, name="mp_masters_to_model")
+      import
+      type(c_ptr), value :: master
+      type(c_ptr), value :: model
+      type(c_ptr), value :: found_inf
+      type(mp_model_options_t), intent(in), optional :: options
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> The learning rates that the latest applied step used, before lr_multipliers.
+    !> @return device, num_groups floats, 0 before the first step; they live as long as the optimizer.
+    !>         NULL if optimizer is NULL
+    function mp_optimizer_lr(optimizer) result(answer) bind(c, name="mp_optimizer_lr")
+      import
+      type(c_ptr), value :: optimizer
+      type(c_ptr) :: answer
+    end function
+
+    !> What l1 and l2 add to the loss, of the master weights as they are now:
+    !>     sum over tensors of (their decay multiplier) (l1 sum |w| + l2 sum w^2)
+    !> in fp32 within a chunk and fp64 across, in a fixed order, as mp_l2norm.  In one kernel.
+    !> @param loss  device, 1 float.
+    function mp_optimizer_regularization(optimizer, loss, stream) result(answer) bind(c, &
+      name="mp_optimizer_regularization")
+      import
+      type(c_ptr), value :: optimizer
+      type(c_ptr), value :: loss
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Device address of the step counter t, which each applied step increases by 1; constant for the
+    !> life of the optimizer.  NULL if optimizer is NULL.
+    function mp_optimizer_step_counter(optimizer) result(answer) bind(c, &
+      name="mp_optimizer_step_counter")
+      import
+      type(c_ptr), value :: optimizer
+      type(c_ptr) :: answer
+    end function
+
+    !> The step counter t, for checkpoints; waits for `stream`.
+    function mp_optimizer_get_step_sync(optimizer, t, stream) result(answer) bind(c, &
+      name="mp_optimizer_get_step_sync")
+      import
+      type(c_ptr), value :: optimizer
+      type(c_ptr), value :: t
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    function mp_optimizer_set_step_sync(optimizer, t, stream) result(answer) bind(c, &
+      name="mp_optimizer_set_step_sync")
+      import
+      type(c_ptr), value :: optimizer
+      integer(c_int64_t), value :: t
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Fill `comm` from a communicator.  libnccl.so.2 is looked up with dlopen in this call; without it
+    !> there is no dependency on NCCL.  The codes of its callbacks are those of ncclResult_t.
+    !> @param comm       host, out; MP_INIT_STRUCT it before the call.
+    !> @param nccl_comm  an ncclComm_t, blocking (with a nonblocking one the code of "in progress" is
+    !>                   taken for a failure); must outlive the calls that get *comm.
+    !> @return MP_ERROR_NOT_FOUND if NCCL cannot be loaded
+    !>         MP_ERROR_COMM      if it does not tell rank or size of nccl_comm
+    function mp_comm_init_nccl(comm, nccl_comm) result(answer) bind(c, name="mp_comm_init_nccl")
+      import
+      type(mp_comm_t), intent(inout) :: comm
+      type(c_ptr), value :: nccl_comm
+      integer(c_int) :: answer
+    end function
+
+    !> grads = post * sum over ranks (pre * grads), in place and in the gradients' own types, every
+    !> product rounded.  pre = 1 / world_size, post = 1 averages without overflow, but what is small may
+    !> underflow; pre = 1, post = 1 / world_size the reverse; both 1 / sqrt(world_size) is in between.
+    !> A factor of 1 costs nothing, any other one pass over the gradients.  With a power of two, ranks with
+    !> equal gradients get these back, bit for bit, unless they under- or overflow on the way.
+    !>
+    !> One all_reduce per tensor that is not empty, in the order of the list, in one batch: NCCL makes
+    !> one launch of it.  Neighbours in memory are not joined, for the ranks' addresses may differ;
+    !> a list of one tensor over all of them (one buffer for all gradients) does that.
+    !>
+    !> The gradients may still be multiplied by S.  Infinity and NaN survive the sum, and then every
+    !> rank sees them; see mp_step_options.comm for what else must agree.
+    !> @param pre, post  > 0, finite.
+    !> @return MP_ERROR_COMM  a callback failed: some gradients may have been summed and others not
+    function mp_grad_all_reduce(grads, comm, pre, post, stream) result(answer) bind(c, &
+      name="mp_grad_all_reduce")
+      import
+      type(c_ptr), value :: grads
+      type(mp_comm_t), intent(in), optional :: comm
+      real(c_float), value :: pre
+      real(c_float), value :: post
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Everything between backward and the next forward:
+    !>
+    !>     1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
+    !>     2. found_inf, NaN and amax become those of all ranks, with MP_STEP_SHARDED also the
+    !>        norm                                                       only with comm
+    !>     3. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
+    !>                        model = round(master);  t += 1             second pass
+    !>     4. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
+    !>
+    !> found_inf is the scaler's own flag (mp_scaler_found_inf): a GEMM epilogue that saw an
+    !> overflowing activation gradient may have set it before.
+    !>
+    !> All on the device, with no host synchronisation.  Bitwise equal to calling
+    !> mp_check_nonfinite, mp_l2norm, mp_amax, mp_clip_factor, mp_optimizer_step,
+    !> mp_scaler_update in that order; it only saves launches and memory traffic.  Two passes
+    !> are the minimum: no weight may change before the last gradient has been inspected
+    !> (MP_STEP_CHECKED: it has been).
+    !>
+    !> With MP_SCALER_STATIC an overflowing step is skipped too.
+    !>
+    !> Ranks: gradients that went through mp_grad_all_reduce are the same everywhere, but a flag
+    !> raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all_reduce of 2
+    !> floats (max) and, with MP_STEP_SHARDED, one of 1 float (sum), in one batch, between two small
+    !> kernels.  What is not finite travels as a code, so that no maximum meets a NaN.  The sum is
+    !> that of the squares in fp32, so a sharded norm beyond 1.8e19, as measured, is infinite.
+    !>
+    !> @param scaler   optional; NULL = S is 1 (bf16), non-finite gradients still skip.
+    !> @param options  host, optional; NULL = no clipping, one rank.
+    !> @return MP_ERROR_INVALID_ARGUMENT if optimizer and scaler belong to different contexts
+    !>         MP_ERROR_COMM             a callback of options->comm failed: nothing has been updated, S
+    !>                                   included, but the scaler's flag is up if a gradient is not
+    !>                                   finite
+    function mp_scale_step(optimizer, scaler, options, stream) result(answer) bind(c, &
+      name="mp_scale_step")
+      import
+      type(c_ptr), value :: optimizer
+      type(c_ptr), value :: scaler
+      type(mp_step_options_t), intent(in), optional :: options
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> sums += weight / S * grads, or with MP_ACCUMULATE_FIRST  sums = weight / S * grads; in fp32, with
+    !> the S of the moment, one rounding of weight / S and one of each sum.  In one pass.
+    !>
+    !> Raises the scaler's flag for a gradient that is not finite, and keeps the largest |gradient|,
+    !> still multiplied by S and without the weight, for the scaler's next update.  The overflow
+    !> stays in the sums too, as infinity or NaN, until the next MP_ACCUMULATE_FIRST: one bad
+    !> micro-batch discards its window whatever becomes of the flag.
+    !>
+    !> Accumulation over k micro-batches; `sums` are the optimizer's grads:
+    !>
+    !>     for (int i = 0; i < k; i++) {
+    !>       const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+    !>       forward_and_backward(i);
+    !>       mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
+    !>     }
+    !>     options.flags = MP_STEP_UNSCALED;
+    !>     mp_scale_step(optimizer, scaler, &options, stream);
+    !>
+    !> (With several ranks, mp_grad_all_reduce of the sums comes before the step, which has options.comm.)
+    !> S stays as it is within such a window.  It may also follow its policy after each micro-batch, so
+    !> that the rest of a discarded window has a smaller S already.  mp_scaler_state and mp_step_query
+    !> count micro-batches then; that the window was discarded, options.found_inf says in both forms:
+    !>
+    !>     for (int i = 0; i < k; i++) {
+    !>       const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+    !>       forward_and_backward(i);
+    !>       mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
+    !>       mp_scaler_update(scaler, NULL, stream);
+    !>     }
+    !>     mp_scale_step(optimizer, NULL, &options, stream);
+    !>
+    !> @param grads   any types; sums == grads is allowed for MP_FP32 gradients.
+    !> @param sums    MP_FP32, parallel to grads.
+    !> @param weight  finite; 1, 1/k, a task weight.  0 adds nothing, but an overflow is still noticed.
+    !> @param flags   mp_accumulate_flags_t, or-ed.
+    function mp_grads_accumulate(scaler, grads, sums, weight, flags, &
+      stream) result(answer) bind(c, name="mp_grads_accumulate")
+      import
+      type(c_ptr), value :: scaler
+      type(c_ptr), value :: grads
+      type(c_ptr), value :: sums
+      real(c_float), value :: weight
+      integer(c_int32_t), value :: flags
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> out = grads / S in fp32, checked for overflow, in one pass: mp_grads_accumulate of weight 1 with
+    !> both flags.  The first half of a step with an optimizer of the host program, which updates
+    !> fp32 master weights however it likes:
+    !>
+    !>     const float *found_inf = mp_scaler_found_inf(scaler);
+    !>     mp_grads_to_fp32(scaler, grads, grads32, stream);
+    !>     my_optimizer(found_inf); // masters and grads32; does nothing where *found_inf is not 0
+    !>     mp_masters_to_model(masters, models, found_inf, NULL, stream);
+    !>     mp_scaler_update(scaler, NULL, stream);
+    !>
+    !> That one runs on the device and reads the flag there.  One that cannot, because it runs on the host
+    !> or knows of no flag, is started by the host, which asks until it is told; whatever else has
+    !> been enqueued goes on meanwhile.  n is mp_scaler_state.steps + 1:
+    !>
+    !>     mp_step_verdict_t verdict = MP_STEP_PENDING;
+    !>     mp_grads_to_fp32(scaler, grads, grads32, stream);
+    !>     while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n, &verdict);
+    !>     if (verdict == MP_STEP_TAKEN) {
+    !>       my_host_optimizer();
+    !>       mp_masters_to_model(masters, models, NULL, NULL, stream);
+    !>     }
+    !>     mp_scaler_update(scaler, NULL, stream);
+    !>
+    !> @param grads  any types; out == grads is allowed for MP_FP32 gradients.
+    !> @param out    MP_FP32, parallel to grads.
+    function mp_grads_to_fp32(scaler, grads, out, stream) result(answer) bind(c, &
+      name="mp_grads_to_fp32")
+      import
+      type(c_ptr), value :: scaler
+      type(c_ptr), value :: grads
+      type(c_ptr), value :: out
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> What became of a step, from what the device has written into memory of the host.  Neither waits
+    !> nor enqueues; any thread may ask at any time, also while another one works with the scaler.
+    !>
+    !> The queue does not run dry if a step is asked for while it still holds work of the next one:
+    !>
+    !>     for (int64_t n = 1; n <= steps; n++) {
+    !>       mp_step_verdict_t verdict = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+    !>       forward_and_backward(n); // enqueued; step n - 1 is done long before this is
+    !>       while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &verdict);
+    !>       if (verdict == MP_STEP_TAKEN) my_learning_rate_advances();
+    !>       mp_scale_step(optimizer, scaler, NULL, stream);
+    !>     }
+    !>
+    !> @param step     >= 1, counted as in mp_scaler_state.steps: the update that makes steps n is step
+    !>                 n, also after restoring a state and in a replayed graph.  Its verdict is known
+    !>                 at the end of the mp_scale_step or mp_scaler_update that counts it (those with
+    !>                 MP_STEP_KEEP_SCALER do not), or after MP_ACCUMULATE_LAST.
+    !> @param verdict  host, out.
+    !> @return MP_ERROR_NOT_FOUND  the step lies MP_STEP_QUERY_DEPTH or more back, or before the state
+    !>                             that was restored
+    function mp_step_query(scaler, step, verdict) result(answer) bind(c, name="mp_step_query")
+      import
+      type(c_ptr), value :: scaler
+      integer(c_int64_t), value :: step
+      integer(c_int), intent(out) :: verdict
+      integer(c_int) :: answer
+    end function
+
+    !> Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
+    !>
+    !>     p = softmax(logits[i]);  row_loss[i] = -weight log p[labels[i]]
+    !>     loss = mean_i row_loss[i]
+    !>     dlogits[i][j] = S weight / rows (p[j] - (j == labels[i]))
+    !>
+    !> A label outside [0, classes) makes the loss and the gradient of its row NaN, so that the
+    !> step is skipped and the mistake shows; the host cannot check labels without waiting.
+    !>
+    !> @param logits      device, rows x classes.
+    !> @param labels      device, rows integers.
+    !> @param loss_scale  device, 1 float S, e.g. mp_scaler_scale(); NULL = 1.
+    !> @param row_loss    device, rows floats, written; not multiplied by S.
+    !> @param loss        device, 1 float, optional, written; NaN when rows is 0.
+    !> @param correct     device, 1 integer, optional: increased by the number of rows whose
+    !>                    largest logit (the first, among equals) is the label's.  Clear it first.
+    !> @param dlogits     device, rows x classes, optional; may be the same matrix as logits
+    !>                    (equal ld).  NULL = forward only.
+    !> Source: Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale).
+    function mp_softmax_xent(context, desc, logits, labels, loss_scale, row_loss, loss, correct, &
+      dlogits, stream) result(answer) &
+      bind(c, name="mp_softmax_xent")
+      import
+      type(c_ptr), value :: context
+      type(mp_xent_desc_t), intent(in), optional :: desc
+      type(c_ptr), value :: logits
+      type(c_ptr), value :: labels
+      type(c_ptr), value :: loss_scale
+      type(c_ptr), value :: row_loss
+      type(c_ptr), value :: loss
+      type(c_ptr), value :: correct
+      type(c_ptr), value :: dlogits
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Images from N C H W to N H W C, the layout of everything in sections 5 and 13, and back.
+    !> Converts the type on the way, as mp_cast does.
+    !>
+    !> @param n, c, h, w  >= 0, in this order for both; where one is 0 there is nothing to do.
+    !> @param src         device, dense, n c h w elements.
+    !> @param dst         device, dense, as many; must not overlap src.
+    function mp_nchw_to_nhwc(context, n, c, h, w, src, src_dtype, dst, dst_dtype, &
+      stream) result(answer) bind(c, name="mp_nchw_to_nhwc")
+      import
+      type(c_ptr), value :: context
+      integer(c_int64_t), value :: n
+      integer(c_int64_t), value :: c
+      integer(c_int64_t), value :: h
+      integer(c_int64_t), value :: w
+      type(c_ptr), value :: src
+      integer(c_int), value :: src_dtype
+      type(c_ptr), value :: dst
+      integer(c_int), value :: dst_dtype
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    function mp_nhwc_to_nchw(context, n, c, h, w, src, src_dtype, dst, dst_dtype, &
+      stream) result(answer) bind(c, name="mp_nhwc_to_nchw")
+      import
+      type(c_ptr), value :: context
+      integer(c_int64_t), value :: n
+      integer(c_int64_t), value :: c
+      integer(c_int64_t), value :: h
+      integer(c_int64_t), value :: w
+      type(c_ptr), value :: src
+      integer(c_int), value :: src_dtype
+      type(c_ptr), value :: dst
+      integer(c_int), value :: dst_dtype
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> P and Q of `desc`.
+    !> @param p,q  host, out.
+    function mp_pool2d_output_size(desc, p, q) result(answer) bind(c, &
+      name="mp_pool2d_output_size")
+      import
+      type(mp_pool2d_desc_t), intent(in), optional :: desc
+      integer(c_int32_t), intent(out) :: p
+      integer(c_int32_t), intent(out) :: q
+      integer(c_int) :: answer
+    end function
+
+    !> y = the largest element, or the mean, of each window and channel.  NaN is larger than
+    !> everything and makes every mean NaN.
+    !> @param x  device.
+    !> @param y  device, written.
+    function mp_pool2d_forward(context, desc, x, y, stream) result(answer) bind(c, &
+      name="mp_pool2d_forward")
+      import
+      type(c_ptr), value :: context
+      type(mp_pool2d_desc_t), intent(in), optional :: desc
+      type(c_ptr), value :: x
+      type(c_ptr), value :: y
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> dx = the gradient of x, overwritten.  MP_POOL_MAX: the pixel that was the largest of its window,
+    !> the first one by rows among equals, gets dy; it is found again from x, so y is not needed.
+    !> Every pixel sums over the windows that hold it, in fp32 and a fixed order; for MP_POOL_MAX it
+    !> reads each of them.
+    !> @param x   device; read for MP_POOL_MAX alone, optional otherwise.
+    !> @param dy  device.
+    !> @param dx  device, written.
+    function mp_pool2d_backward(context, desc, x, dy, dx, stream) result(answer) bind(c, &
+      name="mp_pool2d_backward")
+      import
+      type(c_ptr), value :: context
+      type(mp_pool2d_desc_t), intent(in), optional :: desc
+      type(c_ptr), value :: x
+      type(c_ptr), value :: dy
+      type(c_ptr), value :: dx
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Bytes of workspace that training and backward need: at most 4 KiB per channel.
+    !> @param bytes  host, out.
+    function mp_batchnorm_workspace_size(context, desc, bytes) result(answer) bind(c, &
+      name="mp_batchnorm_workspace_size")
+      import
+      type(c_ptr), value :: context
+      type(mp_batchnorm_desc_t), intent(in), optional :: desc
+      integer(c_size_t), intent(out) :: bytes
+      integer(c_int) :: answer
+    end function
+
+    !> Normalises each channel with the statistics of these rows:
+    !>
+    !>     mean = sum_i x[i] / rows,  var = sum_i (x[i] - mean)^2 / rows
+    !>     inv_std = 1 / sqrt(var + epsilon)
+    !>     y[i] = activation((x[i] - mean) gamma inv_std + beta)
+    !>     running_mean = (1 - momentum) running_mean + momentum mean
+    !>     running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
+    !>
+    !> @param x                          device, rows x channels, dense.
+    !> @param gamma, beta                device, channels floats.
+    !> @param running_mean, running_var  device, channels floats, optional, updated.
+    !> @param saved_mean, saved_inv_std  device, channels floats, written; for the backward pass.
+    !> @param y                          device, rows x channels, written.
+    !> @param workspace                  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
+    !>
+    !> A channel with an infinity or a NaN in x becomes NaN, and so does one whose variance is beyond
+    !> the range of fp32; the running statistics take in what was measured.  rows = 1 leaves running_var
+    !> as it is, for one sample has no unbiased variance; rows = 0 or channels = 0 writes nothing.
+    !>
+    !> Means and squared deviations of blocks of rows are combined pairwise, never sums of squares:
+    !> accurate also where the mean is large beside the deviation.  The order depends on the shape
+    !> alone, not on the device.
+    !> Source: Ioffe & Szegedy, Batch Normalization, 2015, algorithm 1; Chan, Golub & LeVeque,
+    !> Algorithms for Computing the Sample Variance, 1983; Micikevicius et al. 2018, section 3.3
+    !> (statistics in fp32).
+    !> @return MP_ERROR_WORKSPACE_TOO_SMALL  workspace_bytes is less than is needed
+    function mp_batchnorm_forward_training(context, desc, x, gamma, beta, running_mean, &
+      running_var, saved_mean, saved_inv_std, y, workspace, workspace_bytes, &
+      stream) result(answer) &
+      bind(c, name="mp_batchnorm_forward_training")
+      import
+      type(c_ptr), value :: context
+      type(mp_batchnorm_desc_t), intent(in), optional :: desc
+      type(c_ptr), value :: x
+      type(c_ptr), value :: gamma
+      type(c_ptr), value :: beta
+      type(c_ptr), value :: running_mean
+      type(c_ptr), value :: running_var
+      type(c_ptr), value :: saved_mean
+      type(c_ptr), value :: saved_inv_std
+      type(c_ptr), value :: y
+      type(c_ptr), value :: workspace
+      integer(c_size_t), value :: workspace_bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> The same with given statistics, usually the running ones; momentum is not looked at.
+    !> @param mean, var  device, channels floats.
+    !> @param y          device, written; may be x.
+    function mp_batchnorm_forward_inference(context, desc, x, gamma, beta, mean, var, y, &
+      stream) result(answer) bind(c, name="mp_batchnorm_forward_inference")
+      import
+      type(c_ptr), value :: context
+      type(mp_batchnorm_desc_t), intent(in), optional :: desc
+      type(c_ptr), value :: x
+      type(c_ptr), value :: gamma
+      type(c_ptr), value :: beta
+      type(c_ptr), value :: mean
+      type(c_ptr), value :: var
+      type(c_ptr), value :: y
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Gradients of mp_batchnorm_forward_training, with g = dy, or with MP_ACT_RELU 0 where the
+    !> activation was not positive, which is computed again from x; so y need not be kept:
+    !>
+    !>     xhat[i] = (x[i] - mean) inv_std
+    !>     dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
+    !>     dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
+    !>
+    !> @param x, dy          device, rows x channels, dense.
+    !> @param gamma, beta    device, as in the forward pass.
+    !> @param saved_mean, saved_inv_std  device, from the forward pass.
+    !> @param dx             device, rows x channels, written; may be dy.
+    !> @param dgamma, dbeta  device, channels floats, overwritten; zeros when rows is 0.
+    !> An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
+    !> and order of sums as in the forward pass.
+    function mp_batchnorm_backward(context, desc, x, dy, gamma, beta, saved_mean, saved_inv_std, &
+      dx, dgamma, dbeta, workspace, workspace_bytes, stream) result(answer) &
+      bind(c, &
+      name="mp_batchnorm_backward")
+      import
+      type(c_ptr), value :: context
+      type(mp_batchnorm_desc_t), intent(in), optional :: desc
+      type(c_ptr), value :: x
+      type(c_ptr), value :: dy
+      type(c_ptr), value :: gamma
+      type(c_ptr), value :: beta
+      type(c_ptr), value :: saved_mean
+      type(c_ptr), value :: saved_inv_std
+      type(c_ptr), value :: dx
+      type(c_ptr), value :: dgamma
+      type(c_ptr), value :: dbeta
+      type(c_ptr), value :: workspace
+      integer(c_size_t), value :: workspace_bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Name of the index-th best kernel for `desc`: index 0 is what mp_gemm would launch,
+    !> then by predicted time.  Put the name into desc->kernel to force it.  This is how the
+    !> tests reach every kernel and the benchmarks check the prediction.
+    !> @param name  host, out; static storage, e.g. "wmma_128x128x32_s3".
+    !> @return MP_ERROR_NOT_FOUND when index is past the last applicable kernel.
+    function mp_gemm_kernel_name(context, desc, index, name) result(answer) bind(c, &
+      name="mp_gemm_kernel_name")
+      import
+      type(c_ptr), value :: context
+      type(mp_gemm_desc_t), intent(in), optional :: desc
+      integer(c_int32_t), value :: index
+      type(c_ptr), intent(out) :: name
+      integer(c_int) :: answer
+    end function
+
+    !> The same for one product of a convolution.
+    function mp_conv2d_kernel_name(context, desc, op, index, name) result(answer) bind(c, &
+      name="mp_conv2d_kernel_name")
+      import
+      type(c_ptr), value :: context
+      type(mp_conv2d_desc_t), intent(in), optional :: desc
+      integer(c_int), value :: op
+      integer(c_int32_t), value :: index
+      type(c_ptr), intent(out) :: name
+      integer(c_int) :: answer
+    end function
+
+    !> The kernels in the order of mp_gemm_kernel_name, and behind them those that cannot run `desc`.
+    !> @param info  host, out; MP_INIT_STRUCT it before the call.
+    !> @return MP_ERROR_NOT_FOUND when index is past the last kernel.
+    function mp_gemm_kernel_info(context, desc, index, info) result(answer) bind(c, &
+      name="mp_gemm_kernel_info")
+      import
+      type(c_ptr), value :: context
+      type(mp_gemm_desc_t), intent(in), optional :: desc
+      integer(c_int32_t), value :: index
+      type(mp_kernel_info_t), intent(inout) :: info
+      integer(c_int) :: answer
+    end function
+
+    !> The same for one product of a convolution.
+    function mp_conv2d_kernel_info(context, desc, op, index, info) result(answer) bind(c, &
+      name="mp_conv2d_kernel_info")
+      import
+      type(c_ptr), value :: context
+      type(mp_conv2d_desc_t), intent(in), optional :: desc
+      integer(c_int), value :: op
+      integer(c_int32_t), value :: index
+      type(mp_kernel_info_t), intent(inout) :: info
+      integer(c_int) :: answer
+    end function
+  end interface
+
+contains
+
+  pure function mp_context_config_default() result(answer)
+    type(mp_context_config_t) :: answer
+    type(mp_context_config_t) :: c
+    c%device = 0_c_int32_t
+    c%device = MP_DEVICE_AUTO
+    answer = c
+  end function
+
+  pure function mp_epilogue_default() result(answer)
+    type(mp_epilogue_t) :: answer
+    type(mp_epilogue_t) :: e
+    answer = e
+  end function
+
+  !> Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n.
+  pure function mp_gemm_desc_default(m, n, k, dtype_ab, dtype_cd) result(answer)
+    integer(c_int64_t), value :: m
+    integer(c_int64_t), value :: n
+    integer(c_int64_t), value :: k
+    integer(c_int), value :: dtype_ab
+    integer(c_int), value :: dtype_cd
+    type(mp_gemm_desc_t) :: answer
+    type(mp_gemm_desc_t) :: d
+    d%alpha = 0.0_c_float
+    d%batch_count = 0_c_int32_t
+    d%dtype_ab = dtype_ab
+    d%dtype_cd = dtype_cd
+    d%alpha = 1.0_c_float
+    d%batch_count = 1_c_int32_t
+    d%m = m
+    d%n = n
+    d%k = k
+    d%lda = k
+    d%ldb = n
+    d%ldc = n
+    d%ldd = n
+    answer = d
+  end function
+
+  !> Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n.
+  pure function mp_gemm_group_item_default(m, n, k) result(answer)
+    integer(c_int64_t), value :: m
+    integer(c_int64_t), value :: n
+    integer(c_int64_t), value :: k
+    type(mp_gemm_group_item_t) :: answer
+    type(mp_gemm_group_item_t) :: i
+    i%m = m
+    i%n = n
+    i%k = k
+    i%lda = k
+    i%ldb = n
+    i%ldc = n
+    i%ldd = n
+    answer = i
+  end function
+
+  !> What the products of a group have in common.  alpha = 1, beta = 0.
+  pure function mp_gemm_grouped_desc_default(dtype_ab, dtype_cd) result(answer)
+    integer(c_int), value :: dtype_ab
+    integer(c_int), value :: dtype_cd
+    type(mp_gemm_desc_t) :: answer
+    answer = mp_gemm_desc_default(0_c_int64_t, 0_c_int64_t, 0_c_int64_t, dtype_ab, dtype_cd)
+  end function
+
+  !> Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype_out = dtype.
+  pure function mp_conv2d_desc_default(n, h, w, c, k, r, s, dtype) result(answer)
+    integer(c_int32_t), value :: n
+    integer(c_int32_t), value :: h
+    integer(c_int32_t), value :: w
+    integer(c_int32_t), value :: c
+    integer(c_int32_t), value :: k
+    integer(c_int32_t), value :: r
+    integer(c_int32_t), value :: s
+    integer(c_int), value :: dtype
+    type(mp_conv2d_desc_t) :: answer
+    type(mp_conv2d_desc_t) :: d
+    d%stride_h = 0_c_int32_t
+    d%stride_w = 0_c_int32_t
+    d%dilation_h = 0_c_int32_t
+    d%dilation_w = 0_c_int32_t
+    d%groups = 0_c_int32_t
+    d%alpha = 0.0_c_float
+    d%dtype = dtype
+    d%dtype_out = dtype
+    d%n = n
+    d%h = h
+    d%w = w
+    d%c = c
+    d%k = k
+    d%r = r
+    d%s = s
+    d%dilation_w = 1_c_int32_t
+    d%dilation_h = 1_c_int32_t
+    d%stride_w = 1_c_int32_t
+    d%stride_h = 1_c_int32_t
+    d%groups = 1_c_int32_t
+    d%alpha = 1.0_c_float
+    answer = d
+  end function
+
+  pure function mp_scaler_config_default(policy) result(answer)
+    integer(c_int), value :: policy
+    type(mp_scaler_config_t) :: answer
+    type(mp_scaler_config_t) :: c
+    c%init_scale = 0.0_c_float
+    c%min_scale = 0.0_c_float
+    c%max_scale = 0.0_c_float
+    c%growth_factor = 0.0_c_double
+    c%backoff_factor = 0.0_c_double
+    c%beta1 = 0.0_c_double
+    c%beta2 = 0.0_c_double
+    c%log2_max = 0.0_c_float
+    c%overflow_std_dev = 0.0_c_float
+    c%sigma_floor = 0.0_c_float
+    c%growth_interval = 0_c_int32_t
+    c%hysteresis = 0_c_int32_t
+    c%diverged_after = 0_c_int32_t
+    c%policy = policy
+    c%init_scale = merge(1.0_c_float, 65536.0_c_float, policy == MP_SCALER_STATIC)
+    c%min_scale = 1.0_c_float
+    c%max_scale = 16777216.0_c_float
+    c%growth_factor = 2.0_c_double
+    c%backoff_factor = 0.5_c_double
+    c%beta1 = 0.99_c_double
+    c%beta2 = 0.999_c_double
+    c%log2_max = 15.9993_c_float
+    c%overflow_std_dev = 3.0902_c_float
+    c%sigma_floor = 0.5_c_float
+    c%growth_interval = 2000_c_int32_t
+    c%hysteresis = 1_c_int32_t
+    c%diverged_after = 100_c_int32_t
+    answer = c
+  end function
+
+  pure function mp_scaler_config_preset(preset) result(answer)
+    integer(c_int), value :: preset
+    type(mp_scaler_config_t) :: answer
+    type(mp_scaler_config_t) :: c
+    c = mp_scaler_config_default(MP_SCALER_BACKOFF)
+    c%max_scale = 0.0_c_float
+    c%diverged_after = 0_c_int32_t
+    select case (preset)
+    case (MP_SCALER_PRESET_LOGNORMAL)
+      answer = mp_scaler_config_default(MP_SCALER_LOGNORMAL)
+      return
+    case (MP_SCALER_PRESET_TORCH)
+      c%min_scale = 0.0_c_float
+    case (MP_SCALER_PRESET_APEX_AMP)
+      c%min_scale = 0.0_c_float
+      c%max_scale = 16777216.0_c_float
+    case (MP_SCALER_PRESET_APEX_HYSTERESIS)
+      c%min_scale = 0.0_c_float
+      c%hysteresis = 2_c_int32_t
+      c%flags = MP_SCALER_REFILL_EACH_STEP
+    case (MP_SCALER_PRESET_MEGATRON)
+      c%init_scale = 4294967296.0_c_float
+      c%growth_interval = 1000_c_int32_t
+      c%hysteresis = 2_c_int32_t
+    case (MP_SCALER_PRESET_DEEPSPEED)
+      c%growth_interval = 1000_c_int32_t
+      c%hysteresis = 2_c_int32_t
+    case (MP_SCALER_PRESET_DEEPSPEED_FUSED)
+      c%growth_interval = 1000_c_int32_t
+      c%flags = MP_SCALER_FIRST_STEP_UNCOUNTED
+    case (MP_SCALER_PRESET_KERAS)
+      c%init_scale = 32768.0_c_float
+    case (MP_SCALER_PRESET_KERAS_3)
+      c%init_scale = 32768.0_c_float
+      c%min_scale = 0.0_c_float
+    case (MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF)
+      c%max_scale = 16384.0_c_float
+      c%init_scale = 16384.0_c_float
+    case (MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX)
+      c%policy = MP_SCALER_LOGMAX
+      c%init_scale = 1.0_c_float
+      c%max_scale = 16384.0_c_float
+      c%log2_max = 16.0_c_float
+      c%overflow_std_dev = 3.09_c_float
+    case default
+      c%struct_size = 0_c_int32_t
+    end select
+    answer = c
+  end function
+
+  !> The state of a new scaler.
+  pure function mp_scaler_state_default(config) result(answer)
+    type(mp_scaler_config_t), intent(in) :: config
+    type(mp_scaler_state_t) :: answer
+    type(mp_scaler_state_t) :: s
+    s%policy = config%policy
+    s%scale = config%init_scale
+    s%growth_tracker = merge(-1_c_int32_t, 0_c_int32_t, iand(config%flags, MP_SCALER_FIRST_STEP_UNCOUNTED) /= 0)
+    s%hysteresis_left = config%hysteresis
+    s%beta1_power = 1.0_c_double
+    s%beta2_power = 1.0_c_double
+    answer = s
+  end function
+
+  !> A scaler that goes on where torch's stopped: its config, and the state for
+  !> mp_scaler_set_state_sync.  Both check what they get.
+  pure function mp_scaler_config_from_torch(saved) result(answer)
+    type(mp_torch_scaler_t), intent(in) :: saved
+    type(mp_scaler_config_t) :: answer
+    type(mp_scaler_config_t) :: c
+    c = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH)
+    c%init_scale = real(saved%scale, c_float)
+    c%growth_factor = saved%growth_factor
+    c%backoff_factor = saved%backoff_factor
+    c%growth_interval = saved%growth_interval
+    answer = c
+  end function
+
+  pure function mp_scaler_state_from_torch(saved) result(answer)
+    type(mp_torch_scaler_t), intent(in) :: saved
+    type(mp_scaler_state_t) :: answer
+    type(mp_scaler_config_t) :: c
+    type(mp_scaler_state_t) :: s
+    c = mp_scaler_config_from_torch(saved)
+    s = mp_scaler_state_default(c)
+    s%growth_tracker = saved%growth_tracker
+    answer = s
+  end function
+
+  !> For GradScaler.load_state_dict.  Hysteresis, limits and the counts of skips are not torch's.
+  pure function mp_scaler_to_torch(config, state) result(answer)
+    type(mp_scaler_config_t), intent(in) :: config
+    type(mp_scaler_state_t), intent(in) :: state
+    type(mp_torch_scaler_t) :: answer
+    type(mp_torch_scaler_t) :: saved
+    saved%scale = real(state%scale, c_double)
+    saved%growth_factor = config%growth_factor
+    saved%backoff_factor = config%backoff_factor
+    saved%growth_interval = config%growth_interval
+    saved%growth_tracker = state%growth_tracker
+    answer = saved
+  end function
+
+  !> The state, for a scaler made from MP_SCALER_PRESET_MEGATRON.
+  pure function mp_scaler_state_from_megatron(saved) result(answer)
+    type(mp_megatron_scaler_t), intent(in) :: saved
+    type(mp_scaler_state_t) :: answer
+    type(mp_scaler_config_t) :: c
+    type(mp_scaler_state_t) :: s
+    c = mp_scaler_config_preset(MP_SCALER_PRESET_MEGATRON)
+    s = mp_scaler_state_default(c)
+    s%scale = saved%scale
+    s%growth_tracker = saved%growth_tracker
+    s%hysteresis_left = merge(int(saved%hysteresis_tracker, c_int32_t), 0_c_int32_t, saved%hysteresis_tracker > 0_c_int)
+    answer = s
+  end function
+
+  !> For DynamicGradScaler.load_state_dict.
+  pure function mp_scaler_to_megatron(state) result(answer)
+    type(mp_scaler_state_t), intent(in) :: state
+    type(mp_megatron_scaler_t) :: answer
+    type(mp_megatron_scaler_t) :: saved
+    saved%scale = state%scale
+    saved%growth_tracker = state%growth_tracker
+    saved%hysteresis_tracker = state%hysteresis_left
+    answer = saved
+  end function
+
+  !> The defaults of the cited papers; weight decay where the method is about it (LAMB: 0.01).  lr has
+  !> no sensible default.  trust is that of LARS, 0.001; Apex's LARC has 0.02.
+  pure function mp_hyper_default(kind, lr) result(answer)
+    integer(c_int), value :: kind
+    real(c_float), value :: lr
+    type(mp_hyper_t) :: answer
+    type(mp_hyper_t) :: h
+    h%decay_power = 0.0_c_float
+    h%lr = lr
+    h%decay_power = 1.0_c_float
+    select case (kind)
+    case (MP_OPT_SGD)
+      h%beta1 = 0.9_c_float
+      h%trust = 0.001_c_float
+    case (MP_OPT_ADAM)
+      h%beta1 = 0.9_c_float
+      h%beta2 = 0.999_c_float
+      h%eps = 1e-8_c_float
+    case (MP_OPT_LAMB)
+      h%beta1 = 0.9_c_float
+      h%beta2 = 0.999_c_float
+      h%eps = 1e-6_c_float
+      h%weight_decay = 0.01_c_float
+    case (MP_OPT_NOVOGRAD)
+      h%beta1 = 0.95_c_float
+      h%beta2 = 0.98_c_float
+      h%eps = 1e-8_c_float
+    case (MP_OPT_ADAGRAD)
+      h%eps = 1e-10_c_float
+    case (MP_OPT_RMSPROP)
+      h%beta2 = 0.9_c_float
+      h%eps = 1e-8_c_float
+    end select
+    answer = h
+  end function
+
+  pure function mp_optimizer_desc_default(kind) result(answer)
+    integer(c_int), value :: kind
+    type(mp_optimizer_desc_t) :: answer
+    type(mp_optimizer_desc_t) :: d
+    d%num_groups = 0_c_int32_t
+    d%kind = kind
+    d%flags = merge(int(MP_OPT_DECOUPLED_DECAY, c_int32_t), 0_c_int32_t, kind == MP_OPT_LAMB)
+    d%num_groups = 1_c_int32_t
+    answer = d
+  end function
+
+  pure function mp_model_options_default() result(answer)
+    type(mp_model_options_t) :: answer
+    type(mp_model_options_t) :: o
+    answer = o
+  end function
+
+  !> One rank, for a program that may have several: nothing is communicated.
+  pure function mp_comm_default() result(answer)
+    type(mp_comm_t) :: answer
+    type(mp_comm_t) :: c
+    c%world_size = 0_c_int32_t
+    c%world_size = 1_c_int32_t
+    answer = c
+  end function
+
+  pure function mp_step_options_default() result(answer)
+    type(mp_step_options_t) :: answer
+    type(mp_step_options_t) :: o
+    answer = o
+  end function
+
+  !> Dense rows, weight = 1.
+  pure function mp_xent_desc_default(rows, classes, dtype) result(answer)
+    integer(c_int64_t), value :: rows
+    integer(c_int64_t), value :: classes
+    integer(c_int), value :: dtype
+    type(mp_xent_desc_t) :: answer
+    type(mp_xent_desc_t) :: d
+    d%weight = 0.0_c_float
+    d%dtype = dtype
+    d%rows = rows
+    d%classes = classes
+    d%ld_logits = classes
+    d%ld_dlogits = classes
+    d%weight = 1.0_c_float
+    answer = d
+  end function
+
+  !> Windows side by side, without padding.
+  pure function mp_pool2d_desc_default(mode, n, h, w, c, window_h, window_w, dtype) result(answer)
+    integer(c_int), value :: mode
+    integer(c_int32_t), value :: n
+    integer(c_int32_t), value :: h
+    integer(c_int32_t), value :: w
+    integer(c_int32_t), value :: c
+    integer(c_int32_t), value :: window_h
+    integer(c_int32_t), value :: window_w
+    integer(c_int), value :: dtype
+    type(mp_pool2d_desc_t) :: answer
+    type(mp_pool2d_desc_t) :: d
+    d%dtype = dtype
+    d%mode = mode
+    d%n = n
+    d%h = h
+    d%w = w
+    d%c = c
+    d%stride_h = window_h
+    d%window_h = window_h
+    d%stride_w = window_w
+    d%window_w = window_w
+    answer = d
+  end function
+
+  !> epsilon = 1e-5, momentum = 0.1, no activation.
+  pure function mp_batchnorm_desc_default(rows, channels, dtype) result(answer)
+    integer(c_int64_t), value :: rows
+    integer(c_int32_t), value :: channels
+    integer(c_int), value :: dtype
+    type(mp_batchnorm_desc_t) :: answer
+    type(mp_batchnorm_desc_t) :: d
+    d%epsilon = 0.0_c_float
+    d%momentum = 0.0_c_float
+    d%dtype = dtype
+    d%rows = rows
+    d%channels = channels
+    d%epsilon = 1e-5_c_float
+    d%momentum = 0.1_c_float
+    answer = d
+  end function
+
+end module

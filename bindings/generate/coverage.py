@@ -1,0 +1,39 @@
+"""Which functions the safe layers of Rust and Python use."""
+
+import pathlib
+import re
+
+from .header import Model
+
+HOSTS = pathlib.Path("bindings")
+# The layers, without what is made from the header.
+LAYERS = {
+    HOSTS / "python/mpcore": ("*.py", {"_sys.py"}),
+    HOSTS / "rust/src": ("*.rs", {"sys.rs", "enums.rs"}),
+}
+# Not used by either, and why.
+LEFT_OUT = {
+    "mp_status_string": "the enum of statuses has the names",
+    "mp_dtype_size": "the layer's own types have their sizes",
+    "mp_set_log_callback": "called from any thread; the raw face has it for who takes care of that",
+    "mp_gemm_kernel_name": "mp_gemm_kernel_info has the name",
+    "mp_conv2d_kernel_name": "mp_conv2d_kernel_info has the name",
+}
+
+
+def complaints(root: pathlib.Path, model: Model) -> list:
+    """What is neither used nor listed, and what is listed in vain.  Used is what is called, lib.mp_gemm
+    or sys::mp_gemm; a comment or a manual that names it does not count."""
+    names = [f.name for f in model.functions]
+    found = [f"LEFT_OUT has {name}, which mpcore.h has not" for name in LEFT_OUT if name not in names]
+    for folder, (pattern, made) in LAYERS.items():
+        files = [path for path in sorted((root / folder).glob(pattern)) if path.name not in made]
+        text = "\n".join(path.read_text(encoding="utf-8") for path in files)
+        code = re.sub(r"(?m)^\s*(//|#).*$", "", text)
+        used = set(re.findall(r"""(?:\blib\.|\bsys::|_destroy = ")(mp_\w+)""", code))
+        for name in names:
+            if name in LEFT_OUT and name in used:
+                found.append(f"{folder} uses {name}, which LEFT_OUT lists")
+            elif name not in LEFT_OUT and name not in used:
+                found.append(f"{folder} has no {name}")
+    return found

@@ -1,0 +1,185 @@
+"""bindings/python/mpcore/_sys.py: the header in ctypes, names unchanged."""
+
+import keyword
+
+from . import defaults
+from .header import Callback, Model, Type
+
+TYPES = {
+    "char": "c_char", "int": "c_int", "float": "c_float", "double": "c_double", "int8_t": "c_int8",
+    "uint8_t": "c_uint8", "int16_t": "c_int16", "uint16_t": "c_uint16", "int32_t": "c_int32",
+    "uint32_t": "c_uint32", "int64_t": "c_int64", "uint64_t": "c_uint64", "size_t": "c_size_t",
+}
+
+PROLOGUE = '''\
+# Made by bindings/generate/generate from include/mpcore.h; edit that and run bindings/generate/generate.
+"""The C ABI as it is: names, structs and constants of mpcore.h, through ctypes.
+
+Pointers to plain data, handles and streams are c_void_p: an integer, None or ctypes.byref(x).
+Functions here return a status and check nothing; the package's own layer does."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_int8,
+                    c_int16, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64,
+                    c_void_p)
+'''
+
+
+def word(name: str) -> str:
+    return name + "_" if keyword.iskeyword(name) else name
+
+
+def comment(text: str, indent: str = "") -> str:
+    return "".join(f"{indent}# {line}".rstrip() + "\n" for line in text.split("\n")) if text else ""
+
+
+def docstring(text: str, indent: str = "    ") -> str:
+    if not text:
+        return ""
+    lines = text.replace("\\", "\\\\").replace('"""', "'''").split("\n")
+    if lines[-1].endswith('"'):
+        lines[-1] += " "
+    body = ("\n" + indent).join(lines)
+    return "\n".join(line.rstrip() for line in f'{indent}"""{body}"""'.split("\n")) + "\n"
+
+
+def type_name(kind, model: Model) -> str:
+    if isinstance(kind, Callback):
+        types = [type_name(kind.result, model)] + [type_name(p.type, model) for p in kind.params]
+        return f"CFUNCTYPE({', '.join(types)})"
+    if not kind.pointers:
+        if kind.base == "void":
+            return "None"
+        if model.enum(kind.base):
+            return "c_uint32"
+        if model.is_handle(kind.base):
+            return "c_void_p"
+        return TYPES.get(kind.base, kind.base)
+    if model.is_described(kind):
+        return f"POINTER({kind.base})"
+    if kind.base == "char":
+        return "c_char_p" if len(kind.pointers) == 1 else "POINTER(c_char_p)"
+    if len(kind.pointers) == 1 and model.is_handle(kind.base):
+        return "POINTER(c_void_p)"
+    if len(kind.pointers) == 2 and not kind.pointers[0]:
+        return "POINTER(c_void_p)"
+    return "c_void_p"
+
+
+def enum_class(e) -> str:
+    base = "IntFlag" if e.name.endswith("_flags_t") else "IntEnum"
+    out = f"\n\nclass {e.name}(enum.{base}):\n" + docstring(e.doc) + ("\n" if e.doc else "")
+    for name, value, text in e.values:
+        out += comment(text, "    ") + f"    {name} = {value}\n"
+    out += "\n\n" + "".join(f"{name} = {e.name}.{name}\n" for name, _, _ in e.values)
+    return out
+
+
+def struct(s, model: Model) -> str:
+    out = f"\n\nclass {s.name}(Structure):\n" + docstring(s.doc) + ("\n" if s.doc else "")
+    out += "    _fields_ = [\n"
+    for f in s.fields:
+        kind = type_name(f.type, model) + (f" * {f.array}" if f.array else "")
+        out += comment(f.doc, "        ") + f'        ("{f.name}", {kind}),\n'
+    out += "    ]\n"
+    if s.fields[0].name == "struct_size":
+        out += "\n    def __init__(self, **fields):\n"
+        out += "        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)\n"
+    return out
+
+
+# ---------------------------------------------------------------- inline functions
+
+
+def expression(e) -> str:
+    kind = e[0]
+    if kind == "number":
+        return e[1].rstrip("fFuUlL") if not e[1].lower().startswith("0x") else e[1]
+    if kind == "name":
+        return word(e[1])
+    if kind == "member":
+        return f"{expression(e[1])}.{e[2]}"
+    if kind in ("address", "cast"):  # assigning to a field of ctypes converts
+        return expression(e[1] if kind == "address" else e[2])
+    if kind == "negative":
+        return f"-{expression(e[1])}"
+    if kind == "binary":
+        op = {"&&": "and", "||": "or"}.get(e[1], e[1])
+        return f"{expression(e[2])} {op} {expression(e[3])}"
+    if kind == "choose":
+        return f"{expression(e[2])} if {expression(e[1])} else {expression(e[3])}"
+    if kind == "call":
+        return f"{e[1]}({', '.join(expression(a) for a in e[2])})"
+    raise ValueError(e)
+
+
+def hint(kind: Type, model: Model) -> str:
+    if kind.pointers or model.struct(kind.base):
+        return kind.base
+    return "float" if kind.base in defaults.FLOATS else "int"
+
+
+def inline(f, model: Model) -> str:
+    params = ", ".join(f"{word(p.name)}: {hint(p.type, model)}" for p in f.params)
+    out = f"\n\ndef {f.name}({params}) -> {f.result.base}:\n" + docstring(f.doc)
+
+    def run(statements, indent) -> str:
+        text = ""
+        for s in statements:
+            if s[0] == "declare":
+                text += f"{indent}{s[2]} = {expression(s[3]) if s[3] else s[1].base + '()'}\n"
+            elif s[0] == "assign":
+                targets = [t for t in s[1] if not (t[2] == "struct_size" and s[2][0] == "cast")]
+                if targets:
+                    names = " = ".join(expression(t) for t in targets)
+                    text += f"{indent}{names} = {expression(s[2])}\n"
+            elif s[0] == "switch":
+                for index, (label, inner) in enumerate(s[2]):
+                    test = f"{'el' if index else ''}if {expression(s[1])} == {label}" if label else "else"
+                    text += f"{indent}{test}:\n{run(inner, indent + '    ') or indent + '    pass' + chr(10)}"
+            elif s[0] == "return":
+                text += f"{indent}return {expression(s[1])}\n"
+        return text
+
+    return out + run(defaults.body(f, model), "    ")
+
+
+# ---------------------------------------------------------------- the file
+
+
+def function(f, model: Model) -> str:
+    arguments = ", ".join(type_name(p.type, model) for p in f.params)
+    names = ", ".join(p.name for p in f.params)
+    out = comment(f.doc, "    ") + f'    "{f.name}": ({type_name(f.result, model)}, [{arguments}],\n'
+    return out + f"        {names!r}),\n"
+
+
+def sys(model: Model) -> str:
+    out = PROLOGUE + "\n"
+    for c in model.constants:
+        out += comment(c.doc) + f"{c.name} = {c.value}\n"
+    for e in model.enums:
+        out += enum_class(e)
+    out += "\n\n"
+    for name, callback, text in model.callbacks:
+        out += comment(text) + f"{name} = {type_name(callback, model)}\n"
+    for s in model.structs:
+        out += struct(s, model)
+    for f in model.inlines:
+        out += inline(f, model)
+    out += "\n\n# name: (result, argument types, argument names)\nFUNCTIONS = {\n"
+    out += "".join(function(f, model) for f in model.functions) + "}\n"
+    out += '''
+
+def declare(library: ctypes.CDLL) -> ctypes.CDLL:
+    """Give every function of the library its types; AttributeError where one is missing."""
+    for name, (result, arguments, _) in FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+    return library
+'''
+    return out

@@ -1,0 +1,2060 @@
+# Made by bindings/generate/generate from include/mpcore.h; edit that and run bindings/generate/generate.
+"""The C ABI as it is: names, structs and constants of mpcore.h, through ctypes.
+
+Pointers to plain data, handles and streams are c_void_p: an integer, None or ctypes.byref(x).
+Functions here return a status and check nothing; the package's own layer does."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_int8,
+                    c_int16, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64,
+                    c_void_p)
+
+MP_VERSION_MAJOR = 0
+MP_VERSION_MINOR = 1
+MP_VERSION_PATCH = 0
+# Comparable with <; 0.1.0 is 100, 1.2.3 is 10203.
+MP_VERSION = 100
+# Values of mp_context_config.device other than a CUDA ordinal.
+MP_DEVICE_CURRENT = -1
+MP_DEVICE_HOST = -2
+MP_DEVICE_AUTO = -3
+# Steps that mp_step_query remembers.
+MP_STEP_QUERY_DEPTH = 1024
+
+
+class mp_status_t(enum.IntEnum):
+    """Values are part of the ABI.  The decades say whose fault it is."""
+
+    MP_SUCCESS = 0
+    # a value outside its documented range
+    MP_ERROR_INVALID_ARGUMENT = 1
+    # a pointer or ld breaks a documented alignment
+    MP_ERROR_MISALIGNED = 2
+    # ask mp_*_workspace_size
+    MP_ERROR_WORKSPACE_TOO_SMALL = 3
+    # struct_size is 0, or asks for unknown features
+    MP_ERROR_STRUCT_SIZE = 4
+    # no kernel for this combination; mp_last_error says which part
+    MP_ERROR_UNSUPPORTED = 20
+    # not compiled for this device
+    MP_ERROR_ARCH_MISMATCH = 21
+    # name unknown, enumeration exhausted, shared library missing
+    MP_ERROR_NOT_FOUND = 22
+    MP_ERROR_OUT_OF_MEMORY = 40
+    # mp_last_error has the CUDA error name
+    MP_ERROR_CUDA = 41
+    # a callback of mp_comm_t failed; mp_last_error has its code
+    MP_ERROR_COMM = 42
+    MP_ERROR_INTERNAL = 60
+
+
+MP_SUCCESS = mp_status_t.MP_SUCCESS
+MP_ERROR_INVALID_ARGUMENT = mp_status_t.MP_ERROR_INVALID_ARGUMENT
+MP_ERROR_MISALIGNED = mp_status_t.MP_ERROR_MISALIGNED
+MP_ERROR_WORKSPACE_TOO_SMALL = mp_status_t.MP_ERROR_WORKSPACE_TOO_SMALL
+MP_ERROR_STRUCT_SIZE = mp_status_t.MP_ERROR_STRUCT_SIZE
+MP_ERROR_UNSUPPORTED = mp_status_t.MP_ERROR_UNSUPPORTED
+MP_ERROR_ARCH_MISMATCH = mp_status_t.MP_ERROR_ARCH_MISMATCH
+MP_ERROR_NOT_FOUND = mp_status_t.MP_ERROR_NOT_FOUND
+MP_ERROR_OUT_OF_MEMORY = mp_status_t.MP_ERROR_OUT_OF_MEMORY
+MP_ERROR_CUDA = mp_status_t.MP_ERROR_CUDA
+MP_ERROR_COMM = mp_status_t.MP_ERROR_COMM
+MP_ERROR_INTERNAL = mp_status_t.MP_ERROR_INTERNAL
+
+
+class mp_log_level_t(enum.IntEnum):
+    """How much a message matters; a smaller number matters more."""
+
+    # every returned error, once
+    MP_LOG_ERROR = 1
+    # slow paths taken for a reason the caller can change
+    MP_LOG_WARN = 2
+    # kernel choices, the first time each is made
+    MP_LOG_INFO = 3
+    # every call
+    MP_LOG_DEBUG = 4
+
+
+MP_LOG_ERROR = mp_log_level_t.MP_LOG_ERROR
+MP_LOG_WARN = mp_log_level_t.MP_LOG_WARN
+MP_LOG_INFO = mp_log_level_t.MP_LOG_INFO
+MP_LOG_DEBUG = mp_log_level_t.MP_LOG_DEBUG
+
+
+class mp_dtype_t(enum.IntEnum):
+    """Element types.  0 is deliberately invalid: a forgotten field is an error."""
+
+    MP_DTYPE_NONE = 0
+    # IEEE binary16: 5 exponent bits, 11 significant bits, max 65504
+    MP_FP16 = 1
+    # bfloat16: 8 exponent bits, 8 significant bits
+    MP_BF16 = 2
+    # IEEE binary32
+    MP_FP32 = 3
+
+
+MP_DTYPE_NONE = mp_dtype_t.MP_DTYPE_NONE
+MP_FP16 = mp_dtype_t.MP_FP16
+MP_BF16 = mp_dtype_t.MP_BF16
+MP_FP32 = mp_dtype_t.MP_FP32
+
+
+class mp_target_t(enum.IntEnum):
+    """What the kernels of a context were compiled for."""
+
+    MP_TARGET_CUDA = 1
+    MP_TARGET_HOST = 2
+
+
+MP_TARGET_CUDA = mp_target_t.MP_TARGET_CUDA
+MP_TARGET_HOST = mp_target_t.MP_TARGET_HOST
+
+
+class mp_op_t(enum.IntEnum):
+    """An operand as it is stored, or its transpose."""
+
+    MP_OP_N = 0
+    MP_OP_T = 1
+
+
+MP_OP_N = mp_op_t.MP_OP_N
+MP_OP_T = mp_op_t.MP_OP_T
+
+
+class mp_activation_t(enum.IntEnum):
+    """A function applied to each element of a result, or its derivative."""
+
+    MP_ACT_NONE = 0
+    MP_ACT_RELU = 1
+    # tanh form: 0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3)))
+    MP_ACT_GELU = 2
+    # backward: multiplies by relu'(aux)
+    MP_ACT_DRELU = 3
+    # backward: multiplies by gelu'(aux)
+    MP_ACT_DGELU = 4
+
+
+MP_ACT_NONE = mp_activation_t.MP_ACT_NONE
+MP_ACT_RELU = mp_activation_t.MP_ACT_RELU
+MP_ACT_GELU = mp_activation_t.MP_ACT_GELU
+MP_ACT_DRELU = mp_activation_t.MP_ACT_DRELU
+MP_ACT_DGELU = mp_activation_t.MP_ACT_DGELU
+
+
+class mp_conv_op_t(enum.IntEnum):
+    """The three products of a convolutional layer."""
+
+    MP_CONV_FPROP = 0
+    MP_CONV_DGRAD = 1
+    MP_CONV_WGRAD = 2
+
+
+MP_CONV_FPROP = mp_conv_op_t.MP_CONV_FPROP
+MP_CONV_DGRAD = mp_conv_op_t.MP_CONV_DGRAD
+MP_CONV_WGRAD = mp_conv_op_t.MP_CONV_WGRAD
+
+
+class mp_scaler_policy_t(enum.IntEnum):
+    """How the loss scale S follows the gradients."""
+
+    # S never changes.  bf16 training uses this with S = 1.
+    MP_SCALER_STATIC = 0
+    # Overflow: S *= backoff_factor.  growth_interval clean steps in a row:
+    # S *= growth_factor, unless that is not a finite number.  Source: torch.amp.GradScaler.
+    # hysteresis h > 1 forgives h - 1 overflows; further ones back off, until the budget is
+    # refilled: when S grows (Megatron-LM) or, with MP_SCALER_REFILL_EACH_STEP, by every
+    # clean step (apex update_scale_hysteresis).
+    MP_SCALER_BACKOFF = 1
+    # Models log2 of the largest unscaled gradient as normal, with running mean mu (decay
+    # beta1) and deviation sigma (decay beta2, at least sigma_floor), and sets
+    #     S = 2^floor(log2_max - mu - overflow_std_dev * sigma)
+    # so that overflow has a fixed small probability.  An overflowing step leaves mu and
+    # sigma alone, backs off once, and raises a head-room h (bits) subtracted in the exponent
+    # above; every growth_interval clean steps h shrinks by one bit.  Without h the policy
+    # livelocks when an activation gradient, which no statistic sees, overflows first.  After
+    # overflows before the first statistics, these begin with an h that leaves S as it is.
+    # A step whose gradients are all zero changes nothing.
+    # Source: OpenSeq2Seq LogMaxScaler, with its defects repaired (there an overflow feeds
+    # 2^log_max into a mean of log2 values and pins S at its minimum for ~12,000 steps).
+    MP_SCALER_LOGNORMAL = 2
+    # That LogMaxScaler as it was shipped, defects included.  For comparison; train with
+    # MP_SCALER_LOGNORMAL.  mu, sigma and S as above, but in fp32, without floor of sigma, head-room
+    # or rounding to a power of two:  S = 2^(16 - mu - overflow_std_dev * sigma).  An
+    # overflow is a sample of 2^log2_max, gradients that are all zero one of -infinity, after
+    # which mu and S are NaN for good and every step is skipped.  (Upstream measures the
+    # gradients after clipping, this library before.)
+    MP_SCALER_LOGMAX = 3
+
+
+MP_SCALER_STATIC = mp_scaler_policy_t.MP_SCALER_STATIC
+MP_SCALER_BACKOFF = mp_scaler_policy_t.MP_SCALER_BACKOFF
+MP_SCALER_LOGNORMAL = mp_scaler_policy_t.MP_SCALER_LOGNORMAL
+MP_SCALER_LOGMAX = mp_scaler_policy_t.MP_SCALER_LOGMAX
+
+
+class mp_scaler_flags_t(enum.IntFlag):
+    """Bits of mp_scaler_config.flags."""
+
+    # backoff; see there
+    MP_SCALER_REFILL_EACH_STEP = 1
+    # Backoff: the first clean step, and the first after each overflow, does not count towards
+    # growth_interval.  Source: DeepSpeed FP16_Optimizer.
+    MP_SCALER_FIRST_STEP_UNCOUNTED = 2
+
+
+MP_SCALER_REFILL_EACH_STEP = mp_scaler_flags_t.MP_SCALER_REFILL_EACH_STEP
+MP_SCALER_FIRST_STEP_UNCOUNTED = mp_scaler_flags_t.MP_SCALER_FIRST_STEP_UNCOUNTED
+
+
+class mp_scaler_preset_t(enum.IntEnum):
+    """Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
+    is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
+    later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
+    an overflow with S = 1; here S stays there.)  All are MP_SCALER_BACKOFF but for the first and
+    the last; change what you like in the config returned."""
+
+    # mp_scaler_config_default(MP_SCALER_LOGNORMAL)
+    MP_SCALER_PRESET_LOGNORMAL = 0
+    # torch.amp.GradScaler.  2^16, interval 2000, no limits.
+    MP_SCALER_PRESET_TORCH = 1
+    # apex.amp LossScaler, apex/amp/scaler.py (removed from apex in 2025).  2^16, interval 2000, no
+    # minimum, maximum 2^24.
+    MP_SCALER_PRESET_APEX_AMP = 2
+    # apex csrc/update_scale_hysteresis.cu: torch's rule, but it takes 2 overflows without a clean
+    # step between them to back off.  The kernel has no defaults: torch's, and Megatron's
+    # hysteresis of 2.
+    MP_SCALER_PRESET_APEX_HYSTERESIS = 3
+    # Megatron-LM DynamicGradScaler, core/optimizer/grad_scaler.py.  2^32, interval 1000, minimum
+    # 1, hysteresis 2, refilled when S grows.
+    MP_SCALER_PRESET_MEGATRON = 4
+    # DeepSpeed DynamicLossScaler, runtime/fp16/loss_scaler.py (ZeRO), with the defaults of the
+    # "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
+    # consecutive_hysteresis set MP_SCALER_REFILL_EACH_STEP.
+    MP_SCALER_PRESET_DEEPSPEED = 5
+    # DeepSpeed FP16_Optimizer, runtime/fp16/fused_optimizer.py (without ZeRO), which has a rule of
+    # its own: no hysteresis, and the first growth takes 1001 clean steps.
+    MP_SCALER_PRESET_DEEPSPEED_FUSED = 6
+    # tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  2^15, interval 2000,
+    # minimum 1.
+    MP_SCALER_PRESET_KERAS = 7
+    # keras.optimizers.LossScaleOptimizer of Keras 3: the same without minimum.
+    MP_SCALER_PRESET_KERAS_3 = 8
+    # OpenSeq2Seq BackoffScaler, optimizers/automatic_loss_scaler.py.  2^14, which is also the
+    # maximum, interval 2000, minimum 1.
+    MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 9
+    # OpenSeq2Seq LogMaxScaler as shipped: MP_SCALER_LOGMAX.  1, in [1, 2^14].
+    MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
+
+
+MP_SCALER_PRESET_LOGNORMAL = mp_scaler_preset_t.MP_SCALER_PRESET_LOGNORMAL
+MP_SCALER_PRESET_TORCH = mp_scaler_preset_t.MP_SCALER_PRESET_TORCH
+MP_SCALER_PRESET_APEX_AMP = mp_scaler_preset_t.MP_SCALER_PRESET_APEX_AMP
+MP_SCALER_PRESET_APEX_HYSTERESIS = mp_scaler_preset_t.MP_SCALER_PRESET_APEX_HYSTERESIS
+MP_SCALER_PRESET_MEGATRON = mp_scaler_preset_t.MP_SCALER_PRESET_MEGATRON
+MP_SCALER_PRESET_DEEPSPEED = mp_scaler_preset_t.MP_SCALER_PRESET_DEEPSPEED
+MP_SCALER_PRESET_DEEPSPEED_FUSED = mp_scaler_preset_t.MP_SCALER_PRESET_DEEPSPEED_FUSED
+MP_SCALER_PRESET_KERAS = mp_scaler_preset_t.MP_SCALER_PRESET_KERAS
+MP_SCALER_PRESET_KERAS_3 = mp_scaler_preset_t.MP_SCALER_PRESET_KERAS_3
+MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = mp_scaler_preset_t.MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF
+MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = mp_scaler_preset_t.MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX
+
+
+class mp_scaler_status_t(enum.IntEnum):
+    """Whether a scaler still gets anywhere."""
+
+    MP_SCALER_OK = 0
+    # see mp_scaler_config.diverged_after
+    MP_SCALER_DIVERGED = 1
+
+
+MP_SCALER_OK = mp_scaler_status_t.MP_SCALER_OK
+MP_SCALER_DIVERGED = mp_scaler_status_t.MP_SCALER_DIVERGED
+
+
+class mp_optimizer_kind_t(enum.IntEnum):
+    """In all formulas g is the unscaled, clipped gradient, w the fp32 master weight, t the
+    number of applied (not skipped) steps including this one.  Norms |x| are taken over one tensor,
+    computed as in mp_l2norm."""
+
+    # m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
+    # MP_OPT_NESTEROV: w -= lr (g + momentum m).  Weight decay: g += wd w, or with
+    # MP_OPT_DECAY_AFTER_MOMENTUM w -= lr wd w, which momentum does not see.
+    # MP_OPT_LARS, MP_OPT_LARC: g = a (g + wd w) instead, with one a per tensor:
+    #     LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: min(1, that / lr)
+    # a = 1 where |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
+    # and tensors that begin as 0 stay near it.)
+    # Source: You, Gitman & Ginsburg, Large Batch Training of Convolutional Networks, 2017,
+    # algorithm 1; LARC: Apex, apex/parallel/LARC.py.
+    MP_OPT_SGD = 1
+    # m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
+    # Decay: g += wd w, or with MP_OPT_DECOUPLED_DECAY w -= lr wd w (AdamW).
+    # Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
+    MP_OPT_ADAM = 2
+    # w -= lr r u, where w -= lr u is the step of MP_OPT_ADAM with the same flags, its decay
+    # included, and r = |w| / |u|.  r = 1 where |w| or |u| is 0, and, unless MP_OPT_NVLAMB, for
+    # tensors with wd = 0 (biases, normalisation), as in Apex's FusedLAMB.
+    # The paper's form has MP_OPT_DECOUPLED_DECAY, which mp_optimizer_desc_default sets.  The global
+    # clipping that Apex has inside is max_grad_norm of section 10.
+    # Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
+    MP_OPT_LAMB = 3
+    # v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1), one number per tensor;
+    # m = b1 m + (1 - dampening) (g / (sqrt(v) + eps) + wd w);  w -= lr m
+    # dampening = b1 averages the gradients, as upstream's grad_averaging does.
+    # (OpenSeq2Seq never stores v, so b2 has no effect there, and has eps inside the root; Apex
+    # corrects the bias of a v that begins without one.  This is the paper's form.)
+    # Source: Ginsburg et al., Stochastic Gradient Methods with Layer-wise Adaptive Moments, 2019,
+    # algorithm 1.
+    MP_OPT_NOVOGRAD = 4
+    # v += g^2;  w -= lr g / (sqrt(v) + eps).  v may begin above 0 (TensorFlow: 0.1).
+    # Decay: g += wd w, or with MP_OPT_DECOUPLED_DECAY w -= lr wd w.
+    # Source: Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch.
+    MP_OPT_ADAGRAD = 5
+    # v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps)
+    # With momentum: m = momentum m + g / (sqrt(v) + eps);  w -= lr m.  Decay: g += wd w.
+    # Source: Tieleman & Hinton, COURSERA: Neural Networks for Machine Learning, 2012, lecture 6.5;
+    # eps and momentum as in torch.
+    MP_OPT_RMSPROP = 6
+
+
+MP_OPT_SGD = mp_optimizer_kind_t.MP_OPT_SGD
+MP_OPT_ADAM = mp_optimizer_kind_t.MP_OPT_ADAM
+MP_OPT_LAMB = mp_optimizer_kind_t.MP_OPT_LAMB
+MP_OPT_NOVOGRAD = mp_optimizer_kind_t.MP_OPT_NOVOGRAD
+MP_OPT_ADAGRAD = mp_optimizer_kind_t.MP_OPT_ADAGRAD
+MP_OPT_RMSPROP = mp_optimizer_kind_t.MP_OPT_RMSPROP
+
+
+class mp_optimizer_flags_t(enum.IntFlag):
+    """Bits of mp_optimizer_desc.flags."""
+
+    # SGD
+    MP_OPT_NESTEROV = 1
+    # Adam: makes it AdamW; LAMB; Adagrad
+    MP_OPT_DECOUPLED_DECAY = 2
+    # Adam, LAMB: mhat = m, vhat = v
+    MP_OPT_NO_BIAS_CORRECTION = 4
+    # Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is clamped to the
+    # largest finite value: an infinite weight makes every later gradient non-finite, so every
+    # later step is skipped and training never recovers.
+    MP_OPT_MODEL_OVERFLOW = 16
+    # SGD, not with MP_OPT_LARC or MP_OPT_LARS
+    MP_OPT_DECAY_AFTER_MOMENTUM = 32
+    # SGD
+    MP_OPT_LARC = 64
+    # SGD, not with MP_OPT_LARC
+    MP_OPT_LARS = 128
+    # LAMB: adapts the tensors without decay too
+    MP_OPT_NVLAMB = 256
+    # Round the 16-bit copy of a weight up or down at random, so that on average it is the weight: a
+    # change below half a unit of the copy is not lost in every step.  What the type can hold stays
+    # as it is.  The random numbers follow from rounding_seed, t, the tensor's index and the
+    # element's, and from nothing else: not from the device, not from being interrupted and resumed.
+    # Probabilities are exact (fp16 subnormals: to within 2^-32).
+    # Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1; Philox
+    # 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
+    MP_OPT_STOCHASTIC_ROUNDING = 512
+
+
+MP_OPT_NESTEROV = mp_optimizer_flags_t.MP_OPT_NESTEROV
+MP_OPT_DECOUPLED_DECAY = mp_optimizer_flags_t.MP_OPT_DECOUPLED_DECAY
+MP_OPT_NO_BIAS_CORRECTION = mp_optimizer_flags_t.MP_OPT_NO_BIAS_CORRECTION
+MP_OPT_MODEL_OVERFLOW = mp_optimizer_flags_t.MP_OPT_MODEL_OVERFLOW
+MP_OPT_DECAY_AFTER_MOMENTUM = mp_optimizer_flags_t.MP_OPT_DECAY_AFTER_MOMENTUM
+MP_OPT_LARC = mp_optimizer_flags_t.MP_OPT_LARC
+MP_OPT_LARS = mp_optimizer_flags_t.MP_OPT_LARS
+MP_OPT_NVLAMB = mp_optimizer_flags_t.MP_OPT_NVLAMB
+MP_OPT_STOCHASTIC_ROUNDING = mp_optimizer_flags_t.MP_OPT_STOCHASTIC_ROUNDING
+
+
+class mp_lr_schedule_t(enum.IntEnum):
+    """How the learning rate follows t, on the device: a skipped step does not advance it, and a
+    captured graph needs no host.  Every schedule begins with a linear warm-up,
+        lr(t) = lr t / warmup_steps   for t <= warmup_steps,
+    and s = t - 1 - warmup_steps counts the steps after it: the first of them has lr itself.
+    p = min(s / decay_steps, 1).  Computed in fp64, rounded once."""
+
+    # lr
+    MP_LR_CONSTANT = 0
+    # lr_end + (lr - lr_end) (1 - p)^decay_power; linear with 1
+    MP_LR_POLYNOMIAL = 1
+    # lr_end + (lr - lr_end) (1 + cos(pi p)) / 2
+    # Source: Loshchilov & Hutter, SGDR, 2017, equation 5, without restarts.
+    MP_LR_COSINE = 2
+    # max(lr_end, lr decay_rate^(s / decay_steps))
+    MP_LR_EXPONENTIAL = 3
+    # lr sqrt(max(warmup_steps, 1) / t)
+    # Source: Vaswani et al., Attention Is All You Need, 2017, equation 3, with lr as its peak.
+    MP_LR_INVERSE_SQRT = 4
+
+
+MP_LR_CONSTANT = mp_lr_schedule_t.MP_LR_CONSTANT
+MP_LR_POLYNOMIAL = mp_lr_schedule_t.MP_LR_POLYNOMIAL
+MP_LR_COSINE = mp_lr_schedule_t.MP_LR_COSINE
+MP_LR_EXPONENTIAL = mp_lr_schedule_t.MP_LR_EXPONENTIAL
+MP_LR_INVERSE_SQRT = mp_lr_schedule_t.MP_LR_INVERSE_SQRT
+
+
+class mp_reduce_op_t(enum.IntEnum):
+    MP_REDUCE_SUM = 0
+    # of finite numbers >= 0 only: what NaN does to a maximum is everybody's own
+    MP_REDUCE_MAX = 1
+
+
+MP_REDUCE_SUM = mp_reduce_op_t.MP_REDUCE_SUM
+MP_REDUCE_MAX = mp_reduce_op_t.MP_REDUCE_MAX
+
+
+class mp_step_flags_t(enum.IntFlag):
+    """Bits of mp_step_options.flags."""
+
+    # Leave the scaler and its flag to a later step, for optimizers that share a scaler: all but
+    # the last have this flag (or all, and mp_scaler_update(scaler, NULL, stream) follows).
+    # An optimizer skips for its own gradients and those before it.  For all to skip together
+    # the lists of the later ones are checked first:
+    #
+    #     mp_check_nonfinite(grads_of_b, mp_scaler_found_inf(scaler), stream);
+    #     options.flags = MP_STEP_KEEP_SCALER;
+    #     mp_scale_step(a, scaler, &options, stream);
+    #     mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
+    MP_STEP_KEEP_SCALER = 1
+    # The gradients are those of mp_grads_accumulate or mp_grads_to_fp32: 1/S is in them already,
+    # and the scaler learns from the amax that was noted there.  Lognormal and logmax need one.
+    # Not without a scaler, where nothing is unscaled anyway.  With MP_STEP_CHECKED too where the last
+    # call had MP_ACCUMULATE_LAST.
+    MP_STEP_UNSCALED = 2
+    # Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
+    # mp_scaler_found_inf and measure amax.  Pass 1 falls away, which saves a launch and one of the two
+    # readings of every gradient; what nobody has noticed reaches the weights.  Needs a scaler.
+    # Not with what only pass 1 can tell: max_grad_norm, grad_norm, tensor_norms, reports, and the
+    # max_tensor_norm of a group.
+    MP_STEP_CHECKED = 4
+    # With comm: every rank has tensors of its own, each of them whole (a sharded optimizer, perhaps
+    # without tensors), and the norm is that of all of them.  Without this flag all ranks have the
+    # same gradients.
+    MP_STEP_SHARDED = 8
+
+
+MP_STEP_KEEP_SCALER = mp_step_flags_t.MP_STEP_KEEP_SCALER
+MP_STEP_UNSCALED = mp_step_flags_t.MP_STEP_UNSCALED
+MP_STEP_CHECKED = mp_step_flags_t.MP_STEP_CHECKED
+MP_STEP_SHARDED = mp_step_flags_t.MP_STEP_SHARDED
+
+
+class mp_accumulate_flags_t(enum.IntFlag):
+    # The first gradients of a window: sums are overwritten, and not read.
+    MP_ACCUMULATE_FIRST = 1
+    # The last ones before the update, by an optimizer of the host program: the sums are looked at
+    # as well, and mp_step_query learns the verdict here already.  Of several lists only the last one
+    # has this flag; nothing may raise the scaler's flag between here and mp_scaler_update.  The
+    # verdict is of this rank's gradients: with several ranks mp_grad_all_reduce comes before.
+    MP_ACCUMULATE_LAST = 2
+
+
+MP_ACCUMULATE_FIRST = mp_accumulate_flags_t.MP_ACCUMULATE_FIRST
+MP_ACCUMULATE_LAST = mp_accumulate_flags_t.MP_ACCUMULATE_LAST
+
+
+class mp_step_verdict_t(enum.IntEnum):
+    # the device has not come to it yet
+    MP_STEP_PENDING = 0
+    MP_STEP_TAKEN = 1
+    # there was an overflow
+    MP_STEP_SKIPPED = 2
+
+
+MP_STEP_PENDING = mp_step_verdict_t.MP_STEP_PENDING
+MP_STEP_TAKEN = mp_step_verdict_t.MP_STEP_TAKEN
+MP_STEP_SKIPPED = mp_step_verdict_t.MP_STEP_SKIPPED
+
+
+class mp_pool_mode_t(enum.IntEnum):
+    """What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
+    one of the two means, and not at all in the other."""
+
+    MP_POOL_MAX = 1
+    # sum / (window_h window_w)
+    MP_POOL_AVG_INCLUDE_PAD = 2
+    # sum / number of pixels inside the image
+    MP_POOL_AVG_EXCLUDE_PAD = 3
+
+
+MP_POOL_MAX = mp_pool_mode_t.MP_POOL_MAX
+MP_POOL_AVG_INCLUDE_PAD = mp_pool_mode_t.MP_POOL_AVG_INCLUDE_PAD
+MP_POOL_AVG_EXCLUDE_PAD = mp_pool_mode_t.MP_POOL_AVG_EXCLUDE_PAD
+
+
+# @param message  one line without newline; valid during the callback only.
+# @param user     the pointer given to mp_set_log_callback.
+mp_log_callback_t = CFUNCTYPE(None, c_uint32, c_char_p, c_void_p)
+
+
+class mp_allocator_t(Structure):
+    """Where objects get device memory.  Called by mp_*_create and mp_*_destroy only."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # must be 0
+        ("reserved0", c_uint32),
+        # 256-byte aligned, or NULL when out of memory.
+        ("alloc", CFUNCTYPE(c_void_p, c_size_t, c_void_p)),
+        # Work that has been enqueued may still use ptr.
+        ("free", CFUNCTYPE(None, c_void_p, c_size_t, c_void_p)),
+        ("user", c_void_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_context_config_t(Structure):
+    """Which device a context is, and how it is used."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # CUDA ordinal, or one of MP_DEVICE_*
+        ("device", c_int32),
+        # use at most this many SMs; 0 = all.  Leaves room for NCCL.
+        ("sm_limit", c_int32),
+        # must be 0
+        ("flags", c_uint32),
+        # Host, copied; NULL = cudaMalloc / cudaFree.
+        ("allocator", POINTER(mp_allocator_t)),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_device_info_t(Structure):
+    """What a context says of its device."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("target", c_uint32),
+        # 80, 90, ...
+        ("arch", c_int32),
+        # after sm_limit
+        ("num_sms", c_int32),
+        # bytes a kernel may opt in to
+        ("smem_per_block", c_int64),
+        ("l2_bytes", c_int64),
+        # NUL-terminated
+        ("name", c_char * 64),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_epilogue_t(Structure):
+    """Work done on the fp32 accumulators before they are rounded and stored.  In order:
+
+        z = alpha * *scale * acc + beta * C + bias[col]
+        aux = z                     (if aux != NULL and the activation is not a D* kind)
+        y = activation(z)           (or z * activation'(aux) for the D* kinds)
+        D = round(y)
+        dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
+
+    A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
+
+    dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
+    happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order, in
+    a second pass over D.  All pointers are device and optional."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("activation", c_uint32),
+        # 1 float multiplied into alpha, e.g. mp_scaler_inv_scale()
+        ("scale", c_void_p),
+        # n elements
+        ("bias", c_void_p),
+        ("bias_dtype", c_uint32),
+        # must be 0
+        ("reserved0", c_uint32),
+        # m x n, type and batch layout of D; written forward, read by MP_ACT_D*
+        ("aux", c_void_p),
+        # 0 = ldd
+        ("ld_aux", c_int64),
+        # n floats, overwritten; zeros when m or batch_count is 0
+        ("dbias", c_void_p),
+        # 1 float, updated; clear it first
+        ("amax", c_void_p),
+        # 1 float, set to 1 and never cleared (sticky)
+        ("found_inf", c_void_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_gemm_desc_t(Structure):
+    """Shape, types and layout of a GEMM; no data pointers, so that one descriptor
+    serves as a key for workspace queries and kernel choice and can be reused."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("op_a", c_uint32),
+        ("op_b", c_uint32),
+        # MP_FP16, MP_BF16: tensor cores; MP_FP32: CUDA cores
+        ("dtype_ab", c_uint32),
+        # any, whatever dtype_ab is
+        ("dtype_cd", c_uint32),
+        ("alpha", c_float),
+        ("beta", c_float),
+        # >= 0
+        ("batch_count", c_int32),
+        # op(A) is m x k, op(B) is k x n, C and D are m x n
+        ("m", c_int64),
+        # op(A) is m x k, op(B) is k x n, C and D are m x n
+        ("n", c_int64),
+        # op(A) is m x k, op(B) is k x n, C and D are m x n
+        ("k", c_int64),
+        ("lda", c_int64),
+        ("ldb", c_int64),
+        ("ldc", c_int64),
+        ("ldd", c_int64),
+        # Elements between batch items; 0 in a or b = the same matrix for all items.
+        ("stride_a", c_int64),
+        # Elements between batch items; 0 in a or b = the same matrix for all items.
+        ("stride_b", c_int64),
+        # Elements between batch items; 0 in a or b = the same matrix for all items.
+        ("stride_c", c_int64),
+        # Elements between batch items; 0 in a or b = the same matrix for all items.
+        ("stride_d", c_int64),
+        # Host; NULL = the library's choice.  For tests, see mp_gemm_kernel_name.
+        ("kernel", c_char_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_gemm_group_item_t(Structure):
+    """One product of mp_gemm_grouped: its shape and its matrices, as in mp_gemm."""
+
+    _fields_ = [
+        # in an array, also the distance between elements
+        ("struct_size", c_uint32),
+        # must be 0
+        ("reserved0", c_uint32),
+        ("m", c_int64),
+        ("n", c_int64),
+        ("k", c_int64),
+        ("lda", c_int64),
+        ("ldb", c_int64),
+        ("ldc", c_int64),
+        ("ldd", c_int64),
+        # device
+        ("A", c_void_p),
+        # device
+        ("B", c_void_p),
+        # device
+        ("C", c_void_p),
+        # device
+        ("D", c_void_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_conv2d_desc_t(Structure):
+    """Shape, types and layout of a convolution.  Names as in the CUTLASS documentation:
+
+        x, dx    activations  N H W C            dense, C contiguous
+        y, dy    outputs      N P Q K
+        filter   weights      K R S (C/groups)
+
+        P = (pad_top + H + pad_bottom - dilation_h (R - 1) - 1) / stride_h + 1   (rounded down)
+        y[n][p][q][k] = sum over r, s, c of  filter[k][r][s][c]
+            x[n][p stride_h - pad_top + r dilation_h][q stride_w - pad_left + s dilation_w][c]
+
+    Q likewise; x is 0 outside the image.  This is cross-correlation, which deep learning calls
+    convolution.  Output channel k belongs to group k / (K/groups) and reads the input channels of
+    that group.  A 1-D convolution has h = r = 1.  Where the filter is larger than the padded image,
+    P or Q is 0: there are no outputs, and no gradient comes from them."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # of the two inputs; MP_FP16, MP_BF16: tensor cores; MP_FP32: CUDA cores
+        ("dtype", c_uint32),
+        # of the tensor that is written: any, whatever dtype is
+        ("dtype_out", c_uint32),
+        # >= 0
+        ("n", c_int32),
+        # >= 1
+        ("h", c_int32),
+        # >= 1
+        ("w", c_int32),
+        # >= 1
+        ("c", c_int32),
+        # >= 1
+        ("k", c_int32),
+        # >= 1
+        ("r", c_int32),
+        # >= 1
+        ("s", c_int32),
+        # rows and columns of zeros, >= 0
+        ("pad_top", c_int32),
+        # rows and columns of zeros, >= 0
+        ("pad_bottom", c_int32),
+        # rows and columns of zeros, >= 0
+        ("pad_left", c_int32),
+        # rows and columns of zeros, >= 0
+        ("pad_right", c_int32),
+        # >= 1
+        ("stride_h", c_int32),
+        # >= 1
+        ("stride_w", c_int32),
+        # >= 1
+        ("dilation_h", c_int32),
+        # >= 1
+        ("dilation_w", c_int32),
+        # divides c and k; c = depthwise
+        ("groups", c_int32),
+        # out = alpha * conv + beta * out
+        ("alpha", c_float),
+        # out = alpha * conv + beta * out
+        ("beta", c_float),
+        # must be 0
+        ("reserved0", c_uint32),
+        # Host; NULL = the library's choice.  For tests, see mp_conv2d_kernel_name.
+        ("kernel", c_char_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_tensor_list_desc_t(Structure):
+    """Describes `count` dense tensors.  Host arrays, copied by create."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # of all tensors, where `dtypes` is NULL
+        ("dtype", c_uint32),
+        ("count", c_uint32),
+        # must be 0
+        ("reserved0", c_uint32),
+        # count device pointers, aligned to the element size; NULL where numel is 0, and in the model
+        # list of section 8.
+        ("data", c_void_p),
+        # count element counts, >= 0; empty tensors are allowed anywhere
+        ("numel", c_void_p),
+        # One type per tensor, optional: layers kept in fp32 beside fp16 ones.
+        ("dtypes", c_void_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_tensor_report_t(Structure):
+    """What is in one tensor, or in all of a list.  Written by kernels into device memory, so it has no
+    struct_size: 64 bytes in every version."""
+
+    _fields_ = [
+        ("numel", c_int64),
+        ("num_nan", c_int64),
+        ("num_inf", c_int64),
+        # of either sign
+        ("num_zero", c_int64),
+        # 0 < |x| < 2^-14, whatever the type: fp16 holds such numbers with fewer
+        # digits, or as 0
+        ("num_subnormal", c_int64),
+        # The first NaN or infinity: in the lowest tensor that has one, its lowest element.  -1: none
+        ("bad_tensor", c_int64),
+        # The first NaN or infinity: in the lowest tensor that has one, its lowest element.  -1: none
+        ("bad_element", c_int64),
+        # that element; 0: none
+        ("bad_value", c_float),
+        # as of mp_amax
+        ("amax", c_float),
+    ]
+
+
+class mp_scaler_config_t(Structure):
+    """Decimal fractions are double, so that 0.99 is the 0.99 of Python."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("policy", c_uint32),
+        # mp_scaler_flags_t, or-ed
+        ("flags", c_uint32),
+        ("init_scale", c_float),
+        # S is clamped to these; both > 0, and may be below 1.  Backoff also takes 0 = no such limit.
+        # Without min_scale S may sink to 0; where 1/S is infinite, mp_scale_step updates nothing.
+        ("min_scale", c_float),
+        # S is clamped to these; both > 0, and may be below 1.  Backoff also takes 0 = no such limit.
+        # Without min_scale S may sink to 0; where 1/S is infinite, mp_scale_step updates nothing.
+        ("max_scale", c_float),
+        # backoff; > 1
+        ("growth_factor", c_double),
+        # backoff, lognormal; in (0, 1)
+        ("backoff_factor", c_double),
+        # lognormal, logmax; in [0, 1)
+        ("beta1", c_double),
+        # lognormal, logmax; in [0, 1)
+        ("beta2", c_double),
+        # lognormal: log2 of the largest finite gradient; logmax: see there
+        ("log2_max", c_float),
+        # lognormal, logmax; 3.09 = normal quantile of 0.999
+        ("overflow_std_dev", c_float),
+        # lognormal; bits
+        ("sigma_floor", c_float),
+        # >= 1; clean steps per growth, or per bit of h given back
+        ("growth_interval", c_int32),
+        # backoff; overflows per backoff, >= 1
+        ("hysteresis", c_int32),
+        # After so many skipped steps in a row the state says MP_SCALER_DIVERGED and S stays, until a
+        # step is clean.  No S helps against a NaN of the forward pass, and a scaler that goes on
+        # lowering S ends at its minimum, or at 0.  0 = never.
+        ("diverged_after", c_int32),
+        # updates that mp_scaler_get_history_sync can look back; at most 2^24
+        ("history", c_int32),
+        # must be 0
+        ("reserved0", c_uint32),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_scaler_state_t(Structure):
+    """Everything a checkpoint needs; plain data, can be written to disk as it is (same byte
+    order assumed)."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("policy", c_uint32),
+        ("scale", c_float),
+        # clean steps that count towards growth_interval; -1: the next one
+        # does not (MP_SCALER_FIRST_STEP_UNCOUNTED)
+        ("growth_tracker", c_int32),
+        # overflows still forgiven
+        ("hysteresis_left", c_int32),
+        # lognormal, logmax: decay beta1, not bias-corrected
+        ("log2_mean", c_float),
+        # lognormal, logmax: decay beta2
+        ("log2_mean_slow", c_float),
+        # lognormal, logmax: decay beta2
+        ("log2_square_slow", c_float),
+        # lognormal: h, bits
+        ("headroom", c_float),
+        ("status", c_uint32),
+        # lognormal, logmax: beta1^steps, for bias correction
+        ("beta1_power", c_double),
+        ("beta2_power", c_double),
+        # updates seen
+        ("steps", c_int64),
+        # of which overflowed
+        ("skipped", c_int64),
+        # of which with a NaN among the gradients: amax was NaN
+        ("skipped_nan", c_int64),
+        # since the last clean step
+        ("skipped_in_row", c_int64),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_torch_scaler_t(Structure):
+    """torch.amp.GradScaler.state_dict(); the keys are the names here, but for "_growth_tracker"."""
+
+    _fields_ = [
+        ("scale", c_double),
+        ("growth_factor", c_double),
+        ("backoff_factor", c_double),
+        ("growth_interval", c_int32),
+        ("growth_tracker", c_int32),
+    ]
+
+
+class mp_megatron_scaler_t(Structure):
+    """DynamicGradScaler.state_dict() of Megatron-LM; the keys are the names here."""
+
+    _fields_ = [
+        ("scale", c_float),
+        ("growth_tracker", c_int32),
+        # below 0 after more overflows than hysteresis
+        ("hysteresis_tracker", c_int32),
+    ]
+
+
+class mp_hyper_t(Structure):
+    """Hyperparameters of one parameter group.  A limit or a regularizer of 0 is none."""
+
+    _fields_ = [
+        # in an array, also the distance between elements
+        ("struct_size", c_uint32),
+        ("lr", c_float),
+        # SGD, RMSProp: momentum; Adam, LAMB, NovoGrad
+        ("beta1", c_float),
+        # Adam, LAMB, NovoGrad, RMSProp
+        ("beta2", c_float),
+        # all; SGD: with MP_OPT_LARC or MP_OPT_LARS
+        ("eps", c_float),
+        ("weight_decay", c_float),
+        # SGD, NovoGrad
+        ("dampening", c_float),
+        # SGD with MP_OPT_LARC or MP_OPT_LARS: > 0
+        ("trust", c_float),
+        # g *= min(1, max_tensor_norm / (|g| + 1e-6))
+        ("max_tensor_norm", c_float),
+        # g into [-max_value, max_value]
+        ("max_value", c_float),
+        # g += l1 sign(w), sign(0) = 0: the gradient of l1 sum |w|
+        ("l1", c_float),
+        # g += 2 l2 w: the gradient of l2 sum w^2
+        ("l2", c_float),
+        ("lr_schedule", c_uint32),
+        # >= 0; 0 = none
+        ("warmup_steps", c_int32),
+        # polynomial, cosine, exponential: >= 1
+        ("decay_steps", c_int32),
+        # polynomial: > 0
+        ("decay_power", c_float),
+        # exponential: > 0
+        ("decay_rate", c_float),
+        # in the unit of lr
+        ("lr_end", c_float),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_optimizer_desc_t(Structure):
+    """The lists below are parallel: same count and sizes.  They must outlive the optimizer,
+    as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("kind", c_uint32),
+        # mp_optimizer_flags_t, or-ed
+        ("flags", c_uint32),
+        ("num_groups", c_uint32),
+        # host, num_groups, copied
+        ("groups", POINTER(mp_hyper_t)),
+        # host, one index per tensor; NULL = all in group 0
+        ("tensor_group", c_void_p),
+        # any type; read, never written
+        ("grads", c_void_p),
+        # MP_FP32; updated
+        ("master", c_void_p),
+        # MP_FP16/MP_BF16 copy of master, written; optional.  A NULL
+        # data pointer: that parameter has no 16-bit copy
+        ("model", c_void_p),
+        # MP_FP32: momentum, or first moment.  SGD, RMSProp: optional where
+        # every group has beta1 = 0.  Adagrad: NULL
+        ("m", c_void_p),
+        # MP_FP32: second moment; SGD: NULL.  NovoGrad: as many tensors as
+        # the others, of one element each
+        ("v", c_void_p),
+        # Device, one float per tensor, optional; NULL = all 1.  Each step reads them, so they may be
+        # rewritten in stream order, and must outlive the optimizer.  The first multiplies lr (0 freezes
+        # a tensor; its m and v go on), the second weight_decay, l1 and l2.
+        ("lr_multipliers", c_void_p),
+        # Device, one float per tensor, optional; NULL = all 1.  Each step reads them, so they may be
+        # rewritten in stream order, and must outlive the optimizer.  The first multiplies lr (0 freezes
+        # a tensor; its m and v go on), the second weight_decay, l1 and l2.
+        ("decay_multipliers", c_void_p),
+        # MP_FP32, parallel to the others, optional: added to g after unscaling and clipping, as the
+        # gradient of a penalty that has its own code.  Read by each step and not inspected: an
+        # infinity here reaches the weights unless found_inf says so (mp_check_nonfinite).
+        ("extra_grads", c_void_p),
+        # MP_OPT_STOCHASTIC_ROUNDING; any value
+        ("rounding_seed", c_uint64),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_model_options_t(Structure):
+    """How fp32 master weights become their 16-bit copy."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # of mp_optimizer_flags_t: MP_OPT_MODEL_OVERFLOW, MP_OPT_STOCHASTIC_ROUNDING
+        ("flags", c_uint32),
+        # MP_OPT_STOCHASTIC_ROUNDING, as in mp_optimizer_desc_t
+        ("rounding_seed", c_uint64),
+        # MP_OPT_STOCHASTIC_ROUNDING: device, 1 integer: the number of updates that the weights have seen;
+        # of an optimizer of this library, mp_optimizer_step_counter after its step.
+        ("t", c_void_p),
+        # as model_overflows of section 10
+        ("overflows", c_void_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_comm_t(Structure):
+    """How to reach the other ranks: a table of callbacks, so that this library links no other.
+    mp_comm_init_nccl fills it for NCCL, bindings/mpi/mpcore_mpi.h for MPI on the host target.
+
+    Callbacks run on the calling thread, within the call that got the table.  They enqueue on
+    `stream` (on the host target: they return when the result is there), get `user` last, may call
+    mpcore, and return 0.  Any other code ends the call with MP_ERROR_COMM.
+
+    A call that gets a table is collective: every rank makes it, in the same order, with equal
+    numbers of elements and equal types.  As with every collective, a rank that is refused or fails
+    leaves the others waiting."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # 0 to world_size - 1
+        ("rank", c_int32),
+        # >= 1; with 1 no callback is called, and all may be NULL
+        ("world_size", c_int32),
+        # must be 0
+        ("reserved0", c_uint32),
+        # recv = send of all ranks combined, the same bits on every rank.  Device pointers; recv may be
+        # send.
+        ("all_reduce", CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t, c_uint32, c_uint32, c_void_p, c_void_p)),
+        # optional, with group_end: around a batch of all_reduce calls
+        ("group_begin", CFUNCTYPE(c_int, c_void_p)),
+        # follows also where one of the batch failed
+        ("group_end", CFUNCTYPE(c_int, c_void_p)),
+        # e.g. the ncclComm_t
+        ("user", c_void_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_step_options_t(Structure):
+    """What else a step does and reports."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # mp_step_flags_t, or-ed
+        ("flags", c_uint32),
+        # clip the unscaled global norm to this; 0 = no clipping
+        ("max_grad_norm", c_float),
+        # must be 0
+        ("reserved0", c_uint32),
+        # device, 1 float, optional: unscaled norm before clipping
+        ("grad_norm", c_void_p),
+        # device, 1 float, optional: 1 if this step was skipped, else 0
+        ("found_inf", c_void_p),
+        # device, 1 float per tensor, optional: as grad_norm, of each
+        ("tensor_norms", c_void_p),
+        # MP_STEP_CHECKED: device, 1 float: the largest gradient as it was measured, with the meaning of
+        # `amax` in mp_scaler_update, and needed by the same policies.  Infinity or NaN skips the step.
+        # Read, not cleared: what the epilogues fill is for the caller to clear before the next one.
+        ("amax", c_void_p),
+        # Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
+        # (mp_inspect).  Also of a step that is skipped; of several ranks, each reports on its own.
+        ("report", c_void_p),
+        # Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
+        # (mp_inspect).  Also of a step that is skipped; of several ranks, each reports on its own.
+        ("tensor_reports", c_void_p),
+        # Device, 1 integer, optional: increased by the number of weights whose 16-bit copy was beyond the
+        # largest finite number after rounding, whether it was clamped or became infinite; clear it
+        # first.  NaN is none of them.
+        ("model_overflows", c_void_p),
+        # Host, optional: the step is one of several ranks that take the same decision and, if their
+        # scalers began alike, have the same S ever after.  A collective call, section 9, with the same
+        # flags on every rank.
+        ("comm", POINTER(mp_comm_t)),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_xent_desc_t(Structure):
+    """Shape and types of a classification loss."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # of logits and dlogits
+        ("dtype", c_uint32),
+        # samples, >= 0
+        ("rows", c_int64),
+        # >= 1
+        ("classes", c_int64),
+        # >= classes
+        ("ld_logits", c_int64),
+        # >= classes
+        ("ld_dlogits", c_int64),
+        # multiplies loss and gradient: a task weight, or 1/accumulation steps
+        ("weight", c_float),
+        # must be 0
+        ("reserved0", c_uint32),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_pool2d_desc_t(Structure):
+    """Shape and type of a pooling layer:
+
+        x, dx    N H W C     dense, C contiguous
+        y, dy    N P Q C     P = (pad_top + H + pad_bottom - window_h) / stride_h + 1 (rounded down)
+
+    Q likewise.  Padding is smaller than the window, so that every window has a pixel.  Where the
+    window is larger than the padded image, P or Q is 0: there are no outputs, and dx is 0."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # of x, y, dy and dx; sums are fp32
+        ("dtype", c_uint32),
+        ("mode", c_uint32),
+        # >= 0
+        ("n", c_int32),
+        # >= 1
+        ("h", c_int32),
+        # >= 1
+        ("w", c_int32),
+        # >= 1
+        ("c", c_int32),
+        # >= 1
+        ("window_h", c_int32),
+        # >= 1
+        ("window_w", c_int32),
+        # >= 0 and smaller than the window
+        ("pad_top", c_int32),
+        # >= 0 and smaller than the window
+        ("pad_bottom", c_int32),
+        # >= 0 and smaller than the window
+        ("pad_left", c_int32),
+        # >= 0 and smaller than the window
+        ("pad_right", c_int32),
+        # >= 1
+        ("stride_h", c_int32),
+        # >= 1
+        ("stride_w", c_int32),
+        # must be 0
+        ("reserved0", c_uint32),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_batchnorm_desc_t(Structure):
+    """Batch normalisation of `rows` samples (N H W pixels of images) of `channels` values each."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # of x, y, dy and dx; everything else is fp32
+        ("dtype", c_uint32),
+        # >= 0
+        ("rows", c_int64),
+        # >= 0
+        ("channels", c_int32),
+        # MP_ACT_NONE or MP_ACT_RELU
+        ("activation", c_uint32),
+        # >= 0; with 0, a constant channel becomes NaN
+        ("epsilon", c_float),
+        # of the running statistics, in [0, 1]
+        ("momentum", c_float),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_kernel_info_t(Structure):
+    """One kernel and what it makes of a problem."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved0", c_uint32),
+        # static storage
+        ("name", c_char_p),
+        # why it cannot run the problem, one clause, static storage; NULL = it can
+        ("why_not", c_char_p),
+        # 0 where it cannot
+        ("predicted_us", c_double),
+        # that it needs; 0 where it cannot
+        ("workspace_bytes", c_size_t),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+def mp_context_config_default() -> mp_context_config_t:
+    c = mp_context_config_t()
+    c.device = MP_DEVICE_AUTO
+    return c
+
+
+def mp_epilogue_default() -> mp_epilogue_t:
+    e = mp_epilogue_t()
+    return e
+
+
+def mp_gemm_desc_default(m: int, n: int, k: int, dtype_ab: int, dtype_cd: int) -> mp_gemm_desc_t:
+    """Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n."""
+    d = mp_gemm_desc_t()
+    d.dtype_ab = dtype_ab
+    d.dtype_cd = dtype_cd
+    d.alpha = 1.0
+    d.batch_count = 1
+    d.m = m
+    d.n = n
+    d.k = k
+    d.lda = k
+    d.ldb = n
+    d.ldc = n
+    d.ldd = n
+    return d
+
+
+def mp_gemm_group_item_default(m: int, n: int, k: int) -> mp_gemm_group_item_t:
+    """Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n."""
+    i = mp_gemm_group_item_t()
+    i.m = m
+    i.n = n
+    i.k = k
+    i.lda = k
+    i.ldb = n
+    i.ldc = n
+    i.ldd = n
+    return i
+
+
+def mp_gemm_grouped_desc_default(dtype_ab: int, dtype_cd: int) -> mp_gemm_desc_t:
+    """What the products of a group have in common.  alpha = 1, beta = 0."""
+    return mp_gemm_desc_default(0, 0, 0, dtype_ab, dtype_cd)
+
+
+def mp_conv2d_desc_default(n: int, h: int, w: int, c: int, k: int, r: int, s: int, dtype: int) -> mp_conv2d_desc_t:
+    """Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype_out = dtype."""
+    d = mp_conv2d_desc_t()
+    d.dtype = dtype
+    d.dtype_out = dtype
+    d.n = n
+    d.h = h
+    d.w = w
+    d.c = c
+    d.k = k
+    d.r = r
+    d.s = s
+    d.stride_h = d.stride_w = d.dilation_h = d.dilation_w = 1
+    d.groups = 1
+    d.alpha = 1.0
+    return d
+
+
+def mp_scaler_config_default(policy: int) -> mp_scaler_config_t:
+    c = mp_scaler_config_t()
+    c.policy = policy
+    c.init_scale = 1.0 if policy == MP_SCALER_STATIC else 65536.0
+    c.min_scale = 1.0
+    c.max_scale = 16777216.0
+    c.growth_factor = 2.0
+    c.backoff_factor = 0.5
+    c.beta1 = 0.99
+    c.beta2 = 0.999
+    c.log2_max = 15.9993
+    c.overflow_std_dev = 3.0902
+    c.sigma_floor = 0.5
+    c.growth_interval = 2000
+    c.hysteresis = 1
+    c.diverged_after = 100
+    return c
+
+
+def mp_scaler_config_preset(preset: int) -> mp_scaler_config_t:
+    c = mp_scaler_config_default(MP_SCALER_BACKOFF)
+    c.max_scale = 0.0
+    c.diverged_after = 0
+    if preset == MP_SCALER_PRESET_LOGNORMAL:
+        return mp_scaler_config_default(MP_SCALER_LOGNORMAL)
+    elif preset == MP_SCALER_PRESET_TORCH:
+        c.min_scale = 0.0
+    elif preset == MP_SCALER_PRESET_APEX_AMP:
+        c.min_scale = 0.0
+        c.max_scale = 16777216.0
+    elif preset == MP_SCALER_PRESET_APEX_HYSTERESIS:
+        c.min_scale = 0.0
+        c.hysteresis = 2
+        c.flags = MP_SCALER_REFILL_EACH_STEP
+    elif preset == MP_SCALER_PRESET_MEGATRON:
+        c.init_scale = 4294967296.0
+        c.growth_interval = 1000
+        c.hysteresis = 2
+    elif preset == MP_SCALER_PRESET_DEEPSPEED:
+        c.growth_interval = 1000
+        c.hysteresis = 2
+    elif preset == MP_SCALER_PRESET_DEEPSPEED_FUSED:
+        c.growth_interval = 1000
+        c.flags = MP_SCALER_FIRST_STEP_UNCOUNTED
+    elif preset == MP_SCALER_PRESET_KERAS:
+        c.init_scale = 32768.0
+    elif preset == MP_SCALER_PRESET_KERAS_3:
+        c.init_scale = 32768.0
+        c.min_scale = 0.0
+    elif preset == MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF:
+        c.init_scale = c.max_scale = 16384.0
+    elif preset == MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX:
+        c.policy = MP_SCALER_LOGMAX
+        c.init_scale = 1.0
+        c.max_scale = 16384.0
+        c.log2_max = 16.0
+        c.overflow_std_dev = 3.09
+    else:
+        c.struct_size = 0
+    return c
+
+
+def mp_scaler_state_default(config: mp_scaler_config_t) -> mp_scaler_state_t:
+    """The state of a new scaler."""
+    s = mp_scaler_state_t()
+    s.policy = config.policy
+    s.scale = config.init_scale
+    s.growth_tracker = -1 if config.flags & MP_SCALER_FIRST_STEP_UNCOUNTED else 0
+    s.hysteresis_left = config.hysteresis
+    s.beta1_power = 1.0
+    s.beta2_power = 1.0
+    return s
+
+
+def mp_scaler_config_from_torch(saved: mp_torch_scaler_t) -> mp_scaler_config_t:
+    """A scaler that goes on where torch's stopped: its config, and the state for
+    mp_scaler_set_state_sync.  Both check what they get."""
+    c = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH)
+    c.init_scale = saved.scale
+    c.growth_factor = saved.growth_factor
+    c.backoff_factor = saved.backoff_factor
+    c.growth_interval = saved.growth_interval
+    return c
+
+
+def mp_scaler_state_from_torch(saved: mp_torch_scaler_t) -> mp_scaler_state_t:
+    c = mp_scaler_config_from_torch(saved)
+    s = mp_scaler_state_default(c)
+    s.growth_tracker = saved.growth_tracker
+    return s
+
+
+def mp_scaler_to_torch(config: mp_scaler_config_t, state: mp_scaler_state_t) -> mp_torch_scaler_t:
+    """For GradScaler.load_state_dict.  Hysteresis, limits and the counts of skips are not torch's."""
+    saved = mp_torch_scaler_t()
+    saved.scale = state.scale
+    saved.growth_factor = config.growth_factor
+    saved.backoff_factor = config.backoff_factor
+    saved.growth_interval = config.growth_interval
+    saved.growth_tracker = state.growth_tracker
+    return saved
+
+
+def mp_scaler_state_from_megatron(saved: mp_megatron_scaler_t) -> mp_scaler_state_t:
+    """The state, for a scaler made from MP_SCALER_PRESET_MEGATRON."""
+    c = mp_scaler_config_preset(MP_SCALER_PRESET_MEGATRON)
+    s = mp_scaler_state_default(c)
+    s.scale = saved.scale
+    s.growth_tracker = saved.growth_tracker
+    s.hysteresis_left = saved.hysteresis_tracker if saved.hysteresis_tracker > 0 else 0
+    return s
+
+
+def mp_scaler_to_megatron(state: mp_scaler_state_t) -> mp_megatron_scaler_t:
+    """For DynamicGradScaler.load_state_dict."""
+    saved = mp_megatron_scaler_t()
+    saved.scale = state.scale
+    saved.growth_tracker = state.growth_tracker
+    saved.hysteresis_tracker = state.hysteresis_left
+    return saved
+
+
+def mp_hyper_default(kind: int, lr: float) -> mp_hyper_t:
+    """The defaults of the cited papers; weight decay where the method is about it (LAMB: 0.01).  lr has
+    no sensible default.  trust is that of LARS, 0.001; Apex's LARC has 0.02."""
+    h = mp_hyper_t()
+    h.lr = lr
+    h.decay_power = 1.0
+    if kind == MP_OPT_SGD:
+        h.beta1 = 0.9
+        h.trust = 0.001
+    elif kind == MP_OPT_ADAM:
+        h.beta1 = 0.9
+        h.beta2 = 0.999
+        h.eps = 1e-8
+    elif kind == MP_OPT_LAMB:
+        h.beta1 = 0.9
+        h.beta2 = 0.999
+        h.eps = 1e-6
+        h.weight_decay = 0.01
+    elif kind == MP_OPT_NOVOGRAD:
+        h.beta1 = 0.95
+        h.beta2 = 0.98
+        h.eps = 1e-8
+    elif kind == MP_OPT_ADAGRAD:
+        h.eps = 1e-10
+    elif kind == MP_OPT_RMSPROP:
+        h.beta2 = 0.9
+        h.eps = 1e-8
+    return h
+
+
+def mp_optimizer_desc_default(kind: int) -> mp_optimizer_desc_t:
+    d = mp_optimizer_desc_t()
+    d.kind = kind
+    d.flags = MP_OPT_DECOUPLED_DECAY if kind == MP_OPT_LAMB else 0
+    d.num_groups = 1
+    return d
+
+
+def mp_model_options_default() -> mp_model_options_t:
+    o = mp_model_options_t()
+    return o
+
+
+def mp_comm_default() -> mp_comm_t:
+    """One rank, for a program that may have several: nothing is communicated."""
+    c = mp_comm_t()
+    c.world_size = 1
+    return c
+
+
+def mp_step_options_default() -> mp_step_options_t:
+    o = mp_step_options_t()
+    return o
+
+
+def mp_xent_desc_default(rows: int, classes: int, dtype: int) -> mp_xent_desc_t:
+    """Dense rows, weight = 1."""
+    d = mp_xent_desc_t()
+    d.dtype = dtype
+    d.rows = rows
+    d.classes = classes
+    d.ld_logits = classes
+    d.ld_dlogits = classes
+    d.weight = 1.0
+    return d
+
+
+def mp_pool2d_desc_default(mode: int, n: int, h: int, w: int, c: int, window_h: int, window_w: int, dtype: int) -> mp_pool2d_desc_t:
+    """Windows side by side, without padding."""
+    d = mp_pool2d_desc_t()
+    d.dtype = dtype
+    d.mode = mode
+    d.n = n
+    d.h = h
+    d.w = w
+    d.c = c
+    d.window_h = d.stride_h = window_h
+    d.window_w = d.stride_w = window_w
+    return d
+
+
+def mp_batchnorm_desc_default(rows: int, channels: int, dtype: int) -> mp_batchnorm_desc_t:
+    """epsilon = 1e-5, momentum = 0.1, no activation."""
+    d = mp_batchnorm_desc_t()
+    d.dtype = dtype
+    d.rows = rows
+    d.channels = channels
+    d.epsilon = 1e-5
+    d.momentum = 0.1
+    return d
+
+
+# name: (result, argument types, argument names)
+FUNCTIONS = {
+    # MP_VERSION of the library that is loaded (not of this header).
+    "mp_version": (c_uint32, [],
+        ''),
+    # One line: version, git hash, CUDA version, compiled targets and architectures.
+    # Static storage.  Meant for bug reports; do not parse it.
+    "mp_build_info": (c_char_p, [],
+        ''),
+    # Name of the enumerator, e.g. "MP_ERROR_UNSUPPORTED".  Static storage; any int is accepted.
+    "mp_status_string": (c_char_p, [c_uint32],
+        'status'),
+    # Why the last failing call on this thread failed, in one sentence naming the
+    # offending argument and its value: "mp_gemm: lda = 60 is smaller than k = 64".
+    # Meaningful right after a call that returned an error; valid until the next
+    # mpcore call on this thread.  Never NULL.
+    "mp_last_error": (c_char_p, [],
+        ''),
+    # Send messages of `level` or more important to `callback`, for the whole process.
+    # NULL restores the default: MP_LOG_WARN and above to stderr, changeable with the
+    # environment variable MP_LOG=error|warn|info|debug.  The callback may run on any
+    # thread, several at a time, and must not call mpcore.
+    "mp_set_log_callback": (None, [mp_log_callback_t, c_void_p, c_uint32],
+        'callback, user, level'),
+    # Bytes per element; 0 for an invalid value.
+    "mp_dtype_size": (c_size_t, [c_uint32],
+        'dtype'),
+    # Create a context.  It becomes immutable here, which is why it can be shared.
+    # @param config  host, optional; NULL = defaults.
+    # @return MP_ERROR_ARCH_MISMATCH if this build holds no code for the device.
+    "mp_context_create": (c_uint32, [POINTER(c_void_p), POINTER(mp_context_config_t)],
+        'context, config'),
+    # Objects created from `context` must have been destroyed before.
+    "mp_context_destroy": (None, [c_void_p],
+        'context'),
+    # @param info  host, out; MP_INIT_STRUCT it before the call.
+    "mp_context_get_info": (c_uint32, [c_void_p, POINTER(mp_device_info_t)],
+        'context, info'),
+    # *ptr = `bytes` of device memory, 256-byte aligned, with anything in it; NULL for 0 bytes.
+    "mp_malloc": (c_uint32, [c_void_p, POINTER(c_void_p), c_size_t],
+        'context, ptr, bytes'),
+    # Release what mp_malloc gave, when all that the device has been given to do is done: it waits.
+    # NULL does nothing.
+    "mp_free": (None, [c_void_p, c_void_p],
+        'context, ptr'),
+    # Either side may be host or device memory.  Pageable host memory makes the copy
+    # synchronous, as in cudaMemcpyAsync.
+    "mp_memcpy": (c_uint32, [c_void_p, c_void_p, c_void_p, c_size_t, c_void_p],
+        'context, dst, src, bytes, stream'),
+    # Each of `bytes` bytes of dst, device memory, becomes `byte`.
+    "mp_memset": (c_uint32, [c_void_p, c_void_p, c_int, c_size_t, c_void_p],
+        'context, dst, byte, bytes, stream'),
+    # Wait until everything enqueued on `stream` has finished.
+    "mp_stream_sync": (c_uint32, [c_void_p, c_void_p],
+        'context, stream'),
+    # dst[i] = (dst_dtype) src[i].  In-place is allowed only for equal sizes.
+    "mp_cast": (c_uint32, [c_void_p, c_void_p, c_uint32, c_void_p, c_uint32, c_int64, c_void_p],
+        'context, src, src_dtype, dst, dst_dtype, count, stream'),
+    # Bytes of workspace with which mp_gemm (or mp_gemm_batched) runs its fastest kernel for
+    # `desc`; often 0.
+    # @param bytes  host, out.
+    "mp_gemm_workspace_size": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_void_p],
+        'context, desc, bytes'),
+    # Matrix product with fp32 accumulation:  D = epilogue(alpha op(A) op(B) + beta C).
+    #
+    # @param A  device; m x k with row stride lda (MP_OP_N), or k x m (MP_OP_T).
+    # @param B  device; k x n with row stride ldb (MP_OP_N), or n x k (MP_OP_T).
+    # @param C  device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
+    # @param D  device; m x n.  May be the same matrix as C (equal ld and stride);
+    #           any other overlap is undefined.
+    # @param epilogue   host, optional.
+    # @param workspace  device, 256-byte aligned, optional.  With fewer bytes than
+    #                   mp_gemm_workspace_size the fastest kernel that needs no more is chosen:
+    #                   never an error, perhaps slower.
+    #
+    # Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 computes
+    # epilogue(beta C).  There is no minimum alignment: 16-byte aligned pointers and
+    # ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a
+    # slower one (logged once at MP_LOG_WARN).
+    #
+    # Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
+    # the tensor core does it, in an order fixed by (desc, alignment, workspace_bytes, device,
+    # MP_GEMM_TUNING), and rounded once.
+    # Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
+    #
+    # @return MP_ERROR_INVALID_ARGUMENT     a dimension < 0, an ld below the row length
+    #         MP_ERROR_NOT_FOUND            no kernel is called desc->kernel
+    #         MP_ERROR_UNSUPPORTED          that kernel cannot run this problem
+    #         MP_ERROR_WORKSPACE_TOO_SMALL  desc->kernel forces a kernel that needs more
+    "mp_gemm": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
+        'context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, stream'),
+    # As mp_gemm, with one pointer per batch item instead of a stride.
+    # @param A,B,C,D  device arrays of desc->batch_count device pointers; C is optional
+    #                 when beta == 0.  desc->stride_* must be 0.  The arrays are read when
+    #                 the kernel runs: keep them alive until then.  As in mp_gemm a matrix
+    #                 needs no alignment but its element's; that one item lacks 16 bytes is
+    #                 found out on the device, costs time and is not logged.
+    # epilogue->aux, dbias, amax are unsupported here.
+    "mp_gemm_batched": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
+        'context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, stream'),
+    # Bytes of workspace with which mp_gemm_grouped is fastest.  Shapes and ld of the items count,
+    # their pointers are not looked at.
+    # @param bytes  host, out.
+    "mp_gemm_grouped_workspace_size": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(mp_gemm_group_item_t), c_void_p],
+        'context, desc, count, items, bytes'),
+    # `count` products of different shapes in one call: the experts of a layer, the weight
+    # gradients of a network.  Each is what mp_gemm computes:
+    #     D = epilogue(alpha op(A) op(B) + beta C)
+    #
+    # The products may run at the same time, in one launch where a kernel for that exists and in one
+    # launch per product elsewhere (logged once at MP_LOG_WARN where the caller can change that):
+    # never an error, perhaps slower.  So no D may overlap any matrix of another product; A, B and C
+    # may be shared.
+    #
+    # @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld* and stride_* must be 0
+    #               and batch_count 1, as mp_gemm_grouped_desc_default leaves them.  desc->kernel
+    #               names a kernel that runs every product.
+    # @param items  host, count elements, copied: the call can be captured into a CUDA graph, which
+    #               then keeps these shapes and pointers.  May be NULL when count is 0.
+    #               Edge cases as in mp_gemm: m or n == 0 does nothing, k == 0 computes
+    #               epilogue(beta C).
+    # @param epilogue   host, optional: scale and found_inf, shared by all products.  Everything
+    #                   else is unsupported here and must be 0.
+    # @param workspace  device, 256-byte aligned, optional; see mp_gemm_grouped_workspace_size.
+    #
+    # An error names the product, "mp_gemm_grouped: items[3].lda = 60 is smaller than k = 64", and
+    # then none of them has been enqueued.
+    "mp_gemm_grouped": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(mp_gemm_group_item_t), POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
+        'context, desc, count, items, epilogue, workspace, workspace_bytes, stream'),
+    # P and Q of `desc`; 0 where the filter is larger than the padded image.
+    # @param p,q  host, out.
+    "mp_conv2d_output_size": (c_uint32, [POINTER(mp_conv2d_desc_t), c_void_p, c_void_p],
+        'desc, p, q'),
+    # Bytes of workspace with which that product runs its fastest kernel; often 0.
+    # @param bytes  host, out.
+    "mp_conv2d_workspace_size": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_uint32, c_void_p],
+        'context, desc, op, bytes'),
+    # Forward:  y = epilogue(alpha conv(x, filter) + beta y).
+    #
+    # @param x, filter  device.
+    # @param y          device; read only when beta != 0.
+    # @param epilogue   host, optional; sees y as a matrix of N P Q rows and K columns, so bias has K
+    #                   elements; ld_aux 0 = K.
+    # @param workspace  device, 256-byte aligned, optional; less than mp_conv2d_workspace_size is
+    #                   never an error, perhaps slower.
+    #
+    # An implicit GEMM: the matrix of patches (im2col) is never stored.  Accuracy as in mp_gemm.
+    # 16-byte aligned tensors with C/groups and K/groups multiples of 8 are fastest; images of few
+    # channels (RGB) have kernels of their own.  A 1 x 1 filter with stride 1 and no padding is
+    # multiplied by the kernels of mp_gemm.
+    # Zeros that stand for nothing, outside the image or between the strides of dgrad, may or may not
+    # be multiplied.  It shows only beside a non-finite weight (in wgrad: dy), as a NaN.
+    # Limits, beyond which MP_ERROR_UNSUPPORTED: one padded image, one image of y, the filter and the
+    # numbers of pixels N H W and N P Q stay below 2^30 elements; the tensors may be larger.
+    #
+    # Source: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014, section 3.
+    #
+    # @return MP_ERROR_INVALID_ARGUMENT     a number outside its range, groups that do not divide c, k
+    #         MP_ERROR_NOT_FOUND            no kernel is called desc->kernel
+    #         MP_ERROR_UNSUPPORTED          that kernel cannot run this problem; a limit above
+    #         MP_ERROR_WORKSPACE_TOO_SMALL  desc->kernel forces a kernel that needs more
+    "mp_conv2d_fprop": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
+        'context, desc, x, filter, y, epilogue, workspace, workspace_bytes, stream'),
+    # Gradient of the input:  dx = epilogue(alpha conv_transpose(dy, filter) + beta dx).
+    # The epilogue sees dx as a matrix of N H W rows and C columns: MP_ACT_DRELU with the aux of the
+    # layer below gives that layer's dy, dbias its bias gradient.  Otherwise as mp_conv2d_fprop.
+    "mp_conv2d_dgrad": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
+        'context, desc, dy, filter, dx, epilogue, workspace, workspace_bytes, stream'),
+    # Gradient of the weights:  dfilter = alpha conv(x, dy) + beta dfilter, the sum over n, p, q.
+    # beta = 1 accumulates over micro-batches; use dtype_out = MP_FP32 then, or small terms are lost
+    # to rounding.
+    # @param epilogue  host, optional: scale, amax and found_inf.  Everything else is unsupported here
+    #                  and must be 0.
+    # Otherwise as mp_conv2d_fprop; the sum is split over blocks in a fixed order, never atomically.
+    "mp_conv2d_wgrad": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
+        'context, desc, x, dy, dfilter, epilogue, workspace, workspace_bytes, stream'),
+    # Upload the pointer table once, so that each later call is one kernel launch however
+    # many tensors there are (the idea of apex multi_tensor_apply, without its per-call
+    # packing of metadata into kernel arguments).
+    "mp_tensor_list_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_tensor_list_desc_t)],
+        'list, context, desc'),
+    "mp_tensor_list_destroy": (None, [c_void_p],
+        'list'),
+    # Point the list at other buffers of the same sizes, in stream order: for frameworks
+    # that allocate new gradients each step.  Do not capture into a graph.
+    # @param data  host, count device pointers.
+    "mp_tensor_list_set_data": (c_uint32, [c_void_p, c_void_p, c_void_p],
+        'list, data, stream'),
+    # Set *found_inf to 1 if any element is NaN or infinite.  Never clears it, so several
+    # lists can share one flag.  A float rather than an int so that it can be all-reduced
+    # with the gradients.
+    # @param found_inf  device, 1 float.
+    "mp_check_nonfinite": (c_uint32, [c_void_p, c_void_p, c_void_p],
+        'list, found_inf, stream'),
+    # Largest absolute value; NaN if any element is NaN (fmaxf would lose it).
+    # @param amax        device, 1 float, optional; 0 for an empty list.
+    # @param per_tensor  device, count floats, optional.
+    "mp_amax": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p],
+        'list, amax, per_tensor, stream'),
+    # sqrt(sum x^2), over the list and per tensor.  Squares are summed in fp32 inside a chunk of
+    # 16384 elements (so |x| > 1.8e19 gives infinity) and in fp64 across chunks, in a fixed order,
+    # without atomics: bitwise reproducible.
+    # @param norm        device, 1 float, optional.
+    # @param per_tensor  device, count floats, optional.
+    "mp_l2norm": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p],
+        'list, norm, per_tensor, stream'),
+    # Look at every element once, and report: what overflowed, and what is about to underflow.
+    # mp_scale_step reports on its gradients without a pass more (mp_step_options_t).
+    # @param report          device, 1 report, optional: of the list.
+    # @param tensor_reports  device, count reports, optional: of each tensor.
+    "mp_inspect": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p],
+        'list, report, tensor_reports, stream'),
+    # out = in * *inv_scale, setting *found_inf as mp_check_nonfinite does on `in`.
+    # @param in, out    lists of equal shapes; types may differ (fp16 grads -> fp32 grads);
+    #                   out == in is allowed.
+    # @param inv_scale  device, 1 float.
+    "mp_unscale": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
+        'in, out, inv_scale, found_inf, stream'),
+    # The factor that unscales and clips at once:
+    #     *grad_scale = *inv_scale * min(1, max_norm / (*inv_scale * *scaled_norm + 1e-6))
+    # Source: Pascanu et al., On the difficulty of training RNNs, ICML 2013, algorithm 1;
+    # the 1e-6 is that of torch.nn.utils.clip_grad_norm_.
+    # @param scaled_norm  device, 1 float: norm of the gradients before unscaling.
+    "mp_clip_factor": (c_uint32, [c_void_p, c_void_p, c_void_p, c_float, c_void_p, c_void_p],
+        'context, scaled_norm, inv_scale, max_norm, grad_scale, stream'),
+    # The scaler allocates nothing after this.  A program may have several, one per loss; several
+    # optimizers may share one, see MP_STEP_KEEP_SCALER.
+    "mp_scaler_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_scaler_config_t)],
+        'scaler, context, config'),
+    "mp_scaler_destroy": (None, [c_void_p],
+        'scaler'),
+    # Device addresses, constant for the life of the scaler: S, 1/S, and the scaler's own
+    # sticky overflow flag, which mp_scaler_update clears.
+    "mp_scaler_scale": (c_void_p, [c_void_p],
+        'scaler'),
+    "mp_scaler_inv_scale": (c_void_p, [c_void_p],
+        'scaler'),
+    "mp_scaler_found_inf": (c_void_p, [c_void_p],
+        'scaler'),
+    # out[i] = loss[i] * S, before the backward pass.  out == loss is allowed.
+    "mp_scale_loss": (c_uint32, [c_void_p, c_void_p, c_void_p, c_uint32, c_int64, c_void_p],
+        'scaler, loss, out, dtype, count, stream'),
+    # Apply the policy once, from mp_scaler_found_inf and *amax; then clear the flag.
+    # mp_scale_step does this itself.
+    # @param amax  device, 1 float: largest gradient as measured, still multiplied by S and
+    #              before any clipping; infinity or NaN counts as an overflow even where the
+    #              flag is 0.  Taken together with what steps with MP_STEP_KEEP_SCALER and
+    #              mp_grads_accumulate have measured.  Lognormal and logmax learn from it, and need it
+    #              unless there were such calls.  Else optional: it tells NaN from infinity.
+    "mp_scaler_update": (c_uint32, [c_void_p, c_void_p, c_void_p],
+        'scaler, amax, stream'),
+    # Copy the state to / from the host; waits for `stream`.  Restoring a saved state and
+    # repeating the steps gives bitwise the same scales.  A state whose scale or statistics are NaN
+    # (logmax) is refused.  Restoring empties the history.
+    "mp_scaler_get_state_sync": (c_uint32, [c_void_p, POINTER(mp_scaler_state_t), c_void_p],
+        'scaler, state, stream'),
+    "mp_scaler_set_state_sync": (c_uint32, [c_void_p, POINTER(mp_scaler_state_t), c_void_p],
+        'scaler, state, stream'),
+    # The last updates, oldest first, for a plot; waits for `stream`.
+    # @param capacity  elements of the arrays; where fewer than there are, the newest are given
+    # @param scales    host, optional: S with which the step was taken
+    # @param skipped   host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN
+    # @param count     host: elements written, at most config.history
+    "mp_scaler_get_history_sync": (c_uint32, [c_void_p, c_int64, c_void_p, c_void_p, c_void_p, c_void_p],
+        'scaler, capacity, scales, skipped, count, stream'),
+    # Uploads the hyperparameters and allocates the scratch memory of all later steps.
+    "mp_optimizer_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_optimizer_desc_t)],
+        'optimizer, context, desc'),
+    "mp_optimizer_destroy": (None, [c_void_p],
+        'optimizer'),
+    # Replace the hyperparameters of one group, in stream order.
+    # They live on the device: a captured graph picks up the new values when replayed.
+    # @return MP_ERROR_INVALID_ARGUMENT also for a max_tensor_norm where no group had one when the
+    #         optimizer was created: a step would need another launch
+    "mp_optimizer_set_hyper": (c_uint32, [c_void_p, c_uint32, POINTER(mp_hyper_t), c_void_p],
+        'optimizer, group, hyper, stream'),
+    # One update of master, m, v and model, in one kernel, however many tensors there are.  LAMB,
+    # NovoGrad, LARC and LARS measure the tensors in another one before it, max_tensor_norm the
+    # gradients in one more (not in mp_scale_step, which measures them anyway).
+    # @param grad_scale  device, 1 float multiplied into every gradient, e.g. 1/S; NULL = 1.
+    #                    Infinity or NaN skips the update as found_inf does.
+    # @param found_inf   device, 1 float; if nonzero when the kernel runs, nothing at all
+    #                    is written and t does not advance.  NULL = always update.
+    #
+    # The decision is taken on the device; the host does not learn of it (and must not ask,
+    # or the GPU idles once per step).
+    # Source of master weights: Micikevicius et al. 2018, section 3.1.
+    "mp_optimizer_step": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p],
+        'optimizer, grad_scale, found_inf, stream'),
+    # model = round(master): the copy that an optimizer step writes, for a program that updates its
+    # fp32 weights itself.  Bit for bit the same copy.
+    # @param master     MP_FP32; read.
+    # @param model      MP_FP16/MP_BF16, parallel to master; written.  A NULL data pointer: that
+    #                   parameter has no 16-bit copy.
+    # @param found_inf  device, 1 float, optional; if nonzero when the kernel runs, nothing is written:
+    #                   a skipped step leaves the copy as it leaves the weights.
+    # @param options    host, optional; NULL = the defaults.
+    "mp_masters_to_model": (c_uint32, [c_void_p, c_void_p, c_void_p, POINTER(mp_model_options_t), c_void_p],
+        'master, model, found_inf, options, stream'),
+    # The learning rates that the latest applied step used, before lr_multipliers.
+    # @return device, num_groups floats, 0 before the first step; they live as long as the optimizer.
+    #         NULL if optimizer is NULL
+    "mp_optimizer_lr": (c_void_p, [c_void_p],
+        'optimizer'),
+    # What l1 and l2 add to the loss, of the master weights as they are now:
+    #     sum over tensors of (their decay multiplier) (l1 sum |w| + l2 sum w^2)
+    # in fp32 within a chunk and fp64 across, in a fixed order, as mp_l2norm.  In one kernel.
+    # @param loss  device, 1 float.
+    "mp_optimizer_regularization": (c_uint32, [c_void_p, c_void_p, c_void_p],
+        'optimizer, loss, stream'),
+    # Device address of the step counter t, which each applied step increases by 1; constant for the
+    # life of the optimizer.  NULL if optimizer is NULL.
+    "mp_optimizer_step_counter": (c_void_p, [c_void_p],
+        'optimizer'),
+    # The step counter t, for checkpoints; waits for `stream`.
+    "mp_optimizer_get_step_sync": (c_uint32, [c_void_p, c_void_p, c_void_p],
+        'optimizer, t, stream'),
+    "mp_optimizer_set_step_sync": (c_uint32, [c_void_p, c_int64, c_void_p],
+        'optimizer, t, stream'),
+    # Fill `comm` from a communicator.  libnccl.so.2 is looked up with dlopen in this call; without it
+    # there is no dependency on NCCL.  The codes of its callbacks are those of ncclResult_t.
+    # @param comm       host, out; MP_INIT_STRUCT it before the call.
+    # @param nccl_comm  an ncclComm_t, blocking (with a nonblocking one the code of "in progress" is
+    #                   taken for a failure); must outlive the calls that get *comm.
+    # @return MP_ERROR_NOT_FOUND if NCCL cannot be loaded
+    #         MP_ERROR_COMM      if it does not tell rank or size of nccl_comm
+    "mp_comm_init_nccl": (c_uint32, [POINTER(mp_comm_t), c_void_p],
+        'comm, nccl_comm'),
+    # grads = post * sum over ranks (pre * grads), in place and in the gradients' own types, every
+    # product rounded.  pre = 1 / world_size, post = 1 averages without overflow, but what is small may
+    # underflow; pre = 1, post = 1 / world_size the reverse; both 1 / sqrt(world_size) is in between.
+    # A factor of 1 costs nothing, any other one pass over the gradients.  With a power of two, ranks with
+    # equal gradients get these back, bit for bit, unless they under- or overflow on the way.
+    #
+    # One all_reduce per tensor that is not empty, in the order of the list, in one batch: NCCL makes
+    # one launch of it.  Neighbours in memory are not joined, for the ranks' addresses may differ;
+    # a list of one tensor over all of them (one buffer for all gradients) does that.
+    #
+    # The gradients may still be multiplied by S.  Infinity and NaN survive the sum, and then every
+    # rank sees them; see mp_step_options.comm for what else must agree.
+    # @param pre, post  > 0, finite.
+    # @return MP_ERROR_COMM  a callback failed: some gradients may have been summed and others not
+    "mp_grad_all_reduce": (c_uint32, [c_void_p, POINTER(mp_comm_t), c_float, c_float, c_void_p],
+        'grads, comm, pre, post, stream'),
+    # Everything between backward and the next forward:
+    #
+    #     1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
+    #     2. found_inf, NaN and amax become those of all ranks, with MP_STEP_SHARDED also the
+    #        norm                                                       only with comm
+    #     3. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
+    #                        model = round(master);  t += 1             second pass
+    #     4. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
+    #
+    # found_inf is the scaler's own flag (mp_scaler_found_inf): a GEMM epilogue that saw an
+    # overflowing activation gradient may have set it before.
+    #
+    # All on the device, with no host synchronisation.  Bitwise equal to calling
+    # mp_check_nonfinite, mp_l2norm, mp_amax, mp_clip_factor, mp_optimizer_step,
+    # mp_scaler_update in that order; it only saves launches and memory traffic.  Two passes
+    # are the minimum: no weight may change before the last gradient has been inspected
+    # (MP_STEP_CHECKED: it has been).
+    #
+    # With MP_SCALER_STATIC an overflowing step is skipped too.
+    #
+    # Ranks: gradients that went through mp_grad_all_reduce are the same everywhere, but a flag
+    # raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all_reduce of 2
+    # floats (max) and, with MP_STEP_SHARDED, one of 1 float (sum), in one batch, between two small
+    # kernels.  What is not finite travels as a code, so that no maximum meets a NaN.  The sum is
+    # that of the squares in fp32, so a sharded norm beyond 1.8e19, as measured, is infinite.
+    #
+    # @param scaler   optional; NULL = S is 1 (bf16), non-finite gradients still skip.
+    # @param options  host, optional; NULL = no clipping, one rank.
+    # @return MP_ERROR_INVALID_ARGUMENT if optimizer and scaler belong to different contexts
+    #         MP_ERROR_COMM             a callback of options->comm failed: nothing has been updated, S
+    #                                   included, but the scaler's flag is up if a gradient is not
+    #                                   finite
+    "mp_scale_step": (c_uint32, [c_void_p, c_void_p, POINTER(mp_step_options_t), c_void_p],
+        'optimizer, scaler, options, stream'),
+    # sums += weight / S * grads, or with MP_ACCUMULATE_FIRST  sums = weight / S * grads; in fp32, with
+    # the S of the moment, one rounding of weight / S and one of each sum.  In one pass.
+    #
+    # Raises the scaler's flag for a gradient that is not finite, and keeps the largest |gradient|,
+    # still multiplied by S and without the weight, for the scaler's next update.  The overflow
+    # stays in the sums too, as infinity or NaN, until the next MP_ACCUMULATE_FIRST: one bad
+    # micro-batch discards its window whatever becomes of the flag.
+    #
+    # Accumulation over k micro-batches; `sums` are the optimizer's grads:
+    #
+    #     for (int i = 0; i < k; i++) {
+    #       const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+    #       forward_and_backward(i);
+    #       mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
+    #     }
+    #     options.flags = MP_STEP_UNSCALED;
+    #     mp_scale_step(optimizer, scaler, &options, stream);
+    #
+    # (With several ranks, mp_grad_all_reduce of the sums comes before the step, which has options.comm.)
+    # S stays as it is within such a window.  It may also follow its policy after each micro-batch, so
+    # that the rest of a discarded window has a smaller S already.  mp_scaler_state and mp_step_query
+    # count micro-batches then; that the window was discarded, options.found_inf says in both forms:
+    #
+    #     for (int i = 0; i < k; i++) {
+    #       const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+    #       forward_and_backward(i);
+    #       mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
+    #       mp_scaler_update(scaler, NULL, stream);
+    #     }
+    #     mp_scale_step(optimizer, NULL, &options, stream);
+    #
+    # @param grads   any types; sums == grads is allowed for MP_FP32 gradients.
+    # @param sums    MP_FP32, parallel to grads.
+    # @param weight  finite; 1, 1/k, a task weight.  0 adds nothing, but an overflow is still noticed.
+    # @param flags   mp_accumulate_flags_t, or-ed.
+    "mp_grads_accumulate": (c_uint32, [c_void_p, c_void_p, c_void_p, c_float, c_uint32, c_void_p],
+        'scaler, grads, sums, weight, flags, stream'),
+    # out = grads / S in fp32, checked for overflow, in one pass: mp_grads_accumulate of weight 1 with
+    # both flags.  The first half of a step with an optimizer of the host program, which updates
+    # fp32 master weights however it likes:
+    #
+    #     const float *found_inf = mp_scaler_found_inf(scaler);
+    #     mp_grads_to_fp32(scaler, grads, grads32, stream);
+    #     my_optimizer(found_inf); // masters and grads32; does nothing where *found_inf is not 0
+    #     mp_masters_to_model(masters, models, found_inf, NULL, stream);
+    #     mp_scaler_update(scaler, NULL, stream);
+    #
+    # That one runs on the device and reads the flag there.  One that cannot, because it runs on the host
+    # or knows of no flag, is started by the host, which asks until it is told; whatever else has
+    # been enqueued goes on meanwhile.  n is mp_scaler_state.steps + 1:
+    #
+    #     mp_step_verdict_t verdict = MP_STEP_PENDING;
+    #     mp_grads_to_fp32(scaler, grads, grads32, stream);
+    #     while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n, &verdict);
+    #     if (verdict == MP_STEP_TAKEN) {
+    #       my_host_optimizer();
+    #       mp_masters_to_model(masters, models, NULL, NULL, stream);
+    #     }
+    #     mp_scaler_update(scaler, NULL, stream);
+    #
+    # @param grads  any types; out == grads is allowed for MP_FP32 gradients.
+    # @param out    MP_FP32, parallel to grads.
+    "mp_grads_to_fp32": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p],
+        'scaler, grads, out, stream'),
+    # What became of a step, from what the device has written into memory of the host.  Neither waits
+    # nor enqueues; any thread may ask at any time, also while another one works with the scaler.
+    #
+    # The queue does not run dry if a step is asked for while it still holds work of the next one:
+    #
+    #     for (int64_t n = 1; n <= steps; n++) {
+    #       mp_step_verdict_t verdict = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+    #       forward_and_backward(n); // enqueued; step n - 1 is done long before this is
+    #       while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &verdict);
+    #       if (verdict == MP_STEP_TAKEN) my_learning_rate_advances();
+    #       mp_scale_step(optimizer, scaler, NULL, stream);
+    #     }
+    #
+    # @param step     >= 1, counted as in mp_scaler_state.steps: the update that makes steps n is step
+    #                 n, also after restoring a state and in a replayed graph.  Its verdict is known
+    #                 at the end of the mp_scale_step or mp_scaler_update that counts it (those with
+    #                 MP_STEP_KEEP_SCALER do not), or after MP_ACCUMULATE_LAST.
+    # @param verdict  host, out.
+    # @return MP_ERROR_NOT_FOUND  the step lies MP_STEP_QUERY_DEPTH or more back, or before the state
+    #                             that was restored
+    "mp_step_query": (c_uint32, [c_void_p, c_int64, c_void_p],
+        'scaler, step, verdict'),
+    # Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
+    #
+    #     p = softmax(logits[i]);  row_loss[i] = -weight log p[labels[i]]
+    #     loss = mean_i row_loss[i]
+    #     dlogits[i][j] = S weight / rows (p[j] - (j == labels[i]))
+    #
+    # A label outside [0, classes) makes the loss and the gradient of its row NaN, so that the
+    # step is skipped and the mistake shows; the host cannot check labels without waiting.
+    #
+    # @param logits      device, rows x classes.
+    # @param labels      device, rows integers.
+    # @param loss_scale  device, 1 float S, e.g. mp_scaler_scale(); NULL = 1.
+    # @param row_loss    device, rows floats, written; not multiplied by S.
+    # @param loss        device, 1 float, optional, written; NaN when rows is 0.
+    # @param correct     device, 1 integer, optional: increased by the number of rows whose
+    #                    largest logit (the first, among equals) is the label's.  Clear it first.
+    # @param dlogits     device, rows x classes, optional; may be the same matrix as logits
+    #                    (equal ld).  NULL = forward only.
+    # Source: Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale).
+    "mp_softmax_xent": (c_uint32, [c_void_p, POINTER(mp_xent_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
+        'context, desc, logits, labels, loss_scale, row_loss, loss, correct, dlogits, stream'),
+    # Images from N C H W to N H W C, the layout of everything in sections 5 and 13, and back.
+    # Converts the type on the way, as mp_cast does.
+    #
+    # @param n, c, h, w  >= 0, in this order for both; where one is 0 there is nothing to do.
+    # @param src         device, dense, n c h w elements.
+    # @param dst         device, dense, as many; must not overlap src.
+    "mp_nchw_to_nhwc": (c_uint32, [c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_uint32, c_void_p, c_uint32, c_void_p],
+        'context, n, c, h, w, src, src_dtype, dst, dst_dtype, stream'),
+    "mp_nhwc_to_nchw": (c_uint32, [c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_uint32, c_void_p, c_uint32, c_void_p],
+        'context, n, c, h, w, src, src_dtype, dst, dst_dtype, stream'),
+    # P and Q of `desc`.
+    # @param p,q  host, out.
+    "mp_pool2d_output_size": (c_uint32, [POINTER(mp_pool2d_desc_t), c_void_p, c_void_p],
+        'desc, p, q'),
+    # y = the largest element, or the mean, of each window and channel.  NaN is larger than
+    # everything and makes every mean NaN.
+    # @param x  device.
+    # @param y  device, written.
+    "mp_pool2d_forward": (c_uint32, [c_void_p, POINTER(mp_pool2d_desc_t), c_void_p, c_void_p, c_void_p],
+        'context, desc, x, y, stream'),
+    # dx = the gradient of x, overwritten.  MP_POOL_MAX: the pixel that was the largest of its window,
+    # the first one by rows among equals, gets dy; it is found again from x, so y is not needed.
+    # Every pixel sums over the windows that hold it, in fp32 and a fixed order; for MP_POOL_MAX it
+    # reads each of them.
+    # @param x   device; read for MP_POOL_MAX alone, optional otherwise.
+    # @param dy  device.
+    # @param dx  device, written.
+    "mp_pool2d_backward": (c_uint32, [c_void_p, POINTER(mp_pool2d_desc_t), c_void_p, c_void_p, c_void_p, c_void_p],
+        'context, desc, x, dy, dx, stream'),
+    # Bytes of workspace that training and backward need: at most 4 KiB per channel.
+    # @param bytes  host, out.
+    "mp_batchnorm_workspace_size": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p],
+        'context, desc, bytes'),
+    # Normalises each channel with the statistics of these rows:
+    #
+    #     mean = sum_i x[i] / rows,  var = sum_i (x[i] - mean)^2 / rows
+    #     inv_std = 1 / sqrt(var + epsilon)
+    #     y[i] = activation((x[i] - mean) gamma inv_std + beta)
+    #     running_mean = (1 - momentum) running_mean + momentum mean
+    #     running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
+    #
+    # @param x                          device, rows x channels, dense.
+    # @param gamma, beta                device, channels floats.
+    # @param running_mean, running_var  device, channels floats, optional, updated.
+    # @param saved_mean, saved_inv_std  device, channels floats, written; for the backward pass.
+    # @param y                          device, rows x channels, written.
+    # @param workspace                  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
+    #
+    # A channel with an infinity or a NaN in x becomes NaN, and so does one whose variance is beyond
+    # the range of fp32; the running statistics take in what was measured.  rows = 1 leaves running_var
+    # as it is, for one sample has no unbiased variance; rows = 0 or channels = 0 writes nothing.
+    #
+    # Means and squared deviations of blocks of rows are combined pairwise, never sums of squares:
+    # accurate also where the mean is large beside the deviation.  The order depends on the shape
+    # alone, not on the device.
+    # Source: Ioffe & Szegedy, Batch Normalization, 2015, algorithm 1; Chan, Golub & LeVeque,
+    # Algorithms for Computing the Sample Variance, 1983; Micikevicius et al. 2018, section 3.3
+    # (statistics in fp32).
+    # @return MP_ERROR_WORKSPACE_TOO_SMALL  workspace_bytes is less than is needed
+    "mp_batchnorm_forward_training": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p],
+        'context, desc, x, gamma, beta, running_mean, running_var, saved_mean, saved_inv_std, y, workspace, workspace_bytes, stream'),
+    # The same with given statistics, usually the running ones; momentum is not looked at.
+    # @param mean, var  device, channels floats.
+    # @param y          device, written; may be x.
+    "mp_batchnorm_forward_inference": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
+        'context, desc, x, gamma, beta, mean, var, y, stream'),
+    # Gradients of mp_batchnorm_forward_training, with g = dy, or with MP_ACT_RELU 0 where the
+    # activation was not positive, which is computed again from x; so y need not be kept:
+    #
+    #     xhat[i] = (x[i] - mean) inv_std
+    #     dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
+    #     dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
+    #
+    # @param x, dy          device, rows x channels, dense.
+    # @param gamma, beta    device, as in the forward pass.
+    # @param saved_mean, saved_inv_std  device, from the forward pass.
+    # @param dx             device, rows x channels, written; may be dy.
+    # @param dgamma, dbeta  device, channels floats, overwritten; zeros when rows is 0.
+    # An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
+    # and order of sums as in the forward pass.
+    "mp_batchnorm_backward": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p],
+        'context, desc, x, dy, gamma, beta, saved_mean, saved_inv_std, dx, dgamma, dbeta, workspace, workspace_bytes, stream'),
+    # Name of the index-th best kernel for `desc`: index 0 is what mp_gemm would launch,
+    # then by predicted time.  Put the name into desc->kernel to force it.  This is how the
+    # tests reach every kernel and the benchmarks check the prediction.
+    # @param name  host, out; static storage, e.g. "wmma_128x128x32_s3".
+    # @return MP_ERROR_NOT_FOUND when index is past the last applicable kernel.
+    "mp_gemm_kernel_name": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(c_char_p)],
+        'context, desc, index, name'),
+    # The same for one product of a convolution.
+    "mp_conv2d_kernel_name": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_uint32, c_int32, POINTER(c_char_p)],
+        'context, desc, op, index, name'),
+    # The kernels in the order of mp_gemm_kernel_name, and behind them those that cannot run `desc`.
+    # @param info  host, out; MP_INIT_STRUCT it before the call.
+    # @return MP_ERROR_NOT_FOUND when index is past the last kernel.
+    "mp_gemm_kernel_info": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(mp_kernel_info_t)],
+        'context, desc, index, info'),
+    # The same for one product of a convolution.
+    "mp_conv2d_kernel_info": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_uint32, c_int32, POINTER(mp_kernel_info_t)],
+        'context, desc, op, index, info'),
+}
+
+
+def declare(library: ctypes.CDLL) -> ctypes.CDLL:
+    """Give every function of the library its types; AttributeError where one is missing."""
+    for name, (result, arguments, _) in FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+    return library

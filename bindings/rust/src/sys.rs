@@ -1,0 +1,2186 @@
+// Made by bindings/generate/generate from include/mpcore.h; edit that and run bindings/generate/generate.
+
+//! The C ABI as it is: names, structs and constants of `mpcore.h`, whose manual stands here too.
+//!
+//! An enum is an integer here, for a library newer than this file may know more values; the
+//! crate's own enums are for Rust programs.  The functions with a body are the inline functions of
+//! the header, in Rust.
+
+#![allow(non_camel_case_types, non_snake_case)]
+
+use core::ffi::c_void;
+use std::os::raw::{c_char, c_int};
+
+pub const MP_VERSION_MAJOR: u32 = 0;
+pub const MP_VERSION_MINOR: u32 = 1;
+pub const MP_VERSION_PATCH: u32 = 0;
+/// Comparable with \<; 0.1.0 is 100, 1.2.3 is 10203.
+pub const MP_VERSION: u32 = 100;
+/// Values of mp\_context\_config.device other than a CUDA ordinal.
+pub const MP_DEVICE_CURRENT: i32 = -1;
+pub const MP_DEVICE_HOST: i32 = -2;
+pub const MP_DEVICE_AUTO: i32 = -3;
+/// Steps that mp\_step\_query remembers.
+pub const MP_STEP_QUERY_DEPTH: i32 = 1024;
+
+/// Never made here; see mp_stream_t.
+#[repr(C)]
+pub struct CUstream_st {
+    _opaque: [u8; 0],
+}
+/// The same type as cudaStream\_t, spelled out so that this header needs no CUDA
+/// headers.  NULL is the legacy default stream.
+pub type mp_stream_t = *mut CUstream_st;
+
+/// Never made here; see mp_context_t.
+#[repr(C)]
+pub struct mp_context {
+    _opaque: [u8; 0],
+}
+/// one device and its limits
+pub type mp_context_t = *mut mp_context;
+
+/// Never made here; see mp_tensor_list_t.
+#[repr(C)]
+pub struct mp_tensor_list {
+    _opaque: [u8; 0],
+}
+/// many tensors treated as one
+pub type mp_tensor_list_t = *mut mp_tensor_list;
+
+/// Never made here; see mp_scaler_t.
+#[repr(C)]
+pub struct mp_scaler {
+    _opaque: [u8; 0],
+}
+/// a loss scale living on the device
+pub type mp_scaler_t = *mut mp_scaler;
+
+/// Never made here; see mp_optimizer_t.
+#[repr(C)]
+pub struct mp_optimizer {
+    _opaque: [u8; 0],
+}
+/// update rule + the tensors it updates
+pub type mp_optimizer_t = *mut mp_optimizer;
+
+/// @param message  one line without newline; valid during the callback only.
+/// @param user     the pointer given to mp\_set\_log\_callback.
+pub type mp_log_callback_t = Option<unsafe extern "C" fn(level: mp_log_level_t, message: *const c_char, user: *mut c_void)>;
+
+/// Values are part of the ABI.  The decades say whose fault it is.
+pub type mp_status_t = u32;
+pub const MP_SUCCESS: mp_status_t = 0;
+/// a value outside its documented range
+pub const MP_ERROR_INVALID_ARGUMENT: mp_status_t = 1;
+/// a pointer or ld breaks a documented alignment
+pub const MP_ERROR_MISALIGNED: mp_status_t = 2;
+/// ask mp\_\*\_workspace\_size
+pub const MP_ERROR_WORKSPACE_TOO_SMALL: mp_status_t = 3;
+/// struct\_size is 0, or asks for unknown features
+pub const MP_ERROR_STRUCT_SIZE: mp_status_t = 4;
+/// no kernel for this combination; mp\_last\_error says which part
+pub const MP_ERROR_UNSUPPORTED: mp_status_t = 20;
+/// not compiled for this device
+pub const MP_ERROR_ARCH_MISMATCH: mp_status_t = 21;
+/// name unknown, enumeration exhausted, shared library missing
+pub const MP_ERROR_NOT_FOUND: mp_status_t = 22;
+pub const MP_ERROR_OUT_OF_MEMORY: mp_status_t = 40;
+/// mp\_last\_error has the CUDA error name
+pub const MP_ERROR_CUDA: mp_status_t = 41;
+/// a callback of mp\_comm\_t failed; mp\_last\_error has its code
+pub const MP_ERROR_COMM: mp_status_t = 42;
+pub const MP_ERROR_INTERNAL: mp_status_t = 60;
+
+/// How much a message matters; a smaller number matters more.
+pub type mp_log_level_t = u32;
+/// every returned error, once
+pub const MP_LOG_ERROR: mp_log_level_t = 1;
+/// slow paths taken for a reason the caller can change
+pub const MP_LOG_WARN: mp_log_level_t = 2;
+/// kernel choices, the first time each is made
+pub const MP_LOG_INFO: mp_log_level_t = 3;
+/// every call
+pub const MP_LOG_DEBUG: mp_log_level_t = 4;
+
+/// Element types.  0 is deliberately invalid: a forgotten field is an error.
+pub type mp_dtype_t = u32;
+pub const MP_DTYPE_NONE: mp_dtype_t = 0;
+/// IEEE binary16: 5 exponent bits, 11 significant bits, max 65504
+pub const MP_FP16: mp_dtype_t = 1;
+/// bfloat16: 8 exponent bits, 8 significant bits
+pub const MP_BF16: mp_dtype_t = 2;
+/// IEEE binary32
+pub const MP_FP32: mp_dtype_t = 3;
+
+/// What the kernels of a context were compiled for.
+pub type mp_target_t = u32;
+pub const MP_TARGET_CUDA: mp_target_t = 1;
+pub const MP_TARGET_HOST: mp_target_t = 2;
+
+/// An operand as it is stored, or its transpose.
+pub type mp_op_t = u32;
+pub const MP_OP_N: mp_op_t = 0;
+pub const MP_OP_T: mp_op_t = 1;
+
+/// A function applied to each element of a result, or its derivative.
+pub type mp_activation_t = u32;
+pub const MP_ACT_NONE: mp_activation_t = 0;
+pub const MP_ACT_RELU: mp_activation_t = 1;
+/// tanh form: 0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3)))
+pub const MP_ACT_GELU: mp_activation_t = 2;
+/// backward: multiplies by relu'(aux)
+pub const MP_ACT_DRELU: mp_activation_t = 3;
+/// backward: multiplies by gelu'(aux)
+pub const MP_ACT_DGELU: mp_activation_t = 4;
+
+/// The three products of a convolutional layer.
+pub type mp_conv_op_t = u32;
+pub const MP_CONV_FPROP: mp_conv_op_t = 0;
+pub const MP_CONV_DGRAD: mp_conv_op_t = 1;
+pub const MP_CONV_WGRAD: mp_conv_op_t = 2;
+
+/// How the loss scale S follows the gradients.
+pub type mp_scaler_policy_t = u32;
+/// S never changes.  bf16 training uses this with S = 1.
+pub const MP_SCALER_STATIC: mp_scaler_policy_t = 0;
+/// Overflow: S \*= backoff\_factor.  growth\_interval clean steps in a row:
+/// S \*= growth\_factor, unless that is not a finite number.  Source: torch.amp.GradScaler.
+/// hysteresis h \> 1 forgives h - 1 overflows; further ones back off, until the budget is
+/// refilled: when S grows (Megatron-LM) or, with MP\_SCALER\_REFILL\_EACH\_STEP, by every
+/// clean step (apex update\_scale\_hysteresis).
+pub const MP_SCALER_BACKOFF: mp_scaler_policy_t = 1;
+/// Models log2 of the largest unscaled gradient as normal, with running mean mu (decay
+/// beta1) and deviation sigma (decay beta2, at least sigma\_floor), and sets
+/// ```text
+///     S = 2^floor(log2_max - mu - overflow_std_dev * sigma)
+/// ```
+/// so that overflow has a fixed small probability.  An overflowing step leaves mu and
+/// sigma alone, backs off once, and raises a head-room h (bits) subtracted in the exponent
+/// above; every growth\_interval clean steps h shrinks by one bit.  Without h the policy
+/// livelocks when an activation gradient, which no statistic sees, overflows first.  After
+/// overflows before the first statistics, these begin with an h that leaves S as it is.
+/// A step whose gradients are all zero changes nothing.
+/// Source: OpenSeq2Seq LogMaxScaler, with its defects repaired (there an overflow feeds
+/// 2^log\_max into a mean of log2 values and pins S at its minimum for ~12,000 steps).
+pub const MP_SCALER_LOGNORMAL: mp_scaler_policy_t = 2;
+/// That LogMaxScaler as it was shipped, defects included.  For comparison; train with
+/// MP\_SCALER\_LOGNORMAL.  mu, sigma and S as above, but in fp32, without floor of sigma, head-room
+/// or rounding to a power of two:  S = 2^(16 - mu - overflow\_std\_dev \* sigma).  An
+/// overflow is a sample of 2^log2\_max, gradients that are all zero one of -infinity, after
+/// which mu and S are NaN for good and every step is skipped.  (Upstream measures the
+/// gradients after clipping, this library before.)
+pub const MP_SCALER_LOGMAX: mp_scaler_policy_t = 3;
+
+/// Bits of mp\_scaler\_config.flags.
+pub type mp_scaler_flags_t = u32;
+/// backoff; see there
+pub const MP_SCALER_REFILL_EACH_STEP: mp_scaler_flags_t = 1;
+/// Backoff: the first clean step, and the first after each overflow, does not count towards
+/// growth\_interval.  Source: DeepSpeed FP16\_Optimizer.
+pub const MP_SCALER_FIRST_STEP_UNCOUNTED: mp_scaler_flags_t = 2;
+
+/// Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
+/// is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
+/// later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
+/// an overflow with S = 1; here S stays there.)  All are MP\_SCALER\_BACKOFF but for the first and
+/// the last; change what you like in the config returned.
+pub type mp_scaler_preset_t = u32;
+/// mp\_scaler\_config\_default(MP\_SCALER\_LOGNORMAL)
+pub const MP_SCALER_PRESET_LOGNORMAL: mp_scaler_preset_t = 0;
+/// torch.amp.GradScaler.  2^16, interval 2000, no limits.
+pub const MP_SCALER_PRESET_TORCH: mp_scaler_preset_t = 1;
+/// apex.amp LossScaler, apex/amp/scaler.py (removed from apex in 2025).  2^16, interval 2000, no
+/// minimum, maximum 2^24.
+pub const MP_SCALER_PRESET_APEX_AMP: mp_scaler_preset_t = 2;
+/// apex csrc/update\_scale\_hysteresis.cu: torch's rule, but it takes 2 overflows without a clean
+/// step between them to back off.  The kernel has no defaults: torch's, and Megatron's
+/// hysteresis of 2.
+pub const MP_SCALER_PRESET_APEX_HYSTERESIS: mp_scaler_preset_t = 3;
+/// Megatron-LM DynamicGradScaler, core/optimizer/grad\_scaler.py.  2^32, interval 1000, minimum
+/// 1, hysteresis 2, refilled when S grows.
+pub const MP_SCALER_PRESET_MEGATRON: mp_scaler_preset_t = 4;
+/// DeepSpeed DynamicLossScaler, runtime/fp16/loss\_scaler.py (ZeRO), with the defaults of the
+/// "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
+/// consecutive\_hysteresis set MP\_SCALER\_REFILL\_EACH\_STEP.
+pub const MP_SCALER_PRESET_DEEPSPEED: mp_scaler_preset_t = 5;
+/// DeepSpeed FP16\_Optimizer, runtime/fp16/fused\_optimizer.py (without ZeRO), which has a rule of
+/// its own: no hysteresis, and the first growth takes 1001 clean steps.
+pub const MP_SCALER_PRESET_DEEPSPEED_FUSED: mp_scaler_preset_t = 6;
+/// tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  2^15, interval 2000,
+/// minimum 1.
+pub const MP_SCALER_PRESET_KERAS: mp_scaler_preset_t = 7;
+/// keras.optimizers.LossScaleOptimizer of Keras 3: the same without minimum.
+pub const MP_SCALER_PRESET_KERAS_3: mp_scaler_preset_t = 8;
+/// OpenSeq2Seq BackoffScaler, optimizers/automatic\_loss\_scaler.py.  2^14, which is also the
+/// maximum, interval 2000, minimum 1.
+pub const MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF: mp_scaler_preset_t = 9;
+/// OpenSeq2Seq LogMaxScaler as shipped: MP\_SCALER\_LOGMAX.  1, in \[1, 2^14\].
+pub const MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX: mp_scaler_preset_t = 10;
+
+/// Whether a scaler still gets anywhere.
+pub type mp_scaler_status_t = u32;
+pub const MP_SCALER_OK: mp_scaler_status_t = 0;
+/// see mp\_scaler\_config.diverged\_after
+pub const MP_SCALER_DIVERGED: mp_scaler_status_t = 1;
+
+/// In all formulas g is the unscaled, clipped gradient, w the fp32 master weight, t the
+/// number of applied (not skipped) steps including this one.  Norms |x| are taken over one tensor,
+/// computed as in mp\_l2norm.
+pub type mp_optimizer_kind_t = u32;
+/// m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
+/// MP\_OPT\_NESTEROV: w -= lr (g + momentum m).  Weight decay: g += wd w, or with
+/// MP\_OPT\_DECAY\_AFTER\_MOMENTUM w -= lr wd w, which momentum does not see.
+/// MP\_OPT\_LARS, MP\_OPT\_LARC: g = a (g + wd w) instead, with one a per tensor:
+/// ```text
+///     LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: min(1, that / lr)
+/// ```
+/// a = 1 where |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
+/// and tensors that begin as 0 stay near it.)
+/// Source: You, Gitman & Ginsburg, Large Batch Training of Convolutional Networks, 2017,
+/// algorithm 1; LARC: Apex, apex/parallel/LARC.py.
+pub const MP_OPT_SGD: mp_optimizer_kind_t = 1;
+/// m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
+/// Decay: g += wd w, or with MP\_OPT\_DECOUPLED\_DECAY w -= lr wd w (AdamW).
+/// Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
+pub const MP_OPT_ADAM: mp_optimizer_kind_t = 2;
+/// w -= lr r u, where w -= lr u is the step of MP\_OPT\_ADAM with the same flags, its decay
+/// included, and r = |w| / |u|.  r = 1 where |w| or |u| is 0, and, unless MP\_OPT\_NVLAMB, for
+/// tensors with wd = 0 (biases, normalisation), as in Apex's FusedLAMB.
+/// The paper's form has MP\_OPT\_DECOUPLED\_DECAY, which mp\_optimizer\_desc\_default sets.  The global
+/// clipping that Apex has inside is max\_grad\_norm of section 10.
+/// Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
+pub const MP_OPT_LAMB: mp_optimizer_kind_t = 3;
+/// v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1), one number per tensor;
+/// m = b1 m + (1 - dampening) (g / (sqrt(v) + eps) + wd w);  w -= lr m
+/// dampening = b1 averages the gradients, as upstream's grad\_averaging does.
+/// (OpenSeq2Seq never stores v, so b2 has no effect there, and has eps inside the root; Apex
+/// corrects the bias of a v that begins without one.  This is the paper's form.)
+/// Source: Ginsburg et al., Stochastic Gradient Methods with Layer-wise Adaptive Moments, 2019,
+/// algorithm 1.
+pub const MP_OPT_NOVOGRAD: mp_optimizer_kind_t = 4;
+/// v += g^2;  w -= lr g / (sqrt(v) + eps).  v may begin above 0 (TensorFlow: 0.1).
+/// Decay: g += wd w, or with MP\_OPT\_DECOUPLED\_DECAY w -= lr wd w.
+/// Source: Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch.
+pub const MP_OPT_ADAGRAD: mp_optimizer_kind_t = 5;
+/// v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps)
+/// With momentum: m = momentum m + g / (sqrt(v) + eps);  w -= lr m.  Decay: g += wd w.
+/// Source: Tieleman & Hinton, COURSERA: Neural Networks for Machine Learning, 2012, lecture 6.5;
+/// eps and momentum as in torch.
+pub const MP_OPT_RMSPROP: mp_optimizer_kind_t = 6;
+
+/// Bits of mp\_optimizer\_desc.flags.
+pub type mp_optimizer_flags_t = u32;
+/// SGD
+pub const MP_OPT_NESTEROV: mp_optimizer_flags_t = 1;
+/// Adam: makes it AdamW; LAMB; Adagrad
+pub const MP_OPT_DECOUPLED_DECAY: mp_optimizer_flags_t = 2;
+/// Adam, LAMB: mhat = m, vhat = v
+pub const MP_OPT_NO_BIAS_CORRECTION: mp_optimizer_flags_t = 4;
+/// Let the 16-bit copy of a weight that overflows become infinite.  Without this flag it is clamped to the
+/// largest finite value: an infinite weight makes every later gradient non-finite, so every
+/// later step is skipped and training never recovers.
+pub const MP_OPT_MODEL_OVERFLOW: mp_optimizer_flags_t = 16;
+/// SGD, not with MP\_OPT\_LARC or MP\_OPT\_LARS
+pub const MP_OPT_DECAY_AFTER_MOMENTUM: mp_optimizer_flags_t = 32;
+/// SGD
+pub const MP_OPT_LARC: mp_optimizer_flags_t = 64;
+/// SGD, not with MP\_OPT\_LARC
+pub const MP_OPT_LARS: mp_optimizer_flags_t = 128;
+/// LAMB: adapts the tensors without decay too
+pub const MP_OPT_NVLAMB: mp_optimizer_flags_t = 256;
+/// Round the 16-bit copy of a weight up or down at random, so that on average it is the weight: a
+/// change below half a unit of the copy is not lost in every step.  What the type can hold stays
+/// as it is.  The random numbers follow from rounding\_seed, t, the tensor's index and the
+/// element's, and from nothing else: not from the device, not from being interrupted and resumed.
+/// Probabilities are exact (fp16 subnormals: to within 2^-32).
+/// Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1; Philox
+/// 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
+pub const MP_OPT_STOCHASTIC_ROUNDING: mp_optimizer_flags_t = 512;
+
+/// How the learning rate follows t, on the device: a skipped step does not advance it, and a
+/// captured graph needs no host.  Every schedule begins with a linear warm-up,
+/// ```text
+///     lr(t) = lr t / warmup_steps   for t <= warmup_steps,
+/// ```
+/// and s = t - 1 - warmup\_steps counts the steps after it: the first of them has lr itself.
+/// p = min(s / decay\_steps, 1).  Computed in fp64, rounded once.
+pub type mp_lr_schedule_t = u32;
+/// lr
+pub const MP_LR_CONSTANT: mp_lr_schedule_t = 0;
+/// lr\_end + (lr - lr\_end) (1 - p)^decay\_power; linear with 1
+pub const MP_LR_POLYNOMIAL: mp_lr_schedule_t = 1;
+/// lr\_end + (lr - lr\_end) (1 + cos(pi p)) / 2
+/// Source: Loshchilov & Hutter, SGDR, 2017, equation 5, without restarts.
+pub const MP_LR_COSINE: mp_lr_schedule_t = 2;
+/// max(lr\_end, lr decay\_rate^(s / decay\_steps))
+pub const MP_LR_EXPONENTIAL: mp_lr_schedule_t = 3;
+/// lr sqrt(max(warmup\_steps, 1) / t)
+/// Source: Vaswani et al., Attention Is All You Need, 2017, equation 3, with lr as its peak.
+pub const MP_LR_INVERSE_SQRT: mp_lr_schedule_t = 4;
+
+pub type mp_reduce_op_t = u32;
+pub const MP_REDUCE_SUM: mp_reduce_op_t = 0;
+/// of finite numbers \>= 0 only: what NaN does to a maximum is everybody's own
+pub const MP_REDUCE_MAX: mp_reduce_op_t = 1;
+
+/// Bits of mp\_step\_options.flags.
+pub type mp_step_flags_t = u32;
+/// Leave the scaler and its flag to a later step, for optimizers that share a scaler: all but
+/// the last have this flag (or all, and mp\_scaler\_update(scaler, NULL, stream) follows).
+/// An optimizer skips for its own gradients and those before it.  For all to skip together
+/// the lists of the later ones are checked first:
+///
+/// ```text
+///     mp_check_nonfinite(grads_of_b, mp_scaler_found_inf(scaler), stream);
+///     options.flags = MP_STEP_KEEP_SCALER;
+///     mp_scale_step(a, scaler, &options, stream);
+///     mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
+/// ```
+pub const MP_STEP_KEEP_SCALER: mp_step_flags_t = 1;
+/// The gradients are those of mp\_grads\_accumulate or mp\_grads\_to\_fp32: 1/S is in them already,
+/// and the scaler learns from the amax that was noted there.  Lognormal and logmax need one.
+/// Not without a scaler, where nothing is unscaled anyway.  With MP\_STEP\_CHECKED too where the last
+/// call had MP\_ACCUMULATE\_LAST.
+pub const MP_STEP_UNSCALED: mp_step_flags_t = 2;
+/// Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
+/// mp\_scaler\_found\_inf and measure amax.  Pass 1 falls away, which saves a launch and one of the two
+/// readings of every gradient; what nobody has noticed reaches the weights.  Needs a scaler.
+/// Not with what only pass 1 can tell: max\_grad\_norm, grad\_norm, tensor\_norms, reports, and the
+/// max\_tensor\_norm of a group.
+pub const MP_STEP_CHECKED: mp_step_flags_t = 4;
+/// With comm: every rank has tensors of its own, each of them whole (a sharded optimizer, perhaps
+/// without tensors), and the norm is that of all of them.  Without this flag all ranks have the
+/// same gradients.
+pub const MP_STEP_SHARDED: mp_step_flags_t = 8;
+
+pub type mp_accumulate_flags_t = u32;
+/// The first gradients of a window: sums are overwritten, and not read.
+pub const MP_ACCUMULATE_FIRST: mp_accumulate_flags_t = 1;
+/// The last ones before the update, by an optimizer of the host program: the sums are looked at
+/// as well, and mp\_step\_query learns the verdict here already.  Of several lists only the last one
+/// has this flag; nothing may raise the scaler's flag between here and mp\_scaler\_update.  The
+/// verdict is of this rank's gradients: with several ranks mp\_grad\_all\_reduce comes before.
+pub const MP_ACCUMULATE_LAST: mp_accumulate_flags_t = 2;
+
+pub type mp_step_verdict_t = u32;
+/// the device has not come to it yet
+pub const MP_STEP_PENDING: mp_step_verdict_t = 0;
+pub const MP_STEP_TAKEN: mp_step_verdict_t = 1;
+/// there was an overflow
+pub const MP_STEP_SKIPPED: mp_step_verdict_t = 2;
+
+/// What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
+/// one of the two means, and not at all in the other.
+pub type mp_pool_mode_t = u32;
+pub const MP_POOL_MAX: mp_pool_mode_t = 1;
+/// sum / (window\_h window\_w)
+pub const MP_POOL_AVG_INCLUDE_PAD: mp_pool_mode_t = 2;
+/// sum / number of pixels inside the image
+pub const MP_POOL_AVG_EXCLUDE_PAD: mp_pool_mode_t = 3;
+
+/// Where objects get device memory.  Called by mp\_\*\_create and mp\_\*\_destroy only.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_allocator_t {
+    pub struct_size: u32,
+    /// must be 0
+    pub reserved0: u32,
+    /// 256-byte aligned, or NULL when out of memory.
+    pub alloc: Option<unsafe extern "C" fn(bytes: usize, user: *mut c_void) -> *mut c_void>,
+    /// Work that has been enqueued may still use ptr.
+    pub free: Option<unsafe extern "C" fn(ptr: *mut c_void, bytes: usize, user: *mut c_void)>,
+    pub user: *mut c_void,
+}
+
+impl mp_allocator_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+/// Which device a context is, and how it is used.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_context_config_t {
+    pub struct_size: u32,
+    /// CUDA ordinal, or one of MP\_DEVICE\_\*
+    pub device: i32,
+    /// use at most this many SMs; 0 = all.  Leaves room for NCCL.
+    pub sm_limit: i32,
+    /// must be 0
+    pub flags: u32,
+    /// Host, copied; NULL = cudaMalloc / cudaFree.
+    pub allocator: *const mp_allocator_t,
+}
+
+impl mp_context_config_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+/// What a context says of its device.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_device_info_t {
+    pub struct_size: u32,
+    pub target: mp_target_t,
+    /// 80, 90, ...
+    pub arch: i32,
+    /// after sm\_limit
+    pub num_sms: i32,
+    /// bytes a kernel may opt in to
+    pub smem_per_block: i64,
+    pub l2_bytes: i64,
+    /// NUL-terminated
+    pub name: [c_char; 64],
+}
+
+impl mp_device_info_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+/// Work done on the fp32 accumulators before they are rounded and stored.  In order:
+///
+/// ```text
+///     z = alpha * *scale * acc + beta * C + bias[col]
+///     aux = z                     (if aux != NULL and the activation is not a D* kind)
+///     y = activation(z)           (or z * activation'(aux) for the D* kinds)
+///     D = round(y)
+///     dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
+///
+/// ```
+/// A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
+///
+/// dbias, amax and found\_inf look at y \*after\* rounding to the type of D, because overflow
+/// happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order, in
+/// a second pass over D.  All pointers are device and optional.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_epilogue_t {
+    pub struct_size: u32,
+    pub activation: mp_activation_t,
+    /// 1 float multiplied into alpha, e.g. mp\_scaler\_inv\_scale()
+    pub scale: *const f32,
+    /// n elements
+    pub bias: *const c_void,
+    pub bias_dtype: mp_dtype_t,
+    /// must be 0
+    pub reserved0: u32,
+    /// m x n, type and batch layout of D; written forward, read by MP\_ACT\_D\*
+    pub aux: *mut c_void,
+    /// 0 = ldd
+    pub ld_aux: i64,
+    /// n floats, overwritten; zeros when m or batch\_count is 0
+    pub dbias: *mut f32,
+    /// 1 float, updated; clear it first
+    pub amax: *mut f32,
+    /// 1 float, set to 1 and never cleared (sticky)
+    pub found_inf: *mut f32,
+}
+
+impl mp_epilogue_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+/// Shape, types and layout of a GEMM; no data pointers, so that one descriptor
+/// serves as a key for workspace queries and kernel choice and can be reused.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_gemm_desc_t {
+    pub struct_size: u32,
+    pub op_a: mp_op_t,
+    pub op_b: mp_op_t,
+    /// MP\_FP16, MP\_BF16: tensor cores; MP\_FP32: CUDA cores
+    pub dtype_ab: mp_dtype_t,
+    /// any, whatever dtype\_ab is
+    pub dtype_cd: mp_dtype_t,
+    pub alpha: f32,
+    pub beta: f32,
+    /// \>= 0
+    pub batch_count: i32,
+    /// op(A) is m x k, op(B) is k x n, C and D are m x n
+    pub m: i64,
+    /// op(A) is m x k, op(B) is k x n, C and D are m x n
+    pub n: i64,
+    /// op(A) is m x k, op(B) is k x n, C and D are m x n
+    pub k: i64,
+    pub lda: i64,
+    pub ldb: i64,
+    pub ldc: i64,
+    pub ldd: i64,
+    /// Elements between batch items; 0 in a or b = the same matrix for all items.
+    pub stride_a: i64,
+    /// Elements between batch items; 0 in a or b = the same matrix for all items.
+    pub stride_b: i64,
+    /// Elements between batch items; 0 in a or b = the same matrix for all items.
+    pub stride_c: i64,
+    /// Elements between batch items; 0 in a or b = the same matrix for all items.
+    pub stride_d: i64,
+    /// Host; NULL = the library's choice.  For tests, see mp\_gemm\_kernel\_name.
+    pub kernel: *const c_char,
+}
+
+impl mp_gemm_desc_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+/// One product of mp\_gemm\_grouped: its shape and its matrices, as in mp\_gemm.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_gemm_group_item_t {
+    /// in an array, also the distance between elements
+    pub struct_size: u32,
+    /// must be 0
+    pub reserved0: u32,
+    pub m: i64,
+    pub n: i64,
+    pub k: i64,
+    pub lda: i64,
+    pub ldb: i64,
+    pub ldc: i64,
+    pub ldd: i64,
+    /// device
+    pub A: *const c_void,
+    /// device
+    pub B: *const c_void,
+    /// device
+    pub C: *const c_void,
+    /// device
+    pub D: *mut c_void,
+}
+
+impl mp_gemm_group_item_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+/// Shape, types and layout of a convolution.  Names as in the CUTLASS documentation:
+///
+/// ```text
+///     x, dx    activations  N H W C            dense, C contiguous
+///     y, dy    outputs      N P Q K
+///     filter   weights      K R S (C/groups)
+///
+///     P = (pad_top + H + pad_bottom - dilation_h (R - 1) - 1) / stride_h + 1   (rounded down)
+///     y[n][p][q][k] = sum over r, s, c of  filter[k][r][s][c]
+///         x[n][p stride_h - pad_top + r dilation_h][q stride_w - pad_left + s dilation_w][c]
+///
+/// ```
+/// Q likewise; x is 0 outside the image.  This is cross-correlation, which deep learning calls
+/// convolution.  Output channel k belongs to group k / (K/groups) and reads the input channels of
+/// that group.  A 1-D convolution has h = r = 1.  Where the filter is larger than the padded image,
+/// P or Q is 0: there are no outputs, and no gradient comes from them.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_conv2d_desc_t {
+    pub struct_size: u32,
+    /// of the two inputs; MP\_FP16, MP\_BF16: tensor cores; MP\_FP32: CUDA cores
+    pub dtype: mp_dtype_t,
+    /// of the tensor that is written: any, whatever dtype is
+    pub dtype_out: mp_dtype_t,
+    /// \>= 0
+    pub n: i32,
+    /// \>= 1
+    pub h: i32,
+    /// \>= 1
+    pub w: i32,
+    /// \>= 1
+    pub c: i32,
+    /// \>= 1
+    pub k: i32,
+    /// \>= 1
+    pub r: i32,
+    /// \>= 1
+    pub s: i32,
+    /// rows and columns of zeros, \>= 0
+    pub pad_top: i32,
+    /// rows and columns of zeros, \>= 0
+    pub pad_bottom: i32,
+    /// rows and columns of zeros, \>= 0
+    pub pad_left: i32,
+    /// rows and columns of zeros, \>= 0
+    pub pad_right: i32,
+    /// \>= 1
+    pub stride_h: i32,
+    /// \>= 1
+    pub stride_w: i32,
+    /// \>= 1
+    pub dilation_h: i32,
+    /// \>= 1
+    pub dilation_w: i32,
+    /// divides c and k; c = depthwise
+    pub groups: i32,
+    /// out = alpha \* conv + beta \* out
+    pub alpha: f32,
+    /// out = alpha \* conv + beta \* out
+    pub beta: f32,
+    /// must be 0
+    pub reserved0: u32,
+    /// Host; NULL = the library's choice.  For tests, see mp\_conv2d\_kernel\_name.
+    pub kernel: *const c_char,
+}
+
+impl mp_conv2d_desc_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+/// Describes `count` dense tensors.  Host arrays, copied by create.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_tensor_list_desc_t {
+    pub struct_size: u32,
+    /// of all tensors, where `dtypes` is NULL
+    pub dtype: mp_dtype_t,
+    pub count: u32,
+    /// must be 0
+    pub reserved0: u32,
+    /// count device pointers, aligned to the element size; NULL where numel is 0, and in the model
+    /// list of section 8.
+    pub data: *const *mut c_void,
+    /// count element counts, \>= 0; empty tensors are allowed anywhere
+    pub numel: *const i64,
+    /// One type per tensor, optional: layers kept in fp32 beside fp16 ones.
+    pub dtypes: *const mp_dtype_t,
+}
+
+impl mp_tensor_list_desc_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+/// What is in one tensor, or in all of a list.  Written by kernels into device memory, so it has no
+/// struct\_size: 64 bytes in every version.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_tensor_report_t {
+    pub numel: i64,
+    pub num_nan: i64,
+    pub num_inf: i64,
+    /// of either sign
+    pub num_zero: i64,
+    /// 0 \< |x| \< 2^-14, whatever the type: fp16 holds such numbers with fewer
+    /// digits, or as 0
+    pub num_subnormal: i64,
+    /// The first NaN or infinity: in the lowest tensor that has one, its lowest element.  -1: none
+    pub bad_tensor: i64,
+    /// The first NaN or infinity: in the lowest tensor that has one, its lowest element.  -1: none
+    pub bad_element: i64,
+    /// that element; 0: none
+    pub bad_value: f32,
+    /// as of mp\_amax
+    pub amax: f32,
+}
+
+impl mp_tensor_report_t {
+    /// Zeros.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let s: Self = unsafe { core::mem::zeroed() };
+        s
+    }
+}
+
+/// Decimal fractions are double, so that 0.99 is the 0.99 of Python.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_scaler_config_t {
+    pub struct_size: u32,
+    pub policy: mp_scaler_policy_t,
+    /// mp\_scaler\_flags\_t, or-ed
+    pub flags: u32,
+    pub init_scale: f32,
+    /// S is clamped to these; both \> 0, and may be below 1.  Backoff also takes 0 = no such limit.
+    /// Without min\_scale S may sink to 0; where 1/S is infinite, mp\_scale\_step updates nothing.
+    pub min_scale: f32,
+    /// S is clamped to these; both \> 0, and may be below 1.  Backoff also takes 0 = no such limit.
+    /// Without min\_scale S may sink to 0; where 1/S is infinite, mp\_scale\_step updates nothing.
+    pub max_scale: f32,
+    /// backoff; \> 1
+    pub growth_factor: f64,
+    /// backoff, lognormal; in (0, 1)
+    pub backoff_factor: f64,
+    /// lognormal, logmax; in \[0, 1)
+    pub beta1: f64,
+    /// lognormal, logmax; in \[0, 1)
+    pub beta2: f64,
+    /// lognormal: log2 of the largest finite gradient; logmax: see there
+    pub log2_max: f32,
+    /// lognormal, logmax; 3.09 = normal quantile of 0.999
+    pub overflow_std_dev: f32,
+    /// lognormal; bits
+    pub sigma_floor: f32,
+    /// \>= 1; clean steps per growth, or per bit of h given back
+    pub growth_interval: i32,
+    /// backoff; overflows per backoff, \>= 1
+    pub hysteresis: i32,
+    /// After so many skipped steps in a row the state says MP\_SCALER\_DIVERGED and S stays, until a
+    /// step is clean.  No S helps against a NaN of the forward pass, and a scaler that goes on
+    /// lowering S ends at its minimum, or at 0.  0 = never.
+    pub diverged_after: i32,
+    /// updates that mp\_scaler\_get\_history\_sync can look back; at most 2^24
+    pub history: i32,
+    /// must be 0
+    pub reserved0: u32,
+}
+
+impl mp_scaler_config_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+/// Everything a checkpoint needs; plain data, can be written to disk as it is (same byte
+/// order assumed).
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_scaler_state_t {
+    pub struct_size: u32,
+    pub policy: mp_scaler_policy_t,
+    pub scale: f32,
+    /// clean steps that count towards growth\_interval; -1: the next one
+    /// does not (MP\_SCALER\_FIRST\_STEP\_UNCOUNTED)
+    pub growth_tracker: i32,
+    /// overflows still forgiven
+    pub hysteresis_left: i32,
+    /// lognormal, logmax: decay beta1, not bias-corrected
+    pub log2_mean: f32,
+    /// lognormal, logmax: decay beta2
+    pub log2_mean_slow: f32,
+    /// lognormal, logmax: decay beta2
+    pub log2_square_slow: f32,
+    /// lognormal: h, bits
+    pub headroom: f32,
+    pub status: mp_scaler_status_t,
+    /// lognormal, logmax: beta1^steps, for bias correction
+    pub beta1_power: f64,
+    pub beta2_power: f64,
+    /// updates seen
+    pub steps: i64,
+    /// of which overflowed
+    pub skipped: i64,
+    /// of which with a NaN among the gradients: amax was NaN
+    pub skipped_nan: i64,
+    /// since the last clean step
+    pub skipped_in_row: i64,
+}
+
+impl mp_scaler_state_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+/// torch.amp.GradScaler.state\_dict(); the keys are the names here, but for "\_growth\_tracker".
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_torch_scaler_t {
+    pub scale: f64,
+    pub growth_factor: f64,
+    pub backoff_factor: f64,
+    pub growth_interval: i32,
+    pub growth_tracker: i32,
+}
+
+impl mp_torch_scaler_t {
+    /// Zeros.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let s: Self = unsafe { core::mem::zeroed() };
+        s
+    }
+}
+
+/// DynamicGradScaler.state\_dict() of Megatron-LM; the keys are the names here.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_megatron_scaler_t {
+    pub scale: f32,
+    pub growth_tracker: i32,
+    /// below 0 after more overflows than hysteresis
+    pub hysteresis_tracker: i32,
+}
+
+impl mp_megatron_scaler_t {
+    /// Zeros.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let s: Self = unsafe { core::mem::zeroed() };
+        s
+    }
+}
+
+/// Hyperparameters of one parameter group.  A limit or a regularizer of 0 is none.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_hyper_t {
+    /// in an array, also the distance between elements
+    pub struct_size: u32,
+    pub lr: f32,
+    /// SGD, RMSProp: momentum; Adam, LAMB, NovoGrad
+    pub beta1: f32,
+    /// Adam, LAMB, NovoGrad, RMSProp
+    pub beta2: f32,
+    /// all; SGD: with MP\_OPT\_LARC or MP\_OPT\_LARS
+    pub eps: f32,
+    pub weight_decay: f32,
+    /// SGD, NovoGrad
+    pub dampening: f32,
+    /// SGD with MP\_OPT\_LARC or MP\_OPT\_LARS: \> 0
+    pub trust: f32,
+    /// g \*= min(1, max\_tensor\_norm / (|g| + 1e-6))
+    pub max_tensor_norm: f32,
+    /// g into \[-max\_value, max\_value\]
+    pub max_value: f32,
+    /// g += l1 sign(w), sign(0) = 0: the gradient of l1 sum |w|
+    pub l1: f32,
+    /// g += 2 l2 w: the gradient of l2 sum w^2
+    pub l2: f32,
+    pub lr_schedule: mp_lr_schedule_t,
+    /// \>= 0; 0 = none
+    pub warmup_steps: i32,
+    /// polynomial, cosine, exponential: \>= 1
+    pub decay_steps: i32,
+    /// polynomial: \> 0
+    pub decay_power: f32,
+    /// exponential: \> 0
+    pub decay_rate: f32,
+    /// in the unit of lr
+    pub lr_end: f32,
+}
+
+impl mp_hyper_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+/// The lists below are parallel: same count and sizes.  They must outlive the optimizer,
+/// as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_optimizer_desc_t {
+    pub struct_size: u32,
+    pub kind: mp_optimizer_kind_t,
+    /// mp\_optimizer\_flags\_t, or-ed
+    pub flags: u32,
+    pub num_groups: u32,
+    /// host, num\_groups, copied
+    pub groups: *const mp_hyper_t,
+    /// host, one index per tensor; NULL = all in group 0
+    pub tensor_group: *const u32,
+    /// any type; read, never written
+    pub grads: mp_tensor_list_t,
+    /// MP\_FP32; updated
+    pub master: mp_tensor_list_t,
+    /// MP\_FP16/MP\_BF16 copy of master, written; optional.  A NULL
+    /// data pointer: that parameter has no 16-bit copy
+    pub model: mp_tensor_list_t,
+    /// MP\_FP32: momentum, or first moment.  SGD, RMSProp: optional where
+    /// every group has beta1 = 0.  Adagrad: NULL
+    pub m: mp_tensor_list_t,
+    /// MP\_FP32: second moment; SGD: NULL.  NovoGrad: as many tensors as
+    /// the others, of one element each
+    pub v: mp_tensor_list_t,
+    /// Device, one float per tensor, optional; NULL = all 1.  Each step reads them, so they may be
+    /// rewritten in stream order, and must outlive the optimizer.  The first multiplies lr (0 freezes
+    /// a tensor; its m and v go on), the second weight\_decay, l1 and l2.
+    pub lr_multipliers: *const f32,
+    /// Device, one float per tensor, optional; NULL = all 1.  Each step reads them, so they may be
+    /// rewritten in stream order, and must outlive the optimizer.  The first multiplies lr (0 freezes
+    /// a tensor; its m and v go on), the second weight\_decay, l1 and l2.
+    pub decay_multipliers: *const f32,
+    /// MP\_FP32, parallel to the others, optional: added to g after unscaling and clipping, as the
+    /// gradient of a penalty that has its own code.  Read by each step and not inspected: an
+    /// infinity here reaches the weights unless found\_inf says so (mp\_check\_nonfinite).
+    pub extra_grads: mp_tensor_list_t,
+    /// MP\_OPT\_STOCHASTIC\_ROUNDING; any value
+    pub rounding_seed: u64,
+}
+
+impl mp_optimizer_desc_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+/// How fp32 master weights become their 16-bit copy.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_model_options_t {
+    pub struct_size: u32,
+    /// of mp\_optimizer\_flags\_t: MP\_OPT\_MODEL\_OVERFLOW, MP\_OPT\_STOCHASTIC\_ROUNDING
+    pub flags: u32,
+    /// MP\_OPT\_STOCHASTIC\_ROUNDING, as in mp\_optimizer\_desc\_t
+    pub rounding_seed: u64,
+    /// MP\_OPT\_STOCHASTIC\_ROUNDING: device, 1 integer: the number of updates that the weights have seen;
+    /// of an optimizer of this library, mp\_optimizer\_step\_counter after its step.
+    pub t: *const i64,
+    /// as model\_overflows of section 10
+    pub overflows: *mut i64,
+}
+
+impl mp_model_options_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+/// How to reach the other ranks: a table of callbacks, so that this library links no other.
+/// mp\_comm\_init\_nccl fills it for NCCL, bindings/mpi/mpcore\_mpi.h for MPI on the host target.
+///
+/// Callbacks run on the calling thread, within the call that got the table.  They enqueue on
+/// `stream` (on the host target: they return when the result is there), get `user` last, may call
+/// mpcore, and return 0.  Any other code ends the call with MP\_ERROR\_COMM.
+///
+/// A call that gets a table is collective: every rank makes it, in the same order, with equal
+/// numbers of elements and equal types.  As with every collective, a rank that is refused or fails
+/// leaves the others waiting.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_comm_t {
+    pub struct_size: u32,
+    /// 0 to world\_size - 1
+    pub rank: i32,
+    /// \>= 1; with 1 no callback is called, and all may be NULL
+    pub world_size: i32,
+    /// must be 0
+    pub reserved0: u32,
+    /// recv = send of all ranks combined, the same bits on every rank.  Device pointers; recv may be
+    /// send.
+    pub all_reduce: Option<unsafe extern "C" fn(send: *const c_void, recv: *mut c_void, count: usize, dtype: mp_dtype_t, op: mp_reduce_op_t, stream: mp_stream_t, user: *mut c_void) -> c_int>,
+    /// optional, with group\_end: around a batch of all\_reduce calls
+    pub group_begin: Option<unsafe extern "C" fn(user: *mut c_void) -> c_int>,
+    /// follows also where one of the batch failed
+    pub group_end: Option<unsafe extern "C" fn(user: *mut c_void) -> c_int>,
+    /// e.g. the ncclComm\_t
+    pub user: *mut c_void,
+}
+
+impl mp_comm_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+/// What else a step does and reports.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_step_options_t {
+    pub struct_size: u32,
+    /// mp\_step\_flags\_t, or-ed
+    pub flags: u32,
+    /// clip the unscaled global norm to this; 0 = no clipping
+    pub max_grad_norm: f32,
+    /// must be 0
+    pub reserved0: u32,
+    /// device, 1 float, optional: unscaled norm before clipping
+    pub grad_norm: *mut f32,
+    /// device, 1 float, optional: 1 if this step was skipped, else 0
+    pub found_inf: *mut f32,
+    /// device, 1 float per tensor, optional: as grad\_norm, of each
+    pub tensor_norms: *mut f32,
+    /// MP\_STEP\_CHECKED: device, 1 float: the largest gradient as it was measured, with the meaning of
+    /// `amax` in mp\_scaler\_update, and needed by the same policies.  Infinity or NaN skips the step.
+    /// Read, not cleared: what the epilogues fill is for the caller to clear before the next one.
+    pub amax: *const f32,
+    /// Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
+    /// (mp\_inspect).  Also of a step that is skipped; of several ranks, each reports on its own.
+    pub report: *mut mp_tensor_report_t,
+    /// Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
+    /// (mp\_inspect).  Also of a step that is skipped; of several ranks, each reports on its own.
+    pub tensor_reports: *mut mp_tensor_report_t,
+    /// Device, 1 integer, optional: increased by the number of weights whose 16-bit copy was beyond the
+    /// largest finite number after rounding, whether it was clamped or became infinite; clear it
+    /// first.  NaN is none of them.
+    pub model_overflows: *mut i64,
+    /// Host, optional: the step is one of several ranks that take the same decision and, if their
+    /// scalers began alike, have the same S ever after.  A collective call, section 9, with the same
+    /// flags on every rank.
+    pub comm: *const mp_comm_t,
+}
+
+impl mp_step_options_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+/// Shape and types of a classification loss.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_xent_desc_t {
+    pub struct_size: u32,
+    /// of logits and dlogits
+    pub dtype: mp_dtype_t,
+    /// samples, \>= 0
+    pub rows: i64,
+    /// \>= 1
+    pub classes: i64,
+    /// \>= classes
+    pub ld_logits: i64,
+    /// \>= classes
+    pub ld_dlogits: i64,
+    /// multiplies loss and gradient: a task weight, or 1/accumulation steps
+    pub weight: f32,
+    /// must be 0
+    pub reserved0: u32,
+}
+
+impl mp_xent_desc_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+/// Shape and type of a pooling layer:
+///
+/// ```text
+///     x, dx    N H W C     dense, C contiguous
+///     y, dy    N P Q C     P = (pad_top + H + pad_bottom - window_h) / stride_h + 1 (rounded down)
+///
+/// ```
+/// Q likewise.  Padding is smaller than the window, so that every window has a pixel.  Where the
+/// window is larger than the padded image, P or Q is 0: there are no outputs, and dx is 0.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_pool2d_desc_t {
+    pub struct_size: u32,
+    /// of x, y, dy and dx; sums are fp32
+    pub dtype: mp_dtype_t,
+    pub mode: mp_pool_mode_t,
+    /// \>= 0
+    pub n: i32,
+    /// \>= 1
+    pub h: i32,
+    /// \>= 1
+    pub w: i32,
+    /// \>= 1
+    pub c: i32,
+    /// \>= 1
+    pub window_h: i32,
+    /// \>= 1
+    pub window_w: i32,
+    /// \>= 0 and smaller than the window
+    pub pad_top: i32,
+    /// \>= 0 and smaller than the window
+    pub pad_bottom: i32,
+    /// \>= 0 and smaller than the window
+    pub pad_left: i32,
+    /// \>= 0 and smaller than the window
+    pub pad_right: i32,
+    /// \>= 1
+    pub stride_h: i32,
+    /// \>= 1
+    pub stride_w: i32,
+    /// must be 0
+    pub reserved0: u32,
+}
+
+impl mp_pool2d_desc_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+/// Batch normalisation of `rows` samples (N H W pixels of images) of `channels` values each.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_batchnorm_desc_t {
+    pub struct_size: u32,
+    /// of x, y, dy and dx; everything else is fp32
+    pub dtype: mp_dtype_t,
+    /// \>= 0
+    pub rows: i64,
+    /// \>= 0
+    pub channels: i32,
+    /// MP\_ACT\_NONE or MP\_ACT\_RELU
+    pub activation: mp_activation_t,
+    /// \>= 0; with 0, a constant channel becomes NaN
+    pub epsilon: f32,
+    /// of the running statistics, in \[0, 1\]
+    pub momentum: f32,
+}
+
+impl mp_batchnorm_desc_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+/// One kernel and what it makes of a problem.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_kernel_info_t {
+    pub struct_size: u32,
+    pub reserved0: u32,
+    /// static storage
+    pub name: *const c_char,
+    /// why it cannot run the problem, one clause, static storage; NULL = it can
+    pub why_not: *const c_char,
+    /// 0 where it cannot
+    pub predicted_us: f64,
+    /// that it needs; 0 where it cannot
+    pub workspace_bytes: usize,
+}
+
+impl mp_kernel_info_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
+pub fn mp_context_config_default() -> mp_context_config_t {
+    let mut c = mp_context_config_t::zeroed();
+    c.device = MP_DEVICE_AUTO;
+    c
+}
+
+pub fn mp_epilogue_default() -> mp_epilogue_t {
+    let e = mp_epilogue_t::zeroed();
+    e
+}
+
+/// Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n.
+pub fn mp_gemm_desc_default(m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_gemm_desc_t {
+    let mut d = mp_gemm_desc_t::zeroed();
+    d.dtype_ab = dtype_ab;
+    d.dtype_cd = dtype_cd;
+    d.alpha = 1.0;
+    d.batch_count = 1;
+    d.m = m;
+    d.n = n;
+    d.k = k;
+    d.lda = k;
+    d.ldb = n;
+    d.ldc = n;
+    d.ldd = n;
+    d
+}
+
+/// Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n.
+pub fn mp_gemm_group_item_default(m: i64, n: i64, k: i64) -> mp_gemm_group_item_t {
+    let mut i = mp_gemm_group_item_t::zeroed();
+    i.m = m;
+    i.n = n;
+    i.k = k;
+    i.lda = k;
+    i.ldb = n;
+    i.ldc = n;
+    i.ldd = n;
+    i
+}
+
+/// What the products of a group have in common.  alpha = 1, beta = 0.
+pub fn mp_gemm_grouped_desc_default(dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_gemm_desc_t {
+    mp_gemm_desc_default(0, 0, 0, dtype_ab, dtype_cd)
+}
+
+/// Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype\_out = dtype.
+pub fn mp_conv2d_desc_default(n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s: i32, dtype: mp_dtype_t) -> mp_conv2d_desc_t {
+    let mut d = mp_conv2d_desc_t::zeroed();
+    d.dtype = dtype;
+    d.dtype_out = dtype;
+    d.n = n;
+    d.h = h;
+    d.w = w;
+    d.c = c;
+    d.k = k;
+    d.r = r;
+    d.s = s;
+    d.dilation_w = 1;
+    d.dilation_h = 1;
+    d.stride_w = 1;
+    d.stride_h = 1;
+    d.groups = 1;
+    d.alpha = 1.0;
+    d
+}
+
+pub fn mp_scaler_config_default(policy: mp_scaler_policy_t) -> mp_scaler_config_t {
+    let mut c = mp_scaler_config_t::zeroed();
+    c.policy = policy;
+    c.init_scale = if policy == MP_SCALER_STATIC { 1.0 } else { 65536.0 };
+    c.min_scale = 1.0;
+    c.max_scale = 16777216.0;
+    c.growth_factor = 2.0;
+    c.backoff_factor = 0.5;
+    c.beta1 = 0.99;
+    c.beta2 = 0.999;
+    c.log2_max = 15.9993;
+    c.overflow_std_dev = 3.0902;
+    c.sigma_floor = 0.5;
+    c.growth_interval = 2000;
+    c.hysteresis = 1;
+    c.diverged_after = 100;
+    c
+}
+
+pub fn mp_scaler_config_preset(preset: mp_scaler_preset_t) -> mp_scaler_config_t {
+    let mut c = mp_scaler_config_default(MP_SCALER_BACKOFF);
+    c.max_scale = 0.0;
+    c.diverged_after = 0;
+    match preset {
+        MP_SCALER_PRESET_LOGNORMAL => {
+            return mp_scaler_config_default(MP_SCALER_LOGNORMAL);
+        }
+        MP_SCALER_PRESET_TORCH => {
+            c.min_scale = 0.0;
+        }
+        MP_SCALER_PRESET_APEX_AMP => {
+            c.min_scale = 0.0;
+            c.max_scale = 16777216.0;
+        }
+        MP_SCALER_PRESET_APEX_HYSTERESIS => {
+            c.min_scale = 0.0;
+            c.hysteresis = 2;
+            c.flags = MP_SCALER_REFILL_EACH_STEP;
+        }
+        MP_SCALER_PRESET_MEGATRON => {
+            c.init_scale = 4294967296.0;
+            c.growth_interval = 1000;
+            c.hysteresis = 2;
+        }
+        MP_SCALER_PRESET_DEEPSPEED => {
+            c.growth_interval = 1000;
+            c.hysteresis = 2;
+        }
+        MP_SCALER_PRESET_DEEPSPEED_FUSED => {
+            c.growth_interval = 1000;
+            c.flags = MP_SCALER_FIRST_STEP_UNCOUNTED;
+        }
+        MP_SCALER_PRESET_KERAS => {
+            c.init_scale = 32768.0;
+        }
+        MP_SCALER_PRESET_KERAS_3 => {
+            c.init_scale = 32768.0;
+            c.min_scale = 0.0;
+        }
+        MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF => {
+            c.max_scale = 16384.0;
+            c.init_scale = 16384.0;
+        }
+        MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX => {
+            c.policy = MP_SCALER_LOGMAX;
+            c.init_scale = 1.0;
+            c.max_scale = 16384.0;
+            c.log2_max = 16.0;
+            c.overflow_std_dev = 3.09;
+        }
+        _ => {
+            c.struct_size = 0;
+        }
+    }
+    c
+}
+
+/// The state of a new scaler.
+pub fn mp_scaler_state_default(config: &mp_scaler_config_t) -> mp_scaler_state_t {
+    let mut s = mp_scaler_state_t::zeroed();
+    s.policy = config.policy;
+    s.scale = config.init_scale;
+    s.growth_tracker = if config.flags & MP_SCALER_FIRST_STEP_UNCOUNTED != 0 { -1 } else { 0 };
+    s.hysteresis_left = config.hysteresis;
+    s.beta1_power = 1.0;
+    s.beta2_power = 1.0;
+    s
+}
+
+/// A scaler that goes on where torch's stopped: its config, and the state for
+/// mp\_scaler\_set\_state\_sync.  Both check what they get.
+pub fn mp_scaler_config_from_torch(saved: &mp_torch_scaler_t) -> mp_scaler_config_t {
+    let mut c = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH);
+    c.init_scale = saved.scale as f32;
+    c.growth_factor = saved.growth_factor;
+    c.backoff_factor = saved.backoff_factor;
+    c.growth_interval = saved.growth_interval;
+    c
+}
+
+pub fn mp_scaler_state_from_torch(saved: &mp_torch_scaler_t) -> mp_scaler_state_t {
+    let c = mp_scaler_config_from_torch(saved);
+    let mut s = mp_scaler_state_default(&c);
+    s.growth_tracker = saved.growth_tracker;
+    s
+}
+
+/// For GradScaler.load\_state\_dict.  Hysteresis, limits and the counts of skips are not torch's.
+pub fn mp_scaler_to_torch(config: &mp_scaler_config_t, state: &mp_scaler_state_t) -> mp_torch_scaler_t {
+    let mut saved = mp_torch_scaler_t::zeroed();
+    saved.scale = state.scale as f64;
+    saved.growth_factor = config.growth_factor;
+    saved.backoff_factor = config.backoff_factor;
+    saved.growth_interval = config.growth_interval;
+    saved.growth_tracker = state.growth_tracker;
+    saved
+}
+
+/// The state, for a scaler made from MP\_SCALER\_PRESET\_MEGATRON.
+pub fn mp_scaler_state_from_megatron(saved: &mp_megatron_scaler_t) -> mp_scaler_state_t {
+    let c = mp_scaler_config_preset(MP_SCALER_PRESET_MEGATRON);
+    let mut s = mp_scaler_state_default(&c);
+    s.scale = saved.scale;
+    s.growth_tracker = saved.growth_tracker;
+    s.hysteresis_left = if saved.hysteresis_tracker > 0 { saved.hysteresis_tracker } else { 0 };
+    s
+}
+
+/// For DynamicGradScaler.load\_state\_dict.
+pub fn mp_scaler_to_megatron(state: &mp_scaler_state_t) -> mp_megatron_scaler_t {
+    let mut saved = mp_megatron_scaler_t::zeroed();
+    saved.scale = state.scale;
+    saved.growth_tracker = state.growth_tracker;
+    saved.hysteresis_tracker = state.hysteresis_left;
+    saved
+}
+
+/// The defaults of the cited papers; weight decay where the method is about it (LAMB: 0.01).  lr has
+/// no sensible default.  trust is that of LARS, 0.001; Apex's LARC has 0.02.
+pub fn mp_hyper_default(kind: mp_optimizer_kind_t, lr: f32) -> mp_hyper_t {
+    let mut h = mp_hyper_t::zeroed();
+    h.lr = lr;
+    h.decay_power = 1.0;
+    match kind {
+        MP_OPT_SGD => {
+            h.beta1 = 0.9;
+            h.trust = 0.001;
+        }
+        MP_OPT_ADAM => {
+            h.beta1 = 0.9;
+            h.beta2 = 0.999;
+            h.eps = 1e-8;
+        }
+        MP_OPT_LAMB => {
+            h.beta1 = 0.9;
+            h.beta2 = 0.999;
+            h.eps = 1e-6;
+            h.weight_decay = 0.01;
+        }
+        MP_OPT_NOVOGRAD => {
+            h.beta1 = 0.95;
+            h.beta2 = 0.98;
+            h.eps = 1e-8;
+        }
+        MP_OPT_ADAGRAD => {
+            h.eps = 1e-10;
+        }
+        MP_OPT_RMSPROP => {
+            h.beta2 = 0.9;
+            h.eps = 1e-8;
+        }
+        _ => {}
+    }
+    h
+}
+
+pub fn mp_optimizer_desc_default(kind: mp_optimizer_kind_t) -> mp_optimizer_desc_t {
+    let mut d = mp_optimizer_desc_t::zeroed();
+    d.kind = kind;
+    d.flags = if kind == MP_OPT_LAMB { MP_OPT_DECOUPLED_DECAY as u32 } else { 0 };
+    d.num_groups = 1;
+    d
+}
+
+pub fn mp_model_options_default() -> mp_model_options_t {
+    let o = mp_model_options_t::zeroed();
+    o
+}
+
+/// One rank, for a program that may have several: nothing is communicated.
+pub fn mp_comm_default() -> mp_comm_t {
+    let mut c = mp_comm_t::zeroed();
+    c.world_size = 1;
+    c
+}
+
+pub fn mp_step_options_default() -> mp_step_options_t {
+    let o = mp_step_options_t::zeroed();
+    o
+}
+
+/// Dense rows, weight = 1.
+pub fn mp_xent_desc_default(rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_xent_desc_t {
+    let mut d = mp_xent_desc_t::zeroed();
+    d.dtype = dtype;
+    d.rows = rows;
+    d.classes = classes;
+    d.ld_logits = classes;
+    d.ld_dlogits = classes;
+    d.weight = 1.0;
+    d
+}
+
+/// Windows side by side, without padding.
+pub fn mp_pool2d_desc_default(mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_pool2d_desc_t {
+    let mut d = mp_pool2d_desc_t::zeroed();
+    d.dtype = dtype;
+    d.mode = mode;
+    d.n = n;
+    d.h = h;
+    d.w = w;
+    d.c = c;
+    d.stride_h = window_h;
+    d.window_h = window_h;
+    d.stride_w = window_w;
+    d.window_w = window_w;
+    d
+}
+
+/// epsilon = 1e-5, momentum = 0.1, no activation.
+pub fn mp_batchnorm_desc_default(rows: i64, channels: i32, dtype: mp_dtype_t) -> mp_batchnorm_desc_t {
+    let mut d = mp_batchnorm_desc_t::zeroed();
+    d.dtype = dtype;
+    d.rows = rows;
+    d.channels = channels;
+    d.epsilon = 1e-5;
+    d.momentum = 0.1;
+    d
+}
+
+extern "C" {
+    /// MP\_VERSION of the library that is loaded (not of this header).
+    pub fn mp_version() -> u32;
+
+    /// One line: version, git hash, CUDA version, compiled targets and architectures.
+    /// Static storage.  Meant for bug reports; do not parse it.
+    pub fn mp_build_info() -> *const c_char;
+
+    /// Name of the enumerator, e.g. "MP\_ERROR\_UNSUPPORTED".  Static storage; any int is accepted.
+    pub fn mp_status_string(status: mp_status_t) -> *const c_char;
+
+    /// Why the last failing call on this thread failed, in one sentence naming the
+    /// offending argument and its value: "mp\_gemm: lda = 60 is smaller than k = 64".
+    /// Meaningful right after a call that returned an error; valid until the next
+    /// mpcore call on this thread.  Never NULL.
+    pub fn mp_last_error() -> *const c_char;
+
+    /// Send messages of `level` or more important to `callback`, for the whole process.
+    /// NULL restores the default: MP\_LOG\_WARN and above to stderr, changeable with the
+    /// environment variable MP\_LOG=error|warn|info|debug.  The callback may run on any
+    /// thread, several at a time, and must not call mpcore.
+    pub fn mp_set_log_callback(callback: mp_log_callback_t, user: *mut c_void, level: mp_log_level_t);
+
+    /// Bytes per element; 0 for an invalid value.
+    pub fn mp_dtype_size(dtype: mp_dtype_t) -> usize;
+
+    /// Create a context.  It becomes immutable here, which is why it can be shared.
+    /// @param config  host, optional; NULL = defaults.
+    /// @return MP\_ERROR\_ARCH\_MISMATCH if this build holds no code for the device.
+    pub fn mp_context_create(context: *mut mp_context_t, config: *const mp_context_config_t) -> mp_status_t;
+
+    /// Objects created from `context` must have been destroyed before.
+    pub fn mp_context_destroy(context: mp_context_t);
+
+    /// @param info  host, out; MP\_INIT\_STRUCT it before the call.
+    pub fn mp_context_get_info(context: mp_context_t, info: *mut mp_device_info_t) -> mp_status_t;
+
+    /// \*ptr = `bytes` of device memory, 256-byte aligned, with anything in it; NULL for 0 bytes.
+    pub fn mp_malloc(context: mp_context_t, ptr: *mut *mut c_void, bytes: usize) -> mp_status_t;
+
+    /// Release what mp\_malloc gave, when all that the device has been given to do is done: it waits.
+    /// NULL does nothing.
+    pub fn mp_free(context: mp_context_t, ptr: *mut c_void);
+
+    /// Either side may be host or device memory.  Pageable host memory makes the copy
+    /// synchronous, as in cudaMemcpyAsync.
+    pub fn mp_memcpy(context: mp_context_t, dst: *mut c_void, src: *const c_void, bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// Each of `bytes` bytes of dst, device memory, becomes `byte`.
+    pub fn mp_memset(context: mp_context_t, dst: *mut c_void, byte: c_int, bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// Wait until everything enqueued on `stream` has finished.
+    pub fn mp_stream_sync(context: mp_context_t, stream: mp_stream_t) -> mp_status_t;
+
+    /// dst\[i\] = (dst\_dtype) src\[i\].  In-place is allowed only for equal sizes.
+    pub fn mp_cast(context: mp_context_t, src: *const c_void, src_dtype: mp_dtype_t, dst: *mut c_void, dst_dtype: mp_dtype_t, count: i64, stream: mp_stream_t) -> mp_status_t;
+
+    /// Bytes of workspace with which mp\_gemm (or mp\_gemm\_batched) runs its fastest kernel for
+    /// `desc`; often 0.
+    /// @param bytes  host, out.
+    pub fn mp_gemm_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, bytes: *mut usize) -> mp_status_t;
+
+    /// Matrix product with fp32 accumulation:  D = epilogue(alpha op(A) op(B) + beta C).
+    ///
+    /// @param A  device; m x k with row stride lda (MP\_OP\_N), or k x m (MP\_OP\_T).
+    /// @param B  device; k x n with row stride ldb (MP\_OP\_N), or n x k (MP\_OP\_T).
+    /// @param C  device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
+    /// @param D  device; m x n.  May be the same matrix as C (equal ld and stride);
+    /// ```text
+    ///           any other overlap is undefined.
+    /// ```
+    /// @param epilogue   host, optional.
+    /// @param workspace  device, 256-byte aligned, optional.  With fewer bytes than
+    /// ```text
+    ///                   mp_gemm_workspace_size the fastest kernel that needs no more is chosen:
+    ///                   never an error, perhaps slower.
+    ///
+    /// ```
+    /// Edge cases follow BLAS: m, n or batch\_count == 0 does nothing; k == 0 computes
+    /// epilogue(beta C).  There is no minimum alignment: 16-byte aligned pointers and
+    /// ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a
+    /// slower one (logged once at MP\_LOG\_WARN).
+    ///
+    /// Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
+    /// the tensor core does it, in an order fixed by (desc, alignment, workspace\_bytes, device,
+    /// MP\_GEMM\_TUNING), and rounded once.
+    /// Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
+    ///
+    /// @return MP\_ERROR\_INVALID\_ARGUMENT     a dimension \< 0, an ld below the row length
+    /// ```text
+    ///         MP_ERROR_NOT_FOUND            no kernel is called desc->kernel
+    ///         MP_ERROR_UNSUPPORTED          that kernel cannot run this problem
+    ///         MP_ERROR_WORKSPACE_TOO_SMALL  desc->kernel forces a kernel that needs more
+    /// ```
+    pub fn mp_gemm(context: mp_context_t, desc: *const mp_gemm_desc_t, A: *const c_void, B: *const c_void, C: *const c_void, D: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// As mp\_gemm, with one pointer per batch item instead of a stride.
+    /// @param A,B,C,D  device arrays of desc-\>batch\_count device pointers; C is optional
+    /// ```text
+    ///                 when beta == 0.  desc->stride_* must be 0.  The arrays are read when
+    ///                 the kernel runs: keep them alive until then.  As in mp_gemm a matrix
+    ///                 needs no alignment but its element's; that one item lacks 16 bytes is
+    ///                 found out on the device, costs time and is not logged.
+    /// ```
+    /// epilogue-\>aux, dbias, amax are unsupported here.
+    pub fn mp_gemm_batched(context: mp_context_t, desc: *const mp_gemm_desc_t, A: *const *const c_void, B: *const *const c_void, C: *const *const c_void, D: *const *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// Bytes of workspace with which mp\_gemm\_grouped is fastest.  Shapes and ld of the items count,
+    /// their pointers are not looked at.
+    /// @param bytes  host, out.
+    pub fn mp_gemm_grouped_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, count: i32, items: *const mp_gemm_group_item_t, bytes: *mut usize) -> mp_status_t;
+
+    /// `count` products of different shapes in one call: the experts of a layer, the weight
+    /// gradients of a network.  Each is what mp\_gemm computes:
+    /// ```text
+    ///     D = epilogue(alpha op(A) op(B) + beta C)
+    ///
+    /// ```
+    /// The products may run at the same time, in one launch where a kernel for that exists and in one
+    /// launch per product elsewhere (logged once at MP\_LOG\_WARN where the caller can change that):
+    /// never an error, perhaps slower.  So no D may overlap any matrix of another product; A, B and C
+    /// may be shared.
+    ///
+    /// @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld\* and stride\_\* must be 0
+    /// ```text
+    ///               and batch_count 1, as mp_gemm_grouped_desc_default leaves them.  desc->kernel
+    ///               names a kernel that runs every product.
+    /// ```
+    /// @param items  host, count elements, copied: the call can be captured into a CUDA graph, which
+    /// ```text
+    ///               then keeps these shapes and pointers.  May be NULL when count is 0.
+    ///               Edge cases as in mp_gemm: m or n == 0 does nothing, k == 0 computes
+    ///               epilogue(beta C).
+    /// ```
+    /// @param epilogue   host, optional: scale and found\_inf, shared by all products.  Everything
+    /// ```text
+    ///                   else is unsupported here and must be 0.
+    /// ```
+    /// @param workspace  device, 256-byte aligned, optional; see mp\_gemm\_grouped\_workspace\_size.
+    ///
+    /// An error names the product, "mp\_gemm\_grouped: items\[3\].lda = 60 is smaller than k = 64", and
+    /// then none of them has been enqueued.
+    pub fn mp_gemm_grouped(context: mp_context_t, desc: *const mp_gemm_desc_t, count: i32, items: *const mp_gemm_group_item_t, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// P and Q of `desc`; 0 where the filter is larger than the padded image.
+    /// @param p,q  host, out.
+    pub fn mp_conv2d_output_size(desc: *const mp_conv2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
+
+    /// Bytes of workspace with which that product runs its fastest kernel; often 0.
+    /// @param bytes  host, out.
+    pub fn mp_conv2d_workspace_size(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, bytes: *mut usize) -> mp_status_t;
+
+    /// Forward:  y = epilogue(alpha conv(x, filter) + beta y).
+    ///
+    /// @param x, filter  device.
+    /// @param y          device; read only when beta != 0.
+    /// @param epilogue   host, optional; sees y as a matrix of N P Q rows and K columns, so bias has K
+    /// ```text
+    ///                   elements; ld_aux 0 = K.
+    /// ```
+    /// @param workspace  device, 256-byte aligned, optional; less than mp\_conv2d\_workspace\_size is
+    /// ```text
+    ///                   never an error, perhaps slower.
+    ///
+    /// ```
+    /// An implicit GEMM: the matrix of patches (im2col) is never stored.  Accuracy as in mp\_gemm.
+    /// 16-byte aligned tensors with C/groups and K/groups multiples of 8 are fastest; images of few
+    /// channels (RGB) have kernels of their own.  A 1 x 1 filter with stride 1 and no padding is
+    /// multiplied by the kernels of mp\_gemm.
+    /// Zeros that stand for nothing, outside the image or between the strides of dgrad, may or may not
+    /// be multiplied.  It shows only beside a non-finite weight (in wgrad: dy), as a NaN.
+    /// Limits, beyond which MP\_ERROR\_UNSUPPORTED: one padded image, one image of y, the filter and the
+    /// numbers of pixels N H W and N P Q stay below 2^30 elements; the tensors may be larger.
+    ///
+    /// Source: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014, section 3.
+    ///
+    /// @return MP\_ERROR\_INVALID\_ARGUMENT     a number outside its range, groups that do not divide c, k
+    /// ```text
+    ///         MP_ERROR_NOT_FOUND            no kernel is called desc->kernel
+    ///         MP_ERROR_UNSUPPORTED          that kernel cannot run this problem; a limit above
+    ///         MP_ERROR_WORKSPACE_TOO_SMALL  desc->kernel forces a kernel that needs more
+    /// ```
+    pub fn mp_conv2d_fprop(context: mp_context_t, desc: *const mp_conv2d_desc_t, x: *const c_void, filter: *const c_void, y: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// Gradient of the input:  dx = epilogue(alpha conv\_transpose(dy, filter) + beta dx).
+    /// The epilogue sees dx as a matrix of N H W rows and C columns: MP\_ACT\_DRELU with the aux of the
+    /// layer below gives that layer's dy, dbias its bias gradient.  Otherwise as mp\_conv2d\_fprop.
+    pub fn mp_conv2d_dgrad(context: mp_context_t, desc: *const mp_conv2d_desc_t, dy: *const c_void, filter: *const c_void, dx: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// Gradient of the weights:  dfilter = alpha conv(x, dy) + beta dfilter, the sum over n, p, q.
+    /// beta = 1 accumulates over micro-batches; use dtype\_out = MP\_FP32 then, or small terms are lost
+    /// to rounding.
+    /// @param epilogue  host, optional: scale, amax and found\_inf.  Everything else is unsupported here
+    /// ```text
+    ///                  and must be 0.
+    /// ```
+    /// Otherwise as mp\_conv2d\_fprop; the sum is split over blocks in a fixed order, never atomically.
+    pub fn mp_conv2d_wgrad(context: mp_context_t, desc: *const mp_conv2d_desc_t, x: *const c_void, dy: *const c_void, dfilter: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// Upload the pointer table once, so that each later call is one kernel launch however
+    /// many tensors there are (the idea of apex multi\_tensor\_apply, without its per-call
+    /// packing of metadata into kernel arguments).
+    pub fn mp_tensor_list_create(list: *mut mp_tensor_list_t, context: mp_context_t, desc: *const mp_tensor_list_desc_t) -> mp_status_t;
+
+    pub fn mp_tensor_list_destroy(list: mp_tensor_list_t);
+
+    /// Point the list at other buffers of the same sizes, in stream order: for frameworks
+    /// that allocate new gradients each step.  Do not capture into a graph.
+    /// @param data  host, count device pointers.
+    pub fn mp_tensor_list_set_data(list: mp_tensor_list_t, data: *const *mut c_void, stream: mp_stream_t) -> mp_status_t;
+
+    /// Set \*found\_inf to 1 if any element is NaN or infinite.  Never clears it, so several
+    /// lists can share one flag.  A float rather than an int so that it can be all-reduced
+    /// with the gradients.
+    /// @param found\_inf  device, 1 float.
+    pub fn mp_check_nonfinite(list: mp_tensor_list_t, found_inf: *mut f32, stream: mp_stream_t) -> mp_status_t;
+
+    /// Largest absolute value; NaN if any element is NaN (fmaxf would lose it).
+    /// @param amax        device, 1 float, optional; 0 for an empty list.
+    /// @param per\_tensor  device, count floats, optional.
+    pub fn mp_amax(list: mp_tensor_list_t, amax: *mut f32, per_tensor: *mut f32, stream: mp_stream_t) -> mp_status_t;
+
+    /// sqrt(sum x^2), over the list and per tensor.  Squares are summed in fp32 inside a chunk of
+    /// 16384 elements (so |x| \> 1.8e19 gives infinity) and in fp64 across chunks, in a fixed order,
+    /// without atomics: bitwise reproducible.
+    /// @param norm        device, 1 float, optional.
+    /// @param per\_tensor  device, count floats, optional.
+    pub fn mp_l2norm(list: mp_tensor_list_t, norm: *mut f32, per_tensor: *mut f32, stream: mp_stream_t) -> mp_status_t;
+
+    /// Look at every element once, and report: what overflowed, and what is about to underflow.
+    /// mp\_scale\_step reports on its gradients without a pass more (mp\_step\_options\_t).
+    /// @param report          device, 1 report, optional: of the list.
+    /// @param tensor\_reports  device, count reports, optional: of each tensor.
+    pub fn mp_inspect(list: mp_tensor_list_t, report: *mut mp_tensor_report_t, tensor_reports: *mut mp_tensor_report_t, stream: mp_stream_t) -> mp_status_t;
+
+    /// out = in \* \*inv\_scale, setting \*found\_inf as mp\_check\_nonfinite does on `in`.
+    /// @param in, out    lists of equal shapes; types may differ (fp16 grads -\> fp32 grads);
+    /// ```text
+    ///                   out == in is allowed.
+    /// ```
+    /// @param inv\_scale  device, 1 float.
+    pub fn mp_unscale(in_: mp_tensor_list_t, out: mp_tensor_list_t, inv_scale: *const f32, found_inf: *mut f32, stream: mp_stream_t) -> mp_status_t;
+
+    /// The factor that unscales and clips at once:
+    /// ```text
+    ///     *grad_scale = *inv_scale * min(1, max_norm / (*inv_scale * *scaled_norm + 1e-6))
+    /// ```
+    /// Source: Pascanu et al., On the difficulty of training RNNs, ICML 2013, algorithm 1;
+    /// the 1e-6 is that of torch.nn.utils.clip\_grad\_norm\_.
+    /// @param scaled\_norm  device, 1 float: norm of the gradients before unscaling.
+    pub fn mp_clip_factor(context: mp_context_t, scaled_norm: *const f32, inv_scale: *const f32, max_norm: f32, grad_scale: *mut f32, stream: mp_stream_t) -> mp_status_t;
+
+    /// The scaler allocates nothing after this.  A program may have several, one per loss; several
+    /// optimizers may share one, see MP\_STEP\_KEEP\_SCALER.
+    pub fn mp_scaler_create(scaler: *mut mp_scaler_t, context: mp_context_t, config: *const mp_scaler_config_t) -> mp_status_t;
+
+    pub fn mp_scaler_destroy(scaler: mp_scaler_t);
+
+    /// Device addresses, constant for the life of the scaler: S, 1/S, and the scaler's own
+    /// sticky overflow flag, which mp\_scaler\_update clears.
+    pub fn mp_scaler_scale(scaler: mp_scaler_t) -> *const f32;
+
+    pub fn mp_scaler_inv_scale(scaler: mp_scaler_t) -> *const f32;
+
+    pub fn mp_scaler_found_inf(scaler: mp_scaler_t) -> *mut f32;
+
+    /// out\[i\] = loss\[i\] \* S, before the backward pass.  out == loss is allowed.
+    pub fn mp_scale_loss(scaler: mp_scaler_t, loss: *const c_void, out: *mut c_void, dtype: mp_dtype_t, count: i64, stream: mp_stream_t) -> mp_status_t;
+
+    /// Apply the policy once, from mp\_scaler\_found\_inf and \*amax; then clear the flag.
+    /// mp\_scale\_step does this itself.
+    /// @param amax  device, 1 float: largest gradient as measured, still multiplied by S and
+    /// ```text
+    ///              before any clipping; infinity or NaN counts as an overflow even where the
+    ///              flag is 0.  Taken together with what steps with MP_STEP_KEEP_SCALER and
+    ///              mp_grads_accumulate have measured.  Lognormal and logmax learn from it, and need it
+    ///              unless there were such calls.  Else optional: it tells NaN from infinity.
+    /// ```
+    pub fn mp_scaler_update(scaler: mp_scaler_t, amax: *const f32, stream: mp_stream_t) -> mp_status_t;
+
+    /// Copy the state to / from the host; waits for `stream`.  Restoring a saved state and
+    /// repeating the steps gives bitwise the same scales.  A state whose scale or statistics are NaN
+    /// (logmax) is refused.  Restoring empties the history.
+    pub fn mp_scaler_get_state_sync(scaler: mp_scaler_t, state: *mut mp_scaler_state_t, stream: mp_stream_t) -> mp_status_t;
+
+    pub fn mp_scaler_set_state_sync(scaler: mp_scaler_t, state: *const mp_scaler_state_t, stream: mp_stream_t) -> mp_status_t;
+
+    /// The last updates, oldest first, for a plot; waits for `stream`.
+    /// @param capacity  elements of the arrays; where fewer than there are, the newest are given
+    /// @param scales    host, optional: S with which the step was taken
+    /// @param skipped   host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN
+    /// @param count     host: elements written, at most config.history
+    pub fn mp_scaler_get_history_sync(scaler: mp_scaler_t, capacity: i64, scales: *mut f32, skipped: *mut i32, count: *mut i64, stream: mp_stream_t) -> mp_status_t;
+
+    /// Uploads the hyperparameters and allocates the scratch memory of all later steps.
+    pub fn mp_optimizer_create(optimizer: *mut mp_optimizer_t, context: mp_context_t, desc: *const mp_optimizer_desc_t) -> mp_status_t;
+
+    pub fn mp_optimizer_destroy(optimizer: mp_optimizer_t);
+
+    /// Replace the hyperparameters of one group, in stream order.
+    /// They live on the device: a captured graph picks up the new values when replayed.
+    /// @return MP\_ERROR\_INVALID\_ARGUMENT also for a max\_tensor\_norm where no group had one when the
+    /// ```text
+    ///         optimizer was created: a step would need another launch
+    /// ```
+    pub fn mp_optimizer_set_hyper(optimizer: mp_optimizer_t, group: u32, hyper: *const mp_hyper_t, stream: mp_stream_t) -> mp_status_t;
+
+    /// One update of master, m, v and model, in one kernel, however many tensors there are.  LAMB,
+    /// NovoGrad, LARC and LARS measure the tensors in another one before it, max\_tensor\_norm the
+    /// gradients in one more (not in mp\_scale\_step, which measures them anyway).
+    /// @param grad\_scale  device, 1 float multiplied into every gradient, e.g. 1/S; NULL = 1.
+    /// ```text
+    ///                    Infinity or NaN skips the update as found_inf does.
+    /// ```
+    /// @param found\_inf   device, 1 float; if nonzero when the kernel runs, nothing at all
+    /// ```text
+    ///                    is written and t does not advance.  NULL = always update.
+    ///
+    /// ```
+    /// The decision is taken on the device; the host does not learn of it (and must not ask,
+    /// or the GPU idles once per step).
+    /// Source of master weights: Micikevicius et al. 2018, section 3.1.
+    pub fn mp_optimizer_step(optimizer: mp_optimizer_t, grad_scale: *const f32, found_inf: *const f32, stream: mp_stream_t) -> mp_status_t;
+
+    /// model = round(master): the copy that an optimizer step writes, for a program that updates its
+    /// fp32 weights itself.  Bit for bit the same copy.
+    /// @param master     MP\_FP32; read.
+    /// @param model      MP\_FP16/MP\_BF16, parallel to master; written.  A NULL data pointer: that
+    /// ```text
+    ///                   parameter has no 16-bit copy.
+    /// ```
+    /// @param found\_inf  device, 1 float, optional; if nonzero when the kernel runs, nothing is written:
+    /// ```text
+    ///                   a skipped step leaves the copy as it leaves the weights.
+    /// ```
+    /// @param options    host, optional; NULL = the defaults.
+    pub fn mp_masters_to_model(master: mp_tensor_list_t, model: mp_tensor_list_t, found_inf: *const f32, options: *const mp_model_options_t, stream: mp_stream_t) -> mp_status_t;
+
+    /// The learning rates that the latest applied step used, before lr\_multipliers.
+    /// @return device, num\_groups floats, 0 before the first step; they live as long as the optimizer.
+    /// ```text
+    ///         NULL if optimizer is NULL
+    /// ```
+    pub fn mp_optimizer_lr(optimizer: mp_optimizer_t) -> *const f32;
+
+    /// What l1 and l2 add to the loss, of the master weights as they are now:
+    /// ```text
+    ///     sum over tensors of (their decay multiplier) (l1 sum |w| + l2 sum w^2)
+    /// ```
+    /// in fp32 within a chunk and fp64 across, in a fixed order, as mp\_l2norm.  In one kernel.
+    /// @param loss  device, 1 float.
+    pub fn mp_optimizer_regularization(optimizer: mp_optimizer_t, loss: *mut f32, stream: mp_stream_t) -> mp_status_t;
+
+    /// Device address of the step counter t, which each applied step increases by 1; constant for the
+    /// life of the optimizer.  NULL if optimizer is NULL.
+    pub fn mp_optimizer_step_counter(optimizer: mp_optimizer_t) -> *const i64;
+
+    /// The step counter t, for checkpoints; waits for `stream`.
+    pub fn mp_optimizer_get_step_sync(optimizer: mp_optimizer_t, t: *mut i64, stream: mp_stream_t) -> mp_status_t;
+
+    pub fn mp_optimizer_set_step_sync(optimizer: mp_optimizer_t, t: i64, stream: mp_stream_t) -> mp_status_t;
+
+    /// Fill `comm` from a communicator.  libnccl.so.2 is looked up with dlopen in this call; without it
+    /// there is no dependency on NCCL.  The codes of its callbacks are those of ncclResult\_t.
+    /// @param comm       host, out; MP\_INIT\_STRUCT it before the call.
+    /// @param nccl\_comm  an ncclComm\_t, blocking (with a nonblocking one the code of "in progress" is
+    /// ```text
+    ///                   taken for a failure); must outlive the calls that get *comm.
+    /// ```
+    /// @return MP\_ERROR\_NOT\_FOUND if NCCL cannot be loaded
+    /// ```text
+    ///         MP_ERROR_COMM      if it does not tell rank or size of nccl_comm
+    /// ```
+    pub fn mp_comm_init_nccl(comm: *mut mp_comm_t, nccl_comm: *mut c_void) -> mp_status_t;
+
+    /// grads = post \* sum over ranks (pre \* grads), in place and in the gradients' own types, every
+    /// product rounded.  pre = 1 / world\_size, post = 1 averages without overflow, but what is small may
+    /// underflow; pre = 1, post = 1 / world\_size the reverse; both 1 / sqrt(world\_size) is in between.
+    /// A factor of 1 costs nothing, any other one pass over the gradients.  With a power of two, ranks with
+    /// equal gradients get these back, bit for bit, unless they under- or overflow on the way.
+    ///
+    /// One all\_reduce per tensor that is not empty, in the order of the list, in one batch: NCCL makes
+    /// one launch of it.  Neighbours in memory are not joined, for the ranks' addresses may differ;
+    /// a list of one tensor over all of them (one buffer for all gradients) does that.
+    ///
+    /// The gradients may still be multiplied by S.  Infinity and NaN survive the sum, and then every
+    /// rank sees them; see mp\_step\_options.comm for what else must agree.
+    /// @param pre, post  \> 0, finite.
+    /// @return MP\_ERROR\_COMM  a callback failed: some gradients may have been summed and others not
+    pub fn mp_grad_all_reduce(grads: mp_tensor_list_t, comm: *const mp_comm_t, pre: f32, post: f32, stream: mp_stream_t) -> mp_status_t;
+
+    /// Everything between backward and the next forward:
+    ///
+    /// ```text
+    ///     1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
+    ///     2. found_inf, NaN and amax become those of all ranks, with MP_STEP_SHARDED also the
+    ///        norm                                                       only with comm
+    ///     3. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
+    ///                        model = round(master);  t += 1             second pass
+    ///     4. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
+    ///
+    /// ```
+    /// found\_inf is the scaler's own flag (mp\_scaler\_found\_inf): a GEMM epilogue that saw an
+    /// overflowing activation gradient may have set it before.
+    ///
+    /// All on the device, with no host synchronisation.  Bitwise equal to calling
+    /// mp\_check\_nonfinite, mp\_l2norm, mp\_amax, mp\_clip\_factor, mp\_optimizer\_step,
+    /// mp\_scaler\_update in that order; it only saves launches and memory traffic.  Two passes
+    /// are the minimum: no weight may change before the last gradient has been inspected
+    /// (MP\_STEP\_CHECKED: it has been).
+    ///
+    /// With MP\_SCALER\_STATIC an overflowing step is skipped too.
+    ///
+    /// Ranks: gradients that went through mp\_grad\_all\_reduce are the same everywhere, but a flag
+    /// raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all\_reduce of 2
+    /// floats (max) and, with MP\_STEP\_SHARDED, one of 1 float (sum), in one batch, between two small
+    /// kernels.  What is not finite travels as a code, so that no maximum meets a NaN.  The sum is
+    /// that of the squares in fp32, so a sharded norm beyond 1.8e19, as measured, is infinite.
+    ///
+    /// @param scaler   optional; NULL = S is 1 (bf16), non-finite gradients still skip.
+    /// @param options  host, optional; NULL = no clipping, one rank.
+    /// @return MP\_ERROR\_INVALID\_ARGUMENT if optimizer and scaler belong to different contexts
+    /// ```text
+    ///         MP_ERROR_COMM             a callback of options->comm failed: nothing has been updated, S
+    ///                                   included, but the scaler's flag is up if a gradient is not
+    ///                                   finite
+    /// ```
+    pub fn mp_scale_step(optimizer: mp_optimizer_t, scaler: mp_scaler_t, options: *const mp_step_options_t, stream: mp_stream_t) -> mp_status_t;
+
+    /// sums += weight / S \* grads, or with MP\_ACCUMULATE\_FIRST  sums = weight / S \* grads; in fp32, with
+    /// the S of the moment, one rounding of weight / S and one of each sum.  In one pass.
+    ///
+    /// Raises the scaler's flag for a gradient that is not finite, and keeps the largest |gradient|,
+    /// still multiplied by S and without the weight, for the scaler's next update.  The overflow
+    /// stays in the sums too, as infinity or NaN, until the next MP\_ACCUMULATE\_FIRST: one bad
+    /// micro-batch discards its window whatever becomes of the flag.
+    ///
+    /// Accumulation over k micro-batches; `sums` are the optimizer's grads:
+    ///
+    /// ```text
+    ///     for (int i = 0; i < k; i++) {
+    ///       const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+    ///       forward_and_backward(i);
+    ///       mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
+    ///     }
+    ///     options.flags = MP_STEP_UNSCALED;
+    ///     mp_scale_step(optimizer, scaler, &options, stream);
+    ///
+    /// ```
+    /// (With several ranks, mp\_grad\_all\_reduce of the sums comes before the step, which has options.comm.)
+    /// S stays as it is within such a window.  It may also follow its policy after each micro-batch, so
+    /// that the rest of a discarded window has a smaller S already.  mp\_scaler\_state and mp\_step\_query
+    /// count micro-batches then; that the window was discarded, options.found\_inf says in both forms:
+    ///
+    /// ```text
+    ///     for (int i = 0; i < k; i++) {
+    ///       const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+    ///       forward_and_backward(i);
+    ///       mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
+    ///       mp_scaler_update(scaler, NULL, stream);
+    ///     }
+    ///     mp_scale_step(optimizer, NULL, &options, stream);
+    ///
+    /// ```
+    /// @param grads   any types; sums == grads is allowed for MP\_FP32 gradients.
+    /// @param sums    MP\_FP32, parallel to grads.
+    /// @param weight  finite; 1, 1/k, a task weight.  0 adds nothing, but an overflow is still noticed.
+    /// @param flags   mp\_accumulate\_flags\_t, or-ed.
+    pub fn mp_grads_accumulate(scaler: mp_scaler_t, grads: mp_tensor_list_t, sums: mp_tensor_list_t, weight: f32, flags: u32, stream: mp_stream_t) -> mp_status_t;
+
+    /// out = grads / S in fp32, checked for overflow, in one pass: mp\_grads\_accumulate of weight 1 with
+    /// both flags.  The first half of a step with an optimizer of the host program, which updates
+    /// fp32 master weights however it likes:
+    ///
+    /// ```text
+    ///     const float *found_inf = mp_scaler_found_inf(scaler);
+    ///     mp_grads_to_fp32(scaler, grads, grads32, stream);
+    ///     my_optimizer(found_inf); // masters and grads32; does nothing where *found_inf is not 0
+    ///     mp_masters_to_model(masters, models, found_inf, NULL, stream);
+    ///     mp_scaler_update(scaler, NULL, stream);
+    ///
+    /// ```
+    /// That one runs on the device and reads the flag there.  One that cannot, because it runs on the host
+    /// or knows of no flag, is started by the host, which asks until it is told; whatever else has
+    /// been enqueued goes on meanwhile.  n is mp\_scaler\_state.steps + 1:
+    ///
+    /// ```text
+    ///     mp_step_verdict_t verdict = MP_STEP_PENDING;
+    ///     mp_grads_to_fp32(scaler, grads, grads32, stream);
+    ///     while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n, &verdict);
+    ///     if (verdict == MP_STEP_TAKEN) {
+    ///       my_host_optimizer();
+    ///       mp_masters_to_model(masters, models, NULL, NULL, stream);
+    ///     }
+    ///     mp_scaler_update(scaler, NULL, stream);
+    ///
+    /// ```
+    /// @param grads  any types; out == grads is allowed for MP\_FP32 gradients.
+    /// @param out    MP\_FP32, parallel to grads.
+    pub fn mp_grads_to_fp32(scaler: mp_scaler_t, grads: mp_tensor_list_t, out: mp_tensor_list_t, stream: mp_stream_t) -> mp_status_t;
+
+    /// What became of a step, from what the device has written into memory of the host.  Neither waits
+    /// nor enqueues; any thread may ask at any time, also while another one works with the scaler.
+    ///
+    /// The queue does not run dry if a step is asked for while it still holds work of the next one:
+    ///
+    /// ```text
+    ///     for (int64_t n = 1; n <= steps; n++) {
+    ///       mp_step_verdict_t verdict = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+    ///       forward_and_backward(n); // enqueued; step n - 1 is done long before this is
+    ///       while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &verdict);
+    ///       if (verdict == MP_STEP_TAKEN) my_learning_rate_advances();
+    ///       mp_scale_step(optimizer, scaler, NULL, stream);
+    ///     }
+    ///
+    /// ```
+    /// @param step     \>= 1, counted as in mp\_scaler\_state.steps: the update that makes steps n is step
+    /// ```text
+    ///                 n, also after restoring a state and in a replayed graph.  Its verdict is known
+    ///                 at the end of the mp_scale_step or mp_scaler_update that counts it (those with
+    ///                 MP_STEP_KEEP_SCALER do not), or after MP_ACCUMULATE_LAST.
+    /// ```
+    /// @param verdict  host, out.
+    /// @return MP\_ERROR\_NOT\_FOUND  the step lies MP\_STEP\_QUERY\_DEPTH or more back, or before the state
+    /// ```text
+    ///                             that was restored
+    /// ```
+    pub fn mp_step_query(scaler: mp_scaler_t, step: i64, verdict: *mut mp_step_verdict_t) -> mp_status_t;
+
+    /// Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
+    ///
+    /// ```text
+    ///     p = softmax(logits[i]);  row_loss[i] = -weight log p[labels[i]]
+    ///     loss = mean_i row_loss[i]
+    ///     dlogits[i][j] = S weight / rows (p[j] - (j == labels[i]))
+    ///
+    /// ```
+    /// A label outside \[0, classes) makes the loss and the gradient of its row NaN, so that the
+    /// step is skipped and the mistake shows; the host cannot check labels without waiting.
+    ///
+    /// @param logits      device, rows x classes.
+    /// @param labels      device, rows integers.
+    /// @param loss\_scale  device, 1 float S, e.g. mp\_scaler\_scale(); NULL = 1.
+    /// @param row\_loss    device, rows floats, written; not multiplied by S.
+    /// @param loss        device, 1 float, optional, written; NaN when rows is 0.
+    /// @param correct     device, 1 integer, optional: increased by the number of rows whose
+    /// ```text
+    ///                    largest logit (the first, among equals) is the label's.  Clear it first.
+    /// ```
+    /// @param dlogits     device, rows x classes, optional; may be the same matrix as logits
+    /// ```text
+    ///                    (equal ld).  NULL = forward only.
+    /// ```
+    /// Source: Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale).
+    pub fn mp_softmax_xent(context: mp_context_t, desc: *const mp_xent_desc_t, logits: *const c_void, labels: *const i32, loss_scale: *const f32, row_loss: *mut f32, loss: *mut f32, correct: *mut i64, dlogits: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+
+    /// Images from N C H W to N H W C, the layout of everything in sections 5 and 13, and back.
+    /// Converts the type on the way, as mp\_cast does.
+    ///
+    /// @param n, c, h, w  \>= 0, in this order for both; where one is 0 there is nothing to do.
+    /// @param src         device, dense, n c h w elements.
+    /// @param dst         device, dense, as many; must not overlap src.
+    pub fn mp_nchw_to_nhwc(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, src_dtype: mp_dtype_t, dst: *mut c_void, dst_dtype: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
+
+    pub fn mp_nhwc_to_nchw(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, src_dtype: mp_dtype_t, dst: *mut c_void, dst_dtype: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
+
+    /// P and Q of `desc`.
+    /// @param p,q  host, out.
+    pub fn mp_pool2d_output_size(desc: *const mp_pool2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
+
+    /// y = the largest element, or the mean, of each window and channel.  NaN is larger than
+    /// everything and makes every mean NaN.
+    /// @param x  device.
+    /// @param y  device, written.
+    pub fn mp_pool2d_forward(context: mp_context_t, desc: *const mp_pool2d_desc_t, x: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+
+    /// dx = the gradient of x, overwritten.  MP\_POOL\_MAX: the pixel that was the largest of its window,
+    /// the first one by rows among equals, gets dy; it is found again from x, so y is not needed.
+    /// Every pixel sums over the windows that hold it, in fp32 and a fixed order; for MP\_POOL\_MAX it
+    /// reads each of them.
+    /// @param x   device; read for MP\_POOL\_MAX alone, optional otherwise.
+    /// @param dy  device.
+    /// @param dx  device, written.
+    pub fn mp_pool2d_backward(context: mp_context_t, desc: *const mp_pool2d_desc_t, x: *const c_void, dy: *const c_void, dx: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+
+    /// Bytes of workspace that training and backward need: at most 4 KiB per channel.
+    /// @param bytes  host, out.
+    pub fn mp_batchnorm_workspace_size(context: mp_context_t, desc: *const mp_batchnorm_desc_t, bytes: *mut usize) -> mp_status_t;
+
+    /// Normalises each channel with the statistics of these rows:
+    ///
+    /// ```text
+    ///     mean = sum_i x[i] / rows,  var = sum_i (x[i] - mean)^2 / rows
+    ///     inv_std = 1 / sqrt(var + epsilon)
+    ///     y[i] = activation((x[i] - mean) gamma inv_std + beta)
+    ///     running_mean = (1 - momentum) running_mean + momentum mean
+    ///     running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
+    ///
+    /// ```
+    /// @param x                          device, rows x channels, dense.
+    /// @param gamma, beta                device, channels floats.
+    /// @param running\_mean, running\_var  device, channels floats, optional, updated.
+    /// @param saved\_mean, saved\_inv\_std  device, channels floats, written; for the backward pass.
+    /// @param y                          device, rows x channels, written.
+    /// @param workspace                  device, 256-byte aligned; mp\_batchnorm\_workspace\_size bytes.
+    ///
+    /// A channel with an infinity or a NaN in x becomes NaN, and so does one whose variance is beyond
+    /// the range of fp32; the running statistics take in what was measured.  rows = 1 leaves running\_var
+    /// as it is, for one sample has no unbiased variance; rows = 0 or channels = 0 writes nothing.
+    ///
+    /// Means and squared deviations of blocks of rows are combined pairwise, never sums of squares:
+    /// accurate also where the mean is large beside the deviation.  The order depends on the shape
+    /// alone, not on the device.
+    /// Source: Ioffe & Szegedy, Batch Normalization, 2015, algorithm 1; Chan, Golub & LeVeque,
+    /// Algorithms for Computing the Sample Variance, 1983; Micikevicius et al. 2018, section 3.3
+    /// (statistics in fp32).
+    /// @return MP\_ERROR\_WORKSPACE\_TOO\_SMALL  workspace\_bytes is less than is needed
+    pub fn mp_batchnorm_forward_training(context: mp_context_t, desc: *const mp_batchnorm_desc_t, x: *const c_void, gamma: *const f32, beta: *const f32, running_mean: *mut f32, running_var: *mut f32, saved_mean: *mut f32, saved_inv_std: *mut f32, y: *mut c_void, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// The same with given statistics, usually the running ones; momentum is not looked at.
+    /// @param mean, var  device, channels floats.
+    /// @param y          device, written; may be x.
+    pub fn mp_batchnorm_forward_inference(context: mp_context_t, desc: *const mp_batchnorm_desc_t, x: *const c_void, gamma: *const f32, beta: *const f32, mean: *const f32, var: *const f32, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+
+    /// Gradients of mp\_batchnorm\_forward\_training, with g = dy, or with MP\_ACT\_RELU 0 where the
+    /// activation was not positive, which is computed again from x; so y need not be kept:
+    ///
+    /// ```text
+    ///     xhat[i] = (x[i] - mean) inv_std
+    ///     dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
+    ///     dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
+    ///
+    /// ```
+    /// @param x, dy          device, rows x channels, dense.
+    /// @param gamma, beta    device, as in the forward pass.
+    /// @param saved\_mean, saved\_inv\_std  device, from the forward pass.
+    /// @param dx             device, rows x channels, written; may be dy.
+    /// @param dgamma, dbeta  device, channels floats, overwritten; zeros when rows is 0.
+    /// An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
+    /// and order of sums as in the forward pass.
+    pub fn mp_batchnorm_backward(context: mp_context_t, desc: *const mp_batchnorm_desc_t, x: *const c_void, dy: *const c_void, gamma: *const f32, beta: *const f32, saved_mean: *const f32, saved_inv_std: *const f32, dx: *mut c_void, dgamma: *mut f32, dbeta: *mut f32, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// Name of the index-th best kernel for `desc`: index 0 is what mp\_gemm would launch,
+    /// then by predicted time.  Put the name into desc-\>kernel to force it.  This is how the
+    /// tests reach every kernel and the benchmarks check the prediction.
+    /// @param name  host, out; static storage, e.g. "wmma\_128x128x32\_s3".
+    /// @return MP\_ERROR\_NOT\_FOUND when index is past the last applicable kernel.
+    pub fn mp_gemm_kernel_name(context: mp_context_t, desc: *const mp_gemm_desc_t, index: i32, name: *mut *const c_char) -> mp_status_t;
+
+    /// The same for one product of a convolution.
+    pub fn mp_conv2d_kernel_name(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, index: i32, name: *mut *const c_char) -> mp_status_t;
+
+    /// The kernels in the order of mp\_gemm\_kernel\_name, and behind them those that cannot run `desc`.
+    /// @param info  host, out; MP\_INIT\_STRUCT it before the call.
+    /// @return MP\_ERROR\_NOT\_FOUND when index is past the last kernel.
+    pub fn mp_gemm_kernel_info(context: mp_context_t, desc: *const mp_gemm_desc_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
+
+    /// The same for one product of a convolution.
+    pub fn mp_conv2d_kernel_info(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
+}

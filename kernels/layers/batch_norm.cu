@@ -1,0 +1,195 @@
+// Batch normalisation, forward.
+//
+// Training: every piece of the rows gives a mean and a sum of squared deviations per channel
+// (measure_pieces), they are combined (finish_statistics), and the rows are normalised in a second
+// pass over x, which inference has alone.
+//
+// A thread takes the exact deviations from the mean of 4 rows at a time.  All further combining is
+// that of Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983, formulas 2.1.
+#include "kernels/launch.h"
+#include "kernels/layers/batch_norm.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr int kThreads = BatchNormPieces::kThreads;
+constexpr int kRowsAtOnce = 4;       // when measuring
+constexpr int kRowsToNormalise = 2;  // at once; more would spill
+
+// ---------------------------------------------------------------------------- statistics
+
+/// Of `count` samples.
+template <class Real>
+struct Moments {
+  Real count, mean, squares;  ///< squares: sum of (x - mean)^2
+
+  MP_DEVICE Moments operator+(const Moments &b) const {
+    if (b.count == 0) return *this;
+    const Real total = count + b.count, share = b.count / total, delta = b.mean - mean;
+    return {total, mean + delta * share, squares + b.squares + delta * delta * (count * share)};
+  }
+};
+
+struct StatisticsArgs {
+  BatchNormTrainingArgs call;
+  BatchNormPieces pieces;
+
+  MP_DEVICE float &mean(int64_t chunk, int64_t channel) const {
+    return call.workspace[chunk * call.desc.channels + channel];
+  }
+  MP_DEVICE float &squares(int64_t chunk, int64_t channel) const {
+    return call.workspace[(pieces.chunks + chunk) * call.desc.channels + channel];
+  }
+};
+
+/// Of the rows of one thread: the count is that of all its channels.
+struct ThreadMoments {
+  float count = 0.0f;
+  float mean[kVec] = {}, squares[kVec] = {};
+
+  /// x[r] counts for r < num_rows, 0 < num_rows; beyond it is 0.
+  MP_DEVICE void add(const float (&x)[kRowsAtOnce][kVec], int num_rows) {
+    const float rows = static_cast<float>(num_rows);
+    const float one_share = 1.0f / rows, share = rows / (count + rows);
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++) {
+      float sum = x[0][i], deviations = 0.0f;
+      MP_UNROLL
+      for (int r = 1; r < kRowsAtOnce; r++) sum += x[r][i];
+      const float group_mean = sum * one_share;
+      MP_UNROLL
+      for (int r = 0; r < kRowsAtOnce; r++) {
+        const float deviation = r < num_rows ? x[r][i] - group_mean : 0.0f;
+        deviations = fmaf(deviation, deviation, deviations);
+      }
+      const float delta = group_mean - mean[i];
+      mean[i] = fmaf(delta, share, mean[i]);
+      squares[i] += fmaf(delta * delta, count * share, deviations);
+    }
+    count += rows;
+  }
+};
+
+MP_DEVICE ThreadMoments measure_rows(const StatisticsArgs &args, const Piece &piece) {
+  const RowsOfThread rows = rows_of_thread(args.pieces, args.call.desc.channels, piece);
+  ThreadMoments moments;
+  for (int64_t row = rows.first; row < piece.end; row += kRowsAtOnce * rows.stride) {
+    float x[kRowsAtOnce][kVec];
+    load_rows(x, args.call.desc, args.call.x, rows, row, piece.end);
+    int num_rows = 0;
+    MP_UNROLL
+    for (int r = 0; r < kRowsAtOnce; r++) num_rows += row + r * rows.stride < piece.end;
+    moments.add(x, num_rows);
+  }
+  return moments;
+}
+
+MP_KERNEL(kThreads, 2)
+measure_pieces(MP_PARAM(StatisticsArgs) args) {
+  const int64_t channels = args.call.desc.channels;
+  for_each_piece(args.pieces, args.call.desc, [&](const Piece &piece) {
+    const ThreadMoments own = measure_rows(args, piece);
+    Moments<float> moments[kVec];
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++) moments[i] = {own.count, own.mean[i], own.squares[i]};
+    combine_rows(moments, args.pieces, channels, piece.tile,
+                 [&](int64_t channel, const Moments<float> &all) {
+                   args.mean(piece.chunk, channel) = all.mean;
+                   args.squares(piece.chunk, channel) = all.squares;
+                 });
+  });
+}
+
+/// (1 - momentum) running + momentum value
+MP_DEVICE void update_running(float *running, int64_t channel, float momentum, double value) {
+  if (running == nullptr) return;
+  running[channel] =
+      fmaf(momentum, static_cast<float>(value), (1.0f - momentum) * running[channel]);
+}
+
+MP_KERNEL(kThreads, 1)
+finish_statistics(MP_PARAM(StatisticsArgs) args) {
+  const BatchNormTrainingArgs &call = args.call;
+  const mp_batchnorm_desc_t &desc = call.desc;
+  combine_chunks<Moments<double>>(
+      args.pieces.chunks, desc.channels,
+      [&](int64_t chunk, int64_t channel) {
+        const int64_t begin = chunk * args.pieces.rows_per_chunk;
+        const int64_t count = min_of(args.pieces.rows_per_chunk, desc.rows - begin);
+        return Moments<double>{static_cast<double>(count), args.mean(chunk, channel),
+                               args.squares(chunk, channel)};
+      },
+      [&](int64_t channel, const Moments<double> &all) {
+        const float var = static_cast<float>(all.squares / all.count);
+        call.saved_mean[channel] = static_cast<float>(all.mean);
+        call.saved_inv_std[channel] = inverse_std(var, desc.epsilon);
+        update_running(call.running_mean, channel, desc.momentum, all.mean);
+        if (desc.rows > 1)
+          update_running(call.running_var, channel, desc.momentum, all.squares / (all.count - 1.0));
+      });
+}
+
+// ---------------------------------------------------------------------------- normalising
+
+struct NormaliseArgs {
+  BatchNormInferenceArgs call;
+  BatchNormPieces pieces;
+  const float *inv_std;  ///< NULL: from call.var
+};
+
+MP_DEVICE Normalisation read_normalisation(const NormaliseArgs &args, const RowsOfThread &rows) {
+  float mean[kVec], inv_std[kVec];
+  load_channels(mean, args.call.mean, rows);
+  load_channels(inv_std, args.inv_std != nullptr ? args.inv_std : args.call.var, rows);
+  if (args.inv_std == nullptr) {
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++) inv_std[i] = inverse_std(inv_std[i], args.call.desc.epsilon);
+  }
+  return {mean, inv_std, args.call.gamma, args.call.beta, rows};
+}
+
+MP_KERNEL(kThreads, 3)
+normalise(MP_PARAM(NormaliseArgs) args) {
+  const mp_batchnorm_desc_t &desc = args.call.desc;
+  const bool has_relu = desc.activation == MP_ACT_RELU;
+  for_each_piece(args.pieces, desc, [&](const Piece &piece) {
+    const RowsOfThread rows = rows_of_thread(args.pieces, desc.channels, piece);
+    const Normalisation normalised = read_normalisation(args, rows);
+    for (int64_t row = rows.first; row < piece.end; row += kRowsToNormalise * rows.stride) {
+      float x[kRowsToNormalise][kVec];
+      load_rows(x, desc, args.call.x, rows, row, piece.end);
+      MP_UNROLL
+      for (int r = 0; r < kRowsToNormalise; r++) {
+        MP_UNROLL
+        for (int i = 0; i < kVec; i++) {
+          const float z = normalised.z(x[r][i], i);
+          x[r][i] = has_relu ? relu(z) : z;
+        }
+      }
+      store_rows(x, desc, args.call.y, rows, row, piece.end);
+    }
+  });
+}
+
+}  // namespace
+
+void batch_norm_training(const Device &device, const BatchNormTrainingArgs &args,
+                         mp_stream_t stream) {
+  const StatisticsArgs statistics{args, {args.desc.rows, args.desc.channels}};
+  launch_pieces("batch_norm_measure", measure_pieces, device, statistics, stream);
+  launch_combine("batch_norm_finish", finish_statistics, device, statistics, stream);
+  const NormaliseArgs normalising{
+      {args.desc, args.x, args.gamma, args.beta, args.saved_mean, nullptr, args.y},
+      elementwise_pieces(args.desc),
+      args.saved_inv_std};
+  launch_pieces("batch_norm_normalise", normalise, device, normalising, stream);
+}
+
+void batch_norm_inference(const Device &device, const BatchNormInferenceArgs &args,
+                          mp_stream_t stream) {
+  const NormaliseArgs normalising{args, elementwise_pieces(args.desc), nullptr};
+  launch_pieces("batch_norm_normalise", normalise, device, normalising, stream);
+}
+
+}  // namespace mp::MP_TARGET

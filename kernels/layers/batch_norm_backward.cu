@@ -1,0 +1,161 @@
+// Batch normalisation, backward.
+//
+//      g = dy, or 0 where ReLU was not positive
+//      dbeta = sum g,  dgamma = inv_std sum g (x - mean)
+//      dx = gamma inv_std (g - dbeta / rows - (x - mean) inv_std dgamma / rows)
+//
+// One pass over x and dy for the sums, cut and combined as the statistics of the forward pass are,
+// and a second one for dx.
+// Source: Ioffe & Szegedy 2015, section 3, with the sums over the mean and the variance put together.
+#include "kernels/launch.h"
+#include "kernels/layers/batch_norm.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr int kThreads = BatchNormPieces::kThreads;
+constexpr int kRowsAtOnce = 2;
+
+template <class Real>
+struct Sums {
+  Real g, g_centred;  ///< of g and of g (x - mean)
+
+  MP_DEVICE Sums operator+(const Sums &b) const { return {g + b.g, g_centred + b.g_centred}; }
+};
+
+struct BackwardArgs {
+  BatchNormBackwardArgs call;
+  BatchNormPieces pieces;
+
+  MP_DEVICE float &g(int64_t chunk, int64_t channel) const {
+    return call.workspace[chunk * call.desc.channels + channel];
+  }
+  MP_DEVICE float &g_centred(int64_t chunk, int64_t channel) const {
+    return call.workspace[(pieces.chunks + chunk) * call.desc.channels + channel];
+  }
+};
+
+MP_DEVICE Normalisation read_normalisation(const BatchNormBackwardArgs &call,
+                                           const RowsOfThread &rows) {
+  float mean[kVec], inv_std[kVec];
+  load_channels(mean, call.saved_mean, rows);
+  load_channels(inv_std, call.saved_inv_std, rows);
+  return {mean, inv_std, call.gamma, call.beta, rows};
+}
+
+/// Calls visit(row, x, g) for the rows of the piece, kRowsAtOnce at a time.
+template <class Visit>
+MP_DEVICE void for_each_gradient(const BatchNormBackwardArgs &call, const Normalisation &normalised,
+                                 const RowsOfThread &rows, const Piece &piece, Visit visit) {
+  const bool has_relu = call.desc.activation == MP_ACT_RELU;
+  for (int64_t row = rows.first; row < piece.end; row += kRowsAtOnce * rows.stride) {
+    float x[kRowsAtOnce][kVec], g[kRowsAtOnce][kVec];
+    load_rows(x, call.desc, call.x, rows, row, piece.end);
+    load_rows(g, call.desc, call.dy, rows, row, piece.end);
+    MP_UNROLL
+    for (int r = 0; r < kRowsAtOnce; r++) {
+      MP_UNROLL
+      for (int i = 0; i < kVec; i++)
+        if (has_relu && !(normalised.z(x[r][i], i) > 0.0f)) g[r][i] = 0.0f;
+    }
+    visit(row, x, g);
+  }
+}
+
+MP_KERNEL(kThreads, 2)
+sum_pieces(MP_PARAM(BackwardArgs) args) {
+  const BatchNormBackwardArgs &call = args.call;
+  for_each_piece(args.pieces, call.desc, [&](const Piece &piece) {
+    const RowsOfThread rows = rows_of_thread(args.pieces, call.desc.channels, piece);
+    const Normalisation normalised = read_normalisation(call, rows);
+    Sums<float> sums[kVec] = {};
+    for_each_gradient(
+        call, normalised, rows, piece,
+        [&](int64_t, const float(&x)[kRowsAtOnce][kVec], const float(&g)[kRowsAtOnce][kVec]) {
+          MP_UNROLL
+          for (int r = 0; r < kRowsAtOnce; r++) {
+            MP_UNROLL
+            for (int i = 0; i < kVec; i++) {
+              sums[i].g += g[r][i];
+              sums[i].g_centred = fmaf(g[r][i], normalised.centred(x[r][i], i), sums[i].g_centred);
+            }
+          }
+        });
+    combine_rows(sums, args.pieces, call.desc.channels, piece.tile,
+                 [&](int64_t channel, const Sums<float> &all) {
+                   args.g(piece.chunk, channel) = all.g;
+                   args.g_centred(piece.chunk, channel) = all.g_centred;
+                 });
+  });
+}
+
+MP_KERNEL(kThreads, 1)
+finish_sums(MP_PARAM(BackwardArgs) args) {
+  const BatchNormBackwardArgs &call = args.call;
+  combine_chunks<Sums<double>>(
+      args.pieces.chunks, call.desc.channels,
+      [&](int64_t chunk, int64_t channel) {
+        return Sums<double>{args.g(chunk, channel), args.g_centred(chunk, channel)};
+      },
+      [&](int64_t channel, const Sums<double> &all) {
+        call.dbeta[channel] = static_cast<float>(all.g);
+        call.dgamma[channel] = static_cast<float>(all.g_centred * call.saved_inv_std[channel]);
+      });
+}
+
+/// What is taken off g: the part of dx that goes through the mean and through the variance.
+struct Correction {
+  float constant[kVec], per_centred[kVec];
+
+  MP_DEVICE Correction(const BatchNormBackwardArgs &call, const RowsOfThread &rows) {
+    float inv_std[kVec];
+    load_channels(inv_std, call.saved_inv_std, rows);
+    load_channels(constant, call.dbeta, rows);
+    load_channels(per_centred, call.dgamma, rows);
+    const float share = 1.0f / static_cast<float>(call.desc.rows);
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++) {
+      constant[i] *= share;
+      per_centred[i] *= share * inv_std[i];
+    }
+  }
+};
+
+MP_KERNEL(kThreads, 2)
+input_gradient(MP_PARAM(BackwardArgs) args) {
+  const BatchNormBackwardArgs &call = args.call;
+  for_each_piece(args.pieces, call.desc, [&](const Piece &piece) {
+    const RowsOfThread rows = rows_of_thread(args.pieces, call.desc.channels, piece);
+    const Normalisation normalised = read_normalisation(call, rows);
+    const Correction correction(call, rows);
+    for_each_gradient(
+        call, normalised, rows, piece,
+        [&](int64_t row, const float(&x)[kRowsAtOnce][kVec], const float(&g)[kRowsAtOnce][kVec]) {
+          float dx[kRowsAtOnce][kVec];
+          MP_UNROLL
+          for (int r = 0; r < kRowsAtOnce; r++) {
+            MP_UNROLL
+            for (int i = 0; i < kVec; i++) {
+              const float centred = normalised.centred(x[r][i], i);
+              const float rest = g[r][i] - correction.constant[i];
+              dx[r][i] = normalised.factor[i] * fmaf(-centred, correction.per_centred[i], rest);
+            }
+          }
+          store_rows(dx, call.desc, call.dx, rows, row, piece.end);
+        });
+  });
+}
+
+}  // namespace
+
+void batch_norm_backward(const Device &device, const BatchNormBackwardArgs &args,
+                         mp_stream_t stream) {
+  const BackwardArgs sums{args, {args.desc.rows, args.desc.channels}};
+  launch_pieces("batch_norm_sums", sum_pieces, device, sums, stream);
+  launch_combine("batch_norm_finish_sums", finish_sums, device, sums, stream);
+  const BackwardArgs elements{args, elementwise_pieces(args.desc)};
+  launch_pieces("batch_norm_dx", input_gradient, device, elements, stream);
+}
+
+}  // namespace mp::MP_TARGET

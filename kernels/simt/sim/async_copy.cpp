@@ -1,0 +1,57 @@
+// cp.async: each thread keeps the copies that have not landed yet, oldest first.
+#include <cstring>
+
+#include "kernels/simt/sim/engine.h"
+#include "kernels/simt/sim/race.h"
+#include "kernels/simt/sim/shared_memory.h"
+
+namespace mp::host::engine {
+
+namespace {
+
+constexpr int kCopyBytes = 16;
+
+bool is_aligned(const void *address) {
+  return reinterpret_cast<uintptr_t>(address) % kCopyBytes == 0;
+}
+
+void land(const PendingCopy &copy) {
+  if (copy.bytes == kCopyBytes) {
+    std::memcpy(copy.dst, copy.src, kCopyBytes);
+    return;
+  }
+  if (copy.bytes > 0) std::memcpy(copy.dst, copy.src, static_cast<size_t>(copy.bytes));
+  std::memset(static_cast<char *>(copy.dst) + copy.bytes, 0,
+              static_cast<size_t>(kCopyBytes - copy.bytes));
+}
+
+}  // namespace
+
+void start_copy(void *smem, const void *gmem, int valid_bytes, Where where) {
+  if (valid_bytes < 0 || valid_bytes > kCopyBytes)
+    violation(where, "copies %d bytes of 16 in copy_async_16", valid_bytes);
+  if (!is_aligned(smem))
+    violation(where, "passes an smem address to copy_async_16 that is not 16-byte aligned");
+  if (valid_bytes > 0 && !is_aligned(gmem))
+    violation(where, "passes a gmem address to copy_async_16 that is not 16-byte aligned");
+  Thread &thread = *current;
+  if (!thread.block->smem->holds(smem, kCopyBytes))
+    violation(where, "copies to an address outside every shared variable in copy_async_16");
+  race::copy_started(smem, kCopyBytes, __builtin_return_address(0));
+  const PendingCopy copy{smem, gmem, valid_bytes, thread.copy_group};
+  if (defer_copy())
+    thread.copies.push_back(copy);
+  else
+    land(copy);
+}
+
+void wait_for_copies(int64_t pending_groups) {
+  Thread &thread = *current;
+  const int64_t landed = thread.copy_group - pending_groups;  // groups below this number
+  race::copies_landed(landed);
+  auto copy = thread.copies.begin();
+  while (copy != thread.copies.end() && copy->group < landed) land(*copy++);
+  thread.copies.erase(thread.copies.begin(), copy);
+}
+
+}  // namespace mp::host::engine

@@ -1,0 +1,313 @@
+// mbarriers and named barriers on the host machine.
+//
+// An mbarrier is a word in shared memory, as on the device.  The machine keeps a copy, so that it
+// finds out when a kernel overwrites one; and it lets a thread wait asleep instead of polling.
+#include "kernels/simt/sim/barriers.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "kernels/simt/sim/race.h"
+#include "kernels/simt/sim/shared_memory.h"
+
+namespace mp::host::engine {
+
+namespace {
+
+constexpr int kMaxCount = (1 << 20) - 1;  // of arrivals, and of bytes either way
+
+/// "full + 8 bytes"; on a stack that a violation may leave.
+struct Name {
+  char text[96];
+};
+Name name_of(const Mbarrier &bar) {
+  Name name;
+  const SharedMemory &smem = *bar.block->smem;
+  smem.locate(smem.at(bar.offset), name.text, sizeof name.text);
+  return name;
+}
+
+MbarrierWord word_of(const Mbarrier &bar) {
+  return std::bit_cast<MbarrierWord>(bar.word);
+}
+
+void store(Mbarrier &bar, MbarrierWord word) {
+  bar.word = std::bit_cast<uint64_t>(word);
+  std::memcpy(bar.block->smem->at(bar.offset), &bar.word, sizeof bar.word);
+}
+
+Mbarrier *find(Block &block, uint32_t offset) {
+  const std::vector<uint32_t> &offsets = block.barriers->offsets;
+  const auto found = std::find(offsets.begin(), offsets.end(), offset);
+  if (found == offsets.end()) return nullptr;
+  return &block.barriers->mbarriers[static_cast<size_t>(found - offsets.begin())];
+}
+
+/// Where a barrier may be.
+struct Place {
+  Block &block;
+  uint32_t offset;
+};
+Place place_of(SmemAddress address, const char *primitive, Where where) {
+  Block &block = block_of(address, primitive, where);
+  const std::byte *const memory = smem_at(block, address, sizeof(uint64_t), primitive, where);
+  const uint32_t offset = static_cast<uint32_t>(memory - block.smem->begin());
+  if (offset % sizeof(uint64_t) != 0)
+    violation(where, "passes an mbarrier to %s that is not 8-byte aligned", primitive);
+  return {block, offset};
+}
+
+void check_own(SmemAddress address, const char *primitive, Where where) {
+  if (is_mapped(address))
+    violation(where, "passes an address from in_block to %s, which takes one of its own block",
+              primitive);
+}
+
+enum class User {
+  thread,
+  machine,  ///< an asynchronous operation
+};
+
+Mbarrier &mbarrier_at(SmemAddress address, User user, const char *primitive, Where where) {
+  const auto [block, offset] = place_of(address, primitive, where);
+  Mbarrier *const bar = find(block, offset);
+  if (bar == nullptr) {
+    char place[96];
+    block.smem->locate(block.smem->at(offset), place, sizeof place);
+    violation(where, "uses the mbarrier %s in %s, and no thread has initialised it", place,
+              primitive);
+  }
+  if (!bar->is_fenced && (bar->initialised_by != current || user == User::machine))
+    violation(where,
+              "uses the mbarrier %s in %s, which thread %d initialised without "
+              "mbarrier_init_fence",
+              name_of(*bar).text, primitive, bar->initialised_by->index);
+  if (std::memcmp(block.smem->at(offset), &bar->word, sizeof bar->word) != 0)
+    violation(where, "finds the mbarrier %s overwritten in %s", name_of(*bar).text, primitive);
+  return *bar;
+}
+
+/// If nothing is missing, the phase completes.
+void settle(Mbarrier &bar, MbarrierWord word, Where where) {
+  if (word.pending == 0 && word.bytes < 0)
+    violation(where, "brings mbarrier %s %d bytes more than its phase expects", name_of(bar).text,
+              static_cast<int>(-word.bytes));
+  if (word.pending != 0 || word.bytes != 0) return store(bar, word);
+  word.phase ^= 1;
+  word.pending = word.arrivals;
+  store(bar, word);
+  bar.num_complete++;
+  race::mbarrier_completed(bar);
+  Block &block = *bar.block;
+  for (int w = 0; w < block.num_warps(); w++)
+    if (bar.waiting[w] != 0) wake(block.warps[w], std::exchange(bar.waiting[w], 0u));
+}
+
+void add_bytes(Mbarrier &bar, MbarrierWord &word, int64_t bytes, const char *primitive,
+               Where where) {
+  const int64_t sum = word.bytes + bytes;
+  if (std::abs(sum) > kMaxCount)
+    violation(where,
+              "brings the bytes that mbarrier %s waits for to %lld in %s; 2^20 - 1 is the "
+              "limit",
+              name_of(bar).text, static_cast<long long>(sum), primitive);
+  word.bytes = sum;
+}
+
+void arrive(SmemAddress address, uint32_t bytes, const char *primitive, Where where) {
+  Mbarrier &bar = mbarrier_at(address, User::thread, primitive, where);
+  MbarrierWord word = word_of(bar);
+  if (word.pending == 0)
+    violation(where, "arrives at mbarrier %s in %s more often than the %d times of a phase",
+              name_of(bar).text, primitive, static_cast<int>(word.arrivals));
+  add_bytes(bar, word, bytes, primitive, where);
+  race::mbarrier_arrived(bar);
+  word.pending--;
+  settle(bar, word, where);
+  may_switch(where);
+}
+
+std::string describe_mbarrier(const void *object) {
+  const Mbarrier &bar = *static_cast<const Mbarrier *>(object);
+  const MbarrierWord word = word_of(bar);
+  std::string text = std::string("for mbarrier ") + name_of(bar).text + ", whose phase " +
+                     std::to_string(bar.num_complete) + " of parity " +
+                     std::to_string(bar.num_complete % 2) + " lacks " +
+                     std::to_string(word.pending) + " of " + std::to_string(word.arrivals) +
+                     " arrivals";
+  if (word.bytes > 0) text += " and " + std::to_string(word.bytes) + " bytes";
+  if (word.bytes < 0) text += " and has " + std::to_string(-word.bytes) + " unexpected bytes";
+  return text;
+}
+
+// ---------------------------------------------------------------- named barriers
+
+std::string describe_named(const void *object) {
+  const NamedBarrier &bar = *static_cast<const NamedBarrier *>(object);
+  return "where " + std::to_string(bar.arrived) + " of " + std::to_string(bar.threads) +
+         " threads have come";
+}
+
+void check_named(const Thread &me, int id, int threads, const char *primitive, Where where) {
+  if (id < 1 || id >= kNamedBarriers)
+    violation(where, "passes barrier %d to %s; they are 1..15", id, primitive);
+  if (threads < kWarpSize || threads % kWarpSize != 0 || threads > me.block->num_threads)
+    violation(where, "passes %d threads to %s: not whole warps of its block of %d", threads,
+              primitive, me.block->num_threads);
+  const uint32_t came = me.block->barriers->named[id].lanes[me.warp->index];
+  if ((me.warp->alive | came) != ~0u)
+    violation(where, "lacks lanes of its warp, which have returned, in %s", primitive);
+}
+
+/// The warps that are there go on.
+void release(Block &block, NamedBarrier &bar) {
+  bool is_next_begun = false;
+  for (int w = 0; w < block.num_warps(); w++) {
+    if (bar.lanes[w] == ~0u) {
+      bar.lanes[w] = 0;
+      if (bar.waiting[w] != 0) wake(block.warps[w], std::exchange(bar.waiting[w], 0u));
+    }
+    is_next_begun |= bar.lanes[w] != 0;
+  }
+  bar.arrived = 0;
+  if (!is_next_begun) bar.threads = 0;
+}
+
+/// True if the barrier is complete.
+bool arrive_named(Thread &me, int id, int threads, bool waits, const char *primitive, Where where) {
+  check_named(me, id, threads, primitive, where);
+  Block &block = *me.block;
+  NamedBarrier &bar = block.barriers->named[id];
+  const int w = me.warp->index;
+  const uint32_t lane = 1u << me.lane;
+  block.barriers->named_used |= 1u << id;
+  if (bar.threads == 0) {
+    bar.threads = threads;
+    bar.at = where;
+  } else if (bar.threads != threads) {
+    violation(where, "finds barrier %d in use for %d threads at %s:%d and comes for %d in %s", id,
+              bar.threads, bar.at.name(), bar.at.line, threads, primitive);
+  }
+  if (bar.lanes[w] == 0)
+    bar.warp_at[w] = where;
+  else if (bar.lanes[w] & lane)
+    violation(where, "comes to barrier %d again in %s before all %d threads have", id, primitive,
+              threads);
+  else if (bar.warp_at[w] != where)
+    violation(where, "finds its warp at barrier %d at %s:%d and comes to it in another place", id,
+              bar.warp_at[w].name(), bar.warp_at[w].line);
+  bar.lanes[w] |= lane;
+  if (waits) bar.waiting[w] |= lane;
+  race::named_barrier_arrived(bar);
+  if (bar.lanes[w] == ~0u) bar.arrived += kWarpSize;
+  if (bar.arrived < threads) return false;
+  race::named_barrier_completed(bar);
+  bar.waiting[w] &= ~lane;
+  release(block, bar);
+  return true;
+}
+
+}  // namespace
+
+std::string Barriers::unfinished() const {
+  for (const Mbarrier &bar : mbarriers) {
+    const MbarrierWord word = word_of(bar);
+    if (word.pending != word.arrivals || word.bytes != 0)
+      return std::string("leaves mbarrier ") + name_of(bar).text + " in the middle of phase " +
+             std::to_string(bar.num_complete) + ", which lacks " + std::to_string(word.pending) +
+             " of " + std::to_string(word.arrivals) + " arrivals";
+  }
+  return "";
+}
+
+void Barriers::begin_block() {
+  offsets.clear();
+  mbarriers.clear();
+  for (; named_used != 0; named_used &= named_used - 1)
+    if (const int id = std::countr_zero(named_used); id < kNamedBarriers) named[id] = {};
+}
+
+// ---------------------------------------------------------------- the interface
+
+void mbarrier_init(SmemAddress address, int arrivals, Where where) {
+  check_own(address, "mbarrier_init", where);
+  if (arrivals < 1 || arrivals > kMaxCount)
+    violation(where, "passes %d arrivals to mbarrier_init", arrivals);
+  const auto [block, offset] = place_of(address, "mbarrier_init", where);
+  if (const Mbarrier *const bar = find(block, offset); bar != nullptr)
+    violation(where, "initialises the mbarrier %s a second time", name_of(*bar).text);
+  block.barriers->offsets.push_back(offset);
+  Mbarrier &bar = block.barriers->mbarriers.emplace_back();
+  bar.block = &block;
+  bar.offset = offset;
+  bar.id = block.cluster->num_mbarriers++;
+  bar.initialised_by = current;
+  store(bar, {0, static_cast<uint64_t>(arrivals), static_cast<uint64_t>(arrivals), 0});
+  race::mbarrier_initialised(bar);
+}
+
+const Mbarrier *find_mbarrier(SmemAddress address) {
+  return find(block_of(address, "find_mbarrier", {}), offset_in_arena(address));
+}
+
+void mbarrier_init_fence() {
+  for (Mbarrier &bar : current->block->barriers->mbarriers)
+    if (bar.initialised_by == current) bar.is_fenced = true;
+}
+
+void mbarrier_arrive(SmemAddress address, Where where) {
+  check_own(address, "mbarrier_arrive", where);
+  arrive(address, 0, "mbarrier_arrive", where);
+}
+
+void mbarrier_arrive_cluster(SmemAddress address, Where where) {
+  arrive(address, 0, "mbarrier_arrive_cluster", where);
+}
+
+void mbarrier_arrive_expect(SmemAddress address, uint32_t bytes, Where where) {
+  check_own(address, "mbarrier_arrive_expect", where);
+  arrive(address, bytes, "mbarrier_arrive_expect", where);
+}
+
+void mbarrier_complete_tx(SmemAddress address, uint32_t bytes, Where where) {
+  Mbarrier &bar = mbarrier_at(address, User::machine, "complete_tx", where);
+  MbarrierWord word = word_of(bar);
+  add_bytes(bar, word, -static_cast<int64_t>(bytes), "complete_tx", where);
+  settle(bar, word, where);
+}
+
+/// A thread that is woken may find that the phase after the one it waited for has completed too.
+/// One that polls would then wait for ever; which of the two happens is chance, so it is an error.
+void mbarrier_wait(SmemAddress address, uint32_t parity, Where where) {
+  check_own(address, "mbarrier_wait", where);
+  if (parity > 1) violation(where, "passes parity %u to mbarrier_wait", parity);
+  may_switch(where);
+  Mbarrier &bar = mbarrier_at(address, User::thread, "mbarrier_wait", where);
+  race::mbarrier_waited(bar);
+  if (word_of(bar).phase != parity) return;
+  const int64_t phase = bar.num_complete;
+  Thread &me = *current;
+  bar.waiting[me.warp->index] |= 1u << me.lane;
+  block_until_woken(me, "mbarrier_wait", where, {&bar, describe_mbarrier});
+  if (bar.num_complete != phase + 1)
+    violation(where,
+              "waits for phase %lld of mbarrier %s and may miss it: the next one has completed too",
+              static_cast<long long>(phase), name_of(bar).text);
+}
+
+void named_barrier_sync(int id, int threads, Where where) {
+  Thread &me = *current;
+  if (!arrive_named(me, id, threads, true, "named_barrier_sync", where))
+    block_until_woken(me, "named_barrier_sync", where,
+                      {&me.block->barriers->named[id], describe_named});
+}
+
+void named_barrier_arrive(int id, int threads, Where where) {
+  arrive_named(*current, id, threads, false, "named_barrier_arrive", where);
+  may_switch(where);
+}
+
+}  // namespace mp::host::engine

@@ -1,0 +1,54 @@
+// The TMA stores of one thread, in the groups that it commits.
+//
+// A store reads smem and, later, writes gmem.  The strict mood puts off both, each at the latest
+// until the wait that covers it.
+#pragma once
+
+#include <vector>
+
+#include "kernels/simt/sim/engine.h"
+#include "kernels/simt/sim/tensor_box.h"
+
+namespace mp::host::engine {
+
+struct BulkStore {
+  TensorBox box;
+  const std::byte *smem;
+  bool add;
+};
+
+class BulkStores {
+ public:
+  void start(const BulkStore &, Where);
+  void commit() { group_++; }
+  int64_t group() const { return group_; }
+
+  /// All but the newest `num_pending` committed groups have read smem, or written gmem too.
+  /// Returns how many groups have read smem by now.
+  int64_t wait_read(int64_t num_pending);
+  int64_t wait(int64_t num_pending);
+
+  /// The thread returns.  False if it has not waited until all its stores had read smem; else what
+  /// is left is written, at the latest at the end of the kernel.
+  bool finish();
+  Where newest() const { return newest_at_; }
+
+ private:
+  struct Pending {
+    BulkStore store;
+    int64_t group;
+    bool has_read;
+    std::vector<std::byte> bytes;  ///< what it read
+  };
+
+  static void read(Pending &);
+  static void write(const Pending &);
+
+  std::vector<Pending> pending_;  ///< oldest first
+  int64_t group_ = 0;             ///< commits so far
+  int64_t groups_read_ = 0;       ///< groups below this number have read smem
+  int64_t newest_group_ = -1;     ///< that has a store
+  Where newest_at_;
+};
+
+}  // namespace mp::host::engine

@@ -1,0 +1,59 @@
+// Meetings of all threads of a block and of all lanes of a warp.
+#include <cstring>
+#include <utility>
+
+#include "kernels/simt/sim/barriers.h"
+#include "kernels/simt/sim/race.h"
+
+namespace mp::host::engine {
+
+void block_barrier(Thread &me, Where where) {
+  Block &block = *me.block;
+  if (block.at_barrier == 0)
+    block.barrier_at = where;
+  else if (block.barrier_at != where)
+    violation(where, "finds its block in block_sync at %s:%d and is in another",
+              block.barrier_at.name(), block.barrier_at.line);
+  if (block.at_barrier + 1 == block.alive) {
+    release_block_barrier(block);
+    return;
+  }
+  block.at_barrier++;
+  block.barrier_waiting[me.warp->index] |= 1u << me.lane;
+  block_until_woken(me, "block_sync", where);
+}
+
+void release_block_barrier(Block &block) {
+  race::join(block.warps, static_cast<size_t>(block.num_warps()));
+  block.at_barrier = 0;
+  for (int w = 0; w < block.num_warps(); w++) {
+    uint32_t &waiting = block.barrier_waiting[w];
+    if (waiting != 0) wake(block.warps[w], std::exchange(waiting, 0u));
+  }
+}
+
+void warp_meet(Thread &me, const char *collective, void (*combine)(Warp &), Where where) {
+  Warp &warp = *me.warp;
+  if (warp.alive != ~0u)
+    violation(where, "lacks lanes of its warp, which have returned, in %s", collective);
+  if (warp.arrived == 0) {
+    warp.collective = collective;
+    warp.collective_at = where;
+  } else if (std::strcmp(warp.collective, collective) != 0 || warp.collective_at != where) {
+    violation(where, "finds its warp in %s at %s:%d and is in %s", warp.collective,
+              warp.collective_at.name(), warp.collective_at.line, collective);
+  }
+  warp.arrived |= 1u << me.lane;
+  if (warp.arrived != ~0u) {
+    block_until_woken(me, collective, where);
+    return;
+  }
+  warp.arrived = 0;
+  if (combine != nullptr)
+    combine(warp);
+  else
+    race::join(&warp, 1);  // exchanging values orders no memory, warp_sync does
+  wake(warp, ~(1u << me.lane));
+}
+
+}  // namespace mp::host::engine

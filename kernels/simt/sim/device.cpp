@@ -1,0 +1,95 @@
+// The CPU as a device.  Compiled without the kernels' -march, so that it can say that the kernels
+// would not run here instead of not running.
+#include "kernels/simt/device.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "kernels/simt/sim/engine.h"
+
+namespace mp::host {
+
+namespace {
+
+constexpr int kModelledArch = 90;  // WMMA, cp.async, TMA, wgmma, clusters
+constexpr size_t kAlignment = 256;
+
+bool cpu_runs_the_kernels() {
+#if MP_HOST_NEEDS_X86_64_V3
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2");
+#else
+  return true;
+#endif
+}
+
+std::string cpu_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "CPU";
+}
+
+}  // namespace
+
+int device_count() {
+  return cpu_runs_the_kernels() ? 1 : 0;
+}
+std::string why_no_device() {
+  return cpu_runs_the_kernels() ? "" : "this CPU lacks AVX2, FMA, F16C or BMI2";
+}
+int current_device() {
+  return 0;
+}
+bool has_code_for(int) {
+  return cpu_runs_the_kernels();
+}
+
+Device describe(int ordinal) {
+  Device device{};
+  device.target = kTargetKind;
+  device.ordinal = ordinal;
+  device.arch = kModelledArch;
+  device.num_sms = engine::max_workers();
+  device.smem_per_block = engine::kSmemBytes;
+  device.has_wgmma = true;
+  device.l2_bytes = std::max<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 0);
+  cpu_name().copy(device.name, sizeof device.name - 1);
+  return device;
+}
+
+void *allocate(const Device &, size_t bytes) {
+  // aligned_alloc wants a multiple of the alignment; near SIZE_MAX there is none.
+  if (bytes > SIZE_MAX - kAlignment) throw std::bad_alloc();
+  const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  void *const ptr = std::aligned_alloc(kAlignment, rounded);
+  if (ptr == nullptr) throw std::bad_alloc();
+  return ptr;
+}
+void release(const Device &, void *ptr) {
+  std::free(ptr);
+}
+MappedMemory allocate_mapped(const Device &device, size_t bytes) {
+  void *const ptr = allocate(device, bytes);
+  std::memset(ptr, 0, bytes);
+  return {ptr, ptr};
+}
+void release_mapped(const Device &device, const MappedMemory &memory) {
+  release(device, memory.host);
+}
+void copy(const Device &, void *dst, const void *src, size_t bytes, mp_stream_t) {
+  std::memmove(dst, src, bytes);
+}
+void fill(const Device &, void *dst, int byte, size_t bytes, mp_stream_t) {
+  std::memset(dst, byte, bytes);
+}
+void synchronize(const Device &, mp_stream_t) {}
+
+}  // namespace mp::host

@@ -1,0 +1,112 @@
+// What the race detector says: who did what, where, and which code.
+#include <dlfcn.h>
+
+#include <bit>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "kernels/simt/sim/race/detector.h"
+#include "kernels/simt/sim/shared_memory.h"
+
+namespace mp::host::engine::race {
+
+namespace {
+
+const char *verb(Access access) {
+  return access == Access::read ? "read" : "write";
+}
+
+/// "libmpcore.so+0x1234", for addr2line.
+std::string code_address(const void *code) {
+  Dl_info info;
+  if (dladdr(code, &info) == 0) return "an unknown place";
+  const char *const slash = std::strrchr(info.dli_fname, '/');
+  char offset[24];
+  // A return address: the call, and the line, end just before it.
+  std::snprintf(offset, sizeof offset, "+0x%zx",
+                static_cast<size_t>(static_cast<const char *>(code) - 1 -
+                                    static_cast<const char *>(info.dli_fbase)));
+  return (slash != nullptr ? slash + 1 : info.dli_fname) + std::string(offset);
+}
+
+/// violation() leaves its stack for good, so nothing on it may own memory.
+struct Text {
+  char text[560];
+  explicit Text(const std::string &from) { std::snprintf(text, sizeof text, "%s", from.c_str()); }
+};
+
+}  // namespace
+
+std::string Detector::thread_name(uint32_t thread) const {
+  const Warp &warp = cluster_->warps[thread / kWarpSize];
+  std::string name = "thread " + std::to_string(warp.lanes[thread % kWarpSize].index);
+  if (cluster_->size > 1) name += " of block " + std::to_string(warp.block->index);
+  return name;
+}
+
+std::string Detector::mbarrier_name(uint32_t id) const {
+  for (int b = 0; b < cluster_->size; b++)
+    for (const Mbarrier &bar : cluster_->blocks[b].barriers->mbarriers) {
+      if (bar.id != static_cast<int>(id)) continue;
+      char text[96];
+      bar.block->smem->locate(bar.block->smem->at(bar.offset), text, sizeof text);
+      if (bar.block == current->block) return text;
+      return std::string(text) + " of block " + std::to_string(bar.block->index);
+    }
+  return "";
+}
+
+/// Of several lanes, the first that is not the running thread.
+std::string Detector::actor(const Event &event) const {
+  switch (event.agent) {
+    case Agent::copies:
+      return "cp.async of " + thread_name(event.index);
+    case Agent::stores:
+      return "a TMA store of " + thread_name(event.index);
+    case Agent::multiplies:
+      return "wgmma of the warpgroup of " + thread_name(event.index * kWarpSize);
+    case Agent::loads:
+      return "the TMA load on mbarrier " + mbarrier_name(event.index);
+    case Agent::warp:
+      break;
+  }
+  const bool is_own_warp = event.index == static_cast<uint32_t>(current->warp->slot);
+  const uint32_t others = is_own_warp ? event.lanes & ~(1u << current->lane) : event.lanes;
+  const int lane = std::countr_zero(others != 0 ? others : event.lanes);
+  return thread_name(event.index * kWarpSize + static_cast<uint32_t>(lane));
+}
+
+std::string Detector::place(const Arena &arena, const Granule &granule) const {
+  const Block &block = cluster_->blocks[&arena - arenas_.data()];
+  const size_t index = static_cast<size_t>(&granule - arena.granules.data());
+  char text[96];
+  block.smem->locate(arena.begin + index * kGranuleBytes, text, sizeof text);
+  if (&block == current->block) return text;
+  return std::string(text) + " of block " + std::to_string(block.index);
+}
+
+void Detector::report_race(const Arena &arena, const Granule &granule, const Now &now,
+                           const Event &before, Access access_before) const {
+  const Text text("has a race in shared " + place(arena, granule) + ": " + verb(now.access) +
+                  " by " + actor(now.event) + " (" + code_address(now.event.code) +
+                  ") races with " + verb(access_before) + " by " + actor(before) + " (" +
+                  code_address(before.code) + ")");
+  violation({}, "%s", text.text);
+}
+
+void Detector::report_unfenced(const Arena &arena, const Granule &granule, const Now &now) const {
+  const Text text("lacks an async_proxy_fence on shared " + place(arena, granule) + ": read by " +
+                  actor(now.event) + " (" + code_address(now.event.code) +
+                  ") may not see the write by " + actor(granule.write) + " (" +
+                  code_address(granule.write.code) + ")");
+  violation({}, "%s", text.text);
+}
+
+void Detector::report_initialisation(const Mbarrier &bar, const Event &initialised) const {
+  const Text text("has a race in mbarrier " + mbarrier_name(static_cast<uint32_t>(bar.id)) +
+                  ": its use races with mbarrier_init by " + actor(initialised));
+  violation({}, "%s", text.text);
+}
+
+}  // namespace mp::host::engine::race

@@ -1,0 +1,37 @@
+// What one TMA copy moves: a box of a tensor in gmem, to or from a contiguous place in smem.
+//
+// Rows of the box follow each other in smem.  Under the 128-byte swizzle the 16-byte chunk c of row
+// r lies in place c ^ (r % 8) of its row: bits 4..6 of the address XOR bits 7..9, where the box
+// begins at a multiple of 1024 bytes.  (PTX ISA, Tensors, swizzling modes.)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/simt/sim/tensor_map.h"
+#include "kernels/simt/sm90_tma.h"
+
+namespace mp::host::engine {
+
+struct TensorBox {
+  TensorMapFields map;
+  int x, y, z;  ///< its first element; may lie outside of the tensor, as may any other
+};
+
+/// What an im2col load moves: a row of smem per pixel that its walk meets (Im2colSpec).
+struct Im2colBox {
+  TensorMapFields map;
+  Im2colPlace place;
+};
+
+/// Elements outside of the tensor become zero.
+void load_box(const TensorBox &, std::byte *smem);
+void load_box(const Im2colBox &, std::byte *smem);
+
+/// Elements outside of the tensor stay as they are.
+void store_box(const TensorBox &, const std::byte *smem);
+
+/// Adds to fp32 elements; safe against other threads that do the same.
+void add_box(const TensorBox &, const std::byte *smem);
+
+}  // namespace mp::host::engine

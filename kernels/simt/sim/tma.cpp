@@ -1,0 +1,254 @@
+// TMA on the host machine: what each instruction demands, and when it happens.
+#include "kernels/simt/sm90_tma.h"
+
+#include <bit>
+
+#include "kernels/simt/sim/async_proxy.h"
+#include "kernels/simt/sim/race.h"
+#include "kernels/simt/sim/shared_memory.h"
+#include "kernels/simt/sim/tensor_box.h"
+
+namespace mp::host {
+
+namespace engine {
+
+namespace {
+
+constexpr size_t kBoxAlignment = 128;
+constexpr size_t kSwizzledBoxAlignment = 1024;
+constexpr size_t kMapAlignment = 64;       // of a map that is used
+constexpr size_t kMadeMapAlignment = 128;  // of one that a kernel makes
+constexpr size_t kBaseAlignment = 16;
+
+/// What a primitive is called, and from where.
+struct Call {
+  const char *primitive;
+  Where where;
+  const void *code;  ///< for the race detector
+};
+
+AsyncProxy &async_proxy() {
+  return *current->block->async_proxy;
+}
+
+size_t offset_of(SmemAddress address) {
+  return address & 0xFFFFFF;
+}
+
+bool is_aligned(const void *address, size_t alignment) {
+  return std::bit_cast<uintptr_t>(address) % alignment == 0;
+}
+
+TensorMapFields check_map(const TensorMap &map, const char *primitive, Where where) {
+  if (!is_aligned(&map, kMapAlignment))
+    violation(where, "passes a tensor map to %s that is not 64-byte aligned", primitive);
+  const TensorMapFields fields = fields_of(map);
+  if (fields.magic != fields.kMagic)
+    violation(where, "passes something to %s that is no tensor map", primitive);
+  if (fields.made_by_kernel && mood().strict && !async_proxy().fresh_maps.contains(&map))
+    violation(where, "passes a tensor map to %s that a kernel made, without tensor_map_acquire",
+              primitive);
+  return fields;
+}
+
+/// A map of the other kind is as wrong as none.
+TensorMapFields check_tiled_map(const TensorMap &map, const char *primitive, Where where) {
+  const TensorMapFields fields = check_map(map, primitive, where);
+  if (fields.im2col) violation(where, "passes an im2col map to %s", primitive);
+  return fields;
+}
+TensorMapFields check_im2col_map(const TensorMap &map, const char *primitive, Where where) {
+  const TensorMapFields fields = check_map(map, primitive, where);
+  if (!fields.im2col)
+    violation(where, "passes a tensor map to %s that is no im2col map", primitive);
+  return fields;
+}
+
+/// PTX ISA: "The filter corner location must be within the bounding box."  What would happen
+/// between two steps of the walk is not said.
+void check_place(const TensorMapFields &map, const Im2colPlace &at, const char *primitive,
+                 Where where) {
+  const int base[2] = {at.w, at.h}, offset[2] = {at.w_offset, at.h_offset};
+  const char *const axis[2] = {"column", "row"};
+  for (int i = 0; i < 2; i++) {
+    const int64_t end = map.extent[i + 1] + map.upper[i];
+    if (base[i] < map.lower[i] || base[i] >= end)
+      violation(where, "passes %s %d to %s, outside of the pixel box [%d, %lld)", axis[i], base[i],
+                primitive, map.lower[i], static_cast<long long>(end));
+    if ((base[i] - map.lower[i]) % map.step[i] != 0)
+      violation(where, "passes %s %d to %s, not whole steps of %d from %d", axis[i], base[i],
+                primitive, map.step[i], map.lower[i]);
+    if (offset[i] < 0 || offset[i] > kMaxIm2colOffset)
+      violation(where, "passes the %s offset %d to %s, which is not 0 to %d", axis[i], offset[i],
+                primitive, kMaxIm2colOffset);
+  }
+}
+
+/// The place of a box in smem, which nobody may have written without telling the async proxy.
+std::byte *check_box(const TensorMapFields &map, SmemAddress address, const char *primitive,
+                     Where where) {
+  const size_t alignment = map.swizzle_128 ? kSwizzledBoxAlignment : kBoxAlignment;
+  if (address % alignment != 0)
+    violation(where, "passes an smem address to %s that is not %zu-byte aligned", primitive,
+              alignment);
+  const size_t bytes = static_cast<size_t>(map.box_bytes());
+  const Block &block = block_of(address, primitive, where);
+  std::byte *const smem = smem_at(block, address, bytes, primitive, where);
+  const GenericWrites::Unfenced write = block.async_proxy->writes.find(offset_of(address), bytes);
+  if (write.thread >= 0) {
+    char place[96];
+    block.smem->locate(smem + (write.offset - offset_of(address)), place, sizeof place);
+    violation(where, "passes shared %s to %s, which thread %d wrote without async_proxy_fence",
+              place, primitive, write.thread);
+  }
+  return smem;
+}
+
+template <class Box>
+void load(SmemAddress dst, const Box &box, SmemAddress bar, const Call &call) {
+  const uint32_t bytes = static_cast<uint32_t>(box.map.box_bytes());
+  const std::byte *const smem = check_box(box.map, dst, call.primitive, call.where);
+  race::tma_load_started(bar, smem, bytes, call.code);
+  start_async([=] {
+    load_box(box, smem_at(dst, bytes, call.primitive, call.where));
+    mbarrier_complete_tx(bar, bytes, call.where);
+  });
+}
+
+template <class Box>
+void load_here(SmemAddress dst, const Box &box, SmemAddress bar, const Call &call) {
+  if (&block_of(dst, call.primitive, call.where) != &block_of(bar, call.primitive, call.where))
+    violation(call.where, "passes smem of one block and an mbarrier of another to %s",
+              call.primitive);
+  load(dst, box, bar, call);
+}
+
+template <class Box>
+void load_multicast(SmemAddress dst, const Box &box, SmemAddress bar, uint32_t block_mask,
+                    const Call &call) {
+  const int num_blocks = current->block->cluster->size;
+  if (block_mask == 0 || block_mask >> num_blocks != 0)
+    violation(call.where, "passes the mask %#x to %s in a cluster of %d blocks", block_mask,
+              call.primitive, num_blocks);
+  for (int rank = 0; rank < num_blocks; rank++)
+    if (block_mask >> rank & 1)
+      load(in_block(dst, rank, call.where), box, in_block(bar, rank, call.where), call);
+}
+
+void store(const TensorBox &box, SmemAddress src, bool add, const Call &call) {
+  if (&block_of(src, call.primitive, call.where) != current->block)
+    violation(call.where, "passes an smem address of another block to %s", call.primitive);
+  const std::byte *const smem = check_box(box.map, src, call.primitive, call.where);
+  std::vector<BulkStores> &stores = async_proxy().stores;
+  if (stores.empty()) stores.resize(static_cast<size_t>(current->block->num_threads));
+  BulkStores &mine = stores[static_cast<size_t>(current->index)];
+  race::tma_store_started(smem, static_cast<size_t>(box.map.box_bytes()), mine.group(), call.code);
+  mine.start({box, smem, add}, call.where);
+}
+
+/// NULL if no thread of the block has stored anything.
+BulkStores *stores_of_this_thread() {
+  std::vector<BulkStores> &stores = async_proxy().stores;
+  return stores.empty() ? nullptr : &stores[static_cast<size_t>(current->index)];
+}
+
+}  // namespace
+
+void wait_for_bulk_reads(int64_t pending_groups) {
+  if (BulkStores *const stores = stores_of_this_thread())
+    race::tma_stores_read(stores->wait_read(pending_groups));
+}
+void wait_for_bulk_stores(int64_t pending_groups) {
+  if (BulkStores *const stores = stores_of_this_thread())
+    race::tma_stores_read(stores->wait(pending_groups));
+}
+
+void note_generic_write(const Thread &me, SmemAddress address, size_t bytes) {
+  me.block->async_proxy->writes.note(me.index, offset_of(address), bytes);
+}
+
+void finish_bulk_stores() {
+  BulkStores *const stores = stores_of_this_thread();
+  if (stores != nullptr && !stores->finish())
+    violation(stores->newest(), "returned before its TMA store has read shared memory: the store");
+}
+
+}  // namespace engine
+
+using namespace engine;
+
+void tma_prefetch(const TensorMap &map, Where where) {
+  check_map(map, "tma_prefetch", where);
+}
+
+void tma_load(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x, int y, int z,
+              Where where) {
+  const Call call{"tma_load", where, __builtin_return_address(0)};
+  load_here(dst, TensorBox{check_tiled_map(map, call.primitive, where), x, y, z}, bar, call);
+}
+
+void tma_load_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x, int y, int z,
+                        uint32_t block_mask, Where where) {
+  const Call call{"tma_load_multicast", where, __builtin_return_address(0)};
+  const TensorMapFields fields = check_tiled_map(map, call.primitive, where);
+  load_multicast(dst, TensorBox{fields, x, y, z}, bar, block_mask, call);
+}
+
+void tma_load_im2col(SmemAddress dst, const TensorMap &map, SmemAddress bar, const Im2colPlace &at,
+                     Where where) {
+  const Call call{"tma_load_im2col", where, __builtin_return_address(0)};
+  const TensorMapFields fields = check_im2col_map(map, call.primitive, where);
+  check_place(fields, at, call.primitive, where);
+  load_here(dst, Im2colBox{fields, at}, bar, call);
+}
+
+void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar,
+                               const Im2colPlace &at, uint32_t block_mask, Where where) {
+  const Call call{"tma_load_im2col_multicast", where, __builtin_return_address(0)};
+  const TensorMapFields fields = check_im2col_map(map, call.primitive, where);
+  check_place(fields, at, call.primitive, where);
+  load_multicast(dst, Im2colBox{fields, at}, bar, block_mask, call);
+}
+
+void tma_store(const TensorMap &map, SmemAddress src, int x, int y, int z, Where where) {
+  const Call call{"tma_store", where, __builtin_return_address(0)};
+  store({check_tiled_map(map, call.primitive, where), x, y, z}, src, false, call);
+}
+
+void tma_reduce_add(const TensorMap &map, SmemAddress src, int x, int y, int z, Where where) {
+  const Call call{"tma_reduce_add", where, __builtin_return_address(0)};
+  const TensorMapFields fields = check_tiled_map(map, call.primitive, where);
+  if (fields.element_bytes != sizeof(float))
+    violation(where, "passes a tensor map to tma_reduce_add that is not of fp32");
+  store({fields, x, y, z}, src, true, call);
+}
+
+void tma_store_commit() {
+  if (BulkStores *const stores = stores_of_this_thread()) stores->commit();
+}
+
+void async_proxy_fence() {
+  async_proxy().writes.fence(current->index);
+  race::async_proxy_fenced();
+}
+
+void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from, const void *base,
+                               Where where) {
+  TensorMapFields fields = check_tiled_map(from, "tensor_map_copy_with_base", where);
+  if (!is_aligned(gmem_dst, kMadeMapAlignment))
+    violation(where, "makes a tensor map that is not 128-byte aligned");
+  if (base == nullptr || !is_aligned(base, kBaseAlignment))
+    violation(where, "makes a tensor map of a base that is not 16-byte aligned");
+  fields.base = static_cast<std::byte *>(const_cast<void *>(base));
+  fields.made_by_kernel = true;
+  *gmem_dst = std::bit_cast<TensorMap>(fields);
+  async_proxy().fresh_maps.erase(gmem_dst);
+}
+
+void tensor_map_acquire(const TensorMap *gmem, Where where) {
+  if (fields_of(*gmem).magic != TensorMapFields::kMagic)
+    violation(where, "passes something to tensor_map_acquire that is no tensor map");
+  if (mood().strict) async_proxy().fresh_maps.insert(gmem);
+}
+
+}  // namespace mp::host

@@ -1,0 +1,127 @@
+// The warpgroups of a block on the host machine: their wgmmas and their registers.
+//
+// The n-th wgmma of each of the 128 threads is one operation, complete when the last of them has
+// issued it.  It is performed when a wait demands it or, if the mood says so, as soon as it is
+// complete.  Threads wait for each other in wgmma_wait only.
+//
+// From its first wgmma to the wait that retires its last one, the fragments d of the 128 threads
+// are one matrix of the warpgroup.  A thread hands its fragment over when it issues, finds NaN in d
+// meanwhile, and takes it back in its wait: no result is seen that was not waited for, and a chain
+// of multiplications keeps its sums in one place.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/simt/sim/engine.h"
+#include "kernels/simt/sim/wgmma_multiply.h"
+
+namespace mp::host::engine {
+
+constexpr int kWarpgroupThreads = 128;
+constexpr int kWarpsPerWarpgroup = kWarpgroupThreads / kWarpSize;
+
+// Of the running thread, see sm90_wgmma.h.
+void wgmma_issue(Thread &, const WgmmaOperands &, float *d, Where);
+void wgmma_fence(const Thread &, Where);
+void wgmma_commit(const Thread &, Where);
+void wgmma_wait(Thread &, int pending_groups, Where);
+
+/// Changes the registers per thread of the running warpgroup.
+enum class RegisterChange { claim, release };
+void change_registers(Thread &, RegisterChange, int wanted, Where);
+
+// ------------------------------------------------------------------ state
+
+/// The accumulators of a warpgroup while wgmmas work on them.
+struct AccumulatorTile {
+  alignas(64) float d[kWgmmaM * kWgmmaMaxN];  ///< row-major, n columns
+  int num_bound = 0;                          ///< threads that have not taken them back
+};
+
+struct WgmmaOperation {
+  WgmmaOperands operands;
+  AccumulatorTile *tile;
+  int64_t group;
+  int arrived;  ///< threads that have issued it
+  bool binds;   ///< the first one on its accumulators
+  bool is_performed;
+  Where at;
+};
+
+/// Accumulators of one thread that are in flight.
+struct WgmmaBinding {
+  float *d;
+  AccumulatorTile *tile;
+  int n;
+  int64_t group;  ///< of the last wgmma on them
+  Where at;       ///< and its line
+};
+
+struct WgmmaThread {
+  int64_t issued = 0;  ///< operations
+  int64_t group = 0;   ///< commits
+  bool is_fenced = false;
+  std::vector<WgmmaBinding> bound;
+};
+
+/// Registers of the threads of a warpgroup, and the change that its threads are in.
+struct RegisterState {
+  int per_thread = 0;
+  RegisterChange change = RegisterChange::claim;
+  int wanted = 0;
+  Where at;
+  int arrived = 0;  ///< threads
+  bool has_arrived[kWarpgroupThreads] = {};
+  int64_t changes_done = 0;
+};
+
+struct Warpgroup {
+  static constexpr int64_t kSlots = 64;  ///< a thread that is further ahead waits for the others
+
+  WgmmaThread threads[kWarpgroupThreads];
+  WgmmaOperation operations[kSlots];          ///< number i is in slot i % kSlots
+  int64_t begun = 0;                          ///< operations that some thread has issued
+  int64_t performed = 0;                      ///< operations below this number
+  uint32_t waiting[kWarpsPerWarpgroup] = {};  ///< lanes, by warp
+  RegisterState registers;
+
+  WgmmaOperation &operation(int64_t number) { return operations[number % kSlots]; }
+};
+
+/// Those of one block.
+struct Warpgroups {
+  std::vector<Warpgroup> all;                           ///< empty until the first use
+  int free_registers = 0;                               ///< released and not claimed
+  std::vector<std::unique_ptr<AccumulatorTile>> tiles;  ///< kept from block to block
+  WgmmaScratch scratch;
+
+  void begin_block();
+};
+
+/// The warpgroup of a thread, in the first use of any by its block.
+Warpgroup &begin_warpgroups(const Thread &, const char *primitive, Where);
+
+/// The warpgroup of the running thread.
+inline Warpgroup &warpgroup_of(const Thread &thread, const char *primitive, Where where) {
+  std::vector<Warpgroup> &all = thread.block->warpgroups->all;
+  const size_t index = static_cast<size_t>(thread.index) / kWarpgroupThreads;
+  return index < all.size() ? all[index] : begin_warpgroups(thread, primitive, where);
+}
+
+/// All threads of its warpgroup are still in the kernel.
+void check_warpgroup_complete(const Thread &, const char *primitive, Where);
+
+/// The running thread sleeps until `wake_all`.
+void block_in_warpgroup(Thread &, Warpgroup &, const char *waits_in, Where, const WaitsFor &);
+void wake_all(const Block &, Warpgroup &);
+
+inline int index_in_warpgroup(const Thread &thread) {
+  return thread.index % kWarpgroupThreads;
+}
+
+/// A thread has left the kernel: nobody may count on it, nor it on the machine.
+void check_warpgroup_left(const Thread &);
+
+}  // namespace mp::host::engine

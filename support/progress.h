@@ -1,0 +1,96 @@
+// How far a program has come and how long the rest will take, on a line of stderr that is drawn over
+// itself.  Where stderr is not a terminal nothing is drawn.
+#pragma once
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "text.h"
+
+namespace mptools {
+
+constexpr const char *kClearLine = "\r\033[K";
+/// Around what may be wider than the terminal: the end is cut off instead of starting a new line.
+constexpr const char *kCutLines = "\033[?7l";
+constexpr const char *kWrapLines = "\033[?7h";
+
+/// Parts of unequal cost.  Costs are estimates in any unit: only their proportions count.
+class WorkLeft {
+ public:
+  explicit WorkLeft(double total_cost) : total_cost_(total_cost) {}
+
+  /// A part is done and has taken so long.
+  void finish(double cost, double seconds) {
+    done_cost_ += cost;
+    seconds_ += seconds;
+  }
+  /// From 0 to 1.
+  double share() const {
+    return total_cost_ > 0 ? std::clamp(done_cost_ / total_cost_, 0.0, 1.0) : 1.0;
+  }
+  /// As long as the finished parts took for their cost; empty before the first of them.
+  std::optional<double> seconds_left() const {
+    if (!(done_cost_ > 0)) return std::nullopt;
+    return seconds_ / done_cost_ * std::max(0.0, total_cost_ - done_cost_);
+  }
+
+ private:
+  double total_cost_, done_cost_ = 0, seconds_ = 0;
+};
+
+/// "[########........................]  25 %"
+inline std::string bar_text(double share) {
+  constexpr size_t kWidth = 32;
+  const auto filled = static_cast<size_t>(kWidth * share);
+  return '[' + std::string(filled, '#') + std::string(kWidth - filled, '.') +
+         text("] %3.0f %%", std::floor(100 * share));
+}
+
+/// "40 s left", "12 min left", "3 h 5 min left"
+inline std::string left_text(double seconds) {
+  if (seconds < 99.5) return text("%.0f s left", seconds);
+  const auto minutes = static_cast<long>(seconds / 60 + 0.5);
+  if (minutes < 100) return text("%ld min left", minutes);
+  return text("%ld h %ld min left", minutes / 60, minutes % 60);
+}
+
+/// What is done and left of all parts, and the part at hand.
+inline std::string progress_text(const WorkLeft &work, const std::string &part) {
+  const std::optional<double> seconds = work.seconds_left();
+  return bar_text(work.share()) + "  " + (seconds ? left_text(*seconds) + "  " : "") + part;
+}
+
+class Progress {
+ public:
+  explicit Progress(double total_cost) : is_terminal_(isatty(STDERR_FILENO)), work_(total_cost) {}
+
+  void start(const std::string &part) {
+    start_ = Clock::now();
+    if (!is_terminal_) return;
+    std::fprintf(stderr, "%s%s%s%s", kClearLine, kCutLines, progress_text(work_, part).c_str(),
+                 kWrapLines);
+    std::fflush(stderr);
+  }
+  /// The part that was started last.
+  void finish(double cost) {
+    work_.finish(cost, std::chrono::duration<double>(Clock::now() - start_).count());
+  }
+  void clear() const {
+    if (is_terminal_) std::fputs(kClearLine, stderr);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool is_terminal_;
+  WorkLeft work_;
+  Clock::time_point start_ = Clock::now();
+};
+
+}  // namespace mptools

@@ -1,0 +1,400 @@
+/* Section 5: convolution.  x is 1 x 4 x 4 x 8, the filter 16 x 3 x 3 x 8 with padding 1, y is
+ * 1 x 4 x 4 x 16, all fp16.  Every pass finds its three tensors at kFirst, kSecond and kOut. */
+#define MP_ENABLE_EXPERIMENTAL
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "harness.h"
+
+enum { kFirst = 0, kSecond = 1024, kOut = 4096, kBias = 7168, kAux = 7424, kWorkspace = 8192 };
+
+typedef mp_status_t (*pass_function)(mp_context_t, const mp_conv2d_desc_t *, const void *,
+                                     const void *, void *, const mp_epilogue_t *, void *, size_t,
+                                     mp_stream_t);
+
+/** One of the three functions with the names of its arguments. */
+struct pass {
+  const char *function;
+  pass_function call;
+  mp_conv_op_t op;
+  const char *first, *second, *out;
+};
+
+static const struct pass kPasses[] = {
+    {"mp_conv2d_fprop", mp_conv2d_fprop, MP_CONV_FPROP, "x", "filter", "y"},
+    {"mp_conv2d_dgrad", mp_conv2d_dgrad, MP_CONV_DGRAD, "dy", "filter", "dx"},
+    {"mp_conv2d_wgrad", mp_conv2d_wgrad, MP_CONV_WGRAD, "x", "dy", "dfilter"},
+};
+static const struct pass *const kPassesEnd = kPasses + 3;
+static const struct pass *current; /**< of the calls below */
+
+static mp_conv2d_desc_t good_desc(void) {
+  mp_conv2d_desc_t d = mp_conv2d_desc_default(1, 4, 4, 8, 16, 3, 3, MP_FP16);
+  d.pad_top = d.pad_bottom = d.pad_left = d.pad_right = 1;
+  return d;
+}
+
+static mp_status_t run(const mp_conv2d_desc_t *d, const mp_epilogue_t *e) {
+  return current->call(context, d, at(kFirst), at(kSecond), at(kOut), e, NULL, 0, NULL);
+}
+
+/* ---------------------------------------------------------------- descriptor */
+
+static void init_desc(void *s) {
+  const mp_conv2d_desc_t d = good_desc();
+  memcpy(s, &d, sizeof d);
+}
+
+static mp_status_t call_pass(void *s) {
+  return run(s, NULL);
+}
+
+static mp_status_t call_output_size(void *s) {
+  static int32_t p, q;
+  return mp_conv2d_output_size(s, &p, &q);
+}
+
+static mp_status_t call_workspace_size(void *s) {
+  return mp_conv2d_workspace_size(context, s, MP_CONV_FPROP, &out.bytes);
+}
+
+static mp_status_t call_kernel_name(void *s) {
+  return mp_conv2d_kernel_name(context, s, MP_CONV_WGRAD, 0, &out.name);
+}
+
+#define CONV_FIELD(field, v) FIELD(mp_conv2d_desc_t, field, i, v, MP_ERROR_INVALID_ARGUMENT)
+
+/** Types, which the sizes of the output do not depend on. */
+static void check_desc_types(const char *function, mp_status_t (*call)(void *)) {
+  const struct field_case fields[] = {
+      CONV_FIELD(dtype, MP_DTYPE_NONE),
+      CONV_FIELD(dtype, 4),
+      CONV_FIELD(dtype_out, MP_DTYPE_NONE),
+      CONV_FIELD(dtype_out, 99),
+  };
+  const struct subject desc = {function, "desc", sizeof(mp_conv2d_desc_t), init_desc, call};
+  check_fields(&desc, fields, sizeof fields / sizeof *fields);
+}
+
+/** Wrong in themselves, so every function that takes a descriptor refuses them. */
+static void check_desc(const char *function, mp_status_t (*call)(void *)) {
+  const struct field_case fields[] = {
+      CONV_FIELD(n, -1),
+      CONV_FIELD(h, 0),
+      CONV_FIELD(w, 0),
+      CONV_FIELD(c, 0),
+      CONV_FIELD(k, 0),
+      CONV_FIELD(r, 0),
+      CONV_FIELD(s, -2),
+      CONV_FIELD(pad_top, -1),
+      CONV_FIELD(pad_bottom, -1),
+      CONV_FIELD(pad_left, -1),
+      CONV_FIELD(pad_right, INT_MIN),
+      CONV_FIELD(stride_h, 0),
+      CONV_FIELD(stride_w, -1),
+      CONV_FIELD(dilation_h, 0),
+      CONV_FIELD(dilation_w, -1),
+      CONV_FIELD(groups, 0),
+      CONV_FIELD(groups, -1),
+      CONV_FIELD(groups, 3),  /* divides neither */
+      CONV_FIELD(groups, 16), /* divides k alone */
+      CONV_FIELD(reserved0, 1),
+  };
+  const struct subject desc = {function, "desc", sizeof(mp_conv2d_desc_t), init_desc, call};
+  check_fields(&desc, fields, sizeof fields / sizeof *fields);
+  check_struct_size(&desc);
+}
+
+static void test_output_size(void) {
+  mp_conv2d_desc_t d = good_desc();
+  int32_t p = -7, q = -7;
+  check_desc("mp_conv2d_output_size", call_output_size);
+  FAILS(mp_conv2d_output_size, (NULL, &p, &q), MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_conv2d_output_size, (&d, NULL, &q), MP_ERROR_INVALID_ARGUMENT, "p");
+  FAILS(mp_conv2d_output_size, (&d, &p, NULL), MP_ERROR_INVALID_ARGUMENT, "q");
+  d.n = -1;
+  FAILS(mp_conv2d_output_size, (&d, &p, &q), MP_ERROR_INVALID_ARGUMENT, "n");
+  d = good_desc();
+  d.pad_top = d.pad_bottom = INT_MAX;
+  FAILS(mp_conv2d_output_size, (&d, &p, &q), MP_ERROR_UNSUPPORTED, "p");
+  check(p == -7 && q == -7, "mp_conv2d_output_size that fails leaves p and q alone");
+
+  d = good_desc();
+  d.h = 11;
+  d.w = 4;
+  d.r = 3;
+  d.s = 5;
+  d.pad_bottom = 3;
+  d.stride_h = 2;
+  d.dilation_h = 2;
+  d.pad_left = d.pad_right = 0;
+  WORKS(mp_conv2d_output_size(&d, &p, &q));
+  check(p == 6 && q == 0, "p = (1 + 11 + 3 - 2 * 2 - 1) / 2 + 1, q = 0");
+  d.h = d.r = d.dilation_h = d.pad_top = INT_MAX; /* no 32 bits hold what is between */
+  WORKS(mp_conv2d_output_size(&d, &p, &q));
+  check(p == 0, "p = 0 where the filter covers 2^62 rows");
+}
+
+/* ---------------------------------------------------------------- epilogue */
+
+static void init_epilogue(void *s) {
+  mp_epilogue_t e = mp_epilogue_default();
+  if (current->op != MP_CONV_WGRAD) {
+    e.bias = at(kBias);
+    e.bias_dtype = MP_FP32;
+    e.aux = at(kAux);
+  }
+  memcpy(s, &e, sizeof e);
+}
+
+static mp_status_t call_epilogue(void *s) {
+  const mp_conv2d_desc_t d = good_desc();
+  return run(&d, s);
+}
+
+#define EPILOGUE_FIELD(field, member, v, status) FIELD(mp_epilogue_t, field, member, v, status)
+
+static void test_epilogue(void) {
+  const struct field_case fields[] = {
+      EPILOGUE_FIELD(activation, i, 5, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(activation, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(scale, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(bias, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(bias_dtype, i, MP_DTYPE_NONE, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(aux, p, at(1), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(ld_aux, i, 7, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(ld_aux, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(ld_aux, i, INT64_MAX, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(dbias, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(amax, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(found_inf, p, at(2), MP_ERROR_MISALIGNED),
+  };
+  const struct subject epilogue = {current->function, "epilogue", sizeof(mp_epilogue_t),
+                                   init_epilogue, call_epilogue};
+  check_fields(&epilogue, fields, sizeof fields / sizeof *fields);
+  check_struct_size(&epilogue);
+
+  const mp_conv2d_desc_t d = good_desc();
+  for (int activation = MP_ACT_DRELU; activation <= MP_ACT_DGELU; activation++) {
+    mp_epilogue_t e = mp_epilogue_default();
+    e.activation = (mp_activation_t)activation;
+    check_failure("D* activation without aux", current->function, run(&d, &e),
+                  MP_ERROR_INVALID_ARGUMENT, "aux");
+  }
+}
+
+static void test_wgrad_epilogue(void) {
+  const struct field_case fields[] = {
+      EPILOGUE_FIELD(activation, i, MP_ACT_RELU, MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(activation, i, MP_ACT_DGELU, MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(activation, i, 5, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(scale, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(bias, p, at(kBias), MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(bias_dtype, i, MP_FP16, MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(aux, p, at(kAux), MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(ld_aux, i, 72, MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(dbias, p, at(kBias), MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(amax, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(found_inf, p, at(2), MP_ERROR_MISALIGNED),
+  };
+  const struct subject epilogue = {current->function, "epilogue", sizeof(mp_epilogue_t),
+                                   init_epilogue, call_epilogue};
+  check_fields(&epilogue, fields, sizeof fields / sizeof *fields);
+  check_struct_size(&epilogue);
+}
+
+/* ---------------------------------------------------------------- tensors and workspace */
+
+static void refused(const char *what, mp_status_t got, mp_status_t want, const char *argument) {
+  char label[128];
+  snprintf(label, sizeof label, "%s: %s", current->function, what);
+  check_failure(label, current->function, got, want, argument);
+}
+
+static void test_tensors_of_pass(void) {
+  void *const a = at(kFirst), *const b = at(kSecond), *const o = at(kOut);
+  const pass_function call = current->call;
+  mp_conv2d_desc_t d = good_desc();
+  refused("no context", call(NULL, &d, a, b, o, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
+          "context");
+  refused("no desc", call(context, NULL, a, b, o, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
+          "desc");
+  refused("no first input", call(context, &d, NULL, b, o, NULL, NULL, 0, NULL),
+          MP_ERROR_INVALID_ARGUMENT, current->first);
+  refused("no second input", call(context, &d, a, NULL, o, NULL, NULL, 0, NULL),
+          MP_ERROR_INVALID_ARGUMENT, current->second);
+  refused("no output", call(context, &d, a, b, NULL, NULL, NULL, 0, NULL),
+          MP_ERROR_INVALID_ARGUMENT, current->out);
+  refused("first input at an odd byte", call(context, &d, at(1), b, o, NULL, NULL, 0, NULL),
+          MP_ERROR_MISALIGNED, current->first);
+  refused("second input at an odd byte", call(context, &d, a, at(1), o, NULL, NULL, 0, NULL),
+          MP_ERROR_MISALIGNED, current->second);
+  refused("output at an odd byte", call(context, &d, a, b, at(1), NULL, NULL, 0, NULL),
+          MP_ERROR_MISALIGNED, current->out);
+  refused("workspace off 256 bytes",
+          call(context, &d, a, b, o, NULL, at(kWorkspace + 128), 512, NULL), MP_ERROR_MISALIGNED,
+          "workspace");
+  refused("workspace_bytes without workspace", call(context, &d, a, b, o, NULL, NULL, 512, NULL),
+          MP_ERROR_INVALID_ARGUMENT, "workspace");
+  d.dtype_out = MP_FP32;
+  refused("fp32 output at half an element", call(context, &d, a, b, at(2), NULL, NULL, 0, NULL),
+          MP_ERROR_MISALIGNED, current->out);
+  WORKS(call(context, &d, a, b, o, NULL, at(kWorkspace), 512, NULL));
+  d.beta = NAN;
+  WORKS(call(context, &d, a, b, o, NULL, NULL, 0, NULL));
+
+  d = good_desc();
+  d.kernel = "abacus";
+  refused("unknown kernel", run(&d, NULL), MP_ERROR_NOT_FOUND, "kernel");
+}
+
+/** Sizes that the header declares too large, of tensors that nobody could allocate. */
+static void test_limits(void) {
+  mp_conv2d_desc_t image = good_desc(), filter = good_desc(), pixels = good_desc();
+  image.h = image.w = 1 << 15;
+  image.c = 1; /* 2^30 elements */
+  filter.c = filter.k = 1 << 14;
+  pixels.n = INT_MAX;
+  const struct {
+    const char *what;
+    const mp_conv2d_desc_t *desc;
+  } cases[] = {{"an image of 2^30 elements", &image},
+               {"a filter bank of more than 2^30 elements", &filter},
+               {"more than 2^30 pixels", &pixels}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const mp_status_t got = run(cases[i].desc, NULL);
+    refused(cases[i].what, got, MP_ERROR_UNSUPPORTED, i == 1 ? "filter" : i == 2 ? "n" : "x");
+  }
+}
+
+/** A number of outputs: without images or outputs there is nothing to read. */
+static void test_empty_problems(void) {
+  for (int which = 0; which < 2; which++) {
+    mp_conv2d_desc_t d = good_desc();
+    if (which == 0) d.n = 0;
+    if (which == 1) d.h = d.pad_top = d.pad_bottom = 1, d.r = 4; /* P = 0 */
+    size_t bytes = 1;
+    check(mp_conv2d_workspace_size(context, &d, current->op, &bytes) == MP_SUCCESS && bytes == 0,
+          "an empty convolution needs no workspace");
+    const int writes = current->op == MP_CONV_WGRAD || (current->op == MP_CONV_DGRAD && which == 1);
+    WORKS(current->call(context, &d, NULL, NULL, writes ? at(kOut) : NULL, NULL, NULL, 0, NULL));
+    if (writes)
+      refused("no output of an empty sum",
+              current->call(context, &d, NULL, NULL, NULL, NULL, NULL, 0, NULL),
+              MP_ERROR_INVALID_ARGUMENT, current->out);
+  }
+}
+
+/* ---------------------------------------------------------------- choice of kernel */
+
+static void test_queries(void) {
+  mp_conv2d_desc_t d = good_desc();
+  const mp_conv_op_t bad_op = (mp_conv_op_t)3;
+  check_desc("mp_conv2d_workspace_size", call_workspace_size);
+  check_desc_types("mp_conv2d_workspace_size", call_workspace_size);
+  FAILS(mp_conv2d_workspace_size, (NULL, &d, MP_CONV_FPROP, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
+        "context");
+  FAILS(mp_conv2d_workspace_size, (context, NULL, MP_CONV_FPROP, &out.bytes),
+        MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_conv2d_workspace_size, (context, &d, bad_op, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
+        "op");
+  FAILS(mp_conv2d_workspace_size, (context, &d, MP_CONV_FPROP, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "bytes");
+  check_desc("mp_conv2d_kernel_name", call_kernel_name);
+  check_desc_types("mp_conv2d_kernel_name", call_kernel_name);
+  FAILS(mp_conv2d_kernel_name, (NULL, &d, MP_CONV_DGRAD, 0, &out.name), MP_ERROR_INVALID_ARGUMENT,
+        "context");
+  FAILS(mp_conv2d_kernel_name, (context, NULL, MP_CONV_DGRAD, 0, &out.name),
+        MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_conv2d_kernel_name, (context, &d, bad_op, 0, &out.name), MP_ERROR_INVALID_ARGUMENT,
+        "op");
+  FAILS(mp_conv2d_kernel_name, (context, &d, MP_CONV_DGRAD, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "name");
+  FAILS(mp_conv2d_kernel_name, (context, &d, MP_CONV_DGRAD, -1, &out.name),
+        MP_ERROR_INVALID_ARGUMENT, "index");
+  FAILS(mp_conv2d_kernel_name, (context, &d, MP_CONV_DGRAD, 1000, &out.name), MP_ERROR_NOT_FOUND,
+        "index");
+
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  FAILS(mp_conv2d_kernel_info, (NULL, &d, MP_CONV_DGRAD, 0, &info), MP_ERROR_INVALID_ARGUMENT,
+        "context");
+  FAILS(mp_conv2d_kernel_info, (context, NULL, MP_CONV_DGRAD, 0, &info), MP_ERROR_INVALID_ARGUMENT,
+        "desc");
+  FAILS(mp_conv2d_kernel_info, (context, &d, bad_op, 0, &info), MP_ERROR_INVALID_ARGUMENT, "op");
+  FAILS(mp_conv2d_kernel_info, (context, &d, MP_CONV_DGRAD, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "info");
+  FAILS(mp_conv2d_kernel_info, (context, &d, MP_CONV_DGRAD, 1000, &info), MP_ERROR_NOT_FOUND,
+        "index");
+  WORKS(mp_conv2d_kernel_info(context, &d, MP_CONV_DGRAD, 0, &info));
+
+  d.n = 0;
+  FAILS(mp_conv2d_kernel_name, (context, &d, MP_CONV_FPROP, 0, &out.name), MP_ERROR_NOT_FOUND,
+        "index");
+  d = good_desc();
+  d.kernel = "abacus";
+  FAILS(mp_conv2d_workspace_size, (context, &d, MP_CONV_FPROP, &out.bytes), MP_ERROR_NOT_FOUND,
+        "kernel");
+}
+
+/** A kernel for tensor cores cannot multiply fp32. */
+static void test_unfit_kernel(void) {
+  mp_conv2d_desc_t d = good_desc(), fp32 = good_desc();
+  fp32.dtype = fp32.dtype_out = MP_FP32;
+  int refuses = 0;
+  for (int32_t i = 0;
+       !refuses && mp_conv2d_kernel_name(context, &d, current->op, i, &fp32.kernel) == MP_SUCCESS;
+       i++) {
+    size_t bytes;
+    refuses = mp_conv2d_workspace_size(context, &fp32, current->op, &bytes) == MP_ERROR_UNSUPPORTED;
+  }
+  reset();
+  if (refuses)
+    refused("a kernel that cannot run the problem", run(&fp32, NULL), MP_ERROR_UNSUPPORTED,
+            "kernel");
+  else
+    skip("a convolution with a kernel that cannot run it", "every kernel can");
+}
+
+static void test_workspace(void) {
+  mp_conv2d_desc_t d = good_desc();
+  d.n = 4096;
+  size_t bytes = 0;
+  for (int32_t i = 0;
+       bytes == 0 && mp_conv2d_kernel_name(context, &d, current->op, i, &d.kernel) == MP_SUCCESS;
+       i++)
+    mp_conv2d_workspace_size(context, &d, current->op, &bytes);
+  reset();
+  if (bytes == 0) {
+    skip("MP_ERROR_WORKSPACE_TOO_SMALL", "no kernel of this pass needs a workspace");
+    return;
+  }
+  refused("no workspace for a kernel that needs one", run(&d, NULL), MP_ERROR_WORKSPACE_TOO_SMALL,
+          "workspace_bytes");
+  refused("a byte of workspace too little",
+          current->call(context, &d, at(kFirst), at(kSecond), at(kOut), NULL, at(kWorkspace),
+                        bytes - 1, NULL),
+          MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
+}
+
+void test_conv(void) {
+  test_output_size();
+  test_queries();
+  for (current = kPasses; current != kPassesEnd; current++) {
+    check_desc(current->function, call_pass);
+    check_desc_types(current->function, call_pass);
+    if (current->op == MP_CONV_WGRAD)
+      test_wgrad_epilogue();
+    else
+      test_epilogue();
+    test_tensors_of_pass();
+    test_limits();
+    test_empty_problems();
+    test_unfit_kernel();
+    test_workspace();
+  }
+}

@@ -1,0 +1,397 @@
+/* Section 4: GEMM.  A is 4 x 8, B is 8 x 16, C and D are 4 x 16, all fp16, in separate kilobytes
+ * of the arena. */
+#define MP_ENABLE_EXPERIMENTAL
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "harness.h"
+
+enum { kA = 0, kB = 1024, kC = 2048, kD = 3072, kExtra = 4096, kWorkspace = 8192 };
+
+static mp_gemm_desc_t good_desc(void) {
+  return mp_gemm_desc_default(4, 16, 8, MP_FP16, MP_FP16);
+}
+
+static mp_gemm_desc_t good_strided_desc(void) {
+  mp_gemm_desc_t d = good_desc();
+  d.batch_count = 2;
+  d.stride_a = d.m * d.k;
+  d.stride_c = d.stride_d = d.m * d.n;
+  return d;
+}
+
+static mp_status_t gemm(const mp_gemm_desc_t *d, const mp_epilogue_t *e) {
+  return mp_gemm(context, d, at(kA), at(kB), at(kC), at(kD), e, NULL, 0, NULL);
+}
+
+/* ---------------------------------------------------------------- descriptor */
+
+static void init_desc(void *s) {
+  const mp_gemm_desc_t d = good_desc();
+  memcpy(s, &d, sizeof d);
+}
+
+static void init_strided_desc(void *s) {
+  const mp_gemm_desc_t d = good_strided_desc();
+  memcpy(s, &d, sizeof d);
+}
+
+static void init_transposed_desc(void *s) {
+  mp_gemm_desc_t d = good_desc();
+  d.op_a = d.op_b = MP_OP_T;
+  d.lda = d.m;
+  d.ldb = d.k;
+  memcpy(s, &d, sizeof d);
+}
+
+static mp_status_t call_gemm(void *s) {
+  return gemm(s, NULL);
+}
+
+static mp_status_t call_workspace_size(void *s) {
+  return mp_gemm_workspace_size(context, s, &out.bytes);
+}
+
+static mp_status_t call_kernel_name(void *s) {
+  return mp_gemm_kernel_name(context, s, 0, &out.name);
+}
+
+#define GEMM_FIELD(field, member, v, status) FIELD(mp_gemm_desc_t, field, member, v, status)
+
+/** Wrong in themselves, so every function that takes a descriptor refuses them. */
+static void check_desc(const char *function, mp_status_t (*call)(void *)) {
+  const struct field_case fields[] = {
+      GEMM_FIELD(op_a, i, 2, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(op_b, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(dtype_ab, i, MP_DTYPE_NONE, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(dtype_ab, i, 4, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(dtype_cd, i, MP_DTYPE_NONE, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(dtype_cd, i, 99, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(batch_count, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(m, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(n, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(k, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(lda, i, 7, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(ldb, i, 15, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(ldc, i, 15, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(ldd, i, 0, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(stride_a, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(stride_b, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(stride_c, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(stride_d, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(lda, i, INT64_MAX, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(ldd, i, INT64_MAX / 4, MP_ERROR_INVALID_ARGUMENT),
+  };
+  const struct subject desc = {function, "desc", sizeof(mp_gemm_desc_t), init_desc, call};
+  check_fields(&desc, fields, sizeof fields / sizeof *fields);
+  check_struct_size(&desc);
+
+  const struct field_case strided_fields[] = {
+      GEMM_FIELD(stride_d, i, 63, MP_ERROR_INVALID_ARGUMENT), /* the last element is shared */
+      GEMM_FIELD(stride_d, i, 0, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(stride_b, i, INT64_MAX, MP_ERROR_INVALID_ARGUMENT),
+  };
+  const struct subject strided = {function, "desc (strided)", sizeof(mp_gemm_desc_t),
+                                  init_strided_desc, call};
+  check_fields(&strided, strided_fields, sizeof strided_fields / sizeof *strided_fields);
+
+  const struct field_case transposed_fields[] = {
+      GEMM_FIELD(lda, i, 3, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(ldb, i, 7, MP_ERROR_INVALID_ARGUMENT),
+  };
+  const struct subject transposed = {function, "desc (transposed)", sizeof(mp_gemm_desc_t),
+                                     init_transposed_desc, call};
+  check_fields(&transposed, transposed_fields,
+               sizeof transposed_fields / sizeof *transposed_fields);
+}
+
+/* ---------------------------------------------------------------- epilogue */
+
+static void init_epilogue(void *s) {
+  mp_epilogue_t e = mp_epilogue_default();
+  e.bias = at(kExtra);
+  e.bias_dtype = MP_FP32;
+  e.aux = at(kExtra + 1024);
+  memcpy(s, &e, sizeof e);
+}
+
+static mp_status_t call_epilogue(void *s) {
+  const mp_gemm_desc_t d = good_desc();
+  return gemm(&d, s);
+}
+
+static mp_status_t call_strided_epilogue(void *s) {
+  const mp_gemm_desc_t d = good_strided_desc();
+  return gemm(&d, s);
+}
+
+#define EPILOGUE_FIELD(field, member, v, status) FIELD(mp_epilogue_t, field, member, v, status)
+
+static void test_epilogue(void) {
+  const struct field_case fields[] = {
+      EPILOGUE_FIELD(activation, i, 5, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(activation, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(scale, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(bias, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(bias_dtype, i, MP_DTYPE_NONE, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(aux, p, at(1), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(ld_aux, i, 15, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(ld_aux, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(ld_aux, i, INT64_MAX, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(dbias, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(amax, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(found_inf, p, at(2), MP_ERROR_MISALIGNED),
+  };
+  const struct subject epilogue = {"mp_gemm", "epilogue", sizeof(mp_epilogue_t), init_epilogue,
+                                   call_epilogue};
+  check_fields(&epilogue, fields, sizeof fields / sizeof *fields);
+  check_struct_size(&epilogue);
+
+  const struct field_case strided_fields[] = {
+      EPILOGUE_FIELD(ld_aux, i, 17, MP_ERROR_INVALID_ARGUMENT), /* items further apart than D's */
+  };
+  const struct subject strided = {"mp_gemm", "epilogue (strided)", sizeof(mp_epilogue_t),
+                                  init_epilogue, call_strided_epilogue};
+  check_fields(&strided, strided_fields, sizeof strided_fields / sizeof *strided_fields);
+
+  const mp_gemm_desc_t d = good_desc();
+  mp_epilogue_t e = mp_epilogue_default();
+  e.activation = MP_ACT_DRELU;
+  FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), &e, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "aux");
+  e.activation = MP_ACT_DGELU;
+  FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), &e, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "aux");
+}
+
+/* ---------------------------------------------------------------- operands and workspace */
+
+static void test_operands(void) {
+  void *const A = at(kA), *const B = at(kB), *const C = at(kC), *const D = at(kD);
+  mp_gemm_desc_t d = good_desc();
+  FAILS(mp_gemm, (NULL, &d, A, B, NULL, D, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "context");
+  FAILS(mp_gemm, (context, NULL, A, B, NULL, D, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "desc");
+  FAILS(mp_gemm, (context, &d, NULL, B, NULL, D, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "A");
+  FAILS(mp_gemm, (context, &d, A, NULL, NULL, D, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "B");
+  FAILS(mp_gemm, (context, &d, A, B, NULL, NULL, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "D");
+  FAILS(mp_gemm, (context, &d, at(1), B, NULL, D, NULL, NULL, 0, NULL), MP_ERROR_MISALIGNED, "A");
+  FAILS(mp_gemm, (context, &d, A, at(1), NULL, D, NULL, NULL, 0, NULL), MP_ERROR_MISALIGNED, "B");
+  FAILS(mp_gemm, (context, &d, A, B, at(1), D, NULL, NULL, 0, NULL), MP_ERROR_MISALIGNED, "C");
+  FAILS(mp_gemm, (context, &d, A, B, NULL, at(1), NULL, NULL, 0, NULL), MP_ERROR_MISALIGNED, "D");
+  FAILS(mp_gemm, (context, &d, A, B, NULL, D, NULL, at(kWorkspace + 128), 512, NULL),
+        MP_ERROR_MISALIGNED, "workspace");
+  FAILS(mp_gemm, (context, &d, A, B, NULL, D, NULL, NULL, 512, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "workspace");
+  WORKS(mp_gemm(context, &d, A, B, NULL, D, NULL, at(kWorkspace), 512, NULL));
+
+  d.beta = 0.5f;
+  FAILS(mp_gemm, (context, &d, A, B, NULL, D, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "C");
+  WORKS(mp_gemm(context, &d, A, B, C, D, NULL, NULL, 0, NULL));
+  WORKS(mp_gemm(context, &d, A, B, D, D, NULL, NULL, 0, NULL));
+  d.beta = NAN;
+  FAILS(mp_gemm, (context, &d, A, B, NULL, D, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "C");
+  d.ldc = 24;
+  FAILS(mp_gemm, (context, &d, A, B, D, D, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "ldc");
+  d = good_strided_desc();
+  d.beta = 1.0f;
+  d.stride_c = 0;
+  FAILS(mp_gemm, (context, &d, A, B, D, D, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "stride_c");
+}
+
+static void test_empty_problems(void) {
+  mp_epilogue_t e = mp_epilogue_default();
+  e.dbias = at(kExtra);
+  for (int which = 0; which < 3; which++) {
+    mp_gemm_desc_t d = good_desc();
+    d.m = which == 0 ? 0 : d.m;
+    d.n = which == 1 ? 0 : d.n;
+    d.batch_count = which == 2 ? 0 : d.batch_count;
+    float dbias[16];
+    memset(dbias, 0xFF, sizeof dbias);
+    int good = mp_gemm(context, &d, NULL, NULL, NULL, NULL, &e, NULL, 0, NULL) == MP_SUCCESS;
+    good = good && mp_memcpy(context, dbias, e.dbias, sizeof dbias, NULL) == MP_SUCCESS &&
+           mp_stream_sync(context, NULL) == MP_SUCCESS;
+    static const char *const labels[] = {"m = 0 clears dbias", "n = 0 leaves dbias alone",
+                                         "batch_count = 0 clears dbias"};
+    uint32_t first;
+    memcpy(&first, dbias, sizeof first);
+    check(good && (which == 1 ? first == 0xA5A5A5A5u : first == 0 && dbias[15] == 0.0f),
+          labels[which]);
+    reset();
+
+    size_t bytes = 1;
+    const int sized = mp_gemm_workspace_size(context, &d, &bytes) == MP_SUCCESS;
+    check(sized && bytes == 0, "an empty problem needs no workspace");
+    check_failure("kernel of an empty problem", "mp_gemm_kernel_name",
+                  mp_gemm_kernel_name(context, &d, 0, &out.name), MP_ERROR_NOT_FOUND, "index");
+  }
+  mp_gemm_desc_t d = good_desc();
+  d.k = 0;
+  WORKS(mp_gemm(context, &d, NULL, NULL, NULL, at(kD), NULL, NULL, 0, NULL));
+
+  d = good_strided_desc(); /* items beside each other in rows of 32 */
+  d.ldd = 32;
+  d.stride_d = 16;
+  WORKS(gemm(&d, NULL));
+  d.ldd = 31;
+  FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), NULL, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "stride_d");
+}
+
+/* ---------------------------------------------------------------- choice of kernel */
+
+static void test_forced_kernel(void) {
+  mp_gemm_desc_t d = good_desc();
+  const char *name = NULL;
+  FAILS(mp_gemm_workspace_size, (NULL, &d, &out.bytes), MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_gemm_workspace_size, (context, NULL, &out.bytes), MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_gemm_workspace_size, (context, &d, NULL), MP_ERROR_INVALID_ARGUMENT, "bytes");
+  FAILS(mp_gemm_kernel_name, (NULL, &d, 0, &out.name), MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_gemm_kernel_name, (context, NULL, 0, &out.name), MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_gemm_kernel_name, (context, &d, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "name");
+  FAILS(mp_gemm_kernel_name, (context, &d, -1, &out.name), MP_ERROR_INVALID_ARGUMENT, "index");
+  FAILS(mp_gemm_kernel_name, (context, &d, 1000, &out.name), MP_ERROR_NOT_FOUND, "index");
+
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  FAILS(mp_gemm_kernel_info, (NULL, &d, 0, &info), MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_gemm_kernel_info, (context, NULL, 0, &info), MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_gemm_kernel_info, (context, &d, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "info");
+  FAILS(mp_gemm_kernel_info, (context, &d, -1, &info), MP_ERROR_INVALID_ARGUMENT, "index");
+  FAILS(mp_gemm_kernel_info, (context, &d, 1000, &info), MP_ERROR_NOT_FOUND, "index");
+  WORKS(mp_gemm_kernel_info(context, &d, 0, &info));
+
+  d.kernel = "abacus";
+  FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), NULL, NULL, 0, NULL),
+        MP_ERROR_NOT_FOUND, "kernel");
+  FAILS(mp_gemm_workspace_size, (context, &d, &out.bytes), MP_ERROR_NOT_FOUND, "kernel");
+
+  /* A tensor-core kernel cannot multiply fp32. */
+  mp_gemm_desc_t fp32 = mp_gemm_desc_default(4, 16, 8, MP_FP32, MP_FP32);
+  int refused = 0;
+  for (int32_t i = 0; mp_gemm_kernel_name(context, &d, i, &name) == MP_SUCCESS && !refused; i++) {
+    fp32.kernel = name;
+    size_t bytes;
+    refused = mp_gemm_workspace_size(context, &fp32, &bytes) == MP_ERROR_UNSUPPORTED;
+  }
+  reset();
+  if (refused) {
+    FAILS(mp_gemm, (context, &fp32, at(kA), at(kB), NULL, at(kD), NULL, NULL, 0, NULL),
+          MP_ERROR_UNSUPPORTED, "kernel");
+  } else {
+    skip("mp_gemm with a kernel that cannot run the problem", "every kernel can");
+  }
+}
+
+static void test_workspace(void) {
+  mp_gemm_desc_t d = mp_gemm_desc_default(4, 16, 4096, MP_FP16, MP_FP16);
+  d.lda = 4096;
+  size_t bytes = 0;
+  for (int32_t i = 0; bytes == 0 && mp_gemm_kernel_name(context, &d, i, &d.kernel) == MP_SUCCESS;
+       i++)
+    mp_gemm_workspace_size(context, &d, &bytes);
+  reset();
+  if (bytes == 0) {
+    skip("MP_ERROR_WORKSPACE_TOO_SMALL", "no kernel needs a workspace");
+    return;
+  }
+  FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), NULL, NULL, 0, NULL),
+        MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
+  FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), NULL, at(kWorkspace), bytes - 1, NULL),
+        MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
+}
+
+/* ---------------------------------------------------------------- batches of pointers */
+
+static const void **pointer_array(size_t offset, const void *first, const void *second) {
+  const void *pointers[2];
+  pointers[0] = first;
+  pointers[1] = second;
+  mp_memcpy(context, at(offset), pointers, sizeof pointers, NULL);
+  mp_stream_sync(context, NULL);
+  return at(offset);
+}
+
+static mp_status_t call_batched(void *s) {
+  return mp_gemm_batched(context, s, at(kExtra), at(kExtra), NULL, at(kExtra), NULL, NULL, 0, NULL);
+}
+
+static void test_batched(void) {
+  const struct field_case fields[] = {
+      GEMM_FIELD(stride_a, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(stride_b, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(stride_c, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(stride_d, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(lda, i, 7, MP_ERROR_INVALID_ARGUMENT),
+      GEMM_FIELD(kernel, p, "abacus", MP_ERROR_NOT_FOUND),
+  };
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+    mp_gemm_desc_t d = good_desc();
+    memcpy((char *)&d + fields[i].offset, &fields[i].value, fields[i].bytes);
+    check_failure(fields[i].label, "mp_gemm_batched", call_batched(&d), fields[i].status,
+                  fields[i].argument);
+  }
+
+  mp_gemm_desc_t d = good_desc();
+  d.batch_count = 2;
+  const void *const *x = at(kExtra);
+  void *const *y = at(kExtra);
+  FAILS(mp_gemm_batched, (NULL, &d, x, x, NULL, y, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "context");
+  FAILS(mp_gemm_batched, (context, NULL, x, x, NULL, y, NULL, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_gemm_batched, (context, &d, NULL, x, NULL, y, NULL, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "A");
+  FAILS(mp_gemm_batched, (context, &d, x, NULL, NULL, y, NULL, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "B");
+  FAILS(mp_gemm_batched, (context, &d, x, x, NULL, NULL, NULL, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "D");
+  FAILS(mp_gemm_batched, (context, &d, at(4), x, NULL, y, NULL, NULL, 0, NULL), MP_ERROR_MISALIGNED,
+        "A");
+  FAILS(mp_gemm_batched, (context, &d, x, x, NULL, y, NULL, at(kWorkspace + 8), 512, NULL),
+        MP_ERROR_MISALIGNED, "workspace");
+  d.beta = 1.0f;
+  FAILS(mp_gemm_batched, (context, &d, x, x, NULL, y, NULL, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "C");
+  d.beta = 0.0f;
+
+  mp_epilogue_t e = mp_epilogue_default();
+  e.aux = at(kC);
+  FAILS(mp_gemm_batched, (context, &d, x, x, NULL, y, &e, NULL, 0, NULL), MP_ERROR_UNSUPPORTED,
+        "aux");
+  e = mp_epilogue_default();
+  e.dbias = at(kC);
+  FAILS(mp_gemm_batched, (context, &d, x, x, NULL, y, &e, NULL, 0, NULL), MP_ERROR_UNSUPPORTED,
+        "dbias");
+  e = mp_epilogue_default();
+  e.amax = at(kC);
+  FAILS(mp_gemm_batched, (context, &d, x, x, NULL, y, &e, NULL, 0, NULL), MP_ERROR_UNSUPPORTED,
+        "amax");
+
+  const void **a = pointer_array(kExtra, at(kA), at(kA + 128));
+  const void **b = pointer_array(kExtra + 64, at(kB), at(kB + 512));
+  void **D = (void **)pointer_array(kExtra + 128, at(kD), at(kD + 512));
+  WORKS(mp_gemm_batched(context, &d, a, b, NULL, D, NULL, NULL, 0, NULL));
+  d.batch_count = 0;
+  WORKS(mp_gemm_batched(context, &d, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL));
+}
+
+void test_gemm(void) {
+  check_desc("mp_gemm", call_gemm);
+  check_desc("mp_gemm_workspace_size", call_workspace_size);
+  check_desc("mp_gemm_kernel_name", call_kernel_name);
+  test_epilogue();
+  test_operands();
+  test_empty_problems();
+  test_forced_kernel();
+  test_workspace();
+  test_batched();
+}

@@ -1,0 +1,379 @@
+/* Section 4: groups of products.  Item 0 is 4 x 16 x 8, item 1 is 8 x 16 x 8, all fp16, dense; each
+ * matrix has 512 bytes of the arena. */
+#define MP_ENABLE_EXPERIMENTAL
+#include <stdio.h>
+#include <string.h>
+
+#include "harness.h"
+
+enum { kA = 0, kB = 1024, kC = 2048, kD = 3072, kExtra = 4096, kWorkspace = 8192, kItem = 512 };
+
+static mp_gemm_desc_t good_desc(void) {
+  return mp_gemm_grouped_desc_default(MP_FP16, MP_FP16);
+}
+
+static mp_gemm_group_item_t good_item(int index) {
+  const size_t offset = (size_t)index * kItem;
+  mp_gemm_group_item_t i = mp_gemm_group_item_default(4 + 4 * index, 16, 8);
+  i.A = at(kA + offset);
+  i.B = at(kB + offset);
+  i.C = at(kC + offset);
+  i.D = at(kD + offset);
+  return i;
+}
+
+static mp_status_t grouped(const mp_gemm_desc_t *d, int32_t count,
+                           const mp_gemm_group_item_t *items) {
+  return mp_gemm_grouped(context, d, count, items, NULL, NULL, 0, NULL);
+}
+
+/* ---------------------------------------------------------------- the defaults */
+
+static void test_defaults(void) {
+  const mp_gemm_desc_t d = good_desc();
+  const mp_gemm_desc_t as_gemm = mp_gemm_desc_default(0, 0, 0, MP_FP16, MP_FP16);
+  check(memcmp(&d, &as_gemm, sizeof d) == 0, "mp_gemm_grouped_desc_default is a descriptor of 0s");
+  const mp_gemm_group_item_t i = mp_gemm_group_item_default(2, 3, 5);
+  check(i.struct_size == sizeof i && i.m == 2 && i.n == 3 && i.k == 5 && i.lda == 5 && i.ldb == 3 &&
+            i.ldc == 3 && i.ldd == 3 && i.A == NULL && i.B == NULL && i.C == NULL && i.D == NULL,
+        "mp_gemm_group_item_default is dense");
+}
+
+/* ---------------------------------------------------------------- descriptor */
+
+static void init_desc(void *s) {
+  const mp_gemm_desc_t d = good_desc();
+  memcpy(s, &d, sizeof d);
+}
+
+static mp_status_t call_grouped(void *s) {
+  const mp_gemm_group_item_t items[2] = {good_item(0), good_item(1)};
+  return grouped(s, 2, items);
+}
+
+static mp_status_t call_workspace_size(void *s) {
+  const mp_gemm_group_item_t items[2] = {good_item(0), good_item(1)};
+  return mp_gemm_grouped_workspace_size(context, s, 2, items, &out.bytes);
+}
+
+#define DESC_FIELD(field, v, status) FIELD(mp_gemm_desc_t, field, i, v, status)
+
+static void check_desc(const char *function, mp_status_t (*call)(void *)) {
+  const struct field_case fields[] = {
+      DESC_FIELD(op_a, 2, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(op_b, -1, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(dtype_ab, MP_DTYPE_NONE, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(dtype_cd, 4, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(batch_count, 0, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(batch_count, 2, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(m, 4, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(n, 16, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(k, -8, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(lda, 8, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(ldb, 16, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(ldc, 16, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(ldd, 16, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(stride_a, 1, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(stride_b, 1, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(stride_c, 1, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(stride_d, -1, MP_ERROR_INVALID_ARGUMENT),
+      FIELD(mp_gemm_desc_t, kernel, p, "abacus", MP_ERROR_NOT_FOUND),
+  };
+  const struct subject desc = {function, "desc", sizeof(mp_gemm_desc_t), init_desc, call};
+  check_fields(&desc, fields, sizeof fields / sizeof *fields);
+  check_struct_size(&desc);
+}
+
+/* ---------------------------------------------------------------- items */
+
+static void init_item(void *s) {
+  const mp_gemm_group_item_t i = good_item(0);
+  memcpy(s, &i, sizeof i);
+}
+
+static mp_status_t call_item(void *s) {
+  const mp_gemm_desc_t d = good_desc();
+  return grouped(&d, 1, s);
+}
+
+static mp_status_t call_item_transposed(void *s) {
+  mp_gemm_desc_t d = good_desc();
+  d.op_a = d.op_b = MP_OP_T;
+  return grouped(&d, 1, s);
+}
+
+static mp_status_t call_item_workspace_size(void *s) {
+  const mp_gemm_desc_t d = good_desc();
+  return mp_gemm_grouped_workspace_size(context, &d, 1, s, &out.bytes);
+}
+
+static void init_transposed_item(void *s) {
+  mp_gemm_group_item_t i = good_item(0);
+  i.lda = i.m;
+  i.ldb = i.k;
+  memcpy(s, &i, sizeof i);
+}
+
+#define ITEM_FIELD(field, member, v, status) FIELD(mp_gemm_group_item_t, field, member, v, status)
+
+static void check_item(const char *function, mp_status_t (*call)(void *)) {
+  const struct field_case fields[] = {
+      ITEM_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(m, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(n, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(k, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(lda, i, 7, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(ldb, i, 15, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(ldc, i, 15, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(ldd, i, 0, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(lda, i, INT64_MAX, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(ldd, i, INT64_MAX / 4, MP_ERROR_INVALID_ARGUMENT),
+  };
+  const struct subject item = {function, "items[0]", sizeof(mp_gemm_group_item_t), init_item, call};
+  check_fields(&item, fields, sizeof fields / sizeof *fields);
+  check_struct_size(&item);
+}
+
+static void test_item_data(void) {
+  const struct field_case fields[] = {
+      ITEM_FIELD(A, p, NULL, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(B, p, NULL, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(D, p, NULL, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(A, p, at(1), MP_ERROR_MISALIGNED),
+      ITEM_FIELD(B, p, at(1), MP_ERROR_MISALIGNED),
+      ITEM_FIELD(C, p, at(1), MP_ERROR_MISALIGNED),
+      ITEM_FIELD(D, p, at(1), MP_ERROR_MISALIGNED),
+  };
+  const struct subject item = {"mp_gemm_grouped", "items[0]", sizeof(mp_gemm_group_item_t),
+                               init_item, call_item};
+  check_fields(&item, fields, sizeof fields / sizeof *fields);
+
+  const struct field_case transposed_fields[] = {
+      ITEM_FIELD(lda, i, 3, MP_ERROR_INVALID_ARGUMENT),
+      ITEM_FIELD(ldb, i, 7, MP_ERROR_INVALID_ARGUMENT),
+  };
+  const struct subject transposed = {"mp_gemm_grouped", "items[0] (transposed)",
+                                     sizeof(mp_gemm_group_item_t), init_transposed_item,
+                                     call_item_transposed};
+  check_fields(&transposed, transposed_fields,
+               sizeof transposed_fields / sizeof *transposed_fields);
+}
+
+/** The whole sentence; that nothing was written shows that item 0 was not launched either. */
+static void check_sentence(const char *sentence, const mp_gemm_desc_t *d, int32_t count,
+                           const mp_gemm_group_item_t *items, mp_status_t want) {
+  check_failure(sentence, "mp_gemm_grouped", grouped(d, count, items), want,
+                strncmp(sentence, "mp_gemm_grouped: items[1]", 25) == 0 ? "items[1]" : "items");
+  check(strcmp(mp_last_error(), sentence) == 0, sentence);
+}
+
+static void test_sentences(void) {
+  mp_gemm_desc_t d = good_desc();
+  mp_gemm_group_item_t items[2] = {good_item(0), good_item(1)};
+  items[1].lda = 6;
+  check_sentence("mp_gemm_grouped: items[1].lda = 6 is smaller than k = 8 (op_a = N)", &d, 2, items,
+                 MP_ERROR_INVALID_ARGUMENT);
+  items[1] = good_item(1);
+  items[1].n = -3;
+  check_sentence("mp_gemm_grouped: items[1].n = -3 is negative", &d, 2, items,
+                 MP_ERROR_INVALID_ARGUMENT);
+  items[1] = good_item(1);
+  items[1].D = NULL;
+  check_sentence("mp_gemm_grouped: items[1].D = NULL", &d, 2, items, MP_ERROR_INVALID_ARGUMENT);
+  items[1] = good_item(1);
+  d.m = 4;
+  check_sentence("mp_gemm_grouped: m = 4 must be 0: the shapes are in items", &d, 2, items,
+                 MP_ERROR_INVALID_ARGUMENT);
+  d = good_desc();
+  check_sentence("mp_gemm_grouped: items = NULL", &d, 1, NULL, MP_ERROR_INVALID_ARGUMENT);
+
+  d.beta = 0.5f;
+  items[1].C = NULL;
+  check_sentence("mp_gemm_grouped: items[1].C = NULL with beta = 0.5", &d, 2, items,
+                 MP_ERROR_INVALID_ARGUMENT);
+  items[1].C = items[1].D;
+  WORKS(grouped(&d, 2, items));
+  items[1].ldc = 24;
+  check_sentence("mp_gemm_grouped: items[1].ldc = 24 and ldd = 16 differ, but C = D", &d, 2, items,
+                 MP_ERROR_INVALID_ARGUMENT);
+}
+
+/** struct_size of the first item is the distance to the second. */
+static void test_distance(void) {
+  const mp_gemm_desc_t d = good_desc();
+  mp_gemm_group_item_t items[3] = {good_item(0), good_item(1), good_item(1)};
+  items[1].struct_size += 8;
+  check_sentence("mp_gemm_grouped: items[1].struct_size = 104, but that of items[0] is 96", &d, 2,
+                 items, MP_ERROR_STRUCT_SIZE);
+  items[0].struct_size += 4;
+  check_sentence("mp_gemm_grouped: items[0].struct_size = 100 would misalign the next element", &d,
+                 2, items, MP_ERROR_STRUCT_SIZE);
+
+  /* A caller newer than the library: 16 bytes more per item. */
+  union {
+    unsigned char bytes[2 * (sizeof(mp_gemm_group_item_t) + 16)];
+    mp_gemm_group_item_t first;
+  } newer;
+  const size_t distance = sizeof newer.bytes / 2;
+  memset(&newer, 0, sizeof newer);
+  for (int index = 0; index < 2; index++) {
+    mp_gemm_group_item_t i = good_item(index);
+    i.struct_size = (uint32_t)distance;
+    i.k = 0; /* D = 0 */
+    memcpy(newer.bytes + (size_t)index * distance, &i, sizeof i);
+  }
+  mp_gemm_group_item_t last;
+  memcpy(&last, newer.bytes + distance, sizeof last);
+  int good = grouped(&d, 2, &newer.first) == MP_SUCCESS;
+  uint16_t corners[2] = {1, 1};
+  good =
+      good && mp_memcpy(context, &corners[0], at(kD), 2, NULL) == MP_SUCCESS &&
+      mp_memcpy(context, &corners[1], at(kD + kItem + (8 * 16 - 1) * 2), 2, NULL) == MP_SUCCESS &&
+      mp_stream_sync(context, NULL) == MP_SUCCESS;
+  check(good && corners[0] == 0 && corners[1] == 0, "items further apart than this version's");
+  reset();
+
+  newer.bytes[sizeof newer.bytes - 1] = 1;
+  check_sentence(
+      "mp_gemm_grouped: items[1].struct_size = 112 and byte 111 is set, but this version knows "
+      "only "
+      "96 bytes: the caller was made for a newer mpcore",
+      &d, 2, &newer.first, MP_ERROR_STRUCT_SIZE);
+}
+
+/* ---------------------------------------------------------------- epilogue */
+
+static void init_epilogue(void *s) {
+  mp_epilogue_t e = mp_epilogue_default();
+  e.scale = at(kExtra);
+  e.found_inf = at(kExtra + 4);
+  memcpy(s, &e, sizeof e);
+}
+
+static mp_status_t call_epilogue(void *s) {
+  const mp_gemm_desc_t d = good_desc();
+  const mp_gemm_group_item_t items[2] = {good_item(0), good_item(1)};
+  return mp_gemm_grouped(context, &d, 2, items, s, NULL, 0, NULL);
+}
+
+#define EPILOGUE_FIELD(field, member, v, status) FIELD(mp_epilogue_t, field, member, v, status)
+
+static void test_epilogue(void) {
+  const struct field_case fields[] = {
+      EPILOGUE_FIELD(activation, i, MP_ACT_RELU, MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(activation, i, MP_ACT_DGELU, MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(bias, p, at(kC), MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(bias_dtype, i, MP_FP16, MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(aux, p, at(kC), MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(ld_aux, i, 16, MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(dbias, p, at(kC), MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(amax, p, at(kC), MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(scale, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(found_inf, p, at(2), MP_ERROR_MISALIGNED),
+  };
+  const struct subject epilogue = {"mp_gemm_grouped", "epilogue", sizeof(mp_epilogue_t),
+                                   init_epilogue, call_epilogue};
+  check_fields(&epilogue, fields, sizeof fields / sizeof *fields);
+  check_struct_size(&epilogue);
+}
+
+/* ---------------------------------------------------------------- everything else */
+
+static void test_arguments(void) {
+  const mp_gemm_desc_t d = good_desc();
+  const mp_gemm_group_item_t items[2] = {good_item(0), good_item(1)};
+  const mp_gemm_group_item_t *const i = items;
+  FAILS(mp_gemm_grouped, (NULL, &d, 2, i, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "context");
+  FAILS(mp_gemm_grouped, (context, NULL, 2, i, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "desc");
+  FAILS(mp_gemm_grouped, (context, &d, -1, i, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "count");
+  FAILS(mp_gemm_grouped, (context, &d, 2, i, NULL, at(kWorkspace + 128), 512, NULL),
+        MP_ERROR_MISALIGNED, "workspace");
+  FAILS(mp_gemm_grouped, (context, &d, 2, i, NULL, NULL, 512, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "workspace");
+  WORKS(mp_gemm_grouped(context, &d, 2, i, NULL, at(kWorkspace), 512, NULL));
+  FAILS(mp_gemm_grouped_workspace_size, (NULL, &d, 2, i, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
+        "context");
+  FAILS(mp_gemm_grouped_workspace_size, (context, NULL, 2, i, &out.bytes),
+        MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_gemm_grouped_workspace_size, (context, &d, -1, i, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
+        "count");
+  FAILS(mp_gemm_grouped_workspace_size, (context, &d, 2, NULL, &out.bytes),
+        MP_ERROR_INVALID_ARGUMENT, "items");
+  FAILS(mp_gemm_grouped_workspace_size, (context, &d, 2, i, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "bytes");
+}
+
+static void test_empty(void) {
+  mp_gemm_desc_t d = good_desc();
+  d.kernel = "abacus"; /* nothing to run, so nobody asks for it */
+  size_t bytes = 1;
+  WORKS(grouped(&d, 0, NULL));
+  check(mp_gemm_grouped_workspace_size(context, &d, 0, NULL, &bytes) == MP_SUCCESS && bytes == 0,
+        "an empty group needs no workspace");
+  const mp_gemm_group_item_t items[2] = {mp_gemm_group_item_default(0, 16, 8),
+                                         mp_gemm_group_item_default(4, 0, 8)};
+  WORKS(grouped(&d, 2, items));
+  bytes = 1;
+  check(mp_gemm_grouped_workspace_size(context, &d, 2, items, &bytes) == MP_SUCCESS && bytes == 0,
+        "empty products need no workspace");
+  reset();
+
+  d.kernel = NULL;
+  mp_gemm_group_item_t no_k = mp_gemm_group_item_default(4, 16, 0);
+  no_k.D = at(kD);
+  WORKS(grouped(&d, 1, &no_k));
+  const mp_gemm_group_item_t no_data[2] = {mp_gemm_group_item_default(4, 16, 8),
+                                           mp_gemm_group_item_default(8, 16, 8)};
+  WORKS(mp_gemm_grouped_workspace_size(context, &d, 2, no_data, &bytes));
+}
+
+/** A kernel that needs workspace for one of the products, and one that cannot run them. */
+static void test_forced_kernel(void) {
+  mp_gemm_desc_t d = good_desc();
+  mp_gemm_desc_t alone = mp_gemm_desc_default(4, 16, 2048, MP_FP16, MP_FP16);
+  mp_gemm_group_item_t items[2] = {good_item(0), mp_gemm_group_item_default(4, 16, 2048)};
+  items[1].A = items[1].B = at(0); /* never read */
+  items[1].D = at(kD + kItem);
+  const char *name = NULL;
+  size_t bytes = 0;
+  int needs_workspace = 0, refused = 0;
+  for (int32_t i = 0; mp_gemm_kernel_name(context, &alone, i, &name) == MP_SUCCESS; i++) {
+    d.kernel = name;
+    mp_gemm_grouped_workspace_size(context, &d, 1, &items[1], &bytes);
+    if (bytes > 0 && !needs_workspace) {
+      needs_workspace = 1;
+      reset();
+      check_failure("a kernel with too little workspace", "mp_gemm_grouped",
+                    grouped(&d, 1, &items[1]), MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
+    }
+    if (mp_gemm_grouped_workspace_size(context, &d, 2, items, &bytes) == MP_ERROR_UNSUPPORTED &&
+        !refused) {
+      refused = 1;
+      reset();
+      check_failure("a kernel that cannot run one of the products", "mp_gemm_grouped",
+                    grouped(&d, 2, items), MP_ERROR_UNSUPPORTED, "items[0]");
+    }
+  }
+  reset();
+  if (!needs_workspace) skip("a kernel with too little workspace", "no kernel needs any");
+  if (!refused) skip("a kernel that cannot run one of the products", "every kernel can");
+}
+
+void test_gemm_grouped(void) {
+  test_defaults();
+  check_desc("mp_gemm_grouped", call_grouped);
+  check_desc("mp_gemm_grouped_workspace_size", call_workspace_size);
+  check_item("mp_gemm_grouped", call_item);
+  check_item("mp_gemm_grouped_workspace_size", call_item_workspace_size);
+  test_item_data();
+  test_sentences();
+  test_distance();
+  test_epilogue();
+  test_arguments();
+  test_empty();
+  test_forced_kernel();
+}

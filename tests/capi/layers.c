@@ -1,0 +1,335 @@
+/* Section 13: layout, pooling and batch normalisation of small fp16 tensors. */
+#include <math.h>
+#include <string.h>
+
+#include "harness.h"
+
+/* ---------------------------------------------------------------- layout */
+
+static void test_layout(void) {
+  void *src = at(0), *dst = at(1024);
+  WORKS(mp_nchw_to_nhwc(context, 1, 3, 4, 5, src, MP_FP16, dst, MP_FP32, NULL));
+  WORKS(mp_nhwc_to_nchw(context, 1, 3, 4, 5, src, MP_FP16, dst, MP_FP32, NULL));
+#define LAYOUT_FAILS(arguments, status, argument)      \
+  FAILS(mp_nchw_to_nhwc, arguments, status, argument); \
+  FAILS(mp_nhwc_to_nchw, arguments, status, argument)
+  LAYOUT_FAILS((NULL, 1, 3, 4, 5, src, MP_FP16, dst, MP_FP32, NULL), MP_ERROR_INVALID_ARGUMENT,
+               "context");
+  LAYOUT_FAILS((context, -1, 3, 4, 5, src, MP_FP16, dst, MP_FP32, NULL), MP_ERROR_INVALID_ARGUMENT,
+               "n");
+  LAYOUT_FAILS((context, 1, -3, 4, 5, src, MP_FP16, dst, MP_FP32, NULL), MP_ERROR_INVALID_ARGUMENT,
+               "c");
+  LAYOUT_FAILS((context, 1, 3, -4, 5, src, MP_FP16, dst, MP_FP32, NULL), MP_ERROR_INVALID_ARGUMENT,
+               "h");
+  LAYOUT_FAILS((context, 1, 3, 4, -5, src, MP_FP16, dst, MP_FP32, NULL), MP_ERROR_INVALID_ARGUMENT,
+               "w");
+  LAYOUT_FAILS((context, INT64_MAX, 3, 4, 5, src, MP_FP16, dst, MP_FP32, NULL),
+               MP_ERROR_INVALID_ARGUMENT, "n");
+  LAYOUT_FAILS((context, 1, 3, INT64_MAX / 8, 1, src, MP_FP16, dst, MP_FP32, NULL),
+               MP_ERROR_INVALID_ARGUMENT, "h");
+  LAYOUT_FAILS((context, 1, 3, 4, 5, src, MP_DTYPE_NONE, dst, MP_FP32, NULL),
+               MP_ERROR_INVALID_ARGUMENT, "src_dtype");
+  LAYOUT_FAILS((context, 1, 3, 4, 5, src, MP_FP16, dst, (mp_dtype_t)4, NULL),
+               MP_ERROR_INVALID_ARGUMENT, "dst_dtype");
+  LAYOUT_FAILS((context, 1, 3, 4, 5, NULL, MP_FP16, dst, MP_FP32, NULL), MP_ERROR_INVALID_ARGUMENT,
+               "src");
+  LAYOUT_FAILS((context, 1, 3, 4, 5, src, MP_FP16, NULL, MP_FP32, NULL), MP_ERROR_INVALID_ARGUMENT,
+               "dst");
+  LAYOUT_FAILS((context, 1, 3, 4, 5, at(1), MP_FP16, dst, MP_FP32, NULL), MP_ERROR_MISALIGNED,
+               "src");
+  LAYOUT_FAILS((context, 1, 3, 4, 5, src, MP_FP16, at(1026), MP_FP32, NULL), MP_ERROR_MISALIGNED,
+               "dst");
+  LAYOUT_FAILS((context, 1, 3, 4, 5, src, MP_FP16, src, MP_FP16, NULL), MP_ERROR_INVALID_ARGUMENT,
+               "dst");
+}
+
+/* ---------------------------------------------------------------- pooling: 2 x 6 x 6 x 8 */
+
+enum { kX = 0, kDx = 2048, kY = 4096, kDy = 5120 };
+
+static mp_pool2d_desc_t pool_desc(void) {
+  return mp_pool2d_desc_default(MP_POOL_MAX, 2, 6, 6, 8, 3, 2, MP_FP16);
+}
+
+static void init_pool(void *s) {
+  const mp_pool2d_desc_t d = pool_desc();
+  memcpy(s, &d, sizeof d);
+}
+
+static mp_status_t call_pool_forward(void *s) {
+  return mp_pool2d_forward(context, s, at(kX), at(kY), NULL);
+}
+static mp_status_t call_pool_backward(void *s) {
+  return mp_pool2d_backward(context, s, at(kX), at(kDy), at(kDx), NULL);
+}
+static mp_status_t call_pool_size(void *s) {
+  int32_t p = 0, q = 0;
+  const mp_status_t status = mp_pool2d_output_size(s, &p, &q);
+  check(status != MP_SUCCESS || (p == 2 && q == 3), "P = 2, Q = 3");
+  return status;
+}
+
+#define POOL_FIELD(field, member, v) \
+  FIELD(mp_pool2d_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
+
+static void test_pool_desc(void) {
+  const struct field_case fields[] = {
+      POOL_FIELD(dtype, i, MP_DTYPE_NONE),
+      POOL_FIELD(dtype, i, 4),
+      POOL_FIELD(mode, i, 0),
+      POOL_FIELD(mode, i, 4),
+      POOL_FIELD(n, i, -1),
+      POOL_FIELD(h, i, 0),
+      POOL_FIELD(w, i, 0),
+      POOL_FIELD(c, i, 0),
+      POOL_FIELD(window_h, i, 0),
+      POOL_FIELD(window_w, i, 0),
+      POOL_FIELD(pad_top, i, -1),
+      POOL_FIELD(pad_top, i, 3),
+      POOL_FIELD(pad_bottom, i, -1),
+      POOL_FIELD(pad_bottom, i, 3),
+      POOL_FIELD(pad_left, i, -1),
+      POOL_FIELD(pad_left, i, 2),
+      POOL_FIELD(pad_right, i, -1),
+      POOL_FIELD(pad_right, i, 2),
+      POOL_FIELD(stride_h, i, 0),
+      POOL_FIELD(stride_w, i, 0),
+      POOL_FIELD(reserved0, i, 1),
+  };
+  const struct subject subjects[] = {
+      {"mp_pool2d_forward", "desc", sizeof(mp_pool2d_desc_t), init_pool, call_pool_forward},
+      {"mp_pool2d_backward", "desc", sizeof(mp_pool2d_desc_t), init_pool, call_pool_backward},
+      {"mp_pool2d_output_size", "desc", sizeof(mp_pool2d_desc_t), init_pool, call_pool_size},
+  };
+  for (size_t i = 0; i < sizeof subjects / sizeof *subjects; ++i) {
+    check_fields(&subjects[i], fields, sizeof fields / sizeof *fields);
+    check_struct_size(&subjects[i]);
+  }
+
+  mp_pool2d_desc_t d = pool_desc();
+  d.n = d.h = d.w = INT32_MAX;
+  FAILS(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL), MP_ERROR_INVALID_ARGUMENT, "n");
+  d = pool_desc();
+  d.h = d.window_h = INT32_MAX;
+  d.pad_top = d.pad_bottom = INT32_MAX - 1;
+  d.stride_h = 1;
+  FAILS(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL), MP_ERROR_INVALID_ARGUMENT, "P");
+}
+
+static void test_pool_pointers(void) {
+  const mp_pool2d_desc_t d = pool_desc();
+  int32_t p, q;
+  FAILS(mp_pool2d_output_size, (NULL, &p, &q), MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_pool2d_output_size, (&d, NULL, &q), MP_ERROR_INVALID_ARGUMENT, "p");
+  FAILS(mp_pool2d_output_size, (&d, &p, NULL), MP_ERROR_INVALID_ARGUMENT, "q");
+  FAILS(mp_pool2d_forward, (NULL, &d, at(kX), at(kY), NULL), MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_pool2d_forward, (context, NULL, at(kX), at(kY), NULL), MP_ERROR_INVALID_ARGUMENT,
+        "desc");
+  FAILS(mp_pool2d_forward, (context, &d, NULL, at(kY), NULL), MP_ERROR_INVALID_ARGUMENT, "x");
+  FAILS(mp_pool2d_forward, (context, &d, at(1), at(kY), NULL), MP_ERROR_MISALIGNED, "x");
+  FAILS(mp_pool2d_forward, (context, &d, at(kX), NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "y");
+  FAILS(mp_pool2d_forward, (context, &d, at(kX), at(1), NULL), MP_ERROR_MISALIGNED, "y");
+  FAILS(mp_pool2d_backward, (NULL, &d, at(kX), at(kDy), at(kDx), NULL), MP_ERROR_INVALID_ARGUMENT,
+        "context");
+  FAILS(mp_pool2d_backward, (context, NULL, at(kX), at(kDy), at(kDx), NULL),
+        MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_pool2d_backward, (context, &d, NULL, at(kDy), at(kDx), NULL), MP_ERROR_INVALID_ARGUMENT,
+        "x");
+  FAILS(mp_pool2d_backward, (context, &d, at(1), at(kDy), at(kDx), NULL), MP_ERROR_MISALIGNED, "x");
+  FAILS(mp_pool2d_backward, (context, &d, at(kX), NULL, at(kDx), NULL), MP_ERROR_INVALID_ARGUMENT,
+        "dy");
+  FAILS(mp_pool2d_backward, (context, &d, at(kX), at(1), at(kDx), NULL), MP_ERROR_MISALIGNED, "dy");
+  FAILS(mp_pool2d_backward, (context, &d, at(kX), at(kDy), NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "dx");
+  FAILS(mp_pool2d_backward, (context, &d, at(kX), at(kDy), at(1), NULL), MP_ERROR_MISALIGNED, "dx");
+  mp_pool2d_desc_t average = d;
+  average.mode = MP_POOL_AVG_EXCLUDE_PAD;
+  WORKS(mp_pool2d_backward(context, &average, NULL, at(kDy), at(kDx), NULL));
+}
+
+/* ---------------------------------------------------------------- batch normalisation: 16 x 8 */
+
+/** Every argument as it should be. */
+struct arguments {
+  const void *x, *dy;
+  const float *gamma, *beta, *mean, *var;
+  float *running_mean, *running_var, *saved_mean, *saved_inv_std, *dgamma, *dbeta;
+  void *y, *dx, *workspace;
+  size_t workspace_bytes;
+};
+
+static mp_batchnorm_desc_t norm_desc(void) {
+  return mp_batchnorm_desc_default(16, 8, MP_FP16);
+}
+
+static struct arguments good_arguments(void) {
+  struct arguments a;
+  const mp_batchnorm_desc_t d = norm_desc();
+  a.x = at(0), a.dy = at(256), a.y = at(512), a.dx = at(768);
+  a.gamma = at(1024), a.beta = at(1056), a.mean = at(1088), a.var = at(1120);
+  a.running_mean = at(1152), a.running_var = at(1184);
+  a.saved_mean = at(1216), a.saved_inv_std = at(1248);
+  a.dgamma = at(1280), a.dbeta = at(1312), a.workspace = at(2048);
+  check(mp_batchnorm_workspace_size(context, &d, &a.workspace_bytes) == MP_SUCCESS &&
+            a.workspace_bytes <= 2048,
+        "the workspace of 16 x 8");
+  return a;
+}
+
+static mp_status_t train(const mp_batchnorm_desc_t *d, const struct arguments *a) {
+  return mp_batchnorm_forward_training(context, d, a->x, a->gamma, a->beta, a->running_mean,
+                                       a->running_var, a->saved_mean, a->saved_inv_std, a->y,
+                                       a->workspace, a->workspace_bytes, NULL);
+}
+static mp_status_t infer(const mp_batchnorm_desc_t *d, const struct arguments *a) {
+  return mp_batchnorm_forward_inference(context, d, a->x, a->gamma, a->beta, a->mean, a->var, a->y,
+                                        NULL);
+}
+static mp_status_t backward(const mp_batchnorm_desc_t *d, const struct arguments *a) {
+  return mp_batchnorm_backward(context, d, a->x, a->dy, a->gamma, a->beta, a->saved_mean,
+                               a->saved_inv_std, a->dx, a->dgamma, a->dbeta, a->workspace,
+                               a->workspace_bytes, NULL);
+}
+
+static void init_norm(void *s) {
+  const mp_batchnorm_desc_t d = norm_desc();
+  memcpy(s, &d, sizeof d);
+}
+static mp_status_t call_train(void *s) {
+  const struct arguments a = good_arguments();
+  return train(s, &a);
+}
+static mp_status_t call_infer(void *s) {
+  const struct arguments a = good_arguments();
+  return infer(s, &a);
+}
+static mp_status_t call_backward(void *s) {
+  const struct arguments a = good_arguments();
+  return backward(s, &a);
+}
+static mp_status_t call_workspace_size(void *s) {
+  size_t bytes;
+  return mp_batchnorm_workspace_size(context, s, &bytes);
+}
+
+#define NORM_FIELD(field, member, v) \
+  FIELD(mp_batchnorm_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
+
+static void test_norm_desc(void) {
+  const struct field_case fields[] = {
+      NORM_FIELD(dtype, i, MP_DTYPE_NONE),
+      NORM_FIELD(dtype, i, 4),
+      NORM_FIELD(rows, i, -1),
+      NORM_FIELD(rows, i, INT64_MAX),
+      NORM_FIELD(channels, i, -1),
+      NORM_FIELD(activation, i, -1),
+      NORM_FIELD(activation, i, 5),
+      FIELD(mp_batchnorm_desc_t, activation, i, MP_ACT_GELU, MP_ERROR_UNSUPPORTED),
+      FIELD(mp_batchnorm_desc_t, activation, i, MP_ACT_DRELU, MP_ERROR_UNSUPPORTED),
+      NORM_FIELD(epsilon, f, -1e-5f),
+      NORM_FIELD(epsilon, f, NAN),
+      NORM_FIELD(epsilon, f, INFINITY),
+      NORM_FIELD(momentum, f, -0.1f),
+      NORM_FIELD(momentum, f, 1.5f),
+      NORM_FIELD(momentum, f, NAN),
+  };
+  const size_t size = sizeof(mp_batchnorm_desc_t);
+  const struct subject subjects[] = {
+      {"mp_batchnorm_forward_training", "desc", size, init_norm, call_train},
+      {"mp_batchnorm_forward_inference", "desc", size, init_norm, call_infer},
+      {"mp_batchnorm_backward", "desc", size, init_norm, call_backward},
+      {"mp_batchnorm_workspace_size", "desc", size, init_norm, call_workspace_size},
+  };
+  for (size_t i = 0; i < sizeof subjects / sizeof *subjects; ++i) {
+    check_fields(&subjects[i], fields, sizeof fields / sizeof *fields);
+    check_struct_size(&subjects[i]);
+  }
+}
+
+/** The call with one pointer replaced. */
+static void check_pointer(const char *function,
+                          mp_status_t (*call)(const mp_batchnorm_desc_t *,
+                                              const struct arguments *),
+                          size_t member, void *bad, const char *name) {
+  const mp_batchnorm_desc_t d = norm_desc();
+  struct arguments a = good_arguments();
+  memcpy((char *)&a + member, &bad, sizeof bad);
+  check_failure(bad != NULL ? "misaligned pointer" : "NULL pointer", function, call(&d, &a),
+                bad != NULL ? MP_ERROR_MISALIGNED : MP_ERROR_INVALID_ARGUMENT, name);
+}
+
+struct pointer_case {
+  size_t member;
+  const char *name;
+};
+#define POINTER(name) \
+  { offsetof(struct arguments, name), #name }
+
+static void check_pointers(const char *function,
+                           mp_status_t (*call)(const mp_batchnorm_desc_t *,
+                                               const struct arguments *),
+                           const struct pointer_case *cases, size_t count) {
+  const mp_batchnorm_desc_t d = norm_desc();
+  const struct arguments a = good_arguments();
+  check_success(function, call(&d, &a));
+  for (size_t i = 0; i < count; ++i) {
+    check_pointer(function, call, cases[i].member, NULL, cases[i].name);
+    check_pointer(function, call, cases[i].member, at(1), cases[i].name);
+  }
+}
+
+static void test_norm_pointers(void) {
+  const struct pointer_case training[] = {
+      POINTER(x), POINTER(gamma),         POINTER(beta),     POINTER(saved_mean),
+      POINTER(y), POINTER(saved_inv_std), POINTER(workspace)};
+  const struct pointer_case inference[] = {POINTER(x),    POINTER(gamma), POINTER(beta),
+                                           POINTER(mean), POINTER(var),   POINTER(y)};
+  const struct pointer_case gradients[] = {POINTER(x),          POINTER(dy),
+                                           POINTER(gamma),      POINTER(beta),
+                                           POINTER(saved_mean), POINTER(saved_inv_std),
+                                           POINTER(dx),         POINTER(dgamma),
+                                           POINTER(dbeta),      POINTER(workspace)};
+  check_pointers("mp_batchnorm_forward_training", train, training,
+                 sizeof training / sizeof *training);
+  check_pointers("mp_batchnorm_forward_inference", infer, inference,
+                 sizeof inference / sizeof *inference);
+  check_pointers("mp_batchnorm_backward", backward, gradients,
+                 sizeof gradients / sizeof *gradients);
+
+  const char *training_name = "mp_batchnorm_forward_training";
+  check_pointer(training_name, train, offsetof(struct arguments, running_mean), at(2),
+                "running_mean");
+  check_pointer(training_name, train, offsetof(struct arguments, running_var), at(2),
+                "running_var");
+
+  const mp_batchnorm_desc_t d = norm_desc();
+  struct arguments a = good_arguments();
+  a.workspace_bytes -= 1;
+  check_failure("workspace_bytes - 1", training_name, train(&d, &a), MP_ERROR_WORKSPACE_TOO_SMALL,
+                "workspace_bytes");
+  check_failure("workspace_bytes - 1", "mp_batchnorm_backward", backward(&d, &a),
+                MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
+
+  FAILS(mp_batchnorm_forward_training,
+        (NULL, &d, a.x, a.gamma, a.beta, NULL, NULL, a.saved_mean, a.saved_inv_std, a.y,
+         a.workspace, 2048, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_batchnorm_forward_inference, (NULL, &d, a.x, a.gamma, a.beta, a.mean, a.var, a.y, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_batchnorm_backward,
+        (NULL, &d, a.x, a.dy, a.gamma, a.beta, a.saved_mean, a.saved_inv_std, a.dx, a.dgamma,
+         a.dbeta, a.workspace, 2048, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_batchnorm_workspace_size, (NULL, &d, &out.bytes), MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_batchnorm_workspace_size, (context, NULL, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
+        "desc");
+  FAILS(mp_batchnorm_workspace_size, (context, &d, NULL), MP_ERROR_INVALID_ARGUMENT, "bytes");
+}
+
+void test_layers(void) {
+  test_layout();
+  test_pool_desc();
+  test_pool_pointers();
+  test_norm_desc();
+  test_norm_pointers();
+}

@@ -1,0 +1,27 @@
+/* The C ABI as a C99 program sees it: every documented error of every function once, and what a
+ * caller may rely on when a call fails.  Prints one line per case.
+ *
+ * The cases are in capi_core.c, capi_gemm.c, ..., one file per group of header sections.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "harness.h"
+
+int main(void) {
+  if (!start()) return EXIT_FAILURE;
+  test_core();
+  test_gemm();
+  test_gemm_grouped();
+  test_conv();
+  test_tensors();
+  test_scaler();
+  test_optimizer();
+  test_recipes();
+  test_model();
+  test_comm();
+  test_step();
+  test_train();
+  test_layers();
+  return finish();
+}

@@ -1,0 +1,89 @@
+/* Section 8: mp_masters_to_model. */
+#include <string.h>
+
+#include "harness.h"
+
+enum { kCount = 2 };
+
+static mp_tensor_list_t list_of(mp_context_t of, size_t offset, mp_dtype_t dtype, uint32_t count,
+                                int64_t second) {
+  int64_t numel[kCount];
+  void *data[kCount];
+  numel[0] = 8;
+  numel[1] = second;
+  data[0] = at(offset);
+  data[1] = at(offset + 256);
+  return make_list(of, dtype, count, data, numel);
+}
+
+static mp_tensor_list_t master, model;
+
+static void init_options(void *s) {
+  mp_model_options_t o = mp_model_options_default();
+  o.flags = MP_OPT_STOCHASTIC_ROUNDING;
+  o.t = at(8192);
+  o.overflows = at(8200);
+  memcpy(s, &o, sizeof o);
+}
+
+static mp_status_t call_copy(void *s) {
+  return mp_masters_to_model(master, model, NULL, s, NULL);
+}
+
+#define OPTIONS_FIELD(field, member, v, status) FIELD(mp_model_options_t, field, member, v, status)
+
+static void test_options(void) {
+  const struct field_case fields[] = {
+      OPTIONS_FIELD(flags, i, MP_OPT_NESTEROV, MP_ERROR_INVALID_ARGUMENT),
+      OPTIONS_FIELD(flags, i, 1 << 3, MP_ERROR_INVALID_ARGUMENT),
+      OPTIONS_FIELD(t, p, NULL, MP_ERROR_INVALID_ARGUMENT),
+      OPTIONS_FIELD(t, p, at(4), MP_ERROR_MISALIGNED),
+      OPTIONS_FIELD(overflows, p, at(4), MP_ERROR_MISALIGNED),
+  };
+  const struct subject options = {"mp_masters_to_model", "options", sizeof(mp_model_options_t),
+                                  init_options, call_copy};
+  check_fields(&options, fields, sizeof fields / sizeof *fields);
+  check_struct_size(&options);
+}
+
+static void test_lists(void) {
+  mp_tensor_list_t shorter = list_of(context, 2048, MP_FP16, 1, 24);
+  mp_tensor_list_t smaller = list_of(context, 2048, MP_FP16, kCount, 23);
+  mp_tensor_list_t foreign = list_of(other_context, 2048, MP_FP16, kCount, 24);
+  mp_tensor_list_t half_master = list_of(context, 1024, MP_BF16, kCount, 24);
+  mp_tensor_list_t holes = list_of(context, 1024, MP_FP32, kCount, 24);
+  void *data[kCount] = {NULL, NULL};
+  data[0] = at(1024);
+  WORKS(mp_tensor_list_set_data(holes, data, NULL));
+
+  const mp_status_t bad = MP_ERROR_INVALID_ARGUMENT;
+  FAILS(mp_masters_to_model, (NULL, model, NULL, NULL, NULL), bad, "master");
+  FAILS(mp_masters_to_model, (master, NULL, NULL, NULL, NULL), bad, "model");
+  FAILS(mp_masters_to_model, (master, shorter, NULL, NULL, NULL), bad, "model");
+  FAILS(mp_masters_to_model, (master, smaller, NULL, NULL, NULL), bad, "tensor 1");
+  FAILS(mp_masters_to_model, (master, foreign, NULL, NULL, NULL), bad, "contexts");
+  FAILS(mp_masters_to_model, (half_master, model, NULL, NULL, NULL), bad, "master: tensor 0");
+  FAILS(mp_masters_to_model, (master, master, NULL, NULL, NULL), bad, "model: tensor 0");
+  FAILS(mp_masters_to_model, (holes, model, NULL, NULL, NULL), bad, "data[1]");
+  FAILS(mp_masters_to_model, (master, model, at(8194), NULL, NULL), MP_ERROR_MISALIGNED,
+        "found_inf");
+  WORKS(mp_masters_to_model(master, model, at(8192), NULL, NULL));
+
+  data[0] = NULL; /* no copy of either */
+  WORKS(mp_tensor_list_set_data(model, data, NULL));
+  WORKS(mp_masters_to_model(master, model, NULL, NULL, NULL));
+  mp_tensor_list_destroy(shorter);
+  mp_tensor_list_destroy(smaller);
+  mp_tensor_list_destroy(foreign);
+  mp_tensor_list_destroy(half_master);
+  mp_tensor_list_destroy(holes);
+}
+
+void test_model(void) {
+  master = list_of(context, 1024, MP_FP32, kCount, 24);
+  model = list_of(context, 2048, MP_FP16, kCount, 24);
+  test_options();
+  test_lists();
+  mp_tensor_list_destroy(master);
+  mp_tensor_list_destroy(model);
+}

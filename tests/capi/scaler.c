@@ -1,0 +1,300 @@
+/* Section 7: the loss scaler. */
+#include <math.h>
+#include <string.h>
+
+#include "harness.h"
+
+/* ---------------------------------------------------------------- creation */
+
+static mp_scaler_policy_t policy; /* of the scaler that the subjects below create */
+
+static void init_config(void *s) {
+  const mp_scaler_config_t c = mp_scaler_config_default(policy);
+  memcpy(s, &c, sizeof c);
+}
+
+static mp_status_t call_config(void *s) {
+  const mp_status_t status = mp_scaler_create(&out.scaler, context, s);
+  if (status == MP_SUCCESS) mp_scaler_destroy(out.scaler);
+  return status;
+}
+
+#define CONFIG_FIELD(field, member, v) \
+  FIELD(mp_scaler_config_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
+#define CHECK_CONFIG(name, fields)                                                       \
+  do {                                                                                   \
+    const struct subject config = {"mp_scaler_create", name, sizeof(mp_scaler_config_t), \
+                                   init_config, call_config};                            \
+    check_fields(&config, fields, sizeof fields / sizeof *fields);                       \
+  } while (0)
+
+static void test_create(void) {
+  policy = MP_SCALER_STATIC;
+  const struct field_case any[] = {
+      CONFIG_FIELD(policy, i, 4),         CONFIG_FIELD(policy, i, -1),
+      CONFIG_FIELD(flags, i, 2),          CONFIG_FIELD(flags, i, MP_SCALER_REFILL_EACH_STEP),
+      CONFIG_FIELD(init_scale, f, 0.0f),  CONFIG_FIELD(init_scale, f, -1.0f),
+      CONFIG_FIELD(init_scale, f, NAN),   CONFIG_FIELD(init_scale, f, INFINITY),
+      CONFIG_FIELD(init_scale, f, 0.5f),  CONFIG_FIELD(init_scale, f, 33554432.0f),
+      CONFIG_FIELD(min_scale, f, 0.0f),   CONFIG_FIELD(min_scale, f, NAN),
+      CONFIG_FIELD(min_scale, f, 1e-40f), CONFIG_FIELD(max_scale, f, INFINITY),
+      CONFIG_FIELD(max_scale, f, NAN),    CONFIG_FIELD(max_scale, f, -1.0f),
+      CONFIG_FIELD(max_scale, f, 0.0f),   CONFIG_FIELD(diverged_after, i, -1),
+      CONFIG_FIELD(history, i, -1),       CONFIG_FIELD(history, i, 16777217),
+      CONFIG_FIELD(reserved0, i, 1),
+  };
+  CHECK_CONFIG("config", any);
+  const struct subject config = {"mp_scaler_create", "config", sizeof(mp_scaler_config_t),
+                                 init_config, call_config};
+  check_struct_size(&config);
+
+  policy = MP_SCALER_BACKOFF;
+  const struct field_case backoff[] = {
+      CONFIG_FIELD(flags, i, 4),
+      CONFIG_FIELD(min_scale, f, -1.0f),
+      CONFIG_FIELD(min_scale, f, NAN),
+      CONFIG_FIELD(min_scale, f, 131072.0f),
+      CONFIG_FIELD(max_scale, f, INFINITY),
+      CONFIG_FIELD(growth_factor, d, 1.0),
+      CONFIG_FIELD(growth_factor, d, NAN),
+      CONFIG_FIELD(growth_factor, d, INFINITY),
+      CONFIG_FIELD(backoff_factor, d, 0.0),
+      CONFIG_FIELD(backoff_factor, d, 1.0),
+      CONFIG_FIELD(backoff_factor, d, NAN),
+      CONFIG_FIELD(growth_interval, i, 0),
+      CONFIG_FIELD(hysteresis, i, 0),
+  };
+  CHECK_CONFIG("config (backoff)", backoff);
+
+  policy = MP_SCALER_LOGNORMAL;
+  const struct field_case lognormal[] = {
+      CONFIG_FIELD(backoff_factor, d, 1.0), CONFIG_FIELD(growth_interval, i, 0),
+      CONFIG_FIELD(log2_max, f, NAN),       CONFIG_FIELD(beta1, d, 1.0),
+      CONFIG_FIELD(beta1, d, -0.1),         CONFIG_FIELD(beta2, d, 1.0),
+      CONFIG_FIELD(beta2, d, NAN),          CONFIG_FIELD(overflow_std_dev, f, INFINITY),
+      CONFIG_FIELD(sigma_floor, f, -1.0f),  CONFIG_FIELD(sigma_floor, f, NAN),
+  };
+  CHECK_CONFIG("config (lognormal)", lognormal);
+
+  policy = MP_SCALER_LOGMAX;
+  const struct field_case logmax[] = {
+      CONFIG_FIELD(flags, i, 1),      CONFIG_FIELD(min_scale, f, 0.0f),
+      CONFIG_FIELD(log2_max, f, NAN), CONFIG_FIELD(overflow_std_dev, f, NAN),
+      CONFIG_FIELD(beta1, d, 1.0),    CONFIG_FIELD(beta2, d, -0.5),
+  };
+  CHECK_CONFIG("config (logmax)", logmax);
+
+  const mp_scaler_config_t c = mp_scaler_config_default(MP_SCALER_STATIC);
+  FAILS(mp_scaler_create, (NULL, context, &c), MP_ERROR_INVALID_ARGUMENT, "scaler");
+  FAILS(mp_scaler_create, (&out.scaler, NULL, &c), MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_scaler_create, (&out.scaler, context, NULL), MP_ERROR_INVALID_ARGUMENT, "config");
+  mp_scaler_destroy(NULL);
+  check(mp_scaler_scale(NULL) == NULL && mp_scaler_inv_scale(NULL) == NULL &&
+            mp_scaler_found_inf(NULL) == NULL,
+        "the addresses of no scaler are NULL");
+}
+
+/* ---------------------------------------------------------------- state */
+
+static mp_scaler_t lognormal_scaler, backoff_scaler; /* of the subjects below */
+
+static void init_state_of(mp_scaler_t scaler, void *s) {
+  mp_scaler_state_t state;
+  MP_INIT_STRUCT(&state);
+  mp_scaler_get_state_sync(scaler, &state, NULL);
+  memcpy(s, &state, sizeof state);
+}
+
+static void init_state(void *s) {
+  init_state_of(lognormal_scaler, s);
+}
+
+static void init_backoff_state(void *s) {
+  init_state_of(backoff_scaler, s);
+}
+
+static mp_status_t call_get_state(void *s) {
+  return mp_scaler_get_state_sync(lognormal_scaler, s, NULL);
+}
+
+static mp_status_t call_set_state(void *s) {
+  return mp_scaler_set_state_sync(lognormal_scaler, s, NULL);
+}
+
+static mp_status_t call_set_backoff_state(void *s) {
+  return mp_scaler_set_state_sync(backoff_scaler, s, NULL);
+}
+
+#define STATE_FIELD(field, member, v) \
+  FIELD(mp_scaler_state_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
+
+static void test_state(void) {
+  const struct subject get = {"mp_scaler_get_state_sync", "state", sizeof(mp_scaler_state_t),
+                              init_state, call_get_state};
+  check_struct_size(&get);
+  const struct subject set = {"mp_scaler_set_state_sync", "state", sizeof(mp_scaler_state_t),
+                              init_state, call_set_state};
+  const struct field_case fields[] = {
+      STATE_FIELD(policy, i, MP_SCALER_BACKOFF),
+      STATE_FIELD(policy, i, 77),
+      STATE_FIELD(scale, f, 0.0f),
+      STATE_FIELD(scale, f, NAN),
+      STATE_FIELD(scale, f, 0.5f),
+      STATE_FIELD(scale, f, 33554432.0f),
+      STATE_FIELD(status, i, 2),
+      STATE_FIELD(growth_tracker, i, -1),
+      STATE_FIELD(steps, i, -1),
+      STATE_FIELD(skipped, i, -1),
+      STATE_FIELD(skipped_nan, i, -1),
+      STATE_FIELD(skipped_in_row, i, -1),
+      STATE_FIELD(log2_mean, f, NAN),
+      STATE_FIELD(log2_mean_slow, f, INFINITY),
+      STATE_FIELD(log2_square_slow, f, NAN),
+      STATE_FIELD(headroom, f, NAN),
+      STATE_FIELD(beta1_power, i, -1), /* a NaN of 64 ones */
+      STATE_FIELD(beta2_power, i, -1),
+  };
+  check_fields(&set, fields, sizeof fields / sizeof *fields);
+  check_struct_size(&set);
+
+  const struct subject set_backoff = {"mp_scaler_set_state_sync", "state (backoff)",
+                                      sizeof(mp_scaler_state_t), init_backoff_state,
+                                      call_set_backoff_state};
+  const struct field_case backoff_fields[] = {
+      STATE_FIELD(policy, i, MP_SCALER_LOGNORMAL),
+      STATE_FIELD(hysteresis_left, i, -1),
+  };
+  check_fields(&set_backoff, backoff_fields, sizeof backoff_fields / sizeof *backoff_fields);
+
+  FAILS(mp_scaler_get_state_sync, (lognormal_scaler, NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "state");
+  FAILS(mp_scaler_set_state_sync, (lognormal_scaler, NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "state");
+  mp_scaler_state_t state;
+  MP_INIT_STRUCT(&state);
+  FAILS(mp_scaler_get_state_sync, (NULL, &state, NULL), MP_ERROR_INVALID_ARGUMENT, "scaler");
+  FAILS(mp_scaler_set_state_sync, (NULL, &state, NULL), MP_ERROR_INVALID_ARGUMENT, "scaler");
+
+  init_state(&state);
+  state.scale = 8.0f;
+  float scale[2] = {0.0f, 0.0f};
+  int good = mp_scaler_set_state_sync(lognormal_scaler, &state, NULL) == MP_SUCCESS;
+  mp_memcpy(context, &scale[0], mp_scaler_scale(lognormal_scaler), sizeof(float), NULL);
+  mp_memcpy(context, &scale[1], mp_scaler_inv_scale(lognormal_scaler), sizeof(float), NULL);
+  good = good && mp_stream_sync(context, NULL) == MP_SUCCESS;
+  check(good && scale[0] == 8.0f && scale[1] == 0.125f, "a restored state sets S and 1/S");
+}
+
+/* ---------------------------------------------------------------- scaling and updating */
+
+static void test_calls(mp_scaler_t scaler) {
+  FAILS(mp_scale_loss, (NULL, at(0), at(64), MP_FP32, 1, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "scaler");
+  FAILS(mp_scale_loss, (scaler, NULL, at(64), MP_FP32, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "loss");
+  FAILS(mp_scale_loss, (scaler, at(0), NULL, MP_FP32, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "out");
+  FAILS(mp_scale_loss, (scaler, at(2), at(64), MP_FP32, 1, NULL), MP_ERROR_MISALIGNED, "loss");
+  FAILS(mp_scale_loss, (scaler, at(0), at(66), MP_FP32, 1, NULL), MP_ERROR_MISALIGNED, "out");
+  FAILS(mp_scale_loss, (scaler, at(0), at(64), MP_DTYPE_NONE, 1, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "dtype");
+  FAILS(mp_scale_loss, (scaler, at(0), at(64), MP_FP32, -1, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "count");
+  FAILS(mp_scale_loss, (scaler, at(0), at(64), MP_FP32, INT64_MAX, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "count");
+  WORKS(mp_scale_loss(scaler, at(0), at(0), MP_FP32, 1, NULL));
+  WORKS(mp_scale_loss(scaler, NULL, NULL, MP_FP32, 0, NULL));
+
+  FAILS(mp_scaler_update, (NULL, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "scaler");
+  FAILS(mp_scaler_update, (scaler, at(2), NULL), MP_ERROR_MISALIGNED, "amax");
+  FAILS(mp_scaler_update, (lognormal_scaler, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "amax");
+  FAILS(mp_scaler_update, (lognormal_scaler, at(2), NULL), MP_ERROR_MISALIGNED, "amax");
+  WORKS(mp_scaler_update(scaler, NULL, NULL));
+  WORKS(mp_scaler_update(scaler, at(0), NULL));
+
+  float scales[1];
+  FAILS(mp_scaler_get_history_sync, (NULL, 1, scales, NULL, &out.t, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "scaler");
+  FAILS(mp_scaler_get_history_sync, (scaler, -1, scales, NULL, &out.t, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "capacity");
+  FAILS(mp_scaler_get_history_sync, (scaler, 1, scales, NULL, NULL, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "count");
+  int64_t count = -1;
+  WORKS(mp_scaler_get_history_sync(scaler, 1, NULL, NULL, &count, NULL));
+  check(count == 0, "a scaler without history has none to tell");
+}
+
+static void test_query(mp_scaler_t scaler) {
+  FAILS(mp_step_query, (NULL, 1, &out.verdict), MP_ERROR_INVALID_ARGUMENT, "scaler");
+  FAILS(mp_step_query, (scaler, 0, &out.verdict), MP_ERROR_INVALID_ARGUMENT, "step");
+  FAILS(mp_step_query, (scaler, INT64_MIN, &out.verdict), MP_ERROR_INVALID_ARGUMENT, "step");
+  FAILS(mp_step_query, (scaler, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "verdict");
+
+  mp_scaler_state_t state;
+  init_state_of(scaler, &state);
+  state.steps = 10;
+  WORKS(mp_scaler_set_state_sync(scaler, &state, NULL));
+  FAILS(mp_step_query, (scaler, 10, &out.verdict), MP_ERROR_NOT_FOUND, "step");
+  mp_step_verdict_t verdict = MP_STEP_TAKEN;
+  WORKS(mp_step_query(scaler, 11, &verdict));
+  check(verdict == MP_STEP_PENDING, "a step to come is pending");
+}
+
+/* ---------------------------------------------------------------- accumulation */
+
+enum { kTensors = 2 };
+
+/** @param hole  the second tensor has no address */
+static mp_tensor_list_t list_at(mp_context_t of, size_t offset, mp_dtype_t dtype, uint32_t count,
+                                int hole) {
+  static const int64_t numel[kTensors] = {8, 24};
+  void *data[kTensors];
+  data[0] = at(offset);
+  data[1] = hole ? NULL : at(offset + 256);
+  return make_list(of, dtype, count, data, numel);
+}
+
+static void test_accumulate(mp_scaler_t scaler) {
+  const mp_tensor_list_t grads = list_at(context, 0, MP_FP16, kTensors, 0);
+  const mp_tensor_list_t sums = list_at(context, 1024, MP_FP32, kTensors, 0);
+  const mp_tensor_list_t shorter = list_at(context, 1024, MP_FP32, 1, 0);
+  const mp_tensor_list_t hole = list_at(context, 1024, MP_FP32, kTensors, 1);
+  const mp_tensor_list_t foreign = list_at(other_context, 1024, MP_FP32, kTensors, 0);
+  const mp_scaler_t other_scaler = make_scaler(other_context, MP_SCALER_STATIC);
+  const mp_status_t invalid = MP_ERROR_INVALID_ARGUMENT;
+
+  FAILS(mp_grads_accumulate, (NULL, grads, sums, 1.0f, 0, NULL), invalid, "scaler");
+  FAILS(mp_grads_accumulate, (other_scaler, grads, sums, 1.0f, 0, NULL), invalid, "scaler");
+  FAILS(mp_grads_accumulate, (scaler, NULL, sums, 1.0f, 0, NULL), invalid, "grads");
+  FAILS(mp_grads_accumulate, (scaler, hole, sums, 1.0f, 0, NULL), invalid, "grads");
+  FAILS(mp_grads_accumulate, (scaler, grads, NULL, 1.0f, 0, NULL), invalid, "sums");
+  FAILS(mp_grads_accumulate, (scaler, grads, grads, 1.0f, 0, NULL), invalid, "sums");
+  FAILS(mp_grads_accumulate, (scaler, grads, shorter, 1.0f, 0, NULL), invalid, "sums");
+  FAILS(mp_grads_accumulate, (scaler, grads, hole, 1.0f, 0, NULL), invalid, "sums");
+  FAILS(mp_grads_accumulate, (scaler, grads, foreign, 1.0f, 0, NULL), invalid, "sums");
+  FAILS(mp_grads_accumulate, (scaler, grads, sums, NAN, 0, NULL), invalid, "weight");
+  FAILS(mp_grads_accumulate, (scaler, grads, sums, INFINITY, 0, NULL), invalid, "weight");
+  FAILS(mp_grads_accumulate, (scaler, grads, sums, 1.0f, 4, NULL), invalid, "flags");
+  FAILS(mp_grads_to_fp32, (NULL, grads, sums, NULL), invalid, "scaler");
+  FAILS(mp_grads_to_fp32, (scaler, NULL, sums, NULL), invalid, "grads");
+  FAILS(mp_grads_to_fp32, (scaler, grads, NULL, NULL), invalid, "out");
+  FAILS(mp_grads_to_fp32, (scaler, grads, grads, NULL), invalid, "out");
+  FAILS(mp_grads_to_fp32, (scaler, grads, foreign, NULL), invalid, "out");
+  WORKS(mp_grads_accumulate(scaler, grads, sums, 0.0f, MP_ACCUMULATE_FIRST, NULL));
+  WORKS(mp_grads_accumulate(scaler, grads, sums, -1.0f, MP_ACCUMULATE_LAST, NULL));
+  WORKS(mp_grads_to_fp32(scaler, sums, sums, NULL));
+
+  mp_scaler_destroy(other_scaler);
+  const mp_tensor_list_t lists[] = {grads, sums, shorter, hole, foreign};
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) mp_tensor_list_destroy(lists[i]);
+}
+
+void test_scaler(void) {
+  lognormal_scaler = make_scaler(context, MP_SCALER_LOGNORMAL);
+  backoff_scaler = make_scaler(context, MP_SCALER_BACKOFF);
+  test_create();
+  test_state();
+  test_calls(backoff_scaler);
+  test_query(backoff_scaler);
+  test_accumulate(backoff_scaler);
+  mp_scaler_destroy(lognormal_scaler);
+  mp_scaler_destroy(backoff_scaler);
+}

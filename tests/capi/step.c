@@ -1,0 +1,145 @@
+/* Section 10: the fused step. */
+#include <math.h>
+#include <string.h>
+
+#include "harness.h"
+
+static mp_optimizer_t optimizer;
+static mp_scaler_t scaler;
+
+static mp_tensor_list_t list_at(size_t offset, mp_dtype_t dtype) {
+  const int64_t numel = 8;
+  void *data = at(offset);
+  return make_list(context, dtype, 1, &data, &numel);
+}
+
+static void make_optimizer(mp_tensor_list_t grads, mp_tensor_list_t master, float max_tensor_norm) {
+  mp_hyper_t hyper = mp_hyper_default(MP_OPT_SGD, 0.1f);
+  hyper.beta1 = 0.0f;
+  hyper.max_tensor_norm = max_tensor_norm;
+  mp_optimizer_desc_t d = mp_optimizer_desc_default(MP_OPT_SGD);
+  d.groups = &hyper;
+  d.grads = grads;
+  d.master = master;
+  WORKS(mp_optimizer_create(&optimizer, context, &d));
+}
+
+/* ---------------------------------------------------------------- any step */
+
+static void init_options(void *s) {
+  mp_step_options_t o = mp_step_options_default();
+  o.max_grad_norm = 1.0f;
+  o.grad_norm = at(8192);
+  o.found_inf = at(8196);
+  memcpy(s, &o, sizeof o);
+}
+
+static mp_status_t call_scale_step(void *s) {
+  return mp_scale_step(optimizer, scaler, s, NULL);
+}
+
+#define OPTIONS_FIELD(field, member, v, status) FIELD(mp_step_options_t, field, member, v, status)
+
+static mp_step_options_t options_with(const mp_comm_t *comm) {
+  mp_step_options_t o = mp_step_options_default();
+  o.comm = comm;
+  o.flags = MP_STEP_SHARDED;
+  return o;
+}
+
+/** What is wrong with a table in general is in capi_comm.c. */
+static void test_comm_of_step(void) {
+  mp_comm_t comm = mp_comm_default();
+  mp_step_options_t o = options_with(&comm);
+  WORKS(mp_scale_step(optimizer, scaler, &o, NULL));
+  comm.rank = 1;
+  FAILS(mp_scale_step, (optimizer, scaler, &o, NULL), MP_ERROR_INVALID_ARGUMENT, "rank");
+  comm.struct_size = 0;
+  FAILS(mp_scale_step, (optimizer, scaler, &o, NULL), MP_ERROR_STRUCT_SIZE, "struct_size");
+}
+
+static void test_scale_step(void) {
+  const struct field_case fields[] = {
+      OPTIONS_FIELD(flags, i, 1 << 5, MP_ERROR_INVALID_ARGUMENT),
+      OPTIONS_FIELD(flags, i, MP_STEP_SHARDED, MP_ERROR_INVALID_ARGUMENT),
+      OPTIONS_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      OPTIONS_FIELD(max_grad_norm, f, -1.0f, MP_ERROR_INVALID_ARGUMENT),
+      OPTIONS_FIELD(max_grad_norm, f, NAN, MP_ERROR_INVALID_ARGUMENT),
+      OPTIONS_FIELD(grad_norm, p, at(2), MP_ERROR_MISALIGNED),
+      OPTIONS_FIELD(found_inf, p, at(2), MP_ERROR_MISALIGNED),
+      OPTIONS_FIELD(found_inf, p, mp_scaler_found_inf(scaler), MP_ERROR_INVALID_ARGUMENT),
+      OPTIONS_FIELD(tensor_norms, p, at(2), MP_ERROR_MISALIGNED),
+      OPTIONS_FIELD(amax, p, at(2), MP_ERROR_MISALIGNED),
+      OPTIONS_FIELD(amax, p, at(0), MP_ERROR_INVALID_ARGUMENT),
+      OPTIONS_FIELD(report, p, at(4), MP_ERROR_MISALIGNED),
+      OPTIONS_FIELD(tensor_reports, p, at(4), MP_ERROR_MISALIGNED),
+      OPTIONS_FIELD(model_overflows, p, at(4), MP_ERROR_MISALIGNED),
+  };
+  const struct subject options = {"mp_scale_step", "options", sizeof(mp_step_options_t),
+                                  init_options, call_scale_step};
+  check_fields(&options, fields, sizeof fields / sizeof *fields);
+  check_struct_size(&options);
+  test_comm_of_step();
+
+  mp_scaler_t foreign = make_scaler(other_context, MP_SCALER_STATIC);
+  FAILS(mp_scale_step, (NULL, NULL, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");
+  FAILS(mp_scale_step, (optimizer, foreign, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "scaler");
+  WORKS(mp_scale_step(optimizer, NULL, NULL, NULL));
+  mp_scaler_t lognormal = make_scaler(context, MP_SCALER_LOGNORMAL);
+  WORKS(mp_scale_step(optimizer, lognormal, NULL, NULL));
+  mp_scaler_destroy(foreign);
+  mp_scaler_destroy(lognormal);
+}
+
+/* ---------------------------------------------------------------- MP_STEP_CHECKED */
+
+static void init_checked(void *s) {
+  mp_step_options_t o = mp_step_options_default();
+  o.flags = MP_STEP_CHECKED;
+  o.amax = at(8192);
+  memcpy(s, &o, sizeof o);
+}
+
+#define CHECKED_FIELD(field, member, v) OPTIONS_FIELD(field, member, v, MP_ERROR_INVALID_ARGUMENT)
+
+static void test_checked(void) {
+  const struct field_case fields[] = {
+      CHECKED_FIELD(max_grad_norm, f, 1.0f),
+      CHECKED_FIELD(grad_norm, p, at(8200)),
+      CHECKED_FIELD(tensor_norms, p, at(8200)),
+      CHECKED_FIELD(report, p, at(8256)),
+      CHECKED_FIELD(tensor_reports, p, at(8256)),
+      CHECKED_FIELD(amax, p, NULL), /* lognormal learns from it */
+  };
+  const struct subject options = {"mp_scale_step", "options", sizeof(mp_step_options_t),
+                                  init_checked, call_scale_step};
+  mp_scaler_t backoff = scaler;
+  scaler = make_scaler(context, MP_SCALER_LOGNORMAL);
+  check_fields(&options, fields, sizeof fields / sizeof *fields);
+  mp_scaler_destroy(scaler);
+  scaler = backoff;
+}
+
+static void test_refused(mp_tensor_list_t grads, mp_tensor_list_t master) {
+  mp_step_options_t o;
+  init_checked(&o);
+  o.amax = NULL;
+  FAILS(mp_scale_step, (optimizer, NULL, &o, NULL), MP_ERROR_INVALID_ARGUMENT, "flags");
+  WORKS(mp_scale_step(optimizer, scaler, &o, NULL));
+  mp_optimizer_destroy(optimizer);
+  make_optimizer(grads, master, 1.0f);
+  FAILS(mp_scale_step, (optimizer, scaler, &o, NULL), MP_ERROR_INVALID_ARGUMENT, "max_tensor_norm");
+}
+
+void test_step(void) {
+  mp_tensor_list_t grads = list_at(0, MP_FP16), master = list_at(1024, MP_FP32);
+  make_optimizer(grads, master, 0.0f);
+  scaler = make_scaler(context, MP_SCALER_BACKOFF);
+  test_scale_step();
+  test_checked();
+  test_refused(grads, master);
+  mp_scaler_destroy(scaler);
+  mp_optimizer_destroy(optimizer);
+  mp_tensor_list_destroy(grads);
+  mp_tensor_list_destroy(master);
+}

@@ -1,0 +1,213 @@
+/* Section 6: tensor lists and the passes over them. */
+#include <math.h>
+#include <string.h>
+
+#include "harness.h"
+
+enum { kCount = 3 };
+
+static const int64_t kNumel[kCount] = {8, 0, 5};
+static void *data[kCount];
+
+static mp_tensor_list_desc_t good_desc(void) {
+  mp_tensor_list_desc_t d;
+  MP_INIT_STRUCT(&d);
+  data[0] = at(0);
+  data[1] = NULL;
+  data[2] = at(1024);
+  d.dtype = MP_FP32;
+  d.count = kCount;
+  d.data = data;
+  d.numel = kNumel;
+  return d;
+}
+
+static mp_tensor_list_t list_of(mp_context_t of, const mp_tensor_list_desc_t *desc) {
+  mp_tensor_list_t list = NULL;
+  mp_tensor_list_create(&list, of, desc);
+  return list;
+}
+
+/* ---------------------------------------------------------------- creation */
+
+static void init_desc(void *s) {
+  const mp_tensor_list_desc_t d = good_desc();
+  memcpy(s, &d, sizeof d);
+}
+
+static mp_status_t call_create(void *s) {
+  const mp_status_t status = mp_tensor_list_create(&out.list, context, s);
+  if (status == MP_SUCCESS) mp_tensor_list_destroy(out.list);
+  return status;
+}
+
+#define LIST_FIELD(field, member, v, status) FIELD(mp_tensor_list_desc_t, field, member, v, status)
+
+static void test_create(void) {
+  static const int64_t negative[kCount] = {8, 0, -1}, huge[kCount] = {8, 0, INT64_MAX};
+  static const mp_dtype_t no_dtype[kCount] = {MP_FP16, MP_BF16, MP_DTYPE_NONE};
+  static const mp_dtype_t bad_dtype[kCount] = {MP_FP16, (mp_dtype_t)4, MP_FP32};
+  void *misaligned[kCount] = {NULL};
+  misaligned[2] = at(2);
+  const struct field_case fields[] = {
+      LIST_FIELD(dtype, i, MP_DTYPE_NONE, MP_ERROR_INVALID_ARGUMENT),
+      LIST_FIELD(dtype, i, 4, MP_ERROR_INVALID_ARGUMENT),
+      LIST_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      LIST_FIELD(data, p, NULL, MP_ERROR_INVALID_ARGUMENT),
+      LIST_FIELD(data, p, misaligned, MP_ERROR_MISALIGNED),
+      LIST_FIELD(numel, p, NULL, MP_ERROR_INVALID_ARGUMENT),
+      LIST_FIELD(numel, p, negative, MP_ERROR_INVALID_ARGUMENT),
+      LIST_FIELD(numel, p, huge, MP_ERROR_INVALID_ARGUMENT),
+      LIST_FIELD(dtypes, p, no_dtype, MP_ERROR_INVALID_ARGUMENT),
+      LIST_FIELD(dtypes, p, bad_dtype, MP_ERROR_INVALID_ARGUMENT),
+  };
+  const struct subject desc = {"mp_tensor_list_create", "desc", sizeof(mp_tensor_list_desc_t),
+                               init_desc, call_create};
+  check_fields(&desc, fields, sizeof fields / sizeof *fields);
+  check_struct_size(&desc);
+
+  /* The tensor at fault is named by its index. */
+  mp_tensor_list_desc_t d = good_desc();
+  d.numel = negative;
+  FAILS(mp_tensor_list_create, (&out.list, context, &d), MP_ERROR_INVALID_ARGUMENT, "numel[2]");
+  d = good_desc();
+  d.dtypes = bad_dtype;
+  FAILS(mp_tensor_list_create, (&out.list, context, &d), MP_ERROR_INVALID_ARGUMENT, "dtypes[1]");
+  d = good_desc();
+  d.data = misaligned;
+  FAILS(mp_tensor_list_create, (&out.list, context, &d), MP_ERROR_MISALIGNED, "data[2]");
+
+  d = good_desc();
+  FAILS(mp_tensor_list_create, (NULL, context, &d), MP_ERROR_INVALID_ARGUMENT, "list");
+  FAILS(mp_tensor_list_create, (&out.list, NULL, &d), MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_tensor_list_create, (&out.list, context, NULL), MP_ERROR_INVALID_ARGUMENT, "desc");
+  mp_tensor_list_destroy(NULL);
+}
+
+static void test_set_data(mp_tensor_list_t list) {
+  void *misaligned[kCount] = {NULL};
+  misaligned[2] = at(2);
+  FAILS(mp_tensor_list_set_data, (NULL, data, NULL), MP_ERROR_INVALID_ARGUMENT, "list");
+  FAILS(mp_tensor_list_set_data, (list, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "data");
+  FAILS(mp_tensor_list_set_data, (list, misaligned, NULL), MP_ERROR_MISALIGNED, "data[2]");
+  WORKS(mp_tensor_list_set_data(list, data, NULL));
+}
+
+/** The list needs no context of the caller any more. */
+static void test_list_outlives_context(void) {
+  mp_context_t short_lived;
+  const mp_context_config_t config = test_config();
+  int good = mp_context_create(&short_lived, &config) == MP_SUCCESS;
+  const mp_tensor_list_desc_t d = good_desc();
+  mp_tensor_list_t list = list_of(short_lived, &d);
+  mp_context_destroy(short_lived);
+  good = good && mp_check_nonfinite(list, at(2048), NULL) == MP_SUCCESS;
+  mp_tensor_list_destroy(list);
+  check(good, "a list outlives mp_context_destroy");
+  reset();
+}
+
+/* ---------------------------------------------------------------- passes */
+
+static void test_statistics(mp_tensor_list_t list, mp_tensor_list_t holes) {
+  FAILS(mp_check_nonfinite, (NULL, at(2048), NULL), MP_ERROR_INVALID_ARGUMENT, "list");
+  FAILS(mp_check_nonfinite, (list, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "found_inf");
+  FAILS(mp_check_nonfinite, (list, at(2050), NULL), MP_ERROR_MISALIGNED, "found_inf");
+  FAILS(mp_check_nonfinite, (holes, at(2048), NULL), MP_ERROR_INVALID_ARGUMENT, "data[2]");
+
+  const mp_status_t bad = MP_ERROR_INVALID_ARGUMENT;
+  FAILS(mp_inspect, (NULL, at(2048), NULL, NULL), bad, "list");
+  FAILS(mp_inspect, (list, NULL, NULL, NULL), bad, "report");
+  FAILS(mp_inspect, (list, at(2052), NULL, NULL), MP_ERROR_MISALIGNED, "report");
+  FAILS(mp_inspect, (list, NULL, at(2052), NULL), MP_ERROR_MISALIGNED, "tensor_reports");
+  FAILS(mp_inspect, (holes, at(2048), NULL, NULL), bad, "data[2]");
+  WORKS(mp_inspect(list, at(2048), at(2112), NULL));
+
+  FAILS(mp_amax, (NULL, at(2048), NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "list");
+  FAILS(mp_amax, (list, NULL, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "amax");
+  FAILS(mp_amax, (list, at(2050), NULL, NULL), MP_ERROR_MISALIGNED, "amax");
+  FAILS(mp_amax, (list, NULL, at(2050), NULL), MP_ERROR_MISALIGNED, "per_tensor");
+  FAILS(mp_amax, (holes, at(2048), NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "data[2]");
+
+  FAILS(mp_l2norm, (NULL, at(2048), NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "list");
+  FAILS(mp_l2norm, (list, NULL, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "norm");
+  FAILS(mp_l2norm, (list, at(2050), NULL, NULL), MP_ERROR_MISALIGNED, "norm");
+  FAILS(mp_l2norm, (list, NULL, at(2050), NULL), MP_ERROR_MISALIGNED, "per_tensor");
+  FAILS(mp_l2norm, (holes, NULL, at(2048), NULL), MP_ERROR_INVALID_ARGUMENT, "data[2]");
+
+  WORKS(mp_check_nonfinite(list, at(2048), NULL));
+  WORKS(mp_amax(list, NULL, at(2048), NULL));
+  WORKS(mp_l2norm(list, at(2048), NULL, NULL));
+}
+
+static void test_unscale(mp_tensor_list_t list, mp_tensor_list_t holes) {
+  static const int64_t other_numel[kCount] = {8, 0, 6};
+  mp_tensor_list_desc_t d = good_desc();
+  mp_tensor_list_t foreign = list_of(other_context, &d);
+  d.numel = other_numel;
+  mp_tensor_list_t longer_tensor = list_of(context, &d);
+  d = good_desc();
+  d.count = 2;
+  mp_tensor_list_t fewer_tensors = list_of(context, &d);
+
+  float *scale = at(2048), *flag = at(2052);
+  FAILS(mp_unscale, (NULL, list, scale, flag, NULL), MP_ERROR_INVALID_ARGUMENT, "in");
+  FAILS(mp_unscale, (list, NULL, scale, flag, NULL), MP_ERROR_INVALID_ARGUMENT, "out");
+  FAILS(mp_unscale, (list, list, NULL, flag, NULL), MP_ERROR_INVALID_ARGUMENT, "inv_scale");
+  FAILS(mp_unscale, (list, list, scale, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "found_inf");
+  FAILS(mp_unscale, (list, list, at(2050), flag, NULL), MP_ERROR_MISALIGNED, "inv_scale");
+  FAILS(mp_unscale, (list, list, scale, at(2050), NULL), MP_ERROR_MISALIGNED, "found_inf");
+  FAILS(mp_unscale, (holes, list, scale, flag, NULL), MP_ERROR_INVALID_ARGUMENT, "in");
+  FAILS(mp_unscale, (list, holes, scale, flag, NULL), MP_ERROR_INVALID_ARGUMENT, "out");
+  FAILS(mp_unscale, (list, foreign, scale, flag, NULL), MP_ERROR_INVALID_ARGUMENT, "contexts");
+  FAILS(mp_unscale, (list, fewer_tensors, scale, flag, NULL), MP_ERROR_INVALID_ARGUMENT, "tensors");
+  FAILS(mp_unscale, (list, longer_tensor, scale, flag, NULL), MP_ERROR_INVALID_ARGUMENT, "numel");
+  WORKS(mp_unscale(list, list, scale, flag, NULL));
+
+  mp_tensor_list_destroy(foreign);
+  mp_tensor_list_destroy(longer_tensor);
+  mp_tensor_list_destroy(fewer_tensors);
+}
+
+static void test_clip_factor(void) {
+  float *norm = at(0), *scale = at(4), *result = at(8);
+  FAILS(mp_clip_factor, (NULL, norm, scale, 1.0f, result, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "context");
+  FAILS(mp_clip_factor, (context, NULL, scale, 1.0f, result, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "scaled_norm");
+  FAILS(mp_clip_factor, (context, norm, NULL, 1.0f, result, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "inv_scale");
+  FAILS(mp_clip_factor, (context, norm, scale, 1.0f, NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "grad_scale");
+  FAILS(mp_clip_factor, (context, at(2), scale, 1.0f, result, NULL), MP_ERROR_MISALIGNED,
+        "scaled_norm");
+  FAILS(mp_clip_factor, (context, norm, at(2), 1.0f, result, NULL), MP_ERROR_MISALIGNED,
+        "inv_scale");
+  FAILS(mp_clip_factor, (context, norm, scale, 1.0f, at(2), NULL), MP_ERROR_MISALIGNED,
+        "grad_scale");
+  FAILS(mp_clip_factor, (context, norm, scale, 0.0f, result, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "max_norm");
+  FAILS(mp_clip_factor, (context, norm, scale, -1.0f, result, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "max_norm");
+  FAILS(mp_clip_factor, (context, norm, scale, NAN, result, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "max_norm");
+  WORKS(mp_clip_factor(context, norm, scale, 1.0f, result, NULL));
+}
+
+void test_tensors(void) {
+  test_create();
+  const mp_tensor_list_desc_t d = good_desc();
+  mp_tensor_list_t list = list_of(context, &d);
+  mp_tensor_list_t holes = list_of(context, &d);
+  void *with_hole[kCount] = {NULL};
+  with_hole[0] = at(0);
+  WORKS(mp_tensor_list_set_data(holes, with_hole, NULL));
+
+  test_set_data(list);
+  test_list_outlives_context();
+  test_statistics(list, holes);
+  test_unscale(list, holes);
+  test_clip_factor();
+  mp_tensor_list_destroy(list);
+  mp_tensor_list_destroy(holes);
+}

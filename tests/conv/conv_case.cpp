@@ -1,0 +1,56 @@
+// The fields of a ConvCase.
+#include "conv_case.h"
+
+#include "tests/support/case_text.h"
+
+namespace mptest {
+
+namespace {
+
+constexpr size_t kAlwaysTold = 10;  // op n h w c k r s ab cd
+
+constexpr auto kEachField = [](auto &c, auto visit) {
+  visit("op", c.op);
+  visit("n", c.n);
+  visit("h", c.h);
+  visit("w", c.w);
+  visit("c", c.c);
+  visit("k", c.k);
+  visit("r", c.r);
+  visit("s", c.s);
+  visit("ab", c.ab);
+  visit("cd", c.cd);
+  visit("pad_top", c.pad_top);
+  visit("pad_bottom", c.pad_bottom);
+  visit("pad_left", c.pad_left);
+  visit("pad_right", c.pad_right);
+  visit("stride_h", c.stride_h);
+  visit("stride_w", c.stride_w);
+  visit("dilation_h", c.dilation_h);
+  visit("dilation_w", c.dilation_w);
+  visit("groups", c.groups);
+  visit("alpha", c.alpha);
+  visit("beta", c.beta);
+  visit("offset", c.offset);
+  visit("stray", c.stray);
+  visit("fill", c.fill);
+  visit("plant", c.plant);
+  visit("place", c.place);
+  visit("plant_second", c.plant_second);
+  visit("aux_pad", c.aux_pad);
+  each_epilogue_field(c, visit);
+  visit("seed", c.seed);
+  visit("kernel", c.kernel);
+};
+
+}  // namespace
+
+std::string to_string(const ConvCase &c) {
+  return to_line(c, kAlwaysTold, kEachField);
+}
+
+ConvCase parse_conv_case(const std::string &line) {
+  return parse_line<ConvCase>(line, kEachField);
+}
+
+}  // namespace mptest

@@ -1,0 +1,28 @@
+// One convolution call as plain data that prints as one line, "op=fprop n=2 h=7 w=9 c=3 k=8 ...",
+// and is read back from it:  MP_REPRO="<the line>" mptests "[repro-conv]"  runs the case again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tests/support/product_case.h"
+
+namespace mptest {
+
+struct ConvCase : ProductCase {
+  mp_conv_op_t op = MP_CONV_FPROP;
+  int32_t n = 1, h = 1, w = 1, c = 1, k = 1, r = 1, s = 1;
+  int32_t pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0;
+  int32_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
+  int32_t groups = 1;
+  int64_t aux_pad = 0;  ///< elements by which the rows of aux are longer than those of the output
+  /// Operands that lie one element further than `offset` says: 1, 2 the inputs, d the output, x aux.
+  std::string stray;
+  bool plant_second = false;  ///< in the second input (filter; wgrad: dy) instead of the first
+};
+
+/// Whatever differs from a default ConvCase.
+std::string to_string(const ConvCase &c);
+ConvCase parse_conv_case(const std::string &line);
+
+}  // namespace mptest

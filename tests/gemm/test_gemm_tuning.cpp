@@ -1,0 +1,98 @@
+// MP_GEMM_TUNING: the table it names changes the choice; a file that is no table is logged once and
+// changes nothing.  The variable is read once per process, so each case is a process of its own: this
+// program again, with a hidden test that asks for the first kernel.
+#define MP_ENABLE_EXPERIMENTAL
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/testing.h"
+
+using namespace mptest;
+
+namespace {
+
+std::string first_kernel() {
+  const mp_gemm_desc_t desc = mp_gemm_desc_default(256, 256, 256, MP_FP16, MP_FP16);
+  const char *name = nullptr;
+  require_ok(mp_gemm_kernel_name(context(), &desc, 0, &name));
+  return name;
+}
+
+/// What the hidden test prints, log included, in a process with that value of the variable.
+std::string output_with(const std::string &value) {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string command =
+      "MP_LOG=info MP_GEMM_TUNING='" + value + "' '" + program + "' 'the first kernel' 2>&1";
+  std::FILE *const pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::string output;
+  char block[4096];
+  while (const size_t bytes = std::fread(block, 1, sizeof block, pipe)) output.append(block, bytes);
+  CHECK(pclose(pipe) == 0);
+  return output;
+}
+
+/// A file with that text, while it lives.
+class TextFile {
+ public:
+  explicit TextFile(const std::string &text)
+      : path_(std::filesystem::temp_directory_path() /
+              ("mpcore_tuning_" + std::to_string(getpid()))) {
+    std::ofstream(path_) << text;
+  }
+  ~TextFile() { std::filesystem::remove(path_); }
+  std::string path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+size_t times(const std::string &text, const std::string &part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+/// In which the smallest simt kernel costs nothing.
+std::string strange_table() {
+  std::string text;
+  for (const std::string name : {"sm_75", "sm_80", "sm_90", "host"})
+    text += name + " dram_us_per_mb=0 l2_us_per_mb=0\n" + name + " simt_64x64x16 0 0\n";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("the first kernel", "[.]") {
+  std::printf("kernel: %s\n", first_kernel().c_str());
+  std::printf("again: %s\n", first_kernel().c_str());
+}
+
+TEST_CASE("tuning: MP_GEMM_TUNING names the table that decides", "[gemm]") {
+  const TextFile file(strange_table());
+  const std::string output = output_with(file.path());
+  CAPTURE(output);
+  CHECK(times(output, "kernel: simt_64x64x16\n") == 1);
+  CHECK(times(output, "again: simt_64x64x16\n") == 1);
+  CHECK(times(output, "mp_gemm: MP_GEMM_TUNING = " + file.path() + " is used\n") == 1);
+}
+
+TEST_CASE("tuning: a file that is no table is logged once, and not used", "[gemm]") {
+  const std::string usual = output_with("");
+  const std::string kernel = usual.substr(usual.find("kernel: "));
+  const auto expect_warning = [&](const std::string &path, const std::string &why) {
+    const std::string output = output_with(path);
+    CAPTURE(output);
+    CHECK(times(output, kernel) == 1);
+    CHECK(times(output, "warn: mp_gemm: MP_GEMM_TUNING = " + path + ": " + why +
+                            "; the built-in table is used\n") == 1);
+  };
+  CHECK(times(usual, "MP_GEMM_TUNING") == 0);
+  const TextFile file(strange_table() + "# nine\nhost launch=1\n");
+  expect_warning(file.path(), "line 10: a class has no key \"launch\"");
+  expect_warning("/nonexistent/table", "cannot be read");
+  expect_warning("/", "cannot be read");
+}

@@ -1,0 +1,138 @@
+// What mpinfo shows: every kernel, with its predicted time or the reason why it cannot run.
+#define MP_ENABLE_EXPERIMENTAL
+#include <functional>
+#include <set>
+
+#include "tests/support/testing.h"
+
+using namespace mptest;
+
+namespace {
+
+/// The three questions that can be asked about one problem.
+struct Questions {
+  std::function<mp_status_t(int32_t, mp_kernel_info_t *)> info;
+  std::function<mp_status_t(int32_t, const char **)> name;
+  std::function<mp_status_t(const char *)> force;
+};
+
+Questions about(const mp_gemm_desc_t &desc) {
+  return {
+      [=](int32_t i, mp_kernel_info_t *info) {
+        return mp_gemm_kernel_info(context(), &desc, i, info);
+      },
+      [=](int32_t i, const char **name) { return mp_gemm_kernel_name(context(), &desc, i, name); },
+      [=](const char *name) {
+        mp_gemm_desc_t forced = desc;
+        forced.kernel = name;
+        size_t bytes;
+        return mp_gemm_workspace_size(context(), &forced, &bytes);
+      }};
+}
+
+Questions about(const mp_conv2d_desc_t &desc, mp_conv_op_t op) {
+  return {[=](int32_t i, mp_kernel_info_t *info) {
+            return mp_conv2d_kernel_info(context(), &desc, op, i, info);
+          },
+          [=](int32_t i, const char **name) {
+            return mp_conv2d_kernel_name(context(), &desc, op, i, name);
+          },
+          [=](const char *name) {
+            mp_conv2d_desc_t forced = desc;
+            forced.kernel = name;
+            size_t bytes;
+            return mp_conv2d_workspace_size(context(), &forced, op, &bytes);
+          }};
+}
+
+std::vector<mp_kernel_info_t> all_kernels(const Questions &ask) {
+  std::vector<mp_kernel_info_t> all;
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  while (ask.info(static_cast<int32_t>(all.size()), &info) == MP_SUCCESS) all.push_back(info);
+  return all;
+}
+
+/// Those that can run come first, in the order of the names; the others say why, as the call does
+/// that is made to use them.
+void check_kernels(const Questions &ask, size_t expected) {
+  const std::vector<mp_kernel_info_t> all = all_kernels(ask);
+  CHECK(all.size() == expected);
+  std::set<std::string> names;
+  size_t runnable = 0;
+  double slowest_us = 0;
+  for (size_t i = 0; i < all.size(); i++) {
+    const mp_kernel_info_t &kernel = all[i];
+    CAPTURE(i, kernel.name);
+    names.insert(kernel.name);
+    const char *name = nullptr;
+    const mp_status_t named = ask.name(static_cast<int32_t>(i), &name);
+    if (kernel.why_not == nullptr) {
+      CHECK(runnable++ == i);
+      REQUIRE(named == MP_SUCCESS);
+      CHECK(std::string(kernel.name) == name);
+      CHECK(kernel.predicted_us >= slowest_us);
+      slowest_us = kernel.predicted_us;
+      CHECK(ask.force(kernel.name) == MP_SUCCESS);
+    } else {
+      CHECK(named == MP_ERROR_NOT_FOUND);
+      CHECK(kernel.predicted_us == 0);
+      CHECK(kernel.workspace_bytes == 0);
+      CHECK(ask.force(kernel.name) == MP_ERROR_UNSUPPORTED);
+      CHECK_THAT(mp_last_error(), Catch::Contains(kernel.why_not));
+    }
+  }
+  CHECK(names.size() == all.size());
+  CHECK(runnable > 0);
+}
+
+}  // namespace
+
+TEST_CASE("kernel info: every GEMM kernel is ranked or says why not", "[gemm][strict]") {
+  const size_t kernels =
+      all_kernels(about(mp_gemm_desc_default(256, 256, 256, MP_FP16, MP_FP16))).size();
+  CHECK(kernels > 50);
+  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
+    for (const int64_t k : {int64_t{0}, int64_t{63}, int64_t{4096}}) {
+      CAPTURE(dtype, k);
+      check_kernels(about(mp_gemm_desc_default(200, 96, k, dtype, MP_FP32)), kernels);
+    }
+  }
+}
+
+TEST_CASE("kernel info: every convolution kernel is ranked or says why not", "[conv][strict]") {
+  mp_conv2d_desc_t desc = mp_conv2d_desc_default(2, 14, 14, 32, 32, 3, 3, MP_FP16);
+  for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD}) {
+    desc.groups = 1;
+    const size_t kernels = all_kernels(about(desc, op)).size();
+    CHECK(kernels > 50);
+    for (const int32_t groups : {1, 4, 32}) {
+      CAPTURE(op, groups);
+      desc.groups = groups;
+      check_kernels(about(desc, op), kernels);
+    }
+  }
+}
+
+TEST_CASE("kernel info: wrong arguments", "[gemm][conv]") {
+  const mp_gemm_desc_t gemm = mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16);
+  const mp_conv2d_desc_t conv = mp_conv2d_desc_default(1, 8, 8, 8, 8, 3, 3, MP_FP16);
+  mp_kernel_info_t info;
+  const auto both = [&](int32_t index, mp_kernel_info_t *result, mp_status_t status) {
+    expect_status(mp_gemm_kernel_info(context(), &gemm, index, result), status);
+    expect_status(mp_conv2d_kernel_info(context(), &conv, MP_CONV_FPROP, index, result), status);
+  };
+  MP_INIT_STRUCT(&info);
+  both(0, &info, MP_SUCCESS);
+  both(0, nullptr, MP_ERROR_INVALID_ARGUMENT);
+  both(-1, &info, MP_ERROR_INVALID_ARGUMENT);
+  both(1 << 20, &info, MP_ERROR_NOT_FOUND);
+  info.struct_size = 39;
+  both(0, &info, MP_ERROR_STRUCT_SIZE);
+  MP_INIT_STRUCT(&info);
+  expect_status(mp_gemm_kernel_info(nullptr, &gemm, 0, &info), MP_ERROR_INVALID_ARGUMENT);
+  expect_status(mp_gemm_kernel_info(context(), nullptr, 0, &info), MP_ERROR_INVALID_ARGUMENT);
+  const auto no_op = static_cast<mp_conv_op_t>(3);
+  expect_status(mp_conv2d_kernel_info(context(), &conv, no_op, 0, &info),
+                MP_ERROR_INVALID_ARGUMENT);
+}

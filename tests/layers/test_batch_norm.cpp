@@ -1,0 +1,345 @@
+// Batch normalisation, forward, against fp64.
+//
+// Error of the statistics, fp32 to nearest (u = 2^-24), X = max |x|, R = max x - min x.  Numbers are
+// combined in groups of 4 rows, then by Chan's formulas; at most kCombined times on the way to the
+// result (the rest is fp64).
+//   mean      The mean of 4 is good to 5 u X.  Combining is a weighted mean of the parts, so their
+//             errors do not grow; its own roundings are 5 u R in the difference and its share,
+//             and u X in the sum:  E = 5 u X + kCombined u (X + 5 R).
+//   variance  Squared deviations delta^2 w, w <= the smaller count.  delta is wrong by
+//             e <= 2 E + u R.  In a chain of parts the w sum to at most n, and there are three
+//             chains (thread, group, block), so by Cauchy-Schwarz the sum of 2 delta e w is at most
+//             2 e sqrt(3) n sigma, that of e^2 w 3 n e^2; the mean of a group adds n E^2.  Every
+//             term takes at most 12 roundings and kCombined additions.
+#include "batch_norm_layer.h"
+#include "tests/step/step_fixtures.h"
+
+using namespace mptest;
+using namespace mptest::batch_norm;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const double kNaN = std::nan("");
+
+/// A thread with 20 rows has 5 groups; then 8 threads and at most 32 groups of them.
+constexpr double kCombined = 5 + 7 + 32;
+int64_t bounded_rows(int64_t channels) {
+  return 512 * 20 * (channels <= 8 ? 256 : 32);  // chunks, rows of a thread, threads beside it
+}
+
+struct Statistics {
+  Bounded mean, var;
+  double unbiased;  ///< var rows / (rows - 1)
+};
+
+Statistics statistics(const Layer &l, int64_t channel) {
+  REQUIRE(l.rows() <= bounded_rows(l.channels()));
+  const double n = static_cast<double>(l.rows());
+  double sum = 0.0, low = kInfinity, high = -kInfinity;
+  for (int64_t i = 0; i < l.rows(); ++i) {
+    const double x = l.x.at(0, i, channel);
+    sum += x;
+    low = std::min(low, x);
+    high = std::max(high, x);
+  }
+  const double mean = sum / n;
+  double squares = 0.0;
+  for (int64_t i = 0; i < l.rows(); ++i) {
+    squares += (l.x.at(0, i, channel) - mean) * (l.x.at(0, i, channel) - mean);
+  }
+  const double u = unit_roundoff(MP_FP32), sigma = std::sqrt(squares / n);
+  const double largest = std::max(std::fabs(low), std::fabs(high)), range = high - low;
+  const double mean_error = 5.0 * u * largest + kCombined * u * (largest + 5.0 * range);
+  const double delta_error = 2.0 * mean_error + u * range;
+  const double var_error = 2.0 * delta_error * std::sqrt(3.0) * sigma +
+                           3.0 * delta_error * delta_error + mean_error * mean_error +
+                           (kCombined + 12.0) * u * sigma * sigma;
+  return {rounded(mean, mean_error), rounded(squares / n, var_error), squares / (n - 1.0)};
+}
+
+Bounded inverse_std(const Bounded &var, double epsilon) {
+  return Bounded(1.0) / sqrt(var + Bounded(epsilon));
+}
+
+Bounded activated(const Bounded &z, mp_activation_t activation) {
+  if (activation == MP_ACT_NONE) return z;
+  return {std::max(z.value, 0.0), z.error};  // no further from its exact value than z
+}
+
+void check_y(const Layer &l, const Vector &y, const std::vector<Bounded> &mean,
+             const std::vector<Bounded> &inv_std) {
+  REQUIRE(y.size() == l.x.values.size());
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < l.rows(); ++i) {
+    for (int64_t j = 0; j < l.channels(); ++j) {
+      const size_t c = static_cast<size_t>(j);
+      const Bounded z = normalised(l.x.at(0, i, j), mean[c], inv_std[c], l.gamma[c], l.beta[c]);
+      wrong += !within(activated(z, l.desc.activation),
+                       y[static_cast<size_t>(i * l.channels() + j)], l.desc.dtype);
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+/// Everything that the forward pass writes.
+void check_training(const Layer &l) {
+  CAPTURE(l.rows(), l.channels(), name_of(l.desc.dtype), l.desc.activation, l.offset);
+  const Trained got = train(l);
+  const Bounded momentum = l.desc.momentum, rest = Bounded(1.0) - momentum;
+  std::vector<Bounded> mean, inv_std;
+  for (int64_t j = 0; j < l.channels(); ++j) {
+    const size_t c = static_cast<size_t>(j);
+    const Statistics s = statistics(l, j);
+    mean.push_back(s.mean);
+    inv_std.push_back(inverse_std(s.var, l.desc.epsilon));
+    CAPTURE(j, s.mean.value, s.mean.error, got.mean[c], s.var.value, s.var.error, got.inv_std[c]);
+    CHECK(within(mean.back(), got.mean[c]));
+    CHECK(within(inv_std.back(), got.inv_std[c]));
+    CHECK(within(rest * l.running_mean[c] + momentum * s.mean, got.running_mean[c]));
+    if (l.rows() == 1) {
+      CHECK(got.running_var[c] == l.running_var[c]);
+      continue;
+    }
+    const Bounded unbiased(s.unbiased, s.var.error * s.unbiased / s.var.value);
+    CHECK(within(rest * l.running_var[c] + momentum * unbiased, got.running_var[c]));
+  }
+  check_y(l, got.y, mean, inv_std);
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------- forward
+
+TEST_CASE("batch norm: training, all types and shapes", "[layers][batch_norm]") {
+  uint64_t seed = 0;
+  for (const mp_dtype_t dtype : kTypes) {
+    for (const mp_activation_t activation : kActivations) {
+      for (const int64_t rows : kRows) {
+        for (const int32_t channels : kChannels) {
+          Layer l = random_layer(dtype, rows, channels, ++seed);
+          l.desc.activation = activation;
+          check_training(l);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("batch norm: training, small and unaligned", "[layers][batch_norm][strict]") {
+  uint64_t seed = 100;
+  for (const mp_dtype_t dtype : kTypes) {
+    for (const int32_t channels : {1, 8, 19, 72}) {
+      for (const int64_t offset : {0, 1, 4}) {
+        Layer l = random_layer(dtype, 150, channels, ++seed);
+        l.offset = offset;
+        l.desc.activation = MP_ACT_RELU;
+        check_training(l);
+      }
+    }
+  }
+}
+
+TEST_CASE("batch norm: every row counts once", "[layers][batch_norm][strict]") {
+  // Channel j has its only nonzero in row j.
+  constexpr int32_t kSize = 300;
+  constexpr double kValue = 1024.0;
+  Layer l = random_layer(MP_FP32, kSize, kSize, 200);
+  l.x = Matrices(1, kSize, kSize);
+  for (int64_t i = 0; i < kSize; ++i) l.x.at(0, i, i) = kValue;
+  check_training(l);
+}
+
+TEST_CASE("batch norm: more rows than there are partial sums", "[layers][batch_norm]") {
+  check_training(random_layer(MP_FP16, 2'200'000, 1, 201));
+}
+
+TEST_CASE("batch norm: a large mean does not spoil a small variance",
+          "[layers][batch_norm][strict]") {
+  // E[x^2] - E[x]^2 in fp32 would be wrong by about 2^-24 mean^2, which is the variance or more.
+  for (const double mean : {4000.0, -10000.0}) {
+    Layer l = random_layer(MP_FP32, 4000, 9, 202, mean);
+    const Statistics s = statistics(l, 0);
+    CAPTURE(mean, s.var.value, s.var.error);
+    REQUIRE(s.var.error < 0.25 * s.var.value);
+    check_training(l);
+  }
+}
+
+TEST_CASE("batch norm: a constant channel becomes beta", "[layers][batch_norm][strict]") {
+  for (const mp_dtype_t dtype : kTypes) {
+    for (const int64_t rows : {1, 2, 5, 64, 1000}) {
+      Layer l = random_layer(dtype, rows, 11, 203);
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < 11; ++j) l.x.at(0, i, j) = round_to(dtype, 100.0 / 3.0 + j);
+      const Trained got = train(l);
+      CAPTURE(name_of(dtype), rows);
+      for (size_t j = 0; j < 11; ++j) {
+        CHECK(got.mean[j] == l.x.at(0, 0, static_cast<int64_t>(j)));
+        CHECK(got.y[j] == round_to(dtype, l.beta[j]));
+        CHECK(got.inv_std[j] == Approx(1.0 / std::sqrt(1e-5)).epsilon(1e-6));
+      }
+    }
+  }
+}
+
+TEST_CASE("batch norm: one row", "[layers][batch_norm][strict]") {
+  for (const mp_dtype_t dtype : kTypes) check_training(random_layer(dtype, 1, 13, 204));
+}
+
+TEST_CASE("batch norm: momentum 0 and 1, running statistics left out",
+          "[layers][batch_norm][strict]") {
+  Layer l = random_layer(MP_FP32, 64, 10, 205);
+  const Vector old_mean = l.running_mean, old_var = l.running_var;
+  l.desc.momentum = 0.0f;
+  const Trained kept = train(l);
+  CHECK(kept.running_mean == old_mean);
+  CHECK(kept.running_var == old_var);
+  l.desc.momentum = 1.0f;
+  CHECK(train(l).running_mean == kept.mean);
+
+  const DeviceArray x(MP_FP32, l.x.values), y(MP_FP32, x.size());
+  const Floats gamma(l.gamma), beta(l.beta), mean(10), inv_std(10);
+  const Workspace workspace(l.desc);
+  require_ok(mp_batchnorm_forward_training(context(), &l.desc, x.data(), gamma.data(), beta.data(),
+                                           nullptr, nullptr, mean.data(), inv_std.data(), y.data(),
+                                           workspace.data(), workspace.bytes(), kStream));
+  CHECK(y.download() == kept.y);
+}
+
+TEST_CASE("batch norm: the same bits whatever the device", "[layers][batch_norm][strict]") {
+  const Layer l = random_layer(MP_FP16, 1500, 70, 206);
+  const Trained all = train(l);
+  CHECK(train(l) == all);
+  const UniqueContext one_sm = make_context(1);
+  CHECK(train(l, one_sm.get()) == all);
+}
+
+// ---------------------------------------------------------------------------- inference
+
+TEST_CASE("batch norm: inference", "[layers][batch_norm][strict]") {
+  uint64_t seed = 300;
+  for (const mp_dtype_t dtype : kTypes) {
+    for (const mp_activation_t activation : kActivations) {
+      for (const int32_t channels : {1, 8, 21, 136}) {
+        for (const int64_t offset : {0, 3}) {
+          Layer l = random_layer(dtype, 157, channels, ++seed);
+          l.desc.activation = activation;
+          CAPTURE(name_of(dtype), channels, offset, activation);
+          const DeviceArray x(dtype, l.x.values, offset), y(dtype, x.size(), offset);
+          const Floats gamma(l.gamma, offset), beta(l.beta, offset);
+          const Floats mean(l.running_mean, offset), var(l.running_var, offset);
+          const auto infer = [&](void *out) {
+            require_ok(mp_batchnorm_forward_inference(context(), &l.desc, x.data(), gamma.data(),
+                                                      beta.data(), mean.data(), var.data(), out,
+                                                      kStream));
+          };
+          infer(y.data());
+          std::vector<Bounded> means, inv_stds;
+          for (size_t c = 0; c < l.gamma.size(); ++c) {
+            means.emplace_back(l.running_mean[c]);
+            inv_stds.push_back(inverse_std(l.running_var[c], l.desc.epsilon));
+          }
+          check_y(l, y.download(), means, inv_stds);
+          infer(x.data());
+          CHECK(x.download_bits() == y.download_bits());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("batch norm: inference, exactly", "[layers][batch_norm][strict]") {
+  Layer l = random_layer(MP_FP16, 4, 2, 301);
+  l.x.values = {1, 2, 3, 4, 5, 6, 7, 8};
+  l.desc.epsilon = 0.0f;
+  l.desc.activation = MP_ACT_RELU;
+  const DeviceArray x(MP_FP16, l.x.values), y(MP_FP16, 8);
+  const Floats gamma(Vector{1.0, -4.0}), beta(Vector{0.5, 8.0});
+  const Floats mean(Vector{4.0, 3.0}), var(Vector{0.25, 16.0});
+  require_ok(mp_batchnorm_forward_inference(context(), &l.desc, x.data(), gamma.data(), beta.data(),
+                                            mean.data(), var.data(), y.data(), kStream));
+  CHECK(y.download() == Vector{0, 9, 0, 7, 2.5, 5, 6.5, 3});
+}
+
+// ---------------------------------------------------------------------------- not finite
+
+TEST_CASE("batch norm: a channel that is not finite is NaN, its neighbours are not",
+          "[layers][batch_norm][strict]") {
+  for (const mp_dtype_t dtype : kTypes) {
+    for (const double bad : {kNaN, kInfinity, -kInfinity}) {
+      for (const mp_activation_t activation : kActivations) {
+        Layer l = random_layer(dtype, 90, 12, 800);
+        l.desc.activation = activation;
+        const Trained clean = train(l);
+        l.x.at(0, 77, 5) = bad;
+        const Trained got = train(l);
+        const Gradients grads = run_backward(l, {got.mean, got.inv_std}, random_dy(l, 801));
+        CAPTURE(name_of(dtype), bad, activation);
+        CHECK(!std::isfinite(got.mean[5]));
+        CHECK(std::isnan(got.inv_std[5]));
+        CHECK(!std::isfinite(got.running_mean[5]));
+        CHECK(std::isnan(got.running_var[5]));
+        CHECK(std::isnan(grads.dgamma[5]));
+        for (size_t i = 0; i < got.y.size(); ++i) {
+          if (i % 12 == 5) {
+            CHECK(std::isnan(got.y[i]));
+            CHECK(std::isnan(grads.dx[i]));
+          } else {
+            CHECK(got.y[i] == clean.y[i]);
+            CHECK(std::isfinite(grads.dx[i]));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("batch norm: what overflows shows", "[layers][batch_norm][strict]") {
+  Layer half = random_layer(MP_FP16, 64, 1, 804);
+  half.gamma = {1e6};
+  const Trained large = train(half);
+  CHECK(std::none_of(large.y.begin(), large.y.end(), [](double y) { return std::isnan(y); }));
+  CHECK(std::count_if(large.y.begin(), large.y.end(), [](double y) { return std::isinf(y); }) > 32);
+
+  Layer wide = random_layer(MP_FP32, 64, 1, 805);
+  for (double &x : wide.x.values) x = round_to(MP_FP32, 1e25 * x);  // the variance is beyond fp32
+  const Trained got = train(wide);
+  CHECK(std::all_of(got.y.begin(), got.y.end(), [](double y) { return std::isnan(y); }));
+}
+
+// ---------------------------------------------------------------------------- nothing to do
+
+TEST_CASE("batch norm: no rows, no channels", "[layers][batch_norm][strict]") {
+  for (const auto &[rows, channels] : {std::pair<int64_t, int32_t>{0, 5}, {7, 0}, {0, 0}}) {
+    const mp_batchnorm_desc_t desc = mp_batchnorm_desc_default(rows, channels, MP_FP16);
+    size_t bytes = 1;
+    require_ok(mp_batchnorm_workspace_size(context(), &desc, &bytes));
+    CHECK(bytes == 0);
+    const Floats kept(Vector(5, 3.0)), dgamma(5), dbeta(5);
+    require_ok(mp_batchnorm_forward_training(context(), &desc, nullptr, nullptr, nullptr,
+                                             kept.data(), kept.data(), kept.data(), kept.data(),
+                                             nullptr, nullptr, 0, kStream));
+    require_ok(mp_batchnorm_forward_inference(context(), &desc, nullptr, nullptr, nullptr, nullptr,
+                                              nullptr, nullptr, kStream));
+    require_ok(mp_batchnorm_backward(context(), &desc, nullptr, nullptr, nullptr, nullptr, nullptr,
+                                     nullptr, nullptr, dgamma.data(), dbeta.data(), nullptr, 0,
+                                     kStream));
+    CHECK(kept.download() == Vector(5, 3.0));
+    if (channels == 0) continue;
+    CHECK(dgamma.download() == Vector(5, 0.0));
+    CHECK(dbeta.download() == Vector(5, 0.0));
+  }
+}
+
+TEST_CASE("batch norm: the workspace is small", "[layers][batch_norm][strict]") {
+  for (const int64_t rows : {int64_t{1}, int64_t{100000}, int64_t{1} << 40}) {
+    for (const int32_t channels : {1, 100, 4096}) {
+      const mp_batchnorm_desc_t desc = mp_batchnorm_desc_default(rows, channels, MP_FP16);
+      size_t bytes = 0;
+      require_ok(mp_batchnorm_workspace_size(context(), &desc, &bytes));
+      CHECK(bytes > 0);
+      CHECK(bytes <= 4096 * static_cast<size_t>(channels));
+    }
+  }
+}

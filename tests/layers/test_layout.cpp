@@ -1,0 +1,123 @@
+// NCHW to NHWC and back: every element in its place, in every type, bit for bit.
+#include <limits>
+
+#include "tests/support/testing.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr mp_dtype_t kTypes[] = {MP_FP16, MP_BF16, MP_FP32};
+
+struct Images {
+  int64_t n, c, h, w;
+  int64_t elems() const { return n * c * h * w; }
+};
+
+using Convert = mp_status_t (*)(mp_context_t, int64_t, int64_t, int64_t, int64_t, const void *,
+                                mp_dtype_t, void *, mp_dtype_t, mp_stream_t);
+
+std::vector<double> random_values(mp_dtype_t dtype, int64_t count, uint64_t seed) {
+  Random random(seed);
+  std::vector<double> values(static_cast<size_t>(count));
+  for (double &value : values) value = round_to(dtype, random.real(-60000.0, 60000.0));
+  return values;
+}
+
+/// Where element (n, c, y, x) is.
+size_t nchw(const Images &s, int64_t n, int64_t c, int64_t y, int64_t x) {
+  return static_cast<size_t>(((n * s.c + c) * s.h + y) * s.w + x);
+}
+size_t nhwc(const Images &s, int64_t n, int64_t c, int64_t y, int64_t x) {
+  return static_cast<size_t>(((n * s.h + y) * s.w + x) * s.c + c);
+}
+
+std::vector<double> to_nhwc(const Images &s, const std::vector<double> &values) {
+  std::vector<double> result(values.size());
+  for (int64_t n = 0; n < s.n; ++n)
+    for (int64_t c = 0; c < s.c; ++c)
+      for (int64_t y = 0; y < s.h; ++y)
+        for (int64_t x = 0; x < s.w; ++x) result[nhwc(s, n, c, y, x)] = values[nchw(s, n, c, y, x)];
+  return result;
+}
+
+void expect_equal(const std::vector<double> &got, std::vector<double> wanted, mp_dtype_t dtype) {
+  REQUIRE(got.size() == wanted.size());
+  int64_t wrong = 0;
+  for (size_t i = 0; i < got.size(); ++i) wrong += !same_value(got[i], round_to(dtype, wanted[i]));
+  CHECK(wrong == 0);
+}
+
+/// Both directions.
+void check(const Images &s, mp_dtype_t src_dtype, mp_dtype_t dst_dtype, int64_t src_offset = 0,
+           int64_t dst_offset = 0) {
+  CAPTURE(s.n, s.c, s.h, s.w, name_of(src_dtype), name_of(dst_dtype), src_offset, dst_offset);
+  const std::vector<double> images =
+      random_values(src_dtype, s.elems(), static_cast<uint64_t>(s.elems()));
+  const DeviceArray nchw_src(src_dtype, images, src_offset);
+  const DeviceArray nhwc_dst(dst_dtype, s.elems(), dst_offset);
+  require_ok(mp_nchw_to_nhwc(context(), s.n, s.c, s.h, s.w, nchw_src.data(), src_dtype,
+                             nhwc_dst.data(), dst_dtype, kStream));
+  expect_equal(nhwc_dst.download(), to_nhwc(s, images), dst_dtype);
+
+  const DeviceArray nhwc_src(src_dtype, to_nhwc(s, images), src_offset);
+  const DeviceArray nchw_dst(dst_dtype, s.elems(), dst_offset);
+  require_ok(mp_nhwc_to_nchw(context(), s.n, s.c, s.h, s.w, nhwc_src.data(), src_dtype,
+                             nchw_dst.data(), dst_dtype, kStream));
+  expect_equal(nchw_dst.download(), images, dst_dtype);
+}
+
+}  // namespace
+
+TEST_CASE("layout: small, odd and aligned images", "[layers][layout][strict]") {
+  for (const mp_dtype_t dtype : kTypes) {
+    check({1, 1, 1, 1}, dtype, dtype);
+    check({3, 1, 5, 7}, dtype, dtype);   // one channel
+    check({3, 37, 1, 1}, dtype, dtype);  // one pixel
+    check({2, 3, 5, 7}, dtype, dtype);
+    check({2, 8, 16, 32}, dtype, dtype);  // few channels, a whole tile
+    check({2, 7, 27, 19}, dtype, dtype);  // and a tile and one pixel
+    check({2, 600, 2, 3}, dtype, dtype);  // few pixels
+    check({1, 64, 8, 8}, dtype, dtype);   // one square tile
+    check({2, 65, 7, 9}, dtype, dtype);   // one more and one less
+    check({2, 9, 3, 3}, dtype, dtype);
+    check({1, 130, 12, 11}, dtype, dtype);
+  }
+}
+
+TEST_CASE("layout: from every type to every type, aligned or not", "[layers][layout][strict]") {
+  for (const mp_dtype_t src : kTypes) {
+    for (const mp_dtype_t dst : kTypes) {
+      for (const int64_t offset : {0, 1, 4}) {
+        check({2, 3, 9, 11}, src, dst, offset, 0);
+        check({2, 24, 4, 6}, src, dst, 0, offset);
+      }
+    }
+  }
+}
+
+TEST_CASE("layout: many images", "[layers][layout]") {
+  check({1000, 3, 4, 4}, MP_FP32, MP_FP16);
+  check({70, 20, 28, 28}, MP_FP16, MP_FP32);
+}
+
+TEST_CASE("layout: overflow, infinities and NaN pass as in a cast", "[layers][layout][strict]") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Images s{1, 3, 2, 2};
+  const std::vector<double> values = {65519.0,  65520.0,   -1e30,        0x1p-25, 0x1p-24, -0.0,
+                                      infinity, -infinity, std::nan(""), 1.0,     2.0,     3.0};
+  const DeviceArray src(MP_FP32, values);
+  const DeviceArray dst(MP_FP16, s.elems());
+  require_ok(mp_nchw_to_nhwc(context(), s.n, s.c, s.h, s.w, src.data(), MP_FP32, dst.data(),
+                             MP_FP16, kStream));
+  expect_equal(dst.download(), to_nhwc(s, values), MP_FP16);
+}
+
+TEST_CASE("layout: empty images", "[layers][layout][strict]") {
+  for (const Images &s : {Images{0, 3, 4, 5}, {2, 0, 4, 5}, {2, 3, 0, 5}, {2, 3, 4, 0}}) {
+    for (const Convert convert : {mp_nchw_to_nhwc, mp_nhwc_to_nchw}) {
+      require_ok(
+          convert(context(), s.n, s.c, s.h, s.w, nullptr, MP_FP16, nullptr, MP_FP32, kStream));
+    }
+  }
+}

@@ -1,0 +1,387 @@
+// Pooling against its definition: windows visited one by one, gradients scattered from them.
+//
+// Maxima, sums of small integers and one division of them are exact in fp32, so they must agree to
+// the last rounding; so must the gradients where 1 / count is exact.  The others are within their
+// running error.
+#include <limits>
+
+#include "tests/support/running_error.h"
+#include "tests/support/testing.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr mp_dtype_t kTypes[] = {MP_FP16, MP_BF16, MP_FP32};
+constexpr mp_pool_mode_t kModes[] = {MP_POOL_MAX, MP_POOL_AVG_INCLUDE_PAD, MP_POOL_AVG_EXCLUDE_PAD};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const double kNaN = std::nan("");
+
+// ---------------------------------------------------------------------------- shapes
+
+struct Pads {
+  int32_t top = 0, bottom = 0, left = 0, right = 0;
+};
+
+mp_pool2d_desc_t make_desc(int32_t n, int32_t h, int32_t w, int32_t c, int32_t window_h,
+                           int32_t window_w, int32_t stride_h, int32_t stride_w, Pads pads = {}) {
+  mp_pool2d_desc_t d = mp_pool2d_desc_default(MP_POOL_MAX, n, h, w, c, window_h, window_w, MP_FP32);
+  d.stride_h = stride_h;
+  d.stride_w = stride_w;
+  d.pad_top = pads.top;
+  d.pad_bottom = pads.bottom;
+  d.pad_left = pads.left;
+  d.pad_right = pads.right;
+  return d;
+}
+
+/// Without a type and a mode.
+std::vector<mp_pool2d_desc_t> shapes() {
+  return {
+      make_desc(2, 6, 8, 8, 2, 2, 2, 2),
+      make_desc(2, 7, 9, 3, 2, 2, 2, 2),                 // the last row and column are left over
+      make_desc(1, 7, 8, 16, 3, 3, 2, 2, {1, 1, 1, 1}),  // ResNet
+      make_desc(2, 5, 6, 9, 3, 3, 1, 1, {1, 1, 1, 1}),   // windows on each other
+      make_desc(1, 9, 7, 17, 5, 3, 2, 1, {1, 3, 0, 2}),  // every side different
+      make_desc(1, 3, 4, 1, 5, 5, 1, 1, {2, 2, 2, 2}),   // larger than the image, one channel
+      make_desc(2, 3, 3, 5, 7, 7, 4, 3, {4, 3, 6, 2}),
+      make_desc(1, 13, 11, 4, 2, 3, 5, 4, {1, 0, 2, 0}),  // gaps between the windows
+      make_desc(3, 4, 4, 24, 4, 4, 1, 1),                 // the whole image
+      make_desc(2, 3, 5, 7, 1, 1, 1, 1),                  // nothing at all
+      make_desc(2, 5, 5, 6, 1, 1, 3, 2),                  // but a stride
+      make_desc(1, 1, 40, 2, 1, 4, 1, 4),                 // one dimension
+  };
+}
+
+struct Outputs {
+  int64_t p, q;
+};
+
+/// Counts the windows that end within the padding.
+Outputs outputs_of(const mp_pool2d_desc_t &d) {
+  Outputs outputs{0, 0};
+  while (outputs.p * d.stride_h + d.window_h <= d.pad_top + d.h + d.pad_bottom) ++outputs.p;
+  while (outputs.q * d.stride_w + d.window_w <= d.pad_left + d.w + d.pad_right) ++outputs.q;
+  return outputs;
+}
+
+// ---------------------------------------------------------------------------- oracle
+
+/// Elements of x in one window and channel, by rows: their places.
+std::vector<size_t> window_of(const mp_pool2d_desc_t &d, int64_t n, int64_t p, int64_t q,
+                              int64_t c) {
+  std::vector<size_t> places;
+  for (int64_t r = 0; r < d.window_h; ++r) {
+    for (int64_t s = 0; s < d.window_w; ++s) {
+      const int64_t i = p * d.stride_h - d.pad_top + r, j = q * d.stride_w - d.pad_left + s;
+      if (i < 0 || i >= d.h || j < 0 || j >= d.w) continue;
+      places.push_back(static_cast<size_t>(((n * d.h + i) * d.w + j) * d.c + c));
+    }
+  }
+  return places;
+}
+
+/// Calls visit(place in y, places in x).
+template <typename Visit>
+void each_window(const mp_pool2d_desc_t &d, Visit visit) {
+  const Outputs outputs = outputs_of(d);
+  size_t y = 0;
+  for (int64_t n = 0; n < d.n; ++n)
+    for (int64_t p = 0; p < outputs.p; ++p)
+      for (int64_t q = 0; q < outputs.q; ++q)
+        for (int64_t c = 0; c < d.c; ++c) visit(y++, window_of(d, n, p, q, c));
+}
+
+size_t largest(const std::vector<double> &x, const std::vector<size_t> &places) {
+  for (const size_t place : places)
+    if (std::isnan(x[place])) return place;
+  size_t best = places.front();
+  for (const size_t place : places)
+    if (x[place] > x[best]) best = place;
+  return best;
+}
+
+double count_of(const mp_pool2d_desc_t &d, const std::vector<size_t> &places) {
+  return d.mode == MP_POOL_AVG_INCLUDE_PAD ? static_cast<double>(d.window_h) * d.window_w
+                                           : static_cast<double>(places.size());
+}
+
+std::vector<Bounded> forward(const mp_pool2d_desc_t &d, const std::vector<double> &x) {
+  std::vector<Bounded> y;
+  each_window(d, [&](size_t, const std::vector<size_t> &places) {
+    if (d.mode == MP_POOL_MAX) {
+      y.push_back(x[largest(x, places)]);
+      return;
+    }
+    BoundedSum sum;
+    for (const size_t place : places) sum.add(x[place]);
+    y.push_back(sum.total() / count_of(d, places));
+  });
+  return y;
+}
+
+std::vector<Bounded> backward(const mp_pool2d_desc_t &d, const std::vector<double> &x,
+                              const std::vector<double> &dy) {
+  std::vector<BoundedSum> sums(x.size());
+  each_window(d, [&](size_t y, const std::vector<size_t> &places) {
+    if (d.mode == MP_POOL_MAX) {
+      sums[largest(x, places)].add(dy[y]);
+      return;
+    }
+    const Bounded share = Bounded(1.0) / count_of(d, places);
+    for (const size_t place : places) sums[place].add(Bounded(dy[y]) * share);
+  });
+  std::vector<Bounded> dx;
+  for (const BoundedSum &sum : sums) dx.push_back(sum.total());
+  return dx;
+}
+
+// ---------------------------------------------------------------------------- calls
+
+int64_t elems_of_x(const mp_pool2d_desc_t &d) {
+  return int64_t{d.n} * d.h * d.w * d.c;
+}
+int64_t elems_of_y(const mp_pool2d_desc_t &d) {
+  const Outputs outputs = outputs_of(d);
+  return d.n * outputs.p * outputs.q * d.c;
+}
+
+std::vector<double> run_forward(const mp_pool2d_desc_t &d, const std::vector<double> &x,
+                                int64_t offset = 0) {
+  const DeviceArray x_device(d.dtype, x, offset);
+  const DeviceArray y(d.dtype, elems_of_y(d), offset);
+  require_ok(mp_pool2d_forward(context(), &d, x_device.data(), y.data(), kStream));
+  return y.download();
+}
+
+/// Averages do not get x.
+std::vector<double> run_backward(const mp_pool2d_desc_t &d, const std::vector<double> &x,
+                                 const std::vector<double> &dy, int64_t offset = 0) {
+  const DeviceArray x_device(d.dtype, x, offset);
+  const DeviceArray dy_device(d.dtype, dy, offset);
+  const DeviceArray dx(d.dtype, elems_of_x(d), offset);
+  require_ok(mp_pool2d_backward(context(), &d, d.mode == MP_POOL_MAX ? x_device.data() : nullptr,
+                                dy_device.data(), dx.data(), kStream));
+  return dx.download();
+}
+
+std::vector<double> integers(int64_t count, int64_t range, uint64_t seed) {
+  Random random(seed);
+  std::vector<double> values(static_cast<size_t>(count));
+  for (double &value : values) value = static_cast<double>(random.integer(-range, range));
+  return values;
+}
+
+std::vector<double> reals(mp_dtype_t dtype, int64_t count, double low, double high, uint64_t seed) {
+  Random random(seed);
+  std::vector<double> values(static_cast<size_t>(count));
+  for (double &value : values) value = round_to(dtype, random.real(low, high));
+  return values;
+}
+
+int64_t count_outside(const std::vector<Bounded> &wanted, const std::vector<double> &got,
+                      mp_dtype_t dtype) {
+  REQUIRE(got.size() == wanted.size());
+  int64_t wrong = 0;
+  for (size_t i = 0; i < got.size(); ++i) wrong += !within(wanted[i], got[i], dtype);
+  return wrong;
+}
+
+/// To the last bit: what is exact in fp32, or one fp32 division of exact numbers, then rounded.
+int64_t count_different(const std::vector<Bounded> &wanted, const std::vector<double> &got,
+                        mp_dtype_t dtype) {
+  REQUIRE(got.size() == wanted.size());
+  int64_t wrong = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double value = round_to(dtype, round_to(MP_FP32, wanted[i].value));
+    wrong += !same_value(value, got[i]);
+  }
+  return wrong;
+}
+
+bool is_power_of_two(double count) {
+  int exponent = 0;
+  return std::frexp(count, &exponent) == 0.5;
+}
+
+/// Integers with many ties, both passes.
+void check_exact(const mp_pool2d_desc_t &d, int64_t offset = 0) {
+  CAPTURE(d.n, d.h, d.w, d.c, d.window_h, d.window_w, name_of(d.dtype), d.mode, offset);
+  const std::vector<double> x = integers(elems_of_x(d), 3, 1);
+  const std::vector<double> dy = integers(elems_of_y(d), 9, 2);
+  CHECK(count_different(forward(d, x), run_forward(d, x, offset), d.dtype) == 0);
+  const std::vector<double> dx = run_backward(d, x, dy, offset);
+  bool shares_are_exact = true;
+  each_window(d, [&](size_t, const std::vector<size_t> &places) {
+    shares_are_exact &= d.mode == MP_POOL_MAX || is_power_of_two(count_of(d, places));
+  });
+  CHECK((shares_are_exact ? count_different(backward(d, x, dy), dx, d.dtype)
+                          : count_outside(backward(d, x, dy), dx, d.dtype)) == 0);
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------- shapes and types
+
+TEST_CASE("pool: all modes, types and shapes, exactly", "[layers][pool][strict]") {
+  for (mp_pool2d_desc_t d : shapes()) {
+    for (const mp_dtype_t dtype : kTypes) {
+      for (const mp_pool_mode_t mode : kModes) {
+        d.dtype = dtype;
+        d.mode = mode;
+        check_exact(d);
+      }
+    }
+  }
+}
+
+TEST_CASE("pool: tensors that are not aligned", "[layers][pool][strict]") {
+  for (const int32_t channels : {8, 11}) {
+    mp_pool2d_desc_t d = make_desc(2, 6, 5, channels, 3, 2, 2, 1, {1, 1, 0, 1});
+    for (const mp_dtype_t dtype : kTypes) {
+      for (const mp_pool_mode_t mode : kModes) {
+        for (const int64_t offset : {1, 4}) {
+          d.dtype = dtype;
+          d.mode = mode;
+          check_exact(d, offset);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("pool: real numbers within their error", "[layers][pool][strict]") {
+  for (mp_pool2d_desc_t d : shapes()) {
+    for (const mp_dtype_t dtype : kTypes) {
+      for (const mp_pool_mode_t mode : kModes) {
+        d.dtype = dtype;
+        d.mode = mode;
+        CAPTURE(d.h, d.w, d.c, d.window_h, d.window_w, name_of(dtype), mode);
+        const std::vector<double> x = reals(dtype, elems_of_x(d), -2.0, 3.0, 3);
+        const std::vector<double> dy = reals(dtype, elems_of_y(d), -3.0, 2.0, 4);
+        CHECK(count_outside(forward(d, x), run_forward(d, x), dtype) == 0);
+        CHECK(count_outside(backward(d, x, dy), run_backward(d, x, dy), dtype) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("pool: more pixels than threads run at a time", "[layers][pool]") {
+  mp_pool2d_desc_t d = make_desc(9, 57, 61, 8, 3, 3, 2, 2, {1, 1, 1, 1});
+  d.dtype = MP_FP16;
+  for (const mp_pool_mode_t mode : kModes) {
+    d.mode = mode;
+    check_exact(d);
+  }
+}
+
+TEST_CASE("pool: equal bits each time", "[layers][pool][strict]") {
+  mp_pool2d_desc_t d = make_desc(1, 9, 9, 5, 3, 3, 1, 1, {1, 1, 1, 1});
+  for (const mp_pool_mode_t mode : kModes) {
+    d.mode = mode;
+    const std::vector<double> x = reals(MP_FP32, elems_of_x(d), -1.0, 1.0, 5);
+    const std::vector<double> dy = reals(MP_FP32, elems_of_y(d), -1.0, 1.0, 6);
+    CHECK(run_forward(d, x) == run_forward(d, x));
+    CHECK(run_backward(d, x, dy) == run_backward(d, x, dy));
+  }
+}
+
+// ---------------------------------------------------------------------------- edges
+
+TEST_CASE("pool: padding is not a pixel", "[layers][pool][strict]") {
+  mp_pool2d_desc_t d = make_desc(1, 2, 2, 1, 3, 3, 1, 1, {2, 0, 2, 0});
+  const std::vector<double> x = {-4.0, -3.0, -2.0, -1.0};
+  CHECK(run_forward(d, x) == std::vector<double>{-4.0, -3.0, -2.0, -1.0});
+  d.mode = MP_POOL_AVG_EXCLUDE_PAD;
+  CHECK(run_forward(d, x) == std::vector<double>{-4.0, -3.5, -3.0, -2.5});
+  d.mode = MP_POOL_AVG_INCLUDE_PAD;
+  d.window_h = d.window_w = 4;
+  d.pad_bottom = d.pad_right = 2;
+  CHECK(run_forward(d, x).front() == -10.0 / 16);
+}
+
+TEST_CASE("pool: the first of the largest gets the gradient", "[layers][pool][strict]") {
+  const mp_pool2d_desc_t d = make_desc(1, 2, 2, 1, 2, 2, 1, 1);
+  CHECK(run_backward(d, {1.0, 5.0, 5.0, 5.0}, {7.0}) == std::vector<double>{0.0, 7.0, 0.0, 0.0});
+  CHECK(run_backward(d, {-0.0, 0.0, 0.0, -1.0}, {7.0}) == std::vector<double>{7.0, 0.0, 0.0, 0.0});
+  CHECK(run_backward(d, {-kInfinity, -kInfinity, -kInfinity, -kInfinity}, {7.0}) ==
+        std::vector<double>{7.0, 0.0, 0.0, 0.0});
+}
+
+TEST_CASE("pool: NaN and infinities", "[layers][pool][strict]") {
+  for (mp_pool2d_desc_t d : shapes()) {
+    for (const mp_dtype_t dtype : kTypes) {
+      for (const mp_pool_mode_t mode : kModes) {
+        d.dtype = dtype;
+        d.mode = mode;
+        CAPTURE(d.h, d.w, d.c, d.window_h, d.window_w, name_of(dtype), mode);
+        std::vector<double> x = integers(elems_of_x(d), 3, 7);
+        const double special[] = {kNaN, kInfinity, -kInfinity, -kNaN};
+        for (size_t i = 0; i < x.size(); i += 5) x[i] = special[i / 5 % 4];
+        CHECK(count_outside(forward(d, x), run_forward(d, x), dtype) == 0);
+        if (mode != MP_POOL_MAX) continue;
+        const std::vector<double> dy = integers(elems_of_y(d), 9, 8);
+        CHECK(count_different(backward(d, x, dy), run_backward(d, x, dy), dtype) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("pool: a gradient that is not finite reaches its pixels and no others",
+          "[layers][pool][strict]") {
+  mp_pool2d_desc_t d = make_desc(1, 4, 4, 9, 2, 2, 2, 2);
+  for (const mp_pool_mode_t mode : kModes) {
+    d.mode = mode;
+    const std::vector<double> x = integers(elems_of_x(d), 3, 9);
+    std::vector<double> dy = integers(elems_of_y(d), 8, 10);
+    dy[3] = kNaN;
+    dy[13] = kInfinity;
+    CAPTURE(mode);
+    CHECK(count_different(backward(d, x, dy), run_backward(d, x, dy), d.dtype) == 0);
+  }
+}
+
+TEST_CASE("pool: means of large numbers do not overflow the sum", "[layers][pool][strict]") {
+  mp_pool2d_desc_t d = make_desc(1, 4, 4, 8, 4, 4, 4, 4);
+  d.dtype = MP_FP16;
+  d.mode = MP_POOL_AVG_INCLUDE_PAD;
+  const std::vector<double> x(static_cast<size_t>(elems_of_x(d)), 65504.0);
+  CHECK(run_forward(d, x) == std::vector<double>(8, 65504.0));
+}
+
+TEST_CASE("pool: a constant is its own mean", "[layers][pool][strict]") {
+  mp_pool2d_desc_t d = make_desc(1, 9, 9, 3, 3, 3, 1, 1);
+  d.mode = MP_POOL_AVG_EXCLUDE_PAD;
+  const std::vector<double> x(static_cast<size_t>(elems_of_x(d)), 43.0);
+  CHECK(run_forward(d, x) == std::vector<double>(static_cast<size_t>(elems_of_y(d)), 43.0));
+}
+
+TEST_CASE("pool: a window larger than the padded image has no outputs", "[layers][pool][strict]") {
+  for (mp_pool2d_desc_t d : {make_desc(2, 3, 8, 5, 5, 2, 1, 1, {0, 1, 0, 0}),
+                             make_desc(2, 8, 3, 5, 2, 6, 1, 1, {0, 0, 1, 1})}) {
+    for (const mp_pool_mode_t mode : kModes) {
+      d.mode = mode;
+      const DeviceArray dx(MP_FP32, elems_of_x(d));
+      require_ok(mp_pool2d_forward(context(), &d, nullptr, nullptr, kStream));
+      require_ok(mp_pool2d_backward(context(), &d, nullptr, nullptr, dx.data(), kStream));
+      CHECK(dx.download() == std::vector<double>(static_cast<size_t>(elems_of_x(d)), 0.0));
+    }
+  }
+}
+
+TEST_CASE("pool: no images", "[layers][pool][strict]") {
+  const mp_pool2d_desc_t d = make_desc(0, 4, 4, 8, 2, 2, 2, 2);
+  require_ok(mp_pool2d_forward(context(), &d, nullptr, nullptr, kStream));
+  require_ok(mp_pool2d_backward(context(), &d, nullptr, nullptr, nullptr, kStream));
+}
+
+TEST_CASE("pool: number of outputs", "[layers][pool][strict]") {
+  std::vector<mp_pool2d_desc_t> all = shapes();
+  all.push_back(make_desc(1, 2, 8, 1, 5, 2, 3, 3, {1, 1, 0, 0}));
+  for (const mp_pool2d_desc_t &d : all) {
+    int32_t p = -1, q = -1;
+    require_ok(mp_pool2d_output_size(&d, &p, &q));
+    CHECK(p == outputs_of(d).p);
+    CHECK(q == outputs_of(d).q);
+  }
+}

@@ -1,0 +1,326 @@
+// Softmax cross-entropy: loss, count of correct rows and the scaled gradient, against fp64.
+//
+// Rows whose exponentials are exact (equal logits, or all but some of them -inf) are checked to the
+// last rounding, so that no class can be missing from a sum; all others within their running error.
+#include <limits>
+
+#include "tests/step/oracle_step.h"
+#include "tests/step/step_fixtures.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr mp_dtype_t kTypes[] = {MP_FP16, MP_BF16, MP_FP32};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const double kNaN = std::nan("");
+
+// ---------------------------------------------------------------------------- one call
+
+struct XentCase {
+  mp_dtype_t dtype = MP_FP32;
+  Matrices logits;  ///< one matrix, of values that `dtype` holds
+  std::vector<int32_t> labels;
+  float weight = 1.0f;
+  float loss_scale = 1.0f;
+  int64_t padding = 0;  ///< elements by which a row is longer than its classes
+  int64_t offset = 0;   ///< elements by which the matrices miss 256-byte alignment
+  bool in_place = false;
+  bool forward_only = false;
+  bool null_scale = false;  ///< pass NULL for loss_scale, which means 1
+};
+
+struct XentResult {
+  std::vector<float> row_loss;
+  float loss;
+  int64_t correct;  ///< on top of 100
+  Matrices dlogits;
+};
+
+XentResult run(const XentCase &c) {
+  const int64_t rows = c.logits.rows, classes = c.logits.cols, ld = classes + c.padding;
+  DeviceMatrices logits(c.dtype, 1, rows, classes, ld, 0, c.offset, kPoison);
+  DeviceMatrices beside(c.dtype, 1, rows, classes, ld, 0, c.offset, kCanary);
+  logits.upload(c.logits);
+  DeviceMatrices &dlogits = c.in_place ? logits : beside;
+  const DeviceBuffer<int32_t> labels(c.labels);
+  const DeviceFloat scale(c.loss_scale), loss(-1.0f);
+  const DeviceBuffer<float> row_loss(rows);
+  const DeviceBuffer<int64_t> correct(std::vector<int64_t>{100});
+
+  mp_xent_desc_t desc = mp_xent_desc_default(rows, classes, c.dtype);
+  desc.ld_logits = desc.ld_dlogits = ld;
+  desc.weight = c.weight;
+  require_ok(mp_softmax_xent(context(), &desc, logits.data(), labels.data(),
+                             c.null_scale ? nullptr : scale.data(), row_loss.data(), loss.data(),
+                             correct.data(), c.forward_only ? nullptr : dlogits.data(), kStream));
+  CHECK(logits.damage() == "");
+  CHECK(beside.damage() == "");
+  if (!c.in_place) {
+    const Matrices after = logits.download();
+    for (size_t i = 0; i < after.values.size(); ++i) {
+      if (!same_value(after.values[i], c.logits.values[i])) FAIL("the logits were changed");
+    }
+  }
+  return {row_loss.download(), loss.value(), correct.download()[0] - 100, dlogits.download()};
+}
+
+// ---------------------------------------------------------------------------- verification
+
+std::vector<double> row_of(const Matrices &matrix, int64_t i) {
+  const auto begin = matrix.values.begin() + i * matrix.cols;
+  return {begin, begin + matrix.cols};
+}
+
+/// Every output of the call is within the error bound of the oracle.
+void check(const XentCase &c) {
+  const XentResult got = run(c);
+  const int64_t rows = c.logits.rows;
+  const double scale = c.null_scale ? 1.0 : c.loss_scale;
+  int64_t correct = 0, wrong = 0;
+  double sum = 0.0;
+  for (int64_t i = 0; i < rows; ++i) {
+    const oracle::XentRow row = oracle::softmax_xent(
+        row_of(c.logits, i), c.labels[static_cast<size_t>(i)], rows, scale, c.weight);
+    const float row_loss = got.row_loss[static_cast<size_t>(i)];
+    correct += row.correct;
+    sum += row_loss;
+    CAPTURE(i, row.loss.value, row.loss.error, row_loss);
+    CHECK(within(row.loss, row_loss));
+    if (c.forward_only) continue;
+    for (int64_t j = 0; j < c.logits.cols; ++j) {
+      wrong += !within(row.dlogits[static_cast<size_t>(j)], got.dlogits.at(0, i, j), c.dtype);
+    }
+  }
+  CHECK(wrong == 0);
+  CHECK(got.correct == correct);
+  // The sum in any order in fp64, the mean rounded to fp32 once: one ulp.
+  CHECK(within(rounded(sum / static_cast<double>(rows), 0.0), got.loss));
+}
+
+XentCase random_case(mp_dtype_t dtype, int64_t rows, int64_t classes, double range, uint64_t seed) {
+  Random random(seed);
+  XentCase c;
+  c.dtype = dtype;
+  c.logits = Matrices(1, rows, classes);
+  for (double &logit : c.logits.values) logit = round_to(dtype, random.real(-range, range));
+  for (int64_t i = 0; i < rows; ++i) {
+    c.labels.push_back(static_cast<int32_t>(random.integer(0, classes - 1)));
+  }
+  return c;
+}
+
+XentCase row_case(mp_dtype_t dtype, const std::vector<double> &logits, int32_t label) {
+  XentCase c;
+  c.dtype = dtype;
+  c.logits = Matrices(1, 1, static_cast<int64_t>(logits.size()));
+  c.logits.values = logits;
+  c.labels = {label};
+  return c;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------- ordinary logits
+
+TEST_CASE("xent: all types and numbers of classes", "[train]") {
+  uint64_t seed = 0;
+  for (const mp_dtype_t dtype : kTypes) {
+    for (const int64_t classes : {1, 2, 10, 31, 32, 33, 1000})
+      check(random_case(dtype, 7, classes, 8.0, ++seed));
+    check(random_case(dtype, 2, 50257, 8.0, ++seed));
+  }
+}
+
+TEST_CASE("xent: small batches", "[train][strict]") {
+  uint64_t seed = 100;
+  for (const mp_dtype_t dtype : kTypes) {
+    for (const int64_t rows : {1, 3, 4, 5, 33}) check(random_case(dtype, rows, 10, 4.0, ++seed));
+    check(random_case(dtype, 3, 70, 4.0, ++seed));
+  }
+}
+
+TEST_CASE("xent: more rows than blocks run at a time", "[train]") {
+  check(random_case(MP_FP16, 3001, 10, 4.0, 200));
+}
+
+TEST_CASE("xent: in place, forward only, padded and misaligned", "[train][strict]") {
+  for (const mp_dtype_t dtype : kTypes) {
+    XentCase c = random_case(dtype, 9, 43, 6.0, 300);
+    c.loss_scale = 1024.0f;
+    c.in_place = true;
+    check(c);
+    c.padding = 5;
+    c.offset = 3;
+    check(c);
+    c.in_place = false;
+    check(c);
+    c.forward_only = true;
+    check(c);
+  }
+}
+
+TEST_CASE("xent: in place gives the bits of the call beside", "[train][strict]") {
+  XentCase c = random_case(MP_FP16, 17, 100, 6.0, 301);
+  const XentResult beside = run(c);
+  c.in_place = true;
+  const XentResult in_place = run(c);
+  CHECK(in_place.dlogits.values == beside.dlogits.values);
+  CHECK(in_place.row_loss == beside.row_loss);
+  CHECK(same_bits(in_place.loss, beside.loss));
+}
+
+TEST_CASE("xent: equal bits each time", "[train][strict]") {
+  const XentCase c = random_case(MP_FP32, 40, 77, 6.0, 302);
+  const XentResult first = run(c), second = run(c);
+  CHECK(first.dlogits.values == second.dlogits.values);
+  CHECK(first.row_loss == second.row_loss);
+  CHECK(same_bits(first.loss, second.loss));
+}
+
+TEST_CASE("xent: the loss scale is in the gradient and not in the loss", "[train][strict]") {
+  XentCase c = random_case(MP_FP32, 5, 12, 3.0, 303);
+  c.loss_scale = 65536.0f;
+  c.weight = 0.25f;
+  check(c);
+  const XentResult scaled = run(c);
+  c.loss_scale = 1.0f;
+  const XentResult unscaled = run(c);
+  CHECK(scaled.row_loss == unscaled.row_loss);
+  for (size_t i = 0; i < scaled.dlogits.values.size(); ++i) {
+    CHECK(scaled.dlogits.values[i] == 65536.0 * unscaled.dlogits.values[i]);
+  }
+  c.null_scale = true;
+  CHECK(run(c).dlogits.values == unscaled.dlogits.values);
+}
+
+TEST_CASE("xent: a loss scale that overflows the type shows as infinity", "[train][strict]") {
+  XentCase c = row_case(MP_FP16, {0.0, 0.0}, 0);
+  c.loss_scale = 0x1p20f;
+  CHECK(run(c).dlogits.values == std::vector<double>{-kInfinity, kInfinity});
+}
+
+// ---------------------------------------------------------------------------- exact rows
+
+TEST_CASE("xent: equal logits share the probability exactly", "[train][strict]") {
+  for (const int64_t classes : {1, 2, 32, 64, 1024, 16384}) {  // 1 / classes is exact
+    XentCase c = row_case(MP_FP32, std::vector<double>(static_cast<size_t>(classes), -3.25), 0);
+    const XentResult got = run(c);
+    const double share = 1.0 / static_cast<double>(classes);
+    CAPTURE(classes);
+    CHECK(within(log(Bounded(static_cast<double>(classes))), got.row_loss[0]));
+    CHECK(got.dlogits.at(0, 0, 0) == share - 1.0);
+    int64_t wrong = 0;
+    for (int64_t j = 1; j < classes; ++j) wrong += got.dlogits.at(0, 0, j) != share;
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("xent: every class counts, wherever it is", "[train][strict]") {
+  // Two classes are possible: half the probability each.
+  constexpr int64_t kClasses = 67;
+  for (int64_t other = 1; other < kClasses; ++other) {
+    std::vector<double> logits(kClasses, -kInfinity);
+    logits[0] = logits[static_cast<size_t>(other)] = 1.5;
+    const XentResult got = run(row_case(MP_BF16, logits, 0));
+    CAPTURE(other);
+    CHECK(within(log(Bounded(2.0)), got.row_loss[0]));
+    CHECK(got.dlogits.at(0, 0, 0) == -0.5);
+    CHECK(got.dlogits.at(0, 0, other) == 0.5);
+  }
+}
+
+// ---------------------------------------------------------------------------- extremes
+
+TEST_CASE("xent: extreme logits do not overflow", "[train][strict]") {
+  for (const mp_dtype_t dtype : kTypes) {
+    const double most = dtype == MP_FP32 ? 60000.0 : round_to(dtype, 60000.0);
+    check(row_case(dtype, {most, -most, 0.0}, 0));
+    check(row_case(dtype, {most, -most, 0.0}, 1));
+    check(row_case(dtype, {-most, -most, -most, -most}, 2));
+    check(row_case(dtype, {most, most}, 1));
+    const XentResult sure = run(row_case(dtype, {most, -most, 0.0}, 0));
+    CHECK(sure.row_loss[0] == 0.0f);
+    CHECK(sure.dlogits.values == std::vector<double>(3, 0.0));
+  }
+}
+
+TEST_CASE("xent: masked classes have probability 0", "[train][strict]") {
+  check(row_case(MP_FP16, {1.0, -kInfinity, 2.0, -kInfinity, 0.5}, 2));
+  const XentResult impossible = run(row_case(MP_FP16, {0.0, -kInfinity}, 1));
+  CHECK(impossible.row_loss[0] == HUGE_VALF);
+  CHECK(impossible.dlogits.values == std::vector<double>{1.0, -1.0});
+}
+
+TEST_CASE("xent: a row with a NaN or an infinite logit is NaN, its neighbours are not",
+          "[train][strict]") {
+  for (const mp_dtype_t dtype : kTypes) {
+    for (const double bad : {kNaN, -kNaN, kInfinity}) {
+      for (const int64_t at : {0, 15, 39}) {
+        XentCase c = random_case(dtype, 3, 40, 4.0, 400);
+        c.logits.at(0, 1, at) = bad;
+        CAPTURE(name_of(dtype), bad, at);
+        check(c);
+        const XentResult got = run(c);
+        CHECK(std::isnan(got.row_loss[1]));
+        CHECK(std::isnan(got.loss));
+        CHECK(std::isfinite(got.row_loss[2]));
+      }
+    }
+    check(row_case(dtype, {-kInfinity, -kInfinity}, 0));
+  }
+}
+
+TEST_CASE("xent: a label out of range makes its row NaN", "[train][strict]") {
+  for (const int32_t label : {-1, 10, 1000000000, std::numeric_limits<int32_t>::min()}) {
+    XentCase c = random_case(MP_FP16, 4, 10, 4.0, 500);
+    c.labels[2] = label;
+    CAPTURE(label);
+    check(c);
+    const XentResult got = run(c);
+    CHECK(std::isnan(got.row_loss[2]));
+    CHECK(std::isnan(got.loss));
+    for (int64_t j = 0; j < 10; ++j) CHECK(std::isnan(got.dlogits.at(0, 2, j)));
+    CHECK(std::isfinite(got.row_loss[3]));
+  }
+}
+
+// ---------------------------------------------------------------------------- counting
+
+TEST_CASE("xent: the first of the largest logits is the prediction", "[train][strict]") {
+  for (const mp_dtype_t dtype : kTypes) {
+    const std::vector<double> tied = {1.0, 5.0, 5.0, -2.0, 5.0};
+    CHECK(run(row_case(dtype, tied, 1)).correct == 1);
+    CHECK(run(row_case(dtype, tied, 2)).correct == 0);
+    CHECK(run(row_case(dtype, tied, 0)).correct == 0);
+    CHECK(run(row_case(dtype, std::vector<double>(40, -1.0), 0)).correct == 1);
+    CHECK(run(row_case(dtype, std::vector<double>(40, -1.0), 33)).correct == 0);
+    CHECK(run(row_case(dtype, {-3.0, -1.0, -2.0}, 1)).correct == 1);
+  }
+}
+
+TEST_CASE("xent: 0 and -0 are equally large", "[train][strict]") {
+  for (const mp_dtype_t dtype : kTypes) {
+    CHECK(run(row_case(dtype, {-1.0, -0.0, 0.0}, 1)).correct == 1);
+    CHECK(run(row_case(dtype, {-1.0, -0.0, 0.0}, 2)).correct == 0);
+    CHECK(run(row_case(dtype, {-1.0, 0.0, -0.0}, 1)).correct == 1);
+  }
+}
+
+TEST_CASE("xent: loss, correct and dlogits are optional", "[train][strict]") {
+  const DeviceArray logits(MP_FP32, {1.0, 2.0});
+  const DeviceBuffer<int32_t> labels(std::vector<int32_t>{1});
+  const DeviceFloat row_loss(-1.0f);
+  const mp_xent_desc_t desc = mp_xent_desc_default(1, 2, MP_FP32);
+  require_ok(mp_softmax_xent(context(), &desc, logits.data(), labels.data(), nullptr,
+                             row_loss.data(), nullptr, nullptr, nullptr, kStream));
+  CHECK(within(oracle::softmax_xent({1.0, 2.0}, 1, 1, 1.0, 1.0).loss, row_loss.value()));
+}
+
+TEST_CASE("xent: no rows", "[train][strict]") {
+  XentCase c;
+  c.logits = Matrices(1, 0, 10);
+  const XentResult got = run(c);
+  CHECK(std::isnan(got.loss));
+  CHECK(got.correct == 0);
+}

@@ -1,0 +1,120 @@
+// Problems and devices for the tests of selection, none of which has to be there.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "kernels/gemm/predict.h"
+#include "kernels/gemm/select.h"
+#include "kernels/gemm/tuning.h"
+#include "tests/support/fills.h"
+
+namespace mptest {
+
+inline mp::Device cuda_device(int arch, int num_sms, int64_t smem_per_block) {
+  mp::Device device{};
+  device.target = MP_TARGET_CUDA;
+  device.arch = arch;
+  device.num_sms = num_sms;
+  device.smem_per_block = smem_per_block;
+  device.has_wgmma = arch == 90;
+  return device;
+}
+
+inline mp::Device t4() {
+  return cuda_device(75, 40, 64 << 10);
+}
+inline mp::Device a100() {
+  return cuda_device(80, 108, 163 << 10);
+}
+inline mp::Device h200() {
+  return cuda_device(90, 132, 232448);
+}
+/// As a build without sm_90a sees it, or any build whose driver compiles its PTX.
+inline mp::Device h200_without_sm_90a() {
+  mp::Device device = h200();
+  device.has_wgmma = false;
+  return device;
+}
+/// Newer than any kernel here.
+inline mp::Device sm_120() {
+  return cuda_device(120, 170, 99 << 10);
+}
+inline mp::Device host_machine() {
+  mp::Device device = cuda_device(90, 2, 232448);
+  device.target = MP_TARGET_HOST;
+  return device;
+}
+
+/// Dense; fp16 to fp16.
+inline mp::GemmProblem problem(int64_t m, int64_t n, int64_t k, mp_op_t op_a = MP_OP_N,
+                               mp_op_t op_b = MP_OP_T) {
+  mp::GemmProblem p{};
+  p.m = m;
+  p.n = n;
+  p.k = k;
+  p.batch_count = 1;
+  p.op_a = op_a;
+  p.op_b = op_b;
+  p.dtype_ab = p.dtype_cd = MP_FP16;
+  p.a.ld = op_a == MP_OP_N ? k : m;
+  p.b.ld = op_b == MP_OP_N ? n : k;
+  p.c.ld = p.d.ld = n;
+  return p;
+}
+
+inline mp::GemmProblem with_batch(mp::GemmProblem p, int64_t items) {
+  p.batch_count = items;
+  p.a.stride = p.m * p.k;
+  p.b.stride = p.k * p.n;
+  p.c.stride = p.d.stride = p.m * p.n;
+  return p;
+}
+
+inline mp::GemmProblem with_pointers(mp::GemmProblem p, int64_t items) {
+  static const void *const pointers[1] = {};
+  p.batch_count = items;
+  p.a.items = p.b.items = p.c.items = p.d.items = pointers;
+  return p;
+}
+
+constexpr bool kAligned = true;
+
+inline std::vector<mp::GemmChoice> ranking(
+    const mp::GemmProblem &p, const mp::Device &device, bool aligned = kAligned,
+    const mp::GemmTuning &tuning = mp::builtin_gemm_tuning()) {
+  std::vector<mp::GemmChoice> choices(mp::kMaxGemmChoices);
+  const int count = mp::rank_gemm(p, device, tuning, aligned, choices.data(), mp::kMaxGemmChoices);
+  choices.resize(static_cast<size_t>(count));
+  return choices;
+}
+
+inline std::string best_name(const mp::GemmProblem &p, const mp::Device &device) {
+  return mp::best_gemm(p, device, mp::builtin_gemm_tuning(), kAligned, SIZE_MAX).name;
+}
+
+/// Why that kernel cannot run the problem; empty if it can.
+inline std::string why_not(const char *name, const mp::GemmProblem &p, const mp::Device &device,
+                           bool aligned = kAligned) {
+  mp::GemmChoice choice;
+  const char *why;
+  if (mp::find_gemm(p, device, mp::builtin_gemm_tuning(), aligned, name, &choice, &why)) return {};
+  return why != nullptr ? why : "unknown";
+}
+
+inline mp::GemmChoice choice_named(const char *name, const mp::GemmProblem &p,
+                                   const mp::Device &device) {
+  mp::GemmChoice choice{};
+  const char *why;
+  REQUIRE(mp::find_gemm(p, device, mp::builtin_gemm_tuning(), kAligned, name, &choice, &why));
+  return choice;
+}
+
+inline const mp::GemmKernel &kernel_named(std::string_view name) {
+  for (const mp::GemmKernel &kernel : mp::gemm_kernels())
+    if (name == kernel.name) return kernel;
+  throw std::invalid_argument("no kernel " + std::string(name));
+}
+
+}  // namespace mptest

@@ -1,0 +1,164 @@
+// The fit behind mptune: constants that made times are found again in them, also where the times are
+// disturbed; and the least squares below it.
+#include <cmath>
+
+#include "bench/tune/fit.h"
+#include "select_cases.h"
+
+using namespace mptest;
+
+namespace {
+
+/// What mptune would measure on a GPU: all kernels on problems that tell the constants apart.
+std::vector<mptune::Sample> samples_on(const mp::Device &device, const mp::ClassTuning &truth) {
+  std::vector<mp::GemmProblem> problems;
+  for (const int64_t edge : {128, 512, 1024, 2048, 4096, 8192})
+    for (const int64_t k : {128, 1024, 8192}) problems.push_back(problem(edge, edge, k));
+  for (const int64_t k : {1001, 3003}) problems.push_back(problem(1000, 1000, k));
+  for (const int64_t m : {1, 4, 8, 16}) {
+    problems.push_back(problem(m, 8192, 8192));
+    problems.push_back(problem(m, 1024, 2048));
+  }
+  problems.push_back(problem(64, 65536, 1024));
+  problems.push_back(problem(3072, 768, 32768));
+
+  std::vector<mptune::Sample> samples;
+  for (const mp::GemmProblem &p : problems) {
+    for (const mp::GemmChoice &choice : ranking(p, device)) {
+      const mp::GemmCounter counter(*choice.kernel, choice.cluster, p, device,
+                                    mp::has_vector_rows(p));
+      const mp::GemmLoad load = counter.load(choice.split_k);
+      samples.push_back({choice.kernel, load, predicted_us(load, truth, truth.of(*choice.kernel))});
+    }
+  }
+  return samples;
+}
+
+/// The built-in constants, each off by a factor between 1/2 and 2.
+mp::ClassTuning disturbed(const mp::ClassTuning &tuning, Random &random) {
+  mp::ClassTuning other = tuning;
+  const auto disturb = [&](double &value) { value *= std::exp2(random.real(-1, 1)); };
+  for (double *value : {&other.launch_us, &other.dram_us_per_mb, &other.l2_us_per_mb,
+                        &other.partial_us_per_mb, &other.sum_us_per_mb})
+    disturb(*value);
+  other.unaligned = random.real(1, 5);
+  for (const mp::GemmKernel &row : mp::gemm_kernels()) {
+    mp::KernelTuning &kernel = other.of(row);
+    if (row.family == mp::GemmFamily::wgmma) kernel.start_us = random.real(0, 5);
+    disturb(kernel.tile_us);
+    disturb(kernel.k_us);
+    kernel.c2 = random.real(0.7, 1.1);
+  }
+  return other;
+}
+
+double worst_error(const std::vector<mptune::Sample> &samples, const mp::ClassTuning &tuning) {
+  double worst = 0;
+  for (const mptune::Sample &sample : samples)
+    worst = std::max(worst, std::abs(relative_error(sample, tuning)));
+  return worst;
+}
+
+double median_error(const std::vector<mptune::Sample> &samples, const mp::ClassTuning &tuning) {
+  std::vector<double> errors;
+  for (const mptune::Sample &sample : samples)
+    errors.push_back(std::abs(relative_error(sample, tuning)));
+  return mptune::median(errors);
+}
+
+}  // namespace
+
+TEST_CASE("fit: the constants that made the times are found") {
+  for (const mp::Device &device : {t4(), a100(), h200(), host_machine()}) {
+    CAPTURE(device.arch, device.target);
+    const mp::ClassTuning &start = mp::builtin_gemm_tuning().of(class_of(device));
+    Random random(4);
+    for (int i = 0; i < 5; ++i) {
+      const mp::ClassTuning truth = disturbed(start, random);
+      const std::vector<mptune::Sample> samples = samples_on(device, truth);
+      CHECK(worst_error(samples, start) > 0.2);
+      const mp::ClassTuning fitted = mptune::fit_tuning(samples, start);
+      CAPTURE(i);
+      CHECK(worst_error(samples, fitted) < 0.01);
+      CHECK(fitted.launch_us == Approx(truth.launch_us).epsilon(0.02));
+      CHECK(fitted.unaligned == Approx(truth.unaligned).epsilon(0.02));
+    }
+  }
+}
+
+TEST_CASE("fit: a tenth of the times disturbed by other work moves little") {
+  const mp::ClassTuning &start = mp::builtin_gemm_tuning().of(mp::DeviceClass::sm_80);
+  Random random(9);
+  const mp::ClassTuning truth = disturbed(start, random);
+  const std::vector<mptune::Sample> clean = samples_on(a100(), truth);
+  std::vector<mptune::Sample> noisy = clean;
+  for (mptune::Sample &sample : noisy) {
+    sample.us *= random.real(0.98, 1.02);
+    if (random.integer(0, 9) == 0) sample.us *= 3;
+  }
+  CHECK(median_error(clean, mptune::fit_tuning(noisy, start)) < 0.02);
+}
+
+TEST_CASE("fit: what was not measured keeps its constants") {
+  const mp::ClassTuning &start = mp::builtin_gemm_tuning().of(mp::DeviceClass::sm_80);
+  std::vector<mptune::Sample> samples = samples_on(a100(), start);
+  const mp::GemmKernel &absent = kernel_named("simt_64x64x16");
+  std::erase_if(samples, [&](const mptune::Sample &s) { return s.kernel == &absent; });
+  for (mptune::Sample &sample : samples) sample.us *= 2;
+  const mp::ClassTuning fitted = mptune::fit_tuning(samples, start);
+  CHECK(fitted.of(absent).tile_us == start.of(absent).tile_us);
+  CHECK(fitted.of(absent).k_us == start.of(absent).k_us);
+  const mp::GemmKernel &present = kernel_named("simt_128x128x16");
+  CHECK(fitted.of(present).k_us == Approx(2 * start.of(present).k_us).epsilon(0.02));
+  CHECK(mptune::fit_tuning({}, start).launch_us == start.launch_us);
+}
+
+TEST_CASE("fit: no bound is made up where the class has none") {
+  const mp::ClassTuning &start = mp::builtin_gemm_tuning().of(mp::DeviceClass::host);
+  REQUIRE(start.dram_us_per_mb == 0);
+  std::vector<mptune::Sample> samples = samples_on(host_machine(), start);
+  Random random(6);
+  for (mptune::Sample &sample : samples) sample.us *= random.real(0.5, 2);
+  const mp::ClassTuning fitted = mptune::fit_tuning(samples, start);
+  CHECK(fitted.dram_us_per_mb == 0);
+  CHECK(fitted.l2_us_per_mb == 0);
+}
+
+TEST_CASE("least squares: the conditions of an optimum over x >= 0 hold") {
+  // Karush, Kuhn and Tucker: x >= 0, the gradient is 0 where x > 0, and pushes down where x = 0.
+  constexpr size_t kUnknowns = 6;
+  Random random(8);
+  int at_zero = 0;
+  for (int i = 0; i < 200; ++i) {
+    std::vector<std::array<double, kUnknowns>> rows;
+    std::vector<double> right, weight;
+    mptune::LeastSquares<kUnknowns> squares;
+    for (int64_t row = random.integer(3, 20); row > 0; --row) {
+      std::array<double, kUnknowns> a{};
+      for (double &x : a) x = random.integer(0, 2) == 0 ? 0 : random.real(-1, 1);
+      a[5] = 0;
+      rows.push_back(a);
+      right.push_back(random.real(-1, 1));
+      weight.push_back(random.real(0.1, 1));
+      squares.add(a, right.back(), weight.back());
+    }
+    const std::array<double, kUnknowns> x = squares.solve_nonnegative();
+    CHECK(!squares.has(5));
+    CHECK(x[5] == 0);
+    for (size_t j = 0; j < kUnknowns; ++j) {
+      double gradient = 0;
+      for (size_t r = 0; r < rows.size(); ++r) {
+        double rest = -right[r];
+        for (size_t c = 0; c < kUnknowns; ++c) rest += rows[r][c] * x[c];
+        gradient += weight[r] * rows[r][j] * rest;
+      }
+      CAPTURE(i, j, x[j], gradient);
+      CHECK(x[j] >= 0);
+      CHECK(gradient > -1e-6);
+      if (x[j] > 0) CHECK(gradient < 1e-6);
+      at_zero += x[j] == 0;
+    }
+  }
+  CHECK(at_zero > 300);
+  CHECK(at_zero < 1000);
+}

@@ -1,0 +1,322 @@
+// What selection knows of the wgmma kernels: where they can run, what they need, what they cost, and
+// that on an H200 they are chosen as one would choose by hand.
+#include <fstream>
+
+#include "bench/shapes/shapes.h"
+#include "kernels/gemm/workspace.h"
+#include "select_cases.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr const char *kWgmma[] = {"wgmma_128x256x64_s4", "wgmma_256x128x64_s4",
+                                  "wgmma_128x128x64_s6", "wgmma_64x256x64_s4",
+                                  "wgmma_64x128x64_s8"};
+
+mp::GemmChoice best_on_h200(const mp::GemmProblem &p) {
+  return mp::best_gemm(p, h200(), mp::builtin_gemm_tuning(), kAligned, SIZE_MAX);
+}
+
+bool is_wgmma(const mp::GemmChoice &choice) {
+  return choice.kernel->family == mp::GemmFamily::wgmma;
+}
+
+mp::GemmProblem problem_of(const mpbench::Shape &shape) {
+  const mp_gemm_desc_t desc = mpbench::make_desc(shape, MP_FP16, MP_DTYPE_NONE);
+  mp::GemmProblem p = problem(shape.m, shape.n, shape.k, shape.op_a, shape.op_b);
+  p.dtype_cd = desc.dtype_cd;
+  p.beta = desc.beta;
+  return p;
+}
+
+void add_lines(const char *path, mpbench::Shape (*parse)(std::string_view),
+               std::vector<mpbench::Shape> &shapes) {
+  std::ifstream file(path);
+  REQUIRE(file.good());
+  bool is_past_heading = false;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    if (is_past_heading) shapes.push_back(parse(line));
+    is_past_heading = true;
+  }
+}
+
+/// Share of the data sheet's 989.5 TFLOP/s that the predicted time stands for.
+double share_of_peak(const mp::GemmProblem &p, double us) {
+  const double flop =
+      2 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  return flop / us * 1e-6 / 989.5;
+}
+
+/// In SM-turns: how much of the grid's time is spent on elements of D.
+double use_of_tiles(const mp::GemmProblem &p, const mp::GemmChoice &choice) {
+  const mp::TileCounts tiles = tile_counts(*choice.kernel, choice.cluster, p);
+  const int64_t blocks = tiles.m * tiles.n * p.batch_count * choice.split_k;
+  const int64_t waves = (blocks + 131) / 132;
+  const double elems = static_cast<double>(p.m) * static_cast<double>(p.n) * choice.split_k;
+  return elems / (static_cast<double>(waves * 132) * choice.kernel->tile_m * choice.kernel->tile_n);
+}
+
+}  // namespace
+
+TEST_CASE("select wgmma: five tiles, alone and in pairs, each with every split") {
+  const mp::GemmProblem p = problem(4096, 4096, 16384);
+  for (const std::string name : kWgmma) {
+    CAPTURE(name);
+    for (const std::string suffix : {"", "_c2", "_k2", "_k5", "_c2_k4", "_c2_k32"}) {
+      CAPTURE(suffix);
+      CHECK(why_not((name + suffix).c_str(), p, h200()) == "");
+    }
+    CHECK(why_not((name + "_k4_c2").c_str(), p, h200()) == "unknown");
+    CHECK(why_not((name + "_c1").c_str(), p, h200()) == "unknown");
+    CHECK(why_not((name + "_c4").c_str(), p, h200()) == "unknown");
+  }
+  const mp::GemmChoice choice = choice_named("wgmma_128x256x64_s4_c2_k4", p, h200());
+  CHECK(choice.cluster == 2);
+  CHECK(choice.split_k == 4);
+}
+
+TEST_CASE("select wgmma: code without sm_90a runs no kernel whose body is empty in it") {
+  const mp::Device device = h200_without_sm_90a();
+  for (const mp::GemmProblem &p :
+       {problem(4096, 4096, 4096), with_batch(problem(64, 128, 256), 500)}) {
+    REQUIRE(is_wgmma(best_on_h200(p)));
+    for (const mp::GemmChoice &choice : ranking(p, device)) CHECK_FALSE(is_wgmma(choice));
+  }
+  const mp::GemmGroupItem item{256, 256,     256,     256,     256,     256,
+                               256, nullptr, nullptr, nullptr, nullptr, 0};
+  const mp::GemmGroup group{problem(1, 1, 1), &item, 1};
+  mp::GemmChoice choice;
+  const mp::GemmTuning &tuning = mp::builtin_gemm_tuning();
+  CHECK(choose_gemm_grouped(group, h200(), tuning, SIZE_MAX, nullptr, &choice));
+  CHECK_FALSE(choose_gemm_grouped(group, device, tuning, SIZE_MAX, nullptr, &choice));
+}
+
+TEST_CASE("select wgmma: each reason why a kernel cannot run") {
+  const mp::GemmProblem p = problem(1024, 1024, 1024);
+  for (const char *const name : kWgmma) {
+    CAPTURE(name);
+    CHECK(why_not(name, p, h200()) == "");
+
+    mp::GemmProblem q = p;
+    q.dtype_ab = MP_BF16;
+    CHECK(why_not(name, q, h200()) == "");
+    q.dtype_ab = MP_FP32;
+    CHECK(why_not(name, q, h200()) == "multiplies FP16 and BF16 only");
+
+    CHECK(why_not(name, p, host_machine()) == "");
+    for (const mp::Device &device : {t4(), a100(), sm_120(), cuda_device(100, 148, 232448)})
+      CHECK(why_not(name, p, device) == "runs on sm_90 only");
+    CHECK(why_not(name, p, h200_without_sm_90a()) ==
+          "needs code for sm_90a, which this build or this driver lacks");
+    CHECK(why_not(name, p, cuda_device(90, 132, 99 << 10)) ==
+          "needs more shared memory than the device has");
+    CHECK(why_not(name, problem(64, 64, 0), h200()) == "needs a product: k = 0");
+
+    CHECK(why_not(name, p, h200(), false) == "needs 16-byte aligned rows");
+    for (mp::Operand mp::GemmProblem::*const x : {&mp::GemmProblem::a, &mp::GemmProblem::b}) {
+      q = p;
+      (q.*x).ld += 4;
+      CHECK(why_not(name, q, h200()) == "needs 16-byte aligned rows");
+      q = with_batch(p, 2);
+      (q.*x).stride += 4;
+      CHECK(why_not(name, q, h200()) == "needs 16-byte aligned rows");
+      q = p;
+      (q.*x).ld = int64_t{1} << 39;
+      CHECK(why_not(name, q, h200()) == "needs rows and batch items less than 2^40 bytes apart");
+      (q.*x).ld -= 8;
+      CHECK(why_not(name, q, h200()) == "");
+      q = with_batch(p, 2);
+      (q.*x).stride = int64_t{1} << 39;
+      CHECK(why_not(name, q, h200()) == "needs rows and batch items less than 2^40 bytes apart");
+    }
+    // C and D may lie as they like.
+    q = p;
+    q.c.ld = q.d.ld = 1025;
+    CHECK(why_not(name, q, h200()) == "");
+
+    for (int64_t mp::GemmProblem::*const extent :
+         {&mp::GemmProblem::m, &mp::GemmProblem::n, &mp::GemmProblem::k}) {
+      q = problem(64, 64, 64);
+      q.*extent = int64_t{1} << 31;
+      CHECK(why_not(name, q, h200()) == "needs dimensions below 2^31");
+      q.*extent -= 1;
+      CHECK(why_not(name, q, h200()) == "");
+    }
+  }
+}
+
+TEST_CASE("select wgmma: all tiles fit into the shared memory of an H200, barriers included") {
+  for (const char *const name : kWgmma) {
+    CAPTURE(name);
+    CHECK(static_cast<int64_t>(kernel_named(name).smem_bytes(true, true)) <= h200().smem_per_block);
+  }
+}
+
+TEST_CASE("select wgmma: a pair needs two neighbouring tiles, and two SMs") {
+  const std::string no_pair = "needs two neighbouring tiles for a cluster";
+  // 128x256 shares B: its blocks are neighbours in m.
+  CHECK(why_not("wgmma_128x256x64_s4_c2", problem(128, 8192, 256), h200()) == no_pair);
+  CHECK(why_not("wgmma_128x256x64_s4_c2", problem(129, 8, 256), h200()) == "");
+  CHECK(why_not("wgmma_64x256x64_s4_c2", problem(64, 8192, 256), h200()) == no_pair);
+  CHECK(why_not("wgmma_64x256x64_s4_c2", problem(65, 8, 256), h200()) == "");
+  CHECK(why_not("wgmma_128x128x64_s6_c2", problem(129, 8, 256), h200()) == "");
+  // 256x128 shares A: in n.
+  CHECK(why_not("wgmma_256x128x64_s4_c2", problem(8192, 128, 256), h200()) == no_pair);
+  CHECK(why_not("wgmma_256x128x64_s4_c2", problem(8, 129, 256), h200()) == "");
+  CHECK(why_not("wgmma_128x256x64_s4_c2", problem(512, 512, 256), cuda_device(90, 1, 232448)) ==
+        "needs two SMs for a cluster");
+}
+
+TEST_CASE("select wgmma: workspace has the table, the tickets and whole tiles of partial sums") {
+  const auto bytes = [](const char *name, const mp::GemmProblem &p) {
+    return choice_named(name, p, h200()).workspace_bytes;
+  };
+  const mp::GemmProblem p = problem(300, 300, 4096);  // 3 x 2 tiles of 128 x 256
+  CHECK(bytes("wgmma_128x256x64_s4", p) == 0);
+  CHECK(bytes("wgmma_128x256x64_s4_c2", with_batch(p, 7)) == 0);
+  const auto split = [](size_t tiles, size_t slices) {
+    const size_t tickets = (tiles * 4 * mp::kTicketsPerTile + 255) / 256 * 256;
+    return tickets + tiles * slices * 128 * 256 * 4;
+  };
+  CHECK(bytes("wgmma_128x256x64_s4_k3", p) == split(6, 3));
+  CHECK(bytes("wgmma_128x256x64_s4_c2_k3", p) == split(8, 3));  // 4 rows of tiles
+  CHECK(bytes("wgmma_128x256x64_s4_k3", with_batch(p, 5)) == split(30, 3));
+  const size_t table = 256 + 5 * mp::kWgmmaItemBytes;
+  const size_t aligned_table = (table + 255) / 256 * 256;
+  CHECK(bytes("wgmma_128x256x64_s4", with_pointers(p, 5)) == aligned_table);
+  CHECK(bytes("wgmma_128x256x64_s4_k3", with_pointers(p, 5)) == aligned_table + split(30, 3));
+}
+
+TEST_CASE("model wgmma: a pair takes two SMs, whole pairs of tiles, and reads one operand once") {
+  mp::GemmTuning tuning{};
+  mp::ClassTuning &c = tuning.of(mp::DeviceClass::sm_90);
+  const auto us = [&](const char *name, const mp::GemmProblem &p, int sms = 132) {
+    const mp::Device device = cuda_device(90, sms, 232448);
+    mp::GemmChoice choice;
+    const char *why;
+    REQUIRE(mp::find_gemm(p, device, tuning, kAligned, name, &choice, &why));
+    return choice.predicted_us;
+  };
+  c.of(kernel_named("wgmma_128x256x64_s4")) = {.tile_us = 1, .k_us = 10, .c2 = 0.5};
+  const auto column = [](int64_t tiles) { return problem(128 * tiles, 256, 1024); };
+  CHECK(us("wgmma_128x256x64_s4", column(132)) == Approx(11));
+  CHECK(us("wgmma_128x256x64_s4_c2", column(132)) == Approx(6));
+  CHECK(us("wgmma_128x256x64_s4", column(133)) == Approx(22));
+  CHECK(us("wgmma_128x256x64_s4_c2", column(133)) == Approx(12));
+  CHECK(us("wgmma_128x256x64_s4_c2", column(131)) == Approx(6));
+  // 5 SMs hold 2 pairs.
+  CHECK(us("wgmma_128x256x64_s4", column(5), 5) == Approx(11));
+  CHECK(us("wgmma_128x256x64_s4_c2", column(4), 5) == Approx(6));
+  CHECK(us("wgmma_128x256x64_s4_c2", column(5), 5) == Approx(12));
+  CHECK(us("wgmma_128x256x64_s4_c2", column(20), 5) == Approx(5 * 6));
+  // However many tiles a block has, it starts once.
+  c.of(kernel_named("wgmma_128x256x64_s4")).start_us = 7;
+  CHECK(us("wgmma_128x256x64_s4", column(132)) == Approx(7 + 11));
+  CHECK(us("wgmma_128x256x64_s4", column(3 * 132)) == Approx(7 + 33));
+
+  c = {};
+  c.l2_us_per_mb = 1;
+  const mp::GemmProblem p = problem(512, 1024, 1000);  // 4 x 4 tiles of 128 x 256
+  CHECK(us("wgmma_128x256x64_s4", p) == Approx(2e-6 * 1000 * (4 * 512 + 4 * 1024)));
+  CHECK(us("wgmma_128x256x64_s4_c2", p) == Approx(2e-6 * 1000 * (4 * 512 + 2 * 1024)));
+  CHECK(us("wgmma_256x128x64_s4", p) == Approx(2e-6 * 1000 * (8 * 512 + 2 * 1024)));
+  CHECK(us("wgmma_256x128x64_s4_c2", p) == Approx(2e-6 * 1000 * (4 * 512 + 2 * 1024)));
+}
+
+TEST_CASE("model wgmma: what a split and a table of pointers add") {
+  mp::GemmTuning tuning{};
+  mp::ClassTuning &c = tuning.of(mp::DeviceClass::sm_90);
+  const auto us = [&](const char *name, const mp::GemmProblem &p) {
+    mp::GemmChoice choice;
+    const char *why;
+    REQUIRE(mp::find_gemm(p, h200(), tuning, kAligned, name, &choice, &why));
+    return choice.predicted_us;
+  };
+  const mp::GemmProblem p = problem(128, 256, 4096), q = problem(128 * 133, 256, 4096);
+  c.launch_us = 1;
+  CHECK(us("wgmma_128x256x64_s4", p) == Approx(1));
+  CHECK(us("wgmma_128x256x64_s4_k4", p) == Approx(2));  // and the tickets
+  CHECK(us("wgmma_128x256x64_s4", with_batch(p, 9)) == Approx(1));
+  CHECK(us("wgmma_128x256x64_s4", with_pointers(p, 9)) == Approx(4));
+  CHECK(us("wmma_128x128x32_s3", with_pointers(p, 9)) == Approx(1));
+  c = {};
+  constexpr double kTileMb = 128 * 256 * 4e-6;
+  c.partial_us_per_mb = 1;
+  CHECK(us("wgmma_128x256x64_s4_k4", p) == Approx(4 * kTileMb));
+  CHECK(us("wgmma_128x256x64_s4_k4", q) == Approx(133 * 4 * kTileMb));
+  c = {};
+  c.sum_us_per_mb = 1;
+  CHECK(us("wgmma_128x256x64_s4_k4", p) == Approx(4 * kTileMb));
+  CHECK(us("wgmma_128x256x64_s4_k4", q) == Approx(2 * 4 * kTileMb));  // one SM sums two tiles
+}
+
+TEST_CASE("select wgmma: large products take the largest tiles") {
+  for (const int64_t edge : {4096, 8192, 16384}) {
+    const mp::GemmProblem p = problem(edge, edge, edge);
+    const mp::GemmChoice choice = best_on_h200(p);
+    CAPTURE(edge, choice.name);
+    CHECK(choice.kernel->tile_m * choice.kernel->tile_n == 128 * 256);
+    CHECK(choice.split_k == 1);
+    CHECK(share_of_peak(p, choice.predicted_us) > 0.7);
+    CHECK(share_of_peak(p, choice.predicted_us) < 0.85);  // at 700 W no kernel reaches more
+  }
+}
+
+TEST_CASE("select wgmma: few tiles with a long k are split, or made smaller") {
+  // The weight gradient of GPT-2's fc layer: 72 tiles of 128 x 256 for 132 SMs.
+  const mp::GemmProblem wgrad = problem(3072, 768, 32768, MP_OP_T, MP_OP_N);
+  const mp::GemmChoice choice = best_on_h200(wgrad);
+  CAPTURE(choice.name);
+  CHECK(is_wgmma(choice));
+  CHECK(use_of_tiles(wgrad, choice) > 0.85);
+  CHECK(use_of_tiles(wgrad, choice_named("wgmma_128x256x64_s4", wgrad, h200())) < 0.6);
+
+  for (const mp::GemmProblem &p :
+       {problem(576, 4096, 7168, MP_OP_T, MP_OP_N), problem(512, 512, 100000, MP_OP_T, MP_OP_N)}) {
+    const mp::GemmChoice best = best_on_h200(p);
+    CAPTURE(p.m, p.n, p.k, best.name);
+    CHECK(is_wgmma(best));
+    const bool is_small = best.kernel->tile_m * best.kernel->tile_n <= 128 * 128;
+    CHECK((best.split_k > 1 || is_small));
+  }
+}
+
+TEST_CASE("select wgmma: a problem of one tile or less is not split, and takes a small tile") {
+  const mp::GemmChoice best = best_on_h200(problem(64, 128, 256));
+  CHECK(std::string(best.name) == "wgmma_64x128x64_s8");
+}
+
+TEST_CASE("select wgmma: what TMA cannot load goes to wmma") {
+  mp::GemmProblem p = problem(777, 1023, 1001, MP_OP_N, MP_OP_N);
+  CHECK(best_on_h200(p).kernel->family == mp::GemmFamily::wmma);
+  p = problem(4096, 4096, 4096);
+  CHECK(mp::best_gemm(p, h200(), mp::builtin_gemm_tuning(), false, SIZE_MAX).kernel->family ==
+        mp::GemmFamily::wmma);
+  p.dtype_ab = MP_FP32;
+  CHECK(best_on_h200(p).kernel->family == mp::GemmFamily::simt);
+}
+
+TEST_CASE("select wgmma: plausible choices for the shapes of the bench") {
+  std::vector<mpbench::Shape> shapes;
+  add_lines("bench/shapes/llm_gemm_shapes.csv", mpbench::parse_llm, shapes);
+  add_lines("bench/shapes/deepbench_gemm_train.csv", mpbench::parse_deepbench, shapes);
+  REQUIRE(shapes.size() == 26 + 160);
+  for (const mpbench::Shape &shape : shapes) {
+    const mp::GemmProblem p = problem_of(shape);
+    const mp::GemmChoice best = best_on_h200(p);
+    CAPTURE(shape.name(), best.name, best.predicted_us);
+    const bool is_large = p.m >= 512 && p.n >= 512 && p.k >= 512;
+    const bool is_aligned = mp::has_vector_rows(p);
+    if (is_aligned && is_large) {
+      CHECK(is_wgmma(best));
+      CHECK(use_of_tiles(p, best) > 0.5);
+    }
+    // Partial sums are no more than a few times what is read anyway.
+    if (best.split_k > 1)
+      CHECK(static_cast<double>(best.workspace_bytes) <
+            8 * 2.0 * static_cast<double>((p.m + p.n) * p.k));
+    CHECK(share_of_peak(p, best.predicted_us) < 0.85);
+  }
+}

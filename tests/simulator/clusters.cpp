@@ -1,0 +1,304 @@
+// Clusters on the host machine: which blocks run together, addresses in another block, the barrier
+// of the cluster, and asynchronous operations between blocks.
+#include <cmath>
+#include <cstring>
+
+#include "kernels/simt/sim/race.h"
+#include "kernels/simt/sm90.h"
+#include "violations.h"
+
+using namespace mp::host;
+using namespace mptest;
+
+namespace {
+
+// ---------------------------------------------------------------- places
+
+struct Place {
+  int64_t block;
+  int rank, size, thread;
+  SmemAddress first, second;  ///< of variables that odd and even blocks declare in another order
+  uintptr_t arena;
+};
+struct PlaceArgs {
+  Place *out;
+  int num_threads;
+};
+
+MP_DEVICE SmemAddress first_variable() {
+  MP_SHARED(double, first, [3]);
+  return smem_address(first);
+}
+MP_DEVICE SmemAddress second_variable() {
+  MP_SHARED(float, second, [100]);
+  return smem_address(second);
+}
+
+MP_KERNEL(512, 1) record_places(MP_PARAM(PlaceArgs) args) {
+  MP_DYN_SHARED(float, dynamic);
+  Place &mine = args.out[block_index() * args.num_threads + thread_index()];
+  mine.block = block_index();
+  mine.rank = cluster_rank();
+  mine.size = cluster_size();
+  mine.thread = thread_index();
+  if (block_index() % 2 == 0) mine.first = first_variable();
+  mine.second = second_variable();
+  mine.first = first_variable();
+  mine.arena = reinterpret_cast<uintptr_t>(dynamic) - smem_address(dynamic);
+}
+
+void check_places(int64_t num_blocks, int num_threads, int cluster) {
+  std::vector<Place> out(static_cast<size_t>(num_blocks * num_threads));
+  run(record_places, {num_blocks, num_threads, 64, cluster}, {out.data(), num_threads}, 2);
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < static_cast<int64_t>(out.size()); i++) {
+    const Place &got = out[i],
+                &of_cluster = out[i / (cluster * num_threads) * cluster * num_threads];
+    const int64_t block = i / num_threads;
+    wrong += got.block != block || got.thread != i % num_threads || got.size != cluster ||
+             got.rank != block % cluster || got.first != of_cluster.first ||
+             got.second != of_cluster.second || got.arena % 1024 != 0 ||
+             (got.rank > 0 && got.arena == of_cluster.arena);
+  }
+  CHECK(wrong == 0);
+}
+
+struct NanArgs {
+  int *wrong;
+};
+
+/// Every block finds its own memory NaN, and later what it wrote itself.
+MP_KERNEL(64, 1) write_own_memory(MP_PARAM(NanArgs) args) {
+  MP_SHARED(float, values, [64]);
+  if (!std::isnan(values[thread_index()])) args.wrong[block_index()]++;
+  cluster_sync();
+  values[thread_index()] = static_cast<float>(block_index());
+  cluster_sync();
+  if (values[thread_index() ^ 1] != static_cast<float>(block_index())) args.wrong[block_index()]++;
+}
+
+// ---------------------------------------------------------------- between blocks
+
+struct OutArgs {
+  int *out;  ///< by block
+};
+
+constexpr uint32_t kBytes = 4;
+
+/// The machine writes `value` and tells the mbarrier, as TMA does.
+[[gnu::noinline, gnu::no_sanitize_thread]] void write_async(SmemAddress dst, SmemAddress bar,
+                                                            int value,
+                                                            Where where = Where::here()) {
+  engine::race::tma_load_started(bar, engine::smem_at(dst, kBytes, "write_async", where), kBytes,
+                                 __builtin_return_address(0));
+  engine::start_async([=]() __attribute__((no_sanitize_thread)) {
+    std::memcpy(engine::smem_at(dst, kBytes, "write_async", where), &value, kBytes);
+    engine::mbarrier_complete_tx(bar, kBytes, where);
+  });
+}
+
+/// Blocks hand numbers to the next of their cluster, whose barrier counts the bytes; it arrives at
+/// a barrier of the sender when it has read them.
+MP_KERNEL(64, 1) pass_to_next_block(MP_PARAM(OutArgs) args) {
+  MP_SHARED(uint64_t, full, [1]);
+  MP_SHARED(uint64_t, empty, [1]);
+  MP_SHARED(int, slot, [1]);
+  const SmemAddress full_bar = smem_address(full), empty_bar = smem_address(empty);
+  if (thread_index() == 0) {
+    mbarrier_init(full_bar, 1);
+    mbarrier_init(empty_bar, 1);
+    mbarrier_init_fence();
+  }
+  cluster_sync();
+  const int next = (cluster_rank() + 1) % cluster_size();
+  const int previous = (cluster_rank() + cluster_size() - 1) % cluster_size();
+  for (int round = 0; round < 5; round++) {
+    if (thread_index() == 32) {
+      if (round > 0) mbarrier_wait(empty_bar, (round - 1) % 2);
+      write_async(in_block(smem_address(slot), next), in_block(full_bar, next),
+                  static_cast<int>(block_index()) * 10 + round);
+    }
+    if (thread_index() == 0) {
+      mbarrier_arrive_expect(full_bar, kBytes);
+      mbarrier_wait(full_bar, round % 2);
+      args.out[block_index()] += slot[0];
+      mbarrier_arrive_cluster(in_block(empty_bar, previous));
+    }
+  }
+  cluster_sync();
+}
+
+void check_pass(int cluster, int64_t num_blocks) {
+  std::vector<int> out(static_cast<size_t>(num_blocks));
+  run(pass_to_next_block, {num_blocks, 64, 0, cluster}, {out.data()}, 2);
+  for (int b = 0; b < num_blocks; b++) {
+    const int from = b / cluster * cluster + (b + cluster - 1) % cluster;
+    CHECK(out[b] == 5 * 10 * from + 10);
+  }
+}
+
+/// All threads of the cluster arrive at one barrier of its last block, many times.
+MP_KERNEL(32, 1) arrive_at_last_block(MP_PARAM(OutArgs) args) {
+  MP_SHARED(uint64_t, bar, [1]);
+  const int last = cluster_size() - 1;
+  if (cluster_rank() == last && thread_index() == 31)
+    mbarrier_init(smem_address(bar), 32 * cluster_size()), mbarrier_init_fence();
+  cluster_sync();
+  for (int round = 0; round < 7; round++) {
+    args.out[block_index() * 32 + thread_index()]++;
+    mbarrier_arrive_cluster(in_block(smem_address(bar), last));
+    if (cluster_rank() == last) {
+      mbarrier_wait(smem_address(bar), round % 2);
+      const int64_t other = (block_index() - cluster_size() + 1) * 32 + thread_index();
+      if (args.out[other] != round + 1) args.out[other] = 1000;
+    }
+    cluster_sync();
+  }
+}
+
+/// Each round, each block sends its number and all meet; late threads must not be left behind.
+MP_KERNEL(96, 1) meet_in_rounds(MP_PARAM(OutArgs) args) {
+  for (int round = 1; round <= 9; round++) {
+    if (thread_index() == 7 * round) args.out[block_index()] = round;
+    cluster_sync();
+    const int64_t other =
+        block_index() / cluster_size() * cluster_size() + (cluster_rank() + round) % cluster_size();
+    if (args.out[other] != round) args.out[block_index()] = 1000;
+    cluster_sync();
+  }
+}
+
+/// Warps that have returned are not waited for; the others may come from different lines.
+MP_KERNEL(128, 1) leave_early(MP_PARAM(OutArgs) args) {
+  if (warp_index() == 3 || (cluster_rank() == 1 && warp_index() == 0)) return;
+  if (thread_index() == 64) args.out[block_index()] = 1;
+  if (warp_index() == 1)
+    cluster_sync();
+  else
+    cluster_sync();
+  if (thread_index() == 40) args.out[block_index()] += 10 * args.out[block_index() ^ 1] * 0 + 10;
+}
+
+// ---------------------------------------------------------------- asynchronous operations
+
+/// Thread 0 starts an operation and returns; another thread of the block is still there.
+MP_KERNEL(64, 1) start_and_return(MP_PARAM(OutArgs) args) {
+  MP_SHARED(uint64_t, bar, [1]);
+  if (thread_index() == 0) mbarrier_init(smem_address(bar), 1), mbarrier_init_fence();
+  block_sync();
+  int *const out = args.out + block_index();
+  const SmemAddress address = smem_address(bar);
+  if (thread_index() == 0) {
+    engine::start_async([=]() __attribute__((no_sanitize_thread)) {
+      *out = 10 * engine::current->index + 1;
+      engine::mbarrier_complete_tx(address, 8, {});
+    });
+    mbarrier_arrive_expect(address, 8);
+  }
+  if (thread_index() == 33) mbarrier_wait(address, 0), *out += 1;
+}
+
+/// Nobody waits: the operation is performed at the end of the cluster at the latest.
+MP_KERNEL(32, 1) start_and_forget(MP_PARAM(OutArgs) args) {
+  int *const out = args.out + block_index();
+  if (thread_index() == 3)
+    for (int i = 0; i < 4; i++)
+      engine::start_async([=]() __attribute__((no_sanitize_thread)) { *out += 1; });
+}
+
+/// How many of 40 operations had happened at the next switches.
+MP_KERNEL(32, 1) observe_operations(MP_PARAM(OutArgs) args) {
+  int *const out = args.out;
+  if (thread_index() == 0)
+    for (int i = 0; i < 40; i++)
+      engine::start_async([=]() __attribute__((no_sanitize_thread)) { out[0]++; });
+  warp_sync();
+  if (thread_index() == 0) out[1] = out[0];
+}
+
+int operations_at_switch(const engine::Mood &mood) {
+  const MoodScope scope(mood);
+  std::vector<int> out(2);
+  run(observe_operations, {1, 32}, {out.data()});
+  CHECK(out[0] == 40);
+  return out[1];
+}
+
+}  // namespace
+
+TEST_CASE("machine: the blocks of a cluster have consecutive indices and equal layouts") {
+  in_every_mood([] {
+    for (int cluster = 1; cluster <= 8; cluster++) {
+      check_places(cluster, 64, cluster);
+      check_places(5 * cluster, 32, cluster);
+    }
+  });
+  // Shapes change from launch to launch.
+  for (const int num_threads : {32, 128, 512}) check_places(6, num_threads, 2);
+  check_places(9, 512, 1);
+  check_places(16, 128, 8);
+}
+
+TEST_CASE("machine: every block of a cluster has its own shared memory") {
+  in_every_mood([] {
+    for (const int cluster : {1, 2, 5}) {
+      std::vector<int> wrong(10);
+      run(write_own_memory, {10, 64, 0, cluster}, {wrong.data()}, 2);
+      CHECK(wrong == std::vector<int>(10));
+    }
+  });
+}
+
+TEST_CASE("machine: blocks of a cluster hand values around") {
+  in_every_mood([] {
+    for (const int cluster : {1, 2, 3, 8}) {
+      check_pass(cluster, cluster);
+      check_pass(cluster, 7 * cluster);
+    }
+  });
+}
+
+TEST_CASE("machine: threads of other blocks arrive at an mbarrier") {
+  in_every_mood([] {
+    for (const int cluster : {1, 2, 4}) {
+      std::vector<int> out(32 * 12);
+      run(arrive_at_last_block, {12, 32, 0, cluster}, {out.data()}, 2);
+      CHECK(out == std::vector<int>(32 * 12, 7));
+    }
+  });
+}
+
+TEST_CASE("machine: cluster_sync meets the threads of all blocks") {
+  in_every_mood([] {
+    for (const int cluster : {1, 2, 3}) {
+      std::vector<int> out(12);
+      run(meet_in_rounds, {12, 96, 0, cluster}, {out.data()}, 2);
+      CHECK(out == std::vector<int>(12, 9));
+    }
+    std::vector<int> out(4);
+    run(leave_early, {4, 128, 0, 2}, {out.data()});
+    CHECK(out == std::vector<int>(4, 11));
+  });
+}
+
+TEST_CASE("machine: asynchronous operations happen sooner or later") {
+  in_every_mood([] {
+    std::vector<int> out(3);
+    run(start_and_return, {3, 64}, {out.data()});
+    CHECK(out == std::vector<int>(3, 2));
+    out.assign(4, 0);
+    run(start_and_forget, {4, 32, 0, 2}, {out.data()});
+    CHECK(out == std::vector<int>(4, 4));
+  });
+}
+
+TEST_CASE("machine: the mood says when asynchronous operations happen") {
+  CHECK(operations_at_switch(engine::Mood::plain()) == 40);
+  for (uint64_t seed = 0; seed < kSeeds; seed++) {
+    CHECK(operations_at_switch({true, seed, engine::CopyTiming::immediate}) == 40);
+    CHECK(operations_at_switch({true, seed, engine::CopyTiming::late}) == 0);
+    const int some = operations_at_switch({true, seed, engine::CopyTiming::random});
+    CHECK(some > 0);
+    CHECK(some < 40);
+  }
+}

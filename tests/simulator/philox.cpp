@@ -1,0 +1,118 @@
+// The random numbers of the 16-bit copy (kernels/step/philox.h), and the rounding that they decide
+// (kernels/step/model_copy.h), whose probabilities can be counted out here.
+#include "kernels/step/model_copy.h"
+#include "testing.h"
+#include "tests/support/fills.h"
+#include "tests/support/numeric.h"
+
+using namespace mp::host;
+using mptest::decode;
+using mptest::Random;
+
+namespace {
+
+constexpr mp_dtype_t kTypes[] = {MP_FP16, MP_BF16};
+
+void check_words(const PhiloxWords &got, const PhiloxWords &wanted) {
+  for (int i = 0; i < 4; i++) CHECK(got.x[i] == wanted.x[i]);
+}
+
+float negative(float w) {
+  return -w;
+}
+
+}  // namespace
+
+TEST_CASE("philox: the known answers of Random123") {
+  // kat_vectors, philox4x32 10: zeros, ones, digits of pi.
+  check_words(philox({{0, 0, 0, 0}}, 0), {{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}});
+  constexpr uint32_t kOnes = 0xffffffff;
+  check_words(philox({{kOnes, kOnes, kOnes, kOnes}}, ~uint64_t{0}),
+              {{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}});
+  check_words(philox({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}},
+                     uint64_t{0x299f31d0} << 32 | 0xa4093822),
+              {{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}});
+}
+
+TEST_CASE("stochastic rounding: as many words round up as the fraction says") {
+  // Of the 2^bits values of the deciding bits, exactly the dropped part of w many round up.
+  Random random(1);
+  for (const mp_dtype_t dtype : kTypes) {
+    const int bits = dtype == MP_FP16 ? 13 : 16;
+    for (int i = 0; i < 40; i++) {
+      const uint32_t fraction = i == 0   ? 0
+                                : i == 1 ? 1
+                                : i == 2
+                                    ? (1u << bits) - 1
+                                    : static_cast<uint32_t>(random.integer(0, (1 << bits) - 1));
+      // fp16: exponents of its normal numbers; bf16: all, 0 (subnormal) included.
+      const uint32_t exponent = static_cast<uint32_t>(dtype == MP_FP16 ? random.integer(113, 142)
+                                                                       : random.integer(0, 254));
+      const uint32_t kept = static_cast<uint32_t>(random.integer(0, 0x7fffff)) >> bits << bits;
+      const float below = float_from_bits(exponent << 23 | kept);
+      const float w = float_from_bits(bits_of(below) | fraction);
+      const float above = float_from_bits(bits_of(below) + (1u << bits));
+      const uint32_t other_bits = static_cast<uint32_t>(random.bits()) << bits;
+      uint32_t ups = 0;
+      int64_t wrong = 0;
+      for (uint32_t word = 0; word < 1u << bits; word++) {
+        const float got = stochastically_rounded(w, dtype, word | other_bits);
+        ups += got == above;
+        wrong += got != above && got != below;
+        wrong += stochastically_rounded(negative(w), dtype, word | other_bits) != negative(got);
+      }
+      CAPTURE(dtype, w, fraction);
+      CHECK(ups == fraction);
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("stochastic rounding: subnormals of fp16 turn at their fraction of 2^32") {
+  Random random(2);
+  for (int i = 0; i < 2000; i++) {
+    const float w =
+        static_cast<float>(random.real(0.0, 0x1p-14) * std::exp2(-random.integer(0, 30)));
+    const double units = static_cast<double>(w) * 0x1p24;
+    const double below = std::floor(units);
+    const double threshold = std::floor((units - below) * 0x1p32);
+    const auto rounded = [&](double word) {
+      return stochastically_rounded(w, MP_FP16, static_cast<uint32_t>(word)) * 0x1p24;
+    };
+    CAPTURE(w, threshold);
+    if (threshold > 0.0) CHECK(rounded(threshold - 1.0) == below + 1.0);
+    CHECK(rounded(threshold) == below);
+    CHECK(rounded(0x1p32 - 1.0) == below);
+    CHECK(stochastically_rounded(negative(w), MP_FP16, 0) ==
+          negative(stochastically_rounded(w, MP_FP16, 0)));
+  }
+}
+
+TEST_CASE("stochastic rounding: what the type holds stays, whatever the word") {
+  for (const mp_dtype_t dtype : kTypes) {
+    int64_t wrong = 0;
+    for (uint32_t bits = 0; bits < 1u << 16; bits++) {
+      const float w = static_cast<float>(decode(dtype, bits));
+      for (const uint32_t word : {0u, 1u, 0x7fffffffu, 0x80000000u, 0xffffffffu}) {
+        const float got = stochastically_rounded(w, dtype, word);
+        wrong += std::isnan(w) ? !std::isnan(got) : bits_of(got) != bits_of(w);
+      }
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("stochastic rounding: beyond the largest finite number lies an overflow") {
+  const float between = 65520.0f;  // half way from 65504 to what would be 65536
+  CHECK(stochastically_rounded(between, MP_FP16, 0x0fff) == 65504.0f);
+  CHECK(stochastically_rounded(between, MP_FP16, 0x1000) == 65536.0f);
+  CHECK(!overflows(65504.0f, MP_FP16));
+  CHECK(overflows(65536.0f, MP_FP16));
+  const float most = std::numeric_limits<float>::max();  // 0xffff / 2^16 from the largest bf16
+  CHECK(stochastically_rounded(most, MP_BF16, 0) == kBf16Max);
+  CHECK(stochastically_rounded(-most, MP_BF16, 1) == -std::numeric_limits<float>::infinity());
+  CHECK(!overflows(kBf16Max, MP_BF16));
+  CHECK(overflows(most, MP_BF16));
+  CHECK(overflows(-std::numeric_limits<float>::infinity(), MP_FP16));
+  CHECK(!overflows(std::numeric_limits<float>::quiet_NaN(), MP_FP16));
+}

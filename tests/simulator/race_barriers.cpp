@@ -1,0 +1,438 @@
+// The race detector with mbarriers, named barriers, clusters and asynchronous operations: what they
+// order and what they do not.
+#include "kernels/simt/sim/race.h"
+#include "kernels/simt/sm90.h"
+#include "testing.h"
+
+using namespace mp::host;
+using namespace mptest;
+
+namespace {
+
+namespace race = engine::race;
+
+constexpr int kThreads = 256;  // two warpgroups
+
+/// Two mbarriers and a slot of 16 bytes per thread.
+struct Shared {
+  uint64_t (&bars)[2];
+  int (&slots)[4 * kThreads];
+
+  SmemAddress bar(int i) const { return smem_address(&bars[i]); }
+};
+MP_DEVICE Shared shared() {
+  MP_SHARED(uint64_t, bars, [2]);
+  MP_SHARED(int, slots, [4 * kThreads]);
+  return {bars, slots};
+}
+
+/// Initialised as they should be.
+MP_DEVICE Shared with_barriers(int arrivals0, int arrivals1 = 1) {
+  const Shared smem = shared();
+  if (thread_index() == 0) {
+    mbarrier_init(smem.bar(0), arrivals0);
+    mbarrier_init(smem.bar(1), arrivals1);
+    mbarrier_init_fence();
+  }
+  cluster_sync();
+  return smem;
+}
+
+/// Keeps the load of `value` in the program.
+[[gnu::noipa]] void use(int) {}
+
+MP_DEVICE int &slot_of(int thread) {
+  return shared().slots[4 * thread];
+}
+MP_DEVICE void write_mine() {
+  slot_of(thread_index()) = 1;
+}
+MP_DEVICE void read_of(int thread) {
+  use(slot_of(thread));
+}
+
+// ---- asynchronous operations on the 16 bytes of a thread, as the machine tells of them
+
+[[gnu::noinline]] void start_load(int thread, int bar, int rank) {
+  const Shared smem = shared();
+  const SmemAddress mbarrier = in_block(smem.bar(bar), rank);
+  const SmemAddress dst = in_block(smem_address(&smem.slots[4 * thread]), rank);
+  race::tma_load_started(mbarrier, engine::smem_at(dst, 16, "load", {}), 16,
+                         __builtin_return_address(0));
+  engine::start_async([=] { engine::mbarrier_complete_tx(mbarrier, 16, {}); });
+}
+/// In group 0.
+[[gnu::noinline]] void start_store(int thread) {
+  race::tma_store_started(&slot_of(thread), 16, 0, __builtin_return_address(0));
+}
+MP_DEVICE void finish_store() {
+  race::tma_stores_read(1);
+}
+MP_DEVICE void fence_async() {
+  race::async_proxy_fenced();
+}
+struct Count {
+  mutable int of_warpgroup[2] = {};
+};
+/// In group 0.  All threads of the warpgroup come; the last one issues.
+[[gnu::noinline]] void start_multiply(int thread, const Count &issued) {
+  if (++issued.of_warpgroup[warp_index() / 4] == 128)
+    race::wgmma_started(&slot_of(thread), 16, 0, __builtin_return_address(0));
+}
+MP_DEVICE void finish_multiply() {
+  race::wgmma_done(1);
+}
+
+template <class Body>
+MP_KERNEL(kThreads, 1)
+call(MP_PARAM(Body) body) {
+  body();
+}
+
+template <class Body>
+void expect_none(const Body &body, int cluster = 1) {
+  in_every_mood([&] {
+    const Body fresh = body;
+    CHECK(outcome(call<Body>, {cluster, kThreads, 0, cluster}, fresh) == "");
+  });
+}
+
+/// Found in every schedule; the report must have all of `parts`.
+template <class Body>
+void expect_race(const Body &body, const std::vector<std::string> &parts = {"races with"},
+                 int cluster = 1) {
+  if (!kRaceBuild) return;
+  in_every_mood([&] {
+    const Body fresh = body;
+    const std::string complaint = outcome(call<Body>, {cluster, kThreads, 0, cluster}, fresh);
+    INFO("complaint: " << complaint);
+    CHECK(complaint.find("kernel: block ") == 0);
+    for (const std::string &part : parts) CHECK(complaint.find(part) != std::string::npos);
+  });
+}
+
+void skip_without_detector() {
+  if (!kRaceBuild) skip("only the correct kernels; races are found in the build with SAN=race");
+}
+
+}  // namespace
+
+TEST_CASE("race: an arrive tells what its own thread did", "[race]") {
+  skip_without_detector();
+  expect_none([] {  // every lane arrives
+    const Shared smem = with_barriers(kWarpSize);
+    if (warp_index() == 0) write_mine(), mbarrier_arrive(smem.bar(0));
+    if (warp_index() == 1) mbarrier_wait(smem.bar(0), 0), read_of(lane_index());
+  });
+  expect_none([] {  // one arrives for all
+    const Shared smem = with_barriers(1);
+    if (warp_index() == 0) {
+      write_mine();
+      warp_sync();
+      if (lane_index() == 0) mbarrier_arrive(smem.bar(0));
+    }
+    if (warp_index() == 1) mbarrier_wait(smem.bar(0), 0), read_of(lane_index());
+  });
+  expect_race(
+      [] {  // without knowing of the others
+        const Shared smem = with_barriers(1);
+        if (warp_index() == 0) {
+          write_mine();
+          if (lane_index() == 0) mbarrier_arrive(smem.bar(0));
+        }
+        if (warp_index() == 1) mbarrier_wait(smem.bar(0), 0), read_of(9);
+      },
+      {"slots + 144 bytes", "write by thread 9 ("});
+  expect_race([] {  // too early
+    const Shared smem = with_barriers(kWarpSize);
+    if (warp_index() == 0) mbarrier_arrive(smem.bar(0)), write_mine();
+    if (warp_index() == 1) mbarrier_wait(smem.bar(0), 0), read_of(lane_index());
+  });
+  expect_race([] {  // the arriving thread is told nothing
+    const Shared smem = with_barriers(2 * kWarpSize);
+    if (warp_index() == 0) write_mine(), mbarrier_arrive(smem.bar(0));
+    if (warp_index() == 1) mbarrier_arrive(smem.bar(0)), read_of(lane_index());
+  });
+}
+
+TEST_CASE("race: a wait tells its own thread", "[race]") {
+  skip_without_detector();
+  const auto wait_in_lane_0 = [](bool then_sync) {
+    const Shared smem = with_barriers(1);
+    if (thread_index() == 40) write_mine(), mbarrier_arrive(smem.bar(0));
+    if (warp_index() == 0) {
+      if (lane_index() == 0) mbarrier_wait(smem.bar(0), 0);
+      if (then_sync) warp_sync();
+      if (lane_index() == 7) read_of(40);
+    }
+  };
+  expect_none([=] { wait_in_lane_0(true); });
+  expect_race([=] { wait_in_lane_0(false); }, {"read by thread 7 (", "write by thread 40 ("});
+}
+
+TEST_CASE("race: a wait tells of its phase and the earlier ones", "[race]") {
+  skip_without_detector();
+  const auto wait_for = [](int num_phases) {
+    const Shared smem = with_barriers(1);
+    if (thread_index() == 32) {
+      slot_of(0) = 1;
+      mbarrier_arrive(smem.bar(0));
+      mbarrier_wait(smem.bar(1), 0);
+      slot_of(1) = 1;
+      mbarrier_arrive(smem.bar(0));
+    }
+    if (thread_index() == 0) {
+      mbarrier_wait(smem.bar(0), 0);
+      mbarrier_arrive(smem.bar(1));
+      if (num_phases == 2) mbarrier_wait(smem.bar(0), 1);
+      read_of(0);
+      read_of(1);
+    }
+  };
+  expect_none([=] { wait_for(2); });
+  expect_race([=] { wait_for(1); }, {"slots + 16 bytes"});
+}
+
+TEST_CASE("race: a slot is released when it has been read", "[race]") {
+  skip_without_detector();
+  const auto reuse_slot = [](bool release_early) {
+    const Shared smem = with_barriers(1);
+    if (thread_index() == 0) {
+      write_mine();
+      mbarrier_arrive(smem.bar(0));
+      mbarrier_wait(smem.bar(1), 0);
+      write_mine();
+    }
+    if (thread_index() == 100) {
+      mbarrier_wait(smem.bar(0), 0);
+      if (release_early) mbarrier_arrive(smem.bar(1));
+      read_of(0);
+      if (!release_early) mbarrier_arrive(smem.bar(1));
+    }
+  };
+  expect_none([=] { reuse_slot(false); });
+  expect_race([=] { reuse_slot(true); });
+}
+
+TEST_CASE("race: mbarriers are initialised before others use them", "[race]") {
+  skip_without_detector();
+  // The lane that initialises comes first in this schedule, so all goes well.
+  const auto use_without_sync = [] {
+    const Shared smem = shared();
+    if (thread_index() == 0) mbarrier_init(smem.bar(0), 1), mbarrier_init_fence();
+    if (thread_index() == 32) mbarrier_arrive(smem.bar(0));
+  };
+  const MoodScope scope(engine::Mood::plain());
+  const std::string complaint =
+      outcome(call<decltype(use_without_sync)>, {1, kThreads}, use_without_sync);
+  if (kRaceBuild)
+    CHECK(complaint.find("has a race in mbarrier bars + 0 bytes: its use races with mbarrier_init "
+                         "by thread 0") != std::string::npos);
+  else
+    CHECK(complaint == "");
+}
+
+TEST_CASE("race: a named barrier orders the warps that meet", "[race]") {
+  skip_without_detector();
+  expect_none([] {
+    if (warp_index() < 2) {
+      write_mine();
+      named_barrier_sync(1, 64);
+      read_of(thread_index() ^ 33);
+    }
+  });
+  expect_race([] {  // warps 2 and 3 meet at another
+    if (warp_index() >= 4) return;
+    write_mine();
+    named_barrier_sync(1 + warp_index() / 2, 64);
+    read_of(thread_index() ^ 64);
+  });
+  const auto arrive_and_sync = [](bool arriver_reads) {
+    if (warp_index() < 2) {
+      if (arriver_reads == (warp_index() == 1)) write_mine();
+      if (warp_index() == 0)
+        named_barrier_arrive(3, 64);
+      else
+        named_barrier_sync(3, 64);
+      if (arriver_reads == (warp_index() == 0)) read_of(thread_index() ^ 32);
+    }
+  };
+  expect_none([=] { arrive_and_sync(false); });
+  expect_race([=] { arrive_and_sync(true); });
+}
+
+TEST_CASE("race: a TMA load is known to those who wait for its phase", "[race]") {
+  skip_without_detector();
+  const auto load = [](bool reader_waits) {
+    const Shared smem = with_barriers(1);
+    if (thread_index() == 0) {
+      mbarrier_arrive_expect(smem.bar(0), 16);
+      start_load(5, 0, 0);
+    }
+    if (thread_index() == 64) {
+      if (reader_waits) mbarrier_wait(smem.bar(0), 0);
+      read_of(5);
+      mbarrier_wait(smem.bar(0), 0);
+    }
+  };
+  expect_none([=] { load(true); });
+  expect_race([=] { load(false); }, {"slots + 80 bytes"});
+  expect_race(
+      [] {  // two into one place
+        const Shared smem = with_barriers(1);
+        if (thread_index() != 0) return;
+        mbarrier_arrive_expect(smem.bar(0), 32);
+        start_load(5, 0, 0);
+        start_load(5, 0, 0);
+        mbarrier_wait(smem.bar(0), 0);
+      },
+      {"write by the TMA load on mbarrier bars + 0 bytes"});
+  const auto load_into_used_slot = [](bool wait_for_reader) {
+    const Shared smem = with_barriers(1);
+    if (thread_index() == 64) read_of(5), mbarrier_arrive(smem.bar(1));
+    if (thread_index() == 0) {
+      if (wait_for_reader) mbarrier_wait(smem.bar(1), 0);
+      mbarrier_arrive_expect(smem.bar(0), 16);
+      start_load(5, 0, 0);
+      mbarrier_wait(smem.bar(0), 0);
+    }
+  };
+  expect_none([=] { load_into_used_slot(true); });
+  expect_race([=] { load_into_used_slot(false); }, {"thread 64 ("});
+}
+
+TEST_CASE("race: a TMA load into another block of the cluster", "[race]") {
+  skip_without_detector();
+  // Block 1 has read its slot; block 0 has one filled there.
+  const auto load_there = [](bool synced) {
+    const Shared smem = with_barriers(1);
+    if (cluster_rank() == 1 && thread_index() == 8) read_of(5);
+    synced ? cluster_sync() : block_sync();
+    if (cluster_rank() == 0 && thread_index() == 0) start_load(5, 0, 1);
+    if (cluster_rank() == 1 && thread_index() == 0) {
+      mbarrier_arrive_expect(smem.bar(0), 16);
+      mbarrier_wait(smem.bar(0), 0);
+      read_of(5);
+    }
+    cluster_sync();
+  };
+  expect_none([=] { load_there(true); }, 2);
+  expect_race([=] { load_there(false); }, {"thread 8 of block 1", "slots + 80 bytes"}, 2);
+  const auto arrive_there = [](bool before_read) {
+    const Shared smem = with_barriers(1);
+    if (cluster_rank() == 1 && thread_index() == 8) {
+      if (before_read) mbarrier_arrive_cluster(in_block(smem.bar(1), 0));
+      read_of(5);
+      if (!before_read) mbarrier_arrive_cluster(in_block(smem.bar(1), 0));
+    }
+    if (cluster_rank() == 0 && thread_index() == 0) {
+      mbarrier_wait(smem.bar(1), 0);
+      start_load(5, 0, 1);
+    }
+    if (cluster_rank() == 1 && thread_index() == 0) {
+      mbarrier_arrive_expect(smem.bar(0), 16);
+      mbarrier_wait(smem.bar(0), 0);
+    }
+    cluster_sync();
+  };
+  expect_none([=] { arrive_there(false); }, 2);
+  expect_race([=] { arrive_there(true); }, {"races with"}, 2);
+}
+
+TEST_CASE("race: a TMA store reads until its thread has waited", "[race]") {
+  skip_without_detector();
+  const auto store = [](bool wait, int writer) {
+    write_mine();
+    fence_async();
+    block_sync();
+    if (thread_index() == 3) {
+      start_store(9);
+      if (wait) finish_store();
+    }
+    if (writer != 3) block_sync();
+    if (thread_index() == writer) slot_of(9) = 2;
+  };
+  expect_none([=] { store(true, 3); });
+  expect_none([=] { store(true, 9); });
+  expect_race([=] { store(false, 3); }, {"read by a TMA store of thread 3 ("});
+  expect_race([=] { store(false, 9); }, {"read by a TMA store of thread 3 ("});
+  expect_race([] {  // the wait is over, but nobody was told
+    block_sync();
+    if (thread_index() == 3) start_store(9), finish_store();
+    if (thread_index() == 9) write_mine();
+  });
+}
+
+TEST_CASE("race: asynchronous operations see only writes that were fenced", "[race]") {
+  skip_without_detector();
+  enum class Fence { none, before_write, by_writer, by_reader, by_other };
+  const auto store = [](Fence fence) {
+    if (thread_index() == 9) {
+      if (fence == Fence::before_write) fence_async();
+      write_mine();
+      if (fence == Fence::by_writer) fence_async();
+    }
+    if (fence == Fence::by_other && thread_index() == 10) fence_async();
+    block_sync();
+    if (fence == Fence::by_reader && thread_index() == 3) fence_async();
+    if (thread_index() == 3) start_store(9);
+  };
+  expect_none([=] { store(Fence::by_writer); });
+  expect_none([=] { store(Fence::by_reader); });
+  const std::vector<std::string> report = {"lacks an async_proxy_fence on shared slots + 144 bytes",
+                                           "write by thread 9 ("};
+  expect_race([=] { store(Fence::none); }, report);
+  expect_race([=] { store(Fence::before_write); }, report);
+  expect_race([=] { store(Fence::by_other); }, report);
+}
+
+TEST_CASE("race: wgmma reads what its whole warpgroup knows of", "[race]") {
+  skip_without_detector();
+  const auto multiply_loaded = [](const Count &issued, int warp_without_wait) {
+    const Shared smem = with_barriers(1);
+    if (thread_index() == 200) {
+      mbarrier_arrive_expect(smem.bar(0), 16);
+      start_load(5, 0, 0);
+    }
+    if (warp_index() < 4) {
+      if (warp_index() != warp_without_wait) mbarrier_wait(smem.bar(0), 0);
+      start_multiply(5, issued);
+    }
+  };
+  expect_none([=, issued = Count{}] { multiply_loaded(issued, -1); });
+  for (int warp = 0; warp < 4; warp++)
+    expect_race([=, issued = Count{}] { multiply_loaded(issued, warp); }, {"read by wgmma"});
+  const auto multiply_written = [](const Count &issued, bool fenced) {
+    if (thread_index() < 128) {
+      write_mine();
+      if (fenced || thread_index() != 77) fence_async();
+      named_barrier_sync(1, 128);
+      start_multiply(77, issued);
+    }
+  };
+  expect_none([=, issued = Count{}] { multiply_written(issued, true); });
+  expect_race([=, issued = Count{}] { multiply_written(issued, false); },
+              {"lacks an async_proxy_fence", "write by thread 77 ("});
+}
+
+TEST_CASE("race: each warp waits for its own share of a wgmma", "[race]") {
+  skip_without_detector();
+  // Eight warps read a slot and release it; the producer fills it again.
+  const auto multiply_and_release = [](const Count &issued, int arrivals, bool release_early) {
+    const Shared smem = with_barriers(1, arrivals);
+    start_multiply(5, issued);
+    if (!release_early) finish_multiply();
+    warp_sync();
+    if (lane_index() == 0 && warp_index() < arrivals) mbarrier_arrive(smem.bar(1));
+    if (thread_index() == 0) {
+      mbarrier_wait(smem.bar(1), 0);
+      mbarrier_arrive_expect(smem.bar(0), 16);
+      start_load(5, 0, 0);
+      mbarrier_wait(smem.bar(0), 0);
+    }
+  };
+  expect_none([=, issued = Count{}] { multiply_and_release(issued, 8, false); });
+  expect_race([=, issued = Count{}] { multiply_and_release(issued, 7, false); },
+              {"read by wgmma of the warpgroup of thread 128 ("});
+  expect_race([=, issued = Count{}] { multiply_and_release(issued, 8, true); }, {"read by wgmma"});
+}

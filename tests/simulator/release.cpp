@@ -1,0 +1,61 @@
+// The release store with which a kernel tells the host of what it has done.
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "testing.h"
+
+using namespace mp::host;
+using namespace mptest;
+
+namespace {
+
+constexpr int kThreads = 64;
+constexpr uint64_t kWords = 200;
+constexpr uint64_t kPattern = 0xA5A5A5A5A5A5A5A5;
+
+struct Args {
+  uint64_t *data;   ///< kWords
+  uint64_t *count;  ///< how many of them are there
+};
+
+/// One thread writes a word, then says so.
+MP_KERNEL(kThreads, 1)
+tell(MP_PARAM(Args) args) {
+  if (thread_index() != 37) return;
+  for (uint64_t i = 0; i < kWords; i++) {
+    args.data[i] = 3 * i + 1;
+    store_release_system(args.count, i + 1);
+  }
+}
+
+/// Follows the counter until the kernel is gone; returns how many words were not what they should
+/// have been.
+uint64_t watch(const std::vector<uint64_t> &data, uint64_t &count,
+               const std::atomic<bool> &finished) {
+  uint64_t wrong = 0;
+  for (bool last = false; !last;) {
+    last = finished.load();
+    const uint64_t seen = std::atomic_ref<uint64_t>(count).load(std::memory_order_acquire);
+    for (uint64_t i = 0; i < seen; i++) wrong += data[i] != 3 * i + 1;
+  }
+  return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("release store: whoever sees it sees what was written before") {
+  in_every_mood([] {
+    std::vector<uint64_t> data(kWords, 0);
+    std::array<uint64_t, 3> counter = {kPattern, 0, kPattern};
+    std::atomic<bool> finished = false;
+    uint64_t wrong = 1;
+    std::thread host([&] { wrong = watch(data, counter[1], finished); });
+    const std::string complaint = outcome(tell, {1, kThreads}, {data.data(), &counter[1]});
+    finished = true;
+    host.join();
+    CHECK(complaint == "");
+    CHECK(wrong == 0);
+    CHECK(counter == std::array<uint64_t, 3>{kPattern, kWords, kPattern});
+  });
+}

@@ -1,0 +1,325 @@
+// TMA on the host machine: what breaks a rule ends in an error that says which and names the line.
+#include "tma.h"
+
+using namespace mp::host;
+using namespace mptest;
+
+namespace {
+
+constexpr int kThreads = 64;
+constexpr TensorShape kSwizzled{MP_FP16, 100, 30, 3, 104, 104 * 30, 64, 8, true};
+constexpr TensorShape kPlain{MP_FP16, 100, 30, 3, 104, 104 * 30, 64, 8, false};
+constexpr uint32_t kBytes = 1024;  // of a box of either
+
+/// What the kernels of this file work on; copied into them.
+struct Maps {
+  mp::TensorMap swizzled, plain;
+};
+
+/// The line that a report should name.
+int noted_line = 0;
+
+template <class Body>
+MP_KERNEL(kThreads, 1)
+call(MP_PARAM(Body) body) {
+  body();
+}
+
+/// 1 KB boxes in the aligned part of the dynamic memory.
+constexpr int kBoxes = 4;
+SmemAddress box(int index) {
+  return smem_address(aligned_smem()) + static_cast<SmemAddress>(index) * kBytes;
+}
+
+SmemAddress initialised_barrier() {
+  MP_SHARED(uint64_t, loaded, [1]);
+  const SmemAddress bar = smem_address(loaded);
+  if (thread_index() == 0) {
+    mbarrier_init(bar, 1);
+    mbarrier_init_fence();
+  }
+  cluster_sync();
+  return bar;
+}
+
+template <class Body>
+std::string outcome_of(const Body &body, int cluster = 1) {
+  return outcome(call<Body>, {cluster, kThreads, (kBoxes + 1) * kBytes, cluster}, body);
+}
+
+struct Fixture {
+  Tensor swizzled{kSwizzled}, plain{kPlain};
+  const Maps maps{swizzled.map(), plain.map()};
+};
+
+/// In every mood, the report has all of `texts` and names the noted line, and the next launch is
+/// none the worse.
+template <class Body>
+void check_violation(const Body &body, const std::vector<std::string> &texts, int cluster = 1) {
+  in_every_mood([&] {
+    noted_line = 0;
+    const std::string complaint = outcome_of(body, cluster);
+    INFO("complaint: " << complaint);
+    CHECK(complaint.find("kernel: block ") == 0);
+    for (const std::string &text : texts) CHECK(complaint.find(text) != std::string::npos);
+    if (noted_line != 0)
+      CHECK(complaint.find("machine_tma_rules.cpp:" + std::to_string(noted_line)) !=
+            std::string::npos);
+    CHECK(outcome_of([] { initialised_barrier(); }, cluster) == "");
+  });
+}
+
+template <class Body>
+void check_fine(const Body &body, int cluster = 1) {
+  in_every_mood([&] { CHECK(outcome_of(body, cluster) == ""); });
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "tma: places in shared memory that no box can have") {
+  const Maps m = maps;
+  const auto load_to = [m](SmemAddress offset, bool swizzled) {
+    return [map = swizzled ? m.swizzled : m.plain, offset] {
+      const SmemAddress bar = initialised_barrier();
+      if (thread_index() != 0) return;
+      noted_line = __LINE__ + 1;
+      tma_load(box(0) + offset, map, bar, 0, 0, 0);
+    };
+  };
+  check_violation(load_to(64, false), {"to tma_load that is not 128-byte aligned"});
+  check_violation(load_to(128, true), {"to tma_load that is not 1024-byte aligned"});
+  check_violation(load_to(512, true), {"to tma_load that is not 1024-byte aligned"});
+  check_violation(load_to(kBoxes * kBytes + 512, false), {"tma_load"});  // ends outside
+  check_violation(load_to(1u << 20, false), {"outside every shared variable", "tma_load"});
+  const auto store_from = [m](SmemAddress offset, bool swizzled) {
+    return [map = swizzled ? m.swizzled : m.plain, offset] {
+      if (thread_index() != 0) return;
+      noted_line = __LINE__, tma_store(map, box(0) + offset, 0, 0, 0);
+    };
+  };
+  check_violation(store_from(64, false), {"to tma_store that is not 128-byte aligned"});
+  check_violation(store_from(256, true), {"to tma_store that is not 1024-byte aligned"});
+  check_violation(store_from(kBoxes * kBytes + 512, false), {"tma_store"});
+}
+
+TEST_CASE_METHOD(Fixture, "tma: things that are no tensor map") {
+  alignas(128) char memory[256] = {};
+  const auto *const no_map = reinterpret_cast<mp::TensorMap *>(memory);
+  check_violation([=] { noted_line = __LINE__, tma_prefetch(*no_map); },
+                  {"passes something to tma_prefetch that is no tensor map"});
+  check_violation([=] { noted_line = __LINE__, tensor_map_acquire(no_map); },
+                  {"to tensor_map_acquire that is no tensor map"});
+  const Maps m = maps;
+  check_violation([m] { noted_line = __LINE__, tma_reduce_add(m.plain, box(0), 0, 0, 0); },
+                  {"passes a tensor map to tma_reduce_add that is not of fp32"});
+  if (kAsanBuild) return;  // UBSan stops at the reference to a misaligned map
+  std::memcpy(memory + 32, &maps.plain, sizeof maps.plain);
+  const auto *const misaligned = reinterpret_cast<mp::TensorMap *>(memory + 32);
+  check_violation([=] { noted_line = __LINE__, tma_store(*misaligned, box(0), 0, 0, 0); },
+                  {"passes a tensor map to tma_store that is not 64-byte aligned"});
+}
+
+TEST_CASE_METHOD(Fixture, "tma: an mbarrier that expects other bytes than come") {
+  const Maps m = maps;
+  const auto load_expecting = [m](uint32_t bytes) {
+    return [m, bytes] {
+      const SmemAddress bar = initialised_barrier();
+      if (thread_index() == 0) {
+        mbarrier_arrive_expect(bar, bytes);
+        // Most of the box lies outside of the tensor, and counts all the same.
+        if (bytes < kBytes) noted_line = __LINE__ + 1;
+        tma_load(box(1), m.plain, bar, 90, 28, 0);
+      }
+      if (bytes > kBytes) noted_line = __LINE__ + 1;
+      mbarrier_wait(bar, 0);
+    };
+  };
+  check_fine(load_expecting(kBytes));
+  check_violation(load_expecting(kBytes + 16),
+                  {"deadlocked", "mbarrier_wait", "loaded", "16 bytes"});
+  check_violation(load_expecting(2 * kBytes), {"deadlocked", "1024 bytes"});
+  check_violation(load_expecting(kBytes - 16), {"loaded", "16 bytes more"});
+}
+
+TEST_CASE_METHOD(Fixture, "tma: a thread that returns before its stores have read") {
+  const Maps m = maps;
+  const char *const kText = "returned before its TMA store has read shared memory";
+  const auto store_then = [m](auto rest) {
+    return [m, rest] {
+      if (thread_index() != 40) return;
+      noted_line = __LINE__, tma_store(m.plain, box(0), 0, 0, 0);
+      rest();
+    };
+  };
+  check_violation(store_then([] {}), {kText, "thread 40"});
+  check_violation(store_then([] { tma_store_commit(); }), {kText});
+  check_violation(store_then([] { tma_store_wait<0>(); }), {kText});
+  check_violation(store_then([] { tma_store_commit(), tma_store_wait_read<1>(); }), {kText});
+  check_fine(store_then([] { tma_store_commit(), tma_store_wait_read<0>(); }));
+  check_fine(store_then([] { tma_store_commit(), tma_store_wait<0>(); }));
+  check_fine(store_then([] { tma_store_commit(), tma_store_commit(), tma_store_wait_read<1>(); }));
+  // The waits of another thread do not count.
+  check_violation(
+      [m] {
+        if (thread_index() == 1) tma_store(m.plain, box(0), 0, 0, 0), tma_store_commit();
+        block_sync();
+        if (thread_index() == 0) tma_store_commit(), tma_store_wait<0>();
+      },
+      {kText, "thread 1 "});
+}
+
+TEST_CASE_METHOD(Fixture, "tma: a load that nobody waits for lands in a block that has returned") {
+  const Maps m = maps;
+  const auto load_and_return = [m] {
+    const SmemAddress bar = initialised_barrier();
+    if (thread_index() != 0) return;
+    mbarrier_arrive_expect(bar, kBytes);
+    noted_line = __LINE__, tma_load(box(0), m.plain, bar, 0, 0, 0);
+  };
+  const MoodScope scope({true, 0, engine::CopyTiming::late});
+  const std::string complaint = outcome_of(load_and_return);
+  CAPTURE(complaint);
+  CHECK(complaint.find("which has returned, in tma_load at machine_tma_rules.cpp:" +
+                       std::to_string(noted_line)) != std::string::npos);
+}
+
+TEST_CASE_METHOD(Fixture, "tma: blocks of a cluster") {
+  const Maps m = maps;
+  const auto multicast_to = [m](uint32_t mask) {
+    return [m, mask] {
+      const SmemAddress bar = initialised_barrier();
+      if (thread_index() == 0 && cluster_rank() == 0)
+        noted_line = __LINE__, tma_load_multicast(box(0), m.plain, bar, 0, 0, 0, mask);
+      cluster_sync();
+    };
+  };
+  check_violation(multicast_to(0), {"the mask 0 ", "a cluster of 2 blocks"}, 2);
+  check_violation(multicast_to(4), {"the mask 0x4 ", "a cluster of 2 blocks"}, 2);
+  check_violation(multicast_to(3), {"the mask 0x3 ", "a cluster of 1 blocks"}, 1);
+  check_violation(
+      [m] {
+        const SmemAddress bar = initialised_barrier();
+        if (thread_index() == 0 && cluster_rank() == 0)
+          noted_line = __LINE__, tma_load(in_block(box(0), 1), m.plain, bar, 0, 0, 0);
+        cluster_sync();
+      },
+      {"passes smem of one block and an mbarrier of another to tma_load"}, 2);
+  check_violation(
+      [m] {
+        if (thread_index() == 0 && cluster_rank() == 0)
+          noted_line = __LINE__, tma_store(m.plain, in_block(box(0), 1), 0, 0, 0);
+        cluster_sync();
+      },
+      {"passes an smem address of another block to tma_store"}, 2);
+  // A load into another block, which waits for it.
+  check_fine(
+      [m] {
+        const SmemAddress bar = initialised_barrier();
+        if (thread_index() == 0 && cluster_rank() == 1) mbarrier_arrive_expect(bar, kBytes);
+        cluster_sync();
+        if (thread_index() == 0 && cluster_rank() == 0)
+          tma_load(in_block(box(0), 1), m.plain, in_block(bar, 1), 0, 0, 0);
+        if (cluster_rank() == 1) mbarrier_wait(bar, 0);
+        cluster_sync();
+      },
+      2);
+}
+
+// ---------------------------------------------------------------- maps that a kernel makes
+
+namespace {
+
+constexpr int kTensors = 5;
+
+struct MakeArgs {
+  mp::TensorMap map;
+  mp::TensorMap *made;  ///< [kTensors]
+  uint8_t *base[kTensors];
+};
+
+MP_KERNEL(kThreads, 1) make_maps(MP_PARAM(MakeArgs) args) {
+  if (thread_index() < kTensors)
+    tensor_map_copy_with_base(args.made + thread_index(), args.map, args.base[thread_index()]);
+}
+
+struct UseArgs {
+  const mp::TensorMap *made;
+  uint8_t *boxes;  ///< out, [kTensors]
+  int acquirer;    ///< thread
+};
+
+/// Warp 1 loads the boxes of all tensors; thread `acquirer`, if it exists, acquires their maps.
+MP_KERNEL(kThreads, 1) load_with_made_maps(MP_PARAM(UseArgs) args) {
+  const SmemAddress bar = initialised_barrier();
+  uint8_t *const smem = aligned_smem();
+  for (int i = 0; i < kTensors; i++) {
+    if (thread_index() == args.acquirer) tensor_map_acquire(args.made + i);
+    block_sync();
+    if (thread_index() == kWarpSize) {
+      mbarrier_arrive_expect(bar, kBytes);
+      tma_load(smem_address(smem), args.made[i], bar, 10, 5, 1);
+    }
+    mbarrier_wait(bar, static_cast<uint32_t>(i % 2));
+    for (int at = thread_index(); at < static_cast<int>(kBytes); at += kThreads)
+      args.boxes[i * static_cast<int>(kBytes) + at] = smem[at];
+    block_sync();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("tma: maps that a kernel makes are those of another base") {
+  std::vector<std::unique_ptr<Tensor>> tensors;
+  alignas(128) mp::TensorMap made[kTensors];
+  MakeArgs make{Tensor(kSwizzled).map(), made, {}};
+  std::vector<uint8_t> expected, boxes(kTensors * kBytes);
+  for (int i = 0; i < kTensors; i++) {
+    tensors.push_back(std::make_unique<Tensor>(kSwizzled));
+    make.base[i] = tensors.back()->base();
+    std::memset(tensors.back()->element(12, 7, 1), i + 1, 2);
+    const std::vector<uint8_t> box = expected_box(*tensors.back(), kSwizzled, 10, 5, 1);
+    expected.insert(expected.end(), box.begin(), box.end());
+  }
+  const LaunchShape shape{1, kThreads, 2 * kBytes};
+  in_every_mood([&] {
+    run(make_maps, shape, make);
+    for (const int acquirer : {0, kWarpSize}) {
+      std::fill(boxes.begin(), boxes.end(), uint8_t{0});
+      run(load_with_made_maps, shape, {made, boxes.data(), acquirer});
+      CHECK(boxes == expected);
+    }
+    const std::string complaint = outcome(load_with_made_maps, shape, {made, boxes.data(), -1});
+    if (engine::mood().strict)
+      CHECK(complaint.find("that a kernel made, without tensor_map_acquire at machine_tma_rules") !=
+            std::string::npos);
+    else
+      CHECK(complaint == "");
+  });
+}
+
+TEST_CASE_METHOD(Fixture, "tma: maps that no kernel can make") {
+  const Maps m = maps;
+  alignas(128) mp::TensorMap made[2];
+  auto *const misaligned = reinterpret_cast<mp::TensorMap *>(reinterpret_cast<char *>(made) + 64);
+  const uint8_t *const base = plain.base();
+  const auto make = [m](mp::TensorMap *to, const void *new_base) {
+    return [=] { noted_line = __LINE__, tensor_map_copy_with_base(to, m.plain, new_base); };
+  };
+  check_violation(make(misaligned, base), {"makes a tensor map that is not 128-byte aligned"});
+  check_violation(make(made, base + 8), {"of a base that is not 16-byte aligned"});
+  check_violation(make(made, nullptr), {"of a base that is not 16-byte aligned"});
+  // A map that is made again must be acquired again.
+  auto *const target = made;
+  const MoodScope scope({true, 2, engine::CopyTiming::random});
+  const auto make_use_make_use = [=] {
+    if (thread_index() != 0) return;
+    tensor_map_copy_with_base(target, m.plain, base);
+    tensor_map_acquire(target);
+    tma_prefetch(*target);
+    tensor_map_copy_with_base(target, m.plain, base);
+    noted_line = __LINE__, tma_prefetch(*target);
+  };
+  CHECK(outcome_of(make_use_make_use)
+            .find("without tensor_map_acquire at machine_tma_rules.cpp:" +
+                  std::to_string(noted_line)) != std::string::npos);
+}

@@ -1,0 +1,49 @@
+// Kernels that break a rule of the machine: the complaint must name the place, and the next launch
+// must work.
+#pragma once
+
+#include "testing.h"
+
+namespace mptest {
+
+/// Kernels write down the lines that a report should name.
+struct Lines {
+  mutable int first = 0, second = 0;
+};
+
+struct SumArgs {
+  int *out;
+};
+inline MP_KERNEL(256, 1) sum_block(MP_PARAM(SumArgs) args) {
+  const int sum = mp::host::block_reduce<256, mp::host::Sum>(mp::host::thread_index());
+  if (mp::host::thread_index() == 0) args.out[mp::host::block_index()] = sum;
+}
+
+/// The machine is none the worse for what came before.
+inline void check_next_launch() {
+  std::vector<int> out(4);
+  run(sum_block, {4, 256}, {out.data()});
+  CHECK(out == std::vector<int>(4, 255 * 256 / 2));
+}
+
+/// Launches in every mood; the complaint must contain all of `texts` and the lines noted.
+inline void check_violation(void (*kernel)(const Lines &), const mp::host::LaunchShape &shape,
+                            const std::vector<std::string> &texts,
+                            const char *file = __builtin_FILE()) {
+  in_every_mood([&] {
+    const Lines lines;
+    const std::string complaint = outcome(kernel, shape, lines);
+    INFO("complaint: " << complaint);
+    CHECK(complaint.find("kernel: ") == 0);
+    for (const std::string &text : texts) CHECK(complaint.find(text) != std::string::npos);
+    for (const int line : {lines.first, lines.second})
+      if (line != 0) {
+        const std::string place =
+            std::string(engine::Where{file, line}.name()) + ":" + std::to_string(line);
+        CHECK(complaint.find(place) != std::string::npos);
+      }
+    check_next_launch();
+  });
+}
+
+}  // namespace mptest

@@ -1,0 +1,198 @@
+// The tensor reductions, the loss-scale policies and the softmax loss as mpcore.h documents them,
+// written a second time in fp64; the update rules are in oracle_optimizer.h.
+//
+// Formulas in fp32 arithmetic come with their error bound (running_error.h).  The policies are
+// scalar and are spelled out in the way furthest from the library's: the log-normal statistics, for
+// instance, as weighted sums over the whole history instead of recursions.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "tests/support/oracle.h"
+#include "tests/support/running_error.h"
+
+namespace mptest::oracle {
+
+// ---------------------------------------------------------------------------- tensor lists
+
+inline double sum_squares(const std::vector<double> &values) {
+  double sum = 0.0;
+  for (const double value : values) sum += value * value;
+  return sum;
+}
+
+/// fp32 within a chunk, in any order, and fp64 across chunks: every square has taken one rounding
+/// and at most chunk_elems additions.  The root does not enlarge a relative error; it is rounded.
+inline Bounded l2norm(double sum_squares, int64_t chunk_elems) {
+  const double norm = std::sqrt(sum_squares);
+  return rounded(norm,
+                 norm * gamma_bound(static_cast<double>(chunk_elems) + 1.0, fp32_operation()));
+}
+
+inline Bounded clip_factor(double scaled_norm, double inv_scale, double max_norm) {
+  const Bounded epsilon(1e-6, unit_roundoff(MP_FP32) * 1e-6);  // as a float
+  const Bounded ratio = Bounded(max_norm) / (Bounded(inv_scale) * scaled_norm + epsilon);
+  return Bounded(inv_scale) * min(1.0, ratio);
+}
+
+// ---------------------------------------------------------------------------- loss scale
+
+inline double clamped(const mp_scaler_config_t &config, double scale) {
+  return std::clamp<double>(scale, config.min_scale, config.max_scale);
+}
+
+/// torch.amp.GradScaler, with the hysteresis of Megatron-LM or of apex.  Counts what has happened
+/// since, instead of what is left.
+class BackoffScaler {
+ public:
+  explicit BackoffScaler(const mp_scaler_config_t &config)
+      : config_(config), scale_(config.init_scale) {}
+
+  double scale() const { return scale_; }
+  void update(bool overflow) { overflow ? shrink() : grow(); }
+
+ private:
+  void shrink() {
+    clean_steps_ = 0;
+    ++overflows_;  // since the budget was last full
+    if (overflows_ < config_.hysteresis) return;
+    scale_ = clamped(config_, round_to(MP_FP32, scale_ * config_.backoff_factor));
+  }
+  void grow() {
+    ++clean_steps_;
+    if (config_.flags & MP_SCALER_REFILL_EACH_STEP) overflows_ = 0;
+    if (clean_steps_ % config_.growth_interval != 0) return;
+    overflows_ = 0;
+    scale_ = clamped(config_, round_to(MP_FP32, scale_ * config_.growth_factor));
+  }
+
+  mp_scaler_config_t config_;
+  double scale_;
+  int64_t clean_steps_ = 0;
+  int64_t overflows_ = 0;
+};
+
+/// The model of log2 amax.  Weights decay by beta per step, so the newest sample has weight 1.
+class LognormalScaler {
+ public:
+  explicit LognormalScaler(const mp_scaler_config_t &config)
+      : config_(config), scale_(config.init_scale) {}
+
+  double scale() const { return scale_; }
+  double headroom() const { return headroom_; }
+
+  /// @param scaled_amax  as the library gets it; not looked at when `overflow`
+  void update(bool overflow, double scaled_amax) {
+    if (overflow) {
+      overflowed_ = true;
+      clean_steps_ = 0;
+      const double backed_off = scale_ * config_.backoff_factor;
+      if (!samples_.empty()) leave_room_above(backed_off);
+      scale_ = clamped(config_, backed_off);
+      return;
+    }
+    if (scaled_amax == 0.0) return;
+    samples_.push_back(std::log2(scaled_amax / scale_));
+    if (samples_.size() == 1 && overflowed_) leave_room_above(scale_);
+    largest_ = std::max(largest_, std::fabs(samples_.back()));
+    if (++clean_steps_ % config_.growth_interval == 0) headroom_ = std::max(headroom_ - 1.0, 0.0);
+    scale_ = clamped(config_, std::exp2(std::floor(proposal()) - headroom_));
+  }
+
+  /// Whether a library that keeps its statistics in fp32 may have rounded the last proposal down to
+  /// the next integer instead.
+  bool is_ambiguous() const {
+    return std::fabs(proposal() - std::round(proposal())) <= proposal_error();
+  }
+  /// Goes on from there.
+  void follow(double scale, double headroom) {
+    scale_ = scale;
+    headroom_ = headroom;
+  }
+
+ private:
+  void leave_room_above(double scale) {
+    headroom_ = std::max(headroom_, std::floor(proposal()) - std::log2(scale));
+  }
+
+  template <typename Value>
+  double weighted_mean(double beta, Value value) const {
+    double weight = 1.0, weights = 0.0, sum = 0.0;
+    for (auto sample = samples_.rbegin(); sample != samples_.rend(); ++sample, weight *= beta) {
+      weights += weight;
+      sum += weight * value(*sample);
+    }
+    return sum / weights;
+  }
+
+  /// log2 of the scale that the statistics ask for.
+  double proposal() const {
+    const auto itself = [](double x) { return x; };
+    const double mean = weighted_mean(config_.beta1, itself);
+    const double slow_mean = weighted_mean(config_.beta2, itself);
+    const double variance =
+        weighted_mean(config_.beta2, [&](double x) { return (x - slow_mean) * (x - slow_mean); });
+    const double sigma = std::max<double>(std::sqrt(variance), config_.sigma_floor);
+    return config_.log2_max - mean - config_.overflow_std_dev * sigma;
+  }
+
+  /// A running mean of n samples |x| <= X has taken n roundings of at most u X each, if all is
+  /// divided by the bias correction: n u X.  Likewise n u X^2 for the mean of squares.  The variance
+  /// adds the two, and 2 X times the error of the mean; sigma divides by 2 sigma_floor.
+  double proposal_error() const {
+    const double n = static_cast<double>(samples_.size());
+    const double mean = n * unit_roundoff(MP_FP32) * largest_;
+    const double sigma = 3.0 * mean * largest_ / (2.0 * config_.sigma_floor);
+    return mean + config_.overflow_std_dev * sigma;
+  }
+
+  mp_scaler_config_t config_;
+  double scale_;
+  double headroom_ = 0.0;
+  bool overflowed_ = false;
+  int64_t clean_steps_ = 0;
+  double largest_ = 0.0;
+  std::vector<double> samples_;
+};
+
+// ---------------------------------------------------------------------------- softmax loss
+
+struct XentRow {
+  Bounded loss;
+  std::vector<Bounded> dlogits;  ///< before rounding to the type of the logits
+  bool correct;
+};
+
+/// One row.
+/// @param rows   of the whole matrix
+/// @param scale  the loss scale S
+inline XentRow softmax_xent(const std::vector<double> &logits, int32_t label, int64_t rows,
+                            double scale, double weight) {
+  const Bounded not_a_number(std::nan(""));
+  XentRow row{not_a_number, std::vector<Bounded>(logits.size(), not_a_number), false};
+  if (label < 0 || label >= static_cast<int64_t>(logits.size())) return row;
+  const auto largest = std::max_element(logits.begin(), logits.end());
+  const bool summable = std::none_of(logits.begin(), logits.end(),
+                                     [](double x) { return std::isnan(x) || x == INFINITY; });
+  if (!summable || *largest == -INFINITY) return row;
+
+  std::vector<Bounded> powers;
+  BoundedSum sum;
+  for (const double logit : logits) {
+    powers.push_back(logit == -INFINITY ? Bounded(0.0) : exp(Bounded(logit) - *largest));
+    sum.add(powers.back());
+  }
+  const size_t target = static_cast<size_t>(label);
+  row.correct = largest - logits.begin() == label;  // max_element finds the first of equals
+  row.loss = logits[target] == -INFINITY
+                 ? Bounded(weight * INFINITY)
+                 : Bounded(weight) * (log(sum.total()) - (Bounded(logits[target]) - *largest));
+  const Bounded factor = Bounded(scale) * weight / static_cast<double>(rows);
+  for (size_t j = 0; j < logits.size(); ++j) {
+    row.dlogits[j] = factor * (powers[j] / sum.total() - (j == target ? 1.0 : 0.0));
+  }
+  return row;
+}
+
+}  // namespace mptest::oracle

@@ -1,0 +1,164 @@
+// Tensor lists, scalers and optimizers as the tests of the step need them: owned, on guarded
+// memory, with misaligned, empty and mixed tensors for the asking.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/support/testing.h"
+
+namespace mptest {
+
+// ---------------------------------------------------------------------------- ownership
+
+struct Destroy {
+  void operator()(mp_context_t context) const { mp_context_destroy(context); }
+  void operator()(mp_tensor_list_t list) const { mp_tensor_list_destroy(list); }
+  void operator()(mp_scaler_t scaler) const { mp_scaler_destroy(scaler); }
+  void operator()(mp_optimizer_t optimizer) const { mp_optimizer_destroy(optimizer); }
+};
+using UniqueContext = std::unique_ptr<mp_context, Destroy>;
+using UniqueList = std::unique_ptr<mp_tensor_list, Destroy>;
+using UniqueScaler = std::unique_ptr<mp_scaler, Destroy>;
+using UniqueOptimizer = std::unique_ptr<mp_optimizer, Destroy>;
+
+/// Another context of the device under test; 0 = all of its SMs.
+UniqueContext make_context(int32_t sm_limit);
+UniqueScaler make_scaler(const mp_scaler_config_t &config);
+mp_scaler_state_t state_of(mp_scaler_t scaler);
+void set_state(mp_scaler_t scaler, const mp_scaler_state_t &state);
+
+// ---------------------------------------------------------------------------- single floats
+
+float read_float(const float *device);
+void write_float(float *device, float value);
+
+/// One float on the device.
+class DeviceFloat {
+ public:
+  explicit DeviceFloat(float value) : buffer_(std::vector<float>{value}) {}
+  float *data() const { return buffer_.data(); }
+  float value() const { return read_float(buffer_.data()); }
+  void set(float value) { write_float(buffer_.data(), value); }
+
+ private:
+  DeviceBuffer<float> buffer_;
+};
+
+/// Bit for bit, so that NaN equals itself and -0 differs from 0.
+bool same_bits(float x, float y);
+
+// ---------------------------------------------------------------------------- tensors
+
+struct TensorSpec {
+  mp_dtype_t dtype;  ///< MP_DTYPE_NONE: a NULL pointer in the list
+  int64_t numel;
+  int64_t offset = 0;  ///< elements by which the tensor misses 256-byte alignment
+};
+
+/// One vector per tensor.
+using TensorValues = std::vector<std::vector<double>>;
+
+/// Tensors between guard zones full of NaN, and the list over them.
+class TensorSet {
+ public:
+  explicit TensorSet(const std::vector<TensorSpec> &specs);
+
+  size_t count() const { return specs_.size(); }
+  const TensorSpec &spec(size_t t) const { return specs_[t]; }
+  const std::vector<TensorSpec> &specs() const { return specs_; }
+  const DeviceArray &at(size_t t) const { return arrays_[t]; }
+  mp_tensor_list_t list() const { return list_.get(); }
+  std::vector<void *> pointers() const;
+  UniqueList list_in(mp_context_t context) const;
+
+  void upload(const TensorValues &values);
+  TensorValues download() const;
+  /// Everything, for the comparison of two moments or two sets.
+  std::vector<uint8_t> bits() const;
+  /// What bits() gave.
+  void upload_bits(const std::vector<uint8_t> &all);
+  /// Puts storage bits, not a value: NaNs have many.
+  void plant(size_t t, int64_t at, uint32_t bits);
+
+ private:
+  std::vector<TensorSpec> specs_;
+  std::deque<DeviceArray> arrays_;
+  UniqueList list_;
+};
+
+/// Integers in [-range, range], or reals in [-range, range).
+TensorValues integer_values(const std::vector<TensorSpec> &specs, Random &random, int64_t range);
+TensorValues real_values(const std::vector<TensorSpec> &specs, Random &random, double range);
+TensorValues constant_values(const std::vector<TensorSpec> &specs, double value);
+std::vector<TensorSpec> with_dtype(std::vector<TensorSpec> specs, mp_dtype_t dtype);
+
+/// Sizes around the 8 elements of one access, the chunk and a few others; all types; empty tensors
+/// at both ends and in the middle; misaligned ones.
+std::vector<TensorSpec> awkward_tensors();
+/// Fewer and smaller ones, for tests that make many steps.
+std::vector<TensorSpec> small_tensors();
+constexpr int64_t kChunk = 16384;  ///< elements that a block takes at a time
+
+// ---------------------------------------------------------------------------- optimizers
+
+struct OptimizerSpec {
+  mp_optimizer_kind_t kind = MP_OPT_SGD;
+  uint32_t flags = 0;
+  std::vector<mp_hyper_t> groups;
+  std::vector<uint32_t> tensor_group;  ///< empty: all in group 0
+  std::vector<TensorSpec> grads;
+  std::vector<mp_dtype_t> model;  ///< per tensor, MP_DTYPE_NONE = no copy; empty: no list at all
+  bool has_m = true;              ///< where the kind leaves the choice
+  std::vector<float> lr_multipliers, decay_multipliers;  ///< per tensor; empty: none
+  bool has_extra = false;                                ///< a list of extra gradients
+  uint64_t rounding_seed = 0;
+};
+
+mp_hyper_t sgd_hyper(float lr, float momentum, float dampening = 0.0f, float weight_decay = 0.0f);
+mp_hyper_t adam_hyper(float lr, float weight_decay = 0.0f);
+
+/// What a step may change.
+struct OptimizerState {
+  int64_t t;
+  std::vector<float> lr;
+  std::vector<uint8_t> master, model, m, v;
+  bool operator==(const OptimizerState &) const = default;
+};
+
+/// An optimizer and the tensors it updates.  m and v start at 0, as the header asks.
+class OptimizerRun {
+ public:
+  explicit OptimizerRun(const OptimizerSpec &spec);
+
+  const OptimizerSpec &spec() const { return spec_; }
+  mp_optimizer_t get() const { return optimizer_.get(); }
+  TensorSet &grads() { return grads_; }
+  TensorSet &master() { return master_; }
+  TensorSet *model() { return model_ ? &*model_ : nullptr; }
+  TensorSet *m() { return m_ ? &*m_ : nullptr; }
+  TensorSet *v() { return v_ ? &*v_ : nullptr; }
+  TensorSet *extra() { return extra_ ? &*extra_ : nullptr; }
+  float lr(uint32_t group) const { return read_float(mp_optimizer_lr(get()) + group); }
+  const mp_hyper_t &hyper_of(size_t t) const;
+
+  void step(const float *grad_scale = nullptr, const float *found_inf = nullptr);
+  void set_hyper(uint32_t group, const mp_hyper_t &hyper);
+  /// In the caller's own memory, as the header allows.
+  void set_lr_multipliers(const std::vector<float> &multipliers);
+  int64_t t() const;
+  void set_t(int64_t t);
+  OptimizerState state() const;
+
+ private:
+  OptimizerSpec spec_;
+  TensorSet grads_, master_;
+  std::optional<TensorSet> model_, m_, v_, extra_;
+  std::unique_ptr<DeviceBuffer<float>> lr_multipliers_, decay_multipliers_;  ///< may be NULL
+  UniqueOptimizer optimizer_;
+};
+
+}  // namespace mptest

@@ -1,0 +1,396 @@
+// The 16-bit copy of the master weights, from mp_masters_to_model and from the steps of optimizers:
+// to nearest or stochastically, clamped or infinite, counted.
+#include <limits>
+
+#include "checked_optimizer.h"
+#include "tests/support/oracle_rounding.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr uint32_t kOverflow = MP_OPT_MODEL_OVERFLOW;
+constexpr uint32_t kStochastic = MP_OPT_STOCHASTIC_ROUNDING;
+constexpr uint32_t kPolicies[] = {0, kOverflow, kStochastic, kOverflow | kStochastic};
+
+/// One 64-bit integer on the device.
+class DeviceInteger {
+ public:
+  explicit DeviceInteger(int64_t value) : buffer_(std::vector<int64_t>{value}) {}
+  int64_t *data() const { return buffer_.data(); }
+  int64_t value() const { return buffer_.download()[0]; }
+
+ private:
+  DeviceBuffer<int64_t> buffer_;
+};
+
+/// How copies are made.
+struct Policy {
+  uint32_t flags = 0;
+  uint64_t seed = 0;
+  int64_t t = 0;
+};
+
+/// Masters and their copies, which begin as -7.
+struct Copied {
+  TensorSet master, model;
+
+  Copied(const std::vector<TensorSpec> &specs, const std::vector<mp_dtype_t> &types)
+      : master(with_dtype(specs, MP_FP32)), model(with_types(specs, types)) {
+    model.upload(constant_values(model.specs(), -7.0));
+  }
+
+  /// @return how many copies overflowed
+  int64_t copy(const Policy &policy, const float *found_inf = nullptr) {
+    const DeviceInteger t(policy.t), overflows(100);
+    mp_model_options_t options = mp_model_options_default();
+    options.flags = policy.flags;
+    options.rounding_seed = policy.seed;
+    options.t = t.data();
+    options.overflows = overflows.data();
+    require_ok(mp_masters_to_model(master.list(), model.list(), found_inf, &options, kStream));
+    return overflows.value() - 100;
+  }
+
+  std::vector<uint8_t> bits_after(const Policy &policy) {
+    copy(policy);
+    return model.bits();
+  }
+
+  static std::vector<TensorSpec> with_types(std::vector<TensorSpec> specs,
+                                            const std::vector<mp_dtype_t> &types) {
+    for (size_t t = 0; t < specs.size(); ++t) specs[t].dtype = types[t];
+    return specs;
+  }
+};
+
+/// Around every limit of the two types, and what is no number.
+std::vector<double> special_weights() {
+  const double most = std::numeric_limits<float>::max();
+  return {0.0,       -0.0,       1.0,         -1.0,        0.1f,        65504.0,     65519.0,
+          65520.0,   -65520.0,   65535.0,     65536.0,     -70000.0,    most,        -most,
+          HUGE_VAL,  0x1p-14,    0x1p-24,     0x1.8p-24,   0x1p-25,     0x1.01p-25,  -0x1p-26,
+          0x1p-126,  0x1p-133,   0x1p-149,    -0x1.8p-20,  0x1.fep+127, -0x1.ff8p15, 0x1.ffp+127,
+          -HUGE_VAL, -0x1.1p-15, 0x1.ffep-15, std::nan("")};
+}
+
+/// Copies `weights`, and compares every one, and the count, with the oracle.
+void check_copies(Copied &c, const Policy &policy) {
+  const int64_t overflows = c.copy(policy);
+  const TensorValues weights = c.master.download(), got = c.model.download();
+  int64_t wrong = 0, wanted_overflows = 0;
+  for (size_t t = 0; t < got.size(); ++t) {
+    for (size_t i = 0; i < got[t].size(); ++i) {
+      const oracle::Copy wanted =
+          oracle::copy_of(weights[t][i], c.model.spec(t).dtype, policy.flags,
+                          oracle::rounding_word(policy.seed, policy.t, t, i));
+      wrong += !same_value(got[t][i], wanted.value);
+      wanted_overflows += wanted.overflows;
+    }
+  }
+  CAPTURE(policy.flags, policy.seed, policy.t);
+  CHECK(wrong == 0);
+  CHECK(overflows == wanted_overflows);
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------- every policy
+
+TEST_CASE("model: every copy is its master, rounded", "[model][strict]") {
+  const std::vector<double> special = special_weights();
+  const int64_t count = static_cast<int64_t>(special.size());
+  for (const uint32_t flags : kPolicies) {
+    for (const int64_t offset : {0, 1}) {
+      Copied c({{MP_FP32, count, offset}, {MP_FP32, count, offset}}, {MP_FP16, MP_BF16});
+      c.master.upload({special, special});
+      check_copies(c, {flags, 1, 1});
+      const std::vector<double> kept = c.master.download()[0];
+      for (size_t i = 0; i < special.size(); ++i) CHECK(same_value(kept[i], special[i]));
+    }
+  }
+}
+
+TEST_CASE("model: without options to nearest and clamped", "[model][strict]") {
+  const std::vector<double> special = special_weights();
+  Copied c({{MP_FP32, static_cast<int64_t>(special.size()), 1}}, {MP_FP16});
+  c.master.upload({special});
+  const std::vector<uint8_t> wanted = c.bits_after({});
+  c.model.upload(constant_values(c.model.specs(), -7.0));
+  require_ok(mp_masters_to_model(c.master.list(), c.model.list(), nullptr, nullptr, kStream));
+  CHECK(c.model.bits() == wanted);
+}
+
+TEST_CASE("model: awkward sizes, alignments and parameters without a copy", "[model]") {
+  const std::vector<TensorSpec> specs = awkward_tensors();
+  Copied c(specs, mixed_models(specs.size()));
+  Random random(1);
+  c.master.upload(real_values(c.master.specs(), random, 1e5));
+  const std::vector<uint8_t> before = c.master.bits();
+  for (const uint32_t flags : kPolicies) check_copies(c, {flags, random.bits(), 3});
+  CHECK(c.master.bits() == before);
+}
+
+TEST_CASE("model: no tensors, or only empty ones", "[model][strict]") {
+  for (const size_t count : {0, 1, 3}) {
+    Copied c(std::vector<TensorSpec>(count, {MP_FP32, 0}), std::vector<mp_dtype_t>(count, MP_BF16));
+    for (const uint32_t flags : kPolicies) CHECK(c.copy({flags, 0, 0}) == 0);
+  }
+}
+
+TEST_CASE("model: a raised flag leaves copy and count alone", "[model][strict]") {
+  for (const uint32_t flags : kPolicies) {
+    Copied c({{MP_FP32, 33, 1}, {MP_FP32, 8}}, {MP_FP16, MP_BF16});
+    c.master.upload(constant_values(c.master.specs(), HUGE_VAL));
+    const std::vector<uint8_t> before = c.model.bits();
+    for (const float flag : {1.0f, 2.0f, NAN, -1.0f, HUGE_VALF, 0x1p-149f}) {
+      const DeviceFloat found_inf(flag);
+      CAPTURE(flags, flag);
+      CHECK(c.copy({flags, 0, 0}, found_inf.data()) == 0);
+      CHECK(c.model.bits() == before);
+    }
+    for (const float flag : {0.0f, -0.0f}) {
+      const DeviceFloat found_inf(flag);
+      c.model.upload(constant_values(c.model.specs(), -7.0));
+      CHECK(c.copy({flags, 0, 0}, found_inf.data()) == 41);
+      CHECK(c.model.bits() != before);
+    }
+  }
+}
+
+TEST_CASE("model: overflows are counted over many chunks and calls", "[model][strict]") {
+  Copied c({{MP_FP32, 2 * kChunk + 5, 1}, {MP_FP32, 40}}, {MP_FP16, MP_BF16});
+  TensorValues weights = constant_values(c.master.specs(), 1.0);
+  for (const int64_t at : {int64_t{0}, kChunk - 1, kChunk, 2 * kChunk + 4})
+    weights[0][static_cast<size_t>(at)] = -1e6;
+  weights[1][39] = 1e6;  // bf16 holds it
+  c.master.upload(weights);
+  const DeviceInteger overflows(0);
+  mp_model_options_t options = mp_model_options_default();
+  options.overflows = overflows.data();
+  for (int64_t call = 1; call <= 3; ++call) {
+    require_ok(mp_masters_to_model(c.master.list(), c.model.list(), nullptr, &options, kStream));
+    CHECK(overflows.value() == 4 * call);
+  }
+}
+
+// ---------------------------------------------------------------------------- random rounding
+
+TEST_CASE("model: stochastic rounding is unbiased", "[model]") {
+  // n weights of the same value round up with probability p each: the number that do lies within
+  // 6 sqrt(n p (1 - p)) of n p, but for 2 in 10^9 seeds, and these are fixed.
+  constexpr int64_t kCount = 40000;
+  const double weights[] = {0.1f,        -0.3f,    1.0f + 0x1p-20f, 3.14159274f, -1e-3f,
+                            0x1.234p-17, 0x1p-26f, -0x1.8p-25,      60001.5f,    0x1.fffffep-15};
+  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
+    Copied c({{MP_FP32, kCount, 1}}, {dtype});
+    for (const double w : weights) {
+      c.master.upload(constant_values(c.master.specs(), w));
+      c.copy({kStochastic, 0x0123456789abcdef, 7});
+      const oracle::Neighbours n = oracle::neighbours(w, dtype);
+      int64_t ups = 0, others = 0;
+      const std::vector<double> copies = c.model.download()[0];
+      for (const double got : copies) {
+        ups += std::fabs(got) == n.above;
+        others += std::signbit(got) != std::signbit(w) ||
+                  (std::fabs(got) != n.above && std::fabs(got) != n.below);
+      }
+      const double p = n.fraction;
+      CAPTURE(name_of(dtype), w, ups, p);
+      CHECK(others == 0);
+      CHECK(std::fabs(static_cast<double>(ups) - kCount * p) <=
+            6.0 * std::sqrt(kCount * p * (1 - p)));
+    }
+  }
+}
+
+TEST_CASE("model: what the type holds is never rounded", "[model]") {
+  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
+    TensorValues all(1);
+    for (uint32_t bits = 0; bits < 1u << 16; ++bits) all[0].push_back(decode(dtype, bits));
+    Copied c({{MP_FP32, 1 << 16}}, {dtype});
+    c.master.upload(all);
+    for (const int64_t t : {0, 1, 2}) {
+      const int64_t infinities = c.copy({kStochastic | kOverflow, 5, t});
+      CHECK(infinities == 2);
+      const std::vector<double> got = c.model.download()[0];
+      int wrong = 0;
+      for (size_t i = 0; i < got.size(); ++i) wrong += !same_value(got[i], all[0][i]);
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("model: random rounding follows seed, t, tensor and element, and nothing else",
+          "[model][strict]") {
+  const int64_t count = kChunk + 77;
+  const std::vector<TensorSpec> aligned = {{MP_FP32, count}, {MP_FP32, count}};
+  const std::vector<TensorSpec> shifted = {{MP_FP32, count, 1}, {MP_FP32, count, 3}};
+  const auto filled = [](const std::vector<TensorSpec> &specs) {
+    auto c = std::make_unique<Copied>(specs, std::vector<mp_dtype_t>(2, MP_BF16));
+    c->master.upload(constant_values(specs, 1.0 + 0x1p-8));  // half way
+    return c;
+  };
+  const auto c = filled(aligned);
+  const Policy policy{kStochastic, 9, 5};
+  const std::vector<uint8_t> first = c->bits_after(policy);
+  CHECK(c->bits_after(policy) == first);
+  CHECK(filled(shifted)->bits_after(policy) == first);
+
+  const UniqueContext one_sm = make_context(1);
+  const UniqueList master = c->master.list_in(one_sm.get()), model = c->model.list_in(one_sm.get());
+  const DeviceInteger t(policy.t);
+  mp_model_options_t options = mp_model_options_default();
+  options.flags = policy.flags;
+  options.rounding_seed = policy.seed;
+  options.t = t.data();
+  c->model.upload(constant_values(c->model.specs(), -7.0));
+  require_ok(mp_masters_to_model(master.get(), model.get(), nullptr, &options, kStream));
+  CHECK(c->model.bits() == first);
+
+  // About half of the elements differ where anything does; 6 sigma.
+  const auto differences = [](const std::vector<double> &x, const std::vector<double> &y) {
+    int64_t different = 0;
+    for (size_t i = 0; i < x.size(); ++i) different += x[i] != y[i];
+    return static_cast<double>(different);
+  };
+  const double spread = 6.0 * std::sqrt(count / 4.0);
+  const TensorValues values = c->model.download();
+  CHECK(std::fabs(differences(values[0], values[1]) - count / 2.0) < spread);
+  std::vector<double> next(values[0].begin() + 1, values[0].end()), last = values[0];
+  last.pop_back();
+  CHECK(std::fabs(differences(last, next) - count / 2.0) < spread);
+  for (const Policy &other : {Policy{kStochastic, 9, 6}, Policy{kStochastic, 10, 5},
+                              Policy{kStochastic, 9 | uint64_t{1} << 63, 5},
+                              Policy{kStochastic, 9, 5 | int64_t{1} << 40}}) {
+    c->copy(other);
+    CAPTURE(other.seed, other.t);
+    CHECK(std::fabs(differences(values[0], c->model.download()[0]) - count / 2.0) < spread);
+  }
+}
+
+// ---------------------------------------------------------------------------- in a step
+
+namespace {
+
+OptimizerSpec with_policy(OptimizerSpec spec, uint32_t flags) {
+  spec.flags |= flags;
+  spec.rounding_seed = 0xfeedface12345678;
+  return spec;
+}
+
+void upload_weights(OptimizerRun &run, const TensorValues &weights) {
+  run.master().upload(weights);
+  if (run.model() != nullptr) run.model()->upload(constant_values(run.model()->specs(), -7.0));
+}
+
+/// Steps of `fused` against steps without a copy that mp_masters_to_model follows.
+void check_composed(const OptimizerSpec &fused_spec, uint64_t seed) {
+  OptimizerSpec plain_spec = fused_spec;
+  plain_spec.model.clear();
+  OptimizerRun fused(fused_spec), plain(plain_spec);
+  Copied copied(fused_spec.grads, fused_spec.model);
+  Random random(seed);
+  const TensorValues weights = real_values(plain.master().specs(), random, 1e5);
+  upload_weights(fused, weights);
+  upload_weights(plain, weights);
+  const DeviceInteger fused_overflows(0), overflows(0);
+  mp_step_options_t step = mp_step_options_default();
+  step.model_overflows = fused_overflows.data();
+  mp_model_options_t options = mp_model_options_default();
+  options.flags = fused_spec.flags & (kOverflow | kStochastic);
+  options.rounding_seed = fused_spec.rounding_seed;
+  options.t = mp_optimizer_step_counter(plain.get());
+  options.overflows = overflows.data();
+  for (const bool skips : {false, true, false, false}) {
+    TensorValues grads = real_values(fused_spec.grads, random, 4.0);
+    if (skips) grads[0][0] = HUGE_VAL;
+    fused.grads().upload(grads);
+    plain.grads().upload(grads);
+    const DeviceFloat flag(skips ? 1.0f : 0.0f);
+    require_ok(mp_scale_step(fused.get(), nullptr, &step, kStream));
+    plain.step(nullptr, flag.data());
+    require_ok(mp_masters_to_model(plain.master().list(), copied.model.list(), flag.data(),
+                                   &options, kStream));
+    CAPTURE(fused_spec.kind, fused_spec.flags, skips);
+    CHECK(fused.master().bits() == plain.master().bits());
+    CHECK(fused.model()->bits() == copied.model.bits());
+    CHECK(fused_overflows.value() == overflows.value());
+    CHECK(overflows.value() > 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("model: a step without a copy, then the copy, equals the step", "[model][strict]") {
+  for (const uint32_t flags : kPolicies) {
+    for (const OptimizerSpec &spec : all_kinds()) check_composed(with_policy(spec, flags), 2);
+  }
+}
+
+TEST_CASE("model: counting changes nothing else", "[model][strict]") {
+  for (const uint32_t flags : kPolicies) {
+    for (const OptimizerSpec &spec : all_kinds()) {
+      OptimizerRun counted(with_policy(spec, flags)), plain(with_policy(spec, flags));
+      Random random(3);
+      const TensorValues weights = real_values(plain.master().specs(), random, 1e5);
+      const TensorValues grads = real_values(spec.grads, random, 4.0);
+      const DeviceInteger overflows(0);
+      mp_step_options_t options = mp_step_options_default();
+      options.model_overflows = overflows.data();
+      for (OptimizerRun *run : {&counted, &plain}) {
+        upload_weights(*run, weights);
+        run->grads().upload(grads);
+        require_ok(
+            mp_scale_step(run->get(), nullptr, run == &counted ? &options : nullptr, kStream));
+      }
+      CHECK(counted.state() == plain.state());
+    }
+  }
+}
+
+TEST_CASE("model: random rounding goes on where a checkpoint stopped", "[model][strict]") {
+  const OptimizerSpec spec = with_policy(adamw_spec(), kStochastic);
+  OptimizerRun first(spec), second(spec);
+  Random random(4);
+  const TensorValues weights = real_values(first.master().specs(), random, 2.0);
+  upload_weights(first, weights);
+  upload_weights(second, weights);
+  std::vector<TensorValues> grads;
+  for (int step = 0; step < 4; ++step) grads.push_back(real_values(spec.grads, random, 1.0));
+  const auto step = [&](OptimizerRun &run, int i) {
+    run.grads().upload(grads[static_cast<size_t>(i)]);
+    run.step();
+  };
+  for (int i = 0; i < 4; ++i) step(first, i);
+  for (int i = 0; i < 2; ++i) step(second, i);
+  OptimizerRun third(spec);
+  third.master().upload(second.master().download());
+  third.m()->upload(second.m()->download());
+  third.v()->upload(second.v()->download());
+  third.set_t(second.t());
+  for (int i = 2; i < 4; ++i) step(third, i);
+  CHECK(third.state() == first.state());
+}
+
+TEST_CASE("model: small changes add up under random rounding only", "[model][strict]") {
+  // 64 steps of a quarter of a unit of bf16 each: 16 units on average; to nearest, none.
+  for (const uint32_t flags : {0u, kStochastic}) {
+    OptimizerSpec spec = with_policy(spec_of(MP_OPT_SGD, sgd_hyper(1, 0)), flags);
+    spec.grads = {{MP_FP32, 1000}};
+    spec.model = {MP_BF16};
+    OptimizerRun run(spec);
+    run.master().upload(constant_values(spec.grads, 1.0));
+    run.grads().upload(constant_values(spec.grads, -0x1p-9));
+    for (int step = 0; step < 64; ++step) {
+      run.step();
+      run.master().upload(run.model()->download());  // a program without masters
+    }
+    double mean = 0.0;
+    const std::vector<double> weights = run.model()->download()[0];
+    for (const double w : weights) mean += (w - 1.0) / 0x1p-7 / 1000.0;
+    // Each step adds a unit with probability 1/4: variance 64 * 3/16 = 12 per weight.
+    if (flags == 0) CHECK(mean == 0.0);
+    if (flags != 0) CHECK(std::fabs(mean - 16.0) < 6.0 * std::sqrt(12.0 / 1000.0));
+  }
+}

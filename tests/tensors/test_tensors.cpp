@@ -1,0 +1,363 @@
+// Tensor lists: non-finite check, amax and L2 norm, over the list and per tensor.
+//
+// Values are small integers: the squares of a chunk then sum exactly in fp32 in any order, and the
+// norm is the rounded root of an integer, bit for bit.  The guard zones around every tensor are
+// NaN, so a single element read beyond an end spoils the result.
+#include "tests/step/oracle_step.h"
+#include "tests/step/step_fixtures.h"
+#include "tests/support/sparse_zeros.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr mp_dtype_t kTypes[] = {MP_FP16, MP_BF16, MP_FP32};
+constexpr int64_t kRange = 3;
+static_assert(kChunk * kRange * kRange < 1 << 24);
+
+// ---------------------------------------------------------------------------- measuring
+
+struct Statistics {
+  float found_inf, amax, norm;
+  std::vector<float> amaxes, norms;
+};
+
+Statistics measure(mp_tensor_list_t list, size_t count) {
+  DeviceFloat found_inf(0.0f), amax(-1.0f), norm(-1.0f);
+  DeviceBuffer<float> amaxes(static_cast<int64_t>(count)), norms(static_cast<int64_t>(count));
+  require_ok(mp_check_nonfinite(list, found_inf.data(), kStream));
+  require_ok(mp_amax(list, amax.data(), amaxes.data(), kStream));
+  require_ok(mp_l2norm(list, norm.data(), norms.data(), kStream));
+  return {found_inf.value(), amax.value(), norm.value(), amaxes.download(), norms.download()};
+}
+
+Statistics measure(const TensorSet &tensors) {
+  return measure(tensors.list(), tensors.count());
+}
+
+/// All of `values` must be exact in fp32, and so must their sum of squares be.
+Statistics expected(const TensorValues &values) {
+  Statistics wanted{};
+  double amax = 0.0, squares = 0.0;
+  for (const std::vector<double> &tensor : values) {
+    const double tensor_amax = oracle::amax(tensor, 0.0);
+    const double tensor_squares = oracle::sum_squares(tensor);
+    if (oracle::any_nonfinite(tensor)) wanted.found_inf = 1.0f;
+    wanted.amaxes.push_back(static_cast<float>(tensor_amax));
+    wanted.norms.push_back(static_cast<float>(std::sqrt(tensor_squares)));
+    amax = oracle::amax({tensor_amax}, amax);
+    squares += tensor_squares;
+  }
+  wanted.amax = static_cast<float>(amax);
+  wanted.norm = static_cast<float>(std::sqrt(squares));
+  return wanted;
+}
+
+int count_differences(const std::vector<float> &got, const std::vector<float> &wanted) {
+  int different = got.size() != wanted.size();
+  for (size_t t = 0; t < std::min(got.size(), wanted.size()); ++t) {
+    different += !same_value(got[t], wanted[t]);
+  }
+  return different;
+}
+
+void check_equal(const Statistics &got, const Statistics &wanted) {
+  CHECK(got.found_inf == wanted.found_inf);
+  CHECK(same_value(got.amax, wanted.amax));
+  CAPTURE(got.amax, wanted.amax);
+  CHECK(same_value(got.norm, wanted.norm));
+  CAPTURE(got.norm, wanted.norm);
+  CHECK(count_differences(got.amaxes, wanted.amaxes) == 0);
+  CHECK(count_differences(got.norms, wanted.norms) == 0);
+}
+
+/// Small integers in tensors of these shapes give exact statistics, and are not changed.
+void check_exact(const std::vector<TensorSpec> &specs, uint64_t seed) {
+  Random random(seed);
+  TensorSet tensors(specs);
+  const TensorValues values = integer_values(specs, random, kRange);
+  tensors.upload(values);
+  const std::vector<uint8_t> before = tensors.bits();
+  check_equal(measure(tensors), expected(values));
+  CHECK(tensors.bits() == before);
+}
+
+std::vector<TensorSpec> of_sizes(mp_dtype_t dtype, const std::vector<int64_t> &sizes) {
+  std::vector<TensorSpec> specs;
+  for (const int64_t size : sizes) specs.push_back({dtype, size});
+  return specs;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------- finite values
+
+TEST_CASE("tensors: awkward sizes, types and alignments are exact", "[tensors]") {
+  check_exact(awkward_tensors(), 1);
+}
+
+TEST_CASE("tensors: small lists are exact", "[tensors][strict]") {
+  check_exact(small_tensors(), 2);
+  check_exact({{MP_FP16, kChunk + 1, 1}}, 3);
+}
+
+TEST_CASE("tensors: empty tensors anywhere", "[tensors][strict]") {
+  check_exact({}, 4);
+  for (const auto &sizes : std::vector<std::vector<int64_t>>{
+           {0}, {0, 0, 0}, {0, 5}, {5, 0}, {5, 0, 0, 9}, {0, 5, 0, 9, 0}, {0, 17, 0}}) {
+    check_exact(of_sizes(MP_FP16, sizes), 5);
+  }
+}
+
+TEST_CASE("tensors: an empty list has norm 0 and amax 0", "[tensors][strict]") {
+  const Statistics got = measure(TensorSet(of_sizes(MP_BF16, {0, 0})));
+  CHECK(same_bits(got.amax, 0.0f));
+  CHECK(same_bits(got.norm, 0.0f));
+  CHECK(got.found_inf == 0.0f);
+}
+
+TEST_CASE("tensors: both sides of the chunk boundary", "[tensors]") {
+  for (const mp_dtype_t dtype : kTypes) {
+    check_exact(of_sizes(dtype, {kChunk - 1, kChunk, kChunk + 1, 2 * kChunk - 1, 2 * kChunk + 1}),
+                6);
+  }
+}
+
+TEST_CASE("tensors: pairs of very different size, repeated", "[tensors]") {
+  const std::vector<std::vector<int64_t>> pairs = {
+      {7777 * 77, 555 * 555}, {777, 555},   {555, 2048 * 32 + 1}, {2048 * 32 + 1, 555},
+      {555, 2048 * 32},       {33333, 555}, {555, 33333}};
+  for (const std::vector<int64_t> &pair : pairs) {
+    const bool small = pair[0] + pair[1] < 100000;
+    for (const int repeats : small ? std::vector<int>{1, 11} : std::vector<int>{1}) {
+      std::vector<TensorSpec> specs;
+      for (int i = 0; i < repeats; ++i) {
+        specs.push_back({MP_FP16, pair[0]});
+        specs.push_back({i % 2 == 0 ? MP_FP32 : MP_BF16, pair[1]});
+      }
+      check_exact(specs, 7);
+    }
+  }
+}
+
+TEST_CASE("tensors: thousands of tensors", "[tensors]") {
+  Random random(8);
+  std::vector<TensorSpec> specs;
+  for (int t = 0; t < 3000; ++t) {
+    specs.push_back({kTypes[random.integer(0, 2)], random.integer(0, 40), random.integer(0, 8)});
+  }
+  check_exact(specs, 9);
+}
+
+TEST_CASE("tensors: reals stay within the derived bound", "[tensors]") {
+  Random random(10);
+  const std::vector<TensorSpec> specs = awkward_tensors();
+  TensorSet tensors(specs);
+  tensors.upload(real_values(specs, random, 2.0));
+  const TensorValues values = tensors.download();  // as rounded to their types
+  const Statistics got = measure(tensors);
+  double squares = 0.0;
+  for (size_t t = 0; t < values.size(); ++t) {
+    const double tensor_squares = oracle::sum_squares(values[t]);
+    squares += tensor_squares;
+    CAPTURE(t, got.norms[t]);
+    CHECK(within(oracle::l2norm(tensor_squares, kChunk), got.norms[t]));
+    CHECK(got.amaxes[t] == oracle::amax(values[t], 0.0));
+  }
+  CHECK(within(oracle::l2norm(squares, kChunk), got.norm));
+}
+
+TEST_CASE("tensors: chunks are summed in fp64", "[tensors][strict]") {
+  // The first chunk has 2^26, each other one 1: in fp32 these would be lost one by one.
+  constexpr int64_t kOthers = 64;
+  TensorSet tensors({{MP_FP32, (kOthers + 1) * kChunk}});
+  TensorValues values = constant_values(tensors.specs(), 0.0);
+  for (int64_t chunk = 0; chunk <= kOthers; ++chunk) {
+    values[0][static_cast<size_t>(chunk * kChunk)] = chunk == 0 ? 8192.0 : 1.0;
+  }
+  tensors.upload(values);
+  check_equal(measure(tensors), expected(values));
+}
+
+TEST_CASE("tensors: equal bits each time and for any number of SMs", "[tensors][strict]") {
+  Random random(11);
+  const std::vector<TensorSpec> specs = {{MP_FP32, 5 * kChunk + 77}, {MP_FP16, 3 * kChunk + 1, 1}};
+  TensorSet tensors(specs);
+  tensors.upload(real_values(specs, random, 1.0));
+  const Statistics first = measure(tensors);
+  check_equal(measure(tensors), first);
+  const UniqueContext one_sm = make_context(1);
+  const UniqueList list = tensors.list_in(one_sm.get());
+  check_equal(measure(list.get(), tensors.count()), first);
+}
+
+TEST_CASE("tensors: each output alone", "[tensors][strict]") {
+  TensorSet tensors(small_tensors());
+  Random random(12);
+  const TensorValues values = integer_values(tensors.specs(), random, kRange);
+  tensors.upload(values);
+  const Statistics wanted = expected(values);
+  DeviceFloat amax(-1.0f), norm(-1.0f);
+  DeviceBuffer<float> amaxes(static_cast<int64_t>(tensors.count()));
+  DeviceBuffer<float> norms(static_cast<int64_t>(tensors.count()));
+  require_ok(mp_amax(tensors.list(), amax.data(), nullptr, kStream));
+  require_ok(mp_amax(tensors.list(), nullptr, amaxes.data(), kStream));
+  require_ok(mp_l2norm(tensors.list(), norm.data(), nullptr, kStream));
+  require_ok(mp_l2norm(tensors.list(), nullptr, norms.data(), kStream));
+  check_equal({0.0f, amax.value(), norm.value(), amaxes.download(), norms.download()}, wanted);
+}
+
+TEST_CASE("tensors: set_data points the list at other buffers", "[tensors][strict]") {
+  Random random(13);
+  TensorSet first(awkward_tensors()), second(awkward_tensors());
+  const TensorValues old_values = integer_values(first.specs(), random, kRange);
+  const TensorValues new_values = integer_values(first.specs(), random, kRange);
+  first.upload(old_values);
+  second.upload(new_values);
+  require_ok(mp_tensor_list_set_data(first.list(), second.pointers().data(), kStream));
+  check_equal(measure(first), expected(new_values));
+  require_ok(mp_tensor_list_set_data(first.list(), first.pointers().data(), kStream));
+  check_equal(measure(first), expected(old_values));
+}
+
+// ---------------------------------------------------------------------------- non-finite values
+
+namespace {
+
+/// Infinities and NaNs of a type: quiet and signalling, of both signs.
+std::vector<uint32_t> nonfinite_bits(mp_dtype_t dtype) {
+  const uint32_t infinity = encode(dtype, kInfinity);
+  const uint32_t sign = 1u << (format_of(dtype).bits - 1);
+  return {infinity, sign | infinity, infinity | 1u, sign | infinity | 1u, sign | (sign - 1)};
+}
+
+/// With `bits` at element `at` of tensor t, found_inf, amax and norm must show it, and per tensor
+/// those of t alone.
+void check_planted(TensorSet &tensors, TensorValues values, size_t t, int64_t at, uint32_t bits) {
+  CAPTURE(name_of(tensors.spec(t).dtype), t, at, bits);
+  double &element = values[t][static_cast<size_t>(at)];
+  const uint32_t intact = encode(tensors.spec(t).dtype, element);
+  element = decode(tensors.spec(t).dtype, bits);
+  tensors.plant(t, at, bits);
+  check_equal(measure(tensors), expected(values));
+  tensors.plant(t, at, intact);
+}
+
+}  // namespace
+
+TEST_CASE("tensors: inf and NaN in the first, middle and last element", "[tensors]") {
+  for (const mp_dtype_t dtype : kTypes) {
+    TensorSet tensors({{dtype, 9, 1}, {dtype, 1}, {dtype, kChunk + 33, 3}, {dtype, 0}});
+    Random random(14);
+    const TensorValues values = integer_values(tensors.specs(), random, kRange);
+    tensors.upload(values);
+    for (size_t t = 0; t < 3; ++t) {
+      const int64_t last = tensors.spec(t).numel - 1;
+      for (const int64_t at : {int64_t{0}, last / 2, last}) {
+        for (const uint32_t bits : nonfinite_bits(dtype))
+          check_planted(tensors, values, t, at, bits);
+      }
+    }
+  }
+}
+
+TEST_CASE("tensors: an infinity in any element", "[tensors][strict]") {
+  for (const int64_t offset : {0, 1}) {
+    TensorSet tensors({{MP_FP16, 35, offset}});
+    const TensorValues values = constant_values(tensors.specs(), 1.0);
+    tensors.upload(values);
+    for (int64_t at = 0; at < 35; ++at) check_planted(tensors, values, 0, at, 0x7c00);
+  }
+}
+
+TEST_CASE("tensors: the last element of an odd-length misaligned tensor", "[tensors][strict]") {
+  for (const mp_dtype_t dtype : kTypes) {
+    TensorSet tensors({{dtype, 5}, {dtype, kChunk + 7, 1}});
+    const TensorValues values = constant_values(tensors.specs(), 2.0);
+    tensors.upload(values);
+    check_planted(tensors, values, 1, kChunk + 6, encode(dtype, -kInfinity));
+  }
+}
+
+TEST_CASE("tensors: NaN survives beside infinity, in either order", "[tensors][strict]") {
+  for (const mp_dtype_t dtype : kTypes) {
+    const uint32_t infinity = encode(dtype, kInfinity), nan = encode(dtype, std::nan(""));
+    for (const int64_t distance : {1, 8, 300, 16384}) {
+      for (const bool nan_first : {false, true}) {
+        TensorSet tensors({{dtype, 2 * kChunk}});
+        tensors.upload(constant_values(tensors.specs(), 1.0));
+        tensors.plant(0, 5, nan_first ? nan : infinity);
+        tensors.plant(0, 5 + distance, nan_first ? infinity : nan);
+        const Statistics got = measure(tensors);
+        CAPTURE(name_of(dtype), distance, nan_first);
+        CHECK(std::isnan(got.amax));
+        CHECK(std::isnan(got.amaxes[0]));
+        CHECK(std::isnan(got.norm));
+        CHECK(got.found_inf == 1.0f);
+      }
+    }
+  }
+}
+
+TEST_CASE("tensors: the largest finite values are finite", "[tensors][strict]") {
+  for (const mp_dtype_t dtype : kTypes) {
+    TensorSet tensors({{dtype, 11, 1}});
+    tensors.upload(constant_values(tensors.specs(), -largest_finite(dtype)));
+    const Statistics got = measure(tensors);
+    CHECK(got.found_inf == 0.0f);
+    CHECK(std::isinf(got.norm) == (dtype != MP_FP16));  // their squares overflow fp32
+    CHECK(got.amax == static_cast<float>(largest_finite(dtype)));
+  }
+}
+
+TEST_CASE("tensors: found_inf is set to 1 and never cleared", "[tensors][strict]") {
+  TensorSet clean({{MP_FP16, 40}}), spoilt({{MP_FP16, 40}});
+  clean.upload(constant_values(clean.specs(), 1.0));
+  spoilt.upload(constant_values(spoilt.specs(), 1.0));
+  spoilt.plant(0, 39, 0x7c00);
+  DeviceFloat found_inf(0.0f);
+  const auto after = [&](const TensorSet &tensors) {
+    require_ok(mp_check_nonfinite(tensors.list(), found_inf.data(), kStream));
+    return found_inf.value();
+  };
+  CHECK(after(clean) == 0.0f);
+  CHECK(after(spoilt) == 1.0f);
+  CHECK(after(clean) == 1.0f);
+  found_inf.set(2.0f);
+  CHECK(after(clean) == 2.0f);
+  CHECK(after(spoilt) == 1.0f);
+}
+
+// ---------------------------------------------------------------------------- beyond 2^31
+
+TEST_CASE("tensors: one tensor of more than 2^31 elements", "[tensors][slow]") {
+  const int64_t count = (int64_t{1} << 31) + kChunk + 5;
+  constexpr int64_t kBytes = 2;
+  std::vector<int64_t> written;
+  for (const int64_t at : {int64_t{0}, (int64_t{1} << 31) - 1, int64_t{1} << 31, count - 1}) {
+    written.push_back(at * kBytes);
+  }
+  const SparseZeros zeros(count * kBytes, written);
+  if (zeros.data() == nullptr) return skip("not enough memory for 2^31 elements");
+  double value = 1.0, squares = 0.0;
+  for (const int64_t at : written) {
+    const uint16_t bits = static_cast<uint16_t>(encode(MP_FP16, value));
+    copy_bytes(zeros.data() + at, &bits, sizeof bits);
+    squares += value * value;  // a bit of its own for each: the norm tells which were seen
+    value *= 2.0;
+  }
+  void *const pointers[] = {zeros.data()};
+  mp_tensor_list_desc_t desc;
+  MP_INIT_STRUCT(&desc);
+  desc.dtype = MP_FP16;
+  desc.count = 1;
+  desc.data = pointers;
+  desc.numel = &count;
+  mp_tensor_list_t list = nullptr;
+  require_ok(mp_tensor_list_create(&list, context(), &desc));
+  const UniqueList owned(list);
+  DeviceFloat norm(-1.0f);
+  require_ok(mp_l2norm(list, norm.data(), nullptr, kStream));
+  CHECK(norm.value() == static_cast<float>(std::sqrt(squares)));
+}

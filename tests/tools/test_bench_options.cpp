@@ -1,0 +1,165 @@
+// bench/options.h and bench/shapes/selection.h: what was asked for is what is measured.
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bench/options.h"
+#include "bench/shapes/conv_shapes.h"
+#include "bench/shapes/rnn_shapes.h"
+#include "bench/shapes/selection.h"
+#include "bench/shapes/sets.h"
+#include "bench/shapes/shapes.h"
+#include "tests/support/testing.h"
+
+namespace {
+
+using mpbench::Options;
+
+Options parse(std::initializer_list<const char *> words) {
+  std::vector<const char *> argv = {"mpbench"};
+  argv.insert(argv.end(), words);
+  return mpbench::parse_options(static_cast<int>(argv.size()), argv.data());
+}
+
+void require_refused(std::initializer_list<const char *> words, const std::string &says) {
+  CAPTURE(says);
+  REQUIRE_THROWS_WITH(parse(words), Catch::Contains(says));
+  REQUIRE_THROWS_AS(parse(words), mpbench::UsageError);
+}
+
+struct Named {
+  std::string name, of;
+  double flop = 1;
+  std::string label() const { return name; }
+  std::string kind() const { return of; }
+  double effort_flop() const { return flop; }
+};
+
+std::vector<std::string> names(const std::vector<Named> &items) {
+  std::vector<std::string> names;
+  for (const Named &item : items) names.push_back(item.name);
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("bench: without flags everything is asked for", "[bench]") {
+  const Options options = parse({});
+  CHECK(options.has_family("gemm"));
+  CHECK(options.has_family("step"));
+  CHECK(options.set == "all");
+  CHECK(options.peers.cublaslt);
+  CHECK(options.peers.cudnn);
+  CHECK(options.peers.torch);
+  CHECK(!options.quick);
+  CHECK(options.command == "mpbench");
+}
+
+TEST_CASE("bench: a set is measured by its own family alone", "[bench]") {
+  const Options options = parse({"--set", "resnet50"});
+  CHECK(options.has_family("conv"));
+  CHECK(!options.has_family("gemm"));
+  CHECK(!options.has_family("step"));
+  CHECK(parse({"conv", "--set", "deepbench_conv"}).has_family("conv"));
+  require_refused({"gemm", "--set", "resnet50"}, "--set resnet50 is one of conv, not of gemm");
+  require_refused({"--set", "resnet"}, "resnet50");
+}
+
+TEST_CASE("bench: peers are named, or none or all of them", "[bench]") {
+  const Options none = parse({"--peer", "none"});
+  CHECK(!none.peers.cublaslt);
+  CHECK(!none.peers.cudnn);
+  CHECK(!none.peers.torch);
+  const Options two = parse({"--peer", "torch,cublaslt"});
+  CHECK(two.peers.cublaslt);
+  CHECK(!two.peers.cudnn);
+  CHECK(two.peers.torch);
+  CHECK(parse({"--peer", "none", "--peer", "all"}).peers.cudnn);
+  for (const char *wrong : {"", "cublas", "cudnn,", "none,cudnn", "cudnn,none"})
+    require_refused({"--peer", wrong}, std::string("not \"") + wrong + '"');
+}
+
+TEST_CASE("bench: the host target is quick unless shapes are asked for", "[bench]") {
+  CHECK(parse({}).is_quick(true));
+  CHECK(!parse({}).is_quick(false));
+  CHECK(parse({"--set", "llm"}).is_quick(true));
+  CHECK(!parse({"--filter", "NT"}).is_quick(true));
+  CHECK(!parse({"--limit", "3"}).is_quick(true));
+  CHECK(parse({"--filter", "NT", "--quick"}).is_quick(true));
+  CHECK(parse({"--quick"}).is_quick(false));
+}
+
+TEST_CASE("bench: wrong flags are refused", "[bench]") {
+  require_refused({"gemv"}, "there are gemm, rnn, conv");
+  require_refused({"--grep", "x"}, "unknown flag \"--grep\"");
+  require_refused({"--filter"}, "--filter needs a value");
+  require_refused({"--limit", "0"}, "at least 1");
+  require_refused({"--dtype", "fp16", "--out-dtype", "bf16"}, "--out-dtype");
+}
+
+TEST_CASE("bench: a spread takes as many of each kind, in their order", "[bench]") {
+  std::vector<Named> items;
+  for (const char *name : {"a0", "b0", "a1", "a2", "a3", "c0", "a4", "c1", "c2"})
+    items.push_back({name, std::string(1, name[0])});
+  mpbench::keep_spread(items, 2);
+  CHECK(names(items) == Names{"a0", "b0", "a3", "c0", "c2"});
+}
+
+TEST_CASE("bench: flags select", "[bench]") {
+  const std::vector<Named> items = {{"x0", "k"}, {"y0", "k"}, {"x1", "k", 1e12},
+                                    {"x2", "k"}, {"x3", "k"}, {"x4", "k"}};
+  const auto select = [&](std::initializer_list<const char *> words, bool on_host) {
+    return names(mpbench::selected(items, parse(words), on_host));
+  };
+  CHECK(select({}, false).size() == items.size());
+  CHECK(select({"--filter", "x"}, true) == Names{"x0", "x1", "x2", "x3", "x4"});
+  CHECK(select({"--filter", "x", "--limit", "2"}, true) == Names{"x0", "x1"});
+  CHECK(select({"--filter", "x", "--quick"}, false) == Names{"x0", "x3"});
+  // The slow one is not among those that the spread is over.
+  CHECK(select({"--filter", "x", "--quick"}, true) == Names{"x0", "x3"});
+  CHECK(select({"--filter", "x1", "--quick"}, true).empty());
+  CHECK(select({"--filter", "z"}, false).empty());
+}
+
+TEST_CASE("bench: inference has no gradients", "[bench]") {
+  if (!std::ifstream("bench/shapes/resnet50.csv"))
+    return mptest::skip("not started in the repository");
+  const auto count = [](const char *set, const char *pass) {
+    return mpbench::read_conv_shapes(parse({"--set", set, "--filter", pass}), false).size();
+  };
+  for (const char *pass : {"fprop", "dgrad", "wgrad"}) CHECK(count("deepbench_conv", pass) == 94);
+  CHECK(count("deepbench_conv_infer", "fprop") == 107);
+  CHECK(count("deepbench_conv_infer", "") == 107);
+  CHECK(count("deepbench_conv_infer_device", "") == 16);
+
+  const auto layers = [](const char *set, const char *pass) {
+    return mpbench::read_rnn_shapes(parse({"--set", set, "--filter", pass}), false).size();
+  };
+  for (const char *pass : {"fprop", "dgrad", "wgrad"})
+    CHECK(layers("deepbench_rnn_train", pass) == 53);
+  CHECK(layers("deepbench_rnn_infer", "") == 69);
+  CHECK(layers("deepbench_rnn_infer_device", "") == 3);
+}
+
+TEST_CASE("bench: a quick run has something of every set", "[bench]") {
+  if (!std::ifstream("bench/shapes/resnet50.csv"))
+    return mptest::skip("not started in the repository");
+  const bool on_host = GENERATE(false, true);
+  const Options options = parse({"--quick"});
+  std::set<std::string> sets;
+  for (const mpbench::Shape &shape : mpbench::read_shapes(options, on_host)) sets.insert(shape.set);
+  for (const mpbench::ConvShape &shape : mpbench::read_conv_shapes(options, on_host))
+    sets.insert(shape.set);
+  for (const mpbench::RnnShape &shape : mpbench::read_rnn_shapes(options, on_host))
+    sets.insert(shape.set);
+  for (const mpbench::ShapeSet &set : mpbench::kShapeSets) {
+    CAPTURE(set.name);
+    if (set.family == std::string("allreduce")) continue;
+    CHECK(sets.count(set.name) == 1);
+  }
+}

@@ -1,0 +1,215 @@
+// bench/shapes/shapes.h: the row-major problem made of a DeepBench line computes, from the same arrays,
+// the column-major product that DeepBench means; LLM lines mean what their file says.
+// bench/shapes/conv_shapes.h: a line is the layer that it says, and the file of ResNet-50 is that network.
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <fstream>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "bench/shapes/allreduce_shapes.h"
+#include "bench/shapes/conv_shapes.h"
+#include "bench/shapes/rnn_shapes.h"
+#include "bench/shapes/shapes.h"
+#include "tests/support/testing.h"
+
+namespace {
+
+using Matrix = std::vector<int64_t>;
+
+/// No two elements alike, so that no exchange of elements can hide.
+Matrix numbered(int64_t elems, int64_t first) {
+  Matrix matrix(static_cast<size_t>(elems));
+  std::iota(matrix.begin(), matrix.end(), first);
+  return matrix;
+}
+
+/// cuBLAS: C(m,n) = op(A) op(B), all column-major and dense.
+Matrix column_major_product(int64_t m, int64_t n, int64_t k, bool a_t, bool b_t, const Matrix &a,
+                            const Matrix &b) {
+  const int64_t lda = a_t ? k : m;
+  const int64_t ldb = b_t ? n : k;
+  Matrix c(static_cast<size_t>(m * n));
+  for (int64_t row = 0; row < m; ++row)
+    for (int64_t col = 0; col < n; ++col)
+      for (int64_t p = 0; p < k; ++p)
+        c[static_cast<size_t>(row + col * m)] +=
+            a[static_cast<size_t>(a_t ? p + row * lda : row + p * lda)] *
+            b[static_cast<size_t>(b_t ? col + p * ldb : p + col * ldb)];
+  return c;
+}
+
+/// mp_gemm by the definition in mpcore.h.
+Matrix row_major_product(const mp_gemm_desc_t &desc, const Matrix &a, const Matrix &b) {
+  Matrix d(static_cast<size_t>(desc.m * desc.ldd));
+  for (int64_t row = 0; row < desc.m; ++row)
+    for (int64_t col = 0; col < desc.n; ++col)
+      for (int64_t p = 0; p < desc.k; ++p)
+        d[static_cast<size_t>(row * desc.ldd + col)] +=
+            a[static_cast<size_t>(desc.op_a == MP_OP_N ? row * desc.lda + p : p * desc.lda + row)] *
+            b[static_cast<size_t>(desc.op_b == MP_OP_N ? p * desc.ldb + col : col * desc.ldb + p)];
+  return d;
+}
+
+}  // namespace
+
+TEST_CASE("bench: a DeepBench line keeps its arrays and its product", "[bench]") {
+  const int a_t = GENERATE(0, 1);
+  const int b_t = GENERATE(0, 1);
+  constexpr int64_t kM = 5, kN = 3, kK = 4;
+  const std::string line = "5,3,4," + std::to_string(a_t) + ',' + std::to_string(b_t);
+  CAPTURE(line);
+  const Matrix a = numbered(kM * kK, 1);
+  const Matrix b = numbered(kK * kN, 100);
+
+  const mpbench::Shape shape = mpbench::parse_deepbench(line);
+  const mp_gemm_desc_t desc = mpbench::make_desc(shape, MP_FP16, MP_DTYPE_NONE);
+
+  // The operands change places: mp_gemm gets B first.
+  REQUIRE(row_major_product(desc, b, a) == column_major_product(kM, kN, kK, a_t, b_t, a, b));
+  REQUIRE(shape.flop() == 2.0 * kM * kN * kK);
+  REQUIRE(desc.beta == 0.0f);
+}
+
+TEST_CASE("bench: an LLM line is row-major as it stands", "[bench]") {
+  const mpbench::Shape shape = mpbench::parse_llm("6,7,8,NT,a comment, with a comma");
+  REQUIRE(shape.m == 6);
+  REQUIRE(shape.n == 7);
+  REQUIRE(shape.k == 8);
+  REQUIRE(shape.op_a == MP_OP_N);
+  REQUIRE(shape.op_b == MP_OP_T);
+  REQUIRE(shape.comment == "a comment, with a comma");
+  REQUIRE(shape.name() == "NT 6x7x8");
+
+  const mp_gemm_desc_t desc = mpbench::make_desc(shape, MP_BF16, MP_DTYPE_NONE);
+  REQUIRE(desc.lda == 8);
+  REQUIRE(desc.ldb == 8);
+  REQUIRE(desc.dtype_cd == MP_BF16);
+}
+
+TEST_CASE("bench: a weight gradient adds to fp32 unless told otherwise", "[bench]") {
+  const mpbench::Shape wgrad = mpbench::parse_llm("6,7,8,TN,");
+  const mp_gemm_desc_t usual = mpbench::make_desc(wgrad, MP_FP16, MP_DTYPE_NONE);
+  REQUIRE(usual.dtype_cd == MP_FP32);
+  REQUIRE(usual.beta == 1.0f);
+  REQUIRE(usual.lda == 6);
+  REQUIRE(usual.ldb == 7);
+
+  const mp_gemm_desc_t told = mpbench::make_desc(wgrad, MP_FP16, MP_FP16);
+  REQUIRE(told.dtype_cd == MP_FP16);
+  REQUIRE(told.beta == 0.0f);
+}
+
+TEST_CASE("bench: a malformed line is refused", "[bench]") {
+  for (const char *line : {"", "1,2,3", "1,2,3,0", "1,2,x,0,0", "1,-2,3,0,0", "1,2,3,0,0,0"}) {
+    CAPTURE(line);
+    REQUIRE_THROWS_AS(mpbench::parse_deepbench(line), std::runtime_error);
+  }
+  for (const char *line : {"", "1,2,3", "1,2,3,NT", "1,2,3,NX,", "1,2,3,N,", "1,2,,NT,"}) {
+    CAPTURE(line);
+    REQUIRE_THROWS_AS(mpbench::parse_llm(line), std::runtime_error);
+  }
+}
+
+TEST_CASE("bench: a line of convolutions says width before height", "[bench]") {
+  mpbench::ConvShape shape = mpbench::parse_conv("700,161,1,4,32,20,5,3,2,2,1");
+  CHECK(shape.w == 700);
+  CHECK(shape.h == 161);
+  CHECK(shape.c == 1);
+  CHECK(shape.n == 4);
+  CHECK(shape.k == 32);
+  CHECK(shape.s == 20);
+  CHECK(shape.r == 5);
+  CHECK(shape.pad_w == 3);
+  CHECK(shape.pad_h == 2);
+  CHECK(shape.stride_w == 2);
+  CHECK(shape.stride_h == 1);
+  CHECK(shape.name() == "fprop n4 161x700x1 k32 5x20 s1x2 p2x3");
+  shape.op = MP_CONV_WGRAD;
+  CHECK(shape.name() == "wgrad n4 161x700x1 k32 5x20 s1x2 p2x3");
+
+  const mp_conv2d_desc_t desc = mpbench::make_desc(shape, MP_FP16, MP_DTYPE_NONE);
+  int32_t p = 0, q = 0;
+  REQUIRE(mp_conv2d_output_size(&desc, &p, &q) == MP_SUCCESS);
+  CHECK(p == 161);
+  CHECK(q == 344);
+  CHECK(shape.p() == p);
+  CHECK(shape.q() == q);
+  CHECK(shape.flop() == 2.0 * 4 * 161 * 344 * 32 * 5 * 20 * 1);
+  CHECK(shape.x_elems() == 4.0 * 161 * 700);
+  CHECK(shape.y_elems() == 4.0 * 161 * 344 * 32);
+  CHECK(shape.filter_elems() == 32.0 * 5 * 20);
+  CHECK(desc.dtype == MP_FP16);
+  CHECK(desc.dtype_out == MP_FP16);
+  CHECK(mpbench::make_desc(shape, MP_FP16, MP_FP32).dtype_out == MP_FP32);
+}
+
+TEST_CASE("bench: a malformed line of convolutions is refused", "[bench]") {
+  for (const char *line :
+       {"", "1,2,3", "8,8,3,4,5,3,3,1,1,1", "8,8,3,4,5,3,3,1,1,1,0", "8,8,3,4,5,3,3,1,1,x,1",
+        "8,8,3,4,5,3,3,1,-1,1,1", "8,8,3,4,5,3,3,1,1,1,1,2", "8,8,3,4,5,9,9,0,0,1,1",
+        "8,8,3,4,5,3,3,1,1,1,1,x,conv1", "99999999999,8,3,4,5,3,3,1,1,1,1"}) {
+    CAPTURE(line);
+    CHECK_THROWS_AS(mpbench::parse_conv(line), std::runtime_error);
+  }
+}
+
+TEST_CASE("bench: the products of a recurrent layer", "[bench]") {
+  const std::string cell = GENERATE("vanilla", "gru", "lstm");
+  const int64_t gates = cell == "vanilla" ? 1 : cell == "gru" ? 3 : 4;
+  CAPTURE(cell);
+  mpbench::RnnShape layer = mpbench::parse_rnn("32,5,7," + cell);
+  const double flop = 2.0 * static_cast<double>(gates) * 32 * 32 * 5 * 7;
+  const auto products = [&](const char *pass, const std::string &name, int64_t calls) {
+    layer.pass = pass;
+    const mpbench::Shape shape = layer.products();
+    CHECK(shape.name() == name);
+    CHECK(shape.calls == calls);
+    CHECK(shape.flop() == flop);
+    CHECK(layer.name() == pass + (' ' + cell) + " h32 n5 t7");
+    return shape;
+  };
+  const std::string gates_size = std::to_string(32 * gates);
+  CHECK(!products("fprop", "NT 5x" + gates_size + "x32", 7).is_wgrad);
+  CHECK(!products("dgrad", "NN 5x32x" + gates_size, 7).is_wgrad);
+  CHECK(products("wgrad", "TN " + gates_size + "x32x35", 1).is_wgrad);
+}
+
+TEST_CASE("bench: malformed lines of layers and all-reduces are refused", "[bench]") {
+  for (const char *line :
+       {"", "32,5,7", "32,5,7,rnn", "32,5,0,gru", "0,5,7,gru", "32,x,7,gru", "32,5,7,gru,1"}) {
+    CAPTURE(line);
+    CHECK_THROWS_AS(mpbench::parse_rnn(line), std::runtime_error);
+  }
+  for (const char *line : {"", "5", "0,1", "x,1", "5,1,1"}) {
+    CAPTURE(line);
+    CHECK_THROWS_AS(mpbench::parse_allreduce(line), std::runtime_error);
+  }
+  CHECK(mpbench::parse_allreduce("100000,10").elems == 100000);
+}
+
+TEST_CASE("bench: the files of convolutions are read whole", "[bench]") {
+  const auto read = [](const char *name) {
+    return mpbench::read_shape_lines(std::string("bench/shapes/") + name, mpbench::parse_conv);
+  };
+  if (!std::ifstream("bench/shapes/resnet50.csv"))
+    return mptest::skip("not started in the repository");
+  CHECK(read("deepbench_conv_train.csv").size() == 94);
+  CHECK(read("deepbench_conv_infer.csv").size() == 107);
+  CHECK(read("deepbench_conv_infer_device.csv").size() == 16);
+
+  // 53 convolutions of together 4.09e9 multiplications per image, at two batch sizes.  He et al.
+  // 2016, table 1, count 3.8e9 with the strides in the 1 x 1 convolutions.
+  for (const int32_t batch : {32, 256}) {
+    int64_t layers = 0;
+    double multiplications = 0;
+    for (const mpbench::ConvShape &shape : read("resnet50.csv")) {
+      if (shape.n != batch) continue;
+      layers += shape.layers;
+      multiplications += static_cast<double>(shape.layers) * shape.flop() / 2 / batch;
+    }
+    CHECK(layers == 53);
+    CHECK(multiplications == 4087136256.0);
+  }
+}

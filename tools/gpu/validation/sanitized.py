@@ -1,0 +1,55 @@
+"""The tests that run under compute-sanitizer, which makes them ten to a hundred times slower: for every
+kernel a light one that launches it.  tests/tools/test_gpu_check looks at whether every kernel is here."""
+import re
+
+# What launches a kernel was seen on the host target, whose machine knows the name of every launch.
+TESTS = {
+    "gemm_simt": "gemm: C may be NULL when beta is 0",
+    "gemm_wmma": "gemm: C may be NULL when beta is 0",
+    "gemm_wgmma": "gemm batch: in place",
+    "gemv": "gemv: the whole epilogue, backward",
+    "column_sum": "gemv: the whole epilogue, backward",
+    "split_k_sum": "split-k: the whole epilogue runs once, after the sum",
+    "fill_wgmma_table": "gemm batch: arrays of pointers with shared, in-place and absent matrices",
+    "store_parameters": "gemm group: a single product raises found_inf, none clears it",
+    "conv_simt": "conv: misaligned by one element",
+    "conv_wmma": "conv: misaligned by one element",
+    "conv_wgmma": "conv wgmma: at the limits of im2col TMA and beyond",
+    "conv_depthwise": "conv epilogue: a few generated options",
+    "conv_depthwise_wgrad": "conv: layers as networks have them",
+    "scale_array": "scaler: the loss times S, rounded once",
+    "multiply_list": "all-reduce: the factors multiply before and after the sum",
+    "measure_list": "report: fp32 beyond the range of the others",
+    "transpose_tiles": "layout: small, odd and aligned images",
+    "accumulate_list": "accumulate: overflows of opposite signs do not cancel",
+    "update_list": "optimizer: a NaN in an odd tail skips the step",
+    "update_scaler_alone": "query: an amax that is not finite is an overflow",
+    "clip_alone": "clip: the documented factor",
+    "measure_tensors": "optimizer: a NaN in an odd tail skips the step",
+    "measure_master": "optimizer options: the loss of the regularizers",
+    "copy_list": "model: without options to nearest and clamped",
+    "write_message": "ranks: without scalers they skip together, this step only",
+    "take_message": "ranks: without scalers they skip together, this step only",
+    "softmax_xent_rows": "xent: a label out of range makes its row NaN",
+    "mean_loss": "xent: a label out of range makes its row NaN",
+    "largest_of_windows": "pool: tensors that are not aligned",
+    "mean_of_windows": "pool: tensors that are not aligned",
+    "largest_backward": "pool: tensors that are not aligned",
+    "mean_backward": "pool: tensors that are not aligned",
+    "measure_pieces": "batch norm: the gradient is the derivative",
+    "finish_statistics": "batch norm: the gradient is the derivative",
+    "normalise": "batch norm: the gradient is the derivative",
+    "sum_pieces": "batch norm: the gradient is the derivative",
+    "finish_sums": "batch norm: the gradient is the derivative",
+    "input_gradient": "batch norm: the gradient is the derivative",
+}
+
+
+def kernels_of(source: str) -> list:
+    """The names of the kernels that a file defines."""
+    return re.findall(r"^MP_KERNEL\([^()]*\)\s+(\w+)\(", source, re.MULTILINE)
+
+
+def test_spec() -> str:
+    """All of the tests, as Catch2 wants them on the command line."""
+    return ",".join(re.sub(r'([\\,\[\]~"*])', r"\\\1", name) for name in dict.fromkeys(TESTS.values()))
