@@ -4,7 +4,7 @@ import json
 import pathlib
 import subprocess
 
-from kernel_facts import compile_times, facts  # of tools/, where the tool that imports this lies
+from codegen import compile_times, facts  # of tools/gpu, where the tool that imports this looks
 
 PREDICTED = ["sm_90"]
 
@@ -13,7 +13,7 @@ PREDICTED = ["sm_90"]
 class Build:
     """Empty where a part was not built."""
     library_bytes: dict
-    compile_seconds: dict  # kernel_facts.compile_times
+    compile_seconds: dict  # codegen.compile_times
     predictions: dict  # by class of device, as mptune --predict writes them
 
 

@@ -4,7 +4,7 @@ import json
 
 from .results import BENCH
 
-FILE = BENCH.parent / "tools" / "kernel_facts" / "baseline.json"
+FILE = BENCH.parent / "tools" / "gpu" / "codegen" / "baseline.json"
 
 
 @dataclasses.dataclass

@@ -8,7 +8,7 @@ import dataclasses
 from .results import BENCH
 
 V100 = "V100, published"
-FILE = BENCH / "published" / "deepbench_v100.csv"
+FILE = BENCH / "report" / "deepbench_v100.csv"
 
 
 @dataclasses.dataclass

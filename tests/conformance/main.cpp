@@ -2,7 +2,7 @@
 //
 // With MP_TEST_DEVICE=cuda each case runs on the GPU and on the host machine, from one source, and all
 // that the kernels wrote must be the same, bit for bit.  Without, the host machine's moods are compared,
-// and each case is run once more with a planted mistake, which must show: a case that cannot fail says
+// and each case is run once more with an injected mistake, which must show: a case that cannot fail says
 // nothing about a GPU either.  That the host machine does what the documents say is shown by the tests
 // of the machine.
 #include <algorithm>
@@ -26,7 +26,7 @@ constexpr char kUsage[] =
     "\n"
     "Compares what each primitive writes on the GPU with what it writes on the host machine, with\n"
     "MP_TEST_DEVICE=cuda; else the moods of the host machine with each other, and looks whether a "
-    "planted\n"
+    "injected\n"
     "mistake shows.  Without a CASE all; the last line is \"N passed, N failed[, N skipped]\".\n"
     "\n"
     "Exit code: 0 all passed or were skipped, 1 one failed, 2 wrong arguments.\n";
@@ -45,7 +45,7 @@ std::string check_on_host(const Case &one, const mp::Device &host) {
   engine::set_mood(engine::Mood::plain());
   const Output plain = one.run(host, Mistake::none);
   if (differences(plain, one.run(host, Mistake::made)).empty())
-    return "a planted mistake makes no difference";
+    return "an injected mistake makes no difference";
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
     engine::set_mood(engine::Mood::strict_with(seed));
     const std::string found = differences(plain, one.run(host, Mistake::none));

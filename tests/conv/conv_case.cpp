@@ -34,9 +34,9 @@ constexpr auto kEachField = [](auto &c, auto visit) {
   visit("offset", c.offset);
   visit("stray", c.stray);
   visit("fill", c.fill);
-  visit("plant", c.plant);
+  visit("special", c.special);
   visit("place", c.place);
-  visit("plant_second", c.plant_second);
+  visit("special_in_second", c.special_in_second);
   visit("aux_pad", c.aux_pad);
   each_epilogue_field(c, visit);
   visit("seed", c.seed);

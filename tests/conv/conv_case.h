@@ -18,7 +18,7 @@ struct ConvCase : ProductCase {
   int64_t aux_pad = 0;  ///< elements by which the rows of aux are longer than those of the output
   /// Operands that lie one element further than `offset` says: 1, 2 the inputs, d the output, x aux.
   std::string stray;
-  bool plant_second = false;  ///< in the second input (filter; wgrad: dy) instead of the first
+  bool special_in_second = false;  ///< in the second input (filter; wgrad: dy) instead of the first
 };
 
 /// Whatever differs from a default ConvCase.

@@ -53,7 +53,7 @@ ConvRun::ConvRun(const ConvCase &c)
   fill_inputs();
   expected_ =
       oracle::apply_epilogue(oracle::convolve(shape_, c.op, first_, second_), epilogue_inputs_);
-  if (c.plant != Plant::kNone && c.plant_second)
+  if (c.special != Special::kNone && c.special_in_second)
     expected_.may_be_nan = oracle::reached_by_zeros(shape_, c.op, second_);
   upload_inputs();
 }
@@ -69,9 +69,9 @@ void ConvRun::fill_inputs() {
   fill(first_, random, c.fill, plan.range, c.ab);
   fill(second_, random, c.fill, plan.range, c.ab);
   if (c.fill != Fill::kReal) thin_out_second(plan.period);
-  if (c.plant != Plant::kNone) {
-    REQUIRE(plan.period == 1);  // plant() fills the gaps
-    plant();
+  if (c.special != Special::kNone) {
+    REQUIRE(plan.period == 1);  // put_special() fills the gaps
+    put_special();
   }
   fill_epilogue_inputs(epilogue_inputs_, random, sums.sum);
 }
@@ -97,11 +97,11 @@ void ConvRun::thin_out_second(int64_t period) {
 
 /// The other input has no zeros: infinity gives infinities alone, so that the NaN which it makes of
 /// the zeros that pad a tile would show in amax.
-void ConvRun::plant() {
-  std::vector<double> &planted = case_.plant_second ? second_ : first_;
-  std::vector<double> &other = case_.plant_second ? first_ : second_;
-  planted.at(static_cast<size_t>(place_in(static_cast<int64_t>(planted.size()), case_.place))) =
-      value_of(case_.plant);
+void ConvRun::put_special() {
+  std::vector<double> &values = case_.special_in_second ? second_ : first_;
+  std::vector<double> &other = case_.special_in_second ? first_ : second_;
+  values.at(static_cast<size_t>(place_in(static_cast<int64_t>(values.size()), case_.place))) =
+      value_of(case_.special);
   for (double &value : other) {
     if (value == 0.0) value = 1.0;
   }

@@ -31,7 +31,7 @@ class ConvRun : public ProductRun {
 
   void fill_inputs();
   void thin_out_second(int64_t period);
-  void plant();
+  void put_special();
   void upload_inputs();
   int64_t offset_of(char operand) const;
 

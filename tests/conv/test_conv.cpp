@@ -166,13 +166,13 @@ TEST_CASE("conv: misaligned by one element", "[conv][strict]") {
 TEST_CASE("conv: a case prints as a line that reads back as the same case", "[conv][strict]") {
   ConvCase c = strided(padded(conv_case(2, 7, 9, 3, 8, 3, 5), 1, 0, 2, 3), 2, 1);
   c = with(dilated(grouped(c, 1), 1, 2), MP_CONV_WGRAD, {MP_BF16, MP_FP32});
-  c.plant = Plant::kNan;
-  c.plant_second = true;
+  c.special = Special::kNan;
+  c.special_in_second = true;
   c.kernel = "abacus";
   const std::string line = to_string(c);
   CHECK(line ==
         "op=wgrad n=2 h=7 w=9 c=3 k=8 r=3 s=5 ab=bf16 cd=fp32 pad_top=1 pad_left=2 pad_right=3 "
-        "stride_h=2 dilation_w=2 plant=nan plant_second=1 kernel=abacus");
+        "stride_h=2 dilation_w=2 special=nan special_in_second=1 kernel=abacus");
   CHECK(to_string(parse_conv_case(line)) == line);
   CHECK_THROWS(parse_conv_case("n=1 rows=2"));
 }

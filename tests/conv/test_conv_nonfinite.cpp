@@ -22,18 +22,18 @@ std::vector<ConvCase> layers() {
           conv_case(2, 5, 5, 16, 8, 1, 1)};
 }
 
-ConvCase planted(const ConvCase &layer, mp_conv_op_t op, mp_dtype_t dtype, Plant plant, Place place,
-                 bool second) {
+ConvCase with_special(const ConvCase &layer, mp_conv_op_t op, mp_dtype_t dtype, Special special,
+                      Place place, bool second) {
   ConvCase c = with(layer, op, {dtype, dtype});
-  c.plant = plant;
+  c.special = special;
   c.place = place;
-  c.plant_second = second;
+  c.special_in_second = second;
   c.amax = c.found_inf = true;
   c.dbias = op != MP_CONV_WGRAD;
   return c;
 }
 
-constexpr Plant kPlants[] = {Plant::kInfinity, Plant::kNan};
+constexpr Special kSpecials[] = {Special::kInfinity, Special::kNan};
 
 /// Inputs and the sums of their products are finite; the output of type `out` is not.
 void check_overflow(const ConvCase &c) {
@@ -57,8 +57,8 @@ TEST_CASE("conv non-finite: one element of either input", "[conv]") {
       for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
         for (const Place place : {Place::kFirst, Place::kMiddle, Place::kLast}) {
           for (const bool second : {false, true}) {
-            for (const Plant plant : kPlants)
-              check_conv(planted(layer, op, dtype, plant, place, second));
+            for (const Special special : kSpecials)
+              check_conv(with_special(layer, op, dtype, special, place, second));
           }
         }
       }
@@ -69,8 +69,8 @@ TEST_CASE("conv non-finite: one element of either input", "[conv]") {
 TEST_CASE("conv non-finite: the middle element of either input", "[conv][strict]") {
   for (const mp_conv_op_t op : kConvOps) {
     for (const bool second : {false, true}) {
-      for (const Plant plant : kPlants) {
-        const ConvCase c = planted(layers()[0], op, MP_FP16, plant, Place::kMiddle, second);
+      for (const Special special : kSpecials) {
+        const ConvCase c = with_special(layers()[0], op, MP_FP16, special, Place::kMiddle, second);
         const ConvRun run(c);
         // Neither everything nor nothing is reached, so the case can tell.
         const auto &wanted = run.expected().y.values;
@@ -85,7 +85,7 @@ TEST_CASE("conv non-finite: the middle element of either input", "[conv][strict]
 
 TEST_CASE("conv non-finite: NaN passes through ReLU", "[conv][strict]") {
   for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_DGRAD}) {
-    ConvCase c = planted(layers()[0], op, MP_FP16, Plant::kNan, Place::kMiddle, false);
+    ConvCase c = with_special(layers()[0], op, MP_FP16, Special::kNan, Place::kMiddle, false);
     c.activation = MP_ACT_RELU;
     c.aux = true;
     check_conv(c);
@@ -95,7 +95,7 @@ TEST_CASE("conv non-finite: NaN passes through ReLU", "[conv][strict]") {
 TEST_CASE("conv non-finite: overflow in the last rounding raises found_inf", "[conv][strict]") {
   for (const ConvCase &layer : layers()) {
     for (const mp_conv_op_t op : kConvOps) {
-      ConvCase c = planted(layer, op, MP_FP16, Plant::kNone, Place::kFirst, false);
+      ConvCase c = with_special(layer, op, MP_FP16, Special::kNone, Place::kFirst, false);
       c.fill = Fill::kRounding;
       c.alpha = 16.0f;
       check_overflow(c);
@@ -106,7 +106,7 @@ TEST_CASE("conv non-finite: overflow in the last rounding raises found_inf", "[c
 TEST_CASE("conv non-finite: overflow of fp32 and bf16 raises found_inf", "[conv][strict]") {
   for (const mp_dtype_t dtype : {MP_BF16, MP_FP32}) {
     for (const mp_conv_op_t op : kConvOps) {
-      ConvCase c = planted(layers()[0], op, dtype, Plant::kNone, Place::kFirst, false);
+      ConvCase c = with_special(layers()[0], op, dtype, Special::kNone, Place::kFirst, false);
       c.fill = Fill::kReal;
       c.alpha = 0x1p127f;
       c.dbias = false;

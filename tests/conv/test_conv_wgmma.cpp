@@ -114,8 +114,8 @@ TEST_CASE("conv wgmma: weight gradients whose taps are padded", "[conv][wgmma]")
       // Without padding of the image every gradient of that channel is infinite.
       c = with(conv_case(2, 7, 8, channels, 136, 3, 2), MP_CONV_WGRAD, {MP_FP16, out});
       c.amax = c.found_inf = true;
-      c.plant = Plant::kInfinity;
-      c.plant_second = true;
+      c.special = Special::kInfinity;
+      c.special_in_second = true;
       check(c);
     }
   }

@@ -28,7 +28,7 @@ constexpr auto kEachField = [](auto &c, auto visit) {
   visit("offset", c.offset);
   visit("stray", c.stray);
   visit("fill", c.fill);
-  visit("plant", c.plant);
+  visit("special", c.special);
   visit("place", c.place);
   each_epilogue_field(c, visit);
   visit("seed", c.seed);

@@ -46,7 +46,7 @@ GemmCase product_of(const GroupCase &c, size_t index) {
   product.k = item.k;
   product.pad = item.pad;
   product.stray = item.stray.empty() ? "" : item.stray + "0";
-  product.plant = item.infinite ? Plant::kInfinity : Plant::kNone;
+  product.special = item.infinite ? Special::kInfinity : Special::kNone;
   product.place = Place::kMiddle;
   product.found_inf = false;
   product.seed = c.common.seed + static_cast<int64_t>(index);

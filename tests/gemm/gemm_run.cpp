@@ -63,16 +63,16 @@ void GemmRun::fill_inputs() {
   fill(inputs_.a.values, random, c.fill, plan.range, c.ab);
   fill(inputs_.b.values, random, c.fill, plan.range, c.ab);
   if (c.fill != Fill::kReal) thin_out(inputs_.a, plan.period);
-  if (c.plant != Plant::kNone) plant_in_a();
+  if (c.special != Special::kNone) put_special_in_a();
   fill_epilogue_inputs(inputs_, random, Matrices(c.batch, c.m, c.n));
 }
 
-/// B has no zeros where the planted element meets it: infinity gives infinities alone, so that the
+/// B has no zeros where the special value meets it: infinity gives infinities alone, so that the
 /// NaN which it makes of the zeros that pad a tile would show in amax.
-void GemmRun::plant_in_a() {
+void GemmRun::put_special_in_a() {
   const GemmCase &c = case_;
   const int64_t p = place_in(c.k, c.place);
-  inputs_.a.at(place_in(inputs_.a.count, c.place), place_in(c.m, c.place), p) = value_of(c.plant);
+  inputs_.a.at(place_in(inputs_.a.count, c.place), place_in(c.m, c.place), p) = value_of(c.special);
   for (int64_t item = 0; item < inputs_.b.count; ++item) {
     for (int64_t j = 0; j < c.n; ++j) {
       double &factor = inputs_.b.at(item, p, j);

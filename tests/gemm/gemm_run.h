@@ -34,7 +34,7 @@ class GemmRun : public ProductRun {
 
   Layout layout(int64_t rows, int64_t cols, int64_t more_padding) const;
   void fill_inputs();
-  void plant_in_a();
+  void put_special_in_a();
   void upload_inputs();
   void upload_pointers();
   int64_t stray_item(char operand) const;

@@ -8,20 +8,20 @@ using namespace mptest;
 
 namespace {
 
-GemmCase planted(mp_dtype_t ab, mp_dtype_t cd, Plant plant, Place place) {
+GemmCase with_special(mp_dtype_t ab, mp_dtype_t cd, Special special, Place place) {
   GemmCase c;
   c.m = 70;
   c.n = 67;
   c.k = 43;
   c.ab = ab;
   c.cd = cd;
-  c.plant = plant;
+  c.special = special;
   c.place = place;
   c.dbias = c.amax = c.found_inf = true;
   return c;
 }
 
-constexpr Plant kPlants[] = {Plant::kInfinity, Plant::kNan};
+constexpr Special kSpecials[] = {Special::kInfinity, Special::kNan};
 constexpr Place kPlaces[] = {Place::kFirst, Place::kMiddle, Place::kLast};
 
 }  // namespace
@@ -29,9 +29,9 @@ constexpr Place kPlaces[] = {Place::kFirst, Place::kMiddle, Place::kLast};
 TEST_CASE("gemm non-finite: one element of A", "[gemm]") {
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     for (const char *const op : {"NN", "NT", "TN", "TT"}) {
-      for (const Plant plant : kPlants) {
+      for (const Special special : kSpecials) {
         for (const Place place : kPlaces) {
-          GemmCase c = planted(dtype, dtype, plant, place);
+          GemmCase c = with_special(dtype, dtype, special, place);
           c.op = op;
           check_every_kernel(c);
         }
@@ -41,21 +41,21 @@ TEST_CASE("gemm non-finite: one element of A", "[gemm]") {
 }
 
 TEST_CASE("gemm non-finite: the last element of A", "[gemm][strict]") {
-  for (const Plant plant : kPlants) {
-    check_every_kernel(planted(MP_FP16, MP_FP32, plant, Place::kLast));
+  for (const Special special : kSpecials) {
+    check_every_kernel(with_special(MP_FP16, MP_FP32, special, Place::kLast));
   }
 }
 
 TEST_CASE("gemm non-finite: the last batch item", "[gemm][strict]") {
-  for (const Plant plant : kPlants) {
-    GemmCase c = planted(MP_BF16, MP_FP32, plant, Place::kLast);
+  for (const Special special : kSpecials) {
+    GemmCase c = with_special(MP_BF16, MP_FP32, special, Place::kLast);
     c.batch = 3;
     check_every_kernel(c);
   }
 }
 
 TEST_CASE("gemm non-finite: NaN passes through ReLU", "[gemm][strict]") {
-  GemmCase c = planted(MP_FP16, MP_FP16, Plant::kNan, Place::kMiddle);
+  GemmCase c = with_special(MP_FP16, MP_FP16, Special::kNan, Place::kMiddle);
   c.activation = MP_ACT_RELU;
   c.aux = true;
   check_every_kernel(c);
@@ -63,7 +63,7 @@ TEST_CASE("gemm non-finite: NaN passes through ReLU", "[gemm][strict]") {
 
 TEST_CASE("gemm non-finite: fp16 overflows in the last rounding and raises found_inf",
           "[gemm][strict]") {
-  GemmCase c = planted(MP_FP16, MP_FP16, Plant::kNone, Place::kFirst);
+  GemmCase c = with_special(MP_FP16, MP_FP16, Special::kNone, Place::kFirst);
   c.fill = Fill::kRounding;
   GemmRun run(c);
   // The inputs are finite and so is y: only D is not.
@@ -78,7 +78,7 @@ TEST_CASE("gemm non-finite: fp16 overflows in the last rounding and raises found
 }
 
 TEST_CASE("gemm non-finite: the same values in fp32 raise nothing", "[gemm][strict]") {
-  GemmCase c = planted(MP_FP16, MP_FP32, Plant::kNone, Place::kFirst);
+  GemmCase c = with_special(MP_FP16, MP_FP32, Special::kNone, Place::kFirst);
   c.fill = Fill::kRounding;
   GemmRun run(c);
   for (const std::string &kernel : run.kernels()) {
@@ -89,7 +89,7 @@ TEST_CASE("gemm non-finite: the same values in fp32 raise nothing", "[gemm][stri
 }
 
 TEST_CASE("gemm non-finite: found_inf is never cleared, amax never lowered", "[gemm][strict]") {
-  GemmRun run(planted(MP_FP16, MP_FP32, Plant::kNone, Place::kFirst));
+  GemmRun run(with_special(MP_FP16, MP_FP32, Special::kNone, Place::kFirst));
   const float nan = std::numeric_limits<float>::quiet_NaN();
   run.found_inf_start = 1.0f;
   for (const float start : {0.0f, 1e6f, std::numeric_limits<float>::infinity(), nan}) {

@@ -238,10 +238,10 @@ TEST_CASE("wgmma: items behind misaligned pointers are multiplied all the same",
 TEST_CASE("wgmma: non-finite values stay where they are", "[wgmma]") {
   if (!has_wgmma()) return;
   // Zeros beyond the edge times infinity are NaN: none of them may be stored or measured.
-  for (const Plant plant : {Plant::kInfinity, Plant::kNan}) {
+  for (const Special special : {Special::kInfinity, Special::kNan}) {
     for (const Place place : {Place::kFirst, Place::kLast}) {
       GemmCase c = make_case(140, 270, 70, "NT");
-      c.plant = plant;
+      c.special = special;
       c.place = place;
       c.amax = c.found_inf = true;
       check(c);

@@ -65,7 +65,7 @@ TEST_CASE("split-k: batches and non-finite values", "[gemm][strict]") {
   c.pointers = true;
   c.amax = false;
   check_every_kernel(c);
-  c.plant = Plant::kInfinity;
+  c.special = Special::kInfinity;
   c.place = Place::kLast;
   check_every_kernel(c);
 }

@@ -230,12 +230,12 @@ TEST_CASE("gemv: integers beyond 16 bits are rounded once, to nearest even", "[g
 TEST_CASE("gemv: one element of A is not finite", "[gemm][strict]") {
   // k and the extent are no multiples of a run: what pads them meets the element and must not show.
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
-    for (const Plant plant : {Plant::kInfinity, Plant::kNan}) {
+    for (const Special special : {Special::kInfinity, Special::kNan}) {
       for (const Place place : {Place::kFirst, Place::kMiddle, Place::kLast}) {
         for (const bool few_rows : {true, false}) {
           for (const char *const op : kAllOps) {
             GemmCase c = make_case({3, 67, 43}, few_rows, op, {dtype, MP_FP32});
-            c.plant = plant;
+            c.special = special;
             c.place = place;
             c.dbias = c.amax = c.found_inf = true;
             check_gemv(c);

@@ -63,8 +63,8 @@ TEST_CASE("mpi: every rank sees what is not finite on one") {
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     TensorSet grads({{dtype, 40}});
     grads.upload(constant_values(grads.specs(), 1.0));
-    if (world.rank() == 0) grads.plant(0, 3, encode(dtype, -HUGE_VAL));
-    if (world.rank() == world.size() - 1) grads.plant(0, 7, encode(dtype, std::nan("")));
+    if (world.rank() == 0) grads.inject(0, 3, encode(dtype, -HUGE_VAL));
+    if (world.rank() == world.size() - 1) grads.inject(0, 7, encode(dtype, std::nan("")));
     require_ok(mp_grad_all_reduce(grads.list(), &world.comm(), 1.0f, 1.0f, kStream));
     const std::vector<double> values = grads.download().front();
     CHECK(values[3] == -HUGE_VAL);

@@ -54,13 +54,13 @@ TEST_CASE("mpi: what is not finite on one rank makes all skip") {
     for (const double value : {HUGE_VAL, std::nan("")}) {
       const mp_scaler_config_t config = mp_scaler_config_default(policy);
       RankOfSteps mine(small_spec(), &config);
-      for (int planted = 0; planted < world.size(); ++planted) {
-        if (planted == world.rank()) mine.plant(value);
+      for (int injected = 0; injected < world.size(); ++injected) {
+        if (injected == world.rank()) mine.inject(value);
         const OptimizerState before = mine.run.state();
         require_ok(mine.step(&world.comm(), mp_step_options_default()));
         CHECK(mine.run.state() == before);
         check_agreement(world, mine, true);
-        CHECK(state_of(mine.scaler.get()).skipped_nan == (std::isnan(value) ? planted + 1 : 0));
+        CHECK(state_of(mine.scaler.get()).skipped_nan == (std::isnan(value) ? injected + 1 : 0));
         mine.set_grads(1.0);
         require_ok(mine.step(&world.comm(), mp_step_options_default()));
         check_agreement(world, mine, false);
@@ -79,7 +79,7 @@ TEST_CASE("mpi: lognormal scalers stay equal over random steps") {
   for (int step = 0; step < 60; ++step) {
     mine.set_grads(std::exp2(own.real(-20.0, 10.0)));
     const int overflowing = static_cast<int>(shared.integer(0, 3 * world.size()));
-    if (overflowing == world.rank()) mine.plant(HUGE_VAL);
+    if (overflowing == world.rank()) mine.inject(HUGE_VAL);
     require_ok(mine.step(&world.comm(), mp_step_options_default()));
     CAPTURE(step);
     check_agreement(world, mine, overflowing < world.size());

@@ -274,7 +274,7 @@ TEST_CASE("machine: a wait may miss its phase") {
   const std::string complaint = outcome(miss_a_phase, {1, 64}, lines);
   CHECK(complaint ==
         "kernel: block 0 thread 32 waits for phase 0 of mbarrier bars + 8 bytes and may miss it: "
-        "the next one has completed too at machine_barriers_violations.cpp:" +
+        "the next one has completed too at barriers_violations.cpp:" +
             std::to_string(lines.first));
   check_next_launch();
 }

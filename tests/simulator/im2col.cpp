@@ -227,8 +227,7 @@ struct Fixture {
       const std::string complaint = outcome(call<Body>, launch_shape(images), body);
       CAPTURE(complaint, text, noted_line);
       CHECK(complaint.find(text) != std::string::npos);
-      CHECK(complaint.find("machine_im2col.cpp:" + std::to_string(noted_line)) !=
-            std::string::npos);
+      CHECK(complaint.find("im2col.cpp:" + std::to_string(noted_line)) != std::string::npos);
     });
   }
 };

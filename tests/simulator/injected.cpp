@@ -1,4 +1,4 @@
-// Bugs planted in small kernels: the strict mood must find each within 20 seeds, and find nothing
+// Bugs injected in small kernels: the strict mood must find each within 20 seeds, and find nothing
 // in the same kernel without the bug, which must give the same bits in every mood.
 #include <algorithm>
 #include <cstdio>
@@ -158,14 +158,14 @@ void check_caught(const char *name, Kernel kernel, const std::vector<float> &exp
     else
       num_wrong += fixture.result() != expected;
   }
-  std::printf("planted: %s: caught in %d of %d seeds (%d wrong results, %d violations)\n", name,
+  std::printf("injected: %s: caught in %d of %d seeds (%d wrong results, %d violations)\n", name,
               num_wrong + num_violations, static_cast<int>(kSeeds), num_wrong, num_violations);
   CHECK(num_wrong + num_violations > 0);
 }
 
 }  // namespace
 
-TEST_CASE("planted: without a bug, the bits are the same in every mood") {
+TEST_CASE("injected: without a bug, the bits are the same in every mood") {
   const auto result_of = [](Kernel kernel) {
     Fixture fixture(Fill::reals);
     CHECK(fixture.launch(kernel) == "");
@@ -178,7 +178,7 @@ TEST_CASE("planted: without a bug, the bits are the same in every mood") {
   }
 }
 
-TEST_CASE("planted: a missing block_sync in a tiled multiply") {
+TEST_CASE("injected: a missing block_sync in a tiled multiply") {
   const std::vector<float> expected = Fixture().product();
   check_correct(multiply<Bug::none>, expected);
   check_caught("multiply, no block_sync before use", multiply<Bug::no_sync_before_use>, expected);
@@ -186,19 +186,19 @@ TEST_CASE("planted: a missing block_sync in a tiled multiply") {
                expected);
 }
 
-TEST_CASE("planted: a missing block_sync in a transpose") {
+TEST_CASE("injected: a missing block_sync in a transpose") {
   const std::vector<float> expected = Fixture().transposed();
   check_correct(transpose<Bug::none>, expected);
   check_caught("transpose, no block_sync before use", transpose<Bug::no_sync_before_use>, expected);
 }
 
-TEST_CASE("planted: a write outside a shared variable") {
+TEST_CASE("injected: a write outside a shared variable") {
   if (kAsanBuild) return skip("AddressSanitizer stops the process at the bad access instead");
   check_caught("transpose, tile smaller than its pitch", transpose<Bug::pitch_too_small>,
                Fixture().transposed());
 }
 
-TEST_CASE("planted: errors in a cp.async pipeline") {
+TEST_CASE("injected: errors in a cp.async pipeline") {
   const std::vector<float> expected = Fixture().product();
   check_correct(multiply_async<Bug::none>, expected);
   check_caught("cp.async, wait after the use", multiply_async<Bug::late_wait>, expected);

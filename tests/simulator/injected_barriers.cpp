@@ -1,4 +1,4 @@
-// Mistakes with barriers planted in small kernels: the strict mood must find each within 20 seeds,
+// Mistakes with barriers injected in small kernels: the strict mood must find each within 20 seeds,
 // and nothing in the same kernel without them.
 #include <algorithm>
 #include <cstdio>
@@ -171,14 +171,14 @@ void check_caught(const char *name, const Kernel &kernel) {
     num_wrong += outcome == "wrong";
     num_violations += outcome != "wrong" && !outcome.empty();
   }
-  std::printf("planted: %s: caught in %d of %d seeds (%d wrong results, %d violations)\n", name,
+  std::printf("injected: %s: caught in %d of %d seeds (%d wrong results, %d violations)\n", name,
               num_wrong + num_violations, static_cast<int>(kSeeds), num_wrong, num_violations);
   CHECK(num_wrong + num_violations > 0);
 }
 
 }  // namespace
 
-TEST_CASE("planted: barriers used as they should be") {
+TEST_CASE("injected: barriers used as they should be") {
   in_every_mood([] {
     CHECK(outcome_of(kRing<Bug::none>) == "");
     CHECK(outcome_of(kPairs<Bug::none>) == "");
@@ -186,7 +186,7 @@ TEST_CASE("planted: barriers used as they should be") {
   });
 }
 
-TEST_CASE("planted: mistakes in a ring of mbarriers") {
+TEST_CASE("injected: mistakes in a ring of mbarriers") {
   check_caught("ring, no block_sync after mbarrier_init", kRing<Bug::no_sync_after_init>);
   check_caught("ring, consumers do not wait", kRing<Bug::no_wait_for_full>);
   check_caught("ring, producer does not wait", kRing<Bug::no_wait_for_empty>);
@@ -199,12 +199,12 @@ TEST_CASE("planted: mistakes in a ring of mbarriers") {
   check_caught("ring, empty counts one warp too many", kRing<Bug::one_arrival_too_many>);
 }
 
-TEST_CASE("planted: mistakes with named barriers") {
+TEST_CASE("injected: mistakes with named barriers") {
   check_caught("pairs, no barrier", kPairs<Bug::no_barrier_between_warps>);
   check_caught("pairs, barrier of one warp", kPairs<Bug::barrier_of_half_the_warps>);
 }
 
-TEST_CASE("planted: mistakes in a cluster") {
+TEST_CASE("injected: mistakes in a cluster") {
   check_caught("turns, block_sync after mbarrier_init", kTurns<Bug::no_cluster_sync_after_init>);
   check_caught("turns, no cluster_sync at the end", kTurns<Bug::no_cluster_sync_at_the_end>);
   check_caught("turns, arrives at its own block", kTurns<Bug::arrive_at_own_block>);

@@ -1,4 +1,4 @@
-// The mistakes that are commonly made in Hopper GEMMs, planted in one (machine_planted_sm90.h): the strict
+// The mistakes that are commonly made in Hopper GEMMs, injected in one (injected_sm90.h): the strict
 // mood must find each within 20 seeds, and nothing in the kernel without them.
 //
 //   mistake                                   what catches it
@@ -22,7 +22,7 @@
 //   more registers claimed than released      a deadlock
 //   setmaxnreg without launch bounds          make cuda-gates, C7508 (here MP_KERNEL has them)
 //   accumulators touched in flight            wgmma_wait if written, NaN if read
-//                                             (machine_wgmma_violations.cpp); ptxas, C7511, C7514,
+//                                             (wgmma_violations.cpp); ptxas, C7511, C7514,
 //                                             C7515, C7517
 //   wgmma behind a call, or spills            make cuda-gates, C7510 and the spill gate
 //   a block returns before its peer is done   the peer's arrive or multicast
@@ -30,7 +30,7 @@
 //   odd tiles: a block of a pair drops out    a deadlock
 //   tile skipped, counter not reset           D
 //   tile done twice                           D with split k; without, the result is the same
-//   limits of tensor maps                     machine_tensor_map.cpp
+//   limits of tensor maps                     tensor_map.cpp
 //
 // Not caught here: a reduction in another order, whose sums of integers are the same, and a missing
 // device_fence between blocks, as gmem is consistent on this machine.
@@ -101,17 +101,17 @@ class Fixture {
     std::fill(d_.begin(), d_.end(), kUnwritten);
     std::fill(partials_.begin(), partials_.end(), std::nanf(""));
     const bool swizzle = bug != Bug::no_map_swizzle;
-    const PlantedArgs args{map(a_.data(), p_.k, p_.m, kTileM, true),
-                           map(b_.data(), p_.n, p_.k, kTileK, swizzle),
-                           map(d_.data(), p_.n, p_.m, kConsumerM, true),
-                           p_.m,
-                           p_.n,
-                           p_.k,
-                           p_.split_k,
-                           partials_.data(),
-                           counters_.data()};
-    return outcome(planted_gemm<bug, kCluster>,
-                   {p_.clusters * kCluster, kThreads, kPlantedSmemBytes, kCluster}, args);
+    const InjectedArgs args{map(a_.data(), p_.k, p_.m, kTileM, true),
+                            map(b_.data(), p_.n, p_.k, kTileK, swizzle),
+                            map(d_.data(), p_.n, p_.m, kConsumerM, true),
+                            p_.m,
+                            p_.n,
+                            p_.k,
+                            p_.split_k,
+                            partials_.data(),
+                            counters_.data()};
+    return outcome(injected_gemm<bug, kCluster>,
+                   {p_.clusters * kCluster, kThreads, kInjectedSmemBytes, kCluster}, args);
   }
   bool is_correct(const std::vector<uint16_t> &expected) const {
     return d_ == expected && std::count(counters_.begin(), counters_.end(), 0u) ==
@@ -167,7 +167,7 @@ void check_caught(const char *mistake, const char *sentence = nullptr,
     num_sentences +=
         sentence != nullptr && (says(sentence) || (kRaceBuild && says(" races with ")));
   }
-  std::printf("planted: sm90, %s: caught in %d of %d seeds (%d wrong results, %d violations)\n",
+  std::printf("injected: sm90, %s: caught in %d of %d seeds (%d wrong results, %d violations)\n",
               mistake, num_wrong + num_violations, static_cast<int>(kSeeds), num_wrong,
               num_violations);
   CAPTURE(mistake);
@@ -177,14 +177,14 @@ void check_caught(const char *mistake, const char *sentence = nullptr,
 
 }  // namespace
 
-TEST_CASE("planted: sm90: without a mistake, D is right in every mood") {
+TEST_CASE("injected: sm90: without a mistake, D is right in every mood") {
   check_correct<1>(kPlain);
   check_correct<1>(kSplit);
   check_correct<2>(kOddPairs);
   check_correct<2>(kSplitPairs);
 }
 
-TEST_CASE("planted: sm90: descriptors and swizzles") {
+TEST_CASE("injected: sm90: descriptors and swizzles") {
   check_caught<Bug::a_stride_of_one_row>("A strides by one row",
                                          "128 bytes apart along m, not a multiple of 1024");
   check_caught<Bug::a_stride_of_two_atoms>("A strides by two atoms");
@@ -201,7 +201,7 @@ TEST_CASE("planted: sm90: descriptors and swizzles") {
   check_caught<Bug::unaligned_stages>("stages off the swizzle's atoms", "not 1024-byte aligned");
 }
 
-TEST_CASE("planted: sm90: transaction bytes") {
+TEST_CASE("injected: sm90: transaction bytes") {
   check_caught<Bug::too_few_bytes>("too few bytes expected", "more than its phase expects");
   check_caught<Bug::too_many_bytes>("too many bytes expected", "0 of 1 arrivals and 128 bytes");
   check_caught<Bug::own_multicast_only_counted, 2>("the peer's multicast not counted",
@@ -210,7 +210,7 @@ TEST_CASE("planted: sm90: transaction bytes") {
   check_caught<Bug::no_arrival_at_full>("no arrival at full", "32768 unexpected bytes");
 }
 
-TEST_CASE("planted: sm90: phases and counts") {
+TEST_CASE("injected: sm90: phases and counts") {
   check_caught<Bug::producer_waits_for_parity_0>("the producer's first wait is for parity 0",
                                                  "deadlocked");
   check_caught<Bug::consumer_parity_never_flips>("the consumers' parity never flips", "");
@@ -224,12 +224,12 @@ TEST_CASE("planted: sm90: phases and counts") {
                                           "more often than the 1 times of a phase");
 }
 
-TEST_CASE("planted: sm90: release of a stage") {
+TEST_CASE("injected: sm90: release of a stage") {
   check_caught<Bug::release_before_wait>("a stage released before its wgmmas", "");
   check_caught<Bug::release_one_stage_early>("a stage released while its wgmmas are in flight", "");
 }
 
-TEST_CASE("planted: sm90: TMA stores") {
+TEST_CASE("injected: sm90: TMA stores") {
   check_caught<Bug::no_proxy_fence>("no proxy fence", "wrote without async_proxy_fence");
   check_caught<Bug::proxy_fence_in_one_warp>("a proxy fence in one warp of four",
                                              "wrote without async_proxy_fence");
@@ -241,7 +241,7 @@ TEST_CASE("planted: sm90: TMA stores") {
   check_caught<Bug::unaligned_slab>("slabs off the swizzle's atoms", "not 1024-byte aligned");
 }
 
-TEST_CASE("planted: sm90: accumulators and registers") {
+TEST_CASE("injected: sm90: accumulators and registers") {
   check_caught<Bug::no_wgmma_fence>("no wgmma_fence", "lacks a wgmma_fence");
   check_caught<Bug::no_commit>("no commit", "returned without a wgmma_wait");
   check_caught<Bug::accumulators_read_in_flight>("accumulators read in flight",
@@ -250,7 +250,7 @@ TEST_CASE("planted: sm90: accumulators and registers") {
                                               "to go from 168 to 240");
 }
 
-TEST_CASE("planted: sm90: clusters") {
+TEST_CASE("injected: sm90: clusters") {
   check_caught<Bug::no_cluster_sync_after_init, 2>("no cluster_sync after the barriers' init",
                                                    "no thread has initialised it");
   check_caught<Bug::no_cluster_sync_before_return, 2>("no cluster_sync before return",
@@ -261,7 +261,7 @@ TEST_CASE("planted: sm90: clusters") {
                                                  "deadlocked");
 }
 
-TEST_CASE("planted: sm90: schedule") {
+TEST_CASE("injected: sm90: schedule") {
   check_caught<Bug::tile_skipped>("the tiles at the edge skipped");
   check_caught<Bug::tiles_done_twice>("tiles done by two blocks", nullptr, kSplit);
   check_caught<Bug::counter_not_reset>("the counter of slices not reset", nullptr, kSplit);

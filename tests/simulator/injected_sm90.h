@@ -1,4 +1,4 @@
-// A small but complete Hopper GEMM, and the mistakes that can be planted in it.
+// A small but complete Hopper GEMM, and the mistakes that can be injected in it.
 //
 // D = A B in fp16, A [m][k] (K-major in smem), B [k][n] (MN-major).  A persistent grid; in each
 // block one thread of the first warpgroup fetches tiles by TMA into a ring of stages, and the two
@@ -75,9 +75,9 @@ constexpr uint32_t kChunkBytes = kTileK * kRowBytes;  // of B
 constexpr uint32_t kBBytes = kTileN / kChunk * kChunkBytes;
 constexpr uint32_t kStageBytes = kABytes + kBBytes;
 constexpr uint32_t kSlabBytes = kConsumerM * kRowBytes;  // of D, per consumer
-constexpr size_t kPlantedSmemBytes = kStages * kStageBytes + kConsumers * kSlabBytes + kAtom;
+constexpr size_t kInjectedSmemBytes = kStages * kStageBytes + kConsumers * kSlabBytes + kAtom;
 
-struct PlantedArgs {
+struct InjectedArgs {
   mp::TensorMap a, b, d;
   int m, n, k, split_k;
   float *partials;     ///< [slice][tile][consumer][register][thread]
@@ -103,8 +103,8 @@ struct Unit {
 };
 
 template <Bug bug, int kCluster>
-struct PlantedGemm {
-  const PlantedArgs &args;
+struct InjectedGemm {
+  const InjectedArgs &args;
   SmemAddress stages, slabs, full, empty;
   uint32_t *tickets;  ///< of the consumers, in smem
 
@@ -344,19 +344,19 @@ struct PlantedGemm {
 
 template <Bug bug, int kCluster>
 MP_KERNEL(kThreads, 1)
-planted_gemm(MP_PARAM(PlantedArgs) args) {
+injected_gemm(MP_PARAM(InjectedArgs) args) {
   MP_DYN_SHARED(unsigned char, smem);
   MP_SHARED(uint64_t, full, [kStages]);
   MP_SHARED(uint64_t, empty, [kStages]);
   MP_SHARED(uint32_t, tickets, [kConsumers]);
   const SmemAddress first = ceil_div(smem_address(smem), kAtom) * kAtom;
   const SmemAddress slabs = first + kStages * kStageBytes;
-  const PlantedGemm<bug, kCluster> gemm{args,
-                                        bug == Bug::unaligned_stages ? first - kAtom / 2 : first,
-                                        bug == Bug::unaligned_slab ? slabs - 16 : slabs,
-                                        smem_address(full),
-                                        smem_address(empty),
-                                        tickets};
+  const InjectedGemm<bug, kCluster> gemm{args,
+                                         bug == Bug::unaligned_stages ? first - kAtom / 2 : first,
+                                         bug == Bug::unaligned_slab ? slabs - 16 : slabs,
+                                         smem_address(full),
+                                         smem_address(empty),
+                                         tickets};
   gemm.init_barriers();
   if (thread_index() < kWarpgroup) {
     registers_release<40>();

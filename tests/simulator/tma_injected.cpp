@@ -1,4 +1,4 @@
-// Bugs planted in a TMA pipeline: the strict mood must find each within 20 seeds, and find nothing
+// Bugs injected in a TMA pipeline: the strict mood must find each within 20 seeds, and find nothing
 // in the same kernel without the bug, which must give the right bits in every mood.
 #include <cstdio>
 
@@ -146,7 +146,7 @@ void check_caught(const char *name) {
       num_wrong += !tensors.is_right();
   }
   std::printf(
-      "planted: TMA pipeline, %s: caught in %d of %d seeds (%d wrong results, "
+      "injected: TMA pipeline, %s: caught in %d of %d seeds (%d wrong results, "
       "%d violations)\n",
       name, num_wrong + num_violations, static_cast<int>(kSeeds), num_wrong, num_violations);
   CHECK(num_wrong + num_violations > 0);
@@ -154,7 +154,7 @@ void check_caught(const char *name) {
 
 }  // namespace
 
-TEST_CASE("planted: a TMA pipeline without a bug") {
+TEST_CASE("injected: a TMA pipeline without a bug") {
   in_every_mood([] {
     Tensors tensors;
     CHECK(tensors.launch<Bug::none>() == "");
@@ -162,7 +162,7 @@ TEST_CASE("planted: a TMA pipeline without a bug") {
   });
 }
 
-TEST_CASE("planted: errors in a TMA pipeline") {
+TEST_CASE("injected: errors in a TMA pipeline") {
   check_caught<Bug::no_wait_for_load>("no wait for the load");
   check_caught<Bug::no_wait_for_empty_stage>("no wait for an empty stage");
   check_caught<Bug::stage_freed_before_use>("stage freed before its use");

@@ -63,8 +63,7 @@ void check_violation(const Body &body, const std::vector<std::string> &texts, in
     CHECK(complaint.find("kernel: block ") == 0);
     for (const std::string &text : texts) CHECK(complaint.find(text) != std::string::npos);
     if (noted_line != 0)
-      CHECK(complaint.find("machine_tma_rules.cpp:" + std::to_string(noted_line)) !=
-            std::string::npos);
+      CHECK(complaint.find("tma_rules.cpp:" + std::to_string(noted_line)) != std::string::npos);
     CHECK(outcome_of([] { initialised_barrier(); }, cluster) == "");
   });
 }
@@ -179,7 +178,7 @@ TEST_CASE_METHOD(Fixture, "tma: a load that nobody waits for lands in a block th
   const MoodScope scope({true, 0, engine::CopyTiming::late});
   const std::string complaint = outcome_of(load_and_return);
   CAPTURE(complaint);
-  CHECK(complaint.find("which has returned, in tma_load at machine_tma_rules.cpp:" +
+  CHECK(complaint.find("which has returned, in tma_load at tma_rules.cpp:" +
                        std::to_string(noted_line)) != std::string::npos);
 }
 
@@ -290,7 +289,7 @@ TEST_CASE("tma: maps that a kernel makes are those of another base") {
     }
     const std::string complaint = outcome(load_with_made_maps, shape, {made, boxes.data(), -1});
     if (engine::mood().strict)
-      CHECK(complaint.find("that a kernel made, without tensor_map_acquire at machine_tma_rules") !=
+      CHECK(complaint.find("that a kernel made, without tensor_map_acquire at tma_rules") !=
             std::string::npos);
     else
       CHECK(complaint == "");
@@ -320,6 +319,6 @@ TEST_CASE_METHOD(Fixture, "tma: maps that no kernel can make") {
     noted_line = __LINE__, tma_prefetch(*target);
   };
   CHECK(outcome_of(make_use_make_use)
-            .find("without tensor_map_acquire at machine_tma_rules.cpp:" +
-                  std::to_string(noted_line)) != std::string::npos);
+            .find("without tensor_map_acquire at tma_rules.cpp:" + std::to_string(noted_line)) !=
+        std::string::npos);
 }

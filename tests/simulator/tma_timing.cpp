@@ -232,7 +232,7 @@ TEST_CASE("tma: a load has landed after the wait for its mbarrier, before it may
 
 TEST_CASE("tma: what was written to shared memory needs async_proxy_fence by its writer") {
   const std::string text = "thread 0 passes shared dynamic part + ";
-  const std::string why = ", which thread 5 wrote without async_proxy_fence at machine_tma_timing";
+  const std::string why = ", which thread 5 wrote without async_proxy_fence at tma_timing";
   in_every_mood([&] {
     for (const bool load : {false, true})
       for (const Fence fence : {Fence::none, Fence::before_the_write, Fence::by_another})

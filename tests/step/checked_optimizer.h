@@ -40,8 +40,8 @@ class CheckedRun {
       t = static_cast<size_t>(random_.integer(0, static_cast<int64_t>(specs.size()) - 1));
     } while (specs[t].numel == 0);
     const double special[] = {HUGE_VAL, -HUGE_VAL, std::nan("")};
-    run.grads().plant(t, random_.integer(0, specs[t].numel - 1),
-                      encode(specs[t].dtype, special[random_.integer(0, 2)]));
+    run.grads().inject(t, random_.integer(0, specs[t].numel - 1),
+                       encode(specs[t].dtype, special[random_.integer(0, 2)]));
     const OptimizerState before = run.state();
     require_ok(mp_scale_step(run.get(), scaler, nullptr, kStream));
     CHECK(run.state() == before);

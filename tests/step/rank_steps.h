@@ -29,10 +29,10 @@ struct RankOfSteps {
 
   void set_grads(double value) { run.grads().upload(constant_values(run.grads().specs(), value)); }
   /// Into the first tensor that has elements.
-  void plant(double value) {
+  void inject(double value) {
     size_t t = 0;
     while (run.grads().spec(t).numel == 0) ++t;
-    run.grads().plant(t, 0, encode(run.grads().spec(t).dtype, value));
+    run.grads().inject(t, 0, encode(run.grads().spec(t).dtype, value));
   }
   mp_status_t step(const mp_comm_t *comm, mp_step_options_t options) {
     options.comm = comm;

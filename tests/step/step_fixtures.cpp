@@ -118,7 +118,7 @@ void TensorSet::upload_bits(const std::vector<uint8_t> &all) {
   REQUIRE(next == all.data() + all.size());
 }
 
-void TensorSet::plant(size_t t, int64_t at, uint32_t bits) {
+void TensorSet::inject(size_t t, int64_t at, uint32_t bits) {
   const size_t size = mp_dtype_size(specs_[t].dtype);
   uint8_t *const data = static_cast<uint8_t *>(arrays_[t].data());
   copy_bytes(data + static_cast<size_t>(at) * size, &bits, size);  // little-endian

@@ -82,7 +82,7 @@ class TensorSet {
   /// What bits() gave.
   void upload_bits(const std::vector<uint8_t> &all);
   /// Puts storage bits, not a value: NaNs have many.
-  void plant(size_t t, int64_t at, uint32_t bits);
+  void inject(size_t t, int64_t at, uint32_t bits);
 
  private:
   std::vector<TensorSpec> specs_;

@@ -122,7 +122,7 @@ struct Training {
   void window(int bad_batch = -1, size_t tensor = 0, int64_t at = 0, double bad = 0.0) {
     for (int i = 0; i < kMicroBatches; ++i) {
       grads.upload(constant_values(grads.specs(), 2.0 * scale_of(scaler)));
-      if (i == bad_batch) grads.plant(tensor, at, encode(grads.spec(tensor).dtype, bad));
+      if (i == bad_batch) grads.inject(tensor, at, encode(grads.spec(tensor).dtype, bad));
       accumulate(scaler, grads, run.grads(), 0.5f, i == 0 ? kFirst : 0);
       if (usage == Usage::scale_per_batch) update(scaler);
     }
@@ -267,7 +267,7 @@ TEST_CASE("accumulate: a weight of 0 still notices an overflow", "[accumulate][s
     const UniqueScaler scaler = scaler_at(8.0f, MP_SCALER_BACKOFF);
     TensorSet grads({{MP_BF16, 9, 1}}), sums({{MP_FP32, 9}});
     grads.upload(constant_values(grads.specs(), 1.0));
-    grads.plant(0, 8, encode(MP_BF16, bad));
+    grads.inject(0, 8, encode(MP_BF16, bad));
     accumulate(scaler, grads, sums, 0.0f, kFirst);
     CHECK(flag_of(scaler) == 1.0f);
     CHECK(std::isnan(sums.download()[0][8]));

@@ -100,7 +100,7 @@ void upload_gradients(TensorSet &one, TensorSet &other, Random &random) {
   const bool overflows = random.integer(0, 3) == 0;
   for (TensorSet *grads : {&one, &other}) {
     grads->upload(values);
-    if (overflows) grads->plant(0, 32, overflow);
+    if (overflows) grads->inject(0, 32, overflow);
   }
 }
 

@@ -101,10 +101,10 @@ TEST_CASE("all-reduce: every rank sees what is not finite on one", "[comm]") {
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     Ranks ranks(3, {{dtype, 40}});
     for (TensorSet &grads : ranks.grads) grads.upload(constant_values(grads.specs(), 1.0));
-    ranks.at(1).plant(0, 3, encode(dtype, HUGE_VAL));
-    ranks.at(2).plant(0, 7, encode(dtype, std::nan("")));
-    ranks.at(0).plant(0, 9, encode(dtype, HUGE_VAL));
-    ranks.at(2).plant(0, 9, encode(dtype, -HUGE_VAL));
+    ranks.at(1).inject(0, 3, encode(dtype, HUGE_VAL));
+    ranks.at(2).inject(0, 7, encode(dtype, std::nan("")));
+    ranks.at(0).inject(0, 9, encode(dtype, HUGE_VAL));
+    ranks.at(2).inject(0, 9, encode(dtype, -HUGE_VAL));
     ranks.all_reduce(1.0f, 1.0f);
     for (const TensorSet &grads : ranks.grads) {
       const std::vector<double> values = grads.download().front();
@@ -119,7 +119,7 @@ TEST_CASE("all-reduce: every rank sees what is not finite on one", "[comm]") {
 TEST_CASE("all-reduce: factors of 1 leave the gradients alone", "[comm][strict]") {
   TensorSet grads({{MP_FP32, 9}});
   grads.upload(constant_values(grads.specs(), 1.0));
-  grads.plant(0, 4, 0x7f800001);  // a signalling NaN: any product would make it quiet
+  grads.inject(0, 4, 0x7f800001);  // a signalling NaN: any product would make it quiet
   const std::vector<uint8_t> bits = grads.bits();
   RecordedComm recorded;
   const mp_comm_t two = recorded.table(), one = mp_comm_default();

@@ -29,9 +29,9 @@ struct Sharding {
       ranks.at(rank).run.grads().upload(mine);
     }
   }
-  void plant(size_t t, int64_t at, uint32_t bits) {
-    whole.run.grads().plant(t, at, bits);
-    owner(t).run.grads().plant(tensor_of_shard(t, kRanks), at, bits);
+  void inject(size_t t, int64_t at, uint32_t bits) {
+    whole.run.grads().inject(t, at, bits);
+    owner(t).run.grads().inject(tensor_of_shard(t, kRanks), at, bits);
   }
   void step(float max_grad_norm) {
     mp_step_options_t options = mp_step_options_default();
@@ -69,7 +69,7 @@ TEST_CASE("sharded: equals one optimizer, bit for bit, where the squares are exa
       Random random(11);
       for (int step = 0; step < 8; ++step) {
         s.upload(integer_values(spec.grads, random, 40));
-        if (step % 4 == 2) s.plant(2, 3, encode(MP_BF16, HUGE_VAL));
+        if (step % 4 == 2) s.inject(2, 3, encode(MP_BF16, HUGE_VAL));
         s.step(max_grad_norm);
         CAPTURE(spec.kind, max_grad_norm, step);
         check_scalers(s);

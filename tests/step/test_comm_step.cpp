@@ -33,9 +33,9 @@ TEST_CASE("ranks: what is not finite on one of them makes all skip", "[comm][ste
     for (const double value : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
       const mp_scaler_config_t config = mp_scaler_config_default(policy);
       RanksOfSteps ranks(specs, &config);
-      for (int planted = 0; planted < ranks.count(); ++planted) {
-        CAPTURE(policy, value, planted);
-        ranks.at(planted).plant(value);
+      for (int injected = 0; injected < ranks.count(); ++injected) {
+        CAPTURE(policy, value, injected);
+        ranks.at(injected).inject(value);
         const OptimizerState before = ranks.at(0).run.state();
         for (int again = 0; again < 2; ++again) {
           ranks.step(mp_step_options_default());
@@ -44,11 +44,11 @@ TEST_CASE("ranks: what is not finite on one of them makes all skip", "[comm][ste
         }
         const mp_scaler_state_t state = state_of(ranks.at(2).scaler.get());
         CHECK(state.skipped_in_row == 2);
-        CHECK(state.skipped_nan == (std::isnan(value) ? 2 * (planted + 1) : 0));
-        ranks.at(planted).set_grads(1.0);
+        CHECK(state.skipped_nan == (std::isnan(value) ? 2 * (injected + 1) : 0));
+        ranks.at(injected).set_grads(1.0);
         ranks.step(mp_step_options_default());
         check_agreement(ranks, false);
-        CHECK(ranks.at(0).run.t() == planted + 1);
+        CHECK(ranks.at(0).run.t() == injected + 1);
       }
     }
   }
@@ -57,7 +57,7 @@ TEST_CASE("ranks: what is not finite on one of them makes all skip", "[comm][ste
 TEST_CASE("ranks: without scalers they skip together, this step only", "[comm][step]") {
   if (!on_host()) return skip(kNeedsThreads);
   RanksOfSteps ranks(std::vector<OptimizerSpec>(2, small_spec()), nullptr);
-  ranks.at(1).plant(std::nan(""));
+  ranks.at(1).inject(std::nan(""));
   ranks.step(mp_step_options_default());
   check_agreement(ranks, true);
   CHECK(ranks.at(0).run.t() == 0);
@@ -101,8 +101,8 @@ TEST_CASE("ranks: the scalers stay equal over random steps", "[comm][step]") {
       }
       single.set_grads(largest);
       if (overflows) {
-        ranks.at(where).plant(HUGE_VAL);
-        single.plant(HUGE_VAL);
+        ranks.at(where).inject(HUGE_VAL);
+        single.inject(HUGE_VAL);
       }
       ranks.step(mp_step_options_default());
       require_ok(single.step(nullptr, mp_step_options_default()));
@@ -213,7 +213,7 @@ TEST_CASE("ranks: where a callback fails nothing is updated", "[comm][step][stri
     recorded.failing = "all_reduce";
     recorded.code = 9;
     const mp_comm_t comm = recorded.table();
-    rank.plant(HUGE_VAL);
+    rank.inject(HUGE_VAL);
     const OptimizerState before = rank.run.state();
     const mp_status_t status = rank.step(&comm, mp_step_options_default());
     CHECK(std::string(mp_last_error()) == "mp_scale_step: comm->all_reduce returned 9");

@@ -244,7 +244,7 @@ TEST_CASE("optimizer: a NaN among the master weights stays where it is", "[optim
     spec.model = {MP_FP16};
     OptimizerRun run(spec);
     run.master().upload(constant_values(run.master().specs(), 1.0));
-    run.master().plant(0, 11, 0x7fc00000);
+    run.master().inject(0, 11, 0x7fc00000);
     run.grads().upload(constant_values(spec.grads, 1.0));
     run.step();
     const std::vector<double> w = run.master().download()[0], model = run.model()->download()[0];
@@ -309,7 +309,7 @@ TEST_CASE("optimizer: a NaN in an odd tail skips the step", "[optimizer][strict]
     CheckedRun checked(spec, 22);
     fill_model(checked.run);
     checked.step(1.0f);
-    checked.run.grads().plant(0, 32, 0x7e00);
+    checked.run.grads().inject(0, 32, 0x7e00);
     const OptimizerState before = checked.run.state();
     require_ok(mp_scale_step(checked.run.get(), nullptr, nullptr, kStream));
     CHECK(checked.run.state() == before);

@@ -114,8 +114,8 @@ bool upload_gradients(Side &one, Side &other, Random &random) {
   } while (specs[t].numel == 0);
   const int64_t at = random.integer(0, specs[t].numel - 1);
   const uint32_t bits = encode(specs[t].dtype, value);
-  one.run.grads().plant(t, at, bits);
-  other.run.grads().plant(t, at, bits);
+  one.run.grads().inject(t, at, bits);
+  other.run.grads().inject(t, at, bits);
   return true;
 }
 
@@ -251,12 +251,12 @@ TEST_CASE("step: without a scaler a non-finite gradient skips this step only", "
   const StepCase c{momentum_spec(), std::nullopt, 0.0f, true};
   Side side(c);
   side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
-  side.run.grads().plant(4, 7, 0x7e00);
+  side.run.grads().inject(4, 7, 0x7e00);
   const OptimizerState before = side.run.state();
   fused_step(side, c);
   CHECK(side.run.state() == before);
   CHECK(side.skipped.value() == 1.0f);
-  side.run.grads().plant(4, 7, 0x3c00);
+  side.run.grads().inject(4, 7, 0x3c00);
   fused_step(side, c);
   CHECK(side.run.t() == 1);
   CHECK(side.skipped.value() == 0.0f);

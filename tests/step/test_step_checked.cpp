@@ -90,7 +90,7 @@ void check_steps(const OptimizerSpec &spec, const mp_scaler_config_t &config, ui
 }
 
 void spoil_gradient(Side &side, double value) {
-  side.run.grads().plant(4, 7, encode(MP_FP16, value));
+  side.run.grads().inject(4, 7, encode(MP_FP16, value));
 }
 
 }  // namespace

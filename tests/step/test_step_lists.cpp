@@ -55,14 +55,14 @@ TEST_CASE("step lists: the last element of an odd, misaligned tensor skips", "[s
         OptimizerRun run(with_tensors(spec, {{MP_FP32, 8}, {dtype, numel, offset}, {dtype, 0}}));
         run.grads().upload(constant_values(run.grads().specs(), 1.0));
         run.master().upload(constant_values(run.master().specs(), 1.0));
-        run.grads().plant(1, numel - 1, encode(dtype, value));
+        run.grads().inject(1, numel - 1, encode(dtype, value));
         const OptimizerState before = run.state();
         const UniqueScaler scaler = make_scaler(mp_scaler_config_default(MP_SCALER_BACKOFF));
         require_ok(mp_scale_step(run.get(), scaler.get(), nullptr, kStream));
         CAPTURE(spec.kind, spec.flags, name_of(dtype), numel, offset, value);
         CHECK(run.state() == before);
         CHECK(state_of(scaler.get()).skipped_nan == (std::isnan(value) ? 1 : 0));
-        run.grads().plant(1, numel - 1, encode(dtype, 1.0));
+        run.grads().inject(1, numel - 1, encode(dtype, 1.0));
         require_ok(mp_scale_step(run.get(), scaler.get(), nullptr, kStream));
         CHECK(run.t() == 1);
       }

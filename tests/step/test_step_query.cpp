@@ -40,7 +40,7 @@ struct Steps {
 
   void step(bool overflow, uint32_t flags = 0) {
     run.grads().upload(constant_values(run.grads().specs(), 1.0));
-    if (overflow) run.grads().plant(2, 1, encode(MP_BF16, HUGE_VAL));
+    if (overflow) run.grads().inject(2, 1, encode(MP_BF16, HUGE_VAL));
     mp_step_options_t options = mp_step_options_default();
     options.flags = flags;
     require_ok(mp_scale_step(run.get(), scaler.get(), &options, kStream));

@@ -25,7 +25,7 @@ struct Part {
     set_grads(grad);
   }
   void set_grads(double grad) { run.grads().upload(constant_values(run.grads().specs(), grad)); }
-  void plant(double value) { run.grads().plant(4, 7, encode(MP_FP16, value)); }
+  void inject(double value) { run.grads().inject(4, 7, encode(MP_FP16, value)); }
   void check(const UniqueScaler &scaler) {
     require_ok(mp_check_nonfinite(run.grads().list(), mp_scaler_found_inf(scaler.get()), kStream));
   }
@@ -72,7 +72,7 @@ TEST_CASE("shared scaler: both skip, whoever overflows", "[step][strict]") {
       for (const double value : {HUGE_VAL, std::nan("")}) {
         const UniqueScaler scaler = make_scaler(config_of(policy));
         Part a(1.0), b(2.0);
-        (in_a ? a : b).plant(value);
+        (in_a ? a : b).inject(value);
         const OptimizerState a_before = a.run.state(), b_before = b.run.state();
         for (int skips = 1; skips <= 2; ++skips) {
           b.check(scaler);
@@ -103,7 +103,7 @@ TEST_CASE("shared scaler: both skip, whoever overflows", "[step][strict]") {
 TEST_CASE("shared scaler: unchecked, an earlier optimizer steps, as with torch", "[step][strict]") {
   const UniqueScaler scaler = make_scaler(config_of(MP_SCALER_BACKOFF));
   Part a(1.0), b(2.0);
-  b.plant(HUGE_VAL);
+  b.inject(HUGE_VAL);
   a.step(scaler, MP_STEP_KEEP_SCALER);
   b.step(scaler, 0);
   CHECK(a.run.t() == 1);
@@ -138,7 +138,7 @@ TEST_CASE("shared scaler: one for each loss, they do not touch each other", "[st
   const UniqueScaler one = make_scaler(config_of(MP_SCALER_BACKOFF));
   const UniqueScaler other = make_scaler(config_of(MP_SCALER_LOGNORMAL));
   Part a(1.0), b(2.0);
-  a.plant(HUGE_VAL);
+  a.inject(HUGE_VAL);
   a.step(one, 0);
   b.step(other, 0);
   CHECK(a.run.t() == 0);
@@ -174,10 +174,10 @@ TEST_CASE("step: NaN is told from infinity, whatever the policy", "[step][strict
   for (const mp_scaler_policy_t policy : kPolicies) {
     const UniqueScaler scaler = make_scaler(config_of(policy));
     Part a(1.0);
-    a.plant(HUGE_VAL);
+    a.inject(HUGE_VAL);
     a.step(scaler, 0);
     CHECK(state_of(scaler.get()).skipped_nan == 0);
-    a.plant(std::nan(""));
+    a.inject(std::nan(""));
     a.step(scaler, 0);
     CHECK(state_of(scaler.get()).skipped_nan == 1);
     CHECK(state_of(scaler.get()).skipped == 2);

@@ -58,8 +58,8 @@ void check_unscaled(const OptimizerSpec &spec, mp_scaler_policy_t policy, float 
     scaled.run.grads().upload(values);
     grads.upload(values);
     const bool overflow = step % 3 == 2;
-    if (overflow) scaled.run.grads().plant(0, 1, encode(MP_FP16, HUGE_VAL));
-    if (overflow) grads.plant(0, 1, encode(MP_FP16, HUGE_VAL));
+    if (overflow) scaled.run.grads().inject(0, 1, encode(MP_FP16, HUGE_VAL));
+    if (overflow) grads.inject(0, 1, encode(MP_FP16, HUGE_VAL));
     scaled.step(max_grad_norm, 0);
     require_ok(mp_grads_accumulate(unscaled.scaler.get(), grads.list(), unscaled.run.grads().list(),
                                    1.0f, MP_ACCUMULATE_FIRST, kStream));
@@ -116,7 +116,7 @@ TEST_CASE("unscaled step: sums that were looked at need no pass over them",
     Random random(60);
     for (int step = 0; step < 6; ++step) {
       grads.upload(real_values(grads.specs(), random, 5000.0));
-      if (step % 3 == 2) grads.plant(0, 1, encode(MP_FP16, HUGE_VAL));
+      if (step % 3 == 2) grads.inject(0, 1, encode(MP_FP16, HUGE_VAL));
       for (Reported *side : {&one, &other}) {
         mp_step_options_t options = mp_step_options_default();
         options.flags = MP_STEP_UNSCALED | (side == &one ? MP_STEP_CHECKED : 0);

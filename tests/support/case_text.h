@@ -30,7 +30,7 @@ inline const auto &names(mp_activation_t) {
 inline const auto &names(Fill) {
   return kFillNames;
 }
-inline const auto &names(Plant) {
+inline const auto &names(Special) {
   return kPlantNames;
 }
 inline const auto &names(Place) {

@@ -13,7 +13,7 @@ namespace mptest {
 enum class Fill { kExact, kRounding, kReal };
 
 /// A non-finite element put into an input, and where along its dimensions.
-enum class Plant { kNone, kInfinity, kNan };
+enum class Special { kNone, kInfinity, kNan };
 enum class Place { kFirst, kMiddle, kLast };
 
 struct ProductCase {
@@ -21,7 +21,7 @@ struct ProductCase {
   float alpha = 1.0f, beta = 0.0f;        ///< integers, where the fill is to be exact
   int64_t offset = 0;                     ///< elements by which all operands miss 256 bytes
   Fill fill = Fill::kExact;
-  Plant plant = Plant::kNone;
+  Special special = Special::kNone;
   Place place = Place::kFirst;
   mp_activation_t activation = MP_ACT_NONE;
   mp_dtype_t bias = MP_DTYPE_NONE;

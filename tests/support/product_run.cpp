@@ -41,8 +41,8 @@ int64_t place_in(int64_t extent, Place place) {
   return place == Place::kMiddle ? extent / 2 : extent - 1;
 }
 
-double value_of(Plant plant) {
-  return plant == Plant::kNan ? kNan : std::numeric_limits<double>::infinity();
+double value_of(Special special) {
+  return special == Special::kNan ? kNan : std::numeric_limits<double>::infinity();
 }
 
 // ---------------------------------------------------------------------------- before the call

@@ -98,7 +98,7 @@ ExactPlan plan_fill(const ProductCase &c, int64_t terms);
 void fill(std::vector<double> &values, Random &random, Fill fill, int64_t range, mp_dtype_t dtype);
 /// The index at that place of a dimension.
 int64_t place_in(int64_t extent, Place place);
-double value_of(Plant plant);
+double value_of(Special special);
 
 // ---------------------------------------------------------------------------- checks
 

@@ -160,7 +160,7 @@ TEST_CASE("report: every number of the 16-bit types", "[report]") {
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
     TensorSet tensors({{dtype, 1 << 16}});
     for (int64_t bits = 0; bits < 1 << 16; ++bits)
-      tensors.plant(0, bits, static_cast<uint32_t>(bits));
+      tensors.inject(0, bits, static_cast<uint32_t>(bits));
     check_inspect(tensors);
   }
 }
@@ -206,7 +206,7 @@ TEST_CASE("report: the first bad element, wherever it is", "[report][strict]") {
         for (const double x : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
           TensorSet tensors(specs);
           tensors.upload(constant_values(specs, 0.25));
-          tensors.plant(t, at, encode(dtype, x));
+          tensors.inject(t, at, encode(dtype, x));
           const Reports got = inspect(tensors);
           CAPTURE(name_of(dtype), t, at, x);
           CHECK(got.list.bad_tensor == static_cast<int64_t>(t));
@@ -224,7 +224,7 @@ TEST_CASE("report: of several, the lowest tensor and its lowest element", "[repo
   const std::vector<TensorSpec> specs = {{MP_FP16, 40}, {MP_FP32, 3 * kChunk + 1}, {MP_BF16, 40}};
   TensorSet tensors(specs);
   tensors.upload(constant_values(specs, 1.0));
-  // Planted from the last to the first, so that each becomes the first.
+  // Injected from the last to the first, so that each becomes the first.
   const std::vector<std::pair<size_t, int64_t>> places = {{2, 39},
                                                           {2, 0},
                                                           {1, 3 * kChunk},
@@ -240,7 +240,7 @@ TEST_CASE("report: of several, the lowest tensor and its lowest element", "[repo
                                                           {0, 0}};
   bool infinite = true;
   for (const auto &[t, at] : places) {
-    tensors.plant(t, at, encode(specs[t].dtype, infinite ? -HUGE_VAL : std::nan("")));
+    tensors.inject(t, at, encode(specs[t].dtype, infinite ? -HUGE_VAL : std::nan("")));
     infinite = !infinite;
     const Reports got = inspect(tensors);
     CHECK(got.list.bad_tensor == static_cast<int64_t>(t));

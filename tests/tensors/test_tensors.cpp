@@ -234,14 +234,14 @@ std::vector<uint32_t> nonfinite_bits(mp_dtype_t dtype) {
 
 /// With `bits` at element `at` of tensor t, found_inf, amax and norm must show it, and per tensor
 /// those of t alone.
-void check_planted(TensorSet &tensors, TensorValues values, size_t t, int64_t at, uint32_t bits) {
+void check_injected(TensorSet &tensors, TensorValues values, size_t t, int64_t at, uint32_t bits) {
   CAPTURE(name_of(tensors.spec(t).dtype), t, at, bits);
   double &element = values[t][static_cast<size_t>(at)];
   const uint32_t intact = encode(tensors.spec(t).dtype, element);
   element = decode(tensors.spec(t).dtype, bits);
-  tensors.plant(t, at, bits);
+  tensors.inject(t, at, bits);
   check_equal(measure(tensors), expected(values));
-  tensors.plant(t, at, intact);
+  tensors.inject(t, at, intact);
 }
 
 }  // namespace
@@ -256,7 +256,7 @@ TEST_CASE("tensors: inf and NaN in the first, middle and last element", "[tensor
       const int64_t last = tensors.spec(t).numel - 1;
       for (const int64_t at : {int64_t{0}, last / 2, last}) {
         for (const uint32_t bits : nonfinite_bits(dtype))
-          check_planted(tensors, values, t, at, bits);
+          check_injected(tensors, values, t, at, bits);
       }
     }
   }
@@ -267,7 +267,7 @@ TEST_CASE("tensors: an infinity in any element", "[tensors][strict]") {
     TensorSet tensors({{MP_FP16, 35, offset}});
     const TensorValues values = constant_values(tensors.specs(), 1.0);
     tensors.upload(values);
-    for (int64_t at = 0; at < 35; ++at) check_planted(tensors, values, 0, at, 0x7c00);
+    for (int64_t at = 0; at < 35; ++at) check_injected(tensors, values, 0, at, 0x7c00);
   }
 }
 
@@ -276,7 +276,7 @@ TEST_CASE("tensors: the last element of an odd-length misaligned tensor", "[tens
     TensorSet tensors({{dtype, 5}, {dtype, kChunk + 7, 1}});
     const TensorValues values = constant_values(tensors.specs(), 2.0);
     tensors.upload(values);
-    check_planted(tensors, values, 1, kChunk + 6, encode(dtype, -kInfinity));
+    check_injected(tensors, values, 1, kChunk + 6, encode(dtype, -kInfinity));
   }
 }
 
@@ -287,8 +287,8 @@ TEST_CASE("tensors: NaN survives beside infinity, in either order", "[tensors][s
       for (const bool nan_first : {false, true}) {
         TensorSet tensors({{dtype, 2 * kChunk}});
         tensors.upload(constant_values(tensors.specs(), 1.0));
-        tensors.plant(0, 5, nan_first ? nan : infinity);
-        tensors.plant(0, 5 + distance, nan_first ? infinity : nan);
+        tensors.inject(0, 5, nan_first ? nan : infinity);
+        tensors.inject(0, 5 + distance, nan_first ? infinity : nan);
         const Statistics got = measure(tensors);
         CAPTURE(name_of(dtype), distance, nan_first);
         CHECK(std::isnan(got.amax));
@@ -315,7 +315,7 @@ TEST_CASE("tensors: found_inf is set to 1 and never cleared", "[tensors][strict]
   TensorSet clean({{MP_FP16, 40}}), spoilt({{MP_FP16, 40}});
   clean.upload(constant_values(clean.specs(), 1.0));
   spoilt.upload(constant_values(spoilt.specs(), 1.0));
-  spoilt.plant(0, 39, 0x7c00);
+  spoilt.inject(0, 39, 0x7c00);
   DeviceFloat found_inf(0.0f);
   const auto after = [&](const TensorSet &tensors) {
     require_ok(mp_check_nonfinite(tensors.list(), found_inf.data(), kStream));

@@ -10,7 +10,7 @@ import re
 import subprocess
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 HEADERS = ["kernels/gemm/gemm_wmma.h", "kernels/conv/conv_wmma.h"]
 # How the launch of each (gemm_wmma.h, conv_wmma.h, wgmma_loop.h) finds its amount.
 CONSTANTS = [

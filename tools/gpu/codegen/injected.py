@@ -9,7 +9,7 @@ TOOLKIT = "13.0.88"
 
 
 @dataclasses.dataclass
-class Planted:
+class Injected:
     """A kernel of one source file."""
 
     mangled: str
@@ -88,8 +88,8 @@ def fatbin(kernels, toolkit, is_compressed):
 
 
 def build(folder, kernels, toolkit=TOOLKIT, is_compressed=False):
-    """Writes FOLDER/cuda/kernels/planted.o and its log."""
-    path = folder / "cuda/kernels/planted.o"
+    """Writes FOLDER/cuda/kernels/injected.o and its log."""
+    path = folder / "cuda/kernels/injected.o"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(elf([(".nv_fatbin", fatbin(kernels, toolkit, is_compressed), 8)]))
-    path.with_name("planted.o.ptxas").write_text(log(kernels))
+    path.with_name("injected.o.ptxas").write_text(log(kernels))

@@ -4,7 +4,7 @@ import pathlib
 import re
 import subprocess
 
-HEADER = pathlib.Path(__file__).resolve().parents[2] / "include/mpcore.h"
+HEADER = pathlib.Path(__file__).resolve().parents[3] / "include/mpcore.h"
 DEVICE_NAMESPACES = re.compile(r"mp::|cuda::|\(anonymous namespace\)::")
 
 
