@@ -76,7 +76,7 @@ CUDA_OBJS := $(CUDA_CU:%.cu=$(BUILD)/cuda/%.o)
 CUDA_HOME := $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
 PLAIN_ARCHS := $(filter-out %a,$(ARCHS))
 GENCODE := $(foreach a,$(ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
-  $(if $(PLAIN_ARCHS),-gencode arch=compute_$(lastword $(PLAIN_ARCHS)),code=compute_$(lastword $(PLAIN_ARCHS)))
+  $(foreach a,$(lastword $(PLAIN_ARCHS)),-gencode arch=compute_$(a),code=compute_$(a))
 NVCCFLAGS := -std=c++20 -O3 $(INCLUDES) $(GENCODE) -Xptxas -v --threads 0 \
   -Xcompiler -fPIC,-fvisibility=hidden,-Wall -diag-suppress 20012
 LDLIBS_SO += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt

@@ -26,17 +26,17 @@ void accumulate(mp_scaler_t handle, mp_tensor_list_t grads, mp_tensor_list_t sum
   require_flags(flags, MP_ACCUMULATE_FIRST | MP_ACCUMULATE_LAST, "flags");
 
   const Context &c = *scaler.context;
-  c.target.accumulate(c.device,
-                      {.in = from.device,
-                       .out = to.device,
-                       .inv_scale = &scaler.device->inv_scale,
-                       .weight = weight,
-                       .first = (flags & MP_ACCUMULATE_FIRST) != 0,
-                       .last = (flags & MP_ACCUMULATE_LAST) != 0,
-                       .found_inf = &scaler.device->found_inf,
-                       .scaler = scaler.device,
-                       .ticket = from.scratch.ticket},
-                      stream);
+  c.backend.accumulate(c.device,
+                       {.in = from.device,
+                        .out = to.device,
+                        .inv_scale = &scaler.device->inv_scale,
+                        .weight = weight,
+                        .first = (flags & MP_ACCUMULATE_FIRST) != 0,
+                        .last = (flags & MP_ACCUMULATE_LAST) != 0,
+                        .found_inf = &scaler.device->found_inf,
+                        .scaler = scaler.device,
+                        .ticket = from.scratch.ticket},
+                       stream);
   scaler.has_kept_amax = true;
 }
 
@@ -46,13 +46,13 @@ void accumulate(mp_scaler_t handle, mp_tensor_list_t grads, mp_tensor_list_t sum
 
 mp_status_t mp_grads_accumulate(mp_scaler_t scaler, mp_tensor_list_t grads, mp_tensor_list_t sums,
                                 float weight, uint32_t flags, mp_stream_t stream) {
-  return mp::call(__func__, mp::about(grads),
+  return mp::call(__func__, mp::nvtx_payload(grads),
                   [&] { mp::accumulate(scaler, grads, sums, "sums", weight, flags, stream); });
 }
 
 mp_status_t mp_grads_to_fp32(mp_scaler_t scaler, mp_tensor_list_t grads, mp_tensor_list_t out,
                              mp_stream_t stream) {
-  return mp::call(__func__, mp::about(grads), [&] {
+  return mp::call(__func__, mp::nvtx_payload(grads), [&] {
     mp::accumulate(scaler, grads, out, "out", 1.0f, MP_ACCUMULATE_FIRST | MP_ACCUMULATE_LAST,
                    stream);
   });

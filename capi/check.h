@@ -1,7 +1,7 @@
 // Entry and exit of every call of the C ABI.
 //
 // The body of a call is a lambda given to mp::call.  There the NVTX range opens, nothing that is
-// thrown leaves, and a failure becomes a status, the sentence of mp_last_error and one line of
+// thrown leaves, and a failure becomes a status, the message of mp_last_error and one line of
 // log.  Bodies read their arguments with the functions below, which name the culprit:
 //
 //     mp_gemm: lda = 60 is smaller than k = 64 (op_a = N)
@@ -25,15 +25,15 @@ namespace mp {
 /// Thrown inside a call, to end it.
 struct CallError {
   mp_status_t status;
-  Sentence why;
+  Message why;
 };
 
 template <class... Parts>
 [[noreturn]] void fail(mp_status_t status, const Parts &...parts) {
-  throw CallError{status, Sentence(parts...)};
+  throw CallError{status, Message(parts...)};
 }
 
-/// Ends the call unless `condition` holds; the rest are the parts of the sentence.  A macro
+/// Ends the call unless `condition` holds; the rest are the parts of the message.  A macro
 /// because the parts are to be evaluated only then.
 #define MP_REQUIRE(condition, status, ...)           \
   do {                                               \
@@ -53,17 +53,17 @@ inline bool log_enabled(mp_log_level_t level) {
 }
 
 /// Hands one line to the callback, whatever its level.
-void write_log(mp_log_level_t level, const Sentence &line);
+void write_log(mp_log_level_t level, const Message &line);
 
 template <class... Parts>
 void log(mp_log_level_t level, const Parts &...parts) {
-  if (log_enabled(level)) write_log(level, Sentence(parts...));
+  if (log_enabled(level)) write_log(level, Message(parts...));
 }
 
 // ---------------------------------------------------------------------------- entry and exit
 
 /// Runs the body of the API function `function`.
-/// @param problem  () -> Sentence, what the call works on; see problem_text.h.
+/// @param problem  () -> Message, what the call works on; see nvtx_payload.h.
 template <class Problem, class Body>
 mp_status_t call(const char *function, const Problem &problem, const Body &body) noexcept {
   const ProfilerRange range(function, problem);
@@ -80,7 +80,7 @@ mp_status_t call(const char *function, const Problem &problem, const Body &body)
 template <class Body>
 mp_status_t call(const char *function, const Body &body) noexcept {
   return call(
-      function, [] { return Sentence(); }, body);
+      function, [] { return Message(); }, body);
 }
 
 // ---------------------------------------------------------------------------- arguments
@@ -131,7 +131,7 @@ inline void require_dtype(const mp_dtype_t &field, const char *name) {
   require_enum(field, name, MP_FP16, MP_FP32);
 }
 
-/// "fp16" and so on, for sentences; of a valid type.
+/// "fp16" and so on, for messages; of a valid type.
 inline const char *dtype_name(mp_dtype_t dtype) {
   return dtype == MP_FP16 ? "fp16" : dtype == MP_BF16 ? "bf16" : "fp32";
 }
@@ -217,7 +217,7 @@ template <>
 inline constexpr uint32_t kFirstSize<mp_batchnorm_desc_t> = 32;
 
 /// Applies the rules of section 1 to a struct of the caller, and returns how many of its bytes
-/// this version knows.  `arrow`: between the name and a field in a sentence.
+/// this version knows.  `arrow`: between the name and a field in a message.
 template <class Struct>
 size_t require_struct(const Struct *user, const char *name, const char *arrow = "->") {
   // Stops a garbage size from sending the search for unknown bytes through the address space.
@@ -260,7 +260,7 @@ Struct read_element(const Struct *array, size_t index, const char *name) {
   const auto *user = reinterpret_cast<const Struct *>(bytes + index * distance);
   MP_REQUIRE(user->struct_size == distance, MP_ERROR_STRUCT_SIZE, name, "[", index,
              "].struct_size = ", user->struct_size, ", but that of ", name, "[0] is ", distance);
-  return read_struct(user, Sentence(name, "[", index, "]").c_str(), ".");
+  return read_struct(user, Message(name, "[", index, "]").c_str(), ".");
 }
 
 /// Fills the caller's struct.

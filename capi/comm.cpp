@@ -22,7 +22,7 @@ void require_factor(float value, const char *name) {
 
 void multiply(const mp_tensor_list &list, float factor, mp_stream_t stream) {
   const Context &c = *list.context;
-  if (factor != 1.0f) c.target.multiply(c.device, list.device, factor, stream);
+  if (factor != 1.0f) c.backend.multiply(c.device, list.device, factor, stream);
 }
 
 void sum_over_ranks(const mp_tensor_list &list, const mp_comm_t &comm, mp_stream_t stream) {
@@ -77,7 +77,7 @@ void ReductionGroup::end() {
 
 mp_status_t mp_grad_all_reduce(mp_tensor_list_t grads, const mp_comm_t *comm, float pre, float post,
                                mp_stream_t stream) {
-  return mp::call(__func__, mp::about(grads), [&] {
+  return mp::call(__func__, mp::nvtx_payload(grads), [&] {
     const mp_tensor_list &list = mp::require_pointer(grads, "grads");
     mp::require_data(list, "grads");
     const mp_comm_t ranks = mp::read_comm(comm);

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "capi/check.h"
+#include "capi/context.h"
 #include "capi/nvtx_payload.h"
-#include "capi/objects.h"
 #include "kernels/backend.h"
 #include "mpcore.h"
 
@@ -20,12 +20,12 @@ constexpr size_t kMemoryAlignment = 256;  // promised by mp_malloc, demanded of 
 // ---------------------------------------------------------------------------- device choice
 
 struct Place {
-  const Target *target;
+  const Backend *backend;
   int ordinal;
 };
 
 Place host_place(int32_t device) {
-  const Target *host = host_target();
+  const Backend *host = host_backend();
   MP_REQUIRE(host != nullptr, MP_ERROR_UNSUPPORTED, "device = ", device,
              ", but this build has no host target");
   MP_REQUIRE(host->device_count() > 0, MP_ERROR_ARCH_MISMATCH, "device = ", device,
@@ -34,7 +34,7 @@ Place host_place(int32_t device) {
 }
 
 Place cuda_place(int32_t device) {
-  const Target *cuda = cuda_target();
+  const Backend *cuda = cuda_backend();
   MP_REQUIRE(cuda != nullptr, MP_ERROR_UNSUPPORTED, "device = ", device,
              ", but this build has no CUDA target");
   const int count = cuda->device_count();
@@ -92,19 +92,19 @@ ContextPtr make_context(const mp_context_config_t &config) {
   const std::optional<mp_allocator_t> allocator = read_allocator(config.allocator);
 
   const Place place = find_place(config.device);
-  Device device = place.target->describe(place.ordinal);
+  Device device = place.backend->describe(place.ordinal);
   if (device.arch == 90 && !device.has_wgmma) {
     log(MP_LOG_WARN, "mp_context_create: ", device.name,
         " has wgmma, but the code that it runs was not compiled for sm_90a: slower kernels");
   }
   if (config.sm_limit > 0) device.num_sms = std::min(device.num_sms, config.sm_limit);
-  return ContextPtr(new Context{*place.target, device, allocator, {}});
+  return ContextPtr(new Context{*place.backend, device, allocator, {}});
 }
 
 // ---------------------------------------------------------------------------- objects' memory
 
 void *allocate(const Context &context, size_t bytes) {
-  if (!context.allocator) return context.target.allocate(context.device, bytes);
+  if (!context.allocator) return context.backend.allocate(context.device, bytes);
   const mp_allocator_t &allocator = *context.allocator;
   void *ptr = allocator.alloc(bytes, allocator.user);
   MP_REQUIRE(ptr != nullptr, MP_ERROR_OUT_OF_MEMORY, "allocator->alloc has no ", bytes, " bytes");
@@ -121,7 +121,7 @@ void ReleaseMemory::operator()(std::byte *ptr) const noexcept {
     if (context->allocator) {
       context->allocator->free(ptr, bytes, context->allocator->user);
     } else {
-      context->target.release(context->device, ptr);
+      context->backend.release(context->device, ptr);
     }
   } catch (const std::exception &error) {
     log(MP_LOG_ERROR, "device memory is lost: ", error.what());
@@ -130,7 +130,7 @@ void ReleaseMemory::operator()(std::byte *ptr) const noexcept {
 
 MappedBuffer::~MappedBuffer() {
   try {
-    context_->target.release_mapped(context_->device, memory_);
+    context_->backend.release_mapped(context_->device, memory_);
   } catch (const std::exception &error) {
     log(MP_LOG_ERROR, "mapped memory is lost: ", error.what());
   }
@@ -139,8 +139,8 @@ MappedBuffer::~MappedBuffer() {
 DeviceBuffer DeviceImage::upload(const ContextPtr &context) const {
   void *ptr = allocate(*context, bytes_.size());
   DeviceBuffer memory(static_cast<std::byte *>(ptr), ReleaseMemory{context, bytes_.size()});
-  context->target.copy(context->device, ptr, bytes_.data(), bytes_.size(), nullptr);
-  context->target.synchronize(context->device, nullptr);
+  context->backend.copy(context->device, ptr, bytes_.data(), bytes_.size(), nullptr);
+  context->backend.synchronize(context->device, nullptr);
   return memory;
 }
 
@@ -163,7 +163,7 @@ mp_status_t mp_context_get_info(mp_context_t context, mp_device_info_t *info) {
     const mp::Context &c = *mp::require_context(context);
     mp_device_info_t value;
     MP_INIT_STRUCT(&value);
-    value.target = c.target.kind;
+    value.target = c.backend.kind;
     value.arch = c.device.arch;
     value.num_sms = c.device.num_sms;
     value.smem_per_block = c.device.smem_per_block;
@@ -186,10 +186,10 @@ size_t mp_dtype_size(mp_dtype_t dtype) {
 }
 
 mp_status_t mp_malloc(mp_context_t context, void **ptr, size_t bytes) {
-  return mp::call(__func__, mp::about("bytes", bytes), [&] {
+  return mp::call(__func__, mp::nvtx_payload("bytes", bytes), [&] {
     const mp::Context &c = *mp::require_context(context);
     mp::require_pointer(ptr, "ptr");
-    *ptr = bytes > 0 ? c.target.allocate(c.device, bytes) : nullptr;
+    *ptr = bytes > 0 ? c.backend.allocate(c.device, bytes) : nullptr;
   });
 }
 
@@ -197,40 +197,40 @@ void mp_free(mp_context_t context, void *ptr) {
   (void)mp::call(__func__, [&] {
     if (ptr == nullptr) return;
     const mp::Context &c = *mp::require_context(context);
-    c.target.release(c.device, ptr);
+    c.backend.release(c.device, ptr);
   });
 }
 
 mp_status_t mp_memcpy(mp_context_t context, void *dst, const void *src, size_t bytes,
                       mp_stream_t stream) {
-  return mp::call(__func__, mp::about("bytes", bytes), [&] {
+  return mp::call(__func__, mp::nvtx_payload("bytes", bytes), [&] {
     const mp::Context &c = *mp::require_context(context);
     if (bytes == 0) return;
     mp::require_device(dst, "dst", 1);
     mp::require_device(src, "src", 1);
-    c.target.copy(c.device, dst, src, bytes, stream);
+    c.backend.copy(c.device, dst, src, bytes, stream);
   });
 }
 
 mp_status_t mp_memset(mp_context_t context, void *dst, int byte, size_t bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::about("bytes", bytes), [&] {
+  return mp::call(__func__, mp::nvtx_payload("bytes", bytes), [&] {
     const mp::Context &c = *mp::require_context(context);
     if (bytes == 0) return;
     mp::require_device(dst, "dst", 1);
-    c.target.fill(c.device, dst, byte, bytes, stream);
+    c.backend.fill(c.device, dst, byte, bytes, stream);
   });
 }
 
 mp_status_t mp_stream_sync(mp_context_t context, mp_stream_t stream) {
   return mp::call(__func__, [&] {
     const mp::Context &c = *mp::require_context(context);
-    c.target.synchronize(c.device, stream);
+    c.backend.synchronize(c.device, stream);
   });
 }
 
 mp_status_t mp_cast(mp_context_t context, const void *src, mp_dtype_t src_dtype, void *dst,
                     mp_dtype_t dst_dtype, int64_t count, mp_stream_t stream) {
-  return mp::call(__func__, mp::about("count", count), [&] {
+  return mp::call(__func__, mp::nvtx_payload("count", count), [&] {
     const mp::Context &c = *mp::require_context(context);
     mp::require_dtype(src_dtype, "src_dtype");
     mp::require_dtype(dst_dtype, "dst_dtype");
@@ -244,6 +244,6 @@ mp_status_t mp_cast(mp_context_t context, const void *src, mp_dtype_t src_dtype,
     MP_REQUIRE(src != dst || src_size == dst_size, MP_ERROR_INVALID_ARGUMENT,
                "dst = src, but an element of dst has ", dst_size, " bytes and one of src ",
                src_size);
-    c.target.cast(c.device, src, src_dtype, dst, dst_dtype, count, stream);
+    c.backend.cast(c.device, src, src_dtype, dst, dst_dtype, count, stream);
   });
 }

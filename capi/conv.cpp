@@ -6,6 +6,7 @@
 #include "capi/gemm_tuning.h"
 #include "capi/kernel_info.h"
 #include "capi/nvtx_payload.h"
+#include "kernels/conv/problem.h"
 
 namespace mp {
 
@@ -191,23 +192,23 @@ void run(const Context &context, const ConvCall &call, const ConvProblem &proble
              choice.workspace_bytes);
   log_slow_path(context, call.function, [&] { return conv_slow_path_reason(problem, aligned); });
   log_choice(context, call.function, problem.shape, choice);
-  context.target.conv(context.device, problem, choice, space.ptr, stream);
+  context.backend.conv(context.device, problem, choice, space.ptr, stream);
 }
 
 /// beta * out and its epilogue, where nothing is multiplied.
 void run_without_product(const Context &context, const GemmProblem &out, mp_stream_t stream) {
   if (out.m > 0) {
     const GemmChoice choice = best_gemm(out, context.device, gemm_tuning(), kAssumedAligned, 0);
-    context.target.gemm(context.device, out, choice, nullptr, stream);
+    context.backend.gemm(context.device, out, choice, nullptr, stream);
   } else if (out.epilogue.dbias != nullptr) {
-    context.target.fill(context.device, out.epilogue.dbias, 0,
-                        static_cast<size_t>(out.n) * sizeof(float), stream);
+    context.backend.fill(context.device, out.epilogue.dbias, 0,
+                         static_cast<size_t>(out.n) * sizeof(float), stream);
   }
 }
 
 mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d_desc_t *desc,
                      const mp_epilogue_t *epilogue, const Workspace &space, mp_stream_t stream) {
-  return mp::call(call.function, about(desc), [&] {
+  return mp::call(call.function, nvtx_payload(desc), [&] {
     const Context &c = *require_context(context);
     const Convolution conv = read_desc(desc);
     ConvProblem problem = conv_problem(conv, call.op);
@@ -229,7 +230,7 @@ mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d
   });
 }
 
-/// What can run the problem, the best first; `index` is for the sentence where there is nothing to run.
+/// What can run the problem, the best first; `index` is for the message where there is nothing to run.
 std::vector<ConvChoice> ranked_choices(const Context &context, const Convolution &conv,
                                        const ConvProblem &problem, int32_t index) {
   MP_REQUIRE(has_product(conv.shape), MP_ERROR_NOT_FOUND, "index = ", index,
@@ -246,7 +247,7 @@ std::vector<ConvChoice> ranked_choices(const Context &context, const Convolution
 }  // namespace mp
 
 mp_status_t mp_conv2d_output_size(const mp_conv2d_desc_t *desc, int32_t *p, int32_t *q) {
-  return mp::call(__func__, mp::about(desc), [&] {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp_conv2d_desc_t d = mp::read_shape(desc);
     mp::require_pointer(p, "p");
     mp::require_pointer(q, "q");
@@ -261,7 +262,7 @@ mp_status_t mp_conv2d_output_size(const mp_conv2d_desc_t *desc, int32_t *p, int3
 
 mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_t *desc,
                                      mp_conv_op_t op, size_t *bytes) {
-  return mp::call(__func__, mp::about(desc), [&] {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     mp::require_pointer(bytes, "bytes");
     const mp::Convolution conv = mp::read_desc(desc);
@@ -299,7 +300,7 @@ mp_status_t mp_conv2d_wgrad(mp_context_t context, const mp_conv2d_desc_t *desc, 
 
 mp_status_t mp_conv2d_kernel_name(mp_context_t context, const mp_conv2d_desc_t *desc,
                                   mp_conv_op_t op, int32_t index, const char **name) {
-  return mp::call(__func__, mp::about(desc), [&] {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp::Convolution conv = mp::read_desc(desc);
     mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
@@ -312,7 +313,7 @@ mp_status_t mp_conv2d_kernel_name(mp_context_t context, const mp_conv2d_desc_t *
 
 mp_status_t mp_conv2d_kernel_info(mp_context_t context, const mp_conv2d_desc_t *desc,
                                   mp_conv_op_t op, int32_t index, mp_kernel_info_t *info) {
-  return mp::call(__func__, mp::about(desc), [&] {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp::Convolution conv = mp::read_desc(desc);
     mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);

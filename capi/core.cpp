@@ -27,13 +27,13 @@ namespace mp {
 namespace {
 
 // On the heap: every thread of the process may get thread_local space, whether it uses it or not.
-// Empty until the first failure; without memory for it there is a status and no sentence.
-constinit thread_local std::unique_ptr<Sentence> last_error;
+// Empty until the first failure; without memory for it there is a status and no message.
+constinit thread_local std::unique_ptr<Message> last_error;
 
-mp_status_t record(mp_status_t status, const Sentence &sentence) {
-  if (last_error == nullptr) last_error.reset(new (std::nothrow) Sentence);
-  if (last_error != nullptr) *last_error = sentence;
-  log(MP_LOG_ERROR, sentence.c_str());
+mp_status_t record(mp_status_t status, const Message &message) {
+  if (last_error == nullptr) last_error.reset(new (std::nothrow) Message);
+  if (last_error != nullptr) *last_error = message;
+  log(MP_LOG_ERROR, message.c_str());
   return status;
 }
 
@@ -63,7 +63,7 @@ int32_t level_from_environment() {
   for (const mp_log_level_t level : {MP_LOG_ERROR, MP_LOG_WARN, MP_LOG_INFO, MP_LOG_DEBUG}) {
     if (std::string_view(wanted) == level_name(level)) return level;
   }
-  const Sentence complaint("MP_LOG = ", wanted, " is not error, warn, info or debug");
+  const Message complaint("MP_LOG = ", wanted, " is not error, warn, info or debug");
   log_to_stderr(MP_LOG_WARN, complaint.c_str(), nullptr);
   return MP_LOG_WARN;
 }
@@ -82,7 +82,7 @@ LogSink sink;
 
 std::atomic<int32_t> log_level{level_from_environment()};
 
-void write_log(mp_log_level_t level, const Sentence &line) {
+void write_log(mp_log_level_t level, const Message &line) {
   const std::shared_lock lock(sink_mutex);
   sink.callback(level, line.c_str(), sink.user);
 }
@@ -91,15 +91,15 @@ mp_status_t report_failure(const char *function) noexcept {
   try {
     throw;
   } catch (const CallError &error) {
-    return record(error.status, Sentence(function, ": ", error.why.c_str()));
+    return record(error.status, Message(function, ": ", error.why.c_str()));
   } catch (const TargetError &error) {
-    return record(error.status, Sentence(function, ": ", error.what()));
+    return record(error.status, Message(function, ": ", error.what()));
   } catch (const std::bad_alloc &) {
-    return record(MP_ERROR_OUT_OF_MEMORY, Sentence(function, ": out of host memory"));
+    return record(MP_ERROR_OUT_OF_MEMORY, Message(function, ": out of host memory"));
   } catch (const std::exception &error) {
-    return record(MP_ERROR_INTERNAL, Sentence(function, ": unexpected: ", error.what()));
+    return record(MP_ERROR_INTERNAL, Message(function, ": unexpected: ", error.what()));
   } catch (...) {
-    return record(MP_ERROR_INTERNAL, Sentence(function, ": unexpected exception"));
+    return record(MP_ERROR_INTERNAL, Message(function, ": unexpected exception"));
   }
 }
 
@@ -110,10 +110,10 @@ uint32_t mp_version(void) {
 }
 
 const char *mp_build_info(void) {
-  static const mp::Sentence info(
+  static const mp::Message info(
       "mpcore ", MP_VERSION_MAJOR, ".", MP_VERSION_MINOR, ".", MP_VERSION_PATCH,
-      ", git " MP_GIT_HASH ", targets:", mp::host_target() ? " host" : "",
-      mp::cuda_target() ? " cuda (CUDA " MP_CUDA_VERSION ", code for " MP_CUDA_ARCHS ")" : "");
+      ", git " MP_GIT_HASH ", targets:", mp::host_backend() ? " host" : "",
+      mp::cuda_backend() ? " cuda (CUDA " MP_CUDA_VERSION ", code for " MP_CUDA_ARCHS ")" : "");
   return info.c_str();
 }
 

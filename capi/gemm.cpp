@@ -57,7 +57,7 @@ GemmProblem problem_to_rank(const mp_gemm_desc_t &d) {
   return problem;
 }
 
-/// What can run the problem, the best first; `index` is for the sentence where there is nothing to run.
+/// What can run the problem, the best first; `index` is for the message where there is nothing to run.
 std::vector<GemmChoice> ranked_choices(const Context &context, const mp_gemm_desc_t &d,
                                        const GemmProblem &problem, int32_t index) {
   MP_REQUIRE(!is_empty(d), MP_ERROR_NOT_FOUND, "index = ", index,
@@ -75,14 +75,14 @@ void run(const Context &context, const char *function, const GemmProblem &proble
   const GemmChoice choice = choose(problem, context.device, aligned, kernel, workspace);
   log_slow_path(context, function, [&] { return slow_path_reason(problem, aligned); });
   log_choice(context, function, problem, choice);
-  context.target.gemm(context.device, problem, choice, workspace.ptr, stream);
+  context.backend.gemm(context.device, problem, choice, workspace.ptr, stream);
 }
 
 /// The sums over no rows.
 void clear_dbias(const Context &context, const GemmProblem &problem, mp_stream_t stream) {
   if (problem.epilogue.dbias == nullptr || problem.n == 0) return;
-  context.target.fill(context.device, problem.epilogue.dbias, 0,
-                      static_cast<size_t>(problem.n) * sizeof(float), stream);
+  context.backend.fill(context.device, problem.epilogue.dbias, 0,
+                       static_cast<size_t>(problem.n) * sizeof(float), stream);
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ void clear_dbias(const Context &context, const GemmProblem &problem, mp_stream_t
 
 mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                    size_t *bytes) {
-  return mp::call(__func__, mp::about(desc), [&] {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     mp::require_pointer(bytes, "bytes");
     const mp_gemm_desc_t d = mp::read_desc(desc);
@@ -106,7 +106,7 @@ mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *d
 mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void *A, const void *B,
                     const void *C, void *D, const mp_epilogue_t *epilogue, void *workspace,
                     size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::about(desc), [&] {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_gemm_desc_t d = mp::read_desc(desc);
     mp::GemmProblem problem = mp::problem_of(d);
@@ -129,7 +129,7 @@ mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc, co
                             const void *const *B, const void *const *C, void *const *D,
                             const mp_epilogue_t *epilogue, void *workspace, size_t workspace_bytes,
                             mp_stream_t stream) {
-  return mp::call(__func__, mp::about(desc), [&] {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_gemm_desc_t d = mp::read_desc(desc);
     mp::require_no_strides(d);
@@ -148,7 +148,7 @@ mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc, co
 
 mp_status_t mp_gemm_kernel_name(mp_context_t context, const mp_gemm_desc_t *desc, int32_t index,
                                 const char **name) {
-  return mp::call(__func__, mp::about(desc), [&] {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_gemm_desc_t d = mp::read_desc(desc);
     mp::require_pointer(name, "name");
@@ -160,7 +160,7 @@ mp_status_t mp_gemm_kernel_name(mp_context_t context, const mp_gemm_desc_t *desc
 
 mp_status_t mp_gemm_kernel_info(mp_context_t context, const mp_gemm_desc_t *desc, int32_t index,
                                 mp_kernel_info_t *info) {
-  return mp::call(__func__, mp::about(desc), [&] {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_gemm_desc_t d = mp::read_desc(desc);
     mp::require_struct(info, "info");

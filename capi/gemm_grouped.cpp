@@ -44,7 +44,7 @@ Epilogue read_common_epilogue(const mp_epilogue_t *user) {
 
 // ---------------------------------------------------------------------------- the products
 
-/// A sentence with which `body` fails gets "items[index]" and `joint` before it.
+/// A message with which `body` fails gets "items[index]" and `joint` before it.
 template <class Body>
 auto for_item(int64_t index, const char *joint, const Body &body) {
   try {
@@ -171,7 +171,7 @@ void run_one_by_one(const Context &context, const GemmGroup &group, const char *
   for (size_t i = 0; i < choices.size(); ++i) {
     const GemmProblem problem = product_of(group, group.items[i]);
     log_choice(context, "mp_gemm_grouped", problem, choices[i]);
-    context.target.gemm(context.device, problem, choices[i], workspace.ptr, stream);
+    context.backend.gemm(context.device, problem, choices[i], workspace.ptr, stream);
   }
 }
 
@@ -189,7 +189,7 @@ void run(const Context &context, const GemmGroup &group, const char *kernel,
     return run_one_by_one(context, group, kernel, workspace, stream);
   }
   log_group(context, group, choice);
-  context.target.gemm_grouped(context.device, group, choice, workspace.ptr, stream);
+  context.backend.gemm_grouped(context.device, group, choice, workspace.ptr, stream);
 }
 
 }  // namespace
@@ -199,7 +199,7 @@ void run(const Context &context, const GemmGroup &group, const char *kernel,
 mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                            int32_t count, const mp_gemm_group_item_t *items,
                                            size_t *bytes) {
-  return mp::call(__func__, mp::about("count", count), [&] {
+  return mp::call(__func__, mp::nvtx_payload("count", count), [&] {
     const mp::Context &c = *mp::require_context(context);
     mp::require_pointer(bytes, "bytes");
     const mp_gemm_desc_t d = mp::read_common(desc);
@@ -211,7 +211,7 @@ mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp_gemm_d
 mp_status_t mp_gemm_grouped(mp_context_t context, const mp_gemm_desc_t *desc, int32_t count,
                             const mp_gemm_group_item_t *items, const mp_epilogue_t *epilogue,
                             void *workspace, size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::about("count", count), [&] {
+  return mp::call(__func__, mp::nvtx_payload("count", count), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_gemm_desc_t d = mp::read_common(desc);
     const auto products = mp::read_items(d, count, items, mp::Data::kChecked);

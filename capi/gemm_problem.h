@@ -10,8 +10,9 @@
 #include <string>
 
 #include "capi/check.h"
-#include "capi/objects.h"
+#include "capi/context.h"
 #include "kernels/backend.h"
+#include "kernels/gemm/problem.h"
 #include "mpcore.h"
 
 namespace mp {

@@ -1,7 +1,7 @@
 // The constants by which mp_gemm chooses its kernels.
 #pragma once
 
-#include "kernels/backend.h"
+#include "kernels/gemm/problem.h"
 
 namespace mp {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "capi/check.h"
-#include "kernels/backend.h"
+#include "kernels/conv/problem.h"
 
 namespace mp {
 

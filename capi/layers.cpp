@@ -3,16 +3,17 @@
 #include <limits>
 
 #include "capi/check.h"
+#include "capi/context.h"
 #include "capi/nvtx_payload.h"
-#include "capi/objects.h"
 #include "kernels/backend.h"
+#include "kernels/layers/args.h"
 #include "mpcore.h"
 
 namespace mp {
 
 namespace {
 
-/// A dense tensor of these extents, none of them negative.  `what` and `of` say in a sentence which
+/// A dense tensor of these extents, none of them negative.  `what` and `of` say in a message which
 /// it is and of what type.
 void require_extents(std::initializer_list<int64_t> extents, mp_dtype_t dtype, const char *what) {
   // A 0 anywhere makes the product 0, however large the others are.
@@ -54,15 +55,15 @@ void transpose(mp_context_t context, const Images &images, const Typed &src, con
   MP_REQUIRE(src.data != dst.data, MP_ERROR_INVALID_ARGUMENT, "dst = ", dst.data, " is src");
   const int64_t pixels = images.h * images.w;
   const bool to_nhwc = dst_layout == Layout::nhwc;
-  c.target.transpose(c.device,
-                     {.count = images.n,
-                      .rows = to_nhwc ? images.c : pixels,
-                      .cols = to_nhwc ? pixels : images.c,
-                      .src_dtype = src.dtype,
-                      .dst_dtype = dst.dtype,
-                      .src = src.data,
-                      .dst = const_cast<void *>(dst.data)},
-                     stream);
+  c.backend.transpose(c.device,
+                      {.count = images.n,
+                       .rows = to_nhwc ? images.c : pixels,
+                       .cols = to_nhwc ? pixels : images.c,
+                       .src_dtype = src.dtype,
+                       .dst_dtype = dst.dtype,
+                       .src = src.data,
+                       .dst = const_cast<void *>(dst.data)},
+                      stream);
 }
 
 // ---------------------------------------------------------------------------- pooling
@@ -159,7 +160,7 @@ float *require_workspace(const mp_batchnorm_desc_t &d, void *workspace, size_t b
 mp_status_t mp_nchw_to_nhwc(mp_context_t context, int64_t n, int64_t c, int64_t h, int64_t w,
                             const void *src, mp_dtype_t src_dtype, void *dst, mp_dtype_t dst_dtype,
                             mp_stream_t stream) {
-  return mp::call(__func__, mp::about_images(n, c, h, w), [&] {
+  return mp::call(__func__, mp::nvtx_images(n, c, h, w), [&] {
     mp::transpose(context, {n, c, h, w}, {src, src_dtype}, {dst, dst_dtype}, mp::Layout::nhwc,
                   stream);
   });
@@ -168,14 +169,14 @@ mp_status_t mp_nchw_to_nhwc(mp_context_t context, int64_t n, int64_t c, int64_t 
 mp_status_t mp_nhwc_to_nchw(mp_context_t context, int64_t n, int64_t c, int64_t h, int64_t w,
                             const void *src, mp_dtype_t src_dtype, void *dst, mp_dtype_t dst_dtype,
                             mp_stream_t stream) {
-  return mp::call(__func__, mp::about_images(n, c, h, w), [&] {
+  return mp::call(__func__, mp::nvtx_images(n, c, h, w), [&] {
     mp::transpose(context, {n, c, h, w}, {src, src_dtype}, {dst, dst_dtype}, mp::Layout::nchw,
                   stream);
   });
 }
 
 mp_status_t mp_pool2d_output_size(const mp_pool2d_desc_t *desc, int32_t *p, int32_t *q) {
-  return mp::call(__func__, mp::about(desc), [&] {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Pixels outputs = mp::outputs_of(mp::read_desc(desc));
     mp::require_pointer(p, "p");
     mp::require_pointer(q, "q");
@@ -186,14 +187,14 @@ mp_status_t mp_pool2d_output_size(const mp_pool2d_desc_t *desc, int32_t *p, int3
 
 mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_t *desc, const void *x,
                               void *y, mp_stream_t stream) {
-  return mp::call(__func__, mp::about(desc), [&] {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_pool2d_desc_t d = mp::read_desc(desc);
     const mp::Pixels outputs = mp::outputs_of(d);
     if (d.n == 0 || outputs.p == 0 || outputs.q == 0) return;
     mp::require_device(x, "x", mp_dtype_size(d.dtype));
     mp::require_device(y, "y", mp_dtype_size(d.dtype));
-    c.target.pool_forward(
+    c.backend.pool_forward(
         c.device,
         {.desc = d, .p = outputs.p, .q = outputs.q, .x = x, .dy = nullptr, .y = y, .dx = nullptr},
         stream);
@@ -202,7 +203,7 @@ mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_t *desc
 
 mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *desc, const void *x,
                                const void *dy, void *dx, mp_stream_t stream) {
-  return mp::call(__func__, mp::about(desc), [&] {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_pool2d_desc_t d = mp::read_desc(desc);
     const mp::Pixels outputs = mp::outputs_of(d);
@@ -213,7 +214,7 @@ mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *des
       if (d.mode == MP_POOL_MAX) mp::require_device(x, "x", alignment);
       mp::require_device(dy, "dy", alignment);
     }
-    c.target.pool_backward(
+    c.backend.pool_backward(
         c.device,
         {.desc = d, .p = outputs.p, .q = outputs.q, .x = x, .dy = dy, .y = nullptr, .dx = dx},
         stream);
@@ -222,7 +223,7 @@ mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *des
 
 mp_status_t mp_batchnorm_workspace_size(mp_context_t context, const mp_batchnorm_desc_t *desc,
                                         size_t *bytes) {
-  return mp::call(__func__, mp::about(desc), [&] {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     mp::require_context(context);
     const mp_batchnorm_desc_t d = mp::read_desc(desc);
     mp::require_pointer(bytes, "bytes") = mp::workspace_bytes(d);
@@ -235,7 +236,7 @@ mp_status_t mp_batchnorm_forward_training(mp_context_t context, const mp_batchno
                                           float *saved_mean, float *saved_inv_std, void *y,
                                           void *workspace, size_t workspace_bytes,
                                           mp_stream_t stream) {
-  return mp::call(__func__, mp::about(desc), [&] {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_batchnorm_desc_t d = mp::read_desc(desc);
     if (mp::is_empty(d)) return;
@@ -247,7 +248,7 @@ mp_status_t mp_batchnorm_forward_training(mp_context_t context, const mp_batchno
     mp::require_device(saved_mean, "saved_mean");
     mp::require_device(saved_inv_std, "saved_inv_std");
     mp::require_device(y, "y", mp_dtype_size(d.dtype));
-    c.target.batch_norm_training(
+    c.backend.batch_norm_training(
         c.device,
         {.desc = d,
          .x = x,
@@ -267,7 +268,7 @@ mp_status_t mp_batchnorm_forward_inference(mp_context_t context, const mp_batchn
                                            const void *x, const float *gamma, const float *beta,
                                            const float *mean, const float *var, void *y,
                                            mp_stream_t stream) {
-  return mp::call(__func__, mp::about(desc), [&] {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_batchnorm_desc_t d = mp::read_desc(desc);
     if (mp::is_empty(d)) return;
@@ -277,7 +278,7 @@ mp_status_t mp_batchnorm_forward_inference(mp_context_t context, const mp_batchn
     mp::require_device(mean, "mean");
     mp::require_device(var, "var");
     mp::require_device(y, "y", mp_dtype_size(d.dtype));
-    c.target.batch_norm_inference(
+    c.backend.batch_norm_inference(
         c.device,
         {.desc = d, .x = x, .gamma = gamma, .beta = beta, .mean = mean, .var = var, .y = y},
         stream);
@@ -289,7 +290,7 @@ mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_
                                   const float *beta, const float *saved_mean,
                                   const float *saved_inv_std, void *dx, float *dgamma, float *dbeta,
                                   void *workspace, size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::about(desc), [&] {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_batchnorm_desc_t d = mp::read_desc(desc);
     if (d.channels == 0) return;
@@ -297,8 +298,8 @@ mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_
     mp::require_device(dbeta, "dbeta");
     if (d.rows == 0) {
       const size_t bytes = static_cast<size_t>(d.channels) * sizeof(float);
-      c.target.fill(c.device, dgamma, 0, bytes, stream);
-      c.target.fill(c.device, dbeta, 0, bytes, stream);
+      c.backend.fill(c.device, dgamma, 0, bytes, stream);
+      c.backend.fill(c.device, dbeta, 0, bytes, stream);
       return;
     }
     mp::require_device(x, "x", mp_dtype_size(d.dtype));
@@ -308,7 +309,7 @@ mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_
     mp::require_device(saved_mean, "saved_mean");
     mp::require_device(saved_inv_std, "saved_inv_std");
     mp::require_device(dx, "dx", mp_dtype_size(d.dtype));
-    c.target.batch_norm_backward(
+    c.backend.batch_norm_backward(
         c.device,
         {.desc = d,
          .x = x,

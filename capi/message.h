@@ -22,12 +22,12 @@ int32_t enum_value(const Enum &field) {
 }
 
 /// One line of text, cut off where the buffer ends.
-class Sentence {
+class Message {
  public:
-  constexpr Sentence() = default;
+  constexpr Message() = default;
 
   template <class... Parts>
-  explicit Sentence(const Parts &...parts) {
+  explicit Message(const Parts &...parts) {
     (append(parts), ...);
   }
 

@@ -11,7 +11,7 @@ nvtxDomainHandle_t profiler_domain() {
   return domain;
 }
 
-void ProfilerRange::push(const char *function, const Sentence &problem) const {
+void ProfilerRange::push(const char *function, const Message &problem) const {
   // A scheme-less payload: one C string.
   const nvtxPayloadData_t text = {NVTX_PAYLOAD_ENTRY_TYPE_CSTRING, std::strlen(problem.c_str()) + 1,
                                   problem.c_str()};

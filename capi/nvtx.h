@@ -25,7 +25,7 @@ nvtxDomainHandle_t profiler_domain();
 
 class ProfilerRange {
  public:
-  /// @param problem  () -> Sentence
+  /// @param problem  () -> Message
   template <class Problem>
   ProfilerRange(const char *function, const Problem &problem) : domain_(profiler_domain()) {
     if (domain_ != nullptr) push(function, problem());
@@ -37,7 +37,7 @@ class ProfilerRange {
   ProfilerRange &operator=(const ProfilerRange &) = delete;
 
  private:
-  void push(const char *function, const Sentence &problem) const;
+  void push(const char *function, const Message &problem) const;
 
   const nvtxDomainHandle_t domain_;
 };

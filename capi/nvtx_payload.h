@@ -1,10 +1,8 @@
-// What a call works on, as the payload of its range (profiler.h).  Made from arguments that nobody has
+// What a call works on, as the payload of its NVTX range (nvtx.h).  Made from arguments that nobody has
 // checked yet, so everything here takes NULL and structs of any size.
 #pragma once
 
-#include <numeric>
-
-#include "capi/objects.h"
+#include "capi/check.h"
 
 namespace mp {
 
@@ -14,62 +12,56 @@ inline const char *any_dtype_name(const mp_dtype_t &field) {
   return value == MP_FP16 ? "fp16" : value == MP_BF16 ? "bf16" : value == MP_FP32 ? "fp32" : "?";
 }
 
-inline Sentence text_of(const mp_gemm_desc_t &d) {
+inline Message payload_text(const mp_gemm_desc_t &d) {
   const auto op = [](const mp_op_t &field) { return enum_value(field) == MP_OP_T ? "T" : "N"; };
-  return Sentence("m = ", d.m, ", n = ", d.n, ", k = ", d.k, ", batch = ", d.batch_count,
-                  ", op = ", op(d.op_a), op(d.op_b), ", ", any_dtype_name(d.dtype_ab), " to ",
-                  any_dtype_name(d.dtype_cd));
+  return Message("m = ", d.m, ", n = ", d.n, ", k = ", d.k, ", batch = ", d.batch_count,
+                 ", op = ", op(d.op_a), op(d.op_b), ", ", any_dtype_name(d.dtype_ab), " to ",
+                 any_dtype_name(d.dtype_cd));
 }
 
-inline Sentence text_of(const mp_conv2d_desc_t &d) {
-  return Sentence("n = ", d.n, ", h = ", d.h, ", w = ", d.w, ", c = ", d.c, ", k = ", d.k,
-                  ", r = ", d.r, ", s = ", d.s, ", stride = ", d.stride_h, " x ", d.stride_w,
-                  ", groups = ", d.groups, ", ", any_dtype_name(d.dtype), " to ",
-                  any_dtype_name(d.dtype_out));
+inline Message payload_text(const mp_conv2d_desc_t &d) {
+  return Message("n = ", d.n, ", h = ", d.h, ", w = ", d.w, ", c = ", d.c, ", k = ", d.k,
+                 ", r = ", d.r, ", s = ", d.s, ", stride = ", d.stride_h, " x ", d.stride_w,
+                 ", groups = ", d.groups, ", ", any_dtype_name(d.dtype), " to ",
+                 any_dtype_name(d.dtype_out));
 }
 
-inline Sentence text_of(const mp_xent_desc_t &d) {
-  return Sentence("rows = ", d.rows, ", classes = ", d.classes, ", ", any_dtype_name(d.dtype));
+inline Message payload_text(const mp_xent_desc_t &d) {
+  return Message("rows = ", d.rows, ", classes = ", d.classes, ", ", any_dtype_name(d.dtype));
 }
 
-inline Sentence text_of(const mp_pool2d_desc_t &d) {
-  return Sentence("n = ", d.n, ", h = ", d.h, ", w = ", d.w, ", c = ", d.c,
-                  ", window = ", d.window_h, " x ", d.window_w, ", ", any_dtype_name(d.dtype));
+inline Message payload_text(const mp_pool2d_desc_t &d) {
+  return Message("n = ", d.n, ", h = ", d.h, ", w = ", d.w, ", c = ", d.c,
+                 ", window = ", d.window_h, " x ", d.window_w, ", ", any_dtype_name(d.dtype));
 }
 
-inline Sentence text_of(const mp_batchnorm_desc_t &d) {
-  return Sentence("rows = ", d.rows, ", channels = ", d.channels, ", ", any_dtype_name(d.dtype));
+inline Message payload_text(const mp_batchnorm_desc_t &d) {
+  return Message("rows = ", d.rows, ", channels = ", d.channels, ", ", any_dtype_name(d.dtype));
 }
 
-inline Sentence text_of(const mp_tensor_list &list) {
-  return Sentence("tensors = ", list.numel.size(), ", elements = ",
-                  std::accumulate(list.numel.begin(), list.numel.end(), int64_t{0}));
-}
-
-inline Sentence text_of(const mp_optimizer &optimizer) {
-  return text_of(*optimizer.desc.master);
-}
+Message payload_text(const mp_tensor_list &);
+Message payload_text(const mp_optimizer &);
 
 /// For call(): the text of a descriptor or of an object.
 template <class Subject>
-auto about(const Subject *subject) {
+auto nvtx_payload(const Subject *subject) {
   return [subject] {
-    if (subject == nullptr) return Sentence();
+    if (subject == nullptr) return Message();
     if constexpr (requires { subject->struct_size; }) {
-      if (subject->struct_size < kFirstSize<Subject>) return Sentence();
+      if (subject->struct_size < kFirstSize<Subject>) return Message();
     }
-    return text_of(*subject);
+    return payload_text(*subject);
   };
 }
 
-inline auto about_images(int64_t n, int64_t c, int64_t h, int64_t w) {
-  return [=] { return Sentence("n = ", n, ", c = ", c, ", h = ", h, ", w = ", w); };
+inline auto nvtx_images(int64_t n, int64_t c, int64_t h, int64_t w) {
+  return [=] { return Message("n = ", n, ", c = ", c, ", h = ", h, ", w = ", w); };
 }
 
 /// For call(): a number under its name.
 template <class Number>
-auto about(const char *name, Number number) {
-  return [=] { return Sentence(name, " = ", number); };
+auto nvtx_payload(const char *name, Number number) {
+  return [=] { return Message(name, " = ", number); };
 }
 
 }  // namespace mp

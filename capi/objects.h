@@ -1,111 +1,16 @@
-// What the opaque handles are, and how they own device memory.
-//
-// Objects share their context, so that one that outlives mp_context_destroy can still free its
-// memory.  The arrays of an object are laid out on the host and uploaded as one block.
+// What the opaque handles of lists, scalers and optimizers are.
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <memory>
-#include <mutex>
 #include <optional>
-#include <set>
-#include <string_view>
 #include <vector>
 
-#include "capi/check.h"
-#include "kernels/backend.h"
+#include "capi/context.h"
+#include "kernels/step/args.h"
 #include "mpcore.h"
 
 namespace mp {
-
-// ---------------------------------------------------------------------------- context
-
-/// What has been logged and is not to be logged again.
-struct Logged {
-  std::atomic_flag slow_path;
-  std::mutex mutex;
-  std::set<std::string_view> kernels;  ///< under mutex; names are in static storage
-};
-
-/// One device and its limits.  Immutable apart from what it remembers of the log.
-struct Context {
-  const Target &target;
-  Device device;
-  std::optional<mp_allocator_t> allocator;  ///< none: the target's own
-  mutable Logged logged;
-};
-
-using ContextPtr = std::shared_ptr<const Context>;
-
-// ---------------------------------------------------------------------------- device memory
-
-struct ReleaseMemory {
-  ContextPtr context;
-  size_t bytes;
-  void operator()(std::byte *ptr) const noexcept;
-};
-
-/// Device memory from the context's allocator.
-using DeviceBuffer = std::unique_ptr<std::byte, ReleaseMemory>;
-
-/// The arrays of one object, as they will lie in its device memory.
-class DeviceImage {
- public:
-  /// Appends `count` values; returns their offset.
-  template <class T>
-  size_t add(const T *values, size_t count) {
-    const size_t offset = add_zeros<T>(count);
-    if (count > 0) std::memcpy(bytes_.data() + offset, values, count * sizeof(T));
-    return offset;
-  }
-
-  template <class T>
-  size_t add_zeros(size_t count) {
-    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kAlignment);
-    const size_t offset = (bytes_.size() + kAlignment - 1) / kAlignment * kAlignment;
-    bytes_.resize(offset + count * sizeof(T));
-    return offset;
-  }
-
-  /// Allocates, copies and waits.
-  DeviceBuffer upload(const ContextPtr &context) const;
-
- private:
-  static constexpr size_t kAlignment = 16;
-  std::vector<std::byte> bytes_;
-};
-
-/// The array at `offset` of an uploaded image.
-template <class T>
-T *array_at(const DeviceBuffer &memory, size_t offset) {
-  return reinterpret_cast<T *>(memory.get() + offset);
-}
-
-/// Memory of the host that kernels write to.
-class MappedBuffer {
- public:
-  MappedBuffer(const ContextPtr &context, size_t bytes)
-      : context_(context), memory_(context->target.allocate_mapped(context->device, bytes)) {}
-  MappedBuffer(const MappedBuffer &) = delete;
-  MappedBuffer &operator=(const MappedBuffer &) = delete;
-  ~MappedBuffer();
-
-  template <class T>
-  T *host() const {
-    return static_cast<T *>(memory_.host);
-  }
-  template <class T>
-  T *device() const {
-    return static_cast<T *>(memory_.device);
-  }
-
- private:
-  ContextPtr context_;
-  MappedMemory memory_;
-};
 
 /// What the device tells of the latest steps, for mp_step_query; any thread may ask at any time.
 class VerdictRing {
@@ -131,10 +36,6 @@ class VerdictRing {
 }  // namespace mp
 
 // ---------------------------------------------------------------------------- the handles
-
-struct mp_context {
-  mp::ContextPtr shared;
-};
 
 struct mp_tensor_list {
   mp::ContextPtr context;
@@ -178,10 +79,6 @@ struct mp_optimizer {
 };
 
 namespace mp {
-
-inline const ContextPtr &require_context(mp_context_t context) {
-  return require_pointer(context, "context").shared;
-}
 
 /// Whether the policy learns from the largest gradient of every step.
 inline bool has_statistics(mp_scaler_policy_t policy) {

@@ -15,6 +15,10 @@
 
 namespace mp {
 
+Message payload_text(const mp_optimizer &optimizer) {
+  return payload_text(*optimizer.desc.master);
+}
+
 namespace {
 
 bool clips_tensors(const mp_hyper_t &hyper) {
@@ -127,7 +131,7 @@ void mp_optimizer_destroy(mp_optimizer_t optimizer) {
 
 mp_status_t mp_optimizer_set_hyper(mp_optimizer_t optimizer, uint32_t group,
                                    const mp_hyper_t *hyper, mp_stream_t stream) {
-  return mp::call(__func__, mp::about(optimizer), [&] {
+  return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
     mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
     MP_REQUIRE(group < o.desc.num_groups, MP_ERROR_INVALID_ARGUMENT, "group = ", group,
                " with num_groups = ", o.desc.num_groups);
@@ -140,13 +144,13 @@ mp_status_t mp_optimizer_set_hyper(mp_optimizer_t optimizer, uint32_t group,
     // Copied from memory that stays: a graph that captures the copy reads it again at each replay.
     o.groups[group] = value;
     const mp::Context &c = *o.context;
-    c.target.copy(c.device, o.device_groups + group, &o.groups[group], sizeof value, stream);
+    c.backend.copy(c.device, o.device_groups + group, &o.groups[group], sizeof value, stream);
   });
 }
 
 mp_status_t mp_optimizer_step(mp_optimizer_t optimizer, const float *grad_scale,
                               const float *found_inf, mp_stream_t stream) {
-  return mp::call(__func__, mp::about(optimizer), [&] {
+  return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
     const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
     mp::require_data(o);
     mp::require_aligned(grad_scale, "grad_scale");
@@ -159,16 +163,16 @@ mp_status_t mp_optimizer_step(mp_optimizer_t optimizer, const float *grad_scale,
     if (o.tensor_norms != nullptr) {
       mp::StatisticsOutputs statistics{};
       statistics.norm_per_tensor = o.tensor_norms;
-      c.target.statistics(c.device, o.args.grads, o.desc.grads->scratch, statistics, stream);
+      c.backend.statistics(c.device, o.args.grads, o.desc.grads->scratch, statistics, stream);
     }
-    c.target.optimizer_step(c.device, o.args, update, stream);
+    c.backend.optimizer_step(c.device, o.args, update, stream);
   });
 }
 
 mp_status_t mp_masters_to_model(mp_tensor_list_t master, mp_tensor_list_t model,
                                 const float *found_inf, const mp_model_options_t *options,
                                 mp_stream_t stream) {
-  return mp::call(__func__, mp::about(master), [&] {
+  return mp::call(__func__, mp::nvtx_payload(master), [&] {
     const mp_tensor_list &from = mp::require_pointer(master, "master");
     const mp_tensor_list &to = mp::require_pointer(model, "model");
     mp::require_parallel(from, "master", to, "model");
@@ -178,14 +182,14 @@ mp_status_t mp_masters_to_model(mp_tensor_list_t master, mp_tensor_list_t model,
     mp::require_aligned(found_inf, "found_inf");
     const mp_model_options_t o = mp::read_options(options);
     const mp::Context &c = *from.context;
-    c.target.model_copy(c.device,
-                        {.master = from.device,
-                         .model = to.device,
-                         .policy = {.flags = o.flags, .rounding_seed = o.rounding_seed},
-                         .found_inf = found_inf,
-                         .t = o.t,
-                         .overflows = o.overflows},
-                        stream);
+    c.backend.model_copy(c.device,
+                         {.master = from.device,
+                          .model = to.device,
+                          .policy = {.flags = o.flags, .rounding_seed = o.rounding_seed},
+                          .found_inf = found_inf,
+                          .t = o.t,
+                          .overflows = o.overflows},
+                         stream);
   });
 }
 
@@ -198,33 +202,33 @@ const float *mp_optimizer_lr(mp_optimizer_t optimizer) {
 }
 
 mp_status_t mp_optimizer_regularization(mp_optimizer_t optimizer, float *loss, mp_stream_t stream) {
-  return mp::call(__func__, mp::about(optimizer), [&] {
+  return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
     const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
     mp::require_data(*o.desc.master, "master");
     mp::require_device(loss, "loss");
     const mp::Context &c = *o.context;
-    c.target.regularization(c.device, o.args, o.desc.master->scratch, loss, stream);
+    c.backend.regularization(c.device, o.args, o.desc.master->scratch, loss, stream);
   });
 }
 
 mp_status_t mp_optimizer_get_step_sync(mp_optimizer_t optimizer, int64_t *t, mp_stream_t stream) {
-  return mp::call(__func__, mp::about(optimizer), [&] {
+  return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
     const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
     mp::require_pointer(t, "t");
     const mp::Context &c = *o.context;
     int64_t value;
-    c.target.copy(c.device, &value, o.args.t, sizeof value, stream);
-    c.target.synchronize(c.device, stream);
+    c.backend.copy(c.device, &value, o.args.t, sizeof value, stream);
+    c.backend.synchronize(c.device, stream);
     *t = value;
   });
 }
 
 mp_status_t mp_optimizer_set_step_sync(mp_optimizer_t optimizer, int64_t t, mp_stream_t stream) {
-  return mp::call(__func__, mp::about(optimizer), [&] {
+  return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
     const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
     mp::require_not_negative(t, "t");
     const mp::Context &c = *o.context;
-    c.target.copy(c.device, o.args.t, &t, sizeof t, stream);
-    c.target.synchronize(c.device, stream);
+    c.backend.copy(c.device, o.args.t, &t, sizeof t, stream);
+    c.backend.synchronize(c.device, stream);
   });
 }

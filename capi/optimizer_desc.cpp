@@ -126,7 +126,7 @@ std::vector<mp_hyper_t> read_groups(const mp_optimizer_desc_t &desc) {
   std::vector<mp_hyper_t> groups;
   for (uint32_t i = 0; i < desc.num_groups; ++i) {
     groups.push_back(read_element(desc.groups, i, "groups"));
-    check_hyper(groups.back(), Sentence("groups[", i, "].").c_str(), desc);
+    check_hyper(groups.back(), Message("groups[", i, "].").c_str(), desc);
   }
   return groups;
 }

@@ -154,8 +154,8 @@ void set_up_memory(mp_scaler &scaler) {
   if (records > 0) device.history = array_at<ScalerRecord>(scaler.memory, history_at);
   scaler.device_history = device.history;
   const Context &c = *scaler.context;
-  c.target.copy(c.device, scaler.device, &device, sizeof device, nullptr);
-  c.target.synchronize(c.device, nullptr);
+  c.backend.copy(c.device, scaler.device, &device, sizeof device, nullptr);
+  c.backend.synchronize(c.device, nullptr);
 }
 
 }  // namespace
@@ -194,7 +194,7 @@ float *mp_scaler_found_inf(mp_scaler_t scaler) {
 
 mp_status_t mp_scale_loss(mp_scaler_t scaler, const void *loss, void *out, mp_dtype_t dtype,
                           int64_t count, mp_stream_t stream) {
-  return mp::call(__func__, mp::about("count", count), [&] {
+  return mp::call(__func__, mp::nvtx_payload("count", count), [&] {
     const mp_scaler &s = mp::require_pointer(scaler, "scaler");
     mp::require_dtype(dtype, "dtype");
     mp::require_count(count, "count", dtype);
@@ -202,7 +202,7 @@ mp_status_t mp_scale_loss(mp_scaler_t scaler, const void *loss, void *out, mp_dt
     mp::require_device(loss, "loss", mp_dtype_size(dtype));
     mp::require_device(out, "out", mp_dtype_size(dtype));
     const mp::Context &c = *s.context;
-    c.target.scale_loss(c.device, loss, out, dtype, count, &s.device->scale, stream);
+    c.backend.scale_loss(c.device, loss, out, dtype, count, &s.device->scale, stream);
   });
 }
 
@@ -212,7 +212,7 @@ mp_status_t mp_scaler_update(mp_scaler_t scaler, const float *amax, mp_stream_t 
     mp::require_aligned(amax, "amax");
     if (mp::needs_amax(s)) mp::require_pointer(amax, "amax");
     const mp::Context &c = *s.context;
-    c.target.scaler_update(c.device, s.device, amax, stream);
+    c.backend.scaler_update(c.device, s.device, amax, stream);
     s.has_kept_amax = false;
   });
 }
@@ -224,8 +224,8 @@ mp_status_t mp_scaler_get_state_sync(mp_scaler_t scaler, mp_scaler_state_t *stat
     mp::require_struct(state, "state");
     const mp::Context &c = *s.context;
     mp_scaler_state_t value;
-    c.target.copy(c.device, &value, &s.device->state, sizeof value, stream);
-    c.target.synchronize(c.device, stream);
+    c.backend.copy(c.device, &value, &s.device->state, sizeof value, stream);
+    c.backend.synchronize(c.device, stream);
     mp::write_struct(state, "state", value);
   });
 }
@@ -238,12 +238,12 @@ mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_state_t
     mp::check_state(value, s.config);
     const float inv_scale = mp::reciprocal(value.scale);
     const mp::Context &c = *s.context;
-    c.target.copy(c.device, &s.device->scale, &value.scale, sizeof value.scale, stream);
-    c.target.copy(c.device, &s.device->inv_scale, &inv_scale, sizeof inv_scale, stream);
-    c.target.copy(c.device, &s.device->state, &value, sizeof value, stream);
+    c.backend.copy(c.device, &s.device->scale, &value.scale, sizeof value.scale, stream);
+    c.backend.copy(c.device, &s.device->inv_scale, &inv_scale, sizeof inv_scale, stream);
+    c.backend.copy(c.device, &s.device->state, &value, sizeof value, stream);
     const int64_t none = 0;
-    c.target.copy(c.device, &s.device->num_recorded, &none, sizeof none, stream);
-    c.target.synchronize(c.device, stream);
+    c.backend.copy(c.device, &s.device->num_recorded, &none, sizeof none, stream);
+    c.backend.synchronize(c.device, stream);
     s.verdicts->restart(value.steps);
   });
 }
@@ -256,12 +256,12 @@ mp_status_t mp_scaler_get_history_sync(mp_scaler_t scaler, int64_t capacity, flo
     mp::require_pointer(count, "count");
     const mp::Context &c = *s.context;
     int64_t recorded;
-    c.target.copy(c.device, &recorded, &s.device->num_recorded, sizeof recorded, stream);
+    c.backend.copy(c.device, &recorded, &s.device->num_recorded, sizeof recorded, stream);
     if (!s.history.empty()) {
-      c.target.copy(c.device, s.history.data(), s.device_history,
-                    s.history.size() * sizeof(mp::ScalerRecord), stream);
+      c.backend.copy(c.device, s.history.data(), s.device_history,
+                     s.history.size() * sizeof(mp::ScalerRecord), stream);
     }
-    c.target.synchronize(c.device, stream);
+    c.backend.synchronize(c.device, stream);
 
     const int64_t given = std::min({recorded, int64_t{s.config.history}, capacity});
     for (int64_t i = 0; i < given; i++) {

@@ -155,15 +155,15 @@ void combine_messages(const mp_comm_t &comm, RankMessage *message, bool is_shard
 void agree(const mp_optimizer &optimizer, const AgreementArgs &agreement, const mp_comm_t &comm,
            mp_stream_t stream) {
   const Context &c = *optimizer.context;
-  c.target.agreement_before(c.device, agreement, stream);
+  c.backend.agreement_before(c.device, agreement, stream);
   try {
     combine_messages(comm, agreement.message, agreement.sum_squares != nullptr, stream);
   } catch (...) {
     // Pass 2 would have cleared this flag, which nobody else can.
-    c.target.fill(c.device, optimizer.found_inf, 0, sizeof *optimizer.found_inf, stream);
+    c.backend.fill(c.device, optimizer.found_inf, 0, sizeof *optimizer.found_inf, stream);
     throw;
   }
-  c.target.agreement_after(c.device, agreement, stream);
+  c.backend.agreement_after(c.device, agreement, stream);
 }
 
 }  // namespace
@@ -172,7 +172,7 @@ void agree(const mp_optimizer &optimizer, const AgreementArgs &agreement, const 
 
 mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
                           const mp_step_options_t *options, mp_stream_t stream) {
-  return mp::call(__func__, mp::about(optimizer), [&] {
+  return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
     const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
     MP_REQUIRE(scaler == nullptr || scaler->context == o.context, MP_ERROR_INVALID_ARGUMENT,
                "optimizer and scaler belong to different contexts");
@@ -188,9 +188,10 @@ mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
 
     const mp::Context &c = *o.context;
     if (!checked)
-      c.target.statistics(c.device, o.args.grads, o.desc.grads->scratch, passes.statistics, stream);
+      c.backend.statistics(c.device, o.args.grads, o.desc.grads->scratch, passes.statistics,
+                           stream);
     if (has_ranks) mp::agree(o, passes.agreement, comm, stream);
-    c.target.optimizer_step(c.device, o.args, passes.update, stream);
+    c.backend.optimizer_step(c.device, o.args, passes.update, stream);
     if (scaler != nullptr) {
       const bool has_amax = !checked || read.amax != nullptr;
       scaler->has_kept_amax = mp::keeps_scaler(read) && (scaler->has_kept_amax || has_amax);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "capi/check.h"
@@ -12,6 +13,11 @@
 #include "mpcore.h"
 
 namespace mp {
+
+Message payload_text(const mp_tensor_list &list) {
+  return Message("tensors = ", list.numel.size(), ", elements = ",
+                 std::accumulate(list.numel.begin(), list.numel.end(), int64_t{0}));
+}
 
 namespace {
 
@@ -38,7 +44,7 @@ std::vector<mp_dtype_t> read_dtypes(const mp_tensor_list_desc_t &desc) {
     return std::vector<mp_dtype_t>(desc.count, desc.dtype);
   }
   for (uint32_t t = 0; t < desc.count; ++t) {
-    require_dtype(desc.dtypes[t], Sentence("dtypes[", t, "]").c_str());
+    require_dtype(desc.dtypes[t], Message("dtypes[", t, "]").c_str());
   }
   return std::vector<mp_dtype_t>(desc.dtypes, desc.dtypes + desc.count);
 }
@@ -136,7 +142,7 @@ void enqueue_statistics(mp_tensor_list_t handle, const StatisticsOutputs &output
   const mp_tensor_list &list = require_pointer(handle, "list");
   require_data(list, "list");
   const Context &c = *list.context;
-  c.target.statistics(c.device, list.device, list.scratch, outputs, stream);
+  c.backend.statistics(c.device, list.device, list.scratch, outputs, stream);
 }
 
 /// The two results of a reduction, of which one is enough.
@@ -189,19 +195,19 @@ void mp_tensor_list_destroy(mp_tensor_list_t list) {
 }
 
 mp_status_t mp_tensor_list_set_data(mp_tensor_list_t list, void *const *data, mp_stream_t stream) {
-  return mp::call(__func__, mp::about(list), [&] {
+  return mp::call(__func__, mp::nvtx_payload(list), [&] {
     mp_tensor_list &l = mp::require_pointer(list, "list");
     if (l.data.empty()) return;
     mp::require_pointer(data, "data");
     mp::require_tensor_data(data, l.dtype);
     const mp::Context &c = *l.context;
     l.data.assign(data, data + l.data.size());
-    c.target.copy(c.device, l.device.data, l.data.data(), l.data.size() * sizeof(void *), stream);
+    c.backend.copy(c.device, l.device.data, l.data.data(), l.data.size() * sizeof(void *), stream);
   });
 }
 
 mp_status_t mp_check_nonfinite(mp_tensor_list_t list, float *found_inf, mp_stream_t stream) {
-  return mp::call(__func__, mp::about(list), [&] {
+  return mp::call(__func__, mp::nvtx_payload(list), [&] {
     mp::require_device(found_inf, "found_inf");
     mp::StatisticsOutputs outputs{};
     outputs.found_inf = found_inf;
@@ -210,7 +216,7 @@ mp_status_t mp_check_nonfinite(mp_tensor_list_t list, float *found_inf, mp_strea
 }
 
 mp_status_t mp_amax(mp_tensor_list_t list, float *amax, float *per_tensor, mp_stream_t stream) {
-  return mp::call(__func__, mp::about(list), [&] {
+  return mp::call(__func__, mp::nvtx_payload(list), [&] {
     mp::require_results(amax, "amax", per_tensor);
     mp::StatisticsOutputs outputs{};
     outputs.amax = amax;
@@ -220,7 +226,7 @@ mp_status_t mp_amax(mp_tensor_list_t list, float *amax, float *per_tensor, mp_st
 }
 
 mp_status_t mp_l2norm(mp_tensor_list_t list, float *norm, float *per_tensor, mp_stream_t stream) {
-  return mp::call(__func__, mp::about(list), [&] {
+  return mp::call(__func__, mp::nvtx_payload(list), [&] {
     mp::require_results(norm, "norm", per_tensor);
     mp::StatisticsOutputs outputs{};
     outputs.norm = norm;
@@ -231,7 +237,7 @@ mp_status_t mp_l2norm(mp_tensor_list_t list, float *norm, float *per_tensor, mp_
 
 mp_status_t mp_inspect(mp_tensor_list_t list, mp_tensor_report_t *report,
                        mp_tensor_report_t *tensor_reports, mp_stream_t stream) {
-  return mp::call(__func__, mp::about(list), [&] {
+  return mp::call(__func__, mp::nvtx_payload(list), [&] {
     mp::require_results(report, "report", tensor_reports, "tensor_reports");
     mp::StatisticsOutputs outputs{};
     outputs.report = report;
@@ -242,7 +248,7 @@ mp_status_t mp_inspect(mp_tensor_list_t list, mp_tensor_report_t *report,
 
 mp_status_t mp_unscale(mp_tensor_list_t in, mp_tensor_list_t out, const float *inv_scale,
                        float *found_inf, mp_stream_t stream) {
-  return mp::call(__func__, mp::about(in), [&] {
+  return mp::call(__func__, mp::nvtx_payload(in), [&] {
     const mp_tensor_list &from = mp::require_pointer(in, "in");
     const mp_tensor_list &to = mp::require_pointer(out, "out");
     mp::require_parallel(from, "in", to, "out");
@@ -251,17 +257,17 @@ mp_status_t mp_unscale(mp_tensor_list_t in, mp_tensor_list_t out, const float *i
     mp::require_device(inv_scale, "inv_scale");
     mp::require_device(found_inf, "found_inf");
     const mp::Context &c = *from.context;
-    c.target.accumulate(c.device,
-                        {.in = from.device,
-                         .out = to.device,
-                         .inv_scale = inv_scale,
-                         .weight = 1.0f,
-                         .first = true,
-                         .last = false,
-                         .found_inf = found_inf,
-                         .scaler = nullptr,
-                         .ticket = nullptr},
-                        stream);
+    c.backend.accumulate(c.device,
+                         {.in = from.device,
+                          .out = to.device,
+                          .inv_scale = inv_scale,
+                          .weight = 1.0f,
+                          .first = true,
+                          .last = false,
+                          .found_inf = found_inf,
+                          .scaler = nullptr,
+                          .ticket = nullptr},
+                         stream);
   });
 }
 
@@ -274,13 +280,13 @@ mp_status_t mp_clip_factor(mp_context_t context, const float *scaled_norm, const
     MP_REQUIRE(max_norm > 0.0f, MP_ERROR_INVALID_ARGUMENT, "max_norm = ", max_norm,
                " is not positive");
     mp::require_device(grad_scale, "grad_scale");
-    c.target.clip_factor(c.device,
-                         {.scaled_norm = scaled_norm,
-                          .inv_scale = inv_scale,
-                          .max_norm = max_norm,
-                          .grad_scale = grad_scale,
-                          .grad_norm = nullptr,
-                          .tensor_norms = nullptr},
-                         stream);
+    c.backend.clip_factor(c.device,
+                          {.scaled_norm = scaled_norm,
+                           .inv_scale = inv_scale,
+                           .max_norm = max_norm,
+                           .grad_scale = grad_scale,
+                           .grad_norm = nullptr,
+                           .tensor_norms = nullptr},
+                          stream);
   });
 }

@@ -1,8 +1,9 @@
 // Section 12 of mpcore.h: softmax cross-entropy.
 #include "capi/check.h"
+#include "capi/context.h"
 #include "capi/nvtx_payload.h"
-#include "capi/objects.h"
 #include "kernels/backend.h"
+#include "kernels/layers/args.h"
 #include "mpcore.h"
 
 namespace mp {
@@ -38,13 +39,13 @@ mp_xent_desc_t read_desc(const mp_xent_desc_t *user) {
 mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *desc, const void *logits,
                             const int32_t *labels, const float *loss_scale, float *row_loss,
                             float *loss, int64_t *correct, void *dlogits, mp_stream_t stream) {
-  return mp::call(__func__, mp::about(desc), [&] {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_xent_desc_t d = mp::read_desc(desc);
     mp::require_aligned(loss, "loss");
     if (d.rows == 0) {
       // The mean of nothing: a float of all ones is a NaN.
-      if (loss != nullptr) c.target.fill(c.device, loss, 0xFF, sizeof *loss, stream);
+      if (loss != nullptr) c.backend.fill(c.device, loss, 0xFF, sizeof *loss, stream);
       return;
     }
     mp::require_device(logits, "logits", mp_dtype_size(d.dtype));
@@ -56,20 +57,20 @@ mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *desc, co
     MP_REQUIRE(dlogits != logits || d.ld_dlogits == d.ld_logits, MP_ERROR_INVALID_ARGUMENT,
                "dlogits = logits, but ld_dlogits = ", d.ld_dlogits,
                " and ld_logits = ", d.ld_logits);
-    c.target.softmax_xent(c.device,
-                          {.dtype = d.dtype,
-                           .rows = d.rows,
-                           .classes = d.classes,
-                           .ld_logits = d.ld_logits,
-                           .ld_dlogits = d.ld_dlogits,
-                           .weight = d.weight,
-                           .logits = logits,
-                           .labels = labels,
-                           .loss_scale = loss_scale,
-                           .row_loss = row_loss,
-                           .loss = loss,
-                           .correct = correct,
-                           .dlogits = dlogits},
-                          stream);
+    c.backend.softmax_xent(c.device,
+                           {.dtype = d.dtype,
+                            .rows = d.rows,
+                            .classes = d.classes,
+                            .ld_logits = d.ld_logits,
+                            .ld_dlogits = d.ld_dlogits,
+                            .weight = d.weight,
+                            .logits = logits,
+                            .labels = labels,
+                            .loss_scale = loss_scale,
+                            .row_loss = row_loss,
+                            .loss = loss,
+                            .correct = correct,
+                            .dlogits = dlogits},
+                           stream);
   });
 }

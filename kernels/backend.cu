@@ -1,51 +1,30 @@
-// The table of one target; compiled once per target.
-#include "kernels/launch.h"
+// The table of one backend; compiled once for each.
+#include "kernels/backend.h"
 
 #include "kernels/simt/device.h"
 
 namespace mp::MP_TARGET {
 
-const Target &table() {
-  static const Target target = [] {
-    Target t{};
-    t.kind = kTargetKind;
-    t.device_count = device_count;
-    t.why_no_device = why_no_device;
-    t.current_device = current_device;
-    t.has_code_for = has_code_for;
-    t.describe = describe;
-    t.allocate = allocate;
-    t.release = release;
-    t.allocate_mapped = allocate_mapped;
-    t.release_mapped = release_mapped;
-    t.copy = copy;
-    t.fill = fill;
-    t.synchronize = synchronize;
-    t.gemm = gemm;
-    t.gemm_grouped = gemm_grouped;
-    t.conv = conv;
-    t.cast = cast;
-    t.statistics = statistics;
-    t.accumulate = accumulate;
-    t.multiply = multiply;
-    t.clip_factor = clip_factor;
-    t.scale_loss = scale_loss;
-    t.scaler_update = scaler_update;
-    t.agreement_before = agreement_before;
-    t.agreement_after = agreement_after;
-    t.optimizer_step = optimizer_step;
-    t.model_copy = model_copy;
-    t.regularization = regularization;
-    t.softmax_xent = softmax_xent;
-    t.transpose = transpose;
-    t.pool_forward = pool_forward;
-    t.pool_backward = pool_backward;
-    t.batch_norm_training = batch_norm_training;
-    t.batch_norm_inference = batch_norm_inference;
-    t.batch_norm_backward = batch_norm_backward;
-    return t;
-  }();
-  return target;
+#define MP_DECLARE_LAUNCH(name, ...) void name(const Device &, __VA_ARGS__, mp_stream_t);
+MP_LAUNCHES(MP_DECLARE_LAUNCH)
+
+const Backend &backend() {
+#define MP_LAUNCH_ENTRY(name, ...) .name = name,
+  static const Backend table{.kind = kTargetKind,
+                             .device_count = device_count,
+                             .why_no_device = why_no_device,
+                             .current_device = current_device,
+                             .has_code_for = has_code_for,
+                             .describe = describe,
+                             .allocate = allocate,
+                             .release = release,
+                             .allocate_mapped = allocate_mapped,
+                             .release_mapped = release_mapped,
+                             .copy = copy,
+                             .fill = fill,
+                             .synchronize = synchronize,
+                             MP_LAUNCHES(MP_LAUNCH_ENTRY)};
+  return table;
 }
 
 }  // namespace mp::MP_TARGET

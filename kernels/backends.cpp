@@ -1,24 +1,24 @@
-// Which targets this build has.
+// Which backends this build has.
 #include "kernels/backend.h"
 
 namespace mp {
 
 namespace host {
-const Target &table();
+const Backend &backend();
 }
 #if MP_HAVE_CUDA
 namespace cuda {
-const Target &table();
+const Backend &backend();
 }
 #endif
 
-const Target *host_target() {
-  return &host::table();
+const Backend *host_backend() {
+  return &host::backend();
 }
 
-const Target *cuda_target() {
+const Backend *cuda_backend() {
 #if MP_HAVE_CUDA
-  return &cuda::table();
+  return &cuda::backend();
 #else
   return nullptr;
 #endif

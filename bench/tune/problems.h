@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bench/shapes/conv_shapes.h"
-#include "kernels/backend.h"
+#include "kernels/conv/problem.h"
 
 namespace mptune {
 

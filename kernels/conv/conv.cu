@@ -3,7 +3,6 @@
 
 #include "kernels/conv/select.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/launch.h"
 
 namespace mp::MP_TARGET {
 

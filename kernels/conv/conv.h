@@ -16,6 +16,7 @@
 #include <type_traits>
 
 #include "kernels/conv/patches.h"
+#include "kernels/conv/problem.h"
 #include "kernels/gemm/operand.h"
 
 namespace mp::MP_TARGET {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/backend.h"
+#include "kernels/conv/problem.h"
 
 namespace mp {
 

@@ -1,8 +1,6 @@
 // One mp_gemm: the main loop, and the passes behind it that some problems need.
 #include "kernels/gemm/gemm.h"
 
-#include "kernels/launch.h"
-
 namespace mp::MP_TARGET {
 
 namespace {

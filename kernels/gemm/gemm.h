@@ -18,6 +18,9 @@ struct GemmArgs {
 /// Without a split's workspace.
 GemmArgs make_gemm_args(const GemmProblem &, const GemmChoice &, const Device &);
 
+/// One mp_gemm: the main loop and the passes behind it.
+void gemm(const Device &, const GemmProblem &, const GemmChoice &, void *workspace, mp_stream_t);
+
 /// The whole of it: also the sum over the slices of k.
 void launch_wgmma(const GemmChoice &, const Device &, const GemmArgs &, std::byte *workspace,
                   mp_stream_t);

@@ -7,7 +7,6 @@
 
 #include "kernels/gemm/upload.h"
 #include "kernels/gemm/wgmma_plan.h"
-#include "kernels/launch.h"
 #include "kernels/simt/device.h"
 
 namespace mp::MP_TARGET {

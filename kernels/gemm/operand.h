@@ -1,6 +1,7 @@
 // Where a batch item of an operand begins, and which part of the work a block has.
 #pragma once
 
+#include "kernels/gemm/problem.h"
 #include "kernels/simt/simt.h"
 
 namespace mp::MP_TARGET {

@@ -1,6 +1,6 @@
 // The GEMM kernels as data: which there are, and how each cuts a problem into tiles.
 //
-// See kernels.h for the functions that capi calls, tuning.h for the constants of the predicted
+// See problem.h for the functions that capi calls, tuning.h for the constants of the predicted
 // times, predict.h for the prediction.  All of it is pure.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <initializer_list>
 #include <span>
 
-#include "kernels/backend.h"
+#include "kernels/gemm/problem.h"
 
 namespace mp {
 

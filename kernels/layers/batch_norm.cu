@@ -6,7 +6,7 @@
 //
 // A thread takes the exact deviations from the mean of 4 rows at a time.  All further combining is
 // that of Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983, formulas 2.1.
-#include "kernels/launch.h"
+#include "kernels/layers/args.h"
 #include "kernels/layers/batch_norm.h"
 
 namespace mp::MP_TARGET {

@@ -2,6 +2,7 @@
 // results of a block are combined, and the formula itself.
 #pragma once
 
+#include "kernels/layers/args.h"
 #include "kernels/simt/activation.h"
 #include "kernels/simt/vector.h"
 

@@ -7,7 +7,7 @@
 // One pass over x and dy for the sums, cut and combined as the statistics of the forward pass are,
 // and a second one for dx.
 // Source: Ioffe & Szegedy 2015, section 3, with the sums over the mean and the variance put together.
-#include "kernels/launch.h"
+#include "kernels/layers/args.h"
 #include "kernels/layers/batch_norm.h"
 
 namespace mp::MP_TARGET {

@@ -4,8 +4,9 @@
 // A tile goes through shared memory: it is read along the rows of src and written along the rows of
 // dst, in 16-byte accesses on both sides where they are aligned.  Few channels (RGB) have tiles of
 // that many rows or columns, so that the threads of a block do not wait for channels there are not.
-#include "kernels/launch.h"
+#include "kernels/layers/args.h"
 #include "kernels/simt/vector.h"
+#include "kernels/tensors/elementwise.h"
 
 namespace mp::MP_TARGET {
 

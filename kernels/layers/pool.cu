@@ -3,7 +3,7 @@
 // A thread has 8 channels of one pixel.  Forward it visits the pixels of one window.  Backward it
 // visits the windows that hold its pixel and gathers, so nothing is added atomically; where the
 // largest pixel of a window is, is found again from x, with the same comparisons as forward.
-#include "kernels/launch.h"
+#include "kernels/layers/args.h"
 #include "kernels/simt/vector.h"
 
 namespace mp::MP_TARGET {

@@ -2,7 +2,7 @@
 //
 // A warp per row: the largest logit, the sum of exponentials, then loss and gradient.  Every lane
 // reads and writes the same columns, so dlogits may be logits.
-#include "kernels/launch.h"
+#include "kernels/layers/args.h"
 #include "kernels/simt/block_reduce.h"
 #include "kernels/simt/vector.h"
 

@@ -1,10 +1,10 @@
-// Devices and their memory: what a target offers besides kernels.  kernels.h, struct Target, says
-// what each does.  Bodies in host/device.cpp and cuda/device.cu.
+// Devices and their memory: what a backend offers besides kernels.  backend.h, struct Backend, says
+// what each does.  Bodies in sim/device.cpp and cuda/device.cu.
 #pragma once
 
 #include <string>
 
-#include "kernels/backend.h"
+#include "kernels/device.h"
 #include "kernels/simt/compiler.h"
 
 namespace mp::MP_TARGET {

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/backend.h"
+#include "kernels/device.h"
 #include "kernels/simt/compiler.h"
 #include "kernels/simt/half.h"
 
@@ -106,7 +106,7 @@ MP_DEVICE uint32_t atomic_wrap_inc(uint32_t *address, uint32_t limit) {
   return atomicInc(address, limit);
 }
 
-// ---- for the host, in memory that both see (Target::allocate_mapped)
+// ---- for the host, in memory that both see (Backend::allocate_mapped)
 /// Whoever reads `value` there with acquire sees what this thread has written or seen before.
 MP_DEVICE void store_release_system(uint64_t *address, uint64_t value) {
   asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");

@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-#include "kernels/backend.h"
+#include "kernels/device.h"
 #include "kernels/simt/compiler.h"
 
 namespace mp {

@@ -6,8 +6,8 @@
 
 #include <cmath>
 
-#include "kernels/backend.h"
 #include "kernels/simt/compiler.h"
+#include "kernels/step/args.h"
 
 namespace mp::MP_TARGET {
 

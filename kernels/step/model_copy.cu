@@ -1,7 +1,7 @@
 // mp_masters_to_model: what an optimizer step does to the 16-bit copy, by itself.
 #include "kernels/step/model_copy.h"
 
-#include "kernels/launch.h"
+#include "kernels/step/args.h"
 #include "kernels/tensors/chunks.h"
 
 namespace mp::MP_TARGET {

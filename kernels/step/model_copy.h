@@ -6,6 +6,7 @@
 
 #include "kernels/simt/reduce.h"
 #include "kernels/simt/vector.h"
+#include "kernels/step/args.h"
 #include "kernels/step/philox.h"
 
 namespace mp::MP_TARGET {

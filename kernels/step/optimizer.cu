@@ -5,8 +5,8 @@
 // found_inf is read here, on the device; a skipped step writes nothing, t included.  Chunks are
 // taken from the last to the first: pass 1 of mp_scale_step has just read the gradients in
 // forward order, and the last of them are still in L2.
-#include "kernels/launch.h"
 #include "kernels/simt/reduce.h"
+#include "kernels/step/args.h"
 #include "kernels/step/loss_scale.h"
 #include "kernels/step/outcome.h"
 #include "kernels/step/step_tensors.h"

@@ -4,8 +4,8 @@
 //
 // Libraries differ in what NaN does to a maximum, and infinity would hide the largest finite
 // gradient, so that what is not finite travels as a code.
-#include "kernels/launch.h"
 #include "kernels/simt/reduce.h"
+#include "kernels/step/args.h"
 #include "kernels/tensors/clip.h"
 
 namespace mp::MP_TARGET {

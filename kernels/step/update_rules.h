@@ -7,8 +7,8 @@
 
 #include <cmath>
 
-#include "kernels/backend.h"
 #include "kernels/simt/compiler.h"
+#include "mpcore.h"
 
 namespace mp::MP_TARGET {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/simt/vector.h"
+#include "kernels/tensors/lists.h"
 
 namespace mp::MP_TARGET {
 

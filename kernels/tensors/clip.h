@@ -2,8 +2,8 @@
 // Pascanu et al. 2013, algorithm 1, with the epsilon of torch.nn.utils.clip_grad_norm_.
 #pragma once
 
-#include "kernels/backend.h"
 #include "kernels/simt/compiler.h"
+#include "kernels/tensors/lists.h"
 
 namespace mp::MP_TARGET {
 

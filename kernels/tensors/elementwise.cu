@@ -1,7 +1,8 @@
 // out[i] = round(in[i] * factor): mp_cast, mp_scale_loss on arrays, the factors of
 // mp_grad_all_reduce on lists.
-#include "kernels/launch.h"
 #include "kernels/tensors/chunks.h"
+#include "kernels/tensors/elementwise.h"
+#include "kernels/tensors/lists.h"
 
 namespace mp::MP_TARGET {
 

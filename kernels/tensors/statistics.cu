@@ -4,8 +4,8 @@
 // Every chunk gives one maximum of |x|, on the bits, where NaN sorts above infinity and so
 // survives, and one sum of squares (fp32 in a fixed tree).  The last block to finish reduces them
 // in a fixed order (fp64), so the result does not depend on the launch geometry.
-#include "kernels/launch.h"
 #include "kernels/tensors/clip.h"
+#include "kernels/tensors/lists.h"
 #include "kernels/tensors/report.h"
 
 namespace mp::MP_TARGET {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/device.h"
 #include "kernels/simt/compiler.h"
 #include "outputs.h"
 

@@ -1,0 +1,70 @@
+// What a convolution is asked, and the choice of its kernel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "kernels/gemm/problem.h"
+#include "mpcore.h"
+
+namespace mp {
+
+/// Names as in section 5 of mpcore.h.  p, q > 0.
+struct ConvShape {
+  int32_t n, h, w, c;
+  int32_t k, r, s;
+  int32_t p, q;
+  int32_t pad_top, pad_left;
+  int32_t stride_h, stride_w;
+  int32_t dilation_h, dilation_w;
+  int32_t groups;
+};
+
+/// One mp_conv2d_* call, after validation.  n, p, q > 0: without them nothing is multiplied, and a
+/// GEMM with k = 0 does the rest.
+struct ConvProblem {
+  mp_conv_op_t op;
+  ConvShape shape;
+  mp_dtype_t dtype;   ///< of image and other
+  const void *image;  ///< what patches are taken from: x; dy in dgrad
+  const void *other;  ///< the filter; dy in wgrad
+  /// The written tensor as one matrix of a GEMM: m, n, dtype_cd, alpha, beta, c, d, epilogue.
+  GemmProblem out;
+};
+
+/// How a convolution is run: by a GEMM kernel as it is (1 x 1 filters), by one whose main loop reads
+/// patches, by one for which TMA does (im2col), or channel by channel.
+enum class ConvFamily { gemm, implicit, im2col, depthwise };
+
+struct ConvChoice {
+  ConvFamily family;
+  GemmChoice gemm;         ///< kernel, tile and split; depthwise: only split_k and predicted_us
+  size_t workspace_bytes;  ///< needed by this choice for this problem
+  const char *name;        ///< static storage, e.g. "conv_wmma_128x128x32_s3_k4"
+};
+
+// Choosing is pure, as for a GEMM.  `aligned`: image and other are 16-byte aligned.
+
+/// No problem has more choices than this.
+constexpr int kMaxConvChoices = 3 * kMaxGemmChoices;
+
+/// Ranks what can run `problem` on `device`, fastest first; never empty.
+/// At most `capacity` choices are written; returns how many exist.
+int rank_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
+              bool aligned, ConvChoice *choices, int capacity);
+
+/// The first of the ranking that needs no more workspace than this; there is one for any amount.
+ConvChoice best_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
+                     bool aligned, size_t workspace_bytes);
+
+/// The choice of that name, or why it cannot run this problem, as find_gemm.
+bool find_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
+               bool aligned, const char *name, ConvChoice *choice, const char **why);
+std::span<const char *const> conv_names(mp_conv_op_t op);  ///< all that it knows
+
+/// Empty, or the reason, which the caller can change, why `problem` is slower than it could be.
+std::string conv_slow_path_reason(const ConvProblem &problem, bool aligned);
+
+}  // namespace mp

@@ -1,0 +1,40 @@
+// What everything below capi/ knows of a device, of memory that both sides see, and of failure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "mpcore.h"
+
+namespace mp {
+
+/// The environment failed (driver, memory) or, in the simulator, a kernel broke a rule of the
+/// hardware.  capi turns it into the status and the message.
+struct TargetError : std::runtime_error {
+  TargetError(mp_status_t status, const std::string &what)
+      : std::runtime_error(what), status(status) {}
+  mp_status_t status;
+};
+
+/// What selection and launch need to know of a device.  Pure data: selection can be tested for a
+/// device that is not there.
+struct Device {
+  mp_target_t target;
+  int32_t ordinal;         ///< CUDA ordinal; 0 on the host target
+  int32_t arch;            ///< 75, 80, 90...; the host target reports the generation it models
+  int32_t num_sms;         ///< after sm_limit; OS threads on the host target
+  int64_t smem_per_block;  ///< bytes a kernel may opt in to
+  int64_t l2_bytes;
+  bool has_wgmma;  ///< the code that the device runs was compiled for sm_90a
+  char name[64];
+};
+
+/// Memory of the host that kernels write to while the host reads, with the address of either side.
+struct MappedMemory {
+  void *host;
+  void *device;
+};
+
+}  // namespace mp

@@ -1,0 +1,94 @@
+// What the kernels of the layers around GEMM and convolution are launched with.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "mpcore.h"
+
+namespace mp {
+
+struct XentArgs {
+  mp_dtype_t dtype;
+  int64_t rows, classes, ld_logits, ld_dlogits;
+  float weight;
+  const void *logits;
+  const int32_t *labels;
+  const float *loss_scale;  ///< NULL = 1
+  float *row_loss;
+  float *loss;       ///< optional
+  int64_t *correct;  ///< optional
+  void *dlogits;     ///< optional
+};
+
+/// `count` matrices of rows x cols, one after the other, each of them transposed.
+struct TransposeArgs {
+  int64_t count, rows, cols;
+  mp_dtype_t src_dtype, dst_dtype;
+  const void *src;
+  void *dst;
+};
+
+/// Both passes; each looks at what it needs.
+struct PoolArgs {
+  mp_pool2d_desc_t desc;
+  int32_t p, q;  ///< 0: no outputs
+  const void *x, *dy;
+  void *y, *dx;
+};
+
+/// How batch normalisation cuts rows x channels into pieces, each of them summed by itself.  Of the
+/// shape alone, so that no sum depends on the device.
+struct BatchNormPieces {
+  static constexpr int kThreads = 256;
+  static constexpr int kRun = 8;  ///< channels per thread
+  static constexpr int64_t kMaxChunks = 512;
+  static constexpr int64_t kMinRowsPerThread = 16;
+
+  int lanes;               ///< neighbouring threads that share a row: 1, 2, 4 or 8
+  int64_t tiles;           ///< of lanes * kRun channels
+  int64_t rows_per_chunk;  ///< rows of a piece
+  int64_t chunks;
+
+  BatchNormPieces(int64_t rows, int64_t channels) : lanes(1) {
+    while (lanes < 8 && lanes * kRun < channels) lanes *= 2;
+    tiles = (channels + lanes * kRun - 1) / (lanes * kRun);
+    const int64_t least = kThreads / lanes * kMinRowsPerThread;
+    const int64_t even = rows / kMaxChunks + (rows % kMaxChunks != 0);
+    rows_per_chunk = even > least ? even : least;
+    chunks = rows / rows_per_chunk + (rows % rows_per_chunk != 0);
+  }
+
+  /// Two numbers per chunk and channel.
+  size_t workspace_bytes(int64_t channels) const {
+    return static_cast<size_t>(2 * chunks * channels) * sizeof(float);
+  }
+};
+
+struct BatchNormTrainingArgs {
+  mp_batchnorm_desc_t desc;
+  const void *x;
+  const float *gamma, *beta;
+  float *running_mean, *running_var;  ///< optional
+  float *saved_mean, *saved_inv_std;
+  void *y;
+  float *workspace;
+};
+
+struct BatchNormInferenceArgs {
+  mp_batchnorm_desc_t desc;
+  const void *x;
+  const float *gamma, *beta, *mean, *var;
+  void *y;
+};
+
+struct BatchNormBackwardArgs {
+  mp_batchnorm_desc_t desc;
+  const void *x, *dy;
+  const float *gamma, *beta, *saved_mean, *saved_inv_std;
+  void *dx;
+  float *dgamma, *dbeta;
+  float *workspace;
+};
+
+}  // namespace mp

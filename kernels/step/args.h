@@ -1,0 +1,122 @@
+// What the kernels of the training step are launched with: the loss scaler, gradient accumulation,
+// the reduction over ranks, the optimizer.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/tensors/lists.h"
+#include "mpcore.h"
+
+namespace mp {
+
+/// One update as mp_scaler_get_history_sync tells it.
+struct ScalerRecord {
+  float scale;  ///< before the update
+  int32_t skipped;
+};
+
+/// The policy's parameters and state; the rules are in kernels/step/loss_scale.h.
+/// Steps that mp_step_query can look back.  Step n has slot n % kVerdicts of a ring in mapped memory,
+/// one word: 2 n, plus 1 if the step was skipped.  0: none yet.
+constexpr uint64_t kVerdicts = MP_STEP_QUERY_DEPTH;
+
+/// Lives in device memory.
+struct ScalerDevice {
+  float scale;
+  float inv_scale;
+  float found_inf;
+  float amax;  ///< of the steps since the last update
+  mp_scaler_config_t config;
+  mp_scaler_state_t state;
+  ScalerRecord *history;  ///< ring of config.history; NULL where that is 0
+  int64_t num_recorded;   ///< ever, so the next one goes to num_recorded % config.history
+  uint64_t *verdicts;     ///< ring of kVerdicts, in mapped memory
+};
+
+/// out = [out +] weight * *inv_scale * in.
+struct AccumulateArgs {
+  TensorList in, out;
+  const float *inv_scale;
+  float weight;
+  bool first;            ///< out is not read
+  bool last;             ///< of a window: the sums are checked too, and the verdict is published
+  float *found_inf;      ///< sticky: set to 1 where `in` is not finite
+  ScalerDevice *scaler;  ///< optional, unless `last`: notes the amax of `in`
+  uint32_t *ticket;      ///< 1, zero between launches; looked at where `last` is set
+};
+
+/// What a rank tells the others of its gradients, in device memory.  The first two are combined by
+/// maximum, the last by sum.
+struct RankMessage {
+  float code;  ///< 0 = nothing found, 1 = found_inf, 2 = with a NaN
+  float amax;  ///< the largest that is finite
+  float sum_squares;
+};
+
+/// Before the ranks combine their messages, and after it (kernels/step/rank_reduction.cu).
+struct AgreementArgs {
+  RankMessage *message;
+  float *found_inf;            ///< what this rank has found; out: raised if any rank has
+  const float *measured_amax;  ///< optional; out: `amax`
+  const ScalerDevice *scaler;  ///< optional: what it has noted counts too
+  float *amax;                 ///< may be measured_amax
+  const double *sum_squares;   ///< NULL: no norm to agree on; out: `norm`
+  float *norm;
+  ClipArgs clip;  ///< done last, with sum_squares and if clip.grad_scale is set
+};
+
+/// What the rules with norms of a tensor measure before they update; NULL for the others.
+struct RatioScratch {
+  float *w_squares;  ///< num_chunks: of the weights
+  float *u_squares;  ///< num_chunks: of the gradient or of the direction
+  float *ratio;      ///< count: what comes of them (update_rules.h)
+};
+
+/// How a master weight becomes its 16-bit copy (kernels/step/model_copy.h).
+struct CopyPolicy {
+  uint32_t flags;  ///< MP_OPT_MODEL_OVERFLOW, MP_OPT_STOCHASTIC_ROUNDING; others are not looked at
+  uint64_t rounding_seed;
+};
+
+struct ModelCopyArgs {
+  TensorList master, model;  ///< model.data[t] may be NULL
+  CopyPolicy policy;
+  const float *found_inf;  ///< nothing is written when != 0; NULL = never
+  const int64_t *t;        ///< device; for stochastic rounding, else NULL
+  int64_t *overflows;      ///< optional, increased
+};
+
+/// An optimizer in device terms.
+struct OptimizerArgs {
+  mp_optimizer_kind_t kind;
+  uint32_t flags;
+  TensorList grads, master;
+  TensorList model, m, v, extra;  ///< .data may be NULL
+  CopyPolicy copy;                ///< of the weights into model
+  const uint32_t *tensor_group;   ///< device, count
+  uint32_t num_groups;
+  const mp_hyper_t *groups;        ///< device
+  const float *lr_multipliers;     ///< device, count; NULL = 1
+  const float *decay_multipliers;  ///< device, count; NULL = 1
+  RatioScratch ratios;             ///< device
+  float *lr;                       ///< device, num_groups: out, of an applied step
+  int64_t *t;                      ///< device, applied steps
+  uint32_t *ticket;                ///< device, 1, zero between launches
+};
+
+/// mp_optimizer_step when only the first three are set; pass 2 of mp_scale_step with the rest, which
+/// the last block to finish does once everything is updated.
+struct UpdateArgs {
+  const float *grad_scale;  ///< multiplied into every gradient; NULL = 1
+  const float *found_inf;   ///< skip when != 0; NULL = never
+  const float
+      *tensor_norms;     ///< count: of the gradients before unscaling; NULL = do not clip by them
+  float *skipped;        ///< out, optional: 1 if this step was skipped, else 0
+  ScalerDevice *scaler;  ///< optional: its policy is applied, its flag cleared
+  const float *scaler_amax;  ///< what mp_scaler_update gets as amax; skip when not finite
+  bool keep_scaler;          ///< MP_STEP_KEEP_SCALER: only the amax is noted
+  int64_t *model_overflows;  ///< optional, increased: copies that overflowed
+  float *clear;              ///< optional: set to 0 at the end (the flag where there is no scaler)
+};
+
+}  // namespace mp

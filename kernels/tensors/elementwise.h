@@ -1,0 +1,16 @@
+// The elementwise launch that others build on.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/device.h"
+#include "kernels/simt/compiler.h"
+#include "mpcore.h"
+
+namespace mp::MP_TARGET {
+
+/// dst[i] = src[i] in the other type, rounded to nearest, ties to even.
+void cast(const Device &, const void *src, mp_dtype_t, void *dst, mp_dtype_t, int64_t count,
+          mp_stream_t);
+
+}  // namespace mp::MP_TARGET
