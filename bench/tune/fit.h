@@ -161,8 +161,8 @@ class TuningFit {
     if (bound == Bound::l2) a[kL2] = load.l2_mb;
     if (bound == Bound::sm) {
       if (starts(*sample.kernel)) a[unknown(*sample.kernel, kStart)] = 1;
-      a[unknown(*sample.kernel, kTile)] = load.turns;
-      a[unknown(*sample.kernel, k_unknown(load))] = load.turns * load.slice_k;
+      a[unknown(*sample.kernel, kTile)] = load.waves;
+      a[unknown(*sample.kernel, k_unknown(load))] = load.waves * load.slice_k;
     }
     for (double &x : a) x /= sample.us;
     return a;

@@ -79,10 +79,11 @@ void launch_implicit(const ConvChoice &choice, const ConvProblem &problem, const
                      ConvArgs args, mp_stream_t stream) {
   const GemmKernel &kernel = *choice.gemm.kernel;
   const ProductShape product = product_shape(problem);
-  args.schedule = {static_cast<uint32_t>(ceil_div<int64_t>(product.m, kernel.tile_m)),
-                   static_cast<uint32_t>(ceil_div<int64_t>(product.n, kernel.tile_n)),
-                   static_cast<uint32_t>(product.count), static_cast<uint32_t>(choice.gemm.split_k),
-                   tile_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
+  args.scheduler = {static_cast<uint32_t>(ceil_div<int64_t>(product.m, kernel.tile_m)),
+                    static_cast<uint32_t>(ceil_div<int64_t>(product.n, kernel.tile_n)),
+                    static_cast<uint32_t>(product.count),
+                    static_cast<uint32_t>(choice.gemm.split_k),
+                    tile_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
   args.slice_k = slice_elems(kernel, product.k, choice.gemm.split_k);
   if (kernel.family == GemmFamily::simt)
     launch_conv_simt(choice, problem.op, device, args, stream);
@@ -95,7 +96,7 @@ void launch_implicit(const ConvChoice &choice, const ConvProblem &problem, const
 void sum_slices(const Device &device, const ConvArgs &args, int32_t split_k, mp_stream_t stream) {
   GemmArgs gemm{};
   gemm.problem = args.out;
-  gemm.schedule.split_k = static_cast<uint32_t>(split_k);
+  gemm.scheduler.split_k = static_cast<uint32_t>(split_k);
   gemm.partial_sums = args.partial_sums;
   launch_split_k_sum(device, gemm, stream);
 }

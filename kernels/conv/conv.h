@@ -18,6 +18,7 @@
 #include "kernels/conv/patches.h"
 #include "kernels/conv/problem.h"
 #include "kernels/gemm/operand.h"
+#include "kernels/gemm/tile_scheduler.h"
 
 namespace mp::MP_TARGET {
 
@@ -59,7 +60,7 @@ struct ConvArgs {
   int32_t group_c, group_k;  ///< channels of a group
   int64_t filter_elems;      ///< of one output channel: R S C/groups
   DgradAxis axis_h, axis_w;  ///< dgrad
-  TileSchedule schedule;     ///< a batch item is a group, or a group and a class
+  TileScheduler scheduler;   ///< a batch item is a group, or a group and a class
   int64_t slice_k;           ///< of k per slice, whole k-tiles; all of it without a split
   float *partial_sums;       ///< NULL without a split; else [slice][out.m][out.n]
 };

@@ -92,9 +92,9 @@ template <mp_conv_op_t op>
 MP_KERNEL(kThreads, 2)
 conv_depthwise(MP_PARAM(ConvArgs) args) {
   MP_SHARED(float, weights, [kMaxDepthwiseTaps][kChannels]);
-  const int64_t num_items = args.schedule.num_items();
-  for (int64_t number = block_index(); number < num_items; number += grid_size()) {
-    const WorkItem work = args.schedule(number);
+  const int64_t num_work_tiles = args.scheduler.num_work_tiles();
+  for (int64_t number = block_index(); number < num_work_tiles; number += grid_size()) {
+    const WorkTile work = args.scheduler(number);
     const ConvProduct<op> product(args, work.batch_item * args.groups);
     const ChannelRun channels(args, work.tile_n);
     const int64_t row0 = work.tile_m * kRowsPerBlock + thread_index() / kLanesAcross * kStrip;
@@ -147,9 +147,9 @@ MP_KERNEL(kThreads, 2)
 conv_depthwise_wgrad(MP_PARAM(ConvArgs) args) {
   MP_SHARED(float, sums, [kSlots][kChannels]);
   const int num_taps = args.patches.runs.taps_h * args.patches.runs.taps_w;
-  const int64_t num_items = args.schedule.num_items();
-  for (int64_t number = block_index(); number < num_items; number += grid_size()) {
-    const WorkItem work = args.schedule(number);
+  const int64_t num_work_tiles = args.scheduler.num_work_tiles();
+  for (int64_t number = block_index(); number < num_work_tiles; number += grid_size()) {
+    const WorkTile work = args.scheduler(number);
     const ChannelRun channels(args, work.tile_m);
     const int tap0 = static_cast<int>(work.tile_n) * kTapsAtOnce;
     const int64_t row0 = work.slice * args.slice_k;
@@ -182,7 +182,7 @@ conv_depthwise_wgrad(MP_PARAM(ConvArgs) args) {
 
 void launch_items(const char *name, void (*kernel)(MP_PARAM(ConvArgs)), const Device &device,
                   const ConvArgs &args, mp_stream_t stream) {
-  const int64_t blocks = min_of(args.schedule.num_items(), kMaxBlocks);
+  const int64_t blocks = min_of(args.scheduler.num_work_tiles(), kMaxBlocks);
   launch(name, kernel, device, {blocks, kThreads}, stream, args);
 }
 
@@ -199,11 +199,11 @@ void launch_conv_depthwise(const ConvChoice &choice, const ConvProblem &problem,
   if (problem.op == MP_CONV_WGRAD) {
     const int64_t rows = args.patches.num_rows;
     args.slice_k = ceil_div<int64_t>(rows, choice.gemm.split_k);
-    args.schedule = {channel_blocks, blocks(args.filter_elems, kTapsAtOnce), 1,
-                     static_cast<uint32_t>(choice.gemm.split_k), 1};
+    args.scheduler = {channel_blocks, blocks(args.filter_elems, kTapsAtOnce), 1,
+                      static_cast<uint32_t>(choice.gemm.split_k), 1};
     return launch_items(choice.name, conv_depthwise_wgrad, device, args, stream);
   }
-  args.schedule = {blocks(product.m, kRowsPerBlock), channel_blocks, classes, 1, 1};
+  args.scheduler = {blocks(product.m, kRowsPerBlock), channel_blocks, classes, 1, 1};
   if (problem.op == MP_CONV_FPROP)
     launch_items(choice.name, conv_depthwise<MP_CONV_FPROP>, device, args, stream);
   else

@@ -168,7 +168,7 @@ template <mp_conv_op_t op, class Tile>
 using Loop = SimtLoop<Tile, typename ConvSources<op>::A, typename ConvSources<op>::B>;
 
 template <mp_conv_op_t op, class Tile>
-MP_DEVICE void convolve_tile(const ConvArgs &args, const WorkItem &work, float *smem) {
+MP_DEVICE void convolve_tile(const ConvArgs &args, const WorkTile &work, float *smem) {
   const ConvProduct<op> product(args, work.batch_item);
   const ConvSources<op> sources(args, product);
   const int64_t m0 = work.tile_m * Tile::kM, n0 = work.tile_n * Tile::kN;
@@ -187,14 +187,14 @@ MP_KERNEL(Tile::kThreads, 1)
 conv_simt(MP_PARAM(ConvArgs) args) {
   constexpr int kSmemFloats = Loop<op, Tile>::kSmemFloats;
   MP_SHARED(float, smem, [kSmemFloats]);
-  const int64_t num_items = args.schedule.num_items();
-  for (int64_t number = block_index(); number < num_items; number += grid_size())
-    convolve_tile<op, Tile>(args, args.schedule(number), smem);
+  const int64_t num_work_tiles = args.scheduler.num_work_tiles();
+  for (int64_t number = block_index(); number < num_work_tiles; number += grid_size())
+    convolve_tile<op, Tile>(args, args.scheduler(number), smem);
 }
 
 template <mp_conv_op_t op, class Tile>
 void launch_tile(const char *name, const Device &device, const ConvArgs &args, mp_stream_t stream) {
-  const LaunchShape shape{min_of(args.schedule.num_items(), kMaxBlocks), Tile::kThreads};
+  const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), kMaxBlocks), Tile::kThreads};
   launch(name, conv_simt<op, Tile>, device, shape, stream, args);
 }
 

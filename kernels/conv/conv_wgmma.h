@@ -80,12 +80,12 @@ class PatchesByFilter {
   using A = StagedOperand<Major::k, Tile::kM>;
   using B = StagedOperand<major_filter, Tile::kN>;
 
-  MP_DEVICE PatchesByFilter(const ConvWgmmaArgs &args, const Turn &turn)
+  MP_DEVICE PatchesByFilter(const ConvWgmmaArgs &args, const WgmmaWorkTile &work)
       : args_(args),
         first_row_(shares_a<Tile>() ? cluster_rank() * Tile::kM / 2 : 0),
-        place_(args.places.at(turn.m0 + first_row_)),
-        n0_(turn.n0),
-        k_(turn.k0) {}
+        place_(args.places.at(work.m0 + first_row_)),
+        n0_(work.n0),
+        k_(work.k0) {}
 
   MP_DEVICE void load_next(SmemAddress a, SmemAddress b, SmemAddress full) {
     const TapBlock tap = args_.taps.at(k_);
@@ -114,14 +114,14 @@ class GradientByPatches {
   using A = StagedOperand<Major::mn, Tile::kM>;
   using B = StagedOperand<Major::mn, Tile::kN>;
 
-  MP_DEVICE GradientByPatches(const ConvWgmmaArgs &args, const Turn &turn)
+  MP_DEVICE GradientByPatches(const ConvWgmmaArgs &args, const WgmmaWorkTile &work)
       : args_(args),
         shared_(shares_b<Tile>()),
         first_(shared_ ? cluster_rank() * Tile::kN / 2 : 0),
         end_(shared_ ? first_ + Tile::kN / 2 : Tile::kN),
-        m0_(turn.m0),
-        n0_(turn.n0),
-        k_(turn.k0) {}
+        m0_(work.m0),
+        n0_(work.n0),
+        k_(work.k0) {}
 
   MP_DEVICE void load_next(SmemAddress a, SmemAddress b, SmemAddress full) {
     A::load(a, args_.a, full, m0_, k_, 0, shares_a<Tile>());
@@ -197,7 +197,7 @@ template <class T, mp_conv_op_t op, class Tile>
 void launch_conv_wgmma(const ConvChoice &choice, const Device &device, const ConvWgmmaArgs &args,
                        mp_stream_t stream) {
   launch(choice.name, conv_wgmma<T, op, Tile>, device,
-         wgmma_launch_shape<Tile>(device, args.turns, choice.gemm.cluster), stream, args);
+         wgmma_launch_shape<Tile>(device, args.num_work_tiles, choice.gemm.cluster), stream, args);
 }
 
 /// Low tiles are for wgrad, whose rows are the K channels.

@@ -65,7 +65,7 @@ class ConvWmma {
  public:
   static constexpr size_t kSmemBytes = Loop::kSmemBytes;
 
-  MP_DEVICE ConvWmma(const ConvArgs &args, const WorkItem &work)
+  MP_DEVICE ConvWmma(const ConvArgs &args, const WorkTile &work)
       : args_(args),
         work_(work),
         product_(args, work.batch_item),
@@ -98,7 +98,7 @@ class ConvWmma {
   }
 
   const ConvArgs &args_;
-  const WorkItem work_;
+  const WorkTile work_;
   const ConvProduct<op> product_;
   const int64_t m0_, n0_;
   const int64_t k_begin_, k_end_;
@@ -110,10 +110,10 @@ conv_wmma(MP_PARAM(ConvArgs) args) {
   using Conv = ConvWmma<T, op, Tile>;
   if constexpr (wmma::supported<T, Conv::kSmemBytes>()) {
     MP_DYN_SHARED(T, smem);
-    const int64_t num_items = args.schedule.num_items();
-    for (int64_t number = block_index(); number < num_items; number += grid_size()) {
+    const int64_t num_work_tiles = args.scheduler.num_work_tiles();
+    for (int64_t number = block_index(); number < num_work_tiles; number += grid_size()) {
       if (number != block_index()) block_sync();  // the last tile's epilogue still uses smem
-      Conv(args, args.schedule(number)).run(smem);
+      Conv(args, args.scheduler(number)).run(smem);
     }
   }
 }
@@ -121,7 +121,7 @@ conv_wmma(MP_PARAM(ConvArgs) args) {
 template <class T, mp_conv_op_t op, class Tile>
 void launch_conv_wmma(const char *name, const Device &device, const ConvArgs &args,
                       mp_stream_t stream) {
-  const LaunchShape shape{min_of(args.schedule.num_items(), kMaxBlocks), Tile::kThreads,
+  const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), kMaxBlocks), Tile::kThreads,
                           ConvWmma<T, op, Tile>::kSmemBytes};
   launch(name, conv_wmma<T, op, Tile>, device, shape, stream, args);
 }

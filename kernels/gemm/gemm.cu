@@ -19,11 +19,11 @@ GemmArgs make_gemm_args(const GemmProblem &problem, const GemmChoice &choice,
   const GemmKernel &kernel = *choice.kernel;
   GemmArgs args{};
   args.problem = with_addresses(problem);
-  args.schedule = {static_cast<uint32_t>(ceil_div<int64_t>(problem.m, kernel.tile_m)),
-                   static_cast<uint32_t>(ceil_div<int64_t>(problem.n, kernel.tile_n)),
-                   static_cast<uint32_t>(problem.batch_count),
-                   static_cast<uint32_t>(choice.split_k),
-                   tile_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
+  args.scheduler = {static_cast<uint32_t>(ceil_div<int64_t>(problem.m, kernel.tile_m)),
+                    static_cast<uint32_t>(ceil_div<int64_t>(problem.n, kernel.tile_n)),
+                    static_cast<uint32_t>(problem.batch_count),
+                    static_cast<uint32_t>(choice.split_k),
+                    tile_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
   args.slice_k = slice_elems(kernel, problem.k, choice.split_k);
   return args;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/gemm/operand.h"
+#include "kernels/gemm/tile_scheduler.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tiles.h"
 
@@ -9,7 +10,7 @@ namespace mp::MP_TARGET {
 
 struct GemmArgs {
   GemmProblem problem;
-  TileSchedule schedule;
+  TileScheduler scheduler;
   int64_t slice_k;          ///< elements of k per slice; k itself without a split
   float *partial_sums;      ///< NULL without a split; else [slice][batch item][m][n]
   const uint32_t *only_if;  ///< WMMA: do nothing if this is 0 when the kernel runs; NULL = always

@@ -59,7 +59,7 @@ void gemm_grouped(const Device &device, const GemmGroup &group, const GemmChoice
   args.problem = group.common;
   args.store = store_path(group);
   args.extras = wgmma_has_extras(group.common.epilogue);
-  args.schedule.group = tile_group(kernel.tile_m, kernel.tile_n, device.num_sms);
+  args.scheduler.group = tile_group(kernel.tile_m, kernel.tile_n, device.num_sms);
   args.group_count = static_cast<int32_t>(group.count);
   const size_t table = wgmma_workspace(group.count, 0, 1, kernel.tile_m, kernel.tile_n).table;
   args.table = static_cast<std::byte *>(workspace) + table;
@@ -68,11 +68,11 @@ void gemm_grouped(const Device &device, const GemmGroup &group, const GemmChoice
                                static_cast<size_t>(group.count) * kWgmmaItemBytes);
   for (int64_t i = 0; i < group.count; i++) {
     const GemmProblem p = problem_of(group.common, group.items[i]);
-    const WgmmaItem item = table_item(p, choice, args.store, args.turns);
+    const WgmmaItem item = table_item(p, choice, args.store, args.num_work_tiles);
     std::memcpy(image.data() + kWgmmaTableHeaderBytes + static_cast<size_t>(i) * kWgmmaItemBytes,
                 &item, sizeof item);
-    args.turns += static_cast<uint32_t>(ceil_div<int64_t>(p.m, kernel.tile_m) *
-                                        ceil_div<int64_t>(p.n, kernel.tile_n));
+    args.num_work_tiles += static_cast<uint32_t>(ceil_div<int64_t>(p.m, kernel.tile_m) *
+                                                 ceil_div<int64_t>(p.n, kernel.tile_n));
   }
   upload(device, args.table, image.data(), image.size(), stream);
   launch_wgmma_kernel(choice, device, args, stream);

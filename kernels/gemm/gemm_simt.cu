@@ -31,7 +31,7 @@ template <class Tile>
 using Loop = SimtLoop<Tile, MatrixSource, MatrixSource>;
 
 template <class Tile>
-MP_DEVICE void gemm_tile(const GemmProblem &p, const WorkItem &work, float *smem) {
+MP_DEVICE void gemm_tile(const GemmProblem &p, const WorkTile &work, float *smem) {
   const MatrixSource a{item_address(p.a, p.dtype_ab, work.batch_item), p.dtype_ab, p.a.ld, p.m,
                        p.op_a == MP_OP_N};
   const MatrixSource b{item_address(p.b, p.dtype_ab, work.batch_item), p.dtype_ab, p.b.ld, p.n,
@@ -51,14 +51,14 @@ template <class Tile>
 MP_KERNEL(Tile::kThreads, 1)
 gemm_simt(MP_PARAM(GemmArgs) args) {
   MP_SHARED(float, smem, [Loop<Tile>::kSmemFloats]);
-  const int64_t num_items = args.schedule.num_items();
-  for (int64_t number = block_index(); number < num_items; number += grid_size())
-    gemm_tile<Tile>(args.problem, args.schedule(number), smem);
+  const int64_t num_work_tiles = args.scheduler.num_work_tiles();
+  for (int64_t number = block_index(); number < num_work_tiles; number += grid_size())
+    gemm_tile<Tile>(args.problem, args.scheduler(number), smem);
 }
 
 template <class Tile>
 void launch_tile(const char *name, const Device &device, const GemmArgs &args, mp_stream_t stream) {
-  const LaunchShape shape{min_of(args.schedule.num_items(), kMaxBlocks), Tile::kThreads};
+  const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), kMaxBlocks), Tile::kThreads};
   launch(name, gemm_simt<Tile>, device, shape, stream, args);
 }
 

@@ -14,8 +14,8 @@ class GemmStages {
   using A = StagedOperand<op_a == MP_OP_N ? Major::k : Major::mn, Tile::kM>;
   using B = StagedOperand<op_b == MP_OP_T ? Major::k : Major::mn, Tile::kN>;
 
-  MP_DEVICE GemmStages(const WgmmaArgs &args, const Turn &turn)
-      : from_(sources(args, turn)), m0_(turn.m0), n0_(turn.n0), k_(turn.k0) {}
+  MP_DEVICE GemmStages(const WgmmaArgs &args, const WgmmaWorkTile &work)
+      : from_(sources(args, work)), m0_(work.m0), n0_(work.n0), k_(work.k0) {}
 
   MP_DEVICE void load_next(SmemAddress a, SmemAddress b, SmemAddress full) {
     A::load(a, *from_.a, full, m0_, k_, from_.z_a, shares_a<Tile>());
@@ -29,14 +29,14 @@ class GemmStages {
     int z_a, z_b;
   };
 
-  static MP_DEVICE Sources sources(const WgmmaArgs &args, const Turn &turn) {
-    if (turn.item != nullptr) {
-      tensor_map_acquire(&turn.item->a);
-      tensor_map_acquire(&turn.item->b);
-      return {&turn.item->a, &turn.item->b, 0, 0};
+  static MP_DEVICE Sources sources(const WgmmaArgs &args, const WgmmaWorkTile &work) {
+    if (work.item != nullptr) {
+      tensor_map_acquire(&work.item->a);
+      tensor_map_acquire(&work.item->b);
+      return {&work.item->a, &work.item->b, 0, 0};
     }
     const GemmProblem &p = args.problem;
-    const int z = static_cast<int>(turn.batch_item);
+    const int z = static_cast<int>(work.batch_item);
     return {&args.a, &args.b, p.a.stride != 0 ? z : 0, p.b.stride != 0 ? z : 0};
   }
 
@@ -58,7 +58,7 @@ template <class T, mp_op_t op_a, mp_op_t op_b, class Tile>
 void launch_gemm_wgmma(const GemmChoice &choice, const Device &device, const WgmmaArgs &args,
                        mp_stream_t stream) {
   launch(choice.name, gemm_wgmma<T, op_a, op_b, Tile>, device,
-         wgmma_launch_shape<Tile>(device, args.turns, choice.cluster), stream, args);
+         wgmma_launch_shape<Tile>(device, args.num_work_tiles, choice.cluster), stream, args);
 }
 
 }  // namespace mp::MP_TARGET

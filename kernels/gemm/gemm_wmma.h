@@ -89,7 +89,7 @@ class GemmWmma {
  public:
   static constexpr size_t kSmemBytes = Loop::kSmemBytes;
 
-  MP_DEVICE GemmWmma(const GemmArgs &args, const WorkItem &work)
+  MP_DEVICE GemmWmma(const GemmArgs &args, const WorkTile &work)
       : args_(args),
         p_(args.problem),
         work_(work),
@@ -132,7 +132,7 @@ class GemmWmma {
 
   const GemmArgs &args_;
   const GemmProblem &p_;
-  const WorkItem work_;
+  const WorkTile work_;
   const int64_t m0_, n0_;
   const int64_t k_begin_, k_elems_;
 };
@@ -144,10 +144,10 @@ gemm_wmma(MP_PARAM(GemmArgs) args) {
   if constexpr (wmma::supported<T, Gemm::kSmemBytes>()) {
     if (args.only_if != nullptr && *args.only_if == 0) return;
     MP_DYN_SHARED(T, smem);
-    const int64_t num_items = args.schedule.num_items();
-    for (int64_t number = block_index(); number < num_items; number += grid_size()) {
+    const int64_t num_work_tiles = args.scheduler.num_work_tiles();
+    for (int64_t number = block_index(); number < num_work_tiles; number += grid_size()) {
       if (number != block_index()) block_sync();  // the last tile's epilogue still uses smem
-      Gemm(args, args.schedule(number)).run(smem);
+      Gemm(args, args.scheduler(number)).run(smem);
     }
   }
 }
@@ -155,7 +155,7 @@ gemm_wmma(MP_PARAM(GemmArgs) args) {
 template <class T, mp_op_t op_a, mp_op_t op_b, class Tile>
 void launch_gemm_wmma(const char *name, const Device &device, const GemmArgs &args,
                       mp_stream_t stream) {
-  const LaunchShape shape{min_of(args.schedule.num_items(), kMaxBlocks), Tile::kThreads,
+  const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), kMaxBlocks), Tile::kThreads,
                           GemmWmma<T, op_a, op_b, Tile>::kSmemBytes};
   launch(name, gemm_wmma<T, op_a, op_b, Tile>, device, shape, stream, args);
 }

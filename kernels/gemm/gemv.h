@@ -403,8 +403,8 @@ template <class T, class Traits>
 MP_KERNEL(GemvSplit::kThreads, Traits::kMinBlocks)
 gemv(MP_PARAM(GemvArgs) args) {
   MP_SHARED(GemvQuad, smem, [Traits::kSmemQuads]);
-  const int64_t num_items = args.tiles * args.problem.batch_count;
-  for (int64_t number = block_index(); number < num_items; number += grid_size()) {
+  const int64_t num_work_tiles = args.tiles * args.problem.batch_count;
+  for (int64_t number = block_index(); number < num_work_tiles; number += grid_size()) {
     if (number != block_index()) block_sync();  // the last tile's epilogue still uses smem
     Gemv<T, Traits>(args, number, smem[0].x).run();
   }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kMb = 1e-6;  // of a byte
 constexpr double kElemsPerK = 1024;
-constexpr double kElemsPerGemvTurn = 1 << 20;
+constexpr double kElemsPerGemvWave = 1 << 20;
 
 double elem_bytes(mp_dtype_t dtype) {
   return dtype == MP_FP32 ? 4 : 2;
@@ -26,7 +26,7 @@ double predicted_us(const GemmLoad &load, const ClassTuning &device, const Kerne
   const double slowdown =
       (load.is_paired ? kernel.c2 : 1) * (load.is_unaligned ? device.unaligned : 1);
   const double sm_us =
-      kernel.start_us + load.turns * (kernel.tile_us + kernel.k_us * slowdown * load.slice_k);
+      kernel.start_us + load.waves * (kernel.tile_us + kernel.k_us * slowdown * load.slice_k);
   const double data_us =
       std::max(load.l2_mb * device.l2_us_per_mb, load.dram_mb * device.dram_us_per_mb);
   return load.launches * device.launch_us + std::max(sm_us, data_us) +
@@ -74,7 +74,7 @@ void GemmCounter::count_gemv(const GemmProblem &p) {
   const double extent = static_cast<double>(std::max(p.m, p.n));
   const double elems = extent * static_cast<double>(p.k) * p.batch_count;
   const double sms = std::min(num_sms_, std::ceil(extent / kMinTile) * p.batch_count);
-  common_.turns = elems / sms / kElemsPerGemvTurn;
+  common_.waves = elems / sms / kElemsPerGemvWave;
   common_.slice_k = count == 1 ? 1 : count <= 4 ? 4 : count <= 8 ? 8 : 16;
   common_.l2_mb = 0;  // the vectors are small
 }
@@ -82,11 +82,11 @@ void GemmCounter::count_gemv(const GemmProblem &p) {
 GemmLoad GemmCounter::load(int split_k) const {
   if (kernel_.family == GemmFamily::gemv) return common_;
   GemmLoad load = common_;
-  load.turns = std::ceil(tiles_ * split_k / at_a_time_);
+  load.waves = std::ceil(tiles_ * split_k / at_a_time_);
   if (shares_sms_) {
     const double left =
-        load.turns - kernel_.blocks_per_sm * std::floor(load.turns / kernel_.blocks_per_sm);
-    if (left > 0) load.turns += std::max(kernel_.lone_blocks - left, 0.0);
+        load.waves - kernel_.blocks_per_sm * std::floor(load.waves / kernel_.blocks_per_sm);
+    if (left > 0) load.waves += std::max(kernel_.lone_blocks - left, 0.0);
   }
   load.slice_k = static_cast<double>(slice_elems(kernel_, k_, split_k)) / kElemsPerK;
   if (split_k > 1) add_split(load, split_k);
@@ -110,7 +110,7 @@ GemmLoad GemmCounter::least_load() const {
   if (kernel_.family == GemmFamily::gemv) return common_;
   GemmLoad load = common_;
   // The work of all tiles, as if it could be spread evenly.
-  load.turns = 1;
+  load.waves = 1;
   load.slice_k = tiles_ * static_cast<double>(k_) / num_sms_ / kElemsPerK;
   return load;
 }

@@ -1,14 +1,14 @@
 // How long a choice will take: the time of the busiest SM, unless moving the data takes longer.
 //
 //     us = launches launch_us
-//        + max(start_us + turns (tile_us + k_us slice_k), l2 MB of all tiles, dram MB of the
+//        + max(start_us + waves (tile_us + k_us slice_k), l2 MB of all tiles, dram MB of the
 //              matrices)
 //        + what a split adds
 //
-// Blocks are dealt out evenly, so the busiest SM has ceil(blocks / SMs) turns: a full last wave
-// beats a nearly empty one.  A tile that hangs over the edge of D costs a whole one.  Blocks that
+// Blocks are dealt out evenly, so the busiest SM has ceil(blocks / SMs) tiles, one per wave: a full
+// last wave beats a nearly empty one.  A tile that hangs over the edge of D costs a whole one.  Blocks that
 // share an SM share its time; too few to fill it wait for their latencies.  A split makes more
-// and shorter turns, and pays for partial sums.
+// and shorter tiles, and pays for partial sums.
 //
 // What a choice does is counted first (GemmLoad) and then priced with the constants of tuning.h:
 // every price is linear in them, which is how mptune fits them to times that it measured.
@@ -20,7 +20,7 @@ namespace mp {
 
 struct GemmLoad {
   double launches;    ///< passes, one behind the other
-  double turns;       ///< tiles of the busiest SM, one after the other
+  double waves;       ///< tiles of the busiest SM, one after the other
   double slice_k;     ///< of k in each, in 1024 elements
   bool is_paired;     ///< in clusters of two
   bool is_unaligned;  ///< and of a kernel that minds
@@ -45,7 +45,7 @@ class GemmCounter {
 
  private:
   void add_split(GemmLoad &load, int split_k) const;
-  /// A gemv kernel's matrix is dealt out evenly: 2^20 of its elements are a turn, and what takes the
+  /// A gemv kernel's matrix is dealt out evenly: 2^20 of its elements are a wave, and what takes the
   /// place of slice_k is the number of vectors.
   void count_gemv(const GemmProblem &problem);
 

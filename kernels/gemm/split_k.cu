@@ -21,7 +21,7 @@ MP_DEVICE void sum_slices(const GemmArgs &args, int64_t item, int64_t row, int64
   const GemmProblem &p = args.problem;
   MP_UNROLL
   for (int i = 0; i < kVec; i++) sum[i] = 0.0f;
-  for (int slice = 0; slice < static_cast<int>(args.schedule.split_k); slice++) {
+  for (int slice = 0; slice < static_cast<int>(args.scheduler.split_k); slice++) {
     const int64_t matrix = slice * p.batch_count + item;
     float part[kVec];
     load_run(part, args.partial_sums + (matrix * p.m + row) * p.n + col, valid);

@@ -29,7 +29,7 @@ using WmmaTile256x128 = WmmaTile<256, 128, 64, 64, 3, 1>;
 using WmmaTile128x128 = WmmaTile<128, 128, 64, 64, 3, 2>;  // 60 KiB: fits sm_75 too
 using WmmaTile64x64 = WmmaTile<64, 64, 32, 32, 4, 4>;
 
-/// A wgmma tile: kM x kN of D per block and turn, kK of k per stage.  Two consumer warpgroups:
+/// A wgmma tile: kM x kN of D per block and work tile, kK of k per stage.  Two consumer warpgroups:
 /// cooperative ones have half the rows each, ping-pong ones a tile each, so that the epilogue of one
 /// runs behind the main loop of the other.
 template <int kM_, int kN_, int kStages_, bool kPingPong_>

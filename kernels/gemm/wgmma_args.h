@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/gemm/operand.h"
+#include "kernels/gemm/tile_scheduler.h"
 #include "kernels/gemm/workspace.h"
 #include "kernels/simt/sm90.h"
 
@@ -31,8 +32,8 @@ constexpr size_t kWgmmaTableHeaderBytes = 256;
 
 struct WgmmaArgs {
   GemmProblem problem;
-  TileSchedule schedule;  ///< of tiles, or of pairs of tiles where blocks work in clusters
-  uint32_t turns;         ///< over all blocks, of one tile or pair and one slice
+  TileScheduler scheduler;  ///< of tiles, or of pairs of tiles where blocks work in clusters
+  uint32_t num_work_tiles;  ///< of all blocks: one tile or pair of tiles, over one slice of k
   int32_t slice_k;
   StorePath store;
   bool extras;          ///< bias, activation or statistics are asked for

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/tile_scheduler.h"
+#include "kernels/gemm/wgmma_tile_scheduler.h"
 
 namespace mp::MP_TARGET {
 
@@ -44,14 +44,14 @@ class WgmmaEpilogue {
   static constexpr int kRegs = Tile::kN / 2;
   using Accumulators = float[kBlocks][kRegs];
 
-  MP_DEVICE WgmmaEpilogue(const WgmmaArgs &args, const Columns &columns, const Turn &turn,
+  MP_DEVICE WgmmaEpilogue(const WgmmaArgs &args, const Columns &columns, const WgmmaWorkTile &work,
                           int consumer, std::byte *slabs)
       : args_(args),
         columns_(columns),
-        turn_(turn),
+        work_(work),
         strip_(warp_index() % 4),
         part_(Tile::kPingPong ? strip_ : consumer * 4 + strip_),
-        row0_(turn.m0 + (Tile::kPingPong ? 0 : consumer * Tile::kRows) + strip_ * kStrip),
+        row0_(work.m0 + (Tile::kPingPong ? 0 : consumer * Tile::kRows) + strip_ * kStrip),
         slab_(slabs + (consumer * 4 + strip_) * kSlabs * kSlabBytes),
         target_(target()),
         writer_(args.problem, target_) {}
@@ -59,7 +59,7 @@ class WgmmaEpilogue {
   /// Split k: leaves this slice's sums in workspace.  The last slice to arrive, in each warp, adds
   /// all of them up in their order and stores D.
   MP_DEVICE void store_slice(const Accumulators &acc) {
-    Quad *const own = partials(turn_.slice);
+    Quad *const own = partials(work_.slice);
     MP_UNROLL
     for (int q = 0; q < kQuads; q++) {
       const float *const x = acc[q / (kRegs / 4)] + q % (kRegs / 4) * 4;
@@ -75,7 +75,7 @@ class WgmmaEpilogue {
   }
 
   MP_DEVICE void store(Accumulators &acc) {
-    const bool whole = turn_.m0 + Tile::kM <= target_.m && turn_.n0 + Tile::kN <= target_.n;
+    const bool whole = work_.m0 + Tile::kM <= target_.m && work_.n0 + Tile::kN <= target_.n;
     if (args_.store == StorePath::tma && ((whole && !Columns::kGaps) || !args_.extras))
       store_by_tma(acc);
     else if (args_.store == StorePath::direct && whole && pairs_are_aligned())
@@ -104,10 +104,10 @@ class WgmmaEpilogue {
   MP_DEVICE EpilogueTarget target() const {
     const GemmProblem &p = args_.problem;
     if (args_.group_count > 0) {
-      const WgmmaItem &item = *turn_.item;
+      const WgmmaItem &item = *work_.item;
       return {item.m, item.n, item.c_data, item.ldc, item.d_data, item.ldd, 0};
     }
-    return epilogue_target(p, turn_.batch_item);
+    return epilogue_target(p, work_.batch_item);
   }
 
   static constexpr int kPatchCols = 32, kPatchRegs = kPatchCols / 2;
@@ -118,18 +118,18 @@ class WgmmaEpilogue {
   // ---- split k
 
   MP_DEVICE Quad *partials(int slice) const {
-    const int64_t part = (int64_t{turn_.tile} * args_.schedule.split_k + slice) * kParts + part_;
+    const int64_t part = (int64_t{work_.tile} * args_.scheduler.split_k + slice) * kParts + part_;
     return reinterpret_cast<Quad *>(args_.partials) + part * kQuads * kWarpSize + lane_index();
   }
 
   /// Every warp has a counter of its own, so it waits for no other.
   MP_DEVICE bool arrived_last() const {
-    const uint32_t last = args_.schedule.split_k - 1;
+    const uint32_t last = args_.scheduler.split_k - 1;
     uint32_t before = 0;
     warp_sync();
     if (lane_index() == 0) {
       device_fence();
-      before = atomic_wrap_inc(args_.tickets + turn_.tile * kTicketsPerTile + part_, last);
+      before = atomic_wrap_inc(args_.tickets + work_.tile * kTicketsPerTile + part_, last);
       device_fence();
     }
     before = shuffle(before, 0);
@@ -141,7 +141,7 @@ class WgmmaEpilogue {
   MP_DEVICE void sum_slices(int first, float (&sum)[kPatchRegs]) const {
     MP_UNROLL
     for (float &x : sum) x = 0.0f;
-    for (int slice = 0; slice < static_cast<int>(args_.schedule.split_k); slice++) {
+    for (int slice = 0; slice < static_cast<int>(args_.scheduler.split_k); slice++) {
       const Quad *const part = partials(slice) + first * kWarpSize;
       MP_UNROLL
       for (int r = 0; r < kPatchRegs; r++) sum[r] += part[r / 4 * kWarpSize].x[r % 4];
@@ -152,9 +152,9 @@ class WgmmaEpilogue {
 
   MP_DEVICE void store_by_tma(Accumulators &acc) {
     const bool leads = lane_index() == 0;
-    const TensorMap &map = turn_.item != nullptr ? turn_.item->d : args_.d;
-    if (leads && turn_.item != nullptr) tensor_map_acquire(&map);
-    const int z = turn_.item != nullptr ? 0 : static_cast<int>(turn_.batch_item);
+    const TensorMap &map = work_.item != nullptr ? work_.item->d : args_.d;
+    if (leads && work_.item != nullptr) tensor_map_acquire(&map);
+    const int z = work_.item != nullptr ? 0 : static_cast<int>(work_.batch_item);
     MP_UNROLL
     for (int i = 0; i < kBlocks; i++) {
       MP_UNROLL
@@ -168,7 +168,7 @@ class WgmmaEpilogue {
         for (int j = 0; j < kSlabCols / 16; j++) {
           float(&z8)[8] = *reinterpret_cast<float(*)[8]>(acc[i] + s * 32 + j * 8);
           if (args_.extras)
-            alter(z8, turn_.n0 + s * kSlabCols + j * 16);
+            alter(z8, work_.n0 + s * kSlabCols + j * 16);
           else
             scale(z8);
           put_16x16(slab, j, z8);
@@ -176,7 +176,7 @@ class WgmmaEpilogue {
         async_proxy_fence();
         warp_sync();
         if (leads) {
-          const SlabPlace to = columns_.slab(turn_.n0 + s * kSlabCols, z);
+          const SlabPlace to = columns_.slab(work_.n0 + s * kSlabCols, z);
           tma_store(map, slab, to.x, row0_ + i * 64, to.z);
           tma_store_commit();
         }
@@ -238,11 +238,11 @@ class WgmmaEpilogue {
       const int64_t row = row0_ + i * 64 + lane_index() / 4;
       MP_UNROLL
       for (int r0 = 0; r0 < kRegs; r0 += kGroup)
-        store_pairs<kGroup>(acc[i] + r0, row, columns_.run(turn_.n0 + r0 * 2, target_.n));
+        store_pairs<kGroup>(acc[i] + r0, row, columns_.run(work_.n0 + r0 * 2, target_.n));
     }
   }
 
-  /// kCount registers, the columns of a run: pairs of `row` and `row` + 8 in turns, eight columns
+  /// kCount registers, the columns of a run: pairs of `row` and `row` + 8 alternate, eight columns
   /// apart.  Runs end at multiples of eight.
   template <int kCount>
   MP_DEVICE void store_pairs(float *regs, int64_t row, const ColumnRun &run) {
@@ -291,7 +291,7 @@ class WgmmaEpilogue {
         warp_sync();
         fill(i, c, patch);
         warp_sync();
-        store_patch(patch, row0_ + i * 64, turn_.n0 + c * kPatchCols);
+        store_patch(patch, row0_ + i * 64, work_.n0 + c * kPatchCols);
       }
     }
     warp_sync();
@@ -336,7 +336,7 @@ class WgmmaEpilogue {
 
   const WgmmaArgs &args_;
   const Columns columns_;
-  const Turn &turn_;
+  const WgmmaWorkTile &work_;
   const int strip_, part_;
   const int row0_;
   std::byte *const slab_;

@@ -14,9 +14,9 @@
 // sm90_mma_tma_gmma_ss_warpspecialized and its pipelines, for who waits for whom.
 #pragma once
 
-#include "kernels/gemm/tile_scheduler.h"
 #include "kernels/gemm/wgmma_epilogue.h"
 #include "kernels/gemm/wgmma_pipeline.h"
+#include "kernels/gemm/wgmma_tile_scheduler.h"
 #include "kernels/simt/sm90.h"
 
 namespace mp::MP_TARGET {
@@ -90,7 +90,7 @@ MP_DEVICE bool shares_b() {
 ///
 ///     using Args                                        WgmmaArgs, or more
 ///     using A, B                                        the StagedOperand of each
-///     Stages(args, turn)                                at the turn's first stage
+///     Stages(args, work)                                at the work tile's first stage
 ///     load_next(SmemAddress a, SmemAddress b, full)     starts copies of kStageBytes in all
 ///
 /// Columns says where the columns of the product are in D (wgmma_epilogue.h).
@@ -112,10 +112,10 @@ class WgmmaLoop {
   /// By one thread of the producer warpgroup.
   MP_DEVICE void produce() const {
     Ring ring;
-    for (Turns<Tile> turns(args_); !turns.done(); turns.advance()) {
-      const Turn turn = turns.get();
-      Stages stages(args_, turn);
-      for (int t = 0; t < turn.k_tiles; t++) {
+    for (WgmmaTileScheduler<Tile> scheduler(args_); !scheduler.done(); scheduler.advance()) {
+      const WgmmaWorkTile work = scheduler.get();
+      Stages stages(args_, work);
+      for (int t = 0; t < work.k_tiles; t++) {
         mbarrier_wait(barriers_.empty(ring.stage), ring.parity ^ 1);
         const SmemAddress a = stage(ring.stage), full = barriers_.full(ring.stage);
         mbarrier_arrive_expect(full, Tile::kStageBytes);
@@ -128,25 +128,25 @@ class WgmmaLoop {
   /// By all threads of a consumer warpgroup.
   MP_DEVICE void consume(int consumer) const {
     Ring ring;
-    uint32_t own_turns = 0;
-    int owner = 0;  // ping-pong: of the next turn
-    for (Turns<Tile> turns(args_); !turns.done(); turns.advance()) {
-      const Turn turn = turns.get();
+    uint32_t own_tiles = 0;
+    int owner = 0;  // ping-pong: of the next work tile
+    for (WgmmaTileScheduler<Tile> scheduler(args_); !scheduler.done(); scheduler.advance()) {
+      const WgmmaWorkTile work = scheduler.get();
       if constexpr (Tile::kPingPong) {
         const bool mine = owner == consumer;
         owner ^= 1;
         if (!mine) {
-          ring.advance(turn.k_tiles);
+          ring.advance(work.k_tiles);
           continue;
         }
         // The first consumer begins; from then on each waits for the other's main loop.
-        mbarrier_wait(barriers_.turn(consumer), (own_turns ^ (consumer == 0 ? 1u : 0u)) & 1);
-        own_turns++;
+        mbarrier_wait(barriers_.order(consumer), (own_tiles ^ (consumer == 0 ? 1u : 0u)) & 1);
+        own_tiles++;
       }
       float acc[kBlocks][Tile::kN / 2];
-      multiply(consumer, turn, ring, acc);
-      if (!turn.inside) continue;
-      WgmmaEpilogue<Tile, Columns> epilogue(args_, Columns(args_), turn, consumer, slabs_);
+      multiply(consumer, work, ring, acc);
+      if (!work.inside) continue;
+      WgmmaEpilogue<Tile, Columns> epilogue(args_, Columns(args_), work, consumer, slabs_);
       if (args_.partials != nullptr)
         epilogue.store_slice(acc);
       else
@@ -165,13 +165,13 @@ class WgmmaLoop {
 
   /// acc = this consumer's rows of the product.  One batch of wgmmas is in flight while the next is
   /// issued; a stage is released when the batch that read it has retired.
-  MP_DEVICE void multiply(int consumer, const Turn &turn, Ring &ring,
+  MP_DEVICE void multiply(int consumer, const WgmmaWorkTile &work, Ring &ring,
                           float (&acc)[kBlocks][Tile::kN / 2]) const {
     const SmemAddress first_row =
         Tile::kPingPong ? 0 : static_cast<SmemAddress>(consumer) * kBlocks * A::kBlockBytes;
     int previous = 0;
     MP_NO_UNROLL
-    for (int t = 0; t < turn.k_tiles; t++) {
+    for (int t = 0; t < work.k_tiles; t++) {
       mbarrier_wait(barriers_.full(ring.stage), ring.parity);
       const SmemAddress a = stage(ring.stage) + first_row;
       const SmemAddress b = stage(ring.stage) + Tile::kBytesA;
@@ -185,7 +185,7 @@ class WgmmaLoop {
       previous = ring.stage;
       ring.advance();
     }
-    pass_turn(consumer);
+    pass_order(consumer);
     wgmma_wait<0>();
     keep(acc);
     release(previous);
@@ -212,9 +212,9 @@ class WgmmaLoop {
 
   /// Ping-pong: the other consumer's main loop may begin.  All of its stages come behind ours, so it
   /// never waits for a phase that is more than one round away.  Every thread says so: one that still
-  /// waits for our turn must find that phase, and not the one after the next.
-  MP_DEVICE void pass_turn(int consumer) const {
-    if constexpr (Tile::kPingPong) mbarrier_arrive(barriers_.turn(consumer ^ 1));
+  /// waits for our main loop must find that phase, and not the one after the next.
+  MP_DEVICE void pass_order(int consumer) const {
+    if constexpr (Tile::kPingPong) mbarrier_arrive(barriers_.order(consumer ^ 1));
   }
 
   /// By every warp: wgmma.wait_group says no more than that the groups of the executing threads are
@@ -268,8 +268,8 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
 
 /// About one block per SM.
 template <class Tile>
-LaunchShape wgmma_launch_shape(const Device &device, uint32_t turns, int32_t cluster) {
-  const int64_t clusters = min_of<int64_t>(turns, device.num_sms / cluster);
+LaunchShape wgmma_launch_shape(const Device &device, uint32_t num_work_tiles, int32_t cluster) {
+  const int64_t clusters = min_of<int64_t>(num_work_tiles, device.num_sms / cluster);
   return {clusters * cluster, Tile::kThreads, Tile::kSmemBytes, cluster};
 }
 

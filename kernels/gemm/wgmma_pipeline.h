@@ -47,14 +47,14 @@ class Barriers {
       mbarrier_init(full(s), 1);
       mbarrier_init(empty(s), kReaders * cluster);
     }
-    for (int c = 0; c < Tile::kConsumers; c++) mbarrier_init(turn(c), kWarpgroup);
+    for (int c = 0; c < Tile::kConsumers; c++) mbarrier_init(order(c), kWarpgroup);
     mbarrier_init_fence();
   }
 
   MP_DEVICE SmemAddress full(int stage) const { return at(stage); }
   MP_DEVICE SmemAddress empty(int stage) const { return at(Tile::kStages + stage); }
-  /// Ping-pong: the main loop is that consumer's.
-  MP_DEVICE SmemAddress turn(int consumer) const { return at(2 * Tile::kStages + consumer); }
+  /// Ping-pong: the order barrier of that consumer, whose phase ends when its main loop may begin.
+  MP_DEVICE SmemAddress order(int consumer) const { return at(2 * Tile::kStages + consumer); }
 
  private:
   MP_DEVICE SmemAddress at(int index) const {

@@ -40,11 +40,11 @@ WgmmaArgs plan_wgmma(const GemmChoice &choice, const GemmArgs &gemm) {
   const Pairs pair = pairs_of(choice);
   WgmmaArgs args{};
   args.problem = gemm.problem;
-  args.schedule = gemm.schedule;
-  args.schedule.tiles_m = ceil_div(gemm.schedule.tiles_m, pair.m);
-  args.schedule.tiles_n = ceil_div(gemm.schedule.tiles_n, pair.n);
-  args.schedule.group = ceil_div(gemm.schedule.group, pair.m);
-  args.turns = static_cast<uint32_t>(args.schedule.num_items());
+  args.scheduler = gemm.scheduler;
+  args.scheduler.tiles_m = ceil_div(gemm.scheduler.tiles_m, pair.m);
+  args.scheduler.tiles_n = ceil_div(gemm.scheduler.tiles_n, pair.n);
+  args.scheduler.group = ceil_div(gemm.scheduler.group, pair.m);
+  args.num_work_tiles = static_cast<uint32_t>(args.scheduler.num_work_tiles());
   args.slice_k = static_cast<int32_t>(gemm.slice_k);
   args.extras = wgmma_has_extras(gemm.problem.epilogue);
   return args;
@@ -53,15 +53,15 @@ WgmmaArgs plan_wgmma(const GemmChoice &choice, const GemmArgs &gemm) {
 WgmmaWorkspace wgmma_workspace_of(const WgmmaArgs &plan, const GemmChoice &choice,
                                   int64_t table_items) {
   const Pairs pair = pairs_of(choice);
-  const int64_t tiles = int64_t{plan.schedule.batch_count} * plan.schedule.tiles_m * pair.m *
-                        plan.schedule.tiles_n * pair.n;
+  const int64_t tiles = int64_t{plan.scheduler.batch_count} * plan.scheduler.tiles_m * pair.m *
+                        plan.scheduler.tiles_n * pair.n;
   return wgmma_workspace(table_items, tiles, choice.split_k, choice.kernel->tile_m,
                          choice.kernel->tile_n);
 }
 
 void start_wgmma_split(const Device &device, const WgmmaWorkspace &space, std::byte *workspace,
                        WgmmaArgs *args, mp_stream_t stream) {
-  if (args->schedule.split_k == 1) return;
+  if (args->scheduler.split_k == 1) return;
   args->tickets = reinterpret_cast<uint32_t *>(workspace + space.tickets);
   args->partials = reinterpret_cast<float *>(workspace + space.partials);
   fill(device, args->tickets, 0, space.ticket_bytes, stream);

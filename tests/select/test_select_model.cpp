@@ -100,7 +100,7 @@ TEST_CASE("model: every launch is paid for, and a split has two") {
   CHECK(f.on_a100("wmma_64x64x32_s4_k4", problem(64, 64, 4096)) == Approx(6));
 }
 
-TEST_CASE("model: a split makes shorter turns, and pays for its partial sums twice") {
+TEST_CASE("model: a split makes shorter tiles, and pays for its partial sums twice") {
   Fixture f;
   f.of("wmma_256x128x32_s3") = {.tile_us = 2, .k_us = 10};
   const mp::GemmProblem p = problem(256 * 27, 128, 4096);

@@ -49,7 +49,7 @@ double share_of_peak(const mp::GemmProblem &p, double us) {
   return flop / us * 1e-6 / 989.5;
 }
 
-/// In SM-turns: how much of the grid's time is spent on elements of D.
+/// In waves of the SMs: how much of the grid's time is spent on elements of D.
 double use_of_tiles(const mp::GemmProblem &p, const mp::GemmChoice &choice) {
   const mp::TileCounts tiles = tile_counts(*choice.kernel, choice.cluster, p);
   const int64_t blocks = tiles.m * tiles.n * p.batch_count * choice.split_k;

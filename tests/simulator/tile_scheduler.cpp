@@ -3,8 +3,8 @@
 #include <set>
 #include <tuple>
 
-#include "kernels/gemm/tile_scheduler.h"
 #include "kernels/gemm/tiles.h"
+#include "kernels/gemm/wgmma_tile_scheduler.h"
 #include "testing.h"
 
 using namespace mp::host;
@@ -14,31 +14,31 @@ namespace {
 
 struct RecordArgs {
   WgmmaArgs gemm;
-  Turn *turns;  ///< [block][kMaxTurns]
-  int *counts;  ///< of each block
+  WgmmaWorkTile *tiles;  ///< [block][kMaxTilesOfBlock]
+  int *counts;           ///< of each block
 };
-constexpr int kMaxTurns = 256;
+constexpr int kMaxTilesOfBlock = 256;
 constexpr int kMaxBlocks = 8;
 
 template <class Tile>
 MP_KERNEL(32, 1)
-record_turns(MP_PARAM(RecordArgs) args) {
+record_tiles(MP_PARAM(RecordArgs) args) {
   if (thread_index() != 0) return;
   int count = 0;
-  for (Turns<Tile> turns(args.gemm); !turns.done(); turns.advance())
-    args.turns[block_index() * kMaxTurns + count++] = turns.get();
+  for (WgmmaTileScheduler<Tile> scheduler(args.gemm); !scheduler.done(); scheduler.advance())
+    args.tiles[block_index() * kMaxTilesOfBlock + count++] = scheduler.get();
   args.counts[block_index()] = count;
 }
 
 template <class Tile>
-std::vector<Turn> turns_of(const WgmmaArgs &args, int num_blocks, int cluster) {
-  std::vector<Turn> turns(kMaxBlocks * kMaxTurns), all;
+std::vector<WgmmaWorkTile> tiles_of(const WgmmaArgs &args, int num_blocks, int cluster) {
+  std::vector<WgmmaWorkTile> tiles(kMaxBlocks * kMaxTilesOfBlock), all;
   std::vector<int> counts(kMaxBlocks);
-  run(record_turns<Tile>, {num_blocks, 32, 0, cluster}, {args, turns.data(), counts.data()});
+  run(record_tiles<Tile>, {num_blocks, 32, 0, cluster}, {args, tiles.data(), counts.data()});
   for (int block = 0; block < num_blocks; block++) {
-    REQUIRE(counts[block] <= kMaxTurns);
-    for (int i = 0; i < counts[block]; i++) all.push_back(turns[block * kMaxTurns + i]);
-    // Blocks of a cluster load for each other, so they take the same number of turns.
+    REQUIRE(counts[block] <= kMaxTilesOfBlock);
+    for (int i = 0; i < counts[block]; i++) all.push_back(tiles[block * kMaxTilesOfBlock + i]);
+    // Blocks of a cluster load for each other, so they take the same number of work tiles.
     CHECK(counts[block] == counts[block / cluster * cluster]);
   }
   return all;
@@ -55,25 +55,25 @@ void check_batch(int tiles_m, int tiles_n, int batch, int split, int num_blocks,
   args.problem.n = int64_t{tiles_n} * Tile::kN - 5;
   args.slice_k = 2 * Tile::kK;
   args.problem.k = int64_t{split} * args.slice_k - 70;  // the last slice has one k-tile
-  args.schedule = {static_cast<uint32_t>(ceil_div(tiles_m, pair_m)),
-                   static_cast<uint32_t>(ceil_div(tiles_n, pair_n)), static_cast<uint32_t>(batch),
-                   static_cast<uint32_t>(split), group};
-  args.turns = static_cast<uint32_t>(args.schedule.num_items());
+  args.scheduler = {static_cast<uint32_t>(ceil_div(tiles_m, pair_m)),
+                    static_cast<uint32_t>(ceil_div(tiles_n, pair_n)), static_cast<uint32_t>(batch),
+                    static_cast<uint32_t>(split), group};
+  args.num_work_tiles = static_cast<uint32_t>(args.scheduler.num_work_tiles());
 
   std::set<std::tuple<int, int, int, int>> seen;  // row, column, item, slice
   std::set<std::pair<uint32_t, int>> numbers;     // of the tile, slice
   const int64_t padded_tiles =
       int64_t{ceil_div(tiles_m, pair_m)} * pair_m * ceil_div(tiles_n, pair_n) * pair_n * batch;
-  for (const Turn &turn : turns_of<Tile>(args, num_blocks, cluster)) {
-    CHECK(turn.m0 % Tile::kM == 0);
-    CHECK(turn.n0 % Tile::kN == 0);
-    CHECK(turn.inside == (turn.m0 < args.problem.m && turn.n0 < args.problem.n));
-    CHECK(turn.k0 == turn.slice * args.slice_k);
-    CHECK(turn.k_tiles == (turn.slice + 1 < split ? 2 : 1));
-    CHECK(turn.tile < padded_tiles);
-    CHECK(numbers.insert({turn.tile, turn.slice}).second);
-    if (!turn.inside) continue;
-    CHECK(seen.insert({turn.m0, turn.n0, turn.batch_item, turn.slice}).second);
+  for (const WgmmaWorkTile &work : tiles_of<Tile>(args, num_blocks, cluster)) {
+    CHECK(work.m0 % Tile::kM == 0);
+    CHECK(work.n0 % Tile::kN == 0);
+    CHECK(work.inside == (work.m0 < args.problem.m && work.n0 < args.problem.n));
+    CHECK(work.k0 == work.slice * args.slice_k);
+    CHECK(work.k_tiles == (work.slice + 1 < split ? 2 : 1));
+    CHECK(work.tile < padded_tiles);
+    CHECK(numbers.insert({work.tile, work.slice}).second);
+    if (!work.inside) continue;
+    CHECK(seen.insert({work.m0, work.n0, work.batch_item, work.slice}).second);
   }
   CHECK(static_cast<int>(seen.size()) == tiles_m * tiles_n * batch * split);
 }
@@ -104,37 +104,37 @@ void check_group(const std::vector<Product> &products, int num_blocks) {
   WgmmaArgs args{};
   args.table = memory.data() + (256 - reinterpret_cast<uintptr_t>(memory.data()) % 256);
   args.group_count = static_cast<int32_t>(products.size());
-  args.schedule.group = 4;
+  args.scheduler.group = 4;
   size_t expected = 0;
   for (size_t i = 0; i < products.size(); i++) {
     WgmmaItem &item = args.item(static_cast<int64_t>(i));
     item.m = products[i].m;
     item.n = products[i].n;
     item.k = products[i].k;
-    item.first_tile = args.turns;
+    item.first_tile = args.num_work_tiles;
     const int tiles = ceil_div(item.m, Tile::kM) * ceil_div(item.n, Tile::kN);
-    args.turns += static_cast<uint32_t>(tiles);
+    args.num_work_tiles += static_cast<uint32_t>(tiles);
     expected += static_cast<size_t>(tiles);
   }
   std::set<std::tuple<const WgmmaItem *, int, int>> seen;
-  for (const Turn &turn : turns_of<Tile>(args, num_blocks, 1)) {
-    CHECK(turn.inside);
-    CHECK(turn.m0 < turn.item->m);
-    CHECK(turn.n0 < turn.item->n);
-    CHECK(turn.k_tiles == ceil_div(turn.item->k, Tile::kK));
-    CHECK(seen.insert({turn.item, turn.m0, turn.n0}).second);
+  for (const WgmmaWorkTile &work : tiles_of<Tile>(args, num_blocks, 1)) {
+    CHECK(work.inside);
+    CHECK(work.m0 < work.item->m);
+    CHECK(work.n0 < work.item->n);
+    CHECK(work.k_tiles == ceil_div(work.item->k, Tile::kK));
+    CHECK(seen.insert({work.item, work.m0, work.n0}).second);
   }
   CHECK(seen.size() == expected);
 }
 
 }  // namespace
 
-TEST_CASE("turns: every tile of a batch and every slice of k is computed once") {
+TEST_CASE("tile scheduler: every tile of a batch and every slice of k is computed once") {
   check_batches<mp::WgmmaTile128x256>();
   check_batches<mp::WgmmaTile256x128>();
 }
 
-TEST_CASE("turns: every tile of a group is computed once") {
+TEST_CASE("tile scheduler: every tile of a group is computed once") {
   const std::vector<Product> products = {{1, 1, 1},     {500, 300, 64}, {128, 128, 65},
                                          {129, 1, 640}, {7, 400, 128},  {900, 130, 3}};
   for (const int blocks : {1, 2, 3, 5, 8}) {
@@ -144,7 +144,7 @@ TEST_CASE("turns: every tile of a group is computed once") {
   }
 }
 
-TEST_CASE("turns: the group of tiles makes the least of A and B be read at a time") {
+TEST_CASE("tile scheduler: the group of tiles makes the least of A and B be read at a time") {
   CHECK(tile_group(128, 128, 1) == 1);
   for (const int num_blocks : {2, 108, 132})
     for (const auto &[m, n] : {std::pair{128, 256}, {256, 128}, {128, 128}, {64, 128}}) {

@@ -1,0 +1,96 @@
+// The tile scheduler of the persistent wgmma kernels.
+//
+// About one block per SM: cluster c takes the work tiles c, c + clusters, c + 2 clusters and so on.
+// The producer and both consumers of a block walk through the same ones.  In a
+// cluster the two blocks have neighbouring tiles; where the number of tiles is odd, the last one of
+// them lies outside D, multiplies zeros and stores nothing.
+#pragma once
+
+#include "kernels/gemm/wgmma_args.h"
+
+namespace mp::MP_TARGET {
+
+/// One tile of D over one slice of k.
+struct WgmmaWorkTile {
+  int32_t m0, n0;       ///< where the tile is in D
+  int32_t k0, k_tiles;  ///< which part of k
+  int32_t batch_item;
+  int32_t slice;
+  uint32_t tile;          ///< number of the tile, over all batch items
+  const WgmmaItem *item;  ///< NULL where the items have common strides
+  bool inside;            ///< some of the tile is
+};
+
+template <class Tile>
+class WgmmaTileScheduler {
+ public:
+  MP_DEVICE explicit WgmmaTileScheduler(const WgmmaArgs &args)
+      : args_(args),
+        cluster_(cluster_size()),
+        rank_(cluster_rank()),
+        number_(static_cast<uint32_t>(block_index()) / static_cast<uint32_t>(cluster_)),
+        step_(static_cast<uint32_t>(grid_size()) / static_cast<uint32_t>(cluster_)) {}
+
+  MP_DEVICE bool done() const { return number_ >= args_.num_work_tiles; }
+  MP_DEVICE void advance() { number_ += step_; }
+
+  MP_DEVICE WgmmaWorkTile get() {
+    return args_.group_count > 0 ? tile_of_group() : tile_of_batch();
+  }
+
+ private:
+  MP_DEVICE WgmmaWorkTile tile_of_batch() const {
+    const GemmProblem &p = args_.problem;
+    const WorkTile tile = args_.scheduler(number_);
+    const int32_t pair_m = Tile::kPairInM ? cluster_ : 1, pair_n = Tile::kPairInM ? 1 : cluster_;
+    const int32_t tile_m = static_cast<int32_t>(tile.tile_m) * pair_m + (pair_m - 1) * rank_;
+    const int32_t tile_n = static_cast<int32_t>(tile.tile_n) * pair_n + (pair_n - 1) * rank_;
+    const uint32_t tiles_m = args_.scheduler.tiles_m * static_cast<uint32_t>(pair_m);
+    const uint32_t tiles_n = args_.scheduler.tiles_n * static_cast<uint32_t>(pair_n);
+    const int32_t k0 = tile.slice * args_.slice_k;
+    const int32_t k_end = min_of(static_cast<int32_t>(p.k), k0 + args_.slice_k);
+    WgmmaWorkTile work;
+    work.m0 = tile_m * Tile::kM;
+    work.n0 = tile_n * Tile::kN;
+    work.k0 = k0;
+    work.k_tiles = ceil_div(k_end - k0, Tile::kK);
+    work.batch_item = static_cast<int32_t>(tile.batch_item);
+    work.slice = tile.slice;
+    work.tile = (static_cast<uint32_t>(tile.batch_item) * tiles_n + static_cast<uint32_t>(tile_n)) *
+                    tiles_m +
+                static_cast<uint32_t>(tile_m);
+    work.item = args_.table != nullptr ? &args_.item(tile.batch_item) : nullptr;
+    work.inside = work.m0 < p.m && work.n0 < p.n;
+    return work;
+  }
+
+  /// Numbers only grow, so the product is the same or a later one.
+  MP_DEVICE WgmmaWorkTile tile_of_group() {
+    while (product_ + 1 < args_.group_count && args_.item(product_ + 1).first_tile <= number_)
+      product_++;
+    const WgmmaItem &item = args_.item(product_);
+    const TileScheduler scheduler{static_cast<uint32_t>(ceil_div(item.m, Tile::kM)),
+                                  static_cast<uint32_t>(ceil_div(item.n, Tile::kN)), 1, 1,
+                                  args_.scheduler.group};
+    const WorkTile tile = scheduler(number_ - item.first_tile);
+    WgmmaWorkTile work;
+    work.m0 = static_cast<int32_t>(tile.tile_m * Tile::kM);
+    work.n0 = static_cast<int32_t>(tile.tile_n * Tile::kN);
+    work.k0 = 0;
+    work.k_tiles = ceil_div(item.k, Tile::kK);
+    work.batch_item = 0;
+    work.slice = 0;
+    work.tile = static_cast<uint32_t>(number_);
+    work.item = &item;
+    work.inside = true;
+    return work;
+  }
+
+  const WgmmaArgs &args_;
+  const int cluster_, rank_;
+  uint32_t number_;
+  const uint32_t step_;
+  int32_t product_ = 0;
+};
+
+}  // namespace mp::MP_TARGET
