@@ -6,7 +6,7 @@
 #include "capi/gemm_tuning.h"
 #include "capi/kernel_info.h"
 #include "capi/nvtx_payload.h"
-#include "kernels/conv/problem.h"
+#include "kernels/conv/implicit_gemm.h"
 
 namespace mp {
 
@@ -21,12 +21,6 @@ void require_at_least_1(int32_t value, const char *name) {
 void require_divides(int32_t groups, int32_t channels, const char *name) {
   MP_REQUIRE(channels % groups == 0, MP_ERROR_INVALID_ARGUMENT, "groups = ", groups,
              " does not divide ", name, " = ", channels);
-}
-
-/// (before + extent + after - reach) / stride + 1, or 0 where the filter is larger.
-int64_t output_extent(int64_t padded, int32_t taps, int32_t dilation, int32_t stride) {
-  const int64_t reach = (int64_t{taps} - 1) * dilation + 1;
-  return padded < reach ? 0 : (padded - reach) / stride + 1;
 }
 
 int64_t padded_h(const mp_conv2d_desc_t &d) {
@@ -71,17 +65,11 @@ void require_countable(const char *what, const Factors &...factors) {
   MP_REQUIRE(fits, MP_ERROR_UNSUPPORTED, what, ": not below 2^30");
 }
 
-struct Convolution {
-  mp_conv2d_desc_t desc;
-  ConvShape shape;
-};
-
-Convolution read_desc(const mp_conv2d_desc_t *user) {
+mp_conv2d_desc_t read_desc(const mp_conv2d_desc_t *user) {
   const mp_conv2d_desc_t d = read_shape(user);
   require_dtype(d.dtype, "dtype");
   require_dtype(d.dtype_out, "dtype_out");
-  const int64_t p = output_extent(padded_h(d), d.r, d.dilation_h, d.stride_h);
-  const int64_t q = output_extent(padded_w(d), d.s, d.dilation_w, d.stride_w);
+  const auto [p, q] = conv_extents(d);
   const auto padded_channels = [&](int32_t channels) { return int64_t{channels} / d.groups + 7; };
   require_countable("elements of a padded image of x", padded_h(d), padded_w(d), d.c);
   require_countable("elements of an image of y", p, q, d.k);
@@ -89,56 +77,12 @@ Convolution read_desc(const mp_conv2d_desc_t *user) {
   require_countable("elements of a filter row", d.r, d.s, padded_channels(d.k));
   require_countable("pixels of x, n h w", d.n, d.h, d.w);
   require_countable("pixels of y, n p q", d.n, p, q);
-  return {d,
-          {.n = d.n,
-           .h = d.h,
-           .w = d.w,
-           .c = d.c,
-           .k = d.k,
-           .r = d.r,
-           .s = d.s,
-           .p = static_cast<int32_t>(p),
-           .q = static_cast<int32_t>(q),
-           .pad_top = d.pad_top,
-           .pad_left = d.pad_left,
-           .stride_h = d.stride_h,
-           .stride_w = d.stride_w,
-           .dilation_h = d.dilation_h,
-           .dilation_w = d.dilation_w,
-           .groups = d.groups}};
-}
-
-// ---------------------------------------------------------------------------- the problem
-
-/// The written tensor as the D of a GEMM.
-mp_gemm_desc_t output_matrix(const Convolution &conv, mp_conv_op_t op) {
-  const ConvShape &s = conv.shape;
-  int64_t rows = int64_t{s.n} * s.p * s.q, cols = s.k;
-  if (op == MP_CONV_DGRAD) {
-    rows = int64_t{s.n} * s.h * s.w;
-    cols = s.c;
-  } else if (op == MP_CONV_WGRAD) {
-    rows = s.k;
-    cols = int64_t{s.r} * s.s * (s.c / s.groups);
-  }
-  mp_gemm_desc_t d = mp_gemm_desc_default(rows, cols, 0, conv.desc.dtype, conv.desc.dtype_out);
-  d.alpha = conv.desc.alpha;
-  d.beta = conv.desc.beta;
   return d;
 }
 
 /// No output pixel: nothing is multiplied.
 bool has_product(const ConvShape &s) {
   return s.n > 0 && s.p > 0 && s.q > 0;
-}
-
-ConvProblem conv_problem(const Convolution &conv, mp_conv_op_t op) {
-  return {.op = op,
-          .shape = conv.shape,
-          .dtype = conv.desc.dtype,
-          .image = nullptr,
-          .other = nullptr,
-          .out = problem_of(output_matrix(conv, op))};
 }
 
 // ---------------------------------------------------------------------------- choice
@@ -196,10 +140,12 @@ void run(const Context &context, const ConvCall &call, const ConvProblem &proble
 }
 
 /// beta * out and its epilogue, where nothing is multiplied.
-void run_without_product(const Context &context, const GemmProblem &out, mp_stream_t stream) {
+void run_without_product(const Context &context, const ConvProblem &problem, mp_stream_t stream) {
+  const Output &out = problem.out;
   if (out.m > 0) {
-    const GemmChoice choice = best_gemm(out, context.device, gemm_tuning(), kAssumedAligned, 0);
-    context.backend.gemm(context.device, out, choice, nullptr, stream);
+    const GemmProblem gemm = operands_of(problem);
+    const GemmChoice choice = best_gemm(gemm, context.device, gemm_tuning(), kAssumedAligned, 0);
+    context.backend.gemm(context.device, gemm, choice, nullptr, stream);
   } else if (out.epilogue.dbias != nullptr) {
     context.backend.fill(context.device, out.epilogue.dbias, 0,
                          static_cast<size_t>(out.n) * sizeof(float), stream);
@@ -210,30 +156,29 @@ mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d
                      const mp_epilogue_t *epilogue, const Workspace &space, mp_stream_t stream) {
   return mp::call(call.function, nvtx_payload(desc), [&] {
     const Context &c = *require_context(context);
-    const Convolution conv = read_desc(desc);
-    ConvProblem problem = conv_problem(conv, call.op);
-    problem.out.epilogue = call.op == MP_CONV_WGRAD
-                               ? read_scaling_epilogue(epilogue, call.function)
-                               : read_epilogue(epilogue, output_matrix(conv, call.op));
-    const bool multiplies = has_product(conv.shape);
-    check_tensor(call.image, conv.desc.dtype, multiplies);
-    check_tensor(call.other, conv.desc.dtype, multiplies);
-    check_tensor(call.out, conv.desc.dtype_out, problem.out.m > 0);
+    const mp_conv2d_desc_t d = read_desc(desc);
+    ConvProblem problem = conv_problem(d, call.op);
+    problem.out.epilogue = call.op == MP_CONV_WGRAD ? read_scaling_epilogue(epilogue, call.function)
+                                                    : read_epilogue(epilogue, problem.out);
+    const bool multiplies = has_product(problem.shape);
+    check_tensor(call.image, d.dtype, multiplies);
+    check_tensor(call.other, d.dtype, multiplies);
+    check_tensor(call.out, d.dtype_out, problem.out.m > 0);
     check_workspace(space);
     problem.image = call.image.data;
     problem.other = call.other.data;
     problem.out.c.base = problem.out.d.base = call.out.data;
     if (multiplies)
-      run(c, call, problem, conv.desc.kernel, space, stream);
+      run(c, call, problem, d.kernel, space, stream);
     else
-      run_without_product(c, problem.out, stream);
+      run_without_product(c, problem, stream);
   });
 }
 
 /// What can run the problem, the best first; `index` is for the message where there is nothing to run.
-std::vector<ConvChoice> ranked_choices(const Context &context, const Convolution &conv,
-                                       const ConvProblem &problem, int32_t index) {
-  MP_REQUIRE(has_product(conv.shape), MP_ERROR_NOT_FOUND, "index = ", index,
+std::vector<ConvChoice> ranked_choices(const Context &context, const ConvProblem &problem,
+                                       int32_t index) {
+  MP_REQUIRE(has_product(problem.shape), MP_ERROR_NOT_FOUND, "index = ", index,
              ", but without an output pixel no kernel is needed");
   std::vector<ConvChoice> choices(kMaxConvChoices);
   const int count = rank_conv(problem, context.device, gemm_tuning(), kAssumedAligned,
@@ -251,8 +196,7 @@ mp_status_t mp_conv2d_output_size(const mp_conv2d_desc_t *desc, int32_t *p, int3
     const mp_conv2d_desc_t d = mp::read_shape(desc);
     mp::require_pointer(p, "p");
     mp::require_pointer(q, "q");
-    const int64_t rows = mp::output_extent(mp::padded_h(d), d.r, d.dilation_h, d.stride_h);
-    const int64_t cols = mp::output_extent(mp::padded_w(d), d.s, d.dilation_w, d.stride_w);
+    const auto [rows, cols] = mp::conv_extents(d);
     MP_REQUIRE(rows <= INT32_MAX && cols <= INT32_MAX, MP_ERROR_UNSUPPORTED, "p = ", rows,
                ", q = ", cols, ": not below 2^31");
     *p = static_cast<int32_t>(rows);
@@ -265,15 +209,13 @@ mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     mp::require_pointer(bytes, "bytes");
-    const mp::Convolution conv = mp::read_desc(desc);
+    const mp_conv2d_desc_t d = mp::read_desc(desc);
     mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
-    size_t needed = 0;
-    if (mp::has_product(conv.shape)) {
-      const mp::ConvProblem problem = mp::conv_problem(conv, op);
-      needed = mp::choose_conv(problem, c.device, mp::kAssumedAligned, conv.desc.kernel, SIZE_MAX)
-                   .workspace_bytes;
-    }
-    *bytes = needed;
+    const mp::ConvProblem problem = mp::conv_problem(d, op);
+    const auto chosen = [&] {
+      return mp::choose_conv(problem, c.device, mp::kAssumedAligned, d.kernel, SIZE_MAX);
+    };
+    *bytes = mp::has_product(problem.shape) ? chosen().workspace_bytes : 0;
   });
 }
 
@@ -302,12 +244,12 @@ mp_status_t mp_conv2d_kernel_name(mp_context_t context, const mp_conv2d_desc_t *
                                   mp_conv_op_t op, int32_t index, const char **name) {
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
-    const mp::Convolution conv = mp::read_desc(desc);
+    const mp_conv2d_desc_t d = mp::read_desc(desc);
     mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
     mp::require_pointer(name, "name");
     mp::require_not_negative(index, "index");
-    const mp::ConvProblem problem = mp::conv_problem(conv, op);
-    *name = mp::kernel_name(index, mp::ranked_choices(c, conv, problem, index));
+    const mp::ConvProblem problem = mp::conv_problem(d, op);
+    *name = mp::kernel_name(index, mp::ranked_choices(c, problem, index));
   });
 }
 
@@ -315,12 +257,12 @@ mp_status_t mp_conv2d_kernel_info(mp_context_t context, const mp_conv2d_desc_t *
                                   mp_conv_op_t op, int32_t index, mp_kernel_info_t *info) {
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
-    const mp::Convolution conv = mp::read_desc(desc);
+    const mp_conv2d_desc_t d = mp::read_desc(desc);
     mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
     mp::require_struct(info, "info");
     mp::require_not_negative(index, "index");
-    const mp::ConvProblem problem = mp::conv_problem(conv, op);
-    const std::vector<mp::ConvChoice> ranked = mp::ranked_choices(c, conv, problem, index);
+    const mp::ConvProblem problem = mp::conv_problem(d, op);
+    const std::vector<mp::ConvChoice> ranked = mp::ranked_choices(c, problem, index);
     const auto find = [&](const char *name, mp::ConvChoice *choice, const char **why) {
       return mp::find_conv(problem, c.device, mp::gemm_tuning(), mp::kAssumedAligned, name, choice,
                            why);

@@ -39,13 +39,13 @@ void set_items(GemmProblem &problem, const void *const *A, const void *const *B,
                const void *const *C, const void *const *D) {
   problem.a.items = A;
   problem.b.items = B;
-  problem.c.items = C;
-  problem.d.items = D;
+  problem.out.c.items = C;
+  problem.out.d.items = D;
 }
 
 /// What a question about a descriptor is about: a problem whose data nobody has seen yet.
 GemmProblem problem_to_rank(const mp_gemm_desc_t &d) {
-  GemmProblem problem = problem_of(d);
+  GemmProblem problem = gemm_problem(d);
   const bool has_strides = (d.stride_a | d.stride_b | d.stride_c | d.stride_d) != 0;
   if (d.batch_count > 1 && !has_strides) {
     // mp_gemm_batched: selection asks whether there are pointer arrays, not what is in them.
@@ -80,9 +80,9 @@ void run(const Context &context, const char *function, const GemmProblem &proble
 
 /// The sums over no rows.
 void clear_dbias(const Context &context, const GemmProblem &problem, mp_stream_t stream) {
-  if (problem.epilogue.dbias == nullptr || problem.n == 0) return;
-  context.backend.fill(context.device, problem.epilogue.dbias, 0,
-                       static_cast<size_t>(problem.n) * sizeof(float), stream);
+  if (problem.out.epilogue.dbias == nullptr || problem.out.n == 0) return;
+  context.backend.fill(context.device, problem.out.epilogue.dbias, 0,
+                       static_cast<size_t>(problem.out.n) * sizeof(float), stream);
 }
 
 }  // namespace
@@ -109,11 +109,12 @@ mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_gemm_desc_t d = mp::read_desc(desc);
-    mp::GemmProblem problem = mp::problem_of(d);
-    problem.epilogue = mp::read_epilogue(epilogue, d);
+    mp::GemmProblem problem = mp::gemm_problem(d);
+    problem.out.epilogue = mp::read_epilogue(epilogue, problem.out);
     mp::require_separate_items(mp::matrix_d(d), d.batch_count);
-    if (problem.epilogue.aux != nullptr) {
-      mp::require_separate_items(mp::matrix_aux(d, problem.epilogue.ld_aux), d.batch_count);
+    if (problem.out.epilogue.aux != nullptr) {
+      mp::require_separate_items(mp::matrix_aux(problem.out, problem.out.epilogue.ld_aux),
+                                 d.batch_count);
     }
     mp::check_operands({A, B, C, D}, d, mp_dtype_size(d.dtype_ab), mp_dtype_size(d.dtype_cd));
     const mp::Workspace space{workspace, workspace_bytes};
@@ -133,9 +134,9 @@ mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc, co
     const mp::Context &c = *mp::require_context(context);
     const mp_gemm_desc_t d = mp::read_desc(desc);
     mp::require_no_strides(d);
-    mp::GemmProblem problem = mp::problem_of(d);
-    problem.epilogue = mp::read_epilogue(epilogue, d);
-    mp::require_batched_epilogue(problem.epilogue);
+    mp::GemmProblem problem = mp::gemm_problem(d);
+    problem.out.epilogue = mp::read_epilogue(epilogue, problem.out);
+    mp::require_batched_epilogue(problem.out.epilogue);
     mp::check_operands({A, B, C, D}, d, alignof(void *), alignof(void *));
     const mp::Workspace space{workspace, workspace_bytes};
     mp::check_workspace(space);

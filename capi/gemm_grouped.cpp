@@ -93,23 +93,7 @@ std::vector<GemmGroupItem> read_items(const mp_gemm_desc_t &common, int32_t coun
 }
 
 GemmGroup group_of(const mp_gemm_desc_t &common, const std::vector<GemmGroupItem> &products) {
-  return {problem_of(common), products.data(), static_cast<int64_t>(products.size())};
-}
-
-/// One product as mp_gemm would have it.
-GemmProblem product_of(const GemmGroup &group, const GemmGroupItem &item) {
-  const auto operand = [](const void *base, int64_t ld) {
-    return Operand{.base = base, .items = nullptr, .ld = ld, .stride = 0};
-  };
-  GemmProblem problem = group.common;
-  problem.m = item.m;
-  problem.n = item.n;
-  problem.k = item.k;
-  problem.a = operand(item.a, item.lda);
-  problem.b = operand(item.b, item.ldb);
-  problem.c = operand(item.c, item.ldc);
-  problem.d = operand(item.d, item.ldd);
-  return problem;
+  return {gemm_problem(common), products.data(), static_cast<int64_t>(products.size())};
 }
 
 bool is_aligned(const GemmGroupItem &item) {
@@ -127,7 +111,7 @@ size_t most_workspace(const GemmGroup &group, const Device &device, const char *
   size_t most = 0;
   for (const GemmGroupItem &item : items_of(group)) {
     const GemmChoice choice = for_item(item.index, ": ", [&] {
-      return best_choice(product_of(group, item), device, kAssumedAligned, kernel);
+      return best_choice(item_problem(group, item), device, kAssumedAligned, kernel);
     });
     most = std::max(most, choice.workspace_bytes);
   }
@@ -151,7 +135,7 @@ std::string why_slow(const GemmGroup &group, const Device &device, const char *k
     if (!reason.empty()) return reason;
   }
   for (const GemmGroupItem &item : items_of(group)) {
-    const std::string reason = slow_path_reason(product_of(group, item), is_aligned(item));
+    const std::string reason = slow_path_reason(item_problem(group, item), is_aligned(item));
     if (!reason.empty()) return "items[" + std::to_string(item.index) + "]: " + reason;
   }
   return "";
@@ -163,13 +147,13 @@ void run_one_by_one(const Context &context, const GemmGroup &group, const char *
   std::vector<GemmChoice> choices;
   for (const GemmGroupItem &item : items_of(group)) {
     choices.push_back(for_item(item.index, ": ", [&] {
-      return choose(product_of(group, item), context.device, is_aligned(item), kernel, workspace);
+      return choose(item_problem(group, item), context.device, is_aligned(item), kernel, workspace);
     }));
   }
   log_slow_path(context, "mp_gemm_grouped",
                 [&] { return why_slow(group, context.device, kernel, workspace); });
   for (size_t i = 0; i < choices.size(); ++i) {
-    const GemmProblem problem = product_of(group, group.items[i]);
+    const GemmProblem problem = item_problem(group, group.items[i]);
     log_choice(context, "mp_gemm_grouped", problem, choices[i]);
     context.backend.gemm(context.device, problem, choices[i], workspace.ptr, stream);
   }
@@ -216,7 +200,7 @@ mp_status_t mp_gemm_grouped(mp_context_t context, const mp_gemm_desc_t *desc, in
     const mp_gemm_desc_t d = mp::read_common(desc);
     const auto products = mp::read_items(d, count, items, mp::Data::kChecked);
     mp::GemmGroup group = mp::group_of(d, products);
-    group.common.epilogue = mp::read_common_epilogue(epilogue);
+    group.common.out.epilogue = mp::read_common_epilogue(epilogue);
     const mp::Workspace space{workspace, workspace_bytes};
     mp::check_workspace(space);
     if (!products.empty()) mp::run(c, group, d.kernel, space, stream);

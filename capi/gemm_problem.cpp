@@ -43,13 +43,13 @@ Matrix matrix_d(const mp_gemm_desc_t &d) {
   return {d.m, d.n, d.ldd, d.stride_d, d.dtype_cd, "ldd", "stride_d", "n", ""};
 }
 
-Matrix matrix_aux(const mp_gemm_desc_t &d, int64_t ld_aux) {
-  return {d.m, d.n, ld_aux, d.stride_d, d.dtype_cd, "ld_aux", "stride_d", "n", ""};
+Matrix matrix_aux(const Output &out, int64_t ld_aux) {
+  return {out.m, out.n, ld_aux, out.d.stride, out.dtype, "ld_aux", "stride_d", "n", ""};
 }
 
 namespace {
 
-void check_matrix(const Matrix &matrix, int32_t batch_count) {
+void check_matrix(const Matrix &matrix, int64_t batch_count) {
   MP_REQUIRE(matrix.ld >= matrix.cols, MP_ERROR_INVALID_ARGUMENT, matrix.ld_name, " = ", matrix.ld,
              " is smaller than ", matrix.cols_name, " = ", matrix.cols, matrix.note);
   require_not_negative(matrix.stride, matrix.stride_name);
@@ -95,7 +95,7 @@ void require_separate_items(const Matrix &matrix, int32_t batch_count) {
 
 // ---------------------------------------------------------------------------- data
 
-Epilogue read_epilogue(const mp_epilogue_t *user, const mp_gemm_desc_t &d) {
+Epilogue read_epilogue(const mp_epilogue_t *user, const Output &out) {
   const mp_epilogue_t e = user != nullptr ? read_struct(user, "epilogue") : mp_epilogue_default();
   require_enum(e.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU);
   require_zero(e.reserved0, "reserved0");
@@ -107,9 +107,9 @@ Epilogue read_epilogue(const mp_epilogue_t *user, const mp_gemm_desc_t &d) {
   const bool backward = e.activation == MP_ACT_DRELU || e.activation == MP_ACT_DGELU;
   MP_REQUIRE(!backward || e.aux != nullptr, MP_ERROR_INVALID_ARGUMENT,
              "aux = NULL, but activation = ", e.activation, " reads it");
-  const Matrix aux = matrix_aux(d, e.ld_aux != 0 ? e.ld_aux : d.ldd);
-  check_matrix(aux, d.batch_count);
-  require_aligned(e.aux, "aux", mp_dtype_size(d.dtype_cd));
+  const Matrix aux = matrix_aux(out, e.ld_aux != 0 ? e.ld_aux : out.d.ld);
+  check_matrix(aux, out.batch_count);
+  require_aligned(e.aux, "aux", mp_dtype_size(out.dtype));
   require_aligned(e.dbias, "dbias");
   require_aligned(e.amax, "amax");
   require_aligned(e.found_inf, "found_inf");
@@ -169,33 +169,11 @@ void check_operands(const Operands &x, const mp_gemm_desc_t &desc, size_t ab_ali
              "stride_c = ", desc.stride_c, " and stride_d = ", desc.stride_d, " differ, but C = D");
 }
 
-GemmProblem problem_of(const mp_gemm_desc_t &d) {
-  const auto operand = [&](const Matrix &matrix) {
-    const int64_t stride = d.batch_count > 1 ? matrix.stride : 0;
-    return Operand{.base = nullptr, .items = nullptr, .ld = matrix.ld, .stride = stride};
-  };
-  return {.m = d.m,
-          .n = d.n,
-          .k = d.k,
-          .batch_count = d.batch_count,
-          .op_a = d.op_a,
-          .op_b = d.op_b,
-          .dtype_ab = d.dtype_ab,
-          .dtype_cd = d.dtype_cd,
-          .alpha = d.alpha,
-          .beta = d.beta,
-          .a = operand(matrix_a(d)),
-          .b = operand(matrix_b(d)),
-          .c = operand(matrix_c(d)),
-          .d = operand(matrix_d(d)),
-          .epilogue = {}};
-}
-
 void set_data(GemmProblem &problem, const Operands &x) {
   problem.a.base = x.a;
   problem.b.base = x.b;
-  problem.c.base = x.c;
-  problem.d.base = x.d;
+  problem.out.c.base = x.c;
+  problem.out.d.base = x.d;
 }
 
 void check_workspace(const Workspace &workspace) {
@@ -249,10 +227,10 @@ void log_choice(const Context &context, const char *function, const GemmProblem 
                 const GemmChoice &choice) {
   if (!is_news(context, choice.name)) return;
   const auto letter = [](mp_op_t op) { return op == MP_OP_N ? "N" : "T"; };
-  log(MP_LOG_INFO, function, ": ", choice.name, " for m = ", problem.m, ", n = ", problem.n,
-      ", k = ", problem.k, ", batch_count = ", problem.batch_count, ", op = ", letter(problem.op_a),
-      letter(problem.op_b), ", ", dtype_name(problem.dtype_ab), " to ",
-      dtype_name(problem.dtype_cd), ", workspace_bytes = ", choice.workspace_bytes);
+  log(MP_LOG_INFO, function, ": ", choice.name, " for m = ", problem.out.m, ", n = ", problem.out.n,
+      ", k = ", problem.k, ", batch_count = ", problem.out.batch_count,
+      ", op = ", letter(problem.op_a), letter(problem.op_b), ", ", dtype_name(problem.dtype_ab),
+      " to ", dtype_name(problem.out.dtype), ", workspace_bytes = ", choice.workspace_bytes);
 }
 
 }  // namespace mp

@@ -32,7 +32,7 @@ Matrix matrix_b(const mp_gemm_desc_t &);
 Matrix matrix_c(const mp_gemm_desc_t &);
 Matrix matrix_d(const mp_gemm_desc_t &);
 /// Laid out as D, but for the distance of its rows.
-Matrix matrix_aux(const mp_gemm_desc_t &, int64_t ld_aux);
+Matrix matrix_aux(const Output &, int64_t ld_aux);
 
 /// The fields that say what is done: operand order and types.
 void check_operation(const mp_gemm_desc_t &);
@@ -49,7 +49,7 @@ inline bool is_empty(const mp_gemm_desc_t &d) {
 
 // ---------------------------------------------------------------------------- data
 
-Epilogue read_epilogue(const mp_epilogue_t *user, const mp_gemm_desc_t &);
+Epilogue read_epilogue(const mp_epilogue_t *user, const Output &);
 /// For functions that take scale, amax and found_inf alone.
 Epilogue read_scaling_epilogue(const mp_epilogue_t *user, const char *function);
 
@@ -60,9 +60,6 @@ struct Operands {
 
 void check_operands(const Operands &, const mp_gemm_desc_t &, size_t ab_alignment,
                     size_t cd_alignment);
-
-/// The problem without its data and its epilogue.
-GemmProblem problem_of(const mp_gemm_desc_t &);
 
 void set_data(GemmProblem &, const Operands &);
 

@@ -60,7 +60,7 @@ mp_gemm_desc_t desc_of(const mpbench::Shape &shape) {
 
 Run run_of(const mpbench::Shape &shape, const mp::Device &device, const std::string &kernel,
            double us) {
-  const mp::GemmProblem problem = problem_of(desc_of(shape));
+  const mp::GemmProblem problem = mp::gemm_problem(desc_of(shape));
   const mp::GemmVariant &variant = variant_named(kernel);
   const mp::GemmCounter counter(*variant.kernel, variant.cluster, problem, device,
                                 mp::has_vector_rows(problem));

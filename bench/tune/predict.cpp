@@ -3,8 +3,10 @@
 #include <cstdint>
 
 #include "bench/options.h"
+#include "bench/shapes/conv_shapes.h"
 #include "bench/shapes/rnn_shapes.h"
 #include "bench/shapes/shapes.h"
+#include "kernels/conv/problem.h"
 #include "measure.h"
 #include "problems.h"
 #include "support/json.h"
@@ -19,7 +21,7 @@ constexpr size_t kAnyWorkspace = SIZE_MAX;
 Prediction predict(const mpbench::Shape &shape, const mp::Device &device) {
   const mp_gemm_desc_t desc = mpbench::make_desc(shape, kDtype, MP_DTYPE_NONE);
   const mp::GemmChoice choice =
-      mp::best_gemm(problem_of(desc), device, mp::builtin_gemm_tuning(), kAligned, kAnyWorkspace);
+      mp::best_gemm(mp::gemm_problem(desc), device, mp::builtin_gemm_tuning(), kAligned, kAnyWorkspace);
   return {.family = "gemm",
           .set = shape.set,
           .shape = shape.name(),
@@ -37,9 +39,9 @@ Prediction predict(const mpbench::RnnShape &shape, const mp::Device &device) {
 }
 
 Prediction predict(const mpbench::ConvShape &shape, const mp::Device &device) {
-  const mp::ConvChoice choice =
-      mp::best_conv(problem_of(shape), device, mp::builtin_gemm_tuning(), kAligned, kAnyWorkspace);
   const mp_conv2d_desc_t desc = mpbench::make_desc(shape, kDtype, MP_DTYPE_NONE);
+  const mp::ConvChoice choice =
+      mp::best_conv(mp::conv_problem(desc, shape.op), device, mp::builtin_gemm_tuning(), kAligned, kAnyWorkspace);
   return {.family = "conv",
           .set = shape.set,
           .shape = shape.name(),

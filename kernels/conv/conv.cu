@@ -1,7 +1,7 @@
 // One mp_conv2d_*: from the checked problem to the launch, and the passes behind it.
 #include "kernels/conv/conv.h"
 
-#include "kernels/conv/select.h"
+#include "kernels/conv/implicit_gemm.h"
 #include "kernels/gemm/gemm.h"
 
 namespace mp::MP_TARGET {
@@ -93,14 +93,6 @@ void launch_implicit(const ConvChoice &choice, const ConvProblem &problem, const
     launch_conv_wmma_bf16(choice, problem.op, device, args, stream);
 }
 
-void sum_slices(const Device &device, const ConvArgs &args, int32_t split_k, mp_stream_t stream) {
-  GemmArgs gemm{};
-  gemm.problem = args.out;
-  gemm.scheduler.split_k = static_cast<uint32_t>(split_k);
-  gemm.partial_sums = args.partial_sums;
-  launch_split_k_sum(device, gemm, stream);
-}
-
 /// By kernels whose threads find the patches.
 void launch_patches(const Device &device, const ConvProblem &problem, const ConvChoice &choice,
                     void *workspace, mp_stream_t stream) {
@@ -111,7 +103,7 @@ void launch_patches(const Device &device, const ConvProblem &problem, const Conv
     launch_conv_depthwise(choice, problem, device, args, stream);
   else
     launch_implicit(choice, problem, device, args, stream);
-  if (split_k > 1) sum_slices(device, args, split_k, stream);
+  if (split_k > 1) launch_split_k_sum(device, args.out, split_k, args.partial_sums, stream);
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ struct DgradClass {
 };
 
 struct ConvArgs {
-  GemmProblem out;  ///< the written tensor as one matrix: m, n, c, d, epilogue
+  Output out;  ///< the written tensor as one matrix
   mp_dtype_t dtype;
   const void *image;  ///< x; dgrad: dy
   const void *other;  ///< filter; wgrad: dy

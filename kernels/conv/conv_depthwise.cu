@@ -4,7 +4,7 @@
 // A block has 64 channels: 8 lanes across with kVec channels each, 32 slots down with pixels of their
 // own.  Neighbouring outputs read mostly the same inputs, which L1 holds.
 #include "kernels/conv/conv.h"
-#include "kernels/conv/select.h"
+#include "kernels/conv/implicit_gemm.h"
 #include "kernels/gemm/epilogue.h"
 
 namespace mp::MP_TARGET {

@@ -50,9 +50,9 @@ void set_output(ConvWgmmaArgs &args, const ConvProblem &problem) {
   constexpr int kStripRows = 16;
   const GemmProblem &p = args.problem;
   const TensorMapSpec d = problem.op == MP_CONV_WGRAD
-                              ? filter_spec(problem, p.d.base, p.dtype_cd, kStripRows)
+                              ? filter_spec(problem, p.out.d.base, p.out.dtype, kStripRows)
                               : wgmma_spec_d(p);
-  args.store = wgmma_store_path(p, p.dtype_cd != MP_FP32 && why_no_tensor_map(d) == nullptr);
+  args.store = wgmma_store_path(p, p.out.dtype != MP_FP32 && why_no_tensor_map(d) == nullptr);
   if (args.store == StorePath::tma) args.d = tensor_map(d);
 }
 

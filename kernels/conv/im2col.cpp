@@ -50,7 +50,7 @@ GemmProblem im2col_gemm(const ConvProblem &p) {
   const int64_t taps = int64_t{s.r} * s.s * blocks * kTapBlock;
   GemmProblem gemm = operands_of(p);
   gemm.k = is_wgrad ? int64_t{s.n} * s.p * s.q : taps;
-  if (is_wgrad) gemm.n = taps;
+  if (is_wgrad) gemm.out.n = taps;
   gemm.a = gemm.b = {nullptr, nullptr, kTapBlock, 0};
   return gemm;
 }

@@ -5,7 +5,7 @@
 // last channel is zero in both operands, or a column that the output lacks.
 #pragma once
 
-#include "kernels/conv/select.h"
+#include "kernels/conv/implicit_gemm.h"
 #include "kernels/simt/tensor_map.h"
 
 namespace mp {

@@ -22,6 +22,12 @@ struct ConvShape {
   int32_t groups;
 };
 
+/// P and Q of a descriptor; 0 where the filter is larger than the padded image.
+struct ConvExtents {
+  int64_t p, q;
+};
+ConvExtents conv_extents(const mp_conv2d_desc_t &);
+
 /// One mp_conv2d_* call, after validation.  n, p, q > 0: without them nothing is multiplied, and a
 /// GEMM with k = 0 does the rest.
 struct ConvProblem {
@@ -30,9 +36,11 @@ struct ConvProblem {
   mp_dtype_t dtype;   ///< of image and other
   const void *image;  ///< what patches are taken from: x; dy in dgrad
   const void *other;  ///< the filter; dy in wgrad
-  /// The written tensor as one matrix of a GEMM: m, n, dtype_cd, alpha, beta, c, d, epilogue.
-  GemmProblem out;
+  Output out;         ///< the written tensor as one matrix
 };
+
+/// The problem of a descriptor whose fields are valid; neither data nor epilogue.
+ConvProblem conv_problem(const mp_conv2d_desc_t &, mp_conv_op_t);
 
 /// How a convolution is run: by a GEMM kernel as it is (1 x 1 filters), by one whose main loop reads
 /// patches, by one for which TMA does (im2col), or channel by channel.
@@ -55,7 +63,7 @@ constexpr int kMaxConvChoices = 3 * kMaxGemmChoices;
 int rank_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
               bool aligned, ConvChoice *choices, int capacity);
 
-/// The first of the ranking that needs no more workspace than this; there is one for any amount.
+/// first_that_fits of the ranking.
 ConvChoice best_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
                      bool aligned, size_t workspace_bytes);
 

@@ -2,11 +2,10 @@
 //
 // The kernels are GEMM kernels with other loaders, and the constants of GEMM's predicted times count
 // for them too: what mptune measures tunes both.
-#include "kernels/conv/select.h"
+#include "kernels/conv/implicit_gemm.h"
 
 #include <array>
 #include <cmath>
-#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,50 +17,6 @@
 #include "kernels/gemm/tuning.h"
 
 namespace mp {
-
-ProductShape product_shape(const ConvProblem &p) {
-  const ConvShape &s = p.shape;
-  const RunShape runs = run_shape(p);
-  const int64_t taps = int64_t{runs.taps_h} * runs.taps_w * runs.padded();
-  const int64_t outputs = int64_t{s.n} * s.p * s.q;
-  switch (p.op) {
-    case MP_CONV_FPROP:
-      return {outputs, group_k(s), taps, s.groups};
-    case MP_CONV_WGRAD:
-      return {group_k(s), taps, outputs, s.groups};
-    case MP_CONV_DGRAD:
-      break;
-  }
-  const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
-  return {int64_t{s.n} * h.pixels * w.pixels, group_c(s), int64_t{h.taps} * w.taps * runs.padded(),
-          int64_t{s.groups} * h.classes * w.classes};
-}
-
-GemmProblem operands_of(const ConvProblem &p) {
-  GemmProblem gemm = p.out;
-  gemm.dtype_ab = p.dtype;
-  gemm.op_a = p.op == MP_CONV_WGRAD ? MP_OP_T : MP_OP_N;
-  gemm.op_b = p.op == MP_CONV_FPROP ? MP_OP_T : MP_OP_N;
-  gemm.batch_count = 1;
-  return gemm;
-}
-
-bool is_pointwise(const ConvShape &s) {
-  return s.r == 1 && s.s == 1 && s.stride_h == 1 && s.stride_w == 1 && s.p == s.h && s.q == s.w &&
-         s.pad_top == 0 && s.pad_left == 0 && s.groups == 1;
-}
-
-GemmProblem pointwise_gemm(const ConvProblem &p) {
-  const ConvShape &s = p.shape;
-  const int64_t pixels = int64_t{s.n} * s.p * s.q;
-  const Operand image{p.image, nullptr, p.op == MP_CONV_DGRAD ? s.k : s.c, 0};
-  const Operand other{p.other, nullptr, p.op == MP_CONV_WGRAD ? s.k : s.c, 0};
-  GemmProblem gemm = operands_of(p);
-  gemm.k = p.op == MP_CONV_FPROP ? s.c : p.op == MP_CONV_DGRAD ? s.k : pixels;
-  gemm.a = p.op == MP_CONV_WGRAD ? other : image;
-  gemm.b = p.op == MP_CONV_WGRAD ? image : other;
-  return gemm;
-}
 
 namespace {
 
@@ -94,10 +49,10 @@ bool has_vector_channels(const ConvProblem &p) {
 GemmProblem implicit_gemm(const ConvProblem &p) {
   const ProductShape shape = product_shape(p);
   GemmProblem gemm = operands_of(p);
-  gemm.m = shape.m;
-  gemm.n = shape.n;
+  gemm.out.m = shape.m;
+  gemm.out.n = shape.n;
   gemm.k = shape.k;
-  gemm.batch_count = shape.count;
+  gemm.out.batch_count = shape.count;
   gemm.a.ld = gemm.b.ld = has_vector_channels(p) ? 8 : 1;
   return gemm;
 }
@@ -203,11 +158,10 @@ int rank_conv(const ConvProblem &problem, const Device &device, const GemmTuning
   for (const ConvFamily family : kGemmFamilies) {
     if (why_not_family(problem, family) != nullptr) continue;
     std::array<GemmChoice, kMaxGemmChoices> gemms;
-    const int ranked =
-        rank_gemm(gemm_of(problem, family), device, tuning, aligned, gemms.data(), kMaxGemmChoices);
+    const int ranked = rank_gemm_of(tiles_of(family, problem.op), gemm_of(problem, family), device,
+                                    tuning, aligned, gemms.data(), kMaxGemmChoices);
     for (const GemmChoice &gemm : std::span(gemms).first(static_cast<size_t>(ranked)))
-      if (is_one_of(tiles_of(family, problem.op), *gemm.kernel))
-        all[count++] = choice_of(family, gemm);
+      all[count++] = choice_of(family, gemm);
   }
   for (const DepthwiseVariant &variant : kDepthwise)
     if (why_not_depthwise(problem, variant.split_k) == nullptr)
@@ -221,23 +175,9 @@ int rank_conv(const ConvProblem &problem, const Device &device, const GemmTuning
 
 ConvChoice best_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
                      bool aligned, size_t workspace_bytes) {
-  ConvChoice best{};
-  best.gemm.predicted_us = std::numeric_limits<double>::infinity();
-  const auto consider = [&](const ConvChoice &choice) {
-    if (choice.gemm.predicted_us < best.gemm.predicted_us) best = choice;
-  };
-  for (const ConvFamily family : kGemmFamilies) {
-    if (why_not_family(problem, family) != nullptr) continue;
-    const GemmChoice gemm = best_gemm_of(tiles_of(family, problem.op), gemm_of(problem, family),
-                                         device, tuning, aligned, workspace_bytes);
-    if (gemm.kernel != nullptr) consider(choice_of(family, gemm));
-  }
-  for (const DepthwiseVariant &variant : kDepthwise) {
-    if (why_not_depthwise(problem, variant.split_k) != nullptr) continue;
-    const ConvChoice choice = depthwise_choice(problem, device, tuning, variant);
-    if (choice.workspace_bytes <= workspace_bytes) consider(choice);
-  }
-  return best;
+  std::array<ConvChoice, kMaxConvChoices> ranked;
+  (void)rank_conv(problem, device, tuning, aligned, ranked.data(), kMaxConvChoices);
+  return *first_that_fits(ranked.data(), workspace_bytes);
 }
 
 bool find_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,

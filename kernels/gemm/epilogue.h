@@ -26,14 +26,14 @@ struct EpilogueTarget {
   int64_t aux_offset;  ///< elements from Epilogue::aux
 };
 
-MP_DEVICE EpilogueTarget epilogue_target(const GemmProblem &p, int64_t item) {
-  return {p.m,
-          p.n,
-          item_address(p.c, p.dtype_cd, item),
-          p.c.ld,
-          const_cast<void *>(item_address(p.d, p.dtype_cd, item)),
-          p.d.ld,
-          item * p.epilogue.stride_aux};
+MP_DEVICE EpilogueTarget epilogue_target(const Output &out, int64_t item) {
+  return {out.m,
+          out.n,
+          item_address(out.c, out.dtype, item),
+          out.c.ld,
+          const_cast<void *>(item_address(out.d, out.dtype, item)),
+          out.d.ld,
+          item * out.epilogue.stride_aux};
 }
 
 /// Applies the epilogue to runs of columns and keeps this thread's amax of what it stored.
@@ -41,15 +41,14 @@ MP_DEVICE EpilogueTarget epilogue_target(const GemmProblem &p, int64_t item) {
 /// write() is all of it.  Its steps are public for kernels that store D in another way.
 class EpilogueWriter {
  public:
-  MP_DEVICE EpilogueWriter(const GemmProblem &problem, const EpilogueTarget &target)
-      : p_(problem), target_(target) {
+  MP_DEVICE EpilogueWriter(const Output &out, const EpilogueTarget &target)
+      : out_(out), target_(target) {
     // No product at all where alpha is exact as it is: scale may be absent, not just 1.
-    alpha_ =
-        problem.epilogue.scale == nullptr ? problem.alpha : problem.alpha * *problem.epilogue.scale;
+    alpha_ = out.epilogue.scale == nullptr ? out.alpha : out.alpha * *out.epilogue.scale;
   }
 
-  MP_DEVICE EpilogueWriter(const GemmProblem &problem, int64_t item)
-      : EpilogueWriter(problem, epilogue_target(problem, item)) {}
+  MP_DEVICE EpilogueWriter(const Output &out, int64_t item)
+      : EpilogueWriter(out, epilogue_target(out, item)) {}
 
   /// What the accumulators are multiplied with.
   MP_DEVICE float alpha() const { return alpha_; }
@@ -65,10 +64,10 @@ class EpilogueWriter {
   /// From the accumulators to y, in place; writes aux where the forward pass keeps it.
   template <int kRun>
   MP_DEVICE void transform(int64_t row, int64_t col, float (&acc)[kRun], int valid) const {
-    const Epilogue &e = p_.epilogue;
+    const Epilogue &e = out_.epilogue;
     MP_UNROLL
     for (int i = 0; i < kRun; i++) acc[i] *= alpha_;
-    if (p_.beta != 0.0f) add_beta_c(row, col, acc, valid);
+    if (out_.beta != 0.0f) add_beta_c(row, col, acc, valid);
     if (e.bias != nullptr) add_bias(col, acc, valid);
     activate(row, col, acc, valid);
   }
@@ -76,23 +75,23 @@ class EpilogueWriter {
   /// D = round(y).
   template <int kRun>
   MP_DEVICE void store(int64_t row, int64_t col, const float (&y)[kRun], int valid) const {
-    store_run(p_.dtype_cd, target_.d, row * target_.ldd + col, y, valid);
+    store_run(out_.dtype, target_.d, row * target_.ldd + col, y, valid);
   }
 
   /// Counts round(y) into amax and found_inf.
   template <int kRun>
   MP_DEVICE void measure(const float (&y)[kRun], int valid) {
-    if (p_.epilogue.amax == nullptr && p_.epilogue.found_inf == nullptr) return;
+    if (out_.epilogue.amax == nullptr && out_.epilogue.found_inf == nullptr) return;
     MP_UNROLL
     for (int i = 0; i < kRun; i++) {
-      const uint32_t bits = magnitude_bits(rounded_to(p_.dtype_cd, y[i]));
+      const uint32_t bits = magnitude_bits(rounded_to(out_.dtype, y[i]));
       if (i < valid) amax_bits_ = max_of(amax_bits_, bits);
     }
   }
 
   /// Called once by every lane of the warp when it has measured all it has to.
   MP_DEVICE void finish() {
-    const Epilogue &e = p_.epilogue;
+    const Epilogue &e = out_.epilogue;
     if (e.amax == nullptr && e.found_inf == nullptr) return;
     const uint32_t bits = warp_reduce<Max>(amax_bits_);
     if (lane_index() != 0) return;
@@ -104,39 +103,39 @@ class EpilogueWriter {
   template <int kRun>
   MP_DEVICE void add_beta_c(int64_t row, int64_t col, float (&z)[kRun], int valid) const {
     float c[kRun];
-    load_run(c, p_.dtype_cd, target_.c, row * target_.ldc + col, valid);
+    load_run(c, out_.dtype, target_.c, row * target_.ldc + col, valid);
     MP_UNROLL
-    for (int i = 0; i < kRun; i++) z[i] += p_.beta * c[i];
+    for (int i = 0; i < kRun; i++) z[i] += out_.beta * c[i];
   }
 
   template <int kRun>
   MP_DEVICE void add_bias(int64_t col, float (&z)[kRun], int valid) const {
     float bias[kRun];
-    load_run(bias, p_.epilogue.bias_dtype, p_.epilogue.bias, col, valid);
+    load_run(bias, out_.epilogue.bias_dtype, out_.epilogue.bias, col, valid);
     MP_UNROLL
     for (int i = 0; i < kRun; i++) z[i] += bias[i];
   }
 
   template <int kRun>
   MP_DEVICE void activate(int64_t row, int64_t col, float (&z)[kRun], int valid) const {
-    const Epilogue &e = p_.epilogue;
+    const Epilogue &e = out_.epilogue;
     const int64_t at = target_.aux_offset + row * e.ld_aux + col;
     float saved[kRun];
     switch (e.activation) {
       case MP_ACT_DRELU:
-        load_run(saved, p_.dtype_cd, e.aux, at, valid);
+        load_run(saved, out_.dtype, e.aux, at, valid);
         MP_UNROLL
         for (int i = 0; i < kRun; i++) z[i] = saved[i] > 0.0f ? z[i] : 0.0f;
         return;
       case MP_ACT_DGELU:
-        load_run(saved, p_.dtype_cd, e.aux, at, valid);
+        load_run(saved, out_.dtype, e.aux, at, valid);
         MP_UNROLL
         for (int i = 0; i < kRun; i++) z[i] *= Gelu::derivative(saved[i]);
         return;
       default:
         break;
     }
-    if (e.aux != nullptr) store_run(p_.dtype_cd, e.aux, at, z, valid);
+    if (e.aux != nullptr) store_run(out_.dtype, e.aux, at, z, valid);
     if (e.activation == MP_ACT_RELU) {
       MP_UNROLL
       for (int i = 0; i < kRun; i++) z[i] = relu(z[i]);
@@ -146,7 +145,7 @@ class EpilogueWriter {
     }
   }
 
-  const GemmProblem &p_;
+  const Output &out_;
   const EpilogueTarget target_;
   float alpha_;
   uint32_t amax_bits_ = 0;

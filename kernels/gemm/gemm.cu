@@ -8,7 +8,7 @@ namespace {
 /// k = 0 reads neither A nor B, so they may be NULL; the kernels still form addresses from them.
 GemmProblem with_addresses(GemmProblem problem) {
   if (problem.k > 0) return problem;
-  problem.a = problem.b = problem.d;
+  problem.a = problem.b = problem.out.d;
   return problem;
 }
 
@@ -19,9 +19,9 @@ GemmArgs make_gemm_args(const GemmProblem &problem, const GemmChoice &choice,
   const GemmKernel &kernel = *choice.kernel;
   GemmArgs args{};
   args.problem = with_addresses(problem);
-  args.scheduler = {static_cast<uint32_t>(ceil_div<int64_t>(problem.m, kernel.tile_m)),
-                    static_cast<uint32_t>(ceil_div<int64_t>(problem.n, kernel.tile_n)),
-                    static_cast<uint32_t>(problem.batch_count),
+  args.scheduler = {static_cast<uint32_t>(ceil_div<int64_t>(problem.out.m, kernel.tile_m)),
+                    static_cast<uint32_t>(ceil_div<int64_t>(problem.out.n, kernel.tile_n)),
+                    static_cast<uint32_t>(problem.out.batch_count),
                     static_cast<uint32_t>(choice.split_k),
                     tile_group(kernel.tile_m, kernel.tile_n, device.num_sms)};
   args.slice_k = slice_elems(kernel, problem.k, choice.split_k);
@@ -46,7 +46,8 @@ void gemm(const Device &device, const GemmProblem &problem, const GemmChoice &ch
     case GemmFamily::wmma:
       if (choice.split_k > 1) args.partial_sums = static_cast<float *>(workspace);
       launch_wmma(choice, device, args, stream);
-      if (choice.split_k > 1) launch_split_k_sum(device, args, stream);
+      if (choice.split_k > 1)
+        launch_split_k_sum(device, problem.out, choice.split_k, args.partial_sums, stream);
       break;
     case GemmFamily::gemv:
       launch_gemv(choice, device, args, stream);
@@ -55,7 +56,7 @@ void gemm(const Device &device, const GemmProblem &problem, const GemmChoice &ch
       launch_simt(choice, device, args, stream);
       break;
   }
-  if (problem.epilogue.dbias != nullptr) launch_column_sum(device, problem, stream);
+  if (problem.out.epilogue.dbias != nullptr) launch_column_sum(device, problem.out, stream);
 }
 
 }  // namespace mp::MP_TARGET

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "kernels/gemm/operand.h"
-#include "kernels/gemm/tile_scheduler.h"
 #include "kernels/gemm/select.h"
+#include "kernels/gemm/tile_scheduler.h"
 #include "kernels/gemm/tiles.h"
 
 namespace mp::MP_TARGET {
@@ -36,10 +36,11 @@ void launch_wmma_bf16(const GemmChoice &, const Device &, const GemmArgs &, mp_s
 void launch_gemv(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
 void launch_simt(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
 
-/// D = epilogue(sum of the slices, in order), after a split main loop.
-void launch_split_k_sum(const Device &, const GemmArgs &, mp_stream_t);
+/// D = epilogue(sum of the slices, in order), after a split main loop; partial_sums as in GemmArgs.
+void launch_split_k_sum(const Device &, const Output &, int32_t split_k, const float *partial_sums,
+                        mp_stream_t);
 
 /// epilogue.dbias[col] = sum over rows and batch items of D.
-void launch_column_sum(const Device &, const GemmProblem &, mp_stream_t);
+void launch_column_sum(const Device &, const Output &, mp_stream_t);
 
 }  // namespace mp::MP_TARGET

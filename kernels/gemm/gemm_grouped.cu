@@ -13,23 +13,11 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-GemmProblem problem_of(const GemmProblem &common, const GemmGroupItem &item) {
-  GemmProblem p = common;
-  p.m = item.m;
-  p.n = item.n;
-  p.k = item.k;
-  p.a = {item.a, nullptr, item.lda, 0};
-  p.b = {item.b, nullptr, item.ldb, 0};
-  p.c = {item.c, nullptr, item.ldc, 0};
-  p.d = {item.d, nullptr, item.ldd, 0};
-  return p;
-}
-
 /// One way for all products: by TMA only if each D can.
 StorePath store_path(const GemmGroup &group) {
-  bool all_fit = group.common.dtype_cd != MP_FP32;
+  bool all_fit = group.common.out.dtype != MP_FP32;
   for (int64_t i = 0; all_fit && i < group.count; i++)
-    all_fit = why_no_tensor_map(wgmma_spec_d(problem_of(group.common, group.items[i]))) == nullptr;
+    all_fit = why_no_tensor_map(wgmma_spec_d(item_problem(group, group.items[i]))) == nullptr;
   return wgmma_store_path(group.common, all_fit);
 }
 
@@ -39,12 +27,12 @@ WgmmaItem table_item(const GemmProblem &p, const GemmChoice &choice, StorePath s
   item.a = wgmma_map_a(p, choice);
   item.b = wgmma_map_b(p, choice);
   if (store == StorePath::tma) item.d = tensor_map(wgmma_spec_d(p));
-  item.c_data = p.c.base;
-  item.d_data = const_cast<void *>(p.d.base);
-  item.ldc = p.c.ld;
-  item.ldd = p.d.ld;
-  item.m = static_cast<int32_t>(p.m);
-  item.n = static_cast<int32_t>(p.n);
+  item.c_data = p.out.c.base;
+  item.d_data = const_cast<void *>(p.out.d.base);
+  item.ldc = p.out.c.ld;
+  item.ldd = p.out.d.ld;
+  item.m = static_cast<int32_t>(p.out.m);
+  item.n = static_cast<int32_t>(p.out.n);
   item.k = static_cast<int32_t>(p.k);
   item.first_tile = first_tile;
   return item;
@@ -58,7 +46,7 @@ void gemm_grouped(const Device &device, const GemmGroup &group, const GemmChoice
   WgmmaArgs args{};
   args.problem = group.common;
   args.store = store_path(group);
-  args.extras = wgmma_has_extras(group.common.epilogue);
+  args.extras = wgmma_has_extras(group.common.out.epilogue);
   args.scheduler.group = tile_group(kernel.tile_m, kernel.tile_n, device.num_sms);
   args.group_count = static_cast<int32_t>(group.count);
   const size_t table = wgmma_workspace(group.count, 0, 1, kernel.tile_m, kernel.tile_n).table;
@@ -67,12 +55,12 @@ void gemm_grouped(const Device &device, const GemmGroup &group, const GemmChoice
   std::vector<std::byte> image(kWgmmaTableHeaderBytes +
                                static_cast<size_t>(group.count) * kWgmmaItemBytes);
   for (int64_t i = 0; i < group.count; i++) {
-    const GemmProblem p = problem_of(group.common, group.items[i]);
+    const GemmProblem p = item_problem(group, group.items[i]);
     const WgmmaItem item = table_item(p, choice, args.store, args.num_work_tiles);
     std::memcpy(image.data() + kWgmmaTableHeaderBytes + static_cast<size_t>(i) * kWgmmaItemBytes,
                 &item, sizeof item);
-    args.num_work_tiles += static_cast<uint32_t>(ceil_div<int64_t>(p.m, kernel.tile_m) *
-                                                 ceil_div<int64_t>(p.n, kernel.tile_n));
+    args.num_work_tiles += static_cast<uint32_t>(ceil_div<int64_t>(p.out.m, kernel.tile_m) *
+                                                 ceil_div<int64_t>(p.out.n, kernel.tile_n));
   }
   upload(device, args.table, image.data(), image.size(), stream);
   launch_wgmma_kernel(choice, device, args, stream);

@@ -32,17 +32,17 @@ using Loop = SimtLoop<Tile, MatrixSource, MatrixSource>;
 
 template <class Tile>
 MP_DEVICE void gemm_tile(const GemmProblem &p, const WorkTile &work, float *smem) {
-  const MatrixSource a{item_address(p.a, p.dtype_ab, work.batch_item), p.dtype_ab, p.a.ld, p.m,
+  const MatrixSource a{item_address(p.a, p.dtype_ab, work.batch_item), p.dtype_ab, p.a.ld, p.out.m,
                        p.op_a == MP_OP_N};
-  const MatrixSource b{item_address(p.b, p.dtype_ab, work.batch_item), p.dtype_ab, p.b.ld, p.n,
+  const MatrixSource b{item_address(p.b, p.dtype_ab, work.batch_item), p.dtype_ab, p.b.ld, p.out.n,
                        p.op_b == MP_OP_T};
   const int64_t m0 = work.tile_m * Tile::kM, n0 = work.tile_n * Tile::kN;
   Loop<Tile> loop;
   loop.multiply(smem, a, b, m0, n0, 0, p.k);
-  EpilogueWriter writer(p, work.batch_item);
+  EpilogueWriter writer(p.out, work.batch_item);
   loop.store_tile([&](int row, int col, float(&x)[kVec]) {
-    const int valid = static_cast<int>(min_of<int64_t>(p.n - n0 - col, kVec));
-    if (valid > 0 && m0 + row < p.m) writer.write(m0 + row, n0 + col, x, valid);
+    const int valid = static_cast<int>(min_of<int64_t>(p.out.n - n0 - col, kVec));
+    if (valid > 0 && m0 + row < p.out.m) writer.write(m0 + row, n0 + col, x, valid);
   });
   writer.finish();
 }

@@ -99,15 +99,15 @@ class GemmWmma {
         k_elems_(min_of(p_.k - k_begin_, args.slice_k)) {}
 
   MP_DEVICE void run(T *smem) {
-    LoadA load_a(origin<kAByK>(p_.a, m0_), p_.a.ld, p_.m - m0_, k_elems_);
-    LoadB load_b(origin<kBByK>(p_.b, n0_), p_.b.ld, p_.n - n0_, k_elems_);
+    LoadA load_a(origin<kAByK>(p_.a, m0_), p_.a.ld, p_.out.m - m0_, k_elems_);
+    LoadB load_b(origin<kBByK>(p_.b, n0_), p_.b.ld, p_.out.n - n0_, k_elems_);
     Loop loop;
     loop.multiply(smem, load_a, load_b, ceil_div(k_elems_, int64_t{Tile::kK}));
-    EpilogueWriter writer(p_, work_.batch_item);
+    EpilogueWriter writer(p_.out, work_.batch_item);
     loop.store_tile(smem, [&](int r, int c, float(&x)[kVec]) {
       const int64_t row = m0_ + r, col = n0_ + c;
-      const int valid = static_cast<int>(min_of<int64_t>(p_.n - col, kVec));
-      if (row >= p_.m || valid <= 0) return;
+      const int valid = static_cast<int>(min_of<int64_t>(p_.out.n - col, kVec));
+      if (row >= p_.out.m || valid <= 0) return;
       if (args_.partial_sums != nullptr)
         store_partial(row, col, x, valid);
       else
@@ -126,8 +126,8 @@ class GemmWmma {
 
   /// Split-k: this slice's sums, for split_k.cu to add up.  Layout [slice][batch item][m][n].
   MP_DEVICE void store_partial(int64_t row, int64_t col, const float (&x)[kVec], int valid) const {
-    const int64_t matrix = work_.slice * p_.batch_count + work_.batch_item;
-    store_run(args_.partial_sums + (matrix * p_.m + row) * p_.n + col, x, valid);
+    const int64_t matrix = work_.slice * p_.out.batch_count + work_.batch_item;
+    store_run(args_.partial_sums + (matrix * p_.out.m + row) * p_.out.n + col, x, valid);
   }
 
   const GemmArgs &args_;

@@ -16,7 +16,7 @@ GemvSplit split_of(const GemvArgs &args, const Device &device) {
   const int most = split.group_threads() / Traits::kMinXThreads;
   const auto blocks = [&] {
     return static_cast<double>(ceil_div<int64_t>(args.extent, split.tile_x()) *
-                               args.problem.batch_count);
+                               args.problem.out.batch_count);
   };
   const auto can_double = [&] { return split.k_ways < most && split.k_ways < steps; };
   if constexpr (Traits::kByK)
@@ -30,7 +30,7 @@ void launch_instance(const char *name, const Device &device, GemvArgs &args, mp_
   using Traits = GemvTraits<T, kByK, kVectors>;
   args.split = split_of<Traits>(args, device);
   args.tiles = ceil_div<int64_t>(args.extent, args.split.tile_x());
-  const int64_t blocks = min_of(args.tiles * args.problem.batch_count, kMaxBlocks);
+  const int64_t blocks = min_of(args.tiles * args.problem.out.batch_count, kMaxBlocks);
   launch(name, gemv<T, Traits>, device, {blocks, GemvSplit::kThreads}, stream, args);
 }
 
@@ -54,13 +54,13 @@ void launch_gemv(const GemmChoice &choice, const Device &device, const GemmArgs 
                  mp_stream_t stream) {
   const GemmProblem &p = gemm.problem;
   const bool a_by_k = p.op_a == MP_OP_N, b_by_k = p.op_b == MP_OP_T;
-  const bool a_is_matrix = p.m > p.n;
+  const bool a_is_matrix = p.out.m > p.out.n;
   GemvArgs args{};
   args.problem = p;
   args.matrix = a_is_matrix ? p.a : p.b;
   args.vectors = a_is_matrix ? p.b : p.a;
-  args.extent = a_is_matrix ? p.m : p.n;
-  const int64_t count = a_is_matrix ? p.n : p.m;
+  args.extent = a_is_matrix ? p.out.m : p.out.n;
+  const int64_t count = a_is_matrix ? p.out.n : p.out.m;
   args.count = static_cast<int>(count);
   args.vectors_by_k = a_is_matrix ? b_by_k : a_by_k;
   args.x_is_row = a_is_matrix;

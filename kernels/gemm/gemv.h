@@ -300,7 +300,7 @@ class Gemv {
   /// kPhase vectors of each group at a time; as in gemm_wmma.h the loop is not unrolled and the
   /// sums move up.
   MP_DEVICE void store_tile() {
-    EpilogueWriter writer(args_.problem, item_);
+    EpilogueWriter writer(args_.problem.out, item_);
     MP_NO_UNROLL
     for (int phase = 0; phase < Traits::kVectors; phase += Traits::kPhase) {
       if (phase > 0) block_sync();
@@ -403,7 +403,7 @@ template <class T, class Traits>
 MP_KERNEL(GemvSplit::kThreads, Traits::kMinBlocks)
 gemv(MP_PARAM(GemvArgs) args) {
   MP_SHARED(GemvQuad, smem, [Traits::kSmemQuads]);
-  const int64_t num_work_tiles = args.tiles * args.problem.batch_count;
+  const int64_t num_work_tiles = args.tiles * args.problem.out.batch_count;
   for (int64_t number = block_index(); number < num_work_tiles; number += grid_size()) {
     if (number != block_index()) block_sync();  // the last tile's epilogue still uses smem
     Gemv<T, Traits>(args, number, smem[0].x).run();

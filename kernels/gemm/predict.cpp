@@ -8,7 +8,6 @@ namespace mp {
 namespace {
 
 constexpr double kMb = 1e-6;  // of a byte
-constexpr double kElemsPerK = 1024;
 constexpr double kElemsPerGemvWave = 1 << 20;
 
 double elem_bytes(mp_dtype_t dtype) {
@@ -25,8 +24,7 @@ double copies(const Operand &operand, double items) {
 double predicted_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
   const double slowdown =
       (load.is_paired ? kernel.c2 : 1) * (load.is_unaligned ? device.unaligned : 1);
-  const double sm_us =
-      kernel.start_us + load.waves * (kernel.tile_us + kernel.k_us * slowdown * load.slice_k);
+  const double sm_us = kernel.start_us + load.waves * tile_us(kernel, load.slice_k, slowdown);
   const double data_us =
       std::max(load.l2_mb * device.l2_us_per_mb, load.dram_mb * device.dram_us_per_mb);
   return load.launches * device.launch_us + std::max(sm_us, data_us) +
@@ -41,21 +39,21 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
       shares_sms_(kernel.blocks_per_sm > 1 && device.target != MP_TARGET_HOST),
       common_{} {
   const TileCounts counts = tile_counts(kernel, cluster, problem);
-  const double items = problem.batch_count;
+  const double items = problem.out.batch_count;
   tiles_ = static_cast<double>(counts.m) * static_cast<double>(counts.n) * items;
   at_a_time_ = std::floor(num_sms_ / cluster) * cluster;
 
-  const double m = static_cast<double>(problem.m), n = static_cast<double>(problem.n),
+  const double m = static_cast<double>(problem.out.m), n = static_cast<double>(problem.out.n),
                k = static_cast<double>(problem.k);
-  const double ab_bytes = elem_bytes(problem.dtype_ab), cd_bytes = elem_bytes(problem.dtype_cd);
-  const double d_passes = problem.beta != 0 ? 2 : 1;
+  const double ab_bytes = elem_bytes(problem.dtype_ab), cd_bytes = elem_bytes(problem.out.dtype);
+  const double d_passes = problem.out.beta != 0 ? 2 : 1;
   double reads_of_a = static_cast<double>(counts.n), reads_of_b = static_cast<double>(counts.m);
   (kernel.pairs_in_m ? reads_of_b : reads_of_a) /= cluster;
   d_mb_ = items * m * n * sizeof(float) * kMb;
 
   // Items that are pointers: the table of tensor maps is cleared and filled, and behind the kernel
   // follows the one for misaligned items.
-  const bool has_table = kernel.family == GemmFamily::wgmma && problem.d.items != nullptr;
+  const bool has_table = kernel.family == GemmFamily::wgmma && problem.out.d.items != nullptr;
   common_.launches = has_table ? 4 : 1;
   common_.is_paired = cluster > 1;
   common_.is_unaligned = kernel.family == GemmFamily::wmma && !vectorised;
@@ -70,10 +68,10 @@ void GemmCounter::count_gemv(const GemmProblem &p) {
   // As gemv.cu cuts it: the vectors padded to 1, 4, 8 or 16, the matrix in tiles of at least so many
   // rows or columns, more where it has enough of them for all SMs.
   constexpr double kMinTile = 16;
-  const int64_t count = std::min(p.m, p.n);
-  const double extent = static_cast<double>(std::max(p.m, p.n));
-  const double elems = extent * static_cast<double>(p.k) * p.batch_count;
-  const double sms = std::min(num_sms_, std::ceil(extent / kMinTile) * p.batch_count);
+  const int64_t count = std::min(p.out.m, p.out.n);
+  const double extent = static_cast<double>(std::max(p.out.m, p.out.n));
+  const double elems = extent * static_cast<double>(p.k) * p.out.batch_count;
+  const double sms = std::min(num_sms_, std::ceil(extent / kMinTile) * p.out.batch_count);
   common_.waves = elems / sms / kElemsPerGemvWave;
   common_.slice_k = count == 1 ? 1 : count <= 4 ? 4 : count <= 8 ? 8 : 16;
   common_.l2_mb = 0;  // the vectors are small
@@ -104,15 +102,6 @@ void GemmCounter::add_split(GemmLoad &load, int split_k) const {
     // A pass of its own reads them.
     load.partial_mb = 2 * d_mb_ * split_k;
   }
-}
-
-GemmLoad GemmCounter::least_load() const {
-  if (kernel_.family == GemmFamily::gemv) return common_;
-  GemmLoad load = common_;
-  // The work of all tiles, as if it could be spread evenly.
-  load.waves = 1;
-  load.slice_k = tiles_ * static_cast<double>(k_) / num_sms_ / kElemsPerK;
-  return load;
 }
 
 }  // namespace mp

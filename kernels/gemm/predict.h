@@ -18,6 +18,8 @@
 
 namespace mp {
 
+constexpr double kElemsPerK = 1024;  ///< the unit of slice_k and k_us
+
 struct GemmLoad {
   double launches;    ///< passes, one behind the other
   double waves;       ///< tiles of the busiest SM, one after the other
@@ -30,6 +32,11 @@ struct GemmLoad {
   double sum_mb;      ///< those that the last blocks on one SM add up
 };
 
+/// Of one tile on one SM; slice_k in 1024 elements.
+inline double tile_us(const KernelTuning &kernel, double slice_k, double slowdown = 1) {
+  return kernel.tile_us + kernel.k_us * slowdown * slice_k;
+}
+
 double predicted_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel);
 
 /// Counts what the choices for one kernel and cluster do; the split is what they differ by.
@@ -40,8 +47,6 @@ class GemmCounter {
               const Device &device, bool vectorised);
 
   GemmLoad load(int split_k) const;
-  /// What no split makes less: its predicted_us is a lower bound for all of them.
-  GemmLoad least_load() const;
 
  private:
   void add_split(GemmLoad &load, int split_k) const;

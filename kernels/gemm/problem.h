@@ -37,16 +37,28 @@ struct Epilogue {
   float *found_inf;
 };
 
-/// One mp_gemm call, after validation.  m, n, batch_count > 0; k >= 0.
-struct GemmProblem {
-  int64_t m, n, k;
+/// What is written, by GEMM and by convolution alike: m x n matrices, and how they come from the
+/// products.  m, n, batch_count > 0.
+struct Output {
+  int64_t m, n;
   int64_t batch_count;
-  mp_op_t op_a, op_b;
-  mp_dtype_t dtype_ab, dtype_cd;
+  mp_dtype_t dtype;  ///< of C and D
   float alpha, beta;
-  Operand a, b, c, d;  ///< d.base / d.items are written
+  Operand c, d;  ///< d.base / d.items are written
   Epilogue epilogue;
 };
+
+/// One mp_gemm call, after validation.  k >= 0.
+struct GemmProblem {
+  Output out;
+  int64_t k;
+  mp_op_t op_a, op_b;
+  mp_dtype_t dtype_ab;
+  Operand a, b;
+};
+
+/// The problem of a descriptor whose fields are valid; neither data nor epilogue.
+GemmProblem gemm_problem(const mp_gemm_desc_t &);
 
 /// One row of the kernel table (kernels/gemm/select.h).
 struct GemmKernel;
@@ -80,7 +92,14 @@ constexpr int kMaxGemmChoices = 192;
 int rank_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
               bool aligned, GemmChoice *choices, int capacity);
 
-/// The first of the ranking that needs no more workspace than this; there is one for any amount.
+/// The first of a ranking that needs no more workspace than this; there is one for any amount.
+template <class Choice>
+const Choice *first_that_fits(const Choice *ranked, size_t workspace_bytes) {
+  while (ranked->workspace_bytes > workspace_bytes) ranked++;
+  return ranked;
+}
+
+/// first_that_fits of the ranking.
 GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
                      bool aligned, size_t workspace_bytes);
 
@@ -109,6 +128,9 @@ struct GemmGroup {
   const GemmGroupItem *items;  ///< host
   int64_t count;               ///< > 0
 };
+
+/// One product of a group as mp_gemm would have it.
+GemmProblem item_problem(const GemmGroup &, const GemmGroupItem &);
 
 /// The kernel that runs the whole group in one launch with at most `workspace_bytes`, or false
 /// where there is none.  Pure.  `kernel` = NULL leaves the choice to this function.  Pointers are

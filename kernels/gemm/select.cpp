@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,27 +18,30 @@
 
 namespace mp {
 
-namespace {
+const char *why_no_wgmma(const GemmKernel &kernel, const Device &device) {
+  if (device.arch != 90) return "runs on sm_90 only";
+  if (!device.has_wgmma) return "needs code for sm_90a, which this build or this driver lacks";
+  if (static_cast<int64_t>(kernel.smem_bytes(true, true)) > device.smem_per_block)
+    return "needs more shared memory than the device has";
+  return nullptr;
+}
 
-constexpr int64_t kMinSliceElems = 128;
-
-const char *why_not_wgmma(const GemmKernel &kernel, const GemmProblem &p, const Device &device,
-                          bool vectorised) {
+const char *why_no_tma(const GemmProblem &p, bool vectorised) {
   // What a tensor map can describe: cuTensorMapEncodeTiled.
   constexpr int64_t kEndOfExtents = int64_t{1} << 31;
   constexpr int64_t kEndOfStrides = int64_t{1} << 39;  // in 16-bit elements; 2^40 bytes
   if (p.dtype_ab == MP_FP32) return "multiplies FP16 and BF16 only";
-  if (device.arch != 90) return "runs on sm_90 only";
-  if (!device.has_wgmma) return "needs code for sm_90a, which this build or this driver lacks";
   if (p.k == 0) return "needs a product: k = 0";
-  if (static_cast<int64_t>(kernel.smem_bytes(true, true)) > device.smem_per_block)
-    return "needs more shared memory than the device has";
   if (!vectorised) return "needs 16-byte aligned rows";
-  if ((p.m | p.n | p.k) >= kEndOfExtents) return "needs dimensions below 2^31";
+  if ((p.out.m | p.out.n | p.k) >= kEndOfExtents) return "needs dimensions below 2^31";
   if ((p.a.ld | p.b.ld | p.a.stride | p.b.stride) >= kEndOfStrides)
     return "needs rows and batch items less than 2^40 bytes apart";
   return nullptr;
 }
+
+namespace {
+
+constexpr int64_t kMinSliceElems = 128;
 
 const char *why_not_wmma(const GemmKernel &kernel, const GemmProblem &p, const Device &device) {
   if (p.dtype_ab == MP_FP32) return "multiplies FP16 and BF16 only";
@@ -67,10 +69,13 @@ struct Question {
 /// NULL if the kernel can run it with that cluster, else why not.
 const char *why_not(const GemmKernel &kernel, int cluster, const Question &q) {
   const char *why = nullptr;
-  if (kernel.family == GemmFamily::wgmma)
-    why = why_not_wgmma(kernel, q.problem, q.device, q.vectorised);
+  if (kernel.family == GemmFamily::wgmma) {
+    why = why_no_wgmma(kernel, q.device);
+    if (why == nullptr) why = why_no_tma(q.problem, q.vectorised);
+  }
   if (kernel.family == GemmFamily::wmma) why = why_not_wmma(kernel, q.problem, q.device);
-  if (kernel.family == GemmFamily::gemv && std::min(q.problem.m, q.problem.n) > kGemvMaxVectors)
+  if (kernel.family == GemmFamily::gemv &&
+      std::min(q.problem.out.m, q.problem.out.n) > kGemvMaxVectors)
     why = "needs at most 16 rows or at most 16 columns";
   if (why != nullptr || cluster == 1) return why;
   if (q.device.num_sms < cluster) return "needs two SMs for a cluster";
@@ -97,28 +102,22 @@ class Candidate {
     if (slice < kMinSliceElems || last_is_empty) return "needs a longer k for this split";
     const double bytes = static_cast<double>(kernel_.tile_m * sizeof(float)) * kernel_.tile_n *
                          static_cast<double>(tiles_.m) * static_cast<double>(tiles_.n) *
-                         q_.problem.batch_count * split_k;
+                         q_.problem.out.batch_count * split_k;
     return bytes < 0x1p62 ? nullptr : "needs more workspace than 64 bits can count";
   }
 
   float us(int split_k) const { return static_cast<float>(priced(counter_.load(split_k))); }
-  /// No split takes less.
-  double least_us() const {
-    constexpr double kBeyondRounding = 1 - 1e-6;
-    return kBeyondRounding * priced(counter_.least_load());
-  }
-
   size_t workspace_bytes(int split_k) const {
     const GemmProblem &p = q_.problem;
     if (kernel_.family == GemmFamily::wgmma) {
-      const int64_t table_items = p.d.items != nullptr ? p.batch_count : 0;
-      return wgmma_workspace(table_items, tiles_.m * tiles_.n * p.batch_count, split_k,
+      const int64_t table_items = p.out.d.items != nullptr ? p.out.batch_count : 0;
+      return wgmma_workspace(table_items, tiles_.m * tiles_.n * p.out.batch_count, split_k,
                              kernel_.tile_m, kernel_.tile_n)
           .bytes;
     }
     if (split_k == 1) return 0;
-    return sizeof(float) * static_cast<size_t>(split_k) * static_cast<size_t>(p.batch_count) *
-           static_cast<size_t>(p.m) * static_cast<size_t>(p.n);
+    return sizeof(float) * static_cast<size_t>(split_k) * static_cast<size_t>(p.out.batch_count) *
+           static_cast<size_t>(p.out.m) * static_cast<size_t>(p.out.n);
   }
 
  private:
@@ -143,8 +142,8 @@ GemmChoice choice_of(const GemmVariant &variant, const Candidate &candidate, dou
 
 }  // namespace
 
-int rank_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-              bool aligned, GemmChoice *choices, int capacity) {
+int rank_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &device,
+                 const GemmTuning &tuning, bool aligned, GemmChoice *choices, int capacity) {
   const Question question(problem, device, tuning, aligned);
   std::array<GemmChoice, kMaxGemmChoices> runnable;
   std::array<uint64_t, kMaxGemmChoices> order;
@@ -153,7 +152,8 @@ int rank_gemm(const GemmProblem &problem, const Device &device, const GemmTuning
   for (const GemmVariant &variant : gemm_variants()) {
     if (variant.split_k == 1) {
       candidate.reset();
-      if (why_not(*variant.kernel, variant.cluster, question) == nullptr)
+      if ((tiles & gemm_tiles({variant.kernel->tile})) != 0 &&
+          why_not(*variant.kernel, variant.cluster, question) == nullptr)
         candidate.emplace(*variant.kernel, variant.cluster, question);
     }
     if (!candidate || candidate->why_not_split(variant.split_k) != nullptr) continue;
@@ -170,37 +170,16 @@ int rank_gemm(const GemmProblem &problem, const Device &device, const GemmTuning
   return static_cast<int>(count);
 }
 
-GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-                     bool aligned, size_t workspace_bytes) {
-  return best_gemm_of(kAllGemmTiles, problem, device, tuning, aligned, workspace_bytes);
+int rank_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
+              bool aligned, GemmChoice *choices, int capacity) {
+  return rank_gemm_of(kAllGemmTiles, problem, device, tuning, aligned, choices, capacity);
 }
 
-GemmChoice best_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &device,
-                        const GemmTuning &tuning, bool aligned, size_t workspace_bytes) {
-  const Question question(problem, device, tuning, aligned);
-  const GemmVariant *best = nullptr;
-  double best_us = std::numeric_limits<double>::infinity();
-  std::optional<Candidate> candidate;
-  double least_us = 0;
-  for (const GemmVariant &variant : gemm_variants()) {
-    if (variant.split_k == 1) {
-      candidate.reset();
-      if ((tiles & gemm_tiles({variant.kernel->tile})) == 0) continue;
-      if (why_not(*variant.kernel, variant.cluster, question) != nullptr) continue;
-      candidate.emplace(*variant.kernel, variant.cluster, question);
-      least_us = candidate->least_us();
-    }
-    const double at_least = least_us + (variant.split_k > 1 ? question.tuning.launch_us : 0);
-    if (!candidate || at_least > best_us) continue;
-    if (candidate->why_not_split(variant.split_k) != nullptr) continue;
-    const double us = candidate->us(variant.split_k);
-    if (best != nullptr && us >= best_us) continue;
-    if (candidate->workspace_bytes(variant.split_k) > workspace_bytes) continue;
-    best = &variant;
-    best_us = us;
-  }
-  if (best == nullptr) return {};
-  return choice_of(*best, Candidate(*best->kernel, best->cluster, question), best_us);
+GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
+                     bool aligned, size_t workspace_bytes) {
+  std::array<GemmChoice, kMaxGemmChoices> ranked;
+  (void)rank_gemm(problem, device, tuning, aligned, ranked.data(), kMaxGemmChoices);
+  return *first_that_fits(ranked.data(), workspace_bytes);
 }
 
 bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,

@@ -65,9 +65,14 @@ struct GemmVariant {
 /// All of them, kernel by kernel; allocates when it is first called.
 std::span<const GemmVariant> gemm_variants();
 
-/// best_gemm among the kernels with these tiles; kernel = NULL where none of them can run it.
-GemmChoice best_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &device,
-                        const GemmTuning &tuning, bool aligned, size_t workspace_bytes);
+/// rank_gemm among the kernels with these tiles; may find none.
+int rank_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &device,
+                 const GemmTuning &tuning, bool aligned, GemmChoice *choices, int capacity);
+
+/// NULL if the device runs this wgmma kernel, else why not.
+const char *why_no_wgmma(const GemmKernel &kernel, const Device &device);
+/// NULL if TMA can load A and B, else why not.  `vectorised`: all their rows are 16-byte aligned.
+const char *why_no_tma(const GemmProblem &problem, bool vectorised);
 
 // The rest is inline, and free of divisions where it can be: every mp_gemm asks it a hundred times.
 
@@ -85,7 +90,7 @@ inline TileCounts tile_counts(const GemmKernel &kernel, int cluster, const GemmP
   const auto tiles_in = [](int64_t elems, int tile) {
     return (elems + tile - 1) >> std::countr_zero(static_cast<unsigned>(tile));
   };
-  TileCounts tiles{tiles_in(problem.m, kernel.tile_m), tiles_in(problem.n, kernel.tile_n)};
+  TileCounts tiles{tiles_in(problem.out.m, kernel.tile_m), tiles_in(problem.out.n, kernel.tile_n)};
   int64_t &paired = kernel.pairs_in_m ? tiles.m : tiles.n;
   paired = round_up(paired, cluster);
   return tiles;

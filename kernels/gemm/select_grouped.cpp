@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "kernels/gemm/predict.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tuning.h"
 #include "kernels/gemm/workspace.h"
@@ -12,31 +13,20 @@ namespace mp {
 
 namespace {
 
-constexpr int64_t kEndOfExtents = int64_t{1} << 31;
-constexpr double kElemsPerK = 1024;  // of KernelTuning::k_us
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 bool is_aligned_16(const void *pointer) {
   return reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
 }
 
-/// Can TMA load it?  As why_not_wgmma of select.cpp asks for a single product.
-bool fits(const GemmGroupItem &item) {
-  return item.k > 0 && (item.m | item.n | item.k) < kEndOfExtents &&
-         (item.lda | item.ldb) % 8 == 0 && is_aligned_16(item.a) && is_aligned_16(item.b);
-}
-
 bool all_fit(const GemmGroup &group) {
-  return std::all_of(group.items, group.items + group.count, fits);
+  return std::all_of(group.items, group.items + group.count, [&](const GemmGroupItem &item) {
+    const GemmProblem p = item_problem(group, item);
+    return why_no_tma(p, is_aligned_16(item.a) && is_aligned_16(item.b) && has_vector_rows(p)) ==
+           nullptr;
+  });
 }
 
-bool can_run(const GemmKernel &kernel, const GemmGroup &group, const Device &device) {
-  return kernel.family == GemmFamily::wgmma && device.has_wgmma &&
-         group.common.dtype_ab != MP_FP32 &&
-         static_cast<int64_t>(kernel.smem_bytes(true, true)) <= device.smem_per_block;
+bool can_run(const GemmKernel &kernel, const Device &device) {
+  return kernel.family == GemmFamily::wgmma && why_no_wgmma(kernel, device) == nullptr;
 }
 
 size_t workspace_of(const GemmKernel &kernel, const GemmGroup &group) {
@@ -50,11 +40,10 @@ double predict_us(const GemmKernel &kernel, const GemmGroup &group, const Device
   const KernelTuning &cost = tuning.of(kernel);
   double sum_us = 0, longest_us = 0;
   for (const GemmGroupItem *item = group.items; item != group.items + group.count; item++) {
-    const double tiles = static_cast<double>(ceil_div(item->m, kernel.tile_m)) *
-                         static_cast<double>(ceil_div(item->n, kernel.tile_n));
-    const double tile_us = cost.tile_us + cost.k_us * static_cast<double>(item->k) / kElemsPerK;
-    sum_us += tiles * tile_us;
-    longest_us = std::max(longest_us, tile_us);
+    const TileCounts tiles = tile_counts(kernel, 1, item_problem(group, *item));
+    const double us = tile_us(cost, static_cast<double>(item->k) / kElemsPerK);
+    sum_us += static_cast<double>(tiles.m) * static_cast<double>(tiles.n) * us;
+    longest_us = std::max(longest_us, us);
   }
   constexpr double kLaunches = 2;
   return kLaunches * tuning.launch_us + cost.start_us +
@@ -69,7 +58,7 @@ bool choose_gemm_grouped(const GemmGroup &group, const Device &device, const Gem
   const ClassTuning &of_class = tuning.of(class_of(device));
   bool found = false;
   for (const GemmKernel &kernel : gemm_kernels()) {
-    if (!can_run(kernel, group, device)) continue;
+    if (!can_run(kernel, device)) continue;
     if (kernel_name != nullptr && std::strcmp(kernel.name, kernel_name) != 0) continue;
     const size_t bytes = workspace_of(kernel, group);
     if (bytes > workspace_bytes) continue;
@@ -84,7 +73,7 @@ bool choose_gemm_grouped(const GemmGroup &group, const Device &device, const Gem
 std::string grouped_slow_path_reason(const GemmGroup &group, const Device &device,
                                      size_t workspace_bytes) {
   for (const GemmKernel &kernel : gemm_kernels()) {
-    if (!can_run(kernel, group, device) || !all_fit(group)) continue;
+    if (!can_run(kernel, device) || !all_fit(group)) continue;
     const size_t bytes = workspace_of(kernel, group);
     if (workspace_bytes < bytes)
       return "workspace_bytes = " + std::to_string(workspace_bytes) +

@@ -12,19 +12,21 @@ namespace {
 constexpr int kThreads = 256;
 
 struct SplitKArgs {
-  GemmArgs gemm;
+  Output out;
+  int32_t split_k;
+  const float *partial_sums;
   int64_t blocks_per_item;
 };
 
-MP_DEVICE void sum_slices(const GemmArgs &args, int64_t item, int64_t row, int64_t col, int valid,
+MP_DEVICE void sum_slices(const SplitKArgs &args, int64_t item, int64_t row, int64_t col, int valid,
                           float (&sum)[kVec]) {
-  const GemmProblem &p = args.problem;
+  const Output &out = args.out;
   MP_UNROLL
   for (int i = 0; i < kVec; i++) sum[i] = 0.0f;
-  for (int slice = 0; slice < static_cast<int>(args.scheduler.split_k); slice++) {
-    const int64_t matrix = slice * p.batch_count + item;
+  for (int slice = 0; slice < args.split_k; slice++) {
+    const int64_t matrix = slice * out.batch_count + item;
     float part[kVec];
-    load_run(part, args.partial_sums + (matrix * p.m + row) * p.n + col, valid);
+    load_run(part, args.partial_sums + (matrix * out.m + row) * out.n + col, valid);
     MP_UNROLL
     for (int i = 0; i < kVec; i++) sum[i] += part[i];
   }
@@ -32,17 +34,17 @@ MP_DEVICE void sum_slices(const GemmArgs &args, int64_t item, int64_t row, int64
 
 MP_KERNEL(kThreads, 1)
 split_k_sum(MP_PARAM(SplitKArgs) args) {
-  const GemmProblem &p = args.gemm.problem;
+  const Output &out = args.out;
   const int64_t item = block_index() / args.blocks_per_item;
-  const int64_t runs_per_row = ceil_div<int64_t>(p.n, kVec);
+  const int64_t runs_per_row = ceil_div<int64_t>(out.n, kVec);
   const int64_t step = args.blocks_per_item * kThreads;
-  EpilogueWriter writer(p, item);
+  EpilogueWriter writer(out, item);
   for (int64_t run = block_index() % args.blocks_per_item * kThreads + thread_index();
-       run < p.m * runs_per_row; run += step) {
+       run < out.m * runs_per_row; run += step) {
     const int64_t row = run / runs_per_row, col = run % runs_per_row * kVec;
-    const int valid = static_cast<int>(min_of<int64_t>(p.n - col, kVec));
+    const int valid = static_cast<int>(min_of<int64_t>(out.n - col, kVec));
     float sum[kVec];
-    sum_slices(args.gemm, item, row, col, valid, sum);
+    sum_slices(args, item, row, col, valid, sum);
     writer.write(row, col, sum, valid);
   }
   writer.finish();
@@ -50,12 +52,13 @@ split_k_sum(MP_PARAM(SplitKArgs) args) {
 
 }  // namespace
 
-void launch_split_k_sum(const Device &device, const GemmArgs &gemm, mp_stream_t stream) {
-  const GemmProblem &p = gemm.problem;
-  const int64_t runs = p.m * ceil_div<int64_t>(p.n, kVec);
-  const int64_t most = max_of<int64_t>(kMaxBlocks / p.batch_count, 1);
-  const SplitKArgs args{gemm, min_of(ceil_div<int64_t>(runs, kThreads), most)};
-  launch("split_k_sum", split_k_sum, device, {args.blocks_per_item * p.batch_count, kThreads},
+void launch_split_k_sum(const Device &device, const Output &out, int32_t split_k,
+                        const float *partial_sums, mp_stream_t stream) {
+  const int64_t runs = out.m * ceil_div<int64_t>(out.n, kVec);
+  const int64_t most = max_of<int64_t>(kMaxBlocks / out.batch_count, 1);
+  const SplitKArgs args{out, split_k, partial_sums,
+                        min_of(ceil_div<int64_t>(runs, kThreads), most)};
+  launch("split_k_sum", split_k_sum, device, {args.blocks_per_item * out.batch_count, kThreads},
          stream, args);
 }
 

@@ -54,7 +54,7 @@ class WgmmaEpilogue {
         row0_(work.m0 + (Tile::kPingPong ? 0 : consumer * Tile::kRows) + strip_ * kStrip),
         slab_(slabs + (consumer * 4 + strip_) * kSlabs * kSlabBytes),
         target_(target()),
-        writer_(args.problem, target_) {}
+        writer_(args.problem.out, target_) {}
 
   /// Split k: leaves this slice's sums in workspace.  The last slice to arrive, in each warp, adds
   /// all of them up in their order and stores D.
@@ -107,7 +107,7 @@ class WgmmaEpilogue {
       const WgmmaItem &item = *work_.item;
       return {item.m, item.n, item.c_data, item.ldc, item.d_data, item.ldd, 0};
     }
-    return epilogue_target(p, work_.batch_item);
+    return epilogue_target(p.out, work_.batch_item);
   }
 
   static constexpr int kPatchCols = 32, kPatchRegs = kPatchCols / 2;
@@ -191,7 +191,7 @@ class WgmmaEpilogue {
 
   /// The part of the epilogue that needs nothing but the column: 16 rows x 16 columns from `col`.
   MP_DEVICE void alter(float (&z)[8], int64_t col) {
-    const Epilogue &e = args_.problem.epilogue;
+    const Epilogue &e = args_.problem.out.epilogue;
     scale(z);
     if (e.bias != nullptr) {
       MP_UNROLL
@@ -215,8 +215,8 @@ class WgmmaEpilogue {
     uint32_t pairs[4];
     MP_UNROLL
     for (int i = 0; i < 4; i++)
-      pairs[i] = args_.problem.dtype_cd == MP_FP16 ? pack_pair<half>(z[2 * i], z[2 * i + 1])
-                                                   : pack_pair<bf16>(z[2 * i], z[2 * i + 1]);
+      pairs[i] = args_.problem.out.dtype == MP_FP16 ? pack_pair<half>(z[2 * i], z[2 * i + 1])
+                                                    : pack_pair<bf16>(z[2 * i], z[2 * i + 1]);
     const int row = lane_index() % 16, chunk = 2 * j + lane_index() / 16;
     store_matrix_x4(slab + static_cast<SmemAddress>(row * 128 + ((chunk ^ (row % 8)) << 4)), pairs);
   }
@@ -228,7 +228,7 @@ class WgmmaEpilogue {
       return reinterpret_cast<uintptr_t>(p) % 8 == 0 && ld % 2 == 0;
     };
     return aligned(target_.d, target_.ldd) &&
-           (args_.problem.beta == 0.0f || aligned(target_.c, target_.ldc));
+           (args_.problem.out.beta == 0.0f || aligned(target_.c, target_.ldc));
   }
 
   MP_DEVICE void store_directly(Accumulators &acc) {
@@ -253,7 +253,7 @@ class WgmmaEpilogue {
     const auto is_there = [&](int pair) { return !Columns::kGaps || pair / 2 * 8 < run.count; };
     MP_UNROLL
     for (int r = 0; r < kCount; r++) z[r] = is_there(r / 2) ? z[r] * writer_.alpha() : 0.0f;
-    if (args_.problem.beta != 0.0f) {
+    if (args_.problem.out.beta != 0.0f) {
       const float *const c = static_cast<const float *>(target_.c);
       Pair read[kCount / 2]{};
       MP_UNROLL
@@ -262,7 +262,7 @@ class WgmmaEpilogue {
           read[p] = *reinterpret_cast<const Pair *>(c + row_of(p) * target_.ldc + col_of(p));
       MP_UNROLL
       for (int r = 0; r < kCount; r++)
-        if (is_there(r / 2)) z[r] += args_.problem.beta * read[r / 2].x[r % 2];
+        if (is_there(r / 2)) z[r] += args_.problem.out.beta * read[r / 2].x[r % 2];
     }
     float *const d = static_cast<float *>(target_.d);
     MP_UNROLL

@@ -15,9 +15,9 @@ MP_KERNEL(kThreads, 1)
 fill_wgmma_table(MP_PARAM(WgmmaArgs) args) {
   const GemmProblem &p = args.problem;
   const int64_t index = block_index() * kThreads + thread_index();
-  if (index >= p.batch_count) return;
+  if (index >= p.out.batch_count) return;
   const void *const a = p.a.items[index], *const b = p.b.items[index];
-  void *const d = const_cast<void *>(p.d.items[index]);
+  void *const d = const_cast<void *>(p.out.d.items[index]);
   const bool d_by_tma = args.store == StorePath::tma;
   if (!is_aligned_16(a) || !is_aligned_16(b) || (d_by_tma && !is_aligned_16(d))) {
     *args.misaligned() = 1;
@@ -31,8 +31,8 @@ fill_wgmma_table(MP_PARAM(WgmmaArgs) args) {
 
 /// The first item's maps, at an address that any map may have.
 GemmProblem with_stand_in(GemmProblem problem, const std::byte *workspace) {
-  problem.batch_count = 1;
-  problem.a.base = problem.b.base = problem.d.base = workspace;
+  problem.out.batch_count = 1;
+  problem.a.base = problem.b.base = problem.out.d.base = workspace;
   return problem;
 }
 
@@ -53,23 +53,24 @@ void launch_fallback(const Device &device, const GemmProblem &p, const uint32_t 
 void launch_wgmma(const GemmChoice &choice, const Device &device, const GemmArgs &gemm,
                   std::byte *workspace, mp_stream_t stream) {
   const GemmProblem &p = gemm.problem;
-  const bool by_pointers = p.d.items != nullptr;
+  const bool by_pointers = p.out.d.items != nullptr;
   WgmmaArgs args = plan_wgmma(choice, gemm);
 
   const GemmProblem mapped = by_pointers ? with_stand_in(p, workspace) : p;
   args.a = wgmma_map_a(mapped, choice);
   args.b = wgmma_map_b(mapped, choice);
   const TensorMapSpec d = wgmma_spec_d(mapped);
-  args.store = wgmma_store_path(p, p.dtype_cd != MP_FP32 && why_no_tensor_map(d) == nullptr);
+  args.store = wgmma_store_path(p, p.out.dtype != MP_FP32 && why_no_tensor_map(d) == nullptr);
   if (args.store == StorePath::tma) args.d = tensor_map(d);
 
-  const WgmmaWorkspace space = wgmma_workspace_of(args, choice, by_pointers ? p.batch_count : 0);
+  const WgmmaWorkspace space =
+      wgmma_workspace_of(args, choice, by_pointers ? p.out.batch_count : 0);
   start_wgmma_split(device, space, workspace, &args, stream);
   if (by_pointers) {
     args.table = workspace + space.table;
     fill(device, args.misaligned(), 0, sizeof(uint32_t), stream);
     launch("fill_wgmma_table", fill_wgmma_table, device,
-           {ceil_div<int64_t>(p.batch_count, kThreads), kThreads}, stream, args);
+           {ceil_div<int64_t>(p.out.batch_count, kThreads), kThreads}, stream, args);
   }
   launch_wgmma_kernel(choice, device, args, stream);
   if (by_pointers) launch_fallback(device, p, args.misaligned(), stream);

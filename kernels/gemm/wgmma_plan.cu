@@ -46,7 +46,7 @@ WgmmaArgs plan_wgmma(const GemmChoice &choice, const GemmArgs &gemm) {
   args.scheduler.group = ceil_div(gemm.scheduler.group, pair.m);
   args.num_work_tiles = static_cast<uint32_t>(args.scheduler.num_work_tiles());
   args.slice_k = static_cast<int32_t>(gemm.slice_k);
-  args.extras = wgmma_has_extras(gemm.problem.epilogue);
+  args.extras = wgmma_has_extras(gemm.problem.out.epilogue);
   return args;
 }
 
@@ -71,18 +71,20 @@ TensorMap wgmma_map_a(const GemmProblem &p, const GemmChoice &choice) {
   const GemmKernel &kernel = *choice.kernel;
   const bool by_k = p.op_a == MP_OP_N;
   const int shared_by = kernel.tile_m > kernel.tile_n ? choice.cluster : 1;
-  return tensor_map(matrix_spec(p.a, p.dtype_ab, by_k ? p.m : p.k, by_k ? p.k : p.m, p.batch_count,
+  return tensor_map(matrix_spec(p.a, p.dtype_ab, by_k ? p.out.m : p.k, by_k ? p.k : p.out.m,
+                                p.out.batch_count,
                                 by_k ? kernel.tile_m / shared_by : kernel.tile_k));
 }
 TensorMap wgmma_map_b(const GemmProblem &p, const GemmChoice &choice) {
   const GemmKernel &kernel = *choice.kernel;
   const bool by_k = p.op_b == MP_OP_T;
   const int shared_by = kernel.tile_m > kernel.tile_n ? 1 : choice.cluster;
-  return tensor_map(matrix_spec(p.b, p.dtype_ab, by_k ? p.n : p.k, by_k ? p.k : p.n, p.batch_count,
+  return tensor_map(matrix_spec(p.b, p.dtype_ab, by_k ? p.out.n : p.k, by_k ? p.k : p.out.n,
+                                p.out.batch_count,
                                 by_k ? kernel.tile_n / shared_by : kernel.tile_k));
 }
 TensorMapSpec wgmma_spec_d(const GemmProblem &p) {
-  return matrix_spec(p.d, p.dtype_cd, p.m, p.n, p.batch_count, 16);
+  return matrix_spec(p.out.d, p.out.dtype, p.out.m, p.out.n, p.out.batch_count, 16);
 }
 
 bool wgmma_has_extras(const Epilogue &e) {
@@ -91,13 +93,13 @@ bool wgmma_has_extras(const Epilogue &e) {
 }
 
 StorePath wgmma_store_path(const GemmProblem &p, bool d_fits_tma) {
-  const Epilogue &e = p.epilogue;
+  const Epilogue &e = p.out.epilogue;
   if (e.aux != nullptr) return StorePath::general;
-  if (p.dtype_cd == MP_FP32)
+  if (p.out.dtype == MP_FP32)
     return e.bias == nullptr && e.activation == MP_ACT_NONE ? StorePath::direct
                                                             : StorePath::general;
   const bool simple = e.activation == MP_ACT_NONE || e.activation == MP_ACT_RELU;
-  return p.beta == 0.0f && simple && d_fits_tma ? StorePath::tma : StorePath::general;
+  return p.out.beta == 0.0f && simple && d_fits_tma ? StorePath::tma : StorePath::general;
 }
 
 void launch_wgmma_kernel(const GemmChoice &choice, const Device &device, const WgmmaArgs &args,

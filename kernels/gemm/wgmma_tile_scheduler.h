@@ -60,7 +60,7 @@ class WgmmaTileScheduler {
                     tiles_m +
                 static_cast<uint32_t>(tile_m);
     work.item = args_.table != nullptr ? &args_.item(tile.batch_item) : nullptr;
-    work.inside = work.m0 < p.m && work.n0 < p.n;
+    work.inside = work.m0 < p.out.m && work.n0 < p.out.n;
     return work;
   }
 

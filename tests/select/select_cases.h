@@ -51,31 +51,31 @@ inline mp::Device host_machine() {
 inline mp::GemmProblem problem(int64_t m, int64_t n, int64_t k, mp_op_t op_a = MP_OP_N,
                                mp_op_t op_b = MP_OP_T) {
   mp::GemmProblem p{};
-  p.m = m;
-  p.n = n;
+  p.out.m = m;
+  p.out.n = n;
   p.k = k;
-  p.batch_count = 1;
+  p.out.batch_count = 1;
   p.op_a = op_a;
   p.op_b = op_b;
-  p.dtype_ab = p.dtype_cd = MP_FP16;
+  p.dtype_ab = p.out.dtype = MP_FP16;
   p.a.ld = op_a == MP_OP_N ? k : m;
   p.b.ld = op_b == MP_OP_N ? n : k;
-  p.c.ld = p.d.ld = n;
+  p.out.c.ld = p.out.d.ld = n;
   return p;
 }
 
 inline mp::GemmProblem with_batch(mp::GemmProblem p, int64_t items) {
-  p.batch_count = items;
-  p.a.stride = p.m * p.k;
-  p.b.stride = p.k * p.n;
-  p.c.stride = p.d.stride = p.m * p.n;
+  p.out.batch_count = items;
+  p.a.stride = p.out.m * p.k;
+  p.b.stride = p.k * p.out.n;
+  p.out.c.stride = p.out.d.stride = p.out.m * p.out.n;
   return p;
 }
 
 inline mp::GemmProblem with_pointers(mp::GemmProblem p, int64_t items) {
   static const void *const pointers[1] = {};
-  p.batch_count = items;
-  p.a.items = p.b.items = p.c.items = p.d.items = pointers;
+  p.out.batch_count = items;
+  p.a.items = p.b.items = p.out.c.items = p.out.d.items = pointers;
   return p;
 }
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "kernels/conv/select.h"
+#include "kernels/conv/implicit_gemm.h"
 #include "select_cases.h"
 
 using namespace mptest;
@@ -14,7 +14,7 @@ mp::ConvProblem conv_problem(mp_conv_op_t op, const mp::ConvShape &shape) {
   mp::ConvProblem p{};
   p.op = op;
   p.shape = shape;
-  p.dtype = p.out.dtype_cd = MP_FP16;
+  p.dtype = p.out.dtype = MP_FP16;
   p.out.batch_count = 1;
   const int64_t in = int64_t{shape.n} * shape.h * shape.w;
   const int64_t out = int64_t{shape.n} * shape.p * shape.q;

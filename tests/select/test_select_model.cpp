@@ -108,7 +108,7 @@ TEST_CASE("model: a split makes shorter tiles, and pays for its partial sums twi
   CHECK(f.on_a100("wmma_256x128x32_s3_k4", p) == Approx(2 + 10));
   CHECK(f.on_a100("wmma_256x128x32_s3_k5", p) == Approx(2 * (2 + 10 * 832. / 1024)));
   f.a100_class.partial_us_per_mb = 100;
-  const double partial_mb = 4 * 4e-6 * static_cast<double>(p.m * p.n);
+  const double partial_mb = 4 * 4e-6 * static_cast<double>(p.out.m * p.out.n);
   CHECK(f.on_a100("wmma_256x128x32_s3", p) == Approx(42));
   CHECK(f.on_a100("wmma_256x128x32_s3_k4", p) == Approx(12 + 2 * 100 * partial_mb));
 }
@@ -133,8 +133,8 @@ TEST_CASE("model: no less than reading and writing every matrix once") {
   const mp::GemmProblem p = problem(1000, 2000, 3000);
   CHECK(f.on_a100(name, p) == Approx(6 + 12 + 4));
   mp::GemmProblem q = p;
-  q.dtype_cd = MP_FP32;
-  q.beta = 1;
+  q.out.dtype = MP_FP32;
+  q.out.beta = 1;
   CHECK(f.on_a100(name, q) == Approx(6 + 12 + 2 * 8));
   q = with_batch(p, 5);
   CHECK(f.on_a100(name, q) == Approx(5 * 22));

@@ -24,8 +24,8 @@ mp::GemmProblem random_problem(Random &random) {
   const auto op = [&random] { return random.integer(0, 1) != 0 ? MP_OP_T : MP_OP_N; };
   mp::GemmProblem p = problem(extent(1), extent(1), extent(0), op(), op());
   p.dtype_ab = static_cast<mp_dtype_t>(random.integer(MP_FP16, MP_FP32));
-  p.dtype_cd = static_cast<mp_dtype_t>(random.integer(MP_FP16, MP_FP32));
-  p.beta = static_cast<float>(random.integer(0, 1));
+  p.out.dtype = static_cast<mp_dtype_t>(random.integer(MP_FP16, MP_FP32));
+  p.out.beta = static_cast<float>(random.integer(0, 1));
   if (random.integer(0, 3) == 0) p = with_batch(p, random.integer(1, 40));
   if (random.integer(0, 3) == 0) p = with_pointers(p, random.integer(1, 40));
   p.a.ld += random.integer(0, 2) * 4;
@@ -112,7 +112,7 @@ TEST_CASE("select: every problem has a choice on every device, and the best is t
   for (int i = 0; i < 3000; ++i) {
     const mp::GemmProblem p = random_problem(random);
     const bool aligned = random.integer(0, 3) != 0;
-    CAPTURE(i, p.m, p.n, p.k, p.batch_count, aligned);
+    CAPTURE(i, p.out.m, p.out.n, p.k, p.out.batch_count, aligned);
     for (const mp::Device &device : all_devices()) {
       CAPTURE(device.arch, device.target);
       const std::vector<mp::GemmChoice> choices = ranking(p, device, aligned);

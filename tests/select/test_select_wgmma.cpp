@@ -25,8 +25,8 @@ bool is_wgmma(const mp::GemmChoice &choice) {
 mp::GemmProblem problem_of(const mpbench::Shape &shape) {
   const mp_gemm_desc_t desc = mpbench::make_desc(shape, MP_FP16, MP_DTYPE_NONE);
   mp::GemmProblem p = problem(shape.m, shape.n, shape.k, shape.op_a, shape.op_b);
-  p.dtype_cd = desc.dtype_cd;
-  p.beta = desc.beta;
+  p.out.dtype = desc.dtype_cd;
+  p.out.beta = desc.beta;
   return p;
 }
 
@@ -45,16 +45,16 @@ void add_lines(const char *path, mpbench::Shape (*parse)(std::string_view),
 /// Share of the data sheet's 989.5 TFLOP/s that the predicted time stands for.
 double share_of_peak(const mp::GemmProblem &p, double us) {
   const double flop =
-      2 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+      2 * static_cast<double>(p.out.m) * static_cast<double>(p.out.n) * static_cast<double>(p.k);
   return flop / us * 1e-6 / 989.5;
 }
 
 /// In waves of the SMs: how much of the grid's time is spent on elements of D.
 double use_of_tiles(const mp::GemmProblem &p, const mp::GemmChoice &choice) {
   const mp::TileCounts tiles = tile_counts(*choice.kernel, choice.cluster, p);
-  const int64_t blocks = tiles.m * tiles.n * p.batch_count * choice.split_k;
+  const int64_t blocks = tiles.m * tiles.n * p.out.batch_count * choice.split_k;
   const int64_t waves = (blocks + 131) / 132;
-  const double elems = static_cast<double>(p.m) * static_cast<double>(p.n) * choice.split_k;
+  const double elems = static_cast<double>(p.out.m) * static_cast<double>(p.out.n) * choice.split_k;
   return elems / (static_cast<double>(waves * 132) * choice.kernel->tile_m * choice.kernel->tile_n);
 }
 
@@ -133,15 +133,14 @@ TEST_CASE("select wgmma: each reason why a kernel cannot run") {
     }
     // C and D may lie as they like.
     q = p;
-    q.c.ld = q.d.ld = 1025;
+    q.out.c.ld = q.out.d.ld = 1025;
     CHECK(why_not(name, q, h200()) == "");
 
-    for (int64_t mp::GemmProblem::*const extent :
-         {&mp::GemmProblem::m, &mp::GemmProblem::n, &mp::GemmProblem::k}) {
+    for (int64_t *const extent : {&q.out.m, &q.out.n, &q.k}) {
       q = problem(64, 64, 64);
-      q.*extent = int64_t{1} << 31;
+      *extent = int64_t{1} << 31;
       CHECK(why_not(name, q, h200()) == "needs dimensions below 2^31");
-      q.*extent -= 1;
+      *extent -= 1;
       CHECK(why_not(name, q, h200()) == "");
     }
   }
@@ -276,7 +275,7 @@ TEST_CASE("select wgmma: few tiles with a long k are split, or made smaller") {
   for (const mp::GemmProblem &p :
        {problem(576, 4096, 7168, MP_OP_T, MP_OP_N), problem(512, 512, 100000, MP_OP_T, MP_OP_N)}) {
     const mp::GemmChoice best = best_on_h200(p);
-    CAPTURE(p.m, p.n, p.k, best.name);
+    CAPTURE(p.out.m, p.out.n, p.k, best.name);
     CHECK(is_wgmma(best));
     const bool is_small = best.kernel->tile_m * best.kernel->tile_n <= 128 * 128;
     CHECK((best.split_k > 1 || is_small));
@@ -307,7 +306,7 @@ TEST_CASE("select wgmma: plausible choices for the shapes of the bench") {
     const mp::GemmProblem p = problem_of(shape);
     const mp::GemmChoice best = best_on_h200(p);
     CAPTURE(shape.name(), best.name, best.predicted_us);
-    const bool is_large = p.m >= 512 && p.n >= 512 && p.k >= 512;
+    const bool is_large = p.out.m >= 512 && p.out.n >= 512 && p.k >= 512;
     const bool is_aligned = mp::has_vector_rows(p);
     if (is_aligned && is_large) {
       CHECK(is_wgmma(best));
@@ -316,7 +315,7 @@ TEST_CASE("select wgmma: plausible choices for the shapes of the bench") {
     // Partial sums are no more than a few times what is read anyway.
     if (best.split_k > 1)
       CHECK(static_cast<double>(best.workspace_bytes) <
-            8 * 2.0 * static_cast<double>((p.m + p.n) * p.k));
+            8 * 2.0 * static_cast<double>((p.out.m + p.out.n) * p.k));
     CHECK(share_of_peak(p, best.predicted_us) < 0.85);
   }
 }

@@ -51,8 +51,8 @@ void check_batch(int tiles_m, int tiles_n, int batch, int split, int num_blocks,
                 << ", blocks " << num_blocks << ", cluster " << cluster << ", group " << group);
   const int pair_m = Tile::kPairInM ? cluster : 1, pair_n = Tile::kPairInM ? 1 : cluster;
   WgmmaArgs args{};
-  args.problem.m = int64_t{tiles_m} * Tile::kM - 3;
-  args.problem.n = int64_t{tiles_n} * Tile::kN - 5;
+  args.problem.out.m = int64_t{tiles_m} * Tile::kM - 3;
+  args.problem.out.n = int64_t{tiles_n} * Tile::kN - 5;
   args.slice_k = 2 * Tile::kK;
   args.problem.k = int64_t{split} * args.slice_k - 70;  // the last slice has one k-tile
   args.scheduler = {static_cast<uint32_t>(ceil_div(tiles_m, pair_m)),
@@ -67,7 +67,7 @@ void check_batch(int tiles_m, int tiles_n, int batch, int split, int num_blocks,
   for (const WgmmaWorkTile &work : tiles_of<Tile>(args, num_blocks, cluster)) {
     CHECK(work.m0 % Tile::kM == 0);
     CHECK(work.n0 % Tile::kN == 0);
-    CHECK(work.inside == (work.m0 < args.problem.m && work.n0 < args.problem.n));
+    CHECK(work.inside == (work.m0 < args.problem.out.m && work.n0 < args.problem.out.n));
     CHECK(work.k0 == work.slice * args.slice_k);
     CHECK(work.k_tiles == (work.slice + 1 < split ? 2 : 1));
     CHECK(work.tile < padded_tiles);

@@ -1,0 +1,110 @@
+// From the fields of a descriptor to a problem, and what it is as a product of matrices.
+#include "kernels/conv/problem.h"
+
+#include "kernels/conv/implicit_gemm.h"
+
+namespace mp {
+
+namespace {
+
+/// (extent - reach) / stride + 1, or 0 where the filter is larger.
+int64_t output_extent(int64_t padded, int32_t taps, int32_t dilation, int32_t stride) {
+  const int64_t reach = (int64_t{taps} - 1) * dilation + 1;
+  return padded < reach ? 0 : (padded - reach) / stride + 1;
+}
+
+ConvShape conv_shape(const mp_conv2d_desc_t &d) {
+  const ConvExtents y = conv_extents(d);
+  return {.n = d.n,
+          .h = d.h,
+          .w = d.w,
+          .c = d.c,
+          .k = d.k,
+          .r = d.r,
+          .s = d.s,
+          .p = static_cast<int32_t>(y.p),
+          .q = static_cast<int32_t>(y.q),
+          .pad_top = d.pad_top,
+          .pad_left = d.pad_left,
+          .stride_h = d.stride_h,
+          .stride_w = d.stride_w,
+          .dilation_h = d.dilation_h,
+          .dilation_w = d.dilation_w,
+          .groups = d.groups};
+}
+
+/// Rows and columns of the written tensor as one matrix.
+Output output_matrix(const ConvShape &s, mp_conv_op_t op) {
+  Output out{};
+  out.m = op == MP_CONV_FPROP   ? int64_t{s.n} * s.p * s.q
+          : op == MP_CONV_DGRAD ? int64_t{s.n} * s.h * s.w
+                                : s.k;
+  out.n = op == MP_CONV_FPROP ? s.k : op == MP_CONV_DGRAD ? s.c : int64_t{s.r} * s.s * group_c(s);
+  out.batch_count = 1;
+  out.c.ld = out.d.ld = out.n;
+  return out;
+}
+
+}  // namespace
+
+ConvExtents conv_extents(const mp_conv2d_desc_t &d) {
+  return {output_extent(int64_t{d.pad_top} + d.h + d.pad_bottom, d.r, d.dilation_h, d.stride_h),
+          output_extent(int64_t{d.pad_left} + d.w + d.pad_right, d.s, d.dilation_w, d.stride_w)};
+}
+
+ConvProblem conv_problem(const mp_conv2d_desc_t &d, mp_conv_op_t op) {
+  const ConvShape shape = conv_shape(d);
+  Output out = output_matrix(shape, op);
+  out.dtype = d.dtype_out;
+  out.alpha = d.alpha;
+  out.beta = d.beta;
+  return {
+      .op = op, .shape = shape, .dtype = d.dtype, .image = nullptr, .other = nullptr, .out = out};
+}
+
+ProductShape product_shape(const ConvProblem &p) {
+  const ConvShape &s = p.shape;
+  const RunShape runs = run_shape(p);
+  const int64_t taps = int64_t{runs.taps_h} * runs.taps_w * runs.padded();
+  const int64_t outputs = int64_t{s.n} * s.p * s.q;
+  switch (p.op) {
+    case MP_CONV_FPROP:
+      return {outputs, group_k(s), taps, s.groups};
+    case MP_CONV_WGRAD:
+      return {group_k(s), taps, outputs, s.groups};
+    case MP_CONV_DGRAD:
+      break;
+  }
+  const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
+  return {int64_t{s.n} * h.pixels * w.pixels, group_c(s), int64_t{h.taps} * w.taps * runs.padded(),
+          int64_t{s.groups} * h.classes * w.classes};
+}
+
+GemmProblem operands_of(const ConvProblem &p) {
+  return {.out = p.out,
+          .k = 0,
+          .op_a = p.op == MP_CONV_WGRAD ? MP_OP_T : MP_OP_N,
+          .op_b = p.op == MP_CONV_FPROP ? MP_OP_T : MP_OP_N,
+          .dtype_ab = p.dtype,
+          .a = {},
+          .b = {}};
+}
+
+bool is_pointwise(const ConvShape &s) {
+  return s.r == 1 && s.s == 1 && s.stride_h == 1 && s.stride_w == 1 && s.p == s.h && s.q == s.w &&
+         s.pad_top == 0 && s.pad_left == 0 && s.groups == 1;
+}
+
+GemmProblem pointwise_gemm(const ConvProblem &p) {
+  const ConvShape &s = p.shape;
+  const int64_t pixels = int64_t{s.n} * s.p * s.q;
+  const Operand image{p.image, nullptr, p.op == MP_CONV_DGRAD ? s.k : s.c, 0};
+  const Operand other{p.other, nullptr, p.op == MP_CONV_WGRAD ? s.k : s.c, 0};
+  GemmProblem gemm = operands_of(p);
+  gemm.k = p.op == MP_CONV_FPROP ? s.c : p.op == MP_CONV_DGRAD ? s.k : pixels;
+  gemm.a = p.op == MP_CONV_WGRAD ? other : image;
+  gemm.b = p.op == MP_CONV_WGRAD ? image : other;
+  return gemm;
+}
+
+}  // namespace mp
