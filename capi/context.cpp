@@ -98,7 +98,8 @@ ContextPtr make_context(const mp_context_config_t &config) {
         " has wgmma, but the code that it runs was not compiled for sm_90a: slower kernels");
   }
   if (config.sm_limit > 0) device.num_sms = std::min(device.num_sms, config.sm_limit);
-  return ContextPtr(new Context{*place.backend, device, allocator, {}});
+  static std::atomic<uint64_t> contexts;
+  return ContextPtr(new Context{++contexts, *place.backend, device, allocator, {}});
 }
 
 // ---------------------------------------------------------------------------- objects' memory

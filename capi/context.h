@@ -32,6 +32,7 @@ struct Logged {
 
 /// One device and its limits.  Immutable apart from what it remembers of the log.
 struct Context {
+  const uint64_t id;  ///< no other context of this process has had it
   const Backend &backend;
   Device device;
   std::optional<mp_allocator_t> allocator;  ///< none: the backend's own

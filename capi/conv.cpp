@@ -2,6 +2,7 @@
 #define MP_ENABLE_EXPERIMENTAL
 #include <vector>
 
+#include "capi/choice_cache.h"
 #include "capi/gemm_problem.h"
 #include "capi/gemm_tuning.h"
 #include "capi/kernel_info.h"
@@ -87,12 +88,13 @@ bool has_product(const ConvShape &s) {
 
 // ---------------------------------------------------------------------------- choice
 
-ConvChoice choose_conv(const ConvProblem &problem, const Device &device, bool aligned,
+ConvChoice choose_conv(const ConvProblem &problem, const Context &context, bool aligned,
                        const char *kernel, size_t workspace_bytes) {
-  if (kernel == nullptr) return best_conv(problem, device, gemm_tuning(), aligned, workspace_bytes);
+  if (kernel == nullptr)
+    return remembered_choice(best_conv, context, problem, aligned, workspace_bytes);
   ConvChoice choice;
   const char *why;
-  if (!find_conv(problem, device, gemm_tuning(), aligned, kernel, &choice, &why)) {
+  if (!find_conv(problem, context.device, gemm_tuning(), aligned, kernel, &choice, &why)) {
     MP_REQUIRE(why != nullptr, MP_ERROR_NOT_FOUND, "kernel = ", kernel, " is unknown");
     fail(MP_ERROR_UNSUPPORTED, "kernel = ", kernel, " ", why);
   }
@@ -130,7 +132,7 @@ void check_tensor(const Tensor &tensor, mp_dtype_t dtype, bool is_used) {
 void run(const Context &context, const ConvCall &call, const ConvProblem &problem,
          const char *kernel, const Workspace &space, mp_stream_t stream) {
   const bool aligned = has_fast_alignment(problem.image, problem.other);
-  const ConvChoice choice = choose_conv(problem, context.device, aligned, kernel, space.bytes);
+  const ConvChoice choice = choose_conv(problem, context, aligned, kernel, space.bytes);
   MP_REQUIRE(choice.workspace_bytes <= space.bytes, MP_ERROR_WORKSPACE_TOO_SMALL,
              "workspace_bytes = ", space.bytes, ", but kernel = ", choice.name, " needs ",
              choice.workspace_bytes);
@@ -144,7 +146,7 @@ void run_without_product(const Context &context, const ConvProblem &problem, mp_
   const Output &out = problem.out;
   if (out.m > 0) {
     const GemmProblem gemm = operands_of(problem);
-    const GemmChoice choice = best_gemm(gemm, context.device, gemm_tuning(), kAssumedAligned, 0);
+    const GemmChoice choice = remembered_choice(best_gemm, context, gemm, kAssumedAligned, 0);
     context.backend.gemm(context.device, gemm, choice, nullptr, stream);
   } else if (out.epilogue.dbias != nullptr) {
     context.backend.fill(context.device, out.epilogue.dbias, 0,
@@ -213,7 +215,7 @@ mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_
     mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
     const mp::ConvProblem problem = mp::conv_problem(d, op);
     const auto chosen = [&] {
-      return mp::choose_conv(problem, c.device, mp::kAssumedAligned, d.kernel, SIZE_MAX);
+      return mp::choose_conv(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX);
     };
     *bytes = mp::has_product(problem.shape) ? chosen().workspace_bytes : 0;
   });

@@ -107,23 +107,23 @@ std::span<const GemmGroupItem> items_of(const GemmGroup &group) {
 // ---------------------------------------------------------------------------- workspace
 
 /// One product at a time: they use the same workspace after each other.
-size_t most_workspace(const GemmGroup &group, const Device &device, const char *kernel) {
+size_t most_workspace(const GemmGroup &group, const Context &context, const char *kernel) {
   size_t most = 0;
   for (const GemmGroupItem &item : items_of(group)) {
     const GemmChoice choice = for_item(item.index, ": ", [&] {
-      return best_choice(item_problem(group, item), device, kAssumedAligned, kernel);
+      return best_choice(item_problem(group, item), context, kAssumedAligned, kernel);
     });
     most = std::max(most, choice.workspace_bytes);
   }
   return most;
 }
 
-size_t workspace_of(const GemmGroup &group, const Device &device, const char *kernel) {
+size_t workspace_of(const GemmGroup &group, const Context &context, const char *kernel) {
   GemmChoice choice;
   if (group.count == 0) return 0;
-  if (choose_gemm_grouped(group, device, gemm_tuning(), SIZE_MAX, kernel, &choice))
+  if (choose_gemm_grouped(group, context.device, gemm_tuning(), SIZE_MAX, kernel, &choice))
     return choice.workspace_bytes;
-  return most_workspace(group, device, kernel);
+  return most_workspace(group, context, kernel);
 }
 
 // ---------------------------------------------------------------------------- launch
@@ -147,7 +147,7 @@ void run_one_by_one(const Context &context, const GemmGroup &group, const char *
   std::vector<GemmChoice> choices;
   for (const GemmGroupItem &item : items_of(group)) {
     choices.push_back(for_item(item.index, ": ", [&] {
-      return choose(item_problem(group, item), context.device, is_aligned(item), kernel, workspace);
+      return choose(item_problem(group, item), context, is_aligned(item), kernel, workspace);
     }));
   }
   log_slow_path(context, "mp_gemm_grouped",
@@ -188,7 +188,7 @@ mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp_gemm_d
     mp::require_pointer(bytes, "bytes");
     const mp_gemm_desc_t d = mp::read_common(desc);
     const auto products = mp::read_items(d, count, items, mp::Data::kIgnored);
-    *bytes = mp::workspace_of(mp::group_of(d, products), c.device, d.kernel);
+    *bytes = mp::workspace_of(mp::group_of(d, products), c, d.kernel);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "capi/choice_cache.h"
 #include "capi/gemm_tuning.h"
 
 namespace mp {
@@ -197,22 +198,21 @@ GemmChoice forced_choice(const GemmProblem &problem, const Device &device, bool 
 
 }  // namespace
 
-GemmChoice best_choice(const GemmProblem &problem, const Device &device, bool aligned,
+GemmChoice best_choice(const GemmProblem &problem, const Context &context, bool aligned,
                        const char *kernel) {
-  if (kernel != nullptr) return forced_choice(problem, device, aligned, kernel);
-  return best_gemm(problem, device, gemm_tuning(), aligned, SIZE_MAX);
+  if (kernel != nullptr) return forced_choice(problem, context.device, aligned, kernel);
+  return remembered_choice(best_gemm, context, problem, aligned, SIZE_MAX);
 }
 
-GemmChoice choose(const GemmProblem &problem, const Device &device, bool aligned,
+GemmChoice choose(const GemmProblem &problem, const Context &context, bool aligned,
                   const char *kernel, const Workspace &workspace) {
-  if (kernel != nullptr) {
-    const GemmChoice choice = forced_choice(problem, device, aligned, kernel);
-    MP_REQUIRE(choice.workspace_bytes <= workspace.bytes, MP_ERROR_WORKSPACE_TOO_SMALL,
-               "workspace_bytes = ", workspace.bytes, ", but kernel = ", kernel, " needs ",
-               choice.workspace_bytes);
-    return choice;
-  }
-  return best_gemm(problem, device, gemm_tuning(), aligned, workspace.bytes);
+  if (kernel == nullptr)
+    return remembered_choice(best_gemm, context, problem, aligned, workspace.bytes);
+  const GemmChoice choice = forced_choice(problem, context.device, aligned, kernel);
+  MP_REQUIRE(choice.workspace_bytes <= workspace.bytes, MP_ERROR_WORKSPACE_TOO_SMALL,
+             "workspace_bytes = ", workspace.bytes, ", but kernel = ", kernel, " needs ",
+             choice.workspace_bytes);
+  return choice;
 }
 
 // ---------------------------------------------------------------------------- log

@@ -81,10 +81,10 @@ inline bool has_fast_alignment(const void *a, const void *b) {
 }
 
 /// What mp_gemm launches where workspace is no matter; `kernel`: desc->kernel.
-GemmChoice best_choice(const GemmProblem &, const Device &, bool aligned, const char *kernel);
+GemmChoice best_choice(const GemmProblem &, const Context &, bool aligned, const char *kernel);
 
 /// What mp_gemm launches.
-GemmChoice choose(const GemmProblem &, const Device &, bool aligned, const char *kernel,
+GemmChoice choose(const GemmProblem &, const Context &, bool aligned, const char *kernel,
                   const Workspace &);
 
 // ---------------------------------------------------------------------------- log

@@ -20,6 +20,8 @@ struct ConvShape {
   int32_t stride_h, stride_w;
   int32_t dilation_h, dilation_w;
   int32_t groups;
+
+  bool operator==(const ConvShape &) const = default;
 };
 
 /// P and Q of a descriptor; 0 where the filter is larger than the padded image.
@@ -37,6 +39,8 @@ struct ConvProblem {
   const void *image;  ///< what patches are taken from: x; dy in dgrad
   const void *other;  ///< the filter; dy in wgrad
   Output out;         ///< the written tensor as one matrix
+
+  bool operator==(const ConvProblem &) const = default;
 };
 
 /// The problem of a descriptor whose fields are valid; neither data nor epilogue.

@@ -22,6 +22,8 @@ struct Operand {
   const void *const *items;
   int64_t ld;
   int64_t stride;  ///< elements; 0 = the same matrix for all items
+
+  bool operator==(const Operand &) const = default;
 };
 
 struct Epilogue {
@@ -35,6 +37,8 @@ struct Epilogue {
   float *dbias;
   float *amax;
   float *found_inf;
+
+  bool operator==(const Epilogue &) const = default;
 };
 
 /// What is written, by GEMM and by convolution alike: m x n matrices, and how they come from the
@@ -46,6 +50,8 @@ struct Output {
   float alpha, beta;
   Operand c, d;  ///< d.base / d.items are written
   Epilogue epilogue;
+
+  bool operator==(const Output &) const = default;
 };
 
 /// One mp_gemm call, after validation.  k >= 0.
@@ -55,6 +61,8 @@ struct GemmProblem {
   mp_op_t op_a, op_b;
   mp_dtype_t dtype_ab;
   Operand a, b;
+
+  bool operator==(const GemmProblem &) const = default;
 };
 
 /// The problem of a descriptor whose fields are valid; neither data nor epilogue.

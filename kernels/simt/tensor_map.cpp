@@ -1,11 +1,12 @@
 // The limits of tensor maps, and each thread's caches of them; the same for both targets.
 #include "kernels/simt/tensor_map.h"
 
-#include <array>
 #include <bit>
 #include <memory>
 #include <span>
 #include <string>
+
+#include "kernels/cache.h"
 
 namespace mp {
 
@@ -24,17 +25,6 @@ constexpr int32_t kMaxStep = 8;
 int64_t element_bytes(mp_dtype_t dtype) {
   return dtype == MP_FP32 ? 4 : 2;
 }
-
-/// Multiplicative (Knuth, vol. 3, 6.4): the high bits are the good ones.
-struct Hash {
-  uint64_t sum;
-
-  void mix(uint64_t word) { sum = (std::rotl(sum, 23) ^ word) * 0x9E3779B97F4A7C15u; }
-  template <class Word, size_t kCount>
-  void mix(const Word (&words)[kCount]) {
-    for (const Word word : words) mix(static_cast<uint64_t>(word));
-  }
-};
 
 template <class Spec>
 void mix_tensor(Hash &hash, const Spec &spec) {
@@ -55,50 +45,39 @@ void mix_fields(Hash &hash, const Im2colSpec &spec) {
   hash.mix(static_cast<uint64_t>(spec.channels) << 32 | static_cast<uint32_t>(spec.pixels));
 }
 
-/// Direct-mapped.  A training step of a hundred layers uses a few hundred maps.
-///
 /// The key is the whole spec and who encodes, but not the device: a map holds an address, and
 /// under unified addressing an address belongs to one device.
 template <class Spec>
-class Cache {
- public:
-  const TensorMap &find(TensorMapEncoder<Spec> encode, const Spec &spec) {
-    Entry &entry = entries_[hash(encode, spec) >> (64 - kLog2Entries)];
-    if (entry.encode == encode && entry.spec == spec) return entry.map;
-    if (const char *const why = why_no_tensor_map(spec))
-      throw TargetError(MP_ERROR_INTERNAL, std::string("a tensor map ") + why);
-    entry.map = encode(spec);
-    entry.spec = spec;
-    entry.encode = encode;
-    encodes_++;
-    return entry.map;
-  }
-  int64_t encodes() const { return encodes_; }
+struct MapKey {
+  TensorMapEncoder<Spec> encode;
+  Spec spec;
 
- private:
-  static constexpr int kLog2Entries = 8;
-  struct Entry {
-    TensorMap map;
-    Spec spec;
-    TensorMapEncoder<Spec> encode;  ///< NULL = empty
-  };
-
-  static uint64_t hash(TensorMapEncoder<Spec> encode, const Spec &spec) {
+  bool operator==(const MapKey &) const = default;
+  uint64_t hash() const {
     Hash hash{std::bit_cast<uint64_t>(encode)};
     mix_fields(hash, spec);
     return hash.sum;
   }
-
-  std::array<Entry, 1 << kLog2Entries> entries_{};
-  int64_t encodes_ = 0;
 };
 
 template <class Spec>
-Cache<Spec> &cache_of_this_thread() {
+using MapCache = Cache<MapKey<Spec>, TensorMap>;
+
+template <class Spec>
+MapCache<Spec> &cache_of_this_thread() {
   // On the heap: every thread of the process may get thread_local space, whether it uses it or not.
   // Inside the function: GCC 12 does not destroy thread_local variable templates.
-  static thread_local const auto cache = std::make_unique<Cache<Spec>>();
+  static thread_local const auto cache = std::make_unique<MapCache<Spec>>();
   return *cache;
+}
+
+template <class Spec>
+const TensorMap &cached(TensorMapEncoder<Spec> encode, const Spec &spec) {
+  return cache_of_this_thread<Spec>().find({encode, spec}, [&] {
+    if (const char *const why = why_no_tensor_map(spec))
+      throw TargetError(MP_ERROR_INTERNAL, std::string("a tensor map ") + why);
+    return encode(spec);
+  });
 }
 
 // ---------------------------------------------------------------- limits
@@ -188,15 +167,15 @@ int64_t tensor_map_stride_bytes(const Im2colSpec &spec, int dimension) {
 
 const TensorMap &cached_tensor_map(TensorMapEncoder<TensorMapSpec> encode,
                                    const TensorMapSpec &spec) {
-  return cache_of_this_thread<TensorMapSpec>().find(encode, spec);
+  return cached(encode, spec);
 }
 const TensorMap &cached_tensor_map(TensorMapEncoder<Im2colSpec> encode, const Im2colSpec &spec) {
-  return cache_of_this_thread<Im2colSpec>().find(encode, spec);
+  return cached(encode, spec);
 }
 
 int64_t tensor_map_encodes() {
-  return cache_of_this_thread<TensorMapSpec>().encodes() +
-         cache_of_this_thread<Im2colSpec>().encodes();
+  return cache_of_this_thread<TensorMapSpec>().misses() +
+         cache_of_this_thread<Im2colSpec>().misses();
 }
 
 }  // namespace mp

@@ -77,6 +77,32 @@ TEST_CASE("select: the first name is what the library launches", "[gemm][strict]
   }
 }
 
+TEST_CASE("select: what a thread remembers is what it would choose anew", "[gemm]") {
+  // More problems than are remembered, twice, alternately by two contexts with other limits: the ranking
+  // of mp_gemm_kernel_info is never remembered.
+  mp_context_config_t narrow = mp_context_config_default();
+  narrow.device = on_host() ? MP_DEVICE_HOST : MP_DEVICE_AUTO;
+  narrow.sm_limit = 1;
+  mp_context_t one_sm = nullptr;
+  require_ok(mp_context_create(&one_sm, &narrow));
+  for (int round = 0; round < 2; ++round) {
+    Random random(12);
+    for (int i = 0; i < 600; ++i) {
+      const mp_gemm_desc_t desc = random_problem(random);
+      for (const mp_context_t asked : {context(), one_sm}) {
+        CAPTURE(round, i, desc.m, desc.n, desc.k, asked == one_sm);
+        mp_kernel_info_t best;
+        MP_INIT_STRUCT(&best);
+        require_ok(mp_gemm_kernel_info(asked, &desc, 0, &best));
+        size_t bytes = SIZE_MAX;
+        require_ok(mp_gemm_workspace_size(asked, &desc, &bytes));
+        REQUIRE(bytes == best.workspace_bytes);
+      }
+    }
+  }
+  mp_context_destroy(one_sm);
+}
+
 TEST_CASE("select: an unknown name is not found", "[gemm][strict]") {
   GemmRun run(small_case(MP_FP16, MP_FP16));
   for (const char *const name : {"no_such_kernel", "wmma", "simt_64x64x16_"}) {

@@ -1,0 +1,91 @@
+// Which kernel runs a problem, remembered: what the calling thread asked last costs a look-up
+// instead of a ranking.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "capi/context.h"
+#include "capi/gemm_tuning.h"
+#include "kernels/cache.h"
+#include "kernels/conv/problem.h"
+#include "kernels/gemm/problem.h"
+
+namespace mp {
+
+// What selection looks at: shapes, types and layouts.  Whether there are pointer arrays matters, not
+// what is in them; whether C is read, not its factor.
+
+inline Operand layout_of(const Operand &operand) {
+  static const void *const some_items[1] = {};
+  return {nullptr, operand.items != nullptr ? some_items : nullptr, operand.ld, operand.stride};
+}
+
+inline Output layout_of(const Output &out) {
+  return {.m = out.m,
+          .n = out.n,
+          .batch_count = out.batch_count,
+          .dtype = out.dtype,
+          .alpha = 1.0f,
+          .beta = out.beta != 0.0f ? 1.0f : 0.0f,
+          .c = layout_of(out.c),
+          .d = layout_of(out.d),
+          .epilogue = {}};
+}
+
+inline GemmProblem layout_of(const GemmProblem &p) {
+  return {layout_of(p.out), p.k, p.op_a, p.op_b, p.dtype_ab, layout_of(p.a), layout_of(p.b)};
+}
+
+inline ConvProblem layout_of(const ConvProblem &p) {
+  return {p.op, p.shape, p.dtype, nullptr, nullptr, layout_of(p.out)};
+}
+
+inline void mix_layout(Hash &hash, const GemmProblem &p) {
+  hash.mix({p.out.m, p.out.n, p.k, p.out.batch_count, p.a.ld, p.b.ld, p.a.stride, p.b.stride});
+  hash.mix(static_cast<uint64_t>(p.op_a) << 6 | static_cast<uint64_t>(p.op_b) << 4 |
+           static_cast<uint64_t>(p.dtype_ab) << 2 | static_cast<uint64_t>(p.out.dtype));
+}
+
+inline void mix_layout(Hash &hash, const ConvProblem &p) {
+  const ConvShape &s = p.shape;
+  hash.mix({s.n, s.h, s.w, s.c, s.k, s.r, s.s, s.pad_top, s.pad_left, s.stride_h, s.stride_w,
+            s.dilation_h, s.dilation_w, s.groups});
+  hash.mix(static_cast<uint64_t>(p.op) << 4 | static_cast<uint64_t>(p.dtype) << 2 |
+           static_cast<uint64_t>(p.out.dtype));
+}
+
+/// One question: `problem` is a layout_of.
+template <class Problem>
+struct ChoiceKey {
+  uint64_t context;  ///< Context::id: two contexts may differ in their limits
+  size_t workspace_bytes;
+  bool aligned;
+  Problem problem;
+
+  bool operator==(const ChoiceKey &) const = default;
+  uint64_t hash() const {
+    Hash hash{context << 1 | static_cast<uint64_t>(aligned)};
+    hash.mix(workspace_bytes);
+    mix_layout(hash, problem);
+    return hash.sum;
+  }
+};
+
+/// best(problem, device, tuning, aligned, workspace_bytes), from the calling thread's cache where it is
+/// there.
+template <class Problem, class Choice>
+Choice remembered_choice(Choice (*best)(const Problem &, const Device &, const GemmTuning &, bool,
+                                        size_t),
+                         const Context &context, const Problem &problem, bool aligned,
+                         size_t workspace_bytes) {
+  // On the heap: every thread of the process may get thread_local space, whether it uses it or not.
+  using ChoiceCache = Cache<ChoiceKey<Problem>, Choice>;
+  static thread_local const auto cache = std::make_unique<ChoiceCache>();
+  return cache->find({context.id, workspace_bytes, aligned, layout_of(problem)}, [&] {
+    return best(problem, context.device, gemm_tuning(), aligned, workspace_bytes);
+  });
+}
+
+}  // namespace mp
