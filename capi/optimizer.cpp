@@ -25,11 +25,6 @@ bool clips_tensors(const mp_hyper_t &hyper) {
   return hyper.max_tensor_norm > 0.0f;
 }
 
-bool measures_tensors(const mp_optimizer_desc_t &desc) {
-  return desc.kind == MP_OPT_LAMB || desc.kind == MP_OPT_NOVOGRAD ||
-         (desc.flags & (MP_OPT_LARC | MP_OPT_LARS)) != 0;
-}
-
 struct RatioOffsets {
   size_t w_squares, u_squares, ratio;
 
@@ -49,8 +44,9 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
   DeviceImage image;
   const size_t groups = image.add(optimizer.groups.data(), optimizer.groups.size());
   const size_t group_of = image.add(tensor_group.data(), tensor_group.size());
-  const RatioOffsets ratios(
-      image, measures_tensors(optimizer.desc) ? optimizer.desc.grads->device : TensorList{});
+  const RatioOffsets ratios(image, has_ratios(optimizer.desc.kind, optimizer.desc.flags)
+                                       ? optimizer.desc.grads->device
+                                       : TensorList{});
   const size_t norms = image.add_zeros<float>(clips ? tensor_group.size() : 0);
   const size_t lr = image.add_zeros<float>(optimizer.groups.size());
   const size_t t = image.add_zeros<int64_t>(1);

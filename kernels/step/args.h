@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/simt/compiler.h"
 #include "kernels/tensors/lists.h"
 #include "mpcore.h"
 
@@ -64,6 +65,12 @@ struct AgreementArgs {
   float *norm;
   ClipArgs clip;  ///< done last, with sum_squares and if clip.grad_scale is set
 };
+
+/// Whether a step begins with a pass that measures the norms of every tensor.
+MP_HD bool has_ratios(mp_optimizer_kind_t kind, uint32_t flags) {
+  return kind == MP_OPT_LAMB || kind == MP_OPT_NOVOGRAD ||
+         (kind == MP_OPT_SGD && (flags & (MP_OPT_LARC | MP_OPT_LARS)) != 0);
+}
 
 /// What the rules with norms of a tensor measure before they update; NULL for the others.
 struct RatioScratch {

@@ -113,12 +113,6 @@ MP_HD void update_rmsprop(const RuleParams &p, float g, float &w, float &m, floa
 
 // ---------------------------------------------------------------------------- norms of a tensor
 
-/// Whether a step begins with a pass that measures every tensor.
-MP_HD bool has_ratios(mp_optimizer_kind_t kind, uint32_t flags) {
-  return kind == MP_OPT_LAMB || kind == MP_OPT_NOVOGRAD ||
-         (kind == MP_OPT_SGD && (flags & (MP_OPT_LARC | MP_OPT_LARS)) != 0);
-}
-
 /// @param u_norm  of the direction
 MP_HD float lamb_ratio(const RuleParams &p, float w_norm, float u_norm) {
   const bool adapts = (p.flags & MP_OPT_NVLAMB) != 0 || p.hyper.weight_decay != 0.0f;
