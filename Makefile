@@ -265,14 +265,14 @@ $(BUILD)/tests/bindings_cpp: tests/bindings/cpp.cpp include/mpcore.hpp include/m
 tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune $(BUILD)/mpbench $(INSTALLED)
 
 SEEDS ?= 1 2 3 4 5
-STRICT_STEPS = $(foreach s,$(SEEDS),"strict, seed $(s)::MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")
+STRICT_STEPS = $(foreach s,$(SEEDS),"strict, seed $(s)::MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")
 RANK_STEPS = $(foreach n,2 4,"MPI, $(n) ranks::tests/tools/run_mpi $(n) $(BUILD)/tests/mpitests") \
   "mpdemo, 2 ranks::tests/tools/check_ranks $(BUILD)"
 # All generated convolutions; the strict steps have a few.
-CONV_STEP = "conv, strict, seed 1::MP_HOST_MOOD=strict MP_HOST_SEED=1 $(BUILD)/tests/mptests [conv]"
+CONV_STEP = "conv, strict, seed 1::MP_HOST_MODE=strict MP_HOST_SEED=1 $(BUILD)/tests/mptests [conv]"
 # The pipelines of the Hopper kernels have more ways to go wrong than a few schedules show.
 WGMMA_SEEDS ?= $(shell seq 20)
-WGMMA_STEPS = $(foreach s,$(WGMMA_SEEDS),"wgmma, strict, seed $(s)::MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [wgmma]")
+WGMMA_STEPS = $(foreach s,$(WGMMA_SEEDS),"wgmma, strict, seed $(s)::MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [wgmma]")
 ifneq ($(MP_TEST_DEVICE),cuda)
 HOST_ONLY_STEPS = "the host machine::$(BUILD)/tests/machine" "conformance::$(BUILD)/tests/conformance" "mptune::tests/tools/run_mptune $(BUILD)" "bench report::tests/tools/test_bench_report $(BUILD)" $(RANK_STEPS) $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
 endif
@@ -329,7 +329,7 @@ light:
 	  "$(SAN): conformance::$(SAN_BUILD)/tests/conformance" \
 	  "$(SAN): C ABI::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/test_capi" \
 	  "$(SAN): plain::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/mptests [strict]" \
-	  $(foreach s,$(SEEDS),"$(SAN): strict, seed $(s)::LD_PRELOAD=$(PRELOAD) MP_HOST_MOOD=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")
+	  $(foreach s,$(SEEDS),"$(SAN): strict, seed $(s)::LD_PRELOAD=$(PRELOAD) MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")
 
 # ---------------------------------------------------------------- demo and bench
 

@@ -1,7 +1,7 @@
 // cp.async: copies from gmem to smem that the thread does not wait for (sm_80 and newer).
 //
 // On sm_75, which has none, the copy happens at once: the same kernels run, with less overlap.
-// On the host a copy lands when the mood says so, at the latest in the wait that covers it.
+// On the host a copy lands when the mode says so, at the latest in the wait that covers it.
 #pragma once
 
 #include "kernels/simt/simt.h"

@@ -7,7 +7,7 @@
 // multiple of 128 bytes, of 1024 under the swizzle.
 //
 // Loads are over when their mbarrier says so: every box counts in full, whatever part of it lies in
-// the tensor.  Stores are over in groups, like cp.async.  On the host either happens when the mood
+// the tensor.  Stores are over in groups, like cp.async.  On the host either happens when the mode
 // says so: a load late or at once, a store at the latest in the wait that covers it.
 #pragma once
 

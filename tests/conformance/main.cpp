@@ -1,7 +1,7 @@
 // Layout conformance: every primitive of the machine alone, the device against the host machine.
 //
 // With MP_TEST_DEVICE=cuda each case runs on the GPU and on the host machine, from one source, and all
-// that the kernels wrote must be the same, bit for bit.  Without, the host machine's moods are compared,
+// that the kernels wrote must be the same, bit for bit.  Without, the host machine's modes are compared,
 // and each case is run once more with an injected mistake, which must show: a case that cannot fail says
 // nothing about a GPU either.  That the host machine does what the documents say is shown by the tests
 // of the machine.
@@ -25,7 +25,7 @@ constexpr char kUsage[] =
     "conformance [--list | --help | CASE...]\n"
     "\n"
     "Compares what each primitive writes on the GPU with what it writes on the host machine, with\n"
-    "MP_TEST_DEVICE=cuda; else the moods of the host machine with each other, and looks whether a "
+    "MP_TEST_DEVICE=cuda; else the modes of the host machine with each other, and looks whether a "
     "injected\n"
     "mistake shows.  Without a CASE all; the last line is \"N passed, N failed[, N skipped]\".\n"
     "\n"
@@ -42,14 +42,14 @@ bool wants_cuda() {
 
 /// Nothing if all is well.
 std::string check_on_host(const Case &one, const mp::Device &host) {
-  engine::set_mood(engine::Mood::plain());
+  engine::set_mode(engine::Mode::plain());
   const Output plain = one.run(host, Mistake::none);
   if (differences(plain, one.run(host, Mistake::made)).empty())
     return "an injected mistake makes no difference";
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
-    engine::set_mood(engine::Mood::strict_with(seed));
+    engine::set_mode(engine::Mode::strict_with(seed));
     const std::string found = differences(plain, one.run(host, Mistake::none));
-    if (!found.empty()) return "strict mood, seed " + std::to_string(seed) + ": " + found;
+    if (!found.empty()) return "strict mode, seed " + std::to_string(seed) + ": " + found;
   }
   return "";
 }
@@ -57,7 +57,7 @@ std::string check_on_host(const Case &one, const mp::Device &host) {
 std::string check_on_cuda(const Case &on_host, const Case &on_cuda, mp::Device host,
                           const mp::Device &cuda) {
   host.arch = std::min(host.arch, cuda.arch);  // older ones have fewer types
-  engine::set_mood(engine::Mood::plain());
+  engine::set_mode(engine::Mode::plain());
   const Output wanted = on_host.run(host, Mistake::none);
   const Output got = on_cuda.run(cuda, Mistake::none);
   return differences(wanted, got);

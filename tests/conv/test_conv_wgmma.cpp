@@ -1,7 +1,7 @@
 // The wgmma kernels of convolution by name: where tiles, taps, images and pipelines turn corners, and
 // what im2col TMA cannot do.
 //
-// As test_gemm_wgmma.cpp: for the strict mood with many seeds.
+// As test_gemm_wgmma.cpp: for the strict mode with many seeds.
 #define MP_ENABLE_EXPERIMENTAL
 #include "conv_cases.h"
 #include "conv_run.h"

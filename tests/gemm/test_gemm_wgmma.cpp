@@ -1,7 +1,7 @@
 // The wgmma kernels by name: every tile, cluster and split, where their pipelines turn corners.
 //
 // Runs where the device has them: sm_90, and the host machine, which models it.  On the host these
-// tests are for the strict mood with many seeds; `make test` gives them 20.
+// tests are for the strict mode with many seeds; `make test` gives them 20.
 #include "gemm_run.h"
 
 using namespace mptest;

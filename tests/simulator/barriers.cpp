@@ -1,4 +1,4 @@
-// mbarriers and named barriers of the host machine: each alone, in every mood.
+// mbarriers and named barriers of the host machine: each alone, in every mode.
 #include <cstring>
 
 #include "kernels/simt/sim/race.h"
@@ -197,7 +197,7 @@ MP_KERNEL(96, 1) meet_in_turns(MP_PARAM(OutArgs) args) {
 }  // namespace
 
 TEST_CASE("machine: a ring of mbarriers") {
-  in_every_mood([] {
+  in_every_mode([] {
     std::vector<int> out(3 * kRounds);
     run(pass_through_ring, {1, 128}, {out.data()});
     for (int i = 0; i < 3 * kRounds; i++) CHECK(out[i] == i % kRounds * 31 * 16);
@@ -205,7 +205,7 @@ TEST_CASE("machine: a ring of mbarriers") {
 }
 
 TEST_CASE("machine: an mbarrier goes through phases of alternating parity") {
-  in_every_mood([] {
+  in_every_mode([] {
     std::vector<int> out(96, -1);
     run(meet_in_phases, {1, 96}, {out.data()});
     CHECK(out == std::vector<int>(96, 0));
@@ -213,7 +213,7 @@ TEST_CASE("machine: an mbarrier goes through phases of alternating parity") {
 }
 
 TEST_CASE("machine: a phase completes with its last arrival") {
-  in_every_mood([] {
+  in_every_mode([] {
     std::vector<int> out(3);
     run(count_arrivals, {1, 64}, {out.data()});
     CHECK(out == std::vector<int>{3, 3, 2});
@@ -221,7 +221,7 @@ TEST_CASE("machine: a phase completes with its last arrival") {
 }
 
 TEST_CASE("machine: a phase completes when all bytes it expects have come") {
-  in_every_mood([] {
+  in_every_mode([] {
     for (const bool bytes_first : {false, true}) {
       check_bytes(16, 0, bytes_first);
       check_bytes(4, 12, bytes_first);
@@ -231,7 +231,7 @@ TEST_CASE("machine: a phase completes when all bytes it expects have come") {
 }
 
 TEST_CASE("machine: named barriers of some of the warps") {
-  in_every_mood([] {
+  in_every_mode([] {
     std::vector<int> out(512);
     run(meet_in_pairs, {1, 512}, {out.data()});
     for (int t = 0; t < 512; t++) CHECK(out[t] == t + kRounds);
@@ -241,7 +241,7 @@ TEST_CASE("machine: named barriers of some of the warps") {
 }
 
 TEST_CASE("machine: a named barrier counts those who arrive and do not wait") {
-  in_every_mood([] {
+  in_every_mode([] {
     int64_t count = 0;
     run(arrive_and_sync, {1, 128}, {&count});
     CHECK(count == kRounds * 96);

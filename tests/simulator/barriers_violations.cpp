@@ -1,5 +1,5 @@
 // What a kernel must not do with mbarriers and named barriers: each mistake has its sentence, in
-// every mood; and what the report of a deadlock says of them.
+// every mode; and what the report of a deadlock says of them.
 #include "kernels/simt/sm90.h"
 #include "violations.h"
 
@@ -269,7 +269,7 @@ TEST_CASE("machine: arrivals and bytes of an mbarrier") {
 
 TEST_CASE("machine: a wait may miss its phase") {
   // In order: the waiting threads are asleep when both phases complete.
-  const MoodScope scope(engine::Mood::plain());
+  const ModeScope scope(engine::Mode::plain());
   const Lines lines;
   const std::string complaint = outcome(miss_a_phase, {1, 64}, lines);
   CHECK(complaint ==

@@ -216,8 +216,8 @@ MP_KERNEL(32, 1) observe_operations(MP_PARAM(OutArgs) args) {
   if (thread_index() == 0) out[1] = out[0];
 }
 
-int operations_at_switch(const engine::Mood &mood) {
-  const MoodScope scope(mood);
+int operations_at_switch(const engine::Mode &mode) {
+  const ModeScope scope(mode);
   std::vector<int> out(2);
   run(observe_operations, {1, 32}, {out.data()});
   CHECK(out[0] == 40);
@@ -227,7 +227,7 @@ int operations_at_switch(const engine::Mood &mood) {
 }  // namespace
 
 TEST_CASE("machine: the blocks of a cluster have consecutive indices and equal layouts") {
-  in_every_mood([] {
+  in_every_mode([] {
     for (int cluster = 1; cluster <= 8; cluster++) {
       check_places(cluster, 64, cluster);
       check_places(5 * cluster, 32, cluster);
@@ -240,7 +240,7 @@ TEST_CASE("machine: the blocks of a cluster have consecutive indices and equal l
 }
 
 TEST_CASE("machine: every block of a cluster has its own shared memory") {
-  in_every_mood([] {
+  in_every_mode([] {
     for (const int cluster : {1, 2, 5}) {
       std::vector<int> wrong(10);
       run(write_own_memory, {10, 64, 0, cluster}, {wrong.data()}, 2);
@@ -250,7 +250,7 @@ TEST_CASE("machine: every block of a cluster has its own shared memory") {
 }
 
 TEST_CASE("machine: blocks of a cluster hand values around") {
-  in_every_mood([] {
+  in_every_mode([] {
     for (const int cluster : {1, 2, 3, 8}) {
       check_pass(cluster, cluster);
       check_pass(cluster, 7 * cluster);
@@ -259,7 +259,7 @@ TEST_CASE("machine: blocks of a cluster hand values around") {
 }
 
 TEST_CASE("machine: threads of other blocks arrive at an mbarrier") {
-  in_every_mood([] {
+  in_every_mode([] {
     for (const int cluster : {1, 2, 4}) {
       std::vector<int> out(32 * 12);
       run(arrive_at_last_block, {12, 32, 0, cluster}, {out.data()}, 2);
@@ -269,7 +269,7 @@ TEST_CASE("machine: threads of other blocks arrive at an mbarrier") {
 }
 
 TEST_CASE("machine: cluster_sync meets the threads of all blocks") {
-  in_every_mood([] {
+  in_every_mode([] {
     for (const int cluster : {1, 2, 3}) {
       std::vector<int> out(12);
       run(meet_in_rounds, {12, 96, 0, cluster}, {out.data()}, 2);
@@ -282,7 +282,7 @@ TEST_CASE("machine: cluster_sync meets the threads of all blocks") {
 }
 
 TEST_CASE("machine: asynchronous operations happen sooner or later") {
-  in_every_mood([] {
+  in_every_mode([] {
     std::vector<int> out(3);
     run(start_and_return, {3, 64}, {out.data()});
     CHECK(out == std::vector<int>(3, 2));
@@ -292,8 +292,8 @@ TEST_CASE("machine: asynchronous operations happen sooner or later") {
   });
 }
 
-TEST_CASE("machine: the mood says when asynchronous operations happen") {
-  CHECK(operations_at_switch(engine::Mood::plain()) == 40);
+TEST_CASE("machine: the mode says when asynchronous operations happen") {
+  CHECK(operations_at_switch(engine::Mode::plain()) == 40);
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
     CHECK(operations_at_switch({true, seed, engine::CopyTiming::immediate}) == 40);
     CHECK(operations_at_switch({true, seed, engine::CopyTiming::late}) == 0);

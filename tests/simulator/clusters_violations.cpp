@@ -1,4 +1,4 @@
-// What a kernel must not do in a cluster: each mistake has its sentence, in every mood.
+// What a kernel must not do in a cluster: each mistake has its sentence, in every mode.
 #include "kernels/simt/sm90.h"
 #include "violations.h"
 

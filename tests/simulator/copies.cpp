@@ -70,14 +70,14 @@ change_source(MP_PARAM(GroupArgs) args) {
   for (int i = 0; i < kGroups * 2; i++) args.landed[i] = slots[4 * i];
 }
 
-/// `num_covered` groups had to land in the wait; the rest land when the mood says so.
+/// `num_covered` groups had to land in the wait; the rest land when the mode says so.
 template <int kPending, bool last_committed>
 void check_groups(int num_covered) {
   for (const engine::CopyTiming timing :
        {engine::CopyTiming::immediate, engine::CopyTiming::late, engine::CopyTiming::random}) {
     int num_early = 0, num_late = 0;
     for (uint64_t seed = 0; seed < kSeeds; seed++) {
-      const MoodScope scope({true, seed, timing});
+      const ModeScope scope({true, seed, timing});
       alignas(kBytes) int32_t source[kGroups * 2 * 4];
       std::fill(std::begin(source), std::end(source), 1);
       std::vector<int32_t> landed(kGroups * 2);
@@ -100,7 +100,7 @@ void check_groups(int num_covered) {
 }  // namespace
 
 TEST_CASE("machine: copy_async_16 copies the valid bytes and zeroes the rest") {
-  in_every_mood([] {
+  in_every_mode([] {
     for (int valid_bytes = 0; valid_bytes <= kBytes; valid_bytes++) check_size(valid_bytes);
   });
 }
@@ -119,11 +119,11 @@ TEST_CASE("machine: copy_async_wait does not cover what was not committed") {
   check_groups<1, false>(2);
 }
 
-TEST_CASE("machine: the seeds of the strict mood try all three timings") {
+TEST_CASE("machine: the seeds of the strict mode try all three timings") {
   using engine::CopyTiming;
-  CHECK(engine::Mood::plain().copies == CopyTiming::immediate);
-  CHECK(engine::Mood::strict_with(0).copies == CopyTiming::late);
-  CHECK(engine::Mood::strict_with(1).copies == CopyTiming::immediate);
+  CHECK(engine::Mode::plain().copies == CopyTiming::immediate);
+  CHECK(engine::Mode::strict_with(0).copies == CopyTiming::late);
+  CHECK(engine::Mode::strict_with(1).copies == CopyTiming::immediate);
   for (uint64_t seed = 2; seed < 8; seed++)
-    CHECK(engine::Mood::strict_with(seed).copies == CopyTiming::random);
+    CHECK(engine::Mode::strict_with(seed).copies == CopyTiming::random);
 }

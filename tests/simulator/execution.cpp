@@ -1,5 +1,5 @@
 // The host machine: launch, order, exchange, reductions, atomics, shared memory; each primitive
-// alone against what simt.h and reduce.h say of it, in the plain mood and over the strict seeds.
+// alone against what simt.h and reduce.h say of it, in the plain mode and over the strict seeds.
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -94,8 +94,8 @@ MP_KERNEL(256, 1) record_order(MP_PARAM(OrderArgs) args) {
   args.order[atomic_wrap_inc(args.next, 255)] = thread_index();
 }
 
-std::vector<int> order_of_threads(const engine::Mood &mood) {
-  const MoodScope scope(mood);
+std::vector<int> order_of_threads(const engine::Mode &mode) {
+  const ModeScope scope(mode);
   uint32_t next = 0;
   std::vector<int> order(256);
   run(record_order, {1, 256}, {&next, order.data()});
@@ -257,18 +257,18 @@ TEST_CASE("machine: every thread of every block runs once and knows its place") 
   for (const int64_t num_blocks : {1, 2, 7, 33, 500}) check_indices(num_blocks, 64, 4);
   for (const int num_threads : {32, 96, 256, 1024}) check_indices(3, num_threads, 4);
   check_indices(20, 32, 1);
-  in_every_mood([] { check_indices(5, 96, 2); });
+  in_every_mode([] { check_indices(5, 96, 2); });
 }
 
 TEST_CASE("machine: block_sync and warp_sync order reads after writes") {
-  in_every_mood([] {
+  in_every_mode([] {
     check_pass_around<true>();
     check_pass_around<false>();
   });
 }
 
 TEST_CASE("machine: a barrier counts only threads that have not returned") {
-  in_every_mood([] {
+  in_every_mode([] {
     std::vector<int> out(32);
     run(leave_early, {1, 128}, {out.data(), 0});
     for (int i = 0; i < 32; i++) CHECK(out[i] == 31 - i);
@@ -278,17 +278,17 @@ TEST_CASE("machine: a barrier counts only threads that have not returned") {
 TEST_CASE("machine: a seed is a schedule") {
   std::vector<int> in_order(256);
   std::iota(in_order.begin(), in_order.end(), 0);
-  CHECK(order_of_threads(engine::Mood::plain()) == in_order);
+  CHECK(order_of_threads(engine::Mode::plain()) == in_order);
   std::vector<std::vector<int>> strict;
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
-    strict.push_back(order_of_threads(engine::Mood::strict_with(seed)));
-    CHECK(order_of_threads(engine::Mood::strict_with(seed)) == strict.back());
+    strict.push_back(order_of_threads(engine::Mode::strict_with(seed)));
+    CHECK(order_of_threads(engine::Mode::strict_with(seed)) == strict.back());
     for (uint64_t other = 0; other < seed; other++) CHECK(strict[other] != strict[seed]);
   }
 }
 
 TEST_CASE("machine: shuffles") {
-  in_every_mood([] {
+  in_every_mode([] {
     check_shuffles<float>();
     check_shuffles<uint64_t>();
   });
@@ -298,7 +298,7 @@ TEST_CASE("machine: shuffles") {
 }
 
 TEST_CASE("machine: warp_reduce gives every lane the result") {
-  in_every_mood([] {
+  in_every_mode([] {
     check_warp_reduce<int>();
     check_warp_reduce<float>();
     check_warp_reduce<double>();
@@ -306,7 +306,7 @@ TEST_CASE("machine: warp_reduce gives every lane the result") {
 }
 
 TEST_CASE("machine: block_reduce gives thread 0 the result") {
-  in_every_mood([] {
+  in_every_mode([] {
     check_block_reduce<32>();
     check_block_reduce<256>();
     check_block_reduce<1024>();
@@ -314,7 +314,7 @@ TEST_CASE("machine: block_reduce gives thread 0 the result") {
 }
 
 TEST_CASE("machine: arrive_last sees all blocks and leaves the ticket at 0") {
-  in_every_mood([] {
+  in_every_mode([] {
     for (const int64_t num_blocks : {1, 2, 50}) {
       uint32_t ticket = 0;
       int64_t total = 0;
@@ -329,7 +329,7 @@ TEST_CASE("machine: arrive_last sees all blocks and leaves the ticket at 0") {
 }
 
 TEST_CASE("machine: atomics") {
-  in_every_mood([] {
+  in_every_mode([] {
     constexpr int64_t kCount = 10 * 128;
     uint32_t maximum = 5, counter = 0, expected = 5;
     int64_t sum = 1;
@@ -347,7 +347,7 @@ TEST_CASE("machine: atomics") {
 }
 
 TEST_CASE("machine: shared variables are apart, aligned, and NaN in every block") {
-  in_every_mood([] {
+  in_every_mode([] {
     bool all_nan = false;
     std::vector<uint64_t> addresses(5);
     for (int launches = 0; launches < 2; launches++) {

@@ -136,7 +136,7 @@ TEST_CASE("im2col: a load brings the rows of the im2col matrix, zero outside of 
           static_cast<int64_t>(expected.size()));  // something is read at all
     const LoadArgs args{im2col_map(images.spec(tensor.base())), places.data(),
                         static_cast<int>(places.size()), shape_of(images).box_bytes(), nullptr};
-    in_every_mood([&] {
+    in_every_mode([&] {
       std::vector<uint8_t> boxes(expected.size(), 0xEE);
       LoadArgs with_boxes = args;
       with_boxes.boxes = boxes.data();
@@ -191,7 +191,7 @@ TEST_CASE("im2col: a multicast reaches the blocks of its mask") {
   const Load load{30, 0, 2, 1};
   const std::vector<uint8_t> rows = expected_rows(tensor, images, load);
   const std::vector<uint8_t> nothing(rows.size(), 0xEE);
-  in_every_mood([&] {
+  in_every_mode([&] {
     constexpr int kBlocks = 2;
     for (uint32_t mask = 1; mask < 4; mask++) {
       std::vector<uint8_t> boxes(kBlocks * rows.size(), 0xEE), expected;
@@ -220,10 +220,10 @@ struct Fixture {
   const mp::TensorMap map = im2col_map(images.spec(tensor.base()));
   const mp::TensorMap tiled = tensor.map();
 
-  /// In every mood, the report has the text and names the noted line.
+  /// In every mode, the report has the text and names the noted line.
   template <class Body>
   void check_violation(const Body &body, const std::string &text) const {
-    in_every_mood([&] {
+    in_every_mode([&] {
       const std::string complaint = outcome(call<Body>, launch_shape(images), body);
       CAPTURE(complaint, text, noted_line);
       CHECK(complaint.find(text) != std::string::npos);
@@ -326,7 +326,7 @@ TEST_CASE_METHOD(Fixture, "im2col: every pixel counts, wherever it lies") {
   };
   check_violation(load_expecting(bytes - 16), "16 bytes more");
   check_violation(load_expecting(bytes + 16), "16 bytes");
-  in_every_mood([&] {
+  in_every_mode([&] {
     const auto body = load_expecting(bytes);
     CHECK(outcome(call<decltype(body)>, launch_shape(images), body) == "");
   });

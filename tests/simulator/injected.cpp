@@ -1,5 +1,5 @@
-// Bugs injected in small kernels: the strict mood must find each within 20 seeds, and find nothing
-// in the same kernel without the bug, which must give the same bits in every mood.
+// Bugs injected in small kernels: the strict mode must find each within 20 seeds, and find nothing
+// in the same kernel without the bug, which must give the same bits in every mode.
 #include <algorithm>
 #include <cstdio>
 
@@ -141,7 +141,7 @@ class Fixture {
 };
 
 void check_correct(Kernel kernel, const std::vector<float> &expected) {
-  in_every_mood([&] {
+  in_every_mode([&] {
     Fixture fixture;
     CHECK(fixture.launch(kernel) == "");
     CHECK(fixture.result() == expected);
@@ -151,7 +151,7 @@ void check_correct(Kernel kernel, const std::vector<float> &expected) {
 void check_caught(const char *name, Kernel kernel, const std::vector<float> &expected) {
   int num_wrong = 0, num_violations = 0;
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
-    const MoodScope scope(engine::Mood::strict_with(seed));
+    const ModeScope scope(engine::Mode::strict_with(seed));
     Fixture fixture;
     if (fixture.launch(kernel) != "")
       num_violations++;
@@ -165,7 +165,7 @@ void check_caught(const char *name, Kernel kernel, const std::vector<float> &exp
 
 }  // namespace
 
-TEST_CASE("injected: without a bug, the bits are the same in every mood") {
+TEST_CASE("injected: without a bug, the bits are the same in every mode") {
   const auto result_of = [](Kernel kernel) {
     Fixture fixture(Fill::reals);
     CHECK(fixture.launch(kernel) == "");
@@ -174,7 +174,7 @@ TEST_CASE("injected: without a bug, the bits are the same in every mood") {
   for (const Kernel kernel :
        {multiply<Bug::none>, transpose<Bug::none>, multiply_async<Bug::none>}) {
     const std::vector<float> plain = result_of(kernel);
-    in_every_mood([&] { CHECK(result_of(kernel) == plain); });
+    in_every_mode([&] { CHECK(result_of(kernel) == plain); });
   }
 }
 

@@ -1,4 +1,4 @@
-// Mistakes with barriers injected in small kernels: the strict mood must find each within 20 seeds,
+// Mistakes with barriers injected in small kernels: the strict mode must find each within 20 seeds,
 // and nothing in the same kernel without them.
 #include <algorithm>
 #include <cstdio>
@@ -166,7 +166,7 @@ std::string outcome_of(const Kernel &kernel) {
 void check_caught(const char *name, const Kernel &kernel) {
   int num_wrong = 0, num_violations = 0;
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
-    const MoodScope scope(engine::Mood::strict_with(seed));
+    const ModeScope scope(engine::Mode::strict_with(seed));
     const std::string outcome = outcome_of(kernel);
     num_wrong += outcome == "wrong";
     num_violations += outcome != "wrong" && !outcome.empty();
@@ -179,7 +179,7 @@ void check_caught(const char *name, const Kernel &kernel) {
 }  // namespace
 
 TEST_CASE("injected: barriers used as they should be") {
-  in_every_mood([] {
+  in_every_mode([] {
     CHECK(outcome_of(kRing<Bug::none>) == "");
     CHECK(outcome_of(kPairs<Bug::none>) == "");
     CHECK(outcome_of(kTurns<Bug::none>) == "");

@@ -1,5 +1,5 @@
 // The mistakes that are commonly made in Hopper GEMMs, injected in one (injected_sm90.h): the strict
-// mood must find each within 20 seeds, and nothing in the kernel without them.
+// mode must find each within 20 seeds, and nothing in the kernel without them.
 //
 //   mistake                                   what catches it
 //   ----------------------------------------  ------------------------------------------------------
@@ -134,7 +134,7 @@ class Fixture {
 template <int kCluster>
 void check_correct(const Problem &problem) {
   const std::vector<uint16_t> expected = Fixture(problem).expected();
-  in_every_mood([&] {
+  in_every_mode([&] {
     Fixture fixture(problem);
     for (int launches = 0; launches < 2; launches++) {
       CHECK(fixture.launch<Bug::none, kCluster>() == "");
@@ -152,7 +152,7 @@ void check_caught(const char *mistake, const char *sentence = nullptr,
   const std::vector<uint16_t> expected = Fixture(problem).expected();
   int num_wrong = 0, num_violations = 0, num_sentences = 0;
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
-    const MoodScope scope(engine::Mood::strict_with(seed));
+    const ModeScope scope(engine::Mode::strict_with(seed));
     Fixture fixture(problem);
     std::string complaint;
     bool is_correct = true;
@@ -177,7 +177,7 @@ void check_caught(const char *mistake, const char *sentence = nullptr,
 
 }  // namespace
 
-TEST_CASE("injected: sm90: without a mistake, D is right in every mood") {
+TEST_CASE("injected: sm90: without a mistake, D is right in every mode") {
   check_correct<1>(kPlain);
   check_correct<1>(kSplit);
   check_correct<2>(kOddPairs);

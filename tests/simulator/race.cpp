@@ -34,14 +34,14 @@ std::string outcome_of(const Body &body) {
 
 template <class Body>
 void expect_none(const Body &body) {
-  in_every_mood([&] { CHECK(outcome_of(body) == ""); });
+  in_every_mode([&] { CHECK(outcome_of(body) == ""); });
 }
 
 /// The report must have all of `parts`.
 template <class Body>
 void expect_race(const Body &body, const std::vector<std::string> &parts = {}) {
   if (!kRaceBuild) return;
-  in_every_mood([&] {
+  in_every_mode([&] {
     const std::string complaint = outcome_of(body);
     INFO("complaint: " << complaint);
     CHECK(complaint.find("kernel: block 0 thread ") == 0);
@@ -312,7 +312,7 @@ TEST_CASE("race: accesses of eight elements are seen", "[race]") {
 
 TEST_CASE("race: found in order too, where the result is right", "[race]") {
   // Thread 1 writes, thread 0 reads.  Without the second barrier the next write may come too early,
-  // but in the plain mood thread 0 happens to run first.
+  // but in the plain mode thread 0 happens to run first.
   const auto sum_of_two = [](bool synced, int *sum) {
     for (int round = 1; round <= 2; round++) {
       if (thread_index() == 1) slots()[0] = round;
@@ -321,7 +321,7 @@ TEST_CASE("race: found in order too, where the result is right", "[race]") {
       if (synced) block_sync();
     }
   };
-  const MoodScope scope(engine::Mood::plain());
+  const ModeScope scope(engine::Mode::plain());
   int sum = 0;
   CHECK(outcome_of([&] { sum_of_two(true, &sum); }) == "");
   CHECK(sum == 1 + 2);

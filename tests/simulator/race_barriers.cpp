@@ -91,7 +91,7 @@ call(MP_PARAM(Body) body) {
 
 template <class Body>
 void expect_none(const Body &body, int cluster = 1) {
-  in_every_mood([&] {
+  in_every_mode([&] {
     const Body fresh = body;
     CHECK(outcome(call<Body>, {cluster, kThreads, 0, cluster}, fresh) == "");
   });
@@ -102,7 +102,7 @@ template <class Body>
 void expect_race(const Body &body, const std::vector<std::string> &parts = {"races with"},
                  int cluster = 1) {
   if (!kRaceBuild) return;
-  in_every_mood([&] {
+  in_every_mode([&] {
     const Body fresh = body;
     const std::string complaint = outcome(call<Body>, {cluster, kThreads, 0, cluster}, fresh);
     INFO("complaint: " << complaint);
@@ -222,7 +222,7 @@ TEST_CASE("race: mbarriers are initialised before others use them", "[race]") {
     if (thread_index() == 0) mbarrier_init(smem.bar(0), 1), mbarrier_init_fence();
     if (thread_index() == 32) mbarrier_arrive(smem.bar(0));
   };
-  const MoodScope scope(engine::Mood::plain());
+  const ModeScope scope(engine::Mode::plain());
   const std::string complaint =
       outcome(call<decltype(use_without_sync)>, {1, kThreads}, use_without_sync);
   if (kRaceBuild)

@@ -45,7 +45,7 @@ uint64_t watch(const std::vector<uint64_t> &data, uint64_t &count,
 }  // namespace
 
 TEST_CASE("release store: whoever sees it sees what was written before") {
-  in_every_mood([] {
+  in_every_mode([] {
     std::vector<uint64_t> data(kWords, 0);
     std::array<uint64_t, 3> counter = {kPattern, 0, kPattern};
     std::atomic<bool> finished = false;

@@ -31,29 +31,29 @@ constexpr uint64_t kSeeds = 20;
 /// Counts the running test case as skipped and prints why; the test returns after it.
 void skip(const std::string &reason);
 
-/// The machine's mood for a scope.
-class MoodScope {
+/// The machine's mode for a scope.
+class ModeScope {
  public:
-  explicit MoodScope(const engine::Mood &mood) : before_(engine::mood()) { engine::set_mood(mood); }
-  MoodScope(const MoodScope &) = delete;
-  MoodScope &operator=(const MoodScope &) = delete;
-  ~MoodScope() { engine::set_mood(before_); }
+  explicit ModeScope(const engine::Mode &mode) : before_(engine::mode()) { engine::set_mode(mode); }
+  ModeScope(const ModeScope &) = delete;
+  ModeScope &operator=(const ModeScope &) = delete;
+  ~ModeScope() { engine::set_mode(before_); }
 
  private:
-  const engine::Mood before_;
+  const engine::Mode before_;
 };
 
-/// Calls test() in the plain mood, then in the strict mood with each seed.
+/// Calls test() in the plain mode, then in the strict mode with each seed.
 template <class Test>
-void in_every_mood(Test test) {
+void in_every_mode(Test test) {
   {
-    const MoodScope scope(engine::Mood::plain());
-    INFO("plain mood");
+    const ModeScope scope(engine::Mode::plain());
+    INFO("plain mode");
     test();
   }
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
-    const MoodScope scope(engine::Mood::strict_with(seed));
-    INFO("strict mood, seed " << seed);
+    const ModeScope scope(engine::Mode::strict_with(seed));
+    INFO("strict mode, seed " << seed);
     test();
   }
 }

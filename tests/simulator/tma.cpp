@@ -164,7 +164,7 @@ void check_stores(const TensorShape &shape, bool add) {
     store_or_add(after, shape, box, place, add);
     expected.insert(expected.end(), after.base(), after.base() + tensor_bytes);
   }
-  in_every_mood([&] {
+  in_every_mode([&] {
     std::vector<uint8_t> tensors(expected.size());
     run(store_boxes, {1, kThreads, smem_bytes(shape)},
         {tensor.map(), places.data(), static_cast<int>(places.size()), shape.box_bytes(), add,
@@ -191,7 +191,7 @@ TEST_CASE("tma: a load brings every element of the box to its place, zero outsid
       const std::vector<uint8_t> box = expected_box(tensor, shape, place.x, place.y, place.z);
       expected.insert(expected.end(), box.begin(), box.end());
     }
-    in_every_mood([&] {
+    in_every_mode([&] {
       std::vector<uint8_t> boxes(expected.size(), 0xEE);
       run(load_boxes, {1, kThreads, smem_bytes(shape)},
           {tensor.map(), places.data(), static_cast<int>(places.size()), shape.box_bytes(),
@@ -274,7 +274,7 @@ MP_KERNEL(kThreads, 1) load_into_many(MP_PARAM(MulticastArgs) args) {
 TEST_CASE("tma: reductions of many blocks lose no term") {
   const TensorShape shape{MP_FP32, 40, 12, 1, 40, 40 * 12, 32, 8, true};
   constexpr int kBlocks = 100;
-  in_every_mood([&] {
+  in_every_mode([&] {
     Tensor tensor(shape), before(shape);
     run(add_from_all_blocks, {kBlocks, 32, smem_bytes(shape)}, {tensor.map()}, 4);
     int num_wrong = 0;
@@ -294,7 +294,7 @@ TEST_CASE("tma: a multicast reaches the blocks of its mask, at the same place an
   for (const TensorShape &shape : {kShapes[0], kShapes[2]}) {
     Tensor tensor(shape);
     const std::vector<uint8_t> box = expected_box(tensor, shape, 5, -2, 1);
-    in_every_mood([&] {
+    in_every_mode([&] {
       for (int size : {1, 2, kClusterSize})
         for (uint32_t mask = 1; mask < 1u << size; mask++)
           for (int issuer = 0; issuer<size; issuer += size> 2 ? 3 : 1) {

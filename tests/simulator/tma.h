@@ -103,7 +103,7 @@ inline std::vector<uint8_t> expected_box(Tensor &tensor, const TensorShape &shap
   return box;
 }
 
-/// The dynamic shared memory from its first multiple of 1024 bytes on: the strict mood moves it.
+/// The dynamic shared memory from its first multiple of 1024 bytes on: the strict mode moves it.
 inline uint8_t *aligned_smem() {
   MP_DYN_SHARED(uint8_t, smem);
   const mp::host::SmemAddress address = mp::host::smem_address(smem);

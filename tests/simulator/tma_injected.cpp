@@ -1,5 +1,5 @@
-// Bugs injected in a TMA pipeline: the strict mood must find each within 20 seeds, and find nothing
-// in the same kernel without the bug, which must give the right bits in every mood.
+// Bugs injected in a TMA pipeline: the strict mode must find each within 20 seeds, and find nothing
+// in the same kernel without the bug, which must give the right bits in every mode.
 #include <cstdio>
 
 #include "kernels/simt/half.h"
@@ -138,7 +138,7 @@ template <Bug bug>
 void check_caught(const char *name) {
   int num_wrong = 0, num_violations = 0;
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
-    const MoodScope scope(engine::Mood::strict_with(seed));
+    const ModeScope scope(engine::Mode::strict_with(seed));
     Tensors tensors;
     if (tensors.launch<bug>() != "")
       num_violations++;
@@ -155,7 +155,7 @@ void check_caught(const char *name) {
 }  // namespace
 
 TEST_CASE("injected: a TMA pipeline without a bug") {
-  in_every_mood([] {
+  in_every_mode([] {
     Tensors tensors;
     CHECK(tensors.launch<Bug::none>() == "");
     CHECK(tensors.is_right());

@@ -52,11 +52,11 @@ struct Fixture {
   const Maps maps{swizzled.map(), plain.map()};
 };
 
-/// In every mood, the report has all of `texts` and names the noted line, and the next launch is
+/// In every mode, the report has all of `texts` and names the noted line, and the next launch is
 /// none the worse.
 template <class Body>
 void check_violation(const Body &body, const std::vector<std::string> &texts, int cluster = 1) {
-  in_every_mood([&] {
+  in_every_mode([&] {
     noted_line = 0;
     const std::string complaint = outcome_of(body, cluster);
     INFO("complaint: " << complaint);
@@ -70,7 +70,7 @@ void check_violation(const Body &body, const std::vector<std::string> &texts, in
 
 template <class Body>
 void check_fine(const Body &body, int cluster = 1) {
-  in_every_mood([&] { CHECK(outcome_of(body, cluster) == ""); });
+  in_every_mode([&] { CHECK(outcome_of(body, cluster) == ""); });
 }
 
 }  // namespace
@@ -175,7 +175,7 @@ TEST_CASE_METHOD(Fixture, "tma: a load that nobody waits for lands in a block th
     mbarrier_arrive_expect(bar, kBytes);
     noted_line = __LINE__, tma_load(box(0), m.plain, bar, 0, 0, 0);
   };
-  const MoodScope scope({true, 0, engine::CopyTiming::late});
+  const ModeScope scope({true, 0, engine::CopyTiming::late});
   const std::string complaint = outcome_of(load_and_return);
   CAPTURE(complaint);
   CHECK(complaint.find("which has returned, in tma_load at tma_rules.cpp:" +
@@ -280,7 +280,7 @@ TEST_CASE("tma: maps that a kernel makes are those of another base") {
     expected.insert(expected.end(), box.begin(), box.end());
   }
   const LaunchShape shape{1, kThreads, 2 * kBytes};
-  in_every_mood([&] {
+  in_every_mode([&] {
     run(make_maps, shape, make);
     for (const int acquirer : {0, kWarpSize}) {
       std::fill(boxes.begin(), boxes.end(), uint8_t{0});
@@ -288,7 +288,7 @@ TEST_CASE("tma: maps that a kernel makes are those of another base") {
       CHECK(boxes == expected);
     }
     const std::string complaint = outcome(load_with_made_maps, shape, {made, boxes.data(), -1});
-    if (engine::mood().strict)
+    if (engine::mode().strict)
       CHECK(complaint.find("that a kernel made, without tensor_map_acquire at tma_rules") !=
             std::string::npos);
     else
@@ -309,7 +309,7 @@ TEST_CASE_METHOD(Fixture, "tma: maps that no kernel can make") {
   check_violation(make(made, nullptr), {"of a base that is not 16-byte aligned"});
   // A map that is made again must be acquired again.
   auto *const target = made;
-  const MoodScope scope({true, 2, engine::CopyTiming::random});
+  const ModeScope scope({true, 2, engine::CopyTiming::random});
   const auto make_use_make_use = [=] {
     if (thread_index() != 0) return;
     tensor_map_copy_with_base(target, m.plain, base);

@@ -60,8 +60,8 @@ struct Outcome {
 };
 
 template <Wait kWait, int kPending>
-Outcome store_in(const engine::Mood &mood) {
-  const MoodScope scope(mood);
+Outcome store_in(const engine::Mode &mode) {
+  const ModeScope scope(mode);
   Tensor tensor(kShape);
   float *const elements = reinterpret_cast<float *>(tensor.base());
   std::fill_n(elements, kGroups * kBoxElements, 0.0f);
@@ -81,7 +81,7 @@ template <class Get>
 std::vector<int> count(float value, engine::CopyTiming timing, const Get &get) {
   std::vector<int> counts(kGroups);
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
-    const std::vector<float> values = get(engine::Mood{true, seed, timing});
+    const std::vector<float> values = get(engine::Mode{true, seed, timing});
     for (int group = 0; group < kGroups; group++) counts[group] += values[group] == value;
   }
   return counts;
@@ -108,12 +108,12 @@ void check_counts(float value, int num_sure, const Get &get) {
 template <int kPending>
 void check_wait_read() {
   check_counts(1, kGroups - kPending,
-               [](auto mood) { return store_in<Wait::read, kPending>(mood).at_end; });
+               [](auto mode) { return store_in<Wait::read, kPending>(mode).at_end; });
 }
 template <int kPending>
 void check_wait_written() {
   check_counts(1, kGroups - kPending,
-               [](auto mood) { return store_in<Wait::written, kPending>(mood).seen; });
+               [](auto mode) { return store_in<Wait::written, kPending>(mode).seen; });
 }
 
 // ---------------------------------------------------------------- loads
@@ -145,7 +145,7 @@ int num_landed(engine::CopyTiming timing, bool waits) {
   std::memcpy(&expected, tensor.base(), sizeof expected);
   int landed = 0;
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
-    const MoodScope scope({true, seed, timing});
+    const ModeScope scope({true, seed, timing});
     uint32_t first = 0;
     run(load_and_look, {1, 32, 2048}, {tensor.map(), &first, waits});
     CHECK((first == expected || (!waits && first == ~0u)));
@@ -215,8 +215,8 @@ TEST_CASE("tma: tma_store_wait covers the writing of all but the newest groups")
 }
 
 TEST_CASE("tma: tma_store_wait_read does not cover the writing, the end of the kernel does") {
-  check_counts(1, 0, [](auto mood) { return store_in<Wait::read, 0>(mood).seen; });
-  check_counts(1, kGroups, [](auto mood) { return store_in<Wait::read, 0>(mood).at_end; });
+  check_counts(1, 0, [](auto mode) { return store_in<Wait::read, 0>(mode).seen; });
+  check_counts(1, kGroups, [](auto mode) { return store_in<Wait::read, 0>(mode).at_end; });
 }
 
 TEST_CASE("tma: a load has landed after the wait for its mbarrier, before it may have") {
@@ -233,7 +233,7 @@ TEST_CASE("tma: a load has landed after the wait for its mbarrier, before it may
 TEST_CASE("tma: what was written to shared memory needs async_proxy_fence by its writer") {
   const std::string text = "thread 0 passes shared dynamic part + ";
   const std::string why = ", which thread 5 wrote without async_proxy_fence at tma_timing";
-  in_every_mood([&] {
+  in_every_mode([&] {
     for (const bool load : {false, true})
       for (const Fence fence : {Fence::none, Fence::before_the_write, Fence::by_another})
         for (const int offset : {0, 16, 512, 1024 - 16}) {

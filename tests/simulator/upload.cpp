@@ -38,7 +38,7 @@ void check_upload(size_t bytes, size_t misalignment) {
 }  // namespace
 
 TEST_CASE("upload: all lengths around a piece and a launch") {
-  in_every_mood([] {
+  in_every_mode([] {
     for (const size_t bytes :
          {0, 1, 15, 16, 17, 512, 3999, 4000, 4001, 31999, 32000, 32001, 36000, 36001, 100003}) {
       check_upload(bytes, 0);

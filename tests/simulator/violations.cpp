@@ -209,7 +209,7 @@ TEST_CASE("machine: the shape of a launch") {
 
 TEST_CASE("machine: a write outside a shared variable is an error") {
   if (kAsanBuild) return skip("AddressSanitizer stops the process at the bad access instead");
-  in_every_mood([] {
+  in_every_mode([] {
     check_stray_write({0, false}, "wrote to shared table + 160 bytes, past its end");
     check_stray_write({15, false}, "wrote to shared table + 220 bytes, past its end");
     check_stray_write({-1, false}, "wrote to shared table - 4 bytes, below its start");
@@ -217,6 +217,6 @@ TEST_CASE("machine: a write outside a shared variable is an error") {
     check_stray_write({0, true}, "wrote to shared dynamic part + 160 bytes, past its end");
     check_stray_write({-1, true}, "wrote to shared dynamic part - 4 bytes, below its start");
   });
-  const MoodScope scope(engine::Mood::strict_with(3));
+  const ModeScope scope(engine::Mode::strict_with(3));
   check_stray_write({10000, false}, "past its end");
 }

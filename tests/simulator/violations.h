@@ -26,11 +26,11 @@ inline void check_next_launch() {
   CHECK(out == std::vector<int>(4, 255 * 256 / 2));
 }
 
-/// Launches in every mood; the complaint must contain all of `texts` and the lines noted.
+/// Launches in every mode; the complaint must contain all of `texts` and the lines noted.
 inline void check_violation(void (*kernel)(const Lines &), const mp::host::LaunchShape &shape,
                             const std::vector<std::string> &texts,
                             const char *file = __builtin_FILE()) {
-  in_every_mood([&] {
+  in_every_mode([&] {
     const Lines lines;
     const std::string complaint = outcome(kernel, shape, lines);
     INFO("complaint: " << complaint);

@@ -309,14 +309,14 @@ TEST_CASE("machine: typical mistakes in a wgmma descriptor are found") {
 }
 
 TEST_CASE("machine: wgmma multiplies every type, shape and pair of majors exactly") {
-  in_every_mood([] {
+  in_every_mode([] {
     check_all_shapes<half>();
     check_all_shapes<bf16>();
   });
 }
 
 TEST_CASE("machine: stmatrix stores each matrix where its lanes say") {
-  in_every_mood([] {
+  in_every_mode([] {
     std::vector<uint16_t> out(2 * 16 * 32);
     run(store_matrices, {1, 2 * kWarpSize}, {out.data()});
     int wrong = 0;

@@ -1,4 +1,4 @@
-// What a kernel must not do with a warpgroup: each mistake has its sentence, in every mood.
+// What a kernel must not do with a warpgroup: each mistake has its sentence, in every mode.
 #include <cmath>
 
 #include "kernels/simt/sm90.h"
@@ -329,7 +329,7 @@ TEST_CASE("machine: wgmma refuses descriptors that no canonical layout defines")
 
 TEST_CASE("machine: wgmma reads what was written before async_proxy_fence") {
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
-    const MoodScope scope(engine::Mood::strict_with(seed));
+    const ModeScope scope(engine::Mode::strict_with(seed));
     const Lines lines;
     const std::string complaint = outcome(read_unfenced_writes, {1, kThreads, kSmemBytes}, lines);
     CHECK(complaint.find("reads B in wgmma, which thread") != std::string::npos);
@@ -356,7 +356,7 @@ TEST_CASE("machine: the accumulators of wgmma in flight are out of reach") {
   check_in_warpgroup(write_in_flight, {"wrote to the accumulators", "in flight"});
   check_in_warpgroup(return_in_flight, {"returned without a wgmma_wait"});
   check_in_warpgroup(return_without_commit, {"returned without a wgmma_wait"});
-  in_every_mood([] {
+  in_every_mode([] {
     std::vector<float> in_flight(kThreads), retired(2 * kThreads);
     run(read_in_flight, {1, kThreads, kSmemBytes}, {in_flight.data(), retired.data()});
     for (int t = 0; t < kThreads; t++) {
@@ -368,7 +368,7 @@ TEST_CASE("machine: the accumulators of wgmma in flight are out of reach") {
 }
 
 TEST_CASE("machine: registers go from warpgroup to warpgroup") {
-  in_every_mood([] { run(share_all_registers, {3, 384}, {}); });
+  in_every_mode([] { run(share_all_registers, {3, 384}, {}); });
   check_violation(claim_more_than_released, {1, 384},
                   {"deadlock", "waits in registers_claim", "to go from 168 to 240, more than"});
   check_violation(claim_less, {1, 256}, {"has 256 registers and asks for 40 in registers_claim"});

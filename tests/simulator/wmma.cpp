@@ -139,7 +139,7 @@ MP_KERNEL(64, 1) multiply_chain(MP_PARAM(ChainArgs) args) {
 }  // namespace
 
 TEST_CASE("machine: wmma multiplies every type and layout exactly") {
-  in_every_mood([] {
+  in_every_mode([] {
     check_all_layouts<half>(16, 16);
     check_all_layouts<bf16>(40, 20);
   });
@@ -148,7 +148,7 @@ TEST_CASE("machine: wmma multiplies every type and layout exactly") {
 }
 
 TEST_CASE("machine: wmma chains longer than the machine defers") {
-  in_every_mood([] {
+  in_every_mode([] {
     for (const int length : {1, engine::kMmaSlots, 3 * engine::kMmaSlots + 1}) {
       std::vector<float> d(4 * kTile * kTile);
       run(multiply_chain, {1, 64, 2 * 2 * kTile * kTile * sizeof(half)}, {d.data(), length});

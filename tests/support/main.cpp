@@ -1,8 +1,8 @@
 // Runs the Catch2 tests and ends with one line: "N passed, N failed[, N skipped]", test cases.
 //
 // Which device is meant is in the first line.  On the host target the library itself reads
-// MP_HOST_MOOD (strict or plain) and MP_HOST_SEED; they are printed because a failure in the
-// strict mood is reproduced by the same seed.
+// MP_HOST_MODE (strict or plain) and MP_HOST_SEED; they are printed because a failure in the
+// strict mode is reproduced by the same seed.
 #define CATCH_CONFIG_RUNNER
 #define CATCH_CONFIG_CONSOLE_WIDTH 160
 #include <algorithm>
@@ -55,7 +55,7 @@ void print_device() {
   std::printf("device: %s (%s, arch %d)", info.name,
               info.target == MP_TARGET_HOST ? "host target" : "CUDA target", info.arch);
   if (info.target == MP_TARGET_HOST) {
-    std::printf(", mood %s, seed %s", setting("MP_HOST_MOOD", "default"),
+    std::printf(", mode %s, seed %s", setting("MP_HOST_MODE", "default"),
                 setting("MP_HOST_SEED", "default"));
   }
   std::printf("\n%s\n", mp_build_info());

@@ -79,8 +79,8 @@ std::vector<Variable> environment() {
       {"MP_GEMM_TUNING", "a table that mptune wrote; kernels are chosen by its constants", nullptr},
       {"MP_HOST_THREADS", "threads of the host target, 1 ... 256; all processors by default",
        nullptr},
-      {"MP_HOST_MOOD", "strict: the host target looks for broken rules of the hardware", nullptr},
-      {"MP_HOST_SEED", "of the schedules that the strict mood tries; 1 by default", nullptr},
+      {"MP_HOST_MODE", "strict: the host target looks for broken rules of the hardware", nullptr},
+      {"MP_HOST_SEED", "of the schedules that the strict mode tries; 1 by default", nullptr},
   };
   for (Variable &variable : variables) variable.value = std::getenv(variable.name);
   return variables;

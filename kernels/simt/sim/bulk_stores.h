@@ -1,6 +1,6 @@
 // The TMA stores of one thread, in the groups that it commits.
 //
-// A store reads smem and, later, writes gmem.  The strict mood puts off both, each at the latest
+// A store reads smem and, later, writes gmem.  The strict mode puts off both, each at the latest
 // until the wait that covers it.
 #pragma once
 

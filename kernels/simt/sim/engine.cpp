@@ -99,7 +99,7 @@ class Engine {
 
   void may_switch(Where where) {
     constexpr uint32_t kPlacesPerSwitch = 4;
-    if (!mood_.strict || random_.next() % kPlacesPerSwitch != 0) return;
+    if (!mode_.strict || random_.next() % kPlacesPerSwitch != 0) return;
     Thread &me = *current_;
     wake(*me.warp, 1u << me.lane);
     wait(me, "nothing", where, {});
@@ -117,8 +117,8 @@ class Engine {
   }
 
   bool defer_copy() {
-    if (mood_.copies == CopyTiming::random) return random_.next() & 1;
-    return mood_.copies == CopyTiming::late;
+    if (mode_.copies == CopyTiming::random) return random_.next() & 1;
+    return mode_.copies == CopyTiming::late;
   }
 
   void keep_async(std::function<void()> perform) {
@@ -160,16 +160,16 @@ class Engine {
   }
 
   /// The next lane to run, NULL if none can: in order within its warp, then the next warp; or, in
-  /// the strict mood, any that can.
+  /// the strict mode, any that can.
   Thread *pick() {
-    if (mood_.strict) return pick_any();
+    if (mode_.strict) return pick_any();
     if (warps_[current_warp_].ready == 0 && !find_ready_warp(current_warp_)) return nullptr;
     return take_lane(0);
   }
 
   Thread *pick_any() {
     constexpr uint32_t kSwitchesPerOperation = 4;
-    if (!async_.empty() && mood_.copies == CopyTiming::random &&
+    if (!async_.empty() && mode_.copies == CopyTiming::random &&
         random_.next() % kSwitchesPerOperation == 0)
       perform_async();
     if (--switches_held_ <= 0) hold_back();
@@ -242,8 +242,8 @@ class Engine {
 
   void begin_cluster(const Grid &grid, int64_t index) {
     grid_ = &grid;
-    mood_ = mood();
-    random_.seed(mood_.seed * 1000003 + static_cast<uint64_t>(index) + 1);
+    mode_ = mode();
+    random_.seed(mode_.seed * 1000003 + static_cast<uint64_t>(index) + 1);
     error_.clear();
     async_.clear();
     if (threads_.size() != static_cast<size_t>(grid.cluster) * grid.num_threads ||
@@ -276,7 +276,7 @@ class Engine {
       block.alive = grid.num_threads;
       block.at_barrier = 0;
       for (int w = 0; w < block.num_warps(); w++) block.barrier_waiting[w] = 0;
-      block.smem->begin_block(grid.dynamic_smem_bytes, mood_);
+      block.smem->begin_block(grid.dynamic_smem_bytes, mode_);
       block.dynamic_smem = block.smem->dynamic();
       block.barriers->begin_block();
       block.async_proxy->begin_block();
@@ -378,7 +378,7 @@ class Engine {
   Fiber main_;
   Fiber *running_ = nullptr;
   const Grid *grid_ = nullptr;
-  Mood mood_;
+  Mode mode_;
   Random random_;
   std::string error_;
   Cluster cluster_{};

@@ -6,12 +6,12 @@
 // The shared memory of a block is an arena with guard zones, filled with NaN patterns before each
 // block; a variable has the same offset in every arena of the cluster.
 //
-// Two moods.  Plain: lanes run in order and copies happen at once, as fast as it can.  Strict: a
+// Two modes.  Plain: lanes run in order and copies happen at once, as fast as it can.  Strict: a
 // seeded random schedule, asynchronous operations happen as late or as early as the rules allow,
 // guard zones are checked.  In both, a meeting that cannot complete is an error that names kernel
 // lines and what is missing, not a hang.
 //
-// Environment: MP_HOST_MOOD=plain|strict, MP_HOST_SEED=N, MP_HOST_THREADS=N (OS threads).
+// Environment: MP_HOST_MODE=plain|strict, MP_HOST_SEED=N, MP_HOST_THREADS=N (OS threads).
 //
 // This file is what the host bodies of the primitives (simt.h, wmma.h, sm80.h, sm90.h) are written
 // against.  The scheduler itself is in engine.cpp, fibers are in fiber.h, the meetings of a block or
@@ -60,19 +60,19 @@ struct Where {
 
 enum class CopyTiming { immediate, late, random };
 
-struct Mood {
+struct Mode {
   bool strict = false;
   uint64_t seed = 0;
   CopyTiming copies = CopyTiming::immediate;
 
-  static Mood plain() { return {}; }
+  static Mode plain() { return {}; }
   /// Seeds 0 and 1 (mod 8) make every copy late or immediate; the others toss a coin for each.
-  static Mood strict_with(uint64_t seed);
+  static Mode strict_with(uint64_t seed);
 };
 
-/// The process-wide mood; starts from the environment.  Change it only between launches.
-Mood mood();
-void set_mood(const Mood &);
+/// The process-wide mode; starts from the environment.  Change it only between launches.
+Mode mode();
+void set_mode(const Mode &);
 
 /// OS threads that launches may use.
 int max_workers();
@@ -219,7 +219,7 @@ void cluster_barrier(Where);
 void block_until_woken(Thread &me, const char *waits_in, Where, WaitsFor = {});
 void wake(Warp &, uint32_t lanes);
 
-/// A place where, in the strict mood, others may run first.  Barriers on which a thread need not
+/// A place where, in the strict mode, others may run first.  Barriers on which a thread need not
 /// sleep call it, so that what it does just before or after one is seen too late or too early.
 void may_switch(Where);
 
@@ -234,7 +234,7 @@ void wait_for_copies(int64_t pending_groups);
 /// True if this asynchronous operation should be kept for later.
 bool defer_copy();
 
-/// Keeps an operation until the strict mood wants it performed: at a random switch, or when nothing
+/// Keeps an operation until the strict mode wants it performed: at a random switch, or when nothing
 /// else can run, which is also at the end of the cluster.
 void keep_async(std::function<void()> operation);
 

@@ -1,5 +1,6 @@
-// What the environment says of the machine: the mood and the number of OS threads.
+// What the environment says of the machine: the mode and the number of OS threads.
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -15,30 +16,39 @@ int64_t environment_integer(const char *name, int64_t otherwise) {
   return text != nullptr && *text != '\0' ? std::strtoll(text, nullptr, 10) : otherwise;
 }
 
-Mood mood_from_environment() {
-  const char *const text = std::getenv("MP_HOST_MOOD");
-  if (text == nullptr || std::strcmp(text, "strict") != 0) return Mood::plain();
-  return Mood::strict_with(static_cast<uint64_t>(environment_integer("MP_HOST_SEED", 1)));
+/// NULL if the environment names none.  The variable was MP_HOST_MOOD once, which still works.
+const char *mode_name() {
+  if (const char *const name = std::getenv("MP_HOST_MODE")) return name;
+  const char *const name = std::getenv("MP_HOST_MOOD");
+  if (name != nullptr)
+    std::fputs("mpcore: warn: MP_HOST_MOOD is deprecated, its name is MP_HOST_MODE\n", stderr);
+  return name;
 }
 
-Mood &process_mood() {
-  static Mood mood = mood_from_environment();
-  return mood;
+Mode mode_from_environment() {
+  const char *const text = mode_name();
+  if (text == nullptr || std::strcmp(text, "strict") != 0) return Mode::plain();
+  return Mode::strict_with(static_cast<uint64_t>(environment_integer("MP_HOST_SEED", 1)));
+}
+
+Mode &process_mode() {
+  static Mode mode = mode_from_environment();
+  return mode;
 }
 
 }  // namespace
 
-Mood Mood::strict_with(uint64_t seed) {
+Mode Mode::strict_with(uint64_t seed) {
   const CopyTiming copies = seed % 8 == 0   ? CopyTiming::late
                             : seed % 8 == 1 ? CopyTiming::immediate
                                             : CopyTiming::random;
   return {true, seed, copies};
 }
-Mood mood() {
-  return process_mood();
+Mode mode() {
+  return process_mode();
 }
-void set_mood(const Mood &mood) {
-  process_mood() = mood;
+void set_mode(const Mode &mode) {
+  process_mode() = mode;
 }
 
 int max_workers() {

@@ -1,4 +1,4 @@
-// What the strict mood tosses its coins with.
+// What the strict mode tosses its coins with.
 #pragma once
 
 #include <cstdint>

@@ -41,18 +41,18 @@ size_t SharedMemory::capacity() {
   return kArenaBytes;
 }
 
-void SharedMemory::begin_block(size_t dynamic_bytes, const Mood &mood) {
+void SharedMemory::begin_block(size_t dynamic_bytes, const Mode &mode) {
   variables_.clear();
   used_bytes_ = 0;
-  guard_all_ = mood.strict;
-  // The strict mood moves everything by a few 16-byte steps: nothing may rely on more alignment
+  guard_all_ = mode.strict;
+  // The strict mode moves everything by a few 16-byte steps: nothing may rely on more alignment
   // than it asked for.
-  top_ = mood.strict ? 16 * (mood.seed * 7 % 8) : 0;
+  top_ = mode.strict ? 16 * (mode.seed * 7 % 8) : 0;
 #if MP_ASAN
   __asan_poison_memory_region(arena_, kArenaBytes);
 #endif
   if (guard_all_) guard(0, kArenaBytes);
-  add(nullptr, "dynamic part", dynamic_bytes, mood.strict ? 128 : 1024);
+  add(nullptr, "dynamic part", dynamic_bytes, mode.strict ? 128 : 1024);
 }
 
 void *SharedMemory::add(const void *key, const char *name, size_t bytes, size_t alignment) {

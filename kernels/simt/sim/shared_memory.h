@@ -1,7 +1,7 @@
 // The shared memory of one block: an arena with a guard zone on either side of every variable.
 //
 // Variables start as NaN.  The guard zones hold a pattern that is checked when the block has
-// finished; in the strict mood everything outside the variables is guarded.  Under
+// finished; in the strict mode everything outside the variables is guarded.  Under
 // AddressSanitizer it is poisoned instead, which names the line of the bad access.
 #pragma once
 
@@ -21,7 +21,7 @@ class SharedMemory {
   ~SharedMemory();
 
   /// Forgets all variables; the first new one is the dynamic part.
-  void begin_block(size_t dynamic_bytes, const Mood &);
+  void begin_block(size_t dynamic_bytes, const Mode &);
   void *dynamic() const { return arena_ + variables_.front().offset; }
 
   /// NULL if there is no such variable yet.

@@ -45,7 +45,7 @@ TensorMapFields check_map(const TensorMap &map, const char *primitive, Where whe
   const TensorMapFields fields = fields_of(map);
   if (fields.magic != fields.kMagic)
     violation(where, "passes something to %s that is no tensor map", primitive);
-  if (fields.made_by_kernel && mood().strict && !async_proxy().fresh_maps.contains(&map))
+  if (fields.made_by_kernel && mode().strict && !async_proxy().fresh_maps.contains(&map))
     violation(where, "passes a tensor map to %s that a kernel made, without tensor_map_acquire",
               primitive);
   return fields;
@@ -248,7 +248,7 @@ void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from, const
 void tensor_map_acquire(const TensorMap *gmem, Where where) {
   if (fields_of(*gmem).magic != TensorMapFields::kMagic)
     violation(where, "passes something to tensor_map_acquire that is no tensor map");
-  if (mood().strict) async_proxy().fresh_maps.insert(gmem);
+  if (mode().strict) async_proxy().fresh_maps.insert(gmem);
 }
 
 }  // namespace mp::host

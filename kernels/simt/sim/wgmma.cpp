@@ -111,7 +111,7 @@ void check_operand(char name, uint64_t descriptor, const WgmmaLayout &layout, in
                    Where where) {
   check_layout(name, descriptor, layout, num_mn, where);
   check_place(name, layout, num_mn, where);
-  if (mood().strict) check_fenced(name, layout, num_mn, where);
+  if (mode().strict) check_fenced(name, layout, num_mn, where);
 }
 
 // ---------------------------------------------------------------- performing
@@ -150,7 +150,7 @@ void complete(const Block &block, Warpgroup &group, int64_t number, const void *
   tell_race_detector(operation.operands.a(), kWgmmaM, operation.group, code);
   tell_race_detector(operation.operands.b(), operation.operands.n, operation.group, code);
   wake_all(block, group);
-  if (mood().strict && !defer_copy()) perform_until(group, number + 1);
+  if (mode().strict && !defer_copy()) perform_until(group, number + 1);
 }
 
 /// The first operation that is not complete: nobody waits for any other.

@@ -1,7 +1,7 @@
 // The warpgroups of a block on the host machine: their wgmmas and their registers.
 //
 // The n-th wgmma of each of the 128 threads is one operation, complete when the last of them has
-// issued it.  It is performed when a wait demands it or, if the mood says so, as soon as it is
+// issued it.  It is performed when a wait demands it or, if the mode says so, as soon as it is
 // complete.  Threads wait for each other in wgmma_wait only.
 //
 // From its first wgmma to the wait that retires its last one, the fragments d of the 128 threads
