@@ -24,7 +24,7 @@ MP_DEVICE T block_reduce(T value, Op op = {}) {
 #else
 
 template <int kThreads, class Op, class T>
-T block_reduce(T value, Op op = {}, Where where = Where::here()) {
+T block_reduce(T value, Op op = {}, source_location where = source_location::current()) {
   MP_SHARED(T, values, [kThreads]);
   values[thread_index()] = value;
   block_sync(where);

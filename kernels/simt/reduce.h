@@ -41,7 +41,7 @@ MP_DEVICE T warp_reduce(T value, Op op = {}) {
 #else
 
 template <class Op, class T>
-T warp_reduce(T value, Op = {}, Where where = Where::here()) {
+T warp_reduce(T value, Op = {}, source_location where = source_location::current()) {
   static_assert(sizeof(T) <= sizeof(uint64_t));
   engine::Thread &thread = engine::this_thread();
   const int lane = thread.lane;

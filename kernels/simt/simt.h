@@ -162,12 +162,10 @@ MP_DEVICE int64_t grid_size() {
   return engine::this_thread().block->grid_size;
 }
 
-using engine::Where;
-
-MP_DEVICE void block_sync(Where where = Where::here()) {
+MP_DEVICE void block_sync(source_location where = source_location::current()) {
   engine::block_barrier(engine::this_thread(), where);
 }
-MP_DEVICE void warp_sync(Where where = Where::here()) {
+MP_DEVICE void warp_sync(source_location where = source_location::current()) {
   engine::warp_meet(engine::this_thread(), "warp_sync", nullptr, where);
 }
 MP_DEVICE void device_fence() {
@@ -178,7 +176,7 @@ MP_DEVICE const void *in_gmem(const void *address) {
 }
 
 template <class T>
-T shuffle(T value, int source_lane, Where where = Where::here()) {
+T shuffle(T value, int source_lane, source_location where = source_location::current()) {
   static_assert(sizeof(T) <= sizeof(uint64_t));
   engine::Thread &thread = engine::this_thread();
   const int lane = thread.lane;
@@ -193,8 +191,8 @@ T shuffle(T value, int source_lane, Where where = Where::here()) {
   return value;
 }
 template <class T>
-T shuffle_xor(T value, int lane_mask, Where where = Where::here()) {
-  return shuffle(value, lane_index() ^ lane_mask, where);
+T shuffle_xor(T value, int lane_mask, source_location where = source_location::current()) {
+  return host::shuffle(value, lane_index() ^ lane_mask, where);  // not std::shuffle
 }
 
 MP_DEVICE uint32_t atomic_max(uint32_t *address, uint32_t value) {

@@ -53,7 +53,7 @@ MP_DEVICE void copy_async_wait() {
 #else
 
 inline void copy_async_16(void *smem, const void *gmem, int valid_bytes,
-                          Where where = Where::here()) {
+                          source_location where = source_location::current()) {
   engine::start_copy(smem, gmem, valid_bytes, where);
 }
 inline void copy_async_commit() {

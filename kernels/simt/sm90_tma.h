@@ -144,17 +144,20 @@ MP_DEVICE void tensor_map_acquire(const TensorMap *gmem) {
 
 // Bodies in host/tma.cpp.
 
-void tma_prefetch(const TensorMap &, Where = Where::here());
+void tma_prefetch(const TensorMap &, source_location = source_location::current());
 void tma_load(SmemAddress dst, const TensorMap &, SmemAddress bar, int x, int y, int z,
-              Where = Where::here());
+              source_location = source_location::current());
 void tma_load_multicast(SmemAddress dst, const TensorMap &, SmemAddress bar, int x, int y, int z,
-                        uint32_t block_mask, Where = Where::here());
+                        uint32_t block_mask, source_location = source_location::current());
 void tma_load_im2col(SmemAddress dst, const TensorMap &, SmemAddress bar, const Im2colPlace &,
-                     Where = Where::here());
+                     source_location = source_location::current());
 void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &, SmemAddress bar,
-                               const Im2colPlace &, uint32_t block_mask, Where = Where::here());
-void tma_store(const TensorMap &, SmemAddress src, int x, int y, int z, Where = Where::here());
-void tma_reduce_add(const TensorMap &, SmemAddress src, int x, int y, int z, Where = Where::here());
+                               const Im2colPlace &, uint32_t block_mask,
+                               source_location = source_location::current());
+void tma_store(const TensorMap &, SmemAddress src, int x, int y, int z,
+               source_location = source_location::current());
+void tma_reduce_add(const TensorMap &, SmemAddress src, int x, int y, int z,
+                    source_location = source_location::current());
 void tma_store_commit();
 
 namespace engine {
@@ -173,8 +176,8 @@ void tma_store_wait() {
 
 void async_proxy_fence();
 void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from, const void *base,
-                               Where = Where::here());
-void tensor_map_acquire(const TensorMap *gmem, Where = Where::here());
+                               source_location = source_location::current());
+void tensor_map_acquire(const TensorMap *gmem, source_location = source_location::current());
 
 #endif
 

@@ -175,7 +175,7 @@ MP_HD constexpr bool wgmma_supported() {
 
 template <class T, int kN, Major a_major, Major b_major>
 void wgmma(float (&d)[kN / 2], uint64_t a_desc, uint64_t b_desc, bool accumulate,
-           Where where = Where::here()) {
+           source_location where = source_location::current()) {
   static_assert(kN == 64 || kN == 128 || kN == 192 || kN == 256);
   static_assert(std::is_same_v<T, half> || std::is_same_v<T, bf16>);
   engine::wgmma_issue(engine::this_thread(),
@@ -183,31 +183,32 @@ void wgmma(float (&d)[kN / 2], uint64_t a_desc, uint64_t b_desc, bool accumulate
                        b_major == Major::mn, accumulate},
                       d, where);
 }
-inline void wgmma_fence(Where where = Where::here()) {
+inline void wgmma_fence(source_location where = source_location::current()) {
   engine::wgmma_fence(engine::this_thread(), where);
 }
-inline void wgmma_commit(Where where = Where::here()) {
+inline void wgmma_commit(source_location where = source_location::current()) {
   engine::wgmma_commit(engine::this_thread(), where);
 }
 template <int kPending>
-void wgmma_wait(Where where = Where::here()) {
+void wgmma_wait(source_location where = source_location::current()) {
   engine::wgmma_wait(engine::this_thread(), kPending, where);
 }
 template <int kRegs>
 void wgmma_keep(float (&)[kRegs]) {}
 
 template <int kRegs>
-void registers_claim(Where where = Where::here()) {
+void registers_claim(source_location where = source_location::current()) {
   static_assert(kRegs >= 24 && kRegs <= 256 && kRegs % 8 == 0);
   engine::change_registers(engine::this_thread(), engine::RegisterChange::claim, kRegs, where);
 }
 template <int kRegs>
-void registers_release(Where where = Where::here()) {
+void registers_release(source_location where = source_location::current()) {
   static_assert(kRegs >= 24 && kRegs <= 256 && kRegs % 8 == 0);
   engine::change_registers(engine::this_thread(), engine::RegisterChange::release, kRegs, where);
 }
 
-inline void store_matrix_x4(SmemAddress row, const uint32_t (&r)[4], Where where = Where::here()) {
+inline void store_matrix_x4(SmemAddress row, const uint32_t (&r)[4],
+                            source_location where = source_location::current()) {
   if (engine::is_mapped(row))
     engine::violation(where, "passes an address from in_block to store_matrix_x4");
   if (row % 16 != 0)

@@ -85,7 +85,7 @@ struct Packed {
     words[0] = loaded.x, words[1] = loaded.y, words[2] = loaded.z, words[3] = loaded.w;
   }
 #else
-  void load(const T *p, Where where = Where::here()) {
+  void load(const T *p, source_location where = source_location::current()) {
     if (!is_aligned_16(p))
       engine::violation(where, "loads 16 bytes from an address that is not 16-byte aligned");
     std::memcpy(words, p, sizeof words);

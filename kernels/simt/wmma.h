@@ -132,7 +132,7 @@ MP_DEVICE void settle() {
 }
 
 template <class T>
-MP_DEVICE void check_alignment(const T *smem, int ld, Where where) {
+MP_DEVICE void check_alignment(const T *smem, int ld, source_location where) {
   if (reinterpret_cast<uintptr_t>(smem) % 32 != 0 || ld * sizeof(T) % 16 != 0)
     engine::violation(where, "passes a misaligned address or ld of a WMMA fragment");
 }
@@ -180,14 +180,14 @@ MP_DEVICE void load_lane(float (&x)[8], const T *smem, int ld) {
 
 template <class T, Layout layout>
 MP_DEVICE void load(FragmentA<T, layout> &fragment, const T *smem, int ld,
-                    Where where = Where::here()) {
+                    source_location where = source_location::current()) {
   check_alignment(smem, ld, where);
   settle();
   load_lane<layout>(fragment.x, smem, ld);
 }
 template <class T, Layout layout>
 MP_DEVICE void load(FragmentB<T, layout> &fragment, const T *smem, int ld,
-                    Where where = Where::here()) {
+                    source_location where = source_location::current()) {
   check_alignment(smem, ld, where);
   settle();
   load_lane<layout>(fragment.x, smem, ld);
@@ -201,7 +201,7 @@ MP_DEVICE void copy(Accumulator &to, const Accumulator &from) {
   std::memcpy(to.x, from.x, sizeof to.x);
 }
 MP_DEVICE void store_row_major(float *smem, const Accumulator &fragment, int ld,
-                               Where where = Where::here()) {
+                               source_location where = source_location::current()) {
   check_alignment(smem, ld, where);
   settle();
   const int lane = lane_index();
@@ -241,7 +241,7 @@ inline void multiply_tile(const engine::MmaSlot &slot) {
 
 template <class T, Layout la, Layout lb>
 MP_DEVICE void multiply_add(Accumulator &d, const FragmentA<T, la> &a, const FragmentB<T, lb> &b,
-                            Where where = Where::here()) {
+                            source_location where = source_location::current()) {
   engine::Thread &thread = engine::this_thread();
   engine::Warp &warp = *thread.warp;
   const int lane = thread.lane;

@@ -100,7 +100,7 @@ MP_KERNEL(64, 1) fence_in_another_thread(MP_PARAM(Lines) lines) {
 MP_KERNEL(64, 1) send_bytes_without_fence(MP_PARAM(Lines) lines) {
   const SmemAddress bar = bars().first();
   if (is_first()) mbarrier_init(bar, 1);
-  if (is_first()) lines.first = __LINE__, engine::mbarrier_complete_tx(bar, 8, Where::here());
+  if (is_first()) engine::mbarrier_complete_tx(bar, 8, noted(lines.first));
 }
 MP_KERNEL(32, 1) overwrite(MP_PARAM(Lines) lines) {
   const SmemAddress bar = good_bar(1);
@@ -130,12 +130,12 @@ MP_KERNEL(32, 1) send_too_much(MP_PARAM(Lines) lines) {
   const SmemAddress bar = good_bar(1);
   if (!is_first()) return;
   mbarrier_arrive_expect(bar, 16);
-  lines.first = __LINE__, engine::mbarrier_complete_tx(bar, 24, Where::here());
+  engine::mbarrier_complete_tx(bar, 24, noted(lines.first));
 }
 MP_KERNEL(32, 1) expect_too_little(MP_PARAM(Lines) lines) {
   const SmemAddress bar = good_bar(1);
   if (!is_first()) return;
-  engine::mbarrier_complete_tx(bar, 24, Where::here());
+  engine::mbarrier_complete_tx(bar, 24, source_location::current());
   lines.first = __LINE__, mbarrier_arrive_expect(bar, 16);
 }
 MP_KERNEL(32, 1) wait_for_parity_2(MP_PARAM(Lines) lines) {
@@ -203,14 +203,14 @@ MP_KERNEL(64, 1) lack_arrivals_and_bytes(MP_PARAM(Lines) lines) {
   if (is_first()) {
     for (int i = 0; i < 3; i++) mbarrier_arrive(bar);  // a whole phase
     mbarrier_arrive_expect(bar, 48);
-    engine::mbarrier_complete_tx(bar, 16, Where::here());
+    engine::mbarrier_complete_tx(bar, 16, source_location::current());
   }
   block_sync();
   if (thread_index() == 50) lines.first = __LINE__, mbarrier_wait(bar, 1);
 }
 MP_KERNEL(64, 1) lack_expectation(MP_PARAM(Lines) lines) {
   const SmemAddress bar = good_bar(1);
-  if (is_first()) engine::mbarrier_complete_tx(bar, 16, Where::here());
+  if (is_first()) engine::mbarrier_complete_tx(bar, 16, source_location::current());
   if (is_first()) lines.first = __LINE__, mbarrier_wait(bar, 0);
 }
 MP_KERNEL(128, 1) lack_warps(MP_PARAM(Lines) lines) {

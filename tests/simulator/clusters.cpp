@@ -86,9 +86,9 @@ struct OutArgs {
 constexpr uint32_t kBytes = 4;
 
 /// The machine writes `value` and tells the mbarrier, as TMA does.
-[[gnu::noinline, gnu::no_sanitize_thread]] void write_async(SmemAddress dst, SmemAddress bar,
-                                                            int value,
-                                                            Where where = Where::here()) {
+[[gnu::noinline, gnu::no_sanitize_thread]] void write_async(
+    SmemAddress dst, SmemAddress bar, int value,
+    source_location where = source_location::current()) {
   engine::race::tma_load_started(bar, engine::smem_at(dst, kBytes, "write_async", where), kBytes,
                                  __builtin_return_address(0));
   engine::start_async([=]() __attribute__((no_sanitize_thread)) {

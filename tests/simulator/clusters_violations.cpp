@@ -51,15 +51,14 @@ MP_KERNEL(32, 1) operate_on_returned_block(MP_PARAM(Lines) lines) {
   if (cluster_rank() == 1) return;
   cluster_sync();
   if (thread_index() == 0) {
-    lines.first = __LINE__;
-    const Where where = {__FILE__, lines.first};
+    const source_location where = noted(lines.first);
     engine::start_async([=] { engine::smem_at(there, 4, "an operation", where); });
   }
 }
 MP_KERNEL(32, 1) operate_past_the_end(MP_PARAM(Lines) lines) {
   MP_SHARED(int, slots, [4]);
   const SmemAddress address = smem_address(slots) + 8;
-  lines.first = __LINE__, engine::smem_at(address, 12, "an operation", Where::here());
+  engine::smem_at(address, 12, "an operation", noted(lines.first));
 }
 
 MP_KERNEL(64, 1) sync_in_two_places(MP_PARAM(Lines) lines) {

@@ -102,7 +102,7 @@ MP_KERNEL(kThreads, 1) store_boxes(MP_PARAM(StoreArgs) args) {
     if (thread_index() == 0) {
       const Place place = args.places[i];
       const auto store = args.add ? tma_reduce_add : tma_store;
-      store(args.map, smem_address(box), place.x, place.y, place.z, Where::here());
+      store(args.map, smem_address(box), place.x, place.y, place.z, source_location::current());
       tma_store_commit();
       tma_store_wait<0>();
     }

@@ -28,13 +28,13 @@ constexpr uint64_t descriptor(SmemAddress start) {
 
 using Accumulators = float[kN / 2];
 
-MP_DEVICE void multiply(Accumulators &d, uint64_t a_desc, uint64_t b_desc, Where where) {
+MP_DEVICE void multiply(Accumulators &d, uint64_t a_desc, uint64_t b_desc, source_location where) {
   wgmma<half, kN, Major::k, Major::k>(d, a_desc, b_desc, false, where);
 }
-MP_DEVICE void multiply(Accumulators &d, Where where = Where::here()) {
+MP_DEVICE void multiply(Accumulators &d, source_location where = source_location::current()) {
   multiply(d, descriptor(tiles().a), descriptor(tiles().b), where);
 }
-MP_DEVICE void multiply_add(Accumulators &d, Where where = Where::here()) {
+MP_DEVICE void multiply_add(Accumulators &d, source_location where = source_location::current()) {
   wgmma<half, kN, Major::k, Major::k>(d, descriptor(tiles().a), descriptor(tiles().b), true, where);
 }
 MP_DEVICE void finish() {
@@ -50,7 +50,7 @@ MP_DEVICE void multiply_with(const Lines &lines, const Descriptors &descriptors)
   const auto [a, b] = descriptors(tiles());
   Accumulators d;
   wgmma_fence();
-  lines.first = __LINE__, multiply(d, a, b, Where::here());
+  multiply(d, a, b, noted(lines.first));
   finish();
 }
 
@@ -114,7 +114,7 @@ MP_KERNEL(kThreads, 1) disagree_on_an_operand(MP_PARAM(Lines) lines) {
   Accumulators d;
   const SmemAddress b = tiles().b + (thread_index() == 77 ? 32 : 0);
   wgmma_fence();
-  lines.first = __LINE__, multiply(d, descriptor(tiles().a), descriptor(b), Where::here());
+  multiply(d, descriptor(tiles().a), descriptor(b), noted(lines.first));
   finish();
 }
 
@@ -311,7 +311,7 @@ MP_KERNEL(32, 1) store_without_a_lane(MP_PARAM(Lines) lines) {
 }
 
 void check_in_warpgroup(void (*kernel)(const Lines &), const std::vector<std::string> &texts) {
-  check_violation(kernel, {1, kThreads, kSmemBytes}, texts, __FILE__);
+  check_violation(kernel, {1, kThreads, kSmemBytes}, texts);
 }
 
 }  // namespace

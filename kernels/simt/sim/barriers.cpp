@@ -19,15 +19,10 @@ namespace {
 
 constexpr int kMaxCount = (1 << 20) - 1;  // of arrivals, and of bytes either way
 
-/// "full + 8 bytes"; on a stack that a violation may leave.
-struct Name {
-  char text[96];
-};
-Name name_of(const Mbarrier &bar) {
-  Name name;
+/// "full + 8 bytes".
+Text name_of(const Mbarrier &bar) {
   const SharedMemory &smem = *bar.block->smem;
-  smem.locate(smem.at(bar.offset), name.text, sizeof name.text);
-  return name;
+  return smem.locate(smem.at(bar.offset));
 }
 
 MbarrierWord word_of(const Mbarrier &bar) {
@@ -51,7 +46,7 @@ struct Place {
   Block &block;
   uint32_t offset;
 };
-Place place_of(SmemAddress address, const char *primitive, Where where) {
+Place place_of(SmemAddress address, const char *primitive, source_location where) {
   Block &block = block_of(address, primitive, where);
   const std::byte *const memory = smem_at(block, address, sizeof(uint64_t), primitive, where);
   const uint32_t offset = static_cast<uint32_t>(memory - block.smem->begin());
@@ -60,7 +55,7 @@ Place place_of(SmemAddress address, const char *primitive, Where where) {
   return {block, offset};
 }
 
-void check_own(SmemAddress address, const char *primitive, Where where) {
+void check_own(SmemAddress address, const char *primitive, source_location where) {
   if (is_mapped(address))
     violation(where, "passes an address from in_block to %s, which takes one of its own block",
               primitive);
@@ -71,15 +66,13 @@ enum class User {
   machine,  ///< an asynchronous operation
 };
 
-Mbarrier &mbarrier_at(SmemAddress address, User user, const char *primitive, Where where) {
+Mbarrier &mbarrier_at(SmemAddress address, User user, const char *primitive,
+                      source_location where) {
   const auto [block, offset] = place_of(address, primitive, where);
   Mbarrier *const bar = find(block, offset);
-  if (bar == nullptr) {
-    char place[96];
-    block.smem->locate(block.smem->at(offset), place, sizeof place);
-    violation(where, "uses the mbarrier %s in %s, and no thread has initialised it", place,
-              primitive);
-  }
+  if (bar == nullptr)
+    violation(where, "uses the mbarrier %s in %s, and no thread has initialised it",
+              block.smem->locate(block.smem->at(offset)).text, primitive);
   if (!bar->is_fenced && (bar->initialised_by != current || user == User::machine))
     violation(where,
               "uses the mbarrier %s in %s, which thread %d initialised without "
@@ -91,7 +84,7 @@ Mbarrier &mbarrier_at(SmemAddress address, User user, const char *primitive, Whe
 }
 
 /// If nothing is missing, the phase completes.
-void settle(Mbarrier &bar, MbarrierWord word, Where where) {
+void settle(Mbarrier &bar, MbarrierWord word, source_location where) {
   if (word.pending == 0 && word.bytes < 0)
     violation(where, "brings mbarrier %s %d bytes more than its phase expects", name_of(bar).text,
               static_cast<int>(-word.bytes));
@@ -107,7 +100,7 @@ void settle(Mbarrier &bar, MbarrierWord word, Where where) {
 }
 
 void add_bytes(Mbarrier &bar, MbarrierWord &word, int64_t bytes, const char *primitive,
-               Where where) {
+               source_location where) {
   const int64_t sum = word.bytes + bytes;
   if (std::abs(sum) > kMaxCount)
     violation(where,
@@ -117,7 +110,7 @@ void add_bytes(Mbarrier &bar, MbarrierWord &word, int64_t bytes, const char *pri
   word.bytes = sum;
 }
 
-void arrive(SmemAddress address, uint32_t bytes, const char *primitive, Where where) {
+void arrive(SmemAddress address, uint32_t bytes, const char *primitive, source_location where) {
   Mbarrier &bar = mbarrier_at(address, User::thread, primitive, where);
   MbarrierWord word = word_of(bar);
   if (word.pending == 0)
@@ -151,7 +144,8 @@ std::string describe_named(const void *object) {
          " threads have come";
 }
 
-void check_named(const Thread &me, int id, int threads, const char *primitive, Where where) {
+void check_named(const Thread &me, int id, int threads, const char *primitive,
+                 source_location where) {
   if (id < 1 || id >= kNamedBarriers)
     violation(where, "passes barrier %d to %s; they are 1..15", id, primitive);
   if (threads < kWarpSize || threads % kWarpSize != 0 || threads > me.block->num_threads)
@@ -177,7 +171,8 @@ void release(Block &block, NamedBarrier &bar) {
 }
 
 /// True if the barrier is complete.
-bool arrive_named(Thread &me, int id, int threads, bool waits, const char *primitive, Where where) {
+bool arrive_named(Thread &me, int id, int threads, bool waits, const char *primitive,
+                  source_location where) {
   check_named(me, id, threads, primitive, where);
   Block &block = *me.block;
   NamedBarrier &bar = block.barriers->named[id];
@@ -188,17 +183,17 @@ bool arrive_named(Thread &me, int id, int threads, bool waits, const char *primi
     bar.threads = threads;
     bar.at = where;
   } else if (bar.threads != threads) {
-    violation(where, "finds barrier %d in use for %d threads at %s:%d and comes for %d in %s", id,
-              bar.threads, bar.at.name(), bar.at.line, threads, primitive);
+    violation(where, "finds barrier %d in use for %d threads at %s and comes for %d in %s", id,
+              bar.threads, file_and_line(bar.at).text, threads, primitive);
   }
   if (bar.lanes[w] == 0)
     bar.warp_at[w] = where;
   else if (bar.lanes[w] & lane)
     violation(where, "comes to barrier %d again in %s before all %d threads have", id, primitive,
               threads);
-  else if (bar.warp_at[w] != where)
-    violation(where, "finds its warp at barrier %d at %s:%d and comes to it in another place", id,
-              bar.warp_at[w].name(), bar.warp_at[w].line);
+  else if (!same_line(bar.warp_at[w], where))
+    violation(where, "finds its warp at barrier %d at %s and comes to it in another place", id,
+              file_and_line(bar.warp_at[w]).text);
   bar.lanes[w] |= lane;
   if (waits) bar.waiting[w] |= lane;
   race::named_barrier_arrived(bar);
@@ -232,7 +227,7 @@ void Barriers::begin_block() {
 
 // ---------------------------------------------------------------- the interface
 
-void mbarrier_init(SmemAddress address, int arrivals, Where where) {
+void mbarrier_init(SmemAddress address, int arrivals, source_location where) {
   check_own(address, "mbarrier_init", where);
   if (arrivals < 1 || arrivals > kMaxCount)
     violation(where, "passes %d arrivals to mbarrier_init", arrivals);
@@ -258,21 +253,21 @@ void mbarrier_init_fence() {
     if (bar.initialised_by == current) bar.is_fenced = true;
 }
 
-void mbarrier_arrive(SmemAddress address, Where where) {
+void mbarrier_arrive(SmemAddress address, source_location where) {
   check_own(address, "mbarrier_arrive", where);
   arrive(address, 0, "mbarrier_arrive", where);
 }
 
-void mbarrier_arrive_cluster(SmemAddress address, Where where) {
+void mbarrier_arrive_cluster(SmemAddress address, source_location where) {
   arrive(address, 0, "mbarrier_arrive_cluster", where);
 }
 
-void mbarrier_arrive_expect(SmemAddress address, uint32_t bytes, Where where) {
+void mbarrier_arrive_expect(SmemAddress address, uint32_t bytes, source_location where) {
   check_own(address, "mbarrier_arrive_expect", where);
   arrive(address, bytes, "mbarrier_arrive_expect", where);
 }
 
-void mbarrier_complete_tx(SmemAddress address, uint32_t bytes, Where where) {
+void mbarrier_complete_tx(SmemAddress address, uint32_t bytes, source_location where) {
   Mbarrier &bar = mbarrier_at(address, User::machine, "complete_tx", where);
   MbarrierWord word = word_of(bar);
   add_bytes(bar, word, -static_cast<int64_t>(bytes), "complete_tx", where);
@@ -281,7 +276,7 @@ void mbarrier_complete_tx(SmemAddress address, uint32_t bytes, Where where) {
 
 /// A thread that is woken may find that the phase after the one it waited for has completed too.
 /// One that polls would then wait for ever; which of the two happens is chance, so it is an error.
-void mbarrier_wait(SmemAddress address, uint32_t parity, Where where) {
+void mbarrier_wait(SmemAddress address, uint32_t parity, source_location where) {
   check_own(address, "mbarrier_wait", where);
   if (parity > 1) violation(where, "passes parity %u to mbarrier_wait", parity);
   may_switch(where);
@@ -298,14 +293,14 @@ void mbarrier_wait(SmemAddress address, uint32_t parity, Where where) {
               static_cast<long long>(phase), name_of(bar).text);
 }
 
-void named_barrier_sync(int id, int threads, Where where) {
+void named_barrier_sync(int id, int threads, source_location where) {
   Thread &me = *current;
   if (!arrive_named(me, id, threads, true, "named_barrier_sync", where))
     block_until_woken(me, "named_barrier_sync", where,
                       {&me.block->barriers->named[id], describe_named});
 }
 
-void named_barrier_arrive(int id, int threads, Where where) {
+void named_barrier_arrive(int id, int threads, source_location where) {
   arrive_named(*current, id, threads, false, "named_barrier_arrive", where);
   may_switch(where);
 }

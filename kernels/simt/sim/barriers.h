@@ -34,10 +34,10 @@ struct Mbarrier {
 struct NamedBarrier {
   int threads;                  ///< that it meets; 0 while nobody is there
   int arrived;                  ///< in whole warps
-  Where at;                     ///< of the first thread to arrive
+  source_location at;           ///< of the first thread to arrive
   uint32_t lanes[kMaxWarps];    ///< that have arrived, by warp
   uint32_t waiting[kMaxWarps];  ///< of them, those in named_barrier_sync
-  Where warp_at[kMaxWarps];
+  source_location warp_at[kMaxWarps];
 };
 constexpr int kNamedBarriers = 16;  // 0 is block_sync
 

@@ -12,7 +12,7 @@ void perform(const BulkStore &store, const std::byte *from) {
 
 }  // namespace
 
-void BulkStores::start(const BulkStore &store, Where where) {
+void BulkStores::start(const BulkStore &store, source_location where) {
   newest_group_ = group_;
   newest_at_ = where;
   if (defer_copy())

@@ -19,7 +19,7 @@ struct BulkStore {
 
 class BulkStores {
  public:
-  void start(const BulkStore &, Where);
+  void start(const BulkStore &, source_location);
   void commit() { group_++; }
   int64_t group() const { return group_; }
 
@@ -31,7 +31,7 @@ class BulkStores {
   /// The thread returns.  False if it has not waited until all its stores had read smem; else what
   /// is left is written, at the latest at the end of the kernel.
   bool finish();
-  Where newest() const { return newest_at_; }
+  source_location newest() const { return newest_at_; }
 
  private:
   struct Pending {
@@ -48,7 +48,7 @@ class BulkStores {
   int64_t group_ = 0;             ///< commits so far
   int64_t groups_read_ = 0;       ///< groups below this number have read smem
   int64_t newest_group_ = -1;     ///< that has a store
-  Where newest_at_;
+  source_location newest_at_;
 };
 
 }  // namespace mp::host::engine

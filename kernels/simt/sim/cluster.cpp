@@ -20,7 +20,7 @@ std::string describe_sync(const void *object) {
 
 }  // namespace
 
-SmemAddress smem_address(const void *smem, Where where) {
+SmemAddress smem_address(const void *smem, source_location where) {
   const size_t offset =
       static_cast<size_t>(static_cast<const std::byte *>(smem) - current->block->smem->begin());
   if (offset >= SharedMemory::capacity())
@@ -28,7 +28,7 @@ SmemAddress smem_address(const void *smem, Where where) {
   return static_cast<SmemAddress>(offset);
 }
 
-SmemAddress in_block(SmemAddress own, int rank, Where where) {
+SmemAddress in_block(SmemAddress own, int rank, source_location where) {
   const int size = current->block->cluster->size;
   if (own >> kRankShift != 0)
     violation(where, "passes an address to in_block that was mapped to a block before");
@@ -44,7 +44,7 @@ uint32_t offset_in_arena(SmemAddress address) {
   return address & kOffsetMask;
 }
 
-Block &block_of(SmemAddress address, const char *primitive, Where where) {
+Block &block_of(SmemAddress address, const char *primitive, source_location where) {
   Block &own = *current->block;
   const int rank = is_mapped(address) ? static_cast<int>(address >> kRankShift) - 1 : own.rank;
   if (rank >= own.cluster->size)
@@ -57,32 +57,31 @@ Block &block_of(SmemAddress address, const char *primitive, Where where) {
   return block;
 }
 
-std::byte *smem_at(SmemAddress address, size_t bytes, const char *primitive, Where where) {
+std::byte *smem_at(SmemAddress address, size_t bytes, const char *primitive,
+                   source_location where) {
   return smem_at(block_of(address, primitive, where), address, bytes, primitive, where);
 }
 
 std::byte *smem_at(const Block &block, SmemAddress address, size_t bytes, const char *primitive,
-                   Where where) {
+                   source_location where) {
   const SharedMemory &smem = *block.smem;
   std::byte *const memory = smem.at(offset_in_arena(address));
   if (smem.holds(memory, bytes)) return memory;
   if (!smem.holds(memory, 1))
     violation(where, "passes an address outside every shared variable to %s", primitive);
-  char place[96];
-  smem.locate(memory, place, sizeof place);
   violation(where, "passes %zu bytes at shared %s to %s, which run past the end of the variable",
-            bytes, place, primitive);
+            bytes, smem.locate(memory).text, primitive);
 }
 
-void cluster_barrier(Where where) {
+void cluster_barrier(source_location where) {
   Thread &me = *current;
   Cluster &cluster = *me.block->cluster;
   const int slot = me.warp->slot;
   if (cluster.sync_waiting[slot] == 0)
     cluster.sync_at[slot] = where;
-  else if (cluster.sync_at[slot] != where)
-    violation(where, "finds its warp in cluster_sync at %s:%d and is in another",
-              cluster.sync_at[slot].name(), cluster.sync_at[slot].line);
+  else if (!same_line(cluster.sync_at[slot], where))
+    violation(where, "finds its warp in cluster_sync at %s and is in another",
+              file_and_line(cluster.sync_at[slot]).text);
   cluster.at_sync++;
   if (cluster.at_sync == cluster.alive) {
     release_cluster_barrier(cluster);

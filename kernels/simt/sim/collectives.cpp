@@ -7,13 +7,13 @@
 
 namespace mp::host::engine {
 
-void block_barrier(Thread &me, Where where) {
+void block_barrier(Thread &me, source_location where) {
   Block &block = *me.block;
   if (block.at_barrier == 0)
     block.barrier_at = where;
-  else if (block.barrier_at != where)
-    violation(where, "finds its block in block_sync at %s:%d and is in another",
-              block.barrier_at.name(), block.barrier_at.line);
+  else if (!same_line(block.barrier_at, where))
+    violation(where, "finds its block in block_sync at %s and is in another",
+              file_and_line(block.barrier_at).text);
   if (block.at_barrier + 1 == block.alive) {
     release_block_barrier(block);
     return;
@@ -32,16 +32,17 @@ void release_block_barrier(Block &block) {
   }
 }
 
-void warp_meet(Thread &me, const char *collective, void (*combine)(Warp &), Where where) {
+void warp_meet(Thread &me, const char *collective, void (*combine)(Warp &), source_location where) {
   Warp &warp = *me.warp;
   if (warp.alive != ~0u)
     violation(where, "lacks lanes of its warp, which have returned, in %s", collective);
   if (warp.arrived == 0) {
     warp.collective = collective;
     warp.collective_at = where;
-  } else if (std::strcmp(warp.collective, collective) != 0 || warp.collective_at != where) {
-    violation(where, "finds its warp in %s at %s:%d and is in %s", warp.collective,
-              warp.collective_at.name(), warp.collective_at.line, collective);
+  } else if (std::strcmp(warp.collective, collective) != 0 ||
+             !same_line(warp.collective_at, where)) {
+    violation(where, "finds its warp in %s at %s and is in %s", warp.collective,
+              file_and_line(warp.collective_at).text, collective);
   }
   warp.arrived |= 1u << me.lane;
   if (warp.arrived != ~0u) {

@@ -29,8 +29,9 @@ Thread &this_thread() noexcept {
 
 namespace {
 
-std::string to_string(Where where) {
-  return std::string(where.name()) + ":" + std::to_string(where.line);
+const char *without_folders(const char *path) {
+  const char *const slash = std::strrchr(path, '/');
+  return slash != nullptr ? slash + 1 : path;
 }
 
 }  // namespace
@@ -68,13 +69,13 @@ class Engine {
 
   // Called from inside a kernel, through the free functions below.
 
-  [[noreturn]] void stop(const char *what, Where where) {
+  [[noreturn]] void stop(const char *what, source_location where) {
     note_violation(what, where);
     resume(*running_, main_);
     std::abort();  // an abandoned fiber is never resumed
   }
 
-  void wait(Thread &me, const char *waits_in, Where where, WaitsFor waits_for) {
+  void wait(Thread &me, const char *waits_in, source_location where, WaitsFor waits_for) {
     me.waits_in = waits_in;
     me.waits_at = where;
     me.waits_for = waits_for;
@@ -97,7 +98,7 @@ class Engine {
     ready_warps_ |= 1u << warp.slot;
   }
 
-  void may_switch(Where where) {
+  void may_switch(source_location where) {
     constexpr uint32_t kPlacesPerSwitch = 4;
     if (!mode_.strict || random_.next() % kPlacesPerSwitch != 0) return;
     Thread &me = *current_;
@@ -106,7 +107,7 @@ class Engine {
   }
 
   void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
-                        Where where) {
+                        source_location where) {
     void *const variable = current_->block->smem->find(key);
     if (variable != nullptr) return variable;
     for (const Block &block : blocks_)
@@ -333,9 +334,12 @@ class Engine {
 
   // ---- failure
 
-  void note_violation(const char *what, Where where) {
+  void note_violation(const char *what, source_location where) {
     error_ = describe(*current_->block) + " thread " + std::to_string(current_->index) + " " + what;
-    if (where.line != 0) error_ += " at " + to_string(where);
+    if (where.line() != 0) {
+      error_ += " at ";
+      error_ += file_and_line(where).text;
+    }
   }
 
   std::string describe(const Block &block) const {
@@ -359,8 +363,8 @@ class Engine {
     std::vector<std::string> seen;
     for (const Thread &thread : threads_) {
       if ((thread.warp->alive >> thread.lane & 1) == 0 || thread.fiber == nullptr) continue;
-      std::string place =
-          std::string(" waits in ") + thread.waits_in + " at " + to_string(thread.waits_at);
+      std::string place = std::string(" waits in ") + thread.waits_in + " at " +
+                          file_and_line(thread.waits_at).text;
       if (thread.waits_for.describe != nullptr)
         place += " " + thread.waits_for.describe(thread.waits_for.object);
       if (std::find(seen.begin(), seen.end(), place) != seen.end() || seen.size() == kMaxPlaces)
@@ -400,7 +404,18 @@ class Engine {
 
 // ---------------------------------------------------------------- the interface
 
-void violation(Where where, const char *format, ...) {
+Text file_and_line(const source_location &where) {
+  Text line;
+  std::snprintf(line.text, sizeof line.text, "%s:%u", without_folders(where.file_name()),
+                static_cast<unsigned>(where.line()));
+  return line;
+}
+bool same_line(const source_location &a, const source_location &b) {
+  return a.line() == b.line() &&
+         (a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0);
+}
+
+void violation(source_location where, const char *format, ...) {
   char text[640];
   va_list arguments;
   va_start(arguments, format);
@@ -408,13 +423,14 @@ void violation(Where where, const char *format, ...) {
   va_end(arguments);
   Engine::running().stop(text, where);
 }
-void block_until_woken(Thread &me, const char *waits_in, Where where, WaitsFor waits_for) {
+void block_until_woken(Thread &me, const char *waits_in, source_location where,
+                       WaitsFor waits_for) {
   me.engine->wait(me, waits_in, where, waits_for);
 }
 void wake(Warp &warp, uint32_t lanes) {
   warp.lanes->engine->wake(warp, lanes);
 }
-void may_switch(Where where) {
+void may_switch(source_location where) {
   Engine::running().may_switch(where);
 }
 bool defer_copy() {
@@ -424,7 +440,7 @@ void keep_async(std::function<void()> operation) {
   Engine::running().keep_async(std::move(operation));
 }
 void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
-                      Where where) {
+                      source_location where) {
   return Engine::running().shared_variable(key, name, bytes, alignment, where);
 }
 

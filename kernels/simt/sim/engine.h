@@ -21,12 +21,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
+#include <source_location>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
+
+namespace mp::host {
+
+/// Of a call in a kernel: a primitive takes it as a default argument.
+using std::source_location;
+
+}  // namespace mp::host
 
 namespace mp::host::engine {
 
@@ -39,23 +46,6 @@ constexpr size_t kSmemBytes = 227 * 1024;  // what a block may use on sm_90, the
 /// A kernel broke a rule of the machine: deadlock, missing lane, guard zone, bad launch.
 struct Violation : std::runtime_error {
   using std::runtime_error::runtime_error;
-};
-
-/// Kernel line of a primitive, filled in by default arguments.
-struct Where {
-  const char *file = "";
-  int line = 0;
-  static constexpr Where here(const char *file = __builtin_FILE(), int line = __builtin_LINE()) {
-    return {file, line};
-  }
-  /// File without its folders.
-  const char *name() const {
-    const char *const slash = std::strrchr(file, '/');
-    return slash != nullptr ? slash + 1 : file;
-  }
-  bool operator==(const Where &other) const {
-    return line == other.line && (file == other.file || std::strcmp(file, other.file) == 0);
-  }
 };
 
 enum class CopyTiming { immediate, late, random };
@@ -113,7 +103,7 @@ struct alignas(64) Thread {
   int64_t mma_issued;    ///< mma_sync calls so far, see wmma.h
   int64_t copy_group;    ///< commits so far
   const char *waits_in;  ///< primitive and line where it is blocked, for reports
-  Where waits_at;
+  source_location waits_at;
   WaitsFor waits_for;
   std::vector<PendingCopy> copies;
 };
@@ -125,7 +115,7 @@ struct MmaSlot {
   const float *b[kWarpSize];
   const float *c[kWarpSize];
   uint32_t arrived;
-  Where at;  ///< of the first lane to arrive
+  source_location at;  ///< of the first lane to arrive
 };
 constexpr int kMmaSlots = 16;
 
@@ -140,7 +130,7 @@ struct Warp {
   // The collective in progress.
   uint32_t arrived;
   const char *collective;
-  Where collective_at;
+  source_location collective_at;
   uint64_t value[kWarpSize];
   uint64_t result[kWarpSize];
   uint8_t source[kWarpSize];
@@ -167,7 +157,7 @@ struct Block {
 
   // The block_sync in progress.
   int at_barrier;
-  Where barrier_at;
+  source_location barrier_at;
   uint32_t barrier_waiting[kMaxWarps];  ///< lanes, by warp
 
   int num_warps() const { return num_threads / kWarpSize; }
@@ -184,8 +174,8 @@ struct Cluster {
 
   // The cluster_sync in progress.
   int at_sync;
-  uint32_t sync_waiting[kMaxWarps];  ///< lanes, by slot of the warp
-  Where sync_at[kMaxWarps];          ///< of the first lane of the warp to arrive
+  uint32_t sync_waiting[kMaxWarps];    ///< lanes, by slot of the warp
+  source_location sync_at[kMaxWarps];  ///< of the first lane of the warp to arrive
 };
 
 /// The thread that runs now.  Fibers never change their OS thread.
@@ -200,35 +190,44 @@ extern constinit thread_local Thread *current;
 
 /// Stop the block and report "kernel: block b thread t <text> [at <where>]".  The stack of the
 /// running thread is left for good, not unwound: neither kernels nor callers may own memory on it.
-[[noreturn, gnu::format(printf, 2, 3)]] void violation(Where, const char *format, ...);
+[[noreturn, gnu::format(printf, 2, 3)]] void violation(source_location, const char *format, ...);
+
+/// A few words of a report.  Owns no memory, as it may be on a stack that a violation leaves.
+struct Text {
+  char text[96];
+};
+
+/// "file.cpp:12", the file without its folders.
+Text file_and_line(const source_location &);
+bool same_line(const source_location &, const source_location &);
 
 // Primitives that many threads call often are handed the running thread, which a kernel has at hand;
 // the others look it up.
 
 /// Meet all threads of the block that have not returned.
-void block_barrier(Thread &me, Where);
+void block_barrier(Thread &me, source_location);
 
 /// Meet all lanes of the warp.  The last to arrive runs `combine` (may be NULL) on the values the
 /// lanes left in warp.value / warp.source; then all go on and find warp.result.
-void warp_meet(Thread &me, const char *collective, void (*combine)(Warp &), Where);
+void warp_meet(Thread &me, const char *collective, void (*combine)(Warp &), source_location);
 
 /// Meet all threads of the cluster that have not returned; the lanes of a warp in one place.
-void cluster_barrier(Where);
+void cluster_barrier(source_location);
 
 /// Give up the processor until some other lane wakes this one.
-void block_until_woken(Thread &me, const char *waits_in, Where, WaitsFor = {});
+void block_until_woken(Thread &me, const char *waits_in, source_location, WaitsFor = {});
 void wake(Warp &, uint32_t lanes);
 
 /// A place where, in the strict mode, others may run first.  Barriers on which a thread need not
 /// sleep call it, so that what it does just before or after one is seen too late or too early.
-void may_switch(Where);
+void may_switch(source_location);
 
 /// The block's copy of a shared variable; the first thread to come allocates it.
 void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
-                      Where = Where::here());
+                      source_location = source_location::current());
 
 /// cp.async of the running thread, see sm80.h.
-void start_copy(void *smem, const void *gmem, int valid_bytes, Where);
+void start_copy(void *smem, const void *gmem, int valid_bytes, source_location);
 void wait_for_copies(int64_t pending_groups);
 
 /// True if this asynchronous operation should be kept for later.
@@ -254,10 +253,10 @@ void start_async(const Operation &operation) {
 /// them 0, for the block that uses the address, or 1 + the rank of the block it was mapped to.
 using SmemAddress = uint32_t;
 
-SmemAddress smem_address(const void *smem, Where);
+SmemAddress smem_address(const void *smem, source_location);
 
 /// The same place in the block of that rank.
-SmemAddress in_block(SmemAddress own, int rank, Where);
+SmemAddress in_block(SmemAddress own, int rank, source_location);
 
 /// True for what in_block returned.
 bool is_mapped(SmemAddress);
@@ -265,12 +264,13 @@ uint32_t offset_in_arena(SmemAddress);
 
 /// The block an address is in: that of the running thread, or of its cluster.  It may have
 /// returned, which is an error.
-Block &block_of(SmemAddress, const char *primitive, Where);
+Block &block_of(SmemAddress, const char *primitive, source_location);
 
 /// The memory at an address.  All of the range must lie in one variable.
-std::byte *smem_at(SmemAddress, size_t bytes, const char *primitive, Where);
+std::byte *smem_at(SmemAddress, size_t bytes, const char *primitive, source_location);
 /// The same, for an address in that block.
-std::byte *smem_at(const Block &, SmemAddress, size_t bytes, const char *primitive, Where);
+std::byte *smem_at(const Block &, SmemAddress, size_t bytes, const char *primitive,
+                   source_location);
 
 /// The running thread writes shared memory by ordinary means.  TMA may use it after its
 /// async_proxy_fence.
@@ -278,17 +278,17 @@ void note_generic_write(const Thread &me, SmemAddress, size_t bytes);
 
 // ------------------------------------------------------------------ barriers, see sm90_barrier.h
 
-void mbarrier_init(SmemAddress, int arrivals, Where);
+void mbarrier_init(SmemAddress, int arrivals, source_location);
 void mbarrier_init_fence();
-void mbarrier_arrive(SmemAddress, Where);
-void mbarrier_arrive_cluster(SmemAddress, Where);
-void mbarrier_arrive_expect(SmemAddress, uint32_t bytes, Where);
-void mbarrier_wait(SmemAddress, uint32_t parity, Where);
-void named_barrier_sync(int id, int threads, Where);
-void named_barrier_arrive(int id, int threads, Where);
+void mbarrier_arrive(SmemAddress, source_location);
+void mbarrier_arrive_cluster(SmemAddress, source_location);
+void mbarrier_arrive_expect(SmemAddress, uint32_t bytes, source_location);
+void mbarrier_wait(SmemAddress, uint32_t parity, source_location);
+void named_barrier_sync(int id, int threads, source_location);
+void named_barrier_arrive(int id, int threads, source_location);
 
 /// Bytes that a phase of an mbarrier expects have come, in an asynchronous operation.
-void mbarrier_complete_tx(SmemAddress, uint32_t bytes, Where);
+void mbarrier_complete_tx(SmemAddress, uint32_t bytes, source_location);
 
 // ------------------------------------------------------------------ launch
 

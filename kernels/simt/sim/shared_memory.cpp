@@ -128,14 +128,17 @@ bool SharedMemory::holds(const void *address, size_t bytes) const {
   return variable != nullptr && offset + bytes <= variable->end();
 }
 
-void SharedMemory::locate(const void *address, char *text, size_t text_bytes) const {
+Text SharedMemory::locate(const void *address) const {
+  Text place;
   const uintptr_t offset =
       reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(arena_);
   const Variable *const variable = variable_at(offset);
   if (variable == nullptr)
-    std::snprintf(text, text_bytes, "shared memory outside every variable");
+    std::snprintf(place.text, sizeof place.text, "shared memory outside every variable");
   else
-    std::snprintf(text, text_bytes, "%s + %zu bytes", variable->name, offset - variable->offset);
+    std::snprintf(place.text, sizeof place.text, "%s + %zu bytes", variable->name,
+                  offset - variable->offset);
+  return place;
 }
 
 }  // namespace mp::host::engine

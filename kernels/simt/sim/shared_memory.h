@@ -38,8 +38,8 @@ class SharedMemory {
   static size_t capacity();
   /// True if all of the range lies in one variable.
   bool holds(const void *address, size_t bytes) const;
-  /// Writes "tile + 12 bytes" for reports.  Owns no memory: a violation leaves its stack for good.
-  void locate(const void *address, char *text, size_t text_bytes) const;
+  /// "tile + 12 bytes", for reports.
+  Text locate(const void *address) const;
 
   /// Empty, or which variable was overrun.
   std::string damage() const;

@@ -23,7 +23,7 @@ constexpr size_t kBaseAlignment = 16;
 /// What a primitive is called, and from where.
 struct Call {
   const char *primitive;
-  Where where;
+  source_location where;
   const void *code;  ///< for the race detector
 };
 
@@ -39,7 +39,7 @@ bool is_aligned(const void *address, size_t alignment) {
   return std::bit_cast<uintptr_t>(address) % alignment == 0;
 }
 
-TensorMapFields check_map(const TensorMap &map, const char *primitive, Where where) {
+TensorMapFields check_map(const TensorMap &map, const char *primitive, source_location where) {
   if (!is_aligned(&map, kMapAlignment))
     violation(where, "passes a tensor map to %s that is not 64-byte aligned", primitive);
   const TensorMapFields fields = fields_of(map);
@@ -52,12 +52,14 @@ TensorMapFields check_map(const TensorMap &map, const char *primitive, Where whe
 }
 
 /// A map of the other kind is as wrong as none.
-TensorMapFields check_tiled_map(const TensorMap &map, const char *primitive, Where where) {
+TensorMapFields check_tiled_map(const TensorMap &map, const char *primitive,
+                                source_location where) {
   const TensorMapFields fields = check_map(map, primitive, where);
   if (fields.im2col) violation(where, "passes an im2col map to %s", primitive);
   return fields;
 }
-TensorMapFields check_im2col_map(const TensorMap &map, const char *primitive, Where where) {
+TensorMapFields check_im2col_map(const TensorMap &map, const char *primitive,
+                                 source_location where) {
   const TensorMapFields fields = check_map(map, primitive, where);
   if (!fields.im2col)
     violation(where, "passes a tensor map to %s that is no im2col map", primitive);
@@ -67,7 +69,7 @@ TensorMapFields check_im2col_map(const TensorMap &map, const char *primitive, Wh
 /// PTX ISA: "The filter corner location must be within the bounding box."  What would happen
 /// between two steps of the walk is not said.
 void check_place(const TensorMapFields &map, const Im2colPlace &at, const char *primitive,
-                 Where where) {
+                 source_location where) {
   const int base[2] = {at.w, at.h}, offset[2] = {at.w_offset, at.h_offset};
   const char *const axis[2] = {"column", "row"};
   for (int i = 0; i < 2; i++) {
@@ -86,7 +88,7 @@ void check_place(const TensorMapFields &map, const Im2colPlace &at, const char *
 
 /// The place of a box in smem, which nobody may have written without telling the async proxy.
 std::byte *check_box(const TensorMapFields &map, SmemAddress address, const char *primitive,
-                     Where where) {
+                     source_location where) {
   const size_t alignment = map.swizzle_128 ? kSwizzledBoxAlignment : kBoxAlignment;
   if (address % alignment != 0)
     violation(where, "passes an smem address to %s that is not %zu-byte aligned", primitive,
@@ -95,12 +97,10 @@ std::byte *check_box(const TensorMapFields &map, SmemAddress address, const char
   const Block &block = block_of(address, primitive, where);
   std::byte *const smem = smem_at(block, address, bytes, primitive, where);
   const GenericWrites::Unfenced write = block.async_proxy->writes.find(offset_of(address), bytes);
-  if (write.thread >= 0) {
-    char place[96];
-    block.smem->locate(smem + (write.offset - offset_of(address)), place, sizeof place);
+  if (write.thread >= 0)
     violation(where, "passes shared %s to %s, which thread %d wrote without async_proxy_fence",
-              place, primitive, write.thread);
-  }
+              block.smem->locate(smem + (write.offset - offset_of(address))).text, primitive,
+              write.thread);
   return smem;
 }
 
@@ -177,25 +177,25 @@ void finish_bulk_stores() {
 
 using namespace engine;
 
-void tma_prefetch(const TensorMap &map, Where where) {
+void tma_prefetch(const TensorMap &map, source_location where) {
   check_map(map, "tma_prefetch", where);
 }
 
 void tma_load(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x, int y, int z,
-              Where where) {
+              source_location where) {
   const Call call{"tma_load", where, __builtin_return_address(0)};
   load_here(dst, TensorBox{check_tiled_map(map, call.primitive, where), x, y, z}, bar, call);
 }
 
 void tma_load_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x, int y, int z,
-                        uint32_t block_mask, Where where) {
+                        uint32_t block_mask, source_location where) {
   const Call call{"tma_load_multicast", where, __builtin_return_address(0)};
   const TensorMapFields fields = check_tiled_map(map, call.primitive, where);
   load_multicast(dst, TensorBox{fields, x, y, z}, bar, block_mask, call);
 }
 
 void tma_load_im2col(SmemAddress dst, const TensorMap &map, SmemAddress bar, const Im2colPlace &at,
-                     Where where) {
+                     source_location where) {
   const Call call{"tma_load_im2col", where, __builtin_return_address(0)};
   const TensorMapFields fields = check_im2col_map(map, call.primitive, where);
   check_place(fields, at, call.primitive, where);
@@ -203,19 +203,20 @@ void tma_load_im2col(SmemAddress dst, const TensorMap &map, SmemAddress bar, con
 }
 
 void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar,
-                               const Im2colPlace &at, uint32_t block_mask, Where where) {
+                               const Im2colPlace &at, uint32_t block_mask, source_location where) {
   const Call call{"tma_load_im2col_multicast", where, __builtin_return_address(0)};
   const TensorMapFields fields = check_im2col_map(map, call.primitive, where);
   check_place(fields, at, call.primitive, where);
   load_multicast(dst, Im2colBox{fields, at}, bar, block_mask, call);
 }
 
-void tma_store(const TensorMap &map, SmemAddress src, int x, int y, int z, Where where) {
+void tma_store(const TensorMap &map, SmemAddress src, int x, int y, int z, source_location where) {
   const Call call{"tma_store", where, __builtin_return_address(0)};
   store({check_tiled_map(map, call.primitive, where), x, y, z}, src, false, call);
 }
 
-void tma_reduce_add(const TensorMap &map, SmemAddress src, int x, int y, int z, Where where) {
+void tma_reduce_add(const TensorMap &map, SmemAddress src, int x, int y, int z,
+                    source_location where) {
   const Call call{"tma_reduce_add", where, __builtin_return_address(0)};
   const TensorMapFields fields = check_tiled_map(map, call.primitive, where);
   if (fields.element_bytes != sizeof(float))
@@ -233,7 +234,7 @@ void async_proxy_fence() {
 }
 
 void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from, const void *base,
-                               Where where) {
+                               source_location where) {
   TensorMapFields fields = check_tiled_map(from, "tensor_map_copy_with_base", where);
   if (!is_aligned(gmem_dst, kMadeMapAlignment))
     violation(where, "makes a tensor map that is not 128-byte aligned");
@@ -245,7 +246,7 @@ void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from, const
   async_proxy().fresh_maps.erase(gmem_dst);
 }
 
-void tensor_map_acquire(const TensorMap *gmem, Where where) {
+void tensor_map_acquire(const TensorMap *gmem, source_location where) {
   if (fields_of(*gmem).magic != TensorMapFields::kMagic)
     violation(where, "passes something to tensor_map_acquire that is no tensor map");
   if (mode().strict) async_proxy().fresh_maps.insert(gmem);

@@ -48,7 +48,7 @@ void do_changes(const Block &block) {
 }
 
 void begin_change(const Thread &thread, RegisterState &registers, RegisterChange change, int wanted,
-                  Where where) {
+                  source_location where) {
   check_warpgroup_complete(thread, name_of(change), where);
   const bool is_claim = change == RegisterChange::claim;
   if (is_claim ? wanted < registers.per_thread : wanted > registers.per_thread)
@@ -75,7 +75,7 @@ void Warpgroups::begin_block() {
   free_registers = 0;
 }
 
-Warpgroup &begin_warpgroups(const Thread &thread, const char *primitive, Where where) {
+Warpgroup &begin_warpgroups(const Thread &thread, const char *primitive, source_location where) {
   const Block &block = *thread.block;
   std::vector<Warpgroup> &all = block.warpgroups->all;
   all.resize(static_cast<size_t>(block.num_threads / kWarpgroupThreads));
@@ -86,7 +86,7 @@ Warpgroup &begin_warpgroups(const Thread &thread, const char *primitive, Where w
   return all[index];
 }
 
-void check_warpgroup_complete(const Thread &thread, const char *primitive, Where where) {
+void check_warpgroup_complete(const Thread &thread, const char *primitive, source_location where) {
   const int warp = thread.warp->index / kWarpsPerWarpgroup * kWarpsPerWarpgroup;
   for (int w = 0; w < kWarpsPerWarpgroup; w++)
     if (thread.block->warps[warp + w].alive != ~0u)
@@ -110,7 +110,7 @@ void check_warpgroup_left(const Thread &thread) {
               name_of(registers.change));
 }
 
-void block_in_warpgroup(Thread &me, Warpgroup &group, const char *waits_in, Where where,
+void block_in_warpgroup(Thread &me, Warpgroup &group, const char *waits_in, source_location where,
                         const WaitsFor &waits_for) {
   group.waiting[index_in_warpgroup(me) / kWarpSize] |= 1u << me.lane;
   block_until_woken(me, waits_in, where, waits_for);
@@ -123,15 +123,15 @@ void wake_all(const Block &block, Warpgroup &group) {
     if (group.waiting[w] != 0) wake(warps[w], std::exchange(group.waiting[w], 0u));
 }
 
-void change_registers(Thread &me, RegisterChange change, int wanted, Where where) {
+void change_registers(Thread &me, RegisterChange change, int wanted, source_location where) {
   Warpgroup &group = warpgroup_of(me, name_of(change), where);
   RegisterState &registers = group.registers;
   bool &has_arrived = registers.has_arrived[index_in_warpgroup(me)];
   if (registers.arrived == 0)
     begin_change(me, registers, change, wanted, where);
-  else if (has_arrived || registers.at != where)
-    violation(where, "finds its warpgroup in %s at %s:%d and is in %s", name_of(registers.change),
-              registers.at.name(), registers.at.line, name_of(change));
+  else if (has_arrived || !same_line(registers.at, where))
+    violation(where, "finds its warpgroup in %s at %s and is in %s", name_of(registers.change),
+              file_and_line(registers.at).text, name_of(change));
   has_arrived = true;
   const int64_t before = registers.changes_done;
   if (++registers.arrived == kWarpgroupThreads) do_changes(*me.block);

@@ -58,7 +58,7 @@ bool holds(uint32_t begin, uint32_t end) {
 
 /// Refuses what the canonical layouts do not define.
 void check_layout(char name, uint64_t descriptor, const WgmmaLayout &layout, int num_mn,
-                  Where where) {
+                  source_location where) {
   constexpr uint64_t kFields = 0xC000'3FFF'3FFF'3FFF;
   if ((descriptor >> 49 & 7) != 0)
     violation(where, "passes a descriptor of %c whose base offset is not 0 to wgmma", name);
@@ -82,7 +82,7 @@ void check_layout(char name, uint64_t descriptor, const WgmmaLayout &layout, int
 }
 
 /// All of it must lie in shared variables.
-void check_place(char name, const WgmmaLayout &layout, int num_mn, Where where) {
+void check_place(char name, const WgmmaLayout &layout, int num_mn, source_location where) {
   // Whole atoms first: most operands lie in one variable.
   const uint32_t atom_bytes = layout.atom_bytes();
   const int i = num_mn / 8 - 1;
@@ -97,7 +97,7 @@ void check_place(char name, const WgmmaLayout &layout, int num_mn, Where where) 
 }
 
 /// Wgmma reads through the async proxy, as TMA does.
-void check_fenced(char name, const WgmmaLayout &layout, int num_mn, Where where) {
+void check_fenced(char name, const WgmmaLayout &layout, int num_mn, source_location where) {
   const GenericWrites &writes = current->block->async_proxy->writes;
   layout.for_each_unit(num_mn, [&](uint32_t unit) {
     const int thread = writes.find(unit, kWgmmaUnitBytes).thread;
@@ -108,7 +108,7 @@ void check_fenced(char name, const WgmmaLayout &layout, int num_mn, Where where)
 }
 
 void check_operand(char name, uint64_t descriptor, const WgmmaLayout &layout, int num_mn,
-                   Where where) {
+                   source_location where) {
   check_layout(name, descriptor, layout, num_mn, where);
   check_place(name, layout, num_mn, where);
   if (mode().strict) check_fenced(name, layout, num_mn, where);
@@ -159,15 +159,15 @@ std::string describe_operation(const void *object) {
   for (int64_t i = group.performed; i < group.begun; i++) {
     const WgmmaOperation &operation = group.operations[i % Warpgroup::kSlots];
     if (operation.arrived < kWarpgroupThreads)
-      return std::string("for the wgmma at ") + operation.at.name() + ":" +
-             std::to_string(operation.at.line) + ", which " + std::to_string(operation.arrived) +
-             " of 128 threads have issued";
+      return std::string("for the wgmma at ") + file_and_line(operation.at).text + ", which " +
+             std::to_string(operation.arrived) + " of 128 threads have issued";
   }
   return "";
 }
 
 /// Performs the operations below `end`, all of which the running thread has issued.
-void settle(Thread &thread, Warpgroup &group, int64_t end, const char *waits_in, Where where) {
+void settle(Thread &thread, Warpgroup &group, int64_t end, const char *waits_in,
+            source_location where) {
   while (group.performed < end) {
     if (group.operation(end - 1).arrived == kWarpgroupThreads) return perform_until(group, end);
     block_in_warpgroup(thread, group, waits_in, where, {&group, describe_operation});
@@ -178,7 +178,7 @@ void settle(Thread &thread, Warpgroup &group, int64_t end, const char *waits_in,
 
 /// The first thread to issue an operation says what it is.
 void begin(const Thread &thread, Warpgroup &group, const WgmmaOperands &operands,
-           const WgmmaBinding *binding, Where where) {
+           const WgmmaBinding *binding, source_location where) {
   check_warpgroup_complete(thread, "wgmma", where);
   check_operand('A', operands.a_desc, operands.a(), kWgmmaM, where);
   check_operand('B', operands.b_desc, operands.b(), operands.n, where);
@@ -193,10 +193,10 @@ void begin(const Thread &thread, Warpgroup &group, const WgmmaOperands &operands
 }
 
 void check_agreement(const WgmmaOperation &operation, const WgmmaOperands &operands,
-                     const WgmmaBinding *binding, int64_t group, Where where) {
-  if (operation.at != where)
-    violation(where, "finds its warpgroup in wgmma at %s:%d and is in another", operation.at.name(),
-              operation.at.line);
+                     const WgmmaBinding *binding, int64_t group, source_location where) {
+  if (!same_line(operation.at, where))
+    violation(where, "finds its warpgroup in wgmma at %s and is in another",
+              file_and_line(operation.at).text);
   if (operation.operands != operands)
     violation(where, "disagrees with its warpgroup on an operand of wgmma");
   if (operation.group != group)
@@ -207,7 +207,7 @@ void check_agreement(const WgmmaOperation &operation, const WgmmaOperands &opera
 
 /// From now on d belongs to the warpgroup.
 WgmmaBinding &bind(int thread, WgmmaThread &me, float *d, const WgmmaOperation &operation,
-                   Where where) {
+                   source_location where) {
   if (!me.is_fenced)
     violation(where, "lacks a wgmma_fence between other uses of the accumulators and wgmma");
   const int n = operation.operands.n;
@@ -223,10 +223,10 @@ WgmmaBinding *find(WgmmaThread &me, const float *d) {
   return nullptr;
 }
 
-void unbind(int thread, WgmmaBinding &binding, Where where) {
+void unbind(int thread, WgmmaBinding &binding, source_location where) {
   if (!is_untouched(binding.d, binding.n))
-    violation(where, "wrote to the accumulators of the wgmma at %s:%d while it was in flight",
-              binding.at.name(), binding.at.line);
+    violation(where, "wrote to the accumulators of the wgmma at %s while it was in flight",
+              file_and_line(binding.at).text);
   take_back(thread, binding.d, *binding.tile, binding.n);
   binding.tile->num_bound--;
 }
@@ -235,7 +235,7 @@ void unbind(int thread, WgmmaBinding &binding, Where where) {
 
 // ---------------------------------------------------------------- the interface
 
-void wgmma_issue(Thread &thread, const WgmmaOperands &operands, float *d, Where where) {
+void wgmma_issue(Thread &thread, const WgmmaOperands &operands, float *d, source_location where) {
   Warpgroup &group = warpgroup_of(thread, "wgmma", where);
   const int index = index_in_warpgroup(thread);
   WgmmaThread &me = group.threads[index];
@@ -243,8 +243,8 @@ void wgmma_issue(Thread &thread, const WgmmaOperands &operands, float *d, Where 
     settle(thread, group, group.performed + 1, "wgmma", where);
   WgmmaBinding *binding = find(me, d);
   if (binding != nullptr && binding->n != operands.n)
-    violation(where, "goes on with accumulators in another shape than the wgmma at %s:%d",
-              binding->at.name(), binding->at.line);
+    violation(where, "goes on with accumulators in another shape than the wgmma at %s",
+              file_and_line(binding->at).text);
   if (me.issued == group.begun)
     begin(thread, group, operands, binding, where);
   else
@@ -257,15 +257,15 @@ void wgmma_issue(Thread &thread, const WgmmaOperands &operands, float *d, Where 
     complete(*thread.block, group, me.issued - 1, __builtin_return_address(0));
 }
 
-void wgmma_fence(const Thread &thread, Where where) {
+void wgmma_fence(const Thread &thread, source_location where) {
   warpgroup_of(thread, "wgmma_fence", where).threads[index_in_warpgroup(thread)].is_fenced = true;
 }
 
-void wgmma_commit(const Thread &thread, Where where) {
+void wgmma_commit(const Thread &thread, source_location where) {
   warpgroup_of(thread, "wgmma_commit", where).threads[index_in_warpgroup(thread)].group++;
 }
 
-void wgmma_wait(Thread &thread, int pending_groups, Where where) {
+void wgmma_wait(Thread &thread, int pending_groups, source_location where) {
   Warpgroup &group = warpgroup_of(thread, "wgmma_wait", where);
   const int index = index_in_warpgroup(thread);
   WgmmaThread &me = group.threads[index];

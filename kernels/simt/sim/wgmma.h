@@ -23,14 +23,14 @@ constexpr int kWarpgroupThreads = 128;
 constexpr int kWarpsPerWarpgroup = kWarpgroupThreads / kWarpSize;
 
 // Of the running thread, see sm90_wgmma.h.
-void wgmma_issue(Thread &, const WgmmaOperands &, float *d, Where);
-void wgmma_fence(const Thread &, Where);
-void wgmma_commit(const Thread &, Where);
-void wgmma_wait(Thread &, int pending_groups, Where);
+void wgmma_issue(Thread &, const WgmmaOperands &, float *d, source_location);
+void wgmma_fence(const Thread &, source_location);
+void wgmma_commit(const Thread &, source_location);
+void wgmma_wait(Thread &, int pending_groups, source_location);
 
 /// Changes the registers per thread of the running warpgroup.
 enum class RegisterChange { claim, release };
-void change_registers(Thread &, RegisterChange, int wanted, Where);
+void change_registers(Thread &, RegisterChange, int wanted, source_location);
 
 // ------------------------------------------------------------------ state
 
@@ -47,7 +47,7 @@ struct WgmmaOperation {
   int arrived;  ///< threads that have issued it
   bool binds;   ///< the first one on its accumulators
   bool is_performed;
-  Where at;
+  source_location at;
 };
 
 /// Accumulators of one thread that are in flight.
@@ -55,8 +55,8 @@ struct WgmmaBinding {
   float *d;
   AccumulatorTile *tile;
   int n;
-  int64_t group;  ///< of the last wgmma on them
-  Where at;       ///< and its line
+  int64_t group;       ///< of the last wgmma on them
+  source_location at;  ///< and its line
 };
 
 struct WgmmaThread {
@@ -71,7 +71,7 @@ struct RegisterState {
   int per_thread = 0;
   RegisterChange change = RegisterChange::claim;
   int wanted = 0;
-  Where at;
+  source_location at;
   int arrived = 0;  ///< threads
   bool has_arrived[kWarpgroupThreads] = {};
   int64_t changes_done = 0;
@@ -101,20 +101,21 @@ struct Warpgroups {
 };
 
 /// The warpgroup of a thread, in the first use of any by its block.
-Warpgroup &begin_warpgroups(const Thread &, const char *primitive, Where);
+Warpgroup &begin_warpgroups(const Thread &, const char *primitive, source_location);
 
 /// The warpgroup of the running thread.
-inline Warpgroup &warpgroup_of(const Thread &thread, const char *primitive, Where where) {
+inline Warpgroup &warpgroup_of(const Thread &thread, const char *primitive, source_location where) {
   std::vector<Warpgroup> &all = thread.block->warpgroups->all;
   const size_t index = static_cast<size_t>(thread.index) / kWarpgroupThreads;
   return index < all.size() ? all[index] : begin_warpgroups(thread, primitive, where);
 }
 
 /// All threads of its warpgroup are still in the kernel.
-void check_warpgroup_complete(const Thread &, const char *primitive, Where);
+void check_warpgroup_complete(const Thread &, const char *primitive, source_location);
 
 /// The running thread sleeps until `wake_all`.
-void block_in_warpgroup(Thread &, Warpgroup &, const char *waits_in, Where, const WaitsFor &);
+void block_in_warpgroup(Thread &, Warpgroup &, const char *waits_in, source_location,
+                        const WaitsFor &);
 void wake_all(const Block &, Warpgroup &);
 
 inline int index_in_warpgroup(const Thread &thread) {

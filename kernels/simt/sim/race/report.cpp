@@ -31,9 +31,9 @@ std::string code_address(const void *code) {
 }
 
 /// violation() leaves its stack for good, so nothing on it may own memory.
-struct Text {
+struct Report {
   char text[560];
-  explicit Text(const std::string &from) { std::snprintf(text, sizeof text, "%s", from.c_str()); }
+  explicit Report(const std::string &from) { std::snprintf(text, sizeof text, "%s", from.c_str()); }
 };
 
 }  // namespace
@@ -49,10 +49,9 @@ std::string Detector::mbarrier_name(uint32_t id) const {
   for (int b = 0; b < cluster_->size; b++)
     for (const Mbarrier &bar : cluster_->blocks[b].barriers->mbarriers) {
       if (bar.id != static_cast<int>(id)) continue;
-      char text[96];
-      bar.block->smem->locate(bar.block->smem->at(bar.offset), text, sizeof text);
-      if (bar.block == current->block) return text;
-      return std::string(text) + " of block " + std::to_string(bar.block->index);
+      const std::string name = bar.block->smem->locate(bar.block->smem->at(bar.offset)).text;
+      if (bar.block == current->block) return name;
+      return name + " of block " + std::to_string(bar.block->index);
     }
   return "";
 }
@@ -80,33 +79,32 @@ std::string Detector::actor(const Event &event) const {
 std::string Detector::place(const Arena &arena, const Granule &granule) const {
   const Block &block = cluster_->blocks[&arena - arenas_.data()];
   const size_t index = static_cast<size_t>(&granule - arena.granules.data());
-  char text[96];
-  block.smem->locate(arena.begin + index * kGranuleBytes, text, sizeof text);
-  if (&block == current->block) return text;
-  return std::string(text) + " of block " + std::to_string(block.index);
+  const std::string place = block.smem->locate(arena.begin + index * kGranuleBytes).text;
+  if (&block == current->block) return place;
+  return place + " of block " + std::to_string(block.index);
 }
 
 void Detector::report_race(const Arena &arena, const Granule &granule, const Now &now,
                            const Event &before, Access access_before) const {
-  const Text text("has a race in shared " + place(arena, granule) + ": " + verb(now.access) +
-                  " by " + actor(now.event) + " (" + code_address(now.event.code) +
-                  ") races with " + verb(access_before) + " by " + actor(before) + " (" +
-                  code_address(before.code) + ")");
-  violation({}, "%s", text.text);
+  const Report report("has a race in shared " + place(arena, granule) + ": " + verb(now.access) +
+                      " by " + actor(now.event) + " (" + code_address(now.event.code) +
+                      ") races with " + verb(access_before) + " by " + actor(before) + " (" +
+                      code_address(before.code) + ")");
+  violation({}, "%s", report.text);
 }
 
 void Detector::report_unfenced(const Arena &arena, const Granule &granule, const Now &now) const {
-  const Text text("lacks an async_proxy_fence on shared " + place(arena, granule) + ": read by " +
-                  actor(now.event) + " (" + code_address(now.event.code) +
-                  ") may not see the write by " + actor(granule.write) + " (" +
-                  code_address(granule.write.code) + ")");
-  violation({}, "%s", text.text);
+  const Report report("lacks an async_proxy_fence on shared " + place(arena, granule) +
+                      ": read by " + actor(now.event) + " (" + code_address(now.event.code) +
+                      ") may not see the write by " + actor(granule.write) + " (" +
+                      code_address(granule.write.code) + ")");
+  violation({}, "%s", report.text);
 }
 
 void Detector::report_initialisation(const Mbarrier &bar, const Event &initialised) const {
-  const Text text("has a race in mbarrier " + mbarrier_name(static_cast<uint32_t>(bar.id)) +
-                  ": its use races with mbarrier_init by " + actor(initialised));
-  violation({}, "%s", text.text);
+  const Report report("has a race in mbarrier " + mbarrier_name(static_cast<uint32_t>(bar.id)) +
+                      ": its use races with mbarrier_init by " + actor(initialised));
+  violation({}, "%s", report.text);
 }
 
 }  // namespace mp::host::engine::race
