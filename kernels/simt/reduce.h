@@ -1,7 +1,7 @@
 // Reductions over a warp, and the last block of a grid.  The order is fixed, so equal inputs give
 // equal bits.  Over a block: block_reduce.h.
 //
-// The host body of warp_reduce is one meeting instead of the five of a butterfly.
+// The host body of warp_reduce is one collective instead of the five shuffles of a butterfly.
 #pragma once
 
 #include "kernels/simt/simt.h"
@@ -56,7 +56,7 @@ T warp_reduce(T value, Op = {}, source_location where = source_location::current
     }
     for (uint64_t &out : w.result) std::memcpy(&out, &result, sizeof result);
   };
-  engine::warp_meet(thread, "warp_reduce", combine, where);
+  engine::warp_collective(thread, "warp_reduce", combine, where);
   std::memcpy(&value, &warp.result[lane], sizeof value);
   return value;
 }

@@ -1,9 +1,9 @@
-// The vocabulary of the machine: indices, meetings, exchange, atomics, shared memory, launch.
+// The vocabulary of kernels: indices, barriers, shuffles, atomics, shared memory, launch.
 //
 // One signature, a device body and a host body side by side.  Blocks and grids are
 // one-dimensional; every collective is called by all threads of the block or all lanes of the
-// warp, converged.  On the device the names below are the CUDA built-ins; on the host they are
-// meetings of fibers (host/engine.h).
+// warp, converged.  On the device the functions below are the CUDA built-ins; on the host they are
+// calls of the simulator (sim/engine.h).
 //
 //   MP_SHARED(T, name, [n][m])   a variable in shared memory (uninitialised; NaN on the host)
 //   MP_DYN_SHARED(T, name)       the dynamic part, whose size the launch gives
@@ -166,7 +166,7 @@ MP_DEVICE void block_sync(source_location where = source_location::current()) {
   engine::block_barrier(engine::this_thread(), where);
 }
 MP_DEVICE void warp_sync(source_location where = source_location::current()) {
-  engine::warp_meet(engine::this_thread(), "warp_sync", nullptr, where);
+  engine::warp_collective(engine::this_thread(), "warp_sync", nullptr, where);
 }
 MP_DEVICE void device_fence() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -186,7 +186,7 @@ T shuffle(T value, int source_lane, source_location where = source_location::cur
   const auto exchange = [](engine::Warp &w) {
     for (int i = 0; i < kWarpSize; i++) w.result[i] = w.value[w.source[i]];
   };
-  engine::warp_meet(thread, "shuffle", exchange, where);
+  engine::warp_collective(thread, "shuffle", exchange, where);
   std::memcpy(&value, &warp.result[lane], sizeof value);
   return value;
 }

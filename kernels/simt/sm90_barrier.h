@@ -38,8 +38,8 @@ MP_DEVICE int cluster_size() {
   asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
   return static_cast<int>(size);
 }
-/// Meets all threads of the cluster's blocks; what was done before is visible to them after.
-/// Warps come converged.
+/// A barrier of all threads of the cluster's blocks; what they did before it is visible to all of
+/// them after it.  Warps arrive converged.
 MP_DEVICE void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");

@@ -227,7 +227,7 @@ inline void store_matrix_x4(SmemAddress row, const uint32_t (&r)[4],
       for (int i = 0; i < 4; i++) w.result[l] |= w.value[8 * i + l / 4] << kBits * i;
     }
   };
-  engine::warp_meet(thread, "store_matrix_x4", exchange, where);
+  engine::warp_collective(thread, "store_matrix_x4", exchange, where);
   // Other lanes write some of it, this one some of theirs.
   engine::note_generic_write(thread, row, 16);
   for (int i = 0; i < 4; i++) {

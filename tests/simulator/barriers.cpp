@@ -147,8 +147,8 @@ void check_bytes(uint32_t expected0, uint32_t expected1, bool bytes_first) {
 
 // ---------------------------------------------------------------- named barriers
 
-/// Pairs of warps meet at barriers of their own, and pass numbers on.
-MP_KERNEL(512, 1) meet_in_pairs(MP_PARAM(OutArgs) args) {
+/// Pairs of warps synchronise at barriers of their own, and pass numbers on.
+MP_KERNEL(512, 1) sync_in_pairs(MP_PARAM(OutArgs) args) {
   MP_SHARED(int, slots, [512]);
   const int pair = warp_index() % 8;  // warps w and w + 8
   const int other = thread_index() ^ 256;
@@ -182,8 +182,8 @@ MP_KERNEL(128, 1) arrive_and_sync(MP_PARAM(CountArgs) args) {
   }
 }
 
-/// A warp may meet itself, and the same barrier serves other warps later.
-MP_KERNEL(96, 1) meet_in_turns(MP_PARAM(OutArgs) args) {
+/// A barrier may be of one warp alone, and later serve other warps.
+MP_KERNEL(96, 1) sync_in_turns(MP_PARAM(OutArgs) args) {
   MP_SHARED(int, slots, [96]);
   slots[thread_index()] = thread_index();
   named_barrier_sync(4 + warp_index(), 32);
@@ -233,9 +233,9 @@ TEST_CASE("machine: a phase completes when all bytes it expects have come") {
 TEST_CASE("machine: named barriers of some of the warps") {
   in_every_mode([] {
     std::vector<int> out(512);
-    run(meet_in_pairs, {1, 512}, {out.data()});
+    run(sync_in_pairs, {1, 512}, {out.data()});
     for (int t = 0; t < 512; t++) CHECK(out[t] == t + kRounds);
-    run(meet_in_turns, {1, 96}, {out.data()});
+    run(sync_in_turns, {1, 96}, {out.data()});
     for (int t = 0; t < 96; t++) CHECK(out[t] == (t ^ 31));
   });
 }

@@ -156,8 +156,8 @@ MP_KERNEL(32, 1) arrive_at_last_block(MP_PARAM(OutArgs) args) {
   }
 }
 
-/// Each round, each block sends its number and all meet; late threads must not be left behind.
-MP_KERNEL(96, 1) meet_in_rounds(MP_PARAM(OutArgs) args) {
+/// Each round, each block sends its number, then all synchronise; no block may run a round ahead.
+MP_KERNEL(96, 1) sync_in_rounds(MP_PARAM(OutArgs) args) {
   for (int round = 1; round <= 9; round++) {
     if (thread_index() == 7 * round) args.out[block_index()] = round;
     cluster_sync();
@@ -268,11 +268,11 @@ TEST_CASE("machine: threads of other blocks arrive at an mbarrier") {
   });
 }
 
-TEST_CASE("machine: cluster_sync meets the threads of all blocks") {
+TEST_CASE("machine: cluster_sync waits for the threads of all blocks") {
   in_every_mode([] {
     for (const int cluster : {1, 2, 3}) {
       std::vector<int> out(12);
-      run(meet_in_rounds, {12, 96, 0, cluster}, {out.data()}, 2);
+      run(sync_in_rounds, {12, 96, 0, cluster}, {out.data()}, 2);
       CHECK(out == std::vector<int>(12, 9));
     }
     std::vector<int> out(4);

@@ -271,7 +271,7 @@ struct InjectedGemm {
 
   // ---- epilogue
 
-  void meet(int consumer) const { named_barrier_sync(1 + consumer, kWarpgroup); }
+  void sync_warpgroup(int consumer) const { named_barrier_sync(1 + consumer, kWarpgroup); }
 
   /// 64 columns of D, in smem as TMA swizzles them.
   void store_slab(const float *d, SmemAddress slab) const {
@@ -290,12 +290,12 @@ struct InjectedGemm {
     const SmemAddress slab = slabs + static_cast<SmemAddress>(consumer) * kSlabBytes;
     for (int c = 0; c < kTileN / kChunk; c++) {
       if (is_storer && bug != Bug::slab_reused_unread) tma_store_wait_read<0>();
-      if (bug != Bug::slab_reused_without_barrier) meet(consumer);
+      if (bug != Bug::slab_reused_without_barrier) sync_warpgroup(consumer);
       store_slab(d + c * kChunk / 2, slab);
       if (bug != Bug::no_proxy_fence &&
           (bug != Bug::proxy_fence_in_one_warp || warp_index() % 4 == 0))
         async_proxy_fence();
-      if (bug != Bug::no_barrier_before_store) meet(consumer);
+      if (bug != Bug::no_barrier_before_store) sync_warpgroup(consumer);
       if (is_storer) {
         tma_store(args.d, slab, unit.n0 + c * kChunk, unit.m0 + consumer * kConsumerM, 0);
         tma_store_commit();
@@ -314,12 +314,12 @@ struct InjectedGemm {
     };
     for (int i = 0; i < kRegs; i++) partial(unit.slice)[i * kWarpgroup] = d[i];
     device_fence();
-    meet(consumer);
+    sync_warpgroup(consumer);
     const uint32_t last = static_cast<uint32_t>(args.split_k) - 1;
     if (thread == 0)
       tickets[consumer] = atomic_wrap_inc(&args.counters[unit.tile * kConsumers + consumer],
                                           bug == Bug::counter_not_reset ? ~0u : last);
-    meet(consumer);
+    sync_warpgroup(consumer);
     if (tickets[consumer] != last) return false;
     device_fence();
     for (int i = 0; i < kRegs; i++) {

@@ -232,7 +232,7 @@ TEST_CASE("race: mbarriers are initialised before others use them", "[race]") {
     CHECK(complaint == "");
 }
 
-TEST_CASE("race: a named barrier orders the warps that meet", "[race]") {
+TEST_CASE("race: a named barrier orders the warps that arrive", "[race]") {
   skip_without_detector();
   expect_none([] {
     if (warp_index() < 2) {
@@ -241,7 +241,7 @@ TEST_CASE("race: a named barrier orders the warps that meet", "[race]") {
       read_of(thread_index() ^ 33);
     }
   });
-  expect_race([] {  // warps 2 and 3 meet at another
+  expect_race([] {  // warps 2 and 3 use another
     if (warp_index() >= 4) return;
     write_mine();
     named_barrier_sync(1 + warp_index() / 2, 64);

@@ -9,7 +9,7 @@ using namespace mptest;
 
 namespace {
 
-// ---------------------------------------------------------------- meetings
+// ---------------------------------------------------------------- collectives
 
 MP_KERNEL(64, 1) wait_for_each_other(MP_PARAM(Lines) lines) {
   if (lane_index() < 16)
@@ -157,11 +157,11 @@ TEST_CASE("machine: a deadlock is an error") {
   check_violation(deadlock_in_block_17, {40, 64}, {"block 17", "deadlock"});
 }
 
-TEST_CASE("machine: the threads of a block meet in one block_sync") {
+TEST_CASE("machine: the threads of a block call one block_sync") {
   check_violation(skip_a_barrier, {1, 64}, {"block_sync"});
 }
 
-TEST_CASE("machine: all lanes of a warp meet in one collective") {
+TEST_CASE("machine: all lanes of a warp call one collective") {
   check_violation(return_before_shuffle, {1, 64}, {"returned", "shuffle"});
   check_violation(shuffle_or_reduce, {1, 64}, {"shuffle", "warp_reduce"});
   check_violation(sync_in_two_places, {1, 64}, {"warp_sync"});

@@ -32,7 +32,7 @@ struct Mbarrier {
 };
 
 struct NamedBarrier {
-  int threads;                  ///< that it meets; 0 while nobody is there
+  int threads;                  ///< expected to arrive; 0 while none has
   int arrived;                  ///< in whole warps
   source_location at;           ///< of the first thread to arrive
   uint32_t lanes[kMaxWarps];    ///< that have arrived, by warp

@@ -1,4 +1,4 @@
-// Meetings of all threads of a block and of all lanes of a warp.
+// block_sync, and the collectives of a warp.
 #include <cstring>
 #include <utility>
 
@@ -32,7 +32,8 @@ void release_block_barrier(Block &block) {
   }
 }
 
-void warp_meet(Thread &me, const char *collective, void (*combine)(Warp &), source_location where) {
+void warp_collective(Thread &me, const char *collective, void (*combine)(Warp &),
+                     source_location where) {
   Warp &warp = *me.warp;
   if (warp.alive != ~0u)
     violation(where, "lacks lanes of its warp, which have returned, in %s", collective);

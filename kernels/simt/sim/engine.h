@@ -1,21 +1,21 @@
 // The host machine: runs a grid of CUDA-style blocks on the CPU.
 //
-// Every thread of a block is a fiber; a barrier or a warp collective is a meeting of fibers, and
-// the only place where they switch.  The blocks of a cluster run together on one OS thread, and
+// Every thread of a block is a fiber, and fibers switch only in barriers and warp collectives, where
+// a thread waits for others.  The blocks of a cluster run together on one OS thread, and
 // clusters are spread over OS threads; a grid without clusters is one of clusters of one block.
 // The shared memory of a block is an arena with guard zones, filled with NaN patterns before each
 // block; a variable has the same offset in every arena of the cluster.
 //
 // Two modes.  Plain: lanes run in order and copies happen at once, as fast as it can.  Strict: a
 // seeded random schedule, asynchronous operations happen as late or as early as the rules allow,
-// guard zones are checked.  In both, a meeting that cannot complete is an error that names kernel
-// lines and what is missing, not a hang.
+// guard zones are checked.  In both, a barrier or collective that cannot complete is an
+// error, not a hang; the error names the kernel lines and what is missing.
 //
 // Environment: MP_HOST_MODE=plain|strict, MP_HOST_SEED=N, MP_HOST_THREADS=N (OS threads).
 //
 // This file is what the host bodies of the primitives (simt.h, wmma.h, sm80.h, sm90.h) are written
-// against.  The scheduler itself is in engine.cpp, fibers are in fiber.h, the meetings of a block or
-// a warp in meetings.cpp, addresses in a cluster and its barrier in cluster.cpp, all other barriers
+// against.  The scheduler itself is in engine.cpp, fibers are in fiber.h, block_sync and the
+// warp collectives in collectives.cpp, addresses in a cluster and its barrier in cluster.cpp, all other barriers
 // in barriers.cpp, cp.async in async_copy.cpp, TMA in tma.cpp, wgmma in warpgroup.cpp and wgmma.cpp.
 #pragma once
 
@@ -204,14 +204,15 @@ bool same_line(const source_location &, const source_location &);
 // Primitives that many threads call often are handed the running thread, which a kernel has at hand;
 // the others look it up.
 
-/// Meet all threads of the block that have not returned.
+/// block_sync: waits for all threads of the block that have not returned.
 void block_barrier(Thread &me, source_location);
 
-/// Meet all lanes of the warp.  The last to arrive runs `combine` (may be NULL) on the values the
-/// lanes left in warp.value / warp.source; then all go on and find warp.result.
-void warp_meet(Thread &me, const char *collective, void (*combine)(Warp &), source_location);
+/// A collective of all lanes of the warp.  The last to arrive runs `combine` (may be NULL) on the
+/// values that the lanes left in warp.value and warp.source; then all go on and find warp.result.
+void warp_collective(Thread &me, const char *collective, void (*combine)(Warp &), source_location);
 
-/// Meet all threads of the cluster that have not returned; the lanes of a warp in one place.
+/// cluster_sync: waits for all threads of the cluster that have not returned.  The lanes of a warp
+/// must call it on the same line.
 void cluster_barrier(source_location);
 
 /// Give up the processor until some other lane wakes this one.
