@@ -112,7 +112,7 @@ $(HOST_OBJS) $(BASE_OBJS) $(CUDA_OBJS): $(BUILD)/flags
 $(BUILD)/obj/capi/core.o: DEFINES += -DMP_GIT_HASH='"$(GIT_HASH)"'
 $(BUILD)/obj/capi/core.o: $(wildcard .git/logs/HEAD)
 
-# The machine's own arithmetic is for the same processors as the kernels.
+# The simulator's own arithmetic is for the same processors as the kernels.
 $(BUILD)/obj/kernels/simt/sim/wgmma_multiply.o: CXXFLAGS_BASE += $(HOST_MATH_FLAGS)
 
 $(LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map
@@ -141,18 +141,18 @@ $(BUILD)/cuda/%.o: %.cu
 
 # The tests of the simulator and of selection need hidden symbols, so they are linked with these parts
 # into a binary of their own; everything else goes through libmpcore.so.
-MACHINE_CPP := $(wildcard tests/simulator/*.cpp tests/select/*.cpp)
+SIMULATOR_CPP := $(wildcard tests/simulator/*.cpp tests/select/*.cpp)
 TEST_CPP := $(wildcard $(addprefix tests/,$(addsuffix /*.cpp,support gemm conv tensors step layers tools)))
 TEST_OBJS := $(TEST_CPP:%.cpp=$(BUILD)/%.o)
-MACHINE_OBJS := $(MACHINE_CPP:%.cpp=$(BUILD)/machine/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIM_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) \
+SIMULATOR_OBJS := $(SIMULATOR_CPP:%.cpp=$(BUILD)/simulator/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIM_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) \
   $(BUILD)/host/kernels/gemm/upload.o
 INSTALLED := $(BUILD)/installed/mpinfo $(BUILD)/installed/mpdemo
 CAPI_C := $(wildcard tests/capi/*.c)
-TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(BUILD)/tests/bindings_cpp $(if $(MPICXX),$(BUILD)/tests/mpitests) $(if $(HAVE_ZLIB),$(BUILD)/mpdemo) $(if $(MACHINE_CPP),$(BUILD)/tests/machine) $(BUILD)/tests/conformance
+TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(BUILD)/tests/bindings_cpp $(if $(MPICXX),$(BUILD)/tests/mpitests) $(if $(HAVE_ZLIB),$(BUILD)/mpdemo) $(if $(SIMULATOR_CPP),$(BUILD)/tests/simulator) $(BUILD)/tests/conformance
 RPATH := -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath,'$$ORIGIN'
 LINK_LIB := -L$(BUILD) -lmpcore $(RPATH)
 TEST_CXXFLAGS := -std=c++20 -O1 -g1 $(WARN) $(INCLUDES) $(SAN_FLAGS) $(if $(HOST_MARCH),-march=$(HOST_MARCH)) -ffp-contract=off
-MACHINE_FLAGS := $(CXXFLAGS_BASE) $(HOST_KERNEL_FLAGS)
+SIMULATOR_FLAGS := $(CXXFLAGS_BASE) $(HOST_KERNEL_FLAGS)
 
 $(BUILD)/tests/%.o: tests/%.cpp
 	@mkdir -p $(@D)
@@ -193,12 +193,12 @@ $(BUILD)/tests/mpitests: $(MPI_OBJS) $(LIB)
 	@echo "  LINK $@"
 	$(Q)$(MPI_WRAPPER) $(SAN_FLAGS) $(MPI_OBJS) $(LINK_LIB) -lpthread -o $@
 
-$(BUILD)/machine/%.o: %.cpp
+$(BUILD)/simulator/%.o: %.cpp
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
-	$(Q)$(CXX) $(MACHINE_FLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CXX) $(SIMULATOR_FLAGS) -MMD -MP -c $< -o $@
 
-$(BUILD)/tests/machine: $(MACHINE_OBJS)
+$(BUILD)/tests/simulator: $(SIMULATOR_OBJS)
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(SAN_FLAGS) $^ -l:libboost_context.a -lpthread -o $@
@@ -214,11 +214,11 @@ CONFORM_OBJS := $(addprefix $(CONFORM)/,main.o outputs.o $(CONFORM_CU:%.cu=host/
 $(CONFORM)/%.o: tests/conformance/%.cpp
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
-	$(Q)$(CXX) $(MACHINE_FLAGS) $(DEFINES) -MMD -MP -c $< -o $@
+	$(Q)$(CXX) $(SIMULATOR_FLAGS) $(DEFINES) -MMD -MP -c $< -o $@
 $(CONFORM)/host/%.o: tests/conformance/%.cu
 	@mkdir -p $(@D)
 	@echo "  HOST $<"
-	$(Q)$(CXX) $(MACHINE_FLAGS) -MMD -MP -x c++ -c $< -o $@
+	$(Q)$(CXX) $(SIMULATOR_FLAGS) -MMD -MP -x c++ -c $< -o $@
 $(CONFORM)/cuda/%.o: tests/conformance/%.cu
 	@mkdir -p $(@D)
 	@echo "  NVCC $<"
@@ -274,7 +274,7 @@ CONV_STEP = "conv, strict, seed 1::MP_HOST_MODE=strict MP_HOST_SEED=1 $(BUILD)/t
 WGMMA_SEEDS ?= $(shell seq 20)
 WGMMA_STEPS = $(foreach s,$(WGMMA_SEEDS),"wgmma, strict, seed $(s)::MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [wgmma]")
 ifneq ($(MP_TEST_DEVICE),cuda)
-HOST_ONLY_STEPS = "the host machine::$(BUILD)/tests/machine" "conformance::$(BUILD)/tests/conformance" "mptune::tests/tools/run_mptune $(BUILD)" "bench report::tests/tools/test_bench_report $(BUILD)" $(RANK_STEPS) $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
+HOST_ONLY_STEPS = "the simulator::$(BUILD)/tests/simulator" "conformance::$(BUILD)/tests/conformance" "mptune::tests/tools/run_mptune $(BUILD)" "bench report::tests/tools/test_bench_report $(BUILD)" $(RANK_STEPS) $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
 endif
 
 ## test: all tests of this machine (MP_TEST_DEVICE=host|cuda, SEEDS="1 2 3 4 5")
@@ -310,13 +310,13 @@ nightly: setup-test
 ## sanitize: the light tests with the library under AddressSanitizer and UBSan, plain and strict
 sanitize: setup-test
 	@$(MAKE) tests
-	@$(MAKE) lib $(BUILD)/asan/tests/machine $(BUILD)/asan/tests/conformance SAN=address BUILD=$(BUILD)/asan
+	@$(MAKE) lib $(BUILD)/asan/tests/simulator $(BUILD)/asan/tests/conformance SAN=address BUILD=$(BUILD)/asan
 	@$(MAKE) light SAN=address PRELOAD="$$($(CXX) -print-file-name=libasan.so)"
 
 ## race: the light tests with the library under the race detector, plain and strict
 race: setup-test
 	@$(MAKE) tests
-	@$(MAKE) lib $(BUILD)/race/tests/machine $(BUILD)/race/tests/conformance SAN=race BUILD=$(BUILD)/race
+	@$(MAKE) lib $(BUILD)/race/tests/simulator $(BUILD)/race/tests/conformance SAN=race BUILD=$(BUILD)/race
 	@$(MAKE) light SAN=race
 
 .PHONY: light
@@ -325,7 +325,7 @@ light: export LD_LIBRARY_PATH := $(SAN_BUILD)
 light: export ASAN_OPTIONS := allocator_may_return_null=1  # mp_malloc of 2^60 bytes is a test
 light:
 	@tests/run --log $(SAN_BUILD)/log \
-	  "$(SAN): the host machine::$(SAN_BUILD)/tests/machine" \
+	  "$(SAN): the simulator::$(SAN_BUILD)/tests/simulator" \
 	  "$(SAN): conformance::$(SAN_BUILD)/tests/conformance" \
 	  "$(SAN): C ABI::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/test_capi" \
 	  "$(SAN): plain::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/mptests [strict]" \

@@ -1,7 +1,7 @@
 // The cases of one target, one declaration for each; suite.cu puts them into a table.
 #pragma once
 
-#include "machine.h"
+#include "harness.h"
 
 namespace mp::MP_TARGET {
 

@@ -1,10 +1,10 @@
-// Layout conformance: every primitive of the machine alone, the device against the host machine.
+// Layout conformance: every primitive of kernels/simt/ alone, the GPU against the simulator.
 //
-// With MP_TEST_DEVICE=cuda each case runs on the GPU and on the host machine, from one source, and all
-// that the kernels wrote must be the same, bit for bit.  Without, the host machine's modes are compared,
-// and each case is run once more with an injected mistake, which must show: a case that cannot fail says
-// nothing about a GPU either.  That the host machine does what the documents say is shown by the tests
-// of the machine.
+// With MP_TEST_DEVICE=cuda each case runs on the GPU and in the simulator, from one source, and all
+// that the kernels wrote must be the same, bit for bit.  Without it, the modes of the simulator are
+// compared with each other, and each case is run once more with an injected mistake, which must
+// show: a case that cannot fail says nothing about a GPU either.  The tests in tests/simulator
+// compare the simulator with what the documents say.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -24,10 +24,12 @@ constexpr uint64_t kSeeds = 3;
 constexpr char kUsage[] =
     "conformance [--list | --help | CASE...]\n"
     "\n"
-    "Compares what each primitive writes on the GPU with what it writes on the host machine, with\n"
-    "MP_TEST_DEVICE=cuda; else the modes of the host machine with each other, and looks whether a "
-    "injected\n"
-    "mistake shows.  Without a CASE all; the last line is \"N passed, N failed[, N skipped]\".\n"
+    "With MP_TEST_DEVICE=cuda: compares what each primitive writes on the GPU with what it writes "
+    "in\n"
+    "the simulator.  Without: compares the modes of the simulator with each other, and checks that "
+    "an\n"
+    "injected mistake shows.  No CASE means all of them; the last line is \"N passed, N failed[, N "
+    "skipped]\".\n"
     "\n"
     "Exit code: 0 all passed or were skipped, 1 one failed, 2 wrong arguments.\n";
 

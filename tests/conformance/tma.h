@@ -1,7 +1,7 @@
 // Tensors for the cases of TMA: small integers, no two neighbours the same, padding included.
 #pragma once
 
-#include "machine.h"
+#include "harness.h"
 
 namespace mp::MP_TARGET {
 

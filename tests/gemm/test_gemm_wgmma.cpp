@@ -1,6 +1,6 @@
 // The wgmma kernels by name: every tile, cluster and split, where their pipelines turn corners.
 //
-// Runs where the device has them: sm_90, and the host machine, which models it.  On the host these
+// Runs where the device has them: sm_90, and the simulator, which models it.  On the host target these
 // tests are for the strict mode with many seeds; `make test` gives them 20.
 #include "gemm_run.h"
 
@@ -56,7 +56,7 @@ void check_splits(const GemmCase &c) {
 TEST_CASE("wgmma: every order of operands and type, several tiles per block", "[wgmma]") {
   if (!has_wgmma()) return;
   // Tiles of 128 x 256, 256 x 128, ..., whole ones and edges; their numbers are odd and even, so that
-  // clusters have a last tile without a partner.  On the host machine a block has at least three.
+  // clusters have a last tile without a partner.  In the simulator a block has at least three.
   for (const Types &types : kTypes) {
     for (const char *const op : kAllOps) check(make_case(520, 520, 72, op, types));
   }

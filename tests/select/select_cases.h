@@ -41,7 +41,7 @@ inline mp::Device h200_without_sm_90a() {
 inline mp::Device sm_120() {
   return cuda_device(120, 170, 99 << 10);
 }
-inline mp::Device host_machine() {
+inline mp::Device host_device() {
   mp::Device device = cuda_device(90, 2, 232448);
   device.target = MP_TARGET_HOST;
   return device;

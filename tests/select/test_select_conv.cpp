@@ -76,7 +76,7 @@ std::string why_no_conv(const char *name, const mp::ConvProblem &p, const mp::De
 
 TEST_CASE("conv selection: a ranking is sorted, without doubles, and found again by name") {
   for (const mp::Device &device :
-       {t4(), a100(), h200(), h200_without_sm_90a(), sm_120(), host_machine()}) {
+       {t4(), a100(), h200(), h200_without_sm_90a(), sm_120(), host_device()}) {
     for (const mp::ConvShape &shape : shapes()) {
       for (const mp_conv_op_t op : kAllOps) {
         const mp::ConvProblem p = conv_problem(op, shape);
@@ -107,7 +107,7 @@ TEST_CASE("conv selection: a ranking is sorted, without doubles, and found again
 }
 
 TEST_CASE("conv selection: the best is the first of the ranking that needs no more workspace") {
-  for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_machine()}) {
+  for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_device()}) {
     for (const mp::ConvShape &shape : shapes()) {
       for (const mp_conv_op_t op : kAllOps) {
         const mp::ConvProblem p = conv_problem(op, shape);
@@ -152,12 +152,12 @@ TEST_CASE("conv selection: the weight gradient of few tiles is split where there
   const mp::ConvShape shape = square(32, 56, 64, 64, 3);
   CHECK(ranking(conv_problem(MP_CONV_WGRAD, shape), a100()).front().gemm.split_k > 1);
   const mp::ConvShape many_tiles = square(8, 28, 512, 512, 3);
-  CHECK(ranking(conv_problem(MP_CONV_WGRAD, many_tiles), host_machine()).front().gemm.split_k == 1);
+  CHECK(ranking(conv_problem(MP_CONV_WGRAD, many_tiles), host_device()).front().gemm.split_k == 1);
 }
 
 TEST_CASE("conv selection: a filter per channel is not multiplied as a matrix") {
   const mp::ConvShape shape = square(32, 56, 96, 96, 3, 1, 96);
-  for (const mp::Device &device : {t4(), a100(), h200(), host_machine()}) {
+  for (const mp::Device &device : {t4(), a100(), h200(), host_device()}) {
     for (const mp_conv_op_t op : kAllOps)
       CHECK(first_name(op, shape, device).starts_with("conv_depthwise"));
   }

@@ -69,7 +69,7 @@ double median_error(const std::vector<mptune::Sample> &samples, const mp::ClassT
 }  // namespace
 
 TEST_CASE("fit: the constants that made the times are found") {
-  for (const mp::Device &device : {t4(), a100(), h200(), host_machine()}) {
+  for (const mp::Device &device : {t4(), a100(), h200(), host_device()}) {
     CAPTURE(device.arch, device.target);
     const mp::ClassTuning &start = mp::builtin_gemm_tuning().of(class_of(device));
     Random random(4);
@@ -116,7 +116,7 @@ TEST_CASE("fit: what was not measured keeps its constants") {
 TEST_CASE("fit: no bound is made up where the class has none") {
   const mp::ClassTuning &start = mp::builtin_gemm_tuning().of(mp::DeviceClass::host);
   REQUIRE(start.dram_us_per_mb == 0);
-  std::vector<mptune::Sample> samples = samples_on(host_machine(), start);
+  std::vector<mptune::Sample> samples = samples_on(host_device(), start);
   Random random(6);
   for (mptune::Sample &sample : samples) sample.us *= random.real(0.5, 2);
   const mp::ClassTuning fitted = mptune::fit_tuning(samples, start);

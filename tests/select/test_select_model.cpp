@@ -43,7 +43,7 @@ TEST_CASE("model: a device is of the class of its architecture, the CPU of its o
   CHECK(class_name(cuda_device(89, 128, 99 << 10)) == "sm_80");
   CHECK(class_name(h200()) == "sm_90");
   CHECK(class_name(sm_120()) == "sm_90");
-  CHECK(class_name(host_machine()) == "host");
+  CHECK(class_name(host_device()) == "host");
 }
 
 TEST_CASE("model: waves of tiles, the last of them as long as a full one") {
@@ -86,11 +86,11 @@ TEST_CASE("model: blocks share an SM, and few of them leave it idle") {
   CHECK(us_of_tiles(4 * 108 + 1) == Approx(6));
   CHECK(us_of_tiles(6 * 108) == Approx(6));
 
-  // A worker of the host machine runs one block at a time.
+  // A worker of the simulator runs one block at a time.
   f.tuning.of(mp::DeviceClass::host).of(kernel_named("wmma_64x64x32_s4")) = {.tile_us = 1,
                                                                              .k_us = 0};
-  CHECK(us("wmma_64x64x32_s4", problem(64, 64, 32), f.tuning, host_machine()) == Approx(1));
-  CHECK(us("wmma_64x64x32_s4", problem(3 * 64, 64, 32), f.tuning, host_machine()) == Approx(2));
+  CHECK(us("wmma_64x64x32_s4", problem(64, 64, 32), f.tuning, host_device()) == Approx(1));
+  CHECK(us("wmma_64x64x32_s4", problem(3 * 64, 64, 32), f.tuning, host_device()) == Approx(2));
 }
 
 TEST_CASE("model: every launch is paid for, and a split has two") {
@@ -171,7 +171,7 @@ TEST_CASE("model: a split is chosen where tiles are few and k is long, and only 
 
 TEST_CASE("model: the built-in table has constants for whatever can run") {
   Random random(3);
-  for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_machine()}) {
+  for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_device()}) {
     const mp::ClassTuning &tuning = mp::builtin_gemm_tuning().of(class_of(device));
     CAPTURE(name_of(class_of(device)));
     CHECK(tuning.launch_us > 0);
@@ -225,7 +225,7 @@ TEST_CASE("model gemv: the elements of the matrix, over all SMs, for each of the
 }
 
 TEST_CASE("select gemv: for at most 16 rows or columns of any type and alignment") {
-  for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_machine()}) {
+  for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_device()}) {
     for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
       mp::GemmProblem p = problem(16, 1000, 500);
       p.dtype_ab = dtype;

@@ -14,7 +14,7 @@ const mp::GemmTuning &builtin() {
 }
 
 std::vector<mp::Device> all_devices() {
-  return {t4(), a100(), h200(), sm_120(), host_machine()};
+  return {t4(), a100(), h200(), sm_120(), host_device()};
 }
 
 mp::GemmProblem random_problem(Random &random) {

@@ -105,7 +105,7 @@ TEST_CASE("select wgmma: each reason why a kernel cannot run") {
     q.dtype_ab = MP_FP32;
     CHECK(why_not(name, q, h200()) == "multiplies FP16 and BF16 only");
 
-    CHECK(why_not(name, p, host_machine()) == "");
+    CHECK(why_not(name, p, host_device()) == "");
     for (const mp::Device &device : {t4(), a100(), sm_120(), cuda_device(100, 148, 232448)})
       CHECK(why_not(name, p, device) == "runs on sm_90 only");
     CHECK(why_not(name, p, h200_without_sm_90a()) ==

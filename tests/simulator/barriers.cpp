@@ -1,4 +1,4 @@
-// mbarriers and named barriers of the host machine: each alone, in every mode.
+// mbarriers and named barriers of the simulator: each alone, in every mode.
 #include <cstring>
 
 #include "kernels/simt/sim/race.h"
@@ -103,7 +103,7 @@ struct BytesArgs {
 };
 constexpr int kParts = 4;
 
-/// The machine writes one part of `slots` and tells the barrier.
+/// An asynchronous operation writes one part of `slots` and completes its bytes.
 [[gnu::noinline]] void write_part(int *slots, int part, SmemAddress bar) {
   engine::race::tma_load_started(bar, slots + part, 4, __builtin_return_address(0));
   const SmemAddress dst = smem_address(slots + part);
@@ -196,7 +196,7 @@ MP_KERNEL(96, 1) sync_in_turns(MP_PARAM(OutArgs) args) {
 
 }  // namespace
 
-TEST_CASE("machine: a ring of mbarriers") {
+TEST_CASE("simulator: a ring of mbarriers") {
   in_every_mode([] {
     std::vector<int> out(3 * kRounds);
     run(pass_through_ring, {1, 128}, {out.data()});
@@ -204,7 +204,7 @@ TEST_CASE("machine: a ring of mbarriers") {
   });
 }
 
-TEST_CASE("machine: an mbarrier goes through phases of alternating parity") {
+TEST_CASE("simulator: an mbarrier goes through phases of alternating parity") {
   in_every_mode([] {
     std::vector<int> out(96, -1);
     run(meet_in_phases, {1, 96}, {out.data()});
@@ -212,7 +212,7 @@ TEST_CASE("machine: an mbarrier goes through phases of alternating parity") {
   });
 }
 
-TEST_CASE("machine: a phase completes with its last arrival") {
+TEST_CASE("simulator: a phase completes with its last arrival") {
   in_every_mode([] {
     std::vector<int> out(3);
     run(count_arrivals, {1, 64}, {out.data()});
@@ -220,7 +220,7 @@ TEST_CASE("machine: a phase completes with its last arrival") {
   });
 }
 
-TEST_CASE("machine: a phase completes when all bytes it expects have come") {
+TEST_CASE("simulator: a phase completes when all bytes it expects have come") {
   in_every_mode([] {
     for (const bool bytes_first : {false, true}) {
       check_bytes(16, 0, bytes_first);
@@ -230,7 +230,7 @@ TEST_CASE("machine: a phase completes when all bytes it expects have come") {
   });
 }
 
-TEST_CASE("machine: named barriers of some of the warps") {
+TEST_CASE("simulator: named barriers of some of the warps") {
   in_every_mode([] {
     std::vector<int> out(512);
     run(sync_in_pairs, {1, 512}, {out.data()});
@@ -240,7 +240,7 @@ TEST_CASE("machine: named barriers of some of the warps") {
   });
 }
 
-TEST_CASE("machine: a named barrier counts those who arrive and do not wait") {
+TEST_CASE("simulator: a named barrier counts those who arrive and do not wait") {
   in_every_mode([] {
     int64_t count = 0;
     run(arrive_and_sync, {1, 128}, {&count});

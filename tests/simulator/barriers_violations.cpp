@@ -230,7 +230,7 @@ MP_KERNEL(64, 1) wait_for_each_other(MP_PARAM(Lines) lines) {
 
 }  // namespace
 
-TEST_CASE("machine: places where no mbarrier can be") {
+TEST_CASE("simulator: places where no mbarrier can be") {
   check_violation(init_misaligned, {1, 32}, {"mbarrier_init that is not 8-byte aligned"});
   check_violation(init_outside, {1, 32}, {"outside every shared variable to mbarrier_init"});
   check_violation(init_across_the_end, {1, 32},
@@ -242,7 +242,7 @@ TEST_CASE("machine: places where no mbarrier can be") {
   check_violation(wait_mapped, {1, 32}, {"from in_block to mbarrier_wait,"});
 }
 
-TEST_CASE("machine: mbarriers are initialised once, by one thread, and fenced") {
+TEST_CASE("simulator: mbarriers are initialised once, by one thread, and fenced") {
   check_violation(init_without_arrivals, {1, 32}, {"0 arrivals to mbarrier_init"});
   check_violation(init_too_many_arrivals, {1, 32}, {"1048576 arrivals to mbarrier_init"});
   check_violation(init_twice, {1, 32}, {"initialises the mbarrier bars + 8 bytes a second time"});
@@ -257,7 +257,7 @@ TEST_CASE("machine: mbarriers are initialised once, by one thread, and fenced") 
   check_violation(overwrite, {1, 32}, {"finds the mbarrier bars + 8 bytes overwritten"});
 }
 
-TEST_CASE("machine: arrivals and bytes of an mbarrier") {
+TEST_CASE("simulator: arrivals and bytes of an mbarrier") {
   check_violation(arrive_too_often, {1, 32}, {"bars + 8 bytes", "more often than the 2 times"});
   check_violation(expect_too_much, {1, 32}, {"bars + 8 bytes", "to 1048576", "2^20 - 1"});
   check_violation(expect_too_much_in_sum, {1, 32}, {"bars + 8 bytes", "to 1200000", "2^20 - 1"});
@@ -267,7 +267,7 @@ TEST_CASE("machine: arrivals and bytes of an mbarrier") {
   check_violation(wait_for_parity_2, {1, 32}, {"parity 2"});
 }
 
-TEST_CASE("machine: a wait may miss its phase") {
+TEST_CASE("simulator: a wait may miss its phase") {
   // In order: the waiting threads are asleep when both phases complete.
   const ModeScope scope(engine::Mode::plain());
   const Lines lines;
@@ -279,7 +279,7 @@ TEST_CASE("machine: a wait may miss its phase") {
   check_next_launch();
 }
 
-TEST_CASE("machine: the threads of a named barrier") {
+TEST_CASE("simulator: the threads of a named barrier") {
   check_violation(sync_at_0, {1, 64}, {"barrier 0 to named_barrier_sync"});
   check_violation(arrive_at_16, {1, 64}, {"barrier 16 to named_barrier_arrive"});
   check_violation(sync_no_threads, {1, 64}, {"0 threads to named_barrier_sync"});
@@ -291,7 +291,7 @@ TEST_CASE("machine: the threads of a named barrier") {
   check_violation(return_before_named, {1, 64}, {"lacks lanes", "named_barrier_sync"});
 }
 
-TEST_CASE("machine: a deadlock at a barrier says what the barrier lacks") {
+TEST_CASE("simulator: a deadlock at a barrier says what the barrier lacks") {
   check_violation(lack_arrivals_and_bytes, {1, 64},
                   {"deadlocked; thread 50 waits in mbarrier_wait at ",
                    " for mbarrier bars + 8 bytes, whose phase 1 of parity 1 lacks 2 of 3 arrivals "

@@ -1,4 +1,4 @@
-// Clusters on the host machine: which blocks run together, addresses in another block, the barrier
+// Clusters on the simulator: which blocks run together, addresses in another block, the barrier
 // of the cluster, and asynchronous operations between blocks.
 #include <cmath>
 #include <cstring>
@@ -85,7 +85,7 @@ struct OutArgs {
 
 constexpr uint32_t kBytes = 4;
 
-/// The machine writes `value` and tells the mbarrier, as TMA does.
+/// An asynchronous operation writes `value` and completes bytes of the mbarrier, as TMA does.
 [[gnu::noinline, gnu::no_sanitize_thread]] void write_async(
     SmemAddress dst, SmemAddress bar, int value,
     source_location where = source_location::current()) {
@@ -226,7 +226,7 @@ int operations_at_switch(const engine::Mode &mode) {
 
 }  // namespace
 
-TEST_CASE("machine: the blocks of a cluster have consecutive indices and equal layouts") {
+TEST_CASE("simulator: the blocks of a cluster have consecutive indices and equal layouts") {
   in_every_mode([] {
     for (int cluster = 1; cluster <= 8; cluster++) {
       check_places(cluster, 64, cluster);
@@ -239,7 +239,7 @@ TEST_CASE("machine: the blocks of a cluster have consecutive indices and equal l
   check_places(16, 128, 8);
 }
 
-TEST_CASE("machine: every block of a cluster has its own shared memory") {
+TEST_CASE("simulator: every block of a cluster has its own shared memory") {
   in_every_mode([] {
     for (const int cluster : {1, 2, 5}) {
       std::vector<int> wrong(10);
@@ -249,7 +249,7 @@ TEST_CASE("machine: every block of a cluster has its own shared memory") {
   });
 }
 
-TEST_CASE("machine: blocks of a cluster hand values around") {
+TEST_CASE("simulator: blocks of a cluster hand values around") {
   in_every_mode([] {
     for (const int cluster : {1, 2, 3, 8}) {
       check_pass(cluster, cluster);
@@ -258,7 +258,7 @@ TEST_CASE("machine: blocks of a cluster hand values around") {
   });
 }
 
-TEST_CASE("machine: threads of other blocks arrive at an mbarrier") {
+TEST_CASE("simulator: threads of other blocks arrive at an mbarrier") {
   in_every_mode([] {
     for (const int cluster : {1, 2, 4}) {
       std::vector<int> out(32 * 12);
@@ -268,7 +268,7 @@ TEST_CASE("machine: threads of other blocks arrive at an mbarrier") {
   });
 }
 
-TEST_CASE("machine: cluster_sync waits for the threads of all blocks") {
+TEST_CASE("simulator: cluster_sync waits for the threads of all blocks") {
   in_every_mode([] {
     for (const int cluster : {1, 2, 3}) {
       std::vector<int> out(12);
@@ -281,7 +281,7 @@ TEST_CASE("machine: cluster_sync waits for the threads of all blocks") {
   });
 }
 
-TEST_CASE("machine: asynchronous operations happen sooner or later") {
+TEST_CASE("simulator: asynchronous operations happen sooner or later") {
   in_every_mode([] {
     std::vector<int> out(3);
     run(start_and_return, {3, 64}, {out.data()});
@@ -292,7 +292,7 @@ TEST_CASE("machine: asynchronous operations happen sooner or later") {
   });
 }
 
-TEST_CASE("machine: the mode says when asynchronous operations happen") {
+TEST_CASE("simulator: the mode says when asynchronous operations happen") {
   CHECK(operations_at_switch(engine::Mode::plain()) == 40);
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
     CHECK(operations_at_switch({true, seed, engine::CopyTiming::immediate}) == 40);

@@ -93,7 +93,7 @@ MP_KERNEL(32, 1) do_nothing(MP_PARAM(Lines)) {}
 
 }  // namespace
 
-TEST_CASE("machine: addresses in a cluster") {
+TEST_CASE("simulator: addresses in a cluster") {
   check_violation(map_beyond, {2, 32, 0, 2}, {"to block 2 of its cluster of 2 in in_block"});
   check_violation(map_below, {1, 32}, {"to block -1 of its cluster of 1 in in_block"});
   check_violation(map_twice, {2, 32, 0, 2}, {"to in_block that was mapped to a block before"});
@@ -102,7 +102,7 @@ TEST_CASE("machine: addresses in a cluster") {
                   {"12 bytes at shared slots + 8 bytes to an operation", "past the end"});
 }
 
-TEST_CASE("machine: blocks that are not there yet or not any more") {
+TEST_CASE("simulator: blocks that are not there yet or not any more") {
   check_violation(arrive_at_returned_block, {2, 64, 0, 2},
                   {"block 0 thread 0 uses shared memory of block 1, which has returned, in "
                    "mbarrier_arrive_cluster"});
@@ -112,7 +112,7 @@ TEST_CASE("machine: blocks that are not there yet or not any more") {
   check_violation(arrive_before_init, {4, 32, 0, 2}, {"no thread has initialised it"});
 }
 
-TEST_CASE("machine: the barrier of a cluster") {
+TEST_CASE("simulator: the barrier of a cluster") {
   check_violation(sync_in_two_places, {2, 64, 0, 2}, {"finds its warp in cluster_sync"});
   check_violation(skip_the_sync, {2, 64, 0, 2},
                   {"kernel: block 0 and its cluster deadlocked",
@@ -122,13 +122,13 @@ TEST_CASE("machine: the barrier of a cluster") {
                   {"thread 40 of block ", "lacks 2 of 2 arrivals", "lacks 1 of 2 arrivals"});
 }
 
-TEST_CASE("machine: a write past a variable names the block of the cluster") {
+TEST_CASE("simulator: a write past a variable names the block of the cluster") {
   if (kAsanBuild) return skip("AddressSanitizer stops the process at the bad access instead");
   check_violation(write_past_the_end, {4, 32, 0, 2},
                   {"kernel: block 3 wrote to shared table + 40 bytes, past its end"});
 }
 
-TEST_CASE("machine: the shape of a launch in clusters") {
+TEST_CASE("simulator: the shape of a launch in clusters") {
   const Lines lines;
   for (const int cluster : {0, -1, 9})
     CHECK(outcome(do_nothing, {72, 32, 0, cluster}, lines)

@@ -1,4 +1,4 @@
-// cp.async on the host machine: every size, groups, and when copies land.
+// cp.async on the simulator: every size, groups, and when copies land.
 #include <cstring>
 
 #include "kernels/simt/sm80.h"
@@ -99,13 +99,13 @@ void check_groups(int num_covered) {
 
 }  // namespace
 
-TEST_CASE("machine: copy_async_16 copies the valid bytes and zeroes the rest") {
+TEST_CASE("simulator: copy_async_16 copies the valid bytes and zeroes the rest") {
   in_every_mode([] {
     for (int valid_bytes = 0; valid_bytes <= kBytes; valid_bytes++) check_size(valid_bytes);
   });
 }
 
-TEST_CASE("machine: copy_async_wait covers all but the newest groups") {
+TEST_CASE("simulator: copy_async_wait covers all but the newest groups") {
   check_groups<0, true>(4);
   check_groups<1, true>(3);
   check_groups<2, true>(2);
@@ -114,12 +114,12 @@ TEST_CASE("machine: copy_async_wait covers all but the newest groups") {
   check_groups<7, true>(0);
 }
 
-TEST_CASE("machine: copy_async_wait does not cover what was not committed") {
+TEST_CASE("simulator: copy_async_wait does not cover what was not committed") {
   check_groups<0, false>(3);
   check_groups<1, false>(2);
 }
 
-TEST_CASE("machine: the seeds of the strict mode try all three timings") {
+TEST_CASE("simulator: the seeds of the strict mode try all three timings") {
   using engine::CopyTiming;
   CHECK(engine::Mode::plain().copies == CopyTiming::immediate);
   CHECK(engine::Mode::strict_with(0).copies == CopyTiming::late);

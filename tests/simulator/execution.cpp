@@ -1,4 +1,4 @@
-// The host machine: launch, order, exchange, reductions, atomics, shared memory; each primitive
+// The simulator: launch, order, exchange, reductions, atomics, shared memory; each primitive
 // alone against what simt.h and reduce.h say of it, in the plain mode and over the strict seeds.
 #include <cmath>
 #include <cstring>
@@ -253,21 +253,21 @@ MP_KERNEL(32, 1) look_at_shared(MP_PARAM(SharedArgs) args) {
 
 }  // namespace
 
-TEST_CASE("machine: every thread of every block runs once and knows its place") {
+TEST_CASE("simulator: every thread of every block runs once and knows its place") {
   for (const int64_t num_blocks : {1, 2, 7, 33, 500}) check_indices(num_blocks, 64, 4);
   for (const int num_threads : {32, 96, 256, 1024}) check_indices(3, num_threads, 4);
   check_indices(20, 32, 1);
   in_every_mode([] { check_indices(5, 96, 2); });
 }
 
-TEST_CASE("machine: block_sync and warp_sync order reads after writes") {
+TEST_CASE("simulator: block_sync and warp_sync order reads after writes") {
   in_every_mode([] {
     check_pass_around<true>();
     check_pass_around<false>();
   });
 }
 
-TEST_CASE("machine: a barrier counts only threads that have not returned") {
+TEST_CASE("simulator: a barrier counts only threads that have not returned") {
   in_every_mode([] {
     std::vector<int> out(32);
     run(leave_early, {1, 128}, {out.data(), 0});
@@ -275,7 +275,7 @@ TEST_CASE("machine: a barrier counts only threads that have not returned") {
   });
 }
 
-TEST_CASE("machine: a seed is a schedule") {
+TEST_CASE("simulator: a seed is a schedule") {
   std::vector<int> in_order(256);
   std::iota(in_order.begin(), in_order.end(), 0);
   CHECK(order_of_threads(engine::Mode::plain()) == in_order);
@@ -287,7 +287,7 @@ TEST_CASE("machine: a seed is a schedule") {
   }
 }
 
-TEST_CASE("machine: shuffles") {
+TEST_CASE("simulator: shuffles") {
   in_every_mode([] {
     check_shuffles<float>();
     check_shuffles<uint64_t>();
@@ -297,7 +297,7 @@ TEST_CASE("machine: shuffles") {
   check_shuffles<uint8_t>();
 }
 
-TEST_CASE("machine: warp_reduce gives every lane the result") {
+TEST_CASE("simulator: warp_reduce gives every lane the result") {
   in_every_mode([] {
     check_warp_reduce<int>();
     check_warp_reduce<float>();
@@ -305,7 +305,7 @@ TEST_CASE("machine: warp_reduce gives every lane the result") {
   });
 }
 
-TEST_CASE("machine: block_reduce gives thread 0 the result") {
+TEST_CASE("simulator: block_reduce gives thread 0 the result") {
   in_every_mode([] {
     check_block_reduce<32>();
     check_block_reduce<256>();
@@ -313,7 +313,7 @@ TEST_CASE("machine: block_reduce gives thread 0 the result") {
   });
 }
 
-TEST_CASE("machine: arrive_last sees all blocks and leaves the ticket at 0") {
+TEST_CASE("simulator: arrive_last sees all blocks and leaves the ticket at 0") {
   in_every_mode([] {
     for (const int64_t num_blocks : {1, 2, 50}) {
       uint32_t ticket = 0;
@@ -328,7 +328,7 @@ TEST_CASE("machine: arrive_last sees all blocks and leaves the ticket at 0") {
   });
 }
 
-TEST_CASE("machine: atomics") {
+TEST_CASE("simulator: atomics") {
   in_every_mode([] {
     constexpr int64_t kCount = 10 * 128;
     uint32_t maximum = 5, counter = 0, expected = 5;
@@ -346,7 +346,7 @@ TEST_CASE("machine: atomics") {
   });
 }
 
-TEST_CASE("machine: shared variables are apart, aligned, and NaN in every block") {
+TEST_CASE("simulator: shared variables are apart, aligned, and NaN in every block") {
   in_every_mode([] {
     bool all_nan = false;
     std::vector<uint64_t> addresses(5);
@@ -362,7 +362,7 @@ TEST_CASE("machine: shared variables are apart, aligned, and NaN in every block"
   });
 }
 
-TEST_CASE("machine: launches from several OS threads at once") {
+TEST_CASE("simulator: launches from several OS threads at once") {
   constexpr int kCallers = 4;
   std::vector<std::string> complaints(kCallers);
   std::vector<int64_t> totals(kCallers);

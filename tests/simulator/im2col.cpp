@@ -1,4 +1,4 @@
-// im2col loads on the host machine: what arrives, against the definition of a convolution; and what
+// im2col loads on the simulator: what arrives, against the definition of a convolution; and what
 // breaks a rule.
 #include "im2col_images.h"
 #include "tma.h"

@@ -1,4 +1,4 @@
-// The convolutions with which im2col TMA is tested: on the host machine, and on a GPU against it.
+// The convolutions with which im2col TMA is tested: on the simulator, and on a GPU against it.
 #pragma once
 
 #include "kernels/simt/tensor_map.h"

@@ -151,7 +151,7 @@ template <Bug bug>
 constexpr Kernel kTurns = {
     take_turns<bug>, {2, kThreads, 0, 2}, [](int i, int, int) { return i + 1; }};
 
-/// What the machine complained of; "wrong" if the result is; or nothing.
+/// What the simulator complained of; "wrong" if the result is; or nothing.
 std::string outcome_of(const Kernel &kernel) {
   std::vector<int> out(kItems * kConsumers * kWarpSize, -1);
   const std::string complaint = outcome(kernel.kernel, kernel.shape, {out.data()});

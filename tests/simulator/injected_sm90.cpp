@@ -33,7 +33,7 @@
 //   limits of tensor maps                     tensor_map.cpp
 //
 // Not caught here: a reduction in another order, whose sums of integers are the same, and a missing
-// device_fence between blocks, as gmem is consistent on this machine.
+// device_fence between blocks, as gmem is sequentially consistent in the simulator.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -144,8 +144,8 @@ void check_correct(const Problem &problem) {
 }
 
 /// Launches twice, because the workspace of the second is what the first left.  With `sentence`,
-/// that is what the machine must say (a race, if it is in the way, may be reported first); without,
-/// D is wrong and the machine need not notice.
+/// that is what the simulator must say (a race, if it is in the way, may be reported first); without,
+/// D is wrong and the simulator need not notice.
 template <Bug bug, int kCluster = 1>
 void check_caught(const char *mistake, const char *sentence = nullptr,
                   const Problem &problem = kCluster == 1 ? kPlain : kOddPairs) {

@@ -1,4 +1,4 @@
-// Runs the tests of the host machine and ends with one line: "N passed, N failed[, N skipped]".
+// Runs the tests of the simulator and ends with one line: "N passed, N failed[, N skipped]".
 #define CATCH_CONFIG_RUNNER
 #define CATCH_CONFIG_CONSOLE_WIDTH 160
 #include <cstdio>

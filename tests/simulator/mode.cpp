@@ -44,14 +44,14 @@ TEST_CASE("the mode of this process", "[.]") {
                 static_cast<int>(engine::mode().seed));
 }
 
-TEST_CASE("machine: the environment names the mode") {
+TEST_CASE("simulator: the environment names the mode") {
   check_mode("", "plain, seed 0", 0);
   check_mode("MP_HOST_MODE=plain", "plain, seed 0", 0);
   check_mode("MP_HOST_MODE=strict", "strict, seed 1", 0);
   check_mode("MP_HOST_MODE=strict MP_HOST_SEED=7", "strict, seed 7", 0);
 }
 
-TEST_CASE("machine: the old name of MP_HOST_MODE works, with one warning") {
+TEST_CASE("simulator: the old name of MP_HOST_MODE works, with one warning") {
   check_mode("MP_HOST_MOOD=strict MP_HOST_SEED=7", "strict, seed 7", 1);
   check_mode("MP_HOST_MOOD=plain", "plain, seed 0", 1);
   check_mode("MP_HOST_MODE=plain MP_HOST_MOOD=strict", "plain, seed 0", 0);

@@ -51,7 +51,7 @@ MP_DEVICE void read_of(int thread) {
   use(slot_of(thread));
 }
 
-// ---- asynchronous operations on the 16 bytes of a thread, as the machine tells of them
+// ---- asynchronous operations on the 16 bytes of a thread, as the simulator reports them to the detector
 
 [[gnu::noinline]] void start_load(int thread, int bar, int rank) {
   const Shared smem = shared();

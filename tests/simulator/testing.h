@@ -1,4 +1,4 @@
-// What the tests of the host machine share.  They are kernels of their own, so unlike all other
+// What the tests of the simulator share.  They are kernels of their own, so unlike all other
 // tests they see kernels/simt/, and they are linked with its engine instead of libmpcore.so.
 #pragma once
 
@@ -31,7 +31,7 @@ constexpr uint64_t kSeeds = 20;
 /// Counts the running test case as skipped and prints why; the test returns after it.
 void skip(const std::string &reason);
 
-/// The machine's mode for a scope.
+/// The simulator's mode for a scope.
 class ModeScope {
  public:
   explicit ModeScope(const engine::Mode &mode) : before_(engine::mode()) { engine::set_mode(mode); }
@@ -58,7 +58,7 @@ void in_every_mode(Test test) {
   }
 }
 
-/// Launches; returns what the machine complained of, or nothing.
+/// Launches; returns what the simulator complained of, or nothing.
 template <class Argument>
 std::string outcome(void (*kernel)(const Argument &), const mp::host::LaunchShape &shape,
                     const std::type_identity_t<Argument> &argument,

@@ -1,4 +1,4 @@
-// TMA on the host machine: every element of every box, against the definition.
+// TMA on the simulator: every element of every box, against the definition.
 #include "tma.h"
 
 #include <climits>

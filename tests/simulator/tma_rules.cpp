@@ -1,4 +1,4 @@
-// TMA on the host machine: what breaks a rule ends in an error that says which and names the line.
+// TMA on the simulator: what breaks a rule ends in an error that says which and names the line.
 #include "tma.h"
 
 using namespace mp::host;

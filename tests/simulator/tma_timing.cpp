@@ -1,4 +1,4 @@
-// TMA on the host machine: when loads land and stores read and write, and what must be told before.
+// TMA on the simulator: when loads land and stores read and write, and what must be told before.
 #include "tma.h"
 
 using namespace mp::host;

@@ -151,23 +151,23 @@ void check_stray_write(const StrayArgs &args, const std::string &text) {
 
 }  // namespace
 
-TEST_CASE("machine: a deadlock is an error") {
+TEST_CASE("simulator: a deadlock is an error") {
   check_violation(wait_for_each_other, {1, 64}, {"deadlock", "block_sync", "warp_sync"});
   check_violation(multiply_without_a_lane, {1, 32, 512}, {"deadlock", "wmma::multiply_add"});
   check_violation(deadlock_in_block_17, {40, 64}, {"block 17", "deadlock"});
 }
 
-TEST_CASE("machine: the threads of a block call one block_sync") {
+TEST_CASE("simulator: the threads of a block call one block_sync") {
   check_violation(skip_a_barrier, {1, 64}, {"block_sync"});
 }
 
-TEST_CASE("machine: all lanes of a warp call one collective") {
+TEST_CASE("simulator: all lanes of a warp call one collective") {
   check_violation(return_before_shuffle, {1, 64}, {"returned", "shuffle"});
   check_violation(shuffle_or_reduce, {1, 64}, {"shuffle", "warp_reduce"});
   check_violation(sync_in_two_places, {1, 64}, {"warp_sync"});
 }
 
-TEST_CASE("machine: arguments of copy_async_16") {
+TEST_CASE("simulator: arguments of copy_async_16") {
   check_violation(misalign_smem, {1, 32}, {"smem", "16-byte aligned"});
   check_violation(misalign_gmem, {1, 32}, {"gmem", "16-byte aligned"});
   check_violation(copy_too_much, {1, 32}, {"17 bytes of 16"});
@@ -176,17 +176,17 @@ TEST_CASE("machine: arguments of copy_async_16") {
   check_violation(copy_to_gmem, {1, 32}, {"outside every shared variable"});
 }
 
-TEST_CASE("machine: alignment of 16-byte loads") {
+TEST_CASE("simulator: alignment of 16-byte loads") {
   check_violation(misalign_packed, {1, 32}, {"not 16-byte aligned"});
 }
 
-TEST_CASE("machine: alignment of WMMA fragments") {
+TEST_CASE("simulator: alignment of WMMA fragments") {
   check_violation(misalign_fragment, {1, 32, 2048}, {"misaligned"});
   check_violation(misalign_rows_of_fragment, {1, 32, 2048}, {"misaligned"});
   check_violation(misalign_store, {1, 32, 2048}, {"misaligned"});
 }
 
-TEST_CASE("machine: a block has 227 KB of shared memory") {
+TEST_CASE("simulator: a block has 227 KB of shared memory") {
   check_violation(declare_too_much, {1, 32}, {"huge"});
   check_violation(declare_half, {1, 32, engine::kSmemBytes / 2 + 2}, {"half_of_it"});
   const Lines lines;
@@ -195,7 +195,7 @@ TEST_CASE("machine: a block has 227 KB of shared memory") {
   check_next_launch();
 }
 
-TEST_CASE("machine: the shape of a launch") {
+TEST_CASE("simulator: the shape of a launch") {
   std::vector<int> out(1);
   for (const int num_threads : {0, -32, 1, 33, 255, 1056}) {
     INFO(num_threads << " threads");
@@ -207,7 +207,7 @@ TEST_CASE("machine: the shape of a launch") {
   check_next_launch();
 }
 
-TEST_CASE("machine: a write outside a shared variable is an error") {
+TEST_CASE("simulator: a write outside a shared variable is an error") {
   if (kAsanBuild) return skip("AddressSanitizer stops the process at the bad access instead");
   in_every_mode([] {
     check_stray_write({0, false}, "wrote to shared table + 160 bytes, past its end");

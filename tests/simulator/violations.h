@@ -1,4 +1,4 @@
-// Kernels that break a rule of the machine: the complaint must name the place, and the next launch
+// Kernels that break a rule of the programming model: the complaint must name the place, and the next launch
 // must work.
 #pragma once
 
@@ -29,7 +29,7 @@ inline MP_KERNEL(256, 1) sum_block(MP_PARAM(SumArgs) args) {
   if (mp::host::thread_index() == 0) args.out[mp::host::block_index()] = sum;
 }
 
-/// The machine is none the worse for what came before.
+/// The launch before this one has left nothing behind.
 inline void check_next_launch() {
   std::vector<int> out(4);
   run(sum_block, {4, 256}, {out.data()});

@@ -1,4 +1,4 @@
-// wgmma on the host machine, against the definitions of the PTX ISA.
+// wgmma on the simulator, against the definitions of the PTX ISA.
 //
 // Operands are laid out here as TMA lays them out, by the formulas of wgmma_tile.h.  Every element
 // that a descriptor selects is looked at through a product with the identity; products proper are
@@ -133,7 +133,7 @@ multiply_sum(MP_PARAM(WgmmaArgs) args) {
 // ---------------------------------------------------------------- descriptors
 
 /// Which elements do the descriptors select?  A product with the identity says so: D[m][n] is
-/// A[m][n], or B[n][m], of the 16 k of each term.  Returns what the machine complained of, or
+/// A[m][n], or B[n][m], of the 16 k of each term.  Returns what the simulator complained of, or
 /// "wrong" if an element is not that of the tile, or nothing.
 enum class Role { a, b };
 
@@ -261,7 +261,7 @@ MP_KERNEL(2 * kWarpSize, 1) store_matrices(MP_PARAM(StoreArgs) args) {
 
 }  // namespace
 
-TEST_CASE("machine: wgmma descriptors select the elements of every canonical layout") {
+TEST_CASE("simulator: wgmma descriptors select the elements of every canonical layout") {
   for (const Role role : {Role::a, Role::b})
     for (const Major major : {Major::k, Major::mn})
       for (const int width : {0, 32, 64, 128})
@@ -275,7 +275,7 @@ TEST_CASE("machine: wgmma descriptors select the elements of every canonical lay
           }
 }
 
-TEST_CASE("machine: typical mistakes in a wgmma descriptor are found") {
+TEST_CASE("simulator: typical mistakes in a wgmma descriptor are found") {
   const auto mistaken = [](Tile tile, int leading_bytes, int stride_bytes) {
     tile.leading_bytes = leading_bytes;
     tile.stride_bytes = stride_bytes;
@@ -308,14 +308,14 @@ TEST_CASE("machine: typical mistakes in a wgmma descriptor are found") {
     }
 }
 
-TEST_CASE("machine: wgmma multiplies every type, shape and pair of majors exactly") {
+TEST_CASE("simulator: wgmma multiplies every type, shape and pair of majors exactly") {
   in_every_mode([] {
     check_all_shapes<half>();
     check_all_shapes<bf16>();
   });
 }
 
-TEST_CASE("machine: stmatrix stores each matrix where its lanes say") {
+TEST_CASE("simulator: stmatrix stores each matrix where its lanes say") {
   in_every_mode([] {
     std::vector<uint16_t> out(2 * 16 * 32);
     run(store_matrices, {1, 2 * kWarpSize}, {out.data()});

@@ -316,7 +316,7 @@ void check_in_warpgroup(void (*kernel)(const Lines &), const std::vector<std::st
 
 }  // namespace
 
-TEST_CASE("machine: wgmma refuses descriptors that no canonical layout defines") {
+TEST_CASE("simulator: wgmma refuses descriptors that no canonical layout defines") {
   check_in_warpgroup(set_base_offset, {"descriptor of A whose base offset is not 0"});
   check_in_warpgroup(set_unused_bits, {"descriptor of B", "bits outside its fields"});
   check_in_warpgroup(start_between_atoms, {"starts A at", "128 bytes past a multiple of 1024"});
@@ -327,7 +327,7 @@ TEST_CASE("machine: wgmma refuses descriptors that no canonical layout defines")
   check_in_warpgroup(read_below_the_start, {"reads B at", "outside every shared variable"});
 }
 
-TEST_CASE("machine: wgmma reads what was written before async_proxy_fence") {
+TEST_CASE("simulator: wgmma reads what was written before async_proxy_fence") {
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
     const ModeScope scope(engine::Mode::strict_with(seed));
     const Lines lines;
@@ -338,7 +338,7 @@ TEST_CASE("machine: wgmma reads what was written before async_proxy_fence") {
   }
 }
 
-TEST_CASE("machine: the threads of a warpgroup agree on wgmma") {
+TEST_CASE("simulator: the threads of a warpgroup agree on wgmma") {
   check_in_warpgroup(disagree_on_an_operand, {"disagrees", "on an operand of wgmma"});
   check_in_warpgroup(disagree_on_the_place, {"finds its warpgroup in wgmma at"});
   check_in_warpgroup(disagree_on_a_commit, {"disagrees", "on the commits before wgmma"});
@@ -350,7 +350,7 @@ TEST_CASE("machine: the threads of a warpgroup agree on wgmma") {
   check_violation(multiply_in_three_warps, {1, 96, kSmemBytes}, {"in no warpgroup"});
 }
 
-TEST_CASE("machine: the accumulators of wgmma in flight are out of reach") {
+TEST_CASE("simulator: the accumulators of wgmma in flight are out of reach") {
   check_in_warpgroup(omit_the_fence, {"lacks a wgmma_fence"});
   check_in_warpgroup(omit_the_second_fence, {"lacks a wgmma_fence"});
   check_in_warpgroup(write_in_flight, {"wrote to the accumulators", "in flight"});
@@ -367,7 +367,7 @@ TEST_CASE("machine: the accumulators of wgmma in flight are out of reach") {
   });
 }
 
-TEST_CASE("machine: registers go from warpgroup to warpgroup") {
+TEST_CASE("simulator: registers go from warpgroup to warpgroup") {
   in_every_mode([] { run(share_all_registers, {3, 384}, {}); });
   check_violation(claim_more_than_released, {1, 384},
                   {"deadlock", "waits in registers_claim", "to go from 168 to 240, more than"});
@@ -381,7 +381,7 @@ TEST_CASE("machine: registers go from warpgroup to warpgroup") {
   check_violation(release_twice, {1, 128}, {"finds its warpgroup in registers_release"});
 }
 
-TEST_CASE("machine: addresses of stmatrix") {
+TEST_CASE("simulator: addresses of stmatrix") {
   check_violation(store_misaligned, {1, 32}, {"16-byte aligned"});
   check_violation(store_to_another_block, {1, 32}, {"an address from in_block"});
   check_violation(store_past_the_end, {1, 32}, {"outside every shared variable"});

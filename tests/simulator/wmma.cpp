@@ -1,4 +1,4 @@
-// WMMA on the host machine: integers small enough to be exact, against fp64.
+// WMMA on the simulator: integers small enough to be exact, against fp64.
 #include "kernels/simt/wmma.h"
 #include "testing.h"
 #include "tests/support/fills.h"
@@ -105,7 +105,7 @@ struct ChainArgs {
   int length;
 };
 
-/// Two interleaved chains, longer than the machine defers: acc[0] += 2 per multiply, acc[1] += 6.
+/// Two interleaved chains, longer than the simulator defers: acc[0] += 2 per multiply, acc[1] += 6.
 MP_KERNEL(64, 1) multiply_chain(MP_PARAM(ChainArgs) args) {
   MP_DYN_SHARED(half, smem);
   for (int i = thread_index(); i < 2 * kTile * kTile; i += 64) {
@@ -138,7 +138,7 @@ MP_KERNEL(64, 1) multiply_chain(MP_PARAM(ChainArgs) args) {
 
 }  // namespace
 
-TEST_CASE("machine: wmma multiplies every type and layout exactly") {
+TEST_CASE("simulator: wmma multiplies every type and layout exactly") {
   in_every_mode([] {
     check_all_layouts<half>(16, 16);
     check_all_layouts<bf16>(40, 20);
@@ -147,7 +147,7 @@ TEST_CASE("machine: wmma multiplies every type and layout exactly") {
   check_all_layouts<bf16>(16, 16);
 }
 
-TEST_CASE("machine: wmma chains longer than the machine defers") {
+TEST_CASE("simulator: wmma chains longer than the simulator defers") {
   in_every_mode([] {
     for (const int length : {1, engine::kMmaSlots, 3 * engine::kMmaSlots + 1}) {
       std::vector<float> d(4 * kTile * kTile);

@@ -1,6 +1,6 @@
-// mbarriers and named barriers on the host machine.
+// mbarriers and named barriers in the simulator.
 //
-// An mbarrier is a word in shared memory, as on the device.  The machine keeps a copy, so that it
+// An mbarrier is a word in shared memory, as on the device.  The simulator keeps a copy, so that it
 // finds out when a kernel overwrites one; and it lets a thread wait asleep instead of polling.
 #include "kernels/simt/sim/barriers.h"
 
@@ -63,7 +63,7 @@ void check_own(SmemAddress address, const char *primitive, source_location where
 
 enum class User {
   thread,
-  machine,  ///< an asynchronous operation
+  async_proxy,  ///< an asynchronous operation
 };
 
 Mbarrier &mbarrier_at(SmemAddress address, User user, const char *primitive,
@@ -73,7 +73,7 @@ Mbarrier &mbarrier_at(SmemAddress address, User user, const char *primitive,
   if (bar == nullptr)
     violation(where, "uses the mbarrier %s in %s, and no thread has initialised it",
               block.smem->locate(block.smem->at(offset)).text, primitive);
-  if (!bar->is_fenced && (bar->initialised_by != current || user == User::machine))
+  if (!bar->is_fenced && (bar->initialised_by != current || user == User::async_proxy))
     violation(where,
               "uses the mbarrier %s in %s, which thread %d initialised without "
               "mbarrier_init_fence",
@@ -268,7 +268,7 @@ void mbarrier_arrive_expect(SmemAddress address, uint32_t bytes, source_location
 }
 
 void mbarrier_complete_tx(SmemAddress address, uint32_t bytes, source_location where) {
-  Mbarrier &bar = mbarrier_at(address, User::machine, "complete_tx", where);
+  Mbarrier &bar = mbarrier_at(address, User::async_proxy, "complete_tx", where);
   MbarrierWord word = word_of(bar);
   add_bytes(bar, word, -static_cast<int64_t>(bytes), "complete_tx", where);
   settle(bar, word, where);

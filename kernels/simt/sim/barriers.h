@@ -1,4 +1,4 @@
-// The barriers of sm90_barrier.h on the host machine: their state.
+// The barriers of sm90_barrier.h in the simulator: their state.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct MbarrierWord {
 };
 static_assert(sizeof(MbarrierWord) == sizeof(uint64_t));
 
-/// What the machine knows of an mbarrier besides its word.
+/// What the simulator knows of an mbarrier besides its word.
 struct Mbarrier {
   Block *block;
   uint32_t offset;       ///< in the arena

@@ -1,4 +1,4 @@
-// The scheduler of the host machine: fibers of one cluster at a time, clusters over OS threads.
+// The scheduler of the simulator: fibers of one cluster at a time, clusters over OS threads.
 #include "kernels/simt/sim/engine.h"
 
 #include <algorithm>
@@ -460,7 +460,7 @@ void run(const Grid &grid) {
            " blocks does not divide into clusters of " + std::to_string(grid.cluster));
   if (grid.cluster * grid.num_threads > kMaxThreads)
     refuse("a cluster of " + std::to_string(grid.cluster) + " blocks of " +
-           std::to_string(grid.num_threads) + " threads is more than the 1024 of this machine");
+           std::to_string(grid.num_threads) + " threads is more than the 1024 of this simulator");
   if (grid.dynamic_smem_bytes > kSmemBytes)
     refuse(std::to_string(grid.dynamic_smem_bytes) +
            " bytes of shared memory are more than a block has");

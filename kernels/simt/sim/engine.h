@@ -1,4 +1,4 @@
-// The host machine: runs a grid of CUDA-style blocks on the CPU.
+// The CPU simulator: runs a grid of CUDA-style blocks on the CPU.
 //
 // Every thread of a block is a fiber, and fibers switch only in barriers and warp collectives, where
 // a thread waits for others.  The blocks of a cluster run together on one OS thread, and
@@ -43,7 +43,7 @@ constexpr int kMaxWarps = kMaxThreads / kWarpSize;  // likewise
 constexpr int kMaxCluster = 8;                      // blocks; the portable limit of sm_90
 constexpr size_t kSmemBytes = 227 * 1024;  // what a block may use on sm_90, the largest so far
 
-/// A kernel broke a rule of the machine: deadlock, missing lane, guard zone, bad launch.
+/// A kernel broke a rule of the programming model: deadlock, missing lane, guard zone, bad launch.
 struct Violation : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -183,7 +183,7 @@ extern constinit thread_local Thread *current;
 
 /// The same, for kernels.  Asking is a call, and to a kernel the answer is one from its first line to
 /// its last, which gnu::const says, as glibc does of the address of errno: the compiler asks ahead of
-/// a loop, not in it.  The machine itself, which changes `current`, reads that.
+/// a loop, not in it.  The simulator itself changes `current` and so reads that.
 [[gnu::const]] Thread &this_thread() noexcept;
 
 // ------------------------------------------------------------------ for the primitives
@@ -238,7 +238,7 @@ bool defer_copy();
 /// else can run, which is also at the end of the cluster.
 void keep_async(std::function<void()> operation);
 
-/// An operation that the machine performs on its own, at once or later.  It finds `current` as the
+/// An operation that is performed by the hardware on its own, at once or later.  It finds `current` as the
 /// thread that started it, and must not block.  Operations are not performed in order.
 template <class Operation>
 void start_async(const Operation &operation) {

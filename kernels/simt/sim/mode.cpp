@@ -1,4 +1,4 @@
-// What the environment says of the machine: the mode and the number of OS threads.
+// What the environment says of the simulator: its mode and how many OS threads it may use.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Tensor maps of the host machine.
+// Tensor maps of the simulator.
 #include "kernels/simt/sim/tensor_map.h"
 
 namespace mp::host {

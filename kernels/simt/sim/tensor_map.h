@@ -1,4 +1,4 @@
-// What a TensorMap holds on the host machine.
+// What a TensorMap holds in the simulator.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// TMA on the host machine: what each instruction demands, and when it happens.
+// TMA in the simulator: what each instruction demands, and when it happens.
 #include "kernels/simt/sm90_tma.h"
 
 #include <bit>

@@ -1,4 +1,4 @@
-// The warpgroups of a block on the host machine: their wgmmas and their registers.
+// The warpgroups of a block in the simulator: their wgmmas and their registers.
 //
 // The n-th wgmma of each of the 128 threads is one operation, complete when the last of them has
 // issued it.  It is performed when a wait demands it or, if the mode says so, as soon as it is
@@ -122,7 +122,8 @@ inline int index_in_warpgroup(const Thread &thread) {
   return thread.index % kWarpgroupThreads;
 }
 
-/// A thread has left the kernel: nobody may count on it, nor it on the machine.
+/// A thread has returned from the kernel: a violation if its warpgroup still waits for it, or if it
+/// has not waited for its own wgmmas.
 void check_warpgroup_left(const Thread &);
 
 }  // namespace mp::host::engine

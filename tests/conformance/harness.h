@@ -1,4 +1,4 @@
-// What the cases share: memory of the device and launches that are waited for.
+// What the cases share: memory of the device, and launches that wait for the kernel.
 //
 // A case is a function of the device, compiled once per target like the kernels.  It launches small
 // kernels, each around one primitive, on integers that are exact in every type, and returns all that
@@ -77,13 +77,13 @@ T small_integer(int value) {
   return {static_cast<uint16_t>((bits >> 16 & 0x8000) | ((bits >> 13 & 0x3ffff) - kBiases))};
 }
 
-/// The host machine gives what the definition says, computed in plain C++; the device is compared with
-/// the host machine.  @throws std::logic_error
+/// Compares the simulator with the definition, computed in plain C++; a GPU is compared with the
+/// simulator elsewhere.  @throws std::logic_error
 template <class T>
 void require_defined(const Device &device, Mistake mistake, const std::string &name,
                      const std::vector<T> &got, const std::vector<T> &defined) {
   if (device.target == MP_TARGET_CUDA || mistake == Mistake::made || got == defined) return;
-  throw std::logic_error(name + ": the host machine differs from the definition");
+  throw std::logic_error(name + ": the simulator differs from the definition");
 }
 
 /// Launches and waits.
