@@ -1,9 +1,9 @@
-// What the engine tells the race detector.  Compiles to nothing unless MP_RACE.
+// The events that the simulator reports to the race detector.  Compiles to nothing unless MP_RACE.
 //
 // A build with MP_RACE compiles the kernels with -fsanitize=thread, for its instrumentation alone:
-// every load and store calls a __tsan_ function, and race/runtime.cpp answers those calls instead
-// of the sanitizer's library.  The engine itself is not instrumented: what it reads and writes for
-// an asynchronous operation is told here, by the thread that starts it and when it starts it.
+// every load and store calls a __tsan_ function, and race/runtime.cpp defines those functions instead
+// of the sanitizer's library.  The simulator itself is not instrumented.  What it reads and writes
+// for an asynchronous operation is reported here when a thread starts the operation.
 //
 // `code` is the place in the kernel, __builtin_return_address(0) of the primitive.
 #pragma once
@@ -24,7 +24,7 @@ namespace mp::host::engine::race {
 
 void begin_cluster(const Cluster &);
 
-/// What the living threads of these warps did before is ordered before what they do after.
+/// What any thread of these warps did so far happens before what any of them does next.
 void join(const Warp *warps, size_t num_warps);
 
 // ---- cp.async of the running thread
@@ -32,8 +32,8 @@ void copy_started(const void *smem, size_t bytes, const void *code);
 /// All copies that it started in groups below this number have landed.
 void copies_landed(int64_t groups);
 
-// ---- mbarriers and named barriers: arrivals release, waits acquire.  A wait that sleeps is told
-// before; the completion, before the barrier lets it go.
+// ---- mbarriers and named barriers: arrivals release, waits acquire.  A wait is reported before it
+// sleeps, and the completion of a phase before the threads that sleep in it are woken.
 void mbarrier_initialised(const Mbarrier &);
 void mbarrier_arrived(const Mbarrier &);
 void mbarrier_completed(const Mbarrier &);
@@ -41,7 +41,7 @@ void mbarrier_waited(const Mbarrier &);
 void named_barrier_arrived(const NamedBarrier &);
 void named_barrier_completed(const NamedBarrier &);
 
-// ---- TMA: loads land with the phase in progress of their mbarrier; the reads of stores belong to
+// ---- TMA: loads complete with the current phase of their mbarrier; the reads of stores belong to
 // bulk groups of the running thread, counted from 0
 void tma_load_started(SmemAddress bar, const void *smem, size_t bytes, const void *code);
 void tma_store_started(const void *smem, size_t bytes, int64_t group, const void *code);
@@ -50,10 +50,9 @@ void tma_stores_read(int64_t groups);
 /// fence.proxy.async: asynchronous operations see what the running thread wrote before.
 void async_proxy_fenced();
 
-// ---- wgmma: reads by the warpgroup of the running thread, which has issued it in all its lanes
+// ---- wgmma: reads by the warpgroup of the running thread, all of whose threads have issued it
 void wgmma_started(const void *smem, size_t bytes, int64_t group, const void *code);
-/// All multiplies of the warpgroup in groups below this number are done, which the running thread
-/// has waited for.
+/// The running thread has waited for all wgmmas of its warpgroup in groups below this number.
 void wgmma_done(int64_t groups);
 
 #else

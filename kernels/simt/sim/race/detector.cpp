@@ -34,7 +34,7 @@ uint32_t clock_of_group(int64_t group) {
 
 void Detector::begin_cluster(const Cluster &cluster) {
   cluster_ = &cluster;
-  knowledge_.begin_cluster(static_cast<uint32_t>(cluster.num_warps));
+  happens_before_.begin_cluster(static_cast<uint32_t>(cluster.num_warps));
   arenas_.resize(static_cast<size_t>(cluster.size));
   arena_bytes_ = SharedMemory::capacity();
   for (int b = 0; b < cluster.size; b++) {
@@ -46,89 +46,89 @@ void Detector::begin_cluster(const Cluster &cluster) {
   readers_.assign(1, Reader{});
   free_readers_ = 0;
   mbarriers_.clear();
-  named_barriers_.assign(static_cast<size_t>(cluster.size * kNamedBarriers), Released{});
+  named_barriers_.assign(static_cast<size_t>(cluster.size * kNamedBarriers), BarrierClock{});
 }
 
 // ---------------------------------------------------------------- accesses
 
-Event Detector::event_of_thread(const void *code) const {
+Epoch Detector::epoch_of_thread(const void *code) const {
   const uint32_t warp = running_warp();
-  return {Agent::warp, warp, knowledge_.clock_of_warp(warp), 1u << current->lane, code};
+  return {Agent::warp, warp, happens_before_.clock_of_warp(warp), 1u << current->lane, code};
 }
 
 void Detector::access(const void *address, size_t bytes, Access what, const void *code) {
-  check_range(address, bytes, {event_of_thread(code), what, running()});
+  check_range(address, bytes, {epoch_of_thread(code), what, running()});
 }
 
 void Detector::copy_started(const void *smem, size_t bytes, const void *code) {
-  const Event event{Agent::copies, running_thread(), clock_of_group(current->copy_group), 0, code};
-  check_range(smem, bytes, {event, Access::write, running()});
+  const Epoch epoch{Agent::copies, running_thread(), clock_of_group(current->copy_group), 0, code};
+  check_range(smem, bytes, {epoch, Access::write, running()});
 }
 
 void Detector::load_started(const Mbarrier &bar, const void *smem, size_t bytes, const void *code) {
   check_initialised(bar);
-  const Event event{Agent::loads, static_cast<uint32_t>(bar.id), clock_of_group(bar.num_complete),
+  const Epoch epoch{Agent::loads, static_cast<uint32_t>(bar.id), clock_of_group(bar.num_complete),
                     0, code};
-  check_range(smem, bytes, {event, Access::write, running()});
+  check_range(smem, bytes, {epoch, Access::write, running()});
 }
 
 void Detector::store_started(const void *smem, size_t bytes, int64_t group, const void *code) {
-  const Event event{Agent::stores, running_thread(), clock_of_group(group), 0, code};
-  check_range(smem, bytes, {event, Access::read, running(), true});
+  const Epoch epoch{Agent::stores, running_thread(), clock_of_group(group), 0, code};
+  check_range(smem, bytes, {epoch, Access::read, running(), true});
 }
 
 void Detector::multiply_started(const void *smem, size_t bytes, int64_t group, const void *code) {
   const uint32_t warp = first_warp_of_running_group();
-  const Event event{Agent::multiplies, warp, clock_of_group(group), 0, code};
-  check_range(smem, bytes, {event, Access::read, knowledge_.warpgroup(warp), true});
+  const Epoch epoch{Agent::multiplies, warp, clock_of_group(group), 0, code};
+  check_range(smem, bytes, {epoch, Access::read, happens_before_.warpgroup(warp), true});
 }
 
 void Detector::completed(Agent agent, int64_t groups) {
-  if (groups > 0) knowledge_.complete(running_thread(), agent, static_cast<uint32_t>(groups));
+  if (groups > 0) happens_before_.complete(running_thread(), agent, static_cast<uint32_t>(groups));
 }
 
 void Detector::fenced() {
-  knowledge_.fence(running_thread());
+  happens_before_.fence(running_thread());
 }
 
-Knowledge::Knower Detector::running() const {
-  return knowledge_.thread(running_thread());
+HappensBefore::Observer Detector::running() const {
+  return happens_before_.thread(running_thread());
 }
 
-void Detector::check_range(const void *address, size_t bytes, const Now &now) {
+void Detector::check_range(const void *address, size_t bytes, const Operation &operation) {
   Arena &arena = arenas_[arena_of(address)];
   const size_t begin = offset_in(arena, address);
   const size_t end = std::min(begin + bytes, arena_bytes_);
   arena.used = std::max(arena.used, (end - 1) / kGranuleBytes + 1);
   for (size_t g = begin / kGranuleBytes; g * kGranuleBytes < end; g++)
-    check(arena, arena.granules[g], now);
+    check(arena, arena.granules[g], operation);
 }
 
-void Detector::check(const Arena &arena, Granule &granule, const Now &now) {
-  if (!knowledge_.knows(now.knower, granule.write))
-    report_race(arena, granule, now, granule.write, Access::write);
-  if (now.needs_fence && !knowledge_.knows_fenced(now.knower, granule.write))
-    report_unfenced(arena, granule, now);
-  if (now.access == Access::read) return add_reader(granule, now);
+void Detector::check(const Arena &arena, Granule &granule, const Operation &operation) {
+  if (!happens_before_.happened_before(granule.write, operation.observer))
+    report_race(arena, granule, operation, granule.write, Access::write);
+  if (operation.needs_fence && !happens_before_.fenced_before(granule.write, operation.observer))
+    report_unfenced(arena, granule, operation);
+  if (operation.access == Access::read) return add_reader(granule, operation);
   for (uint32_t r = granule.readers; r != 0; r = readers_[r].next)
-    if (!knowledge_.knows(now.knower, readers_[r].event))
-      report_race(arena, granule, now, readers_[r].event, Access::read);
+    if (!happens_before_.happened_before(readers_[r].epoch, operation.observer))
+      report_race(arena, granule, operation, readers_[r].epoch, Access::read);
   forget_readers(granule);
-  granule.write = now.event;
+  granule.write = operation.epoch;
 }
 
-/// Takes the place of a reader that is ordered before: what conflicts with that one and comes
-/// later conflicts with this one too.
-void Detector::add_reader(Granule &granule, const Now &now) {
+/// Replaces a reader that happened before: a later write that conflicts with that one conflicts with
+/// this one too.
+void Detector::add_reader(Granule &granule, const Operation &operation) {
   for (uint32_t r = granule.readers; r != 0; r = readers_[r].next) {
-    Event &reader = readers_[r].event;
-    if (reader.agent == now.event.agent && reader.index == now.event.index &&
-        reader.clock == now.event.clock) {
-      reader.lanes |= now.event.lanes;
+    Epoch &reader = readers_[r].epoch;
+    if (reader.agent == operation.epoch.agent && reader.index == operation.epoch.index &&
+        reader.clock == operation.epoch.clock) {
+      reader.lanes |= operation.epoch.lanes;
       return;
     }
-    if (knowledge_.knows(now.knower, reader)) {
-      reader = now.event;
+    if (happens_before_.happened_before(reader, operation.observer)) {
+      reader = operation.epoch;
       return;
     }
   }
@@ -139,7 +139,7 @@ void Detector::add_reader(Granule &granule, const Now &now) {
     slot = static_cast<uint32_t>(readers_.size());
     readers_.emplace_back();
   }
-  readers_[slot] = {now.event, granule.readers};
+  readers_[slot] = {operation.epoch, granule.readers};
   granule.readers = slot;
 }
 
@@ -161,54 +161,54 @@ Detector::MbarrierState &Detector::state_of(const Mbarrier &bar) {
 }
 
 void Detector::initialised(const Mbarrier &bar) {
-  state_of(bar).initialised = event_of_thread(nullptr);
+  state_of(bar).initialised = epoch_of_thread(nullptr);
 }
 
 void Detector::check_initialised(const Mbarrier &bar) {
-  const Event &event = state_of(bar).initialised;
-  if (knowledge_.knows(running(), event)) return;
-  report_initialisation(bar, event);
+  const Epoch &epoch = state_of(bar).initialised;
+  if (happens_before_.happened_before(epoch, running())) return;
+  report_initialisation(bar, epoch);
 }
 
 void Detector::arrived(const Mbarrier &bar) {
   check_initialised(bar);
-  knowledge_.release(running_thread(), state_of(bar).released);
+  happens_before_.release(running_thread(), state_of(bar).released);
 }
 
-/// Also told are the loads: those who wait for a phase know what its bytes were.
+/// A wait for the phase acquires the TMA loads on it as well as what was released.
 void Detector::completed(const Mbarrier &bar) {
   MbarrierState &state = state_of(bar);
-  knowledge_.complete_loads(static_cast<uint32_t>(bar.id), static_cast<uint32_t>(bar.num_complete),
-                            state.released);
-  state.published = knowledge_.publish(state.released);
-  learn(*bar.block, bar.waiting, state.published);
+  happens_before_.complete_loads(static_cast<uint32_t>(bar.id),
+                                 static_cast<uint32_t>(bar.num_complete), state.released);
+  state.phase_clock = happens_before_.publish(state.released);
+  acquire(*bar.block, bar.waiting, state.phase_clock);
 }
 
 void Detector::waited(const Mbarrier &bar) {
   check_initialised(bar);
   const MbarrierState &state = state_of(bar);
-  if (state.published != nullptr) knowledge_.acquire(running_thread(), state.published);
+  if (state.phase_clock != nullptr) happens_before_.acquire(running_thread(), state.phase_clock);
 }
 
 void Detector::arrived(const NamedBarrier &bar) {
-  knowledge_.release(running_thread(), released_at(bar));
+  happens_before_.release(running_thread(), released_at(bar));
 }
 
 void Detector::completed(const NamedBarrier &bar) {
-  Released &released = released_at(bar);
-  learn(*current->block, bar.waiting, knowledge_.publish(released));
+  BarrierClock &released = released_at(bar);
+  acquire(*current->block, bar.waiting, happens_before_.publish(released));
   released = {};
 }
 
-/// These lanes are asleep in a wait that is over.
-void Detector::learn(const Block &block, const uint32_t *waiting, const Known &told) {
+/// For the lanes that sleep in a wait which is now over.
+void Detector::acquire(const Block &block, const uint32_t *waiting, const SharedClock &clock) {
   for (int w = 0; w < block.num_warps(); w++)
     for (uint32_t lanes = waiting[w]; lanes != 0; lanes &= lanes - 1)
-      knowledge_.acquire(
-          static_cast<uint32_t>(block.warps[w].slot * kWarpSize + std::countr_zero(lanes)), told);
+      happens_before_.acquire(
+          static_cast<uint32_t>(block.warps[w].slot * kWarpSize + std::countr_zero(lanes)), clock);
 }
 
-Released &Detector::released_at(const NamedBarrier &bar) {
+BarrierClock &Detector::released_at(const NamedBarrier &bar) {
   const Block &block = *current->block;
   return named_barriers_[static_cast<size_t>(block.rank * kNamedBarriers +
                                              (&bar - block.barriers->named))];

@@ -1,27 +1,33 @@
-// Data races in shared memory, by happens-before.
+// Detects data races in shared memory by the happens-before relation.
 //
-// Accesses that conflict must be ordered by a synchronisation.  What orders:
+// Of two conflicting accesses one must happen before the other.  What orders them:
 //
-//   block_sync, cluster_sync, warp_sync   join their threads
-//   mbarrier, named barrier               an arrive tells what its thread knows and did, a wait
-//                                         learns what was told by the end of the phase
-//   copy_async_wait, tma_store_wait_read  tell a thread of its own copies and stores
-//   wgmma_wait                            tells it of the share of its warp
+//   block_sync, cluster_sync, warp_sync   join the clocks of their threads
+//   mbarrier, named barrier               an arrive releases; a wait acquires what was released by
+//                                         the end of the phase
+//   copy_async_wait, tma_store_wait_read  order a thread's own copies and stores before what it
+//                                         does next
+//   wgmma_wait                            likewise the share of its warp in its warpgroup's wgmmas
 //
-// Shuffles order no memory, nor do the WMMA functions, whose accesses count as those of the lane
-// that holds the element on this machine.  An asynchronous operation may read and write as soon as
-// it is started, so all that it conflicts with must be known to the thread that starts it; for
-// wgmma, to all threads of the warpgroup.  A TMA load on an mbarrier is known to those who have
-// waited for the phase it was started in.  Writes of threads must also have been fenced for TMA
-// stores and wgmma to see them (async_proxy_fence), by their thread or by one that knew of them.
+// Shuffles order no memory.  Nor do the WMMA functions; an access of theirs counts as one of the
+// lane that holds the element in the simulator.
 //
-// Exact, with these limits.  Of wgmma: the warpgroup is looked at when its last thread has issued,
-// and may by then know more than when its first did; every warp counts as reading all of A.  Of
-// mbarriers: that their initialisation is known to all who use them is checked, other accesses to
-// their words are not.  Not looked at: gmem, fences of cp.async writes, and the bytes within one
-// 2-byte element.
+// An asynchronous operation may read and write as soon as it is started, so all that it conflicts
+// with must happen before its start: in the order that the starting thread sees or, for wgmma, that
+// every thread of the warpgroup sees.  A TMA load happens before what a thread does after it has
+// waited for the mbarrier phase in which the load was started.  TMA stores and wgmma read through
+// the async proxy, so a write by a thread must also be followed by an async_proxy_fence: of that
+// thread, or of one that the write happened before.
 //
-// Source: Flanagan & Freund, FastTrack, PLDI 2009; their epochs, with every concurrent reader kept.
+// The detector is exact, with these limits.
+//   wgmma       The order is taken when the last thread of the warpgroup has issued it, when others
+//               may have synchronised since they did.  Every warp counts as reading all of A.
+//   mbarriers   That their initialisation happens before their use is checked; other accesses to
+//               their words are not.
+//   not checked at all: gmem, fences after cp.async, and the bytes within one 2-byte element
+//
+// Source: Flanagan & Freund, FastTrack, PLDI 2009.  Epochs are as there, but every concurrent reader
+// is kept.
 #pragma once
 
 #include <cstddef>
@@ -42,9 +48,9 @@ constexpr size_t kGranuleBytes = 2;  // the smallest element of a kernel
 class Detector {
  public:
   void begin_cluster(const Cluster &);
-  void join(const Warp *warps, size_t num_warps) { knowledge_.join(warps, num_warps); }
+  void join(const Warp *warps, size_t num_warps) { happens_before_.join(warps, num_warps); }
 
-  // Of the running thread.
+  // What the running thread does.
   void access(const void *address, size_t bytes, Access, const void *code);
   void copy_started(const void *smem, size_t bytes, const void *code);
   void load_started(const Mbarrier &, const void *smem, size_t bytes, const void *code);
@@ -64,36 +70,37 @@ class Detector {
 
  private:
   struct Reader {
-    Event event;
+    Epoch epoch;
     uint32_t next;
   };
   struct Granule {
-    Event write;
+    Epoch write;
     uint32_t readers;  ///< since that write; index into readers_, 0 ends the list
   };
-  /// Of one block.
+  /// The shared memory of one block.
   struct Arena {
     const std::byte *begin;
     std::vector<Granule> granules;
     size_t used;
   };
   struct MbarrierState {
-    Event initialised;
-    Released released;
-    Known published;  ///< when its last phase completed
+    Epoch initialised;
+    BarrierClock released;
+    SharedClock phase_clock;  ///< when its last phase completed
   };
-  struct Now {
-    Event event;
+  struct Operation {
+    Epoch epoch;
     Access access;
-    Knowledge::Knower knower;  ///< who must know of what it conflicts with
+    HappensBefore::Observer
+        observer;  ///< what conflicts must have happened before what this one does
     bool needs_fence = false;
   };
 
-  Knowledge::Knower running() const;
-  Event event_of_thread(const void *code) const;
-  void check_range(const void *address, size_t bytes, const Now &);
-  void check(const Arena &, Granule &, const Now &);
-  void add_reader(Granule &, const Now &);
+  HappensBefore::Observer running() const;
+  Epoch epoch_of_thread(const void *code) const;
+  void check_range(const void *address, size_t bytes, const Operation &);
+  void check(const Arena &, Granule &, const Operation &);
+  void add_reader(Granule &, const Operation &);
   void forget_readers(Granule &);
   /// arenas_.size() if it is in none.
   size_t arena_of(const void *address) const {
@@ -106,29 +113,29 @@ class Detector {
   }
   MbarrierState &state_of(const Mbarrier &);
   void check_initialised(const Mbarrier &);
-  void learn(const Block &, const uint32_t *waiting, const Known &told);
-  Released &released_at(const NamedBarrier &);
+  void acquire(const Block &, const uint32_t *waiting, const SharedClock &clock);
+  BarrierClock &released_at(const NamedBarrier &);
 
   std::string thread_name(uint32_t thread) const;
   std::string mbarrier_name(uint32_t id) const;
-  std::string actor(const Event &) const;
+  std::string actor(const Epoch &) const;
   std::string place(const Arena &, const Granule &) const;
-  [[noreturn]] void report_race(const Arena &, const Granule &, const Now &, const Event &before,
-                                Access access_before) const;
-  [[noreturn]] void report_unfenced(const Arena &, const Granule &, const Now &) const;
-  [[noreturn]] void report_initialisation(const Mbarrier &, const Event &) const;
+  [[noreturn]] void report_race(const Arena &, const Granule &, const Operation &,
+                                const Epoch &before, Access access_before) const;
+  [[noreturn]] void report_unfenced(const Arena &, const Granule &, const Operation &) const;
+  [[noreturn]] void report_initialisation(const Mbarrier &, const Epoch &) const;
 
   const Cluster *cluster_ = nullptr;
-  Knowledge knowledge_;
+  HappensBefore happens_before_;
   std::vector<Arena> arenas_;
   size_t arena_bytes_ = 0;
   std::vector<Reader> readers_;
   uint32_t free_readers_ = 0;
   std::vector<MbarrierState> mbarriers_;
-  std::vector<Released> named_barriers_;  ///< [block][id]
+  std::vector<BarrierClock> named_barriers_;  ///< [block][id]
 };
 
-/// Of the OS thread's engine; NULL before its first block.
+/// The detector of this OS thread's engine; NULL before its first cluster.
 extern constinit thread_local Detector *detector;
 
 }  // namespace mp::host::engine::race

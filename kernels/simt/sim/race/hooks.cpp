@@ -1,4 +1,4 @@
-// race.h: what the engine tells the detector of its OS thread.
+// The functions of race.h: they report to the detector of the running OS thread.
 #include "kernels/simt/sim/race.h"
 
 #include "kernels/simt/sim/barriers.h"
@@ -41,7 +41,7 @@ void named_barrier_completed(const NamedBarrier &bar) {
   detector->completed(bar);
 }
 
-/// A load on what is no mbarrier is reported when its bytes come.
+/// An address without an mbarrier is a violation later, when the bytes of the load complete.
 void tma_load_started(SmemAddress bar, const void *smem, size_t bytes, const void *code) {
   if (const Mbarrier *const mbarrier = find_mbarrier(bar); mbarrier != nullptr)
     detector->load_started(*mbarrier, smem, bytes, code);

@@ -1,4 +1,5 @@
-// What the race detector says: who did what, where, and which code.
+// The texts of the race detector: which threads or operations raced, at which place in shared
+// memory, and which code did it.
 #include <dlfcn.h>
 
 #include <bit>
@@ -56,24 +57,25 @@ std::string Detector::mbarrier_name(uint32_t id) const {
   return "";
 }
 
-/// Of several lanes, the first that is not the running thread.
-std::string Detector::actor(const Event &event) const {
-  switch (event.agent) {
+/// Names the thread or operation of an epoch; of several lanes, the first that is not the running
+/// thread.
+std::string Detector::actor(const Epoch &epoch) const {
+  switch (epoch.agent) {
     case Agent::copies:
-      return "cp.async of " + thread_name(event.index);
+      return "cp.async of " + thread_name(epoch.index);
     case Agent::stores:
-      return "a TMA store of " + thread_name(event.index);
+      return "a TMA store of " + thread_name(epoch.index);
     case Agent::multiplies:
-      return "wgmma of the warpgroup of " + thread_name(event.index * kWarpSize);
+      return "wgmma of the warpgroup of " + thread_name(epoch.index * kWarpSize);
     case Agent::loads:
-      return "the TMA load on mbarrier " + mbarrier_name(event.index);
+      return "the TMA load on mbarrier " + mbarrier_name(epoch.index);
     case Agent::warp:
       break;
   }
-  const bool is_own_warp = event.index == static_cast<uint32_t>(current->warp->slot);
-  const uint32_t others = is_own_warp ? event.lanes & ~(1u << current->lane) : event.lanes;
-  const int lane = std::countr_zero(others != 0 ? others : event.lanes);
-  return thread_name(event.index * kWarpSize + static_cast<uint32_t>(lane));
+  const bool is_own_warp = epoch.index == static_cast<uint32_t>(current->warp->slot);
+  const uint32_t others = is_own_warp ? epoch.lanes & ~(1u << current->lane) : epoch.lanes;
+  const int lane = std::countr_zero(others != 0 ? others : epoch.lanes);
+  return thread_name(epoch.index * kWarpSize + static_cast<uint32_t>(lane));
 }
 
 std::string Detector::place(const Arena &arena, const Granule &granule) const {
@@ -84,24 +86,25 @@ std::string Detector::place(const Arena &arena, const Granule &granule) const {
   return place + " of block " + std::to_string(block.index);
 }
 
-void Detector::report_race(const Arena &arena, const Granule &granule, const Now &now,
-                           const Event &before, Access access_before) const {
-  const Report report("has a race in shared " + place(arena, granule) + ": " + verb(now.access) +
-                      " by " + actor(now.event) + " (" + code_address(now.event.code) +
-                      ") races with " + verb(access_before) + " by " + actor(before) + " (" +
-                      code_address(before.code) + ")");
+void Detector::report_race(const Arena &arena, const Granule &granule, const Operation &operation,
+                           const Epoch &before, Access access_before) const {
+  const Report report("has a race in shared " + place(arena, granule) + ": " +
+                      verb(operation.access) + " by " + actor(operation.epoch) + " (" +
+                      code_address(operation.epoch.code) + ") races with " + verb(access_before) +
+                      " by " + actor(before) + " (" + code_address(before.code) + ")");
   violation({}, "%s", report.text);
 }
 
-void Detector::report_unfenced(const Arena &arena, const Granule &granule, const Now &now) const {
+void Detector::report_unfenced(const Arena &arena, const Granule &granule,
+                               const Operation &operation) const {
   const Report report("lacks an async_proxy_fence on shared " + place(arena, granule) +
-                      ": read by " + actor(now.event) + " (" + code_address(now.event.code) +
-                      ") may not see the write by " + actor(granule.write) + " (" +
-                      code_address(granule.write.code) + ")");
+                      ": read by " + actor(operation.epoch) + " (" +
+                      code_address(operation.epoch.code) + ") may not see the write by " +
+                      actor(granule.write) + " (" + code_address(granule.write.code) + ")");
   violation({}, "%s", report.text);
 }
 
-void Detector::report_initialisation(const Mbarrier &bar, const Event &initialised) const {
+void Detector::report_initialisation(const Mbarrier &bar, const Epoch &initialised) const {
   const Report report("has a race in mbarrier " + mbarrier_name(static_cast<uint32_t>(bar.id)) +
                       ": its use races with mbarrier_init by " + actor(initialised));
   violation({}, "%s", report.text);

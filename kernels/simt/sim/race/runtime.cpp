@@ -1,7 +1,7 @@
-// The functions that -fsanitize=thread makes the kernels call, answered by the race detector.
+// The functions that code compiled with -fsanitize=thread calls, defined by the race detector.
 //
-// Compiled without that flag, and linked instead of the sanitizer's library.  Only what g++ emits
-// for the kernels and their tests is here; a missing one shows at link time.
+// This file is compiled without that flag, and linked instead of the sanitizer's library.  It has
+// only what g++ emits for the kernels and their tests; a missing function shows at link time.
 //
 // Source of the names: compiler-rt, lib/tsan/rtl/tsan_interface.h.
 #include "kernels/simt/sim/race/detector.h"
@@ -12,7 +12,7 @@ using mp::host::engine::current;
 using mp::host::engine::race::Access;
 using mp::host::engine::race::detector;
 
-[[gnu::always_inline]] inline void saw(Access what, const void *address, size_t bytes) {
+[[gnu::always_inline]] inline void record(Access what, const void *address, size_t bytes) {
   if (current != nullptr && detector->covers(address))
     detector->access(address, bytes, what, __builtin_return_address(0));
 }
@@ -27,69 +27,69 @@ void __tsan_func_exit() {}
 void __tsan_vptr_update(void *, void *) {}
 
 void __tsan_read1(void *address) {
-  saw(Access::read, address, 1);
+  record(Access::read, address, 1);
 }
 void __tsan_read2(void *address) {
-  saw(Access::read, address, 2);
+  record(Access::read, address, 2);
 }
 void __tsan_read4(void *address) {
-  saw(Access::read, address, 4);
+  record(Access::read, address, 4);
 }
 void __tsan_read8(void *address) {
-  saw(Access::read, address, 8);
+  record(Access::read, address, 8);
 }
 void __tsan_read16(void *address) {
-  saw(Access::read, address, 16);
+  record(Access::read, address, 16);
 }
 void __tsan_write1(void *address) {
-  saw(Access::write, address, 1);
+  record(Access::write, address, 1);
 }
 void __tsan_write2(void *address) {
-  saw(Access::write, address, 2);
+  record(Access::write, address, 2);
 }
 void __tsan_write4(void *address) {
-  saw(Access::write, address, 4);
+  record(Access::write, address, 4);
 }
 void __tsan_write8(void *address) {
-  saw(Access::write, address, 8);
+  record(Access::write, address, 8);
 }
 void __tsan_write16(void *address) {
-  saw(Access::write, address, 16);
+  record(Access::write, address, 16);
 }
 
 void __tsan_unaligned_read2(void *address) {
-  saw(Access::read, address, 2);
+  record(Access::read, address, 2);
 }
 void __tsan_unaligned_read4(void *address) {
-  saw(Access::read, address, 4);
+  record(Access::read, address, 4);
 }
 void __tsan_unaligned_read8(void *address) {
-  saw(Access::read, address, 8);
+  record(Access::read, address, 8);
 }
 void __tsan_unaligned_read16(void *address) {
-  saw(Access::read, address, 16);
+  record(Access::read, address, 16);
 }
 void __tsan_unaligned_write2(void *address) {
-  saw(Access::write, address, 2);
+  record(Access::write, address, 2);
 }
 void __tsan_unaligned_write4(void *address) {
-  saw(Access::write, address, 4);
+  record(Access::write, address, 4);
 }
 void __tsan_unaligned_write8(void *address) {
-  saw(Access::write, address, 8);
+  record(Access::write, address, 8);
 }
 void __tsan_unaligned_write16(void *address) {
-  saw(Access::write, address, 16);
+  record(Access::write, address, 16);
 }
 
 void __tsan_read_range(void *address, size_t bytes) {
-  saw(Access::read, address, bytes);
+  record(Access::read, address, bytes);
 }
 void __tsan_write_range(void *address, size_t bytes) {
-  saw(Access::write, address, bytes);
+  record(Access::write, address, bytes);
 }
 
-// Atomics are for gmem, which is not looked at.
+// Kernels use atomics in gmem only, which is not checked.
 uint8_t __tsan_atomic8_load(const volatile uint8_t *address, int) {
   return __atomic_load_n(address, __ATOMIC_SEQ_CST);
 }
