@@ -1,5 +1,6 @@
 // Blocks of one cluster: addresses in each other's shared memory, and the barrier of them all.
 #include <cstdio>
+#include <utility>
 
 #include "kernels/simt/sim/barriers.h"
 #include "kernels/simt/sim/race.h"

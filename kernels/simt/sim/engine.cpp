@@ -1,8 +1,8 @@
-// The scheduler of the simulator: fibers of one cluster at a time, clusters over OS threads.
+// The simulator itself: runs one cluster at a time on the fibers of an OS thread, and the clusters of a
+// grid on several OS threads.
 #include "kernels/simt/sim/engine.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -10,13 +10,10 @@
 #include <memory>
 #include <utility>
 
-#include "kernels/simt/sim/async_proxy.h"
-#include "kernels/simt/sim/barriers.h"
+#include "kernels/simt/sim/cluster_state.h"
 #include "kernels/simt/sim/fiber.h"
 #include "kernels/simt/sim/race.h"
-#include "kernels/simt/sim/random.h"
-#include "kernels/simt/sim/shared_memory.h"
-#include "kernels/simt/sim/wgmma.h"
+#include "kernels/simt/sim/scheduler.h"
 #include "kernels/simt/sim/workers.h"
 
 namespace mp::host::engine {
@@ -54,14 +51,19 @@ class Engine {
   static Engine &running() { return *current->engine; }
 
   void run_cluster(const Grid &grid, int64_t index) {
-    begin_cluster(grid, index);
-    Thread *const first = pick();
+    grid_ = &grid;
+    error_.clear();
+    const Mode mode = engine::mode();
+    state_.begin(grid, index, mode);
+    scheduler_.begin_cluster(cluster_, index, mode);
+    race::begin_cluster(cluster_);
+    Thread *const first = scheduler_.pick();
     Fiber &fiber = fibers_.take();
     fiber.start = current_ = first;
     resume(main_, fiber);
     current_ = nullptr;
     if (cluster_.alive > 0 || !error_.empty()) abandon_cluster();
-    for (const Block &block : blocks_) {
+    for (const Block &block : state_.blocks()) {
       for (const std::string &damage : {block.smem->damage(), block.barriers->unfinished()})
         if (!damage.empty()) throw Violation(describe(block) + " " + damage);
     }
@@ -79,7 +81,7 @@ class Engine {
     me.waits_in = waits_in;
     me.waits_at = where;
     me.waits_for = waits_for;
-    Thread *const next = pick();
+    Thread *const next = scheduler_.pick();
     if (next == nullptr) {
       resume(*me.fiber, main_);  // deadlock: run_cluster reports it
       std::abort();
@@ -93,16 +95,10 @@ class Engine {
     resume(*me.fiber, *next->fiber);
   }
 
-  void wake(Warp &warp, uint32_t lanes) {
-    warp.ready |= lanes;
-    ready_warps_ |= 1u << warp.slot;
-  }
-
   void may_switch(source_location where) {
-    constexpr uint32_t kPlacesPerSwitch = 4;
-    if (!mode_.strict || random_.next() % kPlacesPerSwitch != 0) return;
+    if (!scheduler_.wants_switch()) return;
     Thread &me = *current_;
-    wake(*me.warp, 1u << me.lane);
+    scheduler_.wake(*me.warp, 1u << me.lane);
     wait(me, "nothing", where, {});
   }
 
@@ -110,28 +106,16 @@ class Engine {
                         source_location where) {
     void *const variable = current_->block->smem->find(key);
     if (variable != nullptr) return variable;
-    for (const Block &block : blocks_)
+    for (const Block &block : state_.blocks())
       if (block.smem->add(key, name, bytes, alignment) == nullptr)
         violation(where, "needs %zu bytes for shared %s, more than are left of the %zu of a block",
                   bytes, name, kSmemBytes);
     return current_->block->smem->find(key);
   }
 
-  bool defer_copy() {
-    if (mode_.copies == CopyTiming::random) return random_.next() & 1;
-    return mode_.copies == CopyTiming::late;
-  }
-
-  void keep_async(std::function<void()> perform) {
-    async_.push_back({current_, std::move(perform)});
-  }
+  Scheduler &scheduler() { return scheduler_; }
 
  private:
-  struct AsyncOperation {
-    Thread *started_by;
-    std::function<void()> perform;
-  };
-
   static void fiber_main(boost::context::detail::transfer_t arrived) {
     enter_fiber(arrived);
     Engine &engine = running();
@@ -147,7 +131,7 @@ class Engine {
         current_ = next;
         grid_->body(grid_->arguments);
         finish(*current_);
-        next = pick();
+        next = scheduler_.pick();
       } while (next != nullptr && next->fiber == nullptr);
       fibers_.give_back(self);
       current_ = next;
@@ -158,70 +142,6 @@ class Engine {
   void resume(Fiber &from, Fiber &to) {
     running_ = &to;
     switch_fiber(from, to);
-  }
-
-  /// The next lane to run, NULL if none can: in order within its warp, then the next warp; or, in
-  /// the strict mode, any that can.
-  Thread *pick() {
-    if (mode_.strict) return pick_any();
-    if (warps_[current_warp_].ready == 0 && !find_ready_warp(current_warp_)) return nullptr;
-    return take_lane(0);
-  }
-
-  Thread *pick_any() {
-    constexpr uint32_t kSwitchesPerOperation = 4;
-    if (!async_.empty() && mode_.copies == CopyTiming::random &&
-        random_.next() % kSwitchesPerOperation == 0)
-      perform_async();
-    if (--switches_held_ <= 0) hold_back();
-    const int start = static_cast<int>(random_.next() % warps_.size());
-    if (find_ready_warp(start, ~held_back_))
-      return take_lane(static_cast<int>(random_.next() % kWarpSize));
-    while (!find_ready_warp(start)) {
-      if (async_.empty()) return nullptr;
-      perform_async();
-    }
-    return take_lane(static_cast<int>(random_.next() % kWarpSize));
-  }
-
-  /// For a while a quarter of the warps, or one block, runs only when nothing else can: a choice
-  /// made anew at each switch would keep all warps at about the same place.
-  void hold_back() {
-    const Block &block = blocks_[random_.next() % blocks_.size()];
-    const uint32_t warps = static_cast<uint32_t>((uint64_t{1} << block.num_warps()) - 1);
-    const bool whole_block = blocks_.size() > 1 && random_.next() % 2 == 0;
-    held_back_ = whole_block ? warps << block.warps->slot : random_.next() & random_.next();
-    switches_held_ = 64 << random_.next() % 8;
-  }
-
-  /// Makes it current_warp_: the first of `among` that is ready, counted from warp `start` on.
-  bool find_ready_warp(int start, uint32_t among = ~0u) {
-    while ((ready_warps_ & among) != 0) {
-      const int slot =
-          (std::countr_zero(std::rotr(ready_warps_ & among, start)) + start) % kWarpSize;
-      if (warps_[slot].ready != 0) {
-        current_warp_ = slot;
-        return true;
-      }
-      ready_warps_ &= ~(1u << slot);
-    }
-    return false;
-  }
-
-  Thread *take_lane(int start) {
-    Warp &warp = warps_[current_warp_];
-    const int lane = (std::countr_zero(std::rotr(warp.ready, start)) + start) % kWarpSize;
-    warp.ready &= ~(1u << lane);
-    return warp.lanes + lane;
-  }
-
-  /// Performs any one of the operations, on the stack of the running fiber.
-  void perform_async() {
-    std::swap(async_[random_.next() % async_.size()], async_.back());
-    performing_ = std::move(async_.back());
-    async_.pop_back();
-    current_ = performing_.started_by;
-    performing_.perform();
   }
 
   /// A thread returned from the kernel.  Barriers of the block and the cluster no longer count it;
@@ -241,97 +161,6 @@ class Engine {
       release_cluster_barrier(cluster_);
   }
 
-  void begin_cluster(const Grid &grid, int64_t index) {
-    grid_ = &grid;
-    mode_ = mode();
-    random_.seed(mode_.seed * 1000003 + static_cast<uint64_t>(index) + 1);
-    error_.clear();
-    async_.clear();
-    if (threads_.size() != static_cast<size_t>(grid.cluster) * grid.num_threads ||
-        blocks_.size() != static_cast<size_t>(grid.cluster))
-      shape_cluster(grid.cluster, grid.num_threads);
-    cluster_.alive = static_cast<int>(threads_.size());
-    cluster_.num_mbarriers = 0;
-    cluster_.at_sync = 0;
-    current_warp_ = 0;
-    ready_warps_ = 0;
-    hold_back();
-    for (Warp &warp : warps_) {
-      warp.alive = ~0u;
-      warp.arrived = 0;
-      warp.mma_done = 0;
-      warp.mma_waiting = 0;
-      cluster_.sync_waiting[warp.slot] = 0;
-      for (int i = 0; i < kMmaSlots; i++) warp.mma[i].arrived = 0;
-      wake(warp, ~0u);
-    }
-    for (Thread &thread : threads_) {
-      thread.fiber = nullptr;
-      thread.mma_issued = 0;
-      thread.copy_group = 0;
-      if (!thread.copies.empty()) thread.copies.clear();
-    }
-    for (Block &block : blocks_) {
-      block.index = index * grid.cluster + block.rank;
-      block.grid_size = grid.num_blocks;
-      block.alive = grid.num_threads;
-      block.at_barrier = 0;
-      for (int w = 0; w < block.num_warps(); w++) block.barrier_waiting[w] = 0;
-      block.smem->begin_block(grid.dynamic_smem_bytes, mode_);
-      block.dynamic_smem = block.smem->dynamic();
-      block.barriers->begin_block();
-      block.async_proxy->begin_block();
-      block.warpgroups->begin_block();
-    }
-    race::begin_cluster(cluster_);
-  }
-
-  void shape_cluster(int num_blocks, int num_threads) {
-    const int num_warps = num_blocks * num_threads / kWarpSize;
-    threads_ = std::vector<Thread>(static_cast<size_t>(num_blocks) * num_threads);
-    warps_ = std::vector<Warp>(static_cast<size_t>(num_warps));
-    mma_ = std::vector<MmaSlot>(static_cast<size_t>(num_warps) * kMmaSlots);
-    blocks_ = std::vector<Block>(static_cast<size_t>(num_blocks));
-    while (memories_.size() < blocks_.size()) {
-      memories_.push_back(std::make_unique<SharedMemory>());
-      barriers_.push_back(std::make_unique<Barriers>());
-      async_proxies_.push_back(std::make_unique<AsyncProxy>());
-      warpgroups_.push_back(std::make_unique<Warpgroups>());
-    }
-    cluster_.blocks = blocks_.data();
-    cluster_.size = num_blocks;
-    cluster_.warps = warps_.data();
-    cluster_.num_warps = num_warps;
-    for (int b = 0; b < num_blocks; b++) shape_block(b, num_threads);
-  }
-
-  void shape_block(int rank, int num_threads) {
-    Block &block = blocks_[rank];
-    block.cluster = &cluster_;
-    block.rank = rank;
-    block.num_threads = num_threads;
-    block.warps = &warps_[static_cast<size_t>(rank) * num_threads / kWarpSize];
-    block.smem = memories_[rank].get();
-    block.barriers = barriers_[rank].get();
-    block.async_proxy = async_proxies_[rank].get();
-    block.warpgroups = warpgroups_[rank].get();
-    for (int w = 0; w < block.num_warps(); w++) {
-      Warp &warp = block.warps[w];
-      warp.block = &block;
-      warp.index = w;
-      warp.slot = static_cast<int>(&warp - warps_.data());
-      warp.lanes = &threads_[static_cast<size_t>(warp.slot) * kWarpSize];
-      warp.mma = &mma_[static_cast<size_t>(warp.slot) * kMmaSlots];
-      for (int lane = 0; lane < kWarpSize; lane++) {
-        warp.lanes[lane].warp = &warp;
-        warp.lanes[lane].block = &block;
-        warp.lanes[lane].engine = this;
-        warp.lanes[lane].index = w * kWarpSize + lane;
-        warp.lanes[lane].lane = lane;
-      }
-    }
-  }
-
   // ---- failure
 
   void note_violation(const char *what, source_location where) {
@@ -349,19 +178,18 @@ class Engine {
   [[noreturn]] void abandon_cluster() {
     if (error_.empty()) error_ = deadlock_report();
     fibers_.reset();
-    threads_.clear();
-    async_.clear();
-    performing_ = {};
+    state_.abandon();
+    scheduler_.forget_async();
     throw Violation(error_);
   }
 
   std::string deadlock_report() const {
     constexpr size_t kMaxPlaces = 8;
-    std::string report = describe(blocks_.front());
-    if (blocks_.size() > 1) report += " and its cluster";
+    std::string report = describe(cluster_.blocks[0]);
+    if (cluster_.size > 1) report += " and its cluster";
     report += " deadlocked;";
     std::vector<std::string> seen;
-    for (const Thread &thread : threads_) {
+    for (const Thread &thread : state_.threads()) {
       if ((thread.warp->alive >> thread.lane & 1) == 0 || thread.fiber == nullptr) continue;
       std::string place = std::string(" waits in ") + thread.waits_in + " at " +
                           file_and_line(thread.waits_at).text;
@@ -370,7 +198,7 @@ class Engine {
       if (std::find(seen.begin(), seen.end(), place) != seen.end() || seen.size() == kMaxPlaces)
         continue;
       report += (seen.empty() ? " thread " : ", thread ") + std::to_string(thread.index);
-      if (blocks_.size() > 1) report += " of block " + std::to_string(thread.block->index);
+      if (cluster_.size > 1) report += " of block " + std::to_string(thread.block->index);
       report += place;
       seen.push_back(place);
     }
@@ -382,24 +210,10 @@ class Engine {
   Fiber main_;
   Fiber *running_ = nullptr;
   const Grid *grid_ = nullptr;
-  Mode mode_;
-  Random random_;
   std::string error_;
-  Cluster cluster_{};
-  std::vector<Block> blocks_;
-  std::vector<std::unique_ptr<SharedMemory>> memories_;  ///< by rank; as many as were ever needed
-  std::vector<std::unique_ptr<Barriers>> barriers_;      ///< likewise
-  std::vector<std::unique_ptr<AsyncProxy>> async_proxies_;
-  std::vector<std::unique_ptr<Warpgroups>> warpgroups_;  ///< likewise
-  std::vector<Thread> threads_;
-  std::vector<Warp> warps_;
-  std::vector<MmaSlot> mma_;
-  std::vector<AsyncOperation> async_;
-  AsyncOperation performing_{};
-  int current_warp_ = 0;
-  uint32_t ready_warps_ = 0;
-  uint32_t held_back_ = 0;  ///< warps, by slot
-  int switches_held_ = 0;   ///< how long yet
+  ClusterState state_{this};
+  Cluster &cluster_ = state_.cluster();
+  Scheduler scheduler_;
 };
 
 // ---------------------------------------------------------------- the interface
@@ -428,16 +242,16 @@ void block_until_woken(Thread &me, const char *waits_in, source_location where,
   me.engine->wait(me, waits_in, where, waits_for);
 }
 void wake(Warp &warp, uint32_t lanes) {
-  warp.lanes->engine->wake(warp, lanes);
+  warp.lanes->engine->scheduler().wake(warp, lanes);
 }
 void may_switch(source_location where) {
   Engine::running().may_switch(where);
 }
 bool defer_copy() {
-  return Engine::running().defer_copy();
+  return Engine::running().scheduler().defer_copy();
 }
 void keep_async(std::function<void()> operation) {
-  Engine::running().keep_async(std::move(operation));
+  Engine::running().scheduler().keep_async(std::move(operation));
 }
 void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
                       source_location where) {

@@ -22,160 +22,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <source_location>
 #include <stdexcept>
 #include <string>
-#include <utility>
-#include <vector>
 
-namespace mp::host {
-
-/// Of a call in a kernel: a primitive takes it as a default argument.
-using std::source_location;
-
-}  // namespace mp::host
+#include "kernels/simt/sim/mode.h"
+#include "kernels/simt/sim/threads.h"
 
 namespace mp::host::engine {
-
-constexpr int kWarpSize = 32;
-constexpr int kMaxThreads = 1024;                   // of a block, and of a cluster
-constexpr int kMaxWarps = kMaxThreads / kWarpSize;  // likewise
-constexpr int kMaxCluster = 8;                      // blocks; the portable limit of sm_90
-constexpr size_t kSmemBytes = 227 * 1024;  // what a block may use on sm_90, the largest so far
 
 /// A kernel broke a rule of the programming model: deadlock, missing lane, guard zone, bad launch.
 struct Violation : std::runtime_error {
   using std::runtime_error::runtime_error;
-};
-
-enum class CopyTiming { immediate, late, random };
-
-struct Mode {
-  bool strict = false;
-  uint64_t seed = 0;
-  CopyTiming copies = CopyTiming::immediate;
-
-  static Mode plain() { return {}; }
-  /// Seeds 0 and 1 (mod 8) make every copy late or immediate; the others toss a coin for each.
-  static Mode strict_with(uint64_t seed);
-};
-
-/// The process-wide mode; starts from the environment.  Change it only between launches.
-Mode mode();
-void set_mode(const Mode &);
-
-/// OS threads that launches may use.
-int max_workers();
-
-// ------------------------------------------------------------------ state of one cluster
-
-struct Fiber;
-struct Warp;
-struct Block;
-struct Cluster;
-struct Barriers;
-struct AsyncProxy;
-struct Warpgroups;
-class Engine;
-class SharedMemory;
-
-/// What a blocked thread waits for, and how to say in a deadlock's report what that lacks.
-struct WaitsFor {
-  const void *object = nullptr;
-  std::string (*describe)(const void *object) = nullptr;
-};
-
-/// A copy that was started and not yet performed.
-struct PendingCopy {
-  void *dst;
-  const void *src;
-  int bytes;      ///< copied; the rest of the 16 is zeroed
-  int64_t group;  ///< which commit it belongs to
-};
-
-struct alignas(64) Thread {
-  Warp *warp;
-  Block *block;
-  Fiber *fiber;  ///< NULL until first run
-  Engine *engine;
-  int index;  ///< in the block
-  int lane;
-  int64_t mma_issued;    ///< mma_sync calls so far, see wmma.h
-  int64_t copy_group;    ///< commits so far
-  const char *waits_in;  ///< primitive and line where it is blocked, for reports
-  source_location waits_at;
-  WaitsFor waits_for;
-  std::vector<PendingCopy> copies;
-};
-
-/// One deferred warp-wide matrix multiply: what each lane contributed.
-struct MmaSlot {
-  float *d[kWarpSize];
-  const float *a[kWarpSize];
-  const float *b[kWarpSize];
-  const float *c[kWarpSize];
-  uint32_t arrived;
-  source_location at;  ///< of the first lane to arrive
-};
-constexpr int kMmaSlots = 16;
-
-struct Warp {
-  Block *block;
-  Thread *lanes;
-  int index;       ///< in the block
-  int slot;        ///< in the cluster
-  uint32_t ready;  ///< lanes that can run now
-  uint32_t alive;  ///< lanes that have not returned
-
-  // The collective in progress.
-  uint32_t arrived;
-  const char *collective;
-  source_location collective_at;
-  uint64_t value[kWarpSize];
-  uint64_t result[kWarpSize];
-  uint8_t source[kWarpSize];
-
-  // Deferred matrix multiplies, performed in order.
-  MmaSlot *mma;
-  int64_t mma_done;
-  uint32_t mma_waiting;
-};
-
-struct Block {
-  Cluster *cluster;
-  int rank;  ///< in the cluster
-  int64_t index;
-  int64_t grid_size;
-  int num_threads;
-  int alive;
-  Warp *warps;
-  SharedMemory *smem;
-  void *dynamic_smem;
-  Barriers *barriers;       ///< those of sm90_barrier.h
-  AsyncProxy *async_proxy;  ///< what sm90_tma.h has going on
-  Warpgroups *warpgroups;   ///< what sm90_wgmma.h has to remember of them
-
-  // The block_sync in progress.
-  int at_barrier;
-  source_location barrier_at;
-  uint32_t barrier_waiting[kMaxWarps];  ///< lanes, by warp
-
-  int num_warps() const { return num_threads / kWarpSize; }
-};
-
-/// The blocks that run together.
-struct Cluster {
-  Block *blocks;
-  int size;
-  Warp *warps;
-  int num_warps;
-  int alive;  ///< threads that have not returned
-  int num_mbarriers;
-
-  // The cluster_sync in progress.
-  int at_sync;
-  uint32_t sync_waiting[kMaxWarps];    ///< lanes, by slot of the warp
-  source_location sync_at[kMaxWarps];  ///< of the first lane of the warp to arrive
 };
 
 /// The thread that runs now.  Fibers never change their OS thread.

@@ -1,11 +1,11 @@
 // What the environment says of the simulator: its mode and how many OS threads it may use.
+#include "kernels/simt/sim/mode.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
-
-#include "kernels/simt/sim/engine.h"
 
 namespace mp::host::engine {
 

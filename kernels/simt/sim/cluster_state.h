@@ -1,0 +1,47 @@
+// The memory in which an engine runs one cluster after the other.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/simt/sim/async_proxy.h"
+#include "kernels/simt/sim/barriers.h"
+#include "kernels/simt/sim/engine.h"
+#include "kernels/simt/sim/shared_memory.h"
+#include "kernels/simt/sim/wgmma.h"
+
+namespace mp::host::engine {
+
+class ClusterState {
+ public:
+  explicit ClusterState(Engine *engine) : engine_(engine) {}
+
+  /// Everything as a cluster finds it when it starts.
+  void begin(const Grid &, int64_t index, const Mode &);
+  /// The last cluster was abandoned: the next one gets new threads.
+  void abandon() { threads_.clear(); }
+
+  Cluster &cluster() { return cluster_; }
+  const std::vector<Block> &blocks() const { return blocks_; }
+  const std::vector<Thread> &threads() const { return threads_; }
+
+ private:
+  void shape(int num_blocks, int num_threads);
+  void shape_block(int rank, int num_threads);
+  void shape_warp(Block &, int index);
+  void begin_block(Block &, const Grid &, int64_t index, const Mode &);
+
+  Engine *const engine_;
+  Cluster cluster_{};
+  std::vector<Block> blocks_;
+  std::vector<Thread> threads_;
+  std::vector<Warp> warps_;
+  std::vector<MmaSlot> mma_;
+  // By rank; as many as were ever needed.
+  std::vector<std::unique_ptr<SharedMemory>> memories_;
+  std::vector<std::unique_ptr<Barriers>> barriers_;
+  std::vector<std::unique_ptr<AsyncProxy>> async_proxies_;
+  std::vector<std::unique_ptr<Warpgroups>> warpgroups_;
+};
+
+}  // namespace mp::host::engine
