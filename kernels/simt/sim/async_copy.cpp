@@ -1,4 +1,4 @@
-// cp.async: each thread keeps the copies that have not landed yet, oldest first.
+// cp.async: each thread keeps its pending copies, oldest first.
 #include <cstring>
 
 #include "kernels/simt/sim/engine.h"
@@ -10,10 +10,6 @@ namespace mp::host::engine {
 namespace {
 
 constexpr int kCopyBytes = 16;
-
-bool is_aligned(const void *address) {
-  return reinterpret_cast<uintptr_t>(address) % kCopyBytes == 0;
-}
 
 void land(const PendingCopy &copy) {
   if (copy.bytes == kCopyBytes) {
@@ -30,9 +26,9 @@ void land(const PendingCopy &copy) {
 void start_copy(void *smem, const void *gmem, int valid_bytes, source_location where) {
   if (valid_bytes < 0 || valid_bytes > kCopyBytes)
     violation(where, "copies %d bytes of 16 in copy_async_16", valid_bytes);
-  if (!is_aligned(smem))
+  if (!is_aligned(smem, kCopyBytes))
     violation(where, "passes an smem address to copy_async_16 that is not 16-byte aligned");
-  if (valid_bytes > 0 && !is_aligned(gmem))
+  if (valid_bytes > 0 && !is_aligned(gmem, kCopyBytes))
     violation(where, "passes a gmem address to copy_async_16 that is not 16-byte aligned");
   Thread &thread = *current;
   if (!thread.block->smem->holds(smem, kCopyBytes))

@@ -15,7 +15,6 @@ namespace {
 
 constexpr size_t kGuardBytes = 64;  // on each side, so twice that between two variables
 constexpr std::byte kGuardPattern{0xC5};
-constexpr int kNanPattern = 0xFF;  // all-ones is a NaN in fp16, bf16, fp32 and fp64
 constexpr size_t kArenaAlignment = 1024;
 constexpr size_t kArenaBytes = kSmemBytes + 16 * 1024;  // room for variables and their guard zones
 
@@ -45,8 +44,8 @@ void SharedMemory::begin_block(size_t dynamic_bytes, const Mode &mode) {
   variables_.clear();
   used_bytes_ = 0;
   guard_all_ = mode.strict;
-  // The strict mode moves everything by a few 16-byte steps: nothing may rely on more alignment
-  // than it asked for.
+  // The strict mode shifts all variables by a few 16-byte steps, so that code which relies on more
+  // alignment than it asked for fails.
   top_ = mode.strict ? 16 * (mode.seed * 7 % 8) : 0;
 #if MP_ASAN
   __asan_poison_memory_region(arena_, kArenaBytes);
@@ -81,7 +80,7 @@ void SharedMemory::guard([[maybe_unused]] size_t begin, [[maybe_unused]] size_t 
 #endif
 }
 
-/// Compares the zone with itself, one byte on: as fast as memcmp is.
+/// Compares the zone with itself shifted by one byte, which is as fast as memcmp.
 bool SharedMemory::intact(size_t begin, size_t end) const {
   const std::byte *const zone = arena_ + begin;
   return zone[0] == kGuardPattern && std::memcmp(zone, zone + 1, end - begin - 1) == 0;
@@ -102,7 +101,7 @@ std::string SharedMemory::damage() const {
   return "";
 }
 
-/// Of the two variables beside the zone, the one nearer to the first damaged byte is blamed.
+/// Names the neighbouring variable that is nearer to the first damaged byte.
 std::string SharedMemory::describe_damage(const Variable *below, const Variable *above,
                                           size_t begin, size_t end) const {
   const auto is_damaged = [](std::byte b) { return b != kGuardPattern; };

@@ -1,4 +1,4 @@
-// TMA in the simulator: what each instruction demands, and when it happens.
+// TMA in the simulator: what each instruction requires, and when it is performed.
 #include "kernels/simt/sm90_tma.h"
 
 #include <bit>
@@ -16,11 +16,11 @@ namespace {
 
 constexpr size_t kBoxAlignment = 128;
 constexpr size_t kSwizzledBoxAlignment = 1024;
-constexpr size_t kMapAlignment = 64;       // of a map that is used
-constexpr size_t kMadeMapAlignment = 128;  // of one that a kernel makes
+constexpr size_t kMapAlignment = 64;       // of a map that a copy uses
+constexpr size_t kMadeMapAlignment = 128;  // of a map that a kernel makes
 constexpr size_t kBaseAlignment = 16;
 
-/// What a primitive is called, and from where.
+/// The name of a primitive, and the place of the call.
 struct Call {
   const char *primitive;
   source_location where;
@@ -29,14 +29,6 @@ struct Call {
 
 AsyncProxy &async_proxy() {
   return *current->block->async_proxy;
-}
-
-size_t offset_of(SmemAddress address) {
-  return address & 0xFFFFFF;
-}
-
-bool is_aligned(const void *address, size_t alignment) {
-  return std::bit_cast<uintptr_t>(address) % alignment == 0;
 }
 
 TensorMapFields check_map(const TensorMap &map, const char *primitive, source_location where) {
@@ -51,7 +43,7 @@ TensorMapFields check_map(const TensorMap &map, const char *primitive, source_lo
   return fields;
 }
 
-/// A map of the other kind is as wrong as none.
+/// A violation if it is an im2col map.
 TensorMapFields check_tiled_map(const TensorMap &map, const char *primitive,
                                 source_location where) {
   const TensorMapFields fields = check_map(map, primitive, where);
@@ -66,8 +58,8 @@ TensorMapFields check_im2col_map(const TensorMap &map, const char *primitive,
   return fields;
 }
 
-/// PTX ISA: "The filter corner location must be within the bounding box."  What would happen
-/// between two steps of the walk is not said.
+/// PTX ISA: "The filter corner location must be within the bounding box."  It does not define starts
+/// that are no whole number of steps from the corner of the box.
 void check_place(const TensorMapFields &map, const Im2colPlace &at, const char *primitive,
                  source_location where) {
   const int base[2] = {at.w, at.h}, offset[2] = {at.w_offset, at.h_offset};
@@ -86,7 +78,8 @@ void check_place(const TensorMapFields &map, const Im2colPlace &at, const char *
   }
 }
 
-/// The place of a box in smem, which nobody may have written without telling the async proxy.
+/// The place of a box in smem.  A violation if a thread has written there through the generic proxy
+/// without a proxy fence.
 std::byte *check_box(const TensorMapFields &map, SmemAddress address, const char *primitive,
                      source_location where) {
   const size_t alignment = map.swizzle_128 ? kSwizzledBoxAlignment : kBoxAlignment;
@@ -96,10 +89,11 @@ std::byte *check_box(const TensorMapFields &map, SmemAddress address, const char
   const size_t bytes = static_cast<size_t>(map.box_bytes());
   const Block &block = block_of(address, primitive, where);
   std::byte *const smem = smem_at(block, address, bytes, primitive, where);
-  const GenericWrites::Unfenced write = block.async_proxy->writes.find(offset_of(address), bytes);
+  const GenericWrites::Unfenced write =
+      block.async_proxy->writes.find(offset_in_arena(address), bytes);
   if (write.thread >= 0)
     violation(where, "passes shared %s to %s, which thread %d wrote without async_proxy_fence",
-              block.smem->locate(smem + (write.offset - offset_of(address))).text, primitive,
+              block.smem->locate(smem + (write.offset - offset_in_arena(address))).text, primitive,
               write.thread);
   return smem;
 }
@@ -146,7 +140,7 @@ void store(const TensorBox &box, SmemAddress src, bool add, const Call &call) {
   mine.start({box, smem, add}, call.where);
 }
 
-/// NULL if no thread of the block has stored anything.
+/// NULL if no thread of the block has started a TMA store.
 BulkStores *stores_of_this_thread() {
   std::vector<BulkStores> &stores = async_proxy().stores;
   return stores.empty() ? nullptr : &stores[static_cast<size_t>(current->index)];
@@ -164,7 +158,7 @@ void wait_for_bulk_stores(int64_t pending_groups) {
 }
 
 void note_generic_write(const Thread &me, SmemAddress address, size_t bytes) {
-  me.block->async_proxy->writes.note(me.index, offset_of(address), bytes);
+  me.block->async_proxy->writes.note(me.index, offset_in_arena(address), bytes);
 }
 
 void finish_bulk_stores() {

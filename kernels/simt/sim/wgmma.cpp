@@ -12,8 +12,6 @@ namespace mp::host::engine {
 
 namespace {
 
-constexpr int kNanPattern = 0xFF;
-
 // ---------------------------------------------------------------- fragments
 
 /// Calls move(register, element of the tile) for the pairs of registers of a thread of the warpgroup.
@@ -56,7 +54,7 @@ bool holds(uint32_t begin, uint32_t end) {
   return smem.holds(smem.begin() + begin, end - begin);
 }
 
-/// Refuses what the canonical layouts do not define.
+/// A violation where no canonical layout has such a descriptor.
 void check_layout(char name, uint64_t descriptor, const WgmmaLayout &layout, int num_mn,
                   source_location where) {
   constexpr uint64_t kFields = 0xC000'3FFF'3FFF'3FFF;
@@ -81,9 +79,9 @@ void check_layout(char name, uint64_t descriptor, const WgmmaLayout &layout, int
   if (layout.is_mn_major) check_distance(layout.k_bytes, "k");
 }
 
-/// All of it must lie in shared variables.
+/// A violation unless all of the operand lies in shared variables.
 void check_place(char name, const WgmmaLayout &layout, int num_mn, source_location where) {
-  // Whole atoms first: most operands lie in one variable.
+  // The fast test comes first: most operands lie in one variable as a whole.
   const uint32_t atom_bytes = layout.atom_bytes();
   const int i = num_mn / 8 - 1;
   const uint32_t last = std::max({layout.matrix(i, 1), layout.matrix(0, 1), layout.matrix(i, 0)});
@@ -96,7 +94,7 @@ void check_place(char name, const WgmmaLayout &layout, int num_mn, source_locati
   });
 }
 
-/// Wgmma reads through the async proxy, as TMA does.
+/// wgmma reads through the async proxy, as TMA does.
 void check_fenced(char name, const WgmmaLayout &layout, int num_mn, source_location where) {
   const GenericWrites &writes = current->block->async_proxy->writes;
   layout.for_each_unit(num_mn, [&](uint32_t unit) {
@@ -116,7 +114,8 @@ void check_operand(char name, uint64_t descriptor, const WgmmaLayout &layout, in
 
 // ---------------------------------------------------------------- performing
 
-/// Operation `first` and those below `end` that go on with its accumulators, a stage of k at most.
+/// Performs operation `first`, together with the operations below `end` that accumulate into the same
+/// tile, up to kWgmmaMaxTerms of them.
 void perform_batch(Warpgroup &group, int64_t first, int64_t end) {
   AccumulatorTile &tile = *group.operation(first).tile;
   const WgmmaOperands *terms[kWgmmaMaxTerms];
@@ -144,7 +143,7 @@ void tell_race_detector(const WgmmaLayout &layout, int num_mn, int64_t group, co
   });
 }
 
-/// The last thread has issued the operation.
+/// The last of the 128 threads has issued the operation.
 void complete(const Block &block, Warpgroup &group, int64_t number, const void *code) {
   const WgmmaOperation &operation = group.operation(number);
   tell_race_detector(operation.operands.a(), kWgmmaM, operation.group, code);
@@ -153,7 +152,7 @@ void complete(const Block &block, Warpgroup &group, int64_t number, const void *
   if (mode().strict && !defer_copy()) perform_until(group, number + 1);
 }
 
-/// The first operation that is not complete: nobody waits for any other.
+/// For a deadlock's report: the first operation that some threads have not issued.
 std::string describe_operation(const void *object) {
   const Warpgroup &group = *static_cast<const Warpgroup *>(object);
   for (int64_t i = group.performed; i < group.begun; i++) {
@@ -165,7 +164,8 @@ std::string describe_operation(const void *object) {
   return "";
 }
 
-/// Performs the operations below `end`, all of which the running thread has issued.
+/// Returns when the operations below `end` have been performed, all of which the running thread has
+/// issued.
 void settle(Thread &thread, Warpgroup &group, int64_t end, const char *waits_in,
             source_location where) {
   while (group.performed < end) {
@@ -176,7 +176,7 @@ void settle(Thread &thread, Warpgroup &group, int64_t end, const char *waits_in,
 
 // ---------------------------------------------------------------- issuing
 
-/// The first thread to issue an operation says what it is.
+/// The first thread that issues an operation determines its operands.
 void begin(const Thread &thread, Warpgroup &group, const WgmmaOperands &operands,
            const WgmmaBinding *binding, source_location where) {
   check_warpgroup_complete(thread, "wgmma", where);
@@ -205,7 +205,7 @@ void check_agreement(const WgmmaOperation &operation, const WgmmaOperands &opera
     violation(where, "disagrees with its warpgroup on which accumulators of wgmma are in flight");
 }
 
-/// From now on d belongs to the warpgroup.
+/// Hands d over to the warpgroup.
 WgmmaBinding &bind(int thread, WgmmaThread &me, float *d, const WgmmaOperation &operation,
                    source_location where) {
   if (!me.is_fenced)

@@ -6,14 +6,13 @@
 
 #include "kernels/simt/sim/barriers.h"
 #include "kernels/simt/sim/shared_memory.h"
+#include "kernels/simt/sim/wgmma.h"
 
 namespace mp::host::engine::race {
 
 constinit thread_local Detector *detector = nullptr;
 
 namespace {
-
-constexpr int kWarpgroup = 4;  // warps
 
 uint32_t running_warp() {
   return static_cast<uint32_t>(current->warp->slot);
@@ -22,7 +21,7 @@ uint32_t running_thread() {
   return running_warp() * kWarpSize + static_cast<uint32_t>(current->lane);
 }
 uint32_t first_warp_of_running_group() {
-  return running_warp() - static_cast<uint32_t>(current->warp->index % kWarpgroup);
+  return running_warp() - static_cast<uint32_t>(current->warp->index % kWarpsPerWarpgroup);
 }
 
 /// Groups count from 0, clocks from 1.

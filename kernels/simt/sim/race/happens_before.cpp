@@ -4,14 +4,9 @@
 #include <bit>
 #include <utility>
 
+#include "kernels/simt/sim/wgmma.h"
+
 namespace mp::host::engine::race {
-
-namespace {
-
-constexpr uint32_t kWarpgroupWarps = 4;
-constexpr uint32_t kWarpgroupThreads = kWarpgroupWarps * kWarpSize;
-
-}  // namespace
 
 // ---------------------------------------------------------------- vector clocks
 
@@ -61,7 +56,7 @@ void HappensBefore::begin_cluster(uint32_t num_warps) {
   clock_.assign(num_threads_, std::make_shared<const VectorClock>(std::move(start)));
   own_.assign(num_threads_, OwnClock{});
   memo_.fill({});
-  warpgroup_clock_.assign(num_warps / kWarpgroupWarps + 1, WarpgroupClock{});
+  warpgroup_clock_.assign(num_warps / kWarpsPerWarpgroup + 1, WarpgroupClock{});
   version_ = 1;
 }
 
@@ -168,7 +163,7 @@ bool HappensBefore::every_component(const Epoch &epoch, Test test) const {
   const size_t first = component(epoch.agent, epoch.index);
   uint32_t members = 1;
   if (epoch.agent == Agent::warp) members = epoch.lanes;
-  if (epoch.agent == Agent::multiplies) members = (1u << kWarpgroupWarps) - 1;
+  if (epoch.agent == Agent::multiplies) members = (1u << kWarpsPerWarpgroup) - 1;
   for (; members != 0; members &= members - 1)
     if (!test(first + static_cast<size_t>(std::countr_zero(members)))) return false;
   return true;
@@ -203,7 +198,7 @@ bool HappensBefore::fenced_before(const Epoch &epoch, const Observer &observer) 
 }
 
 const VectorClock &HappensBefore::warpgroup_clock(uint32_t first_warp) {
-  WarpgroupClock &warpgroup = warpgroup_clock_[first_warp / kWarpgroupWarps];
+  WarpgroupClock &warpgroup = warpgroup_clock_[first_warp / kWarpsPerWarpgroup];
   if (warpgroup.version != version_) {
     warpgroup.clock = meet_of_warpgroup(first_warp * kWarpSize);
     warpgroup.version = version_;
