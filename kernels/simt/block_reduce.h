@@ -1,5 +1,5 @@
-// Reduction over a block, in a fixed order.  The device body is CUB's; apart from reduce.h because
-// CUB is slow to compile.
+// Reduction over a block, in a fixed order.  The device body is CUB's, which is slow to compile, so this
+// is not part of reduce.h.
 #pragma once
 
 #include "kernels/simt/reduce.h"
@@ -12,12 +12,12 @@ namespace mp::MP_TARGET {
 
 #if MP_ON_CUDA
 
-/// Thread 0 gets the result; all threads of the block call, as often as they like.
+/// To be called by all threads of the block; thread 0 gets the result.
 template <int kThreads, class Op, class T>
 MP_DEVICE T block_reduce(T value, Op op = {}) {
   using BlockReduce = cub::BlockReduce<T, kThreads>;
   __shared__ typename BlockReduce::TempStorage storage;
-  block_sync();  // the previous call may still be reading
+  block_sync();  // a previous call may still use the storage
   return BlockReduce(storage).Reduce(value, op);
 }
 

@@ -1,7 +1,7 @@
-// 16-bit storage types and their conversions.  Arithmetic is always done in fp32.
+// The 16-bit storage types and their conversions.  Arithmetic is always done in fp32.
 //
-// Rounding fp32 -> fp16/bf16 is to nearest, ties to even; overflow becomes infinity, NaN stays NaN.
-// Both targets give the same bits, but for the payload of a NaN.
+// fp32 is rounded to fp16 and bf16 to nearest, ties to even; overflow becomes infinity, NaN stays NaN.
+// Both targets give the same bits, except for the payload of a NaN.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ MP_DEVICE bf16 round_to<bf16>(float x) {
   return {__bfloat16_as_ushort(__float2bfloat16_rn(x))};
 }
 
-/// Both rounded, `low` in the low half.
+/// Both rounded to T, `low` in the low 16 bits.
 template <class T>
 MP_DEVICE uint32_t pack_pair(float low, float high) {
   uint32_t bits;
@@ -106,7 +106,7 @@ inline float float_of_half(uint16_t h) {
   return float_from_bits(sign | (exponent + 112) << 23 | mantissa << 13);
 }
 
-/// binary32 -> binary16, nearest even.
+/// binary32 -> binary16, to nearest even.
 inline uint16_t half_of_float(float x) {
   const uint32_t sign = bits_of(x) >> 16 & 0x8000;
   const uint32_t magnitude = bits_of(x) & 0x7fffffff;
@@ -167,7 +167,7 @@ uint32_t pack_pair(float low, float high) {
 
 #endif
 
-/// An element as it lies in memory, in the low bits of a word.
+/// The bits of an element in memory, in the low bits of a word.
 MP_DEVICE uint32_t element_bits(half x) {
   return x.bits;
 }

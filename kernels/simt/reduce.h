@@ -1,5 +1,5 @@
-// Reductions over a warp, and the last block of a grid.  The order is fixed, so equal inputs give
-// equal bits.  Over a block: block_reduce.h.
+// Reductions over a warp, and finding the last block of a grid.  The order of a reduction is fixed, so
+// equal inputs give equal bits.  Reductions over a block are in block_reduce.h.
 //
 // The host body of warp_reduce is one collective instead of the five shuffles of a butterfly.
 #pragma once
@@ -63,8 +63,8 @@ T warp_reduce(T value, Op = {}, source_location where = source_location::current
 
 #endif
 
-/// True for the last block of the grid to call this, in all its threads: whatever the other blocks
-/// wrote to gmem before their call is visible to it.  `ticket` is 0 before the launch and after.
+/// True, in all threads of the block, for the last block of the grid that calls this.  What the other
+/// blocks wrote to gmem before their calls is visible to it.  `ticket` is 0 before and after the launch.
 MP_DEVICE bool arrive_last(uint32_t *ticket) {
   MP_SHARED(uint32_t, arrived, [1]);
   block_sync();

@@ -5,8 +5,8 @@
 // warp, converged.  On the device the functions below are the CUDA built-ins; on the host they are
 // calls of the simulator (sim/engine.h).
 //
-//   MP_SHARED(T, name, [n][m])   a variable in shared memory (uninitialised; NaN on the host)
-//   MP_DYN_SHARED(T, name)       the dynamic part, whose size the launch gives
+//   MP_SHARED(T, name, [n][m])   a __shared__ variable (uninitialised; NaN on the host)
+//   MP_DYN_SHARED(T, name)       the dynamic shared memory, whose size the launch gives
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ MP_HD constexpr T ceil_div(T a, T b) {
 
 #if MP_ON_CUDA
 
-// ---- where am I
+// ---- indices
 MP_DEVICE int thread_index() {
   return static_cast<int>(threadIdx.x);
 }
@@ -64,19 +64,20 @@ MP_DEVICE int64_t grid_size() {
   return gridDim.x;
 }
 
-// ---- order: what was written before is visible to the block (warp) after
+// ---- barriers: what was written before one is visible to the block (warp) after it
 MP_DEVICE void block_sync() {
   __syncthreads();
 }
 MP_DEVICE void warp_sync() {
   __syncwarp();
 }
-/// Earlier writes are visible to the device before later ones.
+/// Makes this thread's earlier writes visible to the device before its later ones.
 MP_DEVICE void device_fence() {
   __threadfence();
 }
 
-/// The same address, which is gmem or NULL: accesses need not find out at run time.
+/// The same address, known to the compiler to be in gmem (or NULL): accesses become ld.global and
+/// st.global instead of generic ones.
 MP_DEVICE const void *in_gmem(const void *address) {
   size_t global;
   asm("cvta.to.global.u64 %0, %1;" : "=l"(global) : "l"(address));
@@ -101,13 +102,14 @@ MP_DEVICE void atomic_add(int64_t *address, int64_t value) {
   atomicAdd(reinterpret_cast<unsigned long long *>(address),
             static_cast<unsigned long long>(value));
 }
-/// Counts up to `limit`, then starts again at 0; returns the value before.
+/// Counts up to `limit`, then starts again at 0; returns the previous value.
 MP_DEVICE uint32_t atomic_wrap_inc(uint32_t *address, uint32_t limit) {
   return atomicInc(address, limit);
 }
 
-// ---- for the host, in memory that both see (Backend::allocate_mapped)
-/// Whoever reads `value` there with acquire sees what this thread has written or seen before.
+// ---- for the CPU, in mapped memory (allocate_mapped)
+/// A release store at system scope: a CPU thread that reads `value` with acquire order also sees what
+/// this thread had written, or seen, before.
 MP_DEVICE void store_release_system(uint64_t *address, uint64_t value) {
   asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
 }
@@ -227,7 +229,7 @@ MP_DEVICE void store_release_system(uint64_t *address, uint64_t value) {
 
 #endif
 
-/// Sets *flag to 1.  Many threads may do so at once: they all write the same word.
+/// Sets *flag to 1.  Many threads may do so at once, as they all write the same value.
 MP_DEVICE void raise_flag(float *flag) {
 #if MP_ON_CUDA
   *static_cast<volatile float *>(flag) = 1.0f;
@@ -245,11 +247,12 @@ struct LaunchShape {
   int cluster = 1;  ///< consecutive blocks that run together (sm90_barrier.h); divides num_blocks
 };
 
-/// The largest grid; kernels with more work than blocks stride over it.
+/// The largest grid; kernels with more work than that use a grid-stride loop.
 constexpr int64_t kMaxBlocks = (int64_t{1} << 31) - 1;
 
 #if MP_ON_CUDA
-/// Beyond 48 KiB a kernel has to ask.  The driver is asked once per thread, kernel and device.
+/// A kernel must opt in to more than 48 KiB of dynamic shared memory.  This asks the driver once per
+/// thread, kernel and device.
 inline void opt_in_to_smem(const char *name, const void *kernel, int ordinal, size_t bytes) {
   constexpr size_t kWithoutOptIn = 48 * 1024;
   if (bytes <= kWithoutOptIn) return;
@@ -285,7 +288,7 @@ void launch(const char *name, void (*kernel)(MP_PARAM(Argument)), const Device &
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
   config.attrs = &cluster;
-  config.numAttrs = shape.cluster > 1 ? 1 : 0;  // older devices know no clusters
+  config.numAttrs = shape.cluster > 1 ? 1 : 0;  // older devices have no clusters
   void *arguments[] = {const_cast<Argument *>(&argument)};
   check_cuda(cudaLaunchKernelExC(&config, function, arguments), name);
 #else

@@ -1,7 +1,7 @@
-// cp.async: copies from gmem to smem that the thread does not wait for (sm_80 and newer).
+// cp.async: asynchronous copies from gmem to smem (sm_80 and newer).
 //
-// On sm_75, which has none, the copy happens at once: the same kernels run, with less overlap.
-// On the host a copy lands when the mode says so, at the latest in the wait that covers it.
+// On sm_75, which has none, the thread copies at once: the same kernels run, with less overlap.  On the
+// host the simulator performs a copy at once or later, at the latest in the wait that covers it.
 #pragma once
 
 #include "kernels/simt/simt.h"
@@ -10,9 +10,9 @@ namespace mp::MP_TARGET {
 
 #if MP_ON_CUDA
 
-/// Copies `valid_bytes` (0..16) of 16 and zeroes the rest.  Both addresses are 16-byte aligned;
-/// with 0 the source is not read.  Visible to this thread after copy_async_wait, to others after
-/// the barrier that follows.  PTX ISA, cp.async (zfill).
+/// Copies `valid_bytes` (0..16) of 16 and fills the rest with zeros; with 0 the source is not read.
+/// Both addresses must be 16-byte aligned.  The result is visible to this thread after copy_async_wait,
+/// to others after a barrier that follows the wait.  PTX ISA, cp.async (zfill).
 MP_DEVICE void copy_async_16(void *smem, const void *gmem, int valid_bytes) {
 #if __CUDA_ARCH__ >= 800
   const uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(smem));
@@ -24,7 +24,7 @@ MP_DEVICE void copy_async_16(void *smem, const void *gmem, int valid_bytes) {
   if (valid_bytes == 16) {
     value = *static_cast<const uint4 *>(gmem);
   } else {
-    // No index is known at run time only: that would put the words into local memory.
+    // All indices are compile-time constants: others would put the words into local memory.
     uint32_t words[4] = {};
     MP_UNROLL
     for (int i = 0; i < 16; i++)
@@ -35,14 +35,14 @@ MP_DEVICE void copy_async_16(void *smem, const void *gmem, int valid_bytes) {
 #endif
 }
 
-/// Closes a group of copies.
+/// Commits this thread's copies since the last commit as one group.
 MP_DEVICE void copy_async_commit() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 
-/// Returns when all but the newest `kPending` groups of this thread have landed.
+/// Returns when all but the newest `kPending` groups of this thread have completed.
 template <int kPending>
 MP_DEVICE void copy_async_wait() {
 #if __CUDA_ARCH__ >= 800

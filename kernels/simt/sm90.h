@@ -1,4 +1,4 @@
-// What Hopper (sm_90a) has beyond simt.h.
+// What Hopper (sm_90a) adds to simt.h.
 #pragma once
 
 #include "kernels/simt/sm90_barrier.h"

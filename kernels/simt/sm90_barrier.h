@@ -1,17 +1,18 @@
-// Clusters and barriers of Hopper (sm_90): blocks that see each other's shared memory, mbarriers
-// that count arrivals and bytes, and barriers of some of the warps.
+// Clusters and barriers of Hopper (sm_90): blocks with distributed shared memory, mbarriers that count
+// arrivals and transaction bytes, and named barriers of some of the warps of a block.
 //
-// An mbarrier goes through phases; phase n has parity n % 2.  A phase completes when `arrivals`
-// threads have arrived in it and all the bytes that were expected in it have come; the next begins
-// at once.  What was done before an arrive is visible after the wait for its phase.  A wait names
-// only the parity, so it must come before the phase after the one it waits for completes.
+// An mbarrier goes through phases; phase n has parity n % 2.  A phase completes when `arrivals` threads
+// have arrived in it and all the bytes that were expected in it have been transferred; the next phase
+// begins at once.  What a thread did before it arrived is visible to a thread that has waited for that
+// phase.  A wait names only the parity of a phase, so a thread must start it before the following phase
+// completes.
 //
-// One thread initialises: mbarrier_init, mbarrier_init_fence, then block_sync, or cluster_sync if
-// other blocks use the barrier.  Blocks whose shared memory others use may not return before those
-// have finished: cluster_sync at the end.
+// One thread initialises an mbarrier: mbarrier_init, mbarrier_init_fence, then block_sync, or
+// cluster_sync if other blocks use it.  A block must not return while other blocks of the cluster may
+// still use its shared memory, so kernels with clusters end with cluster_sync.
 //
-// Sources: PTX ISA, "mbarrier", "barrier.cluster", "mapa", "bar{.cta}".  Host bodies in
-// host/cluster.cpp and host/barriers.cpp.
+// Sources: PTX ISA, "mbarrier", "barrier.cluster", "mapa", "bar{.cta}".  The host bodies
+// are in sim/cluster.cpp and sim/barriers.cpp.
 #pragma once
 
 #include "kernels/simt/simt.h"
@@ -20,14 +21,14 @@ namespace mp::MP_TARGET {
 
 #if MP_ON_CUDA
 
-/// In the shared window of the block, or, from in_block, of the cluster.
+/// In the shared::cta window or, if in_block returned it, in the shared::cluster window.
 using SmemAddress = uint32_t;
 
 MP_DEVICE SmemAddress smem_address(const void *smem) {
   return static_cast<SmemAddress>(__cvta_generic_to_shared(smem));
 }
 
-// ---- clusters; without one, every block is a cluster of its own
+// ---- clusters; in a launch without clusters every block is a cluster of its own
 MP_DEVICE int cluster_rank() {
   uint32_t rank;
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -44,14 +45,14 @@ MP_DEVICE void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-/// The same place in the block of that rank.
+/// The same offset in the shared memory of the block of that rank.
 MP_DEVICE SmemAddress in_block(SmemAddress own, int rank) {
   SmemAddress there;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(own), "r"(rank));
   return there;
 }
 
-// ---- mbarriers: 8 bytes, aligned to as many
+// ---- mbarriers: 8 bytes in shared memory, aligned to 8
 MP_DEVICE void mbarrier_init(SmemAddress bar, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(arrivals) : "memory");
 }
@@ -61,18 +62,18 @@ MP_DEVICE void mbarrier_init_fence() {
 MP_DEVICE void mbarrier_arrive(SmemAddress bar) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
 }
-/// At a barrier of any block of the cluster; see in_block.
+/// Arrives at an mbarrier of any block of the cluster; see in_block.
 MP_DEVICE void mbarrier_arrive_cluster(SmemAddress bar) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar)
                : "memory");
 }
-/// Arrives, and the phase now waits for `bytes` more.
+/// Arrives, and makes the current phase expect `bytes` more.
 MP_DEVICE void mbarrier_arrive_expect(SmemAddress bar, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes)
                : "memory");
 }
-/// Returns when the phase of that parity, 0 or 1, has completed.  Acquires at the default scope,
-/// the block, also where other blocks arrive; so does CUTLASS (ClusterBarrier::wait).
+/// Returns when the phase of that parity, 0 or 1, has completed.  It acquires at CTA scope, the default,
+/// even where threads of other blocks arrive; so does CUTLASS (ClusterBarrier::wait).
 MP_DEVICE void mbarrier_wait(SmemAddress bar, uint32_t parity) {
   uint32_t completed;
   do {
@@ -88,11 +89,11 @@ MP_DEVICE void mbarrier_wait(SmemAddress bar, uint32_t parity) {
   } while (completed == 0);
 }
 
-// ---- barriers of `threads` threads in whole, converged warps of the block; id 1..15
+// ---- named barriers of `threads` threads, in whole and converged warps of the block; id is 1 to 15
 MP_DEVICE void named_barrier_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
-/// Counts as one of the threads, and does not wait.
+/// Arrives without waiting; counts as one of the `threads`.
 MP_DEVICE void named_barrier_arrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }

@@ -1,14 +1,14 @@
-// TMA: one thread has a box of a tensor copied between gmem and smem (sm_90; replacing the base of
-// a map, sm_90a).
+// TMA: one thread starts a bulk tensor copy, which moves a box of a tensor between gmem and smem (sm_90;
+// replacing the base of a tensor map, sm_90a).
 //
-// The tensor and the box are described by a TensorMap (tensor_map.h), which the host encodes and
-// the kernel takes in its argument, or finds in gmem.  x, y, z is the first element of the box in
-// columns, rows, matrices; it may be negative or beyond the end.  In smem a box begins at a
-// multiple of 128 bytes, of 1024 under the swizzle.
+// The tensor and the box are described by a TensorMap (tensor_map.h), which the host encodes and the
+// kernel takes in its argument, or finds in gmem.  x, y, z are the coordinates of the first element of
+// the box: column, row, matrix.  They may be negative or beyond the end.  In smem a box begins at a
+// multiple of 128 bytes, or of 1024 under the swizzle.
 //
-// Loads are over when their mbarrier says so: every box counts in full, whatever part of it lies in
-// the tensor.  Stores are over in groups, like cp.async.  On the host either happens when the mode
-// says so: a load late or at once, a store at the latest in the wait that covers it.
+// A load completes on an mbarrier, for which every box counts with all its bytes, whatever part of it
+// lies in the tensor.  Stores complete in bulk groups, like cp.async.  On the host the simulator performs
+// either at once or later: a load at any time, a store at the latest in the wait that covers it.
 #pragma once
 
 #include "kernels/simt/simt.h"
@@ -17,9 +17,9 @@
 
 namespace mp::MP_TARGET {
 
-/// What an im2col load begins with: channel c, and the pixel that the filter's first tap meets at
-/// column w and row h of image n.  It must be in the map's pixel box, whole steps from its first
-/// column and row.  The offsets, 0 to kMaxIm2colOffset, lead to the tap whose pixels are read.
+/// Where an im2col load begins: channel c, and column w and row h of image n, where the filter's first
+/// tap stands.  That pixel must lie in the map's pixel box, whole steps from its first column and row.
+/// The offsets, 0 to kMaxIm2colOffset, lead from it to the tap whose pixels are read.
 struct Im2colPlace {
   int c, w, h, n;
   int w_offset, h_offset;
@@ -27,12 +27,12 @@ struct Im2colPlace {
 
 #if MP_ON_CUDA
 
-/// The map will be needed soon.
+/// Brings the map into the cache for a later copy.
 MP_DEVICE void tma_prefetch(const TensorMap &map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-/// gmem to smem; the box's bytes complete on the mbarrier `bar`, which is in the block of `dst`.
+/// From gmem to smem.  The bytes of the box complete on the mbarrier `bar`, in the same block as `dst`.
 MP_DEVICE void tma_load(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x, int y,
                         int z) {
   asm volatile(
@@ -42,8 +42,8 @@ MP_DEVICE void tma_load(SmemAddress dst, const TensorMap &map, SmemAddress bar, 
       : "memory");
 }
 
-/// The same box into every block of the cluster whose rank is in the mask, at the place of `dst`;
-/// completes on the mbarrier of each of them at the place of `bar`.
+/// The same box into every block of the cluster whose rank is in the mask, at the offset of `dst`;
+/// completes on the mbarrier at the offset of `bar` in each of them.
 MP_DEVICE void tma_load_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x,
                                   int y, int z, uint32_t block_mask) {
   asm volatile(
@@ -53,7 +53,7 @@ MP_DEVICE void tma_load_multicast(SmemAddress dst, const TensorMap &map, SmemAdd
       : "memory");
 }
 
-/// As tma_load, by an im2col map: the pixels of one tap, a row of smem each.
+/// As tma_load, with an im2col map: the pixels of one tap, each a row of smem.
 MP_DEVICE void tma_load_im2col(SmemAddress dst, const TensorMap &map, SmemAddress bar,
                                const Im2colPlace &at) {
   asm volatile(
@@ -64,7 +64,7 @@ MP_DEVICE void tma_load_im2col(SmemAddress dst, const TensorMap &map, SmemAddres
       : "memory");
 }
 
-/// As tma_load_multicast, by an im2col map.
+/// As tma_load_multicast, with an im2col map.
 MP_DEVICE void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar,
                                          const Im2colPlace &at, uint32_t block_mask) {
   asm volatile(
@@ -76,8 +76,8 @@ MP_DEVICE void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &map, 
       : "memory");
 }
 
-/// smem to gmem.  What the block wrote to smem is seen after async_proxy_fence by each thread that
-/// wrote, and a barrier between them and this one.
+/// From smem to gmem.  It sees what threads of the block wrote to smem if each of them has called
+/// async_proxy_fence after its writes, and a barrier then orders them before this thread.
 MP_DEVICE void tma_store(const TensorMap &map, SmemAddress src, int x, int y, int z) {
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(
@@ -86,7 +86,7 @@ MP_DEVICE void tma_store(const TensorMap &map, SmemAddress src, int x, int y, in
       : "memory");
 }
 
-/// As tma_store, but adds to what is in gmem, each element atomically.  fp32.
+/// As tma_store, but adds to the elements in gmem, each atomically.  fp32 only.
 MP_DEVICE void tma_reduce_add(const TensorMap &map, SmemAddress src, int x, int y, int z) {
   asm volatile(
       "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group"
@@ -95,13 +95,13 @@ MP_DEVICE void tma_reduce_add(const TensorMap &map, SmemAddress src, int x, int 
       : "memory");
 }
 
-/// Closes a group of this thread's stores.
+/// Commits this thread's stores since the last commit as one bulk group.
 MP_DEVICE void tma_store_commit() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-/// Returns when all but the newest `kPending` groups of this thread have read smem: it may be
-/// written again.  A thread must have done so, with 0, before it returns.
+/// Returns when all but the newest `kPending` groups of this thread have read smem, which may then be
+/// overwritten.  A thread that has started stores must wait with 0 before it returns.
 template <int kPending>
 MP_DEVICE void tma_store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
@@ -113,14 +113,15 @@ MP_DEVICE void tma_store_wait() {
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-/// Orders this thread's ordinary accesses to smem before the TMA and wgmma that come after it.
+/// The proxy fence: orders this thread's accesses to smem through the generic proxy before later ones
+/// through the async proxy (TMA, wgmma).
 MP_DEVICE void async_proxy_fence() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/// *gmem_dst = the map, not an im2col one, with another base, to be called by one thread.  TMA may use it after
-/// tensor_map_acquire, in this kernel or a later one.  Traps in the code for other architectures,
-/// so that a kernel that only makes maps need not be a template.
+/// *gmem_dst = the map `from` with another base; `from` is no im2col map.  To be called by one thread.
+/// TMA may use the copy after tensor_map_acquire, in this kernel or a later one.  Code for other
+/// architectures traps, so that a kernel that only makes maps need not be a template.
 MP_DEVICE void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from,
                                          const void *base) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -135,14 +136,15 @@ MP_DEVICE void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &f
 #endif
 }
 
-/// For each block that uses the map, after the kernel or the barrier that orders it after its copy.
+/// Must be called in every block that uses the map, after the barrier or the end of the kernel that
+/// orders the block after tensor_map_copy_with_base.
 MP_DEVICE void tensor_map_acquire(const TensorMap *gmem) {
   asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(gmem) : "memory");
 }
 
 #else
 
-// Bodies in host/tma.cpp.
+// The bodies are in sim/tma.cpp.
 
 void tma_prefetch(const TensorMap &, source_location = source_location::current());
 void tma_load(SmemAddress dst, const TensorMap &, SmemAddress bar, int x, int y, int z,

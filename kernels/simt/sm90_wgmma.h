@@ -1,8 +1,8 @@
 // wgmma: a warpgroup (128 threads) multiplies m64nNk16 tiles that lie in smem; sm_90a only.
 //
 //   wgmma_fence();                               // the registers of d are ready for wgmma
-//   wgmma<T, kN, a, b>(d, a_desc, b_desc, ...);  // any number of them: one group
-//   wgmma_commit();
+//   wgmma<T, kN, a, b>(d, a_desc, b_desc, ...);  // any number of them
+//   wgmma_commit();                              // they are one group
 //   wgmma_wait<0>();                             // d can be read, A and B can be overwritten
 //
 // All of these are called by the four warps of a warpgroup, converged, with equal operands.  Between
@@ -15,7 +15,7 @@
 // width w (128, 64, 32 bytes); Major::k rows run along k, Major::mn rows along m or n.
 //
 //              atom                  leading_bytes                 stride_bytes
-//   Major::k   8 m|n x w/2 k         not looked at                 from 8 m|n to the next
+//   Major::k   8 m|n x w/2 k         ignored                       from 8 m|n to the next
 //   Major::mn  w/2 m|n x 8 k         from w/2 m|n to the next      from 8 k to the next
 //
 // The unswizzled layouts consist of 128-byte atoms, 8 rows of 16 bytes:
@@ -35,12 +35,12 @@
 
 namespace mp::MP_TARGET {
 
-/// As the descriptor counts them.
+/// The values are those of the descriptor field.
 enum class Swizzle : int { none = 0, b128 = 1, b64 = 2, b32 = 3 };
 
 enum class Major { k, mn };
 
-/// The matrix of one operand in smem; base offset 0.
+/// The shared memory matrix descriptor of one operand, with base offset 0.
 MP_HD constexpr uint64_t wgmma_descriptor(SmemAddress start, uint32_t leading_bytes,
                                           uint32_t stride_bytes, Swizzle swizzle) {
   const auto field = [](uint32_t bytes) { return static_cast<uint64_t>((bytes & 0x3FFFF) >> 4); };
@@ -48,8 +48,8 @@ MP_HD constexpr uint64_t wgmma_descriptor(SmemAddress start, uint32_t leading_by
          static_cast<uint64_t>(swizzle) << 62;
 }
 
-/// False where the architecture being compiled for has no wgmma: selection never launches such a
-/// kernel there, so its body is left out.
+/// False where the architecture being compiled for has no wgmma.  Selection never launches a wgmma
+/// kernel there, so its body is left empty.
 template <class T, size_t kSmemBytes>
 MP_HD constexpr bool wgmma_supported();
 
@@ -124,41 +124,41 @@ MP_DEVICE void wgmma(float (&d)[kN / 2], uint64_t a_desc, uint64_t b_desc, bool 
 #undef MP_WGMMA
 #undef MP_WGMMA_N
 
-/// Orders what ordinary code did to the registers before the wgmmas that follow.
+/// Orders earlier accesses to the accumulator registers (and to registers of A) before later wgmmas.
 MP_DEVICE void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
-/// Closes a group.
+/// Commits the wgmmas since the last commit as one group.
 MP_DEVICE void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/// Returns when all but the newest `kPending` groups have been performed.
+/// Returns when all but the newest `kPending` groups have completed.
 template <int kPending>
 MP_DEVICE void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
-/// The compiler may not move uses of d across this.
+/// A compiler barrier: uses of d are not moved across it.
 template <int kRegs>
 MP_DEVICE void wgmma_keep(float (&d)[kRegs]) {
   MP_UNROLL
   for (int i = 0; i < kRegs; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 
-/// Gives every thread of the warpgroup kRegs registers: more than it had, once other warpgroups
-/// have released enough of them ...
+/// setmaxnreg.inc: gives every thread of the warpgroup kRegs registers, not fewer than it had.  Waits
+/// until other warpgroups have released enough.
 template <int kRegs>
 MP_DEVICE void registers_claim() {
   static_assert(kRegs >= 24 && kRegs <= 256 && kRegs % 8 == 0);
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegs));
 }
-/// ... or fewer.
+/// setmaxnreg.dec: leaves every thread of the warpgroup kRegs registers, not more than it had.
 template <int kRegs>
 MP_DEVICE void registers_release() {
   static_assert(kRegs >= 24 && kRegs <= 256 && kRegs % 8 == 0);
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegs));
 }
 
-/// Stores four 8x8 matrices of 16-bit elements: r[i] of lane l is row l / 4, columns 2 (l % 4) and
+/// stmatrix: stores four 8x8 matrices of 16-bit elements: r[i] of lane l is row l / 4, columns 2 (l % 4) and
 /// the next of matrix i; lane l passes the address of row l % 8 of matrix l / 8, 16-byte aligned.
 MP_DEVICE void store_matrix_x4(SmemAddress row, const uint32_t (&r)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row),
@@ -214,7 +214,7 @@ inline void store_matrix_x4(SmemAddress row, const uint32_t (&r)[4],
   if (row % 16 != 0)
     engine::violation(where,
                       "passes an smem address to store_matrix_x4 that is not 16-byte aligned");
-  // Each lane needs the addresses of four others: 14 bits each, without the zeros.
+  // Each lane needs four addresses that other lanes passed.  Without their low zeros they have 14 bits.
   constexpr int kShift = 4, kBits = 14;
   engine::Thread &thread = engine::this_thread();
   std::byte *const smem = engine::smem_at(*thread.block, row, 16, "store_matrix_x4", where) - row;
@@ -228,7 +228,7 @@ inline void store_matrix_x4(SmemAddress row, const uint32_t (&r)[4],
     }
   };
   engine::warp_collective(thread, "store_matrix_x4", exchange, where);
-  // Other lanes write some of it, this one some of theirs.
+  // Other lanes write part of this row, and this lane writes parts of their rows.
   engine::note_generic_write(thread, row, 16);
   for (int i = 0; i < 4; i++) {
     const uint64_t unit = warp.result[lane] >> kBits * i & ((1u << kBits) - 1);

@@ -1,4 +1,4 @@
-// The limits of tensor maps, and each thread's caches of them; the same for both targets.
+// The limits of tensor maps and the caches of each thread; the same for both targets.
 #include "kernels/simt/tensor_map.h"
 
 #include <bit>
@@ -45,7 +45,7 @@ void mix_fields(Hash &hash, const Im2colSpec &spec) {
   hash.mix(static_cast<uint64_t>(spec.channels) << 32 | static_cast<uint32_t>(spec.pixels));
 }
 
-/// The key is the whole spec and who encodes, but not the device: a map holds an address, and
+/// The key is the spec and the encoder.  It need not contain the device: a map holds an address, and
 /// under unified addressing an address belongs to one device.
 template <class Spec>
 struct MapKey {
@@ -93,7 +93,7 @@ const char *why_no_tensor(mp_dtype_t dtype, const void *base, std::span<const in
   return nullptr;
 }
 
-/// Of a positive stride.
+/// NULL, or why this positive stride is not possible.
 const char *why_no_stride(int64_t stride, int64_t element_bytes) {
   if (stride >= kStrideLimitBytes / element_bytes) return "needs strides of less than 2^40 bytes";
   if (stride * element_bytes % kAlignment != 0) return "needs strides of a multiple of 16 bytes";
@@ -118,14 +118,14 @@ int64_t stride_bytes(const Spec &spec, int dimension) {
 
 }  // namespace
 
-/// cuda.h 13.0, cuTensorMapEncodeTiled, but for the stricter rules that are explained below.
+/// The rules of cuTensorMapEncodeTiled (cuda.h 13.0), and the stricter ones that are explained below.
 const char *why_no_tensor_map(const TensorMapSpec &spec) {
   if (const char *const why = why_no_tensor(spec.dtype, spec.base, spec.extent)) return why;
   const int64_t bytes = element_bytes(spec.dtype);
   for (int i = 0; i < 2; i++) {
     if (spec.extent[i + 1] == 1) continue;
-    // Of the matrices only the rows may interleave (heads of an attention, side by side).  A stride
-    // of 0 is nowhere promised to work.
+    // Rows of a matrix must not overlap, but matrices may interleave (attention heads side by side).  No
+    // document promises that a stride of 0 works.
     if (i == 0 && spec.stride[i] < spec.extent[0]) return "needs rows that do not overlap";
     if (spec.stride[i] < 1) return "needs matrices at different places";
     if (const char *const why = why_no_stride(spec.stride[i], bytes)) return why;
@@ -135,7 +135,7 @@ const char *why_no_tensor_map(const TensorMapSpec &spec) {
   return why_no_box_row(spec.box[0] * bytes, spec.swizzle_128);
 }
 
-/// cuda.h 13.0, cuTensorMapEncodeIm2col, rank 4, and the same stricter rules.
+/// The rules of cuTensorMapEncodeIm2col (cuda.h 13.0) for rank 4, and the same stricter ones.
 const char *why_no_tensor_map(const Im2colSpec &spec) {
   if (const char *const why = why_no_tensor(spec.dtype, spec.base, spec.extent)) return why;
   const int64_t bytes = element_bytes(spec.dtype);

@@ -1,15 +1,15 @@
-// Tensor maps: what a TMA copy (sm90_tma.h) needs to know of a tensor in gmem and of the box that
-// it moves.
+// Tensor maps describe, for a bulk tensor copy (sm90_tma.h), a tensor in gmem and the box that the copy
+// moves.
 //
-// A tensor is a stack of matrices: `extent` and `stride` count elements, the innermost dimension is
-// contiguous.  A box is a rectangle of one matrix; in smem its rows follow each other without gaps,
-// with the 128-byte swizzle or plain.  Elements of a box that lie outside the tensor are read as
-// zero and not written.
+// A tensor is a stack of matrices.  `extent` and `stride` count elements, and the innermost dimension is
+// contiguous.  A box is a rectangle of one matrix; in smem its rows follow each other without gaps, with
+// or without the 128-byte swizzle.  Elements of a box that lie outside the tensor are read as zero and
+// not written.
 //
-// Of a batch of images an im2col map reads, for one tap of a convolution's filter, the pixels that
-// the filter meets at successive places: rows of the matrix that im2col would store.
+// An im2col map describes a batch of images.  For one tap of a convolution's filter it reads the pixels
+// under that tap while the filter moves over the images: rows of the matrix that im2col would make.
 //
-// Encoding asks the driver on CUDA, so every thread keeps the maps that it used last.
+// On CUDA the driver encodes maps, which takes time, so every thread has a cache of the maps it used.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@
 namespace mp {
 
 struct TensorMapSpec {
-  const void *base;   ///< gmem; for a map whose base is replaced later, any that is aligned
+  const void *base;   ///< gmem; any aligned address, if the base is replaced later
   mp_dtype_t dtype;   ///< fp16, bf16, fp32
   int64_t extent[3];  ///< columns, rows, matrices
-  int64_t stride[2];  ///< between rows, between matrices; not looked at where there is only one
+  int64_t stride[2];  ///< between rows, between matrices; ignored where the extent is 1
   int32_t box[2];     ///< columns, rows
   bool swizzle_128;
 
@@ -32,17 +32,17 @@ struct TensorMapSpec {
 
 /// A batch of images, channels innermost (NHWC), whose pixels are read one by one.
 ///
-/// The pixel box is where a filter's first tap may stand: in each image columns lower[0] to
-/// extent[1] - 1 + upper[0] and rows lower[1] to extent[2] - 1 + upper[1], ends included, which may
-/// lie outside of the image.  From a place in the box the walk goes on `step` columns further, at
-/// the end of a row to the first column `step` rows below, and at the end of the box to the next
-/// image, until it has met `pixels`.  What is read at each is the pixel at the offset of the load
-/// from it.  PTX ISA, Tensors, im2col mode.
+/// The pixel box of an image is where a filter's first tap may stand: columns lower[0] to
+/// extent[1] - 1 + upper[0] and rows lower[1] to extent[2] - 1 + upper[1], ends included, which may lie
+/// outside of the image.  A load starts at a pixel of the box and visits `pixels` of them: it goes on by
+/// step[0] columns, at the end of a row to the first column step[1] rows below, and at the end of the
+/// box to the next image.  For each visited pixel it reads the pixel at the load's offset from it.  PTX
+/// ISA, Tensors, im2col mode.
 struct Im2colSpec {
-  const void *base;   ///< gmem
-  mp_dtype_t dtype;   ///< fp16, bf16, fp32
-  int64_t extent[4];  ///< channels, columns (w), rows (h), images
-  int64_t stride[3];  ///< between columns, rows, images; not looked at where there is only one
+  const void *base;            ///< gmem
+  mp_dtype_t dtype;            ///< fp16, bf16, fp32
+  int64_t extent[4];           ///< channels, columns (w), rows (h), images
+  int64_t stride[3];           ///< between columns, rows, images; ignored where the extent is 1
   int32_t lower[2], upper[2];  ///< corners of the pixel box: column, row
   int32_t step[2];             ///< columns, rows: the stride of the convolution
   int32_t channels, pixels;    ///< of one load
@@ -51,14 +51,14 @@ struct Im2colSpec {
   bool operator==(const Im2colSpec &) const = default;
 };
 
-/// A tap's distance from the first one is an operand of the load, with these limits: 0 to this.
+/// The distance of a tap from the first one is an operand of the load; it is 0 to this.
 constexpr int32_t kMaxIm2colOffset = 255;
 
-/// NULL, or why there is no such map: one clause ("needs a base that is 16-byte aligned").  Pure.
+/// NULL, or why there is no such map: one clause, as "needs a base that is 16-byte aligned".
 const char *why_no_tensor_map(const TensorMapSpec &);
 const char *why_no_tensor_map(const Im2colSpec &);
 
-/// A CUtensorMap on CUDA (aligned as of 13.0), on the host the fields of host/tensor_map.h.
+/// On CUDA a CUtensorMap (with the alignment of CUDA 13.0), on the host the fields of sim/tensor_map.h.
 struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };
@@ -66,8 +66,8 @@ struct alignas(128) TensorMap {
 template <class Spec>
 using TensorMapEncoder = TensorMap (*)(const Spec &);
 
-/// encode(spec), from the calling thread's cache if it is there: no allocation, no lock, no encode
-/// for a spec that was asked for before, unless others have taken its place since.
+/// encode(spec), or the calling thread's copy of it: a spec that the thread has used before needs no
+/// allocation, no lock and no call of encode, unless another one has replaced it in the cache since.
 /// Throws TargetError if there is no such map.  The reference is valid until the thread's next call.
 const TensorMap &cached_tensor_map(TensorMapEncoder<TensorMapSpec> encode, const TensorMapSpec &);
 const TensorMap &cached_tensor_map(TensorMapEncoder<Im2colSpec> encode, const Im2colSpec &);
@@ -75,8 +75,8 @@ const TensorMap &cached_tensor_map(TensorMapEncoder<Im2colSpec> encode, const Im
 /// How many maps the calling thread has encoded so far.
 int64_t tensor_map_encodes();
 
-/// Distance of neighbours in a dimension from 1 on.  Where there is only one, a stride that is within
-/// the limits of the driver: nothing is ever read there.
+/// The distance of neighbours in a dimension (1 or higher).  Where the extent is 1 it is some stride that
+/// the driver accepts, since the copy never uses it.
 int64_t tensor_map_stride_bytes(const TensorMapSpec &, int dimension);
 int64_t tensor_map_stride_bytes(const Im2colSpec &, int dimension);
 

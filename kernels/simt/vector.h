@@ -1,7 +1,9 @@
-// Runs of elements between memory of any element type and fp32 registers: 16-byte accesses, or one
-// of the whole run where that is less, if the address allows it, single elements if it does not.
+// Loads and stores of runs of elements: any element type in memory, fp32 in registers.  Accesses have 16
+// bytes, or the size of the whole run if that is less, where the address is aligned to it; otherwise
+// they are of single elements.
 //
-// Most kernels take runs of kVec.  Any power of two will do: a tensor-core accumulator has 2.
+// Most kernels use runs of kVec elements, but any power of two will do: a lane of a tensor-core
+// accumulator has runs of 2.
 #pragma once
 
 #include "kernels/simt/simt.h"
@@ -14,7 +16,7 @@ namespace mp::MP_TARGET {
 
 constexpr int kVec = 8;
 
-/// What one access moves of a run.
+/// How many elements of a run one access moves.
 template <class T, int kRun>
 constexpr int kPackElems = min_of<int>(kRun, 16 / sizeof(T));
 
@@ -70,8 +72,8 @@ MP_DEVICE void multiply_add8(float (&acc)[kVec], float a, const float (&b)[kVec]
 #endif
 }
 
-/// 16 bytes of memory in registers, for elements that are fetched long before they are used: four
-/// words, because a 16-bit element by itself would take a whole register.
+/// 16 bytes of elements, kept in registers as they lie in memory, for elements that are fetched long
+/// before they are used.  They are four words, because a single 16-bit element would take a register.
 template <class T>
 struct Packed {
   static constexpr int kElems = 16 / sizeof(T);
@@ -92,7 +94,7 @@ struct Packed {
   }
 #endif
 
-  /// From any address; zero beyond `valid` elements.
+  /// From an address of any alignment; elements from `valid` on are zero.
   MP_DEVICE void load_elements(const T *p, int valid) {
     MP_UNROLL
     for (int w = 0; w < 4; w++) {
@@ -123,7 +125,7 @@ MP_DEVICE void widen(float *out, const Packed<T> &in) {
   for (int i = 0; i < Packed<T>::kElems; i++) out[i] = in[i];
 }
 
-/// out = in transposed.  On the device that only names registers anew.
+/// out = in transposed.  On the device this costs nothing: registers get other names.
 template <int kRows, int kCols>
 MP_DEVICE void transpose(float (&out)[kCols][kRows], const float (&in)[kRows][kCols]) {
 #if !MP_ON_CUDA && defined(__F16C__) && defined(__AVX2__)
@@ -203,7 +205,7 @@ MP_DEVICE void store_run(mp_dtype_t dtype, void *base, int64_t index, const floa
   }
 }
 
-/// x as it will read back from memory of that type.
+/// x as it reads back after it was stored in that type.
 MP_DEVICE float rounded_to(mp_dtype_t dtype, float x) {
   switch (dtype) {
     case MP_FP16:

@@ -1,12 +1,12 @@
 // WMMA: a warp multiplies 16x16x16 tiles on the tensor core, FP16 or BF16 in, FP32 accumulate.
 //
-// The device body is the nvcuda::wmma API (CUDA C++ Programming Guide, Warp Matrix Functions); as
-// there, which lane holds which element is not to be relied on.  Addresses of fragments in smem
-// are 32-byte aligned, ld is a multiple of 8 (16-bit) or 4 (fp32) elements.
+// The device body is the nvcuda::wmma API (CUDA C++ Programming Guide, Warp Matrix Functions).  As there,
+// it is unspecified which lane holds which element.  Addresses of fragments in smem are 32-byte aligned,
+// ld is a multiple of 8 (16-bit) or 4 (fp32) elements.
 //
-// Host body: lane l holds row l / 2, columns 8 (l % 2) .. +8 of every fragment, as fp32, so that
-// loads and stores need no other lane.  mma_sync does not block: the last lane to issue the n-th
-// multiply of its warp performs it, and a lane waits only when it touches a fragment again.
+// On the host lane l holds row l / 2, columns 8 (l % 2) to 8 (l % 2) + 7 of every fragment, as fp32, so
+// that loads and stores need no other lane.  multiply_add does not block: the last lane that issues the
+// n-th multiply of its warp performs it, and a lane waits only when it uses a fragment again.
 #pragma once
 
 #include "kernels/simt/simt.h"
@@ -23,8 +23,8 @@ constexpr int kTile = 16;  ///< m, n and k of one mma_sync
 
 enum class Layout { row_major, col_major };
 
-/// False where the architecture being compiled for has no such fragments or less shared memory:
-/// selection never launches such a kernel there, so its body is left out.
+/// False where the architecture being compiled for lacks such fragments or that much shared memory.
+/// Selection never launches such a kernel there, so its body is left empty.
 template <class T, size_t kSmemBytes>
 MP_HD constexpr bool supported();
 
@@ -66,8 +66,8 @@ template <class Matrix, class Order>
 using Bf16Fragment =
     nvcuda::wmma::fragment<Matrix, kTile, kTile, kTile, typename DeviceType<bf16>::type, Order>;
 
-/// As load_matrix_sync does it, but with the state space named: of BF16 fragments nvcc 13.0 does not see
-/// that they lie in smem, and makes four generic 32-bit loads of what is one ldmatrix.
+/// As load_matrix_sync, but with the state space named.  For BF16 fragments nvcc 13.0 does not infer that
+/// they lie in smem, and makes four generic 32-bit loads of what could be one ldmatrix.
 /// Source: PTX ISA, wmma.load.
 template <class Fragment>
 MP_DEVICE void load_bf16(Fragment &fragment, const bf16 *smem, int ld) {
@@ -137,7 +137,8 @@ MP_DEVICE void check_alignment(const T *smem, int ld, source_location where) {
     engine::violation(where, "passes a misaligned address or ld of a WMMA fragment");
 }
 
-/// 8 elements of one lane.  A fragment must not go out of scope while a multiply still reads it.
+/// The 8 elements that one lane holds.  The destructor waits, because a fragment must not go out of scope
+/// while a multiply still reads it.
 struct Lanes8 {
   alignas(32) float x[8];
   Lanes8() = default;
@@ -255,7 +256,7 @@ MP_DEVICE void multiply_add(Accumulator &d, const FragmentA<T, la> &a, const Fra
   if (slot.arrived == 0) slot.at = where;
   slot.arrived |= 1u << lane;
   if (slot.arrived != ~0u) return;
-  // Slots fill in order, so every earlier multiply of this warp has been performed.
+  // Every lane issues in order, so every earlier multiply of this warp has been performed.
   multiply_tile(slot);
   slot.arrived = 0;
   warp.mma_done++;

@@ -1,5 +1,5 @@
-// CUDA devices and their memory, through the CUDA runtime (linked statically: without a driver
-// every call below fails, and says so, but the library loads).
+// CUDA devices and their memory, by the CUDA runtime.  It is linked statically, so the library also loads
+// without a driver; every call below then fails and says so.
 #include "kernels/simt/device.h"
 
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 
 struct Nothing {};
 constexpr int kSm90aThreads = 64, kOtherThreads = 32;
-/// Tells by its launch bounds for which architecture the code was compiled that the driver has loaded.  A build
+/// Its launch bounds tell for which architecture the code was compiled that the driver has loaded.  A build
 /// without sm_90a, or a driver that was told to compile PTX, leaves the bodies of the wgmma kernels empty.
 MP_KERNEL(MP_SM90A_CODE ? kSm90aThreads : kOtherThreads, 1)
 probe(MP_PARAM(Nothing)) {}

@@ -1,7 +1,7 @@
-// Tensor maps of CUDA: the driver encodes them.
+// Tensor maps on CUDA, which the driver encodes.
 //
-// Its functions are looked up at run time, so the library does not link libcuda and loads without a
-// driver.
+// The functions of the driver are looked up at run time, so that the library does not link libcuda and
+// loads without a driver.
 //
 // CUTLASS clears bit 21 of the second 64-bit word of maps of less than 128 KiB if the driver is
 // older than 13.2 (copy_traits_sm90_tma.hpp).  Its source says of that bit that it is reserved, and
@@ -25,7 +25,7 @@ static_assert(alignof(TensorMap) >= alignof(CUtensorMap));
 constexpr char kEncodeTiled[] = "cuTensorMapEncodeTiled";
 constexpr char kEncodeIm2col[] = "cuTensorMapEncodeIm2col";
 
-/// Function: of a pointer to the driver's function of that name.
+/// Function is the type of a pointer to the driver's function of that name.
 template <class Function>
 Function look_up(const char *name) {
   void *function = nullptr;
@@ -93,8 +93,8 @@ CUresult try_encode(CUtensorMap *map, const Im2colSpec &spec) {
                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-/// A thread that has not called CUDA before has no context, and the driver function may ask for
-/// one.  The base knows its device.
+/// A thread that has not called CUDA before has no context, and the driver function may need one.  The
+/// base tells which device it is on.
 void make_context_of(const void *base) {
   cudaPointerAttributes attributes;
   check_cuda(cudaPointerGetAttributes(&attributes, base), "cudaPointerGetAttributes");

@@ -1,4 +1,5 @@
-// What TMA (sm90_tma.h) has to remember of a block.  Bodies in tma.cpp.
+// The async proxy's state for one block: what TMA (sm90_tma.h) and wgmma check and have in progress.
+// The functions are in tma.cpp.
 #pragma once
 
 #include <unordered_set>
@@ -12,8 +13,9 @@ namespace mp::host::engine {
 
 struct AsyncProxy {
   GenericWrites writes;
-  std::vector<BulkStores> stores;                    ///< by thread; empty until the first store
-  std::unordered_set<const TensorMap *> fresh_maps;  ///< in gmem, after tensor_map_acquire
+  std::vector<BulkStores> stores;  ///< by thread; empty until the first store of the block
+  std::unordered_set<const TensorMap *>
+      fresh_maps;  ///< maps in gmem that tensor_map_acquire was called for
 
   void begin_block() {
     writes.begin_block();
@@ -22,7 +24,8 @@ struct AsyncProxy {
   }
 };
 
-/// The running thread returns: a violation if a TMA store of it may not have read shared memory.
+/// The running thread returns from the kernel.  A violation if one of its TMA stores may not have read
+/// shared memory yet.
 void finish_bulk_stores();
 
 }  // namespace mp::host::engine

@@ -1,7 +1,7 @@
 // mbarriers and named barriers in the simulator.
 //
-// An mbarrier is a word in shared memory, as on the device.  The simulator keeps a copy, so that it
-// finds out when a kernel overwrites one; and it lets a thread wait asleep instead of polling.
+// An mbarrier is a word in shared memory, as on the device.  The simulator keeps a copy of the word to
+// detect that a kernel overwrites it, and lets a waiting thread sleep instead of polling.
 #include "kernels/simt/sim/barriers.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ Mbarrier *find(Block &block, uint32_t offset) {
   return &block.barriers->mbarriers[static_cast<size_t>(found - offsets.begin())];
 }
 
-/// Where a barrier may be.
+/// The block and the offset of an mbarrier.
 struct Place {
   Block &block;
   uint32_t offset;
@@ -83,7 +83,7 @@ Mbarrier &mbarrier_at(SmemAddress address, User user, const char *primitive,
   return *bar;
 }
 
-/// If nothing is missing, the phase completes.
+/// Stores the word; if it lacks neither arrivals nor bytes, the phase completes.
 void settle(Mbarrier &bar, MbarrierWord word, source_location where) {
   if (word.pending == 0 && word.bytes < 0)
     violation(where, "brings mbarrier %s %d bytes more than its phase expects", name_of(bar).text,
@@ -156,7 +156,7 @@ void check_named(const Thread &me, int id, int threads, const char *primitive,
     violation(where, "lacks lanes of its warp, which have returned, in %s", primitive);
 }
 
-/// The warps that are there go on.
+/// Lets the warps that have arrived go on.
 void release(Block &block, NamedBarrier &bar) {
   bool is_next_begun = false;
   for (int w = 0; w < block.num_warps(); w++) {
@@ -274,8 +274,9 @@ void mbarrier_complete_tx(SmemAddress address, uint32_t bytes, source_location w
   settle(bar, word, where);
 }
 
-/// A thread that is woken may find that the phase after the one it waited for has completed too.
-/// One that polls would then wait for ever; which of the two happens is chance, so it is an error.
+/// A thread that is woken may find that the phase after the one it waited for has completed too.  A GPU
+/// thread tests the parity and would then wait for one phase more, perhaps for ever.  Whether it comes to
+/// that depends on timing, so the simulator always reports it.
 void mbarrier_wait(SmemAddress address, uint32_t parity, source_location where) {
   check_own(address, "mbarrier_wait", where);
   if (parity > 1) violation(where, "passes parity %u to mbarrier_wait", parity);

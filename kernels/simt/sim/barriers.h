@@ -1,4 +1,4 @@
-// The barriers of sm90_barrier.h in the simulator: their state.
+// The state of mbarriers and named barriers (sm90_barrier.h) in the simulator.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace mp::host::engine {
 
-/// The 64-bit word in shared memory.
+/// The 64-bit mbarrier object in shared memory.
 struct MbarrierWord {
-  uint64_t phase : 1;      ///< parity of the phase in progress
-  uint64_t arrivals : 20;  ///< of every phase
-  uint64_t pending : 20;   ///< of them, not yet arrived in this one
-  int64_t bytes : 23;      ///< expected in this one and not yet come
+  uint64_t phase : 1;      ///< parity of the current phase
+  uint64_t arrivals : 20;  ///< expected in every phase
+  uint64_t pending : 20;   ///< of them, those that the current phase still lacks
+  int64_t bytes : 23;      ///< tx-count: expected in the current phase and not yet complete
 };
 static_assert(sizeof(MbarrierWord) == sizeof(uint64_t));
 
@@ -25,7 +25,7 @@ struct Mbarrier {
   uint32_t offset;       ///< in the arena
   int id;                ///< in the cluster, from 0
   uint64_t word;         ///< what the arena must hold
-  int64_t num_complete;  ///< phases; so also the index of the one in progress
+  int64_t num_complete;  ///< phases; also the index of the current phase
   const Thread *initialised_by;
   bool is_fenced;
   uint32_t waiting[kMaxWarps];  ///< lanes, by warp
@@ -33,30 +33,31 @@ struct Mbarrier {
 
 struct NamedBarrier {
   int threads;                  ///< expected to arrive; 0 while none has
-  int arrived;                  ///< in whole warps
+  int arrived;                  ///< threads, counted when their whole warp has arrived
   source_location at;           ///< of the first thread to arrive
-  uint32_t lanes[kMaxWarps];    ///< that have arrived, by warp
-  uint32_t waiting[kMaxWarps];  ///< of them, those in named_barrier_sync
+  uint32_t lanes[kMaxWarps];    ///< lanes that have arrived, by warp
+  uint32_t waiting[kMaxWarps];  ///< of them, the lanes that wait in named_barrier_sync
   source_location warp_at[kMaxWarps];
 };
-constexpr int kNamedBarriers = 16;  // 0 is block_sync
+constexpr int kNamedBarriers = 16;  // number 0 is block_sync
 
 /// Of one block.
 struct Barriers {
   std::vector<uint32_t> offsets;   ///< of the mbarriers, to find one
   std::deque<Mbarrier> mbarriers;  ///< stays in place as it grows
   NamedBarrier named[kNamedBarriers];
-  uint32_t named_used = ~0u;  ///< those that are not as begin_block leaves them
+  uint32_t named_used = ~0u;  ///< bit i: named[i] has been used since begin_block
 
   void begin_block();
-  /// Empty, or which mbarrier was left in the middle of a phase: its count is not what arrives.
+  /// Empty, or a report of an mbarrier that the block left in the middle of a phase: its arrival count
+  /// does not match the arrivals of the kernel.
   std::string unfinished() const;
 };
 
-/// NULL if there is none at that address.
+/// NULL if no mbarrier was initialised at that address.
 const Mbarrier *find_mbarrier(SmemAddress);
 
-/// All have come to the barrier in progress, or returned.
+/// All threads have arrived at the barrier in progress, or have returned.
 void release_block_barrier(Block &);
 void release_cluster_barrier(Cluster &);
 

@@ -1,4 +1,4 @@
-// Blocks of one cluster: addresses in each other's shared memory, and the barrier of them all.
+// The blocks of a cluster: addresses in distributed shared memory, and cluster_sync.
 #include <cstdio>
 #include <utility>
 

@@ -54,7 +54,7 @@ void warp_collective(Thread &me, const char *collective, void (*combine)(Warp &)
   if (combine != nullptr)
     combine(warp);
   else
-    race::join(&warp, 1);  // exchanging values orders no memory, warp_sync does
+    race::join(&warp, 1);  // warp_sync orders memory; an exchange of values does not
   wake(warp, ~(1u << me.lane));
 }
 

@@ -1,5 +1,5 @@
-// The CPU as a device.  Compiled without the kernels' -march, so that it can say that the kernels
-// would not run here instead of not running.
+// The CPU as a device.  This file is compiled without the kernels' -march, so that it can report that the
+// CPU lacks instructions that the kernels use.
 #include "kernels/simt/device.h"
 
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace mp::host {
 
 namespace {
 
-constexpr int kModelledArch = 90;  // WMMA, cp.async, TMA, wgmma, clusters
+constexpr int kModelledArch = 90;  // the simulator models WMMA, cp.async, TMA, wgmma and clusters
 constexpr size_t kAlignment = 256;
 
 bool cpu_runs_the_kernels() {
@@ -66,7 +66,7 @@ Device describe(int ordinal) {
 }
 
 void *allocate(const Device &, size_t bytes) {
-  // aligned_alloc wants a multiple of the alignment; near SIZE_MAX there is none.
+  // aligned_alloc requires a multiple of the alignment; near SIZE_MAX there is none.
   if (bytes > SIZE_MAX - kAlignment) throw std::bad_alloc();
   const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   void *const ptr = std::aligned_alloc(kAlignment, rounded);

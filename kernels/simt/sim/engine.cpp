@@ -1,5 +1,5 @@
-// The simulator itself: runs one cluster at a time on the fibers of an OS thread, and the clusters of a
-// grid on several OS threads.
+// Launches: the fibers of one cluster on an OS thread, the clusters of a grid on several of them, and the
+// report when something goes wrong.
 #include "kernels/simt/sim/engine.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ class Engine {
     return *engine;
   }
 
-  /// The one that the caller, a kernel, runs on.
+  /// The engine that runs the calling kernel.
   static Engine &running() { return *current->engine; }
 
   void run_cluster(const Grid &grid, int64_t index) {
@@ -69,7 +69,7 @@ class Engine {
     }
   }
 
-  // Called from inside a kernel, through the free functions below.
+  // These are called from inside a kernel, through the free functions below.
 
   [[noreturn]] void stop(const char *what, source_location where) {
     note_violation(what, where);
@@ -122,7 +122,7 @@ class Engine {
     engine.run_threads(*engine.running_);
   }
 
-  /// A fiber's life: run the thread it was given, then any thread that has not started yet.
+  /// What a fiber does: it runs the thread it was given, then others that have not started yet.
   void run_threads(Fiber &self) {
     for (;;) {
       Thread *next = std::exchange(self.start, nullptr);
@@ -144,8 +144,8 @@ class Engine {
     switch_fiber(from, to);
   }
 
-  /// A thread returned from the kernel.  Barriers of the block and the cluster no longer count it;
-  /// a warp collective that still expects it can never complete.
+  /// The thread has returned from the kernel.  Barriers of the block and the cluster no longer count
+  /// it; a warp collective that still expects it can never complete.
   void finish(Thread &thread) {
     Warp &warp = *thread.warp;
     Block &block = *thread.block;

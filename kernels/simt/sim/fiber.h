@@ -1,4 +1,4 @@
-// Fibers on Boost.Context, with the notes that AddressSanitizer needs to follow a switch.
+// Fibers on Boost.Context, with the calls that tell AddressSanitizer of a switch of stacks.
 #pragma once
 
 #include <sys/mman.h>
@@ -24,13 +24,13 @@ struct Thread;
 
 struct Fiber {
   boost::context::detail::fcontext_t context;
-  Thread *start;  ///< what to run when next resumed, if it has nothing of its own
+  Thread *start;  ///< the thread to run when next resumed, unless the fiber is in the middle of one
   const void *stack_bottom;
   size_t stack_bytes;
   void *asan_fake_stack;
 };
 
-/// Leave `from`, continue `to`; returns when somebody switches back.
+/// Leaves `from` and continues `to`; returns when something switches back to `from`.
 inline void switch_fiber(Fiber &from, Fiber &to) {
 #if MP_ASAN
   __sanitizer_start_switch_fiber(&from.asan_fake_stack, to.stack_bottom, to.stack_bytes);
@@ -42,7 +42,7 @@ inline void switch_fiber(Fiber &from, Fiber &to) {
 #endif
 }
 
-/// First instruction of a new fiber: remember where the one that started it stopped.
+/// Must come first in a new fiber: stores where the fiber that started it stopped.
 inline void enter_fiber(boost::context::detail::transfer_t arrived) {
   static_cast<Fiber *>(arrived.data)->context = arrived.fctx;
 #if MP_ASAN
@@ -50,7 +50,7 @@ inline void enter_fiber(boost::context::detail::transfer_t arrived) {
 #endif
 }
 
-/// The stack an OS thread came with, as a fiber to switch away from and back to.
+/// The OS thread's own stack, as a fiber to switch away from and back to.
 inline Fiber fiber_of_os_thread() {
   Fiber fiber{};
 #if MP_ASAN
@@ -64,7 +64,7 @@ inline Fiber fiber_of_os_thread() {
   return fiber;
 }
 
-/// Stacks for the fibers of one block, reused from block to block.
+/// The fibers of one cluster and their stacks, reused from cluster to cluster.
 class FiberPool {
  public:
   using Entry = void (*)(boost::context::detail::transfer_t);
@@ -86,7 +86,7 @@ class FiberPool {
   }
   void give_back(Fiber &fiber) { free_.push_back(&fiber); }
 
-  /// Forget what every fiber was doing: its block was abandoned.
+  /// Drops all fibers, wherever they stopped: their cluster was abandoned.
   void reset() {
 #if MP_ASAN
     __asan_unpoison_memory_region(memory_, kStride * capacity_);
@@ -102,8 +102,9 @@ class FiberPool {
   static constexpr size_t kStackBytes = 64 << 10;
 #endif
   static constexpr size_t kGuardBytes = 4096;
-  // Not a power of two, plus a colour per stack: tops of stacks at a power-of-two distance compete
-  // for the same cache sets, and a switch then costs three times as much.
+  // The stride is no power of two, and each stack is shifted by a "colour": tops of stacks at
+  // power-of-two distances compete for the same cache sets, and a switch then costs three times as
+  // much.
   static constexpr size_t kStride = kStackBytes + 2 * kGuardBytes;
   static constexpr size_t kColours = 64, kColourBytes = 64;
   static_assert(kColours * kColourBytes <= kGuardBytes);

@@ -1,8 +1,9 @@
-// Which parts of a block's shared memory were written by ordinary means (the generic proxy) and may
-// not be seen by TMA (the async proxy) yet, because the writer has not called async_proxy_fence.
+// Which parts of a block's shared memory were written through the generic proxy and may not be visible
+// to the async proxy (TMA, wgmma) yet, because the writing thread has not called async_proxy_fence.
 //
-// Only writes of store_matrix are known.  Per 16 bytes of smem the last write is kept as a thread
-// and that thread's epoch; a fence begins a new epoch of the thread, a block new epochs of all.
+// Only the writes of store_matrix_x4 are recorded; the race detector knows all of them.  For every 16
+// bytes of smem the last write is kept as a thread and an epoch of that thread.  A fence begins a new
+// epoch of its thread, a new block begins new epochs of all threads.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +30,7 @@ class GenericWrites {
 
   void fence(int thread) { epochs_[static_cast<size_t>(thread)] = ++last_epoch_; }
 
-  /// The first write without a fence in this range: its thread, and where; or thread -1.
+  /// The first write in this range that lacks a fence: its thread and offset.  Thread -1: there is none.
   struct Unfenced {
     int thread;
     size_t offset;

@@ -16,7 +16,7 @@ int64_t environment_integer(const char *name, int64_t otherwise) {
   return text != nullptr && *text != '\0' ? std::strtoll(text, nullptr, 10) : otherwise;
 }
 
-/// NULL if the environment names none.  The variable was MP_HOST_MOOD once, which still works.
+/// NULL if the environment names no mode.  MP_HOST_MOOD is an earlier name of the variable.
 const char *mode_name() {
   if (const char *const name = std::getenv("MP_HOST_MODE")) return name;
   const char *const name = std::getenv("MP_HOST_MOOD");

@@ -1,11 +1,11 @@
-// What the strict mode tosses its coins with.
+// The random numbers of the strict mode.
 #pragma once
 
 #include <cstdint>
 
 namespace mp::host::engine {
 
-/// xorshift64*: the schedule must be the same for the same seed on every machine.
+/// xorshift64*: equal seeds give equal schedules on every computer.
 class Random {
  public:
   void seed(uint64_t value) { state_ = value * 0x9E3779B97F4A7C15u | 1; }

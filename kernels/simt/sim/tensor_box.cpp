@@ -13,7 +13,7 @@ constexpr int kSwizzleRows = 8;
 constexpr int kSwizzledRowBytes = kSwizzleRows * kChunkBytes;
 constexpr int kMaxRowBytes = 256 * 4;
 
-/// The copy is its own inverse: the chunks trade places in pairs.
+/// The swizzle is its own inverse, so this serves loads and stores.
 void copy_swizzled(std::byte *to, const std::byte *from, int row) {
   const int flip = row % kSwizzleRows * kChunkBytes;
 #pragma GCC unroll 8
@@ -28,7 +28,7 @@ void copy_row(const TensorMapFields &map, std::byte *to, const std::byte *from, 
     std::memcpy(to, from, static_cast<size_t>(map.row_bytes()));
 }
 
-/// Which part of a box lies in the tensor.
+/// The part of a box that lies in the tensor.
 struct Clip {
   explicit Clip(const TensorBox &box) {
     const TensorMapFields &map = box.map;
@@ -51,14 +51,14 @@ struct Clip {
   bool whole_rows;
 };
 
-/// Where the row of the box begins in gmem; with negative x, before the row of the tensor.
+/// Where the row of the box begins in gmem; for a negative x that is before the row of the tensor.
 std::byte *gmem_row(const TensorBox &box, int row) {
   const TensorMapFields &map = box.map;
   return map.base + box.z * map.stride_bytes[1] + (int64_t{box.y} + row) * map.stride_bytes[0] +
          int64_t{box.x} * map.element_bytes;
 }
 
-/// Where the first tap of the filter stands.
+/// The pixel at which the filter's first tap stands, and the way from one such pixel to the next.
 struct Walk {
   explicit Walk(const Im2colBox &box)
       : map(box.map), w(box.place.w), h(box.place.h), n(box.place.n) {}
@@ -143,10 +143,10 @@ void store_box(const TensorBox &box, const std::byte *smem) {
 }
 
 void add_box(const TensorBox &box, const std::byte *smem) {
-  // Hardware adds each element atomically.  Here the boxes of all blocks take turns, which is
-  // faster than an atomic operation per element.
-  static std::mutex turn;
-  const std::lock_guard lock(turn);
+  // Hardware adds each element atomically.  Here one box is added at a time, which is faster than an
+  // atomic operation for every element.
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
   const TensorMapFields &map = box.map;
   const Clip clip(box);
   constexpr int kBytes = sizeof(float);

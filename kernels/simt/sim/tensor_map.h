@@ -1,4 +1,4 @@
-// What a TensorMap holds in the simulator.
+// The contents of a TensorMap in the simulator.
 #pragma once
 
 #include <bit>
@@ -10,17 +10,17 @@
 namespace mp::host::engine {
 
 struct TensorMapFields {
-  static constexpr uint64_t kMagic = 0x50414d524f534e54;  // nothing else looks like an encoded map
+  static constexpr uint64_t kMagic = 0x50414d524f534e54;  // marks memory that holds an encoded map
 
   uint64_t magic;
   std::byte *base;
-  int64_t extent[4];        ///< the last one of im2col maps alone, as stride_bytes'
+  int64_t extent[4];        ///< extent[3] and stride_bytes[2] are of im2col maps only
   int64_t stride_bytes[3];  ///< of dimensions 1, 2, 3
   int32_t box[2];           ///< columns and rows; channels and pixels
   int32_t element_bytes;
   bool swizzle_128;
-  bool made_by_kernel;        ///< tensor_map_copy_with_base: to be used after tensor_map_acquire
-  bool im2col;                ///< the rest is of such a map
+  bool made_by_kernel;  ///< by tensor_map_copy_with_base; may be used after tensor_map_acquire
+  bool im2col;          ///< an im2col map, which alone has the fields below
   int8_t lower[2], upper[2];  ///< Im2colSpec
   int8_t step[2];             ///< Im2colSpec
   uint8_t unused[35];

@@ -1,4 +1,4 @@
-// Who is in a warpgroup, and its registers.
+// Warpgroups: their threads, and setmaxnreg.
 #include "kernels/simt/sim/wgmma.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 constexpr int kRegistersPerBlock = 64 * 1024;
 constexpr int kMaxRegisters = 256;  ///< of a thread
 
-/// What the compiler gives a kernel of that many threads, of which one block runs at a time.
+/// What the compiler gives each thread of a kernel of that block size, with one block per SM.
 int registers_at_launch(int num_threads) {
   return std::min(kRegistersPerBlock / num_threads / 8 * 8, kMaxRegisters);
 }
@@ -30,7 +30,7 @@ void finish_change(const Block &block, Warpgroup &group) {
   wake_all(block, group);
 }
 
-/// Does the changes that all threads of a warpgroup have arrived at, as far as the pool suffices.
+/// Performs the changes at which all threads of a warpgroup have arrived, as far as registers are free.
 void do_changes(const Block &block) {
   Warpgroups &warpgroups = *block.warpgroups;
   bool has_done_one;

@@ -1,13 +1,13 @@
 // The warpgroups of a block in the simulator: their wgmmas and their registers.
 //
-// The n-th wgmma of each of the 128 threads is one operation, complete when the last of them has
-// issued it.  It is performed when a wait demands it or, if the mode says so, as soon as it is
-// complete.  Threads wait for each other in wgmma_wait only.
+// The n-th wgmma of each of the 128 threads is one operation; it is fully issued when the last of the
+// threads has issued it.  It is performed when a wait requires it or, in the strict mode, perhaps as
+// soon as it is fully issued.  Threads wait for each other in wgmma_wait only.
 //
-// From its first wgmma to the wait that retires its last one, the fragments d of the 128 threads
-// are one matrix of the warpgroup.  A thread hands its fragment over when it issues, finds NaN in d
-// meanwhile, and takes it back in its wait: no result is seen that was not waited for, and a chain
-// of multiplications keeps its sums in one place.
+// From the first wgmma on a set of accumulators to the wait that retires the last one, the fragments d
+// of the 128 threads are one matrix of the warpgroup.  A thread hands its fragment over when it issues,
+// and takes it back in its wait; in between its d is NaN.  So a kernel cannot see a result that it has
+// not waited for, and a chain of multiplications keeps its sums in one place.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ namespace mp::host::engine {
 constexpr int kWarpgroupThreads = 128;
 constexpr int kWarpsPerWarpgroup = kWarpgroupThreads / kWarpSize;
 
-// Of the running thread, see sm90_wgmma.h.
+// These are called by the running thread, see sm90_wgmma.h.
 void wgmma_issue(Thread &, const WgmmaOperands &, float *d, source_location);
 void wgmma_fence(const Thread &, source_location);
 void wgmma_commit(const Thread &, source_location);
 void wgmma_wait(Thread &, int pending_groups, source_location);
 
-/// Changes the registers per thread of the running warpgroup.
+/// setmaxnreg: changes the registers per thread of the running warpgroup.
 enum class RegisterChange { claim, release };
 void change_registers(Thread &, RegisterChange, int wanted, source_location);
 
@@ -37,7 +37,7 @@ void change_registers(Thread &, RegisterChange, int wanted, source_location);
 /// The accumulators of a warpgroup while wgmmas work on them.
 struct AccumulatorTile {
   alignas(64) float d[kWgmmaM * kWgmmaMaxN];  ///< row-major, n columns
-  int num_bound = 0;                          ///< threads that have not taken them back
+  int num_bound = 0;                          ///< threads that have not taken their fragment back
 };
 
 struct WgmmaOperation {
@@ -45,7 +45,7 @@ struct WgmmaOperation {
   AccumulatorTile *tile;
   int64_t group;
   int arrived;  ///< threads that have issued it
-  bool binds;   ///< the first one on its accumulators
+  bool binds;   ///< it is the first one on its accumulators
   bool is_performed;
   source_location at;
 };
@@ -56,7 +56,7 @@ struct WgmmaBinding {
   AccumulatorTile *tile;
   int n;
   int64_t group;       ///< of the last wgmma on them
-  source_location at;  ///< and its line
+  source_location at;  ///< of that wgmma
 };
 
 struct WgmmaThread {
@@ -66,7 +66,7 @@ struct WgmmaThread {
   std::vector<WgmmaBinding> bound;
 };
 
-/// Registers of the threads of a warpgroup, and the change that its threads are in.
+/// Registers of the threads of a warpgroup, and the setmaxnreg in progress.
 struct RegisterState {
   int per_thread = 0;
   RegisterChange change = RegisterChange::claim;
@@ -78,7 +78,7 @@ struct RegisterState {
 };
 
 struct Warpgroup {
-  static constexpr int64_t kSlots = 64;  ///< a thread that is further ahead waits for the others
+  static constexpr int64_t kSlots = 64;  ///< how far one thread may be ahead of the others
 
   WgmmaThread threads[kWarpgroupThreads];
   WgmmaOperation operations[kSlots];          ///< number i is in slot i % kSlots
@@ -100,7 +100,7 @@ struct Warpgroups {
   void begin_block();
 };
 
-/// The warpgroup of a thread, in the first use of any by its block.
+/// As warpgroup_of, at the first use of a warpgroup by the block.
 Warpgroup &begin_warpgroups(const Thread &, const char *primitive, source_location);
 
 /// The warpgroup of the running thread.
@@ -110,7 +110,7 @@ inline Warpgroup &warpgroup_of(const Thread &thread, const char *primitive, sour
   return index < all.size() ? all[index] : begin_warpgroups(thread, primitive, where);
 }
 
-/// All threads of its warpgroup are still in the kernel.
+/// A violation if a thread of its warpgroup has returned from the kernel.
 void check_warpgroup_complete(const Thread &, const char *primitive, source_location);
 
 /// The running thread sleeps until `wake_all`.

@@ -1,4 +1,4 @@
-// The arithmetic of wgmma: operands out of shared memory, and their product.
+// The arithmetic of wgmma: reads the operands from shared memory and multiplies them.
 //
 // An operand is 16 k of 64 rows of A or n rows of B.  In units of 16 bytes it consists of 8x8
 // matrices, each of 8 units in 8 consecutive rows of an atom:
@@ -27,7 +27,8 @@ struct WgmmaLayout {
   uint32_t matrices_per_row;  ///< neighbours along m|n that share the rows of an atom
   uint32_t mn_bytes;          ///< from atom to atom along m|n
   uint32_t k_bytes;           ///< from matrix to matrix along k
-  uint32_t swizzle_mask;      ///< how many of the address bits 7, 8, 9 are added to bits 4, 5, 6
+  uint32_t
+      swizzle_mask;  ///< selects the address bits from 7 to 9 that are XORed into bits 4 to 6
 
   WgmmaLayout(uint64_t descriptor, bool is_mn_major) : is_mn_major(is_mn_major) {
     const auto field = [descriptor](int bit) {
@@ -44,7 +45,7 @@ struct WgmmaLayout {
     k_bytes = !is_swizzled ? leading_bytes : is_mn_major ? stride_bytes : 16;
   }
 
-  /// Eight rows: what the swizzle permutes.
+  /// The swizzle permutes units within eight rows, an atom.
   uint32_t atom_bytes() const { return 8 * row_bytes; }
 
   /// Unit 0 of matrix (i, j), before swizzling.
@@ -67,7 +68,7 @@ struct WgmmaLayout {
   }
 };
 
-/// What the threads of a warpgroup agree on in one wgmma.
+/// What must be the same in all threads of the warpgroup for one wgmma.
 struct WgmmaOperands {
   uint64_t a_desc, b_desc;
   int n;
@@ -80,7 +81,7 @@ struct WgmmaOperands {
 
 constexpr int kWgmmaMaxTerms = 4;  ///< of one multiplication: a stage of 64 k
 
-/// The operands in fp32.
+/// The operands, converted to fp32 and packed.
 struct WgmmaScratch {
   alignas(64) float a[kWgmmaMaxTerms * kWgmmaK * kWgmmaM];
   alignas(64) float b[kWgmmaMaxTerms * kWgmmaK * kWgmmaMaxN];

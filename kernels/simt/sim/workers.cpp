@@ -15,18 +15,18 @@ namespace mp::host::engine {
 
 namespace {
 
-/// Blocks are handed out in order, one at a time.
+/// Clusters are handed out in order, one at a time.
 class Job {
  public:
-  Job(int64_t count, const std::function<void(int64_t)> &run_block)
-      : count_(count), run_block_(run_block) {}
+  Job(int64_t count, const std::function<void(int64_t)> &run_cluster)
+      : count_(count), run_cluster_(run_cluster) {}
 
   void work() {
     for (;;) {
       const int64_t index = next_.fetch_add(1, std::memory_order_relaxed);
       if (index >= count_) return;
       try {
-        run_block_(index);
+        run_cluster_(index);
       } catch (const std::exception &e) {
         const std::lock_guard lock(mutex_);
         if (error_.empty()) error_ = e.what();
@@ -38,7 +38,7 @@ class Job {
 
  private:
   const int64_t count_;
-  const std::function<void(int64_t)> &run_block_;
+  const std::function<void(int64_t)> &run_cluster_;
   std::atomic<int64_t> next_{0};
   std::mutex mutex_;
   std::string error_;
@@ -58,7 +58,7 @@ class Workers {
     for (std::thread &thread : threads_) thread.join();
   }
 
-  /// The calling thread works too.
+  /// Runs the job on that many pool threads and on the calling one; returns when all have finished.
   void run(Job &job, int helpers) {
     {
       const std::lock_guard lock(mutex_);
@@ -116,10 +116,10 @@ struct WorkersOfProcess {
 }  // namespace
 
 std::string run_on_workers(int64_t count, int max_workers,
-                           const std::function<void(int64_t)> &run_block) {
+                           const std::function<void(int64_t)> &run_cluster) {
   static std::mutex one_job_at_a_time;
   const std::lock_guard lock(one_job_at_a_time);
-  Job job(count, run_block);
+  Job job(count, run_cluster);
   const int64_t wanted = std::min<int64_t>(max_workers, count);
   Workers *const workers = WorkersOfProcess::instance().workers;
   if (wanted > 1 && workers != nullptr)
