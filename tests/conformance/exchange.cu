@@ -1,4 +1,4 @@
-// Between threads: shuffles, reductions, atomics, barriers.
+// Exchange between threads: shuffles, reductions, atomics.
 #include "cases.h"
 #include "kernels/simt/block_reduce.h"
 

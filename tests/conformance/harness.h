@@ -19,7 +19,7 @@
 
 namespace mpconform {
 
-/// What memory holds before a kernel writes it.
+/// Every byte of memory before a kernel writes it.
 constexpr int kUntouched = 0x5A;
 
 }  // namespace mpconform
@@ -108,7 +108,8 @@ MP_DEVICE unsigned char *aligned_smem() {
   return smem + (kSwizzlePeriodBytes - address % kSwizzlePeriodBytes) % kSwizzlePeriodBytes;
 }
 
-/// By the block, between shared and global memory: 16 bytes at a time, from and to such addresses.
+/// To be called by the block: copies between shared and global memory.  Addresses and `bytes` are
+/// multiples of 16.
 MP_DEVICE void copy_pieces(unsigned char *to, const unsigned char *from, int bytes,
                            int num_threads) {
   using Piece = Pack<uint32_t, 4>;

@@ -1,4 +1,4 @@
-// What a case of the conformance program gives on either target, and where two of them differ.
+// The output of a case of the conformance program, and the differences of two outputs.
 #pragma once
 
 #include <cstddef>

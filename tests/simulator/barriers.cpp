@@ -64,7 +64,7 @@ MP_KERNEL(96, 1) meet_in_phases(MP_PARAM(OutArgs) args) {
   block_sync();
   int wrong = 0;
   for (int phase = 0; phase < kPhases; phase++) {
-    // Two, so that nobody is a phase ahead of a thread that has not woken up yet.
+    // Two barriers, so that no thread is a phase ahead of one that has not woken up yet.
     const SmemAddress now = smem_address(&bar[phase % 2]);
     slots[phase % 2][thread_index()] = phase + thread_index();
     mbarrier_arrive(now);
@@ -75,7 +75,7 @@ MP_KERNEL(96, 1) meet_in_phases(MP_PARAM(OutArgs) args) {
   args.out[thread_index()] = wrong;
 }
 
-/// Thread 0 waits for three others; by then each of them has said that it came.
+/// Thread 0 waits for three others; after the wait it must see what all three counted.
 MP_KERNEL(64, 1) count_arrivals(MP_PARAM(OutArgs) args) {
   MP_SHARED(uint64_t, bar, [1]);
   if (thread_index() == 0) mbarrier_init(smem_address(bar), 3), mbarrier_init_fence();
@@ -92,14 +92,14 @@ MP_KERNEL(64, 1) count_arrivals(MP_PARAM(OutArgs) args) {
   if (thread_index() == 0) {
     mbarrier_wait(smem_address(bar), 0);
     args.out[0] = args.out[1];
-    mbarrier_wait(smem_address(bar), 0);  // still so
+    mbarrier_wait(smem_address(bar), 0);  // it is still complete
   }
 }
 
 struct BytesArgs {
   int *out;
   uint32_t expected[2];  ///< by arriving threads 0 and 32
-  bool bytes_first;      ///< before anybody arrives
+  bool bytes_first;      ///< the bytes complete before any thread arrives
 };
 constexpr int kParts = 4;
 

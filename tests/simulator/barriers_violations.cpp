@@ -1,5 +1,5 @@
-// What a kernel must not do with mbarriers and named barriers: each mistake has its sentence, in
-// every mode; and what the report of a deadlock says of them.
+// Mistakes with mbarriers and named barriers: each has a report of its own, in every mode.  Also what the
+// report of a deadlock says of barriers.
 #include "kernels/simt/sm90.h"
 #include "violations.h"
 
@@ -17,7 +17,7 @@ MP_DEVICE Bars bars() {
   MP_SHARED(uint64_t, bars, [2]);
   return {bars};
 }
-/// The second one, in working order.
+/// The second mbarrier, correctly initialised.
 MP_DEVICE SmemAddress good_bar(int arrivals) {
   const SmemAddress bar = bars().second();
   if (thread_index() == 0) mbarrier_init(bar, arrivals), mbarrier_init_fence();

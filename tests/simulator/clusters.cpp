@@ -1,4 +1,4 @@
-// Clusters on the simulator: which blocks run together, addresses in another block, the barrier
+// Clusters in the simulator: which blocks run together, addresses in another block, the barrier
 // of the cluster, and asynchronous operations between blocks.
 #include <cmath>
 #include <cstring>
@@ -97,8 +97,8 @@ constexpr uint32_t kBytes = 4;
   });
 }
 
-/// Blocks hand numbers to the next of their cluster, whose barrier counts the bytes; it arrives at
-/// a barrier of the sender when it has read them.
+/// Each block sends numbers to the next block of its cluster, whose mbarrier counts the bytes; the
+/// receiver arrives at an mbarrier of the sender when it has read them.
 MP_KERNEL(64, 1) pass_to_next_block(MP_PARAM(OutArgs) args) {
   MP_SHARED(uint64_t, full, [1]);
   MP_SHARED(uint64_t, empty, [1]);
@@ -168,7 +168,7 @@ MP_KERNEL(96, 1) sync_in_rounds(MP_PARAM(OutArgs) args) {
   }
 }
 
-/// Warps that have returned are not waited for; the others may come from different lines.
+/// cluster_sync does not wait for warps that have returned; the others may call it on different lines.
 MP_KERNEL(128, 1) leave_early(MP_PARAM(OutArgs) args) {
   if (warp_index() == 3 || (cluster_rank() == 1 && warp_index() == 0)) return;
   if (thread_index() == 64) args.out[block_index()] = 1;
@@ -198,7 +198,7 @@ MP_KERNEL(64, 1) start_and_return(MP_PARAM(OutArgs) args) {
   if (thread_index() == 33) mbarrier_wait(address, 0), *out += 1;
 }
 
-/// Nobody waits: the operation is performed at the end of the cluster at the latest.
+/// No thread waits: the operation is performed at the end of the cluster at the latest.
 MP_KERNEL(32, 1) start_and_forget(MP_PARAM(OutArgs) args) {
   int *const out = args.out + block_index();
   if (thread_index() == 3)
@@ -206,7 +206,7 @@ MP_KERNEL(32, 1) start_and_forget(MP_PARAM(OutArgs) args) {
       engine::start_async([=]() __attribute__((no_sanitize_thread)) { *out += 1; });
 }
 
-/// How many of 40 operations had happened at the next switches.
+/// How many of 40 operations had been performed after the next switches.
 MP_KERNEL(32, 1) observe_operations(MP_PARAM(OutArgs) args) {
   int *const out = args.out;
   if (thread_index() == 0)

@@ -1,4 +1,4 @@
-// What a kernel must not do in a cluster: each mistake has its sentence, in every mode.
+// Mistakes in clusters: each has a report of its own, in every mode.
 #include "kernels/simt/sm90.h"
 #include "violations.h"
 
@@ -26,7 +26,7 @@ MP_KERNEL(32, 1) take_address_of_gmem(MP_PARAM(Lines) lines) {
   lines.first = __LINE__, smem_address(&lines);
 }
 
-// A cluster_sync that one block does not come to is over when that block has returned.
+// A cluster_sync that one block does not call completes when that block has returned.
 
 MP_KERNEL(64, 1) arrive_at_returned_block(MP_PARAM(Lines) lines) {
   MP_SHARED(uint64_t, bar, [1]);
@@ -44,7 +44,7 @@ MP_KERNEL(32, 1) arrive_before_init(MP_PARAM(Lines) lines) {
   if (cluster_rank() == 0) lines.first = __LINE__, mbarrier_arrive_cluster(in_block(own, 1));
   cluster_sync();
 }
-/// An operation of block 0 still uses block 1, whose threads have all returned, at the end.
+/// An asynchronous operation of block 0 uses block 1 after all threads of block 1 have returned.
 MP_KERNEL(32, 1) operate_on_returned_block(MP_PARAM(Lines) lines) {
   MP_SHARED(int, slot, [1]);
   const SmemAddress there = in_block(smem_address(slot), 1);

@@ -1,4 +1,4 @@
-// cp.async on the simulator: every size, groups, and when copies land.
+// cp.async in the simulator: every size, groups, and when copies complete.
 #include <cstring>
 
 #include "kernels/simt/sm80.h"
@@ -47,10 +47,10 @@ constexpr int kGroups = 4;
 
 struct GroupArgs {
   int32_t *source;  ///< [kGroups][2][4]: two copies per group
-  int32_t *landed;  ///< [kGroups][2]: what the copy brought
+  int32_t *landed;  ///< [kGroups][2]: what was copied
 };
 
-/// The source changes after the wait: a copy that had landed by then brings 1, a later one 2.
+/// The source changes after the wait: a copy that has completed by then copies 1, a later one 2.
 template <int kPending, bool last_committed>
 MP_KERNEL(32, 1)
 change_source(MP_PARAM(GroupArgs) args) {
@@ -70,7 +70,7 @@ change_source(MP_PARAM(GroupArgs) args) {
   for (int i = 0; i < kGroups * 2; i++) args.landed[i] = slots[4 * i];
 }
 
-/// `num_covered` groups had to land in the wait; the rest land when the mode says so.
+/// `num_covered` groups had to complete in the wait; when the rest do depends on the mode.
 template <int kPending, bool last_committed>
 void check_groups(int num_covered) {
   for (const engine::CopyTiming timing :

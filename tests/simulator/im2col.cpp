@@ -1,5 +1,5 @@
-// im2col loads on the simulator: what arrives, against the definition of a convolution; and what
-// breaks a rule.
+// im2col loads in the simulator: what they load, against the definition of a convolution; and the
+// reports of kernels that break a rule.
 #include "im2col_images.h"
 #include "tma.h"
 

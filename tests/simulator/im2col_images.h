@@ -1,15 +1,15 @@
-// The convolutions with which im2col TMA is tested: on the simulator, and on a GPU against it.
+// The convolutions with which im2col TMA is tested: in the simulator, and on a GPU against it.
 #pragma once
 
 #include "kernels/simt/tensor_map.h"
 
 namespace mptest {
 
-/// One axis of a convolution as im2col TMA is told of it.
+/// One axis of a convolution, as im2col TMA describes it.
 struct Axis {
   int extent, filter, stride, dilation, pad_lo, pad_hi;
 
-  /// Where the filter may stand.
+  /// The number of places of the filter.
   int places() const {
     return (extent + pad_lo + pad_hi - dilation * (filter - 1) - 1) / stride + 1;
   }

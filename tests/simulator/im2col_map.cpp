@@ -1,4 +1,4 @@
-// im2col maps: which there are, and the cache of each thread.
+// im2col maps: which specs are possible, and the cache of each thread.
 #include <functional>
 #include <random>
 
@@ -20,7 +20,7 @@ Im2colSpec good_spec() {
           128,      true};
 }
 
-/// The limits as cuda.h lists them, and what tensor_map.cpp adds, once more.
+/// The limits of cuda.h and those that tensor_map.cpp adds, written a second time.
 bool is_allowed(const Im2colSpec &spec) {
   bool ok = spec.base != nullptr && reinterpret_cast<uintptr_t>(spec.base) % 16 == 0;
   ok = ok && (spec.dtype == MP_FP16 || spec.dtype == MP_BF16 || spec.dtype == MP_FP32);

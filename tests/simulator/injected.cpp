@@ -1,5 +1,5 @@
-// Bugs injected in small kernels: the strict mode must find each within 20 seeds, and find nothing
-// in the same kernel without the bug, which must give the same bits in every mode.
+// Bugs injected into small kernels.  The strict mode must find each within 20 seeds, and nothing in the
+// same kernel without a bug, which must give the same bits in every mode.
 #include <algorithm>
 #include <cstdio>
 

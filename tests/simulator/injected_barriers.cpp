@@ -1,5 +1,5 @@
-// Mistakes with barriers injected in small kernels: the strict mode must find each within 20 seeds,
-// and nothing in the same kernel without them.
+// Mistakes with barriers, injected into small kernels.  The strict mode must find each within 20 seeds,
+// and nothing in the same kernel without a mistake.
 #include <algorithm>
 #include <cstdio>
 
@@ -107,7 +107,7 @@ exchange_in_pairs(MP_PARAM(Args) args) {
   }
 }
 
-/// Two blocks tell each other that they are done with an item.
+/// Two blocks take turns: each arrives at the other's mbarrier when it is done with an item.
 template <Bug bug>
 MP_KERNEL(kThreads, 1)
 take_turns(MP_PARAM(Args) args) {
@@ -121,7 +121,7 @@ take_turns(MP_PARAM(Args) args) {
   const int other = bug == Bug::arrive_at_own_block ? cluster_rank() : cluster_rank() ^ 1;
   if (warp_index() < kConsumers)
     for (int i = 0; i < kItems; i++) {
-      const int turns = i / 2;  // that the other block has had
+      const int turns = i / 2;  // of the other block so far
       if (i % 2 == cluster_rank()) {
         if (i > 0) mbarrier_wait(bar, (turns - (cluster_rank() == 0)) % 2);
         args.out[(i * kConsumers + warp_index()) * kWarpSize + lane_index()] =

@@ -1,5 +1,5 @@
-// The mistakes that are commonly made in Hopper GEMMs, injected in one (injected_sm90.h): the strict
-// mode must find each within 20 seeds, and nothing in the kernel without them.
+// The mistakes that are commonly made in Hopper GEMMs, injected into one (injected_sm90.h).  The strict
+// mode must find each within 20 seeds, and nothing in the kernel without a mistake.
 //
 //   mistake                                   what catches it
 //   ----------------------------------------  ------------------------------------------------------
@@ -143,9 +143,9 @@ void check_correct(const Problem &problem) {
   });
 }
 
-/// Launches twice, because the workspace of the second is what the first left.  With `sentence`,
-/// that is what the simulator must say (a race, if it is in the way, may be reported first); without,
-/// D is wrong and the simulator need not notice.
+/// Launches twice, because the first launch leaves its workspace to the second.  With a `sentence` the
+/// simulator must report it (or a race, where the detector finds one first); without one D must be wrong
+/// or anything reported.
 template <Bug bug, int kCluster = 1>
 void check_caught(const char *mistake, const char *sentence = nullptr,
                   const Problem &problem = kCluster == 1 ? kPlain : kOddPairs) {
@@ -163,7 +163,6 @@ void check_caught(const char *mistake, const char *sentence = nullptr,
     num_violations += !complaint.empty();
     num_wrong += complaint.empty() && !is_correct;
     const auto says = [&](const char *text) { return complaint.find(text) != std::string::npos; };
-    // The race detector may come first.
     num_sentences +=
         sentence != nullptr && (says(sentence) || (kRaceBuild && says(" races with ")));
   }

@@ -1,4 +1,4 @@
-// A small but complete Hopper GEMM, and the mistakes that can be injected in it.
+// A small but complete Hopper GEMM, and the mistakes that can be injected into it.
 //
 // D = A B in fp16, A [m][k] (K-major in smem), B [k][n] (MN-major).  A persistent grid; in each
 // block one thread of the first warpgroup fetches tiles by TMA into a ring of stages, and the two
@@ -84,7 +84,7 @@ struct InjectedArgs {
   uint32_t *counters;  ///< [tile][consumer], zero between launches
 };
 
-/// Where in the ring, and the parity of the phase there.
+/// A position in the ring, and the parity of the mbarrier phase there.
 struct Ring {
   int stage = 0;
   uint32_t parity = 0;
@@ -203,7 +203,7 @@ struct InjectedGemm {
     });
   }
 
-  /// By each warp, when nothing of it reads the stage any more.
+  /// To be called by each warp when its wgmmas no longer read the stage.
   void release(int stage) const {
     if (lane_index() != 0) return;
     if (kCluster == 1 || bug == Bug::release_to_own_block_only) {
@@ -247,7 +247,7 @@ struct InjectedGemm {
     wgmma_keep(d);
   }
 
-  /// The last stage is still read when the next is waited for.
+  /// One group of wgmmas stays in flight: the previous stage is still read while this one is waited for.
   void multiply_unit(float (&d)[kRegs], const Unit &unit, int consumer, Ring &ring) const {
     int previous = 0;
     for (int t = 0; t < unit.num_k_tiles; t++) {

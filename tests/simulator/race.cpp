@@ -189,7 +189,7 @@ TEST_CASE("race: a copy lands in its thread's wait", "[race]") {
     read_of(4 * thread_index() + 3);
     copy_async_wait<0>();
   });
-  expect_race([] {  // no barrier: others do not know
+  expect_race([] {  // no barrier: the copy is ordered for its own thread only
     copy_to_mine();
     copy_async_commit();
     copy_async_wait<0>();
@@ -237,7 +237,7 @@ TEST_CASE("race: a copy may write as soon as it is started", "[race]") {
     warp_sync();
     copy_to_mine();
   });
-  expect_race([] { copy_to_mine(), copy_to_mine(); });  // which of the two lands last?
+  expect_race([] { copy_to_mine(), copy_to_mine(); });  // the order of the two is undefined
 }
 
 namespace {

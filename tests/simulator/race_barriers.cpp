@@ -26,7 +26,7 @@ MP_DEVICE Shared shared() {
   return {bars, slots};
 }
 
-/// Initialised as they should be.
+/// With both mbarriers initialised correctly.
 MP_DEVICE Shared with_barriers(int arrivals0, int arrivals1 = 1) {
   const Shared smem = shared();
   if (thread_index() == 0) {
@@ -61,7 +61,7 @@ MP_DEVICE void read_of(int thread) {
                          __builtin_return_address(0));
   engine::start_async([=] { engine::mbarrier_complete_tx(mbarrier, 16, {}); });
 }
-/// In group 0.
+/// A store in group 0.
 [[gnu::noinline]] void start_store(int thread) {
   race::tma_store_started(&slot_of(thread), 16, 0, __builtin_return_address(0));
 }
@@ -74,7 +74,7 @@ MP_DEVICE void fence_async() {
 struct Count {
   mutable int of_warpgroup[2] = {};
 };
-/// In group 0.  All threads of the warpgroup come; the last one issues.
+/// In group 0.  All threads of the warpgroup call this, and the last one issues.
 [[gnu::noinline]] void start_multiply(int thread, const Count &issued) {
   if (++issued.of_warpgroup[warp_index() / 4] == 128)
     race::wgmma_started(&slot_of(thread), 16, 0, __builtin_return_address(0));
@@ -97,7 +97,7 @@ void expect_none(const Body &body, int cluster = 1) {
   });
 }
 
-/// Found in every schedule; the report must have all of `parts`.
+/// The race must be found in every schedule, with a report that has all of `parts`.
 template <class Body>
 void expect_race(const Body &body, const std::vector<std::string> &parts = {"races with"},
                  int cluster = 1) {
@@ -117,14 +117,14 @@ void skip_without_detector() {
 
 }  // namespace
 
-TEST_CASE("race: an arrive tells what its own thread did", "[race]") {
+TEST_CASE("race: an arrive releases what its own thread did", "[race]") {
   skip_without_detector();
   expect_none([] {  // every lane arrives
     const Shared smem = with_barriers(kWarpSize);
     if (warp_index() == 0) write_mine(), mbarrier_arrive(smem.bar(0));
     if (warp_index() == 1) mbarrier_wait(smem.bar(0), 0), read_of(lane_index());
   });
-  expect_none([] {  // one arrives for all
+  expect_none([] {  // one lane arrives for all
     const Shared smem = with_barriers(1);
     if (warp_index() == 0) {
       write_mine();
@@ -134,7 +134,7 @@ TEST_CASE("race: an arrive tells what its own thread did", "[race]") {
     if (warp_index() == 1) mbarrier_wait(smem.bar(0), 0), read_of(lane_index());
   });
   expect_race(
-      [] {  // without knowing of the others
+      [] {  // what the other lanes did did not happen before it
         const Shared smem = with_barriers(1);
         if (warp_index() == 0) {
           write_mine();
@@ -143,19 +143,19 @@ TEST_CASE("race: an arrive tells what its own thread did", "[race]") {
         if (warp_index() == 1) mbarrier_wait(smem.bar(0), 0), read_of(9);
       },
       {"slots + 144 bytes", "write by thread 9 ("});
-  expect_race([] {  // too early
+  expect_race([] {  // arrives before it writes
     const Shared smem = with_barriers(kWarpSize);
     if (warp_index() == 0) mbarrier_arrive(smem.bar(0)), write_mine();
     if (warp_index() == 1) mbarrier_wait(smem.bar(0), 0), read_of(lane_index());
   });
-  expect_race([] {  // the arriving thread is told nothing
+  expect_race([] {  // an arrive acquires nothing
     const Shared smem = with_barriers(2 * kWarpSize);
     if (warp_index() == 0) write_mine(), mbarrier_arrive(smem.bar(0));
     if (warp_index() == 1) mbarrier_arrive(smem.bar(0)), read_of(lane_index());
   });
 }
 
-TEST_CASE("race: a wait tells its own thread", "[race]") {
+TEST_CASE("race: a wait acquires for its own thread", "[race]") {
   skip_without_detector();
   const auto wait_in_lane_0 = [](bool then_sync) {
     const Shared smem = with_barriers(1);
@@ -170,7 +170,7 @@ TEST_CASE("race: a wait tells its own thread", "[race]") {
   expect_race([=] { wait_in_lane_0(false); }, {"read by thread 7 (", "write by thread 40 ("});
 }
 
-TEST_CASE("race: a wait tells of its phase and the earlier ones", "[race]") {
+TEST_CASE("race: a wait acquires what was released in its phase and the earlier ones", "[race]") {
   skip_without_detector();
   const auto wait_for = [](int num_phases) {
     const Shared smem = with_barriers(1);
@@ -216,7 +216,7 @@ TEST_CASE("race: a slot is released when it has been read", "[race]") {
 
 TEST_CASE("race: mbarriers are initialised before others use them", "[race]") {
   skip_without_detector();
-  // The lane that initialises comes first in this schedule, so all goes well.
+  // In this schedule the initialising lane happens to run first.
   const auto use_without_sync = [] {
     const Shared smem = shared();
     if (thread_index() == 0) mbarrier_init(smem.bar(0), 1), mbarrier_init_fence();
@@ -261,7 +261,7 @@ TEST_CASE("race: a named barrier orders the warps that arrive", "[race]") {
   expect_race([=] { arrive_and_sync(true); });
 }
 
-TEST_CASE("race: a TMA load is known to those who wait for its phase", "[race]") {
+TEST_CASE("race: a TMA load happens before what follows a wait for its phase", "[race]") {
   skip_without_detector();
   const auto load = [](bool reader_waits) {
     const Shared smem = with_barriers(1);
@@ -278,7 +278,7 @@ TEST_CASE("race: a TMA load is known to those who wait for its phase", "[race]")
   expect_none([=] { load(true); });
   expect_race([=] { load(false); }, {"slots + 80 bytes"});
   expect_race(
-      [] {  // two into one place
+      [] {  // two loads into one place
         const Shared smem = with_barriers(1);
         if (thread_index() != 0) return;
         mbarrier_arrive_expect(smem.bar(0), 32);
@@ -303,7 +303,7 @@ TEST_CASE("race: a TMA load is known to those who wait for its phase", "[race]")
 
 TEST_CASE("race: a TMA load into another block of the cluster", "[race]") {
   skip_without_detector();
-  // Block 1 has read its slot; block 0 has one filled there.
+  // Block 1 reads its slot; block 0 starts a load into it.
   const auto load_there = [](bool synced) {
     const Shared smem = with_barriers(1);
     if (cluster_rank() == 1 && thread_index() == 8) read_of(5);
@@ -356,7 +356,7 @@ TEST_CASE("race: a TMA store reads until its thread has waited", "[race]") {
   expect_none([=] { store(true, 9); });
   expect_race([=] { store(false, 3); }, {"read by a TMA store of thread 3 ("});
   expect_race([=] { store(false, 9); }, {"read by a TMA store of thread 3 ("});
-  expect_race([] {  // the wait is over, but nobody was told
+  expect_race([] {  // the wait orders the read for its own thread only
     block_sync();
     if (thread_index() == 3) start_store(9), finish_store();
     if (thread_index() == 9) write_mine();
@@ -386,7 +386,7 @@ TEST_CASE("race: asynchronous operations see only writes that were fenced", "[ra
   expect_race([=] { store(Fence::by_other); }, report);
 }
 
-TEST_CASE("race: wgmma reads what its whole warpgroup knows of", "[race]") {
+TEST_CASE("race: wgmma reads what happened before it in every thread of the warpgroup", "[race]") {
   skip_without_detector();
   const auto multiply_loaded = [](const Count &issued, int warp_without_wait) {
     const Shared smem = with_barriers(1);

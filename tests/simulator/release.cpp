@@ -1,4 +1,4 @@
-// The release store with which a kernel tells the host of what it has done.
+// The release store with which a kernel publishes to the CPU what it has written.
 #include <array>
 #include <atomic>
 #include <thread>
@@ -16,12 +16,12 @@ constexpr uint64_t kPattern = 0xA5A5A5A5A5A5A5A5;
 
 struct Args {
   uint64_t *data;   ///< kWords
-  uint64_t *count;  ///< how many of them are there
+  uint64_t *count;  ///< how many of them have been published
 };
 
-/// One thread writes a word, then says so.
+/// One thread writes words, and publishes their number after each.
 MP_KERNEL(kThreads, 1)
-tell(MP_PARAM(Args) args) {
+publish(MP_PARAM(Args) args) {
   if (thread_index() != 37) return;
   for (uint64_t i = 0; i < kWords; i++) {
     args.data[i] = 3 * i + 1;
@@ -29,8 +29,7 @@ tell(MP_PARAM(Args) args) {
   }
 }
 
-/// Follows the counter until the kernel is gone; returns how many words were not what they should
-/// have been.
+/// Reads the counter until the kernel has finished; returns how many of the published words were wrong.
 uint64_t watch(const std::vector<uint64_t> &data, uint64_t &count,
                const std::atomic<bool> &finished) {
   uint64_t wrong = 0;
@@ -51,7 +50,7 @@ TEST_CASE("release store: whoever sees it sees what was written before") {
     std::atomic<bool> finished = false;
     uint64_t wrong = 1;
     std::thread host([&] { wrong = watch(data, counter[1], finished); });
-    const std::string complaint = outcome(tell, {1, kThreads}, {data.data(), &counter[1]});
+    const std::string complaint = outcome(publish, {1, kThreads}, {data.data(), &counter[1]});
     finished = true;
     host.join();
     CHECK(complaint == "");

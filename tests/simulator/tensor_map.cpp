@@ -1,4 +1,4 @@
-// Tensor maps: which there are, and the cache of each thread.
+// Tensor maps: which specs are possible, and the cache of each thread.
 #include "kernels/simt/tensor_map.h"
 
 #include <bit>
@@ -21,7 +21,7 @@ TensorMapSpec good_spec() {
   return {tensor, MP_FP16, {100, 60, 3}, {104, 104 * 60}, {64, 32}, true};
 }
 
-/// The limits as cuda.h lists them, and what tensor_map.cpp adds, once more.
+/// The limits of cuda.h and those that tensor_map.cpp adds, written a second time.
 bool is_allowed(const TensorMapSpec &spec) {
   bool ok = spec.base != nullptr && reinterpret_cast<uintptr_t>(spec.base) % 16 == 0;
   ok = ok && (spec.dtype == MP_FP16 || spec.dtype == MP_BF16 || spec.dtype == MP_FP32);
@@ -64,7 +64,7 @@ TensorMapSpec some_spec(std::mt19937_64 &random) {
   return spec;
 }
 
-/// The only thing wrong with the spec is what `spoil` does.
+/// `spoil` makes the only mistake in the spec.
 void check_reason(const char *why, const std::function<void(TensorMapSpec &)> &spoil) {
   TensorMapSpec spec = good_spec();
   REQUIRE(mp::why_no_tensor_map(spec) == nullptr);
@@ -181,7 +181,7 @@ TEST_CASE("tensor map: a spec is encoded once, and again if any field of it chan
 }
 
 TEST_CASE("tensor map: the cache may forget but not mix up") {
-  // A map that tells which spec, and which of two encoders, it is of.
+  // A map whose contents tell the spec and which of two encoders made it.
   const auto encode = [](const TensorMapSpec &s) {
     return mp::TensorMap{{1, std::bit_cast<uint64_t>(s.base), static_cast<uint64_t>(s.dtype),
                           static_cast<uint64_t>(s.extent[0]), static_cast<uint64_t>(s.extent[1]),

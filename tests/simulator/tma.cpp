@@ -1,4 +1,4 @@
-// TMA on the simulator: every element of every box, against the definition.
+// TMA in the simulator: every element of every box, against the definition.
 #include "tma.h"
 
 #include <climits>
@@ -41,7 +41,7 @@ size_t smem_bytes(const TensorShape &shape) {
   return static_cast<size_t>(shape.box_bytes()) + kSwizzlePeriodBytes;
 }
 
-/// By the block; multiples of 16 bytes, as all of these.
+/// To be called by the block; the sizes of all tensors and boxes here are multiples of 16 bytes.
 void copy(uint8_t *to, const uint8_t *from, int bytes) {
   constexpr int kPiece = 16;
   for (int at = thread_index() * kPiece; at < bytes; at += kThreads * kPiece)
@@ -86,8 +86,8 @@ struct StoreArgs {
   const Place *places;
   int count, box_bytes;
   bool add;
-  const uint8_t *box;  ///< what every store has in shared memory
-  uint8_t *tensor;     ///< as the map's; put back to `before` after every store
+  const uint8_t *box;  ///< the contents of shared memory for every store
+  uint8_t *tensor;     ///< the memory of the map; restored from `before` after every store
   const uint8_t *before;
   int tensor_bytes;
   uint8_t *tensors;  ///< out: after each store
@@ -113,7 +113,7 @@ MP_KERNEL(kThreads, 1) store_boxes(MP_PARAM(StoreArgs) args) {
   }
 }
 
-/// Element values that are no part of the tensor's, in their places of the swizzle.
+/// Values that the tensor does not have, swizzled as the box is.
 std::vector<uint8_t> some_box(const TensorShape &shape) {
   std::vector<uint8_t> box(static_cast<size_t>(shape.box_bytes()));
   for (int row = 0; row < shape.box_rows; row++)
@@ -224,7 +224,7 @@ struct AddArgs {
 
 constexpr int kAdditions = 20;  // of each block
 
-/// Every block adds its index + 1 to a box that it shares with all others, again and again.
+/// Every block adds its index + 1 to the same box, kAdditions times.
 MP_KERNEL(32, 1) add_from_all_blocks(MP_PARAM(AddArgs) args) {
   constexpr int kElements = 32 * 8;
   float *const box = reinterpret_cast<float *>(aligned_smem());
@@ -248,7 +248,7 @@ struct MulticastArgs {
   uint8_t *boxes;  ///< out, by rank
 };
 
-/// One block loads a box into those of the mask; each waits for its own barrier.
+/// One block loads a box into the blocks of the mask; each of them waits for its own mbarrier.
 MP_KERNEL(kThreads, 1) load_into_many(MP_PARAM(MulticastArgs) args) {
   MP_SHARED(uint64_t, loaded, [3]);
   const SmemAddress bar = smem_address(&loaded[1]);

@@ -1,4 +1,4 @@
-// What the tests of TMA on the simulator share: a tensor with something in every byte around
+// What the tests of TMA in the simulator share: a tensor with something in every byte around
 // its elements, and where a box of it must lie in shared memory, from the definition.
 #pragma once
 

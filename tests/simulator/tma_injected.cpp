@@ -1,5 +1,5 @@
-// Bugs injected in a TMA pipeline: the strict mode must find each within 20 seeds, and find nothing
-// in the same kernel without the bug, which must give the right bits in every mode.
+// Bugs injected into a TMA pipeline.  The strict mode must find each within 20 seeds, and nothing in the
+// same kernel without a bug, which must give the right bits in every mode.
 #include <cstdio>
 
 #include "kernels/simt/half.h"
@@ -52,8 +52,7 @@ void produce(const Args &args, SmemAddress stages, SmemAddress full, SmemAddress
   }
 }
 
-/// Twice what is in the tile, for 8 columns of the 8 rows: two per lane, as store_matrix_x4 has
-/// them.
+/// Twice the elements of 8 columns and 8 rows of the tile: two per lane, as store_matrix_x4 takes them.
 uint32_t doubled(const uint8_t *tile, int columns) {
   const int row = lane_index() / 4, column = columns + lane_index() % 4 * 2;
   half pair[2];

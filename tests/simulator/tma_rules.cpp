@@ -1,4 +1,4 @@
-// TMA on the simulator: what breaks a rule ends in an error that says which and names the line.
+// TMA in the simulator: a kernel that breaks a rule gets a report with the rule and the line.
 #include "tma.h"
 
 using namespace mp::host;
@@ -11,7 +11,7 @@ constexpr TensorShape kSwizzled{MP_FP16, 100, 30, 3, 104, 104 * 30, 64, 8, true}
 constexpr TensorShape kPlain{MP_FP16, 100, 30, 3, 104, 104 * 30, 64, 8, false};
 constexpr uint32_t kBytes = 1024;  // of a box of either
 
-/// What the kernels of this file work on; copied into them.
+/// The tensor maps of the kernels of this file, which have them as captures.
 struct Maps {
   mp::TensorMap swizzled, plain;
 };
@@ -52,8 +52,7 @@ struct Fixture {
   const Maps maps{swizzled.map(), plain.map()};
 };
 
-/// In every mode, the report has all of `texts` and names the noted line, and the next launch is
-/// none the worse.
+/// In every mode the report has all of `texts` and names the noted line, and the next launch works.
 template <class Body>
 void check_violation(const Body &body, const std::vector<std::string> &texts, int cluster = 1) {
   in_every_mode([&] {
@@ -125,7 +124,7 @@ TEST_CASE_METHOD(Fixture, "tma: an mbarrier that expects other bytes than come")
       const SmemAddress bar = initialised_barrier();
       if (thread_index() == 0) {
         mbarrier_arrive_expect(bar, bytes);
-        // Most of the box lies outside of the tensor, and counts all the same.
+        // Most of the box lies outside of the tensor; the mbarrier counts all of it.
         if (bytes < kBytes) noted_line = __LINE__ + 1;
         tma_load(box(1), m.plain, bar, 90, 28, 0);
       }
@@ -157,7 +156,7 @@ TEST_CASE_METHOD(Fixture, "tma: a thread that returns before its stores have rea
   check_fine(store_then([] { tma_store_commit(), tma_store_wait_read<0>(); }));
   check_fine(store_then([] { tma_store_commit(), tma_store_wait<0>(); }));
   check_fine(store_then([] { tma_store_commit(), tma_store_commit(), tma_store_wait_read<1>(); }));
-  // The waits of another thread do not count.
+  // A wait of another thread does not cover them.
   check_violation(
       [m] {
         if (thread_index() == 1) tma_store(m.plain, box(0), 0, 0, 0), tma_store_commit();

@@ -1,4 +1,4 @@
-// TMA on the simulator: when loads land and stores read and write, and what must be told before.
+// TMA in the simulator: when loads complete, when stores read and write, and which fences they need.
 #include "tma.h"
 
 using namespace mp::host;
@@ -21,13 +21,13 @@ void fill(float *box, float value) {
 struct GroupArgs {
   mp::TensorMap map;
   const float *first;  ///< [kGroups], first elements of the matrices
-  float *seen;         ///< out: what they were after the wait
+  float *seen;         ///< out: their values after the wait
 };
 
 enum class Wait { read, written };
 
-/// Group g stores ones to matrix g.  After the wait all boxes become twos, so a store that had
-/// read by then brings 1, a later one 2.
+/// Group g stores ones to matrix g.  After the wait all boxes become twos, so a store that has read
+/// smem by then stores 1, a later one 2.
 template <Wait kWait, int kPending>
 MP_KERNEL(32, 1)
 store_groups(MP_PARAM(GroupArgs) args) {
@@ -76,7 +76,7 @@ Outcome store_in(const engine::Mode &mode) {
 constexpr engine::CopyTiming kTimings[] = {engine::CopyTiming::immediate, engine::CopyTiming::late,
                                            engine::CopyTiming::random};
 
-/// How often, over all seeds, each group was `value`.
+/// For each group, the number of seeds for which it was `value`.
 template <class Get>
 std::vector<int> count(float value, engine::CopyTiming timing, const Get &get) {
   std::vector<int> counts(kGroups);
@@ -87,7 +87,7 @@ std::vector<int> count(float value, engine::CopyTiming timing, const Get &get) {
   return counts;
 }
 
-/// All groups below `num_sure` must have `value`; the others do as the timing says.
+/// All groups below `num_sure` must have `value`; whether the others have depends on the timing.
 template <class Get>
 void check_counts(float value, int num_sure, const Get &get) {
   for (const engine::CopyTiming timing : kTimings) {
@@ -138,7 +138,7 @@ MP_KERNEL(32, 1) load_and_look(MP_PARAM(LoadArgs) args) {
   if (!args.waits) mbarrier_wait(bar, 0);
 }
 
-/// In how many of the seeds the load had landed when the kernel looked.
+/// The number of seeds for which the load had completed when the kernel read the box.
 int num_landed(engine::CopyTiming timing, bool waits) {
   Tensor tensor(kShape);
   uint32_t expected;

@@ -1,4 +1,4 @@
-// Host arrays in the parameters of a launch: every byte arrives, none beside them is written.
+// Host arrays in the parameters of a launch: every byte is copied, and none beside them is written.
 #include <cstring>
 
 #include "kernels/gemm/upload.h"
@@ -17,7 +17,7 @@ std::vector<uint8_t> numbered(size_t bytes) {
   return values;
 }
 
-/// `misalignment`: of the source, which may be anything.
+/// `misalignment` is that of the source, which may have any alignment.
 void check_upload(size_t bytes, size_t misalignment) {
   INFO(bytes << " bytes");
   std::vector<uint8_t> expected(kGuard + bytes + kGuard, kPattern);

@@ -1,4 +1,4 @@
-// What a kernel must not do ends in an error that names the place; the next launch works.
+// A kernel that breaks a rule gets a report that names the place, and the next launch works.
 #include "violations.h"
 #include "kernels/simt/sm80.h"
 #include "kernels/simt/vector.h"

@@ -15,7 +15,7 @@ struct Lines {
   mutable int first = 0, second = 0;
 };
 
-/// For operations that are told where they are called.
+/// The place of this call, whose line is noted; for operations that take a place as an argument.
 inline source_location noted(int &line, source_location where = source_location::current()) {
   line = static_cast<int>(where.line());
   return where;

@@ -1,8 +1,8 @@
-// wgmma on the simulator, against the definitions of the PTX ISA.
+// wgmma in the simulator, against the definitions of the PTX ISA.
 //
 // Operands are laid out here as TMA lays them out, by the formulas of wgmma_tile.h.  Every element
-// that a descriptor selects is looked at through a product with the identity; products proper are
-// of integers small enough to be exact, against fp64.
+// that a descriptor selects is checked by a product with the identity; other products are of integers
+// small enough to be exact, and compared with fp64.
 #include <cstring>
 
 #include "kernels/simt/sm90.h"
@@ -132,7 +132,7 @@ multiply_sum(MP_PARAM(WgmmaArgs) args) {
 
 // ---------------------------------------------------------------- descriptors
 
-/// Which elements do the descriptors select?  A product with the identity says so: D[m][n] is
+/// Which elements do the descriptors select?  A product with the identity shows it: D[m][n] is
 /// A[m][n], or B[n][m], of the 16 k of each term.  Returns what the simulator complained of, or
 /// "wrong" if an element is not that of the tile, or nothing.
 enum class Role { a, b };
@@ -284,9 +284,9 @@ TEST_CASE("simulator: typical mistakes in a wgmma descriptor are found") {
   const Tile k_major(Major::k, 128, 128, 64, kAtom), mn_major(Major::mn, 128, 256, 64, kAtom);
   CHECK(mistaken(k_major, 16, 1024) == "");
   CHECK(mistaken(mn_major, 8192, 1024) == "");
-  // The leading dimension of a swizzled K-major operand is not looked at ...
+  // The leading dimension of a swizzled K-major operand is ignored.
   CHECK(mistaken(k_major, 8192, 1024) == "");
-  // ... but that of an MN-major one is.
+  // That of an MN-major operand is used.
   CHECK(mistaken(mn_major, 16, 1024).find("16 bytes apart along n, not a multiple of 1024") !=
         std::string::npos);
   // The pitch of one row in place of eight.

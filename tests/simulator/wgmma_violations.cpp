@@ -1,4 +1,4 @@
-// What a kernel must not do with a warpgroup: each mistake has its sentence, in every mode.
+// Mistakes with warpgroups: each has a report of its own, in every mode.
 #include <cmath>
 
 #include "kernels/simt/sm90.h"

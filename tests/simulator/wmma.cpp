@@ -1,4 +1,4 @@
-// WMMA on the simulator: integers small enough to be exact, against fp64.
+// WMMA in the simulator: integers small enough to be exact, against fp64.
 #include "kernels/simt/wmma.h"
 #include "testing.h"
 #include "tests/support/fills.h"
