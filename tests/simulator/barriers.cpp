@@ -220,7 +220,7 @@ TEST_CASE("simulator: a phase completes with its last arrival") {
   });
 }
 
-TEST_CASE("simulator: a phase completes when all bytes it expects have come") {
+TEST_CASE("simulator: a phase completes when all bytes it expects are complete") {
   in_every_mode([] {
     for (const bool bytes_first : {false, true}) {
       check_bytes(16, 0, bytes_first);

@@ -177,7 +177,7 @@ MP_KERNEL(96, 1) disagree_on_threads(MP_PARAM(Lines) lines) {
   if (warp_index() == 0) lines.first = __LINE__, named_barrier_sync(1, 96);
   if (warp_index() == 1) lines.second = __LINE__, named_barrier_sync(1, 64);
 }
-MP_KERNEL(96, 1) come_twice(MP_PARAM(Lines) lines) {
+MP_KERNEL(96, 1) arrive_twice(MP_PARAM(Lines) lines) {
   if (warp_index() == 1) {
     named_barrier_arrive(1, 96);
     warp_sync();
@@ -261,9 +261,9 @@ TEST_CASE("simulator: arrivals and bytes of an mbarrier") {
   check_violation(arrive_too_often, {1, 32}, {"bars + 8 bytes", "more often than the 2 times"});
   check_violation(expect_too_much, {1, 32}, {"bars + 8 bytes", "to 1048576", "2^20 - 1"});
   check_violation(expect_too_much_in_sum, {1, 32}, {"bars + 8 bytes", "to 1200000", "2^20 - 1"});
-  check_violation(send_too_much, {1, 32}, {"bars + 8 bytes 8 bytes more than its phase expects"});
+  check_violation(send_too_much, {1, 32}, {"bars + 8 bytes with 8 bytes more than its phase expects"});
   check_violation(expect_too_little, {1, 32},
-                  {"bars + 8 bytes 8 bytes more than its phase expects"});
+                  {"bars + 8 bytes with 8 bytes more than its phase expects"});
   check_violation(wait_for_parity_2, {1, 32}, {"parity 2"});
 }
 
@@ -286,7 +286,7 @@ TEST_CASE("simulator: the threads of a named barrier") {
   check_violation(sync_half_a_warp, {1, 64}, {"48 threads", "whole warps"});
   check_violation(sync_too_many, {1, 64}, {"96 threads", "its block of 64"});
   check_violation(disagree_on_threads, {1, 96}, {"barrier 1 in use for "});
-  check_violation(come_twice, {1, 96}, {"comes to barrier 1 again in named_barrier_arrive"});
+  check_violation(arrive_twice, {1, 96}, {"arrives at barrier 1 again in named_barrier_arrive"});
   check_violation(split_the_warp, {1, 64}, {"finds its warp at barrier 1"});
   check_violation(return_before_named, {1, 64}, {"lacks lanes", "named_barrier_sync"});
 }
@@ -299,7 +299,7 @@ TEST_CASE("simulator: a deadlock at a barrier says what the barrier lacks") {
   check_violation(lack_expectation, {1, 64},
                   {"phase 0 of parity 0 lacks 1 of 1 arrivals and has 16 unexpected bytes"});
   check_violation(lack_warps, {1, 128},
-                  {"waits in named_barrier_sync at ", " where 64 of 128 threads have come"});
+                  {"waits in named_barrier_sync at ", " where 64 of 128 threads have arrived"});
   check_violation(wait_for_each_other, {1, 64},
                   {"thread 0 waits in mbarrier_wait", "thread 32 waits in mbarrier_wait",
                    "mbarrier bars + 8 bytes", "mbarrier other + 0 bytes", "lacks 1 of 1 arrivals"});

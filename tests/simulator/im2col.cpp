@@ -120,7 +120,7 @@ call(MP_PARAM(Body) body) {
 
 }  // namespace
 
-TEST_CASE("im2col: a load brings the rows of the im2col matrix, zero outside of the images") {
+TEST_CASE("im2col: a load copies the rows of the im2col matrix, zero outside of the images") {
   for (const Images &images : kImages) {
     Tensor tensor(shape_of(images));
     REQUIRE(mp::why_no_tensor_map(images.spec(tensor.base())) == nullptr);

@@ -181,7 +181,7 @@ void check_stores(const TensorShape &shape, bool add) {
 
 }  // namespace
 
-TEST_CASE("tma: a load brings every element of the box to its place, zero outside of the tensor") {
+TEST_CASE("tma: a load copies every element of the box to its place, zero outside of the tensor") {
   for (const TensorShape &shape : kShapes) {
     const std::vector<Place> places = places_of(shape);
     Tensor tensor(shape);

@@ -376,7 +376,7 @@ TEST_CASE("simulator: registers go from warpgroup to warpgroup") {
                   {"has 128 registers and asks for 160 in registers_release"});
   check_violation(release_in_one_warp, {1, 384}, {"returned", "warpgroup", "in registers_release"});
   check_violation(claim_in_three_warps, {1, 384},
-                  {"deadlock", "registers_claim", "where 96 of 128 threads have come"});
+                  {"deadlock", "registers_claim", "where 96 of 128 threads have arrived"});
   check_violation(release_in_two_places, {1, 384}, {"finds its warpgroup in registers_release"});
   check_violation(release_twice, {1, 128}, {"finds its warpgroup in registers_release"});
 }

@@ -86,8 +86,8 @@ Mbarrier &mbarrier_at(SmemAddress address, User user, const char *primitive,
 /// Stores the word; if it lacks neither arrivals nor bytes, the phase completes.
 void settle(Mbarrier &bar, MbarrierWord word, source_location where) {
   if (word.pending == 0 && word.bytes < 0)
-    violation(where, "brings mbarrier %s %d bytes more than its phase expects", name_of(bar).text,
-              static_cast<int>(-word.bytes));
+    violation(where, "completes mbarrier %s with %d bytes more than its phase expects",
+              name_of(bar).text, static_cast<int>(-word.bytes));
   if (word.pending != 0 || word.bytes != 0) return store(bar, word);
   word.phase ^= 1;
   word.pending = word.arrivals;
@@ -104,8 +104,7 @@ void add_bytes(Mbarrier &bar, MbarrierWord &word, int64_t bytes, const char *pri
   const int64_t sum = word.bytes + bytes;
   if (std::abs(sum) > kMaxCount)
     violation(where,
-              "brings the bytes that mbarrier %s waits for to %lld in %s; 2^20 - 1 is the "
-              "limit",
+              "brings the tx-count of mbarrier %s to %lld bytes in %s; 2^20 - 1 is the limit",
               name_of(bar).text, static_cast<long long>(sum), primitive);
   word.bytes = sum;
 }
@@ -141,7 +140,7 @@ std::string describe_mbarrier(const void *object) {
 std::string describe_named(const void *object) {
   const NamedBarrier &bar = *static_cast<const NamedBarrier *>(object);
   return "where " + std::to_string(bar.arrived) + " of " + std::to_string(bar.threads) +
-         " threads have come";
+         " threads have arrived";
 }
 
 void check_named(const Thread &me, int id, int threads, const char *primitive,
@@ -183,16 +182,16 @@ bool arrive_named(Thread &me, int id, int threads, bool waits, const char *primi
     bar.threads = threads;
     bar.at = where;
   } else if (bar.threads != threads) {
-    violation(where, "finds barrier %d in use for %d threads at %s and comes for %d in %s", id,
+    violation(where, "finds barrier %d in use for %d threads at %s and arrives for %d in %s", id,
               bar.threads, file_and_line(bar.at).text, threads, primitive);
   }
   if (bar.lanes[w] == 0)
     bar.warp_at[w] = where;
   else if (bar.lanes[w] & lane)
-    violation(where, "comes to barrier %d again in %s before all %d threads have", id, primitive,
+    violation(where, "arrives at barrier %d again in %s before all %d threads have", id, primitive,
               threads);
   else if (!same_line(bar.warp_at[w], where))
-    violation(where, "finds its warp at barrier %d at %s and comes to it in another place", id,
+    violation(where, "finds its warp at barrier %d at %s and arrives in another place", id,
               file_and_line(bar.warp_at[w]).text);
   bar.lanes[w] |= lane;
   if (waits) bar.waiting[w] |= lane;

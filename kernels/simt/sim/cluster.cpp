@@ -16,7 +16,7 @@ constexpr SmemAddress kOffsetMask = (1u << kRankShift) - 1;
 std::string describe_sync(const void *object) {
   const Cluster &cluster = *static_cast<const Cluster *>(object);
   return "where " + std::to_string(cluster.at_sync) + " of " + std::to_string(cluster.alive) +
-         " threads have come";
+         " threads have arrived";
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ void cluster_barrier(source_location where) {
   if (cluster.sync_waiting[slot] == 0)
     cluster.sync_at[slot] = where;
   else if (!same_line(cluster.sync_at[slot], where))
-    violation(where, "finds its warp in cluster_sync at %s and is in another",
+    violation(where, "finds its warp in cluster_sync at %s and calls another",
               file_and_line(cluster.sync_at[slot]).text);
   cluster.at_sync++;
   if (cluster.at_sync == cluster.alive) {

@@ -12,7 +12,7 @@ void block_barrier(Thread &me, source_location where) {
   if (block.at_barrier == 0)
     block.barrier_at = where;
   else if (!same_line(block.barrier_at, where))
-    violation(where, "finds its block in block_sync at %s and is in another",
+    violation(where, "finds its block in block_sync at %s and calls another",
               file_and_line(block.barrier_at).text);
   if (block.at_barrier + 1 == block.alive) {
     release_block_barrier(block);
@@ -42,7 +42,7 @@ void warp_collective(Thread &me, const char *collective, void (*combine)(Warp &)
     warp.collective_at = where;
   } else if (std::strcmp(warp.collective, collective) != 0 ||
              !same_line(warp.collective_at, where)) {
-    violation(where, "finds its warp in %s at %s and is in %s", warp.collective,
+    violation(where, "finds its warp in %s at %s and calls %s", warp.collective,
               file_and_line(warp.collective_at).text, collective);
   }
   warp.arrived |= 1u << me.lane;

@@ -62,7 +62,7 @@ void begin_change(const Thread &thread, RegisterState &registers, RegisterChange
 std::string describe_claim(const void *object) {
   const RegisterState &registers = static_cast<const Warpgroup *>(object)->registers;
   if (registers.arrived < kWarpgroupThreads)
-    return "where " + std::to_string(registers.arrived) + " of 128 threads have come";
+    return "where " + std::to_string(registers.arrived) + " of 128 threads have arrived";
   return "to go from " + std::to_string(registers.per_thread) + " to " +
          std::to_string(registers.wanted) + ", more than the block has released";
 }
@@ -82,7 +82,7 @@ Warpgroup &begin_warpgroups(const Thread &thread, const char *primitive, source_
   for (Warpgroup &group : all) group.registers.per_thread = registers_at_launch(block.num_threads);
   const size_t index = static_cast<size_t>(thread.index / kWarpgroupThreads);
   if (index >= all.size())
-    violation(where, "is in no warpgroup of 128 threads and in %s", primitive);
+    violation(where, "is in no warpgroup of 128 threads and calls %s", primitive);
   return all[index];
 }
 
@@ -130,7 +130,7 @@ void change_registers(Thread &me, RegisterChange change, int wanted, source_loca
   if (registers.arrived == 0)
     begin_change(me, registers, change, wanted, where);
   else if (has_arrived || !same_line(registers.at, where))
-    violation(where, "finds its warpgroup in %s at %s and is in %s", name_of(registers.change),
+    violation(where, "finds its warpgroup in %s at %s and calls %s", name_of(registers.change),
               file_and_line(registers.at).text, name_of(change));
   has_arrived = true;
   const int64_t before = registers.changes_done;
