@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/run_again.h"
 #include "tests/support/testing.h"
 
 using namespace mptest;
@@ -23,16 +24,7 @@ std::string first_kernel() {
 
 /// What the hidden test prints, log included, in a process with that value of the variable.
 std::string output_with(const std::string &value) {
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
-  const std::string command =
-      "MP_LOG=info MP_GEMM_TUNING='" + value + "' '" + program + "' 'the first kernel' 2>&1";
-  std::FILE *const pipe = popen(command.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::string output;
-  char block[4096];
-  while (const size_t bytes = std::fread(block, 1, sizeof block, pipe)) output.append(block, bytes);
-  CHECK(pclose(pipe) == 0);
-  return output;
+  return output_of_test("the first kernel", "MP_LOG=info MP_GEMM_TUNING='" + value + "'");
 }
 
 /// A file with that text, while it lives.
@@ -49,12 +41,6 @@ class TextFile {
  private:
   std::filesystem::path path_;
 };
-
-size_t times(const std::string &text, const std::string &part) {
-  size_t count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
 
 /// In which the smallest simt kernel costs nothing.
 std::string strange_table() {

@@ -1,0 +1,32 @@
+// For what the library reads from the environment once per process: runs this test program again.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+namespace mptest {
+
+/// What that test prints, the log included, in a process of its own with these variables:
+/// "NAME=value ...", after any options of env.  The test may be a hidden one.
+inline std::string output_of_test(const std::string &name, const std::string &variables) {
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string command = "env " + variables + " '" + program + "' '" + name + "' 2>&1";
+  std::FILE *const pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::string output;
+  char block[4096];
+  while (const size_t bytes = std::fread(block, 1, sizeof block, pipe)) output.append(block, bytes);
+  CHECK(pclose(pipe) == 0);
+  return output;
+}
+
+/// How often `part` occurs in the text.
+inline size_t times(const std::string &text, const std::string &part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+}  // namespace mptest
