@@ -1,4 +1,4 @@
-// The families of mpbench.
+// The suites of mpbench.
 #pragma once
 
 #include "bench/suites/suite.h"
@@ -6,24 +6,24 @@
 namespace mpbench {
 
 /// Every product that the options ask for, after the peak.
-Family gemm_family(const Options &options, const Machine &machine, Report &report);
+Suite gemm_suite(const Options &options, const Machine &machine, Report &report);
 
 /// The products of every recurrent layer that the options ask for.
-Family rnn_family(const Options &options, const Machine &machine, Report &report);
+Suite rnn_suite(const Options &options, const Machine &machine, Report &report);
 
 /// Every convolution that the options ask for.
-Family conv_family(const Options &options, const Machine &machine, Report &report);
+Suite conv_suite(const Options &options, const Machine &machine, Report &report);
 
 /// The optimizer step and its parts, over layouts of 10^5 to 10^9 parameters.
-Family step_family(const Options &options, const Machine &machine, Report &report);
+Suite step_suite(const Options &options, const Machine &machine, Report &report);
 
 /// What each call of a training step costs the host.
-Family calls_family(const Options &options, const Machine &machine, Report &report);
+Suite calls_suite(const Options &options, const Machine &machine, Report &report);
 
 /// What a program waits for before its first result.
-Family startup_family(const Options &options, const Machine &machine, Report &report);
+Suite startup_suite(const Options &options, const Machine &machine, Report &report);
 
 /// Gradients of several ranks, averaged.
-Family allreduce_family(const Options &options, const Machine &machine, Report &report);
+Suite allreduce_suite(const Options &options, const Machine &machine, Report &report);
 
 }  // namespace mpbench

@@ -12,17 +12,17 @@ constexpr int kExitMeasured = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-using FamilyMaker = mpbench::Family (*)(const mpbench::Options &, const mpbench::Machine &,
-                                        mpbench::Report &);
+using SuiteMaker = mpbench::Suite (*)(const mpbench::Options &, const mpbench::Machine &,
+                                      mpbench::Report &);
 
 constexpr struct {
   const char *name;
-  FamilyMaker make;
-} kFamilies[] = {
-    {"gemm", mpbench::gemm_family},           {"rnn", mpbench::rnn_family},
-    {"conv", mpbench::conv_family},           {"step", mpbench::step_family},
-    {"calls", mpbench::calls_family},         {"startup", mpbench::startup_family},
-    {"allreduce", mpbench::allreduce_family},
+  SuiteMaker make;
+} kSuites[] = {
+    {"gemm", mpbench::gemm_suite},           {"rnn", mpbench::rnn_suite},
+    {"conv", mpbench::conv_suite},           {"step", mpbench::step_suite},
+    {"calls", mpbench::calls_suite},         {"startup", mpbench::startup_suite},
+    {"allreduce", mpbench::allreduce_suite},
 };
 
 int run(mpbench::Options options) {
@@ -33,16 +33,16 @@ int run(mpbench::Options options) {
   }
   options.quick = options.is_quick(machine.on_host());
   mpbench::Report report(options, machine);
-  std::vector<mpbench::Family> families;
+  std::vector<mpbench::Suite> suites;
   bool is_empty = true;
-  for (const auto &[name, make] : kFamilies) {
-    if (!options.has_family(name)) continue;
-    families.push_back(make(options, machine, report));
-    is_empty &= families.back().jobs.empty();
+  for (const auto &[name, make] : kSuites) {
+    if (!options.has_suite(name)) continue;
+    suites.push_back(make(options, machine, report));
+    is_empty &= suites.back().jobs.empty();
   }
   if (is_empty) throw std::runtime_error("nothing matches --set and --filter");
   mpbench::measure_peaks(options, machine, report);
-  mpbench::measure(families, report);
+  mpbench::measure(suites, report);
   report.finish();
   return report.has_failed() ? kExitFailed : kExitMeasured;
 }

@@ -21,12 +21,12 @@ mp_dtype_t parse_dtype(std::string_view flag, std::string_view value) {
                    "\".");
 }
 
-constexpr std::string_view kFamilies[] = {"gemm",  "rnn",     "conv",      "step",
-                                          "calls", "startup", "allreduce", "all"};
+constexpr std::string_view kSuites[] = {"gemm",  "rnn",     "conv",      "step",
+                                        "calls", "startup", "allreduce", "all"};
 
-std::string parse_family(std::string_view word) {
+std::string parse_suite(std::string_view word) {
   std::string names;
-  for (const std::string_view name : kFamilies) {
+  for (const std::string_view name : kSuites) {
     if (word == name) return std::string(word);
     names += (names.empty() ? "" : ", ") + std::string(name);
   }
@@ -60,14 +60,14 @@ Peers parse_peers(std::string_view value) {
   return peers;
 }
 
-/// A set belongs to one family: the others have nothing to do then.
-void keep_family_of_set(Options &options) {
+/// A set belongs to one suite: the others have nothing to do then.
+void keep_suite_of_set(Options &options) {
   if (options.set == "all") return;
-  const std::string family = find_set(options.set)->family;
-  if (!options.has_family(family))
-    throw UsageError("--set " + options.set + " is one of " + family + ", not of " +
-                     options.family + ".");
-  options.family = family;
+  const std::string suite = find_set(options.set)->suite;
+  if (!options.has_suite(suite))
+    throw UsageError("--set " + options.set + " is one of " + suite + ", not of " + options.suite +
+                     ".");
+  options.suite = suite;
 }
 
 void check_types(const Options &options) {
@@ -83,7 +83,7 @@ Options parse_options(int argc, const char *const *argv) {
   for (int i = 0; i < argc; ++i) options.command += (i > 0 ? " " : "") + std::string(argv[i]);
 
   int i = 1;
-  if (argc > 1 && argv[1][0] != '-') options.family = parse_family(argv[i++]);
+  if (argc > 1 && argv[1][0] != '-') options.suite = parse_suite(argv[i++]);
   for (; i < argc; ++i) {
     const std::string_view flag = argv[i];
     const auto value = [&]() -> std::string_view {
@@ -120,12 +120,12 @@ Options parse_options(int argc, const char *const *argv) {
       throw UsageError("unknown flag \"" + std::string(flag) + "\"; mpbench --help lists them.");
   }
   check_types(options);
-  keep_family_of_set(options);
+  keep_suite_of_set(options);
   return options;
 }
 
 const char *usage() {
-  return "mpbench [FAMILY] [flags] times mpcore against peers and against the machine.\n"
+  return "mpbench [SUITE] [flags] times mpcore against peers and against the machine.\n"
          "\n"
          "  gemm       matrix products of real networks, beside cuBLASLt where it is installed\n"
          "  rnn        the products of recurrent layers, without their cells, beside the same\n"
@@ -143,7 +143,7 @@ const char *usage() {
          "                    timed briefly: a minute\n"
          "  --filter TEXT     what has TEXT in its name, e.g. \"NT\", \"wgrad\", \"3x3\", "
          "\"adamw\"\n"
-         "  --limit N         the first N of each family\n"
+         "  --limit N         the first N of each suite\n"
          "  --peer NAMES      cublaslt, cudnn, torch between commas, none, or all  (all)\n"
          "  --json FILE       write the results there too; - is stdout, then the table is on "
          "stderr\n"

@@ -18,12 +18,12 @@ struct Peers {
 };
 
 struct Options {
-  std::string family = "all";
+  std::string suite = "all";
   int32_t device = MP_DEVICE_AUTO;
   std::string set = "all";
   std::string filter;
   bool quick = false;
-  int64_t limit = 0;  ///< of each family; 0 = all
+  int64_t limit = 0;  ///< of each suite; 0 = all
   Peers peers;
   mp_dtype_t dtype = MP_FP16;
   mp_dtype_t out_dtype = MP_DTYPE_NONE;  ///< NONE = see Shape::is_wgrad
@@ -34,7 +34,7 @@ struct Options {
   bool help = false;
   std::string command;  ///< as it was typed
 
-  bool has_family(std::string_view name) const { return family == "all" || family == name; }
+  bool has_suite(std::string_view name) const { return suite == "all" || suite == name; }
   /// All shapes would take the host target days, so there they have to be asked for.
   bool is_quick(bool on_host) const { return quick || (on_host && filter.empty() && limit == 0); }
 };

@@ -5,7 +5,7 @@ from . import results, summary
 from .markup import GAP, figure, folded, percent, table, time
 
 MOST_WORST = 10
-CEILINGS = ("wgmma", "mma.sync", "read")
+PEAKS = ("wgmma", "mma.sync", "read")
 
 
 def _two(row: dict, field: str) -> str:
@@ -17,9 +17,9 @@ def summaries(device) -> str:
              percent(one.percent_of_peak, 0), figure(one.speedup_fp32), figure(one.speedup_tf32)]
             for one in summary.of_device(device)]
     return "<h3>Sets, in one line each</h3>\n" + table(
-        ["set", "rows", "ratio", "best", f"< {summary.SLOW}", "% ceil", "x FP32", "x TF32"], rows) + (
+        ["set", "rows", "ratio", "best", f"< {summary.SLOW}", "% peak", "x FP32", "x TF32"], rows) + (
         '<p class="faint">Ratio: peer time / mpcore time; best: the same for the best of 8 choices of the peer; '
-        f"< {summary.SLOW}: so many rows have a lower ratio; % ceil: of the rate of large squares, median; x FP32, "
+        f"< {summary.SLOW}: so many rows have a lower ratio; % peak: of the rate of large squares, median; x FP32, "
         "x TF32: FP32 or TF32 time / mpcore time. Ratios and times are geometric means.</p>") if rows else ""
 
 
@@ -60,7 +60,7 @@ def all_rows(device) -> str:
     products = [[results.name_of(row), row["comment"], results.types_of(row), row["kernel"],
                  time(row["median_us"]), time(row["q1_us"]), time(row["q3_us"]),
                  f"{row['tflops']:.4g}", f"{row['gb_per_s']:.4g}", percent(row.get("percent_of_peak")),
-                 *(percent(percent_of(device, row, name)) for name in CEILINGS),
+                 *(percent(percent_of(device, row, name)) for name in PEAKS),
                  row.get("peer", GAP), time(row.get("peer_median_us")), _two(row, "ratio_to_peer"),
                  row.get("peer_best_choice", GAP), time(row.get("peer_best_median_us")),
                  _two(row, "ratio_to_peer_best")]
@@ -71,7 +71,7 @@ def all_rows(device) -> str:
              for row in device.rows("step")]
     peer = ["peer", "peer µs", "ratio"]
     return folded(f"All {len(products)} products", table(
-        ["shape", "", "types", "kernel", "µs", "q1", "q3", "TFLOP/s", "GB/s", "% peak", *(f"% {name}" for name in CEILINGS), *peer,
+        ["shape", "", "types", "kernel", "µs", "q1", "q3", "TFLOP/s", "GB/s", "% peak", *(f"% {name}" for name in PEAKS), *peer,
          "best of 8 is choice", "its µs", "ratio to it"], products)) + \
         folded(f"All {len(steps)} steps", table(
             ["operation", "tensors", "µs", "q1", "q3", "GB/s", "% copy", *peer], steps))
@@ -148,11 +148,11 @@ def allreduce(device) -> str:
 
 
 def clocks(device) -> str:
-    """What NVML read while the rows of each family were timed."""
-    families = {}
+    """What NVML read while the rows of each suite were timed."""
+    suites = {}
     for row in device.rows(*{row["bench"] for row, _ in device.latest.values()}):
         if "gpu_readings" in row:
-            families.setdefault(row["bench"], []).append(row)
+            suites.setdefault(row["bench"], []).append(row)
 
     def median(rows: list, field: str) -> str:
         known = [row[field] for row in rows if row[field] is not None]
@@ -160,7 +160,7 @@ def clocks(device) -> str:
 
     cells = [[bench, len(rows), median(rows, "sm_mhz"), median(rows, "least_sm_mhz"), median(rows, "power_w"),
               median(rows, "temperature_c"), sum(row["power_capped"] > 0 for row in rows),
-              sum(row["heat_capped"] > 0 for row in rows)] for bench, rows in families.items()]
+              sum(row["heat_capped"] > 0 for row in rows)] for bench, rows in suites.items()]
     return folded("Clocks, power and temperature while the rows were timed: medians over rows", table(
-        ["family", "rows", "SM MHz", "least SM MHz", "W", "°C", "rows with clocks held by power", "by heat"],
+        ["suite", "rows", "SM MHz", "least SM MHz", "W", "°C", "rows with clocks held by power", "by heat"],
         cells)) if cells else ""

@@ -5,7 +5,7 @@ namespace mpbench {
 std::string heading_of(const ConvRow &row) {
   return text("\n%s\n%-42s  %-11s %-26s %9s %8s %8s %7s %6s %9s %7s %7s %7s %7s  %s\n",
               row.shape.set.c_str(), "convolution", "types", "kernel", "time us", "iqr us",
-              "TFLOP/s", "GB/s", "%ceil", "peer us", "ratio", "best", "x fp32", "x tf32", "rank");
+              "TFLOP/s", "GB/s", "%peak", "peer us", "ratio", "best", "x fp32", "x tf32", "rank");
 }
 
 std::string line_of(const ConvRow &row, const std::optional<Peak> &peak) {

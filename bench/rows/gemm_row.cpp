@@ -4,7 +4,7 @@ namespace mpbench {
 
 std::string figures_heading() {
   return text("%-11s %-24s %9s %8s %8s %7s %6s %9s %7s %7s %7s %7s  %s", "types", "kernel",
-              "time us", "iqr us", "TFLOP/s", "GB/s", "%ceil", "peer us", "ratio", "best", "x fp32",
+              "time us", "iqr us", "TFLOP/s", "GB/s", "%peak", "peer us", "ratio", "best", "x fp32",
               "x tf32", "rank");
 }
 

@@ -1,4 +1,4 @@
-// The sets of shapes, and the families that measure them.
+// The sets of shapes, and the suites that measure them.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace mpbench {
 enum class Use { kTraining, kInference };
 
 struct ShapeSet {
-  const char *name, *family, *file;
+  const char *name, *suite, *file;
   Use use;
 };
 
@@ -37,11 +37,11 @@ constexpr const ShapeSet *find_set(std::string_view name) {
   return nullptr;
 }
 
-/// Those that a family measures when --set is `asked`, which may be "all".
-inline std::vector<ShapeSet> sets_of(std::string_view family, const std::string &asked) {
+/// Those that a suite measures when --set is `asked`, which may be "all".
+inline std::vector<ShapeSet> sets_of(std::string_view suite, const std::string &asked) {
   std::vector<ShapeSet> sets;
   for (const ShapeSet &set : kShapeSets)
-    if (family == set.family && (asked == "all" || asked == set.name)) sets.push_back(set);
+    if (suite == set.suite && (asked == "all" || asked == set.name)) sets.push_back(set);
   return sets;
 }
 

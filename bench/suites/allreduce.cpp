@@ -175,7 +175,7 @@ std::vector<char> AllReduceBench::random_values(int64_t elems) {
 
 }  // namespace
 
-Family allreduce_family(const Options &options, const Machine &machine, Report &report) {
+Suite allreduce_suite(const Options &options, const Machine &machine, Report &report) {
   std::vector<AllReduceShape> shapes;
   for (const ShapeSet &set : sets_of("allreduce", options.set)) {
     for (AllReduceShape &shape :
@@ -187,9 +187,9 @@ Family allreduce_family(const Options &options, const Machine &machine, Report &
   const auto cost_us = [&](const AllReduceShape &shape) {
     return measuring_us(machine, pace_of(options, machine), shape.effort_flop());
   };
-  return make_family<AllReduceBench>("allreduce",
-                                     selected(std::move(shapes), options, machine.on_host()),
-                                     cost_us, options, machine, report);
+  return make_suite<AllReduceBench>("allreduce",
+                                    selected(std::move(shapes), options, machine.on_host()),
+                                    cost_us, options, machine, report);
 }
 
 }  // namespace mpbench

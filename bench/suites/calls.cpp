@@ -66,12 +66,12 @@ Work CallBench::make_peer(const CallCase &call) {
 
 }  // namespace
 
-Family calls_family(const Options &options, const Machine &machine, Report &report) {
+Suite calls_suite(const Options &options, const Machine &machine, Report &report) {
   std::vector<CallCase> cases = call_cases();
   if (machine.on_host()) std::erase_if(cases, [](const CallCase &call) { return call.enqueues; });
   const auto cost_us = [&](const CallCase &) { return machine.on_host() ? 1e4 : 1e5; };
-  return make_family<CallBench>("calls", selected(std::move(cases), options, machine.on_host()),
-                                cost_us, options, machine, report);
+  return make_suite<CallBench>("calls", selected(std::move(cases), options, machine.on_host()),
+                               cost_us, options, machine, report);
 }
 
 }  // namespace mpbench

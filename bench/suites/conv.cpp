@@ -165,12 +165,12 @@ void ConvBench::report_clocks(const ConvShape &shape, const Work &work, const Ti
 
 }  // namespace
 
-Family conv_family(const Options &options, const Machine &machine, Report &report) {
+Suite conv_suite(const Options &options, const Machine &machine, Report &report) {
   const auto cost_us = [&](const ConvShape &shape) {
     return measuring_us(machine, pace_of(options, machine), shape.effort_flop());
   };
-  return make_family<ConvBench>("conv", read_conv_shapes(options, machine.on_host()), cost_us,
-                                options, machine, report);
+  return make_suite<ConvBench>("conv", read_conv_shapes(options, machine.on_host()), cost_us,
+                               options, machine, report);
 }
 
 }  // namespace mpbench

@@ -61,12 +61,12 @@ void GemmBench::begin() {
 
 }  // namespace
 
-Family gemm_family(const Options &options, const Machine &machine, Report &report) {
+Suite gemm_suite(const Options &options, const Machine &machine, Report &report) {
   const auto cost_us = [&](const Shape &shape) {
     return measuring_us(machine, pace_of(options, machine), shape.effort_flop());
   };
-  return make_family<GemmBench>("gemm", read_shapes(options, machine.on_host()), cost_us, options,
-                                machine, report);
+  return make_suite<GemmBench>("gemm", read_shapes(options, machine.on_host()), cost_us, options,
+                               machine, report);
 }
 
 }  // namespace mpbench

@@ -34,14 +34,14 @@ void call_once(const Options &options, const Machine &machine) {
   Options asked = options;
   asked.filter = options.once;
   RandomPool pool(machine, options.dtype);
-  if (options.has_family("gemm")) {
+  if (options.has_suite("gemm")) {
     const std::vector<Shape> shapes = read_shapes(asked, machine.on_host());
     if (const Shape *const shape = find_shape(shapes, options.once)) {
       GemmProblem problem(machine, pool, make_desc(*shape, options.dtype, options.out_dtype));
       return call(problem, machine, options.once);
     }
   }
-  if (options.has_family("conv")) {
+  if (options.has_suite("conv")) {
     const std::vector<ConvShape> shapes = read_conv_shapes(asked, machine.on_host());
     if (const ConvShape *const shape = find_shape(shapes, options.once)) {
       ConvProblem problem(machine, pool, *shape,
@@ -49,7 +49,7 @@ void call_once(const Options &options, const Machine &machine) {
       return call(problem, machine, options.once);
     }
   }
-  throw std::runtime_error("no product of --set and this family is called \"" + options.once +
+  throw std::runtime_error("no product of --set and this suite is called \"" + options.once +
                            "\"; results have it as set and shape");
 }
 

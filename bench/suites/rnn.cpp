@@ -24,12 +24,12 @@ class RnnBench {
 
 }  // namespace
 
-Family rnn_family(const Options &options, const Machine &machine, Report &report) {
+Suite rnn_suite(const Options &options, const Machine &machine, Report &report) {
   const auto cost_us = [&](const RnnShape &shape) {
     return measuring_us(machine, pace_of(options, machine), shape.effort_flop());
   };
-  return make_family<RnnBench>("rnn", read_rnn_shapes(options, machine.on_host()), cost_us, options,
-                               machine, report);
+  return make_suite<RnnBench>("rnn", read_rnn_shapes(options, machine.on_host()), cost_us, options,
+                              machine, report);
 }
 
 }  // namespace mpbench

@@ -104,10 +104,10 @@ class StartupBench {
 
 }  // namespace
 
-Family startup_family(const Options &options, const Machine &machine, Report &report) {
+Suite startup_suite(const Options &options, const Machine &machine, Report &report) {
   const bool on_host = machine.on_host();
   const auto cost_us = [on_host](const StartupItem &) { return on_host ? 5e5 : 5e6; };
-  return make_family<StartupBench>(
+  return make_suite<StartupBench>(
       "startup", selected<StartupItem>({{.edge = on_host ? 64 : 1024}}, options, on_host), cost_us,
       options, machine, report);
 }

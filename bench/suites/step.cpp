@@ -147,12 +147,12 @@ bool StepBench::prepare_peer(const StepItem &item, int64_t sets) {
 
 }  // namespace
 
-Family step_family(const Options &options, const Machine &machine, Report &report) {
+Suite step_suite(const Options &options, const Machine &machine, Report &report) {
   const auto cost_us = [&](const StepItem &item) {
     return measuring_us(machine, pace_of(options, machine), item.effort_flop());
   };
-  return make_family<StepBench>("step", step_items(options, machine), cost_us, options, machine,
-                                report);
+  return make_suite<StepBench>("step", step_items(options, machine), cost_us, options, machine,
+                               report);
 }
 
 }  // namespace mpbench

@@ -7,13 +7,13 @@
 namespace mpbench {
 namespace {
 
-void measure_family(const Family &family, Report &report, mptools::Progress &progress) {
-  if (family.jobs.empty()) return;
-  progress.start(family.name);
-  const std::function<void(size_t)> measure_job = family.open();
-  for (size_t i = 0; i < family.jobs.size(); ++i) {
-    const Job &job = family.jobs[i];
-    progress.start(family.name + (" " + job.name));
+void measure_suite(const Suite &suite, Report &report, mptools::Progress &progress) {
+  if (suite.jobs.empty()) return;
+  progress.start(suite.name);
+  const std::function<void(size_t)> measure_job = suite.open();
+  for (size_t i = 0; i < suite.jobs.size(); ++i) {
+    const Job &job = suite.jobs[i];
+    progress.start(suite.name + (" " + job.name));
     try {
       measure_job(i);
     } catch (const std::exception &error) {
@@ -26,16 +26,16 @@ void measure_family(const Family &family, Report &report, mptools::Progress &pro
 
 }  // namespace
 
-void measure(const std::vector<Family> &families, Report &report) {
+void measure(const std::vector<Suite> &suites, Report &report) {
   double cost_us = 0;
-  for (const Family &family : families)
-    for (const Job &job : family.jobs) cost_us += job.cost_us;
+  for (const Suite &suite : suites)
+    for (const Job &job : suite.jobs) cost_us += job.cost_us;
   mptools::Progress progress(cost_us);
-  for (const Family &family : families) {
+  for (const Suite &suite : suites) {
     try {
-      measure_family(family, report, progress);
+      measure_suite(suite, report, progress);
     } catch (const std::exception &error) {
-      report.add_failure(std::string(family.name) + " was not measured: " + error.what());
+      report.add_failure(std::string(suite.name) + " was not measured: " + error.what());
     }
   }
   progress.clear();

@@ -22,7 +22,7 @@ Prediction predict(const mpbench::Shape &shape, const mp::Device &device) {
   const mp_gemm_desc_t desc = mpbench::make_desc(shape, kDtype, MP_DTYPE_NONE);
   const mp::GemmChoice choice =
       mp::best_gemm(mp::gemm_problem(desc), device, mp::builtin_gemm_tuning(), kAligned, kAnyWorkspace);
-  return {.family = "gemm",
+  return {.suite = "gemm",
           .set = shape.set,
           .shape = shape.name(),
           .flop = shape.flop(),
@@ -33,7 +33,7 @@ Prediction predict(const mpbench::Shape &shape, const mp::Device &device) {
 
 Prediction predict(const mpbench::RnnShape &shape, const mp::Device &device) {
   Prediction prediction = predict(shape.products(), device);
-  prediction.family = "rnn";
+  prediction.suite = "rnn";
   prediction.shape = shape.name();
   return prediction;
 }
@@ -42,7 +42,7 @@ Prediction predict(const mpbench::ConvShape &shape, const mp::Device &device) {
   const mp_conv2d_desc_t desc = mpbench::make_desc(shape, kDtype, MP_DTYPE_NONE);
   const mp::ConvChoice choice =
       mp::best_conv(mp::conv_problem(desc, shape.op), device, mp::builtin_gemm_tuning(), kAligned, kAnyWorkspace);
-  return {.family = "conv",
+  return {.suite = "conv",
           .set = shape.set,
           .shape = shape.name(),
           .flop = shape.flop(),
@@ -114,7 +114,7 @@ std::string predictions_json(const std::vector<Prediction> &predictions, const m
   json.open('[', "predictions");
   for (const Prediction &p : predictions) {
     json.open('{');
-    json.string("bench", p.family);
+    json.string("bench", p.suite);
     json.string("set", p.set);
     json.string("shape", p.shape);
     json.number("flop", p.flop);

@@ -15,7 +15,7 @@ namespace mptune {
 mp::Device typical_device(const std::string &device_class);
 
 struct Prediction {
-  std::string family, set, shape;
+  std::string suite, set, shape;
   double flop, min_bytes;  ///< every operand once
   std::string kernel;
   double us;

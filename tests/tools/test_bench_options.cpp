@@ -50,8 +50,8 @@ using Names = std::vector<std::string>;
 
 TEST_CASE("bench: without flags everything is asked for", "[bench]") {
   const Options options = parse({});
-  CHECK(options.has_family("gemm"));
-  CHECK(options.has_family("step"));
+  CHECK(options.has_suite("gemm"));
+  CHECK(options.has_suite("step"));
   CHECK(options.set == "all");
   CHECK(options.peers.cublaslt);
   CHECK(options.peers.cudnn);
@@ -60,12 +60,12 @@ TEST_CASE("bench: without flags everything is asked for", "[bench]") {
   CHECK(options.command == "mpbench");
 }
 
-TEST_CASE("bench: a set is measured by its own family alone", "[bench]") {
+TEST_CASE("bench: a set is measured by its own suite alone", "[bench]") {
   const Options options = parse({"--set", "resnet50"});
-  CHECK(options.has_family("conv"));
-  CHECK(!options.has_family("gemm"));
-  CHECK(!options.has_family("step"));
-  CHECK(parse({"conv", "--set", "deepbench_conv"}).has_family("conv"));
+  CHECK(options.has_suite("conv"));
+  CHECK(!options.has_suite("gemm"));
+  CHECK(!options.has_suite("step"));
+  CHECK(parse({"conv", "--set", "deepbench_conv"}).has_suite("conv"));
   require_refused({"gemm", "--set", "resnet50"}, "--set resnet50 is one of conv, not of gemm");
   require_refused({"--set", "resnet"}, "resnet50");
 }
@@ -159,7 +159,7 @@ TEST_CASE("bench: a quick run has something of every set", "[bench]") {
     sets.insert(shape.set);
   for (const mpbench::ShapeSet &set : mpbench::kShapeSets) {
     CAPTURE(set.name);
-    if (set.family == std::string("allreduce")) continue;
+    if (set.suite == std::string("allreduce")) continue;
     CHECK(sets.count(set.name) == 1);
   }
 }
