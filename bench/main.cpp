@@ -1,16 +1,13 @@
 // mpbench: times mpcore.  How to run it and what its columns mean: bench/README.md.
-#include <cstdio>
-#include <exception>
-
 #include "bench.h"
 #include "bench/peaks/peaks.h"
 #include "bench/suites/once.h"
+#include "support/program.h"
 
 namespace {
 
 constexpr int kExitMeasured = 0;
 constexpr int kExitFailed = 1;
-constexpr int kExitUsage = 2;
 
 using SuiteMaker = mpbench::Suite (*)(const mpbench::Options &, const mpbench::Machine &,
                                       mpbench::Report &);
@@ -50,16 +47,5 @@ int run(mpbench::Options options) {
 }  // namespace
 
 int main(int argc, char **argv) {
-  try {
-    const mpbench::Options options = mpbench::parse_options(argc, argv);
-    if (!options.help) return run(options);
-    std::fputs(mpbench::usage(), stdout);
-    return kExitMeasured;
-  } catch (const mpbench::UsageError &error) {
-    std::fprintf(stderr, "mpbench: %s\n", error.what());
-    return kExitUsage;
-  } catch (const std::exception &error) {
-    std::fprintf(stderr, "mpbench: %s\n", error.what());
-    return kExitFailed;
-  }
+  return mptools::run_program("mpbench", [&] { return run(mpbench::parse_options(argc, argv)); });
 }

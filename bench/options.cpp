@@ -1,43 +1,62 @@
-// The subcommand comes first, then flags in any order; the last of a kind wins.
 #include "options.h"
-
-#include <string_view>
 
 #include "bench/shapes/sets.h"
 #include "bench/shapes/shape_file.h"
+#include "support/command_line.h"
 
 namespace mpbench {
 
-using mptools::parse_device;
-using mptools::parse_integer;
+using mptools::UsageError;
 
 namespace {
 
-mp_dtype_t parse_dtype(std::string_view flag, std::string_view value) {
-  if (value == "fp16") return MP_FP16;
-  if (value == "bf16") return MP_BF16;
-  if (value == "fp32") return MP_FP32;
-  throw UsageError(std::string(flag) + " is fp16, bf16 or fp32, not \"" + std::string(value) +
-                   "\".");
-}
+constexpr const char *kDescription =
+    "mpbench times mpcore against peers and against the machine.\n"
+    "\n"
+    "  gemm       GEMMs of real networks, beside cuBLASLt where it is installed\n"
+    "  rnn        the GEMMs of recurrent layers, without their cells, beside the same\n"
+    "  conv       forward, data and weight gradient of convolutions, beside cuDNN in the same\n"
+    "             precision and in FP32\n"
+    "  step       the optimizer step and its parts, beside a device-to-device copy\n"
+    "  calls      what each call of a training step costs the host\n"
+    "  startup    what a program waits for between dlopen and the first result\n"
+    "  allreduce  gradients of several devices, averaged by NCCL\n"
+    "  all        all of these suites";
+
+constexpr const char *kNotes =
+    "On the host target --quick takes small shapes only, and is on unless --filter or --limit\n"
+    "asks for shapes: all of them would take days.\n"
+    "Exit code: 0 measured, 1 could not run or a result was wrong, 2 wrong options.";
 
 constexpr std::string_view kSuites[] = {"gemm",  "rnn",     "conv",      "step",
                                         "calls", "startup", "allreduce", "all"};
 
-std::string parse_suite(std::string_view word) {
+void check_suite(const std::string &suite) {
   std::string names;
   for (const std::string_view name : kSuites) {
-    if (word == name) return std::string(word);
+    if (suite == name) return;
     names += (names.empty() ? "" : ", ") + std::string(name);
   }
-  throw UsageError("unknown subcommand \"" + std::string(word) + "\"; there are " + names + ".");
+  throw UsageError("unknown suite \"" + suite + "\"; there are " + names + ".");
 }
 
-std::string parse_set(std::string_view value) {
-  if (value == "all" || find_set(value) != nullptr) return std::string(value);
-  std::string names;
-  for (const ShapeSet &set : kShapeSets) names += set.name + std::string(", ");
-  throw UsageError("--set is one of " + names + "all, not \"" + std::string(value) + "\".");
+mptools::Words<const char *> set_names() {
+  mptools::Words<const char *> names;
+  for (const ShapeSet &set : kShapeSets) names.emplace_back(set.name, set.name);
+  names.emplace_back("all", "all");
+  return names;
+}
+
+/// One line for each suite that has sets.
+std::string set_list() {
+  std::string lines = "one set alone";
+  std::string_view suite;
+  for (const ShapeSet &set : kShapeSets) {
+    lines += suite == set.suite ? std::string("\n  ") : std::string("\n") + set.suite + ":\n  ";
+    lines += set.name;
+    suite = set.suite;
+  }
+  return lines;
 }
 
 /// Names between commas.
@@ -82,91 +101,52 @@ Options parse_options(int argc, const char *const *argv) {
   Options options;
   for (int i = 0; i < argc; ++i) options.command += (i > 0 ? " " : "") + std::string(argv[i]);
 
-  int i = 1;
-  if (argc > 1 && argv[1][0] != '-') options.suite = parse_suite(argv[i++]);
-  for (; i < argc; ++i) {
-    const std::string_view flag = argv[i];
-    const auto value = [&]() -> std::string_view {
-      if (i + 1 == argc) throw UsageError(std::string(flag) + " needs a value.");
-      return argv[++i];
-    };
-    if (flag == "--help")
-      options.help = true;
-    else if (flag == "--rank")
-      options.rank = true;
-    else if (flag == "--once")
-      options.once = value();
-    else if (flag == "--device")
-      options.device = parse_device(value());
-    else if (flag == "--set")
-      options.set = parse_set(value());
-    else if (flag == "--filter")
-      options.filter = value();
-    else if (flag == "--quick")
-      options.quick = true;
-    else if (flag == "--peer")
-      options.peers = parse_peers(value());
-    else if (flag == "--limit")
-      options.limit = parse_integer<int64_t>(flag, value(), 1);
-    else if (flag == "--dtype")
-      options.dtype = parse_dtype(flag, value());
-    else if (flag == "--out-dtype")
-      options.out_dtype = parse_dtype(flag, value());
-    else if (flag == "--json")
-      options.json = value();
-    else if (flag == "--home")
-      options.home = value();
-    else
-      throw UsageError("unknown flag \"" + std::string(flag) + "\"; mpbench --help lists them.");
-  }
+  mptools::CommandLine line("mpbench", kDescription, kNotes);
+  line.add_option("SUITE", options.suite, "one of the above")->type_name("")->default_str("all");
+  mptools::add_device(line, options.device);
+  line.add_flag("--quick", options.quick,
+                "two shapes of each set, operand order and pass, spread over them,\n"
+                "timed briefly: a minute");
+  line.add_option("--filter", options.filter,
+                  "what has TEXT in its name, e.g. \"NT\", \"wgrad\", \"3x3\", \"adamw\"");
+  mptools::add_integer(line, "--limit", options.limit, int64_t{1}, "the first N of each suite");
+  line.add_option_function<std::string>(
+          "--peer", [&](const std::string &value) { options.peers = parse_peers(value); },
+          "cublaslt, cudnn, torch between commas, none, or all")
+      ->type_name("NAMES")
+      ->default_str("all");
+  line.add_option("--json", options.json,
+                  "write the results there too; - is stdout, then the table is on stderr")
+      ->type_name("FILE");
+  line.add_option("--home", options.home, "the folder with shapes/ and peers/")
+      ->type_name("DIR")
+      ->default_str(options.home);
+
+  const std::string of_shapes = "gemm, rnn, conv and allreduce";
+  mptools::add_choice(line, "--set", options.set, set_names(), set_list())
+      ->type_name("NAME")
+      ->default_str(options.set)
+      ->group(of_shapes);
+  mptools::add_choice(line, "--dtype", options.dtype, mptools::kDtypes,
+                      "of the inputs: fp16, bf16 or fp32")
+      ->type_name("TYPE")
+      ->default_str("fp16")
+      ->group(of_shapes);
+  mptools::add_choice(line, "--out-dtype", options.out_dtype, mptools::kDtypes,
+                      "of the output; without it that of the inputs, and fp32 += for the weight\n"
+                      "gradients of llm and rnn")
+      ->type_name("TYPE")
+      ->group(of_shapes);
+  line.add_flag("--rank", options.rank, "time every kernel, to judge the choice")->group(of_shapes);
+  line.add_option("--once", options.once, "for profilers: call \"set shape\" once, measure nothing")
+      ->type_name("NAME")
+      ->group(of_shapes);
+
+  line.parse(argc, argv);
+  check_suite(options.suite);
   check_types(options);
   keep_suite_of_set(options);
   return options;
-}
-
-const char *usage() {
-  return "mpbench [SUITE] [flags] times mpcore against peers and against the machine.\n"
-         "\n"
-         "  gemm       matrix products of real networks, beside cuBLASLt where it is installed\n"
-         "  rnn        the products of recurrent layers, without their cells, beside the same\n"
-         "  conv       forward, data and weight gradient of convolutions, beside cuDNN in the "
-         "same\n"
-         "             precision and in FP32\n"
-         "  step       the optimizer step and its parts, beside a device-to-device copy\n"
-         "  calls      what each call of a training step costs the host\n"
-         "  startup    what a program waits for between dlopen and the first result\n"
-         "  allreduce  gradients of several devices, averaged by NCCL\n"
-         "  all        all of them (default)\n"
-         "\n"
-         "  --device WHERE    auto, host, cuda or cuda:N                  (auto)\n"
-         "  --quick           two shapes of each set, operand order and pass, spread over them,\n"
-         "                    timed briefly: a minute\n"
-         "  --filter TEXT     what has TEXT in its name, e.g. \"NT\", \"wgrad\", \"3x3\", "
-         "\"adamw\"\n"
-         "  --limit N         the first N of each suite\n"
-         "  --peer NAMES      cublaslt, cudnn, torch between commas, none, or all  (all)\n"
-         "  --json FILE       write the results there too; - is stdout, then the table is on "
-         "stderr\n"
-         "  --home DIR        the folder with shapes/ and peers/          (bench)\n"
-         "  --help            this text\n"
-         "gemm, rnn, conv and allreduce:\n"
-         "  --set NAME        one set alone                               (all)\n"
-         "                    gemm: llm, deepbench, deepbench_infer, deepbench_infer_device\n"
-         "                    rnn: deepbench_rnn_train, deepbench_rnn_infer,\n"
-         "                    deepbench_rnn_infer_device\n"
-         "                    conv: resnet50, deepbench_conv, deepbench_conv_infer,\n"
-         "                    deepbench_conv_infer_device\n"
-         "                    allreduce: deepbench_allreduce\n"
-         "  --dtype TYPE      of the inputs: fp16, bf16 or fp32           (fp16)\n"
-         "  --out-dtype TYPE  of the output; without it that of the inputs, and fp32 += for the\n"
-         "                    weight gradients of llm and rnn\n"
-         "  --rank            time every kernel, to judge the choice\n"
-         "  --once NAME       for profilers: call \"set shape\" once, measure nothing\n"
-         "\n"
-         "On the host target --quick takes small shapes only, and is on unless --filter or "
-         "--limit\n"
-         "asks for shapes: all of them would take days.\n"
-         "Exit code: 0 measured, 1 could not run or a result was wrong, 2 wrong flags.\n";
 }
 
 }  // namespace mpbench

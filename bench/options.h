@@ -6,11 +6,8 @@
 #include <string_view>
 
 #include "mpcore.h"
-#include "support/arguments.h"
 
 namespace mpbench {
-
-using mptools::UsageError;
 
 /// Which other libraries are timed beside mpcore, where they are installed.
 struct Peers {
@@ -31,7 +28,6 @@ struct Options {
   std::string once;  ///< empty = measure
   std::string json;  ///< empty = none, "-" = stdout
   std::string home = "bench";
-  bool help = false;
   std::string command;  ///< as it was typed
 
   bool has_suite(std::string_view name) const { return suite == "all" || suite == name; }
@@ -39,9 +35,7 @@ struct Options {
   bool is_quick(bool on_host) const { return quick || (on_host && filter.empty() && limit == 0); }
 };
 
-/// @throws UsageError
+/// @throws mptools::UsageError, mptools::HelpRequest
 Options parse_options(int argc, const char *const *argv);
-
-const char *usage();
 
 }  // namespace mpbench

@@ -5,7 +5,6 @@
 // the form of the table, are those of kernels/gemm/: what is fitted has to be what selects.
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 
 #include "measure.h"
@@ -14,6 +13,7 @@
 #include "report.h"
 #include "shapes.h"
 #include "stored.h"
+#include "support/program.h"
 #include "support/progress.h"
 
 namespace mptune {
@@ -83,22 +83,18 @@ void run_fit(const Options &options) {
   write_json(options.json, json_report(outcome));
 }
 
+int run(const Options &options) {
+  if (options.predict.empty())
+    run_fit(options);
+  else
+    run_predictions(options);
+  return 0;
+}
+
 }  // namespace
 }  // namespace mptune
 
-int main(int argc, char **argv) try {
-  const mptune::Options options = mptune::parse_options(argc, argv);
-  if (options.help)
-    std::fputs(mptune::usage(), stdout);
-  else if (!options.predict.empty())
-    mptune::run_predictions(options);
-  else
-    mptune::run_fit(options);
-  return 0;
-} catch (const mptune::UsageError &error) {
-  std::fprintf(stderr, "mptune: %s\n", error.what());
-  return 2;
-} catch (const std::exception &error) {
-  std::fprintf(stderr, "mptune: %s\n", error.what());
-  return 1;
+int main(int argc, char **argv) {
+  return mptools::run_program("mptune",
+                              [&] { return mptune::run(mptune::parse_options(argc, argv)); });
 }

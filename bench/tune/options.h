@@ -5,11 +5,8 @@
 #include <string>
 
 #include "mpcore.h"
-#include "support/arguments.h"
 
 namespace mptune {
-
-using mptools::UsageError;
 
 struct Options {
   int32_t device = MP_DEVICE_AUTO;
@@ -20,13 +17,10 @@ struct Options {
   std::string out = "build/tuning.txt";
   std::string json;  ///< empty = none, "-" = stdout, then the report is on stderr
   std::string home = "bench";
-  bool help = false;
   std::string command;  ///< as it was typed
 };
 
-/// @throws UsageError
+/// @throws mptools::UsageError, mptools::HelpRequest
 Options parse_options(int argc, const char *const *argv);
-
-const char *usage();
 
 }  // namespace mptune

@@ -10,6 +10,7 @@
 #include "measure.h"
 #include "problems.h"
 #include "support/json.h"
+#include "support/program.h"
 
 namespace mptune {
 namespace {
@@ -77,7 +78,8 @@ mp::Device typical_device(const std::string &device_class) {
     return device;
   }
   if (device_class == "host") return origin_of(mpbench::Machine(MP_DEVICE_HOST)).device;
-  throw UsageError("--predict is sm_75, sm_80, sm_90 or host, not \"" + device_class + "\".");
+  throw mptools::UsageError("--predict is sm_75, sm_80, sm_90 or host, not \"" + device_class +
+                            "\".");
 }
 
 std::vector<Prediction> predictions(const Options &options, const mp::Device &device) {

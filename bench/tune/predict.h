@@ -11,7 +11,7 @@
 namespace mptune {
 
 /// A device of the class as the built-in table assumes it; of "host", this machine.
-/// @throws UsageError where the class is not one of sm_75, sm_80, sm_90, host.
+/// @throws mptools::UsageError where the class is not one of sm_75, sm_80, sm_90, host.
 mp::Device typical_device(const std::string &device_class);
 
 struct Prediction {

@@ -6,7 +6,6 @@
 // image_layers.cpp convolution, update.cpp the optimizer and loss scaler, training.cpp the loop.
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "random.h"
 #include "report.h"
 #include "settings.h"
+#include "support/program.h"
 #include "support/ranks.h"
 #include "training.h"
 
@@ -114,17 +114,7 @@ int run(const Options &options) {
 }  // namespace
 }  // namespace mpdemo
 
-int main(int argc, char **argv) try {
-  const mpdemo::Options options = mpdemo::parse_options(argc, argv);
-  if (options.help) {
-    std::fputs(mpdemo::usage(), stdout);
-    return 0;
-  }
-  return mpdemo::run(options);
-} catch (const mpdemo::UsageError &error) {
-  std::fprintf(stderr, "mpdemo: %s\n", error.what());
-  return 2;
-} catch (const std::exception &error) {
-  std::fprintf(stderr, "mpdemo: %s\n", error.what());
-  return 1;
+int main(int argc, char **argv) {
+  return mptools::run_program("mpdemo",
+                              [&] { return mpdemo::run(mpdemo::parse_options(argc, argv)); });
 }

@@ -5,11 +5,8 @@
 #include <filesystem>
 
 #include "mpcore.h"
-#include "support/arguments.h"
 
 namespace mpdemo {
-
-using mptools::UsageError;
 
 enum class Net { all, mlp, cnn };
 
@@ -23,12 +20,9 @@ struct Options {
   std::filesystem::path data = "/usr/share/datasets/fashion-mnist";
   std::filesystem::path out = "build/demo";
   bool json = false;
-  bool help = false;
 };
 
-/// @throws UsageError
+/// @throws mptools::UsageError, mptools::HelpRequest
 Options parse_options(int argc, const char *const *argv);
-
-const char *usage();
 
 }  // namespace mpdemo

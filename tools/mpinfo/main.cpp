@@ -1,10 +1,10 @@
 // mpinfo: versions, devices, environment; and what a given GEMM or convolution would run, and why.
 #include <cstdio>
-#include <exception>
 
 #include "options.h"
 #include "report.h"
 #include "support/device.h"
+#include "support/program.h"
 
 namespace mpinfo {
 namespace {
@@ -27,22 +27,16 @@ Report make_report(const Options &options) {
   return report;
 }
 
+int run(const Options &options) {
+  const Report report = make_report(options);
+  std::fputs((options.json ? as_json(report) : as_text(report, options.all)).c_str(), stdout);
+  return 0;
+}
+
 }  // namespace
 }  // namespace mpinfo
 
-int main(int argc, char **argv) try {
-  const mpinfo::Options options = mpinfo::parse_options(argc, argv);
-  if (options.help) {
-    std::fputs(mpinfo::usage(), stdout);
-    return 0;
-  }
-  const mpinfo::Report report = mpinfo::make_report(options);
-  std::fputs((options.json ? as_json(report) : as_text(report, options.all)).c_str(), stdout);
-  return 0;
-} catch (const mpinfo::UsageError &error) {
-  std::fprintf(stderr, "mpinfo: %s\n", error.what());
-  return 2;
-} catch (const std::exception &error) {
-  std::fprintf(stderr, "mpinfo: %s\n", error.what());
-  return 1;
+int main(int argc, char **argv) {
+  return mptools::run_program("mpinfo",
+                              [&] { return mpinfo::run(mpinfo::parse_options(argc, argv)); });
 }

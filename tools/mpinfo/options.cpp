@@ -1,166 +1,147 @@
-// Words and flags in any order; the last flag of a kind wins.
 #include "options.h"
 
 #include <optional>
-#include <string_view>
+
+#include "support/command_line.h"
 
 namespace mpinfo {
 namespace {
 
-mp_dtype_t parse_dtype(std::string_view flag, std::string_view value) {
-  if (value == "fp16") return MP_FP16;
-  if (value == "bf16") return MP_BF16;
-  if (value == "fp32") return MP_FP32;
-  throw UsageError(std::string(flag) + " is fp16, bf16 or fp32, not \"" + std::string(value) +
-                   "\".");
-}
+constexpr const char *kDescription =
+    "mpinfo says which mpcore this is, what it can run on, and what it would run.\n"
+    "\n"
+    "  mpinfo                       versions, devices, environment variables\n"
+    "  mpinfo gemm M N K            kernels for this GEMM, and why the others cannot\n"
+    "  mpinfo conv N H W C K R S    the same for a convolution, its three passes";
 
-mp_conv_op_t parse_pass(std::string_view value) {
-  if (value == "fprop") return MP_CONV_FPROP;
-  if (value == "dgrad") return MP_CONV_DGRAD;
-  if (value == "wgrad") return MP_CONV_WGRAD;
-  throw UsageError("--pass is fprop, dgrad or wgrad, not \"" + std::string(value) + "\".");
-}
+constexpr const char *kNotes =
+    "Times are predictions by which kernels are chosen, not measurements.\n"
+    "Exit code: 0 all is said, 1 it cannot be, 2 wrong arguments.";
 
-/// What the flags say of the problem, before it is known which one it is.
-struct Flags {
+const mptools::Words<mp_conv_op_t> kPasses = {
+    {"fprop", MP_CONV_FPROP}, {"dgrad", MP_CONV_DGRAD}, {"wgrad", MP_CONV_WGRAD}};
+
+/// What the command line says of the problem.
+struct Problem {
   mp_dtype_t dtype = MP_FP16;
   std::optional<mp_dtype_t> out;
+  int64_t m = 0, n = 0, k = 0;
   std::optional<int64_t> lda, ldb;
   std::string op = "NN";
   int32_t batch = 1;
+  std::optional<mp_conv_op_t> pass;
+  int32_t images = 0, h = 0, w = 0, c = 0, filters = 0, r = 0, s = 0;
   int32_t stride = 1, pad = 0, dilation = 1, groups = 1;
 };
 
-mp_gemm_desc_t gemm_of(const std::vector<int64_t> &sizes, const Flags &flags) {
-  if (sizes.size() != 3) throw UsageError("gemm needs three numbers: M N K.");
-  const int64_t m = sizes[0], n = sizes[1], k = sizes[2];
-  mp_gemm_desc_t desc = mp_gemm_desc_default(m, n, k, flags.dtype, flags.out.value_or(flags.dtype));
-  const auto is_op = [](char c) { return c == 'N' || c == 'T'; };
-  if (flags.op.size() != 2 || !is_op(flags.op[0]) || !is_op(flags.op[1]))
-    throw UsageError("--op is NN, NT, TN or TT, not \"" + flags.op + "\".");
-  desc.op_a = flags.op[0] == 'T' ? MP_OP_T : MP_OP_N;
-  desc.op_b = flags.op[1] == 'T' ? MP_OP_T : MP_OP_N;
-  desc.lda = flags.lda.value_or(desc.op_a == MP_OP_T ? m : k);
-  desc.ldb = flags.ldb.value_or(desc.op_b == MP_OP_T ? k : n);
-  desc.batch_count = flags.batch;
-  if (flags.batch > 1) {
-    desc.stride_a = desc.lda * (desc.op_a == MP_OP_T ? k : m);
-    desc.stride_b = desc.ldb * (desc.op_b == MP_OP_T ? n : k);
-    desc.stride_c = desc.stride_d = m * n;
+mp_gemm_desc_t gemm_of(const Problem &p) {
+  mp_gemm_desc_t desc = mp_gemm_desc_default(p.m, p.n, p.k, p.dtype, p.out.value_or(p.dtype));
+  desc.op_a = p.op[0] == 'T' ? MP_OP_T : MP_OP_N;
+  desc.op_b = p.op[1] == 'T' ? MP_OP_T : MP_OP_N;
+  desc.lda = p.lda.value_or(desc.op_a == MP_OP_T ? p.m : p.k);
+  desc.ldb = p.ldb.value_or(desc.op_b == MP_OP_T ? p.k : p.n);
+  desc.batch_count = p.batch;
+  if (p.batch > 1) {
+    desc.stride_a = desc.lda * (desc.op_a == MP_OP_T ? p.k : p.m);
+    desc.stride_b = desc.ldb * (desc.op_b == MP_OP_T ? p.n : p.k);
+    desc.stride_c = desc.stride_d = p.m * p.n;
   }
   return desc;
 }
 
-mp_conv2d_desc_t conv_of(const std::vector<int64_t> &sizes, const Flags &flags) {
-  if (sizes.size() != 7) throw UsageError("conv needs seven numbers: N H W C K R S.");
-  std::vector<int32_t> s;
-  for (const int64_t size : sizes) {
-    s.push_back(static_cast<int32_t>(size));
-    if (s.back() != size) throw UsageError("conv needs numbers below 2^31.");
-  }
+mp_conv2d_desc_t conv_of(const Problem &p) {
   mp_conv2d_desc_t desc =
-      mp_conv2d_desc_default(s[0], s[1], s[2], s[3], s[4], s[5], s[6], flags.dtype);
-  desc.dtype_out = flags.out.value_or(flags.dtype);
-  desc.stride_h = desc.stride_w = flags.stride;
-  desc.pad_top = desc.pad_bottom = desc.pad_left = desc.pad_right = flags.pad;
-  desc.dilation_h = desc.dilation_w = flags.dilation;
-  desc.groups = flags.groups;
+      mp_conv2d_desc_default(p.images, p.h, p.w, p.c, p.filters, p.r, p.s, p.dtype);
+  desc.dtype_out = p.out.value_or(p.dtype);
+  desc.stride_h = desc.stride_w = p.stride;
+  desc.pad_top = desc.pad_bottom = desc.pad_left = desc.pad_right = p.pad;
+  desc.dilation_h = desc.dilation_w = p.dilation;
+  desc.groups = p.groups;
   return desc;
 }
 
-/// False where `flag` is none that the problem has.
-template <class Value>
-bool parse_problem_flag(std::string_view flag, const Value &value, Flags &flags, Options &options) {
-  const auto at_least = [&](auto least) { return mptools::parse_integer(flag, value(), least); };
-  if (flag == "--dtype")
-    flags.dtype = parse_dtype(flag, value());
-  else if (flag == "--out")
-    flags.out = parse_dtype(flag, value());
-  else if (flag == "--op")
-    flags.op = value();
-  else if (flag == "--lda")
-    flags.lda = at_least(int64_t{1});
-  else if (flag == "--ldb")
-    flags.ldb = at_least(int64_t{1});
-  else if (flag == "--batch")
-    flags.batch = at_least(int32_t{1});
-  else if (flag == "--stride")
-    flags.stride = at_least(int32_t{1});
-  else if (flag == "--pad")
-    flags.pad = at_least(int32_t{0});
-  else if (flag == "--dilation")
-    flags.dilation = at_least(int32_t{1});
-  else if (flag == "--groups")
-    flags.groups = at_least(int32_t{1});
-  else if (flag == "--pass")
-    options.passes = {parse_pass(value())};
-  else
-    return false;
-  return true;
+template <typename Integer>
+void add_size(CLI::App &app, const char *name, Integer &size, const char *description) {
+  mptools::add_integer(app, name, size, Integer{0}, description)->required()->type_name("");
+}
+
+/// Options of mpinfo itself may stand behind those of the problem.
+CLI::App *add_problem(CLI::App &app, const char *name, const char *description) {
+  CLI::App *const problem = app.add_subcommand(name, description);
+  problem->fallthrough();
+  problem->set_help_flag();
+  return problem;
+}
+
+CLI::App *add_gemm(CLI::App &app, Problem &problem) {
+  CLI::App *const gemm = add_problem(app, "gemm", "D (M x N) = op(A) op(B)");
+  add_size(*gemm, "M", problem.m, "rows of op(A) and D");
+  add_size(*gemm, "N", problem.n, "columns of op(B) and D");
+  add_size(*gemm, "K", problem.k, "columns of op(A), rows of op(B)");
+  gemm->add_option("--op", problem.op, "N or T, for A and for B")
+      ->check(CLI::IsMember({"NN", "NT", "TN", "TT"}).description(""))
+      ->type_name("XY")
+      ->default_str("NN");
+  const char *const ld = "distance of rows, in elements (dense)";
+  mptools::add_integer(*gemm, "--lda", problem.lda, int64_t{1}, ld);
+  mptools::add_integer(*gemm, "--ldb", problem.ldb, int64_t{1}, ld);
+  mptools::add_integer(*gemm, "--batch", problem.batch, 1, "so many GEMMs of this shape")
+      ->default_str("1");
+  return gemm;
+}
+
+CLI::App *add_conv(CLI::App &app, Problem &problem) {
+  CLI::App *const conv = add_problem(app, "conv", "forward and both gradients");
+  add_size(*conv, "N", problem.images, "images");
+  add_size(*conv, "H", problem.h, "height");
+  add_size(*conv, "W", problem.w, "width");
+  add_size(*conv, "C", problem.c, "channels");
+  add_size(*conv, "K", problem.filters, "filters");
+  add_size(*conv, "R", problem.r, "height of a filter");
+  add_size(*conv, "S", problem.s, "width of a filter");
+  mptools::add_choice(*conv, "--pass", problem.pass, kPasses, "fprop, dgrad or wgrad alone")
+      ->type_name("PASS");
+  const auto add = [&](const char *name, int32_t &number, int32_t least, const char *description) {
+    mptools::add_integer(*conv, name, number, least, description)
+        ->default_str(std::to_string(number));
+  };
+  add("--stride", problem.stride, 1, "in both directions");
+  add("--pad", problem.pad, 0, "zeros on each side");
+  add("--dilation", problem.dilation, 1, "in both directions");
+  add("--groups", problem.groups, 1, "of channels");
+  return conv;
 }
 
 }  // namespace
 
 Options parse_options(int argc, const char *const *argv) {
   Options options;
-  Flags flags;
-  std::vector<int64_t> sizes;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    const auto value = [&]() -> std::string_view {
-      if (i + 1 == argc) throw UsageError(std::string(word) + " needs a value.");
-      return argv[++i];
-    };
-    if (word == "--help")
-      options.help = true;
-    else if (word == "--json")
-      options.json = true;
-    else if (word == "--all")
-      options.all = true;
-    else if (word == "--device")
-      options.device = mptools::parse_device(value());
-    else if (word == "gemm" && options.problem == Options::Problem::none)
-      options.problem = Options::Problem::gemm;
-    else if (word == "conv" && options.problem == Options::Problem::none)
-      options.problem = Options::Problem::conv;
-    else if (parse_problem_flag(word, value, flags, options))
-      continue;
-    else if (options.problem != Options::Problem::none && !word.starts_with("--"))
-      sizes.push_back(mptools::parse_integer("a size", word, int64_t{0}));
-    else
-      throw UsageError("unknown argument \"" + std::string(word) + "\"; mpinfo --help lists them.");
+  Problem problem;
+  mptools::CommandLine line("mpinfo", kDescription, kNotes);
+  line.require_subcommand(0, 1);
+  mptools::add_device(line, options.device);
+  mptools::add_choice(line, "--dtype", problem.dtype, mptools::kDtypes,
+                      "of the inputs: fp16, bf16 or fp32")
+      ->type_name("TYPE")
+      ->default_str("fp16");
+  mptools::add_choice(line, "--out", problem.out, mptools::kDtypes,
+                      "of the result (that of the inputs)")
+      ->type_name("TYPE");
+  line.add_flag("--all", options.all, "every kernel, not only the first ten");
+  line.add_flag("--json", options.json, "for programs");
+  const CLI::App *const gemm = add_gemm(line, problem);
+  const CLI::App *const conv = add_conv(line, problem);
+  line.parse(argc, argv);
+  if (gemm->parsed()) {
+    options.problem = Options::Problem::gemm;
+    options.gemm = gemm_of(problem);
   }
-  if (options.problem == Options::Problem::gemm) options.gemm = gemm_of(sizes, flags);
-  if (options.problem == Options::Problem::conv) options.conv = conv_of(sizes, flags);
+  if (conv->parsed()) {
+    options.problem = Options::Problem::conv;
+    options.conv = conv_of(problem);
+    if (problem.pass) options.passes = {*problem.pass};
+  }
   return options;
-}
-
-const char *usage() {
-  return "mpinfo says which mpcore this is, what it can run on, and what it would run.\n"
-         "\n"
-         "  mpinfo                       versions, devices, environment variables\n"
-         "  mpinfo gemm M N K            kernels for this product, and why the others cannot\n"
-         "  mpinfo conv N H W C K R S    the same for a convolution, its three passes\n"
-         "\n"
-         "  --device WHERE   auto, host, cuda or cuda:N                          (auto)\n"
-         "  --dtype TYPE     of the inputs: fp16, bf16 or fp32                   (fp16)\n"
-         "  --out TYPE       of the result                            (that of the inputs)\n"
-         "  --all            every kernel, not only the first ten\n"
-         "  --json           for programs\n"
-         "  --help           this text\n"
-         "\n"
-         "gemm:\n"
-         "  --op XY          X, Y: N or T for A and B                              (NN)\n"
-         "  --lda N, --ldb N distance of rows, in elements                       (dense)\n"
-         "  --batch N        so many products of this shape                         (1)\n"
-         "\n"
-         "conv:\n"
-         "  --pass PASS      fprop, dgrad or wgrad                         (all of them)\n"
-         "  --stride N, --pad N, --dilation N, --groups N                  (1, 0, 1, 1)\n"
-         "\n"
-         "Times are predictions by which kernels are chosen, not measurements.\n"
-         "Exit code: 0 all is said, 1 it cannot be, 2 wrong arguments.\n";
 }
 
 }  // namespace mpinfo

@@ -4,14 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "support/arguments.h"
+#include "mpcore.h"
 
 namespace mpinfo {
 
-using mptools::UsageError;
-
 struct Options {
-  bool help = false;
   bool json = false;
   bool all = false;
   int32_t device = MP_DEVICE_AUTO;
@@ -23,9 +20,7 @@ struct Options {
   std::vector<mp_conv_op_t> passes = {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD};
 };
 
-/// @throws UsageError
+/// @throws mptools::UsageError, mptools::HelpRequest
 Options parse_options(int argc, const char *const *argv);
-
-const char *usage();
 
 }  // namespace mpinfo
