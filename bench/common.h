@@ -1,9 +1,8 @@
-// What the bench shares with the other programs (status checks, owners of handles and device memory, JSON,
+// What the bench shares with the other programs (status checks, owners of handles and device memory,
 // printf into a string), and the names of types.
 #pragma once
 
 #include "support/device.h"
-#include "support/json.h"
 #include "support/text.h"
 
 namespace mpbench {
@@ -11,7 +10,6 @@ namespace mpbench {
 using mptools::Buffer;
 using mptools::check;
 using mptools::Context;
-using mptools::JsonWriter;
 using mptools::make_buffer;
 using mptools::make_context;
 using mptools::Optimizer;

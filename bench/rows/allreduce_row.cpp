@@ -30,19 +30,15 @@ std::string line_of(const AllReduceRow &row, const std::optional<Peak> &) {
               row.timing.giga_per_s(bus_bytes_of(row)));
 }
 
-void write_row(JsonWriter &json, const AllReduceRow &row, const std::optional<Peak> &) {
-  json.open('{');
-  json.string("bench", "allreduce");
-  json.string("set", row.shape.set);
-  json.string("shape", row.shape.name());
-  json.number("elements", row.shape.elems);
-  json.string("dtype", dtype_name(row.dtype));
-  json.number("ranks", row.ranks);
-  json.string("transport", row.transport);
-  write_timing(json, row.timing);
-  json.number("gb_per_s", row.timing.giga_per_s(bytes_of(row)));
-  json.number("bus_gb_per_s", row.timing.giga_per_s(bus_bytes_of(row)));
-  json.close('}');
+Json json_of(const AllReduceRow &row, const std::optional<Peak> &) {
+  Json json{{"bench", "allreduce"},           {"set", row.shape.set},
+            {"shape", row.shape.name()},      {"elements", row.shape.elems},
+            {"dtype", dtype_name(row.dtype)}, {"ranks", row.ranks},
+            {"transport", row.transport}};
+  add_timing(json, row.timing);
+  json["gb_per_s"] = row.timing.giga_per_s(bytes_of(row));
+  json["bus_gb_per_s"] = row.timing.giga_per_s(bus_bytes_of(row));
+  return json;
 }
 
 }  // namespace mpbench

@@ -19,6 +19,6 @@ struct AllReduceRow {
 
 std::string heading_of(const AllReduceRow &row);
 std::string line_of(const AllReduceRow &row, const std::optional<Peak> &peak);
-void write_row(JsonWriter &json, const AllReduceRow &row, const std::optional<Peak> &peak);
+Json json_of(const AllReduceRow &row, const std::optional<Peak> &peak);
 
 }  // namespace mpbench

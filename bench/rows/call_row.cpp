@@ -13,14 +13,11 @@ std::string line_of(const CallRow &row, const std::optional<Peak> &) {
          peer_text(row.peer, row.timing) + '\n';
 }
 
-void write_row(JsonWriter &json, const CallRow &row, const std::optional<Peak> &) {
-  json.open('{');
-  json.string("bench", "calls");
-  json.string("call", row.call);
-  json.string("problem", row.problem);
-  write_timing(json, row.timing);
-  write_peer(json, row.peer, row.timing);
-  json.close('}');
+Json json_of(const CallRow &row, const std::optional<Peak> &) {
+  Json json{{"bench", "calls"}, {"call", row.call}, {"problem", row.problem}};
+  add_timing(json, row.timing);
+  add_peer(json, row.peer, row.timing);
+  return json;
 }
 
 }  // namespace mpbench

@@ -16,6 +16,6 @@ struct CallRow {
 
 std::string heading_of(const CallRow &row);
 std::string line_of(const CallRow &row, const std::optional<Peak> &peak);
-void write_row(JsonWriter &json, const CallRow &row, const std::optional<Peak> &peak);
+Json json_of(const CallRow &row, const std::optional<Peak> &peak);
 
 }  // namespace mpbench

@@ -20,30 +20,29 @@ std::string line_of(const ConvRow &row, const std::optional<Peak> &peak) {
          (row.rank ? rank_text(*row.rank) : std::string()) + '\n';
 }
 
-void write_row(JsonWriter &json, const ConvRow &row, const std::optional<Peak> &peak) {
+Json json_of(const ConvRow &row, const std::optional<Peak> &peak) {
   const ConvShape &shape = row.shape;
-  json.open('{');
-  json.string("bench", "conv");
-  json.string("set", shape.set);
-  json.string("shape", shape.name());
-  json.string("comment", shape.comment);
-  json.string("pass", shape.pass());
-  json.number("n", shape.n);
-  json.number("h", shape.h);
-  json.number("w", shape.w);
-  json.number("c", shape.c);
-  json.number("k", shape.k);
-  json.number("r", shape.r);
-  json.number("s", shape.s);
-  json.number("pad_h", shape.pad_h);
-  json.number("pad_w", shape.pad_w);
-  json.number("stride_h", shape.stride_h);
-  json.number("stride_w", shape.stride_w);
-  json.number("layers", shape.layers);
-  json.string("dtype", dtype_name(row.desc.dtype));
-  json.string("out_dtype", dtype_name(row.desc.dtype_out));
-  write_product(json, row, peak);
-  json.close('}');
+  Json json{{"bench", "conv"},
+            {"set", shape.set},
+            {"shape", shape.name()},
+            {"comment", shape.comment},
+            {"pass", shape.pass()},
+            {"n", shape.n},
+            {"h", shape.h},
+            {"w", shape.w},
+            {"c", shape.c},
+            {"k", shape.k},
+            {"r", shape.r},
+            {"s", shape.s},
+            {"pad_h", shape.pad_h},
+            {"pad_w", shape.pad_w},
+            {"stride_h", shape.stride_h},
+            {"stride_w", shape.stride_w},
+            {"layers", shape.layers},
+            {"dtype", dtype_name(row.desc.dtype)},
+            {"out_dtype", dtype_name(row.desc.dtype_out)}};
+  add_product(json, row, peak);
+  return json;
 }
 
 }  // namespace mpbench

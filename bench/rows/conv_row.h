@@ -13,6 +13,6 @@ using ConvRow = ProductRow<ConvShape, mp_conv2d_desc_t>;
 
 std::string heading_of(const ConvRow &row);
 std::string line_of(const ConvRow &row, const std::optional<Peak> &peak);
-void write_row(JsonWriter &json, const ConvRow &row, const std::optional<Peak> &peak);
+Json json_of(const ConvRow &row, const std::optional<Peak> &peak);
 
 }  // namespace mpbench

@@ -19,10 +19,10 @@ std::string figures_text(const GemmRow &row, const std::optional<Peak> &peak) {
          (row.rank ? rank_text(*row.rank) : std::string());
 }
 
-void write_figures(JsonWriter &json, const GemmRow &row, const std::optional<Peak> &peak) {
-  json.string("dtype", dtype_name(row.desc.dtype_ab));
-  json.string("out_dtype", dtype_name(row.desc.dtype_cd));
-  write_product(json, row, peak);
+void add_figures(Json &json, const GemmRow &row, const std::optional<Peak> &peak) {
+  json["dtype"] = dtype_name(row.desc.dtype_ab);
+  json["out_dtype"] = dtype_name(row.desc.dtype_cd);
+  add_product(json, row, peak);
 }
 
 std::string heading_of(const GemmRow &row) {
@@ -37,17 +37,13 @@ std::string line_of(const GemmRow &row, const std::optional<Peak> &peak) {
          figures_text(row, peak) + '\n';
 }
 
-void write_row(JsonWriter &json, const GemmRow &row, const std::optional<Peak> &peak) {
-  json.open('{');
-  json.string("bench", "gemm");
-  json.string("set", row.shape.set);
-  json.string("shape", row.shape.name());
-  json.string("comment", row.shape.comment);
-  json.number("m", row.shape.m);
-  json.number("n", row.shape.n);
-  json.number("k", row.shape.k);
-  write_figures(json, row, peak);
-  json.close('}');
+Json json_of(const GemmRow &row, const std::optional<Peak> &peak) {
+  Json json{{"bench", "gemm"},           {"set", row.shape.set},
+            {"shape", row.shape.name()}, {"comment", row.shape.comment},
+            {"m", row.shape.m},          {"n", row.shape.n},
+            {"k", row.shape.k}};
+  add_figures(json, row, peak);
+  return json;
 }
 
 }  // namespace mpbench

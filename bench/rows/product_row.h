@@ -49,22 +49,22 @@ double teraflops(const Row &row) {
 }
 
 template <typename Row>
-void write_product(JsonWriter &json, const Row &row, const std::optional<Peak> &peak) {
-  json.number("beta", static_cast<double>(row.desc.beta));
-  json.number("flop", row.shape.flop());
-  json.number("min_bytes", row.min_bytes);
-  json.string("kernel", row.kernel);
-  json.number("predicted_us", row.predicted_us);
-  json.number("workspace_bytes", row.workspace_bytes);
-  json.number("sets", row.sets);
-  write_timing(json, row.timing);
-  json.number("tflops", teraflops(row));
-  json.number("gb_per_s", row.timing.giga_per_s(row.min_bytes));
-  if (peak) json.number("percent_of_peak", 100 * teraflops(row) / peak->tflops);
-  write_peer(json, row.peer, row.timing);
-  write_best(json, row.peer_best, row.timing);
-  write_baselines(json, row.baselines, row.timing);
-  write_rank(json, row.rank);
+void add_product(Json &json, const Row &row, const std::optional<Peak> &peak) {
+  json.update({{"beta", row.desc.beta},
+               {"flop", row.shape.flop()},
+               {"min_bytes", row.min_bytes},
+               {"kernel", row.kernel},
+               {"predicted_us", row.predicted_us},
+               {"workspace_bytes", row.workspace_bytes},
+               {"sets", row.sets}});
+  add_timing(json, row.timing);
+  json["tflops"] = teraflops(row);
+  json["gb_per_s"] = row.timing.giga_per_s(row.min_bytes);
+  if (peak) json["percent_of_peak"] = 100 * teraflops(row) / peak->tflops;
+  add_peer(json, row.peer, row.timing);
+  add_best(json, row.peer_best, row.timing);
+  add_baselines(json, row.baselines, row.timing);
+  add_rank(json, row.rank);
 }
 
 }  // namespace mpbench

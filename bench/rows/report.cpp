@@ -14,47 +14,43 @@ namespace {
 /// Of results/schema.json; grows when a reader of older files would misread newer ones.
 constexpr int kSchema = 1;
 
-void write_gpu_state(JsonWriter &json, const GpuState &state) {
-  json.open('{');
-  json.string("during", state.during);
-  json.number("sm_mhz", state.sm_mhz);
-  json.number("max_sm_mhz", state.max_sm_mhz);
-  json.number("memory_mhz", state.memory_mhz);
-  json.number("power_w", state.power_w);
-  json.number("power_limit_w", state.power_limit_w);
-  json.number("temperature_c", state.temperature_c);
-  json.close('}');
+Json json_of(const GpuState &state) {
+  return {{"during", state.during},
+          {"sm_mhz", state.sm_mhz},
+          {"max_sm_mhz", state.max_sm_mhz},
+          {"memory_mhz", state.memory_mhz},
+          {"power_w", state.power_w},
+          {"power_limit_w", state.power_limit_w},
+          {"temperature_c", state.temperature_c}};
 }
 
-void write_rate(JsonWriter &json, const MachineRate &rate) {
-  json.open('{');
-  json.string("name", rate.name);
-  json.string("unit", rate.unit);
-  if (rate.timing)
-    json.number("rate", rate.rate());
-  else
-    json.null("rate");
-  json.string("how", rate.how);
-  if (rate.timing) write_gpu_load(json, rate.timing->gpu);
-  json.close('}');
+Json json_of(const MachineRate &rate) {
+  Json json{{"name", rate.name}, {"unit", rate.unit}, {"rate", nullptr}, {"how", rate.how}};
+  if (!rate.timing) return json;
+  json["rate"] = rate.rate();
+  add_gpu_load(json, rate.timing->gpu);
+  return json;
 }
 
-void write_library(JsonWriter &json, const UsedLibrary &library) {
-  json.open('{');
-  json.string("name", library.name);
-  json.string("version", library.version);
-  json.string("place", library.place);
-  json.string("file", library.file);
-  json.close('}');
+Json json_of(const UsedLibrary &library) {
+  return {{"name", library.name},
+          {"version", library.version},
+          {"place", library.place},
+          {"file", library.file}};
+}
+
+template <typename Item>
+Json array_of(const std::vector<Item> &items) {
+  Json array = Json::array();
+  for (const Item &item : items) array.push_back(json_of(item));
+  return array;
 }
 
 }  // namespace
 
 Report::Report(const Options &options, const Machine &machine)
     : options_(options), stderr_is_terminal_(isatty(STDERR_FILENO)) {
-  json_.open('{');
-  write_machine(machine);
-  json_.open('[', "rows");
+  describe(machine);
   print(machine.on_host() ? "Target: host.  These are times of the CPU that stands in for a GPU; "
                             "they are not GPU figures\nand say nothing about any GPU.\n"
                           : text("Target: cuda, %s.\n", machine.info().name));
@@ -62,30 +58,25 @@ Report::Report(const Options &options, const Machine &machine)
     add_note("No clocks, power or temperature: " + machine.nvml_gap() + ".");
 }
 
-void Report::write_machine(const Machine &machine) {
+void Report::describe(const Machine &machine) {
   const mp_device_info_t &info = machine.info();
-  json_.number("schema", kSchema);
-  if (machine.on_host()) json_.string("sample", "host target: says nothing about a GPU");
-  json_.string("device", info.name);
-  json_.string("target", machine.on_host() ? "host" : "cuda");
-  json_.number("arch", info.arch);
-  json_.number("num_sms", info.num_sms);
-  json_.number("l2_bytes", info.l2_bytes);
-  json_.string("commit", mp_build_info());
-  json_.string("command", options_.command);
-  json_.string("date", mptools::utc_now());
-  if (machine.on_host()) {
-    json_.null("driver");
-    json_.null("cuda");
-    return;
-  }
+  machine_["schema"] = kSchema;
+  if (machine.on_host()) machine_["sample"] = "host target: says nothing about a GPU";
+  machine_.update({{"device", info.name},
+                   {"target", machine.on_host() ? "host" : "cuda"},
+                   {"arch", info.arch},
+                   {"num_sms", info.num_sms},
+                   {"l2_bytes", info.l2_bytes},
+                   {"commit", mp_build_info()},
+                   {"command", options_.command},
+                   {"date", mptools::utc_now()},
+                   {"driver", nullptr},
+                   {"cuda", nullptr}});
+  if (machine.on_host()) return;
   const auto version = [](int number) { return text("%d.%d", number / 1000, number % 1000 / 10); };
-  if (machine.nvml() != nullptr)
-    json_.string("driver", machine.nvml()->driver_version());
-  else
-    json_.null("driver");
-  json_.string("driver_cuda", version(machine.cuda()->driver_version()));
-  json_.string("cuda", version(machine.cuda()->runtime_version()));
+  if (machine.nvml() != nullptr) machine_["driver"] = machine.nvml()->driver_version();
+  machine_["driver_cuda"] = version(machine.cuda()->driver_version());
+  machine_["cuda"] = version(machine.cuda()->runtime_version());
   add_library("CUDA runtime", version(machine.cuda()->runtime_version()),
               machine.cuda()->library());
   if (machine.nvml() != nullptr)
@@ -127,26 +118,17 @@ void Report::add_failure(const std::string &sentence) {
 }
 
 std::string Report::whole_json(const std::vector<std::string> &notes) const {
-  JsonWriter json = json_;
-  json.close(']');
+  Json json = machine_;
+  json["rows"] = rows_;
   if (peak_) {
-    json.number("peak_tflops", peak_->tflops);
-    json.string("peak_from", peak_->from);
+    json["peak_tflops"] = peak_->tflops;
+    json["peak_from"] = peak_->from;
   }
-  json.open('[', "clocks");
-  for (const GpuState &state : gpu_states_) write_gpu_state(json, state);
-  json.close(']');
-  json.open('[', "peaks");
-  for (const MachineRate &rate : rates_) write_rate(json, rate);
-  json.close(']');
-  json.open('[', "peers");
-  for (const UsedLibrary &library : libraries_) write_library(json, library);
-  json.close(']');
-  json.open('[', "notes");
-  for (const std::string &note : notes) json.string({}, note);
-  json.close(']');
-  json.close('}');
-  return json.finish();
+  json["clocks"] = array_of(gpu_states_);
+  json["peaks"] = array_of(rates_);
+  json["peers"] = array_of(libraries_);
+  json["notes"] = notes;
+  return mptools::json_text(json);
 }
 
 void Report::save() const {

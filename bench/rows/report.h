@@ -28,7 +28,7 @@ class Report {
   void add(const Row &row) {
     print_heading(heading_of(row));
     print(line_of(row, peak_));
-    write_row(json_, row, peak_);
+    rows_.push_back(json_of(row, peak_));
   }
   void add(const std::optional<GpuState> &state);
   void add(const MachineRate &rate);
@@ -48,7 +48,7 @@ class Report {
  private:
   void print(const std::string &line) const;
   void print_heading(const std::string &heading);
-  void write_machine(const Machine &machine);
+  void describe(const Machine &machine);
   std::string whole_json(const std::vector<std::string> &notes) const;
 
   const Options &options_;
@@ -60,7 +60,8 @@ class Report {
   std::vector<UsedLibrary> libraries_;
   std::vector<MachineRate> rates_;
   std::vector<std::string> notes_;
-  JsonWriter json_;
+  Json machine_;  ///< what does not change while it is measured
+  Json rows_ = Json::array();
 };
 
 }  // namespace mpbench

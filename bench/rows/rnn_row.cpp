@@ -14,21 +14,21 @@ std::string line_of(const RnnRow &row, const std::optional<Peak> &peak) {
          figures_text(row.products, peak) + '\n';
 }
 
-void write_row(JsonWriter &json, const RnnRow &row, const std::optional<Peak> &peak) {
-  json.open('{');
-  json.string("bench", "rnn");
-  json.string("set", row.shape.set);
-  json.string("shape", row.shape.name());
-  json.string("comment", {});
-  json.string("pass", row.shape.pass);
-  json.string("cell", row.shape.cell);
-  json.number("hidden", row.shape.hidden);
-  json.number("batch", row.shape.batch);
-  json.number("timesteps", row.shape.timesteps);
-  json.string("gemm", row.products.shape.name());
-  json.number("gemm_calls", row.products.shape.calls);
-  write_figures(json, row.products, peak);
-  json.close('}');
+Json json_of(const RnnRow &row, const std::optional<Peak> &peak) {
+  const RnnShape &shape = row.shape;
+  Json json{{"bench", "rnn"},
+            {"set", shape.set},
+            {"shape", shape.name()},
+            {"comment", ""},
+            {"pass", shape.pass},
+            {"cell", shape.cell},
+            {"hidden", shape.hidden},
+            {"batch", shape.batch},
+            {"timesteps", shape.timesteps},
+            {"gemm", row.products.shape.name()},
+            {"gemm_calls", row.products.shape.calls}};
+  add_figures(json, row.products, peak);
+  return json;
 }
 
 }  // namespace mpbench

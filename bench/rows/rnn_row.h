@@ -16,6 +16,6 @@ struct RnnRow {
 
 std::string heading_of(const RnnRow &row);
 std::string line_of(const RnnRow &row, const std::optional<Peak> &peak);
-void write_row(JsonWriter &json, const RnnRow &row, const std::optional<Peak> &peak);
+Json json_of(const RnnRow &row, const std::optional<Peak> &peak);
 
 }  // namespace mpbench

@@ -7,14 +7,25 @@ bool is_wrong(const PeerResult &peer) {
   return peer.agrees == false;
 }
 
-void write_baseline(JsonWriter &json, const std::string &name,
-                    const std::optional<PeerResult> &baseline, const Timing &own) {
+void add_times(Json &json, const std::string &name, const PeerResult &result) {
+  json[name + "_median_us"] = result.median_us;
+  json[name + "_q1_us"] = result.q1_us;
+  json[name + "_q3_us"] = result.q3_us;
+}
+
+/// Without a ratio where it has not computed the same.
+void add_result(Json &json, const std::string &name, const PeerResult &result, const Timing &own) {
+  add_times(json, name, result);
+  if (result.agrees) json[name + "_agrees"] = *result.agrees;
+  if (!is_wrong(result)) json["ratio_to_" + name] = ratio_to_peer(result, own);
+}
+
+void add_baseline(Json &json, const std::string &name, const std::optional<PeerResult> &baseline,
+                  const Timing &own) {
   if (!baseline) return;
-  json.string(name, baseline->name);
-  json.number(name + "_median_us", baseline->median_us);
-  json.number(name + "_q1_us", baseline->q1_us);
-  json.number(name + "_q3_us", baseline->q3_us);
-  json.number("speedup_over_" + name, ratio_to_peer(*baseline, own));
+  json[name] = baseline->name;
+  add_times(json, name, *baseline);
+  json["speedup_over_" + name] = ratio_to_peer(*baseline, own);
 }
 
 }  // namespace
@@ -68,61 +79,52 @@ std::string percent_text(double tflops, const std::optional<Peak> &peak) {
   return peak ? text("%.1f", 100 * tflops / peak->tflops) : std::string("-");
 }
 
-void write_timing(JsonWriter &json, const Timing &timing) {
-  json.number("median_us", timing.median_us);
-  json.number("q1_us", timing.q1_us);
-  json.number("q3_us", timing.q3_us);
-  json.number("batches", timing.batches);
-  json.number("calls_per_batch", timing.calls_per_batch);
-  json.number("enqueue_us", timing.enqueue_us);
-  write_gpu_load(json, timing.gpu);
+void add_timing(Json &json, const Timing &timing) {
+  json.update({{"median_us", timing.median_us},
+               {"q1_us", timing.q1_us},
+               {"q3_us", timing.q3_us},
+               {"batches", timing.batches},
+               {"calls_per_batch", timing.calls_per_batch},
+               {"enqueue_us", timing.enqueue_us}});
+  add_gpu_load(json, timing.gpu);
 }
 
-void write_gpu_load(JsonWriter &json, const std::optional<GpuLoad> &gpu) {
+void add_gpu_load(Json &json, const std::optional<GpuLoad> &gpu) {
   if (!gpu) return;
-  json.number("gpu_readings", gpu->readings);
-  json.number("sm_mhz", gpu->sm_mhz);
-  json.number("least_sm_mhz", gpu->least_sm_mhz);
-  json.number("power_w", gpu->power_w);
-  json.number("temperature_c", gpu->temperature_c);
-  json.number("power_capped", gpu->power_capped);
-  json.number("heat_capped", gpu->heat_capped);
+  json.update({{"gpu_readings", gpu->readings},
+               {"sm_mhz", gpu->sm_mhz},
+               {"least_sm_mhz", gpu->least_sm_mhz},
+               {"power_w", gpu->power_w},
+               {"temperature_c", gpu->temperature_c},
+               {"power_capped", gpu->power_capped},
+               {"heat_capped", gpu->heat_capped}});
 }
 
-void write_peer(JsonWriter &json, const std::optional<PeerResult> &peer, const Timing &own) {
+void add_peer(Json &json, const std::optional<PeerResult> &peer, const Timing &own) {
   if (!peer) return;
-  json.string("peer", peer->name);
-  json.number("peer_median_us", peer->median_us);
-  json.number("peer_q1_us", peer->q1_us);
-  json.number("peer_q3_us", peer->q3_us);
-  if (peer->agrees) json.boolean("peer_agrees", *peer->agrees);
-  if (!is_wrong(*peer)) json.number("ratio_to_peer", ratio_to_peer(*peer, own));
+  json["peer"] = peer->name;
+  add_result(json, "peer", *peer, own);
 }
 
-void write_best(JsonWriter &json, const std::optional<BestChoice> &best, const Timing &own) {
+void add_best(Json &json, const std::optional<BestChoice> &best, const Timing &own) {
   if (!best) return;
-  const PeerResult &result = best->result;
-  json.number("peer_best_choice", best->choice);
-  json.number("peer_best_of", best->of);
-  json.number("peer_best_median_us", result.median_us);
-  json.number("peer_best_q1_us", result.q1_us);
-  json.number("peer_best_q3_us", result.q3_us);
-  if (result.agrees) json.boolean("peer_best_agrees", *result.agrees);
-  if (!is_wrong(result)) json.number("ratio_to_peer_best", ratio_to_peer(result, own));
+  json["peer_best_choice"] = best->choice;
+  json["peer_best_of"] = best->of;
+  add_result(json, "peer_best", best->result, own);
 }
 
-void write_baselines(JsonWriter &json, const Baselines &baselines, const Timing &own) {
-  write_baseline(json, "fp32", baselines.fp32, own);
-  write_baseline(json, "tf32", baselines.tf32, own);
+void add_baselines(Json &json, const Baselines &baselines, const Timing &own) {
+  add_baseline(json, "fp32", baselines.fp32, own);
+  add_baseline(json, "tf32", baselines.tf32, own);
 }
 
-void write_rank(JsonWriter &json, const std::optional<RankResult> &rank) {
+void add_rank(Json &json, const std::optional<RankResult> &rank) {
   if (!rank) return;
-  json.number("rank", rank->position);
-  json.number("rank_of", rank->count);
-  json.string("fastest_kernel", rank->fastest);
-  json.number("chosen_us", rank->chosen_us);
-  json.number("fastest_us", rank->fastest_us);
+  json.update({{"rank", rank->position},
+               {"rank_of", rank->count},
+               {"fastest_kernel", rank->fastest},
+               {"chosen_us", rank->chosen_us},
+               {"fastest_us", rank->fastest_us}});
 }
 
 }  // namespace mpbench

@@ -1,7 +1,7 @@
 // What rows of results have in common: as text of the table and as fields of the JSON.
 //
 // A kind of row is a struct and three functions, which Report::add finds by its type:
-// heading_of(row), line_of(row, peak) for the table, write_row(json, row, peak).
+// heading_of(row), line_of(row, peak) for the table, json_of(row, peak).
 #pragma once
 
 #include <optional>
@@ -9,9 +9,11 @@
 
 #include "bench/common.h"
 #include "bench/timing/timing.h"
+#include "support/json.h"
 
 namespace mpbench {
 
+using mptools::Json;
 using Long = long long;  // what %lld wants
 
 /// Another library doing the same job.
@@ -63,11 +65,11 @@ std::string percent_text(double tflops, const std::optional<Peak> &peak);
 /// "fp16>fp32+" reads fp16, writes fp32 and adds to what is there.
 std::string types_text(mp_dtype_t in, mp_dtype_t out, float beta);
 
-void write_timing(JsonWriter &json, const Timing &timing);
-void write_gpu_load(JsonWriter &json, const std::optional<GpuLoad> &gpu);
-void write_peer(JsonWriter &json, const std::optional<PeerResult> &peer, const Timing &own);
-void write_best(JsonWriter &json, const std::optional<BestChoice> &best, const Timing &own);
-void write_baselines(JsonWriter &json, const Baselines &baselines, const Timing &own);
-void write_rank(JsonWriter &json, const std::optional<RankResult> &rank);
+void add_timing(Json &json, const Timing &timing);
+void add_gpu_load(Json &json, const std::optional<GpuLoad> &gpu);
+void add_peer(Json &json, const std::optional<PeerResult> &peer, const Timing &own);
+void add_best(Json &json, const std::optional<BestChoice> &best, const Timing &own);
+void add_baselines(Json &json, const Baselines &baselines, const Timing &own);
+void add_rank(Json &json, const std::optional<RankResult> &rank);
 
 }  // namespace mpbench

@@ -13,14 +13,13 @@ std::string line_of(const StartupRow &row, const std::optional<Peak> &) {
               row.timing.median_us, row.timing.iqr_us());
 }
 
-void write_row(JsonWriter &json, const StartupRow &row, const std::optional<Peak> &) {
-  json.open('{');
-  json.string("bench", "startup");
-  json.string("phase", row.phase);
-  json.number("edge", row.edge);
-  json.number("library_bytes", row.library_bytes);
-  write_timing(json, row.timing);
-  json.close('}');
+Json json_of(const StartupRow &row, const std::optional<Peak> &) {
+  Json json{{"bench", "startup"},
+            {"phase", row.phase},
+            {"edge", row.edge},
+            {"library_bytes", row.library_bytes}};
+  add_timing(json, row.timing);
+  return json;
 }
 
 }  // namespace mpbench

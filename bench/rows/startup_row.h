@@ -18,6 +18,6 @@ struct StartupRow {
 
 std::string heading_of(const StartupRow &row);
 std::string line_of(const StartupRow &row, const std::optional<Peak> &peak);
-void write_row(JsonWriter &json, const StartupRow &row, const std::optional<Peak> &peak);
+Json json_of(const StartupRow &row, const std::optional<Peak> &peak);
 
 }  // namespace mpbench

@@ -25,25 +25,24 @@ std::string line_of(const StepRow &row, const std::optional<Peak> &) {
          peer_text(row.peer, row.timing) + '\n';
 }
 
-void write_row(JsonWriter &json, const StepRow &row, const std::optional<Peak> &) {
+Json json_of(const StepRow &row, const std::optional<Peak> &) {
   const double rate = row.timing.giga_per_s(step_bytes(row));
   const double copy_rate = row.copy.giga_per_s(row.copy_bytes);
-  json.open('{');
-  json.string("bench", "step");
-  json.string("op", row.op);
-  json.string("layout", row.layout);
-  json.number("tensors", row.tensors);
-  json.number("parameters", row.parameters);
-  json.number("bytes_per_parameter", row.bytes_per_parameter);
-  json.number("sets", row.sets);
-  write_timing(json, row.timing);
-  json.number("gb_per_s", rate);
-  json.number("copy_bytes", row.copy_bytes);
-  json.number("copy_median_us", row.copy.median_us);
-  json.number("copy_gb_per_s", copy_rate);
-  json.number("percent_of_copy", 100 * rate / copy_rate);
-  write_peer(json, row.peer, row.timing);
-  json.close('}');
+  Json json{{"bench", "step"},
+            {"op", row.op},
+            {"layout", row.layout},
+            {"tensors", row.tensors},
+            {"parameters", row.parameters},
+            {"bytes_per_parameter", row.bytes_per_parameter},
+            {"sets", row.sets}};
+  add_timing(json, row.timing);
+  json.update({{"gb_per_s", rate},
+               {"copy_bytes", row.copy_bytes},
+               {"copy_median_us", row.copy.median_us},
+               {"copy_gb_per_s", copy_rate},
+               {"percent_of_copy", 100 * rate / copy_rate}});
+  add_peer(json, row.peer, row.timing);
+  return json;
 }
 
 }  // namespace mpbench

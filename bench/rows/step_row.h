@@ -21,6 +21,6 @@ struct StepRow {
 
 std::string heading_of(const StepRow &row);
 std::string line_of(const StepRow &row, const std::optional<Peak> &peak);
-void write_row(JsonWriter &json, const StepRow &row, const std::optional<Peak> &peak);
+Json json_of(const StepRow &row, const std::optional<Peak> &peak);
 
 }  // namespace mpbench

@@ -11,10 +11,12 @@
 #include "problems.h"
 #include "support/json.h"
 #include "support/program.h"
+#include "support/text.h"
 
 namespace mptune {
 namespace {
 
+using mptools::Json;
 using mptools::text;
 
 constexpr size_t kAnyWorkspace = SIZE_MAX;
@@ -108,26 +110,19 @@ std::string predictions_text(const std::vector<Prediction> &predictions, const m
 }
 
 std::string predictions_json(const std::vector<Prediction> &predictions, const mp::Device &device) {
-  mptools::JsonWriter json;
-  json.open('{');
-  json.string("class", class_name(device));
-  json.number("num_sms", device.num_sms);
-  json.string("commit", mp_build_info());
-  json.open('[', "predictions");
-  for (const Prediction &p : predictions) {
-    json.open('{');
-    json.string("bench", p.suite);
-    json.string("set", p.set);
-    json.string("shape", p.shape);
-    json.number("flop", p.flop);
-    json.number("min_bytes", p.min_bytes);
-    json.string("kernel", p.kernel);
-    json.number("predicted_us", p.us);
-    json.close('}');
-  }
-  json.close(']');
-  json.close('}');
-  return json.finish();
+  Json rows = Json::array();
+  for (const Prediction &p : predictions)
+    rows.push_back({{"bench", p.suite},
+                    {"set", p.set},
+                    {"shape", p.shape},
+                    {"flop", p.flop},
+                    {"min_bytes", p.min_bytes},
+                    {"kernel", p.kernel},
+                    {"predicted_us", p.us}});
+  return mptools::json_text({{"class", class_name(device)},
+                             {"num_sms", device.num_sms},
+                             {"commit", mp_build_info()},
+                             {"predictions", rows}});
 }
 
 }  // namespace mptune

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bench/common.h"
+#include "support/json.h"
+#include "support/text.h"
 
 namespace mptune {
 namespace {
 
+using mptools::Json;
 using mptools::text;
 
 const Run &fastest_run(const Measured &measured) {
@@ -71,37 +73,28 @@ std::string problem_lines(const std::vector<Measured> &measured, const mp::Class
 
 // ---------------------------------------------------------------------------- JSON
 
-void write_accuracy(mptools::JsonWriter &json, const char *key, const Accuracy &accuracy) {
-  json.open('{', key);
-  json.number("median_error", accuracy.median_error);
-  json.number("worst_tenth_error", accuracy.worst_tenth_error);
-  json.number("problems", accuracy.problems);
-  json.number("fastest_chosen", accuracy.fastest_chosen);
-  json.number("mean_loss", accuracy.mean_loss);
-  json.number("worst_loss", accuracy.worst_loss);
-  json.close('}');
+Json json_of(const Accuracy &accuracy) {
+  return {
+      {"median_error", accuracy.median_error}, {"worst_tenth_error", accuracy.worst_tenth_error},
+      {"problems", accuracy.problems},         {"fastest_chosen", accuracy.fastest_chosen},
+      {"mean_loss", accuracy.mean_loss},       {"worst_loss", accuracy.worst_loss}};
 }
 
-void write_problem(mptools::JsonWriter &json, const Measured &problem, const Outcome &outcome) {
-  json.open('{');
-  json.string("set", problem.shape.set);
-  json.string("shape", problem.shape.name());
-  json.string("layout", problem.shape.name().substr(0, 2));
-  json.boolean("is_wgrad", problem.shape.is_wgrad);
-  json.number("m", problem.shape.m);
-  json.number("n", problem.shape.n);
-  json.number("k", problem.shape.k);
-  json.open('[', "kernels");
-  for (const Run &run : problem.runs) {
-    json.open('{');
-    json.string("kernel", run.name);
-    json.number("us", run.sample.us);
-    json.number("predicted_us_before", predicted(run.sample, outcome.before));
-    json.number("predicted_us", predicted(run.sample, outcome.after));
-    json.close('}');
-  }
-  json.close(']');
-  json.close('}');
+Json json_of(const Measured &problem, const Outcome &outcome) {
+  Json kernels = Json::array();
+  for (const Run &run : problem.runs)
+    kernels.push_back({{"kernel", run.name},
+                       {"us", run.sample.us},
+                       {"predicted_us_before", predicted(run.sample, outcome.before)},
+                       {"predicted_us", predicted(run.sample, outcome.after)}});
+  return {{"set", problem.shape.set},
+          {"shape", problem.shape.name()},
+          {"layout", problem.shape.name().substr(0, 2)},
+          {"is_wgrad", problem.shape.is_wgrad},
+          {"m", problem.shape.m},
+          {"n", problem.shape.n},
+          {"k", problem.shape.k},
+          {"kernels", kernels}};
 }
 
 }  // namespace
@@ -148,26 +141,22 @@ std::string table_text(const Outcome &o) {
 }
 
 std::string json_report(const Outcome &o) {
-  mptools::JsonWriter json;
-  json.open('{');
-  json.string("device", o.origin.name);
-  json.string("class", mp::name_of(mp::class_of(o.origin.device)));
-  json.string("target", o.origin.device.target == MP_TARGET_HOST ? "host" : "cuda");
-  json.number("arch", o.origin.device.arch);
-  json.number("num_sms", o.origin.device.num_sms);
-  json.number("smem_per_block", o.origin.device.smem_per_block);
-  json.string("driver", o.origin.driver);
-  json.string("date", o.origin.date);
-  json.string("commit", mp_build_info());
-  json.string("command", o.options.command);
-  json.string("table", table_text(o));
-  write_accuracy(json, "accuracy_before", accuracy_of(o.measured, o.before));
-  write_accuracy(json, "accuracy", accuracy_of(o.measured, o.after));
-  json.open('[', "problems");
-  for (const Measured &problem : o.measured) write_problem(json, problem, o);
-  json.close(']');
-  json.close('}');
-  return json.finish();
+  Json problems = Json::array();
+  for (const Measured &problem : o.measured) problems.push_back(json_of(problem, o));
+  return mptools::json_text({{"device", o.origin.name},
+                             {"class", mp::name_of(mp::class_of(o.origin.device))},
+                             {"target", o.origin.device.target == MP_TARGET_HOST ? "host" : "cuda"},
+                             {"arch", o.origin.device.arch},
+                             {"num_sms", o.origin.device.num_sms},
+                             {"smem_per_block", o.origin.device.smem_per_block},
+                             {"driver", o.origin.driver},
+                             {"date", o.origin.date},
+                             {"commit", mp_build_info()},
+                             {"command", o.options.command},
+                             {"table", table_text(o)},
+                             {"accuracy_before", json_of(accuracy_of(o.measured, o.before))},
+                             {"accuracy", json_of(accuracy_of(o.measured, o.after))},
+                             {"problems", problems}});
 }
 
 }  // namespace mptune

@@ -1,9 +1,8 @@
 // What mpdemo shares with the other programs: status checks, owners of handles and device memory,
-// JSON, printf into a string.
+// printf into a string.
 #pragma once
 
 #include "support/device.h"
-#include "support/json.h"
 #include "support/text.h"
 
 namespace mpdemo {

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "common.h"
+#include "support/json.h"
 
 namespace mpdemo {
 namespace {
@@ -89,55 +90,45 @@ std::string memory_table(const Circumstances &circumstances, const Outcome &outc
   return lines;
 }
 
-void write_run(JsonWriter &json, const RunResult &result, const Gradients &gradients) {
-  json.open('{');
-  json.string("name", result.plan.name);
-  json.number("test_accuracy", result.test_accuracy);
-  json.number("train_loss", result.train_loss);
-  json.number("seconds", result.seconds);
-  if (result.scaler) {
-    json.number("final_scale", final_scale(result));
-    json.number("skipped", result.scaler->skipped);
-  } else {
-    json.null("final_scale");
-    json.null("skipped");
-  }
+Json json_of(const RunResult &result, const Gradients &gradients) {
+  Json json{{"name", result.plan.name},
+            {"test_accuracy", result.test_accuracy},
+            {"train_loss", result.train_loss},
+            {"seconds", result.seconds},
+            {"final_scale", result.scaler ? Json(final_scale(result)) : Json()},
+            {"skipped", result.scaler ? Json(result.scaler->skipped) : Json()}};
   if (!is_fp32(result)) {
-    json.number("flushed_weight_gradients", flushed_share(gradients.weights, final_scale(result)));
-    json.number("flushed_activation_gradients",
-                flushed_share(gradients.activations, final_scale(result)));
+    const double scale = final_scale(result);
+    json["flushed_weight_gradients"] = flushed_share(gradients.weights, scale);
+    json["flushed_activation_gradients"] = flushed_share(gradients.activations, scale);
   }
-  json.number("weight_bytes", result.memory.weights);
-  json.number("activation_bytes", result.memory.activations);
-  json.number("gradient_bytes", result.memory.gradients);
-  json.number("optimizer_bytes", result.optimizer_bytes);
-  json.close('}');
+  json.update({{"weight_bytes", result.memory.weights},
+               {"activation_bytes", result.memory.activations},
+               {"gradient_bytes", result.memory.gradients},
+               {"optimizer_bytes", result.optimizer_bytes}});
+  return json;
 }
 
-void write_experiment(JsonWriter &json, const Experiment &experiment) {
-  json.open('{');
-  json.string("id", experiment.architecture.id);
-  json.string("title", experiment.architecture.title);
-  json.open('[', "settings");
-  for (const Outcome &outcome : experiment.outcomes) {
-    json.open('{');
-    json.string("id", outcome.setting.id);
-    json.string("title", outcome.setting.title);
-    json.number("epochs", outcome.setting.epochs);
-    json.number("loss_weight", static_cast<double>(outcome.setting.loss_weight));
-    json.open('[', "runs");
-    for (const RunResult &result : outcome.results)
-      write_run(json, result, fp32_gradients(outcome));
-    json.close(']');
-    json.close('}');
-  }
-  json.close(']');
-  if (experiment.verdict.is_judged)
-    json.boolean("passed", experiment.verdict.passed);
-  else
-    json.null("passed");
-  json.string("verdict", experiment.verdict.sentence);
-  json.close('}');
+Json json_of(const Outcome &outcome) {
+  Json runs = Json::array();
+  for (const RunResult &result : outcome.results)
+    runs.push_back(json_of(result, fp32_gradients(outcome)));
+  return {{"id", outcome.setting.id},
+          {"title", outcome.setting.title},
+          {"epochs", outcome.setting.epochs},
+          {"loss_weight", outcome.setting.loss_weight},
+          {"runs", runs}};
+}
+
+Json json_of(const Experiment &experiment) {
+  const Verdict &verdict = experiment.verdict;
+  Json settings = Json::array();
+  for (const Outcome &outcome : experiment.outcomes) settings.push_back(json_of(outcome));
+  return {{"id", experiment.architecture.id},
+          {"title", experiment.architecture.title},
+          {"settings", settings},
+          {"passed", verdict.is_judged ? Json(verdict.passed) : Json()},
+          {"verdict", verdict.sentence}};
 }
 
 }  // namespace
@@ -180,18 +171,14 @@ std::string text_report(const Circumstances &circumstances, const Experiment &ex
 
 std::string json_report(const Circumstances &circumstances,
                         const std::vector<Experiment> &experiments) {
-  JsonWriter json;
-  json.open('{');
-  json.string("build", mp_build_info());
-  json.string("target", target_name(circumstances.device.target));
-  json.string("device", circumstances.device.name);
-  json.number("seed", circumstances.seed);
-  json.number("ranks", circumstances.ranks);
-  json.open('[', "networks");
-  for (const Experiment &experiment : experiments) write_experiment(json, experiment);
-  json.close(']');
-  json.close('}');
-  return json.finish();
+  Json networks = Json::array();
+  for (const Experiment &experiment : experiments) networks.push_back(json_of(experiment));
+  return mptools::json_text({{"build", mp_build_info()},
+                             {"target", target_name(circumstances.device.target)},
+                             {"device", circumstances.device.name},
+                             {"seed", circumstances.seed},
+                             {"ranks", circumstances.ranks},
+                             {"networks", networks}});
 }
 
 }  // namespace mpdemo

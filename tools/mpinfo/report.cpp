@@ -8,6 +8,7 @@
 namespace mpinfo {
 namespace {
 
+using mptools::Json;
 using mptools::text;
 
 std::string header_version() {
@@ -74,58 +75,42 @@ std::string text_of(const Product &product, bool all) {
   return result + text_of_rejected(product.kernels, all);
 }
 
-void write(mptools::JsonWriter &json, const Device &device) {
-  json.open('{');
-  json.string("device", device.flag);
-  if (device.info) {
-    const mp_device_info_t &info = *device.info;
-    json.string("name", info.name);
-    json.string("target", target_name(info.target));
-    json.number("arch", info.arch);
-    json.number("num_sms", info.num_sms);
-    json.number("smem_per_block", info.smem_per_block);
-    json.number("l2_bytes", info.l2_bytes);
-  } else {
-    json.string("why_not", device.why_not);
-  }
-  json.close('}');
+Json json_of(const Device &device) {
+  if (!device.info) return {{"device", device.flag}, {"why_not", device.why_not}};
+  const mp_device_info_t &info = *device.info;
+  return {{"device", device.flag},
+          {"name", info.name},
+          {"target", target_name(info.target)},
+          {"arch", info.arch},
+          {"num_sms", info.num_sms},
+          {"smem_per_block", info.smem_per_block},
+          {"l2_bytes", info.l2_bytes}};
 }
 
-void write(mptools::JsonWriter &json, const Variable &variable) {
-  json.open('{');
-  json.string("name", variable.name);
-  if (variable.value != nullptr)
-    json.string("value", variable.value);
-  else
-    json.null("value");
-  json.string("meaning", variable.meaning);
-  json.close('}');
+Json json_of(const Variable &variable) {
+  return {{"name", variable.name},
+          {"value", variable.value != nullptr ? Json(variable.value) : Json()},
+          {"meaning", variable.meaning}};
 }
 
-void write(mptools::JsonWriter &json, const Product &product) {
-  json.open('{');
-  json.string("problem", product.title);
-  json.open('[', "kernels");
-  for (const Kernel &kernel : product.kernels) {
-    json.open('{');
-    json.string("name", kernel.name);
-    if (kernel.why_not.empty()) {
-      json.number("predicted_us", kernel.predicted_us);
-      json.number("workspace_bytes", kernel.workspace_bytes);
-    } else {
-      json.string("why_not", kernel.why_not);
-    }
-    json.close('}');
-  }
-  json.close(']');
-  json.close('}');
+Json json_of(const Kernel &kernel) {
+  if (!kernel.why_not.empty()) return {{"name", kernel.name}, {"why_not", kernel.why_not}};
+  return {{"name", kernel.name},
+          {"predicted_us", kernel.predicted_us},
+          {"workspace_bytes", kernel.workspace_bytes}};
 }
 
-template <class Items>
-void write_array(mptools::JsonWriter &json, const char *key, const Items &items) {
-  json.open('[', key);
-  for (const auto &item : items) write(json, item);
-  json.close(']');
+Json json_of(const Product &product);
+
+template <class Item>
+Json array_of(const std::vector<Item> &items) {
+  Json array = Json::array();
+  for (const Item &item : items) array.push_back(json_of(item));
+  return array;
+}
+
+Json json_of(const Product &product) {
+  return {{"problem", product.title}, {"kernels", array_of(product.kernels)}};
 }
 
 }  // namespace
@@ -149,23 +134,18 @@ std::string as_text(const Report &report, bool all) {
 }
 
 std::string as_json(const Report &report) {
-  mptools::JsonWriter json;
-  json.open('{');
-  json.string("version", loaded_version());
-  json.string("header_version", header_version());
-  json.string("build", mp_build_info());
+  Json json{{"version", loaded_version()},
+            {"header_version", header_version()},
+            {"build", mp_build_info()}};
   if (report.products.empty()) {
-    write_array(json, "devices", report.devices);
-    write_array(json, "environment", report.variables);
+    json["devices"] = array_of(report.devices);
+    json["environment"] = array_of(report.variables);
   } else {
-    json.string("device", report.device_name);
-    write_array(json, "products", report.products);
+    json["device"] = report.device_name;
+    json["products"] = array_of(report.products);
   }
-  json.open('[', "warnings");
-  for (const std::string &warning : report.warnings) json.string("", warning);
-  json.close(']');
-  json.close('}');
-  return json.finish();
+  json["warnings"] = report.warnings;
+  return mptools::json_text(json);
 }
 
 }  // namespace mpinfo
