@@ -1,0 +1,214 @@
+// A predicted time is linear in the constants but for one maximum: the busiest SM, L2 or DRAM,
+// whichever takes longest.  So the fit takes turns: with the constants at hand, find what bounds
+// each sample; then solve for the constants that fit the samples so bounded, by non-negative least
+// squares of the relative error.  It starts with each price as high as the fastest sample that
+// pays it allows, and keeps what fits best on the way.
+//
+// A bound that the given constants do without (0 us per MB) is not looked for: the host target has
+// none, and where nothing is bound by it, anything could be.
+//
+// Samples far off count less (Huber's weights): on a machine with other work some times are too
+// long, and none are too short.
+#include "fit.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "nonnegative.h"
+
+namespace mptune {
+namespace {
+
+/// Middle of the values, which need no order.
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+class TuningFit {
+ public:
+  TuningFit(const std::vector<Sample> &samples, const mp::ClassTuning &given)
+      : samples_(samples), given_(given) {}
+
+  mp::ClassTuning best() {
+    mp::ClassTuning tuning = start();
+    constexpr int kRounds = 20;
+    for (int round = 0; round < kRounds; ++round) {
+      tuning = solved(tuning);
+      keep_if_better(tuning);
+    }
+    return best_;
+  }
+
+ private:
+  enum class Bound { sm, l2, dram };
+
+  // Unknowns: those of the class first, then five for each kernel.
+  enum ClassUnknown { kLaunch, kDram, kL2, kPartial, kSum, kClassUnknowns };
+  enum KernelUnknown { kStart, kTile, kK, kKPaired, kKUnaligned, kKernelUnknowns };
+  static constexpr Eigen::Index kUnknowns =
+      kClassUnknowns + Eigen::Index{mp::kNumGemmTiles} * kKernelUnknowns;
+
+  static Eigen::Index unknown(const mp::GemmKernel &kernel, KernelUnknown which) {
+    return kClassUnknowns + static_cast<Eigen::Index>(kernel.tile) * kKernelUnknowns + which;
+  }
+  /// Blocks of other families have one tile each.
+  static bool starts(const mp::GemmKernel &kernel) {
+    return kernel.family == mp::GemmFamily::wgmma || kernel.family == mp::GemmFamily::gemv;
+  }
+  /// Which of the three a sample's k_us is.
+  static KernelUnknown k_unknown(const mp::GemmLoad &load) {
+    return load.is_paired ? kKPaired : load.is_unaligned ? kKUnaligned : kK;
+  }
+
+  /// No transfer can be slower than the fastest sample that includes it, and no kernel slower on an
+  /// SM than its fastest sample.
+  mp::ClassTuning start() const {
+    constexpr double kUnknown = std::numeric_limits<double>::infinity();
+    double dram = kUnknown, l2 = kUnknown;
+    std::array<double, mp::kNumGemmTiles> speed;  // of its samples, over the given constants
+    speed.fill(kUnknown);
+    for (const Sample &sample : samples_) {
+      dram = std::min(dram, sample.us / sample.load.dram_mb);
+      l2 = std::min(l2, sample.us / sample.load.l2_mb);
+      double &of_kernel = speed[static_cast<size_t>(sample.kernel->tile)];
+      of_kernel = std::min(of_kernel, sample.us / sm_us(sample, given_));
+    }
+    mp::ClassTuning tuning = given_;
+    if (tuning.dram_us_per_mb > 0) tuning.dram_us_per_mb = dram;
+    if (tuning.l2_us_per_mb > 0) tuning.l2_us_per_mb = l2;
+    for (size_t i = 0; i < mp::kNumGemmTiles; ++i) {
+      if (speed[i] == kUnknown) continue;
+      tuning.kernels[i].start_us *= speed[i];
+      tuning.kernels[i].tile_us *= speed[i];
+      tuning.kernels[i].k_us *= speed[i];
+    }
+    return tuning;
+  }
+
+  /// Of the busiest SM alone.
+  static double sm_us(const Sample &sample, mp::ClassTuning tuning) {
+    tuning.launch_us = tuning.partial_us_per_mb = tuning.sum_us_per_mb = 0;
+    tuning.l2_us_per_mb = tuning.dram_us_per_mb = 0;
+    return predicted(sample, tuning);
+  }
+
+  static Bound bound_of(const Sample &sample, const mp::ClassTuning &tuning) {
+    const double sm = sm_us(sample, tuning);
+    const double l2 = sample.load.l2_mb * tuning.l2_us_per_mb;
+    const double dram = sample.load.dram_mb * tuning.dram_us_per_mb;
+    if (sm >= std::max(l2, dram)) return Bound::sm;
+    return l2 >= dram ? Bound::l2 : Bound::dram;
+  }
+
+  void keep_if_better(const mp::ClassTuning &tuning) {
+    // Absolute deviations: least squares would let a few disturbed samples decide.
+    double cost = 0;
+    for (const Sample &sample : samples_) cost += std::abs(relative_error(sample, tuning));
+    if (!(cost < best_cost_)) return;
+    best_cost_ = cost;
+    best_ = tuning;
+  }
+
+  /// Weights after Huber, with the usual constants for 95 % efficiency.
+  std::vector<double> weights(const mp::ClassTuning &tuning) const {
+    std::vector<double> errors;
+    for (const Sample &sample : samples_)
+      errors.push_back(std::abs(relative_error(sample, tuning)));
+    const double limit = std::max(1.345 * 1.4826 * median(errors), 1e-6);
+    std::vector<double> weights;
+    for (const double error : errors) weights.push_back(std::min(1.0, limit / error));
+    return weights;
+  }
+
+  mp::ClassTuning solved(const mp::ClassTuning &tuning) const {
+    const std::vector<double> weight = weights(tuning);
+    const auto count = static_cast<Eigen::Index>(samples_.size());
+    Eigen::MatrixXd a(count, kUnknowns);
+    Eigen::VectorXd b(count);
+    for (Eigen::Index i = 0; i < count; ++i) {
+      const Sample &sample = samples_[static_cast<size_t>(i)];
+      b[i] = std::sqrt(weight[static_cast<size_t>(i)]);
+      a.row(i) = b[i] * equation(sample, bound_of(sample, tuning));
+    }
+    return from_unknowns(solve_nonnegative(a, b), a, tuning);
+  }
+
+  /// What each unknown contributes to the sample's time, as a share of it.
+  static Eigen::RowVectorXd equation(const Sample &sample, Bound bound) {
+    const mp::GemmLoad &load = sample.load;
+    Eigen::RowVectorXd a = Eigen::RowVectorXd::Zero(kUnknowns);
+    a[kLaunch] = load.launches;
+    a[kPartial] = load.partial_mb;
+    a[kSum] = load.sum_mb;
+    if (bound == Bound::dram) a[kDram] = load.dram_mb;
+    if (bound == Bound::l2) a[kL2] = load.l2_mb;
+    if (bound == Bound::sm) {
+      if (starts(*sample.kernel)) a[unknown(*sample.kernel, kStart)] = 1;
+      a[unknown(*sample.kernel, kTile)] = load.waves;
+      a[unknown(*sample.kernel, k_unknown(load))] = load.waves * load.slice_k;
+    }
+    return a / sample.us;
+  }
+
+  /// What no sample depends on keeps its value.
+  static mp::ClassTuning from_unknowns(const Eigen::VectorXd &x, const Eigen::MatrixXd &a,
+                                       const mp::ClassTuning &before) {
+    mp::ClassTuning tuning = before;
+    const auto set = [&](double &value, Eigen::Index which) {
+      if (!a.col(which).isZero(0)) value = x[which];
+    };
+    set(tuning.launch_us, kLaunch);
+    set(tuning.dram_us_per_mb, kDram);
+    set(tuning.l2_us_per_mb, kL2);
+    set(tuning.partial_us_per_mb, kPartial);
+    set(tuning.sum_us_per_mb, kSum);
+    std::vector<double> slowdowns;
+    for (const mp::GemmKernel &kernel : mp::gemm_kernels()) {
+      mp::KernelTuning &constants = tuning.of(kernel);
+      set(constants.start_us, unknown(kernel, kStart));
+      set(constants.tile_us, unknown(kernel, kTile));
+      set(constants.k_us, unknown(kernel, kK));
+      const double paired = x[unknown(kernel, kKPaired)];
+      const double unaligned = x[unknown(kernel, kKUnaligned)];
+      if (constants.k_us > 0 && paired > 0) constants.c2 = paired / constants.k_us;
+      if (constants.k_us > 0 && unaligned > 0) slowdowns.push_back(unaligned / constants.k_us);
+    }
+    // One for all kernels, and not below 1: aligned rows are what the kernels were made for.
+    if (!slowdowns.empty()) tuning.unaligned = std::max(1.0, median(slowdowns));
+    return tuning;
+  }
+
+  const std::vector<Sample> &samples_;
+  const mp::ClassTuning given_;
+  mp::ClassTuning best_{};
+  double best_cost_ = std::numeric_limits<double>::infinity();
+};
+
+/// To four digits: more than was measured.
+double rounded(double value) {
+  constexpr double kDigits = 4;
+  if (value == 0) return 0;
+  const double scale = std::pow(10, kDigits - 1 - std::floor(std::log10(value)));
+  return std::round(value * scale) / scale;
+}
+
+}  // namespace
+
+mp::ClassTuning fit_tuning(const std::vector<Sample> &samples, const mp::ClassTuning &given) {
+  if (samples.empty()) return given;
+  mp::ClassTuning tuning = TuningFit(samples, given).best();
+  for (double *value : {&tuning.launch_us, &tuning.dram_us_per_mb, &tuning.l2_us_per_mb,
+                        &tuning.partial_us_per_mb, &tuning.sum_us_per_mb, &tuning.unaligned})
+    *value = rounded(*value);
+  for (mp::KernelTuning &kernel : tuning.kernels)
+    for (double *value : {&kernel.start_us, &kernel.tile_us, &kernel.k_us, &kernel.c2})
+      *value = rounded(*value);
+  return tuning;
+}
+
+}  // namespace mptune
