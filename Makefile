@@ -338,8 +338,8 @@ INFO_CPP := $(wildcard tools/mpinfo/*.cpp)
 BENCH_CPP := $(filter-out bench/tune/% bench/peaks/none.cpp,$(wildcard bench/*.cpp bench/*/*.cpp))
 TUNE_CPP := $(wildcard bench/tune/*.cpp) \
   $(addprefix bench/,timing/machine.cpp timing/timing.cpp timing/gpu_watch.cpp timing/agreement.cpp \
-    shapes/shapes.cpp shapes/conv_shapes.cpp shapes/rnn_shapes.cpp suites/gemm_problem.cpp \
-    peers/cuda_runtime.cpp peers/cublaslt.cpp peers/dynamic_library.cpp peers/nvml.cpp)
+    shapes/shapes.cpp shapes/conv_shapes.cpp shapes/rnn_shapes.cpp suites/operation.cpp suites/problem.cpp \
+    peers/cuda_runtime.cpp peers/dynamic_library.cpp peers/nvml.cpp)
 TOOL_CXXFLAGS := -std=c++20 -O2 $(WARN) $(INCLUDES)
 
 $(BUILD)/tools/%.o: tools/%.cpp

@@ -22,8 +22,9 @@ cublaslt::DataType data_type(mp_dtype_t dtype) {
 
 }  // namespace
 
-CublasLt::CublasLt(mp_context_t context)
+CublasLt::CublasLt(mp_context_t context, mp_stream_t stream)
     : library_({"libcublasLt.so.13", "libcublasLt.so.12"}),
+      stream_(stream),
       workspace_(context, static_cast<int64_t>(kWorkspaceBytes)) {
   library_.find("cublasLtCreate", lt_.create);
   library_.find("cublasLtDestroy", lt_.destroy);
@@ -116,12 +117,11 @@ void CublasLtGemm::destroy_descriptors() {
   if (matmul_ != nullptr) lt.matmul_desc_destroy(matmul_);
 }
 
-void CublasLtGemm::enqueue(const void *a, const void *b, void *d, mp_stream_t stream,
-                           size_t choice) const {
+void CublasLtGemm::enqueue(const Operands &t, size_t choice) const {
   constexpr float kAlpha = 1.0f;
-  check_lt(library_.lt_.matmul(library_.handle_, matmul_, &kAlpha, b, left_, a, right_, &beta_, d,
-                               out_, d, out_, &algos_[choice], library_.workspace_.data(),
-                               kWorkspaceBytes, stream),
+  check_lt(library_.lt_.matmul(library_.handle_, matmul_, &kAlpha, t.second, left_, t.first, right_,
+                               &beta_, t.out, out_, t.out, out_, &algos_[choice],
+                               library_.workspace_.data(), kWorkspaceBytes, library_.stream_),
            "cublasLtMatmul");
 }
 

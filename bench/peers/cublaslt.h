@@ -11,6 +11,7 @@
 #include "bench/common.h"
 #include "cublaslt_abi.h"
 #include "dynamic_library.h"
+#include "peer.h"
 #include "peer_math.h"
 
 namespace mpbench {
@@ -20,7 +21,7 @@ class CublasLt {
   static constexpr char kName[] = "cuBLASLt";
 
   /// @throws std::runtime_error if it is not installed or does not start.
-  explicit CublasLt(mp_context_t context);
+  CublasLt(mp_context_t context, mp_stream_t stream);
   CublasLt(const CublasLt &) = delete;
   CublasLt &operator=(const CublasLt &) = delete;
   ~CublasLt();
@@ -33,13 +34,14 @@ class CublasLt {
   friend class CublasLtGemm;
 
   DynamicLibrary library_;
+  mp_stream_t stream_;
   cublaslt::Functions lt_;
   cublaslt::Handle handle_ = nullptr;
   Buffer workspace_;
 };
 
 /// One problem, ready to be enqueued.
-class CublasLtGemm {
+class CublasLtGemm : public Peer {
  public:
   /// The heuristic is asked for so many algorithms.
   static constexpr int kChoices = 8;
@@ -48,15 +50,12 @@ class CublasLtGemm {
   /// @throws std::runtime_error if cuBLASLt has no algorithm for it.
   CublasLtGemm(const CublasLt &library, const mp_gemm_desc_t &desc,
                PeerMath math = PeerMath::kFp32);
-  CublasLtGemm(const CublasLtGemm &) = delete;
-  CublasLtGemm &operator=(const CublasLtGemm &) = delete;
-  ~CublasLtGemm();
+  ~CublasLtGemm() override;
 
   /// Algorithms that there are, 1 to kChoices, the heuristic's first choice first.
-  size_t choices() const { return algos_.size(); }
-
+  size_t choices() const override { return algos_.size(); }
   /// D = op(A) op(B) + beta D
-  void enqueue(const void *a, const void *b, void *d, mp_stream_t stream, size_t choice = 0) const;
+  void enqueue(const Operands &tensors, size_t choice) const override;
 
  private:
   void create_descriptors(const mp_gemm_desc_t &desc, PeerMath math);

@@ -1,15 +1,15 @@
 // One pass of a convolution.
 #pragma once
 
-#include <optional>
-#include <string>
-
 #include "bench/shapes/conv_shapes.h"
-#include "product_row.h"
+#include "figures.h"
 
 namespace mpbench {
 
-using ConvRow = ProductRow<ConvShape, mp_conv2d_desc_t>;
+struct ConvRow {
+  ConvShape shape;
+  Figures figures;
+};
 
 std::string heading_of(const ConvRow &row);
 std::string line_of(const ConvRow &row, const std::optional<Peak> &peak);

@@ -8,10 +8,10 @@ std::string heading_of(const RnnRow &row) {
 }
 
 std::string line_of(const RnnRow &row, const std::optional<Peak> &peak) {
-  const Shape &shape = row.products.shape;
-  return text("%-34s %5lld  %-22s ", row.shape.name().c_str(), static_cast<Long>(shape.calls),
-              shape.name().c_str()) +
-         figures_text(row.products, peak) + '\n';
+  const Shape gemms = row.shape.gemms();
+  return text("%-34s %5lld  %-22s ", row.shape.name().c_str(), static_cast<Long>(gemms.calls),
+              gemms.name().c_str()) +
+         figures_text(row.figures, peak) + '\n';
 }
 
 Json json_of(const RnnRow &row, const std::optional<Peak> &peak) {
@@ -25,9 +25,9 @@ Json json_of(const RnnRow &row, const std::optional<Peak> &peak) {
             {"hidden", shape.hidden},
             {"batch", shape.batch},
             {"timesteps", shape.timesteps},
-            {"gemm", row.products.shape.name()},
-            {"gemm_calls", row.products.shape.calls}};
-  add_figures(json, row.products, peak);
+            {"gemm", shape.gemms().name()},
+            {"gemm_calls", shape.gemms().calls}};
+  add_figures(json, row.figures, peak);
   return json;
 }
 

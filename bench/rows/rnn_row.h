@@ -1,17 +1,14 @@
-// The products of one pass of a recurrent layer.
+// The GEMMs of one pass of a recurrent layer.
 #pragma once
 
-#include <optional>
-#include <string>
-
 #include "bench/shapes/rnn_shapes.h"
-#include "gemm_row.h"
+#include "figures.h"
 
 namespace mpbench {
 
 struct RnnRow {
   RnnShape shape;
-  GemmRow products;  ///< times and bytes of all of them
+  Figures figures;  ///< times and bytes of all GEMMs
 };
 
 std::string heading_of(const RnnRow &row);

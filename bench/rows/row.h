@@ -29,7 +29,7 @@ struct BestChoice {
   PeerResult result;
 };
 
-/// The same product of FP32 operands: what mixed precision is an alternative to.
+/// The same of FP32 operands: what mixed precision is an alternative to.
 struct Baselines {
   std::optional<PeerResult> fp32;  ///< without TF32
   std::optional<PeerResult> tf32;  ///< where it is allowed
@@ -50,26 +50,22 @@ struct Peak {
 
 PeerResult peer_result(std::string name, const Timing &timing);
 
+inline bool is_wrong(const PeerResult &peer) {
+  return peer.agrees == false;
+}
+
 /// > 1: mpcore is faster.
 double ratio_to_peer(const PeerResult &peer, const Timing &own);
 
 /// Columns "peer us" and "ratio".
 std::string peer_text(const std::optional<PeerResult> &peer, const Timing &own);
-/// Column "best".
-std::string best_text(const std::optional<BestChoice> &best, const Timing &own);
-/// Columns "x fp32" and "x tf32".
-std::string baselines_text(const Baselines &baselines, const Timing &own);
-std::string rank_text(const RankResult &rank);
 std::string teraflops_text(double tflops);
-std::string percent_text(double tflops, const std::optional<Peak> &peak);
-/// "fp16>fp32+" reads fp16, writes fp32 and adds to what is there.
-std::string types_text(mp_dtype_t in, mp_dtype_t out, float beta);
 
 void add_timing(Json &json, const Timing &timing);
 void add_gpu_load(Json &json, const std::optional<GpuLoad> &gpu);
+void add_times(Json &json, const std::string &name, const PeerResult &result);
+/// The same, whether it has computed the same, and the ratio if it has.
+void add_result(Json &json, const std::string &name, const PeerResult &result, const Timing &own);
 void add_peer(Json &json, const std::optional<PeerResult> &peer, const Timing &own);
-void add_best(Json &json, const std::optional<BestChoice> &best, const Timing &own);
-void add_baselines(Json &json, const Baselines &baselines, const Timing &own);
-void add_rank(Json &json, const std::optional<RankResult> &rank);
 
 }  // namespace mpbench

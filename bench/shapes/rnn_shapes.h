@@ -1,4 +1,4 @@
-// A line of a file of recurrent layers -> a layer; a layer and a pass -> the products that it needs.
+// A line of a file of recurrent layers -> a layer; a layer and a pass -> the GEMMs that it needs.
 //
 // One step of a layer with hidden size h, over a batch of n, has products with the recurrent weights
 // R (g h, h), where g is the number of gates:
@@ -36,10 +36,10 @@ struct RnnShape {
   }
   std::string label() const { return shape_label(set, name(), {}); }
   std::string kind() const { return set + ' ' + pass; }
-  double effort_flop() const { return products().effort_flop(); }
+  double effort_flop() const { return gemms().effort_flop(); }
 
-  /// The products of the pass, all of one shape.
-  Shape products() const {
+  /// The GEMMs of the pass, all of one shape.
+  Shape gemms() const {
     const bool is_wgrad = pass == "wgrad";
     const int64_t gates_size = gates() * hidden;
     return {.set = set,

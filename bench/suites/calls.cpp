@@ -35,7 +35,7 @@ CallBench::CallBench(const Options &options, const Machine &machine, Report &rep
       stopwatch_(machine),
       pools_{RandomPool(machine, MP_FP16), RandomPool(machine, MP_FP32)} {
   if (!machine.on_host() && options.peers.cublaslt)
-    open_peer_library(library_, "calls", report, machine.context());
+    open_peer_library(library_, "calls", report, machine.context(), machine.stream());
 }
 
 void CallBench::begin() const {

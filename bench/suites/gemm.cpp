@@ -1,6 +1,7 @@
-// mpbench gemm: matrix products of real networks, beside cuBLASLt and beside the rate that large
+// mpbench gemm: GEMMs of real networks, beside cuBLASLt and beside the rate that large
 // squares reach in the same run.
 #include "bench/bench.h"
+#include "bench/rows/gemm_row.h"
 #include "bench/shapes/shapes.h"
 #include "gemm_timer.h"
 #include "suite.h"
@@ -15,7 +16,9 @@ class GemmBench {
 
   /// The peak.
   void begin();
-  void measure(const Shape &shape) { report_.add(timer_.time(shape)); }
+  void measure(const Shape &shape) {
+    report_.add(GemmRow{.shape = shape, .figures = timer_.time(shape)});
+  }
 
  private:
   const Options &options_;
@@ -46,15 +49,16 @@ void GemmBench::begin() {
   for (const int64_t edge : edges) {
     const Shape shape = square(edge);
     const std::string during = edge == edges.back() ? "mp_gemm " + shape.name() : "";
-    const GemmRow row = timer_.time_bare(shape, pace, during);
+    const Figures figures = timer_.time_bare(shape, pace, during);
     const auto raise = [&](double median_us, const std::string &who) {
       const double tflops = 1e-6 * shape.flop() / median_us;
       if (tflops > peak.tflops)
         peak = {.tflops = tflops,
                 .from = who + ", " + shape.name() + ", " + dtype_name(options_.dtype)};
     };
-    raise(row.timing.median_us, "mpcore");
-    if (row.peer && row.peer->agrees == true) raise(row.peer->median_us, row.peer->name);
+    raise(figures.timing.median_us, "mpcore");
+    if (figures.peer && figures.peer->agrees == true)
+      raise(figures.peer->median_us, figures.peer->name);
   }
   report_.set_peak(peak);
 }

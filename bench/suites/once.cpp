@@ -6,8 +6,7 @@
 
 #include "bench/shapes/conv_shapes.h"
 #include "bench/shapes/shapes.h"
-#include "conv_problem.h"
-#include "gemm_problem.h"
+#include "problem.h"
 
 namespace mpbench {
 namespace {
@@ -21,11 +20,12 @@ const Shape *find_shape(const std::vector<Shape> &shapes, const std::string &nam
   return found == shapes.end() ? nullptr : &*found;
 }
 
-template <typename Problem>
-void call(Problem &problem, const Machine &machine, const std::string &name) {
+void call(const Machine &machine, RandomPool &pool, const Operation &operation,
+          const std::string &name) {
+  Problem problem(machine, pool, operation);
   problem.own()();
   machine.synchronize();
-  std::printf("%s: %s\n", name.c_str(), problem.kernels().front());
+  std::printf("%s: %s\n", name.c_str(), operation.kernels.front());
 }
 
 }  // namespace
@@ -37,20 +37,19 @@ void call_once(const Options &options, const Machine &machine) {
   if (options.has_suite("gemm")) {
     const std::vector<Shape> shapes = read_shapes(asked, machine.on_host());
     if (const Shape *const shape = find_shape(shapes, options.once)) {
-      GemmProblem problem(machine, pool, make_desc(*shape, options.dtype, options.out_dtype));
-      return call(problem, machine, options.once);
+      const mp_gemm_desc_t desc = make_desc(*shape, options.dtype, options.out_dtype);
+      return call(machine, pool, gemm_operation(machine, *shape, desc), options.once);
     }
   }
   if (options.has_suite("conv")) {
     const std::vector<ConvShape> shapes = read_conv_shapes(asked, machine.on_host());
     if (const ConvShape *const shape = find_shape(shapes, options.once)) {
-      ConvProblem problem(machine, pool, *shape,
-                          make_desc(*shape, options.dtype, options.out_dtype));
-      return call(problem, machine, options.once);
+      const mp_conv2d_desc_t desc = make_desc(*shape, options.dtype, options.out_dtype);
+      return call(machine, pool, conv_operation(machine, *shape, desc), options.once);
     }
   }
-  throw std::runtime_error("no product of --set and this suite is called \"" + options.once +
-                           "\"; results have it as set and shape");
+  throw std::runtime_error("no GEMM or convolution of --set and this suite is called \"" +
+                           options.once + "\"; results have it as set and shape");
 }
 
 }  // namespace mpbench

@@ -1,4 +1,4 @@
-// For profilers: one call of one product, and no other work that looks like it.
+// For profilers: one GEMM or convolution, and no other work that looks like it.
 #pragma once
 
 #include "bench/options.h"
@@ -6,7 +6,7 @@
 
 namespace mpbench {
 
-/// Calls the product that --once names, on data as the bench has them, waits, and prints the kernel.
+/// Calls what --once names, on data as the bench has them, waits, and prints the kernel.
 /// @throws std::runtime_error if there is none of this name.
 void call_once(const Options &options, const Machine &machine);
 

@@ -73,8 +73,8 @@ CallCase gemm(int64_t edge) {
           },
           .make_peer = [desc](const Machine &machine, const CublasLt &library) -> Work {
             const auto peer = std::make_shared<CublasLtGemm>(library, desc);
-            return [&machine, peer, x = matrices_of(machine, desc)] {
-              peer->enqueue(x->a.data(), x->b.data(), x->d.data(), machine.stream());
+            return [peer, x = matrices_of(machine, desc)] {
+              peer->enqueue({x->a.data(), x->b.data(), x->d.data()}, 0);
             };
           }};
 }

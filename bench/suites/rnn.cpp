@@ -1,4 +1,4 @@
-// mpbench rnn: the products of recurrent layers, without what the cells do between them.
+// mpbench rnn: the GEMMs of recurrent layers, without what the cells do between them.
 #include "bench/bench.h"
 #include "bench/rows/rnn_row.h"
 #include "bench/shapes/rnn_shapes.h"
@@ -14,7 +14,7 @@ class RnnBench {
       : report_(report), timer_(options, machine, report) {}
 
   void measure(const RnnShape &shape) {
-    report_.add(RnnRow{.shape = shape, .products = timer_.time(shape.products())});
+    report_.add(RnnRow{.shape = shape, .figures = timer_.time(shape.gemms())});
   }
 
  private:

@@ -6,7 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "bench/suites/gemm_problem.h"
+#include "bench/timing/rank.h"
 #include "problems.h"
 
 namespace mptune {
@@ -92,14 +92,11 @@ std::vector<double> Measurer::times_us(const std::vector<mpbench::Work> &works) 
 }
 
 Measured Measurer::measure(const mpbench::Shape &shape) {
-  mpbench::GemmProblem problem(machine_, pool_, desc_of(shape));
-  std::vector<mpbench::Work> works;
-  for (const char *kernel : problem.kernels()) works.push_back(problem.own(kernel));
-  const std::vector<double> us = times_us(works);
-
+  mpbench::Problem problem(machine_, pool_, gemm_operation(machine_, shape, desc_of(shape)));
+  const std::vector<double> us = times_us(works_of_kernels(problem));
   Measured measured{.shape = shape, .runs = {}};
-  for (size_t i = 0; i < works.size(); ++i)
-    measured.runs.push_back(run_of(shape, device_, problem.kernels()[i], us[i]));
+  for (size_t i = 0; i < us.size(); ++i)
+    measured.runs.push_back(run_of(shape, device_, problem.operation().kernels[i], us[i]));
   return measured;
 }
 

@@ -35,7 +35,7 @@ Prediction predict(const mpbench::Shape &shape, const mp::Device &device) {
 }
 
 Prediction predict(const mpbench::RnnShape &shape, const mp::Device &device) {
-  Prediction prediction = predict(shape.products(), device);
+  Prediction prediction = predict(shape.gemms(), device);
   prediction.suite = "rnn";
   prediction.shape = shape.name();
   return prediction;

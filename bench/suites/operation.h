@@ -1,0 +1,34 @@
+// A GEMM or a convolution as far as timing needs to know it: both are measured by the same code.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "bench/peers/peer.h"
+#include "bench/shapes/conv_shapes.h"
+#include "bench/shapes/shapes.h"
+#include "bench/timing/machine.h"
+
+namespace mpbench {
+
+struct Operation {
+  int64_t first_elems, second_elems, out_elems;
+  mp_dtype_t dtype, out_dtype;
+  float beta;
+  /// So many after each other, with first and out of their own and one second.
+  int64_t calls;
+  double flop, min_bytes;             ///< of all calls; every operand is counted once
+  std::vector<const char *> kernels;  ///< that can run it, the library's choice first
+  double predicted_us;                ///< of all calls, by the cost model that chose the kernel
+
+  /// @param kernel  NULL: the library's choice
+  std::function<int64_t(const char *kernel)> workspace_bytes;
+  std::function<void(const char *kernel, const Operands &, const Buffer &workspace)> enqueue;
+};
+
+Operation gemm_operation(const Machine &machine, const Shape &shape, const mp_gemm_desc_t &desc);
+
+Operation conv_operation(const Machine &machine, const ConvShape &shape,
+                         const mp_conv2d_desc_t &desc);
+
+}  // namespace mpbench

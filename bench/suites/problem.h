@@ -1,0 +1,48 @@
+// An operation with its data: what mpcore and its peers are given.
+#pragma once
+
+#include "bench/timing/timing.h"
+#include "operation.h"
+
+namespace mpbench {
+
+class Problem {
+ public:
+  Problem(const Machine &machine, RandomPool &pool, Operation operation);
+  Problem(const Problem &) = delete;
+  Problem &operator=(const Problem &) = delete;
+
+  const Operation &operation() const { return operation_; }
+  int64_t sets() const { return static_cast<int64_t>(sets_.size()); }
+  const Operands &first_set() const { return sets_.front(); }
+  /// What the library asks for, and what forced kernels have asked for since.
+  int64_t workspace_bytes() const { return workspace_.bytes(); }
+
+  /// All calls on the next set of operands; makes room for what a forced kernel needs.
+  Work own(const char *kernel = nullptr);
+  Work peer(const Peer &peer, size_t choice = 0);
+
+  /// Whether the output is the same within the roundings that two correct implementations may
+  /// differ by.
+  bool agrees_with(const Peer &peer, size_t choice);
+
+ private:
+  void fill_sets(RandomPool &pool);
+  void reserve_workspace(const char *kernel);
+  int64_t first_bytes() const;
+  int64_t out_bytes() const;
+  const Operands &next_set();
+  void enqueue_own(const char *kernel, const Operands &set) const;
+  void enqueue_peer(const Peer &peer, size_t choice, const Operands &set) const;
+  template <typename Call>
+  void for_each_call(const Operands &set, Call call) const;
+
+  const Machine &machine_;
+  Operation operation_;
+  Buffer operands_;
+  std::vector<Operands> sets_;  ///< those of later calls follow first and out
+  size_t next_ = 0;
+  Buffer workspace_;
+};
+
+}  // namespace mpbench
