@@ -5,10 +5,10 @@
 
 namespace mpbench {
 
-/// Every product that the options ask for, after the peak.
+/// Every GEMM that the options ask for, after the rate of large squares.
 Suite gemm_suite(const Options &options, const Machine &machine, Report &report);
 
-/// The products of every recurrent layer that the options ask for.
+/// The GEMMs of every recurrent layer that the options ask for.
 Suite rnn_suite(const Options &options, const Machine &machine, Report &report);
 
 /// Every convolution that the options ask for.

@@ -1,4 +1,4 @@
-// cuBLASLt as far as one matrix product needs it, declared here so that the bench builds without
+// cuBLASLt as far as one GEMM needs it, declared here so that the bench builds without
 // the CUDA toolkit.  check_peer_abi.cpp compares every line with the toolkit's headers, where they
 // are installed.
 // Source of names and values: cuBLAS Library documentation, chapter "Using the cuBLASLt API".

@@ -44,7 +44,7 @@ class Cudnn {
 /// Tensors as mpcore has them; or, for times alone, in NCHW where cuDNN is faster with them.
 enum class PeerLayout { kOwn, kFastest };
 
-/// One product of a convolution, ready to be enqueued.
+/// One pass of a convolution, ready to be enqueued.
 class CudnnConv {
  public:
   /// Searching runs the algorithms: `out` is overwritten.

@@ -1,5 +1,5 @@
-"""A result of a GPU that nobody measured, for the tests: every shape that mptune predicts, with times out of
-a random generator, and what else a GPU's run has."""
+"""An invented result of a GPU, for the tests: every shape that mptune predicts, with times out of a random
+generator, and what else a GPU's run has."""
 import random
 import re
 
@@ -41,7 +41,7 @@ def _peer(own_us: float, ratio: float) -> dict:
     return {"peer": "made-up peer", "peer_agrees": True, "ratio_to_peer": ratio} | _timed(ratio * own_us, "peer_")
 
 
-def _product(row: dict, peak: float, rng) -> dict:
+def _gemm_or_conv(row: dict, peak: float, rng) -> dict:
     us = row["predicted_us"] * rng.lognormvariate(0.1, 0.3)
     tflops = 1e-6 * row["flop"] / us
     ratio = rng.lognormvariate(0, 0.2)
@@ -77,7 +77,7 @@ def run(predictions: list, seed: int = 1) -> dict:
     """@param predictions  of mptune --predict"""
     rng = random.Random(seed)
     peak = 700.0
-    rows = [_product(row, peak, rng) for row in predictions]
+    rows = [_gemm_or_conv(row, peak, rng) for row in predictions]
     rows += [_step(op, layout, tensors, parameters, rng) for op in ("scale_step adamw", "grad_stats", "scale_step sgd")
              for parameters in (10**6, 10**8) for layout, tensors in (("one", 1), ("100 equal", 100))]
     rows += [_call("mp_gemm", "empty", 0.1), _call("mp_gemm", "4096x4096x4096", 2.5),

@@ -1,4 +1,4 @@
-"""What a reader may look for and not find, by name."""
+"""What the results of a device lack, a sentence each: suites, peers, baselines, ranks, peaks, clocks."""
 from . import results
 
 PEERS = {"gemm": "cuBLASLt", "rnn": "cuBLASLt", "conv": "cuDNN", "step": "torch (fused AdamW, GradScaler)"}
@@ -22,13 +22,13 @@ def of(device) -> list:
                         ("allreduce", "All-reduce of gradients")):
         if not device.rows(bench):
             found.append(f"{what}: not measured.")
-    products = device.rows("gemm", "rnn", "conv")
-    without_fp32 = [row for row in products if row["dtype"] != "fp32" and not device.fp32_time(row)]
+    multiplied = device.rows("gemm", "rnn", "conv")
+    without_fp32 = [row for row in multiplied if row["dtype"] != "fp32" and not device.fp32_time(row)]
     if without_fp32:
-        found.append(f"{len(without_fp32)} products without an FP32 time.")
-    if products and not any("tf32_median_us" in row for row in products):
+        found.append(f"{len(without_fp32)} GEMMs and convolutions without an FP32 time.")
+    if multiplied and not any("tf32_median_us" in row for row in multiplied):
         found.append("No TF32 times: cuBLASLt or cuDNN on sm_80 or newer has them.")
-    if not any("rank" in row for row in products):
+    if not any("rank" in row for row in multiplied):
         found.append("No kernel was ranked (--rank).")
     if not device.rows("step") and "read" not in device.peaks:
         found.append("No rate of memory: the roofline has no slope.")

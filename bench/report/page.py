@@ -83,7 +83,7 @@ class _Device:
             self._chart("roofline", "Roofline", charts.roofline(device),
                         "Roofs: the rate at which the tensor cores take instructions and of a pass that reads, where they "
                         "were measured; else of large squares and of a copy. What stays in the cache may lie above "
-                        "the slope.", "No product was measured."),
+                        "the slope.", "No GEMM or convolution was measured."),
             self._chart("peak", "Percent of the peak", charts.peak(device),
                         f"100 % is what large squares reached in the same run"
                         f"{': ' + device.newest['peak_from'] if 'peak_from' in device.newest else ''}.",

@@ -1,4 +1,4 @@
-"""Shapes that are slower than the peer, as text for the notes of a release."""
+"""Rows that are slower than their peer, as text for the notes of a release."""
 from . import results
 
 

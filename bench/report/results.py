@@ -33,9 +33,9 @@ def types_of(row: dict) -> str:
 
 def worst(rows, count: int):
     """(field, rows): those that are furthest behind their peer; where no row has one, below the peak."""
-    products = [row for row in rows if row["bench"] in ("gemm", "conv") and row["dtype"] != "fp32"]
+    mixed = [row for row in rows if row["bench"] in ("gemm", "conv") and row["dtype"] != "fp32"]
     for field in ("ratio_to_peer", "percent_of_peak"):
-        having = sorted((row for row in products if field in row), key=lambda row: row[field])[:count]
+        having = sorted((row for row in mixed if field in row), key=lambda row: row[field])[:count]
         if having:
             return field, having
     return None, []

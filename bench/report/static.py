@@ -1,4 +1,4 @@
-"""What is known without a GPU, as HTML."""
+"""What the compiler and the cost model say of the kernels, as HTML: facts that need no GPU."""
 from . import kernels
 from .markup import escape, folded, table
 

@@ -12,7 +12,7 @@ def geometric_mean(values: list):
     return math.exp(statistics.fmean(map(math.log, values))) if values else None
 
 
-def products(device) -> list:
+def gemms_and_convs(device) -> list:
     """16-bit rows of GEMM, recurrent layers and convolution; FP32 is what they are compared with."""
     return [row for row in device.rows("gemm", "rnn", "conv") if row["dtype"] != "fp32"]
 
@@ -59,7 +59,7 @@ def of_rows(name: str, rows: list, fp32_time) -> Summary:
 
 
 def of_device(device) -> list:
-    return [of_rows(name, rows, device.fp32_time) for name, rows in by_group(products(device)).items()]
+    return [of_rows(name, rows, device.fp32_time) for name, rows in by_group(gemms_and_convs(device)).items()]
 
 
 # ---------------------------------------------------------------------------- the cost model
@@ -106,7 +106,7 @@ class Predictions:
 
 def predictions(device) -> list:
     by_family = {}
-    for row in products(device):
+    for row in gemms_and_convs(device):
         if "predicted_us" in row:
             by_family.setdefault(family_of(row["kernel"]), []).append(row)
     return [Predictions(family, [row["predicted_us"] / row["median_us"] for row in rows],

@@ -32,7 +32,7 @@ def percent_of(device, row: dict, peak: str):
 
 def peaks(device) -> str:
     """What the machine can do, and who comes nearest."""
-    measured = summary.products(device) + device.rows("step")
+    measured = summary.gemms_and_convs(device) + device.rows("step")
     rows = []
     for name, peak in device.peaks.items():
         shares = [(percent_of(device, row, name), row) for row in measured if percent_of(device, row, name)]
@@ -57,28 +57,28 @@ def worst(device) -> str:
 
 
 def all_rows(device) -> str:
-    products = [[results.name_of(row), row["comment"], results.types_of(row), row["kernel"],
-                 time(row["median_us"]), time(row["q1_us"]), time(row["q3_us"]),
-                 f"{row['tflops']:.4g}", f"{row['gb_per_s']:.4g}", percent(row.get("percent_of_peak")),
-                 *(percent(percent_of(device, row, name)) for name in PEAKS),
-                 row.get("peer", GAP), time(row.get("peer_median_us")), _two(row, "ratio_to_peer"),
-                 row.get("peer_best_choice", GAP), time(row.get("peer_best_median_us")),
-                 _two(row, "ratio_to_peer_best")]
-                for row in device.rows("gemm", "rnn", "conv")]
+    found = [[results.name_of(row), row["comment"], results.types_of(row), row["kernel"],
+              time(row["median_us"]), time(row["q1_us"]), time(row["q3_us"]),
+              f"{row['tflops']:.4g}", f"{row['gb_per_s']:.4g}", percent(row.get("percent_of_peak")),
+              *(percent(percent_of(device, row, name)) for name in PEAKS),
+              row.get("peer", GAP), time(row.get("peer_median_us")), _two(row, "ratio_to_peer"),
+              row.get("peer_best_choice", GAP), time(row.get("peer_best_median_us")),
+              _two(row, "ratio_to_peer_best")]
+             for row in device.rows("gemm", "rnn", "conv")]
     steps = [[results.name_of(row), str(row["tensors"]), time(row["median_us"]), time(row["q1_us"]),
               time(row["q3_us"]), f"{row['gb_per_s']:.4g}", percent(row["percent_of_copy"]),
               row.get("peer", GAP), time(row.get("peer_median_us")), _two(row, "ratio_to_peer")]
              for row in device.rows("step")]
     peer = ["peer", "peer µs", "ratio"]
-    return folded(f"All {len(products)} products", table(
+    return folded(f"All {len(found)} GEMMs and convolutions", table(
         ["shape", "", "types", "kernel", "µs", "q1", "q3", "TFLOP/s", "GB/s", "% peak", *(f"% {name}" for name in PEAKS), *peer,
-         "best of 8 is choice", "its µs", "ratio to it"], products)) + \
+         "best of 8 is choice", "its µs", "ratio to it"], found)) + \
         folded(f"All {len(steps)} steps", table(
             ["operation", "tensors", "µs", "q1", "q3", "GB/s", "% copy", *peer], steps))
 
 
 def mixed(device, theirs: list) -> str:
-    ours = {results.name_of(row): row for row in summary.products(device)}
+    ours = {results.name_of(row): row for row in summary.gemms_and_convs(device)}
     rows = []
     for row in theirs:
         own = ours.get(row.name)
@@ -112,7 +112,7 @@ def prediction(device) -> str:
              f"{row['rank']} of {row['rank_of']}" if "rank" in row else "not ranked",
              row.get("fastest_kernel", GAP),
              figure(row["chosen_us"] / row["fastest_us"] if "rank" in row else None)]
-            for row in summary.products(device) if "predicted_us" in row]
+            for row in summary.gemms_and_convs(device) if "predicted_us" in row]
     if not rows:
         return ""
     return table(["kernels", "rows", "quarter", "half", "three quarters", "within 25 %", "fastest first", "worst place", "loss"],

@@ -11,7 +11,7 @@ namespace mpbench {
 struct StartupRow {
   std::string phase;  ///< "load", ...
   std::string what;   ///< is called in it
-  int64_t edge;       ///< of the square product
+  int64_t edge;       ///< of the square GEMM
   int64_t library_bytes;
   Timing timing;  ///< a batch is a process
 };

@@ -13,7 +13,7 @@
 
 namespace mpbench {
 
-/// One of the three products of a layer.
+/// One of the three passes of a layer.
 struct ConvShape {
   std::string set;  ///< of sets.h
   mp_conv_op_t op;

@@ -1,13 +1,13 @@
 // A line of a file of recurrent layers -> a layer; a layer and a pass -> the GEMMs that it needs.
 //
-// One step of a layer with hidden size h, over a batch of n, has products with the recurrent weights
+// One step of a layer with hidden size h, over a batch of n, has GEMMs with the recurrent weights
 // R (g h, h), where g is the number of gates:
 //
-//     fprop   gates_t (n, g h) = h_{t-1} (n, h)  R^T         a product for each time step
-//     dgrad   dh_{t-1} (n, h)  = dgates_t (n, g h)  R        a product for each time step
+//     fprop   gates_t (n, g h) = h_{t-1} (n, h)  R^T         a GEMM for each time step
+//     dgrad   dh_{t-1} (n, h)  = dgates_t (n, g h)  R        a GEMM for each time step
 //     wgrad   dR (g h, h)      = dgates^T (g h, n t)  h (n t, h)   one for all of them
 //
-// There is no product with weights of the input: DeepBench lets cuDNN add the input to the gates as
+// There is no GEMM with weights of the input: DeepBench lets cuDNN add the input to the gates as
 // it is (CUDNN_SKIP_INPUT), and its figures count 2 g h^2 n t operations for every pass.
 // Source: DeepBench, code/nvidia/rnn_bench.cu; cuDNN API, cudnnRNNMode_t.
 #pragma once

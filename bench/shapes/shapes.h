@@ -30,7 +30,7 @@ struct Shape {
   /// Sums weight gradients over micro-batches: unless told otherwise, D is fp32 and beta is 1.
   bool is_wgrad;
   std::string comment;
-  /// Products of this shape after each other, with A and D of their own and one B.
+  /// GEMMs of this shape after each other, with A and D of their own and one B.
   int64_t calls = 1;
 
   /// Of one of them, e.g. "NT 4096x6144x4096".
@@ -69,7 +69,7 @@ inline mp_gemm_desc_t make_desc(const Shape &shape, mp_dtype_t dtype, mp_dtype_t
   return desc;
 }
 
-/// Every operand once; of so many products with A and D of their own and one B.
+/// Every operand once; of so many GEMMs with A and D of their own and one B.
 inline double min_bytes(const mp_gemm_desc_t &desc, int64_t calls = 1) {
   const double m = static_cast<double>(calls * desc.m), n = static_cast<double>(desc.n),
                k = static_cast<double>(desc.k);

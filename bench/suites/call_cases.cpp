@@ -1,4 +1,4 @@
-// What a step calls beside its products.
+// What a step calls beside GEMM and convolution.
 #include "call_cases.h"
 
 #include <algorithm>
@@ -102,7 +102,8 @@ CallCase softmax_xent(int64_t rows) {
 }  // namespace
 
 std::vector<CallCase> call_cases() {
-  std::vector<CallCase> cases = product_call_cases();
+  std::vector<CallCase> cases = gemm_call_cases();
+  for (CallCase &conv : conv_call_cases()) cases.push_back(std::move(conv));
   for (const int64_t tensors : {1, 100, 10'000}) {
     for (const auto &[call, op] :
          {std::pair{"mp_scale_step", "scale_step adamw"},

@@ -31,7 +31,7 @@ struct CallCase {
 
 std::vector<CallCase> call_cases();
 
-/// Those of GEMM and convolution.
-std::vector<CallCase> product_call_cases();
+std::vector<CallCase> gemm_call_cases();
+std::vector<CallCase> conv_call_cases();
 
 }  // namespace mpbench

@@ -25,7 +25,7 @@ constexpr struct {
                            {"memory", "mp_malloc, mp_memcpy of operands"},
                            {"first", "mp_gemm, mp_stream_sync"},
                            {"total", "all of these: to the first result"},
-                           {"second", "the same product again"}};
+                           {"second", "the same GEMM again"}};
 using Phases = std::array<double, std::size(kPhases)>;  // us
 
 /// As the loader found it.

@@ -32,7 +32,7 @@ bool agree(const std::vector<float> &own, const std::vector<float> &peer) {
     difference += std::pow(static_cast<double>(own[i]) - peer[i], 2);
     size += std::pow(static_cast<double>(peer[i]), 2);
   }
-  // Equal but for roundings: below 2^-7, where the coarsest type is bf16.  Products of tensors that
+  // Equal but for roundings: below 2^-7, where the coarsest type is bf16.  Results of tensors that
   // are not the same, or read in another order, differ by about sqrt(2).
   constexpr double kBetween = 0.125;
   return std::sqrt(difference / size) < kBetween;

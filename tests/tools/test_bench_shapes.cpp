@@ -155,15 +155,15 @@ TEST_CASE("bench: a malformed line of convolutions is refused", "[bench]") {
   }
 }
 
-TEST_CASE("bench: the products of a recurrent layer", "[bench]") {
+TEST_CASE("bench: the GEMMs of a recurrent layer", "[bench]") {
   const std::string cell = GENERATE("vanilla", "gru", "lstm");
   const int64_t gates = cell == "vanilla" ? 1 : cell == "gru" ? 3 : 4;
   CAPTURE(cell);
   mpbench::RnnShape layer = mpbench::parse_rnn("32,5,7," + cell);
   const double flop = 2.0 * static_cast<double>(gates) * 32 * 32 * 5 * 7;
-  const auto products = [&](const char *pass, const std::string &name, int64_t calls) {
+  const auto gemms = [&](const char *pass, const std::string &name, int64_t calls) {
     layer.pass = pass;
-    const mpbench::Shape shape = layer.products();
+    const mpbench::Shape shape = layer.gemms();
     CHECK(shape.name() == name);
     CHECK(shape.calls == calls);
     CHECK(shape.flop() == flop);
@@ -171,9 +171,9 @@ TEST_CASE("bench: the products of a recurrent layer", "[bench]") {
     return shape;
   };
   const std::string gates_size = std::to_string(32 * gates);
-  CHECK(!products("fprop", "NT 5x" + gates_size + "x32", 7).is_wgrad);
-  CHECK(!products("dgrad", "NN 5x32x" + gates_size, 7).is_wgrad);
-  CHECK(products("wgrad", "TN " + gates_size + "x32x35", 1).is_wgrad);
+  CHECK(!gemms("fprop", "NT 5x" + gates_size + "x32", 7).is_wgrad);
+  CHECK(!gemms("dgrad", "NN 5x32x" + gates_size, 7).is_wgrad);
+  CHECK(gemms("wgrad", "TN " + gates_size + "x32x35", 1).is_wgrad);
 }
 
 TEST_CASE("bench: malformed lines of layers and all-reduces are refused", "[bench]") {

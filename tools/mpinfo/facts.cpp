@@ -86,23 +86,23 @@ std::vector<Variable> environment() {
   return variables;
 }
 
-std::vector<Product> explain(const Options &options, mp_context_t context) {
-  std::vector<Product> products;
+std::vector<Problem> explain(const Options &options, mp_context_t context) {
+  std::vector<Problem> problems;
   if (options.problem == Options::Problem::gemm) {
     const mp_gemm_desc_t &desc = options.gemm;
-    products.push_back({title_of(desc), kernels_of([&](int32_t index, mp_kernel_info_t *info) {
+    problems.push_back({title_of(desc), kernels_of([&](int32_t index, mp_kernel_info_t *info) {
                           return mp_gemm_kernel_info(context, &desc, index, info);
                         })});
   }
   if (options.problem == Options::Problem::conv) {
     const mp_conv2d_desc_t &desc = options.conv;
     for (const mp_conv_op_t op : options.passes)
-      products.push_back(
+      problems.push_back(
           {title_of(desc, op), kernels_of([&](int32_t index, mp_kernel_info_t *info) {
              return mp_conv2d_kernel_info(context, &desc, op, index, info);
            })});
   }
-  return products;
+  return problems;
 }
 
 void collect_warnings(std::vector<std::string> *warnings) {

@@ -28,8 +28,8 @@ struct Kernel {
   size_t workspace_bytes;
 };
 
-/// One product: a GEMM, or one pass of a convolution.
-struct Product {
+/// A GEMM, or one pass of a convolution.
+struct Problem {
   std::string title;
   std::vector<Kernel> kernels;  ///< those that can run it first, by predicted time
 };
@@ -41,7 +41,7 @@ std::vector<Device> find_devices();
 std::vector<Variable> environment();
 
 /// @throws std::runtime_error with the library's sentence
-std::vector<Product> explain(const Options &options, mp_context_t context);
+std::vector<Problem> explain(const Options &options, mp_context_t context);
 
 /// What the library logs at MP_LOG_WARN from here on.
 void collect_warnings(std::vector<std::string> *warnings);

@@ -21,7 +21,7 @@ Report make_report(const Options &options) {
     MP_INIT_STRUCT(&info);
     mptools::check(mp_context_get_info(context.get(), &info));
     report.device_name = info.name;
-    report.products = explain(options, context.get());
+    report.problems = explain(options, context.get());
   }
   mp_set_log_callback(nullptr, nullptr, MP_LOG_WARN);
   return report;

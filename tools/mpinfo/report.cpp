@@ -60,11 +60,11 @@ std::string text_of_rejected(const std::vector<Kernel> &kernels, bool all) {
   return result;
 }
 
-std::string text_of(const Product &product, bool all) {
+std::string text_of(const Problem &problem, bool all) {
   constexpr size_t kFirst = 10;
-  std::string result = product.title + "\n\n  predicted us  workspace bytes  kernel\n";
+  std::string result = problem.title + "\n\n  predicted us  workspace bytes  kernel\n";
   size_t runnable = 0;
-  for (const Kernel &kernel : product.kernels) {
+  for (const Kernel &kernel : problem.kernels) {
     if (!kernel.why_not.empty()) continue;
     if (all || runnable < kFirst)
       result += text("  %12.2f  %15zu  %s%s\n", kernel.predicted_us, kernel.workspace_bytes,
@@ -72,7 +72,7 @@ std::string text_of(const Product &product, bool all) {
     runnable++;
   }
   if (!all && runnable > kFirst) result += text("  and %zu slower ones\n", runnable - kFirst);
-  return result + text_of_rejected(product.kernels, all);
+  return result + text_of_rejected(problem.kernels, all);
 }
 
 Json json_of(const Device &device) {
@@ -100,7 +100,7 @@ Json json_of(const Kernel &kernel) {
           {"workspace_bytes", kernel.workspace_bytes}};
 }
 
-Json json_of(const Product &product);
+Json json_of(const Problem &problem);
 
 template <class Item>
 Json array_of(const std::vector<Item> &items) {
@@ -109,15 +109,15 @@ Json array_of(const std::vector<Item> &items) {
   return array;
 }
 
-Json json_of(const Product &product) {
-  return {{"problem", product.title}, {"kernels", array_of(product.kernels)}};
+Json json_of(const Problem &problem) {
+  return {{"problem", problem.title}, {"kernels", array_of(problem.kernels)}};
 }
 
 }  // namespace
 
 std::string as_text(const Report &report, bool all) {
   std::string result;
-  if (report.products.empty()) {
+  if (report.problems.empty()) {
     result = std::string(mp_build_info()) + "\n";
     if (mp_version() != MP_VERSION) result += "mpinfo was made for " + header_version() + "\n";
     result += "\nDevices (--device)\n";
@@ -127,7 +127,7 @@ std::string as_text(const Report &report, bool all) {
   } else {
     result = "On " + report.device_name + "; times are predicted, not measured.\n";
   }
-  for (const Product &product : report.products) result += "\n" + text_of(product, all);
+  for (const Problem &problem : report.problems) result += "\n" + text_of(problem, all);
   if (!report.warnings.empty()) result += "\nWarnings of the library\n";
   for (const std::string &warning : report.warnings) result += "  " + warning + "\n";
   return result;
@@ -137,12 +137,12 @@ std::string as_json(const Report &report) {
   Json json{{"version", loaded_version()},
             {"header_version", header_version()},
             {"build", mp_build_info()}};
-  if (report.products.empty()) {
+  if (report.problems.empty()) {
     json["devices"] = array_of(report.devices);
     json["environment"] = array_of(report.variables);
   } else {
     json["device"] = report.device_name;
-    json["products"] = array_of(report.products);
+    json["problems"] = array_of(report.problems);
   }
   json["warnings"] = report.warnings;
   return mptools::json_text(json);

@@ -8,8 +8,8 @@ namespace mpinfo {
 struct Report {
   std::vector<Device> devices;      ///< without a problem
   std::vector<Variable> variables;  ///< without a problem
-  std::string device_name;          ///< of the products
-  std::vector<Product> products;
+  std::string device_name;          ///< of the problems
+  std::vector<Problem> problems;
   std::vector<std::string> warnings;
 };
 

@@ -1,12 +1,13 @@
-// What a call of GEMM or convolution costs the host: its checks (an empty product), the choice of a
-// kernel (a question that launches nothing; a call that names its kernel does without), and the rest.
+// What a call of GEMM costs the host: its checks (an empty GEMM), the choice of a kernel (a question
+// that launches nothing; a call that names its kernel does without), and the rest.
 //
-// Kernels that use TMA need tensor maps, which a thread keeps for the products that it ran last:
+// Kernels that use TMA need tensor maps, which a thread keeps for the problems that it ran last:
 // other pointers or shapes in each call are more than it can keep.
 #define MP_ENABLE_EXPERIMENTAL
 #include <memory>
 
 #include "call_cases.h"
+#include "call_matrices.h"
 
 namespace mpbench {
 namespace {
@@ -16,16 +17,6 @@ constexpr int64_t kLarge = 4096;
 /// Several times as many as a thread keeps tensor maps.
 constexpr int64_t kOthers = 1024;
 constexpr int32_t kGroup = 8;
-
-// ---------------------------------------------------------------------------- GEMM
-
-struct Matrices {
-  Buffer a, b, d, workspace;
-};
-
-Buffer matrix(const Machine &machine, int64_t rows, int64_t cols) {
-  return make_buffer(machine.context(), rows * cols, MP_FP16);
-}
 
 int64_t workspace_bytes(const Machine &machine, const mp_gemm_desc_t &desc) {
   size_t bytes = 0;
@@ -160,7 +151,7 @@ int64_t workspace_bytes(const Machine &machine, const Group &group) {
   return static_cast<int64_t>(bytes);
 }
 
-/// @param rows  of the first product; the others have more.  0 = all are empty.
+/// @param rows  of the first GEMM; the others have more.  0 = all are empty.
 std::shared_ptr<Group> make_group(const Machine &machine, int64_t rows) {
   const auto group = std::make_shared<Group>();
   for (int64_t i = 0; i < kGroup; ++i) {
@@ -179,7 +170,7 @@ std::shared_ptr<Group> make_group(const Machine &machine, int64_t rows) {
 
 CallCase gemm_grouped(int64_t rows) {
   return {.call = "mp_gemm_grouped",
-          .problem = text("%d products%s", kGroup, rows > 0 ? "" : ", all empty"),
+          .problem = text("%d GEMMs%s", kGroup, rows > 0 ? "" : ", all empty"),
           .enqueues = rows > 0,
           .make = [rows](const Machine &machine, Pools &) -> Work {
             return [&machine, g = make_group(machine, rows)] {
@@ -192,7 +183,7 @@ CallCase gemm_grouped(int64_t rows) {
 
 CallCase grouped_choice() {
   return {.call = "mp_gemm_grouped_workspace_size",
-          .problem = text("%d products", kGroup),
+          .problem = text("%d GEMMs", kGroup),
           .enqueues = false,
           .make = [](const Machine &machine, Pools &) -> Work {
             return
@@ -200,58 +191,9 @@ CallCase grouped_choice() {
           }};
 }
 
-// ---------------------------------------------------------------------------- convolution
-
-constexpr char kLayer[] = "32x56x56x64, 64 of 3x3";
-
-mp_conv2d_desc_t layer(int32_t images) {
-  mp_conv2d_desc_t desc = mp_conv2d_desc_default(images, 56, 56, 64, 64, 3, 3, MP_FP16);
-  desc.pad_top = desc.pad_bottom = desc.pad_left = desc.pad_right = 1;
-  return desc;
-}
-
-int64_t workspace_bytes(const Machine &machine, const mp_conv2d_desc_t &desc, mp_conv_op_t op) {
-  size_t bytes = 0;
-  check(mp_conv2d_workspace_size(machine.context(), &desc, op, &bytes));
-  return static_cast<int64_t>(bytes);
-}
-
-using Convolve = decltype(mp_conv2d_fprop);
-
-CallCase conv(const char *name, Convolve *convolve, mp_conv_op_t op, int32_t images) {
-  return {.call = name,
-          .problem = images > 0 ? kLayer : "empty",
-          .enqueues = images > 0,
-          .make = [convolve, op, images](const Machine &machine, Pools &) -> Work {
-            // Images and results are equally large; a filter is smaller.
-            const mp_conv2d_desc_t full = layer(32);
-            const auto x = std::make_shared<Matrices>(
-                matrix(machine, full.n * full.h * full.w, full.c),
-                matrix(machine, full.n * full.h * full.w, full.c),
-                matrix(machine, full.n * full.h * full.w, full.c),
-                Buffer(machine.context(), workspace_bytes(machine, full, op)));
-            return [&machine, convolve, desc = layer(images), x] {
-              check(convolve(machine.context(), &desc, x->a.data(), x->b.data(), x->d.data(),
-                             nullptr, x->workspace.data(),
-                             static_cast<size_t>(x->workspace.bytes()), machine.stream()));
-            };
-          }};
-}
-
-CallCase conv_choice() {
-  return {.call = "mp_conv2d_workspace_size",
-          .problem = kLayer,
-          .enqueues = false,
-          .make = [](const Machine &machine, Pools &) -> Work {
-            return [&machine, desc = layer(32)] {
-              (void)workspace_bytes(machine, desc, MP_CONV_FPROP);
-            };
-          }};
-}
-
 }  // namespace
 
-std::vector<CallCase> product_call_cases() {
+std::vector<CallCase> gemm_call_cases() {
   return {
       empty_gemm(),
       gemm_choice(edges_text(square(kSmall)), [](int64_t) { return square(kSmall); }),
@@ -266,11 +208,6 @@ std::vector<CallCase> product_call_cases() {
       gemm_grouped(0),
       grouped_choice(),
       gemm_grouped(kSmall),
-      conv("mp_conv2d_fprop", mp_conv2d_fprop, MP_CONV_FPROP, 0),
-      conv_choice(),
-      conv("mp_conv2d_fprop", mp_conv2d_fprop, MP_CONV_FPROP, 32),
-      conv("mp_conv2d_dgrad", mp_conv2d_dgrad, MP_CONV_DGRAD, 32),
-      conv("mp_conv2d_wgrad", mp_conv2d_wgrad, MP_CONV_WGRAD, 32),
   };
 }
 
