@@ -264,6 +264,7 @@ $(BUILD)/tests/bindings_cpp: tests/bindings/cpp.cpp include/mpcore.hpp include/m
 ## tests: build the test programs without running them
 tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune $(BUILD)/mpbench $(INSTALLED)
 
+PYTEST = CC='$(CC)' CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tests/pytest --build $(BUILD)
 SEEDS ?= 1 2 3 4 5
 STRICT_STEPS = $(foreach s,$(SEEDS),"strict, seed $(s)::MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")
 RANK_STEPS = $(foreach n,2 4,"MPI, $(n) ranks::tests/tools/run_mpi $(n) $(BUILD)/tests/mpitests") \
@@ -295,6 +296,7 @@ test: setup-test
 	  "ABI check::tests/tools/run_abi $(CC)" \
 	  "kernel report::CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tests/tools/test_kernel_report" \
 	  "GPU check::tests/tools/test_gpu_check $(BUILD)" \
+	  "checks::$(PYTEST) tests/tools/test_check_layers.py tests/tools/test_count_lines.py tests/tools/test_run.py" \
 	  "NVTX ranges::tests/tools/run_nvtx $(BUILD) $(CC) $(CUDA_HOME:%=%/include)" \
 	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)
 
@@ -425,11 +427,12 @@ wheel: lib
 # ---------------------------------------------------------------- checks
 
 .PHONY: check cuda-gates kernel-baseline gpu-check format
-## check: format, layer rules, header, language faces, exported symbols, the guide, figures of the README
+## check: format, layer rules, lines per folder, header, language faces, exported symbols, the guide, figures of the README
 check: setup-check
 	@$(MAKE) lib
 	@tools/check/check_format
 	@tools/check/check_layers
+	@tools/check/count_lines
 	@tools/check/check_header $(CC) $(CXX)
 	@bindings/generate/generate --check
 	@tools/check/check_symbols $(BUILD)/libmpcore.so

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "checked_optimizer.h"
-#include "tests/support/oracle_rounding.h"
+#include "oracle_rounding.h"
 
 using namespace mptest;
 

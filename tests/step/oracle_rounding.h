@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "tests/step/oracle_optimizer.h"
+#include "oracle_optimizer.h"
 
 namespace mptest::oracle {
 

@@ -1,0 +1,56 @@
+"""What the tests in Python share: where the build lies, which compilers to use, how to run a program."""
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+os.environ.setdefault("MP_LOG", "error")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--build", default="build", help="folder of the build that is tested")
+
+
+@pytest.fixture(scope="session")
+def root() -> pathlib.Path:
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def build(request) -> pathlib.Path:
+    return (ROOT / request.config.getoption("--build")).resolve()
+
+
+@pytest.fixture(scope="session")
+def cc() -> list:
+    return shlex.split(os.environ.get("CC", "cc"))
+
+
+@pytest.fixture(scope="session")
+def cxx() -> list:
+    return shlex.split(os.environ.get("CXX", "c++"))
+
+
+@pytest.fixture(scope="session")
+def run():
+    """run(program, argument..., code=0, env={}): what it said, out and err together, once its exit code is
+    `code`; None takes any."""
+    def run_it(*command, code=0, env=(), cwd=ROOT) -> str:
+        done = subprocess.run(list(map(str, command)), cwd=cwd, env=os.environ | dict(env), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False)
+        assert code is None or done.returncode == code, f"exit code {done.returncode}: {done.stdout}"
+        return done.stdout
+    return run_it
+
+
+@pytest.fixture(scope="session")
+def need():
+    """need(program, what): skips the test where there is no such program."""
+    def need_it(program: str, what: str):
+        if shutil.which(program) is None:
+            pytest.skip(f"{what} (no {program})")
+    return need_it
