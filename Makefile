@@ -275,7 +275,7 @@ CONV_STEP = "conv, strict, seed 1::MP_HOST_MODE=strict MP_HOST_SEED=1 $(BUILD)/t
 WGMMA_SEEDS ?= $(shell seq 20)
 WGMMA_STEPS = $(foreach s,$(WGMMA_SEEDS),"wgmma, strict, seed $(s)::MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [wgmma]")
 ifneq ($(MP_TEST_DEVICE),cuda)
-HOST_ONLY_STEPS = "the simulator::$(BUILD)/tests/simulator" "conformance::$(BUILD)/tests/conformance" "mptune::tests/tools/run_mptune $(BUILD)" "bench report::tests/tools/test_bench_report $(BUILD)" $(RANK_STEPS) $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
+HOST_ONLY_STEPS = "the simulator::$(BUILD)/tests/simulator" "conformance::$(BUILD)/tests/conformance" "mptune::tests/tools/run_mptune $(BUILD)" "bench report::$(PYTEST) tests/tools/test_bench_report.py" $(RANK_STEPS) $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
 endif
 
 ## test: all tests of this machine (MP_TEST_DEVICE=host|cuda, SEEDS="1 2 3 4 5")
@@ -294,8 +294,8 @@ test: setup-test
 	  "mpinfo::tests/tools/run_mpinfo $(BUILD)/mpinfo" \
 	  "installed::tests/tools/run_installed $(BUILD) $(CC) $(lastword $(CXX))" \
 	  "ABI check::tests/tools/run_abi $(CC)" \
-	  "kernel report::CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tests/tools/test_kernel_report" \
-	  "GPU check::tests/tools/test_gpu_check $(BUILD)" \
+	  "kernel report::$(PYTEST) tests/tools/test_kernel_report.py" \
+	  "GPU check::$(PYTEST) tests/tools/test_gpu_check.py" \
 	  "checks::$(PYTEST) tests/tools/test_check_layers.py tests/tools/test_count_lines.py tests/tools/test_run.py" \
 	  "NVTX ranges::tests/tools/run_nvtx $(BUILD) $(CC) $(CUDA_HOME:%=%/include)" \
 	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)

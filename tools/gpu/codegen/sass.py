@@ -2,7 +2,7 @@
 
 From sm_70 on an instruction is 16 bytes.  Its lowest 9 bits say what it does (the 3 above, where an operand
 comes from), bits 73 to 75 of a load or store how wide it is.  NVIDIA documents neither: the numbers are those
-to which nvdisasm 13.2 gives these names in all cubins of this library.  tests/tools/test_kernel_report assembles
+to which nvdisasm 13.2 gives these names in all cubins of this library.  tests/tools/test_kernel_report.py assembles
 PTX of which it is known what comes out.
 """
 

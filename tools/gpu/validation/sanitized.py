@@ -1,5 +1,5 @@
 """The tests that run under compute-sanitizer, which makes them ten to a hundred times slower: for every
-kernel a light one that launches it.  tests/tools/test_gpu_check looks at whether every kernel is here."""
+kernel a light one that launches it.  tests/tools/test_gpu_check.py looks at whether every kernel is here."""
 import re
 
 # What launches a kernel was seen on the host target, whose machine knows the name of every launch.

@@ -1,0 +1,305 @@
+"""The bench report: what mpbench writes is valid, what became slower is found, the page stands alone."""
+import copy
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+import torch_adamw
+from report import injected, kernels, published, readme, results
+
+SAMPLE = results.BENCH / "results" / "sample_host_1.json"
+
+
+@pytest.fixture(scope="module")
+def tool(root, run):
+    """tool(argument..., code=0): what tools/bench_report says."""
+    return lambda *arguments, code=0: run(sys.executable, root / "tools/bench_report", *arguments, code=code)
+
+
+@pytest.fixture
+def sample() -> dict:
+    return json.loads(SAMPLE.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def fresh(build, run, tmp_path_factory) -> pathlib.Path:
+    """The results of a run on the host target."""
+    file = tmp_path_factory.mktemp("fresh") / "fresh.json"
+    run(build / "mpbench", "--quick", "--device", "host", "--peer", "none", "--json", file)
+    return file
+
+
+@pytest.fixture(scope="module")
+def made_up_gpu(build, run, tmp_path_factory):
+    """made_up_gpu(seed): what a run on a GPU has and one on the host target has not; no figure in it was measured."""
+    path = tmp_path_factory.mktemp("predicted") / "sm_90.json"
+    run(build / "mptune", "--predict", "sm_90", "--json", path)
+    return lambda seed: injected.run(json.loads(path.read_text())["predictions"], seed)
+
+
+def write(path: pathlib.Path, run: dict) -> pathlib.Path:
+    path.write_text(json.dumps(run), encoding="utf-8")
+    return path
+
+
+def slowed(run: dict, kernel: str, factor: float) -> dict:
+    """The same run had this kernel taken `factor` times as long."""
+    run = copy.deepcopy(run)
+    for row in run["rows"]:
+        if row.get("kernel") == kernel:
+            for field in ("median_us", "q1_us", "q3_us"):
+                row[field] *= factor
+            for field in ("tflops", "gb_per_s", "percent_of_peak", "speedup_over_fp32"):
+                row[field] /= factor
+    return run
+
+
+def test_fresh_run(fresh, tool):
+    tool("--check", fresh)
+    run = json.loads(fresh.read_text())
+    benches = {row["bench"] for row in run["rows"]}
+    assert benches == {"gemm", "rnn", "conv", "step", "calls", "startup", "allreduce"}, "all families are in it"
+    twice = [key for key in results.keyed_rows(run) if key[2] > 1]
+    assert not twice, "no two rows have one name"
+    layers = [row for row in run["rows"] if row["bench"] == "rnn"]
+    gates = {"vanilla": 1, "lstm": 4, "gru": 3}
+    # A pass of a recurrent layer has DeepBench's operations.
+    assert all(row["flop"] == 2 * gates[row["cell"]] * row["hidden"] ** 2 * row["batch"] * row["timesteps"]
+               for row in layers)
+    steps = [row for row in run["rows"] if row["bench"] == "step"]
+    assert {row["tensors"] for row in steps} == {1, 100}, "the step is measured in 1 and 100 tensors"
+    calls = {(row["call"], row["problem"]): row["median_us"] for row in run["rows"] if row["bench"] == "calls"}
+    # Checks and choice of mp_gemm are timed.
+    assert ("mp_gemm", "empty") in calls
+    assert ("mp_gemm_workspace_size", "4096x4096x4096") in calls
+    # What the host target computes itself is no host cost.
+    assert ("mp_gemm", "4096x4096x4096") not in calls
+    assert any(note.startswith("What a call costs the host") for note in run["notes"])
+    startup = {row["phase"]: row["median_us"] for row in run["rows"] if row["bench"] == "startup"}
+    # Start-up has its phases, and they are shorter than their sum.
+    assert set(startup) == {"load", "context", "memory", "first", "total", "second"}
+    assert all(startup[phase] < startup["total"] for phase in ("load", "context", "memory", "first"))
+    assert all((row["tensors"] == 1) == (row["layout"] == "one") for row in steps), "a layout has its name"
+
+
+def test_predictions(build, run, fresh, tmp_path):
+    """mptune asks the selection for what mpbench asks the library."""
+    path = tmp_path / "predicted.json"
+    run(build / "mptune", "--predict", "host", "--json", path)
+    predicted = {(row["set"], row["shape"]): (row["kernel"], row["predicted_us"], row["flop"], row["min_bytes"])
+                 for row in json.loads(path.read_text())["predictions"]}
+    rows = [row for row in json.loads(fresh.read_text())["rows"]
+            if row["bench"] in ("gemm", "rnn", "conv") and row["dtype"] == "fp16"]
+    assert {row["bench"] for row in rows} == {"gemm", "rnn", "conv"}, "products were measured"
+    for row in rows:
+        own = (row["kernel"], row["predicted_us"], row["flop"], row["min_bytes"])
+        seen = predicted.get((row["set"], row["shape"]))
+        assert seen == own, f"the prediction for {results.name_of(row)}"
+
+
+def test_killed_run(build, tool, tmp_path):
+    """What was measured before somebody ended the run is there."""
+    file = tmp_path / "killed.json"
+    # Minutes on the host target, behind a shape that is quick there.
+    bench = subprocess.Popen([build / "mpbench", "gemm", "--device", "host", "--filter", "deepbench", "--json", file],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 120
+    while not file.exists() and bench.poll() is None and time.monotonic() < end:
+        time.sleep(0.05)
+    bench.kill()
+    bench.wait()
+    tool("--check", file)  # the file of a killed run is valid
+    run = json.loads(file.read_text())
+    assert run["rows"] and "ended before" in run["notes"][-1], "it has rows and says that it is not all"
+
+
+def test_committed_results(tool):
+    tool("--check")
+
+
+@pytest.mark.parametrize("what, change, says", [
+    ("a missing field", lambda run: run["rows"][0].pop("q1_us"), 'rows[0] has no "q1_us"'),
+    ("an unknown field", lambda run: run.update(extra=1), 'an unknown "extra"'),
+    ("another schema", lambda run: run.update(schema=2), "schema is 2, not 1"),
+    ("text for a number", lambda run: run["rows"][0].update(flop="1"), "rows[0].flop is '1', not number"),
+    ("a time of 0", lambda run: run["rows"][0].update(median_us=0), "not above 0"),
+    ("no number", lambda run: run["rows"][0].update(median_us=float("nan")), "NaN"),
+    ("a bench that is none", lambda run: run["rows"][0].update(bench="fft"), "rows[0].bench is 'fft'"),
+    ("a median outside the quartiles", lambda run: run["rows"][0].update(q1_us=2 * run["rows"][0]["q3_us"]),
+     "not between the quartiles"),
+    ("a rate that the time contradicts", lambda run: run["rows"][0].update(tflops=2 * run["rows"][0]["tflops"]),
+     "tflops is"),
+    ("a ratio without a peer", lambda run: run["rows"][0].update(ratio_to_peer=1), "without 'peer_median_us'"),
+    ("a host result that is not called a sample", lambda run: run.pop("sample"), 'has no "sample"'),
+])
+def test_invalid_results(tool, sample, tmp_path, what, change, says):
+    change(sample)
+    assert says in tool("--check", write(tmp_path / "broken.json", sample), code=1), f"{what} is found"
+
+
+def test_compare(tool, sample, tmp_path):
+    kernel = "gemv"
+    own = [row for row in sample["rows"] if row.get("kernel") == kernel]
+    others = [row for row in sample["rows"] if row.get("kernel") not in (kernel, None)]
+    slow = write(tmp_path / "slow.json", slowed(sample, kernel, 1.5))
+    assert own and others, "the sample has that kernel and others"
+    said = tool("--compare", SAMPLE, slow, "--limit", "1.2", code=1)  # a slowed kernel is found
+    # Its rows are named, and no others.
+    assert said.count("slower:") == len(own)
+    assert all(f"slower: {row['set']} {row['shape']}" in said for row in own)
+    tool("--compare", SAMPLE, slow, "--limit", "1.6")  # the limit is heeded
+    tool("--compare", slow, SAMPLE)  # faster is no failure
+    tool("--compare", SAMPLE, SAMPLE, "--limit", "1")  # an equal result is equal
+
+    calls = [{"bench": "calls", "call": name, "problem": "empty", "median_us": us, "q1_us": us, "q3_us": us,
+              "batches": 1, "calls_per_batch": 1, "enqueue_us": us} for name, us in (("one", 1), ("two", 2))]
+    was = write(tmp_path / "calls.json", sample | {"rows": calls})
+    calls = copy.deepcopy(calls)
+    calls[1].update(median_us=5, q1_us=5, q3_us=5)
+    said = tool("--compare", was, write(tmp_path / "slow_calls.json", sample | {"rows": calls}), code=1)
+    # A call that costs more is found by name.
+    assert said.count("slower:") == 1
+    assert "slower: two, empty: 2.0 -> 5.0 us" in said
+
+    fewer = copy.deepcopy(sample)
+    lost = fewer["rows"].pop(0)
+    said = tool("--compare", SAMPLE, write(tmp_path / "fewer.json", fewer), code=None)
+    assert f"missing: {lost['set']} {lost['shape']}" in said, "a lost row is named"
+    elsewhere = write(tmp_path / "elsewhere.json", sample | {"device": "another"})
+    tool("--compare", SAMPLE, elsewhere, code=2)  # two devices are not compared
+
+
+def test_torch_peer():
+    """As far as it goes without PyTorch."""
+    named = torch_adamw.parse_layout("x100=2500x100")
+    assert named == ("x100", [2500] * 100), "the peer reads equal tensors"
+    mixed = torch_adamw.parse_layout("resnet50=9408,64x2,4096")
+    assert mixed == ("resnet50", [9408, 64, 64, 4096]), "the peer reads unequal tensors"
+
+
+def test_readme(tool, made_up_gpu, tmp_path):
+    tool("--readme", "--check")  # README.md has the figures of the results
+    own = tmp_path / "README.md"
+    own.write_text(f"before\n{readme.START}\nold\n{readme.END}\nbehind\n", encoding="utf-8")
+    said = tool("--readme", own, "--check", code=1)
+    assert "are not those" in said, "other figures are found"
+    tool("--readme", own, SAMPLE)
+    text = own.read_text(encoding="utf-8")
+    # Without a GPU none is claimed.
+    assert text.startswith(f"before\n{readme.START}\nNo GPU")
+    assert text.endswith(f"{readme.END}\nbehind\n")
+    assert "|" not in text
+    gpu = write(tmp_path / "gpu.json", made_up_gpu(1))
+    tool("--readme", own, SAMPLE, gpu)
+    text = own.read_text(encoding="utf-8")
+    # With one they are a table.
+    assert "**made-up <device>**" in text
+    assert "\n| llm | " in text
+    assert "\n| scale_step adamw, " in text
+    assert "EPYC" not in text
+    assert text.count(readme.START) == text.count(readme.END) == 1, "once"
+    tool("--readme", own, "--check", SAMPLE, gpu)  # which is compared
+    own.write_text("nothing\n", encoding="utf-8")
+    tool("--readme", own, code=1)
+    assert own.read_text() == "nothing\n", "a file without the two lines is left alone"
+
+
+def test_below(tool, made_up_gpu, tmp_path):
+    run = made_up_gpu(1)
+    run["rows"] = run["rows"][:3]
+    for row, ratio in zip(run["rows"], (0.8, 0.5, 0.9)):
+        row.update(ratio_to_peer=ratio, **{f"peer_{field}": ratio * row[field] for field in
+                                           ("median_us", "q1_us", "q3_us")})
+    said = tool("--below", "0.85", write(tmp_path / "below.json", run))
+    names = [results.name_of(row) for row in run["rows"]]
+    places = [said.find(f"- {name} ") for name in names]
+    # Rows below a ratio are listed, the slowest first.
+    assert "2 of 3 rows below 0.85" in said
+    assert 0 < places[1] < places[0]
+    assert places[2] == -1
+    said = tool("--below", "0.85", SAMPLE)
+    assert "No result of a GPU" in said, "none without a GPU"
+
+
+def test_published(sample):
+    names = {row.name for row in published.read()}
+    sets = {name.split()[0] for name in names}
+    own = {results.name_of(row) for row in sample["rows"] if row.get("set") in sets}
+    assert own and own <= names, "mpbench's names of DeepBench's rows are known"
+    assert "deepbench NN 24000x512x1536" in names, "the misprinted k is put right"
+
+
+CHARTS = ("ratio", "ratio_best", "roofline", "peak", "mixed", "step", "prediction", "prediction_by_family",
+          "recurrent", "calls", "startup", "allreduce", "change")
+PHONE = 390  # CSS pixels
+
+
+@pytest.fixture(scope="module")
+def gpu_page(build, tool, made_up_gpu, tmp_path_factory) -> pathlib.Path:
+    pytest.importorskip("matplotlib", reason="the page of the bench report (no matplotlib)")
+    out = tmp_path_factory.mktemp("gpu")
+    gpu = [write(out / f"gpu{seed}.json", made_up_gpu(seed)) for seed in (1, 2)]
+    tool("--check", *gpu)
+    tool("--build", build, "--out", out, SAMPLE, *gpu)
+    return out / "index.html"
+
+
+def test_page_of_samples(build, tool, tmp_path):
+    pytest.importorskip("matplotlib", reason="the page of the bench report (no matplotlib)")
+    tool("--build", build, "--out", tmp_path / "sample")
+    page = (tmp_path / "sample" / "index.html").read_text(encoding="utf-8").replace("<wbr>", "")
+    # A sample is called one.
+    assert "Sample, host target: says nothing about a GPU" in page
+    assert "claims no GPU figure" in page
+    assert all(peer in page for peer in ("cuBLASLt was not", "cuDNN was not", "torch")), "missing peers are named"
+    assert published.V100 in page, "published figures are named"
+    assert all(row.name in page for row in published.read()), "all of DeepBench is there"
+
+    known = kernels.read()
+    # Kernels are listed.
+    assert f"CUDA {known.toolkit} " in page
+    assert all(f"{arch}: {len(rows)} kernels" in page for arch, rows in known.by_arch.items())
+    assert "HMMA 64" in page and "sm_90a 16" in page, "and their instructions"
+
+
+def test_page_with_a_peer(gpu_page):
+    page = gpu_page.read_text(encoding="utf-8")
+    assert "Sample," not in page, "samples give way to results"
+    assert page.count('class="gap"') == 0, "every section has something to show"
+    assert all(gpu_page.with_name(f"{name}_1.png").stat().st_size > 0 for name in CHARTS), "and a picture"
+    # Peaks, libraries and what held the clocks down are there.
+    assert all(text in page.replace("<wbr>", "") for text in (
+        "<td>read, GB/s</td>", "3000.5", "Peak, wgmma: made up not to be.", "nvidia/none/lib/lib.so",
+        "for most of the time power held them down in"))
+    assert "Peaks of the machine" in page and "% mma.sync" in page, "and what comes nearest to a peak"
+    assert "Of this build" in page and "Prediction, not a measurement" in page, "what this build knows is there"
+    assert "made-up &lt;device&gt;" in page and "<device>" not in page, "names are escaped"
+    assert not re.search(r"<script|<link|<img|@import|url\((?!#)", page), "the page needs nothing beside it"
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    shared = {one for one in ids if ids.count(one) > 1 and f"#{one}" in page}
+    assert not shared, "no two pictures share an id that is referred to"
+
+
+def test_width(gpu_page, tmp_path):
+    """In a browser, on a phone, all that is folded unfolded: nothing but tables scrolls sideways."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("the width of the page of the bench report (no chromium)")
+    # The window of a headless browser has a least width, a frame has not.
+    (tmp_path / "frame.html").write_text(f"""<iframe id="page" src="{gpu_page}" width="{PHONE}" height="800"></iframe>
+<p id="says"></p><script>onload = () => {{
+  const inside = document.getElementById("page").contentDocument;
+  inside.querySelectorAll("details").forEach(one => one.open = true);
+  document.getElementById("says").textContent = "width " + inside.documentElement.scrollWidth;
+}}</script>""", encoding="utf-8")
+    done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
+                           f"--user-data-dir={tmp_path / 'browser'}", "--virtual-time-budget=20000", "--dump-dom",
+                           tmp_path / "frame.html"], text=True, capture_output=True, check=False)
+    width = re.search(r"width (\d+)", done.stdout)
+    assert width is not None
+    assert int(width[1]) <= PHONE

@@ -1,0 +1,367 @@
+"""tools/gpu/gpu_check without a GPU: stubs for nvidia-smi, compute-sanitizer, ncu and the programs of the
+build pass, fail, hang and crash."""
+import copy
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from validation import plan, profile, runner, sanitized
+from validation.runner import Step
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = ROOT / "tools/gpu"
+TALLY = "echo '3 passed, 0 failed, 1 skipped'"
+OK, FAILED, WRONG_ARGUMENTS, INCOMPLETE, NO_GPU = range(5)
+
+
+def write_program(path: pathlib.Path, script: str):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+class Machine:
+    """A build and a PATH of stubs, all of which pass; a test replaces some."""
+
+    def __init__(self, folder: pathlib.Path):
+        self.folder = folder
+        self.build, self.path = self.folder / "build", self.folder / "bin"
+        for program in ("tests/mptests", "tests/test_capi", "tests/conformance"):
+            write_program(self.build / program, TALLY)
+        for program in ("examples/cuda_graph", "mpbench", "mptune"):
+            write_program(self.build / program, "exit 0")
+        (self.build / "libmpcore.so").write_text("a library")
+        write_program(self.path / "nvidia-smi", "echo 'A device, 570.1'")
+        write_program(self.path / "compute-sanitizer", TALLY)
+        for program in ("sh", "sleep", "mv", "cat", "touch"):  # nothing else of this machine
+            (self.path / program).symlink_to(shutil.which(program))
+
+    def start(self, *arguments):
+        return subprocess.Popen([sys.executable, HERE / "gpu_check", self.build, *arguments], text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                env=os.environ | {"PATH": str(self.path)})
+
+    def run(self, *arguments, code=OK) -> str:
+        process = self.start(*arguments)
+        said = process.communicate()[0]
+        assert process.returncode == code, said
+        return said
+
+    def summary(self, name="gpu-check/summary.json") -> dict:
+        return json.loads((self.build / name).read_text())
+
+    def status(self, step: str) -> str:
+        return next(entry["status"] for entry in self.summary()["steps"] if entry["step"] == step)
+
+    def detail(self, step: str) -> str:
+        return next(entry["detail"] for entry in self.summary()["steps"] if entry["step"] == step)
+
+
+@pytest.fixture
+def machine(tmp_path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_arguments(machine):
+    said = machine.run("--list")
+    # --list shows all stages and how long they take.
+    assert all(f"{stage}: " in said for stage in plan.STAGES)
+    assert "about" in said
+    assert not (machine.build / "gpu-check").exists(), "and runs nothing"
+    said = machine.run("--stage", "tests", "--list")
+    assert "tests: " in said and "sanitize: " not in said, "--list of one stage"
+    assert "Exit code" in machine.run("--help")
+    for wrong in (["--stage", "nothing"], ["--minutes", "0"], ["--minutes", "nan"], ["--step", "no such"], ["--none"]):
+        said = machine.run(*wrong, code=WRONG_ARGUMENTS)
+        assert "error:" in said, f"{wrong} is refused"
+    (machine.build / "libmpcore.so").unlink()
+    said = machine.run(code=WRONG_ARGUMENTS)
+    assert "make gpu-check" in said, "a build without a library is refused"
+
+
+def test_no_gpu(machine):
+    write_program(machine.path / "nvidia-smi", "echo 'NVIDIA-SMI has failed'; exit 9")
+    said = machine.run(code=NO_GPU)
+    # No driver is one sentence.
+    assert said.count("\n") == 1
+    assert "no GPU here that could be used: nvidia-smi says: NVIDIA-SMI has failed" in said
+    (machine.path / "nvidia-smi").unlink()
+    said = machine.run(code=NO_GPU)
+    assert said.count("\n") == 1 and "nvidia-smi" in said, "and so is no nvidia-smi"
+
+
+def test_verdicts(machine):
+    machine.run("--stage", "tests")
+    run = machine.summary()
+    assert run["result"] == "passed", "tests that pass"
+    assert run["result_of_all"] == "incomplete" and machine.status("memcheck") == "not run", "are not all there is"
+    # Tests are run on the cuda target and logged with their command.
+    assert "test_capi" in (machine.build / "gpu-check/tests/C-ABI.log").read_text().splitlines()[0]
+    entry = next(entry for entry in run["steps"] if entry["step"] == "gemm")
+    # The summary has command, time, date and log.
+    assert entry["command"].endswith("'[gemm]~[.]'")
+    assert entry["seconds"] >= 0
+    assert entry["begun"].startswith("20")
+    assert pathlib.Path(entry["log"]).exists()
+    assert machine.detail("gemm") == "3 passed, 0 failed, 1 skipped", "the skipped ones are counted"
+
+    write_program(machine.build / "tests/mptests", f'test "$MP_TEST_DEVICE" = cuda && {TALLY}')
+    machine.run("--stage", "tests")  # MP_TEST_DEVICE is cuda
+    (machine.build / "tests/test_capi").unlink()
+    machine.run("--stage", "tests", code=INCOMPLETE)
+    # A program that was not built.
+    assert machine.status("C ABI") == "missing"
+    assert "no program" in machine.detail("C ABI")
+
+
+@pytest.mark.parametrize("script, status, detail", [
+    ("echo '2 passed, 1 failed'; exit 1", "failed", "2 passed, 1 failed"),
+    ("echo 'FAILED: im2col: 3 elements'; echo '0 passed, 1 failed'; exit 1", "failed",
+     "0 passed, 1 failed: im2col: 3 elements"),
+    (f"{TALLY}; exit 3", "failed", "exit code 3, though 3 passed"),
+    ("exit 0", "failed", "no line"),
+    ("echo '0 passed, 0 failed'", "failed", "no test ran"),
+    (f"{TALLY}; kill -SEGV $$", "crashed", "SIGSEGV"),
+    (f"{TALLY}; sh -c 'kill -ABRT $$'; exit $?", "crashed", "SIGABRT"),
+], ids=["a failed test", "one that says why", "an exit code without one", "a program that says nothing",
+        "a filter that no test has", "a crash", "a crash below a shell"])
+def test_program_that_fails(machine, script, status, detail):
+    write_program(machine.build / "tests/test_capi", script)
+    machine.run("--stage", "tests", code=FAILED)
+    assert machine.status("C ABI") == status and detail in machine.detail("C ABI")
+    assert machine.status("the others") == "passed", "it keeps the others from running"
+
+
+def test_missing_tool(machine):
+    machine.run("--stage", "sanitize")  # compute-sanitizer that finds nothing
+    write_program(machine.path / "compute-sanitizer", f'{TALLY}; test "$2" != racecheck')
+    machine.run("--stage", "sanitize", code=FAILED)
+    # Or something.
+    assert machine.status("racecheck") == "failed"
+    assert machine.status("synccheck") == "passed"
+    (machine.path / "compute-sanitizer").unlink()
+    machine.run("--stage", "sanitize", code=INCOMPLETE)
+    # Or that is missing is a named gap.
+    assert machine.detail("memcheck") == "there is no program compute-sanitizer in the PATH"
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return b") Z " in pathlib.Path(f"/proc/{pid}/stat").read_bytes()
+
+
+def test_limits(machine, monkeypatch):
+    """On the runner itself: the limits of the plan are minutes."""
+    child = machine.folder / "child"
+    write_program(machine.folder / "hang", f"sleep 60 & echo $! > {child}; trap '' TERM; wait; wait; sleep 60")
+    hanging = Step("tests", "hang", (str(machine.folder / "hang"),), 0, 1)
+    monkeypatch.setattr(runner, "GRACE_S", 0.2)
+    result = runner.run(hanging, machine.folder, 60, os.environ, runner.Request())
+    assert result.status == "timed out" and result.seconds < 10, "a step that hangs is ended at its limit"
+    assert is_gone(int(child.read_text())), "with all of its processes"
+    result = runner.run(hanging, machine.folder, 0.5, os.environ, runner.Request())
+    assert result.status == "cut off", "or with the time of the run, which is no failure"
+    result = runner.run(Step("tests", "long", ("true",), 100, 200), machine.folder, 99, os.environ,
+                        runner.Request())
+    assert result.status == "not run" and "99 are left" in result.detail, "a step that does not fit is not begun"
+
+
+def test_budget(machine):
+    said = machine.run("--stage", "tests", "--minutes", "0.2", code=INCOMPLETE)
+    # What does not fit makes the run incomplete.
+    assert machine.status("gemm") == "not run"
+    assert "not run" in said
+    assert machine.status("CUDA graph") == "passed", "what fits is run"
+    write_program(machine.build / "examples/cuda_graph", "exit 1")
+    machine.run("--stage", "tests", "--minutes", "0.2", code=FAILED)  # a failure counts more
+
+
+def test_interruption(machine):
+    child = machine.folder / "child"
+    write_program(machine.build / "examples/cuda_graph", f"echo $$ > {child}.new; mv {child}.new {child}; sleep 60")
+    process = machine.start("--stage", "tests")
+    while not child.exists():
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate()[0]
+    assert is_gone(int(child.read_text())), "ended from outside it ends the step"
+    # And still says what there is.
+    assert process.returncode == INCOMPLETE
+    assert "ended by SIGTERM" in said
+    assert machine.status("C ABI") == "passed"
+    assert machine.status("CUDA graph") == "cut off"
+    assert machine.status("gemm") == "not run"
+
+    child.unlink()
+    process = machine.start("--stage", "tests")
+    while not child.exists():
+        time.sleep(0.02)
+    process.kill()
+    process.communicate()
+    os.kill(int(child.read_text()), signal.SIGKILL)
+    assert machine.status("CUDA graph") == "cut off", "killed it has said what it was at"
+
+
+def test_summary(machine):
+    machine.run("--stage", "tests")
+    said = machine.run("--stage", "layouts")
+    assert machine.status("gemm") == "passed", "the summary keeps what other stages said"
+    text = (machine.build / "gpu-check/summary.txt").read_text()
+    assert (machine.build / "gpu-check/nvidia-smi.txt").read_text() == "A device, 570.1\n", "nvidia-smi is kept"
+    assert "A device, 570.1" in text and "this run: passed" in text, "as text too, with the device"
+    said = machine.run("--step", "C ABI", "--json", str(machine.build / "own.json"))
+    # --step and --json.
+    assert machine.summary("own.json")["result"] == "passed"
+    assert "gemm" not in said.partition("C ABI ...")[0]
+    (machine.build / "libmpcore.so").write_text("another library")
+    machine.run("--stage", "layouts")
+    assert machine.status("gemm") == "not run", "of another library nothing is kept"
+    (machine.build / "gpu-check/summary.json").write_text("{")
+    machine.run("--stage", "layouts")  # a damaged summary is written anew
+
+
+def test_pack(machine):
+    packed = machine.folder / "packed"
+    (machine.build / "an_object.o").write_text("")
+    said = machine.run("--pack", str(packed), code=FAILED)
+    assert "mpbench_first_result" in said, "--pack says what was not built"
+    write_program(machine.build / "mpbench_first_result", "")
+    for name in ("libnccl.so.2", "libnvidia-ml.so.1"):
+        write_program(machine.build / "tests/stub" / name, "")
+    machine.run("--pack", str(packed))
+    assert not (packed / "an_object.o").exists() and not (packed / "gpu-check").exists(), "takes no more than is needed"
+    machine.build = packed
+    for stage in ("layouts", "tests", "sanitize", "bench", "tune"):
+        machine.run("--stage", stage)  # it is a build for that
+
+
+def test_gap(machine):
+    write_program(machine.build / "mptune", "echo 'gap: nothing to tune'; exit 77")
+    machine.run("--stage", "tune", code=INCOMPLETE)
+    # A program can name a gap itself.
+    assert machine.status("mptune") == "missing"
+    assert machine.detail("mptune") == "nothing to tune"
+    write_program(machine.build / "mptune", "exit 77")
+    machine.run("--stage", "tune", code=FAILED)  # but has to say which
+
+
+def figures(**changed) -> str:
+    """What ncu --page raw --csv prints, of one kernel."""
+    metrics = {
+        "ID": ("", "0"), "Kernel Name": ("", "void mp::cuda::gemm_wmma<mp::cuda::half, 1>(mp::cuda::GemmArgs)"),
+        "gpu__time_duration.sum": ("us", "12.5"),
+        "sm__throughput.avg.pct_of_peak_sustained_elapsed": ("%", "61.2"),
+        "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active": ("%", "55.1"),
+        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": ("%", "20.3"),
+        "sm__warps_active.avg.pct_of_peak_sustained_active": ("%", "12.4"),
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum": ("", "1,024"),
+        "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio": ("inst", "0.5"),
+        "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio": ("inst", "3.25"),
+    } | changed
+    rows = [metrics.keys(), *zip(*metrics.values())]
+    return "==PROF== a message\n" + "\n".join(",".join(f'"{cell}"' for cell in row) for row in rows) + "\n"
+
+
+class ProfilingMachine(Machine):
+    """With ncu, and results whose ratios are made up: the second row is the worst, then the fifth."""
+
+    def __init__(self, folder: pathlib.Path):
+        super().__init__(folder)
+        run = json.loads((ROOT / "bench/results/sample_host_1.json").read_text(encoding="utf-8"))
+        run["target"] = "cuda"
+        self.rows = [row for row in run["rows"] if row["bench"] == "gemm"]
+        for row in run["rows"]:
+            row.pop("ratio_to_peer", None)
+        self.rows[1]["ratio_to_peer"], self.rows[4]["ratio_to_peer"] = 0.5, 0.9
+        self.results = self.build / "gpu-check/bench"
+        self.results.mkdir(parents=True)
+        (self.results / "gemm.json").write_text(json.dumps(run))
+        earlier = copy.deepcopy(run) | {"date": "2000-01-01T00:00:00Z"}
+        for row in earlier["rows"]:
+            row["ratio_to_peer"] = 0.1
+        (self.results / "quick.json").write_text(json.dumps(earlier))
+        (self.results / "damaged.json").write_text("{")
+        (self.folder / "figures.csv").write_text(figures())
+        self.ncu = f'''
+echo "$@" >> {self.folder}/calls
+if [ "$1" = --import ]; then cat {self.folder}/figures.csv; exit; fi
+while [ "$1" != --export ]; do shift; done
+touch "$2"'''
+        write_program(self.path / "ncu", self.ncu)
+
+
+def test_profile(tmp_path):
+    machine = ProfilingMachine(tmp_path)
+    machine.run("--stage", "profile", code=INCOMPLETE)
+    calls = (machine.folder / "calls").read_text().splitlines()
+    first = machine.rows[1]
+    # The worst is called once, under ncu.
+    assert f"--once {first['set']} {first['shape']}" in calls[0]
+    assert "--set full" in calls[0]
+    assert f"mpbench gemm --device cuda --set {first['set']}" in calls[0]
+    assert machine.rows[4]["shape"] in calls[2], "then the next"
+    text = (machine.build / "gpu-check/profile/1.txt").read_text()
+    # The figures are written down.
+    assert all(figure in text for figure in (
+        first["shape"], "ratio_to_peer 0.5", "gemm_wmma", "12.5 us", "61.2 %", "55.1 %", "20.3 %", "12.4 %", "1,024",
+        "long_scoreboard 3.25, barrier 0.5"))
+    assert "L2 throughput          not reported" in text, "and which are not there"
+    # Where there are fewer rows, that is a gap.
+    assert machine.status("worst 2") == "passed"
+    assert "has 2 products" in machine.detail("worst 3")
+
+    write_program(machine.path / "ncu", "echo '==ERROR== ERR_NVGPUCTRPERM - no permission'; exit 1")
+    machine.run("--stage", "profile", code=INCOMPLETE)
+    # No permission is a named gap.
+    assert machine.status("worst 1") == "missing"
+    assert "may not read the counters" in machine.detail("worst 1")
+    write_program(machine.path / "ncu", "exit 0")
+    machine.run("--stage", "profile", "--step", "worst 1", code=FAILED)  # no report is a failure
+    write_program(machine.path / "ncu", machine.ncu)
+    (machine.folder / "figures.csv").write_text("No kernels were profiled.\n")
+    machine.run("--stage", "profile", "--step", "worst 1", code=FAILED)  # and so is one without kernels
+    (machine.path / "ncu").unlink()
+    machine.run("--stage", "profile", code=INCOMPLETE)
+    assert "ncu in the PATH" in machine.detail("worst 1"), "no ncu is a named gap"
+
+
+def test_lists():
+    kernels = {kernel for pattern in ("*.cu", "*.h") for path in (ROOT / "kernels").rglob(pattern)
+               if "simt" not in path.relative_to(ROOT / "kernels").parts
+               for kernel in sanitized.kernels_of(path.read_text(encoding="utf-8"))}
+    assert kernels <= sanitized.TESTS.keys(), "every kernel has a test that is run under compute-sanitizer"
+    assert kernels >= sanitized.TESTS.keys(), "and no other has"
+    assert len(kernels) > 30, "kernels are found at all"
+
+
+def test_build(build):
+    """That the programs of a real build are what the plan takes them for."""
+    def lines_of(program, *arguments):
+        return subprocess.run([build / program, *arguments], cwd=ROOT, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False).stdout.splitlines()
+
+    cases = lines_of("tests/conformance", "--list")
+    assert cases == list(plan.CONFORMANCE_CASES), "every case of conformance is a step"
+    listed = lines_of("tests/mptests", sanitized.test_spec(), "--list-test-names-only")
+    wanted = set(sanitized.TESTS.values())
+    assert wanted <= set(listed), "the sanitized tests are there"
+    groups = [step.command for step in plan.steps(str(build), build / "gpu-check", HERE)
+              if step.stage == "tests" and step.command[0].endswith("mptests")]
+    grouped = {name for _program, spec in groups for name in lines_of("tests/mptests", spec, "--list-test-names-only")}
+    every = set(lines_of("tests/mptests", "--list-test-names-only"))
+    assert len(every) > 400 and grouped == every, "the groups are all tests, without hidden ones"
+    row = {"bench": "gemm", "set": "deepbench", "dtype": "bf16", "out_dtype": "fp32", "beta": 0}
+    for name, answer in (("deepbench NN 16x1760x1760", "deepbench NN 16x1760x1760: gemv"),
+                         ("deepbench NN 16x1760x176", "mpbench: no product")):
+        command = [word.replace("cuda", "host") for word in profile.bench_command("mpbench", row, name)]
+        said = lines_of(*command)
+        assert len(said) == 1 and said[0].startswith(answer), f"mpbench --once \"{name}\""

@@ -1,0 +1,214 @@
+"""tools/gpu/kernel_report on injected builds: each gate can fail, and only it."""
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+from codegen import assembled, cubin, injected
+from codegen.occupancy import SMS, occupancy
+
+
+def mangled(letter, file_hash="b8cf07f2"):
+    """void mp::cuda::(anonymous namespace)::LETTER<(mp_op)1>(Args), with the hashes that nvcc adds"""
+    space = f"_GLOBAL__N__8f05c8c9_7_file_cu_{file_hash}"
+    return f"_ZN2mp4cuda{len(space)}{space}1{letter}IL5mp_op1EEEvNS0_4ArgsE"
+
+
+PLAIN, OTHER = mangled("f"), mangled("g")
+TILE = "NS_8WmmaTileILi128ELi128ELi64ELi64ELi3ELi2EEE"
+WMMA = f"_ZN2mp4cuda9gemm_wmmaINS0_4halfEL5mp_op0ELS3_1E{TILE}EEvNS0_8GemmArgsE"
+WMMA_NAME = "gemm_wmma<half, MP_OP_N, MP_OP_T, WmmaTile<128, 128, 64, 64, 3, 2>>"
+COLUMNS_SMEM = 61440  # tiles.h: 60 KiB, of A and B by k
+
+
+@dataclasses.dataclass
+class Report:
+    """kernel_report with a scratch folder for the build and the baseline."""
+    work: pathlib.Path
+    tool: pathlib.Path
+    run_program: object
+
+    def run(self, *arguments, code=0, build=None) -> str:
+        return self.run_program(self.tool, "--baseline", self.work / "baseline.json", *arguments, build or self.work,
+                                code=code)
+
+    def gate(self, what, kernels, code, *texts, **how):
+        """What --check says of this build beside the baseline's."""
+        injected.build(self.work, kernels, **how)
+        said = self.run("--check", code=code)
+        assert all(text in said for text in texts), what
+
+
+@pytest.fixture
+def report(root, run, tmp_path) -> Report:
+    return Report(tmp_path, root / "tools/gpu/kernel_report", run)
+
+
+def test_gates(report):
+    base, other = injected.Injected(PLAIN), injected.Injected(OTHER)
+    changed = lambda **values: [dataclasses.replace(base, **values), other]  # noqa: E731
+    name = "sm_80 f<MP_OP_T>"
+    report.gate("no baseline, no comparison", [base, other], 0, "no baseline")
+    report.run("--write-baseline")
+    baseline = report.work / "baseline.json"
+    written = baseline.read_bytes()
+
+    report.gate("a build is no worse than itself", [base, other], 0)
+    assert report.run("--check").count("\n") == 1, "and has no differences"
+    report.gate("a spill", changed(spill=8), 1, f"{name} spills: 8 bytes of stores, 8 of loads")
+    report.run("--write-baseline", code=1)  # a build with spills is no baseline
+    assert baseline.read_bytes() == written, "and leaves the one that is there"
+    report.gate("a spill in a called function", changed(callee_spill=4), 1, f"{name} spills")
+    warning = "ptxas info : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized"
+    report.gate("serialised wgmma", changed(warning=warning), 1, "kernels/injected.cu: ", "(C7510)")
+    report.gate("a warning", changed(warning="ptxas warning : something"), 1, "something")
+    report.gate("more stack", changed(stack=16), 1, name, "stack 0 -> 16: more stack")
+    report.gate("registers that nothing depends on", changed(registers=61), 0,
+                f"{name}: registers 64 -> 61", "make kernel-baseline")
+    # 64 registers: 4 blocks of 8 warps; 65 are given as 72: 28 warps fit, which are 3 blocks.
+    report.gate("registers that leave fewer warps", changed(registers=65), 1,
+                f"{name}: registers 64 -> 65", "24 warps per SM instead of 32, for its registers")
+    report.gate("smem that leaves fewer warps", changed(smem=100 * 1024), 1,
+                "8 warps per SM instead of 32, for its shared memory")
+    report.gate("larger blocks, as many warps", changed(threads=512), 0, "threads 256 -> 512")
+    report.gate("a kernel less", [base], 0, "gone: sm_80 g<MP_OP_T>")
+    report.gate("a kernel more", [base, other, injected.Injected(mangled("h"))], 0,
+                "new: sm_80 h<MP_OP_T>")
+    report.gate("another architecture", [base, other, injected.Injected(PLAIN, arch="90a")], 0,
+                "sm_90a is not in the baseline")
+    report.gate("an architecture less", [injected.Injected(PLAIN, arch="90a")], 0,
+                "sm_80 of the baseline was not built")
+    report.gate("another compiler: not compared", changed(stack=16), 0,
+                "the compiler is 12.4.131, that of the baseline 13.0.88", toolkit="12.4.131")
+    report.gate("another compiler: no spills", changed(spill=8), 1, "spills", toolkit="12.4.131")
+    report.gate("no kernels", [], 1, "the logs of ptxas name no kernel")
+    twin = dataclasses.replace(base, mangled=mangled("f", "b8cf07f3"))
+    report.gate("two kernels of one name", [base, twin], 1, "two kernels are named sm_80 f<MP_OP_T>")
+
+
+def test_tables(report):
+    empty = injected.Injected(WMMA, arch="75", registers=4, threads=128, smem=0)
+    wmma = dataclasses.replace(empty, arch="90a", registers=200, uses_dynamic_smem=True)
+    unknown = injected.Injected(PLAIN, arch="90a", smem=0, uses_dynamic_smem=True)
+    kernels = [wmma, empty, unknown]
+    injected.build(report.work, kernels)
+    empty, without_amount, wmma = json.loads(report.run("--json"))["kernels"]
+    assert wmma["name"] == WMMA_NAME, "names can be read"
+    assert wmma["dynamic_smem"] == COLUMNS_SMEM, "dynamic smem is that of the launch"
+    assert (wmma["threads"], wmma["code_bytes"]) == (128, 256), "threads and code are the cubin's"
+    assert wmma["occupancy"] == {"blocks": 2, "warps": 8, "percent": 12.5, "limit": "registers"}, "occupancy"
+    assert empty["is_empty"] and not empty["occupancy"], "a kernel that an architecture lacks"
+    # Dynamic smem of unknown size.
+    assert not without_amount["is_empty"]
+    assert without_amount["dynamic_smem"] is without_amount["occupancy"] is None
+    markdown = report.run("--markdown", "--arch", "90a")
+    assert f"| `{WMMA_NAME}` | 128 | 200 | 0 | 0 | 0 | {COLUMNS_SMEM} | 2 |" in markdown, "Markdown"
+    text = report.run("--kernels", "^f<")
+    assert "f<MP_OP_T>" in text and "gemm_wmma" not in text, "a filter"
+    times = report.work / "cuda/kernels/injected.o.times"
+    times.write_text("""\
+source file name , phase name , phase input files , phase output file , arch , tool, metric , unit
+kernels/injected.cu , cicc ,  /x.ii  , /x.ptx , compute_80 , nvcc , 2500.0 , ms
+kernels/injected.cu , ptxas , /x.ptx  , /x.cubin , sm_80 , nvcc , 1500.0 , ms
+ , nvcc (driver) ,  , x.o ,  , nvcc , 1000.0 , ms
+""")
+    seconds = json.loads(report.run("--json"))["compile_seconds"]
+    # Compile times are added up.
+    assert seconds == {"kernels/injected.cu": {"cicc compute_80": 2.5, "ptxas sm_80": 1.5, "other": 1}}
+    assert "nvcc: 1 files in 5 s" in report.run(), "and shown"
+    times.unlink()
+    injected.build(report.work, [unknown], is_compressed=True)
+    (compressed,) = json.loads(report.run("--json"))["kernels"]
+    # Compressed cubins hide the threads.
+    assert compressed["threads"] is None
+    assert compressed["registers"] == 64
+    assert compressed["occupancy"] is None
+    assert "no cuda target" in report.run("--check", build=report.work / "nothing")
+
+
+def test_instruction_gates(report):
+    base = injected.Injected(WMMA, threads=128, registers=200, smem=0, uses_dynamic_smem=True,
+                           instructions={"HMMA": 4, "LDSM": 2, "LDGSTS.128": 2, "LDG.128": 8, "LDG.32": 4})
+    changed = lambda **counts: [dataclasses.replace(  # noqa: E731
+        base, instructions=base.instructions | counts)]
+    report.gate("tensor cores in a kernel for them", [base], 0)
+    report.run("--write-baseline")
+    report.gate("instructions like the baseline's", [base], 0)
+    assert report.run("--check").count("\n") == 1, "are no difference"
+    report.gate("no tensor cores", changed(HMMA=0), 1, f"sm_80 {WMMA_NAME} has no HMMA", "HMMA 4 -> 0")
+    report.run("--write-baseline", code=1)  # a build without is no baseline
+    report.gate("fewer tensor core instructions", changed(HMMA=2), 0, "HMMA 4 -> 2")
+    report.gate("asynchronous copies that are gone", changed(**{"LDGSTS.128": 0, "LDGSTS.32": 8}), 1,
+                "no LDGSTS.128 any more")
+    report.gate("128-bit loads that became narrow", changed(**{"LDG.128": 4, "LDG.32": 20}), 1,
+                "4 instead of 8 128-bit loads of global memory, 20 instead of 4 narrower ones")
+    report.gate("loads that became generic", changed(**{"LDG.128": 4, "LD.128": 4}), 1,
+                "4 instead of 0 generic loads, 8 instead of 12 of global memory")
+    report.gate("a loop that is unrolled less", changed(**{"LDG.128": 4, "LDG.32": 2}), 0, "LDG.128 8 -> 4")
+    report.gate("more narrow loads beside", changed(**{"LDG.32": 20}), 0, "LDG.32 4 -> 20")
+    report.gate("instructions nobody counts on", changed(FADD=5), 0)
+    report.gate("code that cannot be read", [base], 0, is_compressed=True)
+
+
+CUDA_HOME = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+PTXAS = shutil.which("ptxas", path=f"{CUDA_HOME}/bin") or shutil.which("ptxas")
+
+
+@pytest.mark.skipif(not PTXAS, reason="instructions as ptxas assembles them (no ptxas)")
+@pytest.mark.parametrize("arch, body, group", assembled.ASSEMBLED)
+def test_instructions(run, tmp_path, arch, body, group):
+    (tmp_path / "one.ptx").write_text(assembled.PTX.format(arch=arch, body=f"  {body}\n"))
+    run(PTXAS, f"-arch=sm_{arch}", tmp_path / "one.ptx", "-o", tmp_path / "one.cubin")
+    assert cubin.kernels((tmp_path / "one.cubin").read_bytes())["f"].instructions[group] == 1
+
+
+ORACLE = """\
+#include <cstdio>
+#include <cuda_occupancy.h>
+int main() {
+  int major, minor, warps, smem, per_block, reserved, registers, bytes, threads;
+  while (std::scanf("%d%d%d%d%d%d%d%d%d", &major, &minor, &warps, &smem, &per_block, &reserved, &registers,
+                    &bytes, &threads) == 9) {
+    cudaOccDeviceProp device{};
+    device.computeMajor = major, device.computeMinor = minor, device.numSms = 1, device.warpSize = 32;
+    device.maxThreadsPerBlock = 1024, device.maxThreadsPerMultiprocessor = warps * 32;
+    device.regsPerBlock = device.regsPerMultiprocessor = 65536;
+    device.sharedMemPerBlock = 49152, device.sharedMemPerMultiprocessor = smem;
+    device.sharedMemPerBlockOptin = per_block, device.reservedSharedMemPerBlock = reserved;
+    cudaOccFuncAttributes kernel{};
+    kernel.maxThreadsPerBlock = 1024, kernel.numRegs = registers, kernel.numBlockBarriers = 1;
+    kernel.partitionedGCConfig = PARTITIONED_GC_OFF;
+    kernel.shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN, kernel.maxDynamicSharedSizeBytes = bytes;
+    cudaOccDeviceState state{};
+    state.carveoutConfig = SHAREDMEM_CARVEOUT_MAX_SHARED;
+    cudaOccResult result{};
+    const cudaOccError error =
+        cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &kernel, &state, threads, bytes);
+    std::printf("%d\\n", error ? -1 : result.activeBlocksPerMultiprocessor);
+  }
+}
+"""
+
+
+@pytest.mark.skipif(not pathlib.Path(CUDA_HOME, "include/cuda_occupancy.h").exists(),
+                    reason="occupancy as in the toolkit (no cuda_occupancy.h)")
+def test_occupancy(run, cxx, tmp_path):
+    (tmp_path / "oracle.cpp").write_text(ORACLE)
+    run(*cxx, "-w", f"-I{CUDA_HOME}/include", tmp_path / "oracle.cpp", "-o", tmp_path / "oracle")
+    cases = [(arch, registers, smem, threads)
+             for arch in SMS for registers in (4, 24, 33, 64, 65, 96, 128, 168, 255)
+             for smem in (0, 100, 1024, 16384, 49152, 61440, 65536, 101376, 166912, 231424, 232448, 233000)
+             for threads in (32, 96, 128, 256, 384, 1024)]
+    lines = []
+    for arch, *rest in cases:
+        sm = SMS[arch]
+        lines.append(" ".join(map(str, [arch[:-1], arch[-1], sm.warps, sm.smem, sm.smem_per_block,
+                                        sm.smem_reserved, *rest])))
+    answers = subprocess.run([tmp_path / "oracle"], input="\n".join(lines), text=True, capture_output=True,
+                             check=True).stdout.split()
+    known = [pair for pair in zip(cases, answers) if pair[1] != "-1"]  # an older toolkit knows fewer
+    wrong = [pair for pair in known if occupancy(*pair[0]).blocks != int(pair[1])]
+    assert len(known) >= len(cases) / len(SMS) and not wrong, "occupancies are those of cuda_occupancy.h"
