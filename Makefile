@@ -265,17 +265,19 @@ $(BUILD)/tests/bindings_cpp: tests/bindings/cpp.cpp include/mpcore.hpp include/m
 tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune $(BUILD)/mpbench $(INSTALLED)
 
 PYTEST = CC='$(CC)' CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tests/pytest --build $(BUILD)
+# The others are of the host target alone.
+TOOL_TESTS := $(filter-out $(addprefix tests/tools/test_,mptune.py bench_report.py ranks.py),$(wildcard tests/tools/test_*.py))
 SEEDS ?= 1 2 3 4 5
 STRICT_STEPS = $(foreach s,$(SEEDS),"strict, seed $(s)::MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")
 RANK_STEPS = $(foreach n,2 4,"MPI, $(n) ranks::tests/tools/run_mpi $(n) $(BUILD)/tests/mpitests") \
-  "mpdemo, 2 ranks::tests/tools/check_ranks $(BUILD)"
+  "mpdemo, 2 ranks::$(PYTEST) tests/tools/test_ranks.py"
 # All generated convolutions; the strict steps have a few.
 CONV_STEP = "conv, strict, seed 1::MP_HOST_MODE=strict MP_HOST_SEED=1 $(BUILD)/tests/mptests [conv]"
 # The pipelines of the Hopper kernels have more ways to go wrong than a few schedules show.
 WGMMA_SEEDS ?= $(shell seq 20)
 WGMMA_STEPS = $(foreach s,$(WGMMA_SEEDS),"wgmma, strict, seed $(s)::MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [wgmma]")
 ifneq ($(MP_TEST_DEVICE),cuda)
-HOST_ONLY_STEPS = "the simulator::$(BUILD)/tests/simulator" "conformance::$(BUILD)/tests/conformance" "mptune::tests/tools/run_mptune $(BUILD)" "bench report::$(PYTEST) tests/tools/test_bench_report.py" $(RANK_STEPS) $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
+HOST_ONLY_STEPS = "the simulator::$(BUILD)/tests/simulator" "conformance::$(BUILD)/tests/conformance" "mptune::$(PYTEST) tests/tools/test_mptune.py" "bench report::$(PYTEST) tests/tools/test_bench_report.py" $(RANK_STEPS) $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
 endif
 
 ## test: all tests of this machine (MP_TEST_DEVICE=host|cuda, SEEDS="1 2 3 4 5")
@@ -283,21 +285,12 @@ test: setup-test
 	@$(MAKE) tests
 	@tests/run --log $(BUILD)/tests/log \
 	  "C ABI, as C99::$(BUILD)/tests/test_capi" \
-	  "C++ face::$(BUILD)/tests/bindings_cpp" \
-	  "language faces::tests/bindings/check_bindings $(BUILD) $(CC)" \
-	  "Python::tests/bindings/test_python $(BUILD)" \
+	  "C++ binding::$(BUILD)/tests/bindings_cpp" \
+	  "bindings and examples::$(PYTEST) tests/bindings" \
+	  "Python::MPCORE_DIR=$(BUILD) MP_LOG=error tests/pytest bindings/python/tests" \
 	  "Rust::tests/bindings/test_rust $(BUILD)" \
 	  "Fortran::tests/bindings/test_fortran $(BUILD)" \
-	  "the same weights::tests/bindings/same_weights $(BUILD)" \
-	  "README examples::tests/bindings/run_readme_example $(BUILD) $(CC) $(lastword $(CXX))" \
-	  "examples::tests/bindings/run_examples $(BUILD)/examples" \
-	  "mpinfo::tests/tools/run_mpinfo $(BUILD)/mpinfo" \
-	  "installed::tests/tools/run_installed $(BUILD) $(CC) $(lastword $(CXX))" \
-	  "ABI check::tests/tools/run_abi $(CC)" \
-	  "kernel report::$(PYTEST) tests/tools/test_kernel_report.py" \
-	  "GPU check::$(PYTEST) tests/tools/test_gpu_check.py" \
-	  "checks::$(PYTEST) tests/tools/test_check_layers.py tests/tools/test_count_lines.py tests/tools/test_run.py" \
-	  "NVTX ranges::tests/tools/run_nvtx $(BUILD) $(CC) $(CUDA_HOME:%=%/include)" \
+	  "tools::$(PYTEST) $(TOOL_TESTS)" \
 	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)
 
 .PHONY: nightly

@@ -48,6 +48,14 @@ def run():
 
 
 @pytest.fixture(scope="session")
+def prefix(build, run, tmp_path_factory) -> pathlib.Path:
+    """A folder in which the build is installed."""
+    folder = tmp_path_factory.mktemp("prefix") / "usr"
+    run(ROOT / "tools/package/install", "--build", build, "--prefix", folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def need():
     """need(program, what): skips the test where there is no such program."""
     def need_it(program: str, what: str):

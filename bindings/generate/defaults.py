@@ -3,7 +3,7 @@
 The library does not export these functions: the size of a struct is the caller's.  So each face has
 them in its own language, translated from here.  They are written in a corner of C that this file
 reads completely; anything else is an error.  That the translations give the bytes that the C compiler
-gives is a test (tests/bindings/check_bindings).
+gives is a test (tests/bindings/test_generate.py).
 
 Statements   ("declare", Type, name, value or None)  ("assign", targets, value)  ("return", value)
              ("switch", value, [(label or None for default, statements)])

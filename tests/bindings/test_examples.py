@@ -1,0 +1,62 @@
+"""What the C and C++ examples print on the host target; cuda_graph needs a CUDA device.  train and
+train_cpp train the same net, so they must print the same hash of the weights, after a resume too."""
+import re
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def examples(build):
+    return build / "examples"
+
+
+def weights(said: str) -> str:
+    last = said.splitlines()[-1]
+    assert re.fullmatch("weights [0-9a-f]{16}", last)
+    return last
+
+
+@pytest.fixture(scope="module")
+def reference(examples, run) -> str:
+    return weights(run(examples / "train", "--device", "host"))
+
+
+def test_gemm(examples, run):
+    assert run(examples / "gemm") == "4 6\n12 14\n20 22\n"
+
+
+def test_step_lowers_the_loss(examples, run):
+    run(examples / "step")
+
+
+def test_cuda_graph(examples, run):
+    """A replayed step is as good as a called one; without a device it says that there is none."""
+    if not (examples / "cuda_graph").exists():
+        pytest.skip("the example about CUDA graphs (no nvcc)")
+    run(examples / "cuda_graph")
+
+
+@pytest.mark.parametrize("name", ["train", "train_cpp"])
+class TestTraining:
+    def test_run(self, examples, run, reference, name):
+        said = run(examples / name, "--device", "host")
+        assert weights(said) == reference
+
+        def field(step: int, what: str) -> float:
+            return float(re.search(rf"^step {step} .* {what} *([0-9.]+)", said, re.MULTILINE)[1])
+        assert field(120, "loss") < field(10, "loss"), "it learns"
+        assert field(10, "scale") < field(20, "scale"), "it moves its scale"
+        assert field(30, "skipped") < field(40, "skipped"), "it skips the broken sample"
+
+    def test_resume(self, examples, run, reference, tmp_path, name):
+        checkpoint = tmp_path / "checkpoint"
+        said = run(examples / name, "--device", "host", "--steps", 45, "--checkpoint", checkpoint)
+        assert weights(said) != reference
+        assert weights(run(examples / name, "--device", "host", "--resume", checkpoint)) == reference
+        checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
+        said = run(examples / name, "--device", "host", "--resume", checkpoint, code=2)
+        assert "is not a checkpoint" in said, "half of one is refused"
+
+    def test_wrong_arguments(self, examples, run, name):
+        assert "unknown argument --stpes" in run(examples / name, "--stpes", 3, code=2)
+        assert "no value after --steps" in run(examples / name, "--steps", code=2)

@@ -1,0 +1,91 @@
+"""The raw bindings agree with the C compiler: size, alignment and offsets of every struct, every constant,
+and the bytes that every default has in each language.  `generate --probe` prints one program per language;
+all print the same lines.  And `generate --check` notices what is missing, there and in the layers above."""
+import pathlib
+import re
+import shutil
+import sys
+
+import pytest
+
+RUST, FORTRAN, PYTHON = "bindings/rust/src", "bindings/fortran/mpcore_c.f90", "bindings/python/mpcore"
+# What --check names, in what, and how it is taken out of which file.  Of a safe layer the folder is named.
+MISSING = [
+    ("mp_hyper_t.weight_decay", f"{RUST}/sys.rs", r"(?m)^    pub weight_decay:.*\n", "", ""),
+    ("mp_hyper_t.weight_decay", FORTRAN, r"(?m)^.*:: weight_decay =.*\n", "", ""),
+    ("mp_hyper_t.weight_decay", f"{PYTHON}/_sys.py", r'(?m)^        \("weight_decay".*\n', "", ""),
+    ("mp_scale_step", f"{PYTHON}/_sys.py", "mp_scale_step", "mp_scale_ste", ""),
+    ("MP_ACT_DGELU", FORTRAN, "MP_ACT_DGELU", "MP_ACT_DGEL", ""),
+    ("mp_scale_step", "include/mpcore.hpp", "mp_scale_step", "mp_scale_ste", ""),
+    ("mp_pool2d_backward", PYTHON, "lib.mp_pool2d_backward", "lib.mp_pool2d_forward", "layers.py"),
+    ("mp_scaler_destroy", PYTHON, '"mp_scaler_destroy"', '""', "training.py"),
+    ("mp_conv2d_wgrad", RUST, "sys::mp_conv2d_wgrad,", "sys::mp_conv2d_dgrad,", "conv.rs"),
+]
+
+
+@pytest.fixture(scope="module")
+def generate(root, run):
+    return lambda *arguments, code=0: run(sys.executable, "-B", root / "bindings/generate/generate", *arguments,
+                                          code=code)
+
+
+@pytest.fixture
+def probe(generate, tmp_path):
+    """probe(language, name, before=""): the program that prints what that language takes the ABI for."""
+    def write(language: str, name: str, before: str = "") -> pathlib.Path:
+        (tmp_path / name).write_text(before + generate("--probe", language), encoding="utf-8")
+        return tmp_path / name
+    return write
+
+
+@pytest.fixture
+def c_lines(probe, run, cc, tmp_path) -> list:
+    run(*cc, "-std=c99", "-Iinclude", probe("c", "probe.c"), "-o", tmp_path / "probe_c")
+    lines = run(tmp_path / "probe_c").splitlines()
+    assert lines
+    return lines
+
+
+def test_python(probe, run, build, c_lines):
+    said = run(sys.executable, "-B", probe("python", "probe.py"),
+               env={"MPCORE_DIR": str(build), "PYTHONPATH": "bindings/python"})
+    assert said.splitlines() == c_lines
+
+
+def test_rust(probe, run, root, c_lines, need, tmp_path):
+    need("rustc", "the raw binding of Rust")
+    source = probe("rust", "probe.rs", f'#[path = "{root}/{RUST}/sys.rs"] mod sys;\n')
+    run("rustc", "--edition", "2021", "-A", "warnings", source, "-o", tmp_path / "probe_rust")
+    assert run(tmp_path / "probe_rust").splitlines() == c_lines
+
+
+def test_fortran(probe, run, c_lines, need, tmp_path):
+    need("gfortran", "the raw binding of Fortran")
+    run("gfortran", "-std=f2018", "-O0", f"-J{tmp_path}", FORTRAN, probe("fortran", "probe.f90"), "-o",
+        tmp_path / "probe_fortran")
+    assert run(tmp_path / "probe_fortran").splitlines() == c_lines
+
+
+@pytest.fixture
+def change(root, tmp_path):
+    """change(file, pattern, replacement): a copy of headers and bindings with that change."""
+    def change_it(name: str, pattern: str, replacement: str) -> pathlib.Path:
+        for folder in ("include", "bindings"):
+            shutil.copytree(root / folder, tmp_path / folder, ignore=shutil.ignore_patterns("target", "__pycache__"))
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        changed = re.sub(pattern, replacement, text)
+        assert changed != text, "nothing is injected"
+        (tmp_path / name).write_text(changed, encoding="utf-8")
+        return tmp_path
+    return change_it
+
+
+@pytest.mark.parametrize("what, where, pattern, replacement, file", MISSING)
+def test_check_names_what_is_missing(generate, change, what, where, pattern, replacement, file):
+    copy = change(f"{where}/{file}" if file else where, pattern, replacement)
+    said = generate("--check", "--root", copy, code=1)
+    assert re.search(rf"{where} has no {what}$", said, re.MULTILINE), said
+
+
+def test_check_notices_another_value(generate, change):
+    generate("--check", "--root", change("include/mpcore.h", "MP_ACT_DGELU = 4", "MP_ACT_DGELU = 5"), code=1)

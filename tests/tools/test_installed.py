@@ -1,0 +1,168 @@
+"""Installs what was built into scratch folders and uses it from there, as others will: pkg-config,
+CMake, the Debian package.  Nothing outside of them is touched."""
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+
+PROGRAM = """\
+#include <mpcore.h>
+#include <stdio.h>
+int main(void) { return mp_version() == MP_VERSION ? printf("same\\n") < 0 : 1; }
+"""
+CMAKE_PROJECT = """\
+cmake_minimum_required(VERSION 3.13)
+project(scratch C CXX)
+find_package(mpcore ${WANTED} REQUIRED)
+add_executable(version version.c)
+add_executable(train train.cpp)
+target_compile_features(train PRIVATE cxx_std_17)
+target_link_libraries(version mpcore::mpcore)
+target_link_libraries(train mpcore::mpcore)
+"""
+SOME_OBJECTS = ("obj/capi/core.o", "obj/kernels/gemm/table.o", "obj/kernels/simt/sim/mode.o",
+                "host/kernels/layers/layout.o")
+
+
+@pytest.fixture(scope="module")
+def install(root, build, run):
+    """install(prefix, argument..., code=0): what tools/package/install says."""
+    return lambda *arguments, code=0: run(root / "tools/package/install", "--build", build, "--prefix", *arguments,
+                                          code=code)
+
+
+@pytest.fixture(scope="module")
+def version(build) -> str:
+    return re.fullmatch(r"libmpcore\.so\.(\d+\.\d+\.\d+)", (build / "libmpcore.so").resolve().name)[1]
+
+
+def test_library(prefix, version, run):
+    names = sorted(path.name for path in (prefix / "lib").glob("libmpcore.so*"))
+    assert names == ["libmpcore.so", f"libmpcore.so.{version.partition('.')[0]}", f"libmpcore.so.{version}"]
+    soname = re.search(r"SONAME +(\S+)", run("objdump", "-p", prefix / "lib/libmpcore.so"))[1]
+    assert soname in names
+
+
+def without_library_path(run, *command, **others) -> str:
+    return run("env", "-u", "LD_LIBRARY_PATH", *command, **others)
+
+
+def test_mpinfo_runs_from_there(prefix, version, run):
+    assert f"mpcore {version}" in without_library_path(run, prefix / "bin/mpinfo")
+
+
+@pytest.mark.parametrize("page", ["mpdemo.1", "mpinfo.1"])
+def test_manual_page(prefix, version, run, need, page):
+    path = prefix / "share/man/man1" / page
+    if not path.exists():
+        pytest.skip(f"the manual page {page} (that program was not built)")
+    assert f"mpcore {version}" in path.read_text(encoding="utf-8")
+    need("man", f"the manual page {page}")
+    assert subprocess.run(["man", "--warnings", "-l", path], capture_output=True, text=True, check=False).stderr == ""
+
+
+def test_destdir(install, run, tmp_path):
+    install("/opt/mp", "--destdir", tmp_path, "--libdir", "lib64")
+    assert (tmp_path / "opt/mp/lib64/libmpcore.so").exists(), "it stands before the prefix"
+    assert run("grep", "-rlI", tmp_path, tmp_path, code=1) == "", "and in no file"
+
+
+def test_prefix_must_be_absolute(install):
+    assert "not an absolute path" in install("usr", code=2)
+
+
+def test_uninstall(install, tmp_path):
+    install(tmp_path / "usr")
+    others = [tmp_path / "usr/lib/other.so", tmp_path / "usr/share/doc/mpcore/notes"]
+    for path in others:
+        path.touch()
+    install(tmp_path / "usr", "--uninstall")
+    assert sorted(path for path in tmp_path.rglob("*") if not path.is_dir()) == others, "what others put there is left"
+
+
+def test_pkg_config(prefix, version, run, cc, need, tmp_path):
+    need("pkg-config", "mpcore.pc")
+    path = {"PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
+    assert run("pkg-config", "--modversion", "mpcore", env=path) == f"{version}\n"
+    (tmp_path / "version.c").write_text(PROGRAM)
+    flags = run("pkg-config", "--cflags", "--libs", "mpcore", env=path).split()
+    run(*cc, tmp_path / "version.c", *flags, "-o", tmp_path / "version")
+    assert run(tmp_path / "version", env={"LD_LIBRARY_PATH": str(prefix / "lib")}) == "same\n"
+
+
+@pytest.fixture(scope="module")
+def cmake(root, run, cc, cxx, need, tmp_path_factory):
+    """cmake(prefix or folder of the package, version, code=0): (what it said, the build folder)"""
+    need("cmake", "the CMake package")
+    project = tmp_path_factory.mktemp("project")
+    (project / "CMakeLists.txt").write_text(CMAKE_PROJECT)
+    (project / "version.c").write_text(PROGRAM)
+    shutil.copy(root / "examples/cpp/train.cpp", project)
+
+    def build_it(package, wanted: str, code=0) -> tuple:
+        out = tmp_path_factory.mktemp("cmake")
+        said = run("cmake", "-S", project, "-B", out, f"-DCMAKE_PREFIX_PATH={package}", f"-DWANTED={wanted}",
+                   f"-DCMAKE_C_COMPILER={cc[-1]}", f"-DCMAKE_CXX_COMPILER={cxx[-1]}", code=code)
+        if code == 0:
+            said += run("cmake", "--build", out)
+        return said, out
+    return build_it
+
+
+def test_cmake(prefix, version, cmake, run):
+    _, out = cmake(prefix, version.rpartition(".")[0])
+    assert without_library_path(run, out / "version") == "same\n", "its target is enough to build C"
+    assert "weights " in without_library_path(run, out / "train", "--device", "host", "--steps", 1), "and C++"
+    said, _ = cmake(prefix, "99.0", code=1)
+    assert 'with requested version "99.0"' in " ".join(said.split())
+
+
+def test_cmake_of_a_moved_tree(install, cmake, run, tmp_path):
+    install("/opt/mp", "--destdir", tmp_path / "stage", "--libdir", "lib64")
+    (tmp_path / "stage/opt/mp").rename(tmp_path / "moved")
+    _, out = cmake(tmp_path / "moved/lib64/cmake/mpcore", "")
+    assert without_library_path(run, out / "version") == "same\n"
+
+
+@pytest.fixture(scope="module")
+def package(root, build, run, need):
+    need("dpkg-shlibdeps", "the Debian package")
+    return root / run(root / "tools/package/make_deb", build).strip()
+
+
+def test_deb(root, build, run, package, version, tmp_path):
+    first = package.read_bytes()
+    time.sleep(1)  # so that a date of today would show
+    run(root / "tools/package/make_deb", build)
+    assert package.read_bytes() == first, "two builds of it are equal"
+    assert run("dpkg-deb", "-f", package, "Version") == f"{version}\n"
+    assert "libstdc++6" in run("dpkg-deb", "-f", package, "Depends"), "it depends on the C and C++ runtimes"
+    assert {line.split()[1] for line in run("dpkg-deb", "--contents", package).splitlines()} == {"root/root"}
+    run("dpkg-deb", "-x", package, tmp_path / "root")
+    run("dpkg-deb", "-e", package, tmp_path / "control")
+    run("md5sum", "--quiet", "-c", tmp_path / "control/md5sums", cwd=tmp_path / "root")
+    library = next((tmp_path / "root").rglob("libmpcore.so"))
+    assert f"mpcore {version}" in run(tmp_path / "root/usr/bin/mpinfo", env={"LD_LIBRARY_PATH": str(library.parent)})
+
+
+def test_cmake_finds_the_deb(run, package, version, cmake, tmp_path):
+    run("dpkg-deb", "-x", package, tmp_path / "root")
+    cmake(tmp_path / "root/usr", version)
+
+
+def test_same_bytes_from_other_folders(root, run, cxx, tmp_path):
+    if subprocess.run(["git", "rev-parse", "--git-dir"], cwd=root, capture_output=True, check=False).returncode != 0:
+        pytest.skip("reproducible objects (not a git checkout)")
+    folders = [tmp_path / "here", tmp_path / "elsewhere_with_a_longer_name"]
+    for folder in folders:
+        folder.mkdir()
+        run("bash", "-c", 'git ls-files -z | tar --null -T - -c | tar -x -C "$0"', folder)
+        run("make", "-C", folder, "-s", "NVCC=", "BUILD=build", *(f"build/{one}" for one in SOME_OBJECTS),
+            env={name: "" for name in ("MAKEFLAGS", "MFLAGS") if name in os.environ})
+        run(*cxx, "-shared", *(f"build/{one}" for one in SOME_OBJECTS), "-o", "build/some.so", cwd=folder)
+    for name in (*SOME_OBJECTS, "some.so"):
+        here, elsewhere = ((folder / "build" / name).read_bytes() for folder in folders)
+        assert here == elsewhere, f"{name} has the same bytes in both"

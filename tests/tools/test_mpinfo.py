@@ -1,0 +1,100 @@
+"""What mpinfo prints, on the host target."""
+import json
+import re
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def mpinfo(build, run):
+    """mpinfo(argument..., code=0): what it says of the host target."""
+    return lambda *arguments, **how: run(build / "mpinfo", "--device", "host", *arguments, **how)
+
+
+@pytest.fixture(scope="module")
+def as_json(mpinfo):
+    return lambda *arguments, **how: json.loads(mpinfo("--json", *arguments, **how))
+
+
+def test_text(build, run):
+    said = run(build / "mpinfo")
+    assert "targets: host" in said and "\n  host  " in said
+
+
+def test_machine(as_json):
+    said = as_json()
+    assert said["version"] == said["header_version"]
+    cpu, *others = said["devices"]
+    assert (cpu["device"], cpu["target"]) == ("host", "host")
+    assert others and all("name" in one or one["why_not"] for one in others), "a GPU or why there is none"
+
+
+def test_environment(root, as_json):
+    said = {one["name"]: one["value"] for one in as_json(env={"MP_LOG": "info"})["environment"]}
+    assert said["MP_LOG"] == "info"
+    # It knows every variable that the library reads: quoted names in the sources, less those of constants of the API.
+    sources = [path for folder in ("capi", "kernels") for path in (root / folder).rglob("*") if path.is_file()]
+    header = "\n".join(path.read_text(encoding="utf-8") for path in (root / "include").rglob("*.h"))
+    quoted = {name for path in sources for name in re.findall(r'"(MP_[A-Z_0-9]+)"', path.read_text(encoding="utf-8"))}
+    assert {name for name in quoted if not re.search(rf"(?m)^ *{name} = ", header)} == set(said)
+
+
+def test_gemm(as_json, mpinfo):
+    problem = ["gemm", 512, 256, 1000, "--op", "TN", "--dtype", "bf16", "--out", "fp32"]
+    product = as_json(*problem)["problems"][0]
+    assert product["problem"] == "GEMM 512 x 256 x 1000, op TN, bf16 to fp32"
+    times = [one["predicted_us"] for one in product["kernels"] if "why_not" not in one]
+    assert len(times) > 10 and times == sorted(times), "ranks by predicted time"
+    reasons = [one["why_not"] for one in product["kernels"] if "why_not" in one]
+    assert reasons and all(reasons)
+    assert f"  {product['kernels'][0]['name']}  <- runs" in mpinfo(*problem)
+
+
+def test_alignment(as_json):
+    kernels = as_json("gemm", 512, 256, 1000, "--lda", 1001)["problems"][0]["kernels"]
+    assert any(one.get("why_not") == "needs 16-byte aligned rows" for one in kernels)
+
+
+def test_conv(as_json):
+    assert len(as_json("conv", 8, 14, 14, 32, 64, 3, 3, "--pad", 1)["problems"]) == 3, "a convolution has three passes"
+    depthwise = as_json("conv", 8, 14, 14, 32, 32, 3, 3, "--groups", 32, "--pass", "dgrad")["problems"][0]["kernels"]
+    assert any(one["name"] == "conv_depthwise" and "why_not" not in one for one in depthwise)
+
+
+def test_all_shows_more(mpinfo):
+    problem = ["gemm", 4096, 4096, 4096]
+    assert mpinfo(*problem, "--all").count("\n") > mpinfo(*problem).count("\n") + 50
+
+
+def test_warnings_are_passed_on(mpinfo, tmp_path):
+    (tmp_path / "table").write_text("no table\n")
+    said = mpinfo("gemm", 64, 64, 64, env={"MP_GEMM_TUNING": str(tmp_path / "table"), "MP_LOG": "warn"})
+    assert str(tmp_path / "table") in said
+
+
+@pytest.mark.parametrize("arguments, code, says", [
+    ("--jsno", 2, "not expected: --jsno"),
+    ("gemv", 2, "not expected: gemv"),
+    ("gemm 3 4", 2, "K is required"),
+    ("gemm 3 4 5 6", 2, "not expected: 6"),
+    ("gemm 3 4 x", 2, 'K needs a whole number of at least 0, not "x"'),
+    ("gemm -3 4 5", 2, 'M needs a whole number of at least 0, not "-3"'),
+    ("conv 3000000000 1 1 1 1 1 1", 2, "N cannot be 3000000000"),
+    ("gemm 3 4 5 --dtype", 2, "--dtype"),
+    ("gemm 3 4 5 --dtype fp8", 2, "--dtype: fp8 not in"),
+    ("gemm 3 4 5 --op XX", 2, "--op: XX not in"),
+    ("gemm 3 4 5 --pad 1", 2, "--pad"),
+    ("gemm 3 4 5 --lda 1", 1, "lda = 1 is smaller than k = 5"),  # the library's own sentence
+    ("gemm 0 4 5", 1, "an empty problem needs no kernel"),
+])
+def test_wrong_arguments(mpinfo, arguments, code, says):
+    assert says in mpinfo(*arguments.split(), code=code)
+
+
+@pytest.mark.parametrize("program", ["mpinfo", "mpdemo"])
+def test_manual(root, build, run, program):
+    """It has the flags of --help."""
+    if not (build / program).exists():
+        pytest.skip(f"the manual of {program} (it was not built)")
+    manual = (root / f"packaging/man/{program}.1").read_text(encoding="utf-8").replace("\\-", "-")
+    assert set(re.findall("--[a-z]+", manual)) == set(re.findall("--[a-z]+", run(build / program, "--help")))

@@ -1,0 +1,82 @@
+"""What mptune measures, fits and predicts, on the host target."""
+import json
+import re
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def mptune(build, run):
+    return lambda *arguments, code=0: run(build / "mptune", *arguments, code=code)
+
+
+@pytest.fixture(scope="module")
+def work(mptune, tmp_path_factory):
+    """A folder with a measurement and the table fitted to it."""
+    folder = tmp_path_factory.mktemp("mptune")
+    said = mptune("--device", "host", "--set", "bench/tune/sample_shapes.csv", "--out", folder / "table.txt",
+                  "--json", folder / "measured.json")
+    assert "error of predictions, median" in said
+    return folder
+
+
+def constants(table) -> list:
+    return [line for line in table.read_text().splitlines() if not line.startswith("#")]
+
+
+def date(table) -> list:
+    return [line for line in table.read_text().splitlines() if line.startswith("# date")]
+
+
+def test_library_takes_the_table(work, build, run):
+    said = run(build / "tests/mptests", "the first kernel",
+               env={"MP_LOG": "info", "MP_GEMM_TUNING": str(work / "table.txt")})
+    assert "is used" in said
+
+
+def test_fits_again(work, mptune, tmp_path):
+    mptune("--from", work / "measured.json", "--out", tmp_path / "again.txt", "--json", tmp_path / "again.json")
+    assert constants(tmp_path / "again.txt") == constants(work / "table.txt")
+    assert date(tmp_path / "again.txt") == date(work / "table.txt") != [], "that of the measurement"
+    mptune("--from", tmp_path / "again.json", "--out", tmp_path / "third.txt")  # what a fit writes can be read as well
+
+
+def test_other_times_other_constants(work, mptune, tmp_path):
+    text = (work / "measured.json").read_text()
+    (tmp_path / "changed.json").write_text(re.sub(r'"us": [0-9.e+]+', '"us": 1e9', text, count=1))
+    mptune("--from", tmp_path / "changed.json", "--out", tmp_path / "changed.txt")
+    assert constants(tmp_path / "changed.txt") not in ([], constants(work / "table.txt"))
+
+
+@pytest.mark.parametrize("what, pattern, replacement, says", [
+    ("a file that ends early", r"[^\n]*\n\Z", "", "parse error"),
+    ("what is no JSON", r"(?s).*", "m,n,k\n", "parse error"),
+    ("a kernel that is unknown", r'simt_64x64x16"', 'simt_1x1"', "a kernel simt_1x1"),
+    ("a field that is missing", r'.*"num_sms".*\n', "", "key 'num_sms' not found"),
+    ("text for a number", r'"num_sms": .*,', '"num_sms": "1",', "must be number"),
+    ("a time of 0", r'"us": .*,', '"us": 0,', "a time in it is not above 0"),
+])
+def test_refuses(work, mptune, tmp_path, what, pattern, replacement, says):
+    text = (work / "measured.json").read_text()
+    changed = re.sub(pattern, replacement, text)
+    assert changed != text, what
+    (tmp_path / "broken.json").write_text(changed)
+    assert says in mptune("--from", tmp_path / "broken.json", "--out", tmp_path / "none.txt", code=1)
+    assert not (tmp_path / "none.txt").exists()
+
+
+def test_no_such_file(mptune, tmp_path):
+    assert "cannot read" in mptune("--from", tmp_path / "missing.json", "--out", tmp_path / "none.txt", code=1)
+
+
+def test_predicts_a_device_that_is_not_there(mptune, tmp_path):
+    assert "nothing was measured" in mptune("--predict", "sm_90", "--json", tmp_path / "predicted.json")
+    rows = json.loads((tmp_path / "predicted.json").read_text())["predictions"]
+    assert {"llm", "deepbench", "resnet50", "deepbench_conv"} <= {row["set"] for row in rows}
+    assert all(row["predicted_us"] > 0 and row["kernel"] and row["flop"] > 0 and row["min_bytes"] > 0 for row in rows)
+    assert any("wgmma" in row["kernel"] for row in rows)
+    assert "wgmma" not in mptune("--predict", "sm_80", "--set", "llm")
+
+
+def test_unknown_device(mptune):
+    assert "--predict is" in mptune("--predict", "sm_91", code=2)
