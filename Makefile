@@ -264,40 +264,69 @@ $(BUILD)/tests/bindings_cpp: tests/bindings/cpp.cpp include/mpcore.hpp include/m
 ## tests: build the test programs without running them
 tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune $(BUILD)/mpbench $(INSTALLED)
 
+# The tiers are told in TESTING.md.
 PYTEST = CC='$(CC)' CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tests/pytest --build $(BUILD)
-# The others are of the host target alone.
-TOOL_TESTS := $(filter-out $(addprefix tests/tools/test_,mptune.py bench_report.py ranks.py),$(wildcard tests/tools/test_*.py))
-SEEDS ?= 1 2 3 4 5
+HOST_TOOL_TESTS := $(addprefix tests/tools/test_,mptune.py bench_report.py ranks.py)
+TOOL_TESTS := $(filter-out $(HOST_TOOL_TESTS),$(wildcard tests/tools/test_*.py))
+SUITES = "C ABI, as C99::$(BUILD)/tests/test_capi" \
+  "C++ binding::$(BUILD)/tests/bindings_cpp" \
+  "Python::MPCORE_DIR=$(BUILD) MP_LOG=error tests/pytest bindings/python/tests" \
+  "Rust::tests/bindings/test_rust $(BUILD)" \
+  "Fortran::tests/bindings/test_fortran $(BUILD)" \
+  "bindings and examples::$(PYTEST) tests/bindings" \
+  "tools::$(PYTEST) $(TOOL_TESTS)" \
+  $(HOST_ONLY_STEPS) \
+  "library::$(BUILD)/tests/mptests"
+
+# The strict mode tries one schedule of threads per seed.
+SEEDS ?= 1
+CONV_SEEDS ?= 1
+WGMMA_SEEDS ?= 1
 STRICT_STEPS = $(foreach s,$(SEEDS),"strict, seed $(s)::MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")
-RANK_STEPS = $(foreach n,2 4,"MPI, $(n) ranks::tests/tools/run_mpi $(n) $(BUILD)/tests/mpitests") \
-  "mpdemo, 2 ranks::$(PYTEST) tests/tools/test_ranks.py"
 # All generated convolutions; the strict steps have a few.
-CONV_STEP = "conv, strict, seed 1::MP_HOST_MODE=strict MP_HOST_SEED=1 $(BUILD)/tests/mptests [conv]"
+CONV_STEPS = $(foreach s,$(CONV_SEEDS),"conv, strict, seed $(s)::MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [conv]")
 # The pipelines of the Hopper kernels have more ways to go wrong than a few schedules show.
-WGMMA_SEEDS ?= $(shell seq 20)
 WGMMA_STEPS = $(foreach s,$(WGMMA_SEEDS),"wgmma, strict, seed $(s)::MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [wgmma]")
 ifneq ($(MP_TEST_DEVICE),cuda)
-HOST_ONLY_STEPS = "the simulator::$(BUILD)/tests/simulator" "conformance::$(BUILD)/tests/conformance" "mptune::$(PYTEST) tests/tools/test_mptune.py" "bench report::$(PYTEST) tests/tools/test_bench_report.py" $(RANK_STEPS) $(STRICT_STEPS) $(CONV_STEP) $(WGMMA_STEPS)
+HOST_ONLY_STEPS = "the simulator::$(BUILD)/tests/simulator" "conformance::$(BUILD)/tests/conformance" \
+  $(foreach n,2 4,"MPI, $(n) ranks::tests/tools/run_mpi $(n) $(BUILD)/tests/mpitests") \
+  "mpdemo, 2 ranks::$(PYTEST) tests/tools/test_ranks.py" \
+  "alone: mptune::$(PYTEST) tests/tools/test_mptune.py" "alone: bench report::$(PYTEST) tests/tools/test_bench_report.py"
+SEED_STEPS = $(STRICT_STEPS) $(CONV_STEPS) $(WGMMA_STEPS)
 endif
 
-## test: all tests of this machine (MP_TEST_DEVICE=host|cuda, SEEDS="1 2 3 4 5")
+JOBS ?= 2
+RUN_TESTS = tests/run --jobs $(JOBS) --log $(BUILD)/tests/log_$@
+# In a step of tests/run; hidden in a variable, so that make -n does not run the tests.
+STEP_MAKE = $(MAKE) -j$(JOBS)
+## test: every suite once, the library also in strict mode (MP_TEST_DEVICE=host|cuda, SEEDS="1 2")
 test: setup-test
 	@$(MAKE) tests
-	@tests/run --log $(BUILD)/tests/log \
-	  "C ABI, as C99::$(BUILD)/tests/test_capi" \
-	  "C++ binding::$(BUILD)/tests/bindings_cpp" \
-	  "bindings and examples::$(PYTEST) tests/bindings" \
-	  "Python::MPCORE_DIR=$(BUILD) MP_LOG=error tests/pytest bindings/python/tests" \
-	  "Rust::tests/bindings/test_rust $(BUILD)" \
-	  "Fortran::tests/bindings/test_fortran $(BUILD)" \
-	  "tools::$(PYTEST) $(TOOL_TESTS)" \
-	  "library::$(BUILD)/tests/mptests" $(HOST_ONLY_STEPS)
+	@$(RUN_TESTS) $(SUITES) $(SEED_STEPS)
 
-.PHONY: nightly
-## nightly: the tests that take minutes: a step of more than 2^31 elements
+.PHONY: test-all nightly
+## test-all: what CI runs: test with more seeds, sanitizers, race detector, code generation, the demo
+test-all: SEEDS = 1 2 3 4 5
+test-all: WGMMA_SEEDS = $(shell seq 20)
+# Under AddressSanitizer and the race detector the Hopper kernels take many minutes per seed: there, the
+# plain mode and at most one seed.
+test-all: setup-test setup-demo
+	@$(MAKE) tests
+	@$(RUN_TESTS) $(SUITES) $(SEED_STEPS) \
+	  "alone: code generation::$(STEP_MAKE) cuda-gates" \
+	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS=" \
+	  "alone: race detector::$(STEP_MAKE) race SEEDS=1" \
+	  "alone: demo::$(BUILD)/mpdemo --out $(BUILD)/demo"
+
+## nightly: hours: the seeds that test-all leaves out, steps of more than 2^31 elements
+nightly: SEEDS = $(shell seq 6 20)
+nightly: CONV_SEEDS = $(shell seq 2 20)
+nightly: WGMMA_SEEDS = $(shell seq 21 100)
 nightly: setup-test
-	@$(MAKE) $(BUILD)/tests/mptests
-	@tests/run --log $(BUILD)/tests/log_nightly "nightly::$(BUILD)/tests/mptests [nightly] -d yes"
+	@$(MAKE) tests
+	@$(RUN_TESTS) "alone: nightly::$(BUILD)/tests/mptests [nightly] -d yes" $(SEED_STEPS) \
+	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS='1 2'" \
+	  "alone: race detector::$(STEP_MAKE) race SEEDS='2 3 4 5'"
 
 # The tests are built once and run against the other builds of the library, which the loader finds
 # first through LD_LIBRARY_PATH.
@@ -319,7 +348,7 @@ SAN_BUILD = $(BUILD)/$(if $(filter address,$(SAN)),asan,$(SAN))
 light: export LD_LIBRARY_PATH := $(SAN_BUILD)
 light: export ASAN_OPTIONS := allocator_may_return_null=1  # mp_malloc of 2^60 bytes is a test
 light:
-	@tests/run --log $(SAN_BUILD)/log \
+	@tests/run --jobs $(JOBS) --log $(SAN_BUILD)/log \
 	  "$(SAN): the simulator::$(SAN_BUILD)/tests/simulator" \
 	  "$(SAN): conformance::$(SAN_BUILD)/tests/conformance" \
 	  "$(SAN): C ABI::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/test_capi" \
@@ -386,6 +415,13 @@ $(BUILD)/mptune: $(TUNE_CPP:%.cpp=$(BUILD)/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(filter %.o,$^) $(LINK_LIB) -ldl -lpthread -o $@
 
+# What clang tools ask for: how each file is compiled for the host target.
+COMPILED = $(LIB) $(TEST_BINS) $(BUILD)/mptune $(BUILD)/mpbench $(BUILD)/mpdemo $(BUILD)/mpinfo
+.PHONY: compile_commands.json
+## compile_commands.json: for clangd and other clang tools
+compile_commands.json:
+	@$(MAKE) -Bn V=1 NVCC= $(COMPILED) | tools/compile_commands > $@
+
 .PHONY: demo bench report tune
 ## demo: train on Fashion-MNIST in FP32 and mixed precision, side by side (ARGS="--epochs 1")
 demo: setup-demo
@@ -420,12 +456,12 @@ wheel: lib
 # ---------------------------------------------------------------- checks
 
 .PHONY: check cuda-gates kernel-baseline gpu-check format
-## check: format, layer rules, lines per folder, header, language faces, exported symbols, the guide, figures of the README
+## check: format, layer rules, lines per folder (BASE=v0.1: what grew since), header, language faces, exported symbols, the guide, figures of the README
 check: setup-check
 	@$(MAKE) lib
 	@tools/check/check_format
 	@tools/check/check_layers
-	@tools/check/count_lines
+	@tools/check/count_lines $(BASE:%=--base %)
 	@tools/check/check_header $(CC) $(CXX)
 	@bindings/generate/generate --check
 	@tools/check/check_symbols $(BUILD)/libmpcore.so
@@ -497,6 +533,6 @@ endif
 
 ## help: this list
 help:
-	@sed -n 's/^## \([a-z-]*\): /  \1\t/p' Makefile | expand -t 18
+	@sed -n 's/^## \([a-z_.-]*\): /  \1\t/p' Makefile | expand -t 25
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
