@@ -142,13 +142,13 @@ $(BUILD)/cuda/%.o: %.cu
 # The tests of the simulator and of selection need hidden symbols, so they are linked with these parts
 # into a binary of their own; everything else goes through libmpcore.so.
 SIMULATOR_CPP := $(wildcard tests/simulator/*.cpp tests/select/*.cpp)
-TEST_CPP := $(wildcard $(addprefix tests/,$(addsuffix /*.cpp,support gemm conv tensors step layers tools)))
+TEST_CPP := $(wildcard $(addprefix tests/,$(addsuffix /*.cpp,support gemm conv tensors step layers bindings tools)))
 TEST_OBJS := $(TEST_CPP:%.cpp=$(BUILD)/%.o)
 SIMULATOR_OBJS := $(SIMULATOR_CPP:%.cpp=$(BUILD)/simulator/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIM_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) \
   $(BUILD)/host/kernels/gemm/upload.o
 INSTALLED := $(BUILD)/installed/mpinfo $(BUILD)/installed/mpdemo
 CAPI_C := $(wildcard tests/capi/*.c)
-TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(BUILD)/tests/bindings_cpp $(if $(MPICXX),$(BUILD)/tests/mpitests) $(if $(HAVE_ZLIB),$(BUILD)/mpdemo) $(if $(SIMULATOR_CPP),$(BUILD)/tests/simulator) $(BUILD)/tests/conformance
+TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(if $(MPICXX),$(BUILD)/tests/mpitests) $(if $(HAVE_ZLIB),$(BUILD)/mpdemo) $(if $(SIMULATOR_CPP),$(BUILD)/tests/simulator) $(BUILD)/tests/conformance
 RPATH := -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath,'$$ORIGIN'
 LINK_LIB := -L$(BUILD) -lmpcore $(RPATH)
 TEST_CXXFLAGS := -std=c++20 -O1 -g1 $(WARN) $(INCLUDES) $(SAN_FLAGS) $(if $(HOST_MARCH),-march=$(HOST_MARCH)) -ffp-contract=off
@@ -158,6 +158,10 @@ $(BUILD)/tests/%.o: tests/%.cpp
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
 	$(Q)$(CXX) $(TEST_CXXFLAGS) -MMD -MP -c $< -o $@
+
+# As its users compile mpcore.hpp.
+$(BUILD)/tests/bindings/%.o: TEST_CXXFLAGS := -std=c++17 -pedantic $(WARN) -Werror -Iinclude -O1 -g1
+$(BUILD)/tests/bindings/test_cpp_without_exceptions.o: TEST_CXXFLAGS += -fno-exceptions
 
 # Where the CUDA and NCCL headers are, our declarations of NCCL are compared with them.
 $(BUILD)/tests/step/test_comm_nccl.o: TEST_CXXFLAGS += $(CAPI_INCLUDES)
@@ -253,13 +257,6 @@ $(BUILD)/examples/%_cpp: examples/cpp/%.cpp include/mpcore.hpp include/mpcore.h 
 	@echo "  CXX  $@"
 	$(Q)$(CXX17) $< $(LINK_LIB) -o $@
 
-# One half with exceptions, one without.
-$(BUILD)/tests/bindings_cpp: tests/bindings/cpp.cpp include/mpcore.hpp include/mpcore.h $(LIB)
-	@mkdir -p $(@D)
-	@echo "  CXX  $@"
-	$(Q)$(CXX17) -fno-exceptions -c $< -o $@_returning.o
-	$(Q)$(CXX17) $< $@_returning.o $(LINK_LIB) -o $@
-
 .PHONY: tests test sanitize race
 ## tests: build the test programs without running them
 tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune $(BUILD)/mpbench $(INSTALLED)
@@ -269,7 +266,6 @@ PYTEST = CC='$(CC)' CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tests/pytest --build
 HOST_TOOL_TESTS := $(addprefix tests/tools/test_,mptune.py bench_report.py ranks.py)
 TOOL_TESTS := $(filter-out $(HOST_TOOL_TESTS),$(wildcard tests/tools/test_*.py))
 SUITES = "C ABI, as C99::$(BUILD)/tests/test_capi" \
-  "C++ binding::$(BUILD)/tests/bindings_cpp" \
   "Python::MPCORE_DIR=$(BUILD) MP_LOG=error tests/pytest bindings/python/tests" \
   "Rust::tests/bindings/test_rust $(BUILD)" \
   "Fortran::tests/bindings/test_fortran $(BUILD)" \

@@ -1,0 +1,17 @@
+// What both halves of the tests of mpcore.hpp look at.
+#pragma once
+
+#define MP_ENABLE_EXPERIMENTAL
+#include "mpcore.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+inline mp_context_config_t on_host() {
+  mp_context_config_t config = mp_context_config_default();
+  config.device = MP_DEVICE_HOST;
+  return config;
+}
+
+inline const mp_gemm_desc_t kNegative = mp_gemm_desc_default(-1, 1, 1, MP_FP16, MP_FP16);
+inline constexpr char kSentence[] = "mp_gemm: m = -1 is negative";
