@@ -216,21 +216,26 @@ inline constexpr uint32_t kFirstSize<mp_pool2d_desc_t> = 64;
 template <>
 inline constexpr uint32_t kFirstSize<mp_batchnorm_desc_t> = 32;
 
+/// A size that some version of the struct has, or may have one day.
+/// @param hint  what the caller should have done.
+template <class Struct>
+void require_struct_size(size_t size, const char *name, const char *arrow, const char *hint) {
+  // Stops a garbage size from sending the search for unknown bytes through the address space.
+  constexpr uint32_t kLargestSize = 4096;
+  static_assert(kFirstSize<Struct> != 0 && kFirstSize<Struct> <= sizeof(Struct));
+  MP_REQUIRE(size >= kFirstSize<Struct>, MP_ERROR_STRUCT_SIZE, name, arrow, "struct_size = ", size,
+             " is smaller than ", kFirstSize<Struct>, hint);
+  MP_REQUIRE(size <= kLargestSize, MP_ERROR_STRUCT_SIZE, name, arrow, "struct_size = ", size,
+             " is larger than any version of the struct");
+}
+
 /// Applies the rules of section 1 to a struct of the caller, and returns how many of its bytes
 /// this version knows.  `arrow`: between the name and a field in a message.
 template <class Struct>
 size_t require_struct(const Struct *user, const char *name, const char *arrow = "->") {
-  // Stops a garbage size from sending the search for unknown bytes through the address space.
-  constexpr uint32_t kLargestSize = 4096;
-  static_assert(kFirstSize<Struct> != 0 && kFirstSize<Struct> <= sizeof(Struct));
-
   const uint32_t size = require_pointer(user, name).struct_size;
-  MP_REQUIRE(size >= kFirstSize<Struct>, MP_ERROR_STRUCT_SIZE, name, arrow, "struct_size = ", size,
-             " is smaller than ", kFirstSize<Struct>,
-             "; start from the mp_*_default function or MP_INIT_STRUCT");
-  MP_REQUIRE(size <= kLargestSize, MP_ERROR_STRUCT_SIZE, name, arrow, "struct_size = ", size,
-             " is larger than any version of the struct");
-
+  require_struct_size<Struct>(size, name, arrow,
+                              "; start from the mp_*_default function or MP_INIT_STRUCT");
   const size_t known = std::min<size_t>(size, sizeof(Struct));
   const auto *bytes = reinterpret_cast<const unsigned char *>(user);
   const auto *unknown = std::find_if(bytes + known, bytes + size, [](auto b) { return b != 0; });

@@ -7,6 +7,7 @@
 
 #include "capi/check.h"
 #include "capi/context.h"
+#include "capi/defaults.h"
 #include "capi/nvtx_payload.h"
 #include "kernels/backend.h"
 #include "mpcore.h"
@@ -151,7 +152,7 @@ mp_status_t mp_context_create(mp_context_t *context, const mp_context_config_t *
   return mp::call(__func__, [&] {
     mp::require_pointer(context, "context");
     *context = new mp_context{mp::make_context(config != nullptr ? mp::read_struct(config, "config")
-                                                                 : mp_context_config_default())};
+                                                                 : mp::default_context_config())};
   });
 }
 

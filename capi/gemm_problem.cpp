@@ -97,7 +97,7 @@ void require_separate_items(const Matrix &matrix, int32_t batch_count) {
 // ---------------------------------------------------------------------------- data
 
 Epilogue read_epilogue(const mp_epilogue_t *user, const Output &out) {
-  const mp_epilogue_t e = user != nullptr ? read_struct(user, "epilogue") : mp_epilogue_default();
+  const mp_epilogue_t e = user != nullptr ? read_struct(user, "epilogue") : mp_epilogue_t{};
   require_enum(e.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU);
   require_zero(e.reserved0, "reserved0");
   require_aligned(e.scale, "scale");
@@ -127,7 +127,7 @@ Epilogue read_epilogue(const mp_epilogue_t *user, const Output &out) {
 }
 
 Epilogue read_scaling_epilogue(const mp_epilogue_t *user, const char *function) {
-  const mp_epilogue_t e = user != nullptr ? read_struct(user, "epilogue") : mp_epilogue_default();
+  const mp_epilogue_t e = user != nullptr ? read_struct(user, "epilogue") : mp_epilogue_t{};
   const auto require_unset = [&](auto value, const char *name) {
     MP_REQUIRE(value == decltype(value){}, MP_ERROR_UNSUPPORTED, name, " = ", value,
                " is not supported by ", function);

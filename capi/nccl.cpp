@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "capi/check.h"
+#include "capi/defaults.h"
 
 namespace mp::nccl {
 
@@ -66,7 +67,7 @@ mp_status_t mp_comm_init_nccl(mp_comm_t *comm, void *nccl_comm) {
     MP_REQUIRE(nccl_comm != nullptr, MP_ERROR_INVALID_ARGUMENT, "nccl_comm = NULL");
     const mp::nccl::Functions &nccl = mp::nccl::functions();
     const auto communicator = static_cast<mp::nccl::Comm>(nccl_comm);
-    mp_comm_t filled = mp_comm_default();
+    mp_comm_t filled = mp::default_comm();
     mp::nccl::require_success(nccl.comm_user_rank(communicator, &filled.rank), "ncclCommUserRank");
     mp::nccl::require_success(nccl.comm_count(communicator, &filled.world_size), "ncclCommCount");
     filled.all_reduce = mp::nccl::all_reduce;

@@ -94,7 +94,7 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
 }
 
 mp_model_options_t read_options(const mp_model_options_t *user) {
-  if (user == nullptr) return mp_model_options_default();
+  if (user == nullptr) return {};
   const mp_model_options_t options = read_struct(user, "options");
   require_flags(options.flags, MP_OPT_MODEL_OVERFLOW | MP_OPT_STOCHASTIC_ROUNDING, "flags");
   require_aligned(options.t, "t");

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "capi/check.h"
+#include "capi/defaults.h"
 #include "capi/nvtx_payload.h"
 #include "capi/objects.h"
 #include "kernels/backend.h"
@@ -102,7 +103,7 @@ void check_state(const mp_scaler_state_t &state, const mp_scaler_config_t &confi
              "state->policy = ", state.policy, ", but the scaler's is ", config.policy);
   require_scale_within(state.scale, "state->scale", config);
   require_enum(state.status, "state->status", MP_SCALER_OK, MP_SCALER_DIVERGED);
-  const int32_t first_tracker = mp_scaler_state_default(&config).growth_tracker;
+  const int32_t first_tracker = default_scaler_state(config).growth_tracker;
   MP_REQUIRE(state.growth_tracker >= first_tracker, MP_ERROR_INVALID_ARGUMENT,
              "state->growth_tracker = ", state.growth_tracker, " is smaller than ", first_tracker);
   require_not_negative(state.steps, "state->steps");
@@ -134,7 +135,7 @@ ScalerDevice initial_device(const mp_scaler_config_t &config) {
   device.scale = config.init_scale;
   device.inv_scale = reciprocal(config.init_scale);
   device.config = config;
-  device.state = mp_scaler_state_default(&config);
+  device.state = default_scaler_state(config);
   return device;
 }
 

@@ -4,6 +4,7 @@
 
 #include "capi/check.h"
 #include "capi/comm.h"
+#include "capi/defaults.h"
 #include "capi/nvtx_payload.h"
 #include "capi/objects.h"
 #include "kernels/backend.h"
@@ -26,7 +27,7 @@ bool keeps_scaler(const mp_step_options_t &options) {
 }
 
 mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler *scaler) {
-  if (user == nullptr) return mp_step_options_default();
+  if (user == nullptr) return {};
   const mp_step_options_t options = read_struct(user, "options");
   const uint32_t with_scaler = MP_STEP_KEEP_SCALER | MP_STEP_UNSCALED | MP_STEP_CHECKED;
   require_flags(
@@ -178,7 +179,7 @@ mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
                "optimizer and scaler belong to different contexts");
     mp::require_data(o);
     const mp_step_options_t read = mp::read_options(options, scaler);
-    const mp_comm_t comm = read.comm != nullptr ? mp::read_comm(read.comm) : mp_comm_default();
+    const mp_comm_t comm = read.comm != nullptr ? mp::read_comm(read.comm) : mp::default_comm();
     const bool checked = mp::is_checked(read);
     if (checked) mp::check_checked(o, *scaler, read);
     mp::Passes passes = mp::plan(o, scaler, read);

@@ -66,7 +66,7 @@
 
 #include <stddef.h> /* size_t */
 #include <stdint.h>
-#include <string.h> /* memset, in the mp_*_default functions */
+#include <string.h> /* memset, in MP_INIT_STRUCT */
 
 #ifdef __cplusplus
 extern "C" {
@@ -97,9 +97,13 @@ MP_API uint32_t mp_version(void);
 MP_API const char *mp_build_info(void);
 
 /* Every struct passed to the library starts with `struct_size`, which must be
- * sizeof that struct as the caller was compiled.  Get one with all defaults from
- * its mp_*_default() function, or with MP_INIT_STRUCT where every default is 0.  These
- * are inline on purpose: the size is the caller's, and the defaults can be read here.
+ * sizeof that struct as the caller was compiled.  mp_*_init(&s, sizeof s, ...) fills a struct
+ * with its defaults, and mp_*_default(...) is the same as a value.  MP_INIT_STRUCT is enough
+ * where every default is 0.
+ *
+ * The defaults are the library's, for every language.  An mp_*_init function checks the size
+ * alone; a field with a value out of its range is refused by the function that takes the struct.
+ * Where it fails, all that it leaves is zeros, struct_size included, which every function refuses.
  *
  * A caller older than the library: fields beyond struct_size are taken as 0.
  * A caller newer than the library: unknown bytes must be 0, otherwise the call
@@ -108,8 +112,7 @@ MP_API const char *mp_build_info(void);
  * (Same protocol as copy_struct_from_user in Linux.)  Of a struct that the library
  * fills, at most struct_size bytes are written.
  *
- * Callers that fill structs by hand (ctypes, JNI) zero them, set struct_size, and
- * then the fields whose default here is not 0. */
+ * Callers without a C compiler (ctypes, JNI) call mp_*_init with the size that they know. */
 
 /** Zero *s and set s->struct_size. */
 #define MP_INIT_STRUCT(s) \
@@ -220,12 +223,12 @@ typedef struct mp_context_config {
   const mp_allocator_t *allocator;
 } mp_context_config_t;
 
+/** device = MP_DEVICE_AUTO, the whole of it, cudaMalloc. */
+MP_API mp_status_t mp_context_config_init(mp_context_config_t *config, size_t struct_size);
 static inline mp_context_config_t mp_context_config_default(void) {
-  mp_context_config_t c;
-  memset(&c, 0, sizeof c);
-  c.struct_size = (uint32_t)sizeof c;
-  c.device = MP_DEVICE_AUTO;
-  return c;
+  mp_context_config_t config;
+  mp_context_config_init(&config, sizeof config);
+  return config;
 }
 
 /** Create a context.  It becomes immutable here, which is why it can be shared.
@@ -318,11 +321,12 @@ typedef struct mp_epilogue {
   float *found_inf;   /**< 1 float, set to 1 and never cleared (sticky) */
 } mp_epilogue_t;
 
+/** No function, nothing added, nothing measured. */
+MP_API mp_status_t mp_epilogue_init(mp_epilogue_t *epilogue, size_t struct_size);
 static inline mp_epilogue_t mp_epilogue_default(void) {
-  mp_epilogue_t e;
-  memset(&e, 0, sizeof e);
-  e.struct_size = (uint32_t)sizeof e;
-  return e;
+  mp_epilogue_t epilogue;
+  mp_epilogue_init(&epilogue, sizeof epilogue);
+  return epilogue;
 }
 
 /** Shape, types and layout of a GEMM; no data pointers, so that one descriptor
@@ -343,23 +347,13 @@ typedef struct mp_gemm_desc {
 } mp_gemm_desc_t;
 
 /** Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n. */
+MP_API mp_status_t mp_gemm_desc_init(mp_gemm_desc_t *desc, size_t struct_size, int64_t m, int64_t n,
+                                     int64_t k, mp_dtype_t dtype_ab, mp_dtype_t dtype_cd);
 static inline mp_gemm_desc_t mp_gemm_desc_default(int64_t m, int64_t n, int64_t k,
                                                   mp_dtype_t dtype_ab, mp_dtype_t dtype_cd) {
-  mp_gemm_desc_t d;
-  memset(&d, 0, sizeof d);
-  d.struct_size = (uint32_t)sizeof d;
-  d.dtype_ab = dtype_ab;
-  d.dtype_cd = dtype_cd;
-  d.alpha = 1.0f;
-  d.batch_count = 1;
-  d.m = m;
-  d.n = n;
-  d.k = k;
-  d.lda = k;
-  d.ldb = n;
-  d.ldc = n;
-  d.ldd = n;
-  return d;
+  mp_gemm_desc_t desc;
+  mp_gemm_desc_init(&desc, sizeof desc, m, n, k, dtype_ab, dtype_cd);
+  return desc;
 }
 
 /* Which kernel runs a problem follows from predicted times, and these from constants of the kind
@@ -427,24 +421,12 @@ typedef struct mp_gemm_group_item {
 } mp_gemm_group_item_t;
 
 /** Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n. */
+MP_API mp_status_t mp_gemm_group_item_init(mp_gemm_group_item_t *item, size_t struct_size,
+                                           int64_t m, int64_t n, int64_t k);
 static inline mp_gemm_group_item_t mp_gemm_group_item_default(int64_t m, int64_t n, int64_t k) {
-  mp_gemm_group_item_t i;
-  memset(&i, 0, sizeof i);
-  i.struct_size = (uint32_t)sizeof i;
-  i.m = m;
-  i.n = n;
-  i.k = k;
-  i.lda = k;
-  i.ldb = n;
-  i.ldc = n;
-  i.ldd = n;
-  return i;
-}
-
-/** What the products of a group have in common.  alpha = 1, beta = 0. */
-static inline mp_gemm_desc_t mp_gemm_grouped_desc_default(mp_dtype_t dtype_ab,
-                                                          mp_dtype_t dtype_cd) {
-  return mp_gemm_desc_default(0, 0, 0, dtype_ab, dtype_cd);
+  mp_gemm_group_item_t item;
+  mp_gemm_group_item_init(&item, sizeof item, m, n, k);
+  return item;
 }
 
 /** Bytes of workspace with which mp_gemm_grouped is fastest.  Shapes and ld of the items count,
@@ -464,7 +446,7 @@ MP_API mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp
  *  may be shared.
  *
  *  @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld* and stride_* must be 0
- *                and batch_count 1, as mp_gemm_grouped_desc_default leaves them.  desc->kernel
+ *                and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).  desc->kernel
  *                names a kernel that runs every product.
  *  @param items  host, count elements, copied: the call can be captured into a CUDA graph, which
  *                then keeps these shapes and pointers.  May be NULL when count is 0.
@@ -516,25 +498,15 @@ typedef struct mp_conv2d_desc {
 } mp_conv2d_desc_t;
 
 /** Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype_out = dtype. */
+MP_API mp_status_t mp_conv2d_desc_init(mp_conv2d_desc_t *desc, size_t struct_size, int32_t n,
+                                       int32_t h, int32_t w, int32_t c, int32_t k, int32_t r,
+                                       int32_t s, mp_dtype_t dtype);
 static inline mp_conv2d_desc_t mp_conv2d_desc_default(int32_t n, int32_t h, int32_t w, int32_t c,
                                                       int32_t k, int32_t r, int32_t s,
                                                       mp_dtype_t dtype) {
-  mp_conv2d_desc_t d;
-  memset(&d, 0, sizeof d);
-  d.struct_size = (uint32_t)sizeof d;
-  d.dtype = dtype;
-  d.dtype_out = dtype;
-  d.n = n;
-  d.h = h;
-  d.w = w;
-  d.c = c;
-  d.k = k;
-  d.r = r;
-  d.s = s;
-  d.stride_h = d.stride_w = d.dilation_h = d.dilation_w = 1;
-  d.groups = 1;
-  d.alpha = 1.0f;
-  return d;
+  mp_conv2d_desc_t desc;
+  mp_conv2d_desc_init(&desc, sizeof desc, n, h, w, c, k, r, s, dtype);
+  return desc;
 }
 
 /** The three products of a convolutional layer. */
@@ -757,25 +729,18 @@ typedef struct mp_scaler_config {
   uint32_t reserved0; /**< must be 0 */
 } mp_scaler_config_t;
 
+/** In fp16, 2^16 is where torch.amp.GradScaler begins, and from 2^24 down to 1 it is 24 steps.
+ *
+ *      init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
+ *      growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
+ *      beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
+ *      overflow_std_dev 3.0902      sigma_floor 0.5 */
+MP_API mp_status_t mp_scaler_config_init(mp_scaler_config_t *config, size_t struct_size,
+                                         mp_scaler_policy_t policy);
 static inline mp_scaler_config_t mp_scaler_config_default(mp_scaler_policy_t policy) {
-  mp_scaler_config_t c;
-  memset(&c, 0, sizeof c);
-  c.struct_size = (uint32_t)sizeof c;
-  c.policy = policy;
-  c.init_scale = policy == MP_SCALER_STATIC ? 1.0f : 65536.0f; /* 2^16: torch.amp.GradScaler */
-  c.min_scale = 1.0f;
-  c.max_scale = 16777216.0f; /* 2^24 */
-  c.growth_factor = 2.0;
-  c.backoff_factor = 0.5;
-  c.beta1 = 0.99;
-  c.beta2 = 0.999;
-  c.log2_max = 15.9993f; /* log2(65504), fp16 */
-  c.overflow_std_dev = 3.0902f;
-  c.sigma_floor = 0.5f;
-  c.growth_interval = 2000;
-  c.hysteresis = 1;
-  c.diverged_after = 100; /* from 2^24 down to 1 it is 24 */
-  return c;
+  mp_scaler_config_t config;
+  mp_scaler_config_init(&config, sizeof config, policy);
+  return config;
 }
 
 /** Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
@@ -817,59 +782,15 @@ typedef enum mp_scaler_preset {
   MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
 } mp_scaler_preset_t;
 
+/** mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
+ *  says.
+ *  @return MP_ERROR_INVALID_ARGUMENT if there is no such preset */
+MP_API mp_status_t mp_scaler_config_init_preset(mp_scaler_config_t *config, size_t struct_size,
+                                                mp_scaler_preset_t preset);
 static inline mp_scaler_config_t mp_scaler_config_preset(mp_scaler_preset_t preset) {
-  mp_scaler_config_t c = mp_scaler_config_default(MP_SCALER_BACKOFF);
-  c.max_scale = 0.0f;
-  c.diverged_after = 0;
-  switch (preset) {
-    case MP_SCALER_PRESET_LOGNORMAL:
-      return mp_scaler_config_default(MP_SCALER_LOGNORMAL);
-    case MP_SCALER_PRESET_TORCH:
-      c.min_scale = 0.0f;
-      break;
-    case MP_SCALER_PRESET_APEX_AMP:
-      c.min_scale = 0.0f;
-      c.max_scale = 16777216.0f; /* 2^24 */
-      break;
-    case MP_SCALER_PRESET_APEX_HYSTERESIS:
-      c.min_scale = 0.0f;
-      c.hysteresis = 2;
-      c.flags = MP_SCALER_REFILL_EACH_STEP;
-      break;
-    case MP_SCALER_PRESET_MEGATRON:
-      c.init_scale = 4294967296.0f; /* 2^32 */
-      c.growth_interval = 1000;
-      c.hysteresis = 2;
-      break;
-    case MP_SCALER_PRESET_DEEPSPEED:
-      c.growth_interval = 1000;
-      c.hysteresis = 2;
-      break;
-    case MP_SCALER_PRESET_DEEPSPEED_FUSED:
-      c.growth_interval = 1000;
-      c.flags = MP_SCALER_FIRST_STEP_UNCOUNTED;
-      break;
-    case MP_SCALER_PRESET_KERAS:
-      c.init_scale = 32768.0f;
-      break;
-    case MP_SCALER_PRESET_KERAS_3:
-      c.init_scale = 32768.0f;
-      c.min_scale = 0.0f;
-      break;
-    case MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF:
-      c.init_scale = c.max_scale = 16384.0f;
-      break;
-    case MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX:
-      c.policy = MP_SCALER_LOGMAX;
-      c.init_scale = 1.0f;
-      c.max_scale = 16384.0f;
-      c.log2_max = 16.0f;
-      c.overflow_std_dev = 3.09f;
-      break;
-    default:
-      c.struct_size = 0; /* mp_scaler_create refuses it */
-  }
-  return c;
+  mp_scaler_config_t config;
+  mp_scaler_config_init_preset(&config, sizeof config, preset);
+  return config;
 }
 
 /** Whether a scaler still gets anywhere. */
@@ -901,17 +822,12 @@ typedef struct mp_scaler_state {
 } mp_scaler_state_t;
 
 /** The state of a new scaler. */
+MP_API mp_status_t mp_scaler_state_init(mp_scaler_state_t *state, size_t struct_size,
+                                        const mp_scaler_config_t *config);
 static inline mp_scaler_state_t mp_scaler_state_default(const mp_scaler_config_t *config) {
-  mp_scaler_state_t s;
-  memset(&s, 0, sizeof s);
-  s.struct_size = (uint32_t)sizeof s;
-  s.policy = config->policy;
-  s.scale = config->init_scale;
-  s.growth_tracker = config->flags & MP_SCALER_FIRST_STEP_UNCOUNTED ? -1 : 0;
-  s.hysteresis_left = config->hysteresis;
-  s.beta1_power = 1.0;
-  s.beta2_power = 1.0;
-  return s;
+  mp_scaler_state_t state;
+  mp_scaler_state_init(&state, sizeof state, config);
+  return state;
 }
 
 /** The scaler allocates nothing after this.  A program may have several, one per loss; several
@@ -964,35 +880,17 @@ typedef struct mp_torch_scaler {
   int32_t growth_tracker;
 } mp_torch_scaler_t;
 
-/** A scaler that goes on where torch's stopped: its config, and the state for
- *  mp_scaler_set_state_sync.  Both check what they get. */
-static inline mp_scaler_config_t mp_scaler_config_from_torch(const mp_torch_scaler_t *saved) {
-  mp_scaler_config_t c = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH);
-  c.init_scale = (float)saved->scale;
-  c.growth_factor = saved->growth_factor;
-  c.backoff_factor = saved->backoff_factor;
-  c.growth_interval = saved->growth_interval;
-  return c;
-}
+/** What makes a scaler that goes on where torch's stopped.
+ *  @param saved   host.
+ *  @param config  host, out: for mp_scaler_create; MP_INIT_STRUCT it before the call.
+ *  @param state   host, out: for mp_scaler_set_state_sync; MP_INIT_STRUCT it before the call. */
+MP_API mp_status_t mp_scaler_from_torch(const mp_torch_scaler_t *saved, mp_scaler_config_t *config,
+                                        mp_scaler_state_t *state);
 
-static inline mp_scaler_state_t mp_scaler_state_from_torch(const mp_torch_scaler_t *saved) {
-  const mp_scaler_config_t c = mp_scaler_config_from_torch(saved);
-  mp_scaler_state_t s = mp_scaler_state_default(&c);
-  s.growth_tracker = saved->growth_tracker;
-  return s;
-}
-
-/** For GradScaler.load_state_dict.  Hysteresis, limits and the counts of skips are not torch's. */
-static inline mp_torch_scaler_t mp_scaler_to_torch(const mp_scaler_config_t *config,
-                                                   const mp_scaler_state_t *state) {
-  mp_torch_scaler_t saved;
-  saved.scale = (double)state->scale;
-  saved.growth_factor = config->growth_factor;
-  saved.backoff_factor = config->backoff_factor;
-  saved.growth_interval = config->growth_interval;
-  saved.growth_tracker = state->growth_tracker;
-  return saved;
-}
+/** For GradScaler.load_state_dict.  Hysteresis, limits and the counts of skips are not torch's.
+ *  @param saved  host, out. */
+MP_API mp_status_t mp_scaler_to_torch(const mp_scaler_config_t *config,
+                                      const mp_scaler_state_t *state, mp_torch_scaler_t *saved);
 
 /** DynamicGradScaler.state_dict() of Megatron-LM; the keys are the names here. */
 typedef struct mp_megatron_scaler {
@@ -1001,24 +899,16 @@ typedef struct mp_megatron_scaler {
   int32_t hysteresis_tracker; /**< below 0 after more overflows than hysteresis */
 } mp_megatron_scaler_t;
 
-/** The state, for a scaler made from MP_SCALER_PRESET_MEGATRON. */
-static inline mp_scaler_state_t mp_scaler_state_from_megatron(const mp_megatron_scaler_t *saved) {
-  const mp_scaler_config_t c = mp_scaler_config_preset(MP_SCALER_PRESET_MEGATRON);
-  mp_scaler_state_t s = mp_scaler_state_default(&c);
-  s.scale = saved->scale;
-  s.growth_tracker = saved->growth_tracker;
-  s.hysteresis_left = saved->hysteresis_tracker > 0 ? saved->hysteresis_tracker : 0;
-  return s;
-}
+/** The state, for a scaler made from MP_SCALER_PRESET_MEGATRON.
+ *  @param saved  host.
+ *  @param state  host, out; MP_INIT_STRUCT it before the call. */
+MP_API mp_status_t mp_scaler_from_megatron(const mp_megatron_scaler_t *saved,
+                                           mp_scaler_state_t *state);
 
-/** For DynamicGradScaler.load_state_dict. */
-static inline mp_megatron_scaler_t mp_scaler_to_megatron(const mp_scaler_state_t *state) {
-  mp_megatron_scaler_t saved;
-  saved.scale = state->scale;
-  saved.growth_tracker = state->growth_tracker;
-  saved.hysteresis_tracker = state->hysteresis_left;
-  return saved;
-}
+/** For DynamicGradScaler.load_state_dict.
+ *  @param saved  host, out. */
+MP_API mp_status_t mp_scaler_to_megatron(const mp_scaler_state_t *state,
+                                         mp_megatron_scaler_t *saved);
 
 /* ======================================================================
  *  8. Optimizers
@@ -1142,44 +1032,24 @@ typedef struct mp_hyper {
   float lr_end;         /**< in the unit of lr */
 } mp_hyper_t;
 
-/** The defaults of the cited papers; weight decay where the method is about it (LAMB: 0.01).  lr has
- *  no sensible default.  trust is that of LARS, 0.001; Apex's LARC has 0.02. */
+/** The defaults of the cited papers; weight decay where the method is about it.  lr has no sensible
+ *  default.  trust is that of LARS; Apex's LARC has 0.02.
+ *
+ *                beta1   beta2   eps     others
+ *      SGD       0.9     0       0       trust 0.001
+ *      Adam      0.9     0.999   1e-8
+ *      LAMB      0.9     0.999   1e-6    weight_decay 0.01
+ *      NovoGrad  0.95    0.98    1e-8
+ *      Adagrad   0       0       1e-10
+ *      RMSProp   0       0.9     1e-8
+ *
+ *  decay_power is 1; everything else is 0. */
+MP_API mp_status_t mp_hyper_init(mp_hyper_t *hyper, size_t struct_size, mp_optimizer_kind_t kind,
+                                 float lr);
 static inline mp_hyper_t mp_hyper_default(mp_optimizer_kind_t kind, float lr) {
-  mp_hyper_t h;
-  memset(&h, 0, sizeof h);
-  h.struct_size = (uint32_t)sizeof h;
-  h.lr = lr;
-  h.decay_power = 1.0f;
-  switch (kind) {
-    case MP_OPT_SGD:
-      h.beta1 = 0.9f;
-      h.trust = 0.001f;
-      break;
-    case MP_OPT_ADAM:
-      h.beta1 = 0.9f;
-      h.beta2 = 0.999f;
-      h.eps = 1e-8f;
-      break;
-    case MP_OPT_LAMB:
-      h.beta1 = 0.9f;
-      h.beta2 = 0.999f;
-      h.eps = 1e-6f;
-      h.weight_decay = 0.01f;
-      break;
-    case MP_OPT_NOVOGRAD:
-      h.beta1 = 0.95f;
-      h.beta2 = 0.98f;
-      h.eps = 1e-8f;
-      break;
-    case MP_OPT_ADAGRAD:
-      h.eps = 1e-10f;
-      break;
-    case MP_OPT_RMSPROP:
-      h.beta2 = 0.9f;
-      h.eps = 1e-8f;
-      break;
-  }
-  return h;
+  mp_hyper_t hyper;
+  mp_hyper_init(&hyper, sizeof hyper, kind, lr);
+  return hyper;
 }
 
 /** The lists below are parallel: same count and sizes.  They must outlive the optimizer,
@@ -1210,14 +1080,13 @@ typedef struct mp_optimizer_desc {
   uint64_t rounding_seed; /**< MP_OPT_STOCHASTIC_ROUNDING; any value */
 } mp_optimizer_desc_t;
 
+/** One group, no tensors yet; flags 0, or MP_OPT_DECOUPLED_DECAY for MP_OPT_LAMB. */
+MP_API mp_status_t mp_optimizer_desc_init(mp_optimizer_desc_t *desc, size_t struct_size,
+                                          mp_optimizer_kind_t kind);
 static inline mp_optimizer_desc_t mp_optimizer_desc_default(mp_optimizer_kind_t kind) {
-  mp_optimizer_desc_t d;
-  memset(&d, 0, sizeof d);
-  d.struct_size = (uint32_t)sizeof d;
-  d.kind = kind;
-  d.flags = kind == MP_OPT_LAMB ? (uint32_t)MP_OPT_DECOUPLED_DECAY : 0u;
-  d.num_groups = 1;
-  return d;
+  mp_optimizer_desc_t desc;
+  mp_optimizer_desc_init(&desc, sizeof desc, kind);
+  return desc;
 }
 
 /** Uploads the hyperparameters and allocates the scratch memory of all later steps. */
@@ -1257,11 +1126,12 @@ typedef struct mp_model_options {
   int64_t *overflows; /**< as model_overflows of section 10 */
 } mp_model_options_t;
 
+/** To nearest, overflow clamped. */
+MP_API mp_status_t mp_model_options_init(mp_model_options_t *options, size_t struct_size);
 static inline mp_model_options_t mp_model_options_default(void) {
-  mp_model_options_t o;
-  memset(&o, 0, sizeof o);
-  o.struct_size = (uint32_t)sizeof o;
-  return o;
+  mp_model_options_t options;
+  mp_model_options_init(&options, sizeof options);
+  return options;
 }
 
 /** model = round(master): the copy that an optimizer step writes, for a program that updates its
@@ -1334,12 +1204,11 @@ typedef struct mp_comm {
 } mp_comm_t;
 
 /** One rank, for a program that may have several: nothing is communicated. */
+MP_API mp_status_t mp_comm_init(mp_comm_t *comm, size_t struct_size);
 static inline mp_comm_t mp_comm_default(void) {
-  mp_comm_t c;
-  memset(&c, 0, sizeof c);
-  c.struct_size = (uint32_t)sizeof c;
-  c.world_size = 1;
-  return c;
+  mp_comm_t comm;
+  mp_comm_init(&comm, sizeof comm);
+  return comm;
 }
 
 /** Fill `comm` from a communicator.  libnccl.so.2 is looked up with dlopen in this call; without it
@@ -1427,11 +1296,12 @@ typedef struct mp_step_options {
   const mp_comm_t *comm;
 } mp_step_options_t;
 
+/** No clipping, no reports, one rank. */
+MP_API mp_status_t mp_step_options_init(mp_step_options_t *options, size_t struct_size);
 static inline mp_step_options_t mp_step_options_default(void) {
-  mp_step_options_t o;
-  memset(&o, 0, sizeof o);
-  o.struct_size = (uint32_t)sizeof o;
-  return o;
+  mp_step_options_t options;
+  mp_step_options_init(&options, sizeof options);
+  return options;
 }
 
 /** Everything between backward and the next forward:
@@ -1594,17 +1464,12 @@ typedef struct mp_xent_desc {
 } mp_xent_desc_t;
 
 /** Dense rows, weight = 1. */
+MP_API mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t rows,
+                                     int64_t classes, mp_dtype_t dtype);
 static inline mp_xent_desc_t mp_xent_desc_default(int64_t rows, int64_t classes, mp_dtype_t dtype) {
-  mp_xent_desc_t d;
-  memset(&d, 0, sizeof d);
-  d.struct_size = (uint32_t)sizeof d;
-  d.dtype = dtype;
-  d.rows = rows;
-  d.classes = classes;
-  d.ld_logits = classes;
-  d.ld_dlogits = classes;
-  d.weight = 1.0f;
-  return d;
+  mp_xent_desc_t desc;
+  mp_xent_desc_init(&desc, sizeof desc, rows, classes, dtype);
+  return desc;
 }
 
 /** Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
@@ -1676,21 +1541,16 @@ typedef struct mp_pool2d_desc {
 } mp_pool2d_desc_t;
 
 /** Windows side by side, without padding. */
+MP_API mp_status_t mp_pool2d_desc_init(mp_pool2d_desc_t *desc, size_t struct_size,
+                                       mp_pool_mode_t mode, int32_t n, int32_t h, int32_t w,
+                                       int32_t c, int32_t window_h, int32_t window_w,
+                                       mp_dtype_t dtype);
 static inline mp_pool2d_desc_t mp_pool2d_desc_default(mp_pool_mode_t mode, int32_t n, int32_t h,
                                                       int32_t w, int32_t c, int32_t window_h,
                                                       int32_t window_w, mp_dtype_t dtype) {
-  mp_pool2d_desc_t d;
-  memset(&d, 0, sizeof d);
-  d.struct_size = (uint32_t)sizeof d;
-  d.dtype = dtype;
-  d.mode = mode;
-  d.n = n;
-  d.h = h;
-  d.w = w;
-  d.c = c;
-  d.window_h = d.stride_h = window_h;
-  d.window_w = d.stride_w = window_w;
-  return d;
+  mp_pool2d_desc_t desc;
+  mp_pool2d_desc_init(&desc, sizeof desc, mode, n, h, w, c, window_h, window_w, dtype);
+  return desc;
 }
 
 /** P and Q of `desc`.
@@ -1726,17 +1586,13 @@ typedef struct mp_batchnorm_desc {
 } mp_batchnorm_desc_t;
 
 /** epsilon = 1e-5, momentum = 0.1, no activation. */
+MP_API mp_status_t mp_batchnorm_desc_init(mp_batchnorm_desc_t *desc, size_t struct_size,
+                                          int64_t rows, int32_t channels, mp_dtype_t dtype);
 static inline mp_batchnorm_desc_t mp_batchnorm_desc_default(int64_t rows, int32_t channels,
                                                             mp_dtype_t dtype) {
-  mp_batchnorm_desc_t d;
-  memset(&d, 0, sizeof d);
-  d.struct_size = (uint32_t)sizeof d;
-  d.dtype = dtype;
-  d.rows = rows;
-  d.channels = channels;
-  d.epsilon = 1e-5f;
-  d.momentum = 0.1f;
-  return d;
+  mp_batchnorm_desc_t desc;
+  mp_batchnorm_desc_init(&desc, sizeof desc, rows, channels, dtype);
+  return desc;
 }
 
 /** Bytes of workspace that training and backward need: at most 4 KiB per channel.

@@ -202,6 +202,36 @@ inline outcome<mp_comm_t> comm_init_nccl(void *nccl_comm) {
   return detail::finish(status, comm);
 }
 
+/// What makes a scaler go on where that of another system stopped.
+struct saved_scaler {
+  mp_scaler_config_t config;
+  mp_scaler_state_t state;
+};
+
+inline outcome<saved_scaler> scaler_from_torch(const mp_torch_scaler_t &torch) {
+  saved_scaler saved;
+  MP_INIT_STRUCT(&saved.config);
+  MP_INIT_STRUCT(&saved.state);
+  const mp_status_t status = mp_scaler_from_torch(&torch, &saved.config, &saved.state);
+  return detail::finish(status, saved);
+}
+
+inline outcome<mp_torch_scaler_t> scaler_to_torch(const mp_scaler_config_t &config,
+                                                  const mp_scaler_state_t &state) {
+  return detail::query<mp_torch_scaler_t>(mp_scaler_to_torch, &config, &state);
+}
+
+inline outcome<mp_scaler_state_t> scaler_from_megatron(const mp_megatron_scaler_t &megatron) {
+  mp_scaler_state_t state;
+  MP_INIT_STRUCT(&state);
+  const mp_status_t status = mp_scaler_from_megatron(&megatron, &state);
+  return detail::finish(status, state);
+}
+
+inline outcome<mp_megatron_scaler_t> scaler_to_megatron(const mp_scaler_state_t &state) {
+  return detail::query<mp_megatron_scaler_t>(mp_scaler_to_megatron, &state);
+}
+
 // ---------------------------------------------------------------------------- device memory
 
 /// From context::malloc; freed with mp_free.

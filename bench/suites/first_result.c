@@ -15,6 +15,9 @@
 
 static struct {
   const char *(*last_error)(void);
+  mp_status_t (*context_config_init)(mp_context_config_t *, size_t);
+  mp_status_t (*gemm_desc_init)(mp_gemm_desc_t *, size_t, int64_t, int64_t, int64_t, mp_dtype_t,
+                                mp_dtype_t);
   mp_status_t (*context_create)(mp_context_t *, const mp_context_config_t *);
   mp_status_t (*malloc)(mp_context_t, void **, size_t);
   mp_status_t (*memcpy)(mp_context_t, void *, const void *, size_t, mp_stream_t);
@@ -43,6 +46,8 @@ static void load(const char *path) {
   void *const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) fail("dlopen", dlerror());
   find(library, "mp_last_error", &mp.last_error);
+  find(library, "mp_context_config_init", &mp.context_config_init);
+  find(library, "mp_gemm_desc_init", &mp.gemm_desc_init);
   find(library, "mp_context_create", &mp.context_create);
   find(library, "mp_malloc", &mp.malloc);
   find(library, "mp_memcpy", &mp.memcpy);
@@ -80,7 +85,8 @@ int main(int argc, char **argv) {
   print_phase();
 
   mp_context_t context;
-  mp_context_config_t config = mp_context_config_default();
+  mp_context_config_t config;
+  check(mp.context_config_init(&config, sizeof config), "mp_context_config_init");
   config.device = (int32_t)atoi(argv[2]);
   check(mp.context_create(&context, &config), "mp_context_create");
   print_phase();
@@ -92,7 +98,9 @@ int main(int argc, char **argv) {
   check(mp.stream_sync(context, NULL), "mp_stream_sync");
   print_phase();
 
-  const mp_gemm_desc_t gemm = mp_gemm_desc_default(edge, edge, edge, MP_FP16, MP_FP32);
+  mp_gemm_desc_t gemm;
+  check(mp.gemm_desc_init(&gemm, sizeof gemm, edge, edge, edge, MP_FP16, MP_FP32),
+        "mp_gemm_desc_init");
   for (int call = 0; call < 2; call++) {
     check(mp.gemm(context, &gemm, a, a, NULL, d, NULL, NULL, 0, NULL), "mp_gemm");
     check(mp.stream_sync(context, NULL), "mp_stream_sync");

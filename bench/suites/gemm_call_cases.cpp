@@ -138,7 +138,7 @@ CallCase gemm_choice(const std::string &problem, mp_gemm_desc_t (*desc_of_call)(
 // ---------------------------------------------------------------------------- groups
 
 struct Group {
-  mp_gemm_desc_t desc = mp_gemm_grouped_desc_default(MP_FP16, MP_FP16);
+  mp_gemm_desc_t desc = mp_gemm_desc_default(0, 0, 0, MP_FP16, MP_FP16);
   std::vector<mp_gemm_group_item_t> items;
   std::vector<std::shared_ptr<Matrices>> matrices;
   Buffer workspace;

@@ -2,8 +2,8 @@
 
 !> The C ABI as it is: names, types and constants of mpcore.h.  Unsigned integers are signed ones of
 !> the same size.  Handles, streams and pointers to plain data are type(c_ptr); a descriptor that C
-!> takes as NULL is an optional argument.  A variable of a descriptor type begins with the values of
-!> its mp_*_default() for arguments of 0.  The module mpcore has the rest: arrays and error handling.
+!> takes as NULL is an optional argument.  A variable of a descriptor type begins with zeros and its
+!> struct_size; mp_*_default() has the defaults.  The module mpcore has the rest: arrays and error handling.
 module mpcore_c
   use, intrinsic :: iso_c_binding
   implicit none
@@ -359,7 +359,7 @@ module mpcore_c
   type, bind(c) :: mp_context_config_t
     integer(c_int32_t) :: struct_size = 24_c_int32_t
     !> CUDA ordinal, or one of MP_DEVICE_*
-    integer(c_int32_t) :: device = MP_DEVICE_AUTO
+    integer(c_int32_t) :: device = 0_c_int32_t
     !> use at most this many SMs; 0 = all.  Leaves room for NCCL.
     integer(c_int32_t) :: sm_limit = 0_c_int32_t
     !> must be 0
@@ -428,10 +428,10 @@ module mpcore_c
     integer(c_int) :: dtype_ab = 0
     !> any, whatever dtype_ab is
     integer(c_int) :: dtype_cd = 0
-    real(c_float) :: alpha = 1.0_c_float
+    real(c_float) :: alpha = 0.0_c_float
     real(c_float) :: beta = 0.0_c_float
     !> >= 0
-    integer(c_int32_t) :: batch_count = 1_c_int32_t
+    integer(c_int32_t) :: batch_count = 0_c_int32_t
     !> op(A) is m x k, op(B) is k x n, C and D are m x n
     integer(c_int64_t) :: m = 0_c_int64_t
     !> op(A) is m x k, op(B) is k x n, C and D are m x n
@@ -520,17 +520,17 @@ module mpcore_c
     !> rows and columns of zeros, >= 0
     integer(c_int32_t) :: pad_right = 0_c_int32_t
     !> >= 1
-    integer(c_int32_t) :: stride_h = 1_c_int32_t
+    integer(c_int32_t) :: stride_h = 0_c_int32_t
     !> >= 1
-    integer(c_int32_t) :: stride_w = 1_c_int32_t
+    integer(c_int32_t) :: stride_w = 0_c_int32_t
     !> >= 1
-    integer(c_int32_t) :: dilation_h = 1_c_int32_t
+    integer(c_int32_t) :: dilation_h = 0_c_int32_t
     !> >= 1
-    integer(c_int32_t) :: dilation_w = 1_c_int32_t
+    integer(c_int32_t) :: dilation_w = 0_c_int32_t
     !> divides c and k; c = depthwise
-    integer(c_int32_t) :: groups = 1_c_int32_t
+    integer(c_int32_t) :: groups = 0_c_int32_t
     !> out = alpha * conv + beta * out
-    real(c_float) :: alpha = 1.0_c_float
+    real(c_float) :: alpha = 0.0_c_float
     !> out = alpha * conv + beta * out
     real(c_float) :: beta = 0.0_c_float
     !> must be 0
@@ -583,35 +583,35 @@ module mpcore_c
     integer(c_int) :: policy = 0
     !> mp_scaler_flags_t, or-ed
     integer(c_int32_t) :: flags = 0_c_int32_t
-    real(c_float) :: init_scale = 1.0_c_float
+    real(c_float) :: init_scale = 0.0_c_float
     !> S is clamped to these; both > 0, and may be below 1.  Backoff also takes 0 = no such limit.
     !> Without min_scale S may sink to 0; where 1/S is infinite, mp_scale_step updates nothing.
-    real(c_float) :: min_scale = 1.0_c_float
+    real(c_float) :: min_scale = 0.0_c_float
     !> S is clamped to these; both > 0, and may be below 1.  Backoff also takes 0 = no such limit.
     !> Without min_scale S may sink to 0; where 1/S is infinite, mp_scale_step updates nothing.
-    real(c_float) :: max_scale = 16777216.0_c_float
+    real(c_float) :: max_scale = 0.0_c_float
     !> backoff; > 1
-    real(c_double) :: growth_factor = 2.0_c_double
+    real(c_double) :: growth_factor = 0.0_c_double
     !> backoff, lognormal; in (0, 1)
-    real(c_double) :: backoff_factor = 0.5_c_double
+    real(c_double) :: backoff_factor = 0.0_c_double
     !> lognormal, logmax; in [0, 1)
-    real(c_double) :: beta1 = 0.99_c_double
+    real(c_double) :: beta1 = 0.0_c_double
     !> lognormal, logmax; in [0, 1)
-    real(c_double) :: beta2 = 0.999_c_double
+    real(c_double) :: beta2 = 0.0_c_double
     !> lognormal: log2 of the largest finite gradient; logmax: see there
-    real(c_float) :: log2_max = 15.9993_c_float
+    real(c_float) :: log2_max = 0.0_c_float
     !> lognormal, logmax; 3.09 = normal quantile of 0.999
-    real(c_float) :: overflow_std_dev = 3.0902_c_float
+    real(c_float) :: overflow_std_dev = 0.0_c_float
     !> lognormal; bits
-    real(c_float) :: sigma_floor = 0.5_c_float
+    real(c_float) :: sigma_floor = 0.0_c_float
     !> >= 1; clean steps per growth, or per bit of h given back
-    integer(c_int32_t) :: growth_interval = 2000_c_int32_t
+    integer(c_int32_t) :: growth_interval = 0_c_int32_t
     !> backoff; overflows per backoff, >= 1
-    integer(c_int32_t) :: hysteresis = 1_c_int32_t
+    integer(c_int32_t) :: hysteresis = 0_c_int32_t
     !> After so many skipped steps in a row the state says MP_SCALER_DIVERGED and S stays, until a
     !> step is clean.  No S helps against a NaN of the forward pass, and a scaler that goes on
     !> lowering S ends at its minimum, or at 0.  0 = never.
-    integer(c_int32_t) :: diverged_after = 100_c_int32_t
+    integer(c_int32_t) :: diverged_after = 0_c_int32_t
     !> updates that mp_scaler_get_history_sync can look back; at most 2^24
     integer(c_int32_t) :: history = 0_c_int32_t
     !> must be 0
@@ -698,7 +698,7 @@ module mpcore_c
     !> polynomial, cosine, exponential: >= 1
     integer(c_int32_t) :: decay_steps = 0_c_int32_t
     !> polynomial: > 0
-    real(c_float) :: decay_power = 1.0_c_float
+    real(c_float) :: decay_power = 0.0_c_float
     !> exponential: > 0
     real(c_float) :: decay_rate = 0.0_c_float
     !> in the unit of lr
@@ -712,7 +712,7 @@ module mpcore_c
     integer(c_int) :: kind = 0
     !> mp_optimizer_flags_t, or-ed
     integer(c_int32_t) :: flags = 0_c_int32_t
-    integer(c_int32_t) :: num_groups = 1_c_int32_t
+    integer(c_int32_t) :: num_groups = 0_c_int32_t
     !> host, num_groups, copied
     type(c_ptr) :: groups = c_null_ptr
     !> host, one index per tensor; NULL = all in group 0
@@ -775,7 +775,7 @@ module mpcore_c
     !> 0 to world_size - 1
     integer(c_int32_t) :: rank = 0_c_int32_t
     !> >= 1; with 1 no callback is called, and all may be NULL
-    integer(c_int32_t) :: world_size = 1_c_int32_t
+    integer(c_int32_t) :: world_size = 0_c_int32_t
     !> must be 0
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
     !> recv = send of all ranks combined, the same bits on every rank.  Device pointers; recv may be
@@ -838,7 +838,7 @@ module mpcore_c
     !> >= classes
     integer(c_int64_t) :: ld_dlogits = 0_c_int64_t
     !> multiplies loss and gradient: a task weight, or 1/accumulation steps
-    real(c_float) :: weight = 1.0_c_float
+    real(c_float) :: weight = 0.0_c_float
     !> must be 0
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
   end type
@@ -895,9 +895,9 @@ module mpcore_c
     !> MP_ACT_NONE or MP_ACT_RELU
     integer(c_int) :: activation = 0
     !> >= 0; with 0, a constant channel becomes NaN
-    real(c_float) :: epsilon = 1e-5_c_float
+    real(c_float) :: epsilon = 0.0_c_float
     !> of the running statistics, in [0, 1]
-    real(c_float) :: momentum = 0.1_c_float
+    real(c_float) :: momentum = 0.0_c_float
   end type
 
   !> One kernel and what it makes of a problem.
@@ -960,6 +960,15 @@ module mpcore_c
       import
       integer(c_int), value :: dtype
       integer(c_size_t) :: answer
+    end function
+
+    !> device = MP_DEVICE_AUTO, the whole of it, cudaMalloc.
+    function mp_context_config_init(config, struct_size) result(answer) bind(c, &
+      name="mp_context_config_init")
+      import
+      type(mp_context_config_t), intent(inout) :: config
+      integer(c_size_t), value :: struct_size
+      integer(c_int) :: answer
     end function
 
     !> Create a context.  It becomes immutable here, which is why it can be shared.
@@ -1051,6 +1060,29 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> No function, nothing added, nothing measured.
+    function mp_epilogue_init(epilogue, struct_size) result(answer) bind(c, &
+      name="mp_epilogue_init")
+      import
+      type(mp_epilogue_t), intent(inout) :: epilogue
+      integer(c_size_t), value :: struct_size
+      integer(c_int) :: answer
+    end function
+
+    !> Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n.
+    function mp_gemm_desc_init(desc, struct_size, m, n, k, dtype_ab, &
+      dtype_cd) result(answer) bind(c, name="mp_gemm_desc_init")
+      import
+      type(mp_gemm_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int64_t), value :: m
+      integer(c_int64_t), value :: n
+      integer(c_int64_t), value :: k
+      integer(c_int), value :: dtype_ab
+      integer(c_int), value :: dtype_cd
+      integer(c_int) :: answer
+    end function
+
     !> Bytes of workspace with which mp_gemm (or mp_gemm_batched) runs its fastest kernel for
     !> `desc`; often 0.
     !> @param bytes  host, out.
@@ -1130,6 +1162,18 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n.
+    function mp_gemm_group_item_init(item, struct_size, m, n, k) result(answer) bind(c, &
+      name="mp_gemm_group_item_init")
+      import
+      type(mp_gemm_group_item_t), intent(inout) :: item
+      integer(c_size_t), value :: struct_size
+      integer(c_int64_t), value :: m
+      integer(c_int64_t), value :: n
+      integer(c_int64_t), value :: k
+      integer(c_int) :: answer
+    end function
+
     !> Bytes of workspace with which mp_gemm_grouped is fastest.  Shapes and ld of the items count,
     !> their pointers are not looked at.
     !> @param bytes  host, out.
@@ -1154,7 +1198,7 @@ module mpcore_c
     !> may be shared.
     !>
     !> @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld* and stride_* must be 0
-    !>               and batch_count 1, as mp_gemm_grouped_desc_default leaves them.  desc->kernel
+    !>               and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).  desc->kernel
     !>               names a kernel that runs every product.
     !> @param items  host, count elements, copied: the call can be captured into a CUDA graph, which
     !>               then keeps these shapes and pointers.  May be NULL when count is 0.
@@ -1178,6 +1222,23 @@ module mpcore_c
       type(c_ptr), value :: workspace
       integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype_out = dtype.
+    function mp_conv2d_desc_init(desc, struct_size, n, h, w, c, k, r, s, &
+      dtype) result(answer) bind(c, name="mp_conv2d_desc_init")
+      import
+      type(mp_conv2d_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int32_t), value :: n
+      integer(c_int32_t), value :: h
+      integer(c_int32_t), value :: w
+      integer(c_int32_t), value :: c
+      integer(c_int32_t), value :: k
+      integer(c_int32_t), value :: r
+      integer(c_int32_t), value :: s
+      integer(c_int), value :: dtype
       integer(c_int) :: answer
     end function
 
@@ -1400,6 +1461,43 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> In fp16, 2^16 is where torch.amp.GradScaler begins, and from 2^24 down to 1 it is 24 steps.
+    !>
+    !>     init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
+    !>     growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
+    !>     beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
+    !>     overflow_std_dev 3.0902      sigma_floor 0.5
+    function mp_scaler_config_init(config, struct_size, policy) result(answer) bind(c, &
+      name="mp_scaler_config_init")
+      import
+      type(mp_scaler_config_t), intent(inout) :: config
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: policy
+      integer(c_int) :: answer
+    end function
+
+    !> mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
+    !> says.
+    !> @return MP_ERROR_INVALID_ARGUMENT if there is no such preset
+    function mp_scaler_config_init_preset(config, struct_size, preset) result(answer) bind(c, &
+      name="mp_scaler_config_init_preset")
+      import
+      type(mp_scaler_config_t), intent(inout) :: config
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: preset
+      integer(c_int) :: answer
+    end function
+
+    !> The state of a new scaler.
+    function mp_scaler_state_init(state, struct_size, config) result(answer) bind(c, &
+      name="mp_scaler_state_init")
+      import
+      type(mp_scaler_state_t), intent(inout) :: state
+      integer(c_size_t), value :: struct_size
+      type(mp_scaler_config_t), intent(in), optional :: config
+      integer(c_int) :: answer
+    end function
+
     !> The scaler allocates nothing after this.  A program may have several, one per loss; several
     !> optimizers may share one, see MP_STEP_KEEP_SCALER.
     function mp_scaler_create(scaler, context, config) result(answer) bind(c, &
@@ -1503,6 +1601,83 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> What makes a scaler that goes on where torch's stopped.
+    !> @param saved   host.
+    !> @param config  host, out: for mp_scaler_create; MP_INIT_STRUCT it before the call.
+    !> @param state   host, out: for mp_scaler_set_state_sync; MP_INIT_STRUCT it before the call.
+    function mp_scaler_from_torch(saved, config, state) result(answer) bind(c, &
+      name="mp_scaler_from_torch")
+      import
+      type(mp_torch_scaler_t), intent(in), optional :: saved
+      type(mp_scaler_config_t), intent(inout) :: config
+      type(mp_scaler_state_t), intent(inout) :: state
+      integer(c_int) :: answer
+    end function
+
+    !> For GradScaler.load_state_dict.  Hysteresis, limits and the counts of skips are not torch's.
+    !> @param saved  host, out.
+    function mp_scaler_to_torch(config, state, saved) result(answer) bind(c, &
+      name="mp_scaler_to_torch")
+      import
+      type(mp_scaler_config_t), intent(in), optional :: config
+      type(mp_scaler_state_t), intent(in), optional :: state
+      type(mp_torch_scaler_t), intent(inout) :: saved
+      integer(c_int) :: answer
+    end function
+
+    !> The state, for a scaler made from MP_SCALER_PRESET_MEGATRON.
+    !> @param saved  host.
+    !> @param state  host, out; MP_INIT_STRUCT it before the call.
+    function mp_scaler_from_megatron(saved, state) result(answer) bind(c, &
+      name="mp_scaler_from_megatron")
+      import
+      type(mp_megatron_scaler_t), intent(in), optional :: saved
+      type(mp_scaler_state_t), intent(inout) :: state
+      integer(c_int) :: answer
+    end function
+
+    !> For DynamicGradScaler.load_state_dict.
+    !> @param saved  host, out.
+    function mp_scaler_to_megatron(state, saved) result(answer) bind(c, &
+      name="mp_scaler_to_megatron")
+      import
+      type(mp_scaler_state_t), intent(in), optional :: state
+      type(mp_megatron_scaler_t), intent(inout) :: saved
+      integer(c_int) :: answer
+    end function
+
+    !> The defaults of the cited papers; weight decay where the method is about it.  lr has no sensible
+    !> default.  trust is that of LARS; Apex's LARC has 0.02.
+    !>
+    !>               beta1   beta2   eps     others
+    !>     SGD       0.9     0       0       trust 0.001
+    !>     Adam      0.9     0.999   1e-8
+    !>     LAMB      0.9     0.999   1e-6    weight_decay 0.01
+    !>     NovoGrad  0.95    0.98    1e-8
+    !>     Adagrad   0       0       1e-10
+    !>     RMSProp   0       0.9     1e-8
+    !>
+    !> decay_power is 1; everything else is 0.
+    function mp_hyper_init(hyper, struct_size, kind, lr) result(answer) bind(c, &
+      name="mp_hyper_init")
+      import
+      type(mp_hyper_t), intent(inout) :: hyper
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: kind
+      real(c_float), value :: lr
+      integer(c_int) :: answer
+    end function
+
+    !> One group, no tensors yet; flags 0, or MP_OPT_DECOUPLED_DECAY for MP_OPT_LAMB.
+    function mp_optimizer_desc_init(desc, struct_size, kind) result(answer) bind(c, &
+      name="mp_optimizer_desc_init")
+      import
+      type(mp_optimizer_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: kind
+      integer(c_int) :: answer
+    end function
+
     !> Uploads the hyperparameters and allocates the scratch memory of all later steps.
     function mp_optimizer_create(optimizer, context, desc) result(answer) bind(c, &
       name="mp_optimizer_create")
@@ -1550,6 +1725,15 @@ module mpcore_c
       type(c_ptr), value :: grad_scale
       type(c_ptr), value :: found_inf
       type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> To nearest, overflow clamped.
+    function mp_model_options_init(options, struct_size) result(answer) bind(c, &
+      name="mp_model_options_init")
+      import
+      type(mp_model_options_t), intent(inout) :: options
+      integer(c_size_t), value :: struct_size
       integer(c_int) :: answer
     end function
 
@@ -1622,6 +1806,14 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> One rank, for a program that may have several: nothing is communicated.
+    function mp_comm_init(comm, struct_size) result(answer) bind(c, name="mp_comm_init")
+      import
+      type(mp_comm_t), intent(inout) :: comm
+      integer(c_size_t), value :: struct_size
+      integer(c_int) :: answer
+    end function
+
     !> Fill `comm` from a communicator.  libnccl.so.2 is looked up with dlopen in this call; without it
     !> there is no dependency on NCCL.  The codes of its callbacks are those of ncclResult_t.
     !> @param comm       host, out; MP_INIT_STRUCT it before the call.
@@ -1658,6 +1850,15 @@ module mpcore_c
       real(c_float), value :: pre
       real(c_float), value :: post
       type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> No clipping, no reports, one rank.
+    function mp_step_options_init(options, struct_size) result(answer) bind(c, &
+      name="mp_step_options_init")
+      import
+      type(mp_step_options_t), intent(inout) :: options
+      integer(c_size_t), value :: struct_size
       integer(c_int) :: answer
     end function
 
@@ -1813,6 +2014,18 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> Dense rows, weight = 1.
+    function mp_xent_desc_init(desc, struct_size, rows, classes, dtype) result(answer) bind(c, &
+      name="mp_xent_desc_init")
+      import
+      type(mp_xent_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int64_t), value :: rows
+      integer(c_int64_t), value :: classes
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+
     !> Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
     !>
     !>     p = softmax(logits[i]);  row_loss[i] = -weight log p[labels[i]]
@@ -1887,6 +2100,24 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> Windows side by side, without padding.
+    function mp_pool2d_desc_init(desc, struct_size, mode, n, h, w, c, window_h, window_w, &
+      dtype) result(answer) &
+      bind(c, name="mp_pool2d_desc_init")
+      import
+      type(mp_pool2d_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: mode
+      integer(c_int32_t), value :: n
+      integer(c_int32_t), value :: h
+      integer(c_int32_t), value :: w
+      integer(c_int32_t), value :: c
+      integer(c_int32_t), value :: window_h
+      integer(c_int32_t), value :: window_w
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+
     !> P and Q of `desc`.
     !> @param p,q  host, out.
     function mp_pool2d_output_size(desc, p, q) result(answer) bind(c, &
@@ -1929,6 +2160,18 @@ module mpcore_c
       type(c_ptr), value :: dy
       type(c_ptr), value :: dx
       type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> epsilon = 1e-5, momentum = 0.1, no activation.
+    function mp_batchnorm_desc_init(desc, struct_size, rows, channels, &
+      dtype) result(answer) bind(c, name="mp_batchnorm_desc_init")
+      import
+      type(mp_batchnorm_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int64_t), value :: rows
+      integer(c_int32_t), value :: channels
+      integer(c_int), value :: dtype
       integer(c_int) :: answer
     end function
 
@@ -2099,72 +2342,42 @@ module mpcore_c
 
 contains
 
-  pure function mp_context_config_default() result(answer)
+  !> device = MP_DEVICE_AUTO, the whole of it, cudaMalloc.
+  function mp_context_config_default() result(answer)
     type(mp_context_config_t) :: answer
-    type(mp_context_config_t) :: c
-    c%device = 0_c_int32_t
-    c%device = MP_DEVICE_AUTO
-    answer = c
+    if (mp_context_config_init(answer, c_sizeof(answer)) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  pure function mp_epilogue_default() result(answer)
+  !> No function, nothing added, nothing measured.
+  function mp_epilogue_default() result(answer)
     type(mp_epilogue_t) :: answer
-    type(mp_epilogue_t) :: e
-    answer = e
+    if (mp_epilogue_init(answer, c_sizeof(answer)) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
   !> Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n.
-  pure function mp_gemm_desc_default(m, n, k, dtype_ab, dtype_cd) result(answer)
+  function mp_gemm_desc_default(m, n, k, dtype_ab, dtype_cd) result(answer)
     integer(c_int64_t), value :: m
     integer(c_int64_t), value :: n
     integer(c_int64_t), value :: k
     integer(c_int), value :: dtype_ab
     integer(c_int), value :: dtype_cd
     type(mp_gemm_desc_t) :: answer
-    type(mp_gemm_desc_t) :: d
-    d%alpha = 0.0_c_float
-    d%batch_count = 0_c_int32_t
-    d%dtype_ab = dtype_ab
-    d%dtype_cd = dtype_cd
-    d%alpha = 1.0_c_float
-    d%batch_count = 1_c_int32_t
-    d%m = m
-    d%n = n
-    d%k = k
-    d%lda = k
-    d%ldb = n
-    d%ldc = n
-    d%ldd = n
-    answer = d
+    if (mp_gemm_desc_init(answer, c_sizeof(answer), m, n, k, dtype_ab, &
+      dtype_cd) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
   !> Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n.
-  pure function mp_gemm_group_item_default(m, n, k) result(answer)
+  function mp_gemm_group_item_default(m, n, k) result(answer)
     integer(c_int64_t), value :: m
     integer(c_int64_t), value :: n
     integer(c_int64_t), value :: k
     type(mp_gemm_group_item_t) :: answer
-    type(mp_gemm_group_item_t) :: i
-    i%m = m
-    i%n = n
-    i%k = k
-    i%lda = k
-    i%ldb = n
-    i%ldc = n
-    i%ldd = n
-    answer = i
-  end function
-
-  !> What the products of a group have in common.  alpha = 1, beta = 0.
-  pure function mp_gemm_grouped_desc_default(dtype_ab, dtype_cd) result(answer)
-    integer(c_int), value :: dtype_ab
-    integer(c_int), value :: dtype_cd
-    type(mp_gemm_desc_t) :: answer
-    answer = mp_gemm_desc_default(0_c_int64_t, 0_c_int64_t, 0_c_int64_t, dtype_ab, dtype_cd)
+    if (mp_gemm_group_item_init(answer, c_sizeof(answer), m, n, &
+      k) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
   !> Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype_out = dtype.
-  pure function mp_conv2d_desc_default(n, h, w, c, k, r, s, dtype) result(answer)
+  function mp_conv2d_desc_default(n, h, w, c, k, r, s, dtype) result(answer)
     integer(c_int32_t), value :: n
     integer(c_int32_t), value :: h
     integer(c_int32_t), value :: w
@@ -2174,280 +2387,98 @@ contains
     integer(c_int32_t), value :: s
     integer(c_int), value :: dtype
     type(mp_conv2d_desc_t) :: answer
-    type(mp_conv2d_desc_t) :: d
-    d%stride_h = 0_c_int32_t
-    d%stride_w = 0_c_int32_t
-    d%dilation_h = 0_c_int32_t
-    d%dilation_w = 0_c_int32_t
-    d%groups = 0_c_int32_t
-    d%alpha = 0.0_c_float
-    d%dtype = dtype
-    d%dtype_out = dtype
-    d%n = n
-    d%h = h
-    d%w = w
-    d%c = c
-    d%k = k
-    d%r = r
-    d%s = s
-    d%dilation_w = 1_c_int32_t
-    d%dilation_h = 1_c_int32_t
-    d%stride_w = 1_c_int32_t
-    d%stride_h = 1_c_int32_t
-    d%groups = 1_c_int32_t
-    d%alpha = 1.0_c_float
-    answer = d
+    if (mp_conv2d_desc_init(answer, c_sizeof(answer), n, h, w, c, k, r, s, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  pure function mp_scaler_config_default(policy) result(answer)
+  !> In fp16, 2^16 is where torch.amp.GradScaler begins, and from 2^24 down to 1 it is 24 steps.
+  !>
+  !>     init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
+  !>     growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
+  !>     beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
+  !>     overflow_std_dev 3.0902      sigma_floor 0.5
+  function mp_scaler_config_default(policy) result(answer)
     integer(c_int), value :: policy
     type(mp_scaler_config_t) :: answer
-    type(mp_scaler_config_t) :: c
-    c%init_scale = 0.0_c_float
-    c%min_scale = 0.0_c_float
-    c%max_scale = 0.0_c_float
-    c%growth_factor = 0.0_c_double
-    c%backoff_factor = 0.0_c_double
-    c%beta1 = 0.0_c_double
-    c%beta2 = 0.0_c_double
-    c%log2_max = 0.0_c_float
-    c%overflow_std_dev = 0.0_c_float
-    c%sigma_floor = 0.0_c_float
-    c%growth_interval = 0_c_int32_t
-    c%hysteresis = 0_c_int32_t
-    c%diverged_after = 0_c_int32_t
-    c%policy = policy
-    c%init_scale = merge(1.0_c_float, 65536.0_c_float, policy == MP_SCALER_STATIC)
-    c%min_scale = 1.0_c_float
-    c%max_scale = 16777216.0_c_float
-    c%growth_factor = 2.0_c_double
-    c%backoff_factor = 0.5_c_double
-    c%beta1 = 0.99_c_double
-    c%beta2 = 0.999_c_double
-    c%log2_max = 15.9993_c_float
-    c%overflow_std_dev = 3.0902_c_float
-    c%sigma_floor = 0.5_c_float
-    c%growth_interval = 2000_c_int32_t
-    c%hysteresis = 1_c_int32_t
-    c%diverged_after = 100_c_int32_t
-    answer = c
+    if (mp_scaler_config_init(answer, c_sizeof(answer), &
+      policy) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  pure function mp_scaler_config_preset(preset) result(answer)
+  !> mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
+  !> says.
+  !> @return MP_ERROR_INVALID_ARGUMENT if there is no such preset
+  function mp_scaler_config_preset(preset) result(answer)
     integer(c_int), value :: preset
     type(mp_scaler_config_t) :: answer
-    type(mp_scaler_config_t) :: c
-    c = mp_scaler_config_default(MP_SCALER_BACKOFF)
-    c%max_scale = 0.0_c_float
-    c%diverged_after = 0_c_int32_t
-    select case (preset)
-    case (MP_SCALER_PRESET_LOGNORMAL)
-      answer = mp_scaler_config_default(MP_SCALER_LOGNORMAL)
-      return
-    case (MP_SCALER_PRESET_TORCH)
-      c%min_scale = 0.0_c_float
-    case (MP_SCALER_PRESET_APEX_AMP)
-      c%min_scale = 0.0_c_float
-      c%max_scale = 16777216.0_c_float
-    case (MP_SCALER_PRESET_APEX_HYSTERESIS)
-      c%min_scale = 0.0_c_float
-      c%hysteresis = 2_c_int32_t
-      c%flags = MP_SCALER_REFILL_EACH_STEP
-    case (MP_SCALER_PRESET_MEGATRON)
-      c%init_scale = 4294967296.0_c_float
-      c%growth_interval = 1000_c_int32_t
-      c%hysteresis = 2_c_int32_t
-    case (MP_SCALER_PRESET_DEEPSPEED)
-      c%growth_interval = 1000_c_int32_t
-      c%hysteresis = 2_c_int32_t
-    case (MP_SCALER_PRESET_DEEPSPEED_FUSED)
-      c%growth_interval = 1000_c_int32_t
-      c%flags = MP_SCALER_FIRST_STEP_UNCOUNTED
-    case (MP_SCALER_PRESET_KERAS)
-      c%init_scale = 32768.0_c_float
-    case (MP_SCALER_PRESET_KERAS_3)
-      c%init_scale = 32768.0_c_float
-      c%min_scale = 0.0_c_float
-    case (MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF)
-      c%max_scale = 16384.0_c_float
-      c%init_scale = 16384.0_c_float
-    case (MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX)
-      c%policy = MP_SCALER_LOGMAX
-      c%init_scale = 1.0_c_float
-      c%max_scale = 16384.0_c_float
-      c%log2_max = 16.0_c_float
-      c%overflow_std_dev = 3.09_c_float
-    case default
-      c%struct_size = 0_c_int32_t
-    end select
-    answer = c
+    if (mp_scaler_config_init_preset(answer, c_sizeof(answer), &
+      preset) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
   !> The state of a new scaler.
-  pure function mp_scaler_state_default(config) result(answer)
+  function mp_scaler_state_default(config) result(answer)
     type(mp_scaler_config_t), intent(in) :: config
     type(mp_scaler_state_t) :: answer
-    type(mp_scaler_state_t) :: s
-    s%policy = config%policy
-    s%scale = config%init_scale
-    s%growth_tracker = merge(-1_c_int32_t, 0_c_int32_t, iand(config%flags, MP_SCALER_FIRST_STEP_UNCOUNTED) /= 0)
-    s%hysteresis_left = config%hysteresis
-    s%beta1_power = 1.0_c_double
-    s%beta2_power = 1.0_c_double
-    answer = s
+    if (mp_scaler_state_init(answer, c_sizeof(answer), &
+      config) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  !> A scaler that goes on where torch's stopped: its config, and the state for
-  !> mp_scaler_set_state_sync.  Both check what they get.
-  pure function mp_scaler_config_from_torch(saved) result(answer)
-    type(mp_torch_scaler_t), intent(in) :: saved
-    type(mp_scaler_config_t) :: answer
-    type(mp_scaler_config_t) :: c
-    c = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH)
-    c%init_scale = real(saved%scale, c_float)
-    c%growth_factor = saved%growth_factor
-    c%backoff_factor = saved%backoff_factor
-    c%growth_interval = saved%growth_interval
-    answer = c
-  end function
-
-  pure function mp_scaler_state_from_torch(saved) result(answer)
-    type(mp_torch_scaler_t), intent(in) :: saved
-    type(mp_scaler_state_t) :: answer
-    type(mp_scaler_config_t) :: c
-    type(mp_scaler_state_t) :: s
-    c = mp_scaler_config_from_torch(saved)
-    s = mp_scaler_state_default(c)
-    s%growth_tracker = saved%growth_tracker
-    answer = s
-  end function
-
-  !> For GradScaler.load_state_dict.  Hysteresis, limits and the counts of skips are not torch's.
-  pure function mp_scaler_to_torch(config, state) result(answer)
-    type(mp_scaler_config_t), intent(in) :: config
-    type(mp_scaler_state_t), intent(in) :: state
-    type(mp_torch_scaler_t) :: answer
-    type(mp_torch_scaler_t) :: saved
-    saved%scale = real(state%scale, c_double)
-    saved%growth_factor = config%growth_factor
-    saved%backoff_factor = config%backoff_factor
-    saved%growth_interval = config%growth_interval
-    saved%growth_tracker = state%growth_tracker
-    answer = saved
-  end function
-
-  !> The state, for a scaler made from MP_SCALER_PRESET_MEGATRON.
-  pure function mp_scaler_state_from_megatron(saved) result(answer)
-    type(mp_megatron_scaler_t), intent(in) :: saved
-    type(mp_scaler_state_t) :: answer
-    type(mp_scaler_config_t) :: c
-    type(mp_scaler_state_t) :: s
-    c = mp_scaler_config_preset(MP_SCALER_PRESET_MEGATRON)
-    s = mp_scaler_state_default(c)
-    s%scale = saved%scale
-    s%growth_tracker = saved%growth_tracker
-    s%hysteresis_left = merge(int(saved%hysteresis_tracker, c_int32_t), 0_c_int32_t, saved%hysteresis_tracker > 0_c_int)
-    answer = s
-  end function
-
-  !> For DynamicGradScaler.load_state_dict.
-  pure function mp_scaler_to_megatron(state) result(answer)
-    type(mp_scaler_state_t), intent(in) :: state
-    type(mp_megatron_scaler_t) :: answer
-    type(mp_megatron_scaler_t) :: saved
-    saved%scale = state%scale
-    saved%growth_tracker = state%growth_tracker
-    saved%hysteresis_tracker = state%hysteresis_left
-    answer = saved
-  end function
-
-  !> The defaults of the cited papers; weight decay where the method is about it (LAMB: 0.01).  lr has
-  !> no sensible default.  trust is that of LARS, 0.001; Apex's LARC has 0.02.
-  pure function mp_hyper_default(kind, lr) result(answer)
+  !> The defaults of the cited papers; weight decay where the method is about it.  lr has no sensible
+  !> default.  trust is that of LARS; Apex's LARC has 0.02.
+  !>
+  !>               beta1   beta2   eps     others
+  !>     SGD       0.9     0       0       trust 0.001
+  !>     Adam      0.9     0.999   1e-8
+  !>     LAMB      0.9     0.999   1e-6    weight_decay 0.01
+  !>     NovoGrad  0.95    0.98    1e-8
+  !>     Adagrad   0       0       1e-10
+  !>     RMSProp   0       0.9     1e-8
+  !>
+  !> decay_power is 1; everything else is 0.
+  function mp_hyper_default(kind, lr) result(answer)
     integer(c_int), value :: kind
     real(c_float), value :: lr
     type(mp_hyper_t) :: answer
-    type(mp_hyper_t) :: h
-    h%decay_power = 0.0_c_float
-    h%lr = lr
-    h%decay_power = 1.0_c_float
-    select case (kind)
-    case (MP_OPT_SGD)
-      h%beta1 = 0.9_c_float
-      h%trust = 0.001_c_float
-    case (MP_OPT_ADAM)
-      h%beta1 = 0.9_c_float
-      h%beta2 = 0.999_c_float
-      h%eps = 1e-8_c_float
-    case (MP_OPT_LAMB)
-      h%beta1 = 0.9_c_float
-      h%beta2 = 0.999_c_float
-      h%eps = 1e-6_c_float
-      h%weight_decay = 0.01_c_float
-    case (MP_OPT_NOVOGRAD)
-      h%beta1 = 0.95_c_float
-      h%beta2 = 0.98_c_float
-      h%eps = 1e-8_c_float
-    case (MP_OPT_ADAGRAD)
-      h%eps = 1e-10_c_float
-    case (MP_OPT_RMSPROP)
-      h%beta2 = 0.9_c_float
-      h%eps = 1e-8_c_float
-    end select
-    answer = h
+    if (mp_hyper_init(answer, c_sizeof(answer), kind, lr) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  pure function mp_optimizer_desc_default(kind) result(answer)
+  !> One group, no tensors yet; flags 0, or MP_OPT_DECOUPLED_DECAY for MP_OPT_LAMB.
+  function mp_optimizer_desc_default(kind) result(answer)
     integer(c_int), value :: kind
     type(mp_optimizer_desc_t) :: answer
-    type(mp_optimizer_desc_t) :: d
-    d%num_groups = 0_c_int32_t
-    d%kind = kind
-    d%flags = merge(int(MP_OPT_DECOUPLED_DECAY, c_int32_t), 0_c_int32_t, kind == MP_OPT_LAMB)
-    d%num_groups = 1_c_int32_t
-    answer = d
+    if (mp_optimizer_desc_init(answer, c_sizeof(answer), &
+      kind) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  pure function mp_model_options_default() result(answer)
+  !> To nearest, overflow clamped.
+  function mp_model_options_default() result(answer)
     type(mp_model_options_t) :: answer
-    type(mp_model_options_t) :: o
-    answer = o
+    if (mp_model_options_init(answer, c_sizeof(answer)) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
   !> One rank, for a program that may have several: nothing is communicated.
-  pure function mp_comm_default() result(answer)
+  function mp_comm_default() result(answer)
     type(mp_comm_t) :: answer
-    type(mp_comm_t) :: c
-    c%world_size = 0_c_int32_t
-    c%world_size = 1_c_int32_t
-    answer = c
+    if (mp_comm_init(answer, c_sizeof(answer)) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  pure function mp_step_options_default() result(answer)
+  !> No clipping, no reports, one rank.
+  function mp_step_options_default() result(answer)
     type(mp_step_options_t) :: answer
-    type(mp_step_options_t) :: o
-    answer = o
+    if (mp_step_options_init(answer, c_sizeof(answer)) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
   !> Dense rows, weight = 1.
-  pure function mp_xent_desc_default(rows, classes, dtype) result(answer)
+  function mp_xent_desc_default(rows, classes, dtype) result(answer)
     integer(c_int64_t), value :: rows
     integer(c_int64_t), value :: classes
     integer(c_int), value :: dtype
     type(mp_xent_desc_t) :: answer
-    type(mp_xent_desc_t) :: d
-    d%weight = 0.0_c_float
-    d%dtype = dtype
-    d%rows = rows
-    d%classes = classes
-    d%ld_logits = classes
-    d%ld_dlogits = classes
-    d%weight = 1.0_c_float
-    answer = d
+    if (mp_xent_desc_init(answer, c_sizeof(answer), rows, classes, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
   !> Windows side by side, without padding.
-  pure function mp_pool2d_desc_default(mode, n, h, w, c, window_h, window_w, dtype) result(answer)
+  function mp_pool2d_desc_default(mode, n, h, w, c, window_h, window_w, dtype) result(answer)
     integer(c_int), value :: mode
     integer(c_int32_t), value :: n
     integer(c_int32_t), value :: h
@@ -2457,35 +2488,18 @@ contains
     integer(c_int32_t), value :: window_w
     integer(c_int), value :: dtype
     type(mp_pool2d_desc_t) :: answer
-    type(mp_pool2d_desc_t) :: d
-    d%dtype = dtype
-    d%mode = mode
-    d%n = n
-    d%h = h
-    d%w = w
-    d%c = c
-    d%stride_h = window_h
-    d%window_h = window_h
-    d%stride_w = window_w
-    d%window_w = window_w
-    answer = d
+    if (mp_pool2d_desc_init(answer, c_sizeof(answer), mode, n, h, w, c, window_h, window_w, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
   !> epsilon = 1e-5, momentum = 0.1, no activation.
-  pure function mp_batchnorm_desc_default(rows, channels, dtype) result(answer)
+  function mp_batchnorm_desc_default(rows, channels, dtype) result(answer)
     integer(c_int64_t), value :: rows
     integer(c_int32_t), value :: channels
     integer(c_int), value :: dtype
     type(mp_batchnorm_desc_t) :: answer
-    type(mp_batchnorm_desc_t) :: d
-    d%epsilon = 0.0_c_float
-    d%momentum = 0.0_c_float
-    d%dtype = dtype
-    d%rows = rows
-    d%channels = channels
-    d%epsilon = 1e-5_c_float
-    d%momentum = 0.1_c_float
-    answer = d
+    if (mp_batchnorm_desc_init(answer, c_sizeof(answer), rows, channels, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
 end module

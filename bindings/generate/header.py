@@ -79,12 +79,12 @@ class Function:
 
 @dataclass
 class Inline:
-    """A static inline function: its body as tokens, for defaults.py."""
+    """A static inline function: a struct by value, as `init` fills it in."""
 
     name: str
     result: Type
     params: List[Param]
-    body: list
+    init: str
     doc: str = ""
 
 
@@ -105,9 +105,9 @@ class Model:
         return next((e for e in self.enums if e.name == name), None)
 
     def is_described(self, kind) -> bool:
-        """A pointer to a struct with struct_size, which lies in host memory; one without it is data."""
+        """A pointer to a struct in host memory.  What kernels write is data."""
         struct = self.struct(kind.base) if len(kind.pointers) == 1 else None
-        return struct is not None and struct.fields[0].name == "struct_size"
+        return struct is not None and "device memory" not in struct.doc
 
     def inline(self, name) -> Optional[Inline]:
         return next((f for f in self.inlines if f.name == name), None)
@@ -432,8 +432,12 @@ class Parser:
             self.at += 1
             if depth == 0:
                 break
-        body = [t for t in self.tokens[start + 1:self.at - 1] if t.kind != "comment"]
-        self.model.inlines.append(Inline(name, result, params, body, doc))
+        calls = [a.text for a, b in zip(self.tokens[start:self.at], self.tokens[start + 1:self.at])
+                 if a.kind == "name" and b.text == "("]
+        init = next((f for f in self.model.functions if [f.name] == calls), None)
+        if init is None:
+            self.fail(f"{name} should call one function")
+        self.model.inlines.append(Inline(name, result, params, init.name, doc or init.doc))
 
 
 def host_outputs(doc: str) -> set:

@@ -2,7 +2,6 @@
 
 import keyword
 
-from . import defaults
 from .header import Callback, Model, Type
 
 TYPES = {
@@ -94,57 +93,19 @@ def struct(s, model: Model) -> str:
 # ---------------------------------------------------------------- inline functions
 
 
-def expression(e) -> str:
-    kind = e[0]
-    if kind == "number":
-        return e[1].rstrip("fFuUlL") if not e[1].lower().startswith("0x") else e[1]
-    if kind == "name":
-        return word(e[1])
-    if kind == "member":
-        return f"{expression(e[1])}.{e[2]}"
-    if kind in ("address", "cast"):  # assigning to a field of ctypes converts
-        return expression(e[1] if kind == "address" else e[2])
-    if kind == "negative":
-        return f"-{expression(e[1])}"
-    if kind == "binary":
-        op = {"&&": "and", "||": "or"}.get(e[1], e[1])
-        return f"{expression(e[2])} {op} {expression(e[3])}"
-    if kind == "choose":
-        return f"{expression(e[2])} if {expression(e[1])} else {expression(e[3])}"
-    if kind == "call":
-        return f"{e[1]}({', '.join(expression(a) for a in e[2])})"
-    raise ValueError(e)
-
-
 def hint(kind: Type, model: Model) -> str:
-    if kind.pointers or model.struct(kind.base):
+    if kind.pointers:
         return kind.base
-    return "float" if kind.base in defaults.FLOATS else "int"
+    return "float" if kind.base in ("float", "double") else "int"
 
 
 def inline(f, model: Model) -> str:
     params = ", ".join(f"{word(p.name)}: {hint(p.type, model)}" for p in f.params)
-    out = f"\n\ndef {f.name}({params}) -> {f.result.base}:\n" + docstring(f.doc)
-
-    def run(statements, indent) -> str:
-        text = ""
-        for s in statements:
-            if s[0] == "declare":
-                text += f"{indent}{s[2]} = {expression(s[3]) if s[3] else s[1].base + '()'}\n"
-            elif s[0] == "assign":
-                targets = [t for t in s[1] if not (t[2] == "struct_size" and s[2][0] == "cast")]
-                if targets:
-                    names = " = ".join(expression(t) for t in targets)
-                    text += f"{indent}{names} = {expression(s[2])}\n"
-            elif s[0] == "switch":
-                for index, (label, inner) in enumerate(s[2]):
-                    test = f"{'el' if index else ''}if {expression(s[1])} == {label}" if label else "else"
-                    text += f"{indent}{test}:\n{run(inner, indent + '    ') or indent + '    pass' + chr(10)}"
-            elif s[0] == "return":
-                text += f"{indent}return {expression(s[1])}\n"
-        return text
-
-    return out + run(defaults.body(f, model), "    ")
+    arguments = "".join(f", {word(p.name)}" for p in f.params)
+    return (f"\n\ndef {f.name}({params}) -> {f.result.base}:\n" + docstring(f.doc) +
+            f"    value = {f.result.base}()\n"
+            f"    _library.{f.init}(value, ctypes.sizeof(value){arguments})\n"
+            f"    return value\n")
 
 
 # ---------------------------------------------------------------- the file
@@ -173,9 +134,13 @@ def sys(model: Model) -> str:
     out += "\n\n# name: (result, argument types, argument names)\nFUNCTIONS = {\n"
     out += "".join(function(f, model) for f in model.functions) + "}\n"
     out += '''
+_library = None  # of the functions above
+
 
 def declare(library: ctypes.CDLL) -> ctypes.CDLL:
     """Give every function of the library its types; AttributeError where one is missing."""
+    global _library
+    _library = library
     for name, (result, arguments, _) in FUNCTIONS.items():
         function = getattr(library, name)
         function.restype = result

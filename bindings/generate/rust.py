@@ -2,7 +2,6 @@
 
 import re
 
-from . import defaults
 from .header import Callback, Model, Type
 
 TYPES = {
@@ -19,7 +18,7 @@ PROLOGUE = """\
 //!
 //! An enum is an integer here, for a library newer than this file may know more values; the
 //! crate's own enums are for Rust programs.  The functions with a body are the inline functions of
-//! the header, in Rust.
+//! the header: structs by value, as the library fills them in.
 
 #![allow(non_camel_case_types, non_snake_case)]
 
@@ -104,80 +103,17 @@ def sized(s) -> bool:
 # ---------------------------------------------------------------- inline functions
 
 
-def expression(e, integer: bool = True) -> str:
-    """integer: whether a bare number stays one; in Rust no integer becomes a float by itself."""
-    kind = e[0]
-    if kind == "number":
-        text = e[1].rstrip("fFuUlL") if not e[1].lower().startswith("0x") else e[1]
-        return text if integer or re.search(r"[.eE]", text) else text + ".0"
-    if kind == "name":
-        return word(e[1])
-    if kind == "member":
-        return f"{expression(e[1])}.{word(e[2])}"
-    if kind == "address":
-        return f"&{expression(e[1])}"
-    if kind == "cast":
-        return f"{expression(e[2])} as {TYPES.get(e[1].base, e[1].base)}"
-    if kind == "negative":
-        return f"-{expression(e[1], integer)}"
-    if kind == "binary":
-        return f"{expression(e[2])} {e[1]} {expression(e[3])}"
-    if kind == "choose":
-        return (f"if {condition(e[1])} {{ {expression(e[2], integer)} }} "
-                f"else {{ {expression(e[3], integer)} }}")
-    if kind == "call":
-        return f"{e[1]}({', '.join(expression(a) for a in e[2])})"
-    raise ValueError(e)
-
-
-def condition(e) -> str:
-    if e[0] == "binary" and e[1] in ("==", "!=", "<", ">", "<=", ">="):
-        return expression(e)
-    return f"{expression(e)} != 0"
-
-
 def inline(f, model: Model) -> str:
     params = ", ".join(
         f"{word(p.name)}: " + (f"&{p.type.base}" if p.type.pointers else type_name(p.type, model))
         for p in f.params)
-    out = f"\n{doc(f.doc)}pub fn {f.name}({params}) -> {f.result.base} {{\n"
-    returned = model.struct(f.result.base)
-    floats = {g.name for g in returned.fields if isinstance(g.type, Type) and
-              g.type.base in defaults.FLOATS and not g.type.pointers}
-
-    body = defaults.body(f, model)
-
-    def writes(s) -> bool:
-        if s[0] == "assign":
-            return not (s[1][0][2] == "struct_size" and s[2][0] == "cast")
-        return s[0] == "switch"
-
-    def run(statements, indent) -> str:
-        text = ""
-        for index, s in enumerate(statements):
-            last = indent == "    " and index == len(statements) - 1
-            if s[0] == "declare":
-                const = s[1].const_base or not any(writes(t) for t in body if t[0] != "return")
-                value = expression(s[3]) if s[3] else f"{s[1].base}::zeroed()"
-                text += f"{indent}let {'' if const else 'mut '}{s[2]} = {value};\n"
-            elif s[0] == "assign":
-                for target in reversed(s[1]):
-                    field = target[2]
-                    if field == "struct_size" and s[2][0] == "cast":
-                        continue  # zeroed() has set it
-                    text += f"{indent}{expression(target)} = {expression(s[2], field not in floats)};\n"
-            elif s[0] == "switch":
-                text += f"{indent}match {expression(s[1])} {{\n"
-                for label, inner in s[2]:
-                    text += f"{indent}    {label or '_'} => {{\n{run(inner, indent + ' ' * 8)}{indent}    }}\n"
-                if all(label for label, _ in s[2]):
-                    text += f"{indent}    _ => {{}}\n"
-                text += f"{indent}}}\n"
-            elif s[0] == "return":
-                text += f"{indent}{expression(s[1])}\n" if last else f"{indent}return {expression(s[1])};\n"
-        return text
-
-    return out + run(body, "    ") + "}\n"
+    arguments = "".join(f", {word(p.name)}" for p in f.params)
+    return (f"\n{doc(f.doc)}pub fn {f.name}({params}) -> {f.result.base} {{\n"
+            f"    let mut value = {f.result.base}::zeroed();\n"
+            f"    let size = core::mem::size_of_val(&value);\n"
+            f"    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.\n"
+            f"    unsafe {{ {f.init}(&mut value, size{arguments}) }};\n"
+            f"    value\n}}\n")
 
 
 # ---------------------------------------------------------------- the file

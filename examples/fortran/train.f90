@@ -42,6 +42,7 @@ contains
     type(mp_context_config_t) :: config
     character(10) :: device
     call get_command_argument(1, device)
+    config = mp_context_config_default()
     if (device == 'host') config%device = MP_DEVICE_HOST
     call mp_check(mp_context_create(context, config))
   end subroutine

@@ -39,8 +39,14 @@ def probe(generate, tmp_path):
 
 
 @pytest.fixture
-def c_lines(probe, run, cc, tmp_path) -> list:
-    run(*cc, "-std=c99", "-Iinclude", probe("c", "probe.c"), "-o", tmp_path / "probe_c")
+def link(build) -> list:
+    """The flags with which a program finds the library, which fills in the defaults."""
+    return [f"-L{build}", "-lmpcore", f"-Wl,-rpath,{build}"]
+
+
+@pytest.fixture
+def c_lines(probe, run, cc, link, tmp_path) -> list:
+    run(*cc, "-std=c99", "-Iinclude", probe("c", "probe.c"), *link, "-o", tmp_path / "probe_c")
     lines = run(tmp_path / "probe_c").splitlines()
     assert lines
     return lines
@@ -52,16 +58,17 @@ def test_python(probe, run, build, c_lines):
     assert said.splitlines() == c_lines
 
 
-def test_rust(probe, run, root, c_lines, need, tmp_path):
+def test_rust(probe, run, root, build, c_lines, need, tmp_path):
     need("rustc", "the raw binding of Rust")
     source = probe("rust", "probe.rs", f'#[path = "{root}/{RUST}/sys.rs"] mod sys;\n')
-    run("rustc", "--edition", "2021", "-A", "warnings", source, "-o", tmp_path / "probe_rust")
+    run("rustc", "--edition", "2021", "-A", "warnings", source, "-L", build, "-l", "mpcore", "-C",
+        f"link-arg=-Wl,-rpath,{build}", "-o", tmp_path / "probe_rust")
     assert run(tmp_path / "probe_rust").splitlines() == c_lines
 
 
-def test_fortran(probe, run, c_lines, need, tmp_path):
+def test_fortran(probe, run, c_lines, link, need, tmp_path):
     need("gfortran", "the raw binding of Fortran")
-    run("gfortran", "-std=f2018", "-O0", f"-J{tmp_path}", FORTRAN, probe("fortran", "probe.f90"), "-o",
+    run("gfortran", "-std=f2018", "-O0", f"-J{tmp_path}", FORTRAN, probe("fortran", "probe.f90"), *link, "-o",
         tmp_path / "probe_fortran")
     assert run(tmp_path / "probe_fortran").splitlines() == c_lines
 
@@ -87,5 +94,9 @@ def test_check_names_what_is_missing(generate, change, what, where, pattern, rep
     assert re.search(rf"{where} has no {what}$", said, re.MULTILINE), said
 
 
-def test_check_notices_another_value(generate, change):
-    generate("--check", "--root", change("include/mpcore.h", "MP_ACT_DGELU = 4", "MP_ACT_DGELU = 5"), code=1)
+@pytest.mark.parametrize("file, pattern, replacement", [
+    ("include/mpcore/gemm.h", "MP_ACT_DGELU = 4", "MP_ACT_DGELU = 5"),
+    ("bindings/rust/Cargo.toml", r'(?m)^version = .*', 'version = "9.9.9"'),
+])
+def test_check_notices_another_value(generate, change, file, pattern, replacement):
+    generate("--check", "--root", change(file, pattern, replacement), code=1)

@@ -102,6 +102,7 @@ void check_struct_size(const struct subject *subject);
 /* ---------------------------------------------------------------- one function per file */
 
 void test_core(void);
+void test_defaults(void);
 void test_gemm(void);
 void test_gemm_grouped(void);
 void test_conv(void);

@@ -11,6 +11,7 @@
 int main(void) {
   if (!start()) return EXIT_FAILURE;
   test_core();
+  test_defaults();
   test_gemm();
   test_gemm_grouped();
   test_conv();

@@ -240,7 +240,7 @@ TEST_CASE("gemm group: products may share A, and write neighbouring rows of one 
     item.D = static_cast<uint8_t *>(device_d->data()) + i * kInputs * kWidest * 2;
     items.push_back(item);
   }
-  mp_gemm_desc_t desc = mp_gemm_grouped_desc_default(MP_FP16, MP_FP16);
+  mp_gemm_desc_t desc = mp_gemm_desc_default(0, 0, 0, MP_FP16, MP_FP16);
   desc.op_a = MP_OP_T;
   size_t bytes = 0;
   require_ok(mp_gemm_grouped_workspace_size(context(), &desc, 3, items.data(), &bytes));
@@ -286,7 +286,7 @@ TEST_CASE("gemm group: the log names the product that makes the call slow, once"
 
   const DeviceArray zeros(MP_FP16, std::vector<double>(64 * 64, 0.0));
   const DeviceArray d(MP_FP16, 2 * 64 * 64);
-  const mp_gemm_desc_t desc = mp_gemm_grouped_desc_default(MP_FP16, MP_FP16);
+  const mp_gemm_desc_t desc = mp_gemm_desc_default(0, 0, 0, MP_FP16, MP_FP16);
   mp_gemm_group_item_t items[2] = {mp_gemm_group_item_default(64, 64, 64),
                                    mp_gemm_group_item_default(8, 20, 8)};
   for (int i = 0; i < 2; ++i) {

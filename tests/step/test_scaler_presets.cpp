@@ -307,15 +307,21 @@ TEST_CASE("scaler presets: torch's state_dict, there and back", "[scaler][strict
     Training training(8);
     for (int i = 0; i < cut; ++i) first.update(training.next().overflow ? 1.0f : 0.0f);
     const mp_scaler_state_t state = first.state();
-    const mp_torch_scaler_t saved = mp_scaler_to_torch(&first.config(), &state);
+    mp_torch_scaler_t saved;
+    require_ok(mp_scaler_to_torch(&first.config(), &state, &saved));
     CHECK(saved.scale == first.scale());
     CHECK(saved.growth_factor == 2.0);
     CHECK(saved.backoff_factor == 0.5);
     CHECK(saved.growth_interval == 4);
     CHECK(saved.growth_tracker == state.growth_tracker);
 
-    ScalerRun second(mp_scaler_config_from_torch(&saved));
-    set_state(second.get(), mp_scaler_state_from_torch(&saved));
+    mp_scaler_config_t config;
+    mp_scaler_state_t begin;
+    MP_INIT_STRUCT(&config);
+    MP_INIT_STRUCT(&begin);
+    require_ok(mp_scaler_from_torch(&saved, &config, &begin));
+    ScalerRun second(config);
+    set_state(second.get(), begin);
     for (int i = 0; i < 30; ++i) {
       const float found_inf = training.next().overflow ? 1.0f : 0.0f;
       REQUIRE(first.update(found_inf) == second.update(found_inf));
@@ -335,14 +341,18 @@ TEST_CASE("scaler presets: Megatron's state_dict, there and back", "[scaler][str
       first.update(overflow ? 1.0f : 0.0f);
     }
     const mp_scaler_state_t state = first.state();
-    const mp_megatron_scaler_t saved = mp_scaler_to_megatron(&state);
+    mp_megatron_scaler_t saved;
+    require_ok(mp_scaler_to_megatron(&state, &saved));
     CHECK(saved.scale == theirs.scale());
     CHECK(saved.growth_tracker == theirs.growth_tracker());
     CHECK(saved.hysteresis_tracker == std::max(theirs.hysteresis_tracker(), 0));
 
     const mp_megatron_scaler_t imported = {static_cast<float>(theirs.scale()),
                                            theirs.growth_tracker(), theirs.hysteresis_tracker()};
-    set_state(second.get(), mp_scaler_state_from_megatron(&imported));
+    mp_scaler_state_t begin;
+    MP_INIT_STRUCT(&begin);
+    require_ok(mp_scaler_from_megatron(&imported, &begin));
+    set_state(second.get(), begin);
     for (int i = 0; i < 30; ++i) {
       const bool overflow = training.next().overflow;
       theirs.update(overflow, 0.0f);

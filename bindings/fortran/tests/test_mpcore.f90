@@ -49,9 +49,14 @@ contains
     type(mp_scaler_config_t) :: scaler
     type(mp_context_config_t) :: config
     type(mp_hyper_t) :: hyper
-    call expect('gemm begins with alpha = 1', gemm%alpha == 1 .and. gemm%batch_count == 1)
-    call expect('struct_size', gemm%struct_size == c_sizeof(gemm))
+    call expect('a variable begins with its size and zeros', &
+      gemm%struct_size == c_sizeof(gemm) .and. gemm%m == 0 .and. .not. c_associated(gemm%kernel))
+    gemm = mp_gemm_desc_default(2_c_int64_t, 3_c_int64_t, 5_c_int64_t, MP_FP16, MP_FP32)
+    call expect('gemm', gemm%alpha == 1 .and. gemm%batch_count == 1 .and. gemm%ldb == 3 .and. &
+      gemm%struct_size == c_sizeof(gemm))
+    config = mp_context_config_default()
     call expect('a context begins with AUTO', config%device == MP_DEVICE_AUTO)
+    scaler = mp_scaler_config_default(MP_SCALER_STATIC)
     call expect('a static scaler begins with 1', scaler%init_scale == 1)
     scaler = mp_scaler_config_preset(MP_SCALER_PRESET_MEGATRON)
     call expect('a preset', scaler%init_scale == 2.0**32 .and. scaler%hysteresis == 2)

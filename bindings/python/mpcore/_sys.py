@@ -521,7 +521,7 @@ class mp_context_config_t(Structure):
         # must be 0
         ("flags", c_uint32),
         # Host, copied; NULL = cudaMalloc / cudaFree.
-        ("allocator", POINTER(mp_allocator_t)),
+        ("allocator", c_void_p),
     ]
 
     def __init__(self, **fields):
@@ -1186,281 +1186,133 @@ class mp_kernel_info_t(Structure):
 
 
 def mp_context_config_default() -> mp_context_config_t:
-    c = mp_context_config_t()
-    c.device = MP_DEVICE_AUTO
-    return c
+    """device = MP_DEVICE_AUTO, the whole of it, cudaMalloc."""
+    value = mp_context_config_t()
+    _library.mp_context_config_init(value, ctypes.sizeof(value))
+    return value
 
 
 def mp_epilogue_default() -> mp_epilogue_t:
-    e = mp_epilogue_t()
-    return e
+    """No function, nothing added, nothing measured."""
+    value = mp_epilogue_t()
+    _library.mp_epilogue_init(value, ctypes.sizeof(value))
+    return value
 
 
 def mp_gemm_desc_default(m: int, n: int, k: int, dtype_ab: int, dtype_cd: int) -> mp_gemm_desc_t:
     """Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n."""
-    d = mp_gemm_desc_t()
-    d.dtype_ab = dtype_ab
-    d.dtype_cd = dtype_cd
-    d.alpha = 1.0
-    d.batch_count = 1
-    d.m = m
-    d.n = n
-    d.k = k
-    d.lda = k
-    d.ldb = n
-    d.ldc = n
-    d.ldd = n
-    return d
+    value = mp_gemm_desc_t()
+    _library.mp_gemm_desc_init(value, ctypes.sizeof(value), m, n, k, dtype_ab, dtype_cd)
+    return value
 
 
 def mp_gemm_group_item_default(m: int, n: int, k: int) -> mp_gemm_group_item_t:
     """Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n."""
-    i = mp_gemm_group_item_t()
-    i.m = m
-    i.n = n
-    i.k = k
-    i.lda = k
-    i.ldb = n
-    i.ldc = n
-    i.ldd = n
-    return i
-
-
-def mp_gemm_grouped_desc_default(dtype_ab: int, dtype_cd: int) -> mp_gemm_desc_t:
-    """What the products of a group have in common.  alpha = 1, beta = 0."""
-    return mp_gemm_desc_default(0, 0, 0, dtype_ab, dtype_cd)
+    value = mp_gemm_group_item_t()
+    _library.mp_gemm_group_item_init(value, ctypes.sizeof(value), m, n, k)
+    return value
 
 
 def mp_conv2d_desc_default(n: int, h: int, w: int, c: int, k: int, r: int, s: int, dtype: int) -> mp_conv2d_desc_t:
     """Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype_out = dtype."""
-    d = mp_conv2d_desc_t()
-    d.dtype = dtype
-    d.dtype_out = dtype
-    d.n = n
-    d.h = h
-    d.w = w
-    d.c = c
-    d.k = k
-    d.r = r
-    d.s = s
-    d.stride_h = d.stride_w = d.dilation_h = d.dilation_w = 1
-    d.groups = 1
-    d.alpha = 1.0
-    return d
+    value = mp_conv2d_desc_t()
+    _library.mp_conv2d_desc_init(value, ctypes.sizeof(value), n, h, w, c, k, r, s, dtype)
+    return value
 
 
 def mp_scaler_config_default(policy: int) -> mp_scaler_config_t:
-    c = mp_scaler_config_t()
-    c.policy = policy
-    c.init_scale = 1.0 if policy == MP_SCALER_STATIC else 65536.0
-    c.min_scale = 1.0
-    c.max_scale = 16777216.0
-    c.growth_factor = 2.0
-    c.backoff_factor = 0.5
-    c.beta1 = 0.99
-    c.beta2 = 0.999
-    c.log2_max = 15.9993
-    c.overflow_std_dev = 3.0902
-    c.sigma_floor = 0.5
-    c.growth_interval = 2000
-    c.hysteresis = 1
-    c.diverged_after = 100
-    return c
+    """In fp16, 2^16 is where torch.amp.GradScaler begins, and from 2^24 down to 1 it is 24 steps.
+
+        init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
+        growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
+        beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
+        overflow_std_dev 3.0902      sigma_floor 0.5"""
+    value = mp_scaler_config_t()
+    _library.mp_scaler_config_init(value, ctypes.sizeof(value), policy)
+    return value
 
 
 def mp_scaler_config_preset(preset: int) -> mp_scaler_config_t:
-    c = mp_scaler_config_default(MP_SCALER_BACKOFF)
-    c.max_scale = 0.0
-    c.diverged_after = 0
-    if preset == MP_SCALER_PRESET_LOGNORMAL:
-        return mp_scaler_config_default(MP_SCALER_LOGNORMAL)
-    elif preset == MP_SCALER_PRESET_TORCH:
-        c.min_scale = 0.0
-    elif preset == MP_SCALER_PRESET_APEX_AMP:
-        c.min_scale = 0.0
-        c.max_scale = 16777216.0
-    elif preset == MP_SCALER_PRESET_APEX_HYSTERESIS:
-        c.min_scale = 0.0
-        c.hysteresis = 2
-        c.flags = MP_SCALER_REFILL_EACH_STEP
-    elif preset == MP_SCALER_PRESET_MEGATRON:
-        c.init_scale = 4294967296.0
-        c.growth_interval = 1000
-        c.hysteresis = 2
-    elif preset == MP_SCALER_PRESET_DEEPSPEED:
-        c.growth_interval = 1000
-        c.hysteresis = 2
-    elif preset == MP_SCALER_PRESET_DEEPSPEED_FUSED:
-        c.growth_interval = 1000
-        c.flags = MP_SCALER_FIRST_STEP_UNCOUNTED
-    elif preset == MP_SCALER_PRESET_KERAS:
-        c.init_scale = 32768.0
-    elif preset == MP_SCALER_PRESET_KERAS_3:
-        c.init_scale = 32768.0
-        c.min_scale = 0.0
-    elif preset == MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF:
-        c.init_scale = c.max_scale = 16384.0
-    elif preset == MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX:
-        c.policy = MP_SCALER_LOGMAX
-        c.init_scale = 1.0
-        c.max_scale = 16384.0
-        c.log2_max = 16.0
-        c.overflow_std_dev = 3.09
-    else:
-        c.struct_size = 0
-    return c
+    """mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
+    says.
+    @return MP_ERROR_INVALID_ARGUMENT if there is no such preset"""
+    value = mp_scaler_config_t()
+    _library.mp_scaler_config_init_preset(value, ctypes.sizeof(value), preset)
+    return value
 
 
 def mp_scaler_state_default(config: mp_scaler_config_t) -> mp_scaler_state_t:
     """The state of a new scaler."""
-    s = mp_scaler_state_t()
-    s.policy = config.policy
-    s.scale = config.init_scale
-    s.growth_tracker = -1 if config.flags & MP_SCALER_FIRST_STEP_UNCOUNTED else 0
-    s.hysteresis_left = config.hysteresis
-    s.beta1_power = 1.0
-    s.beta2_power = 1.0
-    return s
-
-
-def mp_scaler_config_from_torch(saved: mp_torch_scaler_t) -> mp_scaler_config_t:
-    """A scaler that goes on where torch's stopped: its config, and the state for
-    mp_scaler_set_state_sync.  Both check what they get."""
-    c = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH)
-    c.init_scale = saved.scale
-    c.growth_factor = saved.growth_factor
-    c.backoff_factor = saved.backoff_factor
-    c.growth_interval = saved.growth_interval
-    return c
-
-
-def mp_scaler_state_from_torch(saved: mp_torch_scaler_t) -> mp_scaler_state_t:
-    c = mp_scaler_config_from_torch(saved)
-    s = mp_scaler_state_default(c)
-    s.growth_tracker = saved.growth_tracker
-    return s
-
-
-def mp_scaler_to_torch(config: mp_scaler_config_t, state: mp_scaler_state_t) -> mp_torch_scaler_t:
-    """For GradScaler.load_state_dict.  Hysteresis, limits and the counts of skips are not torch's."""
-    saved = mp_torch_scaler_t()
-    saved.scale = state.scale
-    saved.growth_factor = config.growth_factor
-    saved.backoff_factor = config.backoff_factor
-    saved.growth_interval = config.growth_interval
-    saved.growth_tracker = state.growth_tracker
-    return saved
-
-
-def mp_scaler_state_from_megatron(saved: mp_megatron_scaler_t) -> mp_scaler_state_t:
-    """The state, for a scaler made from MP_SCALER_PRESET_MEGATRON."""
-    c = mp_scaler_config_preset(MP_SCALER_PRESET_MEGATRON)
-    s = mp_scaler_state_default(c)
-    s.scale = saved.scale
-    s.growth_tracker = saved.growth_tracker
-    s.hysteresis_left = saved.hysteresis_tracker if saved.hysteresis_tracker > 0 else 0
-    return s
-
-
-def mp_scaler_to_megatron(state: mp_scaler_state_t) -> mp_megatron_scaler_t:
-    """For DynamicGradScaler.load_state_dict."""
-    saved = mp_megatron_scaler_t()
-    saved.scale = state.scale
-    saved.growth_tracker = state.growth_tracker
-    saved.hysteresis_tracker = state.hysteresis_left
-    return saved
+    value = mp_scaler_state_t()
+    _library.mp_scaler_state_init(value, ctypes.sizeof(value), config)
+    return value
 
 
 def mp_hyper_default(kind: int, lr: float) -> mp_hyper_t:
-    """The defaults of the cited papers; weight decay where the method is about it (LAMB: 0.01).  lr has
-    no sensible default.  trust is that of LARS, 0.001; Apex's LARC has 0.02."""
-    h = mp_hyper_t()
-    h.lr = lr
-    h.decay_power = 1.0
-    if kind == MP_OPT_SGD:
-        h.beta1 = 0.9
-        h.trust = 0.001
-    elif kind == MP_OPT_ADAM:
-        h.beta1 = 0.9
-        h.beta2 = 0.999
-        h.eps = 1e-8
-    elif kind == MP_OPT_LAMB:
-        h.beta1 = 0.9
-        h.beta2 = 0.999
-        h.eps = 1e-6
-        h.weight_decay = 0.01
-    elif kind == MP_OPT_NOVOGRAD:
-        h.beta1 = 0.95
-        h.beta2 = 0.98
-        h.eps = 1e-8
-    elif kind == MP_OPT_ADAGRAD:
-        h.eps = 1e-10
-    elif kind == MP_OPT_RMSPROP:
-        h.beta2 = 0.9
-        h.eps = 1e-8
-    return h
+    """The defaults of the cited papers; weight decay where the method is about it.  lr has no sensible
+    default.  trust is that of LARS; Apex's LARC has 0.02.
+
+                  beta1   beta2   eps     others
+        SGD       0.9     0       0       trust 0.001
+        Adam      0.9     0.999   1e-8
+        LAMB      0.9     0.999   1e-6    weight_decay 0.01
+        NovoGrad  0.95    0.98    1e-8
+        Adagrad   0       0       1e-10
+        RMSProp   0       0.9     1e-8
+
+    decay_power is 1; everything else is 0."""
+    value = mp_hyper_t()
+    _library.mp_hyper_init(value, ctypes.sizeof(value), kind, lr)
+    return value
 
 
 def mp_optimizer_desc_default(kind: int) -> mp_optimizer_desc_t:
-    d = mp_optimizer_desc_t()
-    d.kind = kind
-    d.flags = MP_OPT_DECOUPLED_DECAY if kind == MP_OPT_LAMB else 0
-    d.num_groups = 1
-    return d
+    """One group, no tensors yet; flags 0, or MP_OPT_DECOUPLED_DECAY for MP_OPT_LAMB."""
+    value = mp_optimizer_desc_t()
+    _library.mp_optimizer_desc_init(value, ctypes.sizeof(value), kind)
+    return value
 
 
 def mp_model_options_default() -> mp_model_options_t:
-    o = mp_model_options_t()
-    return o
+    """To nearest, overflow clamped."""
+    value = mp_model_options_t()
+    _library.mp_model_options_init(value, ctypes.sizeof(value))
+    return value
 
 
 def mp_comm_default() -> mp_comm_t:
     """One rank, for a program that may have several: nothing is communicated."""
-    c = mp_comm_t()
-    c.world_size = 1
-    return c
+    value = mp_comm_t()
+    _library.mp_comm_init(value, ctypes.sizeof(value))
+    return value
 
 
 def mp_step_options_default() -> mp_step_options_t:
-    o = mp_step_options_t()
-    return o
+    """No clipping, no reports, one rank."""
+    value = mp_step_options_t()
+    _library.mp_step_options_init(value, ctypes.sizeof(value))
+    return value
 
 
 def mp_xent_desc_default(rows: int, classes: int, dtype: int) -> mp_xent_desc_t:
     """Dense rows, weight = 1."""
-    d = mp_xent_desc_t()
-    d.dtype = dtype
-    d.rows = rows
-    d.classes = classes
-    d.ld_logits = classes
-    d.ld_dlogits = classes
-    d.weight = 1.0
-    return d
+    value = mp_xent_desc_t()
+    _library.mp_xent_desc_init(value, ctypes.sizeof(value), rows, classes, dtype)
+    return value
 
 
 def mp_pool2d_desc_default(mode: int, n: int, h: int, w: int, c: int, window_h: int, window_w: int, dtype: int) -> mp_pool2d_desc_t:
     """Windows side by side, without padding."""
-    d = mp_pool2d_desc_t()
-    d.dtype = dtype
-    d.mode = mode
-    d.n = n
-    d.h = h
-    d.w = w
-    d.c = c
-    d.window_h = d.stride_h = window_h
-    d.window_w = d.stride_w = window_w
-    return d
+    value = mp_pool2d_desc_t()
+    _library.mp_pool2d_desc_init(value, ctypes.sizeof(value), mode, n, h, w, c, window_h, window_w, dtype)
+    return value
 
 
 def mp_batchnorm_desc_default(rows: int, channels: int, dtype: int) -> mp_batchnorm_desc_t:
     """epsilon = 1e-5, momentum = 0.1, no activation."""
-    d = mp_batchnorm_desc_t()
-    d.dtype = dtype
-    d.rows = rows
-    d.channels = channels
-    d.epsilon = 1e-5
-    d.momentum = 0.1
-    return d
+    value = mp_batchnorm_desc_t()
+    _library.mp_batchnorm_desc_init(value, ctypes.sizeof(value), rows, channels, dtype)
+    return value
 
 
 # name: (result, argument types, argument names)
@@ -1490,6 +1342,9 @@ FUNCTIONS = {
     # Bytes per element; 0 for an invalid value.
     "mp_dtype_size": (c_size_t, [c_uint32],
         'dtype'),
+    # device = MP_DEVICE_AUTO, the whole of it, cudaMalloc.
+    "mp_context_config_init": (c_uint32, [POINTER(mp_context_config_t), c_size_t],
+        'config, struct_size'),
     # Create a context.  It becomes immutable here, which is why it can be shared.
     # @param config  host, optional; NULL = defaults.
     # @return MP_ERROR_ARCH_MISMATCH if this build holds no code for the device.
@@ -1521,6 +1376,12 @@ FUNCTIONS = {
     # dst[i] = (dst_dtype) src[i].  In-place is allowed only for equal sizes.
     "mp_cast": (c_uint32, [c_void_p, c_void_p, c_uint32, c_void_p, c_uint32, c_int64, c_void_p],
         'context, src, src_dtype, dst, dst_dtype, count, stream'),
+    # No function, nothing added, nothing measured.
+    "mp_epilogue_init": (c_uint32, [POINTER(mp_epilogue_t), c_size_t],
+        'epilogue, struct_size'),
+    # Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n.
+    "mp_gemm_desc_init": (c_uint32, [POINTER(mp_gemm_desc_t), c_size_t, c_int64, c_int64, c_int64, c_uint32, c_uint32],
+        'desc, struct_size, m, n, k, dtype_ab, dtype_cd'),
     # Bytes of workspace with which mp_gemm (or mp_gemm_batched) runs its fastest kernel for
     # `desc`; often 0.
     # @param bytes  host, out.
@@ -1563,6 +1424,9 @@ FUNCTIONS = {
     # epilogue->aux, dbias, amax are unsupported here.
     "mp_gemm_batched": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
         'context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, stream'),
+    # Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n.
+    "mp_gemm_group_item_init": (c_uint32, [POINTER(mp_gemm_group_item_t), c_size_t, c_int64, c_int64, c_int64],
+        'item, struct_size, m, n, k'),
     # Bytes of workspace with which mp_gemm_grouped is fastest.  Shapes and ld of the items count,
     # their pointers are not looked at.
     # @param bytes  host, out.
@@ -1578,7 +1442,7 @@ FUNCTIONS = {
     # may be shared.
     #
     # @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld* and stride_* must be 0
-    #               and batch_count 1, as mp_gemm_grouped_desc_default leaves them.  desc->kernel
+    #               and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).  desc->kernel
     #               names a kernel that runs every product.
     # @param items  host, count elements, copied: the call can be captured into a CUDA graph, which
     #               then keeps these shapes and pointers.  May be NULL when count is 0.
@@ -1592,6 +1456,9 @@ FUNCTIONS = {
     # then none of them has been enqueued.
     "mp_gemm_grouped": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(mp_gemm_group_item_t), POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
         'context, desc, count, items, epilogue, workspace, workspace_bytes, stream'),
+    # Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype_out = dtype.
+    "mp_conv2d_desc_init": (c_uint32, [POINTER(mp_conv2d_desc_t), c_size_t, c_int32, c_int32, c_int32, c_int32, c_int32, c_int32, c_int32, c_uint32],
+        'desc, struct_size, n, h, w, c, k, r, s, dtype'),
     # P and Q of `desc`; 0 where the filter is larger than the padded image.
     # @param p,q  host, out.
     "mp_conv2d_output_size": (c_uint32, [POINTER(mp_conv2d_desc_t), c_void_p, c_void_p],
@@ -1688,6 +1555,22 @@ FUNCTIONS = {
     # @param scaled_norm  device, 1 float: norm of the gradients before unscaling.
     "mp_clip_factor": (c_uint32, [c_void_p, c_void_p, c_void_p, c_float, c_void_p, c_void_p],
         'context, scaled_norm, inv_scale, max_norm, grad_scale, stream'),
+    # In fp16, 2^16 is where torch.amp.GradScaler begins, and from 2^24 down to 1 it is 24 steps.
+    #
+    #     init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
+    #     growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
+    #     beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
+    #     overflow_std_dev 3.0902      sigma_floor 0.5
+    "mp_scaler_config_init": (c_uint32, [POINTER(mp_scaler_config_t), c_size_t, c_uint32],
+        'config, struct_size, policy'),
+    # mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
+    # says.
+    # @return MP_ERROR_INVALID_ARGUMENT if there is no such preset
+    "mp_scaler_config_init_preset": (c_uint32, [POINTER(mp_scaler_config_t), c_size_t, c_uint32],
+        'config, struct_size, preset'),
+    # The state of a new scaler.
+    "mp_scaler_state_init": (c_uint32, [POINTER(mp_scaler_state_t), c_size_t, POINTER(mp_scaler_config_t)],
+        'state, struct_size, config'),
     # The scaler allocates nothing after this.  A program may have several, one per loss; several
     # optimizers may share one, see MP_STEP_KEEP_SCALER.
     "mp_scaler_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_scaler_config_t)],
@@ -1728,6 +1611,42 @@ FUNCTIONS = {
     # @param count     host: elements written, at most config.history
     "mp_scaler_get_history_sync": (c_uint32, [c_void_p, c_int64, c_void_p, c_void_p, c_void_p, c_void_p],
         'scaler, capacity, scales, skipped, count, stream'),
+    # What makes a scaler that goes on where torch's stopped.
+    # @param saved   host.
+    # @param config  host, out: for mp_scaler_create; MP_INIT_STRUCT it before the call.
+    # @param state   host, out: for mp_scaler_set_state_sync; MP_INIT_STRUCT it before the call.
+    "mp_scaler_from_torch": (c_uint32, [POINTER(mp_torch_scaler_t), POINTER(mp_scaler_config_t), POINTER(mp_scaler_state_t)],
+        'saved, config, state'),
+    # For GradScaler.load_state_dict.  Hysteresis, limits and the counts of skips are not torch's.
+    # @param saved  host, out.
+    "mp_scaler_to_torch": (c_uint32, [POINTER(mp_scaler_config_t), POINTER(mp_scaler_state_t), POINTER(mp_torch_scaler_t)],
+        'config, state, saved'),
+    # The state, for a scaler made from MP_SCALER_PRESET_MEGATRON.
+    # @param saved  host.
+    # @param state  host, out; MP_INIT_STRUCT it before the call.
+    "mp_scaler_from_megatron": (c_uint32, [POINTER(mp_megatron_scaler_t), POINTER(mp_scaler_state_t)],
+        'saved, state'),
+    # For DynamicGradScaler.load_state_dict.
+    # @param saved  host, out.
+    "mp_scaler_to_megatron": (c_uint32, [POINTER(mp_scaler_state_t), POINTER(mp_megatron_scaler_t)],
+        'state, saved'),
+    # The defaults of the cited papers; weight decay where the method is about it.  lr has no sensible
+    # default.  trust is that of LARS; Apex's LARC has 0.02.
+    #
+    #               beta1   beta2   eps     others
+    #     SGD       0.9     0       0       trust 0.001
+    #     Adam      0.9     0.999   1e-8
+    #     LAMB      0.9     0.999   1e-6    weight_decay 0.01
+    #     NovoGrad  0.95    0.98    1e-8
+    #     Adagrad   0       0       1e-10
+    #     RMSProp   0       0.9     1e-8
+    #
+    # decay_power is 1; everything else is 0.
+    "mp_hyper_init": (c_uint32, [POINTER(mp_hyper_t), c_size_t, c_uint32, c_float],
+        'hyper, struct_size, kind, lr'),
+    # One group, no tensors yet; flags 0, or MP_OPT_DECOUPLED_DECAY for MP_OPT_LAMB.
+    "mp_optimizer_desc_init": (c_uint32, [POINTER(mp_optimizer_desc_t), c_size_t, c_uint32],
+        'desc, struct_size, kind'),
     # Uploads the hyperparameters and allocates the scratch memory of all later steps.
     "mp_optimizer_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_optimizer_desc_t)],
         'optimizer, context, desc'),
@@ -1752,6 +1671,9 @@ FUNCTIONS = {
     # Source of master weights: Micikevicius et al. 2018, section 3.1.
     "mp_optimizer_step": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p],
         'optimizer, grad_scale, found_inf, stream'),
+    # To nearest, overflow clamped.
+    "mp_model_options_init": (c_uint32, [POINTER(mp_model_options_t), c_size_t],
+        'options, struct_size'),
     # model = round(master): the copy that an optimizer step writes, for a program that updates its
     # fp32 weights itself.  Bit for bit the same copy.
     # @param master     MP_FP32; read.
@@ -1782,6 +1704,9 @@ FUNCTIONS = {
         'optimizer, t, stream'),
     "mp_optimizer_set_step_sync": (c_uint32, [c_void_p, c_int64, c_void_p],
         'optimizer, t, stream'),
+    # One rank, for a program that may have several: nothing is communicated.
+    "mp_comm_init": (c_uint32, [POINTER(mp_comm_t), c_size_t],
+        'comm, struct_size'),
     # Fill `comm` from a communicator.  libnccl.so.2 is looked up with dlopen in this call; without it
     # there is no dependency on NCCL.  The codes of its callbacks are those of ncclResult_t.
     # @param comm       host, out; MP_INIT_STRUCT it before the call.
@@ -1807,6 +1732,9 @@ FUNCTIONS = {
     # @return MP_ERROR_COMM  a callback failed: some gradients may have been summed and others not
     "mp_grad_all_reduce": (c_uint32, [c_void_p, POINTER(mp_comm_t), c_float, c_float, c_void_p],
         'grads, comm, pre, post, stream'),
+    # No clipping, no reports, one rank.
+    "mp_step_options_init": (c_uint32, [POINTER(mp_step_options_t), c_size_t],
+        'options, struct_size'),
     # Everything between backward and the next forward:
     #
     #     1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
@@ -1927,6 +1855,9 @@ FUNCTIONS = {
     #                             that was restored
     "mp_step_query": (c_uint32, [c_void_p, c_int64, c_void_p],
         'scaler, step, verdict'),
+    # Dense rows, weight = 1.
+    "mp_xent_desc_init": (c_uint32, [POINTER(mp_xent_desc_t), c_size_t, c_int64, c_int64, c_uint32],
+        'desc, struct_size, rows, classes, dtype'),
     # Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
     #
     #     p = softmax(logits[i]);  row_loss[i] = -weight log p[labels[i]]
@@ -1958,6 +1889,9 @@ FUNCTIONS = {
         'context, n, c, h, w, src, src_dtype, dst, dst_dtype, stream'),
     "mp_nhwc_to_nchw": (c_uint32, [c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_uint32, c_void_p, c_uint32, c_void_p],
         'context, n, c, h, w, src, src_dtype, dst, dst_dtype, stream'),
+    # Windows side by side, without padding.
+    "mp_pool2d_desc_init": (c_uint32, [POINTER(mp_pool2d_desc_t), c_size_t, c_uint32, c_int32, c_int32, c_int32, c_int32, c_int32, c_int32, c_uint32],
+        'desc, struct_size, mode, n, h, w, c, window_h, window_w, dtype'),
     # P and Q of `desc`.
     # @param p,q  host, out.
     "mp_pool2d_output_size": (c_uint32, [POINTER(mp_pool2d_desc_t), c_void_p, c_void_p],
@@ -1977,6 +1911,9 @@ FUNCTIONS = {
     # @param dx  device, written.
     "mp_pool2d_backward": (c_uint32, [c_void_p, POINTER(mp_pool2d_desc_t), c_void_p, c_void_p, c_void_p, c_void_p],
         'context, desc, x, dy, dx, stream'),
+    # epsilon = 1e-5, momentum = 0.1, no activation.
+    "mp_batchnorm_desc_init": (c_uint32, [POINTER(mp_batchnorm_desc_t), c_size_t, c_int64, c_int32, c_uint32],
+        'desc, struct_size, rows, channels, dtype'),
     # Bytes of workspace that training and backward need: at most 4 KiB per channel.
     # @param bytes  host, out.
     "mp_batchnorm_workspace_size": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p],
@@ -2050,9 +1987,13 @@ FUNCTIONS = {
         'context, desc, op, index, info'),
 }
 
+_library = None  # of the functions above
+
 
 def declare(library: ctypes.CDLL) -> ctypes.CDLL:
     """Give every function of the library its types; AttributeError where one is missing."""
+    global _library
+    _library = library
     for name, (result, arguments, _) in FUNCTIONS.items():
         function = getattr(library, name)
         function.restype = result

@@ -109,7 +109,7 @@ def _group(context: Context, products: Sequence[Sequence[Any]], alpha: float, be
             if view.dtype != first.dtype:
                 raise TypeError(f"products[{i}].{name} has elements of {view.dtype}, not {first.dtype}")
     a_type, out_type = (views[0][0].mp_dtype, views[0][2].mp_dtype) if views else (_sys.MP_FP16, _sys.MP_FP16)
-    desc = _sys.mp_gemm_grouped_desc_default(a_type, out_type)
+    desc = _sys.mp_gemm_desc_default(0, 0, 0, a_type, out_type)
     desc.alpha, desc.beta = alpha, beta
     desc.kernel = kernel.encode() if kernel else None
     desc.op_a, lda = _op([v[0] for v in views], "a")

@@ -235,13 +235,16 @@ class Scaler(_Object):
             setattr(saved, name, state["_growth_tracker" if name == "growth_tracker" else name])
         self = cls.__new__(cls)
         _Object.__init__(self, context)
-        self._start(_sys.mp_scaler_config_from_torch(saved))
-        self._set(_sys.mp_scaler_state_from_torch(saved), None)
+        config, begin = _sys.mp_scaler_config_t(), _sys.mp_scaler_state_t()
+        check(lib.mp_scaler_from_torch(saved, config, begin))
+        self._start(config)
+        self._set(begin, None)
         return self
 
     def to_torch(self, stream: Any = None) -> Dict[str, Any]:
         """For GradScaler.load_state_dict."""
-        saved = _sys.mp_scaler_to_torch(self.config, self.state(stream))
+        saved = _sys.mp_torch_scaler_t()
+        check(lib.mp_scaler_to_torch(self.config, self.state(stream), saved))
         return {"_growth_tracker" if name == "growth_tracker" else name: getattr(saved, name)
                 for name, _ in saved._fields_}
 

@@ -196,7 +196,7 @@ impl<'a, AB: Float, CD: Float> GroupedGemm<'a, AB, CD> {
 
     fn complete(&self) -> (sys::mp_gemm_desc_t, Vec<sys::mp_gemm_group_item_t>) {
         let (ab, cd): (Dtype, Dtype) = (AB::DTYPE, CD::DTYPE);
-        let mut desc = sys::mp_gemm_grouped_desc_default(ab as u32, cd as u32);
+        let mut desc = sys::mp_gemm_desc_default(0, 0, 0, ab as u32, cd as u32);
         desc.op_a = self.op_a;
         desc.op_b = self.op_b;
         let mut items = self.items.clone();

@@ -4,7 +4,7 @@
 //!
 //! An enum is an integer here, for a library newer than this file may know more values; the
 //! crate's own enums are for Rust programs.  The functions with a body are the inline functions of
-//! the header, in Rust.
+//! the header: structs by value, as the library fills them in.
 
 #![allow(non_camel_case_types, non_snake_case)]
 
@@ -1217,311 +1217,170 @@ impl mp_kernel_info_t {
     }
 }
 
+/// device = MP\_DEVICE\_AUTO, the whole of it, cudaMalloc.
 pub fn mp_context_config_default() -> mp_context_config_t {
-    let mut c = mp_context_config_t::zeroed();
-    c.device = MP_DEVICE_AUTO;
-    c
+    let mut value = mp_context_config_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_context_config_init(&mut value, size) };
+    value
 }
 
+/// No function, nothing added, nothing measured.
 pub fn mp_epilogue_default() -> mp_epilogue_t {
-    let e = mp_epilogue_t::zeroed();
-    e
+    let mut value = mp_epilogue_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_epilogue_init(&mut value, size) };
+    value
 }
 
 /// Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n.
 pub fn mp_gemm_desc_default(m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_gemm_desc_t {
-    let mut d = mp_gemm_desc_t::zeroed();
-    d.dtype_ab = dtype_ab;
-    d.dtype_cd = dtype_cd;
-    d.alpha = 1.0;
-    d.batch_count = 1;
-    d.m = m;
-    d.n = n;
-    d.k = k;
-    d.lda = k;
-    d.ldb = n;
-    d.ldc = n;
-    d.ldd = n;
-    d
+    let mut value = mp_gemm_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_gemm_desc_init(&mut value, size, m, n, k, dtype_ab, dtype_cd) };
+    value
 }
 
 /// Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n.
 pub fn mp_gemm_group_item_default(m: i64, n: i64, k: i64) -> mp_gemm_group_item_t {
-    let mut i = mp_gemm_group_item_t::zeroed();
-    i.m = m;
-    i.n = n;
-    i.k = k;
-    i.lda = k;
-    i.ldb = n;
-    i.ldc = n;
-    i.ldd = n;
-    i
-}
-
-/// What the products of a group have in common.  alpha = 1, beta = 0.
-pub fn mp_gemm_grouped_desc_default(dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_gemm_desc_t {
-    mp_gemm_desc_default(0, 0, 0, dtype_ab, dtype_cd)
+    let mut value = mp_gemm_group_item_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_gemm_group_item_init(&mut value, size, m, n, k) };
+    value
 }
 
 /// Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype\_out = dtype.
 pub fn mp_conv2d_desc_default(n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s: i32, dtype: mp_dtype_t) -> mp_conv2d_desc_t {
-    let mut d = mp_conv2d_desc_t::zeroed();
-    d.dtype = dtype;
-    d.dtype_out = dtype;
-    d.n = n;
-    d.h = h;
-    d.w = w;
-    d.c = c;
-    d.k = k;
-    d.r = r;
-    d.s = s;
-    d.dilation_w = 1;
-    d.dilation_h = 1;
-    d.stride_w = 1;
-    d.stride_h = 1;
-    d.groups = 1;
-    d.alpha = 1.0;
-    d
+    let mut value = mp_conv2d_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_conv2d_desc_init(&mut value, size, n, h, w, c, k, r, s, dtype) };
+    value
 }
 
+/// In fp16, 2^16 is where torch.amp.GradScaler begins, and from 2^24 down to 1 it is 24 steps.
+///
+/// ```text
+///     init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
+///     growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
+///     beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
+///     overflow_std_dev 3.0902      sigma_floor 0.5
+/// ```
 pub fn mp_scaler_config_default(policy: mp_scaler_policy_t) -> mp_scaler_config_t {
-    let mut c = mp_scaler_config_t::zeroed();
-    c.policy = policy;
-    c.init_scale = if policy == MP_SCALER_STATIC { 1.0 } else { 65536.0 };
-    c.min_scale = 1.0;
-    c.max_scale = 16777216.0;
-    c.growth_factor = 2.0;
-    c.backoff_factor = 0.5;
-    c.beta1 = 0.99;
-    c.beta2 = 0.999;
-    c.log2_max = 15.9993;
-    c.overflow_std_dev = 3.0902;
-    c.sigma_floor = 0.5;
-    c.growth_interval = 2000;
-    c.hysteresis = 1;
-    c.diverged_after = 100;
-    c
+    let mut value = mp_scaler_config_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_scaler_config_init(&mut value, size, policy) };
+    value
 }
 
+/// mp\_scaler\_config\_init(MP\_SCALER\_BACKOFF), with max\_scale and diverged\_after 0 and what `preset`
+/// says.
+/// @return MP\_ERROR\_INVALID\_ARGUMENT if there is no such preset
 pub fn mp_scaler_config_preset(preset: mp_scaler_preset_t) -> mp_scaler_config_t {
-    let mut c = mp_scaler_config_default(MP_SCALER_BACKOFF);
-    c.max_scale = 0.0;
-    c.diverged_after = 0;
-    match preset {
-        MP_SCALER_PRESET_LOGNORMAL => {
-            return mp_scaler_config_default(MP_SCALER_LOGNORMAL);
-        }
-        MP_SCALER_PRESET_TORCH => {
-            c.min_scale = 0.0;
-        }
-        MP_SCALER_PRESET_APEX_AMP => {
-            c.min_scale = 0.0;
-            c.max_scale = 16777216.0;
-        }
-        MP_SCALER_PRESET_APEX_HYSTERESIS => {
-            c.min_scale = 0.0;
-            c.hysteresis = 2;
-            c.flags = MP_SCALER_REFILL_EACH_STEP;
-        }
-        MP_SCALER_PRESET_MEGATRON => {
-            c.init_scale = 4294967296.0;
-            c.growth_interval = 1000;
-            c.hysteresis = 2;
-        }
-        MP_SCALER_PRESET_DEEPSPEED => {
-            c.growth_interval = 1000;
-            c.hysteresis = 2;
-        }
-        MP_SCALER_PRESET_DEEPSPEED_FUSED => {
-            c.growth_interval = 1000;
-            c.flags = MP_SCALER_FIRST_STEP_UNCOUNTED;
-        }
-        MP_SCALER_PRESET_KERAS => {
-            c.init_scale = 32768.0;
-        }
-        MP_SCALER_PRESET_KERAS_3 => {
-            c.init_scale = 32768.0;
-            c.min_scale = 0.0;
-        }
-        MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF => {
-            c.max_scale = 16384.0;
-            c.init_scale = 16384.0;
-        }
-        MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX => {
-            c.policy = MP_SCALER_LOGMAX;
-            c.init_scale = 1.0;
-            c.max_scale = 16384.0;
-            c.log2_max = 16.0;
-            c.overflow_std_dev = 3.09;
-        }
-        _ => {
-            c.struct_size = 0;
-        }
-    }
-    c
+    let mut value = mp_scaler_config_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_scaler_config_init_preset(&mut value, size, preset) };
+    value
 }
 
 /// The state of a new scaler.
 pub fn mp_scaler_state_default(config: &mp_scaler_config_t) -> mp_scaler_state_t {
-    let mut s = mp_scaler_state_t::zeroed();
-    s.policy = config.policy;
-    s.scale = config.init_scale;
-    s.growth_tracker = if config.flags & MP_SCALER_FIRST_STEP_UNCOUNTED != 0 { -1 } else { 0 };
-    s.hysteresis_left = config.hysteresis;
-    s.beta1_power = 1.0;
-    s.beta2_power = 1.0;
-    s
+    let mut value = mp_scaler_state_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_scaler_state_init(&mut value, size, config) };
+    value
 }
 
-/// A scaler that goes on where torch's stopped: its config, and the state for
-/// mp\_scaler\_set\_state\_sync.  Both check what they get.
-pub fn mp_scaler_config_from_torch(saved: &mp_torch_scaler_t) -> mp_scaler_config_t {
-    let mut c = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH);
-    c.init_scale = saved.scale as f32;
-    c.growth_factor = saved.growth_factor;
-    c.backoff_factor = saved.backoff_factor;
-    c.growth_interval = saved.growth_interval;
-    c
-}
-
-pub fn mp_scaler_state_from_torch(saved: &mp_torch_scaler_t) -> mp_scaler_state_t {
-    let c = mp_scaler_config_from_torch(saved);
-    let mut s = mp_scaler_state_default(&c);
-    s.growth_tracker = saved.growth_tracker;
-    s
-}
-
-/// For GradScaler.load\_state\_dict.  Hysteresis, limits and the counts of skips are not torch's.
-pub fn mp_scaler_to_torch(config: &mp_scaler_config_t, state: &mp_scaler_state_t) -> mp_torch_scaler_t {
-    let mut saved = mp_torch_scaler_t::zeroed();
-    saved.scale = state.scale as f64;
-    saved.growth_factor = config.growth_factor;
-    saved.backoff_factor = config.backoff_factor;
-    saved.growth_interval = config.growth_interval;
-    saved.growth_tracker = state.growth_tracker;
-    saved
-}
-
-/// The state, for a scaler made from MP\_SCALER\_PRESET\_MEGATRON.
-pub fn mp_scaler_state_from_megatron(saved: &mp_megatron_scaler_t) -> mp_scaler_state_t {
-    let c = mp_scaler_config_preset(MP_SCALER_PRESET_MEGATRON);
-    let mut s = mp_scaler_state_default(&c);
-    s.scale = saved.scale;
-    s.growth_tracker = saved.growth_tracker;
-    s.hysteresis_left = if saved.hysteresis_tracker > 0 { saved.hysteresis_tracker } else { 0 };
-    s
-}
-
-/// For DynamicGradScaler.load\_state\_dict.
-pub fn mp_scaler_to_megatron(state: &mp_scaler_state_t) -> mp_megatron_scaler_t {
-    let mut saved = mp_megatron_scaler_t::zeroed();
-    saved.scale = state.scale;
-    saved.growth_tracker = state.growth_tracker;
-    saved.hysteresis_tracker = state.hysteresis_left;
-    saved
-}
-
-/// The defaults of the cited papers; weight decay where the method is about it (LAMB: 0.01).  lr has
-/// no sensible default.  trust is that of LARS, 0.001; Apex's LARC has 0.02.
+/// The defaults of the cited papers; weight decay where the method is about it.  lr has no sensible
+/// default.  trust is that of LARS; Apex's LARC has 0.02.
+///
+/// ```text
+///               beta1   beta2   eps     others
+///     SGD       0.9     0       0       trust 0.001
+///     Adam      0.9     0.999   1e-8
+///     LAMB      0.9     0.999   1e-6    weight_decay 0.01
+///     NovoGrad  0.95    0.98    1e-8
+///     Adagrad   0       0       1e-10
+///     RMSProp   0       0.9     1e-8
+///
+/// ```
+/// decay\_power is 1; everything else is 0.
 pub fn mp_hyper_default(kind: mp_optimizer_kind_t, lr: f32) -> mp_hyper_t {
-    let mut h = mp_hyper_t::zeroed();
-    h.lr = lr;
-    h.decay_power = 1.0;
-    match kind {
-        MP_OPT_SGD => {
-            h.beta1 = 0.9;
-            h.trust = 0.001;
-        }
-        MP_OPT_ADAM => {
-            h.beta1 = 0.9;
-            h.beta2 = 0.999;
-            h.eps = 1e-8;
-        }
-        MP_OPT_LAMB => {
-            h.beta1 = 0.9;
-            h.beta2 = 0.999;
-            h.eps = 1e-6;
-            h.weight_decay = 0.01;
-        }
-        MP_OPT_NOVOGRAD => {
-            h.beta1 = 0.95;
-            h.beta2 = 0.98;
-            h.eps = 1e-8;
-        }
-        MP_OPT_ADAGRAD => {
-            h.eps = 1e-10;
-        }
-        MP_OPT_RMSPROP => {
-            h.beta2 = 0.9;
-            h.eps = 1e-8;
-        }
-        _ => {}
-    }
-    h
+    let mut value = mp_hyper_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_hyper_init(&mut value, size, kind, lr) };
+    value
 }
 
+/// One group, no tensors yet; flags 0, or MP\_OPT\_DECOUPLED\_DECAY for MP\_OPT\_LAMB.
 pub fn mp_optimizer_desc_default(kind: mp_optimizer_kind_t) -> mp_optimizer_desc_t {
-    let mut d = mp_optimizer_desc_t::zeroed();
-    d.kind = kind;
-    d.flags = if kind == MP_OPT_LAMB { MP_OPT_DECOUPLED_DECAY as u32 } else { 0 };
-    d.num_groups = 1;
-    d
+    let mut value = mp_optimizer_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_optimizer_desc_init(&mut value, size, kind) };
+    value
 }
 
+/// To nearest, overflow clamped.
 pub fn mp_model_options_default() -> mp_model_options_t {
-    let o = mp_model_options_t::zeroed();
-    o
+    let mut value = mp_model_options_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_model_options_init(&mut value, size) };
+    value
 }
 
 /// One rank, for a program that may have several: nothing is communicated.
 pub fn mp_comm_default() -> mp_comm_t {
-    let mut c = mp_comm_t::zeroed();
-    c.world_size = 1;
-    c
+    let mut value = mp_comm_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_comm_init(&mut value, size) };
+    value
 }
 
+/// No clipping, no reports, one rank.
 pub fn mp_step_options_default() -> mp_step_options_t {
-    let o = mp_step_options_t::zeroed();
-    o
+    let mut value = mp_step_options_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_step_options_init(&mut value, size) };
+    value
 }
 
 /// Dense rows, weight = 1.
 pub fn mp_xent_desc_default(rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_xent_desc_t {
-    let mut d = mp_xent_desc_t::zeroed();
-    d.dtype = dtype;
-    d.rows = rows;
-    d.classes = classes;
-    d.ld_logits = classes;
-    d.ld_dlogits = classes;
-    d.weight = 1.0;
-    d
+    let mut value = mp_xent_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_xent_desc_init(&mut value, size, rows, classes, dtype) };
+    value
 }
 
 /// Windows side by side, without padding.
 pub fn mp_pool2d_desc_default(mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_pool2d_desc_t {
-    let mut d = mp_pool2d_desc_t::zeroed();
-    d.dtype = dtype;
-    d.mode = mode;
-    d.n = n;
-    d.h = h;
-    d.w = w;
-    d.c = c;
-    d.stride_h = window_h;
-    d.window_h = window_h;
-    d.stride_w = window_w;
-    d.window_w = window_w;
-    d
+    let mut value = mp_pool2d_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_pool2d_desc_init(&mut value, size, mode, n, h, w, c, window_h, window_w, dtype) };
+    value
 }
 
 /// epsilon = 1e-5, momentum = 0.1, no activation.
 pub fn mp_batchnorm_desc_default(rows: i64, channels: i32, dtype: mp_dtype_t) -> mp_batchnorm_desc_t {
-    let mut d = mp_batchnorm_desc_t::zeroed();
-    d.dtype = dtype;
-    d.rows = rows;
-    d.channels = channels;
-    d.epsilon = 1e-5;
-    d.momentum = 0.1;
-    d
+    let mut value = mp_batchnorm_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_batchnorm_desc_init(&mut value, size, rows, channels, dtype) };
+    value
 }
 
 extern "C" {
@@ -1549,6 +1408,9 @@ extern "C" {
 
     /// Bytes per element; 0 for an invalid value.
     pub fn mp_dtype_size(dtype: mp_dtype_t) -> usize;
+
+    /// device = MP\_DEVICE\_AUTO, the whole of it, cudaMalloc.
+    pub fn mp_context_config_init(config: *mut mp_context_config_t, struct_size: usize) -> mp_status_t;
 
     /// Create a context.  It becomes immutable here, which is why it can be shared.
     /// @param config  host, optional; NULL = defaults.
@@ -1580,6 +1442,12 @@ extern "C" {
 
     /// dst\[i\] = (dst\_dtype) src\[i\].  In-place is allowed only for equal sizes.
     pub fn mp_cast(context: mp_context_t, src: *const c_void, src_dtype: mp_dtype_t, dst: *mut c_void, dst_dtype: mp_dtype_t, count: i64, stream: mp_stream_t) -> mp_status_t;
+
+    /// No function, nothing added, nothing measured.
+    pub fn mp_epilogue_init(epilogue: *mut mp_epilogue_t, struct_size: usize) -> mp_status_t;
+
+    /// Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n.
+    pub fn mp_gemm_desc_init(desc: *mut mp_gemm_desc_t, struct_size: usize, m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_status_t;
 
     /// Bytes of workspace with which mp\_gemm (or mp\_gemm\_batched) runs its fastest kernel for
     /// `desc`; often 0.
@@ -1631,6 +1499,9 @@ extern "C" {
     /// epilogue-\>aux, dbias, amax are unsupported here.
     pub fn mp_gemm_batched(context: mp_context_t, desc: *const mp_gemm_desc_t, A: *const *const c_void, B: *const *const c_void, C: *const *const c_void, D: *const *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
+    /// Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n.
+    pub fn mp_gemm_group_item_init(item: *mut mp_gemm_group_item_t, struct_size: usize, m: i64, n: i64, k: i64) -> mp_status_t;
+
     /// Bytes of workspace with which mp\_gemm\_grouped is fastest.  Shapes and ld of the items count,
     /// their pointers are not looked at.
     /// @param bytes  host, out.
@@ -1649,7 +1520,7 @@ extern "C" {
     ///
     /// @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld\* and stride\_\* must be 0
     /// ```text
-    ///               and batch_count 1, as mp_gemm_grouped_desc_default leaves them.  desc->kernel
+    ///               and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).  desc->kernel
     ///               names a kernel that runs every product.
     /// ```
     /// @param items  host, count elements, copied: the call can be captured into a CUDA graph, which
@@ -1667,6 +1538,9 @@ extern "C" {
     /// An error names the product, "mp\_gemm\_grouped: items\[3\].lda = 60 is smaller than k = 64", and
     /// then none of them has been enqueued.
     pub fn mp_gemm_grouped(context: mp_context_t, desc: *const mp_gemm_desc_t, count: i32, items: *const mp_gemm_group_item_t, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype\_out = dtype.
+    pub fn mp_conv2d_desc_init(desc: *mut mp_conv2d_desc_t, struct_size: usize, n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s: i32, dtype: mp_dtype_t) -> mp_status_t;
 
     /// P and Q of `desc`; 0 where the filter is larger than the padded image.
     /// @param p,q  host, out.
@@ -1776,6 +1650,24 @@ extern "C" {
     /// @param scaled\_norm  device, 1 float: norm of the gradients before unscaling.
     pub fn mp_clip_factor(context: mp_context_t, scaled_norm: *const f32, inv_scale: *const f32, max_norm: f32, grad_scale: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
+    /// In fp16, 2^16 is where torch.amp.GradScaler begins, and from 2^24 down to 1 it is 24 steps.
+    ///
+    /// ```text
+    ///     init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
+    ///     growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
+    ///     beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
+    ///     overflow_std_dev 3.0902      sigma_floor 0.5
+    /// ```
+    pub fn mp_scaler_config_init(config: *mut mp_scaler_config_t, struct_size: usize, policy: mp_scaler_policy_t) -> mp_status_t;
+
+    /// mp\_scaler\_config\_init(MP\_SCALER\_BACKOFF), with max\_scale and diverged\_after 0 and what `preset`
+    /// says.
+    /// @return MP\_ERROR\_INVALID\_ARGUMENT if there is no such preset
+    pub fn mp_scaler_config_init_preset(config: *mut mp_scaler_config_t, struct_size: usize, preset: mp_scaler_preset_t) -> mp_status_t;
+
+    /// The state of a new scaler.
+    pub fn mp_scaler_state_init(state: *mut mp_scaler_state_t, struct_size: usize, config: *const mp_scaler_config_t) -> mp_status_t;
+
     /// The scaler allocates nothing after this.  A program may have several, one per loss; several
     /// optimizers may share one, see MP\_STEP\_KEEP\_SCALER.
     pub fn mp_scaler_create(scaler: *mut mp_scaler_t, context: mp_context_t, config: *const mp_scaler_config_t) -> mp_status_t;
@@ -1818,6 +1710,44 @@ extern "C" {
     /// @param count     host: elements written, at most config.history
     pub fn mp_scaler_get_history_sync(scaler: mp_scaler_t, capacity: i64, scales: *mut f32, skipped: *mut i32, count: *mut i64, stream: mp_stream_t) -> mp_status_t;
 
+    /// What makes a scaler that goes on where torch's stopped.
+    /// @param saved   host.
+    /// @param config  host, out: for mp\_scaler\_create; MP\_INIT\_STRUCT it before the call.
+    /// @param state   host, out: for mp\_scaler\_set\_state\_sync; MP\_INIT\_STRUCT it before the call.
+    pub fn mp_scaler_from_torch(saved: *const mp_torch_scaler_t, config: *mut mp_scaler_config_t, state: *mut mp_scaler_state_t) -> mp_status_t;
+
+    /// For GradScaler.load\_state\_dict.  Hysteresis, limits and the counts of skips are not torch's.
+    /// @param saved  host, out.
+    pub fn mp_scaler_to_torch(config: *const mp_scaler_config_t, state: *const mp_scaler_state_t, saved: *mut mp_torch_scaler_t) -> mp_status_t;
+
+    /// The state, for a scaler made from MP\_SCALER\_PRESET\_MEGATRON.
+    /// @param saved  host.
+    /// @param state  host, out; MP\_INIT\_STRUCT it before the call.
+    pub fn mp_scaler_from_megatron(saved: *const mp_megatron_scaler_t, state: *mut mp_scaler_state_t) -> mp_status_t;
+
+    /// For DynamicGradScaler.load\_state\_dict.
+    /// @param saved  host, out.
+    pub fn mp_scaler_to_megatron(state: *const mp_scaler_state_t, saved: *mut mp_megatron_scaler_t) -> mp_status_t;
+
+    /// The defaults of the cited papers; weight decay where the method is about it.  lr has no sensible
+    /// default.  trust is that of LARS; Apex's LARC has 0.02.
+    ///
+    /// ```text
+    ///               beta1   beta2   eps     others
+    ///     SGD       0.9     0       0       trust 0.001
+    ///     Adam      0.9     0.999   1e-8
+    ///     LAMB      0.9     0.999   1e-6    weight_decay 0.01
+    ///     NovoGrad  0.95    0.98    1e-8
+    ///     Adagrad   0       0       1e-10
+    ///     RMSProp   0       0.9     1e-8
+    ///
+    /// ```
+    /// decay\_power is 1; everything else is 0.
+    pub fn mp_hyper_init(hyper: *mut mp_hyper_t, struct_size: usize, kind: mp_optimizer_kind_t, lr: f32) -> mp_status_t;
+
+    /// One group, no tensors yet; flags 0, or MP\_OPT\_DECOUPLED\_DECAY for MP\_OPT\_LAMB.
+    pub fn mp_optimizer_desc_init(desc: *mut mp_optimizer_desc_t, struct_size: usize, kind: mp_optimizer_kind_t) -> mp_status_t;
+
     /// Uploads the hyperparameters and allocates the scratch memory of all later steps.
     pub fn mp_optimizer_create(optimizer: *mut mp_optimizer_t, context: mp_context_t, desc: *const mp_optimizer_desc_t) -> mp_status_t;
 
@@ -1847,6 +1777,9 @@ extern "C" {
     /// or the GPU idles once per step).
     /// Source of master weights: Micikevicius et al. 2018, section 3.1.
     pub fn mp_optimizer_step(optimizer: mp_optimizer_t, grad_scale: *const f32, found_inf: *const f32, stream: mp_stream_t) -> mp_status_t;
+
+    /// To nearest, overflow clamped.
+    pub fn mp_model_options_init(options: *mut mp_model_options_t, struct_size: usize) -> mp_status_t;
 
     /// model = round(master): the copy that an optimizer step writes, for a program that updates its
     /// fp32 weights itself.  Bit for bit the same copy.
@@ -1886,6 +1819,9 @@ extern "C" {
 
     pub fn mp_optimizer_set_step_sync(optimizer: mp_optimizer_t, t: i64, stream: mp_stream_t) -> mp_status_t;
 
+    /// One rank, for a program that may have several: nothing is communicated.
+    pub fn mp_comm_init(comm: *mut mp_comm_t, struct_size: usize) -> mp_status_t;
+
     /// Fill `comm` from a communicator.  libnccl.so.2 is looked up with dlopen in this call; without it
     /// there is no dependency on NCCL.  The codes of its callbacks are those of ncclResult\_t.
     /// @param comm       host, out; MP\_INIT\_STRUCT it before the call.
@@ -1914,6 +1850,9 @@ extern "C" {
     /// @param pre, post  \> 0, finite.
     /// @return MP\_ERROR\_COMM  a callback failed: some gradients may have been summed and others not
     pub fn mp_grad_all_reduce(grads: mp_tensor_list_t, comm: *const mp_comm_t, pre: f32, post: f32, stream: mp_stream_t) -> mp_status_t;
+
+    /// No clipping, no reports, one rank.
+    pub fn mp_step_options_init(options: *mut mp_step_options_t, struct_size: usize) -> mp_status_t;
 
     /// Everything between backward and the next forward:
     ///
@@ -2053,6 +1992,9 @@ extern "C" {
     /// ```
     pub fn mp_step_query(scaler: mp_scaler_t, step: i64, verdict: *mut mp_step_verdict_t) -> mp_status_t;
 
+    /// Dense rows, weight = 1.
+    pub fn mp_xent_desc_init(desc: *mut mp_xent_desc_t, struct_size: usize, rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_status_t;
+
     /// Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
     ///
     /// ```text
@@ -2090,6 +2032,9 @@ extern "C" {
 
     pub fn mp_nhwc_to_nchw(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, src_dtype: mp_dtype_t, dst: *mut c_void, dst_dtype: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
 
+    /// Windows side by side, without padding.
+    pub fn mp_pool2d_desc_init(desc: *mut mp_pool2d_desc_t, struct_size: usize, mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_status_t;
+
     /// P and Q of `desc`.
     /// @param p,q  host, out.
     pub fn mp_pool2d_output_size(desc: *const mp_pool2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
@@ -2108,6 +2053,9 @@ extern "C" {
     /// @param dy  device.
     /// @param dx  device, written.
     pub fn mp_pool2d_backward(context: mp_context_t, desc: *const mp_pool2d_desc_t, x: *const c_void, dy: *const c_void, dx: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+
+    /// epsilon = 1e-5, momentum = 0.1, no activation.
+    pub fn mp_batchnorm_desc_init(desc: *mut mp_batchnorm_desc_t, struct_size: usize, rows: i64, channels: i32, dtype: mp_dtype_t) -> mp_status_t;
 
     /// Bytes of workspace that training and backward need: at most 4 KiB per channel.
     /// @param bytes  host, out.

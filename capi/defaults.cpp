@@ -1,0 +1,360 @@
+// mp_*_init: the defaults of every struct, for all languages.
+#include "capi/defaults.h"
+
+#include "capi/check.h"
+
+namespace mp {
+
+mp_context_config_t default_context_config() {
+  auto c = zero_struct<mp_context_config_t>();
+  c.device = MP_DEVICE_AUTO;
+  return c;
+}
+
+mp_gemm_desc_t default_gemm_desc(int64_t m, int64_t n, int64_t k, mp_dtype_t dtype_ab,
+                                 mp_dtype_t dtype_cd) {
+  auto d = zero_struct<mp_gemm_desc_t>();
+  d.dtype_ab = dtype_ab;
+  d.dtype_cd = dtype_cd;
+  d.alpha = 1.0f;
+  d.batch_count = 1;
+  d.m = m;
+  d.n = n;
+  d.k = k;
+  d.lda = k;
+  d.ldb = d.ldc = d.ldd = n;
+  return d;
+}
+
+mp_scaler_state_t default_scaler_state(const mp_scaler_config_t &config) {
+  auto s = zero_struct<mp_scaler_state_t>();
+  s.policy = config.policy;
+  s.scale = config.init_scale;
+  s.growth_tracker = (config.flags & MP_SCALER_FIRST_STEP_UNCOUNTED) != 0 ? -1 : 0;
+  s.hysteresis_left = config.hysteresis;
+  s.beta1_power = s.beta2_power = 1.0;
+  return s;
+}
+
+mp_comm_t default_comm() {
+  auto c = zero_struct<mp_comm_t>();
+  c.world_size = 1;
+  return c;
+}
+
+namespace {
+
+mp_scaler_config_t default_scaler_config(mp_scaler_policy_t policy) {
+  auto c = zero_struct<mp_scaler_config_t>();
+  c.policy = policy;
+  c.init_scale = policy == MP_SCALER_STATIC ? 1.0f : 65536.0f;  // 2^16: torch.amp.GradScaler
+  c.min_scale = 1.0f;
+  c.max_scale = 16777216.0f;  // 2^24
+  c.growth_factor = 2.0;
+  c.backoff_factor = 0.5;
+  c.beta1 = 0.99;
+  c.beta2 = 0.999;
+  c.log2_max = 15.9993f;  // log2(65504), fp16
+  c.overflow_std_dev = 3.0902f;
+  c.sigma_floor = 0.5f;
+  c.growth_interval = 2000;
+  c.hysteresis = 1;
+  c.diverged_after = 100;  // from 2^24 down to 1 it is 24
+  return c;
+}
+
+mp_scaler_config_t scaler_preset(mp_scaler_preset_t preset) {
+  if (preset == MP_SCALER_PRESET_LOGNORMAL) return default_scaler_config(MP_SCALER_LOGNORMAL);
+  mp_scaler_config_t c = default_scaler_config(MP_SCALER_BACKOFF);
+  c.max_scale = 0.0f;
+  c.diverged_after = 0;
+  switch (preset) {
+    case MP_SCALER_PRESET_TORCH:
+      c.min_scale = 0.0f;
+      return c;
+    case MP_SCALER_PRESET_APEX_AMP:
+      c.min_scale = 0.0f;
+      c.max_scale = 16777216.0f;  // 2^24
+      return c;
+    case MP_SCALER_PRESET_APEX_HYSTERESIS:
+      c.min_scale = 0.0f;
+      c.hysteresis = 2;
+      c.flags = MP_SCALER_REFILL_EACH_STEP;
+      return c;
+    case MP_SCALER_PRESET_MEGATRON:
+      c.init_scale = 4294967296.0f;  // 2^32
+      c.growth_interval = 1000;
+      c.hysteresis = 2;
+      return c;
+    case MP_SCALER_PRESET_DEEPSPEED:
+      c.growth_interval = 1000;
+      c.hysteresis = 2;
+      return c;
+    case MP_SCALER_PRESET_DEEPSPEED_FUSED:
+      c.growth_interval = 1000;
+      c.flags = MP_SCALER_FIRST_STEP_UNCOUNTED;
+      return c;
+    case MP_SCALER_PRESET_KERAS:
+      c.init_scale = 32768.0f;
+      return c;
+    case MP_SCALER_PRESET_KERAS_3:
+      c.init_scale = 32768.0f;
+      c.min_scale = 0.0f;
+      return c;
+    case MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF:
+      c.init_scale = c.max_scale = 16384.0f;
+      return c;
+    case MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX:
+      c.policy = MP_SCALER_LOGMAX;
+      c.init_scale = 1.0f;
+      c.max_scale = 16384.0f;
+      c.log2_max = 16.0f;
+      c.overflow_std_dev = 3.09f;
+      return c;
+    default:
+      require_enum(preset, "preset", MP_SCALER_PRESET_LOGNORMAL,
+                   MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX);
+      return c;
+  }
+}
+
+mp_hyper_t default_hyper(mp_optimizer_kind_t kind, float lr) {
+  auto h = zero_struct<mp_hyper_t>();
+  h.lr = lr;
+  h.decay_power = 1.0f;
+  switch (kind) {
+    case MP_OPT_SGD:
+      h.beta1 = 0.9f;
+      h.trust = 0.001f;
+      break;
+    case MP_OPT_ADAM:
+      h.beta1 = 0.9f;
+      h.beta2 = 0.999f;
+      h.eps = 1e-8f;
+      break;
+    case MP_OPT_LAMB:
+      h.beta1 = 0.9f;
+      h.beta2 = 0.999f;
+      h.eps = 1e-6f;
+      h.weight_decay = 0.01f;
+      break;
+    case MP_OPT_NOVOGRAD:
+      h.beta1 = 0.95f;
+      h.beta2 = 0.98f;
+      h.eps = 1e-8f;
+      break;
+    case MP_OPT_ADAGRAD:
+      h.eps = 1e-10f;
+      break;
+    case MP_OPT_RMSPROP:
+      h.beta2 = 0.9f;
+      h.eps = 1e-8f;
+      break;
+  }
+  return h;
+}
+
+/// The body of mp_*_init.
+/// @param value  () -> Struct, the defaults of this version.
+template <class Struct, class Value>
+mp_status_t init(const char *function, Struct *user, const char *name, size_t struct_size,
+                 const Value &value) {
+  return call(function, [&] {
+    require_pointer(user, name);
+    require_struct_size<Struct>(struct_size, "", "", "; it is the sizeof of the caller's struct");
+    std::memset(user, 0, struct_size);  // should value() fail; and what a newer caller knows
+    const Struct defaults = value();
+    std::memcpy(user, &defaults, std::min(struct_size, sizeof defaults));
+    user->struct_size = static_cast<uint32_t>(struct_size);
+  });
+}
+
+}  // namespace
+
+}  // namespace mp
+
+mp_status_t mp_context_config_init(mp_context_config_t *config, size_t struct_size) {
+  return mp::init(__func__, config, "config", struct_size, mp::default_context_config);
+}
+
+mp_status_t mp_epilogue_init(mp_epilogue_t *epilogue, size_t struct_size) {
+  return mp::init(__func__, epilogue, "epilogue", struct_size, mp::zero_struct<mp_epilogue_t>);
+}
+
+mp_status_t mp_gemm_desc_init(mp_gemm_desc_t *desc, size_t struct_size, int64_t m, int64_t n,
+                              int64_t k, mp_dtype_t dtype_ab, mp_dtype_t dtype_cd) {
+  return mp::init(__func__, desc, "desc", struct_size,
+                  [&] { return mp::default_gemm_desc(m, n, k, dtype_ab, dtype_cd); });
+}
+
+mp_status_t mp_gemm_group_item_init(mp_gemm_group_item_t *item, size_t struct_size, int64_t m,
+                                    int64_t n, int64_t k) {
+  return mp::init(__func__, item, "item", struct_size, [&] {
+    auto i = mp::zero_struct<mp_gemm_group_item_t>();
+    i.m = m;
+    i.n = n;
+    i.k = k;
+    i.lda = k;
+    i.ldb = i.ldc = i.ldd = n;
+    return i;
+  });
+}
+
+mp_status_t mp_conv2d_desc_init(mp_conv2d_desc_t *desc, size_t struct_size, int32_t n, int32_t h,
+                                int32_t w, int32_t c, int32_t k, int32_t r, int32_t s,
+                                mp_dtype_t dtype) {
+  return mp::init(__func__, desc, "desc", struct_size, [&] {
+    auto d = mp::zero_struct<mp_conv2d_desc_t>();
+    d.dtype = d.dtype_out = dtype;
+    d.n = n;
+    d.h = h;
+    d.w = w;
+    d.c = c;
+    d.k = k;
+    d.r = r;
+    d.s = s;
+    d.stride_h = d.stride_w = d.dilation_h = d.dilation_w = 1;
+    d.groups = 1;
+    d.alpha = 1.0f;
+    return d;
+  });
+}
+
+mp_status_t mp_scaler_config_init(mp_scaler_config_t *config, size_t struct_size,
+                                  mp_scaler_policy_t policy) {
+  return mp::init(__func__, config, "config", struct_size,
+                  [&] { return mp::default_scaler_config(policy); });
+}
+
+mp_status_t mp_scaler_config_init_preset(mp_scaler_config_t *config, size_t struct_size,
+                                         mp_scaler_preset_t preset) {
+  return mp::init(__func__, config, "config", struct_size,
+                  [&] { return mp::scaler_preset(preset); });
+}
+
+mp_status_t mp_scaler_state_init(mp_scaler_state_t *state, size_t struct_size,
+                                 const mp_scaler_config_t *config) {
+  return mp::init(__func__, state, "state", struct_size,
+                  [&] { return mp::default_scaler_state(mp::read_struct(config, "config")); });
+}
+
+mp_status_t mp_scaler_from_torch(const mp_torch_scaler_t *saved, mp_scaler_config_t *config,
+                                 mp_scaler_state_t *state) {
+  return mp::call(__func__, [&] {
+    const mp_torch_scaler_t &torch = mp::require_pointer(saved, "saved");
+    mp_scaler_config_t c = mp::scaler_preset(MP_SCALER_PRESET_TORCH);
+    c.init_scale = static_cast<float>(torch.scale);
+    c.growth_factor = torch.growth_factor;
+    c.backoff_factor = torch.backoff_factor;
+    c.growth_interval = torch.growth_interval;
+    mp_scaler_state_t s = mp::default_scaler_state(c);
+    s.growth_tracker = torch.growth_tracker;
+    mp::require_struct(state, "state");
+    mp::write_struct(config, "config", c);
+    mp::write_struct(state, "state", s);
+  });
+}
+
+mp_status_t mp_scaler_to_torch(const mp_scaler_config_t *config, const mp_scaler_state_t *state,
+                               mp_torch_scaler_t *saved) {
+  return mp::call(__func__, [&] {
+    const mp_scaler_config_t c = mp::read_struct(config, "config");
+    const mp_scaler_state_t s = mp::read_struct(state, "state");
+    mp::require_pointer(saved, "saved") = {.scale = static_cast<double>(s.scale),
+                                           .growth_factor = c.growth_factor,
+                                           .backoff_factor = c.backoff_factor,
+                                           .growth_interval = c.growth_interval,
+                                           .growth_tracker = s.growth_tracker};
+  });
+}
+
+mp_status_t mp_scaler_from_megatron(const mp_megatron_scaler_t *saved, mp_scaler_state_t *state) {
+  return mp::call(__func__, [&] {
+    const mp_megatron_scaler_t &megatron = mp::require_pointer(saved, "saved");
+    mp_scaler_state_t s = mp::default_scaler_state(mp::scaler_preset(MP_SCALER_PRESET_MEGATRON));
+    s.scale = megatron.scale;
+    s.growth_tracker = megatron.growth_tracker;
+    s.hysteresis_left = std::max(megatron.hysteresis_tracker, 0);
+    mp::write_struct(state, "state", s);
+  });
+}
+
+mp_status_t mp_scaler_to_megatron(const mp_scaler_state_t *state, mp_megatron_scaler_t *saved) {
+  return mp::call(__func__, [&] {
+    const mp_scaler_state_t s = mp::read_struct(state, "state");
+    mp::require_pointer(saved, "saved") = {.scale = s.scale,
+                                           .growth_tracker = s.growth_tracker,
+                                           .hysteresis_tracker = s.hysteresis_left};
+  });
+}
+
+mp_status_t mp_hyper_init(mp_hyper_t *hyper, size_t struct_size, mp_optimizer_kind_t kind,
+                          float lr) {
+  return mp::init(__func__, hyper, "hyper", struct_size,
+                  [&] { return mp::default_hyper(kind, lr); });
+}
+
+mp_status_t mp_optimizer_desc_init(mp_optimizer_desc_t *desc, size_t struct_size,
+                                   mp_optimizer_kind_t kind) {
+  return mp::init(__func__, desc, "desc", struct_size, [&] {
+    auto d = mp::zero_struct<mp_optimizer_desc_t>();
+    d.kind = kind;
+    d.flags = kind == MP_OPT_LAMB ? MP_OPT_DECOUPLED_DECAY : 0;
+    d.num_groups = 1;
+    return d;
+  });
+}
+
+mp_status_t mp_model_options_init(mp_model_options_t *options, size_t struct_size) {
+  return mp::init(__func__, options, "options", struct_size, mp::zero_struct<mp_model_options_t>);
+}
+
+mp_status_t mp_comm_init(mp_comm_t *comm, size_t struct_size) {
+  return mp::init(__func__, comm, "comm", struct_size, mp::default_comm);
+}
+
+mp_status_t mp_step_options_init(mp_step_options_t *options, size_t struct_size) {
+  return mp::init(__func__, options, "options", struct_size, mp::zero_struct<mp_step_options_t>);
+}
+
+mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t rows,
+                              int64_t classes, mp_dtype_t dtype) {
+  return mp::init(__func__, desc, "desc", struct_size, [&] {
+    auto d = mp::zero_struct<mp_xent_desc_t>();
+    d.dtype = dtype;
+    d.rows = rows;
+    d.classes = d.ld_logits = d.ld_dlogits = classes;
+    d.weight = 1.0f;
+    return d;
+  });
+}
+
+mp_status_t mp_pool2d_desc_init(mp_pool2d_desc_t *desc, size_t struct_size, mp_pool_mode_t mode,
+                                int32_t n, int32_t h, int32_t w, int32_t c, int32_t window_h,
+                                int32_t window_w, mp_dtype_t dtype) {
+  return mp::init(__func__, desc, "desc", struct_size, [&] {
+    auto d = mp::zero_struct<mp_pool2d_desc_t>();
+    d.dtype = dtype;
+    d.mode = mode;
+    d.n = n;
+    d.h = h;
+    d.w = w;
+    d.c = c;
+    d.window_h = d.stride_h = window_h;
+    d.window_w = d.stride_w = window_w;
+    return d;
+  });
+}
+
+mp_status_t mp_batchnorm_desc_init(mp_batchnorm_desc_t *desc, size_t struct_size, int64_t rows,
+                                   int32_t channels, mp_dtype_t dtype) {
+  return mp::init(__func__, desc, "desc", struct_size, [&] {
+    auto d = mp::zero_struct<mp_batchnorm_desc_t>();
+    d.dtype = dtype;
+    d.rows = rows;
+    d.channels = channels;
+    d.epsilon = 1e-5f;
+    d.momentum = 0.1f;
+    return d;
+  });
+}

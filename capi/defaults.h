@@ -1,0 +1,22 @@
+// The defaults that the library itself needs too; what they are is told by mp_*_init in mpcore.h.
+#pragma once
+
+#include "mpcore.h"
+
+namespace mp {
+
+/// A struct of which every default is 0.
+template <class Struct>
+Struct zero_struct() {
+  Struct s{};
+  s.struct_size = sizeof s;
+  return s;
+}
+
+mp_context_config_t default_context_config();
+mp_gemm_desc_t default_gemm_desc(int64_t m, int64_t n, int64_t k, mp_dtype_t dtype_ab,
+                                 mp_dtype_t dtype_cd);
+mp_scaler_state_t default_scaler_state(const mp_scaler_config_t &config);
+mp_comm_t default_comm();
+
+}  // namespace mp

@@ -1,0 +1,153 @@
+/* mp_*_init: the sizes that they take and refuse, and what they leave where they fail. */
+#include <stdio.h>
+#include <string.h>
+
+#include "harness.h"
+
+static const mp_scaler_config_t *config_of_state;
+
+/* function, type, name of its first parameter, arguments behind the size */
+#define ALL_INITS(X)                                                                      \
+  X(mp_context_config_init, mp_context_config_t, config, (s, size))                       \
+  X(mp_epilogue_init, mp_epilogue_t, epilogue, (s, size))                                 \
+  X(mp_gemm_desc_init, mp_gemm_desc_t, desc, (s, size, 2, 3, 5, MP_FP16, MP_FP32))        \
+  X(mp_gemm_group_item_init, mp_gemm_group_item_t, item, (s, size, 2, 3, 5))              \
+  X(mp_conv2d_desc_init, mp_conv2d_desc_t, desc, (s, size, 1, 2, 3, 4, 5, 1, 1, MP_FP16)) \
+  X(mp_scaler_config_init, mp_scaler_config_t, config, (s, size, MP_SCALER_LOGNORMAL))    \
+  X(mp_scaler_config_init_preset, mp_scaler_config_t, config,                             \
+    (s, size, MP_SCALER_PRESET_MEGATRON))                                                 \
+  X(mp_scaler_state_init, mp_scaler_state_t, state, (s, size, config_of_state))           \
+  X(mp_hyper_init, mp_hyper_t, hyper, (s, size, MP_OPT_ADAM, 0.5f))                       \
+  X(mp_optimizer_desc_init, mp_optimizer_desc_t, desc, (s, size, MP_OPT_LAMB))            \
+  X(mp_model_options_init, mp_model_options_t, options, (s, size))                        \
+  X(mp_comm_init, mp_comm_t, comm, (s, size))                                             \
+  X(mp_step_options_init, mp_step_options_t, options, (s, size))                          \
+  X(mp_xent_desc_init, mp_xent_desc_t, desc, (s, size, 2, 3, MP_FP16))                    \
+  X(mp_pool2d_desc_init, mp_pool2d_desc_t, desc,                                          \
+    (s, size, MP_POOL_MAX, 1, 4, 4, 3, 2, 2, MP_BF16))                                    \
+  X(mp_batchnorm_desc_init, mp_batchnorm_desc_t, desc, (s, size, 7, 3, MP_FP32))
+
+#define DEFINE_CALL(function, type, parameter, arguments)    \
+  static mp_status_t call_##function(void *s, size_t size) { \
+    return function arguments;                               \
+  }
+ALL_INITS(DEFINE_CALL)
+
+static const struct init_case {
+  const char *function, *parameter;
+  size_t size;
+  mp_status_t (*call)(void *s, size_t size);
+} cases[] = {
+#define CASE(function, type, parameter, arguments) \
+  {#function, #parameter, sizeof(type), call_##function},
+    ALL_INITS(CASE)};
+
+enum { kBehind = 16, kPattern = 0xA5 };
+
+union bytes {
+  uint32_t struct_size;
+  uint64_t aligned;
+  unsigned char byte[256];
+};
+
+static union bytes filled_with_pattern(void) {
+  union bytes b;
+  memset(&b, kPattern, sizeof b);
+  return b;
+}
+
+static int all_are(const unsigned char *bytes, size_t count, int value) {
+  for (size_t i = 0; i < count; i++) {
+    if (bytes[i] != value) return 0;
+  }
+  return 1;
+}
+
+static void check_init(const struct init_case *c) {
+  char label[96];
+  union bytes b = filled_with_pattern();
+  snprintf(label, sizeof label, "%s: sizeof", c->function);
+  check_success(label, c->call(&b, c->size));
+  check(b.struct_size == c->size && all_are(b.byte + c->size, kBehind, kPattern), label);
+
+  union bytes newer = filled_with_pattern();
+  snprintf(label, sizeof label, "%s: the larger struct of a newer caller", c->function);
+  check_success(label, c->call(&newer, c->size + kBehind));
+  check(newer.struct_size == c->size + kBehind &&
+            memcmp(newer.byte + sizeof newer.struct_size, b.byte + sizeof b.struct_size,
+                   c->size - sizeof b.struct_size) == 0 &&
+            all_are(newer.byte + c->size, kBehind, 0) &&
+            all_are(newer.byte + c->size + kBehind, kBehind, kPattern),
+        label);
+
+  const size_t refused[] = {0, c->size - 1, 5000, (size_t)1 << 40};
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    b = filled_with_pattern();
+    snprintf(label, sizeof label, "%s: struct_size = %lu", c->function, (unsigned long)refused[i]);
+    check_failure(label, c->function, c->call(&b, refused[i]), MP_ERROR_STRUCT_SIZE, "struct_size");
+    check(all_are(b.byte, sizeof b, kPattern), label);
+  }
+  snprintf(label, sizeof label, "%s: NULL", c->function);
+  check_failure(label, c->function, c->call(NULL, c->size), MP_ERROR_INVALID_ARGUMENT,
+                c->parameter);
+}
+
+/** What no default is known for is a struct of zeros, which every other call refuses. */
+static void test_without_defaults(void) {
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  mp_scaler_state_t state;
+  MP_INIT_STRUCT(&state);
+  const mp_scaler_preset_t none = (mp_scaler_preset_t)11;
+  FAILS(mp_scaler_config_init_preset, (&config, sizeof config, none), MP_ERROR_INVALID_ARGUMENT,
+        "preset");
+  check(all_are((const unsigned char *)&config, sizeof config, 0),
+        "an unknown preset leaves zeros");
+  config = mp_scaler_config_preset(none);
+  reset();
+  FAILS(mp_scaler_create, (&out.scaler, context, &config), MP_ERROR_STRUCT_SIZE, "config");
+
+  FAILS(mp_scaler_state_init, (&state, sizeof state, NULL), MP_ERROR_INVALID_ARGUMENT, "config");
+  FAILS(mp_scaler_state_init, (&state, sizeof state, &config), MP_ERROR_STRUCT_SIZE, "config");
+  check(state.struct_size == 0, "nor is there a state without a config");
+}
+
+static void test_other_systems(void) {
+  mp_torch_scaler_t torch = {1024.0, 2.0, 0.5, 100, 7};
+  mp_megatron_scaler_t megatron = {1024.0f, 7, -1};
+  mp_scaler_config_t config;
+  mp_scaler_state_t state;
+  MP_INIT_STRUCT(&config);
+  MP_INIT_STRUCT(&state);
+  WORKS(mp_scaler_from_torch(&torch, &config, &state));
+  check(config.init_scale == 1024.0f && config.growth_interval == 100 && state.growth_tracker == 7,
+        "mp_scaler_from_torch");
+  WORKS(mp_scaler_to_torch(&config, &state, &torch));
+  check(torch.scale == 1024.0 && torch.growth_tracker == 7, "mp_scaler_to_torch");
+  WORKS(mp_scaler_from_megatron(&megatron, &state));
+  check(state.scale == 1024.0f && state.hysteresis_left == 0, "mp_scaler_from_megatron");
+  WORKS(mp_scaler_to_megatron(&state, &megatron));
+  check(megatron.growth_tracker == 7 && megatron.hysteresis_tracker == 0, "mp_scaler_to_megatron");
+
+  const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT;
+  FAILS(mp_scaler_from_torch, (NULL, &config, &state), wrong, "saved");
+  FAILS(mp_scaler_from_torch, (&torch, NULL, &state), wrong, "config");
+  FAILS(mp_scaler_from_torch, (&torch, &config, NULL), wrong, "state");
+  FAILS(mp_scaler_to_torch, (NULL, &state, &torch), wrong, "config");
+  FAILS(mp_scaler_to_torch, (&config, NULL, &torch), wrong, "state");
+  FAILS(mp_scaler_to_torch, (&config, &state, NULL), wrong, "saved");
+  FAILS(mp_scaler_from_megatron, (NULL, &state), wrong, "saved");
+  FAILS(mp_scaler_from_megatron, (&megatron, NULL), wrong, "state");
+  FAILS(mp_scaler_to_megatron, (NULL, &megatron), wrong, "state");
+  FAILS(mp_scaler_to_megatron, (&state, NULL), wrong, "saved");
+  config.struct_size = 8;
+  FAILS(mp_scaler_from_torch, (&torch, &config, &state), MP_ERROR_STRUCT_SIZE, "config");
+  check(state.growth_tracker == 7, "where one is refused, none is written");
+}
+
+void test_defaults(void) {
+  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  config_of_state = &config;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_init(&cases[i]);
+  test_without_defaults();
+  test_other_systems();
+}
