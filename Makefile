@@ -25,7 +25,7 @@ ARCHS ?= 75 80 90a
 # Only sm_90a has wgmma, and every device that runs sm_90 runs it.
 override ARCHS := $(patsubst 90,90a,$(ARCHS))
 
-VERSION := $(shell awk '/define MP_VERSION_M|define MP_VERSION_P/ { printf "%s%s", dot, $$3; dot = "." }' include/mpcore.h)
+VERSION := $(shell tools/version)
 SOMAJOR := $(firstword $(subst ., ,$(VERSION)))
 GIT_HASH := $(shell git rev-parse --short HEAD 2>/dev/null || echo unknown)
 
@@ -37,6 +37,7 @@ endif
 # ---------------------------------------------------------------- flags
 
 INCLUDES := -Iinclude -I.
+HEADERS := include/mpcore.h $(wildcard include/mpcore/*.h)
 WARN := -Wall -Wextra
 HIDDEN := -fPIC -fvisibility=hidden
 SAN_FLAGS_address := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -233,7 +234,7 @@ $(BUILD)/tests/conformance: $(CONFORM_OBJS)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(SAN_FLAGS) $^ $(LDLIBS_SO) -o $@
 
-$(BUILD)/tests/test_capi: $(CAPI_C) tests/capi/harness.h include/mpcore.h $(LIB)
+$(BUILD)/tests/test_capi: $(CAPI_C) tests/capi/harness.h $(HEADERS) $(LIB)
 	@mkdir -p $(@D)
 	@echo "  CC   $@"
 	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -O1 -g1 $(SAN_FLAGS) $(CAPI_C) $(LINK_LIB) -o $@
@@ -245,14 +246,14 @@ EXAMPLES_C := $(if $(HAVE_CUDA),$(CUDA_EXAMPLES)) $(filter-out $(CUDA_EXAMPLES),
 EXAMPLES := $(EXAMPLES_C:examples/c/%.c=$(BUILD)/examples/%)
 $(BUILD)/examples/cuda_graph: EXAMPLE_FLAGS := $(CAPI_INCLUDES)
 $(BUILD)/examples/cuda_graph: EXAMPLE_LIBS := -L$(CUDA_HOME)/lib64 -lcudart_static -lpthread -ldl -lrt
-$(BUILD)/examples/%: examples/c/%.c include/mpcore.h $(LIB)
+$(BUILD)/examples/%: examples/c/%.c $(HEADERS) $(LIB)
 	@mkdir -p $(@D)
 	@echo "  CC   $@"
 	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude $(EXAMPLE_FLAGS) -O1 -g1 $< $(LINK_LIB) $(EXAMPLE_LIBS) -o $@
 
 CXX17 := $(CXX) -std=c++17 -pedantic $(WARN) -Werror -Iinclude -O1 -g1
 EXAMPLES += $(patsubst examples/cpp/%.cpp,$(BUILD)/examples/%_cpp,$(wildcard examples/cpp/*.cpp))
-$(BUILD)/examples/%_cpp: examples/cpp/%.cpp include/mpcore.hpp include/mpcore.h $(LIB)
+$(BUILD)/examples/%_cpp: examples/cpp/%.cpp include/mpcore.hpp $(HEADERS) $(LIB)
 	@mkdir -p $(@D)
 	@echo "  CXX  $@"
 	$(Q)$(CXX17) $< $(LINK_LIB) -o $@
@@ -381,7 +382,7 @@ $(BUILD)/mpinfo: $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_LIB) -o $@
 # Looked for beside mpbench.
-$(BUILD)/mpbench_first_result: bench/suites/first_result.c include/mpcore.h
+$(BUILD)/mpbench_first_result: bench/suites/first_result.c $(HEADERS)
 	@mkdir -p $(@D)
 	@echo "  CC   $<"
 	$(Q)$(CC) -std=c99 -O2 -pedantic -Wall -Wextra -Iinclude $< -ldl -o $@
@@ -441,7 +442,7 @@ tune: setup-build
 # ---------------------------------------------------------------- the language faces
 
 .PHONY: faces wheel
-## faces: make the raw language faces in bindings/ from include/mpcore.h
+## faces: make the raw language faces in bindings/ from the public headers
 faces:
 	@bindings/generate/generate
 
@@ -465,7 +466,7 @@ check: setup-check
 	@tools/bench_report --readme --check
 
 .PHONY: abi-check abi-baseline
-## abi-check: mpcore.h breaks no program made for the last release of this major version
+## abi-check: the headers break no program made for the last release of this major version
 abi-check:
 	@tools/check/abi_check $(CC)
 

@@ -14,9 +14,11 @@ module mpcore_c
   integer(c_int), parameter :: MP_VERSION_PATCH = 0
   !> Comparable with <; 0.1.0 is 100, 1.2.3 is 10203.
   integer(c_int), parameter :: MP_VERSION_NUMBER = 100
-  !> Values of mp_context_config.device other than a CUDA ordinal.
+  !> the calling thread's current CUDA device, or an error
   integer(c_int), parameter :: MP_DEVICE_CURRENT = -1
+  !> the CPU
   integer(c_int), parameter :: MP_DEVICE_HOST = -2
+  !> as CURRENT; HOST, with a warning, where there is none
   integer(c_int), parameter :: MP_DEVICE_AUTO = -3
   !> Steps that mp_step_query remembers.
   integer(c_int), parameter :: MP_STEP_QUERY_DEPTH = 1024
@@ -112,6 +114,7 @@ module mpcore_c
     enumerator :: MP_SCALER_BACKOFF = 1
     !> Models log2 of the largest unscaled gradient as normal, with running mean mu (decay
     !> beta1) and deviation sigma (decay beta2, at least sigma_floor), and sets
+    !>
     !>     S = 2^floor(log2_max - mu - overflow_std_dev * sigma)
     !> so that overflow has a fixed small probability.  An overflowing step leaves mu and
     !> sigma alone, backs off once, and raises a head-room h (bits) subtracted in the exponent
@@ -122,12 +125,7 @@ module mpcore_c
     !> Source: OpenSeq2Seq LogMaxScaler, with its defects repaired (there an overflow feeds
     !> 2^log_max into a mean of log2 values and pins S at its minimum for ~12,000 steps).
     enumerator :: MP_SCALER_LOGNORMAL = 2
-    !> That LogMaxScaler as it was shipped, defects included.  For comparison; train with
-    !> MP_SCALER_LOGNORMAL.  mu, sigma and S as above, but in fp32, without floor of sigma, head-room
-    !> or rounding to a power of two:  S = 2^(16 - mu - overflow_std_dev * sigma).  An
-    !> overflow is a sample of 2^log2_max, gradients that are all zero one of -infinity, after
-    !> which mu and S are NaN for good and every step is skipped.  (Upstream measures the
-    !> gradients after clipping, this library before.)
+    !> OpenSeq2Seq's LogMaxScaler as it was shipped; see mpcore/compat.h.
     enumerator :: MP_SCALER_LOGMAX = 3
   end enum
 
@@ -138,45 +136,6 @@ module mpcore_c
     !> Backoff: the first clean step, and the first after each overflow, does not count towards
     !> growth_interval.  Source: DeepSpeed FP16_Optimizer.
     enumerator :: MP_SCALER_FIRST_STEP_UNCOUNTED = 2
-  end enum
-
-  !> Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
-  !> is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
-  !> later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
-  !> an overflow with S = 1; here S stays there.)  All are MP_SCALER_BACKOFF but for the first and
-  !> the last; change what you like in the config returned.
-  enum, bind(c)  ! mp_scaler_preset_t
-    !> mp_scaler_config_default(MP_SCALER_LOGNORMAL)
-    enumerator :: MP_SCALER_PRESET_LOGNORMAL = 0
-    !> torch.amp.GradScaler.  2^16, interval 2000, no limits.
-    enumerator :: MP_SCALER_PRESET_TORCH = 1
-    !> apex.amp LossScaler, apex/amp/scaler.py (removed from apex in 2025).  2^16, interval 2000, no
-    !> minimum, maximum 2^24.
-    enumerator :: MP_SCALER_PRESET_APEX_AMP = 2
-    !> apex csrc/update_scale_hysteresis.cu: torch's rule, but it takes 2 overflows without a clean
-    !> step between them to back off.  The kernel has no defaults: torch's, and Megatron's
-    !> hysteresis of 2.
-    enumerator :: MP_SCALER_PRESET_APEX_HYSTERESIS = 3
-    !> Megatron-LM DynamicGradScaler, core/optimizer/grad_scaler.py.  2^32, interval 1000, minimum
-    !> 1, hysteresis 2, refilled when S grows.
-    enumerator :: MP_SCALER_PRESET_MEGATRON = 4
-    !> DeepSpeed DynamicLossScaler, runtime/fp16/loss_scaler.py (ZeRO), with the defaults of the
-    !> "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
-    !> consecutive_hysteresis set MP_SCALER_REFILL_EACH_STEP.
-    enumerator :: MP_SCALER_PRESET_DEEPSPEED = 5
-    !> DeepSpeed FP16_Optimizer, runtime/fp16/fused_optimizer.py (without ZeRO), which has a rule of
-    !> its own: no hysteresis, and the first growth takes 1001 clean steps.
-    enumerator :: MP_SCALER_PRESET_DEEPSPEED_FUSED = 6
-    !> tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  2^15, interval 2000,
-    !> minimum 1.
-    enumerator :: MP_SCALER_PRESET_KERAS = 7
-    !> keras.optimizers.LossScaleOptimizer of Keras 3: the same without minimum.
-    enumerator :: MP_SCALER_PRESET_KERAS_3 = 8
-    !> OpenSeq2Seq BackoffScaler, optimizers/automatic_loss_scaler.py.  2^14, which is also the
-    !> maximum, interval 2000, minimum 1.
-    enumerator :: MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 9
-    !> OpenSeq2Seq LogMaxScaler as shipped: MP_SCALER_LOGMAX.  1, in [1, 2^14].
-    enumerator :: MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
   end enum
 
   !> Whether a scaler still gets anywhere.
@@ -194,6 +153,7 @@ module mpcore_c
     !> MP_OPT_NESTEROV: w -= lr (g + momentum m).  Weight decay: g += wd w, or with
     !> MP_OPT_DECAY_AFTER_MOMENTUM w -= lr wd w, which momentum does not see.
     !> MP_OPT_LARS, MP_OPT_LARC: g = a (g + wd w) instead, with one a per tensor:
+    !>
     !>     LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: min(1, that / lr)
     !> a = 1 where |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
     !> and tensors that begin as 0 stay near it.)
@@ -208,7 +168,7 @@ module mpcore_c
     !> included, and r = |w| / |u|.  r = 1 where |w| or |u| is 0, and, unless MP_OPT_NVLAMB, for
     !> tensors with wd = 0 (biases, normalisation), as in Apex's FusedLAMB.
     !> The paper's form has MP_OPT_DECOUPLED_DECAY, which mp_optimizer_desc_default sets.  The global
-    !> clipping that Apex has inside is max_grad_norm of section 10.
+    !> clipping that Apex has inside is mp_step_options.max_grad_norm.
     !> Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
     enumerator :: MP_OPT_LAMB = 3
     !> v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1), one number per tensor;
@@ -262,6 +222,7 @@ module mpcore_c
 
   !> How the learning rate follows t, on the device: a skipped step does not advance it, and a
   !> captured graph needs no host.  Every schedule begins with a linear warm-up,
+  !>
   !>     lr(t) = lr t / warmup_steps   for t <= warmup_steps,
   !> and s = t - 1 - warmup_steps counts the steps after it: the first of them has lr itself.
   !> p = min(s / decay_steps, 1).  Computed in fp64, rounded once.
@@ -280,6 +241,7 @@ module mpcore_c
     enumerator :: MP_LR_INVERSE_SQRT = 4
   end enum
 
+  !> What becomes of equal places in the tensors of all ranks.
   enum, bind(c)  ! mp_reduce_op_t
     enumerator :: MP_REDUCE_SUM = 0
     !> of finite numbers >= 0 only: what NaN does to a maximum is everybody's own
@@ -315,6 +277,7 @@ module mpcore_c
     enumerator :: MP_STEP_SHARDED = 8
   end enum
 
+  !> Bits of the `flags` of mp_grads_accumulate.
   enum, bind(c)  ! mp_accumulate_flags_t
     !> The first gradients of a window: sums are overwritten, and not read.
     enumerator :: MP_ACCUMULATE_FIRST = 1
@@ -325,6 +288,7 @@ module mpcore_c
     enumerator :: MP_ACCUMULATE_LAST = 2
   end enum
 
+  !> What became of a step.
   enum, bind(c)  ! mp_step_verdict_t
     !> the device has not come to it yet
     enumerator :: MP_STEP_PENDING = 0
@@ -341,6 +305,45 @@ module mpcore_c
     enumerator :: MP_POOL_AVG_INCLUDE_PAD = 2
     !> sum / number of pixels inside the image
     enumerator :: MP_POOL_AVG_EXCLUDE_PAD = 3
+  end enum
+
+  !> Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
+  !> is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
+  !> later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
+  !> an overflow with S = 1; here S stays there.)  All are MP_SCALER_BACKOFF but for the first and
+  !> the last; change what you like in the config returned.
+  enum, bind(c)  ! mp_scaler_preset_t
+    !> mp_scaler_config_default(MP_SCALER_LOGNORMAL)
+    enumerator :: MP_SCALER_PRESET_LOGNORMAL = 0
+    !> torch.amp.GradScaler.  2^16, interval 2000, no limits.
+    enumerator :: MP_SCALER_PRESET_TORCH = 1
+    !> apex.amp LossScaler, apex/amp/scaler.py (removed from apex in 2025).  2^16, interval 2000, no
+    !> minimum, maximum 2^24.
+    enumerator :: MP_SCALER_PRESET_APEX_AMP = 2
+    !> apex csrc/update_scale_hysteresis.cu: torch's rule, but it takes 2 overflows without a clean
+    !> step between them to back off.  The kernel has no defaults: torch's, and Megatron's
+    !> hysteresis of 2.
+    enumerator :: MP_SCALER_PRESET_APEX_HYSTERESIS = 3
+    !> Megatron-LM DynamicGradScaler, core/optimizer/grad_scaler.py.  2^32, interval 1000, minimum
+    !> 1, hysteresis 2, refilled when S grows.
+    enumerator :: MP_SCALER_PRESET_MEGATRON = 4
+    !> DeepSpeed DynamicLossScaler, runtime/fp16/loss_scaler.py (ZeRO), with the defaults of the
+    !> "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
+    !> consecutive_hysteresis set MP_SCALER_REFILL_EACH_STEP.
+    enumerator :: MP_SCALER_PRESET_DEEPSPEED = 5
+    !> DeepSpeed FP16_Optimizer, runtime/fp16/fused_optimizer.py (without ZeRO), which has a rule of
+    !> its own: no hysteresis, and the first growth takes 1001 clean steps.
+    enumerator :: MP_SCALER_PRESET_DEEPSPEED_FUSED = 6
+    !> tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  2^15, interval 2000,
+    !> minimum 1.
+    enumerator :: MP_SCALER_PRESET_KERAS = 7
+    !> keras.optimizers.LossScaleOptimizer of Keras 3: the same without minimum.
+    enumerator :: MP_SCALER_PRESET_KERAS_3 = 8
+    !> OpenSeq2Seq BackoffScaler, optimizers/automatic_loss_scaler.py.  2^14, which is also the
+    !> maximum, interval 2000, minimum 1.
+    enumerator :: MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 9
+    !> OpenSeq2Seq LogMaxScaler as shipped: MP_SCALER_LOGMAX.  1, in [1, 2^14].
+    enumerator :: MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
   end enum
 
   !> Where objects get device memory.  Called by mp_*_create and mp_*_destroy only.
@@ -450,7 +453,7 @@ module mpcore_c
     integer(c_int64_t) :: stride_c = 0_c_int64_t
     !> Elements between batch items; 0 in a or b = the same matrix for all items.
     integer(c_int64_t) :: stride_d = 0_c_int64_t
-    !> Host; NULL = the library's choice.  For tests, see mp_gemm_kernel_name.
+    !> host; NULL = the library's choice; see mpcore/experimental.h
     type(c_ptr) :: kernel = c_null_ptr
   end type
 
@@ -535,7 +538,7 @@ module mpcore_c
     real(c_float) :: beta = 0.0_c_float
     !> must be 0
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
-    !> Host; NULL = the library's choice.  For tests, see mp_conv2d_kernel_name.
+    !> host; NULL = the library's choice; see mpcore/experimental.h
     type(c_ptr) :: kernel = c_null_ptr
   end type
 
@@ -548,7 +551,7 @@ module mpcore_c
     !> must be 0
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
     !> count device pointers, aligned to the element size; NULL where numel is 0, and in the model
-    !> list of section 8.
+    !> list of an optimizer.
     type(c_ptr) :: data = c_null_ptr
     !> count element counts, >= 0; empty tensors are allowed anywhere
     type(c_ptr) :: numel = c_null_ptr
@@ -651,23 +654,6 @@ module mpcore_c
     integer(c_int64_t) :: skipped_in_row = 0_c_int64_t
   end type
 
-  !> torch.amp.GradScaler.state_dict(); the keys are the names here, but for "_growth_tracker".
-  type, bind(c) :: mp_torch_scaler_t
-    real(c_double) :: scale = 0.0_c_double
-    real(c_double) :: growth_factor = 0.0_c_double
-    real(c_double) :: backoff_factor = 0.0_c_double
-    integer(c_int32_t) :: growth_interval = 0_c_int32_t
-    integer(c_int32_t) :: growth_tracker = 0_c_int32_t
-  end type
-
-  !> DynamicGradScaler.state_dict() of Megatron-LM; the keys are the names here.
-  type, bind(c) :: mp_megatron_scaler_t
-    real(c_float) :: scale = 0.0_c_float
-    integer(c_int32_t) :: growth_tracker = 0_c_int32_t
-    !> below 0 after more overflows than hysteresis
-    integer(c_int32_t) :: hysteresis_tracker = 0_c_int32_t
-  end type
-
   !> Hyperparameters of one parameter group.  A limit or a regularizer of 0 is none.
   type, bind(c) :: mp_hyper_t
     !> in an array, also the distance between elements
@@ -756,7 +742,7 @@ module mpcore_c
     !> MP_OPT_STOCHASTIC_ROUNDING: device, 1 integer: the number of updates that the weights have seen;
     !> of an optimizer of this library, mp_optimizer_step_counter after its step.
     type(c_ptr) :: t = c_null_ptr
-    !> as model_overflows of section 10
+    !> as mp_step_options.model_overflows
     type(c_ptr) :: overflows = c_null_ptr
   end type
 
@@ -819,7 +805,7 @@ module mpcore_c
     !> first.  NaN is none of them.
     type(c_ptr) :: model_overflows = c_null_ptr
     !> Host, optional: the step is one of several ranks that take the same decision and, if their
-    !> scalers began alike, have the same S ever after.  A collective call, section 9, with the same
+    !> scalers began alike, have the same S ever after.  A collective call (mp_comm_t), with the same
     !> flags on every rank.
     type(c_ptr) :: comm = c_null_ptr
   end type
@@ -900,6 +886,23 @@ module mpcore_c
     real(c_float) :: momentum = 0.0_c_float
   end type
 
+  !> torch.amp.GradScaler.state_dict(); the keys are the names here, but for "_growth_tracker".
+  type, bind(c) :: mp_torch_scaler_t
+    real(c_double) :: scale = 0.0_c_double
+    real(c_double) :: growth_factor = 0.0_c_double
+    real(c_double) :: backoff_factor = 0.0_c_double
+    integer(c_int32_t) :: growth_interval = 0_c_int32_t
+    integer(c_int32_t) :: growth_tracker = 0_c_int32_t
+  end type
+
+  !> DynamicGradScaler.state_dict() of Megatron-LM; the keys are the names here.
+  type, bind(c) :: mp_megatron_scaler_t
+    real(c_float) :: scale = 0.0_c_float
+    integer(c_int32_t) :: growth_tracker = 0_c_int32_t
+    !> below 0 after more overflows than hysteresis
+    integer(c_int32_t) :: hysteresis_tracker = 0_c_int32_t
+  end type
+
   !> One kernel and what it makes of a problem.
   type, bind(c) :: mp_kernel_info_t
     integer(c_int32_t) :: struct_size = 40_c_int32_t
@@ -973,7 +976,7 @@ module mpcore_c
 
     !> Create a context.  It becomes immutable here, which is why it can be shared.
     !> @param config  host, optional; NULL = defaults.
-    !> @return MP_ERROR_ARCH_MISMATCH if this build holds no code for the device.
+    !> @retval MP_ERROR_ARCH_MISMATCH if this build holds no code for the device.
     function mp_context_create(context, config) result(answer) bind(c, name="mp_context_create")
       import
       type(c_ptr), intent(out) :: context
@@ -1117,10 +1120,7 @@ module mpcore_c
     !> MP_GEMM_TUNING), and rounded once.
     !> Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
     !>
-    !> @return MP_ERROR_INVALID_ARGUMENT     a dimension < 0, an ld below the row length
-    !>         MP_ERROR_NOT_FOUND            no kernel is called desc->kernel
-    !>         MP_ERROR_UNSUPPORTED          that kernel cannot run this problem
-    !>         MP_ERROR_WORKSPACE_TOO_SMALL  desc->kernel forces a kernel that needs more
+    !> @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld below the row length
     function mp_gemm(context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, &
       stream) result(answer) &
       bind(c, name="mp_gemm")
@@ -1190,6 +1190,7 @@ module mpcore_c
 
     !> `count` products of different shapes in one call: the experts of a layer, the weight
     !> gradients of a network.  Each is what mp_gemm computes:
+    !>
     !>     D = epilogue(alpha op(A) op(B) + beta C)
     !>
     !> The products may run at the same time, in one launch where a kernel for that exists and in one
@@ -1198,8 +1199,7 @@ module mpcore_c
     !> may be shared.
     !>
     !> @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld* and stride_* must be 0
-    !>               and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).  desc->kernel
-    !>               names a kernel that runs every product.
+    !>               and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).
     !> @param items  host, count elements, copied: the call can be captured into a CUDA graph, which
     !>               then keeps these shapes and pointers.  May be NULL when count is 0.
     !>               Edge cases as in mp_gemm: m or n == 0 does nothing, k == 0 computes
@@ -1267,7 +1267,7 @@ module mpcore_c
 
     !> Forward:  y = epilogue(alpha conv(x, filter) + beta y).
     !>
-    !> @param x, filter  device.
+    !> @param x,filter   device.
     !> @param y          device; read only when beta != 0.
     !> @param epilogue   host, optional; sees y as a matrix of N P Q rows and K columns, so bias has K
     !>                   elements; ld_aux 0 = K.
@@ -1285,10 +1285,8 @@ module mpcore_c
     !>
     !> Source: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014, section 3.
     !>
-    !> @return MP_ERROR_INVALID_ARGUMENT     a number outside its range, groups that do not divide c, k
-    !>         MP_ERROR_NOT_FOUND            no kernel is called desc->kernel
-    !>         MP_ERROR_UNSUPPORTED          that kernel cannot run this problem; a limit above
-    !>         MP_ERROR_WORKSPACE_TOO_SMALL  desc->kernel forces a kernel that needs more
+    !> @retval MP_ERROR_INVALID_ARGUMENT a number outside its range, groups that do not divide c, k
+    !> @retval MP_ERROR_UNSUPPORTED a limit above
     function mp_conv2d_fprop(context, desc, x, filter, y, epilogue, workspace, workspace_bytes, &
       stream) result(answer) &
       bind(c, name="mp_conv2d_fprop")
@@ -1358,6 +1356,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> The tensors stay; optimizers made from the list must be gone.
     subroutine mp_tensor_list_destroy(list) bind(c, name="mp_tensor_list_destroy")
       import
       type(c_ptr), value :: list
@@ -1429,7 +1428,7 @@ module mpcore_c
     end function
 
     !> out = in * *inv_scale, setting *found_inf as mp_check_nonfinite does on `in`.
-    !> @param in, out    lists of equal shapes; types may differ (fp16 grads -> fp32 grads);
+    !> @param in,out     lists of equal shapes; types may differ (fp16 grads -> fp32 grads);
     !>                   out == in is allowed.
     !> @param inv_scale  device, 1 float.
     function mp_unscale(in, out, inv_scale, found_inf, stream) result(answer) bind(c, &
@@ -1444,6 +1443,7 @@ module mpcore_c
     end function
 
     !> The factor that unscales and clips at once:
+    !>
     !>     *grad_scale = *inv_scale * min(1, max_norm / (*inv_scale * *scaled_norm + 1e-6))
     !> Source: Pascanu et al., On the difficulty of training RNNs, ICML 2013, algorithm 1;
     !> the 1e-6 is that of torch.nn.utils.clip_grad_norm_.
@@ -1476,18 +1476,6 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
-    !> says.
-    !> @return MP_ERROR_INVALID_ARGUMENT if there is no such preset
-    function mp_scaler_config_init_preset(config, struct_size, preset) result(answer) bind(c, &
-      name="mp_scaler_config_init_preset")
-      import
-      type(mp_scaler_config_t), intent(inout) :: config
-      integer(c_size_t), value :: struct_size
-      integer(c_int), value :: preset
-      integer(c_int) :: answer
-    end function
-
     !> The state of a new scaler.
     function mp_scaler_state_init(state, struct_size, config) result(answer) bind(c, &
       name="mp_scaler_state_init")
@@ -1509,25 +1497,28 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> Optimizers do not keep it.
     subroutine mp_scaler_destroy(scaler) bind(c, name="mp_scaler_destroy")
       import
       type(c_ptr), value :: scaler
     end subroutine
 
-    !> Device addresses, constant for the life of the scaler: S, 1/S, and the scaler's own
-    !> sticky overflow flag, which mp_scaler_update clears.
+    !> Device address of S, constant for the life of the scaler.
     function mp_scaler_scale(scaler) result(answer) bind(c, name="mp_scaler_scale")
       import
       type(c_ptr), value :: scaler
       type(c_ptr) :: answer
     end function
 
+    !> Device address of 1/S, constant for the life of the scaler.
     function mp_scaler_inv_scale(scaler) result(answer) bind(c, name="mp_scaler_inv_scale")
       import
       type(c_ptr), value :: scaler
       type(c_ptr) :: answer
     end function
 
+    !> Device address of the scaler's own sticky overflow flag, which mp_scaler_update clears; constant
+    !> for the life of the scaler.
     function mp_scaler_found_inf(scaler) result(answer) bind(c, name="mp_scaler_found_inf")
       import
       type(c_ptr), value :: scaler
@@ -1563,9 +1554,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Copy the state to / from the host; waits for `stream`.  Restoring a saved state and
-    !> repeating the steps gives bitwise the same scales.  A state whose scale or statistics are NaN
-    !> (logmax) is refused.  Restoring empties the history.
+    !> Copy the state to the host; waits for `stream`.
     function mp_scaler_get_state_sync(scaler, state, stream) result(answer) bind(c, &
       name="mp_scaler_get_state_sync")
       import
@@ -1575,6 +1564,9 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> Copy a state from the host; waits for `stream`.  Restoring a saved state and repeating the steps
+    !> gives bitwise the same scales.  A state whose scale or statistics are NaN (logmax) is refused.
+    !> Restoring empties the history.
     function mp_scaler_set_state_sync(scaler, state, stream) result(answer) bind(c, &
       name="mp_scaler_set_state_sync")
       import
@@ -1598,51 +1590,6 @@ module mpcore_c
       type(c_ptr), value :: skipped
       type(c_ptr), value :: count
       type(c_ptr), value :: stream
-      integer(c_int) :: answer
-    end function
-
-    !> What makes a scaler that goes on where torch's stopped.
-    !> @param saved   host.
-    !> @param config  host, out: for mp_scaler_create; MP_INIT_STRUCT it before the call.
-    !> @param state   host, out: for mp_scaler_set_state_sync; MP_INIT_STRUCT it before the call.
-    function mp_scaler_from_torch(saved, config, state) result(answer) bind(c, &
-      name="mp_scaler_from_torch")
-      import
-      type(mp_torch_scaler_t), intent(in), optional :: saved
-      type(mp_scaler_config_t), intent(inout) :: config
-      type(mp_scaler_state_t), intent(inout) :: state
-      integer(c_int) :: answer
-    end function
-
-    !> For GradScaler.load_state_dict.  Hysteresis, limits and the counts of skips are not torch's.
-    !> @param saved  host, out.
-    function mp_scaler_to_torch(config, state, saved) result(answer) bind(c, &
-      name="mp_scaler_to_torch")
-      import
-      type(mp_scaler_config_t), intent(in), optional :: config
-      type(mp_scaler_state_t), intent(in), optional :: state
-      type(mp_torch_scaler_t), intent(inout) :: saved
-      integer(c_int) :: answer
-    end function
-
-    !> The state, for a scaler made from MP_SCALER_PRESET_MEGATRON.
-    !> @param saved  host.
-    !> @param state  host, out; MP_INIT_STRUCT it before the call.
-    function mp_scaler_from_megatron(saved, state) result(answer) bind(c, &
-      name="mp_scaler_from_megatron")
-      import
-      type(mp_megatron_scaler_t), intent(in), optional :: saved
-      type(mp_scaler_state_t), intent(inout) :: state
-      integer(c_int) :: answer
-    end function
-
-    !> For DynamicGradScaler.load_state_dict.
-    !> @param saved  host, out.
-    function mp_scaler_to_megatron(state, saved) result(answer) bind(c, &
-      name="mp_scaler_to_megatron")
-      import
-      type(mp_scaler_state_t), intent(in), optional :: state
-      type(mp_megatron_scaler_t), intent(inout) :: saved
       integer(c_int) :: answer
     end function
 
@@ -1688,6 +1635,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> Its lists and tensors stay.
     subroutine mp_optimizer_destroy(optimizer) bind(c, name="mp_optimizer_destroy")
       import
       type(c_ptr), value :: optimizer
@@ -1695,7 +1643,7 @@ module mpcore_c
 
     !> Replace the hyperparameters of one group, in stream order.
     !> They live on the device: a captured graph picks up the new values when replayed.
-    !> @return MP_ERROR_INVALID_ARGUMENT also for a max_tensor_norm where no group had one when the
+    !> @retval MP_ERROR_INVALID_ARGUMENT also for a max_tensor_norm where no group had one when the
     !>         optimizer was created: a step would need another launch
     function mp_optimizer_set_hyper(optimizer, group, hyper, stream) result(answer) bind(c, &
       name="mp_optimizer_set_hyper")
@@ -1766,6 +1714,7 @@ module mpcore_c
     end function
 
     !> What l1 and l2 add to the loss, of the master weights as they are now:
+    !>
     !>     sum over tensors of (their decay multiplier) (l1 sum |w| + l2 sum w^2)
     !> in fp32 within a chunk and fp64 across, in a fixed order, as mp_l2norm.  In one kernel.
     !> @param loss  device, 1 float.
@@ -1797,6 +1746,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> From a checkpoint; waits for `stream`.
     function mp_optimizer_set_step_sync(optimizer, t, stream) result(answer) bind(c, &
       name="mp_optimizer_set_step_sync")
       import
@@ -1819,8 +1769,8 @@ module mpcore_c
     !> @param comm       host, out; MP_INIT_STRUCT it before the call.
     !> @param nccl_comm  an ncclComm_t, blocking (with a nonblocking one the code of "in progress" is
     !>                   taken for a failure); must outlive the calls that get *comm.
-    !> @return MP_ERROR_NOT_FOUND if NCCL cannot be loaded
-    !>         MP_ERROR_COMM      if it does not tell rank or size of nccl_comm
+    !> @retval MP_ERROR_NOT_FOUND if NCCL cannot be loaded
+    !> @retval MP_ERROR_COMM if it does not tell rank or size of nccl_comm
     function mp_comm_init_nccl(comm, nccl_comm) result(answer) bind(c, name="mp_comm_init_nccl")
       import
       type(mp_comm_t), intent(inout) :: comm
@@ -1840,8 +1790,8 @@ module mpcore_c
     !>
     !> The gradients may still be multiplied by S.  Infinity and NaN survive the sum, and then every
     !> rank sees them; see mp_step_options.comm for what else must agree.
-    !> @param pre, post  > 0, finite.
-    !> @return MP_ERROR_COMM  a callback failed: some gradients may have been summed and others not
+    !> @param pre,post   > 0, finite.
+    !> @retval MP_ERROR_COMM a callback failed: some gradients may have been summed and others not
     function mp_grad_all_reduce(grads, comm, pre, post, stream) result(answer) bind(c, &
       name="mp_grad_all_reduce")
       import
@@ -1890,10 +1840,10 @@ module mpcore_c
     !>
     !> @param scaler   optional; NULL = S is 1 (bf16), non-finite gradients still skip.
     !> @param options  host, optional; NULL = no clipping, one rank.
-    !> @return MP_ERROR_INVALID_ARGUMENT if optimizer and scaler belong to different contexts
-    !>         MP_ERROR_COMM             a callback of options->comm failed: nothing has been updated, S
-    !>                                   included, but the scaler's flag is up if a gradient is not
-    !>                                   finite
+    !> @retval MP_ERROR_INVALID_ARGUMENT if optimizer and scaler belong to different contexts
+    !> @retval MP_ERROR_COMM a callback of options->comm failed: nothing has been updated, S
+    !>         included, but the scaler's flag is up if a gradient is not
+    !>         finite
     function mp_scale_step(optimizer, scaler, options, stream) result(answer) bind(c, &
       name="mp_scale_step")
       import
@@ -2004,8 +1954,8 @@ module mpcore_c
     !>                 at the end of the mp_scale_step or mp_scaler_update that counts it (those with
     !>                 MP_STEP_KEEP_SCALER do not), or after MP_ACCUMULATE_LAST.
     !> @param verdict  host, out.
-    !> @return MP_ERROR_NOT_FOUND  the step lies MP_STEP_QUERY_DEPTH or more back, or before the state
-    !>                             that was restored
+    !> @retval MP_ERROR_NOT_FOUND the step lies MP_STEP_QUERY_DEPTH or more back, or before the state
+    !>         that was restored
     function mp_step_query(scaler, step, verdict) result(answer) bind(c, name="mp_step_query")
       import
       type(c_ptr), value :: scaler
@@ -2062,10 +2012,10 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Images from N C H W to N H W C, the layout of everything in sections 5 and 13, and back.
+    !> Images from N C H W to N H W C, the layout of convolutions and of everything here.
     !> Converts the type on the way, as mp_cast does.
     !>
-    !> @param n, c, h, w  >= 0, in this order for both; where one is 0 there is nothing to do.
+    !> @param n,c,h,w     >= 0, in this order for both; where one is 0 there is nothing to do.
     !> @param src         device, dense, n c h w elements.
     !> @param dst         device, dense, as many; must not overlap src.
     function mp_nchw_to_nhwc(context, n, c, h, w, src, src_dtype, dst, dst_dtype, &
@@ -2084,6 +2034,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> The way back: images from N H W C to N C H W.  n, c, h, w are in this order here too.
     function mp_nhwc_to_nchw(context, n, c, h, w, src, src_dtype, dst, dst_dtype, &
       stream) result(answer) bind(c, name="mp_nhwc_to_nchw")
       import
@@ -2195,9 +2146,9 @@ module mpcore_c
     !>     running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
     !>
     !> @param x                          device, rows x channels, dense.
-    !> @param gamma, beta                device, channels floats.
-    !> @param running_mean, running_var  device, channels floats, optional, updated.
-    !> @param saved_mean, saved_inv_std  device, channels floats, written; for the backward pass.
+    !> @param gamma,beta                 device, channels floats.
+    !> @param running_mean,running_var   device, channels floats, optional, updated.
+    !> @param saved_mean,saved_inv_std   device, channels floats, written; for the backward pass.
     !> @param y                          device, rows x channels, written.
     !> @param workspace                  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
     !>
@@ -2211,7 +2162,7 @@ module mpcore_c
     !> Source: Ioffe & Szegedy, Batch Normalization, 2015, algorithm 1; Chan, Golub & LeVeque,
     !> Algorithms for Computing the Sample Variance, 1983; Micikevicius et al. 2018, section 3.3
     !> (statistics in fp32).
-    !> @return MP_ERROR_WORKSPACE_TOO_SMALL  workspace_bytes is less than is needed
+    !> @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed
     function mp_batchnorm_forward_training(context, desc, x, gamma, beta, running_mean, &
       running_var, saved_mean, saved_inv_std, y, workspace, workspace_bytes, &
       stream) result(answer) &
@@ -2234,7 +2185,7 @@ module mpcore_c
     end function
 
     !> The same with given statistics, usually the running ones; momentum is not looked at.
-    !> @param mean, var  device, channels floats.
+    !> @param mean,var   device, channels floats.
     !> @param y          device, written; may be x.
     function mp_batchnorm_forward_inference(context, desc, x, gamma, beta, mean, var, y, &
       stream) result(answer) bind(c, name="mp_batchnorm_forward_inference")
@@ -2258,11 +2209,11 @@ module mpcore_c
     !>     dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
     !>     dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
     !>
-    !> @param x, dy          device, rows x channels, dense.
-    !> @param gamma, beta    device, as in the forward pass.
-    !> @param saved_mean, saved_inv_std  device, from the forward pass.
+    !> @param x,dy           device, rows x channels, dense.
+    !> @param gamma,beta     device, as in the forward pass.
+    !> @param saved_mean,saved_inv_std   device, from the forward pass.
     !> @param dx             device, rows x channels, written; may be dy.
-    !> @param dgamma, dbeta  device, channels floats, overwritten; zeros when rows is 0.
+    !> @param dgamma,dbeta   device, channels floats, overwritten; zeros when rows is 0.
     !> An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
     !> and order of sums as in the forward pass.
     function mp_batchnorm_backward(context, desc, x, dy, gamma, beta, saved_mean, saved_inv_std, &
@@ -2287,11 +2238,68 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
+    !> says.
+    !> @retval MP_ERROR_INVALID_ARGUMENT if there is no such preset
+    function mp_scaler_config_init_preset(config, struct_size, preset) result(answer) bind(c, &
+      name="mp_scaler_config_init_preset")
+      import
+      type(mp_scaler_config_t), intent(inout) :: config
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: preset
+      integer(c_int) :: answer
+    end function
+
+    !> What makes a scaler that goes on where torch's stopped.
+    !> @param saved   host.
+    !> @param config  host, out: for mp_scaler_create; MP_INIT_STRUCT it before the call.
+    !> @param state   host, out: for mp_scaler_set_state_sync; MP_INIT_STRUCT it before the call.
+    function mp_scaler_from_torch(saved, config, state) result(answer) bind(c, &
+      name="mp_scaler_from_torch")
+      import
+      type(mp_torch_scaler_t), intent(in), optional :: saved
+      type(mp_scaler_config_t), intent(inout) :: config
+      type(mp_scaler_state_t), intent(inout) :: state
+      integer(c_int) :: answer
+    end function
+
+    !> For GradScaler.load_state_dict.  Hysteresis, limits and the counts of skips are not torch's.
+    !> @param saved  host, out.
+    function mp_scaler_to_torch(config, state, saved) result(answer) bind(c, &
+      name="mp_scaler_to_torch")
+      import
+      type(mp_scaler_config_t), intent(in), optional :: config
+      type(mp_scaler_state_t), intent(in), optional :: state
+      type(mp_torch_scaler_t), intent(inout) :: saved
+      integer(c_int) :: answer
+    end function
+
+    !> The state, for a scaler made from MP_SCALER_PRESET_MEGATRON.
+    !> @param saved  host.
+    !> @param state  host, out; MP_INIT_STRUCT it before the call.
+    function mp_scaler_from_megatron(saved, state) result(answer) bind(c, &
+      name="mp_scaler_from_megatron")
+      import
+      type(mp_megatron_scaler_t), intent(in), optional :: saved
+      type(mp_scaler_state_t), intent(inout) :: state
+      integer(c_int) :: answer
+    end function
+
+    !> For DynamicGradScaler.load_state_dict.
+    !> @param saved  host, out.
+    function mp_scaler_to_megatron(state, saved) result(answer) bind(c, &
+      name="mp_scaler_to_megatron")
+      import
+      type(mp_scaler_state_t), intent(in), optional :: state
+      type(mp_megatron_scaler_t), intent(inout) :: saved
+      integer(c_int) :: answer
+    end function
+
     !> Name of the index-th best kernel for `desc`: index 0 is what mp_gemm would launch,
     !> then by predicted time.  Put the name into desc->kernel to force it.  This is how the
     !> tests reach every kernel and the benchmarks check the prediction.
     !> @param name  host, out; static storage, e.g. "wmma_128x128x32_s3".
-    !> @return MP_ERROR_NOT_FOUND when index is past the last applicable kernel.
+    !> @retval MP_ERROR_NOT_FOUND when index is past the last applicable kernel.
     function mp_gemm_kernel_name(context, desc, index, name) result(answer) bind(c, &
       name="mp_gemm_kernel_name")
       import
@@ -2316,7 +2324,7 @@ module mpcore_c
 
     !> The kernels in the order of mp_gemm_kernel_name, and behind them those that cannot run `desc`.
     !> @param info  host, out; MP_INIT_STRUCT it before the call.
-    !> @return MP_ERROR_NOT_FOUND when index is past the last kernel.
+    !> @retval MP_ERROR_NOT_FOUND when index is past the last kernel.
     function mp_gemm_kernel_info(context, desc, index, info) result(answer) bind(c, &
       name="mp_gemm_kernel_info")
       import
@@ -2402,16 +2410,6 @@ contains
     type(mp_scaler_config_t) :: answer
     if (mp_scaler_config_init(answer, c_sizeof(answer), &
       policy) /= MP_SUCCESS) answer%struct_size = 0
-  end function
-
-  !> mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
-  !> says.
-  !> @return MP_ERROR_INVALID_ARGUMENT if there is no such preset
-  function mp_scaler_config_preset(preset) result(answer)
-    integer(c_int), value :: preset
-    type(mp_scaler_config_t) :: answer
-    if (mp_scaler_config_init_preset(answer, c_sizeof(answer), &
-      preset) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
   !> The state of a new scaler.
@@ -2500,6 +2498,16 @@ contains
     type(mp_batchnorm_desc_t) :: answer
     if (mp_batchnorm_desc_init(answer, c_sizeof(answer), rows, channels, &
       dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  !> mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
+  !> says.
+  !> @retval MP_ERROR_INVALID_ARGUMENT if there is no such preset
+  function mp_scaler_config_preset(preset) result(answer)
+    integer(c_int), value :: preset
+    type(mp_scaler_config_t) :: answer
+    if (mp_scaler_config_init_preset(answer, c_sizeof(answer), &
+      preset) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
 end module

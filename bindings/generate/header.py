@@ -1,12 +1,25 @@
-"""Reads include/mpcore.h into a Model.
+"""Reads the public headers, include/mpcore.h and those it includes, into a Model.
 
-The header is regular, and this is a parser of that regularity, not of C: whatever it does not know
-is an error that names the line, so that a new form of declaration cannot be passed over in silence.
+pycparser reads C as `cc -E` leaves it.  It knows no comments: these are found again in the text, by the
+lines that they and the declarations stand on.  The system's headers are left out, for nothing of them
+is needed but the names of their types.
 """
 
+import bisect
+import os
+import pathlib
 import re
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional, Tuple
+
+try:
+    from pycparser import c_ast, c_parser
+except ImportError:  # the distribution's packages are those of its own Python
+    if os.path.realpath(sys.executable) == os.path.realpath("/usr/bin/python3"):
+        sys.exit("pycparser is missing: python3-pycparser of Debian, which tools/setup installs")
+    os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
 
 
 class HeaderError(Exception):
@@ -73,8 +86,7 @@ class Function:
     result: Type
     params: List[Param]
     doc: str = ""
-    section: str = ""
-    experimental: bool = False
+    header: str = ""  # gemm.h
 
 
 @dataclass
@@ -109,55 +121,55 @@ class Model:
         struct = self.struct(kind.base) if len(kind.pointers) == 1 else None
         return struct is not None and "device memory" not in struct.doc
 
-    def inline(self, name) -> Optional[Inline]:
-        return next((f for f in self.inlines if f.name == name), None)
-
     def is_handle(self, name) -> bool:
         return any(h[0] == name for h in self.handles)
 
     def callback(self, name) -> Optional[Callback]:
         return next((c[1] for c in self.callbacks if c[0] == name), None)
 
-    def enumerators(self) -> Dict[str, int]:
-        return {name: value for e in self.enums for name, value, _ in e.values}
-
     def values(self) -> Dict[str, int]:
-        return {**{c.name: c.value for c in self.constants}, **self.enumerators()}
+        return {**{c.name: c.value for c in self.constants},
+                **{name: value for e in self.enums for name, value, _ in e.values}}
+
+    def types(self) -> List[str]:
+        return ([h[0] for h in self.handles] + [c[0] for c in self.callbacks] +
+                [e.name for e in self.enums] + [s.name for s in self.structs])
+
+    def names(self) -> set:
+        """Of everything that is declared, but for fields."""
+        return {f.name for f in self.functions + self.inlines} | set(self.types()) | set(self.values())
 
 
-# ---------------------------------------------------------------- tokens
-
-TOKEN = re.compile(
-    r"""(?P<comment>/\*.*?\*/)|(?P<line_comment>//[^\n]*)|(?P<directive>^[ ]*\#(?:[^\n]*\\\n)*[^\n]*)
-      |(?P<space>\s+)|(?P<name>[A-Za-z_]\w*)|(?P<number>\.?\d(?:[eE][+-]\d|[\w.])*)
-      |(?P<string>"[^"\n]*")|(?P<op>->|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^~!<>=?:;,.(){}\[\]])""",
-    re.X | re.S | re.M,
-)
+# ---------------------------------------------------------------- the text
 
 
-@dataclass
-class Token:
-    kind: str
-    text: str
-    line: int
+def files_of(umbrella: pathlib.Path) -> List[pathlib.Path]:
+    """The headers in reading order; the umbrella, which only includes them, first."""
+    names = re.findall(r'^#include "(mpcore/\w+\.h)"', umbrella.read_text(encoding="utf-8"), re.M)
+    return [umbrella] + [umbrella.parent / name for name in names]
 
 
-def tokenize(text: str) -> List[Token]:
-    tokens, at, line = [], 0, 1
-    while at < len(text):
-        match = TOKEN.match(text, at)
-        if not match:
-            raise HeaderError(f"mpcore.h:{line}: cannot read {text[at:at + 20]!r}")
-        kind, value = match.lastgroup, match.group()
-        if kind == "comment" and not value.startswith("/**"):
-            banner = re.match(r"/\* =+\n \*\s+(.*)\n", value)
-            if banner:
-                tokens.append(Token("section", banner.group(1).strip(), line))
-        elif kind not in ("space", "line_comment"):
-            tokens.append(Token(kind, value, line))
-        line += value.count("\n")
-        at = match.end()
-    return tokens
+SYSTEM_TYPES = "size_t int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t".split()
+DEFINE = re.compile(r"^#define (MP_\w+)[ ]+(?!__attribute__)([^\s\\].*?)\s*(?:/\*.*)?$", re.M)
+
+
+def syntax_tree(umbrella: pathlib.Path, options=("-DMP_ENABLE_EXPERIMENTAL",)) -> c_ast.FileAST:
+    """Of all headers.  The macros that are integers are enumerators at its end."""
+    text = "".join(f"typedef int {name};\n" for name in SYSTEM_TYPES)
+    constants = []
+    for path in files_of(umbrella):
+        content = path.read_text(encoding="utf-8")
+        constants += [name for name, _ in DEFINE.findall(content)]
+        text += f'# 1 "{path}"\n' + re.sub(r"^#include.*$", "", content, flags=re.M)
+    text += '# 1 "constants"\nenum { ' + ", ".join(f"VALUE_OF_{name} = {name}" for name in constants) + " };\n"
+    done = subprocess.run([os.environ.get("CC", "cc"), "-E", "-U__GNUC__", *options, "-x", "c", "-"], input=text,
+                          capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise HeaderError(done.stderr)
+    try:
+        return c_parser.CParser().parse(done.stdout)
+    except Exception as error:  # pycparser's ParseError has moved between its modules
+        raise HeaderError(str(error)) from None
 
 
 def comment_text(comment: str) -> str:
@@ -168,284 +180,168 @@ def comment_text(comment: str) -> str:
         lines = [line.strip() for line in lines]
     elif len(lines) > 1:  # "/** First" stands one column left of " *  second"
         lines[1:] = [line[1:] if line.startswith(" ") else line for line in lines[1:]]
-    return "\n".join(lines).strip()
+    return "\n".join(lines).strip().replace("@source ", "Source: ")
 
 
-# ---------------------------------------------------------------- parser
+def comments_of(path: pathlib.Path, lines_of_declarations) -> Dict[int, str]:
+    """Line of a declaration -> its comment: /** before it or /**< behind it, as Doxygen has it."""
+    text = path.read_text(encoding="utf-8")
+    declared = sorted(lines_of_declarations)
+    found = {}
+    for match in re.finditer(r"/\*\*.*?\*/", text, re.S):
+        first = text.count("\n", 0, match.start()) + 1
+        last = first + match.group().count("\n")
+        if match.group().startswith("/**<"):
+            found[declared[bisect.bisect_right(declared, first) - 1]] = comment_text(match.group())
+        elif not re.search(r"@(page|defgroup|\{|\})", match.group()) and last < declared[-1]:
+            found[declared[bisect.bisect_right(declared, last)]] = comment_text(match.group())
+    return found
 
 
-class Parser:
-    def __init__(self, text: str):
-        self.tokens = tokenize(text)
-        self.at = 0
+# ---------------------------------------------------------------- from the tree to the model
+
+
+def number(node, known: Dict[str, int]) -> int:
+    if isinstance(node, c_ast.Constant):
+        return int(node.value.rstrip("uUlL"), 0)
+    if isinstance(node, c_ast.ID):
+        return known[node.name]
+    if isinstance(node, c_ast.UnaryOp) and node.op == "-":
+        return -number(node.expr, known)
+    operators = {"+": int.__add__, "*": int.__mul__, "<<": int.__lshift__, "|": int.__or__}
+    return operators[node.op](number(node.left, known), number(node.right, known))
+
+
+def kind_of(node):
+    """A Type, or a Callback."""
+    pointers: list = []
+    while isinstance(node, c_ast.PtrDecl):
+        pointers.insert(0, "const" in node.quals)
+        node = node.type
+    if isinstance(node, c_ast.FuncDecl):
+        return Callback(kind_of(node.type), tuple(params_of(node)))
+    inner = node.type
+    base = inner.name if isinstance(inner, c_ast.Struct) else " ".join(inner.names)
+    return Type(base, "const" in node.quals, tuple(pointers))
+
+
+def params_of(function: c_ast.FuncDecl) -> List[Param]:
+    params = function.args.params if function.args else []
+    return [Param(p.name, kind_of(p.type)) for p in params if p.name is not None]
+
+
+class Reader:
+    def __init__(self, tree: c_ast.FileAST):
         self.model = Model()
-        self.doc = ""
-        self.section = ""
-        self.experimental = False
+        self.documented: List[tuple] = []  # file, line, what takes the comment
+        *declarations, constants = tree.ext
+        for node in declarations[len(SYSTEM_TYPES):]:
+            self.declaration(node)
+        for node in constants.type.values.enumerators:
+            name = node.name[len("VALUE_OF_"):]
+            self.model.constants.append(Constant(name, number(node.value, {})))
 
-    def fail(self, what: str):
-        token = self.tokens[min(self.at, len(self.tokens) - 1)]
-        raise HeaderError(f"mpcore.h:{token.line}: {what}, found {token.text[:40]!r}")
+    def takes_comment(self, node, take):
+        self.documented.append((node.coord.file, node.coord.line, take))
 
-    def peek(self, text: str = "") -> Optional[Token]:
-        token = self.tokens[self.at] if self.at < len(self.tokens) else None
-        return token if token and (not text or token.text == text) else None
+    def takes_doc(self, node, thing):
+        self.takes_comment(node, lambda text: setattr(thing, "doc", text))
 
-    def accept(self, text: str) -> bool:
-        found = self.peek(text) is not None
-        self.at += found
-        return found
-
-    def expect(self, text: str):
-        if not self.accept(text):
-            self.fail(f"expected {text!r}")
-
-    def name(self) -> str:
-        token = self.peek()
-        if not token or token.kind != "name":
-            self.fail("expected a name")
-        self.at += 1
-        return token.text
-
-    def parse(self) -> Model:
-        self.skip_prologue()
-        while self.peek():
-            token = self.peek()
-            if token.kind == "section":
-                self.section, self.doc = token.text, ""
-                self.at += 1
-            elif token.kind == "comment":
-                if not token.text.startswith("/**<"):
-                    self.doc = comment_text(token.text)
-                self.at += 1
-            elif token.kind == "directive":
-                self.directive(token)
-            else:
-                self.declaration()
-                self.doc = ""
-        return self.model
-
-    def skip_prologue(self):
-        while not (self.peek() and self.peek().text.startswith("#define MP_VERSION_MAJOR")):
-            if self.peek() is None:
-                self.fail("no MP_VERSION_MAJOR")
-            if self.peek().kind == "section":
-                self.section = self.peek().text
-            self.at += 1
-
-    def directive(self, token: Token):
-        self.at += 1
-        text = re.sub(r"\\\n", " ", token.text).strip()
-        text = re.sub(r"/\*.*?\*/", "", text).strip()
-        if text.startswith("#if defined(__GNUC__)") or text.startswith("#ifdef __cplusplus"):
-            while not self.peek().text.startswith("#endif"):
-                self.at += 1
-            self.at += 1
-            self.doc = ""
-        elif text == "#ifdef MP_ENABLE_EXPERIMENTAL":
-            self.experimental = True
-        elif text == "#endif":
-            self.experimental = False
-        elif text.startswith("#define"):
-            self.define(text, token.line)
-            self.doc = ""
+    def declaration(self, node):
+        if isinstance(node, c_ast.Typedef):
+            self.typedef(node)
+        elif isinstance(node, c_ast.FuncDef):
+            self.inline(node)
+        elif isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.FuncDecl):
+            function = Function(node.name, kind_of(node.type.type), params_of(node.type),
+                                header=pathlib.Path(node.coord.file).name)
+            self.model.functions.append(function)
+            self.takes_doc(node, function)
         else:
-            raise HeaderError(f"mpcore.h:{token.line}: cannot read {text!r}")
+            raise HeaderError(f"{node.coord}: neither a type nor a function")
 
-    def define(self, text: str, line: int):
-        match = re.match(r"#define (\w+)(\([^ )]*\))? +(.*)$", text)
-        if match and match.group(1) == "MP_INIT_STRUCT":
-            return
-        if not match or match.group(2) is not None and not re.match(r"\(-?\d+\)$", match.group(2)):
-            raise HeaderError(f"mpcore.h:{line}: cannot read {text!r}")
-        name, value = match.group(1), match.group(3)
-        known = self.model.values()
-        expression = re.sub(r"\b[A-Z_]\w*\b", lambda m: str(known[m.group()]), value)
-        if not re.match(r"^[-+*()\d\s<|x]+$", expression):
-            raise HeaderError(f"mpcore.h:{line}: {name} is no integer: {value!r}")
-        self.model.constants.append(Constant(name, eval(expression), self.doc or self.trailing()))
-
-    def trailing(self) -> str:
-        token = self.peek()
-        if token and token.kind == "comment" and token.text.startswith("/**<"):
-            self.at += 1
-            return comment_text(token.text)
-        return ""
-
-    # ---- declarations
-
-    def declaration(self):
-        if self.accept("typedef"):
-            self.typedef()
-        elif self.accept("MP_API"):
-            self.function()
-        elif self.accept("static"):
-            self.expect("inline")
-            self.inline()
-        elif self.accept("extern"):  # extern "C" {, where __cplusplus was not skipped
-            self.fail("unexpected extern")
+    def typedef(self, node):
+        inner = getattr(node.type, "type", None)
+        if isinstance(inner, c_ast.Enum):
+            self.enum(node.name, inner)
+        elif isinstance(inner, c_ast.Struct):
+            self.struct(node.name, inner)
+        elif isinstance(node.type, c_ast.PtrDecl) and isinstance(inner, c_ast.FuncDecl):
+            at = len(self.model.callbacks)
+            self.model.callbacks.append((node.name, kind_of(node.type), ""))
+            self.takes_comment(node, lambda text: self.set_doc(self.model.callbacks, at, text))
         else:
-            self.fail("expected typedef, MP_API or static inline")
+            at = len(self.model.handles)
+            self.model.handles.append((node.name, kind_of(node.type).base, ""))
+            self.takes_comment(node, lambda text: self.set_doc(self.model.handles, at, text))
 
-    def typedef(self):
-        doc = self.doc
-        if self.accept("enum"):
-            self.name()
-            values = self.enumerators()
-            self.model.enums.append(Enum(self.name(), values, doc))
-        elif self.peek("struct") and self.tokens[self.at + 2].text == "{":
-            self.at += 2
-            fields = self.fields()
-            self.model.structs.append(Struct(self.name(), fields, doc))
-        elif self.accept("struct"):
-            tag = self.name()
-            self.expect("*")
-            name = self.name()
-            self.expect(";")
-            self.model.handles.append((name, tag, doc or self.trailing()))
-            return
-        else:
-            result = self.type()
-            self.expect("(")
-            self.expect("*")
-            name = self.name()
-            self.expect(")")
-            self.model.callbacks.append((name, Callback(result, tuple(self.params())), doc))
-        self.expect(";")
+    @staticmethod
+    def set_doc(items, at, text):
+        items[at] = (*items[at][:2], text)
 
-    def enumerators(self) -> list:
-        self.expect("{")
-        values: list = []
-        doc = ""
-        while not self.accept("}"):
-            token = self.peek()
-            if token.kind == "comment":
-                self.at += 1
-                if token.text.startswith("/**<"):
-                    name, value, _ = values[-1]
-                    values[-1] = (name, value, comment_text(token.text))
-                else:
-                    doc = comment_text(token.text)
-                continue
-            name = self.name()
-            self.expect("=")
-            expression = ""
-            while self.peek().text not in (",", "}") and self.peek().kind != "comment":
-                expression += self.peek().text
-                self.at += 1
-            if not re.match(r"^-?\d+(<<\d+)?$", expression):
-                self.fail(f"{name} = {expression!r} is no integer")
-            values.append((name, eval(expression), doc))
-            doc = ""
-            self.accept(",")
-        return values
+    def enum(self, name, node):
+        enum = Enum(name, [])
+        self.model.enums.append(enum)
+        self.takes_doc(node, enum)
+        for at, each in enumerate(node.values.enumerators):
+            enum.values.append((each.name, number(each.value, self.model.values()), ""))
+            if each.coord.line != node.coord.line:  # else the comment is the enum's
+                self.takes_comment(each, lambda text, at=at: self.set_doc(enum.values, at, text))
 
-    def fields(self) -> List[Field]:
-        self.expect("{")
-        fields: List[Field] = []
-        doc, last = "", 0
-        while not self.accept("}"):
-            token = self.peek()
-            if token.kind == "comment":
-                self.at += 1
-                text = comment_text(token.text)
-                if token.text.startswith("/**<"):
-                    for f in fields[last:]:
-                        f.doc = text
-                else:
-                    doc = text
-                continue
-            last = len(fields)
-            fields += self.field(doc)
-            doc = ""
-        return fields
+    def struct(self, name, node):
+        struct = Struct(name, [])
+        self.model.structs.append(struct)
+        self.takes_doc(node, struct)
+        for each in node.decls:
+            array = number(each.type.dim, {}) if isinstance(each.type, c_ast.ArrayDecl) else 0
+            one = Field(each.name, kind_of(each.type.type if array else each.type), array)
+            struct.fields.append(one)
+            self.takes_doc(each, one)
 
-    def field(self, doc: str) -> List[Field]:
-        base, const_base = self.base_type()
-        out = []
-        while True:
-            pointers = self.pointers()
-            if self.accept("("):
-                self.expect("*")
-                name = self.name()
-                self.expect(")")
-                kind: object = Callback(Type(base, const_base, pointers), tuple(self.params()))
-            else:
-                kind, name = Type(base, const_base, pointers), self.name()
-            array = 0
-            if self.accept("["):
-                array = int(self.peek().text)
-                self.at += 1
-                self.expect("]")
-            out.append(Field(name, kind, array, doc))
-            if self.accept(";"):
-                return out
-            self.expect(",")
+    def inline(self, node):
+        calls: List[str] = []
 
-    def base_type(self) -> Tuple[str, bool]:
-        const = self.accept("const")
-        self.accept("struct")
-        base = self.name()
-        const = self.accept("const") or const
-        return base, const
+        class Calls(c_ast.NodeVisitor):
+            def visit_FuncCall(self, call):
+                calls.append(call.name.name)
 
-    def pointers(self) -> Tuple[bool, ...]:
-        out = []
-        while self.accept("*"):
-            out.append(self.accept("const"))
-        return tuple(out)
-
-    def type(self) -> Type:
-        base, const = self.base_type()
-        return Type(base, const, self.pointers())
-
-    def params(self) -> List[Param]:
-        self.expect("(")
-        out: List[Param] = []
-        if self.peek("void") and self.tokens[self.at + 1].text == ")":
-            self.at += 1
-        while not self.accept(")"):
-            kind = self.type()
-            out.append(Param(self.name(), kind))
-            if not self.peek(")"):
-                self.expect(",")
-        return out
-
-    def function(self):
-        doc, result = self.doc, self.type()
-        name, params = self.name(), self.params()
-        self.expect(";")
-        host = host_outputs(doc)
-        for p in params:
-            p.host_out = p.name in host
-        self.model.functions.append(
-            Function(name, result, params, doc, self.section, self.experimental))
-
-    def inline(self):
-        doc, result = self.doc, self.type()
-        name, params = self.name(), self.params()
-        if not self.peek("{"):
-            self.fail("expected {")
-        start, depth = self.at, 0
-        while True:
-            depth += (self.peek().text == "{") - (self.peek().text == "}")
-            self.at += 1
-            if depth == 0:
-                break
-        calls = [a.text for a, b in zip(self.tokens[start:self.at], self.tokens[start + 1:self.at])
-                 if a.kind == "name" and b.text == "("]
+        Calls().visit(node.body)
         init = next((f for f in self.model.functions if [f.name] == calls), None)
         if init is None:
-            self.fail(f"{name} should call one function")
-        self.model.inlines.append(Inline(name, result, params, init.name, doc or init.doc))
+            raise HeaderError(f"{node.coord}: {node.decl.name} should call one function")
+        kind = node.decl.type
+        inline = Inline(node.decl.name, kind_of(kind.type), params_of(kind), init.name)
+        self.model.inlines.append(inline)
+        self.takes_comment(node, lambda text: None)
 
 
 def host_outputs(doc: str) -> set:
     """Names of the parameters that the manual calls "host, out"."""
-    return {name for match in re.finditer(r"@param ([\w, ]+?)  +host, out\b", doc)
-            for name in re.split(r"\s*,\s*", match.group(1))}
+    return {name for match in re.finditer(r"@param ([\w,]+)  +host, out\b", doc)
+            for name in match.group(1).split(",")}
 
 
-def read(path) -> Model:
-    with open(path, encoding="utf-8") as f:
-        return Parser(f.read()).parse()
+def read(umbrella: pathlib.Path) -> Model:
+    reader = Reader(syntax_tree(umbrella))
+    model = reader.model
+    constants = {c.name: c for c in model.constants}
+    for path in files_of(umbrella):
+        takers: Dict[int, list] = {}
+        for file, line, take in reader.documented:
+            if file == str(path):
+                takers.setdefault(line, []).append(take)
+        text = path.read_text(encoding="utf-8")
+        for match in DEFINE.finditer(text):
+            constant = constants[match.group(1)]
+            takers.setdefault(text.count("\n", 0, match.start()) + 1, []).append(
+                lambda words, constant=constant: setattr(constant, "doc", words))
+        if takers:
+            for line, words in comments_of(path, takers).items():
+                for take in takers[line]:
+                    take(words)
+    for f in model.functions:
+        for p in f.params:
+            p.host_out = p.name in host_outputs(f.doc)
+    for f in model.inlines:
+        f.doc = next(g.doc for g in model.functions if g.name == f.init)
+    return model

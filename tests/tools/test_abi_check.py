@@ -1,5 +1,6 @@
 """tools/check/abi_check on injected changes of the header."""
 import re
+import shutil
 
 import pytest
 
@@ -22,19 +23,29 @@ REFUSED = {
 }
 
 
+def change_headers(root, folder, pattern: str, replacement: str):
+    """A copy of the public headers in `folder`, with that change."""
+    headers, is_changed = folder / "include", False
+    shutil.copytree(root / "include", headers, dirs_exist_ok=True)
+    for header in headers.rglob("*.h"):
+        text = header.read_text(encoding="utf-8")
+        changed = re.sub(pattern, replacement, text, flags=re.MULTILINE)
+        is_changed |= changed != text
+        header.write_text(changed, encoding="utf-8")
+    assert is_changed, "nothing is injected"
+    return headers
+
+
 @pytest.fixture(scope="module")
 def check(root, cc, run, need, tmp_path_factory):
-    """check(pattern, replacement, code=0): what abi_check says of the header with that change."""
+    """check(pattern, replacement, code=0): what abi_check says of the headers with that change."""
     need("abidiff", "compatible headers")
     tool, folder = root / "tools/check/abi_check", tmp_path_factory.mktemp("abi")
     run(tool, "--write", "--baseline", folder / "baseline.abi", cc[-1])
 
     def check_it(pattern: str, replacement: str, code=0) -> str:
-        text = (root / "include/mpcore.h").read_text(encoding="utf-8")
-        changed = re.sub(pattern, replacement, text, flags=re.MULTILINE)
-        assert changed != text, "nothing is injected"
-        (folder / "mpcore.h").write_text(changed, encoding="utf-8")
-        return run(tool, "--baseline", folder / "baseline.abi", "--header", folder / "mpcore.h", cc[-1], code=code)
+        headers = change_headers(root, folder, pattern, replacement)
+        return run(tool, "--baseline", folder / "baseline.abi", "--include", headers, cc[-1], code=code)
     return check_it
 
 
@@ -55,8 +66,8 @@ def test_refuses(check, change):
 
 def test_major_version_may_change_everything(root, run, cc, tmp_path, need):
     need("abidiff", "compatible headers")
-    text = (root / "include/mpcore.h").read_text(encoding="utf-8")
-    text = re.sub(r"(?m)^(#define MP_VERSION_MAJOR) 0", r"\1 1", text)
-    (tmp_path / "mpcore.h").write_text(re.sub(r"(?m)^  float max_grad_norm;.*", "", text), encoding="utf-8")
-    said = run(root / "tools/check/abi_check", "--header", tmp_path / "mpcore.h", cc[-1])
+    change_headers(root, tmp_path, r"^(#define MP_VERSION_MAJOR) 0", r"\1 1")
+    header = next(path for path in (tmp_path / "include").rglob("*.h") if "float max_grad_norm;" in path.read_text())
+    header.write_text(re.sub(r"(?m)^  float max_grad_norm;.*", "", header.read_text()))
+    said = run(root / "tools/check/abi_check", "--include", tmp_path / "include", cc[-1])
     assert "nothing released with major version 1" in said

@@ -17,9 +17,11 @@ MP_VERSION_MINOR = 1
 MP_VERSION_PATCH = 0
 # Comparable with <; 0.1.0 is 100, 1.2.3 is 10203.
 MP_VERSION = 100
-# Values of mp_context_config.device other than a CUDA ordinal.
+# the calling thread's current CUDA device, or an error
 MP_DEVICE_CURRENT = -1
+# the CPU
 MP_DEVICE_HOST = -2
+# as CURRENT; HOST, with a warning, where there is none
 MP_DEVICE_AUTO = -3
 # Steps that mp_step_query remembers.
 MP_STEP_QUERY_DEPTH = 1024
@@ -170,6 +172,7 @@ class mp_scaler_policy_t(enum.IntEnum):
     MP_SCALER_BACKOFF = 1
     # Models log2 of the largest unscaled gradient as normal, with running mean mu (decay
     # beta1) and deviation sigma (decay beta2, at least sigma_floor), and sets
+    #
     #     S = 2^floor(log2_max - mu - overflow_std_dev * sigma)
     # so that overflow has a fixed small probability.  An overflowing step leaves mu and
     # sigma alone, backs off once, and raises a head-room h (bits) subtracted in the exponent
@@ -180,12 +183,7 @@ class mp_scaler_policy_t(enum.IntEnum):
     # Source: OpenSeq2Seq LogMaxScaler, with its defects repaired (there an overflow feeds
     # 2^log_max into a mean of log2 values and pins S at its minimum for ~12,000 steps).
     MP_SCALER_LOGNORMAL = 2
-    # That LogMaxScaler as it was shipped, defects included.  For comparison; train with
-    # MP_SCALER_LOGNORMAL.  mu, sigma and S as above, but in fp32, without floor of sigma, head-room
-    # or rounding to a power of two:  S = 2^(16 - mu - overflow_std_dev * sigma).  An
-    # overflow is a sample of 2^log2_max, gradients that are all zero one of -infinity, after
-    # which mu and S are NaN for good and every step is skipped.  (Upstream measures the
-    # gradients after clipping, this library before.)
+    # OpenSeq2Seq's LogMaxScaler as it was shipped; see mpcore/compat.h.
     MP_SCALER_LOGMAX = 3
 
 
@@ -209,59 +207,6 @@ MP_SCALER_REFILL_EACH_STEP = mp_scaler_flags_t.MP_SCALER_REFILL_EACH_STEP
 MP_SCALER_FIRST_STEP_UNCOUNTED = mp_scaler_flags_t.MP_SCALER_FIRST_STEP_UNCOUNTED
 
 
-class mp_scaler_preset_t(enum.IntEnum):
-    """Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
-    is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
-    later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
-    an overflow with S = 1; here S stays there.)  All are MP_SCALER_BACKOFF but for the first and
-    the last; change what you like in the config returned."""
-
-    # mp_scaler_config_default(MP_SCALER_LOGNORMAL)
-    MP_SCALER_PRESET_LOGNORMAL = 0
-    # torch.amp.GradScaler.  2^16, interval 2000, no limits.
-    MP_SCALER_PRESET_TORCH = 1
-    # apex.amp LossScaler, apex/amp/scaler.py (removed from apex in 2025).  2^16, interval 2000, no
-    # minimum, maximum 2^24.
-    MP_SCALER_PRESET_APEX_AMP = 2
-    # apex csrc/update_scale_hysteresis.cu: torch's rule, but it takes 2 overflows without a clean
-    # step between them to back off.  The kernel has no defaults: torch's, and Megatron's
-    # hysteresis of 2.
-    MP_SCALER_PRESET_APEX_HYSTERESIS = 3
-    # Megatron-LM DynamicGradScaler, core/optimizer/grad_scaler.py.  2^32, interval 1000, minimum
-    # 1, hysteresis 2, refilled when S grows.
-    MP_SCALER_PRESET_MEGATRON = 4
-    # DeepSpeed DynamicLossScaler, runtime/fp16/loss_scaler.py (ZeRO), with the defaults of the
-    # "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
-    # consecutive_hysteresis set MP_SCALER_REFILL_EACH_STEP.
-    MP_SCALER_PRESET_DEEPSPEED = 5
-    # DeepSpeed FP16_Optimizer, runtime/fp16/fused_optimizer.py (without ZeRO), which has a rule of
-    # its own: no hysteresis, and the first growth takes 1001 clean steps.
-    MP_SCALER_PRESET_DEEPSPEED_FUSED = 6
-    # tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  2^15, interval 2000,
-    # minimum 1.
-    MP_SCALER_PRESET_KERAS = 7
-    # keras.optimizers.LossScaleOptimizer of Keras 3: the same without minimum.
-    MP_SCALER_PRESET_KERAS_3 = 8
-    # OpenSeq2Seq BackoffScaler, optimizers/automatic_loss_scaler.py.  2^14, which is also the
-    # maximum, interval 2000, minimum 1.
-    MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 9
-    # OpenSeq2Seq LogMaxScaler as shipped: MP_SCALER_LOGMAX.  1, in [1, 2^14].
-    MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
-
-
-MP_SCALER_PRESET_LOGNORMAL = mp_scaler_preset_t.MP_SCALER_PRESET_LOGNORMAL
-MP_SCALER_PRESET_TORCH = mp_scaler_preset_t.MP_SCALER_PRESET_TORCH
-MP_SCALER_PRESET_APEX_AMP = mp_scaler_preset_t.MP_SCALER_PRESET_APEX_AMP
-MP_SCALER_PRESET_APEX_HYSTERESIS = mp_scaler_preset_t.MP_SCALER_PRESET_APEX_HYSTERESIS
-MP_SCALER_PRESET_MEGATRON = mp_scaler_preset_t.MP_SCALER_PRESET_MEGATRON
-MP_SCALER_PRESET_DEEPSPEED = mp_scaler_preset_t.MP_SCALER_PRESET_DEEPSPEED
-MP_SCALER_PRESET_DEEPSPEED_FUSED = mp_scaler_preset_t.MP_SCALER_PRESET_DEEPSPEED_FUSED
-MP_SCALER_PRESET_KERAS = mp_scaler_preset_t.MP_SCALER_PRESET_KERAS
-MP_SCALER_PRESET_KERAS_3 = mp_scaler_preset_t.MP_SCALER_PRESET_KERAS_3
-MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = mp_scaler_preset_t.MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF
-MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = mp_scaler_preset_t.MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX
-
-
 class mp_scaler_status_t(enum.IntEnum):
     """Whether a scaler still gets anywhere."""
 
@@ -283,6 +228,7 @@ class mp_optimizer_kind_t(enum.IntEnum):
     # MP_OPT_NESTEROV: w -= lr (g + momentum m).  Weight decay: g += wd w, or with
     # MP_OPT_DECAY_AFTER_MOMENTUM w -= lr wd w, which momentum does not see.
     # MP_OPT_LARS, MP_OPT_LARC: g = a (g + wd w) instead, with one a per tensor:
+    #
     #     LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: min(1, that / lr)
     # a = 1 where |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
     # and tensors that begin as 0 stay near it.)
@@ -297,7 +243,7 @@ class mp_optimizer_kind_t(enum.IntEnum):
     # included, and r = |w| / |u|.  r = 1 where |w| or |u| is 0, and, unless MP_OPT_NVLAMB, for
     # tensors with wd = 0 (biases, normalisation), as in Apex's FusedLAMB.
     # The paper's form has MP_OPT_DECOUPLED_DECAY, which mp_optimizer_desc_default sets.  The global
-    # clipping that Apex has inside is max_grad_norm of section 10.
+    # clipping that Apex has inside is mp_step_options.max_grad_norm.
     # Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
     MP_OPT_LAMB = 3
     # v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1), one number per tensor;
@@ -372,6 +318,7 @@ MP_OPT_STOCHASTIC_ROUNDING = mp_optimizer_flags_t.MP_OPT_STOCHASTIC_ROUNDING
 class mp_lr_schedule_t(enum.IntEnum):
     """How the learning rate follows t, on the device: a skipped step does not advance it, and a
     captured graph needs no host.  Every schedule begins with a linear warm-up,
+
         lr(t) = lr t / warmup_steps   for t <= warmup_steps,
     and s = t - 1 - warmup_steps counts the steps after it: the first of them has lr itself.
     p = min(s / decay_steps, 1).  Computed in fp64, rounded once."""
@@ -398,6 +345,8 @@ MP_LR_INVERSE_SQRT = mp_lr_schedule_t.MP_LR_INVERSE_SQRT
 
 
 class mp_reduce_op_t(enum.IntEnum):
+    """What becomes of equal places in the tensors of all ranks."""
+
     MP_REDUCE_SUM = 0
     # of finite numbers >= 0 only: what NaN does to a maximum is everybody's own
     MP_REDUCE_MAX = 1
@@ -444,6 +393,8 @@ MP_STEP_SHARDED = mp_step_flags_t.MP_STEP_SHARDED
 
 
 class mp_accumulate_flags_t(enum.IntFlag):
+    """Bits of the `flags` of mp_grads_accumulate."""
+
     # The first gradients of a window: sums are overwritten, and not read.
     MP_ACCUMULATE_FIRST = 1
     # The last ones before the update, by an optimizer of the host program: the sums are looked at
@@ -458,6 +409,8 @@ MP_ACCUMULATE_LAST = mp_accumulate_flags_t.MP_ACCUMULATE_LAST
 
 
 class mp_step_verdict_t(enum.IntEnum):
+    """What became of a step."""
+
     # the device has not come to it yet
     MP_STEP_PENDING = 0
     MP_STEP_TAKEN = 1
@@ -484,6 +437,59 @@ class mp_pool_mode_t(enum.IntEnum):
 MP_POOL_MAX = mp_pool_mode_t.MP_POOL_MAX
 MP_POOL_AVG_INCLUDE_PAD = mp_pool_mode_t.MP_POOL_AVG_INCLUDE_PAD
 MP_POOL_AVG_EXCLUDE_PAD = mp_pool_mode_t.MP_POOL_AVG_EXCLUDE_PAD
+
+
+class mp_scaler_preset_t(enum.IntEnum):
+    """Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
+    is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
+    later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
+    an overflow with S = 1; here S stays there.)  All are MP_SCALER_BACKOFF but for the first and
+    the last; change what you like in the config returned."""
+
+    # mp_scaler_config_default(MP_SCALER_LOGNORMAL)
+    MP_SCALER_PRESET_LOGNORMAL = 0
+    # torch.amp.GradScaler.  2^16, interval 2000, no limits.
+    MP_SCALER_PRESET_TORCH = 1
+    # apex.amp LossScaler, apex/amp/scaler.py (removed from apex in 2025).  2^16, interval 2000, no
+    # minimum, maximum 2^24.
+    MP_SCALER_PRESET_APEX_AMP = 2
+    # apex csrc/update_scale_hysteresis.cu: torch's rule, but it takes 2 overflows without a clean
+    # step between them to back off.  The kernel has no defaults: torch's, and Megatron's
+    # hysteresis of 2.
+    MP_SCALER_PRESET_APEX_HYSTERESIS = 3
+    # Megatron-LM DynamicGradScaler, core/optimizer/grad_scaler.py.  2^32, interval 1000, minimum
+    # 1, hysteresis 2, refilled when S grows.
+    MP_SCALER_PRESET_MEGATRON = 4
+    # DeepSpeed DynamicLossScaler, runtime/fp16/loss_scaler.py (ZeRO), with the defaults of the
+    # "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
+    # consecutive_hysteresis set MP_SCALER_REFILL_EACH_STEP.
+    MP_SCALER_PRESET_DEEPSPEED = 5
+    # DeepSpeed FP16_Optimizer, runtime/fp16/fused_optimizer.py (without ZeRO), which has a rule of
+    # its own: no hysteresis, and the first growth takes 1001 clean steps.
+    MP_SCALER_PRESET_DEEPSPEED_FUSED = 6
+    # tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  2^15, interval 2000,
+    # minimum 1.
+    MP_SCALER_PRESET_KERAS = 7
+    # keras.optimizers.LossScaleOptimizer of Keras 3: the same without minimum.
+    MP_SCALER_PRESET_KERAS_3 = 8
+    # OpenSeq2Seq BackoffScaler, optimizers/automatic_loss_scaler.py.  2^14, which is also the
+    # maximum, interval 2000, minimum 1.
+    MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 9
+    # OpenSeq2Seq LogMaxScaler as shipped: MP_SCALER_LOGMAX.  1, in [1, 2^14].
+    MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 10
+
+
+MP_SCALER_PRESET_LOGNORMAL = mp_scaler_preset_t.MP_SCALER_PRESET_LOGNORMAL
+MP_SCALER_PRESET_TORCH = mp_scaler_preset_t.MP_SCALER_PRESET_TORCH
+MP_SCALER_PRESET_APEX_AMP = mp_scaler_preset_t.MP_SCALER_PRESET_APEX_AMP
+MP_SCALER_PRESET_APEX_HYSTERESIS = mp_scaler_preset_t.MP_SCALER_PRESET_APEX_HYSTERESIS
+MP_SCALER_PRESET_MEGATRON = mp_scaler_preset_t.MP_SCALER_PRESET_MEGATRON
+MP_SCALER_PRESET_DEEPSPEED = mp_scaler_preset_t.MP_SCALER_PRESET_DEEPSPEED
+MP_SCALER_PRESET_DEEPSPEED_FUSED = mp_scaler_preset_t.MP_SCALER_PRESET_DEEPSPEED_FUSED
+MP_SCALER_PRESET_KERAS = mp_scaler_preset_t.MP_SCALER_PRESET_KERAS
+MP_SCALER_PRESET_KERAS_3 = mp_scaler_preset_t.MP_SCALER_PRESET_KERAS_3
+MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = mp_scaler_preset_t.MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF
+MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = mp_scaler_preset_t.MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX
 
 
 # @param message  one line without newline; valid during the callback only.
@@ -624,7 +630,7 @@ class mp_gemm_desc_t(Structure):
         ("stride_c", c_int64),
         # Elements between batch items; 0 in a or b = the same matrix for all items.
         ("stride_d", c_int64),
-        # Host; NULL = the library's choice.  For tests, see mp_gemm_kernel_name.
+        # host; NULL = the library's choice; see mpcore/experimental.h
         ("kernel", c_char_p),
     ]
 
@@ -721,7 +727,7 @@ class mp_conv2d_desc_t(Structure):
         ("beta", c_float),
         # must be 0
         ("reserved0", c_uint32),
-        # Host; NULL = the library's choice.  For tests, see mp_conv2d_kernel_name.
+        # host; NULL = the library's choice; see mpcore/experimental.h
         ("kernel", c_char_p),
     ]
 
@@ -740,7 +746,7 @@ class mp_tensor_list_desc_t(Structure):
         # must be 0
         ("reserved0", c_uint32),
         # count device pointers, aligned to the element size; NULL where numel is 0, and in the model
-        # list of section 8.
+        # list of an optimizer.
         ("data", c_void_p),
         # count element counts, >= 0; empty tensors are allowed anywhere
         ("numel", c_void_p),
@@ -862,29 +868,6 @@ class mp_scaler_state_t(Structure):
         super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
 
-class mp_torch_scaler_t(Structure):
-    """torch.amp.GradScaler.state_dict(); the keys are the names here, but for "_growth_tracker"."""
-
-    _fields_ = [
-        ("scale", c_double),
-        ("growth_factor", c_double),
-        ("backoff_factor", c_double),
-        ("growth_interval", c_int32),
-        ("growth_tracker", c_int32),
-    ]
-
-
-class mp_megatron_scaler_t(Structure):
-    """DynamicGradScaler.state_dict() of Megatron-LM; the keys are the names here."""
-
-    _fields_ = [
-        ("scale", c_float),
-        ("growth_tracker", c_int32),
-        # below 0 after more overflows than hysteresis
-        ("hysteresis_tracker", c_int32),
-    ]
-
-
 class mp_hyper_t(Structure):
     """Hyperparameters of one parameter group.  A limit or a regularizer of 0 is none."""
 
@@ -987,7 +970,7 @@ class mp_model_options_t(Structure):
         # MP_OPT_STOCHASTIC_ROUNDING: device, 1 integer: the number of updates that the weights have seen;
         # of an optimizer of this library, mp_optimizer_step_counter after its step.
         ("t", c_void_p),
-        # as model_overflows of section 10
+        # as mp_step_options.model_overflows
         ("overflows", c_void_p),
     ]
 
@@ -1062,7 +1045,7 @@ class mp_step_options_t(Structure):
         # first.  NaN is none of them.
         ("model_overflows", c_void_p),
         # Host, optional: the step is one of several ranks that take the same decision and, if their
-        # scalers began alike, have the same S ever after.  A collective call, section 9, with the same
+        # scalers began alike, have the same S ever after.  A collective call (mp_comm_t), with the same
         # flags on every rank.
         ("comm", POINTER(mp_comm_t)),
     ]
@@ -1165,6 +1148,29 @@ class mp_batchnorm_desc_t(Structure):
         super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
 
+class mp_torch_scaler_t(Structure):
+    """torch.amp.GradScaler.state_dict(); the keys are the names here, but for "_growth_tracker"."""
+
+    _fields_ = [
+        ("scale", c_double),
+        ("growth_factor", c_double),
+        ("backoff_factor", c_double),
+        ("growth_interval", c_int32),
+        ("growth_tracker", c_int32),
+    ]
+
+
+class mp_megatron_scaler_t(Structure):
+    """DynamicGradScaler.state_dict() of Megatron-LM; the keys are the names here."""
+
+    _fields_ = [
+        ("scale", c_float),
+        ("growth_tracker", c_int32),
+        # below 0 after more overflows than hysteresis
+        ("hysteresis_tracker", c_int32),
+    ]
+
+
 class mp_kernel_info_t(Structure):
     """One kernel and what it makes of a problem."""
 
@@ -1229,15 +1235,6 @@ def mp_scaler_config_default(policy: int) -> mp_scaler_config_t:
         overflow_std_dev 3.0902      sigma_floor 0.5"""
     value = mp_scaler_config_t()
     _library.mp_scaler_config_init(value, ctypes.sizeof(value), policy)
-    return value
-
-
-def mp_scaler_config_preset(preset: int) -> mp_scaler_config_t:
-    """mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
-    says.
-    @return MP_ERROR_INVALID_ARGUMENT if there is no such preset"""
-    value = mp_scaler_config_t()
-    _library.mp_scaler_config_init_preset(value, ctypes.sizeof(value), preset)
     return value
 
 
@@ -1315,6 +1312,15 @@ def mp_batchnorm_desc_default(rows: int, channels: int, dtype: int) -> mp_batchn
     return value
 
 
+def mp_scaler_config_preset(preset: int) -> mp_scaler_config_t:
+    """mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
+    says.
+    @retval MP_ERROR_INVALID_ARGUMENT if there is no such preset"""
+    value = mp_scaler_config_t()
+    _library.mp_scaler_config_init_preset(value, ctypes.sizeof(value), preset)
+    return value
+
+
 # name: (result, argument types, argument names)
 FUNCTIONS = {
     # MP_VERSION of the library that is loaded (not of this header).
@@ -1347,7 +1353,7 @@ FUNCTIONS = {
         'config, struct_size'),
     # Create a context.  It becomes immutable here, which is why it can be shared.
     # @param config  host, optional; NULL = defaults.
-    # @return MP_ERROR_ARCH_MISMATCH if this build holds no code for the device.
+    # @retval MP_ERROR_ARCH_MISMATCH if this build holds no code for the device.
     "mp_context_create": (c_uint32, [POINTER(c_void_p), POINTER(mp_context_config_t)],
         'context, config'),
     # Objects created from `context` must have been destroyed before.
@@ -1409,10 +1415,7 @@ FUNCTIONS = {
     # MP_GEMM_TUNING), and rounded once.
     # Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
     #
-    # @return MP_ERROR_INVALID_ARGUMENT     a dimension < 0, an ld below the row length
-    #         MP_ERROR_NOT_FOUND            no kernel is called desc->kernel
-    #         MP_ERROR_UNSUPPORTED          that kernel cannot run this problem
-    #         MP_ERROR_WORKSPACE_TOO_SMALL  desc->kernel forces a kernel that needs more
+    # @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld below the row length
     "mp_gemm": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
         'context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, stream'),
     # As mp_gemm, with one pointer per batch item instead of a stride.
@@ -1434,6 +1437,7 @@ FUNCTIONS = {
         'context, desc, count, items, bytes'),
     # `count` products of different shapes in one call: the experts of a layer, the weight
     # gradients of a network.  Each is what mp_gemm computes:
+    #
     #     D = epilogue(alpha op(A) op(B) + beta C)
     #
     # The products may run at the same time, in one launch where a kernel for that exists and in one
@@ -1442,8 +1446,7 @@ FUNCTIONS = {
     # may be shared.
     #
     # @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld* and stride_* must be 0
-    #               and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).  desc->kernel
-    #               names a kernel that runs every product.
+    #               and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).
     # @param items  host, count elements, copied: the call can be captured into a CUDA graph, which
     #               then keeps these shapes and pointers.  May be NULL when count is 0.
     #               Edge cases as in mp_gemm: m or n == 0 does nothing, k == 0 computes
@@ -1469,7 +1472,7 @@ FUNCTIONS = {
         'context, desc, op, bytes'),
     # Forward:  y = epilogue(alpha conv(x, filter) + beta y).
     #
-    # @param x, filter  device.
+    # @param x,filter   device.
     # @param y          device; read only when beta != 0.
     # @param epilogue   host, optional; sees y as a matrix of N P Q rows and K columns, so bias has K
     #                   elements; ld_aux 0 = K.
@@ -1487,10 +1490,8 @@ FUNCTIONS = {
     #
     # Source: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014, section 3.
     #
-    # @return MP_ERROR_INVALID_ARGUMENT     a number outside its range, groups that do not divide c, k
-    #         MP_ERROR_NOT_FOUND            no kernel is called desc->kernel
-    #         MP_ERROR_UNSUPPORTED          that kernel cannot run this problem; a limit above
-    #         MP_ERROR_WORKSPACE_TOO_SMALL  desc->kernel forces a kernel that needs more
+    # @retval MP_ERROR_INVALID_ARGUMENT a number outside its range, groups that do not divide c, k
+    # @retval MP_ERROR_UNSUPPORTED a limit above
     "mp_conv2d_fprop": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
         'context, desc, x, filter, y, epilogue, workspace, workspace_bytes, stream'),
     # Gradient of the input:  dx = epilogue(alpha conv_transpose(dy, filter) + beta dx).
@@ -1511,6 +1512,7 @@ FUNCTIONS = {
     # packing of metadata into kernel arguments).
     "mp_tensor_list_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_tensor_list_desc_t)],
         'list, context, desc'),
+    # The tensors stay; optimizers made from the list must be gone.
     "mp_tensor_list_destroy": (None, [c_void_p],
         'list'),
     # Point the list at other buffers of the same sizes, in stream order: for frameworks
@@ -1543,12 +1545,13 @@ FUNCTIONS = {
     "mp_inspect": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p],
         'list, report, tensor_reports, stream'),
     # out = in * *inv_scale, setting *found_inf as mp_check_nonfinite does on `in`.
-    # @param in, out    lists of equal shapes; types may differ (fp16 grads -> fp32 grads);
+    # @param in,out     lists of equal shapes; types may differ (fp16 grads -> fp32 grads);
     #                   out == in is allowed.
     # @param inv_scale  device, 1 float.
     "mp_unscale": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
         'in, out, inv_scale, found_inf, stream'),
     # The factor that unscales and clips at once:
+    #
     #     *grad_scale = *inv_scale * min(1, max_norm / (*inv_scale * *scaled_norm + 1e-6))
     # Source: Pascanu et al., On the difficulty of training RNNs, ICML 2013, algorithm 1;
     # the 1e-6 is that of torch.nn.utils.clip_grad_norm_.
@@ -1563,11 +1566,6 @@ FUNCTIONS = {
     #     overflow_std_dev 3.0902      sigma_floor 0.5
     "mp_scaler_config_init": (c_uint32, [POINTER(mp_scaler_config_t), c_size_t, c_uint32],
         'config, struct_size, policy'),
-    # mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
-    # says.
-    # @return MP_ERROR_INVALID_ARGUMENT if there is no such preset
-    "mp_scaler_config_init_preset": (c_uint32, [POINTER(mp_scaler_config_t), c_size_t, c_uint32],
-        'config, struct_size, preset'),
     # The state of a new scaler.
     "mp_scaler_state_init": (c_uint32, [POINTER(mp_scaler_state_t), c_size_t, POINTER(mp_scaler_config_t)],
         'state, struct_size, config'),
@@ -1575,14 +1573,17 @@ FUNCTIONS = {
     # optimizers may share one, see MP_STEP_KEEP_SCALER.
     "mp_scaler_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_scaler_config_t)],
         'scaler, context, config'),
+    # Optimizers do not keep it.
     "mp_scaler_destroy": (None, [c_void_p],
         'scaler'),
-    # Device addresses, constant for the life of the scaler: S, 1/S, and the scaler's own
-    # sticky overflow flag, which mp_scaler_update clears.
+    # Device address of S, constant for the life of the scaler.
     "mp_scaler_scale": (c_void_p, [c_void_p],
         'scaler'),
+    # Device address of 1/S, constant for the life of the scaler.
     "mp_scaler_inv_scale": (c_void_p, [c_void_p],
         'scaler'),
+    # Device address of the scaler's own sticky overflow flag, which mp_scaler_update clears; constant
+    # for the life of the scaler.
     "mp_scaler_found_inf": (c_void_p, [c_void_p],
         'scaler'),
     # out[i] = loss[i] * S, before the backward pass.  out == loss is allowed.
@@ -1597,11 +1598,12 @@ FUNCTIONS = {
     #              unless there were such calls.  Else optional: it tells NaN from infinity.
     "mp_scaler_update": (c_uint32, [c_void_p, c_void_p, c_void_p],
         'scaler, amax, stream'),
-    # Copy the state to / from the host; waits for `stream`.  Restoring a saved state and
-    # repeating the steps gives bitwise the same scales.  A state whose scale or statistics are NaN
-    # (logmax) is refused.  Restoring empties the history.
+    # Copy the state to the host; waits for `stream`.
     "mp_scaler_get_state_sync": (c_uint32, [c_void_p, POINTER(mp_scaler_state_t), c_void_p],
         'scaler, state, stream'),
+    # Copy a state from the host; waits for `stream`.  Restoring a saved state and repeating the steps
+    # gives bitwise the same scales.  A state whose scale or statistics are NaN (logmax) is refused.
+    # Restoring empties the history.
     "mp_scaler_set_state_sync": (c_uint32, [c_void_p, POINTER(mp_scaler_state_t), c_void_p],
         'scaler, state, stream'),
     # The last updates, oldest first, for a plot; waits for `stream`.
@@ -1611,25 +1613,6 @@ FUNCTIONS = {
     # @param count     host: elements written, at most config.history
     "mp_scaler_get_history_sync": (c_uint32, [c_void_p, c_int64, c_void_p, c_void_p, c_void_p, c_void_p],
         'scaler, capacity, scales, skipped, count, stream'),
-    # What makes a scaler that goes on where torch's stopped.
-    # @param saved   host.
-    # @param config  host, out: for mp_scaler_create; MP_INIT_STRUCT it before the call.
-    # @param state   host, out: for mp_scaler_set_state_sync; MP_INIT_STRUCT it before the call.
-    "mp_scaler_from_torch": (c_uint32, [POINTER(mp_torch_scaler_t), POINTER(mp_scaler_config_t), POINTER(mp_scaler_state_t)],
-        'saved, config, state'),
-    # For GradScaler.load_state_dict.  Hysteresis, limits and the counts of skips are not torch's.
-    # @param saved  host, out.
-    "mp_scaler_to_torch": (c_uint32, [POINTER(mp_scaler_config_t), POINTER(mp_scaler_state_t), POINTER(mp_torch_scaler_t)],
-        'config, state, saved'),
-    # The state, for a scaler made from MP_SCALER_PRESET_MEGATRON.
-    # @param saved  host.
-    # @param state  host, out; MP_INIT_STRUCT it before the call.
-    "mp_scaler_from_megatron": (c_uint32, [POINTER(mp_megatron_scaler_t), POINTER(mp_scaler_state_t)],
-        'saved, state'),
-    # For DynamicGradScaler.load_state_dict.
-    # @param saved  host, out.
-    "mp_scaler_to_megatron": (c_uint32, [POINTER(mp_scaler_state_t), POINTER(mp_megatron_scaler_t)],
-        'state, saved'),
     # The defaults of the cited papers; weight decay where the method is about it.  lr has no sensible
     # default.  trust is that of LARS; Apex's LARC has 0.02.
     #
@@ -1650,11 +1633,12 @@ FUNCTIONS = {
     # Uploads the hyperparameters and allocates the scratch memory of all later steps.
     "mp_optimizer_create": (c_uint32, [POINTER(c_void_p), c_void_p, POINTER(mp_optimizer_desc_t)],
         'optimizer, context, desc'),
+    # Its lists and tensors stay.
     "mp_optimizer_destroy": (None, [c_void_p],
         'optimizer'),
     # Replace the hyperparameters of one group, in stream order.
     # They live on the device: a captured graph picks up the new values when replayed.
-    # @return MP_ERROR_INVALID_ARGUMENT also for a max_tensor_norm where no group had one when the
+    # @retval MP_ERROR_INVALID_ARGUMENT also for a max_tensor_norm where no group had one when the
     #         optimizer was created: a step would need another launch
     "mp_optimizer_set_hyper": (c_uint32, [c_void_p, c_uint32, POINTER(mp_hyper_t), c_void_p],
         'optimizer, group, hyper, stream'),
@@ -1690,6 +1674,7 @@ FUNCTIONS = {
     "mp_optimizer_lr": (c_void_p, [c_void_p],
         'optimizer'),
     # What l1 and l2 add to the loss, of the master weights as they are now:
+    #
     #     sum over tensors of (their decay multiplier) (l1 sum |w| + l2 sum w^2)
     # in fp32 within a chunk and fp64 across, in a fixed order, as mp_l2norm.  In one kernel.
     # @param loss  device, 1 float.
@@ -1702,6 +1687,7 @@ FUNCTIONS = {
     # The step counter t, for checkpoints; waits for `stream`.
     "mp_optimizer_get_step_sync": (c_uint32, [c_void_p, c_void_p, c_void_p],
         'optimizer, t, stream'),
+    # From a checkpoint; waits for `stream`.
     "mp_optimizer_set_step_sync": (c_uint32, [c_void_p, c_int64, c_void_p],
         'optimizer, t, stream'),
     # One rank, for a program that may have several: nothing is communicated.
@@ -1712,8 +1698,8 @@ FUNCTIONS = {
     # @param comm       host, out; MP_INIT_STRUCT it before the call.
     # @param nccl_comm  an ncclComm_t, blocking (with a nonblocking one the code of "in progress" is
     #                   taken for a failure); must outlive the calls that get *comm.
-    # @return MP_ERROR_NOT_FOUND if NCCL cannot be loaded
-    #         MP_ERROR_COMM      if it does not tell rank or size of nccl_comm
+    # @retval MP_ERROR_NOT_FOUND if NCCL cannot be loaded
+    # @retval MP_ERROR_COMM if it does not tell rank or size of nccl_comm
     "mp_comm_init_nccl": (c_uint32, [POINTER(mp_comm_t), c_void_p],
         'comm, nccl_comm'),
     # grads = post * sum over ranks (pre * grads), in place and in the gradients' own types, every
@@ -1728,8 +1714,8 @@ FUNCTIONS = {
     #
     # The gradients may still be multiplied by S.  Infinity and NaN survive the sum, and then every
     # rank sees them; see mp_step_options.comm for what else must agree.
-    # @param pre, post  > 0, finite.
-    # @return MP_ERROR_COMM  a callback failed: some gradients may have been summed and others not
+    # @param pre,post   > 0, finite.
+    # @retval MP_ERROR_COMM a callback failed: some gradients may have been summed and others not
     "mp_grad_all_reduce": (c_uint32, [c_void_p, POINTER(mp_comm_t), c_float, c_float, c_void_p],
         'grads, comm, pre, post, stream'),
     # No clipping, no reports, one rank.
@@ -1763,10 +1749,10 @@ FUNCTIONS = {
     #
     # @param scaler   optional; NULL = S is 1 (bf16), non-finite gradients still skip.
     # @param options  host, optional; NULL = no clipping, one rank.
-    # @return MP_ERROR_INVALID_ARGUMENT if optimizer and scaler belong to different contexts
-    #         MP_ERROR_COMM             a callback of options->comm failed: nothing has been updated, S
-    #                                   included, but the scaler's flag is up if a gradient is not
-    #                                   finite
+    # @retval MP_ERROR_INVALID_ARGUMENT if optimizer and scaler belong to different contexts
+    # @retval MP_ERROR_COMM a callback of options->comm failed: nothing has been updated, S
+    #         included, but the scaler's flag is up if a gradient is not
+    #         finite
     "mp_scale_step": (c_uint32, [c_void_p, c_void_p, POINTER(mp_step_options_t), c_void_p],
         'optimizer, scaler, options, stream'),
     # sums += weight / S * grads, or with MP_ACCUMULATE_FIRST  sums = weight / S * grads; in fp32, with
@@ -1851,8 +1837,8 @@ FUNCTIONS = {
     #                 at the end of the mp_scale_step or mp_scaler_update that counts it (those with
     #                 MP_STEP_KEEP_SCALER do not), or after MP_ACCUMULATE_LAST.
     # @param verdict  host, out.
-    # @return MP_ERROR_NOT_FOUND  the step lies MP_STEP_QUERY_DEPTH or more back, or before the state
-    #                             that was restored
+    # @retval MP_ERROR_NOT_FOUND the step lies MP_STEP_QUERY_DEPTH or more back, or before the state
+    #         that was restored
     "mp_step_query": (c_uint32, [c_void_p, c_int64, c_void_p],
         'scaler, step, verdict'),
     # Dense rows, weight = 1.
@@ -1879,14 +1865,15 @@ FUNCTIONS = {
     # Source: Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale).
     "mp_softmax_xent": (c_uint32, [c_void_p, POINTER(mp_xent_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
         'context, desc, logits, labels, loss_scale, row_loss, loss, correct, dlogits, stream'),
-    # Images from N C H W to N H W C, the layout of everything in sections 5 and 13, and back.
+    # Images from N C H W to N H W C, the layout of convolutions and of everything here.
     # Converts the type on the way, as mp_cast does.
     #
-    # @param n, c, h, w  >= 0, in this order for both; where one is 0 there is nothing to do.
+    # @param n,c,h,w     >= 0, in this order for both; where one is 0 there is nothing to do.
     # @param src         device, dense, n c h w elements.
     # @param dst         device, dense, as many; must not overlap src.
     "mp_nchw_to_nhwc": (c_uint32, [c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_uint32, c_void_p, c_uint32, c_void_p],
         'context, n, c, h, w, src, src_dtype, dst, dst_dtype, stream'),
+    # The way back: images from N H W C to N C H W.  n, c, h, w are in this order here too.
     "mp_nhwc_to_nchw": (c_uint32, [c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_uint32, c_void_p, c_uint32, c_void_p],
         'context, n, c, h, w, src, src_dtype, dst, dst_dtype, stream'),
     # Windows side by side, without padding.
@@ -1927,9 +1914,9 @@ FUNCTIONS = {
     #     running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
     #
     # @param x                          device, rows x channels, dense.
-    # @param gamma, beta                device, channels floats.
-    # @param running_mean, running_var  device, channels floats, optional, updated.
-    # @param saved_mean, saved_inv_std  device, channels floats, written; for the backward pass.
+    # @param gamma,beta                 device, channels floats.
+    # @param running_mean,running_var   device, channels floats, optional, updated.
+    # @param saved_mean,saved_inv_std   device, channels floats, written; for the backward pass.
     # @param y                          device, rows x channels, written.
     # @param workspace                  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
     #
@@ -1943,11 +1930,11 @@ FUNCTIONS = {
     # Source: Ioffe & Szegedy, Batch Normalization, 2015, algorithm 1; Chan, Golub & LeVeque,
     # Algorithms for Computing the Sample Variance, 1983; Micikevicius et al. 2018, section 3.3
     # (statistics in fp32).
-    # @return MP_ERROR_WORKSPACE_TOO_SMALL  workspace_bytes is less than is needed
+    # @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed
     "mp_batchnorm_forward_training": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p],
         'context, desc, x, gamma, beta, running_mean, running_var, saved_mean, saved_inv_std, y, workspace, workspace_bytes, stream'),
     # The same with given statistics, usually the running ones; momentum is not looked at.
-    # @param mean, var  device, channels floats.
+    # @param mean,var   device, channels floats.
     # @param y          device, written; may be x.
     "mp_batchnorm_forward_inference": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
         'context, desc, x, gamma, beta, mean, var, y, stream'),
@@ -1958,20 +1945,44 @@ FUNCTIONS = {
     #     dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
     #     dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
     #
-    # @param x, dy          device, rows x channels, dense.
-    # @param gamma, beta    device, as in the forward pass.
-    # @param saved_mean, saved_inv_std  device, from the forward pass.
+    # @param x,dy           device, rows x channels, dense.
+    # @param gamma,beta     device, as in the forward pass.
+    # @param saved_mean,saved_inv_std   device, from the forward pass.
     # @param dx             device, rows x channels, written; may be dy.
-    # @param dgamma, dbeta  device, channels floats, overwritten; zeros when rows is 0.
+    # @param dgamma,dbeta   device, channels floats, overwritten; zeros when rows is 0.
     # An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
     # and order of sums as in the forward pass.
     "mp_batchnorm_backward": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p],
         'context, desc, x, dy, gamma, beta, saved_mean, saved_inv_std, dx, dgamma, dbeta, workspace, workspace_bytes, stream'),
+    # mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
+    # says.
+    # @retval MP_ERROR_INVALID_ARGUMENT if there is no such preset
+    "mp_scaler_config_init_preset": (c_uint32, [POINTER(mp_scaler_config_t), c_size_t, c_uint32],
+        'config, struct_size, preset'),
+    # What makes a scaler that goes on where torch's stopped.
+    # @param saved   host.
+    # @param config  host, out: for mp_scaler_create; MP_INIT_STRUCT it before the call.
+    # @param state   host, out: for mp_scaler_set_state_sync; MP_INIT_STRUCT it before the call.
+    "mp_scaler_from_torch": (c_uint32, [POINTER(mp_torch_scaler_t), POINTER(mp_scaler_config_t), POINTER(mp_scaler_state_t)],
+        'saved, config, state'),
+    # For GradScaler.load_state_dict.  Hysteresis, limits and the counts of skips are not torch's.
+    # @param saved  host, out.
+    "mp_scaler_to_torch": (c_uint32, [POINTER(mp_scaler_config_t), POINTER(mp_scaler_state_t), POINTER(mp_torch_scaler_t)],
+        'config, state, saved'),
+    # The state, for a scaler made from MP_SCALER_PRESET_MEGATRON.
+    # @param saved  host.
+    # @param state  host, out; MP_INIT_STRUCT it before the call.
+    "mp_scaler_from_megatron": (c_uint32, [POINTER(mp_megatron_scaler_t), POINTER(mp_scaler_state_t)],
+        'saved, state'),
+    # For DynamicGradScaler.load_state_dict.
+    # @param saved  host, out.
+    "mp_scaler_to_megatron": (c_uint32, [POINTER(mp_scaler_state_t), POINTER(mp_megatron_scaler_t)],
+        'state, saved'),
     # Name of the index-th best kernel for `desc`: index 0 is what mp_gemm would launch,
     # then by predicted time.  Put the name into desc->kernel to force it.  This is how the
     # tests reach every kernel and the benchmarks check the prediction.
     # @param name  host, out; static storage, e.g. "wmma_128x128x32_s3".
-    # @return MP_ERROR_NOT_FOUND when index is past the last applicable kernel.
+    # @retval MP_ERROR_NOT_FOUND when index is past the last applicable kernel.
     "mp_gemm_kernel_name": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(c_char_p)],
         'context, desc, index, name'),
     # The same for one product of a convolution.
@@ -1979,7 +1990,7 @@ FUNCTIONS = {
         'context, desc, op, index, name'),
     # The kernels in the order of mp_gemm_kernel_name, and behind them those that cannot run `desc`.
     # @param info  host, out; MP_INIT_STRUCT it before the call.
-    # @return MP_ERROR_NOT_FOUND when index is past the last kernel.
+    # @retval MP_ERROR_NOT_FOUND when index is past the last kernel.
     "mp_gemm_kernel_info": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(mp_kernel_info_t)],
         'context, desc, index, info'),
     # The same for one product of a convolution.

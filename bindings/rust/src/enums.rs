@@ -225,6 +225,7 @@ pub enum ScalerPolicy {
     Backoff = 1,
     /// Models log2 of the largest unscaled gradient as normal, with running mean mu (decay
     /// beta1) and deviation sigma (decay beta2, at least sigma\_floor), and sets
+    ///
     /// ```text
     ///     S = 2^floor(log2_max - mu - overflow_std_dev * sigma)
     /// ```
@@ -237,12 +238,7 @@ pub enum ScalerPolicy {
     /// Source: OpenSeq2Seq LogMaxScaler, with its defects repaired (there an overflow feeds
     /// 2^log\_max into a mean of log2 values and pins S at its minimum for ~12,000 steps).
     Lognormal = 2,
-    /// That LogMaxScaler as it was shipped, defects included.  For comparison; train with
-    /// MP\_SCALER\_LOGNORMAL.  mu, sigma and S as above, but in fp32, without floor of sigma, head-room
-    /// or rounding to a power of two:  S = 2^(16 - mu - overflow\_std\_dev \* sigma).  An
-    /// overflow is a sample of 2^log2\_max, gradients that are all zero one of -infinity, after
-    /// which mu and S are NaN for good and every step is skipped.  (Upstream measures the
-    /// gradients after clipping, this library before.)
+    /// OpenSeq2Seq's LogMaxScaler as it was shipped; see mpcore/compat.h.
     Logmax = 3,
 }
 
@@ -254,6 +250,206 @@ impl ScalerPolicy {
             1 => Self::Backoff,
             2 => Self::Lognormal,
             3 => Self::Logmax,
+            _ => return None,
+        })
+    }
+}
+
+/// Whether a scaler still gets anywhere.
+#[non_exhaustive]
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ScalerStatus {
+    /// `MP_SCALER_OK`
+    Ok = 0,
+    /// see mp\_scaler\_config.diverged\_after
+    Diverged = 1,
+}
+
+impl ScalerStatus {
+    /// The value of that number, if this crate knows one.
+    pub fn from_raw(raw: u32) -> Option<Self> {
+        Some(match raw {
+            0 => Self::Ok,
+            1 => Self::Diverged,
+            _ => return None,
+        })
+    }
+}
+
+/// In all formulas g is the unscaled, clipped gradient, w the fp32 master weight, t the
+/// number of applied (not skipped) steps including this one.  Norms |x| are taken over one tensor,
+/// computed as in mp\_l2norm.
+#[non_exhaustive]
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OptimizerKind {
+    /// m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
+    /// MP\_OPT\_NESTEROV: w -= lr (g + momentum m).  Weight decay: g += wd w, or with
+    /// MP\_OPT\_DECAY\_AFTER\_MOMENTUM w -= lr wd w, which momentum does not see.
+    /// MP\_OPT\_LARS, MP\_OPT\_LARC: g = a (g + wd w) instead, with one a per tensor:
+    ///
+    /// ```text
+    ///     LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: min(1, that / lr)
+    /// ```
+    /// a = 1 where |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
+    /// and tensors that begin as 0 stay near it.)
+    /// Source: You, Gitman & Ginsburg, Large Batch Training of Convolutional Networks, 2017,
+    /// algorithm 1; LARC: Apex, apex/parallel/LARC.py.
+    Sgd = 1,
+    /// m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
+    /// Decay: g += wd w, or with MP\_OPT\_DECOUPLED\_DECAY w -= lr wd w (AdamW).
+    /// Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
+    Adam = 2,
+    /// w -= lr r u, where w -= lr u is the step of MP\_OPT\_ADAM with the same flags, its decay
+    /// included, and r = |w| / |u|.  r = 1 where |w| or |u| is 0, and, unless MP\_OPT\_NVLAMB, for
+    /// tensors with wd = 0 (biases, normalisation), as in Apex's FusedLAMB.
+    /// The paper's form has MP\_OPT\_DECOUPLED\_DECAY, which mp\_optimizer\_desc\_default sets.  The global
+    /// clipping that Apex has inside is mp\_step\_options.max\_grad\_norm.
+    /// Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
+    Lamb = 3,
+    /// v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1), one number per tensor;
+    /// m = b1 m + (1 - dampening) (g / (sqrt(v) + eps) + wd w);  w -= lr m
+    /// dampening = b1 averages the gradients, as upstream's grad\_averaging does.
+    /// (OpenSeq2Seq never stores v, so b2 has no effect there, and has eps inside the root; Apex
+    /// corrects the bias of a v that begins without one.  This is the paper's form.)
+    /// Source: Ginsburg et al., Stochastic Gradient Methods with Layer-wise Adaptive Moments, 2019,
+    /// algorithm 1.
+    Novograd = 4,
+    /// v += g^2;  w -= lr g / (sqrt(v) + eps).  v may begin above 0 (TensorFlow: 0.1).
+    /// Decay: g += wd w, or with MP\_OPT\_DECOUPLED\_DECAY w -= lr wd w.
+    /// Source: Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch.
+    Adagrad = 5,
+    /// v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps)
+    /// With momentum: m = momentum m + g / (sqrt(v) + eps);  w -= lr m.  Decay: g += wd w.
+    /// Source: Tieleman & Hinton, COURSERA: Neural Networks for Machine Learning, 2012, lecture 6.5;
+    /// eps and momentum as in torch.
+    Rmsprop = 6,
+}
+
+impl OptimizerKind {
+    /// The value of that number, if this crate knows one.
+    pub fn from_raw(raw: u32) -> Option<Self> {
+        Some(match raw {
+            1 => Self::Sgd,
+            2 => Self::Adam,
+            3 => Self::Lamb,
+            4 => Self::Novograd,
+            5 => Self::Adagrad,
+            6 => Self::Rmsprop,
+            _ => return None,
+        })
+    }
+}
+
+/// How the learning rate follows t, on the device: a skipped step does not advance it, and a
+/// captured graph needs no host.  Every schedule begins with a linear warm-up,
+///
+/// ```text
+///     lr(t) = lr t / warmup_steps   for t <= warmup_steps,
+/// ```
+/// and s = t - 1 - warmup\_steps counts the steps after it: the first of them has lr itself.
+/// p = min(s / decay\_steps, 1).  Computed in fp64, rounded once.
+#[non_exhaustive]
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LrSchedule {
+    /// lr
+    Constant = 0,
+    /// lr\_end + (lr - lr\_end) (1 - p)^decay\_power; linear with 1
+    Polynomial = 1,
+    /// lr\_end + (lr - lr\_end) (1 + cos(pi p)) / 2
+    /// Source: Loshchilov & Hutter, SGDR, 2017, equation 5, without restarts.
+    Cosine = 2,
+    /// max(lr\_end, lr decay\_rate^(s / decay\_steps))
+    Exponential = 3,
+    /// lr sqrt(max(warmup\_steps, 1) / t)
+    /// Source: Vaswani et al., Attention Is All You Need, 2017, equation 3, with lr as its peak.
+    InverseSqrt = 4,
+}
+
+impl LrSchedule {
+    /// The value of that number, if this crate knows one.
+    pub fn from_raw(raw: u32) -> Option<Self> {
+        Some(match raw {
+            0 => Self::Constant,
+            1 => Self::Polynomial,
+            2 => Self::Cosine,
+            3 => Self::Exponential,
+            4 => Self::InverseSqrt,
+            _ => return None,
+        })
+    }
+}
+
+/// What becomes of equal places in the tensors of all ranks.
+#[non_exhaustive]
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReduceOp {
+    /// `MP_REDUCE_SUM`
+    Sum = 0,
+    /// of finite numbers \>= 0 only: what NaN does to a maximum is everybody's own
+    Max = 1,
+}
+
+impl ReduceOp {
+    /// The value of that number, if this crate knows one.
+    pub fn from_raw(raw: u32) -> Option<Self> {
+        Some(match raw {
+            0 => Self::Sum,
+            1 => Self::Max,
+            _ => return None,
+        })
+    }
+}
+
+/// What became of a step.
+#[non_exhaustive]
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StepVerdict {
+    /// the device has not come to it yet
+    Pending = 0,
+    /// `MP_STEP_TAKEN`
+    Taken = 1,
+    /// there was an overflow
+    Skipped = 2,
+}
+
+impl StepVerdict {
+    /// The value of that number, if this crate knows one.
+    pub fn from_raw(raw: u32) -> Option<Self> {
+        Some(match raw {
+            0 => Self::Pending,
+            1 => Self::Taken,
+            2 => Self::Skipped,
+            _ => return None,
+        })
+    }
+}
+
+/// What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
+/// one of the two means, and not at all in the other.
+#[non_exhaustive]
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PoolMode {
+    /// `MP_POOL_MAX`
+    Max = 1,
+    /// sum / (window\_h window\_w)
+    AvgIncludePad = 2,
+    /// sum / number of pixels inside the image
+    AvgExcludePad = 3,
+}
+
+impl PoolMode {
+    /// The value of that number, if this crate knows one.
+    pub fn from_raw(raw: u32) -> Option<Self> {
+        Some(match raw {
+            1 => Self::Max,
+            2 => Self::AvgIncludePad,
+            3 => Self::AvgExcludePad,
             _ => return None,
         })
     }
@@ -316,204 +512,6 @@ impl ScalerPreset {
             8 => Self::Keras3,
             9 => Self::Openseq2seqBackoff,
             10 => Self::Openseq2seqLogmax,
-            _ => return None,
-        })
-    }
-}
-
-/// Whether a scaler still gets anywhere.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ScalerStatus {
-    /// `MP_SCALER_OK`
-    Ok = 0,
-    /// see mp\_scaler\_config.diverged\_after
-    Diverged = 1,
-}
-
-impl ScalerStatus {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            0 => Self::Ok,
-            1 => Self::Diverged,
-            _ => return None,
-        })
-    }
-}
-
-/// In all formulas g is the unscaled, clipped gradient, w the fp32 master weight, t the
-/// number of applied (not skipped) steps including this one.  Norms |x| are taken over one tensor,
-/// computed as in mp\_l2norm.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum OptimizerKind {
-    /// m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
-    /// MP\_OPT\_NESTEROV: w -= lr (g + momentum m).  Weight decay: g += wd w, or with
-    /// MP\_OPT\_DECAY\_AFTER\_MOMENTUM w -= lr wd w, which momentum does not see.
-    /// MP\_OPT\_LARS, MP\_OPT\_LARC: g = a (g + wd w) instead, with one a per tensor:
-    /// ```text
-    ///     LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: min(1, that / lr)
-    /// ```
-    /// a = 1 where |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
-    /// and tensors that begin as 0 stay near it.)
-    /// Source: You, Gitman & Ginsburg, Large Batch Training of Convolutional Networks, 2017,
-    /// algorithm 1; LARC: Apex, apex/parallel/LARC.py.
-    Sgd = 1,
-    /// m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
-    /// Decay: g += wd w, or with MP\_OPT\_DECOUPLED\_DECAY w -= lr wd w (AdamW).
-    /// Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
-    Adam = 2,
-    /// w -= lr r u, where w -= lr u is the step of MP\_OPT\_ADAM with the same flags, its decay
-    /// included, and r = |w| / |u|.  r = 1 where |w| or |u| is 0, and, unless MP\_OPT\_NVLAMB, for
-    /// tensors with wd = 0 (biases, normalisation), as in Apex's FusedLAMB.
-    /// The paper's form has MP\_OPT\_DECOUPLED\_DECAY, which mp\_optimizer\_desc\_default sets.  The global
-    /// clipping that Apex has inside is max\_grad\_norm of section 10.
-    /// Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
-    Lamb = 3,
-    /// v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1), one number per tensor;
-    /// m = b1 m + (1 - dampening) (g / (sqrt(v) + eps) + wd w);  w -= lr m
-    /// dampening = b1 averages the gradients, as upstream's grad\_averaging does.
-    /// (OpenSeq2Seq never stores v, so b2 has no effect there, and has eps inside the root; Apex
-    /// corrects the bias of a v that begins without one.  This is the paper's form.)
-    /// Source: Ginsburg et al., Stochastic Gradient Methods with Layer-wise Adaptive Moments, 2019,
-    /// algorithm 1.
-    Novograd = 4,
-    /// v += g^2;  w -= lr g / (sqrt(v) + eps).  v may begin above 0 (TensorFlow: 0.1).
-    /// Decay: g += wd w, or with MP\_OPT\_DECOUPLED\_DECAY w -= lr wd w.
-    /// Source: Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch.
-    Adagrad = 5,
-    /// v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps)
-    /// With momentum: m = momentum m + g / (sqrt(v) + eps);  w -= lr m.  Decay: g += wd w.
-    /// Source: Tieleman & Hinton, COURSERA: Neural Networks for Machine Learning, 2012, lecture 6.5;
-    /// eps and momentum as in torch.
-    Rmsprop = 6,
-}
-
-impl OptimizerKind {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            1 => Self::Sgd,
-            2 => Self::Adam,
-            3 => Self::Lamb,
-            4 => Self::Novograd,
-            5 => Self::Adagrad,
-            6 => Self::Rmsprop,
-            _ => return None,
-        })
-    }
-}
-
-/// How the learning rate follows t, on the device: a skipped step does not advance it, and a
-/// captured graph needs no host.  Every schedule begins with a linear warm-up,
-/// ```text
-///     lr(t) = lr t / warmup_steps   for t <= warmup_steps,
-/// ```
-/// and s = t - 1 - warmup\_steps counts the steps after it: the first of them has lr itself.
-/// p = min(s / decay\_steps, 1).  Computed in fp64, rounded once.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LrSchedule {
-    /// lr
-    Constant = 0,
-    /// lr\_end + (lr - lr\_end) (1 - p)^decay\_power; linear with 1
-    Polynomial = 1,
-    /// lr\_end + (lr - lr\_end) (1 + cos(pi p)) / 2
-    /// Source: Loshchilov & Hutter, SGDR, 2017, equation 5, without restarts.
-    Cosine = 2,
-    /// max(lr\_end, lr decay\_rate^(s / decay\_steps))
-    Exponential = 3,
-    /// lr sqrt(max(warmup\_steps, 1) / t)
-    /// Source: Vaswani et al., Attention Is All You Need, 2017, equation 3, with lr as its peak.
-    InverseSqrt = 4,
-}
-
-impl LrSchedule {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            0 => Self::Constant,
-            1 => Self::Polynomial,
-            2 => Self::Cosine,
-            3 => Self::Exponential,
-            4 => Self::InverseSqrt,
-            _ => return None,
-        })
-    }
-}
-
-/// See the variants.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ReduceOp {
-    /// `MP_REDUCE_SUM`
-    Sum = 0,
-    /// of finite numbers \>= 0 only: what NaN does to a maximum is everybody's own
-    Max = 1,
-}
-
-impl ReduceOp {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            0 => Self::Sum,
-            1 => Self::Max,
-            _ => return None,
-        })
-    }
-}
-
-/// See the variants.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StepVerdict {
-    /// the device has not come to it yet
-    Pending = 0,
-    /// `MP_STEP_TAKEN`
-    Taken = 1,
-    /// there was an overflow
-    Skipped = 2,
-}
-
-impl StepVerdict {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            0 => Self::Pending,
-            1 => Self::Taken,
-            2 => Self::Skipped,
-            _ => return None,
-        })
-    }
-}
-
-/// What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
-/// one of the two means, and not at all in the other.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PoolMode {
-    /// `MP_POOL_MAX`
-    Max = 1,
-    /// sum / (window\_h window\_w)
-    AvgIncludePad = 2,
-    /// sum / number of pixels inside the image
-    AvgExcludePad = 3,
-}
-
-impl PoolMode {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            1 => Self::Max,
-            2 => Self::AvgIncludePad,
-            3 => Self::AvgExcludePad,
             _ => return None,
         })
     }

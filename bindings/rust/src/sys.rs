@@ -16,9 +16,11 @@ pub const MP_VERSION_MINOR: u32 = 1;
 pub const MP_VERSION_PATCH: u32 = 0;
 /// Comparable with \<; 0.1.0 is 100, 1.2.3 is 10203.
 pub const MP_VERSION: u32 = 100;
-/// Values of mp\_context\_config.device other than a CUDA ordinal.
+/// the calling thread's current CUDA device, or an error
 pub const MP_DEVICE_CURRENT: i32 = -1;
+/// the CPU
 pub const MP_DEVICE_HOST: i32 = -2;
+/// as CURRENT; HOST, with a warning, where there is none
 pub const MP_DEVICE_AUTO: i32 = -3;
 /// Steps that mp\_step\_query remembers.
 pub const MP_STEP_QUERY_DEPTH: i32 = 1024;
@@ -152,6 +154,7 @@ pub const MP_SCALER_STATIC: mp_scaler_policy_t = 0;
 pub const MP_SCALER_BACKOFF: mp_scaler_policy_t = 1;
 /// Models log2 of the largest unscaled gradient as normal, with running mean mu (decay
 /// beta1) and deviation sigma (decay beta2, at least sigma\_floor), and sets
+///
 /// ```text
 ///     S = 2^floor(log2_max - mu - overflow_std_dev * sigma)
 /// ```
@@ -164,12 +167,7 @@ pub const MP_SCALER_BACKOFF: mp_scaler_policy_t = 1;
 /// Source: OpenSeq2Seq LogMaxScaler, with its defects repaired (there an overflow feeds
 /// 2^log\_max into a mean of log2 values and pins S at its minimum for ~12,000 steps).
 pub const MP_SCALER_LOGNORMAL: mp_scaler_policy_t = 2;
-/// That LogMaxScaler as it was shipped, defects included.  For comparison; train with
-/// MP\_SCALER\_LOGNORMAL.  mu, sigma and S as above, but in fp32, without floor of sigma, head-room
-/// or rounding to a power of two:  S = 2^(16 - mu - overflow\_std\_dev \* sigma).  An
-/// overflow is a sample of 2^log2\_max, gradients that are all zero one of -infinity, after
-/// which mu and S are NaN for good and every step is skipped.  (Upstream measures the
-/// gradients after clipping, this library before.)
+/// OpenSeq2Seq's LogMaxScaler as it was shipped; see mpcore/compat.h.
 pub const MP_SCALER_LOGMAX: mp_scaler_policy_t = 3;
 
 /// Bits of mp\_scaler\_config.flags.
@@ -179,44 +177,6 @@ pub const MP_SCALER_REFILL_EACH_STEP: mp_scaler_flags_t = 1;
 /// Backoff: the first clean step, and the first after each overflow, does not count towards
 /// growth\_interval.  Source: DeepSpeed FP16\_Optimizer.
 pub const MP_SCALER_FIRST_STEP_UNCOUNTED: mp_scaler_flags_t = 2;
-
-/// Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
-/// is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
-/// later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
-/// an overflow with S = 1; here S stays there.)  All are MP\_SCALER\_BACKOFF but for the first and
-/// the last; change what you like in the config returned.
-pub type mp_scaler_preset_t = u32;
-/// mp\_scaler\_config\_default(MP\_SCALER\_LOGNORMAL)
-pub const MP_SCALER_PRESET_LOGNORMAL: mp_scaler_preset_t = 0;
-/// torch.amp.GradScaler.  2^16, interval 2000, no limits.
-pub const MP_SCALER_PRESET_TORCH: mp_scaler_preset_t = 1;
-/// apex.amp LossScaler, apex/amp/scaler.py (removed from apex in 2025).  2^16, interval 2000, no
-/// minimum, maximum 2^24.
-pub const MP_SCALER_PRESET_APEX_AMP: mp_scaler_preset_t = 2;
-/// apex csrc/update\_scale\_hysteresis.cu: torch's rule, but it takes 2 overflows without a clean
-/// step between them to back off.  The kernel has no defaults: torch's, and Megatron's
-/// hysteresis of 2.
-pub const MP_SCALER_PRESET_APEX_HYSTERESIS: mp_scaler_preset_t = 3;
-/// Megatron-LM DynamicGradScaler, core/optimizer/grad\_scaler.py.  2^32, interval 1000, minimum
-/// 1, hysteresis 2, refilled when S grows.
-pub const MP_SCALER_PRESET_MEGATRON: mp_scaler_preset_t = 4;
-/// DeepSpeed DynamicLossScaler, runtime/fp16/loss\_scaler.py (ZeRO), with the defaults of the
-/// "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
-/// consecutive\_hysteresis set MP\_SCALER\_REFILL\_EACH\_STEP.
-pub const MP_SCALER_PRESET_DEEPSPEED: mp_scaler_preset_t = 5;
-/// DeepSpeed FP16\_Optimizer, runtime/fp16/fused\_optimizer.py (without ZeRO), which has a rule of
-/// its own: no hysteresis, and the first growth takes 1001 clean steps.
-pub const MP_SCALER_PRESET_DEEPSPEED_FUSED: mp_scaler_preset_t = 6;
-/// tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  2^15, interval 2000,
-/// minimum 1.
-pub const MP_SCALER_PRESET_KERAS: mp_scaler_preset_t = 7;
-/// keras.optimizers.LossScaleOptimizer of Keras 3: the same without minimum.
-pub const MP_SCALER_PRESET_KERAS_3: mp_scaler_preset_t = 8;
-/// OpenSeq2Seq BackoffScaler, optimizers/automatic\_loss\_scaler.py.  2^14, which is also the
-/// maximum, interval 2000, minimum 1.
-pub const MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF: mp_scaler_preset_t = 9;
-/// OpenSeq2Seq LogMaxScaler as shipped: MP\_SCALER\_LOGMAX.  1, in \[1, 2^14\].
-pub const MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX: mp_scaler_preset_t = 10;
 
 /// Whether a scaler still gets anywhere.
 pub type mp_scaler_status_t = u32;
@@ -232,6 +192,7 @@ pub type mp_optimizer_kind_t = u32;
 /// MP\_OPT\_NESTEROV: w -= lr (g + momentum m).  Weight decay: g += wd w, or with
 /// MP\_OPT\_DECAY\_AFTER\_MOMENTUM w -= lr wd w, which momentum does not see.
 /// MP\_OPT\_LARS, MP\_OPT\_LARC: g = a (g + wd w) instead, with one a per tensor:
+///
 /// ```text
 ///     LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: min(1, that / lr)
 /// ```
@@ -248,7 +209,7 @@ pub const MP_OPT_ADAM: mp_optimizer_kind_t = 2;
 /// included, and r = |w| / |u|.  r = 1 where |w| or |u| is 0, and, unless MP\_OPT\_NVLAMB, for
 /// tensors with wd = 0 (biases, normalisation), as in Apex's FusedLAMB.
 /// The paper's form has MP\_OPT\_DECOUPLED\_DECAY, which mp\_optimizer\_desc\_default sets.  The global
-/// clipping that Apex has inside is max\_grad\_norm of section 10.
+/// clipping that Apex has inside is mp\_step\_options.max\_grad\_norm.
 /// Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
 pub const MP_OPT_LAMB: mp_optimizer_kind_t = 3;
 /// v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1), one number per tensor;
@@ -300,6 +261,7 @@ pub const MP_OPT_STOCHASTIC_ROUNDING: mp_optimizer_flags_t = 512;
 
 /// How the learning rate follows t, on the device: a skipped step does not advance it, and a
 /// captured graph needs no host.  Every schedule begins with a linear warm-up,
+///
 /// ```text
 ///     lr(t) = lr t / warmup_steps   for t <= warmup_steps,
 /// ```
@@ -319,6 +281,7 @@ pub const MP_LR_EXPONENTIAL: mp_lr_schedule_t = 3;
 /// Source: Vaswani et al., Attention Is All You Need, 2017, equation 3, with lr as its peak.
 pub const MP_LR_INVERSE_SQRT: mp_lr_schedule_t = 4;
 
+/// What becomes of equal places in the tensors of all ranks.
 pub type mp_reduce_op_t = u32;
 pub const MP_REDUCE_SUM: mp_reduce_op_t = 0;
 /// of finite numbers \>= 0 only: what NaN does to a maximum is everybody's own
@@ -354,6 +317,7 @@ pub const MP_STEP_CHECKED: mp_step_flags_t = 4;
 /// same gradients.
 pub const MP_STEP_SHARDED: mp_step_flags_t = 8;
 
+/// Bits of the `flags` of mp\_grads\_accumulate.
 pub type mp_accumulate_flags_t = u32;
 /// The first gradients of a window: sums are overwritten, and not read.
 pub const MP_ACCUMULATE_FIRST: mp_accumulate_flags_t = 1;
@@ -363,6 +327,7 @@ pub const MP_ACCUMULATE_FIRST: mp_accumulate_flags_t = 1;
 /// verdict is of this rank's gradients: with several ranks mp\_grad\_all\_reduce comes before.
 pub const MP_ACCUMULATE_LAST: mp_accumulate_flags_t = 2;
 
+/// What became of a step.
 pub type mp_step_verdict_t = u32;
 /// the device has not come to it yet
 pub const MP_STEP_PENDING: mp_step_verdict_t = 0;
@@ -378,6 +343,44 @@ pub const MP_POOL_MAX: mp_pool_mode_t = 1;
 pub const MP_POOL_AVG_INCLUDE_PAD: mp_pool_mode_t = 2;
 /// sum / number of pixels inside the image
 pub const MP_POOL_AVG_EXCLUDE_PAD: mp_pool_mode_t = 3;
+
+/// Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
+/// is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
+/// later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
+/// an overflow with S = 1; here S stays there.)  All are MP\_SCALER\_BACKOFF but for the first and
+/// the last; change what you like in the config returned.
+pub type mp_scaler_preset_t = u32;
+/// mp\_scaler\_config\_default(MP\_SCALER\_LOGNORMAL)
+pub const MP_SCALER_PRESET_LOGNORMAL: mp_scaler_preset_t = 0;
+/// torch.amp.GradScaler.  2^16, interval 2000, no limits.
+pub const MP_SCALER_PRESET_TORCH: mp_scaler_preset_t = 1;
+/// apex.amp LossScaler, apex/amp/scaler.py (removed from apex in 2025).  2^16, interval 2000, no
+/// minimum, maximum 2^24.
+pub const MP_SCALER_PRESET_APEX_AMP: mp_scaler_preset_t = 2;
+/// apex csrc/update\_scale\_hysteresis.cu: torch's rule, but it takes 2 overflows without a clean
+/// step between them to back off.  The kernel has no defaults: torch's, and Megatron's
+/// hysteresis of 2.
+pub const MP_SCALER_PRESET_APEX_HYSTERESIS: mp_scaler_preset_t = 3;
+/// Megatron-LM DynamicGradScaler, core/optimizer/grad\_scaler.py.  2^32, interval 1000, minimum
+/// 1, hysteresis 2, refilled when S grows.
+pub const MP_SCALER_PRESET_MEGATRON: mp_scaler_preset_t = 4;
+/// DeepSpeed DynamicLossScaler, runtime/fp16/loss\_scaler.py (ZeRO), with the defaults of the
+/// "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
+/// consecutive\_hysteresis set MP\_SCALER\_REFILL\_EACH\_STEP.
+pub const MP_SCALER_PRESET_DEEPSPEED: mp_scaler_preset_t = 5;
+/// DeepSpeed FP16\_Optimizer, runtime/fp16/fused\_optimizer.py (without ZeRO), which has a rule of
+/// its own: no hysteresis, and the first growth takes 1001 clean steps.
+pub const MP_SCALER_PRESET_DEEPSPEED_FUSED: mp_scaler_preset_t = 6;
+/// tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  2^15, interval 2000,
+/// minimum 1.
+pub const MP_SCALER_PRESET_KERAS: mp_scaler_preset_t = 7;
+/// keras.optimizers.LossScaleOptimizer of Keras 3: the same without minimum.
+pub const MP_SCALER_PRESET_KERAS_3: mp_scaler_preset_t = 8;
+/// OpenSeq2Seq BackoffScaler, optimizers/automatic\_loss\_scaler.py.  2^14, which is also the
+/// maximum, interval 2000, minimum 1.
+pub const MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF: mp_scaler_preset_t = 9;
+/// OpenSeq2Seq LogMaxScaler as shipped: MP\_SCALER\_LOGMAX.  1, in \[1, 2^14\].
+pub const MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX: mp_scaler_preset_t = 10;
 
 /// Where objects get device memory.  Called by mp\_\*\_create and mp\_\*\_destroy only.
 #[repr(C)]
@@ -538,7 +541,7 @@ pub struct mp_gemm_desc_t {
     pub stride_c: i64,
     /// Elements between batch items; 0 in a or b = the same matrix for all items.
     pub stride_d: i64,
-    /// Host; NULL = the library's choice.  For tests, see mp\_gemm\_kernel\_name.
+    /// host; NULL = the library's choice; see mpcore/experimental.h
     pub kernel: *const c_char,
 }
 
@@ -649,7 +652,7 @@ pub struct mp_conv2d_desc_t {
     pub beta: f32,
     /// must be 0
     pub reserved0: u32,
-    /// Host; NULL = the library's choice.  For tests, see mp\_conv2d\_kernel\_name.
+    /// host; NULL = the library's choice; see mpcore/experimental.h
     pub kernel: *const c_char,
 }
 
@@ -674,7 +677,7 @@ pub struct mp_tensor_list_desc_t {
     /// must be 0
     pub reserved0: u32,
     /// count device pointers, aligned to the element size; NULL where numel is 0, and in the model
-    /// list of section 8.
+    /// list of an optimizer.
     pub data: *const *mut c_void,
     /// count element counts, \>= 0; empty tensors are allowed anywhere
     pub numel: *const i64,
@@ -822,45 +825,6 @@ impl mp_scaler_state_t {
     }
 }
 
-/// torch.amp.GradScaler.state\_dict(); the keys are the names here, but for "\_growth\_tracker".
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_torch_scaler_t {
-    pub scale: f64,
-    pub growth_factor: f64,
-    pub backoff_factor: f64,
-    pub growth_interval: i32,
-    pub growth_tracker: i32,
-}
-
-impl mp_torch_scaler_t {
-    /// Zeros.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let s: Self = unsafe { core::mem::zeroed() };
-        s
-    }
-}
-
-/// DynamicGradScaler.state\_dict() of Megatron-LM; the keys are the names here.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_megatron_scaler_t {
-    pub scale: f32,
-    pub growth_tracker: i32,
-    /// below 0 after more overflows than hysteresis
-    pub hysteresis_tracker: i32,
-}
-
-impl mp_megatron_scaler_t {
-    /// Zeros.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let s: Self = unsafe { core::mem::zeroed() };
-        s
-    }
-}
-
 /// Hyperparameters of one parameter group.  A limit or a regularizer of 0 is none.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -975,7 +939,7 @@ pub struct mp_model_options_t {
     /// MP\_OPT\_STOCHASTIC\_ROUNDING: device, 1 integer: the number of updates that the weights have seen;
     /// of an optimizer of this library, mp\_optimizer\_step\_counter after its step.
     pub t: *const i64,
-    /// as model\_overflows of section 10
+    /// as mp\_step\_options.model\_overflows
     pub overflows: *mut i64,
 }
 
@@ -1062,7 +1026,7 @@ pub struct mp_step_options_t {
     /// first.  NaN is none of them.
     pub model_overflows: *mut i64,
     /// Host, optional: the step is one of several ranks that take the same decision and, if their
-    /// scalers began alike, have the same S ever after.  A collective call, section 9, with the same
+    /// scalers began alike, have the same S ever after.  A collective call (mp\_comm\_t), with the same
     /// flags on every rank.
     pub comm: *const mp_comm_t,
 }
@@ -1191,6 +1155,45 @@ impl mp_batchnorm_desc_t {
     }
 }
 
+/// torch.amp.GradScaler.state\_dict(); the keys are the names here, but for "\_growth\_tracker".
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_torch_scaler_t {
+    pub scale: f64,
+    pub growth_factor: f64,
+    pub backoff_factor: f64,
+    pub growth_interval: i32,
+    pub growth_tracker: i32,
+}
+
+impl mp_torch_scaler_t {
+    /// Zeros.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let s: Self = unsafe { core::mem::zeroed() };
+        s
+    }
+}
+
+/// DynamicGradScaler.state\_dict() of Megatron-LM; the keys are the names here.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_megatron_scaler_t {
+    pub scale: f32,
+    pub growth_tracker: i32,
+    /// below 0 after more overflows than hysteresis
+    pub hysteresis_tracker: i32,
+}
+
+impl mp_megatron_scaler_t {
+    /// Zeros.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let s: Self = unsafe { core::mem::zeroed() };
+        s
+    }
+}
+
 /// One kernel and what it makes of a problem.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1275,17 +1278,6 @@ pub fn mp_scaler_config_default(policy: mp_scaler_policy_t) -> mp_scaler_config_
     let size = core::mem::size_of_val(&value);
     // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
     unsafe { mp_scaler_config_init(&mut value, size, policy) };
-    value
-}
-
-/// mp\_scaler\_config\_init(MP\_SCALER\_BACKOFF), with max\_scale and diverged\_after 0 and what `preset`
-/// says.
-/// @return MP\_ERROR\_INVALID\_ARGUMENT if there is no such preset
-pub fn mp_scaler_config_preset(preset: mp_scaler_preset_t) -> mp_scaler_config_t {
-    let mut value = mp_scaler_config_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
-    unsafe { mp_scaler_config_init_preset(&mut value, size, preset) };
     value
 }
 
@@ -1383,6 +1375,17 @@ pub fn mp_batchnorm_desc_default(rows: i64, channels: i32, dtype: mp_dtype_t) ->
     value
 }
 
+/// mp\_scaler\_config\_init(MP\_SCALER\_BACKOFF), with max\_scale and diverged\_after 0 and what `preset`
+/// says.
+/// @retval MP\_ERROR\_INVALID\_ARGUMENT if there is no such preset
+pub fn mp_scaler_config_preset(preset: mp_scaler_preset_t) -> mp_scaler_config_t {
+    let mut value = mp_scaler_config_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_scaler_config_init_preset(&mut value, size, preset) };
+    value
+}
+
 extern "C" {
     /// MP\_VERSION of the library that is loaded (not of this header).
     pub fn mp_version() -> u32;
@@ -1414,7 +1417,7 @@ extern "C" {
 
     /// Create a context.  It becomes immutable here, which is why it can be shared.
     /// @param config  host, optional; NULL = defaults.
-    /// @return MP\_ERROR\_ARCH\_MISMATCH if this build holds no code for the device.
+    /// @retval MP\_ERROR\_ARCH\_MISMATCH if this build holds no code for the device.
     pub fn mp_context_create(context: *mut mp_context_t, config: *const mp_context_config_t) -> mp_status_t;
 
     /// Objects created from `context` must have been destroyed before.
@@ -1480,12 +1483,7 @@ extern "C" {
     /// MP\_GEMM\_TUNING), and rounded once.
     /// Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
     ///
-    /// @return MP\_ERROR\_INVALID\_ARGUMENT     a dimension \< 0, an ld below the row length
-    /// ```text
-    ///         MP_ERROR_NOT_FOUND            no kernel is called desc->kernel
-    ///         MP_ERROR_UNSUPPORTED          that kernel cannot run this problem
-    ///         MP_ERROR_WORKSPACE_TOO_SMALL  desc->kernel forces a kernel that needs more
-    /// ```
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT a dimension \< 0, an ld below the row length
     pub fn mp_gemm(context: mp_context_t, desc: *const mp_gemm_desc_t, A: *const c_void, B: *const c_void, C: *const c_void, D: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// As mp\_gemm, with one pointer per batch item instead of a stride.
@@ -1509,6 +1507,7 @@ extern "C" {
 
     /// `count` products of different shapes in one call: the experts of a layer, the weight
     /// gradients of a network.  Each is what mp\_gemm computes:
+    ///
     /// ```text
     ///     D = epilogue(alpha op(A) op(B) + beta C)
     ///
@@ -1520,8 +1519,7 @@ extern "C" {
     ///
     /// @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld\* and stride\_\* must be 0
     /// ```text
-    ///               and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).  desc->kernel
-    ///               names a kernel that runs every product.
+    ///               and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).
     /// ```
     /// @param items  host, count elements, copied: the call can be captured into a CUDA graph, which
     /// ```text
@@ -1552,7 +1550,7 @@ extern "C" {
 
     /// Forward:  y = epilogue(alpha conv(x, filter) + beta y).
     ///
-    /// @param x, filter  device.
+    /// @param x,filter   device.
     /// @param y          device; read only when beta != 0.
     /// @param epilogue   host, optional; sees y as a matrix of N P Q rows and K columns, so bias has K
     /// ```text
@@ -1574,12 +1572,8 @@ extern "C" {
     ///
     /// Source: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014, section 3.
     ///
-    /// @return MP\_ERROR\_INVALID\_ARGUMENT     a number outside its range, groups that do not divide c, k
-    /// ```text
-    ///         MP_ERROR_NOT_FOUND            no kernel is called desc->kernel
-    ///         MP_ERROR_UNSUPPORTED          that kernel cannot run this problem; a limit above
-    ///         MP_ERROR_WORKSPACE_TOO_SMALL  desc->kernel forces a kernel that needs more
-    /// ```
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT a number outside its range, groups that do not divide c, k
+    /// @retval MP\_ERROR\_UNSUPPORTED a limit above
     pub fn mp_conv2d_fprop(context: mp_context_t, desc: *const mp_conv2d_desc_t, x: *const c_void, filter: *const c_void, y: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// Gradient of the input:  dx = epilogue(alpha conv\_transpose(dy, filter) + beta dx).
@@ -1602,6 +1596,7 @@ extern "C" {
     /// packing of metadata into kernel arguments).
     pub fn mp_tensor_list_create(list: *mut mp_tensor_list_t, context: mp_context_t, desc: *const mp_tensor_list_desc_t) -> mp_status_t;
 
+    /// The tensors stay; optimizers made from the list must be gone.
     pub fn mp_tensor_list_destroy(list: mp_tensor_list_t);
 
     /// Point the list at other buffers of the same sizes, in stream order: for frameworks
@@ -1634,7 +1629,7 @@ extern "C" {
     pub fn mp_inspect(list: mp_tensor_list_t, report: *mut mp_tensor_report_t, tensor_reports: *mut mp_tensor_report_t, stream: mp_stream_t) -> mp_status_t;
 
     /// out = in \* \*inv\_scale, setting \*found\_inf as mp\_check\_nonfinite does on `in`.
-    /// @param in, out    lists of equal shapes; types may differ (fp16 grads -\> fp32 grads);
+    /// @param in,out     lists of equal shapes; types may differ (fp16 grads -\> fp32 grads);
     /// ```text
     ///                   out == in is allowed.
     /// ```
@@ -1642,6 +1637,7 @@ extern "C" {
     pub fn mp_unscale(in_: mp_tensor_list_t, out: mp_tensor_list_t, inv_scale: *const f32, found_inf: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
     /// The factor that unscales and clips at once:
+    ///
     /// ```text
     ///     *grad_scale = *inv_scale * min(1, max_norm / (*inv_scale * *scaled_norm + 1e-6))
     /// ```
@@ -1660,11 +1656,6 @@ extern "C" {
     /// ```
     pub fn mp_scaler_config_init(config: *mut mp_scaler_config_t, struct_size: usize, policy: mp_scaler_policy_t) -> mp_status_t;
 
-    /// mp\_scaler\_config\_init(MP\_SCALER\_BACKOFF), with max\_scale and diverged\_after 0 and what `preset`
-    /// says.
-    /// @return MP\_ERROR\_INVALID\_ARGUMENT if there is no such preset
-    pub fn mp_scaler_config_init_preset(config: *mut mp_scaler_config_t, struct_size: usize, preset: mp_scaler_preset_t) -> mp_status_t;
-
     /// The state of a new scaler.
     pub fn mp_scaler_state_init(state: *mut mp_scaler_state_t, struct_size: usize, config: *const mp_scaler_config_t) -> mp_status_t;
 
@@ -1672,14 +1663,17 @@ extern "C" {
     /// optimizers may share one, see MP\_STEP\_KEEP\_SCALER.
     pub fn mp_scaler_create(scaler: *mut mp_scaler_t, context: mp_context_t, config: *const mp_scaler_config_t) -> mp_status_t;
 
+    /// Optimizers do not keep it.
     pub fn mp_scaler_destroy(scaler: mp_scaler_t);
 
-    /// Device addresses, constant for the life of the scaler: S, 1/S, and the scaler's own
-    /// sticky overflow flag, which mp\_scaler\_update clears.
+    /// Device address of S, constant for the life of the scaler.
     pub fn mp_scaler_scale(scaler: mp_scaler_t) -> *const f32;
 
+    /// Device address of 1/S, constant for the life of the scaler.
     pub fn mp_scaler_inv_scale(scaler: mp_scaler_t) -> *const f32;
 
+    /// Device address of the scaler's own sticky overflow flag, which mp\_scaler\_update clears; constant
+    /// for the life of the scaler.
     pub fn mp_scaler_found_inf(scaler: mp_scaler_t) -> *mut f32;
 
     /// out\[i\] = loss\[i\] \* S, before the backward pass.  out == loss is allowed.
@@ -1696,11 +1690,12 @@ extern "C" {
     /// ```
     pub fn mp_scaler_update(scaler: mp_scaler_t, amax: *const f32, stream: mp_stream_t) -> mp_status_t;
 
-    /// Copy the state to / from the host; waits for `stream`.  Restoring a saved state and
-    /// repeating the steps gives bitwise the same scales.  A state whose scale or statistics are NaN
-    /// (logmax) is refused.  Restoring empties the history.
+    /// Copy the state to the host; waits for `stream`.
     pub fn mp_scaler_get_state_sync(scaler: mp_scaler_t, state: *mut mp_scaler_state_t, stream: mp_stream_t) -> mp_status_t;
 
+    /// Copy a state from the host; waits for `stream`.  Restoring a saved state and repeating the steps
+    /// gives bitwise the same scales.  A state whose scale or statistics are NaN (logmax) is refused.
+    /// Restoring empties the history.
     pub fn mp_scaler_set_state_sync(scaler: mp_scaler_t, state: *const mp_scaler_state_t, stream: mp_stream_t) -> mp_status_t;
 
     /// The last updates, oldest first, for a plot; waits for `stream`.
@@ -1709,25 +1704,6 @@ extern "C" {
     /// @param skipped   host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN
     /// @param count     host: elements written, at most config.history
     pub fn mp_scaler_get_history_sync(scaler: mp_scaler_t, capacity: i64, scales: *mut f32, skipped: *mut i32, count: *mut i64, stream: mp_stream_t) -> mp_status_t;
-
-    /// What makes a scaler that goes on where torch's stopped.
-    /// @param saved   host.
-    /// @param config  host, out: for mp\_scaler\_create; MP\_INIT\_STRUCT it before the call.
-    /// @param state   host, out: for mp\_scaler\_set\_state\_sync; MP\_INIT\_STRUCT it before the call.
-    pub fn mp_scaler_from_torch(saved: *const mp_torch_scaler_t, config: *mut mp_scaler_config_t, state: *mut mp_scaler_state_t) -> mp_status_t;
-
-    /// For GradScaler.load\_state\_dict.  Hysteresis, limits and the counts of skips are not torch's.
-    /// @param saved  host, out.
-    pub fn mp_scaler_to_torch(config: *const mp_scaler_config_t, state: *const mp_scaler_state_t, saved: *mut mp_torch_scaler_t) -> mp_status_t;
-
-    /// The state, for a scaler made from MP\_SCALER\_PRESET\_MEGATRON.
-    /// @param saved  host.
-    /// @param state  host, out; MP\_INIT\_STRUCT it before the call.
-    pub fn mp_scaler_from_megatron(saved: *const mp_megatron_scaler_t, state: *mut mp_scaler_state_t) -> mp_status_t;
-
-    /// For DynamicGradScaler.load\_state\_dict.
-    /// @param saved  host, out.
-    pub fn mp_scaler_to_megatron(state: *const mp_scaler_state_t, saved: *mut mp_megatron_scaler_t) -> mp_status_t;
 
     /// The defaults of the cited papers; weight decay where the method is about it.  lr has no sensible
     /// default.  trust is that of LARS; Apex's LARC has 0.02.
@@ -1751,11 +1727,12 @@ extern "C" {
     /// Uploads the hyperparameters and allocates the scratch memory of all later steps.
     pub fn mp_optimizer_create(optimizer: *mut mp_optimizer_t, context: mp_context_t, desc: *const mp_optimizer_desc_t) -> mp_status_t;
 
+    /// Its lists and tensors stay.
     pub fn mp_optimizer_destroy(optimizer: mp_optimizer_t);
 
     /// Replace the hyperparameters of one group, in stream order.
     /// They live on the device: a captured graph picks up the new values when replayed.
-    /// @return MP\_ERROR\_INVALID\_ARGUMENT also for a max\_tensor\_norm where no group had one when the
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT also for a max\_tensor\_norm where no group had one when the
     /// ```text
     ///         optimizer was created: a step would need another launch
     /// ```
@@ -1803,6 +1780,7 @@ extern "C" {
     pub fn mp_optimizer_lr(optimizer: mp_optimizer_t) -> *const f32;
 
     /// What l1 and l2 add to the loss, of the master weights as they are now:
+    ///
     /// ```text
     ///     sum over tensors of (their decay multiplier) (l1 sum |w| + l2 sum w^2)
     /// ```
@@ -1817,6 +1795,7 @@ extern "C" {
     /// The step counter t, for checkpoints; waits for `stream`.
     pub fn mp_optimizer_get_step_sync(optimizer: mp_optimizer_t, t: *mut i64, stream: mp_stream_t) -> mp_status_t;
 
+    /// From a checkpoint; waits for `stream`.
     pub fn mp_optimizer_set_step_sync(optimizer: mp_optimizer_t, t: i64, stream: mp_stream_t) -> mp_status_t;
 
     /// One rank, for a program that may have several: nothing is communicated.
@@ -1829,10 +1808,8 @@ extern "C" {
     /// ```text
     ///                   taken for a failure); must outlive the calls that get *comm.
     /// ```
-    /// @return MP\_ERROR\_NOT\_FOUND if NCCL cannot be loaded
-    /// ```text
-    ///         MP_ERROR_COMM      if it does not tell rank or size of nccl_comm
-    /// ```
+    /// @retval MP\_ERROR\_NOT\_FOUND if NCCL cannot be loaded
+    /// @retval MP\_ERROR\_COMM if it does not tell rank or size of nccl\_comm
     pub fn mp_comm_init_nccl(comm: *mut mp_comm_t, nccl_comm: *mut c_void) -> mp_status_t;
 
     /// grads = post \* sum over ranks (pre \* grads), in place and in the gradients' own types, every
@@ -1847,8 +1824,8 @@ extern "C" {
     ///
     /// The gradients may still be multiplied by S.  Infinity and NaN survive the sum, and then every
     /// rank sees them; see mp\_step\_options.comm for what else must agree.
-    /// @param pre, post  \> 0, finite.
-    /// @return MP\_ERROR\_COMM  a callback failed: some gradients may have been summed and others not
+    /// @param pre,post   \> 0, finite.
+    /// @retval MP\_ERROR\_COMM a callback failed: some gradients may have been summed and others not
     pub fn mp_grad_all_reduce(grads: mp_tensor_list_t, comm: *const mp_comm_t, pre: f32, post: f32, stream: mp_stream_t) -> mp_status_t;
 
     /// No clipping, no reports, one rank.
@@ -1884,11 +1861,11 @@ extern "C" {
     ///
     /// @param scaler   optional; NULL = S is 1 (bf16), non-finite gradients still skip.
     /// @param options  host, optional; NULL = no clipping, one rank.
-    /// @return MP\_ERROR\_INVALID\_ARGUMENT if optimizer and scaler belong to different contexts
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT if optimizer and scaler belong to different contexts
+    /// @retval MP\_ERROR\_COMM a callback of options-\>comm failed: nothing has been updated, S
     /// ```text
-    ///         MP_ERROR_COMM             a callback of options->comm failed: nothing has been updated, S
-    ///                                   included, but the scaler's flag is up if a gradient is not
-    ///                                   finite
+    ///         included, but the scaler's flag is up if a gradient is not
+    ///         finite
     /// ```
     pub fn mp_scale_step(optimizer: mp_optimizer_t, scaler: mp_scaler_t, options: *const mp_step_options_t, stream: mp_stream_t) -> mp_status_t;
 
@@ -1986,9 +1963,9 @@ extern "C" {
     ///                 MP_STEP_KEEP_SCALER do not), or after MP_ACCUMULATE_LAST.
     /// ```
     /// @param verdict  host, out.
-    /// @return MP\_ERROR\_NOT\_FOUND  the step lies MP\_STEP\_QUERY\_DEPTH or more back, or before the state
+    /// @retval MP\_ERROR\_NOT\_FOUND the step lies MP\_STEP\_QUERY\_DEPTH or more back, or before the state
     /// ```text
-    ///                             that was restored
+    ///         that was restored
     /// ```
     pub fn mp_step_query(scaler: mp_scaler_t, step: i64, verdict: *mut mp_step_verdict_t) -> mp_status_t;
 
@@ -2022,14 +1999,15 @@ extern "C" {
     /// Source: Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale).
     pub fn mp_softmax_xent(context: mp_context_t, desc: *const mp_xent_desc_t, logits: *const c_void, labels: *const i32, loss_scale: *const f32, row_loss: *mut f32, loss: *mut f32, correct: *mut i64, dlogits: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
-    /// Images from N C H W to N H W C, the layout of everything in sections 5 and 13, and back.
+    /// Images from N C H W to N H W C, the layout of convolutions and of everything here.
     /// Converts the type on the way, as mp\_cast does.
     ///
-    /// @param n, c, h, w  \>= 0, in this order for both; where one is 0 there is nothing to do.
+    /// @param n,c,h,w     \>= 0, in this order for both; where one is 0 there is nothing to do.
     /// @param src         device, dense, n c h w elements.
     /// @param dst         device, dense, as many; must not overlap src.
     pub fn mp_nchw_to_nhwc(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, src_dtype: mp_dtype_t, dst: *mut c_void, dst_dtype: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
 
+    /// The way back: images from N H W C to N C H W.  n, c, h, w are in this order here too.
     pub fn mp_nhwc_to_nchw(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, src_dtype: mp_dtype_t, dst: *mut c_void, dst_dtype: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
 
     /// Windows side by side, without padding.
@@ -2072,9 +2050,9 @@ extern "C" {
     ///
     /// ```
     /// @param x                          device, rows x channels, dense.
-    /// @param gamma, beta                device, channels floats.
-    /// @param running\_mean, running\_var  device, channels floats, optional, updated.
-    /// @param saved\_mean, saved\_inv\_std  device, channels floats, written; for the backward pass.
+    /// @param gamma,beta                 device, channels floats.
+    /// @param running\_mean,running\_var   device, channels floats, optional, updated.
+    /// @param saved\_mean,saved\_inv\_std   device, channels floats, written; for the backward pass.
     /// @param y                          device, rows x channels, written.
     /// @param workspace                  device, 256-byte aligned; mp\_batchnorm\_workspace\_size bytes.
     ///
@@ -2088,11 +2066,11 @@ extern "C" {
     /// Source: Ioffe & Szegedy, Batch Normalization, 2015, algorithm 1; Chan, Golub & LeVeque,
     /// Algorithms for Computing the Sample Variance, 1983; Micikevicius et al. 2018, section 3.3
     /// (statistics in fp32).
-    /// @return MP\_ERROR\_WORKSPACE\_TOO\_SMALL  workspace\_bytes is less than is needed
+    /// @retval MP\_ERROR\_WORKSPACE\_TOO\_SMALL workspace\_bytes is less than is needed
     pub fn mp_batchnorm_forward_training(context: mp_context_t, desc: *const mp_batchnorm_desc_t, x: *const c_void, gamma: *const f32, beta: *const f32, running_mean: *mut f32, running_var: *mut f32, saved_mean: *mut f32, saved_inv_std: *mut f32, y: *mut c_void, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// The same with given statistics, usually the running ones; momentum is not looked at.
-    /// @param mean, var  device, channels floats.
+    /// @param mean,var   device, channels floats.
     /// @param y          device, written; may be x.
     pub fn mp_batchnorm_forward_inference(context: mp_context_t, desc: *const mp_batchnorm_desc_t, x: *const c_void, gamma: *const f32, beta: *const f32, mean: *const f32, var: *const f32, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
@@ -2105,20 +2083,44 @@ extern "C" {
     ///     dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
     ///
     /// ```
-    /// @param x, dy          device, rows x channels, dense.
-    /// @param gamma, beta    device, as in the forward pass.
-    /// @param saved\_mean, saved\_inv\_std  device, from the forward pass.
+    /// @param x,dy           device, rows x channels, dense.
+    /// @param gamma,beta     device, as in the forward pass.
+    /// @param saved\_mean,saved\_inv\_std   device, from the forward pass.
     /// @param dx             device, rows x channels, written; may be dy.
-    /// @param dgamma, dbeta  device, channels floats, overwritten; zeros when rows is 0.
+    /// @param dgamma,dbeta   device, channels floats, overwritten; zeros when rows is 0.
     /// An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
     /// and order of sums as in the forward pass.
     pub fn mp_batchnorm_backward(context: mp_context_t, desc: *const mp_batchnorm_desc_t, x: *const c_void, dy: *const c_void, gamma: *const f32, beta: *const f32, saved_mean: *const f32, saved_inv_std: *const f32, dx: *mut c_void, dgamma: *mut f32, dbeta: *mut f32, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// mp\_scaler\_config\_init(MP\_SCALER\_BACKOFF), with max\_scale and diverged\_after 0 and what `preset`
+    /// says.
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT if there is no such preset
+    pub fn mp_scaler_config_init_preset(config: *mut mp_scaler_config_t, struct_size: usize, preset: mp_scaler_preset_t) -> mp_status_t;
+
+    /// What makes a scaler that goes on where torch's stopped.
+    /// @param saved   host.
+    /// @param config  host, out: for mp\_scaler\_create; MP\_INIT\_STRUCT it before the call.
+    /// @param state   host, out: for mp\_scaler\_set\_state\_sync; MP\_INIT\_STRUCT it before the call.
+    pub fn mp_scaler_from_torch(saved: *const mp_torch_scaler_t, config: *mut mp_scaler_config_t, state: *mut mp_scaler_state_t) -> mp_status_t;
+
+    /// For GradScaler.load\_state\_dict.  Hysteresis, limits and the counts of skips are not torch's.
+    /// @param saved  host, out.
+    pub fn mp_scaler_to_torch(config: *const mp_scaler_config_t, state: *const mp_scaler_state_t, saved: *mut mp_torch_scaler_t) -> mp_status_t;
+
+    /// The state, for a scaler made from MP\_SCALER\_PRESET\_MEGATRON.
+    /// @param saved  host.
+    /// @param state  host, out; MP\_INIT\_STRUCT it before the call.
+    pub fn mp_scaler_from_megatron(saved: *const mp_megatron_scaler_t, state: *mut mp_scaler_state_t) -> mp_status_t;
+
+    /// For DynamicGradScaler.load\_state\_dict.
+    /// @param saved  host, out.
+    pub fn mp_scaler_to_megatron(state: *const mp_scaler_state_t, saved: *mut mp_megatron_scaler_t) -> mp_status_t;
 
     /// Name of the index-th best kernel for `desc`: index 0 is what mp\_gemm would launch,
     /// then by predicted time.  Put the name into desc-\>kernel to force it.  This is how the
     /// tests reach every kernel and the benchmarks check the prediction.
     /// @param name  host, out; static storage, e.g. "wmma\_128x128x32\_s3".
-    /// @return MP\_ERROR\_NOT\_FOUND when index is past the last applicable kernel.
+    /// @retval MP\_ERROR\_NOT\_FOUND when index is past the last applicable kernel.
     pub fn mp_gemm_kernel_name(context: mp_context_t, desc: *const mp_gemm_desc_t, index: i32, name: *mut *const c_char) -> mp_status_t;
 
     /// The same for one product of a convolution.
@@ -2126,7 +2128,7 @@ extern "C" {
 
     /// The kernels in the order of mp\_gemm\_kernel\_name, and behind them those that cannot run `desc`.
     /// @param info  host, out; MP\_INIT\_STRUCT it before the call.
-    /// @return MP\_ERROR\_NOT\_FOUND when index is past the last kernel.
+    /// @retval MP\_ERROR\_NOT\_FOUND when index is past the last kernel.
     pub fn mp_gemm_kernel_info(context: mp_context_t, desc: *const mp_gemm_desc_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
 
     /// The same for one product of a convolution.

@@ -1,10 +1,12 @@
 """Readable names of kernels: gemm_wmma<half, MP_OP_N, MP_OP_T, WmmaTile<64, 64, 32, 32, 4, 4>>."""
 
+import enum
 import pathlib
 import re
 import subprocess
+import sys
 
-HEADER = pathlib.Path(__file__).resolve().parents[3] / "include/mpcore.h"
+BINDING = pathlib.Path(__file__).resolve().parents[3] / "bindings/python/mpcore"
 DEVICE_NAMESPACES = re.compile(r"mp::|cuda::|\(anonymous namespace\)::")
 
 
@@ -16,15 +18,12 @@ def demangle(names):
 
 
 def enumerators():
-    """{"mp_op": {0: "MP_OP_N", ...}, ...} of mpcore.h."""
-    text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.S)
-    enums = {}
-    for name, body in re.findall(r"typedef enum (\w+) \{(.*?)\}", text, re.S):
-        value, values = -1, enums.setdefault(name, {})
-        for enumerator, number in re.findall(r"(\w+)\s*(?:=\s*(\d+))?\s*(?:,|$)", body):
-            value = int(number) if number else value + 1
-            values[value] = enumerator
-    return enums
+    """{"mp_op": {0: "MP_OP_N", ...}, ...} of the public headers."""
+    sys.path.insert(0, str(BINDING))
+    import _sys  # noqa: E402
+
+    return {name[: -len("_t")]: {each.value: each.name for each in kind}
+            for name, kind in vars(_sys).items() if isinstance(kind, enum.EnumMeta)}
 
 
 def without_arguments(signature):

@@ -1,0 +1,197 @@
+/* mpcore/gemm.h: matrix products. */
+#ifndef MPCORE_GEMM_H
+#define MPCORE_GEMM_H
+
+#include "core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** @defgroup gemm 4. GEMM
+ *
+ *  Which kernel runs a problem follows from predicted times, and these from constants of the kind of
+ *  device.  The environment variable MP_GEMM_TUNING names a file with others, such as `make tune`
+ *  writes after measuring a device (its form: kernels/gemm/tuning.h).  It is read once per process,
+ *  when the first kernel is chosen; a file that is no table is reported at MP_LOG_WARN and changes
+ *  nothing.
+ *
+ *  @{ */
+
+/** An operand as it is stored, or its transpose. */
+typedef enum mp_op { MP_OP_N = 0, MP_OP_T = 1 } mp_op_t;
+
+/** A function applied to each element of a result, or its derivative. */
+typedef enum mp_activation {
+  MP_ACT_NONE = 0,
+  MP_ACT_RELU = 1,
+  MP_ACT_GELU = 2,  /**< tanh form: 0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3))) */
+  MP_ACT_DRELU = 3, /**< backward: multiplies by relu'(aux) */
+  MP_ACT_DGELU = 4  /**< backward: multiplies by gelu'(aux) */
+} mp_activation_t;
+
+/** Work done on the fp32 accumulators before they are rounded and stored.  In order:
+ *
+ *      z = alpha * *scale * acc + beta * C + bias[col]
+ *      aux = z                     (if aux != NULL and the activation is not a D* kind)
+ *      y = activation(z)           (or z * activation'(aux) for the D* kinds)
+ *      D = round(y)
+ *      dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
+ *
+ *  A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
+ *
+ *  dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
+ *  happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order, in
+ *  a second pass over D.  All pointers are device and optional. */
+typedef struct mp_epilogue {
+  uint32_t struct_size;
+  mp_activation_t activation;
+  const float *scale; /**< 1 float multiplied into alpha, e.g. mp_scaler_inv_scale() */
+  const void *bias;   /**< n elements */
+  mp_dtype_t bias_dtype;
+  uint32_t reserved0; /**< must be 0 */
+  void *aux;          /**< m x n, type and batch layout of D; written forward, read by MP_ACT_D* */
+  int64_t ld_aux;     /**< 0 = ldd */
+  float *dbias;       /**< n floats, overwritten; zeros when m or batch_count is 0 */
+  float *amax;        /**< 1 float, updated; clear it first */
+  float *found_inf;   /**< 1 float, set to 1 and never cleared (sticky) */
+} mp_epilogue_t;
+
+/** No function, nothing added, nothing measured. */
+MP_API mp_status_t mp_epilogue_init(mp_epilogue_t *epilogue, size_t struct_size);
+static inline mp_epilogue_t mp_epilogue_default(void) {
+  mp_epilogue_t epilogue;
+  mp_epilogue_init(&epilogue, sizeof epilogue);
+  return epilogue;
+}
+
+/** Shape, types and layout of a GEMM; no data pointers, so that one descriptor
+ *  serves as a key for workspace queries and kernel choice and can be reused. */
+typedef struct mp_gemm_desc {
+  uint32_t struct_size;
+  mp_op_t op_a, op_b;
+  mp_dtype_t dtype_ab; /**< MP_FP16, MP_BF16: tensor cores; MP_FP32: CUDA cores */
+  mp_dtype_t dtype_cd; /**< any, whatever dtype_ab is */
+  float alpha, beta;
+  int32_t batch_count; /**< >= 0 */
+  int64_t m, n, k;     /**< op(A) is m x k, op(B) is k x n, C and D are m x n */
+  int64_t lda, ldb, ldc, ldd;
+  /** Elements between batch items; 0 in a or b = the same matrix for all items. */
+  int64_t stride_a, stride_b, stride_c, stride_d;
+  const char *kernel; /**< host; NULL = the library's choice; see mpcore/experimental.h */
+} mp_gemm_desc_t;
+
+/** Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n. */
+MP_API mp_status_t mp_gemm_desc_init(mp_gemm_desc_t *desc, size_t struct_size, int64_t m, int64_t n,
+                                     int64_t k, mp_dtype_t dtype_ab, mp_dtype_t dtype_cd);
+static inline mp_gemm_desc_t mp_gemm_desc_default(int64_t m, int64_t n, int64_t k,
+                                                  mp_dtype_t dtype_ab, mp_dtype_t dtype_cd) {
+  mp_gemm_desc_t desc;
+  mp_gemm_desc_init(&desc, sizeof desc, m, n, k, dtype_ab, dtype_cd);
+  return desc;
+}
+
+/** Bytes of workspace with which mp_gemm (or mp_gemm_batched) runs its fastest kernel for
+ *  `desc`; often 0.
+ *  @param bytes  host, out. */
+MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
+                                          size_t *bytes);
+
+/** Matrix product with fp32 accumulation:  D = epilogue(alpha op(A) op(B) + beta C).
+ *
+ *  @param A  device; m x k with row stride lda (MP_OP_N), or k x m (MP_OP_T).
+ *  @param B  device; k x n with row stride ldb (MP_OP_N), or n x k (MP_OP_T).
+ *  @param C  device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
+ *  @param D  device; m x n.  May be the same matrix as C (equal ld and stride);
+ *            any other overlap is undefined.
+ *  @param epilogue   host, optional.
+ *  @param workspace  device, 256-byte aligned, optional.  With fewer bytes than
+ *                    mp_gemm_workspace_size the fastest kernel that needs no more is chosen:
+ *                    never an error, perhaps slower.
+ *
+ *  Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 computes
+ *  epilogue(beta C).  There is no minimum alignment: 16-byte aligned pointers and
+ *  ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a
+ *  slower one (logged once at MP_LOG_WARN).
+ *
+ *  Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
+ *  the tensor core does it, in an order fixed by (desc, alignment, workspace_bytes, device,
+ *  MP_GEMM_TUNING), and rounded once.
+ *  @source Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
+ *
+ *  @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld below the row length */
+MP_API mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void *A,
+                           const void *B, const void *C, void *D, const mp_epilogue_t *epilogue,
+                           void *workspace, size_t workspace_bytes, mp_stream_t stream);
+
+/** As mp_gemm, with one pointer per batch item instead of a stride.
+ *  @param A,B,C,D  device arrays of desc->batch_count device pointers; C is optional
+ *                  when beta == 0.  desc->stride_* must be 0.  The arrays are read when
+ *                  the kernel runs: keep them alive until then.  As in mp_gemm a matrix
+ *                  needs no alignment but its element's; that one item lacks 16 bytes is
+ *                  found out on the device, costs time and is not logged.
+ *  epilogue->aux, dbias, amax are unsupported here. */
+MP_API mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc,
+                                   const void *const *A, const void *const *B, const void *const *C,
+                                   void *const *D, const mp_epilogue_t *epilogue, void *workspace,
+                                   size_t workspace_bytes, mp_stream_t stream);
+
+/** One product of mp_gemm_grouped: its shape and its matrices, as in mp_gemm. */
+typedef struct mp_gemm_group_item {
+  uint32_t struct_size; /**< in an array, also the distance between elements */
+  uint32_t reserved0;   /**< must be 0 */
+  int64_t m, n, k;
+  int64_t lda, ldb, ldc, ldd;
+  const void *A, *B, *C; /**< device */
+  void *D;               /**< device */
+} mp_gemm_group_item_t;
+
+/** Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n. */
+MP_API mp_status_t mp_gemm_group_item_init(mp_gemm_group_item_t *item, size_t struct_size,
+                                           int64_t m, int64_t n, int64_t k);
+static inline mp_gemm_group_item_t mp_gemm_group_item_default(int64_t m, int64_t n, int64_t k) {
+  mp_gemm_group_item_t item;
+  mp_gemm_group_item_init(&item, sizeof item, m, n, k);
+  return item;
+}
+
+/** Bytes of workspace with which mp_gemm_grouped is fastest.  Shapes and ld of the items count,
+ *  their pointers are not looked at.
+ *  @param bytes  host, out. */
+MP_API mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
+                                                  int32_t count, const mp_gemm_group_item_t *items,
+                                                  size_t *bytes);
+
+/** `count` products of different shapes in one call: the experts of a layer, the weight
+ *  gradients of a network.  Each is what mp_gemm computes:
+ *
+ *      D = epilogue(alpha op(A) op(B) + beta C)
+ *
+ *  The products may run at the same time, in one launch where a kernel for that exists and in one
+ *  launch per product elsewhere (logged once at MP_LOG_WARN where the caller can change that):
+ *  never an error, perhaps slower.  So no D may overlap any matrix of another product; A, B and C
+ *  may be shared.
+ *
+ *  @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld* and stride_* must be 0
+ *                and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).
+ *  @param items  host, count elements, copied: the call can be captured into a CUDA graph, which
+ *                then keeps these shapes and pointers.  May be NULL when count is 0.
+ *                Edge cases as in mp_gemm: m or n == 0 does nothing, k == 0 computes
+ *                epilogue(beta C).
+ *  @param epilogue   host, optional: scale and found_inf, shared by all products.  Everything
+ *                    else is unsupported here and must be 0.
+ *  @param workspace  device, 256-byte aligned, optional; see mp_gemm_grouped_workspace_size.
+ *
+ *  An error names the product, "mp_gemm_grouped: items[3].lda = 60 is smaller than k = 64", and
+ *  then none of them has been enqueued. */
+MP_API mp_status_t mp_gemm_grouped(mp_context_t context, const mp_gemm_desc_t *desc, int32_t count,
+                                   const mp_gemm_group_item_t *items, const mp_epilogue_t *epilogue,
+                                   void *workspace, size_t workspace_bytes, mp_stream_t stream);
+
+/** @} */
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* MPCORE_GEMM_H */

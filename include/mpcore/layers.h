@@ -1,0 +1,232 @@
+/* mpcore/layers.h: the loss, and what stands around a convolution. */
+#ifndef MPCORE_LAYERS_H
+#define MPCORE_LAYERS_H
+
+#include "gemm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** @defgroup loss 12. What a training loop needs around them
+ *  @{ */
+
+/** Shape and types of a classification loss. */
+typedef struct mp_xent_desc {
+  uint32_t struct_size;
+  mp_dtype_t dtype;   /**< of logits and dlogits */
+  int64_t rows;       /**< samples, >= 0 */
+  int64_t classes;    /**< >= 1 */
+  int64_t ld_logits;  /**< >= classes */
+  int64_t ld_dlogits; /**< >= classes */
+  float weight;       /**< multiplies loss and gradient: a task weight, or 1/accumulation steps */
+  uint32_t reserved0; /**< must be 0 */
+} mp_xent_desc_t;
+
+/** Dense rows, weight = 1. */
+MP_API mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t rows,
+                                     int64_t classes, mp_dtype_t dtype);
+static inline mp_xent_desc_t mp_xent_desc_default(int64_t rows, int64_t classes, mp_dtype_t dtype) {
+  mp_xent_desc_t desc;
+  mp_xent_desc_init(&desc, sizeof desc, rows, classes, dtype);
+  return desc;
+}
+
+/** Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
+ *
+ *      p = softmax(logits[i]);  row_loss[i] = -weight log p[labels[i]]
+ *      loss = mean_i row_loss[i]
+ *      dlogits[i][j] = S weight / rows (p[j] - (j == labels[i]))
+ *
+ *  A label outside [0, classes) makes the loss and the gradient of its row NaN, so that the
+ *  step is skipped and the mistake shows; the host cannot check labels without waiting.
+ *
+ *  @param logits      device, rows x classes.
+ *  @param labels      device, rows integers.
+ *  @param loss_scale  device, 1 float S, e.g. mp_scaler_scale(); NULL = 1.
+ *  @param row_loss    device, rows floats, written; not multiplied by S.
+ *  @param loss        device, 1 float, optional, written; NaN when rows is 0.
+ *  @param correct     device, 1 integer, optional: increased by the number of rows whose
+ *                     largest logit (the first, among equals) is the label's.  Clear it first.
+ *  @param dlogits     device, rows x classes, optional; may be the same matrix as logits
+ *                     (equal ld).  NULL = forward only.
+ *  @source Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale). */
+MP_API mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *desc,
+                                   const void *logits, const int32_t *labels,
+                                   const float *loss_scale, float *row_loss, float *loss,
+                                   int64_t *correct, void *dlogits, mp_stream_t stream);
+
+/** @} */
+
+/** @defgroup layers 13. Layers around a convolution (NHWC)
+ *  @{ */
+
+/** Images from N C H W to N H W C, the layout of convolutions and of everything here.
+ *  Converts the type on the way, as mp_cast does.
+ *
+ *  @param n,c,h,w     >= 0, in this order for both; where one is 0 there is nothing to do.
+ *  @param src         device, dense, n c h w elements.
+ *  @param dst         device, dense, as many; must not overlap src. */
+MP_API mp_status_t mp_nchw_to_nhwc(mp_context_t context, int64_t n, int64_t c, int64_t h, int64_t w,
+                                   const void *src, mp_dtype_t src_dtype, void *dst,
+                                   mp_dtype_t dst_dtype, mp_stream_t stream);
+/** The way back: images from N H W C to N C H W.  n, c, h, w are in this order here too. */
+MP_API mp_status_t mp_nhwc_to_nchw(mp_context_t context, int64_t n, int64_t c, int64_t h, int64_t w,
+                                   const void *src, mp_dtype_t src_dtype, void *dst,
+                                   mp_dtype_t dst_dtype, mp_stream_t stream);
+
+/** What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
+ *  one of the two means, and not at all in the other. */
+typedef enum mp_pool_mode {
+  MP_POOL_MAX = 1,
+  MP_POOL_AVG_INCLUDE_PAD = 2, /**< sum / (window_h window_w) */
+  MP_POOL_AVG_EXCLUDE_PAD = 3  /**< sum / number of pixels inside the image */
+} mp_pool_mode_t;
+
+/** Shape and type of a pooling layer:
+ *
+ *      x, dx    N H W C     dense, C contiguous
+ *      y, dy    N P Q C     P = (pad_top + H + pad_bottom - window_h) / stride_h + 1 (rounded down)
+ *
+ *  Q likewise.  Padding is smaller than the window, so that every window has a pixel.  Where the
+ *  window is larger than the padded image, P or Q is 0: there are no outputs, and dx is 0. */
+typedef struct mp_pool2d_desc {
+  uint32_t struct_size;
+  mp_dtype_t dtype; /**< of x, y, dy and dx; sums are fp32 */
+  mp_pool_mode_t mode;
+  int32_t n;                                        /**< >= 0 */
+  int32_t h, w, c;                                  /**< >= 1 */
+  int32_t window_h, window_w;                       /**< >= 1 */
+  int32_t pad_top, pad_bottom, pad_left, pad_right; /**< >= 0 and smaller than the window */
+  int32_t stride_h, stride_w;                       /**< >= 1 */
+  uint32_t reserved0;                               /**< must be 0 */
+} mp_pool2d_desc_t;
+
+/** Windows side by side, without padding. */
+MP_API mp_status_t mp_pool2d_desc_init(mp_pool2d_desc_t *desc, size_t struct_size,
+                                       mp_pool_mode_t mode, int32_t n, int32_t h, int32_t w,
+                                       int32_t c, int32_t window_h, int32_t window_w,
+                                       mp_dtype_t dtype);
+static inline mp_pool2d_desc_t mp_pool2d_desc_default(mp_pool_mode_t mode, int32_t n, int32_t h,
+                                                      int32_t w, int32_t c, int32_t window_h,
+                                                      int32_t window_w, mp_dtype_t dtype) {
+  mp_pool2d_desc_t desc;
+  mp_pool2d_desc_init(&desc, sizeof desc, mode, n, h, w, c, window_h, window_w, dtype);
+  return desc;
+}
+
+/** P and Q of `desc`.
+ *  @param p,q  host, out. */
+MP_API mp_status_t mp_pool2d_output_size(const mp_pool2d_desc_t *desc, int32_t *p, int32_t *q);
+
+/** y = the largest element, or the mean, of each window and channel.  NaN is larger than
+ *  everything and makes every mean NaN.
+ *  @param x  device.
+ *  @param y  device, written. */
+MP_API mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_t *desc,
+                                     const void *x, void *y, mp_stream_t stream);
+
+/** dx = the gradient of x, overwritten.  MP_POOL_MAX: the pixel that was the largest of its window,
+ *  the first one by rows among equals, gets dy; it is found again from x, so y is not needed.
+ *  Every pixel sums over the windows that hold it, in fp32 and a fixed order; for MP_POOL_MAX it
+ *  reads each of them.
+ *  @param x   device; read for MP_POOL_MAX alone, optional otherwise.
+ *  @param dy  device.
+ *  @param dx  device, written. */
+MP_API mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *desc,
+                                      const void *x, const void *dy, void *dx, mp_stream_t stream);
+
+/** Batch normalisation of `rows` samples (N H W pixels of images) of `channels` values each. */
+typedef struct mp_batchnorm_desc {
+  uint32_t struct_size;
+  mp_dtype_t dtype;           /**< of x, y, dy and dx; everything else is fp32 */
+  int64_t rows;               /**< >= 0 */
+  int32_t channels;           /**< >= 0 */
+  mp_activation_t activation; /**< MP_ACT_NONE or MP_ACT_RELU */
+  float epsilon;              /**< >= 0; with 0, a constant channel becomes NaN */
+  float momentum;             /**< of the running statistics, in [0, 1] */
+} mp_batchnorm_desc_t;
+
+/** epsilon = 1e-5, momentum = 0.1, no activation. */
+MP_API mp_status_t mp_batchnorm_desc_init(mp_batchnorm_desc_t *desc, size_t struct_size,
+                                          int64_t rows, int32_t channels, mp_dtype_t dtype);
+static inline mp_batchnorm_desc_t mp_batchnorm_desc_default(int64_t rows, int32_t channels,
+                                                            mp_dtype_t dtype) {
+  mp_batchnorm_desc_t desc;
+  mp_batchnorm_desc_init(&desc, sizeof desc, rows, channels, dtype);
+  return desc;
+}
+
+/** Bytes of workspace that training and backward need: at most 4 KiB per channel.
+ *  @param bytes  host, out. */
+MP_API mp_status_t mp_batchnorm_workspace_size(mp_context_t context,
+                                               const mp_batchnorm_desc_t *desc, size_t *bytes);
+
+/** Normalises each channel with the statistics of these rows:
+ *
+ *      mean = sum_i x[i] / rows,  var = sum_i (x[i] - mean)^2 / rows
+ *      inv_std = 1 / sqrt(var + epsilon)
+ *      y[i] = activation((x[i] - mean) gamma inv_std + beta)
+ *      running_mean = (1 - momentum) running_mean + momentum mean
+ *      running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
+ *
+ *  @param x                          device, rows x channels, dense.
+ *  @param gamma,beta                 device, channels floats.
+ *  @param running_mean,running_var   device, channels floats, optional, updated.
+ *  @param saved_mean,saved_inv_std   device, channels floats, written; for the backward pass.
+ *  @param y                          device, rows x channels, written.
+ *  @param workspace                  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
+ *
+ *  A channel with an infinity or a NaN in x becomes NaN, and so does one whose variance is beyond
+ *  the range of fp32; the running statistics take in what was measured.  rows = 1 leaves running_var
+ *  as it is, for one sample has no unbiased variance; rows = 0 or channels = 0 writes nothing.
+ *
+ *  Means and squared deviations of blocks of rows are combined pairwise, never sums of squares:
+ *  accurate also where the mean is large beside the deviation.  The order depends on the shape
+ *  alone, not on the device.
+ *  @source Ioffe & Szegedy, Batch Normalization, 2015, algorithm 1; Chan, Golub & LeVeque,
+ *  Algorithms for Computing the Sample Variance, 1983; Micikevicius et al. 2018, section 3.3
+ *  (statistics in fp32).
+ *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed */
+MP_API mp_status_t mp_batchnorm_forward_training(
+    mp_context_t context, const mp_batchnorm_desc_t *desc, const void *x, const float *gamma,
+    const float *beta, float *running_mean, float *running_var, float *saved_mean,
+    float *saved_inv_std, void *y, void *workspace, size_t workspace_bytes, mp_stream_t stream);
+
+/** The same with given statistics, usually the running ones; momentum is not looked at.
+ *  @param mean,var   device, channels floats.
+ *  @param y          device, written; may be x. */
+MP_API mp_status_t mp_batchnorm_forward_inference(mp_context_t context,
+                                                  const mp_batchnorm_desc_t *desc, const void *x,
+                                                  const float *gamma, const float *beta,
+                                                  const float *mean, const float *var, void *y,
+                                                  mp_stream_t stream);
+
+/** Gradients of mp_batchnorm_forward_training, with g = dy, or with MP_ACT_RELU 0 where the
+ *  activation was not positive, which is computed again from x; so y need not be kept:
+ *
+ *      xhat[i] = (x[i] - mean) inv_std
+ *      dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
+ *      dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
+ *
+ *  @param x,dy           device, rows x channels, dense.
+ *  @param gamma,beta     device, as in the forward pass.
+ *  @param saved_mean,saved_inv_std   device, from the forward pass.
+ *  @param dx             device, rows x channels, written; may be dy.
+ *  @param dgamma,dbeta   device, channels floats, overwritten; zeros when rows is 0.
+ *  An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
+ *  and order of sums as in the forward pass. */
+MP_API mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_t *desc,
+                                         const void *x, const void *dy, const float *gamma,
+                                         const float *beta, const float *saved_mean,
+                                         const float *saved_inv_std, void *dx, float *dgamma,
+                                         float *dbeta, void *workspace, size_t workspace_bytes,
+                                         mp_stream_t stream);
+
+/** @} */
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* MPCORE_LAYERS_H */

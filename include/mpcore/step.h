@@ -1,0 +1,230 @@
+/* mpcore/step.h: everything between backward and the next forward. */
+#ifndef MPCORE_STEP_H
+#define MPCORE_STEP_H
+
+#include "comm.h"
+#include "optimizer.h"
+#include "scaler.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** @defgroup step 10. The fused step
+ *  @{ */
+
+/** Bits of mp_step_options.flags. */
+typedef enum mp_step_flags {
+  /** Leave the scaler and its flag to a later step, for optimizers that share a scaler: all but
+   *  the last have this flag (or all, and mp_scaler_update(scaler, NULL, stream) follows).
+   *  An optimizer skips for its own gradients and those before it.  For all to skip together
+   *  the lists of the later ones are checked first:
+   *
+   *      mp_check_nonfinite(grads_of_b, mp_scaler_found_inf(scaler), stream);
+   *      options.flags = MP_STEP_KEEP_SCALER;
+   *      mp_scale_step(a, scaler, &options, stream);
+   *      mp_scale_step(b, scaler, NULL, stream);     // S follows its policy */
+  MP_STEP_KEEP_SCALER = 1 << 0,
+  /** The gradients are those of mp_grads_accumulate or mp_grads_to_fp32: 1/S is in them already,
+   *  and the scaler learns from the amax that was noted there.  Lognormal and logmax need one.
+   *  Not without a scaler, where nothing is unscaled anyway.  With MP_STEP_CHECKED too where the last
+   *  call had MP_ACCUMULATE_LAST. */
+  MP_STEP_UNSCALED = 1 << 1,
+  /** Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
+   *  mp_scaler_found_inf and measure amax.  Pass 1 falls away, which saves a launch and one of the two
+   *  readings of every gradient; what nobody has noticed reaches the weights.  Needs a scaler.
+   *  Not with what only pass 1 can tell: max_grad_norm, grad_norm, tensor_norms, reports, and the
+   *  max_tensor_norm of a group. */
+  MP_STEP_CHECKED = 1 << 2,
+  /** With comm: every rank has tensors of its own, each of them whole (a sharded optimizer, perhaps
+   *  without tensors), and the norm is that of all of them.  Without this flag all ranks have the
+   *  same gradients. */
+  MP_STEP_SHARDED = 1 << 3
+} mp_step_flags_t;
+
+/** What else a step does and reports. */
+typedef struct mp_step_options {
+  uint32_t struct_size;
+  uint32_t flags;      /**< mp_step_flags_t, or-ed */
+  float max_grad_norm; /**< clip the unscaled global norm to this; 0 = no clipping */
+  uint32_t reserved0;  /**< must be 0 */
+  float *grad_norm;    /**< device, 1 float, optional: unscaled norm before clipping */
+  float *found_inf;    /**< device, 1 float, optional: 1 if this step was skipped, else 0 */
+  float *tensor_norms; /**< device, 1 float per tensor, optional: as grad_norm, of each */
+  /** MP_STEP_CHECKED: device, 1 float: the largest gradient as it was measured, with the meaning of
+   *  `amax` in mp_scaler_update, and needed by the same policies.  Infinity or NaN skips the step.
+   *  Read, not cleared: what the epilogues fill is for the caller to clear before the next one. */
+  const float *amax;
+  /** Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
+   *  (mp_inspect).  Also of a step that is skipped; of several ranks, each reports on its own. */
+  mp_tensor_report_t *report, *tensor_reports;
+  /** Device, 1 integer, optional: increased by the number of weights whose 16-bit copy was beyond the
+   *  largest finite number after rounding, whether it was clamped or became infinite; clear it
+   *  first.  NaN is none of them. */
+  int64_t *model_overflows;
+  /** Host, optional: the step is one of several ranks that take the same decision and, if their
+   *  scalers began alike, have the same S ever after.  A collective call (mp_comm_t), with the same
+   *  flags on every rank. */
+  const mp_comm_t *comm;
+} mp_step_options_t;
+
+/** No clipping, no reports, one rank. */
+MP_API mp_status_t mp_step_options_init(mp_step_options_t *options, size_t struct_size);
+static inline mp_step_options_t mp_step_options_default(void) {
+  mp_step_options_t options;
+  mp_step_options_init(&options, sizeof options);
+  return options;
+}
+
+/** Everything between backward and the next forward:
+ *
+ *      1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
+ *      2. found_inf, NaN and amax become those of all ranks, with MP_STEP_SHARDED also the
+ *         norm                                                       only with comm
+ *      3. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
+ *                         model = round(master);  t += 1             second pass
+ *      4. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
+ *
+ *  found_inf is the scaler's own flag (mp_scaler_found_inf): a GEMM epilogue that saw an
+ *  overflowing activation gradient may have set it before.
+ *
+ *  All on the device, with no host synchronisation.  Bitwise equal to calling
+ *  mp_check_nonfinite, mp_l2norm, mp_amax, mp_clip_factor, mp_optimizer_step,
+ *  mp_scaler_update in that order; it only saves launches and memory traffic.  Two passes
+ *  are the minimum: no weight may change before the last gradient has been inspected
+ *  (MP_STEP_CHECKED: it has been).
+ *
+ *  With MP_SCALER_STATIC an overflowing step is skipped too.
+ *
+ *  Ranks: gradients that went through mp_grad_all_reduce are the same everywhere, but a flag
+ *  raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all_reduce of 2
+ *  floats (max) and, with MP_STEP_SHARDED, one of 1 float (sum), in one batch, between two small
+ *  kernels.  What is not finite travels as a code, so that no maximum meets a NaN.  The sum is
+ *  that of the squares in fp32, so a sharded norm beyond 1.8e19, as measured, is infinite.
+ *
+ *  @param scaler   optional; NULL = S is 1 (bf16), non-finite gradients still skip.
+ *  @param options  host, optional; NULL = no clipping, one rank.
+ *  @retval MP_ERROR_INVALID_ARGUMENT if optimizer and scaler belong to different contexts
+ *  @retval MP_ERROR_COMM a callback of options->comm failed: nothing has been updated, S
+ *          included, but the scaler's flag is up if a gradient is not
+ *          finite */
+MP_API mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
+                                 const mp_step_options_t *options, mp_stream_t stream);
+
+/** Bits of the `flags` of mp_grads_accumulate. */
+typedef enum mp_accumulate_flags {
+  /** The first gradients of a window: sums are overwritten, and not read. */
+  MP_ACCUMULATE_FIRST = 1 << 0,
+  /** The last ones before the update, by an optimizer of the host program: the sums are looked at
+   *  as well, and mp_step_query learns the verdict here already.  Of several lists only the last one
+   *  has this flag; nothing may raise the scaler's flag between here and mp_scaler_update.  The
+   *  verdict is of this rank's gradients: with several ranks mp_grad_all_reduce comes before. */
+  MP_ACCUMULATE_LAST = 1 << 1
+} mp_accumulate_flags_t;
+
+/** sums += weight / S * grads, or with MP_ACCUMULATE_FIRST  sums = weight / S * grads; in fp32, with
+ *  the S of the moment, one rounding of weight / S and one of each sum.  In one pass.
+ *
+ *  Raises the scaler's flag for a gradient that is not finite, and keeps the largest |gradient|,
+ *  still multiplied by S and without the weight, for the scaler's next update.  The overflow
+ *  stays in the sums too, as infinity or NaN, until the next MP_ACCUMULATE_FIRST: one bad
+ *  micro-batch discards its window whatever becomes of the flag.
+ *
+ *  Accumulation over k micro-batches; `sums` are the optimizer's grads:
+ *
+ *      for (int i = 0; i < k; i++) {
+ *        const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+ *        forward_and_backward(i);
+ *        mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
+ *      }
+ *      options.flags = MP_STEP_UNSCALED;
+ *      mp_scale_step(optimizer, scaler, &options, stream);
+ *
+ *  (With several ranks, mp_grad_all_reduce of the sums comes before the step, which has options.comm.)
+ *  S stays as it is within such a window.  It may also follow its policy after each micro-batch, so
+ *  that the rest of a discarded window has a smaller S already.  mp_scaler_state and mp_step_query
+ *  count micro-batches then; that the window was discarded, options.found_inf says in both forms:
+ *
+ *      for (int i = 0; i < k; i++) {
+ *        const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+ *        forward_and_backward(i);
+ *        mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
+ *        mp_scaler_update(scaler, NULL, stream);
+ *      }
+ *      mp_scale_step(optimizer, NULL, &options, stream);
+ *
+ *  @param grads   any types; sums == grads is allowed for MP_FP32 gradients.
+ *  @param sums    MP_FP32, parallel to grads.
+ *  @param weight  finite; 1, 1/k, a task weight.  0 adds nothing, but an overflow is still noticed.
+ *  @param flags   mp_accumulate_flags_t, or-ed. */
+MP_API mp_status_t mp_grads_accumulate(mp_scaler_t scaler, mp_tensor_list_t grads,
+                                       mp_tensor_list_t sums, float weight, uint32_t flags,
+                                       mp_stream_t stream);
+
+/** out = grads / S in fp32, checked for overflow, in one pass: mp_grads_accumulate of weight 1 with
+ *  both flags.  The first half of a step with an optimizer of the host program, which updates
+ *  fp32 master weights however it likes:
+ *
+ *      const float *found_inf = mp_scaler_found_inf(scaler);
+ *      mp_grads_to_fp32(scaler, grads, grads32, stream);
+ *      my_optimizer(found_inf); // masters and grads32; does nothing where *found_inf is not 0
+ *      mp_masters_to_model(masters, models, found_inf, NULL, stream);
+ *      mp_scaler_update(scaler, NULL, stream);
+ *
+ *  That one runs on the device and reads the flag there.  One that cannot, because it runs on the host
+ *  or knows of no flag, is started by the host, which asks until it is told; whatever else has
+ *  been enqueued goes on meanwhile.  n is mp_scaler_state.steps + 1:
+ *
+ *      mp_step_verdict_t verdict = MP_STEP_PENDING;
+ *      mp_grads_to_fp32(scaler, grads, grads32, stream);
+ *      while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n, &verdict);
+ *      if (verdict == MP_STEP_TAKEN) {
+ *        my_host_optimizer();
+ *        mp_masters_to_model(masters, models, NULL, NULL, stream);
+ *      }
+ *      mp_scaler_update(scaler, NULL, stream);
+ *
+ *  @param grads  any types; out == grads is allowed for MP_FP32 gradients.
+ *  @param out    MP_FP32, parallel to grads. */
+MP_API mp_status_t mp_grads_to_fp32(mp_scaler_t scaler, mp_tensor_list_t grads,
+                                    mp_tensor_list_t out, mp_stream_t stream);
+
+/** What became of a step. */
+typedef enum mp_step_verdict {
+  MP_STEP_PENDING = 0, /**< the device has not come to it yet */
+  MP_STEP_TAKEN = 1,
+  MP_STEP_SKIPPED = 2 /**< there was an overflow */
+} mp_step_verdict_t;
+
+/** Steps that mp_step_query remembers. */
+#define MP_STEP_QUERY_DEPTH 1024
+
+/** What became of a step, from what the device has written into memory of the host.  Neither waits
+ *  nor enqueues; any thread may ask at any time, also while another one works with the scaler.
+ *
+ *  The queue does not run dry if a step is asked for while it still holds work of the next one:
+ *
+ *      for (int64_t n = 1; n <= steps; n++) {
+ *        mp_step_verdict_t verdict = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+ *        forward_and_backward(n); // enqueued; step n - 1 is done long before this is
+ *        while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &verdict);
+ *        if (verdict == MP_STEP_TAKEN) my_learning_rate_advances();
+ *        mp_scale_step(optimizer, scaler, NULL, stream);
+ *      }
+ *
+ *  @param step     >= 1, counted as in mp_scaler_state.steps: the update that makes steps n is step
+ *                  n, also after restoring a state and in a replayed graph.  Its verdict is known
+ *                  at the end of the mp_scale_step or mp_scaler_update that counts it (those with
+ *                  MP_STEP_KEEP_SCALER do not), or after MP_ACCUMULATE_LAST.
+ *  @param verdict  host, out.
+ *  @retval MP_ERROR_NOT_FOUND the step lies MP_STEP_QUERY_DEPTH or more back, or before the state
+ *          that was restored */
+MP_API mp_status_t mp_step_query(mp_scaler_t scaler, int64_t step, mp_step_verdict_t *verdict);
+
+/** @} */
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* MPCORE_STEP_H */
