@@ -242,19 +242,6 @@ mp_status_t mp_conv2d_wgrad(mp_context_t context, const mp_conv2d_desc_t *desc, 
   return mp::convolve(call, context, desc, epilogue, {workspace, workspace_bytes}, stream);
 }
 
-mp_status_t mp_conv2d_kernel_name(mp_context_t context, const mp_conv2d_desc_t *desc,
-                                  mp_conv_op_t op, int32_t index, const char **name) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_conv2d_desc_t d = mp::read_desc(desc);
-    mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
-    mp::require_pointer(name, "name");
-    mp::require_not_negative(index, "index");
-    const mp::ConvProblem problem = mp::conv_problem(d, op);
-    *name = mp::kernel_name(index, mp::ranked_choices(c, problem, index));
-  });
-}
-
 mp_status_t mp_conv2d_kernel_info(mp_context_t context, const mp_conv2d_desc_t *desc,
                                   mp_conv_op_t op, int32_t index, mp_kernel_info_t *info) {
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {

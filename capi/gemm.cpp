@@ -145,18 +145,6 @@ mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc, co
   });
 }
 
-mp_status_t mp_gemm_kernel_name(mp_context_t context, const mp_gemm_desc_t *desc, int32_t index,
-                                const char **name) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_gemm_desc_t d = mp::read_desc(desc);
-    mp::require_pointer(name, "name");
-    mp::require_not_negative(index, "index");
-    const mp::GemmProblem problem = mp::problem_to_rank(d);
-    *name = mp::kernel_name(index, mp::ranked_choices(c, d, problem, index));
-  });
-}
-
 mp_status_t mp_gemm_kernel_info(mp_context_t context, const mp_gemm_desc_t *desc, int32_t index,
                                 mp_kernel_info_t *info) {
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {

@@ -1,4 +1,4 @@
-// The experimental mp_*_kernel_name and mp_*_kernel_info: what can run a problem, ranked, and behind it
+// The experimental mp_*_kernel_info: what can run a problem, ranked, and behind it
 // what cannot.
 #pragma once
 
@@ -19,13 +19,6 @@ inline double predicted_us(const GemmChoice &choice) {
 }
 inline double predicted_us(const ConvChoice &choice) {
   return choice.gemm.predicted_us;
-}
-
-template <class Choice>
-const char *kernel_name(int32_t index, const std::vector<Choice> &ranked) {
-  MP_REQUIRE(static_cast<size_t>(index) < ranked.size(), MP_ERROR_NOT_FOUND, "index = ", index,
-             ", but the number of kernels for this problem is ", ranked.size());
-  return ranked[static_cast<size_t>(index)].name;
 }
 
 /// @param names  of all kernels.

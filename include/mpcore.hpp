@@ -437,15 +437,6 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
   }
 
 #ifdef MP_ENABLE_EXPERIMENTAL
-  outcome<const char *> gemm_kernel_name(const mp_gemm_desc_t &desc, int32_t index) const {
-    return detail::query<const char *>(mp_gemm_kernel_name, get(), &desc, index);
-  }
-
-  outcome<const char *> conv2d_kernel_name(const mp_conv2d_desc_t &desc, mp_conv_op_t op,
-                                           int32_t index) const {
-    return detail::query<const char *>(mp_conv2d_kernel_name, get(), &desc, op, index);
-  }
-
   outcome<mp_kernel_info_t> gemm_kernel_info(const mp_gemm_desc_t &desc, int32_t index) const {
     mp_kernel_info_t info;
     MP_INIT_STRUCT(&info);

@@ -76,7 +76,10 @@ CallCase gemm_of_named_kernel(int64_t edge) {
           .problem = edges_text(desc) + ", named kernel",
           .enqueues = true,
           .make = [desc](const Machine &machine, Pools &) mutable -> Work {
-            check(mp_gemm_kernel_name(machine.context(), &desc, 0, &desc.kernel));
+            mp_kernel_info_t best;
+            MP_INIT_STRUCT(&best);
+            check(mp_gemm_kernel_info(machine.context(), &desc, 0, &best));
+            desc.kernel = best.name;
             return
                 [&machine, desc, x = matrices_of(machine, desc)] { call_gemm(machine, desc, *x); };
           }};

@@ -907,7 +907,7 @@ module mpcore_c
   type, bind(c) :: mp_kernel_info_t
     integer(c_int32_t) :: struct_size = 40_c_int32_t
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
-    !> static storage
+    !> static storage, e.g. "wmma_128x128x32_s3"
     type(c_ptr) :: name = c_null_ptr
     !> why it cannot run the problem, one clause, static storage; NULL = it can
     type(c_ptr) :: why_not = c_null_ptr
@@ -2295,34 +2295,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Name of the index-th best kernel for `desc`: index 0 is what mp_gemm would launch,
-    !> then by predicted time.  Put the name into desc->kernel to force it.  This is how the
-    !> tests reach every kernel and the benchmarks check the prediction.
-    !> @param name  host, out; static storage, e.g. "wmma_128x128x32_s3".
-    !> @retval MP_ERROR_NOT_FOUND when index is past the last applicable kernel.
-    function mp_gemm_kernel_name(context, desc, index, name) result(answer) bind(c, &
-      name="mp_gemm_kernel_name")
-      import
-      type(c_ptr), value :: context
-      type(mp_gemm_desc_t), intent(in), optional :: desc
-      integer(c_int32_t), value :: index
-      type(c_ptr), intent(out) :: name
-      integer(c_int) :: answer
-    end function
-
-    !> The same for one product of a convolution.
-    function mp_conv2d_kernel_name(context, desc, op, index, name) result(answer) bind(c, &
-      name="mp_conv2d_kernel_name")
-      import
-      type(c_ptr), value :: context
-      type(mp_conv2d_desc_t), intent(in), optional :: desc
-      integer(c_int), value :: op
-      integer(c_int32_t), value :: index
-      type(c_ptr), intent(out) :: name
-      integer(c_int) :: answer
-    end function
-
-    !> The kernels in the order of mp_gemm_kernel_name, and behind them those that cannot run `desc`.
+    !> The kernels by predicted time, so that index 0 is what mp_gemm would launch, and behind them those
+    !> that cannot run `desc`.
     !> @param info  host, out; MP_INIT_STRUCT it before the call.
     !> @retval MP_ERROR_NOT_FOUND when index is past the last kernel.
     function mp_gemm_kernel_info(context, desc, index, info) result(answer) bind(c, &

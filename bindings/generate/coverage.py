@@ -21,8 +21,6 @@ LEFT_OUT = {
     "mp_scaler_to_torch": STATES,
     "mp_scaler_from_megatron": STATES,
     "mp_scaler_to_megatron": STATES,
-    "mp_gemm_kernel_name": "mp_gemm_kernel_info has the name",
-    "mp_conv2d_kernel_name": "mp_conv2d_kernel_info has the name",
 }
 
 

@@ -24,30 +24,19 @@ extern "C" {
  *
  *  @{ */
 
-/** Name of the index-th best kernel for `desc`: index 0 is what mp_gemm would launch,
- *  then by predicted time.  Put the name into desc->kernel to force it.  This is how the
- *  tests reach every kernel and the benchmarks check the prediction.
- *  @param name  host, out; static storage, e.g. "wmma_128x128x32_s3".
- *  @retval MP_ERROR_NOT_FOUND when index is past the last applicable kernel. */
-MP_API mp_status_t mp_gemm_kernel_name(mp_context_t context, const mp_gemm_desc_t *desc,
-                                       int32_t index, const char **name);
-
-/** The same for one product of a convolution. */
-MP_API mp_status_t mp_conv2d_kernel_name(mp_context_t context, const mp_conv2d_desc_t *desc,
-                                         mp_conv_op_t op, int32_t index, const char **name);
-
 /** One kernel and what it makes of a problem. */
 typedef struct mp_kernel_info {
   uint32_t struct_size;
   uint32_t reserved0;
-  const char *name; /**< static storage */
+  const char *name; /**< static storage, e.g. "wmma_128x128x32_s3" */
   const char
       *why_not; /**< why it cannot run the problem, one clause, static storage; NULL = it can */
   double predicted_us;    /**< 0 where it cannot */
   size_t workspace_bytes; /**< that it needs; 0 where it cannot */
 } mp_kernel_info_t;
 
-/** The kernels in the order of mp_gemm_kernel_name, and behind them those that cannot run `desc`.
+/** The kernels by predicted time, so that index 0 is what mp_gemm would launch, and behind them those
+ *  that cannot run `desc`.
  *  @param info  host, out; MP_INIT_STRUCT it before the call.
  *  @retval MP_ERROR_NOT_FOUND when index is past the last kernel. */
 MP_API mp_status_t mp_gemm_kernel_info(mp_context_t context, const mp_gemm_desc_t *desc,

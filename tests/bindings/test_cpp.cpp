@@ -53,7 +53,7 @@ TEST_CASE("C++: results are returned", "[cpp]") {
   size_t bytes = 1;
   mp::check(mp_gemm_workspace_size(context, &gemm, &bytes));
   CHECK(context.gemm_workspace_size(gemm) == bytes);
-  CHECK(context.gemm_kernel_name(gemm, 0) != nullptr);
+  CHECK(context.gemm_kernel_info(gemm, 0).name != nullptr);
 }
 
 TEST_CASE("C++: every handle frees what it made, once, wherever it has been moved", "[cpp]") {

@@ -60,8 +60,10 @@ static mp_status_t call_workspace_size(void *s) {
   return mp_conv2d_workspace_size(context, s, MP_CONV_FPROP, &out.bytes);
 }
 
-static mp_status_t call_kernel_name(void *s) {
-  return mp_conv2d_kernel_name(context, s, MP_CONV_WGRAD, 0, &out.name);
+static mp_status_t call_kernel_info(void *s) {
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  return mp_conv2d_kernel_info(context, s, MP_CONV_WGRAD, 0, &info);
 }
 
 #define CONV_FIELD(field, v) FIELD(mp_conv2d_desc_t, field, i, v, MP_ERROR_INVALID_ARGUMENT)
@@ -304,21 +306,8 @@ static void test_queries(void) {
         "op");
   FAILS(mp_conv2d_workspace_size, (context, &d, MP_CONV_FPROP, NULL), MP_ERROR_INVALID_ARGUMENT,
         "bytes");
-  check_desc("mp_conv2d_kernel_name", call_kernel_name);
-  check_desc_types("mp_conv2d_kernel_name", call_kernel_name);
-  FAILS(mp_conv2d_kernel_name, (NULL, &d, MP_CONV_DGRAD, 0, &out.name), MP_ERROR_INVALID_ARGUMENT,
-        "context");
-  FAILS(mp_conv2d_kernel_name, (context, NULL, MP_CONV_DGRAD, 0, &out.name),
-        MP_ERROR_INVALID_ARGUMENT, "desc");
-  FAILS(mp_conv2d_kernel_name, (context, &d, bad_op, 0, &out.name), MP_ERROR_INVALID_ARGUMENT,
-        "op");
-  FAILS(mp_conv2d_kernel_name, (context, &d, MP_CONV_DGRAD, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "name");
-  FAILS(mp_conv2d_kernel_name, (context, &d, MP_CONV_DGRAD, -1, &out.name),
-        MP_ERROR_INVALID_ARGUMENT, "index");
-  FAILS(mp_conv2d_kernel_name, (context, &d, MP_CONV_DGRAD, 1000, &out.name), MP_ERROR_NOT_FOUND,
-        "index");
-
+  check_desc("mp_conv2d_kernel_info", call_kernel_info);
+  check_desc_types("mp_conv2d_kernel_info", call_kernel_info);
   mp_kernel_info_t info;
   MP_INIT_STRUCT(&info);
   FAILS(mp_conv2d_kernel_info, (NULL, &d, MP_CONV_DGRAD, 0, &info), MP_ERROR_INVALID_ARGUMENT,
@@ -328,17 +317,28 @@ static void test_queries(void) {
   FAILS(mp_conv2d_kernel_info, (context, &d, bad_op, 0, &info), MP_ERROR_INVALID_ARGUMENT, "op");
   FAILS(mp_conv2d_kernel_info, (context, &d, MP_CONV_DGRAD, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
         "info");
+  FAILS(mp_conv2d_kernel_info, (context, &d, MP_CONV_DGRAD, -1, &info), MP_ERROR_INVALID_ARGUMENT,
+        "index");
   FAILS(mp_conv2d_kernel_info, (context, &d, MP_CONV_DGRAD, 1000, &info), MP_ERROR_NOT_FOUND,
         "index");
   WORKS(mp_conv2d_kernel_info(context, &d, MP_CONV_DGRAD, 0, &info));
 
   d.n = 0;
-  FAILS(mp_conv2d_kernel_name, (context, &d, MP_CONV_FPROP, 0, &out.name), MP_ERROR_NOT_FOUND,
-        "index");
+  FAILS(mp_conv2d_kernel_info, (context, &d, MP_CONV_FPROP, 0, &info), MP_ERROR_NOT_FOUND, "index");
   d = good_desc();
   d.kernel = "abacus";
   FAILS(mp_conv2d_workspace_size, (context, &d, MP_CONV_FPROP, &out.bytes), MP_ERROR_NOT_FOUND,
         "kernel");
+}
+
+/** The index-th of those that can run it; NULL behind the last. */
+static const char *kernel_of(const mp_conv2d_desc_t *d, int32_t index) {
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  return mp_conv2d_kernel_info(context, d, current->op, index, &info) == MP_SUCCESS &&
+                 info.why_not == NULL
+             ? info.name
+             : NULL;
 }
 
 /** A kernel for tensor cores cannot multiply fp32. */
@@ -346,9 +346,7 @@ static void test_unfit_kernel(void) {
   mp_conv2d_desc_t d = good_desc(), fp32 = good_desc();
   fp32.dtype = fp32.dtype_out = MP_FP32;
   int refuses = 0;
-  for (int32_t i = 0;
-       !refuses && mp_conv2d_kernel_name(context, &d, current->op, i, &fp32.kernel) == MP_SUCCESS;
-       i++) {
+  for (int32_t i = 0; !refuses && (fp32.kernel = kernel_of(&d, i)) != NULL; i++) {
     size_t bytes;
     refuses = mp_conv2d_workspace_size(context, &fp32, current->op, &bytes) == MP_ERROR_UNSUPPORTED;
   }
@@ -364,9 +362,8 @@ static void test_workspace(void) {
   mp_conv2d_desc_t d = good_desc();
   d.n = 4096;
   size_t bytes = 0;
-  for (int32_t i = 0;
-       bytes == 0 && mp_conv2d_kernel_name(context, &d, current->op, i, &d.kernel) == MP_SUCCESS;
-       i++)
+  const mp_conv2d_desc_t any = d;
+  for (int32_t i = 0; bytes == 0 && (d.kernel = kernel_of(&any, i)) != NULL; i++)
     mp_conv2d_workspace_size(context, &d, current->op, &bytes);
   reset();
   if (bytes == 0) {

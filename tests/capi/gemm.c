@@ -53,8 +53,19 @@ static mp_status_t call_workspace_size(void *s) {
   return mp_gemm_workspace_size(context, s, &out.bytes);
 }
 
-static mp_status_t call_kernel_name(void *s) {
-  return mp_gemm_kernel_name(context, s, 0, &out.name);
+static mp_status_t call_kernel_info(void *s) {
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  return mp_gemm_kernel_info(context, s, 0, &info);
+}
+
+/** The index-th of those that can run it; NULL behind the last. */
+static const char *kernel_of(const mp_gemm_desc_t *d, int32_t index) {
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  return mp_gemm_kernel_info(context, d, index, &info) == MP_SUCCESS && info.why_not == NULL
+             ? info.name
+             : NULL;
 }
 
 #define GEMM_FIELD(field, member, v, status) FIELD(mp_gemm_desc_t, field, member, v, status)
@@ -230,8 +241,10 @@ static void test_empty_problems(void) {
     size_t bytes = 1;
     const int sized = mp_gemm_workspace_size(context, &d, &bytes) == MP_SUCCESS;
     check(sized && bytes == 0, "an empty problem needs no workspace");
-    check_failure("kernel of an empty problem", "mp_gemm_kernel_name",
-                  mp_gemm_kernel_name(context, &d, 0, &out.name), MP_ERROR_NOT_FOUND, "index");
+    mp_kernel_info_t info;
+    MP_INIT_STRUCT(&info);
+    check_failure("kernel of an empty problem", "mp_gemm_kernel_info",
+                  mp_gemm_kernel_info(context, &d, 0, &info), MP_ERROR_NOT_FOUND, "index");
   }
   mp_gemm_desc_t d = good_desc();
   d.k = 0;
@@ -250,16 +263,10 @@ static void test_empty_problems(void) {
 
 static void test_forced_kernel(void) {
   mp_gemm_desc_t d = good_desc();
-  const char *name = NULL;
+  const char *name;
   FAILS(mp_gemm_workspace_size, (NULL, &d, &out.bytes), MP_ERROR_INVALID_ARGUMENT, "context");
   FAILS(mp_gemm_workspace_size, (context, NULL, &out.bytes), MP_ERROR_INVALID_ARGUMENT, "desc");
   FAILS(mp_gemm_workspace_size, (context, &d, NULL), MP_ERROR_INVALID_ARGUMENT, "bytes");
-  FAILS(mp_gemm_kernel_name, (NULL, &d, 0, &out.name), MP_ERROR_INVALID_ARGUMENT, "context");
-  FAILS(mp_gemm_kernel_name, (context, NULL, 0, &out.name), MP_ERROR_INVALID_ARGUMENT, "desc");
-  FAILS(mp_gemm_kernel_name, (context, &d, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "name");
-  FAILS(mp_gemm_kernel_name, (context, &d, -1, &out.name), MP_ERROR_INVALID_ARGUMENT, "index");
-  FAILS(mp_gemm_kernel_name, (context, &d, 1000, &out.name), MP_ERROR_NOT_FOUND, "index");
-
   mp_kernel_info_t info;
   MP_INIT_STRUCT(&info);
   FAILS(mp_gemm_kernel_info, (NULL, &d, 0, &info), MP_ERROR_INVALID_ARGUMENT, "context");
@@ -277,7 +284,7 @@ static void test_forced_kernel(void) {
   /* A tensor-core kernel cannot multiply fp32. */
   mp_gemm_desc_t fp32 = mp_gemm_desc_default(4, 16, 8, MP_FP32, MP_FP32);
   int refused = 0;
-  for (int32_t i = 0; mp_gemm_kernel_name(context, &d, i, &name) == MP_SUCCESS && !refused; i++) {
+  for (int32_t i = 0; !refused && (name = kernel_of(&d, i)) != NULL; i++) {
     fp32.kernel = name;
     size_t bytes;
     refused = mp_gemm_workspace_size(context, &fp32, &bytes) == MP_ERROR_UNSUPPORTED;
@@ -295,8 +302,8 @@ static void test_workspace(void) {
   mp_gemm_desc_t d = mp_gemm_desc_default(4, 16, 4096, MP_FP16, MP_FP16);
   d.lda = 4096;
   size_t bytes = 0;
-  for (int32_t i = 0; bytes == 0 && mp_gemm_kernel_name(context, &d, i, &d.kernel) == MP_SUCCESS;
-       i++)
+  const mp_gemm_desc_t any = d;
+  for (int32_t i = 0; bytes == 0 && (d.kernel = kernel_of(&any, i)) != NULL; i++)
     mp_gemm_workspace_size(context, &d, &bytes);
   reset();
   if (bytes == 0) {
@@ -387,7 +394,7 @@ static void test_batched(void) {
 void test_gemm(void) {
   check_desc("mp_gemm", call_gemm);
   check_desc("mp_gemm_workspace_size", call_workspace_size);
-  check_desc("mp_gemm_kernel_name", call_kernel_name);
+  check_desc("mp_gemm_kernel_info", call_kernel_info);
   test_epilogue();
   test_operands();
   test_empty_problems();

@@ -339,11 +339,13 @@ static void test_forced_kernel(void) {
   mp_gemm_group_item_t items[2] = {good_item(0), mp_gemm_group_item_default(4, 16, 2048)};
   items[1].A = items[1].B = at(0); /* never read */
   items[1].D = at(kD + kItem);
-  const char *name = NULL;
   size_t bytes = 0;
   int needs_workspace = 0, refused = 0;
-  for (int32_t i = 0; mp_gemm_kernel_name(context, &alone, i, &name) == MP_SUCCESS; i++) {
-    d.kernel = name;
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  for (int32_t i = 0; mp_gemm_kernel_info(context, &alone, i, &info) == MP_SUCCESS; i++) {
+    if (info.why_not != NULL) break;
+    d.kernel = info.name;
     mp_gemm_grouped_workspace_size(context, &d, 1, &items[1], &bytes);
     if (bytes > 0 && !needs_workspace) {
       needs_workspace = 1;

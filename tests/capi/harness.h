@@ -36,7 +36,6 @@ struct host_outputs {
   void *ptr;
   size_t bytes;
   int64_t t;
-  const char *name;
   mp_step_verdict_t verdict;
 };
 extern struct host_outputs out;

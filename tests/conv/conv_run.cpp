@@ -1,6 +1,7 @@
 // See conv_run.h.
 #define MP_ENABLE_EXPERIMENTAL
 #include "conv_run.h"
+#include "tests/support/kernels.h"
 
 #include <limits>
 
@@ -130,13 +131,8 @@ std::vector<uint8_t> ConvRun::input_bits() const {
 
 std::vector<std::string> ConvRun::kernels() const {
   const mp_conv2d_desc_t any = desc_of(case_);
-  std::vector<std::string> names;
-  const char *name = nullptr;
-  while (mp_conv2d_kernel_name(context(), &any, case_.op, static_cast<int32_t>(names.size()),
-                               &name) == MP_SUCCESS) {
-    names.push_back(name);
-  }
-  return names;
+  const std::vector<const char *> names = runnable_kernels(any, case_.op);
+  return {names.begin(), names.end()};
 }
 
 size_t ConvRun::workspace_bytes(const std::string &kernel) const {

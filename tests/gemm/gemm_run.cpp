@@ -1,6 +1,7 @@
 // See gemm_run.h.
 #define MP_ENABLE_EXPERIMENTAL
 #include "gemm_run.h"
+#include "tests/support/kernels.h"
 
 #include <limits>
 
@@ -146,13 +147,8 @@ mp_gemm_group_item_t GemmRun::group_item() const {
 
 std::vector<std::string> GemmRun::kernels() const {
   const mp_gemm_desc_t any = desc("");
-  std::vector<std::string> names;
-  const char *name = nullptr;
-  while (mp_gemm_kernel_name(context(), &any, static_cast<int32_t>(names.size()), &name) ==
-         MP_SUCCESS) {
-    names.push_back(name);
-  }
-  return names;
+  const std::vector<const char *> names = runnable_kernels(any);
+  return {names.begin(), names.end()};
 }
 
 size_t GemmRun::workspace_bytes(const std::string &kernel) const {

@@ -4,6 +4,7 @@
 #define MP_ENABLE_EXPERIMENTAL
 #include <array>
 
+#include "tests/support/kernels.h"
 #include "tests/support/oracle.h"
 #include "tests/support/testing.h"
 
@@ -131,9 +132,8 @@ void check_far(uint8_t *arena, Operand far, Apart apart, mp_op_t op) {
   epilogue.dbias = dbias.data();
 
   mp_gemm_desc_t desc = describe(places, op);
-  const mp_gemm_desc_t any = desc;
-  for (int32_t i = 0;; ++i) {
-    if (mp_gemm_kernel_name(context(), &any, i, &desc.kernel) != MP_SUCCESS) break;
+  for (const char *const kernel : runnable_kernels(desc)) {
+    desc.kernel = kernel;
     CAPTURE(kNames[far], apart == Apart::kRows, op == MP_OP_T, desc.kernel);
     places[kD].upload(Matrices(kItems, kExtent, kExtent, -1.0));
     require_ok(mp_gemm(context(), &desc, places[kA].data, places[kB].data, places[kC].data,

@@ -3,23 +3,11 @@
 #include <set>
 
 #include "gemm_run.h"
+#include "tests/support/kernels.h"
 
 using namespace mptest;
 
 namespace {
-
-std::vector<const char *> kernel_names(const mp_gemm_desc_t &desc) {
-  std::vector<const char *> names;
-  const char *name = nullptr;
-  mp_status_t status = MP_SUCCESS;
-  while (true) {
-    status = mp_gemm_kernel_name(context(), &desc, static_cast<int32_t>(names.size()), &name);
-    if (status != MP_SUCCESS) break;
-    names.push_back(name);
-  }
-  expect_status(status, MP_ERROR_NOT_FOUND);
-  return names;
-}
 
 mp_gemm_desc_t random_problem(Random &random) {
   constexpr mp_dtype_t kTypes[][2] = {{MP_FP16, MP_FP16}, {MP_FP16, MP_FP32}, {MP_BF16, MP_BF16},
@@ -55,10 +43,10 @@ TEST_CASE("select: every problem has kernels, with unique and lasting names", "[
   for (int i = 0; i < 300; ++i) {
     const mp_gemm_desc_t desc = random_problem(random);
     CAPTURE(desc.m, desc.n, desc.k, name_of(desc.dtype_ab), name_of(desc.dtype_cd));
-    const std::vector<const char *> names = kernel_names(desc);
+    const std::vector<const char *> names = runnable_kernels(desc);
     REQUIRE(!names.empty());
     CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
-    CHECK(kernel_names(desc) == names);  // the same storage, too
+    CHECK(runnable_kernels(desc) == names);  // the same storage, too
   }
 }
 

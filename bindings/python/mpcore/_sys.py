@@ -1177,7 +1177,7 @@ class mp_kernel_info_t(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved0", c_uint32),
-        # static storage
+        # static storage, e.g. "wmma_128x128x32_s3"
         ("name", c_char_p),
         # why it cannot run the problem, one clause, static storage; NULL = it can
         ("why_not", c_char_p),
@@ -1978,17 +1978,8 @@ FUNCTIONS = {
     # @param saved  host, out.
     "mp_scaler_to_megatron": (c_uint32, [POINTER(mp_scaler_state_t), POINTER(mp_megatron_scaler_t)],
         'state, saved'),
-    # Name of the index-th best kernel for `desc`: index 0 is what mp_gemm would launch,
-    # then by predicted time.  Put the name into desc->kernel to force it.  This is how the
-    # tests reach every kernel and the benchmarks check the prediction.
-    # @param name  host, out; static storage, e.g. "wmma_128x128x32_s3".
-    # @retval MP_ERROR_NOT_FOUND when index is past the last applicable kernel.
-    "mp_gemm_kernel_name": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(c_char_p)],
-        'context, desc, index, name'),
-    # The same for one product of a convolution.
-    "mp_conv2d_kernel_name": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_uint32, c_int32, POINTER(c_char_p)],
-        'context, desc, op, index, name'),
-    # The kernels in the order of mp_gemm_kernel_name, and behind them those that cannot run `desc`.
+    # The kernels by predicted time, so that index 0 is what mp_gemm would launch, and behind them those
+    # that cannot run `desc`.
     # @param info  host, out; MP_INIT_STRUCT it before the call.
     # @retval MP_ERROR_NOT_FOUND when index is past the last kernel.
     "mp_gemm_kernel_info": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_int32, POINTER(mp_kernel_info_t)],

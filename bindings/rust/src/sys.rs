@@ -1200,7 +1200,7 @@ impl mp_megatron_scaler_t {
 pub struct mp_kernel_info_t {
     pub struct_size: u32,
     pub reserved0: u32,
-    /// static storage
+    /// static storage, e.g. "wmma\_128x128x32\_s3"
     pub name: *const c_char,
     /// why it cannot run the problem, one clause, static storage; NULL = it can
     pub why_not: *const c_char,
@@ -2116,17 +2116,8 @@ extern "C" {
     /// @param saved  host, out.
     pub fn mp_scaler_to_megatron(state: *const mp_scaler_state_t, saved: *mut mp_megatron_scaler_t) -> mp_status_t;
 
-    /// Name of the index-th best kernel for `desc`: index 0 is what mp\_gemm would launch,
-    /// then by predicted time.  Put the name into desc-\>kernel to force it.  This is how the
-    /// tests reach every kernel and the benchmarks check the prediction.
-    /// @param name  host, out; static storage, e.g. "wmma\_128x128x32\_s3".
-    /// @retval MP\_ERROR\_NOT\_FOUND when index is past the last applicable kernel.
-    pub fn mp_gemm_kernel_name(context: mp_context_t, desc: *const mp_gemm_desc_t, index: i32, name: *mut *const c_char) -> mp_status_t;
-
-    /// The same for one product of a convolution.
-    pub fn mp_conv2d_kernel_name(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, index: i32, name: *mut *const c_char) -> mp_status_t;
-
-    /// The kernels in the order of mp\_gemm\_kernel\_name, and behind them those that cannot run `desc`.
+    /// The kernels by predicted time, so that index 0 is what mp\_gemm would launch, and behind them those
+    /// that cannot run `desc`.
     /// @param info  host, out; MP\_INIT\_STRUCT it before the call.
     /// @retval MP\_ERROR\_NOT\_FOUND when index is past the last kernel.
     pub fn mp_gemm_kernel_info(context: mp_context_t, desc: *const mp_gemm_desc_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
