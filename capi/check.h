@@ -215,6 +215,8 @@ template <>
 inline constexpr uint32_t kFirstSize<mp_pool2d_desc_t> = 64;
 template <>
 inline constexpr uint32_t kFirstSize<mp_batchnorm_desc_t> = 32;
+template <>
+inline constexpr uint32_t kFirstSize<mp_batchnorm_tensors_t> = 104;
 
 /// A size that some version of the struct has, or may have one day.
 /// @param hint  what the caller should have done.

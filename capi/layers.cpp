@@ -137,6 +137,19 @@ mp_batchnorm_desc_t read_desc(const mp_batchnorm_desc_t *user) {
   return d;
 }
 
+mp_batchnorm_tensors_t read_tensors(const mp_batchnorm_tensors_t *user) {
+  const mp_batchnorm_tensors_t t = read_struct(user, "tensors");
+  require_zero(t.reserved0, "tensors->reserved0");
+  return t;
+}
+
+/// What every pass reads.
+void require_read(const mp_batchnorm_desc_t &d, const mp_batchnorm_tensors_t &t) {
+  require_device(t.x, "tensors->x", mp_dtype_size(d.dtype));
+  require_device(t.gamma, "tensors->gamma");
+  require_device(t.beta, "tensors->beta");
+}
+
 bool is_empty(const mp_batchnorm_desc_t &d) {
   return d.rows == 0 || d.channels == 0;
 }
@@ -231,96 +244,92 @@ mp_status_t mp_batchnorm_workspace_size(mp_context_t context, const mp_batchnorm
 }
 
 mp_status_t mp_batchnorm_forward_training(mp_context_t context, const mp_batchnorm_desc_t *desc,
-                                          const void *x, const float *gamma, const float *beta,
-                                          float *running_mean, float *running_var,
-                                          float *saved_mean, float *saved_inv_std, void *y,
-                                          void *workspace, size_t workspace_bytes,
-                                          mp_stream_t stream) {
+                                          const mp_batchnorm_tensors_t *tensors, void *workspace,
+                                          size_t workspace_bytes, mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_batchnorm_desc_t d = mp::read_desc(desc);
+    const mp_batchnorm_tensors_t t = mp::read_tensors(tensors);
     if (mp::is_empty(d)) return;
-    mp::require_device(x, "x", mp_dtype_size(d.dtype));
-    mp::require_device(gamma, "gamma");
-    mp::require_device(beta, "beta");
-    mp::require_aligned(running_mean, "running_mean");
-    mp::require_aligned(running_var, "running_var");
-    mp::require_device(saved_mean, "saved_mean");
-    mp::require_device(saved_inv_std, "saved_inv_std");
-    mp::require_device(y, "y", mp_dtype_size(d.dtype));
+    mp::require_read(d, t);
+    mp::require_aligned(t.running_mean, "tensors->running_mean");
+    mp::require_aligned(t.running_var, "tensors->running_var");
+    mp::require_device(t.saved_mean, "tensors->saved_mean");
+    mp::require_device(t.saved_inv_std, "tensors->saved_inv_std");
+    mp::require_device(t.y, "tensors->y", mp_dtype_size(d.dtype));
     c.backend.batch_norm_training(
         c.device,
         {.desc = d,
-         .x = x,
-         .gamma = gamma,
-         .beta = beta,
-         .running_mean = running_mean,
-         .running_var = running_var,
-         .saved_mean = saved_mean,
-         .saved_inv_std = saved_inv_std,
-         .y = y,
+         .x = t.x,
+         .gamma = t.gamma,
+         .beta = t.beta,
+         .running_mean = t.running_mean,
+         .running_var = t.running_var,
+         .saved_mean = t.saved_mean,
+         .saved_inv_std = t.saved_inv_std,
+         .y = t.y,
          .workspace = mp::require_workspace(d, workspace, workspace_bytes)},
         stream);
   });
 }
 
 mp_status_t mp_batchnorm_forward_inference(mp_context_t context, const mp_batchnorm_desc_t *desc,
-                                           const void *x, const float *gamma, const float *beta,
-                                           const float *mean, const float *var, void *y,
+                                           const mp_batchnorm_tensors_t *tensors,
                                            mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_batchnorm_desc_t d = mp::read_desc(desc);
+    const mp_batchnorm_tensors_t t = mp::read_tensors(tensors);
     if (mp::is_empty(d)) return;
-    mp::require_device(x, "x", mp_dtype_size(d.dtype));
-    mp::require_device(gamma, "gamma");
-    mp::require_device(beta, "beta");
-    mp::require_device(mean, "mean");
-    mp::require_device(var, "var");
-    mp::require_device(y, "y", mp_dtype_size(d.dtype));
-    c.backend.batch_norm_inference(
-        c.device,
-        {.desc = d, .x = x, .gamma = gamma, .beta = beta, .mean = mean, .var = var, .y = y},
-        stream);
+    mp::require_read(d, t);
+    mp::require_device(t.running_mean, "tensors->running_mean");
+    mp::require_device(t.running_var, "tensors->running_var");
+    mp::require_device(t.y, "tensors->y", mp_dtype_size(d.dtype));
+    c.backend.batch_norm_inference(c.device,
+                                   {.desc = d,
+                                    .x = t.x,
+                                    .gamma = t.gamma,
+                                    .beta = t.beta,
+                                    .mean = t.running_mean,
+                                    .var = t.running_var,
+                                    .y = t.y},
+                                   stream);
   });
 }
 
 mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_t *desc,
-                                  const void *x, const void *dy, const float *gamma,
-                                  const float *beta, const float *saved_mean,
-                                  const float *saved_inv_std, void *dx, float *dgamma, float *dbeta,
-                                  void *workspace, size_t workspace_bytes, mp_stream_t stream) {
+                                  const mp_batchnorm_tensors_t *tensors, void *workspace,
+                                  size_t workspace_bytes, mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_batchnorm_desc_t d = mp::read_desc(desc);
+    const mp_batchnorm_tensors_t t = mp::read_tensors(tensors);
     if (d.channels == 0) return;
-    mp::require_device(dgamma, "dgamma");
-    mp::require_device(dbeta, "dbeta");
+    mp::require_device(t.dgamma, "tensors->dgamma");
+    mp::require_device(t.dbeta, "tensors->dbeta");
     if (d.rows == 0) {
       const size_t bytes = static_cast<size_t>(d.channels) * sizeof(float);
-      c.backend.fill(c.device, dgamma, 0, bytes, stream);
-      c.backend.fill(c.device, dbeta, 0, bytes, stream);
+      c.backend.fill(c.device, t.dgamma, 0, bytes, stream);
+      c.backend.fill(c.device, t.dbeta, 0, bytes, stream);
       return;
     }
-    mp::require_device(x, "x", mp_dtype_size(d.dtype));
-    mp::require_device(dy, "dy", mp_dtype_size(d.dtype));
-    mp::require_device(gamma, "gamma");
-    mp::require_device(beta, "beta");
-    mp::require_device(saved_mean, "saved_mean");
-    mp::require_device(saved_inv_std, "saved_inv_std");
-    mp::require_device(dx, "dx", mp_dtype_size(d.dtype));
+    mp::require_read(d, t);
+    mp::require_device(t.dy, "tensors->dy", mp_dtype_size(d.dtype));
+    mp::require_device(t.saved_mean, "tensors->saved_mean");
+    mp::require_device(t.saved_inv_std, "tensors->saved_inv_std");
+    mp::require_device(t.dx, "tensors->dx", mp_dtype_size(d.dtype));
     c.backend.batch_norm_backward(
         c.device,
         {.desc = d,
-         .x = x,
-         .dy = dy,
-         .gamma = gamma,
-         .beta = beta,
-         .saved_mean = saved_mean,
-         .saved_inv_std = saved_inv_std,
-         .dx = dx,
-         .dgamma = dgamma,
-         .dbeta = dbeta,
+         .x = t.x,
+         .dy = t.dy,
+         .gamma = t.gamma,
+         .beta = t.beta,
+         .saved_mean = t.saved_mean,
+         .saved_inv_std = t.saved_inv_std,
+         .dx = t.dx,
+         .dgamma = t.dgamma,
+         .dbeta = t.dbeta,
          .workspace = mp::require_workspace(d, workspace, workspace_bytes)},
         stream);
   });

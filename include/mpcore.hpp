@@ -408,32 +408,25 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
     return detail::query<size_t>(mp_batchnorm_workspace_size, get(), &desc);
   }
 
-  outcome<void> batchnorm_forward_training(const mp_batchnorm_desc_t &desc, const void *x,
-                                           const float *gamma, const float *beta,
-                                           float *running_mean, float *running_var,
-                                           float *saved_mean, float *saved_inv_std, void *y,
+  outcome<void> batchnorm_forward_training(const mp_batchnorm_desc_t &desc,
+                                           const mp_batchnorm_tensors_t &tensors,
                                            workspace workspace,
                                            mp_stream_t stream = nullptr) const {
-    return check(mp_batchnorm_forward_training(get(), &desc, x, gamma, beta, running_mean,
-                                               running_var, saved_mean, saved_inv_std, y,
-                                               workspace.data, workspace.bytes, stream));
+    return check(mp_batchnorm_forward_training(get(), &desc, &tensors, workspace.data,
+                                               workspace.bytes, stream));
   }
 
-  outcome<void> batchnorm_forward_inference(const mp_batchnorm_desc_t &desc, const void *x,
-                                            const float *gamma, const float *beta,
-                                            const float *mean, const float *var, void *y,
+  outcome<void> batchnorm_forward_inference(const mp_batchnorm_desc_t &desc,
+                                            const mp_batchnorm_tensors_t &tensors,
                                             mp_stream_t stream = nullptr) const {
-    return check(
-        mp_batchnorm_forward_inference(get(), &desc, x, gamma, beta, mean, var, y, stream));
+    return check(mp_batchnorm_forward_inference(get(), &desc, &tensors, stream));
   }
 
-  outcome<void> batchnorm_backward(const mp_batchnorm_desc_t &desc, const void *x, const void *dy,
-                                   const float *gamma, const float *beta, const float *saved_mean,
-                                   const float *saved_inv_std, void *dx, float *dgamma,
-                                   float *dbeta, workspace workspace,
+  outcome<void> batchnorm_backward(const mp_batchnorm_desc_t &desc,
+                                   const mp_batchnorm_tensors_t &tensors, workspace workspace,
                                    mp_stream_t stream = nullptr) const {
-    return check(mp_batchnorm_backward(get(), &desc, x, dy, gamma, beta, saved_mean, saved_inv_std,
-                                       dx, dgamma, dbeta, workspace.data, workspace.bytes, stream));
+    return check(
+        mp_batchnorm_backward(get(), &desc, &tensors, workspace.data, workspace.bytes, stream));
   }
 
 #ifdef MP_ENABLE_EXPERIMENTAL

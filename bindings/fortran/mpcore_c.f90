@@ -886,6 +886,38 @@ module mpcore_c
     real(c_float) :: momentum = 0.0_c_float
   end type
 
+  !> The tensors of a batch normalisation, device; those that a pass does not name below are not looked
+  !> at.  Zeros and struct_size are a start: MP_INIT_STRUCT.
+  type, bind(c) :: mp_batchnorm_tensors_t
+    integer(c_int32_t) :: struct_size = 104_c_int32_t
+    !> must be 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    !> rows x channels, dense
+    type(c_ptr) :: x = c_null_ptr
+    !> channels
+    type(c_ptr) :: gamma = c_null_ptr
+    !> channels
+    type(c_ptr) :: beta = c_null_ptr
+    !> channels
+    type(c_ptr) :: running_mean = c_null_ptr
+    !> channels
+    type(c_ptr) :: running_var = c_null_ptr
+    !> channels; training writes them for the backward pass
+    type(c_ptr) :: saved_mean = c_null_ptr
+    !> channels; training writes them for the backward pass
+    type(c_ptr) :: saved_inv_std = c_null_ptr
+    !> rows x channels, written
+    type(c_ptr) :: y = c_null_ptr
+    !> rows x channels
+    type(c_ptr) :: dy = c_null_ptr
+    !> rows x channels, written; may be dy
+    type(c_ptr) :: dx = c_null_ptr
+    !> channels, overwritten; zeros when rows is 0
+    type(c_ptr) :: dgamma = c_null_ptr
+    !> channels, overwritten; zeros when rows is 0
+    type(c_ptr) :: dbeta = c_null_ptr
+  end type
+
   !> torch.amp.GradScaler.state_dict(); the keys are the names here, but for "_growth_tracker".
   type, bind(c) :: mp_torch_scaler_t
     real(c_double) :: scale = 0.0_c_double
@@ -2145,12 +2177,9 @@ module mpcore_c
     !>     running_mean = (1 - momentum) running_mean + momentum mean
     !>     running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
     !>
-    !> @param x                          device, rows x channels, dense.
-    !> @param gamma,beta                 device, channels floats.
-    !> @param running_mean,running_var   device, channels floats, optional, updated.
-    !> @param saved_mean,saved_inv_std   device, channels floats, written; for the backward pass.
-    !> @param y                          device, rows x channels, written.
-    !> @param workspace                  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
+    !> @param tensors    host: x, gamma, beta, saved_mean, saved_inv_std, y; running_mean and running_var
+    !>                   are optional, and updated.
+    !> @param workspace  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
     !>
     !> A channel with an infinity or a NaN in x becomes NaN, and so does one whose variance is beyond
     !> the range of fp32; the running statistics take in what was measured.  rows = 1 leaves running_var
@@ -2163,41 +2192,27 @@ module mpcore_c
     !> Algorithms for Computing the Sample Variance, 1983; Micikevicius et al. 2018, section 3.3
     !> (statistics in fp32).
     !> @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed
-    function mp_batchnorm_forward_training(context, desc, x, gamma, beta, running_mean, &
-      running_var, saved_mean, saved_inv_std, y, workspace, workspace_bytes, &
-      stream) result(answer) &
-      bind(c, name="mp_batchnorm_forward_training")
+    function mp_batchnorm_forward_training(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_batchnorm_forward_training")
       import
       type(c_ptr), value :: context
       type(mp_batchnorm_desc_t), intent(in), optional :: desc
-      type(c_ptr), value :: x
-      type(c_ptr), value :: gamma
-      type(c_ptr), value :: beta
-      type(c_ptr), value :: running_mean
-      type(c_ptr), value :: running_var
-      type(c_ptr), value :: saved_mean
-      type(c_ptr), value :: saved_inv_std
-      type(c_ptr), value :: y
+      type(mp_batchnorm_tensors_t), intent(in), optional :: tensors
       type(c_ptr), value :: workspace
       integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: stream
       integer(c_int) :: answer
     end function
 
-    !> The same with given statistics, usually the running ones; momentum is not looked at.
-    !> @param mean,var   device, channels floats.
-    !> @param y          device, written; may be x.
-    function mp_batchnorm_forward_inference(context, desc, x, gamma, beta, mean, var, y, &
+    !> The same with given statistics; momentum is not looked at.
+    !> @param tensors  host: x, gamma, beta, running_mean, running_var, which are read here, and y, which
+    !>                 may be x.
+    function mp_batchnorm_forward_inference(context, desc, tensors, &
       stream) result(answer) bind(c, name="mp_batchnorm_forward_inference")
       import
       type(c_ptr), value :: context
       type(mp_batchnorm_desc_t), intent(in), optional :: desc
-      type(c_ptr), value :: x
-      type(c_ptr), value :: gamma
-      type(c_ptr), value :: beta
-      type(c_ptr), value :: mean
-      type(c_ptr), value :: var
-      type(c_ptr), value :: y
+      type(mp_batchnorm_tensors_t), intent(in), optional :: tensors
       type(c_ptr), value :: stream
       integer(c_int) :: answer
     end function
@@ -2209,29 +2224,16 @@ module mpcore_c
     !>     dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
     !>     dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
     !>
-    !> @param x,dy           device, rows x channels, dense.
-    !> @param gamma,beta     device, as in the forward pass.
-    !> @param saved_mean,saved_inv_std   device, from the forward pass.
-    !> @param dx             device, rows x channels, written; may be dy.
-    !> @param dgamma,dbeta   device, channels floats, overwritten; zeros when rows is 0.
+    !> @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy, dx,
+    !>                 dgamma, dbeta.
     !> An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
     !> and order of sums as in the forward pass.
-    function mp_batchnorm_backward(context, desc, x, dy, gamma, beta, saved_mean, saved_inv_std, &
-      dx, dgamma, dbeta, workspace, workspace_bytes, stream) result(answer) &
-      bind(c, &
-      name="mp_batchnorm_backward")
+    function mp_batchnorm_backward(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_batchnorm_backward")
       import
       type(c_ptr), value :: context
       type(mp_batchnorm_desc_t), intent(in), optional :: desc
-      type(c_ptr), value :: x
-      type(c_ptr), value :: dy
-      type(c_ptr), value :: gamma
-      type(c_ptr), value :: beta
-      type(c_ptr), value :: saved_mean
-      type(c_ptr), value :: saved_inv_std
-      type(c_ptr), value :: dx
-      type(c_ptr), value :: dgamma
-      type(c_ptr), value :: dbeta
+      type(mp_batchnorm_tensors_t), intent(in), optional :: tensors
       type(c_ptr), value :: workspace
       integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: stream

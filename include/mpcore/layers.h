@@ -157,6 +157,21 @@ static inline mp_batchnorm_desc_t mp_batchnorm_desc_default(int64_t rows, int32_
   return desc;
 }
 
+/** The tensors of a batch normalisation, device; those that a pass does not name below are not looked
+ *  at.  Zeros and struct_size are a start: MP_INIT_STRUCT. */
+typedef struct mp_batchnorm_tensors {
+  uint32_t struct_size;
+  uint32_t reserved0;                /**< must be 0 */
+  const void *x;                     /**< rows x channels, dense */
+  const float *gamma, *beta;         /**< channels */
+  float *running_mean, *running_var; /**< channels */
+  float *saved_mean, *saved_inv_std; /**< channels; training writes them for the backward pass */
+  void *y;                           /**< rows x channels, written */
+  const void *dy;                    /**< rows x channels */
+  void *dx;                          /**< rows x channels, written; may be dy */
+  float *dgamma, *dbeta;             /**< channels, overwritten; zeros when rows is 0 */
+} mp_batchnorm_tensors_t;
+
 /** Bytes of workspace that training and backward need: at most 4 KiB per channel.
  *  @param bytes  host, out. */
 MP_API mp_status_t mp_batchnorm_workspace_size(mp_context_t context,
@@ -170,12 +185,9 @@ MP_API mp_status_t mp_batchnorm_workspace_size(mp_context_t context,
  *      running_mean = (1 - momentum) running_mean + momentum mean
  *      running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
  *
- *  @param x                          device, rows x channels, dense.
- *  @param gamma,beta                 device, channels floats.
- *  @param running_mean,running_var   device, channels floats, optional, updated.
- *  @param saved_mean,saved_inv_std   device, channels floats, written; for the backward pass.
- *  @param y                          device, rows x channels, written.
- *  @param workspace                  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
+ *  @param tensors    host: x, gamma, beta, saved_mean, saved_inv_std, y; running_mean and running_var
+ *                    are optional, and updated.
+ *  @param workspace  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
  *
  *  A channel with an infinity or a NaN in x becomes NaN, and so does one whose variance is beyond
  *  the range of fp32; the running statistics take in what was measured.  rows = 1 leaves running_var
@@ -188,18 +200,18 @@ MP_API mp_status_t mp_batchnorm_workspace_size(mp_context_t context,
  *  Algorithms for Computing the Sample Variance, 1983; Micikevicius et al. 2018, section 3.3
  *  (statistics in fp32).
  *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed */
-MP_API mp_status_t mp_batchnorm_forward_training(
-    mp_context_t context, const mp_batchnorm_desc_t *desc, const void *x, const float *gamma,
-    const float *beta, float *running_mean, float *running_var, float *saved_mean,
-    float *saved_inv_std, void *y, void *workspace, size_t workspace_bytes, mp_stream_t stream);
+MP_API mp_status_t mp_batchnorm_forward_training(mp_context_t context,
+                                                 const mp_batchnorm_desc_t *desc,
+                                                 const mp_batchnorm_tensors_t *tensors,
+                                                 void *workspace, size_t workspace_bytes,
+                                                 mp_stream_t stream);
 
-/** The same with given statistics, usually the running ones; momentum is not looked at.
- *  @param mean,var   device, channels floats.
- *  @param y          device, written; may be x. */
+/** The same with given statistics; momentum is not looked at.
+ *  @param tensors  host: x, gamma, beta, running_mean, running_var, which are read here, and y, which
+ *                  may be x. */
 MP_API mp_status_t mp_batchnorm_forward_inference(mp_context_t context,
-                                                  const mp_batchnorm_desc_t *desc, const void *x,
-                                                  const float *gamma, const float *beta,
-                                                  const float *mean, const float *var, void *y,
+                                                  const mp_batchnorm_desc_t *desc,
+                                                  const mp_batchnorm_tensors_t *tensors,
                                                   mp_stream_t stream);
 
 /** Gradients of mp_batchnorm_forward_training, with g = dy, or with MP_ACT_RELU 0 where the
@@ -209,19 +221,13 @@ MP_API mp_status_t mp_batchnorm_forward_inference(mp_context_t context,
  *      dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
  *      dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
  *
- *  @param x,dy           device, rows x channels, dense.
- *  @param gamma,beta     device, as in the forward pass.
- *  @param saved_mean,saved_inv_std   device, from the forward pass.
- *  @param dx             device, rows x channels, written; may be dy.
- *  @param dgamma,dbeta   device, channels floats, overwritten; zeros when rows is 0.
+ *  @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy, dx,
+ *                  dgamma, dbeta.
  *  An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
  *  and order of sums as in the forward pass. */
 MP_API mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_t *desc,
-                                         const void *x, const void *dy, const float *gamma,
-                                         const float *beta, const float *saved_mean,
-                                         const float *saved_inv_std, void *dx, float *dgamma,
-                                         float *dbeta, void *workspace, size_t workspace_bytes,
-                                         mp_stream_t stream);
+                                         const mp_batchnorm_tensors_t *tensors, void *workspace,
+                                         size_t workspace_bytes, mp_stream_t stream);
 
 /** @} */
 

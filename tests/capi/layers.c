@@ -151,10 +151,8 @@ static void test_pool_pointers(void) {
 
 /** Every argument as it should be. */
 struct arguments {
-  const void *x, *dy;
-  const float *gamma, *beta, *mean, *var;
-  float *running_mean, *running_var, *saved_mean, *saved_inv_std, *dgamma, *dbeta;
-  void *y, *dx, *workspace;
+  mp_batchnorm_tensors_t tensors;
+  void *workspace;
   size_t workspace_bytes;
 };
 
@@ -164,12 +162,14 @@ static mp_batchnorm_desc_t norm_desc(void) {
 
 static struct arguments good_arguments(void) {
   struct arguments a;
+  mp_batchnorm_tensors_t *t = &a.tensors;
   const mp_batchnorm_desc_t d = norm_desc();
-  a.x = at(0), a.dy = at(256), a.y = at(512), a.dx = at(768);
-  a.gamma = at(1024), a.beta = at(1056), a.mean = at(1088), a.var = at(1120);
-  a.running_mean = at(1152), a.running_var = at(1184);
-  a.saved_mean = at(1216), a.saved_inv_std = at(1248);
-  a.dgamma = at(1280), a.dbeta = at(1312), a.workspace = at(2048);
+  MP_INIT_STRUCT(t);
+  t->x = at(0), t->dy = at(256), t->y = at(512), t->dx = at(768);
+  t->gamma = at(1024), t->beta = at(1056);
+  t->running_mean = at(1152), t->running_var = at(1184);
+  t->saved_mean = at(1216), t->saved_inv_std = at(1248);
+  t->dgamma = at(1280), t->dbeta = at(1312), a.workspace = at(2048);
   check(mp_batchnorm_workspace_size(context, &d, &a.workspace_bytes) == MP_SUCCESS &&
             a.workspace_bytes <= 2048,
         "the workspace of 16 x 8");
@@ -177,18 +177,46 @@ static struct arguments good_arguments(void) {
 }
 
 static mp_status_t train(const mp_batchnorm_desc_t *d, const struct arguments *a) {
-  return mp_batchnorm_forward_training(context, d, a->x, a->gamma, a->beta, a->running_mean,
-                                       a->running_var, a->saved_mean, a->saved_inv_std, a->y,
-                                       a->workspace, a->workspace_bytes, NULL);
+  return mp_batchnorm_forward_training(context, d, &a->tensors, a->workspace, a->workspace_bytes,
+                                       NULL);
 }
 static mp_status_t infer(const mp_batchnorm_desc_t *d, const struct arguments *a) {
-  return mp_batchnorm_forward_inference(context, d, a->x, a->gamma, a->beta, a->mean, a->var, a->y,
-                                        NULL);
+  return mp_batchnorm_forward_inference(context, d, &a->tensors, NULL);
 }
 static mp_status_t backward(const mp_batchnorm_desc_t *d, const struct arguments *a) {
-  return mp_batchnorm_backward(context, d, a->x, a->dy, a->gamma, a->beta, a->saved_mean,
-                               a->saved_inv_std, a->dx, a->dgamma, a->dbeta, a->workspace,
-                               a->workspace_bytes, NULL);
+  return mp_batchnorm_backward(context, d, &a->tensors, a->workspace, a->workspace_bytes, NULL);
+}
+
+static void init_tensors(void *s) {
+  const struct arguments a = good_arguments();
+  memcpy(s, &a.tensors, sizeof a.tensors);
+}
+static mp_status_t train_with(void *s) {
+  const mp_batchnorm_desc_t d = norm_desc();
+  return mp_batchnorm_forward_training(context, &d, s, at(2048), 2048, NULL);
+}
+static mp_status_t infer_with(void *s) {
+  const mp_batchnorm_desc_t d = norm_desc();
+  return mp_batchnorm_forward_inference(context, &d, s, NULL);
+}
+static mp_status_t backward_with(void *s) {
+  const mp_batchnorm_desc_t d = norm_desc();
+  return mp_batchnorm_backward(context, &d, s, at(2048), 2048, NULL);
+}
+
+static void test_norm_tensors(void) {
+  const struct field_case fields[] = {
+      FIELD(mp_batchnorm_tensors_t, reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT)};
+  const size_t size = sizeof(mp_batchnorm_tensors_t);
+  const struct subject subjects[] = {
+      {"mp_batchnorm_forward_training", "tensors", size, init_tensors, train_with},
+      {"mp_batchnorm_forward_inference", "tensors", size, init_tensors, infer_with},
+      {"mp_batchnorm_backward", "tensors", size, init_tensors, backward_with},
+  };
+  for (size_t i = 0; i < sizeof subjects / sizeof *subjects; ++i) {
+    check_fields(&subjects[i], fields, sizeof fields / sizeof *fields);
+    check_struct_size(&subjects[i]);
+  }
 }
 
 static void init_norm(void *s) {
@@ -263,7 +291,9 @@ struct pointer_case {
   const char *name;
 };
 #define POINTER(name) \
-  { offsetof(struct arguments, name), #name }
+  { offsetof(mp_batchnorm_tensors_t, name), #name }
+#define WORKSPACE \
+  { offsetof(struct arguments, workspace), "workspace" }
 
 static void check_pointers(const char *function,
                            mp_status_t (*call)(const mp_batchnorm_desc_t *,
@@ -280,15 +310,16 @@ static void check_pointers(const char *function,
 
 static void test_norm_pointers(void) {
   const struct pointer_case training[] = {
-      POINTER(x), POINTER(gamma),         POINTER(beta),     POINTER(saved_mean),
-      POINTER(y), POINTER(saved_inv_std), POINTER(workspace)};
-  const struct pointer_case inference[] = {POINTER(x),    POINTER(gamma), POINTER(beta),
-                                           POINTER(mean), POINTER(var),   POINTER(y)};
+      POINTER(x), POINTER(gamma),         POINTER(beta), POINTER(saved_mean),
+      POINTER(y), POINTER(saved_inv_std), WORKSPACE};
+  const struct pointer_case inference[] = {POINTER(x),           POINTER(gamma),
+                                           POINTER(beta),        POINTER(running_mean),
+                                           POINTER(running_var), POINTER(y)};
   const struct pointer_case gradients[] = {POINTER(x),          POINTER(dy),
                                            POINTER(gamma),      POINTER(beta),
                                            POINTER(saved_mean), POINTER(saved_inv_std),
                                            POINTER(dx),         POINTER(dgamma),
-                                           POINTER(dbeta),      POINTER(workspace)};
+                                           POINTER(dbeta),      WORKSPACE};
   check_pointers("mp_batchnorm_forward_training", train, training,
                  sizeof training / sizeof *training);
   check_pointers("mp_batchnorm_forward_inference", infer, inference,
@@ -297,9 +328,9 @@ static void test_norm_pointers(void) {
                  sizeof gradients / sizeof *gradients);
 
   const char *training_name = "mp_batchnorm_forward_training";
-  check_pointer(training_name, train, offsetof(struct arguments, running_mean), at(2),
+  check_pointer(training_name, train, offsetof(mp_batchnorm_tensors_t, running_mean), at(2),
                 "running_mean");
-  check_pointer(training_name, train, offsetof(struct arguments, running_var), at(2),
+  check_pointer(training_name, train, offsetof(mp_batchnorm_tensors_t, running_var), at(2),
                 "running_var");
 
   const mp_batchnorm_desc_t d = norm_desc();
@@ -310,16 +341,18 @@ static void test_norm_pointers(void) {
   check_failure("workspace_bytes - 1", "mp_batchnorm_backward", backward(&d, &a),
                 MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
 
-  FAILS(mp_batchnorm_forward_training,
-        (NULL, &d, a.x, a.gamma, a.beta, NULL, NULL, a.saved_mean, a.saved_inv_std, a.y,
-         a.workspace, 2048, NULL),
+  const mp_batchnorm_tensors_t *t = &a.tensors;
+  FAILS(mp_batchnorm_forward_training, (NULL, &d, t, a.workspace, 2048, NULL),
         MP_ERROR_INVALID_ARGUMENT, "context");
-  FAILS(mp_batchnorm_forward_inference, (NULL, &d, a.x, a.gamma, a.beta, a.mean, a.var, a.y, NULL),
-        MP_ERROR_INVALID_ARGUMENT, "context");
-  FAILS(mp_batchnorm_backward,
-        (NULL, &d, a.x, a.dy, a.gamma, a.beta, a.saved_mean, a.saved_inv_std, a.dx, a.dgamma,
-         a.dbeta, a.workspace, 2048, NULL),
-        MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_batchnorm_forward_inference, (NULL, &d, t, NULL), MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_batchnorm_backward, (NULL, &d, t, a.workspace, 2048, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "context");
+  FAILS(mp_batchnorm_forward_training, (context, &d, NULL, a.workspace, 2048, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "tensors");
+  FAILS(mp_batchnorm_forward_inference, (context, &d, NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "tensors");
+  FAILS(mp_batchnorm_backward, (context, &d, NULL, a.workspace, 2048, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "tensors");
   FAILS(mp_batchnorm_workspace_size, (NULL, &d, &out.bytes), MP_ERROR_INVALID_ARGUMENT, "context");
   FAILS(mp_batchnorm_workspace_size, (context, NULL, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
         "desc");
@@ -331,5 +364,6 @@ void test_layers(void) {
   test_pool_desc();
   test_pool_pointers();
   test_norm_desc();
+  test_norm_tensors();
   test_norm_pointers();
 }

@@ -41,6 +41,15 @@ Vector random_dy(const Layer &l, uint64_t seed) {
 Workspace::Workspace(const mp_batchnorm_desc_t &desc)
     : memory_(workspace_bytes(desc), 0, kPoison) {}
 
+mp_batchnorm_tensors_t tensors_of(const DeviceArray &x, const Floats &gamma, const Floats &beta) {
+  mp_batchnorm_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.x = x.data();
+  t.gamma = gamma.data();
+  t.beta = beta.data();
+  return t;
+}
+
 Trained train(const Layer &l, mp_context_t context) {
   const int64_t channels = l.channels();
   const DeviceArray x(l.desc.dtype, l.x.values, l.offset);
@@ -49,9 +58,13 @@ Trained train(const Layer &l, mp_context_t context) {
   const Floats running_mean(l.running_mean), running_var(l.running_var);
   const Floats mean(channels, l.offset), inv_std(channels, l.offset);
   const Workspace workspace(l.desc);
-  require_ok(mp_batchnorm_forward_training(context, &l.desc, x.data(), gamma.data(), beta.data(),
-                                           running_mean.data(), running_var.data(), mean.data(),
-                                           inv_std.data(), y.data(), workspace.data(),
+  mp_batchnorm_tensors_t t = tensors_of(x, gamma, beta);
+  t.running_mean = running_mean.data();
+  t.running_var = running_var.data();
+  t.saved_mean = mean.data();
+  t.saved_inv_std = inv_std.data();
+  t.y = y.data();
+  require_ok(mp_batchnorm_forward_training(context, &l.desc, &t, workspace.data(),
                                            workspace.bytes(), kStream));
   return {y.download(), mean.download(), inv_std.download(), running_mean.download(),
           running_var.download()};
@@ -66,10 +79,15 @@ Gradients run_backward(const Layer &l, const Saved &saved, const Vector &dy, boo
   const Floats mean(saved.mean, l.offset), inv_std(saved.inv_std, l.offset);
   const Floats dgamma(l.channels(), l.offset), dbeta(l.channels(), l.offset);
   const Workspace workspace(l.desc);
-  require_ok(mp_batchnorm_backward(context(), &l.desc, x.data(), dy_device.data(), gamma.data(),
-                                   beta.data(), mean.data(), inv_std.data(), dx.data(),
-                                   dgamma.data(), dbeta.data(), workspace.data(), workspace.bytes(),
-                                   kStream));
+  mp_batchnorm_tensors_t t = tensors_of(x, gamma, beta);
+  t.saved_mean = mean.data();
+  t.saved_inv_std = inv_std.data();
+  t.dy = dy_device.data();
+  t.dx = dx.data();
+  t.dgamma = dgamma.data();
+  t.dbeta = dbeta.data();
+  require_ok(
+      mp_batchnorm_backward(context(), &l.desc, &t, workspace.data(), workspace.bytes(), kStream));
   return {dx.download(), dgamma.download(), dbeta.download()};
 }
 

@@ -57,6 +57,9 @@ class Workspace {
   GuardedBytes memory_;
 };
 
+/// What every pass reads.
+mp_batchnorm_tensors_t tensors_of(const DeviceArray &x, const Floats &gamma, const Floats &beta);
+
 struct Trained {
   Vector y, mean, inv_std, running_mean, running_var;
   bool operator==(const Trained &) const = default;

@@ -201,9 +201,12 @@ TEST_CASE("batch norm: momentum 0 and 1, running statistics left out",
   const DeviceArray x(MP_FP32, l.x.values), y(MP_FP32, x.size());
   const Floats gamma(l.gamma), beta(l.beta), mean(10), inv_std(10);
   const Workspace workspace(l.desc);
-  require_ok(mp_batchnorm_forward_training(context(), &l.desc, x.data(), gamma.data(), beta.data(),
-                                           nullptr, nullptr, mean.data(), inv_std.data(), y.data(),
-                                           workspace.data(), workspace.bytes(), kStream));
+  mp_batchnorm_tensors_t t = tensors_of(x, gamma, beta);
+  t.saved_mean = mean.data();
+  t.saved_inv_std = inv_std.data();
+  t.y = y.data();
+  require_ok(mp_batchnorm_forward_training(context(), &l.desc, &t, workspace.data(),
+                                           workspace.bytes(), kStream));
   CHECK(y.download() == kept.y);
 }
 
@@ -230,9 +233,11 @@ TEST_CASE("batch norm: inference", "[layers][batch_norm][strict]") {
           const Floats gamma(l.gamma, offset), beta(l.beta, offset);
           const Floats mean(l.running_mean, offset), var(l.running_var, offset);
           const auto infer = [&](void *out) {
-            require_ok(mp_batchnorm_forward_inference(context(), &l.desc, x.data(), gamma.data(),
-                                                      beta.data(), mean.data(), var.data(), out,
-                                                      kStream));
+            mp_batchnorm_tensors_t t = tensors_of(x, gamma, beta);
+            t.running_mean = mean.data();
+            t.running_var = var.data();
+            t.y = out;
+            require_ok(mp_batchnorm_forward_inference(context(), &l.desc, &t, kStream));
           };
           infer(y.data());
           std::vector<Bounded> means, inv_stds;
@@ -257,8 +262,11 @@ TEST_CASE("batch norm: inference, exactly", "[layers][batch_norm][strict]") {
   const DeviceArray x(MP_FP16, l.x.values), y(MP_FP16, 8);
   const Floats gamma(Vector{1.0, -4.0}), beta(Vector{0.5, 8.0});
   const Floats mean(Vector{4.0, 3.0}), var(Vector{0.25, 16.0});
-  require_ok(mp_batchnorm_forward_inference(context(), &l.desc, x.data(), gamma.data(), beta.data(),
-                                            mean.data(), var.data(), y.data(), kStream));
+  mp_batchnorm_tensors_t t = tensors_of(x, gamma, beta);
+  t.running_mean = mean.data();
+  t.running_var = var.data();
+  t.y = y.data();
+  require_ok(mp_batchnorm_forward_inference(context(), &l.desc, &t, kStream));
   CHECK(y.download() == Vector{0, 9, 0, 7, 2.5, 5, 6.5, 3});
 }
 
@@ -317,14 +325,14 @@ TEST_CASE("batch norm: no rows, no channels", "[layers][batch_norm][strict]") {
     require_ok(mp_batchnorm_workspace_size(context(), &desc, &bytes));
     CHECK(bytes == 0);
     const Floats kept(Vector(5, 3.0)), dgamma(5), dbeta(5);
-    require_ok(mp_batchnorm_forward_training(context(), &desc, nullptr, nullptr, nullptr,
-                                             kept.data(), kept.data(), kept.data(), kept.data(),
-                                             nullptr, nullptr, 0, kStream));
-    require_ok(mp_batchnorm_forward_inference(context(), &desc, nullptr, nullptr, nullptr, nullptr,
-                                              nullptr, nullptr, kStream));
-    require_ok(mp_batchnorm_backward(context(), &desc, nullptr, nullptr, nullptr, nullptr, nullptr,
-                                     nullptr, nullptr, dgamma.data(), dbeta.data(), nullptr, 0,
-                                     kStream));
+    mp_batchnorm_tensors_t t;
+    MP_INIT_STRUCT(&t);
+    require_ok(mp_batchnorm_forward_inference(context(), &desc, &t, kStream));
+    t.running_mean = t.running_var = t.saved_mean = t.saved_inv_std = kept.data();
+    require_ok(mp_batchnorm_forward_training(context(), &desc, &t, nullptr, 0, kStream));
+    t.dgamma = dgamma.data();
+    t.dbeta = dbeta.data();
+    require_ok(mp_batchnorm_backward(context(), &desc, &t, nullptr, 0, kStream));
     CHECK(kept.download() == Vector(5, 3.0));
     if (channels == 0) continue;
     CHECK(dgamma.download() == Vector(5, 0.0));

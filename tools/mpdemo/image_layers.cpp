@@ -84,26 +84,38 @@ mp_batchnorm_desc_t BatchNorm::desc(int64_t rows) const {
   return d;
 }
 
+mp_batchnorm_tensors_t BatchNorm::tensors(const void *x) const {
+  mp_batchnorm_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.x = x;
+  t.gamma = gamma_.data();
+  t.beta = beta_.data();
+  t.running_mean = running_mean_.as<float>();
+  t.running_var = running_var_.as<float>();
+  t.saved_mean = saved_mean_.as<float>();
+  t.saved_inv_std = saved_inv_std_.as<float>();
+  return t;
+}
+
 void BatchNorm::forward(const void *x, const Pass &pass) {
   const mp_batchnorm_desc_t d = desc(pass.rows);
-  if (!pass.is_training) {
-    check(mp_batchnorm_forward_inference(context(), &d, x, gamma_.data(), beta_.data(),
-                                         running_mean_.as<float>(), running_var_.as<float>(),
-                                         y().data(), kStream));
-    return;
-  }
-  check(mp_batchnorm_forward_training(
-      context(), &d, x, gamma_.data(), beta_.data(), running_mean_.as<float>(),
-      running_var_.as<float>(), saved_mean_.as<float>(), saved_inv_std_.as<float>(), y().data(),
-      pass.workspace.data(), static_cast<size_t>(pass.workspace.bytes()), kStream));
+  mp_batchnorm_tensors_t t = tensors(x);
+  t.y = y().data();
+  check(pass.is_training
+            ? mp_batchnorm_forward_training(context(), &d, &t, pass.workspace.data(),
+                                            static_cast<size_t>(pass.workspace.bytes()), kStream)
+            : mp_batchnorm_forward_inference(context(), &d, &t, kStream));
 }
 
 void BatchNorm::backward(const void *x, const Layer *below, const Pass &pass) {
   const mp_batchnorm_desc_t d = desc(pass.rows);
-  check(mp_batchnorm_backward(
-      context(), &d, x, dy().data(), gamma_.data(), beta_.data(), saved_mean_.as<float>(),
-      saved_inv_std_.as<float>(), below->dy().data(), gamma_.grad(), beta_.grad(),
-      pass.workspace.data(), static_cast<size_t>(pass.workspace.bytes()), kStream));
+  mp_batchnorm_tensors_t t = tensors(x);
+  t.dy = dy().data();
+  t.dx = below->dy().data();
+  t.dgamma = gamma_.grad();
+  t.dbeta = beta_.grad();
+  check(mp_batchnorm_backward(context(), &d, &t, pass.workspace.data(),
+                              static_cast<size_t>(pass.workspace.bytes()), kStream));
 }
 
 std::vector<Parameter> BatchNorm::parameters() const {

@@ -49,6 +49,7 @@ class BatchNorm : public Layer {
 
  private:
   mp_batchnorm_desc_t desc(int64_t rows) const;
+  mp_batchnorm_tensors_t tensors(const void *x) const;
 
   Image x_;
   Channels gamma_, beta_;

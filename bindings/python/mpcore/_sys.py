@@ -1148,6 +1148,44 @@ class mp_batchnorm_desc_t(Structure):
         super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
 
+class mp_batchnorm_tensors_t(Structure):
+    """The tensors of a batch normalisation, device; those that a pass does not name below are not looked
+    at.  Zeros and struct_size are a start: MP_INIT_STRUCT."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # must be 0
+        ("reserved0", c_uint32),
+        # rows x channels, dense
+        ("x", c_void_p),
+        # channels
+        ("gamma", c_void_p),
+        # channels
+        ("beta", c_void_p),
+        # channels
+        ("running_mean", c_void_p),
+        # channels
+        ("running_var", c_void_p),
+        # channels; training writes them for the backward pass
+        ("saved_mean", c_void_p),
+        # channels; training writes them for the backward pass
+        ("saved_inv_std", c_void_p),
+        # rows x channels, written
+        ("y", c_void_p),
+        # rows x channels
+        ("dy", c_void_p),
+        # rows x channels, written; may be dy
+        ("dx", c_void_p),
+        # channels, overwritten; zeros when rows is 0
+        ("dgamma", c_void_p),
+        # channels, overwritten; zeros when rows is 0
+        ("dbeta", c_void_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
 class mp_torch_scaler_t(Structure):
     """torch.amp.GradScaler.state_dict(); the keys are the names here, but for "_growth_tracker"."""
 
@@ -1913,12 +1951,9 @@ FUNCTIONS = {
     #     running_mean = (1 - momentum) running_mean + momentum mean
     #     running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
     #
-    # @param x                          device, rows x channels, dense.
-    # @param gamma,beta                 device, channels floats.
-    # @param running_mean,running_var   device, channels floats, optional, updated.
-    # @param saved_mean,saved_inv_std   device, channels floats, written; for the backward pass.
-    # @param y                          device, rows x channels, written.
-    # @param workspace                  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
+    # @param tensors    host: x, gamma, beta, saved_mean, saved_inv_std, y; running_mean and running_var
+    #                   are optional, and updated.
+    # @param workspace  device, 256-byte aligned; mp_batchnorm_workspace_size bytes.
     #
     # A channel with an infinity or a NaN in x becomes NaN, and so does one whose variance is beyond
     # the range of fp32; the running statistics take in what was measured.  rows = 1 leaves running_var
@@ -1931,13 +1966,13 @@ FUNCTIONS = {
     # Algorithms for Computing the Sample Variance, 1983; Micikevicius et al. 2018, section 3.3
     # (statistics in fp32).
     # @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed
-    "mp_batchnorm_forward_training": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p],
-        'context, desc, x, gamma, beta, running_mean, running_var, saved_mean, saved_inv_std, y, workspace, workspace_bytes, stream'),
-    # The same with given statistics, usually the running ones; momentum is not looked at.
-    # @param mean,var   device, channels floats.
-    # @param y          device, written; may be x.
-    "mp_batchnorm_forward_inference": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
-        'context, desc, x, gamma, beta, mean, var, y, stream'),
+    "mp_batchnorm_forward_training": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), POINTER(mp_batchnorm_tensors_t), c_void_p, c_size_t, c_void_p],
+        'context, desc, tensors, workspace, workspace_bytes, stream'),
+    # The same with given statistics; momentum is not looked at.
+    # @param tensors  host: x, gamma, beta, running_mean, running_var, which are read here, and y, which
+    #                 may be x.
+    "mp_batchnorm_forward_inference": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), POINTER(mp_batchnorm_tensors_t), c_void_p],
+        'context, desc, tensors, stream'),
     # Gradients of mp_batchnorm_forward_training, with g = dy, or with MP_ACT_RELU 0 where the
     # activation was not positive, which is computed again from x; so y need not be kept:
     #
@@ -1945,15 +1980,12 @@ FUNCTIONS = {
     #     dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
     #     dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
     #
-    # @param x,dy           device, rows x channels, dense.
-    # @param gamma,beta     device, as in the forward pass.
-    # @param saved_mean,saved_inv_std   device, from the forward pass.
-    # @param dx             device, rows x channels, written; may be dy.
-    # @param dgamma,dbeta   device, channels floats, overwritten; zeros when rows is 0.
+    # @param tensors  host: x, gamma, beta, saved_mean and saved_inv_std as in the forward pass, dy, dx,
+    #                 dgamma, dbeta.
     # An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
     # and order of sums as in the forward pass.
-    "mp_batchnorm_backward": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p],
-        'context, desc, x, dy, gamma, beta, saved_mean, saved_inv_std, dx, dgamma, dbeta, workspace, workspace_bytes, stream'),
+    "mp_batchnorm_backward": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), POINTER(mp_batchnorm_tensors_t), c_void_p, c_size_t, c_void_p],
+        'context, desc, tensors, workspace, workspace_bytes, stream'),
     # mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
     # says.
     # @retval MP_ERROR_INVALID_ARGUMENT if there is no such preset

@@ -105,19 +105,21 @@ class BatchNorm:
         """y = activation((x - mean) gamma inv_std + beta) with the statistics of x; the running ones are
         updated.  Returns y."""
         y, read, got = self._pair("x", x, "y", y)
+        tensors = self._tensors(x=read, y=got, **self._channels(gamma=gamma, beta=beta),
+                                **self._channels(True, running_mean=running_mean, running_var=running_var))
         check(lib.mp_batchnorm_forward_training(
-            self.context.handle, ctypes.byref(self.desc), read, *self._channels(gamma=gamma, beta=beta),
-            *self._channels(True, running_mean=running_mean, running_var=running_var), self.mean.pointer,
-            self.inv_std.pointer, got, self.workspace.pointer, self.workspace.nbytes, stream_pointer(stream)))
+            self.context.handle, ctypes.byref(self.desc), tensors, self.workspace.pointer, self.workspace.nbytes,
+            stream_pointer(stream)))
         return y
 
     def inference(self, x: Any, gamma: Any, beta: Any, mean: Any, var: Any, y: Any = None,
                   stream: Any = None) -> Any:
         """The same with given statistics; y may be x.  Returns y."""
         y, read, got = self._pair("x", x, "y", y)
+        given = self._channels(gamma=gamma, beta=beta, mean=mean, var=var)
+        tensors = self._tensors(x=read, y=got, running_mean=given.pop("mean"), running_var=given.pop("var"), **given)
         check(lib.mp_batchnorm_forward_inference(
-            self.context.handle, ctypes.byref(self.desc), read,
-            *self._channels(gamma=gamma, beta=beta, mean=mean, var=var), got, stream_pointer(stream)))
+            self.context.handle, ctypes.byref(self.desc), tensors, stream_pointer(stream)))
         return y
 
     def backward(self, x: Any, dy: Any, gamma: Any, beta: Any, dgamma: Any, dbeta: Any, dx: Any = None,
@@ -125,10 +127,10 @@ class BatchNorm:
         """The gradients of forward, overwritten; dx may be dy.  Returns dx."""
         vx = self.context.check_array(x, "x", dtype=self.dtype, size=self.size)
         dx, read, got = self._pair("dy", dy, "dx", dx)
+        tensors = self._tensors(x=vx, dy=read, dx=got, **self._channels(gamma=gamma, beta=beta),
+                                **self._channels(True, dgamma=dgamma, dbeta=dbeta))
         check(lib.mp_batchnorm_backward(
-            self.context.handle, ctypes.byref(self.desc), vx, read,
-            *self._channels(gamma=gamma, beta=beta), self.mean.pointer, self.inv_std.pointer, got,
-            *self._channels(True, dgamma=dgamma, dbeta=dbeta), self.workspace.pointer, self.workspace.nbytes,
+            self.context.handle, ctypes.byref(self.desc), tensors, self.workspace.pointer, self.workspace.nbytes,
             stream_pointer(stream)))
         return dx
 
@@ -139,7 +141,15 @@ class BatchNorm:
         got = self.context.check_array(out, out_name, dtype=self.dtype, size=self.size, writable=True)
         return out, read, got
 
-    def _channels(self, writable: bool = False, **arrays: Any) -> list:
-        return [None if array is None else
-                self.context.check_array(array, name, dtype="float32", size=self.channels,
-                                         writable=writable) for name, array in arrays.items()]
+    def _channels(self, writable: bool = False, **arrays: Any) -> dict:
+        return {name: None if array is None else
+                self.context.check_array(array, name, dtype="float32", size=self.channels, writable=writable)
+                for name, array in arrays.items()}
+
+    def _tensors(self, **views: Any) -> _sys.mp_batchnorm_tensors_t:
+        """They keep what they are of alive for as long as the struct lives."""
+        tensors = _sys.mp_batchnorm_tensors_t(saved_mean=self.mean.pointer, saved_inv_std=self.inv_std.pointer)
+        for name, view in views.items():
+            setattr(tensors, name, None if view is None else view.address)
+        tensors.views = views
+        return tensors

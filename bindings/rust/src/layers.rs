@@ -325,19 +325,18 @@ impl<'c, T: Float> BatchNorm<'c, T> {
             None => (ptr::null_mut(), ptr::null_mut()),
             Some(running) => self.statistics(running)?,
         };
+        let tensors = sys::mp_batchnorm_tensors_t {
+            running_mean: mean,
+            running_var: var,
+            y: y.cast(),
+            ..self.tensors(x, gamma, beta)
+        };
         // SAFETY: all belong to this context and have the elements that the call uses.
         check(unsafe {
             sys::mp_batchnorm_forward_training(
                 self.context.as_raw(),
                 &self.desc,
-                x.cast(),
-                gamma,
-                beta,
-                mean,
-                var,
-                self.mean.as_ptr(),
-                self.inv_std.as_ptr(),
-                y.cast(),
+                &tensors,
                 self.workspace.as_ptr().cast(),
                 self.workspace.len(),
                 stream.0,
@@ -361,12 +360,16 @@ impl<'c, T: Float> BatchNorm<'c, T> {
         let (x, y) = (self.rows("x", x)?, self.rows("y", y)?);
         let (gamma, beta) = self.affine(affine)?;
         let (mean, var) = self.statistics(statistics)?;
-        let (context, x, y) = (self.context.as_raw(), x.cast(), y.cast());
+        let tensors = sys::mp_batchnorm_tensors_t {
+            running_mean: mean,
+            running_var: var,
+            y: y.cast(),
+            ..self.tensors(x, gamma, beta)
+        };
+        let context = self.context.as_raw();
         // SAFETY: as in forward.
         check(unsafe {
-            sys::mp_batchnorm_forward_inference(
-                context, &self.desc, x, gamma, beta, mean, var, y, stream.0,
-            )
+            sys::mp_batchnorm_forward_inference(context, &self.desc, &tensors, stream.0)
         })
     }
 
@@ -387,27 +390,36 @@ impl<'c, T: Float> BatchNorm<'c, T> {
     {
         let (x, dy, dx) = (self.rows("x", x)?, self.rows("dy", dy)?, self.rows("dx", dx)?);
         let (gamma, beta) = self.affine(affine)?;
-        let dgamma = self.channels("dgamma", &grads.gamma)?;
-        let dbeta = self.channels("dbeta", &grads.beta)?;
+        let tensors = sys::mp_batchnorm_tensors_t {
+            dy: dy.cast(),
+            dx: dx.cast(),
+            dgamma: self.channels("dgamma", &grads.gamma)?,
+            dbeta: self.channels("dbeta", &grads.beta)?,
+            ..self.tensors(x, gamma, beta)
+        };
         // SAFETY: as in forward.
         check(unsafe {
             sys::mp_batchnorm_backward(
                 self.context.as_raw(),
                 &self.desc,
-                x.cast(),
-                dy.cast(),
-                gamma,
-                beta,
-                self.mean.as_ptr(),
-                self.inv_std.as_ptr(),
-                dx.cast(),
-                dgamma,
-                dbeta,
+                &tensors,
                 self.workspace.as_ptr().cast(),
                 self.workspace.len(),
                 stream.0,
             )
         })
+    }
+
+    /// What every pass reads, and what one measures for the other.
+    fn tensors(&self, x: *mut T, gamma: *mut f32, beta: *mut f32) -> sys::mp_batchnorm_tensors_t {
+        sys::mp_batchnorm_tensors_t {
+            x: x.cast(),
+            gamma,
+            beta,
+            saved_mean: self.mean.as_ptr(),
+            saved_inv_std: self.inv_std.as_ptr(),
+            ..sys::mp_batchnorm_tensors_t::zeroed()
+        }
     }
 
     fn rows<D: Data<Element = T>>(&self, name: &str, data: &D) -> Result<*mut T> {

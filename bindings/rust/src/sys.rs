@@ -1155,6 +1155,50 @@ impl mp_batchnorm_desc_t {
     }
 }
 
+/// The tensors of a batch normalisation, device; those that a pass does not name below are not looked
+/// at.  Zeros and struct\_size are a start: MP\_INIT\_STRUCT.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_batchnorm_tensors_t {
+    pub struct_size: u32,
+    /// must be 0
+    pub reserved0: u32,
+    /// rows x channels, dense
+    pub x: *const c_void,
+    /// channels
+    pub gamma: *const f32,
+    /// channels
+    pub beta: *const f32,
+    /// channels
+    pub running_mean: *mut f32,
+    /// channels
+    pub running_var: *mut f32,
+    /// channels; training writes them for the backward pass
+    pub saved_mean: *mut f32,
+    /// channels; training writes them for the backward pass
+    pub saved_inv_std: *mut f32,
+    /// rows x channels, written
+    pub y: *mut c_void,
+    /// rows x channels
+    pub dy: *const c_void,
+    /// rows x channels, written; may be dy
+    pub dx: *mut c_void,
+    /// channels, overwritten; zeros when rows is 0
+    pub dgamma: *mut f32,
+    /// channels, overwritten; zeros when rows is 0
+    pub dbeta: *mut f32,
+}
+
+impl mp_batchnorm_tensors_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
 /// torch.amp.GradScaler.state\_dict(); the keys are the names here, but for "\_growth\_tracker".
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -2049,12 +2093,11 @@ extern "C" {
     ///     running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
     ///
     /// ```
-    /// @param x                          device, rows x channels, dense.
-    /// @param gamma,beta                 device, channels floats.
-    /// @param running\_mean,running\_var   device, channels floats, optional, updated.
-    /// @param saved\_mean,saved\_inv\_std   device, channels floats, written; for the backward pass.
-    /// @param y                          device, rows x channels, written.
-    /// @param workspace                  device, 256-byte aligned; mp\_batchnorm\_workspace\_size bytes.
+    /// @param tensors    host: x, gamma, beta, saved\_mean, saved\_inv\_std, y; running\_mean and running\_var
+    /// ```text
+    ///                   are optional, and updated.
+    /// ```
+    /// @param workspace  device, 256-byte aligned; mp\_batchnorm\_workspace\_size bytes.
     ///
     /// A channel with an infinity or a NaN in x becomes NaN, and so does one whose variance is beyond
     /// the range of fp32; the running statistics take in what was measured.  rows = 1 leaves running\_var
@@ -2067,12 +2110,14 @@ extern "C" {
     /// Algorithms for Computing the Sample Variance, 1983; Micikevicius et al. 2018, section 3.3
     /// (statistics in fp32).
     /// @retval MP\_ERROR\_WORKSPACE\_TOO\_SMALL workspace\_bytes is less than is needed
-    pub fn mp_batchnorm_forward_training(context: mp_context_t, desc: *const mp_batchnorm_desc_t, x: *const c_void, gamma: *const f32, beta: *const f32, running_mean: *mut f32, running_var: *mut f32, saved_mean: *mut f32, saved_inv_std: *mut f32, y: *mut c_void, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_batchnorm_forward_training(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// The same with given statistics, usually the running ones; momentum is not looked at.
-    /// @param mean,var   device, channels floats.
-    /// @param y          device, written; may be x.
-    pub fn mp_batchnorm_forward_inference(context: mp_context_t, desc: *const mp_batchnorm_desc_t, x: *const c_void, gamma: *const f32, beta: *const f32, mean: *const f32, var: *const f32, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+    /// The same with given statistics; momentum is not looked at.
+    /// @param tensors  host: x, gamma, beta, running\_mean, running\_var, which are read here, and y, which
+    /// ```text
+    ///                 may be x.
+    /// ```
+    pub fn mp_batchnorm_forward_inference(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, stream: mp_stream_t) -> mp_status_t;
 
     /// Gradients of mp\_batchnorm\_forward\_training, with g = dy, or with MP\_ACT\_RELU 0 where the
     /// activation was not positive, which is computed again from x; so y need not be kept:
@@ -2083,14 +2128,13 @@ extern "C" {
     ///     dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
     ///
     /// ```
-    /// @param x,dy           device, rows x channels, dense.
-    /// @param gamma,beta     device, as in the forward pass.
-    /// @param saved\_mean,saved\_inv\_std   device, from the forward pass.
-    /// @param dx             device, rows x channels, written; may be dy.
-    /// @param dgamma,dbeta   device, channels floats, overwritten; zeros when rows is 0.
+    /// @param tensors  host: x, gamma, beta, saved\_mean and saved\_inv\_std as in the forward pass, dy, dx,
+    /// ```text
+    ///                 dgamma, dbeta.
+    /// ```
     /// An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
     /// and order of sums as in the forward pass.
-    pub fn mp_batchnorm_backward(context: mp_context_t, desc: *const mp_batchnorm_desc_t, x: *const c_void, dy: *const c_void, gamma: *const f32, beta: *const f32, saved_mean: *const f32, saved_inv_std: *const f32, dx: *mut c_void, dgamma: *mut f32, dbeta: *mut f32, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_batchnorm_backward(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// mp\_scaler\_config\_init(MP\_SCALER\_BACKOFF), with max\_scale and diverged\_after 0 and what `preset`
     /// says.
