@@ -1493,7 +1493,7 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> In fp16, 2^16 is where torch.amp.GradScaler begins, and from 2^24 down to 1 it is 24 steps.
+    !> 65536 is where torch.amp.GradScaler begins; 24 overflows in a row take S from 2^24 to 1.
     !>
     !>     init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
     !>     growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
@@ -2375,7 +2375,7 @@ contains
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  !> In fp16, 2^16 is where torch.amp.GradScaler begins, and from 2^24 down to 1 it is 24 steps.
+  !> 65536 is where torch.amp.GradScaler begins; 24 overflows in a row take S from 2^24 to 1.
   !>
   !>     init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
   !>     growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0

@@ -9,6 +9,7 @@ import bisect
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -161,9 +162,11 @@ def syntax_tree(umbrella: pathlib.Path, options=("-DMP_ENABLE_EXPERIMENTAL",)) -
         content = path.read_text(encoding="utf-8")
         constants += [name for name, _ in DEFINE.findall(content)]
         text += f'# 1 "{path}"\n' + re.sub(r"^#include.*$", "", content, flags=re.M)
-    text += '# 1 "constants"\nenum { ' + ", ".join(f"VALUE_OF_{name} = {name}" for name in constants) + " };\n"
-    done = subprocess.run([os.environ.get("CC", "cc"), "-E", "-U__GNUC__", *options, "-x", "c", "-"], input=text,
-                          capture_output=True, text=True, check=False)
+    values = ", ".join(f"VALUE_OF_{name} = {name}" for name in constants)
+    text += f'# 1 "constants"\nenum {{ {values} }};\n'
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    done = subprocess.run([*compiler, "-E", "-U__GNUC__", *options, "-x", "c", "-"],
+                          input=text, capture_output=True, text=True, check=False)
     if done.returncode:
         raise HeaderError(done.stderr)
     try:

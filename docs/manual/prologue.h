@@ -18,7 +18,9 @@ extern void forward_backward(mp_stream_t stream);
 extern void my_kernel(const float *found_inf, mp_stream_t stream);
 extern void my_host_optimizer(void);
 
-extern int64_t rows, in, out, n;
+extern int64_t rows, in, out, n, m, k;
+extern const void *A, *B;
+extern void *D;
 extern float *device_amax, *device_norm, *device_skipped, *pinned_norm;
 
 extern mp_comm_t comm;

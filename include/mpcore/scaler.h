@@ -74,7 +74,7 @@ typedef struct mp_scaler_config {
   uint32_t reserved0; /**< must be 0 */
 } mp_scaler_config_t;
 
-/** In fp16, 2^16 is where torch.amp.GradScaler begins, and from 2^24 down to 1 it is 24 steps.
+/** 65536 is where torch.amp.GradScaler begins; 24 overflows in a row take S from 2^24 to 1.
  *
  *      init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
  *      growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0

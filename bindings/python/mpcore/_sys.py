@@ -1265,7 +1265,7 @@ def mp_conv2d_desc_default(n: int, h: int, w: int, c: int, k: int, r: int, s: in
 
 
 def mp_scaler_config_default(policy: int) -> mp_scaler_config_t:
-    """In fp16, 2^16 is where torch.amp.GradScaler begins, and from 2^24 down to 1 it is 24 steps.
+    """65536 is where torch.amp.GradScaler begins; 24 overflows in a row take S from 2^24 to 1.
 
         init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
         growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
@@ -1596,7 +1596,7 @@ FUNCTIONS = {
     # @param scaled_norm  device, 1 float: norm of the gradients before unscaling.
     "mp_clip_factor": (c_uint32, [c_void_p, c_void_p, c_void_p, c_float, c_void_p, c_void_p],
         'context, scaled_norm, inv_scale, max_norm, grad_scale, stream'),
-    # In fp16, 2^16 is where torch.amp.GradScaler begins, and from 2^24 down to 1 it is 24 steps.
+    # 65536 is where torch.amp.GradScaler begins; 24 overflows in a row take S from 2^24 to 1.
     #
     #     init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
     #     growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0

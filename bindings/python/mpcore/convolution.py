@@ -1,4 +1,4 @@
-"""Section 5 of mpcore.h: convolution."""
+"""mpcore/conv.h: convolution."""
 
 from __future__ import annotations
 

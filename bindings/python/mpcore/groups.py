@@ -1,4 +1,4 @@
-"""Section 4 of mpcore.h: many products in one call."""
+"""mpcore/gemm.h: many products in one call."""
 
 from __future__ import annotations
 

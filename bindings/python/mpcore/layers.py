@@ -1,4 +1,4 @@
-"""Section 13 of mpcore.h: what lies around a convolution, in N H W C."""
+"""mpcore/layers.h: what lies around a convolution, in N H W C."""
 
 from __future__ import annotations
 

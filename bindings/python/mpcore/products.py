@@ -1,4 +1,4 @@
-"""Section 4 of mpcore.h: matrix products.  Section 12: the loss."""
+"""Matrix products (mpcore/gemm.h), and the loss (mpcore/layers.h)."""
 
 from __future__ import annotations
 

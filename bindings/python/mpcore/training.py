@@ -1,4 +1,4 @@
-"""Sections 6 to 8 and 10 of mpcore.h: lists of tensors, the loss scaler, optimizers, the step."""
+"""mpcore/tensors.h, scaler.h, optimizer.h, step.h: lists of tensors, the loss scaler, optimizers, the step."""
 
 from __future__ import annotations
 

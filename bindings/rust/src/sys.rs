@@ -1309,7 +1309,7 @@ pub fn mp_conv2d_desc_default(n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s:
     value
 }
 
-/// In fp16, 2^16 is where torch.amp.GradScaler begins, and from 2^24 down to 1 it is 24 steps.
+/// 65536 is where torch.amp.GradScaler begins; 24 overflows in a row take S from 2^24 to 1.
 ///
 /// ```text
 ///     init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
@@ -1690,7 +1690,7 @@ extern "C" {
     /// @param scaled\_norm  device, 1 float: norm of the gradients before unscaling.
     pub fn mp_clip_factor(context: mp_context_t, scaled_norm: *const f32, inv_scale: *const f32, max_norm: f32, grad_scale: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
-    /// In fp16, 2^16 is where torch.amp.GradScaler begins, and from 2^24 down to 1 it is 24 steps.
+    /// 65536 is where torch.amp.GradScaler begins; 24 overflows in a row take S from 2^24 to 1.
     ///
     /// ```text
     ///     init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
