@@ -26,19 +26,9 @@ CublasLt::CublasLt(mp_context_t context, mp_stream_t stream)
     : library_({"libcublasLt.so.13", "libcublasLt.so.12"}),
       stream_(stream),
       workspace_(context, static_cast<int64_t>(kWorkspaceBytes)) {
-  library_.find("cublasLtCreate", lt_.create);
-  library_.find("cublasLtDestroy", lt_.destroy);
-  library_.find("cublasLtGetVersion", lt_.get_version);
-  library_.find("cublasLtMatmulDescCreate", lt_.matmul_desc_create);
-  library_.find("cublasLtMatmulDescDestroy", lt_.matmul_desc_destroy);
-  library_.find("cublasLtMatmulDescSetAttribute", lt_.matmul_desc_set_attribute);
-  library_.find("cublasLtMatrixLayoutCreate", lt_.matrix_layout_create);
-  library_.find("cublasLtMatrixLayoutDestroy", lt_.matrix_layout_destroy);
-  library_.find("cublasLtMatmulPreferenceCreate", lt_.preference_create);
-  library_.find("cublasLtMatmulPreferenceDestroy", lt_.preference_destroy);
-  library_.find("cublasLtMatmulPreferenceSetAttribute", lt_.preference_set_attribute);
-  library_.find("cublasLtMatmulAlgoGetHeuristic", lt_.algo_get_heuristic);
-  library_.find("cublasLtMatmul", lt_.matmul);
+#define FIND(member, function) library_.find(#function, lt_.member);
+  MPBENCH_CUBLASLT_FUNCTIONS(FIND)
+#undef FIND
   check_lt(lt_.create(&handle_), "cublasLtCreate");
 }
 

@@ -1,5 +1,5 @@
 // cuBLASLt as far as one GEMM needs it, declared here so that the bench builds without
-// the CUDA toolkit.  check_peer_abi.cpp compares every line with the toolkit's headers, where they
+// the CUDA toolkit.  check_cuda.cpp compares every line with the toolkit's headers, where they
 // are installed.
 // Source of names and values: cuBLAS Library documentation, chapter "Using the cuBLASLt API".
 #pragma once
@@ -57,5 +57,21 @@ struct Functions {
                    void *d, MatrixLayout, const Algo *, void *workspace, size_t workspace_bytes,
                    mp_stream_t);
 };
+
+// Each with its name in the library: by these they are found, and compared with its headers.
+#define MPBENCH_CUBLASLT_FUNCTIONS(X)                               \
+  X(create, cublasLtCreate)                                         \
+  X(destroy, cublasLtDestroy)                                       \
+  X(get_version, cublasLtGetVersion)                                \
+  X(matmul_desc_create, cublasLtMatmulDescCreate)                   \
+  X(matmul_desc_destroy, cublasLtMatmulDescDestroy)                 \
+  X(matmul_desc_set_attribute, cublasLtMatmulDescSetAttribute)      \
+  X(matrix_layout_create, cublasLtMatrixLayoutCreate)               \
+  X(matrix_layout_destroy, cublasLtMatrixLayoutDestroy)             \
+  X(preference_create, cublasLtMatmulPreferenceCreate)              \
+  X(preference_destroy, cublasLtMatmulPreferenceDestroy)            \
+  X(preference_set_attribute, cublasLtMatmulPreferenceSetAttribute) \
+  X(algo_get_heuristic, cublasLtMatmulAlgoGetHeuristic)             \
+  X(matmul, cublasLtMatmul)
 
 }  // namespace mpbench::cublaslt

@@ -3,21 +3,9 @@
 namespace mpbench {
 
 CudaRuntime::CudaRuntime(int32_t ordinal) : library_({"libcudart.so.13", "libcudart.so.12"}) {
-  library_.find("cudaGetDeviceCount", cuda_.get_device_count);
-  library_.find("cudaGetDevice", cuda_.get_device);
-  library_.find("cudaSetDevice", cuda_.set_device);
-  library_.find("cudaDeviceGetPCIBusId", cuda_.get_pci_bus_id);
-  library_.find("cudaDriverGetVersion", cuda_.driver_get_version);
-  library_.find("cudaRuntimeGetVersion", cuda_.runtime_get_version);
-  library_.find("cudaMemGetInfo", cuda_.mem_get_info);
-  library_.find("cudaStreamCreate", cuda_.stream_create);
-  library_.find("cudaStreamDestroy", cuda_.stream_destroy);
-  library_.find("cudaEventCreate", cuda_.event_create);
-  library_.find("cudaEventDestroy", cuda_.event_destroy);
-  library_.find("cudaEventRecord", cuda_.event_record);
-  library_.find("cudaEventSynchronize", cuda_.event_synchronize);
-  library_.find("cudaEventElapsedTime", cuda_.event_elapsed_time);
-  library_.find("cudaGetErrorName", cuda_.get_error_name);
+#define FIND(member, function) library_.find(#function, cuda_.member);
+  MPBENCH_CUDA_FUNCTIONS(FIND)
+#undef FIND
 
   if (ordinal >= 0) check(cuda_.set_device(ordinal), "cudaSetDevice");
   check(cuda_.get_device(&ordinal_), "cudaGetDevice");

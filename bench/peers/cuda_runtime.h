@@ -36,6 +36,24 @@ struct CudaFunctions {
   const char *(*get_error_name)(int);
 };
 
+// Each with its name in the library: by these they are found, and compared with its headers.
+#define MPBENCH_CUDA_FUNCTIONS(X)               \
+  X(get_device_count, cudaGetDeviceCount)       \
+  X(get_device, cudaGetDevice)                  \
+  X(set_device, cudaSetDevice)                  \
+  X(get_pci_bus_id, cudaDeviceGetPCIBusId)      \
+  X(driver_get_version, cudaDriverGetVersion)   \
+  X(runtime_get_version, cudaRuntimeGetVersion) \
+  X(mem_get_info, cudaMemGetInfo)               \
+  X(stream_create, cudaStreamCreate)            \
+  X(stream_destroy, cudaStreamDestroy)          \
+  X(event_create, cudaEventCreate)              \
+  X(event_destroy, cudaEventDestroy)            \
+  X(event_record, cudaEventRecord)              \
+  X(event_synchronize, cudaEventSynchronize)    \
+  X(event_elapsed_time, cudaEventElapsedTime)   \
+  X(get_error_name, cudaGetErrorName)
+
 /// One device, one stream, and two events on it.
 class CudaRuntime {
  public:

@@ -10,34 +10,12 @@ constexpr int kMaxAlgos = 16;  // cuDNN has 8 at most
 
 Cudnn::Cudnn(mp_context_t context, mp_stream_t stream)
     : library_({"libcudnn.so.9", "libcudnn.so.8"}), workspace_(context, kWorkspaceBytes) {
-  library_.find("cudnnGetVersion", dnn_.get_version);
-  library_.find("cudnnGetErrorString", dnn_.get_error_string);
-  library_.find("cudnnCreate", dnn_.create);
-  library_.find("cudnnDestroy", dnn_.destroy);
-  library_.find("cudnnSetStream", dnn_.set_stream);
-  library_.find("cudnnCreateTensorDescriptor", dnn_.create_tensor);
-  library_.find("cudnnDestroyTensorDescriptor", dnn_.destroy_tensor);
-  library_.find("cudnnSetTensor4dDescriptor", dnn_.set_tensor_4d);
-  library_.find("cudnnCreateFilterDescriptor", dnn_.create_filter);
-  library_.find("cudnnDestroyFilterDescriptor", dnn_.destroy_filter);
-  library_.find("cudnnSetFilter4dDescriptor", dnn_.set_filter_4d);
-  library_.find("cudnnCreateConvolutionDescriptor", dnn_.create_convolution);
-  library_.find("cudnnDestroyConvolutionDescriptor", dnn_.destroy_convolution);
-  library_.find("cudnnSetConvolution2dDescriptor", dnn_.set_convolution_2d);
-  library_.find("cudnnSetConvolutionGroupCount", dnn_.set_group_count);
-  library_.find("cudnnSetConvolutionMathType", dnn_.set_math_type);
-  library_.find("cudnnFindConvolutionForwardAlgorithmEx", dnn_.find_forward);
-  library_.find("cudnnFindConvolutionBackwardDataAlgorithmEx", dnn_.find_backward_data);
-  library_.find("cudnnFindConvolutionBackwardFilterAlgorithmEx", dnn_.find_backward_filter);
-  library_.find("cudnnConvolutionForward", dnn_.forward);
-  library_.find("cudnnConvolutionBackwardData", dnn_.backward_data);
-  library_.find("cudnnConvolutionBackwardFilter", dnn_.backward_filter);
-  library_.find("cudnnBackendCreateDescriptor", graph_.create);
-  library_.find("cudnnBackendDestroyDescriptor", graph_.destroy);
-  library_.find("cudnnBackendFinalize", graph_.finalize);
-  library_.find("cudnnBackendSetAttribute", graph_.set);
-  library_.find("cudnnBackendGetAttribute", graph_.get);
-  library_.find("cudnnBackendExecute", graph_.execute);
+#define FIND(member, function) library_.find(#function, dnn_.member);
+  MPBENCH_CUDNN_FUNCTIONS(FIND)
+#undef FIND
+#define FIND(member, function) library_.find(#function, graph_.member);
+  MPBENCH_CUDNN_GRAPH_FUNCTIONS(FIND)
+#undef FIND
   check(dnn_.create(&handle_), "cudnnCreate");
   const cudnn::Status status = dnn_.set_stream(handle_, stream);
   if (status != 0) dnn_.destroy(handle_);

@@ -1,5 +1,5 @@
 // cuDNN as far as one convolution needs it, declared here so that the bench builds without cuDNN.
-// check_peer_abi.cpp compares every line with its headers, where they are installed.
+// check_cudnn.cpp compares every line with its headers, where they are installed.
 // Source of names and values: cuDNN API reference, "cudnn_ops" and "cudnn_cnn" (versions 8 and 9).
 #pragma once
 
@@ -80,5 +80,30 @@ struct Functions {
                             TensorDesc dy_desc, const void *dy, ConvDesc, Algo, void *workspace,
                             size_t workspace_bytes, const void *beta, FilterDesc, void *dfilter);
 };
+
+// Each with its name in the library: by these they are found, and compared with its headers.
+#define MPBENCH_CUDNN_FUNCTIONS(X)                                       \
+  X(get_version, cudnnGetVersion)                                        \
+  X(get_error_string, cudnnGetErrorString)                               \
+  X(create, cudnnCreate)                                                 \
+  X(destroy, cudnnDestroy)                                               \
+  X(set_stream, cudnnSetStream)                                          \
+  X(create_tensor, cudnnCreateTensorDescriptor)                          \
+  X(destroy_tensor, cudnnDestroyTensorDescriptor)                        \
+  X(set_tensor_4d, cudnnSetTensor4dDescriptor)                           \
+  X(create_filter, cudnnCreateFilterDescriptor)                          \
+  X(destroy_filter, cudnnDestroyFilterDescriptor)                        \
+  X(set_filter_4d, cudnnSetFilter4dDescriptor)                           \
+  X(create_convolution, cudnnCreateConvolutionDescriptor)                \
+  X(destroy_convolution, cudnnDestroyConvolutionDescriptor)              \
+  X(set_convolution_2d, cudnnSetConvolution2dDescriptor)                 \
+  X(set_group_count, cudnnSetConvolutionGroupCount)                      \
+  X(set_math_type, cudnnSetConvolutionMathType)                          \
+  X(find_forward, cudnnFindConvolutionForwardAlgorithmEx)                \
+  X(find_backward_data, cudnnFindConvolutionBackwardDataAlgorithmEx)     \
+  X(find_backward_filter, cudnnFindConvolutionBackwardFilterAlgorithmEx) \
+  X(forward, cudnnConvolutionForward)                                    \
+  X(backward_data, cudnnConvolutionBackwardData)                         \
+  X(backward_filter, cudnnConvolutionBackwardFilter)
 
 }  // namespace mpbench::cudnn

@@ -1,5 +1,5 @@
 // cuDNN's graph API as far as one convolution needs it, declared here so that the bench builds without
-// cuDNN.  check_cudnn_graph_abi.cpp compares every line with its headers, where they are installed.
+// cuDNN.  check_cudnn.cpp compares every line with its headers, where they are installed.
 // Source of names and values: cuDNN API reference, "cudnn_graph" (versions 8 and 9).
 #pragma once
 
@@ -11,82 +11,89 @@ namespace mpbench::cudnn {
 
 using GraphDesc = void *;  // cudnnBackendDescriptor_t
 
-enum GraphDescType : int {
-  kConvolution = 1,
-  kEngine = 2,
-  kEngineConfig = 3,
-  kHeuristic = 4,
-  kPlan = 5,
-  kForward = 10,
-  kBackwardFilter = 11,
-  kBackwardData = 12,
-  kGraph = 15,
-  kVariantPack = 16,
-  kTensor = 17,
-};
+// Each enumerator with its value and its name in cuDNN's headers, with which it is compared.
+#define MPBENCH_ENUMERATOR(ours, value, theirs) ours = value,
 
-enum GraphType : int {
-  kHandleType = 0,
-  kDataTypeType = 1,
-  kInt64Type = 3,
-  kFloatType = 4,
-  kPointerType = 6,
-  kModeType = 7,
-  kHeuristicModeType = 8,
-  kNoteType = 11,
-  kDescType = 15,
-};
+#define MPBENCH_CUDNN_GRAPH_DESC_TYPES(X)                                                \
+  X(kConvolution, 1, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR)                               \
+  X(kEngine, 2, CUDNN_BACKEND_ENGINE_DESCRIPTOR)                                         \
+  X(kEngineConfig, 3, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)                                \
+  X(kHeuristic, 4, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)                                  \
+  X(kPlan, 5, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)                                   \
+  X(kForward, 10, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)                \
+  X(kBackwardFilter, 11, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR) \
+  X(kBackwardData, 12, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR)     \
+  X(kGraph, 15, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)                                 \
+  X(kVariantPack, 16, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)                             \
+  X(kTensor, 17, CUDNN_BACKEND_TENSOR_DESCRIPTOR)
+enum GraphDescType : int { MPBENCH_CUDNN_GRAPH_DESC_TYPES(MPBENCH_ENUMERATOR) };
 
-enum GraphAttribute : int {
-  kConvComputeType = 100,
-  kConvMode = 101,
-  kConvDilations = 102,
-  kConvStrides = 103,
-  kConvPostPaddings = 104,
-  kConvPrePaddings = 105,
-  kConvSpatialDims = 106,
-  kHeuristicMode = 200,
-  kHeuristicGraph = 201,
-  kHeuristicResults = 202,
-  kConfigEngine = 300,
-  kPlanHandle = 400,
-  kPlanConfig = 401,
-  kPlanWorkspaceBytes = 402,
-  kForwardAlpha = 700,
-  kForwardBeta = 701,
-  kForwardConv = 702,
-  kForwardFilter = 703,
-  kForwardX = 704,
-  kForwardY = 705,
-  kDataAlpha = 706,
-  kDataBeta = 707,
-  kDataConv = 708,
-  kDataFilter = 709,
-  kDataDx = 710,
-  kDataDy = 711,
-  kFilterAlpha = 712,
-  kFilterBeta = 713,
-  kFilterConv = 714,
-  kFilterDfilter = 715,
-  kFilterX = 716,
-  kFilterDy = 717,
-  kGraphHandle = 800,
-  kGraphOperations = 801,
-  kTensorAlignment = 900,
-  kTensorDataType = 901,
-  kTensorExtents = 902,
-  kTensorStrides = 903,
-  kTensorId = 906,
-  kPackIds = 1000,
-  kPackPointers = 1001,
-  kPackWorkspace = 1003,
-  kEngineNotes = 1303,
-};
+#define MPBENCH_CUDNN_GRAPH_TYPES(X)             \
+  X(kHandleType, 0, CUDNN_TYPE_HANDLE)           \
+  X(kDataTypeType, 1, CUDNN_TYPE_DATA_TYPE)      \
+  X(kInt64Type, 3, CUDNN_TYPE_INT64)             \
+  X(kFloatType, 4, CUDNN_TYPE_FLOAT)             \
+  X(kPointerType, 6, CUDNN_TYPE_VOID_PTR)        \
+  X(kModeType, 7, CUDNN_TYPE_CONVOLUTION_MODE)   \
+  X(kHeuristicModeType, 8, CUDNN_TYPE_HEUR_MODE) \
+  X(kNoteType, 11, CUDNN_TYPE_NUMERICAL_NOTE)    \
+  X(kDescType, 15, CUDNN_TYPE_BACKEND_DESCRIPTOR)
+enum GraphType : int { MPBENCH_CUDNN_GRAPH_TYPES(MPBENCH_ENUMERATOR) };
 
-enum HeuristicMode : int { kModeA = 3 };
+#define MPBENCH_CUDNN_GRAPH_ATTRIBUTES(X)                                    \
+  X(kConvComputeType, 100, CUDNN_ATTR_CONVOLUTION_COMP_TYPE)                 \
+  X(kConvMode, 101, CUDNN_ATTR_CONVOLUTION_CONV_MODE)                        \
+  X(kConvDilations, 102, CUDNN_ATTR_CONVOLUTION_DILATIONS)                   \
+  X(kConvStrides, 103, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES)                \
+  X(kConvPostPaddings, 104, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS)            \
+  X(kConvPrePaddings, 105, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS)              \
+  X(kConvSpatialDims, 106, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS)              \
+  X(kHeuristicMode, 200, CUDNN_ATTR_ENGINEHEUR_MODE)                         \
+  X(kHeuristicGraph, 201, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)             \
+  X(kHeuristicResults, 202, CUDNN_ATTR_ENGINEHEUR_RESULTS)                   \
+  X(kConfigEngine, 300, CUDNN_ATTR_ENGINECFG_ENGINE)                         \
+  X(kPlanHandle, 400, CUDNN_ATTR_EXECUTION_PLAN_HANDLE)                      \
+  X(kPlanConfig, 401, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)               \
+  X(kPlanWorkspaceBytes, 402, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)      \
+  X(kForwardAlpha, 700, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA)      \
+  X(kForwardBeta, 701, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA)        \
+  X(kForwardConv, 702, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC)   \
+  X(kForwardFilter, 703, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W)         \
+  X(kForwardX, 704, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X)              \
+  X(kForwardY, 705, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y)              \
+  X(kDataAlpha, 706, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA)        \
+  X(kDataBeta, 707, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA)          \
+  X(kDataConv, 708, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC)     \
+  X(kDataFilter, 709, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W)           \
+  X(kDataDx, 710, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX)              \
+  X(kDataDy, 711, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY)              \
+  X(kFilterAlpha, 712, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA)    \
+  X(kFilterBeta, 713, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA)      \
+  X(kFilterConv, 714, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC) \
+  X(kFilterDfilter, 715, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW)     \
+  X(kFilterX, 716, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X)            \
+  X(kFilterDy, 717, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY)          \
+  X(kGraphHandle, 800, CUDNN_ATTR_OPERATIONGRAPH_HANDLE)                     \
+  X(kGraphOperations, 801, CUDNN_ATTR_OPERATIONGRAPH_OPS)                    \
+  X(kTensorAlignment, 900, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT)                 \
+  X(kTensorDataType, 901, CUDNN_ATTR_TENSOR_DATA_TYPE)                       \
+  X(kTensorExtents, 902, CUDNN_ATTR_TENSOR_DIMENSIONS)                       \
+  X(kTensorStrides, 903, CUDNN_ATTR_TENSOR_STRIDES)                          \
+  X(kTensorId, 906, CUDNN_ATTR_TENSOR_UNIQUE_ID)                             \
+  X(kPackIds, 1000, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS)                      \
+  X(kPackPointers, 1001, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS)              \
+  X(kPackWorkspace, 1003, CUDNN_ATTR_VARIANT_PACK_WORKSPACE)                 \
+  X(kEngineNotes, 1303, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE)
+enum GraphAttribute : int { MPBENCH_CUDNN_GRAPH_ATTRIBUTES(MPBENCH_ENUMERATOR) };
+
+#define MPBENCH_CUDNN_HEURISTIC_MODES(X) X(kModeA, 3, CUDNN_HEUR_MODE_A)
+enum HeuristicMode : int { MPBENCH_CUDNN_HEURISTIC_MODES(MPBENCH_ENUMERATOR) };
 
 /// What an engine does to the numbers.
-enum NumericalNote : int { kDownConvertInputs = 1, kReducedPrecisionReduction = 2 };
+#define MPBENCH_CUDNN_NUMERICAL_NOTES(X)                             \
+  X(kDownConvertInputs, 1, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) \
+  X(kReducedPrecisionReduction, 2, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)
+enum NumericalNote : int { MPBENCH_CUDNN_NUMERICAL_NOTES(MPBENCH_ENUMERATOR) };
 constexpr int kNoteCount = 10;
 
 struct GraphFunctions {
@@ -97,5 +104,14 @@ struct GraphFunctions {
   Status (*get)(GraphDesc, GraphAttribute, GraphType, int64_t room, int64_t *count, void *elems);
   Status (*execute)(Handle, GraphDesc plan, GraphDesc pack);
 };
+
+// Each with its name in the library: by these they are found, and compared with its headers.
+#define MPBENCH_CUDNN_GRAPH_FUNCTIONS(X)    \
+  X(create, cudnnBackendCreateDescriptor)   \
+  X(destroy, cudnnBackendDestroyDescriptor) \
+  X(finalize, cudnnBackendFinalize)         \
+  X(set, cudnnBackendSetAttribute)          \
+  X(get, cudnnBackendGetAttribute)          \
+  X(execute, cudnnBackendExecute)
 
 }  // namespace mpbench::cudnn

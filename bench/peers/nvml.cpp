@@ -16,17 +16,9 @@ double value_of(Get get, Arguments... arguments) {
 
 // It is never shut down: the process ends with it.
 Nvml::Nvml(const std::string &pci_bus_id) : library_({"libnvidia-ml.so.1"}) {
-  library_.find("nvmlInit_v2", nvml_.init);
-  library_.find("nvmlErrorString", nvml_.error_string);
-  library_.find("nvmlSystemGetDriverVersion", nvml_.get_driver_version);
-  library_.find("nvmlDeviceGetHandleByPciBusId_v2", nvml_.get_device);
-  library_.find("nvmlDeviceGetClockInfo", nvml_.get_clock);
-  library_.find("nvmlDeviceGetMaxClockInfo", nvml_.get_max_clock);
-  library_.find("nvmlDeviceGetPowerUsage", nvml_.get_power);
-  library_.find("nvmlDeviceGetEnforcedPowerLimit", nvml_.get_power_limit);
-  library_.find("nvmlDeviceGetTemperature", nvml_.get_temperature);
-  // Its newer name, ...ClocksEventReasons, is unknown to drivers before 535.
-  library_.find("nvmlDeviceGetCurrentClocksThrottleReasons", nvml_.get_reasons);
+#define FIND(member, function) library_.find(#function, nvml_.member);
+  MPBENCH_NVML_FUNCTIONS(FIND)
+#undef FIND
   const auto check = [&](nvml::Status status, const char *call) {
     if (status != 0)
       throw std::runtime_error(std::string(call) + ": " + nvml_.error_string(status));

@@ -1,6 +1,6 @@
 // NVML, the library that ships with the driver and behind nvidia-smi: clocks, power, temperature.
 // As far as the bench needs it, declared here so that it builds without NVIDIA's headers;
-// check_nvml_abi.cpp compares every line with nvml.h, where that is on the include path.
+// check_nvml.cpp compares every line with nvml.h, where that is on the include path.
 // Source of names and values: NVML API Reference Guide, "Device Queries", "Clocks Event Reasons".
 #pragma once
 
@@ -39,6 +39,20 @@ struct Functions {
   Status (*get_temperature)(Device, Sensor, unsigned *celsius);
   Status (*get_reasons)(Device, unsigned long long *);
 };
+
+// Each with its name in the library: by these they are found, and compared with its headers.  The newer
+// name of the last, ...ClocksEventReasons, is unknown to drivers before 535.
+#define MPBENCH_NVML_FUNCTIONS(X)                     \
+  X(init, nvmlInit_v2)                                \
+  X(error_string, nvmlErrorString)                    \
+  X(get_driver_version, nvmlSystemGetDriverVersion)   \
+  X(get_device, nvmlDeviceGetHandleByPciBusId_v2)     \
+  X(get_clock, nvmlDeviceGetClockInfo)                \
+  X(get_max_clock, nvmlDeviceGetMaxClockInfo)         \
+  X(get_power, nvmlDeviceGetPowerUsage)               \
+  X(get_power_limit, nvmlDeviceGetEnforcedPowerLimit) \
+  X(get_temperature, nvmlDeviceGetTemperature)        \
+  X(get_reasons, nvmlDeviceGetCurrentClocksThrottleReasons)
 
 }  // namespace nvml
 

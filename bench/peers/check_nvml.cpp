@@ -14,14 +14,13 @@ namespace mpbench {
 namespace {
 
 constexpr nvml::Functions kNvml{};
-static_assert(same_call(kNvml.init, nvmlInit_v2));
-static_assert(same_call(kNvml.error_string, nvmlErrorString));
-static_assert(same_call(kNvml.get_driver_version, nvmlSystemGetDriverVersion));
-static_assert(same_call(kNvml.get_device, nvmlDeviceGetHandleByPciBusId_v2));
-static_assert(same_call(kNvml.get_clock, nvmlDeviceGetClockInfo));
-static_assert(same_call(kNvml.get_max_clock, nvmlDeviceGetMaxClockInfo));
-static_assert(same_call(kNvml.get_power, nvmlDeviceGetPowerUsage));
-static_assert(same_call(kNvml.get_power_limit, nvmlDeviceGetEnforcedPowerLimit));
+// Two are deprecated since CUDA 13 and work with every driver.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#define SAME_CALL(member, function) static_assert(same_call(kNvml.member, function));
+MPBENCH_NVML_FUNCTIONS(SAME_CALL)
+#undef SAME_CALL
+#pragma GCC diagnostic pop
 
 static_assert(int{NVML_SUCCESS} == 0);
 static_assert(int{nvml::kSmClock} == int{NVML_CLOCK_SM});
@@ -31,13 +30,6 @@ static_assert(nvml::kSwPowerCap == nvmlClocksThrottleReasonSwPowerCap);
 static_assert(nvml::kSwThermal == nvmlClocksThrottleReasonSwThermalSlowdown);
 static_assert(nvml::kHwThermal == nvmlClocksThrottleReasonHwThermalSlowdown);
 static_assert(nvml::kHwPowerBrake == nvmlClocksThrottleReasonHwPowerBrakeSlowdown);
-
-// Both are deprecated since CUDA 13 and work with every driver.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-static_assert(same_call(kNvml.get_temperature, nvmlDeviceGetTemperature));
-static_assert(same_call(kNvml.get_reasons, nvmlDeviceGetCurrentClocksThrottleReasons));
-#pragma GCC diagnostic pop
 
 }  // namespace
 }  // namespace mpbench

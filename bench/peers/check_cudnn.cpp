@@ -1,5 +1,5 @@
-// Compares the declarations of cudnn_abi.h with cuDNN's, at compile time; empty where its headers are
-// not on the include path.
+// Compares the declarations of cudnn_abi.h and cudnn_graph_abi.h with cuDNN's, at compile time; empty
+// where its headers are not on the include path.
 #if __has_include(<cudnn.h>)
 
 #include <cudnn.h>
@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "cudnn_abi.h"
+#include "cudnn_graph_abi.h"
 #include "same_call.h"
 
 namespace mpbench {
@@ -37,28 +37,9 @@ consteval bool same(Ours ours, Theirs theirs) {
 }
 
 constexpr cudnn::Functions kDnn{};
-static_assert(same(kDnn.get_version, cudnnGetVersion));
-static_assert(same(kDnn.get_error_string, cudnnGetErrorString));
-static_assert(same(kDnn.create, cudnnCreate));
-static_assert(same(kDnn.destroy, cudnnDestroy));
-static_assert(same(kDnn.set_stream, cudnnSetStream));
-static_assert(same(kDnn.create_tensor, cudnnCreateTensorDescriptor));
-static_assert(same(kDnn.destroy_tensor, cudnnDestroyTensorDescriptor));
-static_assert(same(kDnn.set_tensor_4d, cudnnSetTensor4dDescriptor));
-static_assert(same(kDnn.create_filter, cudnnCreateFilterDescriptor));
-static_assert(same(kDnn.destroy_filter, cudnnDestroyFilterDescriptor));
-static_assert(same(kDnn.set_filter_4d, cudnnSetFilter4dDescriptor));
-static_assert(same(kDnn.create_convolution, cudnnCreateConvolutionDescriptor));
-static_assert(same(kDnn.destroy_convolution, cudnnDestroyConvolutionDescriptor));
-static_assert(same(kDnn.set_convolution_2d, cudnnSetConvolution2dDescriptor));
-static_assert(same(kDnn.set_group_count, cudnnSetConvolutionGroupCount));
-static_assert(same(kDnn.set_math_type, cudnnSetConvolutionMathType));
-static_assert(same(kDnn.find_forward, cudnnFindConvolutionForwardAlgorithmEx));
-static_assert(same(kDnn.find_backward_data, cudnnFindConvolutionBackwardDataAlgorithmEx));
-static_assert(same(kDnn.find_backward_filter, cudnnFindConvolutionBackwardFilterAlgorithmEx));
-static_assert(same(kDnn.forward, cudnnConvolutionForward));
-static_assert(same(kDnn.backward_data, cudnnConvolutionBackwardData));
-static_assert(same(kDnn.backward_filter, cudnnConvolutionBackwardFilter));
+#define SAME_CALL(member, function) static_assert(same(kDnn.member, function));
+MPBENCH_CUDNN_FUNCTIONS(SAME_CALL)
+#undef SAME_CALL
 
 // DataType, Format, Mode and MathType are all passed as int: which stands where is seen in the two
 // calls that take more than one of them.
@@ -94,6 +75,34 @@ static_assert(int{cudnn::kCrossCorrelation} == int{CUDNN_CROSS_CORRELATION});
 static_assert(int{cudnn::kDefault} == int{CUDNN_DEFAULT_MATH});
 static_assert(int{cudnn::kTensorOp} == int{CUDNN_TENSOR_OP_MATH});
 static_assert(int{cudnn::kFma} == int{CUDNN_FMA_MATH});
+
+// ---------------------------------------------------------------------------- graph API
+
+constexpr cudnn::GraphFunctions kGraphCalls{};
+#define SAME_CALL(member, function) static_assert(same_call(kGraphCalls.member, function));
+MPBENCH_CUDNN_GRAPH_FUNCTIONS(SAME_CALL)
+#undef SAME_CALL
+
+// Attribute and type are both passed as int: which stands where.
+static_assert(std::is_invocable_v<decltype(cudnnBackendSetAttribute), cudnnBackendDescriptor_t,
+                                  cudnnBackendAttributeName_t, cudnnBackendAttributeType_t, int64_t,
+                                  const void *>);
+static_assert(std::is_invocable_v<decltype(cudnnBackendGetAttribute), cudnnBackendDescriptor_t,
+                                  cudnnBackendAttributeName_t, cudnnBackendAttributeType_t, int64_t,
+                                  int64_t *, void *>);
+
+// Two attributes are deprecated in favour of a device's properties, which cuDNN 8 has not.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#define SAME(ours, value, theirs) static_assert(int{cudnn::ours} == int{theirs});
+MPBENCH_CUDNN_GRAPH_DESC_TYPES(SAME)
+MPBENCH_CUDNN_GRAPH_TYPES(SAME)
+MPBENCH_CUDNN_GRAPH_ATTRIBUTES(SAME)
+MPBENCH_CUDNN_HEURISTIC_MODES(SAME)
+MPBENCH_CUDNN_NUMERICAL_NOTES(SAME)
+#undef SAME
+#pragma GCC diagnostic pop
+static_assert(cudnn::kNoteCount >= int{CUDNN_NUMERICAL_NOTE_TYPE_COUNT});
 
 }  // namespace
 }  // namespace mpbench
