@@ -102,56 +102,27 @@ MP_DEVICE void named_barrier_arrive(int id, int threads) {
 
 using engine::SmemAddress;
 
-inline SmemAddress smem_address(const void *smem,
-                                source_location where = source_location::current()) {
-  return engine::smem_address(smem, where);
-}
-
 inline int cluster_rank() {
   return engine::this_thread().block->rank;
 }
 inline int cluster_size() {
   return engine::this_thread().block->cluster->size;
 }
-inline void cluster_sync(source_location where = source_location::current()) {
-  engine::cluster_barrier(where);
-}
-inline SmemAddress in_block(SmemAddress own, int rank,
-                            source_location where = source_location::current()) {
-  return engine::in_block(own, rank, where);
-}
 
-inline void mbarrier_init(SmemAddress bar, int arrivals,
-                          source_location where = source_location::current()) {
-  engine::mbarrier_init(bar, arrivals, where);
-}
-inline void mbarrier_init_fence() {
-  engine::mbarrier_init_fence();
-}
-inline void mbarrier_arrive(SmemAddress bar, source_location where = source_location::current()) {
-  engine::mbarrier_arrive(bar, where);
-}
-inline void mbarrier_arrive_cluster(SmemAddress bar,
-                                    source_location where = source_location::current()) {
-  engine::mbarrier_arrive_cluster(bar, where);
-}
-inline void mbarrier_arrive_expect(SmemAddress bar, uint32_t bytes,
-                                   source_location where = source_location::current()) {
-  engine::mbarrier_arrive_expect(bar, bytes, where);
-}
-inline void mbarrier_wait(SmemAddress bar, uint32_t parity,
-                          source_location where = source_location::current()) {
-  engine::mbarrier_wait(bar, parity, where);
-}
+SmemAddress smem_address(const void *smem, source_location = source_location::current());
+void cluster_sync(source_location = source_location::current());
+SmemAddress in_block(SmemAddress own, int rank, source_location = source_location::current());
 
-inline void named_barrier_sync(int id, int threads,
-                               source_location where = source_location::current()) {
-  engine::named_barrier_sync(id, threads, where);
-}
-inline void named_barrier_arrive(int id, int threads,
-                                 source_location where = source_location::current()) {
-  engine::named_barrier_arrive(id, threads, where);
-}
+void mbarrier_init(SmemAddress bar, int arrivals, source_location = source_location::current());
+void mbarrier_init_fence();
+void mbarrier_arrive(SmemAddress bar, source_location = source_location::current());
+void mbarrier_arrive_cluster(SmemAddress bar, source_location = source_location::current());
+void mbarrier_arrive_expect(SmemAddress bar, uint32_t bytes,
+                            source_location = source_location::current());
+void mbarrier_wait(SmemAddress bar, uint32_t parity, source_location = source_location::current());
+
+void named_barrier_sync(int id, int threads, source_location = source_location::current());
+void named_barrier_arrive(int id, int threads, source_location = source_location::current());
 
 #endif
 

@@ -12,8 +12,11 @@
 
 #include "kernels/simt/sim/race.h"
 #include "kernels/simt/sim/shared_memory.h"
+#include "kernels/simt/sm90_barrier.h"
 
-namespace mp::host::engine {
+namespace mp::host {
+
+namespace engine {
 
 namespace {
 
@@ -224,7 +227,24 @@ void Barriers::begin_block() {
     if (const int id = std::countr_zero(named_used); id < kNamedBarriers) named[id] = {};
 }
 
-// ---------------------------------------------------------------- the interface
+// ---------------------------------------------------------------- for the rest of the simulator
+
+const Mbarrier *find_mbarrier(SmemAddress address) {
+  return find(block_of(address, "find_mbarrier", {}), offset_in_arena(address));
+}
+
+void mbarrier_complete_tx(SmemAddress address, uint32_t bytes, source_location where) {
+  Mbarrier &bar = mbarrier_at(address, User::async_proxy, "complete_tx", where);
+  MbarrierWord word = word_of(bar);
+  add_bytes(bar, word, -static_cast<int64_t>(bytes), "complete_tx", where);
+  settle(bar, word, where);
+}
+
+}  // namespace engine
+
+// ---------------------------------------------------------------- the primitives
+
+using namespace engine;
 
 void mbarrier_init(SmemAddress address, int arrivals, source_location where) {
   check_own(address, "mbarrier_init", where);
@@ -241,10 +261,6 @@ void mbarrier_init(SmemAddress address, int arrivals, source_location where) {
   bar.initialised_by = current;
   store(bar, {0, static_cast<uint64_t>(arrivals), static_cast<uint64_t>(arrivals), 0});
   race::mbarrier_initialised(bar);
-}
-
-const Mbarrier *find_mbarrier(SmemAddress address) {
-  return find(block_of(address, "find_mbarrier", {}), offset_in_arena(address));
 }
 
 void mbarrier_init_fence() {
@@ -264,13 +280,6 @@ void mbarrier_arrive_cluster(SmemAddress address, source_location where) {
 void mbarrier_arrive_expect(SmemAddress address, uint32_t bytes, source_location where) {
   check_own(address, "mbarrier_arrive_expect", where);
   arrive(address, bytes, "mbarrier_arrive_expect", where);
-}
-
-void mbarrier_complete_tx(SmemAddress address, uint32_t bytes, source_location where) {
-  Mbarrier &bar = mbarrier_at(address, User::async_proxy, "complete_tx", where);
-  MbarrierWord word = word_of(bar);
-  add_bytes(bar, word, -static_cast<int64_t>(bytes), "complete_tx", where);
-  settle(bar, word, where);
 }
 
 /// A thread that is woken may find that the phase after the one it waited for has completed too.  A GPU
@@ -305,4 +314,4 @@ void named_barrier_arrive(int id, int threads, source_location where) {
   may_switch(where);
 }
 
-}  // namespace mp::host::engine
+}  // namespace mp::host

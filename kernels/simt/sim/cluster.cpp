@@ -5,8 +5,11 @@
 #include "kernels/simt/sim/barriers.h"
 #include "kernels/simt/sim/race.h"
 #include "kernels/simt/sim/shared_memory.h"
+#include "kernels/simt/sm90_barrier.h"
 
-namespace mp::host::engine {
+namespace mp::host {
+
+namespace engine {
 
 namespace {
 
@@ -20,23 +23,6 @@ std::string describe_sync(const void *object) {
 }
 
 }  // namespace
-
-SmemAddress smem_address(const void *smem, source_location where) {
-  const size_t offset =
-      static_cast<size_t>(static_cast<const std::byte *>(smem) - current->block->smem->begin());
-  if (offset >= SharedMemory::capacity())
-    violation(where, "passes an address to smem_address that is not in its block's shared memory");
-  return static_cast<SmemAddress>(offset);
-}
-
-SmemAddress in_block(SmemAddress own, int rank, source_location where) {
-  const int size = current->block->cluster->size;
-  if (own >> kRankShift != 0)
-    violation(where, "passes an address to in_block that was mapped to a block before");
-  if (rank < 0 || rank >= size)
-    violation(where, "maps an address to block %d of its cluster of %d in in_block", rank, size);
-  return own | static_cast<SmemAddress>(rank + 1) << kRankShift;
-}
 
 bool is_mapped(SmemAddress address) {
   return address >> kRankShift != 0;
@@ -74,7 +60,36 @@ std::byte *smem_at(const Block &block, SmemAddress address, size_t bytes, const 
             bytes, smem.locate(memory).text, primitive);
 }
 
-void cluster_barrier(source_location where) {
+void release_cluster_barrier(Cluster &cluster) {
+  race::join(cluster.warps, static_cast<size_t>(cluster.num_warps));
+  cluster.at_sync = 0;
+  for (int w = 0; w < cluster.num_warps; w++)
+    if (cluster.sync_waiting[w] != 0)
+      wake(cluster.warps[w], std::exchange(cluster.sync_waiting[w], 0u));
+}
+
+}  // namespace engine
+
+using namespace engine;
+
+SmemAddress smem_address(const void *smem, source_location where) {
+  const size_t offset =
+      static_cast<size_t>(static_cast<const std::byte *>(smem) - current->block->smem->begin());
+  if (offset >= SharedMemory::capacity())
+    violation(where, "passes an address to smem_address that is not in its block's shared memory");
+  return static_cast<SmemAddress>(offset);
+}
+
+SmemAddress in_block(SmemAddress own, int rank, source_location where) {
+  const int size = current->block->cluster->size;
+  if (own >> kRankShift != 0)
+    violation(where, "passes an address to in_block that was mapped to a block before");
+  if (rank < 0 || rank >= size)
+    violation(where, "maps an address to block %d of its cluster of %d in in_block", rank, size);
+  return own | static_cast<SmemAddress>(rank + 1) << kRankShift;
+}
+
+void cluster_sync(source_location where) {
   Thread &me = *current;
   Cluster &cluster = *me.block->cluster;
   const int slot = me.warp->slot;
@@ -92,12 +107,4 @@ void cluster_barrier(source_location where) {
   block_until_woken(me, "cluster_sync", where, {&cluster, describe_sync});
 }
 
-void release_cluster_barrier(Cluster &cluster) {
-  race::join(cluster.warps, static_cast<size_t>(cluster.num_warps));
-  cluster.at_sync = 0;
-  for (int w = 0; w < cluster.num_warps; w++)
-    if (cluster.sync_waiting[w] != 0)
-      wake(cluster.warps[w], std::exchange(cluster.sync_waiting[w], 0u));
-}
-
-}  // namespace mp::host::engine
+}  // namespace mp::host

@@ -71,10 +71,6 @@ void block_barrier(Thread &me, source_location);
 /// values that the lanes left in warp.value and warp.source; then all go on and find warp.result.
 void warp_collective(Thread &me, const char *collective, void (*combine)(Warp &), source_location);
 
-/// cluster_sync: waits for all threads of the cluster that have not returned.  The lanes of a warp
-/// must call it on the same line.
-void cluster_barrier(source_location);
-
 /// Lets other threads run until one of them wakes this one.  `waits_in` names the primitive.
 void block_until_woken(Thread &me, const char *waits_in, source_location, WaitsFor = {});
 void wake(Warp &, uint32_t lanes);
@@ -115,11 +111,6 @@ void start_async(const Operation &operation) {
 /// to.
 using SmemAddress = uint32_t;
 
-SmemAddress smem_address(const void *smem, source_location);
-
-/// The same offset in the block of that rank (PTX mapa).
-SmemAddress in_block(SmemAddress own, int rank, source_location);
-
 /// True if in_block returned it.
 bool is_mapped(SmemAddress);
 uint32_t offset_in_arena(SmemAddress);
@@ -137,17 +128,6 @@ std::byte *smem_at(const Block &, SmemAddress, size_t bytes, const char *primiti
 /// The running thread has written shared memory through the generic proxy.  The async proxy (TMA,
 /// wgmma) may use it after that thread's async_proxy_fence.
 void note_generic_write(const Thread &me, SmemAddress, size_t bytes);
-
-// ------------------------------------------------------------------ barriers, see sm90_barrier.h
-
-void mbarrier_init(SmemAddress, int arrivals, source_location);
-void mbarrier_init_fence();
-void mbarrier_arrive(SmemAddress, source_location);
-void mbarrier_arrive_cluster(SmemAddress, source_location);
-void mbarrier_arrive_expect(SmemAddress, uint32_t bytes, source_location);
-void mbarrier_wait(SmemAddress, uint32_t parity, source_location);
-void named_barrier_sync(int id, int threads, source_location);
-void named_barrier_arrive(int id, int threads, source_location);
 
 /// complete_tx: an asynchronous operation has brought bytes that the current phase expects.
 void mbarrier_complete_tx(SmemAddress, uint32_t bytes, source_location);
