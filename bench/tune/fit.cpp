@@ -19,7 +19,6 @@
 #include "nonnegative.h"
 
 namespace mptune {
-namespace {
 
 /// Middle of the values, which need no order.
 double median(std::vector<double> values) {
@@ -28,6 +27,8 @@ double median(std::vector<double> values) {
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
+
+namespace {
 
 class TuningFit {
  public:

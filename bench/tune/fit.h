@@ -22,6 +22,9 @@ inline double relative_error(const Sample &sample, const mp::ClassTuning &tuning
   return predicted(sample, tuning) / sample.us - 1;
 }
 
+/// Middle of the values, which need no order.
+double median(std::vector<double> values);
+
 /// To four digits; as `given` where the samples say nothing.
 mp::ClassTuning fit_tuning(const std::vector<Sample> &samples, const mp::ClassTuning &given);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "bench/tune/fit.h"
+#include "bench/tune/nonnegative.h"
 #include "select_cases.h"
 
 using namespace mptest;
@@ -126,36 +127,24 @@ TEST_CASE("fit: no bound is made up where the class has none") {
 
 TEST_CASE("least squares: the conditions of an optimum over x >= 0 hold") {
   // Karush, Kuhn and Tucker: x >= 0, the gradient is 0 where x > 0, and pushes down where x = 0.
-  constexpr size_t kUnknowns = 6;
+  constexpr Eigen::Index kUnknowns = 6;
   Random random(8);
   int at_zero = 0;
   for (int i = 0; i < 200; ++i) {
-    std::vector<std::array<double, kUnknowns>> rows;
-    std::vector<double> right, weight;
-    mptune::LeastSquares<kUnknowns> squares;
-    for (int64_t row = random.integer(3, 20); row > 0; --row) {
-      std::array<double, kUnknowns> a{};
-      for (double &x : a) x = random.integer(0, 2) == 0 ? 0 : random.real(-1, 1);
-      a[5] = 0;
-      rows.push_back(a);
-      right.push_back(random.real(-1, 1));
-      weight.push_back(random.real(0.1, 1));
-      squares.add(a, right.back(), weight.back());
-    }
-    const std::array<double, kUnknowns> x = squares.solve_nonnegative();
-    CHECK(!squares.has(5));
+    const Eigen::Index rows = random.integer(3, 20);
+    Eigen::MatrixXd a = Eigen::MatrixXd::NullaryExpr(
+        rows, kUnknowns, [&] { return random.integer(0, 2) == 0 ? 0 : random.real(-1, 1); });
+    a.col(5).setZero();
+    const Eigen::VectorXd b =
+        Eigen::VectorXd::NullaryExpr(rows, [&] { return random.real(-1, 1); });
+    const Eigen::VectorXd x = mptune::solve_nonnegative(a, b);
+    const Eigen::VectorXd gradient = a.transpose() * (a * x - b);
     CHECK(x[5] == 0);
-    for (size_t j = 0; j < kUnknowns; ++j) {
-      double gradient = 0;
-      for (size_t r = 0; r < rows.size(); ++r) {
-        double rest = -right[r];
-        for (size_t c = 0; c < kUnknowns; ++c) rest += rows[r][c] * x[c];
-        gradient += weight[r] * rows[r][j] * rest;
-      }
-      CAPTURE(i, j, x[j], gradient);
+    for (Eigen::Index j = 0; j < kUnknowns; ++j) {
+      CAPTURE(i, j, x[j], gradient[j]);
       CHECK(x[j] >= 0);
-      CHECK(gradient > -1e-6);
-      if (x[j] > 0) CHECK(gradient < 1e-6);
+      CHECK(gradient[j] > -1e-6);
+      if (x[j] > 0) CHECK(gradient[j] < 1e-6);
       at_zero += x[j] == 0;
     }
   }

@@ -361,7 +361,7 @@ def test_build(build):
     assert len(every) > 400 and grouped == every, "the groups are all tests, without hidden ones"
     row = {"bench": "gemm", "set": "deepbench", "dtype": "bf16", "out_dtype": "fp32", "beta": 0}
     for name, answer in (("deepbench NN 16x1760x1760", "deepbench NN 16x1760x1760: gemv"),
-                         ("deepbench NN 16x1760x176", "mpbench: no product")):
+                         ("deepbench NN 16x1760x176", "mpbench: no GEMM or convolution")):
         command = [word.replace("cuda", "host") for word in profile.bench_command("mpbench", row, name)]
         said = lines_of(*command)
         assert len(said) == 1 and said[0].startswith(answer), f"mpbench --once \"{name}\""
