@@ -65,7 +65,7 @@ def test_fresh_run(fresh, tool):
     tool("--check", fresh)
     run = json.loads(fresh.read_text())
     benches = {row["bench"] for row in run["rows"]}
-    assert benches == {"gemm", "rnn", "conv", "step", "calls", "startup", "allreduce"}, "all families are in it"
+    assert benches == {"gemm", "rnn", "conv", "step", "calls", "startup", "allreduce"}, "all suites are in it"
     twice = [key for key in results.keyed_rows(run) if key[2] > 1]
     assert not twice, "no two rows have one name"
     layers = [row for row in run["rows"] if row["bench"] == "rnn"]

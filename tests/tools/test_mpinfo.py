@@ -36,7 +36,8 @@ def test_environment(root, as_json):
     sources = [path for folder in ("capi", "kernels") for path in (root / folder).rglob("*") if path.is_file()]
     header = "\n".join(path.read_text(encoding="utf-8") for path in (root / "include").rglob("*.h"))
     quoted = {name for path in sources for name in re.findall(r'"(MP_[A-Z_0-9]+)"', path.read_text(encoding="utf-8"))}
-    assert {name for name in quoted if not re.search(rf"(?m)^ *{name} = ", header)} == set(said)
+    earlier = {"MP_HOST_MOOD"}  # names that still work
+    assert {name for name in quoted - earlier if not re.search(rf"(?m)^ *{name} = ", header)} == set(said)
 
 
 def test_gemm(as_json, mpinfo):
