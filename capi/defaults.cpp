@@ -11,21 +11,6 @@ mp_context_config_t default_context_config() {
   return c;
 }
 
-mp_gemm_desc_t default_gemm_desc(int64_t m, int64_t n, int64_t k, mp_dtype_t dtype_ab,
-                                 mp_dtype_t dtype_cd) {
-  auto d = zero_struct<mp_gemm_desc_t>();
-  d.dtype_ab = dtype_ab;
-  d.dtype_cd = dtype_cd;
-  d.alpha = 1.0f;
-  d.batch_count = 1;
-  d.m = m;
-  d.n = n;
-  d.k = k;
-  d.lda = k;
-  d.ldb = d.ldc = d.ldd = n;
-  return d;
-}
-
 mp_scaler_state_t default_scaler_state(const mp_scaler_config_t &config) {
   auto s = zero_struct<mp_scaler_state_t>();
   s.policy = config.policy;
@@ -183,8 +168,19 @@ mp_status_t mp_epilogue_init(mp_epilogue_t *epilogue, size_t struct_size) {
 
 mp_status_t mp_gemm_desc_init(mp_gemm_desc_t *desc, size_t struct_size, int64_t m, int64_t n,
                               int64_t k, mp_dtype_t dtype_ab, mp_dtype_t dtype_cd) {
-  return mp::init(__func__, desc, "desc", struct_size,
-                  [&] { return mp::default_gemm_desc(m, n, k, dtype_ab, dtype_cd); });
+  return mp::init(__func__, desc, "desc", struct_size, [&] {
+    auto d = mp::zero_struct<mp_gemm_desc_t>();
+    d.dtype_ab = dtype_ab;
+    d.dtype_cd = dtype_cd;
+    d.alpha = 1.0f;
+    d.batch_count = 1;
+    d.m = m;
+    d.n = n;
+    d.k = k;
+    d.lda = k;
+    d.ldb = d.ldc = d.ldd = n;
+    return d;
+  });
 }
 
 mp_status_t mp_gemm_group_item_init(mp_gemm_group_item_t *item, size_t struct_size, int64_t m,

@@ -14,8 +14,6 @@ Struct zero_struct() {
 }
 
 mp_context_config_t default_context_config();
-mp_gemm_desc_t default_gemm_desc(int64_t m, int64_t n, int64_t k, mp_dtype_t dtype_ab,
-                                 mp_dtype_t dtype_cd);
 mp_scaler_state_t default_scaler_state(const mp_scaler_config_t &config);
 mp_comm_t default_comm();
 
