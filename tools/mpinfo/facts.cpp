@@ -80,6 +80,7 @@ std::vector<Variable> environment() {
       {"MP_HOST_THREADS", "threads of the host target, 1 ... 256; all processors by default",
        nullptr},
       {"MP_HOST_MODE", "strict: the host target looks for broken rules of the hardware", nullptr},
+      {"MP_HOST_MOOD", "the earlier name of MP_HOST_MODE, read where that is not set", nullptr},
       {"MP_HOST_SEED", "of the schedules that the strict mode tries; 1 by default", nullptr},
   };
   for (Variable &variable : variables) variable.value = std::getenv(variable.name);
