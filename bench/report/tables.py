@@ -31,7 +31,7 @@ def percent_of(device, row: dict, peak: str):
 
 
 def peaks(device) -> str:
-    """What the machine can do, and who comes nearest."""
+    """The peaks of the machine, and the row that comes nearest to each."""
     measured = summary.gemms_and_convs(device) + device.rows("step")
     rows = []
     for name, peak in device.peaks.items():

@@ -39,8 +39,8 @@ class Report {
   /// The same where it ought to have been, or a result that was wrong: the program has failed.
   void add_failure(const std::string &sentence);
   bool has_failed() const { return has_failed_; }
-  /// Writes what there is, as the result of a run that ended here: whoever ends it by force, or a device
-  /// that hangs, does not take with it what has been measured.
+  /// Writes what there is, as the result of a run that ended here: when the run is ended by force or its
+  /// device hangs, what has been measured is kept.
   void save() const;
   /// Writes the JSON.
   void finish() const;

@@ -42,7 +42,8 @@ struct RankResult {
   double chosen_us, fastest_us;
 };
 
-/// The rate that large squares reached in this run, by whoever was faster.
+/// The rate that large squares reached in this run, of mpcore or its peer, whichever was
+/// faster.
 struct Peak {
   double tflops;
   std::string from;

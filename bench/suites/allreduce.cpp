@@ -30,7 +30,7 @@ class Calls {
     has_ended_ = true;
     changed_.notify_all();
   }
-  /// For who has made so many.
+  /// Until more than `made` calls are asked for, or none will be.
   /// @return false: there are no more
   bool wait(int64_t made) {
     std::unique_lock lock(mutex_);

@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kInterval{20};
 constexpr uint64_t kPowerReasons = nvml::kSwPowerCap | nvml::kHwPowerBrake;
 constexpr uint64_t kHeatReasons = nvml::kSwThermal | nvml::kHwThermal;
 
-/// In ascending order, without those that the driver does not say.
+/// In ascending order, without readings that the driver does not give.
 std::vector<double> known(const std::vector<GpuReading> &readings, double GpuReading::*field) {
   std::vector<double> values;
   for (const GpuReading &reading : readings)

@@ -109,7 +109,7 @@ std::vector<Timing> Stopwatch::time(const std::vector<Work> &works, const Pace &
   }
 
   std::vector<std::vector<double>> call_us(works.size());
-  // Nobody always runs behind the same neighbour, who may leave the GPU cool or hot.
+  // Each round has another order: the work before may leave the GPU cool or hot.
   std::vector<size_t> order(works.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::mt19937 bits(1);

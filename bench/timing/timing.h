@@ -42,8 +42,8 @@ size_t fastest_of(const std::vector<Timing> &timings);
 struct Pace {
   double warm_up_us;      ///< per work, not timed
   double batch_us;        ///< aimed at
-  double budget_us;       ///< per work, for timed batches...
-  int64_t least_batches;  ///< ...but never fewer than these
+  double budget_us;       ///< per work, for timed batches
+  int64_t least_batches;  ///< at least so many, also beyond the budget
 };
 
 Pace normal_pace(const Machine &machine);

@@ -9,7 +9,7 @@ namespace mpdemo {
 
 /// Gradients of one batch, computed in fp32.
 struct Gradients {
-  std::vector<float> weights;      ///< of all products
+  std::vector<float> weights;      ///< of all layers that have weights
   std::vector<float> activations;  ///< of what the layers hand on, the logits included
 };
 

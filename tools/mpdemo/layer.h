@@ -1,7 +1,7 @@
 // What the layers of a network have in common: y from x, and backward from dy to the gradients of
 // the parameters and to the dy of the layer below.
 //
-// In mixed precision weights, their gradients, y and dy are 16 bits, products are summed in fp32,
+// In mixed precision weights, their gradients, y and dy are 16 bits, GEMMs and convolutions are summed in fp32,
 // and the fp32 master of a weight belongs to the optimizer.  What there is one of per channel (bias,
 // batch normalisation) stays fp32, and so do its gradients.
 // Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.
@@ -21,7 +21,7 @@ namespace mpdemo {
 struct Parameter {
   int64_t numel;
   float *master;
-  void *model;  ///< what the products read where that is not the master itself, else NULL
+  void *model;  ///< what GEMM and convolution read where that is not the master itself, else NULL
   void *grad;
   mp_dtype_t grad_dtype;
   bool is_weight;  ///< 16 bits in mixed precision
@@ -49,13 +49,13 @@ class Layer {
   virtual void initialise(Random &) {}
   virtual void forward(const void *x, const Pass &pass) = 0;
   /// After forward() of the same batch, with dy() computed.
-  /// @param below  the layer whose y is x, and whose dy is written; NULL: nobody needs it.
+  /// @param below  the layer whose y is x, and whose dy is written; NULL: it is not needed.
   virtual void backward(const void *x, const Layer *below, const Pass &pass) = 0;
   virtual std::vector<Parameter> parameters() const { return {}; }
   virtual size_t workspace_bytes() const { return 0; }
 
-  /// What the product that computes dy() is to do on the way.  Only products have epilogues, so a
-  /// layer that needs one stands below a product.
+  /// What the GEMM that computes dy() is to do on the way.  Only GEMMs and convolutions have epilogues,
+  /// so a layer that needs one stands below such a layer.
   virtual mp_epilogue_t dy_epilogue() const { return mp_epilogue_default(); }
 
   const Buffer &y() const { return y_; }
@@ -83,7 +83,7 @@ using Layers = std::vector<std::unique_ptr<Layer>>;
 /// Sets all floats of a tensor.
 void fill(mp_context_t context, const Buffer &tensor, float value);
 
-/// The weight of a product.
+/// The weight of a GEMM or a convolution.
 class Weight {
  public:
   Weight(const Setup &setup, int64_t numel);
@@ -91,7 +91,7 @@ class Weight {
   /// After He et al. 2015.
   /// @param fan_in  terms of the sum that makes one element of y.
   void initialise(Random &random, int64_t fan_in);
-  /// What products read.
+  /// What GEMM and convolution read.
   const void *data() const { return model_.data() != nullptr ? model_.data() : master_.data(); }
   void *grad() const { return grad_.data(); }
   Parameter parameter() const;

@@ -43,7 +43,7 @@ void Linear::forward(const void *x, const Pass &pass) {
 }
 
 void Linear::backward(const void *x, const Layer *below, const Pass &pass) {
-  // Every other bias gradient falls out of the product above.
+  // Every other bias gradient is computed by the GEMM of the layer above.
   if (activation_ == MP_ACT_NONE) sum_rows(pass);
   multiply(wgrad_desc(pass.rows), x, dy().data(), weight_.grad(), mp_epilogue_default(), pass);
   if (below == nullptr) return;
@@ -99,7 +99,7 @@ void Linear::multiply(const mp_gemm_desc_t &desc, const void *a, const void *b, 
                 static_cast<size_t>(pass.workspace.bytes()), kStream));
 }
 
-/// dbias as a product with a row of ones, summed and kept in fp32.
+/// dbias as a GEMM with a row of ones, summed and kept in fp32.
 void Linear::sum_rows(const Pass &pass) const {
   const mp_gemm_desc_t desc = mp_gemm_desc_default(1, out(), pass.rows, dtype(), MP_FP32);
   multiply(desc, ones_.data(), dy().data(), bias_.grad(), mp_epilogue_default(), pass);

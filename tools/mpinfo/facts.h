@@ -11,8 +11,8 @@ namespace mpinfo {
 
 struct Device {
   std::string flag;                      ///< for --device
-  std::optional<mp_device_info_t> info;  ///< none: it cannot be used ...
-  std::string why_not;                   ///< ... for this reason
+  std::optional<mp_device_info_t> info;  ///< none: it cannot be used
+  std::string why_not;                   ///< and why, where it cannot
 };
 
 struct Variable {
@@ -37,7 +37,7 @@ struct Problem {
 /// The CPU and all GPUs; where there is no GPU, one entry says why.
 std::vector<Device> find_devices();
 
-/// Those that the library reads.
+/// The environment variables that the library reads.
 std::vector<Variable> environment();
 
 /// @throws std::runtime_error with the library's sentence
