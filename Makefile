@@ -203,10 +203,11 @@ $(BUILD)/simulator/%.o: %.cpp
 	@echo "  CXX  $<"
 	$(Q)$(CXX) $(SIMULATOR_FLAGS) -MMD -MP -c $< -o $@
 
-$(BUILD)/tests/simulator: $(SIMULATOR_OBJS)
+# The shapes of the bench make descriptors, whose defaults are the library's.
+$(BUILD)/tests/simulator: $(SIMULATOR_OBJS) $(LIB)
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
-	$(Q)$(CXX) $(SAN_FLAGS) $^ -l:libboost_context.a -lpthread -o $@
+	$(Q)$(CXX) $(SAN_FLAGS) $(SIMULATOR_OBJS) $(LINK_LIB) -l:libboost_context.a -lpthread -o $@
 
 # Layout conformance: the primitives alone, from one source for both targets, like the kernels.  The
 # kernel report looks at all of BUILD/cuda, so they lie elsewhere.

@@ -261,7 +261,8 @@ TEST_CASE("simulator: arrivals and bytes of an mbarrier") {
   check_violation(arrive_too_often, {1, 32}, {"bars + 8 bytes", "more often than the 2 times"});
   check_violation(expect_too_much, {1, 32}, {"bars + 8 bytes", "to 1048576", "2^20 - 1"});
   check_violation(expect_too_much_in_sum, {1, 32}, {"bars + 8 bytes", "to 1200000", "2^20 - 1"});
-  check_violation(send_too_much, {1, 32}, {"bars + 8 bytes with 8 bytes more than its phase expects"});
+  check_violation(send_too_much, {1, 32},
+                  {"bars + 8 bytes with 8 bytes more than its phase expects"});
   check_violation(expect_too_little, {1, 32},
                   {"bars + 8 bytes with 8 bytes more than its phase expects"});
   check_violation(wait_for_parity_2, {1, 32}, {"parity 2"});

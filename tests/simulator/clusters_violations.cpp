@@ -114,10 +114,11 @@ TEST_CASE("simulator: blocks that are not there yet or not any more") {
 
 TEST_CASE("simulator: the barrier of a cluster") {
   check_violation(sync_in_two_places, {2, 64, 0, 2}, {"finds its warp in cluster_sync"});
-  check_violation(skip_the_sync, {2, 64, 0, 2},
-                  {"kernel: block 0 and its cluster deadlocked",
-                   " of block 0 waits in cluster_sync", "where 96 of 128 threads have arrived",
-                   "of block 1 waits in named_barrier_sync", "where 32 of 64 threads have arrived"});
+  check_violation(
+      skip_the_sync, {2, 64, 0, 2},
+      {"kernel: block 0 and its cluster deadlocked", " of block 0 waits in cluster_sync",
+       "where 96 of 128 threads have arrived", "of block 1 waits in named_barrier_sync",
+       "where 32 of 64 threads have arrived"});
   check_violation(wait_for_the_other_block, {6, 64, 0, 2},
                   {"thread 40 of block ", "lacks 2 of 2 arrivals", "lacks 1 of 2 arrivals"});
 }

@@ -27,8 +27,7 @@ struct WgmmaLayout {
   uint32_t matrices_per_row;  ///< neighbours along m|n that share the rows of an atom
   uint32_t mn_bytes;          ///< from atom to atom along m|n
   uint32_t k_bytes;           ///< from matrix to matrix along k
-  uint32_t
-      swizzle_mask;  ///< selects the address bits from 7 to 9 that are XORed into bits 4 to 6
+  uint32_t swizzle_mask;  ///< selects the address bits from 7 to 9 that are XORed into bits 4 to 6
 
   WgmmaLayout(uint64_t descriptor, bool is_mn_major) : is_mn_major(is_mn_major) {
     const auto field = [descriptor](int bit) {
