@@ -440,11 +440,11 @@ tune: setup-build
 	@$(MAKE) $(BUILD)/mptune
 	@$(BUILD)/mptune --out $(BUILD)/tuning.txt $(ARGS)
 
-# ---------------------------------------------------------------- the language faces
+# ---------------------------------------------------------------- bindings
 
-.PHONY: faces wheel
-## faces: make the raw language faces in bindings/ from the public headers
-faces:
+.PHONY: bindings wheel
+## bindings: make the raw bindings in bindings/ from the public headers
+bindings:
 	@bindings/generate/generate
 
 ## wheel: the Python package with the library in it, build/mpcore-*.whl
@@ -454,7 +454,7 @@ wheel: lib
 # ---------------------------------------------------------------- checks
 
 .PHONY: check cuda-gates kernel-baseline gpu-check format
-## check: format, layer rules, lines per folder (BASE=v0.1: what grew since), header, language faces, exported symbols, the guide, figures of the README
+## check: format, layer rules, lines per folder (BASE=v0.1: what grew since), header, bindings, exported symbols, the guide, figures of the README
 check: setup-check
 	@$(MAKE) lib
 	@tools/check/check_format

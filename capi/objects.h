@@ -13,20 +13,20 @@
 namespace mp {
 
 /// What the device tells of the latest steps, for mp_step_query; any thread may ask at any time.
-class VerdictRing {
+class OutcomeRing {
  public:
-  explicit VerdictRing(const ContextPtr &context)
-      : memory_(context, kVerdicts * sizeof(uint64_t)) {}
+  explicit OutcomeRing(const ContextPtr &context)
+      : memory_(context, kOutcomes * sizeof(uint64_t)) {}
 
   uint64_t *device() const { return memory_.device<uint64_t>(); }
   /// False where `step` is not remembered.
-  bool find(int64_t step, mp_step_verdict_t &verdict) const;
+  bool find(int64_t step, mp_step_outcome_t &outcome) const;
   /// Forgets everything; the next step is `steps` + 1.  Only while no kernel can be writing.
   void restart(int64_t steps);
 
  private:
   std::atomic_ref<uint64_t> slot(uint64_t step) const {
-    return std::atomic_ref(memory_.host<uint64_t>()[step % kVerdicts]);
+    return std::atomic_ref(memory_.host<uint64_t>()[step % kOutcomes]);
   }
 
   MappedBuffer memory_;
@@ -54,7 +54,7 @@ struct mp_scaler {
   mp::ScalerDevice *device;
   const mp::ScalerRecord *device_history;   ///< config.history of them
   std::vector<mp::ScalerRecord> history;    ///< their copy, for mp_scaler_get_history_sync
-  std::optional<mp::VerdictRing> verdicts;  ///< always there once the scaler has been created
+  std::optional<mp::OutcomeRing> outcomes;  ///< always there once the scaler has been created
   /// A step with MP_STEP_KEEP_SCALER, or an accumulation, has come since the last update.
   bool has_kept_amax;
 };

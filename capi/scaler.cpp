@@ -148,10 +148,10 @@ void set_up_memory(mp_scaler &scaler) {
   scaler.memory = image.upload(scaler.context);
   scaler.device = array_at<ScalerDevice>(scaler.memory, device_at);
   scaler.history.resize(records);
-  scaler.verdicts.emplace(scaler.context);
+  scaler.outcomes.emplace(scaler.context);
 
   ScalerDevice device = initial_device(scaler.config);
-  device.verdicts = scaler.verdicts->device();
+  device.outcomes = scaler.outcomes->device();
   if (records > 0) device.history = array_at<ScalerRecord>(scaler.memory, history_at);
   scaler.device_history = device.history;
   const Context &c = *scaler.context;
@@ -245,7 +245,7 @@ mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_state_t
     const int64_t none = 0;
     c.backend.copy(c.device, &s.device->num_recorded, &none, sizeof none, stream);
     c.backend.synchronize(c.device, stream);
-    s.verdicts->restart(value.steps);
+    s.outcomes->restart(value.steps);
   });
 }
 

@@ -77,31 +77,31 @@ void check_checked(const mp_optimizer &optimizer, const mp_scaler &scaler,
              "amax = NULL with MP_STEP_CHECKED, but the scaler's policy learns from it");
 }
 
-/// Pass 1 writes what pass 2 reads; with several ranks the agreement does both.
+/// Pass 1 writes what pass 2 reads; with several ranks the reduction does both.
 struct Passes {
   StatisticsOutputs statistics;
-  AgreementArgs agreement;
+  RankReductionArgs rank_reduction;
   UpdateArgs update;
 };
 
 /// Between the passes: pass 2 reads what all ranks have found.  A norm is known, and can clip, only
 /// after that.
-void plan_agreement(const mp_optimizer &optimizer, const mp_scaler *scaler, bool sums_norms,
-                    Passes &passes) {
+void plan_rank_reduction(const mp_optimizer &optimizer, const mp_scaler *scaler, bool sums_norms,
+                         Passes &passes) {
   StatisticsOutputs &statistics = passes.statistics;
-  AgreementArgs &agreement = passes.agreement;
-  agreement.message = optimizer.message;
-  agreement.found_inf = statistics.found_inf;
-  agreement.measured_amax = passes.update.scaler_amax;
-  agreement.amax = optimizer.amax;
+  RankReductionArgs &reduction = passes.rank_reduction;
+  reduction.message = optimizer.message;
+  reduction.found_inf = statistics.found_inf;
+  reduction.measured_amax = passes.update.scaler_amax;
+  reduction.amax = optimizer.amax;
   if (scaler != nullptr) {
-    agreement.scaler = scaler->device;
+    reduction.scaler = scaler->device;
     passes.update.scaler_amax = optimizer.amax;
   }
   if (!sums_norms) return;
-  agreement.sum_squares = statistics.sum_squares = optimizer.sum_squares;
-  agreement.norm = optimizer.norm;
-  agreement.clip = statistics.clip;
+  reduction.sum_squares = statistics.sum_squares = optimizer.sum_squares;
+  reduction.norm = optimizer.norm;
+  reduction.clip = statistics.clip;
   statistics.norm = nullptr;
   statistics.clip.grad_scale = nullptr;
 }
@@ -153,18 +153,18 @@ void combine_messages(const mp_comm_t &comm, RankMessage *message, bool is_shard
   group.end();
 }
 
-void agree(const mp_optimizer &optimizer, const AgreementArgs &agreement, const mp_comm_t &comm,
-           mp_stream_t stream) {
+void reduce_over_ranks(const mp_optimizer &optimizer, const RankReductionArgs &reduction,
+                       const mp_comm_t &comm, mp_stream_t stream) {
   const Context &c = *optimizer.context;
-  c.backend.agreement_before(c.device, agreement, stream);
+  c.backend.pack_rank_message(c.device, reduction, stream);
   try {
-    combine_messages(comm, agreement.message, agreement.sum_squares != nullptr, stream);
+    combine_messages(comm, reduction.message, reduction.sum_squares != nullptr, stream);
   } catch (...) {
     // Pass 2 would have cleared this flag, which nobody else can.
     c.backend.fill(c.device, optimizer.found_inf, 0, sizeof *optimizer.found_inf, stream);
     throw;
   }
-  c.backend.agreement_after(c.device, agreement, stream);
+  c.backend.unpack_rank_message(c.device, reduction, stream);
 }
 
 }  // namespace
@@ -185,13 +185,13 @@ mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
     mp::Passes passes = mp::plan(o, scaler, read);
     const bool has_ranks = comm.world_size > 1;
     const bool sums_norms = (read.flags & MP_STEP_SHARDED) != 0 && !checked;
-    if (has_ranks) mp::plan_agreement(o, scaler, sums_norms, passes);
+    if (has_ranks) mp::plan_rank_reduction(o, scaler, sums_norms, passes);
 
     const mp::Context &c = *o.context;
     if (!checked)
       c.backend.statistics(c.device, o.args.grads, o.desc.grads->scratch, passes.statistics,
                            stream);
-    if (has_ranks) mp::agree(o, passes.agreement, comm, stream);
+    if (has_ranks) mp::reduce_over_ranks(o, passes.rank_reduction, comm, stream);
     c.backend.optimizer_step(c.device, o.args, passes.update, stream);
     if (scaler != nullptr) {
       const bool has_amax = !checked || read.amax != nullptr;

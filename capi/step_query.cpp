@@ -6,31 +6,31 @@
 
 namespace mp {
 
-bool VerdictRing::find(int64_t step, mp_step_verdict_t &verdict) const {
+bool OutcomeRing::find(int64_t step, mp_step_outcome_t &outcome) const {
   const auto wanted = static_cast<uint64_t>(step);
   const uint64_t word = slot(wanted).load(std::memory_order_acquire);
   if (step <= forgotten_.load() || word >> 1 > wanted) return false;
   const bool is_known = word >> 1 == wanted;
-  verdict = !is_known ? MP_STEP_PENDING : word & 1 ? MP_STEP_SKIPPED : MP_STEP_TAKEN;
+  outcome = !is_known ? MP_STEP_PENDING : word & 1 ? MP_STEP_SKIPPED : MP_STEP_TAKEN;
   return true;
 }
 
-void VerdictRing::restart(int64_t steps) {
-  for (uint64_t i = 0; i < kVerdicts; i++) slot(i).store(0);
+void OutcomeRing::restart(int64_t steps) {
+  for (uint64_t i = 0; i < kOutcomes; i++) slot(i).store(0);
   forgotten_.store(steps);
 }
 
 }  // namespace mp
 
-mp_status_t mp_step_query(mp_scaler_t scaler, int64_t step, mp_step_verdict_t *verdict) {
+mp_status_t mp_step_query(mp_scaler_t scaler, int64_t step, mp_step_outcome_t *outcome) {
   return mp::call(__func__, [&] {
     const mp_scaler &s = mp::require_pointer(scaler, "scaler");
     MP_REQUIRE(step >= 1, MP_ERROR_INVALID_ARGUMENT, "step = ", step, " is smaller than 1");
-    mp_step_verdict_t found;
-    mp::require_pointer(verdict, "verdict");
-    MP_REQUIRE(s.verdicts->find(step, found), MP_ERROR_NOT_FOUND, "step = ", step,
-               " is forgotten: it lies ", mp::kVerdicts,
+    mp_step_outcome_t found;
+    mp::require_pointer(outcome, "outcome");
+    MP_REQUIRE(s.outcomes->find(step, found), MP_ERROR_NOT_FOUND, "step = ", step,
+               " is forgotten: it lies ", mp::kOutcomes,
                " steps or more back, or before the restored state");
-    *verdict = found;
+    *outcome = found;
   });
 }

@@ -532,10 +532,10 @@ class scaler : public detail::handle<mp_scaler_t, mp_scaler_destroy> {
     return check(mp_grads_to_fp32(get(), grads, out, stream));
   }
 
-  outcome<mp_step_verdict_t> step_query(int64_t step) const {
-    mp_step_verdict_t verdict = MP_STEP_PENDING;
-    const mp_status_t status = mp_step_query(get(), step, &verdict);
-    return detail::finish(status, verdict);
+  outcome<mp_step_outcome_t> step_query(int64_t step) const {
+    mp_step_outcome_t outcome = MP_STEP_PENDING;
+    const mp_status_t status = mp_step_query(get(), step, &outcome);
+    return detail::finish(status, outcome);
   }
 
   outcome<mp_scaler_state_t> get_state_sync(mp_stream_t stream = nullptr) const {

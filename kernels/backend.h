@@ -29,7 +29,7 @@ struct StatisticsOutputs;
 struct ClipArgs;
 struct AccumulateArgs;
 struct ScalerDevice;
-struct AgreementArgs;
+struct RankReductionArgs;
 struct OptimizerArgs;
 struct UpdateArgs;
 struct ModelCopyArgs;
@@ -53,8 +53,8 @@ struct BatchNormBackwardArgs;
   LAUNCH(accumulate, const AccumulateArgs &)                                                       \
   LAUNCH(scale_loss, const void *loss, void *out, mp_dtype_t, int64_t count, const float *scale)   \
   LAUNCH(scaler_update, ScalerDevice *, const float *amax)                                         \
-  LAUNCH(agreement_before, const AgreementArgs &)                                                  \
-  LAUNCH(agreement_after, const AgreementArgs &)                                                   \
+  LAUNCH(pack_rank_message, const RankReductionArgs &)                                                  \
+  LAUNCH(unpack_rank_message, const RankReductionArgs &)                                                   \
   LAUNCH(optimizer_step, const OptimizerArgs &, const UpdateArgs &)                                \
   LAUNCH(model_copy, const ModelCopyArgs &)                                                        \
   LAUNCH(regularization, const OptimizerArgs &, const ReduceScratch &, float *loss)                \

@@ -39,7 +39,7 @@ CallCase on_scaler(const char *name, const char *problem, bool enqueues, const C
           .enqueues = enqueues,
           .make = [call](const Machine &machine, Pools &) -> Work {
             const auto scaler = std::make_shared<Scaler>(make_scaler(machine));
-            // A first update, so that there is a verdict to ask for.
+            // A first update, so that there is an outcome to ask for.
             check(mp_scaler_update(scaler->get(), nullptr, machine.stream()));
             machine.synchronize();
             return
@@ -117,8 +117,8 @@ std::vector<CallCase> call_cases() {
       }));
   cases.push_back(
       on_scaler("mp_step_query", "a step that is done", false, [](mp_scaler_t scaler, mp_stream_t) {
-        mp_step_verdict_t verdict;
-        return mp_step_query(scaler, 1, &verdict);
+        mp_step_outcome_t outcome;
+        return mp_step_query(scaler, 1, &outcome);
       }));
   for (const int64_t count : {kTensorElems, int64_t{0}}) {
     cases.push_back(on_arrays("mp_cast", count, "elements", cast));

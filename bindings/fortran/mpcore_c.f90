@@ -282,14 +282,14 @@ module mpcore_c
     !> The first gradients of a window: sums are overwritten, and not read.
     enumerator :: MP_ACCUMULATE_FIRST = 1
     !> The last ones before the update, by an optimizer of the host program: the sums are looked at
-    !> as well, and mp_step_query learns the verdict here already.  Of several lists only the last one
+    !> as well, and mp_step_query learns the outcome here already.  Of several lists only the last one
     !> has this flag; nothing may raise the scaler's flag between here and mp_scaler_update.  The
-    !> verdict is of this rank's gradients: with several ranks mp_grad_all_reduce comes before.
+    !> outcome is of this rank's gradients: with several ranks mp_grad_all_reduce comes before.
     enumerator :: MP_ACCUMULATE_LAST = 2
   end enum
 
   !> What became of a step.
-  enum, bind(c)  ! mp_step_verdict_t
+  enum, bind(c)  ! mp_step_outcome_t
     !> the device has not come to it yet
     enumerator :: MP_STEP_PENDING = 0
     enumerator :: MP_STEP_TAKEN = 1
@@ -1947,10 +1947,10 @@ module mpcore_c
     !> or knows of no flag, is started by the host, which asks until it is told; whatever else has
     !> been enqueued goes on meanwhile.  n is mp_scaler_state.steps + 1:
     !>
-    !>     mp_step_verdict_t verdict = MP_STEP_PENDING;
+    !>     mp_step_outcome_t outcome = MP_STEP_PENDING;
     !>     mp_grads_to_fp32(scaler, grads, grads32, stream);
-    !>     while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n, &verdict);
-    !>     if (verdict == MP_STEP_TAKEN) {
+    !>     while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n, &outcome);
+    !>     if (outcome == MP_STEP_TAKEN) {
     !>       my_host_optimizer();
     !>       mp_masters_to_model(masters, models, NULL, NULL, stream);
     !>     }
@@ -1974,25 +1974,25 @@ module mpcore_c
     !> The queue does not run dry if a step is asked for while it still holds work of the next one:
     !>
     !>     for (int64_t n = 1; n <= steps; n++) {
-    !>       mp_step_verdict_t verdict = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+    !>       mp_step_outcome_t outcome = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
     !>       forward_and_backward(n); // enqueued; step n - 1 is done long before this is
-    !>       while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &verdict);
-    !>       if (verdict == MP_STEP_TAKEN) my_learning_rate_advances();
+    !>       while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &outcome);
+    !>       if (outcome == MP_STEP_TAKEN) my_learning_rate_advances();
     !>       mp_scale_step(optimizer, scaler, NULL, stream);
     !>     }
     !>
     !> @param step     >= 1, counted as in mp_scaler_state.steps: the update that makes steps n is step
-    !>                 n, also after restoring a state and in a replayed graph.  Its verdict is known
+    !>                 n, also after restoring a state and in a replayed graph.  Its outcome is known
     !>                 at the end of the mp_scale_step or mp_scaler_update that counts it (those with
     !>                 MP_STEP_KEEP_SCALER do not), or after MP_ACCUMULATE_LAST.
-    !> @param verdict  host, out.
+    !> @param outcome  host, out.
     !> @retval MP_ERROR_NOT_FOUND the step lies MP_STEP_QUERY_DEPTH or more back, or before the state
     !>         that was restored
-    function mp_step_query(scaler, step, verdict) result(answer) bind(c, name="mp_step_query")
+    function mp_step_query(scaler, step, outcome) result(answer) bind(c, name="mp_step_query")
       import
       type(c_ptr), value :: scaler
       integer(c_int64_t), value :: step
-      integer(c_int), intent(out) :: verdict
+      integer(c_int), intent(out) :: outcome
       integer(c_int) :: answer
     end function
 

@@ -1,5 +1,5 @@
 """Sizes and offsets as every 64-bit C compiler lays them out: natural alignment, no packing.
-tests/bindings/test_generate.py compares them with a C compiler's and with those of each face."""
+tests/bindings/test_generate.py compares them with a C compiler's and with those of each binding."""
 
 from .header import Callback, Field, HeaderError, Model, Struct, Type
 

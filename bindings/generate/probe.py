@@ -1,4 +1,4 @@
-"""Programs that print the same lines where, and only where, the faces agree with the C compiler:
+"""Programs that print the same lines where, and only where, the bindings agree with the C compiler:
 
     size NAME BYTES ALIGNMENT
     offset NAME.FIELD BYTES

@@ -116,9 +116,9 @@ typedef enum mp_accumulate_flags {
   /** The first gradients of a window: sums are overwritten, and not read. */
   MP_ACCUMULATE_FIRST = 1 << 0,
   /** The last ones before the update, by an optimizer of the host program: the sums are looked at
-   *  as well, and mp_step_query learns the verdict here already.  Of several lists only the last one
+   *  as well, and mp_step_query learns the outcome here already.  Of several lists only the last one
    *  has this flag; nothing may raise the scaler's flag between here and mp_scaler_update.  The
-   *  verdict is of this rank's gradients: with several ranks mp_grad_all_reduce comes before. */
+   *  outcome is of this rank's gradients: with several ranks mp_grad_all_reduce comes before. */
   MP_ACCUMULATE_LAST = 1 << 1
 } mp_accumulate_flags_t;
 
@@ -175,10 +175,10 @@ MP_API mp_status_t mp_grads_accumulate(mp_scaler_t scaler, mp_tensor_list_t grad
  *  or knows of no flag, is started by the host, which asks until it is told; whatever else has
  *  been enqueued goes on meanwhile.  n is mp_scaler_state.steps + 1:
  *
- *      mp_step_verdict_t verdict = MP_STEP_PENDING;
+ *      mp_step_outcome_t outcome = MP_STEP_PENDING;
  *      mp_grads_to_fp32(scaler, grads, grads32, stream);
- *      while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n, &verdict);
- *      if (verdict == MP_STEP_TAKEN) {
+ *      while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n, &outcome);
+ *      if (outcome == MP_STEP_TAKEN) {
  *        my_host_optimizer();
  *        mp_masters_to_model(masters, models, NULL, NULL, stream);
  *      }
@@ -190,11 +190,11 @@ MP_API mp_status_t mp_grads_to_fp32(mp_scaler_t scaler, mp_tensor_list_t grads,
                                     mp_tensor_list_t out, mp_stream_t stream);
 
 /** What became of a step. */
-typedef enum mp_step_verdict {
+typedef enum mp_step_outcome {
   MP_STEP_PENDING = 0, /**< the device has not come to it yet */
   MP_STEP_TAKEN = 1,
   MP_STEP_SKIPPED = 2 /**< there was an overflow */
-} mp_step_verdict_t;
+} mp_step_outcome_t;
 
 /** Steps that mp_step_query remembers. */
 #define MP_STEP_QUERY_DEPTH 1024
@@ -205,21 +205,21 @@ typedef enum mp_step_verdict {
  *  The queue does not run dry if a step is asked for while it still holds work of the next one:
  *
  *      for (int64_t n = 1; n <= steps; n++) {
- *        mp_step_verdict_t verdict = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+ *        mp_step_outcome_t outcome = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
  *        forward_and_backward(n); // enqueued; step n - 1 is done long before this is
- *        while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &verdict);
- *        if (verdict == MP_STEP_TAKEN) my_learning_rate_advances();
+ *        while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &outcome);
+ *        if (outcome == MP_STEP_TAKEN) my_learning_rate_advances();
  *        mp_scale_step(optimizer, scaler, NULL, stream);
  *      }
  *
  *  @param step     >= 1, counted as in mp_scaler_state.steps: the update that makes steps n is step
- *                  n, also after restoring a state and in a replayed graph.  Its verdict is known
+ *                  n, also after restoring a state and in a replayed graph.  Its outcome is known
  *                  at the end of the mp_scale_step or mp_scaler_update that counts it (those with
  *                  MP_STEP_KEEP_SCALER do not), or after MP_ACCUMULATE_LAST.
- *  @param verdict  host, out.
+ *  @param outcome  host, out.
  *  @retval MP_ERROR_NOT_FOUND the step lies MP_STEP_QUERY_DEPTH or more back, or before the state
  *          that was restored */
-MP_API mp_status_t mp_step_query(mp_scaler_t scaler, int64_t step, mp_step_verdict_t *verdict);
+MP_API mp_status_t mp_step_query(mp_scaler_t scaler, int64_t step, mp_step_outcome_t *outcome);
 
 /** @} */
 

@@ -37,9 +37,9 @@ struct PoolArgs {
   void *y, *dx;
 };
 
-/// How batch normalisation cuts rows x channels into pieces, each of them summed by itself.  Of the
+/// How batch normalisation cuts rows x channels into parts, each of them summed by itself.  Of the
 /// shape alone, so that no sum depends on the device.
-struct BatchNormPieces {
+struct BatchNormPartition {
   static constexpr int kThreads = 256;
   static constexpr int kRun = 8;  ///< channels per thread
   static constexpr int64_t kMaxChunks = 512;
@@ -47,10 +47,10 @@ struct BatchNormPieces {
 
   int lanes;               ///< neighbouring threads that share a row: 1, 2, 4 or 8
   int64_t tiles;           ///< of lanes * kRun channels
-  int64_t rows_per_chunk;  ///< rows of a piece
+  int64_t rows_per_chunk;  ///< rows of a part
   int64_t chunks;
 
-  BatchNormPieces(int64_t rows, int64_t channels) : lanes(1) {
+  BatchNormPartition(int64_t rows, int64_t channels) : lanes(1) {
     while (lanes < 8 && lanes * kRun < channels) lanes *= 2;
     tiles = (channels + lanes * kRun - 1) / (lanes * kRun);
     const int64_t least = kThreads / lanes * kMinRowsPerThread;

@@ -1,6 +1,6 @@
 // Batch normalisation, forward.
 //
-// Training: every piece of the rows gives a mean and a sum of squared deviations per channel
+// Training: every part of the rows gives a mean and a sum of squared deviations per channel
 // (measure_pieces), they are combined (finish_statistics), and the rows are normalised in a second
 // pass over x, which inference has alone.
 //
@@ -13,7 +13,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kThreads = BatchNormPieces::kThreads;
+constexpr int kThreads = BatchNormPartition::kThreads;
 constexpr int kRowsAtOnce = 4;       // when measuring
 constexpr int kRowsToNormalise = 2;  // at once; more would spill
 
@@ -33,13 +33,13 @@ struct Moments {
 
 struct StatisticsArgs {
   BatchNormTrainingArgs call;
-  BatchNormPieces pieces;
+  BatchNormPartition partition;
 
   MP_DEVICE float &mean(int64_t chunk, int64_t channel) const {
     return call.workspace[chunk * call.desc.channels + channel];
   }
   MP_DEVICE float &squares(int64_t chunk, int64_t channel) const {
-    return call.workspace[(pieces.chunks + chunk) * call.desc.channels + channel];
+    return call.workspace[(partition.chunks + chunk) * call.desc.channels + channel];
   }
 };
 
@@ -71,15 +71,15 @@ struct ThreadMoments {
   }
 };
 
-MP_DEVICE ThreadMoments measure_rows(const StatisticsArgs &args, const Piece &piece) {
-  const RowsOfThread rows = rows_of_thread(args.pieces, args.call.desc.channels, piece);
+MP_DEVICE ThreadMoments measure_rows(const StatisticsArgs &args, const Part &part) {
+  const RowsOfThread rows = rows_of_thread(args.partition, args.call.desc.channels, part);
   ThreadMoments moments;
-  for (int64_t row = rows.first; row < piece.end; row += kRowsAtOnce * rows.stride) {
+  for (int64_t row = rows.first; row < part.end; row += kRowsAtOnce * rows.stride) {
     float x[kRowsAtOnce][kVec];
-    load_rows(x, args.call.desc, args.call.x, rows, row, piece.end);
+    load_rows(x, args.call.desc, args.call.x, rows, row, part.end);
     int num_rows = 0;
     MP_UNROLL
-    for (int r = 0; r < kRowsAtOnce; r++) num_rows += row + r * rows.stride < piece.end;
+    for (int r = 0; r < kRowsAtOnce; r++) num_rows += row + r * rows.stride < part.end;
     moments.add(x, num_rows);
   }
   return moments;
@@ -88,15 +88,15 @@ MP_DEVICE ThreadMoments measure_rows(const StatisticsArgs &args, const Piece &pi
 MP_KERNEL(kThreads, 2)
 measure_pieces(MP_PARAM(StatisticsArgs) args) {
   const int64_t channels = args.call.desc.channels;
-  for_each_piece(args.pieces, args.call.desc, [&](const Piece &piece) {
-    const ThreadMoments own = measure_rows(args, piece);
+  for_each_part(args.partition, args.call.desc, [&](const Part &part) {
+    const ThreadMoments own = measure_rows(args, part);
     Moments<float> moments[kVec];
     MP_UNROLL
     for (int i = 0; i < kVec; i++) moments[i] = {own.count, own.mean[i], own.squares[i]};
-    combine_rows(moments, args.pieces, channels, piece.tile,
+    combine_rows(moments, args.partition, channels, part.tile,
                  [&](int64_t channel, const Moments<float> &all) {
-                   args.mean(piece.chunk, channel) = all.mean;
-                   args.squares(piece.chunk, channel) = all.squares;
+                   args.mean(part.chunk, channel) = all.mean;
+                   args.squares(part.chunk, channel) = all.squares;
                  });
   });
 }
@@ -113,10 +113,10 @@ finish_statistics(MP_PARAM(StatisticsArgs) args) {
   const BatchNormTrainingArgs &call = args.call;
   const mp_batchnorm_desc_t &desc = call.desc;
   combine_chunks<Moments<double>>(
-      args.pieces.chunks, desc.channels,
+      args.partition.chunks, desc.channels,
       [&](int64_t chunk, int64_t channel) {
-        const int64_t begin = chunk * args.pieces.rows_per_chunk;
-        const int64_t count = min_of(args.pieces.rows_per_chunk, desc.rows - begin);
+        const int64_t begin = chunk * args.partition.rows_per_chunk;
+        const int64_t count = min_of(args.partition.rows_per_chunk, desc.rows - begin);
         return Moments<double>{static_cast<double>(count), args.mean(chunk, channel),
                                args.squares(chunk, channel)};
       },
@@ -134,7 +134,7 @@ finish_statistics(MP_PARAM(StatisticsArgs) args) {
 
 struct NormaliseArgs {
   BatchNormInferenceArgs call;
-  BatchNormPieces pieces;
+  BatchNormPartition partition;
   const float *inv_std;  ///< NULL: from call.var
 };
 
@@ -153,12 +153,12 @@ MP_KERNEL(kThreads, 3)
 normalise(MP_PARAM(NormaliseArgs) args) {
   const mp_batchnorm_desc_t &desc = args.call.desc;
   const bool has_relu = desc.activation == MP_ACT_RELU;
-  for_each_piece(args.pieces, desc, [&](const Piece &piece) {
-    const RowsOfThread rows = rows_of_thread(args.pieces, desc.channels, piece);
+  for_each_part(args.partition, desc, [&](const Part &part) {
+    const RowsOfThread rows = rows_of_thread(args.partition, desc.channels, part);
     const Normalisation normalised = read_normalisation(args, rows);
-    for (int64_t row = rows.first; row < piece.end; row += kRowsToNormalise * rows.stride) {
+    for (int64_t row = rows.first; row < part.end; row += kRowsToNormalise * rows.stride) {
       float x[kRowsToNormalise][kVec];
-      load_rows(x, desc, args.call.x, rows, row, piece.end);
+      load_rows(x, desc, args.call.x, rows, row, part.end);
       MP_UNROLL
       for (int r = 0; r < kRowsToNormalise; r++) {
         MP_UNROLL
@@ -167,7 +167,7 @@ normalise(MP_PARAM(NormaliseArgs) args) {
           x[r][i] = has_relu ? relu(z) : z;
         }
       }
-      store_rows(x, desc, args.call.y, rows, row, piece.end);
+      store_rows(x, desc, args.call.y, rows, row, part.end);
     }
   });
 }
@@ -177,19 +177,19 @@ normalise(MP_PARAM(NormaliseArgs) args) {
 void batch_norm_training(const Device &device, const BatchNormTrainingArgs &args,
                          mp_stream_t stream) {
   const StatisticsArgs statistics{args, {args.desc.rows, args.desc.channels}};
-  launch_pieces("batch_norm_measure", measure_pieces, device, statistics, stream);
+  launch_parts("batch_norm_measure", measure_pieces, device, statistics, stream);
   launch_combine("batch_norm_finish", finish_statistics, device, statistics, stream);
   const NormaliseArgs normalising{
       {args.desc, args.x, args.gamma, args.beta, args.saved_mean, nullptr, args.y},
-      elementwise_pieces(args.desc),
+      elementwise_partition(args.desc),
       args.saved_inv_std};
-  launch_pieces("batch_norm_normalise", normalise, device, normalising, stream);
+  launch_parts("batch_norm_normalise", normalise, device, normalising, stream);
 }
 
 void batch_norm_inference(const Device &device, const BatchNormInferenceArgs &args,
                           mp_stream_t stream) {
-  const NormaliseArgs normalising{args, elementwise_pieces(args.desc), nullptr};
-  launch_pieces("batch_norm_normalise", normalise, device, normalising, stream);
+  const NormaliseArgs normalising{args, elementwise_partition(args.desc), nullptr};
+  launch_parts("batch_norm_normalise", normalise, device, normalising, stream);
 }
 
 }  // namespace mp::MP_TARGET

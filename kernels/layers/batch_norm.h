@@ -8,36 +8,36 @@
 
 namespace mp::MP_TARGET {
 
-/// The pieces of a pass in which nothing is summed: small ones.
-inline BatchNormPieces elementwise_pieces(const mp_batchnorm_desc_t &desc) {
+/// The partition of a pass in which nothing is summed: small parts.
+inline BatchNormPartition elementwise_partition(const mp_batchnorm_desc_t &desc) {
   constexpr int64_t kRowsPerThread = 8;
-  BatchNormPieces pieces(desc.rows, desc.channels);
-  pieces.rows_per_chunk = BatchNormPieces::kThreads / pieces.lanes * kRowsPerThread;
-  pieces.chunks = ceil_div(desc.rows, pieces.rows_per_chunk);
-  return pieces;
+  BatchNormPartition partition(desc.rows, desc.channels);
+  partition.rows_per_chunk = BatchNormPartition::kThreads / partition.lanes * kRowsPerThread;
+  partition.chunks = ceil_div(desc.rows, partition.rows_per_chunk);
+  return partition;
 }
 
-/// One piece: tile `tile` of the rows [begin, end).
-struct Piece {
+/// One part: tile `tile` of the rows [begin, end).
+struct Part {
   int64_t tile, chunk, begin, end;
 };
 
-/// Calls visit(piece) for the pieces of this block.
+/// Calls visit(part) for the parts of this block.
 template <class Visit>
-MP_DEVICE void for_each_piece(const BatchNormPieces &pieces, const mp_batchnorm_desc_t &desc,
-                              Visit visit) {
-  for (int64_t i = block_index(); i < pieces.tiles * pieces.chunks; i += grid_size()) {
-    const int64_t chunk = i / pieces.tiles, begin = chunk * pieces.rows_per_chunk;
-    visit(Piece{i - chunk * pieces.tiles, chunk, begin,
-                min_of(begin + pieces.rows_per_chunk, desc.rows)});
+MP_DEVICE void for_each_part(const BatchNormPartition &partition, const mp_batchnorm_desc_t &desc,
+                             Visit visit) {
+  for (int64_t i = block_index(); i < partition.tiles * partition.chunks; i += grid_size()) {
+    const int64_t chunk = i / partition.tiles, begin = chunk * partition.rows_per_chunk;
+    visit(Part{i - chunk * partition.tiles, chunk, begin,
+               min_of(begin + partition.rows_per_chunk, desc.rows)});
   }
 }
 
 template <class Args>
-void launch_pieces(const char *name, void (*kernel)(MP_PARAM(Args)), const Device &device,
-                   const Args &args, mp_stream_t stream) {
-  const int64_t blocks = min_of(args.pieces.tiles * args.pieces.chunks, kMaxBlocks);
-  launch(name, kernel, device, {blocks, BatchNormPieces::kThreads}, stream, args);
+void launch_parts(const char *name, void (*kernel)(MP_PARAM(Args)), const Device &device,
+                  const Args &args, mp_stream_t stream) {
+  const int64_t blocks = min_of(args.partition.tiles * args.partition.chunks, kMaxBlocks);
+  launch(name, kernel, device, {blocks, BatchNormPartition::kThreads}, stream, args);
 }
 
 /// The part of a thread: `valid` <= kVec channels of the rows first, first + stride, ...
@@ -48,13 +48,13 @@ struct RowsOfThread {
 };
 
 /// Threads that share a row are neighbours.  Lanes that stick out of the last tile have no channels.
-MP_DEVICE RowsOfThread rows_of_thread(const BatchNormPieces &pieces, int64_t channels,
-                                      const Piece &piece) {
-  const int lane = thread_index() % pieces.lanes;
-  const int64_t channel = (piece.tile * pieces.lanes + lane) * kVec;
+MP_DEVICE RowsOfThread rows_of_thread(const BatchNormPartition &partition, int64_t channels,
+                                      const Part &part) {
+  const int lane = thread_index() % partition.lanes;
+  const int64_t channel = (part.tile * partition.lanes + lane) * kVec;
   const int64_t valid = max_of<int64_t>(min_of<int64_t>(channels - channel, kVec), 0);
-  return {channel, static_cast<int>(valid), piece.begin + thread_index() / pieces.lanes,
-          BatchNormPieces::kThreads / pieces.lanes};
+  return {channel, static_cast<int>(valid), part.begin + thread_index() / partition.lanes,
+          BatchNormPartition::kThreads / partition.lanes};
 }
 
 /// x[r] = the channels of row rows.first + r * rows.stride, where that is below `end`.
@@ -85,12 +85,12 @@ MP_DEVICE void load_channels(float (&x)[kVec], const float *base, const RowsOfTh
 /// Combines what the threads of the block found in their rows, in a fixed order; calls
 /// store(channel, value) for each channel of the tile, in some thread.  Combining is operator+.
 template <class Value, class Store>
-MP_DEVICE void combine_rows(const Value (&own)[kVec], const BatchNormPieces &pieces,
+MP_DEVICE void combine_rows(const Value (&own)[kVec], const BatchNormPartition &partition,
                             int64_t channels, int64_t tile, Store store) {
-  constexpr int kThreads = BatchNormPieces::kThreads;
+  constexpr int kThreads = BatchNormPartition::kThreads;
   MP_SHARED(Value, by_thread, [kVec][kThreads + 1]);  // the next channel starts in another bank
   MP_SHARED(Value, by_group, [kThreads]);
-  const int width = pieces.lanes * kVec;  // channels of the tile
+  const int width = partition.lanes * kVec;  // channels of the tile
   const int t = thread_index();
   MP_UNROLL
   for (int i = 0; i < kVec; i++) by_thread[i][t] = own[i];
@@ -99,9 +99,9 @@ MP_DEVICE void combine_rows(const Value (&own)[kVec], const BatchNormPieces &pie
   // A thread per channel and group of kVec rows; then one per channel.
   const int lane = t % width / kVec;
   const auto &partials = by_thread[t % kVec];
-  Value value = partials[t / width * kVec * pieces.lanes + lane];
+  Value value = partials[t / width * kVec * partition.lanes + lane];
   for (int r = 1; r < kVec; r++)
-    value = value + partials[(t / width * kVec + r) * pieces.lanes + lane];
+    value = value + partials[(t / width * kVec + r) * partition.lanes + lane];
   by_group[t] = value;
   block_sync();
   if (t >= width || tile * width + t >= channels) return;
@@ -113,7 +113,7 @@ MP_DEVICE void combine_rows(const Value (&own)[kVec], const BatchNormPieces &pie
 /// of all chunks, then store(channel, value) in some thread.
 template <class Value, class Load, class Store>
 MP_DEVICE void combine_chunks(int64_t chunks, int64_t channels, Load load, Store store) {
-  constexpr int kThreads = BatchNormPieces::kThreads;
+  constexpr int kThreads = BatchNormPartition::kThreads;
   MP_SHARED(Value, by_thread, [kThreads]);
   const int t = thread_index();
   const int64_t channel = block_index() * kVec + t % kVec;
@@ -131,7 +131,7 @@ template <class Args>
 void launch_combine(const char *name, void (*kernel)(MP_PARAM(Args)), const Device &device,
                     const Args &args, mp_stream_t stream) {
   const int64_t blocks = ceil_div<int64_t>(args.call.desc.channels, kVec);
-  launch(name, kernel, device, {blocks, BatchNormPieces::kThreads}, stream, args);
+  launch(name, kernel, device, {blocks, BatchNormPartition::kThreads}, stream, args);
 }
 
 /// 1 / sqrt(var + epsilon).  An infinite variance gives NaN: 0 would hide it.

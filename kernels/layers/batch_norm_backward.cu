@@ -14,7 +14,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kThreads = BatchNormPieces::kThreads;
+constexpr int kThreads = BatchNormPartition::kThreads;
 constexpr int kRowsAtOnce = 2;
 
 template <class Real>
@@ -26,13 +26,13 @@ struct Sums {
 
 struct BackwardArgs {
   BatchNormBackwardArgs call;
-  BatchNormPieces pieces;
+  BatchNormPartition partition;
 
   MP_DEVICE float &g(int64_t chunk, int64_t channel) const {
     return call.workspace[chunk * call.desc.channels + channel];
   }
   MP_DEVICE float &g_centred(int64_t chunk, int64_t channel) const {
-    return call.workspace[(pieces.chunks + chunk) * call.desc.channels + channel];
+    return call.workspace[(partition.chunks + chunk) * call.desc.channels + channel];
   }
 };
 
@@ -44,15 +44,15 @@ MP_DEVICE Normalisation read_normalisation(const BatchNormBackwardArgs &call,
   return {mean, inv_std, call.gamma, call.beta, rows};
 }
 
-/// Calls visit(row, x, g) for the rows of the piece, kRowsAtOnce at a time.
+/// Calls visit(row, x, g) for the rows of the part, kRowsAtOnce at a time.
 template <class Visit>
 MP_DEVICE void for_each_gradient(const BatchNormBackwardArgs &call, const Normalisation &normalised,
-                                 const RowsOfThread &rows, const Piece &piece, Visit visit) {
+                                 const RowsOfThread &rows, const Part &part, Visit visit) {
   const bool has_relu = call.desc.activation == MP_ACT_RELU;
-  for (int64_t row = rows.first; row < piece.end; row += kRowsAtOnce * rows.stride) {
+  for (int64_t row = rows.first; row < part.end; row += kRowsAtOnce * rows.stride) {
     float x[kRowsAtOnce][kVec], g[kRowsAtOnce][kVec];
-    load_rows(x, call.desc, call.x, rows, row, piece.end);
-    load_rows(g, call.desc, call.dy, rows, row, piece.end);
+    load_rows(x, call.desc, call.x, rows, row, part.end);
+    load_rows(g, call.desc, call.dy, rows, row, part.end);
     MP_UNROLL
     for (int r = 0; r < kRowsAtOnce; r++) {
       MP_UNROLL
@@ -66,12 +66,12 @@ MP_DEVICE void for_each_gradient(const BatchNormBackwardArgs &call, const Normal
 MP_KERNEL(kThreads, 2)
 sum_pieces(MP_PARAM(BackwardArgs) args) {
   const BatchNormBackwardArgs &call = args.call;
-  for_each_piece(args.pieces, call.desc, [&](const Piece &piece) {
-    const RowsOfThread rows = rows_of_thread(args.pieces, call.desc.channels, piece);
+  for_each_part(args.partition, call.desc, [&](const Part &part) {
+    const RowsOfThread rows = rows_of_thread(args.partition, call.desc.channels, part);
     const Normalisation normalised = read_normalisation(call, rows);
     Sums<float> sums[kVec] = {};
     for_each_gradient(
-        call, normalised, rows, piece,
+        call, normalised, rows, part,
         [&](int64_t, const float(&x)[kRowsAtOnce][kVec], const float(&g)[kRowsAtOnce][kVec]) {
           MP_UNROLL
           for (int r = 0; r < kRowsAtOnce; r++) {
@@ -82,10 +82,10 @@ sum_pieces(MP_PARAM(BackwardArgs) args) {
             }
           }
         });
-    combine_rows(sums, args.pieces, call.desc.channels, piece.tile,
+    combine_rows(sums, args.partition, call.desc.channels, part.tile,
                  [&](int64_t channel, const Sums<float> &all) {
-                   args.g(piece.chunk, channel) = all.g;
-                   args.g_centred(piece.chunk, channel) = all.g_centred;
+                   args.g(part.chunk, channel) = all.g;
+                   args.g_centred(part.chunk, channel) = all.g_centred;
                  });
   });
 }
@@ -94,7 +94,7 @@ MP_KERNEL(kThreads, 1)
 finish_sums(MP_PARAM(BackwardArgs) args) {
   const BatchNormBackwardArgs &call = args.call;
   combine_chunks<Sums<double>>(
-      args.pieces.chunks, call.desc.channels,
+      args.partition.chunks, call.desc.channels,
       [&](int64_t chunk, int64_t channel) {
         return Sums<double>{args.g(chunk, channel), args.g_centred(chunk, channel)};
       },
@@ -125,12 +125,12 @@ struct Correction {
 MP_KERNEL(kThreads, 2)
 input_gradient(MP_PARAM(BackwardArgs) args) {
   const BatchNormBackwardArgs &call = args.call;
-  for_each_piece(args.pieces, call.desc, [&](const Piece &piece) {
-    const RowsOfThread rows = rows_of_thread(args.pieces, call.desc.channels, piece);
+  for_each_part(args.partition, call.desc, [&](const Part &part) {
+    const RowsOfThread rows = rows_of_thread(args.partition, call.desc.channels, part);
     const Normalisation normalised = read_normalisation(call, rows);
     const Correction correction(call, rows);
     for_each_gradient(
-        call, normalised, rows, piece,
+        call, normalised, rows, part,
         [&](int64_t row, const float(&x)[kRowsAtOnce][kVec], const float(&g)[kRowsAtOnce][kVec]) {
           float dx[kRowsAtOnce][kVec];
           MP_UNROLL
@@ -142,7 +142,7 @@ input_gradient(MP_PARAM(BackwardArgs) args) {
               dx[r][i] = normalised.factor[i] * fmaf(-centred, correction.per_centred[i], rest);
             }
           }
-          store_rows(dx, call.desc, call.dx, rows, row, piece.end);
+          store_rows(dx, call.desc, call.dx, rows, row, part.end);
         });
   });
 }
@@ -152,10 +152,10 @@ input_gradient(MP_PARAM(BackwardArgs) args) {
 void batch_norm_backward(const Device &device, const BatchNormBackwardArgs &args,
                          mp_stream_t stream) {
   const BackwardArgs sums{args, {args.desc.rows, args.desc.channels}};
-  launch_pieces("batch_norm_sums", sum_pieces, device, sums, stream);
+  launch_parts("batch_norm_sums", sum_pieces, device, sums, stream);
   launch_combine("batch_norm_finish_sums", finish_sums, device, sums, stream);
-  const BackwardArgs elements{args, elementwise_pieces(args.desc)};
-  launch_pieces("batch_norm_dx", input_gradient, device, elements, stream);
+  const BackwardArgs elements{args, elementwise_partition(args.desc)};
+  launch_parts("batch_norm_dx", input_gradient, device, elements, stream);
 }
 
 }  // namespace mp::MP_TARGET

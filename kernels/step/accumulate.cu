@@ -67,7 +67,7 @@ accumulate_list(MP_PARAM(AccumulateArgs) args) {
   largest.sum = block_reduce<kThreads, Max>(largest.sum);
   if (thread_index() == 0) note(args, largest);
   if (!args.last || !arrive_last(args.ticket)) return;
-  if (thread_index() == 0) publish_verdict(*args.scaler, *args.found_inf != 0.0f);
+  if (thread_index() == 0) publish_outcome(*args.scaler, *args.found_inf != 0.0f);
 }
 
 }  // namespace

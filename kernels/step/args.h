@@ -17,9 +17,9 @@ struct ScalerRecord {
 };
 
 /// The policy's parameters and state; the rules are in kernels/step/loss_scale.h.
-/// Steps that mp_step_query can look back.  Step n has slot n % kVerdicts of a ring in mapped memory,
+/// Steps that mp_step_query can look back.  Step n has slot n % kOutcomes of a ring in mapped memory,
 /// one word: 2 n, plus 1 if the step was skipped.  0: none yet.
-constexpr uint64_t kVerdicts = MP_STEP_QUERY_DEPTH;
+constexpr uint64_t kOutcomes = MP_STEP_QUERY_DEPTH;
 
 /// Lives in device memory.
 struct ScalerDevice {
@@ -31,7 +31,7 @@ struct ScalerDevice {
   mp_scaler_state_t state;
   ScalerRecord *history;  ///< ring of config.history; NULL where that is 0
   int64_t num_recorded;   ///< ever, so the next one goes to num_recorded % config.history
-  uint64_t *verdicts;     ///< ring of kVerdicts, in mapped memory
+  uint64_t *outcomes;     ///< ring of kOutcomes, in mapped memory
 };
 
 /// out = [out +] weight * *inv_scale * in.
@@ -40,7 +40,7 @@ struct AccumulateArgs {
   const float *inv_scale;
   float weight;
   bool first;            ///< out is not read
-  bool last;             ///< of a window: the sums are checked too, and the verdict is published
+  bool last;             ///< of a window: the sums are checked too, and the outcome is published
   float *found_inf;      ///< sticky: set to 1 where `in` is not finite
   ScalerDevice *scaler;  ///< optional, unless `last`: notes the amax of `in`
   uint32_t *ticket;      ///< 1, zero between launches; looked at where `last` is set
@@ -55,7 +55,7 @@ struct RankMessage {
 };
 
 /// Before the ranks combine their messages, and after it (kernels/step/rank_reduction.cu).
-struct AgreementArgs {
+struct RankReductionArgs {
   RankMessage *message;
   float *found_inf;            ///< what this rank has found; out: raised if any rank has
   const float *measured_amax;  ///< optional; out: `amax`

@@ -79,7 +79,7 @@ MP_DEVICE void finish_step(const StepArgs &args, bool skip) {
   if (u.skipped != nullptr) *u.skipped = skip ? 1.0f : 0.0f;
   if (u.scaler != nullptr) note_amax(*u.scaler, u.scaler_amax);
   if (u.scaler != nullptr && !u.keep_scaler) {
-    publish_verdict(*u.scaler, skip);
+    publish_outcome(*u.scaler, skip);
     update_scaler(*u.scaler);
   }
   if (u.clear != nullptr) *u.clear = 0.0f;
@@ -110,7 +110,7 @@ update_scaler_alone(MP_PARAM(ScalerArgs) args) {
   ScalerDevice &scaler = *args.scaler;
   note_amax(scaler, args.amax);
   // Without 1/S no step was taken, whatever the gradients were (is_skipped).
-  publish_verdict(scaler, has_overflowed(scaler) || !std::isfinite(scaler.inv_scale));
+  publish_outcome(scaler, has_overflowed(scaler) || !std::isfinite(scaler.inv_scale));
   update_scaler(scaler);
 }
 MP_KERNEL(kWarpSize, 1)

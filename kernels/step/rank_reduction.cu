@@ -22,7 +22,7 @@ MP_DEVICE void hear_amax(RankMessage &message, float amax) {
 }
 
 MP_KERNEL(kWarpSize, 1)
-write_message(MP_PARAM(AgreementArgs) args) {
+write_message(MP_PARAM(RankReductionArgs) args) {
   if (thread_index() != 0) return;
   RankMessage message{*args.found_inf != 0.0f ? kFoundInf : kFinite, 0.0f, 0.0f};
   if (args.measured_amax != nullptr) hear_amax(message, *args.measured_amax);
@@ -32,7 +32,7 @@ write_message(MP_PARAM(AgreementArgs) args) {
 }
 
 MP_KERNEL(kWarpSize, 1)
-take_message(MP_PARAM(AgreementArgs) args) {
+take_message(MP_PARAM(RankReductionArgs) args) {
   if (thread_index() != 0) return;
   const RankMessage message = *args.message;
   if (message.code != kFinite) *args.found_inf = 1.0f;
@@ -44,11 +44,11 @@ take_message(MP_PARAM(AgreementArgs) args) {
 
 }  // namespace
 
-void agreement_before(const Device &device, const AgreementArgs &args, mp_stream_t stream) {
+void pack_rank_message(const Device &device, const RankReductionArgs &args, mp_stream_t stream) {
   launch("write_message", write_message, device, {1, kWarpSize}, stream, args);
 }
 
-void agreement_after(const Device &device, const AgreementArgs &args, mp_stream_t stream) {
+void unpack_rank_message(const Device &device, const RankReductionArgs &args, mp_stream_t stream) {
   launch("take_message", take_message, device, {1, kWarpSize}, stream, args);
 }
 

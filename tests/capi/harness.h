@@ -36,7 +36,7 @@ struct host_outputs {
   void *ptr;
   size_t bytes;
   int64_t t;
-  mp_step_verdict_t verdict;
+  mp_step_outcome_t outcome;
 };
 extern struct host_outputs out;
 

@@ -166,10 +166,10 @@ static void my_host_optimizer(void) {
 
 static void step_with_host_optimizer(int64_t n) {
   /* ------------------------------------------------------------ */
-  mp_step_verdict_t verdict = MP_STEP_PENDING;
+  mp_step_outcome_t outcome = MP_STEP_PENDING;
   mp_grads_to_fp32(scaler, grads, grads32, stream);
-  while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n, &verdict);
-  if (verdict == MP_STEP_TAKEN) {
+  while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n, &outcome);
+  if (outcome == MP_STEP_TAKEN) {
     my_host_optimizer();
     mp_masters_to_model(masters, models, NULL, NULL, stream);
   }
@@ -203,10 +203,10 @@ static void my_learning_rate_advances(void) {
 static void train(int64_t steps) {
   /* ------------------------------------------------------------ */
   for (int64_t n = 1; n <= steps; n++) {
-    mp_step_verdict_t verdict = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+    mp_step_outcome_t outcome = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
     forward_and_backward(n); /* enqueued; step n - 1 is done long before this is */
-    while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &verdict);
-    if (verdict == MP_STEP_TAKEN) my_learning_rate_advances();
+    while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &outcome);
+    if (outcome == MP_STEP_TAKEN) my_learning_rate_advances();
     mp_scale_step(optimizer, scaler, NULL, stream);
   }
   /* ------------------------------------------------------------ */

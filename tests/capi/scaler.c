@@ -223,19 +223,19 @@ static void test_calls(mp_scaler_t scaler) {
 }
 
 static void test_query(mp_scaler_t scaler) {
-  FAILS(mp_step_query, (NULL, 1, &out.verdict), MP_ERROR_INVALID_ARGUMENT, "scaler");
-  FAILS(mp_step_query, (scaler, 0, &out.verdict), MP_ERROR_INVALID_ARGUMENT, "step");
-  FAILS(mp_step_query, (scaler, INT64_MIN, &out.verdict), MP_ERROR_INVALID_ARGUMENT, "step");
-  FAILS(mp_step_query, (scaler, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "verdict");
+  FAILS(mp_step_query, (NULL, 1, &out.outcome), MP_ERROR_INVALID_ARGUMENT, "scaler");
+  FAILS(mp_step_query, (scaler, 0, &out.outcome), MP_ERROR_INVALID_ARGUMENT, "step");
+  FAILS(mp_step_query, (scaler, INT64_MIN, &out.outcome), MP_ERROR_INVALID_ARGUMENT, "step");
+  FAILS(mp_step_query, (scaler, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "outcome");
 
   mp_scaler_state_t state;
   init_state_of(scaler, &state);
   state.steps = 10;
   WORKS(mp_scaler_set_state_sync(scaler, &state, NULL));
-  FAILS(mp_step_query, (scaler, 10, &out.verdict), MP_ERROR_NOT_FOUND, "step");
-  mp_step_verdict_t verdict = MP_STEP_TAKEN;
-  WORKS(mp_step_query(scaler, 11, &verdict));
-  check(verdict == MP_STEP_PENDING, "a step to come is pending");
+  FAILS(mp_step_query, (scaler, 10, &out.outcome), MP_ERROR_NOT_FOUND, "step");
+  mp_step_outcome_t outcome = MP_STEP_TAKEN;
+  WORKS(mp_step_query(scaler, 11, &outcome));
+  check(outcome == MP_STEP_PENDING, "a step to come is pending");
 }
 
 /* ---------------------------------------------------------------- accumulation */

@@ -28,7 +28,7 @@ Result result_of(RankOfSteps &rank) {
   return result;
 }
 
-void check_agreement(const World &world, RankOfSteps &mine, bool skips) {
+void check_ranks_agree(const World &world, RankOfSteps &mine, bool skips) {
   for (const Result &result : world.gather(result_of(mine))) {
     CHECK(same_state(result.state, state_of(mine.scaler.get())));
     CHECK(result.skipped == (skips ? 1.0f : 0.0f));
@@ -59,11 +59,11 @@ TEST_CASE("mpi: what is not finite on one rank makes all skip") {
         const OptimizerState before = mine.run.state();
         require_ok(mine.step(&world.comm(), mp_step_options_default()));
         CHECK(mine.run.state() == before);
-        check_agreement(world, mine, true);
+        check_ranks_agree(world, mine, true);
         CHECK(state_of(mine.scaler.get()).skipped_nan == (std::isnan(value) ? injected + 1 : 0));
         mine.set_grads(1.0);
         require_ok(mine.step(&world.comm(), mp_step_options_default()));
-        check_agreement(world, mine, false);
+        check_ranks_agree(world, mine, false);
       }
     }
   }
@@ -82,7 +82,7 @@ TEST_CASE("mpi: lognormal scalers stay equal over random steps") {
     if (overflowing == world.rank()) mine.inject(HUGE_VAL);
     require_ok(mine.step(&world.comm(), mp_step_options_default()));
     CAPTURE(step);
-    check_agreement(world, mine, overflowing < world.size());
+    check_ranks_agree(world, mine, overflowing < world.size());
   }
   CHECK(state_of(mine.scaler.get()).skipped > 0);
 }
@@ -108,7 +108,7 @@ TEST_CASE("mpi: a sharded optimizer equals one, bit for bit, where the squares a
         options.flags = MP_STEP_SHARDED;
         require_ok(mine.step(&world.comm(), options));
         CAPTURE(spec.kind, max_grad_norm, step);
-        check_agreement(world, mine, step == 2);
+        check_ranks_agree(world, mine, step == 2);
         CHECK(same_state(state_of(mine.scaler.get()), state_of(whole.scaler.get())));
         if (step != 2) CHECK(same_bits(mine.grad_norm.value(), whole.grad_norm.value()));
         CHECK(mine.run.master().download() == shard(world, whole.run.master().download()));

@@ -9,7 +9,7 @@ using namespace mptest;
 namespace {
 
 constexpr uint32_t kFirst = MP_ACCUMULATE_FIRST, kLast = MP_ACCUMULATE_LAST;
-constexpr mp_step_verdict_t kUnknown = static_cast<mp_step_verdict_t>(77);
+constexpr mp_step_outcome_t kUnknown = static_cast<mp_step_outcome_t>(77);
 
 /// A scaler that begins at `scale`, and where MP_SCALER_STATIC stays there.
 UniqueScaler scaler_at(float scale, mp_scaler_policy_t policy = MP_SCALER_STATIC) {
@@ -42,10 +42,10 @@ void accumulate(const UniqueScaler &scaler, const TensorSet &grads, const Tensor
   require_ok(mp_grads_accumulate(scaler.get(), grads.list(), sums.list(), weight, flags, kStream));
 }
 
-mp_step_verdict_t query(const UniqueScaler &scaler, int64_t step) {
-  mp_step_verdict_t verdict = kUnknown;
-  require_ok(mp_step_query(scaler.get(), step, &verdict));
-  return verdict;
+mp_step_outcome_t query(const UniqueScaler &scaler, int64_t step) {
+  mp_step_outcome_t outcome = kUnknown;
+  require_ok(mp_step_query(scaler.get(), step, &outcome));
+  return outcome;
 }
 
 TensorValues scaled(TensorValues values, double by) {
@@ -339,7 +339,7 @@ TEST_CASE("accumulate: the scaler learns the largest scaled gradient of the wind
   expect_status(mp_scaler_update(windows.get(), nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
 }
 
-TEST_CASE("accumulate: the verdict comes with the last call of several lists",
+TEST_CASE("accumulate: the outcome comes with the last call of several lists",
           "[accumulate][query][strict]") {
   const UniqueScaler scaler = scaler_at(8.0f, MP_SCALER_BACKOFF);
   TensorSet grads({{MP_FP16, 9}}), sums({{MP_FP32, 9}});
@@ -351,7 +351,7 @@ TEST_CASE("accumulate: the verdict comes with the last call of several lists",
     accumulate(scaler, grads, sums, 1.0f, kFirst);
     CHECK(query(scaler, step) == MP_STEP_PENDING);
     accumulate(scaler, other_grads, other_sums, 1.0f, kFirst | kLast);
-    const mp_step_verdict_t wanted = bad || other_bad ? MP_STEP_SKIPPED : MP_STEP_TAKEN;
+    const mp_step_outcome_t wanted = bad || other_bad ? MP_STEP_SKIPPED : MP_STEP_TAKEN;
     CHECK(query(scaler, step) == wanted);
     update(scaler);
     CHECK(query(scaler, step) == wanted);

@@ -14,7 +14,7 @@ OptimizerSpec small_spec() {
   return spec_of(MP_OPT_SGD, sgd_hyper(0.5f, 0.9f));
 }
 
-void check_agreement(RanksOfSteps &ranks, bool skips) {
+void check_ranks_agree(RanksOfSteps &ranks, bool skips) {
   for (RankOfSteps &rank : ranks) {
     CHECK(rank.skipped.value() == (skips ? 1.0f : 0.0f));
     CHECK(rank.run.t() == ranks.at(0).run.t());
@@ -39,7 +39,7 @@ TEST_CASE("ranks: what is not finite on one of them makes all skip", "[comm][ste
         const OptimizerState before = ranks.at(0).run.state();
         for (int again = 0; again < 2; ++again) {
           ranks.step(mp_step_options_default());
-          check_agreement(ranks, true);
+          check_ranks_agree(ranks, true);
           for (RankOfSteps &rank : ranks) CHECK(rank.run.state() == before);
         }
         const mp_scaler_state_t state = state_of(ranks.at(2).scaler.get());
@@ -47,7 +47,7 @@ TEST_CASE("ranks: what is not finite on one of them makes all skip", "[comm][ste
         CHECK(state.skipped_nan == (std::isnan(value) ? 2 * (injected + 1) : 0));
         ranks.at(injected).set_grads(1.0);
         ranks.step(mp_step_options_default());
-        check_agreement(ranks, false);
+        check_ranks_agree(ranks, false);
         CHECK(ranks.at(0).run.t() == injected + 1);
       }
     }
@@ -59,11 +59,11 @@ TEST_CASE("ranks: without scalers they skip together, this step only", "[comm][s
   RanksOfSteps ranks(std::vector<OptimizerSpec>(2, small_spec()), nullptr);
   ranks.at(1).inject(std::nan(""));
   ranks.step(mp_step_options_default());
-  check_agreement(ranks, true);
+  check_ranks_agree(ranks, true);
   CHECK(ranks.at(0).run.t() == 0);
   ranks.at(1).set_grads(1.0);
   ranks.step(mp_step_options_default());
-  check_agreement(ranks, false);
+  check_ranks_agree(ranks, false);
   CHECK(ranks.at(0).run.t() == 1);
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("ranks: a flag that an epilogue raised on one of them makes all skip",
   for (const float flag : {1.0f, 2.0f, NAN}) {
     write_float(mp_scaler_found_inf(ranks.at(1).scaler.get()), flag);
     ranks.step(mp_step_options_default());
-    check_agreement(ranks, true);
+    check_ranks_agree(ranks, true);
   }
   CHECK(state_of(ranks.at(0).scaler.get()).skipped == 3);
   CHECK(state_of(ranks.at(0).scaler.get()).skipped_nan == 0);
@@ -107,7 +107,7 @@ TEST_CASE("ranks: the scalers stay equal over random steps", "[comm][step]") {
       ranks.step(mp_step_options_default());
       require_ok(single.step(nullptr, mp_step_options_default()));
       CAPTURE(policy, step);
-      check_agreement(ranks, overflows);
+      check_ranks_agree(ranks, overflows);
       CHECK(same_state(state_of(ranks.at(1).scaler.get()), state_of(single.scaler.get())));
     }
   }
@@ -134,7 +134,7 @@ TEST_CASE("ranks: what another optimizer has left in the scaler counts for all r
           mp_scale_step(others[static_cast<size_t>(rank)].get(), scaler, &options, kStream);
       return status != MP_SUCCESS ? status : ranks.at(rank).step(&comm, mp_step_options_default());
     });
-    check_agreement(ranks, false);
+    check_ranks_agree(ranks, false);
     RankOfSteps single(small_spec(), &config);
     single.set_grads(64.0);
     require_ok(single.step(nullptr, mp_step_options_default()));
@@ -165,7 +165,7 @@ TEST_CASE("ranks: four with the same gradients do what one does, bit for bit", "
         return status != MP_SUCCESS ? status : ranks.at(rank).step(&comm, options);
       });
       CAPTURE(spec.kind, step);
-      check_agreement(ranks, step == 2);
+      check_ranks_agree(ranks, step == 2);
       for (RankOfSteps &rank : ranks) {
         CHECK(rank.run.state() == single.run.state());
         CHECK(same_state(state_of(rank.scaler.get()), state_of(single.scaler.get())));

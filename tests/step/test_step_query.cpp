@@ -10,17 +10,17 @@ using namespace mptest;
 namespace {
 
 constexpr int64_t kDepth = MP_STEP_QUERY_DEPTH;
-constexpr auto kForgotten = static_cast<mp_step_verdict_t>(77);
+constexpr auto kForgotten = static_cast<mp_step_outcome_t>(77);
 
-/// The verdict, or kForgotten.
-mp_step_verdict_t query(const UniqueScaler &scaler, int64_t step) {
-  mp_step_verdict_t verdict = kForgotten;
-  const mp_status_t status = mp_step_query(scaler.get(), step, &verdict);
+/// The outcome, or kForgotten.
+mp_step_outcome_t query(const UniqueScaler &scaler, int64_t step) {
+  mp_step_outcome_t outcome = kForgotten;
+  const mp_status_t status = mp_step_query(scaler.get(), step, &outcome);
   if (status != MP_ERROR_NOT_FOUND) require_ok(status);
-  return verdict;
+  return outcome;
 }
 
-mp_step_verdict_t verdict_of(bool skipped) {
+mp_step_outcome_t outcome_of(bool skipped) {
   return skipped ? MP_STEP_SKIPPED : MP_STEP_TAKEN;
 }
 
@@ -57,7 +57,7 @@ struct Steps {
 
 }  // namespace
 
-TEST_CASE("query: every step from pending to its verdict", "[query][strict]") {
+TEST_CASE("query: every step from pending to its outcome", "[query][strict]") {
   for (const mp_scaler_policy_t policy :
        {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL}) {
     Steps steps(policy);
@@ -68,7 +68,7 @@ TEST_CASE("query: every step from pending to its verdict", "[query][strict]") {
       skipped.push_back(random.integer(0, 2) == 0);
       steps.step(skipped.back());
       for (int64_t i = 1; i <= n; ++i) {
-        CHECK(query(steps.scaler, i) == verdict_of(skipped[static_cast<size_t>(i - 1)]));
+        CHECK(query(steps.scaler, i) == outcome_of(skipped[static_cast<size_t>(i - 1)]));
       }
     }
     CHECK(query(steps.scaler, 26 + kDepth) == MP_STEP_PENDING);
@@ -84,7 +84,7 @@ TEST_CASE("query: the last steps are remembered, those before are not", "[query]
   int wrong = 0;
   for (int64_t n = 1; n <= last; ++n) {
     const bool remembered = n > last - kDepth;
-    wrong += query(steps.scaler, n) != (remembered ? verdict_of(overflows(n)) : kForgotten);
+    wrong += query(steps.scaler, n) != (remembered ? outcome_of(overflows(n)) : kForgotten);
   }
   CHECK(wrong == 0);
   CHECK(query(steps.scaler, last + 1) == MP_STEP_PENDING);
@@ -114,12 +114,12 @@ TEST_CASE("query: optimizers that share a scaler take one step together", "[quer
     steps.step(overflow, MP_STEP_KEEP_SCALER);
     CHECK(query(steps.scaler, 1) == MP_STEP_PENDING);
     steps.step(false);
-    CHECK(query(steps.scaler, 1) == verdict_of(overflow));
+    CHECK(query(steps.scaler, 1) == outcome_of(overflow));
     steps.step(false, MP_STEP_KEEP_SCALER);
     steps.step(overflow, MP_STEP_KEEP_SCALER);
     CHECK(query(steps.scaler, 2) == MP_STEP_PENDING);
     require_ok(mp_scaler_update(steps.scaler.get(), nullptr, kStream));
-    CHECK(query(steps.scaler, 2) == verdict_of(overflow));
+    CHECK(query(steps.scaler, 2) == outcome_of(overflow));
   }
 }
 
@@ -153,11 +153,11 @@ TEST_CASE("query: from another thread, while steps are taken", "[query]") {
   int64_t known = 0, wrong = 0;
   std::thread other([&] {
     while (known < kSteps && !give_up) {
-      mp_step_verdict_t verdict;
-      if (mp_step_query(steps.scaler.get(), known + 1, &verdict) != MP_SUCCESS) break;
-      if (verdict == MP_STEP_PENDING) continue;
+      mp_step_outcome_t outcome;
+      if (mp_step_query(steps.scaler.get(), known + 1, &outcome) != MP_SUCCESS) break;
+      if (outcome == MP_STEP_PENDING) continue;
       ++known;
-      wrong += verdict != verdict_of(known % 4 == 0);
+      wrong += outcome != outcome_of(known % 4 == 0);
     }
   });
   for (int64_t n = 1; n <= kSteps; ++n) steps.update(n % 4 == 0);

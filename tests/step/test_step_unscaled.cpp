@@ -8,10 +8,10 @@ using namespace mptest;
 
 namespace {
 
-mp_step_verdict_t query(const UniqueScaler &scaler, int64_t step) {
-  mp_step_verdict_t verdict = MP_STEP_PENDING;
-  require_ok(mp_step_query(scaler.get(), step, &verdict));
-  return verdict;
+mp_step_outcome_t query(const UniqueScaler &scaler, int64_t step) {
+  mp_step_outcome_t outcome = MP_STEP_PENDING;
+  require_ok(mp_step_query(scaler.get(), step, &outcome));
+  return outcome;
 }
 
 mp_scaler_config_t power_of_two_config(mp_scaler_policy_t policy) {

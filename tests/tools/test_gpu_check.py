@@ -96,7 +96,7 @@ def test_no_gpu(machine):
     assert said.count("\n") == 1 and "nvidia-smi" in said, "and so is no nvidia-smi"
 
 
-def test_verdicts(machine):
+def test_outcomes(machine):
     machine.run("--stage", "tests")
     run = machine.summary()
     assert run["result"] == "passed", "tests that pass"

@@ -398,9 +398,9 @@ class mp_accumulate_flags_t(enum.IntFlag):
     # The first gradients of a window: sums are overwritten, and not read.
     MP_ACCUMULATE_FIRST = 1
     # The last ones before the update, by an optimizer of the host program: the sums are looked at
-    # as well, and mp_step_query learns the verdict here already.  Of several lists only the last one
+    # as well, and mp_step_query learns the outcome here already.  Of several lists only the last one
     # has this flag; nothing may raise the scaler's flag between here and mp_scaler_update.  The
-    # verdict is of this rank's gradients: with several ranks mp_grad_all_reduce comes before.
+    # outcome is of this rank's gradients: with several ranks mp_grad_all_reduce comes before.
     MP_ACCUMULATE_LAST = 2
 
 
@@ -408,7 +408,7 @@ MP_ACCUMULATE_FIRST = mp_accumulate_flags_t.MP_ACCUMULATE_FIRST
 MP_ACCUMULATE_LAST = mp_accumulate_flags_t.MP_ACCUMULATE_LAST
 
 
-class mp_step_verdict_t(enum.IntEnum):
+class mp_step_outcome_t(enum.IntEnum):
     """What became of a step."""
 
     # the device has not come to it yet
@@ -418,9 +418,9 @@ class mp_step_verdict_t(enum.IntEnum):
     MP_STEP_SKIPPED = 2
 
 
-MP_STEP_PENDING = mp_step_verdict_t.MP_STEP_PENDING
-MP_STEP_TAKEN = mp_step_verdict_t.MP_STEP_TAKEN
-MP_STEP_SKIPPED = mp_step_verdict_t.MP_STEP_SKIPPED
+MP_STEP_PENDING = mp_step_outcome_t.MP_STEP_PENDING
+MP_STEP_TAKEN = mp_step_outcome_t.MP_STEP_TAKEN
+MP_STEP_SKIPPED = mp_step_outcome_t.MP_STEP_SKIPPED
 
 
 class mp_pool_mode_t(enum.IntEnum):
@@ -1844,10 +1844,10 @@ FUNCTIONS = {
     # or knows of no flag, is started by the host, which asks until it is told; whatever else has
     # been enqueued goes on meanwhile.  n is mp_scaler_state.steps + 1:
     #
-    #     mp_step_verdict_t verdict = MP_STEP_PENDING;
+    #     mp_step_outcome_t outcome = MP_STEP_PENDING;
     #     mp_grads_to_fp32(scaler, grads, grads32, stream);
-    #     while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n, &verdict);
-    #     if (verdict == MP_STEP_TAKEN) {
+    #     while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n, &outcome);
+    #     if (outcome == MP_STEP_TAKEN) {
     #       my_host_optimizer();
     #       mp_masters_to_model(masters, models, NULL, NULL, stream);
     #     }
@@ -1863,22 +1863,22 @@ FUNCTIONS = {
     # The queue does not run dry if a step is asked for while it still holds work of the next one:
     #
     #     for (int64_t n = 1; n <= steps; n++) {
-    #       mp_step_verdict_t verdict = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+    #       mp_step_outcome_t outcome = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
     #       forward_and_backward(n); // enqueued; step n - 1 is done long before this is
-    #       while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &verdict);
-    #       if (verdict == MP_STEP_TAKEN) my_learning_rate_advances();
+    #       while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &outcome);
+    #       if (outcome == MP_STEP_TAKEN) my_learning_rate_advances();
     #       mp_scale_step(optimizer, scaler, NULL, stream);
     #     }
     #
     # @param step     >= 1, counted as in mp_scaler_state.steps: the update that makes steps n is step
-    #                 n, also after restoring a state and in a replayed graph.  Its verdict is known
+    #                 n, also after restoring a state and in a replayed graph.  Its outcome is known
     #                 at the end of the mp_scale_step or mp_scaler_update that counts it (those with
     #                 MP_STEP_KEEP_SCALER do not), or after MP_ACCUMULATE_LAST.
-    # @param verdict  host, out.
+    # @param outcome  host, out.
     # @retval MP_ERROR_NOT_FOUND the step lies MP_STEP_QUERY_DEPTH or more back, or before the state
     #         that was restored
     "mp_step_query": (c_uint32, [c_void_p, c_int64, c_void_p],
-        'scaler, step, verdict'),
+        'scaler, step, outcome'),
     # Dense rows, weight = 1.
     "mp_xent_desc_init": (c_uint32, [POINTER(mp_xent_desc_t), c_size_t, c_int64, c_int64, c_uint32],
         'desc, struct_size, rows, classes, dtype'),

@@ -276,9 +276,9 @@ class Scaler(_Object):
     def query(self, step: int) -> Any:
         """What became of a step, without waiting: MP_STEP_PENDING, MP_STEP_TAKEN or MP_STEP_SKIPPED of
         mpcore._sys.  Steps count from 1, as state().steps."""
-        verdict = ctypes.c_uint32()
-        check(lib.mp_step_query(self.handle, step, ctypes.byref(verdict)))
-        return _sys.mp_step_verdict_t(verdict.value)
+        outcome = ctypes.c_uint32()
+        check(lib.mp_step_query(self.handle, step, ctypes.byref(outcome)))
+        return _sys.mp_step_outcome_t(outcome.value)
 
     def history(self, stream: Any = None) -> List[tuple]:
         """(scale, skipped) of the last updates, oldest first, as many as the option history= keeps; see

@@ -408,7 +408,7 @@ impl ReduceOp {
 #[non_exhaustive]
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StepVerdict {
+pub enum StepOutcome {
     /// the device has not come to it yet
     Pending = 0,
     /// `MP_STEP_TAKEN`
@@ -417,7 +417,7 @@ pub enum StepVerdict {
     Skipped = 2,
 }
 
-impl StepVerdict {
+impl StepOutcome {
     /// The value of that number, if this crate knows one.
     pub fn from_raw(raw: u32) -> Option<Self> {
         Some(match raw {

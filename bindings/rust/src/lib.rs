@@ -1,4 +1,4 @@
-//! Mixed-precision training kernels: the safe face of `mpcore.h`, and [`sys`], all of it as it is.
+//! Mixed-precision training kernels: the safe layer over `mpcore.h`, and [`sys`], all of it as it is.
 //!
 //! ```
 //! use mpcore::{Activation, Context, Device, F16};

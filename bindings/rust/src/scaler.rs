@@ -1,7 +1,7 @@
 //! A loss scale that lives on the device.
 
 use crate::context::{at_least, Context, Data, Float, Stream, View};
-use crate::enums::{ScalerPolicy, ScalerPreset, StepVerdict};
+use crate::enums::{ScalerPolicy, ScalerPreset, StepOutcome};
 use crate::error::{check, Error, Result};
 use crate::sys;
 use crate::tensors::TensorList;
@@ -158,11 +158,11 @@ impl<'c> Scaler<'c> {
 
     /// What became of a step, without waiting; steps count from 1, as `state().steps`.  None where the
     /// library is newer than this crate.
-    pub fn query(&self, step: i64) -> Result<Option<StepVerdict>> {
-        let mut verdict = 0;
-        // SAFETY: `verdict` is written during the call.
-        check(unsafe { sys::mp_step_query(self.raw, step, &mut verdict) })?;
-        Ok(StepVerdict::from_raw(verdict))
+    pub fn query(&self, step: i64) -> Result<Option<StepOutcome>> {
+        let mut outcome = 0;
+        // SAFETY: `outcome` is written during the call.
+        check(unsafe { sys::mp_step_query(self.raw, step, &mut outcome) })?;
+        Ok(StepOutcome::from_raw(outcome))
     }
 
     /// (scale, 0 = clean, 1 = overflowed, 2 = overflowed with NaN) of the last updates, oldest first, at

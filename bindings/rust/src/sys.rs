@@ -322,18 +322,18 @@ pub type mp_accumulate_flags_t = u32;
 /// The first gradients of a window: sums are overwritten, and not read.
 pub const MP_ACCUMULATE_FIRST: mp_accumulate_flags_t = 1;
 /// The last ones before the update, by an optimizer of the host program: the sums are looked at
-/// as well, and mp\_step\_query learns the verdict here already.  Of several lists only the last one
+/// as well, and mp\_step\_query learns the outcome here already.  Of several lists only the last one
 /// has this flag; nothing may raise the scaler's flag between here and mp\_scaler\_update.  The
-/// verdict is of this rank's gradients: with several ranks mp\_grad\_all\_reduce comes before.
+/// outcome is of this rank's gradients: with several ranks mp\_grad\_all\_reduce comes before.
 pub const MP_ACCUMULATE_LAST: mp_accumulate_flags_t = 2;
 
 /// What became of a step.
-pub type mp_step_verdict_t = u32;
+pub type mp_step_outcome_t = u32;
 /// the device has not come to it yet
-pub const MP_STEP_PENDING: mp_step_verdict_t = 0;
-pub const MP_STEP_TAKEN: mp_step_verdict_t = 1;
+pub const MP_STEP_PENDING: mp_step_outcome_t = 0;
+pub const MP_STEP_TAKEN: mp_step_outcome_t = 1;
 /// there was an overflow
-pub const MP_STEP_SKIPPED: mp_step_verdict_t = 2;
+pub const MP_STEP_SKIPPED: mp_step_outcome_t = 2;
 
 /// What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
 /// one of the two means, and not at all in the other.
@@ -1971,10 +1971,10 @@ extern "C" {
     /// been enqueued goes on meanwhile.  n is mp\_scaler\_state.steps + 1:
     ///
     /// ```text
-    ///     mp_step_verdict_t verdict = MP_STEP_PENDING;
+    ///     mp_step_outcome_t outcome = MP_STEP_PENDING;
     ///     mp_grads_to_fp32(scaler, grads, grads32, stream);
-    ///     while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n, &verdict);
-    ///     if (verdict == MP_STEP_TAKEN) {
+    ///     while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n, &outcome);
+    ///     if (outcome == MP_STEP_TAKEN) {
     ///       my_host_optimizer();
     ///       mp_masters_to_model(masters, models, NULL, NULL, stream);
     ///     }
@@ -1992,26 +1992,26 @@ extern "C" {
     ///
     /// ```text
     ///     for (int64_t n = 1; n <= steps; n++) {
-    ///       mp_step_verdict_t verdict = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+    ///       mp_step_outcome_t outcome = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
     ///       forward_and_backward(n); // enqueued; step n - 1 is done long before this is
-    ///       while (verdict == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &verdict);
-    ///       if (verdict == MP_STEP_TAKEN) my_learning_rate_advances();
+    ///       while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &outcome);
+    ///       if (outcome == MP_STEP_TAKEN) my_learning_rate_advances();
     ///       mp_scale_step(optimizer, scaler, NULL, stream);
     ///     }
     ///
     /// ```
     /// @param step     \>= 1, counted as in mp\_scaler\_state.steps: the update that makes steps n is step
     /// ```text
-    ///                 n, also after restoring a state and in a replayed graph.  Its verdict is known
+    ///                 n, also after restoring a state and in a replayed graph.  Its outcome is known
     ///                 at the end of the mp_scale_step or mp_scaler_update that counts it (those with
     ///                 MP_STEP_KEEP_SCALER do not), or after MP_ACCUMULATE_LAST.
     /// ```
-    /// @param verdict  host, out.
+    /// @param outcome  host, out.
     /// @retval MP\_ERROR\_NOT\_FOUND the step lies MP\_STEP\_QUERY\_DEPTH or more back, or before the state
     /// ```text
     ///         that was restored
     /// ```
-    pub fn mp_step_query(scaler: mp_scaler_t, step: i64, verdict: *mut mp_step_verdict_t) -> mp_status_t;
+    pub fn mp_step_query(scaler: mp_scaler_t, step: i64, outcome: *mut mp_step_outcome_t) -> mp_status_t;
 
     /// Dense rows, weight = 1.
     pub fn mp_xent_desc_init(desc: *mut mp_xent_desc_t, struct_size: usize, rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_status_t;

@@ -185,8 +185,8 @@ fn accumulation_and_queries() {
     assert_eq!(s.to_vec().unwrap(), [2.0, -1.0]);
     g.copy_from(&[f32::NAN, 0.0]).unwrap();
     scaler.grads_to_fp32(&grads, &sums, STREAM).unwrap();
-    assert_eq!(scaler.query(1).unwrap(), Some(StepVerdict::Skipped));
+    assert_eq!(scaler.query(1).unwrap(), Some(StepOutcome::Skipped));
     scaler.update(None, STREAM).unwrap();
-    assert_eq!(scaler.query(2).unwrap(), Some(StepVerdict::Pending));
+    assert_eq!(scaler.query(2).unwrap(), Some(StepOutcome::Pending));
     assert!(scaler.query(0).is_err());
 }

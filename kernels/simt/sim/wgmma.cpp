@@ -192,8 +192,8 @@ void begin(const Thread &thread, Warpgroup &group, const WgmmaOperands &operands
   operation.at = where;
 }
 
-void check_agreement(const WgmmaOperation &operation, const WgmmaOperands &operands,
-                     const WgmmaBinding *binding, int64_t group, source_location where) {
+void check_same_operands(const WgmmaOperation &operation, const WgmmaOperands &operands,
+                         const WgmmaBinding *binding, int64_t group, source_location where) {
   if (!same_line(operation.at, where))
     violation(where, "finds its warpgroup in wgmma at %s and calls another",
               file_and_line(operation.at).text);
@@ -248,7 +248,7 @@ void wgmma_issue(Thread &thread, const WgmmaOperands &operands, float *d, source
   if (me.issued == group.begun)
     begin(thread, group, operands, binding, where);
   else
-    check_agreement(group.operation(me.issued), operands, binding, me.group, where);
+    check_same_operands(group.operation(me.issued), operands, binding, me.group, where);
   WgmmaOperation &operation = group.operation(me.issued++);
   if (binding == nullptr) binding = &bind(index, me, d, operation, where);
   binding->group = me.group;

@@ -87,7 +87,7 @@ def _end_group(process):
     process.wait()
 
 
-def _verdict(step: Step, code: int, text: str) -> Result:
+def _outcome(step: Step, code: int, text: str) -> Result:
     last_line = text.rstrip().rpartition("\n")[2]
     if code < 0:
         return Result(CRASHED, f"signal {-code}, {signal.Signals(-code).name}")
@@ -142,7 +142,7 @@ def run(step: Step, folder: pathlib.Path, seconds_left: float, environment: dict
                                    stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
         try:
             code = _wait(process, limit_s, request)
-            result = _verdict(step, code, log.read_text(encoding="utf-8", errors="replace"))
+            result = _outcome(step, code, log.read_text(encoding="utf-8", errors="replace"))
         except subprocess.TimeoutExpired:
             _end_group(process)
             result = (Result(TIMED_OUT, f"took longer than its limit of {step.limit_s} s")

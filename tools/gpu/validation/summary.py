@@ -14,7 +14,7 @@ from . import runner
 SCHEMA = 1
 
 
-def verdict(statuses) -> str:
+def outcome(statuses) -> str:
     statuses = list(statuses)
     if any(status in runner.FAILURES for status in statuses):
         return "failed"
@@ -46,11 +46,11 @@ class Summary:
     def result_of(self, step) -> runner.Result:
         return self._results.get((step.stage, step.name), runner.Result(runner.NOT_RUN, "not asked for yet"))
 
-    def verdict_of_run(self) -> str:
-        return verdict(self.result_of(step).status for step in self.asked)
+    def outcome_of_run(self) -> str:
+        return outcome(self.result_of(step).status for step in self.asked)
 
-    def verdict_of_all(self) -> str:
-        return verdict(self.result_of(step).status for step in self.steps)
+    def outcome_of_all(self) -> str:
+        return outcome(self.result_of(step).status for step in self.steps)
 
     def lines(self):
         stage = None
@@ -60,12 +60,12 @@ class Summary:
                 stage = step.stage
                 yield f"{stage}"
             yield f"  {step.name:<24} {result.status:<10} {result.seconds:7.1f} s  {result.detail}".rstrip()
-        yield f"this run: {self.verdict_of_run()}; all stages together: {self.verdict_of_all()}"
+        yield f"this run: {self.outcome_of_run()}; all stages together: {self.outcome_of_all()}"
 
     def write(self):
         run = {
             "schema": SCHEMA, "about": self.about,
-            "result": self.verdict_of_run(), "result_of_all": self.verdict_of_all(),
+            "result": self.outcome_of_run(), "result_of_all": self.outcome_of_all(),
             "steps": [{"stage": step.stage, "step": step.name, "command": shlex.join(step.command),
                        **dataclasses.asdict(self.result_of(step))} for step in self.steps]}
         _replace(self.path, json.dumps(run, indent=1) + "\n")
