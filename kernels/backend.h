@@ -13,7 +13,7 @@
 #include <string>
 
 #include "kernels/device.h"
-#include "mpcore.h"
+#include "mpcore/core.h"
 
 namespace mp {
 

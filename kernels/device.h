@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "mpcore.h"
+#include "mpcore/core.h"
 
 namespace mp {
 

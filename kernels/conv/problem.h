@@ -7,7 +7,7 @@
 #include <string>
 
 #include "kernels/gemm/problem.h"
-#include "mpcore.h"
+#include "mpcore/conv.h"
 
 namespace mp {
 

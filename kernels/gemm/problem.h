@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "kernels/device.h"
-#include "mpcore.h"
+#include "mpcore/gemm.h"
 
 namespace mp {
 

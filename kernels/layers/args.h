@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "mpcore.h"
+#include "mpcore/layers.h"
 
 namespace mp {
 

@@ -6,7 +6,9 @@
 
 #include "kernels/simt/compiler.h"
 #include "kernels/tensors/lists.h"
-#include "mpcore.h"
+#include "mpcore/optimizer.h"
+#include "mpcore/scaler.h"
+#include "mpcore/step.h"
 
 namespace mp {
 

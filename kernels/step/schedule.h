@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "kernels/simt/compiler.h"
-#include "mpcore.h"
+#include "mpcore/optimizer.h"
 
 namespace mp::MP_TARGET {
 

@@ -5,7 +5,7 @@
 
 #include "kernels/device.h"
 #include "kernels/simt/compiler.h"
-#include "mpcore.h"
+#include "mpcore/core.h"
 
 namespace mp::MP_TARGET {
 
