@@ -2,6 +2,7 @@
 #include "kernels/conv/conv.h"
 
 #include "kernels/conv/implicit_gemm.h"
+#include "kernels/gemm/dispatch.h"
 #include "kernels/gemm/gemm.h"
 
 namespace mp::MP_TARGET {
@@ -87,10 +88,10 @@ void launch_implicit(const ConvChoice &choice, const ConvProblem &problem, const
   args.slice_k = slice_elems(kernel, product.k, choice.gemm.split_k);
   if (kernel.family == GemmFamily::simt)
     launch_conv_simt(choice, problem.op, device, args, stream);
-  else if (problem.dtype == MP_FP16)
-    launch_conv_wmma_fp16(choice, problem.op, device, args, stream);
   else
-    launch_conv_wmma_bf16(choice, problem.op, device, args, stream);
+    with_half_type(problem.dtype, [&](auto type) {
+      launch_conv_wmma<typename decltype(type)::type>(choice, problem.op, device, args, stream);
+    });
 }
 
 /// By kernels whose threads find the patches.

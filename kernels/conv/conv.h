@@ -149,18 +149,17 @@ class ConvProduct {
 /// `args`: but for the schedule and slice_k.
 void launch_conv_depthwise(const ConvChoice &, const ConvProblem &, const Device &, ConvArgs,
                            mp_stream_t);
-void launch_conv_wmma_fp16(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,
-                           mp_stream_t);
-void launch_conv_wmma_bf16(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,
-                           mp_stream_t);
+/// Instantiated for half and bf16, in a file each: they are compiled side by side.
+template <class T>
+void launch_conv_wmma(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,
+                      mp_stream_t);
 /// The whole of it: also the sum over the slices of k.
 void launch_conv_wgmma(const ConvChoice &, const ConvProblem &, const Device &,
                        std::byte *workspace, mp_stream_t);
 struct ConvWgmmaArgs;
-void launch_conv_wgmma_fp16(const ConvChoice &, mp_conv_op_t, const Device &, const ConvWgmmaArgs &,
-                            mp_stream_t);
-void launch_conv_wgmma_bf16(const ConvChoice &, mp_conv_op_t, const Device &, const ConvWgmmaArgs &,
-                            mp_stream_t);
+template <class T>
+void launch_conv_wgmma_kernel(const ConvChoice &, mp_conv_op_t, const Device &,
+                              const ConvWgmmaArgs &, mp_stream_t);
 void launch_conv_simt(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,
                       mp_stream_t);
 

@@ -2,6 +2,7 @@
 //
 // For layers that are kept in fp32; it runs everything else too.
 #include "kernels/conv/conv.h"
+#include "kernels/conv/conv_dispatch.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/simt_loop.h"
@@ -198,27 +199,16 @@ void launch_tile(const char *name, const Device &device, const ConvArgs &args, m
   launch(name, conv_simt<op, Tile>, device, shape, stream, args);
 }
 
-template <mp_conv_op_t op>
-void launch_pass(const ConvChoice &choice, const Device &device, const ConvArgs &args,
-                 mp_stream_t stream) {
-  if (choice.gemm.kernel->tile == GemmTile::simt_128x128)
-    launch_tile<op, SimtTile128x128>(choice.name, device, args, stream);
-  else
-    launch_tile<op, SimtTile64x64>(choice.name, device, args, stream);
-}
-
 }  // namespace
 
 void launch_conv_simt(const ConvChoice &choice, mp_conv_op_t op, const Device &device,
                       const ConvArgs &args, mp_stream_t stream) {
-  switch (op) {
-    case MP_CONV_FPROP:
-      return launch_pass<MP_CONV_FPROP>(choice, device, args, stream);
-    case MP_CONV_DGRAD:
-      return launch_pass<MP_CONV_DGRAD>(choice, device, args, stream);
-    case MP_CONV_WGRAD:
-      return launch_pass<MP_CONV_WGRAD>(choice, device, args, stream);
-  }
+  with_conv_op(op, [&](auto pass) {
+    with_tile(SimtTiles{}, *choice.gemm.kernel, [&](auto tile) {
+      launch_tile<decltype(pass)::value, typename decltype(tile)::type>(choice.name, device, args,
+                                                                        stream);
+    });
+  });
 }
 
 }  // namespace mp::MP_TARGET

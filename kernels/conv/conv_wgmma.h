@@ -13,6 +13,7 @@
 #pragma once
 
 #include "kernels/conv/conv.h"
+#include "kernels/conv/conv_dispatch.h"
 #include "kernels/conv/im2col.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/wgmma_loop.h"
@@ -200,42 +201,20 @@ void launch_conv_wgmma(const ConvChoice &choice, const Device &device, const Con
          wgmma_launch_shape<Tile>(device, args.num_work_tiles, choice.gemm.cluster), stream, args);
 }
 
-/// Low tiles are for wgrad, whose rows are the K channels.
-template <class T, mp_conv_op_t op>
-void launch_conv_wgmma(const ConvChoice &choice, const Device &device, const ConvWgmmaArgs &args,
-                       mp_stream_t stream) {
-  switch (choice.gemm.kernel->tile) {
-    case GemmTile::wgmma_128x256:
-      return launch_conv_wgmma<T, op, WgmmaTile128x256>(choice, device, args, stream);
-    case GemmTile::wgmma_256x128:
-      return launch_conv_wgmma<T, op, WgmmaTile256x128>(choice, device, args, stream);
-    case GemmTile::wgmma_128x128:
-      return launch_conv_wgmma<T, op, WgmmaTile128x128>(choice, device, args, stream);
-    case GemmTile::wgmma_64x256:
-      if constexpr (op == MP_CONV_WGRAD)
-        return launch_conv_wgmma<T, op, WgmmaTile64x256>(choice, device, args, stream);
-      break;
-    case GemmTile::wgmma_64x128:
-      if constexpr (op == MP_CONV_WGRAD)
-        return launch_conv_wgmma<T, op, WgmmaTile64x128>(choice, device, args, stream);
-      break;
-    default:
-      break;
-  }
-  throw TargetError(MP_ERROR_INTERNAL, std::string(choice.name) + " has no such tile");
-}
+/// The tiles of a pass: low ones for wgrad alone, whose rows are the K channels.
+template <mp_conv_op_t op>
+using ConvWgmmaTiles = std::conditional_t<op == MP_CONV_WGRAD, WgmmaTiles, LargeWgmmaTiles>;
 
+/// One type of tensors; the .cu files have one instantiation each.
 template <class T>
-void launch_conv_wgmma(const ConvChoice &choice, mp_conv_op_t op, const Device &device,
-                       const ConvWgmmaArgs &args, mp_stream_t stream) {
-  switch (op) {
-    case MP_CONV_FPROP:
-      return launch_conv_wgmma<T, MP_CONV_FPROP>(choice, device, args, stream);
-    case MP_CONV_DGRAD:
-      return launch_conv_wgmma<T, MP_CONV_DGRAD>(choice, device, args, stream);
-    case MP_CONV_WGRAD:
-      return launch_conv_wgmma<T, MP_CONV_WGRAD>(choice, device, args, stream);
-  }
+void launch_conv_wgmma_kernel(const ConvChoice &choice, mp_conv_op_t op, const Device &device,
+                              const ConvWgmmaArgs &args, mp_stream_t stream) {
+  with_conv_op(op, [&](auto pass) {
+    with_tile(ConvWgmmaTiles<decltype(pass)::value>{}, *choice.gemm.kernel, [&](auto tile) {
+      launch_conv_wgmma<T, decltype(pass)::value, typename decltype(tile)::type>(choice, device,
+                                                                                 args, stream);
+    });
+  });
 }
 
 }  // namespace mp::MP_TARGET

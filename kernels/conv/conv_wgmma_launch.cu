@@ -90,10 +90,10 @@ void launch_conv_wgmma(const ConvChoice &choice, const ConvProblem &problem, con
   set_output(args, problem);
   set_walks(args, problem);
   start_wgmma_split(device, wgmma_workspace_of(args, choice.gemm, 0), workspace, &args, stream);
-  if (problem.dtype == MP_FP16)
-    launch_conv_wgmma_fp16(choice, problem.op, device, args, stream);
-  else
-    launch_conv_wgmma_bf16(choice, problem.op, device, args, stream);
+  with_half_type(problem.dtype, [&](auto type) {
+    launch_conv_wgmma_kernel<typename decltype(type)::type>(choice, problem.op, device, args,
+                                                            stream);
+  });
 }
 
 }  // namespace mp::MP_TARGET

@@ -1,6 +1,7 @@
 // Convolution on the tensor cores through WMMA: the loop of wmma_loop.h over patches and filters.
 #pragma once
 
+#include "kernels/conv/conv_dispatch.h"
 #include "kernels/conv/conv_loaders.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm_wmma.h"
@@ -126,32 +127,16 @@ void launch_conv_wmma(const char *name, const Device &device, const ConvArgs &ar
   launch(name, conv_wmma<T, op, Tile>, device, shape, stream, args);
 }
 
-template <class T, mp_conv_op_t op>
-void launch_conv_wmma(const ConvChoice &choice, const Device &device, const ConvArgs &args,
-                      mp_stream_t stream) {
-  switch (choice.gemm.kernel->tile) {
-    case GemmTile::wmma_256x128:
-      return launch_conv_wmma<T, op, WmmaTile256x128>(choice.name, device, args, stream);
-    case GemmTile::wmma_128x128:
-      return launch_conv_wmma<T, op, WmmaTile128x128>(choice.name, device, args, stream);
-    case GemmTile::wmma_64x64:
-      return launch_conv_wmma<T, op, WmmaTile64x64>(choice.name, device, args, stream);
-    default:
-      throw TargetError(MP_ERROR_INTERNAL, std::string(choice.name) + " is no WMMA kernel");
-  }
-}
-
+/// One type of tensors; the .cu files have one instantiation each.
 template <class T>
 void launch_conv_wmma(const ConvChoice &choice, mp_conv_op_t op, const Device &device,
                       const ConvArgs &args, mp_stream_t stream) {
-  switch (op) {
-    case MP_CONV_FPROP:
-      return launch_conv_wmma<T, MP_CONV_FPROP>(choice, device, args, stream);
-    case MP_CONV_DGRAD:
-      return launch_conv_wmma<T, MP_CONV_DGRAD>(choice, device, args, stream);
-    case MP_CONV_WGRAD:
-      return launch_conv_wmma<T, MP_CONV_WGRAD>(choice, device, args, stream);
-  }
+  with_conv_op(op, [&](auto pass) {
+    with_tile(WmmaTiles{}, *choice.gemm.kernel, [&](auto tile) {
+      launch_conv_wmma<T, decltype(pass)::value, typename decltype(tile)::type>(choice.name, device,
+                                                                                args, stream);
+    });
+  });
 }
 
 }  // namespace mp::MP_TARGET

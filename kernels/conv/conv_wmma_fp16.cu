@@ -1,11 +1,9 @@
-// The WMMA convolution kernels for FP16 tensors: every tile, every pass.
+// The WMMA convolution kernels for FP16 tensors.
 #include "kernels/conv/conv_wmma.h"
 
 namespace mp::MP_TARGET {
 
-void launch_conv_wmma_fp16(const ConvChoice &choice, mp_conv_op_t op, const Device &device,
-                           const ConvArgs &args, mp_stream_t stream) {
-  launch_conv_wmma<half>(choice, op, device, args, stream);
-}
+template void launch_conv_wmma<half>(const ConvChoice &, mp_conv_op_t, const Device &,
+                                     const ConvArgs &, mp_stream_t);
 
 }  // namespace mp::MP_TARGET

@@ -73,12 +73,9 @@ const char *why_not_family(const ConvProblem &p, ConvFamily family) {
 /// The kernels that are there for a family and a pass: low wgmma tiles for wgrad alone, whose rows are
 /// the K channels.
 GemmTiles tiles_of(ConvFamily family, mp_conv_op_t op) {
-  using enum GemmTile;
   if (family == ConvFamily::gemm) return kAllGemmTiles;
-  if (family == ConvFamily::implicit)
-    return gemm_tiles({wmma_256x128, wmma_128x128, wmma_64x64, simt_128x128, simt_64x64});
-  const GemmTiles large = gemm_tiles({wgmma_128x256, wgmma_256x128, wgmma_128x128});
-  return op == MP_CONV_WGRAD ? large | gemm_tiles({wgmma_64x256, wgmma_64x128}) : large;
+  if (family == ConvFamily::implicit) return WmmaTiles::kSet | SimtTiles::kSet;
+  return op == MP_CONV_WGRAD ? WgmmaTiles::kSet : LargeWgmmaTiles::kSet;
 }
 
 bool is_one_of(GemmTiles tiles, const GemmKernel &kernel) {

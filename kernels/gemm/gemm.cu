@@ -1,6 +1,8 @@
 // One mp_gemm: the main loop, and the passes behind it that some problems need.
 #include "kernels/gemm/gemm.h"
 
+#include "kernels/gemm/dispatch.h"
+
 namespace mp::MP_TARGET {
 
 namespace {
@@ -30,10 +32,9 @@ GemmArgs make_gemm_args(const GemmProblem &problem, const GemmChoice &choice,
 
 void launch_wmma(const GemmChoice &choice, const Device &device, const GemmArgs &args,
                  mp_stream_t stream) {
-  if (args.problem.dtype_ab == MP_FP16)
-    launch_wmma_fp16(choice, device, args, stream);
-  else
-    launch_wmma_bf16(choice, device, args, stream);
+  with_half_type(args.problem.dtype_ab, [&](auto type) {
+    launch_wmma<typename decltype(type)::type>(choice, device, args, stream);
+  });
 }
 
 void gemm(const Device &device, const GemmProblem &problem, const GemmChoice &choice,

@@ -25,13 +25,12 @@ void gemm(const Device &, const GemmProblem &, const GemmChoice &, void *workspa
 /// The whole of it: also the sum over the slices of k.
 void launch_wgmma(const GemmChoice &, const Device &, const GemmArgs &, std::byte *workspace,
                   mp_stream_t);
-struct WgmmaArgs;
-void launch_wgmma_fp16(const GemmChoice &, const Device &, const WgmmaArgs &, mp_stream_t);
-void launch_wgmma_bf16(const GemmChoice &, const Device &, const WgmmaArgs &, mp_stream_t);
 
+/// Instantiated for half and bf16, in a file each: they are compiled side by side.
+template <class T>
 void launch_wmma(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
-void launch_wmma_fp16(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
-void launch_wmma_bf16(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
+/// For the type of the problem.
+void launch_wmma(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
 /// Needs m or n <= 16.
 void launch_gemv(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
 void launch_simt(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);

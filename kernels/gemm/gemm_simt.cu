@@ -1,6 +1,7 @@
 // D = epilogue(op(A) op(B)) on the CUDA cores: the loop of simt_loop.h over matrices.
 //
 // For layers that are kept in fp32, and the last row of the table: it runs everything.
+#include "kernels/gemm/dispatch.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/simt_loop.h"
@@ -66,10 +67,9 @@ void launch_tile(const char *name, const Device &device, const GemmArgs &args, m
 
 void launch_simt(const GemmChoice &choice, const Device &device, const GemmArgs &args,
                  mp_stream_t stream) {
-  if (choice.kernel->tile == GemmTile::simt_128x128)
-    launch_tile<SimtTile128x128>(choice.name, device, args, stream);
-  else
-    launch_tile<SimtTile64x64>(choice.name, device, args, stream);
+  with_tile(SimtTiles{}, *choice.kernel, [&](auto tile) {
+    launch_tile<typename decltype(tile)::type>(choice.name, device, args, stream);
+  });
 }
 
 }  // namespace mp::MP_TARGET

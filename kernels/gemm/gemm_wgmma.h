@@ -1,6 +1,7 @@
 // D = epilogue(op(A) op(B)) on the tensor cores of Hopper: the loop of wgmma_loop.h over two matrices.
 #pragma once
 
+#include "kernels/gemm/dispatch.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/wgmma_loop.h"
 
@@ -59,6 +60,18 @@ void launch_gemm_wgmma(const GemmChoice &choice, const Device &device, const Wgm
                        mp_stream_t stream) {
   launch(choice.name, gemm_wgmma<T, op_a, op_b, Tile>, device,
          wgmma_launch_shape<Tile>(device, args.num_work_tiles, choice.cluster), stream, args);
+}
+
+/// One type of operands; the .cu files have one instantiation each.
+template <class T>
+void launch_wgmma_kernel(const GemmChoice &choice, const Device &device, const WgmmaArgs &args,
+                         mp_stream_t stream) {
+  with_ops(args.problem.op_a, args.problem.op_b, [&](auto op_a, auto op_b) {
+    with_tile(WgmmaTiles{}, *choice.kernel, [&](auto tile) {
+      launch_gemm_wgmma<T, decltype(op_a)::value, decltype(op_b)::value,
+                        typename decltype(tile)::type>(choice, device, args, stream);
+    });
+  });
 }
 
 }  // namespace mp::MP_TARGET

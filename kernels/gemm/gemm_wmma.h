@@ -5,6 +5,7 @@
 // 16-byte aligned in every row are copied element by element.
 #pragma once
 
+#include "kernels/gemm/dispatch.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/operand.h"
@@ -158,6 +159,18 @@ void launch_gemm_wmma(const char *name, const Device &device, const GemmArgs &ar
   const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), kMaxBlocks), Tile::kThreads,
                           GemmWmma<T, op_a, op_b, Tile>::kSmemBytes};
   launch(name, gemm_wmma<T, op_a, op_b, Tile>, device, shape, stream, args);
+}
+
+/// One type of operands; the .cu files have one instantiation each.
+template <class T>
+void launch_wmma(const GemmChoice &choice, const Device &device, const GemmArgs &args,
+                 mp_stream_t stream) {
+  with_ops(args.problem.op_a, args.problem.op_b, [&](auto op_a, auto op_b) {
+    with_tile(WmmaTiles{}, *choice.kernel, [&](auto tile) {
+      launch_gemm_wmma<T, decltype(op_a)::value, decltype(op_b)::value,
+                       typename decltype(tile)::type>(choice.name, device, args, stream);
+    });
+  });
 }
 
 }  // namespace mp::MP_TARGET

@@ -1,11 +1,8 @@
-// The WMMA kernels for FP16 operands: every tile, every pair of ops.
-#include "kernels/gemm/gemm_wmma_dispatch.h"
+// The WMMA kernels for FP16 operands.
+#include "kernels/gemm/gemm_wmma.h"
 
 namespace mp::MP_TARGET {
 
-void launch_wmma_fp16(const GemmChoice &choice, const Device &device, const GemmArgs &args,
-                      mp_stream_t stream) {
-  launch_wmma<half>(choice, device, args, stream);
-}
+template void launch_wmma<half>(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
 
 }  // namespace mp::MP_TARGET

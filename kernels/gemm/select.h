@@ -5,38 +5,14 @@
 #pragma once
 
 #include <bit>
-#include <initializer_list>
 #include <span>
 
 #include "kernels/gemm/problem.h"
+#include "kernels/gemm/tiles.h"
 
 namespace mp {
 
 enum class GemmFamily { wgmma, wmma, gemv, simt };
-
-enum class GemmTile {
-  wgmma_128x256,
-  wgmma_256x128,
-  wgmma_128x128,
-  wgmma_64x256,
-  wgmma_64x128,
-  wmma_256x128,
-  wmma_128x128,
-  wmma_64x64,
-  gemv,
-  simt_128x128,
-  simt_64x64
-};
-constexpr size_t kNumGemmTiles = static_cast<size_t>(GemmTile::simt_64x64) + 1;
-
-/// A set of them: bit t for tile t.
-using GemmTiles = uint32_t;
-constexpr GemmTiles gemm_tiles(std::initializer_list<GemmTile> tiles) {
-  GemmTiles set = 0;
-  for (const GemmTile tile : tiles) set |= GemmTiles{1} << static_cast<unsigned>(tile);
-  return set;
-}
-constexpr GemmTiles kAllGemmTiles = (GemmTiles{1} << kNumGemmTiles) - 1;
 
 struct GemmKernel {
   GemmFamily family;

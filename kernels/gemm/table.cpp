@@ -22,8 +22,9 @@ size_t no_dynamic_smem(bool, bool) {
   return 0;
 }
 
-template <class Tile>
-constexpr GemmKernel wgmma_row(GemmTile tile, const char *name) {
+template <GemmTile tile>
+constexpr GemmKernel wgmma_row(const char *name) {
+  using Tile = typename TileOf<tile>::type;
   return {.family = GemmFamily::wgmma,
           .tile = tile,
           .name = name,
@@ -36,8 +37,9 @@ constexpr GemmKernel wgmma_row(GemmTile tile, const char *name) {
           .lone_blocks = 1};
 }
 
-template <class Tile>
-constexpr GemmKernel wmma_row(GemmTile tile, const char *name, double lone_blocks) {
+template <GemmTile tile>
+constexpr GemmKernel wmma_row(const char *name, double lone_blocks) {
+  using Tile = typename TileOf<tile>::type;
   return {.family = GemmFamily::wmma,
           .tile = tile,
           .name = name,
@@ -50,9 +52,9 @@ constexpr GemmKernel wmma_row(GemmTile tile, const char *name, double lone_block
           .lone_blocks = lone_blocks};
 }
 
-template <class Tile>
-constexpr GemmKernel simt_row(GemmTile tile, const char *name, int blocks_per_sm,
-                              double lone_blocks) {
+template <GemmTile tile>
+constexpr GemmKernel simt_row(const char *name, int blocks_per_sm, double lone_blocks) {
+  using Tile = typename TileOf<tile>::type;
   return {.family = GemmFamily::simt,
           .tile = tile,
           .name = name,
@@ -82,16 +84,16 @@ constexpr GemmKernel gemv_row(const char *name) {
 // Among equally fast ones the earlier wins; where all wait for DRAM, gemv does the least beside.
 constexpr std::array kKernels = {
     gemv_row("gemv"),
-    wgmma_row<WgmmaTile128x256>(GemmTile::wgmma_128x256, "wgmma_128x256x64_s4"),
-    wgmma_row<WgmmaTile256x128>(GemmTile::wgmma_256x128, "wgmma_256x128x64_s4"),
-    wgmma_row<WgmmaTile128x128>(GemmTile::wgmma_128x128, "wgmma_128x128x64_s6"),
-    wgmma_row<WgmmaTile64x256>(GemmTile::wgmma_64x256, "wgmma_64x256x64_s4"),
-    wgmma_row<WgmmaTile64x128>(GemmTile::wgmma_64x128, "wgmma_64x128x64_s8"),
-    wmma_row<WmmaTile256x128>(GemmTile::wmma_256x128, "wmma_256x128x32_s3", 1),
-    wmma_row<WmmaTile128x128>(GemmTile::wmma_128x128, "wmma_128x128x32_s3", 1.3),
-    wmma_row<WmmaTile64x64>(GemmTile::wmma_64x64, "wmma_64x64x32_s4", 2),
-    simt_row<SimtTile128x128>(GemmTile::simt_128x128, "simt_128x128x16", 2, 1.3),
-    simt_row<SimtTile64x64>(GemmTile::simt_64x64, "simt_64x64x16", 4, 2),
+    wgmma_row<GemmTile::wgmma_128x256>("wgmma_128x256x64_s4"),
+    wgmma_row<GemmTile::wgmma_256x128>("wgmma_256x128x64_s4"),
+    wgmma_row<GemmTile::wgmma_128x128>("wgmma_128x128x64_s6"),
+    wgmma_row<GemmTile::wgmma_64x256>("wgmma_64x256x64_s4"),
+    wgmma_row<GemmTile::wgmma_64x128>("wgmma_64x128x64_s8"),
+    wmma_row<GemmTile::wmma_256x128>("wmma_256x128x32_s3", 1),
+    wmma_row<GemmTile::wmma_128x128>("wmma_128x128x32_s3", 1.3),
+    wmma_row<GemmTile::wmma_64x64>("wmma_64x64x32_s4", 2),
+    simt_row<GemmTile::simt_128x128>("simt_128x128x16", 2, 1.3),
+    simt_row<GemmTile::simt_64x64>("simt_64x64x16", 4, 2),
 };
 
 static_assert(std::all_of(kKernels.begin(), kKernels.end(), [](const GemmKernel &kernel) {

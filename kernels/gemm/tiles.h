@@ -2,8 +2,36 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <type_traits>
 
 namespace mp {
+
+/// Larger ones first within a family.
+enum class GemmTile {
+  wgmma_128x256,
+  wgmma_256x128,
+  wgmma_128x128,
+  wgmma_64x256,
+  wgmma_64x128,
+  wmma_256x128,
+  wmma_128x128,
+  wmma_64x64,
+  gemv,
+  simt_128x128,
+  simt_64x64
+};
+constexpr size_t kNumGemmTiles = static_cast<size_t>(GemmTile::simt_64x64) + 1;
+
+/// A set of them: bit t for tile t.
+using GemmTiles = uint32_t;
+constexpr GemmTiles gemm_tiles(std::initializer_list<GemmTile> tiles) {
+  GemmTiles set = 0;
+  for (const GemmTile tile : tiles) set |= GemmTiles{1} << static_cast<unsigned>(tile);
+  return set;
+}
+constexpr GemmTiles kAllGemmTiles = (GemmTiles{1} << kNumGemmTiles) - 1;
 
 /// A WMMA tile: kM x kN of D per block, kWarpM x kWarpN per warp, kK of k per stage.
 template <int kM_, int kN_, int kWarpM_, int kWarpN_, int kStages_, int kMinBlocks_>
@@ -70,5 +98,43 @@ struct SimtTile {
 
 using SimtTile128x128 = SimtTile<128, 128>;
 using SimtTile64x64 = SimtTile<64, 64>;
+
+/// The shape of a tile: `typename TileOf<tile>::type`.
+template <GemmTile tile>
+struct TileOf;
+template <>
+struct TileOf<GemmTile::wgmma_128x256> : std::type_identity<WgmmaTile128x256> {};
+template <>
+struct TileOf<GemmTile::wgmma_256x128> : std::type_identity<WgmmaTile256x128> {};
+template <>
+struct TileOf<GemmTile::wgmma_128x128> : std::type_identity<WgmmaTile128x128> {};
+template <>
+struct TileOf<GemmTile::wgmma_64x256> : std::type_identity<WgmmaTile64x256> {};
+template <>
+struct TileOf<GemmTile::wgmma_64x128> : std::type_identity<WgmmaTile64x128> {};
+template <>
+struct TileOf<GemmTile::wmma_256x128> : std::type_identity<WmmaTile256x128> {};
+template <>
+struct TileOf<GemmTile::wmma_128x128> : std::type_identity<WmmaTile128x128> {};
+template <>
+struct TileOf<GemmTile::wmma_64x64> : std::type_identity<WmmaTile64x64> {};
+template <>
+struct TileOf<GemmTile::simt_128x128> : std::type_identity<SimtTile128x128> {};
+template <>
+struct TileOf<GemmTile::simt_64x64> : std::type_identity<SimtTile64x64> {};
+
+/// The tiles that a kernel is compiled for: launches find the template by it, selection what there is.
+template <GemmTile... tiles>
+struct TileList {
+  static constexpr GemmTiles kSet = gemm_tiles({tiles...});
+};
+
+using WmmaTiles = TileList<GemmTile::wmma_256x128, GemmTile::wmma_128x128, GemmTile::wmma_64x64>;
+using SimtTiles = TileList<GemmTile::simt_128x128, GemmTile::simt_64x64>;
+using LargeWgmmaTiles =
+    TileList<GemmTile::wgmma_128x256, GemmTile::wgmma_256x128, GemmTile::wgmma_128x128>;
+using WgmmaTiles =
+    TileList<GemmTile::wgmma_128x256, GemmTile::wgmma_256x128, GemmTile::wgmma_128x128,
+             GemmTile::wgmma_64x256, GemmTile::wgmma_64x128>;
 
 }  // namespace mp

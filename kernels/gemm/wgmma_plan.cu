@@ -1,6 +1,7 @@
 // See wgmma_plan.h.
 #include "kernels/gemm/wgmma_plan.h"
 
+#include "kernels/gemm/dispatch.h"
 #include "kernels/simt/device.h"
 
 namespace mp::MP_TARGET {
@@ -104,10 +105,9 @@ StorePath wgmma_store_path(const GemmProblem &p, bool d_fits_tma) {
 
 void launch_wgmma_kernel(const GemmChoice &choice, const Device &device, const WgmmaArgs &args,
                          mp_stream_t stream) {
-  if (args.problem.dtype_ab == MP_FP16)
-    launch_wgmma_fp16(choice, device, args, stream);
-  else
-    launch_wgmma_bf16(choice, device, args, stream);
+  with_half_type(args.problem.dtype_ab, [&](auto type) {
+    launch_wgmma_kernel<typename decltype(type)::type>(choice, device, args, stream);
+  });
 }
 
 }  // namespace mp::MP_TARGET

@@ -28,7 +28,9 @@ TensorMapSpec wgmma_spec_d(const GemmProblem &);
 StorePath wgmma_store_path(const GemmProblem &, bool d_fits_tma);
 bool wgmma_has_extras(const Epilogue &);
 
-/// The kernel alone, for either type of operands.
+/// The kernel alone, as launch_wmma.
+template <class T>
+void launch_wgmma_kernel(const GemmChoice &, const Device &, const WgmmaArgs &, mp_stream_t);
 void launch_wgmma_kernel(const GemmChoice &, const Device &, const WgmmaArgs &, mp_stream_t);
 
 }  // namespace mp::MP_TARGET

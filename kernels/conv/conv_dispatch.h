@@ -1,0 +1,20 @@
+// From the pass of a convolution to a template argument, as gemm/dispatch.h has the others.
+#pragma once
+
+#include "kernels/gemm/dispatch.h"
+#include "mpcore/conv.h"
+
+namespace mp::MP_TARGET {
+
+/// f(pass)
+template <class F>
+void with_conv_op(mp_conv_op_t op, const F &f) {
+  if (op == MP_CONV_FPROP)
+    f(Value<MP_CONV_FPROP>{});
+  else if (op == MP_CONV_DGRAD)
+    f(Value<MP_CONV_DGRAD>{});
+  else
+    f(Value<MP_CONV_WGRAD>{});
+}
+
+}  // namespace mp::MP_TARGET

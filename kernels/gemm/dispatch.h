@@ -1,0 +1,54 @@
+// From what is known when a kernel is launched to the template arguments that it was compiled for.
+//
+// Each function calls f with empty values whose types carry the answer: `typename decltype(x)::type`, or
+// `decltype(x)::value`.
+#pragma once
+
+#include <string>
+#include <type_traits>
+
+#include "kernels/gemm/select.h"
+#include "kernels/simt/half.h"
+
+namespace mp::MP_TARGET {
+
+template <auto value>
+using Value = std::integral_constant<decltype(value), value>;
+
+/// f(type of 16 bits)
+template <class F>
+void with_half_type(mp_dtype_t dtype, const F &f) {
+  if (dtype == MP_FP16)
+    f(std::type_identity<half>{});
+  else
+    f(std::type_identity<bf16>{});
+}
+
+/// f(op of A, op of B)
+template <class F>
+void with_ops(mp_op_t a, mp_op_t b, const F &f) {
+  const auto with_b = [&](auto of_a) {
+    if (b == MP_OP_N)
+      f(of_a, Value<MP_OP_N>{});
+    else
+      f(of_a, Value<MP_OP_T>{});
+  };
+  if (a == MP_OP_N)
+    with_b(Value<MP_OP_N>{});
+  else
+    with_b(Value<MP_OP_T>{});
+}
+
+/// f(tile), one of the list.
+template <GemmTile... tiles, class F>
+void with_tile(TileList<tiles...>, const GemmKernel &kernel, const F &f) {
+  const auto is = [&](auto tile) {
+    if (kernel.tile != decltype(tile)::value) return false;
+    f(TileOf<decltype(tile)::value>{});
+    return true;
+  };
+  if (!(... || is(Value<tiles>{})))
+    throw TargetError(MP_ERROR_INTERNAL, std::string(kernel.name) + " has no such kernel");
+}
+
+}  // namespace mp::MP_TARGET
