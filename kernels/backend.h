@@ -53,8 +53,8 @@ struct BatchNormBackwardArgs;
   LAUNCH(accumulate, const AccumulateArgs &)                                                       \
   LAUNCH(scale_loss, const void *loss, void *out, mp_dtype_t, int64_t count, const float *scale)   \
   LAUNCH(scaler_update, ScalerDevice *, const float *amax)                                         \
-  LAUNCH(pack_rank_message, const RankReductionArgs &)                                                  \
-  LAUNCH(unpack_rank_message, const RankReductionArgs &)                                                   \
+  LAUNCH(pack_rank_message, const RankReductionArgs &)                                             \
+  LAUNCH(unpack_rank_message, const RankReductionArgs &)                                           \
   LAUNCH(optimizer_step, const OptimizerArgs &, const UpdateArgs &)                                \
   LAUNCH(model_copy, const ModelCopyArgs &)                                                        \
   LAUNCH(regularization, const OptimizerArgs &, const ReduceScratch &, float *loss)                \

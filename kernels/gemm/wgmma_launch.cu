@@ -30,7 +30,7 @@ fill_wgmma_table(MP_PARAM(WgmmaArgs) args) {
 }
 
 /// The first item's maps, at an address that any map may have.
-GemmProblem with_stand_in(GemmProblem problem, const std::byte *workspace) {
+GemmProblem with_placeholder(GemmProblem problem, const std::byte *workspace) {
   problem.out.batch_count = 1;
   problem.a.base = problem.b.base = problem.out.d.base = workspace;
   return problem;
@@ -56,7 +56,7 @@ void launch_wgmma(const GemmChoice &choice, const Device &device, const GemmArgs
   const bool by_pointers = p.out.d.items != nullptr;
   WgmmaArgs args = plan_wgmma(choice, gemm);
 
-  const GemmProblem mapped = by_pointers ? with_stand_in(p, workspace) : p;
+  const GemmProblem mapped = by_pointers ? with_placeholder(p, workspace) : p;
   args.a = wgmma_map_a(mapped, choice);
   args.b = wgmma_map_b(mapped, choice);
   const TensorMapSpec d = wgmma_spec_d(mapped);
