@@ -39,6 +39,16 @@ FAILED: bad
     assert "hidden" not in said and (tmp_path / "01.log").read_text() == "hidden\n"
 
 
+def test_failure_within_a_run(root, run, tmp_path):
+    """The outer run shows which step of the inner one failed before anything else, so that a log cut short names it."""
+    inner = f"{root}/tests/run --log {tmp_path}/inner 'good::echo noise' 'bad::echo the reason; false'"
+    said = run(root / "tests/run", "--log", tmp_path, f"all::{inner}", code=1).splitlines()
+    at = said.index("FAILED: all")
+    assert said[at + 3] == "    | FAILED: bad"
+    assert "    |     | the reason" in said
+    assert not any("noise" in line for line in said[at:] if "command:" not in line)
+
+
 def test_reasons_to_skip(root, run):
     said = run(root / "tests/run", "own::echo skipped: no compiler; echo skipped: no compiler; echo 1 passed, 0 failed",
                "pytest::echo 'SKIPPED [2] tests/a.py:3: no compiler'; echo '1 passed, 2 skipped in 1.0s'")
