@@ -17,16 +17,6 @@ namespace {
 
 constexpr int kThreads = 256;
 
-template <mp_optimizer_kind_t kind>
-MP_DEVICE void update_element(const RuleParams &params, Elements &e, int i) {
-  if constexpr (kind == MP_OPT_SGD) update_sgd(params, e.g[i], e.w[i], e.m[i]);
-  if constexpr (kind == MP_OPT_ADAM) update_adam(params, e.g[i], e.w[i], e.m[i], e.v[i]);
-  if constexpr (kind == MP_OPT_LAMB) update_lamb(params, e.g[i], e.w[i], e.m[i], e.v[i]);
-  if constexpr (kind == MP_OPT_NOVOGRAD) update_novograd(params, e.g[i], e.w[i], e.m[i]);
-  if constexpr (kind == MP_OPT_ADAGRAD) update_adagrad(params, e.g[i], e.w[i], e.v[i]);
-  if constexpr (kind == MP_OPT_RMSPROP) update_rmsprop(params, e.g[i], e.w[i], e.m[i], e.v[i]);
-}
-
 /// Returns how many copies overflowed.
 template <mp_optimizer_kind_t kind, bool kPlainCopy>
 MP_DEVICE int update_run(const Tensors &tensors, const RuleParams &params, const CopyPolicy &policy,
@@ -34,10 +24,10 @@ MP_DEVICE int update_run(const Tensors &tensors, const RuleParams &params, const
   Elements e;
   load_elements<kind>(e, tensors, params, at, valid);
   MP_UNROLL
-  for (int i = 0; i < kVec; i++) update_element<kind>(params, e, i);
+  for (int i = 0; i < kVec; i++) Rule<kind>::update(params, e.g[i], e.w[i], e.m[i], e.v[i]);
   store_run(tensors.master + at, e.w, valid);
   if (tensors.m != nullptr) store_run(tensors.m + at, e.m, valid);
-  if constexpr (has_elementwise_v(kind)) store_run(tensors.v + at, e.v, valid);
+  if constexpr (Rule<kind>::kHasV) store_run(tensors.v + at, e.v, valid);
   if (place.model == nullptr) return 0;
   return store_copy<kPlainCopy>(policy, place, at, e.w, valid);
 }
@@ -50,7 +40,7 @@ MP_DEVICE int update_chunk(const StepArgs &args, int64_t number, int64_t t) {
   const ChunkRange range = chunk_range(o.grads, number);
   block_sync();  // the previous chunk may still be reading params
   if (thread_index() == 0) {
-    params[0] = tensor_params(kind, args, range.tensor);
+    params[0] = tensor_params<kind>(args, range.tensor);
     if (has_ratios(kind, o.flags)) params[0].ratio = o.ratios.ratio[range.tensor];
   }
   block_sync();
@@ -118,35 +108,18 @@ clip_alone(MP_PARAM(ClipArgs) args) {
   if (thread_index() == 0) apply_clip(args);
 }
 
-template <mp_optimizer_kind_t kind>
-void launch_update(const char *name, const Device &device, const StepArgs &args,
-                   mp_stream_t stream) {
-  const LaunchShape shape{blocks_for(device, args.optimizer.grads.num_chunks), kThreads};
-  const bool plain = is_plain(args.optimizer.copy, args.update.model_overflows);
-  launch(name, plain ? update_list<kind, true> : update_list<kind, false>, device, shape, stream,
-         args);
-}
-
 }  // namespace
 
 void optimizer_step(const Device &device, const OptimizerArgs &optimizer, const UpdateArgs &update,
                     mp_stream_t stream) {
   const StepArgs args{optimizer, update};
   if (has_ratios(optimizer.kind, optimizer.flags)) tensor_ratios(device, args, stream);
-  switch (optimizer.kind) {
-    case MP_OPT_SGD:
-      return launch_update<MP_OPT_SGD>("update_sgd", device, args, stream);
-    case MP_OPT_ADAM:
-      return launch_update<MP_OPT_ADAM>("update_adam", device, args, stream);
-    case MP_OPT_LAMB:
-      return launch_update<MP_OPT_LAMB>("update_lamb", device, args, stream);
-    case MP_OPT_NOVOGRAD:
-      return launch_update<MP_OPT_NOVOGRAD>("update_novograd", device, args, stream);
-    case MP_OPT_ADAGRAD:
-      return launch_update<MP_OPT_ADAGRAD>("update_adagrad", device, args, stream);
-    case MP_OPT_RMSPROP:
-      return launch_update<MP_OPT_RMSPROP>("update_rmsprop", device, args, stream);
-  }
+  const LaunchShape shape{blocks_for(device, optimizer.grads.num_chunks), kThreads};
+  const bool plain = is_plain(optimizer.copy, update.model_overflows);
+  with_kind(optimizer.kind, [&](auto kind) {
+    launch(Rule<kind>::kUpdateName, plain ? update_list<kind, true> : update_list<kind, false>,
+           device, shape, stream, args);
+  });
 }
 
 void scaler_update(const Device &device, ScalerDevice *scaler, const float *amax,

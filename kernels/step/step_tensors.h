@@ -26,10 +26,6 @@ MP_DEVICE bool is_skipped(const StepArgs &args) {
   return found_inf || !is_finite(u.grad_scale) || !is_finite(u.scaler_amax);
 }
 
-MP_HD constexpr bool has_elementwise_v(mp_optimizer_kind_t kind) {
-  return kind != MP_OPT_SGD && kind != MP_OPT_NOVOGRAD;
-}
-
 /// The hyperparameters as they apply to one tensor; `t` includes this step.
 MP_DEVICE mp_hyper_t tensor_hyper(const OptimizerArgs &o, uint32_t tensor, int64_t t) {
   mp_hyper_t hyper = o.groups[o.tensor_group[tensor]];
@@ -45,12 +41,12 @@ MP_DEVICE mp_hyper_t tensor_hyper(const OptimizerArgs &o, uint32_t tensor, int64
 }
 
 /// Without the ratio, which the pass over the norms is still to find.
-MP_DEVICE RuleParams tensor_params(mp_optimizer_kind_t kind, const StepArgs &args,
-                                   uint32_t tensor) {
+template <mp_optimizer_kind_t kind>
+MP_DEVICE RuleParams tensor_params(const StepArgs &args, uint32_t tensor) {
   const OptimizerArgs &o = args.optimizer;
   const UpdateArgs &u = args.update;
   const int64_t t = *o.t + 1;
-  RuleParams params = rule_params(kind, o.flags, tensor_hyper(o, tensor, t), t);
+  RuleParams params = rule_params<kind>(o.flags, tensor_hyper(o, tensor, t), t);
   if (u.grad_scale != nullptr) params.grad_scale = *u.grad_scale;
   if (u.tensor_norms != nullptr && params.hyper.max_tensor_norm > 0.0f) {
     params.grad_scale =
@@ -96,7 +92,7 @@ MP_DEVICE void load_elements(Elements &e, const Tensors &tensors, const RulePara
   load_run(e.g, tensors.grad_dtype, tensors.grad, at, valid);
   load_run(e.w, tensors.master + at, valid);
   if (tensors.m != nullptr) load_run(e.m, tensors.m + at, valid);
-  if constexpr (has_elementwise_v(kind)) load_run(e.v, tensors.v + at, valid);
+  if constexpr (Rule<kind>::kHasV) load_run(e.v, tensors.v + at, valid);
   MP_UNROLL
   for (int i = 0; i < kVec; i++) e.g[i] = final_gradient(params, e.g[i], e.w[i], extra[i]);
 }

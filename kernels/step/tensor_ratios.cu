@@ -14,21 +14,12 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarpSize;
 
-/// The number whose norm the ratio compares with that of the weights.
-template <mp_optimizer_kind_t kind>
-MP_DEVICE float measured(const RuleParams &params, Elements &e, int i) {
-  if constexpr (kind == MP_OPT_LAMB)
-    return adam_direction(params, e.g[i], e.w[i], e.m[i], e.v[i]);
-  else
-    return e.g[i];
-}
-
 template <mp_optimizer_kind_t kind>
 MP_DEVICE void measure_chunk(const StepArgs &args, int64_t number) {
   MP_SHARED(RuleParams, params, [1]);
   const ChunkRange range = chunk_range(args.optimizer.grads, number);
   block_sync();  // the previous chunk may still be reading params
-  if (thread_index() == 0) params[0] = tensor_params(kind, args, range.tensor);
+  if (thread_index() == 0) params[0] = tensor_params<kind>(args, range.tensor);
   block_sync();
   const Tensors tensors = tensors_of(args.optimizer, range.tensor);
   float w_squares = 0.0f, u_squares = 0.0f;
@@ -38,7 +29,7 @@ MP_DEVICE void measure_chunk(const StepArgs &args, int64_t number) {
     MP_UNROLL
     for (int i = 0; i < kVec; i++) {
       if (i >= valid) continue;  // with eps = 0 the direction of nothing is 0 / 0
-      const float u = measured<kind>(params[0], e, i);
+      const float u = Rule<kind>::measured(params[0], e.g[i], e.w[i], e.m[i], e.v[i]);
       w_squares = fmaf(e.w[i], e.w[i], w_squares);
       u_squares = fmaf(u, u, u_squares);
     }
@@ -50,32 +41,23 @@ MP_DEVICE void measure_chunk(const StepArgs &args, int64_t number) {
   args.optimizer.ratios.u_squares[number] = u_squares;
 }
 
-template <mp_optimizer_kind_t kind>
-MP_DEVICE float ratio_of(const StepArgs &args, uint32_t tensor, double w_squares,
-                         double u_squares) {
-  const RuleParams params = tensor_params(kind, args, tensor);
-  const float w_norm = static_cast<float>(sqrt(w_squares));
-  const float u_norm = static_cast<float>(sqrt(u_squares));
-  if constexpr (kind == MP_OPT_LAMB) return lamb_ratio(params, w_norm, u_norm);
-  if constexpr (kind == MP_OPT_SGD) return larc_ratio(params, w_norm, u_norm);
-  return novograd_ratio(params, u_squares, *static_cast<float *>(args.optimizer.v.data[tensor]));
-}
-
 /// A warp per tensor.
 template <mp_optimizer_kind_t kind>
 MP_DEVICE void reduce_tensors(const StepArgs &args) {
   const TensorList &list = args.optimizer.grads;
   const RatioScratch &ratios = args.optimizer.ratios;
   for (uint32_t t = warp_index(); t < list.count; t += kWarps) {
-    double w_squares = 0.0, u_squares = 0.0;
+    TensorSquares squares{};
     for (int64_t c = list.first_chunk[t] + lane_index(); c < list.first_chunk[t + 1];
          c += kWarpSize) {
-      w_squares += ratios.w_squares[c];
-      u_squares += ratios.u_squares[c];
+      squares.w += ratios.w_squares[c];
+      squares.u += ratios.u_squares[c];
     }
-    w_squares = warp_reduce<Sum>(w_squares);
-    u_squares = warp_reduce<Sum>(u_squares);
-    if (lane_index() == 0) ratios.ratio[t] = ratio_of<kind>(args, t, w_squares, u_squares);
+    squares = {warp_reduce<Sum>(squares.w), warp_reduce<Sum>(squares.u)};
+    if (lane_index() != 0) continue;
+    float *const v =
+        static_cast<float *>(args.optimizer.v.data ? args.optimizer.v.data[t] : nullptr);
+    ratios.ratio[t] = Rule<kind>::ratio(tensor_params<kind>(args, t), squares, v);
   }
 }
 
@@ -93,15 +75,10 @@ measure_tensors(MP_PARAM(StepArgs) args) {
 
 void tensor_ratios(const Device &device, const StepArgs &args, mp_stream_t stream) {
   const LaunchShape shape{blocks_for(device, args.optimizer.grads.num_chunks), kThreads};
-  switch (args.optimizer.kind) {
-    case MP_OPT_LAMB:
-      return launch("lamb_ratios", measure_tensors<MP_OPT_LAMB>, device, shape, stream, args);
-    case MP_OPT_NOVOGRAD:
-      return launch("novograd_ratios", measure_tensors<MP_OPT_NOVOGRAD>, device, shape, stream,
-                    args);
-    default:
-      return launch("larc_ratios", measure_tensors<MP_OPT_SGD>, device, shape, stream, args);
-  }
+  with_kind(args.optimizer.kind, [&](auto kind) {
+    if constexpr (requires { Rule<kind>::kRatiosName; })
+      launch(Rule<kind>::kRatiosName, measure_tensors<kind>, device, shape, stream, args);
+  });
 }
 
 }  // namespace mp::MP_TARGET

@@ -1,11 +1,12 @@
 // The optimizers as functions of one element: gradient, master weight and state in, out.  Rules that
-// look at the norms of a tensor get them as one factor, `ratio`, made by the functions at the end.
-// mpcore.h, section 8, has the formulas and their sources.
+// look at the norms of a tensor get them as one factor, which their function `ratio` makes.
+// mpcore/optimizer.h has the formulas and their sources.
 //
 // Pure: the same code runs on the device, on the host and in the tests.
 #pragma once
 
 #include <cmath>
+#include <type_traits>
 
 #include "kernels/simt/compiler.h"
 #include "mpcore/optimizer.h"
@@ -23,15 +24,20 @@ struct RuleParams {
   float ratio;         ///< of the rules with norms; of the others, 1
 };
 
-MP_HD bool is_bias_corrected(mp_optimizer_kind_t kind, uint32_t flags) {
-  return (kind == MP_OPT_ADAM || kind == MP_OPT_LAMB) && (flags & MP_OPT_NO_BIAS_CORRECTION) == 0;
-}
+/// What the kernels know of an optimizer.  Rule<kind> is specialised below for every kind, has `update`,
+/// and says where it differs from this; one with norms also has what tensor_ratios.cu asks for.
+struct RuleDefaults {
+  static constexpr bool kHasV = true;  ///< a second moment for every element
+  static constexpr bool kIsBiasCorrected = false;
+};
+template <mp_optimizer_kind_t kind>
+struct Rule;
 
 /// @param t  number of applied steps including this one
-MP_HD RuleParams rule_params(mp_optimizer_kind_t kind, uint32_t flags, const mp_hyper_t &hyper,
-                             int64_t t) {
+template <mp_optimizer_kind_t kind>
+MP_HD RuleParams rule_params(uint32_t flags, const mp_hyper_t &hyper, int64_t t) {
   RuleParams params{hyper, flags, t == 1, 1.0f, 1.0f, 1.0f, 1.0f};
-  if (is_bias_corrected(kind, flags)) {
+  if (Rule<kind>::kIsBiasCorrected && (flags & MP_OPT_NO_BIAS_CORRECTION) == 0) {
     const double steps = static_cast<double>(t);
     params.m_correction =
         static_cast<float>(1.0 / (1.0 - pow(static_cast<double>(hyper.beta1), steps)));
@@ -52,20 +58,44 @@ MP_HD float final_gradient(const RuleParams &p, float gradient, float w, float e
   return g + extra;
 }
 
-/// @param m  unused when momentum is 0
-MP_HD void update_sgd(const RuleParams &p, float g, float &w, float &m) {
-  const float momentum = p.hyper.beta1;
-  const bool decay_last = (p.flags & MP_OPT_DECAY_AFTER_MOMENTUM) != 0;
-  if (!decay_last) g += p.hyper.weight_decay * w;
-  if (p.flags & (MP_OPT_LARC | MP_OPT_LARS)) g *= p.ratio;
-  float step = g;
-  if (momentum != 0.0f) {
-    m = p.first_step ? g : momentum * m + (1.0f - p.hyper.dampening) * g;
-    step = p.flags & MP_OPT_NESTEROV ? g + momentum * m : m;
-  }
-  if (decay_last) step += p.hyper.weight_decay * w;
-  w -= p.hyper.lr * step;
+/// Of one tensor: sums of squares of its weights, and of what the rule measures.
+struct TensorSquares {
+  double w, u;
+};
+MP_HD float norm_of(double squares) {
+  return static_cast<float>(sqrt(squares));
 }
+
+/// m is unused when momentum is 0.  The norms are those of LARC and LARS.
+template <>
+struct Rule<MP_OPT_SGD> : RuleDefaults {
+  static constexpr const char *kUpdateName = "update_sgd", *kRatiosName = "larc_ratios";
+  static constexpr bool kHasV = false;
+
+  static MP_HD void update(const RuleParams &p, float g, float &w, float &m, float &) {
+    const float momentum = p.hyper.beta1;
+    const bool decay_last = (p.flags & MP_OPT_DECAY_AFTER_MOMENTUM) != 0;
+    if (!decay_last) g += p.hyper.weight_decay * w;
+    if (p.flags & (MP_OPT_LARC | MP_OPT_LARS)) g *= p.ratio;
+    float step = g;
+    if (momentum != 0.0f) {
+      m = p.first_step ? g : momentum * m + (1.0f - p.hyper.dampening) * g;
+      step = p.flags & MP_OPT_NESTEROV ? g + momentum * m : m;
+    }
+    if (decay_last) step += p.hyper.weight_decay * w;
+    w -= p.hyper.lr * step;
+  }
+
+  static MP_HD float measured(const RuleParams &, float g, float, float &, float &) { return g; }
+  static MP_HD float ratio(const RuleParams &p, const TensorSquares &squares, float *) {
+    const float w_norm = norm_of(squares.w), g_norm = norm_of(squares.u);
+    if (w_norm == 0.0f || g_norm == 0.0f) return 1.0f;
+    const float ratio =
+        p.hyper.trust * w_norm / (g_norm + p.hyper.weight_decay * w_norm + p.hyper.eps);
+    if (p.flags & MP_OPT_LARS) return ratio;
+    return ratio >= p.hyper.lr ? 1.0f : ratio / p.hyper.lr;  // also where lr is 0
+  }
+};
 
 /// Advances the moments; returns what Adam multiplies by lr, and LAMB by lr and a ratio.
 MP_HD float adam_direction(const RuleParams &p, float g, float w, float &m, float &v) {
@@ -78,60 +108,93 @@ MP_HD float adam_direction(const RuleParams &p, float g, float w, float &m, floa
   return step;
 }
 
-MP_HD void update_adam(const RuleParams &p, float g, float &w, float &m, float &v) {
-  w -= p.hyper.lr * adam_direction(p, g, w, m, v);
-}
+template <>
+struct Rule<MP_OPT_ADAM> : RuleDefaults {
+  static constexpr const char *kUpdateName = "update_adam";
+  static constexpr bool kIsBiasCorrected = true;
 
-MP_HD void update_lamb(const RuleParams &p, float g, float &w, float &m, float &v) {
-  w -= p.hyper.lr * p.ratio * adam_direction(p, g, w, m, v);
-}
+  static MP_HD void update(const RuleParams &p, float g, float &w, float &m, float &v) {
+    w -= p.hyper.lr * adam_direction(p, g, w, m, v);
+  }
+};
 
-MP_HD void update_novograd(const RuleParams &p, float g, float &w, float &m) {
-  const float direction = g * p.ratio + p.hyper.weight_decay * w;
-  m = p.hyper.beta1 * m + (1.0f - p.hyper.dampening) * direction;
-  w -= p.hyper.lr * m;
-}
+template <>
+struct Rule<MP_OPT_LAMB> : RuleDefaults {
+  static constexpr const char *kUpdateName = "update_lamb", *kRatiosName = "lamb_ratios";
+  static constexpr bool kIsBiasCorrected = true;
 
-MP_HD void update_adagrad(const RuleParams &p, float g, float &w, float &v) {
-  const bool decoupled = (p.flags & MP_OPT_DECOUPLED_DECAY) != 0;
-  if (!decoupled) g += p.hyper.weight_decay * w;
-  v += g * g;
-  float step = g / (sqrtf(v) + p.hyper.eps);
-  if (decoupled) step += p.hyper.weight_decay * w;
-  w -= p.hyper.lr * step;
-}
+  static MP_HD void update(const RuleParams &p, float g, float &w, float &m, float &v) {
+    w -= p.hyper.lr * p.ratio * adam_direction(p, g, w, m, v);
+  }
 
-/// @param m  unused when momentum is 0
-MP_HD void update_rmsprop(const RuleParams &p, float g, float &w, float &m, float &v) {
-  const float momentum = p.hyper.beta1;
-  g += p.hyper.weight_decay * w;
-  v = p.hyper.beta2 * v + (1.0f - p.hyper.beta2) * (g * g);
-  float step = g / (sqrtf(v) + p.hyper.eps);
-  if (momentum != 0.0f) step = m = momentum * m + step;
-  w -= p.hyper.lr * step;
-}
+  static MP_HD float measured(const RuleParams &p, float g, float w, float &m, float &v) {
+    return adam_direction(p, g, w, m, v);
+  }
+  static MP_HD float ratio(const RuleParams &p, const TensorSquares &squares, float *) {
+    const float w_norm = norm_of(squares.w), u_norm = norm_of(squares.u);
+    const bool adapts = (p.flags & MP_OPT_NVLAMB) != 0 || p.hyper.weight_decay != 0.0f;
+    return adapts && w_norm != 0.0f && u_norm != 0.0f ? w_norm / u_norm : 1.0f;
+  }
+};
 
-// ---------------------------------------------------------------------------- norms of a tensor
+/// The second moment is one number per tensor, which `ratio` advances.
+template <>
+struct Rule<MP_OPT_NOVOGRAD> : RuleDefaults {
+  static constexpr const char *kUpdateName = "update_novograd", *kRatiosName = "novograd_ratios";
+  static constexpr bool kHasV = false;
 
-/// @param u_norm  of the direction
-MP_HD float lamb_ratio(const RuleParams &p, float w_norm, float u_norm) {
-  const bool adapts = (p.flags & MP_OPT_NVLAMB) != 0 || p.hyper.weight_decay != 0.0f;
-  return adapts && w_norm != 0.0f && u_norm != 0.0f ? w_norm / u_norm : 1.0f;
-}
+  static MP_HD void update(const RuleParams &p, float g, float &w, float &m, float &) {
+    const float direction = g * p.ratio + p.hyper.weight_decay * w;
+    m = p.hyper.beta1 * m + (1.0f - p.hyper.dampening) * direction;
+    w -= p.hyper.lr * m;
+  }
 
-MP_HD float larc_ratio(const RuleParams &p, float w_norm, float g_norm) {
-  if (w_norm == 0.0f || g_norm == 0.0f) return 1.0f;
-  const float ratio =
-      p.hyper.trust * w_norm / (g_norm + p.hyper.weight_decay * w_norm + p.hyper.eps);
-  if (p.flags & MP_OPT_LARS) return ratio;
-  return ratio >= p.hyper.lr ? 1.0f : ratio / p.hyper.lr;  // also where lr is 0
-}
+  static MP_HD float measured(const RuleParams &, float g, float, float &, float &) { return g; }
+  static MP_HD float ratio(const RuleParams &p, const TensorSquares &squares, float *v) {
+    const float g_squares = static_cast<float>(squares.u);
+    *v = p.first_step ? g_squares : p.hyper.beta2 * *v + (1.0f - p.hyper.beta2) * g_squares;
+    return 1.0f / (sqrtf(*v) + p.hyper.eps);
+  }
+};
 
-/// @param v  second moment of the whole tensor
-MP_HD float novograd_ratio(const RuleParams &p, double g_squares, float &v) {
-  const float squares = static_cast<float>(g_squares);
-  v = p.first_step ? squares : p.hyper.beta2 * v + (1.0f - p.hyper.beta2) * squares;
-  return 1.0f / (sqrtf(v) + p.hyper.eps);
+template <>
+struct Rule<MP_OPT_ADAGRAD> : RuleDefaults {
+  static constexpr const char *kUpdateName = "update_adagrad";
+
+  static MP_HD void update(const RuleParams &p, float g, float &w, float &, float &v) {
+    const bool decoupled = (p.flags & MP_OPT_DECOUPLED_DECAY) != 0;
+    if (!decoupled) g += p.hyper.weight_decay * w;
+    v += g * g;
+    float step = g / (sqrtf(v) + p.hyper.eps);
+    if (decoupled) step += p.hyper.weight_decay * w;
+    w -= p.hyper.lr * step;
+  }
+};
+
+/// m is unused when momentum is 0.
+template <>
+struct Rule<MP_OPT_RMSPROP> : RuleDefaults {
+  static constexpr const char *kUpdateName = "update_rmsprop";
+
+  static MP_HD void update(const RuleParams &p, float g, float &w, float &m, float &v) {
+    const float momentum = p.hyper.beta1;
+    g += p.hyper.weight_decay * w;
+    v = p.hyper.beta2 * v + (1.0f - p.hyper.beta2) * (g * g);
+    float step = g / (sqrtf(v) + p.hyper.eps);
+    if (momentum != 0.0f) step = m = momentum * m + step;
+    w -= p.hyper.lr * step;
+  }
+};
+
+/// f(kind), as a type that carries it: the kinds that kernels are compiled for.
+template <class F>
+void with_kind(mp_optimizer_kind_t kind, const F &f) {
+  const auto call = [&]<mp_optimizer_kind_t... kinds>() {
+    (void)(... ||
+           (kind == kinds && (f(std::integral_constant<mp_optimizer_kind_t, kinds>{}), true)));
+  };
+  call.template operator()<MP_OPT_SGD, MP_OPT_ADAM, MP_OPT_LAMB, MP_OPT_NOVOGRAD, MP_OPT_ADAGRAD,
+                           MP_OPT_RMSPROP>();
 }
 
 }  // namespace mp::MP_TARGET
