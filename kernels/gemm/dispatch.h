@@ -1,28 +1,19 @@
 // From what is known when a kernel is launched to the template arguments that it was compiled for.
 //
-// Each function calls f with empty values whose types carry the answer: `typename decltype(x)::type`, or
-// `decltype(x)::value`.
+// Each function calls f with empty values whose types carry the answer: `decltype(x)::value`.
+// kernels/simt/dtype.h does it for types of elements.
 #pragma once
 
 #include <string>
 #include <type_traits>
 
 #include "kernels/gemm/select.h"
-#include "kernels/simt/half.h"
+#include "kernels/simt/dtype.h"
 
 namespace mp::MP_TARGET {
 
 template <auto value>
 using Value = std::integral_constant<decltype(value), value>;
-
-/// f(type of 16 bits)
-template <class F>
-void with_half_type(mp_dtype_t dtype, const F &f) {
-  if (dtype == MP_FP16)
-    f(std::type_identity<half>{});
-  else
-    f(std::type_identity<bf16>{});
-}
 
 /// f(op of A, op of B)
 template <class F>

@@ -1,6 +1,8 @@
 // Launch of the GEMV kernels: which operand is the matrix, and how a block shares its tile.
 #include "kernels/gemm/gemv.h"
 
+#include "kernels/simt/dtype.h"
+
 namespace mp::MP_TARGET {
 
 namespace {
@@ -65,14 +67,9 @@ void launch_gemv(const GemmChoice &choice, const Device &device, const GemmArgs 
   args.vectors_by_k = a_is_matrix ? b_by_k : a_by_k;
   args.x_is_row = a_is_matrix;
   const bool matrix_by_k = a_is_matrix ? a_by_k : b_by_k;
-  switch (p.dtype_ab) {
-    case MP_FP16:
-      return launch_type<half>(choice.name, device, args, matrix_by_k, stream);
-    case MP_BF16:
-      return launch_type<bf16>(choice.name, device, args, matrix_by_k, stream);
-    default:
-      return launch_type<float>(choice.name, device, args, matrix_by_k, stream);
-  }
+  with_type(p.dtype_ab, [&](auto type) {
+    launch_type<typename decltype(type)::type>(choice.name, device, args, matrix_by_k, stream);
+  });
 }
 
 }  // namespace mp::MP_TARGET

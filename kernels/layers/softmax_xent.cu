@@ -15,27 +15,15 @@ constexpr int kRowsPerBlock = kThreads / kWarpSize;
 constexpr int kMeanThreads = 256;
 
 MP_DEVICE float load1(mp_dtype_t dtype, const void *base, int64_t index) {
-  switch (dtype) {
-    case MP_FP16:
-      return to_float(static_cast<const half *>(base)[index]);
-    case MP_BF16:
-      return to_float(static_cast<const bf16 *>(base)[index]);
-    default:
-      return static_cast<const float *>(base)[index];
-  }
+  return with_type(dtype, [&](auto type) {
+    return to_float(static_cast<const typename decltype(type)::type *>(base)[index]);
+  });
 }
 MP_DEVICE void store1(mp_dtype_t dtype, void *base, int64_t index, float x) {
-  switch (dtype) {
-    case MP_FP16:
-      static_cast<half *>(base)[index] = round_to<half>(x);
-      return;
-    case MP_BF16:
-      static_cast<bf16 *>(base)[index] = round_to<bf16>(x);
-      return;
-    default:
-      static_cast<float *>(base)[index] = x;
-      return;
-  }
+  with_type(dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    static_cast<T *>(base)[index] = round_to<T>(x);
+  });
 }
 
 /// Sorts like (logit, -column): the largest is the first of the largest logits.  Adding 0 makes -0

@@ -17,6 +17,8 @@
 #define MP_DEVICE __device__ __forceinline__
 #define MP_KERNEL(max_threads, min_blocks) \
   __global__ void __launch_bounds__(max_threads, min_blocks)
+// For an MP_HD template that calls what it is given: a function of the device or of the host.
+#define MP_CALLS_EITHER _Pragma("nv_exec_check_disable")
 #define MP_PARAM(T) const __grid_constant__ T
 #define MP_UNROLL _Pragma("unroll")
 #define MP_NO_UNROLL _Pragma("unroll 1")
@@ -26,6 +28,7 @@
 #define MP_HD inline
 #define MP_DEVICE inline
 #define MP_KERNEL(max_threads, min_blocks) void
+#define MP_CALLS_EITHER
 #define MP_PARAM(T) const T &
 #define MP_NO_UNROLL
 // The host compiler decides: unrolling everything costs it minutes and gains nothing.

@@ -6,6 +6,7 @@
 // accumulator has runs of 2.
 #pragma once
 
+#include "kernels/simt/dtype.h"
 #include "kernels/simt/simt.h"
 
 #if !MP_ON_CUDA && defined(__F16C__) && defined(__AVX2__)
@@ -183,38 +184,23 @@ MP_DEVICE void store_run(T *p, const float (&x)[kRun], int valid) {
 template <int kRun>
 MP_DEVICE void load_run(float (&x)[kRun], mp_dtype_t dtype, const void *base, int64_t index,
                         int valid) {
-  switch (dtype) {
-    case MP_FP16:
-      return load_run(x, static_cast<const half *>(base) + index, valid);
-    case MP_BF16:
-      return load_run(x, static_cast<const bf16 *>(base) + index, valid);
-    default:
-      return load_run(x, static_cast<const float *>(base) + index, valid);
-  }
+  with_type(dtype, [&](auto type) {
+    load_run(x, static_cast<const typename decltype(type)::type *>(base) + index, valid);
+  });
 }
 template <int kRun>
 MP_DEVICE void store_run(mp_dtype_t dtype, void *base, int64_t index, const float (&x)[kRun],
                          int valid) {
-  switch (dtype) {
-    case MP_FP16:
-      return store_run(static_cast<half *>(base) + index, x, valid);
-    case MP_BF16:
-      return store_run(static_cast<bf16 *>(base) + index, x, valid);
-    default:
-      return store_run(static_cast<float *>(base) + index, x, valid);
-  }
+  with_type(dtype, [&](auto type) {
+    store_run(static_cast<typename decltype(type)::type *>(base) + index, x, valid);
+  });
 }
 
 /// x as it reads back after it was stored in that type.
 MP_DEVICE float rounded_to(mp_dtype_t dtype, float x) {
-  switch (dtype) {
-    case MP_FP16:
-      return to_float(round_to<half>(x));
-    case MP_BF16:
-      return to_float(round_to<bf16>(x));
-    default:
-      return x;
-  }
+  return with_type(dtype, [&](auto type) {  //
+    return to_float(round_to<typename decltype(type)::type>(x));
+  });
 }
 
 }  // namespace mp::MP_TARGET
