@@ -196,6 +196,8 @@ inline constexpr uint32_t kFirstSize<mp_conv2d_desc_t> = 96;
 template <>
 inline constexpr uint32_t kFirstSize<mp_tensor_list_desc_t> = 40;
 template <>
+inline constexpr uint32_t kFirstSize<mp_stats_outputs_t> = 64;
+template <>
 inline constexpr uint32_t kFirstSize<mp_scaler_config_t> = 88;
 template <>
 inline constexpr uint32_t kFirstSize<mp_scaler_state_t> = 88;

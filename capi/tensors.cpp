@@ -145,6 +145,26 @@ void enqueue_statistics(mp_tensor_list_t handle, const StatisticsOutputs &output
   c.backend.statistics(c.device, list.device, list.scratch, outputs, stream);
 }
 
+StatisticsOutputs checked_outputs(const mp_stats_outputs_t &outputs) {
+  require_zero(outputs.reserved0, "outputs->reserved0");
+  bool any = false;
+  const auto optional = [&](auto *pointer, const char *name) {
+    require_aligned(pointer, name);
+    any = any || pointer != nullptr;
+    return pointer;
+  };
+  StatisticsOutputs checked{};
+  checked.found_inf = optional(outputs.found_inf, "outputs->found_inf");
+  checked.amax = optional(outputs.amax, "outputs->amax");
+  checked.amax_per_tensor = optional(outputs.tensor_amax, "outputs->tensor_amax");
+  checked.norm = optional(outputs.norm, "outputs->norm");
+  checked.norm_per_tensor = optional(outputs.tensor_norm, "outputs->tensor_norm");
+  checked.report = optional(outputs.report, "outputs->report");
+  checked.tensor_reports = optional(outputs.tensor_reports, "outputs->tensor_reports");
+  MP_REQUIRE(any, MP_ERROR_INVALID_ARGUMENT, "outputs: every pointer is NULL");
+  return checked;
+}
+
 /// The two results of a reduction, of which one is enough.
 template <class T>
 void require_results(const T *whole, const char *name, const T *per_tensor,
@@ -243,6 +263,13 @@ mp_status_t mp_inspect(mp_tensor_list_t list, mp_tensor_report_t *report,
     outputs.report = report;
     outputs.tensor_reports = tensor_reports;
     mp::enqueue_statistics(list, outputs, stream);
+  });
+}
+
+mp_status_t mp_tensor_stats(mp_tensor_list_t list, const mp_stats_outputs_t *outputs,
+                            mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(list), [&] {
+    mp::enqueue_statistics(list, mp::checked_outputs(mp::read_struct(outputs, "outputs")), stream);
   });
 }
 

@@ -480,6 +480,11 @@ class tensor_list : public detail::handle<mp_tensor_list_t, mp_tensor_list_destr
     return check(mp_inspect(get(), report, tensor_reports, stream));
   }
 
+  /// Several of the four above in one pass.
+  outcome<void> stats(const mp_stats_outputs_t &outputs, mp_stream_t stream = nullptr) const {
+    return check(mp_tensor_stats(get(), &outputs, stream));
+  }
+
   /// This list holds the fp32 master weights.
   outcome<void> masters_to_model(mp_tensor_list_t model, const float *found_inf = nullptr,
                                  const mp_model_options_t *options = nullptr,

@@ -580,6 +580,28 @@ module mpcore_c
     real(c_float) :: amax = 0.0_c_float
   end type
 
+  !> What mp_tensor_stats writes; every pointer is device memory and optional.
+  !> mp_check_nonfinite, mp_amax, mp_l2norm and mp_inspect say what each of them is.
+  type, bind(c) :: mp_stats_outputs_t
+    !> MP_INIT_STRUCT asks for nothing yet
+    integer(c_int32_t) :: struct_size = 64_c_int32_t
+    !> must be 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    type(c_ptr) :: found_inf = c_null_ptr
+    !> 1; count
+    type(c_ptr) :: amax = c_null_ptr
+    !> 1; count
+    type(c_ptr) :: tensor_amax = c_null_ptr
+    !> 1; count
+    type(c_ptr) :: norm = c_null_ptr
+    !> 1; count
+    type(c_ptr) :: tensor_norm = c_null_ptr
+    !> 1; count.  Costs counters in the pass, which is slower with a report than without.
+    type(c_ptr) :: report = c_null_ptr
+    !> 1; count.  Costs counters in the pass, which is slower with a report than without.
+    type(c_ptr) :: tensor_reports = c_null_ptr
+  end type
+
   !> Decimal fractions are double, so that 0.99 is the 0.99 of Python.
   type, bind(c) :: mp_scaler_config_t
     integer(c_int32_t) :: struct_size = 88_c_int32_t
@@ -1455,6 +1477,17 @@ module mpcore_c
       type(c_ptr), value :: list
       type(c_ptr), value :: report
       type(c_ptr), value :: tensor_reports
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Several of the four above in one pass over the elements: the same results, bit by bit.
+    !> @param outputs  host; at least one of its pointers is set.
+    function mp_tensor_stats(list, outputs, stream) result(answer) bind(c, &
+      name="mp_tensor_stats")
+      import
+      type(c_ptr), value :: list
+      type(c_ptr), value :: outputs
       type(c_ptr), value :: stream
       integer(c_int) :: answer
     end function

@@ -81,6 +81,23 @@ typedef struct mp_tensor_report {
 MP_API mp_status_t mp_inspect(mp_tensor_list_t list, mp_tensor_report_t *report,
                               mp_tensor_report_t *tensor_reports, mp_stream_t stream);
 
+/** What mp_tensor_stats writes; every pointer is device memory and optional.
+ *  mp_check_nonfinite, mp_amax, mp_l2norm and mp_inspect say what each of them is. */
+typedef struct mp_stats_outputs {
+  uint32_t struct_size; /**< MP_INIT_STRUCT asks for nothing yet */
+  uint32_t reserved0;   /**< must be 0 */
+  float *found_inf;
+  float *amax, *tensor_amax; /**< 1; count */
+  float *norm, *tensor_norm; /**< 1; count */
+  /** 1; count.  Costs counters in the pass, which is slower with a report than without. */
+  mp_tensor_report_t *report, *tensor_reports;
+} mp_stats_outputs_t;
+
+/** Several of the four above in one pass over the elements: the same results, bit by bit.
+ *  @param outputs  host; at least one of its pointers is set. */
+MP_API mp_status_t mp_tensor_stats(mp_tensor_list_t list, const mp_stats_outputs_t *outputs,
+                                   mp_stream_t stream);
+
 /** out = in * *inv_scale, setting *found_inf as mp_check_nonfinite does on `in`.
  *  @param in,out     lists of equal shapes; types may differ (fp16 grads -> fp32 grads);
  *                    out == in is allowed.

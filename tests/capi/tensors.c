@@ -135,6 +135,33 @@ static void test_statistics(mp_tensor_list_t list, mp_tensor_list_t holes) {
   FAILS(mp_l2norm, (list, NULL, at(2050), NULL), MP_ERROR_MISALIGNED, "per_tensor");
   FAILS(mp_l2norm, (holes, NULL, at(2048), NULL), MP_ERROR_INVALID_ARGUMENT, "data[2]");
 
+  mp_stats_outputs_t outputs;
+  MP_INIT_STRUCT(&outputs);
+  FAILS(mp_tensor_stats, (list, NULL, NULL), bad, "outputs");
+  FAILS(mp_tensor_stats, (list, &outputs, NULL), bad, "every pointer is NULL");
+#define MISPLACED(field)                                                                       \
+  outputs.field = at(2050);                                                                    \
+  FAILS(mp_tensor_stats, (list, &outputs, NULL), MP_ERROR_MISALIGNED, "outputs->" #field " "); \
+  outputs.field = NULL
+  MISPLACED(found_inf);
+  MISPLACED(amax);
+  MISPLACED(tensor_amax);
+  MISPLACED(norm);
+  MISPLACED(tensor_norm);
+  MISPLACED(report);
+  MISPLACED(tensor_reports);
+#undef MISPLACED
+  outputs.norm = at(2048);
+  FAILS(mp_tensor_stats, (NULL, &outputs, NULL), bad, "list");
+  FAILS(mp_tensor_stats, (holes, &outputs, NULL), bad, "data[2]");
+  outputs.reserved0 = 1;
+  FAILS(mp_tensor_stats, (list, &outputs, NULL), bad, "reserved0");
+  outputs.reserved0 = 0;
+  outputs.struct_size = 0;
+  FAILS(mp_tensor_stats, (list, &outputs, NULL), MP_ERROR_STRUCT_SIZE, "struct_size");
+  outputs.struct_size = sizeof outputs;
+  WORKS(mp_tensor_stats(list, &outputs, NULL));
+
   WORKS(mp_check_nonfinite(list, at(2048), NULL));
   WORKS(mp_amax(list, NULL, at(2048), NULL));
   WORKS(mp_l2norm(list, at(2048), NULL, NULL));

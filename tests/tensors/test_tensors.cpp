@@ -208,6 +208,38 @@ TEST_CASE("tensors: each output alone", "[tensors][strict]") {
   check_equal({0.0f, amax.value(), norm.value(), amaxes.download(), norms.download()}, wanted);
 }
 
+TEST_CASE("tensors: several outputs in one pass", "[tensors][strict]") {
+  TensorSet tensors(awkward_tensors());
+  Random random(14);
+  const TensorValues values = integer_values(tensors.specs(), random, kRange);
+  tensors.upload(values);
+  const auto count = static_cast<int64_t>(tensors.count());
+  // With a report another kernel runs.
+  for (const bool reports : {false, true}) {
+    DeviceFloat found_inf(0.0f), amax(-1.0f), norm(-1.0f);
+    DeviceBuffer<float> amaxes(count), norms(count);
+    DeviceBuffer<mp_tensor_report_t> report(1), tensor_reports(count);
+    mp_stats_outputs_t outputs;
+    MP_INIT_STRUCT(&outputs);
+    outputs.found_inf = found_inf.data();
+    outputs.amax = amax.data();
+    outputs.tensor_amax = amaxes.data();
+    outputs.norm = norm.data();
+    outputs.tensor_norm = norms.data();
+    if (reports) {
+      outputs.report = report.data();
+      outputs.tensor_reports = tensor_reports.data();
+    }
+    require_ok(mp_tensor_stats(tensors.list(), &outputs, kStream));
+    check_equal(
+        {found_inf.value(), amax.value(), norm.value(), amaxes.download(), norms.download()},
+        expected(values));
+    if (!reports) continue;
+    CHECK(report.download()[0].amax == amax.value());
+    CHECK(tensor_reports.download().back().numel == tensors.specs().back().numel);
+  }
+}
+
 TEST_CASE("tensors: set_data points the list at other buffers", "[tensors][strict]") {
   Random random(13);
   TensorSet first(awkward_tensors()), second(awkward_tensors());

@@ -782,6 +782,34 @@ class mp_tensor_report_t(Structure):
     ]
 
 
+class mp_stats_outputs_t(Structure):
+    """What mp_tensor_stats writes; every pointer is device memory and optional.
+    mp_check_nonfinite, mp_amax, mp_l2norm and mp_inspect say what each of them is."""
+
+    _fields_ = [
+        # MP_INIT_STRUCT asks for nothing yet
+        ("struct_size", c_uint32),
+        # must be 0
+        ("reserved0", c_uint32),
+        ("found_inf", c_void_p),
+        # 1; count
+        ("amax", c_void_p),
+        # 1; count
+        ("tensor_amax", c_void_p),
+        # 1; count
+        ("norm", c_void_p),
+        # 1; count
+        ("tensor_norm", c_void_p),
+        # 1; count.  Costs counters in the pass, which is slower with a report than without.
+        ("report", c_void_p),
+        # 1; count.  Costs counters in the pass, which is slower with a report than without.
+        ("tensor_reports", c_void_p),
+    ]
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
 class mp_scaler_config_t(Structure):
     """Decimal fractions are double, so that 0.99 is the 0.99 of Python."""
 
@@ -1582,6 +1610,10 @@ FUNCTIONS = {
     # @param tensor_reports  device, count reports, optional: of each tensor.
     "mp_inspect": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p],
         'list, report, tensor_reports, stream'),
+    # Several of the four above in one pass over the elements: the same results, bit by bit.
+    # @param outputs  host; at least one of its pointers is set.
+    "mp_tensor_stats": (c_uint32, [c_void_p, c_void_p, c_void_p],
+        'list, outputs, stream'),
     # out = in * *inv_scale, setting *found_inf as mp_check_nonfinite does on `in`.
     # @param in,out     lists of equal shapes; types may differ (fp16 grads -> fp32 grads);
     #                   out == in is allowed.

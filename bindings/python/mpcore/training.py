@@ -148,6 +148,21 @@ class TensorList(_Object):
                              _reports(self.context, tensor_reports, "tensor_reports", len(self)),
                              stream_pointer(stream)))
 
+    def stats(self, *, found_inf: Any = None, amax: Any = None, tensor_amax: Any = None, norm: Any = None,
+              tensor_norm: Any = None, report: Optional[Reports] = None,
+              tensor_reports: Optional[Reports] = None, stream: Any = None) -> None:
+        """What is given of check_nonfinite, amax, l2norm and inspect, in one pass."""
+        context, count = self.context, len(self)
+        outputs = _sys.mp_stats_outputs_t()
+        outputs.found_inf = _address(context, found_inf, "found_inf", 1)
+        outputs.amax = _address(context, amax, "amax", 1)
+        outputs.tensor_amax = _address(context, tensor_amax, "tensor_amax", count)
+        outputs.norm = _address(context, norm, "norm", 1)
+        outputs.tensor_norm = _address(context, tensor_norm, "tensor_norm", count)
+        outputs.report = _reports(context, report, "report", 1)
+        outputs.tensor_reports = _reports(context, tensor_reports, "tensor_reports", count)
+        check(lib.mp_tensor_stats(self.handle, ctypes.byref(outputs), stream_pointer(stream)))
+
     def all_reduce(self, comm: Any, pre: float = 1.0, post: float = 1.0, stream: Any = None) -> None:
         """Gradients of all ranks: post * sum(pre * self), in place.  comm is an mpcore._sys.mp_comm_t:
         nccl_comm, or callbacks of one's own."""

@@ -103,6 +103,11 @@ class Training(unittest.TestCase):
         self.assertEqual(values(tensors.l2norm(per_tensor=each)), [13])
         self.assertEqual(values(each), [5, 0, 12])
         self.assertEqual(values(tensors.amax()), [12])
+        norm, report = self.context.zeros(1), mpcore.Reports(self.context)
+        tensors.stats(norm=norm, tensor_amax=each, report=report)
+        self.assertEqual((values(norm), values(each), report.read()[0].numel), ([13], [4, 0, 12], 3))
+        with self.assertRaisesRegex(mpcore.Error, "every pointer is NULL"):
+            tensors.stats()
         flag = self.context.zeros(1)
         tensors.check_nonfinite(flag)
         self.assertEqual(values(flag), [0])

@@ -63,7 +63,7 @@ pub use kernels::KernelInfo;
 pub use layers::{Affine, BatchNorm, BatchNormOptions, Pool2d, Statistics};
 pub use optimizer::{Hyper, Optimizer, OptimizerBuilder, StepOptions};
 pub use scaler::{Scaler, ScalerConfig, ScalerState};
-pub use tensors::{ModelOptions, Tensor, TensorList};
+pub use tensors::{ModelOptions, StatsOutputs, Tensor, TensorList};
 pub use xent::SoftmaxXent;
 
 /// `MP_VERSION` of the library that is loaded: 1.2.3 is 10203.

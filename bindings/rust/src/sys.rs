@@ -727,6 +727,40 @@ impl mp_tensor_report_t {
     }
 }
 
+/// What mp\_tensor\_stats writes; every pointer is device memory and optional.
+/// mp\_check\_nonfinite, mp\_amax, mp\_l2norm and mp\_inspect say what each of them is.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_stats_outputs_t {
+    /// MP\_INIT\_STRUCT asks for nothing yet
+    pub struct_size: u32,
+    /// must be 0
+    pub reserved0: u32,
+    pub found_inf: *mut f32,
+    /// 1; count
+    pub amax: *mut f32,
+    /// 1; count
+    pub tensor_amax: *mut f32,
+    /// 1; count
+    pub norm: *mut f32,
+    /// 1; count
+    pub tensor_norm: *mut f32,
+    /// 1; count.  Costs counters in the pass, which is slower with a report than without.
+    pub report: *mut mp_tensor_report_t,
+    /// 1; count.  Costs counters in the pass, which is slower with a report than without.
+    pub tensor_reports: *mut mp_tensor_report_t,
+}
+
+impl mp_stats_outputs_t {
+    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
+    pub fn zeroed() -> Self {
+        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+        let mut s: Self = unsafe { core::mem::zeroed() };
+        s.struct_size = core::mem::size_of::<Self>() as u32;
+        s
+    }
+}
+
 /// Decimal fractions are double, so that 0.99 is the 0.99 of Python.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1671,6 +1705,10 @@ extern "C" {
     /// @param report          device, 1 report, optional: of the list.
     /// @param tensor\_reports  device, count reports, optional: of each tensor.
     pub fn mp_inspect(list: mp_tensor_list_t, report: *mut mp_tensor_report_t, tensor_reports: *mut mp_tensor_report_t, stream: mp_stream_t) -> mp_status_t;
+
+    /// Several of the four above in one pass over the elements: the same results, bit by bit.
+    /// @param outputs  host; at least one of its pointers is set.
+    pub fn mp_tensor_stats(list: mp_tensor_list_t, outputs: *const mp_stats_outputs_t, stream: mp_stream_t) -> mp_status_t;
 
     /// out = in \* \*inv\_scale, setting \*found\_inf as mp\_check\_nonfinite does on `in`.
     /// @param in,out     lists of equal shapes; types may differ (fp16 grads -\> fp32 grads);

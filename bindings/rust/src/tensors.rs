@@ -22,6 +22,25 @@ pub struct ModelOptions<'s> {
     pub overflows: Option<View<'s, i64>>,
 }
 
+/// What [`TensorList::stats`] is to write, each optional: 1 element, or one per tensor.
+#[derive(Clone, Copy, Default)]
+pub struct StatsOutputs<'s> {
+    /// Set to 1 if any element is infinite or NaN; never cleared.
+    pub found_inf: Option<&'s View<'s, f32>>,
+    /// Largest absolute value.
+    pub amax: Option<&'s View<'s, f32>>,
+    /// Of each tensor.
+    pub tensor_amax: Option<&'s View<'s, f32>>,
+    /// sqrt(sum x^2).
+    pub norm: Option<&'s View<'s, f32>>,
+    /// Of each tensor.
+    pub tensor_norm: Option<&'s View<'s, f32>>,
+    /// What is in the list.
+    pub report: Option<&'s View<'s, TensorReport>>,
+    /// What is in each tensor.
+    pub tensor_reports: Option<&'s View<'s, TensorReport>>,
+}
+
 /// One tensor of a list, of any type.
 #[derive(Clone, Copy, Debug)]
 pub struct Tensor<'a> {
@@ -182,6 +201,23 @@ impl<'a> TensorList<'a> {
         let each = self.output("inspect", "tensor_reports", tensor_reports, self.len())?;
         // SAFETY: one report, and one per tensor, of this context.
         check(unsafe { sys::mp_inspect(self.complete("inspect")?, report, each, stream.0) })
+    }
+
+    /// What is given of the four above, in one pass over the elements.
+    pub fn stats(&self, outputs: &StatsOutputs<'_>, stream: Stream) -> Result<()> {
+        let (f, n) = ("stats", self.len());
+        let raw = sys::mp_stats_outputs_t {
+            found_inf: self.output(f, "found_inf", outputs.found_inf, 1)?,
+            amax: self.output(f, "amax", outputs.amax, 1)?,
+            tensor_amax: self.output(f, "tensor_amax", outputs.tensor_amax, n)?,
+            norm: self.output(f, "norm", outputs.norm, 1)?,
+            tensor_norm: self.output(f, "tensor_norm", outputs.tensor_norm, n)?,
+            report: self.output(f, "report", outputs.report, 1)?,
+            tensor_reports: self.output(f, "tensor_reports", outputs.tensor_reports, n)?,
+            ..sys::mp_stats_outputs_t::zeroed()
+        };
+        // SAFETY: what is not NULL has one element or one per tensor, in memory of this context.
+        check(unsafe { sys::mp_tensor_stats(self.complete(f)?, &raw, stream.0) })
     }
 
     /// out = self * inv_scale; `found_inf` becomes 1 where an element is infinite or NaN.

@@ -78,6 +78,17 @@ fn reductions() {
     assert_eq!(one.to_vec().unwrap(), [12.0]);
     assert!(list.amax(None, Some(&one.view()), STREAM).is_err());
 
+    let (norm, amax, norms) = (one.view(), x.view(), each.view());
+    let outputs =
+        StatsOutputs { norm: Some(&norm), tensor_amax: Some(&norms), ..Default::default() };
+    list.stats(&outputs, STREAM).unwrap();
+    assert_eq!(one.to_vec().unwrap(), [13.0]);
+    assert_eq!(each.to_vec().unwrap(), [4.0, 0.0, 12.0]);
+    let short = StatsOutputs { tensor_norm: Some(&amax), ..Default::default() };
+    let error = list.stats(&short, STREAM).unwrap_err();
+    assert_eq!(error.to_string(), "stats: tensor_norm has 2 elements, 3 are needed");
+    assert!(list.stats(&StatsOutputs::default(), STREAM).is_err());
+
     list.set_data(&[Tensor::new(&bad), Tensor::new(&empty), Tensor::new(&y)], STREAM).unwrap();
     one.clear(STREAM).unwrap();
     list.check_nonfinite(&one, STREAM).unwrap();
