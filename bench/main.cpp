@@ -1,7 +1,7 @@
 // mpbench: times mpcore.  How to run it and what its columns mean: bench/README.md.
-#include "bench.h"
 #include "bench/peaks/peaks.h"
 #include "bench/suites/once.h"
+#include "bench/suites/suites.h"
 #include "support/program.h"
 
 namespace {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "bench/options.h"
-#include "bench/peaks/peaks.h"
 #include "bench/timing/machine.h"
 #include "row.h"
 

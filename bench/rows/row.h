@@ -49,6 +49,16 @@ struct Peak {
   std::string from;
 };
 
+/// What the machine itself can do.
+struct MachineRate {
+  std::string name, unit;
+  std::string how;               ///< or why it was not measured
+  double amount;                 ///< of 1e9 or 1e12 units, per call
+  std::optional<Timing> timing;  ///< empty = not measured
+
+  double rate() const { return amount / timing->median_us * 1e6; }
+};
+
 PeerResult peer_result(std::string name, const Timing &timing);
 
 inline bool is_wrong(const PeerResult &peer) {

@@ -5,11 +5,11 @@
 #include <memory>
 #include <mutex>
 
-#include "bench/bench.h"
 #include "bench/rows/allreduce_row.h"
 #include "bench/shapes/allreduce_shapes.h"
 #include "bench/shapes/selection.h"
 #include "bench/shapes/sets.h"
+#include "suites.h"
 #include "support/ranks.h"
 
 namespace mpbench {

@@ -1,12 +1,12 @@
 // mpbench calls: how long the host is held up by each call of a training step.
 #include <optional>
 
-#include "bench/bench.h"
 #include "bench/rows/call_row.h"
 #include "bench/shapes/selection.h"
-#include "bench/timing/peer_library.h"
 #include "call_cases.h"
+#include "peer_library.h"
 #include "suite.h"
+#include "suites.h"
 
 namespace mpbench {
 namespace {

@@ -3,13 +3,13 @@
 #include <memory>
 #include <optional>
 
-#include "bench/bench.h"
 #include "bench/peers/cudnn_peer.h"
 #include "bench/rows/conv_row.h"
 #include "bench/shapes/conv_shapes.h"
-#include "bench/timing/peer_library.h"
+#include "peer_library.h"
 #include "problem_timer.h"
 #include "suite.h"
+#include "suites.h"
 
 namespace mpbench {
 namespace {

@@ -1,10 +1,10 @@
 // mpbench gemm: GEMMs of real networks, beside cuBLASLt and beside the rate that large
 // squares reach in the same run.
-#include "bench/bench.h"
 #include "bench/rows/gemm_row.h"
 #include "bench/shapes/shapes.h"
 #include "gemm_timer.h"
 #include "suite.h"
+#include "suites.h"
 
 namespace mpbench {
 namespace {

@@ -1,6 +1,6 @@
 #include "gemm_timer.h"
 
-#include "bench/timing/peer_library.h"
+#include "peer_library.h"
 
 namespace mpbench {
 

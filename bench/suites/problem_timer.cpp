@@ -1,6 +1,6 @@
 #include "problem_timer.h"
 
-#include "bench/timing/rank.h"
+#include "rank.h"
 
 namespace mpbench {
 namespace {

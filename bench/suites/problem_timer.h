@@ -9,7 +9,7 @@
 #include "bench/peers/peer_math.h"
 #include "bench/rows/figures.h"
 #include "bench/rows/report.h"
-#include "bench/timing/comparison.h"
+#include "comparison.h"
 #include "problem.h"
 
 namespace mpbench {

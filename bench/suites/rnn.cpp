@@ -1,9 +1,9 @@
 // mpbench rnn: the GEMMs of recurrent layers, without what the cells do between them.
-#include "bench/bench.h"
 #include "bench/rows/rnn_row.h"
 #include "bench/shapes/rnn_shapes.h"
 #include "gemm_timer.h"
 #include "suite.h"
+#include "suites.h"
 
 namespace mpbench {
 namespace {

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "bench/bench.h"
 #include "bench/peers/command.h"
 #include "bench/rows/startup_row.h"
 #include "bench/shapes/selection.h"
 #include "suite.h"
+#include "suites.h"
 
 namespace mpbench {
 namespace {

@@ -4,13 +4,13 @@
 #include <functional>
 #include <optional>
 
-#include "bench/bench.h"
-#include "bench/peers/torch_adamw.h"
 #include "bench/rows/step_row.h"
 #include "bench/shapes/selection.h"
 #include "layouts.h"
 #include "step_ops.h"
 #include "suite.h"
+#include "suites.h"
+#include "torch_adamw.h"
 
 namespace mpbench {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "bench/timing/rank.h"
+#include "bench/suites/rank.h"
 #include "problems.h"
 
 namespace mptune {

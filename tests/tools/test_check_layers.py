@@ -84,7 +84,7 @@ kernels/backend.h kernels/conv/problem.h
 capi/conv.cpp kernels/backend.h kernels/step/args.h mpcore.h
 support/text.h <string>
 bench/main.cpp support/text.h
-bench/tune/main.cpp kernels/gemm/predict.h bench/bench.h
+bench/tune/main.cpp kernels/gemm/predict.h bench/suites/suites.h
 tests/simulator/simt.cpp kernels/simt/simt.h
 """
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "bench/rows/row.h"
-#include "bench/suites/problem.h"
-#include "timing.h"
+#include "bench/timing/timing.h"
+#include "problem.h"
 
 namespace mpbench {
 

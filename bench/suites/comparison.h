@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/rows/row.h"
-#include "timing.h"
+#include "bench/timing/timing.h"
 
 namespace mpbench {
 

@@ -22,7 +22,7 @@ double number(const std::string &line, const std::string &key) {
 }  // namespace
 
 TorchAdamW::TorchAdamW(const std::string &home, int ordinal)
-    : python_({"python3", home + "/peers/torch_adamw.py", "--device", std::to_string(ordinal)}) {}
+    : python_({"python3", home + "/suites/torch_adamw.py", "--device", std::to_string(ordinal)}) {}
 
 std::string TorchAdamW::prepare(const Layout &layout) {
   const std::string answer = python_.ask("prepare " + layout.command_line_text());

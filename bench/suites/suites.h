@@ -1,7 +1,7 @@
 // The suites of mpbench.
 #pragma once
 
-#include "bench/suites/suite.h"
+#include "suite.h"
 
 namespace mpbench {
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "bench/peers/co_process.h"
 #include "bench/rows/row.h"
-#include "bench/suites/layouts.h"
-#include "co_process.h"
+#include "layouts.h"
 
 namespace mpbench {
 
