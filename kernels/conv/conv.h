@@ -156,10 +156,6 @@ void launch_conv_wmma(const ConvChoice &, mp_conv_op_t, const Device &, const Co
 /// The whole of it: also the sum over the slices of k.
 void launch_conv_wgmma(const ConvChoice &, const ConvProblem &, const Device &,
                        std::byte *workspace, mp_stream_t);
-struct ConvWgmmaArgs;
-template <class T>
-void launch_conv_wgmma_kernel(const ConvChoice &, mp_conv_op_t, const Device &,
-                              const ConvWgmmaArgs &, mp_stream_t);
 void launch_conv_simt(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,
                       mp_stream_t);
 

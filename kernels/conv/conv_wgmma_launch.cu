@@ -1,5 +1,5 @@
 // From a checked convolution to the launch of a wgmma kernel.
-#include "kernels/conv/conv_wgmma.h"
+#include "kernels/conv/conv_wgmma_args.h"
 #include "kernels/gemm/wgmma_plan.h"
 
 namespace mp::MP_TARGET {
