@@ -448,8 +448,9 @@ bindings:
 	@bindings/generate/generate
 
 ## wheel: the Python package with the library in it, build/mpcore-*.whl
-wheel: lib
-	@tools/package/make_wheel $(LIB) --out $(BUILD)
+wheel: setup-wheel
+	@$(MAKE) lib
+	@tools/package/make_wheel $(LIB) $(BUILD)
 
 # ---------------------------------------------------------------- checks
 
@@ -515,7 +516,7 @@ uninstall:
 	@tools/package/install $(INSTALL_ARGS) --uninstall
 
 ## deb: a Debian package in build/
-deb: setup-install
+deb: setup-install setup-deb
 	@$(MAKE) lib $(INSTALLED)
 	@tools/package/make_deb $(BUILD)
 
@@ -523,7 +524,7 @@ deb: setup-install
 clean:
 	rm -rf $(BUILD)
 
-setup-build setup-gates setup-demo setup-report setup-test setup-check setup-docs setup-install: setup-%:
+setup-build setup-gates setup-demo setup-report setup-test setup-check setup-docs setup-install setup-deb setup-wheel: setup-%:
 	@tools/setup $*
 ifeq ($(NVCC),)
 	@echo "no nvcc: building the host target alone" >&2

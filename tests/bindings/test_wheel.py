@@ -1,5 +1,6 @@
 """The Python package as a wheel, in an empty folder.  The tests of the package are bindings/python/tests."""
 import pathlib
+import subprocess
 import sys
 import zipfile
 
@@ -8,8 +9,9 @@ import pytest
 
 @pytest.fixture(scope="module")
 def make_wheel(root, build, run):
-    return lambda out: pathlib.Path(run(sys.executable, "-B", root / "tools/package/make_wheel", build / "libmpcore.so",
-                                        "--out", out).strip())
+    if subprocess.run(["/usr/bin/python3", "-Ic", "import build, setuptools, wheel"], check=False).returncode != 0:
+        pytest.skip("the wheel (no build, setuptools or wheel for /usr/bin/python3)")
+    return lambda out: pathlib.Path(run(root / "tools/package/make_wheel", build / "libmpcore.so", out).strip())
 
 
 @pytest.fixture(scope="module")

@@ -129,7 +129,7 @@ def test_cmake_of_a_moved_tree(install, cmake, run, tmp_path):
 
 @pytest.fixture(scope="module")
 def package(root, build, run, need):
-    need("dpkg-shlibdeps", "the Debian package")
+    need("dh", "the Debian package")
     return root / run(root / "tools/package/make_deb", build).strip()
 
 
