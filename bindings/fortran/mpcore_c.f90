@@ -95,7 +95,7 @@ module mpcore_c
     enumerator :: MP_ACT_DGELU = 4
   end enum
 
-  !> The three products of a convolutional layer.
+  !> The three passes of a convolutional layer.
   enum, bind(c)  ! mp_conv_op_t
     enumerator :: MP_CONV_FPROP = 0
     enumerator :: MP_CONV_DGRAD = 1

@@ -53,7 +53,7 @@ static inline mp_conv2d_desc_t mp_conv2d_desc_default(int32_t n, int32_t h, int3
   return desc;
 }
 
-/** The three products of a convolutional layer. */
+/** The three passes of a convolutional layer. */
 typedef enum mp_conv_op { MP_CONV_FPROP = 0, MP_CONV_DGRAD = 1, MP_CONV_WGRAD = 2 } mp_conv_op_t;
 
 /** P and Q of `desc`; 0 where the filter is larger than the padded image.

@@ -5,7 +5,7 @@
 //     dgrad   pixels of dx   C              taps x K      patches of dy         filter
 //     wgrad   K              taps x C       pixels of y   dy, transposed        patches of x
 //
-// Groups are products of their own, side by side.  With a stride, dgrad falls apart into
+// Groups are GEMMs of their own, side by side.  With a stride, dgrad falls apart into
 // stride_h x stride_w classes of pixels: the taps that reach pixel h are those with
 // (h + pad - r dilation) divisible by the stride, so a class is a product over these taps alone, and
 // no zeros are multiplied.

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <string>
 
-#include "tests/support/product_case.h"
+#include "tests/support/output_case.h"
 
 namespace mptest {
 
-struct ConvCase : ProductCase {
+struct ConvCase : OutputCase {
   mp_conv_op_t op = MP_CONV_FPROP;
   int32_t n = 1, h = 1, w = 1, c = 1, k = 1, r = 1, s = 1;
   int32_t pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0;

@@ -48,7 +48,7 @@ mp_conv2d_desc_t desc_of(const ConvCase &c) {
 }
 
 ConvRun::ConvRun(const ConvCase &c)
-    : ProductRun(c, oracle::empty_sums(convolution_of(c), c.op).sum.cols),
+    : OutputRun(c, oracle::empty_sums(convolution_of(c), c.op).sum.cols),
       case_(c),
       shape_(convolution_of(c)) {
   fill_inputs();

@@ -1,5 +1,5 @@
 // A ConvCase on the device: tensors between guard zones, their oracle, and the call; the output and
-// its check are ProductRun's.
+// its check are OutputRun's.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 #include "conv_case.h"
 #include "oracle_conv.h"
-#include "tests/support/product_run.h"
+#include "tests/support/output_run.h"
 
 namespace mptest {
 
@@ -16,7 +16,7 @@ oracle::Convolution convolution_of(const ConvCase &c);
 /// The descriptor of the case, with the kernel that the case names.
 mp_conv2d_desc_t desc_of(const ConvCase &c);
 
-class ConvRun : public ProductRun {
+class ConvRun : public OutputRun {
  public:
   explicit ConvRun(const ConvCase &c);
 

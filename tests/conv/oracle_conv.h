@@ -9,7 +9,7 @@
 // Where x lies outside the image it is 0, and whether that zero is multiplied is left open.  It
 // shows only against a non-finite factor: the filter in fprop, dy in wgrad.  dgrad likewise may
 // multiply a zero where a filter element meets no dy.  Then a NaN is as right as the sum without
-// that product; ProductResult::may_be_nan marks these elements.
+// that product; EpilogueResult::may_be_nan marks these elements.
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // mp_conv2d_fprop, _dgrad, _wgrad: every kernel by name on usual, awkward and generated problems.
 //
-// Integer fills are compared bit for bit, reals with the bounds of bounds.h.  ProductRun::verify
+// Integer fills are compared bit for bit, reals with the bounds of bounds.h.  OutputRun::verify
 // also checks guard zones and inputs, and the output holds NaN wherever it must not be read.
 #include <cstdlib>
 #include <iterator>

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <string>
 
-#include "tests/support/product_case.h"
+#include "tests/support/output_case.h"
 
 namespace mptest {
 
-struct GemmCase : ProductCase {
+struct GemmCase : OutputCase {
   int64_t m = 1, n = 1, k = 1;
   std::string op = "NN";  ///< op_a, op_b
   int64_t batch = 1;

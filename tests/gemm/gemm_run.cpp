@@ -36,7 +36,7 @@ int64_t GemmRun::stray_item(char operand) const {
   return std::stoll(stray.substr(stray.find_first_of("0123456789")));
 }
 
-GemmRun::GemmRun(const GemmCase &c) : ProductRun(c, c.n), case_(c), items_(4 * c.batch) {
+GemmRun::GemmRun(const GemmCase &c) : OutputRun(c, c.n), case_(c), items_(4 * c.batch) {
   // C and aux get rows of their own length where there is padding at all.
   const int64_t more = c.pad == 0 || c.in_place ? 0 : c.multiple;
   layout_a_ = c.op[0] == 'N' ? layout(c.m, c.k, 0) : layout(c.k, c.m, 0);
@@ -159,7 +159,7 @@ size_t GemmRun::workspace_bytes(const std::string &kernel) const {
 }
 
 void GemmRun::reset_outputs() {
-  ProductRun::reset_outputs();
+  OutputRun::reset_outputs();
   upload_pointers();
 }
 

@@ -1,5 +1,5 @@
 // A GemmCase on the device: operands between guard zones, their oracle, and the call; outputs and
-// their check are ProductRun's.
+// their check are OutputRun's.
 #pragma once
 
 #include <optional>
@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "gemm_case.h"
-#include "tests/support/product_run.h"
+#include "tests/support/output_run.h"
 
 namespace mptest {
 
-class GemmRun : public ProductRun {
+class GemmRun : public OutputRun {
  public:
   explicit GemmRun(const GemmCase &c);
 

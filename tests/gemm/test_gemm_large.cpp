@@ -118,7 +118,7 @@ void check_far(uint8_t *arena, Operand far, Apart apart, mp_op_t op) {
   DeviceBuffer<uint16_t> near(kOperands * kMatrixElems);
   const Places places = place_all(reinterpret_cast<uint8_t *>(near.data()), arena, far, apart);
   const oracle::GemmInputs in = random_inputs(far);
-  const oracle::ProductResult expected = oracle::gemm(in);
+  const oracle::EpilogueResult expected = oracle::gemm(in);
   places[kA].upload(op == MP_OP_N ? in.a : transposed(in.a));
   places[kB].upload(op == MP_OP_N ? in.b : transposed(in.b));
   places[kC].upload(in.c);

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "product_case.h"
+#include "output_case.h"
 
 namespace mptest {
 
@@ -103,7 +103,7 @@ Case parse_line(const std::string &line, EachField each_field) {
   return c;
 }
 
-/// The fields of ProductCase that describe the epilogue.
+/// The fields of OutputCase that describe the epilogue.
 template <typename Case, typename Visit>
 void each_epilogue_field(Case &c, Visit visit) {
   visit("activation", c.activation);

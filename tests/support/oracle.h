@@ -99,17 +99,17 @@ struct Sums {
 };
 
 /// Before rounding.  The errors bound what fp32 arithmetic may add; see bounds.h.
-struct ProductResult {
+struct EpilogueResult {
   Matrices z, y;
   Matrices z_error, y_error;
   /// Empty, or for each element whether a NaN is right too; see oracle_conv.h.
   std::vector<bool> may_be_nan;
 };
 
-inline ProductResult apply_epilogue(const Sums &sums, const EpilogueInputs &in) {
+inline EpilogueResult apply_epilogue(const Sums &sums, const EpilogueInputs &in) {
   const Matrices &acc = sums.sum;
   const double alpha_scale = in.alpha * in.scale;
-  ProductResult out{acc, acc, acc, acc, {}};
+  EpilogueResult out{acc, acc, acc, acc, {}};
   for (int64_t item = 0; item < acc.count; ++item) {
     for (int64_t i = 0; i < acc.rows; ++i) {
       for (int64_t j = 0; j < acc.cols; ++j) {
@@ -131,7 +131,7 @@ inline ProductResult apply_epilogue(const Sums &sums, const EpilogueInputs &in) 
   return out;
 }
 
-inline ProductResult gemm(const GemmInputs &in) {
+inline EpilogueResult gemm(const GemmInputs &in) {
   return apply_epilogue({multiply(in.a, in.b, in.count),
                          multiply(absolute(in.a), absolute(in.b), in.count), in.a.cols},
                         in);

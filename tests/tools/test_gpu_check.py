@@ -317,7 +317,7 @@ def test_profile(tmp_path):
     assert "L2 throughput          not reported" in text, "and which are not there"
     # Where there are fewer rows, that is a gap.
     assert machine.status("worst 2") == "passed"
-    assert "has 2 products" in machine.detail("worst 3")
+    assert "has 2 GEMMs and convolutions" in machine.detail("worst 3")
 
     write_program(machine.path / "ncu", "echo '==ERROR== ERR_NVGPUCTRPERM - no permission'; exit 1")
     machine.run("--stage", "profile", code=INCOMPLETE)

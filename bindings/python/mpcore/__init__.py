@@ -10,13 +10,13 @@ CUDA whatever has __cuda_array_interface__ or DLPack: torch and cupy tensors.  E
 mpcore.h declares and this layer has no word for is in mpcore._sys; mpcore.lib is the library.
 """
 
+from ._gemm import gemm, gemm_kernels, gemm_workspace_size
 from ._library import Error, check, lib
 from .arrays import View, view
 from .context import Context, DeviceArray
 from .convolution import Conv2d
 from .groups import Matrices, gemm_batched, gemm_grouped, gemm_grouped_workspace_size
-from .layers import BatchNorm, Pool2d, nchw_to_nhwc, nhwc_to_nchw
-from .products import gemm, gemm_kernels, gemm_workspace_size, softmax_xent
+from .layers import BatchNorm, Pool2d, nchw_to_nhwc, nhwc_to_nchw, softmax_xent
 from .training import (Optimizer, Reports, Scaler, TensorList, clip_factor, masters_to_model, nccl_comm,
                        scale_step)
 

@@ -1,4 +1,4 @@
-"""The epilogue that products and convolutions share, and their workspace."""
+"""The epilogue that GEMM and convolution share, and their workspace."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ MP_ACT_DGELU = mp_activation_t.MP_ACT_DGELU
 
 
 class mp_conv_op_t(enum.IntEnum):
-    """The three products of a convolutional layer."""
+    """The three passes of a convolutional layer."""
 
     MP_CONV_FPROP = 0
     MP_CONV_DGRAD = 1

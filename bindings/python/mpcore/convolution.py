@@ -33,7 +33,7 @@ def images(shape: Sequence[int], name: str) -> Tuple[int, ...]:
 
 
 class Conv2d:
-    """The geometry of a convolutional layer and its three products.
+    """The geometry of a convolutional layer and its three passes.
 
     x_shape         N H W C
     filter_shape    K R S C/groups
@@ -42,7 +42,7 @@ class Conv2d:
     padding         a number, (height, width), or (top, bottom, left, right)
     kernel          for tests, the name of one
 
-    `y_shape` is N P Q K.  In the products `out` is made where it is not given, of the type `dtype`
+    `y_shape` is N P Q K.  `out` is made where it is not given, of the type `dtype`
     (that of the inputs), and returned; beta adds to what is in it.  The epilogue is that of
     mp_epilogue_t, by name: bias=, activation=, aux= (of the shape of out), dbias=, amax=, found_inf=,
     scale=.

@@ -7,10 +7,10 @@ import struct
 from typing import Any, Optional, Sequence, Tuple
 
 from . import _epilogue, _sys
+from ._gemm import leading
 from ._library import check, lib
 from .arrays import HOST, View
 from .context import Context, stream_pointer
-from .products import leading
 
 
 class Matrices:

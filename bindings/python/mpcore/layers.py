@@ -1,4 +1,4 @@
-"""mpcore/layers.h: what lies around a convolution, in N H W C."""
+"""mpcore/layers.h: what lies around a convolution, in N H W C, and the loss."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ctypes
 from typing import Any, Optional, Sequence
 
 from . import _epilogue, _sys
+from ._gemm import matrix
 from ._library import check, enumerator, fill, lib
 from .arrays import DTYPES, dtype_name
 from .context import Context, DeviceArray, stream_pointer
@@ -153,3 +154,42 @@ class BatchNorm:
             setattr(tensors, name, None if view is None else view.address)
         tensors.views = views
         return tensors
+
+
+def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, loss: Any = None,
+                 correct: Any = None, dlogits: Any = None, loss_scale: Any = None, weight: float = 1.0,
+                 stream: Any = None) -> None:
+    """Softmax cross-entropy and its gradient, see mp_softmax_xent.
+
+    logits, dlogits   rows x classes; dlogits may be logits itself
+    labels            rows of int32
+    row_loss, loss    float32: rows elements, 1 element
+    correct           int64, 1 element, increased by the number of right answers
+    loss_scale        float32, 1 element: Scaler.scale
+    """
+    vl = context.check_array(logits, "logits", dense=False)
+    if len(vl.shape) != 2:
+        raise ValueError(f"logits has {len(vl.shape)} dimensions, not 2")
+    rows, classes = vl.shape
+    desc = _sys.mp_xent_desc_default(rows, classes, vl.mp_dtype)
+    desc.weight = weight
+    op, desc.ld_logits = matrix(vl, "logits")
+    if op != _sys.MP_OP_N:
+        raise ValueError("logits has no contiguous rows")
+    views = {}
+    if dlogits is not None:
+        vd = context.check_array(dlogits, "dlogits", dtype=vl.dtype, shape=vl.shape, writable=True,
+                                 dense=False)
+        op, desc.ld_dlogits = matrix(vd, "dlogits")
+        if op != _sys.MP_OP_N:
+            raise ValueError("dlogits has no contiguous rows")
+        views["dlogits"] = vd
+    for name, array, kind, size, writable in (
+            ("labels", labels, "int32", rows, False), ("row_loss", row_loss, "float32", rows, True),
+            ("loss", loss, "float32", 1, True), ("correct", correct, "int64", 1, True),
+            ("loss_scale", loss_scale, "float32", 1, False)):
+        if array is not None:
+            views[name] = context.check_array(array, name, dtype=kind, size=size, writable=writable)
+    check(lib.mp_softmax_xent(context.handle, ctypes.byref(desc), vl, views.get("labels"),
+                              views.get("loss_scale"), views.get("row_loss"), views.get("loss"),
+                              views.get("correct"), views.get("dlogits"), stream_pointer(stream)))

@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence
 from . import _sys
 from ._library import check, enumerator, fill, flags, lib
 from .arrays import View
-from .context import Context, DeviceArray, stream_pointer
+from .context import Context, stream_pointer
 
 
 class _Object:

@@ -2,7 +2,7 @@
 
 use crate::context::{Context, Data, Float};
 use crate::enums::{ConvOp, Dtype};
-use crate::epilogue::{operand, workspace_of, Operand, ProductOptions};
+use crate::epilogue::{operand, workspace_of, Operand, OutputOptions};
 use crate::error::{check, Error, Result};
 use crate::kernels::{self, KernelInfo};
 use crate::sys;
@@ -10,7 +10,7 @@ use std::ffi::{c_void, CString};
 use std::ptr;
 
 /// The geometry of a convolutional layer; [`fprop`](Conv2d::fprop), [`dgrad`](Conv2d::dgrad) and
-/// [`wgrad`](Conv2d::wgrad) are its three products.
+/// [`wgrad`](Conv2d::wgrad) are its three passes.
 pub struct Conv2d<'c> {
     context: &'c Context,
     desc: sys::mp_conv2d_desc_t,
@@ -49,7 +49,7 @@ impl Context {
     }
 }
 
-/// What the three products differ in: which function, and the tensors of the call.
+/// What the three passes differ in: which function, and the tensors of the call.
 type Function = unsafe extern "C" fn(
     sys::mp_context_t,
     *const sys::mp_conv2d_desc_t,
@@ -127,7 +127,7 @@ impl Conv2d<'_> {
         x: &X,
         filter: &F,
         y: &Y,
-        options: &ProductOptions<'_>,
+        options: &OutputOptions<'_>,
     ) -> Result<()>
     where
         X: Data,
@@ -153,7 +153,7 @@ impl Conv2d<'_> {
         dy: &Y,
         filter: &F,
         dx: &X,
-        options: &ProductOptions<'_>,
+        options: &OutputOptions<'_>,
     ) -> Result<()>
     where
         Y: Data,
@@ -179,7 +179,7 @@ impl Conv2d<'_> {
         x: &X,
         dy: &Y,
         dfilter: &F,
-        options: &ProductOptions<'_>,
+        options: &OutputOptions<'_>,
     ) -> Result<()>
     where
         X: Data,
@@ -226,7 +226,7 @@ impl Conv2d<'_> {
         second: (&str, Operand, i128),
         out: (&str, Operand, i128),
         columns: i32,
-        options: &ProductOptions<'_>,
+        options: &OutputOptions<'_>,
     ) -> Result<()> {
         let call = "conv2d";
         for (name, operand, needed) in [first, second, out] {

@@ -185,7 +185,7 @@ impl Activation {
     }
 }
 
-/// The three products of a convolutional layer.
+/// The three passes of a convolutional layer.
 #[non_exhaustive]
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

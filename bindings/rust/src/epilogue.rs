@@ -1,4 +1,4 @@
-//! The epilogue that products and convolutions share, and their other options.
+//! The epilogue that GEMM and convolution share, and their other options.
 
 use crate::context::{at_least, Context, Data, Float, Stream, View};
 use crate::enums::{Activation, Dtype};
@@ -162,9 +162,9 @@ impl<'a> Epilogue<'a> {
     }
 }
 
-/// What a convolution or a group of products does besides; `Default` is alpha 1 and nothing else.
+/// What a convolution or a grouped GEMM does with its sums; `Default` is alpha 1 and nothing else.
 #[derive(Clone, Copy)]
-pub struct ProductOptions<'a> {
+pub struct OutputOptions<'a> {
     /// Multiplies the product.
     pub alpha: f32,
     /// Multiplies what is in the result before.
@@ -177,9 +177,9 @@ pub struct ProductOptions<'a> {
     pub stream: Stream,
 }
 
-impl Default for ProductOptions<'_> {
+impl Default for OutputOptions<'_> {
     fn default() -> Self {
-        ProductOptions {
+        OutputOptions {
             alpha: 1.0,
             beta: 0.0,
             epilogue: Epilogue::default(),

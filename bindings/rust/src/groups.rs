@@ -2,7 +2,7 @@
 
 use crate::context::{Context, Data, DeviceBuffer, Float, View};
 use crate::enums::{Dtype, Op};
-use crate::epilogue::{operand, workspace_of, ProductOptions};
+use crate::epilogue::{operand, workspace_of, OutputOptions};
 use crate::error::{check, Error, Result};
 use crate::gemm::{extents, Gemm};
 use crate::sys;
@@ -171,7 +171,7 @@ impl<'a, AB: Float, CD: Float> GroupedGemm<'a, AB, CD> {
     }
 
     /// Enqueues all of them.  Of the epilogue the library takes `scale` and `found_inf`.
-    pub fn run(&self, options: &ProductOptions<'_>) -> Result<()> {
+    pub fn run(&self, options: &OutputOptions<'_>) -> Result<()> {
         let call = "gemm_grouped";
         let (mut desc, items) = self.complete();
         desc.alpha = options.alpha;

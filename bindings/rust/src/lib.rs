@@ -54,7 +54,7 @@ pub use context::{
 };
 pub use conv::Conv2d;
 pub use enums::*;
-pub use epilogue::{Epilogue, ProductOptions};
+pub use epilogue::{Epilogue, OutputOptions};
 pub use error::{Error, Result};
 pub use gemm::Gemm;
 pub use groups::{GroupedGemm, Matrices};

@@ -136,7 +136,7 @@ pub const MP_ACT_DRELU: mp_activation_t = 3;
 /// backward: multiplies by gelu'(aux)
 pub const MP_ACT_DGELU: mp_activation_t = 4;
 
-/// The three products of a convolutional layer.
+/// The three passes of a convolutional layer.
 pub type mp_conv_op_t = u32;
 pub const MP_CONV_FPROP: mp_conv_op_t = 0;
 pub const MP_CONV_DGRAD: mp_conv_op_t = 1;

@@ -68,7 +68,7 @@ fn groups_of_different_shapes() {
         let epilogue = Epilogue::default().scale(&half);
         let workspace = Some(space.view());
         let options =
-            ProductOptions { alpha: 2.0, beta: 3.0, epilogue, workspace, ..Default::default() };
+            OutputOptions { alpha: 2.0, beta: 3.0, epilogue, workspace, ..Default::default() };
         group.run(&options).unwrap();
         for (&(m, n, k), got) in shapes.iter().zip(&d) {
             let (mut a, mut b) = (integers(m * k, 1), integers(k * n, 2));
@@ -79,14 +79,14 @@ fn groups_of_different_shapes() {
             let wanted: Vec<f32> = product(&a, &b, m, n, k).iter().map(|p| p + 6.0).collect();
             assert_eq!(got.to_vec().unwrap(), wanted);
         }
-        let bias = ProductOptions { epilogue: Epilogue::default().bias(&half), ..options };
+        let bias = OutputOptions { epilogue: Epilogue::default().bias(&half), ..options };
         assert!(group.run(&bias).unwrap_err().to_string().contains("bias"));
         refused(
             group.product((2, 3, 4), &b[0], &b[0], &d[1]),
             "gemm_grouped: products[3].d has 5 elements, 6 are needed",
         );
     }
-    c.gemm_grouped::<F16, f32>().run(&ProductOptions::default()).unwrap();
+    c.gemm_grouped::<F16, f32>().run(&OutputOptions::default()).unwrap();
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn three_products() {
         let bytes = conv(&c).workspace_size::<F16, f32>(op).unwrap();
         let space = c.alloc::<u8>(bytes.max(256)).unwrap();
         for workspace in [None, Some(space.view())] {
-            let options = ProductOptions { workspace, ..Default::default() };
+            let options = OutputOptions { workspace, ..Default::default() };
             let out = |len| c.alloc::<f32>(len).unwrap();
             match op {
                 ConvOp::Fprop => {
@@ -91,7 +91,7 @@ fn the_epilogue_and_every_kernel() {
         let (aux, amax) = (c.alloc::<f32>(OF_Y).unwrap(), c.alloc::<f32>(1).unwrap());
         let space = c.alloc::<u8>(info.workspace_bytes.max(256)).unwrap();
         let epilogue = Epilogue::default().bias(&on_bias).activation(Activation::Relu);
-        let options = ProductOptions {
+        let options = OutputOptions {
             alpha: 2.0,
             beta: 3.0,
             epilogue: epilogue.aux(&aux).amax(&amax),
@@ -112,7 +112,7 @@ fn a_convolution_that_does_not_fit_is_refused() {
     let alloc = |len| c.alloc::<F16>(len).unwrap();
     let (x, filter, y) = (alloc(OF_X), alloc(OF_FILTER), alloc(OF_Y));
     let short = alloc(71);
-    let plain = ProductOptions::default();
+    let plain = OutputOptions::default();
     let too_short = "has 71 elements, ";
     let conv = || conv(&c);
     refused(
@@ -133,7 +133,7 @@ fn a_convolution_that_does_not_fit_is_refused() {
     );
     let five = c.alloc::<f32>(5).unwrap();
     let epilogue = Epilogue::default().bias(&five);
-    let options = ProductOptions { epilogue, ..plain };
+    let options = OutputOptions { epilogue, ..plain };
     refused(conv().fprop(&x, &filter, &y, &options), "conv2d: bias has 5 elements, 6 are needed");
     let foreign = other.alloc::<F16>(OF_X).unwrap();
     refused(conv().fprop(&foreign, &filter, &y, &plain), "conv2d: x belongs to another context");

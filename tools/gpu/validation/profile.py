@@ -1,4 +1,4 @@
-"""Nsight Compute on one product: how it is called, and what of its figures is written down."""
+"""Nsight Compute on one GEMM or convolution: how it is called, and what of its figures is written down."""
 import csv
 import io
 import json
@@ -6,7 +6,7 @@ import pathlib
 import re
 
 # Our kernels have mp::cuda in their demangled names, peers have not; the bench's data are made by others.
-OUR_PRODUCTS = r"regex:.*mp::cuda::.*(gemm_|conv_|gemv|split_k).*"
+OUR_KERNELS = r"regex:.*mp::cuda::.*(gemm_|conv_|gemv|split_k).*"
 MOST_LAUNCHES = 4
 
 # What is written down: (label, names that Nsight Compute has for it, by version and architecture).
@@ -41,7 +41,7 @@ def bench_command(mpbench: str, row: dict, name: str) -> list:
 
 
 def ncu_command(report: pathlib.Path, command) -> list:
-    return ["ncu", "--set", "full", "--kernel-name-base", "demangled", "--kernel-name", OUR_PRODUCTS,
+    return ["ncu", "--set", "full", "--kernel-name-base", "demangled", "--kernel-name", OUR_KERNELS,
             "--launch-count", str(MOST_LAUNCHES), "--force-overwrite", "--export", str(report), *command]
 
 

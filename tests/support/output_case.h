@@ -16,7 +16,7 @@ enum class Fill { kExact, kRounding, kReal };
 enum class Special { kNone, kInfinity, kNan };
 enum class Place { kFirst, kMiddle, kLast };
 
-struct ProductCase {
+struct OutputCase {
   mp_dtype_t ab = MP_FP16, cd = MP_FP32;  ///< of the two inputs, of what is written
   float alpha = 1.0f, beta = 0.0f;        ///< integers, where the fill is to be exact
   int64_t offset = 0;                     ///< elements by which all operands miss 256 bytes
@@ -32,12 +32,12 @@ struct ProductCase {
   std::string kernel;  ///< empty = the library's choice
 };
 
-inline bool reads_aux(const ProductCase &c) {
+inline bool reads_aux(const OutputCase &c) {
   return c.activation == MP_ACT_DRELU || c.activation == MP_ACT_DGELU;
 }
 
 /// Whether fp32 arithmetic adds nothing to the error of the last rounding.
-inline bool is_exact(const ProductCase &c) {
+inline bool is_exact(const OutputCase &c) {
   return c.fill != Fill::kReal && c.activation != MP_ACT_GELU && c.activation != MP_ACT_DGELU;
 }
 

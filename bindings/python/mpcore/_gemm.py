@@ -1,4 +1,4 @@
-"""Matrix products (mpcore/gemm.h), and the loss (mpcore/layers.h)."""
+"""mpcore/gemm.h: one GEMM, or a batch by strides."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def leading(got: View, op: int) -> Optional[int]:
     return None
 
 
-def _matrix(got: View, name: str) -> Tuple[int, int]:
+def matrix(got: View, name: str) -> Tuple[int, int]:
     """(op, ld) of a matrix or a batch: rows that are contiguous, or columns (a transposed view)."""
     for op in (_sys.MP_OP_N, _sys.MP_OP_T):
         ld = leading(got, op)
@@ -74,10 +74,10 @@ def gemm(context: Context, a: Any, b: Any, out: Any = None, *, c: Any = None, al
 
     desc = _sys.mp_gemm_desc_default(m, n, k, va.mp_dtype, vd.mp_dtype)
     desc.alpha, desc.beta = alpha, beta
-    desc.op_a, desc.lda = _matrix(va, "a")
-    desc.op_b, desc.ldb = _matrix(vb, "b")
+    desc.op_a, desc.lda = matrix(va, "a")
+    desc.op_b, desc.ldb = matrix(vb, "b")
     for name, got in (("out", vd), ("c", vc)):
-        op, ld = _matrix(got, name)
+        op, ld = matrix(got, name)
         if op != _sys.MP_OP_N:
             raise ValueError(f"{name} has no contiguous rows: shape {got.shape}, strides {got.strides}")
         setattr(desc, "ldc" if name == "c" else "ldd", ld)
@@ -91,7 +91,7 @@ def gemm(context: Context, a: Any, b: Any, out: Any = None, *, c: Any = None, al
                               found_inf=found_inf, scale=scale)
     if aux is not None:
         vaux = context.check_array(aux, "aux", dtype=vd.dtype, shape=shape, dense=False)
-        op, epilogue.ld_aux = _matrix(vaux, "aux")
+        op, epilogue.ld_aux = matrix(vaux, "aux")
         if op != _sys.MP_OP_N or batched and vaux.strides[0] != desc.stride_d:
             raise ValueError("aux does not lie in memory as out does")
         epilogue.aux = vaux.address
@@ -125,42 +125,3 @@ def gemm_kernels(context: Context, m: int, n: int, k: int, dtype: Any = "fp16", 
     those that cannot run the product.  For tests and tuning: kernel= takes a name."""
     desc = _dense(m, n, k, dtype, dtype_out, batch_count)
     return _epilogue.kernels_of(lib.mp_gemm_kernel_info, context.handle, ctypes.byref(desc))
-
-
-def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, loss: Any = None,
-                 correct: Any = None, dlogits: Any = None, loss_scale: Any = None, weight: float = 1.0,
-                 stream: Any = None) -> None:
-    """Softmax cross-entropy and its gradient, see mp_softmax_xent.
-
-    logits, dlogits   rows x classes; dlogits may be logits itself
-    labels            rows of int32
-    row_loss, loss    float32: rows elements, 1 element
-    correct           int64, 1 element, increased by the number of right answers
-    loss_scale        float32, 1 element: Scaler.scale
-    """
-    vl = context.check_array(logits, "logits", dense=False)
-    if len(vl.shape) != 2:
-        raise ValueError(f"logits has {len(vl.shape)} dimensions, not 2")
-    rows, classes = vl.shape
-    desc = _sys.mp_xent_desc_default(rows, classes, vl.mp_dtype)
-    desc.weight = weight
-    op, desc.ld_logits = _matrix(vl, "logits")
-    if op != _sys.MP_OP_N:
-        raise ValueError("logits has no contiguous rows")
-    views = {}
-    if dlogits is not None:
-        vd = context.check_array(dlogits, "dlogits", dtype=vl.dtype, shape=vl.shape, writable=True,
-                                 dense=False)
-        op, desc.ld_dlogits = _matrix(vd, "dlogits")
-        if op != _sys.MP_OP_N:
-            raise ValueError("dlogits has no contiguous rows")
-        views["dlogits"] = vd
-    for name, array, kind, size, writable in (
-            ("labels", labels, "int32", rows, False), ("row_loss", row_loss, "float32", rows, True),
-            ("loss", loss, "float32", 1, True), ("correct", correct, "int64", 1, True),
-            ("loss_scale", loss_scale, "float32", 1, False)):
-        if array is not None:
-            views[name] = context.check_array(array, name, dtype=kind, size=size, writable=writable)
-    check(lib.mp_softmax_xent(context.handle, ctypes.byref(desc), vl, views.get("labels"),
-                              views.get("loss_scale"), views.get("row_loss"), views.get("loss"),
-                              views.get("correct"), views.get("dlogits"), stream_pointer(stream)))

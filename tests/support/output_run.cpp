@@ -1,5 +1,5 @@
-// See product_run.h.
-#include "product_run.h"
+// See output_run.h.
+#include "output_run.h"
 
 #include <algorithm>
 #include <cstring>
@@ -13,7 +13,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// The largest |sum| of products for which the rest of the epilogue stays exact too.  For D in fp32
 /// it is kept below 2^14, so that dbias over 2^10 rows is exact.
-int64_t exact_budget(const ProductCase &c) {
+int64_t exact_budget(const OutputCase &c) {
   const int digits = c.fill == Fill::kExact ? std::min(format_of(c.cd).digits, 14) : 24;
   const double others =
       std::abs(c.beta) * kSmallInteger + (c.bias == MP_DTYPE_NONE ? 0 : kSmallInteger);
@@ -24,7 +24,7 @@ int64_t exact_budget(const ProductCase &c) {
 
 }  // namespace
 
-ExactPlan plan_fill(const ProductCase &c, int64_t terms) {
+ExactPlan plan_fill(const OutputCase &c, int64_t terms) {
   return exact_plan(terms, exact_budget(c), c.fill == Fill::kExact ? 8 : 255);
 }
 
@@ -47,13 +47,13 @@ double value_of(Special special) {
 
 // ---------------------------------------------------------------------------- before the call
 
-ProductRun::ProductRun(const ProductCase &common, int64_t columns)
+OutputRun::OutputRun(const OutputCase &common, int64_t columns)
     : common_(common), scale_(1), dbias_(columns), amax_(1), found_inf_(1) {}
 
 /// With beta == 0 C must not be read: it holds NaN then.
-void ProductRun::fill_epilogue_inputs(oracle::EpilogueInputs &inputs, Random &random,
-                                      const Matrices &shape) {
-  const ProductCase &c = common_;
+void OutputRun::fill_epilogue_inputs(oracle::EpilogueInputs &inputs, Random &random,
+                                     const Matrices &shape) {
+  const OutputCase &c = common_;
   inputs.alpha = c.alpha;
   inputs.beta = c.beta;
   inputs.scale = c.scale == 0.0f ? 1.0 : c.scale;
@@ -70,9 +70,9 @@ void ProductRun::fill_epilogue_inputs(oracle::EpilogueInputs &inputs, Random &ra
   }
 }
 
-void ProductRun::place_outputs(const oracle::EpilogueInputs &inputs, const Matrices &before,
-                               Layout d, Layout aux, int64_t stray_d, int64_t stray_aux) {
-  const ProductCase &c = common_;
+void OutputRun::place_outputs(const oracle::EpilogueInputs &inputs, const Matrices &before,
+                              Layout d, Layout aux, int64_t stray_d, int64_t stray_aux) {
+  const OutputCase &c = common_;
   const auto place = [&](std::optional<DeviceMatrices> &to, Layout layout, int64_t stray_item) {
     to.emplace(c.cd, before.count, before.rows, before.cols, layout.ld, layout.stride, c.offset,
                kCanary, stray_item);
@@ -89,7 +89,7 @@ void ProductRun::place_outputs(const oracle::EpilogueInputs &inputs, const Matri
 }
 
 /// Whatever the call does not write keeps a NaN.
-void ProductRun::reset_outputs() {
+void OutputRun::reset_outputs() {
   d_->upload(d_before_);
   if (aux_) aux_->upload(aux_before_);
   dbias_.upload(std::vector<float>(static_cast<size_t>(dbias_.size()), static_cast<float>(kNan)));
@@ -98,8 +98,8 @@ void ProductRun::reset_outputs() {
   reset_bits_ = output_bits();
 }
 
-mp_epilogue_t ProductRun::epilogue() const {
-  const ProductCase &c = common_;
+mp_epilogue_t OutputRun::epilogue() const {
+  const OutputCase &c = common_;
   mp_epilogue_t e = mp_epilogue_default();
   e.activation = c.activation;
   if (c.scale != 0.0f) e.scale = scale_.data();
@@ -117,11 +117,11 @@ mp_epilogue_t ProductRun::epilogue() const {
   return e;
 }
 
-mp_status_t ProductRun::launch(const std::string &kernel) {
+mp_status_t OutputRun::launch(const std::string &kernel) {
   return launch(kernel, workspace_bytes(kernel));
 }
 
-mp_status_t ProductRun::launch(const std::string &kernel, size_t workspace_bytes) {
+mp_status_t OutputRun::launch(const std::string &kernel, size_t workspace_bytes) {
   launched_kernel_ = kernel;
   workspace_.emplace(static_cast<int64_t>(workspace_bytes));
   reset_outputs();
@@ -135,7 +135,7 @@ mp_status_t ProductRun::launch(const std::string &kernel, size_t workspace_bytes
 
 // ---------------------------------------------------------------------------- after the call
 
-std::string ProductRun::verify() const {
+std::string OutputRun::verify() const {
   const Matrices d = d_->download();
   const bool reads = reads_aux(common_);
   std::string damage = verify_matrix("D", *d_, expected_.y, expected_.y_error);
@@ -150,13 +150,13 @@ std::string ProductRun::verify() const {
   return damage;
 }
 
-std::string ProductRun::verify_untouched() const {
+std::string OutputRun::verify_untouched() const {
   if (output_bits() != reset_bits_) return "a failed call has written to its outputs";
   return input_bits() != input_bits_ ? "a failed call has written to its inputs" : "";
 }
 
-std::string ProductRun::verify_matrix(const char *name, const DeviceMatrices &got,
-                                      const Matrices &exact, const Matrices &error) const {
+std::string OutputRun::verify_matrix(const char *name, const DeviceMatrices &got,
+                                     const Matrices &exact, const Matrices &error) const {
   const std::string damage = got.damage();
   if (!damage.empty()) return std::string(name) + ": " + damage;
   const Matrices values = got.download();
@@ -179,7 +179,7 @@ std::string ProductRun::verify_matrix(const char *name, const DeviceMatrices &go
   return "";
 }
 
-std::string ProductRun::verify_dbias(const Matrices &d) const {
+std::string OutputRun::verify_dbias(const Matrices &d) const {
   const std::vector<float> dbias = dbias_.download();
   const oracle::ColumnSums sums = oracle::column_sums(d);
   const double rows = static_cast<double>(d.count * d.rows);
@@ -196,7 +196,7 @@ std::string ProductRun::verify_dbias(const Matrices &d) const {
 }
 
 /// amax and found_inf follow from D as stored, exactly.
-std::string ProductRun::verify_flags(const Matrices &d) const {
+std::string OutputRun::verify_flags(const Matrices &d) const {
   const double amax_wanted =
       common_.amax ? oracle::amax(d.values, amax_start) : static_cast<double>(amax_start);
   if (!same_value(amax(), amax_wanted)) {
@@ -211,7 +211,7 @@ std::string ProductRun::verify_flags(const Matrices &d) const {
   return "";
 }
 
-std::vector<uint8_t> ProductRun::output_bits() const {
+std::vector<uint8_t> OutputRun::output_bits() const {
   std::vector<uint8_t> bits = d_->download_bits();
   const auto append = [&bits](const void *data, size_t bytes) {
     const uint8_t *const first = static_cast<const uint8_t *>(data);
@@ -230,11 +230,11 @@ std::vector<uint8_t> ProductRun::output_bits() const {
 
 // ---------------------------------------------------------------------------- checks
 
-void check_launch(ProductRun &run, const std::string &kernel, Misaligned misaligned) {
+void check_launch(OutputRun &run, const std::string &kernel, Misaligned misaligned) {
   check_launch(run, kernel, run.workspace_bytes(kernel), misaligned);
 }
 
-void check_launch(ProductRun &run, const std::string &kernel, size_t workspace_bytes,
+void check_launch(OutputRun &run, const std::string &kernel, size_t workspace_bytes,
                   Misaligned misaligned) {
   const mp_status_t status = run.launch(kernel, workspace_bytes);
   const bool may_decline = misaligned == Misaligned::kYes && !kernel.empty();
@@ -247,7 +247,7 @@ void check_launch(ProductRun &run, const std::string &kernel, size_t workspace_b
   }
 }
 
-int check_kernels(ProductRun &run, Misaligned misaligned,
+int check_kernels(OutputRun &run, Misaligned misaligned,
                   bool (*is_wanted)(const std::string &kernel)) {
   int checked = 0;
   for (const std::string &kernel : run.kernels()) {
@@ -258,7 +258,7 @@ int check_kernels(ProductRun &run, Misaligned misaligned,
   return checked;
 }
 
-void check_same_bits(ProductRun &run, const std::string &kernel) {
+void check_same_bits(OutputRun &run, const std::string &kernel) {
   require_ok(run.launch(kernel));
   expect_none(run.verify(), run.repro());
   const std::vector<uint8_t> first = run.output_bits();

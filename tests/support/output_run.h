@@ -1,4 +1,4 @@
-// A product on the device, whether GEMM or convolution: its output D with all that the epilogue
+// A GEMM or a convolution on the device: its output D with all that the epilogue
 // reads and writes, between guard zones; a launch with any kernel; and the check of all that the
 // call may and may not touch.  Inputs and the call itself are those of a GemmRun or a ConvRun.
 #pragma once
@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "oracle.h"
-#include "product_case.h"
+#include "output_case.h"
 #include "testing.h"
 
 namespace mptest {
 
-class ProductRun {
+class OutputRun {
  public:
-  virtual ~ProductRun() = default;
+  virtual ~OutputRun() = default;
 
   /// Those that can run the case, the library's choice first.
   virtual std::vector<std::string> kernels() const = 0;
@@ -38,7 +38,7 @@ class ProductRun {
   /// All outputs, for the comparison of two launches.
   std::vector<uint8_t> output_bits() const;
 
-  const oracle::ProductResult &expected() const { return expected_; }
+  const oracle::EpilogueResult &expected() const { return expected_; }
   Matrices d() const { return d_->download(); }
   float amax() const { return amax_.download()[0]; }
   float found_inf() const { return found_inf_.download()[0]; }
@@ -52,7 +52,7 @@ class ProductRun {
   };
 
   /// `common` is the derived class's own case; `columns` that of D.
-  ProductRun(const ProductCase &common, int64_t columns);
+  OutputRun(const OutputCase &common, int64_t columns);
 
   virtual mp_status_t call(const std::string &kernel, const mp_epilogue_t *epilogue,
                            void *workspace, size_t workspace_bytes) = 0;
@@ -66,7 +66,7 @@ class ProductRun {
   void place_outputs(const oracle::EpilogueInputs &inputs, const Matrices &before, Layout d,
                      Layout aux, int64_t stray_d, int64_t stray_aux);
 
-  oracle::ProductResult expected_;
+  oracle::EpilogueResult expected_;
   std::optional<DeviceMatrices> d_;
   std::string launched_kernel_;
 
@@ -77,7 +77,7 @@ class ProductRun {
   std::string verify_dbias(const Matrices &d) const;
   std::string verify_flags(const Matrices &d) const;
 
-  ProductCase common_;
+  OutputCase common_;
   Layout layout_d_{}, layout_aux_{};
   Matrices d_before_, aux_before_;
   std::optional<DeviceMatrices> aux_;
@@ -93,7 +93,7 @@ constexpr int64_t kSmallInteger = 4;  ///< |C|, |bias|, |aux| in integer fills
 
 /// The fill for sums of `terms` products with which D, or for Fill::kRounding the accumulator, is
 /// exact with the rest of the epilogue.
-ExactPlan plan_fill(const ProductCase &c, int64_t terms);
+ExactPlan plan_fill(const OutputCase &c, int64_t terms);
 /// Reals in [-1, 1) or integers in [-range, range], rounded to `dtype`.
 void fill(std::vector<double> &values, Random &random, Fill fill, int64_t range, mp_dtype_t dtype);
 /// The index at that place of a dimension.
@@ -105,16 +105,16 @@ double value_of(Special special);
 /// A launch must succeed and verify; a kernel that was asked for by name may decline a case whose
 /// pointers are misaligned, leaving its outputs alone.
 enum class Misaligned { kNo, kYes };
-void check_launch(ProductRun &run, const std::string &kernel, Misaligned misaligned);
-void check_launch(ProductRun &run, const std::string &kernel, size_t workspace_bytes,
+void check_launch(OutputRun &run, const std::string &kernel, Misaligned misaligned);
+void check_launch(OutputRun &run, const std::string &kernel, size_t workspace_bytes,
                   Misaligned misaligned = Misaligned::kNo);
 
 /// All kernels that can run the product and are wanted.  Returns how many.
-int check_kernels(ProductRun &run, Misaligned misaligned,
+int check_kernels(OutputRun &run, Misaligned misaligned,
                   bool (*is_wanted)(const std::string &kernel));
 
 /// Two launches with the same kernel, the second with more workspace at another address, must give
 /// the same bits.
-void check_same_bits(ProductRun &run, const std::string &kernel);
+void check_same_bits(OutputRun &run, const std::string &kernel);
 
 }  // namespace mptest
