@@ -1,4 +1,4 @@
-// The defaults that the library itself needs too; what they are is told by mp_*_init in mpcore.h.
+// The defaults that the library itself needs too; the public headers document them at mp_*_init.
 #pragma once
 
 #include "mpcore.h"

@@ -12,7 +12,7 @@
 
 namespace mp {
 
-/// What the device tells of the latest steps, for mp_step_query; any thread may ask at any time.
+/// Outcomes of the latest steps, written by the device for mp_step_query; any thread may read them.
 class OutcomeRing {
  public:
   explicit OutcomeRing(const ContextPtr &context)

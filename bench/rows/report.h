@@ -31,7 +31,7 @@ class Report {
   }
   void add(const std::optional<GpuState> &state);
   void add(const MachineRate &rate);
-  /// Another library that is used, once however often it is told.
+  /// Another library that is used; repeated calls add it once.
   void add_library(const char *name, const std::string &version, const DynamicLibrary &library);
   /// Something that could have been measured and was not.
   void add_note(const std::string &sentence);

@@ -37,7 +37,7 @@ constexpr const ShapeSet *find_set(std::string_view name) {
   return nullptr;
 }
 
-/// Those that a suite measures when --set is `asked`, which may be "all".
+/// The sets that a suite measures when --set is `asked`, which may be "all".
 inline std::vector<ShapeSet> sets_of(std::string_view suite, const std::string &asked) {
   std::vector<ShapeSet> sets;
   for (const ShapeSet &set : kShapeSets)

@@ -1976,9 +1976,9 @@ module mpcore_c
     !>     mp_masters_to_model(masters, models, found_inf, NULL, stream);
     !>     mp_scaler_update(scaler, NULL, stream);
     !>
-    !> That one runs on the device and reads the flag there.  One that cannot, because it runs on the host
-    !> or knows of no flag, is started by the host, which asks until it is told; whatever else has
-    !> been enqueued goes on meanwhile.  n is mp_scaler_state.steps + 1:
+    !> That optimizer runs on the device and reads the flag there.  An optimizer on the host, or one that knows
+    !> of no flag, is started by the host, which polls mp_step_query; what else has been enqueued goes
+    !> on meanwhile.  n is mp_scaler_state.steps + 1:
     !>
     !>     mp_step_outcome_t outcome = MP_STEP_PENDING;
     !>     mp_grads_to_fp32(scaler, grads, grads32, stream);

@@ -29,7 +29,7 @@ struct GemmLoad {
   double l2_mb;       ///< operands read by all tiles
   double dram_mb;     ///< the matrices, once
   double partial_mb;  ///< partial sums, for each time that all of them are written or read
-  double sum_mb;      ///< those that the last blocks on one SM add up
+  double sum_mb;      ///< partial sums that the last blocks on one SM add up
 };
 
 /// Of one tile on one SM; slice_k in 1024 elements.

@@ -297,7 +297,7 @@ class WgmmaEpilogue {
     warp_sync();
   }
 
-  /// Registers cannot be indexed at run time: goes through all and takes those that are meant.
+  /// Registers cannot be indexed at run time: compares every index and selects the wanted ones.
   MP_DEVICE void store_through_patch(Accumulators &acc) {
     for_each_patch([&](int block, int part, float *patch) {
       MP_UNROLL

@@ -12,7 +12,7 @@
 
 namespace mp {
 
-/// One update as mp_scaler_get_history_sync tells it.
+/// One update, as mp_scaler_get_history_sync reports it.
 struct ScalerRecord {
   float scale;  ///< before the update
   int32_t skipped;

@@ -17,7 +17,7 @@ class OutputRun {
  public:
   virtual ~OutputRun() = default;
 
-  /// Those that can run the case, the library's choice first.
+  /// Names of the kernels that can run the case, the library's choice first.
   virtual std::vector<std::string> kernels() const = 0;
   virtual size_t workspace_bytes(const std::string &kernel) const = 0;
   /// The last launch as a line.

@@ -2004,9 +2004,9 @@ extern "C" {
     ///     mp_scaler_update(scaler, NULL, stream);
     ///
     /// ```
-    /// That one runs on the device and reads the flag there.  One that cannot, because it runs on the host
-    /// or knows of no flag, is started by the host, which asks until it is told; whatever else has
-    /// been enqueued goes on meanwhile.  n is mp\_scaler\_state.steps + 1:
+    /// That optimizer runs on the device and reads the flag there.  An optimizer on the host, or one that knows
+    /// of no flag, is started by the host, which polls mp\_step\_query; what else has been enqueued goes
+    /// on meanwhile.  n is mp\_scaler\_state.steps + 1:
     ///
     /// ```text
     ///     mp_step_outcome_t outcome = MP_STEP_PENDING;

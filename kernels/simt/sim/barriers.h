@@ -14,7 +14,7 @@ namespace mp::host::engine {
 struct MbarrierWord {
   uint64_t phase : 1;      ///< parity of the current phase
   uint64_t arrivals : 20;  ///< expected in every phase
-  uint64_t pending : 20;   ///< of them, those that the current phase still lacks
+  uint64_t pending : 20;   ///< arrivals that the current phase still waits for
   int64_t bytes : 23;      ///< tx-count: expected in the current phase and not yet complete
 };
 static_assert(sizeof(MbarrierWord) == sizeof(uint64_t));

@@ -2,7 +2,7 @@
 kernel a light one that launches it.  tests/tools/test_gpu_check.py looks at whether every kernel is here."""
 import re
 
-# What launches a kernel was seen on the host target, whose machine knows the name of every launch.
+# Which test launches which kernel was read on the host target, which logs the name of every launch.
 TESTS = {
     "gemm_simt": "gemm: C may be NULL when beta is 0",
     "gemm_wmma": "gemm: C may be NULL when beta is 0",
