@@ -1,0 +1,214 @@
+# Building and running the tests, in tiers (TESTING.md).  A part of the Makefile.
+
+# The tests of the simulator and of selection need hidden symbols, so they are linked with these parts
+# into a binary of their own; everything else goes through libmpcore.so.
+SIMULATOR_CPP := $(wildcard tests/simulator/*.cpp tests/select/*.cpp)
+TEST_CPP := $(wildcard $(addprefix tests/,$(addsuffix /*.cpp,support gemm conv tensors step layers bindings tools)))
+TEST_OBJS := $(TEST_CPP:%.cpp=$(BUILD)/%.o)
+SIMULATOR_OBJS := $(SIMULATOR_CPP:%.cpp=$(BUILD)/simulator/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIM_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) \
+  $(BUILD)/host/kernels/gemm/upload.o $(BUILD)/simulator/bench/tune/fit.o
+INSTALLED := $(BUILD)/installed/mpinfo $(BUILD)/installed/mpdemo
+CAPI_C := $(wildcard tests/capi/*.c)
+TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(if $(MPICXX),$(BUILD)/tests/mpitests) $(if $(HAVE_ZLIB),$(BUILD)/mpdemo) $(if $(SIMULATOR_CPP),$(BUILD)/tests/simulator) $(BUILD)/tests/conformance
+RPATH := -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath,'$$ORIGIN'
+LINK_LIB := -L$(BUILD) -lmpcore $(RPATH)
+TEST_CXXFLAGS := -std=c++20 -O1 -g1 $(WARN) $(INCLUDES) $(SAN_FLAGS) $(if $(HOST_MARCH),-march=$(HOST_MARCH)) -ffp-contract=off
+SIMULATOR_FLAGS := $(CXXFLAGS_BASE) $(HOST_KERNEL_FLAGS)
+
+$(BUILD)/tests/%.o: tests/%.cpp
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	$(Q)$(CXX) $(TEST_CXXFLAGS) -MMD -MP -c $< -o $@
+
+# As its users compile mpcore.hpp.
+$(BUILD)/tests/bindings/%.o: TEST_CXXFLAGS := -std=c++17 -pedantic $(WARN) -Werror -Iinclude -O1 -g1
+$(BUILD)/tests/bindings/test_cpp_without_exceptions.o: TEST_CXXFLAGS += -fno-exceptions
+
+# Where the CUDA and NCCL headers are, our declarations of NCCL are compared with them.
+$(BUILD)/tests/step/test_comm_nccl.o: TEST_CXXFLAGS += $(CAPI_INCLUDES)
+
+# What is found in the tests instead of NCCL and NVML.
+STUBS := $(addprefix $(BUILD)/tests/stub/,libnccl.so.2 libnvidia-ml.so.1)
+$(BUILD)/tests/stub/libnccl.so.2: tests/stub/nccl.c tests/stub/nccl.h
+$(BUILD)/tests/stub/libnvidia-ml.so.1: tests/stub/nvml.c tests/stub/nvml.h
+$(STUBS):
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,$(@F) $< -o $@
+
+# What the tests call of the bench.
+TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o shapes/shapes.o shapes/conv_shapes.o shapes/rnn_shapes.o timing/gpu_watch.o peers/dynamic_library.o peers/nvml.o)
+
+$(BUILD)/tests/mptests: $(TEST_OBJS) $(TESTED_BENCH) $(LIB) | $(STUBS)
+	@echo "  LINK $@"
+	$(Q)$(CXX) $(SAN_FLAGS) $(TEST_OBJS) $(TESTED_BENCH) $(LINK_LIB) -ldl -lpthread -o $@
+
+# What optional tests need.
+HAVE_ZLIB = $(shell echo '\#include <zlib.h>' | $(CXX) -E -x c++ - > /dev/null 2>&1 && echo 1)
+
+# The same tests on every rank of an MPI program.
+MPICXX ?= $(shell command -v mpicxx 2>/dev/null)
+MPI_CPP := $(wildcard tests/mpi/*.cpp)
+MPI_OBJS := $(MPI_CPP:%.cpp=$(BUILD)/%.o) $(addprefix $(BUILD)/tests/,support/testing.o step/step_fixtures.o step/ranks.o)
+MPI_WRAPPER = OMPI_CXX='$(CXX)' MPICH_CXX='$(CXX)' $(MPICXX)
+$(BUILD)/tests/mpi/%.o: tests/mpi/%.cpp
+	@mkdir -p $(@D)
+	@echo "  MPI  $<"
+	$(Q)$(MPI_WRAPPER) $(TEST_CXXFLAGS) -Ibindings/mpi -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX -MMD -MP -c $< -o $@
+$(BUILD)/tests/mpitests: $(MPI_OBJS) $(LIB)
+	@echo "  LINK $@"
+	$(Q)$(MPI_WRAPPER) $(SAN_FLAGS) $(MPI_OBJS) $(LINK_LIB) -lpthread -o $@
+
+$(BUILD)/simulator/%.o: %.cpp
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	$(Q)$(CXX) $(SIMULATOR_FLAGS) -MMD -MP -c $< -o $@
+
+# The shapes of the bench make descriptors, whose defaults are the library's.
+$(BUILD)/tests/simulator: $(SIMULATOR_OBJS) $(LIB)
+	@mkdir -p $(@D)
+	@echo "  LINK $@"
+	$(Q)$(CXX) $(SAN_FLAGS) $(SIMULATOR_OBJS) $(LINK_LIB) -l:libboost_context.a -lpthread -o $@
+
+# Layout conformance: the primitives alone, from one source for both targets, like the kernels.  The
+# kernel report looks at all of BUILD/cuda, so they lie elsewhere.
+CONFORM := $(BUILD)/conformance
+CONFORM_CU := $(notdir $(wildcard tests/conformance/*.cu))
+CONFORM_OBJS := $(addprefix $(CONFORM)/,main.o outputs.o $(CONFORM_CU:%.cu=host/%.o) $(if $(HAVE_CUDA),$(CONFORM_CU:%.cu=cuda/%.o))) \
+  $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIM_CPP) $(SIMT_CPP)) \
+  $(if $(HAVE_CUDA),$(patsubst %.cu,$(BUILD)/cuda/%.o,$(wildcard kernels/simt/cuda/*.cu)))
+
+$(CONFORM)/%.o: tests/conformance/%.cpp
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	$(Q)$(CXX) $(SIMULATOR_FLAGS) $(DEFINES) -MMD -MP -c $< -o $@
+$(CONFORM)/host/%.o: tests/conformance/%.cu
+	@mkdir -p $(@D)
+	@echo "  HOST $<"
+	$(Q)$(CXX) $(SIMULATOR_FLAGS) -MMD -MP -x c++ -c $< -o $@
+$(CONFORM)/cuda/%.o: tests/conformance/%.cu
+	@mkdir -p $(@D)
+	@echo "  NVCC $<"
+	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }
+
+$(BUILD)/tests/conformance: $(CONFORM_OBJS)
+	@mkdir -p $(@D)
+	@echo "  LINK $@"
+	$(Q)$(CXX) $(SAN_FLAGS) $^ $(LDLIBS_SO) -o $@
+
+$(BUILD)/tests/test_capi: $(CAPI_C) tests/capi/harness.h $(HEADERS) $(LIB)
+	@mkdir -p $(@D)
+	@echo "  CC   $@"
+	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -O1 -g1 $(SAN_FLAGS) $(CAPI_C) $(LINK_LIB) -o $@
+
+# The examples see what an installed library would show them: the public header alone.
+# The one about CUDA graphs needs the CUDA runtime as well.
+CUDA_EXAMPLES := examples/c/cuda_graph.c
+EXAMPLES_C := $(if $(HAVE_CUDA),$(CUDA_EXAMPLES)) $(filter-out $(CUDA_EXAMPLES),$(wildcard examples/c/*.c))
+EXAMPLES := $(EXAMPLES_C:examples/c/%.c=$(BUILD)/examples/%)
+$(BUILD)/examples/cuda_graph: EXAMPLE_FLAGS := $(CAPI_INCLUDES)
+$(BUILD)/examples/cuda_graph: EXAMPLE_LIBS := -L$(CUDA_HOME)/lib64 -lcudart_static -lpthread -ldl -lrt
+$(BUILD)/examples/%: examples/c/%.c $(HEADERS) $(LIB)
+	@mkdir -p $(@D)
+	@echo "  CC   $@"
+	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude $(EXAMPLE_FLAGS) -O1 -g1 $< $(LINK_LIB) $(EXAMPLE_LIBS) -o $@
+
+CXX17 := $(CXX) -std=c++17 -pedantic $(WARN) -Werror -Iinclude -O1 -g1
+EXAMPLES += $(patsubst examples/cpp/%.cpp,$(BUILD)/examples/%_cpp,$(wildcard examples/cpp/*.cpp))
+$(BUILD)/examples/%_cpp: examples/cpp/%.cpp include/mpcore.hpp $(HEADERS) $(LIB)
+	@mkdir -p $(@D)
+	@echo "  CXX  $@"
+	$(Q)$(CXX17) $< $(LINK_LIB) -o $@
+
+.PHONY: tests test sanitize race
+## tests: build the test programs without running them
+tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune $(BUILD)/mpbench $(INSTALLED)
+
+# The tiers are told in TESTING.md.
+PYTEST = CC='$(CC)' CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tests/pytest --build $(BUILD)
+HOST_TOOL_TESTS := $(addprefix tests/tools/test_,mptune.py bench_report.py ranks.py)
+TOOL_TESTS := $(filter-out $(HOST_TOOL_TESTS),$(wildcard tests/tools/test_*.py))
+SUITES = "C ABI, as C99::$(BUILD)/tests/test_capi" \
+  "Python::MPCORE_DIR=$(BUILD) MP_LOG=error tests/pytest bindings/python/tests" \
+  "Rust::tests/bindings/test_rust $(BUILD)" \
+  "Fortran::tests/bindings/test_fortran $(BUILD)" \
+  "bindings and examples::$(PYTEST) tests/bindings" \
+  "tools::$(PYTEST) $(TOOL_TESTS)" \
+  $(HOST_ONLY_STEPS) \
+  "library::$(BUILD)/tests/mptests"
+
+# The strict mode tries one schedule of threads per seed.
+SEEDS ?= 1
+CONV_SEEDS ?= 1
+WGMMA_SEEDS ?= 1
+STRICT_STEPS = $(foreach s,$(SEEDS),"strict, seed $(s)::MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")
+# All generated convolutions; the strict steps have a few.
+CONV_STEPS = $(foreach s,$(CONV_SEEDS),"conv, strict, seed $(s)::MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [conv]")
+# The pipelines of the Hopper kernels have more ways to go wrong than a few schedules show.
+WGMMA_STEPS = $(foreach s,$(WGMMA_SEEDS),"wgmma, strict, seed $(s)::MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [wgmma]")
+ifneq ($(MP_TEST_DEVICE),cuda)
+HOST_ONLY_STEPS = "the simulator::$(BUILD)/tests/simulator" "conformance::$(BUILD)/tests/conformance" \
+  $(foreach n,2 4,"MPI, $(n) ranks::tests/tools/run_mpi $(n) $(BUILD)/tests/mpitests") \
+  "mpdemo, 2 ranks::$(PYTEST) tests/tools/test_ranks.py" \
+  "alone: mptune::$(PYTEST) tests/tools/test_mptune.py" "alone: bench report::$(PYTEST) tests/tools/test_bench_report.py"
+SEED_STEPS = $(STRICT_STEPS) $(CONV_STEPS) $(WGMMA_STEPS)
+endif
+
+JOBS ?= 2
+RUN_TESTS = tests/run --jobs $(JOBS) --log $(BUILD)/tests/log_$@
+# In a step of tests/run; hidden in a variable, so that make -n does not run the tests.
+STEP_MAKE = $(MAKE) -j$(JOBS)
+## test: every suite once, the library also in strict mode (MP_TEST_DEVICE=host|cuda, SEEDS="1 2")
+test: setup-test
+	@$(MAKE) tests
+	@$(RUN_TESTS) $(SUITES) $(SEED_STEPS)
+
+.PHONY: test-all nightly
+## test-all: what CI runs: test with more seeds, sanitizers, race detector, code generation, the demo
+test-all: SEEDS = 1 2 3 4 5
+test-all: WGMMA_SEEDS = $(shell seq 20)
+# Under AddressSanitizer and the race detector the Hopper kernels take many minutes per seed: there, the
+# plain mode and at most one seed.
+test-all: setup-test setup-demo
+	@$(MAKE) tests
+	@$(RUN_TESTS) $(SUITES) $(SEED_STEPS) \
+	  "alone: code generation::$(STEP_MAKE) cuda-gates" \
+	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS=" \
+	  "alone: race detector::$(STEP_MAKE) race SEEDS=1" \
+	  "alone: demo::$(BUILD)/mpdemo --out $(BUILD)/demo"
+
+## nightly: hours: the seeds that test-all leaves out, steps of more than 2^31 elements
+nightly: SEEDS = $(shell seq 6 20)
+nightly: CONV_SEEDS = $(shell seq 2 20)
+nightly: WGMMA_SEEDS = $(shell seq 21 100)
+nightly: setup-test
+	@$(MAKE) tests
+	@$(RUN_TESTS) "alone: nightly::$(BUILD)/tests/mptests [nightly] -d yes" $(SEED_STEPS) \
+	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS='1 2'" \
+	  "alone: race detector::$(STEP_MAKE) race SEEDS='2 3 4 5'"
+
+# The tests are built once and run against the other builds of the library, which the loader finds
+# first through LD_LIBRARY_PATH.
+
+## sanitize: the light tests with the library under AddressSanitizer and UBSan, plain and strict
+sanitize: setup-test
+	@$(MAKE) tests
+	@$(MAKE) lib $(BUILD)/asan/tests/simulator $(BUILD)/asan/tests/conformance SAN=address BUILD=$(BUILD)/asan
+	@$(MAKE) light SAN=address PRELOAD="$$($(CXX) -print-file-name=libasan.so)"
+
+## race: the light tests with the library under the race detector, plain and strict
+race: setup-test
+	@$(MAKE) tests
+	@$(MAKE) lib $(BUILD)/race/tests/simulator $(BUILD)/race/tests/conformance SAN=race BUILD=$(BUILD)/race
+	@$(MAKE) light SAN=race
+
+.PHONY: light
+SAN_BUILD = $(BUILD)/$(if $(filter address,$(SAN)),asan,$(SAN))
+light: export LD_LIBRARY_PATH := $(SAN_BUILD)
+light: export ASAN_OPTIONS := allocator_may_return_null=1  # mp_malloc of 2^60 bytes is a test
+light:
+	@tests/run --jobs $(JOBS) --log $(SAN_BUILD)/log \
+	  "$(SAN): the simulator::$(SAN_BUILD)/tests/simulator" \
+	  "$(SAN): conformance::$(SAN_BUILD)/tests/conformance" \
+	  "$(SAN): C ABI::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/test_capi" \
+	  "$(SAN): plain::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/mptests [strict]" \
+	  $(foreach s,$(SEEDS),"$(SAN): strict, seed $(s)::LD_PRELOAD=$(PRELOAD) MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")
