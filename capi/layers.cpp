@@ -258,18 +258,7 @@ mp_status_t mp_batchnorm_forward_training(mp_context_t context, const mp_batchno
     mp::require_device(t.saved_inv_std, "tensors->saved_inv_std");
     mp::require_device(t.y, "tensors->y", mp_dtype_size(d.dtype));
     c.backend.batch_norm_training(
-        c.device,
-        {.desc = d,
-         .x = t.x,
-         .gamma = t.gamma,
-         .beta = t.beta,
-         .running_mean = t.running_mean,
-         .running_var = t.running_var,
-         .saved_mean = t.saved_mean,
-         .saved_inv_std = t.saved_inv_std,
-         .y = t.y,
-         .workspace = mp::require_workspace(d, workspace, workspace_bytes)},
-        stream);
+        c.device, {t, d, mp::require_workspace(d, workspace, workspace_bytes)}, stream);
   });
 }
 
@@ -285,15 +274,7 @@ mp_status_t mp_batchnorm_forward_inference(mp_context_t context, const mp_batchn
     mp::require_device(t.running_mean, "tensors->running_mean");
     mp::require_device(t.running_var, "tensors->running_var");
     mp::require_device(t.y, "tensors->y", mp_dtype_size(d.dtype));
-    c.backend.batch_norm_inference(c.device,
-                                   {.desc = d,
-                                    .x = t.x,
-                                    .gamma = t.gamma,
-                                    .beta = t.beta,
-                                    .mean = t.running_mean,
-                                    .var = t.running_var,
-                                    .y = t.y},
-                                   stream);
+    c.backend.batch_norm_inference(c.device, {t, d, nullptr}, stream);
   });
 }
 
@@ -319,18 +300,6 @@ mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_
     mp::require_device(t.saved_inv_std, "tensors->saved_inv_std");
     mp::require_device(t.dx, "tensors->dx", mp_dtype_size(d.dtype));
     c.backend.batch_norm_backward(
-        c.device,
-        {.desc = d,
-         .x = t.x,
-         .dy = t.dy,
-         .gamma = t.gamma,
-         .beta = t.beta,
-         .saved_mean = t.saved_mean,
-         .saved_inv_std = t.saved_inv_std,
-         .dx = t.dx,
-         .dgamma = t.dgamma,
-         .dbeta = t.dbeta,
-         .workspace = mp::require_workspace(d, workspace, workspace_bytes)},
-        stream);
+        c.device, {t, d, mp::require_workspace(d, workspace, workspace_bytes)}, stream);
   });
 }

@@ -36,9 +36,7 @@ struct ModelCopyArgs;
 struct XentArgs;
 struct TransposeArgs;
 struct PoolArgs;
-struct BatchNormTrainingArgs;
-struct BatchNormInferenceArgs;
-struct BatchNormBackwardArgs;
+struct BatchNormArgs;
 
 // clang-format off
 /// Every launch, listed here alone: LAUNCH(name, parameters between the device and the stream).
@@ -62,9 +60,9 @@ struct BatchNormBackwardArgs;
   LAUNCH(transpose, const TransposeArgs &)                                                         \
   LAUNCH(pool_forward, const PoolArgs &)                                                           \
   LAUNCH(pool_backward, const PoolArgs &)                                                          \
-  LAUNCH(batch_norm_training, const BatchNormTrainingArgs &)                                       \
-  LAUNCH(batch_norm_inference, const BatchNormInferenceArgs &)                                     \
-  LAUNCH(batch_norm_backward, const BatchNormBackwardArgs &)
+  LAUNCH(batch_norm_training, const BatchNormArgs &)                                               \
+  LAUNCH(batch_norm_inference, const BatchNormArgs &)                                              \
+  LAUNCH(batch_norm_backward, const BatchNormArgs &)
 // clang-format on
 
 struct Backend {

@@ -65,30 +65,10 @@ struct BatchNormPartition {
   }
 };
 
-struct BatchNormTrainingArgs {
+/// All three passes; each looks at the tensors that it needs.
+struct BatchNormArgs : mp_batchnorm_tensors_t {
   mp_batchnorm_desc_t desc;
-  const void *x;
-  const float *gamma, *beta;
-  float *running_mean, *running_var;  ///< optional
-  float *saved_mean, *saved_inv_std;
-  void *y;
-  float *workspace;
-};
-
-struct BatchNormInferenceArgs {
-  mp_batchnorm_desc_t desc;
-  const void *x;
-  const float *gamma, *beta, *mean, *var;
-  void *y;
-};
-
-struct BatchNormBackwardArgs {
-  mp_batchnorm_desc_t desc;
-  const void *x, *dy;
-  const float *gamma, *beta, *saved_mean, *saved_inv_std;
-  void *dx;
-  float *dgamma, *dbeta;
-  float *workspace;
+  float *workspace;  ///< inference: NULL
 };
 
 }  // namespace mp

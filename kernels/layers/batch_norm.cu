@@ -32,7 +32,7 @@ struct Moments {
 };
 
 struct StatisticsArgs {
-  BatchNormTrainingArgs call;
+  BatchNormArgs call;
   BatchNormPartition partition;
 
   MP_DEVICE float &mean(int64_t chunk, int64_t channel) const {
@@ -110,7 +110,7 @@ MP_DEVICE void update_running(float *running, int64_t channel, float momentum, d
 
 MP_KERNEL(kThreads, 1)
 finish_statistics(MP_PARAM(StatisticsArgs) args) {
-  const BatchNormTrainingArgs &call = args.call;
+  const BatchNormArgs &call = args.call;
   const mp_batchnorm_desc_t &desc = call.desc;
   combine_chunks<Moments<double>>(
       args.partition.chunks, desc.channels,
@@ -133,15 +133,16 @@ finish_statistics(MP_PARAM(StatisticsArgs) args) {
 // ---------------------------------------------------------------------------- normalising
 
 struct NormaliseArgs {
-  BatchNormInferenceArgs call;
+  BatchNormArgs call;
   BatchNormPartition partition;
-  const float *inv_std;  ///< NULL: from call.var
+  const float *mean;
+  const float *inv_std;  ///< NULL: from call.running_var
 };
 
 MP_DEVICE Normalisation read_normalisation(const NormaliseArgs &args, const RowsOfThread &rows) {
   float mean[kVec], inv_std[kVec];
-  load_channels(mean, args.call.mean, rows);
-  load_channels(inv_std, args.inv_std != nullptr ? args.inv_std : args.call.var, rows);
+  load_channels(mean, args.mean, rows);
+  load_channels(inv_std, args.inv_std != nullptr ? args.inv_std : args.call.running_var, rows);
   if (args.inv_std == nullptr) {
     MP_UNROLL
     for (int i = 0; i < kVec; i++) inv_std[i] = inverse_std(inv_std[i], args.call.desc.epsilon);
@@ -174,21 +175,18 @@ normalise(MP_PARAM(NormaliseArgs) args) {
 
 }  // namespace
 
-void batch_norm_training(const Device &device, const BatchNormTrainingArgs &args,
-                         mp_stream_t stream) {
+void batch_norm_training(const Device &device, const BatchNormArgs &args, mp_stream_t stream) {
   const StatisticsArgs statistics{args, {args.desc.rows, args.desc.channels}};
   launch_parts("batch_norm_measure", measure_pieces, device, statistics, stream);
   launch_combine("batch_norm_finish", finish_statistics, device, statistics, stream);
-  const NormaliseArgs normalising{
-      {args.desc, args.x, args.gamma, args.beta, args.saved_mean, nullptr, args.y},
-      elementwise_partition(args.desc),
-      args.saved_inv_std};
+  const NormaliseArgs normalising{args, elementwise_partition(args.desc), args.saved_mean,
+                                  args.saved_inv_std};
   launch_parts("batch_norm_normalise", normalise, device, normalising, stream);
 }
 
-void batch_norm_inference(const Device &device, const BatchNormInferenceArgs &args,
-                          mp_stream_t stream) {
-  const NormaliseArgs normalising{args, elementwise_partition(args.desc), nullptr};
+void batch_norm_inference(const Device &device, const BatchNormArgs &args, mp_stream_t stream) {
+  const NormaliseArgs normalising{args, elementwise_partition(args.desc), args.running_mean,
+                                  nullptr};
   launch_parts("batch_norm_normalise", normalise, device, normalising, stream);
 }
 

@@ -25,7 +25,7 @@ struct Sums {
 };
 
 struct BackwardArgs {
-  BatchNormBackwardArgs call;
+  BatchNormArgs call;
   BatchNormPartition partition;
 
   MP_DEVICE float &g(int64_t chunk, int64_t channel) const {
@@ -36,8 +36,7 @@ struct BackwardArgs {
   }
 };
 
-MP_DEVICE Normalisation read_normalisation(const BatchNormBackwardArgs &call,
-                                           const RowsOfThread &rows) {
+MP_DEVICE Normalisation read_normalisation(const BatchNormArgs &call, const RowsOfThread &rows) {
   float mean[kVec], inv_std[kVec];
   load_channels(mean, call.saved_mean, rows);
   load_channels(inv_std, call.saved_inv_std, rows);
@@ -46,7 +45,7 @@ MP_DEVICE Normalisation read_normalisation(const BatchNormBackwardArgs &call,
 
 /// Calls visit(row, x, g) for the rows of the part, kRowsAtOnce at a time.
 template <class Visit>
-MP_DEVICE void for_each_gradient(const BatchNormBackwardArgs &call, const Normalisation &normalised,
+MP_DEVICE void for_each_gradient(const BatchNormArgs &call, const Normalisation &normalised,
                                  const RowsOfThread &rows, const Part &part, Visit visit) {
   const bool has_relu = call.desc.activation == MP_ACT_RELU;
   for (int64_t row = rows.first; row < part.end; row += kRowsAtOnce * rows.stride) {
@@ -65,7 +64,7 @@ MP_DEVICE void for_each_gradient(const BatchNormBackwardArgs &call, const Normal
 
 MP_KERNEL(kThreads, 2)
 sum_pieces(MP_PARAM(BackwardArgs) args) {
-  const BatchNormBackwardArgs &call = args.call;
+  const BatchNormArgs &call = args.call;
   for_each_part(args.partition, call.desc, [&](const Part &part) {
     const RowsOfThread rows = rows_of_thread(args.partition, call.desc.channels, part);
     const Normalisation normalised = read_normalisation(call, rows);
@@ -92,7 +91,7 @@ sum_pieces(MP_PARAM(BackwardArgs) args) {
 
 MP_KERNEL(kThreads, 1)
 finish_sums(MP_PARAM(BackwardArgs) args) {
-  const BatchNormBackwardArgs &call = args.call;
+  const BatchNormArgs &call = args.call;
   combine_chunks<Sums<double>>(
       args.partition.chunks, call.desc.channels,
       [&](int64_t chunk, int64_t channel) {
@@ -108,7 +107,7 @@ finish_sums(MP_PARAM(BackwardArgs) args) {
 struct Correction {
   float constant[kVec], per_centred[kVec];
 
-  MP_DEVICE Correction(const BatchNormBackwardArgs &call, const RowsOfThread &rows) {
+  MP_DEVICE Correction(const BatchNormArgs &call, const RowsOfThread &rows) {
     float inv_std[kVec];
     load_channels(inv_std, call.saved_inv_std, rows);
     load_channels(constant, call.dbeta, rows);
@@ -124,7 +123,7 @@ struct Correction {
 
 MP_KERNEL(kThreads, 2)
 input_gradient(MP_PARAM(BackwardArgs) args) {
-  const BatchNormBackwardArgs &call = args.call;
+  const BatchNormArgs &call = args.call;
   for_each_part(args.partition, call.desc, [&](const Part &part) {
     const RowsOfThread rows = rows_of_thread(args.partition, call.desc.channels, part);
     const Normalisation normalised = read_normalisation(call, rows);
@@ -149,8 +148,7 @@ input_gradient(MP_PARAM(BackwardArgs) args) {
 
 }  // namespace
 
-void batch_norm_backward(const Device &device, const BatchNormBackwardArgs &args,
-                         mp_stream_t stream) {
+void batch_norm_backward(const Device &device, const BatchNormArgs &args, mp_stream_t stream) {
   const BackwardArgs sums{args, {args.desc.rows, args.desc.channels}};
   launch_parts("batch_norm_sums", sum_pieces, device, sums, stream);
   launch_combine("batch_norm_finish_sums", finish_sums, device, sums, stream);
