@@ -2,14 +2,14 @@
 
 # The tests of the simulator and of selection need hidden symbols, so they are linked with these parts
 # into a binary of their own; everything else goes through libmpcore.so.
-SIMULATOR_CPP := $(wildcard tests/simulator/*.cpp tests/select/*.cpp)
+SIMULATOR_CPP := $(wildcard tests/simulator/*.cpp tests/select/*.cpp) tests/support/tally.cpp
 TEST_CPP := $(wildcard $(addprefix tests/,$(addsuffix /*.cpp,support gemm conv tensors step layers bindings tools)))
 TEST_OBJS := $(TEST_CPP:%.cpp=$(BUILD)/%.o)
 SIMULATOR_OBJS := $(SIMULATOR_CPP:%.cpp=$(BUILD)/simulator/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIM_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) \
   $(BUILD)/host/kernels/gemm/upload.o $(BUILD)/simulator/bench/tune/fit.o
 INSTALLED := $(BUILD)/installed/mpinfo $(BUILD)/installed/mpdemo
 CAPI_C := $(wildcard tests/capi/*.c)
-TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(if $(MPICXX),$(BUILD)/tests/mpitests) $(if $(HAVE_ZLIB),$(BUILD)/mpdemo) $(if $(SIMULATOR_CPP),$(BUILD)/tests/simulator) $(BUILD)/tests/conformance
+TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(if $(MPICXX),$(BUILD)/tests/mpitests) $(if $(HAVE_ZLIB),$(BUILD)/mpdemo) $(BUILD)/tests/simulator $(BUILD)/tests/conformance
 RPATH := -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath,'$$ORIGIN'
 LINK_LIB := -L$(BUILD) -lmpcore $(RPATH)
 TEST_CXXFLAGS := -std=c++20 -O1 -g1 $(WARN) $(INCLUDES) $(SAN_FLAGS) $(if $(HOST_MARCH),-march=$(HOST_MARCH)) -ffp-contract=off

@@ -9,6 +9,7 @@
 
 #include "kernels/simt/block_reduce.h"
 #include "kernels/simt/simt.h"
+#include "tests/support/tally.h"
 
 #ifndef MP_RACE
 #define MP_RACE 0
@@ -27,9 +28,6 @@ constexpr bool kAsanBuild = false;
 #endif
 
 constexpr uint64_t kSeeds = 20;
-
-/// Counts the running test case as skipped and prints why; the test returns after it.
-void skip(const std::string &reason);
 
 /// The simulator's mode for a scope.
 class ModeScope {

@@ -18,7 +18,6 @@ namespace {
 constexpr size_t kGuardBytes = 1024;
 
 mp_context_t the_context = nullptr;
-std::vector<std::string> the_skipped_tests;
 
 int32_t wanted_device() {
   const char *const name = std::getenv("MP_TEST_DEVICE");
@@ -65,19 +64,6 @@ void quiet_log() {
 }
 
 // ---------------------------------------------------------------------------- outcomes
-
-void skip(const std::string &reason) {
-  const std::string name = Catch::getResultCapture().getCurrentTestName();
-  std::printf("skipped: %s: %s\n", name.c_str(), reason.c_str());
-  if (std::find(the_skipped_tests.begin(), the_skipped_tests.end(), name) ==
-      the_skipped_tests.end()) {
-    the_skipped_tests.push_back(name);
-  }
-}
-
-const std::vector<std::string> &skipped_tests() {
-  return the_skipped_tests;
-}
 
 void expect_status(mp_status_t got, mp_status_t wanted, std::source_location where) {
   INFO(position(where) << ": mp_last_error: " << (got == MP_SUCCESS ? "" : mp_last_error()));

@@ -17,6 +17,7 @@
 #include "fills.h"
 #include "mpcore.h"
 #include "numeric.h"
+#include "tally.h"
 
 namespace mptest {
 
@@ -35,11 +36,6 @@ constexpr mp_stream_t kStream = nullptr;
 void quiet_log();
 
 // ---------------------------------------------------------------------------- outcomes
-
-/// Counts the running test case as skipped and prints why; the test returns after it.
-void skip(const std::string &reason);
-/// Names of the test cases that called skip().
-const std::vector<std::string> &skipped_tests();
 
 /// The status must be `wanted`; require_ok ends the test when it is not MP_SUCCESS.
 void expect_status(mp_status_t got, mp_status_t wanted,
