@@ -1,5 +1,5 @@
-// What the bench shares with the other programs (status checks, owners of handles and device memory,
-// printf into a string), and the names of types.
+// What the bench shares with the other programs: status checks, owners of handles and device memory,
+// printf into a string.
 #pragma once
 
 #include "support/device.h"
@@ -17,19 +17,6 @@ using mptools::Scaler;
 using mptools::TensorList;
 using mptools::text;
 using mptools::write_file;
-
-inline const char *dtype_name(mp_dtype_t dtype) {
-  switch (dtype) {
-    case MP_FP16:
-      return "fp16";
-    case MP_BF16:
-      return "bf16";
-    case MP_FP32:
-      return "fp32";
-    default:
-      return "none";
-  }
-}
 
 inline int64_t dtype_bytes(mp_dtype_t dtype) {
   return static_cast<int64_t>(mp_dtype_size(dtype));

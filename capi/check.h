@@ -131,11 +131,6 @@ inline void require_dtype(const mp_dtype_t &field, const char *name) {
   require_enum(field, name, MP_FP16, MP_FP32);
 }
 
-/// "fp16" and so on, for messages; of a valid type.
-inline const char *dtype_name(mp_dtype_t dtype) {
-  return dtype == MP_FP16 ? "fp16" : dtype == MP_BF16 ? "bf16" : "fp32";
-}
-
 inline void require_not_negative(int64_t value, const char *name) {
   MP_REQUIRE(value >= 0, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is negative");
 }

@@ -187,6 +187,21 @@ size_t mp_dtype_size(mp_dtype_t dtype) {
   }
 }
 
+const char *mp_dtype_name(mp_dtype_t dtype) {
+  switch (mp::enum_value(dtype)) {
+    case MP_DTYPE_NONE:
+      return "none";
+    case MP_FP16:
+      return "fp16";
+    case MP_BF16:
+      return "bf16";
+    case MP_FP32:
+      return "fp32";
+    default:
+      return "?";
+  }
+}
+
 mp_status_t mp_malloc(mp_context_t context, void **ptr, size_t bytes) {
   return mp::call(__func__, mp::nvtx_payload("bytes", bytes), [&] {
     const mp::Context &c = *mp::require_context(context);

@@ -229,8 +229,8 @@ void log_choice(const Context &context, const char *function, const GemmProblem 
   const auto letter = [](mp_op_t op) { return op == MP_OP_N ? "N" : "T"; };
   log(MP_LOG_INFO, function, ": ", choice.name, " for m = ", problem.out.m, ", n = ", problem.out.n,
       ", k = ", problem.k, ", batch_count = ", problem.out.batch_count,
-      ", op = ", letter(problem.op_a), letter(problem.op_b), ", ", dtype_name(problem.dtype_ab),
-      " to ", dtype_name(problem.out.dtype), ", workspace_bytes = ", choice.workspace_bytes);
+      ", op = ", letter(problem.op_a), letter(problem.op_b), ", ", mp_dtype_name(problem.dtype_ab),
+      " to ", mp_dtype_name(problem.out.dtype), ", workspace_bytes = ", choice.workspace_bytes);
 }
 
 }  // namespace mp

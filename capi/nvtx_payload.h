@@ -6,37 +6,31 @@
 
 namespace mp {
 
-/// dtype_name, of any number.
-inline const char *any_dtype_name(const mp_dtype_t &field) {
-  const int32_t value = enum_value(field);
-  return value == MP_FP16 ? "fp16" : value == MP_BF16 ? "bf16" : value == MP_FP32 ? "fp32" : "?";
-}
-
 inline Message payload_text(const mp_gemm_desc_t &d) {
   const auto op = [](const mp_op_t &field) { return enum_value(field) == MP_OP_T ? "T" : "N"; };
   return Message("m = ", d.m, ", n = ", d.n, ", k = ", d.k, ", batch = ", d.batch_count,
-                 ", op = ", op(d.op_a), op(d.op_b), ", ", any_dtype_name(d.dtype_ab), " to ",
-                 any_dtype_name(d.dtype_cd));
+                 ", op = ", op(d.op_a), op(d.op_b), ", ", mp_dtype_name(d.dtype_ab), " to ",
+                 mp_dtype_name(d.dtype_cd));
 }
 
 inline Message payload_text(const mp_conv2d_desc_t &d) {
   return Message("n = ", d.n, ", h = ", d.h, ", w = ", d.w, ", c = ", d.c, ", k = ", d.k,
                  ", r = ", d.r, ", s = ", d.s, ", stride = ", d.stride_h, " x ", d.stride_w,
-                 ", groups = ", d.groups, ", ", any_dtype_name(d.dtype), " to ",
-                 any_dtype_name(d.dtype_out));
+                 ", groups = ", d.groups, ", ", mp_dtype_name(d.dtype), " to ",
+                 mp_dtype_name(d.dtype_out));
 }
 
 inline Message payload_text(const mp_xent_desc_t &d) {
-  return Message("rows = ", d.rows, ", classes = ", d.classes, ", ", any_dtype_name(d.dtype));
+  return Message("rows = ", d.rows, ", classes = ", d.classes, ", ", mp_dtype_name(d.dtype));
 }
 
 inline Message payload_text(const mp_pool2d_desc_t &d) {
   return Message("n = ", d.n, ", h = ", d.h, ", w = ", d.w, ", c = ", d.c,
-                 ", window = ", d.window_h, " x ", d.window_w, ", ", any_dtype_name(d.dtype));
+                 ", window = ", d.window_h, " x ", d.window_w, ", ", mp_dtype_name(d.dtype));
 }
 
 inline Message payload_text(const mp_batchnorm_desc_t &d) {
-  return Message("rows = ", d.rows, ", channels = ", d.channels, ", ", any_dtype_name(d.dtype));
+  return Message("rows = ", d.rows, ", channels = ", d.channels, ", ", mp_dtype_name(d.dtype));
 }
 
 Message payload_text(const mp_tensor_list &);

@@ -146,7 +146,7 @@ std::vector<uint32_t> read_tensor_group(const mp_optimizer_desc_t &desc) {
 void require_fp32(const mp_tensor_list &list, const char *name) {
   for (size_t t = 0; t < list.dtype.size(); ++t) {
     MP_REQUIRE(list.dtype[t] == MP_FP32, MP_ERROR_INVALID_ARGUMENT, name, ": tensor ", t, " is ",
-               dtype_name(list.dtype[t]), ", not fp32");
+               mp_dtype_name(list.dtype[t]), ", not fp32");
   }
 }
 

@@ -65,7 +65,9 @@ CLI::Option *add_choice(CLI::App &app, const std::string &name, Target &choice,
       ->check(CLI::IsMember(words).description(""));
 }
 
-inline const Words<mp_dtype_t> kDtypes = {{"fp16", MP_FP16}, {"bf16", MP_BF16}, {"fp32", MP_FP32}};
+inline const Words<mp_dtype_t> kDtypes = {{mp_dtype_name(MP_FP16), MP_FP16},
+                                          {mp_dtype_name(MP_BF16), MP_BF16},
+                                          {mp_dtype_name(MP_FP32), MP_FP32}};
 
 /// --device, as mp_context_config.device.
 inline void add_device(CLI::App &app, int32_t &device) {

@@ -24,16 +24,19 @@ std::string heading_of(const AllReduceRow &row) {
 
 std::string line_of(const AllReduceRow &row, const std::optional<Peak> &) {
   return text("%11lld %-5s %5lld %-9s %9.1f %8.1f %8.1f %8.1f\n",
-              static_cast<Long>(row.shape.elems), dtype_name(row.dtype),
+              static_cast<Long>(row.shape.elems), mp_dtype_name(row.dtype),
               static_cast<Long>(row.ranks), row.transport.c_str(), row.timing.median_us,
               row.timing.iqr_us(), row.timing.giga_per_s(bytes_of(row)),
               row.timing.giga_per_s(bus_bytes_of(row)));
 }
 
 Json json_of(const AllReduceRow &row, const std::optional<Peak> &) {
-  Json json{{"bench", "allreduce"},           {"set", row.shape.set},
-            {"shape", row.shape.name()},      {"elements", row.shape.elems},
-            {"dtype", dtype_name(row.dtype)}, {"ranks", row.ranks},
+  Json json{{"bench", "allreduce"},
+            {"set", row.shape.set},
+            {"shape", row.shape.name()},
+            {"elements", row.shape.elems},
+            {"dtype", mp_dtype_name(row.dtype)},
+            {"ranks", row.ranks},
             {"transport", row.transport}};
   add_timing(json, row.timing);
   json["gb_per_s"] = row.timing.giga_per_s(bytes_of(row));

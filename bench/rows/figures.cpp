@@ -5,7 +5,8 @@ namespace {
 
 /// "fp16>fp32+" reads fp16, writes fp32 and adds to what is there.
 std::string types_text(const Figures &f) {
-  return text("%s>%s%s", dtype_name(f.dtype), dtype_name(f.out_dtype), f.beta != 0 ? "+" : "");
+  return text("%s>%s%s", mp_dtype_name(f.dtype), mp_dtype_name(f.out_dtype),
+              f.beta != 0 ? "+" : "");
 }
 
 /// Column "best".
@@ -74,8 +75,8 @@ std::string figures_text(const Figures &f, const std::optional<Peak> &peak) {
 }
 
 void add_figures(Json &json, const Figures &f, const std::optional<Peak> &peak) {
-  json.update({{"dtype", dtype_name(f.dtype)},
-               {"out_dtype", dtype_name(f.out_dtype)},
+  json.update({{"dtype", mp_dtype_name(f.dtype)},
+               {"out_dtype", mp_dtype_name(f.out_dtype)},
                {"beta", f.beta},
                {"flop", f.flop},
                {"min_bytes", f.min_bytes},

@@ -54,7 +54,7 @@ void GemmBench::begin() {
       const double tflops = 1e-6 * shape.flop() / median_us;
       if (tflops > peak.tflops)
         peak = {.tflops = tflops,
-                .from = who + ", " + shape.name() + ", " + dtype_name(options_.dtype)};
+                .from = who + ", " + shape.name() + ", " + mp_dtype_name(options_.dtype)};
     };
     raise(figures.timing.median_us, "mpcore");
     if (figures.peer && figures.peer->agrees == true)

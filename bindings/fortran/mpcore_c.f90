@@ -1019,6 +1019,13 @@ module mpcore_c
       integer(c_size_t) :: answer
     end function
 
+    !> "fp16", "bf16", "fp32"; "none" for MP_DTYPE_NONE, "?" for an invalid value.  Static storage.
+    function mp_dtype_name(dtype) result(answer) bind(c, name="mp_dtype_name")
+      import
+      integer(c_int), value :: dtype
+      type(c_ptr) :: answer
+    end function
+
     !> device = MP_DEVICE_AUTO, the whole of it, cudaMalloc.
     function mp_context_config_init(config, struct_size) result(answer) bind(c, &
       name="mp_context_config_init")

@@ -16,6 +16,7 @@ STATES = "state dictionaries are of Python, and torch's alone are asked for ther
 LEFT_OUT = {
     "mp_status_string": "the enum of statuses has the names",
     "mp_dtype_size": "the layer's own types have their sizes",
+    "mp_dtype_name": "and names",
     "mp_set_log_callback": "called from any thread; the raw binding has it for who takes care of that",
     "mp_scaler_from_torch": STATES,
     "mp_scaler_to_torch": STATES,

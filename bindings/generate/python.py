@@ -78,16 +78,13 @@ def enum_class(e) -> str:
 
 
 def struct(s, model: Model) -> str:
-    out = f"\n\nclass {s.name}(Structure):\n" + docstring(s.doc) + ("\n" if s.doc else "")
+    base = "_Sized" if s.fields[0].name == "struct_size" else "Structure"
+    out = f"\n\nclass {s.name}({base}):\n" + docstring(s.doc) + ("\n" if s.doc else "")
     out += "    _fields_ = [\n"
     for f in s.fields:
         kind = type_name(f.type, model) + (f" * {f.array}" if f.array else "")
         out += comment(f.doc, "        ") + f'        ("{f.name}", {kind}),\n'
-    out += "    ]\n"
-    if s.fields[0].name == "struct_size":
-        out += "\n    def __init__(self, **fields):\n"
-        out += "        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)\n"
-    return out
+    return out + "    ]\n"
 
 
 # ---------------------------------------------------------------- inline functions
@@ -127,6 +124,12 @@ def sys(model: Model) -> str:
     out += "\n\n"
     for name, callback, text in model.callbacks:
         out += comment(text) + f"{name} = {type_name(callback, model)}\n"
+    out += '''
+
+class _Sized(Structure):
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+'''
     for s in model.structs:
         out += struct(s, model)
     for f in model.inlines:

@@ -85,15 +85,32 @@ def struct(s, model: Model) -> str:
             kind = f"[{kind}; {f.array}]"
         out += f"{doc(f.doc, '    ')}    pub {word(f.name)}: {kind},\n"
     out += "}\n"
-    out += f"\nimpl {s.name} {{\n"
-    out += "    /// Zeros" + (", and `struct_size`: MP_INIT_STRUCT.\n" if sized(s) else ".\n")
-    out += "    pub fn zeroed() -> Self {\n"
-    out += "        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.\n"
-    out += f"        let {'mut ' if sized(s) else ''}s: Self = unsafe {{ core::mem::zeroed() }};\n"
-    if sized(s):
-        out += "        s.struct_size = core::mem::size_of::<Self>() as u32;\n"
-    out += "        s\n    }\n}\n"
     return out
+
+
+ZEROED = """
+macro_rules! zeroed {
+    ($about:literal, $finish:expr, $($name:ident)*) => { $(
+        impl $name {
+            #[doc = $about]
+            pub fn zeroed() -> Self {
+                // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+                $finish(unsafe { core::mem::zeroed::<Self>() })
+            }
+        }
+    )* };
+}
+"""
+
+
+def zeroed(structs: list) -> str:
+    def list_of(names):
+        return "".join(f"    {name}\n" for name in names)
+    with_size = list_of(s.name for s in structs if sized(s))
+    without = list_of(s.name for s in structs if not sized(s))
+    return (f'{ZEROED}\nzeroed! {{\n    "Zeros, and `struct_size`: MP_INIT_STRUCT.",\n'
+            "    |s| Self { struct_size: core::mem::size_of::<Self>() as u32, ..s },\n"
+            f'{with_size}}}\nzeroed! {{\n    "Zeros.",\n    |s| s,\n{without}}}\n')
 
 
 def sized(s) -> bool:
@@ -135,6 +152,7 @@ def sys(model: Model) -> str:
         out += enum(e)
     for s in model.structs:
         out += struct(s, model)
+    out += zeroed(model.structs)
     for f in model.inlines:
         out += inline(f, model)
     out += '\nextern "C" {\n' + "\n".join(function(f, model) for f in model.functions) + "}\n"
@@ -159,24 +177,43 @@ def common_prefix(names: list) -> str:
     return prefix[:prefix.rfind("_") + 1]
 
 
+NUMBERED = """
+macro_rules! numbered {
+    ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $value:literal,)* }) => {
+        $(#[$about])*
+        #[non_exhaustive]
+        #[repr(u32)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $($(#[$of])* $variant = $value,)*
+        }
+
+        impl $name {
+            /// The value of that number, if this crate knows one.
+            pub fn from_raw(raw: u32) -> Option<Self> {
+                match raw {
+                    $($value => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+"""
+
+
 def enums(model: Model) -> str:
     out = "// Made by bindings/generate/generate from include/mpcore.h; edit that and run bindings/generate/generate.\n\n"
-    out += "//! The enums of `mpcore.h` as Rust has them.\n"
+    out += "//! The enums of `mpcore.h` as Rust has them.\n" + NUMBERED
     for e in model.enums:
         if e.name.endswith("_flags_t"):
             continue
         prefix = common_prefix([name for name, _, _ in e.values])
         own = camel(e.name[len("mp_"):-len("_t")])
-        out += f"\n{doc(e.doc) or '/// See the variants.' + chr(10)}#[non_exhaustive]\n#[repr(u32)]\n"
-        out += f"#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]\npub enum {own} {{\n"
+        out += f"\nnumbered! {{\n{doc(e.doc, '    ') or '    /// See the variants.' + chr(10)}    {own} {{\n"
         for name, value, text in e.values:
-            short = name[len(prefix):]
             text = text or f"`{name}`"
-            out += f"{doc(text, '    ') if '`' not in text[:1] else '    /// ' + text + chr(10)}"
-            out += f"    {camel(short)} = {value},\n"
-        out += f"}}\n\nimpl {own} {{\n    /// The value of that number, if this crate knows one.\n"
-        out += "    pub fn from_raw(raw: u32) -> Option<Self> {\n        Some(match raw {\n"
-        for name, value, _ in e.values:
-            out += f"            {value} => Self::{camel(name[len(prefix):])},\n"
-        out += "            _ => return None,\n        })\n    }\n}\n"
+            out += f"{doc(text, '        ') if '`' not in text[:1] else '        /// ' + text + chr(10)}"
+            out += f"        {camel(name[len(prefix):])} = {value},\n"
+        out += "    }\n}\n"
     return out

@@ -136,6 +136,8 @@ typedef enum mp_dtype {
 
 /** Bytes per element; 0 for an invalid value. */
 MP_API size_t mp_dtype_size(mp_dtype_t dtype);
+/** "fp16", "bf16", "fp32"; "none" for MP_DTYPE_NONE, "?" for an invalid value.  Static storage. */
+MP_API const char *mp_dtype_name(mp_dtype_t dtype);
 
 typedef struct mp_context *mp_context_t;         /**< one device and its limits */
 typedef struct mp_tensor_list *mp_tensor_list_t; /**< many tensors treated as one */

@@ -16,6 +16,10 @@ static void test_names(void) {
   check(mp_status_string((mp_status_t)12345) != NULL, "mp_status_string of any int");
   check(mp_dtype_size(MP_FP16) == 2 && mp_dtype_size(MP_BF16) == 2 && mp_dtype_size(MP_FP32) == 4,
         "mp_dtype_size");
+  const char *const dtype_names[] = {"none", "fp16", "bf16", "fp32", "?"};
+  for (int i = 0; i < 5; i++)
+    check(strcmp(mp_dtype_name((mp_dtype_t)i), dtype_names[i]) == 0, "mp_dtype_name");
+  check(strcmp(mp_dtype_name((mp_dtype_t)-1), "?") == 0, "mp_dtype_name of an invalid value");
   check(mp_dtype_size(MP_DTYPE_NONE) == 0 && mp_dtype_size((mp_dtype_t)77) == 0,
         "mp_dtype_size of an invalid value is 0");
 }

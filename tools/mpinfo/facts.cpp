@@ -21,10 +21,6 @@ Device probe(const std::string &flag, int32_t ordinal) {
   return {flag, info, ""};
 }
 
-const char *name_of(mp_dtype_t dtype) {
-  return dtype == MP_FP16 ? "fp16" : dtype == MP_BF16 ? "bf16" : "fp32";
-}
-
 const char *name_of(mp_conv_op_t op) {
   return op == MP_CONV_FPROP ? "fprop" : op == MP_CONV_DGRAD ? "dgrad" : "wgrad";
 }
@@ -33,7 +29,7 @@ std::string title_of(const mp_gemm_desc_t &d) {
   std::string title = mptools::text(
       "GEMM %lld x %lld x %lld, op %c%c, %s to %s", static_cast<long long>(d.m),
       static_cast<long long>(d.n), static_cast<long long>(d.k), d.op_a == MP_OP_T ? 'T' : 'N',
-      d.op_b == MP_OP_T ? 'T' : 'N', name_of(d.dtype_ab), name_of(d.dtype_cd));
+      d.op_b == MP_OP_T ? 'T' : 'N', mp_dtype_name(d.dtype_ab), mp_dtype_name(d.dtype_cd));
   if (d.batch_count > 1) title += mptools::text(", batch %d", d.batch_count);
   return title;
 }
@@ -43,7 +39,7 @@ std::string title_of(const mp_conv2d_desc_t &d, mp_conv_op_t op) {
       "convolution %s, x %d x %d x %d x %d, filter %d x %d x %d x %d, stride %d, padding %d, "
       "dilation %d, groups %d, %s to %s",
       name_of(op), d.n, d.h, d.w, d.c, d.k, d.r, d.s, d.groups > 0 ? d.c / d.groups : 0, d.stride_h,
-      d.pad_top, d.dilation_h, d.groups, name_of(d.dtype), name_of(d.dtype_out));
+      d.pad_top, d.dilation_h, d.groups, mp_dtype_name(d.dtype), mp_dtype_name(d.dtype_out));
 }
 
 /// ask(index, &info) as mp_gemm_kernel_info.

@@ -497,7 +497,12 @@ MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = mp_scaler_preset_t.MP_SCALER_PRESET_OPENSE
 mp_log_callback_t = CFUNCTYPE(None, c_uint32, c_char_p, c_void_p)
 
 
-class mp_allocator_t(Structure):
+class _Sized(Structure):
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
+
+
+class mp_allocator_t(_Sized):
     """Where objects get device memory.  Called by mp_*_create and mp_*_destroy only."""
 
     _fields_ = [
@@ -511,11 +516,8 @@ class mp_allocator_t(Structure):
         ("user", c_void_p),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
-
-class mp_context_config_t(Structure):
+class mp_context_config_t(_Sized):
     """Which device a context is, and how it is used."""
 
     _fields_ = [
@@ -530,11 +532,8 @@ class mp_context_config_t(Structure):
         ("allocator", c_void_p),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
-
-class mp_device_info_t(Structure):
+class mp_device_info_t(_Sized):
     """What a context says of its device."""
 
     _fields_ = [
@@ -551,11 +550,8 @@ class mp_device_info_t(Structure):
         ("name", c_char * 64),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
-
-class mp_epilogue_t(Structure):
+class mp_epilogue_t(_Sized):
     """Work done on the fp32 accumulators before they are rounded and stored.  In order:
 
         z = alpha * *scale * acc + beta * C + bias[col]
@@ -592,11 +588,8 @@ class mp_epilogue_t(Structure):
         ("found_inf", c_void_p),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
-
-class mp_gemm_desc_t(Structure):
+class mp_gemm_desc_t(_Sized):
     """Shape, types and layout of a GEMM; no data pointers, so that one descriptor
     serves as a key for workspace queries and kernel choice and can be reused."""
 
@@ -634,11 +627,8 @@ class mp_gemm_desc_t(Structure):
         ("kernel", c_char_p),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
-
-class mp_gemm_group_item_t(Structure):
+class mp_gemm_group_item_t(_Sized):
     """One product of mp_gemm_grouped: its shape and its matrices, as in mp_gemm."""
 
     _fields_ = [
@@ -663,11 +653,8 @@ class mp_gemm_group_item_t(Structure):
         ("D", c_void_p),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
-
-class mp_conv2d_desc_t(Structure):
+class mp_conv2d_desc_t(_Sized):
     """Shape, types and layout of a convolution.  Names as in the CUTLASS documentation:
 
         x, dx    activations  N H W C            dense, C contiguous
@@ -731,11 +718,8 @@ class mp_conv2d_desc_t(Structure):
         ("kernel", c_char_p),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
-
-class mp_tensor_list_desc_t(Structure):
+class mp_tensor_list_desc_t(_Sized):
     """Describes `count` dense tensors.  Host arrays, copied by create."""
 
     _fields_ = [
@@ -753,9 +737,6 @@ class mp_tensor_list_desc_t(Structure):
         # One type per tensor, optional: layers kept in fp32 beside fp16 ones.
         ("dtypes", c_void_p),
     ]
-
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
 
 class mp_tensor_report_t(Structure):
@@ -782,7 +763,7 @@ class mp_tensor_report_t(Structure):
     ]
 
 
-class mp_stats_outputs_t(Structure):
+class mp_stats_outputs_t(_Sized):
     """What mp_tensor_stats writes; every pointer is device memory and optional.
     mp_check_nonfinite, mp_amax, mp_l2norm and mp_inspect say what each of them is."""
 
@@ -806,11 +787,8 @@ class mp_stats_outputs_t(Structure):
         ("tensor_reports", c_void_p),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
-
-class mp_scaler_config_t(Structure):
+class mp_scaler_config_t(_Sized):
     """Decimal fractions are double, so that 0.99 is the 0.99 of Python."""
 
     _fields_ = [
@@ -853,11 +831,8 @@ class mp_scaler_config_t(Structure):
         ("reserved0", c_uint32),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
-
-class mp_scaler_state_t(Structure):
+class mp_scaler_state_t(_Sized):
     """Everything a checkpoint needs; plain data, can be written to disk as it is (same byte
     order assumed)."""
 
@@ -892,11 +867,8 @@ class mp_scaler_state_t(Structure):
         ("skipped_in_row", c_int64),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
-
-class mp_hyper_t(Structure):
+class mp_hyper_t(_Sized):
     """Hyperparameters of one parameter group.  A limit or a regularizer of 0 is none."""
 
     _fields_ = [
@@ -935,11 +907,8 @@ class mp_hyper_t(Structure):
         ("lr_end", c_float),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
-
-class mp_optimizer_desc_t(Structure):
+class mp_optimizer_desc_t(_Sized):
     """The lists below are parallel: same count and sizes.  They must outlive the optimizer,
     as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v."""
 
@@ -982,11 +951,8 @@ class mp_optimizer_desc_t(Structure):
         ("rounding_seed", c_uint64),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
-
-class mp_model_options_t(Structure):
+class mp_model_options_t(_Sized):
     """How fp32 master weights become their 16-bit copy."""
 
     _fields_ = [
@@ -1002,11 +968,8 @@ class mp_model_options_t(Structure):
         ("overflows", c_void_p),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
-
-class mp_comm_t(Structure):
+class mp_comm_t(_Sized):
     """How to reach the other ranks: a table of callbacks, so that this library links no other.
     mp_comm_init_nccl fills it for NCCL, bindings/mpi/mpcore_mpi.h for MPI on the host target.
 
@@ -1037,11 +1000,8 @@ class mp_comm_t(Structure):
         ("user", c_void_p),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
-
-class mp_step_options_t(Structure):
+class mp_step_options_t(_Sized):
     """What else a step does and reports."""
 
     _fields_ = [
@@ -1078,11 +1038,8 @@ class mp_step_options_t(Structure):
         ("comm", POINTER(mp_comm_t)),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
-
-class mp_xent_desc_t(Structure):
+class mp_xent_desc_t(_Sized):
     """Shape and types of a classification loss."""
 
     _fields_ = [
@@ -1103,11 +1060,8 @@ class mp_xent_desc_t(Structure):
         ("reserved0", c_uint32),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
-
-class mp_pool2d_desc_t(Structure):
+class mp_pool2d_desc_t(_Sized):
     """Shape and type of a pooling layer:
 
         x, dx    N H W C     dense, C contiguous
@@ -1149,11 +1103,8 @@ class mp_pool2d_desc_t(Structure):
         ("reserved0", c_uint32),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
-
-class mp_batchnorm_desc_t(Structure):
+class mp_batchnorm_desc_t(_Sized):
     """Batch normalisation of `rows` samples (N H W pixels of images) of `channels` values each."""
 
     _fields_ = [
@@ -1172,11 +1123,8 @@ class mp_batchnorm_desc_t(Structure):
         ("momentum", c_float),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
-
-class mp_batchnorm_tensors_t(Structure):
+class mp_batchnorm_tensors_t(_Sized):
     """The tensors of a batch normalisation, device; those that a pass does not name below are not looked
     at.  Zeros and struct_size are a start: MP_INIT_STRUCT."""
 
@@ -1210,9 +1158,6 @@ class mp_batchnorm_tensors_t(Structure):
         ("dbeta", c_void_p),
     ]
 
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
-
 
 class mp_torch_scaler_t(Structure):
     """torch.amp.GradScaler.state_dict(); the keys are the names here, but for "_growth_tracker"."""
@@ -1237,7 +1182,7 @@ class mp_megatron_scaler_t(Structure):
     ]
 
 
-class mp_kernel_info_t(Structure):
+class mp_kernel_info_t(_Sized):
     """One kernel and what it makes of a problem."""
 
     _fields_ = [
@@ -1252,9 +1197,6 @@ class mp_kernel_info_t(Structure):
         # that it needs; 0 where it cannot
         ("workspace_bytes", c_size_t),
     ]
-
-    def __init__(self, **fields):
-        super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
 
 def mp_context_config_default() -> mp_context_config_t:
@@ -1413,6 +1355,9 @@ FUNCTIONS = {
         'callback, user, level'),
     # Bytes per element; 0 for an invalid value.
     "mp_dtype_size": (c_size_t, [c_uint32],
+        'dtype'),
+    # "fp16", "bf16", "fp32"; "none" for MP_DTYPE_NONE, "?" for an invalid value.  Static storage.
+    "mp_dtype_name": (c_char_p, [c_uint32],
         'dtype'),
     # device = MP_DEVICE_AUTO, the whole of it, cudaMalloc.
     "mp_context_config_init": (c_uint32, [POINTER(mp_context_config_t), c_size_t],

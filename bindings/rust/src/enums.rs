@@ -2,517 +2,321 @@
 
 //! The enums of `mpcore.h` as Rust has them.
 
-/// Values are part of the ABI.  The decades say whose fault it is.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Status {
-    /// `MP_SUCCESS`
-    Success = 0,
-    /// a value outside its documented range
-    ErrorInvalidArgument = 1,
-    /// a pointer or ld breaks a documented alignment
-    ErrorMisaligned = 2,
-    /// ask mp\_\*\_workspace\_size
-    ErrorWorkspaceTooSmall = 3,
-    /// struct\_size is 0, or asks for unknown features
-    ErrorStructSize = 4,
-    /// no kernel for this combination; mp\_last\_error says which part
-    ErrorUnsupported = 20,
-    /// not compiled for this device
-    ErrorArchMismatch = 21,
-    /// name unknown, enumeration exhausted, shared library missing
-    ErrorNotFound = 22,
-    /// `MP_ERROR_OUT_OF_MEMORY`
-    ErrorOutOfMemory = 40,
-    /// mp\_last\_error has the CUDA error name
-    ErrorCuda = 41,
-    /// a callback of mp\_comm\_t failed; mp\_last\_error has its code
-    ErrorComm = 42,
-    /// `MP_ERROR_INTERNAL`
-    ErrorInternal = 60,
+macro_rules! numbered {
+    ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $value:literal,)* }) => {
+        $(#[$about])*
+        #[non_exhaustive]
+        #[repr(u32)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $($(#[$of])* $variant = $value,)*
+        }
+
+        impl $name {
+            /// The value of that number, if this crate knows one.
+            pub fn from_raw(raw: u32) -> Option<Self> {
+                match raw {
+                    $($value => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
 }
 
-impl Status {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            0 => Self::Success,
-            1 => Self::ErrorInvalidArgument,
-            2 => Self::ErrorMisaligned,
-            3 => Self::ErrorWorkspaceTooSmall,
-            4 => Self::ErrorStructSize,
-            20 => Self::ErrorUnsupported,
-            21 => Self::ErrorArchMismatch,
-            22 => Self::ErrorNotFound,
-            40 => Self::ErrorOutOfMemory,
-            41 => Self::ErrorCuda,
-            42 => Self::ErrorComm,
-            60 => Self::ErrorInternal,
-            _ => return None,
-        })
+numbered! {
+    /// Values are part of the ABI.  The decades say whose fault it is.
+    Status {
+        /// `MP_SUCCESS`
+        Success = 0,
+        /// a value outside its documented range
+        ErrorInvalidArgument = 1,
+        /// a pointer or ld breaks a documented alignment
+        ErrorMisaligned = 2,
+        /// ask mp\_\*\_workspace\_size
+        ErrorWorkspaceTooSmall = 3,
+        /// struct\_size is 0, or asks for unknown features
+        ErrorStructSize = 4,
+        /// no kernel for this combination; mp\_last\_error says which part
+        ErrorUnsupported = 20,
+        /// not compiled for this device
+        ErrorArchMismatch = 21,
+        /// name unknown, enumeration exhausted, shared library missing
+        ErrorNotFound = 22,
+        /// `MP_ERROR_OUT_OF_MEMORY`
+        ErrorOutOfMemory = 40,
+        /// mp\_last\_error has the CUDA error name
+        ErrorCuda = 41,
+        /// a callback of mp\_comm\_t failed; mp\_last\_error has its code
+        ErrorComm = 42,
+        /// `MP_ERROR_INTERNAL`
+        ErrorInternal = 60,
     }
 }
 
-/// How much a message matters; a smaller number matters more.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LogLevel {
-    /// every returned error, once
-    Error = 1,
-    /// slow paths taken for a reason the caller can change
-    Warn = 2,
-    /// kernel choices, the first time each is made
-    Info = 3,
-    /// every call
-    Debug = 4,
-}
-
-impl LogLevel {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            1 => Self::Error,
-            2 => Self::Warn,
-            3 => Self::Info,
-            4 => Self::Debug,
-            _ => return None,
-        })
+numbered! {
+    /// How much a message matters; a smaller number matters more.
+    LogLevel {
+        /// every returned error, once
+        Error = 1,
+        /// slow paths taken for a reason the caller can change
+        Warn = 2,
+        /// kernel choices, the first time each is made
+        Info = 3,
+        /// every call
+        Debug = 4,
     }
 }
 
-/// Element types.  0 is deliberately invalid: a forgotten field is an error.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dtype {
-    /// `MP_DTYPE_NONE`
-    DtypeNone = 0,
-    /// IEEE binary16: 5 exponent bits, 11 significant bits, max 65504
-    Fp16 = 1,
-    /// bfloat16: 8 exponent bits, 8 significant bits
-    Bf16 = 2,
-    /// IEEE binary32
-    Fp32 = 3,
-}
-
-impl Dtype {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            0 => Self::DtypeNone,
-            1 => Self::Fp16,
-            2 => Self::Bf16,
-            3 => Self::Fp32,
-            _ => return None,
-        })
+numbered! {
+    /// Element types.  0 is deliberately invalid: a forgotten field is an error.
+    Dtype {
+        /// `MP_DTYPE_NONE`
+        DtypeNone = 0,
+        /// IEEE binary16: 5 exponent bits, 11 significant bits, max 65504
+        Fp16 = 1,
+        /// bfloat16: 8 exponent bits, 8 significant bits
+        Bf16 = 2,
+        /// IEEE binary32
+        Fp32 = 3,
     }
 }
 
-/// What the kernels of a context were compiled for.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Target {
-    /// `MP_TARGET_CUDA`
-    Cuda = 1,
-    /// `MP_TARGET_HOST`
-    Host = 2,
-}
-
-impl Target {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            1 => Self::Cuda,
-            2 => Self::Host,
-            _ => return None,
-        })
+numbered! {
+    /// What the kernels of a context were compiled for.
+    Target {
+        /// `MP_TARGET_CUDA`
+        Cuda = 1,
+        /// `MP_TARGET_HOST`
+        Host = 2,
     }
 }
 
-/// An operand as it is stored, or its transpose.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Op {
-    /// `MP_OP_N`
-    N = 0,
-    /// `MP_OP_T`
-    T = 1,
-}
-
-impl Op {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            0 => Self::N,
-            1 => Self::T,
-            _ => return None,
-        })
+numbered! {
+    /// An operand as it is stored, or its transpose.
+    Op {
+        /// `MP_OP_N`
+        N = 0,
+        /// `MP_OP_T`
+        T = 1,
     }
 }
 
-/// A function applied to each element of a result, or its derivative.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Activation {
-    /// `MP_ACT_NONE`
-    None = 0,
-    /// `MP_ACT_RELU`
-    Relu = 1,
-    /// tanh form: 0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3)))
-    Gelu = 2,
-    /// backward: multiplies by relu'(aux)
-    Drelu = 3,
-    /// backward: multiplies by gelu'(aux)
-    Dgelu = 4,
-}
-
-impl Activation {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            0 => Self::None,
-            1 => Self::Relu,
-            2 => Self::Gelu,
-            3 => Self::Drelu,
-            4 => Self::Dgelu,
-            _ => return None,
-        })
+numbered! {
+    /// A function applied to each element of a result, or its derivative.
+    Activation {
+        /// `MP_ACT_NONE`
+        None = 0,
+        /// `MP_ACT_RELU`
+        Relu = 1,
+        /// tanh form: 0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3)))
+        Gelu = 2,
+        /// backward: multiplies by relu'(aux)
+        Drelu = 3,
+        /// backward: multiplies by gelu'(aux)
+        Dgelu = 4,
     }
 }
 
-/// The three passes of a convolutional layer.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ConvOp {
-    /// `MP_CONV_FPROP`
-    Fprop = 0,
-    /// `MP_CONV_DGRAD`
-    Dgrad = 1,
-    /// `MP_CONV_WGRAD`
-    Wgrad = 2,
-}
-
-impl ConvOp {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            0 => Self::Fprop,
-            1 => Self::Dgrad,
-            2 => Self::Wgrad,
-            _ => return None,
-        })
+numbered! {
+    /// The three passes of a convolutional layer.
+    ConvOp {
+        /// `MP_CONV_FPROP`
+        Fprop = 0,
+        /// `MP_CONV_DGRAD`
+        Dgrad = 1,
+        /// `MP_CONV_WGRAD`
+        Wgrad = 2,
     }
 }
 
-/// How the loss scale S follows the gradients.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ScalerPolicy {
-    /// S never changes.  bf16 training uses this with S = 1.
-    Static = 0,
-    /// Overflow: S \*= backoff\_factor.  growth\_interval clean steps in a row:
-    /// S \*= growth\_factor, unless that is not a finite number.  Source: torch.amp.GradScaler.
-    /// hysteresis h \> 1 forgives h - 1 overflows; further ones back off, until the budget is
-    /// refilled: when S grows (Megatron-LM) or, with MP\_SCALER\_REFILL\_EACH\_STEP, by every
-    /// clean step (apex update\_scale\_hysteresis).
-    Backoff = 1,
-    /// Models log2 of the largest unscaled gradient as normal, with running mean mu (decay
-    /// beta1) and deviation sigma (decay beta2, at least sigma\_floor), and sets
+numbered! {
+    /// How the loss scale S follows the gradients.
+    ScalerPolicy {
+        /// S never changes.  bf16 training uses this with S = 1.
+        Static = 0,
+        /// Overflow: S \*= backoff\_factor.  growth\_interval clean steps in a row:
+        /// S \*= growth\_factor, unless that is not a finite number.  Source: torch.amp.GradScaler.
+        /// hysteresis h \> 1 forgives h - 1 overflows; further ones back off, until the budget is
+        /// refilled: when S grows (Megatron-LM) or, with MP\_SCALER\_REFILL\_EACH\_STEP, by every
+        /// clean step (apex update\_scale\_hysteresis).
+        Backoff = 1,
+        /// Models log2 of the largest unscaled gradient as normal, with running mean mu (decay
+        /// beta1) and deviation sigma (decay beta2, at least sigma\_floor), and sets
+        ///
+        /// ```text
+        ///     S = 2^floor(log2_max - mu - overflow_std_dev * sigma)
+        /// ```
+        /// so that overflow has a fixed small probability.  An overflowing step leaves mu and
+        /// sigma alone, backs off once, and raises a head-room h (bits) subtracted in the exponent
+        /// above; every growth\_interval clean steps h shrinks by one bit.  Without h the policy
+        /// livelocks when an activation gradient, which no statistic sees, overflows first.  After
+        /// overflows before the first statistics, these begin with an h that leaves S as it is.
+        /// A step whose gradients are all zero changes nothing.
+        /// Source: OpenSeq2Seq LogMaxScaler, with its defects repaired (there an overflow feeds
+        /// 2^log\_max into a mean of log2 values and pins S at its minimum for ~12,000 steps).
+        Lognormal = 2,
+        /// OpenSeq2Seq's LogMaxScaler as it was shipped; see mpcore/compat.h.
+        Logmax = 3,
+    }
+}
+
+numbered! {
+    /// Whether a scaler still gets anywhere.
+    ScalerStatus {
+        /// `MP_SCALER_OK`
+        Ok = 0,
+        /// see mp\_scaler\_config.diverged\_after
+        Diverged = 1,
+    }
+}
+
+numbered! {
+    /// In all formulas g is the unscaled, clipped gradient, w the fp32 master weight, t the
+    /// number of applied (not skipped) steps including this one.  Norms |x| are taken over one tensor,
+    /// computed as in mp\_l2norm.
+    OptimizerKind {
+        /// m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
+        /// MP\_OPT\_NESTEROV: w -= lr (g + momentum m).  Weight decay: g += wd w, or with
+        /// MP\_OPT\_DECAY\_AFTER\_MOMENTUM w -= lr wd w, which momentum does not see.
+        /// MP\_OPT\_LARS, MP\_OPT\_LARC: g = a (g + wd w) instead, with one a per tensor:
+        ///
+        /// ```text
+        ///     LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: min(1, that / lr)
+        /// ```
+        /// a = 1 where |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
+        /// and tensors that begin as 0 stay near it.)
+        /// Source: You, Gitman & Ginsburg, Large Batch Training of Convolutional Networks, 2017,
+        /// algorithm 1; LARC: Apex, apex/parallel/LARC.py.
+        Sgd = 1,
+        /// m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
+        /// Decay: g += wd w, or with MP\_OPT\_DECOUPLED\_DECAY w -= lr wd w (AdamW).
+        /// Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
+        Adam = 2,
+        /// w -= lr r u, where w -= lr u is the step of MP\_OPT\_ADAM with the same flags, its decay
+        /// included, and r = |w| / |u|.  r = 1 where |w| or |u| is 0, and, unless MP\_OPT\_NVLAMB, for
+        /// tensors with wd = 0 (biases, normalisation), as in Apex's FusedLAMB.
+        /// The paper's form has MP\_OPT\_DECOUPLED\_DECAY, which mp\_optimizer\_desc\_default sets.  The global
+        /// clipping that Apex has inside is mp\_step\_options.max\_grad\_norm.
+        /// Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
+        Lamb = 3,
+        /// v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1), one number per tensor;
+        /// m = b1 m + (1 - dampening) (g / (sqrt(v) + eps) + wd w);  w -= lr m
+        /// dampening = b1 averages the gradients, as upstream's grad\_averaging does.
+        /// (OpenSeq2Seq never stores v, so b2 has no effect there, and has eps inside the root; Apex
+        /// corrects the bias of a v that begins without one.  This is the paper's form.)
+        /// Source: Ginsburg et al., Stochastic Gradient Methods with Layer-wise Adaptive Moments, 2019,
+        /// algorithm 1.
+        Novograd = 4,
+        /// v += g^2;  w -= lr g / (sqrt(v) + eps).  v may begin above 0 (TensorFlow: 0.1).
+        /// Decay: g += wd w, or with MP\_OPT\_DECOUPLED\_DECAY w -= lr wd w.
+        /// Source: Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch.
+        Adagrad = 5,
+        /// v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps)
+        /// With momentum: m = momentum m + g / (sqrt(v) + eps);  w -= lr m.  Decay: g += wd w.
+        /// Source: Tieleman & Hinton, COURSERA: Neural Networks for Machine Learning, 2012, lecture 6.5;
+        /// eps and momentum as in torch.
+        Rmsprop = 6,
+    }
+}
+
+numbered! {
+    /// How the learning rate follows t, on the device: a skipped step does not advance it, and a
+    /// captured graph needs no host.  Every schedule begins with a linear warm-up,
     ///
     /// ```text
-    ///     S = 2^floor(log2_max - mu - overflow_std_dev * sigma)
+    ///     lr(t) = lr t / warmup_steps   for t <= warmup_steps,
     /// ```
-    /// so that overflow has a fixed small probability.  An overflowing step leaves mu and
-    /// sigma alone, backs off once, and raises a head-room h (bits) subtracted in the exponent
-    /// above; every growth\_interval clean steps h shrinks by one bit.  Without h the policy
-    /// livelocks when an activation gradient, which no statistic sees, overflows first.  After
-    /// overflows before the first statistics, these begin with an h that leaves S as it is.
-    /// A step whose gradients are all zero changes nothing.
-    /// Source: OpenSeq2Seq LogMaxScaler, with its defects repaired (there an overflow feeds
-    /// 2^log\_max into a mean of log2 values and pins S at its minimum for ~12,000 steps).
-    Lognormal = 2,
-    /// OpenSeq2Seq's LogMaxScaler as it was shipped; see mpcore/compat.h.
-    Logmax = 3,
-}
-
-impl ScalerPolicy {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            0 => Self::Static,
-            1 => Self::Backoff,
-            2 => Self::Lognormal,
-            3 => Self::Logmax,
-            _ => return None,
-        })
+    /// and s = t - 1 - warmup\_steps counts the steps after it: the first of them has lr itself.
+    /// p = min(s / decay\_steps, 1).  Computed in fp64, rounded once.
+    LrSchedule {
+        /// lr
+        Constant = 0,
+        /// lr\_end + (lr - lr\_end) (1 - p)^decay\_power; linear with 1
+        Polynomial = 1,
+        /// lr\_end + (lr - lr\_end) (1 + cos(pi p)) / 2
+        /// Source: Loshchilov & Hutter, SGDR, 2017, equation 5, without restarts.
+        Cosine = 2,
+        /// max(lr\_end, lr decay\_rate^(s / decay\_steps))
+        Exponential = 3,
+        /// lr sqrt(max(warmup\_steps, 1) / t)
+        /// Source: Vaswani et al., Attention Is All You Need, 2017, equation 3, with lr as its peak.
+        InverseSqrt = 4,
     }
 }
 
-/// Whether a scaler still gets anywhere.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ScalerStatus {
-    /// `MP_SCALER_OK`
-    Ok = 0,
-    /// see mp\_scaler\_config.diverged\_after
-    Diverged = 1,
-}
-
-impl ScalerStatus {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            0 => Self::Ok,
-            1 => Self::Diverged,
-            _ => return None,
-        })
+numbered! {
+    /// What becomes of equal places in the tensors of all ranks.
+    ReduceOp {
+        /// `MP_REDUCE_SUM`
+        Sum = 0,
+        /// of finite numbers \>= 0 only: what NaN does to a maximum is everybody's own
+        Max = 1,
     }
 }
 
-/// In all formulas g is the unscaled, clipped gradient, w the fp32 master weight, t the
-/// number of applied (not skipped) steps including this one.  Norms |x| are taken over one tensor,
-/// computed as in mp\_l2norm.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum OptimizerKind {
-    /// m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
-    /// MP\_OPT\_NESTEROV: w -= lr (g + momentum m).  Weight decay: g += wd w, or with
-    /// MP\_OPT\_DECAY\_AFTER\_MOMENTUM w -= lr wd w, which momentum does not see.
-    /// MP\_OPT\_LARS, MP\_OPT\_LARC: g = a (g + wd w) instead, with one a per tensor:
-    ///
-    /// ```text
-    ///     LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: min(1, that / lr)
-    /// ```
-    /// a = 1 where |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
-    /// and tensors that begin as 0 stay near it.)
-    /// Source: You, Gitman & Ginsburg, Large Batch Training of Convolutional Networks, 2017,
-    /// algorithm 1; LARC: Apex, apex/parallel/LARC.py.
-    Sgd = 1,
-    /// m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
-    /// Decay: g += wd w, or with MP\_OPT\_DECOUPLED\_DECAY w -= lr wd w (AdamW).
-    /// Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
-    Adam = 2,
-    /// w -= lr r u, where w -= lr u is the step of MP\_OPT\_ADAM with the same flags, its decay
-    /// included, and r = |w| / |u|.  r = 1 where |w| or |u| is 0, and, unless MP\_OPT\_NVLAMB, for
-    /// tensors with wd = 0 (biases, normalisation), as in Apex's FusedLAMB.
-    /// The paper's form has MP\_OPT\_DECOUPLED\_DECAY, which mp\_optimizer\_desc\_default sets.  The global
-    /// clipping that Apex has inside is mp\_step\_options.max\_grad\_norm.
-    /// Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
-    Lamb = 3,
-    /// v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1), one number per tensor;
-    /// m = b1 m + (1 - dampening) (g / (sqrt(v) + eps) + wd w);  w -= lr m
-    /// dampening = b1 averages the gradients, as upstream's grad\_averaging does.
-    /// (OpenSeq2Seq never stores v, so b2 has no effect there, and has eps inside the root; Apex
-    /// corrects the bias of a v that begins without one.  This is the paper's form.)
-    /// Source: Ginsburg et al., Stochastic Gradient Methods with Layer-wise Adaptive Moments, 2019,
-    /// algorithm 1.
-    Novograd = 4,
-    /// v += g^2;  w -= lr g / (sqrt(v) + eps).  v may begin above 0 (TensorFlow: 0.1).
-    /// Decay: g += wd w, or with MP\_OPT\_DECOUPLED\_DECAY w -= lr wd w.
-    /// Source: Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch.
-    Adagrad = 5,
-    /// v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps)
-    /// With momentum: m = momentum m + g / (sqrt(v) + eps);  w -= lr m.  Decay: g += wd w.
-    /// Source: Tieleman & Hinton, COURSERA: Neural Networks for Machine Learning, 2012, lecture 6.5;
-    /// eps and momentum as in torch.
-    Rmsprop = 6,
-}
-
-impl OptimizerKind {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            1 => Self::Sgd,
-            2 => Self::Adam,
-            3 => Self::Lamb,
-            4 => Self::Novograd,
-            5 => Self::Adagrad,
-            6 => Self::Rmsprop,
-            _ => return None,
-        })
+numbered! {
+    /// What became of a step.
+    StepOutcome {
+        /// the device has not come to it yet
+        Pending = 0,
+        /// `MP_STEP_TAKEN`
+        Taken = 1,
+        /// there was an overflow
+        Skipped = 2,
     }
 }
 
-/// How the learning rate follows t, on the device: a skipped step does not advance it, and a
-/// captured graph needs no host.  Every schedule begins with a linear warm-up,
-///
-/// ```text
-///     lr(t) = lr t / warmup_steps   for t <= warmup_steps,
-/// ```
-/// and s = t - 1 - warmup\_steps counts the steps after it: the first of them has lr itself.
-/// p = min(s / decay\_steps, 1).  Computed in fp64, rounded once.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LrSchedule {
-    /// lr
-    Constant = 0,
-    /// lr\_end + (lr - lr\_end) (1 - p)^decay\_power; linear with 1
-    Polynomial = 1,
-    /// lr\_end + (lr - lr\_end) (1 + cos(pi p)) / 2
-    /// Source: Loshchilov & Hutter, SGDR, 2017, equation 5, without restarts.
-    Cosine = 2,
-    /// max(lr\_end, lr decay\_rate^(s / decay\_steps))
-    Exponential = 3,
-    /// lr sqrt(max(warmup\_steps, 1) / t)
-    /// Source: Vaswani et al., Attention Is All You Need, 2017, equation 3, with lr as its peak.
-    InverseSqrt = 4,
-}
-
-impl LrSchedule {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            0 => Self::Constant,
-            1 => Self::Polynomial,
-            2 => Self::Cosine,
-            3 => Self::Exponential,
-            4 => Self::InverseSqrt,
-            _ => return None,
-        })
+numbered! {
+    /// What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
+    /// one of the two means, and not at all in the other.
+    PoolMode {
+        /// `MP_POOL_MAX`
+        Max = 1,
+        /// sum / (window\_h window\_w)
+        AvgIncludePad = 2,
+        /// sum / number of pixels inside the image
+        AvgExcludePad = 3,
     }
 }
 
-/// What becomes of equal places in the tensors of all ranks.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ReduceOp {
-    /// `MP_REDUCE_SUM`
-    Sum = 0,
-    /// of finite numbers \>= 0 only: what NaN does to a maximum is everybody's own
-    Max = 1,
-}
-
-impl ReduceOp {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            0 => Self::Sum,
-            1 => Self::Max,
-            _ => return None,
-        })
-    }
-}
-
-/// What became of a step.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StepOutcome {
-    /// the device has not come to it yet
-    Pending = 0,
-    /// `MP_STEP_TAKEN`
-    Taken = 1,
-    /// there was an overflow
-    Skipped = 2,
-}
-
-impl StepOutcome {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            0 => Self::Pending,
-            1 => Self::Taken,
-            2 => Self::Skipped,
-            _ => return None,
-        })
-    }
-}
-
-/// What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
-/// one of the two means, and not at all in the other.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PoolMode {
-    /// `MP_POOL_MAX`
-    Max = 1,
-    /// sum / (window\_h window\_w)
-    AvgIncludePad = 2,
-    /// sum / number of pixels inside the image
-    AvgExcludePad = 3,
-}
-
-impl PoolMode {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            1 => Self::Max,
-            2 => Self::AvgIncludePad,
-            3 => Self::AvgExcludePad,
-            _ => return None,
-        })
-    }
-}
-
-/// Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
-/// is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
-/// later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
-/// an overflow with S = 1; here S stays there.)  All are MP\_SCALER\_BACKOFF but for the first and
-/// the last; change what you like in the config returned.
-#[non_exhaustive]
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ScalerPreset {
-    /// mp\_scaler\_config\_default(MP\_SCALER\_LOGNORMAL)
-    Lognormal = 0,
-    /// torch.amp.GradScaler.  2^16, interval 2000, no limits.
-    Torch = 1,
-    /// apex.amp LossScaler, apex/amp/scaler.py (removed from apex in 2025).  2^16, interval 2000, no
-    /// minimum, maximum 2^24.
-    ApexAmp = 2,
-    /// apex csrc/update\_scale\_hysteresis.cu: torch's rule, but it takes 2 overflows without a clean
-    /// step between them to back off.  The kernel has no defaults: torch's, and Megatron's
-    /// hysteresis of 2.
-    ApexHysteresis = 3,
-    /// Megatron-LM DynamicGradScaler, core/optimizer/grad\_scaler.py.  2^32, interval 1000, minimum
-    /// 1, hysteresis 2, refilled when S grows.
-    Megatron = 4,
-    /// DeepSpeed DynamicLossScaler, runtime/fp16/loss\_scaler.py (ZeRO), with the defaults of the
-    /// "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
-    /// consecutive\_hysteresis set MP\_SCALER\_REFILL\_EACH\_STEP.
-    Deepspeed = 5,
-    /// DeepSpeed FP16\_Optimizer, runtime/fp16/fused\_optimizer.py (without ZeRO), which has a rule of
-    /// its own: no hysteresis, and the first growth takes 1001 clean steps.
-    DeepspeedFused = 6,
-    /// tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  2^15, interval 2000,
-    /// minimum 1.
-    Keras = 7,
-    /// keras.optimizers.LossScaleOptimizer of Keras 3: the same without minimum.
-    Keras3 = 8,
-    /// OpenSeq2Seq BackoffScaler, optimizers/automatic\_loss\_scaler.py.  2^14, which is also the
-    /// maximum, interval 2000, minimum 1.
-    Openseq2seqBackoff = 9,
-    /// OpenSeq2Seq LogMaxScaler as shipped: MP\_SCALER\_LOGMAX.  1, in \[1, 2^14\].
-    Openseq2seqLogmax = 10,
-}
-
-impl ScalerPreset {
-    /// The value of that number, if this crate knows one.
-    pub fn from_raw(raw: u32) -> Option<Self> {
-        Some(match raw {
-            0 => Self::Lognormal,
-            1 => Self::Torch,
-            2 => Self::ApexAmp,
-            3 => Self::ApexHysteresis,
-            4 => Self::Megatron,
-            5 => Self::Deepspeed,
-            6 => Self::DeepspeedFused,
-            7 => Self::Keras,
-            8 => Self::Keras3,
-            9 => Self::Openseq2seqBackoff,
-            10 => Self::Openseq2seqLogmax,
-            _ => return None,
-        })
+numbered! {
+    /// Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
+    /// is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
+    /// later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
+    /// an overflow with S = 1; here S stays there.)  All are MP\_SCALER\_BACKOFF but for the first and
+    /// the last; change what you like in the config returned.
+    ScalerPreset {
+        /// mp\_scaler\_config\_default(MP\_SCALER\_LOGNORMAL)
+        Lognormal = 0,
+        /// torch.amp.GradScaler.  2^16, interval 2000, no limits.
+        Torch = 1,
+        /// apex.amp LossScaler, apex/amp/scaler.py (removed from apex in 2025).  2^16, interval 2000, no
+        /// minimum, maximum 2^24.
+        ApexAmp = 2,
+        /// apex csrc/update\_scale\_hysteresis.cu: torch's rule, but it takes 2 overflows without a clean
+        /// step between them to back off.  The kernel has no defaults: torch's, and Megatron's
+        /// hysteresis of 2.
+        ApexHysteresis = 3,
+        /// Megatron-LM DynamicGradScaler, core/optimizer/grad\_scaler.py.  2^32, interval 1000, minimum
+        /// 1, hysteresis 2, refilled when S grows.
+        Megatron = 4,
+        /// DeepSpeed DynamicLossScaler, runtime/fp16/loss\_scaler.py (ZeRO), with the defaults of the
+        /// "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
+        /// consecutive\_hysteresis set MP\_SCALER\_REFILL\_EACH\_STEP.
+        Deepspeed = 5,
+        /// DeepSpeed FP16\_Optimizer, runtime/fp16/fused\_optimizer.py (without ZeRO), which has a rule of
+        /// its own: no hysteresis, and the first growth takes 1001 clean steps.
+        DeepspeedFused = 6,
+        /// tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  2^15, interval 2000,
+        /// minimum 1.
+        Keras = 7,
+        /// keras.optimizers.LossScaleOptimizer of Keras 3: the same without minimum.
+        Keras3 = 8,
+        /// OpenSeq2Seq BackoffScaler, optimizers/automatic\_loss\_scaler.py.  2^14, which is also the
+        /// maximum, interval 2000, minimum 1.
+        Openseq2seqBackoff = 9,
+        /// OpenSeq2Seq LogMaxScaler as shipped: MP\_SCALER\_LOGMAX.  1, in \[1, 2^14\].
+        Openseq2seqLogmax = 10,
     }
 }

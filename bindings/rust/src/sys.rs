@@ -396,16 +396,6 @@ pub struct mp_allocator_t {
     pub user: *mut c_void,
 }
 
-impl mp_allocator_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
-}
-
 /// Which device a context is, and how it is used.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -419,16 +409,6 @@ pub struct mp_context_config_t {
     pub flags: u32,
     /// Host, copied; NULL = cudaMalloc / cudaFree.
     pub allocator: *const mp_allocator_t,
-}
-
-impl mp_context_config_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
 }
 
 /// What a context says of its device.
@@ -446,16 +426,6 @@ pub struct mp_device_info_t {
     pub l2_bytes: i64,
     /// NUL-terminated
     pub name: [c_char; 64],
-}
-
-impl mp_device_info_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
 }
 
 /// Work done on the fp32 accumulators before they are rounded and stored.  In order:
@@ -497,16 +467,6 @@ pub struct mp_epilogue_t {
     pub found_inf: *mut f32,
 }
 
-impl mp_epilogue_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
-}
-
 /// Shape, types and layout of a GEMM; no data pointers, so that one descriptor
 /// serves as a key for workspace queries and kernel choice and can be reused.
 #[repr(C)]
@@ -545,16 +505,6 @@ pub struct mp_gemm_desc_t {
     pub kernel: *const c_char,
 }
 
-impl mp_gemm_desc_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
-}
-
 /// One product of mp\_gemm\_grouped: its shape and its matrices, as in mp\_gemm.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -578,16 +528,6 @@ pub struct mp_gemm_group_item_t {
     pub C: *const c_void,
     /// device
     pub D: *mut c_void,
-}
-
-impl mp_gemm_group_item_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
 }
 
 /// Shape, types and layout of a convolution.  Names as in the CUTLASS documentation:
@@ -656,16 +596,6 @@ pub struct mp_conv2d_desc_t {
     pub kernel: *const c_char,
 }
 
-impl mp_conv2d_desc_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
-}
-
 /// Describes `count` dense tensors.  Host arrays, copied by create.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -683,16 +613,6 @@ pub struct mp_tensor_list_desc_t {
     pub numel: *const i64,
     /// One type per tensor, optional: layers kept in fp32 beside fp16 ones.
     pub dtypes: *const mp_dtype_t,
-}
-
-impl mp_tensor_list_desc_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
 }
 
 /// What is in one tensor, or in all of a list.  Written by kernels into device memory, so it has no
@@ -718,15 +638,6 @@ pub struct mp_tensor_report_t {
     pub amax: f32,
 }
 
-impl mp_tensor_report_t {
-    /// Zeros.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let s: Self = unsafe { core::mem::zeroed() };
-        s
-    }
-}
-
 /// What mp\_tensor\_stats writes; every pointer is device memory and optional.
 /// mp\_check\_nonfinite, mp\_amax, mp\_l2norm and mp\_inspect say what each of them is.
 #[repr(C)]
@@ -749,16 +660,6 @@ pub struct mp_stats_outputs_t {
     pub report: *mut mp_tensor_report_t,
     /// 1; count.  Costs counters in the pass, which is slower with a report than without.
     pub tensor_reports: *mut mp_tensor_report_t,
-}
-
-impl mp_stats_outputs_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
 }
 
 /// Decimal fractions are double, so that 0.99 is the 0.99 of Python.
@@ -804,16 +705,6 @@ pub struct mp_scaler_config_t {
     pub reserved0: u32,
 }
 
-impl mp_scaler_config_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
-}
-
 /// Everything a checkpoint needs; plain data, can be written to disk as it is (same byte
 /// order assumed).
 #[repr(C)]
@@ -847,16 +738,6 @@ pub struct mp_scaler_state_t {
     pub skipped_nan: i64,
     /// since the last clean step
     pub skipped_in_row: i64,
-}
-
-impl mp_scaler_state_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
 }
 
 /// Hyperparameters of one parameter group.  A limit or a regularizer of 0 is none.
@@ -896,16 +777,6 @@ pub struct mp_hyper_t {
     pub decay_rate: f32,
     /// in the unit of lr
     pub lr_end: f32,
-}
-
-impl mp_hyper_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
 }
 
 /// The lists below are parallel: same count and sizes.  They must outlive the optimizer,
@@ -951,16 +822,6 @@ pub struct mp_optimizer_desc_t {
     pub rounding_seed: u64,
 }
 
-impl mp_optimizer_desc_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
-}
-
 /// How fp32 master weights become their 16-bit copy.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -975,16 +836,6 @@ pub struct mp_model_options_t {
     pub t: *const i64,
     /// as mp\_step\_options.model\_overflows
     pub overflows: *mut i64,
-}
-
-impl mp_model_options_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
 }
 
 /// How to reach the other ranks: a table of callbacks, so that this library links no other.
@@ -1016,16 +867,6 @@ pub struct mp_comm_t {
     pub group_end: Option<unsafe extern "C" fn(user: *mut c_void) -> c_int>,
     /// e.g. the ncclComm\_t
     pub user: *mut c_void,
-}
-
-impl mp_comm_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
 }
 
 /// What else a step does and reports.
@@ -1065,16 +906,6 @@ pub struct mp_step_options_t {
     pub comm: *const mp_comm_t,
 }
 
-impl mp_step_options_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
-}
-
 /// Shape and types of a classification loss.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1094,16 +925,6 @@ pub struct mp_xent_desc_t {
     pub weight: f32,
     /// must be 0
     pub reserved0: u32,
-}
-
-impl mp_xent_desc_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
 }
 
 /// Shape and type of a pooling layer:
@@ -1150,16 +971,6 @@ pub struct mp_pool2d_desc_t {
     pub reserved0: u32,
 }
 
-impl mp_pool2d_desc_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
-}
-
 /// Batch normalisation of `rows` samples (N H W pixels of images) of `channels` values each.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1177,16 +988,6 @@ pub struct mp_batchnorm_desc_t {
     pub epsilon: f32,
     /// of the running statistics, in \[0, 1\]
     pub momentum: f32,
-}
-
-impl mp_batchnorm_desc_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
 }
 
 /// The tensors of a batch normalisation, device; those that a pass does not name below are not looked
@@ -1223,16 +1024,6 @@ pub struct mp_batchnorm_tensors_t {
     pub dbeta: *mut f32,
 }
 
-impl mp_batchnorm_tensors_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
-}
-
 /// torch.amp.GradScaler.state\_dict(); the keys are the names here, but for "\_growth\_tracker".
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1244,15 +1035,6 @@ pub struct mp_torch_scaler_t {
     pub growth_tracker: i32,
 }
 
-impl mp_torch_scaler_t {
-    /// Zeros.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let s: Self = unsafe { core::mem::zeroed() };
-        s
-    }
-}
-
 /// DynamicGradScaler.state\_dict() of Megatron-LM; the keys are the names here.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1261,15 +1043,6 @@ pub struct mp_megatron_scaler_t {
     pub growth_tracker: i32,
     /// below 0 after more overflows than hysteresis
     pub hysteresis_tracker: i32,
-}
-
-impl mp_megatron_scaler_t {
-    /// Zeros.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let s: Self = unsafe { core::mem::zeroed() };
-        s
-    }
 }
 
 /// One kernel and what it makes of a problem.
@@ -1288,14 +1061,49 @@ pub struct mp_kernel_info_t {
     pub workspace_bytes: usize,
 }
 
-impl mp_kernel_info_t {
-    /// Zeros, and `struct_size`: MP_INIT_STRUCT.
-    pub fn zeroed() -> Self {
-        // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
-        let mut s: Self = unsafe { core::mem::zeroed() };
-        s.struct_size = core::mem::size_of::<Self>() as u32;
-        s
-    }
+macro_rules! zeroed {
+    ($about:literal, $finish:expr, $($name:ident)*) => { $(
+        impl $name {
+            #[doc = $about]
+            pub fn zeroed() -> Self {
+                // SAFETY: integers, floats, nullable pointers: zeros are a value of each.
+                $finish(unsafe { core::mem::zeroed::<Self>() })
+            }
+        }
+    )* };
+}
+
+zeroed! {
+    "Zeros, and `struct_size`: MP_INIT_STRUCT.",
+    |s| Self { struct_size: core::mem::size_of::<Self>() as u32, ..s },
+    mp_allocator_t
+    mp_context_config_t
+    mp_device_info_t
+    mp_epilogue_t
+    mp_gemm_desc_t
+    mp_gemm_group_item_t
+    mp_conv2d_desc_t
+    mp_tensor_list_desc_t
+    mp_stats_outputs_t
+    mp_scaler_config_t
+    mp_scaler_state_t
+    mp_hyper_t
+    mp_optimizer_desc_t
+    mp_model_options_t
+    mp_comm_t
+    mp_step_options_t
+    mp_xent_desc_t
+    mp_pool2d_desc_t
+    mp_batchnorm_desc_t
+    mp_batchnorm_tensors_t
+    mp_kernel_info_t
+}
+zeroed! {
+    "Zeros.",
+    |s| s,
+    mp_tensor_report_t
+    mp_torch_scaler_t
+    mp_megatron_scaler_t
 }
 
 /// device = MP\_DEVICE\_AUTO, the whole of it, cudaMalloc.
@@ -1489,6 +1297,9 @@ extern "C" {
 
     /// Bytes per element; 0 for an invalid value.
     pub fn mp_dtype_size(dtype: mp_dtype_t) -> usize;
+
+    /// "fp16", "bf16", "fp32"; "none" for MP\_DTYPE\_NONE, "?" for an invalid value.  Static storage.
+    pub fn mp_dtype_name(dtype: mp_dtype_t) -> *const c_char;
 
     /// device = MP\_DEVICE\_AUTO, the whole of it, cudaMalloc.
     pub fn mp_context_config_init(config: *mut mp_context_config_t, struct_size: usize) -> mp_status_t;
