@@ -64,7 +64,7 @@ ConvCase random_conv(Random &random, int64_t most_products) {
     return count <= most_products && (count > 0 || one_in(random, 10));
   };
   while (!is_wanted()) v = draw_shape(random);
-  v = with(v, pick(random, kConvOps), pick(random, kAllConvTypes));
+  v = with(v, pick(random, kConvOps), pick(random, kAllTypes));
   v.alpha = pick(random, kAlphas);
   v.beta = pick(random, kBetas);
   v.fill = pick(random, kFills);

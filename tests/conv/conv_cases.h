@@ -11,15 +11,6 @@ namespace mptest {
 
 constexpr mp_conv_op_t kConvOps[] = {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD};
 
-struct ConvTypes {
-  mp_dtype_t in, out;
-};
-constexpr ConvTypes kAllConvTypes[] = {{MP_FP16, MP_FP16}, {MP_FP16, MP_BF16}, {MP_FP16, MP_FP32},
-                                       {MP_BF16, MP_BF16}, {MP_BF16, MP_FP16}, {MP_BF16, MP_FP32},
-                                       {MP_FP32, MP_FP32}, {MP_FP32, MP_FP16}, {MP_FP32, MP_BF16}};
-constexpr ConvTypes kOneOfEachConvType[] = {
-    {MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}, {MP_FP32, MP_FP32}};
-
 inline ConvCase conv_case(int32_t n, int32_t h, int32_t w, int32_t c, int32_t k, int32_t r,
                           int32_t s) {
   ConvCase v;
@@ -57,10 +48,10 @@ inline ConvCase grouped(ConvCase v, int32_t groups) {
   v.groups = groups;
   return v;
 }
-inline ConvCase with(ConvCase v, mp_conv_op_t op, const ConvTypes &types) {
+inline ConvCase with(ConvCase v, mp_conv_op_t op, const Types &types) {
   v.op = op;
-  v.ab = types.in;
-  v.cd = types.out;
+  v.ab = types.ab;
+  v.cd = types.cd;
   return v;
 }
 

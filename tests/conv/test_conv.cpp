@@ -12,7 +12,7 @@ using namespace mptest;
 
 namespace {
 
-void check_all(const std::vector<ConvCase> &shapes, const ConvTypes &types,
+void check_all(const std::vector<ConvCase> &shapes, const Types &types,
                void (*change)(ConvCase &) = nullptr) {
   for (const ConvCase &shape : shapes) {
     for (const mp_conv_op_t op : kConvOps) {
@@ -23,10 +23,10 @@ void check_all(const std::vector<ConvCase> &shapes, const ConvTypes &types,
   }
 }
 
-/// One of kOneOfEachConvType for each shape in turn.
+/// One of kOneOfEach for each shape in turn.
 void check_all_with_types_in_turn(const std::vector<ConvCase> &shapes) {
   for (size_t i = 0; i < shapes.size(); ++i) {
-    check_all({shapes[i]}, kOneOfEachConvType[i % std::size(kOneOfEachConvType)]);
+    check_all({shapes[i]}, kOneOfEach[i % std::size(kOneOfEach)]);
   }
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("conv: the oracle computes what is written out here by hand", "[conv][
 }
 
 TEST_CASE("conv: layers as networks have them, every type", "[conv]") {
-  for (const ConvTypes &types : kAllConvTypes) check_all(usual_convs(), types);
+  for (const Types &types : kAllTypes) check_all(usual_convs(), types);
 }
 
 TEST_CASE("conv: layers as networks have them", "[conv][strict]") {
@@ -86,7 +86,7 @@ TEST_CASE("conv: layers as networks have them", "[conv][strict]") {
 }
 
 TEST_CASE("conv: awkward shapes, every type", "[conv]") {
-  for (const ConvTypes &types : kAllConvTypes) check_all(awkward_convs(), types);
+  for (const Types &types : kAllTypes) check_all(awkward_convs(), types);
 }
 
 TEST_CASE("conv: awkward shapes that add to what is there", "[conv][strict]") {
@@ -121,7 +121,7 @@ TEST_CASE("conv: alpha and beta", "[conv][strict]") {
 }
 
 TEST_CASE("conv: integers beyond 16 bits are rounded once, to nearest even", "[conv]") {
-  for (const ConvTypes &types : kAllConvTypes) {
+  for (const Types &types : kAllTypes) {
     check_all({padded(conv_case(2, 9, 11, 16, 24, 3, 3), 1),
                grouped(padded(conv_case(2, 8, 9, 16, 16, 3, 3), 1), 16),
                conv_case(2, 7, 9, 24, 40, 1, 1)},
@@ -133,7 +133,7 @@ TEST_CASE("conv: integers beyond 16 bits are rounded once, to nearest even", "[c
 }
 
 TEST_CASE("conv: reals stay within the derived bound", "[conv]") {
-  for (const ConvTypes &types : kOneOfEachConvType) {
+  for (const Types &types : kOneOfEach) {
     check_all(usual_convs(), types, [](ConvCase &c) {
       c.fill = Fill::kReal;
       c.alpha = 0.3f;
@@ -147,7 +147,7 @@ TEST_CASE("conv: misaligned tensors, all and one by one", "[conv]") {
                                         conv_case(2, 5, 6, 16, 24, 1, 1),
                                         strided(padded(conv_case(1, 9, 9, 3, 8, 5, 5), 2), 2, 2),
                                         grouped(padded(conv_case(2, 6, 7, 16, 16, 3, 3), 1), 16)};
-  for (const ConvTypes &types : kAllConvTypes) {
+  for (const Types &types : kAllTypes) {
     check_all(shapes, types, [](ConvCase &c) { c.offset = 1; });
     check_all(shapes, types, [](ConvCase &c) { c.stray = "1"; });
     check_all(shapes, types, [](ConvCase &c) { c.stray = "2"; });

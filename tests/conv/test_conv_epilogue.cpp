@@ -18,11 +18,11 @@ std::vector<ConvCase> layers() {
           conv_case(2, 9, 8, 24, 40, 1, 1)};
 }
 
-constexpr ConvTypes kTypes[] = {
+constexpr Types kTypes[] = {
     {MP_FP16, MP_FP16}, {MP_FP16, MP_FP32}, {MP_BF16, MP_BF16}, {MP_FP32, MP_FP32}};
 
 /// Integers and reals, on every layer.
-void check_layers(mp_conv_op_t op, const ConvTypes &types, void (*change)(ConvCase &)) {
+void check_layers(mp_conv_op_t op, const Types &types, void (*change)(ConvCase &)) {
   for (const ConvCase &layer : layers()) {
     ConvCase c = with(layer, op, types);
     change(c);
@@ -45,7 +45,7 @@ TEST_CASE("conv epilogue: a few generated options", "[conv][strict]") {
 }
 
 TEST_CASE("conv epilogue: the forward pass of a layer", "[conv]") {
-  for (const ConvTypes &types : kTypes) {
+  for (const Types &types : kTypes) {
     check_layers(MP_CONV_FPROP, types, [](ConvCase &c) {
       c.bias = MP_FP32;
       c.activation = MP_ACT_RELU;
@@ -61,7 +61,7 @@ TEST_CASE("conv epilogue: the forward pass of a layer", "[conv]") {
 }
 
 TEST_CASE("conv epilogue: the backward pass of a layer", "[conv]") {
-  for (const ConvTypes &types : kTypes) {
+  for (const Types &types : kTypes) {
     check_layers(MP_CONV_DGRAD, types, [](ConvCase &c) {
       c.activation = MP_ACT_DRELU;
       c.aux = c.dbias = c.amax = c.found_inf = true;
@@ -139,7 +139,7 @@ TEST_CASE("conv: equal calls give equal bits, whatever the workspace held", "[co
   shapes.push_back(padded(conv_case(4, 20, 21, 8, 16, 3, 3), 1));  // a long sum in wgrad
   for (const ConvCase &shape : shapes) {
     for (const mp_conv_op_t op : kConvOps) {
-      for (const ConvTypes &types : kOneOfEachConvType) {
+      for (const Types &types : kOneOfEach) {
         ConvCase c = with(shape, op, types);
         c.fill = Fill::kReal;
         c.dbias = op != MP_CONV_WGRAD;

@@ -35,7 +35,7 @@ void check(const ConvCase &c, bool (*is_wanted)(const std::string &) = is_whole)
   CHECK(check_kernels(run, Misaligned::kNo, is_wanted) > 0);
 }
 
-constexpr ConvTypes kTypes[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}};
+constexpr Types kTypes[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}};
 
 /// Either way of storing 16 and 32 bits, in turns.
 void check_ops(const ConvCase &layer, const std::vector<mp_conv_op_t> &ops) {

@@ -9,6 +9,8 @@
 
 namespace mptest {
 
+inline constexpr const char *kAllOps[] = {"NN", "NT", "TN", "TT"};
+
 struct GemmCase : OutputCase {
   int64_t m = 1, n = 1, k = 1;
   std::string op = "NN";  ///< op_a, op_b

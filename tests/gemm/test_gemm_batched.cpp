@@ -17,15 +17,10 @@ GemmCase batch_case(mp_dtype_t ab, mp_dtype_t cd, const std::string &op) {
   return c;
 }
 
-struct Types {
-  mp_dtype_t ab, cd;
-};
-constexpr Types kTypes[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}, {MP_FP32, MP_FP32}};
-
 }  // namespace
 
 TEST_CASE("gemm batch: strides", "[gemm][strict]") {
-  for (const Types &types : kTypes) {
+  for (const Types &types : kOneOfEach) {
     for (const char *const op : {"NN", "NT", "TN", "TT"}) {
       GemmCase c = batch_case(types.ab, types.cd, op);
       c.beta = 1.0f;
@@ -77,7 +72,7 @@ TEST_CASE("gemm batch: more items than one grid dimension holds", "[gemm]") {
 }
 
 TEST_CASE("gemm batch: arrays of pointers", "[gemm][strict]") {
-  for (const Types &types : kTypes) {
+  for (const Types &types : kOneOfEach) {
     for (const char *const op : {"NN", "NT", "TN", "TT"}) {
       GemmCase c = batch_case(types.ab, types.cd, op);
       c.pointers = true;
@@ -92,7 +87,7 @@ TEST_CASE("gemm batch: arrays of pointers", "[gemm][strict]") {
 
 TEST_CASE("gemm batch: one misaligned pointer among aligned ones", "[gemm][strict]") {
   // The host does not see the pointers: every kernel has to cope.
-  for (const Types &types : kTypes) {
+  for (const Types &types : kOneOfEach) {
     for (const char *const op : {"NN", "TT"}) {
       for (const char *const stray : {"a1", "b0", "c2", "d1", "abcd2"}) {
         GemmCase c = batch_case(types.ab, types.cd, op);

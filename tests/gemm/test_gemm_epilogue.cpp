@@ -17,9 +17,6 @@ GemmCase base_case(mp_dtype_t ab, mp_dtype_t cd) {
   return c;
 }
 
-struct Types {
-  mp_dtype_t ab, cd;
-};
 constexpr Types kTypes[] = {
     {MP_FP16, MP_FP16}, {MP_FP16, MP_FP32}, {MP_BF16, MP_BF16}, {MP_FP32, MP_FP32}};
 

@@ -9,15 +9,6 @@ using namespace mptest;
 
 namespace {
 
-struct Types {
-  mp_dtype_t ab, cd;
-};
-constexpr Types kAllTypes[] = {{MP_FP16, MP_FP16}, {MP_FP16, MP_BF16}, {MP_FP16, MP_FP32},
-                               {MP_BF16, MP_BF16}, {MP_BF16, MP_FP16}, {MP_BF16, MP_FP32},
-                               {MP_FP32, MP_FP32}, {MP_FP32, MP_FP16}, {MP_FP32, MP_BF16}};
-constexpr Types kOneOfEach[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}, {MP_FP32, MP_FP32}};
-constexpr const char *kAllOps[] = {"NN", "NT", "TN", "TT"};
-
 /// Tiles are 64, 128 or 256 wide: whole ones, single elements, primes, long and thin, nothing.
 const std::vector<GroupItem> kSeventeen = {
     {129, 64, 72}, {0, 5, 3},     {1, 1, 1},     {256, 128, 64},  {17, 300, 40}, {64, 64, 0},

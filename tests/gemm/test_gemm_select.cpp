@@ -42,7 +42,7 @@ TEST_CASE("select: every problem has kernels, with unique and lasting names", "[
   Random random(11);
   for (int i = 0; i < 300; ++i) {
     const mp_gemm_desc_t desc = random_problem(random);
-    CAPTURE(desc.m, desc.n, desc.k, name_of(desc.dtype_ab), name_of(desc.dtype_cd));
+    CAPTURE(desc.m, desc.n, desc.k, mp_dtype_name(desc.dtype_ab), mp_dtype_name(desc.dtype_cd));
     const std::vector<const char *> names = runnable_kernels(desc);
     REQUIRE(!names.empty());
     CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());

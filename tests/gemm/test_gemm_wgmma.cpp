@@ -8,11 +8,6 @@ using namespace mptest;
 
 namespace {
 
-constexpr const char *kAllOps[] = {"NN", "NT", "TN", "TT"};
-
-struct Types {
-  mp_dtype_t ab, cd;
-};
 constexpr Types kTypes[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}};
 
 GemmCase make_case(int64_t m, int64_t n, int64_t k, const std::string &op = "NN",

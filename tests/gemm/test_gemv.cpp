@@ -9,15 +9,6 @@ using namespace mptest;
 
 namespace {
 
-struct Types {
-  mp_dtype_t ab, cd;
-};
-constexpr Types kAllTypes[] = {{MP_FP16, MP_FP16}, {MP_FP16, MP_BF16}, {MP_FP16, MP_FP32},
-                               {MP_BF16, MP_BF16}, {MP_BF16, MP_FP16}, {MP_BF16, MP_FP32},
-                               {MP_FP32, MP_FP32}, {MP_FP32, MP_FP16}, {MP_FP32, MP_BF16}};
-constexpr Types kOneOfEach[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}, {MP_FP32, MP_FP32}};
-constexpr const char *kAllOps[] = {"NN", "NT", "TN", "TT"};
-
 /// The operand with few rows or columns, the extent of the other, and k.
 struct Shape {
   int64_t count, extent, k;

@@ -11,7 +11,6 @@ namespace mptest::batch_norm {
 
 using Vector = std::vector<double>;
 
-constexpr mp_dtype_t kTypes[] = {MP_FP16, MP_BF16, MP_FP32};
 constexpr mp_activation_t kActivations[] = {MP_ACT_NONE, MP_ACT_RELU};
 /// Around the 4 rows, 8 channels and 64 channels that the kernels take at a time.
 constexpr int64_t kRows[] = {2, 3, 31, 129, 600, 1700};

@@ -84,7 +84,7 @@ void check_y(const Layer &l, const Vector &y, const std::vector<Bounded> &mean,
 
 /// Everything that the forward pass writes.
 void check_training(const Layer &l) {
-  CAPTURE(l.rows(), l.channels(), name_of(l.desc.dtype), l.desc.activation, l.offset);
+  CAPTURE(l.rows(), l.channels(), mp_dtype_name(l.desc.dtype), l.desc.activation, l.offset);
   const Trained got = train(l);
   const Bounded momentum = l.desc.momentum, rest = Bounded(1.0) - momentum;
   std::vector<Bounded> mean, inv_std;
@@ -113,7 +113,7 @@ void check_training(const Layer &l) {
 
 TEST_CASE("batch norm: training, all types and shapes", "[layers][batch_norm]") {
   uint64_t seed = 0;
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : kDtypes) {
     for (const mp_activation_t activation : kActivations) {
       for (const int64_t rows : kRows) {
         for (const int32_t channels : kChannels) {
@@ -128,7 +128,7 @@ TEST_CASE("batch norm: training, all types and shapes", "[layers][batch_norm]") 
 
 TEST_CASE("batch norm: training, small and unaligned", "[layers][batch_norm][strict]") {
   uint64_t seed = 100;
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : kDtypes) {
     for (const int32_t channels : {1, 8, 19, 72}) {
       for (const int64_t offset : {0, 1, 4}) {
         Layer l = random_layer(dtype, 150, channels, ++seed);
@@ -167,13 +167,13 @@ TEST_CASE("batch norm: a large mean does not spoil a small variance",
 }
 
 TEST_CASE("batch norm: a constant channel becomes beta", "[layers][batch_norm][strict]") {
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t rows : {1, 2, 5, 64, 1000}) {
       Layer l = random_layer(dtype, rows, 11, 203);
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < 11; ++j) l.x.at(0, i, j) = round_to(dtype, 100.0 / 3.0 + j);
       const Trained got = train(l);
-      CAPTURE(name_of(dtype), rows);
+      CAPTURE(mp_dtype_name(dtype), rows);
       for (size_t j = 0; j < 11; ++j) {
         CHECK(got.mean[j] == l.x.at(0, 0, static_cast<int64_t>(j)));
         CHECK(got.y[j] == round_to(dtype, l.beta[j]));
@@ -184,7 +184,7 @@ TEST_CASE("batch norm: a constant channel becomes beta", "[layers][batch_norm][s
 }
 
 TEST_CASE("batch norm: one row", "[layers][batch_norm][strict]") {
-  for (const mp_dtype_t dtype : kTypes) check_training(random_layer(dtype, 1, 13, 204));
+  for (const mp_dtype_t dtype : kDtypes) check_training(random_layer(dtype, 1, 13, 204));
 }
 
 TEST_CASE("batch norm: momentum 0 and 1, running statistics left out",
@@ -222,13 +222,13 @@ TEST_CASE("batch norm: the same bits whatever the device", "[layers][batch_norm]
 
 TEST_CASE("batch norm: inference", "[layers][batch_norm][strict]") {
   uint64_t seed = 300;
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : kDtypes) {
     for (const mp_activation_t activation : kActivations) {
       for (const int32_t channels : {1, 8, 21, 136}) {
         for (const int64_t offset : {0, 3}) {
           Layer l = random_layer(dtype, 157, channels, ++seed);
           l.desc.activation = activation;
-          CAPTURE(name_of(dtype), channels, offset, activation);
+          CAPTURE(mp_dtype_name(dtype), channels, offset, activation);
           const DeviceArray x(dtype, l.x.values, offset), y(dtype, x.size(), offset);
           const Floats gamma(l.gamma, offset), beta(l.beta, offset);
           const Floats mean(l.running_mean, offset), var(l.running_var, offset);
@@ -274,7 +274,7 @@ TEST_CASE("batch norm: inference, exactly", "[layers][batch_norm][strict]") {
 
 TEST_CASE("batch norm: a channel that is not finite is NaN, its neighbours are not",
           "[layers][batch_norm][strict]") {
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : kDtypes) {
     for (const double bad : {kNaN, kInfinity, -kInfinity}) {
       for (const mp_activation_t activation : kActivations) {
         Layer l = random_layer(dtype, 90, 12, 800);
@@ -283,7 +283,7 @@ TEST_CASE("batch norm: a channel that is not finite is NaN, its neighbours are n
         l.x.at(0, 77, 5) = bad;
         const Trained got = train(l);
         const Gradients grads = run_backward(l, {got.mean, got.inv_std}, random_dy(l, 801));
-        CAPTURE(name_of(dtype), bad, activation);
+        CAPTURE(mp_dtype_name(dtype), bad, activation);
         CHECK(!std::isfinite(got.mean[5]));
         CHECK(std::isnan(got.inv_std[5]));
         CHECK(!std::isfinite(got.running_mean[5]));

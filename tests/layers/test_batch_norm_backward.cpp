@@ -80,7 +80,7 @@ int64_t count_different(const std::vector<Bounded> &wanted, const Vector &got, m
 
 /// Gradients of a layer that has been trained.
 void check_backward(const Layer &l, Vector dy) {
-  CAPTURE(l.rows(), l.channels(), name_of(l.desc.dtype), l.desc.activation, l.offset);
+  CAPTURE(l.rows(), l.channels(), mp_dtype_name(l.desc.dtype), l.desc.activation, l.offset);
   const Trained trained = train(l);
   const Saved saved{trained.mean, trained.inv_std};
   settle_signs(l, saved, dy);
@@ -95,7 +95,7 @@ void check_backward(const Layer &l, Vector dy) {
 
 TEST_CASE("batch norm: gradients, all types and shapes", "[layers][batch_norm]") {
   uint64_t seed = 400;
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : kDtypes) {
     for (const mp_activation_t activation : kActivations) {
       for (const int64_t rows : kRows) {
         for (const int32_t channels : kChannels) {
@@ -110,7 +110,7 @@ TEST_CASE("batch norm: gradients, all types and shapes", "[layers][batch_norm]")
 
 TEST_CASE("batch norm: gradients, small and unaligned, in place", "[layers][batch_norm][strict]") {
   uint64_t seed = 500;
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : kDtypes) {
     for (const int32_t channels : {1, 8, 19, 72}) {
       for (const int64_t offset : {0, 1, 4}) {
         Layer l = random_layer(dtype, 150, channels, ++seed);
@@ -130,7 +130,7 @@ TEST_CASE("batch norm: gradients of integers, exactly", "[layers][batch_norm][st
   // Statistics that are powers of two and integers, whatever x; then all of it is exact, the ReLU
   // at 0 included.
   Random random(600);
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : kDtypes) {
     for (const mp_activation_t activation : kActivations) {
       for (const int32_t channels : {1, 5, 8, 67}) {
         for (const int64_t rows : {1, 64, 512}) {
@@ -146,7 +146,7 @@ TEST_CASE("batch norm: gradients of integers, exactly", "[layers][batch_norm][st
           }
           Vector dy(l.x.values.size());
           for (double &value : dy) value = static_cast<double>(random.integer(-4, 4));
-          CAPTURE(name_of(dtype), activation, channels, rows);
+          CAPTURE(mp_dtype_name(dtype), activation, channels, rows);
           const BoundedGradients wanted = gradients(l, saved, dy);
           const Gradients got = run_backward(l, saved, dy);
           CHECK(count_different(wanted.dbeta, got.dbeta, MP_FP32) == 0);
@@ -206,14 +206,14 @@ TEST_CASE("batch norm: the gradient is the derivative", "[layers][batch_norm][st
 
 TEST_CASE("batch norm: a gradient that is not finite spreads over its channel",
           "[layers][batch_norm][strict]") {
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : kDtypes) {
     for (const double bad : {kNaN, kInfinity, -kInfinity}) {
       const Layer l = random_layer(dtype, 90, 12, 802);
       const Trained trained = train(l);
       Vector dy = random_dy(l, 803);
       dy[40 * 12 + 7] = bad;
       const Gradients got = run_backward(l, {trained.mean, trained.inv_std}, dy);
-      CAPTURE(name_of(dtype), bad);
+      CAPTURE(mp_dtype_name(dtype), bad);
       for (size_t c = 0; c < 12; ++c) {
         CHECK(std::isfinite(got.dbeta[c]) == (c != 7));
         CHECK(std::isfinite(got.dgamma[c]) == (c != 7));

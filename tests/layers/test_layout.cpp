@@ -7,8 +7,6 @@ using namespace mptest;
 
 namespace {
 
-constexpr mp_dtype_t kTypes[] = {MP_FP16, MP_BF16, MP_FP32};
-
 struct Images {
   int64_t n, c, h, w;
   int64_t elems() const { return n * c * h * w; }
@@ -51,7 +49,8 @@ void expect_equal(const std::vector<double> &got, std::vector<double> wanted, mp
 /// Both directions.
 void check(const Images &s, mp_dtype_t src_dtype, mp_dtype_t dst_dtype, int64_t src_offset = 0,
            int64_t dst_offset = 0) {
-  CAPTURE(s.n, s.c, s.h, s.w, name_of(src_dtype), name_of(dst_dtype), src_offset, dst_offset);
+  CAPTURE(s.n, s.c, s.h, s.w, mp_dtype_name(src_dtype), mp_dtype_name(dst_dtype), src_offset,
+          dst_offset);
   const std::vector<double> images =
       random_values(src_dtype, s.elems(), static_cast<uint64_t>(s.elems()));
   const DeviceArray nchw_src(src_dtype, images, src_offset);
@@ -70,7 +69,7 @@ void check(const Images &s, mp_dtype_t src_dtype, mp_dtype_t dst_dtype, int64_t 
 }  // namespace
 
 TEST_CASE("layout: small, odd and aligned images", "[layers][layout][strict]") {
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : kDtypes) {
     check({1, 1, 1, 1}, dtype, dtype);
     check({3, 1, 5, 7}, dtype, dtype);   // one channel
     check({3, 37, 1, 1}, dtype, dtype);  // one pixel
@@ -86,8 +85,8 @@ TEST_CASE("layout: small, odd and aligned images", "[layers][layout][strict]") {
 }
 
 TEST_CASE("layout: from every type to every type, aligned or not", "[layers][layout][strict]") {
-  for (const mp_dtype_t src : kTypes) {
-    for (const mp_dtype_t dst : kTypes) {
+  for (const mp_dtype_t src : kDtypes) {
+    for (const mp_dtype_t dst : kDtypes) {
       for (const int64_t offset : {0, 1, 4}) {
         check({2, 3, 9, 11}, src, dst, offset, 0);
         check({2, 24, 4, 6}, src, dst, 0, offset);

@@ -12,7 +12,6 @@ using namespace mptest;
 
 namespace {
 
-constexpr mp_dtype_t kTypes[] = {MP_FP16, MP_BF16, MP_FP32};
 constexpr mp_pool_mode_t kModes[] = {MP_POOL_MAX, MP_POOL_AVG_INCLUDE_PAD, MP_POOL_AVG_EXCLUDE_PAD};
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const double kNaN = std::nan("");
@@ -206,7 +205,7 @@ bool is_power_of_two(double count) {
 
 /// Integers with many ties, both passes.
 void check_exact(const mp_pool2d_desc_t &d, int64_t offset = 0) {
-  CAPTURE(d.n, d.h, d.w, d.c, d.window_h, d.window_w, name_of(d.dtype), d.mode, offset);
+  CAPTURE(d.n, d.h, d.w, d.c, d.window_h, d.window_w, mp_dtype_name(d.dtype), d.mode, offset);
   const std::vector<double> x = integers(elems_of_x(d), 3, 1);
   const std::vector<double> dy = integers(elems_of_y(d), 9, 2);
   CHECK(count_different(forward(d, x), run_forward(d, x, offset), d.dtype) == 0);
@@ -225,7 +224,7 @@ void check_exact(const mp_pool2d_desc_t &d, int64_t offset = 0) {
 
 TEST_CASE("pool: all modes, types and shapes, exactly", "[layers][pool][strict]") {
   for (mp_pool2d_desc_t d : shapes()) {
-    for (const mp_dtype_t dtype : kTypes) {
+    for (const mp_dtype_t dtype : kDtypes) {
       for (const mp_pool_mode_t mode : kModes) {
         d.dtype = dtype;
         d.mode = mode;
@@ -238,7 +237,7 @@ TEST_CASE("pool: all modes, types and shapes, exactly", "[layers][pool][strict]"
 TEST_CASE("pool: tensors that are not aligned", "[layers][pool][strict]") {
   for (const int32_t channels : {8, 11}) {
     mp_pool2d_desc_t d = make_desc(2, 6, 5, channels, 3, 2, 2, 1, {1, 1, 0, 1});
-    for (const mp_dtype_t dtype : kTypes) {
+    for (const mp_dtype_t dtype : kDtypes) {
       for (const mp_pool_mode_t mode : kModes) {
         for (const int64_t offset : {1, 4}) {
           d.dtype = dtype;
@@ -252,11 +251,11 @@ TEST_CASE("pool: tensors that are not aligned", "[layers][pool][strict]") {
 
 TEST_CASE("pool: real numbers within their error", "[layers][pool][strict]") {
   for (mp_pool2d_desc_t d : shapes()) {
-    for (const mp_dtype_t dtype : kTypes) {
+    for (const mp_dtype_t dtype : kDtypes) {
       for (const mp_pool_mode_t mode : kModes) {
         d.dtype = dtype;
         d.mode = mode;
-        CAPTURE(d.h, d.w, d.c, d.window_h, d.window_w, name_of(dtype), mode);
+        CAPTURE(d.h, d.w, d.c, d.window_h, d.window_w, mp_dtype_name(dtype), mode);
         const std::vector<double> x = reals(dtype, elems_of_x(d), -2.0, 3.0, 3);
         const std::vector<double> dy = reals(dtype, elems_of_y(d), -3.0, 2.0, 4);
         CHECK(count_outside(forward(d, x), run_forward(d, x), dtype) == 0);
@@ -310,11 +309,11 @@ TEST_CASE("pool: the first of the largest gets the gradient", "[layers][pool][st
 
 TEST_CASE("pool: NaN and infinities", "[layers][pool][strict]") {
   for (mp_pool2d_desc_t d : shapes()) {
-    for (const mp_dtype_t dtype : kTypes) {
+    for (const mp_dtype_t dtype : kDtypes) {
       for (const mp_pool_mode_t mode : kModes) {
         d.dtype = dtype;
         d.mode = mode;
-        CAPTURE(d.h, d.w, d.c, d.window_h, d.window_w, name_of(dtype), mode);
+        CAPTURE(d.h, d.w, d.c, d.window_h, d.window_w, mp_dtype_name(dtype), mode);
         std::vector<double> x = integers(elems_of_x(d), 3, 7);
         const double special[] = {kNaN, kInfinity, -kInfinity, -kNaN};
         for (size_t i = 0; i < x.size(); i += 5) x[i] = special[i / 5 % 4];

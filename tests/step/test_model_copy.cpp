@@ -196,7 +196,7 @@ TEST_CASE("model: stochastic rounding is unbiased", "[model]") {
                   (std::fabs(got) != n.above && std::fabs(got) != n.below);
       }
       const double p = n.fraction;
-      CAPTURE(name_of(dtype), w, ups, p);
+      CAPTURE(mp_dtype_name(dtype), w, ups, p);
       CHECK(others == 0);
       CHECK(std::fabs(static_cast<double>(ups) - kCount * p) <=
             6.0 * std::sqrt(kCount * p * (1 - p)));

@@ -230,7 +230,7 @@ TEST_CASE("optimizer: a copy that would overflow is clamped, or not if asked",
     for (const uint32_t flags : {0u, static_cast<uint32_t>(MP_OPT_MODEL_OVERFLOW)}) {
       const std::vector<double> got = copies_of(weights, dtype, flags);
       for (size_t i = 0; i < weights.size(); ++i) {
-        CAPTURE(name_of(dtype), flags, weights[i], got[i]);
+        CAPTURE(mp_dtype_name(dtype), flags, weights[i], got[i]);
         CHECK(same_value(got[i], oracle::model_of(weights[i], dtype, flags)));
       }
     }

@@ -383,7 +383,7 @@ TEST_CASE("scaler: the loss times S, rounded once", "[scaler][strict]") {
       require_ok(mp_scale_loss(run.get(), loss.data(), loss.data(), dtype, count, kStream));
       std::vector<double> wanted = losses;
       for (double &value : wanted) value = round_to(dtype, round_to(MP_FP32, value * 3000.0));
-      CAPTURE(name_of(dtype), count);
+      CAPTURE(mp_dtype_name(dtype), count);
       CHECK(out.download() == wanted);
       CHECK(loss.download() == wanted);
     }

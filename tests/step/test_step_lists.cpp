@@ -59,7 +59,7 @@ TEST_CASE("step lists: the last element of an odd, misaligned tensor skips", "[s
         const OptimizerState before = run.state();
         const UniqueScaler scaler = make_scaler(mp_scaler_config_default(MP_SCALER_BACKOFF));
         require_ok(mp_scale_step(run.get(), scaler.get(), nullptr, kStream));
-        CAPTURE(spec.kind, spec.flags, name_of(dtype), numel, offset, value);
+        CAPTURE(spec.kind, spec.flags, mp_dtype_name(dtype), numel, offset, value);
         CHECK(run.state() == before);
         CHECK(state_of(scaler.get()).skipped_nan == (std::isnan(value) ? 1 : 0));
         run.grads().inject(1, numel - 1, encode(dtype, 1.0));

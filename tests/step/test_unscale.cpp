@@ -9,12 +9,10 @@ using namespace mptest;
 
 namespace {
 
-constexpr mp_dtype_t kTypes[] = {MP_FP16, MP_BF16, MP_FP32};
-
 /// Another type for each tensor, at another alignment.
 std::vector<TensorSpec> rotated(std::vector<TensorSpec> specs, int by) {
   for (TensorSpec &spec : specs) {
-    spec.dtype = kTypes[(spec.dtype - 1 + by) % 3];
+    spec.dtype = kDtypes[(spec.dtype - 1 + by) % 3];
     spec.offset = (spec.offset + by) % 8;
   }
   return specs;
@@ -97,7 +95,7 @@ TEST_CASE("unscale: empty lists and empty tensors", "[unscale][strict]") {
 }
 
 TEST_CASE("unscale: found_inf looks at every element of the input", "[unscale][strict]") {
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : kDtypes) {
     TensorSet in({{dtype, 0}, {dtype, 3}, {dtype, 299, 1}});
     TensorSet out({{MP_FP32, 0}, {MP_FP32, 3, 1}, {MP_FP32, 299}});
     const TensorValues finite = representable(in.specs(), 5);
@@ -105,7 +103,7 @@ TEST_CASE("unscale: found_inf looks at every element of the input", "[unscale][s
       for (const auto &[t, at] : {std::pair{1, 0}, {1, 2}, {2, 0}, {2, 150}, {2, 298}}) {
         TensorValues values = finite;
         values[static_cast<size_t>(t)][static_cast<size_t>(at)] = value;
-        CAPTURE(name_of(dtype), value, t, at);
+        CAPTURE(mp_dtype_name(dtype), value, t, at);
         check_unscale(in, out, values, 0.25f);
       }
     }

@@ -17,6 +17,9 @@
 
 namespace mptest {
 
+/// Every type of elements.
+inline constexpr mp_dtype_t kDtypes[] = {MP_FP16, MP_BF16, MP_FP32};
+
 struct Format {
   int bits;          ///< of storage
   int digits;        ///< of the significand, the implicit one included
@@ -34,19 +37,6 @@ inline Format format_of(mp_dtype_t dtype) {
       return {32, 24, -149, 128};
     default:
       throw std::invalid_argument("format_of: not an element type");
-  }
-}
-
-inline const char *name_of(mp_dtype_t dtype) {
-  switch (dtype) {
-    case MP_FP16:
-      return "fp16";
-    case MP_BF16:
-      return "bf16";
-    case MP_FP32:
-      return "fp32";
-    default:
-      return "none";
   }
 }
 

@@ -16,6 +16,15 @@ enum class Fill { kExact, kRounding, kReal };
 enum class Special { kNone, kInfinity, kNan };
 enum class Place { kFirst, kMiddle, kLast };
 
+/// Of the two inputs, of what is written.
+struct Types {
+  mp_dtype_t ab, cd;
+};
+inline constexpr Types kAllTypes[] = {{MP_FP16, MP_FP16}, {MP_FP16, MP_BF16}, {MP_FP16, MP_FP32},
+                                      {MP_BF16, MP_BF16}, {MP_BF16, MP_FP16}, {MP_BF16, MP_FP32},
+                                      {MP_FP32, MP_FP32}, {MP_FP32, MP_FP16}, {MP_FP32, MP_BF16}};
+inline constexpr Types kOneOfEach[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}, {MP_FP32, MP_FP32}};
+
 struct OutputCase {
   mp_dtype_t ab = MP_FP16, cd = MP_FP32;  ///< of the two inputs, of what is written
   float alpha = 1.0f, beta = 0.0f;        ///< integers, where the fill is to be exact

@@ -10,7 +10,6 @@ using namespace mptest;
 
 namespace {
 
-constexpr mp_dtype_t kTypes[] = {MP_FP16, MP_BF16, MP_FP32};
 const double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
@@ -36,7 +35,7 @@ TEST_CASE("testing: every 16-bit value survives decode and encode", "[testing][s
                                           : encode(dtype, value) == bits;
       wrong += !kept;
     }
-    CAPTURE(name_of(dtype));
+    CAPTURE(mp_dtype_name(dtype));
     CHECK(wrong == 0);
   }
 }
@@ -52,7 +51,7 @@ TEST_CASE("testing: midpoints round to even, beyond the largest to infinity", "[
       wrong += encode(dtype, std::nextafter(midpoint, 0.0)) != bits;
       wrong += encode(dtype, std::nextafter(midpoint, kInfinity)) != bits + 1;
     }
-    CAPTURE(name_of(dtype));
+    CAPTURE(mp_dtype_name(dtype));
     CHECK(wrong == 0);
     const double half_step =
         unit_roundoff(dtype) * std::ldexp(1.0, format_of(dtype).max_exponent - 1);
@@ -95,7 +94,7 @@ TEST_CASE("testing: guard zones see one byte on either side", "[testing][strict]
 
 TEST_CASE("testing: matrices keep their values and notice a write to the padding",
           "[testing][strict]") {
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : kDtypes) {
     DeviceMatrices matrices(dtype, 2, 3, 4, 7, 30, 1, kCanary);
     Matrices values(2, 3, 4);
     for (size_t i = 0; i < values.values.size(); ++i)

@@ -8,8 +8,6 @@ using namespace mptest;
 
 namespace {
 
-constexpr mp_dtype_t kTypes[] = {MP_FP16, MP_BF16, MP_FP32};
-
 struct Reports {
   mp_tensor_report_t list;
   std::vector<mp_tensor_report_t> tensors;
@@ -130,7 +128,7 @@ TEST_CASE("report: small lists of each type, and mixed ones", "[report][strict]"
   Random random(1);
   for (const int bad_percent : {0, 1, 30, 100}) {
     std::vector<std::vector<TensorSpec>> lists = {small_tensors()};
-    for (const mp_dtype_t dtype : kTypes) lists.push_back(of_type(dtype, small_tensors()));
+    for (const mp_dtype_t dtype : kDtypes) lists.push_back(of_type(dtype, small_tensors()));
     for (const std::vector<TensorSpec> &specs : lists) {
       TensorSet tensors(specs);
       tensors.upload(mixed_values(specs, random, bad_percent));
@@ -187,7 +185,7 @@ TEST_CASE("report: empty tensors anywhere", "[report][strict]") {
 TEST_CASE("report: thousands of tensors of one element", "[report]") {
   Random random(4);
   std::vector<TensorSpec> specs;
-  for (int t = 0; t < 3000; ++t) specs.push_back({kTypes[random.integer(0, 2)], 1});
+  for (int t = 0; t < 3000; ++t) specs.push_back({kDtypes[random.integer(0, 2)], 1});
   for (const int bad_percent : {0, 1}) {
     TensorSet tensors(specs);
     tensors.upload(mixed_values(specs, random, bad_percent));
@@ -196,7 +194,7 @@ TEST_CASE("report: thousands of tensors of one element", "[report]") {
 }
 
 TEST_CASE("report: the first bad element, wherever it is", "[report][strict]") {
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : kDtypes) {
     const std::vector<TensorSpec> specs = {
         {dtype, 9, 1}, {dtype, 0}, {dtype, 1}, {dtype, kChunk + 33, 3}, {dtype, 6}};
     for (size_t t = 0; t < specs.size(); ++t) {
@@ -208,7 +206,7 @@ TEST_CASE("report: the first bad element, wherever it is", "[report][strict]") {
           tensors.upload(constant_values(specs, 0.25));
           tensors.inject(t, at, encode(dtype, x));
           const Reports got = inspect(tensors);
-          CAPTURE(name_of(dtype), t, at, x);
+          CAPTURE(mp_dtype_name(dtype), t, at, x);
           CHECK(got.list.bad_tensor == static_cast<int64_t>(t));
           CHECK(got.list.bad_element == at);
           CHECK(same_value(got.list.bad_value, x));

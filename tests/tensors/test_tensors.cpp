@@ -12,7 +12,6 @@ using namespace mptest;
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr mp_dtype_t kTypes[] = {MP_FP16, MP_BF16, MP_FP32};
 constexpr int64_t kRange = 3;
 static_assert(kChunk * kRange * kRange < 1 << 24);
 
@@ -118,7 +117,7 @@ TEST_CASE("tensors: an empty list has norm 0 and amax 0", "[tensors][strict]") {
 }
 
 TEST_CASE("tensors: both sides of the chunk boundary", "[tensors]") {
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : kDtypes) {
     check_exact(of_sizes(dtype, {kChunk - 1, kChunk, kChunk + 1, 2 * kChunk - 1, 2 * kChunk + 1}),
                 6);
   }
@@ -145,7 +144,7 @@ TEST_CASE("tensors: thousands of tensors", "[tensors]") {
   Random random(8);
   std::vector<TensorSpec> specs;
   for (int t = 0; t < 3000; ++t) {
-    specs.push_back({kTypes[random.integer(0, 2)], random.integer(0, 40), random.integer(0, 8)});
+    specs.push_back({kDtypes[random.integer(0, 2)], random.integer(0, 40), random.integer(0, 8)});
   }
   check_exact(specs, 9);
 }
@@ -267,7 +266,7 @@ std::vector<uint32_t> nonfinite_bits(mp_dtype_t dtype) {
 /// With `bits` at element `at` of tensor t, found_inf, amax and norm must show it, and per tensor
 /// those of t alone.
 void check_injected(TensorSet &tensors, TensorValues values, size_t t, int64_t at, uint32_t bits) {
-  CAPTURE(name_of(tensors.spec(t).dtype), t, at, bits);
+  CAPTURE(mp_dtype_name(tensors.spec(t).dtype), t, at, bits);
   double &element = values[t][static_cast<size_t>(at)];
   const uint32_t intact = encode(tensors.spec(t).dtype, element);
   element = decode(tensors.spec(t).dtype, bits);
@@ -279,7 +278,7 @@ void check_injected(TensorSet &tensors, TensorValues values, size_t t, int64_t a
 }  // namespace
 
 TEST_CASE("tensors: inf and NaN in the first, middle and last element", "[tensors]") {
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : kDtypes) {
     TensorSet tensors({{dtype, 9, 1}, {dtype, 1}, {dtype, kChunk + 33, 3}, {dtype, 0}});
     Random random(14);
     const TensorValues values = integer_values(tensors.specs(), random, kRange);
@@ -304,7 +303,7 @@ TEST_CASE("tensors: an infinity in any element", "[tensors][strict]") {
 }
 
 TEST_CASE("tensors: the last element of an odd-length misaligned tensor", "[tensors][strict]") {
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : kDtypes) {
     TensorSet tensors({{dtype, 5}, {dtype, kChunk + 7, 1}});
     const TensorValues values = constant_values(tensors.specs(), 2.0);
     tensors.upload(values);
@@ -313,7 +312,7 @@ TEST_CASE("tensors: the last element of an odd-length misaligned tensor", "[tens
 }
 
 TEST_CASE("tensors: NaN survives beside infinity, in either order", "[tensors][strict]") {
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : kDtypes) {
     const uint32_t infinity = encode(dtype, kInfinity), nan = encode(dtype, std::nan(""));
     for (const int64_t distance : {1, 8, 300, 16384}) {
       for (const bool nan_first : {false, true}) {
@@ -322,7 +321,7 @@ TEST_CASE("tensors: NaN survives beside infinity, in either order", "[tensors][s
         tensors.inject(0, 5, nan_first ? nan : infinity);
         tensors.inject(0, 5 + distance, nan_first ? infinity : nan);
         const Statistics got = measure(tensors);
-        CAPTURE(name_of(dtype), distance, nan_first);
+        CAPTURE(mp_dtype_name(dtype), distance, nan_first);
         CHECK(std::isnan(got.amax));
         CHECK(std::isnan(got.amaxes[0]));
         CHECK(std::isnan(got.norm));
@@ -333,7 +332,7 @@ TEST_CASE("tensors: NaN survives beside infinity, in either order", "[tensors][s
 }
 
 TEST_CASE("tensors: the largest finite values are finite", "[tensors][strict]") {
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : kDtypes) {
     TensorSet tensors({{dtype, 11, 1}});
     tensors.upload(constant_values(tensors.specs(), -largest_finite(dtype)));
     const Statistics got = measure(tensors);
