@@ -1,4 +1,4 @@
-// Section 10 of mpcore.h: from scaled gradients to fp32 ones, for sums over micro-batches and for
+// mpcore/step.h: from scaled gradients to fp32 ones, for sums over micro-batches and for
 // optimizers of the host program.
 #include "capi/check.h"
 #include "capi/nvtx_payload.h"

@@ -228,7 +228,7 @@ void require_struct_size(size_t size, const char *name, const char *arrow, const
              " is larger than any version of the struct");
 }
 
-/// Applies the rules of section 1 to a struct of the caller, and returns how many of its bytes
+/// Applies the rules of mpcore/core.h to a struct of the caller, and returns how many of its bytes
 /// this version knows.  `arrow`: between the name and a field in a message.
 template <class Struct>
 size_t require_struct(const Struct *user, const char *name, const char *arrow = "->") {

@@ -1,4 +1,4 @@
-// Section 9 of mpcore.h: collectives through the caller's callbacks.  NCCL is in nccl.cpp.
+// mpcore/comm.h: collectives through the caller's callbacks.  NCCL is in nccl.cpp.
 #include "capi/comm.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// The caller's table of collectives (section 9 of mpcore.h), checked and called.
+// The caller's table of collectives (mpcore/comm.h), checked and called.
 #pragma once
 
 #include <cstddef>

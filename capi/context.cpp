@@ -1,4 +1,4 @@
-// Section 3 of mpcore.h: which device a context stands for, and that device's memory.
+// mpcore/core.h: which device a context stands for, and that device's memory.
 #include <algorithm>
 #include <atomic>
 #include <exception>

@@ -1,4 +1,4 @@
-// Section 5 of mpcore.h: convolution.
+// mpcore/conv.h: convolution.
 #define MP_ENABLE_EXPERIMENTAL
 #include <vector>
 

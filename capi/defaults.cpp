@@ -27,8 +27,6 @@ mp_comm_t default_comm() {
   return c;
 }
 
-namespace {
-
 mp_scaler_config_t default_scaler_config(mp_scaler_policy_t policy) {
   auto c = zero_struct<mp_scaler_config_t>();
   c.policy = policy;
@@ -48,60 +46,7 @@ mp_scaler_config_t default_scaler_config(mp_scaler_policy_t policy) {
   return c;
 }
 
-mp_scaler_config_t scaler_preset(mp_scaler_preset_t preset) {
-  if (preset == MP_SCALER_PRESET_LOGNORMAL) return default_scaler_config(MP_SCALER_LOGNORMAL);
-  mp_scaler_config_t c = default_scaler_config(MP_SCALER_BACKOFF);
-  c.max_scale = 0.0f;
-  c.diverged_after = 0;
-  switch (preset) {
-    case MP_SCALER_PRESET_TORCH:
-      c.min_scale = 0.0f;
-      return c;
-    case MP_SCALER_PRESET_APEX_AMP:
-      c.min_scale = 0.0f;
-      c.max_scale = 16777216.0f;  // 2^24
-      return c;
-    case MP_SCALER_PRESET_APEX_HYSTERESIS:
-      c.min_scale = 0.0f;
-      c.hysteresis = 2;
-      c.flags = MP_SCALER_REFILL_EACH_STEP;
-      return c;
-    case MP_SCALER_PRESET_MEGATRON:
-      c.init_scale = 4294967296.0f;  // 2^32
-      c.growth_interval = 1000;
-      c.hysteresis = 2;
-      return c;
-    case MP_SCALER_PRESET_DEEPSPEED:
-      c.growth_interval = 1000;
-      c.hysteresis = 2;
-      return c;
-    case MP_SCALER_PRESET_DEEPSPEED_FUSED:
-      c.growth_interval = 1000;
-      c.flags = MP_SCALER_FIRST_STEP_UNCOUNTED;
-      return c;
-    case MP_SCALER_PRESET_KERAS:
-      c.init_scale = 32768.0f;
-      return c;
-    case MP_SCALER_PRESET_KERAS_3:
-      c.init_scale = 32768.0f;
-      c.min_scale = 0.0f;
-      return c;
-    case MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF:
-      c.init_scale = c.max_scale = 16384.0f;
-      return c;
-    case MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX:
-      c.policy = MP_SCALER_LOGMAX;
-      c.init_scale = 1.0f;
-      c.max_scale = 16384.0f;
-      c.log2_max = 16.0f;
-      c.overflow_std_dev = 3.09f;
-      return c;
-    default:
-      require_enum(preset, "preset", MP_SCALER_PRESET_LOGNORMAL,
-                   MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX);
-      return c;
-  }
-}
+namespace {
 
 mp_hyper_t default_hyper(mp_optimizer_kind_t kind, float lr) {
   auto h = zero_struct<mp_hyper_t>();
@@ -137,21 +82,6 @@ mp_hyper_t default_hyper(mp_optimizer_kind_t kind, float lr) {
       break;
   }
   return h;
-}
-
-/// The body of mp_*_init.
-/// @param value  () -> Struct, the defaults of this version.
-template <class Struct, class Value>
-mp_status_t init(const char *function, Struct *user, const char *name, size_t struct_size,
-                 const Value &value) {
-  return call(function, [&] {
-    require_pointer(user, name);
-    require_struct_size<Struct>(struct_size, "", "", "; it is the sizeof of the caller's struct");
-    std::memset(user, 0, struct_size);  // should value() fail; and what a newer caller knows
-    const Struct defaults = value();
-    std::memcpy(user, &defaults, std::min(struct_size, sizeof defaults));
-    user->struct_size = static_cast<uint32_t>(struct_size);
-  });
 }
 
 }  // namespace
@@ -222,66 +152,10 @@ mp_status_t mp_scaler_config_init(mp_scaler_config_t *config, size_t struct_size
                   [&] { return mp::default_scaler_config(policy); });
 }
 
-mp_status_t mp_scaler_config_init_preset(mp_scaler_config_t *config, size_t struct_size,
-                                         mp_scaler_preset_t preset) {
-  return mp::init(__func__, config, "config", struct_size,
-                  [&] { return mp::scaler_preset(preset); });
-}
-
 mp_status_t mp_scaler_state_init(mp_scaler_state_t *state, size_t struct_size,
                                  const mp_scaler_config_t *config) {
   return mp::init(__func__, state, "state", struct_size,
                   [&] { return mp::default_scaler_state(mp::read_struct(config, "config")); });
-}
-
-mp_status_t mp_scaler_from_torch(const mp_torch_scaler_t *saved, mp_scaler_config_t *config,
-                                 mp_scaler_state_t *state) {
-  return mp::call(__func__, [&] {
-    const mp_torch_scaler_t &torch = mp::require_pointer(saved, "saved");
-    mp_scaler_config_t c = mp::scaler_preset(MP_SCALER_PRESET_TORCH);
-    c.init_scale = static_cast<float>(torch.scale);
-    c.growth_factor = torch.growth_factor;
-    c.backoff_factor = torch.backoff_factor;
-    c.growth_interval = torch.growth_interval;
-    mp_scaler_state_t s = mp::default_scaler_state(c);
-    s.growth_tracker = torch.growth_tracker;
-    mp::require_struct(state, "state");
-    mp::write_struct(config, "config", c);
-    mp::write_struct(state, "state", s);
-  });
-}
-
-mp_status_t mp_scaler_to_torch(const mp_scaler_config_t *config, const mp_scaler_state_t *state,
-                               mp_torch_scaler_t *saved) {
-  return mp::call(__func__, [&] {
-    const mp_scaler_config_t c = mp::read_struct(config, "config");
-    const mp_scaler_state_t s = mp::read_struct(state, "state");
-    mp::require_pointer(saved, "saved") = {.scale = static_cast<double>(s.scale),
-                                           .growth_factor = c.growth_factor,
-                                           .backoff_factor = c.backoff_factor,
-                                           .growth_interval = c.growth_interval,
-                                           .growth_tracker = s.growth_tracker};
-  });
-}
-
-mp_status_t mp_scaler_from_megatron(const mp_megatron_scaler_t *saved, mp_scaler_state_t *state) {
-  return mp::call(__func__, [&] {
-    const mp_megatron_scaler_t &megatron = mp::require_pointer(saved, "saved");
-    mp_scaler_state_t s = mp::default_scaler_state(mp::scaler_preset(MP_SCALER_PRESET_MEGATRON));
-    s.scale = megatron.scale;
-    s.growth_tracker = megatron.growth_tracker;
-    s.hysteresis_left = std::max(megatron.hysteresis_tracker, 0);
-    mp::write_struct(state, "state", s);
-  });
-}
-
-mp_status_t mp_scaler_to_megatron(const mp_scaler_state_t *state, mp_megatron_scaler_t *saved) {
-  return mp::call(__func__, [&] {
-    const mp_scaler_state_t s = mp::read_struct(state, "state");
-    mp::require_pointer(saved, "saved") = {.scale = s.scale,
-                                           .growth_tracker = s.growth_tracker,
-                                           .hysteresis_tracker = s.hysteresis_left};
-  });
 }
 
 mp_status_t mp_hyper_init(mp_hyper_t *hyper, size_t struct_size, mp_optimizer_kind_t kind,

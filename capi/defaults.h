@@ -1,6 +1,10 @@
 // The defaults that the library itself needs too; the public headers document them at mp_*_init.
 #pragma once
 
+#include <algorithm>
+#include <cstring>
+
+#include "capi/check.h"
 #include "mpcore.h"
 
 namespace mp {
@@ -16,5 +20,21 @@ Struct zero_struct() {
 mp_context_config_t default_context_config();
 mp_scaler_state_t default_scaler_state(const mp_scaler_config_t &config);
 mp_comm_t default_comm();
+mp_scaler_config_t default_scaler_config(mp_scaler_policy_t policy);
+
+/// The body of mp_*_init.
+/// @param value  () -> Struct, the defaults of this version.
+template <class Struct, class Value>
+mp_status_t init(const char *function, Struct *user, const char *name, size_t struct_size,
+                 const Value &value) {
+  return call(function, [&] {
+    require_pointer(user, name);
+    require_struct_size<Struct>(struct_size, "", "", "; it is the sizeof of the caller's struct");
+    std::memset(user, 0, struct_size);  // should value() fail; and what a newer caller knows
+    const Struct defaults = value();
+    std::memcpy(user, &defaults, std::min(struct_size, sizeof defaults));
+    user->struct_size = static_cast<uint32_t>(struct_size);
+  });
+}
 
 }  // namespace mp

@@ -1,4 +1,4 @@
-// Section 4 of mpcore.h, all products of one shape: mp_gemm and mp_gemm_batched.
+// mpcore/gemm.h, all products of one shape: mp_gemm and mp_gemm_batched.
 #define MP_ENABLE_EXPERIMENTAL
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Section 4 of mpcore.h, products of different shapes: one launch where a kernel runs the whole
+// mpcore/gemm.h, products of different shapes: one launch where a kernel runs the whole
 // group, else what mp_gemm launches for each product, one after the other.
 #include <algorithm>
 #include <span>

@@ -1,4 +1,4 @@
-// What the calls of section 4 share: from a descriptor to a checked problem, a kernel and its log.
+// What the calls of mpcore/gemm.h share: from a descriptor to a checked problem, a kernel and its log.
 //
 // Every field of a descriptor is checked, also where the call does not look at it (ldc with
 // beta = 0), so that a descriptor is good or bad by itself.

@@ -1,4 +1,4 @@
-// Section 13 of mpcore.h: layout, pooling, batch normalisation.
+// mpcore/layers.h: layout, pooling, batch normalisation.
 #include <initializer_list>
 #include <limits>
 

@@ -1,4 +1,4 @@
-// Section 8 of mpcore.h: optimizers.  The update rules are in kernels/step/update_rules.h, what a
+// mpcore/optimizer.h: optimizers.  The update rules are in kernels/step/update_rules.h, what a
 // caller may say in optimizer_desc.cpp; here their arrays are uploaded and their steps enqueued.
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Section 7 of mpcore.h: the loss scaler.  Its policy is applied on the device
+// mpcore/scaler.h: the loss scaler.  Its policy is applied on the device
 // (kernels/step/loss_scale.h); here its parameters and saved states are checked and copied.
 #include <algorithm>
 #include <cfloat>

@@ -1,4 +1,4 @@
-// Section 10 of mpcore.h: the fused step, as two passes over the lists of an optimizer.  Between
+// mpcore/step.h: the fused step, as two passes over the lists of an optimizer.  Between
 // them the ranks, if there are several, agree on what the first has found.
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// mp_step_query, section 10 of mpcore.h: reads what the device has told of a step
+// mp_step_query, mpcore/step.h: reads what the device has told of a step
 // (kernels/step/outcome.h).
 #include "capi/check.h"
 #include "capi/objects.h"

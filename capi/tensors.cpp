@@ -1,4 +1,4 @@
-// Section 6 of mpcore.h: tensor lists, their chunk tables, and the passes over them.
+// mpcore/tensors.h: tensor lists, their chunk tables, and the passes over them.
 #include <algorithm>
 #include <cstdint>
 #include <limits>

@@ -449,7 +449,7 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
 
 // ---------------------------------------------------------------------------- tensor lists
 
-/// Section 6, and what sections 8 and 9 do with lists.
+/// mpcore/tensors.h, and what optimizer.h and comm.h do with lists.
 class tensor_list : public detail::handle<mp_tensor_list_t, mp_tensor_list_destroy> {
  public:
   using handle::handle;

@@ -11,7 +11,7 @@
 
 namespace mp {
 
-/// Names as in section 5 of mpcore.h.  p, q > 0.
+/// Names as in mpcore/conv.h.  p, q > 0.
 struct ConvShape {
   int32_t n, h, w, c;
   int32_t k, r, s;

@@ -1,4 +1,4 @@
-// The loss-scale policies as functions from state to state.  mpcore.h, section 7, says what each
+// The loss-scale policies as functions from state to state.  mpcore/scaler.h, says what each
 // does and where it comes from.
 //
 // Pure: the same code runs on the device, on the host and in the tests.

@@ -1,4 +1,4 @@
-// The learning rate as a function of t.  mpcore.h, section 8, has the formulas and their sources.
+// The learning rate as a function of t.  mpcore/optimizer.h, has the formulas and their sources.
 //
 // Pure: the same code runs on the device, on the host and in the tests.
 #pragma once

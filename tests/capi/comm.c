@@ -1,4 +1,4 @@
-/* Section 9: several ranks. */
+/* mpcore/comm.h: several ranks. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Section 5: convolution.  x is 1 x 4 x 4 x 8, the filter 16 x 3 x 3 x 8 with padding 1, y is
+/* mpcore/conv.h: convolution.  x is 1 x 4 x 4 x 8, the filter 16 x 3 x 3 x 8 with padding 1, y is
  * 1 x 4 x 4 x 16, all fp16.  Every pass finds its three tensors at kFirst, kSecond and kOut. */
 #define MP_ENABLE_EXPERIMENTAL
 #include <limits.h>

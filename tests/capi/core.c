@@ -1,4 +1,4 @@
-/* Sections 1 to 3: version, status, errors, log, struct sizes, contexts, device memory, casts. */
+/* mpcore/core.h: version, status, errors, log, struct sizes, contexts, device memory, casts. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

@@ -112,7 +112,7 @@ void test_recipes(void);
 void test_model(void);
 void test_comm(void);
 void test_step(void);
-void test_train(void);
+void test_softmax_xent(void);
 void test_layers(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Section 13: layout, pooling and batch normalisation of small fp16 tensors. */
+/* mpcore/layers.h: layout, pooling and batch normalisation of small fp16 tensors. */
 #include <math.h>
 #include <string.h>
 

@@ -22,7 +22,7 @@ int main(void) {
   test_model();
   test_comm();
   test_step();
-  test_train();
+  test_softmax_xent();
   test_layers();
   return finish();
 }

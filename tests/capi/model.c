@@ -1,4 +1,4 @@
-/* Section 8: mp_masters_to_model. */
+/* mpcore/optimizer.h: mp_masters_to_model. */
 #include <string.h>
 
 #include "harness.h"

@@ -1,4 +1,4 @@
-/* Section 8: optimizers. */
+/* mpcore/optimizer.h: optimizers. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* The recipes of section 10 of mpcore.h as a C program has them; the lines between the rulers stand
+/* The recipes of mpcore/step.h as a C program has them; the lines between the rulers stand
  * there too.  Plain descent, w -= g, with all gradients of a micro-batch equal. */
 #include "harness.h"
 

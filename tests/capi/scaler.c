@@ -1,4 +1,4 @@
-/* Section 7: the loss scaler. */
+/* mpcore/scaler.h: the loss scaler. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Section 10: the fused step. */
+/* mpcore/step.h: the fused step. */
 #include <math.h>
 #include <string.h>
 

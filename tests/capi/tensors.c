@@ -1,4 +1,4 @@
-/* Section 6: tensor lists and the passes over them. */
+/* mpcore/tensors.h: tensor lists and the passes over them. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// The optimizers of mpcore.h, section 8, written a second time: one step of one whole tensor, in fp64
+// The optimizers of mpcore/optimizer.h, written a second time: one step of one whole tensor, in fp64
 // with a running bound on what fp32 may make of it.
 #pragma once
 

@@ -1,4 +1,4 @@
-/* Section 12: softmax cross-entropy, 4 rows of 8 fp16 logits. */
+/* mpcore/layers.h: softmax cross-entropy, 4 rows of 8 fp16 logits. */
 #include <math.h>
 #include <string.h>
 
@@ -108,7 +108,7 @@ static void test_no_rows(void) {
   reset();
 }
 
-void test_train(void) {
+void test_softmax_xent(void) {
   test_desc();
   test_pointers();
   test_no_rows();

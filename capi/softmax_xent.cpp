@@ -1,4 +1,4 @@
-// Section 12 of mpcore.h: softmax cross-entropy.
+// mpcore/layers.h: softmax cross-entropy.
 #include "capi/check.h"
 #include "capi/context.h"
 #include "capi/nvtx_payload.h"

@@ -122,7 +122,7 @@ XentCase row_case(mp_dtype_t dtype, const std::vector<double> &logits, int32_t l
 
 // ---------------------------------------------------------------------------- ordinary logits
 
-TEST_CASE("xent: all types and numbers of classes", "[train]") {
+TEST_CASE("xent: all types and numbers of classes", "[xent]") {
   uint64_t seed = 0;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t classes : {1, 2, 10, 31, 32, 33, 1000})
@@ -131,7 +131,7 @@ TEST_CASE("xent: all types and numbers of classes", "[train]") {
   }
 }
 
-TEST_CASE("xent: small batches", "[train][strict]") {
+TEST_CASE("xent: small batches", "[xent][strict]") {
   uint64_t seed = 100;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t rows : {1, 3, 4, 5, 33}) check(random_case(dtype, rows, 10, 4.0, ++seed));
@@ -139,11 +139,11 @@ TEST_CASE("xent: small batches", "[train][strict]") {
   }
 }
 
-TEST_CASE("xent: more rows than blocks run at a time", "[train]") {
+TEST_CASE("xent: more rows than blocks run at a time", "[xent]") {
   check(random_case(MP_FP16, 3001, 10, 4.0, 200));
 }
 
-TEST_CASE("xent: in place, forward only, padded and misaligned", "[train][strict]") {
+TEST_CASE("xent: in place, forward only, padded and misaligned", "[xent][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     XentCase c = random_case(dtype, 9, 43, 6.0, 300);
     c.loss_scale = 1024.0f;
@@ -159,7 +159,7 @@ TEST_CASE("xent: in place, forward only, padded and misaligned", "[train][strict
   }
 }
 
-TEST_CASE("xent: in place gives the bits of the call beside", "[train][strict]") {
+TEST_CASE("xent: in place gives the bits of the call beside", "[xent][strict]") {
   XentCase c = random_case(MP_FP16, 17, 100, 6.0, 301);
   const XentResult beside = run(c);
   c.in_place = true;
@@ -169,7 +169,7 @@ TEST_CASE("xent: in place gives the bits of the call beside", "[train][strict]")
   CHECK(same_bits(in_place.loss, beside.loss));
 }
 
-TEST_CASE("xent: equal bits each time", "[train][strict]") {
+TEST_CASE("xent: equal bits each time", "[xent][strict]") {
   const XentCase c = random_case(MP_FP32, 40, 77, 6.0, 302);
   const XentResult first = run(c), second = run(c);
   CHECK(first.dlogits.values == second.dlogits.values);
@@ -177,7 +177,7 @@ TEST_CASE("xent: equal bits each time", "[train][strict]") {
   CHECK(same_bits(first.loss, second.loss));
 }
 
-TEST_CASE("xent: the loss scale is in the gradient and not in the loss", "[train][strict]") {
+TEST_CASE("xent: the loss scale is in the gradient and not in the loss", "[xent][strict]") {
   XentCase c = random_case(MP_FP32, 5, 12, 3.0, 303);
   c.loss_scale = 65536.0f;
   c.weight = 0.25f;
@@ -193,7 +193,7 @@ TEST_CASE("xent: the loss scale is in the gradient and not in the loss", "[train
   CHECK(run(c).dlogits.values == unscaled.dlogits.values);
 }
 
-TEST_CASE("xent: a loss scale that overflows the type shows as infinity", "[train][strict]") {
+TEST_CASE("xent: a loss scale that overflows the type shows as infinity", "[xent][strict]") {
   XentCase c = row_case(MP_FP16, {0.0, 0.0}, 0);
   c.loss_scale = 0x1p20f;
   CHECK(run(c).dlogits.values == std::vector<double>{-kInfinity, kInfinity});
@@ -201,7 +201,7 @@ TEST_CASE("xent: a loss scale that overflows the type shows as infinity", "[trai
 
 // ---------------------------------------------------------------------------- exact rows
 
-TEST_CASE("xent: equal logits share the probability exactly", "[train][strict]") {
+TEST_CASE("xent: equal logits share the probability exactly", "[xent][strict]") {
   for (const int64_t classes : {1, 2, 32, 64, 1024, 16384}) {  // 1 / classes is exact
     XentCase c = row_case(MP_FP32, std::vector<double>(static_cast<size_t>(classes), -3.25), 0);
     const XentResult got = run(c);
@@ -215,7 +215,7 @@ TEST_CASE("xent: equal logits share the probability exactly", "[train][strict]")
   }
 }
 
-TEST_CASE("xent: every class counts, wherever it is", "[train][strict]") {
+TEST_CASE("xent: every class counts, wherever it is", "[xent][strict]") {
   // Two classes are possible: half the probability each.
   constexpr int64_t kClasses = 67;
   for (int64_t other = 1; other < kClasses; ++other) {
@@ -231,7 +231,7 @@ TEST_CASE("xent: every class counts, wherever it is", "[train][strict]") {
 
 // ---------------------------------------------------------------------------- extremes
 
-TEST_CASE("xent: extreme logits do not overflow", "[train][strict]") {
+TEST_CASE("xent: extreme logits do not overflow", "[xent][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     const double most = dtype == MP_FP32 ? 60000.0 : round_to(dtype, 60000.0);
     check(row_case(dtype, {most, -most, 0.0}, 0));
@@ -244,7 +244,7 @@ TEST_CASE("xent: extreme logits do not overflow", "[train][strict]") {
   }
 }
 
-TEST_CASE("xent: masked classes have probability 0", "[train][strict]") {
+TEST_CASE("xent: masked classes have probability 0", "[xent][strict]") {
   check(row_case(MP_FP16, {1.0, -kInfinity, 2.0, -kInfinity, 0.5}, 2));
   const XentResult impossible = run(row_case(MP_FP16, {0.0, -kInfinity}, 1));
   CHECK(impossible.row_loss[0] == HUGE_VALF);
@@ -252,7 +252,7 @@ TEST_CASE("xent: masked classes have probability 0", "[train][strict]") {
 }
 
 TEST_CASE("xent: a row with a NaN or an infinite logit is NaN, its neighbours are not",
-          "[train][strict]") {
+          "[xent][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const double bad : {kNaN, -kNaN, kInfinity}) {
       for (const int64_t at : {0, 15, 39}) {
@@ -270,7 +270,7 @@ TEST_CASE("xent: a row with a NaN or an infinite logit is NaN, its neighbours ar
   }
 }
 
-TEST_CASE("xent: a label out of range makes its row NaN", "[train][strict]") {
+TEST_CASE("xent: a label out of range makes its row NaN", "[xent][strict]") {
   for (const int32_t label : {-1, 10, 1000000000, std::numeric_limits<int32_t>::min()}) {
     XentCase c = random_case(MP_FP16, 4, 10, 4.0, 500);
     c.labels[2] = label;
@@ -286,7 +286,7 @@ TEST_CASE("xent: a label out of range makes its row NaN", "[train][strict]") {
 
 // ---------------------------------------------------------------------------- counting
 
-TEST_CASE("xent: the first of the largest logits is the prediction", "[train][strict]") {
+TEST_CASE("xent: the first of the largest logits is the prediction", "[xent][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     const std::vector<double> tied = {1.0, 5.0, 5.0, -2.0, 5.0};
     CHECK(run(row_case(dtype, tied, 1)).correct == 1);
@@ -298,7 +298,7 @@ TEST_CASE("xent: the first of the largest logits is the prediction", "[train][st
   }
 }
 
-TEST_CASE("xent: 0 and -0 are equally large", "[train][strict]") {
+TEST_CASE("xent: 0 and -0 are equally large", "[xent][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     CHECK(run(row_case(dtype, {-1.0, -0.0, 0.0}, 1)).correct == 1);
     CHECK(run(row_case(dtype, {-1.0, -0.0, 0.0}, 2)).correct == 0);
@@ -306,7 +306,7 @@ TEST_CASE("xent: 0 and -0 are equally large", "[train][strict]") {
   }
 }
 
-TEST_CASE("xent: loss, correct and dlogits are optional", "[train][strict]") {
+TEST_CASE("xent: loss, correct and dlogits are optional", "[xent][strict]") {
   const DeviceArray logits(MP_FP32, {1.0, 2.0});
   const DeviceBuffer<int32_t> labels(std::vector<int32_t>{1});
   const DeviceFloat row_loss(-1.0f);
@@ -316,7 +316,7 @@ TEST_CASE("xent: loss, correct and dlogits are optional", "[train][strict]") {
   CHECK(within(oracle::softmax_xent({1.0, 2.0}, 1, 1, 1.0, 1.0).loss, row_loss.value()));
 }
 
-TEST_CASE("xent: no rows", "[train][strict]") {
+TEST_CASE("xent: no rows", "[xent][strict]") {
   XentCase c;
   c.logits = Matrices(1, 0, 10);
   const XentResult got = run(c);
