@@ -1,4 +1,4 @@
-/* mpcore/gemm.h: GEMM.  A is 4 x 8, B is 8 x 16, C and D are 4 x 16, all fp16, in separate kilobytes
+/* mpcore/gemm.h.  A is 4 x 8, B is 8 x 16, C and D are 4 x 16, all fp16, in separate kilobytes
  * of the arena. */
 #define MP_ENABLE_EXPERIMENTAL
 #include <math.h>

@@ -1,5 +1,5 @@
-/* mpcore/gemm.h: groups of products.  Item 0 is 4 x 16 x 8, item 1 is 8 x 16 x 8, all fp16, dense; each
- * matrix has 512 bytes of the arena. */
+/* mpcore/gemm.h: groups of products.  Item 0 is 4 x 16 x 8, item 1 is 8 x 16 x 8, all fp16, dense;
+ * each matrix has 512 bytes of the arena. */
 #define MP_ENABLE_EXPERIMENTAL
 #include <stdio.h>
 #include <string.h>
