@@ -38,7 +38,7 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
       num_sms_(std::max(device.num_sms, 1)),
       shares_sms_(kernel.blocks_per_sm > 1 && device.target != MP_TARGET_HOST),
       common_{} {
-  const TileCounts counts = tile_counts(kernel, cluster, problem);
+  const TileCounts counts = tile_counts(kernel, cluster, problem.out.m, problem.out.n);
   const double items = problem.out.batch_count;
   tiles_ = static_cast<double>(counts.m) * static_cast<double>(counts.n) * items;
   at_a_time_ = std::floor(num_sms_ / cluster) * cluster;

@@ -79,7 +79,7 @@ const char *why_not(const GemmKernel &kernel, int cluster, const Question &q) {
     why = "needs at most 16 rows or at most 16 columns";
   if (why != nullptr || cluster == 1) return why;
   if (q.device.num_sms < cluster) return "needs two SMs for a cluster";
-  const TileCounts tiles = tile_counts(kernel, 1, q.problem);
+  const TileCounts tiles = tile_counts(kernel, 1, q.problem.out.m, q.problem.out.n);
   if ((kernel.pairs_in_m ? tiles.m : tiles.n) < cluster)
     return "needs two neighbouring tiles for a cluster";
   return nullptr;
@@ -91,7 +91,7 @@ class Candidate {
   Candidate(const GemmKernel &kernel, int cluster, const Question &q)
       : kernel_(kernel),
         q_(q),
-        tiles_(tile_counts(kernel, cluster, q.problem)),
+        tiles_(tile_counts(kernel, cluster, q.problem.out.m, q.problem.out.n)),
         counter_(kernel, cluster, q.problem, q.device, q.vectorised) {}
 
   /// NULL if k can be split so, else why not.

@@ -62,11 +62,11 @@ inline int64_t round_up(int64_t elems, int tile) {
 struct TileCounts {
   int64_t m, n;
 };
-inline TileCounts tile_counts(const GemmKernel &kernel, int cluster, const GemmProblem &problem) {
+inline TileCounts tile_counts(const GemmKernel &kernel, int cluster, int64_t m, int64_t n) {
   const auto tiles_in = [](int64_t elems, int tile) {
     return (elems + tile - 1) >> std::countr_zero(static_cast<unsigned>(tile));
   };
-  TileCounts tiles{tiles_in(problem.out.m, kernel.tile_m), tiles_in(problem.out.n, kernel.tile_n)};
+  TileCounts tiles{tiles_in(m, kernel.tile_m), tiles_in(n, kernel.tile_n)};
   int64_t &paired = kernel.pairs_in_m ? tiles.m : tiles.n;
   paired = round_up(paired, cluster);
   return tiles;

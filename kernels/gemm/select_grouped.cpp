@@ -40,7 +40,7 @@ double predict_us(const GemmKernel &kernel, const GemmGroup &group, const Device
   const KernelTuning &cost = tuning.of(kernel);
   double sum_us = 0, longest_us = 0;
   for (const GemmGroupItem *item = group.items; item != group.items + group.count; item++) {
-    const TileCounts tiles = tile_counts(kernel, 1, item_problem(group, *item));
+    const TileCounts tiles = tile_counts(kernel, 1, item->m, item->n);
     const double us = tile_us(cost, static_cast<double>(item->k) / kElemsPerK);
     sum_us += static_cast<double>(tiles.m) * static_cast<double>(tiles.n) * us;
     longest_us = std::max(longest_us, us);

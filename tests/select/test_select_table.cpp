@@ -164,7 +164,7 @@ TEST_CASE("select: tiles and slices cover the problem") {
   for (const mp::GemmVariant &variant : mp::gemm_variants()) {
     for (const int64_t extent : {1, 63, 64, 65, 127, 128, 129, 1000, 1 << 20}) {
       const mp::GemmKernel &kernel = *variant.kernel;
-      const mp::TileCounts tiles = tile_counts(kernel, variant.cluster, problem(extent, extent, 8));
+      const mp::TileCounts tiles = tile_counts(kernel, variant.cluster, extent, extent);
       CAPTURE(variant.name, extent, tiles.m, tiles.n);
       const auto whole = [&](int64_t count, int tile, bool paired) {
         const int64_t least = (extent + tile - 1) / tile;

@@ -51,7 +51,7 @@ double share_of_peak(const mp::GemmProblem &p, double us) {
 
 /// In waves of the SMs: how much of the grid's time is spent on elements of D.
 double use_of_tiles(const mp::GemmProblem &p, const mp::GemmChoice &choice) {
-  const mp::TileCounts tiles = tile_counts(*choice.kernel, choice.cluster, p);
+  const mp::TileCounts tiles = tile_counts(*choice.kernel, choice.cluster, p.out.m, p.out.n);
   const int64_t blocks = tiles.m * tiles.n * p.out.batch_count * choice.split_k;
   const int64_t waves = (blocks + 131) / 132;
   const double elems = static_cast<double>(p.out.m) * static_cast<double>(p.out.n) * choice.split_k;
