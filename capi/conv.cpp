@@ -2,7 +2,7 @@
 #define MP_ENABLE_EXPERIMENTAL
 #include <vector>
 
-#include "capi/choice_cache.h"
+#include "capi/choice.h"
 #include "capi/gemm_problem.h"
 #include "capi/gemm_tuning.h"
 #include "capi/kernel_info.h"
@@ -22,13 +22,6 @@ void require_at_least_1(int32_t value, const char *name) {
 void require_divides(int32_t groups, int32_t channels, const char *name) {
   MP_REQUIRE(channels % groups == 0, MP_ERROR_INVALID_ARGUMENT, "groups = ", groups,
              " does not divide ", name, " = ", channels);
-}
-
-int64_t padded_h(const mp_conv2d_desc_t &d) {
-  return int64_t{d.pad_top} + d.h + d.pad_bottom;
-}
-int64_t padded_w(const mp_conv2d_desc_t &d) {
-  return int64_t{d.pad_left} + d.w + d.pad_right;
 }
 
 /// Fields without which P and Q mean nothing.
@@ -90,15 +83,7 @@ bool has_product(const ConvShape &s) {
 
 ConvChoice choose_conv(const ConvProblem &problem, const Context &context, bool aligned,
                        const char *kernel, size_t workspace_bytes) {
-  if (kernel == nullptr)
-    return remembered_choice(best_conv, context, problem, aligned, workspace_bytes);
-  ConvChoice choice;
-  const char *why;
-  if (!find_conv(problem, context.device, gemm_tuning(), aligned, kernel, &choice, &why)) {
-    MP_REQUIRE(why != nullptr, MP_ERROR_NOT_FOUND, "kernel = ", kernel, " is unknown");
-    fail(MP_ERROR_UNSUPPORTED, "kernel = ", kernel, " ", why);
-  }
-  return choice;
+  return choose_kernel(best_conv, find_conv, context, problem, aligned, kernel, workspace_bytes);
 }
 
 void log_choice(const Context &context, const char *function, const ConvShape &s,
@@ -133,9 +118,6 @@ void run(const Context &context, const ConvCall &call, const ConvProblem &proble
          const char *kernel, const Workspace &space, mp_stream_t stream) {
   const bool aligned = has_fast_alignment(problem.image, problem.other);
   const ConvChoice choice = choose_conv(problem, context, aligned, kernel, space.bytes);
-  MP_REQUIRE(choice.workspace_bytes <= space.bytes, MP_ERROR_WORKSPACE_TOO_SMALL,
-             "workspace_bytes = ", space.bytes, ", but kernel = ", choice.name, " needs ",
-             choice.workspace_bytes);
   log_slow_path(context, call.function, [&] { return conv_slow_path_reason(problem, aligned); });
   log_choice(context, call.function, problem.shape, choice);
   context.backend.conv(context.device, problem, choice, space.ptr, stream);

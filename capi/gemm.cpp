@@ -72,7 +72,7 @@ std::vector<GemmChoice> ranked_choices(const Context &context, const mp_gemm_des
 /// A checked problem, on its way to the device.
 void run(const Context &context, const char *function, const GemmProblem &problem, bool aligned,
          const char *kernel, const Workspace &workspace, mp_stream_t stream) {
-  const GemmChoice choice = choose(problem, context, aligned, kernel, workspace);
+  const GemmChoice choice = choose(problem, context, aligned, kernel, workspace.bytes);
   log_slow_path(context, function, [&] { return slow_path_reason(problem, aligned); });
   log_choice(context, function, problem, choice);
   context.backend.gemm(context.device, problem, choice, workspace.ptr, stream);
@@ -96,7 +96,9 @@ mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *d
     mp::require_pointer(bytes, "bytes");
     const mp_gemm_desc_t d = mp::read_desc(desc);
     const mp::GemmProblem problem = mp::problem_to_rank(d);
-    const auto best = [&] { return mp::best_choice(problem, c, mp::kAssumedAligned, d.kernel); };
+    const auto best = [&] {
+      return mp::choose(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX);
+    };
     *bytes = mp::is_empty(d) ? 0 : best().workspace_bytes;
   });
 }

@@ -111,7 +111,7 @@ size_t most_workspace(const GemmGroup &group, const Context &context, const char
   size_t most = 0;
   for (const GemmGroupItem &item : items_of(group)) {
     const GemmChoice choice = for_item(item.index, ": ", [&] {
-      return best_choice(item_problem(group, item), context, kAssumedAligned, kernel);
+      return choose(item_problem(group, item), context, kAssumedAligned, kernel, SIZE_MAX);
     });
     most = std::max(most, choice.workspace_bytes);
   }
@@ -147,7 +147,7 @@ void run_one_by_one(const Context &context, const GemmGroup &group, const char *
   std::vector<GemmChoice> choices;
   for (const GemmGroupItem &item : items_of(group)) {
     choices.push_back(for_item(item.index, ": ", [&] {
-      return choose(item_problem(group, item), context, is_aligned(item), kernel, workspace);
+      return choose(item_problem(group, item), context, is_aligned(item), kernel, workspace.bytes);
     }));
   }
   log_slow_path(context, "mp_gemm_grouped",

@@ -3,8 +3,7 @@
 
 #include <mutex>
 
-#include "capi/choice_cache.h"
-#include "capi/gemm_tuning.h"
+#include "capi/choice.h"
 
 namespace mp {
 
@@ -185,34 +184,9 @@ void check_workspace(const Workspace &workspace) {
 
 // ---------------------------------------------------------------------------- choice
 
-namespace {
-
-GemmChoice forced_choice(const GemmProblem &problem, const Device &device, bool aligned,
-                         const char *kernel) {
-  GemmChoice choice;
-  const char *why;
-  if (find_gemm(problem, device, gemm_tuning(), aligned, kernel, &choice, &why)) return choice;
-  MP_REQUIRE(why != nullptr, MP_ERROR_NOT_FOUND, "kernel = ", kernel, " is unknown");
-  fail(MP_ERROR_UNSUPPORTED, "kernel = ", kernel, " ", why);
-}
-
-}  // namespace
-
-GemmChoice best_choice(const GemmProblem &problem, const Context &context, bool aligned,
-                       const char *kernel) {
-  if (kernel != nullptr) return forced_choice(problem, context.device, aligned, kernel);
-  return remembered_choice(best_gemm, context, problem, aligned, SIZE_MAX);
-}
-
 GemmChoice choose(const GemmProblem &problem, const Context &context, bool aligned,
-                  const char *kernel, const Workspace &workspace) {
-  if (kernel == nullptr)
-    return remembered_choice(best_gemm, context, problem, aligned, workspace.bytes);
-  const GemmChoice choice = forced_choice(problem, context.device, aligned, kernel);
-  MP_REQUIRE(choice.workspace_bytes <= workspace.bytes, MP_ERROR_WORKSPACE_TOO_SMALL,
-             "workspace_bytes = ", workspace.bytes, ", but kernel = ", kernel, " needs ",
-             choice.workspace_bytes);
-  return choice;
+                  const char *kernel, size_t workspace_bytes) {
+  return choose_kernel(best_gemm, find_gemm, context, problem, aligned, kernel, workspace_bytes);
 }
 
 // ---------------------------------------------------------------------------- log

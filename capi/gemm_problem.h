@@ -80,12 +80,9 @@ inline bool has_fast_alignment(const void *a, const void *b) {
   return is_aligned(a, kFastAlignment) && is_aligned(b, kFastAlignment);
 }
 
-/// What mp_gemm launches where workspace is no matter; `kernel`: desc->kernel.
-GemmChoice best_choice(const GemmProblem &, const Context &, bool aligned, const char *kernel);
-
-/// What mp_gemm launches.
+/// What mp_gemm launches; `kernel`: desc->kernel.  SIZE_MAX bytes: where workspace is no matter.
 GemmChoice choose(const GemmProblem &, const Context &, bool aligned, const char *kernel,
-                  const Workspace &);
+                  size_t workspace_bytes);
 
 // ---------------------------------------------------------------------------- log
 

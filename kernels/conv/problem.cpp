@@ -48,8 +48,8 @@ Output output_matrix(const ConvShape &s, mp_conv_op_t op) {
 }  // namespace
 
 ConvExtents conv_extents(const mp_conv2d_desc_t &d) {
-  return {output_extent(int64_t{d.pad_top} + d.h + d.pad_bottom, d.r, d.dilation_h, d.stride_h),
-          output_extent(int64_t{d.pad_left} + d.w + d.pad_right, d.s, d.dilation_w, d.stride_w)};
+  return {output_extent(padded_h(d), d.r, d.dilation_h, d.stride_h),
+          output_extent(padded_w(d), d.s, d.dilation_w, d.stride_w)};
 }
 
 ConvProblem conv_problem(const mp_conv2d_desc_t &d, mp_conv_op_t op) {

@@ -24,6 +24,13 @@ struct ConvShape {
   bool operator==(const ConvShape &) const = default;
 };
 
+inline int64_t padded_h(const mp_conv2d_desc_t &d) {
+  return int64_t{d.pad_top} + d.h + d.pad_bottom;
+}
+inline int64_t padded_w(const mp_conv2d_desc_t &d) {
+  return int64_t{d.pad_left} + d.w + d.pad_right;
+}
+
 /// P and Q of a descriptor; 0 where the filter is larger than the padded image.
 struct ConvExtents {
   int64_t p, q;

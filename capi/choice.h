@@ -1,5 +1,5 @@
-// Which kernel runs a problem, remembered: what the calling thread asked last costs a look-up
-// instead of a ranking.
+// Which kernel runs a problem: the one that the caller names, or the best; and of the best, what the calling
+// thread asked last costs a look-up instead of a ranking.
 #pragma once
 
 #include <cstddef>
@@ -73,19 +73,44 @@ struct ChoiceKey {
   }
 };
 
-/// best(problem, device, tuning, aligned, workspace_bytes), from the calling thread's cache where it is
-/// there.
+/// As best_gemm and best_conv.
 template <class Problem, class Choice>
-Choice remembered_choice(Choice (*best)(const Problem &, const Device &, const GemmTuning &, bool,
-                                        size_t),
-                         const Context &context, const Problem &problem, bool aligned,
-                         size_t workspace_bytes) {
+using Best = Choice(const Problem &, const Device &, const GemmTuning &, bool aligned,
+                    size_t workspace_bytes);
+/// As find_gemm and find_conv.
+template <class Problem, class Choice>
+using Find = bool(const Problem &, const Device &, const GemmTuning &, bool aligned,
+                  const char *name, Choice *, const char **why);
+
+/// best(...), from the calling thread's cache where it is there.
+template <class Problem, class Choice>
+Choice remembered_choice(Best<Problem, Choice> *best, const Context &context,
+                         const Problem &problem, bool aligned, size_t workspace_bytes) {
   // On the heap: every thread of the process may get thread_local space, whether it uses it or not.
   using ChoiceCache = Cache<ChoiceKey<Problem>, Choice>;
   static thread_local const auto cache = std::make_unique<ChoiceCache>();
   return cache->find({context.id, workspace_bytes, aligned, layout_of(problem)}, [&] {
     return best(problem, context.device, gemm_tuning(), aligned, workspace_bytes);
   });
+}
+
+/// With at most that much workspace; `kernel` = NULL is the best, else an error if it is unknown, cannot run
+/// this or needs more.
+template <class Problem, class Choice>
+Choice choose_kernel(Best<Problem, Choice> *best, Find<Problem, Choice> *find,
+                     const Context &context, const Problem &problem, bool aligned,
+                     const char *kernel, size_t workspace_bytes) {
+  if (kernel == nullptr) return remembered_choice(best, context, problem, aligned, workspace_bytes);
+  Choice choice;
+  const char *why;
+  if (!find(problem, context.device, gemm_tuning(), aligned, kernel, &choice, &why)) {
+    MP_REQUIRE(why != nullptr, MP_ERROR_NOT_FOUND, "kernel = ", kernel, " is unknown");
+    fail(MP_ERROR_UNSUPPORTED, "kernel = ", kernel, " ", why);
+  }
+  MP_REQUIRE(choice.workspace_bytes <= workspace_bytes, MP_ERROR_WORKSPACE_TOO_SMALL,
+             "workspace_bytes = ", workspace_bytes, ", but kernel = ", kernel, " needs ",
+             choice.workspace_bytes);
+  return choice;
 }
 
 }  // namespace mp
