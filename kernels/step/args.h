@@ -69,7 +69,7 @@ struct RankReductionArgs {
 };
 
 /// Whether a step begins with a pass that measures the norms of every tensor.
-MP_HD bool has_ratios(mp_optimizer_kind_t kind, uint32_t flags) {
+MP_HD constexpr bool has_ratios(mp_optimizer_kind_t kind, uint32_t flags) {
   return kind == MP_OPT_LAMB || kind == MP_OPT_NOVOGRAD ||
          (kind == MP_OPT_SGD && (flags & (MP_OPT_LARC | MP_OPT_LARS)) != 0);
 }

@@ -76,7 +76,11 @@ measure_tensors(MP_PARAM(StepArgs) args) {
 void tensor_ratios(const Device &device, const StepArgs &args, mp_stream_t stream) {
   const LaunchShape shape{blocks_for(device, args.optimizer.grads.num_chunks), kThreads};
   with_kind(args.optimizer.kind, [&](auto kind) {
-    if constexpr (requires { Rule<kind>::kRatiosName; })
+    constexpr bool kMeasures = requires {
+      Rule<kind>::kRatiosName;
+    };
+    static_assert(kMeasures == has_ratios(kind, ~0u), "args.h and the rule differ");
+    if constexpr (kMeasures)
       launch(Rule<kind>::kRatiosName, measure_tensors<kind>, device, shape, stream, args);
   });
 }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "kernels/device.h"
 #include "kernels/simt/compiler.h"
 #include "mpcore/optimizer.h"
 
@@ -190,8 +191,9 @@ struct Rule<MP_OPT_RMSPROP> : RuleDefaults {
 template <class F>
 void with_kind(mp_optimizer_kind_t kind, const F &f) {
   const auto call = [&]<mp_optimizer_kind_t... kinds>() {
-    (void)(... ||
-           (kind == kinds && (f(std::integral_constant<mp_optimizer_kind_t, kinds>{}), true)));
+    if (!(... ||
+          (kind == kinds && (f(std::integral_constant<mp_optimizer_kind_t, kinds>{}), true))))
+      throw TargetError(MP_ERROR_INTERNAL, "this optimizer has no kernels");
   };
   call.template operator()<MP_OPT_SGD, MP_OPT_ADAM, MP_OPT_LAMB, MP_OPT_NOVOGRAD, MP_OPT_ADAGRAD,
                            MP_OPT_RMSPROP>();
