@@ -241,3 +241,23 @@ void check_struct_size(const struct subject *subject) {
   check(b.bytes[size + 16] == 1 && b.struct_size == size + 16,
         label_of(subject, "struct_size and what lies behind stay"));
 }
+
+void check_epilogue(const struct subject *subject, int64_t cols) {
+  const struct field_case fields[] = {
+      EPILOGUE_FIELD(activation, i, 5, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(activation, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(scale, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(bias, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(bias_dtype, i, MP_DTYPE_NONE, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(aux, p, at(1), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(ld_aux, i, cols - 1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(ld_aux, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(ld_aux, i, INT64_MAX, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(dbias, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(amax, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(found_inf, p, at(2), MP_ERROR_MISALIGNED),
+  };
+  check_fields(subject, fields, sizeof fields / sizeof *fields);
+  check_struct_size(subject);
+}

@@ -95,6 +95,11 @@ struct field_case {
 /** The unchanged struct works, and every case fails. */
 void check_fields(const struct subject *subject, const struct field_case *cases, size_t count);
 
+#define EPILOGUE_FIELD(field, member, v, status) FIELD(mp_epilogue_t, field, member, v, status)
+
+/** The fields and the size of an epilogue with all that there is, for a D whose rows have `cols` elements. */
+void check_epilogue(const struct subject *subject, int64_t cols);
+
 /** struct_size of 0, too small, with unknown zeros, with unknown bytes set, absurd. */
 void check_struct_size(const struct subject *subject);
 
