@@ -1,5 +1,5 @@
-// What the rest of the demo needs to hold mpcore objects: one check() for every status, owners
-// that destroy handles and free device memory, and the device itself.
+// How the programs hold mpcore objects: one check() for every status, owners that destroy handles and
+// free device memory.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace mptools {
 
-/// The demo uses one stream, the default one.
+/// Of what is here: the default stream.
 constexpr mp_stream_t kStream = nullptr;
 
 /// Turns a status into an exception with the library's own sentence.

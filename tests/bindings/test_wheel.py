@@ -9,7 +9,8 @@ import pytest
 
 @pytest.fixture(scope="module")
 def make_wheel(root, build, run):
-    if subprocess.run(["/usr/bin/python3", "-Ic", "import build, setuptools, wheel"], check=False).returncode != 0:
+    modules = ["/usr/bin/python3", "-c", "import build, setuptools, wheel"]
+    if subprocess.run(modules, cwd="/", check=False).returncode != 0:
         pytest.skip("the wheel (no build, setuptools or wheel for /usr/bin/python3)")
     return lambda out: pathlib.Path(run(root / "tools/package/make_wheel", build / "libmpcore.so", out).strip())
 

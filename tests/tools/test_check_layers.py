@@ -68,6 +68,15 @@ def test_circle(tool):
     assert {where for _, where, _ in broken} == {"tests/step/a.h:1", "tests/conv/b.h:1", "tests/gemm/c.h:1"}
 
 
+def test_circle_within_bench(tool):
+    """Its folders count one by one, and common.h apart from what else lies beside it."""
+    files = {"bench/rows/a.h": ['#include "bench/common.h"', '#include "bench/timing/b.h"'],
+             "bench/timing/b.h": [], "bench/common.h": [], "bench/main.cpp": ['#include "bench/rows/a.h"']}
+    assert not tool.broken_rules(files)
+    files["bench/timing/b.h"] = ['#include "bench/rows/a.h"']
+    assert {rule for rule, *_ in tool.broken_rules(files)} == {tool.CIRCLE}
+
+
 ALLOWED = """
 include/mpcore.h <stddef.h>
 include/mpcore.hpp <vector> mpcore.h
