@@ -22,7 +22,7 @@
  *     mpcore/core.h          1-3  version, statuses, log, context, device memory
  *     mpcore/gemm.h          4    mp_gemm, mp_gemm_batched, mp_gemm_grouped
  *     mpcore/conv.h          5    mp_conv2d_fprop, _dgrad, _wgrad
- *     mpcore/tensors.h       6    mp_check_nonfinite, mp_amax, mp_l2norm, mp_inspect
+ *     mpcore/tensors.h       6    mp_check_nonfinite, mp_amax, mp_l2norm, mp_inspect, mp_tensor_stats
  *     mpcore/scaler.h        7    mp_scaler_*: the loss scale
  *     mpcore/optimizer.h     8    mp_optimizer_*: SGD, Adam, LAMB, NovoGrad, Adagrad, RMSProp
  *     mpcore/comm.h          9    mp_grad_all_reduce: between ranks
@@ -62,7 +62,7 @@
  *    synchronisation, as always in CUDA.  Functions that cannot fail return their value directly.
  *  - **Null**: mp_*_destroy(NULL) does nothing.  Any other NULL not described as optional is
  *    MP_ERROR_INVALID_ARGUMENT.
- *  - **Structs** begin with `struct_size`; mp_*_default() makes one.  Section 1 has the rest.
+ *  - **Structs** begin with `struct_size`; mp_*_default() makes one.  mpcore/core.h has the rest.
  *
  *  ## Stability
  *
