@@ -8,6 +8,7 @@ and none of those packages is imported.
 from __future__ import annotations
 
 import ctypes
+import math
 from dataclasses import dataclass
 from typing import Any, Optional, Tuple
 
@@ -62,10 +63,7 @@ class View:
 
     @property
     def size(self) -> int:
-        n = 1
-        for extent in self.shape:
-            n *= extent
-        return n
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:

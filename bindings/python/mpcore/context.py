@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import Any, Optional, Sequence, Union
 
 from . import _sys
@@ -144,10 +145,7 @@ class DeviceArray:
 
     @property
     def size(self) -> int:
-        n = 1
-        for extent in self.shape:
-            n *= extent
-        return n
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
