@@ -3,8 +3,8 @@
 //
 // An mbarrier goes through phases; phase n has parity n % 2.  A phase completes when `arrivals` threads
 // have arrived in it and all the bytes that were expected in it have been transferred; the next phase
-// begins at once.  What a thread did before it arrived is visible to a thread that has waited for that
-// phase.  A wait names only the parity of a phase, so a thread must start it before the following phase
+// begins at once.  What a thread did before it arrived is visible to a thread of its block that has
+// waited for that phase.  A wait names only the parity of a phase, so a thread must start it before the following phase
 // completes.
 //
 // One thread initialises an mbarrier: mbarrier_init, mbarrier_init_fence, then block_sync, or
@@ -62,10 +62,11 @@ MP_DEVICE void mbarrier_init_fence() {
 MP_DEVICE void mbarrier_arrive(SmemAddress bar) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
 }
-/// Arrives at an mbarrier of any block of the cluster; see in_block.
+/// Arrives at an mbarrier of any block of the cluster; see in_block.  It publishes nothing to threads of
+/// other blocks, only that what this one read through the async proxy has been read: release.cluster
+/// would cost a MEMBAR.ALL.GPU for every arrival, in the middle of a main loop.
 MP_DEVICE void mbarrier_arrive_cluster(SmemAddress bar) {
-  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar)
-               : "memory");
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
 }
 /// Arrives, and makes the current phase expect `bytes` more.
 MP_DEVICE void mbarrier_arrive_expect(SmemAddress bar, uint32_t bytes) {

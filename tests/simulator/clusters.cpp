@@ -146,9 +146,11 @@ MP_KERNEL(32, 1) arrive_at_last_block(MP_PARAM(OutArgs) args) {
   cluster_sync();
   for (int round = 0; round < 7; round++) {
     args.out[block_index() * 32 + thread_index()]++;
+    device_fence();  // an arrival publishes nothing to other blocks
     mbarrier_arrive_cluster(in_block(smem_address(bar), last));
     if (cluster_rank() == last) {
       mbarrier_wait(smem_address(bar), round % 2);
+      device_fence();
       const int64_t other = (block_index() - cluster_size() + 1) * 32 + thread_index();
       if (args.out[other] != round + 1) args.out[other] = 1000;
     }
