@@ -75,7 +75,8 @@ class WgmmaEpilogue {
   }
 
   MP_DEVICE void store(Accumulators &acc) {
-    const bool whole = work_.m0 + Tile::kM <= target_.m && work_.n0 + Tile::kN <= target_.n;
+    const bool whole = int64_t{work_.m0} + Tile::kM <= target_.m &&  // which may be 2^31 - 1
+                       int64_t{work_.n0} + Tile::kN <= target_.n;
     if (args_.store == StorePath::tma && ((whole && !Columns::kGaps) || !args_.extras))
       store_by_tma(acc);
     else if (args_.store == StorePath::direct && whole && pairs_are_aligned())

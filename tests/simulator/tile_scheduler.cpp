@@ -30,6 +30,14 @@ record_tiles(MP_PARAM(RecordArgs) args) {
   args.counts[block_index()] = count;
 }
 
+/// The last tile of each of the two blocks of a cluster.
+MP_KERNEL(32, 1) record_last_tile(MP_PARAM(RecordArgs) args) {
+  if (thread_index() != 0) return;
+  for (WgmmaTileScheduler<mp::WgmmaTile128x256> scheduler(args.gemm); !scheduler.done();
+       scheduler.advance())
+    args.tiles[block_index()] = scheduler.get();
+}
+
 template <class Tile>
 std::vector<WgmmaWorkTile> tiles_of(const WgmmaArgs &args, int num_blocks, int cluster) {
   std::vector<WgmmaWorkTile> tiles(kMaxBlocks * kMaxTilesOfBlock), all;
@@ -132,6 +140,25 @@ void check_group(const std::vector<Product> &products, int num_blocks) {
 TEST_CASE("tile scheduler: every tile of a batch and every slice of k is computed once") {
   check_batches<mp::WgmmaTile128x256>();
   check_batches<mp::WgmmaTile256x128>();
+}
+
+TEST_CASE("tile scheduler: 2^31 - 1 rows are a whole number of pairs of tiles, and none begins later") {
+  // One tile fewer leaves the second tile of the last pair outside.
+  for (const int32_t rows : {INT32_MAX, INT32_MAX - 128}) {
+    constexpr int kTile = 128;
+    WgmmaArgs args{};
+    args.problem.out.m = rows;
+    args.problem.out.n = args.problem.k = args.slice_k = 64;
+    const uint32_t tiles = static_cast<uint32_t>(ceil_div<int64_t>(rows, kTile));
+    args.scheduler = {ceil_div(tiles, 2u), 1, 1, 1, 1};
+    args.num_work_tiles = args.scheduler.tiles_m;
+    std::vector<WgmmaWorkTile> last(2);
+    run(record_last_tile, {2, 32, 0, 2}, {args, last.data(), nullptr});
+    CHECK(last[0].inside);
+    CHECK(last[0].m0 == INT32_MAX - 2 * kTile + 1);
+    CHECK(last[1].inside == (rows == INT32_MAX));
+    CHECK(last[1].m0 == INT32_MAX - kTile + 1);
+  }
 }
 
 TEST_CASE("tile scheduler: every tile of a group is computed once") {
