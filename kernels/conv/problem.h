@@ -84,6 +84,6 @@ bool find_conv(const ConvProblem &problem, const Device &device, const GemmTunin
 std::span<const char *const> conv_names(mp_conv_op_t op);  ///< all that it knows
 
 /// Empty, or the reason, which the caller can change, why `problem` is slower than it could be.
-std::string conv_slow_path_reason(const ConvProblem &problem, bool aligned);
+std::string conv_slow_path_reason(const ConvProblem &problem, const Device &device, bool aligned);
 
 }  // namespace mp

@@ -220,13 +220,14 @@ std::span<const char *const> conv_names(mp_conv_op_t op) {
   return names[op];
 }
 
-std::string conv_slow_path_reason(const ConvProblem &problem, bool aligned) {
+std::string conv_slow_path_reason(const ConvProblem &problem, const Device &device, bool aligned) {
   if (problem.dtype == MP_FP32) return "";
   if (!aligned) return "a tensor is not 16-byte aligned";
   const auto reason = [](const char *name, int32_t value) {
     return std::string(name) + " = " + std::to_string(value) + " is not a multiple of 8";
   };
   if (why_not_depthwise(problem, 1) == nullptr) return "";
+  if (const std::string why = why_no_tensor_cores(problem.dtype, device); !why.empty()) return why;
   const bool runs_are_rows = problem.op != MP_CONV_DGRAD && run_shape(problem).taps_w == 1;
   if (group_c(problem.shape) % 8 != 0 && !runs_are_rows)
     return reason("c / groups", group_c(problem.shape));

@@ -119,7 +119,9 @@ std::span<const char *const> gemm_names();  ///< all that it knows, in the order
 
 /// Empty, or the reason, which the caller can change, why `problem` is multiplied slower than it
 /// could be ("ldb = 7 is not a multiple of 8"); for the log.
-std::string slow_path_reason(const GemmProblem &problem, bool aligned);
+std::string slow_path_reason(const GemmProblem &problem, const Device &device, bool aligned);
+/// The part of it that holds for every problem of a 16-bit type.
+std::string why_no_tensor_cores(mp_dtype_t dtype, const Device &device);
 
 /// One product of mp_gemm_grouped.  m, n > 0; k >= 0.
 struct GemmGroupItem {

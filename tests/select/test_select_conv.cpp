@@ -175,6 +175,22 @@ TEST_CASE("conv selection: a filter per channel is not multiplied as a matrix") 
         "needs more pixels for this split");
 }
 
+TEST_CASE("conv selection: what makes a convolution slow is said, be it the channels or the device") {
+  using mp::conv_slow_path_reason;
+  mp::ConvProblem p = conv_problem(MP_CONV_DGRAD, square(4, 28, 16, 16, 3));
+  CHECK(conv_slow_path_reason(p, t4(), true) == "");
+  CHECK(conv_slow_path_reason(p, a100(), false) == "a tensor is not 16-byte aligned");
+  p.dtype = MP_BF16;
+  CHECK(conv_slow_path_reason(p, t4(), true) ==
+        "sm_75 has no tensor cores for BF16, only for FP16");
+  CHECK(conv_slow_path_reason(p, a100(), true) == "");
+  p = conv_problem(MP_CONV_DGRAD, square(4, 28, 12, 16, 3));
+  CHECK(conv_slow_path_reason(p, a100(), true) == "c / groups = 12 is not a multiple of 8");
+  p = conv_problem(MP_CONV_FPROP, square(4, 28, 16, 16, 3, 1, 16));
+  p.dtype = MP_BF16;  // multiplied channel by channel, without tensor cores on any device
+  CHECK(conv_slow_path_reason(p, t4(), true) == "");
+}
+
 TEST_CASE("conv selection: names") {
   const mp::ConvProblem p = conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 3));
   CHECK(why_no_conv("conv_simt_64x64x16", p, a100()).empty());

@@ -76,6 +76,22 @@ TEST_CASE("select: each reason why a wmma kernel cannot run") {
   CHECK(why_not(name, p, a100(), false) == "");
 }
 
+TEST_CASE("select: what makes a product slow is said, be it the operands or the device") {
+  using mp::slow_path_reason;
+  mp::GemmProblem p = problem(64, 64, 64);
+  for (const mp::Device &device : {t4(), a100(), h200(), host_device()}) {
+    CHECK(slow_path_reason(p, device, true) == "");
+    CHECK(slow_path_reason(p, device, false) == "A or B is not 16-byte aligned");
+  }
+  p.b.ld = 65;
+  CHECK(slow_path_reason(p, a100(), true) == "ldb = 65 is not a multiple of 8");
+  p.dtype_ab = MP_BF16;
+  CHECK(slow_path_reason(p, t4(), true) == "sm_75 has no tensor cores for BF16, only for FP16");
+  CHECK(slow_path_reason(p, a100(), true) == "ldb = 65 is not a multiple of 8");
+  p.dtype_ab = MP_FP32;
+  CHECK(slow_path_reason(p, t4(), false) == "");
+}
+
 TEST_CASE("select: k is split into at least two slices of at least 128, none of them empty") {
   const auto why = [](const char *name, int64_t k) {
     return why_not(name, problem(64, 64, k), a100());
