@@ -48,12 +48,13 @@ void set_operands(ConvWgmmaArgs &args, const ConvProblem &problem, const GemmCho
 
 void set_output(ConvWgmmaArgs &args, const ConvProblem &problem) {
   constexpr int kStripRows = 16;
-  const GemmProblem &p = args.problem;
-  const TensorMapSpec d = problem.op == MP_CONV_WGRAD
-                              ? filter_spec(problem, p.out.d.base, p.out.dtype, kStripRows)
-                              : wgmma_spec_d(p);
-  args.store = wgmma_store_path(p, p.out.dtype != MP_FP32 && why_no_tensor_map(d) == nullptr);
-  if (args.store == StorePath::tma) args.d = tensor_map(d);
+  const Output &out = args.problem.out;
+  if (problem.op == MP_CONV_WGRAD) {
+    const TensorMapSpec filter = filter_spec(problem, out.d.base, out.dtype, kStripRows);
+    return plan_wgmma_store(filter, nullptr, &args);
+  }
+  const TensorMapSpec beside = wgmma_spec_side(out);
+  plan_wgmma_store(wgmma_spec_d(out), &beside, &args);
 }
 
 void set_walks(ConvWgmmaArgs &args, const ConvProblem &problem) {

@@ -78,21 +78,35 @@ class EpilogueWriter {
     store_run(out_.dtype, target_.d, row * target_.ldd + col, y, valid);
   }
 
+  MP_DEVICE bool measures() const {
+    return out_.epilogue.amax != nullptr || out_.epilogue.found_inf != nullptr;
+  }
+
   /// Counts round(y) into amax and found_inf.
   template <int kRun>
   MP_DEVICE void measure(const float (&y)[kRun], int valid) {
-    if (out_.epilogue.amax == nullptr && out_.epilogue.found_inf == nullptr) return;
+    if (!measures()) return;
+    with_type(out_.dtype,
+              [&](auto type) { measure_as<typename decltype(type)::type>(y, valid); });
+  }
+
+  /// The same where D is known to be of type T.
+  template <class T, int kRun>
+  MP_DEVICE void measure_as(const float (&y)[kRun], int valid) {
     MP_UNROLL
     for (int i = 0; i < kRun; i++) {
-      const uint32_t bits = magnitude_bits(rounded_to(out_.dtype, y[i]));
-      if (i < valid) amax_bits_ = max_of(amax_bits_, bits);
+      const uint32_t bits = magnitude_bits(to_float(round_to<T>(y[i])));
+      if (i < valid) count(bits);
     }
   }
+
+  /// Counts an element of D of that magnitude.
+  MP_DEVICE void count(uint32_t bits) { amax_bits_ = max_of(amax_bits_, bits); }
 
   /// Called once by every lane of the warp when it has measured all it has to.
   MP_DEVICE void finish() {
     const Epilogue &e = out_.epilogue;
-    if (e.amax == nullptr && e.found_inf == nullptr) return;
+    if (!measures()) return;
     const uint32_t bits = warp_reduce<Max>(amax_bits_);
     if (lane_index() != 0) return;
     if (e.amax != nullptr) atomic_max(reinterpret_cast<uint32_t *>(e.amax), bits);

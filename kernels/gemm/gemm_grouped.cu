@@ -13,12 +13,13 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// One way for all products: by TMA only if each D can.
+/// One way for all products: by strips only if each D has a map, and needs no other.
 StorePath store_path(const GemmGroup &group) {
-  bool all_fit = group.common.out.dtype != MP_FP32;
-  for (int64_t i = 0; all_fit && i < group.count; i++)
-    all_fit = why_no_tensor_map(wgmma_spec_d(item_problem(group, group.items[i]))) == nullptr;
-  return wgmma_store_path(group.common, all_fit);
+  bool have_maps = wgmma_side_matrix(group.common.out) == SideMatrix::none;
+  for (int64_t i = 0; have_maps && i < group.count; i++)
+    have_maps =
+        why_no_tensor_map(wgmma_spec_d(item_problem(group, group.items[i]).out)) == nullptr;
+  return wgmma_store_path(group.common.out, have_maps);
 }
 
 WgmmaItem table_item(const GemmProblem &p, const GemmChoice &choice, StorePath store,
@@ -26,7 +27,7 @@ WgmmaItem table_item(const GemmProblem &p, const GemmChoice &choice, StorePath s
   WgmmaItem item{};
   item.a = wgmma_map_a(p, choice);
   item.b = wgmma_map_b(p, choice);
-  if (store == StorePath::tma) item.d = tensor_map(wgmma_spec_d(p));
+  if (store == StorePath::strips) item.d = tensor_map(wgmma_spec_d(p.out));
   item.c_data = p.out.c.base;
   item.d_data = const_cast<void *>(p.out.d.base);
   item.ldc = p.out.c.ld;
@@ -46,7 +47,6 @@ void gemm_grouped(const Device &device, const GemmGroup &group, const GemmChoice
   WgmmaArgs args{};
   args.problem = group.common;
   args.store = store_path(group);
-  args.extras = wgmma_has_extras(group.common.out.epilogue);
   args.scheduler.group = tile_group(kernel.tile_m, kernel.tile_n, device.num_sms);
   args.group_count = static_cast<int32_t>(group.count);
   const size_t table = wgmma_workspace(group.count, 0, 1, kernel.tile_m, kernel.tile_n).table;

@@ -9,11 +9,10 @@
 namespace mp::MP_TARGET {
 
 /// How a finished tile leaves (wgmma_epilogue.h).
-enum class StorePath {
-  tma,     ///< 16-bit D, nothing but scale, bias, relu and statistics: stmatrix and TMA
-  direct,  ///< fp32 D, alpha and beta: pairs, straight from the accumulators
-  general  ///< everything
-};
+enum class StorePath { strips, pairs, patches };
+
+/// The matrix beside D that an epilogue reads or writes element by element.
+enum class SideMatrix { none, c, aux_read, aux_written, several };
 
 /// One product of several that have no common stride: a batch item behind pointers, or a product
 /// of a group.  In workspace; `m` to `first_tile` count for groups alone.
@@ -36,8 +35,10 @@ struct WgmmaArgs {
   uint32_t num_work_tiles;  ///< of all blocks: one tile or pair of tiles, over one slice of k
   int32_t slice_k;
   StorePath store;
-  bool extras;          ///< bias, activation or statistics are asked for
-  TensorMap a, b, d;    ///< of the whole batch, or of a table's first item; d with StorePath::tma
+  SideMatrix side;      ///< with StorePath::strips
+  bool side_is_shared;  ///< by all batch items
+  TensorMap a, b, d;    ///< of the whole batch, or of a table's first item; d with StorePath::strips
+  TensorMap beside;     ///< of the side matrix
   std::byte *table;     ///< header, then WgmmaItem of every product, kWgmmaItemBytes apart; or NULL
   int32_t group_count;  ///< products of a group; 0 = not a group
   uint32_t *tickets;    ///< with split k, kTicketsPerTile per tile, 0 before and after

@@ -18,7 +18,7 @@ fill_wgmma_table(MP_PARAM(WgmmaArgs) args) {
   if (index >= p.out.batch_count) return;
   const void *const a = p.a.items[index], *const b = p.b.items[index];
   void *const d = const_cast<void *>(p.out.d.items[index]);
-  const bool d_by_tma = args.store == StorePath::tma;
+  const bool d_by_tma = args.store == StorePath::strips;
   if (!is_aligned_16(a) || !is_aligned_16(b) || (d_by_tma && !is_aligned_16(d))) {
     *args.misaligned() = 1;
     return;
@@ -59,9 +59,8 @@ void launch_wgmma(const GemmChoice &choice, const Device &device, const GemmArgs
   const GemmProblem mapped = by_pointers ? with_placeholder(p, workspace) : p;
   args.a = wgmma_map_a(mapped, choice);
   args.b = wgmma_map_b(mapped, choice);
-  const TensorMapSpec d = wgmma_spec_d(mapped);
-  args.store = wgmma_store_path(p, p.out.dtype != MP_FP32 && why_no_tensor_map(d) == nullptr);
-  if (args.store == StorePath::tma) args.d = tensor_map(d);
+  const TensorMapSpec beside = wgmma_spec_side(p.out);
+  plan_wgmma_store(wgmma_spec_d(mapped.out), by_pointers ? nullptr : &beside, &args);
 
   const WgmmaWorkspace space =
       wgmma_workspace_of(args, choice, by_pointers ? p.out.batch_count : 0);

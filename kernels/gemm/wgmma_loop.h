@@ -128,35 +128,34 @@ class WgmmaLoop {
   /// By all threads of a consumer warpgroup.
   MP_DEVICE void consume(int consumer) const {
     Ring ring;
-    uint32_t own_tiles = 0;
-    int owner = 0;  // ping-pong: of the next work tile
+    WgmmaSlabs<Tile> slabs(slabs_, barriers_, consumer);
+    uint32_t seen = 0;  // ping-pong: work tiles so far; they belong to the consumers in turn
     for (WgmmaTileScheduler<Tile> scheduler(args_); !scheduler.done(); scheduler.advance()) {
       const WgmmaWorkTile work = scheduler.get();
       if constexpr (Tile::kPingPong) {
-        const bool mine = owner == consumer;
-        owner ^= 1;
-        if (!mine) {
+        if ((seen++ & 1) != static_cast<uint32_t>(consumer)) {
           ring.advance(work.k_tiles);
           continue;
         }
-        // The first consumer begins; from then on each waits for the other's main loop.
-        mbarrier_wait(barriers_.order(consumer), (own_tiles ^ (consumer == 0 ? 1u : 0u)) & 1);
-        own_tiles++;
       }
-      float acc[kBlocks][Tile::kN / 2];
-      multiply(consumer, work, ring, acc);
-      if (!work.inside) continue;
-      WgmmaEpilogue<Tile, Columns> epilogue(args_, Columns(args_), work, consumer, slabs_);
-      if (args_.partials != nullptr)
-        epilogue.store_slice(acc);
-      else
-        epilogue.store(acc);
+      Epilogue epilogue(args_, Columns(args_), work, consumer, slabs);
+      if (work.inside) epilogue.start();
+      if constexpr (Tile::kPingPong) {
+        // The first consumer begins; from then on each waits for the other's main loop.
+        const uint32_t turn = (seen - 1) / 2;
+        mbarrier_wait(barriers_.order(consumer), (turn ^ (consumer == 0 ? 1u : 0u)) & 1);
+      }
+      Accumulators acc;
+      multiply(consumer, work, ring, epilogue, acc);
+      if (work.inside) epilogue.store(acc);
     }
-    WgmmaEpilogue<Tile, Columns>::finish();
+    slabs.finish();
   }
 
  private:
   using Ring = RingPosition<Tile::kStages>;
+  using Epilogue = WgmmaEpilogue<Tile, Columns>;
+  using Accumulators = typename Epilogue::Accumulators;
   static constexpr int kBlocks = Tile::kRows / 64;  // of 64 rows: what one wgmma computes
 
   MP_DEVICE SmemAddress stage(int index) const {
@@ -165,8 +164,8 @@ class WgmmaLoop {
 
   /// acc = this consumer's rows of the product.  One batch of wgmmas is in flight while the next is
   /// issued; a stage is released when the batch that read it has retired.
-  MP_DEVICE void multiply(int consumer, const WgmmaWorkTile &work, Ring &ring,
-                          float (&acc)[kBlocks][Tile::kN / 2]) const {
+  MP_DEVICE void multiply(int consumer, const WgmmaWorkTile &work, Ring &ring, Epilogue &epilogue,
+                          Accumulators &acc) const {
     const SmemAddress first_row =
         Tile::kPingPong ? 0 : static_cast<SmemAddress>(consumer) * kBlocks * A::kBlockBytes;
     int previous = 0;
@@ -186,13 +185,14 @@ class WgmmaLoop {
       ring.advance();
     }
     pass_order(consumer);
+    if (work.inside) epilogue.prefetch();
     wgmma_wait<0>();
     keep(acc);
     release(previous);
   }
 
   static MP_DEVICE void multiply_stage(SmemAddress a, SmemAddress b, bool accumulate,
-                                       float (&acc)[kBlocks][Tile::kN / 2]) {
+                                       Accumulators &acc) {
     MP_UNROLL
     for (int step = 0; step < Tile::kK / 16; step++) {
       const SmemAddress a_step = a + static_cast<SmemAddress>(step) * A::kStepBytes;
@@ -205,7 +205,7 @@ class WgmmaLoop {
     }
   }
 
-  static MP_DEVICE void keep(float (&acc)[kBlocks][Tile::kN / 2]) {
+  static MP_DEVICE void keep(Accumulators &acc) {
     MP_UNROLL
     for (int i = 0; i < kBlocks; i++) wgmma_keep(acc[i]);
   }
@@ -234,9 +234,10 @@ class WgmmaLoop {
 /// The whole kernel.
 template <class T, class Stages, class Columns, class Tile>
 MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
-  // 65536 registers: 384 threads start with 168 each.
-  constexpr int kProducerRegs = 56, kConsumerRegs = 224;
-  static_assert(kWarpgroup * (kProducerRegs + Tile::kConsumers * kConsumerRegs) <= 65536);
+  // 65536 registers: 384 threads start with 168 each, and can share out no more than that.
+  constexpr int kStartRegs = 168, kProducerRegs = 40, kConsumerRegs = 232;
+  static_assert(kProducerRegs + Tile::kConsumers * kConsumerRegs <=
+                (1 + Tile::kConsumers) * kStartRegs);
 
   MP_DYN_SHARED(std::byte, unaligned_smem);
   MP_SHARED(uint64_t, barrier_smem, [Barriers<Tile>::kCount]);

@@ -36,7 +36,8 @@ struct RingPosition {
 template <class Tile>
 class Barriers {
  public:
-  static constexpr int kCount = 2 * Tile::kStages + Tile::kConsumers;
+  static constexpr int kWarps = Tile::kConsumers * kWarpgroup / kWarpSize;
+  static constexpr int kCount = 2 * Tile::kStages + Tile::kConsumers + kWarps * Tile::kSlabs;
 
   MP_DEVICE explicit Barriers(const uint64_t *smem) : base_(smem_address(smem)) {}
 
@@ -48,6 +49,8 @@ class Barriers {
       mbarrier_init(empty(s), kReaders * cluster);
     }
     for (int c = 0; c < Tile::kConsumers; c++) mbarrier_init(order(c), kWarpgroup);
+    for (int w = 0; w < kWarps; w++)
+      for (int s = 0; s < Tile::kSlabs; s++) mbarrier_init(arrived(w, s), 1);
     mbarrier_init_fence();
   }
 
@@ -55,6 +58,10 @@ class Barriers {
   MP_DEVICE SmemAddress empty(int stage) const { return at(Tile::kStages + stage); }
   /// Ping-pong: the order barrier of that consumer, whose phase ends when its main loop may begin.
   MP_DEVICE SmemAddress order(int consumer) const { return at(2 * Tile::kStages + consumer); }
+  /// What a consumer warp has fetched into one of its slabs.
+  MP_DEVICE SmemAddress arrived(int warp, int slab) const {
+    return at(2 * Tile::kStages + Tile::kConsumers + warp * Tile::kSlabs + slab);
+  }
 
  private:
   MP_DEVICE SmemAddress at(int index) const {

@@ -26,6 +26,11 @@ TensorMapSpec matrix_spec(const Operand &x, mp_dtype_t dtype, int64_t rows, int6
   return spec;
 }
 
+/// Of a matrix as large as D, which a warp reads or writes 16 rows at a time.
+TensorMapSpec strip_spec(const Output &out, const Operand &x) {
+  return matrix_spec(x, out.dtype, out.m, out.n, out.batch_count, 16);
+}
+
 /// Tiles of a cluster, in either direction.
 struct Pairs {
   uint32_t m, n;
@@ -47,7 +52,6 @@ WgmmaArgs plan_wgmma(const GemmChoice &choice, const GemmArgs &gemm) {
   args.scheduler.group = ceil_div(gemm.scheduler.group, pair.m);
   args.num_work_tiles = static_cast<uint32_t>(args.scheduler.num_work_tiles());
   args.slice_k = static_cast<int32_t>(gemm.slice_k);
-  args.extras = wgmma_has_extras(gemm.problem.out.epilogue);
   return args;
 }
 
@@ -84,23 +88,43 @@ TensorMap wgmma_map_b(const GemmProblem &p, const GemmChoice &choice) {
                                 p.out.batch_count,
                                 by_k ? kernel.tile_n / shared_by : kernel.tile_k));
 }
-TensorMapSpec wgmma_spec_d(const GemmProblem &p) {
-  return matrix_spec(p.out.d, p.out.dtype, p.out.m, p.out.n, p.out.batch_count, 16);
+TensorMapSpec wgmma_spec_d(const Output &out) {
+  return strip_spec(out, out.d);
 }
 
-bool wgmma_has_extras(const Epilogue &e) {
-  return e.bias != nullptr || e.activation != MP_ACT_NONE || e.amax != nullptr ||
-         e.found_inf != nullptr;
+SideMatrix wgmma_side_matrix(const Output &out) {
+  const Epilogue &e = out.epilogue;
+  if (out.beta != 0.0f) return e.aux == nullptr ? SideMatrix::c : SideMatrix::several;
+  if (e.aux == nullptr) return SideMatrix::none;
+  const bool reads = e.activation == MP_ACT_DRELU || e.activation == MP_ACT_DGELU;
+  return reads ? SideMatrix::aux_read : SideMatrix::aux_written;
 }
 
-StorePath wgmma_store_path(const GemmProblem &p, bool d_fits_tma) {
-  const Epilogue &e = p.out.epilogue;
-  if (e.aux != nullptr) return StorePath::general;
-  if (p.out.dtype == MP_FP32)
-    return e.bias == nullptr && e.activation == MP_ACT_NONE ? StorePath::direct
-                                                            : StorePath::general;
-  const bool simple = e.activation == MP_ACT_NONE || e.activation == MP_ACT_RELU;
-  return p.out.beta == 0.0f && simple && d_fits_tma ? StorePath::tma : StorePath::general;
+TensorMapSpec wgmma_spec_side(const Output &out) {
+  const Epilogue &e = out.epilogue;
+  return strip_spec(out, e.aux == nullptr ? out.c : Operand{e.aux, nullptr, e.ld_aux, e.stride_aux});
+}
+
+StorePath wgmma_store_path(const Output &out, bool has_maps) {
+  if (out.dtype != MP_FP32) return has_maps ? StorePath::strips : StorePath::patches;
+  const Epilogue &e = out.epilogue;
+  const bool is_linear = e.bias == nullptr && e.aux == nullptr && e.activation == MP_ACT_NONE;
+  return is_linear ? StorePath::pairs : StorePath::patches;
+}
+
+void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *beside, WgmmaArgs *args) {
+  const Output &out = args->problem.out;
+  args->side = wgmma_side_matrix(out);
+  const bool needs_side = args->side != SideMatrix::none;
+  const bool has_side = args->side != SideMatrix::several && beside != nullptr &&
+                        why_no_tensor_map(*beside) == nullptr;
+  args->store =
+      wgmma_store_path(out, why_no_tensor_map(d) == nullptr && (!needs_side || has_side));
+  if (args->store != StorePath::strips) return;
+  args->d = tensor_map(d);
+  if (!needs_side) return;
+  args->beside = tensor_map(*beside);
+  args->side_is_shared = beside->extent[2] == 1;
 }
 
 void launch_wgmma_kernel(const GemmChoice &choice, const Device &device, const WgmmaArgs &args,

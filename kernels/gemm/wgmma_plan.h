@@ -21,12 +21,15 @@ void start_wgmma_split(const Device &, const WgmmaWorkspace &, std::byte *worksp
 TensorMap wgmma_map_a(const GemmProblem &, const GemmChoice &);
 TensorMap wgmma_map_b(const GemmProblem &, const GemmChoice &);
 
-/// A warp stores 16 rows at a time.
-TensorMapSpec wgmma_spec_d(const GemmProblem &);
+/// For strips (wgmma_strips.h): of D, and of what stands beside it.
+TensorMapSpec wgmma_spec_d(const Output &);
+TensorMapSpec wgmma_spec_side(const Output &);
+SideMatrix wgmma_side_matrix(const Output &);
 
-/// See wgmma_epilogue.h.  `d_fits_tma` matters for 16-bit D alone.
-StorePath wgmma_store_path(const GemmProblem &, bool d_fits_tma);
-bool wgmma_has_extras(const Epilogue &);
+/// How D leaves; by strips only if these have maps.
+StorePath wgmma_store_path(const Output &, bool has_maps);
+/// The same, with the maps it takes.  `beside`: NULL where what stands beside D can have none.
+void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *beside, WgmmaArgs *);
 
 /// The kernel alone, as launch_wmma.
 template <class T>

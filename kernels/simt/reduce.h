@@ -27,6 +27,15 @@ struct Min {
   }
 };
 
+/// The larger of each half of a word, as unsigned integers.
+MP_DEVICE uint32_t max_of_pairs(uint32_t a, uint32_t b) {
+#if MP_ON_CUDA
+  return __vmaxu2(a, b);
+#else
+  return max_of(a >> 16, b >> 16) << 16 | max_of(a & 0xffffu, b & 0xffffu);
+#endif
+}
+
 #if MP_ON_CUDA
 
 /// Every lane gets the result.

@@ -84,6 +84,11 @@ MP_DEVICE const void *in_gmem(const void *address) {
   return __cvta_global_to_generic(global);
 }
 
+/// The line of 128 bytes at that place of gmem will be in L2 when it is needed.
+MP_DEVICE void prefetch_l2(const void *address) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(address)));
+}
+
 // ---- exchange between the lanes of a warp
 template <class T>
 MP_DEVICE T shuffle_xor(T value, int lane_mask) {
@@ -176,6 +181,7 @@ MP_DEVICE void device_fence() {
 MP_DEVICE const void *in_gmem(const void *address) {
   return address;
 }
+MP_DEVICE void prefetch_l2(const void *) {}
 
 template <class T>
 T shuffle(T value, int source_lane, source_location where = source_location::current()) {

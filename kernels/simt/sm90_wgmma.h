@@ -166,6 +166,14 @@ MP_DEVICE void store_matrix_x4(SmemAddress row, const uint32_t (&r)[4]) {
                : "memory");
 }
 
+/// ldmatrix: the way back, from the same addresses to the same registers.
+MP_DEVICE void load_matrix_x4(SmemAddress row, uint32_t (&r)[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(row)
+               : "memory");
+}
+
 #else
 
 template <class T, size_t kSmemBytes>
@@ -207,33 +215,52 @@ void registers_release(source_location where = source_location::current()) {
   engine::change_registers(engine::this_thread(), engine::RegisterChange::release, kRegs, where);
 }
 
+namespace engine {
+
+/// Each lane of ldmatrix and stmatrix needs four addresses that other lanes passed.  Without their low
+/// zeros they have 14 bits.
+struct MatrixRows {
+  static constexpr int kShift = 4, kBits = 14;
+  std::byte *smem;
+  uint64_t units;  ///< of the row of each matrix that has this lane's words
+
+  MatrixRows(SmemAddress row, const char *primitive, source_location where) {
+    if (is_mapped(row)) violation(where, "passes an address from in_block to %s", primitive);
+    if (row % 16 != 0)
+      violation(where, "passes an smem address to %s that is not 16-byte aligned", primitive);
+    Thread &thread = this_thread();
+    smem = smem_at(*thread.block, row, 16, primitive, where) - row;
+    thread.warp->value[thread.lane] = row >> kShift;
+    const auto exchange = [](Warp &w) {
+      for (int l = 0; l < kWarpSize; l++) {
+        w.result[l] = 0;
+        for (int i = 0; i < 4; i++) w.result[l] |= w.value[8 * i + l / 4] << kBits * i;
+      }
+    };
+    warp_collective(thread, primitive, exchange, where);
+    units = thread.warp->result[thread.lane];
+  }
+
+  /// This lane's word of matrix i.
+  uint32_t &word(int i) const {
+    const uint64_t unit = units >> kBits * i & ((1u << kBits) - 1);
+    return reinterpret_cast<uint32_t *>(smem + (unit << kShift))[this_thread().lane % 4];
+  }
+};
+
+}  // namespace engine
+
 inline void store_matrix_x4(SmemAddress row, const uint32_t (&r)[4],
                             source_location where = source_location::current()) {
-  if (engine::is_mapped(row))
-    engine::violation(where, "passes an address from in_block to store_matrix_x4");
-  if (row % 16 != 0)
-    engine::violation(where,
-                      "passes an smem address to store_matrix_x4 that is not 16-byte aligned");
-  // Each lane needs four addresses that other lanes passed.  Without their low zeros they have 14 bits.
-  constexpr int kShift = 4, kBits = 14;
-  engine::Thread &thread = engine::this_thread();
-  std::byte *const smem = engine::smem_at(*thread.block, row, 16, "store_matrix_x4", where) - row;
-  const int lane = thread.lane;
-  engine::Warp &warp = *thread.warp;
-  warp.value[lane] = row >> kShift;
-  const auto exchange = [](engine::Warp &w) {
-    for (int l = 0; l < kWarpSize; l++) {
-      w.result[l] = 0;
-      for (int i = 0; i < 4; i++) w.result[l] |= w.value[8 * i + l / 4] << kBits * i;
-    }
-  };
-  engine::warp_collective(thread, "store_matrix_x4", exchange, where);
+  const engine::MatrixRows rows(row, "store_matrix_x4", where);
   // Other lanes write part of this row, and this lane writes parts of their rows.
-  engine::note_generic_write(thread, row, 16);
-  for (int i = 0; i < 4; i++) {
-    const uint64_t unit = warp.result[lane] >> kBits * i & ((1u << kBits) - 1);
-    reinterpret_cast<uint32_t *>(smem + (unit << kShift))[lane % 4] = r[i];
-  }
+  engine::note_generic_write(engine::this_thread(), row, 16);
+  for (int i = 0; i < 4; i++) rows.word(i) = r[i];
+}
+inline void load_matrix_x4(SmemAddress row, uint32_t (&r)[4],
+                           source_location where = source_location::current()) {
+  const engine::MatrixRows rows(row, "load_matrix_x4", where);
+  for (int i = 0; i < 4; i++) r[i] = rows.word(i);
 }
 
 #endif

@@ -4,11 +4,11 @@
 // any order of summation |fl(x.y) - x.y| <= gamma_n |x|.|y|, gamma_n = n u / (1 - n u).  Tensor
 // cores may truncate where IEEE rounds to nearest, so one operation is charged 2 u instead of u.
 //
-// GELU.  With u the unit roundoff of fp32, w = sqrt(2/pi) (x + 0.044715 x^3) takes five
-// operations on terms of one sign: relative error 5 u.  tanh turns a relative error e of w into at
-// most |w| (1 - tanh^2 w) e <= 0.45 e, and a library tanh adds 2 ulp = 4 u (CUDA Programming
-// Guide, accuracy of tanhf), one made from an exponential as much again.  Together
-// |dt| <= (0.45 * 5 + 4 + 4) u < 11 u.  All else follows by the product rule.
+// GELU.  With u the unit roundoff of fp32, w = 2 sqrt(2/pi) (x + 0.044715 x^3) takes six operations on
+// terms of one sign: relative error 6 u.  s = 1 / (1 + exp(-w)) turns a relative error e of w into an
+// error of at most |w| s (1 - s) e <= 0.23 e; the exponential adds 2 ulp = 4 u, of which s (1 - s) <= 1/4
+// reach s, the sum 2 u and the reciprocal 1 ulp = 2 u (PTX ISA, ex2.approx and rcp.approx).  Together
+// |ds| <= (0.23 * 6 + 1 + 2 + 2) u < 6.5 u.  All else follows by the product rule.
 #pragma once
 
 #include <cmath>
@@ -35,21 +35,19 @@ inline double gemm_error(double k, double alpha_scale, double sum_abs, double te
   return product + gamma_bound(5, fp32_operation()) * (terms_abs + product);
 }
 
-constexpr double kTanhError = 11.0;  ///< in units of u, see above
+constexpr double kLogisticError = 6.5;  ///< in units of u, see above
 
-/// Error of gelu(x) = 0.5 x (1 + t) for an exact x: |x| / 2 (dt + one addition), two products.
+/// Error of gelu(x) = x s for an exact x: |x| ds and one product.
 inline double gelu_error(double x) {
-  return 0.5 * std::fabs(x) * (kTanhError + 2.0 + 4.0) * unit_roundoff(MP_FP32);
+  return std::fabs(x) * (kLogisticError + 2.0) * unit_roundoff(MP_FP32);
 }
 
-/// Error of gelu'(x) = 0.5 (1 + t) + 0.5 x (1 - t^2) w'(x),  w' = sqrt(2/pi) (1 + 3 * 0.044715 x^2).
-/// d(1 - t^2) <= 2 dt and one rounding each for t^2 and the difference; w' and the products cost
-/// eight more operations.
+/// Error of gelu'(x) = s + x w'(x) s (1 - s),  w' = 2 sqrt(2/pi) (1 + 3 * 0.044715 x^2).
+/// s (1 - s) is at most 1/4 and d(s (1 - s)) <= ds; w' and the products cost eight more operations.
 inline double dgelu_error(double x) {
-  const double slope = std::sqrt(2.0 / M_PI) * (1.0 + 3.0 * 0.044715 * x * x);
-  const double first = 0.5 * (kTanhError + 2.0);
-  const double second = 0.5 * std::fabs(x) * slope * (2.0 * kTanhError + 2.0 + 8.0);
-  return (first + second + 1.0) * unit_roundoff(MP_FP32);
+  const double slope = 2.0 * std::sqrt(2.0 / M_PI) * (1.0 + 3.0 * 0.044715 * x * x);
+  const double second = std::fabs(x) * slope * (kLogisticError + 0.25 * 2.0 * 8.0);
+  return (kLogisticError + second + 1.0) * unit_roundoff(MP_FP32);
 }
 
 /// gelu is Lipschitz with max |gelu'| < 1.13 (at x = sqrt 2): an error of z grows by no more.

@@ -1,0 +1,78 @@
+// Whatever the other ways do not store: a patch of smem at a time, in which a row's neighbours come
+// together, and EpilogueWriter.
+#pragma once
+
+#include "kernels/gemm/wgmma_warp_tile.h"
+
+namespace mp::MP_TARGET {
+
+template <class Tile, class Columns>
+class WgmmaPatchStore {
+  using WarpTile = WgmmaWarpTile<Tile, Columns>;
+  using Accumulators = typename WarpTile::Accumulators;
+  using Pair = Pack<float, 2>;
+
+  static constexpr int kCols = 32, kPatchRegs = kCols / 2;
+  static constexpr int kPitch = kCols + 8;  // four rows of pairs fall into different banks
+
+ public:
+  static constexpr size_t kPatchBytes = WarpTile::kRows * kPitch * sizeof(float);
+
+  /// `patch`: smem of this warp, that nothing else uses.
+  MP_DEVICE WgmmaPatchStore(const WarpTile &tile, std::byte *patch)
+      : tile_(tile), patch_(reinterpret_cast<float *>(patch)) {}
+
+  /// The loops are not unrolled, so that the long epilogue is compiled once.
+  MP_DEVICE void store(const Accumulators &acc, EpilogueWriter &writer) {
+    MP_NO_UNROLL
+    for (int i = 0; i < WarpTile::kBlocks; i++) {
+      MP_NO_UNROLL
+      for (int c = 0; c < Tile::kN / kCols; c++) {
+        warp_sync();
+        fill(acc, i, c);
+        warp_sync();
+        write(tile_.row0 + i * 64, tile_.work.n0 + c * kCols, writer);
+      }
+    }
+    warp_sync();
+  }
+
+ private:
+  /// Registers cannot be indexed at run time: compares every index and selects the wanted ones.
+  MP_DEVICE void fill(const Accumulators &acc, int block, int part) {
+    MP_UNROLL
+    for (int i = 0; i < WarpTile::kBlocks; i++) {
+      MP_UNROLL
+      for (int c = 0; c < Tile::kN / kCols; c++)
+        if (i == block && c == part) put(acc[i] + c * kPatchRegs);
+    }
+  }
+
+  MP_DEVICE void put(const float *regs) {
+    float *const to = patch_ + lane_index() / 4 * kPitch + lane_index() % 4 * 2;
+    MP_UNROLL
+    for (int r = 0; r < kPatchRegs; r += 2)
+      *reinterpret_cast<Pair *>(to + r / 4 * 8 + r / 2 % 2 * 8 * kPitch) = {regs[r], regs[r + 1]};
+  }
+
+  MP_DEVICE void write(int64_t row0, int64_t col0, EpilogueWriter &writer) {
+    constexpr int kRunsPerRow = kCols / kVec;
+    const int run = lane_index() % kRunsPerRow * kVec;
+    const ColumnRun to = tile_.columns.run(col0, tile_.n());
+    const int valid = static_cast<int>(min_of<int64_t>(to.count - run, kVec));
+    if (valid <= 0) return;
+    MP_NO_UNROLL
+    for (int r = lane_index() / kRunsPerRow; r < WarpTile::kRows; r += kWarpSize / kRunsPerRow) {
+      if (row0 + r >= tile_.m()) return;
+      float z[kVec];
+      MP_UNROLL
+      for (int i = 0; i < kVec; i++) z[i] = patch_[r * kPitch + run + i];
+      writer.write(row0 + r, to.col + run, z, valid);
+    }
+  }
+
+  const WarpTile &tile_;
+  float *const patch_;
+};
+
+}  // namespace mp::MP_TARGET

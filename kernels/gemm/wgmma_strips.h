@@ -1,0 +1,312 @@
+// 16-bit D: strips of 16 x 64 through slabs of smem and TMA, whatever the epilogue, while the warp goes on.
+//
+// The matrix beside D, which is C, or the aux that an activation keeps for its derivative, takes the same
+// way.  What is read of it TMA brings into the slab from which D then leaves: the first strips while the
+// main loop runs.  The bias of a strip is fetched while the strip before is done.
+//
+// What lies outside D arrives as zeros, and is not written.
+#pragma once
+
+#include "kernels/gemm/wgmma_slabs.h"
+#include "kernels/gemm/wgmma_warp_tile.h"
+
+namespace mp::MP_TARGET {
+
+/// The bias of those columns of a strip that a lane has: pairs, eight columns apart.
+class StripBias {
+  static constexpr int kPairs = 8;
+
+ public:
+  MP_DEVICE StripBias(const Epilogue &e, int64_t n, WgmmaAhead &words)
+      : dtype_(e.bias_dtype), base_(e.bias), n_(n), words_(words) {}
+
+  MP_DEVICE bool is_there() const { return base_ != nullptr; }
+
+  /// Loads, and waits for nothing.  `col`: the strip's first; what is not below n is 0.
+  MP_DEVICE void fetch(int64_t col) {
+    if (dtype_ == MP_FP32)
+      fetch_as<float>(col);
+    else
+      fetch_as<half>(col);  // or bf16: bits are moved
+  }
+
+  /// To columns 16 j .. +16.
+  MP_DEVICE void add(int j, float (&z)[8]) const {
+    with_type(dtype_, [&](auto type) {
+      using T = typename decltype(type)::type;
+      MP_UNROLL
+      for (int r = 0; r < 8; r++) {
+        const uint32_t bits = words_[j * 4 + r / 4 * 2 + word<T>(r % 2)] >> shift<T>(r % 2);
+        z[r] += to_float(element_from<T>(bits));
+      }
+    });
+  }
+
+ private:
+  template <class T>
+  MP_DEVICE void fetch_as(int64_t col) {
+    const int64_t own = col + lane_index() % 4 * 2;
+    const T *const from = static_cast<const T *>(base_) + own;
+    if (col + kPairs * 8 <= n_ && is_aligned<2 * sizeof(T)>(from)) {
+      MP_UNROLL
+      for (int j = 0; j < kPairs; j++)
+        memcpy(words_ + 2 * j, __builtin_assume_aligned(from + 8 * j, 2 * sizeof(T)), 2 * sizeof(T));
+      return;
+    }
+    MP_UNROLL
+    for (int j = 0; j < kPairs; j++) {
+      words_[2 * j] = words_[2 * j + 1] = 0;
+      MP_UNROLL
+      for (int c = 0; c < 2; c++)
+        if (own + 8 * j + c < n_)
+          words_[2 * j + word<T>(c)] |= element_bits(from[8 * j + c]) << shift<T>(c);
+    }
+  }
+
+  /// Where the elements of a pair are in its words.
+  template <class T>
+  static MP_HD constexpr int word(int c) {
+    return c * int{sizeof(T)} / 4;
+  }
+  template <class T>
+  static MP_HD constexpr int shift(int c) {
+    return c * int{sizeof(T)} % 4 * 8;
+  }
+
+  const mp_dtype_t dtype_;
+  const void *const base_;
+  const int64_t n_;
+  WgmmaAhead &words_;
+};
+
+template <class Tile, class Columns>
+class WgmmaStripStore {
+  using WarpTile = WgmmaWarpTile<Tile, Columns>;
+  using Accumulators = typename WarpTile::Accumulators;
+  using Slabs = WgmmaSlabs<Tile>;
+  using Pairs = typename Slabs::Pairs;
+
+ public:
+  /// `ahead`: what a prefetch leaves for the store.
+  MP_DEVICE WgmmaStripStore(const WarpTile &tile, Slabs &slabs, WgmmaAhead &ahead)
+      : tile_(tile),
+        slabs_(slabs),
+        out_(tile.args.problem.out),
+        side_(tile.args.side),
+        bias_(out_.epilogue, tile.n(), ahead) {}
+
+  /// As early as may be: before the main loop.
+  MP_DEVICE void start() {
+    if (!reads_side()) return;
+    slabs_.reuse_all();
+    if (lane_index() != 0) return;
+    for (int strip = 0; strip < min_of(Slabs::kSlabs, kStrips); strip++) fetch_side(strip);
+  }
+  /// Before the wait for the last products.
+  MP_DEVICE void prefetch() {
+    if (bias_.is_there()) fetch_bias(0);
+  }
+
+  MP_DEVICE void store(Accumulators &acc, EpilogueWriter &writer) {
+    if (tile_.work.item != nullptr && lane_index() == 0) tensor_map_acquire(&map_d());
+    if (is_plain()) {
+      MP_UNROLL
+      for (int s = 0; s < kStrips; s++) store_plain(s, &acc[0][0] + s * kRegs, writer.alpha());
+      return;
+    }
+    // The long way is compiled once: each turn moves the next strip to the first registers.
+    float *const z = &acc[0][0];
+    MP_NO_UNROLL
+    for (int s = 0; s < kStrips; s++) {
+      store_strip(s, z, writer);
+      MP_UNROLL
+      for (int r = 0; r + kRegs < kStrips * kRegs; r++) z[r] = z[r + kRegs];
+    }
+    if (writer.measures()) count_largest(writer);
+  }
+
+ private:
+  static constexpr int kRegs = 32;  // of a strip
+  static constexpr int kAcross = Tile::kN / Slabs::kCols;
+  static constexpr int kStrips = WarpTile::kBlocks * kAcross;
+
+  /// Nothing but alpha.
+  MP_DEVICE bool is_plain() const {
+    const Epilogue &e = out_.epilogue;
+    return side_ == SideMatrix::none && e.bias == nullptr && e.activation == MP_ACT_NONE &&
+           e.amax == nullptr && e.found_inf == nullptr;
+  }
+
+  MP_DEVICE void store_plain(int strip, const float *regs, float alpha) const {
+    const int slab = strip % Slabs::kSlabs;
+    slabs_.reuse();
+    with_half_type(out_.dtype, [&](auto type) {
+      MP_UNROLL
+      for (int j = 0; j < kRegs / 8; j++) {
+        Pairs pairs;
+        MP_UNROLL
+        for (int p = 0; p < 4; p++)
+          pairs[p] = pack_pair<typename decltype(type)::type>(alpha * regs[8 * j + 2 * p],
+                                                              alpha * regs[8 * j + 2 * p + 1]);
+        slabs_.put(slab, j, pairs);
+      }
+    });
+    slabs_.publish();
+    if (lane_index() == 0) send(slab, map_d(), strip, d_z());
+  }
+
+  MP_DEVICE void store_strip(int strip, float *regs, const EpilogueWriter &writer) {
+    // D leaves from where the side matrix arrived, or beside where aux leaves from.
+    const int aux_slab = 0;
+    const int slab = side_ == SideMatrix::aux_written ? 1 : strip % Slabs::kSlabs;
+    if (reads_side())
+      slabs_.wait(slab);
+    else if (side_ == SideMatrix::aux_written)
+      slabs_.reuse_all();
+    else
+      slabs_.reuse();
+    MP_UNROLL
+    for (int j = 0; j < kRegs / 8; j++) {
+      float(&z)[8] = *reinterpret_cast<float(*)[8]>(regs + 8 * j);
+      float beside[8];
+      Pairs pairs;
+      MP_UNROLL
+      for (float &x : z) x *= writer.alpha();
+      if (reads_side()) {
+        slabs_.get(slab, j, pairs);
+        widen(pairs, beside);
+      }
+      if (side_ == SideMatrix::c) {
+        MP_UNROLL
+        for (int r = 0; r < 8; r++) z[r] += out_.beta * beside[r];
+      }
+      if (bias_.is_there()) bias_.add(j, z);
+      if (side_ == SideMatrix::aux_written) {
+        round(z, pairs);
+        slabs_.put(aux_slab, j, pairs);
+      }
+      activate(beside, z);
+      if (writer.measures() && !tile_.is_whole()) clear_outside(strip, j, z);
+      round(z, pairs);
+      if (writer.measures()) measure(pairs);
+      slabs_.put(slab, j, pairs);
+    }
+    if (bias_.is_there() && strip + 1 < kStrips) fetch_bias(strip + 1);
+    slabs_.publish();
+    if (lane_index() != 0) return;
+    if (side_ == SideMatrix::aux_written) send(aux_slab, map_side(), strip, side_z());
+    send(slab, map_d(), strip, d_z());
+    if (reads_side() && strip + Slabs::kSlabs < kStrips) {
+      tma_store_wait_read<0>();
+      fetch_side(strip + Slabs::kSlabs);
+    }
+  }
+
+  // ---- places
+
+  MP_DEVICE int row(int strip) const { return tile_.row0 + strip / kAcross * 64; }
+  MP_DEVICE int col(int strip) const { return tile_.work.n0 + strip % kAcross * Slabs::kCols; }
+
+  MP_DEVICE const TensorMap &map_d() const {
+    return tile_.work.item != nullptr ? tile_.work.item->d : tile_.args.d;
+  }
+  MP_DEVICE const TensorMap &map_side() const { return tile_.args.beside; }
+  MP_DEVICE int d_z() const { return tile_.work.item != nullptr ? 0 : tile_.work.batch_item; }
+  MP_DEVICE int side_z() const { return tile_.args.side_is_shared ? 0 : tile_.work.batch_item; }
+
+  MP_DEVICE bool reads_side() const {
+    return side_ == SideMatrix::c || side_ == SideMatrix::aux_read;
+  }
+
+  // ---- steps
+
+  MP_DEVICE void fetch_bias(int strip) {
+    bias_.fetch(tile_.columns.run(col(strip), tile_.n()).col);
+  }
+
+  /// By one lane.
+  MP_DEVICE void fetch_side(int strip) const {
+    const SlabPlace from = tile_.columns.slab(col(strip), side_z());
+    slabs_.fetch(strip % Slabs::kSlabs, map_side(), from.x, row(strip), from.z);
+  }
+  MP_DEVICE void send(int slab, const TensorMap &map, int strip, int z) const {
+    const SlabPlace to = tile_.columns.slab(col(strip), z);
+    slabs_.send(slab, map, to.x, row(strip), to.z);
+  }
+
+  MP_DEVICE void activate(const float (&saved)[8], float (&z)[8]) const {
+    switch (out_.epilogue.activation) {
+      case MP_ACT_RELU:
+        MP_UNROLL
+        for (float &x : z) x = relu(x);
+        return;
+      case MP_ACT_GELU:
+        MP_UNROLL
+        for (float &x : z) x = Gelu::value(x);
+        return;
+      case MP_ACT_DRELU:
+        MP_UNROLL
+        for (int r = 0; r < 8; r++) z[r] = saved[r] > 0.0f ? z[r] : 0.0f;
+        return;
+      case MP_ACT_DGELU:
+        MP_UNROLL
+        for (int r = 0; r < 8; r++) z[r] *= Gelu::derivative(saved[r]);
+        return;
+      default:
+        return;
+    }
+  }
+
+  MP_DEVICE void widen(const Pairs &pairs, float (&x)[8]) const {
+    with_half_type(out_.dtype, [&](auto type) {
+      using T = typename decltype(type)::type;
+      MP_UNROLL
+      for (int r = 0; r < 8; r++)
+        x[r] = to_float(element_from<T>(pairs[r / 2] >> (r % 2 * 16)));
+    });
+  }
+
+  MP_DEVICE void round(const float (&z)[8], Pairs &pairs) const {
+    with_half_type(out_.dtype, [&](auto type) {
+      MP_UNROLL
+      for (int p = 0; p < 4; p++)
+        pairs[p] = pack_pair<typename decltype(type)::type>(z[2 * p], z[2 * p + 1]);
+    });
+  }
+
+  // ---- statistics
+
+  /// What is not an element of D must not be measured.
+  MP_DEVICE void clear_outside(int strip, int j, float (&z)[8]) const {
+    const int64_t first_row = row(strip) + lane_index() / 4;
+    const int64_t first_col = col(strip) + 16 * j + lane_index() % 4 * 2;
+    MP_UNROLL
+    for (int r = 0; r < 8; r++) {
+      const bool inside = first_row + r / 2 % 2 * 8 < tile_.m() &&
+                          first_col + r / 4 * 8 + r % 2 < tile_.n();
+      z[r] = inside ? z[r] : 0.0f;
+    }
+  }
+
+  /// Magnitudes of either type are ordered as integers are, infinity and NaN above all others.
+  MP_DEVICE void measure(const Pairs &pairs) {
+    MP_UNROLL
+    for (const uint32_t pair : pairs) largest_ = max_of_pairs(largest_, pair & 0x7fff7fffu);
+  }
+  MP_DEVICE void count_largest(EpilogueWriter &writer) const {
+    with_half_type(out_.dtype, [&](auto type) {
+      using T = typename decltype(type)::type;
+      writer.count(bits_of(to_float(element_from<T>(largest_ & 0xffffu))));
+      writer.count(bits_of(to_float(element_from<T>(largest_ >> 16))));
+    });
+  }
+
+  const WarpTile &tile_;
+  Slabs &slabs_;
+  const Output &out_;
+  const SideMatrix side_;
+  StripBias bias_;
+  uint32_t largest_ = 0;  ///< magnitudes of a pair
+};
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,85 @@
+// What one warp has of a tile's accumulators, and where in D it belongs.
+//
+// A wgmma accumulator: lane l holds, of its warp's 16 rows, the columns 8 j + 2 (l % 4) + {0, 1} of
+// the rows l / 4 (registers 4 j, 4 j + 1) and l / 4 + 8 (4 j + 2, 4 j + 3).  PTX ISA, wgmma, matrix D.
+#pragma once
+
+#include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/wgmma_tile_scheduler.h"
+
+namespace mp::MP_TARGET {
+
+/// Columns of the product that are neighbours in D too.
+struct ColumnRun {
+  int64_t col;    ///< of the first one, in D
+  int64_t count;  ///< from there on
+};
+
+/// Where the 64 columns of a slab go, by the map of D.
+struct SlabPlace {
+  int x, z;
+};
+
+/// The columns of the product are those of D.  A class in its place may leave some out, but keeps 32
+/// that begin at a multiple of 32 in one run, and 64 in one slab.
+struct DenseColumns {
+  static constexpr bool kGaps = false;
+
+  MP_DEVICE explicit DenseColumns(const WgmmaArgs &) {}
+  /// `n`: columns of the product.
+  MP_DEVICE ColumnRun run(int64_t col, int64_t n) const { return {col, n - col}; }
+  MP_DEVICE SlabPlace slab(int col, int z) const { return {col, z}; }
+};
+
+/// Registers in which a warp has what it needs next from memory while its products are not complete.
+/// With the accumulators of the largest tile more of them would spill.
+using WgmmaAhead = uint32_t[16];
+
+/// 16 rows of each 64 that its consumer warpgroup has; no other warp has any of them.
+template <class Tile, class Columns>
+struct WgmmaWarpTile {
+  static constexpr int kRows = 16;
+  static constexpr int kBlocks = Tile::kRows / 64;
+  static constexpr int kRegs = Tile::kN / 2;
+  using Accumulators = float[kBlocks][kRegs];
+
+  const WgmmaArgs &args;
+  const Columns columns;
+  const WgmmaWorkTile &work;
+  const int part;  ///< of the warps that share the tile
+  const int row0;  ///< in D; of the i-th block, 64 i further on
+
+  MP_DEVICE WgmmaWarpTile(const WgmmaArgs &args, const Columns &columns, const WgmmaWorkTile &work,
+                          int consumer)
+      : args(args),
+        columns(columns),
+        work(work),
+        part(Tile::kPingPong ? strip() : consumer * 4 + strip()),
+        row0(work.m0 + (Tile::kPingPong ? 0 : consumer * Tile::kRows) + strip() * kRows) {}
+
+  // Found out again when it is asked for, and not kept in registers during the main loop.
+
+  MP_DEVICE int64_t m() const { return args.group_count == 0 ? args.problem.out.m : work.item->m; }
+  MP_DEVICE int64_t n() const { return args.group_count == 0 ? args.problem.out.n : work.item->n; }
+  /// All of the tile is inside D, which may have 2^31 - 1 rows.
+  MP_DEVICE bool is_whole() const {
+    return int64_t{work.m0} + Tile::kM <= m() && int64_t{work.n0} + Tile::kN <= n();
+  }
+
+  MP_DEVICE EpilogueTarget target() const {
+    if (args.group_count == 0) return epilogue_target(args.problem.out, work.batch_item);
+    const WgmmaItem &item = *work.item;
+    return {item.m,
+            item.n,
+            in_gmem(item.c_data),
+            item.ldc,
+            const_cast<void *>(in_gmem(item.d_data)),
+            item.ldd,
+            0};
+  }
+
+ private:
+  static MP_DEVICE int strip() { return warp_index() % 4; }
+};
+
+}  // namespace mp::MP_TARGET
