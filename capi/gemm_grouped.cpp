@@ -135,7 +135,8 @@ std::string why_slow(const GemmGroup &group, const Device &device, const char *k
     if (!reason.empty()) return reason;
   }
   for (const GemmGroupItem &item : items_of(group)) {
-    const std::string reason = slow_path_reason(item_problem(group, item), device, is_aligned(item));
+    const std::string reason =
+        slow_path_reason(item_problem(group, item), device, is_aligned(item));
     if (!reason.empty()) return "items[" + std::to_string(item.index) + "]: " + reason;
   }
   return "";

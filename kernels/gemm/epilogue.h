@@ -86,8 +86,7 @@ class EpilogueWriter {
   template <int kRun>
   MP_DEVICE void measure(const float (&y)[kRun], int valid) {
     if (!measures()) return;
-    with_type(out_.dtype,
-              [&](auto type) { measure_as<typename decltype(type)::type>(y, valid); });
+    with_type(out_.dtype, [&](auto type) { measure_as<typename decltype(type)::type>(y, valid); });
   }
 
   /// The same where D is known to be of type T.

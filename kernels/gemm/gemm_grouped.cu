@@ -17,8 +17,7 @@ namespace {
 StorePath store_path(const GemmGroup &group) {
   bool have_maps = wgmma_side_matrix(group.common.out) == SideMatrix::none;
   for (int64_t i = 0; have_maps && i < group.count; i++)
-    have_maps =
-        why_no_tensor_map(wgmma_spec_d(item_problem(group, group.items[i]).out)) == nullptr;
+    have_maps = why_no_tensor_map(wgmma_spec_d(item_problem(group, group.items[i]).out)) == nullptr;
   return wgmma_store_path(group.common.out, have_maps);
 }
 

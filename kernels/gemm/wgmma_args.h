@@ -37,9 +37,9 @@ struct WgmmaArgs {
   StorePath store;
   SideMatrix side;      ///< with StorePath::strips
   bool side_is_shared;  ///< by all batch items
-  TensorMap a, b, d;    ///< of the whole batch, or of a table's first item; d with StorePath::strips
-  TensorMap beside;     ///< of the side matrix
-  std::byte *table;     ///< header, then WgmmaItem of every product, kWgmmaItemBytes apart; or NULL
+  TensorMap a, b, d;  ///< of the whole batch, or of a table's first item; d with StorePath::strips
+  TensorMap beside;   ///< of the side matrix
+  std::byte *table;   ///< header, then WgmmaItem of every product, kWgmmaItemBytes apart; or NULL
   int32_t group_count;  ///< products of a group; 0 = not a group
   uint32_t *tickets;    ///< with split k, kTicketsPerTile per tile, 0 before and after
   float *partials;      ///< with split k

@@ -27,9 +27,7 @@ class WgmmaEpilogue {
 
   MP_DEVICE WgmmaEpilogue(const WgmmaArgs &args, const Columns &columns, const WgmmaWorkTile &work,
                           int consumer, Slabs &slabs)
-      : args_(args),
-        tile_(args, columns, work, consumer),
-        slabs_(slabs) {}
+      : args_(args), tile_(args, columns, work, consumer), slabs_(slabs) {}
 
   /// Before the main loop.
   MP_DEVICE void start() {
@@ -127,7 +125,8 @@ class WgmmaEpilogue {
     warp_sync();
     if (lane_index() == 0) {
       device_fence();
-      before = atomic_wrap_inc(args_.tickets + tile_.work.tile * kTicketsPerTile + tile_.part, last);
+      before =
+          atomic_wrap_inc(args_.tickets + tile_.work.tile * kTicketsPerTile + tile_.part, last);
       device_fence();
     }
     before = shuffle(before, 0);

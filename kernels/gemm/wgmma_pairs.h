@@ -77,7 +77,8 @@ class WgmmaPairStore {
     if (reads_c()) add_c(at, z);
     MP_UNROLL
     for (int p = 0; p < kPairs; p++)
-      if (at.has(p)) *reinterpret_cast<Pair *>(d() + at.offset(p, to_.ldd)) = {z[2 * p], z[2 * p + 1]};
+      if (at.has(p))
+        *reinterpret_cast<Pair *>(d() + at.offset(p, to_.ldd)) = {z[2 * p], z[2 * p + 1]};
     if (writer.measures()) writer.measure_as<float>(z, kGroup);
   }
 

@@ -102,7 +102,8 @@ SideMatrix wgmma_side_matrix(const Output &out) {
 
 TensorMapSpec wgmma_spec_side(const Output &out) {
   const Epilogue &e = out.epilogue;
-  return strip_spec(out, e.aux == nullptr ? out.c : Operand{e.aux, nullptr, e.ld_aux, e.stride_aux});
+  return strip_spec(out,
+                    e.aux == nullptr ? out.c : Operand{e.aux, nullptr, e.ld_aux, e.stride_aux});
 }
 
 StorePath wgmma_store_path(const Output &out, bool has_maps) {
@@ -118,8 +119,7 @@ void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *beside, Wgmma
   const bool needs_side = args->side != SideMatrix::none;
   const bool has_side = args->side != SideMatrix::several && beside != nullptr &&
                         why_no_tensor_map(*beside) == nullptr;
-  args->store =
-      wgmma_store_path(out, why_no_tensor_map(d) == nullptr && (!needs_side || has_side));
+  args->store = wgmma_store_path(out, why_no_tensor_map(d) == nullptr && (!needs_side || has_side));
   if (args->store != StorePath::strips) return;
   args->d = tensor_map(d);
   if (!needs_side) return;

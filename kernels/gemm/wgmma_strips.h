@@ -50,7 +50,8 @@ class StripBias {
     if (col + kPairs * 8 <= n_ && is_aligned<2 * sizeof(T)>(from)) {
       MP_UNROLL
       for (int j = 0; j < kPairs; j++)
-        memcpy(words_ + 2 * j, __builtin_assume_aligned(from + 8 * j, 2 * sizeof(T)), 2 * sizeof(T));
+        memcpy(words_ + 2 * j, __builtin_assume_aligned(from + 8 * j, 2 * sizeof(T)),
+               2 * sizeof(T));
       return;
     }
     MP_UNROLL
@@ -261,8 +262,7 @@ class WgmmaStripStore {
     with_half_type(out_.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       MP_UNROLL
-      for (int r = 0; r < 8; r++)
-        x[r] = to_float(element_from<T>(pairs[r / 2] >> (r % 2 * 16)));
+      for (int r = 0; r < 8; r++) x[r] = to_float(element_from<T>(pairs[r / 2] >> (r % 2 * 16)));
     });
   }
 
@@ -282,8 +282,8 @@ class WgmmaStripStore {
     const int64_t first_col = col(strip) + 16 * j + lane_index() % 4 * 2;
     MP_UNROLL
     for (int r = 0; r < 8; r++) {
-      const bool inside = first_row + r / 2 % 2 * 8 < tile_.m() &&
-                          first_col + r / 4 * 8 + r % 2 < tile_.n();
+      const bool inside =
+          first_row + r / 2 % 2 * 8 < tile_.m() && first_col + r / 4 * 8 + r % 2 < tile_.n();
       z[r] = inside ? z[r] : 0.0f;
     }
   }

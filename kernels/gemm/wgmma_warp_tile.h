@@ -69,13 +69,9 @@ struct WgmmaWarpTile {
   MP_DEVICE EpilogueTarget target() const {
     if (args.group_count == 0) return epilogue_target(args.problem.out, work.batch_item);
     const WgmmaItem &item = *work.item;
-    return {item.m,
-            item.n,
-            in_gmem(item.c_data),
-            item.ldc,
-            const_cast<void *>(in_gmem(item.d_data)),
-            item.ldd,
-            0};
+    return {
+        item.m,   item.n, in_gmem(item.c_data), item.ldc, const_cast<void *>(in_gmem(item.d_data)),
+        item.ldd, 0};
   }
 
  private:

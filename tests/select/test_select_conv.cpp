@@ -175,7 +175,8 @@ TEST_CASE("conv selection: a filter per channel is not multiplied as a matrix") 
         "needs more pixels for this split");
 }
 
-TEST_CASE("conv selection: what makes a convolution slow is said, be it the channels or the device") {
+TEST_CASE(
+    "conv selection: what makes a convolution slow is said, be it the channels or the device") {
   using mp::conv_slow_path_reason;
   mp::ConvProblem p = conv_problem(MP_CONV_DGRAD, square(4, 28, 16, 16, 3));
   CHECK(conv_slow_path_reason(p, t4(), true) == "");

@@ -142,7 +142,8 @@ TEST_CASE("tile scheduler: every tile of a batch and every slice of k is compute
   check_batches<mp::WgmmaTile256x128>();
 }
 
-TEST_CASE("tile scheduler: 2^31 - 1 rows are a whole number of pairs of tiles, and none begins later") {
+TEST_CASE(
+    "tile scheduler: 2^31 - 1 rows are a whole number of pairs of tiles, and none begins later") {
   // One tile fewer leaves the second tile of the last pair outside.
   for (const int32_t rows : {INT32_MAX, INT32_MAX - 128}) {
     constexpr int kTile = 128;
