@@ -121,7 +121,7 @@ void run(const Context &context, const ConvCall &call, const ConvProblem &proble
   log_slow_path(context, call.function,
                 [&] { return conv_slow_path_reason(problem, context.device, aligned); });
   log_choice(context, call.function, problem.shape, choice);
-  context.backend.conv(context.device, problem, choice, space.ptr, stream);
+  context.backend.conv(context.device, problem, choice, space, stream);
 }
 
 /// beta * out and its epilogue, where nothing is multiplied.
@@ -130,7 +130,7 @@ void run_without_product(const Context &context, const ConvProblem &problem, mp_
   if (out.m > 0) {
     const GemmProblem gemm = operands_of(problem);
     const GemmChoice choice = remembered_choice(best_gemm, context, gemm, kAssumedAligned, 0);
-    context.backend.gemm(context.device, gemm, choice, nullptr, stream);
+    context.backend.gemm(context.device, gemm, choice, {nullptr, 0}, stream);
   } else if (out.epilogue.dbias != nullptr) {
     context.backend.fill(context.device, out.epilogue.dbias, 0,
                          static_cast<size_t>(out.n) * sizeof(float), stream);
@@ -197,10 +197,12 @@ mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_
     const mp_conv2d_desc_t d = mp::read_desc(desc);
     mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
     const mp::ConvProblem problem = mp::conv_problem(d, op);
-    const auto chosen = [&] {
-      return mp::choose_conv(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX);
-    };
-    *bytes = mp::has_product(problem.shape) ? chosen().workspace_bytes : 0;
+    *bytes = 0;
+    if (!mp::has_product(problem.shape)) return;
+    *bytes = mp::choose_conv(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX).workspace_bytes;
+    // A named kernel's need is what it cannot do without; wgrad has no dbias.
+    if (d.kernel == nullptr && op != MP_CONV_WGRAD)
+      *bytes = std::max(*bytes, mp::dbias_workspace_bytes(problem.out));
   });
 }
 

@@ -76,7 +76,7 @@ void run(const Context &context, const char *function, const GemmProblem &proble
   log_slow_path(context, function,
                 [&] { return slow_path_reason(problem, context.device, aligned); });
   log_choice(context, function, problem, choice);
-  context.backend.gemm(context.device, problem, choice, workspace.ptr, stream);
+  context.backend.gemm(context.device, problem, choice, workspace, stream);
 }
 
 /// The sums over no rows.
@@ -97,10 +97,11 @@ mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *d
     mp::require_pointer(bytes, "bytes");
     const mp_gemm_desc_t d = mp::read_desc(desc);
     const mp::GemmProblem problem = mp::problem_to_rank(d);
-    const auto best = [&] {
-      return mp::choose(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX);
-    };
-    *bytes = mp::is_empty(d) ? 0 : best().workspace_bytes;
+    *bytes = 0;
+    if (mp::is_empty(d)) return;
+    *bytes = mp::choose(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX).workspace_bytes;
+    // A named kernel's need is what it cannot do without.
+    if (d.kernel == nullptr) *bytes = std::max(*bytes, mp::dbias_workspace_bytes(problem.out));
   });
 }
 

@@ -156,7 +156,7 @@ void run_one_by_one(const Context &context, const GemmGroup &group, const char *
   for (size_t i = 0; i < choices.size(); ++i) {
     const GemmProblem problem = item_problem(group, group.items[i]);
     log_choice(context, "mp_gemm_grouped", problem, choices[i]);
-    context.backend.gemm(context.device, problem, choices[i], workspace.ptr, stream);
+    context.backend.gemm(context.device, problem, choices[i], workspace, stream);
   }
 }
 

@@ -63,11 +63,6 @@ void check_operands(const Operands &, const mp_gemm_desc_t &, size_t ab_alignmen
 
 void set_data(GemmProblem &, const Operands &);
 
-struct Workspace {
-  void *ptr;
-  size_t bytes;
-};
-
 void check_workspace(const Workspace &);
 
 // ---------------------------------------------------------------------------- choice

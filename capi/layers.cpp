@@ -155,7 +155,7 @@ bool is_empty(const mp_batchnorm_desc_t &d) {
 }
 
 size_t workspace_bytes(const mp_batchnorm_desc_t &d) {
-  return is_empty(d) ? 0 : BatchNormPartition(d.rows, d.channels).workspace_bytes(d.channels);
+  return is_empty(d) ? 0 : batch_norm_workspace_bytes(d);
 }
 
 float *require_workspace(const mp_batchnorm_desc_t &d, void *workspace, size_t bytes) {

@@ -41,9 +41,9 @@ struct BatchNormArgs;
 // clang-format off
 /// Every launch, listed here alone: LAUNCH(name, parameters between the device and the stream).
 #define MP_LAUNCHES(LAUNCH)                                                                        \
-  LAUNCH(gemm, const GemmProblem &, const GemmChoice &, void *workspace)                           \
+  LAUNCH(gemm, const GemmProblem &, const GemmChoice &, const Workspace &)                         \
   LAUNCH(gemm_grouped, const GemmGroup &, const GemmChoice &, void *workspace)                     \
-  LAUNCH(conv, const ConvProblem &, const ConvChoice &, void *workspace)                           \
+  LAUNCH(conv, const ConvProblem &, const ConvChoice &, const Workspace &)                         \
   LAUNCH(cast, const void *src, mp_dtype_t, void *dst, mp_dtype_t, int64_t count)                  \
   LAUNCH(statistics, const TensorList &, const ReduceScratch &, const StatisticsOutputs &)         \
   LAUNCH(multiply, const TensorList &, float factor)                                               \

@@ -31,6 +31,12 @@ struct Device {
   char name[64];
 };
 
+/// Device memory that a call may write, and reads nothing from.
+struct Workspace {
+  void *ptr;
+  size_t bytes;
+};
+
 /// Memory of the host that kernels write to while the host reads, with the address of either side.
 struct MappedMemory {
   void *host;

@@ -92,7 +92,8 @@ static inline mp_gemm_desc_t mp_gemm_desc_default(int64_t m, int64_t n, int64_t 
 }
 
 /** Bytes of workspace with which mp_gemm (or mp_gemm_batched) runs its fastest kernel for
- *  `desc`; often 0.
+ *  `desc`, and sums dbias by all of the device; often 0.  Of a kernel that desc names: what that
+ *  cannot do without.
  *  @param bytes  host, out. */
 MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                           size_t *bytes);

@@ -110,14 +110,15 @@ void launch_patches(const Device &device, const ConvProblem &problem, const Conv
 }  // namespace
 
 void conv(const Device &device, const ConvProblem &problem, const ConvChoice &choice,
-          void *workspace, mp_stream_t stream) {
+          const Workspace &workspace, mp_stream_t stream) {
   if (choice.family == ConvFamily::gemm)
     return gemm(device, pointwise_gemm(problem), choice.gemm, workspace, stream);
   if (choice.family == ConvFamily::im2col)
-    launch_conv_wgmma(choice, problem, device, static_cast<std::byte *>(workspace), stream);
+    launch_conv_wgmma(choice, problem, device, static_cast<std::byte *>(workspace.ptr), stream);
   else
-    launch_patches(device, problem, choice, workspace, stream);
-  if (problem.out.epilogue.dbias != nullptr) launch_column_sum(device, problem.out, stream);
+    launch_patches(device, problem, choice, workspace.ptr, stream);
+  if (problem.out.epilogue.dbias != nullptr)
+    launch_column_sum(device, problem.out, workspace, stream);
 }
 
 }  // namespace mp::MP_TARGET

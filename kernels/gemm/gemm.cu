@@ -38,14 +38,14 @@ void launch_wmma(const GemmChoice &choice, const Device &device, const GemmArgs 
 }
 
 void gemm(const Device &device, const GemmProblem &problem, const GemmChoice &choice,
-          void *workspace, mp_stream_t stream) {
+          const Workspace &workspace, mp_stream_t stream) {
   GemmArgs args = make_gemm_args(problem, choice, device);
   switch (choice.kernel->family) {
     case GemmFamily::wgmma:
-      launch_wgmma(choice, device, args, static_cast<std::byte *>(workspace), stream);
+      launch_wgmma(choice, device, args, static_cast<std::byte *>(workspace.ptr), stream);
       break;
     case GemmFamily::wmma:
-      if (choice.split_k > 1) args.partial_sums = static_cast<float *>(workspace);
+      if (choice.split_k > 1) args.partial_sums = static_cast<float *>(workspace.ptr);
       launch_wmma(choice, device, args, stream);
       if (choice.split_k > 1)
         launch_split_k_sum(device, problem.out, choice.split_k, args.partial_sums, stream);
@@ -57,7 +57,9 @@ void gemm(const Device &device, const GemmProblem &problem, const GemmChoice &ch
       launch_simt(choice, device, args, stream);
       break;
   }
-  if (problem.out.epilogue.dbias != nullptr) launch_column_sum(device, problem.out, stream);
+  // What the product needed of the workspace is free again.
+  if (problem.out.epilogue.dbias != nullptr)
+    launch_column_sum(device, problem.out, workspace, stream);
 }
 
 }  // namespace mp::MP_TARGET

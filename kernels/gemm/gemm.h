@@ -20,7 +20,7 @@ struct GemmArgs {
 GemmArgs make_gemm_args(const GemmProblem &, const GemmChoice &, const Device &);
 
 /// One mp_gemm: the main loop and the passes behind it.
-void gemm(const Device &, const GemmProblem &, const GemmChoice &, void *workspace, mp_stream_t);
+void gemm(const Device &, const GemmProblem &, const GemmChoice &, const Workspace &, mp_stream_t);
 
 /// The whole of it: also the sum over the slices of k.
 void launch_wgmma(const GemmChoice &, const Device &, const GemmArgs &, std::byte *workspace,
@@ -39,7 +39,7 @@ void launch_simt(const GemmChoice &, const Device &, const GemmArgs &, mp_stream
 void launch_split_k_sum(const Device &, const Output &, int32_t split_k, const float *partial_sums,
                         mp_stream_t);
 
-/// epilogue.dbias[col] = sum over rows and batch items of D.
-void launch_column_sum(const Device &, const Output &, mp_stream_t);
+/// epilogue.dbias[col] = sum over rows and batch items of D; see dbias_partition.
+void launch_column_sum(const Device &, const Output &, const Workspace &, mp_stream_t);
 
 }  // namespace mp::MP_TARGET

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/column_partition.h"
 #include "kernels/device.h"
 #include "mpcore/gemm.h"
 
@@ -67,6 +68,12 @@ struct GemmProblem {
 
 /// The problem of a descriptor whose fields are valid; neither data nor epilogue.
 GemmProblem gemm_problem(const mp_gemm_desc_t &);
+
+/// How the sums of dbias over all rows of D are cut with that much workspace: into parts enough for a large
+/// GPU, and one chunk where there is no room for the sums of several.
+ColumnPartition dbias_partition(const Output &, size_t workspace_bytes);
+/// With which the parts are as many as they should be.
+size_t dbias_workspace_bytes(const Output &);
 
 /// One row of the kernel table (kernels/gemm/select.h).
 struct GemmKernel;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/column_partition.h"
 #include "mpcore/layers.h"
 
 namespace mp {
@@ -37,33 +38,11 @@ struct PoolArgs {
   void *y, *dx;
 };
 
-/// How batch normalisation cuts rows x channels into parts, each of them summed by itself.  Of the
-/// shape alone, so that no sum depends on the device.
-struct BatchNormPartition {
-  static constexpr int kThreads = 256;
-  static constexpr int kRun = 8;  ///< channels per thread
-  static constexpr int64_t kMaxChunks = 512;
-  static constexpr int64_t kMinRowsPerThread = 16;
-
-  int lanes;               ///< neighbouring threads that share a row: 1, 2, 4 or 8
-  int64_t tiles;           ///< of lanes * kRun channels
-  int64_t rows_per_chunk;  ///< rows of a part
-  int64_t chunks;
-
-  BatchNormPartition(int64_t rows, int64_t channels) : lanes(1) {
-    while (lanes < 8 && lanes * kRun < channels) lanes *= 2;
-    tiles = (channels + lanes * kRun - 1) / (lanes * kRun);
-    const int64_t least = kThreads / lanes * kMinRowsPerThread;
-    const int64_t even = rows / kMaxChunks + (rows % kMaxChunks != 0);
-    rows_per_chunk = even > least ? even : least;
-    chunks = rows / rows_per_chunk + (rows % rows_per_chunk != 0);
-  }
-
-  /// Two numbers per chunk and channel.
-  size_t workspace_bytes(int64_t channels) const {
-    return static_cast<size_t>(2 * chunks * channels) * sizeof(float);
-  }
-};
+/// Two numbers per chunk and channel.
+inline size_t batch_norm_workspace_bytes(const mp_batchnorm_desc_t &desc) {
+  const ColumnPartition partition(desc.rows, desc.channels);
+  return static_cast<size_t>(2 * partition.chunks * desc.channels) * sizeof(float);
+}
 
 /// All three passes; each looks at the tensors that it needs.
 struct BatchNormArgs : mp_batchnorm_tensors_t {

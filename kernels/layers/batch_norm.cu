@@ -13,7 +13,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kThreads = BatchNormPartition::kThreads;
+constexpr int kThreads = ColumnPartition::kThreads;
 constexpr int kRowsAtOnce = 4;       // when measuring
 constexpr int kRowsToNormalise = 2;  // at once; more would spill
 
@@ -33,7 +33,7 @@ struct Moments {
 
 struct StatisticsArgs {
   BatchNormArgs call;
-  BatchNormPartition partition;
+  ColumnPartition partition;
 
   MP_DEVICE float &mean(int64_t chunk, int64_t channel) const {
     return call.workspace[chunk * call.desc.channels + channel];
@@ -88,7 +88,7 @@ MP_DEVICE ThreadMoments measure_rows(const StatisticsArgs &args, const Part &par
 MP_KERNEL(kThreads, 2)
 measure_pieces(MP_PARAM(StatisticsArgs) args) {
   const int64_t channels = args.call.desc.channels;
-  for_each_part(args.partition, args.call.desc, [&](const Part &part) {
+  for_each_part(args.partition, args.call.desc.rows, [&](const Part &part) {
     const ThreadMoments own = measure_rows(args, part);
     Moments<float> moments[kVec];
     MP_UNROLL
@@ -134,7 +134,7 @@ finish_statistics(MP_PARAM(StatisticsArgs) args) {
 
 struct NormaliseArgs {
   BatchNormArgs call;
-  BatchNormPartition partition;
+  ColumnPartition partition;
   const float *mean;
   const float *inv_std;  ///< NULL: from call.running_var
 };
@@ -154,7 +154,7 @@ MP_KERNEL(kThreads, 3)
 normalise(MP_PARAM(NormaliseArgs) args) {
   const mp_batchnorm_desc_t &desc = args.call.desc;
   const bool has_relu = desc.activation == MP_ACT_RELU;
-  for_each_part(args.partition, desc, [&](const Part &part) {
+  for_each_part(args.partition, desc.rows, [&](const Part &part) {
     const RowsOfThread rows = rows_of_thread(args.partition, desc.channels, part);
     const Normalisation normalised = read_normalisation(args, rows);
     for (int64_t row = rows.first; row < part.end; row += kRowsToNormalise * rows.stride) {
@@ -178,7 +178,8 @@ normalise(MP_PARAM(NormaliseArgs) args) {
 void batch_norm_training(const Device &device, const BatchNormArgs &args, mp_stream_t stream) {
   const StatisticsArgs statistics{args, {args.desc.rows, args.desc.channels}};
   launch_parts("batch_norm_measure", measure_pieces, device, statistics, stream);
-  launch_combine("batch_norm_finish", finish_statistics, device, statistics, stream);
+  launch_combine("batch_norm_finish", finish_statistics, device, args.desc.channels, statistics,
+                 stream);
   const NormaliseArgs normalising{args, elementwise_partition(args.desc), args.saved_mean,
                                   args.saved_inv_std};
   launch_parts("batch_norm_normalise", normalise, device, normalising, stream);

@@ -14,7 +14,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kThreads = BatchNormPartition::kThreads;
+constexpr int kThreads = ColumnPartition::kThreads;
 constexpr int kRowsAtOnce = 2;
 
 template <class Real>
@@ -26,7 +26,7 @@ struct Sums {
 
 struct BackwardArgs {
   BatchNormArgs call;
-  BatchNormPartition partition;
+  ColumnPartition partition;
 
   MP_DEVICE float &g(int64_t chunk, int64_t channel) const {
     return call.workspace[chunk * call.desc.channels + channel];
@@ -65,7 +65,7 @@ MP_DEVICE void for_each_gradient(const BatchNormArgs &call, const Normalisation 
 MP_KERNEL(kThreads, 2)
 sum_pieces(MP_PARAM(BackwardArgs) args) {
   const BatchNormArgs &call = args.call;
-  for_each_part(args.partition, call.desc, [&](const Part &part) {
+  for_each_part(args.partition, call.desc.rows, [&](const Part &part) {
     const RowsOfThread rows = rows_of_thread(args.partition, call.desc.channels, part);
     const Normalisation normalised = read_normalisation(call, rows);
     Sums<float> sums[kVec] = {};
@@ -124,7 +124,7 @@ struct Correction {
 MP_KERNEL(kThreads, 2)
 input_gradient(MP_PARAM(BackwardArgs) args) {
   const BatchNormArgs &call = args.call;
-  for_each_part(args.partition, call.desc, [&](const Part &part) {
+  for_each_part(args.partition, call.desc.rows, [&](const Part &part) {
     const RowsOfThread rows = rows_of_thread(args.partition, call.desc.channels, part);
     const Normalisation normalised = read_normalisation(call, rows);
     const Correction correction(call, rows);
@@ -151,7 +151,7 @@ input_gradient(MP_PARAM(BackwardArgs) args) {
 void batch_norm_backward(const Device &device, const BatchNormArgs &args, mp_stream_t stream) {
   const BackwardArgs sums{args, {args.desc.rows, args.desc.channels}};
   launch_parts("batch_norm_sums", sum_pieces, device, sums, stream);
-  launch_combine("batch_norm_finish_sums", finish_sums, device, sums, stream);
+  launch_combine("batch_norm_finish_sums", finish_sums, device, args.desc.channels, sums, stream);
   const BackwardArgs elements{args, elementwise_partition(args.desc)};
   launch_parts("batch_norm_dx", input_gradient, device, elements, stream);
 }

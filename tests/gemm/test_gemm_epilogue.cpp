@@ -134,6 +134,25 @@ TEST_CASE("epilogue: dbias has the same bits twice and with every kernel that gi
   }
 }
 
+TEST_CASE("epilogue: dbias of many rows is summed in as many chunks as there is workspace for",
+          "[gemm]") {
+  // 2800 rows of three items in chunks of 512 and more, whose borders lie within the items.
+  GemmCase c = base_case(MP_FP16, MP_FP16);
+  c.m = 933;
+  c.n = 72;
+  c.batch = 3;
+  c.dbias = true;
+  GemmRun run(c);
+  const size_t wanted = run.workspace_bytes(""), of_chunk = 72 * sizeof(float);
+  CHECK(wanted == 6 * of_chunk);
+  for (const size_t bytes : {size_t{0}, of_chunk, 2 * of_chunk, wanted - 1, wanted}) {
+    require_ok(run.launch("simt_64x64x16", bytes));
+    expect_none(run.verify(), run.repro() + format(" with %zu bytes of workspace", bytes));
+  }
+  c.fill = Fill::kReal;
+  check_kernels(c, [](const std::string &kernel) { return kernel == "simt_64x64x16"; });
+}
+
 TEST_CASE("epilogue: dbias of wide and of tall matrices", "[gemm]") {
   for (const auto &[m, n] : {std::pair<int64_t, int64_t>{1, 1030}, {1030, 1}, {3, 257}}) {
     GemmCase c = base_case(MP_FP16, MP_FP32);

@@ -101,6 +101,44 @@ TEST_CASE("wgmma: 16-bit tiles leave by TMA or through a patch", "[wgmma]") {
   }
 }
 
+TEST_CASE("wgmma: C and aux come and go beside a 16-bit D", "[wgmma]") {
+  if (!has_wgmma()) return;
+  for (const mp_dtype_t cd : {MP_FP16, MP_BF16}) {
+    GemmCase c = make_case(272, 520, 80, "NT", {cd, cd});
+    c.beta = -2.0f;
+    c.bias = cd == MP_FP16 ? MP_BF16 : MP_FP16;  // its last strip is not whole
+    check(c);
+    c.in_place = true;
+    c.amax = c.found_inf = true;
+    check(c);
+    c.in_place = false;
+    c.batch = 3;
+    c.m = 136;
+    check(c);
+    c.beta = 0.0f;
+    c.aux = true;
+    c.fill = Fill::kReal;
+    for (const mp_activation_t activation :
+         {MP_ACT_NONE, MP_ACT_RELU, MP_ACT_GELU, MP_ACT_DRELU, MP_ACT_DGELU}) {
+      c.activation = activation;
+      check(c);
+    }
+  }
+}
+
+TEST_CASE("wgmma: the last slice fetches what stands beside D", "[wgmma]") {
+  if (!has_wgmma()) return;
+  GemmCase c = make_case(136, 264, 520, "TN");
+  c.beta = -2.0f;
+  c.bias = MP_FP16;
+  check_splits(c);
+  c.beta = 0.0f;
+  c.activation = MP_ACT_DGELU;
+  c.aux = c.amax = true;
+  c.fill = Fill::kReal;
+  check_splits(c);
+}
+
 TEST_CASE("wgmma: fp32 tiles are stored and accumulated without a detour", "[wgmma]") {
   if (!has_wgmma()) return;
   for (const auto &[beta, in_place] :

@@ -1,0 +1,125 @@
+// Passes over a matrix in which every column is summed, in a fixed order: who works on which rows and
+// columns, and how the sums of threads, and then of chunks of rows, are combined.
+#pragma once
+
+#include "kernels/column_partition.h"
+#include "kernels/simt/device.h"
+#include "kernels/simt/vector.h"
+
+namespace mp::MP_TARGET {
+
+/// One part: tile `tile` of the rows [begin, end).
+struct Part {
+  int64_t tile, chunk, begin, end;
+};
+
+/// Calls visit(part) for the parts of this block.
+template <class Visit>
+MP_DEVICE void for_each_part(const ColumnPartition &partition, int64_t rows, Visit visit) {
+  for (int64_t i = block_index(); i < partition.tiles * partition.chunks; i += grid_size()) {
+    const int64_t chunk = i / partition.tiles, begin = chunk * partition.rows_per_chunk;
+    visit(Part{i - chunk * partition.tiles, chunk, begin,
+               min_of(begin + partition.rows_per_chunk, rows)});
+  }
+}
+
+template <class Args>
+void launch_parts(const char *name, void (*kernel)(MP_PARAM(Args)), const Device &device,
+                  const Args &args, mp_stream_t stream) {
+  const int64_t blocks = min_of(args.partition.tiles * args.partition.chunks, kMaxBlocks);
+  launch(name, kernel, device, {blocks, ColumnPartition::kThreads}, stream, args);
+}
+
+/// The part of a thread: `valid` <= kVec columns of the rows first, first + stride, ...
+struct RowsOfThread {
+  int64_t column;
+  int valid;
+  int64_t first, stride;
+};
+
+/// Threads that share a row are neighbours.  Lanes that stick out of the last tile have no columns.
+MP_DEVICE RowsOfThread rows_of_thread(const ColumnPartition &partition, int64_t columns,
+                                      const Part &part) {
+  const int lane = thread_index() % partition.lanes;
+  const int64_t column = (part.tile * partition.lanes + lane) * kVec;
+  const int64_t valid = max_of<int64_t>(min_of<int64_t>(columns - column, kVec), 0);
+  return {column, static_cast<int>(valid), part.begin + thread_index() / partition.lanes,
+          ColumnPartition::kThreads / partition.lanes};
+}
+
+/// x[r] = `valid` elements of the row at first + r * step, if r * stride < left, else 0.  All of them
+/// are asked for before the first is waited for.
+template <class T, int kRows>
+MP_DEVICE void load_rows(float (&x)[kRows][kVec], const T *first, int64_t step, int64_t stride,
+                         int64_t left, int valid) {
+  using Loaded = Pack<T, kPackElems<T, kVec>>;
+  constexpr int kPacks = kVec / kPackElems<T, kVec>;
+  if (valid < kVec || !is_aligned_16(first) || step % kPackElems<T, kVec> != 0) {
+    MP_UNROLL
+    for (int r = 0; r < kRows; r++) load_run(x[r], first + r * step, r * stride < left ? valid : 0);
+    return;
+  }
+  Loaded loaded[kRows][kPacks] = {};
+  MP_UNROLL
+  for (int r = 0; r < kRows; r++) {
+    MP_UNROLL
+    for (int i = 0; i < kPacks; i++)
+      if (r * stride < left) loaded[r][i] = reinterpret_cast<const Loaded *>(first + r * step)[i];
+  }
+  MP_UNROLL
+  for (int r = 0; r < kRows; r++) widen(x[r], loaded[r]);
+}
+
+/// Combines what the threads of the block found in their rows, in a fixed order; calls
+/// store(column, value) for each column of the tile, in some thread.  Combining is operator+.
+template <class Value, class Store>
+MP_DEVICE void combine_rows(const Value (&own)[kVec], const ColumnPartition &partition,
+                            int64_t columns, int64_t tile, Store store) {
+  constexpr int kThreads = ColumnPartition::kThreads;
+  MP_SHARED(Value, by_thread, [kVec][kThreads + 1]);  // the next column starts in another bank
+  MP_SHARED(Value, by_group, [kThreads]);
+  const int width = partition.lanes * kVec;  // columns of the tile
+  const int t = thread_index();
+  MP_UNROLL
+  for (int i = 0; i < kVec; i++) by_thread[i][t] = own[i];
+  block_sync();
+
+  // A thread per column and group of kVec rows; then one per column.
+  const int lane = t % width / kVec;
+  const auto &partials = by_thread[t % kVec];
+  Value value = partials[t / width * kVec * partition.lanes + lane];
+  for (int r = 1; r < kVec; r++)
+    value = value + partials[(t / width * kVec + r) * partition.lanes + lane];
+  by_group[t] = value;
+  block_sync();
+  if (t >= width || tile * width + t >= columns) return;
+  for (int group = t + width; group < kThreads; group += width) value = value + by_group[group];
+  store(tile * width + t, value);
+}
+
+/// Combines the chunks of kVec columns, those of this block, in a fixed order: load(chunk, column)
+/// of all chunks, then store(column, value) in some thread.
+template <class Value, class Load, class Store>
+MP_DEVICE void combine_chunks(int64_t chunks, int64_t columns, Load load, Store store) {
+  constexpr int kThreads = ColumnPartition::kThreads;
+  MP_SHARED(Value, by_thread, [kThreads]);
+  const int t = thread_index();
+  const int64_t column = block_index() * kVec + t % kVec;
+  Value value{};
+  if (column < columns)
+    for (int64_t c = t / kVec; c < chunks; c += kThreads / kVec) value = value + load(c, column);
+  by_thread[t] = value;
+  block_sync();
+  if (t >= kVec || column >= columns) return;
+  for (int other = t + kVec; other < kThreads; other += kVec) value = value + by_thread[other];
+  store(column, value);
+}
+
+template <class Args>
+void launch_combine(const char *name, void (*kernel)(MP_PARAM(Args)), const Device &device,
+                    int64_t columns, const Args &args, mp_stream_t stream) {
+  const int64_t blocks = ceil_div<int64_t>(columns, kVec);
+  launch(name, kernel, device, {blocks, ColumnPartition::kThreads}, stream, args);
+}
+
+}  // namespace mp::MP_TARGET
