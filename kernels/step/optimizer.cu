@@ -58,15 +58,19 @@ MP_DEVICE int update_chunk(const StepArgs &args, int64_t number, int64_t t) {
   return overflows;
 }
 
-/// What comes after every weight has been updated: the learning rates, the counter, the scaler, the
-/// flags.
+/// What comes after every weight has been updated: the learning rates, the factors of the next step, the
+/// counter, the scaler, the flags.
+template <mp_optimizer_kind_t kind>
 MP_DEVICE void finish_step(const StepArgs &args, bool skip) {
   const OptimizerArgs &o = args.optimizer;
   const UpdateArgs &u = args.update;
   if (!skip) {
     const int64_t t = *o.t + 1;
-    for (uint32_t i = thread_index(); i < o.num_groups; i += kThreads)
-      o.lr[i] = scheduled_lr(o.groups[i], t);
+    for (uint32_t i = thread_index(); i < o.num_groups; i += kThreads) {
+      ParamGroup &group = o.groups[i];
+      o.lr[i] = factors_of<kind>(o, group, t).lr;
+      group.factors = step_factors<kind>(o.flags, group.hyper, t + 1);
+    }
   }
   block_sync();  // all have read t
   if (thread_index() != 0) return;
@@ -96,7 +100,7 @@ update_list(MP_PARAM(StepArgs) args) {
       overflows += update_chunk<kind, kPlainCopy>(args, c, t);
     if constexpr (!kPlainCopy) add_overflows(args.update.model_overflows, overflows);
   }
-  if (arrive_last(o.ticket)) finish_step(args, skip);
+  if (arrive_last(o.ticket)) finish_step<kind>(args, skip);
 }
 
 struct ScalerArgs {

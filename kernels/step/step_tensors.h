@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "kernels/step/model_copy.h"
-#include "kernels/step/schedule.h"
 #include "kernels/step/update_rules.h"
 #include "kernels/tensors/chunks.h"
 #include "kernels/tensors/clip.h"
@@ -27,11 +26,9 @@ MP_DEVICE bool is_skipped(const StepArgs &args) {
   return found_inf || !is_finite(u.grad_scale) || !is_finite(u.scaler_amax);
 }
 
-/// The hyperparameters as they apply to one tensor; `t` includes this step.
-MP_DEVICE mp_hyper_t tensor_hyper(const OptimizerArgs &o, uint32_t tensor, int64_t t) {
-  mp_hyper_t hyper = o.groups[o.tensor_group[tensor]];
-  hyper.lr = scheduled_lr(hyper, t);
-  if (o.lr_multipliers != nullptr) hyper.lr *= o.lr_multipliers[tensor];
+/// The hyperparameters as they apply to one tensor; lr is that of the group.
+MP_DEVICE mp_hyper_t tensor_hyper(const OptimizerArgs &o, uint32_t tensor) {
+  mp_hyper_t hyper = o.groups[o.tensor_group[tensor]].hyper;
   if (o.decay_multipliers != nullptr) {
     const float multiplier = o.decay_multipliers[tensor];
     hyper.weight_decay *= multiplier;
@@ -41,13 +38,28 @@ MP_DEVICE mp_hyper_t tensor_hyper(const OptimizerArgs &o, uint32_t tensor, int64
   return hyper;
 }
 
+/// Those of step t that the step before it has left, or the same computed here.
+template <mp_optimizer_kind_t kind>
+MP_DEVICE StepFactors factors_of(const OptimizerArgs &o, const ParamGroup &group, int64_t t) {
+  return group.factors.t == t ? group.factors : step_factors<kind>(o.flags, group.hyper, t);
+}
+
 /// Without the ratio, which the pass over the norms is still to find.
 template <mp_optimizer_kind_t kind>
 MP_DEVICE RuleParams tensor_params(const StepArgs &args, uint32_t tensor) {
   const OptimizerArgs &o = args.optimizer;
   const UpdateArgs &u = args.update;
   const int64_t t = *o.t + 1;
-  RuleParams params = rule_params<kind>(o.flags, tensor_hyper(o, tensor, t), t);
+  const StepFactors factors = factors_of<kind>(o, o.groups[o.tensor_group[tensor]], t);
+  RuleParams params{.hyper = tensor_hyper(o, tensor),
+                    .flags = o.flags,
+                    .first_step = t == 1,
+                    .m_correction = factors.m_correction,
+                    .v_correction = factors.v_correction,
+                    .grad_scale = 1.0f,
+                    .ratio = 1.0f};
+  params.hyper.lr = factors.lr;
+  if (o.lr_multipliers != nullptr) params.hyper.lr *= o.lr_multipliers[tensor];
   if (u.grad_scale != nullptr) params.grad_scale = *u.grad_scale;
   if (u.tensor_norms != nullptr && params.hyper.max_tensor_norm > 0.0f) {
     params.grad_scale =
