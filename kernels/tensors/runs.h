@@ -44,11 +44,12 @@ struct WholeRuns {
     constexpr int kPacks = sizeof(T) * kVec / sizeof(Stored);
     MP_UNROLL
     for (int run = 0; run < kRuns; run++) {
+      if (!has(run)) continue;
       Stored stored[kPacks];
       narrow(stored, x[run]);
       MP_UNROLL
       for (int i = 0; i < kPacks; i++)
-        if (has(run)) reinterpret_cast<Stored *>(base + at(run))[i] = stored[i];
+        store_pack(base + at(run) + i * kPackElems<T, kVec>, stored[i]);
     }
   }
 };
