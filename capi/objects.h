@@ -61,11 +61,11 @@ struct mp_scaler {
 
 struct mp_optimizer {
   mp::ContextPtr context;
-  mp_optimizer_desc_t desc;        ///< its host arrays are gone, its lists live longer than this
-  std::vector<mp_hyper_t> groups;  ///< host copy; what mp_optimizer_set_hyper uploads
+  mp_optimizer_desc_t desc;  ///< its host arrays are gone, its lists live longer than this
+  /// What was uploaded last, without factors; mp_optimizer_set_hyper uploads from here.
+  std::vector<mp::ParamGroup> groups;
   mp::DeviceBuffer memory;
   mp::OptimizerArgs args;
-  mp_hyper_t *device_groups;
   // Device scratch of mp_scale_step, 1 float each.
   float *amax;
   float *norm;

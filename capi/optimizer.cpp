@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -25,6 +26,11 @@ bool clips_tensors(const mp_hyper_t &hyper) {
   return hyper.max_tensor_norm > 0.0f;
 }
 
+/// Without factors: they are of the hyperparameters that the group had before.
+ParamGroup group_of(const mp_hyper_t &hyper) {
+  return {hyper, {}};
+}
+
 struct RatioOffsets {
   size_t w_squares, u_squares, ratio;
 
@@ -40,10 +46,10 @@ struct RatioOffsets {
 };
 
 void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) {
-  const bool clips = std::any_of(optimizer.groups.begin(), optimizer.groups.end(), clips_tensors);
+  const bool clips = std::ranges::any_of(optimizer.groups, clips_tensors, &ParamGroup::hyper);
   DeviceImage image;
   const size_t groups = image.add(optimizer.groups.data(), optimizer.groups.size());
-  const size_t group_of = image.add(tensor_group.data(), tensor_group.size());
+  const size_t group_indices = image.add(tensor_group.data(), tensor_group.size());
   const RatioOffsets ratios(image, has_ratios(optimizer.desc.kind, optimizer.desc.flags)
                                        ? optimizer.desc.grads->device
                                        : TensorList{});
@@ -63,7 +69,6 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
     return list != nullptr ? list->device : TensorList{};
   };
   const mp_optimizer_desc_t &desc = optimizer.desc;
-  optimizer.device_groups = array_at<mp_hyper_t>(memory, groups);
   optimizer.args = {
       .kind = desc.kind,
       .flags = desc.flags,
@@ -74,9 +79,9 @@ void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) 
       .v = tensors(desc.v),
       .extra = tensors(desc.extra_grads),
       .copy = {.flags = desc.flags, .rounding_seed = desc.rounding_seed},
-      .tensor_group = array_at<uint32_t>(memory, group_of),
+      .tensor_group = array_at<uint32_t>(memory, group_indices),
       .num_groups = desc.num_groups,
-      .groups = optimizer.device_groups,
+      .groups = array_at<ParamGroup>(memory, groups),
       .lr_multipliers = desc.lr_multipliers,
       .decay_multipliers = desc.decay_multipliers,
       .ratios = ratios.at(memory),
@@ -115,7 +120,8 @@ mp_status_t mp_optimizer_create(mp_optimizer_t *optimizer, mp_context_t context,
     created->context = mp::require_context(context);
     created->desc = mp::read_desc(desc, created->context);
     mp::require_data(*created);
-    created->groups = mp::read_groups(created->desc);
+    std::ranges::transform(mp::read_groups(created->desc), std::back_inserter(created->groups),
+                           mp::group_of);
     mp::upload(*created, mp::read_tensor_group(created->desc));
     *optimizer = created.release();
   });
@@ -138,9 +144,9 @@ mp_status_t mp_optimizer_set_hyper(mp_optimizer_t optimizer, uint32_t group,
                ", but no group had one when the optimizer was created");
 
     // Copied from memory that stays: a graph that captures the copy reads it again at each replay.
-    o.groups[group] = value;
+    mp::ParamGroup &uploaded = o.groups[group] = mp::group_of(value);
     const mp::Context &c = *o.context;
-    c.backend.copy(c.device, o.device_groups + group, &o.groups[group], sizeof value, stream);
+    c.backend.copy(c.device, o.args.groups + group, &uploaded, sizeof uploaded, stream);
   });
 }
 

@@ -78,10 +78,11 @@ MP_DEVICE void device_fence() {
 
 /// The same address, known to the compiler to be in gmem (or NULL): accesses become ld.global and
 /// st.global instead of generic ones.
-MP_DEVICE const void *in_gmem(const void *address) {
+template <class T>
+MP_DEVICE T *in_gmem(T *address) {
   size_t global;
   asm("cvta.to.global.u64 %0, %1;" : "=l"(global) : "l"(address));
-  return __cvta_global_to_generic(global);
+  return static_cast<T *>(__cvta_global_to_generic(global));
 }
 
 /// The line of 128 bytes at that place of gmem will be in L2 when it is needed.
@@ -116,7 +117,9 @@ MP_DEVICE uint32_t atomic_wrap_inc(uint32_t *address, uint32_t limit) {
 /// A release store at system scope: a CPU thread that reads `value` with acquire order also sees what
 /// this thread had written, or seen, before.
 MP_DEVICE void store_release_system(uint64_t *address, uint64_t value) {
-  asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
+  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(address)),
+               "l"(value)
+               : "memory");
 }
 
 #define MP_SHARED(T, name, extent) __shared__ T name extent
@@ -178,7 +181,8 @@ MP_DEVICE void warp_sync(source_location where = source_location::current()) {
 MP_DEVICE void device_fence() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
-MP_DEVICE const void *in_gmem(const void *address) {
+template <class T>
+MP_DEVICE T *in_gmem(T *address) {
   return address;
 }
 MP_DEVICE void prefetch_l2(const void *) {}

@@ -26,6 +26,23 @@ struct alignas(kElems * sizeof(T)) Pack {
   T x[kElems];
 };
 
+/// 16 bytes to an aligned address in gmem, in one access: what the compiler makes of a plain assignment can
+/// be a store for each element.
+#if MP_ON_CUDA
+template <class T, int kElems>
+MP_DEVICE void store_pack(T *address, const Pack<T, kElems> &pack) {
+  const uint4 words = __builtin_bit_cast(uint4, pack);
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(address)),
+               "r"(words.x), "r"(words.y), "r"(words.z), "r"(words.w)
+               : "memory");
+}
+#else
+template <class T, int kElems>
+void store_pack(T *address, const Pack<T, kElems> &pack) {
+  *reinterpret_cast<Pack<T, kElems> *>(address) = pack;
+}
+#endif
+
 template <int kBytes, class T>
 MP_DEVICE bool is_aligned(const T *address) {
   return reinterpret_cast<uintptr_t>(address) % kBytes == 0;

@@ -7,6 +7,7 @@
 #include "kernels/step/args.h"
 #include "kernels/step/outcome.h"
 #include "kernels/tensors/chunks.h"
+#include "kernels/tensors/runs.h"
 
 namespace mp::MP_TARGET {
 
@@ -25,25 +26,38 @@ MP_DEVICE uint32_t largest_bits(uint32_t bits, const float (&x)[kVec]) {
   return bits;
 }
 
-/// out += factor * in, one rounding each; or, the first time, out = factor * in.
+/// sum += factor * x, one rounding each; or, the first time, sum = factor * x.
+template <bool kFirst>
+MP_DEVICE void add_run(float (&sum)[kVec], float factor, const float (&x)[kVec]) {
+  if constexpr (kFirst) {
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++) sum[i] = factor * x[i];
+  } else {
+    multiply_add8(sum, factor, x);
+  }
+}
+
 template <bool kFirst>
 MP_DEVICE Largest accumulate_chunk(const AccumulateArgs &args, float factor, int64_t number,
                                    Largest largest) {
   const ChunkRange range = chunk_range(args.in, number);
-  const uint32_t t = range.tensor;
-  for_each_run<kThreads>(range, [&](int64_t at, int valid) {
-    float x[kVec], sum[kVec];
-    load_run(x, dtype_of(args.in, t), args.in.data[t], at, valid);
-    if constexpr (!kFirst) load_run(sum, dtype_of(args.out, t), args.out.data[t], at, valid);
-    largest.grad = largest_bits(largest.grad, x);
-    if constexpr (kFirst) {
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) sum[i] = factor * x[i];
-    } else {
-      multiply_add8(sum, factor, x);
+  const mp_dtype_t in_dtype = dtype_of(args.in, range.tensor);
+  const mp_dtype_t out_dtype = dtype_of(args.out, range.tensor);
+  const void *const in = data_of(args.in, range.tensor);
+  void *const out = data_of(args.out, range.tensor);
+  const bool is_aligned = is_aligned_16(in) && is_aligned_16(out);
+  constexpr int kRuns = 2;
+  for_each_run<kThreads, kRuns>(range.begin, range.count, is_aligned, [&](auto runs) {
+    float x[runs.kRuns][kVec], sum[runs.kRuns][kVec];
+    if constexpr (!kFirst) load_runs(sum, runs, out_dtype, out);
+    load_runs(x, runs, in_dtype, in);
+    MP_UNROLL
+    for (int run = 0; run < runs.kRuns; run++) {
+      largest.grad = largest_bits(largest.grad, x[run]);
+      add_run<kFirst>(sum[run], factor, x[run]);
+      largest.sum = largest_bits(largest.sum, sum[run]);
     }
-    largest.sum = largest_bits(largest.sum, sum);
-    store_run(dtype_of(args.out, t), args.out.data[t], at, sum, valid);
+    store_runs(runs, out_dtype, out, sum);
   });
   return largest;
 }
@@ -57,7 +71,7 @@ MP_DEVICE void note(const AccumulateArgs &args, const Largest &block) {
 }
 
 template <bool kFirst>
-MP_KERNEL(kThreads, 1)
+MP_KERNEL(kThreads, 4)
 accumulate_list(MP_PARAM(AccumulateArgs) args) {
   const float factor = args.weight * *args.inv_scale;
   Largest largest;

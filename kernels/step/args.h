@@ -95,6 +95,22 @@ struct ModelCopyArgs {
   int64_t *overflows;      ///< optional, increased
 };
 
+/// What a step makes of the hyperparameters of a group, as far as it takes powers in fp64.
+struct StepFactors {
+  int64_t t;           ///< the number of the applied step that they are for; 0: of none
+  float lr;            ///< scheduled; before lr_multipliers
+  float m_correction;  ///< Adam, LAMB: 1 / (1 - beta1^t)
+  float v_correction;  ///< Adam, LAMB: 1 / (1 - beta2^t)
+};
+
+/// A parameter group, in device memory.
+struct ParamGroup {
+  mp_hyper_t hyper;
+  /// Left by each step for the next.  A step that finds those of another t, because the host has set t or
+  /// has written the group anew, computes its own.
+  StepFactors factors;
+};
+
 /// An optimizer in device terms.
 struct OptimizerArgs {
   mp_optimizer_kind_t kind;
@@ -104,7 +120,7 @@ struct OptimizerArgs {
   CopyPolicy copy;                ///< of the weights into model
   const uint32_t *tensor_group;   ///< device, count
   uint32_t num_groups;
-  const mp_hyper_t *groups;        ///< device
+  ParamGroup *groups;              ///< device
   const float *lr_multipliers;     ///< device, count; NULL = 1
   const float *decay_multipliers;  ///< device, count; NULL = 1
   RatioScratch ratios;             ///< device

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "kernels/simt/compiler.h"
+#include "kernels/simt/simt.h"
 #include "kernels/step/args.h"
 
 namespace mp::MP_TARGET {
@@ -159,9 +159,9 @@ MP_HD void note_amax(ScalerDevice &scaler, const float *amax) {
   if (!(*amax <= scaler.amax)) scaler.amax = *amax;  // NaN is not
 }
 
-MP_HD void record(ScalerDevice &scaler, int32_t skipped) {
+MP_DEVICE void record(ScalerDevice &scaler, int32_t skipped) {
   if (scaler.history == nullptr) return;
-  scaler.history[scaler.num_recorded % scaler.config.history] = {scaler.scale, skipped};
+  in_gmem(scaler.history)[scaler.num_recorded % scaler.config.history] = {scaler.scale, skipped};
   scaler.num_recorded++;
 }
 
@@ -172,7 +172,7 @@ MP_HD bool has_overflowed(const ScalerDevice &scaler) {
 }
 
 /// By one thread: the policy, the two floats that kernels read, and the flag.
-MP_HD void update_scaler(ScalerDevice &scaler) {
+MP_DEVICE void update_scaler(ScalerDevice &scaler) {
   const bool overflow = has_overflowed(scaler);
   record(scaler, overflow ? 1 + std::isnan(scaler.amax) : 0);
   scaler.state = next_scaler_state(scaler.config, scaler.state, overflow, scaler.amax);

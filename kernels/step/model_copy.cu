@@ -14,21 +14,23 @@ constexpr int kThreads = 256;
 template <bool kPlain>
 MP_DEVICE int copy_chunk(const ModelCopyArgs &args, int64_t number, int64_t t) {
   const ChunkRange range = chunk_range(args.master, number);
-  const CopyPlace place{args.model.data[range.tensor], dtype_of(args.model, range.tensor),
+  const CopyPlace place{data_of(args.model, range.tensor), dtype_of(args.model, range.tensor),
                         range.tensor, t};
   if (place.model == nullptr) return 0;
-  const float *const master = static_cast<const float *>(args.master.data[range.tensor]);
+  const float *const master = data_of<const float>(args.master, range.tensor);
+  const bool is_aligned = is_aligned_16(master) && is_aligned_16(place.model);
   int overflows = 0;
-  for_each_run<kThreads>(range, [&](int64_t at, int valid) {
-    float w[kVec];
-    load_run(w, master + at, valid);
-    overflows += store_copy<kPlain>(args.policy, place, at, w, valid);
+  constexpr int kRuns = kRunsInFlight<float>;
+  for_each_run<kThreads, kRuns>(range.begin, range.count, is_aligned, [&](auto runs) {
+    float w[runs.kRuns][kVec];
+    runs.load(w, master);
+    overflows += store_copy<kPlain>(args.policy, place, runs, w);
   });
   return overflows;
 }
 
 template <bool kPlain>
-MP_KERNEL(kThreads, 1)
+MP_KERNEL(kThreads, 4)
 copy_list(MP_PARAM(ModelCopyArgs) args) {
   if (args.found_inf != nullptr && *args.found_inf != 0.0f) return;
   const int64_t t = args.t != nullptr ? *args.t : 0;

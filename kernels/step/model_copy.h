@@ -8,6 +8,7 @@
 #include "kernels/simt/vector.h"
 #include "kernels/step/args.h"
 #include "kernels/step/philox.h"
+#include "kernels/tensors/runs.h"
 
 namespace mp::MP_TARGET {
 
@@ -70,12 +71,11 @@ MP_DEVICE void round_stochastically(uint64_t seed, const CopyPlace &place, int64
   }
 }
 
-/// Copies up to 8 weights to element `at`, a multiple of 8, and changes them on the way.
-/// @tparam kPlain  to nearest, without counting: most programs want no more
-/// @return how many overflowed; 0 if kPlain
+/// What the policy makes of a run of 8 weights at element `at`, a multiple of 8.
+/// @return how many of the first `valid` overflow; 0 if kPlain
 template <bool kPlain>
-MP_DEVICE int store_copy(const CopyPolicy &policy, const CopyPlace &place, int64_t at,
-                         float (&w)[kVec], int valid) {
+MP_DEVICE int apply_policy(const CopyPolicy &policy, const CopyPlace &place, int64_t at,
+                           float (&w)[kVec], int valid) {
   int count = 0;
   if constexpr (!kPlain) {
     if (policy.flags & MP_OPT_STOCHASTIC_ROUNDING)
@@ -87,7 +87,20 @@ MP_DEVICE int store_copy(const CopyPolicy &policy, const CopyPlace &place, int64
     MP_UNROLL
     for (int i = 0; i < kVec; i++) w[i] = clamped(w[i], place.dtype);
   }
-  store_run(place.dtype, place.model, at, w, valid);
+  return count;
+}
+
+/// Copies runs of weights, and changes them on the way.
+/// @tparam kPlain  to nearest, without counting: most programs want no more
+/// @return how many overflowed; 0 if kPlain
+template <bool kPlain, class Runs>
+MP_DEVICE int store_copy(const CopyPolicy &policy, const CopyPlace &place, const Runs &runs,
+                         float (&w)[Runs::kRuns][kVec]) {
+  int count = 0;
+  MP_UNROLL
+  for (int run = 0; run < Runs::kRuns; run++)
+    count += apply_policy<kPlain>(policy, place, runs.at(run), w[run], runs.valid(run));
+  store_runs(runs, place.dtype, place.model, w);
   return count;
 }
 

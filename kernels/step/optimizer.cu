@@ -20,16 +20,20 @@ constexpr int kThreads = 256;
 /// Returns how many copies overflowed.
 template <mp_optimizer_kind_t kind, bool kPlainCopy>
 MP_DEVICE int update_run(const Tensors &tensors, const RuleParams &params, const CopyPolicy &policy,
-                         const CopyPlace &place, int64_t at, int valid) {
+                         const CopyPlace &place, const Run &run) {
   Elements e;
-  load_elements<kind>(e, tensors, params, at, valid);
+  load_elements<kind>(e, tensors, params, run);
   MP_UNROLL
-  for (int i = 0; i < kVec; i++) Rule<kind>::update(params, e.g[i], e.w[i], e.m[i], e.v[i]);
-  store_run(tensors.master + at, e.w, valid);
-  if (tensors.m != nullptr) store_run(tensors.m + at, e.m, valid);
-  if constexpr (Rule<kind>::kHasV) store_run(tensors.v + at, e.v, valid);
-  if (place.model == nullptr) return 0;
-  return store_copy<kPlainCopy>(policy, place, at, e.w, valid);
+  for (int i = 0; i < kVec; i++)
+    Rule<kind>::update(params, e.g[0][i], e.w[0][i], e.m[0][i], e.v[0][i]);
+  int overflows = 0;
+  run.visit([&](auto runs) {
+    runs.store(tensors.master, e.w);
+    if (tensors.m != nullptr) runs.store(tensors.m, e.m);
+    if constexpr (Rule<kind>::kHasV) runs.store(tensors.v, e.v);
+    if (place.model != nullptr) overflows = store_copy<kPlainCopy>(policy, place, runs, e.w);
+  });
+  return overflows;
 }
 
 /// Returns how many of this thread's copies overflowed.
@@ -46,22 +50,27 @@ MP_DEVICE int update_chunk(const StepArgs &args, int64_t number, int64_t t) {
   block_sync();
   const Tensors tensors = tensors_of(o, range.tensor);
   const CopyPlace place = copy_place_of(o, range.tensor, t);
+  const bool is_aligned = tensors.are_aligned() && is_aligned_16(place.model);
   int overflows = 0;
-  for_each_run<kThreads>(range, [&](int64_t at, int valid) {
-    overflows += update_run<kind, kPlainCopy>(tensors, params[0], o.copy, place, at, valid);
+  for_each_single_run<kThreads>(range.begin, range.count, is_aligned, [&](const Run &run) {
+    overflows += update_run<kind, kPlainCopy>(tensors, params[0], o.copy, place, run);
   });
   return overflows;
 }
 
-/// What comes after every weight has been updated: the learning rates, the counter, the scaler, the
-/// flags.
+/// What comes after every weight has been updated: the learning rates, the factors of the next step, the
+/// counter, the scaler, the flags.
+template <mp_optimizer_kind_t kind>
 MP_DEVICE void finish_step(const StepArgs &args, bool skip) {
   const OptimizerArgs &o = args.optimizer;
   const UpdateArgs &u = args.update;
   if (!skip) {
     const int64_t t = *o.t + 1;
-    for (uint32_t i = thread_index(); i < o.num_groups; i += kThreads)
-      o.lr[i] = scheduled_lr(o.groups[i], t);
+    for (uint32_t i = thread_index(); i < o.num_groups; i += kThreads) {
+      ParamGroup &group = o.groups[i];
+      o.lr[i] = factors_of<kind>(o, group, t).lr;
+      group.factors = step_factors<kind>(o.flags, group.hyper, t + 1);
+    }
   }
   block_sync();  // all have read t
   if (thread_index() != 0) return;
@@ -75,8 +84,12 @@ MP_DEVICE void finish_step(const StepArgs &args, bool skip) {
   if (u.clear != nullptr) *u.clear = 0.0f;
 }
 
+/// Blocks on an SM: rules with less state have less in flight in each.
 template <mp_optimizer_kind_t kind, bool kPlainCopy>
-MP_KERNEL(kThreads, 2)
+constexpr int kMinBlocks = Rule<kind>::kHasV || !kPlainCopy ? 2 : 3;
+
+template <mp_optimizer_kind_t kind, bool kPlainCopy>
+MP_KERNEL(kThreads, (kMinBlocks<kind, kPlainCopy>))
 update_list(MP_PARAM(StepArgs) args) {
   const OptimizerArgs &o = args.optimizer;
   const bool skip = is_skipped(args);
@@ -87,7 +100,7 @@ update_list(MP_PARAM(StepArgs) args) {
       overflows += update_chunk<kind, kPlainCopy>(args, c, t);
     if constexpr (!kPlainCopy) add_overflows(args.update.model_overflows, overflows);
   }
-  if (arrive_last(o.ticket)) finish_step(args, skip);
+  if (arrive_last(o.ticket)) finish_step<kind>(args, skip);
 }
 
 struct ScalerArgs {

@@ -3,6 +3,7 @@
 #include "kernels/simt/block_reduce.h"
 #include "kernels/step/args.h"
 #include "kernels/step/step_tensors.h"
+#include "kernels/tensors/runs.h"
 
 namespace mp::MP_TARGET {
 
@@ -19,21 +20,25 @@ struct RegularizationArgs {
 MP_DEVICE void measure_chunk(const RegularizationArgs &args, int64_t number) {
   const OptimizerArgs &o = args.optimizer;
   const ChunkRange range = chunk_range(o.master, number);
-  const float *const master = static_cast<const float *>(o.master.data[range.tensor]);
+  const float *const master = data_of<const float>(o.master, range.tensor);
   float sum = 0.0f, squares = 0.0f;
-  for_each_run<kThreads>(range, [&](int64_t at, int valid) {
-    float w[kVec];
-    load_run(w, master + at, valid);
+  constexpr int kRuns = kRunsInFlight<float>;
+  for_each_run<kThreads, kRuns>(range.begin, range.count, is_aligned_16(master), [&](auto runs) {
+    float w[runs.kRuns][kVec];
+    runs.load(w, master);
     MP_UNROLL
-    for (int i = 0; i < kVec; i++) {
-      sum += fabsf(w[i]);
-      squares = fmaf(w[i], w[i], squares);
+    for (int run = 0; run < runs.kRuns; run++) {
+      MP_UNROLL
+      for (int i = 0; i < kVec; i++) {
+        sum += fabsf(w[run][i]);
+        squares = fmaf(w[run][i], w[run][i], squares);
+      }
     }
   });
   sum = block_reduce<kThreads, Sum>(sum);
   squares = block_reduce<kThreads, Sum>(squares);
   if (thread_index() != 0) return;
-  const mp_hyper_t hyper = tensor_hyper(o, range.tensor, *o.t + 1);
+  const mp_hyper_t hyper = tensor_hyper(o, range.tensor);
   // A coefficient of 0 leaves a tensor out, whatever its weights are.
   double loss = 0.0;
   if (hyper.l1 != 0.0f) loss += static_cast<double>(hyper.l1) * static_cast<double>(sum);

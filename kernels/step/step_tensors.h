@@ -1,14 +1,14 @@
-// What the kernels of one optimizer step share: whether it is skipped, and what a run of 8 elements
-// of a tensor needs to be updated.
+// What the kernels of one optimizer step share: whether it is skipped, and what runs of 8 elements of a
+// tensor need to be updated.
 #pragma once
 
 #include <cmath>
 
 #include "kernels/step/model_copy.h"
-#include "kernels/step/schedule.h"
 #include "kernels/step/update_rules.h"
 #include "kernels/tensors/chunks.h"
 #include "kernels/tensors/clip.h"
+#include "kernels/tensors/runs.h"
 
 namespace mp::MP_TARGET {
 
@@ -26,11 +26,9 @@ MP_DEVICE bool is_skipped(const StepArgs &args) {
   return found_inf || !is_finite(u.grad_scale) || !is_finite(u.scaler_amax);
 }
 
-/// The hyperparameters as they apply to one tensor; `t` includes this step.
-MP_DEVICE mp_hyper_t tensor_hyper(const OptimizerArgs &o, uint32_t tensor, int64_t t) {
-  mp_hyper_t hyper = o.groups[o.tensor_group[tensor]];
-  hyper.lr = scheduled_lr(hyper, t);
-  if (o.lr_multipliers != nullptr) hyper.lr *= o.lr_multipliers[tensor];
+/// The hyperparameters as they apply to one tensor; lr is that of the group.
+MP_DEVICE mp_hyper_t tensor_hyper(const OptimizerArgs &o, uint32_t tensor) {
+  mp_hyper_t hyper = o.groups[o.tensor_group[tensor]].hyper;
   if (o.decay_multipliers != nullptr) {
     const float multiplier = o.decay_multipliers[tensor];
     hyper.weight_decay *= multiplier;
@@ -40,13 +38,28 @@ MP_DEVICE mp_hyper_t tensor_hyper(const OptimizerArgs &o, uint32_t tensor, int64
   return hyper;
 }
 
+/// Those of step t that the step before it has left, or the same computed here.
+template <mp_optimizer_kind_t kind>
+MP_DEVICE StepFactors factors_of(const OptimizerArgs &o, const ParamGroup &group, int64_t t) {
+  return group.factors.t == t ? group.factors : step_factors<kind>(o.flags, group.hyper, t);
+}
+
 /// Without the ratio, which the pass over the norms is still to find.
 template <mp_optimizer_kind_t kind>
 MP_DEVICE RuleParams tensor_params(const StepArgs &args, uint32_t tensor) {
   const OptimizerArgs &o = args.optimizer;
   const UpdateArgs &u = args.update;
   const int64_t t = *o.t + 1;
-  RuleParams params = rule_params<kind>(o.flags, tensor_hyper(o, tensor, t), t);
+  const StepFactors factors = factors_of<kind>(o, o.groups[o.tensor_group[tensor]], t);
+  RuleParams params{.hyper = tensor_hyper(o, tensor),
+                    .flags = o.flags,
+                    .first_step = t == 1,
+                    .m_correction = factors.m_correction,
+                    .v_correction = factors.v_correction,
+                    .grad_scale = 1.0f,
+                    .ratio = 1.0f};
+  params.hyper.lr = factors.lr;
+  if (o.lr_multipliers != nullptr) params.hyper.lr *= o.lr_multipliers[tensor];
   if (u.grad_scale != nullptr) params.grad_scale = *u.grad_scale;
   if (u.tensor_norms != nullptr && params.hyper.max_tensor_norm > 0.0f) {
     params.grad_scale =
@@ -55,46 +68,56 @@ MP_DEVICE RuleParams tensor_params(const StepArgs &args, uint32_t tensor) {
   return params;
 }
 
-/// What one run of 8 elements needs to find its data.
+/// Where the elements of a tensor and of its state are.
 struct Tensors {
   const void *grad;
   mp_dtype_t grad_dtype;
   const float *extra;  ///< NULL: none
   float *master;
   float *m, *v;  ///< NULL where the rule has none
+
+  MP_DEVICE bool are_aligned() const {
+    return is_aligned_16(grad) && is_aligned_16(extra) && is_aligned_16(master) &&
+           is_aligned_16(m) && is_aligned_16(v);
+  }
 };
 
 MP_DEVICE Tensors tensors_of(const OptimizerArgs &o, uint32_t t) {
-  return {o.grads.data[t],
+  return {data_of(o.grads, t),
           dtype_of(o.grads, t),
-          o.extra.data != nullptr ? static_cast<const float *>(o.extra.data[t]) : nullptr,
-          static_cast<float *>(o.master.data[t]),
-          o.m.data != nullptr ? static_cast<float *>(o.m.data[t]) : nullptr,
-          o.v.data != nullptr ? static_cast<float *>(o.v.data[t]) : nullptr};
+          optional_data_of<const float>(o.extra, t),
+          data_of<float>(o.master, t),
+          optional_data_of<float>(o.m, t),
+          optional_data_of<float>(o.v, t)};
 }
 
 /// Where the weights of a tensor are copied in step t; model is NULL where they are not.
 MP_DEVICE CopyPlace copy_place_of(const OptimizerArgs &o, uint32_t tensor, int64_t t) {
-  if (o.model.data == nullptr) return {nullptr, MP_FP16, tensor, t};
-  return {o.model.data[tensor], dtype_of(o.model, tensor), tensor, t};
+  const mp_dtype_t dtype = o.model.data != nullptr ? dtype_of(o.model, tensor) : MP_FP16;
+  return {optional_data_of(o.model, tensor), dtype, tensor, t};
 }
 
-/// 8 elements in registers; g as the rules want it; m and v are 0 where the rule has none.
+/// A run of elements in registers; g as the rules want it; m and v are 0 where the rule has none.
 struct Elements {
-  float g[kVec], w[kVec], m[kVec] = {}, v[kVec] = {};
+  float g[1][kVec], w[1][kVec], m[1][kVec] = {}, v[1][kVec] = {};
 };
 
+/// The gradients come last: a 16-bit number is waited for where it is widened, and by then everything
+/// else is in flight.
 template <mp_optimizer_kind_t kind>
 MP_DEVICE void load_elements(Elements &e, const Tensors &tensors, const RuleParams &params,
-                             int64_t at, int valid) {
-  float extra[kVec] = {};
-  if (tensors.extra != nullptr) load_run(extra, tensors.extra + at, valid);
-  load_run(e.g, tensors.grad_dtype, tensors.grad, at, valid);
-  load_run(e.w, tensors.master + at, valid);
-  if (tensors.m != nullptr) load_run(e.m, tensors.m + at, valid);
-  if constexpr (Rule<kind>::kHasV) load_run(e.v, tensors.v + at, valid);
+                             const Run &run) {
+  float extra[1][kVec] = {};
+  run.visit([&](auto runs) {
+    runs.load(e.w, tensors.master);
+    if (tensors.m != nullptr) runs.load(e.m, tensors.m);
+    if constexpr (Rule<kind>::kHasV) runs.load(e.v, tensors.v);
+    if (tensors.extra != nullptr) runs.load(extra, tensors.extra);
+    load_runs(e.g, runs, tensors.grad_dtype, tensors.grad);
+  });
   MP_UNROLL
-  for (int i = 0; i < kVec; i++) e.g[i] = final_gradient(params, e.g[i], e.w[i], extra[i]);
+  for (int i = 0; i < kVec; i++)
+    e.g[0][i] = final_gradient(params, e.g[0][i], e.w[0][i], extra[0][i]);
 }
 
 /// Measures every tensor and leaves OptimizerArgs::ratios for the update (tensor_ratios.cu).

@@ -23,14 +23,16 @@ MP_DEVICE void measure_chunk(const StepArgs &args, int64_t number) {
   block_sync();
   const Tensors tensors = tensors_of(args.optimizer, range.tensor);
   float w_squares = 0.0f, u_squares = 0.0f;
-  for_each_run<kThreads>(range, [&](int64_t at, int valid) {
+  const bool is_aligned = tensors.are_aligned();
+  for_each_single_run<kThreads>(range.begin, range.count, is_aligned, [&](const Run &run) {
     Elements e;
-    load_elements<kind>(e, tensors, params[0], at, valid);
+    load_elements<kind>(e, tensors, params[0], run);
     MP_UNROLL
     for (int i = 0; i < kVec; i++) {
-      if (i >= valid) continue;  // with eps = 0 the direction of nothing is 0 / 0
-      const float u = Rule<kind>::measured(params[0], e.g[i], e.w[i], e.m[i], e.v[i]);
-      w_squares = fmaf(e.w[i], e.w[i], w_squares);
+      if (i >= run.count) continue;  // with eps = 0 the direction of nothing is 0 / 0
+      float &w = e.w[0][i];
+      const float u = Rule<kind>::measured(params[0], e.g[0][i], w, e.m[0][i], e.v[0][i]);
+      w_squares = fmaf(w, w, w_squares);
       u_squares = fmaf(u, u, u_squares);
     }
   });
@@ -55,8 +57,7 @@ MP_DEVICE void reduce_tensors(const StepArgs &args) {
     }
     squares = {warp_reduce<Sum>(squares.w), warp_reduce<Sum>(squares.u)};
     if (lane_index() != 0) continue;
-    float *const v =
-        static_cast<float *>(args.optimizer.v.data ? args.optimizer.v.data[t] : nullptr);
+    float *const v = optional_data_of<float>(args.optimizer.v, t);
     ratios.ratio[t] = Rule<kind>::ratio(tensor_params<kind>(args, t), squares, v);
   }
 }

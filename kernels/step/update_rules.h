@@ -10,19 +10,20 @@
 
 #include "kernels/device.h"
 #include "kernels/simt/compiler.h"
+#include "kernels/step/args.h"
+#include "kernels/step/schedule.h"
 #include "mpcore/optimizer.h"
 
 namespace mp::MP_TARGET {
 
 /// What a rule needs besides the element; the same for all elements of a tensor in one step.
 struct RuleParams {
-  mp_hyper_t hyper;
+  mp_hyper_t hyper;  ///< as it applies to the tensor in this step
   uint32_t flags;
-  bool first_step;     ///< t == 1: momentum starts as the gradient itself
-  float m_correction;  ///< Adam, LAMB: 1 / (1 - beta1^t)
-  float v_correction;  ///< Adam, LAMB: 1 / (1 - beta2^t)
-  float grad_scale;    ///< unscales and clips, globally and by the norm of the tensor
-  float ratio;         ///< of the rules with norms; of the others, 1
+  bool first_step;  ///< t == 1: momentum starts as the gradient itself
+  float m_correction, v_correction;
+  float grad_scale;  ///< unscales and clips, globally and by the norm of the tensor
+  float ratio;       ///< of the rules with norms; of the others, 1
 };
 
 /// What the kernels know of an optimizer.  Rule<kind> is specialised below for every kind, has `update`,
@@ -34,18 +35,20 @@ struct RuleDefaults {
 template <mp_optimizer_kind_t kind>
 struct Rule;
 
+/// Out of line not only for its length: a step that computes the factors itself gets the same bits as one
+/// that finds them, because the same instructions make them.
 /// @param t  number of applied steps including this one
 template <mp_optimizer_kind_t kind>
-MP_HD RuleParams rule_params(uint32_t flags, const mp_hyper_t &hyper, int64_t t) {
-  RuleParams params{hyper, flags, t == 1, 1.0f, 1.0f, 1.0f, 1.0f};
+MP_OUT_OF_LINE StepFactors step_factors(uint32_t flags, const mp_hyper_t &hyper, int64_t t) {
+  StepFactors factors{t, scheduled_lr(hyper, t), 1.0f, 1.0f};
   if (Rule<kind>::kIsBiasCorrected && (flags & MP_OPT_NO_BIAS_CORRECTION) == 0) {
     const double steps = static_cast<double>(t);
-    params.m_correction =
+    factors.m_correction =
         static_cast<float>(1.0 / (1.0 - pow(static_cast<double>(hyper.beta1), steps)));
-    params.v_correction =
+    factors.v_correction =
         static_cast<float>(1.0 / (1.0 - pow(static_cast<double>(hyper.beta2), steps)));
   }
-  return params;
+  return factors;
 }
 
 /// g of all the rules below.

@@ -1,7 +1,8 @@
-// How kernels walk over a tensor list: chunk by chunk, blocks striding over the chunk table.
+// How kernels walk over a tensor list: chunk by chunk, blocks striding over the chunk table, and in a
+// chunk by runs of 8 elements (runs.h).
 #pragma once
 
-#include "kernels/simt/vector.h"
+#include "kernels/simt/simt.h"
 #include "kernels/tensors/lists.h"
 
 namespace mp::MP_TARGET {
@@ -24,12 +25,16 @@ MP_DEVICE mp_dtype_t dtype_of(const TensorList &list, uint32_t tensor) {
   return static_cast<mp_dtype_t>(list.dtype[tensor]);
 }
 
-/// Calls visit(offset, valid) for runs of up to 8 elements of the chunk; neighbouring threads get
-/// neighbouring runs.
-template <int kThreads, class Visit>
-MP_DEVICE void for_each_run(const ChunkRange &range, Visit visit) {
-  for (int i = thread_index() * kVec; i < range.count; i += kThreads * kVec)
-    visit(range.begin + i, min_of(range.count - i, kVec));
+/// The elements of a tensor, known to be in gmem: the table that holds the address does not say so.
+template <class T = void>
+MP_DEVICE T *data_of(const TensorList &list, uint32_t tensor) {
+  return static_cast<T *>(in_gmem(list.data[tensor]));
+}
+
+/// NULL also where there is no list.
+template <class T = void>
+MP_DEVICE T *optional_data_of(const TensorList &list, uint32_t tensor) {
+  return static_cast<T *>(in_gmem(list.data != nullptr ? list.data[tensor] : nullptr));
 }
 
 /// Enough blocks to fill the device, not more than there is work; at least one, so that the work

@@ -3,12 +3,15 @@
 #include "kernels/tensors/chunks.h"
 #include "kernels/tensors/elementwise.h"
 #include "kernels/tensors/lists.h"
+#include "kernels/tensors/runs.h"
 
 namespace mp::MP_TARGET {
 
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kRuns = 4;
+constexpr int kPiece = kThreads * kRuns * kVec;  // elements that a block handles at a time
 
 struct ArrayArgs {
   const void *in;
@@ -18,20 +21,26 @@ struct ArrayArgs {
   const float *factor;  ///< NULL = 1
 };
 
-MP_DEVICE void multiply_run(float (&x)[kVec], float factor) {
+template <int kRuns>
+MP_DEVICE void multiply_runs(float (&x)[kRuns][kVec], float factor) {
   MP_UNROLL
-  for (int i = 0; i < kVec; i++) x[i] *= factor;
+  for (int run = 0; run < kRuns; run++) {
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++) x[run][i] *= factor;
+  }
 }
 
-MP_KERNEL(kThreads, 1)
+MP_KERNEL(kThreads, 4)
 scale_array(MP_PARAM(ArrayArgs) args) {
-  const int64_t step = grid_size() * kThreads * kVec;
-  for (int64_t i = (block_index() * kThreads + thread_index()) * kVec; i < args.count; i += step) {
-    const int valid = static_cast<int>(min_of<int64_t>(args.count - i, kVec));
-    float x[kVec];
-    load_run(x, args.in_dtype, args.in, i, valid);
-    if (args.factor != nullptr) multiply_run(x, *args.factor);
-    store_run(args.out_dtype, args.out, i, x, valid);
+  const bool is_aligned = is_aligned_16(args.in) && is_aligned_16(args.out);
+  for (int64_t begin = block_index() * kPiece; begin < args.count; begin += grid_size() * kPiece) {
+    const int count = static_cast<int>(min_of<int64_t>(args.count - begin, kPiece));
+    for_each_run<kThreads, kRuns>(begin, count, is_aligned, [&](auto runs) {
+      float x[runs.kRuns][kVec];
+      load_runs(x, runs, args.in_dtype, args.in);
+      if (args.factor != nullptr) multiply_runs(x, *args.factor);
+      store_runs(runs, args.out_dtype, args.out, x);
+    });
   }
 }
 
@@ -40,24 +49,24 @@ struct MultiplyArgs {
   float factor;
 };
 
-MP_KERNEL(kThreads, 1)
+MP_KERNEL(kThreads, 4)
 multiply_list(MP_PARAM(MultiplyArgs) args) {
   for (int64_t c = block_index(); c < args.list.num_chunks; c += grid_size()) {
     const ChunkRange range = chunk_range(args.list, c);
     const mp_dtype_t dtype = dtype_of(args.list, range.tensor);
-    void *const data = args.list.data[range.tensor];
-    for_each_run<kThreads>(range, [&](int64_t offset, int valid) {
-      float x[kVec];
-      load_run(x, dtype, data, offset, valid);
-      multiply_run(x, args.factor);
-      store_run(dtype, data, offset, x, valid);
+    void *const data = data_of(args.list, range.tensor);
+    for_each_run<kThreads, kRuns>(range.begin, range.count, is_aligned_16(data), [&](auto runs) {
+      float x[runs.kRuns][kVec];
+      load_runs(x, runs, dtype, data);
+      multiply_runs(x, args.factor);
+      store_runs(runs, dtype, data, x);
     });
   }
 }
 
 void launch_scale_array(const char *name, const Device &device, const ArrayArgs &args,
                         mp_stream_t stream) {
-  const int64_t pieces = ceil_div<int64_t>(args.count, kThreads * kVec);
+  const int64_t pieces = ceil_div<int64_t>(args.count, kPiece);
   launch(name, scale_array, device, {blocks_for(device, pieces), kThreads}, stream, args);
 }
 

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "kernels/simt/block_reduce.h"
+#include "kernels/simt/vector.h"
 #include "kernels/tensors/chunks.h"
 
 namespace mp::MP_TARGET {
@@ -101,7 +102,7 @@ MP_DEVICE mp_tensor_report_t report_of(const TensorList &list, int64_t numel,
   report.bad_tensor = chunk.tensor;
   report.bad_element = chunk.index * kChunkElems + totals.first_bad % kChunkElems;
   float value[1];
-  load_run(value, dtype_of(list, chunk.tensor), list.data[chunk.tensor], report.bad_element, 1);
+  load_run(value, dtype_of(list, chunk.tensor), data_of(list, chunk.tensor), report.bad_element, 1);
   report.bad_value = value[0];
   return report;
 }

@@ -7,6 +7,7 @@
 #include "kernels/tensors/clip.h"
 #include "kernels/tensors/lists.h"
 #include "kernels/tensors/report.h"
+#include "kernels/tensors/runs.h"
 
 namespace mp::MP_TARGET {
 
@@ -21,29 +22,44 @@ struct StatisticsArgs {
   StatisticsOutputs out;
 };
 
+/// What one thread sees of a chunk.
 template <bool kReports>
-MP_DEVICE void measure_chunk(const StatisticsArgs &args, int64_t number) {
-  const ChunkRange range = chunk_range(args.list, number);
-  const mp_dtype_t dtype = dtype_of(args.list, range.tensor);
-  const void *const data = args.list.data[range.tensor];
+struct Seen {
   uint32_t amax_bits = 0;
   float sum_squares = 0.0f;
   Tally tally;
-  for_each_run<kThreads>(range, [&](int64_t offset, int valid) {
-    float x[kVec];
-    load_run(x, dtype, data, offset, valid);
+
+  MP_DEVICE void see(const float (&x)[kVec], int valid, uint32_t element) {
     MP_UNROLL
     for (int i = 0; i < kVec; i++) {
       amax_bits = max_of(amax_bits, magnitude_bits(x[i]));
       sum_squares = fmaf(x[i], x[i], sum_squares);
       if constexpr (kReports) {
-        if (i < valid) tally.see(x[i], static_cast<uint32_t>(offset - range.begin) + i);
+        if (i < valid) tally.see(x[i], element + i);
       }
     }
+  }
+};
+
+template <bool kReports>
+MP_DEVICE void measure_chunk(const StatisticsArgs &args, int64_t number) {
+  const ChunkRange range = chunk_range(args.list, number);
+  Seen<kReports> seen;
+  with_type(dtype_of(args.list, range.tensor), [&](auto type) {
+    using T = typename decltype(type)::type;
+    const T *const data = data_of<const T>(args.list, range.tensor);
+    constexpr int kRuns = kRunsInFlight<T>;
+    for_each_run<kThreads, kRuns>(range.begin, range.count, is_aligned_16(data), [&](auto runs) {
+      float x[runs.kRuns][kVec];
+      runs.load(x, data);
+      MP_UNROLL
+      for (int run = 0; run < runs.kRuns; run++)
+        seen.see(x[run], runs.valid(run), static_cast<uint32_t>(runs.at(run) - range.begin));
+    });
   });
-  if constexpr (kReports) store_tally<kThreads>(args.scratch, number, tally);
-  amax_bits = block_reduce<kThreads, Max>(amax_bits);
-  sum_squares = block_reduce<kThreads, Sum>(sum_squares);
+  if constexpr (kReports) store_tally<kThreads>(args.scratch, number, seen.tally);
+  const uint32_t amax_bits = block_reduce<kThreads, Max>(seen.amax_bits);
+  const float sum_squares = block_reduce<kThreads, Sum>(seen.sum_squares);
   if (thread_index() != 0) return;
   args.scratch.amax_bits[number] = amax_bits;
   args.scratch.sum_squares[number] = sum_squares;

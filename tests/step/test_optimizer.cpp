@@ -172,7 +172,11 @@ TEST_CASE("optimizer: every tensor follows the hyperparameters of its group",
     mp_hyper_t changed = spec.groups[0];
     changed.lr = 0.25f;
     changed.weight_decay = 0.125f;
+    changed.beta1 = 0.25f;  // and with it Adam's bias correction
     checked.run.set_hyper(0, changed);
+    checked.step(1.0f);
+    checked.step(1.0f);
+    checked.run.set_t(1);  // what the step before has left for step 6 does not suit step 2
     checked.step(1.0f);
   }
 }

@@ -11,10 +11,10 @@ from codegen import assembled, cubin, injected
 from codegen.occupancy import SMS, occupancy
 
 
-def mangled(letter, file_hash="b8cf07f2"):
-    """void mp::cuda::(anonymous namespace)::LETTER<(mp_op)1>(Args), with the hashes that nvcc adds"""
+def mangled(name, file_hash="b8cf07f2"):
+    """void mp::cuda::(anonymous namespace)::NAME<(mp_op)1>(Args), with the hashes that nvcc adds"""
     space = f"_GLOBAL__N__8f05c8c9_7_file_cu_{file_hash}"
-    return f"_ZN2mp4cuda{len(space)}{space}1{letter}IL5mp_op1EEEvNS0_4ArgsE"
+    return f"_ZN2mp4cuda{len(space)}{space}{len(name)}{name}IL5mp_op1EEEvNS0_4ArgsE"
 
 
 PLAIN, OTHER = mangled("f"), mangled("g")
@@ -153,6 +153,42 @@ def test_instruction_gates(report):
     report.gate("code that cannot be read", [base], 0, is_compressed=True)
 
 
+def test_loads_in_flight_gates(report):
+    base = injected.Injected(PLAIN, loads_in_flight=4)
+    changed = lambda loads: [dataclasses.replace(base, loads_in_flight=loads)]  # noqa: E731
+    report.gate("no baseline", [base], 0)
+    report.run("--write-baseline")
+    report.gate("as many loads in flight", [base], 0)
+    assert report.run("--check").count("\n") == 1, "are no difference"
+    report.gate("fewer loads in flight", changed(2), 1, "loads_in_flight 4 -> 2", "fewer loads in flight")
+    report.gate("more loads in flight", changed(8), 0, "loads_in_flight 4 -> 8")
+    (kernel,) = json.loads(report.run("--json"))["kernels"]
+    assert kernel["loads_in_flight"] == 8
+    assert "| 8 | 128 |" in report.run("--markdown"), "8 x 16 bytes x 4 blocks x 256 threads"
+
+    baseline = report.work / "baseline.json"
+    older = json.loads(baseline.read_text())
+    at = older["columns"].index("loads_in_flight")
+    for values in [older["columns"], *older["kernels"].values()]:
+        del values[at]
+    baseline.write_text(json.dumps(older))
+    report.gate("a baseline without the column", changed(2), 0, "it does not know loads_in_flight")
+
+    streaming = injected.Injected(mangled("copy_list"), loads_in_flight=4)
+    report.gate("a kernel that streams", [streaming], 0)
+    report.gate("one load after the other", [dataclasses.replace(streaming, loads_in_flight=1)], 1,
+                "has 1 loads in flight: it streams, and is to have 4")
+
+
+def test_generic_gate(report):
+    generic = {"LD.128": 2, "ST.32": 1}
+    report.gate("generic accesses", [injected.Injected(PLAIN, instructions=generic)], 1, "has 3 generic accesses")
+    report.gate("accesses to global memory", [injected.Injected(PLAIN, instructions={"LDG.128": 2})], 0)
+    wgmma = injected.Injected(WMMA.replace("9gemm_wmma", "10gemm_wgmma"),
+                              instructions=generic | {"HGMMA": 1, "UTMALDG": 1})
+    report.gate("generic accesses that have a reason", [wgmma], 0)
+
+
 CUDA_HOME = os.environ.get("CUDA_HOME", "/usr/local/cuda")
 PTXAS = shutil.which("ptxas", path=f"{CUDA_HOME}/bin") or shutil.which("ptxas")
 
@@ -163,6 +199,16 @@ def test_instructions(run, tmp_path, arch, body, group):
     (tmp_path / "one.ptx").write_text(assembled.PTX.format(arch=arch, body=f"  {body}\n"))
     run(PTXAS, f"-arch=sm_{arch}", tmp_path / "one.ptx", "-o", tmp_path / "one.cubin")
     assert cubin.kernels((tmp_path / "one.cubin").read_bytes())["f"].instructions[group] == 1
+
+
+@pytest.mark.skipif(not PTXAS, reason="loops as ptxas assembles them (no ptxas)")
+@pytest.mark.parametrize("arch", ["75", "80", "90a"])
+@pytest.mark.parametrize("body, in_flight", [(assembled.NO_LOOP, 0),
+                                             *[(assembled.loop(steps), number) for steps, number in assembled.LOOPS]])
+def test_loads_in_flight(run, tmp_path, arch, body, in_flight):
+    (tmp_path / "one.ptx").write_text(assembled.PTX.format(arch=arch, body=f"  {body}\n"))
+    run(PTXAS, f"-arch=sm_{arch}", tmp_path / "one.ptx", "-o", tmp_path / "one.cubin")
+    assert cubin.kernels((tmp_path / "one.cubin").read_bytes())["f"].loads_in_flight == in_flight
 
 
 ORACLE = """\

@@ -41,3 +41,23 @@ ASSEMBLED = [
     ("90a", "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%p, {0, 0}], [buffer];", "UTMASTG"),
     ("90a", "stmatrix.sync.aligned.m8n8.x4.shared.b16 [buffer], {%r0, %r1, %r2, %r3};", "STSM"),
 ]
+
+
+# Loops whose threads have a known number of 128-bit loads in flight: volatile accesses keep their order, so
+# that a store of what a load has brought, before the next load, waits for the first.
+def loop(steps):
+    """`steps`: how many loads come before their stores, again and again."""
+    lines, at = [], 0
+    for loads in steps:
+        places = range(at, at + loads)
+        lines += [f"ld.volatile.global.v4.f32 {{%x{i}0, %x{i}1, %x{i}2, %x{i}3}}, [%p + {16 * i}];" for i in places]
+        lines += [f"st.volatile.global.f32 [%p + {16 * i}], %x{i}0;" for i in places]
+        at += loads
+    registers = ", ".join(f"%x{i}{j}" for i in range(at) for j in range(4))
+    return "\n".join([f".reg .f32 {registers}; .reg .pred %again;", "again:", *lines,
+                      "ld.volatile.global.u32 %r0, [%p + 4096];", "setp.ne.u32 %again, %r0, 0;", "@%again bra again;"])
+
+
+# Steps, and what is in flight.
+LOOPS = [([1], 1), ([1, 1], 1), ([1, 1, 1, 1], 1), ([2], 2), ([2, 1], 2), ([1, 2, 1], 2), ([4], 4), ([3, 4], 4)]
+NO_LOOP = "ld.volatile.global.v4.f32 {%f0, %f1, %f2, %f3}, [%p]; st.volatile.global.f32 [%p], %f0;"

@@ -7,9 +7,9 @@ fewer warps fit on an SM.
 import dataclasses
 import json
 
-from . import instructions
+from . import instructions, loads_in_flight
 
-COLUMNS = ["registers", "stack", "static_smem", "dynamic_smem", "threads", "instructions"]
+COLUMNS = ["registers", "stack", "static_smem", "dynamic_smem", "threads", "loads_in_flight", "instructions"]
 
 SIZE_CHANGE = 0.1  # of the library's machine code for an architecture, that is told
 
@@ -49,6 +49,8 @@ def check(facts):
                 f"{kernel.key} spills: {kernel.spill_stores} bytes of stores, {kernel.spill_loads} of loads")
     result.failures += [f"{kernel.key} has no {group}: it is made for tensor cores"
                         for kernel in facts.kernels for group in instructions.missing(kernel)]
+    result.failures += [f"{kernel.key} {what}" for kernel in facts.kernels
+                        for what in [*loads_in_flight.too_few(kernel), *instructions.generic(kernel)]]
     result.failures += facts.warnings
     return result
 
@@ -66,7 +68,11 @@ def compare(facts, path, library_bytes):
             "are checked")
         return result
 
-    old = {key: dict(zip(baseline["columns"], values)) for key, values in baseline["kernels"].items()}
+    columns = baseline["columns"]
+    unknown = [column for column in COLUMNS if column not in columns]
+    if unknown:
+        result.notes.append(f"the baseline is older than its columns: it does not know {', '.join(unknown)}")
+    old = {key: dict(zip(columns, values)) for key, values in baseline["kernels"].items()}
     archs = {kernel.arch for kernel in facts.kernels}
     known_archs = {key.split()[0].removeprefix("sm_") for key in old}
     for arch in sorted(archs - known_archs):
@@ -93,11 +99,11 @@ def compare(facts, path, library_bytes):
 
 
 def compare_kernel(kernel, old, result):
-    new = facts_of(kernel)
+    new = {column: fact for column, fact in facts_of(kernel).items() if column in old}
     if new == old:
         return
     changes = [f"{column} {old[column]} -> {new[column]}"
-               for column in COLUMNS if column != "instructions" and new[column] != old[column]]
+               for column in new if column != "instructions" and new[column] != old[column]]
     changes += instructions.changes(old["instructions"], new["instructions"])
     what = f"{kernel.key}: {', '.join(changes)}"
     before, now = dataclasses.replace(kernel, **old).occupancy(), kernel.occupancy()
@@ -106,6 +112,8 @@ def compare_kernel(kernel, old, result):
         result.failures.append(f"{what}: {', '.join(lost)}")
     elif kernel.stack > old["stack"]:
         result.failures.append(f"{what}: more stack")
+    elif (kernel.loads_in_flight or 0) < (old.get("loads_in_flight") or 0):
+        result.failures.append(f"{what}: fewer loads in flight")
     elif before and now and now.warps < before.warps:
         result.failures.append(
             f"{what}: {now.warps} warps per SM instead of {before.warps}, for its {now.limit}")

@@ -10,7 +10,7 @@ import dataclasses
 import re
 import struct
 
-from . import sass
+from . import loads_in_flight, sass
 
 FATBIN_MAGIC = 0xBA55ED50
 PTX, CUBIN = 1, 2
@@ -43,6 +43,7 @@ class Code:
     threads: int = None
     code_bytes: int = 0
     instructions: collections.Counter = None
+    loads_in_flight: int = None
     uses_dynamic_smem: bool = False
 
 
@@ -93,9 +94,17 @@ def attributes(info):
             at += size
 
 
+def architecture(cubin):
+    """75, 80, 90, ...: which byte of the ELF header's flags has it, depends on the version of the ABI."""
+    abi = cubin[8]
+    (flags,) = struct.unpack_from("<I", cubin, 0x30)
+    return flags >> (8 if abi >= 8 else 0) & 0xFF
+
+
 def kernels(cubin):
     """Code by mangled name."""
     found = {}
+    arch = architecture(cubin)
     for name, data, alignment in sections(cubin):
         for prefix in (".nv.info.", ".nv.shared.", ".text."):
             if name.startswith(prefix):
@@ -110,6 +119,7 @@ def kernels(cubin):
         elif name.startswith(".text."):
             code.code_bytes = len(data)
             code.instructions = sass.count(data)
+            code.loads_in_flight = loads_in_flight.of(data, arch)
     return found
 
 

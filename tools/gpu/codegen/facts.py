@@ -24,6 +24,7 @@ class Kernel:
     threads: int
     code_bytes: int
     instructions: collections.Counter  # in the code, each counted once
+    loads_in_flight: int  # of 128 bits, of a thread in a loop
     is_empty: bool  # compiled to nothing, as the architecture cannot run it
 
     @property
@@ -90,6 +91,7 @@ def gather(folder):
             threads=code and code.threads,
             code_bytes=code and code.code_bytes,
             instructions=code and code.instructions,
+            loads_in_flight=code and code.loads_in_flight,
             is_empty=bool(known and code and not code.uses_dynamic_smem),
             **dataclasses.asdict(entry)))
     kernels.sort(key=lambda kernel: (int(kernel.arch.rstrip("af")), kernel.name))

@@ -3,14 +3,16 @@
 import dataclasses
 import json
 
-from . import compile_times
+from . import compile_times, loads_in_flight
 
 HEAD = ["kernel", "threads", "registers", "stack", "spills", "static smem", "dynamic smem", "blocks/SM",
-        "occupancy", "limit", "code"]
+        "occupancy", "limit", "in flight", "KiB/SM", "code"]
 ABOUT = """\
 Registers, static shared memory, stack and spills (bytes): ptxas.  Threads per block (those of the launch
 bounds) and bytes of code: the cubin.  Dynamic shared memory: the constants that the launch uses.  Blocks per
-SM, occupancy (of the warps that an SM holds) and what limits them: computed from these, not measured.
+SM, occupancy (of the warps that an SM holds) and what limits them: computed from these, not measured.  In
+flight: 128-bit loads of global memory that a thread has under way at once in a loop, and what the threads
+that fit on an SM have together (codegen/loads_in_flight.py).
 """
 
 
@@ -24,7 +26,7 @@ def row(kernel):
         fit = ["?", "?", "?"]
     else:
         fit = [found.blocks, f"{found.percent:.0f} %", found.limit]
-    cells = [kernel.name, *facts, *fit, kernel.code_bytes]
+    cells = [kernel.name, *facts, *fit, kernel.loads_in_flight, loads_in_flight.kib_per_sm(kernel), kernel.code_bytes]
     return ["?" if cell is None else str(cell) for cell in cells]
 
 

@@ -1,0 +1,119 @@
+// How threads divide a stretch of memory into runs (kernels/tensors/runs.h): every element once, whatever
+// the length, the alignment and the number of runs in flight.
+#include <numeric>
+
+#include "kernels/tensors/runs.h"
+#include "testing.h"
+
+using namespace mp::host;
+using namespace mptest;
+
+namespace {
+
+constexpr int kThreads = 32;
+constexpr int kStride = kThreads * kVec;
+constexpr int kGuard = 64;
+constexpr float kUntouched = -7.0f;
+
+struct Stretch {
+  mp_dtype_t dtype;
+  const void *in;
+  void *out;
+  int32_t *visits;   ///< by element
+  int32_t *threads;  ///< by element: who visited
+  int32_t *order;    ///< by element: the how many-th run of its thread
+  int32_t *wrong;    ///< by thread: what was loaded from beside the stretch
+  int begin, count;
+  bool is_aligned;
+};
+
+/// out = 2 in.
+template <int kRuns>
+void double_all(const Stretch &s) {
+  int number = 0;
+  for_each_run<kThreads, kRuns>(s.begin, s.count, s.is_aligned, [&](auto runs) {
+    float x[runs.kRuns][kVec];
+    load_runs(x, runs, s.dtype, s.in);
+    for (int run = 0; run < runs.kRuns; run++) {
+      for (int i = 0; i < kVec; i++) {
+        if (i >= runs.valid(run)) {
+          s.wrong[thread_index()] += x[run][i] != 0.0f;
+          continue;
+        }
+        const int64_t element = runs.at(run) + i;
+        s.visits[element]++;
+        s.threads[element] = thread_index();
+        s.order[element] = number;
+        x[run][i] *= 2.0f;
+      }
+      number += runs.has(run);
+    }
+    store_runs(runs, s.dtype, s.out, x);
+  });
+}
+
+template <int kRuns>
+void check(mp_dtype_t dtype, int begin, int count, int misalignment) {
+  INFO(mp_dtype_name(dtype) << ", " << count << " elements from " << begin << ", " << kRuns
+                            << " in flight, misaligned by " << misalignment);
+  const int size = misalignment + begin + count + kGuard;
+  std::vector<int32_t> visits(static_cast<size_t>(size)), threads = visits, order = visits;
+  std::vector<int32_t> loaded_wrong(kThreads);
+  const auto bytes = static_cast<size_t>(size) * mp_dtype_size(dtype);
+  std::vector<Pack<float, 4>> in(bytes / 16 + 1), out = in;
+  const auto at = [&](std::vector<Pack<float, 4>> &memory) {
+    return reinterpret_cast<char *>(memory.data()) +
+           static_cast<size_t>(misalignment) * mp_dtype_size(dtype);
+  };
+  const int usable = size - misalignment;
+  for (int i = 0; i < usable; i++) {
+    const float inside[1] = {static_cast<float>(i % 251)}, outside[1] = {kUntouched};
+    store_run(dtype, at(in), i, inside, 1);
+    store_run(dtype, at(out), i, outside, 1);
+  }
+  const Stretch stretch{dtype,
+                        at(in),
+                        at(out),
+                        visits.data(),
+                        threads.data(),
+                        order.data(),
+                        loaded_wrong.data(),
+                        begin,
+                        count,
+                        misalignment == 0};
+  mp::Device device{};
+  device.num_sms = engine::max_workers();
+  launch("double_all", double_all<kRuns>, device, {1, kThreads}, nullptr, stretch);
+
+  int wrong = std::accumulate(loaded_wrong.begin(), loaded_wrong.end(), 0);
+  for (int i = 0; i < usable; i++) {
+    const bool inside = i >= begin && i < begin + count;
+    float value[1];
+    load_run(value, dtype, at(out), i, 1);
+    const int run = (i - begin) / kVec;
+    wrong += visits[static_cast<size_t>(i)] != inside;
+    wrong += value[0] != (inside ? 2.0f * static_cast<float>(i % 251) : kUntouched);
+    if (!inside) continue;
+    wrong += threads[static_cast<size_t>(i)] != run % kThreads;
+    wrong += order[static_cast<size_t>(i)] != run / kThreads;
+  }
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+
+TEST_CASE("runs: every element once, by the same thread in the same order") {
+  const int lengths[] = {0, 1, 7, 8, 9, 4 * kStride};
+  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
+    for (const int misalignment : {0, 1, 4}) {
+      for (const int length : lengths) check<4>(dtype, 0, length, misalignment);
+      for (int batches = 1; batches <= 4; batches++) {
+        for (const int beside : {-9, -8, -1, 1, 8, 13}) {
+          check<1>(dtype, 0, batches * kStride + beside, misalignment);
+          check<2>(dtype, 64, batches * kStride + beside, misalignment);
+          check<4>(dtype, 64, batches * kStride + beside, misalignment);
+        }
+      }
+    }
+  }
+}
