@@ -207,7 +207,7 @@ inline constexpr uint32_t kFirstSize<mp_comm_t> = 48;
 template <>
 inline constexpr uint32_t kFirstSize<mp_step_options_t> = 80;
 template <>
-inline constexpr uint32_t kFirstSize<mp_xent_desc_t> = 48;
+inline constexpr uint32_t kFirstSize<mp_xent_desc_t> = 56;
 template <>
 inline constexpr uint32_t kFirstSize<mp_pool2d_desc_t> = 64;
 template <>

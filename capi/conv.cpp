@@ -197,12 +197,14 @@ mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_
     const mp_conv2d_desc_t d = mp::read_desc(desc);
     mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
     const mp::ConvProblem problem = mp::conv_problem(d, op);
-    *bytes = 0;
-    if (!mp::has_product(problem.shape)) return;
-    *bytes = mp::choose_conv(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX).workspace_bytes;
-    // A named kernel's need is what it cannot do without; wgrad has no dbias.
-    if (d.kernel == nullptr && op != MP_CONV_WGRAD)
-      *bytes = std::max(*bytes, mp::dbias_workspace_bytes(problem.out));
+    size_t needed = 0;
+    if (mp::has_product(problem.shape)) {
+      needed = mp::choose_conv(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX).workspace_bytes;
+      // A named kernel's need is what it cannot do without; wgrad has no dbias.
+      if (d.kernel == nullptr && op != MP_CONV_WGRAD)
+        needed = std::max(needed, mp::dbias_workspace_bytes(problem.out));
+    }
+    *bytes = needed;
   });
 }
 

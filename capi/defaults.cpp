@@ -195,6 +195,8 @@ mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t 
     d.rows = rows;
     d.classes = d.ld_logits = d.ld_dlogits = classes;
     d.weight = 1.0f;
+    d.flags = MP_XENT_IGNORE_LABEL;
+    d.ignore_label = -100;
     return d;
   });
 }

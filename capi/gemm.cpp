@@ -97,11 +97,13 @@ mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *d
     mp::require_pointer(bytes, "bytes");
     const mp_gemm_desc_t d = mp::read_desc(desc);
     const mp::GemmProblem problem = mp::problem_to_rank(d);
-    *bytes = 0;
-    if (mp::is_empty(d)) return;
-    *bytes = mp::choose(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX).workspace_bytes;
-    // A named kernel's need is what it cannot do without.
-    if (d.kernel == nullptr) *bytes = std::max(*bytes, mp::dbias_workspace_bytes(problem.out));
+    size_t needed = 0;
+    if (!mp::is_empty(d)) {
+      needed = mp::choose(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX).workspace_bytes;
+      // A named kernel's need is what it cannot do without.
+      if (d.kernel == nullptr) needed = std::max(needed, mp::dbias_workspace_bytes(problem.out));
+    }
+    *bytes = needed;
   });
 }
 

@@ -297,6 +297,12 @@ module mpcore_c
     enumerator :: MP_STEP_SKIPPED = 2
   end enum
 
+  !> Bits of mp_xent_desc_t.flags.
+  enum, bind(c)  ! mp_xent_flags_t
+    !> rows whose label is `ignore_label` do not count
+    enumerator :: MP_XENT_IGNORE_LABEL = 1
+  end enum
+
   !> What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
   !> one of the two means, and not at all in the other.
   enum, bind(c)  ! mp_pool_mode_t
@@ -834,7 +840,7 @@ module mpcore_c
 
   !> Shape and types of a classification loss.
   type, bind(c) :: mp_xent_desc_t
-    integer(c_int32_t) :: struct_size = 48_c_int32_t
+    integer(c_int32_t) :: struct_size = 56_c_int32_t
     !> of logits and dlogits
     integer(c_int) :: dtype = 0
     !> samples, >= 0
@@ -847,8 +853,12 @@ module mpcore_c
     integer(c_int64_t) :: ld_dlogits = 0_c_int64_t
     !> multiplies loss and gradient: a task weight, or 1/accumulation steps
     real(c_float) :: weight = 0.0_c_float
-    !> must be 0
-    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    !> in [0, 1): the part of each target that all classes share alike
+    real(c_float) :: label_smoothing = 0.0_c_float
+    !> mp_xent_flags_t, or-ed; 0 = every row counts
+    integer(c_int32_t) :: flags = 0_c_int32_t
+    !> any number, a class or not; without its flag it is not looked at
+    integer(c_int32_t) :: ignore_label = 0_c_int32_t
   end type
 
   !> Shape and type of a pooling layer:
@@ -2036,7 +2046,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Dense rows, weight = 1.
+    !> Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and
+    !> what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still show.
     function mp_xent_desc_init(desc, struct_size, rows, classes, dtype) result(answer) bind(c, &
       name="mp_xent_desc_init")
       import
@@ -2050,12 +2061,26 @@ module mpcore_c
 
     !> Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
     !>
-    !>     p = softmax(logits[i]);  row_loss[i] = -weight log p[labels[i]]
-    !>     loss = mean_i row_loss[i]
-    !>     dlogits[i][j] = S weight / rows (p[j] - (j == labels[i]))
+    !>     p = softmax(logits[i])
+    !>     q[j] = (1 - label_smoothing) (j == labels[i]) + label_smoothing / classes
+    !>     row_loss[i] = -weight sum_j q[j] log p[j]
+    !>     loss = sum_i row_loss[i] / counted
+    !>     dlogits[i][j] = S weight / counted (p[j] - q[j])
     !>
-    !> A label outside [0, classes) makes the loss and the gradient of its row NaN, so that the
+    !> A row with the ignored label has loss 0 and a gradient of zeros, whatever its logits, which are not
+    !> read; it is not correct either.  `counted` is the number of the other rows, counted on the device.
+    !> Where it is 0, loss is NaN, the mean of nothing, and the gradient is 0 (both as in torch).  It is
+    !> counted per call: the mean of several calls, of ranks or accumulated, is that over all rows only
+    !> where each counts as many.
+    !>
+    !> Every other label outside [0, classes) makes the loss and the gradient of its row NaN, so that the
     !> step is skipped and the mistake shows; the host cannot check labels without waiting.
+    !>
+    !> A class with the logit -infinity is masked: p = 0.  With smoothing it makes the loss infinite, as
+    !> the formula says, for its q is not 0; the gradient stays finite.
+    !>
+    !> The bits of a row depend on its values, on type and number of its classes, on how many rows count
+    !> and on its address modulo 16; not on the size of the device.
     !>
     !> @param logits      device, rows x classes.
     !> @param labels      device, rows integers.
@@ -2066,7 +2091,8 @@ module mpcore_c
     !>                    largest logit (the first, among equals) is the label's.  Clear it first.
     !> @param dlogits     device, rows x classes, optional; may be the same matrix as logits
     !>                    (equal ld).  NULL = forward only.
-    !> Source: Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale).
+    !> Source: Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale);
+    !> Szegedy et al., Rethinking the Inception Architecture, 2016, section 7 (label smoothing).
     function mp_softmax_xent(context, desc, logits, labels, loss_scale, row_loss, loss, correct, &
       dlogits, stream) result(answer) &
       bind(c, name="mp_softmax_xent")
@@ -2481,7 +2507,8 @@ contains
     if (mp_step_options_init(answer, c_sizeof(answer)) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  !> Dense rows, weight = 1.
+  !> Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and
+  !> what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still show.
   function mp_xent_desc_default(rows, classes, dtype) result(answer)
     integer(c_int64_t), value :: rows
     integer(c_int64_t), value :: classes

@@ -11,6 +11,11 @@ extern "C" {
 /** @defgroup loss 12. What a training loop needs around them
  *  @{ */
 
+/** Bits of mp_xent_desc_t.flags. */
+typedef enum mp_xent_flags {
+  MP_XENT_IGNORE_LABEL = 1 << 0 /**< rows whose label is `ignore_label` do not count */
+} mp_xent_flags_t;
+
 /** Shape and types of a classification loss. */
 typedef struct mp_xent_desc {
   uint32_t struct_size;
@@ -20,10 +25,13 @@ typedef struct mp_xent_desc {
   int64_t ld_logits;  /**< >= classes */
   int64_t ld_dlogits; /**< >= classes */
   float weight;       /**< multiplies loss and gradient: a task weight, or 1/accumulation steps */
-  uint32_t reserved0; /**< must be 0 */
+  float label_smoothing; /**< in [0, 1): the part of each target that all classes share alike */
+  uint32_t flags;        /**< mp_xent_flags_t, or-ed; 0 = every row counts */
+  int32_t ignore_label;  /**< any number, a class or not; without its flag it is not looked at */
 } mp_xent_desc_t;
 
-/** Dense rows, weight = 1. */
+/** Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and
+ *  what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still show. */
 MP_API mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t rows,
                                      int64_t classes, mp_dtype_t dtype);
 static inline mp_xent_desc_t mp_xent_desc_default(int64_t rows, int64_t classes, mp_dtype_t dtype) {
@@ -34,12 +42,26 @@ static inline mp_xent_desc_t mp_xent_desc_default(int64_t rows, int64_t classes,
 
 /** Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
  *
- *      p = softmax(logits[i]);  row_loss[i] = -weight log p[labels[i]]
- *      loss = mean_i row_loss[i]
- *      dlogits[i][j] = S weight / rows (p[j] - (j == labels[i]))
+ *      p = softmax(logits[i])
+ *      q[j] = (1 - label_smoothing) (j == labels[i]) + label_smoothing / classes
+ *      row_loss[i] = -weight sum_j q[j] log p[j]
+ *      loss = sum_i row_loss[i] / counted
+ *      dlogits[i][j] = S weight / counted (p[j] - q[j])
  *
- *  A label outside [0, classes) makes the loss and the gradient of its row NaN, so that the
+ *  A row with the ignored label has loss 0 and a gradient of zeros, whatever its logits, which are not
+ *  read; it is not correct either.  `counted` is the number of the other rows, counted on the device.
+ *  Where it is 0, loss is NaN, the mean of nothing, and the gradient is 0 (both as in torch).  It is
+ *  counted per call: the mean of several calls, of ranks or accumulated, is that over all rows only
+ *  where each counts as many.
+ *
+ *  Every other label outside [0, classes) makes the loss and the gradient of its row NaN, so that the
  *  step is skipped and the mistake shows; the host cannot check labels without waiting.
+ *
+ *  A class with the logit -infinity is masked: p = 0.  With smoothing it makes the loss infinite, as
+ *  the formula says, for its q is not 0; the gradient stays finite.
+ *
+ *  The bits of a row depend on its values, on type and number of its classes, on how many rows count
+ *  and on its address modulo 16; not on the size of the device.
  *
  *  @param logits      device, rows x classes.
  *  @param labels      device, rows integers.
@@ -50,7 +72,8 @@ static inline mp_xent_desc_t mp_xent_desc_default(int64_t rows, int64_t classes,
  *                     largest logit (the first, among equals) is the label's.  Clear it first.
  *  @param dlogits     device, rows x classes, optional; may be the same matrix as logits
  *                     (equal ld).  NULL = forward only.
- *  @source Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale). */
+ *  @source Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale);
+ *  Szegedy et al., Rethinking the Inception Architecture, 2016, section 7 (label smoothing). */
 MP_API mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *desc,
                                    const void *logits, const int32_t *labels,
                                    const float *loss_scale, float *row_loss, float *loss,

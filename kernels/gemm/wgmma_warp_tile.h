@@ -70,7 +70,7 @@ struct WgmmaWarpTile {
     if (args.group_count == 0) return epilogue_target(args.problem.out, work.batch_item);
     const WgmmaItem &item = *work.item;
     return {
-        item.m,   item.n, in_gmem(item.c_data), item.ldc, const_cast<void *>(in_gmem(item.d_data)),
+        item.m,   item.n, in_gmem(item.c_data), item.ldc, in_gmem(item.d_data),
         item.ldd, 0};
   }
 

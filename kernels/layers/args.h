@@ -13,13 +13,16 @@ struct XentArgs {
   mp_dtype_t dtype;
   int64_t rows, classes, ld_logits, ld_dlogits;
   float weight;
+  bool ignores;  ///< rows of ignore_label
+  int32_t ignore_label;
+  float label_smoothing;
   const void *logits;
   const int32_t *labels;
   const float *loss_scale;  ///< NULL = 1
-  float *row_loss;
-  float *loss;       ///< optional
-  int64_t *correct;  ///< optional
-  void *dlogits;     ///< optional
+  float *row_loss;          ///< the kernels also keep there, for a while, how many rows count
+  float *loss;              ///< optional
+  int64_t *correct;         ///< optional
+  void *dlogits;            ///< optional
 };
 
 /// `count` matrices of rows x cols, one after the other, each of them transposed.

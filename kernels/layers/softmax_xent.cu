@@ -1,111 +1,162 @@
 // Softmax cross-entropy, forward and backward, in fp32; the gradient carries the loss scale.
 //
-// A warp per row: the largest logit, the sum of exponentials, then loss and gradient.  Every lane
-// reads and writes the same columns, so dlogits may be logits.
-#include "kernels/layers/args.h"
-#include "kernels/simt/block_reduce.h"
-#include "kernels/simt/vector.h"
+// The logits are read from gmem once.  A row of up to kWarpClasses classes belongs to a warp, which holds it
+// in registers (softmax_xent_warp.h), a longer one to a block, which keeps a copy of it in shared memory
+// (softmax_xent_block.h).  Nobody but the thread that has read an element writes its gradient, so
+// dlogits may be logits.
+#include "kernels/layers/softmax_xent_block.h"
+#include "kernels/layers/softmax_xent_warp.h"
 
 namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kThreads = 128;
-constexpr int kRowsPerBlock = kThreads / kWarpSize;
-constexpr int kMeanThreads = 256;
+constexpr int64_t kFewClasses = kWarpSize;  // an element per lane
+constexpr int64_t kWarpClasses = 1024;
+constexpr int64_t kSmallBlockClasses = 8192;
+constexpr int kWarpThreads = 128, kSmallBlock = 128, kLargeBlock = 512;
+constexpr int kMeanThreads = 512;
+constexpr int64_t kVectorBytes = 16;
+constexpr int64_t kReductionBytes = 1024;  // of block_all_reduce, beside the copy
 
-MP_DEVICE float load1(mp_dtype_t dtype, const void *base, int64_t index) {
-  return with_type(dtype, [&](auto type) {
-    return to_float(static_cast<const typename decltype(type)::type *>(base)[index]);
-  });
-}
-MP_DEVICE void store1(mp_dtype_t dtype, void *base, int64_t index, float x) {
-  with_type(dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    static_cast<T *>(base)[index] = round_to<T>(x);
-  });
+// ---------------------------------------------------------------------------- a warp per row
+
+template <class T, int kRun, int kRuns>
+MP_DEVICE void do_row_of_warp(const XentArgs &args, int64_t number, const XentFactors &factors) {
+  const XentRow<T> row(args, number);
+  WarpRow<T, kRun, kRuns> logits;
+  if (row.ignored) {
+    if (lane_index() == 0) args.row_loss[number] = 0.0f;
+    if (row.dlogits != nullptr) logits.write_zeros(row);
+    return;
+  }
+  logits.load(row);
+  XentSums sums{logits.largest(row), 0.0f, 0.0f};
+  const bool predicted =
+      args.correct != nullptr && row.label_logit == sums.largest && logits.label_is_first(row);
+  if (args.label_smoothing > 0.0f) sums.differences = logits.sum_differences(row);
+  sums.powers = logits.exponentiate(row, sums.largest);
+  const float loss = loss_of(args, factors, row, sums);
+  warp_sync();  // every lane has read the label's logit before it may be overwritten
+  if (lane_index() == 0) {
+    args.row_loss[number] = loss;
+    if (predicted && loss == loss) atomic_add(args.correct, 1);
+  }
+  if (row.dlogits != nullptr) logits.write_gradient(row, XentGradient(args, factors, sums, loss));
 }
 
-/// Sorts like (logit, -column): the largest is the first of the largest logits.  Adding 0 makes -0
-/// the 0 that it equals.
-MP_DEVICE uint64_t argmax_key(float logit, int64_t column) {
-  const uint32_t bits = bits_of(logit + 0.0f);
-  const uint32_t ordered = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-  return static_cast<uint64_t>(ordered) << 32 | (0xffffffffu - static_cast<uint32_t>(column));
-}
-MP_DEVICE int64_t argmax_column(uint64_t key) {
-  return 0xffffffffu - static_cast<uint32_t>(key);
+template <class T, int kRun, int kRuns>
+MP_KERNEL(kWarpThreads, 6)
+xent_warp_per_row(MP_PARAM(XentArgs) args) {
+  constexpr int kWarps = kWarpThreads / kWarpSize;
+  const int64_t first = block_index() * kWarps + warp_index();
+  const XentFactors factors = factors_of<kWarpSize>(args, first);
+  for (int64_t i = first; i < args.rows; i += grid_size() * kWarps)
+    do_row_of_warp<T, kRun, kRuns>(args, i, factors);
 }
 
-struct Row {
-  int64_t number;
-  int64_t label;
-  float largest;      ///< logit
-  int64_t predicted;  ///< its column
-  float sum;          ///< of exp(logit - largest)
+// ---------------------------------------------------------------------------- a block per row
+
+template <class T, int kThreads>
+MP_DEVICE void do_row_of_block(const XentBlockArgs &args, int64_t number,
+                               const XentFactors &factors, T *copy) {
+  const XentRow<T> row(args, number);
+  BlockRow<T, kThreads> logits(args, row, copy);
+  if (row.ignored) {
+    if (thread_index() == 0) args.row_loss[number] = 0.0f;
+    if (row.dlogits != nullptr) logits.write_zeros();
+    return;
+  }
+  const XentSums sums = logits.measure();
+  const bool predicted =
+      args.correct != nullptr && row.label_logit == sums.largest && logits.label_is_first();
+  const float loss = loss_of(args, factors, row, sums);
+  if (thread_index() == 0) {
+    args.row_loss[number] = loss;
+    if (predicted && loss == loss) atomic_add(args.correct, 1);
+  }
+  if (row.dlogits != nullptr)
+    logits.write_gradient(XentGradient(args, factors, sums, loss), sums.largest);
+}
+
+template <class T, int kThreads>
+MP_KERNEL(kThreads, 1024 / kThreads)
+xent_block_per_row(MP_PARAM(XentBlockArgs) args) {
+  MP_DYN_SHARED(T, copy);
+  const XentFactors factors = factors_of<kThreads>(args, block_index());
+  for (int64_t i = block_index(); i < args.rows; i += grid_size())
+    do_row_of_block<T, kThreads>(args, i, factors, copy);
+}
+
+// ---------------------------------------------------------------------------- over the rows
+
+/// Leaves the number of rows that count for every worker of the kernels above.
+MP_KERNEL(kMeanThreads, 1)
+count_rows(MP_PARAM(XentArgs) args) {
+  int64_t own = 0;
+  for (int64_t i = thread_index(); i < args.rows; i += kMeanThreads) own += counts(args, i);
+  const float counted = static_cast<float>(block_all_reduce<kMeanThreads, Sum>(own));
+  const int64_t workers = min_of(args.rows, kMaxXentWorkers);
+  for (int64_t i = thread_index(); i < workers; i += kMeanThreads) args.row_loss[i] = counted;
+}
+
+struct LossTotal {
+  double sum;
+  int64_t counted;  ///< rows
+
+  MP_DEVICE LossTotal operator+(const LossTotal &other) const {
+    return {sum + other.sum, counted + other.counted};
+  }
 };
-
-MP_DEVICE Row measure_row(const XentArgs &args, int64_t number) {
-  const int64_t base = number * args.ld_logits;
-  uint64_t key = 0;
-  for (int64_t j = lane_index(); j < args.classes; j += kWarpSize)
-    key = max_of(key, argmax_key(load1(args.dtype, args.logits, base + j), j));
-  const int64_t predicted = argmax_column(warp_reduce<Max>(key));
-  const float largest = load1(args.dtype, args.logits, base + predicted);
-  float sum = 0.0f;
-  for (int64_t j = lane_index(); j < args.classes; j += kWarpSize)
-    sum += expf(load1(args.dtype, args.logits, base + j) - largest);
-  return {number, args.labels[number], largest, predicted, warp_reduce<Sum>(sum)};
-}
-
-MP_DEVICE float row_loss(const XentArgs &args, const Row &row) {
-  if (row.label < 0 || row.label >= args.classes) return float_from_bits(0x7fffffffu);  // NaN
-  const float logit = load1(args.dtype, args.logits, row.number * args.ld_logits + row.label);
-  return args.weight * (logf(row.sum) - (logit - row.largest));
-}
-
-MP_DEVICE void write_gradient(const XentArgs &args, const Row &row, float factor) {
-  for (int64_t j = lane_index(); j < args.classes; j += kWarpSize) {
-    const float logit = load1(args.dtype, args.logits, row.number * args.ld_logits + j);
-    const float p = expf(logit - row.largest) / row.sum;
-    const float target = j == row.label ? 1.0f : 0.0f;
-    store1(args.dtype, args.dlogits, row.number * args.ld_dlogits + j, factor * (p - target));
-  }
-}
-
-MP_KERNEL(kThreads, 4)
-softmax_xent_rows(MP_PARAM(XentArgs) args) {
-  const float scale = args.loss_scale != nullptr ? *args.loss_scale : 1.0f;
-  const int64_t step = grid_size() * kRowsPerBlock;
-  for (int64_t i = block_index() * kRowsPerBlock + warp_index(); i < args.rows; i += step) {
-    const Row row = measure_row(args, i);
-    const float loss = row_loss(args, row);
-    const bool is_number = loss == loss;
-    warp_sync();  // every lane has read the label's logit before it may be overwritten
-    if (lane_index() == 0) {
-      args.row_loss[i] = loss;
-      if (args.correct != nullptr && is_number && row.predicted == row.label)
-        atomic_add(args.correct, 1);
-    }
-    // A NaN loss marks the whole row: the step is to be skipped, not to continue on the rest.
-    const float factor = scale * args.weight / static_cast<float>(args.rows);
-    if (args.dlogits != nullptr) write_gradient(args, row, is_number ? factor : loss);
-  }
-}
 
 MP_KERNEL(kMeanThreads, 1)
 mean_loss(MP_PARAM(XentArgs) args) {
-  double sum = 0.0;
-  for (int64_t i = thread_index(); i < args.rows; i += kMeanThreads) sum += args.row_loss[i];
-  sum = block_reduce<kMeanThreads, Sum>(sum);
-  if (thread_index() == 0) *args.loss = static_cast<float>(sum / static_cast<double>(args.rows));
+  LossTotal own{0.0, 0};
+  for (int64_t i = thread_index(); i < args.rows; i += kMeanThreads)
+    own = own + LossTotal{args.row_loss[i], counts(args, i)};
+  const LossTotal total = block_reduce<kMeanThreads, Sum>(own);
+  if (thread_index() == 0)
+    *args.loss = static_cast<float>(total.sum / static_cast<double>(total.counted));
+}
+
+template <class T, int kRun, int kRuns>
+void launch_warps(const Device &device, const XentArgs &args, mp_stream_t stream) {
+  constexpr int64_t kWarps = kWarpThreads / kWarpSize;
+  const int64_t blocks = ceil_div(min_of(args.rows, kMaxXentWorkers), kWarps);
+  launch("softmax_xent", xent_warp_per_row<T, kRun, kRuns>, device, {blocks, kWarpThreads}, stream,
+         args);
+}
+
+template <class T, int kThreads>
+void launch_blocks(const Device &device, const XentArgs &args, mp_stream_t stream) {
+  const int64_t whole = args.classes * static_cast<int64_t>(sizeof(T)) / kVectorBytes;
+  const int64_t room = (device.smem_per_block - kReductionBytes) / kVectorBytes;
+  const XentBlockArgs with_copy{args, args.dlogits != nullptr ? min_of(whole, room) : 0};
+  const size_t smem_bytes = static_cast<size_t>(with_copy.kept_vectors * kVectorBytes);
+  launch("softmax_xent", xent_block_per_row<T, kThreads>, device,
+         {min_of(args.rows, kMaxXentWorkers), kThreads, smem_bytes}, stream, with_copy);
+}
+
+/// By the shape alone: it decides the order of sums.
+template <class T>
+void launch_rows(const Device &device, const XentArgs &args, mp_stream_t stream) {
+  if (args.classes <= kFewClasses)
+    launch_warps<T, 1, 1>(device, args, stream);
+  else if (args.classes <= kWarpClasses)
+    launch_warps<T, 8, kWarpClasses / (8 * kWarpSize)>(device, args, stream);
+  else if (args.classes <= kSmallBlockClasses)
+    launch_blocks<T, kSmallBlock>(device, args, stream);
+  else
+    launch_blocks<T, kLargeBlock>(device, args, stream);
 }
 
 }  // namespace
 
 void softmax_xent(const Device &device, const XentArgs &args, mp_stream_t stream) {
-  const int64_t blocks = min_of(ceil_div<int64_t>(args.rows, kRowsPerBlock), kMaxBlocks);
-  launch("softmax_xent", softmax_xent_rows, device, {blocks, kThreads}, stream, args);
+  if (args.ignores && args.dlogits != nullptr && args.rows > kRowsCountedByAll)
+    launch("count_rows", count_rows, device, {1, kMeanThreads}, stream, args);
+  with_type(args.dtype,
+            [&](auto type) { launch_rows<typename decltype(type)::type>(device, args, stream); });
   if (args.loss != nullptr) launch("mean_loss", mean_loss, device, {1, kMeanThreads}, stream, args);
 }
 

@@ -36,4 +36,19 @@ T block_reduce(T value, Op op = {}, source_location where = source_location::cur
 
 #endif
 
+/// The same for every thread of the block.
+template <int kThreads, class Op, class T>
+MP_DEVICE T block_all_reduce(T value, Op op = {}) {
+  constexpr int kWarps = kThreads / kWarpSize;
+  MP_SHARED(T, of_warps, [kWarps]);
+  value = warp_reduce<Op>(value);
+  block_sync();  // a previous call may still use the storage
+  if (lane_index() == 0) of_warps[warp_index()] = value;
+  block_sync();
+  value = of_warps[0];
+  MP_UNROLL
+  for (int w = 1; w < kWarps; w++) value = op(value, of_warps[w]);
+  return value;
+}
+
 }  // namespace mp::MP_TARGET

@@ -26,12 +26,19 @@ MP_DEVICE float fast_reciprocal(float x) {
 #else
 
 inline float fast_exp2(float x) {
-  return exp2f(x);
+  return std::exp2(x);
 }
 inline float fast_reciprocal(float x) {
   return 1.0f / x;
 }
 
 #endif
+
+/// e^x as 2^(x log2 e), three instructions where expf has ten.  The relative error is that of x log2 e,
+/// which is rounded, and 2 ulp: together 2 + 1.2 |x| ulp.
+MP_DEVICE float fast_exp(float x) {
+  constexpr float kLog2E = 1.4426950409f;
+  return fast_exp2(x * kLog2E);
+}
 
 }  // namespace mp::MP_TARGET

@@ -40,6 +40,15 @@ template <class T>
 MP_HD constexpr T max_of(T a, T b) {
   return a < b ? b : a;
 }
+/// The larger of two numbers; NaN is none (IEEE 754-2019, maximumNumber), provided that it is not `a` on the
+/// host.
+MP_HD float max_number(float a, float b) {
+#if MP_ON_CUDA
+  return fmaxf(a, b);
+#else
+  return a < b ? b : a;
+#endif
+}
 template <class T>
 MP_HD constexpr T ceil_div(T a, T b) {
   return (a + b - 1) / b;

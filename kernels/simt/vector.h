@@ -104,11 +104,19 @@ struct Packed {
     const uint4 loaded = *reinterpret_cast<const uint4 *>(p);
     words[0] = loaded.x, words[1] = loaded.y, words[2] = loaded.z, words[3] = loaded.w;
   }
+  MP_DEVICE void store(T *p) const {
+    *reinterpret_cast<uint4 *>(p) = make_uint4(words[0], words[1], words[2], words[3]);
+  }
 #else
   void load(const T *p, source_location where = source_location::current()) {
     if (!is_aligned_16(p))
       engine::violation(where, "loads 16 bytes from an address that is not 16-byte aligned");
     std::memcpy(words, p, sizeof words);
+  }
+  void store(T *p, source_location where = source_location::current()) const {
+    if (!is_aligned_16(p))
+      engine::violation(where, "stores 16 bytes to an address that is not 16-byte aligned");
+    std::memcpy(p, words, sizeof words);
   }
 #endif
 

@@ -44,7 +44,12 @@ static void test_desc(void) {
       XENT_FIELD(ld_dlogits, i, INT64_MAX),
       XENT_FIELD(weight, f, NAN),
       XENT_FIELD(weight, f, INFINITY),
-      XENT_FIELD(reserved0, i, 1),
+      XENT_FIELD(flags, i, 2),
+      XENT_FIELD(flags, i, MP_XENT_IGNORE_LABEL | 4),
+      XENT_FIELD(label_smoothing, f, NAN),
+      XENT_FIELD(label_smoothing, f, INFINITY),
+      XENT_FIELD(label_smoothing, f, -0.125),
+      XENT_FIELD(label_smoothing, f, 1),
   };
   const struct subject desc = {"mp_softmax_xent", "desc", sizeof(mp_xent_desc_t), init_desc,
                                call_xent};

@@ -1,124 +1,7 @@
-// Softmax cross-entropy: loss, count of correct rows and the scaled gradient, against fp64.
-//
-// Rows whose exponentials are exact (equal logits, or all but some of them -inf) are checked to the
-// last rounding, so that no class can be missing from a sum; all others within their running error.
-#include <limits>
-
-#include "tests/step/oracle_step.h"
-#include "tests/step/step_fixtures.h"
+// Softmax cross-entropy of rows of all lengths: loss, count of correct rows and the scaled gradient.
+#include "tests/layers/xent_case.h"
 
 using namespace mptest;
-
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNaN = std::nan("");
-
-// ---------------------------------------------------------------------------- one call
-
-struct XentCase {
-  mp_dtype_t dtype = MP_FP32;
-  Matrices logits;  ///< one matrix, of values that `dtype` holds
-  std::vector<int32_t> labels;
-  float weight = 1.0f;
-  float loss_scale = 1.0f;
-  int64_t padding = 0;  ///< elements by which a row is longer than its classes
-  int64_t offset = 0;   ///< elements by which the matrices miss 256-byte alignment
-  bool in_place = false;
-  bool forward_only = false;
-  bool null_scale = false;  ///< pass NULL for loss_scale, which means 1
-};
-
-struct XentResult {
-  std::vector<float> row_loss;
-  float loss;
-  int64_t correct;  ///< on top of 100
-  Matrices dlogits;
-};
-
-XentResult run(const XentCase &c) {
-  const int64_t rows = c.logits.rows, classes = c.logits.cols, ld = classes + c.padding;
-  DeviceMatrices logits(c.dtype, 1, rows, classes, ld, 0, c.offset, kPoison);
-  DeviceMatrices beside(c.dtype, 1, rows, classes, ld, 0, c.offset, kCanary);
-  logits.upload(c.logits);
-  DeviceMatrices &dlogits = c.in_place ? logits : beside;
-  const DeviceBuffer<int32_t> labels(c.labels);
-  const DeviceFloat scale(c.loss_scale), loss(-1.0f);
-  const DeviceBuffer<float> row_loss(rows);
-  const DeviceBuffer<int64_t> correct(std::vector<int64_t>{100});
-
-  mp_xent_desc_t desc = mp_xent_desc_default(rows, classes, c.dtype);
-  desc.ld_logits = desc.ld_dlogits = ld;
-  desc.weight = c.weight;
-  require_ok(mp_softmax_xent(context(), &desc, logits.data(), labels.data(),
-                             c.null_scale ? nullptr : scale.data(), row_loss.data(), loss.data(),
-                             correct.data(), c.forward_only ? nullptr : dlogits.data(), kStream));
-  CHECK(logits.damage() == "");
-  CHECK(beside.damage() == "");
-  if (!c.in_place) {
-    const Matrices after = logits.download();
-    for (size_t i = 0; i < after.values.size(); ++i) {
-      if (!same_value(after.values[i], c.logits.values[i])) FAIL("the logits were changed");
-    }
-  }
-  return {row_loss.download(), loss.value(), correct.download()[0] - 100, dlogits.download()};
-}
-
-// ---------------------------------------------------------------------------- verification
-
-std::vector<double> row_of(const Matrices &matrix, int64_t i) {
-  const auto begin = matrix.values.begin() + i * matrix.cols;
-  return {begin, begin + matrix.cols};
-}
-
-/// Every output of the call is within the error bound of the oracle.
-void check(const XentCase &c) {
-  const XentResult got = run(c);
-  const int64_t rows = c.logits.rows;
-  const double scale = c.null_scale ? 1.0 : c.loss_scale;
-  int64_t correct = 0, wrong = 0;
-  double sum = 0.0;
-  for (int64_t i = 0; i < rows; ++i) {
-    const oracle::XentRow row = oracle::softmax_xent(
-        row_of(c.logits, i), c.labels[static_cast<size_t>(i)], rows, scale, c.weight);
-    const float row_loss = got.row_loss[static_cast<size_t>(i)];
-    correct += row.correct;
-    sum += row_loss;
-    CAPTURE(i, row.loss.value, row.loss.error, row_loss);
-    CHECK(within(row.loss, row_loss));
-    if (c.forward_only) continue;
-    for (int64_t j = 0; j < c.logits.cols; ++j) {
-      wrong += !within(row.dlogits[static_cast<size_t>(j)], got.dlogits.at(0, i, j), c.dtype);
-    }
-  }
-  CHECK(wrong == 0);
-  CHECK(got.correct == correct);
-  // The sum in any order in fp64, the mean rounded to fp32 once: one ulp.
-  CHECK(within(rounded(sum / static_cast<double>(rows), 0.0), got.loss));
-}
-
-XentCase random_case(mp_dtype_t dtype, int64_t rows, int64_t classes, double range, uint64_t seed) {
-  Random random(seed);
-  XentCase c;
-  c.dtype = dtype;
-  c.logits = Matrices(1, rows, classes);
-  for (double &logit : c.logits.values) logit = round_to(dtype, random.real(-range, range));
-  for (int64_t i = 0; i < rows; ++i) {
-    c.labels.push_back(static_cast<int32_t>(random.integer(0, classes - 1)));
-  }
-  return c;
-}
-
-XentCase row_case(mp_dtype_t dtype, const std::vector<double> &logits, int32_t label) {
-  XentCase c;
-  c.dtype = dtype;
-  c.logits = Matrices(1, 1, static_cast<int64_t>(logits.size()));
-  c.logits.values = logits;
-  c.labels = {label};
-  return c;
-}
-
-}  // namespace
 
 // ---------------------------------------------------------------------------- ordinary logits
 
@@ -164,17 +47,13 @@ TEST_CASE("xent: in place gives the bits of the call beside", "[xent][strict]") 
   const XentResult beside = run(c);
   c.in_place = true;
   const XentResult in_place = run(c);
-  CHECK(in_place.dlogits.values == beside.dlogits.values);
-  CHECK(in_place.row_loss == beside.row_loss);
-  CHECK(same_bits(in_place.loss, beside.loss));
+  check_same(in_place, beside);
 }
 
 TEST_CASE("xent: equal bits each time", "[xent][strict]") {
   const XentCase c = random_case(MP_FP32, 40, 77, 6.0, 302);
   const XentResult first = run(c), second = run(c);
-  CHECK(first.dlogits.values == second.dlogits.values);
-  CHECK(first.row_loss == second.row_loss);
-  CHECK(same_bits(first.loss, second.loss));
+  check_same(first, second);
 }
 
 TEST_CASE("xent: the loss scale is in the gradient and not in the loss", "[xent][strict]") {
@@ -202,7 +81,7 @@ TEST_CASE("xent: a loss scale that overflows the type shows as infinity", "[xent
 // ---------------------------------------------------------------------------- exact rows
 
 TEST_CASE("xent: equal logits share the probability exactly", "[xent][strict]") {
-  for (const int64_t classes : {1, 2, 32, 64, 1024, 16384}) {  // 1 / classes is exact
+  for (const int64_t classes : {1, 2, 32, 64, 1024, 2048, 16384, 131072}) {  // 1 / classes is exact
     XentCase c = row_case(MP_FP32, std::vector<double>(static_cast<size_t>(classes), -3.25), 0);
     const XentResult got = run(c);
     const double share = 1.0 / static_cast<double>(classes);
@@ -313,7 +192,8 @@ TEST_CASE("xent: loss, correct and dlogits are optional", "[xent][strict]") {
   const mp_xent_desc_t desc = mp_xent_desc_default(1, 2, MP_FP32);
   require_ok(mp_softmax_xent(context(), &desc, logits.data(), labels.data(), nullptr,
                              row_loss.data(), nullptr, nullptr, nullptr, kStream));
-  CHECK(within(oracle::softmax_xent({1.0, 2.0}, 1, 1, 1.0, 1.0).loss, row_loss.value()));
+  const oracle::XentOptions one_row{.dtype = MP_FP32, .counted = 1};
+  CHECK(within(oracle::softmax_xent({1.0, 2.0}, 1, one_row).loss, row_loss.value()));
 }
 
 TEST_CASE("xent: no rows", "[xent][strict]") {

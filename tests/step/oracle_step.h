@@ -158,17 +158,32 @@ class LognormalScaler {
 
 // ---------------------------------------------------------------------------- softmax loss
 
+struct XentOptions {
+  mp_dtype_t dtype;  ///< of the logits
+  int64_t counted;   ///< rows of the whole matrix that count
+  double scale = 1.0, weight = 1.0, smoothing = 0.0;
+};
+
 struct XentRow {
   Bounded loss;
   std::vector<Bounded> dlogits;  ///< before rounding to the type of the logits
   bool correct;
 };
 
-/// One row.
-/// @param rows   of the whole matrix
-/// @param scale  the loss scale S
-inline XentRow softmax_xent(const std::vector<double> &logits, int32_t label, int64_t rows,
-                            double scale, double weight) {
+/// exp(logit - largest).  That of 16-bit logits is 2^x with x rounded twice more, and 0 where it would be
+/// subnormal.
+inline Bounded softmax_power(double logit, double largest, mp_dtype_t dtype) {
+  if (logit == -INFINITY) return 0.0;
+  const Bounded difference = Bounded(logit) - largest;
+  if (dtype == MP_FP32) return exp(difference);
+  const Bounded power = exp(rounded(difference.value, difference.error, 2.0));
+  return {power.value, power.error + 0x1p-126};
+}
+
+/// One row that counts.  The bound of the sum over the classes, in any order, takes in that parts of it are
+/// rescaled a few times: with so many classes no term meets half as many additions.
+inline XentRow softmax_xent(const std::vector<double> &logits, int32_t label,
+                            const XentOptions &options) {
   const Bounded not_a_number(std::nan(""));
   XentRow row{not_a_number, std::vector<Bounded>(logits.size(), not_a_number), false};
   if (label < 0 || label >= static_cast<int64_t>(logits.size())) return row;
@@ -177,20 +192,29 @@ inline XentRow softmax_xent(const std::vector<double> &logits, int32_t label, in
                                      [](double x) { return std::isnan(x) || x == INFINITY; });
   if (!summable || *largest == -INFINITY) return row;
 
-  std::vector<Bounded> powers;
-  BoundedSum sum;
-  for (const double logit : logits) {
-    powers.push_back(logit == -INFINITY ? Bounded(0.0) : exp(Bounded(logit) - *largest));
-    sum.add(powers.back());
-  }
   const size_t target = static_cast<size_t>(label);
+  std::vector<Bounded> powers;
+  BoundedSum sum, differences;
+  bool infinite = logits[target] == -INFINITY;
+  for (const double logit : logits) {
+    powers.push_back(softmax_power(logit, *largest, options.dtype));
+    sum.add(powers.back());
+    if (options.smoothing == 0.0 || infinite) continue;
+    infinite = logit == -INFINITY;
+    if (!infinite) differences.add(Bounded(logit) - logits[target]);
+  }
   row.correct = largest - logits.begin() == label;  // max_element finds the first of equals
-  row.loss = logits[target] == -INFINITY
-                 ? Bounded(weight * INFINITY)
-                 : Bounded(weight) * (log(sum.total()) - (Bounded(logits[target]) - *largest));
-  const Bounded factor = Bounded(scale) * weight / static_cast<double>(rows);
+  const Bounded share = Bounded(options.smoothing) / static_cast<double>(logits.size());
+  const Bounded plain =
+      infinite ? Bounded(INFINITY) : log(sum.total()) - (Bounded(logits[target]) - *largest);
+  row.loss = infinite ? Bounded(options.weight * INFINITY)
+                      : Bounded(options.weight) * (plain - share * differences.total());
+  const Bounded factor =
+      Bounded(options.scale) * options.weight / static_cast<double>(options.counted);
+  const Bounded slope = factor * (Bounded(1.0) / sum.total());
   for (size_t j = 0; j < logits.size(); ++j) {
-    row.dlogits[j] = factor * (powers[j] / sum.total() - (j == target ? 1.0 : 0.0));
+    const Bounded q = j == target ? Bounded(1.0) - options.smoothing + share : share;
+    row.dlogits[j] = powers[j] * slope - factor * q;
   }
   return row;
 }

@@ -423,6 +423,16 @@ MP_STEP_TAKEN = mp_step_outcome_t.MP_STEP_TAKEN
 MP_STEP_SKIPPED = mp_step_outcome_t.MP_STEP_SKIPPED
 
 
+class mp_xent_flags_t(enum.IntFlag):
+    """Bits of mp_xent_desc_t.flags."""
+
+    # rows whose label is `ignore_label` do not count
+    MP_XENT_IGNORE_LABEL = 1
+
+
+MP_XENT_IGNORE_LABEL = mp_xent_flags_t.MP_XENT_IGNORE_LABEL
+
+
 class mp_pool_mode_t(enum.IntEnum):
     """What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
     one of the two means, and not at all in the other."""
@@ -1056,8 +1066,12 @@ class mp_xent_desc_t(_Sized):
         ("ld_dlogits", c_int64),
         # multiplies loss and gradient: a task weight, or 1/accumulation steps
         ("weight", c_float),
-        # must be 0
-        ("reserved0", c_uint32),
+        # in [0, 1): the part of each target that all classes share alike
+        ("label_smoothing", c_float),
+        # mp_xent_flags_t, or-ed; 0 = every row counts
+        ("flags", c_uint32),
+        # any number, a class or not; without its flag it is not looked at
+        ("ignore_label", c_int32),
     ]
 
 
@@ -1300,7 +1314,8 @@ def mp_step_options_default() -> mp_step_options_t:
 
 
 def mp_xent_desc_default(rows: int, classes: int, dtype: int) -> mp_xent_desc_t:
-    """Dense rows, weight = 1."""
+    """Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and
+    what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still show."""
     value = mp_xent_desc_t()
     _library.mp_xent_desc_init(value, ctypes.sizeof(value), rows, classes, dtype)
     return value
@@ -1856,17 +1871,32 @@ FUNCTIONS = {
     #         that was restored
     "mp_step_query": (c_uint32, [c_void_p, c_int64, c_void_p],
         'scaler, step, outcome'),
-    # Dense rows, weight = 1.
+    # Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and
+    # what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still show.
     "mp_xent_desc_init": (c_uint32, [POINTER(mp_xent_desc_t), c_size_t, c_int64, c_int64, c_uint32],
         'desc, struct_size, rows, classes, dtype'),
     # Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
     #
-    #     p = softmax(logits[i]);  row_loss[i] = -weight log p[labels[i]]
-    #     loss = mean_i row_loss[i]
-    #     dlogits[i][j] = S weight / rows (p[j] - (j == labels[i]))
+    #     p = softmax(logits[i])
+    #     q[j] = (1 - label_smoothing) (j == labels[i]) + label_smoothing / classes
+    #     row_loss[i] = -weight sum_j q[j] log p[j]
+    #     loss = sum_i row_loss[i] / counted
+    #     dlogits[i][j] = S weight / counted (p[j] - q[j])
     #
-    # A label outside [0, classes) makes the loss and the gradient of its row NaN, so that the
+    # A row with the ignored label has loss 0 and a gradient of zeros, whatever its logits, which are not
+    # read; it is not correct either.  `counted` is the number of the other rows, counted on the device.
+    # Where it is 0, loss is NaN, the mean of nothing, and the gradient is 0 (both as in torch).  It is
+    # counted per call: the mean of several calls, of ranks or accumulated, is that over all rows only
+    # where each counts as many.
+    #
+    # Every other label outside [0, classes) makes the loss and the gradient of its row NaN, so that the
     # step is skipped and the mistake shows; the host cannot check labels without waiting.
+    #
+    # A class with the logit -infinity is masked: p = 0.  With smoothing it makes the loss infinite, as
+    # the formula says, for its q is not 0; the gradient stays finite.
+    #
+    # The bits of a row depend on its values, on type and number of its classes, on how many rows count
+    # and on its address modulo 16; not on the size of the device.
     #
     # @param logits      device, rows x classes.
     # @param labels      device, rows integers.
@@ -1877,7 +1907,8 @@ FUNCTIONS = {
     #                    largest logit (the first, among equals) is the label's.  Clear it first.
     # @param dlogits     device, rows x classes, optional; may be the same matrix as logits
     #                    (equal ld).  NULL = forward only.
-    # Source: Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale).
+    # Source: Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale);
+    # Szegedy et al., Rethinking the Inception Architecture, 2016, section 7 (label smoothing).
     "mp_softmax_xent": (c_uint32, [c_void_p, POINTER(mp_xent_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
         'context, desc, logits, labels, loss_scale, row_loss, loss, correct, dlogits, stream'),
     # Images from N C H W to N H W C, the layout of convolutions and of everything here.

@@ -158,7 +158,7 @@ class BatchNorm:
 
 def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, loss: Any = None,
                  correct: Any = None, dlogits: Any = None, loss_scale: Any = None, weight: float = 1.0,
-                 stream: Any = None) -> None:
+                 ignore_label: Optional[int] = -100, label_smoothing: float = 0.0, stream: Any = None) -> None:
     """Softmax cross-entropy and its gradient, see mp_softmax_xent.
 
     logits, dlogits   rows x classes; dlogits may be logits itself
@@ -166,13 +166,19 @@ def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, l
     row_loss, loss    float32: rows elements, 1 element
     correct           int64, 1 element, increased by the number of right answers
     loss_scale        float32, 1 element: Scaler.scale
+    ignore_label      rows with this label do not count; None: all do
+    label_smoothing   in [0, 1)
     """
     vl = context.check_array(logits, "logits", dense=False)
     if len(vl.shape) != 2:
         raise ValueError(f"logits has {len(vl.shape)} dimensions, not 2")
     rows, classes = vl.shape
     desc = _sys.mp_xent_desc_default(rows, classes, vl.mp_dtype)
-    desc.weight = weight
+    desc.weight, desc.label_smoothing = weight, label_smoothing
+    if ignore_label is None:
+        desc.flags &= ~_sys.MP_XENT_IGNORE_LABEL
+    else:
+        desc.ignore_label = ignore_label
     op, desc.ld_logits = matrix(vl, "logits")
     if op != _sys.MP_OP_N:
         raise ValueError("logits has no contiguous rows")

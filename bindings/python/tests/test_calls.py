@@ -252,6 +252,22 @@ class Training(unittest.TestCase):
         self.assertAlmostEqual(values(loss)[0], math.log(2), places=6)
         self.assertEqual(right.tobytes()[0], 1)
 
+    def test_softmax_xent_targets(self):
+        def gradient(labels, **options):
+            logits, loss = self.context.array(Floats([0] * 4, (2, 2))), self.context.zeros(1)
+            mpcore.softmax_xent(self.context, logits, self.context.array(Floats(labels, (2,), "<i4")),
+                                row_loss=self.context.zeros(2), loss=loss, dlogits=logits, **options)
+            self.assertAlmostEqual(values(loss)[0], math.log(2), places=6)
+            return values(logits)
+
+        self.assertEqual(gradient([-100, 1]), [0, 0, 0.5, -0.5])
+        self.assertEqual(gradient([1, 0], ignore_label=0), [0.5, -0.5, 0, 0])
+        self.assertEqual(gradient([0, 1], label_smoothing=0.5), [-0.125, 0.125, 0.125, -0.125])
+        with self.assertRaises(AssertionError):  # the loss is NaN
+            gradient([-100, 1], ignore_label=None)
+        with self.assertRaisesRegex(mpcore.Error, "label_smoothing = 1 is outside"):
+            gradient([0, 1], label_smoothing=1)
+
     def test_accumulation(self):
         scaler = mpcore.Scaler(self.context, "backoff", init_scale=4)
         grads, sums, master = self.list_of([8, -4]), self.list_of([9, 9]), self.list_of([1, 1])

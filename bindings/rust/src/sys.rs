@@ -335,6 +335,11 @@ pub const MP_STEP_TAKEN: mp_step_outcome_t = 1;
 /// there was an overflow
 pub const MP_STEP_SKIPPED: mp_step_outcome_t = 2;
 
+/// Bits of mp\_xent\_desc\_t.flags.
+pub type mp_xent_flags_t = u32;
+/// rows whose label is `ignore\_label` do not count
+pub const MP_XENT_IGNORE_LABEL: mp_xent_flags_t = 1;
+
 /// What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
 /// one of the two means, and not at all in the other.
 pub type mp_pool_mode_t = u32;
@@ -923,8 +928,12 @@ pub struct mp_xent_desc_t {
     pub ld_dlogits: i64,
     /// multiplies loss and gradient: a task weight, or 1/accumulation steps
     pub weight: f32,
-    /// must be 0
-    pub reserved0: u32,
+    /// in \[0, 1): the part of each target that all classes share alike
+    pub label_smoothing: f32,
+    /// mp\_xent\_flags\_t, or-ed; 0 = every row counts
+    pub flags: u32,
+    /// any number, a class or not; without its flag it is not looked at
+    pub ignore_label: i32,
 }
 
 /// Shape and type of a pooling layer:
@@ -1234,7 +1243,8 @@ pub fn mp_step_options_default() -> mp_step_options_t {
     value
 }
 
-/// Dense rows, weight = 1.
+/// Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and
+/// what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still show.
 pub fn mp_xent_desc_default(rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_xent_desc_t {
     let mut value = mp_xent_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1862,19 +1872,34 @@ extern "C" {
     /// ```
     pub fn mp_step_query(scaler: mp_scaler_t, step: i64, outcome: *mut mp_step_outcome_t) -> mp_status_t;
 
-    /// Dense rows, weight = 1.
+    /// Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and
+    /// what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still show.
     pub fn mp_xent_desc_init(desc: *mut mp_xent_desc_t, struct_size: usize, rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_status_t;
 
     /// Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
     ///
     /// ```text
-    ///     p = softmax(logits[i]);  row_loss[i] = -weight log p[labels[i]]
-    ///     loss = mean_i row_loss[i]
-    ///     dlogits[i][j] = S weight / rows (p[j] - (j == labels[i]))
+    ///     p = softmax(logits[i])
+    ///     q[j] = (1 - label_smoothing) (j == labels[i]) + label_smoothing / classes
+    ///     row_loss[i] = -weight sum_j q[j] log p[j]
+    ///     loss = sum_i row_loss[i] / counted
+    ///     dlogits[i][j] = S weight / counted (p[j] - q[j])
     ///
     /// ```
-    /// A label outside \[0, classes) makes the loss and the gradient of its row NaN, so that the
+    /// A row with the ignored label has loss 0 and a gradient of zeros, whatever its logits, which are not
+    /// read; it is not correct either.  `counted` is the number of the other rows, counted on the device.
+    /// Where it is 0, loss is NaN, the mean of nothing, and the gradient is 0 (both as in torch).  It is
+    /// counted per call: the mean of several calls, of ranks or accumulated, is that over all rows only
+    /// where each counts as many.
+    ///
+    /// Every other label outside \[0, classes) makes the loss and the gradient of its row NaN, so that the
     /// step is skipped and the mistake shows; the host cannot check labels without waiting.
+    ///
+    /// A class with the logit -infinity is masked: p = 0.  With smoothing it makes the loss infinite, as
+    /// the formula says, for its q is not 0; the gradient stays finite.
+    ///
+    /// The bits of a row depend on its values, on type and number of its classes, on how many rows count
+    /// and on its address modulo 16; not on the size of the device.
     ///
     /// @param logits      device, rows x classes.
     /// @param labels      device, rows integers.
@@ -1889,7 +1914,8 @@ extern "C" {
     /// ```text
     ///                    (equal ld).  NULL = forward only.
     /// ```
-    /// Source: Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale).
+    /// Source: Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale);
+    /// Szegedy et al., Rethinking the Inception Architecture, 2016, section 7 (label smoothing).
     pub fn mp_softmax_xent(context: mp_context_t, desc: *const mp_xent_desc_t, logits: *const c_void, labels: *const i32, loss_scale: *const f32, row_loss: *mut f32, loss: *mut f32, correct: *mut i64, dlogits: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
     /// Images from N C H W to N H W C, the layout of convolutions and of everything here.

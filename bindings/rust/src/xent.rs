@@ -18,7 +18,7 @@ pub struct SoftmaxXent<'a> {
 }
 
 impl Context {
-    /// Dense rows, weight 1.
+    /// Dense rows, weight 1; rows labelled -100 are ignored.
     pub fn softmax_xent(&self, rows: usize, classes: usize) -> SoftmaxXent<'_> {
         SoftmaxXent {
             context: self,
@@ -35,6 +35,24 @@ impl<'a> SoftmaxXent<'a> {
     /// Multiplies loss and gradient.
     pub fn weight(mut self, weight: f32) -> Self {
         self.desc.weight = weight;
+        self
+    }
+
+    /// Rows with this label do not count; `None`: all do.
+    pub fn ignore_label(mut self, label: Option<i32>) -> Self {
+        match label {
+            None => self.desc.flags &= !sys::MP_XENT_IGNORE_LABEL,
+            Some(label) => {
+                self.desc.flags |= sys::MP_XENT_IGNORE_LABEL;
+                self.desc.ignore_label = label;
+            }
+        }
+        self
+    }
+
+    /// In [0, 1): the part of each target that all classes share alike.
+    pub fn label_smoothing(mut self, label_smoothing: f32) -> Self {
+        self.desc.label_smoothing = label_smoothing;
         self
     }
 

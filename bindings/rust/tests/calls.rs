@@ -174,4 +174,13 @@ fn softmax_cross_entropy() {
     assert_eq!(correct.to_vec().unwrap(), [1]);
     let error = c.softmax_xent(3, 2).run(&logits, &labels, &row_loss, Some(&logits)).unwrap_err();
     assert_eq!(error.to_string(), "softmax_xent: logits has 4 elements, 6 are needed");
+
+    let gradient = |xent: mpcore::SoftmaxXent| {
+        let logits = c.upload(&[0.0f32; 4]).unwrap();
+        xent.run(&logits, &labels, &row_loss, Some(&logits)).unwrap();
+        logits.to_vec().unwrap()
+    };
+    assert_eq!(gradient(c.softmax_xent(2, 2).ignore_label(Some(0))), [0.0, 0.0, 0.5, -0.5]);
+    assert_eq!(gradient(c.softmax_xent(2, 2).ignore_label(None)), [-0.25, 0.25, 0.25, -0.25]);
+    assert_eq!(gradient(c.softmax_xent(2, 2).label_smoothing(0.5)), [-0.125, 0.125, 0.125, -0.125]);
 }

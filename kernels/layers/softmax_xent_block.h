@@ -1,0 +1,183 @@
+// A row of logits shared by the threads of a block, and read once: each thread keeps the largest logit and
+// the sum of exponentials of what it has seen so far, and copies that to shared memory, where it finds
+// it for the gradient.  What has no room there is read again, which is likely to be in L2; that depends on
+// the device, the order of the sums does not.  Nobody reads what another thread has copied.
+#pragma once
+
+#include "kernels/layers/softmax_xent.h"
+
+namespace mp::MP_TARGET {
+
+/// The largest logit so far, and the sum of exp(logit - largest).  Milakov & Gimelshein, Online normalizer
+/// calculation for softmax, 2018, algorithm 3, over batches of logits.
+template <class T>
+struct OnlineSums {
+  float largest = kXentMasked, powers = 0.0f, differences = 0.0f;
+
+  /// What is subtracted: masked logits are to become 0 before any other was seen, not NaN.
+  static MP_DEVICE float shift(float largest) { return largest == kXentMasked ? 0.0f : largest; }
+  MP_DEVICE void raise_to(float found) {
+    powers *= power<T>(largest - shift(found));
+    largest = found;
+  }
+};
+
+struct XentBlockArgs : XentArgs {
+  int64_t kept_vectors;  ///< of a row, in the copy; 0 without a gradient
+};
+
+/// A row as the threads of a block share it: whole vectors of 16 bytes, taken in turns, and at most one
+/// single element per thread of those before and behind them.
+template <class T, int kThreads>
+class BlockRow {
+  static constexpr int kElems = Packed<T>::kElems;
+  static constexpr int kBatch = 4;  // vectors that are loaded before one of them is used
+  static_assert(kElems < kWarpSize && kThreads > kWarpSize);
+
+ public:
+  MP_DEVICE BlockRow(const XentBlockArgs &args, const XentRow<T> &row, T *copy)
+      : args_(args), row_(row), copy_(copy) {
+    const int past = static_cast<int>(reinterpret_cast<uintptr_t>(row.logits) / sizeof(T) % kElems);
+    head_ = (kElems - past) % kElems;
+    vectors_ = (row.classes - head_) / kElems;
+    const int64_t tail = head_ + vectors_ * kElems;
+    const int t = thread_index();
+    edge_ = t < head_ ? t : tail + (t - kWarpSize);
+    has_edge_ = t < head_ || (t >= kWarpSize && edge_ < row.classes);
+  }
+
+  /// Reads the row and keeps what fits.
+  MP_DEVICE XentSums measure() {
+    OnlineSums<T> own;
+    if (has_edge_) {
+      edge_logit_ = to_float(row_.logits[edge_]);
+      own.raise_to(max_number(own.largest, edge_logit_));
+      own.powers = power<T>(edge_logit_ - OnlineSums<T>::shift(own.largest));
+      own.differences = edge_logit_ - row_.label_logit;
+    }
+    for (int64_t first = thread_index(); first < vectors_; first += kTurn) {
+      Packed<T> batch[kBatch] = {};
+      const int here = turn(vectors_ - first), in_copy = turn(args_.kept_vectors - first);
+      visit(here, batch, [&](Packed<T> &v, int i) { v.load(gmem(first + i)); });
+      visit(in_copy, batch, [&](Packed<T> &v, int i) { v.store(copy_ + (first + i) * kElems); });
+      add(own, batch, here);
+    }
+    return combine(own);
+  }
+
+  /// No class before the label has its logit.
+  MP_DEVICE bool label_is_first() {
+    int earlier = has_edge_ && edge_ < row_.label && edge_logit_ == row_.label_logit;
+    for_each_vector([&](const Packed<T> &v, int64_t first) {
+      const int before = clamped(row_.label - first, kElems);
+      float x[kElems];
+      widen(x, v);
+      MP_UNROLL
+      for (int e = 0; e < kElems; e++) earlier |= e < before && x[e] == row_.label_logit;
+    });
+    return block_all_reduce<kThreads, Max>(earlier) == 0;
+  }
+
+  MP_DEVICE void write_gradient(const XentGradient &gradient, float largest) {
+    if (has_edge_)
+      row_.dlogits[edge_] =
+          round_to<T>(gradient(power<T>(edge_logit_ - largest), edge_ == row_.label));
+    for_each_vector([&](const Packed<T> &v, int64_t first) {
+      float x[kElems];
+      widen(x, v);
+      MP_UNROLL
+      for (int e = 0; e < kElems; e++) x[e] = power<T>(x[e] - largest);
+      gradient.apply(x, row_.label - first);
+      store_run(row_.dlogits + first, x, kElems);
+    });
+  }
+
+  MP_DEVICE void write_zeros() {
+    if (has_edge_) row_.dlogits[edge_] = round_to<T>(0.0f);
+    const float zeros[kElems] = {};
+    for (int64_t i = thread_index(); i < vectors_; i += kThreads)
+      store_run(row_.dlogits + head_ + i * kElems, zeros, kElems);
+  }
+
+ private:
+  static constexpr int kTurn = kBatch * kThreads;  // vectors that the block takes at a time
+
+  MP_DEVICE const T *gmem(int64_t vector) const { return row_.logits + head_ + vector * kElems; }
+
+  /// Calls visit(batch[b], i) for the vectors of this thread among the next `count`, of which it has the
+  /// first.
+  template <class Batch, class Visit>
+  static MP_DEVICE void visit(int count, Batch &batch, Visit visit) {
+    MP_UNROLL
+    for (int b = 0; b < kBatch; b++)
+      if (b * kThreads < count) visit(batch[b], b * kThreads);
+  }
+  /// Of `left` vectors, those of one turn.
+  static MP_DEVICE int turn(int64_t left) { return clamped(left, kTurn); }
+  static MP_DEVICE int clamped(int64_t x, int most) {
+    return static_cast<int>(max_of<int64_t>(min_of<int64_t>(x, most), 0));
+  }
+
+  /// Calls use(vector, its first class) for all of this thread, from the copy where they are there.
+  template <class Use>
+  MP_DEVICE void for_each_vector(Use use) const {
+    for (int64_t first = thread_index(); first < vectors_; first += kTurn) {
+      Packed<T> batch[kBatch] = {};
+      const int here = turn(vectors_ - first), in_copy = turn(args_.kept_vectors - first);
+      visit(here, batch, [&](Packed<T> &v, int i) {
+        if (i < in_copy)
+          v.load(copy_ + (first + i) * kElems);
+        else
+          v.load(gmem(first + i));
+      });
+      visit(here, batch, [&](const Packed<T> &v, int i) { use(v, head_ + (first + i) * kElems); });
+    }
+  }
+
+  /// `count` as in visit().
+  MP_DEVICE void add(OnlineSums<T> &own, const Packed<T> (&batch)[kBatch], int count) const {
+    float found = own.largest;
+    visit(count, batch, [&](const Packed<T> &v, int) {
+      float x[kElems];
+      widen(x, v);
+      MP_UNROLL
+      for (int e = 0; e < kElems; e++) found = max_number(found, x[e]);
+    });
+    own.raise_to(found);
+    const float shift = OnlineSums<T>::shift(found);
+    visit(count, batch, [&](const Packed<T> &v, int) {
+      float x[kElems], sum = 0.0f;
+      widen(x, v);
+      MP_UNROLL
+      for (int e = 0; e < kElems; e++) sum += power<T>(x[e] - shift);
+      own.powers += sum;
+    });
+    if (args_.label_smoothing == 0.0f) return;
+    visit(count, batch, [&](const Packed<T> &v, int) {
+      float x[kElems], sum = 0.0f;
+      widen(x, v);
+      MP_UNROLL
+      for (int e = 0; e < kElems; e++) sum += x[e] - row_.label_logit;
+      own.differences += sum;
+    });
+  }
+
+  MP_DEVICE XentSums combine(OnlineSums<T> own) const {
+    own.raise_to(block_all_reduce<kThreads, Max>(own.largest));
+    const float powers = block_all_reduce<kThreads, Sum>(own.powers);
+    const float differences =
+        args_.label_smoothing > 0.0f ? block_all_reduce<kThreads, Sum>(own.differences) : 0.0f;
+    return {own.largest, powers, differences};
+  }
+
+  const XentBlockArgs &args_;
+  const XentRow<T> &row_;
+  T *copy_;
+  int head_;
+  int64_t vectors_;
+  int64_t edge_;  ///< a class
+  bool has_edge_;
+  float edge_logit_ = 0.0f;
+};
+
+}  // namespace mp::MP_TARGET

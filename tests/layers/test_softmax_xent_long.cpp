@@ -1,0 +1,141 @@
+// Softmax cross-entropy of rows that belong to a block: single elements before and behind vectors of 16
+// bytes, batches of vectors, and what shared memory has no room for.
+#include "tests/layers/xent_case.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr int64_t kShortest = 1025;  // classes of a row that is too long for a warp
+
+int64_t elements_of_16_bytes(mp_dtype_t dtype) {
+  return static_cast<int64_t>(16 / mp_dtype_size(dtype));
+}
+
+/// Positions in a row of `classes` around which something could be forgotten.
+std::vector<int64_t> corners(int64_t classes) {
+  return {0,   1,           6,           7,           8,           9,          511,
+          512, classes / 2, classes - 9, classes - 8, classes - 2, classes - 1};
+}
+
+}  // namespace
+
+TEST_CASE("xent long: all types and lengths", "[xent]") {
+  uint64_t seed = 1000;
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const int64_t classes : {1025, 1031, 4096, 8192, 8193, 32000})
+      check(random_case(dtype, 2, classes, 8.0, ++seed));
+  }
+}
+
+TEST_CASE("xent long: more classes than shared memory holds", "[xent]") {
+  uint64_t seed = 1100;
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const int64_t classes : {65536, 65537, 151936}) {
+      XentCase c = random_case(dtype, 2, classes, 8.0, ++seed);
+      c.label_smoothing = classes == 65537 ? 0.1f : 0.0f;
+      c.in_place = classes == 151936;
+      check(c);
+    }
+  }
+}
+
+TEST_CASE("xent long: any alignment of logits and gradient", "[xent][strict]") {
+  uint64_t seed = 1200;
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (int64_t offset = 0; offset < elements_of_16_bytes(dtype); ++offset) {
+      XentCase c = random_case(dtype, 3, kShortest, 6.0, ++seed);
+      c.offset = offset;
+      c.loss_scale = 1024.0f;
+      check(c);  // rows of 1025: each lies differently
+      c.padding = elements_of_16_bytes(dtype) - 1;
+      c.gradient_offset = 1;
+      c.gradient_padding = 2;
+      check(c);
+      c.in_place = true;
+      check(c);
+      c.forward_only = true;
+      check(c);
+    }
+  }
+}
+
+TEST_CASE("xent long: every class counts, wherever it is", "[xent]") {
+  constexpr int64_t kClasses = 1100;
+  std::vector<double> logits(kClasses, -kInfinity);
+  logits[0] = 1.5;
+  for (int64_t other = 1; other < kClasses; ++other) {
+    logits[static_cast<size_t>(other)] = 1.5;
+    XentCase c = row_case(other % 2 == 0 ? MP_BF16 : MP_FP16, logits, 0);
+    c.offset = other % 8;
+    const XentResult got = run(c);
+    logits[static_cast<size_t>(other)] = -kInfinity;
+    CAPTURE(other);
+    CHECK(within(log(Bounded(2.0)), got.row_loss[0]));
+    CHECK(got.dlogits.at(0, 0, 0) == -0.5);
+    CHECK(got.dlogits.at(0, 0, other) == 0.5);
+  }
+}
+
+TEST_CASE("xent long: logits that rise and fall by orders of magnitude", "[xent][strict]") {
+  // The largest logit so far is raised many times, from masked classes on, or never again.
+  constexpr int64_t kClasses = 20000;
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const double slope : {0.005, -0.005, 3.0, -3.0}) {
+      std::vector<double> logits;
+      for (int64_t j = 0; j < kClasses; ++j) {
+        const double logit = slope * static_cast<double>(j);
+        logits.push_back(j % 3000 < 1500 ? -kInfinity : round_to(dtype, logit));
+      }
+      CAPTURE(mp_dtype_name(dtype), slope);
+      check(row_case(dtype, logits, 1500));
+      check(row_case(dtype, logits, static_cast<int32_t>(kClasses - 1)));
+      check(row_case(dtype, logits, 0));  // masked
+    }
+  }
+}
+
+TEST_CASE("xent long: a NaN or an infinite logit anywhere makes its row NaN, and no other",
+          "[xent][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const double bad : {kNaN, -kNaN, kInfinity}) {
+      for (const int64_t at : corners(kShortest)) {
+        XentCase c = random_case(dtype, 3, kShortest, 4.0, 1300);
+        c.logits.at(0, 1, at) = bad;
+        CAPTURE(mp_dtype_name(dtype), bad, at);
+        check(c);
+        CHECK(std::isnan(run(c).dlogits.at(0, 1, 500)));
+      }
+    }
+    check(row_case(dtype, std::vector<double>(2000, -kInfinity), 0));
+    check(row_case(dtype, std::vector<double>(2000, 1.0), 2000));  // no such class
+  }
+}
+
+TEST_CASE("xent long: the first of the largest logits is the prediction", "[xent][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const int64_t first : corners(kShortest)) {
+      std::vector<double> logits(kShortest, -2.0);
+      for (const int64_t j : corners(kShortest))
+        if (j >= first) logits[static_cast<size_t>(j)] = j % 2 == 0 ? 0.0 : -0.0;
+      for (const int64_t label : corners(kShortest)) {
+        XentCase c = row_case(dtype, logits, static_cast<int32_t>(label));
+        c.offset = 3;
+        CAPTURE(mp_dtype_name(dtype), first, label);
+        CHECK(run(c).correct == (label == first));
+      }
+    }
+  }
+}
+
+TEST_CASE("xent long: equal bits each time, in place and beside", "[xent][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    XentCase c = random_case(dtype, 5, 9001, 6.0, 1400);
+    c.labels[1] = c.ignore_label;
+    c.label_smoothing = 0.125f;
+    const XentResult beside = run(c);
+    check_same(run(c), beside);
+    c.in_place = true;
+    check_same(run(c), beside);
+  }
+}

@@ -1,0 +1,254 @@
+// Softmax cross-entropy: rows that do not count, and targets with label smoothing.
+#include "tests/layers/xent_case.h"
+
+using namespace mptest;
+
+namespace {
+
+/// Numbers of classes for each way in which a row is worked on.
+constexpr int64_t kLengths[] = {10, 100, 1500};
+
+/// Every second row is ignored, and so are the first and the last; their logits are NaN.
+XentCase padded_case(mp_dtype_t dtype, int64_t rows, int64_t classes, int32_t ignore_label,
+                     uint64_t seed) {
+  XentCase c = random_case(dtype, rows, classes, 5.0, seed);
+  c.ignore_label = ignore_label;
+  for (int64_t i = 0; i < rows; ++i) {
+    const bool ignored = i % 2 == 0 || i == rows - 1;
+    int32_t &label = c.labels[static_cast<size_t>(i)];
+    if (label == ignore_label) label = 1;
+    if (!ignored) continue;
+    label = ignore_label;
+    for (int64_t j = 0; j < classes; ++j) c.logits.at(0, i, j) = kNaN;
+  }
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("xent ignore: rows with the label neither count nor are read", "[xent][strict]") {
+  uint64_t seed = 2000;
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const int64_t classes : kLengths) {
+      for (const int32_t label : {-100, 0, 255, std::numeric_limits<int32_t>::max()}) {
+        XentCase c = padded_case(dtype, 9, classes, label, ++seed);
+        CAPTURE(mp_dtype_name(dtype), classes, label);
+        c.loss_scale = 512.0f;
+        c.weight = 0.5f;
+        check(c);
+        c.in_place = true;
+        c.offset = 3;
+        c.padding = 5;
+        check(c);
+        c.forward_only = true;
+        check(c);
+      }
+    }
+  }
+}
+
+TEST_CASE("xent ignore: the gradient is that of the other rows alone", "[xent][strict]") {
+  for (const int64_t classes : kLengths) {
+    const XentCase padded = padded_case(MP_FP32, 8, classes, -100, 2100);
+    XentCase others = padded;
+    others.logits = Matrices(1, 3, classes);
+    others.labels.clear();
+    others.padding = classes;  // as far apart as before
+    others.flags = 0;
+    for (int64_t i = 0; i < 3; ++i) {
+      others.labels.push_back(padded.label(2 * i + 1));
+      for (int64_t j = 0; j < classes; ++j)
+        others.logits.at(0, i, j) = padded.logits.at(0, 2 * i + 1, j);
+    }
+    XentCase apart = padded;
+    apart.offset = classes % 4;  // row 1 lies to 16 bytes as row 0 of the others
+    apart.offset = (4 - apart.offset) % 4;
+    const XentResult got = run(apart), want = run(others);
+    CAPTURE(classes);
+    CHECK(same_bits(got.loss, want.loss));
+    CHECK(got.correct == want.correct);
+    for (int64_t i = 0; i < 3; ++i) {
+      CHECK(same_bits(got.row_loss[static_cast<size_t>(2 * i + 1)],
+                      want.row_loss[static_cast<size_t>(i)]));
+      CHECK(row_of(got.dlogits, 2 * i + 1) == row_of(want.dlogits, i));
+    }
+  }
+}
+
+TEST_CASE("xent ignore: no row is left", "[xent][strict]") {
+  for (const int64_t rows : {1, 5, 700}) {
+    for (const int64_t classes : kLengths) {
+      XentCase c = random_case(MP_FP16, rows, classes, 5.0, 2200);
+      std::fill(c.labels.begin(), c.labels.end(), -100);
+      const XentResult got = run(c);
+      CAPTURE(rows, classes);
+      CHECK(std::isnan(got.loss));
+      CHECK(got.correct == 0);
+      CHECK(got.row_loss == std::vector<float>(static_cast<size_t>(rows), 0.0f));
+      CHECK(got.dlogits.values == std::vector<double>(c.logits.values.size(), 0.0));
+    }
+  }
+}
+
+TEST_CASE("xent ignore: other labels that are no class are still a mistake", "[xent][strict]") {
+  for (const int32_t label : {-1, -99, -101, 10}) {
+    XentCase c = padded_case(MP_FP16, 6, 10, -100, 2300);
+    c.labels[3] = label;
+    CAPTURE(label);
+    check(c);
+    CHECK(std::isnan(run(c).loss));
+  }
+}
+
+TEST_CASE("xent ignore: without the flag no label is ignored", "[xent][strict]") {
+  XentCase c = random_case(MP_FP32, 6, 10, 4.0, 2400);
+  c.flags = 0;
+  c.ignore_label = c.label(2);  // not looked at
+  check(c);
+  c.ignore_label = -100;
+  c.labels[2] = -100;
+  check(c);
+  CHECK(std::isnan(run(c).row_loss[2]));
+}
+
+TEST_CASE("xent ignore: whether or not it is asked for, rows that all count have the same bits",
+          "[xent][strict]") {
+  for (const int64_t rows : {7, 600}) {
+    for (const int64_t classes : kLengths) {
+      XentCase c = random_case(MP_BF16, rows, classes, 4.0, 2500);
+      const XentResult with = run(c);
+      c.flags = 0;
+      check_same(with, run(c));
+    }
+  }
+}
+
+TEST_CASE("xent ignore: around the number of rows that are counted by a launch of their own",
+          "[xent]") {
+  for (const int64_t rows : {511, 512, 513, 1500}) {
+    for (const int64_t classes : {3, 40, 1030})
+      check(padded_case(MP_FP16, rows, classes, -100, 2600));
+  }
+}
+
+TEST_CASE("xent ignore: more rows than workers", "[xent]") {
+  XentCase c = random_case(MP_FP16, 70001, 2, 4.0, 2700);
+  for (size_t i = 0; i < c.labels.size(); i += 3) c.labels[i] = -100;
+  check(c);
+}
+
+TEST_CASE("xent ignore: the default descriptor ignores -100, one of zeros nothing",
+          "[xent][strict]") {
+  const DeviceArray logits(MP_FP32, {1.0, 2.0, 3.0, 4.0});
+  const DeviceBuffer<int32_t> labels(std::vector<int32_t>{-100, 0});
+  const DeviceBuffer<float> row_loss(2);
+  const auto losses = [&](const mp_xent_desc_t &d) {
+    require_ok(mp_softmax_xent(context(), &d, logits.data(), labels.data(), nullptr,
+                               row_loss.data(), nullptr, nullptr, nullptr, kStream));
+    return row_loss.download();
+  };
+  const mp_xent_desc_t defaults = mp_xent_desc_default(2, 2, MP_FP32);
+  CHECK(defaults.ignore_label == -100);
+  CHECK(defaults.flags == MP_XENT_IGNORE_LABEL);
+  CHECK(defaults.label_smoothing == 0.0f);
+  CHECK(losses(defaults)[0] == 0.0f);
+
+  mp_xent_desc_t zeros;
+  MP_INIT_STRUCT(&zeros);
+  zeros.dtype = MP_FP32;
+  zeros.rows = zeros.classes = zeros.ld_logits = zeros.ld_dlogits = 2;
+  zeros.weight = 1.0f;
+  CHECK(std::isnan(losses(zeros)[0]));
+  CHECK(std::isfinite(losses(zeros)[1]));
+}
+
+// ---------------------------------------------------------------------------- label smoothing
+
+TEST_CASE("xent smoothing: all types and lengths", "[xent][strict]") {
+  uint64_t seed = 3000;
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const int64_t classes : {1, 2, 10, 33, 1000, 1025, 9000}) {
+      for (const float smoothing : {0.1f, 0.9f}) {
+        XentCase c = random_case(dtype, 3, classes, 6.0, ++seed);
+        c.label_smoothing = smoothing;
+        c.loss_scale = 256.0f;
+        c.offset = static_cast<int64_t>(seed % 8);
+        CAPTURE(mp_dtype_name(dtype), classes, smoothing);
+        check(c);
+      }
+    }
+  }
+}
+
+TEST_CASE("xent smoothing: with ignored rows", "[xent][strict]") {
+  for (const int64_t classes : kLengths) {
+    XentCase c = padded_case(MP_FP16, 9, classes, -100, 3100);
+    c.label_smoothing = 0.1f;
+    check(c);
+  }
+}
+
+TEST_CASE("xent smoothing: equal logits give exact gradients", "[xent][strict]") {
+  // p = 1 / classes; q = 1/2 (j == label) + 1/2 / classes: the loss is that of any target.
+  for (const int64_t classes : {1, 2, 64, 1024, 2048, 16384}) {
+    XentCase c = row_case(MP_FP32, std::vector<double>(static_cast<size_t>(classes), 7.5), 0);
+    c.label_smoothing = 0.5f;
+    const XentResult got = run(c);
+    const double share = 1.0 / static_cast<double>(classes);
+    CAPTURE(classes);
+    CHECK(within(log(Bounded(static_cast<double>(classes))), got.row_loss[0]));
+    CHECK(got.dlogits.at(0, 0, 0) == share / 2 - 0.5);
+    int64_t wrong = 0;
+    for (int64_t j = 1; j < classes; ++j) wrong += got.dlogits.at(0, 0, j) != share / 2;
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("xent smoothing: a common offset of the logits changes no bit", "[xent][strict]") {
+  for (const int64_t classes : kLengths) {
+    XentCase c = random_case(MP_FP32, 3, classes, 1.0, 3200);
+    c.label_smoothing = 0.25f;
+    for (double &logit : c.logits.values) logit = std::round(logit * 64) / 64;
+    const XentResult near = run(c);
+    for (double &logit : c.logits.values) logit += 65536.0;
+    check_same(run(c), near);
+  }
+}
+
+TEST_CASE("xent smoothing: a masked class has an infinite loss and a finite gradient",
+          "[xent][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const size_t length : {4, 2048}) {
+      // Two classes share the probability; q = 1/2 (j == label) + 1/2 / length.
+      std::vector<double> logits(length, -kInfinity);
+      logits[0] = logits[3] = 2.0;
+      const double share = 0.5 / static_cast<double>(length);
+      for (const int32_t label : {0, 1}) {
+        XentCase c = row_case(dtype, logits, label);
+        c.label_smoothing = 0.5f;
+        CAPTURE(mp_dtype_name(dtype), length, label);
+        check(c);
+        const XentResult got = run(c);
+        CHECK(got.row_loss[0] == HUGE_VALF);
+        CHECK(got.dlogits.at(0, 0, 2) == -share);
+        CHECK(got.dlogits.at(0, 0, 3) == round_to(dtype, 0.5 - share));
+        CHECK(got.dlogits.at(0, 0, label) == round_to(dtype, (label == 0 ? 0.0 : -0.5) - share));
+      }
+    }
+  }
+}
+
+TEST_CASE("xent smoothing: NaN and infinite logits make their row NaN", "[xent][strict]") {
+  for (const int64_t classes : kLengths) {
+    for (const double bad : {kNaN, kInfinity}) {
+      XentCase c = random_case(MP_BF16, 3, classes, 4.0, 3300);
+      c.label_smoothing = 0.1f;
+      c.logits.at(0, 1, 5) = bad;
+      check(c);
+      c.labels[1] = 5;
+      check(c);
+      c.logits.at(0, 2, c.label(2)) = -kInfinity;
+      check(c);
+    }
+  }
+}

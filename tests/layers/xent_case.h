@@ -1,0 +1,155 @@
+// Softmax cross-entropy against fp64: one call of mp_softmax_xent, and a check of all that it wrote.
+//
+// Rows whose exponentials are exact (equal logits, or all but some of them -inf) can be checked to the
+// last rounding, so that no class can be missing from a sum; all others within their running error.
+#pragma once
+
+#include <limits>
+
+#include "tests/step/oracle_step.h"
+#include "tests/step/step_fixtures.h"
+
+namespace mptest {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+inline const double kNaN = std::nan("");
+
+struct XentCase {
+  mp_dtype_t dtype = MP_FP32;
+  Matrices logits;  ///< one matrix, of values that `dtype` holds
+  std::vector<int32_t> labels;
+  float weight = 1.0f;
+  float loss_scale = 1.0f;
+  uint32_t flags = MP_XENT_IGNORE_LABEL;
+  int32_t ignore_label = -100;
+  float label_smoothing = 0.0f;
+  int64_t padding = 0;           ///< elements by which a row is longer than its classes
+  int64_t offset = 0;            ///< elements by which the matrices miss 256-byte alignment
+  int64_t gradient_padding = 0;  ///< more of both for the gradient alone
+  int64_t gradient_offset = 0;
+  bool in_place = false;
+  bool forward_only = false;
+  bool null_scale = false;  ///< pass NULL for loss_scale, which means 1
+
+  int64_t rows() const { return logits.rows; }
+  int64_t classes() const { return logits.cols; }
+  int32_t label(int64_t row) const { return labels[static_cast<size_t>(row)]; }
+  bool ignored(int64_t row) const {
+    return (flags & MP_XENT_IGNORE_LABEL) != 0 && label(row) == ignore_label;
+  }
+};
+
+struct XentResult {
+  std::vector<float> row_loss;
+  float loss;
+  int64_t correct;  ///< on top of 100
+  Matrices dlogits;
+};
+
+inline XentResult run(const XentCase &c) {
+  const int64_t rows = c.rows(), classes = c.classes(), ld = classes + c.padding;
+  const int64_t ld_beside = ld + c.gradient_padding;
+  DeviceMatrices logits(c.dtype, 1, rows, classes, ld, 0, c.offset, kPoison);
+  DeviceMatrices beside(c.dtype, 1, rows, classes, ld_beside, 0, c.offset + c.gradient_offset,
+                        kCanary);
+  logits.upload(c.logits);
+  DeviceMatrices &dlogits = c.in_place ? logits : beside;
+  const DeviceBuffer<int32_t> labels(c.labels);
+  const DeviceFloat scale(c.loss_scale), loss(-1.0f);
+  const DeviceBuffer<float> row_loss(rows);
+  const DeviceBuffer<int64_t> correct(std::vector<int64_t>{100});
+
+  mp_xent_desc_t desc = mp_xent_desc_default(rows, classes, c.dtype);
+  desc.ld_logits = ld;
+  desc.ld_dlogits = c.in_place ? ld : ld_beside;
+  desc.weight = c.weight;
+  desc.flags = c.flags;
+  desc.ignore_label = c.ignore_label;
+  desc.label_smoothing = c.label_smoothing;
+  require_ok(mp_softmax_xent(context(), &desc, logits.data(), labels.data(),
+                             c.null_scale ? nullptr : scale.data(), row_loss.data(), loss.data(),
+                             correct.data(), c.forward_only ? nullptr : dlogits.data(), kStream));
+  CHECK(logits.damage() == "");
+  CHECK(beside.damage() == "");
+  CHECK(row_loss.guard_damage() == "");
+  if (!c.in_place) {
+    const Matrices after = logits.download();
+    for (size_t i = 0; i < after.values.size(); ++i) {
+      if (!same_value(after.values[i], c.logits.values[i])) FAIL("the logits were changed");
+    }
+  }
+  return {row_loss.download(), loss.value(), correct.download()[0] - 100, dlogits.download()};
+}
+
+/// The same bits; the loss may be NaN.
+inline void check_same(const XentResult &a, const XentResult &b) {
+  CHECK(a.dlogits.values == b.dlogits.values);
+  CHECK(a.row_loss == b.row_loss);
+  CHECK(same_bits(a.loss, b.loss));
+  CHECK(a.correct == b.correct);
+}
+
+inline std::vector<double> row_of(const Matrices &matrix, int64_t i) {
+  const auto begin = matrix.values.begin() + i * matrix.cols;
+  return {begin, begin + matrix.cols};
+}
+
+/// What the call has to say of row i.
+inline oracle::XentRow expected_row(const XentCase &c, int64_t i, int64_t counted) {
+  if (c.ignored(i)) return {0.0, std::vector<Bounded>(static_cast<size_t>(c.classes())), false};
+  return oracle::softmax_xent(row_of(c.logits, i), c.label(i),
+                              {.dtype = c.dtype,
+                               .counted = counted,
+                               .scale = c.null_scale ? 1.0 : c.loss_scale,
+                               .weight = c.weight,
+                               .smoothing = c.label_smoothing});
+}
+
+/// Every output of the call is within the error bound of the oracle.
+inline void check(const XentCase &c) {
+  const XentResult got = run(c);
+  int64_t counted = 0;
+  for (int64_t i = 0; i < c.rows(); ++i) counted += !c.ignored(i);
+  int64_t correct = 0, wrong = 0;
+  double sum = 0.0;
+  for (int64_t i = 0; i < c.rows(); ++i) {
+    const oracle::XentRow row = expected_row(c, i, counted);
+    const float row_loss = got.row_loss[static_cast<size_t>(i)];
+    correct += row.correct;
+    sum += row_loss;
+    CAPTURE(i, row.loss.value, row.loss.error, row_loss);
+    CHECK(within(row.loss, row_loss));
+    if (c.forward_only) continue;
+    for (int64_t j = 0; j < c.classes(); ++j) {
+      wrong += !within(row.dlogits[static_cast<size_t>(j)], got.dlogits.at(0, i, j), c.dtype);
+    }
+  }
+  CHECK(wrong == 0);
+  CHECK(got.correct == correct);
+  // The sum in any order in fp64, the mean rounded to fp32 once: one ulp.
+  CHECK(within(rounded(sum / static_cast<double>(counted), 0.0), got.loss));
+}
+
+inline XentCase random_case(mp_dtype_t dtype, int64_t rows, int64_t classes, double range,
+                            uint64_t seed) {
+  Random random(seed);
+  XentCase c;
+  c.dtype = dtype;
+  c.logits = Matrices(1, rows, classes);
+  for (double &logit : c.logits.values) logit = round_to(dtype, random.real(-range, range));
+  for (int64_t i = 0; i < rows; ++i) {
+    c.labels.push_back(static_cast<int32_t>(random.integer(0, classes - 1)));
+  }
+  return c;
+}
+
+inline XentCase row_case(mp_dtype_t dtype, const std::vector<double> &logits, int32_t label) {
+  XentCase c;
+  c.dtype = dtype;
+  c.logits = Matrices(1, 1, static_cast<int64_t>(logits.size()));
+  c.logits.values = logits;
+  c.labels = {label};
+  return c;
+}
+
+}  // namespace mptest

@@ -1,0 +1,82 @@
+// Softmax cross-entropy on devices that are not there: how much of a row shared memory holds, and on how
+// many multiprocessors the rows are worked on, changes no bit.
+#include "kernels/layers/args.h"
+
+#include <cstring>
+
+#include "kernels/simt/half.h"
+#include "testing.h"
+
+namespace mp::host {
+void softmax_xent(const Device &device, const XentArgs &args, mp_stream_t stream);
+}
+
+using namespace mptest;
+
+namespace {
+
+/// Dense rows of fp16 and what became of them.
+struct Batch {
+  int64_t rows, classes;
+  std::vector<mp::host::half> logits, dlogits;
+  std::vector<int32_t> labels;
+  std::vector<float> row_loss;
+  float loss = 0.0f;
+
+  Batch(int64_t rows, int64_t classes)
+      : rows(rows), classes(classes), row_loss(static_cast<size_t>(rows)) {
+    uint32_t state = 1;
+    for (int64_t i = 0; i < rows * classes; i++) {
+      state = state * 1664525u + 1013904223u;
+      logits.push_back(
+          mp::host::round_to<mp::host::half>(static_cast<float>(state >> 8) * 0x1p-20f));
+    }
+    dlogits.resize(logits.size());
+    for (int64_t i = 0; i < rows; i++)
+      labels.push_back(i == 1 ? -100 : static_cast<int32_t>(i * 7919 % classes));
+  }
+
+  void run(int64_t smem_per_block, int num_sms) {
+    mp::Device device{};
+    device.smem_per_block = smem_per_block;
+    device.num_sms = num_sms;
+    const mp::XentArgs args{.dtype = MP_FP16,
+                            .rows = rows,
+                            .classes = classes,
+                            .ld_logits = classes,
+                            .ld_dlogits = classes,
+                            .weight = 1.0f,
+                            .ignores = true,
+                            .ignore_label = -100,
+                            .label_smoothing = 0.1f,
+                            .logits = logits.data(),
+                            .labels = labels.data(),
+                            .loss_scale = nullptr,
+                            .row_loss = row_loss.data(),
+                            .loss = &loss,
+                            .correct = nullptr,
+                            .dlogits = dlogits.data()};
+    mp::host::softmax_xent(device, args, nullptr);
+  }
+
+  bool operator==(const Batch &other) const {
+    return std::memcmp(dlogits.data(), other.dlogits.data(), dlogits.size() * 2) == 0 &&
+           std::memcmp(row_loss.data(), other.row_loss.data(), row_loss.size() * 4) == 0 &&
+           std::memcmp(&loss, &other.loss, sizeof loss) == 0;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("xent: the bits do not depend on the device") {
+  constexpr int64_t kWithoutCopy = 1024;
+  for (const int64_t classes : {10, 1000, 1500, 50257}) {
+    Batch small(5, classes), large(5, classes);
+    small.run(kWithoutCopy, 1);
+    for (const int64_t smem : {kWithoutCopy + 48, int64_t{64} << 10, int64_t{227} << 10}) {
+      large.run(smem, engine::max_workers());
+      INFO(classes << " classes, " << smem << " bytes of shared memory");
+      CHECK(small == large);
+    }
+  }
+}
