@@ -147,7 +147,7 @@ INFO_CPP := $(wildcard tools/mpinfo/*.cpp)
 BENCH_CPP := $(filter-out bench/tune/% bench/peaks/none.cpp,$(wildcard bench/*.cpp bench/*/*.cpp))
 TUNE_CPP := $(wildcard bench/tune/*.cpp) \
   $(addprefix bench/,timing/machine.cpp timing/timing.cpp timing/gpu_watch.cpp timing/agreement.cpp \
-    shapes/shapes.cpp shapes/conv_shapes.cpp shapes/rnn_shapes.cpp suites/operation.cpp suites/problem.cpp \
+    shapes/shapes.cpp shapes/conv_shapes.cpp shapes/epilogue_shapes.cpp shapes/batched_shapes.cpp shapes/rnn_shapes.cpp suites/operation.cpp suites/problem.cpp \
     peers/cuda_runtime.cpp peers/dynamic_library.cpp peers/nvml.cpp)
 TOOL_CXXFLAGS := -std=c++20 -O2 $(WARN) $(INCLUDES)
 
@@ -213,7 +213,7 @@ demo: setup-demo
 	@$(MAKE) $(BUILD)/mpdemo
 	@$(BUILD)/mpdemo --out $(BUILD)/demo $(ARGS)
 
-## bench: speed of GEMM, convolution and the step, host cost of calls, start-up; beside peers where there is a GPU (ARGS="gemm --set llm")
+## bench: speed of GEMM (with epilogues, in batches), convolution, layers and the step, host cost of calls, start-up; beside peers where there is a GPU (ARGS="gemm --set llm")
 bench: setup-build
 	@$(MAKE) $(BUILD)/mpbench
 	@$(BUILD)/mpbench $(ARGS)

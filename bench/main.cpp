@@ -16,10 +16,11 @@ constexpr struct {
   const char *name;
   SuiteMaker make;
 } kSuites[] = {
-    {"gemm", mpbench::gemm_suite},           {"rnn", mpbench::rnn_suite},
-    {"conv", mpbench::conv_suite},           {"step", mpbench::step_suite},
-    {"calls", mpbench::calls_suite},         {"startup", mpbench::startup_suite},
-    {"allreduce", mpbench::allreduce_suite},
+    {"gemm", mpbench::gemm_suite},       {"epilogue", mpbench::epilogue_suite},
+    {"batched", mpbench::batched_suite}, {"rnn", mpbench::rnn_suite},
+    {"conv", mpbench::conv_suite},       {"layers", mpbench::layers_suite},
+    {"step", mpbench::step_suite},       {"calls", mpbench::calls_suite},
+    {"startup", mpbench::startup_suite}, {"allreduce", mpbench::allreduce_suite},
 };
 
 int run(mpbench::Options options) {

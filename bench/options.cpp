@@ -14,9 +14,13 @@ constexpr const char *kDescription =
     "mpbench times mpcore against peers and against the machine.\n"
     "\n"
     "  gemm       GEMMs of real networks, beside cuBLASLt where it is installed\n"
+    "  epilogue   GEMMs with bias, ReLU, GELU, their gradients, and what loss scaling asks for,\n"
+    "             beside cuBLASLt's epilogues\n"
+    "  batched    many GEMMs in one call, with strides, pointers and in groups, beside cuBLAS\n"
     "  rnn        the GEMMs of recurrent layers, without their cells, beside the same\n"
     "  conv       forward, data and weight gradient of convolutions, beside cuDNN in the same\n"
     "             precision and in FP32\n"
+    "  layers     batch normalisation, pooling and softmax cross-entropy, beside a copy and cuDNN\n"
     "  step       the optimizer step and its parts, beside a device-to-device copy\n"
     "  calls      what each call of a training step costs the host\n"
     "  startup    what a program waits for between dlopen and the first result\n"
@@ -28,8 +32,9 @@ constexpr const char *kNotes =
     "asks for shapes: all of them would take days.\n"
     "Exit code: 0 measured, 1 could not run or a result was wrong, 2 wrong options.";
 
-constexpr std::string_view kSuites[] = {"gemm",  "rnn",     "conv",      "step",
-                                        "calls", "startup", "allreduce", "all"};
+constexpr std::string_view kSuites[] = {"gemm",    "epilogue",  "batched", "rnn",
+                                        "conv",    "layers",    "step",    "calls",
+                                        "startup", "allreduce", "all"};
 
 void check_suite(const std::string &suite) {
   std::string names;
@@ -136,6 +141,12 @@ Options parse_options(int argc, const char *const *argv) {
                       "of the output; without it that of the inputs, and fp32 += for the weight\n"
                       "gradients of llm and rnn")
       ->type_name("TYPE")
+      ->group(of_shapes);
+  line.add_option("--sustained", options.sustained_s,
+                  "time each contestant also alone, for so long; without it 3 s for the headline\n"
+                  "shape on a GPU, 0: none")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.0, 3600.0))
       ->group(of_shapes);
   line.add_flag("--rank", options.rank, "time every kernel, to judge the choice")->group(of_shapes);
   line.add_option("--once", options.once, "for profilers: call \"set shape\" once, measure nothing")

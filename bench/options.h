@@ -14,6 +14,9 @@ struct Peers {
   bool cublaslt = true, cudnn = true, torch = true;
 };
 
+/// Long enough for clocks to settle.
+constexpr double kHeadlineSeconds = 3;
+
 struct Options {
   std::string suite = "all";
   int32_t device = MP_DEVICE_AUTO;
@@ -25,12 +28,17 @@ struct Options {
   mp_dtype_t dtype = MP_FP16;
   mp_dtype_t out_dtype = MP_DTYPE_NONE;  ///< NONE = see Shape::is_wgrad
   bool rank = false;
+  /// Each contestant alone for so long; below 0: kHeadlineSeconds for the headline shapes on a GPU.
+  double sustained_s = -1;
   std::string once;  ///< empty = measure
   std::string json;  ///< empty = none, "-" = stdout
   std::string home = "bench";
   std::string command;  ///< as it was typed
 
   bool has_suite(std::string_view name) const { return suite == "all" || suite == name; }
+  double sustained_seconds(bool is_headline, bool on_host) const {
+    return sustained_s >= 0 ? sustained_s : is_headline && !on_host ? kHeadlineSeconds : 0;
+  }
   /// All shapes would take the host target days, so there they have to be asked for.
   bool is_quick(bool on_host) const { return quick || (on_host && filter.empty() && limit == 0); }
 };

@@ -243,6 +243,7 @@ mp_status_t mp_conv2d_kernel_info(mp_context_t context, const mp_conv2d_desc_t *
       return mp::find_conv(problem, c.device, mp::gemm_tuning(), mp::kAssumedAligned, name, choice,
                            why);
     };
-    mp::write_struct(info, "info", mp::kernel_info(index, ranked, mp::conv_names(op), find));
+    mp::write_struct(info, "info",
+                     mp::kernel_info(c.device, index, ranked, mp::conv_names(op), find));
   });
 }

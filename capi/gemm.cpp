@@ -164,6 +164,7 @@ mp_status_t mp_gemm_kernel_info(mp_context_t context, const mp_gemm_desc_t *desc
       return mp::find_gemm(problem, c.device, mp::gemm_tuning(), mp::kAssumedAligned, name, choice,
                            why);
     };
-    mp::write_struct(info, "info", mp::kernel_info(index, ranked, mp::gemm_names(), find));
+    mp::write_struct(info, "info",
+                     mp::kernel_info(c.device, index, ranked, mp::gemm_names(), find));
   });
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "capi/check.h"
+#include "capi/gemm_tuning.h"
 #include "kernels/conv/problem.h"
 
 namespace mp {
@@ -21,12 +22,14 @@ inline double predicted_us(const ConvChoice &choice) {
   return choice.gemm.predicted_us;
 }
 
-/// @param names  of all kernels.
-/// @param find   (name, &choice, &why), as find_gemm.
+/// @param device  that predicted_us is of.
+/// @param names   of all kernels.
+/// @param find    (name, &choice, &why), as find_gemm.
 template <class Choice, class Find>
-mp_kernel_info_t kernel_info(int32_t index, const std::vector<Choice> &ranked,
+mp_kernel_info_t kernel_info(const Device &device, int32_t index, const std::vector<Choice> &ranked,
                              std::span<const char *const> names, const Find &find) {
   mp_kernel_info_t info{};
+  info.is_estimated = is_estimated(gemm_tuning(), device) ? 1 : 0;
   if (static_cast<size_t>(index) < ranked.size()) {
     const Choice &choice = ranked[static_cast<size_t>(index)];
     info.name = choice.name;

@@ -20,6 +20,14 @@ constexpr int kVectorsInFlight = 8;
 constexpr int64_t kReadPieceBytes = int64_t{16} * kReadThreads * kVectorsInFlight;
 constexpr int kReadBlocksPerSm = 4;
 
+// ---------------------------------------------------------------------------- sums
+
+// A sum that has the same products added to it for ever grows: its upper bits stop changing, the addends are
+// shifted further and further, and the GPU needs less power than a GEMM does.  So sums begin anew after as
+// many instructions as keep the number of bits that change at what it is in a GEMM with k = 4096
+// (tests/tools/test_bench_peaks.cpp counts them).
+constexpr int kInstructionsPerSum = 64;
+
 // ---------------------------------------------------------------------------- mma.sync
 
 // m16n8k16; 16 warps of an SM have 8 independent sums each, so that no instruction waits for another.
@@ -30,6 +38,7 @@ constexpr int kMmaSums = 8;
 constexpr int kMmaOperands = 4;  ///< A and B that are taken in turn
 constexpr int kMmaPerPass = kMmaSums * kMmaOperands;
 constexpr int kMmaPasses = 1024;
+constexpr int kMmaPassesPerSum = kInstructionsPerSum / kMmaOperands;
 constexpr double mma_flop(int num_sms) {
   return kMmaFlop * kMmaPerPass * kMmaPasses * (kMmaThreads / 32) * kMmaBlocksPerSm * num_sms;
 }
@@ -46,6 +55,7 @@ constexpr int kWgmmaTileK = 64;  ///< a row of 128 bytes, as wide as the swizzle
 constexpr int kWgmmaStages = 2;  ///< A and B that are taken in turn
 constexpr int kWgmmaPerPass = kWgmmaStages * kWgmmaTileK / 16;
 constexpr int kWgmmaPasses = 512;
+constexpr int kWgmmaPassesPerSum = kInstructionsPerSum / kWgmmaPerPass;
 constexpr double wgmma_flop(int num_sms) {
   return kWgmmaFlop * kWgmmaPerPass * kWgmmaPasses * kWgmmaGroups * num_sms;
 }

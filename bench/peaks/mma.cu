@@ -47,8 +47,12 @@ __global__ void __launch_bounds__(kMmaThreads, kMmaBlocksPerSm)
     for (uint32_t &x : b[i].x) x = *own, own += kMmaThreads;
   }
 
-  Sums sums[kMmaSums] = {};
+  Sums sums[kMmaSums];
   for (int pass = 0; pass < passes; ++pass) {
+    if (pass % kMmaPassesPerSum == 0) {
+#pragma unroll
+      for (Sums &sum : sums) sum = {};
+    }
 #pragma unroll
     for (int turn = 0; turn < kMmaOperands; ++turn) {
 #pragma unroll

@@ -36,6 +36,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, 1)
     const SmemAddress b = start + kWgmmaGroups * 64 * kRowBytes;
     float sums[kN / 2] = {};
     for (int pass = 0; pass < passes; ++pass) {
+      const bool begins = pass % kWgmmaPassesPerSum == 0;
       wgmma_fence();
 #pragma unroll
       for (int stage = 0; stage < kWgmmaStages; ++stage) {
@@ -43,7 +44,8 @@ __global__ void __launch_bounds__(kWgmmaThreads, 1)
 #pragma unroll
         for (int k = 0; k < kWgmmaTileK; k += 16)
           wgmma<Fp16, kN, Major::k, Major::k>(sums, operand_at(own_a + offset, k),
-                                              operand_at(b + offset, k), true);
+                                              operand_at(b + offset, k),
+                                              !begins || stage > 0 || k > 0);
       }
       wgmma_commit();
       wgmma_wait<1>();  // those of the pass before; the sums need no more

@@ -1,13 +1,14 @@
-// Compares the declarations of cublaslt_abi.h and cuda_runtime.h with the CUDA toolkit's, at compile
+// Compares the declarations of cublaslt_abi.h, cublas_abi.h and cuda_runtime.h with the CUDA toolkit's, at compile
 // time; empty where the toolkit's headers are not on the include path.
 #if __has_include(<cublasLt.h>) && __has_include(<cuda_runtime_api.h>)
 
 #include <cublasLt.h>
+#include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 
 #include <type_traits>
 
-#include "cublaslt_abi.h"
+#include "cublas_abi.h"
 #include "cuda_runtime.h"
 #include "same_call.h"
 
@@ -37,7 +38,44 @@ static_assert(int{cublaslt::kOpN} == int{CUBLAS_OP_N});
 static_assert(int{cublaslt::kOpT} == int{CUBLAS_OP_T});
 static_assert(int{cublaslt::kTransA} == int{CUBLASLT_MATMUL_DESC_TRANSA});
 static_assert(int{cublaslt::kTransB} == int{CUBLASLT_MATMUL_DESC_TRANSB});
+static_assert(int{cublaslt::kEpilogue} == int{CUBLASLT_MATMUL_DESC_EPILOGUE});
+static_assert(int{cublaslt::kBiasPointer} == int{CUBLASLT_MATMUL_DESC_BIAS_POINTER});
+static_assert(int{cublaslt::kAuxPointer} == int{CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER});
+static_assert(int{cublaslt::kAuxLd} == int{CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD});
+static_assert(int{cublaslt::kDefault} == int{CUBLASLT_EPILOGUE_DEFAULT});
+static_assert(int{cublaslt::kBias} == int{CUBLASLT_EPILOGUE_BIAS});
+static_assert(int{cublaslt::kReluBias} == int{CUBLASLT_EPILOGUE_RELU_BIAS});
+static_assert(int{cublaslt::kGeluAuxBias} == int{CUBLASLT_EPILOGUE_GELU_AUX_BIAS});
+static_assert(int{cublaslt::kDgeluBgrad} == int{CUBLASLT_EPILOGUE_DGELU_BGRAD});
+static_assert(int{cublaslt::kBatchCount} == int{CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT});
+static_assert(int{cublaslt::kStridedBatchOffset} ==
+              int{CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET});
 static_assert(int{cublaslt::kMaxWorkspaceBytes} == int{CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES});
+static_assert(int{cublaslt::kReductionSchemes} == int{CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK});
+static_assert(uint32_t{cublaslt::kInComputeType} ==
+              uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+
+constexpr cublas::Functions kBlas{};
+#define SAME_CALL(member, function) static_assert(same_call(kBlas.member, function));
+MPBENCH_CUBLAS_FUNCTIONS(SAME_CALL)
+#undef SAME_CALL
+// The overload of C.
+using GemmBatched = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int,
+                                       int, int, const void *, const void *const *, cudaDataType,
+                                       int, const void *const *, cudaDataType, int, const void *,
+                                       void *const *, cudaDataType, int, int, cublasComputeType_t,
+                                       cublasGemmAlgo_t);
+#define SAME_CALL(member, function) \
+  static_assert(same_call(kBlas.member, static_cast<GemmBatched>(function)));
+MPBENCH_CUBLAS_OVERLOADED_FUNCTIONS(SAME_CALL)
+#undef SAME_CALL
+#if CUBLAS_VERSION >= 120500
+constexpr cublas::GroupedFunctions kGrouped{};
+#define SAME_CALL(member, function) static_assert(same_call(kGrouped.member, function));
+MPBENCH_CUBLAS_GROUPED_FUNCTIONS(SAME_CALL)
+#undef SAME_CALL
+#endif
+static_assert(int{cublas::kDefaultAlgo} == int{CUBLAS_GEMM_DEFAULT});
 
 constexpr CudaFunctions kCuda{};
 #define SAME_CALL(member, function) static_assert(same_call(kCuda.member, function));

@@ -1,4 +1,4 @@
-// Compares the declarations of cudnn_abi.h and cudnn_graph_abi.h with cuDNN's, at compile time; empty
+// Compares the declarations of cudnn_abi.h, cudnn_layers_abi.h and cudnn_graph_abi.h with cuDNN's, at compile time; empty
 // where its headers are not on the include path.
 #if __has_include(<cudnn.h>)
 
@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "cudnn_graph_abi.h"
+#include "cudnn_layers_abi.h"
 #include "same_call.h"
 
 namespace mpbench {
@@ -75,6 +76,23 @@ static_assert(int{cudnn::kCrossCorrelation} == int{CUDNN_CROSS_CORRELATION});
 static_assert(int{cudnn::kDefault} == int{CUDNN_DEFAULT_MATH});
 static_assert(int{cudnn::kTensorOp} == int{CUDNN_TENSOR_OP_MATH});
 static_assert(int{cudnn::kFma} == int{CUDNN_FMA_MATH});
+
+// ---------------------------------------------------------------------------- layers
+
+constexpr cudnn::LayerFunctions kLayers{};
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#define SAME_CALL(member, function) static_assert(same(kLayers.member, function));
+MPBENCH_CUDNN_LAYER_FUNCTIONS(SAME_CALL)
+#undef SAME_CALL
+static_assert(int{cudnn::kAccurate} == int{CUDNN_SOFTMAX_ACCURATE});
+static_assert(int{cudnn::kInstance} == int{CUDNN_SOFTMAX_MODE_INSTANCE});
+static_assert(int{cudnn::kMax} == int{CUDNN_POOLING_MAX});
+static_assert(int{cudnn::kAvgIncludePad} == int{CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING});
+static_assert(int{cudnn::kPropagateNan} == int{CUDNN_PROPAGATE_NAN});
+static_assert(int{cudnn::kSpatialPersistent} == int{CUDNN_BATCHNORM_SPATIAL_PERSISTENT});
+static_assert(int{cudnn::kBatchNormAlone} == int{CUDNN_BATCHNORM_OPS_BN});
+#pragma GCC diagnostic pop
 
 // ---------------------------------------------------------------------------- graph API
 

@@ -19,6 +19,8 @@ namespace mpbench {
 class CublasLt {
  public:
   static constexpr char kName[] = "cuBLASLt";
+  /// Its own, and what its heuristic may use.
+  static constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
 
   /// @throws std::runtime_error if it is not installed or does not start.
   CublasLt(mp_context_t context, mp_stream_t stream);
@@ -46,29 +48,40 @@ class CublasLtGemm : public Peer {
   /// The heuristic is asked for so many algorithms.
   static constexpr int kChoices = 8;
 
+  /// Slices of k are added up in fp32, never in the type of D.
+  /// @param desc  also of a batch with strides
   /// @param math  what FP32 operands are multiplied in
   /// @throws std::runtime_error if cuBLASLt has no algorithm for it.
-  CublasLtGemm(const CublasLt &library, const mp_gemm_desc_t &desc,
-               PeerMath math = PeerMath::kFp32);
+  CublasLtGemm(const CublasLt &library, const mp_gemm_desc_t &desc, PeerMath math = PeerMath::kFp32,
+               cublaslt::Epilogue epilogue = cublaslt::kDefault);
   ~CublasLtGemm() override;
 
   /// Algorithms that there are, 1 to kChoices, the heuristic's first choice first.
   size_t choices() const override { return algos_.size(); }
-  /// D = op(A) op(B) + beta D
+  PeerWorkspace workspace(size_t choice) const override {
+    return {.limit = CublasLt::kWorkspaceBytes, .used = workspaces_[choice]};
+  }
+  /// D = epilogue(op(A) op(B) + beta D).  The gradient of a bias has D's type here.
   void enqueue(const Operands &tensors, size_t choice) const override;
 
  private:
   void create_descriptors(const mp_gemm_desc_t &desc, PeerMath math);
+  void set_epilogue(int64_t ld_aux);
+  void set_pointers(const void *bias, const void *aux) const;
+  template <typename Value>
+  void set(cublaslt::MatmulDescAttribute attribute, const Value &value) const;
   void find_algos();
   void destroy_descriptors();
 
   const CublasLt &library_;
   float beta_;
+  cublaslt::Epilogue epilogue_;
   cublaslt::MatmulDesc matmul_ = nullptr;
   cublaslt::MatrixLayout left_ = nullptr;   // our B
   cublaslt::MatrixLayout right_ = nullptr;  // our A
   cublaslt::MatrixLayout out_ = nullptr;    // our D
   std::vector<cublaslt::Algo> algos_;
+  std::vector<int64_t> workspaces_;  ///< that they ask for
 };
 
 }  // namespace mpbench

@@ -1,4 +1,4 @@
-// cuBLASLt as far as one GEMM needs it, declared here so that the bench builds without
+// cuBLASLt as far as GEMMs with an epilogue or a batch need it, declared here so that the bench builds without
 // the CUDA toolkit.  check_cuda.cpp compares every line with the toolkit's headers, where they
 // are installed.
 // Source of names and values: cuBLAS Library documentation, chapter "Using the cuBLASLt API".
@@ -21,8 +21,33 @@ enum DataType : int { kReal32F = 0, kReal16F = 2, kReal16BF = 14 };
 /// kCompute32F: fp32 without tf32.
 enum ComputeType : int { kCompute32F = 68, kCompute32FFastTf32 = 77 };
 enum Operation : int { kOpN = 0, kOpT = 1 };
-enum MatmulDescAttribute : int { kTransA = 3, kTransB = 4 };
-enum PreferenceAttribute : int { kMaxWorkspaceBytes = 1 };
+enum MatmulDescAttribute : int {
+  kTransA = 3,
+  kTransB = 4,
+  kEpilogue = 7,
+  kBiasPointer = 8,
+  kAuxPointer = 11,
+  kAuxLd = 12
+};
+/// Bias, and its gradient, are one column of the column-major D; aux is what GELU was applied to.
+enum Epilogue : int {
+  kDefault = 1,
+  kBias = 4,
+  kReluBias = 6,
+  kGeluAuxBias = 164,
+  kDgeluBgrad = 208
+};
+enum MatrixLayoutAttribute : int { kBatchCount = 5, kStridedBatchOffset = 6 };
+enum PreferenceAttribute : int { kMaxWorkspaceBytes = 1, kReductionSchemes = 3 };
+/// Slices of k are added up in fp32, beside which they are not added up at all.
+enum ReductionScheme : uint32_t { kInComputeType = 2 };
+
+inline DataType data_type(mp_dtype_t dtype) {
+  return dtype == MP_FP16 ? kReal16F : dtype == MP_BF16 ? kReal16BF : kReal32F;
+}
+inline Operation operation(mp_op_t op) {
+  return op == MP_OP_T ? kOpT : kOpN;
+}
 
 struct Algo {
   uint64_t data[8];
@@ -46,6 +71,7 @@ struct Functions {
   Status (*matrix_layout_create)(MatrixLayout *, DataType, uint64_t rows, uint64_t cols,
                                  int64_t ld);
   Status (*matrix_layout_destroy)(MatrixLayout);
+  Status (*matrix_layout_set_attribute)(MatrixLayout, MatrixLayoutAttribute, const void *, size_t);
   Status (*preference_create)(Preference *);
   Status (*preference_destroy)(Preference);
   Status (*preference_set_attribute)(Preference, PreferenceAttribute, const void *, size_t);
@@ -68,6 +94,7 @@ struct Functions {
   X(matmul_desc_set_attribute, cublasLtMatmulDescSetAttribute)      \
   X(matrix_layout_create, cublasLtMatrixLayoutCreate)               \
   X(matrix_layout_destroy, cublasLtMatrixLayoutDestroy)             \
+  X(matrix_layout_set_attribute, cublasLtMatrixLayoutSetAttribute)  \
   X(preference_create, cublasLtMatmulPreferenceCreate)              \
   X(preference_destroy, cublasLtMatmulPreferenceDestroy)            \
   X(preference_set_attribute, cublasLtMatmulPreferenceSetAttribute) \

@@ -3,13 +3,14 @@
 namespace mpbench {
 namespace {
 
-constexpr int64_t kWorkspaceBytes = int64_t{1} << 30;
 constexpr int kMaxAlgos = 16;  // cuDNN has 8 at most
 
 }  // namespace
 
 Cudnn::Cudnn(mp_context_t context, mp_stream_t stream)
-    : library_({"libcudnn.so.9", "libcudnn.so.8"}), workspace_(context, kWorkspaceBytes) {
+    : library_({"libcudnn.so.9", "libcudnn.so.8"}),
+      context_(context),
+      workspace_(context, kWorkspaceBytes) {
 #define FIND(member, function) library_.find(#function, dnn_.member);
   MPBENCH_CUDNN_FUNCTIONS(FIND)
 #undef FIND
@@ -97,7 +98,7 @@ cudnn::AlgoPerf CudnnConv::find(const void *first, const void *second, void *out
   const cudnn::Functions &dnn = library_.dnn_;
   const cudnn::Handle handle = library_.handle_;
   void *const space = library_.workspace_.data();
-  constexpr size_t kSpaceBytes = kWorkspaceBytes;
+  constexpr size_t kSpaceBytes = Cudnn::kWorkspaceBytes;
   cudnn::AlgoPerf found[kMaxAlgos] = {};
   int count = 0;
   cudnn::Status status = 0;

@@ -17,6 +17,8 @@ namespace mpbench {
 class Cudnn {
  public:
   static constexpr char kName[] = "cuDNN";
+  /// Its own, and what an algorithm may use.
+  static constexpr int64_t kWorkspaceBytes = int64_t{1} << 30;
 
   /// @throws std::runtime_error if it is not installed or does not start.
   Cudnn(mp_context_t context, mp_stream_t stream);
@@ -31,10 +33,12 @@ class Cudnn {
  private:
   friend class CudnnConv;
   friend class CudnnGraphConv;
+  friend class CudnnLayer;
 
   void check(cudnn::Status status, const char *call) const;
 
   DynamicLibrary library_;
+  mp_context_t context_;
   cudnn::Functions dnn_;
   cudnn::GraphFunctions graph_;
   cudnn::Handle handle_ = nullptr;
@@ -57,6 +61,7 @@ class CudnnConv {
   CudnnConv &operator=(const CudnnConv &) = delete;
   ~CudnnConv();
 
+  int64_t workspace_bytes() const { return static_cast<int64_t>(best_.memory_bytes); }
   void enqueue(const void *first, const void *second, void *out) const;
 
  private:

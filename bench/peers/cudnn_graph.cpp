@@ -151,7 +151,9 @@ void CudnnGraphConv::find_plans() {
       plan->finalize();
       int64_t bytes = 0;
       plan->get_all(cudnn::kPlanWorkspaceBytes, cudnn::kInt64Type, 1, &bytes);
-      if (bytes <= library_.workspace_.bytes()) plans_.push_back(std::move(plan));
+      if (bytes > library_.workspace_.bytes()) continue;
+      plans_.push_back(std::move(plan));
+      plan_bytes_.push_back(bytes);
     } catch (const std::exception &) {
       // The heuristic does not promise that all of its engines can run.
     }

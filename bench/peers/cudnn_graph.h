@@ -50,6 +50,7 @@ class CudnnGraphConv {
   CudnnGraphConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op);
 
   size_t engines() const { return plans_.size(); }
+  int64_t workspace_bytes(size_t engine) const { return plan_bytes_[engine]; }
   /// @param first, second, out  device; as mp_conv2d_* take them
   void enqueue(const void *first, const void *second, void *out, size_t engine) const;
 
@@ -67,6 +68,7 @@ class CudnnGraphConv {
   mp_conv2d_desc_t desc_;
   Descriptor tensors_[3], convolution_, operation_, graph_;
   std::vector<Descriptor> configs_, plans_;
+  std::vector<int64_t> plan_bytes_;  ///< of workspace
 };
 
 }  // namespace mpbench

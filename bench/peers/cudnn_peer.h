@@ -23,6 +23,10 @@ class CudnnPeer : public Peer {
   }
 
   size_t choices() const override { return graph_ ? graph_->engines() + 1 : 0; }
+  PeerWorkspace workspace(size_t choice) const override {
+    return {.limit = Cudnn::kWorkspaceBytes,
+            .used = choice == 0 ? conv_.workspace_bytes() : graph_->workspace_bytes(choice - 1)};
+  }
   void enqueue(const Operands &t, size_t choice) const override {
     if (choice == 0)
       conv_.enqueue(t.first, t.second, t.out);

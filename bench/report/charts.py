@@ -93,20 +93,20 @@ def _over_gflop(rows: list, field: str, label: str, mark: float):
 
 
 def ratio(device):
-    return _over_gflop(summary.gemms_and_convs(device), "ratio_to_peer", "peer time / mpcore time", 1)
+    return _over_gflop(summary.products(device), "ratio_to_peer", "peer time / mpcore time", 1)
 
 
 def ratio_best(device):
-    return _over_gflop(summary.gemms_and_convs(device), "ratio_to_peer_best", "time of its best of 8 / mpcore time", 1)
+    return _over_gflop(summary.products(device), "ratio_to_peer_best", "time of its best of 8 / mpcore time", 1)
 
 
 def peak(device):
-    return _over_gflop(summary.gemms_and_convs(device), "percent_of_peak", "% of the rate of large squares",
+    return _over_gflop(summary.products(device), "percent_of_peak", "% of the rate of large squares",
                        100)
 
 
 def roofline(device):
-    rows = summary.gemms_and_convs(device)
+    rows = summary.products(device)
     if not rows:
         return None
     figure, axes = pyplot.subplots(figsize=_PHONE)

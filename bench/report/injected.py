@@ -47,6 +47,7 @@ def _gemm_or_conv(row: dict, peak: float, rng) -> dict:
     ratio = rng.lognormvariate(0, 0.2)
     own = row | _extents(row) | _timing(us) | _peer(us, ratio) | {
         "comment": "", "dtype": "fp16", "out_dtype": "fp16", "beta": 0, "workspace_bytes": 0, "sets": 2,
+        "peer_workspace_bytes": 0, "peer_workspace_limit_bytes": 32 << 20,
         "tflops": tflops, "gb_per_s": 1e-3 * row["min_bytes"] / us, "percent_of_peak": 100 * tflops / peak,
         "rank": rng.choice([1, 1, 1, 2, 3, 9]), "rank_of": 40, "fastest_kernel": row["kernel"],
         "chosen_us": 1.1 * us, "fastest_us": us}
@@ -56,6 +57,16 @@ def _gemm_or_conv(row: dict, peak: float, rng) -> dict:
         own |= {"peer_best_choice": 3, "peer_best_of": 8, "peer_best_agrees": True,
                 "ratio_to_peer_best": best} | _timed(best * us, "peer_best_")
     return own
+
+
+def _in_one_call(bench: str, what: dict, peak: float, rng) -> dict:
+    """A GEMM with an epilogue, or a batch: without prediction, rank and FP32 time."""
+    shape = {"m": 64, "n": 128, "k": 256}
+    base = {"bench": bench, "set": "made up", "kernel": "made_up", "flop": 2.0 * 64 * 128 * 256, "min_bytes": 1e5,
+            "predicted_us": 3.0, "shape": f"NT 64x128x256 {next(iter(what.values()))}"}
+    row = _gemm_or_conv(base | {"bench": "gemm"}, peak, rng)
+    left_out = ("predicted_us", "rank", "fastest_kernel", "chosen_us", "fastest_us", "speedup_over", "fp32", "tf32")
+    return {key: value for key, value in row.items() if not key.startswith(left_out)} | shape | what | {"bench": bench}
 
 
 def _step(op: str, layout: str, tensors: int, parameters: int, rng) -> dict:
@@ -69,6 +80,14 @@ def _step(op: str, layout: str, tensors: int, parameters: int, rng) -> dict:
             "percent_of_copy": 100 * gb_per_s / copy_gb_per_s} | _timing(us) | _peer(us, rng.uniform(1, 2))
 
 
+def _layer(op: str, rng) -> dict:
+    row = _step(op, "one", 1, 10**6, rng)
+    own = {"bench": "layers", "set": "layers", "shape": f"{op} 1000x1000", "comment": "", "dtype": "fp16",
+           "min_bytes": 3e7, "workspace_bytes": 0}
+    return {key: value for key, value in row.items()
+            if key not in ("layout", "tensors", "parameters", "bytes_per_parameter")} | own
+
+
 def _call(name: str, problem: str, us: float) -> dict:
     return {"bench": "calls", "call": name, "problem": problem} | _timing(us)
 
@@ -78,6 +97,12 @@ def run(predictions: list, seed: int = 1) -> dict:
     rng = random.Random(seed)
     peak = 700.0
     rows = [_gemm_or_conv(row, peak, rng) for row in predictions]
+    rows += [_in_one_call("epilogue", {"epilogue": name}, peak, rng) for name in ("plain", "bias+GELU+aux")]
+    rows += [_in_one_call("batched", {"form": form, "count": 4, "rows": 256}, peak, rng)
+             for form in ("strided", "grouped")]
+    rows[0] |= {"sustained": _timing(2 * rows[0]["median_us"]), "peer_sustained": _timing(rows[0]["median_us"]),
+                "ratio_to_peer_sustained": 0.5}
+    rows += [_layer(op, rng) for op in ("batchnorm forward", "softmax_xent, gradient")]
     rows += [_step(op, layout, tensors, parameters, rng) for op in ("scale_step adamw", "grad_stats", "scale_step sgd")
              for parameters in (10**6, 10**8) for layout, tensors in (("one", 1), ("100 equal", 100))]
     rows += [_call("mp_gemm", "empty", 0.1), _call("mp_gemm", "4096x4096x4096", 2.5),
@@ -92,7 +117,7 @@ def run(predictions: list, seed: int = 1) -> dict:
     clocks = {"during": "a test", "sm_mhz": 1, "max_sm_mhz": 2, "memory_mhz": 3, "power_w": None,
               "power_limit_w": 4, "temperature_c": 5}
     return {"schema": 1, "device": "made-up <device>", "target": "cuda", "arch": 90, "num_sms": 132,
-            "l2_bytes": 50 << 20, "commit": "none", "command": f"none, seed {seed}",
+            "l2_bytes": 50 << 20, "estimated_costs": seed == 1, "commit": "none", "command": f"none, seed {seed}",
             "date": f"2000-01-0{seed}T00:00:00Z", "driver": "0", "cuda": "0.0", "peak_tflops": peak,
             "peak_from": "nobody", "rows": rows, "clocks": [clocks],
             "peaks": [{"name": "copy", "unit": "GB/s", "rate": 2900.0, "how": "made up"},

@@ -1,7 +1,7 @@
 """What the results of a device lack, a sentence each: suites, peers, baselines, ranks, peaks, clocks."""
 from . import results
 
-PEERS = {"gemm": "cuBLASLt", "rnn": "cuBLASLt", "conv": "cuDNN", "step": "torch (fused AdamW, GradScaler)"}
+PEERS = {"gemm": "cuBLASLt", "epilogue": "cuBLASLt", "batched": "cuBLAS", "rnn": "cuBLASLt", "conv": "cuDNN", "layers": "cuDNN", "step": "torch (fused AdamW, GradScaler)"}
 
 
 def of(device) -> list:

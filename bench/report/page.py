@@ -16,6 +16,8 @@ def _head(device) -> str:
     parts = [f"<h2>{escape(device.name + (', host target' if device.sample else ''))}</h2>"]
     if device.sample:
         parts.append(f'<p class="sample">Sample, {escape(device.sample)}.</p>')
+    if device.estimated_costs:
+        parts.append(f"<p>{escape(device.estimated_costs)}</p>")
     parts.append(folded("Runs, with driver, commit and command", table(
         ["date, UTC", "file", "driver", "CUDA", "commit", "command"], runs)))
     if clocks:
@@ -126,7 +128,7 @@ class _Device:
                         "There is no earlier result of this device.", tables.change(found)),
         ]
         return "\n".join([_head(device), _gap_list(device), tables.summaries(device), tables.worst(device),
-                          tables.peaks(device),
+                          tables.sustained(device), tables.peaks(device),
                           '<div class="charts">', *sections, "</div>", tables.all_rows(device)])
 
 

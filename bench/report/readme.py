@@ -49,7 +49,8 @@ def _device(device) -> str:
     newest = device.newest
     return (f"**{device.name}**, {newest['date'][:10]}, driver {newest['driver']}, CUDA {newest['cuda']}, "
             f"{newest['commit']}; {files}. Times of the peer, FP32 and TF32 are divided by mpcore's, geometric means "
-            "over the shapes; above 1 mpcore is faster.\n" + _gemms_and_convs(device) + _steps(device))
+            "over the shapes; above 1 mpcore is faster." +
+            (f" {device.estimated_costs}" if device.estimated_costs else "") + "\n" + _gemms_and_convs(device) + _steps(device))
 
 
 def figures(runs: list) -> str:

@@ -6,9 +6,10 @@ def lines(runs: list, limit: float) -> list:
     """Of GPUs: a heading for each device, then the slowest first."""
     found = []
     for device in results.devices_of([run for run in runs if run["target"] == "cuda"]):
-        rows = [row for row in device.rows("gemm", "rnn", "conv", "step") if "ratio_to_peer" in row]
+        rows = [row for row in device.rows("gemm", "epilogue", "batched", "rnn", "conv", "layers", "step") if "ratio_to_peer" in row]
         slow = sorted((row for row in rows if row["ratio_to_peer"] < limit), key=lambda row: row["ratio_to_peer"])
         found.append(f"{device.name}: {len(slow)} of {len(rows)} rows below {limit:g} of their peer")
+        found += [device.estimated_costs] if device.estimated_costs else []
         for row in slow:
             best = f", {row['ratio_to_peer_best']:.2f} of its best of 8" if "ratio_to_peer_best" in row else ""
             found.append(f"- {results.name_of(row)} {results.types_of(row)}".rstrip() +

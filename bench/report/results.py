@@ -36,7 +36,7 @@ def types_of(row: dict) -> str:
 
 def worst(rows, count: int):
     """(field, rows): those that are furthest behind their peer; where no row has one, below the peak."""
-    mixed = [row for row in rows if row["bench"] in ("gemm", "conv") and row["dtype"] != "fp32"]
+    mixed = [row for row in rows if row["bench"] in ("gemm", "epilogue", "conv") and row["dtype"] != "fp32"]
     for field in ("ratio_to_peer", "percent_of_peak"):
         having = sorted((row for row in mixed if field in row), key=lambda row: row[field])[:count]
         if having:
@@ -77,6 +77,7 @@ def _contradictions(run: dict):
             "tflops": lambda: 1e-6 * row["flop"] / row["median_us"],
             "ratio_to_peer": lambda: row["peer_median_us"] / row["median_us"],
             "ratio_to_peer_best": lambda: row["peer_best_median_us"] / row["median_us"],
+            "ratio_to_peer_sustained": lambda: row["peer_sustained"]["median_us"] / row["sustained"]["median_us"],
             "speedup_over_fp32": lambda: row["fp32_median_us"] / row["median_us"],
             "speedup_over_tf32": lambda: row["tf32_median_us"] / row["median_us"],
             "percent_of_copy": lambda: 100 * row["gb_per_s"] / row["copy_gb_per_s"],
@@ -131,6 +132,13 @@ class Device:
     def sample(self):
         """Why no figure here counts; None if they do."""
         return next((run["sample"] for run in self.runs if "sample" in run), None)
+
+    @property
+    def estimated_costs(self):
+        """What to say where the newest run chose its kernels by constants that nobody measured; else None."""
+        if not self.newest.get("estimated_costs"):
+            return None
+        return f"The cost table of sm_{self.newest['arch']} is estimated: mptune has not measured it."
 
     @property
     def newest(self) -> dict:

@@ -17,6 +17,13 @@ def _kernels() -> str:
             "build, with occupancy and all instructions.</p>\n" + "\n".join(tables))
 
 
+def _costs(device_class: str, predicted: dict) -> str:
+    if predicted["is_estimated"]:
+        return (f"The cost table of {device_class} is estimated: by constants from data sheets "
+                "(kernels/gemm/tuning_builtin.inc), which no GPU has confirmed.")
+    return f"By the cost table of {device_class}, which mptune measured."
+
+
 def _build(build) -> str:
     parts = []
     if build.library_bytes:
@@ -38,8 +45,7 @@ def _build(build) -> str:
             f"Prediction, not a measurement: {len(rows)} shapes on {device_class} "
             f"with {predicted['num_sms']} SMs", table(
                 ["shape", "GFLOP", "least MB", "predicted µs", "predicted TFLOP/s", "kernel"], rows) +
-            '<p class="faint">By constants from data sheets (kernels/gemm/tuning_builtin.inc), which no GPU has '
-            "confirmed.</p>"))
+            f'<p class="faint">{_costs(device_class, predicted)}</p>'))
     return "<h3>Of this build</h3>\n" + "\n".join(parts) if parts else ""
 
 

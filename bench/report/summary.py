@@ -17,8 +17,14 @@ def gemms_and_convs(device) -> list:
     return [row for row in device.rows("gemm", "rnn", "conv") if row["dtype"] != "fp32"]
 
 
+def products(device) -> list:
+    """The same, with epilogues and batches, which have a peer but no FP32 time."""
+    return gemms_and_convs(device) + [row for row in device.rows("epilogue", "batched") if row["dtype"] != "fp32"]
+
+
 def group_of(row: dict) -> str:
-    return row["set"] if row["bench"] == "gemm" else f"{row['set']} {row['pass']}"
+    part = {"epilogue": "epilogue", "batched": "form"}.get(row["bench"], "pass")
+    return f"{row['set']} {row[part]}" if part in row else row["set"]
 
 
 def by_group(rows: list) -> dict:
@@ -59,7 +65,7 @@ def of_rows(name: str, rows: list, fp32_time) -> Summary:
 
 
 def of_device(device) -> list:
-    return [of_rows(name, rows, device.fp32_time) for name, rows in by_group(gemms_and_convs(device)).items()]
+    return [of_rows(name, rows, device.fp32_time) for name, rows in by_group(products(device)).items()]
 
 
 # ---------------------------------------------------------------------------- the cost model

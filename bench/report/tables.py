@@ -12,6 +12,10 @@ def _two(row: dict, field: str) -> str:
     return figure(row.get(field))
 
 
+def _mebibytes(count) -> str:
+    return GAP if count is None else f"{count / 2**20:.4g}"
+
+
 def summaries(device) -> str:
     rows = [[one.name, one.rows, figure(one.ratio), figure(one.ratio_best), one.slow or "",
              percent(one.percent_of_peak, 0), figure(one.speedup_fp32), figure(one.speedup_tf32)]
@@ -32,7 +36,7 @@ def percent_of(device, row: dict, peak: str):
 
 def peaks(device) -> str:
     """The peaks of the machine, and the row that comes nearest to each."""
-    measured = summary.gemms_and_convs(device) + device.rows("step")
+    measured = summary.products(device) + device.rows("step")
     rows = []
     for name, peak in device.peaks.items():
         shares = [(percent_of(device, row, name), row) for row in measured if percent_of(device, row, name)]
@@ -44,7 +48,7 @@ def peaks(device) -> str:
 
 
 def worst(device) -> str:
-    field, rows = results.worst(device.rows("gemm", "conv"), MOST_WORST)
+    field, rows = results.worst(device.rows("gemm", "epilogue", "conv"), MOST_WORST)
     if not rows:
         return ""
     heading, label, shown = {
@@ -56,6 +60,21 @@ def worst(device) -> str:
           row["kernel"], results.types_of(row)] for row in rows])
 
 
+def sustained(device) -> str:
+    """The rows that were also timed alone, beside what they were in turns with the others."""
+    def load(timing: dict) -> list:
+        return [GAP if timing.get(field) is None else f"{timing[field]:g}" for field in ("sm_mhz", "power_w")]
+
+    rows = [[results.name_of(row), time(row["median_us"]), _two(row, "ratio_to_peer"),
+             time(row["sustained"]["median_us"]), *load(row["sustained"]),
+             time(row.get("peer_sustained", {}).get("median_us")), *load(row.get("peer_sustained", {})),
+             _two(row, "ratio_to_peer_sustained")]
+            for row in summary.products(device) if "sustained" in row]
+    return "<h3>Alone for some seconds</h3>\n" + table(
+        ["shape", "µs in turns", "ratio", "µs alone", "SM MHz", "W", "peer µs alone", "its SM MHz", "its W",
+         "ratio alone"], rows) if rows else ""
+
+
 def all_rows(device) -> str:
     found = [[results.name_of(row), row["comment"], results.types_of(row), row["kernel"],
               time(row["median_us"]), time(row["q1_us"]), time(row["q3_us"]),
@@ -63,8 +82,13 @@ def all_rows(device) -> str:
               *(percent(percent_of(device, row, name)) for name in PEAKS),
               row.get("peer", GAP), time(row.get("peer_median_us")), _two(row, "ratio_to_peer"),
               row.get("peer_best_choice", GAP), time(row.get("peer_best_median_us")),
-              _two(row, "ratio_to_peer_best")]
-             for row in device.rows("gemm", "rnn", "conv")]
+              _two(row, "ratio_to_peer_best"), *map(_mebibytes, (
+                  row["workspace_bytes"], row.get("peer_workspace_bytes"), row.get("peer_workspace_limit_bytes")))]
+             for row in device.rows("gemm", "epilogue", "batched", "rnn", "conv")]
+    layers = [[results.name_of(row), row["comment"], row["dtype"], time(row["median_us"]), time(row["q1_us"]),
+               time(row["q3_us"]), f"{row['gb_per_s']:.4g}", percent(row["percent_of_copy"]),
+               row.get("peer", GAP), time(row.get("peer_median_us")), _two(row, "ratio_to_peer")]
+              for row in device.rows("layers")]
     steps = [[results.name_of(row), str(row["tensors"]), time(row["median_us"]), time(row["q1_us"]),
               time(row["q3_us"]), f"{row['gb_per_s']:.4g}", percent(row["percent_of_copy"]),
               row.get("peer", GAP), time(row.get("peer_median_us")), _two(row, "ratio_to_peer")]
@@ -72,7 +96,9 @@ def all_rows(device) -> str:
     peer = ["peer", "peer µs", "ratio"]
     return folded(f"All {len(found)} GEMMs and convolutions", table(
         ["shape", "", "types", "kernel", "µs", "q1", "q3", "TFLOP/s", "GB/s", "% peak", *(f"% {name}" for name in PEAKS), *peer,
-         "best of 8 is choice", "its µs", "ratio to it"], found)) + \
+         "best of 8 is choice", "its µs", "ratio to it", "workspace MiB", "peer's MiB", "its limit"], found)) + \
+        folded(f"All {len(layers)} layers", table(
+            ["layer", "", "type", "µs", "q1", "q3", "GB/s", "% copy", *peer], layers)) + \
         folded(f"All {len(steps)} steps", table(
             ["operation", "tensors", "µs", "q1", "q3", "GB/s", "% copy", *peer], steps))
 

@@ -13,14 +13,16 @@ struct Figures {
   float beta;
   double flop, min_bytes;  ///< every operand once
   std::string kernel;
-  double predicted_us;  ///< by the cost model that chose the kernel
+  double predicted_us;  ///< by the cost model that chose the kernel; 0 = not known
   int64_t workspace_bytes;
   int64_t sets;  ///< of operands, taken in turn
   Timing timing;
   std::optional<PeerResult> peer;  ///< its first choice
+  std::optional<PeerWorkspace> peer_workspace;
   std::optional<BestChoice> peer_best;
   Baselines baselines;
   std::optional<RankResult> rank;
+  std::optional<SustainedResult> sustained;
 
   double teraflops() const { return 1e-3 * timing.giga_per_s(flop); }
 };

@@ -54,6 +54,9 @@ Report::Report(const Options &options, const Machine &machine)
   print(machine.on_host() ? "Target: host.  These are times of the CPU that stands in for a GPU; "
                             "they are not GPU figures\nand say nothing about any GPU.\n"
                           : text("Target: cuda, %s.\n", machine.info().name));
+  if (machine.has_estimated_costs())
+    print(text("The cost table of sm_%d is estimated: mptune has not measured it.\n",
+               machine.info().arch));
   if (!machine.nvml_gap().empty())
     add_note("No clocks, power or temperature: " + machine.nvml_gap() + ".");
 }
@@ -67,6 +70,7 @@ void Report::describe(const Machine &machine) {
                    {"arch", info.arch},
                    {"num_sms", info.num_sms},
                    {"l2_bytes", info.l2_bytes},
+                   {"estimated_costs", machine.has_estimated_costs()},
                    {"commit", mp_build_info()},
                    {"command", options_.command},
                    {"date", mptools::utc_now()},

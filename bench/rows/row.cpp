@@ -58,6 +58,11 @@ void add_result(Json &json, const std::string &name, const PeerResult &result, c
   if (!is_wrong(result)) json["ratio_to_" + name] = ratio_to_peer(result, own);
 }
 
+void add_workspace(Json &json, const std::string &name, const PeerWorkspace &workspace) {
+  json[name + "_workspace_limit_bytes"] = workspace.limit;
+  if (workspace.used >= 0) json[name + "_workspace_bytes"] = workspace.used;
+}
+
 void add_peer(Json &json, const std::optional<PeerResult> &peer, const Timing &own) {
   if (!peer) return;
   json["peer"] = peer->name;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "bench/common.h"
+#include "bench/peers/peer.h"
 #include "bench/timing/timing.h"
 #include "support/json.h"
 
@@ -26,6 +27,7 @@ struct PeerResult {
 /// The fastest of the peer's own choices for a problem.
 struct BestChoice {
   int64_t choice, of;  ///< from 1, the one that is the peer
+  PeerWorkspace workspace;
   PeerResult result;
 };
 
@@ -33,6 +35,12 @@ struct BestChoice {
 struct Baselines {
   std::optional<PeerResult> fp32;  ///< without TF32
   std::optional<PeerResult> tf32;  ///< where it is allowed
+};
+
+/// Each alone for some seconds, after as many.
+struct SustainedResult {
+  Timing own;
+  std::optional<Timing> peer;  ///< of its first choice
 };
 
 /// How good the choice of the kernel was, over all kernels that can run the problem.
@@ -77,6 +85,8 @@ void add_gpu_load(Json &json, const std::optional<GpuLoad> &gpu);
 void add_times(Json &json, const std::string &name, const PeerResult &result);
 /// The same, whether it has computed the same, and the ratio if it has.
 void add_result(Json &json, const std::string &name, const PeerResult &result, const Timing &own);
+/// As NAME_workspace_limit_bytes, and NAME_workspace_bytes where it is known.
+void add_workspace(Json &json, const std::string &name, const PeerWorkspace &workspace);
 void add_peer(Json &json, const std::optional<PeerResult> &peer, const Timing &own);
 
 }  // namespace mpbench

@@ -15,6 +15,7 @@ Comparand GemmTimer::comparand(const Shape &shape, mp_dtype_t out_dtype) const {
   mp_gemm_desc_t fp32_desc = desc;
   fp32_desc.dtype_ab = fp32_desc.dtype_cd = MP_FP32;
   return {.name = shape.name(),
+          .is_headline = shape.comment.starts_with("headline"),
           .operation = [=, this] { return gemm_operation(machine_, shape, desc); },
           .fp32_operation = [=, this] { return gemm_operation(machine_, shape, fp32_desc); },
           .library = library_ ? name_of(*library_) : "",

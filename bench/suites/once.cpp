@@ -5,17 +5,26 @@
 #include <stdexcept>
 
 #include "bench/shapes/conv_shapes.h"
+#include "bench/shapes/epilogue_shapes.h"
 #include "bench/shapes/shapes.h"
 #include "problem.h"
 
 namespace mpbench {
 namespace {
 
+template <typename Shape>
+const std::string &set_of(const Shape &shape) {
+  return shape.set;
+}
+const std::string &set_of(const EpilogueShape &shape) {
+  return shape.gemm.set;
+}
+
 /// Of the name "set shape"; DeepBench lists some twice.
 template <typename Shape>
 const Shape *find_shape(const std::vector<Shape> &shapes, const std::string &name) {
   const auto found = std::find_if(shapes.begin(), shapes.end(), [&](const Shape &shape) {
-    return shape.set + ' ' + shape.name() == name;
+    return set_of(shape) + ' ' + shape.name() == name;
   });
   return found == shapes.end() ? nullptr : &*found;
 }
@@ -39,6 +48,13 @@ void call_once(const Options &options, const Machine &machine) {
     if (const Shape *const shape = find_shape(shapes, options.once)) {
       const mp_gemm_desc_t desc = make_desc(*shape, options.dtype, options.out_dtype);
       return call(machine, pool, gemm_operation(machine, *shape, desc), options.once);
+    }
+  }
+  if (options.has_suite("epilogue")) {
+    const std::vector<EpilogueShape> shapes = read_epilogue_shapes(asked, machine.on_host());
+    if (const EpilogueShape *const shape = find_shape(shapes, options.once)) {
+      const mp_gemm_desc_t desc = make_desc(*shape, options.dtype);
+      return call(machine, pool, epilogue_operation(machine, *shape, desc), options.once);
     }
   }
   if (options.has_suite("conv")) {

@@ -38,7 +38,43 @@ void set_elems(Operation &operation, const ConvShape &shape) {
   operation.out_elems = is_fprop ? y : is_wgrad ? filter : x;
 }
 
+/// cuDNN may take Winograd's algorithm, which rounds transformed images and filters to the type of the
+/// tensors.  F(4x4, 3x3), the largest tile in use, makes their roundings up to an order of magnitude
+/// larger than those of a plain product: 8 roundings of P.
+/// Source: Lavin, Gray, Fast Algorithms for Convolutional Neural Networks, 2016.
+Tolerance tolerance_of(const ConvShape &shape, const mp_conv2d_desc_t &desc) {
+  const double terms = shape.op == MP_CONV_FPROP   ? shape.filter_elems() / shape.k
+                       : shape.op == MP_CONV_DGRAD ? shape.filter_elems() / shape.c
+                                                   : shape.y_elems() / shape.k;
+  const auto count = static_cast<int64_t>(terms);
+  Tolerance tolerance = tolerance_of_sums(count, desc.dtype_out);
+  if (desc.dtype != MP_FP32)
+    tolerance.absolute += 8 * unit_roundoff(desc.dtype) * magnitude_of_sums(count);
+  return tolerance;
+}
+
+mp_epilogue_t epilogue_of(Epilogue epilogue, mp_dtype_t dtype, const EpilogueTensors &t) {
+  mp_epilogue_t description = mp_epilogue_default();
+  description.bias = t.bias;
+  description.bias_dtype = dtype;
+  description.aux = t.aux;
+  description.dbias = t.dbias;
+  description.amax = t.amax;
+  description.found_inf = t.found_inf;
+  description.activation = epilogue == Epilogue::kBiasRelu      ? MP_ACT_RELU
+                           : epilogue == Epilogue::kBiasGeluAux ? MP_ACT_GELU
+                           : epilogue == Epilogue::kDgeluDbias  ? MP_ACT_DGELU
+                                                                : MP_ACT_NONE;
+  return description;
+}
+
 }  // namespace
+
+void add_gemm_kernels(Operation &operation, const Machine &machine, const mp_gemm_desc_t &desc) {
+  add_kernels(operation, [&](int32_t index, mp_kernel_info_t *info) {
+    return mp_gemm_kernel_info(machine.context(), &desc, index, info);
+  });
+}
 
 Operation gemm_operation(const Machine &machine, const Shape &shape, const mp_gemm_desc_t &desc) {
   Operation operation{.first_elems = desc.m * desc.k,
@@ -52,6 +88,7 @@ Operation gemm_operation(const Machine &machine, const Shape &shape, const mp_ge
                       .min_bytes = min_bytes(desc, shape.calls),
                       .kernels = {},
                       .predicted_us = 0,
+                      .tolerance = tolerance_of_sums(desc.k, desc.dtype_cd),
                       .workspace_bytes = {},
                       .enqueue = {}};
   operation.workspace_bytes = [&machine, desc](const char *kernel) {
@@ -66,9 +103,30 @@ Operation gemm_operation(const Machine &machine, const Shape &shape, const mp_ge
     check(mp_gemm(machine.context(), &forced, t.first, t.second, t.out, t.out, nullptr,
                   workspace.data(), static_cast<size_t>(workspace.bytes()), machine.stream()));
   };
-  add_kernels(operation, [&](int32_t index, mp_kernel_info_t *info) {
-    return mp_gemm_kernel_info(machine.context(), &desc, index, info);
-  });
+  add_gemm_kernels(operation, machine, desc);
+  return operation;
+}
+
+Operation epilogue_operation(const Machine &machine, const EpilogueShape &shape,
+                             const mp_gemm_desc_t &desc) {
+  const Epilogue epilogue = shape.epilogue;
+  Operation operation = gemm_operation(machine, shape.gemm, desc);
+  operation.epilogue = epilogue;
+  operation.row_elems = desc.n;
+  operation.min_bytes = min_bytes(shape, desc);
+  if (epilogue == Epilogue::kBiasGeluAux || epilogue == Epilogue::kDgeluDbias) {
+    // Neither GELU nor its derivative is steeper than 1.13, and tanh may be that of the hardware, whose
+    // relative error is 2^-11 (PTX ISA, tanh.approx.f32).
+    operation.tolerance.absolute =
+        1.13 * operation.tolerance.absolute + 0x1p-10 * magnitude_of_sums(desc.k);
+  }
+  operation.enqueue = [&machine, desc, epilogue](const char *kernel, const Operands &t,
+                                                 const Buffer &workspace) {
+    const mp_gemm_desc_t forced = with_kernel(desc, kernel);
+    const mp_epilogue_t description = epilogue_of(epilogue, desc.dtype_cd, t.epilogue);
+    check(mp_gemm(machine.context(), &forced, t.first, t.second, t.out, t.out, &description,
+                  workspace.data(), static_cast<size_t>(workspace.bytes()), machine.stream()));
+  };
   return operation;
 }
 
@@ -89,6 +147,7 @@ Operation conv_operation(const Machine &machine, const ConvShape &shape,
                       .min_bytes = min_bytes(shape, desc),
                       .kernels = {},
                       .predicted_us = 0,
+                      .tolerance = tolerance_of(shape, desc),
                       .workspace_bytes = {},
                       .enqueue = {}};
   set_elems(operation, shape);

@@ -5,8 +5,11 @@
 #include <vector>
 
 #include "bench/peers/peer.h"
+#include "bench/shapes/batched_shapes.h"
 #include "bench/shapes/conv_shapes.h"
+#include "bench/shapes/epilogue_shapes.h"
 #include "bench/shapes/shapes.h"
+#include "bench/timing/agreement.h"
 #include "bench/timing/machine.h"
 
 namespace mpbench {
@@ -20,13 +23,23 @@ struct Operation {
   double flop, min_bytes;             ///< of all calls; every operand is counted once
   std::vector<const char *> kernels;  ///< that can run it, the library's choice first
   double predicted_us;                ///< of all calls, by the cost model that chose the kernel
+  Tolerance tolerance;                ///< of an element of the output, between mpcore and a peer
+  Epilogue epilogue = Epilogue::kNone;
+  int64_t row_elems = 0;                ///< of the output, where there is an epilogue
+  std::vector<ItemOffsets> items = {};  ///< of a batch: each has a pointer in Operands::items
 
   /// @param kernel  NULL: the library's choice
   std::function<int64_t(const char *kernel)> workspace_bytes;
   std::function<void(const char *kernel, const Operands &, const Buffer &workspace)> enqueue;
 };
 
+/// Fills in the kernels that can run it, and the predicted time.
+void add_gemm_kernels(Operation &operation, const Machine &machine, const mp_gemm_desc_t &desc);
+
 Operation gemm_operation(const Machine &machine, const Shape &shape, const mp_gemm_desc_t &desc);
+
+Operation epilogue_operation(const Machine &machine, const EpilogueShape &shape,
+                             const mp_gemm_desc_t &desc);
 
 Operation conv_operation(const Machine &machine, const ConvShape &shape,
                          const mp_conv2d_desc_t &desc);

@@ -1,6 +1,9 @@
 // An operation with its data: what mpcore and its peers are given.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "bench/timing/timing.h"
 #include "operation.h"
 
@@ -15,6 +18,7 @@ class Problem {
   const Operation &operation() const { return operation_; }
   int64_t sets() const { return static_cast<int64_t>(sets_.size()); }
   const Operands &first_set() const { return sets_.front(); }
+  const std::vector<Operands> &all_sets() const { return sets_; }
   /// What the library asks for, and what forced kernels have asked for since.
   int64_t workspace_bytes() const { return workspace_.bytes(); }
 
@@ -22,12 +26,15 @@ class Problem {
   Work own(const char *kernel = nullptr);
   Work peer(const Peer &peer, size_t choice = 0);
 
-  /// Whether the output is the same within the roundings that two correct implementations may
-  /// differ by.
-  bool agrees_with(const Peer &peer, size_t choice);
+  /// Compares all that is written, but the sums and flags of an epilogue, with what the peer writes.
+  /// @return a clause that says what differs, "" if nothing does
+  std::string difference_to(const Peer &peer, size_t choice);
 
  private:
   void fill_sets(RandomPool &pool);
+  int64_t pointer_bytes() const;
+  void put_pointers(Operands &set, char *memory) const;
+  std::vector<Result> results_of(const Operands &set) const;
   void reserve_workspace(const char *kernel);
   int64_t first_bytes() const;
   int64_t out_bytes() const;

@@ -19,9 +19,11 @@ Figures untimed_figures(const Problem &problem) {
           .sets = problem.sets(),
           .timing = {},
           .peer = {},
+          .peer_workspace = {},
           .peer_best = {},
           .baselines = {},
-          .rank = {}};
+          .rank = {},
+          .sustained = {}};
 }
 
 }  // namespace
@@ -71,12 +73,19 @@ Figures ProblemTimer::compare(const Comparand &comparand, Problem &problem, cons
     add_baselines(comparand, fp32_side, comparison, figures.baselines);
 
   figures.timing = comparison.run(stopwatch_, pace);
+  const double seconds = options_.sustained_seconds(comparand.is_headline, machine_.on_host());
+  if (seconds > 0) {
+    figures.sustained = SustainedResult{stopwatch_.sustain(problem.own(), seconds), {}};
+    if (peer) figures.sustained->peer = stopwatch_.sustain(problem.peer(*peer), seconds);
+  }
   if (!peer) return figures;
+  figures.peer_workspace = peer->workspace(0);
   figures.peer->agrees = check_agreement(comparand, problem, *peer, 0);
   if (best_result) best_result->agrees = check_agreement(comparand, problem, *peer, best);
   if (peer->choices() > 0)
     figures.peer_best = BestChoice{.choice = static_cast<int64_t>(best) + 1,
                                    .of = static_cast<int64_t>(peer->choices()),
+                                   .workspace = peer->workspace(best),
                                    .result = best_result.value_or(*figures.peer)};
   return figures;
 }
@@ -91,8 +100,10 @@ size_t ProblemTimer::best_choice(Problem &problem, const Peer &peer) const {
 
 bool ProblemTimer::check_agreement(const Comparand &comparand, Problem &problem, const Peer &peer,
                                    size_t choice) {
-  if (problem.agrees_with(peer, choice)) return true;
-  report_.add_failure("mpcore and " + comparand.library + " differ for " + comparand.name + ".");
+  const std::string differs = problem.difference_to(peer, choice);
+  if (differs.empty()) return true;
+  report_.add_failure("mpcore and " + comparand.library + " differ for " + comparand.name + ": " +
+                      differs + ".");
   return false;
 }
 

@@ -16,7 +16,8 @@ namespace mpbench {
 
 /// What is timed, and what makes its peers.
 struct Comparand {
-  std::string name;  ///< of the shape
+  std::string name;          ///< of the shape
+  bool is_headline = false;  ///< also timed alone, unless options say otherwise
   std::function<Operation()> operation, fp32_operation;
   std::string library;  ///< of the peers, with its version; empty = there is none
   /// Both throw std::runtime_error where the library has no algorithm for the problem.

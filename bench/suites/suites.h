@@ -8,11 +8,20 @@ namespace mpbench {
 /// Every GEMM that the options ask for, after the rate of large squares.
 Suite gemm_suite(const Options &options, const Machine &machine, Report &report);
 
+/// GEMMs with every epilogue that the options ask for.
+Suite epilogue_suite(const Options &options, const Machine &machine, Report &report);
+
+/// Every batch and group of GEMMs that the options ask for.
+Suite batched_suite(const Options &options, const Machine &machine, Report &report);
+
 /// The GEMMs of every recurrent layer that the options ask for.
 Suite rnn_suite(const Options &options, const Machine &machine, Report &report);
 
 /// Every convolution that the options ask for.
 Suite conv_suite(const Options &options, const Machine &machine, Report &report);
+
+/// Every layer that the options ask for.
+Suite layers_suite(const Options &options, const Machine &machine, Report &report);
 
 /// The optimizer step and its parts, over layouts of 10^5 to 10^9 parameters.
 Suite step_suite(const Options &options, const Machine &machine, Report &report);

@@ -1,3 +1,4 @@
+#define MP_ENABLE_EXPERIMENTAL
 #include "machine.h"
 
 #include <unistd.h>
@@ -38,6 +39,14 @@ Machine::Machine(int32_t device, int32_t sm_limit)
   } catch (const std::exception &error) {
     nvml_gap_ = error.what();
   }
+}
+
+bool Machine::has_estimated_costs() const {
+  const mp_gemm_desc_t any = mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16);
+  mp_kernel_info_t kernel;
+  MP_INIT_STRUCT(&kernel);
+  check(mp_gemm_kernel_info(context(), &any, 0, &kernel));
+  return kernel.is_estimated != 0;
 }
 
 int64_t Machine::sets_beyond_l2(int64_t bytes) const {

@@ -31,6 +31,9 @@ class Machine {
   mp_stream_t stream() const { return cuda_ ? cuda_->stream() : nullptr; }
   void synchronize() const { check(mp_stream_sync(context(), stream())); }
 
+  /// Whether the constants by which the library chooses kernels here were never measured (mptune).
+  bool has_estimated_costs() const;
+
   /// Data sets of `bytes` that calls must take in turn so that none finds its data in L2.
   int64_t sets_beyond_l2(int64_t bytes) const;
 

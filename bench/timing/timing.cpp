@@ -131,6 +131,31 @@ std::vector<Timing> Stopwatch::time(const std::vector<Work> &works, const Pace &
   return timings;
 }
 
+Timing Stopwatch::sustain(const Work &work, double seconds) const {
+  constexpr double kBatchUs = 2e3;
+  const Batch one =
+      warm_up(work, {.warm_up_us = 0, .batch_us = kBatchUs, .budget_us = 0, .least_batches = 1});
+  Timing timing{};
+  timing.enqueue_us = one.enqueue_us;
+  timing.calls_per_batch = whole_between(kBatchUs / one.call_us, 1, kMaxCalls);
+  // The first half brings the device to its clocks, the second is what counts; each has a batch at least.
+  std::vector<double> call_us;
+  const auto run_for = [&](double us) {
+    call_us.clear();
+    const Clock::time_point start = Clock::now();
+    do {
+      call_us.push_back(run_batch(work, timing.calls_per_batch, one.enqueue_us).call_us);
+    } while (us_since(start) < us);
+  };
+  run_for(seconds * 1e6 / 2);
+  std::optional<GpuWatch> watch;
+  if (machine_.nvml() != nullptr) watch.emplace(*machine_.nvml());
+  run_for(seconds * 1e6 / 2);
+  if (watch) timing.gpu = watch->stop();
+  set_quartiles(timing, std::move(call_us));
+  return timing;
+}
+
 std::vector<Timing> Stopwatch::time_host(const std::vector<Work> &works) const {
   std::vector<double> expected_us;
   for (const Work &work : works) {

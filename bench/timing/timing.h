@@ -70,6 +70,9 @@ class Stopwatch {
   std::vector<Timing> time(const std::vector<Work> &works, const Pace &pace,
                            const std::function<void()> &other = nullptr) const;
 
+  /// `work` alone for so long, so that clocks settle as its own power and heat let them; of the second half.
+  Timing sustain(const Work &work, double seconds) const;
+
   /// How long the host spends in a call of each of `works`, in turns.  The device has other work
   /// meanwhile and its queue is never full, so that no call waits.
   std::vector<Timing> time_host(const std::vector<Work> &works) const;

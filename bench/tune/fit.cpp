@@ -180,6 +180,7 @@ class TuningFit {
       if (constants.k_us > 0 && unaligned > 0) slowdowns.push_back(unaligned / constants.k_us);
     }
     // One for all kernels, and not below 1: aligned rows are what the kernels were made for.
+    tuning.estimated = 0;
     if (!slowdowns.empty()) tuning.unaligned = std::max(1.0, median(slowdowns));
     return tuning;
   }

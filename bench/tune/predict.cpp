@@ -99,9 +99,10 @@ std::vector<Prediction> predictions(const Options &options, const mp::Device &de
 }
 
 std::string predictions_text(const std::vector<Prediction> &predictions, const mp::Device &device) {
+  const bool is_estimated = mp::is_estimated(mp::builtin_gemm_tuning(), device);
   std::string lines =
-      text("Predicted for %s with %d SMs, by the built-in table; nothing was measured.\n\n",
-           class_name(device).c_str(), device.num_sms) +
+      text("Predicted for %s with %d SMs, by the built-in table%s; nothing was measured.\n\n",
+           class_name(device).c_str(), device.num_sms, is_estimated ? ", which is estimated" : "") +
       text("%-28s %-40s %9s %9s %10s  %s\n", "set", "shape", "GFLOP", "MB", "us", "kernel");
   for (const Prediction &p : predictions)
     lines += text("%-28s %-40s %9.4g %9.4g %10.1f  %s\n", p.set.c_str(), p.shape.c_str(),
@@ -121,6 +122,7 @@ std::string predictions_json(const std::vector<Prediction> &predictions, const m
                     {"predicted_us", p.us}});
   return mptools::json_text({{"class", class_name(device)},
                              {"num_sms", device.num_sms},
+                             {"is_estimated", mp::is_estimated(mp::builtin_gemm_tuning(), device)},
                              {"commit", mp_build_info()},
                              {"predictions", rows}});
 }

@@ -970,7 +970,9 @@ module mpcore_c
   !> One kernel and what it makes of a problem.
   type, bind(c) :: mp_kernel_info_t
     integer(c_int32_t) :: struct_size = 40_c_int32_t
-    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    !> 1: the constants behind predicted_us were never measured on this class of
+    !> device; 0: mptune measured them
+    integer(c_int32_t) :: is_estimated = 0_c_int32_t
     !> static storage, e.g. "wmma_128x128x32_s3"
     type(c_ptr) :: name = c_null_ptr
     !> why it cannot run the problem, one clause, static storage; NULL = it can

@@ -92,6 +92,9 @@ struct GemmChoice {
 struct GemmTuning;
 const GemmTuning &builtin_gemm_tuning();
 
+/// Whether the constants of the class of `device` are estimates that nobody measured.
+bool is_estimated(const GemmTuning &tuning, const Device &device);
+
 /// The built-in constants, with those of a table (a text, see tuning.h) in their place.  NULL if
 /// it is no table; then `why` is one clause, "line 3: ...".
 std::shared_ptr<const GemmTuning> parse_gemm_tuning(std::string_view text, std::string *why);

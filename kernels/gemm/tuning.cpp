@@ -26,7 +26,8 @@ constexpr Key<ClassTuning> kClassKeys[] = {{"launch_us", &ClassTuning::launch_us
                                            {"l2_us_per_mb", &ClassTuning::l2_us_per_mb},
                                            {"partial_us_per_mb", &ClassTuning::partial_us_per_mb},
                                            {"sum_us_per_mb", &ClassTuning::sum_us_per_mb},
-                                           {"unaligned", &ClassTuning::unaligned}};
+                                           {"unaligned", &ClassTuning::unaligned},
+                                           {"estimated", &ClassTuning::estimated}};
 constexpr Key<KernelTuning> kKernelKeys[] = {{"start_us", &KernelTuning::start_us},
                                              {"c2", &KernelTuning::c2}};
 
@@ -153,6 +154,10 @@ DeviceClass class_of(const Device &device) {
   if (device.target == MP_TARGET_HOST) return DeviceClass::host;
   if (device.arch >= 90) return DeviceClass::sm_90;
   return device.arch >= 80 ? DeviceClass::sm_80 : DeviceClass::sm_75;
+}
+
+bool is_estimated(const GemmTuning &tuning, const Device &device) {
+  return tuning.of(class_of(device)).estimated != 0;
 }
 
 const GemmTuning &builtin_gemm_tuning() {

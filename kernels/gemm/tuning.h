@@ -14,6 +14,8 @@
 //     partial_us_per_mb   partial sums of a split, written, or read by a pass of its own
 //     sum_us_per_mb       partial sums that the last block of a tile adds up alone
 //     unaligned           K_US of the wmma kernels times this where rows are not 16-byte aligned
+//     estimated           1 where the constants come from data sheets and nobody measured them; mptune
+//                         writes 0
 //
 // KERNEL is a name without _c2 and _k4.  TILE_US is what an SM spends on a tile however short k
 // is, K_US what it spends on 1024 elements of k of one tile; when several blocks share an SM,
@@ -53,6 +55,7 @@ struct KernelTuning {
 struct ClassTuning {
   double launch_us, dram_us_per_mb, l2_us_per_mb, partial_us_per_mb, sum_us_per_mb;
   double unaligned = 1;
+  double estimated = 0;
   std::array<KernelTuning, kNumGemmTiles> kernels;
 
   const KernelTuning &of(const GemmKernel &kernel) const {

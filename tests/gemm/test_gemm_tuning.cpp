@@ -15,12 +15,12 @@ using namespace mptest;
 
 namespace {
 
-std::string first_kernel() {
+mp_kernel_info_t first_kernel() {
   const mp_gemm_desc_t desc = mp_gemm_desc_default(256, 256, 256, MP_FP16, MP_FP16);
   mp_kernel_info_t best;
   MP_INIT_STRUCT(&best);
   require_ok(mp_gemm_kernel_info(context(), &desc, 0, &best));
-  return best.name;
+  return best;
 }
 
 /// What the hidden test prints, log included, in a process with that value of the variable.
@@ -54,8 +54,9 @@ std::string strange_table() {
 }  // namespace
 
 TEST_CASE("the first kernel", "[.]") {
-  std::printf("kernel: %s\n", first_kernel().c_str());
-  std::printf("again: %s\n", first_kernel().c_str());
+  std::printf("kernel: %s\n", first_kernel().name);
+  std::printf("again: %s\n", first_kernel().name);
+  std::printf("estimated: %u\n", first_kernel().is_estimated);
 }
 
 TEST_CASE("tuning: MP_GEMM_TUNING names the table that decides", "[gemm]") {
@@ -65,6 +66,19 @@ TEST_CASE("tuning: MP_GEMM_TUNING names the table that decides", "[gemm]") {
   CHECK(times(output, "kernel: simt_64x64x16\n") == 1);
   CHECK(times(output, "again: simt_64x64x16\n") == 1);
   CHECK(times(output, "mp_gemm: MP_GEMM_TUNING = " + file.path() + " is used\n") == 1);
+}
+
+TEST_CASE("tuning: a prediction says whether its constants were measured", "[gemm]") {
+  const auto table = [](const std::string &value) {
+    std::string text;
+    for (const std::string name : {"sm_75", "sm_80", "sm_90", "host"})
+      text += name + " estimated=" + value + "\n";
+    return text;
+  };
+  for (const std::string value : {"0", "1"}) {
+    const TextFile file(table(value));
+    CHECK(times(output_with(file.path()), "estimated: " + value + "\n") == 1);
+  }
 }
 
 TEST_CASE("tuning: a file that is no table is logged once, and not used", "[gemm]") {

@@ -64,6 +64,19 @@ TEST_CASE("tuning: what a table leaves out is as in the built-in one, and later 
   CHECK(why_no_table("# nothing\n\n\n") == "");
 }
 
+TEST_CASE("tuning: the built-in constants of GPUs are estimates until a table says otherwise") {
+  const mp::GemmTuning &builtin = mp::builtin_gemm_tuning();
+  for (const mp::Device &device : {t4(), a100(), h200()}) CHECK(is_estimated(builtin, device));
+  CHECK(!is_estimated(builtin, host_device()));
+  // What mptune writes says so; other constants alone do not.
+  const mp::GemmTuning measured = parsed("sm_90 launch_us=1 estimated=0\nsm_80 launch_us=1\n");
+  CHECK(!is_estimated(measured, h200()));
+  CHECK(is_estimated(measured, a100()));
+  const std::string written = tuning_text(measured, mp::DeviceClass::sm_90, {});
+  CHECK(!is_estimated(parsed(written), h200()));
+  CHECK(is_estimated(parsed(tuning_text(builtin, mp::DeviceClass::sm_90, {})), h200()));
+}
+
 TEST_CASE("tuning: an error names its line and its word") {
   struct Case {
     const char *text, *why;

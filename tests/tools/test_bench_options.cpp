@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "bench/options.h"
+#include "bench/shapes/batched_shapes.h"
 #include "bench/shapes/conv_shapes.h"
+#include "bench/shapes/epilogue_shapes.h"
+#include "bench/shapes/layer_shapes.h"
 #include "bench/shapes/rnn_shapes.h"
 #include "bench/shapes/selection.h"
 #include "bench/shapes/sets.h"
@@ -95,8 +98,19 @@ TEST_CASE("bench: the host target is quick unless shapes are asked for", "[bench
   CHECK(parse({"--quick"}).is_quick(false));
 }
 
+TEST_CASE("bench: the headline shape is timed alone on a GPU, others where that is asked for",
+          "[bench]") {
+  CHECK(parse({}).sustained_seconds(true, false) == 3);
+  CHECK(parse({}).sustained_seconds(false, false) == 0);
+  CHECK(parse({}).sustained_seconds(true, true) == 0);
+  CHECK(parse({"--sustained", "0.5"}).sustained_seconds(false, true) == 0.5);
+  CHECK(parse({"--sustained", "0"}).sustained_seconds(true, false) == 0);
+  require_refused({"--sustained", "-1"}, "--sustained");
+  require_refused({"--sustained", "x"}, "--sustained");
+}
+
 TEST_CASE("bench: wrong flags are refused", "[bench]") {
-  require_refused({"gemv"}, "there are gemm, rnn, conv");
+  require_refused({"gemv"}, "there are gemm, epilogue, batched, rnn, conv, layers");
   require_refused({"--grep", "x"}, "--grep");
   require_refused({"--filter"}, "--filter");
   require_refused({"--limit", "0"}, "at least 1");
@@ -161,9 +175,33 @@ TEST_CASE("bench: a quick run has something of every set", "[bench]") {
     sets.insert(shape.set);
   for (const mpbench::RnnShape &shape : mpbench::read_rnn_shapes(options, on_host))
     sets.insert(shape.set);
+  for (const mpbench::EpilogueShape &shape : mpbench::read_epilogue_shapes(options, on_host))
+    sets.insert(shape.gemm.set);
+  for (const mpbench::BatchedShape &shape : mpbench::read_batched_shapes(options, on_host))
+    sets.insert(shape.gemm.set);
+  for (const mpbench::LayerShape &shape : mpbench::read_layer_shapes(options, on_host))
+    sets.insert(shape.set);
   for (const mpbench::ShapeSet &set : mpbench::kShapeSets) {
     CAPTURE(set.name);
     if (set.suite == std::string("allreduce")) continue;
     CHECK(sets.count(set.name) == 1);
   }
+}
+
+TEST_CASE("bench: epilogues and batches are measured in every form", "[bench]") {
+  if (!std::ifstream("bench/shapes/transformer_gemm_shapes.csv"))
+    return mptest::skip("not started in the repository");
+  const bool on_host = GENERATE(false, true);
+  std::set<std::string> kinds;
+  for (const mpbench::EpilogueShape &shape :
+       mpbench::read_epilogue_shapes(parse({"--quick"}), on_host))
+    kinds.insert(shape.gemm.name().substr(0, 3) + name_of(shape.epilogue));
+  CHECK(kinds == std::set<std::string>{"NT plain", "NT bias", "NT bias+ReLU", "NT bias+GELU+aux",
+                                       "NN plain", "NN dGELU+dbias", "TN plain",
+                                       "TN amax+found_inf", "TN fp32 +="});
+  std::set<std::string> forms;
+  for (const mpbench::BatchedShape &shape :
+       mpbench::read_batched_shapes(parse({"--quick"}), on_host))
+    forms.insert(name_of(shape.form));
+  CHECK(forms == std::set<std::string>{"strided", "pointers", "grouped"});
 }

@@ -1,9 +1,64 @@
 // bench/peaks/kernels.h: what the kernels do in a launch, counted another way.
 #include "bench/peaks/kernels.h"
 
+#include <bit>
+#include <cmath>
+#include <vector>
+
 #include "tests/support/testing.h"
 
 using namespace mpbench::peaks;
+
+namespace {
+
+/// The sum of the products of an instruction: 16 of values in [-1, 1].
+double products(mptest::Random &random) {
+  double sum = 0;
+  for (int i = 0; i < 16; ++i) sum += random.real(-1, 1) * random.real(-1, 1);
+  return sum;
+}
+
+/// Towards zero, as tensor cores do.
+float cut_off(double x) {
+  const auto near = static_cast<float>(x);
+  return std::abs(near) > std::abs(x) ? std::nextafter(near, 0.0f) : near;
+}
+
+/// Bits of an accumulator that change in an instruction, on average over `instructions` of many sums,
+/// which take `distinct` operands in turn and begin anew after `per_sum`.
+double changing_bits(int instructions, int distinct, int per_sum) {
+  constexpr int kSums = 500;
+  mptest::Random random(1);
+  int64_t bits = 0;
+  for (int sum = 0; sum < kSums; ++sum) {
+    std::vector<double> addends;
+    for (int i = 0; i < distinct; ++i) addends.push_back(products(random));
+    float value = 0;
+    for (int i = 0; i < instructions; ++i) {
+      const float old = value;
+      value =
+          cut_off((i % per_sum == 0 ? 0.0 : value) + addends[static_cast<size_t>(i % distinct)]);
+      bits += std::popcount(std::bit_cast<uint32_t>(old) ^ std::bit_cast<uint32_t>(value));
+    }
+  }
+  return static_cast<double>(bits) / kSums / instructions;
+}
+
+}  // namespace
+
+TEST_CASE("bench: as many bits of the sums change as in a GEMM", "[bench]") {
+  constexpr int kOfLaunch = kWgmmaPerPass * kWgmmaPasses;
+  static_assert(kOfLaunch == kMmaOperands * kMmaPasses);
+  const double in_gemm = changing_bits(4096 / 16, 4096 / 16, 4096 / 16);
+  for (const int distinct : {kWgmmaPerPass, kMmaOperands}) {
+    CAPTURE(distinct, in_gemm);
+    CHECK(kInstructionsPerSum % distinct == 0);
+    const double here = changing_bits(kOfLaunch, distinct, kInstructionsPerSum);
+    CHECK(std::abs(here / in_gemm - 1) < 0.05);
+    // What it would be without.
+    CHECK(changing_bits(kOfLaunch, distinct, kOfLaunch) < 0.8 * in_gemm);
+  }
+}
 
 TEST_CASE("bench: a launch of mma.sync is so many operations", "[bench]") {
   int64_t multiplications = 0;

@@ -65,7 +65,7 @@ def test_fresh_run(fresh, tool):
     tool("--check", fresh)
     run = json.loads(fresh.read_text())
     benches = {row["bench"] for row in run["rows"]}
-    assert benches == {"gemm", "rnn", "conv", "step", "calls", "startup", "allreduce"}, "all suites are in it"
+    assert benches == {"gemm", "epilogue", "batched", "rnn", "conv", "layers", "step", "calls", "startup", "allreduce"}, "all suites are in it"
     twice = [key for key in results.keyed_rows(run) if key[2] > 1]
     assert not twice, "no two rows have one name"
     layers = [row for row in run["rows"] if row["bench"] == "rnn"]
@@ -87,6 +87,24 @@ def test_fresh_run(fresh, tool):
     assert set(startup) == {"load", "context", "memory", "first", "total", "second"}
     assert all(startup[phase] < startup["total"] for phase in ("load", "context", "memory", "first"))
     assert all((row["tensors"] == 1) == (row["layout"] == "one") for row in steps), "a layout has its name"
+
+
+def test_sustained(build, run, tool, tmp_path):
+    """Each contestant alone: as the flag asks, and only then on the host target."""
+    file = tmp_path / "sustained.json"
+    command = (build / "mpbench", "gemm", "--device", "host", "--peer", "none", "--filter", "deepbench_infer_device",
+               "--limit", "1", "--json", file)
+    for flags, seconds in ((("--sustained", "0.02"), 0.02), (("--sustained", "0"), None), ((), None)):
+        run(*command, *flags)
+        tool("--check", file)
+        row, = json.loads(file.read_text())["rows"]
+        assert ("sustained" in row) == (seconds is not None)
+        if seconds:
+            alone = row["sustained"]
+            # The second half of the time counts.
+            lasted_us = alone["median_us"] * alone["batches"] * alone["calls_per_batch"]
+            assert alone["q1_us"] <= alone["median_us"] <= alone["q3_us"] and alone["batches"] >= 1
+            assert lasted_us > 0 and "peer_sustained" not in row
 
 
 def test_predictions(build, run, fresh, tmp_path):
@@ -227,6 +245,19 @@ def test_below(tool, made_up_gpu, tmp_path):
     assert places[2] == -1
     said = tool("--below", "0.85", SAMPLE)
     assert "No result of a GPU" in said, "none without a GPU"
+
+
+def test_estimated_costs(tool, made_up_gpu, tmp_path):
+    """Each report says whether the constants that chose the kernels were ever measured."""
+    says = "The cost table of sm_90 is estimated"
+    readme_file = tmp_path / "README.md"
+    for estimated, file in ((True, made_up_gpu(1)), (False, made_up_gpu(2))):
+        path = write(tmp_path / "gpu.json", file)
+        readme_file.write_text(f"{readme.START}\n{readme.END}\n", encoding="utf-8")
+        tool("--readme", readme_file, path)
+        assert (says in readme_file.read_text(encoding="utf-8")) == estimated
+        assert (says in tool("--below", "2", path)) == estimated
+        assert bool(results.Device("", [file]).estimated_costs) == estimated
 
 
 def test_published(sample):

@@ -9,7 +9,10 @@
 #include <vector>
 
 #include "bench/shapes/allreduce_shapes.h"
+#include "bench/shapes/batched_shapes.h"
 #include "bench/shapes/conv_shapes.h"
+#include "bench/shapes/epilogue_shapes.h"
+#include "bench/shapes/layer_shapes.h"
 #include "bench/shapes/rnn_shapes.h"
 #include "bench/shapes/shapes.h"
 #include "tests/support/testing.h"
@@ -211,5 +214,88 @@ TEST_CASE("bench: the files of convolutions are read whole", "[bench]") {
     }
     CHECK(layers == 53);
     CHECK(multiplications == 4087136256.0);
+  }
+}
+
+TEST_CASE("bench: a batch, a batch with pointers and a group are so many GEMMs", "[bench]") {
+  mpbench::BatchedShape shape = mpbench::parse_batched("strided,3,6,8,10,NT,a comment");
+  CHECK(shape.name() == "strided 3 x NT 6x8x10");
+  CHECK(shape.flop() == 3 * 2.0 * 6 * 8 * 10);
+  const mp_gemm_desc_t strided = mpbench::make_desc(shape, MP_FP16);
+  CHECK(strided.batch_count == 3);
+  CHECK(strided.stride_a == 60);
+  CHECK(strided.stride_b == 80);
+  CHECK(strided.stride_d == 48);
+  CHECK(mpbench::min_bytes(shape, MP_FP16) == 2 * 3 * (60 + 80 + 48));
+
+  shape.form = mpbench::BatchForm::kPointers;
+  const mp_gemm_desc_t pointers = mpbench::make_desc(shape, MP_FP16);
+  CHECK(pointers.batch_count == 3);
+  CHECK(pointers.stride_a == 0);
+  CHECK(pointers.stride_d == 0);
+
+  shape.form = mpbench::BatchForm::kGrouped;
+  const std::vector<mpbench::ItemOffsets> at = shape.offsets();
+  // 6 rows on average: 3, 6 and 9.
+  REQUIRE(at.size() == 4);
+  CHECK(shape.rows() == 18);
+  CHECK(at[2].first == 90);
+  CHECK(at[2].second == 160);
+  CHECK(at[2].out == 72);
+  CHECK(at[3].out == 18 * 8);
+  CHECK(shape.flop() == 18 * 2.0 * 8 * 10);
+
+  for (const char *line : {"", "strided,3,6,8,10", "strided,0,6,8,10,NT,", "ragged,3,6,8,10,NT,",
+                           "strided,x,6,8,10,NT,"}) {
+    CAPTURE(line);
+    CHECK_THROWS_AS(mpbench::parse_batched(line), std::runtime_error);
+  }
+}
+
+TEST_CASE("bench: an epilogue reads and writes what is its own", "[bench]") {
+  const mpbench::Shape gemm = mpbench::parse_llm("6,8,10,TN,");
+  using mpbench::Epilogue;
+  const auto desc = [&](Epilogue epilogue) {
+    return mpbench::make_desc(mpbench::EpilogueShape{gemm, epilogue}, MP_FP16);
+  };
+  // D is in 16 bits, but where it is accumulated.
+  CHECK(desc(Epilogue::kAmaxFoundInf).dtype_cd == MP_FP16);
+  CHECK(desc(Epilogue::kAmaxFoundInf).beta == 0);
+  CHECK(desc(Epilogue::kAccumulateFp32).dtype_cd == MP_FP32);
+  CHECK(desc(Epilogue::kAccumulateFp32).beta == 1);
+  const auto bytes = [&](Epilogue epilogue) {
+    return mpbench::min_bytes(mpbench::EpilogueShape{gemm, epilogue}, desc(epilogue));
+  };
+  const double operands = 2 * (60 + 80);
+  CHECK(bytes(Epilogue::kBias) == operands + 2 * 48);
+  CHECK(bytes(Epilogue::kBiasGeluAux) == operands + 2 * 2 * 48);
+  CHECK(bytes(Epilogue::kDgeluDbias) == operands + 2 * 2 * 48);
+  CHECK(bytes(Epilogue::kAccumulateFp32) == operands + 2 * 4 * 48);
+}
+
+TEST_CASE("bench: a layer moves each of its arrays as often as it has to", "[bench]") {
+  const auto bytes = [](const char *line, mpbench::LayerPass pass) {
+    mpbench::LayerShape shape = mpbench::parse_layer(line);
+    shape.pass = pass;
+    return shape.min_bytes(MP_FP16);
+  };
+  constexpr auto kForward = mpbench::LayerPass::kForward, kBackward = mpbench::LayerPass::kBackward;
+  const char *const norm = "batchnorm,2,3,5,7,0,0,0,";
+  CHECK(bytes(norm, kForward) == 2 * 3 * 210);
+  CHECK(bytes(norm, kBackward) == 2 * 5 * 210);
+  const char *const pool = "maxpool,2,6,8,7,3,2,1,a comment";  // 3x4 windows
+  CHECK(bytes(pool, kForward) == 2 * (672 + 168));
+  CHECK(bytes(pool, kBackward) == 2 * (2 * 672 + 168));
+  CHECK(bytes("avgpool,2,6,8,7,3,2,1,", kBackward) == 2 * (672 + 168));
+  const char *const loss = "softmax_xent,6,1,1,10,0,0,0,";
+  CHECK(bytes(loss, kForward) == 2 * 60);
+  CHECK(bytes(loss, kBackward) == 2 * 2 * 60);
+  CHECK(mpbench::parse_layer(pool).name() == "maxpool forward n2 6x8x7 3x3 s2 p1");
+  CHECK(mpbench::parse_layer(loss).name() == "softmax_xent 6x10");
+  for (const char *line :
+       {"", "maxpool,2,6,8,7,3,2,1", "maxpool,2,6,8,7,0,2,1,", "maxpool,2,6,8,7,9,2,0,",
+        "norm,2,6,8,7,0,0,0,", "batchnorm,0,1,1,1,0,0,0,"}) {
+    CAPTURE(line);
+    CHECK_THROWS_AS(mpbench::parse_layer(line), std::runtime_error);
   }
 }

@@ -69,8 +69,13 @@ def test_no_such_file(mptune, tmp_path):
     assert "cannot read" in mptune("--from", tmp_path / "missing.json", "--out", tmp_path / "none.txt", code=1)
 
 
+def test_measured_table_is_no_estimate(work):
+    lines = constants(work / "table.txt")
+    assert " estimated=0" in lines[0] and not any("estimated=1" in line for line in lines)
+
+
 def test_predicts_a_device_that_is_not_there(mptune, tmp_path):
-    assert "nothing was measured" in mptune("--predict", "sm_90", "--json", tmp_path / "predicted.json")
+    assert "which is estimated; nothing was measured" in mptune("--predict", "sm_90", "--json", tmp_path / "predicted.json")
     rows = json.loads((tmp_path / "predicted.json").read_text())["predictions"]
     assert {"llm", "deepbench", "resnet50", "deepbench_conv"} <= {row["set"] for row in rows}
     assert all(row["predicted_us"] > 0 and row["kernel"] and row["flop"] > 0 and row["min_bytes"] > 0 for row in rows)

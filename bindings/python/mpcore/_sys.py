@@ -1201,7 +1201,9 @@ class mp_kernel_info_t(_Sized):
 
     _fields_ = [
         ("struct_size", c_uint32),
-        ("reserved0", c_uint32),
+        # 1: the constants behind predicted_us were never measured on this class of
+        # device; 0: mptune measured them
+        ("is_estimated", c_uint32),
         # static storage, e.g. "wmma_128x128x32_s3"
         ("name", c_char_p),
         # why it cannot run the problem, one clause, static storage; NULL = it can

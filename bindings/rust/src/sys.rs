@@ -1059,7 +1059,9 @@ pub struct mp_megatron_scaler_t {
 #[derive(Clone, Copy)]
 pub struct mp_kernel_info_t {
     pub struct_size: u32,
-    pub reserved0: u32,
+    /// 1: the constants behind predicted\_us were never measured on this class of
+    /// device; 0: mptune measured them
+    pub is_estimated: u32,
     /// static storage, e.g. "wmma\_128x128x32\_s3"
     pub name: *const c_char,
     /// why it cannot run the problem, one clause, static storage; NULL = it can

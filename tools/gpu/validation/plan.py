@@ -39,6 +39,9 @@ SANITIZER_TOOLS = {  # with their seconds
 BENCH_STEPS = {  # with their arguments and seconds, what is worth most first
     "quick": (("all", "--quick"), 90),
     "gemm llm": (("gemm", "--set", "llm"), 60),
+    "epilogue": (("epilogue",), 40),
+    "batched": (("batched",), 30),
+    "layers": (("layers",), 40),
     "gemm deepbench": (("gemm", "--set", "deepbench"), 120),
     "conv resnet50": (("conv", "--set", "resnet50"), 100),
     "step": (("step",), 120),

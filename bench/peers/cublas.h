@@ -1,0 +1,77 @@
+// cuBLAS as a peer where cuBLASLt has nothing: batches with a pointer for each item, and groups.
+// Column-major as cublaslt.h says.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cublas_abi.h"
+#include "cublaslt.h"
+
+namespace mpbench {
+
+class Cublas {
+ public:
+  static constexpr char kName[] = "cuBLAS";
+
+  /// @throws std::runtime_error if it is not installed or does not start.
+  Cublas(mp_context_t context, mp_stream_t stream);
+  Cublas(const Cublas &) = delete;
+  Cublas &operator=(const Cublas &) = delete;
+  ~Cublas();
+
+  /// As the library numbers itself, e.g. 130001.
+  size_t version() const;
+  bool has_groups() const { return grouped_.gemm_grouped != nullptr; }
+  const DynamicLibrary &library() const { return library_; }
+
+ private:
+  friend class CublasBatchedGemm;
+  friend class CublasGroupedGemm;
+
+  DynamicLibrary library_;
+  cublas::Functions blas_;
+  cublas::GroupedFunctions grouped_{};
+  cublas::Handle handle_ = nullptr;
+  Buffer workspace_;
+};
+
+/// A batch with pointers: cublasGemmBatchedEx.
+class CublasBatchedGemm : public Peer {
+ public:
+  /// @throws std::runtime_error if an extent is beyond its 32 bits.
+  CublasBatchedGemm(const Cublas &library, const mp_gemm_desc_t &desc);
+
+  size_t choices() const override { return 1; }
+  PeerWorkspace workspace(size_t) const override {
+    return {.limit = CublasLt::kWorkspaceBytes, .used = -1};
+  }
+  void enqueue(const Operands &tensors, size_t choice) const override;
+
+ private:
+  const Cublas &library_;
+  mp_gemm_desc_t desc_;
+};
+
+/// A group: cublasGemmGroupedBatchedEx, each item a group of its own.
+class CublasGroupedGemm : public Peer {
+ public:
+  /// @param items  shapes of the items, types of the first
+  /// @throws std::runtime_error if an extent is beyond its 32 bits, or if cuBLAS is older than 12.5.
+  CublasGroupedGemm(const Cublas &library, const std::vector<mp_gemm_desc_t> &items);
+
+  size_t choices() const override { return 1; }
+  PeerWorkspace workspace(size_t) const override {
+    return {.limit = CublasLt::kWorkspaceBytes, .used = -1};
+  }
+  void enqueue(const Operands &tensors, size_t choice) const override;
+
+ private:
+  const Cublas &library_;
+  cublas::DataType type_ab_, type_cd_;
+  std::vector<cublas::Operation> left_ops_, right_ops_;
+  std::vector<int> m_, n_, k_, left_ld_, right_ld_, out_ld_, sizes_;
+  std::vector<float> alpha_, beta_;
+};
+
+}  // namespace mpbench

@@ -1,0 +1,53 @@
+// cuBLAS as far as batches with pointers and groups need it, declared here so that the bench builds without
+// the CUDA toolkit.  check_cuda.cpp compares every line with the toolkit's headers, where they are installed.
+// Types and operations are numbered as in cublaslt_abi.h.
+// Source of names and values: cuBLAS Library documentation, chapter "cuBLAS-like Extension".
+#pragma once
+
+#include "cublaslt_abi.h"
+
+namespace mpbench::cublas {
+
+using Status = int;  // cublasStatus_t; 0 is success
+using Handle = struct cublasContext *;
+using cublaslt::ComputeType;
+using cublaslt::DataType;
+using cublaslt::Operation;
+
+enum Algo : int { kDefaultAlgo = -1 };
+
+/// Pointers of items are arrays on the device, everything else is on the host.
+struct Functions {
+  Status (*create)(Handle *);
+  Status (*destroy)(Handle);
+  Status (*get_version)(Handle, int *);
+  Status (*set_stream)(Handle, mp_stream_t);
+  Status (*set_workspace)(Handle, void *, size_t);
+  Status (*gemm_batched)(Handle, Operation a, Operation b, int m, int n, int k, const void *alpha,
+                         const void *const *a_items, DataType, int lda, const void *const *b_items,
+                         DataType, int ldb, const void *beta, void *const *c_items, DataType,
+                         int ldc, int count, ComputeType, Algo);
+};
+
+// Each with its name in the library: by these they are found, and compared with its headers.
+#define MPBENCH_CUBLAS_FUNCTIONS(X)   \
+  X(create, cublasCreate_v2)          \
+  X(destroy, cublasDestroy_v2)        \
+  X(get_version, cublasGetVersion_v2) \
+  X(set_stream, cublasSetStream_v2)   \
+  X(set_workspace, cublasSetWorkspace_v2)
+// In C++ its headers have an overload beside it.
+#define MPBENCH_CUBLAS_OVERLOADED_FUNCTIONS(X) X(gemm_batched, cublasGemmBatchedEx)
+
+/// Since CUDA 12.5.
+struct GroupedFunctions {
+  Status (*gemm_grouped)(Handle, const Operation *a, const Operation *b, const int *m, const int *n,
+                         const int *k, const void *alpha, const void *const *a_items, DataType,
+                         const int *lda, const void *const *b_items, DataType, const int *ldb,
+                         const void *beta, void *const *c_items, DataType, const int *ldc,
+                         int groups, const int *group_sizes, ComputeType);
+};
+
+#define MPBENCH_CUBLAS_GROUPED_FUNCTIONS(X) X(gemm_grouped, cublasGemmGroupedBatchedEx)
+
+}  // namespace mpbench::cublas

@@ -1,0 +1,51 @@
+// cuDNN's layers as peers, NHWC: batch normalisation, pooling, and softmax, which has neither loss nor gradient
+// and moves as many bytes as mpcore's loss with its gradient.
+#pragma once
+
+#include <memory>
+
+#include "bench/shapes/layer_shapes.h"
+#include "cudnn.h"
+#include "cudnn_layers_abi.h"
+
+namespace mpbench {
+
+/// Device tensors of one call; what a layer has not is NULL.
+struct LayerTensors {
+  void *x = nullptr, *y = nullptr, *dy = nullptr, *dx = nullptr;
+  float *gamma = nullptr, *beta = nullptr, *running_mean = nullptr, *running_var = nullptr;
+  float *saved_mean = nullptr, *saved_inv_std = nullptr, *dgamma = nullptr, *dbeta = nullptr;
+  int32_t *labels = nullptr;
+  float *losses = nullptr;
+};
+
+/// One pass of a layer, ready to be enqueued.
+class CudnnLayer {
+ public:
+  /// @throws std::runtime_error if cuDNN refuses it, or needs more workspace than Cudnn has.
+  CudnnLayer(const Cudnn &library, const LayerShape &shape, mp_dtype_t dtype);
+  CudnnLayer(const CudnnLayer &) = delete;
+  CudnnLayer &operator=(const CudnnLayer &) = delete;
+  ~CudnnLayer();
+
+  int64_t workspace_bytes() const { return static_cast<int64_t>(workspace_bytes_); }
+  void enqueue(const LayerTensors &tensors) const;
+
+ private:
+  void create_descriptors(mp_dtype_t dtype);
+  void create_pool();
+  void create_batch_norm();
+  void destroy_descriptors();
+  void enqueue_batch_norm(const LayerTensors &tensors) const;
+  void enqueue_pool(const LayerTensors &tensors) const;
+
+  const Cudnn &library_;
+  cudnn::LayerFunctions layers_;
+  LayerShape shape_;
+  cudnn::TensorDesc x_ = nullptr, y_ = nullptr, channels_ = nullptr;
+  cudnn::PoolDesc pool_ = nullptr;
+  size_t workspace_bytes_ = 0, reserve_bytes_ = 0;
+  Buffer reserve_;
+};
+
+}  // namespace mpbench

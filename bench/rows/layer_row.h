@@ -1,0 +1,28 @@
+// One pass of a layer that is bound by memory.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "bench/shapes/layer_shapes.h"
+#include "row.h"
+
+namespace mpbench {
+
+struct LayerRow {
+  LayerShape shape;
+  mp_dtype_t dtype;
+  int64_t workspace_bytes;
+  int64_t sets;
+  Timing timing;
+  double copy_bytes;  ///< read and written by the copy beside it
+  Timing copy;
+  std::optional<PeerResult> peer;
+  std::optional<PeerWorkspace> peer_workspace;
+};
+
+std::string heading_of(const LayerRow &row);
+std::string line_of(const LayerRow &row, const std::optional<Peak> &peak);
+Json json_of(const LayerRow &row, const std::optional<Peak> &peak);
+
+}  // namespace mpbench

@@ -1,0 +1,114 @@
+#include "layer_shapes.h"
+
+#include "selection.h"
+#include "sets.h"
+
+namespace mpbench {
+namespace {
+
+constexpr struct {
+  const char *name;
+  Layer layer;
+} kLayers[] = {{"batchnorm", Layer::kBatchNorm},
+               {"maxpool", Layer::kMaxPool},
+               {"avgpool", Layer::kAvgPool},
+               {"softmax_xent", Layer::kSoftmaxXent}};
+
+int64_t out_extent(const LayerShape &shape, int64_t extent) {
+  return (extent + 2 * shape.pad - shape.window) / shape.stride + 1;
+}
+
+}  // namespace
+
+std::string LayerShape::op() const {
+  const bool is_forward = pass == LayerPass::kForward;
+  for (const auto &[name, known] : kLayers) {
+    if (known != layer) continue;
+    if (layer == Layer::kSoftmaxXent) return std::string(name) + (is_forward ? "" : ", gradient");
+    return std::string(name) + (is_forward ? " forward" : " backward");
+  }
+  return {};
+}
+
+std::string LayerShape::size() const {
+  const auto number = [](int64_t value) { return std::to_string(value); };
+  if (layer == Layer::kSoftmaxXent) return number(n) + 'x' + number(c);
+  std::string size = 'n' + number(n) + ' ' + number(h) + 'x' + number(w) + 'x' + number(c);
+  if (is_pool())
+    size +=
+        ' ' + number(window) + 'x' + number(window) + " s" + number(stride) + " p" + number(pad);
+  return size;
+}
+
+int64_t LayerShape::y_elems() const {
+  return is_pool() ? n * out_extent(*this, h) * out_extent(*this, w) * c : x_elems();
+}
+
+double LayerShape::min_bytes(mp_dtype_t dtype) const {
+  const bool is_forward = pass == LayerPass::kForward;
+  const auto x = static_cast<double>(x_elems()), y = static_cast<double>(y_elems());
+  double elems = 0;
+  switch (layer) {
+    case Layer::kBatchNorm:
+      // Statistics are known when all of x has been read: it is read again with them, and so is dy.
+      elems = is_forward ? 2 * x + y : 2 * x + 2 * y + x;
+      break;
+    case Layer::kMaxPool:
+      elems = is_forward ? x + y : x + y + x;  // x tells which was the largest
+      break;
+    case Layer::kAvgPool:
+      elems = x + y;
+      break;
+    case Layer::kSoftmaxXent:
+      elems = is_forward ? x : 2 * x;
+      break;
+  }
+  return elems * static_cast<double>(dtype_bytes(dtype));
+}
+
+LayerShape parse_layer(std::string_view line) {
+  const std::vector<std::string_view> fields = split_line(line, 8);
+  if (fields.size() != 9)
+    throw std::runtime_error("a layer is layer,n,h,w,c,window,stride,pad,comment");
+  const auto number = [&](size_t field, int64_t least) {
+    const int64_t value = parse_field(fields[field]);
+    if (value < least || value > INT32_MAX)
+      throw std::runtime_error("\"" + std::string(fields[field]) + "\" is out of range");
+    return value;
+  };
+  for (const auto &[name, layer] : kLayers) {
+    if (fields[0] != name) continue;
+    const int64_t least = layer == Layer::kMaxPool || layer == Layer::kAvgPool ? 1 : 0;
+    LayerShape shape{.set = {},
+                     .layer = layer,
+                     .pass = LayerPass::kForward,
+                     .n = number(1, 1),
+                     .h = number(2, 1),
+                     .w = number(3, 1),
+                     .c = number(4, 1),
+                     .window = static_cast<int32_t>(number(5, least)),
+                     .stride = static_cast<int32_t>(number(6, least)),
+                     .pad = static_cast<int32_t>(number(7, 0)),
+                     .comment = std::string(fields[8])};
+    if (least > 0 && std::min(shape.h, shape.w) + 2 * shape.pad < shape.window)
+      throw std::runtime_error("the window is larger than the padded image");
+    return shape;
+  }
+  throw std::runtime_error("\"" + std::string(fields[0]) +
+                           "\" is not batchnorm, maxpool, avgpool or softmax_xent");
+}
+
+std::vector<LayerShape> read_layer_shapes(const Options &options, bool on_host) {
+  std::vector<LayerShape> shapes;
+  for (const ShapeSet &set : sets_of("layers", options.set)) {
+    for (LayerShape &shape : read_shape_lines(options.home + "/shapes/" + set.file, parse_layer)) {
+      shape.set = set.name;
+      shapes.push_back(shape);
+      shapes.push_back(shape);
+      shapes.back().pass = LayerPass::kBackward;
+    }
+  }
+  return selected(std::move(shapes), options, on_host);
+}
+
+}  // namespace mpbench

@@ -1,0 +1,129 @@
+#include "batched_operation.h"
+
+namespace mpbench {
+namespace {
+
+mp_gemm_desc_t item_desc(const BatchedShape &shape, int64_t i, mp_dtype_t dtype) {
+  Shape item = shape.gemm;
+  item.m = shape.rows_of(i);
+  return make_desc(item, dtype, dtype);
+}
+
+/// The descriptor of a group: what its items share.
+mp_gemm_desc_t group_desc(const BatchedShape &shape, mp_dtype_t dtype) {
+  mp_gemm_desc_t desc = mp_gemm_desc_default(0, 0, 0, dtype, dtype);
+  desc.op_a = shape.gemm.op_a;
+  desc.op_b = shape.gemm.op_b;
+  return desc;
+}
+
+std::vector<mp_gemm_group_item_t> group_items(const BatchedShape &shape, mp_dtype_t dtype) {
+  std::vector<mp_gemm_group_item_t> items;
+  for (int64_t i = 0; i < shape.count; ++i) {
+    const mp_gemm_desc_t desc = item_desc(shape, i, dtype);
+    mp_gemm_group_item_t item = mp_gemm_group_item_default(desc.m, desc.n, desc.k);
+    item.lda = desc.lda;
+    item.ldb = desc.ldb;
+    items.push_back(item);
+  }
+  return items;
+}
+
+void set_batch(Operation &operation, const Machine &machine, const BatchedShape &shape,
+               mp_dtype_t dtype) {
+  const mp_gemm_desc_t desc = make_desc(shape, dtype);
+  const bool by_pointers = shape.form == BatchForm::kPointers;
+  operation.workspace_bytes = [&machine, desc](const char *) {
+    size_t bytes = 0;
+    check(mp_gemm_workspace_size(machine.context(), &desc, &bytes));
+    return static_cast<int64_t>(bytes);
+  };
+  operation.enqueue = [&machine, desc, by_pointers](const char *, const Operands &t,
+                                                    const Buffer &workspace) {
+    const auto bytes = static_cast<size_t>(workspace.bytes());
+    check(by_pointers
+              ? mp_gemm_batched(machine.context(), &desc, t.items.first, t.items.second, nullptr,
+                                t.items.out, nullptr, workspace.data(), bytes, machine.stream())
+              : mp_gemm(machine.context(), &desc, t.first, t.second, nullptr, t.out, nullptr,
+                        workspace.data(), bytes, machine.stream()));
+  };
+}
+
+void set_group(Operation &operation, const Machine &machine, const BatchedShape &shape,
+               mp_dtype_t dtype) {
+  const mp_gemm_desc_t desc = group_desc(shape, dtype);
+  std::vector<mp_gemm_group_item_t> items = group_items(shape, dtype);
+  const auto count = static_cast<int32_t>(shape.count);
+  operation.workspace_bytes = [&machine, desc, items, count](const char *) {
+    size_t bytes = 0;
+    check(mp_gemm_grouped_workspace_size(machine.context(), &desc, count, items.data(), &bytes));
+    return static_cast<int64_t>(bytes);
+  };
+  const int64_t elem_bytes = dtype_bytes(dtype);
+  operation.enqueue = [=, &machine, offsets = shape.offsets()](const char *, const Operands &t,
+                                                               const Buffer &workspace) mutable {
+    for (size_t i = 0; i < items.size(); ++i) {
+      mp_gemm_group_item_t &item = items[i];
+      item.A = static_cast<const char *>(t.first) + offsets[i].first * elem_bytes;
+      item.B = static_cast<const char *>(t.second) + offsets[i].second * elem_bytes;
+      item.D = static_cast<char *>(t.out) + offsets[i].out * elem_bytes;
+    }
+    check(mp_gemm_grouped(machine.context(), &desc, count, items.data(), nullptr, workspace.data(),
+                          static_cast<size_t>(workspace.bytes()), machine.stream()));
+  };
+}
+
+}  // namespace
+
+Operation batched_operation(const Machine &machine, const BatchedShape &shape, mp_dtype_t dtype) {
+  const std::vector<ItemOffsets> offsets = shape.offsets();
+  Operation operation{.first_elems = offsets.back().first,
+                      .second_elems = offsets.back().second,
+                      .out_elems = offsets.back().out,
+                      .dtype = dtype,
+                      .out_dtype = dtype,
+                      .beta = 0,
+                      .calls = 1,
+                      .flop = shape.flop(),
+                      .min_bytes = min_bytes(shape, dtype),
+                      .kernels = {},
+                      .predicted_us = 0,
+                      .tolerance = tolerance_of_sums(shape.gemm.k, dtype),
+                      .items = {offsets.begin(), offsets.end() - 1},
+                      .workspace_bytes = {},
+                      .enqueue = {}};
+  if (shape.form == BatchForm::kStrided)
+    add_gemm_kernels(operation, machine, make_desc(shape, dtype));
+  else
+    operation.kernels = {"not named"};
+  if (shape.form == BatchForm::kGrouped)
+    set_group(operation, machine, shape, dtype);
+  else
+    set_batch(operation, machine, shape, dtype);
+  return operation;
+}
+
+GroupPeer::GroupPeer(const CublasLt &loop, const Cublas *grouped, const BatchedShape &shape,
+                     mp_dtype_t dtype)
+    : elem_bytes_(dtype_bytes(dtype)), offsets_(shape.offsets()) {
+  std::vector<mp_gemm_desc_t> items;
+  for (int64_t i = 0; i < shape.count; ++i) {
+    items.push_back(item_desc(shape, i, dtype));
+    loop_.push_back(std::make_unique<CublasLtGemm>(loop, items.back()));
+  }
+  if (grouped != nullptr) grouped_ = std::make_unique<CublasGroupedGemm>(*grouped, items);
+}
+
+void GroupPeer::enqueue(const Operands &t, size_t choice) const {
+  if (choice == 1) return grouped_->enqueue(t, 0);
+  for (size_t i = 0; i < loop_.size(); ++i) {
+    const ItemOffsets &at = offsets_[i];
+    loop_[i]->enqueue(
+        Operands{.first = static_cast<const char *>(t.first) + at.first * elem_bytes_,
+                 .second = static_cast<const char *>(t.second) + at.second * elem_bytes_,
+                 .out = static_cast<char *>(t.out) + at.out * elem_bytes_},
+        0);
+  }
+}
+
+}  // namespace mpbench

@@ -1,0 +1,36 @@
+// Many GEMMs in one call as an operation, and a loop of cuBLASLt that does the same as a group.
+#pragma once
+
+#include <vector>
+
+#include "bench/peers/cublas.h"
+#include "bench/shapes/batched_shapes.h"
+#include "operation.h"
+
+namespace mpbench {
+
+Operation batched_operation(const Machine &machine, const BatchedShape &shape, mp_dtype_t dtype);
+
+/// What programs without a grouped GEMM run, as the first choice; where cuBLAS has
+/// cublasGemmGroupedBatchedEx, that is the second.
+class GroupPeer : public Peer {
+ public:
+  /// @param grouped  NULL: the loop alone
+  /// @throws std::runtime_error if cuBLASLt has no algorithm for an item.
+  GroupPeer(const CublasLt &loop, const Cublas *grouped, const BatchedShape &shape,
+            mp_dtype_t dtype);
+
+  size_t choices() const override { return grouped_ ? 2 : 1; }
+  PeerWorkspace workspace(size_t) const override {
+    return {.limit = CublasLt::kWorkspaceBytes, .used = -1};
+  }
+  void enqueue(const Operands &tensors, size_t choice) const override;
+
+ private:
+  int64_t elem_bytes_;
+  std::vector<ItemOffsets> offsets_;
+  std::vector<std::unique_ptr<CublasLtGemm>> loop_;
+  std::unique_ptr<CublasGroupedGemm> grouped_;
+};
+
+}  // namespace mpbench
