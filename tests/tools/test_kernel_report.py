@@ -180,6 +180,23 @@ def test_loads_in_flight_gates(report):
                 "has 1 loads in flight: it streams, and is to have 4")
 
 
+def test_main_loop_gates(report):
+    step = ("HMMA", "LDSM", "other", "HMMA")
+    base = injected.Injected(PLAIN, main_loop=step)
+    changed = lambda *groups: [dataclasses.replace(base, main_loop=groups)]  # noqa: E731
+    report.gate("a main loop", [base], 0)
+    report.run("--write-baseline")
+    (kernel,) = json.loads(report.run("--json"))["kernels"]
+    assert kernel["main_loop"] == {"instructions": 5, "products": 2, "fences": 0}
+    assert "| 2/5 |" in report.run("--markdown")
+    report.gate("a fence in it", changed(*step, "HMMA", "MEMBAR"), 1, "has 1 MEMBAR in its main loop")
+    report.gate("a fence outside", [dataclasses.replace(base, instructions={"MEMBAR": 1})], 0)
+    report.gate("fewer products in as many instructions", changed("HMMA", "LDSM", "other", "other"), 1,
+                "5.0 instead of 2.5 instructions of the main loop for each product")
+    report.gate("a longer one, unrolled", changed(*step, *step), 0, "main_loop")
+    report.gate("no products at all", changed("LDSM", "other"), 1, "no HMMA any more")
+
+
 def test_generic_gate(report):
     generic = {"LD.128": 2, "ST.32": 1}
     report.gate("generic accesses", [injected.Injected(PLAIN, instructions=generic)], 1, "has 3 generic accesses")

@@ -32,6 +32,7 @@ ASSEMBLED = [
      "{%f4, %f5, %f6, %f7}; st.volatile.global.f32 [%p], %f0;", "HMMA"),
     ("75", "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0, %r1, %r2, %r3}, [buffer]; "
      "st.volatile.global.u32 [%p], %r0;", "LDSM"),
+    ("75", "membar.gl; st.volatile.global.u32 [%p], 0;", "MEMBAR"),
     ("80", "cp.async.cg.shared.global [buffer], [%p], 16;", "LDGSTS.128"),
     ("80", "cp.async.ca.shared.global [buffer], [%p], 4;", "LDGSTS.32"),
     ("90a", "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %p, %p, 0, 1, 1, 0, 0; "

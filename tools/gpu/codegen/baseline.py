@@ -7,9 +7,10 @@ fewer warps fit on an SM.
 import dataclasses
 import json
 
-from . import instructions, loads_in_flight
+from . import instructions, loads_in_flight, main_loop
 
-COLUMNS = ["registers", "stack", "static_smem", "dynamic_smem", "threads", "loads_in_flight", "instructions"]
+COLUMNS = ["registers", "stack", "static_smem", "dynamic_smem", "threads", "loads_in_flight", "main_loop",
+           "instructions"]
 
 SIZE_CHANGE = 0.1  # of the library's machine code for an architecture, that is told
 
@@ -50,7 +51,8 @@ def check(facts):
     result.failures += [f"{kernel.key} has no {group}: it is made for tensor cores"
                         for kernel in facts.kernels for group in instructions.missing(kernel)]
     result.failures += [f"{kernel.key} {what}" for kernel in facts.kernels
-                        for what in [*loads_in_flight.too_few(kernel), *instructions.generic(kernel)]]
+                        for what in [*loads_in_flight.too_few(kernel), *instructions.generic(kernel),
+                                     *main_loop.fenced(kernel)]]
     result.failures += facts.warnings
     return result
 
@@ -107,7 +109,8 @@ def compare_kernel(kernel, old, result):
     changes += instructions.changes(old["instructions"], new["instructions"])
     what = f"{kernel.key}: {', '.join(changes)}"
     before, now = dataclasses.replace(kernel, **old).occupancy(), kernel.occupancy()
-    lost = list(instructions.lost(old["instructions"], new["instructions"]))
+    lost = [*instructions.lost(old["instructions"], new["instructions"]),
+            *main_loop.thinner(old.get("main_loop"), kernel.main_loop)]
     if lost:
         result.failures.append(f"{what}: {', '.join(lost)}")
     elif kernel.stack > old["stack"]:

@@ -10,7 +10,7 @@ import dataclasses
 import re
 import struct
 
-from . import loads_in_flight, sass
+from . import flow, loads_in_flight, main_loop, sass
 
 FATBIN_MAGIC = 0xBA55ED50
 PTX, CUBIN = 1, 2
@@ -44,6 +44,7 @@ class Code:
     code_bytes: int = 0
     instructions: collections.Counter = None
     loads_in_flight: int = None
+    main_loop: "main_loop.MainLoop" = None
     uses_dynamic_smem: bool = False
 
 
@@ -119,7 +120,9 @@ def kernels(cubin):
         elif name.startswith(".text."):
             code.code_bytes = len(data)
             code.instructions = sass.count(data)
-            code.loads_in_flight = loads_in_flight.of(data, arch)
+            instructions = flow.decode(data)
+            code.loads_in_flight = loads_in_flight.of(instructions, arch)
+            code.main_loop = main_loop.of(instructions, arch)
     return found
 
 

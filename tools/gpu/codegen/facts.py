@@ -25,6 +25,7 @@ class Kernel:
     code_bytes: int
     instructions: collections.Counter  # in the code, each counted once
     loads_in_flight: int  # of 128 bits, of a thread in a loop
+    main_loop: dict  # of a kernel for tensor cores: the fields of main_loop.MainLoop
     is_empty: bool  # compiled to nothing, as the architecture cannot run it
 
     @property
@@ -92,6 +93,7 @@ def gather(folder):
             code_bytes=code and code.code_bytes,
             instructions=code and code.instructions,
             loads_in_flight=code and code.loads_in_flight,
+            main_loop=code and code.main_loop and dataclasses.asdict(code.main_loop),
             is_empty=bool(known and code and not code.uses_dynamic_smem),
             **dataclasses.asdict(entry)))
     kernels.sort(key=lambda kernel: (int(kernel.arch.rstrip("af")), kernel.name))

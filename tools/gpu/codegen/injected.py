@@ -3,7 +3,7 @@
 import dataclasses
 import struct
 
-from . import cubin, loads_in_flight, sass
+from . import cubin, flow, sass
 
 TOOLKIT = "13.0.88"
 
@@ -24,6 +24,7 @@ class Injected:
     warning: str = ""
     instructions: dict = dataclasses.field(default_factory=dict)  # as sass.count gives them
     loads_in_flight: int = 0  # of a loop that comes behind them
+    main_loop: tuple = ()  # the groups of another
 
 
 def log(kernels):
@@ -74,6 +75,7 @@ def code_of(kernel):
              for opcode in [*sass.OPCODES, *sass.WITH_WIDTH] for width in sass.WIDTHS}
     words = [named[group] for group, number in kernel.instructions.items() for _ in range(number)]
     words += loop_of(kernel.loads_in_flight)
+    words += closed([named.get(group, (0, 0)) for group in kernel.main_loop]) if kernel.main_loop else []
     code = b"".join(struct.pack("<QQ", low, high) for low, high in words)
     return code + bytes(max(0, 256 - len(code)))
 
@@ -82,9 +84,14 @@ def loop_of(loads):
     """So many loads, a use of all of them, and the way back."""
     if not loads:
         return []
-    load, scoreboard, way = 0x181 | 6 << 73, 0, -(loads + 2) * loads_in_flight.BYTES
-    branch = loads_in_flight.BRA | (way // 4 & (1 << 30) - 1) << 34
-    return [(load & (1 << 64) - 1, load >> 64 | scoreboard << 46)] * loads + [(0, 1 << (52 + scoreboard)), (branch, 0)]
+    load, scoreboard = 0x181 | 6 << 73, 0
+    return closed([(load & (1 << 64) - 1, load >> 64 | scoreboard << 46)] * loads + [(0, 1 << (52 + scoreboard))])
+
+
+def closed(words):
+    """A loop of them."""
+    way = -(len(words) + 1) * flow.BYTES
+    return [*words, (flow.BRA | (way // 4 & (1 << 30) - 1) << 34, 0)]
 
 
 def fatbin(kernels, toolkit, is_compressed):

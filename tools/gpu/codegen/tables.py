@@ -6,14 +6,20 @@ import json
 from . import compile_times, loads_in_flight
 
 HEAD = ["kernel", "threads", "registers", "stack", "spills", "static smem", "dynamic smem", "blocks/SM",
-        "occupancy", "limit", "in flight", "KiB/SM", "code"]
+        "occupancy", "limit", "in flight", "KiB/SM", "main loop", "code"]
 ABOUT = """\
 Registers, static shared memory, stack and spills (bytes): ptxas.  Threads per block (those of the launch
 bounds) and bytes of code: the cubin.  Dynamic shared memory: the constants that the launch uses.  Blocks per
 SM, occupancy (of the warps that an SM holds) and what limits them: computed from these, not measured.  In
 flight: 128-bit loads of global memory that a thread has under way at once in a loop, and what the threads
-that fit on an SM have together (codegen/loads_in_flight.py).
+that fit on an SM have together (codegen/loads_in_flight.py).  Main loop: instructions of tensor cores of all
+that it has (codegen/main_loop.py).
 """
+
+
+def main_loop_cell(kernel):
+    loop = kernel.main_loop
+    return f"{loop['products']}/{loop['instructions']}" if loop else ""
 
 
 def row(kernel):
@@ -26,7 +32,8 @@ def row(kernel):
         fit = ["?", "?", "?"]
     else:
         fit = [found.blocks, f"{found.percent:.0f} %", found.limit]
-    cells = [kernel.name, *facts, *fit, kernel.loads_in_flight, loads_in_flight.kib_per_sm(kernel), kernel.code_bytes]
+    cells = [kernel.name, *facts, *fit, kernel.loads_in_flight, loads_in_flight.kib_per_sm(kernel),
+             main_loop_cell(kernel), kernel.code_bytes]
     return ["?" if cell is None else str(cell) for cell in cells]
 
 
