@@ -11,6 +11,7 @@
 
 #include <cstring>
 
+#include "kernels/simt/sm90_tma.h"
 #include "kernels/simt/vector.h"
 
 namespace mp::MP_TARGET {
@@ -45,6 +46,7 @@ store_parameters(MP_PARAM(Args) args) {
     for (int i = 0; i < valid; i++)
       args.dst[first + i] = reinterpret_cast<const char *>(&source)[i];
   }
+  tensor_map_release();
 }
 
 template <class Args>

@@ -136,8 +136,16 @@ MP_DEVICE void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &f
 #endif
 }
 
+/// By a thread that has written maps to gmem by ordinary stores: TMA may use them after
+/// tensor_map_acquire, in this kernel or a later one.  Does nothing in code for other architectures.
+MP_DEVICE void tensor_map_release() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
+#endif
+}
+
 /// Must be called in every block that uses the map, after the barrier or the end of the kernel that
-/// orders the block after tensor_map_copy_with_base.
+/// orders the block after tensor_map_copy_with_base or tensor_map_release.
 MP_DEVICE void tensor_map_acquire(const TensorMap *gmem) {
   asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(gmem) : "memory");
 }
@@ -179,6 +187,7 @@ void tma_store_wait() {
 void async_proxy_fence();
 void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from, const void *base,
                                source_location = source_location::current());
+inline void tensor_map_release() {}
 void tensor_map_acquire(const TensorMap *gmem, source_location = source_location::current());
 
 #endif

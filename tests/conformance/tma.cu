@@ -165,6 +165,21 @@ void add_stores(Output &output, const Device &device, const TensorShape &shape, 
   }
 }
 
+// ---------------------------------------------------------------- maps in gmem
+
+struct StoreMapArgs {
+  TensorMap map;
+  TensorMap *gmem;
+};
+
+/// By ordinary stores, a thread for each word.
+MP_KERNEL(kWarpSize, 1) store_map(MP_PARAM(StoreMapArgs) args) {
+  constexpr int kWords = sizeof(TensorMap) / sizeof(uint64_t);
+  if (thread_index() >= kWords) return;
+  args.gmem->opaque[thread_index()] = args.map.opaque[thread_index()];
+  tensor_map_release();
+}
+
 // ---------------------------------------------------------------- another base
 
 struct BaseArgs {
@@ -217,6 +232,27 @@ Output conform_tma_base(const Device &device, Mistake mistake) {
       {map, made.data(), mistake == Mistake::made ? first.data() : second.data()});
   const auto boxes = load(device, shape, map, made.data(), {{0, 0, 0}, {70, 5, 1}, {-8, 18, 2}});
   return {box_part(shape.name(), shape, boxes)};
+}
+
+/// One place in gmem has one map after the other, as a workspace that is used again.  The mistake: the
+/// second is not stored.
+Output conform_tma_stored_maps(const Device &device, Mistake mistake) {
+  const TensorShape &shape = kShapes[0];
+  const Memory<TensorMap> gmem(device, 1);
+  const auto numbers = [&](int first) {
+    return numbered_bytes(shape.tensor_bytes(), shape.element_bytes(), first);
+  };
+  const Memory<unsigned char> even(device, numbers(1)), odd(device, numbers(3000));
+  Output output;
+  for (int turn = 0; turn < 6; turn++) {
+    const TensorMap map = tensor_map(shape.spec((turn % 2 == 0 ? even : odd).data()));
+    if (turn != 1 || mistake != Mistake::made)
+      run(device, "store_map", store_map, {1, kWarpSize}, {map, gmem.data()});
+    output.push_back(
+        box_part("map " + std::to_string(turn), shape,
+                 load(device, shape, map, gmem.data(), {{0, 0, 0}, {70, 5, 1}, {-8, 18, 2}})));
+  }
+  return output;
 }
 
 }  // namespace mp::MP_TARGET

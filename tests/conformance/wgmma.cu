@@ -1,4 +1,4 @@
-// wgmma: accumulators and operands of every type, width and swizzle, either major; stmatrix.
+// wgmma: accumulators and operands of every type, width and swizzle, either major; stmatrix, ldmatrix.
 #include "tests/support/wgmma_tile.h"
 
 #include "cases.h"
@@ -125,14 +125,16 @@ void add_majors(Output &output, const Device &device, int width, Mistake mistake
   add_product<T, kN, Major::mn, Major::mn>(output, device, width, mistake);
 }
 
-// ---------------------------------------------------------------- stmatrix
+// ---------------------------------------------------------------- stmatrix, ldmatrix
 
 struct StoreArgs {
-  uint16_t *out;  ///< [2 warps][16][32]
-  int off;        ///< added to the units that the lanes name
+  uint16_t *out;   ///< [2 warps][16][32]
+  uint32_t *back;  ///< [2 warps][32 lanes][4]
+  int off;         ///< added to the units that the lanes name
 };
 
-/// Each warp stores four 8x8 matrices as a 2x2 tile with rows of 64 bytes, rotated by the row.
+/// Each warp stores four 8x8 matrices as a 2x2 tile with rows of 64 bytes, rotated by the row, and loads
+/// those that begin one row further down.
 template <int kUnused>
 MP_KERNEL(2 * kWarpSize, 1)
 store_matrices(MP_PARAM(StoreArgs) args) {
@@ -151,6 +153,8 @@ store_matrices(MP_PARAM(StoreArgs) args) {
               unit = (matrix % 2 + row + args.off) % 4;
     store_matrix_x4(smem_address(&tile[warp][row][unit * 8]), r);
     block_sync();
+    load_matrix_x4(smem_address(&tile[warp][(row + 1) % 16][unit * 8]), r);
+    for (int i = 0; i < 4; i++) args.back[thread_index() * 4 + i] = r[i];
     for (int i = thread_index(); i < 2 * 16 * 32; i += 2 * kWarpSize)
       args.out[i] = tile[i / 512][i / 32 % 16][i % 32];
   }
@@ -170,9 +174,11 @@ Output conform_wgmma(const Device &device, Mistake mistake) {
 
 Output conform_stmatrix(const Device &device, Mistake mistake) {
   const Memory<uint16_t> out(device, 2 * 16 * 32);
+  const Memory<uint32_t> back(device, 2 * kWarpSize * 4);
   run(device, "store_matrices", store_matrices<0>, {1, 2 * kWarpSize},
-      {out.data(), mistake == Mistake::made ? 1 : 0});
-  return {make_part("store_matrix_x4", 32, out.download())};
+      {out.data(), back.data(), mistake == Mistake::made ? 1 : 0});
+  return {make_part("store_matrix_x4", 32, out.download()),
+          make_part("load_matrix_x4", 4, back.download())};
 }
 
 }  // namespace mp::MP_TARGET

@@ -237,10 +237,11 @@ void check_all_shapes() {
   }
 }
 
-// ---------------------------------------------------------------- stmatrix
+// ---------------------------------------------------------------- stmatrix, ldmatrix
 
 struct StoreArgs {
-  uint16_t *out;  ///< of each warp, 16 rows of 32 elements
+  uint16_t *out;   ///< of each warp, 16 rows of 32 elements
+  uint32_t *back;  ///< of each thread, the four words it loaded
 };
 
 /// Each warp stores four 8x8 matrices as a 2x2 tile with rows of 64 bytes, rotated by the row.
@@ -255,6 +256,9 @@ MP_KERNEL(2 * kWarpSize, 1) store_matrices(MP_PARAM(StoreArgs) args) {
   const int matrix = lane / 8, row = matrix / 2 * 8 + lane % 8, unit = (matrix % 2 + row) % 4;
   store_matrix_x4(smem_address(&tile[warp][row][unit * 8]), r);
   block_sync();
+  // Matrices 0 and 1 change places, and so do 2 and 3.
+  load_matrix_x4(smem_address(&tile[warp][row][(1 - matrix % 2 + row) % 4 * 8]), r);
+  for (int i = 0; i < 4; i++) args.back[4 * thread_index() + i] = r[i];
   for (int i = thread_index(); i < 2 * 16 * 32; i += 2 * kWarpSize)
     args.out[i] = tile[i / 512][i / 32 % 16][i % 32];
 }
@@ -315,11 +319,17 @@ TEST_CASE("simulator: wgmma multiplies every type, shape and pair of majors exac
   });
 }
 
-TEST_CASE("simulator: stmatrix stores each matrix where its lanes say") {
+TEST_CASE(
+    "simulator: stmatrix stores each matrix where its lanes say, and ldmatrix finds it there") {
   in_every_mode([] {
     std::vector<uint16_t> out(2 * 16 * 32);
-    run(store_matrices, {1, 2 * kWarpSize}, {out.data()});
+    std::vector<uint32_t> back(2 * kWarpSize * 4);
+    run(store_matrices, {1, 2 * kWarpSize}, {out.data(), back.data()});
     int wrong = 0;
+    for (uint32_t i = 0; i < back.size(); i++) {
+      const uint32_t element = 64 * (i % 4 ^ 1) + i / 4 % 32 * 2;
+      wrong += back[i] != (element | (element + 1) << 16);
+    }
     for (int i = 0; i < 2 * 16 * 32; i++) {
       const int row = i / 32 % 16, unit = i % 32 / 8;
       const int half = (unit - row % 4 + 4) % 4;  // which half of the tile this unit is

@@ -294,6 +294,12 @@ MP_KERNEL(32, 1) store_misaligned(MP_PARAM(Lines) lines) {
   const SmemAddress row = smem_address(tile) + 8;
   lines.first = __LINE__, store_matrix_x4(row, {0, 0, 0, 0});
 }
+MP_KERNEL(32, 1) load_misaligned(MP_PARAM(Lines) lines) {
+  MP_SHARED(uint16_t, tile, [32][8]);
+  uint32_t r[4];
+  const SmemAddress row = smem_address(tile) + 8;
+  lines.first = __LINE__, load_matrix_x4(row, r);
+}
 MP_KERNEL(32, 1) store_to_another_block(MP_PARAM(Lines) lines) {
   MP_SHARED(uint16_t, tile, [32][8]);
   const SmemAddress row = in_block(smem_address(tile), 0);
@@ -381,7 +387,8 @@ TEST_CASE("simulator: registers go from warpgroup to warpgroup") {
   check_violation(release_twice, {1, 128}, {"finds its warpgroup in registers_release"});
 }
 
-TEST_CASE("simulator: addresses of stmatrix") {
+TEST_CASE("simulator: addresses of stmatrix and ldmatrix") {
+  check_violation(load_misaligned, {1, 32}, {"to load_matrix_x4", "16-byte aligned"});
   check_violation(store_misaligned, {1, 32}, {"16-byte aligned"});
   check_violation(store_to_another_block, {1, 32}, {"an address from in_block"});
   check_violation(store_past_the_end, {1, 32}, {"outside every shared variable"});
