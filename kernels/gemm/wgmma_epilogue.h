@@ -29,14 +29,10 @@ class WgmmaEpilogue {
                           int consumer, Slabs &slabs)
       : args_(args), tile_(args, columns, work, consumer), slabs_(slabs) {}
 
-  /// Before the main loop.
+  /// Before the main loop.  Nothing may stand between its products and the wait for them: ptxas would
+  /// serialise them for fear of a branch there.
   MP_DEVICE void start() {
     if (!is_split()) start_reading();
-  }
-
-  /// Before the wait for the last products.
-  MP_DEVICE void prefetch() {
-    if (!is_split()) prefetch_registers();
   }
 
   MP_DEVICE void store(Accumulators &acc) {
@@ -44,7 +40,6 @@ class WgmmaEpilogue {
       put_slice(acc);
       if (!arrived_last()) return;
       start_reading();
-      prefetch_registers();
       sum_slices(acc);
     }
     EpilogueWriter writer(args_.problem.out, tile_.target());
@@ -79,9 +74,6 @@ class WgmmaEpilogue {
   MP_DEVICE void start_reading() {
     if (path() == StorePath::strips) strips().start();
     if (path() == StorePath::pairs) pairs().start();
-  }
-  MP_DEVICE void prefetch_registers() {
-    if (path() == StorePath::strips) strips().prefetch();
   }
 
   /// Strips do not know which columns are left out of D.
@@ -135,25 +127,32 @@ class WgmmaEpilogue {
   }
 
   MP_DEVICE void sum_slices(Accumulators &acc) const {
-    constexpr int kAtOnce = 8;  // loads of 16 bytes that are under way
     MP_UNROLL
     for (int i = 0; i < WarpTile::kBlocks; i++) {
       MP_UNROLL
-      for (int q0 = 0; q0 < kQuads; q0 += kAtOnce) {
-        float(&sum)[4 * kAtOnce] = *reinterpret_cast<float(*)[4 * kAtOnce]>(acc[i] + 4 * q0);
+      for (int q = 0; q < kQuads; q += kQuadsAtOnce) {
+        float(&sum)[4 * kQuadsAtOnce] =
+            *reinterpret_cast<float(*)[4 * kQuadsAtOnce]>(acc[i] + 4 * q);
+        // Not cleared first: a memset would make words of them, and of the products before.
+        Quad part[kQuadsAtOnce];
+        get_quads(0, i * kQuads + q, part);
         MP_UNROLL
-        for (float &x : sum) x = 0.0f;
+        for (int r = 0; r < 4 * kQuadsAtOnce; r++) sum[r] = 0.0f + part[r / 4].x[r % 4];
         MP_NO_UNROLL
-        for (int slice = 0; slice < slices(); slice++) {
-          const Quad *const part = partials(slice) + (i * kQuads + q0) * kWarpSize;
-          Quad read[kAtOnce];
+        for (int slice = 1; slice < slices(); slice++) {
+          get_quads(slice, i * kQuads + q, part);
           MP_UNROLL
-          for (int q = 0; q < kAtOnce; q++) read[q] = part[q * kWarpSize];
-          MP_UNROLL
-          for (int r = 0; r < 4 * kAtOnce; r++) sum[r] += read[r / 4].x[r % 4];
+          for (int r = 0; r < 4 * kQuadsAtOnce; r++) sum[r] += part[r / 4].x[r % 4];
         }
       }
     }
+  }
+
+  static constexpr int kQuadsAtOnce = 8;  // loads of 16 bytes that are under way
+  MP_DEVICE void get_quads(int slice, int first, Quad (&part)[kQuadsAtOnce]) const {
+    const Quad *const from = partials(slice) + first * kWarpSize;
+    MP_UNROLL
+    for (int q = 0; q < kQuadsAtOnce; q++) part[q] = from[q * kWarpSize];
   }
 
   const WgmmaArgs &args_;

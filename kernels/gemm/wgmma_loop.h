@@ -146,7 +146,7 @@ class WgmmaLoop {
         mbarrier_wait(barriers_.order(consumer), (turn ^ (consumer == 0 ? 1u : 0u)) & 1);
       }
       Accumulators acc;
-      multiply(consumer, work, ring, epilogue, acc);
+      multiply(consumer, work, ring, acc);
       if (work.inside) epilogue.store(acc);
     }
     slabs.finish();
@@ -164,7 +164,7 @@ class WgmmaLoop {
 
   /// acc = this consumer's rows of the product.  One batch of wgmmas is in flight while the next is
   /// issued; a stage is released when the batch that read it has retired.
-  MP_DEVICE void multiply(int consumer, const WgmmaWorkTile &work, Ring &ring, Epilogue &epilogue,
+  MP_DEVICE void multiply(int consumer, const WgmmaWorkTile &work, Ring &ring,
                           Accumulators &acc) const {
     const SmemAddress first_row =
         Tile::kPingPong ? 0 : static_cast<SmemAddress>(consumer) * kBlocks * A::kBlockBytes;
@@ -185,7 +185,6 @@ class WgmmaLoop {
       ring.advance();
     }
     pass_order(consumer);
-    if (work.inside) epilogue.prefetch();
     wgmma_wait<0>();
     keep(acc);
     release(previous);

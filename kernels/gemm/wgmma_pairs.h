@@ -79,7 +79,14 @@ class WgmmaPairStore {
     for (int p = 0; p < kPairs; p++)
       if (at.has(p))
         *reinterpret_cast<Pair *>(d() + at.offset(p, to_.ldd)) = {z[2 * p], z[2 * p + 1]};
-    if (writer.measures()) writer.measure_as<float>(z, kGroup);
+    if (!writer.measures()) return;
+    MP_UNROLL
+    for (int r = 0; r < kGroup; r++) {
+      float measured[1] = {z[r]};
+      wgmma_keep(
+          measured);  // or the products would be words, not floats, for the sake of their bits
+      writer.count(magnitude_bits(measured[0]));
+    }
   }
 
   MP_DEVICE void add_c(const Place &at, float (&z)[kGroup]) const {

@@ -98,14 +98,11 @@ class WgmmaStripStore {
 
   /// As early as may be: before the main loop.
   MP_DEVICE void start() {
+    if (bias_.is_there()) fetch_bias(0);
     if (!reads_side()) return;
     slabs_.reuse_all();
     if (lane_index() != 0) return;
     for (int strip = 0; strip < min_of(Slabs::kSlabs, kStrips); strip++) fetch_side(strip);
-  }
-  /// Before the wait for the last products.
-  MP_DEVICE void prefetch() {
-    if (bias_.is_there()) fetch_bias(0);
   }
 
   MP_DEVICE void store(Accumulators &acc, EpilogueWriter &writer) {
@@ -121,7 +118,11 @@ class WgmmaStripStore {
     for (int s = 0; s < kStrips; s++) {
       store_strip(s, z, writer);
       MP_UNROLL
-      for (int r = 0; r + kRegs < kStrips * kRegs; r++) z[r] = z[r + kRegs];
+      for (int r = 0; r + kRegs < kStrips * kRegs; r++) {
+        float moved[1] = {z[r + kRegs]};
+        wgmma_keep(moved);  // or it becomes a memmove of words, and products are no longer floats
+        z[r] = moved[0];
+      }
     }
     if (writer.measures()) count_largest(writer);
   }

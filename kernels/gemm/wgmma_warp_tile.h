@@ -67,15 +67,19 @@ struct WgmmaWarpTile {
   }
 
   MP_DEVICE EpilogueTarget target() const {
-    if (args.group_count == 0) return epilogue_target(args.problem.out, work.batch_item);
-    const WgmmaItem &item = *work.item;
-    return {
-        item.m,   item.n, in_gmem(item.c_data), item.ldc, in_gmem(item.d_data),
-        item.ldd, 0};
+    EpilogueTarget to = args.group_count == 0 ? epilogue_target(args.problem.out, work.batch_item)
+                                              : target_of_item(*work.item);
+    // Said again of what is one or the other.
+    to.c = in_gmem(to.c);
+    to.d = in_gmem(to.d);
+    return to;
   }
 
  private:
   static MP_DEVICE int strip() { return warp_index() % 4; }
+  static MP_DEVICE EpilogueTarget target_of_item(const WgmmaItem &item) {
+    return {item.m, item.n, item.c_data, item.ldc, item.d_data, item.ldd, 0};
+  }
 };
 
 }  // namespace mp::MP_TARGET

@@ -62,8 +62,9 @@ def test_gates(report):
     report.run("--write-baseline", code=1)  # a build with spills is no baseline
     assert baseline.read_bytes() == written, "and leaves the one that is there"
     report.gate("a spill in a called function", changed(callee_spill=4), 1, f"{name} spills")
-    warning = "ptxas info : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized"
-    report.gate("serialised wgmma", changed(warning=warning), 1, "kernels/injected.cu: ", "(C7510)")
+    for code in ("C7510", "C7518"):
+        warning = f"ptxas info : ({code}) Potential Performance Loss: wgmma.mma_async instructions are serialized"
+        report.gate("serialised wgmma", changed(warning=warning), 1, "kernels/injected.cu: ", f"({code})")
     report.gate("a warning", changed(warning="ptxas warning : something"), 1, "something")
     report.gate("more stack", changed(stack=16), 1, name, "stack 0 -> 16: more stack")
     report.gate("registers that nothing depends on", changed(registers=61), 0,
@@ -187,9 +188,12 @@ def test_main_loop_gates(report):
     report.gate("a main loop", [base], 0)
     report.run("--write-baseline")
     (kernel,) = json.loads(report.run("--json"))["kernels"]
-    assert kernel["main_loop"] == {"instructions": 5, "products": 2, "fences": 0}
+    assert kernel["main_loop"] == {"instructions": 5, "products": 2, "fences": 0, "warpgroup": 0}
     assert "| 2/5 |" in report.run("--markdown")
     report.gate("a fence in it", changed(*step, "HMMA", "MEMBAR"), 1, "has 1 MEMBAR in its main loop")
+    wgmma = ["WARPGROUP", *step, *step, "HMMA", "WARPGROUP"]
+    report.gate("a fence and a wait of wgmma", changed(*wgmma), 0)
+    report.gate("a wait for each", changed(*wgmma, "WARPGROUP"), 1, "has 3 WARPGROUP in its main loop")
     report.gate("a fence outside", [dataclasses.replace(base, instructions={"MEMBAR": 1})], 0)
     report.gate("fewer products in as many instructions", changed("HMMA", "LDSM", "other", "other"), 1,
                 "5.0 instead of 2.5 instructions of the main loop for each product")

@@ -52,7 +52,7 @@ def check(facts):
                         for kernel in facts.kernels for group in instructions.missing(kernel)]
     result.failures += [f"{kernel.key} {what}" for kernel in facts.kernels
                         for what in [*loads_in_flight.too_few(kernel), *instructions.generic(kernel),
-                                     *main_loop.fenced(kernel)]]
+                                     *main_loop.stopped(kernel)]]
     result.failures += facts.warnings
     return result
 

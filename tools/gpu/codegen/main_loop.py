@@ -2,7 +2,8 @@
 
 It is the smallest loop that has any.  Each of its instructions takes an issue slot of a warp scheduler, those
 of other warps' products too; a fence of memory (MEMBAR) waits until all earlier accesses of the thread are
-seen, so that one between products empties the pipeline.
+seen, so that one between products empties the pipeline.  wgmma needs one fence of its own before the products of
+a step and one wait behind them (WARPGROUP); where ptxas adds others, it has serialised the products.
 """
 
 import dataclasses
@@ -17,6 +18,7 @@ class MainLoop:
     instructions: int
     products: int
     fences: int
+    warpgroup: int
 
     @property
     def share(self):
@@ -32,13 +34,17 @@ def of(instructions, arch):
         return None
     _, first, last = min(around)
     groups = [instruction.group for instruction in instructions[first : last + 1]]
-    return MainLoop(len(groups), sum(group in PRODUCTS for group in groups), groups.count("MEMBAR"))
+    return MainLoop(len(groups), sum(group in PRODUCTS for group in groups), groups.count("MEMBAR"),
+                    groups.count("WARPGROUP"))
 
 
-def fenced(kernel):
-    """A phrase where the main loop has fences."""
-    if kernel.main_loop and kernel.main_loop["fences"]:
-        yield f"has {kernel.main_loop['fences']} MEMBAR in its main loop: each empties the pipeline"
+def stopped(kernel):
+    """A phrase for each thing that stops the products."""
+    loop = kernel.main_loop or {"fences": 0, "warpgroup": 0}
+    if loop["fences"]:
+        yield f"has {loop['fences']} MEMBAR in its main loop: each empties the pipeline"
+    if loop["warpgroup"] > 2:
+        yield f"has {loop['warpgroup']} WARPGROUP in its main loop, not a fence and a wait: its wgmma are serialised"
 
 
 def thinner(old, new):

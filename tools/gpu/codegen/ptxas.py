@@ -9,8 +9,8 @@ FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) by
 USED = re.compile(r"Used (\d+) registers")
 CUMULATIVE = re.compile(r"(\d+) bytes cumulative stack size")
 SMEM = re.compile(r"(\d+) bytes smem")
-# Serialised wgmma (C7510, C7514 and their kin) and ignored setmaxnreg (C7508) come without the word.
-WARNING = re.compile(r"C75(08|10|11|14|15|17|19)|warning")
+# Serialised wgmma (C7510, C7514, C7518 and their kin) and ignored setmaxnreg (C7508) come without the word.
+WARNING = re.compile(r"C75\d\d|warning")
 
 
 @dataclasses.dataclass
