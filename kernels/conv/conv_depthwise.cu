@@ -30,11 +30,12 @@ struct ChannelRun {
 MP_DEVICE void load_pixel(float (&values)[kVec], const ConvArgs &args, const PatchMap &patches,
                           const PatchOrigin &origin, int32_t tap_h, int32_t tap_w,
                           const ChannelRun &channels) {
-  const int32_t h = origin.h + tap_h * patches.step_h, w = origin.w + tap_w * patches.step_w;
+  const int32_t down = tap_h * patches.step_h, right = tap_w * patches.step_w;
+  const int32_t h = origin.h + down, w = origin.w + right;
   const bool inside = h >= 0 && h < patches.height && w >= 0 && w < patches.width;
-  const int64_t pixel = int64_t{h} * patches.width + w;
+  const int64_t pixels = int64_t{down} * patches.width + right;  // from the origin
   load_run(values, args.dtype, in_gmem(args.image),
-           inside ? origin.image + pixel * patches.channels + channels.first : 0,
+           inside ? origin.offset + pixels * patches.channels + channels.first : 0,
            inside ? channels.valid : 0);
 }
 

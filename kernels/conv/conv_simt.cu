@@ -3,7 +3,10 @@
 // For layers that are kept in fp32; it runs everything else too.
 #include "kernels/conv/conv.h"
 #include "kernels/conv/conv_dispatch.h"
+#include "kernels/conv/low_loop.h"
+#include "kernels/conv/narrow_loop.h"
 #include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/partial_sums.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/simt_loop.h"
 
@@ -20,68 +23,99 @@ struct Tensor {
       : dtype(type),
         base(static_cast<const char *>(in_gmem(tensor)) + first_elem * dtype_bytes(type)) {}
 
+  template <class T>
   MP_DEVICE void load(float (&values)[kVec], const Span8 &span) const {
+    const T *const elems = static_cast<const T *>(base);
     if (span.first <= 0) {
       const int valid = max_of(span.end, 0);
-      return load_run(values, dtype, base, valid > 0 ? span.offset : 0, valid);
+      return load_run(values, elems + (valid > 0 ? span.offset : 0), valid);
     }
     // A row of taps that begins left of the image.
-    for (int i = 0; i < kVec; i++) {
-      float value[1];
-      const bool inside = span.first <= i && i < span.end;
-      load_run(value, dtype, base, inside ? span.offset + i : 0, inside ? 1 : 0);
-      values[i] = value[0];
-    }
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++)
+      values[i] = span.first <= i && i < span.end ? to_float(elems[span.offset + i]) : 0.0f;
   }
 };
 
+/// k is a tap and a channel.
+struct AlongTaps {
+  const TapRuns &runs;
+
+  using Cursor = TapPosition;
+  MP_DEVICE Cursor cursor(int64_t k) const { return {runs, k}; }
+  MP_DEVICE void advance(Cursor &at, int count) const { at.advance(runs, count); }
+};
+
+/// k is a pixel.
+struct AlongPixels {
+  using Cursor = NoCursor;
+  MP_DEVICE Cursor cursor(int64_t) const { return {}; }
+  MP_DEVICE void advance(Cursor &, int) const {}
+};
+
 /// x is a row of patches.
-struct PatchRows {
+struct PatchRows : AlongTaps {
   static constexpr bool by_k = true;
   const PatchMap &patches;
   const Tensor image;
+
+  MP_DEVICE PatchRows(const PatchMap &map, const Tensor &tensor)
+      : AlongTaps{map.runs}, patches(map), image(tensor) {}
+
+  MP_DEVICE mp_dtype_t dtype() const { return image.dtype; }
+  MP_DEVICE int64_t extent() const { return patches.num_rows; }
 
   using Place = PatchOrigin;
   MP_DEVICE Place place(int64_t x) const { return patches.origin(x); }
 
-  MP_DEVICE void load(float (&values)[kVec], const Place &origin, int64_t k, int64_t) const {
-    image.load(values, patches.span(origin, TapPosition(patches.runs, k)));
+  template <class T>
+  MP_DEVICE void load(float (&values)[kVec], const Place &origin, const Cursor &at, int64_t,
+                      int64_t) const {
+    image.load<T>(values, patches.span(origin, at));
   }
 };
 
 /// x is a column of patches.
-struct PatchColumns {
+struct PatchColumns : AlongPixels {
   static constexpr bool by_k = false;
   const PatchMap &patches;
   const Tensor image;
 
-  using Place = TapPosition;
-  MP_DEVICE Place place(int64_t x) const { return {patches.runs, x}; }
+  MP_DEVICE PatchColumns(const PatchMap &map, const Tensor &tensor) : patches(map), image(tensor) {}
 
-  MP_DEVICE void load(float (&values)[kVec], const Place &at, int64_t k, int64_t k_end) const {
-    Span8 span = patches.span(patches.origin(k), at);
-    if (k >= k_end) span.end = 0;
-    image.load(values, span);
+  MP_DEVICE mp_dtype_t dtype() const { return image.dtype; }
+  MP_DEVICE int64_t extent() const { return patches.runs.extent(); }
+
+  using Place = PatchTap;
+  MP_DEVICE Place place(int64_t x) const { return patches.tap({patches.runs, x}); }
+
+  template <class T>
+  MP_DEVICE void load(float (&values)[kVec], const Place &at, Cursor, int64_t k,
+                      int64_t k_end) const {
+    const bool inside = k < k_end && at.valid > 0;
+    image.load<T>(values, inside ? patches.span(patches.origin(k), at) : Span8{0, 0, 0});
   }
 };
 
 /// x is an output channel.
-struct FilterRows {
+struct FilterRows : AlongTaps {
   static constexpr bool by_k = true;
   const ConvArgs &args;
   const Tensor filter;
 
-  struct Place {
-    int64_t offset;
-    bool inside;
-  };
-  MP_DEVICE Place place(int64_t x) const { return {x * args.filter_elems, x < args.group_k}; }
+  MP_DEVICE FilterRows(const ConvArgs &conv, const Tensor &tensor)
+      : AlongTaps{conv.patches.runs}, args(conv), filter(tensor) {}
 
-  MP_DEVICE void load(float (&values)[kVec], const Place &row, int64_t k, int64_t) const {
-    if (!row.inside) return filter.load(values, {0, 0, 0});
-    const TapPosition at(args.patches.runs, k);
-    filter.load(values,
-                {row.offset + args.filter.offset(at) + at.elem, 0, at.valid(args.patches.runs)});
+  MP_DEVICE mp_dtype_t dtype() const { return filter.dtype; }
+  MP_DEVICE int64_t extent() const { return args.group_k; }
+
+  using Place = int32_t;  ///< x; negative: outside
+  MP_DEVICE Place place(int64_t x) const { return x < extent() ? static_cast<int32_t>(x) : -1; }
+
+  template <class T>
+  MP_DEVICE void load(float (&values)[kVec], Place row, const Cursor &at, int64_t, int64_t) const {
+    const int64_t offset = row * args.filter_elems + args.filter.offset(at) + at.elem;
+    filter.load<T>(values, {offset, 0, row >= 0 ? at.valid(runs) : 0});
   }
 };
 
@@ -89,42 +123,55 @@ struct FilterRows {
 struct Channels {
   int64_t first;
   int valid;
+
+  Channels() = default;
+  MP_DEVICE Channels(int64_t x, int64_t extent)
+      : first(x), valid(static_cast<int>(min_of<int64_t>(extent - x, kVec))) {}
 };
 
 /// x is an input channel.
-struct FilterTaps {
+struct FilterTaps : AlongTaps {
   static constexpr bool by_k = false;
   const ConvProduct<MP_CONV_DGRAD> &product;
   const int64_t filter_elems;
   const Tensor filter;
 
-  using Place = Channels;
-  MP_DEVICE Place place(int64_t x) const {
-    return {x, static_cast<int>(min_of<int64_t>(product.n() - x, kVec))};
-  }
+  MP_DEVICE FilterTaps(const ConvProduct<MP_CONV_DGRAD> &dgrad, int64_t elems, const Tensor &tensor)
+      : AlongTaps{dgrad.patches.runs}, product(dgrad), filter_elems(elems), filter(tensor) {}
 
-  MP_DEVICE void load(float (&values)[kVec], const Place &channels, int64_t k, int64_t) const {
-    const TapPosition at(product.patches.runs, k);
+  MP_DEVICE mp_dtype_t dtype() const { return filter.dtype; }
+  MP_DEVICE int64_t extent() const { return product.n(); }
+
+  using Place = Channels;
+  MP_DEVICE Place place(int64_t x) const { return {x, extent()}; }
+
+  template <class T>
+  MP_DEVICE void load(float (&values)[kVec], const Place &channels, const Cursor &at, int64_t,
+                      int64_t) const {
     const int64_t offset = at.elem * filter_elems + product.filter.offset(at) + channels.first;
-    const bool inside = at.valid(product.patches.runs) > 0;
-    filter.load(values, {offset, 0, inside ? channels.valid : 0});
+    filter.load<T>(values, {offset, 0, at.valid(runs) > 0 ? channels.valid : 0});
   }
 };
 
-/// x is an output channel, k a pixel.
-struct OutputGradient {
+/// x is an output channel.
+struct OutputGradient : AlongPixels {
   static constexpr bool by_k = false;
-  const int64_t ld, extent;
+  const int64_t ld, channels;
   const Tensor dy;
 
-  using Place = Channels;
-  MP_DEVICE Place place(int64_t x) const {
-    return {x, static_cast<int>(min_of<int64_t>(extent - x, kVec))};
-  }
+  MP_DEVICE OutputGradient(int64_t row_elems, int64_t group_k, const Tensor &tensor)
+      : ld(row_elems), channels(group_k), dy(tensor) {}
 
-  MP_DEVICE void load(float (&values)[kVec], const Place &channels, int64_t k,
+  MP_DEVICE mp_dtype_t dtype() const { return dy.dtype; }
+  MP_DEVICE int64_t extent() const { return channels; }
+
+  using Place = Channels;
+  MP_DEVICE Place place(int64_t x) const { return {x, extent()}; }
+
+  template <class T>
+  MP_DEVICE void load(float (&values)[kVec], const Place &at, Cursor, int64_t k,
                       int64_t k_end) const {
-    dy.load(values, {k * ld + channels.first, 0, k < k_end ? channels.valid : 0});
+    dy.load<T>(values, {k * ld + at.first, 0, k < k_end ? at.valid : 0});
   }
 };
 
@@ -165,26 +212,44 @@ struct ConvSources<MP_CONV_WGRAD> {
   B b;
 };
 
+template <class Tile, class A, class B>
+struct LoopOf : std::type_identity<SimtLoop<Tile, A, B>> {};
+template <class A, class B>
+struct LoopOf<SimtTile128x16, A, B> : std::type_identity<NarrowLoop<SimtTile128x16, A, B>> {};
+template <class A, class B>
+struct LoopOf<SimtTile16x128, A, B> : std::type_identity<LowLoop<SimtTile16x128, A, B>> {};
+
 template <mp_conv_op_t op, class Tile>
-using Loop = SimtLoop<Tile, typename ConvSources<op>::A, typename ConvSources<op>::B>;
+using Loop = typename LoopOf<Tile, typename ConvSources<op>::A, typename ConvSources<op>::B>::type;
 
 template <mp_conv_op_t op, class Tile>
 MP_DEVICE void convolve_tile(const ConvArgs &args, const WorkTile &work, float *smem) {
   const ConvProduct<op> product(args, work.batch_item);
   const ConvSources<op> sources(args, product);
   const int64_t m0 = work.tile_m * Tile::kM, n0 = work.tile_n * Tile::kN;
+  const int64_t k0 = min_of(work.slice * args.slice_k, product.k());
+  const int64_t k_end = min_of(k0 + args.slice_k, product.k());
   Loop<op, Tile> loop;
-  loop.multiply(smem, sources.a, sources.b, m0, n0, 0, product.k());
+  loop.multiply(smem, sources.a, sources.b, m0, n0, k0, k_end);
   EpilogueWriter writer(args.out, 0);
   loop.store_tile([&](int row, int col, float(&x)[kVec]) {
     const OutputPlace to = product.place(m0 + row, n0 + col);
-    if (to.valid > 0) writer.write(to.row, to.col, x, to.valid);
+    if (to.valid <= 0) return;
+    if (args.partial_sums != nullptr)
+      store_run(partial_sum(args.partial_sums, args.out, work.slice, 0, to.row, to.col), x,
+                to.valid);
+    else
+      writer.write(to.row, to.col, x, to.valid);
   });
   writer.finish();
 }
 
+/// fprop moves on in two directions of taps, for which two blocks of 128 x 128 leave no registers.
 template <mp_conv_op_t op, class Tile>
-MP_KERNEL(Tile::kThreads, 1)
+constexpr int kMinBlocks = op == MP_CONV_FPROP ? 1 : Tile::kMinBlocks;
+
+template <mp_conv_op_t op, class Tile>
+MP_KERNEL((Loop<op, Tile>::kThreads), (kMinBlocks<op, Tile>))
 conv_simt(MP_PARAM(ConvArgs) args) {
   constexpr int kSmemFloats = Loop<op, Tile>::kSmemFloats;
   MP_SHARED(float, smem, [kSmemFloats]);
@@ -195,18 +260,22 @@ conv_simt(MP_PARAM(ConvArgs) args) {
 
 template <mp_conv_op_t op, class Tile>
 void launch_tile(const char *name, const Device &device, const ConvArgs &args, mp_stream_t stream) {
-  const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), kMaxBlocks), Tile::kThreads};
+  const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), kMaxBlocks),
+                          Loop<op, Tile>::kThreads};
   launch(name, conv_simt<op, Tile>, device, shape, stream, args);
 }
+
+template <mp_conv_op_t op>
+using SimtTilesOf = std::conditional_t<op == MP_CONV_WGRAD, WgradSimtTiles, ConvSimtTiles>;
 
 }  // namespace
 
 void launch_conv_simt(const ConvChoice &choice, mp_conv_op_t op, const Device &device,
                       const ConvArgs &args, mp_stream_t stream) {
   with_conv_op(op, [&](auto pass) {
-    with_tile(SimtTiles{}, *choice.gemm.kernel, [&](auto tile) {
-      launch_tile<decltype(pass)::value, typename decltype(tile)::type>(choice.name, device, args,
-                                                                        stream);
+    constexpr mp_conv_op_t kOp = decltype(pass)::value;
+    with_tile(SimtTilesOf<kOp>{}, *choice.gemm.kernel, [&](auto tile) {
+      launch_tile<kOp, typename decltype(tile)::type>(choice.name, device, args, stream);
     });
   });
 }

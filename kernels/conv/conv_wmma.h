@@ -5,6 +5,7 @@
 #include "kernels/conv/conv_loaders.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm_wmma.h"
+#include "kernels/gemm/partial_sums.h"
 
 namespace mp::MP_TARGET {
 
@@ -84,7 +85,8 @@ class ConvWmma {
       const OutputPlace to = product_.place(m0_ + row, n0_ + col);
       if (to.valid <= 0) return;
       if (args_.partial_sums != nullptr)
-        store_partial(to, x);
+        store_run(partial_sum(args_.partial_sums, args_.out, work_.slice, 0, to.row, to.col), x,
+                  to.valid);
       else
         writer.write(to.row, to.col, x, to.valid);
     });
@@ -92,12 +94,6 @@ class ConvWmma {
   }
 
  private:
-  /// This slice's sums, for split_k.cu to add up.
-  MP_DEVICE void store_partial(const OutputPlace &to, const float (&x)[kVec]) const {
-    const int64_t row = work_.slice * args_.out.m + to.row;
-    store_run(args_.partial_sums + row * args_.out.n + to.col, x, to.valid);
-  }
-
   const ConvArgs &args_;
   const WorkTile work_;
   const ConvProduct<op> product_;

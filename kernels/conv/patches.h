@@ -65,8 +65,16 @@ struct Span8 {
 
 /// Where the patch of one row of the matrix begins.
 struct PatchOrigin {
-  int32_t h, w;   ///< of its first tap; may lie outside the image
-  int64_t image;  ///< elements before this image
+  int32_t h, w;    ///< of its first tap; may lie outside the image
+  int64_t offset;  ///< elements before it
+};
+
+/// What a place in the direction of taps adds to the origin of any patch.
+struct PatchTap {
+  int32_t h;
+  int32_t elem;    ///< in the line
+  int64_t offset;  ///< elements
+  int32_t valid;   ///< as TapPosition's
 };
 
 /// The matrix of patches.  Row: pixel (n, i, j) of a grid.  Column: a tap and a channel.
@@ -87,19 +95,26 @@ struct PatchMap {
     if (row >= num_rows) return {kOutside, 0, 0};
     const Quotient image = grid_pixels.divide(static_cast<int32_t>(row));
     const Quotient line = grid_w.divide(image.remainder);
-    return {line.quotient * stride_h + offset_h, line.remainder * stride_w + offset_w,
-            int64_t{image.quotient} * height * width * channels};
+    const int32_t h = line.quotient * stride_h + offset_h, w = line.remainder * stride_w + offset_w;
+    return {h, w, ((int64_t{image.quotient} * height + h) * width + w) * channels};
+  }
+
+  MP_DEVICE PatchTap tap(const TapPosition &at) const {
+    const int32_t h = at.tap_h * step_h, elem = at.tap_w * step_w * channels + at.elem;
+    return {h, elem, int64_t{h} * width * channels + elem, at.valid(runs)};
   }
 
   /// What lies left or right of the image is cut off: the whole run of one tap, or a part of a run
   /// that is a row of taps.
-  MP_DEVICE Span8 span(const PatchOrigin &origin, const TapPosition &at) const {
-    if (at.tap_h >= runs.taps_h) return {0, 0, 0};
-    const int32_t h = origin.h + at.tap_h * step_h;
-    const int32_t elem = (origin.w + at.tap_w * step_w) * channels + at.elem;  // in the line
+  MP_DEVICE Span8 span(const PatchOrigin &origin, const PatchTap &tap) const {
+    const int32_t h = origin.h + tap.h;
+    const int32_t elem = origin.w * channels + tap.elem;  // in the line
     const bool is_line = h >= 0 && h < height;
-    return {origin.image + (int64_t{h} * width * channels + elem), max_of(-elem, 0),
-            is_line ? min_of(at.valid(runs), width * channels - elem) : 0};
+    return {origin.offset + tap.offset, max_of(-elem, 0),
+            is_line ? min_of(tap.valid, width * channels - elem) : 0};
+  }
+  MP_DEVICE Span8 span(const PatchOrigin &origin, const TapPosition &at) const {
+    return span(origin, tap(at));
   }
 };
 

@@ -44,17 +44,18 @@ void gemm(const Device &device, const GemmProblem &problem, const GemmChoice &ch
     case GemmFamily::wgmma:
       launch_wgmma(choice, device, args, static_cast<std::byte *>(workspace.ptr), stream);
       break;
-    case GemmFamily::wmma:
-      if (choice.split_k > 1) args.partial_sums = static_cast<float *>(workspace.ptr);
-      launch_wmma(choice, device, args, stream);
-      if (choice.split_k > 1)
-        launch_split_k_sum(device, problem.out, choice.split_k, args.partial_sums, stream);
-      break;
     case GemmFamily::gemv:
       launch_gemv(choice, device, args, stream);
       break;
+    case GemmFamily::wmma:
     case GemmFamily::simt:
-      launch_simt(choice, device, args, stream);
+      if (choice.split_k > 1) args.partial_sums = static_cast<float *>(workspace.ptr);
+      if (choice.kernel->family == GemmFamily::wmma)
+        launch_wmma(choice, device, args, stream);
+      else
+        launch_simt(choice, device, args, stream);
+      if (choice.split_k > 1)
+        launch_split_k_sum(device, problem.out, choice.split_k, args.partial_sums, stream);
       break;
   }
   // What the product needed of the workspace is free again.

@@ -4,6 +4,7 @@
 #include "kernels/gemm/dispatch.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/gemm/partial_sums.h"
 #include "kernels/gemm/simt_loop.h"
 
 namespace mp::MP_TARGET {
@@ -12,19 +13,28 @@ namespace {
 
 struct MatrixSource {
   const void *matrix;
-  mp_dtype_t dtype;
+  mp_dtype_t dtype_ab;
   int64_t ld;
-  int64_t extent;  ///< of m or n
+  int64_t mn;  ///< elements of m or n
   bool by_k;
+
+  MP_DEVICE mp_dtype_t dtype() const { return dtype_ab; }
+  MP_DEVICE int64_t extent() const { return mn; }
 
   using Place = int64_t;
   MP_DEVICE Place place(int64_t x) const { return x; }
 
-  MP_DEVICE void load(float (&values)[kVec], int64_t x, int64_t k, int64_t k_end) const {
+  using Cursor = NoCursor;
+  MP_DEVICE Cursor cursor(int64_t) const { return {}; }
+  MP_DEVICE void advance(Cursor &, int) const {}
+
+  template <class T>
+  MP_DEVICE void load(float (&values)[kVec], int64_t x, Cursor, int64_t k, int64_t k_end) const {
     const int64_t row = by_k ? x : k, col = by_k ? k : x;
-    const int64_t rows = by_k ? extent : k_end, cols = by_k ? k_end : extent;
+    const int64_t rows = by_k ? mn : k_end, cols = by_k ? k_end : mn;
     const int64_t valid = row < rows ? min_of<int64_t>(max_of<int64_t>(cols - col, 0), kVec) : 0;
-    load_run(values, dtype, matrix, valid > 0 ? row * ld + col : 0, static_cast<int>(valid));
+    load_run(values, static_cast<const T *>(matrix) + (valid > 0 ? row * ld + col : 0),
+             static_cast<int>(valid));
   }
 };
 
@@ -32,29 +42,37 @@ template <class Tile>
 using Loop = SimtLoop<Tile, MatrixSource, MatrixSource>;
 
 template <class Tile>
-MP_DEVICE void gemm_tile(const GemmProblem &p, const WorkTile &work, float *smem) {
+MP_DEVICE void gemm_tile(const GemmArgs &args, const WorkTile &work, float *smem) {
+  const GemmProblem &p = args.problem;
   const MatrixSource a{item_address(p.a, p.dtype_ab, work.batch_item), p.dtype_ab, p.a.ld, p.out.m,
                        p.op_a == MP_OP_N};
   const MatrixSource b{item_address(p.b, p.dtype_ab, work.batch_item), p.dtype_ab, p.b.ld, p.out.n,
                        p.op_b == MP_OP_T};
   const int64_t m0 = work.tile_m * Tile::kM, n0 = work.tile_n * Tile::kN;
+  const int64_t k0 = work.slice * args.slice_k;
   Loop<Tile> loop;
-  loop.multiply(smem, a, b, m0, n0, 0, p.k);
+  loop.multiply(smem, a, b, m0, n0, k0, min_of(k0 + args.slice_k, p.k));
   EpilogueWriter writer(p.out, work.batch_item);
-  loop.store_tile([&](int row, int col, float(&x)[kVec]) {
-    const int valid = static_cast<int>(min_of<int64_t>(p.out.n - n0 - col, kVec));
-    if (valid > 0 && m0 + row < p.out.m) writer.write(m0 + row, n0 + col, x, valid);
+  loop.store_tile([&](int r, int c, float(&x)[kVec]) {
+    const int64_t row = m0 + r, col = n0 + c;
+    const int valid = static_cast<int>(min_of<int64_t>(p.out.n - col, kVec));
+    if (valid <= 0 || row >= p.out.m) return;
+    if (args.partial_sums != nullptr)
+      store_run(partial_sum(args.partial_sums, p.out, work.slice, work.batch_item, row, col), x,
+                valid);
+    else
+      writer.write(row, col, x, valid);
   });
   writer.finish();
 }
 
 template <class Tile>
-MP_KERNEL(Tile::kThreads, 1)
+MP_KERNEL(Tile::kThreads, Tile::kMinBlocks)
 gemm_simt(MP_PARAM(GemmArgs) args) {
   MP_SHARED(float, smem, [Loop<Tile>::kSmemFloats]);
   const int64_t num_work_tiles = args.scheduler.num_work_tiles();
   for (int64_t number = block_index(); number < num_work_tiles; number += grid_size())
-    gemm_tile<Tile>(args.problem, args.scheduler(number), smem);
+    gemm_tile<Tile>(args, args.scheduler(number), smem);
 }
 
 template <class Tile>

@@ -9,6 +9,7 @@
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/operand.h"
+#include "kernels/gemm/partial_sums.h"
 #include "kernels/gemm/wmma_loop.h"
 
 namespace mp::MP_TARGET {
@@ -110,7 +111,8 @@ class GemmWmma {
       const int valid = static_cast<int>(min_of<int64_t>(p_.out.n - col, kVec));
       if (row >= p_.out.m || valid <= 0) return;
       if (args_.partial_sums != nullptr)
-        store_partial(row, col, x, valid);
+        store_run(partial_sum(args_.partial_sums, p_.out, work_.slice, work_.batch_item, row, col),
+                  x, valid);
       else
         writer.write(row, col, x, valid);
     });
@@ -123,12 +125,6 @@ class GemmWmma {
     const T *const item =
         static_cast<const T *>(item_address(operand, p_.dtype_ab, work_.batch_item));
     return kByK ? item + mn * operand.ld + k_begin_ : item + k_begin_ * operand.ld + mn;
-  }
-
-  /// Split-k: this slice's sums, for split_k.cu to add up.  Layout [slice][batch item][m][n].
-  MP_DEVICE void store_partial(int64_t row, int64_t col, const float (&x)[kVec], int valid) const {
-    const int64_t matrix = work_.slice * p_.out.batch_count + work_.batch_item;
-    store_run(args_.partial_sums + (matrix * p_.out.m + row) * p_.out.n + col, x, valid);
   }
 
   const GemmArgs &args_;

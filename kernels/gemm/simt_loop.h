@@ -1,15 +1,20 @@
 // The main loop on the CUDA cores: operands of any type, multiplied and added in fp32.
 //
-// A block computes a kM x kN tile; every thread keeps 8 x 8 sums in registers and reads 8 + 8 values
-// of smem per k.  The next k-tile is fetched into registers while this one is multiplied.
+// A block computes a kM x kN tile; every thread keeps kRows x kVec sums in registers and reads
+// kRows + kVec values of smem per k.  The next k-tile is fetched into registers while this one is
+// multiplied.
 //
 // A source gives the elements of one operand; x is A's m or B's n:
 //
 //     bool by_k;                       k is the contiguous direction
+//     mp_dtype_t dtype();              of the elements in memory
+//     int64_t extent();                of x
 //     Place place(x);                  what x alone says; asked once per tile
-//     void load(values, place, k, k_end);
+//     Cursor cursor(k);                what k alone says and is dear to find; NoCursor if nothing is
+//     void advance(cursor, count);     to k + count
+//     void load<T>(values, place, cursor, k, k_end);
 //                                      kVec elements from (x, k) on in the contiguous direction,
-//                                      zeros outside
+//                                      zeros outside; T is the type of dtype()
 #pragma once
 
 #include "kernels/gemm/tiles.h"
@@ -17,50 +22,81 @@
 
 namespace mp::MP_TARGET {
 
+struct NoCursor {};
+
 /// Puts a tile of kExtent x kK into smem as [k][extent].
 template <class Source, int kExtent, int kK, int kThreads>
 class OperandTile {
  public:
   static constexpr int kElems = kK * kExtent;
 
-  MP_DEVICE OperandTile(const Source &source, int64_t x0) : source_(source) {
+  MP_DEVICE OperandTile(const Source &source, int64_t x0, int64_t k0) : source_(source), k_(k0) {
     MP_UNROLL
-    for (int i = 0; i < kRuns; i++) places_[i] = source.place(x0 + run_of(i).x);
+    for (int i = 0; i < kPlaces; i++) places_[i] = source.place(x0 + x_of(i));
+    MP_UNROLL
+    for (int i = 0; i < kRuns; i++)
+      if (has_own_cursor(i)) cursors_[cursor_of(i)] = source.cursor(k0 + k_of(i));
   }
 
-  MP_DEVICE void fetch(int64_t k0, int64_t k_end) {
+  /// The next kK of k into registers.
+  MP_DEVICE void fetch(int64_t k_end) {
+    if (is_idle()) return;
+    with_type(source_.dtype(), [&](auto type) {
+      MP_UNROLL
+      for (int i = 0; i < kRuns; i++)
+        source_.template load<typename decltype(type)::type>(
+            values_[i], places_[i % kPlaces], cursors_[cursor_of(i)], k_ + k_of(i), k_end);
+    });
     MP_UNROLL
-    for (int i = 0; i < kRuns; i++) source_.load(values_[i], places_[i], k0 + run_of(i).k, k_end);
+    for (int i = 0; i < kRuns; i++)
+      if (has_own_cursor(i)) source_.advance(cursors_[cursor_of(i)], kK);
+    k_ += kK;
   }
 
   MP_DEVICE void put(float *smem) const {
+    if (is_idle()) return;
+    const int step = source_.by_k ? kExtent : 1;
     MP_UNROLL
     for (int i = 0; i < kRuns; i++) {
-      const Run run = run_of(i);
-      const int step = source_.by_k ? kExtent : 1;
+      float *const run = smem + k_of(i) * kExtent + x_of(i % kPlaces);
       MP_UNROLL
-      for (int j = 0; j < kVec; j++) smem[run.k * kExtent + run.x + j * step] = values_[i][j];
+      for (int j = 0; j < kVec; j++) run[j * step] = values_[i][j];
     }
   }
 
  private:
-  struct Run {
-    int x, k;
-  };
-  static constexpr int kRuns = kExtent * kK / kVec / kThreads;
-  static_assert(kRuns * kVec * kThreads == kExtent * kK);
+  // Neighbouring lanes take neighbouring runs of gmem.  With k contiguous that scatters their
+  // stores over smem rows, so there x goes fastest instead: stores without bank conflicts, and
+  // the half-used sectors of gmem are used by the next run.
+  static constexpr int kRunsPerRow = kExtent / kVec;  // with x contiguous
+  static constexpr int kAllRuns = kRunsPerRow * kK;
+  static constexpr int kRuns = ceil_div(kAllRuns, kThreads);
+  static_assert(kAllRuns % kThreads == 0 || kAllRuns < kThreads);
+  static_assert(kThreads % kRunsPerRow == 0);
+  static_assert(kThreads % kExtent == 0 || kExtent % kThreads == 0);
+  /// Different x of a thread's runs: with k contiguous, run i has place i % kPlaces and a k that it
+  /// shares with the runs of the other places.  With x contiguous all places are the same.
+  static constexpr int kPlaces = max_of(kExtent / kThreads, 1);
 
-  MP_DEVICE Run run_of(int i) const {
-    const int number = i * kThreads + thread_index();
-    // Neighbouring lanes take neighbouring runs of gmem.  With k contiguous that scatters their
-    // stores over smem rows, so there x goes fastest instead: stores without bank conflicts, and
-    // the half-used sectors of gmem are used by the next run.
-    if (source_.by_k) return {number % kExtent, number / kExtent * kVec};
-    return {number % (kExtent / kVec) * kVec, number / (kExtent / kVec)};
+  /// A narrow tile has fewer runs than threads.
+  static MP_DEVICE bool is_idle() { return kAllRuns < kThreads && thread_index() >= kAllRuns; }
+
+  MP_DEVICE int x_of(int place) const {
+    return source_.by_k ? (place * kThreads + thread_index()) % kExtent
+                        : thread_index() % kRunsPerRow * kVec;
   }
+  MP_DEVICE int k_of(int i) const {
+    if (!source_.by_k) return i * (kThreads / kRunsPerRow) + thread_index() / kRunsPerRow;
+    const int of_thread = kThreads > kExtent ? thread_index() / kExtent : 0;
+    return (i * kThreads / kExtent + of_thread) * kVec;
+  }
+  MP_DEVICE int cursor_of(int i) const { return source_.by_k ? i / kPlaces : i; }
+  MP_DEVICE bool has_own_cursor(int i) const { return !source_.by_k || i % kPlaces == 0; }
 
   const Source &source_;
-  typename Source::Place places_[kRuns];
+  int64_t k_;
+  typename Source::Place places_[kPlaces];
+  typename Source::Cursor cursors_[kRuns];
   float values_[kRuns][kVec];
 };
 
@@ -71,29 +107,32 @@ class SimtLoop {
   static constexpr int kStage = TileA::kElems + TileB::kElems;
 
  public:
+  static constexpr int kThreads = Tile::kThreads;
   static constexpr int kSmemFloats = 2 * kStage;
 
   /// The sums of the tile at (m0, n0) over [k0, k_end).
   MP_DEVICE void multiply(float *smem, const SourceA &source_a, const SourceB &source_b, int64_t m0,
                           int64_t n0, int64_t k0, int64_t k_end) {
-    TileA a(source_a, m0);
-    TileB b(source_b, n0);
-    const auto fetch = [&](int64_t k) {
-      a.fetch(k, k_end);
-      b.fetch(k, k_end);
+    TileA a(source_a, m0, k0);
+    TileB b(source_b, n0, k0);
+    const auto fetch = [&] {
+      a.fetch(k_end);
+      b.fetch(k_end);
     };
     const auto put = [&](int stage) {
       a.put(smem + stage * kStage);
       b.put(smem + stage * kStage + TileA::kElems);
     };
-    fetch(k0);
+    // A thread outside of D helps to load, no more.
+    const bool has_sums = m0 + row() < source_a.extent() && n0 + col() < source_b.extent();
+    fetch();
     put(0);
     block_sync();
     int stage = 0;
     for (int64_t k = k0; k < k_end; k += Tile::kK, stage ^= 1) {
       const bool more = k + Tile::kK < k_end;
-      if (more) fetch(k + Tile::kK);
-      multiply_stage(smem + stage * kStage, smem + stage * kStage + TileA::kElems);
+      if (more) fetch();
+      if (has_sums) multiply_stage(smem + stage * kStage, smem + stage * kStage + TileA::kElems);
       if (more) put(stage ^ 1);
       block_sync();
     }
@@ -104,10 +143,10 @@ class SimtLoop {
   template <class Store>
   MP_DEVICE void store_tile(const Store &store) {
     MP_NO_UNROLL
-    for (int i = 0; i < kVec; i++) {
+    for (int i = 0; i < kRows; i++) {
       store(row() + i, col(), acc_[0]);
       MP_UNROLL
-      for (int r = 0; r + 1 < kVec; r++) {
+      for (int r = 0; r + 1 < kRows; r++) {
         MP_UNROLL
         for (int j = 0; j < kVec; j++) acc_[r][j] = acc_[r + 1][j];
       }
@@ -115,9 +154,17 @@ class SimtLoop {
   }
 
  private:
-  static constexpr int kColumns = Tile::kN / kVec;
-  static MP_DEVICE int row() { return thread_index() / kColumns * kVec; }
-  static MP_DEVICE int col() { return thread_index() % kColumns * kVec; }
+  static constexpr int kRows = Tile::kRows;
+  static constexpr int kThreadsM = Tile::kM / kRows, kThreadsN = Tile::kN / kVec;
+  /// Along the longer side: where D ends within a narrow tile, whole warps have nothing to multiply.
+  static constexpr bool kLanesAlongM = Tile::kM > Tile::kN;
+
+  static MP_DEVICE int row() {
+    return (kLanesAlongM ? thread_index() % kThreadsM : thread_index() / kThreadsN) * kRows;
+  }
+  static MP_DEVICE int col() {
+    return (kLanesAlongM ? thread_index() / kThreadsM : thread_index() % kThreadsN) * kVec;
+  }
 
   MP_DEVICE void multiply_stage(const float *a, const float *b) {
     for (int k = 0; k < Tile::kK; k++) {
@@ -125,11 +172,11 @@ class SimtLoop {
       MP_UNROLL
       for (int j = 0; j < kVec; j++) across[j] = b[k * Tile::kN + col() + j];
       MP_UNROLL
-      for (int i = 0; i < kVec; i++) multiply_add8(acc_[i], a[k * Tile::kM + row() + i], across);
+      for (int i = 0; i < kRows; i++) multiply_add8(acc_[i], a[k * Tile::kM + row() + i], across);
     }
   }
 
-  float acc_[kVec][kVec] = {};
+  float acc_[kRows][kVec] = {};
 };
 
 }  // namespace mp::MP_TARGET

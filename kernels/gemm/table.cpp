@@ -53,7 +53,7 @@ constexpr GemmKernel wmma_row(const char *name, double lone_blocks) {
 }
 
 template <GemmTile tile>
-constexpr GemmKernel simt_row(const char *name, int blocks_per_sm, double lone_blocks) {
+constexpr GemmKernel simt_row(const char *name, double lone_blocks) {
   using Tile = typename TileOf<tile>::type;
   return {.family = GemmFamily::simt,
           .tile = tile,
@@ -63,7 +63,7 @@ constexpr GemmKernel simt_row(const char *name, int blocks_per_sm, double lone_b
           .tile_k = Tile::kK,
           .smem_bytes = no_dynamic_smem,
           .pairs_in_m = false,
-          .blocks_per_sm = blocks_per_sm,
+          .blocks_per_sm = Tile::kMinBlocks,
           .lone_blocks = lone_blocks};
 }
 
@@ -92,8 +92,10 @@ constexpr std::array kKernels = {
     wmma_row<GemmTile::wmma_256x128>("wmma_256x128x32_s3", 1),
     wmma_row<GemmTile::wmma_128x128>("wmma_128x128x32_s3", 1.3),
     wmma_row<GemmTile::wmma_64x64>("wmma_64x64x32_s4", 2),
-    simt_row<GemmTile::simt_128x128>("simt_128x128x16", 2, 1.3),
-    simt_row<GemmTile::simt_64x64>("simt_64x64x16", 4, 2),
+    simt_row<GemmTile::simt_128x128>("simt_128x128x16", 1.3),
+    simt_row<GemmTile::simt_128x16>("simt_128x16x16", 2),
+    simt_row<GemmTile::simt_16x128>("simt_16x128x16", 2),
+    simt_row<GemmTile::simt_64x64>("simt_64x64x16", 2),
 };
 
 static_assert(std::all_of(kKernels.begin(), kKernels.end(), [](const GemmKernel &kernel) {
@@ -111,8 +113,7 @@ constexpr std::span<const int> clusters_of(const GemmKernel &kernel) {
 }
 
 constexpr std::span<const int> splits_of(const GemmKernel &kernel) {
-  const bool can_split = kernel.family == GemmFamily::wgmma || kernel.family == GemmFamily::wmma;
-  return std::span(kSplits).first(can_split ? kSplits.size() : 1);
+  return std::span(kSplits).first(kernel.family == GemmFamily::gemv ? 1 : kSplits.size());
 }
 
 constexpr size_t num_variants() {

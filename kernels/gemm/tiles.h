@@ -20,6 +20,8 @@ enum class GemmTile {
   wmma_64x64,
   gemv,
   simt_128x128,
+  simt_128x16,
+  simt_16x128,
   simt_64x64
 };
 constexpr size_t kNumGemmTiles = static_cast<size_t>(GemmTile::simt_64x64) + 1;
@@ -88,16 +90,21 @@ using WgmmaTile64x128 = WgmmaTile<64, 128, 8, true>;
 /// The GEMV kernel computes a D of at most this many rows, or at most this many columns.
 constexpr int kGemvMaxVectors = 16;
 
-/// A CUDA-core tile: every thread owns kPerThread x kPerThread elements of D.
-template <int kM_, int kN_>
+/// A CUDA-core tile: every thread owns kRows x 8 elements of D.
+template <int kM_, int kN_, int kRows_, int kMinBlocks_>
 struct SimtTile {
   static constexpr int kM = kM_, kN = kN_, kK = 16;
-  static constexpr int kPerThread = 8;
-  static constexpr int kThreads = kM / kPerThread * (kN / kPerThread);
+  static constexpr int kRows = kRows_;
+  static constexpr int kMinBlocks = kMinBlocks_;  ///< per SM; bounds the registers
+  static constexpr int kThreads = kM / kRows * (kN / 8);
 };
 
-using SimtTile128x128 = SimtTile<128, 128>;
-using SimtTile64x64 = SimtTile<64, 64>;
+using SimtTile128x128 = SimtTile<128, 128, 8, 2>;
+using SimtTile64x64 = SimtTile<64, 64, 8, 4>;
+// For few channels: the columns of fprop and dgrad, the rows of wgrad.  With 4 rows to a thread there
+// are two warps, and no thread fetches more than five runs of a k-tile.
+using SimtTile128x16 = SimtTile<128, 16, 4, 4>;
+using SimtTile16x128 = SimtTile<16, 128, 4, 4>;
 
 /// The shape of a tile: `typename TileOf<tile>::type`.
 template <GemmTile tile>
@@ -121,6 +128,10 @@ struct TileOf<GemmTile::wmma_64x64> : std::type_identity<WmmaTile64x64> {};
 template <>
 struct TileOf<GemmTile::simt_128x128> : std::type_identity<SimtTile128x128> {};
 template <>
+struct TileOf<GemmTile::simt_128x16> : std::type_identity<SimtTile128x16> {};
+template <>
+struct TileOf<GemmTile::simt_16x128> : std::type_identity<SimtTile16x128> {};
+template <>
 struct TileOf<GemmTile::simt_64x64> : std::type_identity<SimtTile64x64> {};
 
 /// The tiles that a kernel is compiled for: launches find the template by it, selection what there is.
@@ -130,7 +141,12 @@ struct TileList {
 };
 
 using WmmaTiles = TileList<GemmTile::wmma_256x128, GemmTile::wmma_128x128, GemmTile::wmma_64x64>;
-using SimtTiles = TileList<GemmTile::simt_128x128, GemmTile::simt_64x64>;
+using SimtTiles = TileList<GemmTile::simt_128x128, GemmTile::simt_128x16, GemmTile::simt_16x128,
+                           GemmTile::simt_64x64>;
+/// Of convolutions: fprop and dgrad have many pixels for rows, wgrad many taps and channels for columns.
+using ConvSimtTiles = TileList<GemmTile::simt_128x128, GemmTile::simt_128x16, GemmTile::simt_64x64>;
+using WgradSimtTiles =
+    TileList<GemmTile::simt_128x128, GemmTile::simt_16x128, GemmTile::simt_64x64>;
 using LargeWgmmaTiles =
     TileList<GemmTile::wgmma_128x256, GemmTile::wgmma_256x128, GemmTile::wgmma_128x128>;
 using WgmmaTiles =

@@ -28,9 +28,14 @@ struct Side {
   }
   /// Windows that hold `pixel`.
   MP_DEVICE Span windows(int64_t pixel) const {
-    const int64_t last = (pixel + pad) / stride;
     const int64_t before = pixel + pad - window;  // the last window that starts here ends too early
-    return {before < 0 ? 0 : before / stride + 1, min_of(last + 1, outputs)};
+    return {before < 0 ? 0 : in_strides(before) + 1, min_of(in_strides(pixel + pad) + 1, outputs)};
+  }
+
+ private:
+  /// Sums of two int32, none negative: 32 bits hold them, and are divided much faster than 64.
+  MP_DEVICE int64_t in_strides(int64_t pixels) const {
+    return static_cast<uint32_t>(pixels) / static_cast<uint32_t>(stride);
   }
 };
 
@@ -84,10 +89,24 @@ MP_DEVICE void for_each_pixel(const Span &rows, const Span &cols, Visit visit) {
     for (int64_t j = cols.begin; j < cols.end; j++) visit(i, j);
 }
 
-/// The first of the largest: NaN is larger than everything but another NaN.
-MP_DEVICE bool replaces(float x, float largest) {
-  return x > largest || (x != x && largest == largest);
-}
+/// The largest of a window, channel by channel, and which of its pixels that is: of equal ones the
+/// first.  NaN is larger than everything but another NaN.
+struct Largest {
+  float value[kVec];
+  int32_t pixel[kVec] = {};
+
+  MP_DEVICE Largest(const PoolArgs &args, const Shape &shape, const Place &at, const Span &rows,
+                    const Span &cols) {
+    load_run(value, args.desc.dtype, args.x, shape.in_x(at.n, rows.begin, cols.begin) + at.channel,
+             at.valid);
+    int32_t number = 0;
+    for_each_pixel(rows, cols, [&](int64_t i, int64_t j) {
+      float x[kVec];
+      load_run(x, args.desc.dtype, args.x, shape.in_x(at.n, i, j) + at.channel, at.valid);
+      keep_larger8(value, pixel, x, number++);
+    });
+  }
+};
 
 MP_DEVICE float pixels_in_mean(const PoolArgs &args, const Span &rows, const Span &cols) {
   const int64_t count = args.desc.mode == MP_POOL_AVG_INCLUDE_PAD
@@ -103,17 +122,8 @@ largest_of_windows(MP_PARAM(PoolArgs) args) {
   const Shape shape(args);
   for_each_place(shape, args.desc.n, args.p, args.q, [&](const Place &at) {
     const Span rows = shape.h.pixels(at.i), cols = shape.w.pixels(at.j);
-    float largest[kVec];
-    load_run(largest, args.desc.dtype, args.x,
-             shape.in_x(at.n, rows.begin, cols.begin) + at.channel, at.valid);
-    for_each_pixel(rows, cols, [&](int64_t i, int64_t j) {
-      float x[kVec];
-      load_run(x, args.desc.dtype, args.x, shape.in_x(at.n, i, j) + at.channel, at.valid);
-      MP_UNROLL
-      for (int k = 0; k < kVec; k++)
-        if (replaces(x[k], largest[k])) largest[k] = x[k];
-    });
-    store_run(args.desc.dtype, args.y, shape.in_y(at.n, at.i, at.j) + at.channel, largest,
+    const Largest largest(args, shape, at, rows, cols);
+    store_run(args.desc.dtype, args.y, shape.in_y(at.n, at.i, at.j) + at.channel, largest.value,
               at.valid);
   });
 }
@@ -139,26 +149,6 @@ mean_of_windows(MP_PARAM(PoolArgs) args) {
 
 // ---------------------------------------------------------------------------- backward
 
-/// won[k] says whether the pixel `at` is the largest of the window in channel k.
-MP_DEVICE void find_largest(bool (&won)[kVec], const PoolArgs &args, const Shape &shape,
-                            const Place &at, const Span &rows, const Span &cols) {
-  float largest[kVec];
-  load_run(largest, args.desc.dtype, args.x, shape.in_x(at.n, rows.begin, cols.begin) + at.channel,
-           at.valid);
-  MP_UNROLL
-  for (int k = 0; k < kVec; k++) won[k] = at.i == rows.begin && at.j == cols.begin;
-  for_each_pixel(rows, cols, [&](int64_t i, int64_t j) {
-    float x[kVec];
-    load_run(x, args.desc.dtype, args.x, shape.in_x(at.n, i, j) + at.channel, at.valid);
-    MP_UNROLL
-    for (int k = 0; k < kVec; k++) {
-      if (!replaces(x[k], largest[k])) continue;
-      largest[k] = x[k];
-      won[k] = i == at.i && j == at.j;
-    }
-  });
-}
-
 /// Calls add(dx, dy, rows, cols) for each window that holds the pixel, and stores dx; rows and cols
 /// are the window's.
 template <class Add>
@@ -178,11 +168,10 @@ largest_backward(MP_PARAM(PoolArgs) args) {
   for_each_place(shape, args.desc.n, args.desc.h, args.desc.w, [&](const Place &at) {
     gather(args, shape, at,
            [&](float(&dx)[kVec], const float(&dy)[kVec], const Span &rows, const Span &cols) {
-             bool won[kVec];
-             find_largest(won, args, shape, at, rows, cols);
+             const Largest largest(args, shape, at, rows, cols);
+             const int64_t here = (at.i - rows.begin) * (cols.end - cols.begin) + at.j - cols.begin;
              MP_UNROLL
-             for (int k = 0; k < kVec; k++)
-               if (won[k]) dx[k] += dy[k];
+             for (int k = 0; k < kVec; k++) dx[k] += largest.pixel[k] == here ? dy[k] : 0.0f;
            });
   });
 }

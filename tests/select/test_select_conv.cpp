@@ -155,6 +155,46 @@ TEST_CASE("conv selection: the weight gradient of few tiles is split where there
   CHECK(ranking(conv_problem(MP_CONV_WGRAD, many_tiles), host_device()).front().gemm.split_k == 1);
 }
 
+TEST_CASE("conv selection: few channels in fp32 get the narrow CUDA-core tile, many never do") {
+  const auto name = [](mp_conv_op_t op, int32_t c, int32_t k, const mp::Device &device) {
+    mp::ConvProblem p = conv_problem(op, square(128, 28, c, k, 5));
+    p.dtype = p.out.dtype = MP_FP32;
+    return std::string(ranking(p, device).front().name);
+  };
+  for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_device()}) {
+    CAPTURE(device.arch, device.target);
+    for (int32_t few = 1; few <= 32; few++) {
+      CAPTURE(few);
+      CHECK(name(MP_CONV_FPROP, 3, few, device).starts_with("conv_simt_128x16x16"));
+      CHECK(name(MP_CONV_DGRAD, few, 64, device).starts_with("conv_simt_128x16x16"));
+      if (few > 16) continue;  // two such tiles are about as good as one of 64 x 64
+      CHECK(name(MP_CONV_WGRAD, 16, few, device).starts_with("conv_simt_16x128x16"));
+    }
+    for (const int32_t many : {64, 96, 128, 256, 512}) {
+      CAPTURE(many);
+      for (const mp_conv_op_t op : kAllOps)
+        CHECK(name(op, many, many, device).find("x16x16") == std::string::npos);
+      CHECK(!name(MP_CONV_WGRAD, many, many, device).starts_with("conv_simt_16x128x16"));
+    }
+  }
+}
+
+TEST_CASE("conv selection: each pass has the narrow tile that is long where it is") {
+  for (const mp_conv_op_t op : kAllOps) {
+    const mp::ConvProblem p = conv_problem(op, square(8, 14, 64, 64, 3));
+    const bool is_wgrad = op == MP_CONV_WGRAD;
+    CHECK(why_no_conv("conv_simt_128x16x16", p, a100()) == (is_wgrad ? "cannot read patches" : ""));
+    CHECK(why_no_conv("conv_simt_16x128x16", p, a100()) == (is_wgrad ? "" : "cannot read patches"));
+  }
+}
+
+TEST_CASE("conv selection: an fp32 weight gradient of few tiles is split, too") {
+  mp::ConvProblem p = conv_problem(MP_CONV_WGRAD, square(128, 28, 1, 8, 5));
+  p.dtype = p.out.dtype = MP_FP32;
+  for (const mp::Device &device : {t4(), a100(), h200()})
+    CHECK(ranking(p, device).front().gemm.split_k == 32);
+}
+
 TEST_CASE("conv selection: a filter per channel is not multiplied as a matrix") {
   const mp::ConvShape shape = square(32, 56, 96, 96, 3, 1, 96);
   for (const mp::Device &device : {t4(), a100(), h200(), host_device()}) {

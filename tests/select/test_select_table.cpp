@@ -50,11 +50,12 @@ TEST_CASE("select: names are unique, lasting and made of kernel, cluster and spl
 
 TEST_CASE("select: callers may rely on these names") {
   for (const char *name : {"wmma_256x128x32_s3", "wmma_128x128x32_s3_k2", "wmma_128x128x32_s3_k3",
-                           "wmma_64x64x32_s4_k32", "simt_128x128x16", "simt_64x64x16"}) {
+                           "wmma_64x64x32_s4_k32", "simt_128x128x16", "simt_128x16x16",
+                           "simt_16x128x16_k4", "simt_64x64x16", "simt_64x64x16_k2"}) {
     CAPTURE(name);
     CHECK(why_not(name, problem(4096, 4096, 8192), a100()) == "");
   }
-  for (const char *name : {"", "wmma", "wmma_64x64x32_s4_k7", "simt_64x64x16_k2",
+  for (const char *name : {"", "wmma", "wmma_64x64x32_s4_k7", "simt_64x64x16_k7",
                            "wmma_64x64x32_s4_c2", "wmma_64x64x32_s4_k2 "}) {
     CAPTURE(name);
     CHECK(why_not(name, problem(4096, 4096, 8192), a100()) == "unknown");
@@ -118,7 +119,8 @@ TEST_CASE("select: simt kernels run everything, without workspace") {
   for (int i = 0; i < 500; ++i) {
     const mp::GemmProblem p = random_problem(random);
     for (const mp::Device &device : all_devices())
-      for (const char *name : {"simt_128x128x16", "simt_64x64x16"})
+      for (const char *name :
+           {"simt_128x128x16", "simt_128x16x16", "simt_16x128x16", "simt_64x64x16"})
         REQUIRE(choice_named(name, p, device).workspace_bytes == 0);
   }
 }

@@ -1,0 +1,119 @@
+// The main loop on the CUDA cores for a low tile, few rows of many columns: a thread has all rows of
+// eight columns.
+//
+// Nobody else needs a thread's columns of B, so they go from gmem to registers and never through smem.
+// The halves of a warp take different k of the same columns, because even the columns may be few, and
+// add up in the end.  Sources are those of simt_loop.h; B's is not by k and has no cursor.
+#pragma once
+
+#include "kernels/gemm/simt_loop.h"
+
+namespace mp::MP_TARGET {
+
+template <class Tile, class SourceA, class SourceB>
+class LowLoop {
+  static constexpr int kStageElems = 128;  ///< of k
+  static constexpr int kBatch = 4;         ///< of k: as many runs are in flight at a time
+  static constexpr int kHalf = 16;         ///< lanes
+  static constexpr int kStoredRows = Tile::kM / 2;
+  static_assert(!SourceB::by_k && Tile::kN == kHalf * kVec && Tile::kM % (2 * kVec) == 0);
+
+ public:
+  static constexpr int kThreads = 2 * kHalf;
+
+ private:
+  using TileA = OperandTile<SourceA, Tile::kM, kStageElems, kThreads>;
+
+ public:
+  static constexpr int kSmemFloats = TileA::kElems;
+
+  /// The sums of the tile at (m0, n0) over [k0, k_end).
+  MP_DEVICE void multiply(float *smem, const SourceA &source_a, const SourceB &source_b, int64_t m0,
+                          int64_t n0, int64_t k0, int64_t k_end) {
+    TileA a(source_a, m0, k0);
+    const Columns b{source_b, source_b.place(n0 + col())};
+    const int64_t rows = n0 + col() < source_b.extent() ? source_a.extent() - m0 : 0;
+    for (int64_t k = k0; k < k_end; k += kStageElems) {
+      a.fetch(k_end);
+      block_sync();  // the stage before is still read
+      a.put(smem);
+      block_sync();
+      if (rows > 0) multiply_stage(smem, b, rows, k, k_end);
+    }
+    add_halves();
+  }
+
+  /// As SimtLoop's.
+  template <class Store>
+  MP_DEVICE void store_tile(const Store &store) {
+    MP_NO_UNROLL
+    for (int i = 0; i < kStoredRows; i++) {
+      store(half() * kStoredRows + i, col(), acc_[0]);
+      MP_UNROLL
+      for (int r = 0; r + 1 < kStoredRows; r++) {
+        MP_UNROLL
+        for (int j = 0; j < kVec; j++) acc_[r][j] = acc_[r + 1][j];
+      }
+    }
+  }
+
+ private:
+  static MP_DEVICE int half() { return thread_index() / kHalf; }
+  static MP_DEVICE int col() { return thread_index() % kHalf * kVec; }
+
+  /// This thread's columns of B.
+  struct Columns {
+    const SourceB &source;
+    const typename SourceB::Place place;
+
+    MP_DEVICE void load(float (&runs)[kBatch][kVec], int64_t k, int64_t k_end) const {
+      with_type(source.dtype(), [&](auto type) {
+        MP_UNROLL
+        for (int i = 0; i < kBatch; i++)
+          source.template load<typename decltype(type)::type>(runs[i], place, NoCursor{}, k + i,
+                                                              k_end);
+      });
+    }
+  };
+
+  MP_DEVICE void multiply_stage(const float *a, const Columns &b, int64_t rows, int64_t k,
+                                int64_t k_end) {
+    constexpr int kElems = kStageElems / 2;
+    k += half() * kElems;
+    a += half() * kElems * Tile::kM;
+    MP_NO_UNROLL
+    for (int i = 0; i < kElems && k + i < k_end; i += kBatch, a += kBatch * Tile::kM) {
+      float runs[kBatch][kVec];
+      b.load(runs, k + i, k_end);
+      MP_UNROLL
+      for (int row = 0; row < Tile::kM; row += kVec)
+        if (row < rows) multiply_rows(a + row, runs, row);
+    }
+  }
+
+  /// kVec rows from `row` on; a is theirs.
+  MP_DEVICE void multiply_rows(const float *a, const float (&runs)[kBatch][kVec], int row) {
+    MP_UNROLL
+    for (int k = 0; k < kBatch; k++) {
+      MP_UNROLL
+      for (int i = 0; i < kVec; i++) multiply_add8(acc_[row + i], a[k * Tile::kM + i], runs[k]);
+    }
+  }
+
+  /// Each half of the warp keeps the sums of half of the rows.
+  MP_DEVICE void add_halves() {
+    MP_UNROLL
+    for (int i = 0; i < kStoredRows; i++) {
+      MP_UNROLL
+      for (int j = 0; j < kVec; j++) {
+        const float low = acc_[i][j], high = acc_[kStoredRows + i][j];
+        const float kept = half() == 0 ? low : high, given = half() == 0 ? high : low;
+        acc_[i][j] = kept + shuffle_xor(given, kHalf);
+      }
+    }
+  }
+
+  float acc_[Tile::kM][kVec] = {};
+};
+
+}  // namespace mp::MP_TARGET
