@@ -1160,7 +1160,8 @@ module mpcore_c
     end function
 
     !> Bytes of workspace with which mp_gemm (or mp_gemm_batched) runs its fastest kernel for
-    !> `desc`; often 0.
+    !> `desc`, and sums dbias by all of the device; often 0.  Of a kernel that desc names: what that
+    !> cannot do without.
     !> @param bytes  host, out.
     function mp_gemm_workspace_size(context, desc, bytes) result(answer) bind(c, &
       name="mp_gemm_workspace_size")
@@ -1326,7 +1327,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Bytes of workspace with which that product runs its fastest kernel; often 0.
+    !> Bytes of workspace with which that product runs its fastest kernel, and sums dbias by all of the
+    !> device; often 0.  Of a kernel that desc names: what that cannot do without.
     !> @param bytes  host, out.
     function mp_conv2d_workspace_size(context, desc, op, bytes) result(answer) bind(c, &
       name="mp_conv2d_workspace_size")

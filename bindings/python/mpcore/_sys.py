@@ -1417,7 +1417,8 @@ FUNCTIONS = {
     "mp_gemm_desc_init": (c_uint32, [POINTER(mp_gemm_desc_t), c_size_t, c_int64, c_int64, c_int64, c_uint32, c_uint32],
         'desc, struct_size, m, n, k, dtype_ab, dtype_cd'),
     # Bytes of workspace with which mp_gemm (or mp_gemm_batched) runs its fastest kernel for
-    # `desc`; often 0.
+    # `desc`, and sums dbias by all of the device; often 0.  Of a kernel that desc names: what that
+    # cannot do without.
     # @param bytes  host, out.
     "mp_gemm_workspace_size": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_void_p],
         'context, desc, bytes'),
@@ -1494,7 +1495,8 @@ FUNCTIONS = {
     # @param p,q  host, out.
     "mp_conv2d_output_size": (c_uint32, [POINTER(mp_conv2d_desc_t), c_void_p, c_void_p],
         'desc, p, q'),
-    # Bytes of workspace with which that product runs its fastest kernel; often 0.
+    # Bytes of workspace with which that product runs its fastest kernel, and sums dbias by all of the
+    # device; often 0.  Of a kernel that desc names: what that cannot do without.
     # @param bytes  host, out.
     "mp_conv2d_workspace_size": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_uint32, c_void_p],
         'context, desc, op, bytes'),

@@ -1354,7 +1354,8 @@ extern "C" {
     pub fn mp_gemm_desc_init(desc: *mut mp_gemm_desc_t, struct_size: usize, m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_status_t;
 
     /// Bytes of workspace with which mp\_gemm (or mp\_gemm\_batched) runs its fastest kernel for
-    /// `desc`; often 0.
+    /// `desc`, and sums dbias by all of the device; often 0.  Of a kernel that desc names: what that
+    /// cannot do without.
     /// @param bytes  host, out.
     pub fn mp_gemm_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, bytes: *mut usize) -> mp_status_t;
 
@@ -1445,7 +1446,8 @@ extern "C" {
     /// @param p,q  host, out.
     pub fn mp_conv2d_output_size(desc: *const mp_conv2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
 
-    /// Bytes of workspace with which that product runs its fastest kernel; often 0.
+    /// Bytes of workspace with which that product runs its fastest kernel, and sums dbias by all of the
+    /// device; often 0.  Of a kernel that desc names: what that cannot do without.
     /// @param bytes  host, out.
     pub fn mp_conv2d_workspace_size(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, bytes: *mut usize) -> mp_status_t;
 
