@@ -20,7 +20,7 @@ from . import flow
 # Kernels that stream through memory, and how many loads a thread of theirs must have in flight.  What is
 # enough depends on the threads of an SM: the report shows the product.
 STREAMING = [
-    (re.compile(r"(measure_list|measure_master|measure_tensors|accumulate_list|multiply_list|scale_array|copy_list)\b"),
+    (re.compile(r"(measure_list|measure_master|measure_tensors|accumulate_list|multiply_list|scale_array|copy_list|column_sum)\b"),
      4),
     (re.compile(r"update_list<"), 6),  # of fp32 lists, before the gradient
 ]
