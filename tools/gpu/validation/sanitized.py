@@ -9,6 +9,7 @@ TESTS = {
     "gemm_wgmma": "gemm batch: in place",
     "gemv": "gemv: the whole epilogue, backward",
     "column_sum": "gemv: the whole epilogue, backward",
+    "column_sum_chunks": "epilogue: dbias of many rows is summed in as many chunks as there is workspace for",
     "split_k_sum": "split-k: the whole epilogue runs once, after the sum",
     "fill_wgmma_table": "gemm batch: arrays of pointers with shared, in-place and absent matrices",
     "store_parameters": "gemm group: a single product raises found_inf, none clears it",
@@ -49,7 +50,7 @@ TESTS = {
 
 def kernels_of(source: str) -> list:
     """The names of the kernels that a file defines."""
-    return re.findall(r"^MP_KERNEL\([^()]*\)\s+(\w+)\(", source, re.MULTILINE)
+    return re.findall(r"^MP_KERNEL\((?:[^()]|\([^()]*\))*\)\s+(\w+)\(", source, re.MULTILINE)
 
 
 def test_spec() -> str:
