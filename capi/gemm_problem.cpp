@@ -104,7 +104,7 @@ Epilogue read_epilogue(const mp_epilogue_t *user, const Output &out) {
     require_dtype(e.bias_dtype, "bias_dtype");
     require_aligned(e.bias, "bias", mp_dtype_size(e.bias_dtype));
   }
-  const bool backward = e.activation == MP_ACT_DRELU || e.activation == MP_ACT_DGELU;
+  const bool backward = reads_aux(e.activation);
   MP_REQUIRE(!backward || e.aux != nullptr, MP_ERROR_INVALID_ARGUMENT,
              "aux = NULL, but activation = ", e.activation, " reads it");
   const Matrix aux = matrix_aux(out, e.ld_aux != 0 ? e.ld_aux : out.d.ld);

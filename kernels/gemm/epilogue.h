@@ -86,17 +86,13 @@ class EpilogueWriter {
   template <int kRun>
   MP_DEVICE void measure(const float (&y)[kRun], int valid) {
     if (!measures()) return;
-    with_type(out_.dtype, [&](auto type) { measure_as<typename decltype(type)::type>(y, valid); });
-  }
-
-  /// The same where D is known to be of type T.
-  template <class T, int kRun>
-  MP_DEVICE void measure_as(const float (&y)[kRun], int valid) {
-    MP_UNROLL
-    for (int i = 0; i < kRun; i++) {
-      const uint32_t bits = magnitude_bits(to_float(round_to<T>(y[i])));
-      if (i < valid) count(bits);
-    }
+    with_type(out_.dtype, [&](auto type) {
+      MP_UNROLL
+      for (int i = 0; i < kRun; i++) {
+        const float stored = to_float(round_to<typename decltype(type)::type>(y[i]));
+        if (i < valid) count(magnitude_bits(stored));
+      }
+    });
   }
 
   /// Counts an element of D of that magnitude.

@@ -42,6 +42,11 @@ struct Epilogue {
   bool operator==(const Epilogue &) const = default;
 };
 
+/// aux is an input, that of the activation in the forward pass.
+inline bool reads_aux(mp_activation_t activation) {
+  return activation == MP_ACT_DRELU || activation == MP_ACT_DGELU;
+}
+
 /// What is written, by GEMM and by convolution alike: m x n matrices, and how they come from the
 /// products.  m, n, batch_count > 0.
 struct Output {

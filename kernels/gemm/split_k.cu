@@ -4,6 +4,7 @@
 // computed in: bitwise reproducible.
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/gemm/partial_sums.h"
 
 namespace mp::MP_TARGET {
 
@@ -24,9 +25,8 @@ MP_DEVICE void sum_slices(const SplitKArgs &args, int64_t item, int64_t row, int
   MP_UNROLL
   for (int i = 0; i < kVec; i++) sum[i] = 0.0f;
   for (int slice = 0; slice < args.split_k; slice++) {
-    const int64_t matrix = slice * out.batch_count + item;
     float part[kVec];
-    load_run(part, args.partial_sums + (matrix * out.m + row) * out.n + col, valid);
+    load_run(part, partial_sum(args.partial_sums, out, slice, item, row, col), valid);
     MP_UNROLL
     for (int i = 0; i < kVec; i++) sum[i] += part[i];
   }

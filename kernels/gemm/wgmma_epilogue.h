@@ -4,8 +4,8 @@
 //     pairs   (wgmma_pairs.h)   fp32 D with alpha and beta, straight from the registers
 //     patches (wgmma_patch.h)   all else
 //
-// Every warp brings its own rows out and needs no other warp for it.  Its three calls stand around the
-// main loop, so that what it needs from memory comes while tensor cores work.
+// Every warp brings its own rows out and needs no other warp for it.  It starts before the main loop, so
+// that what it needs from memory comes while tensor cores work.
 #pragma once
 
 #include "kernels/gemm/wgmma_pairs.h"
@@ -61,7 +61,7 @@ class WgmmaEpilogue {
  private:
   static_assert(Patches::kPatchBytes <= Slabs::kSlabs * Slabs::kBytes);
 
-  MP_DEVICE Strips strips() { return {tile_, slabs_, ahead_}; }
+  MP_DEVICE Strips strips() { return {tile_, slabs_, bias_}; }
   MP_DEVICE Pairs pairs() const { return Pairs(tile_); }
 
   MP_DEVICE StorePath path() {
@@ -158,7 +158,7 @@ class WgmmaEpilogue {
   const WgmmaArgs &args_;
   const WarpTile tile_;
   Slabs &slabs_;
-  WgmmaAhead ahead_;
+  StripBias::Words bias_;
 };
 
 }  // namespace mp::MP_TARGET

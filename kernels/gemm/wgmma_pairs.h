@@ -25,15 +25,17 @@ class WgmmaPairStore {
     return tile_.is_whole() && aligned(to_.d, to_.ldd) && (!reads_c() || aligned(to_.c, to_.ldc));
   }
 
-  /// Before the main loop: a lane has every second half of a row.
+  /// Before the main loop: two lanes have a row, every second line of it each.
   MP_DEVICE void start() const {
     if (!reads_c()) return;
     constexpr int kLine = 32;  // elements: 128 bytes
     MP_UNROLL
     for (int i = 0; i < WarpTile::kBlocks; i++) {
       const int64_t row = tile_.row0 + i * 64 + lane_index() / 2;
-      for (int col = lane_index() % 2 * kLine; col < Tile::kN; col += 2 * kLine)
-        prefetch_l2(c() + row * to_.ldc + tile_.columns.run(tile_.work.n0 + col, tile_.n()).col);
+      for (int col = lane_index() % 2 * kLine; col < Tile::kN; col += 2 * kLine) {
+        const ColumnRun run = tile_.columns.run(tile_.work.n0 + col, tile_.n());
+        if (run.count > 0) prefetch_l2(c() + row * to_.ldc + run.col);
+      }
     }
   }
 
@@ -82,9 +84,9 @@ class WgmmaPairStore {
     if (!writer.measures()) return;
     MP_UNROLL
     for (int r = 0; r < kGroup; r++) {
+      // Kept apart, or the products would be words, not floats, for the sake of their bits.
       float measured[1] = {z[r]};
-      wgmma_keep(
-          measured);  // or the products would be words, not floats, for the sake of their bits
+      wgmma_keep(measured);
       writer.count(magnitude_bits(measured[0]));
     }
   }

@@ -96,8 +96,7 @@ SideMatrix wgmma_side_matrix(const Output &out) {
   const Epilogue &e = out.epilogue;
   if (out.beta != 0.0f) return e.aux == nullptr ? SideMatrix::c : SideMatrix::several;
   if (e.aux == nullptr) return SideMatrix::none;
-  const bool reads = e.activation == MP_ACT_DRELU || e.activation == MP_ACT_DGELU;
-  return reads ? SideMatrix::aux_read : SideMatrix::aux_written;
+  return reads_aux(e.activation) ? SideMatrix::aux_read : SideMatrix::aux_written;
 }
 
 TensorMapSpec wgmma_spec_side(const Output &out) {

@@ -17,7 +17,10 @@ class StripBias {
   static constexpr int kPairs = 8;
 
  public:
-  MP_DEVICE StripBias(const Epilogue &e, int64_t n, WgmmaAhead &words)
+  /// As they lie in memory; of a strip that is not stored yet.
+  using Words = uint32_t[2 * kPairs];
+
+  MP_DEVICE StripBias(const Epilogue &e, int64_t n, Words &words)
       : dtype_(e.bias_dtype), base_(e.bias), n_(n), words_(words) {}
 
   MP_DEVICE bool is_there() const { return base_ != nullptr; }
@@ -77,7 +80,7 @@ class StripBias {
   const mp_dtype_t dtype_;
   const void *const base_;
   const int64_t n_;
-  WgmmaAhead &words_;
+  Words &words_;
 };
 
 template <class Tile, class Columns>
@@ -88,13 +91,13 @@ class WgmmaStripStore {
   using Pairs = typename Slabs::Pairs;
 
  public:
-  /// `ahead`: what a prefetch leaves for the store.
-  MP_DEVICE WgmmaStripStore(const WarpTile &tile, Slabs &slabs, WgmmaAhead &ahead)
+  /// `bias`: what start() leaves for store().
+  MP_DEVICE WgmmaStripStore(const WarpTile &tile, Slabs &slabs, StripBias::Words &bias)
       : tile_(tile),
         slabs_(slabs),
         out_(tile.args.problem.out),
         side_(tile.args.side),
-        bias_(out_.epilogue, tile.n(), ahead) {}
+        bias_(out_.epilogue, tile.n(), bias) {}
 
   /// As early as may be: before the main loop.
   MP_DEVICE void start() {

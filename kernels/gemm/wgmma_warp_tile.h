@@ -31,10 +31,6 @@ struct DenseColumns {
   MP_DEVICE SlabPlace slab(int col, int z) const { return {col, z}; }
 };
 
-/// Registers in which a warp has what it needs next from memory while its products are not complete.
-/// With the accumulators of the largest tile more of them would spill.
-using WgmmaAhead = uint32_t[16];
-
 /// 16 rows of each 64 that its consumer warpgroup has; no other warp has any of them.
 template <class Tile, class Columns>
 struct WgmmaWarpTile {
