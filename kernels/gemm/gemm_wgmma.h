@@ -49,10 +49,8 @@ class GemmStages {
 template <class T, mp_op_t op_a, mp_op_t op_b, class Tile>
 MP_KERNEL(Tile::kThreads, 1)
 gemm_wgmma(MP_PARAM(WgmmaArgs) args) {
-  if constexpr (wgmma_supported<T, Tile::kSmemBytes>()) {
-    if (args.table != nullptr && *args.misaligned() != 0) return;
+  if constexpr (wgmma_supported<T, Tile::kSmemBytes>())
     wgmma_block<T, GemmStages<op_a, op_b, Tile>, DenseColumns, Tile>(args);
-  }
 }
 
 template <class T, mp_op_t op_a, mp_op_t op_b, class Tile>

@@ -34,6 +34,7 @@ MP_DEVICE void sum_slices(const SplitKArgs &args, int64_t item, int64_t row, int
 
 MP_KERNEL(kThreads, 1)
 split_k_sum(MP_PARAM(SplitKArgs) args) {
+  wait_for_previous_kernel();
   const Output &out = args.out;
   const int64_t item = block_index() / args.blocks_per_item;
   const int64_t runs_per_row = ceil_div<int64_t>(out.n, kVec);
@@ -58,7 +59,10 @@ void launch_split_k_sum(const Device &device, const Output &out, int32_t split_k
   const int64_t most = max_of<int64_t>(kMaxBlocks / out.batch_count, 1);
   const SplitKArgs args{out, split_k, partial_sums,
                         min_of(ceil_div<int64_t>(runs, kThreads), most)};
-  launch("split_k_sum", split_k_sum, device, {args.blocks_per_item * out.batch_count, kThreads},
+  launch("split_k_sum", split_k_sum, device,
+         {.num_blocks = args.blocks_per_item * out.batch_count,
+          .num_threads = kThreads,
+          .starts_early = true},
          stream, args);
 }
 

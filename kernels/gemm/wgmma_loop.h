@@ -251,6 +251,8 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
     barriers.init(cluster_size());
   }
   cluster_sync();
+  wait_for_previous_kernel();
+  if (args.table != nullptr && *args.misaligned() != 0) return;
 
   const WgmmaLoop<T, Stages, Columns, Tile> loop(
       args, smem_address(smem), smem + Tile::kStages * Tile::kStageBytes, barriers);
@@ -270,7 +272,7 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
 template <class Tile>
 LaunchShape wgmma_launch_shape(const Device &device, uint32_t num_work_tiles, int32_t cluster) {
   const int64_t clusters = min_of<int64_t>(num_work_tiles, device.num_sms / cluster);
-  return {clusters * cluster, Tile::kThreads, Tile::kSmemBytes, cluster};
+  return {clusters * cluster, Tile::kThreads, Tile::kSmemBytes, cluster, true};
 }
 
 }  // namespace mp::MP_TARGET

@@ -13,9 +13,10 @@ struct Part {
   int64_t tile, chunk, begin, end;
 };
 
-/// Calls visit(part) for the parts of this block.
+/// The first step of a kernel for launch_parts: calls visit(part) for the parts of this block.
 template <class Visit>
 MP_DEVICE void for_each_part(const ColumnPartition &partition, int64_t rows, Visit visit) {
+  wait_for_previous_kernel();
   for (int64_t i = block_index(); i < partition.tiles * partition.chunks; i += grid_size()) {
     const int64_t chunk = i / partition.tiles, begin = chunk * partition.rows_per_chunk;
     visit(Part{i - chunk * partition.tiles, chunk, begin,
@@ -27,7 +28,9 @@ template <class Args>
 void launch_parts(const char *name, void (*kernel)(MP_PARAM(Args)), const Device &device,
                   const Args &args, mp_stream_t stream) {
   const int64_t blocks = min_of(args.partition.tiles * args.partition.chunks, kMaxBlocks);
-  launch(name, kernel, device, {blocks, ColumnPartition::kThreads}, stream, args);
+  launch(name, kernel, device,
+         {.num_blocks = blocks, .num_threads = ColumnPartition::kThreads, .starts_early = true},
+         stream, args);
 }
 
 /// The part of a thread: `valid` <= kVec columns of the rows first, first + stride, ...
@@ -97,11 +100,12 @@ MP_DEVICE void combine_rows(const Value (&own)[kVec], const ColumnPartition &par
   store(tile * width + t, value);
 }
 
-/// Combines the chunks of kVec columns, those of this block, in a fixed order: load(chunk, column)
-/// of all chunks, then store(column, value) in some thread.
+/// The first step of a kernel for launch_combine: combines the chunks of kVec columns, those of this
+/// block, in a fixed order: load(chunk, column) of all chunks, then store(column, value) in some thread.
 template <class Value, class Load, class Store>
 MP_DEVICE void combine_chunks(int64_t chunks, int64_t columns, Load load, Store store) {
   constexpr int kThreads = ColumnPartition::kThreads;
+  wait_for_previous_kernel();
   MP_SHARED(Value, by_thread, [kThreads]);
   const int t = thread_index();
   const int64_t column = block_index() * kVec + t % kVec;
@@ -119,7 +123,9 @@ template <class Args>
 void launch_combine(const char *name, void (*kernel)(MP_PARAM(Args)), const Device &device,
                     int64_t columns, const Args &args, mp_stream_t stream) {
   const int64_t blocks = ceil_div<int64_t>(columns, kVec);
-  launch(name, kernel, device, {blocks, ColumnPartition::kThreads}, stream, args);
+  launch(name, kernel, device,
+         {.num_blocks = blocks, .num_threads = ColumnPartition::kThreads, .starts_early = true},
+         stream, args);
 }
 
 }  // namespace mp::MP_TARGET

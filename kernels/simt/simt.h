@@ -122,6 +122,16 @@ MP_DEVICE uint32_t atomic_wrap_inc(uint32_t *address, uint32_t limit) {
   return atomicInc(address, limit);
 }
 
+// ---- the kernels before and after this one in its stream
+/// In a kernel that starts early (LaunchShape): until this returns, the kernels before it may still be
+/// writing what it reads, and reading what it writes.  Every thread says it before it touches gmem.
+/// The next kernel, if that starts early too, may be launched as soon as all blocks have come here.
+MP_DEVICE void wait_for_previous_kernel() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // ---- for the CPU, in mapped memory (allocate_mapped)
 /// A release store at system scope: a CPU thread that reads `value` with acquire order also sees what
 /// this thread had written, or seen, before.
@@ -234,6 +244,10 @@ MP_DEVICE uint32_t atomic_wrap_inc(uint32_t *address, uint32_t limit) {
   return seen;
 }
 
+MP_DEVICE void wait_for_previous_kernel() {
+  engine::this_thread().may_use_gmem = true;
+}
+
 MP_DEVICE void store_release_system(uint64_t *address, uint64_t value) {
   std::atomic_ref<uint64_t>(*address).store(value, std::memory_order_release);
 }
@@ -264,6 +278,9 @@ struct LaunchShape {
   int num_threads;  ///< per block; a multiple of 32
   size_t smem_bytes = 0;
   int cluster = 1;  ///< consecutive blocks that run together (sm90_barrier.h); divides num_blocks
+  /// Launched before the kernels ahead of it in the stream have ended, so that its first steps cost no
+  /// time (programmatic dependent launch); all its threads call wait_for_previous_kernel().
+  bool starts_early = false;
 };
 
 /// The largest grid; kernels with more work than that use a grid-stride loop.
@@ -303,11 +320,18 @@ void launch(const char *name, void (*kernel)(MP_PARAM(Argument)), const Device &
   config.blockDim = dim3(static_cast<unsigned>(shape.num_threads));
   config.dynamicSmemBytes = shape.smem_bytes;
   config.stream = stream;
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
-  config.attrs = &cluster;
-  config.numAttrs = shape.cluster > 1 ? 1 : 0;  // older devices have no clusters
+  cudaLaunchAttribute attributes[2] = {};
+  config.attrs = attributes;
+  if (shape.cluster > 1) {
+    cudaLaunchAttribute &cluster = attributes[config.numAttrs++];
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
+  }
+  if (shape.starts_early && device.has_wgmma) {  // code for older devices does not wait
+    cudaLaunchAttribute &early = attributes[config.numAttrs++];
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+  }
   void *arguments[] = {const_cast<Argument *>(&argument)};
   check_cuda(cudaLaunchKernelExC(&config, function, arguments), name);
 #else
@@ -325,6 +349,7 @@ void launch(const char *name, void (*kernel)(MP_PARAM(Argument)), const Device &
                           shape.num_threads,
                           shape.cluster,
                           shape.smem_bytes,
+                          shape.starts_early,
                           device.num_sms,
                           body,
                           &call};

@@ -11,6 +11,7 @@ mpconform::Suite conformance_suite() {
       {"shuffles", false, conform_shuffles},
       {"reductions", false, conform_reductions},
       {"atomics", false, conform_atomics},
+      {"early launches", false, conform_early_launches},
       {"async copies", false, conform_async_copies},
       {"vectors", false, conform_vectors},
       {"wmma", false, conform_wmma},

@@ -24,6 +24,7 @@ void land(const PendingCopy &copy) {
 }  // namespace
 
 void start_copy(void *smem, const void *gmem, int valid_bytes, source_location where) {
+  check_may_use_gmem("copy_async_16", where);
   if (valid_bytes < 0 || valid_bytes > kCopyBytes)
     violation(where, "copies %d bytes of 16 in copy_async_16", valid_bytes);
   if (!is_aligned(smem, kCopyBytes))

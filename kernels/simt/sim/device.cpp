@@ -11,6 +11,7 @@
 #include <string>
 
 #include "kernels/simt/sim/engine.h"
+#include "kernels/simt/sim/race.h"
 
 namespace mp::host {
 
@@ -71,9 +72,11 @@ void *allocate(const Device &, size_t bytes) {
   const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   void *const ptr = std::aligned_alloc(kAlignment, rounded);
   if (ptr == nullptr) throw std::bad_alloc();
+  engine::race::gmem_allocated(ptr, rounded);
   return ptr;
 }
 void release(const Device &, void *ptr) {
+  engine::race::gmem_released(ptr);
   std::free(ptr);
 }
 MappedMemory allocate_mapped(const Device &device, size_t bytes) {

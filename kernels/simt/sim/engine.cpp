@@ -150,6 +150,8 @@ class Engine {
     Warp &warp = *thread.warp;
     Block &block = *thread.block;
     finish_bulk_stores();
+    if (!thread.may_use_gmem)
+      violation({}, "returned without wait_for_previous_kernel, though its kernel starts early");
     warp.alive &= ~(1u << thread.lane);
     block.alive--;
     cluster_.alive--;
@@ -246,6 +248,10 @@ void wake(Warp &warp, uint32_t lanes) {
 }
 void may_switch(source_location where) {
   Engine::running().may_switch(where);
+}
+void check_may_use_gmem(const char *primitive, source_location where) {
+  if (!current->may_use_gmem)
+    violation(where, "calls %s before wait_for_previous_kernel", primitive);
 }
 bool defer_copy() {
   return Engine::running().scheduler().defer_copy();

@@ -83,6 +83,9 @@ void may_switch(source_location);
 void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
                       source_location = source_location::current());
 
+/// A violation if the running thread has yet to wait for the kernels before its own.
+void check_may_use_gmem(const char *primitive, source_location);
+
 /// cp.async of the running thread, see sm80.h.
 void start_copy(void *smem, const void *gmem, int valid_bytes, source_location);
 void wait_for_copies(int64_t pending_groups);
@@ -140,6 +143,7 @@ struct Grid {
   int num_threads;
   int cluster;  ///< blocks per cluster
   size_t dynamic_smem_bytes;
+  bool starts_early;  ///< its threads must call wait_for_previous_kernel
   int max_workers;
   void (*body)(const void *arguments);
   const void *arguments;

@@ -22,6 +22,10 @@ namespace mp::host::engine::race {
 
 #if MP_RACE
 
+/// What allocate() gave out, and release() took back: the memory that kernels share with other kernels.
+void gmem_allocated(const void *address, size_t bytes);
+void gmem_released(const void *address);
+
 void begin_cluster(const Cluster &);
 
 /// What any thread of these warps did so far happens before what any of them does next.
@@ -57,6 +61,8 @@ void wgmma_done(int64_t groups);
 
 #else
 
+inline void gmem_allocated(const void *, size_t) {}
+inline void gmem_released(const void *) {}
 inline void begin_cluster(const Cluster &) {}
 inline void join(const Warp *, size_t) {}
 inline void copy_started(const void *, size_t, const void *) {}

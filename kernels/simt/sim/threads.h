@@ -53,6 +53,7 @@ struct alignas(64) Thread {
   Engine *engine;
   int index;  ///< in the block
   int lane;
+  bool may_use_gmem;     ///< false until wait_for_previous_kernel in a kernel that starts early
   int64_t mma_issued;    ///< mma_sync calls so far, see wmma.h
   int64_t copy_group;    ///< cp.async commits so far
   const char *waits_in;  ///< the primitive in which it is blocked, and its place, for reports

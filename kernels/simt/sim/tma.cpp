@@ -82,6 +82,7 @@ void check_place(const TensorMapFields &map, const Im2colPlace &at, const char *
 /// without a proxy fence.
 std::byte *check_box(const TensorMapFields &map, SmemAddress address, const char *primitive,
                      source_location where) {
+  check_may_use_gmem(primitive, where);
   const size_t alignment = map.swizzle_128 ? kSwizzledBoxAlignment : kBoxAlignment;
   if (address % alignment != 0)
     violation(where, "passes an smem address to %s that is not %zu-byte aligned", primitive,

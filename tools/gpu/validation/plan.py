@@ -20,8 +20,8 @@ STAGES = {
 # Of tests/conformance, which lists them too.  A process for each: one that hangs or faults does not hide
 # the others.
 CONFORMANCE_CASES = (
-    "conversions", "shuffles", "reductions", "atomics", "async copies", "vectors", "wmma", "barriers", "tma load",
-    "tma store", "tma base", "tma stored maps", "im2col", "multicast", "wgmma", "stmatrix")
+    "conversions", "shuffles", "reductions", "atomics", "early launches", "async copies", "vectors", "wmma",
+    "barriers", "tma load", "tma store", "tma base", "tma stored maps", "im2col", "multicast", "wgmma", "stmatrix")
 
 # A fault on the device ends a process's context and with it all tests that follow, so the library's
 # tests run in several processes.  The last takes what the others leave.

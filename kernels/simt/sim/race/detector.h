@@ -24,7 +24,9 @@
 //               may have synchronised since they did.  Every warp counts as reading all of A.
 //   mbarriers   That their initialisation happens before their use is checked; other accesses to
 //               their words are not.
-//   not checked at all: gmem, fences after cp.async, and the bytes within one 2-byte element
+//   gmem        Only that a kernel which starts early touches none before it has waited for the kernels
+//               ahead of it.
+//   not checked at all: fences after cp.async, and the bytes within one 2-byte element
 //
 // Source: Flanagan & Freund, FastTrack, PLDI 2009.  Epochs are as there, but every concurrent reader
 // is kept.
@@ -44,6 +46,8 @@ namespace mp::host::engine::race {
 enum class Access { read, write };
 
 constexpr size_t kGranuleBytes = 2;  // the smallest element of a kernel
+
+bool is_gmem(const void *address);
 
 class Detector {
  public:
@@ -65,6 +69,9 @@ class Detector {
   void waited(const Mbarrier &);
   void arrived(const NamedBarrier &);
   void completed(const NamedBarrier &);
+
+  /// An access of a thread that has not waited for the kernels before its own: a violation in gmem.
+  static void early_access(const void *address, Access, const void *code);
 
   bool covers(const void *address) const { return arena_of(address) < arenas_.size(); }
 

@@ -104,6 +104,17 @@ void Detector::report_unfenced(const Arena &arena, const Granule &granule,
   violation({}, "%s", report.text);
 }
 
+void Detector::early_access(const void *address, Access access, const void *code) {
+  // The search and the report use strings and maps, whose code may be instrumented.
+  current->may_use_gmem = true;
+  if (is_gmem(address)) {
+    const Report report(std::string(verb(access)) + "s gmem (" + code_address(code) +
+                        ") before wait_for_previous_kernel");
+    violation({}, "%s", report.text);
+  }
+  current->may_use_gmem = false;
+}
+
 void Detector::report_initialisation(const Mbarrier &bar, const Epoch &initialised) const {
   const Report report("has a race in mbarrier " + mbarrier_name(static_cast<uint32_t>(bar.id)) +
                       ": its use races with mbarrier_init by " + actor(initialised));

@@ -13,8 +13,11 @@ using mp::host::engine::race::Access;
 using mp::host::engine::race::detector;
 
 [[gnu::always_inline]] inline void record(Access what, const void *address, size_t bytes) {
-  if (current != nullptr && detector->covers(address))
+  if (current == nullptr) return;
+  if (detector->covers(address))
     detector->access(address, bytes, what, __builtin_return_address(0));
+  else if (!current->may_use_gmem)
+    detector->early_access(address, what, __builtin_return_address(0));
 }
 
 }  // namespace

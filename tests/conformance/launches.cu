@@ -1,0 +1,50 @@
+// Kernels that start before those ahead of them in the stream have ended.
+#include "cases.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kBlocks =
+    512;  // several to an SM: the last ones of a kernel run beside the next kernel
+constexpr int kCount = kBlocks * kThreads;
+constexpr int kTurns = 24;
+
+struct TurnArgs {
+  const int *from;
+  int *to;
+  int turn;
+};
+
+/// Reads what a far block of the turn before wrote, where the turn before that had written something
+/// else, and takes its time before it writes.
+MP_KERNEL(kThreads, 1) take_turn(MP_PARAM(TurnArgs) args) {
+  wait_for_previous_kernel();
+  const int mine = static_cast<int>(block_index()) * kThreads + thread_index();
+  int value = args.from[(mine + kCount / 2 + args.turn * 977) % kCount];
+  for (int i = 0; i < 64 + static_cast<int>(block_index()) % 64; i++)
+    value = (value * 5 + args.turn + i) & 0xffffff;
+  args.to[mine] = value;
+}
+
+}  // namespace
+
+/// The mistake: one turn finds what a turn too early left.
+Output conform_early_launches(const Device &device, Mistake mistake) {
+  std::vector<int> first(kCount);
+  for (int i = 0; i < kCount; i++) first[static_cast<size_t>(i)] = i * 7;
+  const Memory<int> even(device, first), odd(device, std::vector<int>(kCount));
+  for (int turn = 0; turn < kTurns; turn++) {
+    const bool is_stale = mistake == Mistake::made && turn == kTurns / 2;
+    const bool from_even = (turn % 2 == 0) != is_stale;
+    launch("take_turn", take_turn, device,
+           {.num_blocks = kBlocks, .num_threads = kThreads, .starts_early = true}, nullptr,
+           TurnArgs{(from_even ? even : odd).data(), (turn % 2 == 0 ? odd : even).data(), turn});
+  }
+  synchronize(device, nullptr);
+  return {make_part("turns", kThreads, even.download()),
+          make_part("the turn before", kThreads, odd.download())};
+}
+
+}  // namespace mp::MP_TARGET

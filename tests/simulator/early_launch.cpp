@@ -1,0 +1,83 @@
+// Kernels that are launched before those ahead of them have ended: no thread may touch gmem, or return,
+// before it has waited for them.
+#include "kernels/simt/device.h"
+#include "kernels/simt/sm80.h"
+#include "violations.h"
+
+using namespace mp::host;
+using namespace mptest;
+
+namespace {
+
+constexpr LaunchShape kEarly{.num_blocks = 2, .num_threads = 64, .starts_early = true};
+
+MP_KERNEL(64, 1) return_without_waiting(MP_PARAM(Lines)) {
+  if (thread_index() != 33) wait_for_previous_kernel();
+}
+
+MP_KERNEL(64, 1) copy_before_waiting(MP_PARAM(Lines) lines) {
+  alignas(16) static constexpr int kSource[4] = {1, 2, 3, 4};
+  MP_SHARED(int, slots, [4 * 64]);
+  copy_async_16(slots + 4 * thread_index(), kSource, 16, noted(lines.first));
+  wait_for_previous_kernel();
+}
+
+struct OneArgs {
+  int *value;
+};
+MP_KERNEL(64, 1) add_one(MP_PARAM(OneArgs) args) {
+  MP_SHARED(int, slots, [64]);
+  slots[thread_index()] = thread_index();
+  block_sync();
+  wait_for_previous_kernel();
+  if (thread_index() == 0 && block_index() == 0) *args.value += 1;
+}
+MP_KERNEL(64, 1) read_too_early(MP_PARAM(OneArgs) args) {
+  const int value = thread_index() == 0 ? *args.value : 0;
+  wait_for_previous_kernel();
+  if (value != 0) *args.value = value;
+}
+MP_KERNEL(64, 1) write_too_early(MP_PARAM(OneArgs) args) {
+  if (thread_index() == 0 && block_index() == 0) *args.value = 0;
+  wait_for_previous_kernel();
+}
+
+}  // namespace
+
+TEST_CASE("early launch: every thread must wait for the kernels before", "[early_launch]") {
+  check_violation(return_without_waiting, kEarly,
+                  {"thread 33 returned without wait_for_previous_kernel"});
+  check_violation(copy_before_waiting, kEarly, {"calls copy_async_16 before"});
+}
+
+TEST_CASE("early launch: a kernel that waits, and one that need not", "[early_launch]") {
+  const mp::Device device = describe(0);
+  int *const value = static_cast<int *>(allocate(device, sizeof(int)));
+  in_every_mode([value] {
+    *value = 5;
+    run(add_one, kEarly, {value});
+    CHECK(*value == 6);
+    run(read_too_early, {2, 64}, {value});
+    CHECK(*value == 6);
+  });
+  release(device, value);
+}
+
+TEST_CASE("early launch: gmem may not be touched before", "[early_launch][race]") {
+  if (!kRaceBuild) return skip("accesses are seen in the build with SAN=race alone");
+  const mp::Device device = describe(0);
+  int *const value = static_cast<int *>(allocate(device, sizeof(int)));
+  const auto expect = [value](void (*kernel)(const OneArgs &), const char *text) {
+    *value = 5;
+    const std::string complaint = outcome(kernel, kEarly, {value});
+    INFO("complaint: " << complaint);
+    CHECK(complaint.find(text) != std::string::npos);
+    CHECK(complaint.find(") before wait_for_previous_kernel") != std::string::npos);
+    CHECK(*value == 5);
+  };
+  in_every_mode([&] {
+    expect(read_too_early, "thread 0 reads gmem (");
+    expect(write_too_early, "thread 0 writes gmem (");
+  });
+  release(device, value);
+}
