@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/gemm/workspace.h"
+
 namespace mp {
 
 namespace {
@@ -51,10 +53,10 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
   (kernel.pairs_in_m ? reads_of_b : reads_of_a) /= cluster;
   d_mb_ = items * m * n * sizeof(float) * kMb;
 
-  // Items that are pointers: the table of tensor maps is cleared and filled, and behind the kernel
-  // follows the one for misaligned items.
+  // Items that are pointers: the table of tensor maps is filled, by several blocks after it was cleared, and
+  // behind the kernel follows the one for misaligned items.
   const bool has_table = kernel.family == GemmFamily::wgmma && problem.out.d.items != nullptr;
-  common_.launches = has_table ? 4 : 1;
+  common_.launches = !has_table ? 1 : problem.out.batch_count <= kWgmmaItemsPerBlock ? 3 : 4;
   common_.is_paired = cluster > 1;
   common_.is_unaligned = kernel.family == GemmFamily::wmma && !vectorised;
   common_.l2_mb = items * k * (reads_of_a * m + reads_of_b * n) * ab_bytes * kMb;

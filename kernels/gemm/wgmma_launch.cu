@@ -1,5 +1,6 @@
 // From a checked problem to the launch of a wgmma kernel, and to what it finds in workspace.
 #include "kernels/gemm/wgmma_plan.h"
+#include "kernels/simt/block_reduce.h"
 #include "kernels/simt/device.h"
 #include "kernels/simt/vector.h"
 
@@ -7,26 +8,38 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kItemsPerBlock = static_cast<int>(kWgmmaItemsPerBlock);
 
-/// Fills the table from the arrays of pointers and looks at their alignment: the host has not seen
-/// them.
-MP_KERNEL(kThreads, 1)
-fill_wgmma_table(MP_PARAM(WgmmaArgs) args) {
+/// Fills the table from the arrays of pointers; false if TMA cannot load one of this item's matrices.
+MP_DEVICE bool fill_item(const WgmmaArgs &args, int64_t index) {
   const GemmProblem &p = args.problem;
-  const int64_t index = block_index() * kThreads + thread_index();
-  if (index >= p.out.batch_count) return;
   const void *const a = p.a.items[index], *const b = p.b.items[index];
   void *const d = const_cast<void *>(p.out.d.items[index]);
   const bool d_by_tma = args.store == StorePath::strips;
-  if (!is_aligned_16(a) || !is_aligned_16(b) || (d_by_tma && !is_aligned_16(d))) {
-    *args.misaligned() = 1;
-    return;
-  }
+  if (!is_aligned_16(a) || !is_aligned_16(b) || (d_by_tma && !is_aligned_16(d))) return false;
   WgmmaItem &item = args.item(index);
   tensor_map_copy_with_base(&item.a, args.a, a);
   tensor_map_copy_with_base(&item.b, args.b, b);
   if (d_by_tma) tensor_map_copy_with_base(&item.d, args.d, d);
+  return true;
+}
+
+/// Looks at the alignment of all items: the host has not seen their pointers.  A lone block says what it
+/// found; of several each raises a flag that was lowered before.
+MP_KERNEL(kItemsPerBlock, 1)
+fill_wgmma_table(MP_PARAM(WgmmaArgs) args) {
+  wait_for_previous_kernel();
+  const int64_t index = block_index() * kItemsPerBlock + thread_index();
+  const bool is_bad = index < args.problem.out.batch_count && !fill_item(args, index);
+  const uint32_t any_is_bad = block_all_reduce<kItemsPerBlock, Max>(uint32_t{is_bad});
+  if (thread_index() == 0 && (any_is_bad != 0 || grid_size() == 1)) *args.misaligned() = any_is_bad;
+}
+
+void launch_table(const Device &device, const WgmmaArgs &args, mp_stream_t stream) {
+  const int64_t blocks = ceil_div<int64_t>(args.problem.out.batch_count, kItemsPerBlock);
+  if (blocks > 1) fill(device, args.misaligned(), 0, sizeof(uint32_t), stream);
+  launch("fill_wgmma_table", fill_wgmma_table, device,
+         {.num_blocks = blocks, .num_threads = kItemsPerBlock, .starts_early = true}, stream, args);
 }
 
 /// The first item's maps, at an address that any map may have.
@@ -67,9 +80,7 @@ void launch_wgmma(const GemmChoice &choice, const Device &device, const GemmArgs
   start_wgmma_split(device, space, workspace, &args, stream);
   if (by_pointers) {
     args.table = workspace + space.table;
-    fill(device, args.misaligned(), 0, sizeof(uint32_t), stream);
-    launch("fill_wgmma_table", fill_wgmma_table, device,
-           {ceil_div<int64_t>(p.out.batch_count, kThreads), kThreads}, stream, args);
+    launch_table(device, args, stream);
   }
   launch_wgmma_kernel(choice, device, args, stream);
   if (by_pointers) launch_fallback(device, p, args.misaligned(), stream);

@@ -32,6 +32,7 @@ struct WgmmaWorkspace {
 };
 
 constexpr size_t kWgmmaItemBytes = 512;
+constexpr int64_t kWgmmaItemsPerBlock = 512;  ///< of the kernel that fills a table
 constexpr int64_t kTicketsPerTile = 8;
 
 /// `tiles`: of D, over all batch items; `table_items`: 0 where no table is needed.
