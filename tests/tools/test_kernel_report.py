@@ -201,6 +201,14 @@ def test_main_loop_gates(report):
     report.gate("no products at all", changed("LDSM", "other"), 1, "no HMMA any more")
 
 
+def test_early_launch_gate(report):
+    kernel = lambda *groups: [injected.Injected(PLAIN, instructions=dict.fromkeys(groups, 1))]  # noqa: E731
+    report.gate("a kernel that waits first", kernel("SHFL", "LDS.32", "ACQBULK", "LDG.32", "UTMASTG"), 0)
+    report.gate("one that has nothing to wait for", kernel("LDG.32"), 0)
+    report.gate("a load and a store too early", kernel("LDG.32", "SHFL", "UTMASTG", "ACQBULK"), 1,
+                "touches gmem 2 times before it has waited for the kernel ahead of it")
+
+
 def test_generic_gate(report):
     generic = {"LD.128": 2, "ST.32": 1}
     report.gate("generic accesses", [injected.Injected(PLAIN, instructions=generic)], 1, "has 3 generic accesses")

@@ -10,7 +10,7 @@ import dataclasses
 import re
 import struct
 
-from . import flow, loads_in_flight, main_loop, sass
+from . import early_launch, flow, loads_in_flight, main_loop, sass
 
 FATBIN_MAGIC = 0xBA55ED50
 PTX, CUBIN = 1, 2
@@ -45,6 +45,7 @@ class Code:
     instructions: collections.Counter = None
     loads_in_flight: int = None
     main_loop: "main_loop.MainLoop" = None
+    gmem_before_wait: int = None
     uses_dynamic_smem: bool = False
 
 
@@ -123,6 +124,7 @@ def kernels(cubin):
             instructions = flow.decode(data)
             code.loads_in_flight = loads_in_flight.of(instructions, arch)
             code.main_loop = main_loop.of(instructions, arch)
+            code.gmem_before_wait = early_launch.accesses_before_wait(instructions, arch)
     return found
 
 

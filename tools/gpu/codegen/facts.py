@@ -26,6 +26,7 @@ class Kernel:
     instructions: collections.Counter  # in the code, each counted once
     loads_in_flight: int  # of 128 bits, of a thread in a loop
     main_loop: dict  # of a kernel for tensor cores: the fields of main_loop.MainLoop
+    gmem_before_wait: int  # accesses, of a kernel that starts early
     is_empty: bool  # compiled to nothing, as the architecture cannot run it
 
     @property
@@ -94,6 +95,7 @@ def gather(folder):
             instructions=code and code.instructions,
             loads_in_flight=code and code.loads_in_flight,
             main_loop=code and code.main_loop and dataclasses.asdict(code.main_loop),
+            gmem_before_wait=code and code.gmem_before_wait,
             is_empty=bool(known and code and not code.uses_dynamic_smem),
             **dataclasses.asdict(entry)))
     kernels.sort(key=lambda kernel: (int(kernel.arch.rstrip("af")), kernel.name))
