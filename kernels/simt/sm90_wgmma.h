@@ -47,6 +47,11 @@ MP_HD constexpr uint64_t wgmma_descriptor(SmemAddress start, uint32_t leading_by
   return field(start) | field(leading_bytes) << 16 | field(stride_bytes) << 32 |
          static_cast<uint64_t>(swizzle) << 62;
 }
+/// The same descriptor that many bytes further on, a multiple of 16: one addition to its low word, where
+/// the address never overflows its field, as no smem is that large.
+MP_HD constexpr uint64_t wgmma_advance(uint64_t descriptor, uint32_t bytes) {
+  return descriptor >> 32 << 32 | (static_cast<uint32_t>(descriptor) + (bytes >> 4));
+}
 
 /// False where the architecture being compiled for has no wgmma.  Selection never launches a wgmma
 /// kernel there, so its body is left empty.
