@@ -201,6 +201,28 @@ def test_main_loop_gates(report):
     report.gate("no products at all", changed("LDSM", "other"), 1, "no HMMA any more")
 
 
+def test_peers(report):
+    """Beside CUTLASS's 128x256: 48 instructions for 4 HGMMA."""
+    tile = "NS_9WgmmaTileILi128ELi256ELi4ELb0EEE"
+    name = f"_ZN2mp4cuda10gemm_wgmmaINS0_4halfEL5mp_op0ELS3_1E{tile}EEvNS0_9WgmmaArgsE"
+    loop = lambda others: ("HGMMA",) * 4 + ("other",) * others  # noqa: E731
+    base = injected.Injected(name, arch="90a", instructions={"UTMALDG": 1}, main_loop=loop(44))
+    changed = lambda **values: [dataclasses.replace(base, **values)]  # noqa: E731
+    report.gate("a loop like CUTLASS's", changed(), 0)
+    text = report.run("--peers")
+    lines = [line.split() for line in text.splitlines() if line.startswith("128x256 NT")]
+    assert [line[2:] for line in lines] == [["mpcore", "cooperative", "49", "4", "12.2"],
+                                            ["CUTLASS", "cooperative", "48", "4", "12.0"],
+                                            ["DeepGEMM", "cooperative", "85", "8", "10.6"]]
+    assert "CUTLASS: 4.7.0" in text and "| `256x128 TN` | CUTLASS |" in report.run("--peers", "--markdown")
+    report.gate("a tenth more", changed(main_loop=loop(47)), 0)
+    report.gate("more than a tenth more", changed(main_loop=loop(48)), 1,
+                "has 13.2 instructions of its main loop for each HGMMA, CUTLASS's has 12.0")
+    report.gate("another compiler's", changed(main_loop=loop(48)), 0, toolkit="12.4.131")
+    other = name.replace("Li128ELi256", "Li192ELi256")
+    report.gate("a tile that nobody else has", changed(mangled=other, main_loop=loop(48)), 0)
+
+
 def test_generic_gate(report):
     generic = {"LD.128": 2, "ST.32": 1}
     report.gate("generic accesses", [injected.Injected(PLAIN, instructions=generic)], 1, "has 3 generic accesses")

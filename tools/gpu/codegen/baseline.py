@@ -7,7 +7,7 @@ fewer warps fit on an SM.
 import dataclasses
 import json
 
-from . import instructions, loads_in_flight, main_loop
+from . import instructions, loads_in_flight, main_loop, peers
 
 COLUMNS = ["registers", "stack", "static_smem", "dynamic_smem", "threads", "loads_in_flight", "main_loop",
            "instructions"]
@@ -52,7 +52,7 @@ def check(facts):
                         for kernel in facts.kernels for group in instructions.missing(kernel)]
     result.failures += [f"{kernel.key} {what}" for kernel in facts.kernels
                         for what in [*loads_in_flight.too_few(kernel), *instructions.generic(kernel),
-                                     *main_loop.stopped(kernel)]]
+                                     *main_loop.stopped(kernel), *peers.heavier(kernel, facts.toolkits)]]
     result.failures += facts.warnings
     return result
 

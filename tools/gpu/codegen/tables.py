@@ -3,7 +3,7 @@
 import dataclasses
 import json
 
-from . import compile_times, loads_in_flight
+from . import compile_times, loads_in_flight, peers
 
 HEAD = ["kernel", "threads", "registers", "stack", "spills", "static smem", "dynamic smem", "blocks/SM",
         "occupancy", "limit", "in flight", "KiB/SM", "main loop", "code"]
@@ -85,6 +85,13 @@ def report(facts, sizes, times, with_instructions, is_markdown):
         rows = [[kernel.key, *(str(kernel.instructions[group]) for group in groups)] for kernel in counted]
         text += table(["kernel", *groups], rows)
     return text
+
+
+def beside_peers(facts, is_markdown):
+    table = markdown if is_markdown else aligned
+    _, libraries, _ = peers.read()
+    return "".join(f"{library}: {what}.\n" for library, what in libraries.items()) + "\n" + table(
+        ["tile", "library", "schedule", "instructions", "HGMMA", "per HGMMA"], peers.rows(facts.kernels))
 
 
 def as_json(facts, sizes, times):
