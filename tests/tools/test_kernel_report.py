@@ -130,6 +130,21 @@ kernels/injected.cu , ptxas , /x.ptx  , /x.cubin , sm_80 , nvcc , 1500.0 , ms
     assert "no cuda target" in report.run("--check", build=report.work / "nothing")
 
 
+def test_dynamic_smem_of_a_row(report):
+    """Cross-entropy keeps a row: of 8192 classes in a small block, of what there is room for in a large one."""
+    def kernel(threads, arch):
+        name = mangled("xent_block_per_row").replace("IL5mp_op1E", f"INS0_4halfELi{threads}E")
+        return injected.Injected(name, arch=arch, threads=threads, registers=56, uses_dynamic_smem=True)
+
+    injected.build(report.work, [kernel(threads, arch) for threads in (128, 512) for arch in ("75", "90a", "999")])
+    found = {kernel["name"] + kernel["arch"]: (kernel["dynamic_smem"], kernel["occupancy"] and kernel["occupancy"]["blocks"])
+             for kernel in json.loads(report.run("--json"))["kernels"]}
+    small, large = (f"xent_block_per_row<half, {threads}>" for threads in (128, 512))
+    assert found[small + "75"] == (16384, 3) and found[small + "90a"] == (16384, 9)
+    assert found[large + "75"] == (63 * 1024, 1) and found[large + "90a"] == (226 * 1024, 1)
+    assert found[small + "999"] == found[large + "999"] == (None, None), "nobody knows what there is room for"
+
+
 def test_instruction_gates(report):
     base = injected.Injected(WMMA, threads=128, registers=200, smem=0, uses_dynamic_smem=True,
                            instructions={"HMMA": 4, "LDSM": 2, "LDGSTS.128": 2, "LDG.128": 8, "LDG.32": 4})

@@ -9,7 +9,7 @@ HEAD = ["kernel", "threads", "registers", "stack", "spills", "static smem", "dyn
         "occupancy", "limit", "in flight", "KiB/SM", "main loop", "code"]
 ABOUT = """\
 Registers, static shared memory, stack and spills (bytes): ptxas.  Threads per block (those of the launch
-bounds) and bytes of code: the cubin.  Dynamic shared memory: the constants that the launch uses.  Blocks per
+bounds) and bytes of code: the cubin.  Dynamic shared memory: what the launch asks for, at most.  Blocks per
 SM, occupancy (of the warps that an SM holds) and what limits them: computed from these, not measured.  In
 flight: 128-bit loads of global memory that a thread has under way at once in a loop, and what the threads
 that fit on an SM have together (codegen/loads_in_flight.py).  Main loop: instructions of tensor cores of all
