@@ -149,6 +149,15 @@ MP_DEVICE void wgmma_keep(float (&d)[kRegs]) {
   for (int i = 0; i < kRegs; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 
+/// A copy of an accumulator.  Copies with different tags are never merged into one with an index, for which
+/// ptxas would put accumulators into local memory and serialise the wgmmas.
+template <int kTag>
+MP_DEVICE float wgmma_copy(float from) {
+  float to;
+  asm volatile("mov.f32 %0, %1;  // %2" : "=f"(to) : "f"(from), "n"(kTag));
+  return to;
+}
+
 /// setmaxnreg.inc: gives every thread of the warpgroup kRegs registers, not fewer than it had.  Waits
 /// until other warpgroups have released enough.
 template <int kRegs>
@@ -208,6 +217,10 @@ void wgmma_wait(source_location where = source_location::current()) {
 }
 template <int kRegs>
 void wgmma_keep(float (&)[kRegs]) {}
+template <int kTag>
+float wgmma_copy(float from) {
+  return from;
+}
 
 template <int kRegs>
 void registers_claim(source_location where = source_location::current()) {
