@@ -36,7 +36,8 @@ $(STUBS):
 	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,$(@F) $< -o $@
 
 # What the tests call of the bench.
-TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o shapes/shapes.o shapes/conv_shapes.o shapes/rnn_shapes.o \
+TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o rows/row.o rows/step_row.o shapes/shapes.o shapes/conv_shapes.o \
+  shapes/rnn_shapes.o \
   shapes/epilogue_shapes.o shapes/batched_shapes.o shapes/layer_shapes.o timing/gpu_watch.o timing/agreement.o timing/machine.o timing/timing.o \
   peers/dynamic_library.o peers/nvml.o peers/cuda_runtime.o peers/cublaslt.o peers/cublas.o \
   suites/operation.o suites/batched_operation.o suites/problem.o)

@@ -74,10 +74,12 @@ def _step(op: str, layout: str, tensors: int, parameters: int, rng) -> dict:
     copy_gb_per_s = 4000.0
     gb_per_s = copy_gb_per_s * percent / 100
     us = 1e-3 * 30 * parameters / gb_per_s
+    others = [{"peer": "another made-up peer", "ratio_to_peer": 1.25} | _timed(1.25 * us, "peer_")]
     return {"bench": "step", "op": op, "layout": layout, "tensors": tensors, "parameters": parameters,
             "bytes_per_parameter": 30, "sets": 1, "gb_per_s": gb_per_s, "copy_bytes": 30.0 * parameters,
             "copy_median_us": us, "copy_gb_per_s": copy_gb_per_s,
-            "percent_of_copy": 100 * gb_per_s / copy_gb_per_s} | _timing(us) | _peer(us, rng.uniform(1, 2))
+            "percent_of_copy": 100 * gb_per_s / copy_gb_per_s, "other_peers": others} | _timing(us) | _peer(
+                us, rng.uniform(1, 2))
 
 
 def _layer(op: str, rng) -> dict:
@@ -85,7 +87,7 @@ def _layer(op: str, rng) -> dict:
     own = {"bench": "layers", "set": "layers", "shape": f"{op} 1000x1000", "comment": "", "dtype": "fp16",
            "min_bytes": 3e7, "workspace_bytes": 0}
     return {key: value for key, value in row.items()
-            if key not in ("layout", "tensors", "parameters", "bytes_per_parameter")} | own
+            if key not in ("layout", "tensors", "parameters", "bytes_per_parameter", "other_peers")} | own
 
 
 def _call(name: str, problem: str, us: float) -> dict:

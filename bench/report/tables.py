@@ -91,8 +91,8 @@ def all_rows(device) -> str:
               for row in device.rows("layers")]
     steps = [[results.name_of(row), str(row["tensors"]), time(row["median_us"]), time(row["q1_us"]),
               time(row["q3_us"]), f"{row['gb_per_s']:.4g}", percent(row["percent_of_copy"]),
-              row.get("peer", GAP), time(row.get("peer_median_us")), _two(row, "ratio_to_peer")]
-             for row in device.rows("step")]
+              peer.get("peer", GAP), time(peer.get("peer_median_us")), _two(peer, "ratio_to_peer")]
+             for row in device.rows("step") for peer in (row, *row.get("other_peers", ()))]
     peer = ["peer", "peer µs", "ratio"]
     return folded(f"All {len(found)} GEMMs and convolutions", table(
         ["shape", "", "types", "kernel", "µs", "q1", "q3", "TFLOP/s", "GB/s", "% peak", *(f"% {name}" for name in PEAKS), *peer,

@@ -15,8 +15,7 @@ struct LayerRow {
   int64_t workspace_bytes;
   int64_t sets;
   Timing timing;
-  double copy_bytes;  ///< read and written by the copy beside it
-  Timing copy;
+  CopyBeside copy;
   std::optional<PeerResult> peer;
   std::optional<PeerWorkspace> peer_workspace;
 };

@@ -20,6 +20,22 @@ std::string peer_text(const std::optional<PeerResult> &peer, const Timing &own) 
   return text("%9.1f %7.3f", peer->median_us, ratio_to_peer(*peer, own));
 }
 
+std::string memory_text(const Timing &timing, double bytes, const CopyBeside &copy) {
+  const double rate = timing.giga_per_s(bytes), copy_rate = copy.timing.giga_per_s(copy.bytes);
+  return text("%9.1f %8.1f %7.1f %7.1f %6.1f ", timing.median_us, timing.iqr_us(), rate, copy_rate,
+              100 * rate / copy_rate);
+}
+
+void add_memory(Json &json, const Timing &timing, double bytes, const CopyBeside &copy) {
+  const double rate = timing.giga_per_s(bytes), copy_rate = copy.timing.giga_per_s(copy.bytes);
+  add_timing(json, timing);
+  json.update({{"gb_per_s", rate},
+               {"copy_bytes", copy.bytes},
+               {"copy_median_us", copy.timing.median_us},
+               {"copy_gb_per_s", copy_rate},
+               {"percent_of_copy", 100 * rate / copy_rate}});
+}
+
 /// Five digits: GPUs reach hundreds, the host target hundredths.
 std::string teraflops_text(double tflops) {
   return text(tflops < 1 ? "%8.5f" : "%8.2f", tflops);

@@ -73,6 +73,16 @@ inline bool is_wrong(const PeerResult &peer) {
   return peer.agrees == false;
 }
 
+/// A copy that takes turns with work that memory bounds.
+struct CopyBeside {
+  double bytes;  ///< read and written
+  Timing timing;
+};
+
+/// Columns "time us" to "%copy" of work that moves `bytes`.
+std::string memory_text(const Timing &timing, double bytes, const CopyBeside &copy);
+void add_memory(Json &json, const Timing &timing, double bytes, const CopyBeside &copy);
+
 /// > 1: mpcore is faster.
 double ratio_to_peer(const PeerResult &peer, const Timing &own);
 

@@ -16,18 +16,19 @@ std::string heading_of(const StepRow &) {
 }
 
 std::string line_of(const StepRow &row, const std::optional<Peak> &) {
-  const double rate = row.timing.giga_per_s(step_bytes(row));
-  const double copy_rate = row.copy.giga_per_s(row.copy_bytes);
-  return text("%-27s %-8s %7lld %11lld %8lld %9.1f %8.1f %7.1f %7.1f %6.1f ", row.op.c_str(),
-              row.layout.c_str(), static_cast<Long>(row.tensors), static_cast<Long>(row.parameters),
-              static_cast<Long>(row.bytes_per_parameter), row.timing.median_us, row.timing.iqr_us(),
-              rate, copy_rate, 100 * rate / copy_rate) +
-         peer_text(row.peer, row.timing) + '\n';
+  std::string lines =
+      text("%-27s %-8s %7lld %11lld %8lld ", row.op.c_str(), row.layout.c_str(),
+           static_cast<Long>(row.tensors), static_cast<Long>(row.parameters),
+           static_cast<Long>(row.bytes_per_parameter)) +
+      memory_text(row.timing, step_bytes(row), row.copy) +
+      peer_text(row.peers.empty() ? std::nullopt : std::optional(row.peers[0]), row.timing) + '\n';
+  for (size_t i = 1; i < row.peers.size(); i++)
+    lines += text("%108s%s  %s\n", "", peer_text(row.peers[i], row.timing).c_str(),
+                  row.peers[i].name.c_str());
+  return lines;
 }
 
 Json json_of(const StepRow &row, const std::optional<Peak> &) {
-  const double rate = row.timing.giga_per_s(step_bytes(row));
-  const double copy_rate = row.copy.giga_per_s(row.copy_bytes);
   Json json{{"bench", "step"},
             {"op", row.op},
             {"layout", row.layout},
@@ -35,13 +36,11 @@ Json json_of(const StepRow &row, const std::optional<Peak> &) {
             {"parameters", row.parameters},
             {"bytes_per_parameter", row.bytes_per_parameter},
             {"sets", row.sets}};
-  add_timing(json, row.timing);
-  json.update({{"gb_per_s", rate},
-               {"copy_bytes", row.copy_bytes},
-               {"copy_median_us", row.copy.median_us},
-               {"copy_gb_per_s", copy_rate},
-               {"percent_of_copy", 100 * rate / copy_rate}});
-  add_peer(json, row.peer, row.timing);
+  add_memory(json, row.timing, step_bytes(row), row.copy);
+  for (size_t i = 0; i < row.peers.size(); i++) {
+    Json &place = i == 0 ? json : json["other_peers"][i - 1];
+    add_peer(place, row.peers[i], row.timing);
+  }
   return json;
 }
 

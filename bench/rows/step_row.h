@@ -1,8 +1,8 @@
 // The optimizer step, or a part of it.
 #pragma once
 
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "row.h"
 
@@ -14,9 +14,8 @@ struct StepRow {
   int64_t bytes_per_parameter;  ///< the least that the algorithm moves
   int64_t sets;
   Timing timing;
-  double copy_bytes;  ///< read and written by the copy beside it
-  Timing copy;
-  std::optional<PeerResult> peer;
+  CopyBeside copy;
+  std::vector<PeerResult> peers;  ///< the first has the columns
 };
 
 std::string heading_of(const StepRow &row);

@@ -52,8 +52,7 @@ void LayerBench::measure(const LayerShape &shape) {
                .workspace_bytes = data.workspace_bytes(),
                .sets = data.sets(),
                .timing = timings[0],
-               .copy_bytes = static_cast<double>(bytes),
-               .copy = timings[1],
+               .copy = {static_cast<double>(bytes), timings[1]},
                .peer = {},
                .peer_workspace = {}};
   if (peer) {

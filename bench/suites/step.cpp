@@ -2,7 +2,7 @@
 // timed in turns with a copy that moves as many bytes.
 #include <algorithm>
 #include <functional>
-#include <optional>
+#include <list>
 
 #include "bench/rows/step_row.h"
 #include "bench/shapes/selection.h"
@@ -67,12 +67,12 @@ class StepBench {
   };
 
   Plan plan(const StepOp &op, const Layout &layout) const;
-  bool prepare_peer(const StepItem &item, int64_t sets);
+  std::vector<TorchAdamW *> prepare_peers(const StepItem &item, int64_t sets);
 
   const Options &options_;
   const Machine &machine_;
   Report &report_;
-  std::optional<TorchAdamW> torch_;
+  std::list<TorchAdamW> peers_;
   Stopwatch stopwatch_;
   Pools pools_;
 };
@@ -83,8 +83,9 @@ StepBench::StepBench(const Options &options, const Machine &machine, Report &rep
       report_(report),
       stopwatch_(machine),
       pools_{RandomPool(machine, MP_FP16), RandomPool(machine, MP_FP32)} {
-  if (!machine.on_host() && options.peers.torch)
-    torch_.emplace(options.home, machine.cuda()->ordinal());
+  if (machine.on_host() || !options.peers.torch) return;
+  for (const char *step : {"torch", "apex", "te"})
+    peers_.emplace_back(options.home, machine.cuda()->ordinal(), step);
 }
 
 void StepBench::begin() const {
@@ -117,10 +118,17 @@ void StepBench::measure(const StepItem &item) {
   }
   const Work work = make_rotating(op, machine_, pools_, layout, plan.sets);
   const Work copy = make_copy(machine_, plan.copy_bytes);
-  std::function<void()> peer_turn;
-  if (prepare_peer(item, plan.sets)) peer_turn = [this] { torch_->take_turn(); };
+  const std::vector<TorchAdamW *> peers = prepare_peers(item, plan.sets);
+  std::function<void()> peer_turns;
+  if (!peers.empty())
+    peer_turns = [&] {
+      for (TorchAdamW *peer : peers) peer->take_turn();
+    };
   const std::vector<Timing> timings =
-      stopwatch_.time({work, copy}, pace_of(options_, machine_), peer_turn);
+      stopwatch_.time({work, copy}, pace_of(options_, machine_), peer_turns);
+  std::vector<PeerResult> results;
+  for (TorchAdamW *peer : peers)
+    if (const std::optional<PeerResult> result = peer->result()) results.push_back(*result);
   report_.add(StepRow{.op = op.name,
                       .layout = layout.name,
                       .tensors = count_of(layout),
@@ -128,21 +136,31 @@ void StepBench::measure(const StepItem &item) {
                       .bytes_per_parameter = op.bytes_per_parameter,
                       .sets = plan.sets,
                       .timing = timings[0],
-                      .copy_bytes = static_cast<double>(plan.copy_bytes),
-                      .copy = timings[1],
-                      .peer = peer_turn ? torch_->result() : std::nullopt});
+                      .copy = {static_cast<double>(plan.copy_bytes), timings[1]},
+                      .peers = results});
 }
 
-/// After mpcore has taken its memory, so that the peer goes without rather than mpcore.
-bool StepBench::prepare_peer(const StepItem &item, int64_t sets) {
-  if (!item.op.has_torch_peer || !torch_) return false;
+/// After mpcore has taken its memory, so that a peer goes without rather than mpcore.
+std::vector<TorchAdamW *> StepBench::prepare_peers(const StepItem &item, int64_t sets) {
+  std::vector<TorchAdamW *> ready;
+  if (!item.op.has_torch_peer || peers_.empty()) return ready;
   const int64_t tensors = sets * count_of(item.layout);
-  const std::string reason =
-      tensors > kMaxPeerTensors
-          ? text("PyTorch would have to make %lld tensors", static_cast<long long>(tensors))
-          : torch_->prepare(item.layout);
-  if (!reason.empty()) report_.add_note(item.label() + ", no peer: " + reason + ".");
-  return reason.empty();
+  if (tensors > kMaxPeerTensors) {
+    report_.add_note(item.label() + text(", no peer: PyTorch would have to make %lld tensors.",
+                                         static_cast<long long>(tensors)));
+    return ready;
+  }
+  for (TorchAdamW &peer : peers_) {
+    const std::string reason = peer.prepare(item.layout);
+    if (reason.empty())
+      ready.push_back(&peer);
+    else
+      report_.add_note((peer.absent() ? "No peer for " + std::string(item.op.name)
+                                      : item.label() + ", no peer") +
+                       ": " + reason + ".");
+  }
+  peers_.remove_if([](const TorchAdamW &peer) { return peer.absent(); });
+  return ready;
 }
 
 }  // namespace

@@ -21,11 +21,13 @@ double number(const std::string &line, const std::string &key) {
 
 }  // namespace
 
-TorchAdamW::TorchAdamW(const std::string &home, int ordinal)
-    : python_({"python3", home + "/suites/torch_adamw.py", "--device", std::to_string(ordinal)}) {}
+TorchAdamW::TorchAdamW(const std::string &home, int ordinal, const std::string &step)
+    : python_({"python3", home + "/suites/torch_adamw.py", "--device", std::to_string(ordinal),
+               "--step", step}) {}
 
 std::string TorchAdamW::prepare(const Layout &layout) {
   const std::string answer = python_.ask("prepare " + layout.command_line_text());
+  absent_ = answer.empty() || field(answer, "absent") == "true";
   return answer.empty() ? "PyTorch could not be timed" : field(answer, "error");
 }
 
@@ -36,7 +38,7 @@ void TorchAdamW::take_turn() {
 std::optional<PeerResult> TorchAdamW::result() {
   const std::string answer = python_.ask("result");
   if (number(answer, "median_us") <= 0.0) return std::nullopt;
-  return PeerResult{.name = "torch " + field(answer, "torch"),
+  return PeerResult{.name = field(answer, "peer"),
                     .median_us = number(answer, "median_us"),
                     .q1_us = number(answer, "q1_us"),
                     .q3_us = number(answer, "q3_us"),

@@ -1,5 +1,6 @@
-// PyTorch's fused AdamW with GradScaler as a peer of mp_scale_step.  torch_adamw.py runs it, in a
-// process of its own; it is told when a batch is due, so that it takes turns with mpcore.
+// A fused AdamW of PyTorch, Apex or Transformer Engine with GradScaler as a peer of mp_scale_step.
+// torch_adamw.py runs it, in a process of its own; it is told when a batch is due, so that it takes turns with
+// mpcore.
 #pragma once
 
 #include <memory>
@@ -14,12 +15,14 @@ namespace mpbench {
 
 class TorchAdamW {
  public:
-  /// Of the scripts under `home`.
-  TorchAdamW(const std::string &home, int ordinal);
+  /// Of the scripts under `home`; `step`: torch, apex or te.
+  TorchAdamW(const std::string &home, int ordinal, const std::string &step);
 
   /// Makes the data and warms up.
   /// @return empty, or why there is no such peer
   std::string prepare(const Layout &layout);
+  /// It answers no more, or its package is not there: for no layout is there such a peer.
+  bool absent() const { return absent_; }
   /// Times one batch while nothing else runs on the device.
   void take_turn();
   /// Of all turns since prepare.
@@ -27,6 +30,7 @@ class TorchAdamW {
 
  private:
   CoProcess python_;
+  bool absent_ = false;
 };
 
 }  // namespace mpbench

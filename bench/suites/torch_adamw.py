@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """What a PyTorch user runs where mpcore has mp_scale_step, timed batch by batch on request.
 
-FP16 gradients become FP32 gradients of the FP32 master weights, GradScaler.step() runs the fused
+torch: FP16 gradients become FP32 gradients of the FP32 master weights, GradScaler.step() runs the fused
 AdamW (which looks for non-finite gradients, unscales and updates), GradScaler.update() moves the
-loss scale, and the master weights are copied to the FP16 model.  All of it is captured into a CUDA
-graph, so that PyTorch's work on the host does not show; where that fails it is called as it is.
+loss scale, and the master weights are copied to the FP16 model.  apex, te: FusedAdam of Apex or Transformer
+Engine, which takes FP16 gradients, keeps the master weights and writes the FP16 model itself.  All of it is
+captured into a CUDA graph, so that PyTorch's work on the host does not show; where that fails it is called as
+it is.
 
 Commands on stdin, each answered by one line of JSON:
     prepare NAME=NUMEL[xCOUNT][,NUMEL[xCOUNT]...]    data sets, warm-up, length of a batch
@@ -12,7 +14,10 @@ Commands on stdin, each answered by one line of JSON:
     result                                           of all turns; frees the data
 """
 import argparse
+import importlib
+import importlib.metadata
 import json
+import os
 import sys
 import time
 
@@ -34,29 +39,19 @@ def parse_layout(text):
 class Step:
     """One data set and the step on it."""
 
-    def __init__(self, torch, device, numel):
-        def uniform(elems, dtype):
-            return torch.empty(elems, device=device).uniform_(-1, 1).to(dtype)
-
+    def __init__(self, torch, device):
         self.torch = torch
-        self.grads = [uniform(elems, torch.float16) for elems in numel]
-        self.master = [uniform(elems, torch.float32).requires_grad_() for elems in numel]
-        self.model = [weight.detach().half() for weight in self.master]
-        for weight in self.master:
-            weight.grad = torch.empty_like(weight)
-        self.optimizer = torch.optim.AdamW(self.master, lr=1e-3, weight_decay=0.01, fused=True,
-                                           capturable=True)
-        self.scaler = torch.amp.GradScaler(device.type)
-        self.scaler.scale(torch.zeros((), device=device))  # creates the scale
+        self.device = device
         self.calls = 0
         self.graph = None
 
-    def enqueue(self):
-        with self.torch.no_grad():
-            self.torch._foreach_copy_([weight.grad for weight in self.master], self.grads)
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
-            self.torch._foreach_copy_(self.model, self.master)
+    def uniform(self, elems, dtype):
+        return self.torch.empty(elems, device=self.device).uniform_(-1, 1).to(dtype)
+
+    def start(self, optimizer, **scale):
+        self.optimizer = optimizer
+        self.scaler = self.torch.amp.GradScaler(self.device.type, **scale)
+        self.scaler.scale(self.torch.zeros((), device=self.device))  # creates the scale
 
     def capture(self):
         """After a few calls on another stream, as torch.cuda.graph asks for."""
@@ -78,19 +73,84 @@ class Step:
         else:
             self.enqueue()
 
+
+class AdamW(Step):
+    """torch's fused AdamW on master weights, with a cast before it and a copy behind it."""
+    NAME, PACKAGE = "torch", "torch"
+    BYTES = 2 + 4 + 4 + 4 + 4 + 2  # of storage, for each parameter
+
+    def __init__(self, torch, device, numel):
+        super().__init__(torch, device)
+        self.grads = [self.uniform(elems, torch.float16) for elems in numel]
+        self.master = [self.uniform(elems, torch.float32).requires_grad_() for elems in numel]
+        self.model = [weight.detach().half() for weight in self.master]
+        for weight in self.master:
+            weight.grad = torch.empty_like(weight)
+        self.start(torch.optim.AdamW(self.master, lr=1e-3, weight_decay=0.01, fused=True, capturable=True))
+
+    def enqueue(self):
+        with self.torch.no_grad():
+            self.torch._foreach_copy_([weight.grad for weight in self.master], self.grads)
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+            self.torch._foreach_copy_(self.model, self.master)
+
     def has_applied_all(self):
         """A skipped step writes nothing and would look fast."""
         return int(self.optimizer.state[self.master[0]]["step"]) == self.calls
 
 
+class FusedAdam(Step):
+    """An optimizer of FP16 parameters that keeps FP32 master weights: AdamW is its default.
+
+    Apex and Transformer Engine have the same interface.  master_weights needs capturable in Apex; it makes
+    the step look for overflows, unscale and count on the device.  Sources: apex/optimizers/fused_adam.py at
+    6424da3, transformer_engine/pytorch/optimizers/fused_adam.py at d0067d0.
+    """
+    BYTES = 2 + 4 + 4 + 4 + 2
+
+    def __init__(self, torch, device, numel):
+        super().__init__(torch, device)
+        optimizer = importlib.import_module(self.MODULE).FusedAdam
+        self.model = [self.uniform(elems, torch.float16).requires_grad_() for elems in numel]
+        for weight in self.model:
+            weight.grad = self.uniform(weight.numel(), torch.float16)
+        # The step writes gradients back unscaled.  With a scale that stays 1 every call finds the same ones.
+        self.start(optimizer(self.model, lr=1e-3, weight_decay=0.01, capturable=True, master_weights=True),
+                   init_scale=1.0, growth_interval=2**31 - 1)
+
+    def enqueue(self):
+        with self.torch.no_grad():
+            # GradScaler.step does this, and has announced that it will stop to.
+            self.optimizer.step(grad_scaler=self.scaler)
+            self.scaler.update()
+
+    def has_applied_all(self):
+        """A step counts whether the one before it was applied."""
+        return int(self.optimizer.param_groups[0]["step"]) == self.calls
+
+
+class ApexAdam(FusedAdam):
+    NAME, PACKAGE, MODULE = "Apex FusedAdam", "apex", "apex.optimizers"
+
+
+class TransformerEngineAdam(FusedAdam):
+    NAME, PACKAGE = "Transformer Engine FusedAdam", "transformer_engine"
+    MODULE = "transformer_engine.pytorch.optimizers"
+
+
+STEPS = {"torch": AdamW, "apex": ApexAdam, "te": TransformerEngineAdam}
+
+
 class Timer:
     """The steps of one layout; batches as bench/timing/timing.cpp has them."""
 
-    def __init__(self, torch, device, layout):
+    def __init__(self, torch, device, kind, layout):
         self.torch = torch
+        self.kind = kind
         self.name, self.numel = layout
         count = self.sets_beyond_l2(device)
-        self.make_steps = lambda: [Step(torch, device, self.numel) for _ in range(count)]
+        self.make_steps = lambda: [kind(torch, device, self.numel) for _ in range(count)]
         self.steps = self.make_steps()
         self.filler = torch.empty(FILLER_BYTES, dtype=torch.uint8, device=device)
         self.mode = self.capture()
@@ -105,7 +165,7 @@ class Timer:
 
     def sets_beyond_l2(self, device):
         """As Machine::sets_beyond_l2: data sets that calls take in turn."""
-        bytes_per_set = sum(self.numel) * (2 + 4 + 4 + 4 + 4 + 2)
+        bytes_per_set = sum(self.numel) * self.kind.BYTES
         l2_bytes = self.torch.cuda.get_device_properties(device).L2_cache_size
         return max(1, -(-2 * l2_bytes // bytes_per_set))
 
@@ -148,6 +208,16 @@ class Timer:
         self.call()
         return self.elapsed_ms(batch) / calls
 
+    def version(self):
+        """Of torch, and of the package where that is another."""
+        torch = self.torch.__version__
+        if self.kind.PACKAGE == "torch":
+            return torch
+        try:
+            return f"{importlib.metadata.version(self.kind.PACKAGE)}, torch {torch}"
+        except importlib.metadata.PackageNotFoundError:
+            return f"of unknown version, torch {torch}"
+
     def turn(self):
         self.times.append(self.time_batch(self.calls))
         return {}
@@ -158,17 +228,17 @@ class Timer:
         quartiles = self.torch.tensor([0.25, 0.5, 0.75]).double()
         times_us = 1e3 * self.torch.tensor(self.times).double()
         q1_us, median_us, q3_us = times_us.quantile(quartiles).tolist()
-        return {"torch": f"{self.torch.__version__}, {self.mode}", "batches": len(self.times),
+        return {"peer": f"{self.kind.NAME} {self.version()}, {self.mode}", "batches": len(self.times),
                 "median_us": median_us, "q1_us": q1_us, "q3_us": q3_us}
 
 
-def serve(torch, device, commands):
+def serve(torch, device, kind, commands, answers):
     timer = None
     for line in commands:
         command, _, argument = line.strip().partition(" ")
         try:
             if command == "prepare":
-                timer = Timer(torch, device, parse_layout(argument))
+                timer = Timer(torch, device, kind, parse_layout(argument))
                 answer = {}
             elif command == "turn":
                 answer = timer.turn()
@@ -180,12 +250,17 @@ def serve(torch, device, commands):
             timer = None
             torch.cuda.empty_cache()
             answer = {"error": "not enough device memory"}
-        print(json.dumps(answer), flush=True)
+        except (ImportError, RuntimeError) as error:  # a package that is absent, or was built without CUDA
+            timer = None
+            answer = {"error": f"{kind.NAME} cannot be used ({error})".replace('"', "'").replace("\n", " "),
+                      "absent": isinstance(error, ImportError)}
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", type=int, default=0, help="CUDA ordinal (0)")
+    parser.add_argument("--step", choices=STEPS, default="torch", help="whose optimizer (torch)")
     arguments = parser.parse_args()
     try:
         import torch
@@ -195,7 +270,9 @@ def main():
         sys.exit("torch_adamw.py: PyTorch sees no CUDA device.")
     device = torch.device("cuda", arguments.device)
     torch.cuda.set_device(device)
-    serve(torch, device, sys.stdin)
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what packages print goes elsewhere
+    serve(torch, device, STEPS[arguments.step], sys.stdin, answers)
 
 
 if __name__ == "__main__":

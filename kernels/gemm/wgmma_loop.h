@@ -107,7 +107,8 @@ class WgmmaLoop {
         stages_(stages),
         slabs_(slabs),
         barriers_(barriers),
-        cluster_(cluster_size()) {}
+        cluster_(cluster_size()),
+        released_(barriers.of_block(min_of(lane_index(), cluster_ - 1))) {}
 
   /// By one thread of the producer warpgroup.
   MP_DEVICE void produce() const {
@@ -168,15 +169,16 @@ class WgmmaLoop {
                           Accumulators &acc) const {
     const SmemAddress first_row =
         Tile::kPingPong ? 0 : static_cast<SmemAddress>(consumer) * kBlocks * A::kBlockBytes;
+    const uint64_t a = A::descriptor(stages_ + first_row);
+    const uint64_t b = B::descriptor(stages_ + Tile::kBytesA);
     int previous = 0;
     MP_NO_UNROLL
     for (int t = 0; t < work.k_tiles; t++) {
       mbarrier_wait(barriers_.full(ring.stage), ring.parity);
-      const SmemAddress a = stage(ring.stage) + first_row;
-      const SmemAddress b = stage(ring.stage) + Tile::kBytesA;
+      const uint32_t offset = static_cast<uint32_t>(ring.stage * Tile::kStageBytes);
       keep(acc);
       wgmma_fence();
-      multiply_stage(a, b, t > 0, acc);
+      multiply_stage(wgmma_advance(a, offset), wgmma_advance(b, offset), t > 0, acc);
       wgmma_commit();
       keep(acc);
       wgmma_wait<1>();
@@ -190,17 +192,14 @@ class WgmmaLoop {
     release(previous);
   }
 
-  static MP_DEVICE void multiply_stage(SmemAddress a, SmemAddress b, bool accumulate,
-                                       Accumulators &acc) {
+  static MP_DEVICE void multiply_stage(uint64_t a, uint64_t b, bool accumulate, Accumulators &acc) {
     MP_UNROLL
-    for (int step = 0; step < Tile::kK / 16; step++) {
-      const SmemAddress a_step = a + static_cast<SmemAddress>(step) * A::kStepBytes;
-      const SmemAddress b_step = b + static_cast<SmemAddress>(step) * B::kStepBytes;
+    for (uint32_t step = 0; step < Tile::kK / 16; step++) {
       MP_UNROLL
-      for (int i = 0; i < kBlocks; i++)
+      for (uint32_t i = 0; i < kBlocks; i++)
         wgmma<T, Tile::kN, A::kMajor, B::kMajor>(
-            acc[i], A::descriptor(a_step + static_cast<SmemAddress>(i) * A::kBlockBytes),
-            B::descriptor(b_step), accumulate || step > 0);
+            acc[i], wgmma_advance(a, step * A::kStepBytes + i * A::kBlockBytes),
+            wgmma_advance(b, step * B::kStepBytes), accumulate || step > 0);
     }
   }
 
@@ -219,8 +218,7 @@ class WgmmaLoop {
   /// By every warp: wgmma.wait_group says no more than that the groups of the executing threads are
   /// complete.  With multicast both blocks of the cluster write the stage, so both must know.
   MP_DEVICE void release(int index) const {
-    const int lane = lane_index();
-    if (lane < cluster_) mbarrier_arrive_cluster(in_block(barriers_.empty(index), lane));
+    if (lane_index() < cluster_) mbarrier_arrive_cluster(released_.empty(index));
   }
 
   const Args &args_;
@@ -228,6 +226,7 @@ class WgmmaLoop {
   std::byte *const slabs_;
   const Barriers<Tile> barriers_;
   const int cluster_;
+  const Barriers<Tile> released_;  ///< of the block to which this thread says that a stage is empty
 };
 
 /// The whole kernel.
@@ -242,7 +241,9 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
   MP_SHARED(uint64_t, barrier_smem, [Barriers<Tile>::kCount]);
   // The swizzle goes by address bits: its atoms begin at multiples of 1024.
   std::byte *const smem = unaligned_smem + (0u - smem_address(unaligned_smem)) % 1024;
-  const Barriers<Tile> barriers(barrier_smem);
+  // What comes out of a shuffle stays in a register; addresses of smem ptxas works out again in every
+  // step of the main loop.
+  const Barriers<Tile> barriers(shuffle(smem_address(barrier_smem), 0));
   if (thread_index() == 0) {
     if (args.table == nullptr) {
       tma_prefetch(args.a);
@@ -255,7 +256,7 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
   if (args.table != nullptr && *args.misaligned() != 0) return;
 
   const WgmmaLoop<T, Stages, Columns, Tile> loop(
-      args, smem_address(smem), smem + Tile::kStages * Tile::kStageBytes, barriers);
+      args, shuffle(smem_address(smem), 0), smem + Tile::kStages * Tile::kStageBytes, barriers);
   const int warpgroup = shuffle(thread_index() / kWarpgroup, 0);  // the same register in all lanes
   if (warpgroup == 0) {
     registers_release<kProducerRegs>();

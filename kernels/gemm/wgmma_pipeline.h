@@ -21,9 +21,8 @@ struct RingPosition {
   uint32_t parity = 0;  ///< of the round through the ring
 
   MP_DEVICE void advance() {
-    if (++stage < kStages) return;
-    stage = 0;
-    parity ^= 1;
+    stage = stage == kStages - 1 ? 0 : stage + 1;
+    parity ^= stage == 0 ? 1 : 0;
   }
   MP_DEVICE void advance(int steps) {
     const int target = stage + steps;
@@ -39,7 +38,10 @@ class Barriers {
   static constexpr int kWarps = Tile::kConsumers * kWarpgroup / kWarpSize;
   static constexpr int kCount = 2 * Tile::kStages + Tile::kConsumers + kWarps * Tile::kSlabs;
 
-  MP_DEVICE explicit Barriers(const uint64_t *smem) : base_(smem_address(smem)) {}
+  MP_DEVICE explicit Barriers(SmemAddress base) : base_(base) {}
+
+  /// The same barriers of the block of that rank in the cluster.
+  MP_DEVICE Barriers of_block(int rank) const { return Barriers(in_block(base_, rank)); }
 
   /// By one thread; what follows must be a cluster_sync.
   MP_DEVICE void init(int cluster) const {

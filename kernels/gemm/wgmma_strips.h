@@ -7,6 +7,8 @@
 // What lies outside D arrives as zeros, and is not written.
 #pragma once
 
+#include <utility>
+
 #include "kernels/gemm/wgmma_slabs.h"
 #include "kernels/gemm/wgmma_warp_tile.h"
 
@@ -115,17 +117,12 @@ class WgmmaStripStore {
       for (int s = 0; s < kStrips; s++) store_plain(s, &acc[0][0] + s * kRegs, writer.alpha());
       return;
     }
-    // The long way is compiled once: each turn moves the next strip to the first registers.
+    // The long way is compiled once: each turn copies the next strip to the first registers.
     float *const z = &acc[0][0];
     MP_NO_UNROLL
     for (int s = 0; s < kStrips; s++) {
       store_strip(s, z, writer);
-      MP_UNROLL
-      for (int r = 0; r + kRegs < kStrips * kRegs; r++) {
-        float moved[1] = {z[r + kRegs]};
-        wgmma_keep(moved);  // or it becomes a memmove of words, and products are no longer floats
-        z[r] = moved[0];
-      }
+      copy_strip(s + 1, z, std::make_integer_sequence<int, kStrips>());
     }
     if (writer.measures()) count_largest(writer);
   }
@@ -158,6 +155,16 @@ class WgmmaStripStore {
     });
     slabs_.publish();
     if (lane_index() == 0) send(slab, map_d(), strip, d_z());
+  }
+
+  template <int... kStrip>
+  static MP_DEVICE void copy_strip(int strip, float *z, std::integer_sequence<int, kStrip...>) {
+    (..., (kStrip > 0 && strip == kStrip ? copy_to_first<kStrip>(z) : void()));
+  }
+  template <int kStrip>
+  static MP_DEVICE void copy_to_first(float *z) {
+    MP_UNROLL
+    for (int r = 0; r < kRegs; r++) z[r] = wgmma_copy<kStrip>(z[kStrip * kRegs + r]);
   }
 
   MP_DEVICE void store_strip(int strip, float *regs, const EpilogueWriter &writer) {

@@ -13,11 +13,7 @@ namespace {
 
 constexpr int64_t kFewClasses = kWarpSize;  // an element per lane
 constexpr int64_t kWarpClasses = 1024;
-constexpr int64_t kSmallBlockClasses = 8192;
-constexpr int kWarpThreads = 128, kSmallBlock = 128, kLargeBlock = 512;
-constexpr int kMeanThreads = 512;
-constexpr int64_t kVectorBytes = 16;
-constexpr int64_t kReductionBytes = 1024;  // of block_all_reduce, beside the copy
+constexpr int kWarpThreads = 128, kMeanThreads = 512;
 
 // ---------------------------------------------------------------------------- a warp per row
 
@@ -129,12 +125,11 @@ void launch_warps(const Device &device, const XentArgs &args, mp_stream_t stream
 
 template <class T, int kThreads>
 void launch_blocks(const Device &device, const XentArgs &args, mp_stream_t stream) {
-  const int64_t whole = args.classes * static_cast<int64_t>(sizeof(T)) / kVectorBytes;
-  const int64_t room = (device.smem_per_block - kReductionBytes) / kVectorBytes;
-  const XentBlockArgs with_copy{args, args.dlogits != nullptr ? min_of(whole, room) : 0};
-  const size_t smem_bytes = static_cast<size_t>(with_copy.kept_vectors * kVectorBytes);
+  const int64_t copy_bytes =
+      args.dlogits != nullptr ? xent_copy_bytes<T>(args.classes, device.smem_per_block) : 0;
   launch("softmax_xent", xent_block_per_row<T, kThreads>, device,
-         {min_of(args.rows, kMaxXentWorkers), kThreads, smem_bytes}, stream, with_copy);
+         {min_of(args.rows, kMaxXentWorkers), kThreads, static_cast<size_t>(copy_bytes)}, stream,
+         XentBlockArgs{args, copy_bytes / kVectorBytes});
 }
 
 /// By the shape alone: it decides the order of sums.

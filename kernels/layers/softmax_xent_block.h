@@ -8,6 +8,25 @@
 
 namespace mp::MP_TARGET {
 
+constexpr int kSmallBlock = 128, kLargeBlock = 512;  // threads
+constexpr int64_t kSmallBlockClasses = 8192;         // a row of more belongs to a large block
+constexpr int64_t kVectorBytes = 16;
+
+/// Of a row's copy in shared memory, beside which block_all_reduce has its own.
+template <class T>
+constexpr int64_t xent_copy_bytes(int64_t classes, int64_t smem_per_block) {
+  constexpr int64_t kReductionBytes = 1024;
+  const int64_t whole = classes * static_cast<int64_t>(sizeof(T)) / kVectorBytes;
+  return min_of(whole, (smem_per_block - kReductionBytes) / kVectorBytes) * kVectorBytes;
+}
+
+/// The most of any row that a block of so many threads has: large ones have more classes than room.
+template <class T, int kThreads>
+constexpr int64_t xent_most_copy_bytes(int64_t smem_per_block) {
+  return xent_copy_bytes<T>(kThreads == kSmallBlock ? kSmallBlockClasses : smem_per_block,
+                            smem_per_block);
+}
+
 /// The largest logit so far, and the sum of exp(logit - largest).  Milakov & Gimelshein, Online normalizer
 /// calculation for softmax, 2018, algorithm 3, over batches of logits.
 template <class T>

@@ -47,6 +47,11 @@ MP_HD constexpr uint64_t wgmma_descriptor(SmemAddress start, uint32_t leading_by
   return field(start) | field(leading_bytes) << 16 | field(stride_bytes) << 32 |
          static_cast<uint64_t>(swizzle) << 62;
 }
+/// The same descriptor that many bytes further on, a multiple of 16: one addition to its low word, where
+/// the address never overflows its field, as no smem is that large.
+MP_HD constexpr uint64_t wgmma_advance(uint64_t descriptor, uint32_t bytes) {
+  return descriptor >> 32 << 32 | (static_cast<uint32_t>(descriptor) + (bytes >> 4));
+}
 
 /// False where the architecture being compiled for has no wgmma.  Selection never launches a wgmma
 /// kernel there, so its body is left empty.
@@ -144,6 +149,15 @@ MP_DEVICE void wgmma_keep(float (&d)[kRegs]) {
   for (int i = 0; i < kRegs; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 
+/// A copy of an accumulator.  Copies with different tags are never merged into one with an index, for which
+/// ptxas would put accumulators into local memory and serialise the wgmmas.
+template <int kTag>
+MP_DEVICE float wgmma_copy(float from) {
+  float to;
+  asm volatile("mov.f32 %0, %1;  // %2" : "=f"(to) : "f"(from), "n"(kTag));
+  return to;
+}
+
 /// setmaxnreg.inc: gives every thread of the warpgroup kRegs registers, not fewer than it had.  Waits
 /// until other warpgroups have released enough.
 template <int kRegs>
@@ -203,6 +217,10 @@ void wgmma_wait(source_location where = source_location::current()) {
 }
 template <int kRegs>
 void wgmma_keep(float (&)[kRegs]) {}
+template <int kTag>
+float wgmma_copy(float from) {
+  return from;
+}
 
 template <int kRegs>
 void registers_claim(source_location where = source_location::current()) {

@@ -11,7 +11,6 @@ import time
 import pytest
 
 pytest.importorskip("jsonschema", reason="the bench report (no jsonschema)")
-import torch_adamw  # noqa: E402
 from report import injected, kernels, published, readme, results  # noqa: E402
 
 SAMPLE = results.BENCH / "results" / "sample_host_1.json"
@@ -195,14 +194,6 @@ def test_compare(tool, sample, tmp_path):
     tool("--compare", SAMPLE, elsewhere, code=2)  # two devices are not compared
 
 
-def test_torch_peer():
-    """As far as it goes without PyTorch."""
-    named = torch_adamw.parse_layout("x100=2500x100")
-    assert named == ("x100", [2500] * 100), "the peer reads equal tensors"
-    mixed = torch_adamw.parse_layout("resnet50=9408,64x2,4096")
-    assert mixed == ("resnet50", [9408, 64, 64, 4096]), "the peer reads unequal tensors"
-
-
 def test_readme(tool, made_up_gpu, tmp_path):
     tool("--readme", "--check")  # README.md has the figures of the results
     own = tmp_path / "README.md"
@@ -310,6 +301,7 @@ def test_page_with_a_peer(gpu_page):
     assert all(text in page.replace("<wbr>", "") for text in (
         "<td>read, GB/s</td>", "3000.5", "Peak, wgmma: made up not to be.", "nvidia/none/lib/lib.so",
         "for most of the time power held them down in"))
+    assert "<td>another made-up peer</td>" in page, "all the peers of the step are there"
     assert "Peaks of the machine" in page and "% mma.sync" in page, "and what comes nearest to a peak"
     assert "Of this build" in page and "Prediction, not a measurement" in page, "what this build knows is there"
     assert "made-up &lt;device&gt;" in page and "<device>" not in page, "names are escaped"

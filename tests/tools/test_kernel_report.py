@@ -130,6 +130,21 @@ kernels/injected.cu , ptxas , /x.ptx  , /x.cubin , sm_80 , nvcc , 1500.0 , ms
     assert "no cuda target" in report.run("--check", build=report.work / "nothing")
 
 
+def test_dynamic_smem_of_a_row(report):
+    """Cross-entropy keeps a row: of 8192 classes in a small block, of what there is room for in a large one."""
+    def kernel(threads, arch):
+        name = mangled("xent_block_per_row").replace("IL5mp_op1E", f"INS0_4halfELi{threads}E")
+        return injected.Injected(name, arch=arch, threads=threads, registers=56, uses_dynamic_smem=True)
+
+    injected.build(report.work, [kernel(threads, arch) for threads in (128, 512) for arch in ("75", "90a", "999")])
+    found = {kernel["name"] + kernel["arch"]: (kernel["dynamic_smem"], kernel["occupancy"] and kernel["occupancy"]["blocks"])
+             for kernel in json.loads(report.run("--json"))["kernels"]}
+    small, large = (f"xent_block_per_row<half, {threads}>" for threads in (128, 512))
+    assert found[small + "75"] == (16384, 3) and found[small + "90a"] == (16384, 9)
+    assert found[large + "75"] == (63 * 1024, 1) and found[large + "90a"] == (226 * 1024, 1)
+    assert found[small + "999"] == found[large + "999"] == (None, None), "nobody knows what there is room for"
+
+
 def test_instruction_gates(report):
     base = injected.Injected(WMMA, threads=128, registers=200, smem=0, uses_dynamic_smem=True,
                            instructions={"HMMA": 4, "LDSM": 2, "LDGSTS.128": 2, "LDG.128": 8, "LDG.32": 4})
@@ -207,6 +222,28 @@ def test_early_launch_gate(report):
     report.gate("one that has nothing to wait for", kernel("LDG.32"), 0)
     report.gate("a load and a store too early", kernel("LDG.32", "SHFL", "UTMASTG", "ACQBULK"), 1,
                 "touches gmem 2 times before it has waited for the kernel ahead of it")
+
+
+def test_peers(report):
+    """Beside CUTLASS's 128x256: 48 instructions for 4 HGMMA."""
+    tile = "NS_9WgmmaTileILi128ELi256ELi4ELb0EEE"
+    name = f"_ZN2mp4cuda10gemm_wgmmaINS0_4halfEL5mp_op0ELS3_1E{tile}EEvNS0_9WgmmaArgsE"
+    loop = lambda others: ("HGMMA",) * 4 + ("other",) * others  # noqa: E731
+    base = injected.Injected(name, arch="90a", instructions={"UTMALDG": 1}, main_loop=loop(44))
+    changed = lambda **values: [dataclasses.replace(base, **values)]  # noqa: E731
+    report.gate("a loop like CUTLASS's", changed(), 0)
+    text = report.run("--peers")
+    lines = [line.split() for line in text.splitlines() if line.startswith("128x256 NT")]
+    assert [line[2:] for line in lines] == [["mpcore", "cooperative", "49", "4", "12.2"],
+                                            ["CUTLASS", "cooperative", "48", "4", "12.0"],
+                                            ["DeepGEMM", "cooperative", "85", "8", "10.6"]]
+    assert "CUTLASS: 4.7.0" in text and "| `256x128 TN` | CUTLASS |" in report.run("--peers", "--markdown")
+    report.gate("a tenth more", changed(main_loop=loop(47)), 0)
+    report.gate("more than a tenth more", changed(main_loop=loop(48)), 1,
+                "has 13.2 instructions of its main loop for each HGMMA, CUTLASS's has 12.0")
+    report.gate("another compiler's", changed(main_loop=loop(48)), 0, toolkit="12.4.131")
+    other = name.replace("Li128ELi256", "Li192ELi256")
+    report.gate("a tile that nobody else has", changed(mangled=other, main_loop=loop(48)), 0)
 
 
 def test_generic_gate(report):

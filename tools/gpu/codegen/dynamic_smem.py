@@ -1,4 +1,5 @@
-"""The dynamic shared memory of the kernels that have some, asked of the constants that launch them.
+"""The dynamic shared memory of the kernels that have some, asked of the constants that launch them; where it
+depends on the shape, the most.
 
 The kernel sources compile for the host, too: a program that prints them is made from the names of the
 kernels and run.
@@ -10,27 +11,35 @@ import re
 import subprocess
 import tempfile
 
+from .occupancy import SMS
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-HEADERS = ["kernels/gemm/gemm_wmma.h", "kernels/conv/conv_wmma.h"]
-# How the launch of each (gemm_wmma.h, conv_wmma.h, wgmma_loop.h) finds its amount.
+HEADERS = ["kernels/gemm/gemm_wmma.h", "kernels/conv/conv_wmma.h", "kernels/layers/softmax_xent_block.h"]
+# How the launch of each (gemm_wmma.h, conv_wmma.h, wgmma_loop.h, softmax_xent.cu) finds its amount; SMEM: what a
+# block of the architecture may have.
 CONSTANTS = [
     (re.compile(r"mp::cuda::gemm_wmma(<.*>)$"), r"mp::cuda::GemmWmma\1::kSmemBytes"),
     (re.compile(r"mp::cuda::conv_wmma(<.*>)$"), r"mp::cuda::ConvWmma\1::kSmemBytes"),
     (re.compile(r"mp::cuda::(?:gemm|conv)_wgmma<.*(mp::WgmmaTile<.*>)>$"), r"\1::kSmemBytes"),
+    (re.compile(r"mp::cuda::\(anonymous namespace\)::xent_block_per_row(<.*>)$"),
+     r"mp::cuda::xent_most_copy_bytes\1(SMEM)"),
 ]
 
 
-def constant(function):
+def constant(function, arch):
     """A C++ expression for the host target, or None for a kernel that is not known to have any."""
+    sm = SMS.get(arch.rstrip("af"))
     for pattern, expression in CONSTANTS:
-        if found := pattern.match(function):
-            return found.expand(expression).replace("mp::cuda::", "mp::host::")
+        found = pattern.match(function)
+        if found and (sm or "SMEM" not in expression):
+            expression = found.expand(expression).replace("mp::cuda::", "mp::host::")
+            return expression.replace("SMEM", str(sm and sm.smem_per_block))
     return None
 
 
 def of(functions):
-    """{function: bytes} of those that have some."""
-    asked = [(function, constant(function)) for function in functions]
+    """{(function, architecture): bytes} of those that have some."""
+    asked = [(function, constant(*function)) for function in functions]
     asked = [(function, expression) for function, expression in asked if expression]
     if not asked:
         return {}

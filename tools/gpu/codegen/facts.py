@@ -82,10 +82,10 @@ def gather(folder):
     enums = names.enumerators()
     functions = [names.without_arguments(signature)
                  for signature in names.demangle([entry.mangled for _, entry, _ in entries])]
-    amounts = dynamic_smem.of(sorted(set(functions)))
+    amounts = dynamic_smem.of(sorted({(function, entry.arch) for function, (_, entry, _) in zip(functions, entries)}))
     kernels = []
     for function, (source, entry, code) in zip(functions, entries):
-        known = amounts.get(function)
+        known = amounts.get((function, entry.arch))
         kernels.append(Kernel(
             name=names.readable(function, enums),
             source=source,

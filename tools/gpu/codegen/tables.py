@@ -3,13 +3,13 @@
 import dataclasses
 import json
 
-from . import compile_times, loads_in_flight
+from . import compile_times, loads_in_flight, peers
 
 HEAD = ["kernel", "threads", "registers", "stack", "spills", "static smem", "dynamic smem", "blocks/SM",
         "occupancy", "limit", "in flight", "KiB/SM", "main loop", "code"]
 ABOUT = """\
 Registers, static shared memory, stack and spills (bytes): ptxas.  Threads per block (those of the launch
-bounds) and bytes of code: the cubin.  Dynamic shared memory: the constants that the launch uses.  Blocks per
+bounds) and bytes of code: the cubin.  Dynamic shared memory: what the launch asks for, at most.  Blocks per
 SM, occupancy (of the warps that an SM holds) and what limits them: computed from these, not measured.  In
 flight: 128-bit loads of global memory that a thread has under way at once in a loop, and what the threads
 that fit on an SM have together (codegen/loads_in_flight.py).  Main loop: instructions of tensor cores of all
@@ -85,6 +85,13 @@ def report(facts, sizes, times, with_instructions, is_markdown):
         rows = [[kernel.key, *(str(kernel.instructions[group]) for group in groups)] for kernel in counted]
         text += table(["kernel", *groups], rows)
     return text
+
+
+def beside_peers(facts, is_markdown):
+    table = markdown if is_markdown else aligned
+    _, libraries, _ = peers.read()
+    return "".join(f"{library}: {what}.\n" for library, what in libraries.items()) + "\n" + table(
+        ["tile", "library", "schedule", "instructions", "HGMMA", "per HGMMA"], peers.rows(facts.kernels))
 
 
 def as_json(facts, sizes, times):

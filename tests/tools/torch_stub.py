@@ -1,0 +1,129 @@
+"""As much of PyTorch, Apex and Transformer Engine as bench/suites/torch_adamw.py asks for, without arithmetic: the
+optimizers have the signatures of the real ones and note what they were given."""
+import contextlib
+import sys
+import types
+
+
+class Tensor:
+    def __init__(self, values, dtype=None):
+        self.values, self.dtype, self.grad = values, dtype, None
+
+    def uniform_(self, low, high):
+        return self
+
+    zero_ = detach = requires_grad_ = double = lambda self, *_: self
+
+    def to(self, dtype):
+        return Tensor(self.values, dtype)
+
+    def half(self):
+        return self.to("float16")
+
+    def numel(self):
+        return len(self.values)
+
+    def quantile(self, at):
+        ordered = sorted(self.values)
+        return Tensor([ordered[int(each * (len(ordered) - 1))] for each in at.values])
+
+    def tolist(self):
+        return self.values
+
+    def __rmul__(self, factor):
+        return Tensor([factor * value for value in self.values])
+
+
+class GradScaler:
+    def __init__(self, device, init_scale=65536.0, growth_interval=2000):
+        self.init_scale, self.growth_interval, self.updates, self.checked = init_scale, growth_interval, 0, False
+
+    def scale(self, loss):
+        return loss
+
+    def step(self, optimizer):
+        self.checked = True
+        optimizer.step()
+
+    def update(self):
+        assert self.checked, "no inf checks were recorded"
+        self.checked, self.updates = False, self.updates + 1
+
+
+class AdamW:
+    def __init__(self, params, lr, weight_decay, fused, capturable):
+        assert fused and capturable and all(param.dtype == "float32" for param in params)
+        self.state = {param: {"step": 0} for param in params}
+
+    def step(self):
+        for state in self.state.values():
+            state["step"] += 1
+
+
+class FusedAdam:
+    """Of Apex; `skips`: whether the steps find overflows."""
+    made, skips = [], False
+
+    def __init__(self, params, lr=1e-3, bias_correction=True, betas=(0.9, 0.999), eps=1e-8, adam_w_mode=True,
+                 weight_decay=0.0, amsgrad=False, set_grad_none=True, capturable=False, master_weights=False):
+        if master_weights and not capturable:
+            raise RuntimeError("Master weights is currently only supported with the capturable version.")
+        assert adam_w_mode and lr == 1e-3 and weight_decay == 0.01
+        self.param_groups = [{"params": list(params)}]
+        self.master_weights, self.scaler = master_weights, None
+        self.made.append(self)
+
+    def step(self, closure=None, grads=None, output_params=None, scale=None, grad_norms=None, grad_scaler=None):
+        group = self.param_groups[0]
+        assert all(param.dtype == param.grad.dtype == "float16" for param in group["params"])
+        grad_scaler.checked, self.scaler = True, grad_scaler
+        group["step"] = 1 if "step" not in group else group["step"] + (not self.skips)
+
+
+class TransformerEngineFusedAdam(FusedAdam):
+    made = []
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, *,
+                 bias_correction=True, adam_w_mode=True, capturable=False, master_weights=False):
+        super().__init__(params, lr, weight_decay=weight_decay, capturable=capturable, master_weights=master_weights)
+
+    def step(self, closure=None, grad_scaler=None):
+        super().step(grad_scaler=grad_scaler)
+
+
+class Event:
+    def __init__(self, enable_timing):
+        assert enable_timing
+
+    record = synchronize = lambda self: None
+
+    def elapsed_time(self, other):
+        return 0.5
+
+
+class OutOfMemoryError(RuntimeError):
+    pass
+
+
+def no_capture():
+    raise RuntimeError("nothing can be captured")
+
+
+def torch() -> types.SimpleNamespace:
+    cuda = types.SimpleNamespace(
+        Event=Event, Stream=no_capture, OutOfMemoryError=OutOfMemoryError, empty_cache=lambda: None,
+        get_device_properties=lambda device: types.SimpleNamespace(L2_cache_size=1))
+    return types.SimpleNamespace(
+        __version__="2.0.stub", cuda=cuda, float16="float16", float32="float32", uint8="uint8",
+        amp=types.SimpleNamespace(GradScaler=GradScaler), optim=types.SimpleNamespace(AdamW=AdamW),
+        empty=lambda elems, device, dtype=None: Tensor([0] * min(elems, 10), dtype),
+        empty_like=lambda tensor: Tensor(tensor.values, tensor.dtype), zeros=lambda shape, device: Tensor([0]),
+        tensor=Tensor, no_grad=contextlib.nullcontext, _foreach_copy_=lambda to, source: None)
+
+
+def install(monkeypatch, module: str, optimizer) -> None:
+    """`module`: with dots; only the last has the optimizer."""
+    parts = module.split(".")
+    for count in range(1, len(parts) + 1):
+        monkeypatch.setitem(sys.modules, ".".join(parts[:count]), types.ModuleType(".".join(parts[:count])))
+    sys.modules[module].FusedAdam = optimizer
