@@ -66,8 +66,8 @@ class WgmmaTileScheduler {
 
   /// Numbers only grow, so the product is the same or a later one.
   MP_DEVICE WgmmaWorkTile tile_of_group() {
-    while (product_ + 1 < args_.group_count && args_.item(product_ + 1).first_tile <= number_)
-      product_++;
+    product_ = find_item(product_, static_cast<uint32_t>(args_.group_count), number_,
+                         [&](uint32_t product) { return args_.item(product).first_tile; });
     const WgmmaItem &item = args_.item(product_);
     const TileScheduler scheduler{static_cast<uint32_t>(ceil_div(item.m, Tile::kM)),
                                   static_cast<uint32_t>(ceil_div(item.n, Tile::kN)), 1, 1,
@@ -90,7 +90,7 @@ class WgmmaTileScheduler {
   const int cluster_, rank_;
   uint32_t number_;
   const uint32_t step_;
-  int32_t product_ = 0;
+  uint32_t product_ = 0;
 };
 
 }  // namespace mp::MP_TARGET

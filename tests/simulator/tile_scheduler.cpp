@@ -1,5 +1,6 @@
 // Which tiles the blocks of a persistent grid compute: every tile of every batch item and slice once,
 // whatever the number of tiles, blocks and clusters.
+#include <bit>
 #include <set>
 #include <tuple>
 
@@ -135,7 +136,47 @@ void check_group(const std::vector<Product> &products, int num_blocks) {
   CHECK(seen.size() == expected);
 }
 
+/// Walks as a block does, `step` tiles at a time, and counts what it looks at.
+void check_search(const std::vector<uint32_t> &tiles, uint32_t step) {
+  std::vector<uint32_t> first_tile;
+  uint32_t sum = 0;
+  for (const uint32_t of_item : tiles) {
+    first_tile.push_back(sum);
+    sum += of_item;
+  }
+  const auto count = static_cast<uint32_t>(tiles.size());
+  INFO(count << " items, " << sum << " tiles, step " << step);
+  uint32_t item = 0;
+  for (uint32_t number = 0; number < sum; number += step) {
+    uint32_t expected = item;
+    while (expected + 1 < count && first_tile[expected + 1] <= number) expected++;
+    int looks = 0;
+    const uint32_t before = item;
+    item = find_item(before, count, number, [&](uint32_t i) {
+      looks++;
+      return first_tile.at(i);
+    });
+    REQUIRE(item == expected);
+    REQUIRE(number - first_tile[item] < tiles[item]);
+    REQUIRE(looks <= 2 * static_cast<int>(std::bit_width(item - before)) + 1);
+  }
+}
+
 }  // namespace
+
+TEST_CASE("tile scheduler: the item of a tile is found by few looks") {
+  std::vector<uint32_t> mixed = {0, 0, 1000, 1, 0, 1, 0, 0, 7, 0};
+  for (uint32_t i = 0; i < 300; i++) mixed.push_back(i % 3);
+  mixed.insert(mixed.begin() + 100, 50, 0);
+  for (const uint32_t step : {1u, 2u, 3u, 7u, 64u, 132u, 5000u}) {
+    check_search({1}, step);
+    check_search({500}, step);
+    check_search({0, 0, 5}, step);
+    check_search({5, 0, 0}, step);
+    check_search(std::vector<uint32_t>(777, 1), step);
+    check_search(mixed, step);
+  }
+}
 
 TEST_CASE("tile scheduler: every tile of a batch and every slice of k is computed once") {
   check_batches<mp::WgmmaTile128x256>();
@@ -169,6 +210,8 @@ TEST_CASE("tile scheduler: every tile of a group is computed once") {
     check_group(products, blocks);
     check_group({products[1]}, blocks);
     check_group({products[0], products[0], products[0], products[5]}, blocks);
+    check_group(std::vector<Product>(199, {9, 9, 9}), blocks);
+    check_group({{900, 900, 1}, {0, 5, 1}, {5, 0, 1}, {1, 1, 1}, {0, 0, 1}, {2, 2, 2}}, blocks);
   }
 }
 
