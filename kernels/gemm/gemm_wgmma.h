@@ -50,7 +50,7 @@ template <class T, mp_op_t op_a, mp_op_t op_b, class Tile>
 MP_KERNEL(Tile::kThreads, 1)
 gemm_wgmma(MP_PARAM(WgmmaArgs) args) {
   if constexpr (wgmma_supported<T, Tile::kSmemBytes>()) {
-    if (args.table != nullptr && *args.misaligned() != 0) return;
+    if (args.table != nullptr && args.header().misaligned != 0) return;
     wgmma_block<T, GemmStages<op_a, op_b, Tile>, DenseColumns, Tile>(args);
   }
 }

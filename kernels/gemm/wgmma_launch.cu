@@ -20,7 +20,7 @@ fill_wgmma_table(MP_PARAM(WgmmaArgs) args) {
   void *const d = const_cast<void *>(p.out.d.items[index]);
   const bool d_by_tma = args.store == StorePath::strips;
   if (!is_aligned_16(a) || !is_aligned_16(b) || (d_by_tma && !is_aligned_16(d))) {
-    *args.misaligned() = 1;
+    args.header().misaligned = 1;
     return;
   }
   WgmmaItem &item = args.item(index);
@@ -67,12 +67,12 @@ void launch_wgmma(const GemmChoice &choice, const Device &device, const GemmArgs
   start_wgmma_split(device, space, workspace, &args, stream);
   if (by_pointers) {
     args.table = workspace + space.table;
-    fill(device, args.misaligned(), 0, sizeof(uint32_t), stream);
+    fill(device, &args.header().misaligned, 0, sizeof(uint32_t), stream);
     launch("fill_wgmma_table", fill_wgmma_table, device,
            {ceil_div<int64_t>(p.out.batch_count, kThreads), kThreads}, stream, args);
   }
   launch_wgmma_kernel(choice, device, args, stream);
-  if (by_pointers) launch_fallback(device, p, args.misaligned(), stream);
+  if (by_pointers) launch_fallback(device, p, &args.header().misaligned, stream);
 }
 
 }  // namespace mp::MP_TARGET

@@ -12,7 +12,7 @@ TESTS = {
     "column_sum_chunks": "epilogue: dbias of many rows is summed in as many chunks as there is workspace for",
     "split_k_sum": "split-k: the whole epilogue runs once, after the sum",
     "fill_wgmma_table": "gemm batch: arrays of pointers with shared, in-place and absent matrices",
-    "store_parameters": "gemm group: a single product raises found_inf, none clears it",
+    "fill_group_table": "gemm group: a single product raises found_inf, none clears it",
     "conv_simt": "conv: misaligned by one element",
     "conv_wmma": "conv: misaligned by one element",
     "conv_wgmma": "conv wgmma: at the limits of im2col TMA and beyond",
