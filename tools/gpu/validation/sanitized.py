@@ -13,6 +13,7 @@ TESTS = {
     "split_k_sum": "split-k: the whole epilogue runs once, after the sum",
     "fill_wgmma_table": "gemm batch: arrays of pointers with shared, in-place and absent matrices",
     "fill_group_table": "gemm group: a single product raises found_inf, none clears it",
+    "fill_ragged_table": "gemm ragged: bad ends read and write nothing that is not there",
     "conv_simt": "conv: misaligned by one element",
     "conv_wmma": "conv: misaligned by one element",
     "conv_wgmma": "conv wgmma: at the limits of im2col TMA and beyond",
