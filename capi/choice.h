@@ -38,6 +38,10 @@ inline GemmProblem layout_of(const GemmProblem &p) {
   return {layout_of(p.out), p.k, p.op_a, p.op_b, p.dtype_ab, layout_of(p.a), layout_of(p.b)};
 }
 
+inline RaggedProblem layout_of(const RaggedProblem &p) {
+  return {layout_of(p.all), p.dimension, nullptr};
+}
+
 inline ConvProblem layout_of(const ConvProblem &p) {
   return {p.op, p.shape, p.dtype, nullptr, nullptr, layout_of(p.out)};
 }
@@ -46,6 +50,11 @@ inline void mix_layout(Hash &hash, const GemmProblem &p) {
   hash.mix({p.out.m, p.out.n, p.k, p.out.batch_count, p.a.ld, p.b.ld, p.a.stride, p.b.stride});
   hash.mix(static_cast<uint64_t>(p.op_a) << 6 | static_cast<uint64_t>(p.op_b) << 4 |
            static_cast<uint64_t>(p.dtype_ab) << 2 | static_cast<uint64_t>(p.out.dtype));
+}
+
+inline void mix_layout(Hash &hash, const RaggedProblem &p) {
+  mix_layout(hash, p.all);
+  hash.mix(static_cast<uint64_t>(p.dimension));
 }
 
 inline void mix_layout(Hash &hash, const ConvProblem &p) {

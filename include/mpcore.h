@@ -20,7 +20,7 @@
  * The headers in reading order, each of which can be included alone:
  *
  *     mpcore/core.h          1-3  version, statuses, log, context, device memory
- *     mpcore/gemm.h          4    mp_gemm, mp_gemm_batched, mp_gemm_grouped
+ *     mpcore/gemm.h          4    mp_gemm, mp_gemm_batched, mp_gemm_grouped, mp_gemm_ragged
  *     mpcore/conv.h          5    mp_conv2d_fprop, _dgrad, _wgrad
  *     mpcore/tensors.h       6    mp_check_nonfinite, mp_amax, mp_l2norm, mp_inspect, mp_tensor_stats
  *     mpcore/scaler.h        7    mp_scaler_*: the loss scale

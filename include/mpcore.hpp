@@ -340,6 +340,18 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
                                  workspace.bytes, stream));
   }
 
+  outcome<size_t> gemm_ragged_workspace_size(const mp_gemm_desc_t &desc, mp_ragged_t ragged) const {
+    return detail::query<size_t>(mp_gemm_ragged_workspace_size, get(), &desc, ragged);
+  }
+
+  outcome<void> gemm_ragged(const mp_gemm_desc_t &desc, mp_ragged_t ragged, const int32_t *ends,
+                            const void *A, const void *B, const void *C, void *D,
+                            const mp_epilogue_t *epilogue = nullptr, workspace workspace = {},
+                            mp_stream_t stream = nullptr) const {
+    return check(mp_gemm_ragged(get(), &desc, ragged, ends, A, B, C, D, epilogue, workspace.data,
+                                workspace.bytes, stream));
+  }
+
   // --- convolution
 
   outcome<size_t> conv2d_workspace_size(const mp_conv2d_desc_t &desc, mp_conv_op_t op) const {

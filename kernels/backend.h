@@ -20,6 +20,7 @@ namespace mp {
 // Only their addresses pass through the table, so that it is independent of every family's fields.
 struct GemmProblem;
 struct GemmGroup;
+struct RaggedProblem;
 struct GemmChoice;
 struct ConvProblem;
 struct ConvChoice;
@@ -43,6 +44,7 @@ struct BatchNormArgs;
 #define MP_LAUNCHES(LAUNCH)                                                                        \
   LAUNCH(gemm, const GemmProblem &, const GemmChoice &, const Workspace &)                         \
   LAUNCH(gemm_grouped, const GemmGroup &, const GemmChoice &, void *workspace)                     \
+  LAUNCH(gemm_ragged, const RaggedProblem &, const GemmChoice &, void *workspace)                  \
   LAUNCH(conv, const ConvProblem &, const ConvChoice &, const Workspace &)                         \
   LAUNCH(cast, const void *src, mp_dtype_t, void *dst, mp_dtype_t, int64_t count)                  \
   LAUNCH(statistics, const TensorList &, const ReduceScratch &, const StatisticsOutputs &)         \

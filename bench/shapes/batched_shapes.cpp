@@ -8,7 +8,8 @@ namespace mpbench {
 const char *name_of(BatchForm form) {
   return form == BatchForm::kStrided    ? "strided"
          : form == BatchForm::kPointers ? "pointers"
-                                        : "grouped";
+         : form == BatchForm::kGrouped  ? "grouped"
+                                        : "ragged";
 }
 
 std::string BatchedShape::name() const {
@@ -20,7 +21,7 @@ std::string BatchedShape::kind() const {
 }
 
 int64_t BatchedShape::rows_of(int64_t i) const {
-  return form == BatchForm::kGrouped ? ceil_div(2 * gemm.m * (i + 1), count + 1) : gemm.m;
+  return is_group(form) ? ceil_div(2 * gemm.m * (i + 1), count + 1) : gemm.m;
 }
 
 int64_t BatchedShape::rows() const {
@@ -58,6 +59,11 @@ mp_gemm_desc_t make_desc(const BatchedShape &shape, mp_dtype_t dtype) {
   mp_gemm_desc_t desc = make_desc(shape.gemm, dtype, dtype);
   if (shape.form == BatchForm::kGrouped) return desc;
   desc.batch_count = static_cast<int32_t>(shape.count);
+  if (shape.form == BatchForm::kRagged) {
+    desc.m = shape.rows();
+    desc.stride_b = desc.k * desc.n;
+    return desc;
+  }
   if (shape.form == BatchForm::kPointers) return desc;
   desc.stride_a = desc.m * desc.k;
   desc.stride_b = desc.k * desc.n;
@@ -75,16 +81,19 @@ BatchedShape parse_batched(std::string_view line) {
   if (fields.size() != 3) throw std::runtime_error("a batch is form,count,m,n,k,layout,comment");
   BatchedShape shape{
       .form = BatchForm::kStrided, .count = parse_field(fields[1]), .gemm = parse_llm(fields[2])};
-  for (const BatchForm form : {BatchForm::kStrided, BatchForm::kPointers, BatchForm::kGrouped}) {
+  for (const BatchForm form :
+       {BatchForm::kStrided, BatchForm::kPointers, BatchForm::kGrouped, BatchForm::kRagged}) {
     if (fields[0] != name_of(form)) continue;
     if (shape.count < 1 || shape.count > INT32_MAX)
       throw std::runtime_error("\"" + std::string(fields[1]) + "\" is out of range");
+    if (form == BatchForm::kRagged && shape.gemm.op_a != MP_OP_N)
+      throw std::runtime_error("a ragged batch has the rows of A behind each other: NN or NT");
     shape.form = form;
     shape.gemm.is_wgrad = false;
     return shape;
   }
   throw std::runtime_error("\"" + std::string(fields[0]) +
-                           "\" is not strided, pointers or grouped");
+                           "\" is not strided, pointers, grouped or ragged");
 }
 
 std::vector<BatchedShape> read_batched_shapes(const Options &options, bool on_host) {

@@ -1,4 +1,5 @@
-// Many GEMMs in one call: batches with strides or with pointers, and groups of different shapes.
+// Many GEMMs in one call: batches with strides or with pointers, groups of different shapes, and groups whose
+// shapes the device alone knows.
 #pragma once
 
 #include <string>
@@ -9,10 +10,15 @@
 
 namespace mpbench {
 
-enum class BatchForm { kStrided, kPointers, kGrouped };
+enum class BatchForm { kStrided, kPointers, kGrouped, kRagged };
 
 /// "strided"
 const char *name_of(BatchForm form);
+
+/// Each item has an m of its own.
+inline bool is_group(BatchForm form) {
+  return form == BatchForm::kGrouped || form == BatchForm::kRagged;
+}
 
 /// Where an item of a batch begins, in elements, in the arrays that hold all of them.
 struct ItemOffsets {
@@ -38,7 +44,8 @@ struct BatchedShape {
   std::vector<ItemOffsets> offsets() const;
 };
 
-/// Of a batch with its strides; of a batch with pointers without them; of the items of a group.
+/// Of a batch with its strides; of a batch with pointers without them; of the items of a group; of a ragged
+/// one with all rows.
 mp_gemm_desc_t make_desc(const BatchedShape &shape, mp_dtype_t dtype);
 
 /// Every operand once.

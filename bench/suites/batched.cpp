@@ -48,10 +48,10 @@ BatchedBench::BatchedBench(const Options &options, const Machine &machine, Repor
 std::string BatchedBench::library_for(BatchForm form) const {
   if (form == BatchForm::kPointers) return blas_ ? name_of(*blas_) : "";
   if (!lt_) return "";
-  const bool has_both = form == BatchForm::kGrouped && blas_ && blas_->has_groups();
-  return name_of(*lt_) + (form != BatchForm::kGrouped ? ""
-                          : has_both                  ? ", a loop; 2 is cublasGemmGroupedBatchedEx"
-                                                      : ", a loop");
+  const bool has_both = is_group(form) && blas_ && blas_->has_groups();
+  return name_of(*lt_) + (!is_group(form) ? ""
+                          : has_both      ? ", a loop; 2 is cublasGemmGroupedBatchedEx"
+                                          : ", a loop");
 }
 
 std::unique_ptr<Peer> BatchedBench::make_peer(const BatchedShape &shape) const {

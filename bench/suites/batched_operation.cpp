@@ -1,5 +1,7 @@
 #include "batched_operation.h"
 
+#include <memory>
+
 namespace mpbench {
 namespace {
 
@@ -73,6 +75,31 @@ void set_group(Operation &operation, const Machine &machine, const BatchedShape 
   };
 }
 
+/// The ends go to the device once, as a layer before would leave them there.
+void set_ragged(Operation &operation, const Machine &machine, const BatchedShape &shape,
+                mp_dtype_t dtype) {
+  const mp_gemm_desc_t desc = make_desc(shape, dtype);
+  std::vector<int32_t> ends;
+  for (int64_t i = 0, rows = 0; i < shape.count; ++i)
+    ends.push_back(static_cast<int32_t>(rows += shape.rows_of(i)));
+  const auto bytes = static_cast<int64_t>(ends.size() * sizeof ends[0]);
+  const auto on_device = std::make_shared<Buffer>(machine.context(), bytes);
+  check(mp_memcpy(machine.context(), on_device->data(), ends.data(), static_cast<size_t>(bytes),
+                  machine.stream()));
+  check(mp_stream_sync(machine.context(), machine.stream()));
+  operation.workspace_bytes = [&machine, desc](const char *) {
+    size_t needed = 0;
+    check(mp_gemm_ragged_workspace_size(machine.context(), &desc, MP_RAGGED_M, &needed));
+    return static_cast<int64_t>(needed);
+  };
+  operation.enqueue = [&machine, desc, on_device](const char *, const Operands &t,
+                                                  const Buffer &workspace) {
+    check(mp_gemm_ragged(machine.context(), &desc, MP_RAGGED_M, on_device->as<int32_t>(), t.first,
+                         t.second, nullptr, t.out, nullptr, workspace.data(),
+                         static_cast<size_t>(workspace.bytes()), machine.stream()));
+  };
+}
+
 }  // namespace
 
 Operation batched_operation(const Machine &machine, const BatchedShape &shape, mp_dtype_t dtype) {
@@ -98,6 +125,8 @@ Operation batched_operation(const Machine &machine, const BatchedShape &shape, m
     operation.kernels = {"not named"};
   if (shape.form == BatchForm::kGrouped)
     set_group(operation, machine, shape, dtype);
+  else if (shape.form == BatchForm::kRagged)
+    set_ragged(operation, machine, shape, dtype);
   else
     set_batch(operation, machine, shape, dtype);
   return operation;

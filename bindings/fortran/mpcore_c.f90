@@ -95,6 +95,14 @@ module mpcore_c
     enumerator :: MP_ACT_DGELU = 4
   end enum
 
+  !> The dimension that the groups of mp_gemm_ragged share.
+  enum, bind(c)  ! mp_ragged_t
+    !> rows: forward pass and input gradients of the experts of a layer
+    enumerator :: MP_RAGGED_M = 0
+    !> k: their weight gradients
+    enumerator :: MP_RAGGED_K = 1
+  end enum
+
   !> The three passes of a convolutional layer.
   enum, bind(c)  ! mp_conv_op_t
     enumerator :: MP_CONV_FPROP = 0
@@ -1292,6 +1300,65 @@ module mpcore_c
       type(mp_gemm_desc_t), intent(in), optional :: desc
       integer(c_int32_t), value :: count
       type(mp_gemm_group_item_t), intent(in) :: items(*)
+      type(mp_epilogue_t), intent(in), optional :: epilogue
+      type(c_ptr), value :: workspace
+      integer(c_size_t), value :: workspace_bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Bytes of workspace with which mp_gemm_ragged is fastest, whatever the ends are.
+    !> @param bytes  host, out.
+    function mp_gemm_ragged_workspace_size(context, desc, ragged, bytes) result(answer) bind(c, &
+      name="mp_gemm_ragged_workspace_size")
+      import
+      type(c_ptr), value :: context
+      type(mp_gemm_desc_t), intent(in), optional :: desc
+      integer(c_int), value :: ragged
+      integer(c_size_t), intent(out) :: bytes
+      integer(c_int) :: answer
+    end function
+
+    !> Products of groups whose sizes only the device knows, such as the tokens that each expert of a layer
+    !> got.  desc->batch_count groups share the dimension `ragged`; group i has its elements from
+    !> ends[i - 1] on (from 0 on, the first) up to and without ends[i]:
+    !>
+    !>     MP_RAGGED_M:  D[rows of i] = epilogue(alpha op(A)[rows of i] op(B_i) + beta C[rows of i])
+    !>     MP_RAGGED_K:  D_i = epilogue(alpha op(A)[:, k of i] op(B)[k of i, :] + beta C_i)
+    !>
+    !> The host never reads the ends nor waits for them: the call can be captured into a CUDA graph, and a
+    !> replay finds the ends that are there then.  What is launched depends on desc alone.
+    !>
+    !> @param desc  of all groups together: in the dimension that they share, m or k is the most that the
+    !>              ends may come to.  MP_RAGGED_M: op(A) is m x k, C and D are m x n; B_i = B + i stride_b,
+    !>              stride_b = 0 is one B for all, and the other strides must be 0.  MP_RAGGED_K: op(A)
+    !>              is m x k, op(B) k x n; C_i = C + i stride_c, D_i = D + i stride_d, and stride_a and
+    !>              stride_b must be 0.
+    !> @param ends  device, desc->batch_count elements that rise (equal ones: an empty group), read when
+    !>              the kernels run.  An end that lies before its predecessor counts as equal to it, one
+    !>              past m or k as m or k: bad ends never read or write beyond the matrices.
+    !> @param A,B,C,D  as in mp_gemm.  MP_RAGGED_M: rows at and past the last end are not read, and those
+    !>              of D not written.  MP_RAGGED_K: elements of k past the last end are not read; an
+    !>              empty group computes epilogue(beta C_i), zeros with beta = 0.
+    !> @param epilogue   host, optional: scale, amax and found_inf, shared by all groups.  Everything else
+    !>                   is unsupported here and must be 0.
+    !> @param workspace  device, 256-byte aligned, optional; see mp_gemm_ragged_workspace_size.
+    !>
+    !> Edge cases, alignment and accuracy as in mp_gemm; the order of a sum also depends on where in k its
+    !> group begins.
+    !> Source: jax.lax.ragged_dot; torch._grouped_mm, whose offs are the ends.
+    function mp_gemm_ragged(context, desc, ragged, ends, A, B, C, D, epilogue, workspace, &
+      workspace_bytes, stream) result(answer) &
+      bind(c, name="mp_gemm_ragged")
+      import
+      type(c_ptr), value :: context
+      type(mp_gemm_desc_t), intent(in), optional :: desc
+      integer(c_int), value :: ragged
+      type(c_ptr), value :: ends
+      type(c_ptr), value :: A
+      type(c_ptr), value :: B
+      type(c_ptr), value :: C
+      type(c_ptr), value :: D
       type(mp_epilogue_t), intent(in), optional :: epilogue
       type(c_ptr), value :: workspace
       integer(c_size_t), value :: workspace_bytes

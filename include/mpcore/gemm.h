@@ -189,6 +189,51 @@ MP_API mp_status_t mp_gemm_grouped(mp_context_t context, const mp_gemm_desc_t *d
                                    const mp_gemm_group_item_t *items, const mp_epilogue_t *epilogue,
                                    void *workspace, size_t workspace_bytes, mp_stream_t stream);
 
+/** The dimension that the groups of mp_gemm_ragged share. */
+typedef enum mp_ragged {
+  MP_RAGGED_M = 0, /**< rows: forward pass and input gradients of the experts of a layer */
+  MP_RAGGED_K = 1  /**< k: their weight gradients */
+} mp_ragged_t;
+
+/** Bytes of workspace with which mp_gemm_ragged is fastest, whatever the ends are.
+ *  @param bytes  host, out. */
+MP_API mp_status_t mp_gemm_ragged_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
+                                                 mp_ragged_t ragged, size_t *bytes);
+
+/** Products of groups whose sizes only the device knows, such as the tokens that each expert of a layer
+ *  got.  desc->batch_count groups share the dimension `ragged`; group i has its elements from
+ *  ends[i - 1] on (from 0 on, the first) up to and without ends[i]:
+ *
+ *      MP_RAGGED_M:  D[rows of i] = epilogue(alpha op(A)[rows of i] op(B_i) + beta C[rows of i])
+ *      MP_RAGGED_K:  D_i = epilogue(alpha op(A)[:, k of i] op(B)[k of i, :] + beta C_i)
+ *
+ *  The host never reads the ends nor waits for them: the call can be captured into a CUDA graph, and a
+ *  replay finds the ends that are there then.  What is launched depends on desc alone.
+ *
+ *  @param desc  of all groups together: in the dimension that they share, m or k is the most that the
+ *               ends may come to.  MP_RAGGED_M: op(A) is m x k, C and D are m x n; B_i = B + i stride_b,
+ *               stride_b = 0 is one B for all, and the other strides must be 0.  MP_RAGGED_K: op(A)
+ *               is m x k, op(B) k x n; C_i = C + i stride_c, D_i = D + i stride_d, and stride_a and
+ *               stride_b must be 0.
+ *  @param ends  device, desc->batch_count elements that rise (equal ones: an empty group), read when
+ *               the kernels run.  An end that lies before its predecessor counts as equal to it, one
+ *               past m or k as m or k: bad ends never read or write beyond the matrices.
+ *  @param A,B,C,D  as in mp_gemm.  MP_RAGGED_M: rows at and past the last end are not read, and those
+ *               of D not written.  MP_RAGGED_K: elements of k past the last end are not read; an
+ *               empty group computes epilogue(beta C_i), zeros with beta = 0.
+ *  @param epilogue   host, optional: scale, amax and found_inf, shared by all groups.  Everything else
+ *                    is unsupported here and must be 0.
+ *  @param workspace  device, 256-byte aligned, optional; see mp_gemm_ragged_workspace_size.
+ *
+ *  Edge cases, alignment and accuracy as in mp_gemm; the order of a sum also depends on where in k its
+ *  group begins.
+ *  @source jax.lax.ragged_dot; torch._grouped_mm, whose offs are the ends. */
+MP_API mp_status_t mp_gemm_ragged(mp_context_t context, const mp_gemm_desc_t *desc,
+                                  mp_ragged_t ragged, const int32_t *ends, const void *A,
+                                  const void *B, const void *C, void *D,
+                                  const mp_epilogue_t *epilogue, void *workspace,
+                                  size_t workspace_bytes, mp_stream_t stream);
+
 /** @} */
 
 #ifdef __cplusplus

@@ -14,6 +14,8 @@ struct GemmArgs {
   int64_t slice_k;          ///< elements of k per slice; k itself without a split
   float *partial_sums;      ///< NULL without a split; else [slice][batch item][m][n]
   const uint32_t *only_if;  ///< WMMA: do nothing if this is 0 when the kernel runs; NULL = always
+  const int32_t *ends;      ///< of the groups of mp_gemm_ragged; NULL elsewhere
+  mp_ragged_t ragged;       ///< the dimension that they are ends in
 };
 
 /// Without a split's workspace.

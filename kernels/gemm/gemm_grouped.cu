@@ -1,17 +1,40 @@
 // One mp_gemm_grouped: the products of a group as one sequence of tiles, in one launch.
 //
-// What the kernel must know of each product goes to the device in the parameters of a small launch,
-// so that a captured graph holds its own copy.
-#include <cstring>
-#include <vector>
-
-#include "kernels/gemm/upload.h"
+// What differs between products goes to the device in the parameters of small launches, which make the rest of
+// the table from it.  An asynchronous copy could not do that: from pageable memory it may wait for the device,
+// and captured into a graph it reads its source at every replay.  Parameters are copied when the launch is
+// enqueued, on every path.
+//
+// A kernel takes 32,764 bytes of parameters from sm_70 on, with CUDA 12.1 or newer (CUDA C++
+// Programming Guide, chapter on function parameters).  All of them are copied, used or not, so that
+// few products have a kernel of their own.
 #include "kernels/gemm/wgmma_plan.h"
+#include "kernels/gemm/wgmma_table.h"
 #include "kernels/simt/device.h"
 
 namespace mp::MP_TARGET {
 
 namespace {
+
+constexpr int kThreads = 32;
+constexpr int kFewProducts = 24, kManyProducts = 320;
+
+template <int kProducts>
+struct TableArgs {
+  WgmmaArgs gemm;
+  int32_t first, count;
+  WgmmaProduct products[kProducts];
+};
+static_assert(sizeof(TableArgs<kManyProducts>) <= 32764);
+
+template <int kProducts>
+MP_KERNEL(kThreads, 1)
+fill_group_table(MP_PARAM(TableArgs<kProducts>) args) {
+  wait_for_previous_kernel();
+  const int index = static_cast<int>(block_index()) * kThreads + thread_index();
+  if (index == 0) args.gemm.header().misaligned = 0;
+  if (index < args.count) put_wgmma_item(args.gemm, args.first + index, args.products[index]);
+}
 
 /// One way for all products: by strips only if each D has a map, and needs no other.
 StorePath store_path(const GemmGroup &group) {
@@ -21,47 +44,56 @@ StorePath store_path(const GemmGroup &group) {
   return wgmma_store_path(group.common.out, have_maps);
 }
 
-WgmmaItem table_item(const GemmProblem &p, const GemmChoice &choice, StorePath store,
-                     uint32_t first_tile) {
-  WgmmaItem item{};
-  item.a = wgmma_map_a(p, choice);
-  item.b = wgmma_map_b(p, choice);
-  if (store == StorePath::strips) item.d = tensor_map(wgmma_spec_d(p.out));
-  item.c_data = p.out.c.base;
-  item.d_data = const_cast<void *>(p.out.d.base);
-  item.ldc = p.out.c.ld;
-  item.ldd = p.out.d.ld;
-  item.m = static_cast<int32_t>(p.out.m);
-  item.n = static_cast<int32_t>(p.out.n);
-  item.k = static_cast<int32_t>(p.k);
-  item.first_tile = first_tile;
-  return item;
+WgmmaProduct product_of(const GemmGroupItem &item, uint32_t first_tile) {
+  return {item.a,
+          item.b,
+          item.c,
+          item.d,
+          item.lda,
+          item.ldb,
+          item.ldc,
+          item.ldd,
+          0,
+          0,
+          static_cast<int32_t>(item.m),
+          static_cast<int32_t>(item.n),
+          static_cast<int32_t>(item.k),
+          first_tile};
+}
+
+/// The next products into the table, as many as one launch takes; counts their tiles.
+template <int kProducts>
+int64_t fill_table(const Device &device, const GemmGroup &group, const GemmKernel &kernel,
+                   int64_t first, WgmmaArgs *gemm, mp_stream_t stream) {
+  TableArgs<kProducts> args;
+  args.first = static_cast<int32_t>(first);
+  args.count = static_cast<int32_t>(min_of<int64_t>(group.count - first, kProducts));
+  for (int32_t i = 0; i < args.count; i++) {
+    const GemmGroupItem &item = group.items[first + i];
+    args.products[i] = product_of(item, gemm->num_work_tiles);
+    gemm->num_work_tiles += static_cast<uint32_t>(ceil_div<int64_t>(item.m, kernel.tile_m) *
+                                                  ceil_div<int64_t>(item.n, kernel.tile_n));
+  }
+  args.gemm = *gemm;
+  launch("fill_group_table", fill_group_table<kProducts>, device,
+         {.num_blocks = ceil_div<int64_t>(args.count, kThreads),
+          .num_threads = kThreads,
+          .starts_early = true},
+         stream, args);
+  return args.count;
 }
 
 }  // namespace
 
 void gemm_grouped(const Device &device, const GemmGroup &group, const GemmChoice &choice,
                   void *workspace, mp_stream_t stream) {
-  const GemmKernel &kernel = *choice.kernel;
-  WgmmaArgs args{};
-  args.problem = group.common;
-  args.store = store_path(group);
-  args.scheduler.group = tile_group(kernel.tile_m, kernel.tile_n, device.num_sms);
-  args.group_count = static_cast<int32_t>(group.count);
-  const size_t table = wgmma_workspace(group.count, 0, 1, kernel.tile_m, kernel.tile_n).table;
-  args.table = static_cast<std::byte *>(workspace) + table;
-
-  std::vector<std::byte> image(kWgmmaTableHeaderBytes +
-                               static_cast<size_t>(group.count) * kWgmmaItemBytes);
-  for (int64_t i = 0; i < group.count; i++) {
-    const GemmProblem p = item_problem(group, group.items[i]);
-    const WgmmaItem item = table_item(p, choice, args.store, args.num_work_tiles);
-    std::memcpy(image.data() + kWgmmaTableHeaderBytes + static_cast<size_t>(i) * kWgmmaItemBytes,
-                &item, sizeof item);
-    args.num_work_tiles += static_cast<uint32_t>(ceil_div<int64_t>(p.out.m, kernel.tile_m) *
-                                                 ceil_div<int64_t>(p.out.n, kernel.tile_n));
+  WgmmaArgs args = plan_wgmma_group(device, group.common, group.count, store_path(group), choice,
+                                    static_cast<std::byte *>(workspace));
+  for (int64_t done = 0; done < group.count;) {
+    const auto fill =
+        group.count - done <= kFewProducts ? fill_table<kFewProducts> : fill_table<kManyProducts>;
+    done += fill(device, group, *choice.kernel, done, &args, stream);
   }
-  upload(device, args.table, image.data(), image.size(), stream);
   launch_wgmma_kernel(choice, device, args, stream);
 }
 

@@ -3,7 +3,7 @@
 // For layers that are kept in fp32, and the last row of the table: it runs everything.
 #include "kernels/gemm/dispatch.h"
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_work.h"
 #include "kernels/gemm/partial_sums.h"
 #include "kernels/gemm/simt_loop.h"
 
@@ -42,21 +42,19 @@ template <class Tile>
 using Loop = SimtLoop<Tile, MatrixSource, MatrixSource>;
 
 template <class Tile>
-MP_DEVICE void gemm_tile(const GemmArgs &args, const WorkTile &work, float *smem) {
+MP_DEVICE void gemm_tile(const GemmArgs &args, const GemmWork &work, float *smem) {
   const GemmProblem &p = args.problem;
-  const MatrixSource a{item_address(p.a, p.dtype_ab, work.batch_item), p.dtype_ab, p.a.ld, p.out.m,
-                       p.op_a == MP_OP_N};
+  const MatrixSource a{item_address(p.a, p.dtype_ab, work.batch_item), p.dtype_ab, p.a.ld,
+                       work.m_end, p.op_a == MP_OP_N};
   const MatrixSource b{item_address(p.b, p.dtype_ab, work.batch_item), p.dtype_ab, p.b.ld, p.out.n,
                        p.op_b == MP_OP_T};
-  const int64_t m0 = work.tile_m * Tile::kM, n0 = work.tile_n * Tile::kN;
-  const int64_t k0 = work.slice * args.slice_k;
   Loop<Tile> loop;
-  loop.multiply(smem, a, b, m0, n0, k0, min_of(k0 + args.slice_k, p.k));
+  loop.multiply(smem, a, b, work.m0, work.n0, work.k0, work.k_end);
   EpilogueWriter writer(p.out, work.batch_item);
   loop.store_tile([&](int r, int c, float(&x)[kVec]) {
-    const int64_t row = m0 + r, col = n0 + c;
+    const int64_t row = work.m0 + r, col = work.n0 + c;
     const int valid = static_cast<int>(min_of<int64_t>(p.out.n - col, kVec));
-    if (valid <= 0 || row >= p.out.m) return;
+    if (valid <= 0 || row >= work.m_end) return;
     if (args.partial_sums != nullptr)
       store_run(partial_sum(args.partial_sums, p.out, work.slice, work.batch_item, row, col), x,
                 valid);
@@ -66,19 +64,27 @@ MP_DEVICE void gemm_tile(const GemmArgs &args, const WorkTile &work, float *smem
   writer.finish();
 }
 
-template <class Tile>
-MP_KERNEL(Tile::kThreads, Tile::kMinBlocks)
+/// Groups of mp_gemm_ragged have a kernel of their own: where they end takes registers, of which the largest
+/// tile has none to spare.
+template <class Tile, bool kRagged>
+MP_KERNEL(Tile::kThreads, kRagged ? 1 : Tile::kMinBlocks)
 gemm_simt(MP_PARAM(GemmArgs) args) {
   MP_SHARED(float, smem, [Loop<Tile>::kSmemFloats]);
   const int64_t num_work_tiles = args.scheduler.num_work_tiles();
-  for (int64_t number = block_index(); number < num_work_tiles; number += grid_size())
-    gemm_tile<Tile>(args, args.scheduler(number), smem);
+  for (int64_t number = block_index(); number < num_work_tiles; number += grid_size()) {
+    const GemmWork work = gemm_work<Tile>(args, number, kRagged);
+    if (kRagged && work.is_none()) break;
+    gemm_tile<Tile>(args, work, smem);
+  }
 }
 
 template <class Tile>
 void launch_tile(const char *name, const Device &device, const GemmArgs &args, mp_stream_t stream) {
   const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), kMaxBlocks), Tile::kThreads};
-  launch(name, gemm_simt<Tile>, device, shape, stream, args);
+  if (args.ends != nullptr)
+    launch(name, gemm_simt<Tile, true>, device, shape, stream, args);
+  else
+    launch(name, gemm_simt<Tile, false>, device, shape, stream, args);
 }
 
 }  // namespace

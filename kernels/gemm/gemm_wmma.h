@@ -7,7 +7,7 @@
 
 #include "kernels/gemm/dispatch.h"
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_work.h"
 #include "kernels/gemm/operand.h"
 #include "kernels/gemm/partial_sums.h"
 #include "kernels/gemm/wmma_loop.h"
@@ -91,25 +91,20 @@ class GemmWmma {
  public:
   static constexpr size_t kSmemBytes = Loop::kSmemBytes;
 
-  MP_DEVICE GemmWmma(const GemmArgs &args, const WorkTile &work)
-      : args_(args),
-        p_(args.problem),
-        work_(work),
-        m0_(work.tile_m * Tile::kM),
-        n0_(work.tile_n * Tile::kN),
-        k_begin_(work.slice * args.slice_k),
-        k_elems_(min_of(p_.k - k_begin_, args.slice_k)) {}
+  MP_DEVICE GemmWmma(const GemmArgs &args, const GemmWork &work)
+      : args_(args), p_(args.problem), work_(work) {}
 
   MP_DEVICE void run(T *smem) {
-    LoadA load_a(origin<kAByK>(p_.a, m0_), p_.a.ld, p_.out.m - m0_, k_elems_);
-    LoadB load_b(origin<kBByK>(p_.b, n0_), p_.b.ld, p_.out.n - n0_, k_elems_);
+    const int64_t k_elems = work_.k_end - work_.k0;
+    LoadA load_a(origin<kAByK>(p_.a, work_.m0), p_.a.ld, work_.m_end - work_.m0, k_elems);
+    LoadB load_b(origin<kBByK>(p_.b, work_.n0), p_.b.ld, p_.out.n - work_.n0, k_elems);
     Loop loop;
-    loop.multiply(smem, load_a, load_b, ceil_div(k_elems_, int64_t{Tile::kK}));
+    loop.multiply(smem, load_a, load_b, ceil_div(k_elems, int64_t{Tile::kK}));
     EpilogueWriter writer(p_.out, work_.batch_item);
     loop.store_tile(smem, [&](int r, int c, float(&x)[kVec]) {
-      const int64_t row = m0_ + r, col = n0_ + c;
+      const int64_t row = work_.m0 + r, col = work_.n0 + c;
       const int valid = static_cast<int>(min_of<int64_t>(p_.out.n - col, kVec));
-      if (row >= p_.out.m || valid <= 0) return;
+      if (row >= work_.m_end || valid <= 0) return;
       if (args_.partial_sums != nullptr)
         store_run(partial_sum(args_.partial_sums, p_.out, work_.slice, work_.batch_item, row, col),
                   x, valid);
@@ -124,14 +119,12 @@ class GemmWmma {
   MP_DEVICE const T *origin(const Operand &operand, int64_t mn) const {
     const T *const item =
         static_cast<const T *>(item_address(operand, p_.dtype_ab, work_.batch_item));
-    return kByK ? item + mn * operand.ld + k_begin_ : item + k_begin_ * operand.ld + mn;
+    return kByK ? item + mn * operand.ld + work_.k0 : item + work_.k0 * operand.ld + mn;
   }
 
   const GemmArgs &args_;
   const GemmProblem &p_;
-  const WorkTile work_;
-  const int64_t m0_, n0_;
-  const int64_t k_begin_, k_elems_;
+  const GemmWork work_;
 };
 
 template <class T, mp_op_t op_a, mp_op_t op_b, class Tile>
@@ -143,8 +136,10 @@ gemm_wmma(MP_PARAM(GemmArgs) args) {
     MP_DYN_SHARED(T, smem);
     const int64_t num_work_tiles = args.scheduler.num_work_tiles();
     for (int64_t number = block_index(); number < num_work_tiles; number += grid_size()) {
+      const GemmWork work = gemm_work<Tile>(args, number, args.ends != nullptr);
+      if (work.is_none()) break;
       if (number != block_index()) block_sync();  // the last tile's epilogue still uses smem
-      Gemm(args, args.scheduler(number)).run(smem);
+      Gemm(args, work).run(smem);
     }
   }
 }

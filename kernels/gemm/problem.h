@@ -168,4 +168,20 @@ bool choose_gemm_grouped(const GemmGroup &group, const Device &device, const Gem
 std::string grouped_slow_path_reason(const GemmGroup &group, const Device &device,
                                      size_t workspace_bytes);
 
+/// One mp_gemm_ragged call, after validation: out.batch_count groups, which share the m or the k of `all` as
+/// the device alone knows.  What they share lies behind each other and has no stride.
+struct RaggedProblem {
+  GemmProblem all;
+  mp_ragged_t dimension;
+  const int32_t *ends;  ///< device
+
+  bool operator==(const RaggedProblem &) const = default;
+};
+
+/// As best_gemm and find_gemm.  Equal shares are assumed; what is chosen runs any.
+GemmChoice best_gemm_ragged(const RaggedProblem &problem, const Device &device,
+                            const GemmTuning &tuning, bool aligned, size_t workspace_bytes);
+bool find_gemm_ragged(const RaggedProblem &problem, const Device &device, const GemmTuning &tuning,
+                      bool aligned, const char *name, GemmChoice *choice, const char **why);
+
 }  // namespace mp

@@ -41,6 +41,22 @@ struct TileScheduler {
   }
 };
 
+/// The last of `count` items whose first tile is not behind tile `number`, looked for from item `from` on,
+/// of which that is known.  first_tile(i) never falls, and is not asked for i = `from`.
+///
+/// Most often it is the item asked for last time.  So the search gallops, in steps that double, and
+/// halves what it has leapt over: d items further on it has looked at no more than 2 log2(d) + 3.
+template <class FirstTile>
+MP_HD uint32_t find_item(uint32_t from, uint32_t count, uint32_t number,
+                         const FirstTile &first_tile) {
+  const auto begins = [&](uint32_t item) { return item < count && first_tile(item) <= number; };
+  uint32_t step = 1;
+  for (; begins(from + step); step *= 2) from += step;
+  while (step /= 2)
+    if (begins(from + step)) from += step;
+  return from;
+}
+
 /// The group with which `num_blocks` tiles that run at the same time read the fewest different rows
 /// of A and columns of B.
 inline uint32_t tile_group(int tile_m, int tile_n, int num_blocks) {

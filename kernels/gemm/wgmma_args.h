@@ -14,20 +14,29 @@ enum class StorePath { strips, pairs, patches };
 /// The matrix beside D that an epilogue reads or writes element by element.
 enum class SideMatrix { none, c, aux_read, aux_written, several };
 
-/// One product of several that have no common stride: a batch item behind pointers, or a product
-/// of a group.  In workspace; `m` to `first_tile` count for groups alone.
-struct WgmmaItem {
-  TensorMap a, b, d;
-  const void *c_data;
+/// One product of a group.
+struct WgmmaProduct {
+  const void *a_data, *b_data, *c_data;
   void *d_data;
-  int64_t ldc, ldd;
-  int32_t m, n, k;
+  int64_t lda, ldb, ldc, ldd;
+  int32_t m0, k0;       ///< where its rows and its k begin: not at 0 in mp_gemm_ragged alone
+  int32_t m, n, k;      ///< where its rows, columns and k end
   uint32_t first_tile;  ///< number of tiles of the products before this one
+};
+
+/// One product of several that have no common stride: a batch item behind pointers, or a product
+/// of a group.  In workspace; of a batch item there are the maps alone.
+struct WgmmaItem : WgmmaProduct {
+  TensorMap a, b, d;
 };
 static_assert(sizeof(WgmmaItem) <= kWgmmaItemBytes);
 
-/// The table begins with a header of that many bytes: a flag that an item is misaligned.
+/// The table begins with a header of that many bytes.
 constexpr size_t kWgmmaTableHeaderBytes = 256;
+struct WgmmaTableHeader {
+  uint32_t misaligned;  ///< an item cannot be loaded by TMA: another kernel does it all
+  uint32_t num_tiles;   ///< of all products, where the device alone knows
+};
 
 struct WgmmaArgs {
   GemmProblem problem;
@@ -37,10 +46,11 @@ struct WgmmaArgs {
   StorePath store;
   SideMatrix side;      ///< with StorePath::strips
   bool side_is_shared;  ///< by all batch items
-  TensorMap a, b, d;  ///< of the whole batch, or of a table's first item; d with StorePath::strips
-  TensorMap beside;   ///< of the side matrix
-  std::byte *table;   ///< header, then WgmmaItem of every product, kWgmmaItemBytes apart; or NULL
+  TensorMap a, b, d;    ///< of the whole batch, or patterns of a table's; d with StorePath::strips
+  TensorMap beside;     ///< of the side matrix
+  std::byte *table;     ///< header, then WgmmaItem of every product, kWgmmaItemBytes apart; or NULL
   int32_t group_count;  ///< products of a group; 0 = not a group
+  bool tiles_in_table;  ///< num_work_tiles is no more than a bound: the header has the number
   uint32_t *tickets;    ///< with split k, kTicketsPerTile per tile, 0 before and after
   float *partials;      ///< with split k
 
@@ -48,8 +58,7 @@ struct WgmmaArgs {
     return *reinterpret_cast<WgmmaItem *>(table + kWgmmaTableHeaderBytes +
                                           static_cast<size_t>(index) * kWgmmaItemBytes);
   }
-  /// Set where an item of the table cannot be loaded by TMA; then another kernel does it all.
-  MP_HD uint32_t *misaligned() const { return reinterpret_cast<uint32_t *>(table); }
+  MP_HD WgmmaTableHeader &header() const { return *reinterpret_cast<WgmmaTableHeader *>(table); }
 };
 
 }  // namespace mp::MP_TARGET

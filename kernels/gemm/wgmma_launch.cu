@@ -32,12 +32,13 @@ fill_wgmma_table(MP_PARAM(WgmmaArgs) args) {
   const int64_t index = block_index() * kItemsPerBlock + thread_index();
   const bool is_bad = index < args.problem.out.batch_count && !fill_item(args, index);
   const uint32_t any_is_bad = block_all_reduce<kItemsPerBlock, Max>(uint32_t{is_bad});
-  if (thread_index() == 0 && (any_is_bad != 0 || grid_size() == 1)) *args.misaligned() = any_is_bad;
+  if (thread_index() == 0 && (any_is_bad != 0 || grid_size() == 1))
+    args.header().misaligned = any_is_bad;
 }
 
 void launch_table(const Device &device, const WgmmaArgs &args, mp_stream_t stream) {
   const int64_t blocks = ceil_div<int64_t>(args.problem.out.batch_count, kItemsPerBlock);
-  if (blocks > 1) fill(device, args.misaligned(), 0, sizeof(uint32_t), stream);
+  if (blocks > 1) fill(device, &args.header().misaligned, 0, sizeof(uint32_t), stream);
   launch("fill_wgmma_table", fill_wgmma_table, device,
          {.num_blocks = blocks, .num_threads = kItemsPerBlock, .starts_early = true}, stream, args);
 }
@@ -83,7 +84,7 @@ void launch_wgmma(const GemmChoice &choice, const Device &device, const GemmArgs
     launch_table(device, args, stream);
   }
   launch_wgmma_kernel(choice, device, args, stream);
-  if (by_pointers) launch_fallback(device, p, args.misaligned(), stream);
+  if (by_pointers) launch_fallback(device, p, &args.header().misaligned, stream);
 }
 
 }  // namespace mp::MP_TARGET

@@ -253,7 +253,7 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
   }
   cluster_sync();
   wait_for_previous_kernel();
-  if (args.table != nullptr && *args.misaligned() != 0) return;
+  if (args.table != nullptr && args.header().misaligned != 0) return;
 
   const WgmmaLoop<T, Stages, Columns, Tile> loop(
       args, shuffle(smem_address(smem), 0), smem + Tile::kStages * Tile::kStageBytes, barriers);

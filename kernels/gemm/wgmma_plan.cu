@@ -126,6 +126,28 @@ void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *beside, Wgmma
   args->side_is_shared = beside->extent[2] == 1;
 }
 
+WgmmaArgs plan_wgmma_group(const Device &device, const GemmProblem &common, int64_t count,
+                           StorePath store, const GemmChoice &choice, std::byte *workspace) {
+  const GemmKernel &kernel = *choice.kernel;
+  WgmmaArgs args{};
+  args.problem = common;
+  args.store = store;
+  args.scheduler.group = tile_group(kernel.tile_m, kernel.tile_n, device.num_sms);
+  args.group_count = static_cast<int32_t>(count);
+  args.table = workspace + wgmma_workspace(count, 0, 1, kernel.tile_m, kernel.tile_n).table;
+
+  constexpr int64_t kAny = 64;
+  const Operand any{args.table, nullptr, kAny, 0};
+  GemmProblem p = common;
+  p.out.m = p.out.n = p.k = kAny;
+  p.out.batch_count = 1;
+  p.a = p.b = p.out.d = any;
+  args.a = wgmma_map_a(p, choice);
+  args.b = wgmma_map_b(p, choice);
+  if (store == StorePath::strips) args.d = tensor_map(wgmma_spec_d(p.out));
+  return args;
+}
+
 void launch_wgmma_kernel(const GemmChoice &choice, const Device &device, const WgmmaArgs &args,
                          mp_stream_t stream) {
   with_half_type(args.problem.dtype_ab, [&](auto type) {

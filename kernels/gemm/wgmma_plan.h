@@ -31,6 +31,12 @@ StorePath wgmma_store_path(const Output &, bool has_maps);
 /// The same, with the maps it takes.  `beside`: NULL where what stands beside D can have none.
 void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *beside, WgmmaArgs *);
 
+/// One launch for products of a group, `kernel` no cluster and no split: how D leaves, maps from which those
+/// of a product can be made, and where in workspace the table is, which is to be filled.
+/// @param store  wgmma_store_path of all products
+WgmmaArgs plan_wgmma_group(const Device &, const GemmProblem &common, int64_t count,
+                           StorePath store, const GemmChoice &, std::byte *workspace);
+
 /// The kernel alone, as launch_wmma.
 template <class T>
 void launch_wgmma_kernel(const GemmChoice &, const Device &, const WgmmaArgs &, mp_stream_t);

@@ -29,9 +29,10 @@ class WgmmaTileScheduler {
         cluster_(cluster_size()),
         rank_(cluster_rank()),
         number_(static_cast<uint32_t>(block_index()) / static_cast<uint32_t>(cluster_)),
-        step_(static_cast<uint32_t>(grid_size()) / static_cast<uint32_t>(cluster_)) {}
+        step_(static_cast<uint32_t>(grid_size()) / static_cast<uint32_t>(cluster_)),
+        num_work_tiles_(args.tiles_in_table ? args.header().num_tiles : args.num_work_tiles) {}
 
-  MP_DEVICE bool done() const { return number_ >= args_.num_work_tiles; }
+  MP_DEVICE bool done() const { return number_ >= num_work_tiles_; }
   MP_DEVICE void advance() { number_ += step_; }
 
   MP_DEVICE WgmmaWorkTile get() {
@@ -66,18 +67,19 @@ class WgmmaTileScheduler {
 
   /// Numbers only grow, so the product is the same or a later one.
   MP_DEVICE WgmmaWorkTile tile_of_group() {
-    while (product_ + 1 < args_.group_count && args_.item(product_ + 1).first_tile <= number_)
-      product_++;
+    product_ = find_item(product_, static_cast<uint32_t>(args_.group_count), number_,
+                         [&](uint32_t product) { return args_.item(product).first_tile; });
     const WgmmaItem &item = args_.item(product_);
-    const TileScheduler scheduler{static_cast<uint32_t>(ceil_div(item.m, Tile::kM)),
+    const TileScheduler scheduler{static_cast<uint32_t>(ceil_div(item.m - item.m0, Tile::kM)),
                                   static_cast<uint32_t>(ceil_div(item.n, Tile::kN)), 1, 1,
                                   args_.scheduler.group};
     const WorkTile tile = scheduler(number_ - item.first_tile);
     WgmmaWorkTile work;
-    work.m0 = static_cast<int32_t>(tile.tile_m * Tile::kM);
+    work.m0 = item.m0 + static_cast<int32_t>(tile.tile_m * Tile::kM);
     work.n0 = static_cast<int32_t>(tile.tile_n * Tile::kN);
-    work.k0 = 0;
-    work.k_tiles = ceil_div(item.k, Tile::kK);
+    work.k0 = item.k0;
+    // Of an empty k one tile that lies past its end: zeros, and no special way through the pipeline.
+    work.k_tiles = max_of(ceil_div(item.k - item.k0, Tile::kK), 1);
     work.batch_item = 0;
     work.slice = 0;
     work.tile = static_cast<uint32_t>(number_);
@@ -90,7 +92,8 @@ class WgmmaTileScheduler {
   const int cluster_, rank_;
   uint32_t number_;
   const uint32_t step_;
-  int32_t product_ = 0;
+  const uint32_t num_work_tiles_;
+  uint32_t product_ = 0;
 };
 
 }  // namespace mp::MP_TARGET

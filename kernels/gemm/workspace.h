@@ -24,7 +24,7 @@ class WorkspaceLayout {
 
 /// Of a wgmma kernel.
 struct WgmmaWorkspace {
-  size_t table;     ///< WgmmaItem of each batch item, and a flag; where the items are pointers
+  size_t table;     ///< header and WgmmaItems: of batch items that are pointers, of groups
   size_t tickets;   ///< one counter per tile and warp; where k is split
   size_t partials;  ///< fp32 [tile][slice][kM][kN], in an order of the kernel's own
   size_t ticket_bytes;

@@ -72,6 +72,17 @@ T warp_reduce(T value, Op = {}, source_location where = source_location::current
 
 #endif
 
+/// Lane l gets the result over lanes 0 to l.
+template <class Op, class T>
+MP_DEVICE T warp_scan(T value, Op op = {}) {
+  MP_UNROLL
+  for (int distance = 1; distance < kWarpSize; distance *= 2) {
+    const T below = shuffle(value, max_of(lane_index() - distance, 0));
+    if (lane_index() >= distance) value = op(below, value);
+  }
+  return value;
+}
+
 /// True, in all threads of the block, for the last block of the grid that calls this.  What the other
 /// blocks wrote to gmem before their calls is visible to it.  `ticket` is 0 before and after the launch.
 MP_DEVICE bool arrive_last(uint32_t *ticket) {

@@ -25,6 +25,15 @@ struct Im2colPlace {
   int w_offset, h_offset;
 };
 
+/// One matrix, in place of the tensor of a map.
+struct TensorMapMatrix {
+  const void *base;
+  int32_t cols, rows;  ///< > 0
+  int64_t row_bytes;   ///< from row to row: a multiple of 16, also if there is only one
+
+  bool operator==(const TensorMapMatrix &) const = default;
+};
+
 #if MP_ON_CUDA
 
 /// Brings the map into the cache for a later copy.
@@ -119,6 +128,14 @@ MP_DEVICE void async_proxy_fence() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+/// By a thread that has written maps to gmem by ordinary stores: TMA may use them after
+/// tensor_map_acquire, in this kernel or a later one.  Does nothing in code for other architectures.
+MP_DEVICE void tensor_map_release() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
+#endif
+}
+
 /// *gmem_dst = the map `from` with another base; `from` is no im2col map.  To be called by one thread.
 /// TMA may use the copy after tensor_map_acquire, in this kernel or a later one.  Code for other
 /// architectures traps, so that a kernel that only makes maps need not be a template.
@@ -126,21 +143,42 @@ MP_DEVICE void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &f
                                          const void *base) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   *gmem_dst = from;
-  asm volatile(
-      "tensormap.replace.tile.global_address.global.b1024.b64 [%0], %1;\n"
-      "fence.proxy.tensormap::generic.release.gpu;" ::"l"(__cvta_generic_to_global(gmem_dst)),
-      "l"(base)
-      : "memory");
+  asm volatile("tensormap.replace.tile.global_address.global.b1024.b64 [%0], %1;" ::"l"(
+                   __cvta_generic_to_global(gmem_dst)),
+               "l"(base)
+               : "memory");
+  tensor_map_release();
 #else
   __trap();
 #endif
 }
 
-/// By a thread that has written maps to gmem by ordinary stores: TMA may use them after
-/// tensor_map_acquire, in this kernel or a later one.  Does nothing in code for other architectures.
-MP_DEVICE void tensor_map_release() {
+/// The same with another tensor altogether: what stays are the type of elements, box and swizzle.  The copy is
+/// the map that the host would encode.
+///
+/// Strides are passed in bytes from CUDA 12.5 on and in units of 16 before: CUTLASS, copy_sm90_desc.hpp.
+MP_DEVICE void tensor_map_copy_with_matrix(TensorMap *gmem_dst, const TensorMap &from,
+                                           const TensorMapMatrix &matrix) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
+#if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 5)
+  const int64_t stride = matrix.row_bytes;
+#else
+  const int64_t stride = matrix.row_bytes / 16;
+#endif
+  *gmem_dst = from;
+  asm volatile(
+      "tensormap.replace.tile.global_address.global.b1024.b64 [%0], %1;\n"
+      "tensormap.replace.tile.global_dim.global.b1024.b32 [%0], 0, %2;\n"
+      "tensormap.replace.tile.global_dim.global.b1024.b32 [%0], 1, %3;\n"
+      "tensormap.replace.tile.global_dim.global.b1024.b32 [%0], 2, 1;\n"
+      "tensormap.replace.tile.global_stride.global.b1024.b64 [%0], 0, %4;\n"
+      "tensormap.replace.tile.global_stride.global.b1024.b64 [%0], 1, %4;" ::"l"(
+          __cvta_generic_to_global(gmem_dst)),
+      "l"(matrix.base), "r"(matrix.cols), "r"(matrix.rows), "l"(stride)
+      : "memory");
+  tensor_map_release();
+#else
+  __trap();
 #endif
 }
 
@@ -187,6 +225,9 @@ void tma_store_wait() {
 void async_proxy_fence();
 void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from, const void *base,
                                source_location = source_location::current());
+void tensor_map_copy_with_matrix(TensorMap *gmem_dst, const TensorMap &from,
+                                 const TensorMapMatrix &,
+                                 source_location = source_location::current());
 inline void tensor_map_release() {}
 void tensor_map_acquire(const TensorMap *gmem, source_location = source_location::current());
 

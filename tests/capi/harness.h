@@ -109,6 +109,7 @@ void test_core(void);
 void test_defaults(void);
 void test_gemm(void);
 void test_gemm_grouped(void);
+void test_gemm_ragged(void);
 void test_conv(void);
 void test_tensors(void);
 void test_scaler(void);

@@ -14,6 +14,7 @@ int main(void) {
   test_defaults();
   test_gemm();
   test_gemm_grouped();
+  test_gemm_ragged();
   test_conv();
   test_tensors();
   test_scaler();

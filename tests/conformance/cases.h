@@ -17,6 +17,7 @@ Output conform_barriers(const Device &, Mistake);
 Output conform_tma_load(const Device &, Mistake);
 Output conform_tma_store(const Device &, Mistake);
 Output conform_tma_base(const Device &, Mistake);
+Output conform_tma_matrix(const Device &, Mistake);
 Output conform_tma_stored_maps(const Device &, Mistake);
 Output conform_im2col(const Device &, Mistake);
 Output conform_multicast(const Device &, Mistake);

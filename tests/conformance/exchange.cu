@@ -29,6 +29,7 @@ MP_KERNEL(kThreads, 1) shuffle_all(MP_PARAM(ShuffleArgs) args) {
 
 struct ReduceArgs {
   int *sums, *largest, *least;  ///< of each thread's warp
+  int *running, *peaks;         ///< of the lanes up to each
   float *block_sums;            ///< of each block; exact
   uint32_t *block_largest;
   uint32_t *ticket;
@@ -42,6 +43,8 @@ MP_KERNEL(kThreads, 1) reduce_all(MP_PARAM(ReduceArgs) args) {
   args.sums[at] = warp_reduce<Sum>(value);
   args.largest[at] = warp_reduce<Max>(value);
   args.least[at] = warp_reduce<Min>(value);
+  args.running[at] = warp_scan<Sum>(value);
+  args.peaks[at] = warp_scan<Max>(value);
   const float sum = block_reduce<kThreads, Sum>(static_cast<float>(value));
   const uint32_t largest = block_reduce<kThreads, Max>(static_cast<uint32_t>(value));
   if (thread_index() == 0) {
@@ -88,14 +91,17 @@ Output conform_shuffles(const Device &device, Mistake mistake) {
 Output conform_reductions(const Device &device, Mistake mistake) {
   const size_t count = static_cast<size_t>(kBlocks) * kThreads;
   const Memory<int> sums(device, count), largest(device, count), least(device, count);
+  const Memory<int> running(device, count), peaks(device, count);
   const Memory<float> block_sums(device, kBlocks), total(device, 1);
   const Memory<uint32_t> block_largest(device, kBlocks), ticket(device, std::vector<uint32_t>{0});
   run(device, "reduce_all", reduce_all, {kBlocks, kThreads},
-      {sums.data(), largest.data(), least.data(), block_sums.data(), block_largest.data(),
-       ticket.data(), total.data(), mistake == Mistake::made});
+      {sums.data(), largest.data(), least.data(), running.data(), peaks.data(), block_sums.data(),
+       block_largest.data(), ticket.data(), total.data(), mistake == Mistake::made});
   return {make_part("sums of warps", kThreads, sums.download()),
           make_part("largest of warps", kThreads, largest.download()),
           make_part("least of warps", kThreads, least.download()),
+          make_part("running sums", kThreads, running.download()),
+          make_part("running maxima", kThreads, peaks.download()),
           make_part("sums of blocks", kBlocks, block_sums.download()),
           make_part("largest of blocks", kBlocks, block_largest.download()),
           make_part("sum of the grid", 1, total.download()),

@@ -19,6 +19,7 @@ mpconform::Suite conformance_suite() {
       {"tma load", true, conform_tma_load},
       {"tma store", true, conform_tma_store},
       {"tma base", true, conform_tma_base},
+      {"tma matrix", true, conform_tma_matrix},
       {"tma stored maps", true, conform_tma_stored_maps},
       {"im2col", true, conform_im2col},
       {"multicast", true, conform_multicast},

@@ -192,6 +192,18 @@ MP_KERNEL(kWarpSize, 1) replace_base(MP_PARAM(BaseArgs) args) {
   if (thread_index() == 0) tensor_map_copy_with_base(args.made, args.map, args.base);
 }
 
+// ---------------------------------------------------------------- another matrix
+
+struct MatrixArgs {
+  TensorMap map;
+  TensorMap *made;
+  TensorMapMatrix matrix;
+};
+
+MP_KERNEL(kWarpSize, 1) replace_matrix(MP_PARAM(MatrixArgs) args) {
+  if (thread_index() == 0) tensor_map_copy_with_matrix(args.made, args.map, args.matrix);
+}
+
 }  // namespace
 
 Output conform_tma_load(const Device &device, Mistake mistake) {
@@ -232,6 +244,39 @@ Output conform_tma_base(const Device &device, Mistake mistake) {
       {map, made.data(), mistake == Mistake::made ? first.data() : second.data()});
   const auto boxes = load(device, shape, map, made.data(), {{0, 0, 0}, {70, 5, 1}, {-8, 18, 2}});
   return {box_part(shape.name(), shape, boxes)};
+}
+
+/// A map of another matrix, with other columns, rows and stride, is the one that the host encodes.  The
+/// mistake: a row too few.
+Output conform_tma_matrix(const Device &device, Mistake mistake) {
+  const TensorShape &shape = kShapes[0];
+  const Memory<unsigned char> first(device,
+                                    numbered_bytes(shape.tensor_bytes(), shape.element_bytes()));
+  const TensorMap map = tensor_map(shape.spec(first.data()));
+  Output output;
+  for (const auto &[columns, rows] : {std::pair{72, 9}, {1, 1}, {200, 40}}) {
+    TensorShape matrix = shape;
+    matrix.extent[0] = columns;
+    matrix.extent[1] = rows;
+    matrix.extent[2] = 1;
+    matrix.stride[0] = matrix.stride[1] = (columns + 15) / 8 * 8;
+    const Memory<unsigned char> second(
+        device, numbered_bytes(size_t(rows) * size_t(matrix.stride[0]) * 2, 2, 3000));
+    const Memory<TensorMap> made(device, 1);
+    run(device, "replace_matrix", replace_matrix, {1, kWarpSize},
+        {map,
+         made.data(),
+         {second.data(), columns, mistake == Mistake::made && rows > 1 ? rows - 1 : rows,
+          matrix.stride[0] * 2}});
+    const std::vector<Place> places = {
+        {0, 0, 0}, {columns - 3, rows - 2, 0}, {-8, -1, 0}, {0, 0, 1}};
+    const auto boxes = load(device, shape, map, made.data(), places);
+    std::vector<unsigned char> defined;
+    for (const Place &place : places) append_box(defined, matrix, second.download(), place);
+    require_defined(device, mistake, "matrix of " + std::to_string(columns), boxes, defined);
+    output.push_back(box_part("matrix of " + std::to_string(columns), shape, boxes));
+  }
+  return output;
 }
 
 /// One place in gmem has one map after the other, as a workspace that is used again.  The mistake: the

@@ -93,6 +93,48 @@ TEST_CASE("select wgmma: code without sm_90a runs no kernel whose body is empty 
   CHECK_FALSE(choose_gemm_grouped(group, device, tuning, SIZE_MAX, nullptr, &choice));
 }
 
+TEST_CASE("select wgmma: groups whose sizes are on the device") {
+  const mp::GemmTuning &tuning = mp::builtin_gemm_tuning();
+  for (const mp_ragged_t dimension : {MP_RAGGED_M, MP_RAGGED_K}) {
+    mp::RaggedProblem experts{problem(8192, 4096, 1024), dimension, nullptr};
+    experts.all.out.batch_count = 16;
+    if (dimension == MP_RAGGED_M) experts.all.b.stride = 4096 * 1024;
+    const auto best = [&](const mp::Device &device, bool aligned, size_t bytes) {
+      return best_gemm_ragged(experts, device, tuning, aligned, bytes);
+    };
+    const mp::GemmChoice choice = best(h200(), true, SIZE_MAX);
+    CHECK(is_wgmma(choice));
+    CHECK(choice.split_k == 1);
+    CHECK(choice.cluster == 1);
+    const size_t table = mp::wgmma_workspace(16, 0, 1, 128, 256).bytes;
+    CHECK(choice.workspace_bytes == table);
+    CHECK(is_wgmma(best(h200(), true, table)));
+    for (const mp::GemmChoice &other :
+         {best(h200(), true, table - 1), best(h200(), false, SIZE_MAX),
+          best(a100(), true, SIZE_MAX), best(t4(), true, SIZE_MAX),
+          best(h200_without_sm_90a(), true, SIZE_MAX)}) {
+      CHECK(other.kernel->family == mp::GemmFamily::wmma);
+      CHECK(other.workspace_bytes == 0);
+    }
+    const auto why_not_named = [&](const char *name) -> std::string {
+      mp::GemmChoice named;
+      const char *why;
+      if (find_gemm_ragged(experts, h200(), tuning, true, name, &named, &why)) return "";
+      return why == nullptr ? "unknown" : why;
+    };
+    CHECK(why_not_named("wgmma_128x256x64_s4") == "");
+    CHECK(why_not_named("wmma_64x64x32_s4") == "");
+    CHECK(why_not_named("abacus") == "unknown");
+    CHECK(why_not_named("wgmma_128x256x64_s4_c2") ==
+          "works in clusters, which no kernel does for groups");
+    CHECK(why_not_named("wmma_64x64x32_s4_k2").find("split") != std::string::npos);
+    experts.all.out.m = int64_t{1} << 31;  // a share of it would do
+    CHECK(why_not_named("wgmma_128x256x64_s4") == "needs dimensions below 2^31");
+    experts.all.out.m = experts.all.out.n = 8;
+    CHECK(why_not_named("gemv") == "has no code for groups whose sizes are on the device");
+  }
+}
+
 TEST_CASE("select wgmma: each reason why a kernel cannot run") {
   const mp::GemmProblem p = problem(1024, 1024, 1024);
   for (const char *const name : kWgmma) {

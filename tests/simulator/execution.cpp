@@ -141,6 +141,7 @@ template <class T>
 struct ReduceArgs {
   const T *in;
   T *sums, *maxima;
+  T *running_sums, *running_maxima;
 };
 
 template <class T>
@@ -148,15 +149,20 @@ MP_KERNEL(64, 1)
 reduce_warps(MP_PARAM(ReduceArgs<T>) args) {
   args.sums[thread_index()] = warp_reduce<Sum>(args.in[thread_index()]);
   args.maxima[thread_index()] = warp_reduce<Max>(args.in[thread_index()]);
+  args.running_sums[thread_index()] = warp_scan<Sum>(args.in[thread_index()]);
+  args.running_maxima[thread_index()] = warp_scan<Max>(args.in[thread_index()]);
 }
 
 template <class T>
 void check_warp_reduce() {
-  std::vector<T> in(64), sums(64), maxima(64);
+  std::vector<T> in(64), sums(64), maxima(64), running_sums(64), running_maxima(64);
   for (int i = 0; i < 64; i++) in[i] = static_cast<T>(i * 37 % 64);
-  run(reduce_warps<T>, {1, 64}, {in.data(), sums.data(), maxima.data()});
+  run(reduce_warps<T>, {1, 64},
+      {in.data(), sums.data(), maxima.data(), running_sums.data(), running_maxima.data()});
   for (int t = 0; t < 64; t++) {
-    const auto first = in.begin() + t / 32 * 32;
+    const auto first = in.begin() + t / 32 * 32, behind = in.begin() + t + 1;
+    CHECK(running_sums[t] == std::accumulate(first, behind, T{0}));
+    CHECK(running_maxima[t] == *std::max_element(first, behind));
     CHECK(sums[t] == std::accumulate(first, first + 32, T{0}));
     CHECK(maxima[t] == *std::max_element(first, first + 32));
   }
@@ -180,7 +186,8 @@ template <int kThreads>
 void check_block_reduce() {
   std::vector<double> in(kThreads), sums(2), maxima(1);
   for (int i = 0; i < kThreads; i++) in[i] = i * 37 % kThreads - 5;
-  run(reduce_block<kThreads>, {1, kThreads}, {in.data(), sums.data(), maxima.data()});
+  run(reduce_block<kThreads>, {1, kThreads},
+      {in.data(), sums.data(), maxima.data(), nullptr, nullptr});
   CHECK(sums[0] == std::accumulate(in.begin(), in.end(), 0.0));
   CHECK(sums[1] == std::inner_product(in.begin(), in.end(), in.begin(), 0.0));
   CHECK(maxima[0] == *std::max_element(in.begin(), in.end()));

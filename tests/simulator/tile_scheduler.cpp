@@ -1,5 +1,6 @@
 // Which tiles the blocks of a persistent grid compute: every tile of every batch item and slice once,
 // whatever the number of tiles, blocks and clusters.
+#include <bit>
 #include <set>
 #include <tuple>
 
@@ -104,9 +105,11 @@ using Tile = mp::WgmmaTile128x128;
 
 struct Product {
   int m, n, k;
+  int m0 = 0, k0 = 0;  ///< where rows and k begin; m and k are their ends
 };
 
-void check_group(const std::vector<Product> &products, int num_blocks) {
+void check_group(const std::vector<Product> &products, int num_blocks,
+                 bool tiles_in_table = false) {
   std::vector<std::byte> memory(256 + kWgmmaTableHeaderBytes +
                                 products.size() * mp::kWgmmaItemBytes);
   WgmmaArgs args{};
@@ -119,23 +122,71 @@ void check_group(const std::vector<Product> &products, int num_blocks) {
     item.m = products[i].m;
     item.n = products[i].n;
     item.k = products[i].k;
+    item.m0 = products[i].m0;
+    item.k0 = products[i].k0;
     item.first_tile = args.num_work_tiles;
-    const int tiles = ceil_div(item.m, Tile::kM) * ceil_div(item.n, Tile::kN);
+    const int tiles = ceil_div(item.m - item.m0, Tile::kM) * ceil_div(item.n, Tile::kN);
     args.num_work_tiles += static_cast<uint32_t>(tiles);
     expected += static_cast<size_t>(tiles);
   }
+  args.header().num_tiles = args.num_work_tiles;
+  args.tiles_in_table = tiles_in_table;
+  if (tiles_in_table) args.num_work_tiles += 17;
   std::set<std::tuple<const WgmmaItem *, int, int>> seen;
   for (const WgmmaWorkTile &work : tiles_of<Tile>(args, num_blocks, 1)) {
     CHECK(work.inside);
     CHECK(work.m0 < work.item->m);
     CHECK(work.n0 < work.item->n);
-    CHECK(work.k_tiles == ceil_div(work.item->k, Tile::kK));
+    CHECK((work.m0 - work.item->m0) % Tile::kM == 0);
+    CHECK(work.m0 >= work.item->m0);
+    CHECK(work.k0 == work.item->k0);
+    CHECK(work.k_tiles == std::max(ceil_div(work.item->k - work.k0, Tile::kK), 1));
     CHECK(seen.insert({work.item, work.m0, work.n0}).second);
   }
   CHECK(seen.size() == expected);
 }
 
+/// Walks as a block does, `step` tiles at a time, and counts what it looks at.
+void check_search(const std::vector<uint32_t> &tiles, uint32_t step) {
+  std::vector<uint32_t> first_tile;
+  uint32_t sum = 0;
+  for (const uint32_t of_item : tiles) {
+    first_tile.push_back(sum);
+    sum += of_item;
+  }
+  const auto count = static_cast<uint32_t>(tiles.size());
+  INFO(count << " items, " << sum << " tiles, step " << step);
+  uint32_t item = 0;
+  for (uint32_t number = 0; number < sum; number += step) {
+    uint32_t expected = item;
+    while (expected + 1 < count && first_tile[expected + 1] <= number) expected++;
+    int looks = 0;
+    const uint32_t before = item;
+    item = find_item(before, count, number, [&](uint32_t i) {
+      looks++;
+      return first_tile.at(i);
+    });
+    REQUIRE(item == expected);
+    REQUIRE(number - first_tile[item] < tiles[item]);
+    REQUIRE(looks <= 2 * static_cast<int>(std::bit_width(item - before)) + 1);
+  }
+}
+
 }  // namespace
+
+TEST_CASE("tile scheduler: the item of a tile is found by few looks") {
+  std::vector<uint32_t> mixed = {0, 0, 1000, 1, 0, 1, 0, 0, 7, 0};
+  for (uint32_t i = 0; i < 300; i++) mixed.push_back(i % 3);
+  mixed.insert(mixed.begin() + 100, 50, 0);
+  for (const uint32_t step : {1u, 2u, 3u, 7u, 64u, 132u, 5000u}) {
+    check_search({1}, step);
+    check_search({500}, step);
+    check_search({0, 0, 5}, step);
+    check_search({5, 0, 0}, step);
+    check_search(std::vector<uint32_t>(777, 1), step);
+    check_search(mixed, step);
+  }
+}
 
 TEST_CASE("tile scheduler: every tile of a batch and every slice of k is computed once") {
   check_batches<mp::WgmmaTile128x256>();
@@ -169,6 +220,11 @@ TEST_CASE("tile scheduler: every tile of a group is computed once") {
     check_group(products, blocks);
     check_group({products[1]}, blocks);
     check_group({products[0], products[0], products[0], products[5]}, blocks);
+    check_group(std::vector<Product>(199, {9, 9, 9}), blocks);
+    check_group({{5, 40, 64}, {300, 40, 64, 5}, {300, 40, 64, 300}, {433, 40, 64, 300}}, blocks,
+                true);
+    check_group({{200, 150, 5}, {200, 150, 200, 0, 5}, {200, 150, 200, 0, 200}}, blocks, true);
+    check_group({{900, 900, 1}, {0, 5, 1}, {5, 0, 1}, {1, 1, 1}, {0, 0, 1}, {2, 2, 2}}, blocks);
   }
 }
 

@@ -1,4 +1,5 @@
 // TMA in the simulator: a kernel that breaks a rule gets a report with the rule and the line.
+#include "kernels/simt/sim/tensor_map.h"
 #include "tma.h"
 
 using namespace mp::host;
@@ -295,6 +296,40 @@ TEST_CASE("tma: maps that a kernel makes are those of another base") {
   });
 }
 
+namespace {
+
+struct MakeMatrixArgs {
+  mp::TensorMap map;
+  mp::TensorMap *made;
+  TensorMapMatrix matrix;
+};
+
+MP_KERNEL(kThreads, 1) make_map_of_matrix(MP_PARAM(MakeMatrixArgs) args) {
+  if (thread_index() == 0) tensor_map_copy_with_matrix(args.made, args.map, args.matrix);
+}
+
+}  // namespace
+
+TEST_CASE("tma: the map that a kernel makes of a matrix is the one that the host encodes") {
+  const Tensor any(kSwizzled);
+  alignas(128) mp::TensorMap made;
+  for (const auto &[columns, rows] : {std::pair{64, 32}, {1, 1}, {7, 2}, {129, 1}, {130, 500}}) {
+    TensorShape shape = kSwizzled;
+    shape.columns = columns;
+    shape.rows = rows;
+    shape.matrices = 1;
+    shape.row_stride = shape.matrix_stride = (columns + 7) / 8 * 8;
+    Tensor tensor(shape);
+    run(make_map_of_matrix, {1, kThreads},
+        {any.map(), &made, {tensor.base(), columns, rows, shape.row_stride * 2}});
+    engine::TensorMapFields fields = engine::fields_of(made);
+    CHECK(fields.made_by_kernel);
+    fields.made_by_kernel = false;
+    const mp::TensorMap bits = std::bit_cast<mp::TensorMap>(fields), encoded = tensor.map();
+    CHECK(std::equal(bits.opaque, bits.opaque + 16, encoded.opaque));
+  }
+}
+
 TEST_CASE_METHOD(Fixture, "tma: maps that no kernel can make") {
   const Maps m = maps;
   alignas(128) mp::TensorMap made[2];
@@ -306,8 +341,16 @@ TEST_CASE_METHOD(Fixture, "tma: maps that no kernel can make") {
   check_violation(make(misaligned, base), {"makes a tensor map that is not 128-byte aligned"});
   check_violation(make(made, base + 8), {"of a base that is not 16-byte aligned"});
   check_violation(make(made, nullptr), {"of a base that is not 16-byte aligned"});
-  // A map that is made again must be acquired again.
   auto *const target = made;
+  const auto make_matrix = [=](const TensorMapMatrix &matrix) {
+    return [=] { noted_line = __LINE__, tensor_map_copy_with_matrix(target, m.plain, matrix); };
+  };
+  check_violation(make_matrix({base, 0, 5, 16}), {"makes a tensor map of 0 columns and 5 rows"});
+  check_violation(make_matrix({base, 5, -1, 16}), {"makes a tensor map of 5 columns and -1 rows"});
+  check_violation(make_matrix({base, 5, 5, 24}), {"of rows that are 24 bytes apart"});
+  check_violation(make_matrix({base, 5, 5, 0}), {"of rows that are 0 bytes apart"});
+  check_violation(make_matrix({base + 8, 5, 5, 16}), {"of a base that is not 16-byte aligned"});
+  // A map that is made again must be acquired again.
   const ModeScope scope({true, 2, engine::CopyTiming::random});
   const auto make_use_make_use = [=] {
     if (thread_index() != 0) return;

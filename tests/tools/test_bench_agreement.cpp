@@ -227,7 +227,8 @@ TEST_CASE("bench: every epilogue computes the same by two kernels, and misses wh
 
 TEST_CASE("bench: batches and groups are what a loop computes", "[bench]") {
   const Machine machine(MP_DEVICE_HOST);
-  const BatchForm form = GENERATE(BatchForm::kStrided, BatchForm::kPointers, BatchForm::kGrouped);
+  const BatchForm form =
+      GENERATE(BatchForm::kStrided, BatchForm::kPointers, BatchForm::kGrouped, BatchForm::kRagged);
   CAPTURE(name_of(form));
   BatchedShape shape{form, 3, shape_of(40, 72, 64)};
   RandomPool pool(machine, MP_FP16);
@@ -235,6 +236,6 @@ TEST_CASE("bench: batches and groups are what a loop computes", "[bench]") {
   CHECK(problem.difference_to(Loop(machine, shape), 0) == "");
   // The last of them left out.
   shape.count = 2;
-  if (form != BatchForm::kGrouped)
+  if (!is_group(form))
     CHECK_THAT(problem.difference_to(Loop(machine, shape), 0), StartsWith("2880 of 8640"));
 }

@@ -203,5 +203,5 @@ TEST_CASE("bench: epilogues and batches are measured in every form", "[bench]") 
   for (const mpbench::BatchedShape &shape :
        mpbench::read_batched_shapes(parse({"--quick"}), on_host))
     forms.insert(name_of(shape.form));
-  CHECK(forms == std::set<std::string>{"strided", "pointers", "grouped"});
+  CHECK(forms == std::set<std::string>{"strided", "pointers", "grouped", "ragged"});
 }

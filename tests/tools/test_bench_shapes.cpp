@@ -245,8 +245,17 @@ TEST_CASE("bench: a batch, a batch with pointers and a group are so many GEMMs",
   CHECK(at[3].out == 18 * 8);
   CHECK(shape.flop() == 18 * 2.0 * 8 * 10);
 
-  for (const char *line : {"", "strided,3,6,8,10", "strided,0,6,8,10,NT,", "ragged,3,6,8,10,NT,",
-                           "strided,x,6,8,10,NT,"}) {
+  shape.form = mpbench::BatchForm::kRagged;
+  CHECK(shape.rows() == 18);
+  const mp_gemm_desc_t ragged = mpbench::make_desc(shape, MP_FP16);
+  CHECK(ragged.m == 18);
+  CHECK(ragged.batch_count == 3);
+  CHECK(ragged.stride_a == 0);
+  CHECK(ragged.stride_b == 80);
+  CHECK(ragged.stride_d == 0);
+
+  for (const char *line : {"", "strided,3,6,8,10", "strided,0,6,8,10,NT,", "rugged,3,6,8,10,NT,",
+                           "ragged,3,6,8,10,TN,", "strided,x,6,8,10,NT,"}) {
     CAPTURE(line);
     CHECK_THROWS_AS(mpbench::parse_batched(line), std::runtime_error);
   }

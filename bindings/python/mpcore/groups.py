@@ -7,7 +7,7 @@ import struct
 from typing import Any, Optional, Sequence, Tuple
 
 from . import _epilogue, _sys
-from ._gemm import leading
+from ._gemm import leading, matrix
 from ._library import check, lib
 from .arrays import HOST, View
 from .context import Context, stream_pointer
@@ -90,6 +90,58 @@ def gemm_grouped_workspace_size(context: Context, products: Sequence[Sequence[An
     """Bytes with which gemm_grouped is fastest."""
     desc, items, count = _group(context, products, 1.0, 0.0, None)
     return _epilogue.bytes_of(lib.mp_gemm_grouped_workspace_size, context.handle, ctypes.byref(desc), count, items)
+
+
+def gemm_ragged(context: Context, a: Any, b: Any, ends: Any, out: Any, *, c: Any = None, alpha: float = 1.0,
+                beta: float = 0.0, amax: Any = None, found_inf: Any = None, scale: Any = None, workspace: Any = None,
+                kernel: Optional[str] = None, stream: Any = None) -> None:
+    """Groups whose sizes only the device knows: `ends`, an int32 array, says where each one ends.  They
+    share the rows of a and out where b is a batch, one matrix for each group, and the k of a and b where
+    out is one; c is out where it is not given.  What lies past the last end is neither read nor written."""
+    desc, ragged, views = _ragged(context, a, b, out, c)
+    desc.alpha, desc.beta = alpha, beta
+    desc.kernel = kernel.encode() if kernel else None
+    last = context.check_array(ends, "ends", dtype="int32", size=desc.batch_count)
+    epilogue = _epilogue.make(context, 0, amax=amax, found_inf=found_inf, scale=scale)
+    check(lib.mp_gemm_ragged(context.handle, ctypes.byref(desc), ragged, last.address,
+                             *[got.address for got in views], ctypes.byref(epilogue),
+                             *_epilogue.workspace_of(context, workspace), stream_pointer(stream)))
+
+
+def gemm_ragged_workspace_size(context: Context, a: Any, b: Any, out: Any) -> int:
+    """Bytes with which gemm_ragged is fastest, whatever the ends are."""
+    desc, ragged, _ = _ragged(context, a, b, out, None)
+    return _epilogue.bytes_of(lib.mp_gemm_ragged_workspace_size, context.handle, ctypes.byref(desc), ragged)
+
+
+def _ragged(context: Context, a: Any, b: Any, out: Any, c: Any) -> tuple:
+    va, vb = context.check_array(a, "a", dense=False), context.check_array(b, "b", dense=False)
+    vd = context.check_array(out, "out", writable=True, dense=False)
+    vc = vd if c is None else context.check_array(c, "c", dense=False)
+    dimensions = tuple(len(got.shape) for got in (va, vb, vd))
+    if dimensions not in ((2, 3, 2), (2, 2, 3)):
+        raise ValueError(f"a, b and out have {dimensions} dimensions, not (2, 3, 2) or (2, 2, 3)")
+    ragged, groups = (_sys.MP_RAGGED_M, vb.shape[0]) if dimensions[1] == 3 else (_sys.MP_RAGGED_K, vd.shape[0])
+    (m, k), n = va.shape, vb.shape[-1]
+    if vb.shape[-2] != k:
+        raise ValueError(f"b has {vb.shape[-2]} rows, a {k} columns")
+    if va.dtype != vb.dtype:
+        raise TypeError(f"a has elements of {va.dtype}, b of {vb.dtype}")
+    for name, got in (("out", vd), ("c", vc)):
+        if got.shape[-2:] != (m, n) or got.shape != vd.shape:
+            raise ValueError(f"{name} has the shape {got.shape}, not {vd.shape[:-2] + (m, n)}")
+        if got.dtype != vd.dtype:
+            raise TypeError(f"{name} has elements of {got.dtype}, not {vd.dtype}")
+    desc = _sys.mp_gemm_desc_default(m, n, k, va.mp_dtype, vd.mp_dtype)
+    desc.batch_count = groups
+    desc.op_a, desc.lda = matrix(va, "a")
+    desc.op_b, desc.ldb = matrix(vb, "b")
+    desc.ldd, desc.ldc = _rows(vd, "out"), _rows(vc, "c")
+    if ragged == _sys.MP_RAGGED_M:
+        desc.stride_b = vb.strides[0]
+    else:
+        desc.stride_d, desc.stride_c = vd.strides[0], vc.strides[0]
+    return desc, ragged, (va, vb, vc, vd)
 
 
 def _group(context: Context, products: Sequence[Sequence[Any]], alpha: float, beta: float,

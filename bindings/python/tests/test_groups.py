@@ -73,6 +73,32 @@ class Groups(unittest.TestCase):
             mpcore.gemm_grouped(self.context, [products[0][:2]])
         mpcore.gemm_grouped(self.context, [])
 
+    def test_ragged(self):
+        m, n, k, ends = 6, 3, 4, [2, 2, 5]
+        a, b = integers(m * k, 1), [integers(k * n, i + 2) for i in range(3)]
+        last = self.context.array(Floats(ends, (3,), "<i4"))
+        out = self.context.array(Floats([7] * m * n, (m, n)))
+        wide, batch = self.fp16(a, (m, k)), self.fp16(sum(b, []), (3, k, n))
+        space = self.context.empty(max(256, mpcore.gemm_ragged_workspace_size(self.context, wide, batch, out)), "uint8")
+        mpcore.gemm_ragged(self.context, wide, batch, last, out, alpha=2, workspace=space)
+        rows = [(begin, end, b[i]) for i, (begin, end) in enumerate(zip([0, *ends], ends))]
+        wanted = [2 * v for begin, end, of in rows for v in product(a[begin * k:end * k], of, end - begin, n, k)]
+        self.assertEqual(values(out), wanted + [7] * (m - ends[-1]) * n)  # the last row is in no group
+
+        # The gradients of the weights: k is what the groups share.
+        dy = integers(m * n, 9)
+        grads = self.context.array(Floats([1] * 3 * k * n, (3, k, n)))
+        mpcore.gemm_ragged(self.context, wide.T, self.fp16(dy, (m, n)), last, grads, beta=1)
+        wanted = [1 + sum(a[r * k + i] * dy[r * n + j] for r in range(begin, end))
+                  for begin, end, _ in rows for i in range(k) for j in range(n)]
+        self.assertEqual(values(grads), wanted)
+        with self.assertRaisesRegex(ValueError, r"have \(2, 2, 2\) dimensions"):
+            mpcore.gemm_ragged(self.context, wide, wide.T, last, out)
+        with self.assertRaisesRegex(ValueError, r"out has the shape \(6, 4\), not \(6, 3\)"):
+            mpcore.gemm_ragged(self.context, wide, batch, last, wide)
+        with self.assertRaises((TypeError, ValueError)):
+            mpcore.gemm_ragged(self.context, wide, batch, out, out)
+
     def test_kernels(self):
         kernels = mpcore.gemm_kernels(self.context, 16, 16, 16, "fp16", "fp32")
         able = [info for info in kernels if info.why_not is None]

@@ -119,6 +119,16 @@ numbered! {
 }
 
 numbered! {
+    /// The dimension that the groups of mp\_gemm\_ragged share.
+    Ragged {
+        /// rows: forward pass and input gradients of the experts of a layer
+        M = 0,
+        /// k: their weight gradients
+        K = 1,
+    }
+}
+
+numbered! {
     /// The three passes of a convolutional layer.
     ConvOp {
         /// `MP_CONV_FPROP`

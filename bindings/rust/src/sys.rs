@@ -136,6 +136,13 @@ pub const MP_ACT_DRELU: mp_activation_t = 3;
 /// backward: multiplies by gelu'(aux)
 pub const MP_ACT_DGELU: mp_activation_t = 4;
 
+/// The dimension that the groups of mp\_gemm\_ragged share.
+pub type mp_ragged_t = u32;
+/// rows: forward pass and input gradients of the experts of a layer
+pub const MP_RAGGED_M: mp_ragged_t = 0;
+/// k: their weight gradients
+pub const MP_RAGGED_K: mp_ragged_t = 1;
+
 /// The three passes of a convolutional layer.
 pub type mp_conv_op_t = u32;
 pub const MP_CONV_FPROP: mp_conv_op_t = 0;
@@ -1438,6 +1445,50 @@ extern "C" {
     /// An error names the product, "mp\_gemm\_grouped: items\[3\].lda = 60 is smaller than k = 64", and
     /// then none of them has been enqueued.
     pub fn mp_gemm_grouped(context: mp_context_t, desc: *const mp_gemm_desc_t, count: i32, items: *const mp_gemm_group_item_t, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// Bytes of workspace with which mp\_gemm\_ragged is fastest, whatever the ends are.
+    /// @param bytes  host, out.
+    pub fn mp_gemm_ragged_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, ragged: mp_ragged_t, bytes: *mut usize) -> mp_status_t;
+
+    /// Products of groups whose sizes only the device knows, such as the tokens that each expert of a layer
+    /// got.  desc-\>batch\_count groups share the dimension `ragged`; group i has its elements from
+    /// ends\[i - 1\] on (from 0 on, the first) up to and without ends\[i\]:
+    ///
+    /// ```text
+    ///     MP_RAGGED_M:  D[rows of i] = epilogue(alpha op(A)[rows of i] op(B_i) + beta C[rows of i])
+    ///     MP_RAGGED_K:  D_i = epilogue(alpha op(A)[:, k of i] op(B)[k of i, :] + beta C_i)
+    ///
+    /// ```
+    /// The host never reads the ends nor waits for them: the call can be captured into a CUDA graph, and a
+    /// replay finds the ends that are there then.  What is launched depends on desc alone.
+    ///
+    /// @param desc  of all groups together: in the dimension that they share, m or k is the most that the
+    /// ```text
+    ///              ends may come to.  MP_RAGGED_M: op(A) is m x k, C and D are m x n; B_i = B + i stride_b,
+    ///              stride_b = 0 is one B for all, and the other strides must be 0.  MP_RAGGED_K: op(A)
+    ///              is m x k, op(B) k x n; C_i = C + i stride_c, D_i = D + i stride_d, and stride_a and
+    ///              stride_b must be 0.
+    /// ```
+    /// @param ends  device, desc-\>batch\_count elements that rise (equal ones: an empty group), read when
+    /// ```text
+    ///              the kernels run.  An end that lies before its predecessor counts as equal to it, one
+    ///              past m or k as m or k: bad ends never read or write beyond the matrices.
+    /// ```
+    /// @param A,B,C,D  as in mp\_gemm.  MP\_RAGGED\_M: rows at and past the last end are not read, and those
+    /// ```text
+    ///              of D not written.  MP_RAGGED_K: elements of k past the last end are not read; an
+    ///              empty group computes epilogue(beta C_i), zeros with beta = 0.
+    /// ```
+    /// @param epilogue   host, optional: scale, amax and found\_inf, shared by all groups.  Everything else
+    /// ```text
+    ///                   is unsupported here and must be 0.
+    /// ```
+    /// @param workspace  device, 256-byte aligned, optional; see mp\_gemm\_ragged\_workspace\_size.
+    ///
+    /// Edge cases, alignment and accuracy as in mp\_gemm; the order of a sum also depends on where in k its
+    /// group begins.
+    /// Source: jax.lax.ragged\_dot; torch.\_grouped\_mm, whose offs are the ends.
+    pub fn mp_gemm_ragged(context: mp_context_t, desc: *const mp_gemm_desc_t, ragged: mp_ragged_t, ends: *const i32, A: *const c_void, B: *const c_void, C: *const c_void, D: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype\_out = dtype.
     pub fn mp_conv2d_desc_init(desc: *mut mp_conv2d_desc_t, struct_size: usize, n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s: i32, dtype: mp_dtype_t) -> mp_status_t;

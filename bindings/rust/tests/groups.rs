@@ -90,6 +90,65 @@ fn groups_of_different_shapes() {
 }
 
 #[test]
+fn groups_whose_sizes_the_device_knows() {
+    let c = context();
+    let (m, n, k, ends) = (6, 3, 4, [2, 2, 5]);
+    let (a, b) = (up(&c, m * k, 1), up(&c, 3 * k * n, 2));
+    let last = c.upload(&ends).unwrap();
+    let d = c.upload(&vec![7.0f32; m * n]).unwrap();
+    let bytes = c.gemm(m, n, k).batch(3, 0, k * n, 0).ragged_workspace_size::<F16, f32>(Ragged::M);
+    let space = c.alloc::<u8>(bytes.unwrap().max(256)).unwrap();
+    let by_rows = || c.gemm(m, n, k).batch(3, 0, k * n, 0);
+    by_rows().workspace(&space).run_ragged(Ragged::M, &last, &a, &b, &d).unwrap();
+    let (rows, weights) = (integers(m * k, 1), integers(3 * k * n, 2));
+    let mut wanted = vec![7.0; m * n]; // the last row is in no group
+    let mut begin = 0;
+    for (i, &end) in ends.iter().enumerate() {
+        let (begin_row, end_row) = (begin, end as usize);
+        let of = product(
+            &rows[begin_row * k..end_row * k],
+            &weights[i * k * n..(i + 1) * k * n],
+            end_row - begin_row,
+            n,
+            k,
+        );
+        wanted[begin_row * n..end_row * n].copy_from_slice(&of);
+        begin = end_row;
+    }
+    assert_eq!(d.to_vec().unwrap(), wanted);
+    refused(
+        by_rows().run_ragged(Ragged::M, &c.upload(&[1, 2]).unwrap(), &a, &b, &d),
+        "gemm_ragged: ends has 2 elements, 3 are needed",
+    );
+    let short = c.upload(&[0.0f32]).unwrap();
+    refused(
+        by_rows().run_ragged(Ragged::M, &last, &a, &b, &short),
+        "gemm_ragged: d has 1 elements, 18 are needed",
+    );
+
+    // The gradients of the weights: k is what the groups share.
+    let (dy, grads) = (up(&c, m * n, 5), c.upload(&vec![1.0f32; 3 * k * n]).unwrap());
+    c.gemm(k, n, m)
+        .transpose_a()
+        .batch(3, 0, 0, k * n)
+        .beta(1.0)
+        .run_ragged(Ragged::K, &last, &a, &dy, &grads)
+        .unwrap();
+    let dy = integers(m * n, 5);
+    let mut wanted = Vec::new();
+    let mut begin = 0;
+    for &end in &ends {
+        for (i, j) in (0..k * n).map(|at| (at / n, at % n)) {
+            wanted.push(
+                1.0 + (begin..end as usize).map(|r| rows[r * k + i] * dy[r * n + j]).sum::<f32>(),
+            );
+        }
+        begin = end as usize;
+    }
+    assert_eq!(grads.to_vec().unwrap(), wanted);
+}
+
+#[test]
 fn every_kernel_by_name() {
     let c = context();
     let (a, b) = (up(&c, 256, 1), up(&c, 256, 2));

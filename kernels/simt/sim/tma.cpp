@@ -19,6 +19,7 @@ constexpr size_t kSwizzledBoxAlignment = 1024;
 constexpr size_t kMapAlignment = 64;       // of a map that a copy uses
 constexpr size_t kMadeMapAlignment = 128;  // of a map that a kernel makes
 constexpr size_t kBaseAlignment = 16;
+constexpr int64_t kStrideAlignment = 16;
 
 /// The name of a primitive, and the place of the call.
 struct Call {
@@ -56,6 +57,18 @@ TensorMapFields check_im2col_map(const TensorMap &map, const char *primitive,
   if (!fields.im2col)
     violation(where, "passes a tensor map to %s that is no im2col map", primitive);
   return fields;
+}
+
+void put_made_map(TensorMap *gmem_dst, TensorMapFields fields, const void *base,
+                  source_location where) {
+  if (!is_aligned(gmem_dst, kMadeMapAlignment))
+    violation(where, "makes a tensor map that is not 128-byte aligned");
+  if (base == nullptr || !is_aligned(base, kBaseAlignment))
+    violation(where, "makes a tensor map of a base that is not 16-byte aligned");
+  fields.base = static_cast<std::byte *>(const_cast<void *>(base));
+  fields.made_by_kernel = true;
+  *gmem_dst = std::bit_cast<TensorMap>(fields);
+  async_proxy().fresh_maps.erase(gmem_dst);
 }
 
 /// PTX ISA: "The filter corner location must be within the bounding box."  It does not define starts
@@ -230,15 +243,23 @@ void async_proxy_fence() {
 
 void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from, const void *base,
                                source_location where) {
-  TensorMapFields fields = check_tiled_map(from, "tensor_map_copy_with_base", where);
-  if (!is_aligned(gmem_dst, kMadeMapAlignment))
-    violation(where, "makes a tensor map that is not 128-byte aligned");
-  if (base == nullptr || !is_aligned(base, kBaseAlignment))
-    violation(where, "makes a tensor map of a base that is not 16-byte aligned");
-  fields.base = static_cast<std::byte *>(const_cast<void *>(base));
-  fields.made_by_kernel = true;
-  *gmem_dst = std::bit_cast<TensorMap>(fields);
-  async_proxy().fresh_maps.erase(gmem_dst);
+  const TensorMapFields fields = check_tiled_map(from, "tensor_map_copy_with_base", where);
+  put_made_map(gmem_dst, fields, base, where);
+}
+
+void tensor_map_copy_with_matrix(TensorMap *gmem_dst, const TensorMap &from,
+                                 const TensorMapMatrix &matrix, source_location where) {
+  TensorMapFields fields = check_tiled_map(from, "tensor_map_copy_with_matrix", where);
+  if (matrix.cols < 1 || matrix.rows < 1)
+    violation(where, "makes a tensor map of %d columns and %d rows", matrix.cols, matrix.rows);
+  if (matrix.row_bytes < 1 || matrix.row_bytes % kStrideAlignment != 0)
+    violation(where, "makes a tensor map of rows that are %lld bytes apart",
+              static_cast<long long>(matrix.row_bytes));
+  fields.extent[0] = matrix.cols;
+  fields.extent[1] = matrix.rows;
+  fields.extent[2] = 1;
+  fields.stride_bytes[0] = fields.stride_bytes[1] = matrix.row_bytes;
+  put_made_map(gmem_dst, fields, matrix.base, where);
 }
 
 void tensor_map_acquire(const TensorMap *gmem, source_location where) {

@@ -21,7 +21,8 @@ STAGES = {
 # the others.
 CONFORMANCE_CASES = (
     "conversions", "shuffles", "reductions", "atomics", "early launches", "async copies", "vectors", "wmma",
-    "barriers", "tma load", "tma store", "tma base", "tma stored maps", "im2col", "multicast", "wgmma", "stmatrix")
+    "barriers", "tma load", "tma store", "tma base", "tma matrix", "tma stored maps", "im2col", "multicast", "wgmma",
+    "stmatrix")
 
 # A fault on the device ends a process's context and with it all tests that follow, so the library's
 # tests run in several processes.  The last takes what the others leave.

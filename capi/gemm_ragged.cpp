@@ -1,0 +1,102 @@
+// mpcore/gemm.h, groups whose sizes the device alone knows: mp_gemm_ragged.
+#include "capi/choice.h"
+#include "capi/gemm_problem.h"
+#include "capi/nvtx_payload.h"
+
+namespace mp {
+
+namespace {
+
+constexpr char kFunction[] = "mp_gemm_ragged";
+
+/// What the groups share has no stride: it lies behind each other.
+void require_no_stride(const Matrix &matrix, mp_ragged_t ragged) {
+  MP_REQUIRE(matrix.stride == 0, MP_ERROR_INVALID_ARGUMENT, matrix.stride_name, " = ",
+             matrix.stride, " must be 0 with ",
+             ragged == MP_RAGGED_M ? "MP_RAGGED_M: the groups share the rows"
+                                   : "MP_RAGGED_K: the groups share k");
+}
+
+mp_gemm_desc_t read_desc(const mp_gemm_desc_t *user, const mp_ragged_t &ragged) {
+  const mp_gemm_desc_t d = read_struct(user, "desc");
+  require_enum(ragged, "ragged", MP_RAGGED_M, MP_RAGGED_K);
+  check_operation(d);
+  check_shape(d);
+  require_no_stride(matrix_a(d), ragged);
+  if (ragged == MP_RAGGED_M) {
+    require_no_stride(matrix_c(d), ragged);
+    require_no_stride(matrix_d(d), ragged);
+  } else {
+    require_no_stride(matrix_b(d), ragged);
+    require_separate_items(matrix_d(d), d.batch_count);
+  }
+  return d;
+}
+
+GemmChoice choose_ragged(const RaggedProblem &problem, const Context &context, bool aligned,
+                         const char *kernel, size_t workspace_bytes) {
+  return choose_kernel(best_gemm_ragged, find_gemm_ragged, context, problem, aligned, kernel,
+                       workspace_bytes);
+}
+
+/// Empty, or why a slower kernel runs, which the caller can change.
+std::string why_slow(const RaggedProblem &problem, const Context &context, bool aligned,
+                     const char *kernel, size_t workspace_bytes) {
+  const std::string reason = slow_path_reason(problem.all, context.device, aligned);
+  if (!reason.empty() || kernel != nullptr) return reason;
+  const size_t wanted = choose_ragged(problem, context, aligned, nullptr, SIZE_MAX).workspace_bytes;
+  if (workspace_bytes >= wanted) return "";
+  return "workspace_bytes = " + std::to_string(workspace_bytes) +
+         ", but the fastest kernel needs " + std::to_string(wanted);
+}
+
+/// A checked problem, on its way to the device.
+void run(const Context &context, const RaggedProblem &problem, bool aligned, const char *kernel,
+         const Workspace &workspace, mp_stream_t stream) {
+  const GemmChoice choice = choose_ragged(problem, context, aligned, kernel, workspace.bytes);
+  log_slow_path(context, kFunction,
+                [&] { return why_slow(problem, context, aligned, kernel, workspace.bytes); });
+  log_choice(context, kFunction, problem.all, choice);
+  context.backend.gemm_ragged(context.device, problem, choice, workspace.ptr, stream);
+}
+
+}  // namespace
+
+}  // namespace mp
+
+mp_status_t mp_gemm_ragged_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
+                                          mp_ragged_t ragged, size_t *bytes) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    mp::require_pointer(bytes, "bytes");
+    const mp_gemm_desc_t d = mp::read_desc(desc, ragged);
+    const mp::RaggedProblem problem{mp::gemm_problem(d), ragged, nullptr};
+    size_t needed = 0;
+    if (!mp::is_empty(d)) {
+      needed =
+          mp::choose_ragged(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX).workspace_bytes;
+    }
+    *bytes = needed;
+  });
+}
+
+mp_status_t mp_gemm_ragged(mp_context_t context, const mp_gemm_desc_t *desc, mp_ragged_t ragged,
+                           const int32_t *ends, const void *A, const void *B, const void *C,
+                           void *D, const mp_epilogue_t *epilogue, void *workspace,
+                           size_t workspace_bytes, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_gemm_desc_t d = mp::read_desc(desc, ragged);
+    mp::RaggedProblem problem{mp::gemm_problem(d), ragged, ends};
+    problem.all.out.epilogue = mp::read_scaling_epilogue(epilogue, mp::kFunction);
+    mp::check_operands({A, B, C, D}, d, mp_dtype_size(d.dtype_ab), mp_dtype_size(d.dtype_cd));
+    mp::require_aligned(ends, "ends");
+    const mp::Workspace space{workspace, workspace_bytes};
+    mp::check_workspace(space);
+    if (mp::is_empty(d)) return;
+
+    mp::require_device(ends, "ends");
+    mp::set_data(problem.all, {A, B, C, D});
+    mp::run(c, problem, mp::has_fast_alignment(A, B), d.kernel, space, stream);
+  });
+}

@@ -1,0 +1,115 @@
+// One mp_gemm_ragged: groups whose sizes the device alone knows.
+//
+// WMMA and CUDA cores find the group of each tile themselves.  For wgmma a small launch makes the table of a
+// group of products, in which A, B or D end where the group does: TMA then brings zeros from behind it and
+// stores nothing there, and coordinates may begin anywhere.
+#include "kernels/gemm/ragged.h"
+
+#include "kernels/gemm/wgmma_plan.h"
+#include "kernels/gemm/wgmma_table.h"
+#include "kernels/simt/device.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+struct RaggedTableArgs {
+  WgmmaArgs gemm;
+  const int32_t *ends;
+  mp_ragged_t dimension;
+  int32_t tile_m;
+  uint32_t tiles_m, tiles_n;  ///< of each group; tiles_m with MP_RAGGED_K alone
+};
+
+/// A warp for 32 groups, each of which walks up to its own.
+MP_KERNEL(kWarpSize, 1) fill_ragged_table(MP_PARAM(RaggedTableArgs) args) {
+  wait_for_previous_kernel();
+  const GemmProblem &p = args.gemm.problem;
+  const bool by_m = args.dimension == MP_RAGGED_M;
+  RaggedWarp warp(args.ends, p.out.batch_count, by_m ? p.out.m : p.k, args.tile_m);
+  for (int64_t i = 0; i <= block_index(); i++) warp.next();
+  const uint32_t tiles_of_group = args.tiles_m * args.tiles_n;
+  if (!warp.has_more() && lane_index() == 0)
+    args.gemm.header() = {0, by_m ? warp.num_tiles() * args.tiles_n
+                                  : static_cast<uint32_t>(p.out.batch_count) * tiles_of_group};
+  const RaggedGroup &group = warp.own();
+  if (group.index >= p.out.batch_count) return;
+
+  // Of an empty group nothing is read, but a map of nothing there is not.
+  const int32_t end = max_of(group.end, 1);
+  const int32_t begin = group.begin < group.end ? group.begin : end;
+  WgmmaProduct product{};
+  product.a_data = p.a.base;
+  product.b_data = item_address(p.b, p.dtype_ab, group.index);
+  product.c_data = item_address(p.out.c, p.out.dtype, group.index);
+  product.d_data = const_cast<void *>(item_address(p.out.d, p.out.dtype, group.index));
+  product.lda = p.a.ld;
+  product.ldb = p.b.ld;
+  product.ldc = p.out.c.ld;
+  product.ldd = p.out.d.ld;
+  product.m0 = by_m ? begin : 0;
+  product.k0 = by_m ? 0 : begin;
+  product.m = by_m ? end : static_cast<int32_t>(p.out.m);
+  product.n = static_cast<int32_t>(p.out.n);
+  product.k = by_m ? static_cast<int32_t>(p.k) : end;
+  product.first_tile =
+      by_m ? group.first_tile * args.tiles_n : static_cast<uint32_t>(group.index) * tiles_of_group;
+  put_wgmma_item(args.gemm, group.index, product);
+}
+
+/// Rows of tiles that groups of any sizes have at most: in each group that is not empty the last one may
+/// have a single row.
+uint32_t most_tiles_m(const Output &out, int tile_m) {
+  const int64_t groups = min_of(out.batch_count, out.m);
+  return static_cast<uint32_t>((out.m + groups * (tile_m - 1)) / tile_m);
+}
+
+StorePath store_path(const Output &out) {
+  return wgmma_store_path(out, wgmma_side_matrix(out) == SideMatrix::none &&
+                                   why_no_tensor_map(wgmma_spec_d(out)) == nullptr);
+}
+
+/// `scheduler`: of tiles enough for any ends.
+void launch_ragged_wgmma(const Device &device, const RaggedProblem &problem,
+                         const TileScheduler &scheduler, const GemmChoice &choice,
+                         std::byte *workspace, mp_stream_t stream) {
+  const Output &out = problem.all.out;
+  RaggedTableArgs args{};
+  args.gemm =
+      plan_wgmma_group(device, problem.all, out.batch_count, store_path(out), choice, workspace);
+  args.gemm.num_work_tiles = static_cast<uint32_t>(scheduler.num_work_tiles());
+  args.gemm.tiles_in_table = true;
+  args.ends = problem.ends;
+  args.dimension = problem.dimension;
+  args.tile_m = choice.kernel->tile_m;
+  args.tiles_m = scheduler.tiles_m;
+  args.tiles_n = scheduler.tiles_n;
+  launch("fill_ragged_table", fill_ragged_table, device,
+         {.num_blocks = ceil_div<int64_t>(out.batch_count, kWarpSize),
+          .num_threads = kWarpSize,
+          .starts_early = true},
+         stream, args);
+  launch_wgmma_kernel(choice, device, args.gemm, stream);
+}
+
+}  // namespace
+
+void gemm_ragged(const Device &device, const RaggedProblem &problem, const GemmChoice &choice,
+                 void *workspace, mp_stream_t stream) {
+  GemmArgs args = make_gemm_args(problem.all, choice, device);
+  args.ends = problem.ends;
+  args.ragged = problem.dimension;
+  if (problem.dimension == MP_RAGGED_M) {
+    args.scheduler.tiles_m = most_tiles_m(problem.all.out, choice.kernel->tile_m);
+    args.scheduler.batch_count = 1;
+  }
+  if (choice.kernel->family == GemmFamily::wgmma)
+    launch_ragged_wgmma(device, problem, args.scheduler, choice,
+                        static_cast<std::byte *>(workspace), stream);
+  else if (choice.kernel->family == GemmFamily::wmma)
+    launch_wmma(choice, device, args, stream);
+  else
+    launch_simt(choice, device, args, stream);
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,72 @@
+// Which kernel runs the groups of mp_gemm_ragged.  Their sizes are not known, so that the choice is the one
+// for equal shares.  No clusters and no splits: neither knows of groups that end anywhere.
+#include <algorithm>
+#include <array>
+
+#include "kernels/gemm/select.h"
+#include "kernels/gemm/workspace.h"
+
+namespace mp {
+
+namespace {
+
+/// Groups of equal size.  Where they lie does not matter, only that they differ and are as aligned as rows.
+GemmProblem equal_shares(const RaggedProblem &problem) {
+  GemmProblem p = problem.all;
+  const int64_t groups = p.out.batch_count;
+  const auto share = [&](int64_t elems) { return (elems + groups - 1) / groups; };
+  p.a.stride = 8 * p.a.ld;
+  if (problem.dimension == MP_RAGGED_M) {
+    p.out.m = share(p.out.m);
+    p.out.c.stride = p.out.m * p.out.c.ld;
+    p.out.d.stride = p.out.m * p.out.d.ld;
+  } else {
+    p.k = share(p.k);
+    p.b.stride = 8 * p.b.ld;
+  }
+  return p;
+}
+
+/// NULL if what runs one share runs all of them, else why not.
+const char *why_not(const GemmChoice &choice, const RaggedProblem &problem) {
+  if (choice.kernel->family == GemmFamily::gemv)
+    return "has no code for groups whose sizes are on the device";
+  if (choice.split_k > 1) return "splits k, which no kernel does for groups";
+  if (choice.cluster > 1) return "works in clusters, which no kernel does for groups";
+  if (choice.kernel->family == GemmFamily::wgmma) return why_no_tma(problem.all, true);
+  return nullptr;
+}
+
+GemmChoice for_groups(const GemmChoice &of_shares, const RaggedProblem &problem) {
+  GemmChoice choice = of_shares;
+  const GemmKernel &kernel = *choice.kernel;
+  const int64_t groups = kernel.family == GemmFamily::wgmma ? problem.all.out.batch_count : 0;
+  choice.workspace_bytes = wgmma_workspace(groups, 0, 1, kernel.tile_m, kernel.tile_n).bytes;
+  return choice;
+}
+
+}  // namespace
+
+GemmChoice best_gemm_ragged(const RaggedProblem &problem, const Device &device,
+                            const GemmTuning &tuning, bool aligned, size_t workspace_bytes) {
+  std::array<GemmChoice, kMaxGemmChoices> ranked;
+  const int count =
+      rank_gemm(equal_shares(problem), device, tuning, aligned, ranked.data(), kMaxGemmChoices);
+  const auto best = std::find_if(ranked.begin(), ranked.begin() + count, [&](const GemmChoice &c) {
+    return why_not(c, problem) == nullptr &&
+           for_groups(c, problem).workspace_bytes <= workspace_bytes;
+  });
+  return for_groups(*best, problem);
+}
+
+bool find_gemm_ragged(const RaggedProblem &problem, const Device &device, const GemmTuning &tuning,
+                      bool aligned, const char *name, GemmChoice *choice, const char **why) {
+  GemmChoice found;
+  if (!find_gemm(equal_shares(problem), device, tuning, aligned, name, &found, why)) return false;
+  *why = why_not(found, problem);
+  if (*why != nullptr) return false;
+  *choice = for_groups(found, problem);
+  return true;
+}
+
+}  // namespace mp

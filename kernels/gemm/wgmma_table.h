@@ -1,0 +1,34 @@
+// The table of the wgmma kernels for groups, as the device fills it: each product with tensor maps of its own,
+// made from those of the plan (plan_wgmma_group).
+#pragma once
+
+#include "kernels/gemm/wgmma_args.h"
+#include "kernels/simt/sm90_tma.h"
+
+namespace mp::MP_TARGET {
+
+/// `ld` elements from row to row; where there is only one row it may be any.
+MP_DEVICE TensorMapMatrix map_matrix(const void *base, int32_t rows, int32_t cols, int64_t ld) {
+  constexpr int64_t kElemBytes = 2, kRowUnit = 8;  // elements: 16 bytes
+  const int64_t step = rows > 1 ? ld : ceil_div<int64_t>(cols, kRowUnit) * kRowUnit;
+  return {base, cols, rows, step * kElemBytes};
+}
+
+/// Fills one item, by one thread.  Where m0 or k0 is not 0 the maps are of all that lies before the end.
+MP_DEVICE void put_wgmma_item(const WgmmaArgs &args, int64_t index, const WgmmaProduct &product) {
+  WgmmaItem &item = args.item(index);
+  static_cast<WgmmaProduct &>(item) = product;
+  const auto operand = [&](const void *base, int32_t mn, int64_t ld, bool by_k) {
+    return map_matrix(base, by_k ? mn : product.k, by_k ? product.k : mn, ld);
+  };
+  const GemmProblem &p = args.problem;
+  tensor_map_copy_with_matrix(&item.a, args.a,
+                              operand(product.a_data, product.m, product.lda, p.op_a == MP_OP_N));
+  tensor_map_copy_with_matrix(&item.b, args.b,
+                              operand(product.b_data, product.n, product.ldb, p.op_b == MP_OP_T));
+  if (args.store == StorePath::strips)
+    tensor_map_copy_with_matrix(&item.d, args.d,
+                                map_matrix(product.d_data, product.m, product.n, product.ldd));
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,205 @@
+/* mpcore/gemm.h: groups whose sizes the device alone knows.  Two of them share the rows of a 12 x 16 x 8 product, or
+ * the k of a 4 x 16 x 12 one; all fp16, dense; each matrix has 1024 bytes of the arena. */
+#define MP_ENABLE_EXPERIMENTAL
+#include <string.h>
+
+#include "harness.h"
+
+enum { kA = 0, kB = 1024, kC = 2048, kD = 3072, kEnds = 4096, kExtra = 5120, kWorkspace = 8192 };
+
+static mp_gemm_desc_t rows_desc(void) {
+  mp_gemm_desc_t d = mp_gemm_desc_default(12, 16, 8, MP_FP16, MP_FP16);
+  d.batch_count = 2;
+  d.stride_b = 8 * 16;
+  return d;
+}
+
+static mp_gemm_desc_t k_desc(void) {
+  mp_gemm_desc_t d = mp_gemm_desc_default(4, 16, 12, MP_FP16, MP_FP16);
+  d.batch_count = 2;
+  d.stride_c = d.stride_d = 4 * 16;
+  return d;
+}
+
+static void init_rows_desc(void *s) {
+  const mp_gemm_desc_t d = rows_desc();
+  memcpy(s, &d, sizeof d);
+}
+
+static void init_k_desc(void *s) {
+  const mp_gemm_desc_t d = k_desc();
+  memcpy(s, &d, sizeof d);
+}
+
+static mp_status_t ragged(const mp_gemm_desc_t *d, mp_ragged_t dimension, const mp_epilogue_t *e) {
+  return mp_gemm_ragged(context, d, dimension, at(kEnds), at(kA), at(kB), at(kC), at(kD), e, NULL,
+                        0, NULL);
+}
+
+static mp_status_t call_rows(void *s) {
+  return ragged(s, MP_RAGGED_M, NULL);
+}
+static mp_status_t call_k(void *s) {
+  return ragged(s, MP_RAGGED_K, NULL);
+}
+static mp_status_t size_of_rows(void *s) {
+  return mp_gemm_ragged_workspace_size(context, s, MP_RAGGED_M, &out.bytes);
+}
+static mp_status_t size_of_k(void *s) {
+  return mp_gemm_ragged_workspace_size(context, s, MP_RAGGED_K, &out.bytes);
+}
+
+/* ---------------------------------------------------------------- descriptor */
+
+#define DESC_FIELD(field, v, status) FIELD(mp_gemm_desc_t, field, i, v, status)
+
+static void check_rows_desc(const char *function, mp_status_t (*call)(void *)) {
+  const struct field_case fields[] = {
+      DESC_FIELD(op_a, 2, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(dtype_ab, MP_DTYPE_NONE, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(dtype_cd, 4, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(batch_count, -1, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(m, -1, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(k, -1, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(lda, 7, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(ldd, 15, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(stride_a, 8, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(stride_b, -8, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(stride_c, 192, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(stride_d, 192, MP_ERROR_INVALID_ARGUMENT),
+      FIELD(mp_gemm_desc_t, kernel, p, "abacus", MP_ERROR_NOT_FOUND),
+      FIELD(mp_gemm_desc_t, kernel, p, "gemv", MP_ERROR_UNSUPPORTED),
+  };
+  const struct subject desc = {function, "desc", sizeof(mp_gemm_desc_t), init_rows_desc, call};
+  check_fields(&desc, fields, sizeof fields / sizeof *fields);
+  check_struct_size(&desc);
+}
+
+static void check_k_desc(const char *function, mp_status_t (*call)(void *)) {
+  const struct field_case fields[] = {
+      DESC_FIELD(stride_a, 8, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(stride_b, 8, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(stride_d, 0, MP_ERROR_INVALID_ARGUMENT),
+      DESC_FIELD(stride_d, 63, MP_ERROR_INVALID_ARGUMENT), /* the last element is shared */
+  };
+  const struct subject desc = {function, "desc (k)", sizeof(mp_gemm_desc_t), init_k_desc, call};
+  check_fields(&desc, fields, sizeof fields / sizeof *fields);
+}
+
+static void test_sentences(void) {
+  mp_gemm_desc_t d = rows_desc();
+  d.stride_a = 96;
+  (void)ragged(&d, MP_RAGGED_M, NULL);
+  check(strcmp(mp_last_error(),
+               "mp_gemm_ragged: stride_a = 96 must be 0 with MP_RAGGED_M: the "
+               "groups share the rows") == 0,
+        "a sentence about a stride says why there is none");
+  d = rows_desc();
+  (void)ragged(&d, (mp_ragged_t)2, NULL);
+  check(strcmp(mp_last_error(), "mp_gemm_ragged: ragged = 2 is not an enumerator") == 0,
+        "a sentence about the dimension");
+  reset();
+}
+
+/* ---------------------------------------------------------------- epilogue */
+
+static void init_epilogue(void *s) {
+  mp_epilogue_t e = mp_epilogue_default();
+  e.scale = at(kExtra);
+  e.amax = at(kExtra + 4);
+  e.found_inf = at(kExtra + 8);
+  memcpy(s, &e, sizeof e);
+}
+
+static mp_status_t call_epilogue(void *s) {
+  const mp_gemm_desc_t d = rows_desc();
+  return ragged(&d, MP_RAGGED_M, s);
+}
+
+static void test_epilogue(void) {
+#define EPILOGUE_FIELD(field, member, v, status) FIELD(mp_epilogue_t, field, member, v, status)
+  const struct field_case fields[] = {
+      EPILOGUE_FIELD(activation, i, MP_ACT_RELU, MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(bias, p, at(kC), MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(aux, p, at(kC), MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(dbias, p, at(kC), MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(scale, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(amax, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(found_inf, p, at(2), MP_ERROR_MISALIGNED),
+  };
+  const struct subject epilogue = {"mp_gemm_ragged", "epilogue", sizeof(mp_epilogue_t),
+                                   init_epilogue, call_epilogue};
+  check_fields(&epilogue, fields, sizeof fields / sizeof *fields);
+  check_struct_size(&epilogue);
+}
+
+/* ---------------------------------------------------------------- everything else */
+
+static void test_arguments(void) {
+  const mp_gemm_desc_t d = rows_desc();
+  const mp_ragged_t by = MP_RAGGED_M;
+  void *const a = at(kA), *const b = at(kB), *const dd = at(kD), *const ends = at(kEnds);
+  FAILS(mp_gemm_ragged, (NULL, &d, by, ends, a, b, NULL, dd, NULL, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_gemm_ragged, (context, NULL, by, ends, a, b, NULL, dd, NULL, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_gemm_ragged, (context, &d, (mp_ragged_t)-1, ends, a, b, NULL, dd, NULL, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "ragged");
+  FAILS(mp_gemm_ragged, (context, &d, by, NULL, a, b, NULL, dd, NULL, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "ends");
+  FAILS(mp_gemm_ragged, (context, &d, by, at(kEnds + 2), a, b, NULL, dd, NULL, NULL, 0, NULL),
+        MP_ERROR_MISALIGNED, "ends");
+  FAILS(mp_gemm_ragged, (context, &d, by, ends, NULL, b, NULL, dd, NULL, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "A");
+  FAILS(mp_gemm_ragged, (context, &d, by, ends, a, at(1), NULL, dd, NULL, NULL, 0, NULL),
+        MP_ERROR_MISALIGNED, "B");
+  FAILS(mp_gemm_ragged, (context, &d, by, ends, a, b, NULL, NULL, NULL, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "D");
+  FAILS(mp_gemm_ragged,
+        (context, &d, by, ends, a, b, NULL, dd, NULL, at(kWorkspace + 128), 512, NULL),
+        MP_ERROR_MISALIGNED, "workspace");
+  FAILS(mp_gemm_ragged, (context, &d, by, ends, a, b, NULL, dd, NULL, NULL, 512, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "workspace");
+  FAILS(mp_gemm_ragged_workspace_size, (NULL, &d, by, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
+        "context");
+  FAILS(mp_gemm_ragged_workspace_size, (context, NULL, by, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
+        "desc");
+  FAILS(mp_gemm_ragged_workspace_size, (context, &d, (mp_ragged_t)2, &out.bytes),
+        MP_ERROR_INVALID_ARGUMENT, "ragged");
+  FAILS(mp_gemm_ragged_workspace_size, (context, &d, by, NULL), MP_ERROR_INVALID_ARGUMENT, "bytes");
+  mp_gemm_desc_t with_c = d;
+  with_c.beta = 1.0f;
+  FAILS(mp_gemm_ragged, (context, &with_c, by, ends, a, b, NULL, dd, NULL, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "C");
+}
+
+static void test_empty(void) {
+  mp_gemm_desc_t d = rows_desc();
+  d.kernel = "abacus"; /* nothing to run, so nobody asks for it */
+  d.batch_count = 0;
+  size_t bytes = 1;
+  WORKS(
+      mp_gemm_ragged(context, &d, MP_RAGGED_M, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL));
+  check(mp_gemm_ragged_workspace_size(context, &d, MP_RAGGED_M, &bytes) == MP_SUCCESS && bytes == 0,
+        "no groups need no workspace");
+  d.batch_count = 2;
+  d.m = 0;
+  WORKS(
+      mp_gemm_ragged(context, &d, MP_RAGGED_M, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL));
+  d = k_desc();
+  d.k = 0;
+  WORKS(mp_gemm_ragged(context, &d, MP_RAGGED_K, at(kEnds), NULL, NULL, NULL, at(kD), NULL, NULL, 0,
+                       NULL));
+}
+
+void test_gemm_ragged(void) {
+  check_rows_desc("mp_gemm_ragged", call_rows);
+  check_rows_desc("mp_gemm_ragged_workspace_size", size_of_rows);
+  check_k_desc("mp_gemm_ragged", call_k);
+  check_k_desc("mp_gemm_ragged_workspace_size", size_of_k);
+  test_sentences();
+  test_epilogue();
+  test_arguments();
+  test_empty();
+}

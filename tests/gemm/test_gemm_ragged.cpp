@@ -1,0 +1,197 @@
+// mp_gemm_ragged: groups whose sizes the device alone knows.  RaggedRun checks every element of D, guard zones
+// around it, and that NaNs past the last end matter to nothing.
+#include <algorithm>
+
+#include "gemm_ragged.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr mp_ragged_t kDimensions[] = {MP_RAGGED_M, MP_RAGGED_K};
+
+/// Small beside a tile, with the bound in the dimension that the groups share.
+RaggedCase make_case(mp_ragged_t dimension, int64_t bound, const std::vector<int32_t> &ends,
+                     const std::string &op = "NN", const Types &types = kAllTypes[0]) {
+  RaggedCase c;
+  c.dimension = dimension;
+  c.m = dimension == MP_RAGGED_M ? bound : 72;
+  c.n = 40;
+  c.k = dimension == MP_RAGGED_M ? 24 : bound;
+  c.ends = ends;
+  c.op = op;
+  c.types = types;
+  return c;
+}
+
+/// One element, none, many tiles, starts that are aligned to nothing.
+const std::vector<int32_t> kUneven = {1, 1, 70, 70, 75, 210, 211, 211};
+
+bool has(const std::vector<std::string> &ran, const std::string &family) {
+  return std::any_of(ran.begin(), ran.end(),
+                     [&](const std::string &kernel) { return kernel.rfind(family, 0) == 0; });
+}
+
+std::vector<int32_t> many_groups(int count, int64_t bound, uint64_t seed) {
+  Random random(seed);
+  std::vector<int32_t> ends;
+  for (int i = 0; i < count; ++i) ends.push_back(static_cast<int32_t>(random.integer(0, bound)));
+  std::sort(ends.begin(), ends.end());
+  return ends;
+}
+
+}  // namespace
+
+TEST_CASE("gemm ragged: every kernel, order and type", "[gemm]") {
+  for (const mp_ragged_t dimension : kDimensions) {
+    for (const Types &types : kAllTypes) {
+      for (const char *const op : {"NN", "NT", "TN", "TT"}) {
+        RaggedCase c = make_case(dimension, 230, kUneven, op, types);
+        const std::vector<std::string> ran = check_ragged(c);
+        CHECK(has(ran, "simt"));
+        const bool has_wgmma = device_info().arch == 90 && types.ab != MP_FP32;
+        if (has_wgmma) CHECK(has(ran, "wgmma"));
+        c.beta = -2.0f;
+        c.alpha = 2.0f;
+        check_ragged(c);
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm ragged: every kernel and order", "[gemm][wgmma][strict]") {
+  for (const mp_ragged_t dimension : kDimensions) {
+    for (const Types &types : kOneOfEach) {
+      for (const char *const op : {"NN", "TT"}) {
+        RaggedCase c = make_case(dimension, 90, {1, 1, 67, 67, 85}, op, types);
+        c.beta = 1.0f;
+        check_ragged(c);
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm ragged: no group but empty ones, one with everything, the last end anywhere",
+          "[gemm][strict]") {
+  for (const mp_ragged_t dimension : kDimensions) {
+    for (const Types &types : kOneOfEach) {
+      for (const std::vector<int32_t> &ends :
+           {std::vector<int32_t>{0}, {0, 0, 0}, {130}, {129}, {1}, {0, 130, 130}, {0, 0, 64}})
+        check_ragged(make_case(dimension, 130, ends, "NN", types));
+    }
+  }
+}
+
+TEST_CASE("gemm ragged: bad ends read and write nothing that is not there", "[gemm][strict]") {
+  for (const mp_ragged_t dimension : kDimensions) {
+    for (const Types &types : kOneOfEach) {
+      for (const std::vector<int32_t> &ends : {std::vector<int32_t>{-5, 20, 10, 999, 30},
+                                               {INT32_MAX, INT32_MIN, 5},
+                                               {-1, -2},
+                                               {70, 66},
+                                               {INT32_MIN, 3, INT32_MAX}}) {
+        RaggedCase c = make_case(dimension, 66, ends, "TN", types);
+        c.beta = 1.0f;
+        check_ragged(c);
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm ragged: more groups than a warp has lanes", "[gemm][strict]") {
+  for (const mp_ragged_t dimension : kDimensions) {
+    for (const int count : {32, 33, 100}) {
+      RaggedCase c = make_case(dimension, 150, many_groups(count, 150, 3));
+      c.n = 9;
+      c.m = dimension == MP_RAGGED_M ? c.m : 11;
+      check_ragged(c);
+    }
+  }
+}
+
+TEST_CASE("gemm ragged: several tiles in both directions", "[gemm][wgmma]") {
+  for (const mp_ragged_t dimension : kDimensions) {
+    for (const Types &types : kOneOfEach) {
+      RaggedCase c = make_case(dimension, 700, {3, 400, 401, 401, 690}, "NT", types);
+      c.n = 300;
+      c.m = dimension == MP_RAGGED_M ? c.m : 330;
+      check_ragged(c);
+    }
+  }
+}
+
+TEST_CASE("gemm ragged: one B for all groups, rows with padding, D in the place of C",
+          "[gemm][strict]") {
+  for (const mp_ragged_t dimension : kDimensions) {
+    for (const Types &types : kOneOfEach) {
+      for (const int64_t multiple : {1, 8}) {
+        RaggedCase c = make_case(dimension, 140, {5, 80, 133}, "TN", types);
+        c.shared_b = dimension == MP_RAGGED_M;
+        c.pad = 3;
+        c.multiple = multiple;
+        c.beta = 3.0f;
+        c.in_place = true;
+        c.scale = 2.0f;
+        check_ragged(c);
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm ragged: operands that miss 16-byte alignment", "[gemm][strict]") {
+  for (const mp_ragged_t dimension : kDimensions) {
+    for (const Types &types : kOneOfEach) {
+      RaggedCase c = make_case(dimension, 100, {5, 60, 99}, "NN", types);
+      c.offset = 1;
+      CHECK_FALSE(has(check_ragged(c), "wgmma"));
+    }
+  }
+}
+
+TEST_CASE("gemm ragged: no products at all", "[gemm][strict]") {
+  for (const Types &types : kOneOfEach) {
+    RaggedCase by_m = make_case(MP_RAGGED_M, 100, {5, 60, 99}, "NN", types);
+    by_m.k = 0;
+    by_m.beta = 2.0f;
+    check_ragged(by_m);
+    RaggedCase by_k = make_case(MP_RAGGED_K, 0, {0, 5, 0}, "NN", types);
+    by_k.beta = 2.0f;
+    check_ragged(by_k);
+  }
+}
+
+TEST_CASE("gemm ragged: an infinity stays in its group, found_inf and amax see what is written",
+          "[gemm][strict]") {
+  for (const mp_ragged_t dimension : kDimensions) {
+    for (const Types &types : kOneOfEach) {
+      for (const int64_t infinite : {-1, 0, 69, 70, 99}) {  // the last one is in no group
+        RaggedCase c = make_case(dimension, 100, {1, 70, 70, 95}, "NN", types);
+        c.found_inf = c.amax = true;
+        c.infinite = infinite;
+        check_ragged(c);
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm ragged: other ends at the next run of the same call", "[gemm][strict]") {
+  for (const mp_ragged_t dimension : kDimensions) {
+    RaggedRun run(make_case(dimension, 130, {130, 130, 130}));
+    for (const std::vector<int32_t> &ends : {std::vector<int32_t>{0, 7, 130}, {64, 128, 129}}) {
+      run.set_ends(ends);
+      require_ok(run.launch(""));
+      expect_none(run.verify(), "other ends");
+    }
+  }
+}
+
+TEST_CASE("gemm ragged: the library makes do with the workspace there is", "[gemm][strict]") {
+  for (const mp_ragged_t dimension : kDimensions) {
+    RaggedRun run(make_case(dimension, 130, {3, 90, 128}));
+    const size_t wanted = run.workspace_bytes("");
+    for (const size_t bytes : {size_t{0}, wanted / 2, wanted, wanted + 4096}) {
+      require_ok(run.launch("", bytes));
+      expect_none(run.verify(), format("workspace of %zu bytes", bytes));
+    }
+  }
+}
