@@ -100,7 +100,7 @@ class GradientByPatches {
 /// wgrad: dfilter has the channels of a tap without what pads them.  Its map is that of the filter.
 class TapColumns {
  public:
-  static constexpr bool kGaps = true;
+  static constexpr bool kColumnGaps = true, kScattersRows = false;
 
   MP_DEVICE explicit TapColumns(const ConvWgmmaArgs &args) : taps_(args.taps) {}
 
@@ -113,6 +113,7 @@ class TapColumns {
     const Quotient at = taps_.padded.divide(col);
     return {at.remainder, at.quotient};
   }
+  MP_DEVICE int64_t row(int, int64_t row) const { return row; }
 
  private:
   const TapBlocks &taps_;
@@ -124,17 +125,17 @@ struct ConvWgmma;
 template <class Tile>
 struct ConvWgmma<MP_CONV_FPROP, Tile> {
   using Stages = PatchesByFilter<Major::k, Tile>;
-  using Columns = DenseColumns;
+  using Placement = DensePlacement;
 };
 template <class Tile>
 struct ConvWgmma<MP_CONV_DGRAD, Tile> {
   using Stages = PatchesByFilter<Major::mn, Tile>;
-  using Columns = DenseColumns;
+  using Placement = DensePlacement;
 };
 template <class Tile>
 struct ConvWgmma<MP_CONV_WGRAD, Tile> {
   using Stages = GradientByPatches<Tile>;
-  using Columns = TapColumns;
+  using Placement = TapColumns;
 };
 
 template <class T, mp_conv_op_t op, class Tile>
@@ -142,7 +143,7 @@ MP_KERNEL(Tile::kThreads, 1)
 conv_wgmma(MP_PARAM(ConvWgmmaArgs) args) {
   using Conv = ConvWgmma<op, Tile>;
   if constexpr (wgmma_supported<T, Tile::kSmemBytes>())
-    wgmma_block<T, typename Conv::Stages, typename Conv::Columns, Tile>(args);
+    wgmma_block<T, typename Conv::Stages, typename Conv::Placement, Tile>(args);
 }
 
 template <class T, mp_conv_op_t op, class Tile>

@@ -51,7 +51,7 @@ MP_KERNEL(Tile::kThreads, 1)
 gemm_wgmma(MP_PARAM(WgmmaArgs) args) {
   if constexpr (wgmma_supported<T, Tile::kSmemBytes>()) {
     if (args.table != nullptr && *args.misaligned() != 0) return;
-    wgmma_block<T, GemmStages<op_a, op_b, Tile>, DenseColumns, Tile>(args);
+    wgmma_block<T, GemmStages<op_a, op_b, Tile>, DensePlacement, Tile>(args);
   }
 }
 

@@ -55,15 +55,16 @@ class WgmmaSlabs {
     warp_sync();
   }
 
-  /// By all lanes, before one of them sends what they have put.
+  /// By all lanes, before one of them stores what they have put.
   MP_DEVICE void publish() const {
     async_proxy_fence();
     warp_sync();
   }
-  MP_DEVICE void send(int slab, const TensorMap &map, int x, int y, int z) const {
+  MP_DEVICE void store(int slab, const TensorMap &map, int x, int y, int z) const {
     tma_store(map, address(slab), x, y, z);
-    tma_store_commit();
   }
+  /// A slab's stores are one group.
+  MP_DEVICE void commit() const { tma_store_commit(); }
 
   // ---- columns 16 j .. +16 of a slab
 
