@@ -124,12 +124,37 @@ TensorMapSpec class_spec(const Output &out, const ConvShape &s, const PixelClass
           .swizzle_128 = true};
 }
 
-/// By strips where nothing stands beside dx.
+/// What stands beside dx, a strip of one class at a time.
+Im2colSpec beside_spec(const Output &out, const ConvShape &s) {
+  const Operand matrix = wgmma_side_operand(out);
+  const auto upper = [](const DgradDirection &d, int32_t extent, int32_t stride) {
+    return (d.pixels - 1) * stride - (extent - 1);
+  };
+  return {.base = matrix.base,
+          .dtype = out.dtype,
+          .extent = {s.c, s.w, s.h, s.n},
+          .stride = {matrix.ld, matrix.ld * s.w, matrix.ld * s.w * s.h},
+          .lower = {0, 0},
+          .upper = {upper(dgrad_w(s), s.w, s.stride_w), upper(dgrad_h(s), s.h, s.stride_h)},
+          .step = {s.stride_w, s.stride_h},
+          .channels = kTapBlock,
+          .pixels = kStripRows,
+          .swizzle_128 = true};
+}
+
+/// By strips, unless dx is fp32, or something beside it is written.
 void set_class_output(DgradWgmmaArgs &args, const ConvProblem &problem) {
   const Output &out = args.problem.out;
   args.side = wgmma_side_matrix(out);
   args.store = StorePath::patches;
-  if (out.dtype == MP_FP32 || args.side != SideMatrix::none) return;
+  if (out.dtype == MP_FP32) return;
+  if (args.side == SideMatrix::c || args.side == SideMatrix::aux_read) {
+    const Im2colSpec beside = beside_spec(out, problem.shape);
+    if (why_no_tensor_map(beside) != nullptr) return;
+    args.beside = im2col_map(beside);
+  } else if (args.side != SideMatrix::none) {
+    return;
+  }
   for (int32_t i = 0; i < args.w.count; i++) {
     const TensorMapSpec spec = class_spec(out, problem.shape, args.w.at[i]);
     if (why_no_tensor_map(spec) != nullptr) return;

@@ -11,6 +11,8 @@ namespace mp::MP_TARGET {
 
 /// The rows of a class's product are pixels of dx.  The grid of all classes is that of the largest, so
 /// some of its rows are none.
+///
+/// im2col TMA brings a strip of what stands beside dx: its pixels are a stride apart.
 class ClassPixels : public DensePlacement {
  public:
   static constexpr bool kScattersRows = true;
@@ -18,10 +20,18 @@ class ClassPixels : public DensePlacement {
   MP_DEVICE explicit ClassPixels(const DgradWgmmaArgs &args) : DensePlacement(args), args_(args) {}
 
   MP_DEVICE int64_t row(int item, int64_t row) const {
-    const Pixel at = pixel(item, row);
+    const Pixel at = pixel(row);
+    const int32_t h = image_row(item, at);
     const int32_t w = at.column * args_.w.stride + args_.class_w(item).residue;
-    if (at.h >= args_.h.extent || w >= args_.w.extent) return -1;
-    return (int64_t{at.image} * args_.h.extent + at.h) * args_.w.extent + w;
+    if (h >= args_.h.extent || w >= args_.w.extent) return -1;
+    return (int64_t{at.image} * args_.h.extent + h) * args_.w.extent + w;
+  }
+
+  /// 16 pixels from that row on, by the map of what stands beside dx.
+  MP_DEVICE Im2colPlace strip(int item, int64_t row, int channel) const {
+    const Pixel at = pixel(row);
+    return {channel,  at.column * args_.w.stride,  at.row * args_.h.stride,
+            at.image, args_.class_w(item).residue, args_.class_h(item).residue};
   }
 
   /// A map has the pixels of one class of columns, and all rows of all images.
@@ -34,9 +44,9 @@ class ClassPixels : public DensePlacement {
     constexpr int kStripRows = 16;
     const int32_t columns = args_.places.of_row.divisor;
     for (int left = kStripRows; left > 0;) {
-      const Pixel at = pixel(item, row);
-      if (at.h < args_.h.extent)
-        store(at.column - (kStripRows - left), at.image * args_.h.extent + at.h);
+      const Pixel at = pixel(row);
+      const int32_t h = image_row(item, at);
+      if (h < args_.h.extent) store(at.column - (kStripRows - left), at.image * args_.h.extent + h);
       row += columns - at.column;
       left -= columns - at.column;
     }
@@ -44,14 +54,15 @@ class ClassPixels : public DensePlacement {
 
  private:
   struct Pixel {
-    int32_t image, h;
-    int32_t column;  ///< in its class
+    int32_t image, row, column;  ///< row and column: of its class
   };
-  MP_DEVICE Pixel pixel(int item, int64_t row) const {
+  MP_DEVICE Pixel pixel(int64_t row) const {
     const Quotient image = args_.places.of_image.divide(static_cast<int32_t>(row));
     const Quotient line = args_.places.of_row.divide(image.remainder);
-    return {image.quotient, line.quotient * args_.h.stride + args_.class_h(item).residue,
-            line.remainder};
+    return {image.quotient, line.quotient, line.remainder};
+  }
+  MP_DEVICE int32_t image_row(int item, const Pixel &at) const {
+    return at.row * args_.h.stride + args_.class_h(item).residue;
   }
 
   const DgradWgmmaArgs &args_;

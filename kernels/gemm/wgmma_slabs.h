@@ -31,9 +31,11 @@ class WgmmaSlabs {
 
   /// By one lane, when nothing reads or writes the slab any more.
   MP_DEVICE void fetch(int slab, const TensorMap &map, int x, int y, int z) const {
-    const SmemAddress arrived = barriers_.arrived(warp_, slab);
-    mbarrier_arrive_expect(arrived, kBytes);
-    tma_load(address(slab), map, arrived, x, y, z);
+    tma_load(address(slab), map, expect(slab), x, y, z);
+  }
+  /// With an im2col map.
+  MP_DEVICE void fetch(int slab, const TensorMap &map, const Im2colPlace &at) const {
+    tma_load_im2col(address(slab), map, expect(slab), at);
   }
 
   /// Until what was fetched last has arrived.
@@ -83,6 +85,12 @@ class WgmmaSlabs {
   }
 
  private:
+  /// The mbarrier on which the slab arrives.
+  MP_DEVICE SmemAddress expect(int slab) const {
+    const SmemAddress arrived = barriers_.arrived(warp_, slab);
+    mbarrier_arrive_expect(arrived, kBytes);
+    return arrived;
+  }
   MP_DEVICE SmemAddress address(int slab) const {
     return smem_address(smem_) + static_cast<SmemAddress>(slab * kBytes);
   }

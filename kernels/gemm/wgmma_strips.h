@@ -232,8 +232,14 @@ class WgmmaStripStore {
 
   /// By one lane.
   MP_DEVICE void fetch_side(int strip) const {
-    const SlabPlace from = tile_.placement.slab(col(strip), side_z());
-    slabs_.fetch(strip % Slabs::kSlabs, map_side(), from.x, row(strip), from.z);
+    const int slab = strip % Slabs::kSlabs;
+    if constexpr (Placement::kScattersRows) {
+      slabs_.fetch(slab, map_side(),
+                   tile_.placement.strip(tile_.work.batch_item, row(strip), col(strip)));
+    } else {
+      const SlabPlace from = tile_.placement.slab(col(strip), side_z());
+      slabs_.fetch(slab, map_side(), from.x, row(strip), from.z);
+    }
   }
   MP_DEVICE void send(int slab, const TensorMap &map, int strip, int z) const {
     if constexpr (Placement::kScattersRows) {
