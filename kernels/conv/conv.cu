@@ -52,11 +52,6 @@ PatchMap patches_of_dy(const ConvProblem &problem) {
   return map;
 }
 
-DgradAxis axis_of(const DgradDirection &d, int32_t extent, int32_t stride, int32_t pad,
-                  int32_t dilation, int32_t taps) {
-  return {extent, stride, d.classes, pad, dilation, taps, d.tap_step};
-}
-
 /// But for the schedule, which is the kernel's.
 ConvArgs make_conv_args(const ConvProblem &problem) {
   const ConvShape &s = problem.shape;
@@ -71,8 +66,8 @@ ConvArgs make_conv_args(const ConvProblem &problem) {
   args.group_k = group_k(s);
   args.filter_elems = int64_t{s.r} * s.s * group_c(s);
   args.filter = {0, s.s * group_c(s), group_c(s)};
-  args.axis_h = axis_of(dgrad_h(s), s.h, s.stride_h, s.pad_top, s.dilation_h, s.r);
-  args.axis_w = axis_of(dgrad_w(s), s.w, s.stride_w, s.pad_left, s.dilation_w, s.s);
+  args.axis_h = dgrad_axis(s, true);
+  args.axis_w = dgrad_axis(s, false);
   return args;
 }
 

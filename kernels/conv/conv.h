@@ -15,6 +15,7 @@
 
 #include <type_traits>
 
+#include "kernels/conv/implicit_gemm.h"
 #include "kernels/conv/patches.h"
 #include "kernels/conv/problem.h"
 #include "kernels/gemm/operand.h"
@@ -31,13 +32,19 @@ struct DgradAxis {
   int32_t taps, tap_step;  ///< of the filter; from one tap of a class to its next
 };
 
+inline DgradAxis dgrad_axis(const ConvShape &s, bool height) {
+  const DgradDirection d = height ? dgrad_h(s) : dgrad_w(s);
+  return height ? DgradAxis{s.h, s.stride_h, d.classes, s.pad_top, s.dilation_h, s.r, d.tap_step}
+                : DgradAxis{s.w, s.stride_w, d.classes, s.pad_left, s.dilation_w, s.s, d.tap_step};
+}
+
 /// The pixels `residue`, residue + stride, residue + 2 stride... of one direction.
 struct DgradClass {
   int32_t taps;  ///< that reach them
   int32_t first_tap;
   int32_t offset;  ///< of the first pixel's first tap, in dy
 
-  MP_DEVICE DgradClass(const DgradAxis &axis, int32_t residue) : taps(0), first_tap(0), offset(0) {
+  MP_HD DgradClass(const DgradAxis &axis, int32_t residue) : taps(0), first_tap(0), offset(0) {
     for (int32_t tap = 0; tap < min_of(axis.tap_step, axis.taps); tap++) {
       const int32_t reach = residue + axis.pad - tap * axis.dilation;
       if (reach % axis.stride != 0) continue;

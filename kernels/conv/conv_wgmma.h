@@ -3,7 +3,7 @@
 //
 //     pass    A                           B                           by
 //     fprop   patches of x, by k          filter, by k                taps x C
-//     dgrad   patches of dy, by k         filter, by n                taps x K
+//     dgrad   patches of dy, by k         filter, by n                taps x K  (strided: dgrad_wgmma.h)
 //     wgrad   dy, by m                    patches of x, by n          pixels of y
 //
 // The filter is a stack of matrices, one per tap, whose rows are output channels and whose columns
@@ -24,38 +24,70 @@ MP_DEVICE Im2colPlace im2col_place(const FilterPlace &place, const TapBlock &tap
 
 constexpr uint32_t kBothBlocks = 3;
 
+/// Blocks of taps and channels, one after the other.
+class TapWalk {
+ public:
+  MP_DEVICE TapWalk(const TapBlocks &taps, int32_t index)
+      : taps_(taps),
+        at_(taps.at(index)),
+        tap_(taps.first + at_.row * taps.next_row + at_.column * taps.next) {}
+
+  MP_DEVICE const TapBlock &at() const { return at_; }
+  /// Its number in the filter.
+  MP_DEVICE int32_t tap() const { return tap_; }
+
+  /// Not past the last one.
+  MP_DEVICE void advance() {
+    at_.channel += kTapBlock;
+    if (at_.channel < taps_.padded.divisor) return;
+    at_.channel = 0;
+    tap_ += taps_.next;
+    at_.w_offset += taps_.step_w;
+    if (++at_.column < taps_.across.divisor) return;
+    tap_ += taps_.next_row - at_.column * taps_.next;
+    at_.w_offset -= at_.column * taps_.step_w;
+    at_.h_offset += taps_.step_h;
+    at_.column = 0;
+  }
+
+ private:
+  const TapBlocks taps_;
+  TapBlock at_;
+  int32_t tap_;
+};
+
 /// fprop and dgrad: a stage is 64 channels of one tap, at kM places.
-template <Major major_filter, class Tile>
+template <Major major_filter, class Tile, class Args_ = ConvWgmmaArgs>
 class PatchesByFilter {
  public:
-  using Args = ConvWgmmaArgs;
+  using Args = Args_;
   using A = StagedOperand<Major::k, Tile::kM>;
   using B = StagedOperand<major_filter, Tile::kN>;
 
-  MP_DEVICE PatchesByFilter(const ConvWgmmaArgs &args, const WgmmaWorkTile &work)
+  MP_DEVICE PatchesByFilter(const Args &args, const WgmmaWorkTile &work)
       : args_(args),
         first_row_(shares_a<Tile>() ? cluster_rank() * Tile::kM / 2 : 0),
         place_(args.places.at(work.m0 + first_row_)),
         n0_(work.n0),
-        k_(work.k0) {}
+        taps_(args.taps_of(work.batch_item), work.k0) {}
 
   MP_DEVICE void load_next(SmemAddress a, SmemAddress b, SmemAddress full) {
-    const TapBlock tap = args_.taps.at(k_);
+    const TapBlock &block = taps_.at();
     const SmemAddress rows = a + static_cast<SmemAddress>(first_row_) * 128;
     if (shares_a<Tile>())
-      tma_load_im2col_multicast(rows, args_.a, full, im2col_place(place_, tap), kBothBlocks);
+      tma_load_im2col_multicast(rows, args_.a, full, im2col_place(place_, block), kBothBlocks);
     else
-      tma_load_im2col(rows, args_.a, full, im2col_place(place_, tap));
-    B::load(b, args_.b, full, n0_, tap.channel, tap.tap, shares_b<Tile>());
-    k_ += Tile::kK;
+      tma_load_im2col(rows, args_.a, full, im2col_place(place_, block));
+    B::load(b, args_.b, full, n0_, block.channel, taps_.tap(), shares_b<Tile>());
+    taps_.advance();
   }
 
  private:
-  const ConvWgmmaArgs &args_;
+  const Args &args_;
   const int first_row_;  ///< of those that this block loads
   const FilterPlace place_;
   const int n0_;
-  int k_;
+  TapWalk taps_;
 };
 
 /// wgrad: a stage is 64 places; every 64 columns are channels of one tap.
@@ -100,7 +132,7 @@ class GradientByPatches {
 /// wgrad: dfilter has the channels of a tap without what pads them.  Its map is that of the filter.
 class TapColumns {
  public:
-  static constexpr bool kGaps = true;
+  static constexpr bool kColumnGaps = true, kScattersRows = false;
 
   MP_DEVICE explicit TapColumns(const ConvWgmmaArgs &args) : taps_(args.taps) {}
 
@@ -113,6 +145,7 @@ class TapColumns {
     const Quotient at = taps_.padded.divide(col);
     return {at.remainder, at.quotient};
   }
+  MP_DEVICE int64_t row(int, int64_t row) const { return row; }
 
  private:
   const TapBlocks &taps_;
@@ -124,17 +157,17 @@ struct ConvWgmma;
 template <class Tile>
 struct ConvWgmma<MP_CONV_FPROP, Tile> {
   using Stages = PatchesByFilter<Major::k, Tile>;
-  using Columns = DenseColumns;
+  using Placement = DensePlacement;
 };
 template <class Tile>
 struct ConvWgmma<MP_CONV_DGRAD, Tile> {
   using Stages = PatchesByFilter<Major::mn, Tile>;
-  using Columns = DenseColumns;
+  using Placement = DensePlacement;
 };
 template <class Tile>
 struct ConvWgmma<MP_CONV_WGRAD, Tile> {
   using Stages = GradientByPatches<Tile>;
-  using Columns = TapColumns;
+  using Placement = TapColumns;
 };
 
 template <class T, mp_conv_op_t op, class Tile>
@@ -142,7 +175,7 @@ MP_KERNEL(Tile::kThreads, 1)
 conv_wgmma(MP_PARAM(ConvWgmmaArgs) args) {
   using Conv = ConvWgmma<op, Tile>;
   if constexpr (wgmma_supported<T, Tile::kSmemBytes>())
-    wgmma_block<T, typename Conv::Stages, typename Conv::Columns, Tile>(args);
+    wgmma_block<T, typename Conv::Stages, typename Conv::Placement, Tile>(args);
 }
 
 template <class T, mp_conv_op_t op, class Tile>

@@ -11,25 +11,27 @@ namespace mp::MP_TARGET {
 
 /// A tap and the first of 64 of its channels.
 struct TapBlock {
-  int32_t tap, channel;
+  int32_t row, column;  ///< of the tap
+  int32_t channel;
   int32_t w_offset, h_offset;  ///< from the tap that the image's map begins with
 };
 
 /// The direction of taps and channels, each tap padded to whole blocks.
 struct TapBlocks {
   int32_t taps;
-  int32_t channels;    ///< of a tap
-  FastDivisor padded;  ///< by channels, padded
-  FastDivisor across;  ///< by taps in a row of the filter
+  int32_t channels;               ///< of a tap
+  FastDivisor padded;             ///< by channels, padded
+  FastDivisor across;             ///< by taps in a row
+  int32_t first, next, next_row;  ///< of the taps in the filter: number, and steps
   int32_t first_w, first_h;
   int32_t step_w, step_h;  ///< dgrad: backwards
 
   /// `index`: a multiple of 64.  Past the last tap: channels that no image has.
   MP_DEVICE TapBlock at(int32_t index) const {
     const Quotient run = padded.divide(index);
-    if (run.quotient >= taps) return {taps, padded.divisor, 0, 0};
+    if (run.quotient >= taps) return {0, 0, padded.divisor, 0, 0};
     const Quotient place = across.divide(run.quotient);
-    return {run.quotient, run.remainder, first_w + place.remainder * step_w,
+    return {place.quotient, place.remainder, run.remainder, first_w + place.remainder * step_w,
             first_h + place.quotient * step_h};
   }
 };
@@ -54,11 +56,55 @@ struct FilterPlaces {
 struct ConvWgmmaArgs : WgmmaArgs {
   TapBlocks taps;
   FilterPlaces places;
+
+  MP_DEVICE const TapBlocks &taps_of(int32_t) const { return taps; }
+};
+
+/// The pixels of dx, in one direction, that have the same remainder by the stride.
+struct PixelClass {
+  int32_t residue;
+  FastDivisor across;  ///< by the number of taps that reach them, or by 1
+  int32_t taps;        ///< that number
+  int32_t first;       ///< what the first of these adds to the number of a tap in the filter
+  int32_t offset;      ///< where it reads, from the tap that the image's map begins with
+};
+
+/// Those with most taps first: what is long is not begun last.
+struct PixelClasses {
+  int32_t count;
+  int32_t extent, stride;  ///< of dx
+  PixelClass at[kMaxIm2colStride];
+};
+
+/// dgrad with a stride: a batch item is a class of columns in a class of rows.
+struct DgradWgmmaArgs : ConvWgmmaArgs {
+  PixelClasses h, w;
+  TensorMap d_columns[kMaxIm2colStride];  ///< dx, of one class of columns
+
+  MP_DEVICE const PixelClass &class_h(int32_t item) const { return h.at[item / w.count]; }
+  MP_DEVICE const PixelClass &class_w(int32_t item) const { return w.at[item % w.count]; }
+
+  MP_DEVICE int32_t k_of(int32_t item) const {
+    return class_h(item).taps * class_w(item).taps * taps.padded.divisor;
+  }
+  MP_DEVICE TapBlocks taps_of(int32_t item) const {
+    const PixelClass &rows = class_h(item), &columns = class_w(item);
+    TapBlocks own = taps;
+    own.taps = rows.taps * columns.taps;
+    own.across = columns.across;
+    own.first = rows.first + columns.first;
+    own.first_w = columns.offset;
+    own.first_h = rows.offset;
+    return own;
+  }
 };
 
 /// One type of tensors.
 template <class T>
 void launch_conv_wgmma_kernel(const ConvChoice &, mp_conv_op_t, const Device &,
                               const ConvWgmmaArgs &, mp_stream_t);
+template <class T>
+void launch_dgrad_wgmma_kernel(const ConvChoice &, const Device &, const DgradWgmmaArgs &,
+                               mp_stream_t);
 
 }  // namespace mp::MP_TARGET

@@ -1,4 +1,6 @@
 // From a checked convolution to the launch of a wgmma kernel.
+#include <algorithm>
+
 #include "kernels/conv/conv_wgmma_args.h"
 #include "kernels/gemm/wgmma_plan.h"
 
@@ -46,8 +48,9 @@ void set_operands(ConvWgmmaArgs &args, const ConvProblem &problem, const GemmCho
                                   by_k ? kernel.tile_n / b_shared_by : kernel.tile_k));
 }
 
+constexpr int kStripRows = 16;
+
 void set_output(ConvWgmmaArgs &args, const ConvProblem &problem) {
-  constexpr int kStripRows = 16;
   const Output &out = args.problem.out;
   if (problem.op == MP_CONV_WGRAD) {
     const TensorMapSpec filter = filter_spec(problem, out.d.base, out.dtype, kStripRows);
@@ -67,11 +70,14 @@ void set_walks(ConvWgmmaArgs &args, const ConvProblem &problem) {
   taps.channels = channels;
   taps.padded = fast_divisor(ceil_div(channels, kTapBlock) * kTapBlock);
   taps.across = fast_divisor(s.s);
+  taps.next = 1;
+  taps.next_row = s.s;
   taps.step_w = is_dgrad ? -s.dilation_w : s.dilation_w;
   taps.step_h = is_dgrad ? -s.dilation_h : s.dilation_h;
   taps.first_w = is_dgrad ? (s.s - 1) * s.dilation_w : 0;
   taps.first_h = is_dgrad ? (s.r - 1) * s.dilation_h : 0;
-  const int32_t rows = is_dgrad ? s.h : s.p, cols = is_dgrad ? s.w : s.q;
+  const int32_t rows = is_dgrad ? dgrad_h(s).pixels : s.p;
+  const int32_t cols = is_dgrad ? dgrad_w(s).pixels : s.q;
   args.places = {fast_divisor(int64_t{rows} * cols),
                  fast_divisor(cols),
                  image.lower[0],
@@ -80,20 +86,115 @@ void set_walks(ConvWgmmaArgs &args, const ConvProblem &problem) {
                  image.step[1]};
 }
 
+// ---- dgrad with a stride
+
+/// `lower`: where the image's map begins; `number`: from tap to tap of the filter.
+PixelClasses pixel_classes(const DgradAxis &axis, int32_t lower, int32_t number) {
+  PixelClasses all{axis.classes, axis.extent, axis.stride, {}};
+  for (int32_t residue = 0; residue < axis.classes; residue++) {
+    const DgradClass own(axis, residue);
+    all.at[residue] = {residue, fast_divisor(max_of(own.taps, 1)), own.taps, own.first_tap * number,
+                       own.offset - lower};
+  }
+  std::stable_sort(all.at, all.at + axis.classes,
+                   [](const PixelClass &a, const PixelClass &b) { return a.taps > b.taps; });
+  return all;
+}
+
+void set_classes(DgradWgmmaArgs &args, const ConvProblem &problem) {
+  const ConvShape &s = problem.shape;
+  const Im2colSpec image = im2col_spec(problem, kTapBlock);
+  const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
+  args.h = pixel_classes(dgrad_axis(s, true), image.lower[1], s.s);
+  args.w = pixel_classes(dgrad_axis(s, false), image.lower[0], 1);
+  args.taps.next = w.tap_step;
+  args.taps.next_row = h.tap_step * s.s;
+  args.taps.step_w = -w.dy_step;
+  args.taps.step_h = -h.dy_step;
+}
+
+/// The pixels of dx in one class of columns: matrices are rows of all images.
+TensorMapSpec class_spec(const Output &out, const ConvShape &s, const PixelClass &columns) {
+  const int64_t first = int64_t{columns.residue} * s.c;
+  return {.base = static_cast<const char *>(out.d.base) + first * dtype_bytes(out.dtype),
+          .dtype = out.dtype,
+          .extent = {s.c, ceil_div(s.w - columns.residue, s.stride_w), int64_t{s.n} * s.h},
+          .stride = {int64_t{s.stride_w} * s.c, int64_t{s.w} * s.c},
+          .box = {kTapBlock, kStripRows},
+          .swizzle_128 = true};
+}
+
+/// What stands beside dx, a strip of one class at a time.
+Im2colSpec beside_spec(const Output &out, const ConvShape &s) {
+  const Operand matrix = wgmma_side_operand(out);
+  const auto upper = [](const DgradDirection &d, int32_t extent, int32_t stride) {
+    return (d.pixels - 1) * stride - (extent - 1);
+  };
+  return {.base = matrix.base,
+          .dtype = out.dtype,
+          .extent = {s.c, s.w, s.h, s.n},
+          .stride = {matrix.ld, matrix.ld * s.w, matrix.ld * s.w * s.h},
+          .lower = {0, 0},
+          .upper = {upper(dgrad_w(s), s.w, s.stride_w), upper(dgrad_h(s), s.h, s.stride_h)},
+          .step = {s.stride_w, s.stride_h},
+          .channels = kTapBlock,
+          .pixels = kStripRows,
+          .swizzle_128 = true};
+}
+
+/// By strips, unless dx is fp32, or something beside it is written.
+void set_class_output(DgradWgmmaArgs &args, const ConvProblem &problem) {
+  const Output &out = args.problem.out;
+  args.side = wgmma_side_matrix(out);
+  args.store = StorePath::patches;
+  if (out.dtype == MP_FP32) return;
+  if (args.side == SideMatrix::c || args.side == SideMatrix::aux_read) {
+    const Im2colSpec beside = beside_spec(out, problem.shape);
+    if (why_no_tensor_map(beside) != nullptr) return;
+    args.beside = im2col_map(beside);
+  } else if (args.side != SideMatrix::none) {
+    return;
+  }
+  for (int32_t i = 0; i < args.w.count; i++) {
+    const TensorMapSpec spec = class_spec(out, problem.shape, args.w.at[i]);
+    if (why_no_tensor_map(spec) != nullptr) return;
+    args.d_columns[i] = tensor_map(spec);
+  }
+  args.store = StorePath::strips;
+}
+
+/// All but how the output leaves and where the sums of a split wait.
+void plan_conv(const ConvChoice &choice, const ConvProblem &problem, const Device &device,
+               ConvWgmmaArgs &args) {
+  const GemmArgs gemm = make_gemm_args(im2col_gemm(problem), choice.gemm, device);
+  static_cast<WgmmaArgs &>(args) = plan_wgmma(choice.gemm, gemm);
+  set_operands(args, problem, choice.gemm);
+  set_walks(args, problem);
+}
+
 }  // namespace
 
 void launch_conv_wgmma(const ConvChoice &choice, const ConvProblem &problem, const Device &device,
                        std::byte *workspace, mp_stream_t stream) {
-  const GemmArgs gemm = make_gemm_args(im2col_gemm(problem), choice.gemm, device);
-  ConvWgmmaArgs args{};
-  static_cast<WgmmaArgs &>(args) = plan_wgmma(choice.gemm, gemm);
-  set_operands(args, problem, choice.gemm);
-  set_output(args, problem);
-  set_walks(args, problem);
-  start_wgmma_split(device, wgmma_workspace_of(args, choice.gemm, 0), workspace, &args, stream);
+  const auto start_split = [&](ConvWgmmaArgs &args) {
+    start_wgmma_split(device, wgmma_workspace_of(args, choice.gemm, 0), workspace, &args, stream);
+  };
   with_half_type(problem.dtype, [&](auto type) {
-    launch_conv_wgmma_kernel<typename decltype(type)::type>(choice, problem.op, device, args,
-                                                            stream);
+    using T = typename decltype(type)::type;
+    if (is_strided_dgrad(problem)) {
+      DgradWgmmaArgs args{};
+      plan_conv(choice, problem, device, args);
+      set_classes(args, problem);
+      set_class_output(args, problem);
+      start_split(args);
+      launch_dgrad_wgmma_kernel<T>(choice, device, args, stream);
+    } else {
+      ConvWgmmaArgs args{};
+      plan_conv(choice, problem, device, args);
+      set_output(args, problem);
+      start_split(args);
+      launch_conv_wgmma_kernel<T>(choice, problem.op, device, args, stream);
+    }
   });
 }
 

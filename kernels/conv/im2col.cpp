@@ -1,6 +1,8 @@
 // See im2col.h.
 #include "kernels/conv/im2col.h"
 
+#include "kernels/conv/conv.h"
+
 namespace mp {
 
 namespace {
@@ -14,13 +16,28 @@ struct Direction {
   int32_t upper() const { return first + (places - 1) * stride - (extent - 1); }
 };
 
+/// dx[stride i + residue] takes dy[i + offset] by the first tap of its class, and by each further one
+/// what lies dy_step before: the last tap of some class comes first.
+Direction dgrad_reach(const ConvShape &s, bool height) {
+  const DgradDirection d = height ? dgrad_h(s) : dgrad_w(s);
+  const MP_TARGET::DgradAxis axis = MP_TARGET::dgrad_axis(s, height);
+  int32_t first = INT32_MAX, last = INT32_MIN;
+  for (int32_t residue = 0; residue < d.classes; residue++) {
+    const MP_TARGET::DgradClass own(axis, residue);
+    if (own.taps == 0) continue;
+    first = std::min(first, own.offset - (own.taps - 1) * d.dy_step);
+    last = std::max(last, own.offset);
+  }
+  if (first > last) first = last = 0;  // no pixel of dx is reached at all
+  return {height ? s.p : s.q, d.pixels, first, 1, last - first};
+}
+
 Direction direction(const ConvProblem &p, bool height) {
   const ConvShape &s = p.shape;
+  if (p.op == MP_CONV_DGRAD) return dgrad_reach(s, height);
   const int32_t in = height ? s.h : s.w, out = height ? s.p : s.q;
   const int32_t pad = height ? s.pad_top : s.pad_left;
   const int32_t reach = height ? (s.r - 1) * s.dilation_h : (s.s - 1) * s.dilation_w;
-  // dx[h] takes dy[h + pad - r dilation]: the last tap comes first.
-  if (p.op == MP_CONV_DGRAD) return {out, in, pad - reach, 1, reach};
   return {in, out, -pad, height ? s.stride_h : s.stride_w, reach};
 }
 
@@ -31,8 +48,7 @@ const char *why_no_im2col(const ConvProblem &p) {
   if (p.dtype == MP_FP32) return "multiplies FP16 and BF16 only";
   if (s.groups != 1) return "needs one group";
   if (s.c % 8 != 0 || s.k % 8 != 0) return "needs channels in multiples of 8";
-  if (p.op == MP_CONV_DGRAD && (s.stride_h != 1 || s.stride_w != 1)) return "needs stride 1";
-  if (std::max(s.stride_h, s.stride_w) > 8) return "needs strides of at most 8";
+  if (std::max(s.stride_h, s.stride_w) > kMaxIm2colStride) return "needs strides of at most 8";
   if (std::max(direction(p, true).reach, direction(p, false).reach) > kMaxIm2colOffset)
     return "needs a filter that reaches at most 255 pixels";
   // Whether the image is aligned is asked elsewhere.
@@ -47,10 +63,17 @@ GemmProblem im2col_gemm(const ConvProblem &p) {
   const bool is_wgrad = p.op == MP_CONV_WGRAD;
   const int32_t channels = p.op == MP_CONV_DGRAD ? s.k : s.c;
   const int64_t blocks = (channels + kTapBlock - 1) / kTapBlock;
-  const int64_t taps = int64_t{s.r} * s.s * blocks * kTapBlock;
+  const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
+  const bool is_dgrad = p.op == MP_CONV_DGRAD;
+  const int64_t taps =
+      (is_dgrad ? int64_t{h.taps} * w.taps : int64_t{s.r} * s.s) * blocks * kTapBlock;
   GemmProblem gemm = operands_of(p);
   gemm.k = is_wgrad ? int64_t{s.n} * s.p * s.q : taps;
   if (is_wgrad) gemm.out.n = taps;
+  if (is_dgrad) {
+    gemm.out.m = int64_t{s.n} * h.pixels * w.pixels;
+    gemm.out.batch_count = int64_t{h.classes} * w.classes;
+  }
   gemm.a = gemm.b = {nullptr, nullptr, kTapBlock, 0};
   return gemm;
 }

@@ -11,14 +11,17 @@
 namespace mp {
 
 constexpr int32_t kTapBlock = 64;
+constexpr int32_t kMaxIm2colStride = 8;
 
 /// NULL if im2col TMA can read its image, or why it cannot: one clause.
 const char *why_no_im2col(const ConvProblem &);
 
-/// The product, which takes as long as this GEMM; its a and b are none.
+/// The product, whose a and b are none.  A strided dgrad is a batch: an item per class of pixels, as large
+/// as the largest.
 GemmProblem im2col_gemm(const ConvProblem &);
 
-/// The image: x, or dy in dgrad.  Places of the filter are those pixels of the other side.
+/// The image: x, or dy in dgrad.  Places of the filter are those pixels of the other side; classes of
+/// dgrad's have the same, and begin at different taps.
 Im2colSpec im2col_spec(const ConvProblem &, int32_t pixels);
 
 }  // namespace mp

@@ -64,6 +64,11 @@ ProductShape product_shape(const ConvProblem &);
 /// Weights of a block's channels must fit into shared memory.
 constexpr int kMaxDepthwiseTaps = 128;
 
+/// Has classes of pixels, that is.
+inline bool is_strided_dgrad(const ConvProblem &p) {
+  return p.op == MP_CONV_DGRAD && (p.shape.stride_h != 1 || p.shape.stride_w != 1);
+}
+
 /// A GEMM that lacks extents and matrices.
 GemmProblem operands_of(const ConvProblem &);
 

@@ -57,10 +57,20 @@ GemmProblem implicit_gemm(const ConvProblem &p) {
   return gemm;
 }
 
+/// Of a k that is the longest of any class of dgrad the mean: every tap reaches one class.
+int64_t mean_class_k(const ConvShape &s, int64_t k) {
+  const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
+  const int64_t classes = int64_t{h.classes} * w.classes;
+  const int64_t all = k / (int64_t{h.taps} * w.taps) * s.r * s.s;
+  return (all + classes - 1) / classes;
+}
+
 /// The GEMM that the kernels of that family multiply, or that takes as long.
 GemmProblem gemm_of(const ConvProblem &p, ConvFamily family) {
-  if (family == ConvFamily::im2col) return im2col_gemm(p);
-  return family == ConvFamily::implicit ? implicit_gemm(p) : pointwise_gemm(p);
+  if (family == ConvFamily::gemm) return pointwise_gemm(p);
+  GemmProblem gemm = family == ConvFamily::im2col ? im2col_gemm(p) : implicit_gemm(p);
+  if (p.op == MP_CONV_DGRAD) gemm.k = mean_class_k(p.shape, gemm.k);
+  return gemm;
 }
 
 /// NULL, or why no kernel of that family can run the problem.

@@ -50,7 +50,7 @@ template <class T, mp_op_t op_a, mp_op_t op_b, class Tile>
 MP_KERNEL(Tile::kThreads, 1)
 gemm_wgmma(MP_PARAM(WgmmaArgs) args) {
   if constexpr (wgmma_supported<T, Tile::kSmemBytes>())
-    wgmma_block<T, GemmStages<op_a, op_b, Tile>, DenseColumns, Tile>(args);
+    wgmma_block<T, GemmStages<op_a, op_b, Tile>, DensePlacement, Tile>(args);
 }
 
 template <class T, mp_op_t op_a, mp_op_t op_b, class Tile>

@@ -54,6 +54,8 @@ struct WgmmaArgs {
   uint32_t *tickets;    ///< with split k, kTicketsPerTile per tile, 0 before and after
   float *partials;      ///< with split k
 
+  /// The length of the sum of a batch item.
+  MP_HD int32_t k_of(int32_t) const { return static_cast<int32_t>(problem.k); }
   MP_HD WgmmaItem &item(int64_t index) const {
     return *reinterpret_cast<WgmmaItem *>(table + kWgmmaTableHeaderBytes +
                                           static_cast<size_t>(index) * kWgmmaItemBytes);

@@ -14,20 +14,20 @@
 
 namespace mp::MP_TARGET {
 
-template <class Tile, class Columns>
+template <class Tile, class Placement>
 class WgmmaEpilogue {
-  using WarpTile = WgmmaWarpTile<Tile, Columns>;
+  using WarpTile = WgmmaWarpTile<Tile, Placement>;
   using Slabs = WgmmaSlabs<Tile>;
-  using Strips = WgmmaStripStore<Tile, Columns>;
-  using Pairs = WgmmaPairStore<Tile, Columns>;
-  using Patches = WgmmaPatchStore<Tile, Columns>;
+  using Strips = WgmmaStripStore<Tile, Placement>;
+  using Pairs = WgmmaPairStore<Tile, Placement>;
+  using Patches = WgmmaPatchStore<Tile, Placement>;
 
  public:
   using Accumulators = typename WarpTile::Accumulators;
 
-  MP_DEVICE WgmmaEpilogue(const WgmmaArgs &args, const Columns &columns, const WgmmaWorkTile &work,
-                          int consumer, Slabs &slabs)
-      : args_(args), tile_(args, columns, work, consumer), slabs_(slabs) {}
+  MP_DEVICE WgmmaEpilogue(const WgmmaArgs &args, const Placement &placement,
+                          const WgmmaWorkTile &work, int consumer, Slabs &slabs)
+      : args_(args), tile_(args, placement, work, consumer), slabs_(slabs) {}
 
   /// Before the main loop.  Nothing may stand between its products and the wait for them: ptxas would
   /// serialise them for fear of a branch there.
@@ -65,9 +65,10 @@ class WgmmaEpilogue {
   MP_DEVICE Pairs pairs() const { return Pairs(tile_); }
 
   MP_DEVICE StorePath path() {
-    if (args_.store == StorePath::strips && Columns::kGaps && looks_at_columns())
+    if (args_.store == StorePath::strips && Placement::kColumnGaps && looks_at_columns())
       return StorePath::patches;
-    if (args_.store == StorePath::pairs && !pairs().can_store()) return StorePath::patches;
+    if (args_.store == StorePath::pairs && (Placement::kScattersRows || !pairs().can_store()))
+      return StorePath::patches;
     return args_.store;
   }
 

@@ -93,8 +93,8 @@ MP_DEVICE bool shares_b() {
 ///     Stages(args, work)                                at the work tile's first stage
 ///     load_next(SmemAddress a, SmemAddress b, full)     starts copies of kStageBytes in all
 ///
-/// Columns says where the columns of the product are in D (wgmma_epilogue.h).
-template <class T, class Stages, class Columns, class Tile>
+/// Placement says where the rows and columns of the product are in D (wgmma_warp_tile.h).
+template <class T, class Stages, class Placement, class Tile>
 class WgmmaLoop {
  public:
   using Args = typename Stages::Args;
@@ -113,7 +113,7 @@ class WgmmaLoop {
   /// By one thread of the producer warpgroup.
   MP_DEVICE void produce() const {
     Ring ring;
-    for (WgmmaTileScheduler<Tile> scheduler(args_); !scheduler.done(); scheduler.advance()) {
+    for (WgmmaTileScheduler<Tile, Args> scheduler(args_); !scheduler.done(); scheduler.advance()) {
       const WgmmaWorkTile work = scheduler.get();
       Stages stages(args_, work);
       for (int t = 0; t < work.k_tiles; t++) {
@@ -131,7 +131,7 @@ class WgmmaLoop {
     Ring ring;
     WgmmaSlabs<Tile> slabs(slabs_, barriers_, consumer);
     uint32_t seen = 0;  // ping-pong: work tiles so far; they belong to the consumers in turn
-    for (WgmmaTileScheduler<Tile> scheduler(args_); !scheduler.done(); scheduler.advance()) {
+    for (WgmmaTileScheduler<Tile, Args> scheduler(args_); !scheduler.done(); scheduler.advance()) {
       const WgmmaWorkTile work = scheduler.get();
       if constexpr (Tile::kPingPong) {
         if ((seen++ & 1) != static_cast<uint32_t>(consumer)) {
@@ -139,7 +139,7 @@ class WgmmaLoop {
           continue;
         }
       }
-      Epilogue epilogue(args_, Columns(args_), work, consumer, slabs);
+      Epilogue epilogue(args_, Placement(args_), work, consumer, slabs);
       if (work.inside) epilogue.start();
       if constexpr (Tile::kPingPong) {
         // The first consumer begins; from then on each waits for the other's main loop.
@@ -155,7 +155,7 @@ class WgmmaLoop {
 
  private:
   using Ring = RingPosition<Tile::kStages>;
-  using Epilogue = WgmmaEpilogue<Tile, Columns>;
+  using Epilogue = WgmmaEpilogue<Tile, Placement>;
   using Accumulators = typename Epilogue::Accumulators;
   static constexpr int kBlocks = Tile::kRows / 64;  // of 64 rows: what one wgmma computes
 
@@ -230,7 +230,7 @@ class WgmmaLoop {
 };
 
 /// The whole kernel.
-template <class T, class Stages, class Columns, class Tile>
+template <class T, class Stages, class Placement, class Tile>
 MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
   // 65536 registers: 384 threads start with 168 each, and can share out no more than that.
   constexpr int kStartRegs = 168, kProducerRegs = 40, kConsumerRegs = 232;
@@ -255,7 +255,7 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
   wait_for_previous_kernel();
   if (args.table != nullptr && args.header().misaligned != 0) return;
 
-  const WgmmaLoop<T, Stages, Columns, Tile> loop(
+  const WgmmaLoop<T, Stages, Placement, Tile> loop(
       args, shuffle(smem_address(smem), 0), smem + Tile::kStages * Tile::kStageBytes, barriers);
   const int warpgroup = shuffle(thread_index() / kWarpgroup, 0);  // the same register in all lanes
   if (warpgroup == 0) {

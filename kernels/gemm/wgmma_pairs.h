@@ -8,9 +8,9 @@
 
 namespace mp::MP_TARGET {
 
-template <class Tile, class Columns>
+template <class Tile, class Placement>
 class WgmmaPairStore {
-  using WarpTile = WgmmaWarpTile<Tile, Columns>;
+  using WarpTile = WgmmaWarpTile<Tile, Placement>;
   using Accumulators = typename WarpTile::Accumulators;
   using Pair = Pack<float, 2>;
 
@@ -33,7 +33,7 @@ class WgmmaPairStore {
     for (int i = 0; i < WarpTile::kBlocks; i++) {
       const int64_t row = tile_.row0 + i * 64 + lane_index() / 2;
       for (int col = lane_index() % 2 * kLine; col < Tile::kN; col += 2 * kLine) {
-        const ColumnRun run = tile_.columns.run(tile_.work.n0 + col, tile_.n());
+        const ColumnRun run = tile_.placement.run(tile_.work.n0 + col, tile_.n());
         if (run.count > 0) prefetch_l2(c() + row * to_.ldc + run.col);
       }
     }
@@ -57,13 +57,13 @@ class WgmmaPairStore {
     const int64_t row, col, count;
 
     MP_DEVICE Place(const WarpTile &tile, int block, int reg)
-        : Place(tile, block, tile.columns.run(tile.work.n0 + reg * 2, tile.n())) {}
+        : Place(tile, block, tile.placement.run(tile.work.n0 + reg * 2, tile.n())) {}
     MP_DEVICE Place(const WarpTile &tile, int block, const ColumnRun &run)
         : row(tile.row0 + block * 64 + lane_index() / 4),
           col(run.col + lane_index() % 4 * 2),
           count(run.count) {}
 
-    MP_DEVICE bool has(int pair) const { return !Columns::kGaps || pair / 2 * 8 < count; }
+    MP_DEVICE bool has(int pair) const { return !Placement::kColumnGaps || pair / 2 * 8 < count; }
     MP_DEVICE int64_t offset(int pair, int64_t ld) const {
       return (row + pair % 2 * 8) * ld + col + pair / 2 * 8;
     }

@@ -6,9 +6,9 @@
 
 namespace mp::MP_TARGET {
 
-template <class Tile, class Columns>
+template <class Tile, class Placement>
 class WgmmaPatchStore {
-  using WarpTile = WgmmaWarpTile<Tile, Columns>;
+  using WarpTile = WgmmaWarpTile<Tile, Placement>;
   using Accumulators = typename WarpTile::Accumulators;
   using Pair = Pack<float, 2>;
 
@@ -58,16 +58,17 @@ class WgmmaPatchStore {
   MP_DEVICE void write(int64_t row0, int64_t col0, EpilogueWriter &writer) {
     constexpr int kRunsPerRow = kCols / kVec;
     const int run = lane_index() % kRunsPerRow * kVec;
-    const ColumnRun to = tile_.columns.run(col0, tile_.n());
+    const ColumnRun to = tile_.placement.run(col0, tile_.n());
     const int valid = static_cast<int>(min_of<int64_t>(to.count - run, kVec));
     if (valid <= 0) return;
     MP_NO_UNROLL
     for (int r = lane_index() / kRunsPerRow; r < WarpTile::kRows; r += kWarpSize / kRunsPerRow) {
-      if (row0 + r >= tile_.m()) return;
+      const int64_t to_row = tile_.row_in_d(row0 + r);
+      if (to_row < 0) continue;
       float z[kVec];
       MP_UNROLL
       for (int i = 0; i < kVec; i++) z[i] = patch_[r * kPitch + run + i];
-      writer.write(row0 + r, to.col + run, z, valid);
+      writer.write(to_row, to.col + run, z, valid);
     }
   }
 

@@ -99,10 +99,13 @@ SideMatrix wgmma_side_matrix(const Output &out) {
   return reads_aux(e.activation) ? SideMatrix::aux_read : SideMatrix::aux_written;
 }
 
-TensorMapSpec wgmma_spec_side(const Output &out) {
+Operand wgmma_side_operand(const Output &out) {
   const Epilogue &e = out.epilogue;
-  return strip_spec(out,
-                    e.aux == nullptr ? out.c : Operand{e.aux, nullptr, e.ld_aux, e.stride_aux});
+  return e.aux == nullptr ? out.c : Operand{e.aux, nullptr, e.ld_aux, e.stride_aux};
+}
+
+TensorMapSpec wgmma_spec_side(const Output &out) {
+  return strip_spec(out, wgmma_side_operand(out));
 }
 
 StorePath wgmma_store_path(const Output &out, bool has_maps) {

@@ -25,6 +25,8 @@ TensorMap wgmma_map_b(const GemmProblem &, const GemmChoice &);
 TensorMapSpec wgmma_spec_d(const Output &);
 TensorMapSpec wgmma_spec_side(const Output &);
 SideMatrix wgmma_side_matrix(const Output &);
+/// C or aux, where it is one of them.
+Operand wgmma_side_operand(const Output &);
 
 /// How D leaves; by strips only if these have maps.
 StorePath wgmma_store_path(const Output &, bool has_maps);

@@ -31,9 +31,11 @@ class WgmmaSlabs {
 
   /// By one lane, when nothing reads or writes the slab any more.
   MP_DEVICE void fetch(int slab, const TensorMap &map, int x, int y, int z) const {
-    const SmemAddress arrived = barriers_.arrived(warp_, slab);
-    mbarrier_arrive_expect(arrived, kBytes);
-    tma_load(address(slab), map, arrived, x, y, z);
+    tma_load(address(slab), map, expect(slab), x, y, z);
+  }
+  /// With an im2col map.
+  MP_DEVICE void fetch(int slab, const TensorMap &map, const Im2colPlace &at) const {
+    tma_load_im2col(address(slab), map, expect(slab), at);
   }
 
   /// Until what was fetched last has arrived.
@@ -55,15 +57,16 @@ class WgmmaSlabs {
     warp_sync();
   }
 
-  /// By all lanes, before one of them sends what they have put.
+  /// By all lanes, before one of them stores what they have put.
   MP_DEVICE void publish() const {
     async_proxy_fence();
     warp_sync();
   }
-  MP_DEVICE void send(int slab, const TensorMap &map, int x, int y, int z) const {
+  MP_DEVICE void store(int slab, const TensorMap &map, int x, int y, int z) const {
     tma_store(map, address(slab), x, y, z);
-    tma_store_commit();
   }
+  /// A slab's stores are one group.
+  MP_DEVICE void commit() const { tma_store_commit(); }
 
   // ---- columns 16 j .. +16 of a slab
 
@@ -82,6 +85,12 @@ class WgmmaSlabs {
   }
 
  private:
+  /// The mbarrier on which the slab arrives.
+  MP_DEVICE SmemAddress expect(int slab) const {
+    const SmemAddress arrived = barriers_.arrived(warp_, slab);
+    mbarrier_arrive_expect(arrived, kBytes);
+    return arrived;
+  }
   MP_DEVICE SmemAddress address(int slab) const {
     return smem_address(smem_) + static_cast<SmemAddress>(slab * kBytes);
   }

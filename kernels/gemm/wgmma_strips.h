@@ -85,9 +85,9 @@ class StripBias {
   Words &words_;
 };
 
-template <class Tile, class Columns>
+template <class Tile, class Placement>
 class WgmmaStripStore {
-  using WarpTile = WgmmaWarpTile<Tile, Columns>;
+  using WarpTile = WgmmaWarpTile<Tile, Placement>;
   using Accumulators = typename WarpTile::Accumulators;
   using Slabs = WgmmaSlabs<Tile>;
   using Pairs = typename Slabs::Pairs;
@@ -220,6 +220,7 @@ class WgmmaStripStore {
   MP_DEVICE int col(int strip) const { return tile_.work.n0 + strip % kAcross * Slabs::kCols; }
 
   MP_DEVICE const TensorMap &map_d() const {
+    if constexpr (Placement::kScattersRows) return tile_.placement.map_d(tile_.work.batch_item);
     return tile_.work.item != nullptr ? tile_.work.item->d : tile_.args.d;
   }
   MP_DEVICE const TensorMap &map_side() const { return tile_.args.beside; }
@@ -233,17 +234,30 @@ class WgmmaStripStore {
   // ---- steps
 
   MP_DEVICE void fetch_bias(int strip) {
-    bias_.fetch(tile_.columns.run(col(strip), tile_.n()).col);
+    bias_.fetch(tile_.placement.run(col(strip), tile_.n()).col);
   }
 
   /// By one lane.
   MP_DEVICE void fetch_side(int strip) const {
-    const SlabPlace from = tile_.columns.slab(col(strip), side_z());
-    slabs_.fetch(strip % Slabs::kSlabs, map_side(), from.x, row(strip), from.z);
+    const int slab = strip % Slabs::kSlabs;
+    if constexpr (Placement::kScattersRows) {
+      slabs_.fetch(slab, map_side(),
+                   tile_.placement.strip(tile_.work.batch_item, row(strip), col(strip)));
+    } else {
+      const SlabPlace from = tile_.placement.slab(col(strip), side_z());
+      slabs_.fetch(slab, map_side(), from.x, row(strip), from.z);
+    }
   }
   MP_DEVICE void send(int slab, const TensorMap &map, int strip, int z) const {
-    const SlabPlace to = tile_.columns.slab(col(strip), z);
-    slabs_.send(slab, map, to.x, row(strip), to.z);
+    if constexpr (Placement::kScattersRows) {
+      tile_.placement.store_strip(tile_.work.batch_item, row(strip), [&](int y, int line) {
+        slabs_.store(slab, map, col(strip), y, line);
+      });
+    } else {
+      const SlabPlace to = tile_.placement.slab(col(strip), z);
+      slabs_.store(slab, map, to.x, row(strip), to.z);
+    }
+    slabs_.commit();
   }
 
   MP_DEVICE void activate(const float (&saved)[8], float (&z)[8]) const {
@@ -290,11 +304,11 @@ class WgmmaStripStore {
   /// What is not an element of D must not be measured.
   MP_DEVICE void clear_outside(int strip, int j, float (&z)[8]) const {
     const int64_t first_row = row(strip) + lane_index() / 4;
+    const bool row_inside[2] = {tile_.row_in_d(first_row) >= 0, tile_.row_in_d(first_row + 8) >= 0};
     const int64_t first_col = col(strip) + 16 * j + lane_index() % 4 * 2;
     MP_UNROLL
     for (int r = 0; r < 8; r++) {
-      const bool inside =
-          first_row + r / 2 % 2 * 8 < tile_.m() && first_col + r / 4 * 8 + r % 2 < tile_.n();
+      const bool inside = row_inside[r / 2 % 2] && first_col + r / 4 * 8 + r % 2 < tile_.n();
       z[r] = inside ? z[r] : 0.0f;
     }
   }

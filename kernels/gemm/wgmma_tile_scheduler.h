@@ -21,10 +21,10 @@ struct WgmmaWorkTile {
   bool inside;            ///< some of the tile is
 };
 
-template <class Tile>
+template <class Tile, class Args = WgmmaArgs>
 class WgmmaTileScheduler {
  public:
-  MP_DEVICE explicit WgmmaTileScheduler(const WgmmaArgs &args)
+  MP_DEVICE explicit WgmmaTileScheduler(const Args &args)
       : args_(args),
         cluster_(cluster_size()),
         rank_(cluster_rank()),
@@ -49,12 +49,14 @@ class WgmmaTileScheduler {
     const uint32_t tiles_m = args_.scheduler.tiles_m * static_cast<uint32_t>(pair_m);
     const uint32_t tiles_n = args_.scheduler.tiles_n * static_cast<uint32_t>(pair_n);
     const int32_t k0 = tile.slice * args_.slice_k;
-    const int32_t k_end = min_of(static_cast<int32_t>(p.k), k0 + args_.slice_k);
+    const int32_t k_end =
+        min_of(args_.k_of(static_cast<int32_t>(tile.batch_item)), k0 + args_.slice_k);
     WgmmaWorkTile work;
     work.m0 = tile_m * Tile::kM;
     work.n0 = tile_n * Tile::kN;
     work.k0 = k0;
-    work.k_tiles = ceil_div(k_end - k0, Tile::kK);
+    // A sum of nothing is one of zeros, which is what lies behind the end of k.
+    work.k_tiles = max_of(ceil_div(k_end - k0, Tile::kK), 1);
     work.batch_item = static_cast<int32_t>(tile.batch_item);
     work.slice = tile.slice;
     work.tile = (static_cast<uint32_t>(tile.batch_item) * tiles_n + static_cast<uint32_t>(tile_n)) *
@@ -88,7 +90,7 @@ class WgmmaTileScheduler {
     return work;
   }
 
-  const WgmmaArgs &args_;
+  const Args &args_;
   const int cluster_, rank_;
   uint32_t number_;
   const uint32_t step_;

@@ -20,19 +20,22 @@ struct SlabPlace {
   int x, z;
 };
 
-/// The columns of the product are those of D.  A class in its place may leave some out, but keeps 32
-/// that begin at a multiple of 32 in one run, and 64 in one slab.
-struct DenseColumns {
-  static constexpr bool kGaps = false;
+/// Rows and columns of the product are those of D.  A class in its place may leave columns out, but
+/// keeps 32 that begin at a multiple of 32 in one run, and 64 in one slab.  One that scatters rows says
+/// where each is, and how a strip of 16 leaves (ClassPixels in dgrad_wgmma.h).
+struct DensePlacement {
+  static constexpr bool kColumnGaps = false, kScattersRows = false;
 
-  MP_DEVICE explicit DenseColumns(const WgmmaArgs &) {}
+  MP_DEVICE explicit DensePlacement(const WgmmaArgs &) {}
   /// `n`: columns of the product.
   MP_DEVICE ColumnRun run(int64_t col, int64_t n) const { return {col, n - col}; }
   MP_DEVICE SlabPlace slab(int col, int z) const { return {col, z}; }
+  /// In D, of a row of that batch item's product; negative: nowhere.
+  MP_DEVICE int64_t row(int, int64_t row) const { return row; }
 };
 
 /// 16 rows of each 64 that its consumer warpgroup has; no other warp has any of them.
-template <class Tile, class Columns>
+template <class Tile, class Placement>
 struct WgmmaWarpTile {
   static constexpr int kRows = 16;
   static constexpr int kBlocks = Tile::kRows / 64;
@@ -40,15 +43,15 @@ struct WgmmaWarpTile {
   using Accumulators = float[kBlocks][kRegs];
 
   const WgmmaArgs &args;
-  const Columns columns;
+  const Placement placement;
   const WgmmaWorkTile &work;
   const int part;  ///< of the warps that share the tile
-  const int row0;  ///< in D; of the i-th block, 64 i further on
+  const int row0;  ///< of the product; of the i-th block, 64 i further on
 
-  MP_DEVICE WgmmaWarpTile(const WgmmaArgs &args, const Columns &columns, const WgmmaWorkTile &work,
-                          int consumer)
+  MP_DEVICE WgmmaWarpTile(const WgmmaArgs &args, const Placement &placement,
+                          const WgmmaWorkTile &work, int consumer)
       : args(args),
-        columns(columns),
+        placement(placement),
         work(work),
         part(Tile::kPingPong ? strip() : consumer * 4 + strip()),
         row0(work.m0 + (Tile::kPingPong ? 0 : consumer * Tile::kRows) + strip() * kRows) {}
@@ -57,9 +60,15 @@ struct WgmmaWarpTile {
 
   MP_DEVICE int64_t m() const { return args.group_count == 0 ? args.problem.out.m : work.item->m; }
   MP_DEVICE int64_t n() const { return args.group_count == 0 ? args.problem.out.n : work.item->n; }
-  /// All of the tile is inside D, which may have 2^31 - 1 rows.
+  /// All of the tile is inside D, which may have 2^31 - 1 rows; of scattered rows nobody asks.
   MP_DEVICE bool is_whole() const {
-    return int64_t{work.m0} + Tile::kM <= m() && int64_t{work.n0} + Tile::kN <= n();
+    return !Placement::kScattersRows && int64_t{work.m0} + Tile::kM <= m() &&
+           int64_t{work.n0} + Tile::kN <= n();
+  }
+
+  /// Where a row of the product is in D; negative: nowhere.
+  MP_DEVICE int64_t row_in_d(int64_t row) const {
+    return row < m() ? placement.row(work.batch_item, row) : -1;
   }
 
   MP_DEVICE EpilogueTarget target() const {

@@ -69,14 +69,80 @@ TEST_CASE("conv wgmma: several tiles, rows and images in each of them", "[conv][
 
 TEST_CASE("conv wgmma: strides, dilations, unequal padding", "[conv][wgmma]") {
   if (!has_wgmma()) return;
-  check_ops(strided(padded(conv_case(2, 17, 15, 24, 40, 3, 5), 1, 2, 2, 1), 2, 3),
-            {MP_CONV_FPROP, MP_CONV_WGRAD});
+  check_ops(strided(padded(conv_case(2, 17, 15, 24, 40, 3, 5), 1, 2, 2, 1), 2, 3), kAllOps);
   check_ops(dilated(padded(conv_case(2, 9, 10, 16, 8, 3, 2), 0, 5, 4, 1), 3, 5), kAllOps);
-  check_ops(strided(dilated(padded(conv_case(1, 20, 19, 8, 8, 3, 3), 3), 2, 3), 3, 2),
-            {MP_CONV_FPROP, MP_CONV_WGRAD});
+  check_ops(strided(dilated(padded(conv_case(1, 20, 19, 8, 8, 3, 3), 3), 2, 3), 3, 2), kAllOps);
   // Padding without pixels; a filter larger than the image.
   check_ops(padded(conv_case(2, 4, 5, 8, 8, 3, 3), 5), kAllOps);
   check_ops(padded(conv_case(3, 2, 3, 8, 16, 5, 6), 4), kAllOps);
+}
+
+TEST_CASE("conv wgmma: classes of pixels of a strided dgrad", "[conv][wgmma]") {
+  if (!has_wgmma()) return;
+  const auto check_dgrad = [](const ConvCase &layer) {
+    for (const Types &types : {Types{MP_FP16, MP_FP16}, Types{MP_BF16, MP_BF16}, kTypes[1]})
+      check(with(layer, MP_CONV_DGRAD, types));
+  };
+  // As networks have them; two tiles and more, and rows of images that end within a strip.
+  check_dgrad(strided(padded(conv_case(3, 28, 26, 72, 40, 3, 3), 1), 2, 2));
+  // Of four classes three have no taps.
+  check_dgrad(strided(conv_case(2, 20, 22, 136, 72, 1, 1), 2, 2));
+  // Odd extents: classes of fewer pixels than others.
+  check_dgrad(strided(padded(conv_case(2, 21, 23, 24, 8, 7, 7), 3), 2, 2));
+  check_dgrad(strided(padded(conv_case(4, 11, 10, 8, 72, 4, 5), 2, 0, 1, 3), 3, 2));
+  // Strips that lie in many rows, of one column each.
+  check_dgrad(strided(padded(conv_case(5, 40, 3, 16, 8, 3, 3), 1), 2, 3));
+  // Taps of which no class has two; the same with strides and dilations that share a factor.
+  check_dgrad(strided(padded(conv_case(1, 15, 17, 8, 16, 2, 3), 1), 5, 3));
+  check_dgrad(strided(dilated(padded(conv_case(2, 17, 18, 8, 8, 3, 3), 4), 2, 6), 2, 4));
+  // Pixels that no output sees, and a class of rows without pixels.
+  check_dgrad(strided(conv_case(2, 2, 30, 8, 8, 1, 2), 3, 7));
+}
+
+TEST_CASE("conv wgmma: epilogues and slices of a strided dgrad", "[conv][wgmma]") {
+  if (!has_wgmma()) return;
+  for (const ConvCase &layer : {strided(padded(conv_case(2, 13, 14, 24, 72, 3, 3), 1), 2, 2),
+                                strided(padded(conv_case(2, 9, 20, 136, 8, 2, 3), 1), 2, 3),
+                                strided(conv_case(3, 9, 8, 72, 1032, 1, 1), 2, 2)}) {
+    for (const Types &types : {Types{MP_FP16, MP_FP16}, Types{MP_BF16, MP_FP32}}) {
+      const ConvCase plain = with(layer, MP_CONV_DGRAD, types);
+      const auto check_both = [&](const ConvCase &v) {
+        check(v);
+        if (layer.k > 64) check(v, is_split);  // else the sum is too short
+      };
+      check_both(plain);
+      ConvCase c = plain;
+      c.scale = 0.5f;
+      c.amax = c.found_inf = true;
+      c.bias = MP_FP16;
+      check(c);
+      c.beta = 1.0f;
+      check_both(c);
+      c = plain;
+      c.activation = MP_ACT_DRELU;
+      c.aux = c.dbias = c.amax = true;
+      c.aux_pad = 8;
+      check_both(c);
+      c.aux_pad = 3;  // no tensor map has such rows
+      check(c);
+      c.activation = MP_ACT_RELU;  // writes aux
+      check(c);
+      c = plain;
+      c.amax = c.found_inf = true;
+      c.special = Special::kInfinity;
+      check(c);
+    }
+  }
+  // The classes of odd rows and columns are smaller, and where theirs have no pixel any more, they
+  // multiply the last pixel of dy, which only the padding sees: its infinity must not be found.
+  for (const mp_dtype_t out : {MP_FP16, MP_FP32}) {
+    ConvCase c = with(strided(padded(conv_case(2, 5, 5, 8, 16, 1, 1), 1), 2, 2), MP_CONV_DGRAD,
+                      {MP_FP16, out});
+    c.amax = c.found_inf = true;
+    c.special = Special::kInfinity;
+    c.place = Place::kLast;
+    check(c);
+  }
 }
 
 TEST_CASE("conv wgmma: fewer, as many and more taps than stages", "[conv][wgmma]") {
@@ -124,9 +190,8 @@ TEST_CASE("conv wgmma: weight gradients whose taps are padded", "[conv][wgmma]")
 TEST_CASE("conv wgmma: at the limits of im2col TMA and beyond", "[conv][wgmma]") {
   if (!has_wgmma()) return;
   const ConvCase square = padded(conv_case(1, 9, 9, 8, 8, 3, 3), 1);
-  check_ops(strided(square, 8, 8), {MP_CONV_FPROP, MP_CONV_WGRAD});
+  check_ops(strided(square, 8, 8), kAllOps);
   CHECK(refusal(strided(square, 9, 1)) == "needs strides of at most 8");
-  CHECK(refusal(with(strided(square, 1, 2), MP_CONV_DGRAD, kTypes[0])) == "needs stride 1");
 
   const auto line = [](int32_t w, int32_t taps, int32_t left, int32_t right) {
     return padded(conv_case(1, 1, w, 8, 8, 1, taps), 0, 0, left, right);

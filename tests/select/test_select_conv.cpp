@@ -296,5 +296,20 @@ TEST_CASE("conv selection: on Hopper TMA reads the patches where it can") {
     for (const mp::ConvChoice &choice : ranking(p, h200(), !kAligned))
       CHECK(choice.family != mp::ConvFamily::im2col);
   }
-  CHECK(first_name(MP_CONV_DGRAD, square(32, 56, 128, 128, 3, 2), h200()).starts_with("conv_wmma"));
+}
+
+TEST_CASE("conv selection: a strided dgrad takes as long as its forward pass, and runs on wgmma") {
+  // As many multiply-adds, whatever classes of pixels they are in.
+  for (const int32_t taps : {3, 5, 7}) {
+    for (const int32_t stride : {2, 3}) {
+      CAPTURE(taps, stride);
+      const mp::ConvShape shape = square(64, 84, 128, 128, taps, stride);
+      const auto best = [&](mp_conv_op_t op) {
+        return ranking(conv_problem(op, shape), h200()).front();
+      };
+      const mp::ConvChoice forward = best(MP_CONV_FPROP), backward = best(MP_CONV_DGRAD);
+      CHECK(std::string(backward.name).starts_with("conv_wgmma"));
+      CHECK(backward.gemm.predicted_us == Approx(forward.gemm.predicted_us).epsilon(0.35));
+    }
+  }
 }

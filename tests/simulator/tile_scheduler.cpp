@@ -39,6 +39,19 @@ MP_KERNEL(32, 1) record_last_tile(MP_PARAM(RecordArgs) args) {
     args.tiles[block_index()] = scheduler.get();
 }
 
+/// Items whose sums have lengths of their own: item i of 70 i, the first of nothing.
+struct UnequalArgs : WgmmaArgs {
+  WgmmaWorkTile *tiles;
+
+  int32_t k_of(int32_t item) const { return 70 * item; }
+};
+
+MP_KERNEL(32, 1) record_unequal_tiles(MP_PARAM(UnequalArgs) args) {
+  if (thread_index() != 0) return;
+  WgmmaTileScheduler<mp::WgmmaTile128x128, UnequalArgs> scheduler(args);
+  for (int i = 0; !scheduler.done(); scheduler.advance()) args.tiles[i++] = scheduler.get();
+}
+
 template <class Tile>
 std::vector<WgmmaWorkTile> tiles_of(const WgmmaArgs &args, int num_blocks, int cluster) {
   std::vector<WgmmaWorkTile> tiles(kMaxBlocks * kMaxTilesOfBlock), all;
@@ -185,6 +198,26 @@ TEST_CASE("tile scheduler: the item of a tile is found by few looks") {
     check_search({5, 0, 0}, step);
     check_search(std::vector<uint32_t>(777, 1), step);
     check_search(mixed, step);
+  }
+}
+
+TEST_CASE("tile scheduler: items whose sums have lengths of their own, in slices of the longest") {
+  constexpr int kItems = 8, kSlices = 3, kSliceK = 192;  // 3 k-tiles
+  std::vector<WgmmaWorkTile> tiles(kItems * kSlices);
+  UnequalArgs args{};
+  args.problem.out.m = args.problem.out.n = 100;
+  args.problem.k = 70 * (kItems - 1);
+  args.slice_k = kSliceK;
+  args.scheduler = {1, 1, kItems, kSlices, 1};
+  args.num_work_tiles = kItems * kSlices;
+  args.tiles = tiles.data();
+  run(record_unequal_tiles, {1, 32}, args);
+  for (const WgmmaWorkTile &work : tiles) {
+    CAPTURE(work.batch_item, work.slice);
+    const int left = 70 * work.batch_item - work.slice * kSliceK;
+    CHECK(work.k0 == work.slice * kSliceK);
+    // A slice of nothing is one k-tile of zeros.
+    CHECK(work.k_tiles == (left <= 0 ? 1 : left >= kSliceK ? 3 : ceil_div(left, 64)));
   }
 }
 

@@ -20,7 +20,7 @@ HEADERS = ["kernels/gemm/gemm_wmma.h", "kernels/conv/conv_wmma.h", "kernels/laye
 CONSTANTS = [
     (re.compile(r"mp::cuda::gemm_wmma(<.*>)$"), r"mp::cuda::GemmWmma\1::kSmemBytes"),
     (re.compile(r"mp::cuda::conv_wmma(<.*>)$"), r"mp::cuda::ConvWmma\1::kSmemBytes"),
-    (re.compile(r"mp::cuda::(?:gemm|conv)_wgmma<.*(mp::WgmmaTile<.*>)>$"), r"\1::kSmemBytes"),
+    (re.compile(r"mp::cuda::(?:gemm|conv|dgrad)_wgmma<.*(mp::WgmmaTile<.*>)>$"), r"\1::kSmemBytes"),
     (re.compile(r"mp::cuda::\(anonymous namespace\)::xent_block_per_row(<.*>)$"),
      r"mp::cuda::xent_most_copy_bytes\1(SMEM)"),
 ]

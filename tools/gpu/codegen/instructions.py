@@ -4,14 +4,14 @@ import re
 
 # Kernel, and what it is made for.
 TENSOR_CORES = [
-    (re.compile(r"(gemm|conv)_wgmma<"), ["HGMMA", "UTMALDG"]),
+    (re.compile(r"(gemm|conv|dgrad)_wgmma<"), ["HGMMA", "UTMALDG"]),
     (re.compile(r"(gemm|conv)_wmma<"), ["HMMA"]),
 ]
 # A kernel that had one and has none any more has lost what it was written for.
 SPECIAL = ["HGMMA", "HMMA", "LDSM", "STSM", "LDGSTS.128", "UTMALDG", "UTMASTG"]
 # Kernels that may have generic accesses, and why the compiler cannot know what memory they are to.
 GENERIC = [
-    (re.compile(r"(gemm|conv)_wgmma<"), "the operands of the epilogue of a group come out of a table"),
+    (re.compile(r"(gemm|conv|dgrad)_wgmma<"), "the operands of the epilogue of a group come out of a table"),
 ]
 # Of global memory, and those that find out at run time what memory it is.
 GMEM = {"loads": ["LDG", "LD"], "stores": ["STG", "ST"]}

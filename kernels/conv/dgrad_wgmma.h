@@ -1,0 +1,90 @@
+// dgrad with a stride on the tensor cores of Hopper: the loop of conv_wgmma.h over classes of pixels.
+//
+// Pixels of dx that have the same remainders by the strides are a class (implicit_gemm.h).  Each is a
+// dgrad with stride 1, of some of the taps: the classes read dy through one map, from offsets of their
+// own, and only what they store lies apart.
+#pragma once
+
+#include "kernels/conv/conv_wgmma.h"
+
+namespace mp::MP_TARGET {
+
+/// The rows of a class's product are pixels of dx.  The grid of all classes is that of the largest, so
+/// some of its rows are none.
+///
+/// im2col TMA brings a strip of what stands beside dx: its pixels are a stride apart.
+class ClassPixels : public DensePlacement {
+ public:
+  static constexpr bool kScattersRows = true;
+
+  MP_DEVICE explicit ClassPixels(const DgradWgmmaArgs &args) : DensePlacement(args), args_(args) {}
+
+  MP_DEVICE int64_t row(int item, int64_t row) const {
+    const Pixel at = pixel(row);
+    const int32_t h = image_row(item, at);
+    const int32_t w = at.column * args_.w.stride + args_.class_w(item).residue;
+    if (h >= args_.h.extent || w >= args_.w.extent) return -1;
+    return (int64_t{at.image} * args_.h.extent + h) * args_.w.extent + w;
+  }
+
+  /// 16 pixels from that row on, by the map of what stands beside dx.
+  MP_DEVICE Im2colPlace strip(int item, int64_t row, int channel) const {
+    const Pixel at = pixel(row);
+    return {channel,  at.column * args_.w.stride,  at.row * args_.h.stride,
+            at.image, args_.class_w(item).residue, args_.class_h(item).residue};
+  }
+
+  /// A map has the pixels of one class of columns, and all rows of all images.
+  MP_DEVICE const TensorMap &map_d(int item) const { return args_.d_columns[item % args_.w.count]; }
+
+  /// Calls store(column, row) for boxes of 16 pixels that cover the strip.  What goes on in the next row
+  /// of the image is a box that begins before it: TMA does not write what lies outside of a row.
+  template <class Store>
+  MP_DEVICE void store_strip(int item, int64_t row, const Store &store) const {
+    constexpr int kStripRows = 16;
+    const int32_t columns = args_.places.of_row.divisor;
+    for (int left = kStripRows; left > 0;) {
+      const Pixel at = pixel(row);
+      const int32_t h = image_row(item, at);
+      if (h < args_.h.extent) store(at.column - (kStripRows - left), at.image * args_.h.extent + h);
+      row += columns - at.column;
+      left -= columns - at.column;
+    }
+  }
+
+ private:
+  struct Pixel {
+    int32_t image, row, column;  ///< row and column: of its class
+  };
+  MP_DEVICE Pixel pixel(int64_t row) const {
+    const Quotient image = args_.places.of_image.divide(static_cast<int32_t>(row));
+    const Quotient line = args_.places.of_row.divide(image.remainder);
+    return {image.quotient, line.quotient, line.remainder};
+  }
+  MP_DEVICE int32_t image_row(int item, const Pixel &at) const {
+    return at.row * args_.h.stride + args_.class_h(item).residue;
+  }
+
+  const DgradWgmmaArgs &args_;
+};
+
+template <class T, class Tile>
+MP_KERNEL(Tile::kThreads, 1)
+dgrad_wgmma(MP_PARAM(DgradWgmmaArgs) args) {
+  using Stages = PatchesByFilter<Major::mn, Tile, DgradWgmmaArgs>;
+  if constexpr (wgmma_supported<T, Tile::kSmemBytes>())
+    wgmma_block<T, Stages, ClassPixels, Tile>(args);
+}
+
+template <class T>
+void launch_dgrad_wgmma_kernel(const ConvChoice &choice, const Device &device,
+                               const DgradWgmmaArgs &args, mp_stream_t stream) {
+  with_tile(ConvWgmmaTiles<MP_CONV_DGRAD>{}, *choice.gemm.kernel, [&](auto found) {
+    using Tile = typename decltype(found)::type;
+    launch(choice.name, dgrad_wgmma<T, Tile>, device,
+           wgmma_launch_shape<Tile>(device, args.num_work_tiles, choice.gemm.cluster), stream,
+           args);
+  });
+}
+
+}  // namespace mp::MP_TARGET
