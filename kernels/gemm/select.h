@@ -12,7 +12,8 @@
 
 namespace mp {
 
-enum class GemmFamily { wgmma, wmma, gemv, simt };
+/// In the order of the table.
+enum class GemmFamily { gemv, wgmma, wmma, simt };
 
 struct GemmKernel {
   GemmFamily family;
