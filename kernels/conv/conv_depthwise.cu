@@ -2,7 +2,8 @@
 // on the CUDA cores, at the speed of memory.
 //
 // A block has 64 channels: 8 lanes across with kVec channels each, 32 slots down with pixels of their
-// own.  Neighbouring outputs read mostly the same inputs, which L1 holds.
+// own.  Neighbouring outputs read mostly the same inputs: those of one thread hand them on in registers, those
+// of others find them in L1.
 #include "kernels/conv/conv.h"
 #include "kernels/conv/implicit_gemm.h"
 #include "kernels/gemm/epilogue.h"
@@ -26,17 +27,27 @@ struct ChannelRun {
         valid(static_cast<int>(min_of<int64_t>(max_of<int64_t>(args.groups - first, 0), kVec))) {}
 };
 
-/// The channels' values at one tap of a patch; zeros outside the image.
-MP_DEVICE void load_pixel(float (&values)[kVec], const ConvArgs &args, const PatchMap &patches,
-                          const PatchOrigin &origin, int32_t tap_h, int32_t tap_w,
-                          const ChannelRun &channels) {
-  const int32_t down = tap_h * patches.step_h, right = tap_w * patches.step_w;
-  const int32_t h = origin.h + down, w = origin.w + right;
-  const bool inside = h >= 0 && h < patches.height && w >= 0 && w < patches.width;
-  const int64_t pixels = int64_t{down} * patches.width + right;  // from the origin
-  load_run(values, args.dtype, in_gmem(args.image),
-           inside ? origin.offset + pixels * patches.channels + channels.first : 0,
-           inside ? channels.valid : 0);
+/// Where the channels are at one tap of a patch, and how many: none outside the image, wherever that is.
+struct PixelRun {
+  int64_t elem;
+  int valid;
+
+  MP_DEVICE PixelRun(const PatchMap &patches, const PatchOrigin &origin, int32_t tap_h,
+                     int32_t tap_w, const ChannelRun &channels) {
+    const int32_t down = tap_h * patches.step_h, right = tap_w * patches.step_w;
+    const int64_t pixels = int64_t{down} * patches.width + right;  // from the origin
+    elem = origin.offset + pixels * patches.channels + channels.first;
+    // What is negative is too large.
+    const bool inside =
+        static_cast<uint32_t>(origin.h + down) < static_cast<uint32_t>(patches.height) &&
+        static_cast<uint32_t>(origin.w + right) < static_cast<uint32_t>(patches.width);
+    valid = inside ? channels.valid : 0;
+  }
+};
+
+/// Their values, then zeros.
+MP_DEVICE void load_pixel(float (&values)[kVec], const ConvArgs &args, const PixelRun &run) {
+  load_run(values, args.dtype, in_gmem(args.image), run.valid > 0 ? run.elem : 0, run.valid);
 }
 
 // ---------------------------------------------------------------------------- fprop and dgrad
@@ -65,14 +76,12 @@ MP_DEVICE void stage_weights(const ConvArgs &args, const ConvProduct<op> &produc
   }
 }
 
-template <mp_conv_op_t op>
-MP_DEVICE void convolve_strip(const ConvArgs &args, const ConvProduct<op> &product, int64_t row0,
-                              const ChannelRun &channels, const Weights &weights,
-                              float (&acc)[kStrip][kVec]) {
-  const PatchMap &patches = product.patches;
-  PatchOrigin origins[kStrip];
-  MP_UNROLL
-  for (int i = 0; i < kStrip; i++) origins[i] = patches.origin(row0 + i);
+using Origins = PatchOrigin[kStrip];
+
+/// Any types, any alignment.
+MP_DEVICE void convolve_runs(const ConvArgs &args, const PatchMap &patches, const Origins &origins,
+                             const ChannelRun &channels, const Weights &weights,
+                             float (&acc)[kStrip][kVec]) {
   int tap = 0;
   for (int32_t tap_h = 0; tap_h < patches.runs.taps_h; tap_h++) {
     for (int32_t tap_w = 0; tap_w < patches.runs.taps_w; tap_w++, tap++) {
@@ -80,12 +89,79 @@ MP_DEVICE void convolve_strip(const ConvArgs &args, const ConvProduct<op> &produ
       MP_UNROLL
       for (int i = 0; i < kStrip; i++) {
         float x[kVec];
-        load_pixel(x, args, patches, origins[i], tap_h, tap_w, channels);
+        load_pixel(x, args, PixelRun(patches, origins[i], tap_h, tap_w, channels));
         MP_UNROLL
         for (int j = 0; j < kVec; j++) acc[i][j] = fmaf(x[j], weight[j], acc[i][j]);
       }
     }
   }
+}
+
+/// What output i of a strip reads at a tap, output `from` has read at the tap before, if they are neighbours
+/// in a line and taps as far apart as they: in dgrad taps go backwards.
+template <mp_conv_op_t op>
+struct StripNeighbour {
+  int i, from;
+
+  /// The n-th in an order in which none is overwritten that another output still wants.
+  MP_DEVICE explicit StripNeighbour(int n)
+      : i(op == MP_CONV_DGRAD ? kStrip - 1 - n : n), from(op == MP_CONV_DGRAD ? i - 1 : i + 1) {}
+
+  MP_DEVICE bool has_read(const Origins &origins, int32_t step_w) const {
+    return from >= 0 && from < kStrip && origins[from].h == origins[i].h &&
+           origins[from].w - origins[i].w == step_w;
+  }
+};
+
+/// 16-bit types in whole aligned runs: as they lie in memory, so that a strip's loads do not wait for each
+/// other to be widened.
+template <mp_conv_op_t op, class T>
+MP_DEVICE void convolve_packed(const ConvArgs &args, const PatchMap &patches,
+                               const Origins &origins, const ChannelRun &channels,
+                               const Weights &weights, float (&acc)[kStrip][kVec]) {
+  const T *const image = static_cast<const T *>(in_gmem(args.image));
+  Packed<T> x[kStrip] = {};
+  bool has_read[kStrip];
+  MP_UNROLL
+  for (int n = 0; n < kStrip; n++)
+    has_read[n] = StripNeighbour<op>(n).has_read(origins, patches.step_w);
+  int tap = 0;
+  for (int32_t tap_h = 0; tap_h < patches.runs.taps_h; tap_h++) {
+    for (int32_t tap_w = 0; tap_w < patches.runs.taps_w; tap_w++, tap++) {
+      MP_UNROLL
+      for (int n = 0; n < kStrip; n++) {
+        const StripNeighbour<op> at(n);
+        const bool is_read = tap_w > 0 && has_read[n];
+        x[at.i] = is_read ? x[at.from] : Packed<T>{};
+        const PixelRun run(patches, origins[at.i], tap_h, tap_w, channels);
+        if (!is_read && run.valid > 0) x[at.i].load(image + run.elem);
+      }
+      const float *const weight = &weights[tap][thread_index() % kLanesAcross * kVec];
+      MP_UNROLL
+      for (int i = 0; i < kStrip; i++) {
+        float values[kVec];
+        widen(values, x[i]);
+        MP_UNROLL
+        for (int j = 0; j < kVec; j++) acc[i][j] = fmaf(values[j], weight[j], acc[i][j]);
+      }
+    }
+  }
+}
+
+template <mp_conv_op_t op>
+MP_DEVICE void convolve_strip(const ConvArgs &args, const ConvProduct<op> &product, int64_t row0,
+                              const ChannelRun &channels, const Weights &weights,
+                              float (&acc)[kStrip][kVec]) {
+  const PatchMap &patches = product.patches;
+  Origins origins;
+  MP_UNROLL
+  for (int i = 0; i < kStrip; i++) origins[i] = patches.origin(row0 + i);
+  if (args.dtype == MP_FP32 || args.groups % kVec != 0 || !is_aligned_16(args.image))
+    return convolve_runs(args, patches, origins, channels, weights, acc);
+  with_half_type(args.dtype, [&](auto type) {
+    convolve_packed<op, typename decltype(type)::type>(args, patches, origins, channels, weights,
+                                                       acc);
+  });
 }
 
 /// A work item is a block of rows (tile_m), one of channels (tile_n), and a class (batch_item).
@@ -135,7 +211,7 @@ MP_DEVICE void sum_rows(const ConvArgs &args, int tap0, int64_t row0, int64_t ro
     for (int t = 0; t < kTapsAtOnce; t++) {
       if (tap0 + t >= num_taps) break;
       float x[kVec];
-      load_pixel(x, args, patches, origin, tap_h, tap_w, channels);
+      load_pixel(x, args, PixelRun(patches, origin, tap_h, tap_w, channels));
       MP_UNROLL
       for (int j = 0; j < kVec; j++) acc[t][j] = fmaf(x[j], dy[j], acc[t][j]);
       if (++tap_w == patches.runs.taps_w) tap_w = 0, tap_h++;

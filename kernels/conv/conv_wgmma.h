@@ -93,6 +93,8 @@ class PatchesByFilter {
 /// wgrad: a stage is 64 places; every 64 columns are channels of one tap.
 template <class Tile>
 class GradientByPatches {
+  static_assert(Tile::kN % (2 * kTapBlock) == 0, "two blocks load whole columns of taps");
+
  public:
   using Args = ConvWgmmaArgs;
   using A = StagedOperand<Major::mn, Tile::kM>;
@@ -185,9 +187,9 @@ void launch_conv_wgmma(const ConvChoice &choice, const Device &device, const Con
          wgmma_launch_shape<Tile>(device, args.num_work_tiles, choice.gemm.cluster), stream, args);
 }
 
-/// The tiles of a pass: low ones for wgrad alone, whose rows are the K channels.
+/// The tiles of a pass: low ones for wgrad, whose rows are the K channels, narrow ones for the others.
 template <mp_conv_op_t op>
-using ConvWgmmaTiles = std::conditional_t<op == MP_CONV_WGRAD, WgmmaTiles, LargeWgmmaTiles>;
+using ConvWgmmaTiles = std::conditional_t<op == MP_CONV_WGRAD, WgradWgmmaTiles, LargeWgmmaTiles>;
 
 /// The .cu files of the types have one instantiation each.
 template <class T>

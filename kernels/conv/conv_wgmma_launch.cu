@@ -35,17 +35,17 @@ TensorMapSpec gradient_spec(const ConvProblem &problem, int box_rows) {
 /// One load of the image brings 64 pixels of k, or the rows of a tile, or half of them.
 void set_operands(ConvWgmmaArgs &args, const ConvProblem &problem, const GemmChoice &choice) {
   const GemmKernel &kernel = *choice.kernel;
-  const int a_shared_by = kernel.pairs_in_m ? 1 : choice.cluster;
-  const int b_shared_by = kernel.pairs_in_m ? choice.cluster : 1;
+  const bool is_paired = choice.cluster > 1;
   if (problem.op == MP_CONV_WGRAD) {
     args.a = tensor_map(gradient_spec(problem, kernel.tile_k));
     args.b = im2col_map(im2col_spec(problem, kernel.tile_k));
     return;
   }
   const bool by_k = problem.op == MP_CONV_FPROP;
-  args.a = im2col_map(im2col_spec(problem, kernel.tile_m / a_shared_by));
-  args.b = tensor_map(filter_spec(problem, problem.other, problem.dtype,
-                                  by_k ? kernel.tile_n / b_shared_by : kernel.tile_k));
+  const int rows_a = wgmma_box_rows(true, kernel.tile_m, is_paired && !kernel.pairs_in_m);
+  const int rows_b = wgmma_box_rows(by_k, kernel.tile_n, is_paired && kernel.pairs_in_m);
+  args.a = im2col_map(im2col_spec(problem, rows_a));
+  args.b = tensor_map(filter_spec(problem, problem.other, problem.dtype, rows_b));
 }
 
 constexpr int kStripRows = 16;

@@ -80,13 +80,13 @@ const char *why_not_family(const ConvProblem &p, ConvFamily family) {
   return "needs a 1 x 1 filter with stride 1, no padding and one group";
 }
 
-/// The kernels that are there for a family and a pass: low tiles for wgrad alone, whose rows are the K
-/// channels.
+/// The kernels that are there for a family and a pass: low tiles for wgrad, whose rows are the K channels,
+/// narrow ones for the others, whose columns are channels.
 GemmTiles tiles_of(ConvFamily family, mp_conv_op_t op) {
   if (family == ConvFamily::gemm) return kAllGemmTiles;
   if (family == ConvFamily::implicit)
     return WmmaTiles::kSet | (op == MP_CONV_WGRAD ? WgradSimtTiles::kSet : ConvSimtTiles::kSet);
-  return op == MP_CONV_WGRAD ? WgmmaTiles::kSet : LargeWgmmaTiles::kSet;
+  return op == MP_CONV_WGRAD ? WgradWgmmaTiles::kSet : LargeWgmmaTiles::kSet;
 }
 
 bool is_one_of(GemmTiles tiles, const GemmKernel &kernel) {

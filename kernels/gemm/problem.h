@@ -108,7 +108,7 @@ std::shared_ptr<const GemmTuning> parse_gemm_tuning(std::string_view text, std::
 // looked at here); every problem has a kernel for misaligned operands, but a slower one.
 
 /// No problem has more choices than this.
-constexpr int kMaxGemmChoices = 192;
+constexpr int kMaxGemmChoices = 224;
 
 /// Ranks what can run `problem` on `device`, fastest first; never empty.
 /// At most `capacity` choices are written; returns how many exist.

@@ -85,6 +85,11 @@ const char *why_not(const GemmKernel &kernel, int cluster, const Question &q) {
   return nullptr;
 }
 
+/// Those of floats that are not negative are ordered as the floats are.
+uint32_t float_bits(double x) {
+  return std::bit_cast<uint32_t>(static_cast<float>(x));
+}
+
 /// One kernel and cluster that can run the problem; the splits of k are left to choose.
 class Candidate {
  public:
@@ -104,6 +109,14 @@ class Candidate {
                          static_cast<double>(tiles_.m) * static_cast<double>(tiles_.n) *
                          q_.problem.out.batch_count * split_k;
     return bytes < 0x1p62 ? nullptr : "needs more workspace than 64 bits can count";
+  }
+
+  /// Of two equally fast ones the smaller: by family, then by the elements of D and what tiles have beyond
+  /// it, which cost power where all wait for memory.  The low byte is 0.
+  uint32_t tie_break() const {
+    const double elems = static_cast<double>(tiles_.m) * kernel_.tile_m *
+                         static_cast<double>(tiles_.n) * kernel_.tile_n;
+    return static_cast<uint32_t>(kernel_.family) << 30 | float_bits(elems) >> 9 << 8;
   }
 
   float us(int split_k) const { return static_cast<float>(priced(counter_.load(split_k))); }
@@ -147,6 +160,7 @@ int rank_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &devi
   const Question question(problem, device, tuning, aligned);
   std::array<GemmChoice, kMaxGemmChoices> runnable;
   std::array<uint64_t, kMaxGemmChoices> order;
+  static_assert(kMaxGemmChoices <= UINT8_MAX + 1);
   uint32_t count = 0;
   std::optional<Candidate> candidate;
   for (const GemmVariant &variant : gemm_variants()) {
@@ -159,14 +173,13 @@ int rank_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &devi
     if (!candidate || candidate->why_not_split(variant.split_k) != nullptr) continue;
     const float us = candidate->us(variant.split_k);
     runnable[count] = choice_of(variant, *candidate, us);
-    // Among equals the earlier row wins: the larger tile, and the smaller split.  The bits of
-    // floats that are not negative are ordered as the floats are.
-    order[count] = uint64_t{std::bit_cast<uint32_t>(us)} << 32 | count;
+    // Among equals the earlier row wins: the larger tile, and the smaller split.
+    order[count] = uint64_t{float_bits(us)} << 32 | candidate->tie_break() | count;
     count++;
   }
   std::sort(order.data(), order.data() + count);
   for (uint32_t i = 0; i < std::min(count, static_cast<uint32_t>(capacity)); i++)
-    choices[i] = runnable[order[i] & UINT32_MAX];
+    choices[i] = runnable[order[i] & UINT8_MAX];
   return static_cast<int>(count);
 }
 

@@ -12,13 +12,15 @@
 
 namespace mp {
 
-enum class GemmFamily { wgmma, wmma, gemv, simt };
+/// In the order of the table.
+enum class GemmFamily { gemv, wgmma, wmma, simt };
 
 struct GemmKernel {
   GemmFamily family;
   GemmTile tile;
   const char *name;
-  int tile_m, tile_n, tile_k;  ///< powers of two
+  int tile_m, tile_n;  ///< is_tile_extent
+  int tile_k;          ///< a power of two
   size_t (*smem_bytes)(bool a_by_k, bool b_by_k);
   bool pairs_in_m;    ///< the blocks of a cluster share B, because they are neighbours in m; else A
   int blocks_per_sm;  ///< that one SM works on at a time
@@ -52,9 +54,21 @@ const char *why_no_tma(const GemmProblem &problem, bool vectorised);
 
 // The rest is inline, and free of divisions where it can be: every mp_gemm asks it a hundred times.
 
-/// `tile`: a power of two.
-inline int64_t round_up(int64_t elems, int tile) {
-  return (elems + tile - 1) & -int64_t{tile};
+/// `multiple`: a power of two.
+inline int64_t round_up(int64_t elems, int multiple) {
+  return (elems + multiple - 1) & -int64_t{multiple};
+}
+
+/// A power of two, or three times one.
+constexpr bool is_tile_extent(int extent) {
+  const unsigned bits = static_cast<unsigned>(extent);
+  return std::has_single_bit(bits) || (bits % 3 == 0 && std::has_single_bit(bits / 3));
+}
+/// Tiles of that extent, rounded up.
+inline int64_t tiles_in(int64_t elems, int extent) {
+  const int shift = std::countr_zero(static_cast<unsigned>(extent));
+  const uint64_t count = static_cast<uint64_t>(elems + extent - 1) >> shift;
+  return static_cast<int64_t>(extent >> shift == 1 ? count : count / 3);
 }
 
 /// Tiles of one batch item; in the direction in which a cluster's blocks are neighbours, whole
@@ -63,9 +77,6 @@ struct TileCounts {
   int64_t m, n;
 };
 inline TileCounts tile_counts(const GemmKernel &kernel, int cluster, int64_t m, int64_t n) {
-  const auto tiles_in = [](int64_t elems, int tile) {
-    return (elems + tile - 1) >> std::countr_zero(static_cast<unsigned>(tile));
-  };
   TileCounts tiles{tiles_in(m, kernel.tile_m), tiles_in(n, kernel.tile_n)};
   int64_t &paired = kernel.pairs_in_m ? tiles.m : tiles.n;
   paired = round_up(paired, cluster);

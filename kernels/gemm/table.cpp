@@ -86,8 +86,10 @@ constexpr std::array kKernels = {
     gemv_row("gemv"),
     wgmma_row<GemmTile::wgmma_128x256>("wgmma_128x256x64_s4"),
     wgmma_row<GemmTile::wgmma_256x128>("wgmma_256x128x64_s4"),
+    wgmma_row<GemmTile::wgmma_128x192>("wgmma_128x192x64_s4"),
     wgmma_row<GemmTile::wgmma_128x128>("wgmma_128x128x64_s6"),
     wgmma_row<GemmTile::wgmma_64x256>("wgmma_64x256x64_s4"),
+    wgmma_row<GemmTile::wgmma_256x64>("wgmma_256x64x64_s4"),
     wgmma_row<GemmTile::wgmma_64x128>("wgmma_64x128x64_s8"),
     wmma_row<GemmTile::wmma_256x128>("wmma_256x128x32_s3", 1),
     wmma_row<GemmTile::wmma_128x128>("wmma_128x128x32_s3", 1.3),
@@ -99,8 +101,7 @@ constexpr std::array kKernels = {
 };
 
 static_assert(std::all_of(kKernels.begin(), kKernels.end(), [](const GemmKernel &kernel) {
-  return std::has_single_bit(static_cast<unsigned>(kernel.tile_m)) &&
-         std::has_single_bit(static_cast<unsigned>(kernel.tile_n)) &&
+  return is_tile_extent(kernel.tile_m) && is_tile_extent(kernel.tile_n) &&
          std::has_single_bit(static_cast<unsigned>(kernel.tile_k));
 }));
 

@@ -12,8 +12,10 @@ namespace mp {
 enum class GemmTile {
   wgmma_128x256,
   wgmma_256x128,
+  wgmma_128x192,
   wgmma_128x128,
   wgmma_64x256,
+  wgmma_256x64,
   wgmma_64x128,
   wmma_256x128,
   wmma_128x128,
@@ -70,8 +72,9 @@ struct WgmmaTile {
   static constexpr int kConsumers = 2;
   static constexpr int kThreads = (1 + kConsumers) * 128;
   static constexpr int kRows = kPingPong ? kM : kM / kConsumers;  ///< of D, per warpgroup
-  /// The two blocks of a cluster share the larger operand: B if they are neighbours in m.
-  static constexpr bool kPairInM = kM <= kN;
+  /// The two blocks of a cluster share the larger operand: B if they are neighbours in m.  64 columns are
+  /// for products that have no others, so no tile has a neighbour in n.
+  static constexpr bool kPairInM = kM <= kN || kN == 64;
 
   static constexpr int kBytesA = kM * kK * 2, kBytesB = kN * kK * 2;
   static constexpr int kStageBytes = kBytesA + kBytesB;
@@ -83,9 +86,21 @@ struct WgmmaTile {
 
 using WgmmaTile128x256 = WgmmaTile<128, 256, 4, false>;
 using WgmmaTile256x128 = WgmmaTile<256, 128, 4, false>;
+using WgmmaTile128x192 = WgmmaTile<128, 192, 4, false>;
 using WgmmaTile128x128 = WgmmaTile<128, 128, 6, true>;
 using WgmmaTile64x256 = WgmmaTile<64, 256, 4, true>;
+using WgmmaTile256x64 = WgmmaTile<256, 64, 4, true>;
 using WgmmaTile64x128 = WgmmaTile<64, 128, 8, true>;
+
+/// Rows of 128 bytes that one load brings of an operand with `extent` rows or columns of a tile: rows of
+/// the matrix that has 64 of k in each, or of k, which come 64 columns wide.  What two blocks share,
+/// each loads half of: half of its blocks of 64 columns, or half of the k of every block where their
+/// number is odd.
+constexpr int wgmma_box_rows(bool by_k, int extent, bool is_shared) {
+  constexpr int kBlock = 64;
+  const bool is_halved = is_shared && (by_k || extent % (2 * kBlock) != 0);
+  return (by_k ? extent : kBlock) / (is_halved ? 2 : 1);
+}
 
 /// The GEMV kernel computes a D of at most this many rows, or at most this many columns.
 constexpr int kGemvMaxVectors = 16;
@@ -114,9 +129,13 @@ struct TileOf<GemmTile::wgmma_128x256> : std::type_identity<WgmmaTile128x256> {}
 template <>
 struct TileOf<GemmTile::wgmma_256x128> : std::type_identity<WgmmaTile256x128> {};
 template <>
+struct TileOf<GemmTile::wgmma_128x192> : std::type_identity<WgmmaTile128x192> {};
+template <>
 struct TileOf<GemmTile::wgmma_128x128> : std::type_identity<WgmmaTile128x128> {};
 template <>
 struct TileOf<GemmTile::wgmma_64x256> : std::type_identity<WgmmaTile64x256> {};
+template <>
+struct TileOf<GemmTile::wgmma_256x64> : std::type_identity<WgmmaTile256x64> {};
 template <>
 struct TileOf<GemmTile::wgmma_64x128> : std::type_identity<WgmmaTile64x128> {};
 template <>
@@ -147,10 +166,13 @@ using SimtTiles = TileList<GemmTile::simt_128x128, GemmTile::simt_128x16, GemmTi
 using ConvSimtTiles = TileList<GemmTile::simt_128x128, GemmTile::simt_128x16, GemmTile::simt_64x64>;
 using WgradSimtTiles =
     TileList<GemmTile::simt_128x128, GemmTile::simt_16x128, GemmTile::simt_64x64>;
-using LargeWgmmaTiles =
-    TileList<GemmTile::wgmma_128x256, GemmTile::wgmma_256x128, GemmTile::wgmma_128x128>;
-using WgmmaTiles =
+using LargeWgmmaTiles = TileList<GemmTile::wgmma_128x256, GemmTile::wgmma_256x128,
+                                 GemmTile::wgmma_128x128, GemmTile::wgmma_256x64>;
+using WgradWgmmaTiles =
     TileList<GemmTile::wgmma_128x256, GemmTile::wgmma_256x128, GemmTile::wgmma_128x128,
              GemmTile::wgmma_64x256, GemmTile::wgmma_64x128>;
+using WgmmaTiles = TileList<GemmTile::wgmma_128x256, GemmTile::wgmma_256x128,
+                            GemmTile::wgmma_128x192, GemmTile::wgmma_128x128,
+                            GemmTile::wgmma_64x256, GemmTile::wgmma_256x64, GemmTile::wgmma_64x128>;
 
 }  // namespace mp

@@ -50,6 +50,8 @@ struct StagedOperand {
   }
 
  private:
+  static constexpr int kRows = wgmma_box_rows(major == Major::k, kExtent, true);  ///< of a half
+
   static MP_DEVICE void load_whole(SmemAddress smem, const TensorMap &map, SmemAddress full,
                                    int mn0, int k0, int z) {
     if constexpr (major == Major::k) {
@@ -63,15 +65,18 @@ struct StagedOperand {
   static MP_DEVICE void load_half(SmemAddress smem, const TensorMap &map, SmemAddress full, int mn0,
                                   int k0, int z) {
     constexpr uint32_t kBoth = 3;
-    constexpr int kHalf = kExtent / 2;
-    const int first = cluster_rank() * kHalf;
     if constexpr (major == Major::k) {
+      const int first = cluster_rank() * kRows;
       tma_load_multicast(smem + static_cast<SmemAddress>(first) * 128, map, full, k0, mn0 + first,
                          z, kBoth);
     } else {
-      for (int mn = first; mn < first + kHalf; mn += kBlock)
-        tma_load_multicast(smem + static_cast<SmemAddress>(mn) * 128, map, full, mn0 + mn, k0, z,
-                           kBoth);
+      constexpr bool kInK = kRows < kBlock;
+      constexpr int kCols = kInK ? kExtent : kExtent / 2;
+      const int first = kInK ? 0 : cluster_rank() * kCols;
+      const int row = kInK ? cluster_rank() * kRows : 0;
+      for (int mn = first; mn < first + kCols; mn += kBlock)
+        tma_load_multicast(smem + static_cast<SmemAddress>(mn + row) * 128, map, full, mn0 + mn,
+                           k0 + row, z, kBoth);
     }
   }
 };

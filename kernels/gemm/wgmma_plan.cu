@@ -73,20 +73,16 @@ void start_wgmma_split(const Device &device, const WgmmaWorkspace &space, std::b
 }
 
 TensorMap wgmma_map_a(const GemmProblem &p, const GemmChoice &choice) {
-  const GemmKernel &kernel = *choice.kernel;
   const bool by_k = p.op_a == MP_OP_N;
-  const int shared_by = kernel.tile_m > kernel.tile_n ? choice.cluster : 1;
+  const int rows = wgmma_box_rows(by_k, choice.kernel->tile_m, pairs_of(choice).n > 1);
   return tensor_map(matrix_spec(p.a, p.dtype_ab, by_k ? p.out.m : p.k, by_k ? p.k : p.out.m,
-                                p.out.batch_count,
-                                by_k ? kernel.tile_m / shared_by : kernel.tile_k));
+                                p.out.batch_count, rows));
 }
 TensorMap wgmma_map_b(const GemmProblem &p, const GemmChoice &choice) {
-  const GemmKernel &kernel = *choice.kernel;
   const bool by_k = p.op_b == MP_OP_T;
-  const int shared_by = kernel.tile_m > kernel.tile_n ? 1 : choice.cluster;
+  const int rows = wgmma_box_rows(by_k, choice.kernel->tile_n, pairs_of(choice).m > 1);
   return tensor_map(matrix_spec(p.b, p.dtype_ab, by_k ? p.out.n : p.k, by_k ? p.k : p.out.n,
-                                p.out.batch_count,
-                                by_k ? kernel.tile_n / shared_by : kernel.tile_k));
+                                p.out.batch_count, rows));
 }
 TensorMapSpec wgmma_spec_d(const Output &out) {
   return strip_spec(out, out.d);

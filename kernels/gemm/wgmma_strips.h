@@ -112,6 +112,8 @@ class WgmmaStripStore {
 
   MP_DEVICE void store(Accumulators &acc, EpilogueWriter &writer) {
     if (tile_.work.item != nullptr && lane_index() == 0) tensor_map_acquire(&map_d());
+    // Where their number is odd, the last strip of a tile and the first of the next have the same slab.
+    if constexpr (kStrips % Slabs::kSlabs != 0) slabs_.reuse_all();
     if (is_plain()) {
       MP_UNROLL
       for (int s = 0; s < kStrips; s++) store_plain(s, &acc[0][0] + s * kRegs, writer.alpha());

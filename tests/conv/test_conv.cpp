@@ -97,6 +97,25 @@ TEST_CASE("conv: many tiles", "[conv]") {
   check_all_with_types_in_turn(large_convs());
 }
 
+TEST_CASE("conv: depthwise outputs side by side, in lines of any length", "[conv][strict]") {
+  const auto is_depthwise = [](const std::string &kernel) { return kernel == "conv_depthwise"; };
+  for (const int32_t width : {1, 2, 3, 4, 5, 7, 8, 13}) {
+    const ConvCase square = grouped(padded(conv_case(3, 3, width, 24, 24, 3, 3), 1), 24);
+    const ConvCase line = grouped(padded(conv_case(5, 1, width, 8, 8, 1, 5), 0, 0, 3, 1), 8);
+    for (const ConvCase &layer :
+         {square, line, strided(square, 1, 2), dilated(padded(square, 2), 1, 2),
+          strided(dilated(padded(square, 3), 2, 2), 2, 2), strided(padded(square, 2), 2, 3)}) {
+      for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_DGRAD}) {
+        for (const Types &types : {Types{MP_FP16, MP_FP32}, {MP_BF16, MP_BF16}}) {
+          ConvRun run(with(layer, op, types));
+          INFO(to_string(with(layer, op, types)));
+          CHECK(check_kernels(run, Misaligned::kNo, is_depthwise) == 1);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("conv: generated problems", "[conv]") {
   Random random(1);
   for (int i = 0; i < 600; ++i) check_conv(random_conv(random, 200000));

@@ -166,6 +166,51 @@ TEST_CASE("conv wgmma: slices of the sum", "[conv][wgmma]") {
   }
 }
 
+TEST_CASE("conv wgmma: 64 channels fill the tile of 64 columns, whatever the epilogue",
+          "[conv][wgmma]") {
+  if (!has_wgmma()) return;
+  const auto is_narrow = [](const std::string &kernel) {
+    return is_whole(kernel) && kernel.find("_256x64x64") != std::string::npos;
+  };
+  const auto is_narrow_and_split = [](const std::string &kernel) {
+    return is_split(kernel) && kernel.find("_256x64x64") != std::string::npos;
+  };
+  // 616 pixels are three tiles, so that the last of a cluster has no partner; the sum has 9 or 18 stages.
+  const ConvCase fprop = padded(conv_case(4, 11, 14, 72, 64, 3, 3), 1);
+  const ConvCase dgrad = padded(conv_case(4, 11, 14, 64, 64, 3, 3), 1);
+  for (const Types &types : {Types{MP_FP16, MP_FP16}, {MP_BF16, MP_BF16}, {MP_FP16, MP_FP32}}) {
+    ConvCase c = with(fprop, MP_CONV_FPROP, types);
+    check(c, is_narrow_and_split);
+    c.bias = MP_FP32;
+    c.amax = c.found_inf = true;
+    check(c, is_narrow);
+    c.activation = MP_ACT_GELU;
+    c.aux = true;
+    c.fill = Fill::kReal;
+    check(c, is_narrow);
+    c = with(fprop, MP_CONV_FPROP, types);
+    c.beta = -2.0f;
+    c.bias = MP_FP16;
+    c.activation = MP_ACT_RELU;
+    check(c, is_narrow);
+
+    c = with(dgrad, MP_CONV_DGRAD, types);
+    c.beta = 1.0f;
+    check(c, is_narrow_and_split);
+    c.beta = 0.0f;
+    c.activation = MP_ACT_DRELU;
+    c.aux = c.dbias = c.amax = c.found_inf = true;
+    check(c, is_narrow);
+  }
+  // Infinity times the zeros beyond 56 channels is NaN, which nothing may show.
+  ConvCase c = with(padded(conv_case(4, 11, 14, 64, 56, 3, 3), 1), MP_CONV_FPROP, kTypes[0]);
+  c.amax = c.found_inf = true;
+  c.special = Special::kInfinity;
+  check(c, is_narrow);
+  CHECK(refusal(with(dgrad, MP_CONV_WGRAD, kTypes[0]), "conv_wgmma_256x64x64_s4") ==
+        "cannot read patches");
+}
+
 TEST_CASE("conv wgmma: weight gradients whose taps are padded", "[conv][wgmma]") {
   if (!has_wgmma()) return;
   for (const int32_t channels : {8, 40, 72}) {
@@ -210,5 +255,6 @@ TEST_CASE("conv wgmma: at the limits of im2col TMA and beyond", "[conv][wgmma]")
   CHECK(refusal(padded(conv_case(1, 5, 5, 16, 12, 3, 3), 1)) == "needs channels in multiples of 8");
   CHECK(refusal(with(square, MP_CONV_FPROP, {MP_FP32, MP_FP32})) ==
         "multiplies FP16 and BF16 only");
-  CHECK(refusal(square, "conv_wgmma_64x256x64_s4") == "cannot read patches");
+  for (const char *const kernel : {"conv_wgmma_64x256x64_s4", "conv_wgmma_128x192x64_s4"})
+    CHECK(refusal(square, kernel) == "cannot read patches");
 }

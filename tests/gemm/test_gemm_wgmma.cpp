@@ -57,6 +57,9 @@ TEST_CASE("wgmma: every order of operands and type, several tiles per block", "[
   }
   check(make_case(1100, 100, 72));
   check(make_case(100, 1100, 72, "NT"));
+  // Columns of two and three tiles for each order of B, of which a cluster brings halves.
+  for (const char *const op : {"NN", "TT"}) check(make_case(1290, 64, 136, op));
+  for (const char *const op : {"TN", "NT"}) check(make_case(650, 192, 136, op));
 }
 
 TEST_CASE("wgmma: k below, at and above the depth of the pipeline", "[wgmma]") {
@@ -71,7 +74,8 @@ TEST_CASE("wgmma: awkward shapes", "[wgmma]") {
   if (!has_wgmma()) return;
   constexpr int64_t kShapes[][3] = {{1, 1, 1},      {1, 129, 64},   {127, 1, 33},   {128, 256, 64},
                                     {256, 128, 64}, {257, 129, 31}, {129, 255, 65}, {64, 64, 128},
-                                    {63, 65, 7},    {17, 19, 23},   {5, 300, 300},  {190, 130, 40}};
+                                    {63, 65, 7},    {17, 19, 23},   {5, 300, 300},  {190, 130, 40},
+                                    {256, 64, 64},  {257, 65, 31},  {128, 192, 64}, {129, 193, 65}};
   for (const auto &[m, n, k] : kShapes) {
     for (const char *const op : kAllOps) check(make_case(m, n, k, op));
   }

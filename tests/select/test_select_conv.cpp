@@ -288,7 +288,10 @@ TEST_CASE("conv selection: on Hopper TMA reads the patches where it can") {
   for (const mp_conv_op_t op : kAllOps) {
     CAPTURE(op);
     CHECK(first_name(op, square(32, 28, 128, 128, 3), h200()).starts_with("conv_wgmma"));
-    CHECK(first_name(op, square(32, 56, 64, 64, 3), h200()).starts_with("conv_wgmma"));
+    // 64 channels have a tile of as many columns, or in wgrad of as many rows.
+    const char *const tile = op == MP_CONV_WGRAD ? "conv_wgmma_64x" : "conv_wgmma_256x64x";
+    for (const int32_t n : {32, 256})
+      CHECK(first_name(op, square(n, 56, 64, 64, 3), h200()).starts_with(tile));
     // Taps of eight channels would be padded to 64.
     CHECK(first_name(op, square(32, 56, 8, 8, 3), h200()).starts_with("conv_wmma"));
     const mp::ConvProblem p = conv_problem(op, square(32, 28, 128, 128, 3));

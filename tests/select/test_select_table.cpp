@@ -180,7 +180,10 @@ TEST_CASE("select: workspace of a wmma split holds the slices of all items") {
 
 TEST_CASE("select: tiles and slices cover the problem") {
   for (const mp::GemmVariant &variant : mp::gemm_variants()) {
-    for (const int64_t extent : {1, 63, 64, 65, 127, 128, 129, 1000, 1 << 20}) {
+    for (const int64_t extent :
+         {int64_t{1}, int64_t{63}, int64_t{64}, int64_t{65}, int64_t{127}, int64_t{128},
+          int64_t{129}, int64_t{191}, int64_t{192}, int64_t{193}, int64_t{384}, int64_t{1000},
+          int64_t{1} << 20, (int64_t{1} << 31) - 1, int64_t{1} << 40}) {
       const mp::GemmKernel &kernel = *variant.kernel;
       const mp::TileCounts tiles = tile_counts(kernel, variant.cluster, extent, extent);
       CAPTURE(variant.name, extent, tiles.m, tiles.n);

@@ -10,9 +10,9 @@ using namespace mptest;
 
 namespace {
 
-constexpr const char *kWgmma[] = {"wgmma_128x256x64_s4", "wgmma_256x128x64_s4",
-                                  "wgmma_128x128x64_s6", "wgmma_64x256x64_s4",
-                                  "wgmma_64x128x64_s8"};
+constexpr const char *kWgmma[] = {
+    "wgmma_128x256x64_s4", "wgmma_256x128x64_s4", "wgmma_128x192x64_s4", "wgmma_128x128x64_s6",
+    "wgmma_64x256x64_s4",  "wgmma_256x64x64_s4",  "wgmma_64x128x64_s8"};
 
 mp::GemmChoice best_on_h200(const mp::GemmProblem &p) {
   return mp::best_gemm(p, h200(), mp::builtin_gemm_tuning(), kAligned, SIZE_MAX);
@@ -60,7 +60,7 @@ double use_of_tiles(const mp::GemmProblem &p, const mp::GemmChoice &choice) {
 
 }  // namespace
 
-TEST_CASE("select wgmma: five tiles, alone and in pairs, each with every split") {
+TEST_CASE("select wgmma: seven tiles, alone and in pairs, each with every split") {
   const mp::GemmProblem p = problem(4096, 4096, 16384);
   for (const std::string name : kWgmma) {
     CAPTURE(name);
@@ -203,6 +203,11 @@ TEST_CASE("select wgmma: a pair needs two neighbouring tiles, and two SMs") {
   CHECK(why_not("wgmma_64x256x64_s4_c2", problem(64, 8192, 256), h200()) == no_pair);
   CHECK(why_not("wgmma_64x256x64_s4_c2", problem(65, 8, 256), h200()) == "");
   CHECK(why_not("wgmma_128x128x64_s6_c2", problem(129, 8, 256), h200()) == "");
+  CHECK(why_not("wgmma_128x192x64_s4_c2", problem(128, 8192, 256), h200()) == no_pair);
+  CHECK(why_not("wgmma_128x192x64_s4_c2", problem(129, 8, 256), h200()) == "");
+  // 256x64 as well, though A is larger: its products have few columns.
+  CHECK(why_not("wgmma_256x64x64_s4_c2", problem(256, 8192, 256), h200()) == no_pair);
+  CHECK(why_not("wgmma_256x64x64_s4_c2", problem(257, 8, 256), h200()) == "");
   // 256x128 shares A: in n.
   CHECK(why_not("wgmma_256x128x64_s4_c2", problem(8192, 128, 256), h200()) == no_pair);
   CHECK(why_not("wgmma_256x128x64_s4_c2", problem(8, 129, 256), h200()) == "");
@@ -319,7 +324,7 @@ TEST_CASE("select wgmma: few tiles with a long k are split, or made smaller") {
     const mp::GemmChoice best = best_on_h200(p);
     CAPTURE(p.out.m, p.out.n, p.k, best.name);
     CHECK(is_wgmma(best));
-    const bool is_small = best.kernel->tile_m * best.kernel->tile_n <= 128 * 128;
+    const bool is_small = best.kernel->tile_m * best.kernel->tile_n < 128 * 256;
     CHECK((best.split_k > 1 || is_small));
   }
 }
@@ -327,6 +332,23 @@ TEST_CASE("select wgmma: few tiles with a long k are split, or made smaller") {
 TEST_CASE("select wgmma: a problem of one tile or less is not split, and takes a small tile") {
   const mp::GemmChoice best = best_on_h200(problem(64, 128, 256));
   CHECK(std::string(best.name) == "wgmma_64x128x64_s8");
+}
+
+TEST_CASE("select wgmma: 64 and 192 columns have tiles of their own, and fill them") {
+  for (const mp_op_t op_b : {MP_OP_N, MP_OP_T}) {
+    for (const auto &[n, tile] : {std::pair{64, "wgmma_256x64x64_s4"},
+                                  {56, "wgmma_256x64x64_s4"},
+                                  {192, "wgmma_128x192x64_s4"},
+                                  {576, "wgmma_128x192x64_s4"}}) {
+      const mp::GemmProblem p = problem(200704, n, 1152, MP_OP_N, op_b);
+      const mp::GemmChoice best = best_on_h200(p);
+      CAPTURE(n, best.name);
+      CHECK(std::string(best.kernel->name) == tile);
+      CHECK(use_of_tiles(p, best) > 0.8);
+    }
+  }
+  // 24 x 16 tiles instead of 24 x 12 take 3 waves as those do, of three quarters the length.
+  CHECK(std::string(best_on_h200(problem(3072, 3072, 4096)).kernel->name) == "wgmma_128x192x64_s4");
 }
 
 TEST_CASE("select wgmma: what TMA cannot load goes to wmma") {
