@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/conv/im2col.h"
+#include "kernels/gemm/predict_exit.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tuning.h"
 
@@ -128,7 +129,9 @@ double depthwise_us(const ConvProblem &p, const Device &device, const GemmTuning
   const double work_us = outputs * s.r * s.s / kTileMultiplyAdds * kSlowdown *
                          constants.of(*simt).k_us / std::max(sms, 1.0);
   const double data_us = (inputs + outputs) * elem_mb * constants.dram_us_per_mb;
-  return (split_k > 1 ? 2 : 1) * constants.launch_us + std::max(work_us, data_us);
+  const DbiasPass dbias = count_dbias(p.out, device, SIZE_MAX);
+  return ((split_k > 1 ? 2 : 1) + dbias.launches) * constants.launch_us +
+         std::max(work_us, data_us) + dbias.mb * constants.dram_us_per_mb;
 }
 
 ConvChoice depthwise_choice(const ConvProblem &p, const Device &device, const GemmTuning &tuning,

@@ -13,14 +13,6 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// One way for all products: by strips only if each D has a map, and needs no other.
-StorePath store_path(const GemmGroup &group) {
-  bool have_maps = wgmma_side_matrix(group.common.out) == SideMatrix::none;
-  for (int64_t i = 0; have_maps && i < group.count; i++)
-    have_maps = why_no_tensor_map(wgmma_spec_d(item_problem(group, group.items[i]).out)) == nullptr;
-  return wgmma_store_path(group.common.out, have_maps);
-}
-
 WgmmaItem table_item(const GemmProblem &p, const GemmChoice &choice, StorePath store,
                      uint32_t first_tile) {
   WgmmaItem item{};
@@ -45,7 +37,7 @@ void gemm_grouped(const Device &device, const GemmGroup &group, const GemmChoice
   const GemmKernel &kernel = *choice.kernel;
   WgmmaArgs args{};
   args.problem = group.common;
-  args.store = store_path(group);
+  args.store = wgmma_store_path(group);
   args.scheduler.group = tile_group(kernel.tile_m, kernel.tile_n, device.num_sms);
   args.group_count = static_cast<int32_t>(group.count);
   const size_t table = wgmma_workspace(group.count, 0, 1, kernel.tile_m, kernel.tile_n).table;

@@ -21,14 +21,26 @@ double copies(const Operand &operand, double items) {
 
 }  // namespace
 
-double predicted_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
+double main_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
   const double slowdown =
       (load.is_paired ? kernel.c2 : 1) * (load.is_unaligned ? device.unaligned : 1);
-  const double sm_us = kernel.start_us + load.waves * tile_us(kernel, load.slice_k, slowdown);
+  return tile_us(kernel, load.slice_k, slowdown);
+}
+
+SmTime sm_time(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
+  return sm_time(load.ping_pong, load.waves, load.exits, main_us(load, device, kernel),
+                 exit_us(load.exit, device));
+}
+
+double predicted_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
+  const SmTime time = sm_time(load, device, kernel);
+  const double sm_us = kernel.start_us + time.mains * main_us(load, device, kernel) +
+                       time.exits * exit_us(load.exit, device);
   const double data_us =
       std::max(load.l2_mb * device.l2_us_per_mb, load.dram_mb * device.dram_us_per_mb);
   return load.launches * device.launch_us + std::max(sm_us, data_us) +
-         load.partial_mb * device.partial_us_per_mb + load.sum_mb * device.sum_us_per_mb;
+         load.partial_mb * device.partial_us_per_mb + load.sum_mb * device.sum_us_per_mb +
+         load.behind_mb * device.dram_us_per_mb;
 }
 
 GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProblem &problem,
@@ -45,11 +57,12 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
 
   const double m = static_cast<double>(problem.out.m), n = static_cast<double>(problem.out.n),
                k = static_cast<double>(problem.k);
-  const double ab_bytes = elem_bytes(problem.dtype_ab), cd_bytes = elem_bytes(problem.out.dtype);
-  const double d_passes = problem.out.beta != 0 ? 2 : 1;
+  const double ab_bytes = elem_bytes(problem.dtype_ab);
   double reads_of_a = static_cast<double>(counts.n), reads_of_b = static_cast<double>(counts.m);
   (kernel.pairs_in_m ? reads_of_b : reads_of_a) /= cluster;
   d_mb_ = items * m * n * sizeof(float) * kMb;
+  epilogue_mb_ = epilogue_mb(problem.out);
+  share_ = count_epilogue(problem.out, items * m * n / num_sms_);
 
   // Items that are pointers: the table of tensor maps is cleared and filled, and behind the kernel
   // follows the one for misaligned items.
@@ -58,9 +71,14 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
   common_.is_paired = cluster > 1;
   common_.is_unaligned = kernel.family == GemmFamily::wmma && !vectorised;
   common_.l2_mb = items * k * (reads_of_a * m + reads_of_b * n) * ab_bytes * kMb;
-  common_.dram_mb = ((copies(problem.a, items) * m + copies(problem.b, items) * n) * k * ab_bytes +
-                     d_passes * items * m * n * cd_bytes) *
-                    kMb;
+  common_.dram_mb =
+      (copies(problem.a, items) * m + copies(problem.b, items) * n) * k * ab_bytes * kMb +
+      epilogue_mb_;
+  common_.exit = count_exit(kernel, problem.out, wgmma_store_path(problem.out));
+  common_.ping_pong = kernel.ping_pong && device.target != MP_TARGET_HOST;
+  const DbiasPass dbias = count_dbias(problem.out, device, SIZE_MAX);
+  common_.launches += dbias.launches;
+  common_.behind_mb = dbias.mb;
   if (kernel.family == GemmFamily::gemv) count_gemv(problem);
 }
 
@@ -75,6 +93,8 @@ void GemmCounter::count_gemv(const GemmProblem &p) {
   common_.waves = elems / sms / kElemsPerGemvWave;
   common_.slice_k = count == 1 ? 1 : count <= 4 ? 4 : count <= 8 ? 8 : 16;
   common_.l2_mb = 0;  // the vectors are small
+  common_.exit = share_;
+  common_.exits = 1;
 }
 
 GemmLoad GemmCounter::load(int split_k) const {
@@ -87,6 +107,7 @@ GemmLoad GemmCounter::load(int split_k) const {
     if (left > 0) load.waves += std::max(kernel_.lone_blocks - left, 0.0);
   }
   load.slice_k = static_cast<double>(slice_elems(kernel_, k_, split_k)) / kElemsPerK;
+  load.exits = load.waves;
   if (split_k > 1) add_split(load, split_k);
   return load;
 }
@@ -97,10 +118,15 @@ void GemmCounter::add_split(GemmLoad &load, int split_k) const {
     // The tickets are cleared first.  The last block of a tile reads what the others wrote.
     const double tile_mb = sizeof(float) * kernel_.tile_m * kernel_.tile_n * kMb;
     load.partial_mb = tiles_ * split_k * tile_mb;
-    load.sum_mb = std::ceil(tiles_ / num_sms_) * split_k * tile_mb;
+    load.exits = std::ceil(tiles_ / num_sms_);
+    load.sum_mb = load.exits * split_k * tile_mb;
   } else {
-    // A pass of its own reads them.
+    // A pass of its own reads them, and does all that an epilogue does.
     load.partial_mb = 2 * d_mb_ * split_k;
+    load.dram_mb -= epilogue_mb_;
+    load.behind_mb += epilogue_mb_;
+    load.exit = share_;
+    load.exits = 1;
   }
 }
 
