@@ -64,11 +64,6 @@ class TuningFit {
   static bool starts(const mp::GemmKernel &kernel) {
     return kernel.family == mp::GemmFamily::wgmma || kernel.family == mp::GemmFamily::gemv;
   }
-  /// Which of the three a sample's k_us is.
-  static KernelUnknown k_unknown(const mp::GemmLoad &load) {
-    return load.is_paired ? kKPaired : load.is_unaligned ? kKUnaligned : kK;
-  }
-
   /// No transfer can be slower than the fastest sample that includes it, and no kernel slower on an
   /// SM than its fastest sample.
   mp::ClassTuning start() const {
@@ -170,7 +165,9 @@ class TuningFit {
       if (starts(*sample.kernel)) a[unknown(*sample.kernel, kStart)] = 1;
       const mp::SmTime time = sm_time(sample, tuning);
       a[unknown(*sample.kernel, kTile)] = time.mains;
-      a[unknown(*sample.kernel, k_unknown(load))] = time.mains * load.slice_k;
+      const double k = time.mains * load.slice_k;
+      a[unknown(*sample.kernel, load.is_paired ? kKPaired : kK)] = k * (1 - load.unaligned);
+      a[unknown(*sample.kernel, kKUnaligned)] = k * load.unaligned;
       a[kPair] = time.exits * load.exit.pair_elems;
       a[kPatch] = time.exits * load.exit.patch_elems;
       a[kBeside] = time.exits * load.exit.beside_mb;

@@ -42,8 +42,23 @@ const char *conv_name(ConvFamily family, const char *gemm_name) {
   return names.at(gemm_name).c_str();
 }
 
-bool has_vector_channels(const ConvProblem &p) {
-  return group_c(p.shape) % 8 == 0 && group_k(p.shape) % 8 == 0;
+/// Whether the loaders of the implicit product copy A and B in 16 bytes: conv_loaders.h.
+struct VectorOperands {
+  bool a, b;
+};
+VectorOperands vector_operands(const ConvProblem &p) {
+  const ConvShape &s = p.shape;
+  const bool runs = run_shape(p).elems % 8 == 0, pixels_of_k = s.k % 8 == 0;
+  const bool patches = runs && (p.op == MP_CONV_DGRAD ? pixels_of_k : s.c % 8 == 0);
+  switch (p.op) {
+    case MP_CONV_FPROP:
+      return {patches, runs};
+    case MP_CONV_DGRAD:
+      return {patches, group_c(s) % 8 == 0};
+    case MP_CONV_WGRAD:
+      break;
+  }
+  return {pixels_of_k && group_k(s) % 8 == 0, patches};
 }
 
 /// What costs as much as the implicit product.
@@ -54,7 +69,9 @@ GemmProblem implicit_gemm(const ConvProblem &p) {
   gemm.out.n = shape.n;
   gemm.k = shape.k;
   gemm.out.batch_count = shape.count;
-  gemm.a.ld = gemm.b.ld = has_vector_channels(p) ? 8 : 1;
+  const VectorOperands vectors = vector_operands(p);
+  gemm.a.ld = vectors.a ? 8 : 1;
+  gemm.b.ld = vectors.b ? 8 : 1;
   return gemm;
 }
 

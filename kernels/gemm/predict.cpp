@@ -14,16 +14,35 @@ double elem_bytes(mp_dtype_t dtype) {
   return dtype == MP_FP32 ? 4 : 2;
 }
 
+/// Of the elements of both operands in a stage, those that lie outside not counted as work.  Where all rows would be
+/// aligned it is the pointers that are not.
+double unaligned_share(const GemmKernel &kernel, const GemmProblem &p) {
+  const bool both = has_vector_rows(p);
+  const auto elems = [&](const Operand &x, int64_t extent, int tile) {
+    const bool one_by_one = both || (x.ld | x.stride) % 8 != 0;
+    return one_by_one ? std::min(round_up(extent, 8), int64_t{tile}) : 0;
+  };
+  return static_cast<double>(elems(p.a, p.out.m, kernel.tile_m) +
+                             elems(p.b, p.out.n, kernel.tile_n)) /
+         (kernel.tile_m + kernel.tile_n);
+}
+
 /// Matrices in memory: one for each item, or one for all.
 double copies(const Operand &operand, double items) {
   return operand.stride == 0 && operand.items == nullptr ? 1 : items;
+}
+
+/// What L2 keeps between two passes: T4, A100, H100; to the simulator all memory is alike.
+double l2_capacity_mb(const Device &device) {
+  constexpr double kCapacity[kNumDeviceClasses] = {4, 40, 50, HUGE_VAL};
+  return kCapacity[static_cast<size_t>(class_of(device))];
 }
 
 }  // namespace
 
 double main_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
   const double slowdown =
-      (load.is_paired ? kernel.c2 : 1) * (load.is_unaligned ? device.unaligned : 1);
+      (load.is_paired ? kernel.c2 : 1) * (1 + load.unaligned * (device.unaligned - 1));
   return tile_us(kernel, load.slice_k, slowdown);
 }
 
@@ -48,6 +67,7 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
     : kernel_(kernel),
       k_(problem.k),
       num_sms_(std::max(device.num_sms, 1)),
+      l2_mb_(l2_capacity_mb(device)),
       shares_sms_(kernel.blocks_per_sm > 1 && device.target != MP_TARGET_HOST),
       common_{} {
   const TileCounts counts = tile_counts(kernel, cluster, problem.out.m, problem.out.n);
@@ -69,7 +89,8 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
   const bool has_table = kernel.family == GemmFamily::wgmma && problem.out.d.items != nullptr;
   common_.launches = has_table ? 4 : 1;
   common_.is_paired = cluster > 1;
-  common_.is_unaligned = kernel.family == GemmFamily::wmma && !vectorised;
+  if (kernel.family == GemmFamily::wmma && !vectorised)
+    common_.unaligned = unaligned_share(kernel, problem);
   common_.l2_mb = items * k * (reads_of_a * m + reads_of_b * n) * ab_bytes * kMb;
   common_.dram_mb =
       (copies(problem.a, items) * m + copies(problem.b, items) * n) * k * ab_bytes * kMb +
@@ -122,9 +143,10 @@ void GemmCounter::add_split(GemmLoad &load, int split_k) const {
     load.sum_mb = load.exits * split_k * tile_mb;
   } else {
     // A pass of its own reads them, and does all that an epilogue does.
-    load.partial_mb = 2 * d_mb_ * split_k;
+    const double partial_mb = 2 * d_mb_ * split_k;
     load.dram_mb -= epilogue_mb_;
     load.behind_mb += epilogue_mb_;
+    (partial_mb / 2 <= l2_mb_ ? load.partial_mb : load.behind_mb) += partial_mb;
     load.exit = share_;
     load.exits = 1;
   }

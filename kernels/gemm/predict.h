@@ -27,7 +27,7 @@ struct GemmLoad {
   double waves;       ///< tiles of the busiest SM, one after the other
   double slice_k;     ///< of k in each, in 1024 elements
   bool is_paired;     ///< in clusters of two
-  bool is_unaligned;  ///< and of a kernel that minds
+  double unaligned;   ///< share of the operands' elements that wmma kernels copy one by one
   double l2_mb;       ///< operands read by all tiles
   double dram_mb;     ///< the matrices, once
   double partial_mb;  ///< partial sums, for each time that all of them are written or read
@@ -69,6 +69,7 @@ class GemmCounter {
   double tiles_;      ///< of all batch items
   double at_a_time_;  ///< of them, on the device
   double num_sms_;
+  double l2_mb_;        ///< what L2 keeps
   bool shares_sms_;     ///< several blocks run on an SM
   double d_mb_;         ///< D in fp32
   double epilogue_mb_;  ///< D, C and aux
