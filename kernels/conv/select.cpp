@@ -195,7 +195,10 @@ ConvChoice best_conv(const ConvProblem &problem, const Device &device, const Gem
                      bool aligned, size_t workspace_bytes) {
   std::array<ConvChoice, kMaxConvChoices> ranked;
   (void)rank_conv(problem, device, tuning, aligned, ranked.data(), kMaxConvChoices);
-  return *first_that_fits(ranked.data(), workspace_bytes);
+  ConvChoice best = *first_that_fits(ranked.data(), workspace_bytes);
+  best.gemm.wanted_bytes = ranked[0].workspace_bytes;
+  best.gemm.wanted_us = ranked[0].gemm.predicted_us;
+  return best;
 }
 
 bool find_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,

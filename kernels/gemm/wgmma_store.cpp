@@ -16,9 +16,10 @@ bool has_map(const TensorMapSpec &spec) {
   return why_no_tensor_map(spec) == nullptr;
 }
 
+alignas(16) constexpr char kAligned = 0;
+
 TensorMapSpec with_base(TensorMapSpec spec) {
-  alignas(16) static const char aligned = 0;
-  if (spec.base == nullptr) spec.base = &aligned;
+  if (spec.base == nullptr) spec.base = &kAligned;
   return spec;
 }
 
@@ -84,6 +85,20 @@ StorePath wgmma_store_path(const Output &out) {
   TensorMapSpec d = with_base(wgmma_spec_d(out));
   d.extent[0] = std::min(out.n, out.d.ld);  // without the columns that are left out of D
   return wgmma_store_path(out, d, out.d.items == nullptr ? &beside : nullptr);
+}
+
+Output aligned_for_strips(Output out) {
+  const auto align = [](int64_t &elems) { elems = (elems + 7) / 8 * 8; };
+  for (Operand *const x : {&out.c, &out.d}) {
+    x->base = nullptr;
+    align(x->ld);
+    align(x->stride);
+  }
+  Epilogue &e = out.epilogue;
+  if (e.aux != nullptr) e.aux = const_cast<char *>(&kAligned);
+  align(e.ld_aux);
+  align(e.stride_aux);
+  return out;
 }
 
 StorePath wgmma_store_path(const GemmGroup &group) {

@@ -24,6 +24,8 @@ TensorMapSpec wgmma_spec_side(const Output &);
 StorePath wgmma_store_path(const Output &, const TensorMapSpec &d, const TensorMapSpec *beside);
 /// The same of mp_gemm and mp_gemm_batched, as selection sees them: pointers that are NULL are aligned.
 StorePath wgmma_store_path(const Output &);
+/// With C, D and aux aligned so that they have maps, wherever they can have one.
+Output aligned_for_strips(Output);
 /// One way for all products of a group.
 StorePath wgmma_store_path(const GemmGroup &);
 

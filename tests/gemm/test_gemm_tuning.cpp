@@ -114,6 +114,35 @@ TEST_CASE("tuning: calls that differ by their epilogue alone have their own choi
   CHECK(plain < with_amax);
 }
 
+TEST_CASE("one tile and a long k without and with workspace", "[.]") {
+  const mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, 8192, MP_FP16, MP_FP16);
+  size_t bytes = 0;
+  require_ok(mp_gemm_workspace_size(context(), &desc, &bytes));
+  const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes), 0, 0);
+  const DeviceBuffer<uint16_t> a(64 * 8192, 0, 0), d(64 * 64);
+  const auto multiply_with = [&](size_t used) {
+    require_ok(mp_gemm(context(), &desc, a.data(), a.data(), nullptr, d.data(), nullptr,
+                       used > 0 ? workspace.data() : nullptr, used, kStream));
+    require_ok(mp_stream_sync(context(), kStream));
+  };
+  multiply_with(bytes);
+  std::printf("and without\n");
+  std::fflush(stdout);
+  multiply_with(0);
+}
+
+TEST_CASE("gemm: a workspace that costs time is told, and one that is as large as it should be not",
+          "[gemm]") {
+  const std::string output = output_of_test("one tile and a long k without and with workspace",
+                                            "MP_LOG=warn MP_HOST_THREADS=4");
+  CAPTURE(output);
+  const std::string why =
+      "mp_gemm: a slower path is taken because workspace_bytes = 0 is predicted to take ";
+  CHECK(times(output, "a slower path") == 1);
+  REQUIRE(times(output, why) == 1);
+  CHECK(output.find("and without") < output.find(why));
+}
+
 TEST_CASE("tuning: a prediction says whether its constants were measured", "[gemm]") {
   const auto table = [](const std::string &value) {
     std::string text;
