@@ -95,8 +95,7 @@ struct GemmChoice {
   // What best_gemm and best_conv could not have; 0 of other choices.
   size_t wanted_bytes = 0;  ///< workspace of the first of the ranking
   double wanted_us = 0;     ///< its time
-  double mapped_us =
-      0;  ///< where D leaves by patches: if it were aligned for strips (wgmma_store.h)
+  double mapped_us = 0;     ///< where D leaves by patches: if TMA could store it
 };
 
 /// The constants of the predicted times (kernels/gemm/tuning.h).
