@@ -14,12 +14,45 @@
 
 namespace mp {
 
-// What selection looks at: shapes, types and layouts.  Whether there are pointer arrays matters, not
-// what is in them; whether C is read, not its factor.
+// What selection looks at: shapes, types, layouts, and what an epilogue has to do.  Whether there are pointer
+// arrays matters, not what is in them; whether C is read, not its factor; of what is stored, how it is aligned.
+
+/// Any address with that alignment, up to 16 bytes; NULL stays NULL.
+inline void *alignment_of(const void *pointer) {
+  constexpr uintptr_t kUnit = 16;
+  if (pointer == nullptr) return nullptr;
+  return reinterpret_cast<void *>(kUnit + reinterpret_cast<uintptr_t>(pointer) % kUnit);
+}
+
+/// An address that says that there is one.
+template <class T>
+T *presence_of(const T *pointer) {
+  return pointer != nullptr ? reinterpret_cast<T *>(alignof(std::max_align_t)) : nullptr;
+}
 
 inline Operand layout_of(const Operand &operand) {
   static const void *const some_items[1] = {};
   return {nullptr, operand.items != nullptr ? some_items : nullptr, operand.ld, operand.stride};
+}
+
+inline Operand layout_and_alignment_of(const Operand &operand) {
+  Operand layout = layout_of(operand);
+  layout.base = alignment_of(operand.base);
+  return layout;
+}
+
+inline Epilogue layout_of(const Epilogue &e) {
+  const bool has_aux = e.aux != nullptr;
+  return {.activation = e.activation,
+          .scale = nullptr,
+          .bias = presence_of(static_cast<const char *>(e.bias)),
+          .bias_dtype = MP_FP32,
+          .aux = alignment_of(e.aux),
+          .ld_aux = has_aux ? e.ld_aux : 0,
+          .stride_aux = has_aux ? e.stride_aux : 0,
+          .dbias = presence_of(e.dbias),
+          .amax = presence_of(e.amax),
+          .found_inf = presence_of(e.found_inf)};
 }
 
 inline Output layout_of(const Output &out) {
@@ -29,9 +62,9 @@ inline Output layout_of(const Output &out) {
           .dtype = out.dtype,
           .alpha = 1.0f,
           .beta = out.beta != 0.0f ? 1.0f : 0.0f,
-          .c = layout_of(out.c),
-          .d = layout_of(out.d),
-          .epilogue = {}};
+          .c = out.beta != 0.0f ? layout_and_alignment_of(out.c) : layout_of(out.c),
+          .d = layout_and_alignment_of(out.d),
+          .epilogue = layout_of(out.epilogue)};
 }
 
 inline GemmProblem layout_of(const GemmProblem &p) {
@@ -46,10 +79,21 @@ inline ConvProblem layout_of(const ConvProblem &p) {
   return {p.op, p.shape, p.dtype, nullptr, nullptr, layout_of(p.out)};
 }
 
+/// Not all of it: what differs between calls of one shape.
+inline void mix_layout(Hash &hash, const Output &out) {
+  const Epilogue &e = out.epilogue;
+  uint64_t flags = static_cast<uint64_t>(e.activation) << 3 | static_cast<uint64_t>(out.dtype);
+  for (const bool flag : {out.beta != 0.0f, e.bias != nullptr, e.aux != nullptr, e.dbias != nullptr,
+                          e.amax != nullptr, e.found_inf != nullptr})
+    flags = flags << 1 | static_cast<uint64_t>(flag);
+  hash.mix(flags);
+}
+
 inline void mix_layout(Hash &hash, const GemmProblem &p) {
+  mix_layout(hash, p.out);
   hash.mix({p.out.m, p.out.n, p.k, p.out.batch_count, p.a.ld, p.b.ld, p.a.stride, p.b.stride});
   hash.mix(static_cast<uint64_t>(p.op_a) << 6 | static_cast<uint64_t>(p.op_b) << 4 |
-           static_cast<uint64_t>(p.dtype_ab) << 2 | static_cast<uint64_t>(p.out.dtype));
+           static_cast<uint64_t>(p.dtype_ab) << 2);
 }
 
 inline void mix_layout(Hash &hash, const RaggedProblem &p) {
@@ -58,11 +102,11 @@ inline void mix_layout(Hash &hash, const RaggedProblem &p) {
 }
 
 inline void mix_layout(Hash &hash, const ConvProblem &p) {
+  mix_layout(hash, p.out);
   const ConvShape &s = p.shape;
   hash.mix({s.n, s.h, s.w, s.c, s.k, s.r, s.s, s.pad_top, s.pad_left, s.stride_h, s.stride_w,
             s.dilation_h, s.dilation_w, s.groups});
-  hash.mix(static_cast<uint64_t>(p.op) << 4 | static_cast<uint64_t>(p.dtype) << 2 |
-           static_cast<uint64_t>(p.out.dtype));
+  hash.mix(static_cast<uint64_t>(p.op) << 4 | static_cast<uint64_t>(p.dtype) << 2);
 }
 
 /// One question: `problem` is a layout_of.

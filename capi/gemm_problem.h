@@ -11,6 +11,7 @@
 
 #include "capi/check.h"
 #include "capi/context.h"
+#include "capi/gemm_tuning.h"
 #include "kernels/backend.h"
 #include "kernels/gemm/problem.h"
 #include "mpcore.h"
@@ -91,6 +92,17 @@ void log_slow_path(const Context &context, const char *function, const Reason &r
   if (why.empty() || logged.test_and_set()) return;
   log(MP_LOG_WARN, function, ": a slower path is taken because ", why.c_str(),
       "; further ones are not reported");
+}
+
+/// The same of what was found by best_gemm or best_conv, for reasons of the problem or else of the choice.
+template <class Reason>
+void log_slow_choice(const Context &context, const char *function, const Output &out,
+                     const GemmChoice &choice, size_t workspace_bytes, const Reason &of_problem) {
+  log_slow_path(context, function, [&] {
+    const std::string why = of_problem();
+    if (!why.empty()) return why;
+    return lost_time_reason(out, choice, context.device, gemm_tuning(), workspace_bytes);
+  });
 }
 
 /// True the first time a kernel of that name is chosen while somebody listens.

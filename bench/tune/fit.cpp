@@ -7,6 +7,9 @@
 // A bound that the given constants do without (0 us per MB) is not looked for: the host target has
 // none, and where nothing is bound by it, anything could be.
 //
+// Strips and the instructions of epilogues keep the given constants: the grid has no epilogues, and what a plain tile
+// takes to leave by strips cannot be told from the rest of its TILE_US.
+//
 // Samples far off count less (Huber's weights): on a machine with other work some times are too
 // long, and none are too short.
 #include "fit.h"
@@ -49,7 +52,7 @@ class TuningFit {
   enum class Bound { sm, l2, dram };
 
   // Unknowns: those of the class first, then five for each kernel.
-  enum ClassUnknown { kLaunch, kDram, kL2, kPartial, kSum, kClassUnknowns };
+  enum ClassUnknown { kLaunch, kDram, kL2, kPartial, kSum, kPair, kPatch, kBeside, kClassUnknowns };
   enum KernelUnknown { kStart, kTile, kK, kKPaired, kKUnaligned, kKernelUnknowns };
   static constexpr Eigen::Index kUnknowns =
       kClassUnknowns + Eigen::Index{mp::kNumGemmTiles} * kKernelUnknowns;
@@ -61,11 +64,6 @@ class TuningFit {
   static bool starts(const mp::GemmKernel &kernel) {
     return kernel.family == mp::GemmFamily::wgmma || kernel.family == mp::GemmFamily::gemv;
   }
-  /// Which of the three a sample's k_us is.
-  static KernelUnknown k_unknown(const mp::GemmLoad &load) {
-    return load.is_paired ? kKPaired : load.is_unaligned ? kKUnaligned : kK;
-  }
-
   /// No transfer can be slower than the fastest sample that includes it, and no kernel slower on an
   /// SM than its fastest sample.
   mp::ClassTuning start() const {
@@ -74,7 +72,7 @@ class TuningFit {
     std::array<double, mp::kNumGemmTiles> speed;  // of its samples, over the given constants
     speed.fill(kUnknown);
     for (const Sample &sample : samples_) {
-      dram = std::min(dram, sample.us / sample.load.dram_mb);
+      dram = std::min(dram, sample.us / (sample.load.dram_mb + sample.load.behind_mb));
       l2 = std::min(l2, sample.us / sample.load.l2_mb);
       double &of_kernel = speed[static_cast<size_t>(sample.kernel->tile)];
       of_kernel = std::min(of_kernel, sample.us / sm_us(sample, given_));
@@ -133,25 +131,46 @@ class TuningFit {
     Eigen::VectorXd b(count);
     for (Eigen::Index i = 0; i < count; ++i) {
       const Sample &sample = samples_[static_cast<size_t>(i)];
-      b[i] = std::sqrt(weight[static_cast<size_t>(i)]);
-      a.row(i) = b[i] * equation(sample, bound_of(sample, tuning));
+      const Bound bound = bound_of(sample, tuning);
+      const double root = std::sqrt(weight[static_cast<size_t>(i)]);
+      a.row(i) = root * equation(sample, bound, tuning);
+      b[i] = root * (1 - given_us(sample, bound, tuning) / sample.us);
     }
     return from_unknowns(solve_nonnegative(a, b), a, tuning);
   }
 
+  static mp::SmTime sm_time(const Sample &sample, const mp::ClassTuning &tuning) {
+    return mp::sm_time(sample.load, tuning, tuning.of(*sample.kernel));
+  }
+
+  /// Of the sample's time, what is not unknown.
+  static double given_us(const Sample &sample, Bound bound, const mp::ClassTuning &tuning) {
+    const mp::TileExit &exit = sample.load.exit;
+    const double us = exit.strip_elems * tuning.strip_us + exit.ops * tuning.op_us;
+    return bound == Bound::sm ? sm_time(sample, tuning).exits * us : 0;
+  }
+
   /// What each unknown contributes to the sample's time, as a share of it.
-  static Eigen::RowVectorXd equation(const Sample &sample, Bound bound) {
+  Eigen::RowVectorXd equation(const Sample &sample, Bound bound,
+                              const mp::ClassTuning &tuning) const {
     const mp::GemmLoad &load = sample.load;
     Eigen::RowVectorXd a = Eigen::RowVectorXd::Zero(kUnknowns);
     a[kLaunch] = load.launches;
     a[kPartial] = load.partial_mb;
     a[kSum] = load.sum_mb;
     if (bound == Bound::dram) a[kDram] = load.dram_mb;
+    if (given_.dram_us_per_mb > 0) a[kDram] += load.behind_mb;
     if (bound == Bound::l2) a[kL2] = load.l2_mb;
     if (bound == Bound::sm) {
       if (starts(*sample.kernel)) a[unknown(*sample.kernel, kStart)] = 1;
-      a[unknown(*sample.kernel, kTile)] = load.waves;
-      a[unknown(*sample.kernel, k_unknown(load))] = load.waves * load.slice_k;
+      const mp::SmTime time = sm_time(sample, tuning);
+      a[unknown(*sample.kernel, kTile)] = time.mains;
+      const double k = time.mains * load.slice_k;
+      a[unknown(*sample.kernel, load.is_paired ? kKPaired : kK)] = k * (1 - load.unaligned);
+      a[unknown(*sample.kernel, kKUnaligned)] = k * load.unaligned;
+      a[kPair] = time.exits * load.exit.pair_elems;
+      a[kPatch] = time.exits * load.exit.patch_elems;
+      a[kBeside] = time.exits * load.exit.beside_mb;
     }
     return a / sample.us;
   }
@@ -168,6 +187,9 @@ class TuningFit {
     set(tuning.l2_us_per_mb, kL2);
     set(tuning.partial_us_per_mb, kPartial);
     set(tuning.sum_us_per_mb, kSum);
+    set(tuning.pair_us, kPair);
+    set(tuning.patch_us, kPatch);
+    set(tuning.beside_us_per_mb, kBeside);
     std::vector<double> slowdowns;
     for (const mp::GemmKernel &kernel : mp::gemm_kernels()) {
       mp::KernelTuning &constants = tuning.of(kernel);
@@ -205,7 +227,8 @@ mp::ClassTuning fit_tuning(const std::vector<Sample> &samples, const mp::ClassTu
   if (samples.empty()) return given;
   mp::ClassTuning tuning = TuningFit(samples, given).best();
   for (double *value : {&tuning.launch_us, &tuning.dram_us_per_mb, &tuning.l2_us_per_mb,
-                        &tuning.partial_us_per_mb, &tuning.sum_us_per_mb, &tuning.unaligned})
+                        &tuning.partial_us_per_mb, &tuning.sum_us_per_mb, &tuning.pair_us,
+                        &tuning.patch_us, &tuning.beside_us_per_mb, &tuning.unaligned})
     *value = rounded(*value);
   for (mp::KernelTuning &kernel : tuning.kernels)
     for (double *value : {&kernel.start_us, &kernel.tile_us, &kernel.k_us, &kernel.c2})

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/conv/im2col.h"
+#include "kernels/gemm/predict_exit.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tuning.h"
 
@@ -41,8 +42,23 @@ const char *conv_name(ConvFamily family, const char *gemm_name) {
   return names.at(gemm_name).c_str();
 }
 
-bool has_vector_channels(const ConvProblem &p) {
-  return group_c(p.shape) % 8 == 0 && group_k(p.shape) % 8 == 0;
+/// Whether the loaders of the implicit product copy A and B in 16 bytes: conv_loaders.h.
+struct VectorOperands {
+  bool a, b;
+};
+VectorOperands vector_operands(const ConvProblem &p) {
+  const ConvShape &s = p.shape;
+  const bool runs = run_shape(p).elems % 8 == 0, pixels_of_k = s.k % 8 == 0;
+  const bool patches = runs && (p.op == MP_CONV_DGRAD ? pixels_of_k : s.c % 8 == 0);
+  switch (p.op) {
+    case MP_CONV_FPROP:
+      return {patches, runs};
+    case MP_CONV_DGRAD:
+      return {patches, group_c(s) % 8 == 0};
+    case MP_CONV_WGRAD:
+      break;
+  }
+  return {pixels_of_k && group_k(s) % 8 == 0, patches};
 }
 
 /// What costs as much as the implicit product.
@@ -53,7 +69,9 @@ GemmProblem implicit_gemm(const ConvProblem &p) {
   gemm.out.n = shape.n;
   gemm.k = shape.k;
   gemm.out.batch_count = shape.count;
-  gemm.a.ld = gemm.b.ld = has_vector_channels(p) ? 8 : 1;
+  const VectorOperands vectors = vector_operands(p);
+  gemm.a.ld = vectors.a ? 8 : 1;
+  gemm.b.ld = vectors.b ? 8 : 1;
   return gemm;
 }
 
@@ -138,7 +156,9 @@ double depthwise_us(const ConvProblem &p, const Device &device, const GemmTuning
   const double work_us = outputs * s.r * s.s / kTileMultiplyAdds * kSlowdown *
                          constants.of(*simt).k_us / std::max(sms, 1.0);
   const double data_us = (inputs + outputs) * elem_mb * constants.dram_us_per_mb;
-  return (split_k > 1 ? 2 : 1) * constants.launch_us + std::max(work_us, data_us);
+  const DbiasPass dbias = count_dbias(p.out, device, SIZE_MAX);
+  return ((split_k > 1 ? 2 : 1) + dbias.launches) * constants.launch_us +
+         std::max(work_us, data_us) + dbias.mb * constants.dram_us_per_mb;
 }
 
 ConvChoice depthwise_choice(const ConvProblem &p, const Device &device, const GemmTuning &tuning,
@@ -185,7 +205,10 @@ ConvChoice best_conv(const ConvProblem &problem, const Device &device, const Gem
                      bool aligned, size_t workspace_bytes) {
   std::array<ConvChoice, kMaxConvChoices> ranked;
   (void)rank_conv(problem, device, tuning, aligned, ranked.data(), kMaxConvChoices);
-  return *first_that_fits(ranked.data(), workspace_bytes);
+  ConvChoice best = *first_that_fits(ranked.data(), workspace_bytes);
+  best.gemm.wanted_bytes = ranked[0].workspace_bytes;
+  best.gemm.wanted_us = ranked[0].gemm.predicted_us;
+  return best;
 }
 
 bool find_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,

@@ -36,14 +36,6 @@ fill_group_table(MP_PARAM(TableArgs<kProducts>) args) {
   if (index < args.count) put_wgmma_item(args.gemm, args.first + index, args.products[index]);
 }
 
-/// One way for all products: by strips only if each D has a map, and needs no other.
-StorePath store_path(const GemmGroup &group) {
-  bool have_maps = wgmma_side_matrix(group.common.out) == SideMatrix::none;
-  for (int64_t i = 0; have_maps && i < group.count; i++)
-    have_maps = why_no_tensor_map(wgmma_spec_d(item_problem(group, group.items[i]).out)) == nullptr;
-  return wgmma_store_path(group.common.out, have_maps);
-}
-
 WgmmaProduct product_of(const GemmGroupItem &item, uint32_t first_tile) {
   return {item.a,
           item.b,
@@ -87,8 +79,8 @@ int64_t fill_table(const Device &device, const GemmGroup &group, const GemmKerne
 
 void gemm_grouped(const Device &device, const GemmGroup &group, const GemmChoice &choice,
                   void *workspace, mp_stream_t stream) {
-  WgmmaArgs args = plan_wgmma_group(device, group.common, group.count, store_path(group), choice,
-                                    static_cast<std::byte *>(workspace));
+  WgmmaArgs args = plan_wgmma_group(device, group.common, group.count, wgmma_store_path(group),
+                                    choice, static_cast<std::byte *>(workspace));
   for (int64_t done = 0; done < group.count;) {
     const auto fill =
         group.count - done <= kFewProducts ? fill_table<kFewProducts> : fill_table<kManyProducts>;

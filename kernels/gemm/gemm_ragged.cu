@@ -64,11 +64,6 @@ uint32_t most_tiles_m(const Output &out, int tile_m) {
   return static_cast<uint32_t>((out.m + groups * (tile_m - 1)) / tile_m);
 }
 
-StorePath store_path(const Output &out) {
-  return wgmma_store_path(out, wgmma_side_matrix(out) == SideMatrix::none &&
-                                   why_no_tensor_map(wgmma_spec_d(out)) == nullptr);
-}
-
 /// `scheduler`: of tiles enough for any ends.
 void launch_ragged_wgmma(const Device &device, const RaggedProblem &problem,
                          const TileScheduler &scheduler, const GemmChoice &choice,
@@ -76,7 +71,8 @@ void launch_ragged_wgmma(const Device &device, const RaggedProblem &problem,
   const Output &out = problem.all.out;
   RaggedTableArgs args{};
   args.gemm =
-      plan_wgmma_group(device, problem.all, out.batch_count, store_path(out), choice, workspace);
+      plan_wgmma_group(device, problem.all, out.batch_count,
+                       wgmma_store_path(out, wgmma_spec_d(out), nullptr), choice, workspace);
   args.gemm.num_work_tiles = static_cast<uint32_t>(scheduler.num_work_tiles());
   args.gemm.tiles_in_table = true;
   args.ends = problem.ends;

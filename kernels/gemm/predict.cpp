@@ -16,21 +16,52 @@ double elem_bytes(mp_dtype_t dtype) {
   return dtype == MP_FP32 ? 4 : 2;
 }
 
+/// Of the elements of both operands in a stage, those that lie outside not counted as work.  Where all rows would be
+/// aligned it is the pointers that are not.
+double unaligned_share(const GemmKernel &kernel, const GemmProblem &p) {
+  const bool both = has_vector_rows(p);
+  const auto elems = [&](const Operand &x, int64_t extent, int tile) {
+    const bool one_by_one = both || (x.ld | x.stride) % 8 != 0;
+    return one_by_one ? std::min(round_up(extent, 8), int64_t{tile}) : 0;
+  };
+  return static_cast<double>(elems(p.a, p.out.m, kernel.tile_m) +
+                             elems(p.b, p.out.n, kernel.tile_n)) /
+         (kernel.tile_m + kernel.tile_n);
+}
+
 /// Matrices in memory: one for each item, or one for all.
 double copies(const Operand &operand, double items) {
   return operand.stride == 0 && operand.items == nullptr ? 1 : items;
 }
 
+/// What L2 keeps between two passes: T4, A100, H100; to the simulator all memory is alike.
+double l2_capacity_mb(const Device &device) {
+  constexpr double kCapacity[kNumDeviceClasses] = {4, 40, 50, HUGE_VAL};
+  return kCapacity[static_cast<size_t>(class_of(device))];
+}
+
 }  // namespace
 
-double predicted_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
+double main_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
   const double slowdown =
-      (load.is_paired ? kernel.c2 : 1) * (load.is_unaligned ? device.unaligned : 1);
-  const double sm_us = kernel.start_us + load.waves * tile_us(kernel, load.slice_k, slowdown);
+      (load.is_paired ? kernel.c2 : 1) * (1 + load.unaligned * (device.unaligned - 1));
+  return tile_us(kernel, load.slice_k, slowdown);
+}
+
+SmTime sm_time(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
+  return sm_time(load.ping_pong, load.waves, load.exits, main_us(load, device, kernel),
+                 exit_us(load.exit, device));
+}
+
+double predicted_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
+  const SmTime time = sm_time(load, device, kernel);
+  const double sm_us = kernel.start_us + time.mains * main_us(load, device, kernel) +
+                       time.exits * exit_us(load.exit, device);
   const double data_us =
       std::max(load.l2_mb * device.l2_us_per_mb, load.dram_mb * device.dram_us_per_mb);
   return load.launches * device.launch_us + std::max(sm_us, data_us) +
-         load.partial_mb * device.partial_us_per_mb + load.sum_mb * device.sum_us_per_mb;
+         load.partial_mb * device.partial_us_per_mb + load.sum_mb * device.sum_us_per_mb +
+         load.behind_mb * device.dram_us_per_mb;
 }
 
 GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProblem &problem,
@@ -38,6 +69,7 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
     : kernel_(kernel),
       k_(problem.k),
       num_sms_(std::max(device.num_sms, 1)),
+      l2_mb_(l2_capacity_mb(device)),
       shares_sms_(kernel.blocks_per_sm > 1 && device.target != MP_TARGET_HOST),
       common_{} {
   const TileCounts counts = tile_counts(kernel, cluster, problem.out.m, problem.out.n);
@@ -47,22 +79,29 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
 
   const double m = static_cast<double>(problem.out.m), n = static_cast<double>(problem.out.n),
                k = static_cast<double>(problem.k);
-  const double ab_bytes = elem_bytes(problem.dtype_ab), cd_bytes = elem_bytes(problem.out.dtype);
-  const double d_passes = problem.out.beta != 0 ? 2 : 1;
+  const double ab_bytes = elem_bytes(problem.dtype_ab);
   double reads_of_a = static_cast<double>(counts.n), reads_of_b = static_cast<double>(counts.m);
   (kernel.pairs_in_m ? reads_of_b : reads_of_a) /= cluster;
   d_mb_ = items * m * n * sizeof(float) * kMb;
+  epilogue_mb_ = epilogue_mb(problem.out);
+  share_ = count_epilogue(problem.out, items * m * n / num_sms_);
 
   // Items that are pointers: the table of tensor maps is filled, by several blocks after it was cleared, and
   // behind the kernel follows the one for misaligned items.
   const bool has_table = kernel.family == GemmFamily::wgmma && problem.out.d.items != nullptr;
   common_.launches = !has_table ? 1 : problem.out.batch_count <= kWgmmaItemsPerBlock ? 3 : 4;
   common_.is_paired = cluster > 1;
-  common_.is_unaligned = kernel.family == GemmFamily::wmma && !vectorised;
+  if (kernel.family == GemmFamily::wmma && !vectorised)
+    common_.unaligned = unaligned_share(kernel, problem);
   common_.l2_mb = items * k * (reads_of_a * m + reads_of_b * n) * ab_bytes * kMb;
-  common_.dram_mb = ((copies(problem.a, items) * m + copies(problem.b, items) * n) * k * ab_bytes +
-                     d_passes * items * m * n * cd_bytes) *
-                    kMb;
+  common_.dram_mb =
+      (copies(problem.a, items) * m + copies(problem.b, items) * n) * k * ab_bytes * kMb +
+      epilogue_mb_;
+  common_.exit = count_exit(kernel, problem.out, wgmma_store_path(problem.out));
+  common_.ping_pong = kernel.ping_pong && device.target != MP_TARGET_HOST;
+  const DbiasPass dbias = count_dbias(problem.out, device, SIZE_MAX);
+  common_.launches += dbias.launches;
+  common_.behind_mb = dbias.mb;
   if (kernel.family == GemmFamily::gemv) count_gemv(problem);
 }
 
@@ -77,6 +116,8 @@ void GemmCounter::count_gemv(const GemmProblem &p) {
   common_.waves = elems / sms / kElemsPerGemvWave;
   common_.slice_k = count == 1 ? 1 : count <= 4 ? 4 : count <= 8 ? 8 : 16;
   common_.l2_mb = 0;  // the vectors are small
+  common_.exit = share_;
+  common_.exits = 1;
 }
 
 GemmLoad GemmCounter::load(int split_k) const {
@@ -89,6 +130,7 @@ GemmLoad GemmCounter::load(int split_k) const {
     if (left > 0) load.waves += std::max(kernel_.lone_blocks - left, 0.0);
   }
   load.slice_k = static_cast<double>(slice_elems(kernel_, k_, split_k)) / kElemsPerK;
+  load.exits = load.waves;
   if (split_k > 1) add_split(load, split_k);
   return load;
 }
@@ -99,10 +141,16 @@ void GemmCounter::add_split(GemmLoad &load, int split_k) const {
     // The tickets are cleared first.  The last block of a tile reads what the others wrote.
     const double tile_mb = sizeof(float) * kernel_.tile_m * kernel_.tile_n * kMb;
     load.partial_mb = tiles_ * split_k * tile_mb;
-    load.sum_mb = std::ceil(tiles_ / num_sms_) * split_k * tile_mb;
+    load.exits = std::ceil(tiles_ / num_sms_);
+    load.sum_mb = load.exits * split_k * tile_mb;
   } else {
-    // A pass of its own reads them.
-    load.partial_mb = 2 * d_mb_ * split_k;
+    // A pass of its own reads them, and does all that an epilogue does.
+    const double partial_mb = 2 * d_mb_ * split_k;
+    load.dram_mb -= epilogue_mb_;
+    load.behind_mb += epilogue_mb_;
+    (partial_mb / 2 <= l2_mb_ ? load.partial_mb : load.behind_mb) += partial_mb;
+    load.exit = share_;
+    load.exits = 1;
   }
 }
 

@@ -1,19 +1,21 @@
 // How long a choice will take: the time of the busiest SM, unless moving the data takes longer.
 //
 //     us = launches launch_us
-//        + max(start_us + waves (tile_us + k_us slice_k), l2 MB of all tiles, dram MB of the
-//              matrices)
-//        + what a split adds
+//        + max(start_us + waves (tile_us + k_us slice_k) + exits, l2 MB of all tiles, dram MB of
+//              the matrices)
+//        + what a split and dbias add
 //
 // Blocks are dealt out evenly, so the busiest SM has ceil(blocks / SMs) tiles, one per wave: a full
 // last wave beats a nearly empty one.  A tile that hangs over the edge of D costs a whole one.  Blocks that
 // share an SM share its time; too few to fill it wait for their latencies.  A split makes more
-// and shorter tiles, and pays for partial sums.
+// and shorter tiles, and pays for partial sums.  How a tile comes out of the SM, with its epilogue, is
+// predict_exit.h's; kernels that alternate hide it behind the products of the next tile.
 //
 // What a choice does is counted first (GemmLoad) and then priced with the constants of tuning.h:
 // every price is linear in them, which is how mptune fits them to times that it measured.
 #pragma once
 
+#include "kernels/gemm/predict_exit.h"
 #include "kernels/gemm/tuning.h"
 
 namespace mp {
@@ -25,17 +27,25 @@ struct GemmLoad {
   double waves;       ///< tiles of the busiest SM, one after the other
   double slice_k;     ///< of k in each, in 1024 elements
   bool is_paired;     ///< in clusters of two
-  bool is_unaligned;  ///< and of a kernel that minds
+  double unaligned;   ///< share of the operands' elements that wmma kernels copy one by one
   double l2_mb;       ///< operands read by all tiles
   double dram_mb;     ///< the matrices, once
   double partial_mb;  ///< partial sums, for each time that all of them are written or read
   double sum_mb;      ///< partial sums that the last blocks on one SM add up
+  TileExit exit;      ///< of one tile
+  double exits;       ///< of them, of the busiest SM: with a split fewer than waves
+  bool ping_pong;     ///< where all but the last hide
+  double behind_mb;   ///< what passes behind the main loop's move: the sum of a split, dbias
 };
 
 /// Of one tile on one SM; slice_k in 1024 elements.
 inline double tile_us(const KernelTuning &kernel, double slice_k, double slowdown = 1) {
   return kernel.tile_us + kernel.k_us * slowdown * slice_k;
 }
+
+/// Of the products of one tile of that load.
+double main_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel);
+SmTime sm_time(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel);
 
 double predicted_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel);
 
@@ -59,8 +69,11 @@ class GemmCounter {
   double tiles_;      ///< of all batch items
   double at_a_time_;  ///< of them, on the device
   double num_sms_;
-  bool shares_sms_;  ///< several blocks run on an SM
-  double d_mb_;      ///< D in fp32
+  double l2_mb_;        ///< what L2 keeps
+  bool shares_sms_;     ///< several blocks run on an SM
+  double d_mb_;         ///< D in fp32
+  double epilogue_mb_;  ///< D, C and aux
+  TileExit share_;      ///< of an SM in the epilogue of all of D
   GemmLoad common_;
 };
 

@@ -91,6 +91,11 @@ struct GemmChoice {
   size_t workspace_bytes;  ///< needed by this choice for this problem
   double predicted_us;
   const char *name;  ///< static storage, e.g. "wmma_128x128x32_s3_k8"
+
+  // What best_gemm and best_conv could not have; 0 of other choices.
+  size_t wanted_bytes = 0;  ///< workspace of the first of the ranking
+  double wanted_us = 0;     ///< its time
+  double mapped_us = 0;     ///< where D leaves by patches: if TMA could store it
 };
 
 /// The constants of the predicted times (kernels/gemm/tuning.h).
@@ -135,7 +140,10 @@ std::span<const char *const> gemm_names();  ///< all that it knows, in the order
 /// Empty, or the reason, which the caller can change, why `problem` is multiplied slower than it
 /// could be ("ldb = 7 is not a multiple of 8"); for the log.
 std::string slow_path_reason(const GemmProblem &problem, const Device &device, bool aligned);
-/// The part of it that holds for every problem of a 16-bit type.
+/// The same of what best_gemm found: a larger workspace, or a D that TMA can store, would be faster by a fifth.
+std::string lost_time_reason(const Output &out, const GemmChoice &choice, const Device &device,
+                             const GemmTuning &tuning, size_t workspace_bytes);
+/// The part of slow_path_reason that holds for every problem of a 16-bit type.
 std::string why_no_tensor_cores(mp_dtype_t dtype, const Device &device);
 
 /// One product of mp_gemm_grouped.  m, n > 0; k >= 0.

@@ -192,7 +192,17 @@ GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const Gem
                      bool aligned, size_t workspace_bytes) {
   std::array<GemmChoice, kMaxGemmChoices> ranked;
   (void)rank_gemm(problem, device, tuning, aligned, ranked.data(), kMaxGemmChoices);
-  return *first_that_fits(ranked.data(), workspace_bytes);
+  GemmChoice best = *first_that_fits(ranked.data(), workspace_bytes);
+  best.wanted_bytes = ranked[0].workspace_bytes;
+  best.wanted_us = ranked[0].predicted_us;
+  GemmProblem mapped = problem;
+  mapped.out = aligned_for_strips(problem.out);
+  if (!device.has_wgmma || wgmma_store_path(problem.out) != StorePath::patches ||
+      wgmma_store_path(mapped.out) != StorePath::strips)
+    return best;
+  (void)rank_gemm(mapped, device, tuning, aligned, ranked.data(), kMaxGemmChoices);
+  best.mapped_us = first_that_fits(ranked.data(), workspace_bytes)->predicted_us;
+  return best;
 }
 
 bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,

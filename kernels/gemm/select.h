@@ -27,6 +27,7 @@ struct GemmKernel {
   /// A block alone on its SM takes as long as this many that share it: its few warps leave gaps
   /// that others would fill.
   double lone_blocks;
+  bool ping_pong = false;  ///< wgmma: a tile leaves while the next is multiplied
 };
 
 /// Larger tiles first within a family; the last row runs everything, without workspace.

@@ -38,12 +38,17 @@ size_t workspace_of(const GemmKernel &kernel, const GemmGroup &group) {
 double predict_us(const GemmKernel &kernel, const GemmGroup &group, const Device &device,
                   const ClassTuning &tuning) {
   const KernelTuning &cost = tuning.of(kernel);
+  const bool ping_pong = kernel.ping_pong && device.target != MP_TARGET_HOST;
+  const StorePath path = wgmma_store_path(group);
   double sum_us = 0, longest_us = 0;
   for (const GemmGroupItem *item = group.items; item != group.items + group.count; item++) {
-    const TileCounts tiles = tile_counts(kernel, 1, item->m, item->n);
-    const double us = tile_us(cost, static_cast<double>(item->k) / kElemsPerK);
-    sum_us += static_cast<double>(tiles.m) * static_cast<double>(tiles.n) * us;
-    longest_us = std::max(longest_us, us);
+    const TileCounts counts = tile_counts(kernel, 1, item->m, item->n);
+    const double tiles = static_cast<double>(counts.m) * static_cast<double>(counts.n);
+    const double main_us = tile_us(cost, static_cast<double>(item->k) / kElemsPerK);
+    const double out_us = exit_us(count_exit(kernel, item_problem(group, *item).out, path), tuning);
+    const SmTime time = sm_time(ping_pong, tiles, tiles, main_us, out_us);
+    sum_us += time.mains * main_us + time.exits * out_us;
+    longest_us = std::max(longest_us, main_us + out_us);
   }
   constexpr double kLaunches = 2;
   return kLaunches * tuning.launch_us + cost.start_us +

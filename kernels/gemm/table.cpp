@@ -34,7 +34,8 @@ constexpr GemmKernel wgmma_row(const char *name) {
           .smem_bytes = wgmma_smem<Tile>,
           .pairs_in_m = Tile::kPairInM,
           .blocks_per_sm = 1,
-          .lone_blocks = 1};
+          .lone_blocks = 1,
+          .ping_pong = Tile::kPingPong};
 }
 
 template <GemmTile tile>

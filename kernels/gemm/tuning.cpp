@@ -26,6 +26,11 @@ constexpr Key<ClassTuning> kClassKeys[] = {{"launch_us", &ClassTuning::launch_us
                                            {"l2_us_per_mb", &ClassTuning::l2_us_per_mb},
                                            {"partial_us_per_mb", &ClassTuning::partial_us_per_mb},
                                            {"sum_us_per_mb", &ClassTuning::sum_us_per_mb},
+                                           {"strip_us", &ClassTuning::strip_us},
+                                           {"pair_us", &ClassTuning::pair_us},
+                                           {"patch_us", &ClassTuning::patch_us},
+                                           {"beside_us_per_mb", &ClassTuning::beside_us_per_mb},
+                                           {"op_us", &ClassTuning::op_us},
                                            {"unaligned", &ClassTuning::unaligned},
                                            {"estimated", &ClassTuning::estimated}};
 constexpr Key<KernelTuning> kKernelKeys[] = {{"start_us", &KernelTuning::start_us},

@@ -11,9 +11,16 @@
 //     launch_us           a launch, up to the first tile at work
 //     dram_us_per_mb      reading A, B, C and writing D once
 //     l2_us_per_mb        operands that all tiles together read
-//     partial_us_per_mb   partial sums of a split, written, or read by a pass of its own
+//     partial_us_per_mb   partial sums of a split, written, or read by a pass of its own; what L2 does not keep
+//                         until then costs dram_us_per_mb
 //     sum_us_per_mb       partial sums that the last block of a tile adds up alone
-//     unaligned           K_US of the wmma kernels times this where rows are not 16-byte aligned
+//     strip_us, pair_us,  what an SM spends on 2^20 elements of D that leave a wgmma kernel so
+//     patch_us            (wgmma_epilogue.h)
+//     beside_us_per_mb    C and aux that an SM reads or writes beside D
+//     op_us               2^20 operations of an SM for bias, activation and statistics; mptune leaves this one
+//                         and strip_us as they are
+//     unaligned           K_US of the wmma kernels times this where the rows of both operands are not 16-byte
+//                         aligned
 //     estimated           1 where the constants come from data sheets and nobody measured them; mptune
 //                         writes 0
 //
@@ -54,6 +61,7 @@ struct KernelTuning {
 
 struct ClassTuning {
   double launch_us, dram_us_per_mb, l2_us_per_mb, partial_us_per_mb, sum_us_per_mb;
+  double strip_us = 0, pair_us = 0, patch_us = 0, beside_us_per_mb = 0, op_us = 0;
   double unaligned = 1;
   double estimated = 0;
   std::array<KernelTuning, kNumGemmTiles> kernels;

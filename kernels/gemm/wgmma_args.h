@@ -3,16 +3,11 @@
 
 #include "kernels/gemm/operand.h"
 #include "kernels/gemm/tile_scheduler.h"
+#include "kernels/gemm/wgmma_store.h"
 #include "kernels/gemm/workspace.h"
 #include "kernels/simt/sm90.h"
 
 namespace mp::MP_TARGET {
-
-/// How a finished tile leaves (wgmma_epilogue.h).
-enum class StorePath { strips, pairs, patches };
-
-/// The matrix beside D that an epilogue reads or writes element by element.
-enum class SideMatrix { none, c, aux_read, aux_written, several };
 
 /// One product of a group.
 struct WgmmaProduct {

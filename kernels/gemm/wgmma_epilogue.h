@@ -65,8 +65,6 @@ class WgmmaEpilogue {
   MP_DEVICE Pairs pairs() const { return Pairs(tile_); }
 
   MP_DEVICE StorePath path() {
-    if (args_.store == StorePath::strips && Placement::kColumnGaps && looks_at_columns())
-      return StorePath::patches;
     if (args_.store == StorePath::pairs && (Placement::kScattersRows || !pairs().can_store()))
       return StorePath::patches;
     return args_.store;
@@ -75,12 +73,6 @@ class WgmmaEpilogue {
   MP_DEVICE void start_reading() {
     if (path() == StorePath::strips) strips().start();
     if (path() == StorePath::pairs) pairs().start();
-  }
-
-  /// Strips do not know which columns are left out of D.
-  MP_DEVICE bool looks_at_columns() const {
-    const Epilogue &e = args_.problem.out.epilogue;
-    return e.bias != nullptr || e.amax != nullptr || e.found_inf != nullptr;
   }
 
   // ---- split k: a slice's sums wait in workspace; the last slice to arrive, in each warp, adds all of

@@ -8,29 +8,6 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// Rows of `cols` elements, `rows` of them, per batch item.
-TensorMapSpec matrix_spec(const Operand &x, mp_dtype_t dtype, int64_t rows, int64_t cols,
-                          int64_t batch_count, int box_rows) {
-  TensorMapSpec spec{};
-  spec.base = x.base;
-  spec.dtype = dtype;
-  spec.extent[0] = cols;
-  spec.extent[1] = rows;
-  // A matrix that all items share is one item.
-  spec.extent[2] = x.stride != 0 ? batch_count : 1;
-  spec.stride[0] = x.ld;
-  spec.stride[1] = x.stride;
-  spec.box[0] = 64;
-  spec.box[1] = box_rows;
-  spec.swizzle_128 = true;
-  return spec;
-}
-
-/// Of a matrix as large as D, which a warp reads or writes 16 rows at a time.
-TensorMapSpec strip_spec(const Output &out, const Operand &x) {
-  return matrix_spec(x, out.dtype, out.m, out.n, out.batch_count, 16);
-}
-
 /// Tiles of a cluster, in either direction.
 struct Pairs {
   uint32_t m, n;
@@ -75,52 +52,23 @@ void start_wgmma_split(const Device &device, const WgmmaWorkspace &space, std::b
 TensorMap wgmma_map_a(const GemmProblem &p, const GemmChoice &choice) {
   const bool by_k = p.op_a == MP_OP_N;
   const int rows = wgmma_box_rows(by_k, choice.kernel->tile_m, pairs_of(choice).n > 1);
-  return tensor_map(matrix_spec(p.a, p.dtype_ab, by_k ? p.out.m : p.k, by_k ? p.k : p.out.m,
-                                p.out.batch_count, rows));
+  return tensor_map(wgmma_matrix_spec(p.a, p.dtype_ab, by_k ? p.out.m : p.k, by_k ? p.k : p.out.m,
+                                      p.out.batch_count, rows));
 }
 TensorMap wgmma_map_b(const GemmProblem &p, const GemmChoice &choice) {
   const bool by_k = p.op_b == MP_OP_T;
   const int rows = wgmma_box_rows(by_k, choice.kernel->tile_n, pairs_of(choice).m > 1);
-  return tensor_map(matrix_spec(p.b, p.dtype_ab, by_k ? p.out.n : p.k, by_k ? p.k : p.out.n,
-                                p.out.batch_count, rows));
-}
-TensorMapSpec wgmma_spec_d(const Output &out) {
-  return strip_spec(out, out.d);
-}
-
-SideMatrix wgmma_side_matrix(const Output &out) {
-  const Epilogue &e = out.epilogue;
-  if (out.beta != 0.0f) return e.aux == nullptr ? SideMatrix::c : SideMatrix::several;
-  if (e.aux == nullptr) return SideMatrix::none;
-  return reads_aux(e.activation) ? SideMatrix::aux_read : SideMatrix::aux_written;
-}
-
-Operand wgmma_side_operand(const Output &out) {
-  const Epilogue &e = out.epilogue;
-  return e.aux == nullptr ? out.c : Operand{e.aux, nullptr, e.ld_aux, e.stride_aux};
-}
-
-TensorMapSpec wgmma_spec_side(const Output &out) {
-  return strip_spec(out, wgmma_side_operand(out));
-}
-
-StorePath wgmma_store_path(const Output &out, bool has_maps) {
-  if (out.dtype != MP_FP32) return has_maps ? StorePath::strips : StorePath::patches;
-  const Epilogue &e = out.epilogue;
-  const bool is_linear = e.bias == nullptr && e.aux == nullptr && e.activation == MP_ACT_NONE;
-  return is_linear ? StorePath::pairs : StorePath::patches;
+  return tensor_map(wgmma_matrix_spec(p.b, p.dtype_ab, by_k ? p.out.n : p.k, by_k ? p.k : p.out.n,
+                                      p.out.batch_count, rows));
 }
 
 void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *beside, WgmmaArgs *args) {
   const Output &out = args->problem.out;
   args->side = wgmma_side_matrix(out);
-  const bool needs_side = args->side != SideMatrix::none;
-  const bool has_side = args->side != SideMatrix::several && beside != nullptr &&
-                        why_no_tensor_map(*beside) == nullptr;
-  args->store = wgmma_store_path(out, why_no_tensor_map(d) == nullptr && (!needs_side || has_side));
+  args->store = wgmma_store_path(out, d, beside);
   if (args->store != StorePath::strips) return;
   args->d = tensor_map(d);
-  if (!needs_side) return;
+  if (args->side == SideMatrix::none) return;
   args->beside = tensor_map(*beside);
   args->side_is_shared = beside->extent[2] == 1;
 }

@@ -21,16 +21,7 @@ void start_wgmma_split(const Device &, const WgmmaWorkspace &, std::byte *worksp
 TensorMap wgmma_map_a(const GemmProblem &, const GemmChoice &);
 TensorMap wgmma_map_b(const GemmProblem &, const GemmChoice &);
 
-/// For strips (wgmma_strips.h): of D, and of what stands beside it.
-TensorMapSpec wgmma_spec_d(const Output &);
-TensorMapSpec wgmma_spec_side(const Output &);
-SideMatrix wgmma_side_matrix(const Output &);
-/// C or aux, where it is one of them.
-Operand wgmma_side_operand(const Output &);
-
-/// How D leaves; by strips only if these have maps.
-StorePath wgmma_store_path(const Output &, bool has_maps);
-/// The same, with the maps it takes.  `beside`: NULL where what stands beside D can have none.
+/// How D leaves (wgmma_store.h), with the maps that this takes.
 void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *beside, WgmmaArgs *);
 
 /// One launch for products of a group, `kernel` no cluster and no split: how D leaves, maps from which those

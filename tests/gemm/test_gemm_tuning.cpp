@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/kernels.h"
 #include "tests/support/run_again.h"
+#include "tests/support/tally.h"
 #include "tests/support/testing.h"
 
 using namespace mptest;
@@ -51,6 +53,28 @@ std::string strange_table() {
   return text;
 }
 
+/// In which a small wgmma tile is the cheapest, until an epilogue has operations: wgmma kernels have more of them.
+std::string table_of_operations() {
+  const mp_gemm_desc_t one_tile = mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16);
+  std::string text;
+  for (const std::string name : {"sm_90", "host"}) {
+    for (const char *const kernel : runnable_kernels(one_tile))
+      text += name + ' ' + kernel + " 1000 0\n";
+    text += name + " launch_us=0 dram_us_per_mb=0 l2_us_per_mb=0 strip_us=0 op_us=1000\n" + name +
+            " wmma_64x64x32_s4 1 0\n" + name + " wgmma_64x128x64_s8 0.5 0\n";
+  }
+  return text;
+}
+
+mp_status_t multiply(float *amax) {
+  const mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16);
+  const DeviceBuffer<uint16_t> a(64 * 64, 0, 0), d(64 * 64);
+  mp_epilogue_t epilogue = mp_epilogue_default();
+  epilogue.amax = amax;
+  return mp_gemm(context(), &desc, a.data(), a.data(), nullptr, d.data(), &epilogue, nullptr, 0,
+                 kStream);
+}
+
 }  // namespace
 
 TEST_CASE("the first kernel", "[.]") {
@@ -66,6 +90,57 @@ TEST_CASE("tuning: MP_GEMM_TUNING names the table that decides", "[gemm]") {
   CHECK(times(output, "kernel: simt_64x64x16\n") == 1);
   CHECK(times(output, "again: simt_64x64x16\n") == 1);
   CHECK(times(output, "mp_gemm: MP_GEMM_TUNING = " + file.path() + " is used\n") == 1);
+}
+
+TEST_CASE("a product and the same with amax", "[.]") {
+  const DeviceBuffer<float> amax(1, 0, 0);
+  require_ok(multiply(nullptr));
+  std::printf("and amax\n");
+  std::fflush(stdout);
+  require_ok(multiply(amax.data()));
+  require_ok(mp_stream_sync(context(), kStream));
+}
+
+TEST_CASE("tuning: calls that differ by their epilogue alone have their own choices", "[gemm]") {
+  if (device_info().arch != 90) return skip("this device has no wgmma");
+  const TextFile file(table_of_operations());
+  const std::string output = output_of_test("a product and the same with amax",
+                                            "MP_LOG=info MP_GEMM_TUNING='" + file.path() + "'");
+  CAPTURE(output);
+  const size_t plain = output.find("mp_gemm: wgmma_64x128x64_s8 for");
+  const size_t with_amax = output.find("mp_gemm: wmma_64x64x32_s4 for");
+  REQUIRE(plain != std::string::npos);
+  REQUIRE(with_amax != std::string::npos);
+  CHECK(plain < with_amax);
+}
+
+TEST_CASE("one tile and a long k without and with workspace", "[.]") {
+  const mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, 8192, MP_FP16, MP_FP16);
+  size_t bytes = 0;
+  require_ok(mp_gemm_workspace_size(context(), &desc, &bytes));
+  const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes), 0, 0);
+  const DeviceBuffer<uint16_t> a(64 * 8192, 0, 0), d(64 * 64);
+  const auto multiply_with = [&](size_t used) {
+    require_ok(mp_gemm(context(), &desc, a.data(), a.data(), nullptr, d.data(), nullptr,
+                       used > 0 ? workspace.data() : nullptr, used, kStream));
+    require_ok(mp_stream_sync(context(), kStream));
+  };
+  multiply_with(bytes);
+  std::printf("and without\n");
+  std::fflush(stdout);
+  multiply_with(0);
+}
+
+TEST_CASE("gemm: a workspace that costs time is told, and one that is as large as it should be not",
+          "[gemm]") {
+  const std::string output = output_of_test("one tile and a long k without and with workspace",
+                                            "MP_LOG=warn MP_HOST_THREADS=4");
+  CAPTURE(output);
+  const std::string why =
+      "mp_gemm: a slower path is taken because workspace_bytes = 0 is predicted to take ";
+  CHECK(times(output, "a slower path") == 1);
+  REQUIRE(times(output, why) == 1);
+  CHECK(output.find("and without") < output.find(why));
 }
 
 TEST_CASE("tuning: a prediction says whether its constants were measured", "[gemm]") {

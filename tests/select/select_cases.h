@@ -72,6 +72,17 @@ inline mp::GemmProblem with_batch(mp::GemmProblem p, int64_t items) {
   return p;
 }
 
+inline mp::GemmProblem with_fp32_d(mp::GemmProblem p, float beta) {
+  p.out.dtype = MP_FP32;
+  p.out.beta = beta;
+  return p;
+}
+
+inline mp::GemmProblem with_ld_of_d(mp::GemmProblem p, int64_t ld) {
+  p.out.d.ld = ld;
+  return p;
+}
+
 inline mp::GemmProblem with_pointers(mp::GemmProblem p, int64_t items) {
   static const void *const pointers[1] = {};
   p.out.batch_count = items;

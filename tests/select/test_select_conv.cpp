@@ -170,13 +170,25 @@ TEST_CASE("conv selection: few channels in fp32 get the narrow CUDA-core tile, m
       if (few > 16) continue;  // two such tiles are about as good as one of 64 x 64
       CHECK(name(MP_CONV_WGRAD, 16, few, device).starts_with("conv_simt_16x128x16"));
     }
-    for (const int32_t many : {64, 96, 128, 256, 512}) {
+    // Not 96, which fill six narrow tiles and leave a quarter of a large one empty: about as good.
+    for (const int32_t many : {64, 128, 256, 512}) {
       CAPTURE(many);
       for (const mp_conv_op_t op : kAllOps)
         CHECK(name(op, many, many, device).find("x16x16") == std::string::npos);
       CHECK(!name(MP_CONV_WGRAD, many, many, device).starts_with("conv_simt_16x128x16"));
     }
   }
+}
+
+TEST_CASE(
+    "conv selection: the gradient of an image of few channels is multiplied by tensor cores") {
+  // Only the filter is copied element by element, and three columns of it.
+  for (const mp::Device &device : {t4(), a100(), h200()})
+    for (const int32_t few : {1, 3, 4}) {
+      CAPTURE(device.arch, few);
+      CHECK(first_name(MP_CONV_DGRAD, square(32, 224, few, 64, 7, 2), device)
+                .starts_with("conv_wmma"));
+    }
 }
 
 TEST_CASE("conv selection: each pass has the narrow tile that is long where it is") {

@@ -22,6 +22,13 @@ std::vector<mptune::Sample> samples_on(const mp::Device &device, const mp::Class
   }
   problems.push_back(problem(64, 65536, 1024));
   problems.push_back(problem(3072, 768, 32768));
+  for (const int64_t edge : {512, 1000, 4096}) {
+    for (const int64_t k : {256, 4096}) {
+      problems.push_back(with_ld_of_d(problem(edge, edge, k), edge + 1));
+      problems.push_back(with_fp32_d(problem(edge, edge, k), 0));
+      problems.push_back(with_fp32_d(problem(edge, edge, k), 1));
+    }
+  }
 
   std::vector<mptune::Sample> samples;
   for (const mp::GemmProblem &p : problems) {
@@ -39,8 +46,9 @@ std::vector<mptune::Sample> samples_on(const mp::Device &device, const mp::Class
 mp::ClassTuning disturbed(const mp::ClassTuning &tuning, Random &random) {
   mp::ClassTuning other = tuning;
   const auto disturb = [&](double &value) { value *= std::exp2(random.real(-1, 1)); };
-  for (double *value : {&other.launch_us, &other.dram_us_per_mb, &other.l2_us_per_mb,
-                        &other.partial_us_per_mb, &other.sum_us_per_mb})
+  for (double *value :
+       {&other.launch_us, &other.dram_us_per_mb, &other.l2_us_per_mb, &other.partial_us_per_mb,
+        &other.sum_us_per_mb, &other.pair_us, &other.patch_us, &other.beside_us_per_mb})
     disturb(*value);
   other.unaligned = random.real(1, 5);
   for (const mp::GemmKernel &row : mp::gemm_kernels()) {

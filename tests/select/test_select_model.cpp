@@ -118,12 +118,19 @@ TEST_CASE("model: misaligned rows slow wmma kernels down, not simt kernels") {
   f.a100_class.unaligned = 3;
   f.of("wmma_256x128x32_s3") = {.tile_us = 2, .k_us = 10};
   f.of("simt_128x128x16") = {.tile_us = 0, .k_us = 10};
-  mp::GemmProblem p = problem(128, 128, 1024);
+  const mp::GemmProblem p = problem(256, 128, 1024);
   CHECK(f.on_a100("wmma_256x128x32_s3", p) == Approx(2 + 10));
   CHECK(f.on_a100("wmma_256x128x32_s3", p, !kAligned) == Approx(2 + 30));
   CHECK(f.on_a100("simt_128x128x16", p, !kAligned) == f.on_a100("simt_128x128x16", p));
-  p.b.ld += 4;
-  CHECK(f.on_a100("wmma_256x128x32_s3", p) == Approx(2 + 30));
+  // One operand: a third of what a tile loads, or two; and no more of it than there is.
+  mp::GemmProblem q = p;
+  q.b.ld += 4;
+  CHECK(f.on_a100("wmma_256x128x32_s3", q) == Approx(2 + 10 + 20. / 3));
+  q.a.ld += 4;
+  CHECK(f.on_a100("wmma_256x128x32_s3", q) == Approx(2 + 30));
+  q = problem(256, 3, 1024);
+  q.b.ld = 1028;
+  CHECK(f.on_a100("wmma_256x128x32_s3", q) == Approx(2 + 10 + 20. * 8 / 384));
 }
 
 TEST_CASE("model: no less than reading and writing every matrix once") {

@@ -1,0 +1,121 @@
+#include "kernels/gemm/predict_exit.h"
+
+#include <algorithm>
+
+#include "kernels/gemm/tuning.h"
+
+namespace mp {
+
+namespace {
+
+constexpr double kMb = 1e-6;               // of a byte
+constexpr double kMega = 1.0 / (1 << 20);  // of an element
+
+// Instructions per element, as counted in the machine code of sm_90a; a reciprocal and an exponential occupy their
+// unit for eight of them each.
+constexpr double kConvert = 1, kBeta = 1, kBias = 2;
+constexpr double kRelu = 2, kGelu = 16, kDrelu = 2, kDgelu = 24;
+constexpr double kMeasure = 2;
+/// Of a strip that is not plain: the next one's registers move up, and every part is asked for.
+constexpr double kLongWay = 4;
+/// A patch waits for the matrix that it loads: 600 clocks for 2048 elements, in which four schedulers would issue
+/// 70 % of the time.
+constexpr double kPatchLoad = 600. * 4 * 32 * 0.7 / 2048;
+
+double elem_bytes(const Output &out) {
+  return out.dtype == MP_FP32 ? 4 : 2;
+}
+
+/// Matrices as large as D beside it.
+double num_beside(const Output &out) {
+  return (out.beta != 0.0f ? 1 : 0) + (out.epilogue.aux != nullptr ? 1 : 0);
+}
+
+double activation_ops(mp_activation_t activation) {
+  switch (activation) {
+    case MP_ACT_RELU:
+      return kRelu;
+    case MP_ACT_GELU:
+      return kGelu;
+    case MP_ACT_DRELU:
+      return kDrelu;
+    case MP_ACT_DGELU:
+      return kDgelu;
+    default:
+      return 0;
+  }
+}
+
+double ops_per_elem(const Output &out) {
+  const Epilogue &e = out.epilogue;
+  return (out.beta != 0.0f ? kBeta : 0) + num_beside(out) * kConvert +
+         (e.bias != nullptr ? kBias + kConvert : 0) + activation_ops(e.activation) +
+         (e.amax != nullptr || e.found_inf != nullptr ? kMeasure : 0);
+}
+
+double num_loaded(const Output &out) {
+  return (out.beta != 0.0f ? 1 : 0) + (reads_aux(out.epilogue.activation) ? 1 : 0);
+}
+
+/// Of the tiles of D, those that lie inside of it and are stored as they are aligned: the share that leaves by pairs.
+double share_of_pairs(const GemmKernel &kernel, const Output &out) {
+  const auto aligned = [](const Operand &x) {
+    return x.ld % 2 == 0 && reinterpret_cast<uintptr_t>(x.base) % (2 * sizeof(float)) == 0;
+  };
+  if (!aligned(out.d) || (out.beta != 0.0f && !aligned(out.c))) return 0;
+  const TileCounts tiles = tile_counts(kernel, 1, out.m, out.n);
+  return static_cast<double>(out.m / kernel.tile_m) / static_cast<double>(tiles.m) *
+         static_cast<double>(out.n / kernel.tile_n) / static_cast<double>(tiles.n);
+}
+
+}  // namespace
+
+TileExit count_epilogue(const Output &out, double elems) {
+  TileExit exit{};
+  exit.beside_mb = num_beside(out) * elems * elem_bytes(out) * kMb;
+  exit.ops = ops_per_elem(out) * elems * kMega;
+  return exit;
+}
+
+TileExit count_exit(const GemmKernel &kernel, const Output &out, StorePath path) {
+  const double elems = static_cast<double>(std::min<int64_t>(kernel.tile_m, out.m)) *
+                       static_cast<double>(std::min<int64_t>(kernel.tile_n, out.n));
+  TileExit exit = count_epilogue(out, elems);
+  if (kernel.family != GemmFamily::wgmma) return exit;
+  const double pairs = path == StorePath::pairs ? share_of_pairs(kernel, out) : 0;
+  const double patches = path == StorePath::strips ? 0 : 1 - pairs;
+  if (path == StorePath::strips) exit.strip_elems = elems * kMega;
+  exit.pair_elems = pairs * elems * kMega;
+  exit.patch_elems = patches * elems * kMega;
+  if (path == StorePath::strips && exit.ops > 0) exit.ops += kLongWay * elems * kMega;
+  exit.ops += num_loaded(out) * kPatchLoad * exit.patch_elems;
+  return exit;
+}
+
+double exit_us(const TileExit &exit, const ClassTuning &device) {
+  return exit.strip_elems * device.strip_us + exit.pair_elems * device.pair_us +
+         exit.patch_elems * device.patch_us + exit.beside_mb * device.beside_us_per_mb +
+         exit.ops * device.op_us;
+}
+
+SmTime sm_time(bool ping_pong, double mains, double exits, double main_us, double exit_us) {
+  if (!ping_pong) return {mains, exits};
+  const double behind_main = exit_us > main_us ? std::max(exits - 1, 0.0) / 2 : 0;
+  return {mains - behind_main, 1 + behind_main};
+}
+
+double epilogue_mb(const Output &out) {
+  return (1 + num_beside(out)) * static_cast<double>(out.m) * static_cast<double>(out.n) *
+         out.batch_count * elem_bytes(out) * kMb;
+}
+
+DbiasPass count_dbias(const Output &out, const Device &device, size_t workspace_bytes) {
+  if (out.epilogue.dbias == nullptr) return {0, 0};
+  const ColumnPartition partition = dbias_partition(out, workspace_bytes);
+  const double parts = static_cast<double>(partition.tiles * partition.chunks);
+  const double d_mb = static_cast<double>(out.m) * static_cast<double>(out.n) * out.batch_count *
+                      elem_bytes(out) * kMb;
+  return {partition.chunks > 1 ? 2.0 : 1.0, d_mb * std::max(device.num_sms / parts, 1.0)};
+}
+
+}  // namespace mp

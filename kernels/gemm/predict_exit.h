@@ -1,0 +1,45 @@
+// What it takes an SM to bring a finished tile to D: the way it leaves, what stands beside D, and what the epilogue
+// computes of every element.  Counted here, priced with the constants of tuning.h.
+#pragma once
+
+#include "kernels/gemm/select.h"
+#include "kernels/gemm/wgmma_store.h"
+
+namespace mp {
+
+struct ClassTuning;
+
+/// Elements and operations in units of 2^20.
+struct TileExit {
+  double strip_elems, pair_elems, patch_elems;  ///< of wgmma kernels, by their way (wgmma_store.h)
+  double beside_mb;                             ///< C and aux, read or written
+  double ops;                                   ///< instructions of the epilogue
+};
+
+/// Of one tile; `path`: of a wgmma kernel.
+TileExit count_exit(const GemmKernel &kernel, const Output &out, StorePath path);
+/// Of so many elements without their way to D: what the sum behind a split has to do.
+TileExit count_epilogue(const Output &out, double elems);
+
+/// Of a class without a constant for strips, TILE_US has them in it.
+double exit_us(const TileExit &exit, const ClassTuning &device);
+
+/// How often the products of a tile and its exit count in the time of an SM.
+struct SmTime {
+  double mains, exits;
+};
+/// `exits` of `mains` tiles are finished on it.  Ping-pong: two warpgroups take turns, so two tiles take as long as
+/// the products of both, or those of one and its exit; the last exit has nothing to hide behind.
+SmTime sm_time(bool ping_pong, double mains, double exits, double main_us, double exit_us);
+
+/// C, aux and D in memory: what the epilogue of all of D reads and writes, once.
+double epilogue_mb(const Output &out);
+
+/// What a pass over all of D for dbias adds.
+struct DbiasPass {
+  double launches;
+  double mb;  ///< at the rate of all SMs
+};
+DbiasPass count_dbias(const Output &out, const Device &device, size_t workspace_bytes);
+
+}  // namespace mp

@@ -1,0 +1,114 @@
+// See wgmma_store.h.
+#include "kernels/gemm/wgmma_store.h"
+
+#include <algorithm>
+
+namespace mp {
+
+namespace {
+
+/// Of a matrix as large as D, which a warp reads or writes 16 rows at a time.
+TensorMapSpec strip_spec(const Output &out, const Operand &x) {
+  return wgmma_matrix_spec(x, out.dtype, out.m, out.n, out.batch_count, 16);
+}
+
+bool has_map(const TensorMapSpec &spec) {
+  return why_no_tensor_map(spec) == nullptr;
+}
+
+alignas(16) constexpr char kAligned = 0;
+
+TensorMapSpec with_base(TensorMapSpec spec) {
+  if (spec.base == nullptr) spec.base = &kAligned;
+  return spec;
+}
+
+/// Strips do not know which columns of the product are left out of D.
+bool looks_at_gaps(const Output &out) {
+  const Epilogue &e = out.epilogue;
+  const bool has_gaps = out.d.ld < out.n;
+  return has_gaps && (e.bias != nullptr || e.amax != nullptr || e.found_inf != nullptr);
+}
+
+StorePath store_path(const Output &out, bool has_maps) {
+  if (out.dtype != MP_FP32)
+    return has_maps && !looks_at_gaps(out) ? StorePath::strips : StorePath::patches;
+  const Epilogue &e = out.epilogue;
+  const bool is_linear = e.bias == nullptr && e.aux == nullptr && e.activation == MP_ACT_NONE;
+  return is_linear ? StorePath::pairs : StorePath::patches;
+}
+
+}  // namespace
+
+SideMatrix wgmma_side_matrix(const Output &out) {
+  const Epilogue &e = out.epilogue;
+  if (out.beta != 0.0f) return e.aux == nullptr ? SideMatrix::c : SideMatrix::several;
+  if (e.aux == nullptr) return SideMatrix::none;
+  return reads_aux(e.activation) ? SideMatrix::aux_read : SideMatrix::aux_written;
+}
+
+Operand wgmma_side_operand(const Output &out) {
+  const Epilogue &e = out.epilogue;
+  return e.aux == nullptr ? out.c : Operand{e.aux, nullptr, e.ld_aux, e.stride_aux};
+}
+
+TensorMapSpec wgmma_matrix_spec(const Operand &x, mp_dtype_t dtype, int64_t rows, int64_t cols,
+                                int64_t batch_count, int box_rows) {
+  TensorMapSpec spec{};
+  spec.base = x.base;
+  spec.dtype = dtype;
+  spec.extent[0] = cols;
+  spec.extent[1] = rows;
+  // A matrix that all items share is one item.
+  spec.extent[2] = x.stride != 0 ? batch_count : 1;
+  spec.stride[0] = x.ld;
+  spec.stride[1] = x.stride;
+  spec.box[0] = 64;
+  spec.box[1] = box_rows;
+  spec.swizzle_128 = true;
+  return spec;
+}
+
+TensorMapSpec wgmma_spec_d(const Output &out) {
+  return strip_spec(out, out.d);
+}
+
+TensorMapSpec wgmma_spec_side(const Output &out) {
+  return strip_spec(out, wgmma_side_operand(out));
+}
+
+StorePath wgmma_store_path(const Output &out, const TensorMapSpec &d, const TensorMapSpec *beside) {
+  const SideMatrix side = wgmma_side_matrix(out);
+  const bool has_side = side != SideMatrix::several && beside != nullptr && has_map(*beside);
+  return store_path(out, has_map(d) && (side == SideMatrix::none || has_side));
+}
+
+StorePath wgmma_store_path(const Output &out) {
+  const TensorMapSpec beside = with_base(wgmma_spec_side(out));
+  TensorMapSpec d = with_base(wgmma_spec_d(out));
+  d.extent[0] = std::min(out.n, out.d.ld);  // without the columns that are left out of D
+  return wgmma_store_path(out, d, out.d.items == nullptr ? &beside : nullptr);
+}
+
+Output aligned_for_strips(Output out) {
+  const auto align = [](int64_t &elems) { elems = (elems + 7) / 8 * 8; };
+  for (Operand *const x : {&out.c, &out.d}) {
+    x->base = nullptr;
+    align(x->ld);
+    align(x->stride);
+  }
+  Epilogue &e = out.epilogue;
+  if (e.aux != nullptr) e.aux = const_cast<char *>(&kAligned);
+  align(e.ld_aux);
+  align(e.stride_aux);
+  return out;
+}
+
+StorePath wgmma_store_path(const GemmGroup &group) {
+  bool have_maps = wgmma_side_matrix(group.common.out) == SideMatrix::none;
+  for (int64_t i = 0; have_maps && i < group.count; i++)
+    have_maps = has_map(wgmma_spec_d(item_problem(group, group.items[i]).out));
+  return store_path(group.common.out, have_maps);
+}
+
+}  // namespace mp

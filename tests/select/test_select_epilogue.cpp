@@ -1,0 +1,224 @@
+// What the predicted times know of the way from the accumulators to D: which way a tile takes, what an epilogue adds
+// to it, which kernels hide it, and the choices that follow.
+#include "select_cases.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr const char *kCooperative = "wgmma_128x256x64_s4", *kPingPong = "wgmma_128x128x64_s6";
+constexpr double kTile = 128. * 256 / (1 << 20);  // elements of the cooperative one
+
+alignas(16) char memory[64];
+
+mp::GemmProblem with_aux(mp::GemmProblem p, mp_activation_t activation) {
+  p.out.epilogue.activation = activation;
+  p.out.epilogue.aux = memory;
+  p.out.epilogue.ld_aux = p.out.d.ld;
+  return p;
+}
+
+mp::GemmProblem with_bias(mp::GemmProblem p) {
+  p.out.epilogue.bias = memory;
+  return p;
+}
+
+mp::GemmProblem with_dbias(mp::GemmProblem p) {
+  p.out.epilogue.dbias = reinterpret_cast<float *>(memory);
+  return p;
+}
+
+struct Priced {
+  mp::GemmTuning tuning{};
+  mp::ClassTuning &sm_90 = tuning.of(mp::DeviceClass::sm_90);
+
+  double us(const char *name, const mp::GemmProblem &p, const mp::Device &device = h200()) const {
+    mp::GemmChoice choice;
+    const char *why;
+    REQUIRE(mp::find_gemm(p, device, tuning, kAligned, name, &choice, &why));
+    return choice.predicted_us;
+  }
+};
+
+bool is_ping_pong(const mp::GemmProblem &p) {
+  return mp::best_gemm(p, h200(), mp::builtin_gemm_tuning(), kAligned, SIZE_MAX).kernel->ping_pong;
+}
+
+}  // namespace
+
+TEST_CASE("epilogue: the way that a tile leaves") {
+  using mp::StorePath, mp::wgmma_store_path;
+  const mp::GemmProblem p = problem(512, 512, 512);
+  CHECK(wgmma_store_path(p.out) == StorePath::strips);
+  CHECK(wgmma_store_path(with_pointers(p, 3).out) == StorePath::strips);
+  CHECK(wgmma_store_path(with_bias(p).out) == StorePath::strips);
+  CHECK(wgmma_store_path(with_aux(p, MP_ACT_GELU).out) == StorePath::strips);
+  CHECK(wgmma_store_path(with_ld_of_d(p, 513).out) == StorePath::patches);
+  CHECK(wgmma_store_path(with_fp32_d(p, 0).out) == StorePath::pairs);
+  CHECK(wgmma_store_path(with_fp32_d(p, 1).out) == StorePath::pairs);
+  CHECK(wgmma_store_path(with_bias(with_fp32_d(p, 0)).out) == StorePath::patches);
+
+  mp::GemmProblem q = p;
+  q.out.d.base = memory + 8;
+  CHECK(wgmma_store_path(q.out) == StorePath::patches);
+  q.out.d.base = memory + 16;
+  CHECK(wgmma_store_path(q.out) == StorePath::strips);
+  // The matrix beside D needs a map, too, and there is room for one.
+  q = p;
+  q.out.beta = 1;
+  CHECK(wgmma_store_path(q.out) == StorePath::strips);
+  CHECK(wgmma_store_path(with_aux(q, MP_ACT_GELU).out) == StorePath::patches);
+  CHECK(wgmma_store_path(with_pointers(q, 3).out) == StorePath::patches);
+  q.out.c.ld = 513;
+  CHECK(wgmma_store_path(q.out) == StorePath::patches);
+  q.out.beta = 0;
+  CHECK(wgmma_store_path(q.out) == StorePath::strips);
+  // Columns that are not in D: nothing may look at what they hold.
+  q = p;
+  q.out.n = 640;
+  CHECK(wgmma_store_path(q.out) == StorePath::strips);
+  CHECK(wgmma_store_path(with_bias(q).out) == StorePath::patches);
+}
+
+TEST_CASE("epilogue: each way has its price, for each tile") {
+  Priced f;
+  f.sm_90.strip_us = 1;
+  f.sm_90.pair_us = 10;
+  f.sm_90.patch_us = 100;
+  const mp::GemmProblem p = problem(128 * 2, 256 * 66, 512);  // a tile for each SM
+  CHECK(f.us(kCooperative, p) == Approx(kTile));
+  CHECK(f.us(kCooperative, with_ld_of_d(p, 256 * 66 + 1)) == Approx(100 * kTile));
+  CHECK(f.us(kCooperative, with_fp32_d(p, 0)) == Approx(10 * kTile));
+  CHECK(f.us(kCooperative, with_batch(p, 3)) == Approx(3 * kTile));
+  CHECK(f.us("wmma_128x128x32_s3", p) == 0);  // all of them leave alike
+  CHECK(f.us("simt_64x64x16", with_fp32_d(p, 0)) == 0);
+  // Pairs want whole tiles, and every row of D at an even element: 1 of 2 tiles, or none.
+  CHECK(f.us(kCooperative, with_fp32_d(problem(128, 500, 512), 0)) == Approx(55 * kTile));
+  CHECK(f.us(kCooperative, with_ld_of_d(with_fp32_d(p, 0), 256 * 66 + 1)) == Approx(100 * kTile));
+  // A tile has no more rows and columns than D.
+  CHECK(f.us(kCooperative, problem(32, 64, 512)) == Approx(32. * 64 / (1 << 20)));
+}
+
+TEST_CASE("epilogue: what stands beside D is read or written by SMs and by DRAM") {
+  Priced f;
+  f.sm_90.beside_us_per_mb = 1;
+  mp::GemmProblem p = problem(256, 256 * 66, 512), q = p;
+  constexpr double kTileMb = 2e-6 * 128 * 256;
+  const double d_mb = 2e-6 * 256 * 256 * 66, ab_mb = 2e-6 * 512 * (256 + 256 * 66);
+  q.out.beta = 1;
+  CHECK(f.us(kCooperative, p) == 0);
+  CHECK(f.us(kCooperative, q) == Approx(kTileMb));
+  CHECK(f.us(kCooperative, with_aux(p, MP_ACT_DGELU)) == Approx(kTileMb));
+  CHECK(f.us(kCooperative, with_aux(q, MP_ACT_GELU)) == Approx(2 * kTileMb));
+  CHECK(f.us(kCooperative, with_fp32_d(p, 1)) == Approx(2 * kTileMb));
+  f.sm_90 = {};
+  f.sm_90.dram_us_per_mb = 1;
+  CHECK(f.us(kCooperative, p) == Approx(ab_mb + d_mb));
+  CHECK(f.us(kCooperative, q) == Approx(ab_mb + 2 * d_mb));
+  CHECK(f.us(kCooperative, with_aux(p, MP_ACT_DRELU)) == Approx(ab_mb + 2 * d_mb));
+  CHECK(f.us(kCooperative, with_aux(q, MP_ACT_GELU)) == Approx(ab_mb + 3 * d_mb));
+}
+
+TEST_CASE("epilogue: operations cost more the more there are, on every kernel") {
+  Priced f;
+  f.sm_90.op_us = 1;
+  const mp::GemmProblem p = problem(512, 512, 512);
+  mp::GemmProblem relu = with_bias(p), gelu = relu, amax = p;
+  relu.out.epilogue.activation = MP_ACT_RELU;
+  gelu.out.epilogue.activation = MP_ACT_GELU;
+  amax.out.epilogue.amax = reinterpret_cast<float *>(memory);
+  for (const char *const name : {kCooperative, kPingPong, "wmma_128x128x32_s3", "simt_64x64x16"}) {
+    CAPTURE(name);
+    CHECK(f.us(name, p) == 0);
+    CHECK(f.us(name, amax) > 0);
+    CHECK(f.us(name, with_bias(p)) > 0);
+    CHECK(f.us(name, relu) > f.us(name, with_bias(p)));
+    CHECK(f.us(name, gelu) > f.us(name, relu));
+    CHECK(f.us(name, with_aux(p, MP_ACT_DGELU)) > f.us(name, with_aux(p, MP_ACT_DRELU)));
+  }
+  // A patch waits for what it loads.
+  const mp::GemmProblem drelu = with_aux(p, MP_ACT_DRELU);
+  CHECK(f.us(kCooperative, with_ld_of_d(drelu, 513)) > 2 * f.us(kCooperative, drelu));
+}
+
+TEST_CASE("epilogue: ping-pong hides all but the last behind the products, cooperation does not") {
+  Priced f;
+  const auto tiles = [](int64_t per_sm, int64_t columns) {
+    return problem(128 * per_sm, 132 * columns, 1024);
+  };
+  f.sm_90.of(kernel_named(kCooperative)) = {.tile_us = 1, .k_us = 10};
+  f.sm_90.of(kernel_named(kPingPong)) = {.tile_us = 1, .k_us = 10};
+  f.sm_90.strip_us = 4 / kTile;  // 4 for the large tile, 2 for the other
+  CHECK(f.us(kCooperative, tiles(1, 256)) == Approx(11 + 4));
+  CHECK(f.us(kCooperative, tiles(5, 256)) == Approx(5 * (11 + 4)));
+  CHECK(f.us(kPingPong, tiles(1, 128)) == Approx(11 + 2));
+  CHECK(f.us(kPingPong, tiles(5, 128)) == Approx(5 * 11 + 2));
+  // Longer than the products: two tiles take as long as one and its exit.
+  f.sm_90.strip_us = 2 * 31 / kTile;
+  CHECK(f.us(kPingPong, tiles(1, 128)) == Approx(11 + 31));
+  CHECK(f.us(kPingPong, tiles(5, 128)) == Approx(4 * (11 + 31) / 2. + 11 + 31));
+  // The simulator runs both warpgroups on one thread.
+  mp::ClassTuning &host = f.tuning.of(mp::DeviceClass::host);
+  host = f.sm_90;
+  CHECK(f.us(kPingPong, problem(128 * 10, 128, 1024), host_device()) == Approx(5 * (11 + 31)));
+}
+
+TEST_CASE("epilogue: with a split it is done once, on CUDA cores and WMMA by all SMs together") {
+  Priced f;
+  f.sm_90.op_us = 1;
+  const mp::GemmProblem p = with_bias(problem(128, 256, 8192));
+  const double once = f.us(kCooperative, p);
+  CHECK(once > 0);
+  CHECK(f.us("wgmma_128x256x64_s4_k4", p) == Approx(once));
+  const double ops = 3 * kTile;                                   // of the sum's threads: a bias
+  CHECK(f.us("wmma_128x128x32_s3", p) == Approx(1.3 * ops / 2));  // alone on its SM
+  CHECK(f.us("wmma_128x128x32_s3_k4", p) == Approx(ops / 132));
+  f.sm_90 = {};
+  f.sm_90.dram_us_per_mb = 1;
+  f.sm_90.of(kernel_named("wmma_128x128x32_s3")).k_us = 1000;
+  const double d_mb = 2e-6 * 128 * 256;
+  CHECK(f.us("wmma_128x128x32_s3_k4", p) == Approx(f.us("wmma_128x128x32_s3", p) / 4 + d_mb));
+}
+
+TEST_CASE("epilogue: dbias is a pass of its own, or two, that reads D") {
+  Priced f;
+  f.sm_90.launch_us = 1;
+  const mp::GemmProblem large = problem(8192, 4096, 512), small = problem(16, 64, 512);
+  CHECK(f.us(kCooperative, large) == Approx(1));
+  CHECK(f.us(kCooperative, with_dbias(large)) == Approx(1 + 2));
+  CHECK(f.us(kCooperative, with_dbias(small)) == Approx(1 + 1));
+  f.sm_90 = {};
+  f.sm_90.dram_us_per_mb = 1;
+  const auto pass_us = [&](const mp::GemmProblem &p) {
+    return f.us(kCooperative, with_dbias(p)) - f.us(kCooperative, p);
+  };
+  CHECK(pass_us(large) == Approx(2e-6 * 8192 * 4096));
+  CHECK(pass_us(small) == Approx(2e-6 * 16 * 64 * 132));  // one of 132 SMs
+}
+
+TEST_CASE("epilogue: a heavy one behind short products is left to kernels that hide it") {
+  for (const int64_t k : {512, 768, 1024}) {
+    CAPTURE(k);
+    const mp::GemmProblem p = problem(8192, 4096, k);
+    CHECK(is_ping_pong(with_bias(with_aux(p, MP_ACT_GELU))));
+    CHECK(is_ping_pong(with_aux(p, MP_ACT_DGELU)));
+  }
+  const mp::GemmProblem p = problem(8192, 8192, 8192);
+  CHECK(!is_ping_pong(p));
+  CHECK(!is_ping_pong(with_fp32_d(p, 1)));
+}
+
+TEST_CASE("epilogue: no epilogue makes a product faster, and none is free") {
+  const mp::GemmProblem p = problem(8192, 4096, 1024);
+  for (const mp::Device &device : {t4(), a100(), h200()}) {
+    const auto us = [&](const mp::GemmProblem &q) {
+      return ranking(q, device).front().predicted_us;
+    };
+    CAPTURE(device.arch);
+    mp::GemmProblem beta = p;
+    beta.out.beta = 1;
+    for (const mp::GemmProblem &q :
+         {with_bias(p), with_aux(p, MP_ACT_GELU), with_aux(p, MP_ACT_DRELU), with_dbias(p), beta})
+      CHECK(us(q) > us(p));
+  }
+}

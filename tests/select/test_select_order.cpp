@@ -1,0 +1,424 @@
+// The order of the predictions, against work counted from first principles: what a kernel issues on the busiest SM and
+// what it moves, each over the peak that the device's documents name.  Where the work of two kernels differs by half, the
+// prediction must not say the opposite; and nothing is predicted to be faster than a peak.
+//
+// The counts share no formula and no constant with predict.cpp.
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "bench/shapes/conv_shapes.h"
+#include "bench/shapes/shapes.h"
+#include "kernels/conv/im2col.h"
+#include "kernels/conv/implicit_gemm.h"
+#include "kernels/conv/problem.h"
+#include "select_cases.h"
+
+using namespace mptest;
+
+namespace {
+
+/// Per SM and clock, but for the last three.
+struct Peak {
+  double tensor;    ///< multiply-adds on tensor cores
+  double fma;       ///< on CUDA cores
+  double smem;      ///< bytes from shared memory
+  double l2;        ///< bytes from L2
+  double clock;     ///< per microsecond
+  double dram;      ///< bytes per microsecond, of the device
+  double l2_bytes;  ///< that L2 keeps
+};
+
+/// T4: data sheet (65 TFLOP/s, 320 GB/s), Jia et al. 2019 (L2).  A100: white paper.  H200: data sheet, L2 as measured
+/// in arXiv:2402.13499.
+Peak peak_of(const mp::Device &device) {
+  if (device.arch == 75) return {512, 64, 64, 20, 1200, 320e3, 4e6};
+  if (device.arch == 80) return {1024, 64, 128, 47, 1380, 1935e3, 40e6};
+  return {2048, 128, 128, 34, 1600, 4800e3, 50e6};
+}
+
+constexpr double kLaunchUs = 4, kSlotsPerClock = 128;
+constexpr double kL2OfSm = 64;  // bytes per clock, if not all SMs want so much
+
+double peak_rate(const mp::GemmKernel &kernel, const mp::Device &device) {
+  const bool has_tensor_cores =
+      kernel.family == mp::GemmFamily::wgmma || kernel.family == mp::GemmFamily::wmma;
+  return has_tensor_cores ? peak_of(device).tensor : peak_of(device).fma;
+}
+
+/// Of two units that the same warps feed: most of the shorter work hides behind the longer one.
+double together(double x, double y) {
+  return std::max(x, y) + std::min(x, y) / 4;
+}
+
+/// Multiply-adds per clock that a kernel of that class can keep.  WMMA on Hopper is mma.sync, which reaches 65 % of
+/// wgmma (arXiv:2402.13499); sm_75 has no copies past its registers.  CUDA cores: of the instructions multiply-adds are
+/// two thirds in large tiles and half in narrow ones, which read more of shared memory (nvdisasm); four are issued a
+/// clock.
+double rate_of(const mp::GemmKernel &kernel, const mp::Device &device) {
+  const double peak = peak_rate(kernel, device);
+  if (kernel.family == mp::GemmFamily::wgmma) return 0.9 * peak;
+  if (kernel.family == mp::GemmFamily::wmma) return 0.9 * peak * (device.arch == 80 ? 1 : 0.65);
+  const bool is_narrow = std::min(kernel.tile_m, kernel.tile_n) < 64;
+  return 0.9 / together(1 / peak, 1 / (kSlotsPerClock * (is_narrow ? 0.45 : 0.68)));
+}
+
+double bytes_of(mp_dtype_t dtype) {
+  return dtype == MP_FP32 ? 4 : 2;
+}
+
+/// One choice on one problem, counted.
+class Work {
+ public:
+  Work(const mp::GemmProblem &p, const mp::GemmChoice &choice, const mp::Device &device)
+      : p_(p), choice_(choice), kernel_(*choice.kernel), peak_(peak_of(device)), device_(device) {}
+
+  double us() const {
+    if (kernel_.family == mp::GemmFamily::gemv) return kLaunchUs + std::max(gemv_us(), dram_us());
+    return launches() * kLaunchUs + std::max(sm_us(), dram_us()) + partial_us();
+  }
+
+  /// What no kernel of its class can be faster than.
+  double least_us() const {
+    const double macs = double(p_.out.m) * double(p_.out.n) * double(p_.k) * p_.out.batch_count;
+    return macs / peak_rate(kernel_, device_) / device_.num_sms / peak_.clock;
+  }
+
+ private:
+  /// Of D in a tile.
+  double rows() const { return double(std::min<int64_t>(kernel_.tile_m, p_.out.m)); }
+  double cols() const { return double(std::min<int64_t>(kernel_.tile_n, p_.out.n)); }
+
+  double blocks() const {
+    const mp::TileCounts tiles = tile_counts(kernel_, choice_.cluster, p_.out.m, p_.out.n);
+    return double(tiles.m) * double(tiles.n) * p_.out.batch_count * choice_.split_k;
+  }
+  double launches() const { return choice_.split_k > 1 ? 2 : 1; }
+  double waves() const {
+    return std::ceil(blocks() / (device_.num_sms / choice_.cluster * choice_.cluster));
+  }
+
+  /// A block alone has not the warps to keep its schedulers busy.
+  double idle() const {
+    if (kernel_.family == mp::GemmFamily::wgmma) return 1;
+    const double on_sm = std::min<double>(waves(), kernel_.blocks_per_sm);
+    return std::max(1.0, kernel_.lone_blocks / on_sm);
+  }
+
+  double sm_us() const {
+    const double k = double(mp::slice_elems(kernel_, p_.k, choice_.split_k));
+    const double macs = double(kernel_.tile_m) * kernel_.tile_n * k;
+    double main = macs / rate_of(kernel_, device_);
+    if (kernel_.family == mp::GemmFamily::wmma)
+      main += one_by_one() * k * kSlotsOfElement / kSlotsPerClock;
+    const double reads = smem_bytes_per_k() * k / peak_.smem;
+    // wgmma reads shared memory by itself.
+    main = kernel_.family == mp::GemmFamily::wgmma ? std::max(main, reads) : together(main, reads);
+    const double operands = (rows() / (kernel_.pairs_in_m ? 1 : choice_.cluster) +
+                             cols() / (kernel_.pairs_in_m ? choice_.cluster : 1)) *
+                            k * bytes_of(p_.dtype_ab);
+    const double out = exits() * exit_clocks() / waves();  // of a slice
+    const double tile = kernel_.ping_pong ? std::max(main, (main + out) / 2) : main + out;
+    const double from_l2 =
+        std::max(waves() * operands / kL2OfSm, blocks() * operands / device_.num_sms / peak_.l2);
+    // Blocks that do not stay start with two latencies of memory (same source), which others on the SM hide.
+    constexpr double kLatency = 479;
+    const double fill = kernel_.family == mp::GemmFamily::wgmma
+                            ? 2 * kLatency
+                            : 2 * kLatency * waves() / kernel_.blocks_per_sm;
+    return (fill + std::max(waves() * idle() * tile, from_l2)) / peak_.clock;
+  }
+
+  static constexpr double kSlotsOfElement =
+      12;  ///< load, convert, store, bounds, two addresses of 64 bits
+
+  /// Of tensor cores, which read what the warps (warpgroups) of a tile share as often as there are such; and the
+  /// copies into it.
+  double smem_bytes_per_k() const {
+    const double m = kernel_.tile_m, n = kernel_.tile_n;
+    const auto bytes = [&](double own_m, double own_n) {
+      return 2 * (m * n / (own_m * own_n) * (own_m + own_n) + m + n);
+    };
+    if (kernel_.family == mp::GemmFamily::wgmma) return bytes(64, n);
+    if (kernel_.family != mp::GemmFamily::wmma) return 0;
+    return kernel_.tile_m == 64 ? bytes(32, 32) : bytes(64, 64);
+  }
+
+  /// Elements of a column of k that are copied one by one.
+  double one_by_one() const {
+    const auto count = [](const mp::Operand &x, int64_t extent, int tile) {
+      return (x.ld | x.stride) % 8 == 0 ? 0 : double(std::min<int64_t>(extent, tile));
+    };
+    return count(p_.a, p_.out.m, kernel_.tile_m) + count(p_.b, p_.out.n, kernel_.tile_n);
+  }
+
+  /// Tiles of D that leave the busiest SM; of a split, other than wgmma's, none do.
+  double exits() const {
+    if (choice_.split_k == 1) return waves();
+    if (kernel_.family != mp::GemmFamily::wgmma) return 0;
+    return std::ceil(blocks() / choice_.split_k / device_.num_sms);
+  }
+
+  double exit_clocks() const {
+    const double elems = rows() * cols();
+    const bool by_patches = kernel_.family == mp::GemmFamily::wgmma &&
+                            mp::wgmma_store_path(p_.out) == mp::StorePath::patches;
+    constexpr double kGeluSlots =
+        24;  // two of the special function unit, at an eighth of the rate, and what else
+    const double slots =
+        (by_patches ? 40 : 4) + (p_.out.epilogue.activation == MP_ACT_GELU ? kGeluSlots : 0);
+    return elems *
+           std::max(slots / kSlotsPerClock, matrices_of_d() * bytes_of(p_.out.dtype) / peak_.l2);
+  }
+
+  double dram_us() const {
+    const double items = p_.out.batch_count, m = double(p_.out.m), n = double(p_.out.n);
+    const auto times = [&](const mp::Operand &x) {
+      return x.stride == 0 && x.items == nullptr ? 1 : items;
+    };
+    const double ab = (times(p_.a) * m + times(p_.b) * n) * double(p_.k) * bytes_of(p_.dtype_ab);
+    return (ab + cd_bytes()) / peak_.dram;
+  }
+  /// D, C and aux.
+  double matrices_of_d() const {
+    return 1 + (p_.out.beta != 0 ? 1 : 0) + (p_.out.epilogue.aux != nullptr ? 1 : 0);
+  }
+  double cd_bytes() const {
+    return matrices_of_d() * double(p_.out.m) * double(p_.out.n) * p_.out.batch_count *
+           bytes_of(p_.out.dtype);
+  }
+
+  /// Written and read; by the last block of each tile alone where there is no pass for it.
+  double partial_us() const {
+    if (choice_.split_k == 1) return 0;
+    const double tile = double(kernel_.tile_m) * kernel_.tile_n * sizeof(float);
+    if (kernel_.family != mp::GemmFamily::wgmma) {
+      const double bytes = choice_.split_k * sizeof(float) * double(p_.out.m) * double(p_.out.n) *
+                           p_.out.batch_count;
+      const double rate =
+          bytes < peak_.l2_bytes ? peak_.l2 * peak_.clock * device_.num_sms : peak_.dram;
+      return 2 * bytes / rate + cd_bytes() / peak_.dram;
+    }
+    const double tiles = blocks() / choice_.split_k;
+    return (waves() + std::ceil(tiles / device_.num_sms) * choice_.split_k) * tile / peak_.l2 /
+           peak_.clock;
+  }
+
+  double gemv_us() const {
+    const int64_t count = std::min(p_.out.m, p_.out.n);
+    const double vectors = count == 1 ? 1 : count <= 4 ? 4 : count <= 8 ? 8 : 16;  // padded
+    const double elems = double(std::max(p_.out.m, p_.out.n)) * double(p_.k) * p_.out.batch_count;
+    const double sms = std::min<double>(
+        device_.num_sms, std::ceil(double(std::max(p_.out.m, p_.out.n)) / 16) * p_.out.batch_count);
+    constexpr double kLoads = 3;  // clocks of an SM per element, beside the products
+    return elems * (kLoads / 64 + vectors / (0.8 * peak_.fma)) / sms / peak_.clock;
+  }
+
+  const mp::GemmProblem &p_;
+  const mp::GemmChoice &choice_;
+  const mp::GemmKernel &kernel_;
+  const Peak peak_;
+  const mp::Device &device_;
+};
+
+// ---------------------------------------------------------------------------- problems
+
+template <class Shape>
+std::vector<Shape> shapes_of(const char *path, Shape (*parse)(std::string_view)) {
+  std::ifstream file(std::string("bench/shapes/") + path);
+  REQUIRE(file.good());
+  std::vector<Shape> shapes;
+  bool is_past_heading = false;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    if (is_past_heading) shapes.push_back(parse(line));
+    is_past_heading = true;
+  }
+  return shapes;
+}
+
+mp::GemmProblem problem_of(const mpbench::Shape &shape, mp_dtype_t dtype) {
+  const mp_gemm_desc_t desc = mpbench::make_desc(shape, dtype, MP_DTYPE_NONE);
+  return mp::gemm_problem(desc);
+}
+
+std::vector<mp::GemmProblem> all_problems() {
+  std::vector<mp::GemmProblem> problems;
+  const auto add = [&](const char *path, mpbench::Shape (*parse)(std::string_view)) {
+    for (const mpbench::Shape &shape : shapes_of(path, parse))
+      for (const mp_dtype_t dtype : {MP_FP16, MP_FP32})
+        problems.push_back(problem_of(shape, dtype));
+  };
+  add("llm_gemm_shapes.csv", mpbench::parse_llm);
+  add("transformer_gemm_shapes.csv", mpbench::parse_llm);
+  // Each that writes 16 bits also with a heavy epilogue.
+  for (size_t i = 0, plain = problems.size(); i < plain; i++) {
+    if (problems[i].out.dtype == MP_FP32) continue;
+    static char somewhere[16];
+    mp::GemmProblem p = problems[i];
+    p.out.epilogue.activation = MP_ACT_GELU;
+    p.out.epilogue.aux = somewhere;
+    p.out.epilogue.ld_aux = p.out.d.ld;
+    problems.push_back(p);
+  }
+  add("deepbench_gemm_train.csv", mpbench::parse_deepbench);
+  add("deepbench_gemm_infer.csv", mpbench::parse_deepbench);
+  return problems;
+}
+
+/// As a product of that family's kernels; of the others' none.
+mp::GemmProblem product_of(const mp::ConvProblem &p, mp::ConvFamily family) {
+  if (family == mp::ConvFamily::im2col) return mp::im2col_gemm(p);
+  if (family == mp::ConvFamily::gemm) return mp::pointwise_gemm(p);
+  const mp::ProductShape shape = mp::product_shape(p);
+  mp::GemmProblem gemm = mp::operands_of(p);
+  gemm.out.m = shape.m;
+  gemm.out.n = shape.n;
+  gemm.k = shape.k;
+  gemm.out.batch_count = static_cast<int32_t>(shape.count);
+  return gemm;
+}
+
+/// Where all channels are whole vectors.
+std::vector<mp::ConvProblem> all_convolutions() {
+  std::vector<mp::ConvProblem> problems;
+  for (const char *const path : {"resnet50.csv", "deepbench_conv_train.csv"})
+    for (const mpbench::ConvShape &shape : shapes_of(path, mpbench::parse_conv))
+      for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD}) {
+        mpbench::ConvShape pass = shape;
+        pass.op = op;
+        const mp_conv2d_desc_t desc = mpbench::make_desc(pass, MP_FP16, MP_DTYPE_NONE);
+        if (desc.c % 8 == 0 && desc.k % 8 == 0) problems.push_back(mp::conv_problem(desc, op));
+      }
+  return problems;
+}
+
+// ---------------------------------------------------------------------------- the order
+
+struct Candidate {
+  const char *name;
+  double predicted_us, work_us;
+};
+
+struct Tally {
+  int64_t pairs = 0;
+  std::vector<std::string> offenders;
+};
+
+/// `ranked` by prediction: what comes first must not have much more work than anything behind it, unless the
+/// predictions are the same but for 5 %.
+void check_order(const std::string &problem, const std::vector<Candidate> &ranked, Tally &tally) {
+  constexpr double kDiffers = 1.5, kSame = 1.05;
+  for (size_t i = 0; i < ranked.size(); i++) {
+    for (size_t j = i + 1; j < ranked.size(); j++) {
+      const Candidate &first = ranked[i], &second = ranked[j];
+      const double more = std::max(first.work_us, second.work_us);
+      if (more < kDiffers * std::min(first.work_us, second.work_us)) continue;
+      tally.pairs++;
+      if (first.work_us < second.work_us || second.predicted_us < kSame * first.predicted_us)
+        continue;
+      std::ostringstream line;
+      line << problem << ": " << first.name << " is predicted at " << first.predicted_us
+           << " us before " << second.name << " at " << second.predicted_us << ", work "
+           << first.work_us << " and " << second.work_us;
+      tally.offenders.push_back(line.str());
+    }
+  }
+}
+
+std::string name_of(const mp::GemmProblem &p, const mp::Device &device) {
+  std::ostringstream name;
+  name << "sm_" << device.arch << ' ' << p.out.m << 'x' << p.out.n << 'x' << p.k << ' '
+       << mp_dtype_name(p.dtype_ab) << " to " << mp_dtype_name(p.out.dtype)
+       << (p.out.epilogue.aux != nullptr ? " with GELU and aux" : "");
+  return name.str();
+}
+
+Tally tally_of(const mp::GemmTuning &tuning) {
+  Tally tally;
+  for (const mp::Device &device : {t4(), a100(), h200()})
+    for (const mp::GemmProblem &p : all_problems()) {
+      std::vector<Candidate> ranked;
+      for (const mp::GemmChoice &choice : ranking(p, device, kAligned, tuning))
+        ranked.push_back({choice.name, choice.predicted_us, Work(p, choice, device).us()});
+      check_order(name_of(p, device), ranked, tally);
+    }
+  return tally;
+}
+
+Tally tally_of_convolutions(const mp::GemmTuning &tuning) {
+  Tally tally;
+  for (const mp::Device &device : {t4(), a100(), h200()})
+    for (const mp::ConvProblem &p : all_convolutions()) {
+      std::vector<mp::ConvChoice> choices(mp::kMaxConvChoices);
+      choices.resize(static_cast<size_t>(
+          mp::rank_conv(p, device, tuning, kAligned, choices.data(), mp::kMaxConvChoices)));
+      std::vector<Candidate> ranked;
+      for (const mp::ConvChoice &choice : choices) {
+        if (choice.family == mp::ConvFamily::depthwise) continue;
+        const mp::GemmProblem gemm = product_of(p, choice.family);
+        ranked.push_back(
+            {choice.name, choice.gemm.predicted_us, Work(gemm, choice.gemm, device).us()});
+      }
+      check_order("conv " + std::to_string(p.op) + ' ' +
+                      name_of(product_of(p, mp::ConvFamily::implicit), device),
+                  ranked, tally);
+    }
+  return tally;
+}
+
+void expect_none(const Tally &tally) {
+  constexpr size_t kShown = 20;
+  CHECK(tally.pairs > 100000);
+  for (size_t i = 0; i < std::min(tally.offenders.size(), kShown); i++)
+    UNSCOPED_INFO(tally.offenders[i]);
+  CHECK(tally.offenders.empty());
+}
+
+/// Choices that are predicted to take less than their multiply-adds at the peak.
+int64_t impossible_predictions(const mp::GemmTuning &tuning) {
+  int64_t count = 0;
+  for (const mp::Device &device : {t4(), a100(), h200()})
+    for (const mp::GemmProblem &p : all_problems())
+      for (const mp::GemmChoice &choice : ranking(p, device, kAligned, tuning))
+        count += choice.predicted_us < Work(p, choice, device).least_us();
+  return count;
+}
+
+mp::GemmTuning with_lines(const char *lines) {
+  std::string why;
+  const std::shared_ptr<const mp::GemmTuning> tuning = mp::parse_gemm_tuning(lines, &why);
+  INFO(why);
+  REQUIRE(tuning != nullptr);
+  return *tuning;
+}
+
+}  // namespace
+
+TEST_CASE("order: predictions agree with counted work on the shapes of the bench") {
+  expect_none(tally_of(mp::builtin_gemm_tuning()));
+}
+
+TEST_CASE("order: so they do for convolutions") {
+  expect_none(tally_of_convolutions(mp::builtin_gemm_tuning()));
+}
+
+TEST_CASE("order: nothing is predicted to be faster than the peak of its units") {
+  CHECK(impossible_predictions(mp::builtin_gemm_tuning()) == 0);
+}
+
+TEST_CASE("order injected: tables with a mistake are found") {
+  // Constants of two kernels exchanged, a digit lost, a step of the way out ten times too dear.
+  for (const char *const lines :
+       {"sm_80 wmma_128x128x32_s3 0.5 5.9\nsm_80 wmma_64x64x32_s4 1.4 14.5",
+        "sm_90 wgmma_128x128x64_s6 0.2 3.7\nsm_90 wgmma_64x128x64_s8 0.5 5.9",
+        "sm_75 simt_128x16x16 0.6 84\nsm_75 simt_64x64x16 1.2 54",
+        "sm_90 wgmma_256x128x64_s4 1.3 1.11 c2=1.01", "sm_80 dram_us_per_mb=6",
+        "sm_90 patch_us=2050", "sm_90 op_us=73", "sm_90 strip_us=340"}) {
+    CAPTURE(lines);
+    CHECK(!tally_of(with_lines(lines)).offenders.empty());
+  }
+  // As if an SM of an A100 had 128 units for fp32.
+  CHECK(impossible_predictions(with_lines("sm_80 simt_128x128x16 3 136")) > 0);
+}
