@@ -267,8 +267,8 @@ std::vector<mp::GemmProblem> all_problems() {
   return problems;
 }
 
-/// As a product of that family's kernels; of the others' none.
-mp::GemmProblem product_of(const mp::ConvProblem &p, mp::ConvFamily family) {
+/// As a product of that family's kernels, each class of pixels of a strided dgrad as large as the largest.
+mp::GemmProblem largest_product_of(const mp::ConvProblem &p, mp::ConvFamily family) {
   if (family == mp::ConvFamily::im2col) return mp::im2col_gemm(p);
   if (family == mp::ConvFamily::gemm) return mp::pointwise_gemm(p);
   const mp::ProductShape shape = mp::product_shape(p);
@@ -277,6 +277,16 @@ mp::GemmProblem product_of(const mp::ConvProblem &p, mp::ConvFamily family) {
   gemm.out.n = shape.n;
   gemm.k = shape.k;
   gemm.out.batch_count = static_cast<int32_t>(shape.count);
+  return gemm;
+}
+
+/// Every tap of a dgrad reaches one class of pixels, so that their sums have the mean of all lengths.
+mp::GemmProblem product_of(const mp::ConvProblem &p, mp::ConvFamily family) {
+  mp::GemmProblem gemm = largest_product_of(p, family);
+  if (p.op != MP_CONV_DGRAD || family == mp::ConvFamily::gemm) return gemm;
+  const mp::DgradDirection h = mp::dgrad_h(p.shape), w = mp::dgrad_w(p.shape);
+  const int64_t largest = int64_t{h.classes} * w.classes * h.taps * w.taps;
+  gemm.k = (gemm.k * p.shape.r * p.shape.s + largest - 1) / largest;
   return gemm;
 }
 

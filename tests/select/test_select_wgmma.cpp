@@ -285,7 +285,8 @@ TEST_CASE("model wgmma: what a split and a table of pointers add") {
   CHECK(us("wgmma_128x256x64_s4", p) == Approx(1));
   CHECK(us("wgmma_128x256x64_s4_k4", p) == Approx(2));  // and the tickets
   CHECK(us("wgmma_128x256x64_s4", with_batch(p, 9)) == Approx(1));
-  CHECK(us("wgmma_128x256x64_s4", with_pointers(p, 9)) == Approx(4));
+  CHECK(us("wgmma_128x256x64_s4", with_pointers(p, 512)) == Approx(3));
+  CHECK(us("wgmma_128x256x64_s4", with_pointers(p, 513)) == Approx(4));
   CHECK(us("wmma_128x128x32_s3", with_pointers(p, 9)) == Approx(1));
   c = {};
   constexpr double kTileMb = 128 * 256 * 4e-6;
