@@ -16,8 +16,8 @@ constexpr double kMega = 1.0 / (1 << 20);  // of an element
 constexpr double kConvert = 1, kBeta = 1, kBias = 2;
 constexpr double kRelu = 2, kGelu = 16, kDrelu = 2, kDgelu = 24;
 constexpr double kMeasure = 2;
-/// Of a strip that is not plain: the next one's registers move up, and every part is asked for.
-constexpr double kLongWay = 4;
+/// Of a strip that is not plain: its registers are copied, and every part is asked for.
+constexpr double kLongWay = 2;
 /// A patch waits for the matrix that it loads: 600 clocks for 2048 elements, in which four schedulers would issue
 /// 70 % of the time.
 constexpr double kPatchLoad = 600. * 4 * 32 * 0.7 / 2048;
