@@ -224,7 +224,7 @@ bool find_conv(const ConvProblem &problem, const Device &device, const GemmTunin
   const char *const gemm_name = family == ConvFamily::gemm ? name : name + kPrefix.size();
   GemmChoice found;
   const bool is_found =
-      find_gemm(gemm_of(problem, family), device, tuning, aligned, gemm_name, &found, why);
+      find_gemm_in_place(gemm_of(problem, family), device, tuning, aligned, gemm_name, &found, why);
   if (!is_found && *why == nullptr) return false;
   if (const char *const why_not = why_not_family(problem, family)) {
     *why = why_not;

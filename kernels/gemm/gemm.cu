@@ -1,6 +1,7 @@
 // One mp_gemm: the main loop, and the passes behind it that some problems need.
 #include "kernels/gemm/gemm.h"
 
+#include "kernels/gemm/aligned_copies.h"
 #include "kernels/gemm/dispatch.h"
 
 namespace mp::MP_TARGET {
@@ -37,12 +38,25 @@ void launch_wmma(const GemmChoice &choice, const Device &device, const GemmArgs 
   });
 }
 
+namespace {
+
+/// Of operands that TMA cannot read where they are: copies, and the product of these.
+void multiply_by_wgmma(const Device &device, const GemmProblem &problem, const GemmChoice &choice,
+                       void *workspace, mp_stream_t stream) {
+  const AlignedCopies copies = aligned_copies(problem);
+  const GemmProblem copied = launch_aligned_copies(device, problem, copies, workspace, stream);
+  launch_wgmma(choice, device, make_gemm_args(copied, choice, device),
+               static_cast<std::byte *>(workspace) + copies.bytes(), stream);
+}
+
+}  // namespace
+
 void gemm(const Device &device, const GemmProblem &problem, const GemmChoice &choice,
           const Workspace &workspace, mp_stream_t stream) {
   GemmArgs args = make_gemm_args(problem, choice, device);
   switch (choice.kernel->family) {
     case GemmFamily::wgmma:
-      launch_wgmma(choice, device, args, static_cast<std::byte *>(workspace.ptr), stream);
+      multiply_by_wgmma(device, problem, choice, workspace.ptr, stream);
       break;
     case GemmFamily::gemv:
       launch_gemv(choice, device, args, stream);

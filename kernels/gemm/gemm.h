@@ -6,6 +6,10 @@
 #include "kernels/gemm/tile_scheduler.h"
 #include "kernels/gemm/tiles.h"
 
+namespace mp {
+struct AlignedCopies;
+}
+
 namespace mp::MP_TARGET {
 
 struct GemmArgs {
@@ -20,6 +24,10 @@ struct GemmArgs {
 
 /// Without a split's workspace.
 GemmArgs make_gemm_args(const GemmProblem &, const GemmChoice &, const Device &);
+
+/// Enqueues the copies; returns the problem that reads them.
+GemmProblem launch_aligned_copies(const Device &, const GemmProblem &, const AlignedCopies &,
+                                  void *workspace, mp_stream_t);
 
 /// One mp_gemm: the main loop and the passes behind it.
 void gemm(const Device &, const GemmProblem &, const GemmChoice &, const Workspace &, mp_stream_t);

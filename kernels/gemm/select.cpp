@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/gemm/aligned_copies.h"
 #include "kernels/gemm/predict.h"
 #include "kernels/gemm/tiles.h"
 #include "kernels/gemm/tuning.h"
@@ -183,9 +184,38 @@ int rank_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &devi
   return static_cast<int>(count);
 }
 
+namespace {
+
+/// A choice for the problem that reads copies, as one that makes them first.
+GemmChoice with_copies_made(GemmChoice choice, const AlignedCopies &copies,
+                            const ClassTuning &tuning) {
+  constexpr double kMb = 1e-6;
+  choice.workspace_bytes += copies.bytes();
+  choice.predicted_us += copies.launches() * tuning.launch_us +
+                         static_cast<double>(copies.bytes()) * kMb * tuning.copy_us_per_mb;
+  return choice;
+}
+
+}  // namespace
+
 int rank_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
               bool aligned, GemmChoice *choices, int capacity) {
-  return rank_gemm_of(kAllGemmTiles, problem, device, tuning, aligned, choices, capacity);
+  std::array<GemmChoice, kMaxGemmChoices> all;
+  const int in_place =
+      rank_gemm_of(kAllGemmTiles, problem, device, tuning, aligned, all.data(), kMaxGemmChoices);
+  int count = in_place;
+  const AlignedCopies copies = aligned_copies(problem);
+  if (aligned && copies.bytes() > 0) {
+    count += rank_gemm_of(WgmmaTiles::kSet, with_copies(problem, copies, nullptr), device, tuning,
+                          aligned, all.data() + in_place, kMaxGemmChoices - in_place);
+    for (int i = in_place; i < count; i++)
+      all[i] = with_copies_made(all[i], copies, tuning.of(class_of(device)));
+    std::inplace_merge(
+        all.data(), all.data() + in_place, all.data() + count,
+        [](const GemmChoice &a, const GemmChoice &b) { return a.predicted_us < b.predicted_us; });
+  }
+  std::copy_n(all.data(), std::min(count, capacity), choices);
+  return count;
 }
 
 GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
@@ -205,8 +235,8 @@ GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const Gem
   return best;
 }
 
-bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-               bool aligned, const char *name, GemmChoice *choice, const char **why) {
+bool find_gemm_in_place(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
+                        bool aligned, const char *name, GemmChoice *choice, const char **why) {
   *why = nullptr;
   for (const GemmVariant &variant : gemm_variants()) {
     if (std::strcmp(variant.name, name) != 0) continue;
@@ -220,6 +250,18 @@ bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTunin
     return true;
   }
   return false;
+}
+
+bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
+               bool aligned, const char *name, GemmChoice *choice, const char **why) {
+  if (find_gemm_in_place(problem, device, tuning, aligned, name, choice, why)) return true;
+  const AlignedCopies copies = aligned_copies(problem);
+  if (*why == nullptr || !aligned || copies.bytes() == 0 ||
+      !find_gemm_in_place(with_copies(problem, copies, nullptr), device, tuning, aligned, name,
+                          choice, why))
+    return false;
+  *choice = with_copies_made(*choice, copies, tuning.of(class_of(device)));
+  return true;
 }
 
 std::span<const char *const> gemm_names() {

@@ -48,6 +48,10 @@ std::span<const GemmVariant> gemm_variants();
 int rank_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &device,
                  const GemmTuning &tuning, bool aligned, GemmChoice *choices, int capacity);
 
+/// find_gemm of a kernel that reads A and B where they are.
+bool find_gemm_in_place(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
+                        bool aligned, const char *name, GemmChoice *choice, const char **why);
+
 /// NULL if the device runs this wgmma kernel, else why not.
 const char *why_no_wgmma(const GemmKernel &kernel, const Device &device);
 /// NULL if TMA can load A and B, else why not.  `vectorised`: all their rows are 16-byte aligned.

@@ -50,8 +50,8 @@ GemmChoice for_groups(const GemmChoice &of_shares, const RaggedProblem &problem)
 GemmChoice best_gemm_ragged(const RaggedProblem &problem, const Device &device,
                             const GemmTuning &tuning, bool aligned, size_t workspace_bytes) {
   std::array<GemmChoice, kMaxGemmChoices> ranked;
-  const int count =
-      rank_gemm(equal_shares(problem), device, tuning, aligned, ranked.data(), kMaxGemmChoices);
+  const int count = rank_gemm_of(kAllGemmTiles, equal_shares(problem), device, tuning, aligned,
+                                 ranked.data(), kMaxGemmChoices);
   const auto best = std::find_if(ranked.begin(), ranked.begin() + count, [&](const GemmChoice &c) {
     return why_not(c, problem) == nullptr &&
            for_groups(c, problem).workspace_bytes <= workspace_bytes;
@@ -62,7 +62,8 @@ GemmChoice best_gemm_ragged(const RaggedProblem &problem, const Device &device,
 bool find_gemm_ragged(const RaggedProblem &problem, const Device &device, const GemmTuning &tuning,
                       bool aligned, const char *name, GemmChoice *choice, const char **why) {
   GemmChoice found;
-  if (!find_gemm(equal_shares(problem), device, tuning, aligned, name, &found, why)) return false;
+  if (!find_gemm_in_place(equal_shares(problem), device, tuning, aligned, name, &found, why))
+    return false;
   *why = why_not(found, problem);
   if (*why != nullptr) return false;
   *choice = for_groups(found, problem);

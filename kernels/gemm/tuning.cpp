@@ -31,6 +31,7 @@ constexpr Key<ClassTuning> kClassKeys[] = {{"launch_us", &ClassTuning::launch_us
                                            {"patch_us", &ClassTuning::patch_us},
                                            {"beside_us_per_mb", &ClassTuning::beside_us_per_mb},
                                            {"op_us", &ClassTuning::op_us},
+                                           {"copy_us_per_mb", &ClassTuning::copy_us_per_mb},
                                            {"unaligned", &ClassTuning::unaligned},
                                            {"estimated", &ClassTuning::estimated}};
 constexpr Key<KernelTuning> kKernelKeys[] = {{"start_us", &KernelTuning::start_us},

@@ -19,6 +19,7 @@
 //     beside_us_per_mb    C and aux that an SM reads or writes beside D
 //     op_us               2^20 operations of an SM for bias, activation and statistics; mptune leaves this one
 //                         and strip_us as they are
+//     copy_us_per_mb      copies of A and B whose rows TMA cannot read, made first
 //     unaligned           K_US of the wmma kernels times this where the rows of both operands are not 16-byte
 //                         aligned
 //     estimated           1 where the constants come from data sheets and nobody measured them; mptune
@@ -62,6 +63,7 @@ struct KernelTuning {
 struct ClassTuning {
   double launch_us, dram_us_per_mb, l2_us_per_mb, partial_us_per_mb, sum_us_per_mb;
   double strip_us = 0, pair_us = 0, patch_us = 0, beside_us_per_mb = 0, op_us = 0;
+  double copy_us_per_mb = 0;
   double unaligned = 1;
   double estimated = 0;
   std::array<KernelTuning, kNumGemmTiles> kernels;

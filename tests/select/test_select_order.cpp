@@ -76,7 +76,7 @@ class Work {
 
   double us() const {
     if (kernel_.family == mp::GemmFamily::gemv) return kLaunchUs + std::max(gemv_us(), dram_us());
-    return launches() * kLaunchUs + std::max(sm_us(), dram_us()) + partial_us();
+    return launches() * kLaunchUs + std::max(sm_us(), dram_us()) + partial_us() + copies_us();
   }
 
   /// What no kernel of its class can be faster than.
@@ -203,6 +203,18 @@ class Work {
     const double tiles = blocks() / choice_.split_k;
     return (waves() + std::ceil(tiles / device_.num_sms) * choice_.split_k) * tile / peak_.l2 /
            peak_.clock;
+  }
+
+  /// Of the operands that TMA cannot read where they are: a launch each, which reads and writes them.
+  double copies_us() const {
+    if (kernel_.family != mp::GemmFamily::wgmma) return 0;
+    const auto us = [&](const mp::Operand &x, int64_t extent) {
+      if ((x.ld | x.stride) % 8 == 0) return 0.0;
+      const double items = x.stride == 0 ? 1 : p_.out.batch_count;
+      return kLaunchUs +
+             2 * items * double(extent) * double(p_.k) * bytes_of(p_.dtype_ab) / peak_.dram;
+    };
+    return us(p_.a, p_.out.m) + us(p_.b, p_.out.n);
   }
 
   double gemv_us() const {

@@ -158,12 +158,15 @@ TEST_CASE("select wgmma: each reason why a kernel cannot run") {
 
     CHECK(why_not(name, p, h200(), false) == "needs 16-byte aligned rows");
     for (mp::Operand mp::GemmProblem::*const x : {&mp::GemmProblem::a, &mp::GemmProblem::b}) {
+      // Read from a copy, unless something else is amiss.
       q = p;
       (q.*x).ld += 4;
-      CHECK(why_not(name, q, h200()) == "needs 16-byte aligned rows");
+      CHECK(why_not(name, q, h200()) == "");
+      CHECK(why_not(name, q, h200(), false) == "needs 16-byte aligned rows");
+      CHECK(why_not(name, q, a100()) == "runs on sm_90 only");
       q = with_batch(p, 2);
       (q.*x).stride += 4;
-      CHECK(why_not(name, q, h200()) == "needs 16-byte aligned rows");
+      CHECK(why_not(name, q, h200()) == "");
       q = p;
       (q.*x).ld = int64_t{1} << 39;
       CHECK(why_not(name, q, h200()) == "needs rows and batch items less than 2^40 bytes apart");
@@ -352,8 +355,27 @@ TEST_CASE("select wgmma: 64 and 192 columns have tiles of their own, and fill th
   CHECK(std::string(best_on_h200(problem(3072, 3072, 4096)).kernel->name) == "wgmma_128x192x64_s4");
 }
 
-TEST_CASE("select wgmma: what TMA cannot load goes to wmma") {
-  mp::GemmProblem p = problem(777, 1023, 1001, MP_OP_N, MP_OP_N);
+TEST_CASE("select wgmma: what TMA cannot load is copied where that pays, or goes to wmma") {
+  const mp::GemmProblem in_place = problem(4096, 4096, 4096);
+  mp::GemmProblem p = in_place;
+  p.a.ld = 4097;
+  p.b.ld = 4098;
+  constexpr size_t kCopies = size_t{4096} * 4096 * 2 * 2;
+  const mp::GemmChoice best = best_on_h200(p);
+  CHECK(is_wgmma(best));
+  CHECK(best.workspace_bytes >= kCopies);
+  const auto with_workspace = [&](size_t bytes) {
+    return mp::best_gemm(p, h200(), mp::builtin_gemm_tuning(), kAligned, bytes);
+  };
+  CHECK(with_workspace(kCopies - 1).kernel->family == mp::GemmFamily::wmma);
+  CHECK(with_workspace(kCopies - 1).predicted_us > 1.5 * best.predicted_us);
+  // Two launches, and 67 MB that are read and written at 4.2 TB/s.
+  CHECK(best.predicted_us ==
+        Approx(best_on_h200(in_place).predicted_us + 8 + 0.48 * kCopies * 1e-6));
+
+  p = problem(63, 1023, 65, MP_OP_N, MP_OP_N);
+  CHECK(!is_wgmma(best_on_h200(p)));
+  p = with_pointers(problem(4096, 4096, 4095, MP_OP_N, MP_OP_T), 2);
   CHECK(best_on_h200(p).kernel->family == mp::GemmFamily::wmma);
   p = problem(4096, 4096, 4096);
   CHECK(mp::best_gemm(p, h200(), mp::builtin_gemm_tuning(), false, SIZE_MAX).kernel->family ==
