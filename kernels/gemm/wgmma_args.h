@@ -51,9 +51,9 @@ struct WgmmaArgs {
 
   /// The length of the sum of a batch item.
   MP_HD int32_t k_of(int32_t) const { return static_cast<int32_t>(problem.k); }
-  MP_HD WgmmaItem &item(int64_t index) const {
-    return *reinterpret_cast<WgmmaItem *>(table + kWgmmaTableHeaderBytes +
-                                          static_cast<size_t>(index) * kWgmmaItemBytes);
+  MP_DEVICE WgmmaItem &item(int64_t index) const {
+    return *in_gmem(reinterpret_cast<WgmmaItem *>(table + kWgmmaTableHeaderBytes +
+                                                  static_cast<size_t>(index) * kWgmmaItemBytes));
   }
   MP_HD WgmmaTableHeader &header() const { return *reinterpret_cast<WgmmaTableHeader *>(table); }
 };

@@ -58,8 +58,8 @@ struct WgmmaWarpTile {
 
   // Found out again when it is asked for, and not kept in registers during the main loop.
 
-  MP_DEVICE int64_t m() const { return args.group_count == 0 ? args.problem.out.m : work.item->m; }
-  MP_DEVICE int64_t n() const { return args.group_count == 0 ? args.problem.out.n : work.item->n; }
+  MP_DEVICE int64_t m() const { return args.group_count == 0 ? args.problem.out.m : item().m; }
+  MP_DEVICE int64_t n() const { return args.group_count == 0 ? args.problem.out.n : item().n; }
   /// All of the tile is inside D, which may have 2^31 - 1 rows; of scattered rows nobody asks.
   MP_DEVICE bool is_whole() const {
     return !Placement::kScattersRows && int64_t{work.m0} + Tile::kM <= m() &&
@@ -73,7 +73,7 @@ struct WgmmaWarpTile {
 
   MP_DEVICE EpilogueTarget target() const {
     EpilogueTarget to = args.group_count == 0 ? epilogue_target(args.problem.out, work.batch_item)
-                                              : target_of_item(*work.item);
+                                              : target_of_item(item());
     // Said again of what is one or the other.
     to.c = in_gmem(to.c);
     to.d = in_gmem(to.d);
@@ -81,6 +81,7 @@ struct WgmmaWarpTile {
   }
 
  private:
+  MP_DEVICE const WgmmaItem &item() const { return *in_gmem(work.item); }
   static MP_DEVICE int strip() { return warp_index() % 4; }
   static MP_DEVICE EpilogueTarget target_of_item(const WgmmaItem &item) {
     return {item.m, item.n, item.c_data, item.ldc, item.d_data, item.ldd, 0};

@@ -250,9 +250,6 @@ def test_generic_gate(report):
     generic = {"LD.128": 2, "ST.32": 1}
     report.gate("generic accesses", [injected.Injected(PLAIN, instructions=generic)], 1, "has 3 generic accesses")
     report.gate("accesses to global memory", [injected.Injected(PLAIN, instructions={"LDG.128": 2})], 0)
-    wgmma = injected.Injected(WMMA.replace("9gemm_wmma", "10gemm_wgmma"),
-                              instructions=generic | {"HGMMA": 1, "UTMALDG": 1})
-    report.gate("generic accesses that have a reason", [wgmma], 0)
 
 
 CUDA_HOME = os.environ.get("CUDA_HOME", "/usr/local/cuda")
