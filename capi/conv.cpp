@@ -199,10 +199,12 @@ mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_
     const mp::ConvProblem problem = mp::conv_problem(d, op);
     size_t needed = 0;
     if (mp::has_product(problem.shape)) {
-      needed = mp::choose_conv(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX).workspace_bytes;
+      const mp::ConvChoice choice =
+          mp::choose_conv(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX);
+      needed = choice.workspace_bytes;
       // A named kernel's need is what it cannot do without; wgrad has no dbias.
       if (d.kernel == nullptr && op != MP_CONV_WGRAD)
-        needed = std::max(needed, mp::dbias_workspace_bytes(problem.out));
+        needed = std::max(needed, mp::dbias_workspace_bytes(problem.out, choice.gemm));
     }
     *bytes = needed;
   });

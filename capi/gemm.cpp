@@ -99,9 +99,11 @@ mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *d
     const mp::GemmProblem problem = mp::problem_to_rank(d);
     size_t needed = 0;
     if (!mp::is_empty(d)) {
-      needed = mp::choose(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX).workspace_bytes;
+      const mp::GemmChoice choice = mp::choose(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX);
+      needed = choice.workspace_bytes;
       // A named kernel's need is what it cannot do without.
-      if (d.kernel == nullptr) needed = std::max(needed, mp::dbias_workspace_bytes(problem.out));
+      if (d.kernel == nullptr)
+        needed = std::max(needed, mp::dbias_workspace_bytes(problem.out, choice));
     }
     *bytes = needed;
   });

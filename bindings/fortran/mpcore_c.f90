@@ -411,8 +411,9 @@ module mpcore_c
   !> A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
   !>
   !> dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
-  !> happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order, in
-  !> a second pass over D.  All pointers are device and optional.
+  !> happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order: in a
+  !> pass over D, or with workspace for an eighth of D's bytes over sums of 16 rows that kernels
+  !> for Hopper leave behind.  All pointers are device and optional.
   type, bind(c) :: mp_epilogue_t
     integer(c_int32_t) :: struct_size = 72_c_int32_t
     integer(c_int) :: activation = 0
@@ -1168,8 +1169,9 @@ module mpcore_c
     end function
 
     !> Bytes of workspace with which mp_gemm (or mp_gemm_batched) runs its fastest kernel for
-    !> `desc`, and sums dbias by all of the device; often 0.  Of a kernel that desc names: what that
-    !> cannot do without.
+    !> `desc` and sums dbias fastest; often 0.  dbias, of which a descriptor says nothing, has at most
+    !> 32 MiB of it: on Hopper a 16-bit D of more than 256 MiB gains by an eighth of its own bytes,
+    !> given in addition.  Of a kernel that desc names: what that cannot do without.
     !> @param bytes  host, out.
     function mp_gemm_workspace_size(context, desc, bytes) result(answer) bind(c, &
       name="mp_gemm_workspace_size")
@@ -1395,8 +1397,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Bytes of workspace with which that product runs its fastest kernel, and sums dbias by all of the
-    !> device; often 0.  Of a kernel that desc names: what that cannot do without.
+    !> Bytes of workspace with which that product runs its fastest kernel and sums dbias fastest, as
+    !> mp_gemm_workspace_size has it; often 0.  Of a kernel that desc names: what that cannot do without.
     !> @param bytes  host, out.
     function mp_conv2d_workspace_size(context, desc, op, bytes) result(answer) bind(c, &
       name="mp_conv2d_workspace_size")

@@ -60,8 +60,8 @@ typedef enum mp_conv_op { MP_CONV_FPROP = 0, MP_CONV_DGRAD = 1, MP_CONV_WGRAD = 
  *  @param p,q  host, out. */
 MP_API mp_status_t mp_conv2d_output_size(const mp_conv2d_desc_t *desc, int32_t *p, int32_t *q);
 
-/** Bytes of workspace with which that product runs its fastest kernel, and sums dbias by all of the
- *  device; often 0.  Of a kernel that desc names: what that cannot do without.
+/** Bytes of workspace with which that product runs its fastest kernel and sums dbias fastest, as
+ *  mp_gemm_workspace_size has it; often 0.  Of a kernel that desc names: what that cannot do without.
  *  @param bytes  host, out. */
 MP_API mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_t *desc,
                                             mp_conv_op_t op, size_t *bytes);

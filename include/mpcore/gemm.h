@@ -41,8 +41,9 @@ typedef enum mp_activation {
  *  A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
  *
  *  dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
- *  happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order, in
- *  a second pass over D.  All pointers are device and optional. */
+ *  happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order: in a
+ *  pass over D, or with workspace for an eighth of D's bytes over sums of 16 rows that kernels
+ *  for Hopper leave behind.  All pointers are device and optional. */
 typedef struct mp_epilogue {
   uint32_t struct_size;
   mp_activation_t activation;
@@ -92,8 +93,9 @@ static inline mp_gemm_desc_t mp_gemm_desc_default(int64_t m, int64_t n, int64_t 
 }
 
 /** Bytes of workspace with which mp_gemm (or mp_gemm_batched) runs its fastest kernel for
- *  `desc`, and sums dbias by all of the device; often 0.  Of a kernel that desc names: what that
- *  cannot do without.
+ *  `desc` and sums dbias fastest; often 0.  dbias, of which a descriptor says nothing, has at most
+ *  32 MiB of it: on Hopper a 16-bit D of more than 256 MiB gains by an eighth of its own bytes,
+ *  given in addition.  Of a kernel that desc names: what that cannot do without.
  *  @param bytes  host, out. */
 MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                           size_t *bytes);

@@ -18,6 +18,7 @@
 #include "kernels/conv/implicit_gemm.h"
 #include "kernels/conv/patches.h"
 #include "kernels/conv/problem.h"
+#include "kernels/gemm/dbias.h"
 #include "kernels/gemm/operand.h"
 #include "kernels/gemm/tile_scheduler.h"
 
@@ -161,7 +162,7 @@ template <class T>
 void launch_conv_wmma(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,
                       mp_stream_t);
 /// The whole of it: also the sum over the slices of k.
-void launch_conv_wgmma(const ConvChoice &, const ConvProblem &, const Device &,
+void launch_conv_wgmma(const ConvChoice &, const ConvProblem &, const Device &, const StripSums &,
                        std::byte *workspace, mp_stream_t);
 void launch_conv_simt(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,
                       mp_stream_t);

@@ -175,7 +175,7 @@ void plan_conv(const ConvChoice &choice, const ConvProblem &problem, const Devic
 }  // namespace
 
 void launch_conv_wgmma(const ConvChoice &choice, const ConvProblem &problem, const Device &device,
-                       std::byte *workspace, mp_stream_t stream) {
+                       const StripSums &sums, std::byte *workspace, mp_stream_t stream) {
   const auto start_split = [&](ConvWgmmaArgs &args) {
     start_wgmma_split(device, wgmma_workspace_of(args, choice.gemm, 0), workspace, &args, stream);
   };
@@ -191,6 +191,7 @@ void launch_conv_wgmma(const ConvChoice &choice, const ConvProblem &problem, con
     } else {
       ConvWgmmaArgs args{};
       plan_conv(choice, problem, device, args);
+      args.strip_sums = sums;
       set_output(args, problem);
       start_split(args);
       launch_conv_wgmma_kernel<T>(choice, problem.op, device, args, stream);

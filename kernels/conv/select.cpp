@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/conv/im2col.h"
+#include "kernels/gemm/dbias.h"
 #include "kernels/gemm/predict_exit.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tuning.h"
@@ -112,7 +113,8 @@ bool is_one_of(GemmTiles tiles, const GemmKernel &kernel) {
 }
 
 /// The GEMM that takes as long has at least as large an output, so its workspace is enough.
-ConvChoice choice_of(ConvFamily family, const GemmChoice &gemm) {
+ConvChoice choice_of(const ConvProblem &p, ConvFamily family, GemmChoice gemm) {
+  if (is_strided_dgrad(p)) gemm.sums_strips = false;  // rows of its strips are no neighbours in dx
   return {family, gemm, gemm.workspace_bytes, conv_name(family, gemm.name)};
 }
 
@@ -156,7 +158,7 @@ double depthwise_us(const ConvProblem &p, const Device &device, const GemmTuning
   const double work_us = outputs * s.r * s.s / kTileMultiplyAdds * kSlowdown *
                          constants.of(*simt).k_us / std::max(sms, 1.0);
   const double data_us = (inputs + outputs) * elem_mb * constants.dram_us_per_mb;
-  const DbiasPass dbias = count_dbias(p.out, device, SIZE_MAX);
+  const DbiasPass dbias = count_dbias(p.out, plan_dbias(p.out, false, 0, SIZE_MAX), device);
   return ((split_k > 1 ? 2 : 1) + dbias.launches) * constants.launch_us +
          std::max(work_us, data_us) + dbias.mb * constants.dram_us_per_mb;
 }
@@ -168,6 +170,7 @@ ConvChoice depthwise_choice(const ConvProblem &p, const Device &device, const Ge
       sizeof(float) * static_cast<size_t>(p.out.m) * static_cast<size_t>(p.out.n);
   ConvChoice choice{ConvFamily::depthwise, {}, partial_sums * output_bytes, variant.name};
   choice.gemm.split_k = variant.split_k;
+  choice.gemm.workspace_bytes = choice.workspace_bytes;
   choice.gemm.predicted_us = depthwise_us(p, device, tuning, variant.split_k);
   return choice;
 }
@@ -189,7 +192,7 @@ int rank_conv(const ConvProblem &problem, const Device &device, const GemmTuning
     const int ranked = rank_gemm_of(tiles_of(family, problem.op), gemm_of(problem, family), device,
                                     tuning, aligned, gemms.data(), kMaxGemmChoices);
     for (const GemmChoice &gemm : std::span(gemms).first(static_cast<size_t>(ranked)))
-      all[count++] = choice_of(family, gemm);
+      all[count++] = choice_of(problem, family, gemm);
   }
   for (const DepthwiseVariant &variant : kDepthwise)
     if (why_not_depthwise(problem, variant.split_k) == nullptr)
@@ -206,7 +209,7 @@ ConvChoice best_conv(const ConvProblem &problem, const Device &device, const Gem
   std::array<ConvChoice, kMaxConvChoices> ranked;
   (void)rank_conv(problem, device, tuning, aligned, ranked.data(), kMaxConvChoices);
   ConvChoice best = *first_that_fits(ranked.data(), workspace_bytes);
-  best.gemm.wanted_bytes = ranked[0].workspace_bytes;
+  best.gemm.wanted_bytes = wanted_bytes(problem.out, ranked[0].gemm);
   best.gemm.wanted_us = ranked[0].gemm.predicted_us;
   return best;
 }
@@ -235,7 +238,7 @@ bool find_conv(const ConvProblem &problem, const Device &device, const GemmTunin
     *why = "cannot read patches";
     return false;
   }
-  *choice = choice_of(family, found);
+  *choice = choice_of(problem, family, found);
   return true;
 }
 

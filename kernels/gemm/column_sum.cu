@@ -1,5 +1,4 @@
-// dbias[col] = sum of D over rows and batch items, in fp32 and a fixed order: in chunks of rows, whose sums
-// wait in workspace for a second pass, or all at once where there is no room for them.
+// dbias[col] = sum of D over rows and batch items, in fp32 and the order of dbias.h.
 #include "kernels/gemm/gemm.h"
 #include "kernels/simt/columns.h"
 
@@ -9,21 +8,46 @@ namespace {
 
 constexpr int kThreads = ColumnPartition::kThreads;
 constexpr int kRowsAtOnce = 4;
+static_assert(kDbiasRows % kRowsAtOnce == 0);
 
 struct ColumnSumArgs {
   Output out;
   ColumnPartition partition;
+  StripSums strips;
   float *sums;  ///< [chunk][column]; of the only chunk, dbias itself
 };
 
-/// Adds rows first, first + rows.stride... below `end` of one batch item.
+/// sum += 16 rows of D, which are added up by themselves first.
 template <class T>
-MP_DEVICE void add_rows(const Output &out, int64_t item, const RowsOfThread &rows, int64_t first,
-                        int64_t end, float (&sum)[kVec]) {
-  const T *const d = static_cast<const T *>(item_address(out.d, out.dtype, item)) + rows.column;
-  for (int64_t row = first; row < end; row += kRowsAtOnce * rows.stride) {
+MP_DEVICE void add_strip(const ColumnSumArgs &args, int64_t strip, const RowsOfThread &rows,
+                         float (&sum)[kVec]) {
+  const Output &out = args.out;
+  const int64_t item = strip / args.strips.rows_per_item;
+  const int64_t row = (strip - item * args.strips.rows_per_item) * kDbiasRows;
+  const T *const d =
+      static_cast<const T *>(item_address(out.d, out.dtype, item)) + row * out.d.ld + rows.column;
+  float of_strip[kVec] = {};
+  MP_UNROLL
+  for (int first = 0; first < kDbiasRows; first += kRowsAtOnce) {
     float x[kRowsAtOnce][kVec];
-    load_rows(x, d + row * out.d.ld, rows.stride * out.d.ld, rows.stride, end - row, rows.valid);
+    load_rows(x, d + first * out.d.ld, out.d.ld, 1, out.m - row - first, rows.valid);
+    MP_UNROLL
+    for (int r = 0; r < kRowsAtOnce; r++) {
+      MP_UNROLL
+      for (int i = 0; i < kVec; i++) of_strip[i] += x[r][i];
+    }
+  }
+  MP_UNROLL
+  for (int i = 0; i < kVec; i++) sum[i] += of_strip[i];
+}
+
+/// The same of strips whose sums the kernel that stored D has left.
+MP_DEVICE void add_strip_sums(const StripSums &strips, const RowsOfThread &rows, int64_t end,
+                              float (&sum)[kVec]) {
+  for (int64_t row = rows.first; row < end; row += kRowsAtOnce * rows.stride) {
+    float x[kRowsAtOnce][kVec];
+    load_rows(x, strips.base + row * strips.ld + rows.column, rows.stride * strips.ld, rows.stride,
+              end - row, rows.valid);
     MP_UNROLL
     for (int r = 0; r < kRowsAtOnce; r++) {
       MP_UNROLL
@@ -32,27 +56,18 @@ MP_DEVICE void add_rows(const Output &out, int64_t item, const RowsOfThread &row
   }
 }
 
-/// Rows are counted through all batch items; a part may have rows of several.
-template <class T>
-MP_DEVICE void add_items(const Output &out, const RowsOfThread &rows, int64_t end,
-                         float (&sum)[kVec]) {
-  for (int64_t row = rows.first; row < end;) {
-    const int64_t item = row / out.m, begin = item * out.m;
-    const int64_t end_of_item = min_of(begin + out.m, end);
-    add_rows<T>(out, item, rows, row - begin, end_of_item - begin, sum);
-    row += ceil_div(end_of_item - row, rows.stride) * rows.stride;
-  }
-}
-
 MP_KERNEL(kThreads, 2)
 column_sum(MP_PARAM(ColumnSumArgs) args) {
   const Output &out = args.out;
-  for_each_part(args.partition, out.m * out.batch_count, [&](const Part &part) {
+  for_each_part(args.partition, args.strips.rows_per_item * out.batch_count, [&](const Part &part) {
     const RowsOfThread rows = rows_of_thread(args.partition, out.n, part);
     float sum[kVec] = {};
-    if (rows.valid > 0)
+    if (rows.valid > 0 && args.strips.base != nullptr)
+      add_strip_sums(args.strips, rows, part.end, sum);
+    else if (rows.valid > 0)
       with_type(out.dtype, [&](auto type) {
-        add_items<typename decltype(type)::type>(out, rows, part.end, sum);
+        for (int64_t strip = rows.first; strip < part.end; strip += rows.stride)
+          add_strip<typename decltype(type)::type>(args, strip, rows, sum);
       });
     combine_rows(sum, args.partition, out.n, part.tile, [&](int64_t column, float total) {
       args.sums[part.chunk * out.n + column] = total;
@@ -71,11 +86,19 @@ column_sum_chunks(MP_PARAM(ColumnSumArgs) args) {
 
 }  // namespace
 
-void launch_column_sum(const Device &device, const Output &out, const Workspace &workspace,
-                       mp_stream_t stream) {
-  ColumnSumArgs args{out, dbias_partition(out, workspace.bytes), out.epilogue.dbias};
+StripSums strip_sums(const Output &out, const DbiasPlan &plan, void *workspace) {
+  StripSums strips = plan.strips;
+  if (plan.in_epilogue && out.epilogue.dbias != nullptr)
+    strips.base = reinterpret_cast<float *>(static_cast<std::byte *>(workspace) + plan.strips_at);
+  return strips;
+}
+
+void launch_column_sum(const Device &device, const Output &out, const DbiasPlan &plan,
+                       void *workspace, mp_stream_t stream) {
+  ColumnSumArgs args{out, plan.partition, strip_sums(out, plan, workspace), out.epilogue.dbias};
   const bool in_chunks = args.partition.chunks > 1;
-  if (in_chunks) args.sums = static_cast<float *>(workspace.ptr);
+  if (in_chunks)
+    args.sums = reinterpret_cast<float *>(static_cast<std::byte *>(workspace) + plan.chunks_at);
   launch_parts("column_sum", column_sum, device, args, stream);
   if (in_chunks)
     launch_combine("column_sum_chunks", column_sum_chunks, device, out.n, args, stream);

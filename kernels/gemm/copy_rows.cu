@@ -38,7 +38,7 @@ copy_rows(MP_PARAM(CopyRowsArgs) args) {
     Word words[kWordsAtOnce];
     MP_UNROLL
     for (int i = 0; i < kWordsAtOnce; i++)
-      if (i * kWarpSize < left) words[i] = from[i * kWarpSize];
+      words[i] = i * kWarpSize < left ? from[i * kWarpSize] : Word{};
     MP_UNROLL
     for (int i = 0; i < kWordsAtOnce; i++)
       if (i * kWarpSize < left) to[i * kWarpSize] = words[i];

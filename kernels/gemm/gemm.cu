@@ -42,21 +42,24 @@ namespace {
 
 /// Of operands that TMA cannot read where they are: copies, and the product of these.
 void multiply_by_wgmma(const Device &device, const GemmProblem &problem, const GemmChoice &choice,
-                       void *workspace, mp_stream_t stream) {
+                       const StripSums &sums, void *workspace, mp_stream_t stream) {
   const AlignedCopies copies = aligned_copies(problem);
   const GemmProblem copied = launch_aligned_copies(device, problem, copies, workspace, stream);
-  launch_wgmma(choice, device, make_gemm_args(copied, choice, device),
-               static_cast<std::byte *>(workspace) + copies.bytes(), stream);
+  GemmArgs args = make_gemm_args(copied, choice, device);
+  args.strip_sums = sums;
+  launch_wgmma(choice, device, args, static_cast<std::byte *>(workspace) + copies.bytes(), stream);
 }
 
 }  // namespace
 
 void gemm(const Device &device, const GemmProblem &problem, const GemmChoice &choice,
           const Workspace &workspace, mp_stream_t stream) {
+  const DbiasPlan dbias = plan_dbias(problem.out, choice, workspace.bytes);
   GemmArgs args = make_gemm_args(problem, choice, device);
   switch (choice.kernel->family) {
     case GemmFamily::wgmma:
-      multiply_by_wgmma(device, problem, choice, workspace.ptr, stream);
+      multiply_by_wgmma(device, problem, choice, strip_sums(problem.out, dbias, workspace.ptr),
+                        workspace.ptr, stream);
       break;
     case GemmFamily::gemv:
       launch_gemv(choice, device, args, stream);
@@ -72,9 +75,8 @@ void gemm(const Device &device, const GemmProblem &problem, const GemmChoice &ch
         launch_split_k_sum(device, problem.out, choice.split_k, args.partial_sums, stream);
       break;
   }
-  // What the product needed of the workspace is free again.
   if (problem.out.epilogue.dbias != nullptr)
-    launch_column_sum(device, problem.out, workspace, stream);
+    launch_column_sum(device, problem.out, dbias, workspace.ptr, stream);
 }
 
 }  // namespace mp::MP_TARGET

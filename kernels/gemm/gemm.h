@@ -1,6 +1,7 @@
 // What the GEMM kernels are launched with, and how gemm.cu reaches each family.
 #pragma once
 
+#include "kernels/gemm/dbias.h"
 #include "kernels/gemm/operand.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tile_scheduler.h"
@@ -20,6 +21,7 @@ struct GemmArgs {
   const uint32_t *only_if;  ///< WMMA: do nothing if this is 0 when the kernel runs; NULL = always
   const int32_t *ends;      ///< of the groups of mp_gemm_ragged; NULL elsewhere
   mp_ragged_t ragged;       ///< the dimension that they are ends in
+  StripSums strip_sums;     ///< wgmma: to be left there for dbias, unless base is NULL
 };
 
 /// Without a split's workspace.
@@ -49,7 +51,10 @@ void launch_simt(const GemmChoice &, const Device &, const GemmArgs &, mp_stream
 void launch_split_k_sum(const Device &, const Output &, int32_t split_k, const float *partial_sums,
                         mp_stream_t);
 
-/// epilogue.dbias[col] = sum over rows and batch items of D; see dbias_partition.
-void launch_column_sum(const Device &, const Output &, const Workspace &, mp_stream_t);
+/// Where the main loop is to leave the sums of strips; nowhere if there is no dbias.
+StripSums strip_sums(const Output &, const DbiasPlan &, void *workspace);
+/// epilogue.dbias[col] = sum over rows and batch items of D.
+void launch_column_sum(const Device &, const Output &, const DbiasPlan &, void *workspace,
+                       mp_stream_t);
 
 }  // namespace mp::MP_TARGET

@@ -97,9 +97,12 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
   common_.dram_mb =
       (copies(problem.a, items) * m + copies(problem.b, items) * n) * k * ab_bytes * kMb +
       epilogue_mb_;
-  common_.exit = count_exit(kernel, problem.out, wgmma_store_path(problem.out));
+  const StorePath path = wgmma_store_path(problem.out);
+  common_.exit = count_exit(kernel, problem.out, path);
   common_.ping_pong = kernel.ping_pong && device.target != MP_TARGET_HOST;
-  const DbiasPass dbias = count_dbias(problem.out, device, SIZE_MAX);
+  const bool sums_strips = kernel.family == GemmFamily::wgmma && path == StorePath::strips;
+  const DbiasPass dbias =
+      count_dbias(problem.out, plan_dbias(problem.out, sums_strips, 0, SIZE_MAX), device);
   common_.launches += dbias.launches;
   common_.behind_mb = dbias.mb;
   if (kernel.family == GemmFamily::gemv) count_gemv(problem);

@@ -16,6 +16,8 @@ constexpr double kMega = 1.0 / (1 << 20);  // of an element
 constexpr double kConvert = 1, kBeta = 1, kBias = 2;
 constexpr double kRelu = 2, kGelu = 16, kDrelu = 2, kDgelu = 24;
 constexpr double kMeasure = 2;
+/// A pair out of smem, its halves widened and added.
+constexpr double kSumStrip = 2.5;
 /// Of a strip that is not plain: its registers are copied, and every part is asked for.
 constexpr double kLongWay = 2;
 /// A patch waits for the matrix that it loads: 600 clocks for 2048 elements, in which four schedulers would issue
@@ -85,6 +87,8 @@ TileExit count_exit(const GemmKernel &kernel, const Output &out, StorePath path)
   const double pairs = path == StorePath::pairs ? share_of_pairs(kernel, out) : 0;
   const double patches = path == StorePath::strips ? 0 : 1 - pairs;
   if (path == StorePath::strips) exit.strip_elems = elems * kMega;
+  if (path == StorePath::strips && out.epilogue.dbias != nullptr)
+    exit.ops += kSumStrip * elems * kMega;
   exit.pair_elems = pairs * elems * kMega;
   exit.patch_elems = patches * elems * kMega;
   if (path == StorePath::strips && exit.ops > 0) exit.ops += kLongWay * elems * kMega;
@@ -109,13 +113,15 @@ double epilogue_mb(const Output &out) {
          out.batch_count * elem_bytes(out) * kMb;
 }
 
-DbiasPass count_dbias(const Output &out, const Device &device, size_t workspace_bytes) {
+DbiasPass count_dbias(const Output &out, const DbiasPlan &plan, const Device &device) {
   if (out.epilogue.dbias == nullptr) return {0, 0};
-  const ColumnPartition partition = dbias_partition(out, workspace_bytes);
-  const double parts = static_cast<double>(partition.tiles * partition.chunks);
+  const double parts = static_cast<double>(plan.partition.tiles * plan.partition.chunks);
   const double d_mb = static_cast<double>(out.m) * static_cast<double>(out.n) * out.batch_count *
                       elem_bytes(out) * kMb;
-  return {partition.chunks > 1 ? 2.0 : 1.0, d_mb * std::max(device.num_sms / parts, 1.0)};
+  const double strip_mb = static_cast<double>(plan.strip_bytes) * kMb;
+  const double read_mb = plan.in_epilogue ? strip_mb : d_mb;
+  return {plan.partition.chunks > 1 ? 2.0 : 1.0,
+          strip_mb + read_mb * std::max(device.num_sms / parts, 1.0)};
 }
 
 }  // namespace mp

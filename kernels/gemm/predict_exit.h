@@ -2,6 +2,7 @@
 // computes of every element.  Counted here, priced with the constants of tuning.h.
 #pragma once
 
+#include "kernels/gemm/dbias.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/wgmma_store.h"
 
@@ -35,11 +36,11 @@ SmTime sm_time(bool ping_pong, double mains, double exits, double main_us, doubl
 /// C, aux and D in memory: what the epilogue of all of D reads and writes, once.
 double epilogue_mb(const Output &out);
 
-/// What a pass over all of D for dbias adds.
+/// What the pass for dbias adds.
 struct DbiasPass {
   double launches;
   double mb;  ///< at the rate of all SMs
 };
-DbiasPass count_dbias(const Output &out, const Device &device, size_t workspace_bytes);
+DbiasPass count_dbias(const Output &out, const DbiasPlan &plan, const Device &device);
 
 }  // namespace mp

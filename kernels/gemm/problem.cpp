@@ -45,18 +45,4 @@ GemmProblem item_problem(const GemmGroup &group, const GemmGroupItem &item) {
   return problem;
 }
 
-ColumnPartition dbias_partition(const Output &out, size_t workspace_bytes) {
-  constexpr int64_t kParts = 1024;
-  const int64_t rows = out.m * out.batch_count;
-  const ColumnPartition whole(rows, out.n, 1);
-  const int64_t room = static_cast<int64_t>(workspace_bytes / sizeof(float)) / out.n;
-  const int64_t most = std::min({ColumnPartition::kMaxChunks, kParts / whole.tiles, room});
-  return most > 1 ? ColumnPartition(rows, out.n, most) : whole;
-}
-
-size_t dbias_workspace_bytes(const Output &out) {
-  const int64_t chunks = dbias_partition(out, SIZE_MAX).chunks;
-  return chunks > 1 ? static_cast<size_t>(chunks * out.n) * sizeof(float) : 0;
-}
-
 }  // namespace mp

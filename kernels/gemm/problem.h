@@ -74,12 +74,6 @@ struct GemmProblem {
 /// The problem of a descriptor whose fields are valid; neither data nor epilogue.
 GemmProblem gemm_problem(const mp_gemm_desc_t &);
 
-/// How the sums of dbias over all rows of D are cut with that much workspace: into parts enough for a large
-/// GPU, and one chunk where there is no room for the sums of several.
-ColumnPartition dbias_partition(const Output &, size_t workspace_bytes);
-/// With which the parts are as many as they should be.
-size_t dbias_workspace_bytes(const Output &);
-
 /// One row of the kernel table (kernels/gemm/select.h).
 struct GemmKernel;
 
@@ -90,13 +84,17 @@ struct GemmChoice {
   int32_t cluster;         ///< blocks that share an operand by multicast; 1 = none do
   size_t workspace_bytes;  ///< needed by this choice for this problem
   double predicted_us;
-  const char *name;  ///< static storage, e.g. "wmma_128x128x32_s3_k8"
+  const char *name;          ///< static storage, e.g. "wmma_128x128x32_s3_k8"
+  bool sums_strips = false;  ///< for dbias, where it stores strips (dbias.h)
 
   // What best_gemm and best_conv could not have; 0 of other choices.
   size_t wanted_bytes = 0;  ///< workspace of the first of the ranking
   double wanted_us = 0;     ///< its time
   double mapped_us = 0;     ///< where D leaves by patches: if TMA could store it
 };
+
+/// Workspace with which dbias of that choice is summed fastest (kernels/gemm/dbias.h).
+size_t dbias_workspace_bytes(const Output &, const GemmChoice &);
 
 /// The constants of the predicted times (kernels/gemm/tuning.h).
 struct GemmTuning;

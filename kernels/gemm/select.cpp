@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/gemm/aligned_copies.h"
+#include "kernels/gemm/dbias.h"
 #include "kernels/gemm/predict.h"
 #include "kernels/gemm/tiles.h"
 #include "kernels/gemm/tuning.h"
@@ -151,7 +152,8 @@ GemmChoice choice_of(const GemmVariant &variant, const Candidate &candidate, dou
           variant.cluster,
           candidate.workspace_bytes(variant.split_k),
           us,
-          variant.name};
+          variant.name,
+          variant.kernel->family == GemmFamily::wgmma};
 }
 
 }  // namespace
@@ -223,7 +225,7 @@ GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const Gem
   std::array<GemmChoice, kMaxGemmChoices> ranked;
   (void)rank_gemm(problem, device, tuning, aligned, ranked.data(), kMaxGemmChoices);
   GemmChoice best = *first_that_fits(ranked.data(), workspace_bytes);
-  best.wanted_bytes = ranked[0].workspace_bytes;
+  best.wanted_bytes = wanted_bytes(problem.out, ranked[0]);
   best.wanted_us = ranked[0].predicted_us;
   GemmProblem mapped = problem;
   mapped.out = aligned_for_strips(problem.out);

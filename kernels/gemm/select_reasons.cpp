@@ -12,9 +12,9 @@ namespace {
 
 constexpr double kMatters = 1.2;
 
-double dbias_us(const Output &out, const Device &device, const ClassTuning &tuning,
-                size_t workspace_bytes) {
-  const DbiasPass pass = count_dbias(out, device, workspace_bytes);
+double dbias_us(const Output &out, const GemmChoice &choice, const Device &device,
+                const ClassTuning &tuning, size_t workspace_bytes) {
+  const DbiasPass pass = count_dbias(out, plan_dbias(out, choice, workspace_bytes), device);
   return pass.launches * tuning.launch_us + pass.mb * tuning.dram_us_per_mb;
 }
 
@@ -43,17 +43,15 @@ std::string lost_time_reason(const Output &out, const GemmChoice &choice, const 
   if (choice.mapped_us > 0 && choice.predicted_us >= kMatters * choice.mapped_us)
     return why_no_strips(out);
   // Predictions have the best dbias in them.
-  const size_t wanted =
-      std::max(choice.wanted_bytes, out.epilogue.dbias != nullptr ? dbias_workspace_bytes(out) : 0);
-  if (choice.wanted_us == 0 || workspace_bytes >= wanted) return "";
+  if (choice.wanted_us == 0 || workspace_bytes >= choice.wanted_bytes) return "";
   const ClassTuning &of_class = tuning.of(class_of(device));
-  const double us = choice.predicted_us + dbias_us(out, device, of_class, workspace_bytes) -
-                    dbias_us(out, device, of_class, SIZE_MAX);
+  const double us = choice.predicted_us + dbias_us(out, choice, device, of_class, workspace_bytes) -
+                    dbias_us(out, choice, device, of_class, SIZE_MAX);
   if (us < kMatters * choice.wanted_us) return "";
   char text[160];
   std::snprintf(text, sizeof text,
                 "workspace_bytes = %zu is predicted to take %.3g us, and %zu bytes %.3g us",
-                workspace_bytes, us, wanted, choice.wanted_us);
+                workspace_bytes, us, choice.wanted_bytes, choice.wanted_us);
   return text;
 }
 

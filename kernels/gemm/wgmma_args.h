@@ -1,6 +1,7 @@
 // What the wgmma kernels are launched with.
 #pragma once
 
+#include "kernels/gemm/dbias.h"
 #include "kernels/gemm/operand.h"
 #include "kernels/gemm/tile_scheduler.h"
 #include "kernels/gemm/wgmma_store.h"
@@ -48,6 +49,7 @@ struct WgmmaArgs {
   bool tiles_in_table;  ///< num_work_tiles is no more than a bound: the header has the number
   uint32_t *tickets;    ///< with split k, kTicketsPerTile per tile, 0 before and after
   float *partials;      ///< with split k
+  StripSums strip_sums;  ///< of D, with StorePath::strips; to be left there unless base is NULL
 
   /// The length of the sum of a batch item.
   MP_HD int32_t k_of(int32_t) const { return static_cast<int32_t>(problem.k); }

@@ -29,6 +29,7 @@ WgmmaArgs plan_wgmma(const GemmChoice &choice, const GemmArgs &gemm) {
   args.scheduler.group = ceil_div(gemm.scheduler.group, pair.m);
   args.num_work_tiles = static_cast<uint32_t>(args.scheduler.num_work_tiles());
   args.slice_k = static_cast<int32_t>(gemm.slice_k);
+  args.strip_sums = gemm.strip_sums;
   return args;
 }
 
@@ -66,7 +67,12 @@ void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *beside, Wgmma
   const Output &out = args->problem.out;
   args->side = wgmma_side_matrix(out);
   args->store = wgmma_store_path(out, d, beside);
-  if (args->store != StorePath::strips) return;
+  if (args->store != StorePath::strips) {
+    if (args->strip_sums.base != nullptr)
+      throw TargetError(MP_ERROR_INTERNAL,
+                        "dbias waits for sums of strips, but D leaves otherwise");
+    return;
+  }
   args->d = tensor_map(d);
   if (args->side == SideMatrix::none) return;
   args->beside = tensor_map(*beside);

@@ -78,6 +78,13 @@ class WgmmaSlabs {
     store_matrix_x4(chunk(slab, j), pairs);
   }
 
+  /// The pair of columns 2 l of a row, of lane l.
+  MP_DEVICE uint32_t pair(int slab, int row) const {
+    const int chunk = lane_index() / 4 ^ (row % 8);
+    return *reinterpret_cast<const uint32_t *>(smem_ + slab * kBytes + row * 128 + chunk * 16 +
+                                               lane_index() % 4 * 4);
+  }
+
   /// Before the warp returns: TMA may still read its slabs.
   MP_DEVICE void finish() const {
     if (lane_index() == 0) tma_store_wait<0>();

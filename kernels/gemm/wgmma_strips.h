@@ -138,7 +138,7 @@ class WgmmaStripStore {
   MP_DEVICE bool is_plain() const {
     const Epilogue &e = out_.epilogue;
     return side_ == SideMatrix::none && e.bias == nullptr && e.activation == MP_ACT_NONE &&
-           e.amax == nullptr && e.found_inf == nullptr;
+           e.amax == nullptr && e.found_inf == nullptr && tile_.args.strip_sums.base == nullptr;
   }
 
   MP_DEVICE void store_plain(int strip, const float *regs, float alpha) const {
@@ -207,6 +207,7 @@ class WgmmaStripStore {
     }
     if (bias_.is_there() && strip + 1 < kStrips) fetch_bias(strip + 1);
     slabs_.publish();
+    if (tile_.args.strip_sums.base != nullptr) sum_columns(slab, strip);
     if (lane_index() != 0) return;
     if (side_ == SideMatrix::aux_written) send(aux_slab, map_side(), strip, side_z());
     send(slab, map_d(), strip, d_z());
@@ -302,6 +303,28 @@ class WgmmaStripStore {
   }
 
   // ---- statistics
+
+  /// For dbias (dbias.h): a lane has two columns of D, as it is rounded.
+  MP_DEVICE void sum_columns(int slab, int strip) const {
+    static_assert(kDbiasRows == WarpTile::kRows);
+    const StripSums &sums = tile_.args.strip_sums;
+    const int64_t left = tile_.m() - row(strip), column = col(strip) + 2 * lane_index();
+    Pack<float, 2> sum{};
+    with_half_type(out_.dtype, [&](auto type) {
+      using T = typename decltype(type)::type;
+      MP_UNROLL
+      for (int r = 0; r < kDbiasRows; r++) {
+        const uint32_t pair = r < left ? slabs_.pair(slab, r) : 0;
+        sum.x[0] += to_float(element_from<T>(pair & 0xffffu));
+        sum.x[1] += to_float(element_from<T>(pair >> 16));
+      }
+    });
+    if (left > 0 && column < tile_.n()) {
+      const int64_t at = tile_.work.batch_item * sums.rows_per_item + row(strip) / kDbiasRows;
+      *reinterpret_cast<Pack<float, 2> *>(sums.base + at * sums.ld + column) = sum;
+    }
+    warp_sync();  // before something else comes into the slab
+  }
 
   /// What is not an element of D must not be measured.
   MP_DEVICE void clear_outside(int strip, int j, float (&z)[8]) const {

@@ -211,6 +211,23 @@ TEST_CASE("conv wgmma: 64 channels fill the tile of 64 columns, whatever the epi
         "cannot read patches");
 }
 
+TEST_CASE("conv wgmma: dbias has the same bits with workspace for the sums of strips and without",
+          "[conv][wgmma]") {
+  if (!has_wgmma()) return;
+  const ConvCase layer = padded(conv_case(3, 9, 14, 72, 136, 3, 3), 1);
+  for (const ConvCase &c :
+       {with(layer, MP_CONV_FPROP, kTypes[0]), with(layer, MP_CONV_DGRAD, {MP_BF16, MP_BF16}),
+        with(strided(layer, 2, 2), MP_CONV_DGRAD, kTypes[0])}) {
+    ConvCase summed = c;
+    summed.dbias = true;
+    summed.fill = Fill::kRounding;
+    summed.alpha = 1.0f / 64.0f;
+    ConvRun run(summed);
+    for (const std::string &kernel : run.kernels())
+      if (is_whole(kernel) || is_split(kernel)) check_same_bits(run, kernel);
+  }
+}
+
 TEST_CASE("conv wgmma: weight gradients whose taps are padded", "[conv][wgmma]") {
   if (!has_wgmma()) return;
   for (const int32_t channels : {8, 40, 64, 72}) {  // 64 need no padding

@@ -103,66 +103,6 @@ TEST_CASE("epilogue: amax and found_inf look at D as rounded", "[gemm][strict]")
   }
 }
 
-TEST_CASE("epilogue: dbias sums the columns of D", "[gemm][strict]") {
-  for (const Types &types : kTypes) {
-    GemmCase c = base_case(types.ab, types.cd);
-    c.dbias = true;
-    check_every_kernel(c);
-    c.m = 1000;
-    c.fill = Fill::kReal;
-    check_every_kernel(c);
-  }
-}
-
-TEST_CASE("epilogue: dbias has the same bits twice and with every kernel that gives the same D",
-          "[gemm]") {
-  GemmCase c = base_case(MP_FP16, MP_FP16);
-  c.m = 700;
-  c.dbias = true;
-  c.fill = Fill::kRounding;
-  c.alpha = 1.0f / 64.0f;  // a power of two: D stays exact before rounding, and finite
-  GemmRun run(c);
-  std::vector<uint8_t> first;
-  for (const std::string &kernel : run.kernels()) {
-    for (int repeat = 0; repeat < 2; ++repeat) {
-      require_ok(run.launch(kernel));
-      expect_none(run.verify(), run.repro());
-      if (first.empty()) first = run.output_bits();
-      expect_none(run.output_bits() == first ? "" : "D or dbias differs between equal calls",
-                  run.repro());
-    }
-  }
-}
-
-TEST_CASE("epilogue: dbias of many rows is summed in as many chunks as there is workspace for",
-          "[gemm]") {
-  // 2800 rows of three items in chunks of 512 and more, whose borders lie within the items.
-  GemmCase c = base_case(MP_FP16, MP_FP16);
-  c.m = 933;
-  c.n = 72;
-  c.batch = 3;
-  c.dbias = true;
-  GemmRun run(c);
-  const size_t wanted = run.workspace_bytes(""), of_chunk = 72 * sizeof(float);
-  CHECK(wanted == 6 * of_chunk);
-  for (const size_t bytes : {size_t{0}, of_chunk, 2 * of_chunk, wanted - 1, wanted}) {
-    require_ok(run.launch("simt_64x64x16", bytes));
-    expect_none(run.verify(), run.repro() + format(" with %zu bytes of workspace", bytes));
-  }
-  c.fill = Fill::kReal;
-  check_kernels(c, [](const std::string &kernel) { return kernel == "simt_64x64x16"; });
-}
-
-TEST_CASE("epilogue: dbias of wide and of tall matrices", "[gemm]") {
-  for (const auto &[m, n] : {std::pair<int64_t, int64_t>{1, 1030}, {1030, 1}, {3, 257}}) {
-    GemmCase c = base_case(MP_FP16, MP_FP32);
-    c.m = m;
-    c.n = n;
-    c.dbias = true;
-    check_every_kernel(c);
-  }
-}
-
 TEST_CASE("epilogue: the forward pass of a layer", "[gemm][strict]") {
   for (const mp_activation_t activation : {MP_ACT_RELU, MP_ACT_GELU}) {
     GemmCase c = base_case(MP_FP16, MP_FP16);

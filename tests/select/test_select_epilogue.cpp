@@ -180,7 +180,7 @@ TEST_CASE("epilogue: with a split it is done once, on CUDA cores and WMMA by all
   CHECK(f.us("wmma_128x128x32_s3_k4", p) == Approx(f.us("wmma_128x128x32_s3", p) / 4 + d_mb));
 }
 
-TEST_CASE("epilogue: dbias is a pass of its own, or two, that reads D") {
+TEST_CASE("epilogue: dbias is a pass of its own, or two, over D or the sums of its strips") {
   Priced f;
   f.sm_90.launch_us = 1;
   const mp::GemmProblem large = problem(8192, 4096, 512), small = problem(16, 64, 512);
@@ -189,11 +189,16 @@ TEST_CASE("epilogue: dbias is a pass of its own, or two, that reads D") {
   CHECK(f.us(kCooperative, with_dbias(small)) == Approx(1 + 1));
   f.sm_90 = {};
   f.sm_90.dram_us_per_mb = 1;
-  const auto pass_us = [&](const mp::GemmProblem &p) {
-    return f.us(kCooperative, with_dbias(p)) - f.us(kCooperative, p);
+  const auto pass_us = [&](const char *kernel, const mp::GemmProblem &p) {
+    return f.us(kernel, with_dbias(p)) - f.us(kernel, p);
   };
-  CHECK(pass_us(large) == Approx(2e-6 * 8192 * 4096));
-  CHECK(pass_us(small) == Approx(2e-6 * 16 * 64 * 132));  // one of 132 SMs
+  constexpr const char *kWmma = "wmma_128x128x32_s3";
+  CHECK(pass_us(kWmma, large) == Approx(2e-6 * 8192 * 4096));
+  CHECK(pass_us(kWmma, small) == Approx(2e-6 * 16 * 64 * 132));  // one of 132 SMs
+  // A row of sums for 16 of D is written by all SMs, and read.
+  CHECK(pass_us(kCooperative, large) == Approx(2 * 4e-6 * 8192 / 16 * 4096));
+  CHECK(pass_us(kCooperative, small) == Approx(4e-6 * 64 * (1 + 132)));
+  CHECK(pass_us(kCooperative, with_ld_of_d(large, 4097)) == Approx(2e-6 * 8192 * 4096));
 }
 
 TEST_CASE("epilogue: a heavy one behind short products is left to kernels that hide it") {

@@ -1,5 +1,6 @@
 // When the log says that a call takes longer than it could: where the prediction is a fifth better with more workspace,
 // or with a D that TMA can store, and only there.
+#include "kernels/gemm/dbias.h"
 #include "select_cases.h"
 
 using namespace mptest;
@@ -14,8 +15,11 @@ std::string reason(const mp::GemmProblem &p, size_t workspace_bytes,
   return lost_time_reason(p.out, choice, device, tuning, workspace_bytes);
 }
 
+mp::GemmChoice best(const mp::GemmProblem &p, const mp::Device &device) {
+  return mp::best_gemm(p, device, mp::builtin_gemm_tuning(), kAligned, SIZE_MAX);
+}
 size_t best_bytes(const mp::GemmProblem &p, const mp::Device &device) {
-  return mp::best_gemm(p, device, mp::builtin_gemm_tuning(), kAligned, SIZE_MAX).workspace_bytes;
+  return best(p, device).workspace_bytes;
 }
 
 mp::GemmProblem with_dbias(mp::GemmProblem p) {
@@ -44,7 +48,7 @@ TEST_CASE("slow choice: a split that has no room is told with its bytes") {
 
 TEST_CASE("slow choice: so are the sums of dbias") {
   const mp::GemmProblem p = with_dbias(problem(802816, 64, 64));
-  const size_t bytes = mp::dbias_workspace_bytes(p.out);
+  const size_t bytes = mp::dbias_workspace_bytes(p.out, best(p, h200()));
   REQUIRE(best_bytes(p, h200()) < bytes);
   CHECK(reason(p, 0).find("and " + std::to_string(bytes) + " bytes ") != std::string::npos);
   CHECK(reason(p, bytes) == "");
@@ -59,8 +63,9 @@ TEST_CASE("slow choice: what mp_gemm_workspace_size says is enough, whatever the
       for (const int64_t n : {64, 768, 4096})
         for (const int64_t k : {256, 1024, 4096, 32768}) {
           const mp::GemmProblem plain = problem(m, n, k);
+          const mp::GemmChoice choice = best(plain, device);
           const size_t bytes =
-              std::max(best_bytes(plain, device), mp::dbias_workspace_bytes(plain.out));
+              std::max(choice.workspace_bytes, mp::dbias_workspace_bytes(plain.out, choice));
           mp::GemmProblem p = with_dbias(plain);
           p.out.epilogue.activation = MP_ACT_DGELU;
           p.out.epilogue.aux = somewhere;

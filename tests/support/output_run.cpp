@@ -262,7 +262,7 @@ void check_same_bits(OutputRun &run, const std::string &kernel) {
   require_ok(run.launch(kernel));
   expect_none(run.verify(), run.repro());
   const std::vector<uint8_t> first = run.output_bits();
-  require_ok(run.launch(kernel, run.workspace_bytes(kernel) + 4096));
+  require_ok(run.launch(kernel, run.workspace_bytes(kernel) + (1 << 20)));
   expect_none(run.output_bits() == first ? "" : "two equal calls gave different bits", run.repro());
 }
 

@@ -40,6 +40,7 @@ class OutputRun {
 
   const oracle::EpilogueResult &expected() const { return expected_; }
   Matrices d() const { return d_->download(); }
+  std::vector<uint8_t> workspace() const { return workspace_->download(); }  ///< of the last launch
   float amax() const { return amax_.download()[0]; }
   float found_inf() const { return found_inf_.download()[0]; }
 

@@ -586,8 +586,9 @@ class mp_epilogue_t(_Sized):
     A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
 
     dbias, amax and found_inf look at y *after* rounding to the type of D, because overflow
-    happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order, in
-    a second pass over D.  All pointers are device and optional."""
+    happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order: in a
+    pass over D, or with workspace for an eighth of D's bytes over sums of 16 rows that kernels
+    for Hopper leave behind.  All pointers are device and optional."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -1430,8 +1431,9 @@ FUNCTIONS = {
     "mp_gemm_desc_init": (c_uint32, [POINTER(mp_gemm_desc_t), c_size_t, c_int64, c_int64, c_int64, c_uint32, c_uint32],
         'desc, struct_size, m, n, k, dtype_ab, dtype_cd'),
     # Bytes of workspace with which mp_gemm (or mp_gemm_batched) runs its fastest kernel for
-    # `desc`, and sums dbias by all of the device; often 0.  Of a kernel that desc names: what that
-    # cannot do without.
+    # `desc` and sums dbias fastest; often 0.  dbias, of which a descriptor says nothing, has at most
+    # 32 MiB of it: on Hopper a 16-bit D of more than 256 MiB gains by an eighth of its own bytes,
+    # given in addition.  Of a kernel that desc names: what that cannot do without.
     # @param bytes  host, out.
     "mp_gemm_workspace_size": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_void_p],
         'context, desc, bytes'),
@@ -1543,8 +1545,8 @@ FUNCTIONS = {
     # @param p,q  host, out.
     "mp_conv2d_output_size": (c_uint32, [POINTER(mp_conv2d_desc_t), c_void_p, c_void_p],
         'desc, p, q'),
-    # Bytes of workspace with which that product runs its fastest kernel, and sums dbias by all of the
-    # device; often 0.  Of a kernel that desc names: what that cannot do without.
+    # Bytes of workspace with which that product runs its fastest kernel and sums dbias fastest, as
+    # mp_gemm_workspace_size has it; often 0.  Of a kernel that desc names: what that cannot do without.
     # @param bytes  host, out.
     "mp_conv2d_workspace_size": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_uint32, c_void_p],
         'context, desc, op, bytes'),

@@ -453,8 +453,9 @@ pub struct mp_device_info_t {
 /// A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
 ///
 /// dbias, amax and found\_inf look at y \*after\* rounding to the type of D, because overflow
-/// happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order, in
-/// a second pass over D.  All pointers are device and optional.
+/// happens in that rounding.  dbias sums over batch items too, in fp32 and a fixed order: in a
+/// pass over D, or with workspace for an eighth of D's bytes over sums of 16 rows that kernels
+/// for Hopper leave behind.  All pointers are device and optional.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_epilogue_t {
@@ -1361,8 +1362,9 @@ extern "C" {
     pub fn mp_gemm_desc_init(desc: *mut mp_gemm_desc_t, struct_size: usize, m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_status_t;
 
     /// Bytes of workspace with which mp\_gemm (or mp\_gemm\_batched) runs its fastest kernel for
-    /// `desc`, and sums dbias by all of the device; often 0.  Of a kernel that desc names: what that
-    /// cannot do without.
+    /// `desc` and sums dbias fastest; often 0.  dbias, of which a descriptor says nothing, has at most
+    /// 32 MiB of it: on Hopper a 16-bit D of more than 256 MiB gains by an eighth of its own bytes,
+    /// given in addition.  Of a kernel that desc names: what that cannot do without.
     /// @param bytes  host, out.
     pub fn mp_gemm_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, bytes: *mut usize) -> mp_status_t;
 
@@ -1498,8 +1500,8 @@ extern "C" {
     /// @param p,q  host, out.
     pub fn mp_conv2d_output_size(desc: *const mp_conv2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
 
-    /// Bytes of workspace with which that product runs its fastest kernel, and sums dbias by all of the
-    /// device; often 0.  Of a kernel that desc names: what that cannot do without.
+    /// Bytes of workspace with which that product runs its fastest kernel and sums dbias fastest, as
+    /// mp\_gemm\_workspace\_size has it; often 0.  Of a kernel that desc names: what that cannot do without.
     /// @param bytes  host, out.
     pub fn mp_conv2d_workspace_size(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, bytes: *mut usize) -> mp_status_t;
 

@@ -9,7 +9,7 @@ TESTS = {
     "gemm_wgmma": "gemm batch: in place",
     "gemv": "gemv: the whole epilogue, backward",
     "column_sum": "gemv: the whole epilogue, backward",
-    "column_sum_chunks": "epilogue: dbias of many rows is summed in as many chunks as there is workspace for",
+    "column_sum_chunks": "dbias: many rows are summed in as many chunks as there is workspace for",
     "split_k_sum": "split-k: the whole epilogue runs once, after the sum",
     "copy_rows": "wgmma: operands whose rows TMA cannot read are copied first",
     "fill_wgmma_table": "gemm batch: arrays of pointers with shared, in-place and absent matrices",

@@ -1,0 +1,60 @@
+#include "kernels/gemm/dbias.h"
+
+#include "kernels/gemm/select.h"
+#include "kernels/gemm/wgmma_store.h"
+#include "kernels/gemm/workspace.h"
+
+namespace mp {
+
+namespace {
+
+/// Into parts enough for a large GPU, and one chunk where there is no room for the sums of several.
+ColumnPartition partition_of(int64_t rows, int64_t columns, size_t room_bytes) {
+  constexpr int64_t kParts = 1024, kRowsPerThread = 1;
+  const ColumnPartition whole(rows, columns, 1, kRowsPerThread);
+  const int64_t room = static_cast<int64_t>(room_bytes / sizeof(float)) / columns;
+  const int64_t most = std::min({ColumnPartition::kMaxChunks, kParts / whole.tiles, room});
+  return most > 1 ? ColumnPartition(rows, columns, most, kRowsPerThread) : whole;
+}
+
+size_t chunk_bytes(const ColumnPartition &partition, int64_t columns) {
+  return partition.chunks > 1 ? static_cast<size_t>(partition.chunks * columns) * sizeof(float) : 0;
+}
+
+}  // namespace
+
+bool can_sum_strips(const Output &out, const GemmChoice &choice) {
+  return choice.sums_strips && out.d.items == nullptr && wgmma_store_path(out) == StorePath::strips;
+}
+
+DbiasPlan plan_dbias(const Output &out, bool sums_strips, size_t product_bytes,
+                     size_t workspace_bytes) {
+  const StripSums strips{nullptr, (out.n + 7) / 8 * 8, (out.m + kDbiasRows - 1) / kDbiasRows};
+  const int64_t rows = strips.rows_per_item * out.batch_count;
+
+  WorkspaceLayout layout;
+  (void)layout.add(product_bytes);
+  DbiasPlan plan{partition_of(rows, out.n, SIZE_MAX), strips, sums_strips, 0, 0, 0, 0};
+  plan.strip_bytes = static_cast<size_t>(rows * strips.ld) * sizeof(float);
+  plan.strips_at = layout.add(plan.strip_bytes);
+  plan.chunks_at = layout.add(chunk_bytes(plan.partition, out.n));
+  plan.bytes = layout.size();
+  if (sums_strips && plan.bytes <= workspace_bytes) return plan;
+
+  // What the product needed of the workspace is free again.
+  plan.in_epilogue = false;
+  plan.partition = partition_of(rows, out.n, workspace_bytes);
+  plan.strips_at = plan.chunks_at = plan.strip_bytes = 0;
+  plan.bytes = chunk_bytes(plan.partition, out.n);
+  return plan;
+}
+
+size_t dbias_workspace_bytes(const Output &out, const GemmChoice &choice) {
+  // The question knows no epilogue, so an eighth of a large D is not asked for.
+  constexpr size_t kMostStripBytes = size_t{32} << 20;
+  const DbiasPlan plan = plan_dbias(out, choice, SIZE_MAX);
+  if (plan.strip_bytes <= kMostStripBytes) return plan.bytes;
+  return plan_dbias(out, false, choice.workspace_bytes, SIZE_MAX).bytes;
+}
+
+}  // namespace mp

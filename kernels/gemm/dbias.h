@@ -1,0 +1,49 @@
+// How dbias, the column sums of D, comes about.  Pure: selection prices it, the launches find its places.
+//
+// Rows are summed 16 at a time, counted from the head of each matrix; then these sums, in chunks that a
+// ColumnPartition cuts; then the chunks.  A kernel that stores strips of 16 rows (wgmma_strips.h) leaves
+// the first sums in workspace, if there is room; else the pass makes them while it reads D.  The order is
+// the same, and so are the bits.
+#pragma once
+
+#include "kernels/column_partition.h"
+#include "kernels/gemm/problem.h"
+
+namespace mp {
+
+constexpr int kDbiasRows = 16;
+
+/// The sums of 16 rows each: a matrix, of which an item of the batch has rows of its own.
+struct StripSums {
+  float *base;  ///< NULL where the pass makes them
+  int64_t ld;
+  int64_t rows_per_item;
+};
+
+struct DbiasPlan {
+  ColumnPartition partition;  ///< of the sums of 16 rows
+  StripSums strips;           ///< without their place
+  bool in_epilogue;           ///< the kernel leaves them
+  size_t strips_at, chunks_at;
+  size_t strip_bytes;
+  size_t bytes;  ///< of workspace; with in_epilogue what the product needs of it is among them
+};
+
+/// Whether the kernel of `choice` can leave the sums of the strips that it stores.
+bool can_sum_strips(const Output &, const GemmChoice &choice);
+
+/// @param sums_strips    can_sum_strips
+/// @param product_bytes  of workspace that the product itself needs: before the sums of strips
+DbiasPlan plan_dbias(const Output &, bool sums_strips, size_t product_bytes,
+                     size_t workspace_bytes);
+inline DbiasPlan plan_dbias(const Output &out, const GemmChoice &choice, size_t workspace_bytes) {
+  return plan_dbias(out, can_sum_strips(out, choice), choice.workspace_bytes, workspace_bytes);
+}
+
+/// Of the choice and, if `out` has a dbias, of that.
+inline size_t wanted_bytes(const Output &out, const GemmChoice &choice) {
+  if (out.epilogue.dbias == nullptr) return choice.workspace_bytes;
+  return std::max(choice.workspace_bytes, dbias_workspace_bytes(out, choice));
+}
+
+}  // namespace mp

@@ -1,0 +1,242 @@
+// dbias, the column sums of D: by every kernel, in one order, by a pass over D or as its tiles leave.
+#include <cstring>
+
+#include "gemm_run.h"
+
+using namespace mptest;
+
+namespace {
+
+/// Off the tiles in every direction, with its own padding for C, D and aux.
+GemmCase make_case(mp_dtype_t ab, mp_dtype_t cd, int64_t m = 131, int64_t n = 69, int64_t k = 50) {
+  GemmCase c;
+  c.m = m;
+  c.n = n;
+  c.k = k;
+  c.ab = ab;
+  c.cd = cd;
+  c.pad = 3;
+  c.dbias = true;
+  return c;
+}
+
+constexpr Types kTypes[] = {
+    {MP_FP16, MP_FP16}, {MP_FP16, MP_FP32}, {MP_BF16, MP_BF16}, {MP_FP32, MP_FP32}};
+
+}  // namespace
+
+TEST_CASE("dbias: it sums the columns of D", "[gemm][strict]") {
+  for (const Types &types : kTypes) {
+    GemmCase c = make_case(types.ab, types.cd);
+    check_every_kernel(c);
+    c.m = 1000;
+    c.fill = Fill::kReal;
+    check_every_kernel(c);
+  }
+}
+
+TEST_CASE("dbias: it has the same bits twice and with every kernel that gives the same D",
+          "[gemm]") {
+  GemmCase c = make_case(MP_FP16, MP_FP16);
+  c.m = 700;
+  c.fill = Fill::kRounding;
+  c.alpha = 1.0f / 64.0f;  // a power of two: D stays exact before rounding, and finite
+  GemmRun run(c);
+  std::vector<uint8_t> first;
+  for (const std::string &kernel : run.kernels()) {
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      require_ok(run.launch(kernel));
+      expect_none(run.verify(), run.repro());
+      if (first.empty()) first = run.output_bits();
+      expect_none(run.output_bits() == first ? "" : "D or dbias differs between equal calls",
+                  run.repro());
+    }
+  }
+}
+
+TEST_CASE("dbias: many rows are summed in as many chunks as there is workspace for", "[gemm]") {
+  // 2800 rows of three items in chunks of 512 and more, whose borders lie within the items.
+  GemmCase c = make_case(MP_FP16, MP_FP16);
+  c.m = 933;
+  c.n = 72;
+  c.batch = 3;
+  GemmRun run(c);
+  const size_t wanted = run.workspace_bytes(""), of_chunk = 72 * sizeof(float);
+  CHECK(wanted == 6 * of_chunk);
+  for (const size_t bytes : {size_t{0}, of_chunk, 2 * of_chunk, wanted - 1, wanted}) {
+    require_ok(run.launch("simt_64x64x16", bytes));
+    expect_none(run.verify(), run.repro() + format(" with %zu bytes of workspace", bytes));
+  }
+  c.fill = Fill::kReal;
+  check_kernels(c, [](const std::string &kernel) { return kernel == "simt_64x64x16"; });
+}
+
+TEST_CASE("dbias: wide and of tall matrices", "[gemm]") {
+  for (const auto &[m, n] : {std::pair<int64_t, int64_t>{1, 1030}, {1030, 1}, {3, 257}}) {
+    GemmCase c = make_case(MP_FP16, MP_FP32);
+    c.m = m;
+    c.n = n;
+    check_every_kernel(c);
+  }
+}
+
+// ---------------------------------------------------------------------------- as D leaves
+
+namespace {
+
+constexpr int64_t kRows = 16, kRun = 8;
+
+int64_t round_up(int64_t x, int64_t multiple) {
+  return (x + multiple - 1) / multiple * multiple;
+}
+
+/// The sums of 16 rows each behind what the kernel itself needs, columns rounded up.
+struct StripPlace {
+  StripPlace(const GemmCase &c, size_t own_bytes)
+      : ld(round_up(c.n, kRun)),
+        rows_per_item(round_up(c.m, kRows) / kRows),
+        first(static_cast<size_t>(round_up(static_cast<int64_t>(own_bytes), 256))),
+        end(first + static_cast<size_t>(round_up(c.batch * rows_per_item * ld * 4, 256))) {}
+  const int64_t ld, rows_per_item;
+  const size_t first, end;  ///< bytes
+};
+
+/// Of D as it is stored.
+float sum_of_rows(const Matrices &d, int64_t item, int64_t strip, int64_t column) {
+  float sum = 0.0f;
+  for (int64_t i = strip * kRows; i < std::min(d.rows, (strip + 1) * kRows); i++)
+    sum += static_cast<float>(d.at(item, i, column));
+  return sum;
+}
+
+/// How many of the sums are in workspace as they should be.
+int64_t num_sums_left(const GemmRun &run, const StripPlace &place) {
+  const Matrices d = run.d();
+  const std::vector<uint8_t> workspace = run.workspace();
+  int64_t right = 0;
+  for (int64_t item = 0; item < d.count; item++)
+    for (int64_t strip = 0; strip < place.rows_per_item; strip++)
+      for (int64_t j = 0; j < d.cols; j++) {
+        const int64_t at = (item * place.rows_per_item + strip) * place.ld + j;
+        float got;
+        std::memcpy(&got, workspace.data() + place.first + at * 4, sizeof got);
+        right += same_value(got, sum_of_rows(d, item, strip, j)) ? 1 : 0;
+      }
+  return right;
+}
+
+/// With room for the sums, and with a byte less: the same bits.  Of at most 512 rows: one chunk.
+void check_strips(const GemmCase &c) {
+  GemmRun run(c);
+  int count = 0;
+  for (const std::string &kernel : run.kernels()) {
+    if (kernel.rfind("wgmma", 0) != 0) continue;
+    const size_t own = run.workspace_bytes(kernel);
+    const StripPlace place(c, own);
+    const int64_t all = c.batch * place.rows_per_item * c.n;
+    std::vector<uint8_t> bits;
+    for (const bool has_room : {true, false}) {
+      require_ok(run.launch(kernel, place.end - (has_room ? 0 : 1)));
+      expect_none(run.verify(), run.repro());
+      std::vector<uint8_t> last = run.output_bits();
+      if (has_room)
+        expect_none(num_sums_left(run, place) == all ? "" : "sums were not left", run.repro());
+      else
+        expect_none(last == bits ? "" : "a pass over D gives other bits", run.repro());
+      bits = std::move(last);
+    }
+    count++;
+  }
+  CHECK(count > 0);
+}
+
+bool has_wgmma() {
+  const std::vector<std::string> kernels = GemmRun(make_case(MP_FP16, MP_FP16)).kernels();
+  for (const std::string &kernel : kernels)
+    if (kernel.rfind("wgmma", 0) == 0) return true;
+  skip("this device has no wgmma");
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("dbias: sums of 16 rows are left as D leaves, where workspace has room for them",
+          "[gemm][wgmma]") {
+  if (!has_wgmma()) return;
+  for (const mp_dtype_t cd : {MP_FP16, MP_BF16}) {
+    GemmCase c = make_case(MP_FP16, cd, 267, 523, 72);
+    c.fill = Fill::kRounding;
+    c.alpha = 1.0f / 64.0f;
+    check_strips(c);
+    c.m = 512;
+    c.n = 256;
+    check_strips(c);
+  }
+  GemmCase c = make_case(MP_BF16, MP_BF16, 131, 69, 600);  // and split
+  c.batch = 3;
+  c.fill = Fill::kRounding;
+  c.alpha = 1.0f / 64.0f;
+  check_strips(c);
+}
+
+TEST_CASE("dbias: the sums of strips come behind every other epilogue", "[gemm][wgmma]") {
+  if (!has_wgmma()) return;
+  GemmCase c = make_case(MP_FP16, MP_FP16, 139, 266, 72);
+  c.batch = 2;
+  c.bias = MP_FP32;  // which rows beyond the last one have too
+  check_strips(c);
+  c.amax = c.found_inf = true;
+  check_strips(c);
+  c.beta = -2.0f;
+  check_strips(c);
+  c.beta = 0.0f;
+  c.aux = true;
+  for (const mp_activation_t activation : {MP_ACT_RELU, MP_ACT_DRELU, MP_ACT_DGELU}) {
+    c.activation = activation;
+    check_strips(c);
+  }
+  c.special = Special::kInfinity;  // in sums, it stays in its columns or strips
+  check_strips(c);
+}
+
+TEST_CASE("dbias: sums of strips lie behind the copies of A and B", "[gemm][wgmma]") {
+  if (!has_wgmma()) return;
+  GemmCase c = make_case(MP_FP16, MP_FP16, 139, 69, 50);
+  c.op = "NT";
+  c.multiple = 1;  // rows of A and B have 53 elements, those of D 72
+  check_strips(c);
+}
+
+TEST_CASE("dbias: without it nothing is summed, whatever room there is", "[gemm][wgmma]") {
+  if (!has_wgmma()) return;
+  GemmCase c = make_case(MP_FP16, MP_FP16, 139, 266, 72);
+  c.dbias = false;
+  GemmRun run(c);
+  for (const std::string &kernel : run.kernels()) {
+    const size_t own = run.workspace_bytes(kernel);
+    const StripPlace place(c, own);
+    require_ok(run.launch(kernel, place.end));
+    expect_none(run.verify(), run.repro());
+    expect_none(num_sums_left(run, place) == 0 ? "" : "sums were left", run.repro());
+  }
+}
+
+TEST_CASE("dbias: of many rows the sums of strips are summed in the chunks of a pass",
+          "[gemm][wgmma]") {
+  if (!has_wgmma()) return;
+  GemmCase c = make_case(MP_FP16, MP_FP16, 1400, 72, 64);
+  c.batch = 2;
+  c.fill = Fill::kRounding;
+  c.alpha = 1.0f / 64.0f;
+  GemmRun run(c);
+  std::vector<uint8_t> first;
+  for (const std::string &kernel : run.kernels()) {
+    // Enough for all that a pass may want, with the sums of strips and without.
+    for (const int64_t more : {int64_t{72 * 4 * 6}, int64_t{1} << 20}) {
+      require_ok(run.launch(kernel, run.workspace_bytes(kernel) + static_cast<size_t>(more)));
+      expect_none(run.verify(), run.repro());
+      if (first.empty()) first = run.output_bits();
+      expect_none(run.output_bits() == first ? "" : "other bits", run.repro());
+    }
+  }
+}
