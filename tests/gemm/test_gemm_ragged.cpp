@@ -41,7 +41,36 @@ std::vector<int32_t> many_groups(int count, int64_t bound, uint64_t seed) {
   return ends;
 }
 
+RaggedCase random_case(Random &random) {
+  RaggedCase c;
+  c.dimension = random.integer(0, 1) == 0 ? MP_RAGGED_M : MP_RAGGED_K;
+  c.m = random.integer(1, 150);
+  c.n = random.integer(1, 150);
+  c.k = random.integer(0, 150);
+  (c.dimension == MP_RAGGED_M ? c.m : c.k) = random.integer(1, 400);
+  c.ends = many_groups(static_cast<int>(random.integer(1, 40)),
+                       c.dimension == MP_RAGGED_M ? c.m : c.k, random.bits());
+  c.op = kAllOps[random.integer(0, 3)];
+  const Types types = kAllTypes[random.integer(0, 8)];
+  c.ab = types.ab;
+  c.cd = types.cd;
+  c.beta = static_cast<float>(random.integer(-1, 1));
+  c.scale = random.integer(0, 1) == 0 ? 0.0f : 2.0f;
+  c.in_place = c.beta != 0.0f && random.integer(0, 1) == 0;
+  c.shared_b = c.dimension == MP_RAGGED_M && random.integer(0, 3) == 0;
+  c.pad = random.integer(0, 9);
+  c.multiple = random.integer(0, 1) == 0 ? 8 : 1;
+  c.offset = random.integer(0, 3) == 0 ? 1 : 0;
+  c.found_inf = random.integer(0, 1) == 0;
+  return c;
+}
+
 }  // namespace
+
+TEST_CASE("gemm ragged: generated problems", "[gemm]") {
+  Random random(11);
+  for (int i = 0; i < 30; ++i) check_ragged(random_case(random));
+}
 
 TEST_CASE("gemm ragged: every kernel, order and type", "[gemm]") {
   for (const mp_ragged_t dimension : kDimensions) {
