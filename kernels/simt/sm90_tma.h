@@ -30,8 +30,6 @@ struct TensorMapMatrix {
   const void *base;
   int32_t cols, rows;  ///< > 0
   int64_t row_bytes;   ///< from row to row: a multiple of 16, also if there is only one
-
-  bool operator==(const TensorMapMatrix &) const = default;
 };
 
 #if MP_ON_CUDA
