@@ -98,7 +98,7 @@ ProductShape product_shape(const ConvProblem &);
 /// Weights of a block's channels must fit into shared memory.
 constexpr int kMaxDepthwiseTaps = 128;
 
-/// Has classes of pixels, that is.
+/// The pixels of dx then belong to classes.
 inline bool is_strided_dgrad(const ConvProblem &p) {
   return p.op == MP_CONV_DGRAD && (p.shape.stride_h != 1 || p.shape.stride_w != 1);
 }
