@@ -17,14 +17,14 @@ namespace mp {
 // What selection looks at: shapes, types, layouts, and what an epilogue has to do.  Whether there are pointer
 // arrays matters, not what is in them; whether C is read, not its factor; of what is stored, how it is aligned.
 
-/// Any address with that alignment, up to 16 bytes; NULL stays NULL.
+/// An address that is aligned as the pointer is, up to 16 bytes; NULL stays NULL.
 inline void *alignment_of(const void *pointer) {
   constexpr uintptr_t kUnit = 16;
   if (pointer == nullptr) return nullptr;
   return reinterpret_cast<void *>(kUnit + reinterpret_cast<uintptr_t>(pointer) % kUnit);
 }
 
-/// An address that says that there is one.
+/// One address for all pointers that are not NULL.
 template <class T>
 T *presence_of(const T *pointer) {
   return pointer != nullptr ? reinterpret_cast<T *>(alignof(std::max_align_t)) : nullptr;
@@ -79,7 +79,7 @@ inline ConvProblem layout_of(const ConvProblem &p) {
   return {p.op, p.shape, p.dtype, nullptr, nullptr, layout_of(p.out)};
 }
 
-/// Not all of it: what differs between calls of one shape.
+/// Only what tells calls of one shape apart: a hash need not see everything.
 inline void mix_layout(Hash &hash, const Output &out) {
   const Epilogue &e = out.epilogue;
   uint64_t flags = static_cast<uint64_t>(e.activation) << 3 | static_cast<uint64_t>(out.dtype);

@@ -94,7 +94,7 @@ void log_slow_path(const Context &context, const char *function, const Reason &r
       "; further ones are not reported");
 }
 
-/// The same of what was found by best_gemm or best_conv, for reasons of the problem or else of the choice.
+/// The same after a choice: the reason is one of the problem, or else time that the choice loses.
 template <class Reason>
 void log_slow_choice(const Context &context, const char *function, const Output &out,
                      const GemmChoice &choice, size_t workspace_bytes, const Reason &of_problem) {

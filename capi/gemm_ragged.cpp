@@ -9,7 +9,7 @@ namespace {
 
 constexpr char kFunction[] = "mp_gemm_ragged";
 
-/// What the groups share has no stride: it lies behind each other.
+/// A matrix that the groups share has no stride: their parts of it follow one another.
 void require_no_stride(const Matrix &matrix, mp_ragged_t ragged) {
   MP_REQUIRE(matrix.stride == 0, MP_ERROR_INVALID_ARGUMENT, matrix.stride_name, " = ",
              matrix.stride, " must be 0 with ",

@@ -87,7 +87,7 @@ BatchedShape parse_batched(std::string_view line) {
     if (shape.count < 1 || shape.count > INT32_MAX)
       throw std::runtime_error("\"" + std::string(fields[1]) + "\" is out of range");
     if (form == BatchForm::kRagged && shape.gemm.op_a != MP_OP_N)
-      throw std::runtime_error("a ragged batch has the rows of A behind each other: NN or NT");
+      throw std::runtime_error("a ragged batch has the rows of A one after the other: NN or NT");
     shape.form = form;
     shape.gemm.is_wgrad = false;
     return shape;

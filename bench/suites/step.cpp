@@ -10,7 +10,7 @@
 #include "step_ops.h"
 #include "suite.h"
 #include "suites.h"
-#include "torch_adamw.h"
+#include "torch_step.h"
 
 namespace mpbench {
 namespace {
@@ -67,12 +67,12 @@ class StepBench {
   };
 
   Plan plan(const StepOp &op, const Layout &layout) const;
-  std::vector<TorchAdamW *> prepare_peers(const StepItem &item, int64_t sets);
+  std::vector<TorchStep *> prepare_peers(const StepItem &item, int64_t sets);
 
   const Options &options_;
   const Machine &machine_;
   Report &report_;
-  std::list<TorchAdamW> peers_;
+  std::list<TorchStep> peers_;
   Stopwatch stopwatch_;
   Pools pools_;
 };
@@ -118,16 +118,16 @@ void StepBench::measure(const StepItem &item) {
   }
   const Work work = make_rotating(op, machine_, pools_, layout, plan.sets);
   const Work copy = make_copy(machine_, plan.copy_bytes);
-  const std::vector<TorchAdamW *> peers = prepare_peers(item, plan.sets);
+  const std::vector<TorchStep *> peers = prepare_peers(item, plan.sets);
   std::function<void()> peer_turns;
   if (!peers.empty())
     peer_turns = [&] {
-      for (TorchAdamW *peer : peers) peer->take_turn();
+      for (TorchStep *peer : peers) peer->take_turn();
     };
   const std::vector<Timing> timings =
       stopwatch_.time({work, copy}, pace_of(options_, machine_), peer_turns);
   std::vector<PeerResult> results;
-  for (TorchAdamW *peer : peers)
+  for (TorchStep *peer : peers)
     if (const std::optional<PeerResult> result = peer->result()) results.push_back(*result);
   report_.add(StepRow{.op = op.name,
                       .layout = layout.name,
@@ -141,8 +141,8 @@ void StepBench::measure(const StepItem &item) {
 }
 
 /// After mpcore has taken its memory, so that a peer goes without rather than mpcore.
-std::vector<TorchAdamW *> StepBench::prepare_peers(const StepItem &item, int64_t sets) {
-  std::vector<TorchAdamW *> ready;
+std::vector<TorchStep *> StepBench::prepare_peers(const StepItem &item, int64_t sets) {
+  std::vector<TorchStep *> ready;
   if (!item.op.has_torch_peer || peers_.empty()) return ready;
   const int64_t tensors = sets * count_of(item.layout);
   if (tensors > kMaxPeerTensors) {
@@ -150,7 +150,7 @@ std::vector<TorchAdamW *> StepBench::prepare_peers(const StepItem &item, int64_t
                                          static_cast<long long>(tensors)));
     return ready;
   }
-  for (TorchAdamW &peer : peers_) {
+  for (TorchStep &peer : peers_) {
     const std::string reason = peer.prepare(item.layout);
     if (reason.empty())
       ready.push_back(&peer);
@@ -159,7 +159,7 @@ std::vector<TorchAdamW *> StepBench::prepare_peers(const StepItem &item, int64_t
                                       : item.label() + ", no peer") +
                        ": " + reason + ".");
   }
-  peers_.remove_if([](const TorchAdamW &peer) { return peer.absent(); });
+  peers_.remove_if([](const TorchStep &peer) { return peer.absent(); });
   return ready;
 }
 

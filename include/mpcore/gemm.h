@@ -211,7 +211,7 @@ MP_API mp_status_t mp_gemm_ragged_workspace_size(mp_context_t context, const mp_
  *      MP_RAGGED_K:  D_i = epilogue(alpha op(A)[:, k of i] op(B)[k of i, :] + beta C_i)
  *
  *  The host never reads the ends nor waits for them: the call can be captured into a CUDA graph, and a
- *  replay finds the ends that are there then.  What is launched depends on desc alone.
+ *  replay finds the ends that are there then.  What is launched does not depend on them.
  *
  *  @param desc  of all groups together: in the dimension that they share, m or k is the most that the
  *               ends may come to.  MP_RAGGED_M: op(A) is m x k, C and D are m x n; B_i = B + i stride_b,
@@ -230,7 +230,9 @@ MP_API mp_status_t mp_gemm_ragged_workspace_size(mp_context_t context, const mp_
  *
  *  Edge cases, alignment and accuracy as in mp_gemm; the order of a sum also depends on where in k its
  *  group begins.
- *  @source jax.lax.ragged_dot; torch._grouped_mm, whose offs are the ends. */
+ *  @source jax.lax.ragged_dot; torch._grouped_mm, whose offs are the ends.
+ *
+ *  @retval MP_ERROR_INVALID_ARGUMENT a stride that must be 0 is not; D_i that overlap */
 MP_API mp_status_t mp_gemm_ragged(mp_context_t context, const mp_gemm_desc_t *desc,
                                   mp_ragged_t ragged, const int32_t *ends, const void *A,
                                   const void *B, const void *C, void *D,

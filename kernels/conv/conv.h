@@ -24,39 +24,6 @@
 
 namespace mp::MP_TARGET {
 
-/// One direction of dgrad, height or width.
-struct DgradAxis {
-  int32_t extent;  ///< of dx
-  int32_t stride;
-  int32_t classes;  ///< the stride, but for those without a pixel
-  int32_t pad, dilation;
-  int32_t taps, tap_step;  ///< of the filter; from one tap of a class to its next
-};
-
-inline DgradAxis dgrad_axis(const ConvShape &s, bool height) {
-  const DgradDirection d = height ? dgrad_h(s) : dgrad_w(s);
-  return height ? DgradAxis{s.h, s.stride_h, d.classes, s.pad_top, s.dilation_h, s.r, d.tap_step}
-                : DgradAxis{s.w, s.stride_w, d.classes, s.pad_left, s.dilation_w, s.s, d.tap_step};
-}
-
-/// The pixels `residue`, residue + stride, residue + 2 stride... of one direction.
-struct DgradClass {
-  int32_t taps;  ///< that reach them
-  int32_t first_tap;
-  int32_t offset;  ///< of the first pixel's first tap, in dy
-
-  MP_HD DgradClass(const DgradAxis &axis, int32_t residue) : taps(0), first_tap(0), offset(0) {
-    for (int32_t tap = 0; tap < min_of(axis.tap_step, axis.taps); tap++) {
-      const int32_t reach = residue + axis.pad - tap * axis.dilation;
-      if (reach % axis.stride != 0) continue;
-      taps = ceil_div(axis.taps - tap, axis.tap_step);
-      first_tap = tap;
-      offset = reach / axis.stride;
-      return;
-    }
-  }
-};
-
 struct ConvArgs {
   Output out;  ///< the written tensor as one matrix
   mp_dtype_t dtype;

@@ -27,7 +27,7 @@ struct ChannelRun {
         valid(static_cast<int>(min_of<int64_t>(max_of<int64_t>(args.groups - first, 0), kVec))) {}
 };
 
-/// Where the channels are at one tap of a patch, and how many: none outside the image, wherever that is.
+/// Where the channels are at one tap of a patch, and how many of them: none at a tap outside the image.
 struct PixelRun {
   int64_t elem;
   int valid;
@@ -37,7 +37,7 @@ struct PixelRun {
     const int32_t down = tap_h * patches.step_h, right = tap_w * patches.step_w;
     const int64_t pixels = int64_t{down} * patches.width + right;  // from the origin
     elem = origin.offset + pixels * patches.channels + channels.first;
-    // What is negative is too large.
+    // A negative coordinate is too large when it is read as unsigned.
     const bool inside =
         static_cast<uint32_t>(origin.h + down) < static_cast<uint32_t>(patches.height) &&
         static_cast<uint32_t>(origin.w + right) < static_cast<uint32_t>(patches.width);
@@ -45,7 +45,7 @@ struct PixelRun {
   }
 };
 
-/// Their values, then zeros.
+/// The values of a run, then zeros.
 MP_DEVICE void load_pixel(float (&values)[kVec], const ConvArgs &args, const PixelRun &run) {
   load_run(values, args.dtype, in_gmem(args.image), run.valid > 0 ? run.elem : 0, run.valid);
 }
@@ -78,7 +78,7 @@ MP_DEVICE void stage_weights(const ConvArgs &args, const ConvProduct<op> &produc
 
 using Origins = PatchOrigin[kStrip];
 
-/// Any types, any alignment.
+/// For all types and alignments.
 MP_DEVICE void convolve_runs(const ConvArgs &args, const PatchMap &patches, const Origins &origins,
                              const ChannelRun &channels, const Weights &weights,
                              float (&acc)[kStrip][kVec]) {
@@ -97,13 +97,13 @@ MP_DEVICE void convolve_runs(const ConvArgs &args, const PatchMap &patches, cons
   }
 }
 
-/// What output i of a strip reads at a tap, output `from` has read at the tap before, if they are neighbours
-/// in a line and taps as far apart as they: in dgrad taps go backwards.
+/// Output i of a strip reads at a tap what output `from` has read at the tap before, if both are in one row of
+/// the image and as far apart as two taps.  In dgrad taps go backwards.
 template <mp_conv_op_t op>
 struct StripNeighbour {
   int i, from;
 
-  /// The n-th in an order in which none is overwritten that another output still wants.
+  /// The n-th output, in an order that overwrites no pixel before its neighbour has taken it.
   MP_DEVICE explicit StripNeighbour(int n)
       : i(op == MP_CONV_DGRAD ? kStrip - 1 - n : n), from(op == MP_CONV_DGRAD ? i - 1 : i + 1) {}
 
@@ -113,8 +113,8 @@ struct StripNeighbour {
   }
 };
 
-/// 16-bit types in whole aligned runs: as they lie in memory, so that a strip's loads do not wait for each
-/// other to be widened.
+/// For 16-bit types in whole aligned runs.  They are widened when all loads of the strip are under way; if each
+/// was widened at once, the next load would wait for it.
 template <mp_conv_op_t op, class T>
 MP_DEVICE void convolve_packed(const ConvArgs &args, const PatchMap &patches,
                                const Origins &origins, const ChannelRun &channels,

@@ -69,7 +69,7 @@ struct PixelClass {
   int32_t offset;      ///< where it reads, from the tap that the image's map begins with
 };
 
-/// Those with most taps first: what is long is not begun last.
+/// Sorted, those with the most taps first, so that no long sum begins last.
 struct PixelClasses {
   int32_t count;
   int32_t extent, stride;  ///< of dx

@@ -9,8 +9,8 @@
 
 namespace mp::MP_TARGET {
 
-/// The rows of a class's product are pixels of dx.  The grid of all classes is that of the largest, so
-/// some of its rows are none.
+/// The rows of a class's product are pixels of dx.  The grid of every class is that of the largest, so that
+/// some rows of the others are no pixels.
 ///
 /// im2col TMA brings a strip of what stands beside dx: its pixels are a stride apart.
 class ClassPixels : public DensePlacement {

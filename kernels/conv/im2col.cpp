@@ -1,7 +1,7 @@
 // See im2col.h.
 #include "kernels/conv/im2col.h"
 
-#include "kernels/conv/conv.h"
+#include <algorithm>
 
 namespace mp {
 
@@ -20,10 +20,10 @@ struct Direction {
 /// what lies dy_step before: the last tap of some class comes first.
 Direction dgrad_reach(const ConvShape &s, bool height) {
   const DgradDirection d = height ? dgrad_h(s) : dgrad_w(s);
-  const MP_TARGET::DgradAxis axis = MP_TARGET::dgrad_axis(s, height);
+  const DgradAxis axis = dgrad_axis(s, height);
   int32_t first = INT32_MAX, last = INT32_MIN;
   for (int32_t residue = 0; residue < d.classes; residue++) {
-    const MP_TARGET::DgradClass own(axis, residue);
+    const DgradClass own(axis, residue);
     if (own.taps == 0) continue;
     first = std::min(first, own.offset - (own.taps - 1) * d.dy_step);
     last = std::max(last, own.offset);

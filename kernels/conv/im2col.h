@@ -16,12 +16,12 @@ constexpr int32_t kMaxIm2colStride = 8;
 /// NULL if im2col TMA can read its image, or why it cannot: one clause.
 const char *why_no_im2col(const ConvProblem &);
 
-/// The product, whose a and b are none.  A strided dgrad is a batch: an item per class of pixels, as large
-/// as the largest.
+/// The product as a GEMM without operands.  A strided dgrad is a batch with an item for each class of pixels,
+/// all of them as large as the largest.
 GemmProblem im2col_gemm(const ConvProblem &);
 
-/// The image: x, or dy in dgrad.  Places of the filter are those pixels of the other side; classes of
-/// dgrad's have the same, and begin at different taps.
+/// The image is x, or dy in dgrad.  The filter stands at each pixel of the other tensor; all classes of a
+/// strided dgrad have the same places and begin at different taps.
 Im2colSpec im2col_spec(const ConvProblem &, int32_t pixels);
 
 }  // namespace mp

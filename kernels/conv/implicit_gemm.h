@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "kernels/conv/problem.h"
+#include "kernels/simt/compiler.h"
 
 namespace mp {
 
@@ -54,6 +55,39 @@ inline DgradDirection dgrad_w(const ConvShape &s) {
   return dgrad_direction(s.w, s.s, s.stride_w, s.dilation_w);
 }
 
+/// One direction of dgrad as launches have it, height or width.
+struct DgradAxis {
+  int32_t extent;  ///< of dx
+  int32_t stride;
+  int32_t classes;  ///< the stride, but for those without a pixel
+  int32_t pad, dilation;
+  int32_t taps, tap_step;  ///< of the filter; from one tap of a class to its next
+};
+
+inline DgradAxis dgrad_axis(const ConvShape &s, bool height) {
+  const DgradDirection d = height ? dgrad_h(s) : dgrad_w(s);
+  return height ? DgradAxis{s.h, s.stride_h, d.classes, s.pad_top, s.dilation_h, s.r, d.tap_step}
+                : DgradAxis{s.w, s.stride_w, d.classes, s.pad_left, s.dilation_w, s.s, d.tap_step};
+}
+
+/// The pixels `residue`, residue + stride, residue + 2 stride... of one direction.
+struct DgradClass {
+  int32_t taps;  ///< that reach them
+  int32_t first_tap;
+  int32_t offset;  ///< of the first pixel's first tap, in dy
+
+  MP_HD DgradClass(const DgradAxis &axis, int32_t residue) : taps(0), first_tap(0), offset(0) {
+    for (int32_t tap = 0; tap < axis.tap_step; tap++) {
+      const int32_t reach = residue + axis.pad - tap * axis.dilation;
+      if (reach % axis.stride != 0) continue;
+      taps = (axis.taps - tap + axis.tap_step - 1) / axis.tap_step;
+      first_tap = tap;
+      offset = reach / axis.stride;
+      return;
+    }
+  }
+};
+
 /// What one group, and in dgrad one class, multiplies; sizes of the largest.
 struct ProductShape {
   int64_t m, n, k;
@@ -64,7 +98,7 @@ ProductShape product_shape(const ConvProblem &);
 /// Weights of a block's channels must fit into shared memory.
 constexpr int kMaxDepthwiseTaps = 128;
 
-/// Has classes of pixels, that is.
+/// The pixels of dx then belong to classes.
 inline bool is_strided_dgrad(const ConvProblem &p) {
   return p.op == MP_CONV_DGRAD && (p.shape.stride_h != 1 || p.shape.stride_w != 1);
 }

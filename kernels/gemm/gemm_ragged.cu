@@ -21,7 +21,7 @@ struct RaggedTableArgs {
   uint32_t tiles_m, tiles_n;  ///< of each group; tiles_m with MP_RAGGED_K alone
 };
 
-/// A warp for 32 groups, each of which walks up to its own.
+/// Each warp walks over the groups up to its own 32, which it puts into the table.
 MP_KERNEL(kWarpSize, 1) fill_ragged_table(MP_PARAM(RaggedTableArgs) args) {
   wait_for_previous_kernel();
   const GemmProblem &p = args.gemm.problem;
@@ -35,7 +35,7 @@ MP_KERNEL(kWarpSize, 1) fill_ragged_table(MP_PARAM(RaggedTableArgs) args) {
   const RaggedGroup &group = warp.own();
   if (group.index >= p.out.batch_count) return;
 
-  // Of an empty group nothing is read, but a map of nothing there is not.
+  // Nothing is read of an empty group, but no tensor map is empty.
   const int32_t end = max_of(group.end, 1);
   const int32_t begin = group.begin < group.end ? group.begin : end;
   WgmmaProduct product{};
@@ -57,14 +57,14 @@ MP_KERNEL(kWarpSize, 1) fill_ragged_table(MP_PARAM(RaggedTableArgs) args) {
   put_wgmma_item(args.gemm, group.index, product);
 }
 
-/// Rows of tiles that groups of any sizes have at most: in each group that is not empty the last one may
-/// have a single row.
+/// The most rows of tiles that groups of any sizes have: the last one of each group that is not empty may hold
+/// a single row.
 uint32_t most_tiles_m(const Output &out, int tile_m) {
   const int64_t groups = min_of(out.batch_count, out.m);
   return static_cast<uint32_t>((out.m + groups * (tile_m - 1)) / tile_m);
 }
 
-/// `scheduler`: of tiles enough for any ends.
+/// `scheduler` counts tiles enough for any ends.
 void launch_ragged_wgmma(const Device &device, const RaggedProblem &problem,
                          const TileScheduler &scheduler, const GemmChoice &choice,
                          std::byte *workspace, mp_stream_t stream) {

@@ -14,7 +14,7 @@ struct GemmWork {
   int64_t batch_item;
   int slice;
 
-  /// There is no tile of that number, nor any behind it.
+  /// No tile has that number or a larger one.
   MP_DEVICE bool is_none() const { return m0 >= m_end; }
 };
 

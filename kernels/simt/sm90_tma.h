@@ -30,8 +30,6 @@ struct TensorMapMatrix {
   const void *base;
   int32_t cols, rows;  ///< > 0
   int64_t row_bytes;   ///< from row to row: a multiple of 16, also if there is only one
-
-  bool operator==(const TensorMapMatrix &) const = default;
 };
 
 #if MP_ON_CUDA
@@ -128,12 +126,9 @@ MP_DEVICE void async_proxy_fence() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/// By a thread that has written maps to gmem by ordinary stores: TMA may use them after
-/// tensor_map_acquire, in this kernel or a later one.  Does nothing in code for other architectures.
+/// The last step of the two functions below.
 MP_DEVICE void tensor_map_release() {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
-#endif
 }
 
 /// *gmem_dst = the map `from` with another base; `from` is no im2col map.  To be called by one thread.
@@ -183,7 +178,7 @@ MP_DEVICE void tensor_map_copy_with_matrix(TensorMap *gmem_dst, const TensorMap 
 }
 
 /// Must be called in every block that uses the map, after the barrier or the end of the kernel that
-/// orders the block after tensor_map_copy_with_base or tensor_map_release.
+/// orders the block after the thread that made it.
 MP_DEVICE void tensor_map_acquire(const TensorMap *gmem) {
   asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(gmem) : "memory");
 }
@@ -228,7 +223,6 @@ void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from, const
 void tensor_map_copy_with_matrix(TensorMap *gmem_dst, const TensorMap &from,
                                  const TensorMapMatrix &,
                                  source_location = source_location::current());
-inline void tensor_map_release() {}
 void tensor_map_acquire(const TensorMap *gmem, source_location = source_location::current());
 
 #endif

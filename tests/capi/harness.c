@@ -261,3 +261,21 @@ void check_epilogue(const struct subject *subject, int64_t cols) {
   check_fields(subject, fields, sizeof fields / sizeof *fields);
   check_struct_size(subject);
 }
+
+void check_scaling_epilogue(const struct subject *subject, const void *amax, mp_status_t of_amax) {
+  const struct field_case fields[] = {
+      EPILOGUE_FIELD(activation, i, MP_ACT_RELU, MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(activation, i, MP_ACT_DGELU, MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(bias, p, at(0), MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(bias_dtype, i, MP_FP16, MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(aux, p, at(0), MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(ld_aux, i, 16, MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(dbias, p, at(0), MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(amax, p, amax, of_amax),
+      EPILOGUE_FIELD(scale, p, at(2), MP_ERROR_MISALIGNED),
+      EPILOGUE_FIELD(found_inf, p, at(2), MP_ERROR_MISALIGNED),
+  };
+  check_fields(subject, fields, sizeof fields / sizeof *fields);
+  check_struct_size(subject);
+}

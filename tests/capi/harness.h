@@ -100,6 +100,9 @@ void check_fields(const struct subject *subject, const struct field_case *cases,
 /** The fields and the size of an epilogue with all that there is, for a D whose rows have `cols` elements. */
 void check_epilogue(const struct subject *subject, int64_t cols);
 
+/** The same of an epilogue in which scale and found_inf are all that the call takes; `amax` is one it refuses. */
+void check_scaling_epilogue(const struct subject *subject, const void *amax, mp_status_t of_amax);
+
 /** struct_size of 0, too small, with unknown zeros, with unknown bytes set, absurd. */
 void check_struct_size(const struct subject *subject);
 

@@ -6,8 +6,8 @@ namespace mp::MP_TARGET {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kBlocks =
-    512;  // several to an SM: the last ones of a kernel run beside the next kernel
+// Several to an SM: the last ones of a kernel run beside the next kernel.
+constexpr int kBlocks = 512;
 constexpr int kCount = kBlocks * kThreads;
 constexpr int kTurns = 24;
 

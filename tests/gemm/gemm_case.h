@@ -24,6 +24,16 @@ struct GemmCase : OutputCase {
   std::string stray;
 };
 
+/// Elements from row to row of a matrix of `cols` columns.
+inline int64_t leading_dimension(const GemmCase &c, int64_t cols) {
+  return (cols + c.pad + c.multiple - 1) / c.multiple * c.multiple;
+}
+
+/// A dense product with what every descriptor takes from the case.  `kernel`, "" for the library's choice,
+/// must live as long.
+mp_gemm_desc_t descriptor(const GemmCase &c, int64_t m, int64_t n, int64_t k,
+                          const std::string &kernel);
+
 /// Whatever differs from a default GemmCase.
 std::string to_string(const GemmCase &c);
 GemmCase parse_gemm_case(const std::string &line);

@@ -83,14 +83,7 @@ GroupRun::GroupRun(const GroupCase &c) : case_(c), scale_(1), found_inf_(1) {
 }
 
 mp_gemm_desc_t GroupRun::desc(const std::string &kernel) const {
-  const GemmCase &c = case_.common;
-  mp_gemm_desc_t desc = mp_gemm_desc_default(0, 0, 0, c.ab, c.cd);
-  desc.op_a = c.op[0] == 'N' ? MP_OP_N : MP_OP_T;
-  desc.op_b = c.op[1] == 'N' ? MP_OP_N : MP_OP_T;
-  desc.alpha = c.alpha;
-  desc.beta = c.beta;
-  desc.kernel = kernel.empty() ? nullptr : kernel.c_str();
-  return desc;
+  return descriptor(case_.common, 0, 0, 0, kernel);
 }
 
 std::vector<mp_gemm_group_item_t> GroupRun::items() const {

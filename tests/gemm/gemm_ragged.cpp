@@ -2,7 +2,11 @@
 #define MP_ENABLE_EXPERIMENTAL
 #include "gemm_ragged.h"
 
+#include <cstring>
 #include <limits>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
 
 #include "tests/support/kernels.h"
 
@@ -10,229 +14,197 @@ namespace mptest {
 
 namespace {
 
-constexpr double kUntouched = 77.0;
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-void fill_integers(Matrices &matrices, Random &random) {
-  for (double &value : matrices.values) value = static_cast<double>(random.integer(-3, 3));
-}
+/// In every type, and smaller than what is written, so that amax of all of D is that of its groups.
+constexpr double kUntouched = 0x1p-10;
+constexpr int64_t kLargest = 3;  // of the integers in A and B: no sum overflows fp16
 
 /// What the header says of ends: they neither fall nor leave the bound.
-std::vector<int64_t> clamped(const std::vector<int32_t> &ends, int64_t bound) {
-  std::vector<int64_t> clamped;
+std::vector<int64_t> clamped(const RaggedCase &c) {
+  std::vector<int64_t> ends;
   int64_t before = 0;
-  for (const int32_t end : ends)
-    clamped.push_back(before = std::clamp<int64_t>(end, before, bound));
-  return clamped;
+  for (const int32_t end : c.ends)
+    ends.push_back(before =
+                       std::clamp<int64_t>(end, before, c.dimension == MP_RAGGED_M ? c.m : c.k));
+  return ends;
 }
 
-std::string name_of(mp_dtype_t dtype) {
-  return mp_dtype_name(dtype);
-}
-
-bool same(double got, double wanted) {
-  return std::isnan(wanted) ? std::isnan(got) : got == wanted;
+void add_product(oracle::Sums &sums, const oracle::GemmInputs &in, int64_t item, int64_t item_b,
+                 int64_t i, int64_t p) {
+  for (int64_t j = 0; j < in.b.cols; ++j) {
+    const double product = in.a.at(0, i, p) * in.b.at(item_b, p, j);
+    sums.sum.at(item, i, j) += product;
+    sums.sum_abs.at(item, i, j) += std::fabs(product);
+  }
 }
 
 }  // namespace
 
 std::string to_string(const RaggedCase &c) {
-  std::string text = c.dimension == MP_RAGGED_M ? "ragged m" : "ragged k";
-  text +=
-      format(" %s %s to %s, %lld x %lld x %lld, alpha %g, beta %g, pad %lld, multiple %lld, ",
-             c.op.c_str(), name_of(c.types.ab).c_str(), name_of(c.types.cd).c_str(),
-             static_cast<long long>(c.m), static_cast<long long>(c.n), static_cast<long long>(c.k),
-             static_cast<double>(c.alpha), static_cast<double>(c.beta),
-             static_cast<long long>(c.pad), static_cast<long long>(c.multiple));
-  text += format("offset %lld, infinite %lld%s%s, ends", static_cast<long long>(c.offset),
-                 static_cast<long long>(c.infinite), c.in_place ? ", in place" : "",
-                 c.shared_b ? ", one B" : "");
-  for (const int32_t end : c.ends) text += " " + std::to_string(end);
-  return text;
+  std::string line = to_string(static_cast<const GemmCase &>(c));
+  line += c.dimension == MP_RAGGED_M ? " ragged=m" : " ragged=k";
+  if (c.infinite >= 0) line += " infinite=" + std::to_string(c.infinite);
+  for (size_t i = 0; i < c.ends.size(); ++i)
+    line += (i == 0 ? " ends=" : ",") + std::to_string(c.ends[i]);
+  return line;
 }
 
-RaggedRun::RaggedRun(const RaggedCase &c)
-    : case_(c), ends_(c.ends), scale_(1), found_inf_(1), amax_(1) {
-  scale_.upload({c.scale});
-  const bool by_m = c.dimension == MP_RAGGED_M;
-  const int64_t groups = group_count();
-  a_ = Matrices(1, c.m, c.k);
-  b_ = Matrices(by_m && !c.shared_b ? groups : 1, c.k, c.n);
-  c_ = Matrices(by_m ? 1 : groups, c.m, c.n);
-  before_ = Matrices(c_.count, c.m, c.n, kUntouched);
-  Random random(7);
-  for (Matrices *const matrices : {&a_, &b_, &c_}) fill_integers(*matrices, random);
-  if (c.in_place) before_ = c_;
-  for (int64_t i = 0; c.infinite >= 0 && i < (by_m ? c.k : c.m); ++i)
-    (by_m ? a_.at(0, c.infinite, i) : a_.at(0, i, c.infinite)) =
-        std::numeric_limits<double>::infinity();
+RaggedCase parse_ragged_case(const std::string &line) {
+  const size_t at = line.find(" ragged="), ends = line.find(" ends=");
+  if (at == std::string::npos || ends == std::string::npos)
+    throw std::invalid_argument("not a ragged case: " + line);
+  RaggedCase c;
+  static_cast<GemmCase &>(c) = parse_gemm_case(line.substr(0, at));
+  c.dimension = line.at(at + std::strlen(" ragged=")) == 'm' ? MP_RAGGED_M : MP_RAGGED_K;
+  const size_t infinite = line.find(" infinite=");
+  if (infinite != std::string::npos)
+    c.infinite = std::stoll(line.substr(infinite + std::strlen(" infinite=")));
+  std::istringstream list(line.substr(ends + std::strlen(" ends=")));
+  for (std::string end; std::getline(list, end, ',');) c.ends.push_back(std::stoi(end));
+  return c;
+}
+
+RaggedRun::RaggedRun(const RaggedCase &c) : OutputRun(c, c.n), case_(c), ends_(c.ends) {
+  fill_inputs();
   expect();
-
-  // What lies past the last end is NaN in memory.
-  const int64_t end = clamped(c.ends, by_m ? c.m : c.k).back();
-  for (int64_t i = by_m ? end : 0; i < c.m; ++i)
-    for (int64_t p = by_m ? 0 : end; p < c.k; ++p) a_.at(0, i, p) = kNan;
-  for (int64_t p = end; !by_m && p < c.k; ++p)
-    for (int64_t j = 0; j < c.n; ++j) b_.at(0, p, j) = kNan;
-
-  const auto place = [&](std::optional<DeviceMatrices> &to, mp_dtype_t dtype,
+  const auto place = [&](std::optional<DeviceMatrices> &to, Layout &layout_of, mp_dtype_t dtype,
                          const Matrices &from) {
-    const int64_t ld = (from.cols + c.pad + c.multiple - 1) / c.multiple * c.multiple;
-    const int64_t stride = from.count == 1 ? 0 : from.rows * ld + c.pad * c.multiple;
-    to.emplace(dtype, from.count, from.rows, from.cols, ld, stride, c.offset, kPoison);
+    layout_of = layout(from);
+    to.emplace(dtype, from.count, from.rows, from.cols, layout_of.ld, layout_of.stride, c.offset,
+               kPoison);
     to->upload(from);
   };
-  place(device_a_, c.types.ab, c.op[0] == 'N' ? a_ : transposed(a_));
-  place(device_b_, c.types.ab, c.op[1] == 'N' ? b_ : transposed(b_));
-  place(device_c_, c.types.cd, c_);
-  place(device_d_, c.types.cd, before_);
+  place(a_, layout_a_, c.ab, c.op[0] == 'N' ? inputs_.a : transposed(inputs_.a));
+  place(b_, layout_b_, c.ab, c.op[1] == 'N' ? inputs_.b : transposed(inputs_.b));
+  place(c_, layout_c_, c.cd, inputs_.c);
+  place_outputs(inputs_, before_, layout_c_, layout_c_, -1, -1);
 }
 
-void RaggedRun::set_ends(const std::vector<int32_t> &ends) {
-  case_.ends = ends;
-  ends_.upload(ends);
-  expect();
+RaggedRun::Layout RaggedRun::layout(const Matrices &matrices) const {
+  const int64_t ld = leading_dimension(case_, matrices.cols);
+  return {ld, matrices.count == 1 ? 0 : matrices.rows * ld + case_.pad * case_.multiple};
 }
 
-/// Sums of integers, exact in fp32 in any order, and one rounding.
+void RaggedRun::fill_inputs() {
+  const RaggedCase &c = case_;
+  const bool by_m = c.dimension == MP_RAGGED_M;
+  const auto groups = static_cast<int64_t>(c.ends.size());
+  Random random(static_cast<uint64_t>(c.seed));
+  inputs_.a = Matrices(1, c.m, c.k);
+  inputs_.b = Matrices(by_m && !c.shared_b ? groups : 1, c.k, c.n);
+  fill(inputs_.a.values, random, c.fill, kLargest, c.ab);
+  fill(inputs_.b.values, random, c.fill, kLargest, c.ab);
+  fill_epilogue_inputs(inputs_, random, Matrices(by_m ? 1 : groups, c.m, c.n));
+  before_ = c.in_place ? inputs_.c : Matrices(inputs_.c.count, c.m, c.n, kUntouched);
+
+  const int64_t end = clamped(c).back();
+  for (int64_t i = 0; i < c.m; ++i) {
+    for (int64_t p = 0; p < c.k; ++p) {
+      double &a = inputs_.a.at(0, i, p);
+      if ((by_m ? i : p) == c.infinite) a = std::numeric_limits<double>::infinity();
+      if ((by_m ? i : p) >= end) a = std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+  for (int64_t p = end; !by_m && p < c.k; ++p)
+    for (int64_t j = 0; j < c.n; ++j)
+      inputs_.b.at(0, p, j) = std::numeric_limits<double>::quiet_NaN();
+}
+
 void RaggedRun::expect() {
   const RaggedCase &c = case_;
   const bool by_m = c.dimension == MP_RAGGED_M;
-  const std::vector<int64_t> ends = clamped(c.ends, by_m ? c.m : c.k);
-  const double factor = static_cast<double>(c.alpha) * (c.scale != 0.0f ? c.scale : 1.0f);
-  expected_ = before_;
-  for (int64_t g = 0; g < group_count(); ++g) {
-    const int64_t begin = g > 0 ? ends[static_cast<size_t>(g - 1)] : 0;
-    const int64_t end = ends[static_cast<size_t>(g)];
-    const int64_t item = by_m ? 0 : g;
-    for (int64_t i = by_m ? begin : 0; i < (by_m ? end : c.m); ++i) {
-      for (int64_t j = 0; j < c.n; ++j) {
-        double sum = 0.0;
-        for (int64_t p = by_m ? 0 : begin; p < (by_m ? c.k : end); ++p)
-          sum += a_.at(0, i, p) * b_.at(by_m && !c.shared_b ? g : 0, p, j);
-        const double beside = c.beta != 0.0f ? c.beta * c_.at(item, i, j) : 0.0;
-        expected_.at(item, i, j) = round_to(c.types.cd, factor * sum + beside);
-      }
-    }
+  const Matrices zeros(before_.count, c.m, c.n);
+  oracle::Sums sums{zeros, zeros, c.k};
+  int64_t begin = 0, group = 0;
+  for (const int64_t end : clamped(c)) {
+    for (int64_t i = by_m ? begin : 0; i < (by_m ? end : c.m); ++i)
+      for (int64_t p = by_m ? 0 : begin; p < (by_m ? c.k : end); ++p)
+        add_product(sums, inputs_, by_m ? 0 : group, inputs_.b.count == 1 ? 0 : group, i, p);
+    begin = end;
+    group++;
   }
+  expected_ = oracle::apply_epilogue(sums, inputs_);
+  for (int64_t i = begin; by_m && i < c.m; ++i)
+    for (int64_t j = 0; j < c.n; ++j) expected_.y.at(0, i, j) = before_.at(0, i, j);
 }
 
 mp_gemm_desc_t RaggedRun::desc(const std::string &kernel) const {
-  const RaggedCase &c = case_;
-  mp_gemm_desc_t d = mp_gemm_desc_default(c.m, c.n, c.k, c.types.ab, c.types.cd);
-  const auto ld = [&](int64_t cols) {
-    return (cols + c.pad + c.multiple - 1) / c.multiple * c.multiple;
-  };
-  const auto stride = [&](int64_t rows, int64_t ld) { return rows * ld + c.pad * c.multiple; };
-  d.op_a = c.op[0] == 'N' ? MP_OP_N : MP_OP_T;
-  d.op_b = c.op[1] == 'N' ? MP_OP_N : MP_OP_T;
-  d.lda = ld(c.op[0] == 'N' ? c.k : c.m);
-  d.ldb = ld(c.op[1] == 'N' ? c.n : c.k);
-  d.ldc = d.ldd = ld(c.n);
-  if (c.dimension == MP_RAGGED_K)
-    d.stride_c = d.stride_d = stride(c.m, d.ldd);
-  else if (!c.shared_b)
-    d.stride_b = stride(c.op[1] == 'N' ? c.k : c.n, d.ldb);
-  d.batch_count = static_cast<int32_t>(group_count());
-  d.alpha = c.alpha;
-  d.beta = c.beta;
-  d.kernel = kernel.empty() ? nullptr : kernel.c_str();
+  const bool by_m = case_.dimension == MP_RAGGED_M;
+  mp_gemm_desc_t d = descriptor(case_, case_.m, case_.n, case_.k, kernel);
+  d.lda = layout_a_.ld;
+  d.ldb = layout_b_.ld;
+  d.ldc = d.ldd = layout_c_.ld;
+  d.stride_b = by_m ? layout_b_.stride : 0;
+  d.stride_c = d.stride_d = by_m ? 0 : layout_c_.stride;
+  d.batch_count = static_cast<int32_t>(case_.ends.size());
   return d;
 }
 
 std::vector<std::string> RaggedRun::kernels() const {
   mp_gemm_desc_t any = desc("");
-  any.stride_a = 8;  // mp_gemm's rules: a batch whose D lie apart
   any.batch_count = 1;
-  const std::vector<const char *> names = runnable_kernels(any);
-  return {names.begin(), names.end()};
+  std::vector<std::string> names;
+  for (const char *const name : runnable_kernels(any)) {
+    mp_gemm_desc_t named = desc("");
+    named.kernel = name;
+    size_t bytes;
+    if (mp_gemm_ragged_workspace_size(context(), &named, case_.dimension, &bytes) == MP_SUCCESS)
+      names.emplace_back(name);
+  }
+  return names;
 }
 
 size_t RaggedRun::workspace_bytes(const std::string &kernel) const {
   const mp_gemm_desc_t d = desc(kernel);
   size_t bytes = 0;
-  const mp_status_t status = mp_gemm_ragged_workspace_size(context(), &d, case_.dimension, &bytes);
-  return status == MP_SUCCESS ? bytes : 0;
+  require_ok(mp_gemm_ragged_workspace_size(context(), &d, case_.dimension, &bytes));
+  return bytes;
 }
 
-mp_status_t RaggedRun::launch(const std::string &kernel) {
-  return launch(kernel, workspace_bytes(kernel));
-}
-
-mp_status_t RaggedRun::launch(const std::string &kernel, size_t workspace_bytes) {
-  const RaggedCase &c = case_;
-  workspace_.emplace(static_cast<int64_t>(workspace_bytes));
-  device_d_->upload(before_);
-  found_inf_.upload({0.0f});
-  amax_.upload({0.0f});
-  mp_epilogue_t e = mp_epilogue_default();
-  if (c.scale != 0.0f) e.scale = scale_.data();
-  if (c.found_inf) e.found_inf = found_inf_.data();
-  if (c.amax) e.amax = amax_.data();
-  const bool has_options = c.scale != 0.0f || c.found_inf || c.amax;
+mp_status_t RaggedRun::call(const std::string &kernel, const mp_epilogue_t *epilogue,
+                            void *workspace, size_t workspace_bytes) {
   const mp_gemm_desc_t d = desc(kernel);
-  const void *const beside = c.in_place ? device_d_->data() : device_c_->data();
-  const mp_status_t status =
-      mp_gemm_ragged(context(), &d, c.dimension, ends_.data(), device_a_->data(), device_b_->data(),
-                     c.beta != 0.0f ? beside : nullptr, device_d_->data(),
-                     has_options ? &e : nullptr, workspace_->data(), workspace_bytes, kStream);
-  if (status == MP_SUCCESS) require_ok(mp_stream_sync(context(), kStream));
-  return status;
+  return mp_gemm_ragged(context(), &d, case_.dimension, ends_.data(), a_->data(), b_->data(),
+                        (case_.in_place ? *d_ : *c_).data(), d_->data(), epilogue, workspace,
+                        workspace_bytes, kStream);
 }
 
-std::string RaggedRun::verify_d(const Matrices &expected) const {
-  const Matrices got = device_d_->download();
-  for (int64_t item = 0; item < got.count; ++item)
-    for (int64_t i = 0; i < got.rows; ++i)
-      for (int64_t j = 0; j < got.cols; ++j)
-        if (!same(got.at(item, i, j), expected.at(item, i, j)))
-          return format("D_%lld(%lld, %lld) = %g, expected %g", static_cast<long long>(item),
-                        static_cast<long long>(i), static_cast<long long>(j), got.at(item, i, j),
-                        expected.at(item, i, j));
-  return device_d_->damage() + device_c_->damage() + workspace_->guard_damage();
-}
-
-std::string RaggedRun::verify() const {
-  const std::string damage = verify_d(expected_);
-  if (!damage.empty()) return damage;
-  double largest = 0.0;
-  for (size_t i = 0; i < expected_.values.size(); ++i) {
-    // Where D was not written, nothing was measured.
-    const double value = std::fabs(expected_.values[i]);
-    if (value == kUntouched && before_.values[i] == kUntouched) continue;
-    largest = std::isnan(largest) || value <= largest ? largest : value;
+void RaggedRun::replay(const std::string &kernel, const std::vector<std::vector<int32_t>> &lists) {
+  const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(workspace_bytes(kernel)));
+  std::vector<std::unique_ptr<DeviceBuffer<int32_t>>> sources;
+  for (const std::vector<int32_t> &list : lists)
+    sources.push_back(std::make_unique<DeviceBuffer<int32_t>>(list));
+  launched_kernel_ = kernel;
+  reset_outputs();
+  for (const auto &source : sources) {
+    require_ok(mp_memcpy(context(), ends_.data(), source->data(),
+                         static_cast<size_t>(source->size()) * sizeof(int32_t), kStream));
+    require_ok(call(kernel, nullptr, workspace.data(), static_cast<size_t>(workspace.size())));
   }
-  if (case_.found_inf && (found_inf_.download()[0] != 0.0f) == std::isfinite(largest))
-    return format("found_inf = %g", static_cast<double>(found_inf_.download()[0]));
-  if (case_.amax && !same(amax_.download()[0], largest))
-    return format("amax = %g, expected %g", static_cast<double>(amax_.download()[0]), largest);
-  return "";
+  require_ok(mp_stream_sync(context(), kStream));
+  case_.ends = lists.back();
+  expect();
 }
 
-std::string RaggedRun::verify_untouched() const {
-  return verify_d(before_);
+std::vector<uint8_t> RaggedRun::input_bits() const {
+  std::vector<uint8_t> bits = a_->download_bits();
+  for (const auto &more : {b_->download_bits(), c_->download_bits()})
+    bits.insert(bits.end(), more.begin(), more.end());
+  return bits;
 }
 
-std::vector<uint8_t> RaggedRun::output_bits() const {
-  return device_d_->download_bits();
+std::string RaggedRun::repro() const {
+  RaggedCase launched = case_;
+  launched.kernel = launched_kernel_;
+  return "MP_REPRO=\"" + to_string(launched) + "\" mptests \"[repro-ragged]\"";
 }
 
 std::vector<std::string> check_ragged(const RaggedCase &c) {
   RaggedRun run(c);
-  std::vector<std::string> ran;
-  std::vector<std::string> kernels = run.kernels();
-  kernels.push_back("");
-  for (const std::string &kernel : kernels) {
-    const std::string what = to_string(c) + ", kernel " + kernel;
-    const mp_status_t status = run.launch(kernel);
-    if (status == MP_ERROR_UNSUPPORTED && !kernel.empty()) {
-      expect_none(run.verify_untouched(), what);
-    } else {
-      expect_none(status == MP_SUCCESS ? run.verify() : mp_last_error(), what);
-      ran.push_back(kernel);
-    }
-  }
-  return ran;
+  const std::vector<std::string> kernels = run.kernels();
+  for (const std::string &kernel : kernels)
+    check_launch(run, kernel, c.offset != 0 ? Misaligned::kYes : Misaligned::kNo);
+  check_launch(run, "", Misaligned::kNo);
+  return kernels;
 }
 
 }  // namespace mptest

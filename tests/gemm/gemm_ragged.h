@@ -1,67 +1,59 @@
-// mp_gemm_ragged on the device: operands between guard zones, the sums of each group in fp64, and the check of
-// all that may and may not have been written.
+// mp_gemm_ragged: a case as plain data that prints as one line, and its run on the device: an OutputRun, whose
+// expected D is made of the sums of each group.
+//
+//   MP_REPRO="m=230 n=40 k=24 op=TN ab=fp16 ... ragged=m ends=1,1,70" mptests "[repro-ragged]"
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "tests/support/output_case.h"
-#include "tests/support/testing.h"
+#include "gemm_case.h"
+#include "tests/support/output_run.h"
 
 namespace mptest {
 
-struct RaggedCase {
+struct RaggedCase : GemmCase {  ///< without batch and special; shared_b with MP_RAGGED_M alone
   mp_ragged_t dimension = MP_RAGGED_M;
-  std::string op = "NN";
-  Types types = kAllTypes[0];
-  int64_t m = 1, n = 1, k = 1;
   std::vector<int32_t> ends;  ///< as they are given: perhaps bad
-  float alpha = 1.0f, beta = 0.0f;
-  float scale = 0.0f;     ///< 0 = no pointer
-  bool in_place = false;  ///< C is D
-  bool shared_b = false;  ///< MP_RAGGED_M: stride_b = 0
-  int64_t pad = 0;        ///< elements behind each row, which is then as long as a multiple of ...
-  int64_t multiple = 8;   ///< ... this
-  int64_t offset = 0;     ///< elements by which all operands miss 256 bytes
-  bool found_inf = false, amax = false;
-  int64_t infinite = -1;  ///< row of A (MP_RAGGED_M) or element of k that holds an infinity
+  int64_t infinite = -1;      ///< row of A (MP_RAGGED_M) or element of k that holds an infinity
 };
 
 std::string to_string(const RaggedCase &c);
+RaggedCase parse_ragged_case(const std::string &line);
 
-class RaggedRun {
+class RaggedRun : public OutputRun {
  public:
+  /// What lies past the last end is NaN in A and B, and D must keep what it held there.
   explicit RaggedRun(const RaggedCase &c);
 
-  /// All that may run it; some decline.
-  std::vector<std::string> kernels() const;
-  size_t workspace_bytes(const std::string &kernel) const;
-  mp_status_t launch(const std::string &kernel);
-  mp_status_t launch(const std::string &kernel, size_t workspace_bytes);
-  std::string verify() const;
-  std::string verify_untouched() const;
-  std::vector<uint8_t> output_bits() const;
+  std::vector<std::string> kernels() const override;
+  size_t workspace_bytes(const std::string &kernel) const override;
+  std::string repro() const override;
 
-  /// Other ends for the launches that follow; as many.
-  void set_ends(const std::vector<int32_t> &ends);
+  /// Calls for one list of ends after the other, with one workspace and nothing between them but what writes the
+  /// ends: so a CUDA graph is replayed.  verify() is then about the last list.
+  void replay(const std::string &kernel, const std::vector<std::vector<int32_t>> &lists);
 
  private:
-  int64_t group_count() const { return static_cast<int64_t>(case_.ends.size()); }
   mp_gemm_desc_t desc(const std::string &kernel) const;
+  mp_status_t call(const std::string &kernel, const mp_epilogue_t *epilogue, void *workspace,
+                   size_t workspace_bytes) override;
+  std::vector<uint8_t> input_bits() const override;
+
+  Layout layout(const Matrices &matrices) const;
+  void fill_inputs();
   void expect();
-  std::string verify_d(const Matrices &expected) const;
 
   RaggedCase case_;
-  Matrices a_, b_, c_;          ///< op() has been applied
-  Matrices before_, expected_;  ///< D; what is not to be written as it was before
-  std::optional<DeviceMatrices> device_a_, device_b_, device_c_, device_d_;
+  oracle::GemmInputs inputs_;
+  Matrices before_;  ///< D
+  std::optional<DeviceMatrices> a_, b_, c_;
+  Layout layout_a_, layout_b_, layout_c_;  ///< D has that of C
   DeviceBuffer<int32_t> ends_;
-  DeviceBuffer<float> scale_, found_inf_, amax_;
-  std::optional<DeviceBuffer<uint8_t>> workspace_;
 };
 
-/// Every kernel by name, and the one that the library chooses.  Returns the names of those that ran.
+/// Every kernel that can run the case, and the library's choice.  Returns their names.
 std::vector<std::string> check_ragged(const RaggedCase &c);
 
 }  // namespace mptest

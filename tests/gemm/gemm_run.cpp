@@ -23,8 +23,7 @@ void thin_out(Matrices &a, int64_t period) {
 }  // namespace
 
 GemmRun::Layout GemmRun::layout(int64_t rows, int64_t cols, int64_t more_padding) const {
-  const int64_t at_least = cols + case_.pad + more_padding;
-  const int64_t ld = (at_least + case_.multiple - 1) / case_.multiple * case_.multiple;
+  const int64_t ld = leading_dimension(case_, cols + more_padding);
   const int64_t room = case_.pad + (case_.stray.empty() ? 0 : 1);
   return {ld, case_.batch == 1 ? 0 : rows * ld + room * case_.multiple};
 }
@@ -113,11 +112,7 @@ void GemmRun::upload_pointers() {
 
 mp_gemm_desc_t GemmRun::desc(const std::string &kernel) const {
   const GemmCase &c = case_;
-  mp_gemm_desc_t desc = mp_gemm_desc_default(c.m, c.n, c.k, c.ab, c.cd);
-  desc.op_a = c.op[0] == 'N' ? MP_OP_N : MP_OP_T;
-  desc.op_b = c.op[1] == 'N' ? MP_OP_N : MP_OP_T;
-  desc.alpha = c.alpha;
-  desc.beta = c.beta;
+  mp_gemm_desc_t desc = descriptor(c, c.m, c.n, c.k, kernel);
   desc.batch_count = static_cast<int32_t>(c.batch);
   desc.lda = layout_a_.ld;
   desc.ldb = layout_b_.ld;
@@ -127,7 +122,6 @@ mp_gemm_desc_t GemmRun::desc(const std::string &kernel) const {
   desc.stride_b = c.shared_b || c.pointers ? 0 : layout_b_.stride;
   desc.stride_c = c.pointers ? 0 : layout_c_.stride;
   desc.stride_d = c.pointers ? 0 : layout_d_.stride;
-  desc.kernel = kernel.empty() ? nullptr : kernel.c_str();
   return desc;
 }
 

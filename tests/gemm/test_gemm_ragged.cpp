@@ -1,6 +1,7 @@
 // mp_gemm_ragged: groups whose sizes the device alone knows.  RaggedRun checks every element of D, guard zones
 // around it, and that NaNs past the last end matter to nothing.
 #include <algorithm>
+#include <cstdlib>
 
 #include "gemm_ragged.h"
 
@@ -20,16 +21,16 @@ RaggedCase make_case(mp_ragged_t dimension, int64_t bound, const std::vector<int
   c.k = dimension == MP_RAGGED_M ? 24 : bound;
   c.ends = ends;
   c.op = op;
-  c.types = types;
+  c.ab = types.ab;
+  c.cd = types.cd;
   return c;
 }
 
 /// One element, none, many tiles, starts that are aligned to nothing.
 const std::vector<int32_t> kUneven = {1, 1, 70, 70, 75, 210, 211, 211};
 
-bool has(const std::vector<std::string> &ran, const std::string &family) {
-  return std::any_of(ran.begin(), ran.end(),
-                     [&](const std::string &kernel) { return kernel.rfind(family, 0) == 0; });
+bool is_wgmma(const std::string &kernel) {
+  return kernel.starts_with("wgmma");
 }
 
 std::vector<int32_t> many_groups(int count, int64_t bound, uint64_t seed) {
@@ -40,7 +41,36 @@ std::vector<int32_t> many_groups(int count, int64_t bound, uint64_t seed) {
   return ends;
 }
 
+RaggedCase random_case(Random &random) {
+  RaggedCase c;
+  c.dimension = random.integer(0, 1) == 0 ? MP_RAGGED_M : MP_RAGGED_K;
+  c.m = random.integer(1, 150);
+  c.n = random.integer(1, 150);
+  c.k = random.integer(0, 150);
+  (c.dimension == MP_RAGGED_M ? c.m : c.k) = random.integer(1, 400);
+  c.ends = many_groups(static_cast<int>(random.integer(1, 40)),
+                       c.dimension == MP_RAGGED_M ? c.m : c.k, random.bits());
+  c.op = kAllOps[random.integer(0, 3)];
+  const Types types = kAllTypes[random.integer(0, 8)];
+  c.ab = types.ab;
+  c.cd = types.cd;
+  c.beta = static_cast<float>(random.integer(-1, 1));
+  c.scale = random.integer(0, 1) == 0 ? 0.0f : 2.0f;
+  c.in_place = c.beta != 0.0f && random.integer(0, 1) == 0;
+  c.shared_b = c.dimension == MP_RAGGED_M && random.integer(0, 3) == 0;
+  c.pad = random.integer(0, 9);
+  c.multiple = random.integer(0, 1) == 0 ? 8 : 1;
+  c.offset = random.integer(0, 3) == 0 ? 1 : 0;
+  c.found_inf = random.integer(0, 1) == 0;
+  return c;
+}
+
 }  // namespace
+
+TEST_CASE("gemm ragged: generated problems", "[gemm]") {
+  Random random(11);
+  for (int i = 0; i < 30; ++i) check_ragged(random_case(random));
+}
 
 TEST_CASE("gemm ragged: every kernel, order and type", "[gemm]") {
   for (const mp_ragged_t dimension : kDimensions) {
@@ -48,9 +78,9 @@ TEST_CASE("gemm ragged: every kernel, order and type", "[gemm]") {
       for (const char *const op : {"NN", "NT", "TN", "TT"}) {
         RaggedCase c = make_case(dimension, 230, kUneven, op, types);
         const std::vector<std::string> ran = check_ragged(c);
-        CHECK(has(ran, "simt"));
+        CHECK(std::count(ran.begin(), ran.end(), "simt_64x64x16") == 1);
         const bool has_wgmma = device_info().arch == 90 && types.ab != MP_FP32;
-        if (has_wgmma) CHECK(has(ran, "wgmma"));
+        CHECK(std::any_of(ran.begin(), ran.end(), is_wgmma) == has_wgmma);
         c.beta = -2.0f;
         c.alpha = 2.0f;
         check_ragged(c);
@@ -143,7 +173,10 @@ TEST_CASE("gemm ragged: operands that miss 16-byte alignment", "[gemm][strict]")
     for (const Types &types : kOneOfEach) {
       RaggedCase c = make_case(dimension, 100, {5, 60, 99}, "NN", types);
       c.offset = 1;
-      CHECK_FALSE(has(check_ragged(c), "wgmma"));
+      check_ragged(c);
+      RaggedRun run(c);
+      for (const std::string &kernel : run.kernels())
+        CHECK((run.launch(kernel) == MP_ERROR_UNSUPPORTED) == is_wgmma(kernel));
     }
   }
 }
@@ -174,13 +207,26 @@ TEST_CASE("gemm ragged: an infinity stays in its group, found_inf and amax see w
   }
 }
 
-TEST_CASE("gemm ragged: other ends at the next run of the same call", "[gemm][strict]") {
+TEST_CASE("gemm ragged: a call that is repeated finds the ends that are there then",
+          "[gemm][strict]") {
   for (const mp_ragged_t dimension : kDimensions) {
-    RaggedRun run(make_case(dimension, 130, {130, 130, 130}));
-    for (const std::vector<int32_t> &ends : {std::vector<int32_t>{0, 7, 130}, {64, 128, 129}}) {
-      run.set_ends(ends);
-      require_ok(run.launch(""));
-      expect_none(run.verify(), "other ends");
+    for (const Types &types : kOneOfEach) {
+      RaggedRun run(make_case(dimension, 130, {130, 130, 130, 130}, "TN", types));
+      for (const std::string &kernel : run.kernels()) {
+        run.replay(kernel, {{0, 7, 7, 130}, {130, 130, 130, 130}, {64, 128, 129, 130}});
+        expect_none(run.verify(), run.repro());
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm ragged: reals are within bounds, and have the same bits twice", "[gemm]") {
+  for (const mp_ragged_t dimension : kDimensions) {
+    for (const Types &types : kOneOfEach) {
+      RaggedCase c = make_case(dimension, 230, kUneven, "NT", types);
+      c.fill = Fill::kReal;
+      RaggedRun run(c);
+      for (const std::string &kernel : run.kernels()) check_same_bits(run, kernel);
     }
   }
 }
@@ -189,9 +235,27 @@ TEST_CASE("gemm ragged: the library makes do with the workspace there is", "[gem
   for (const mp_ragged_t dimension : kDimensions) {
     RaggedRun run(make_case(dimension, 130, {3, 90, 128}));
     const size_t wanted = run.workspace_bytes("");
-    for (const size_t bytes : {size_t{0}, wanted / 2, wanted, wanted + 4096}) {
-      require_ok(run.launch("", bytes));
-      expect_none(run.verify(), format("workspace of %zu bytes", bytes));
-    }
+    for (const size_t bytes : {size_t{0}, wanted / 2, wanted, wanted + 4096})
+      check_launch(run, "", bytes);
   }
+}
+
+TEST_CASE("gemm ragged: a case prints as a line that reads back as the same case",
+          "[gemm][strict]") {
+  RaggedCase c = make_case(MP_RAGGED_K, 90, {1, -5, 90}, "TN", {MP_BF16, MP_FP32});
+  c.beta = -2.0f;
+  c.infinite = 7;
+  const std::string line = to_string(c);
+  CHECK(line == "m=72 n=40 k=90 op=TN ab=bf16 cd=fp32 beta=-2 ragged=k infinite=7 ends=1,-5,90");
+  CHECK(to_string(parse_ragged_case(line)) == line);
+  CHECK_THROWS(parse_ragged_case("m=1 ragged=m"));
+  CHECK_THROWS(parse_ragged_case("m=1 ends=1"));
+}
+
+TEST_CASE("gemm ragged: the case in MP_REPRO", "[.repro-ragged]") {
+  const char *const line = std::getenv("MP_REPRO");
+  REQUIRE(line != nullptr);
+  const RaggedCase c = parse_ragged_case(line);
+  RaggedRun run(c);
+  check_launch(run, c.kernel, Misaligned::kNo);
 }

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from codegen import assembled, cubin, injected
+from codegen import assembled, cubin, injected, peers
 from codegen.occupancy import SMS, occupancy
 
 
@@ -225,25 +225,31 @@ def test_early_launch_gate(report):
 
 
 def test_peers(report):
-    """Beside CUTLASS's 128x256: 48 instructions for 4 HGMMA."""
+    """Beside the peers of 128x256, as many as peers.json has of them."""
+    toolkit, libraries, loops = peers.read()
+    beside = [peer for peer in loops if (peer["tile"], peer["ops"]) == ([128, 256], "NT")]
+    heaviest = max((peer for peer in beside if peer["schedule"] == "cooperative"), key=peers.per_product)
+    most = int(4 * peers.MORE * peers.per_product(heaviest))
     tile = "NS_9WgmmaTileILi128ELi256ELi4ELb0EEE"
     name = f"_ZN2mp4cuda10gemm_wgmmaINS0_4halfEL5mp_op0ELS3_1E{tile}EEvNS0_9WgmmaArgsE"
-    loop = lambda others: ("HGMMA",) * 4 + ("other",) * others  # noqa: E731
-    base = injected.Injected(name, arch="90a", instructions={"UTMALDG": 1}, main_loop=loop(44))
+    loop = lambda length: ("HGMMA",) * 4 + ("other",) * (length - 5)  # noqa: E731  and a branch
+    base = injected.Injected(name, arch="90a", instructions={"UTMALDG": 1}, main_loop=loop(most))
     changed = lambda **values: [dataclasses.replace(base, **values)]  # noqa: E731
-    report.gate("a loop like CUTLASS's", changed(), 0)
+    report.gate("a tenth more", changed(), 0, toolkit=toolkit)
     text = report.run("--peers")
-    lines = [line.split() for line in text.splitlines() if line.startswith("128x256 NT")]
-    assert [line[2:] for line in lines] == [["mpcore", "cooperative", "49", "4", "12.2"],
-                                            ["CUTLASS", "cooperative", "48", "4", "12.0"],
-                                            ["DeepGEMM", "cooperative", "85", "8", "10.6"]]
-    assert "CUTLASS: 4.7.0" in text and "| `256x128 TN` | CUTLASS |" in report.run("--peers", "--markdown")
-    report.gate("a tenth more", changed(main_loop=loop(47)), 0)
-    report.gate("more than a tenth more", changed(main_loop=loop(48)), 1,
-                "has 13.2 instructions of its main loop for each HGMMA, CUTLASS's has 12.0")
-    report.gate("another compiler's", changed(main_loop=loop(48)), 0, toolkit="12.4.131")
+    ours = {"library": "mpcore", "schedule": "cooperative", "instructions": most, "products": 4}
+    lines = [line.split()[2:] for line in text.splitlines() if line.startswith("128x256 NT")]
+    assert lines == [[one["library"], one["schedule"], str(one["instructions"]), str(one["products"]),
+                      f"{peers.per_product(one):.1f}"] for one in [ours, *beside]]
+    assert all(f"{library}: {what}." in text for library, what in libraries.items())
+    assert "| `256x128 TN` | CUTLASS |" in report.run("--peers", "--markdown")
+    heavier = loop(most + 1)
+    report.gate("more than a tenth more", changed(main_loop=heavier), 1,
+                f"of its main loop for each HGMMA, {heaviest['library']}'s has {peers.per_product(heaviest):.1f}",
+                toolkit=toolkit)
+    report.gate("another compiler's", changed(main_loop=heavier), 0, toolkit="12.4.131")
     other = name.replace("Li128ELi256", "Li192ELi256")
-    report.gate("a tile that nobody else has", changed(mangled=other, main_loop=loop(48)), 0)
+    report.gate("a tile that nobody else has", changed(mangled=other, main_loop=heavier), 0, toolkit=toolkit)
 
 
 def test_generic_gate(report):

@@ -4,27 +4,27 @@ import json
 import types
 
 import pytest
-import torch_adamw
+import torch_step
 import torch_stub
 
-APEX, TE = torch_adamw.ApexAdam, torch_adamw.TransformerEngineAdam
+APEX, TE = torch_step.ApexAdam, torch_step.TransformerEngineAdam
 
 
 def answers(kind, *commands, torch=None):
     out = io.StringIO()
-    torch_adamw.serve(torch or torch_stub.torch(), types.SimpleNamespace(type="cuda"), kind, commands, out)
+    torch_step.serve(torch or torch_stub.torch(), types.SimpleNamespace(type="cuda"), kind, commands, out)
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
 def test_layouts():
-    named = torch_adamw.parse_layout("x100=2500x100")
+    named = torch_step.parse_layout("x100=2500x100")
     assert named == ("x100", [2500] * 100), "the peer reads equal tensors"
-    mixed = torch_adamw.parse_layout("resnet50=9408,64x2,4096")
+    mixed = torch_step.parse_layout("resnet50=9408,64x2,4096")
     assert mixed == ("resnet50", [9408, 64, 64, 4096]), "the peer reads unequal tensors"
 
 
 def test_torch():
-    assert answers(torch_adamw.AdamW, "prepare a=4,2", "turn", "turn", "result")[-1] == {
+    assert answers(torch_step.AdamW, "prepare a=4,2", "turn", "turn", "result")[-1] == {
         "peer": "torch 2.0.stub, eager", "batches": 2, "median_us": 125.0, "q1_us": 125.0, "q3_us": 125.0}  # 4 of 0.5 ms
 
 
@@ -40,7 +40,7 @@ def peer(request, monkeypatch):
 
 def test_fused_adam(peer, monkeypatch):
     kind, optimizer = peer
-    monkeypatch.setattr(torch_adamw.importlib.metadata, "version", lambda package: f"1.2 of {package}")
+    monkeypatch.setattr(torch_step.importlib.metadata, "version", lambda package: f"1.2 of {package}")
     prepared, turned, result = answers(kind, "prepare a=4,2x3", "turn", "result")
     assert prepared == turned == {}
     assert result["peer"] == f"{kind.NAME} 1.2 of {kind.PACKAGE}, torch 2.0.stub, eager"
@@ -60,7 +60,7 @@ def test_skipped_steps_have_no_figure(peer, monkeypatch):
 
 @pytest.mark.parametrize("kind", [APEX, TE])
 def test_absent(kind, monkeypatch):
-    monkeypatch.setitem(torch_adamw.sys.modules, kind.MODULE.split(".")[0], None)
+    monkeypatch.setitem(torch_step.sys.modules, kind.MODULE.split(".")[0], None)
     (answer,) = answers(kind, "prepare a=4")
     assert answer["absent"] and answer["error"].startswith(f"{kind.NAME} cannot be used (")
 

@@ -1,4 +1,4 @@
-"""As much of PyTorch, Apex and Transformer Engine as bench/suites/torch_adamw.py asks for, without arithmetic: the
+"""As much of PyTorch, Apex and Transformer Engine as bench/suites/torch_step.py asks for, without arithmetic: the
 optimizers have the signatures of the real ones and note what they were given."""
 import contextlib
 import sys

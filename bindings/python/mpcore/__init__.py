@@ -15,7 +15,8 @@ from ._library import Error, check, lib
 from .arrays import View, view
 from .context import Context, DeviceArray
 from .convolution import Conv2d
-from .groups import Matrices, gemm_batched, gemm_grouped, gemm_grouped_workspace_size, gemm_ragged, gemm_ragged_workspace_size
+from .groups import (Matrices, gemm_batched, gemm_grouped, gemm_grouped_workspace_size, gemm_ragged,
+                     gemm_ragged_workspace_size)
 from .layers import BatchNorm, Pool2d, nchw_to_nhwc, nhwc_to_nchw, softmax_xent
 from .training import (Optimizer, Reports, Scaler, TensorList, clip_factor, masters_to_model, nccl_comm,
                        scale_step)
@@ -23,7 +24,8 @@ from .training import (Optimizer, Reports, Scaler, TensorList, clip_factor, mast
 __all__ = ["BatchNorm", "Context", "Conv2d", "DeviceArray", "Error", "Matrices", "Optimizer", "Pool2d", "Reports",
            "Scaler", "TensorList", "View", "build_info", "check", "clip_factor", "gemm", "gemm_batched", "gemm_grouped",
            "gemm_grouped_workspace_size", "gemm_kernels", "gemm_ragged", "gemm_ragged_workspace_size",
-           "gemm_workspace_size", "lib", "masters_to_model", "nccl_comm", "nchw_to_nhwc", "nhwc_to_nchw", "scale_step", "softmax_xent", "version", "view"]
+           "gemm_workspace_size", "lib", "masters_to_model", "nccl_comm", "nchw_to_nhwc", "nhwc_to_nchw",
+           "scale_step", "softmax_xent", "version", "view"]
 
 
 def build_info() -> str:

@@ -1516,7 +1516,7 @@ FUNCTIONS = {
     #     MP_RAGGED_K:  D_i = epilogue(alpha op(A)[:, k of i] op(B)[k of i, :] + beta C_i)
     #
     # The host never reads the ends nor waits for them: the call can be captured into a CUDA graph, and a
-    # replay finds the ends that are there then.  What is launched depends on desc alone.
+    # replay finds the ends that are there then.  What is launched does not depend on them.
     #
     # @param desc  of all groups together: in the dimension that they share, m or k is the most that the
     #              ends may come to.  MP_RAGGED_M: op(A) is m x k, C and D are m x n; B_i = B + i stride_b,
@@ -1536,6 +1536,8 @@ FUNCTIONS = {
     # Edge cases, alignment and accuracy as in mp_gemm; the order of a sum also depends on where in k its
     # group begins.
     # Source: jax.lax.ragged_dot; torch._grouped_mm, whose offs are the ends.
+    #
+    # @retval MP_ERROR_INVALID_ARGUMENT a stride that must be 0 is not; D_i that overlap
     "mp_gemm_ragged": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_uint32, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(mp_epilogue_t), c_void_p, c_size_t, c_void_p],
         'context, desc, ragged, ends, A, B, C, D, epilogue, workspace, workspace_bytes, stream'),
     # Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype_out = dtype.

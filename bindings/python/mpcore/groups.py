@@ -122,16 +122,7 @@ def _ragged(context: Context, a: Any, b: Any, out: Any, c: Any) -> tuple:
     if dimensions not in ((2, 3, 2), (2, 2, 3)):
         raise ValueError(f"a, b and out have {dimensions} dimensions, not (2, 3, 2) or (2, 2, 3)")
     ragged, groups = (_sys.MP_RAGGED_M, vb.shape[0]) if dimensions[1] == 3 else (_sys.MP_RAGGED_K, vd.shape[0])
-    (m, k), n = va.shape, vb.shape[-1]
-    if vb.shape[-2] != k:
-        raise ValueError(f"b has {vb.shape[-2]} rows, a {k} columns")
-    if va.dtype != vb.dtype:
-        raise TypeError(f"a has elements of {va.dtype}, b of {vb.dtype}")
-    for name, got in (("out", vd), ("c", vc)):
-        if got.shape[-2:] != (m, n) or got.shape != vd.shape:
-            raise ValueError(f"{name} has the shape {got.shape}, not {vd.shape[:-2] + (m, n)}")
-        if got.dtype != vd.dtype:
-            raise TypeError(f"{name} has elements of {got.dtype}, not {vd.dtype}")
+    m, n, k = _sizes(va, vb, vd, vc, "")
     desc = _sys.mp_gemm_desc_default(m, n, k, va.mp_dtype, vd.mp_dtype)
     desc.batch_count = groups
     desc.op_a, desc.lda = matrix(va, "a")
@@ -178,14 +169,15 @@ def _group(context: Context, products: Sequence[Sequence[Any]], alpha: float, be
 
 
 def _sizes(a: View, b: View, out: View, c: View, where: str) -> Tuple[int, int, int]:
-    (m, k), n = a.shape, b.shape[1]
-    if b.shape[0] != k:
-        raise ValueError(f"{where}b has {b.shape[0]} rows, {where}a {k} columns")
+    (m, k), n = a.shape, b.shape[-1]
+    if b.shape[-2] != k:
+        raise ValueError(f"{where}b has {b.shape[-2]} rows, {where}a {k} columns")
     if a.dtype != b.dtype:
         raise TypeError(f"{where}a has elements of {a.dtype}, {where}b of {b.dtype}")
+    shape = out.shape[:-2] + (m, n)
     for name, got in (("out", out), ("c", c)):
-        if got.shape != (m, n):
-            raise ValueError(f"{where}{name} has the shape {got.shape}, not {(m, n)}")
+        if got.shape != shape:
+            raise ValueError(f"{where}{name} has the shape {got.shape}, not {shape}")
         if got.dtype != out.dtype:
             raise TypeError(f"{where}{name} has elements of {got.dtype}, not {out.dtype}")
     return m, n, k

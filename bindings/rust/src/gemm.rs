@@ -6,7 +6,7 @@ use crate::epilogue::{operand, workspace_of, Epilogue, Operand};
 use crate::error::{check, Error, Result};
 use crate::kernels::{self, KernelInfo};
 use crate::sys;
-use std::ffi::CString;
+use std::ffi::{c_void, CString};
 use std::ptr;
 
 /// D = epilogue(alpha op(A) op(B) + beta C): say what differs from a plain product, then
@@ -197,11 +197,39 @@ impl<'a> Gemm<'a> {
         A::Element: Float,
         D::Element: Float,
     {
+        let call = self.checked("gemm", a, b, d)?;
+        // SAFETY: every pointer belongs to this context and has, as was seen above, at least the elements
+        // that the call reads or writes; `self` keeps them borrowed, and device memory freed later waits
+        // for the kernel.
+        check(unsafe {
+            sys::mp_gemm(
+                self.context.as_raw(),
+                &call.desc,
+                call.a,
+                call.b,
+                call.c,
+                call.d,
+                &call.epilogue,
+                call.workspace,
+                call.bytes,
+                self.stream.0,
+            )
+        })
+    }
+
+    /// The arguments of `call`, each of which belongs to the context and is large enough.
+    pub(crate) fn checked<A, B, D>(&self, call: &str, a: &A, b: &B, d: &D) -> Result<Checked>
+    where
+        A: Data,
+        B: Data<Element = A::Element>,
+        D: Data,
+        A::Element: Float,
+        D::Element: Float,
+    {
         let (a, b, d) = (operand(a), operand(b), operand(d));
         let c = self.c.unwrap_or(d);
         let mut desc = self.desc;
         self.complete(&mut desc, a.dtype, d.dtype);
-        let call = "gemm";
         let (of_a, of_b, of_d) = extents(&desc);
         for (name, operand, needed) in
             [("a", a, of_a), ("b", b, of_b), ("d", d, of_d), ("c", c, of_d)]
@@ -209,27 +237,12 @@ impl<'a> Gemm<'a> {
             operand.check(self.context, call, name, needed)?;
         }
         if c.dtype != d.dtype {
-            return Err(Error::invalid("gemm: c has not the type of d".to_string()));
+            return Err(Error::invalid(format!("{call}: c has not the type of d")));
         }
         let epilogue = self.epilogue.raw(self.context, call, desc.n.into(), of_d, d.dtype)?;
         let (workspace, bytes) = workspace_of(self.context, call, self.workspace.as_ref())?;
-        // SAFETY: every pointer belongs to this context and has, as was seen above, at least the elements
-        // that the call reads or writes; `self` keeps them borrowed, and device memory freed later waits
-        // for the kernel.
-        check(unsafe {
-            sys::mp_gemm(
-                self.context.as_raw(),
-                &desc,
-                a.pointer,
-                b.pointer,
-                c.pointer,
-                d.pointer,
-                &epilogue,
-                workspace,
-                bytes,
-                self.stream.0,
-            )
-        })
+        let (a, b, c, d) = (a.pointer, b.pointer, c.pointer, d.pointer);
+        Ok(Checked { desc, a, b, c, d, epilogue, workspace, bytes })
     }
 
     pub(crate) fn complete(&self, desc: &mut sys::mp_gemm_desc_t, ab: Dtype, cd: Dtype) {
@@ -243,6 +256,18 @@ impl<'a> Gemm<'a> {
         }
         desc.kernel = self.kernel.as_ref().map_or(ptr::null(), |name| name.as_ptr());
     }
+}
+
+/// What `Gemm::checked` found; the name in `desc` is the product's.
+pub(crate) struct Checked {
+    pub(crate) desc: sys::mp_gemm_desc_t,
+    pub(crate) a: *mut c_void,
+    pub(crate) b: *mut c_void,
+    pub(crate) c: *mut c_void,
+    pub(crate) d: *mut c_void,
+    pub(crate) epilogue: sys::mp_epilogue_t,
+    pub(crate) workspace: *mut c_void,
+    pub(crate) bytes: usize,
 }
 
 /// Elements from the first of A, of B and of D to behind the last.

@@ -1,6 +1,6 @@
 //! Many products in one call.
 
-use crate::context::{Context, Data, DeviceBuffer, Float, View};
+use crate::context::{at_least, Context, Data, DeviceBuffer, Float, View};
 use crate::enums::{Dtype, Op, Ragged};
 use crate::epilogue::{operand, workspace_of, OutputOptions};
 use crate::error::{check, Error, Result};
@@ -89,9 +89,7 @@ impl<'a> Gemm<'a> {
             )
         })
     }
-}
 
-impl<'a> Gemm<'a> {
     /// Enqueues products of groups whose sizes only the device knows: group i has what lies from
     /// ends\[i - 1\] (from 0) to ends\[i\] in the dimension that they share.  Their number, and how far apart
     /// the matrices are that each has for itself, is said by `batch`: B for `Ragged::M`, C and D for
@@ -105,44 +103,24 @@ impl<'a> Gemm<'a> {
         A::Element: Float,
         D::Element: Float,
     {
-        let call = "gemm_ragged";
-        let (a, b, d) = (operand(a), operand(b), operand(d));
-        let c = self.c.unwrap_or(d);
-        let mut desc = self.desc;
-        self.complete(&mut desc, a.dtype, d.dtype);
-        let (of_a, of_b, of_d) = extents(&desc);
-        for (name, operand, needed) in
-            [("a", a, of_a), ("b", b, of_b), ("d", d, of_d), ("c", c, of_d)]
-        {
-            operand.check(self.context, call, name, needed)?;
-        }
-        if c.dtype != d.dtype {
-            return Err(Error::invalid(format!("{call}: c has not the type of d")));
-        }
+        let call = self.checked("gemm_ragged", a, b, d)?;
         let ends = ends.view();
-        self.context.owns(call, "ends", &ends)?;
-        if (ends.len as i64) < i64::from(desc.batch_count) {
-            return Err(Error::invalid(format!(
-                "{call}: ends has {} elements, {} are needed",
-                ends.len, desc.batch_count
-            )));
-        }
-        let epilogue = self.epilogue.raw(self.context, call, desc.n.into(), of_d, d.dtype)?;
-        let (workspace, bytes) = workspace_of(self.context, call, self.workspace.as_ref())?;
+        self.context.owns("gemm_ragged", "ends", &ends)?;
+        at_least("gemm_ragged", "ends", ends.len, call.desc.batch_count.into())?;
         // SAFETY: as in `run`; whatever the ends are, the library stays within the sizes of the descriptor.
         check(unsafe {
             sys::mp_gemm_ragged(
                 self.context.as_raw(),
-                &desc,
+                &call.desc,
                 ragged as u32,
                 ends.pointer,
-                a.pointer,
-                b.pointer,
-                c.pointer,
-                d.pointer,
-                &epilogue,
-                workspace,
-                bytes,
+                call.a,
+                call.b,
+                call.c,
+                call.d,
+                &call.epilogue,
+                call.workspace,
+                call.bytes,
                 self.stream.0,
             )
         })

@@ -1463,7 +1463,7 @@ extern "C" {
     ///
     /// ```
     /// The host never reads the ends nor waits for them: the call can be captured into a CUDA graph, and a
-    /// replay finds the ends that are there then.  What is launched depends on desc alone.
+    /// replay finds the ends that are there then.  What is launched does not depend on them.
     ///
     /// @param desc  of all groups together: in the dimension that they share, m or k is the most that the
     /// ```text
@@ -1491,6 +1491,8 @@ extern "C" {
     /// Edge cases, alignment and accuracy as in mp\_gemm; the order of a sum also depends on where in k its
     /// group begins.
     /// Source: jax.lax.ragged\_dot; torch.\_grouped\_mm, whose offs are the ends.
+    ///
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT a stride that must be 0 is not; D\_i that overlap
     pub fn mp_gemm_ragged(context: mp_context_t, desc: *const mp_gemm_desc_t, ragged: mp_ragged_t, ends: *const i32, A: *const c_void, B: *const c_void, C: *const c_void, D: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype\_out = dtype.

@@ -176,7 +176,7 @@ class Timer:
         except RuntimeError as error:
             if isinstance(error, self.torch.cuda.OutOfMemoryError):
                 raise
-            print(f"torch_adamw.py: not captured: {error}", file=sys.stderr)
+            print(f"torch_step.py: not captured: {error}", file=sys.stderr)
             self.steps = None  # frees the memory
             self.steps = self.make_steps()
             return "eager"
@@ -265,9 +265,9 @@ def main():
     try:
         import torch
     except ImportError:
-        sys.exit("torch_adamw.py: PyTorch is not importable.")
+        sys.exit("torch_step.py: PyTorch is not importable.")
     if not torch.cuda.is_available():
-        sys.exit("torch_adamw.py: PyTorch sees no CUDA device.")
+        sys.exit("torch_step.py: PyTorch sees no CUDA device.")
     device = torch.device("cuda", arguments.device)
     torch.cuda.set_device(device)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")

@@ -1,5 +1,5 @@
 // A fused AdamW of PyTorch, Apex or Transformer Engine with GradScaler as a peer of mp_scale_step.
-// torch_adamw.py runs it, in a process of its own; it is told when a batch is due, so that it takes turns with
+// torch_step.py runs it, in a process of its own; it is told when a batch is due, so that it takes turns with
 // mpcore.
 #pragma once
 
@@ -13,10 +13,10 @@
 
 namespace mpbench {
 
-class TorchAdamW {
+class TorchStep {
  public:
-  /// Of the scripts under `home`; `step`: torch, apex or te.
-  TorchAdamW(const std::string &home, int ordinal, const std::string &step);
+  /// Of the scripts under `home`; `step`, whose it is: torch, apex or te.
+  TorchStep(const std::string &home, int ordinal, const std::string &step);
 
   /// Makes the data and warms up.
   /// @return empty, or why there is no such peer

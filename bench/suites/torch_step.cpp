@@ -1,4 +1,4 @@
-#include "torch_adamw.h"
+#include "torch_step.h"
 
 #include <cstdlib>
 
@@ -21,21 +21,21 @@ double number(const std::string &line, const std::string &key) {
 
 }  // namespace
 
-TorchAdamW::TorchAdamW(const std::string &home, int ordinal, const std::string &step)
-    : python_({"python3", home + "/suites/torch_adamw.py", "--device", std::to_string(ordinal),
+TorchStep::TorchStep(const std::string &home, int ordinal, const std::string &step)
+    : python_({"python3", home + "/suites/torch_step.py", "--device", std::to_string(ordinal),
                "--step", step}) {}
 
-std::string TorchAdamW::prepare(const Layout &layout) {
+std::string TorchStep::prepare(const Layout &layout) {
   const std::string answer = python_.ask("prepare " + layout.command_line_text());
   absent_ = answer.empty() || field(answer, "absent") == "true";
   return answer.empty() ? "PyTorch could not be timed" : field(answer, "error");
 }
 
-void TorchAdamW::take_turn() {
+void TorchStep::take_turn() {
   (void)python_.ask("turn");
 }
 
-std::optional<PeerResult> TorchAdamW::result() {
+std::optional<PeerResult> TorchStep::result() {
   const std::string answer = python_.ask("result");
   if (number(answer, "median_us") <= 0.0) return std::nullopt;
   return PeerResult{.name = field(answer, "peer"),
