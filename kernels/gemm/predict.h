@@ -27,7 +27,7 @@ struct GemmLoad {
   double waves;       ///< tiles of the busiest SM, one after the other
   double slice_k;     ///< of k in each, in 1024 elements
   bool is_paired;     ///< in clusters of two
-  double unaligned;   ///< share of the operands' elements that wmma kernels copy one by one
+  double lone_elems;  ///< in 2^20: that a tile loads one by one for 1024 of k
   double l2_mb;       ///< operands read by all tiles
   double dram_mb;     ///< the matrices, once
   double partial_mb;  ///< partial sums, for each time that all of them are written or read
