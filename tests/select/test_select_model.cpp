@@ -176,6 +176,21 @@ TEST_CASE("model: a split is chosen where tiles are few and k is long, and only 
   }
 }
 
+TEST_CASE("model: copies cost their launches and their bytes, and then all rows are aligned") {
+  Fixture f;
+  f.a100_class.launch_us = 3;
+  f.a100_class.copy_us_per_mb = 1000;
+  f.a100_class.lone_us = 100;
+  f.of("wmma_256x128x32_s3") = {.tile_us = 2, .k_us = 10};
+  mp::GemmProblem p = problem(256, 128, 1024);
+  p.b.ld += 4;
+  const double a_us = 3 + 1000 * 256 * 1024 * 2e-6, b_us = 3 + 1000 * 128 * 1024 * 2e-6;
+  CHECK(f.on_a100("wmma_256x128x32_s3_copied", p) == Approx(3 + 2 + 10 + b_us));
+  p.a.ld += 4;
+  CHECK(f.on_a100("wmma_256x128x32_s3_copied", p) == Approx(3 + 2 + 10 + a_us + b_us));
+  CHECK(f.on_a100("wmma_256x128x32_s3", p) == Approx(3 + 2 + 10 + 100 * 384. / 1024));
+}
+
 TEST_CASE("model: the built-in table has constants for whatever can run") {
   Random random(3);
   for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_device()}) {

@@ -148,6 +148,7 @@ class Work {
 
   /// Elements of a column of k that are loaded one by one.
   double one_by_one() const {
+    if (choice_.reads_copies) return 0;
     const auto count = [](const mp::Operand &x, int64_t extent, int tile) {
       return (x.ld | x.stride) % 8 == 0 ? 0 : double(std::min<int64_t>(extent, tile));
     };
@@ -206,9 +207,9 @@ class Work {
            peak_.clock;
   }
 
-  /// Of the operands that TMA cannot read where they are: a launch each, which reads and writes them.
+  /// Of the operands whose rows are not aligned: a launch each, which reads and writes them.
   double copies_us() const {
-    if (kernel_.family != mp::GemmFamily::wgmma) return 0;
+    if (!choice_.reads_copies) return 0;
     const auto us = [&](const mp::Operand &x, int64_t extent) {
       if ((x.ld | x.stride) % 8 == 0) return 0.0;
       const double items = x.stride == 0 ? 1 : p_.out.batch_count;
