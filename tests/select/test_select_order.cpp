@@ -439,7 +439,8 @@ TEST_CASE("order injected: tables with a mistake are found") {
         "sm_90 wgmma_128x128x64_s6 0.2 3.7\nsm_90 wgmma_64x128x64_s8 0.5 5.9",
         "sm_75 simt_128x16x16 0.6 84\nsm_75 simt_64x64x16 1.2 54",
         "sm_90 wgmma_256x128x64_s4 1.3 1.11 c2=1.01", "sm_80 dram_us_per_mb=6",
-        "sm_90 patch_us=2050", "sm_90 op_us=73", "sm_90 strip_us=340"}) {
+        "sm_90 patch_us=2050", "sm_90 op_us=73", "sm_90 strip_us=340", "sm_75 lone_us=44",
+        "sm_80 lone_us=1900", "sm_75 copy_us_per_mb=74"}) {
     CAPTURE(lines);
     CHECK(!tally_of(with_lines(lines)).offenders.empty());
   }
