@@ -73,8 +73,11 @@ std::vector<GemmChoice> ranked_choices(const Context &context, const mp_gemm_des
 void run(const Context &context, const char *function, const GemmProblem &problem, bool aligned,
          const char *kernel, const Workspace &workspace, mp_stream_t stream) {
   const GemmChoice choice = choose(problem, context, aligned, kernel, workspace.bytes);
-  log_slow_choice(context, function, problem.out, choice, workspace.bytes,
-                  [&] { return slow_path_reason(problem, context.device, aligned); });
+  log_slow_choice(context, function, problem.out, choice, workspace.bytes, [&] {
+    return copies_are_cheap(problem, choice, context.device, gemm_tuning())
+               ? std::string()
+               : slow_path_reason(problem, context.device, aligned);
+  });
   log_choice(context, function, problem, choice);
   context.backend.gemm(context.device, problem, choice, workspace, stream);
 }

@@ -51,9 +51,21 @@ class TuningFit {
  private:
   enum class Bound { sm, l2, dram };
 
-  // Unknowns: those of the class first, then five for each kernel.
-  enum ClassUnknown { kLaunch, kDram, kL2, kPartial, kSum, kPair, kPatch, kBeside, kClassUnknowns };
-  enum KernelUnknown { kStart, kTile, kK, kKPaired, kKUnaligned, kKernelUnknowns };
+  // Unknowns: those of the class first, then four for each kernel.
+  enum ClassUnknown {
+    kLaunch,
+    kDram,
+    kL2,
+    kPartial,
+    kSum,
+    kCopy,
+    kPair,
+    kPatch,
+    kBeside,
+    kLone,
+    kClassUnknowns
+  };
+  enum KernelUnknown { kStart, kTile, kK, kKPaired, kKernelUnknowns };
   static constexpr Eigen::Index kUnknowns =
       kClassUnknowns + Eigen::Index{mp::kNumGemmTiles} * kKernelUnknowns;
 
@@ -91,7 +103,7 @@ class TuningFit {
 
   /// Of the busiest SM alone.
   static double sm_us(const Sample &sample, mp::ClassTuning tuning) {
-    tuning.launch_us = tuning.partial_us_per_mb = tuning.sum_us_per_mb = 0;
+    tuning.launch_us = tuning.partial_us_per_mb = tuning.sum_us_per_mb = tuning.copy_us_per_mb = 0;
     tuning.l2_us_per_mb = tuning.dram_us_per_mb = 0;
     return predicted(sample, tuning);
   }
@@ -158,6 +170,7 @@ class TuningFit {
     a[kLaunch] = load.launches;
     a[kPartial] = load.partial_mb;
     a[kSum] = load.sum_mb;
+    a[kCopy] = load.copied_mb;
     if (bound == Bound::dram) a[kDram] = load.dram_mb;
     if (given_.dram_us_per_mb > 0) a[kDram] += load.behind_mb;
     if (bound == Bound::l2) a[kL2] = load.l2_mb;
@@ -166,8 +179,8 @@ class TuningFit {
       const mp::SmTime time = sm_time(sample, tuning);
       a[unknown(*sample.kernel, kTile)] = time.mains;
       const double k = time.mains * load.slice_k;
-      a[unknown(*sample.kernel, load.is_paired ? kKPaired : kK)] = k * (1 - load.unaligned);
-      a[unknown(*sample.kernel, kKUnaligned)] = k * load.unaligned;
+      a[unknown(*sample.kernel, load.is_paired ? kKPaired : kK)] = k;
+      a[kLone] = k * load.lone_elems;
       a[kPair] = time.exits * load.exit.pair_elems;
       a[kPatch] = time.exits * load.exit.patch_elems;
       a[kBeside] = time.exits * load.exit.beside_mb;
@@ -187,23 +200,20 @@ class TuningFit {
     set(tuning.l2_us_per_mb, kL2);
     set(tuning.partial_us_per_mb, kPartial);
     set(tuning.sum_us_per_mb, kSum);
+    set(tuning.copy_us_per_mb, kCopy);
     set(tuning.pair_us, kPair);
     set(tuning.patch_us, kPatch);
     set(tuning.beside_us_per_mb, kBeside);
-    std::vector<double> slowdowns;
+    set(tuning.lone_us, kLone);
     for (const mp::GemmKernel &kernel : mp::gemm_kernels()) {
       mp::KernelTuning &constants = tuning.of(kernel);
       set(constants.start_us, unknown(kernel, kStart));
       set(constants.tile_us, unknown(kernel, kTile));
       set(constants.k_us, unknown(kernel, kK));
       const double paired = x[unknown(kernel, kKPaired)];
-      const double unaligned = x[unknown(kernel, kKUnaligned)];
       if (constants.k_us > 0 && paired > 0) constants.c2 = paired / constants.k_us;
-      if (constants.k_us > 0 && unaligned > 0) slowdowns.push_back(unaligned / constants.k_us);
     }
-    // One for all kernels, and not below 1: aligned rows are what the kernels were made for.
     tuning.estimated = 0;
-    if (!slowdowns.empty()) tuning.unaligned = std::max(1.0, median(slowdowns));
     return tuning;
   }
 
@@ -226,9 +236,10 @@ double rounded(double value) {
 mp::ClassTuning fit_tuning(const std::vector<Sample> &samples, const mp::ClassTuning &given) {
   if (samples.empty()) return given;
   mp::ClassTuning tuning = TuningFit(samples, given).best();
-  for (double *value : {&tuning.launch_us, &tuning.dram_us_per_mb, &tuning.l2_us_per_mb,
-                        &tuning.partial_us_per_mb, &tuning.sum_us_per_mb, &tuning.pair_us,
-                        &tuning.patch_us, &tuning.beside_us_per_mb, &tuning.unaligned})
+  for (double *value :
+       {&tuning.launch_us, &tuning.dram_us_per_mb, &tuning.l2_us_per_mb, &tuning.partial_us_per_mb,
+        &tuning.sum_us_per_mb, &tuning.copy_us_per_mb, &tuning.pair_us, &tuning.patch_us,
+        &tuning.beside_us_per_mb, &tuning.lone_us})
     *value = rounded(*value);
   for (mp::KernelTuning &kernel : tuning.kernels)
     for (double *value : {&kernel.start_us, &kernel.tile_us, &kernel.k_us, &kernel.c2})

@@ -34,11 +34,15 @@ std::vector<double> least_cpu_times(const std::vector<mpbench::Work> &works) {
   return least;
 }
 
-const mp::GemmVariant &variant_named(const std::string &name) {
-  for (const mp::GemmVariant &variant : mp::gemm_variants())
-    if (name == variant.name) return variant;
-  throw std::runtime_error("the library has a kernel " + name +
-                           " that this mptune was not built with");
+mp::GemmChoice choice_named(const std::string &name, const mp::GemmProblem &problem,
+                            const mp::Device &device) {
+  mp::GemmChoice choice;
+  const char *why = nullptr;
+  if (mp::find_gemm(problem, device, mp::builtin_gemm_tuning(), kAligned, name.c_str(), &choice,
+                    &why))
+    return choice;
+  throw std::runtime_error("the library runs a kernel " + name + ", which to this mptune " +
+                           (why != nullptr ? why : "is unknown"));
 }
 
 mp::Device device_of(const mpbench::Machine &machine) {
@@ -61,10 +65,8 @@ mp_gemm_desc_t desc_of(const mpbench::Shape &shape) {
 Run run_of(const mpbench::Shape &shape, const mp::Device &device, const std::string &kernel,
            double us) {
   const mp::GemmProblem problem = mp::gemm_problem(desc_of(shape));
-  const mp::GemmVariant &variant = variant_named(kernel);
-  const mp::GemmCounter counter(*variant.kernel, variant.cluster, problem, device,
-                                mp::has_vector_rows(problem));
-  return {kernel, {variant.kernel, counter.load(variant.split_k), us}};
+  const mp::GemmChoice choice = choice_named(kernel, problem, device);
+  return {kernel, {choice.kernel, load_of(choice, problem, device), us}};
 }
 
 Origin origin_of(const mpbench::Machine &machine) {

@@ -22,7 +22,7 @@ struct Measured {
   std::vector<Run> runs;  ///< the library's choice first
 };
 
-/// @throws std::runtime_error where mptune does not know the kernel.
+/// @throws std::runtime_error where mptune does not know the kernel, or not that it runs this.
 Run run_of(const mpbench::Shape &shape, const mp::Device &device, const std::string &kernel,
            double us);
 

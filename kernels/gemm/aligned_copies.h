@@ -1,5 +1,5 @@
-// Copies of A and B for the kernels of Hopper, whose TMA reads rows only where they begin at multiples of 16 bytes.  Pure:
-// selection prices them and asks for their workspace, the launch makes them.
+// Copies of A and B whose rows begin at multiples of 16 bytes: TMA reads no others, and WMMA kernels load others element
+// by element.  Pure: selection prices them and asks for their workspace, the launch makes them.
 #pragma once
 
 #include "kernels/gemm/problem.h"
@@ -17,6 +17,7 @@ struct AlignedCopy {
 struct AlignedCopies {
   AlignedCopy a, b;
   size_t bytes() const { return a.bytes + b.bytes; }
+  double mb() const { return static_cast<double>(bytes()) * 1e-6; }
   int launches() const { return (a.bytes != 0) + (b.bytes != 0); }
 };
 

@@ -1,4 +1,4 @@
-// Copies of A and B with rows that TMA can read (aligned_copies.h).
+// Copies of A and B with aligned rows (aligned_copies.h).
 #include "kernels/gemm/aligned_copies.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/simt/vector.h"

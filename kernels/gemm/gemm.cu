@@ -40,33 +40,21 @@ void launch_wmma(const GemmChoice &choice, const Device &device, const GemmArgs 
 
 namespace {
 
-/// Of operands that TMA cannot read where they are: copies, and the product of these.
-void multiply_by_wgmma(const Device &device, const GemmProblem &problem, const GemmChoice &choice,
-                       const StripSums &sums, void *workspace, mp_stream_t stream) {
-  const AlignedCopies copies = aligned_copies(problem);
-  const GemmProblem copied = launch_aligned_copies(device, problem, copies, workspace, stream);
-  GemmArgs args = make_gemm_args(copied, choice, device);
-  args.strip_sums = sums;
-  launch_wgmma(choice, device, args, static_cast<std::byte *>(workspace) + copies.bytes(), stream);
-}
-
-}  // namespace
-
-void gemm(const Device &device, const GemmProblem &problem, const GemmChoice &choice,
-          const Workspace &workspace, mp_stream_t stream) {
-  const DbiasPlan dbias = plan_dbias(problem.out, choice, workspace.bytes);
+/// Of operands that are read where they are.
+void multiply(const Device &device, const GemmProblem &problem, const GemmChoice &choice,
+              const StripSums &sums, std::byte *workspace, mp_stream_t stream) {
   GemmArgs args = make_gemm_args(problem, choice, device);
+  args.strip_sums = sums;
   switch (choice.kernel->family) {
     case GemmFamily::wgmma:
-      multiply_by_wgmma(device, problem, choice, strip_sums(problem.out, dbias, workspace.ptr),
-                        workspace.ptr, stream);
+      launch_wgmma(choice, device, args, workspace, stream);
       break;
     case GemmFamily::gemv:
       launch_gemv(choice, device, args, stream);
       break;
     case GemmFamily::wmma:
     case GemmFamily::simt:
-      if (choice.split_k > 1) args.partial_sums = static_cast<float *>(workspace.ptr);
+      if (choice.split_k > 1) args.partial_sums = reinterpret_cast<float *>(workspace);
       if (choice.kernel->family == GemmFamily::wmma)
         launch_wmma(choice, device, args, stream);
       else
@@ -74,6 +62,22 @@ void gemm(const Device &device, const GemmProblem &problem, const GemmChoice &ch
       if (choice.split_k > 1)
         launch_split_k_sum(device, problem.out, choice.split_k, args.partial_sums, stream);
       break;
+  }
+}
+
+}  // namespace
+
+void gemm(const Device &device, const GemmProblem &problem, const GemmChoice &choice,
+          const Workspace &workspace, mp_stream_t stream) {
+  std::byte *const space = static_cast<std::byte *>(workspace.ptr);
+  const DbiasPlan dbias = plan_dbias(problem.out, choice, workspace.bytes);
+  const StripSums sums = strip_sums(problem.out, dbias, space);
+  if (choice.reads_copies) {
+    const AlignedCopies copies = aligned_copies(problem);
+    const GemmProblem copied = launch_aligned_copies(device, problem, copies, space, stream);
+    multiply(device, copied, choice, sums, space + copies.bytes(), stream);
+  } else {
+    multiply(device, problem, choice, sums, space, stream);
   }
   if (problem.out.epilogue.dbias != nullptr)
     launch_column_sum(device, problem.out, dbias, workspace.ptr, stream);

@@ -11,26 +11,25 @@ namespace {
 
 constexpr double kMb = 1e-6;  // of a byte
 constexpr double kElemsPerGemvWave = 1 << 20;
+constexpr double kElemsOfUs = 1 << 20;  // that lone_us is of
 
 double elem_bytes(mp_dtype_t dtype) {
   return dtype == MP_FP32 ? 4 : 2;
 }
 
-/// Of the elements of both operands in a stage, those that lie outside not counted as work.  Where all rows would be
+/// Of both operands, for each element of k; those that lie outside are not counted as work.  Where all rows would be
 /// aligned it is the pointers that are not.
-double unaligned_share(const GemmKernel &kernel, const GemmProblem &p) {
+int64_t lone_elems(const GemmKernel &kernel, const GemmProblem &p) {
   const bool both = has_vector_rows(p);
   const auto elems = [&](const Operand &x, int64_t extent, int tile) {
     const bool one_by_one = both || (x.ld | x.stride) % 8 != 0;
     return one_by_one ? std::min(round_up(extent, 8), int64_t{tile}) : 0;
   };
-  return static_cast<double>(elems(p.a, p.out.m, kernel.tile_m) +
-                             elems(p.b, p.out.n, kernel.tile_n)) /
-         (kernel.tile_m + kernel.tile_n);
+  return elems(p.a, p.out.m, kernel.tile_m) + elems(p.b, p.out.n, kernel.tile_n);
 }
 
 /// Matrices in memory: one for each item, or one for all.
-double copies(const Operand &operand, double items) {
+double matrices(const Operand &operand, double items) {
   return operand.stride == 0 && operand.items == nullptr ? 1 : items;
 }
 
@@ -42,10 +41,16 @@ double l2_capacity_mb(const Device &device) {
 
 }  // namespace
 
+GemmLoad load_of(const GemmChoice &choice, const GemmProblem &problem, const Device &device) {
+  const AlignedCopies copies = choice.reads_copies ? aligned_copies(problem) : AlignedCopies{};
+  const GemmProblem read = with_copies(problem, copies, nullptr);
+  return GemmCounter(*choice.kernel, choice.cluster, read, device, has_vector_rows(read), copies)
+      .load(choice.split_k);
+}
+
 double main_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
-  const double slowdown =
-      (load.is_paired ? kernel.c2 : 1) * (1 + load.unaligned * (device.unaligned - 1));
-  return tile_us(kernel, load.slice_k, slowdown);
+  return tile_us(kernel, load.slice_k, load.is_paired ? kernel.c2 : 1) +
+         load.slice_k * load.lone_elems * device.lone_us;
 }
 
 SmTime sm_time(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
@@ -60,12 +65,12 @@ double predicted_us(const GemmLoad &load, const ClassTuning &device, const Kerne
   const double data_us =
       std::max(load.l2_mb * device.l2_us_per_mb, load.dram_mb * device.dram_us_per_mb);
   return load.launches * device.launch_us + std::max(sm_us, data_us) +
-         load.partial_mb * device.partial_us_per_mb + load.sum_mb * device.sum_us_per_mb +
-         load.behind_mb * device.dram_us_per_mb;
+         load.copied_mb * device.copy_us_per_mb + load.partial_mb * device.partial_us_per_mb +
+         load.sum_mb * device.sum_us_per_mb + load.behind_mb * device.dram_us_per_mb;
 }
 
 GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProblem &problem,
-                         const Device &device, bool vectorised)
+                         const Device &device, bool vectorised, const AlignedCopies &copies)
     : kernel_(kernel),
       k_(problem.k),
       num_sms_(std::max(device.num_sms, 1)),
@@ -90,12 +95,14 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
   // behind the kernel follows the one for misaligned items.
   const bool has_table = kernel.family == GemmFamily::wgmma && problem.out.d.items != nullptr;
   common_.launches = !has_table ? 1 : problem.out.batch_count <= kWgmmaItemsPerBlock ? 3 : 4;
+  common_.launches += copies.launches();
+  common_.copied_mb = copies.mb();
   common_.is_paired = cluster > 1;
   if (kernel.family == GemmFamily::wmma && !vectorised)
-    common_.unaligned = unaligned_share(kernel, problem);
+    common_.lone_elems = static_cast<double>(lone_elems(kernel, problem)) * kElemsPerK / kElemsOfUs;
   common_.l2_mb = items * k * (reads_of_a * m + reads_of_b * n) * ab_bytes * kMb;
   common_.dram_mb =
-      (copies(problem.a, items) * m + copies(problem.b, items) * n) * k * ab_bytes * kMb +
+      (matrices(problem.a, items) * m + matrices(problem.b, items) * n) * k * ab_bytes * kMb +
       epilogue_mb_;
   const StorePath path = wgmma_store_path(problem.out);
   common_.exit = count_exit(kernel, problem.out, path);

@@ -3,7 +3,7 @@
 //     us = launches launch_us
 //        + max(start_us + waves (tile_us + k_us slice_k) + exits, l2 MB of all tiles, dram MB of
 //              the matrices)
-//        + what a split and dbias add
+//        + what copies of A and B, a split and dbias add
 //
 // Blocks are dealt out evenly, so the busiest SM has ceil(blocks / SMs) tiles, one per wave: a full
 // last wave beats a nearly empty one.  A tile that hangs over the edge of D costs a whole one.  Blocks that
@@ -15,6 +15,7 @@
 // every price is linear in them, which is how mptune fits them to times that it measured.
 #pragma once
 
+#include "kernels/gemm/aligned_copies.h"
 #include "kernels/gemm/predict_exit.h"
 #include "kernels/gemm/tuning.h"
 
@@ -27,10 +28,11 @@ struct GemmLoad {
   double waves;       ///< tiles of the busiest SM, one after the other
   double slice_k;     ///< of k in each, in 1024 elements
   bool is_paired;     ///< in clusters of two
-  double unaligned;   ///< share of the operands' elements that wmma kernels copy one by one
+  double lone_elems;  ///< in 2^20: that a tile loads one by one for 1024 of k
   double l2_mb;       ///< operands read by all tiles
   double dram_mb;     ///< the matrices, once
   double partial_mb;  ///< partial sums, for each time that all of them are written or read
+  double copied_mb;   ///< of A and B, into aligned rows first
   double sum_mb;      ///< partial sums that the last blocks on one SM add up
   TileExit exit;      ///< of one tile
   double exits;       ///< of them, of the busiest SM: with a split fewer than waves
@@ -43,6 +45,9 @@ inline double tile_us(const KernelTuning &kernel, double slice_k, double slowdow
   return kernel.tile_us + kernel.k_us * slowdown * slice_k;
 }
 
+/// Of a choice for `problem`, whose A and B are 16-byte aligned.
+GemmLoad load_of(const GemmChoice &choice, const GemmProblem &problem, const Device &device);
+
 /// Of the products of one tile of that load.
 double main_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel);
 SmTime sm_time(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel);
@@ -50,11 +55,11 @@ SmTime sm_time(const GemmLoad &load, const ClassTuning &device, const KernelTuni
 double predicted_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel);
 
 /// Counts what the choices for one kernel and cluster do; the split is what they differ by.
-/// `vectorised`: every row of A and B is 16-byte aligned.
+/// `vectorised`: every row of A and B is 16-byte aligned.  `copies`: that were made for `problem` to read.
 class GemmCounter {
  public:
   GemmCounter(const GemmKernel &kernel, int cluster, const GemmProblem &problem,
-              const Device &device, bool vectorised);
+              const Device &device, bool vectorised, const AlignedCopies &copies);
 
   GemmLoad load(int split_k) const;
 

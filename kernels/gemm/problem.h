@@ -84,8 +84,9 @@ struct GemmChoice {
   int32_t cluster;         ///< blocks that share an operand by multicast; 1 = none do
   size_t workspace_bytes;  ///< needed by this choice for this problem
   double predicted_us;
-  const char *name;          ///< static storage, e.g. "wmma_128x128x32_s3_k8"
-  bool sums_strips = false;  ///< for dbias, where it stores strips (dbias.h)
+  const char *name;           ///< static storage, e.g. "wmma_128x128x32_s3_k8"
+  bool reads_copies = false;  ///< of A and B, made first (aligned_copies.h)
+  bool sums_strips = false;   ///< for dbias, where it stores strips (dbias.h)
 
   // What best_gemm and best_conv could not have; 0 of other choices.
   size_t wanted_bytes = 0;  ///< workspace of the first of the ranking
@@ -111,7 +112,7 @@ std::shared_ptr<const GemmTuning> parse_gemm_tuning(std::string_view text, std::
 // looked at here); every problem has a kernel for misaligned operands, but a slower one.
 
 /// No problem has more choices than this.
-constexpr int kMaxGemmChoices = 224;
+constexpr int kMaxGemmChoices = 256;
 
 /// Ranks what can run `problem` on `device`, fastest first; never empty.
 /// At most `capacity` choices are written; returns how many exist.
@@ -138,7 +139,10 @@ std::span<const char *const> gemm_names();  ///< all that it knows, in the order
 /// Empty, or the reason, which the caller can change, why `problem` is multiplied slower than it
 /// could be ("ldb = 7 is not a multiple of 8"); for the log.
 std::string slow_path_reason(const GemmProblem &problem, const Device &device, bool aligned);
-/// The same of what best_gemm found: a larger workspace, or a D that TMA can store, would be faster by a fifth.
+/// Whether that is rows which the choice copies first, in less than a fifth of its other time: not worth a warning.
+bool copies_are_cheap(const GemmProblem &problem, const GemmChoice &choice, const Device &device,
+                      const GemmTuning &tuning);
+/// The same as slow_path_reason of what best_gemm found: a larger workspace, or a D that TMA can store, would be faster by a fifth.
 std::string lost_time_reason(const Output &out, const GemmChoice &choice, const Device &device,
                              const GemmTuning &tuning, size_t workspace_bytes);
 /// The part of slow_path_reason that holds for every problem of a 16-bit type.

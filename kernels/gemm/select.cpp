@@ -55,18 +55,26 @@ const char *why_not_wmma(const GemmKernel &kernel, const GemmProblem &p, const D
   return nullptr;
 }
 
-/// What is asked: one problem on one device.
+/// What is asked: one problem on one device, of which copies are made first or not.
 struct Question {
-  Question(const GemmProblem &problem, const Device &device, const GemmTuning &tuning, bool aligned)
-      : problem(problem),
+  Question(const GemmProblem &problem, const Device &device, const GemmTuning &tuning, bool aligned,
+           const AlignedCopies &copies = {})
+      : problem(with_copies(problem, copies, nullptr)),
         device(device),
         tuning(tuning.of(class_of(device))),
-        vectorised(aligned && has_vector_rows(problem)) {}
-  const GemmProblem &problem;
+        vectorised(aligned && has_vector_rows(this->problem)),
+        copies(copies) {}
+  const GemmProblem problem;
   const Device &device;
   const ClassTuning &tuning;
   const bool vectorised;
+  const AlignedCopies copies;
 };
+
+/// Of pointers that are not aligned the copies would not help.
+AlignedCopies copies_for(const GemmProblem &problem, bool aligned) {
+  return aligned ? aligned_copies(problem) : AlignedCopies{};
+}
 
 /// NULL if the kernel can run it with that cluster, else why not.
 const char *why_not(const GemmKernel &kernel, int cluster, const Question &q) {
@@ -99,7 +107,7 @@ class Candidate {
       : kernel_(kernel),
         q_(q),
         tiles_(tile_counts(kernel, cluster, q.problem.out.m, q.problem.out.n)),
-        counter_(kernel, cluster, q.problem, q.device, q.vectorised) {}
+        counter_(kernel, cluster, q.problem, q.device, q.vectorised, q.copies) {}
 
   /// NULL if k can be split so, else why not.
   const char *why_not_split(int split_k) const {
@@ -123,6 +131,11 @@ class Candidate {
 
   float us(int split_k) const { return static_cast<float>(priced(counter_.load(split_k))); }
   size_t workspace_bytes(int split_k) const {
+    return q_.copies.bytes() + bytes_of_products(split_k);
+  }
+
+ private:
+  size_t bytes_of_products(int split_k) const {
     const GemmProblem &p = q_.problem;
     if (kernel_.family == GemmFamily::wgmma) {
       const int64_t table_items = p.out.d.items != nullptr ? p.out.batch_count : 0;
@@ -135,7 +148,6 @@ class Candidate {
            static_cast<size_t>(p.out.m) * static_cast<size_t>(p.out.n);
   }
 
- private:
   double priced(const GemmLoad &load) const {
     return predicted_us(load, q_.tuning, q_.tuning.of(kernel_));
   }
@@ -146,21 +158,24 @@ class Candidate {
   const GemmCounter counter_;
 };
 
-GemmChoice choice_of(const GemmVariant &variant, const Candidate &candidate, double us) {
-  return {variant.kernel,
-          variant.split_k,
-          variant.cluster,
-          candidate.workspace_bytes(variant.split_k),
-          us,
-          variant.name,
-          variant.kernel->family == GemmFamily::wgmma};
+/// NULL if the variant has no name for that.
+const char *name_of(const GemmVariant &variant, const Question &q) {
+  return q.copies.bytes() > 0 ? variant.copied_name : variant.name;
 }
 
-}  // namespace
+GemmChoice choice_of(const GemmVariant &variant, const Candidate &candidate, const Question &q) {
+  return {.kernel = variant.kernel,
+          .split_k = variant.split_k,
+          .cluster = variant.cluster,
+          .workspace_bytes = candidate.workspace_bytes(variant.split_k),
+          .predicted_us = candidate.us(variant.split_k),
+          .name = name_of(variant, q),
+          .reads_copies = q.copies.bytes() > 0,
+          .sums_strips = variant.kernel->family == GemmFamily::wgmma};
+}
 
-int rank_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &device,
-                 const GemmTuning &tuning, bool aligned, GemmChoice *choices, int capacity) {
-  const Question question(problem, device, tuning, aligned);
+/// Those with these tiles, fastest first; returns how many exist.
+int rank(GemmTiles tiles, const Question &question, GemmChoice *choices, int capacity) {
   std::array<GemmChoice, kMaxGemmChoices> runnable;
   std::array<uint64_t, kMaxGemmChoices> order;
   static_assert(kMaxGemmChoices <= UINT8_MAX + 1);
@@ -170,14 +185,15 @@ int rank_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &devi
     if (variant.split_k == 1) {
       candidate.reset();
       if ((tiles & gemm_tiles({variant.kernel->tile})) != 0 &&
+          name_of(variant, question) != nullptr &&
           why_not(*variant.kernel, variant.cluster, question) == nullptr)
         candidate.emplace(*variant.kernel, variant.cluster, question);
     }
     if (!candidate || candidate->why_not_split(variant.split_k) != nullptr) continue;
-    const float us = candidate->us(variant.split_k);
-    runnable[count] = choice_of(variant, *candidate, us);
+    runnable[count] = choice_of(variant, *candidate, question);
     // Among equals the earlier row wins: the larger tile, and the smaller split.
-    order[count] = uint64_t{float_bits(us)} << 32 | candidate->tie_break() | count;
+    order[count] =
+        uint64_t{float_bits(runnable[count].predicted_us)} << 32 | candidate->tie_break() | count;
     count++;
   }
   std::sort(order.data(), order.data() + count);
@@ -186,19 +202,29 @@ int rank_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &devi
   return static_cast<int>(count);
 }
 
-namespace {
-
-/// A choice for the problem that reads copies, as one that makes them first.
-GemmChoice with_copies_made(GemmChoice choice, const AlignedCopies &copies,
-                            const ClassTuning &tuning) {
-  constexpr double kMb = 1e-6;
-  choice.workspace_bytes += copies.bytes();
-  choice.predicted_us += copies.launches() * tuning.launch_us +
-                         static_cast<double>(copies.bytes()) * kMb * tuning.copy_us_per_mb;
-  return choice;
+/// The choice of the variant of which this is `its_name`; else false, and why, or NULL if there is none.
+bool find(const char *GemmVariant::*its_name, const char *name, const Question &question,
+          GemmChoice *choice, const char **why) {
+  *why = nullptr;
+  for (const GemmVariant &variant : gemm_variants()) {
+    if (variant.*its_name == nullptr || std::strcmp(variant.*its_name, name) != 0) continue;
+    *why = why_not(*variant.kernel, variant.cluster, question);
+    if (*why != nullptr) return false;
+    const Candidate candidate(*variant.kernel, variant.cluster, question);
+    *why = candidate.why_not_split(variant.split_k);
+    if (*why != nullptr) return false;
+    *choice = choice_of(variant, candidate, question);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
+
+int rank_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &device,
+                 const GemmTuning &tuning, bool aligned, GemmChoice *choices, int capacity) {
+  return rank(tiles, {problem, device, tuning, aligned}, choices, capacity);
+}
 
 int rank_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
               bool aligned, GemmChoice *choices, int capacity) {
@@ -206,12 +232,10 @@ int rank_gemm(const GemmProblem &problem, const Device &device, const GemmTuning
   const int in_place =
       rank_gemm_of(kAllGemmTiles, problem, device, tuning, aligned, all.data(), kMaxGemmChoices);
   int count = in_place;
-  const AlignedCopies copies = aligned_copies(problem);
-  if (aligned && copies.bytes() > 0) {
-    count += rank_gemm_of(WgmmaTiles::kSet, with_copies(problem, copies, nullptr), device, tuning,
-                          aligned, all.data() + in_place, kMaxGemmChoices - in_place);
-    for (int i = in_place; i < count; i++)
-      all[i] = with_copies_made(all[i], copies, tuning.of(class_of(device)));
+  const AlignedCopies copies = copies_for(problem, aligned);
+  if (copies.bytes() > 0) {
+    count += rank(kAllGemmTiles, {problem, device, tuning, aligned, copies}, all.data() + in_place,
+                  kMaxGemmChoices - in_place);
     std::inplace_merge(
         all.data(), all.data() + in_place, all.data() + count,
         [](const GemmChoice &a, const GemmChoice &b) { return a.predicted_us < b.predicted_us; });
@@ -239,37 +263,32 @@ GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const Gem
 
 bool find_gemm_in_place(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
                         bool aligned, const char *name, GemmChoice *choice, const char **why) {
-  *why = nullptr;
-  for (const GemmVariant &variant : gemm_variants()) {
-    if (std::strcmp(variant.name, name) != 0) continue;
-    const Question question(problem, device, tuning, aligned);
-    *why = why_not(*variant.kernel, variant.cluster, question);
-    if (*why != nullptr) return false;
-    const Candidate candidate(*variant.kernel, variant.cluster, question);
-    *why = candidate.why_not_split(variant.split_k);
-    if (*why != nullptr) return false;
-    *choice = choice_of(variant, candidate, candidate.us(variant.split_k));
-    return true;
-  }
-  return false;
+  return find(&GemmVariant::name, name, {problem, device, tuning, aligned}, choice, why);
 }
 
 bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
                bool aligned, const char *name, GemmChoice *choice, const char **why) {
   if (find_gemm_in_place(problem, device, tuning, aligned, name, choice, why)) return true;
-  const AlignedCopies copies = aligned_copies(problem);
-  if (*why == nullptr || !aligned || copies.bytes() == 0 ||
-      !find_gemm_in_place(with_copies(problem, copies, nullptr), device, tuning, aligned, name,
-                          choice, why))
+  const AlignedCopies copies = copies_for(problem, aligned);
+  const char *why_no_copies;
+  if (!find(&GemmVariant::copied_name, name, {problem, device, tuning, aligned, copies}, choice,
+            &why_no_copies)) {
+    if (why_no_copies != nullptr) *why = why_no_copies;
     return false;
-  *choice = with_copies_made(*choice, copies, tuning.of(class_of(device)));
-  return true;
+  }
+  if (copies.bytes() > 0) return true;
+  *why = "needs 16-byte aligned matrices, not behind pointers, with rows that are not";
+  return false;
 }
 
 std::span<const char *const> gemm_names() {
   static const auto names = [] {
     std::vector<const char *> all;
-    for (const GemmVariant &variant : gemm_variants()) all.push_back(variant.name);
+    for (const GemmVariant &variant : gemm_variants()) {
+      all.push_back(variant.name);
+      if (variant.copied_name != nullptr && variant.copied_name != variant.name)
+        all.push_back(variant.copied_name);
+    }
     return all;
   }();
   return names;

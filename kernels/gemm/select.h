@@ -39,6 +39,9 @@ struct GemmVariant {
   int cluster;
   int split_k;
   const char *name;  ///< static storage
+  /// Where it reads copies of A and B, made first; NULL if it never does.  TMA has no other way to rows that are not
+  /// aligned, so that the name of a wgmma kernel stays the same.  WMMA has two ways, which differ in time and workspace.
+  const char *copied_name;
 };
 
 /// All of them, kernel by kernel; allocates when it is first called.

@@ -31,6 +31,7 @@ GemmProblem equal_shares(const RaggedProblem &problem) {
 const char *why_not(const GemmChoice &choice, const RaggedProblem &problem) {
   if (choice.kernel->family == GemmFamily::gemv)
     return "has no code for groups whose sizes are on the device";
+  if (choice.reads_copies) return "reads copies of A and B, which no kernel does for groups";
   if (choice.split_k > 1) return "splits k, which no kernel does for groups";
   if (choice.cluster > 1) return "works in clusters, which no kernel does for groups";
   if (choice.kernel->family == GemmFamily::wgmma) return why_no_tma(problem.all, true);
@@ -62,8 +63,7 @@ GemmChoice best_gemm_ragged(const RaggedProblem &problem, const Device &device,
 bool find_gemm_ragged(const RaggedProblem &problem, const Device &device, const GemmTuning &tuning,
                       bool aligned, const char *name, GemmChoice *choice, const char **why) {
   GemmChoice found;
-  if (!find_gemm_in_place(equal_shares(problem), device, tuning, aligned, name, &found, why))
-    return false;
+  if (!find_gemm(equal_shares(problem), device, tuning, aligned, name, &found, why)) return false;
   *why = why_not(found, problem);
   if (*why != nullptr) return false;
   *choice = for_groups(found, problem);

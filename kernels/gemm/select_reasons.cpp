@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string>
 
+#include "kernels/gemm/aligned_copies.h"
 #include "kernels/gemm/predict_exit.h"
 #include "kernels/gemm/tuning.h"
 
@@ -37,6 +38,15 @@ std::string why_no_strips(const Output &out) {
 }
 
 }  // namespace
+
+bool copies_are_cheap(const GemmProblem &problem, const GemmChoice &choice, const Device &device,
+                      const GemmTuning &tuning) {
+  if (!choice.reads_copies) return false;
+  const ClassTuning &of_class = tuning.of(class_of(device));
+  const AlignedCopies copies = aligned_copies(problem);
+  const double us = copies.launches() * of_class.launch_us + copies.mb() * of_class.copy_us_per_mb;
+  return choice.predicted_us < kMatters * (choice.predicted_us - us);
+}
 
 std::string lost_time_reason(const Output &out, const GemmChoice &choice, const Device &device,
                              const GemmTuning &tuning, size_t workspace_bytes) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -118,13 +119,15 @@ constexpr std::span<const int> splits_of(const GemmKernel &kernel) {
   return std::span(kSplits).first(kernel.family == GemmFamily::gemv ? 1 : kSplits.size());
 }
 
-constexpr size_t num_variants() {
+/// Rows that are not aligned are multiplied by those of WMMA in two ways.
+constexpr size_t num_names() {
   size_t count = 0;
   for (const GemmKernel &kernel : kKernels)
-    count += clusters_of(kernel).size() * splits_of(kernel).size();
+    count += clusters_of(kernel).size() * splits_of(kernel).size() *
+             (kernel.family == GemmFamily::wmma ? 2 : 1);
   return count;
 }
-static_assert(num_variants() <= size_t{kMaxGemmChoices});
+static_assert(num_names() <= size_t{kMaxGemmChoices});
 
 /// "wgmma_128x256x64_s4_c2_k4".
 std::string variant_name(const GemmKernel &kernel, int cluster, int split_k) {
@@ -139,12 +142,16 @@ struct VariantTable {
     for (const GemmKernel &kernel : kKernels)
       for (const int cluster : clusters_of(kernel))
         for (const int split_k : splits_of(kernel)) {
-          names.push_back(variant_name(kernel, cluster, split_k));
-          variants.push_back({&kernel, cluster, split_k, nullptr});
+          const char *const name = kept(variant_name(kernel, cluster, split_k));
+          const char *copied = nullptr;
+          if (kernel.family == GemmFamily::wgmma) copied = name;
+          if (kernel.family == GemmFamily::wmma) copied = kept(std::string(name) + "_copied");
+          variants.push_back({&kernel, cluster, split_k, name, copied});
         }
-    for (size_t i = 0; i < names.size(); i++) variants[i].name = names[i].c_str();
   }
-  std::vector<std::string> names;
+  const char *kept(std::string name) { return names.emplace_back(std::move(name)).c_str(); }
+
+  std::deque<std::string> names;  // which stay where they are
   std::vector<GemmVariant> variants;
 };
 

@@ -32,7 +32,7 @@ constexpr Key<ClassTuning> kClassKeys[] = {{"launch_us", &ClassTuning::launch_us
                                            {"beside_us_per_mb", &ClassTuning::beside_us_per_mb},
                                            {"op_us", &ClassTuning::op_us},
                                            {"copy_us_per_mb", &ClassTuning::copy_us_per_mb},
-                                           {"unaligned", &ClassTuning::unaligned},
+                                           {"lone_us", &ClassTuning::lone_us},
                                            {"estimated", &ClassTuning::estimated}};
 constexpr Key<KernelTuning> kKernelKeys[] = {{"start_us", &KernelTuning::start_us},
                                              {"c2", &KernelTuning::c2}};

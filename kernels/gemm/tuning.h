@@ -19,13 +19,13 @@
 //     beside_us_per_mb    C and aux that an SM reads or writes beside D
 //     op_us               2^20 operations of an SM for bias, activation and statistics; mptune leaves this one
 //                         and strip_us as they are
-//     copy_us_per_mb      copies of A and B whose rows TMA cannot read, made first
-//     unaligned           K_US of the wmma kernels times this where the rows of both operands are not 16-byte
-//                         aligned
+//     copy_us_per_mb      copies of A and B with aligned rows, made first
+//     lone_us             2^20 elements that a wmma kernel loads one by one, from rows that are not 16-byte aligned;
+//                         added to K_US
 //     estimated           1 where the constants come from data sheets and nobody measured them; mptune
 //                         writes 0
 //
-// KERNEL is a name without _c2 and _k4.  TILE_US is what an SM spends on a tile however short k
+// KERNEL is a name without _c2, _k4 and _copied.  TILE_US is what an SM spends on a tile however short k
 // is, K_US what it spends on 1024 elements of k of one tile; when several blocks share an SM,
 // each counts its share.  Of gemv, which has no tiles, TILE_US is what an SM spends on 2^20 elements
 // of the matrix, and K_US what each vector beside it adds.  Keys of a kernel:
@@ -64,7 +64,7 @@ struct ClassTuning {
   double launch_us, dram_us_per_mb, l2_us_per_mb, partial_us_per_mb, sum_us_per_mb;
   double strip_us = 0, pair_us = 0, patch_us = 0, beside_us_per_mb = 0, op_us = 0;
   double copy_us_per_mb = 0;
-  double unaligned = 1;
+  double lone_us = 0;
   double estimated = 0;
   std::array<KernelTuning, kNumGemmTiles> kernels;
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "gemm_run.h"
 #include "tests/support/kernels.h"
 #include "tests/support/run_again.h"
 #include "tests/support/tally.h"
@@ -112,6 +113,47 @@ TEST_CASE("tuning: calls that differ by their epilogue alone have their own choi
   REQUIRE(plain != std::string::npos);
   REQUIRE(with_amax != std::string::npos);
   CHECK(plain < with_amax);
+}
+
+/// In which a small WMMA tile is the fastest by far, but for elements that are loaded one by one.
+std::string table_of_copies() {
+  const mp_gemm_desc_t one_tile = mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16);
+  std::string text;
+  for (const std::string name : {"sm_75", "sm_80", "sm_90", "host"}) {
+    for (const char *const kernel : runnable_kernels(one_tile))
+      text += name + ' ' + kernel + " 1e6 0\n";
+    text += name + " launch_us=0 dram_us_per_mb=0 l2_us_per_mb=0 partial_us_per_mb=1e6\n" + name +
+            " copy_us_per_mb=0 lone_us=1e6\n" + name + " wmma_64x64x32_s4 1 1\n";
+  }
+  return text;
+}
+
+TEST_CASE("products of odd rows by the choice of the library", "[.]") {
+  for (const char *const op : kAllOps) {
+    GemmCase c;
+    c.m = 73;
+    c.n = 131;
+    c.k = 301;
+    c.op = op;
+    c.multiple = 1;
+    c.batch = 2;
+    c.bias = MP_FP32;
+    c.dbias = c.found_inf = true;
+    check_library_choice(c);
+  }
+}
+
+TEST_CASE("tuning: copies of odd rows are made where a table says that they pay", "[gemm]") {
+  const TextFile file(table_of_copies());
+  const std::string output = output_of_test("products of odd rows by the choice of the library",
+                                            "MP_LOG=info MP_GEMM_TUNING='" + file.path() + "'");
+  CAPTURE(output);
+  // The first, of op NN: 2 x 73 rows of 301 elements, which become 304, and 2 x 301 of 131, which become 136.  Each
+  // operand takes whole 256 bytes: 88832 + 163840.
+  CHECK(times(output, "mp_gemm: wmma_64x64x32_s4_copied for") == 1);
+  CHECK(times(output, "op = NN, fp16 to fp32, workspace_bytes = 252672") == 1);
+  // Copies that cost nothing are no reason for a warning.
+  CHECK(times(output, "a slower path") == 0);
 }
 
 TEST_CASE("one tile and a long k without and with workspace", "[.]") {

@@ -262,37 +262,6 @@ TEST_CASE("wgmma: batches by stride, shared operands and pointers", "[wgmma]") {
   check_splits(c);
 }
 
-TEST_CASE("wgmma: operands whose rows TMA cannot read are copied first", "[wgmma]") {
-  if (!has_wgmma()) return;
-  for (const char *const op : kAllOps) {
-    for (const int64_t pad :
-         {0, 1, 2}) {  // rows of 71, 72, 73 and so on, by words of two and of four bytes
-      GemmCase c = make_case(139, 266, 71 + pad, op, kTypes[pad % 2]);
-      c.multiple = 1;
-      c.pad = pad;
-      c.beta = 1.0f;
-      check(c);
-    }
-  }
-  GemmCase c = make_case(70, 131, 601, "NN");  // and split, in a batch, with sums behind it
-  c.multiple = 1;
-  c.batch = 2;
-  c.bias = MP_FP32;
-  c.dbias = c.found_inf = true;
-  check_splits(c);
-  c.shared_b = true;
-  check(c);
-  c.shared_b = false;
-  c.shared_a = true;
-  check(c);
-  // The infinity stays where it is, and what was in workspace beyond a row's end with it.
-  for (const Place place : {Place::kFirst, Place::kLast}) {
-    c.special = Special::kInfinity;
-    c.place = place;
-    check(c);
-  }
-}
-
 TEST_CASE("wgmma: items behind misaligned pointers are multiplied all the same", "[wgmma]") {
   if (!has_wgmma()) return;
   GemmCase c = make_case(136, 200, 72, "NT");

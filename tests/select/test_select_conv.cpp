@@ -148,6 +148,17 @@ TEST_CASE("conv selection: 1 x 1 filters are GEMMs, and only where nothing is sk
   CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, padded), a100()) == why);
 }
 
+TEST_CASE("conv selection: no convolution reads copies") {
+  for (const mp::Device &device : {t4(), a100(), h200()}) {
+    for (const mp_conv_op_t op : kAllOps) {
+      const mp::ConvProblem p = conv_problem(op, square(32, 56, 255, 1001, 1));
+      for (const mp::ConvChoice &choice : ranking(p, device)) CHECK(!choice.gemm.reads_copies);
+      CHECK(why_no_conv("wmma_64x64x32_s4", p, device) == "");
+      CHECK(why_no_conv("wmma_64x64x32_s4_copied", p, device) == "unknown");
+    }
+  }
+}
+
 TEST_CASE("conv selection: the weight gradient of few tiles is split where there are many SMs") {
   const mp::ConvShape shape = square(32, 56, 64, 64, 3);
   CHECK(ranking(conv_problem(MP_CONV_WGRAD, shape), a100()).front().gemm.split_k > 1);

@@ -33,9 +33,7 @@ std::vector<mptune::Sample> samples_on(const mp::Device &device, const mp::Class
   std::vector<mptune::Sample> samples;
   for (const mp::GemmProblem &p : problems) {
     for (const mp::GemmChoice &choice : ranking(p, device)) {
-      const mp::GemmCounter counter(*choice.kernel, choice.cluster, p, device,
-                                    mp::has_vector_rows(p));
-      const mp::GemmLoad load = counter.load(choice.split_k);
+      const mp::GemmLoad load = load_of(choice, p, device);
       samples.push_back({choice.kernel, load, predicted_us(load, truth, truth.of(*choice.kernel))});
     }
   }
@@ -46,11 +44,10 @@ std::vector<mptune::Sample> samples_on(const mp::Device &device, const mp::Class
 mp::ClassTuning disturbed(const mp::ClassTuning &tuning, Random &random) {
   mp::ClassTuning other = tuning;
   const auto disturb = [&](double &value) { value *= std::exp2(random.real(-1, 1)); };
-  for (double *value :
-       {&other.launch_us, &other.dram_us_per_mb, &other.l2_us_per_mb, &other.partial_us_per_mb,
-        &other.sum_us_per_mb, &other.pair_us, &other.patch_us, &other.beside_us_per_mb})
+  for (double *value : {&other.launch_us, &other.dram_us_per_mb, &other.l2_us_per_mb,
+                        &other.partial_us_per_mb, &other.sum_us_per_mb, &other.copy_us_per_mb,
+                        &other.pair_us, &other.patch_us, &other.beside_us_per_mb, &other.lone_us})
     disturb(*value);
-  other.unaligned = random.real(1, 5);
   for (const mp::GemmKernel &row : mp::gemm_kernels()) {
     mp::KernelTuning &kernel = other.of(row);
     if (row.family == mp::GemmFamily::wgmma) kernel.start_us = random.real(0, 5);
@@ -90,7 +87,8 @@ TEST_CASE("fit: the constants that made the times are found") {
       CAPTURE(i);
       CHECK(worst_error(samples, fitted) < 0.01);
       CHECK(fitted.launch_us == Approx(truth.launch_us).epsilon(0.02));
-      CHECK(fitted.unaligned == Approx(truth.unaligned).epsilon(0.02));
+      CHECK(fitted.lone_us == Approx(truth.lone_us).epsilon(0.02).margin(1e-6));
+      CHECK(fitted.copy_us_per_mb == Approx(truth.copy_us_per_mb).epsilon(0.02));
     }
   }
 }

@@ -115,22 +115,22 @@ TEST_CASE("model: a split makes shorter tiles, and pays for its partial sums twi
 
 TEST_CASE("model: misaligned rows slow wmma kernels down, not simt kernels") {
   Fixture f;
-  f.a100_class.unaligned = 3;
+  f.a100_class.lone_us = 100;
   f.of("wmma_256x128x32_s3") = {.tile_us = 2, .k_us = 10};
   f.of("simt_128x128x16") = {.tile_us = 0, .k_us = 10};
   const mp::GemmProblem p = problem(256, 128, 1024);
   CHECK(f.on_a100("wmma_256x128x32_s3", p) == Approx(2 + 10));
-  CHECK(f.on_a100("wmma_256x128x32_s3", p, !kAligned) == Approx(2 + 30));
+  CHECK(f.on_a100("wmma_256x128x32_s3", p, !kAligned) == Approx(2 + 10 + 100 * 384. / 1024));
   CHECK(f.on_a100("simt_128x128x16", p, !kAligned) == f.on_a100("simt_128x128x16", p));
-  // One operand: a third of what a tile loads, or two; and no more of it than there is.
+  // One operand, and no more of it than there is.
   mp::GemmProblem q = p;
   q.b.ld += 4;
-  CHECK(f.on_a100("wmma_256x128x32_s3", q) == Approx(2 + 10 + 20. / 3));
+  CHECK(f.on_a100("wmma_256x128x32_s3", q) == Approx(2 + 10 + 100 * 128. / 1024));
   q.a.ld += 4;
-  CHECK(f.on_a100("wmma_256x128x32_s3", q) == Approx(2 + 30));
+  CHECK(f.on_a100("wmma_256x128x32_s3", q) == Approx(2 + 10 + 100 * 384. / 1024));
   q = problem(256, 3, 1024);
   q.b.ld = 1028;
-  CHECK(f.on_a100("wmma_256x128x32_s3", q) == Approx(2 + 10 + 20. * 8 / 384));
+  CHECK(f.on_a100("wmma_256x128x32_s3", q) == Approx(2 + 10 + 100 * 8. / 1024));
 }
 
 TEST_CASE("model: no less than reading and writing every matrix once") {
@@ -176,13 +176,28 @@ TEST_CASE("model: a split is chosen where tiles are few and k is long, and only 
   }
 }
 
+TEST_CASE("model: copies cost their launches and their bytes, and then all rows are aligned") {
+  Fixture f;
+  f.a100_class.launch_us = 3;
+  f.a100_class.copy_us_per_mb = 1000;
+  f.a100_class.lone_us = 100;
+  f.of("wmma_256x128x32_s3") = {.tile_us = 2, .k_us = 10};
+  mp::GemmProblem p = problem(256, 128, 1024);
+  p.b.ld += 4;
+  const double a_us = 3 + 1000 * 256 * 1024 * 2e-6, b_us = 3 + 1000 * 128 * 1024 * 2e-6;
+  CHECK(f.on_a100("wmma_256x128x32_s3_copied", p) == Approx(3 + 2 + 10 + b_us));
+  p.a.ld += 4;
+  CHECK(f.on_a100("wmma_256x128x32_s3_copied", p) == Approx(3 + 2 + 10 + a_us + b_us));
+  CHECK(f.on_a100("wmma_256x128x32_s3", p) == Approx(3 + 2 + 10 + 100 * 384. / 1024));
+}
+
 TEST_CASE("model: the built-in table has constants for whatever can run") {
   Random random(3);
   for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_device()}) {
     const mp::ClassTuning &tuning = mp::builtin_gemm_tuning().of(class_of(device));
     CAPTURE(name_of(class_of(device)));
     CHECK(tuning.launch_us > 0);
-    CHECK(tuning.unaligned >= 1);
+    CHECK((tuning.lone_us > 0) == (device.target == MP_TARGET_CUDA));
     for (const mp_dtype_t dtype : {MP_FP16, MP_FP32}) {
       mp::GemmProblem p = problem(4096, 4096, 8192);
       p.dtype_ab = dtype;

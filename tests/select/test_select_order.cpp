@@ -130,8 +130,9 @@ class Work {
     return (fill + std::max(waves() * idle() * tile, from_l2)) / peak_.clock;
   }
 
-  static constexpr double kSlotsOfElement =
-      12;  ///< load, convert, store, bounds, two addresses of 64 bits
+  /// In the machine code of sm_80 54 instructions load eight elements one by one.  Neighbouring lanes have them 16 bytes
+  /// apart, so that each takes of L1, and then of the banks, as much as all eight would.
+  static constexpr double kSlotsOfElement = 7, kBytesOfElement = 2 * 16;
 
   /// Of tensor cores, which read what the warps (warpgroups) of a tile share as often as there are such; and the
   /// copies into it.
@@ -142,11 +143,12 @@ class Work {
     };
     if (kernel_.family == mp::GemmFamily::wgmma) return bytes(64, n);
     if (kernel_.family != mp::GemmFamily::wmma) return 0;
-    return kernel_.tile_m == 64 ? bytes(32, 32) : bytes(64, 64);
+    return (kernel_.tile_m == 64 ? bytes(32, 32) : bytes(64, 64)) + one_by_one() * kBytesOfElement;
   }
 
-  /// Elements of a column of k that are copied one by one.
+  /// Elements of a column of k that are loaded one by one.
   double one_by_one() const {
+    if (choice_.reads_copies) return 0;
     const auto count = [](const mp::Operand &x, int64_t extent, int tile) {
       return (x.ld | x.stride) % 8 == 0 ? 0 : double(std::min<int64_t>(extent, tile));
     };
@@ -205,9 +207,9 @@ class Work {
            peak_.clock;
   }
 
-  /// Of the operands that TMA cannot read where they are: a launch each, which reads and writes them.
+  /// Of the operands whose rows are not aligned: a launch each, which reads and writes them.
   double copies_us() const {
-    if (kernel_.family != mp::GemmFamily::wgmma) return 0;
+    if (!choice_.reads_copies) return 0;
     const auto us = [&](const mp::Operand &x, int64_t extent) {
       if ((x.ld | x.stride) % 8 == 0) return 0.0;
       const double items = x.stride == 0 ? 1 : p_.out.batch_count;
@@ -437,7 +439,8 @@ TEST_CASE("order injected: tables with a mistake are found") {
         "sm_90 wgmma_128x128x64_s6 0.2 3.7\nsm_90 wgmma_64x128x64_s8 0.5 5.9",
         "sm_75 simt_128x16x16 0.6 84\nsm_75 simt_64x64x16 1.2 54",
         "sm_90 wgmma_256x128x64_s4 1.3 1.11 c2=1.01", "sm_80 dram_us_per_mb=6",
-        "sm_90 patch_us=2050", "sm_90 op_us=73", "sm_90 strip_us=340"}) {
+        "sm_90 patch_us=2050", "sm_90 op_us=73", "sm_90 strip_us=340", "sm_75 lone_us=44",
+        "sm_80 lone_us=1900", "sm_75 copy_us_per_mb=74"}) {
     CAPTURE(lines);
     CHECK(!tally_of(with_lines(lines)).offenders.empty());
   }

@@ -101,6 +101,27 @@ TEST_CASE("slow choice: a D whose rows have no tensor map is named, where it mat
   CHECK(reason(q, SIZE_MAX) == "ldc = 4098 is not a multiple of 8");
 }
 
+TEST_CASE(
+    "slow choice: copies of A and B are told where they take a fifth of the time, rows in place "
+    "always") {
+  const mp::GemmTuning &tuning = mp::builtin_gemm_tuning();
+  const auto is_told = [&](const mp::GemmProblem &p, const mp::Device &device, size_t bytes) {
+    const mp::GemmChoice choice = mp::best_gemm(p, device, tuning, kAligned, bytes);
+    CAPTURE(device.arch, choice.name, choice.predicted_us);
+    CHECK(choice.reads_copies == (bytes > 0));
+    return !copies_are_cheap(p, choice, device, tuning);
+  };
+  for (const mp::Device &device : {t4(), a100(), h200()}) {
+    mp::GemmProblem p = problem(4096, 4096, 4096);
+    p.b.ld = 4097;
+    CHECK(!is_told(p, device, SIZE_MAX));
+    CHECK(is_told(p, device, 0));
+    p = problem(4096, 256, 4096);
+    p.a.ld = 4097;
+    CHECK(is_told(p, device, SIZE_MAX));
+  }
+}
+
 TEST_CASE("slow choice: a kernel that was named has lost nothing") {
   const mp::GemmProblem p = problem(256, 256, 65536);
   const mp::GemmChoice choice = choice_named("simt_64x64x16", p, h200());

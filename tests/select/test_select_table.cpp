@@ -35,7 +35,7 @@ mp::GemmProblem random_problem(Random &random) {
 
 }  // namespace
 
-TEST_CASE("select: names are unique, lasting and made of kernel, cluster and split") {
+TEST_CASE("select: names are unique, lasting and made of kernel, cluster, split and copies") {
   std::set<std::string> names;
   for (const mp::GemmVariant &variant : mp::gemm_variants()) {
     std::string name = variant.kernel->name;
@@ -43,7 +43,21 @@ TEST_CASE("select: names are unique, lasting and made of kernel, cluster and spl
     if (variant.split_k > 1) name += "_k" + std::to_string(variant.split_k);
     CHECK(name == variant.name);
     CHECK(names.insert(name).second);
+    switch (variant.kernel->family) {
+      case mp::GemmFamily::wgmma:
+        CHECK(variant.copied_name == variant.name);
+        break;
+      case mp::GemmFamily::wmma:
+        CHECK(name + "_copied" == variant.copied_name);
+        CHECK(names.insert(variant.copied_name).second);
+        break;
+      default:
+        CHECK(variant.copied_name == nullptr);
+    }
   }
+  const auto listed = mp::gemm_names();
+  CHECK(std::set<std::string>(listed.begin(), listed.end()) == names);
+  CHECK(listed.size() == names.size());
   CHECK(static_cast<int>(names.size()) <= mp::kMaxGemmChoices);
   CHECK(mp::gemm_variants().data() == mp::gemm_variants().data());
 }
@@ -56,7 +70,8 @@ TEST_CASE("select: callers may rely on these names") {
     CHECK(why_not(name, problem(4096, 4096, 8192), a100()) == "");
   }
   for (const char *name : {"", "wmma", "wmma_64x64x32_s4_k7", "simt_64x64x16_k7",
-                           "wmma_64x64x32_s4_c2", "wmma_64x64x32_s4_k2 "}) {
+                           "wmma_64x64x32_s4_c2", "wmma_64x64x32_s4_k2 ", "simt_64x64x16_copied",
+                           "gemv_copied", "wgmma_128x256x64_s4_copied"}) {
     CAPTURE(name);
     CHECK(why_not(name, problem(4096, 4096, 8192), a100()) == "unknown");
   }
@@ -77,6 +92,34 @@ TEST_CASE("select: each reason why a wmma kernel cannot run") {
   CHECK(why_not(name, p, a100(), false) == "");
 }
 
+TEST_CASE("select: each reason why a wmma kernel cannot read copies") {
+  const mp::GemmProblem aligned = problem(256, 256, 256);
+  mp::GemmProblem p = aligned;
+  p.b.ld = 257;
+  mp::GemmProblem fp32 = p, bf16 = p, batch = with_batch(aligned, 2);
+  fp32.dtype_ab = MP_FP32;
+  bf16.dtype_ab = MP_BF16;
+  batch.a.stride += 4;
+  const char *const name = "wmma_128x128x32_s3_copied";
+  for (const mp::Device &device : {t4(), a100(), h200(), h200_without_sm_90a(), host_device()}) {
+    CHECK(why_not(name, p, device) == "");
+    CHECK(why_not(name, batch, device) == "");
+  }
+  CHECK(why_not("wmma_128x128x32_s3_k2_copied", p, a100()) == "");
+  CHECK(why_not(name, fp32, h200()) == "multiplies FP16 and BF16 only");
+  CHECK(why_not(name, bf16, t4()) == "needs sm_80 for BF16");
+  CHECK(why_not("wmma_256x128x32_s3_copied", p, t4()) ==
+        "needs more shared memory than the device has");
+  CHECK(why_not("wmma_128x128x32_s3_k3_copied", p, a100()) == "needs a longer k for this split");
+  const std::string nothing_to_copy =
+      "needs 16-byte aligned matrices, not behind pointers, with rows that are not";
+  CHECK(why_not(name, aligned, a100()) == nothing_to_copy);
+  CHECK(why_not(name, p, a100(), false) == nothing_to_copy);
+  CHECK(why_not(name, with_pointers(p, 2), a100()) == nothing_to_copy);
+  p.k = 0;
+  CHECK(why_not(name, p, a100()) == nothing_to_copy);
+}
+
 TEST_CASE("select: what makes a product slow is said, be it the operands or the device") {
   using mp::slow_path_reason;
   mp::GemmProblem p = problem(64, 64, 64);
@@ -91,6 +134,28 @@ TEST_CASE("select: what makes a product slow is said, be it the operands or the 
   CHECK(slow_path_reason(p, a100(), true) == "ldb = 65 is not a multiple of 8");
   p.dtype_ab = MP_FP32;
   CHECK(slow_path_reason(p, t4(), false) == "");
+}
+
+TEST_CASE("select: a large product with rows that are not aligned reads copies of them") {
+  for (const mp::Device &device : {t4(), a100(), h200(), h200_without_sm_90a()}) {
+    mp::GemmProblem p = problem(4096, 4096, 4096);
+    p.b.ld = 4097;
+    constexpr size_t kCopy = size_t{4096} * 4096 * 2;
+    const auto best = [&](size_t bytes) {
+      return mp::best_gemm(p, device, builtin(), kAligned, bytes);
+    };
+    CAPTURE(device.arch, device.has_wgmma, best(SIZE_MAX).name);
+    CHECK(best(SIZE_MAX).reads_copies);
+    CHECK(best(kCopy).reads_copies);
+    CHECK(best(kCopy).workspace_bytes == kCopy);
+    CHECK(!best(kCopy - 1).reads_copies);
+    CHECK(best(kCopy - 1).workspace_bytes < kCopy);
+    CHECK(best(kCopy - 1).predicted_us > 1.2 * best(kCopy).predicted_us);
+    p.b.ld = 4096;
+    CHECK(!best(SIZE_MAX).reads_copies);
+    p = problem(40, 48, 41);
+    CHECK(!best(SIZE_MAX).reads_copies);
+  }
 }
 
 TEST_CASE("select: k is split into at least two slices of at least 128, none of them empty") {
@@ -176,6 +241,13 @@ TEST_CASE("select: workspace of a wmma split holds the slices of all items") {
   const mp::GemmProblem p = with_batch(problem(100, 60, 1024), 3);
   CHECK(choice_named("wmma_64x64x32_s4_k4", p, a100()).workspace_bytes == 4 * 4 * 3 * 100 * 60);
   CHECK(choice_named("wmma_64x64x32_s4", p, a100()).workspace_bytes == 0);
+  mp::GemmProblem odd = p;
+  odd.b.ld = 1025;
+  // Three matrices of 60 rows, rounded up to 256 bytes, in front of them.
+  constexpr size_t kCopies = size_t{3} * 60 * 1024 * 2;
+  CHECK(choice_named("wmma_64x64x32_s4_copied", odd, a100()).workspace_bytes == kCopies);
+  CHECK(choice_named("wmma_64x64x32_s4_k4_copied", odd, a100()).workspace_bytes ==
+        kCopies + 4 * 4 * 3 * 100 * 60);
 }
 
 TEST_CASE("select: tiles and slices cover the problem") {

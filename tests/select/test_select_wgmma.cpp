@@ -125,6 +125,11 @@ TEST_CASE("select wgmma: groups whose sizes are on the device") {
     CHECK(why_not_named("wgmma_128x256x64_s4") == "");
     CHECK(why_not_named("wmma_64x64x32_s4") == "");
     CHECK(why_not_named("abacus") == "unknown");
+    experts.all.a.ld = 1025;
+    CHECK(why_not_named("wmma_64x64x32_s4") == "");
+    for (const char *const name : {"wmma_64x64x32_s4_copied", "wgmma_128x256x64_s4"})
+      CHECK(why_not_named(name) == "reads copies of A and B, which no kernel does for groups");
+    experts.all.a.ld = 1024;
     CHECK(why_not_named("wgmma_128x256x64_s4_c2") ==
           "works in clusters, which no kernel does for groups");
     CHECK(why_not_named("wmma_64x64x32_s4_k2").find("split") != std::string::npos);

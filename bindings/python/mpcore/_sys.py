@@ -1452,8 +1452,9 @@ FUNCTIONS = {
     # Edge cases follow BLAS: m, n or batch_count == 0 does nothing; k == 0 computes
     # epilogue(beta C).  There is no minimum alignment: 16-byte aligned pointers and
     # ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a
-    # slower one (logged once at MP_LOG_WARN).  On Hopper that is, for another ld or stride of A
-    # or B, the fast one behind a copy in workspace, where this is predicted to pay.
+    # slower one (logged once at MP_LOG_WARN).  For another ld or stride of A or B that is the fast
+    # one behind a copy in workspace, where this is predicted to pay (logged where it takes a fifth
+    # as long as the rest, or longer).
     #
     # Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
     # the tensor core does it, in an order fixed by (desc, alignment, workspace_bytes, device,

@@ -11,7 +11,7 @@ TESTS = {
     "column_sum": "gemv: the whole epilogue, backward",
     "column_sum_chunks": "dbias: many rows are summed in as many chunks as there is workspace for",
     "split_k_sum": "split-k: the whole epilogue runs once, after the sum",
-    "copy_rows": "wgmma: operands whose rows TMA cannot read are copied first",
+    "copy_rows": "copies: one operand is copied, and the other read where it is",
     "fill_wgmma_table": "gemm batch: arrays of pointers with shared, in-place and absent matrices",
     "fill_group_table": "gemm group: a single product raises found_inf, none clears it",
     "fill_ragged_table": "gemm ragged: bad ends read and write nothing that is not there",

@@ -1,0 +1,117 @@
+// A and B whose rows are not aligned, by the kernels that read copies of them: those of WMMA that have such a name, and
+// those of wgmma, which have no other way.  Rows and items end in poison, and so does the workspace begin.
+#include "gemm_run.h"
+
+using namespace mptest;
+
+namespace {
+
+bool reads_copies(const std::string &kernel) {
+  return kernel.ends_with("_copied") || kernel.starts_with("wgmma");
+}
+/// "wmma_64x64x32_s4_copied", not "..._k4_copied".
+bool reads_copies_whole(const std::string &kernel) {
+  return reads_copies(kernel) && kernel.find("_k") == std::string::npos;
+}
+
+GemmCase make_case(int64_t m, int64_t n, int64_t k, const std::string &op, int64_t pad = 0) {
+  GemmCase c;
+  c.m = m;
+  c.n = n;
+  c.k = k;
+  c.op = op;
+  c.multiple = 1;
+  c.pad = pad;
+  return c;
+}
+
+/// Of items that lie apart by no multiple of 8; several tiles and, for splits, slices.
+GemmCase batch_case(const std::string &op) {
+  GemmCase c = make_case(70, 131, 601, op, 1);
+  c.batch = 2;
+  c.bias = MP_FP32;
+  c.dbias = c.found_inf = true;
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("copies: every order of operands, rows by words of two and of four bytes",
+          "[gemm][wgmma]") {
+  const bool has_bf16 = device_info().arch >= 80;
+  for (const char *const op : kAllOps) {
+    for (const int64_t pad : {0, 1, 2}) {
+      GemmCase c = make_case(139, 266, 71 + pad, op, pad);
+      if (pad == 1) c.cd = MP_FP32;
+      if (pad == 1 && has_bf16) c.ab = MP_BF16;
+      c.beta = 1.0f;
+      check_kernels(c, reads_copies_whole);
+    }
+  }
+}
+
+TEST_CASE("copies: one operand is copied, and the other read where it is", "[gemm][wgmma]") {
+  check_kernels(make_case(136, 131, 72, "NN"), reads_copies_whole);  // n is odd: B, and D
+  check_kernels(make_case(131, 136, 72, "TT"), reads_copies_whole);  // m: A
+}
+
+TEST_CASE("copies: batches, shared operands and splits", "[gemm][wgmma]") {
+  for (const char *const op : {"NN", "TT"}) check_kernels(batch_case(op), reads_copies);
+  for (const auto &[shared_a, shared_b] :
+       {std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
+    GemmCase c = batch_case("NT");
+    c.shared_a = shared_a;
+    c.shared_b = shared_b;
+    check_kernels(c, reads_copies_whole);
+  }
+  // Rows of 80 and of 136 elements are aligned, items that lie 20 behind the last of them are not.
+  GemmCase c = batch_case("TN");
+  c.m = 72;
+  c.pad = 5;
+  c.multiple = 4;
+  check_kernels(c, reads_copies_whole);
+}
+
+TEST_CASE("copies: non-finite values stay where they are", "[gemm][wgmma]") {
+  for (const Special special : {Special::kInfinity, Special::kNan}) {
+    for (const Place place : {Place::kFirst, Place::kLast}) {
+      GemmCase c = batch_case("NN");
+      c.special = special;
+      c.place = place;
+      check_kernels(c, reads_copies_whole);
+    }
+  }
+}
+
+TEST_CASE("copies: a kernel that reads them refuses a byte less of workspace", "[gemm][wgmma]") {
+  GemmRun run(batch_case("NN"));
+  for (const std::string &kernel : run.kernels()) {
+    if (!reads_copies(kernel)) continue;
+    const size_t needed = run.workspace_bytes(kernel);
+    CAPTURE(kernel, needed);
+    CHECK(needed >= size_t{2} * 2 * (70 * 608 + 601 * 136));
+    expect_status(run.launch(kernel, needed - 1), MP_ERROR_WORKSPACE_TOO_SMALL);
+    expect_none(run.verify_untouched(), run.repro());
+  }
+}
+
+TEST_CASE("copies: what else is in the way makes their kernels decline", "[gemm][strict]") {
+  GemmCase c = batch_case("NN");
+  GemmRun odd_rows(c);
+  c.offset = 1;
+  c.dbias = false;
+  GemmRun misaligned(c);
+  c.offset = 0;
+  c.pointers = true;
+  GemmRun behind_pointers(c);
+  int declined = 0;
+  for (const std::string &kernel : odd_rows.kernels()) {
+    if (!kernel.ends_with("_copied")) continue;
+    for (GemmRun *const run : {&misaligned, &behind_pointers}) {
+      expect_status(run->launch(kernel, size_t{1} << 20), MP_ERROR_UNSUPPORTED);
+      expect_none(run->verify_untouched(), run->repro());
+      ++declined;
+    }
+  }
+  CHECK(declined > 0);
+}
