@@ -48,8 +48,6 @@ void set_operands(ConvWgmmaArgs &args, const ConvProblem &problem, const GemmCho
   args.b = tensor_map(filter_spec(problem, problem.other, problem.dtype, rows_b));
 }
 
-constexpr int kStripRows = 16;
-
 void set_output(ConvWgmmaArgs &args, const ConvProblem &problem) {
   const Output &out = args.problem.out;
   if (problem.op == MP_CONV_WGRAD) {

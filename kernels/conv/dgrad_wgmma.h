@@ -41,7 +41,6 @@ class ClassPixels : public DensePlacement {
   /// of the image is a box that begins before it: TMA does not write what lies outside of a row.
   template <class Store>
   MP_DEVICE void store_strip(int item, int64_t row, const Store &store) const {
-    constexpr int kStripRows = 16;
     const int32_t columns = args_.places.of_row.divisor;
     for (int left = kStripRows; left > 0;) {
       const Pixel at = pixel(row);

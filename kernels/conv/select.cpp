@@ -151,7 +151,7 @@ double depthwise_us(const ConvProblem &p, const Device &device, const GemmTuning
   const ConvShape &s = p.shape;
   const ClassTuning &constants = tuning.of(class_of(device));
   const double inputs = double(s.n) * s.h * s.w * s.c, outputs = double(s.n) * s.p * s.q * s.c;
-  const double elem_mb = (p.dtype == MP_FP32 ? 4 : 2) * 1e-6;
+  const double elem_mb = elem_bytes(p.dtype) * kMb;
   const double blocks =
       p.op == MP_CONV_WGRAD ? std::ceil(s.c / kChannelsPerBlock) * split_k : device.num_sms;
   const double sms = std::min<double>(blocks, device.num_sms);

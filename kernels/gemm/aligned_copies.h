@@ -10,7 +10,7 @@ namespace mp {
 struct AlignedCopy {
   int64_t rows, cols;
   int64_t count;  ///< matrices
-  int64_t ld;     ///< of the copy, whose matrices lie behind each other
+  int64_t ld;     ///< of the copy, whose matrices follow one another
   size_t bytes;   ///< in workspace, a multiple of 256; 0 = read where it is
 };
 

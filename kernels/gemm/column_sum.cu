@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kThreads = ColumnPartition::kThreads;
 constexpr int kRowsAtOnce = 4;
-static_assert(kDbiasRows % kRowsAtOnce == 0);
+static_assert(kStripRows % kRowsAtOnce == 0);
 
 struct ColumnSumArgs {
   Output out;
@@ -23,12 +23,12 @@ MP_DEVICE void add_strip(const ColumnSumArgs &args, int64_t strip, const RowsOfT
                          float (&sum)[kVec]) {
   const Output &out = args.out;
   const int64_t item = strip / args.strips.rows_per_item;
-  const int64_t row = (strip - item * args.strips.rows_per_item) * kDbiasRows;
+  const int64_t row = (strip - item * args.strips.rows_per_item) * kStripRows;
   const T *const d =
       static_cast<const T *>(item_address(out.d, out.dtype, item)) + row * out.d.ld + rows.column;
   float of_strip[kVec] = {};
   MP_UNROLL
-  for (int first = 0; first < kDbiasRows; first += kRowsAtOnce) {
+  for (int first = 0; first < kStripRows; first += kRowsAtOnce) {
     float x[kRowsAtOnce][kVec];
     load_rows(x, d + first * out.d.ld, out.d.ld, 1, out.m - row - first, rows.valid);
     MP_UNROLL

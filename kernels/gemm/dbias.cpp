@@ -1,7 +1,6 @@
 #include "kernels/gemm/dbias.h"
 
 #include "kernels/gemm/select.h"
-#include "kernels/gemm/wgmma_store.h"
 #include "kernels/gemm/workspace.h"
 
 namespace mp {
@@ -29,7 +28,7 @@ bool can_sum_strips(const Output &out, const GemmChoice &choice) {
 
 DbiasPlan plan_dbias(const Output &out, bool sums_strips, size_t product_bytes,
                      size_t workspace_bytes) {
-  const StripSums strips{nullptr, (out.n + 7) / 8 * 8, (out.m + kDbiasRows - 1) / kDbiasRows};
+  const StripSums strips{nullptr, (out.n + 7) / 8 * 8, (out.m + kStripRows - 1) / kStripRows};
   const int64_t rows = strips.rows_per_item * out.batch_count;
 
   WorkspaceLayout layout;

@@ -1,6 +1,6 @@
 // How dbias, the column sums of D, comes about.  Pure: selection prices it, the launches find its places.
 //
-// Rows are summed 16 at a time, counted from the head of each matrix; then these sums, in chunks that a
+// Rows are summed 16 (kStripRows) at a time, counted from the head of each matrix; then these sums, in chunks that a
 // ColumnPartition cuts; then the chunks.  A kernel that stores strips of 16 rows (wgmma_strips.h) leaves
 // the first sums in workspace, if there is room; else the pass makes them while it reads D.  The order is
 // the same, and so are the bits.
@@ -8,10 +8,9 @@
 
 #include "kernels/column_partition.h"
 #include "kernels/gemm/problem.h"
+#include "kernels/gemm/wgmma_store.h"
 
 namespace mp {
-
-constexpr int kDbiasRows = 16;
 
 /// The sums of 16 rows each: a matrix, of which an item of the batch has rows of its own.
 struct StripSums {

@@ -17,7 +17,7 @@ namespace mp::MP_TARGET {
 namespace {
 
 constexpr int kThreads = 32;
-constexpr int kFewProducts = 24, kManyProducts = 320;
+constexpr int kFewProducts = 24, kManyProducts = kWgmmaProductsPerLaunch;
 
 template <int kProducts>
 struct TableArgs {

@@ -9,13 +9,8 @@ namespace mp {
 
 namespace {
 
-constexpr double kMb = 1e-6;  // of a byte
 constexpr double kElemsPerGemvWave = 1 << 20;
 constexpr double kElemsOfUs = 1 << 20;  // that lone_us is of
-
-double elem_bytes(mp_dtype_t dtype) {
-  return dtype == MP_FP32 ? 4 : 2;
-}
 
 /// Of both operands, for each element of k; those that lie outside are not counted as work.  Where all rows would be
 /// aligned it is the pointers that are not.

@@ -8,7 +8,6 @@ namespace mp {
 
 namespace {
 
-constexpr double kMb = 1e-6;               // of a byte
 constexpr double kMega = 1.0 / (1 << 20);  // of an element
 
 // Instructions per element, as counted in the machine code of sm_90a; a reciprocal and an exponential occupy their
@@ -23,10 +22,6 @@ constexpr double kLongWay = 2;
 /// A patch waits for the matrix that it loads: 600 clocks for 2048 elements, in which four schedulers would issue
 /// 70 % of the time.
 constexpr double kPatchLoad = 600. * 4 * 32 * 0.7 / 2048;
-
-double elem_bytes(const Output &out) {
-  return out.dtype == MP_FP32 ? 4 : 2;
-}
 
 /// Matrices as large as D beside it.
 double num_beside(const Output &out) {
@@ -74,7 +69,7 @@ double share_of_pairs(const GemmKernel &kernel, const Output &out) {
 
 TileExit count_epilogue(const Output &out, double elems) {
   TileExit exit{};
-  exit.beside_mb = num_beside(out) * elems * elem_bytes(out) * kMb;
+  exit.beside_mb = num_beside(out) * elems * elem_bytes(out.dtype) * kMb;
   exit.ops = ops_per_elem(out) * elems * kMega;
   return exit;
 }
@@ -110,14 +105,14 @@ SmTime sm_time(bool ping_pong, double mains, double exits, double main_us, doubl
 
 double epilogue_mb(const Output &out) {
   return (1 + num_beside(out)) * static_cast<double>(out.m) * static_cast<double>(out.n) *
-         out.batch_count * elem_bytes(out) * kMb;
+         out.batch_count * elem_bytes(out.dtype) * kMb;
 }
 
 DbiasPass count_dbias(const Output &out, const DbiasPlan &plan, const Device &device) {
   if (out.epilogue.dbias == nullptr) return {0, 0};
   const double parts = static_cast<double>(plan.partition.tiles * plan.partition.chunks);
   const double d_mb = static_cast<double>(out.m) * static_cast<double>(out.n) * out.batch_count *
-                      elem_bytes(out) * kMb;
+                      elem_bytes(out.dtype) * kMb;
   const double strip_mb = static_cast<double>(plan.strip_bytes) * kMb;
   const double read_mb = plan.in_epilogue ? strip_mb : d_mb;
   return {plan.partition.chunks > 1 ? 2.0 : 1.0,

@@ -10,6 +10,11 @@ namespace mp {
 
 struct ClassTuning;
 
+constexpr double kMb = 1e-6;  ///< of a byte
+inline double elem_bytes(mp_dtype_t dtype) {
+  return dtype == MP_FP32 ? 4 : 2;
+}
+
 /// Elements and operations in units of 2^20.
 struct TileExit {
   double strip_elems, pair_elems, patch_elems;  ///< of wgmma kernels, by their way (wgmma_store.h)

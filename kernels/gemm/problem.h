@@ -179,7 +179,7 @@ std::string grouped_slow_path_reason(const GemmGroup &group, const Device &devic
                                      size_t workspace_bytes);
 
 /// One mp_gemm_ragged call, after validation: out.batch_count groups, which share the m or the k of `all` as
-/// the device alone knows.  What they share lies behind each other and has no stride.
+/// the device alone knows.  Their parts of it follow one another and have no stride.
 struct RaggedProblem {
   GemmProblem all;
   mp_ragged_t dimension;

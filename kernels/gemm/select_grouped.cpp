@@ -1,6 +1,7 @@
 // Which wgmma kernel runs a group of products in one launch.  No clusters and no splits: a group has
 // tiles enough.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -50,8 +51,8 @@ double predict_us(const GemmKernel &kernel, const GemmGroup &group, const Device
     sum_us += time.mains * main_us + time.exits * out_us;
     longest_us = std::max(longest_us, main_us + out_us);
   }
-  constexpr double kLaunches = 2;
-  return kLaunches * tuning.launch_us + cost.start_us +
+  const double tables = std::ceil(static_cast<double>(group.count) / kWgmmaProductsPerLaunch);
+  return (tables + 1) * tuning.launch_us + cost.start_us +
          std::max(sum_us / device.num_sms, longest_us) + longest_us / 2;
 }
 

@@ -27,8 +27,7 @@ struct WgmmaItem : WgmmaProduct {
 };
 static_assert(sizeof(WgmmaItem) <= kWgmmaItemBytes);
 
-/// The table begins with a header of that many bytes.
-constexpr size_t kWgmmaTableHeaderBytes = 256;
+/// The header of the table.
 struct WgmmaTableHeader {
   uint32_t misaligned;  ///< an item cannot be loaded by TMA: another kernel does it all
   uint32_t num_tiles;   ///< of all products, where the device alone knows

@@ -24,7 +24,7 @@ TensorMap wgmma_map_b(const GemmProblem &, const GemmChoice &);
 /// How D leaves (wgmma_store.h), with the maps that this takes.
 void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *beside, WgmmaArgs *);
 
-/// One launch for products of a group, `kernel` no cluster and no split: how D leaves, maps from which those
+/// One launch for products of a group, without clusters and splits: how D leaves, maps from which those
 /// of a product can be made, and where in workspace the table is, which is to be filled.
 /// @param store  wgmma_store_path of all products
 WgmmaArgs plan_wgmma_group(const Device &, const GemmProblem &common, int64_t count,

@@ -7,9 +7,9 @@ namespace mp {
 
 namespace {
 
-/// Of a matrix as large as D, which a warp reads or writes 16 rows at a time.
+/// Of a matrix as large as D, which a warp reads or writes a strip at a time.
 TensorMapSpec strip_spec(const Output &out, const Operand &x) {
-  return wgmma_matrix_spec(x, out.dtype, out.m, out.n, out.batch_count, 16);
+  return wgmma_matrix_spec(x, out.dtype, out.m, out.n, out.batch_count, kStripRows);
 }
 
 bool has_map(const TensorMapSpec &spec) {

@@ -7,6 +7,9 @@
 
 namespace mp {
 
+/// A strip: what one warp stores at a time, 64 columns wide.
+constexpr int kStripRows = 16;
+
 enum class StorePath { strips, pairs, patches };
 
 /// The matrix beside D that an epilogue reads or writes element by element.

@@ -306,21 +306,20 @@ class WgmmaStripStore {
 
   /// For dbias (dbias.h): a lane has two columns of D, as it is rounded.
   MP_DEVICE void sum_columns(int slab, int strip) const {
-    static_assert(kDbiasRows == WarpTile::kRows);
     const StripSums &sums = tile_.args.strip_sums;
     const int64_t left = tile_.m() - row(strip), column = col(strip) + 2 * lane_index();
     Pack<float, 2> sum{};
     with_half_type(out_.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       MP_UNROLL
-      for (int r = 0; r < kDbiasRows; r++) {
+      for (int r = 0; r < kStripRows; r++) {
         const uint32_t pair = r < left ? slabs_.pair(slab, r) : 0;
         sum.x[0] += to_float(element_from<T>(pair & 0xffffu));
         sum.x[1] += to_float(element_from<T>(pair >> 16));
       }
     });
     if (left > 0 && column < tile_.n()) {
-      const int64_t at = tile_.work.batch_item * sums.rows_per_item + row(strip) / kDbiasRows;
+      const int64_t at = tile_.work.batch_item * sums.rows_per_item + row(strip) / kStripRows;
       *reinterpret_cast<Pack<float, 2> *>(sums.base + at * sums.ld + column) = sum;
     }
     warp_sync();  // before something else comes into the slab

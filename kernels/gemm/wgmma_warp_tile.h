@@ -37,7 +37,7 @@ struct DensePlacement {
 /// 16 rows of each 64 that its consumer warpgroup has; no other warp has any of them.
 template <class Tile, class Placement>
 struct WgmmaWarpTile {
-  static constexpr int kRows = 16;
+  static constexpr int kRows = kStripRows;
   static constexpr int kBlocks = Tile::kRows / 64;
   static constexpr int kRegs = Tile::kN / 2;
   using Accumulators = float[kBlocks][kRegs];

@@ -31,7 +31,10 @@ struct WgmmaWorkspace {
   size_t bytes;
 };
 
-constexpr size_t kWgmmaItemBytes = 512;
+/// A table begins with a header of that many bytes; then its items, each of so many.
+constexpr size_t kWgmmaTableHeaderBytes = 256, kWgmmaItemBytes = 512;
+/// Of mp_gemm_grouped: that the parameters of one launch take there.
+constexpr int kWgmmaProductsPerLaunch = 320;
 constexpr int64_t kWgmmaItemsPerBlock = 512;  ///< of the kernel that fills a table
 constexpr int64_t kTicketsPerTile = 8;
 
@@ -41,7 +44,8 @@ inline WgmmaWorkspace wgmma_workspace(int64_t table_items, int64_t tiles, int sp
   WorkspaceLayout layout;
   WgmmaWorkspace w{};
   if (table_items > 0)
-    w.table = layout.add(256 + static_cast<size_t>(table_items) * kWgmmaItemBytes);
+    w.table =
+        layout.add(kWgmmaTableHeaderBytes + static_cast<size_t>(table_items) * kWgmmaItemBytes);
   if (split_k > 1) {
     w.ticket_bytes = static_cast<size_t>(tiles * kTicketsPerTile) * sizeof(uint32_t);
     w.tickets = layout.add(w.ticket_bytes);

@@ -2,7 +2,8 @@
 // what it moves, each over the peak that the device's documents name.  Where the work of two kernels differs by half, the
 // prediction must not say the opposite; and nothing is predicted to be faster than a peak.
 //
-// The counts share no formula and no constant with predict.cpp.
+// With predict.cpp the counts share how D is cut into tiles and k into slices, how D leaves, and how many blocks an SM
+// has; no formula of a time, and no constant of the tuning table.
 #include <algorithm>
 #include <cmath>
 #include <fstream>

@@ -374,9 +374,9 @@ TEST_CASE("select wgmma: what TMA cannot load is copied where that pays, or goes
   };
   CHECK(with_workspace(kCopies - 1).kernel->family == mp::GemmFamily::wmma);
   CHECK(with_workspace(kCopies - 1).predicted_us > 1.5 * best.predicted_us);
-  // Two launches, and 67 MB that are read and written at 4.2 TB/s.
-  CHECK(best.predicted_us ==
-        Approx(best_on_h200(in_place).predicted_us + 8 + 0.48 * kCopies * 1e-6));
+  const mp::ClassTuning &tuning = mp::builtin_gemm_tuning().of(mp::class_of(h200()));
+  const double copies_us = 2 * tuning.launch_us + tuning.copy_us_per_mb * kCopies * 1e-6;
+  CHECK(best.predicted_us == Approx(best_on_h200(in_place).predicted_us + copies_us));
 
   p = problem(63, 1023, 65, MP_OP_N, MP_OP_N);
   CHECK(!is_wgmma(best_on_h200(p)));

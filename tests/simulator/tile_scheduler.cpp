@@ -123,7 +123,7 @@ struct Product {
 
 void check_group(const std::vector<Product> &products, int num_blocks,
                  bool tiles_in_table = false) {
-  std::vector<std::byte> memory(256 + kWgmmaTableHeaderBytes +
+  std::vector<std::byte> memory(256 + mp::kWgmmaTableHeaderBytes +
                                 products.size() * mp::kWgmmaItemBytes);
   WgmmaArgs args{};
   args.table = memory.data() + (256 - reinterpret_cast<uintptr_t>(memory.data()) % 256);
