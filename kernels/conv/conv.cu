@@ -108,14 +108,13 @@ void conv(const Device &device, const ConvProblem &problem, const ConvChoice &ch
           const Workspace &workspace, mp_stream_t stream) {
   if (choice.family == ConvFamily::gemm)
     return gemm(device, pointwise_gemm(problem), choice.gemm, workspace, stream);
-  const DbiasPlan dbias = plan_dbias(problem.out, choice.gemm, workspace.bytes);
+  std::byte *const space = static_cast<std::byte *>(workspace.ptr);
+  const std::optional<DbiasPlan> dbias = dbias_of(problem.out, choice.gemm, workspace.bytes);
   if (choice.family == ConvFamily::im2col)
-    launch_conv_wgmma(choice, problem, device, strip_sums(problem.out, dbias, workspace.ptr),
-                      static_cast<std::byte *>(workspace.ptr), stream);
+    launch_conv_wgmma(choice, problem, device, strip_sums(dbias, space), space, stream);
   else
-    launch_patches(device, problem, choice, workspace.ptr, stream);
-  if (problem.out.epilogue.dbias != nullptr)
-    launch_column_sum(device, problem.out, dbias, workspace.ptr, stream);
+    launch_patches(device, problem, choice, space, stream);
+  if (dbias) launch_column_sum(device, problem.out, *dbias, space, stream);
 }
 
 }  // namespace mp::MP_TARGET

@@ -86,16 +86,17 @@ column_sum_chunks(MP_PARAM(ColumnSumArgs) args) {
 
 }  // namespace
 
-StripSums strip_sums(const Output &out, const DbiasPlan &plan, void *workspace) {
-  StripSums strips = plan.strips;
-  if (plan.in_epilogue && out.epilogue.dbias != nullptr)
-    strips.base = reinterpret_cast<float *>(static_cast<std::byte *>(workspace) + plan.strips_at);
+StripSums strip_sums(const std::optional<DbiasPlan> &plan, void *workspace) {
+  if (!plan) return {};
+  StripSums strips = plan->strips;
+  if (plan->in_epilogue)
+    strips.base = reinterpret_cast<float *>(static_cast<std::byte *>(workspace) + plan->strips_at);
   return strips;
 }
 
 void launch_column_sum(const Device &device, const Output &out, const DbiasPlan &plan,
                        void *workspace, mp_stream_t stream) {
-  ColumnSumArgs args{out, plan.partition, strip_sums(out, plan, workspace), out.epilogue.dbias};
+  ColumnSumArgs args{out, plan.partition, strip_sums(plan, workspace), out.epilogue.dbias};
   const bool in_chunks = args.partition.chunks > 1;
   if (in_chunks)
     args.sums = reinterpret_cast<float *>(static_cast<std::byte *>(workspace) + plan.chunks_at);

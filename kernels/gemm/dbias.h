@@ -6,6 +6,8 @@
 // the same, and so are the bits.
 #pragma once
 
+#include <optional>
+
 #include "kernels/column_partition.h"
 #include "kernels/gemm/problem.h"
 #include "kernels/gemm/wgmma_store.h"
@@ -37,6 +39,12 @@ DbiasPlan plan_dbias(const Output &, bool sums_strips, size_t product_bytes,
                      size_t workspace_bytes);
 inline DbiasPlan plan_dbias(const Output &out, const GemmChoice &choice, size_t workspace_bytes) {
   return plan_dbias(out, can_sum_strips(out, choice), choice.workspace_bytes, workspace_bytes);
+}
+/// Of an output that may have no dbias.
+inline std::optional<DbiasPlan> dbias_of(const Output &out, const GemmChoice &choice,
+                                         size_t workspace_bytes) {
+  if (out.epilogue.dbias == nullptr) return std::nullopt;
+  return plan_dbias(out, choice, workspace_bytes);
 }
 
 /// Of the choice and, if `out` has a dbias, of that.

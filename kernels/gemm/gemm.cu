@@ -70,8 +70,8 @@ void multiply(const Device &device, const GemmProblem &problem, const GemmChoice
 void gemm(const Device &device, const GemmProblem &problem, const GemmChoice &choice,
           const Workspace &workspace, mp_stream_t stream) {
   std::byte *const space = static_cast<std::byte *>(workspace.ptr);
-  const DbiasPlan dbias = plan_dbias(problem.out, choice, workspace.bytes);
-  const StripSums sums = strip_sums(problem.out, dbias, space);
+  const std::optional<DbiasPlan> dbias = dbias_of(problem.out, choice, workspace.bytes);
+  const StripSums sums = strip_sums(dbias, space);
   if (choice.reads_copies) {
     const AlignedCopies copies = aligned_copies(problem);
     const GemmProblem copied = launch_aligned_copies(device, problem, copies, space, stream);
@@ -79,8 +79,7 @@ void gemm(const Device &device, const GemmProblem &problem, const GemmChoice &ch
   } else {
     multiply(device, problem, choice, sums, space, stream);
   }
-  if (problem.out.epilogue.dbias != nullptr)
-    launch_column_sum(device, problem.out, dbias, workspace.ptr, stream);
+  if (dbias) launch_column_sum(device, problem.out, *dbias, space, stream);
 }
 
 }  // namespace mp::MP_TARGET

@@ -51,8 +51,8 @@ void launch_simt(const GemmChoice &, const Device &, const GemmArgs &, mp_stream
 void launch_split_k_sum(const Device &, const Output &, int32_t split_k, const float *partial_sums,
                         mp_stream_t);
 
-/// Where the main loop is to leave the sums of strips; nowhere if there is no dbias.
-StripSums strip_sums(const Output &, const DbiasPlan &, void *workspace);
+/// Where the main loop is to leave the sums of strips, if anywhere.
+StripSums strip_sums(const std::optional<DbiasPlan> &, void *workspace);
 /// epilogue.dbias[col] = sum over rows and batch items of D.
 void launch_column_sum(const Device &, const Output &, const DbiasPlan &, void *workspace,
                        mp_stream_t);
