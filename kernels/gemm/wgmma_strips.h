@@ -311,12 +311,18 @@ class WgmmaStripStore {
     Pack<float, 2> sum{};
     with_half_type(out_.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
-      MP_UNROLL
-      for (int r = 0; r < kStripRows; r++) {
-        const uint32_t pair = r < left ? slabs_.pair(slab, r) : 0;
+      const auto add = [&](int r) {
+        const uint32_t pair = slabs_.pair(slab, r);
         sum.x[0] += to_float(element_from<T>(pair & 0xffffu));
         sum.x[1] += to_float(element_from<T>(pair >> 16));
+      };
+      if (left < kStripRows) {
+        MP_NO_UNROLL
+        for (int r = 0; r < left; r++) add(r);
+        return;
       }
+      MP_UNROLL
+      for (int r = 0; r < kStripRows; r++) add(r);
     });
     if (left > 0 && column < tile_.n()) {
       const int64_t at = tile_.work.batch_item * sums.rows_per_item + row(strip) / kStripRows;
