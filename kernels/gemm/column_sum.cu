@@ -27,7 +27,7 @@ MP_DEVICE void add_strip(const ColumnSumArgs &args, int64_t strip, const RowsOfT
   const T *const d =
       static_cast<const T *>(item_address(out.d, out.dtype, item)) + row * out.d.ld + rows.column;
   float of_strip[kVec] = {};
-  MP_UNROLL
+  MP_NO_UNROLL
   for (int first = 0; first < kStripRows; first += kRowsAtOnce) {
     float x[kRowsAtOnce][kVec];
     load_rows(x, d + first * out.d.ld, out.d.ld, 1, out.m - row - first, rows.valid);
