@@ -31,21 +31,19 @@ DbiasPlan plan_dbias(const Output &out, bool sums_strips, size_t product_bytes,
   const StripSums strips{nullptr, (out.n + 7) / 8 * 8, (out.m + kStripRows - 1) / kStripRows};
   const int64_t rows = strips.rows_per_item * out.batch_count;
 
-  WorkspaceLayout layout;
-  (void)layout.add(product_bytes);
-  DbiasPlan plan{partition_of(rows, out.n, SIZE_MAX), strips, sums_strips, 0, 0, 0, 0};
-  plan.strip_bytes = static_cast<size_t>(rows * strips.ld) * sizeof(float);
-  plan.strips_at = layout.add(plan.strip_bytes);
-  plan.chunks_at = layout.add(chunk_bytes(plan.partition, out.n));
-  plan.bytes = layout.size();
-  if (sums_strips && plan.bytes <= workspace_bytes) return plan;
-
-  // What the product needed of the workspace is free again.
-  plan.in_epilogue = false;
-  plan.partition = partition_of(rows, out.n, workspace_bytes);
-  plan.strips_at = plan.chunks_at = plan.strip_bytes = 0;
-  plan.bytes = chunk_bytes(plan.partition, out.n);
-  return plan;
+  if (sums_strips) {
+    DbiasPlan plan{partition_of(rows, out.n, SIZE_MAX), strips, true, 0, 0, 0, 0};
+    WorkspaceLayout layout;
+    (void)layout.add(product_bytes);
+    plan.strip_bytes = static_cast<size_t>(rows * strips.ld) * sizeof(float);
+    plan.strips_at = layout.add(plan.strip_bytes);
+    plan.chunks_at = layout.add(chunk_bytes(plan.partition, out.n));
+    plan.bytes = layout.size();
+    if (plan.bytes <= workspace_bytes) return plan;
+  }
+  // A pass over D runs when what the product needed of the workspace is free again.
+  const ColumnPartition partition = partition_of(rows, out.n, workspace_bytes);
+  return {partition, strips, false, 0, 0, 0, chunk_bytes(partition, out.n)};
 }
 
 size_t dbias_workspace_bytes(const Output &out, const GemmChoice &choice) {

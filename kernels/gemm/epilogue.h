@@ -5,7 +5,7 @@
 //      y = activation(z)           (or z * activation'(aux) for the D* kinds)
 //      D = round(y),  amax = max(amax, |D|),  found_inf |= !isfinite(D)
 //
-// dbias, the column sums of D, is a pass of its own (column_sum.cu).  With split-k the main loop
+// dbias, the column sums of D, is what a pass behind it makes (dbias.h).  With split-k the main loop
 // stores raw partial sums, and split_k.cu adds them in order and comes here.
 #pragma once
 

@@ -185,6 +185,20 @@ std::string GemmRun::repro() const {
   return "MP_REPRO=\"" + to_string(launched) + "\" mptests \"[repro]\"";
 }
 
+bool is_wgmma(const std::string &kernel) {
+  return kernel.starts_with("wgmma");
+}
+
+bool has_wgmma() {
+  GemmCase c;
+  c.m = c.n = c.k = 64;
+  c.cd = MP_FP16;
+  const std::vector<std::string> kernels = GemmRun(c).kernels();
+  if (std::any_of(kernels.begin(), kernels.end(), is_wgmma)) return true;
+  skip("this device has no wgmma");
+  return false;
+}
+
 void check_every_kernel(const GemmCase &c) {
   check_kernels(c, [](const std::string &) { return true; });
 }

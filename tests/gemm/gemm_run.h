@@ -46,6 +46,11 @@ class GemmRun : public OutputRun {
   DeviceBuffer<void *> items_;  ///< A, B, C, D of each item, for mp_gemm_batched
 };
 
+/// "wgmma_128x256x64_s4".
+bool is_wgmma(const std::string &kernel);
+/// Whether the device has them; else the test is skipped, with that as its reason.
+bool has_wgmma();
+
 /// Every kernel that can run the case, by name: correct, with guard zones, padding and inputs
 /// untouched.  A kernel may decline misaligned pointers, leaving D alone.
 void check_every_kernel(const GemmCase &c);

@@ -7,7 +7,7 @@ using namespace mptest;
 namespace {
 
 bool reads_copies(const std::string &kernel) {
-  return kernel.ends_with("_copied") || kernel.starts_with("wgmma");
+  return kernel.ends_with("_copied") || is_wgmma(kernel);
 }
 /// "wmma_64x64x32_s4_copied", not "..._k4_copied".
 bool reads_copies_whole(const std::string &kernel) {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "gemm_ragged.h"
+#include "gemm_run.h"
 
 using namespace mptest;
 
@@ -28,10 +29,6 @@ RaggedCase make_case(mp_ragged_t dimension, int64_t bound, const std::vector<int
 
 /// One element, none, many tiles, starts that are aligned to nothing.
 const std::vector<int32_t> kUneven = {1, 1, 70, 70, 75, 210, 211, 211};
-
-bool is_wgmma(const std::string &kernel) {
-  return kernel.starts_with("wgmma");
-}
 
 std::vector<int32_t> many_groups(int count, int64_t bound, uint64_t seed) {
   Random random(seed);
@@ -79,8 +76,8 @@ TEST_CASE("gemm ragged: every kernel, order and type", "[gemm]") {
         RaggedCase c = make_case(dimension, 230, kUneven, op, types);
         const std::vector<std::string> ran = check_ragged(c);
         CHECK(std::count(ran.begin(), ran.end(), "simt_64x64x16") == 1);
-        const bool has_wgmma = device_info().arch == 90 && types.ab != MP_FP32;
-        CHECK(std::any_of(ran.begin(), ran.end(), is_wgmma) == has_wgmma);
+        const bool expects_wgmma = device_info().arch == 90 && types.ab != MP_FP32;
+        CHECK(std::any_of(ran.begin(), ran.end(), is_wgmma) == expects_wgmma);
         c.beta = -2.0f;
         c.alpha = 2.0f;
         check_ragged(c);

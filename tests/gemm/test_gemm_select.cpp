@@ -88,8 +88,7 @@ TEST_CASE("select: what a thread remembers is what it would choose anew", "[gemm
         size_t bytes = SIZE_MAX, of_dbias = SIZE_MAX;
         require_ok(mp_gemm_workspace_size(asked, &desc, &bytes));
         require_ok(mp_gemm_workspace_size(asked, &sums, &of_dbias));
-        const bool by_strips =
-            std::string(best.name).starts_with("wgmma") && desc.dtype_cd != MP_FP32;
+        const bool by_strips = is_wgmma(best.name) && desc.dtype_cd != MP_FP32;
         const size_t least = std::max(best.workspace_bytes, of_dbias);
         REQUIRE(bytes >= least);
         REQUIRE((bytes == least || by_strips));

@@ -22,19 +22,9 @@ GemmCase make_case(int64_t m, int64_t n, int64_t k, const std::string &op = "NN"
   return c;
 }
 
-bool is_wgmma(const std::string &kernel) {
-  return kernel.rfind("wgmma", 0) == 0;
-}
 /// "wgmma_128x256x64_s4_c2", not "..._k4".
 bool is_whole(const std::string &kernel) {
   return is_wgmma(kernel) && kernel.find("_k") == std::string::npos;
-}
-
-bool has_wgmma() {
-  const std::vector<std::string> kernels = GemmRun(make_case(64, 64, 64)).kernels();
-  if (std::any_of(kernels.begin(), kernels.end(), is_wgmma)) return true;
-  skip("this device has no wgmma");
-  return false;
 }
 
 /// Every tile, alone and in clusters.
