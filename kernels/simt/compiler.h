@@ -16,7 +16,7 @@
 #define MP_HD __host__ __device__ __forceinline__
 #define MP_DEVICE __device__ __forceinline__
 // A function that a kernel has once, wherever it calls it from: for what is long and seldom needed.
-#define MP_OUT_OF_LINE __device__ __noinline__
+#define MP_OUT_OF_LINE inline __device__ __noinline__
 #define MP_KERNEL(max_threads, min_blocks) \
   __global__ void __launch_bounds__(max_threads, min_blocks)
 // For an MP_HD template that calls what it is given: a function of the device or of the host.

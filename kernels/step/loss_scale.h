@@ -1,18 +1,20 @@
 // The loss-scale policies as functions from state to state.  mpcore/scaler.h, says what each
 // does and where it comes from.
 //
-// Pure: the same code runs on the device, on the host and in the tests.
+// Pure: the same code runs on the device, on the host and in the tests, and gives the same bits there
+// (reproducible_math.h).
 #pragma once
 
 #include <cmath>
 
+#include "kernels/simt/reproducible_math.h"
 #include "kernels/simt/simt.h"
 #include "kernels/step/args.h"
 
 namespace mp::MP_TARGET {
 
 /// A limit of 0 is none; NaN stays NaN.
-MP_HD float clamped_scale(const mp_scaler_config_t &config, float scale) {
+MP_DEVICE float clamped_scale(const mp_scaler_config_t &config, float scale) {
   const bool has_max = config.max_scale > 0.0f;
   return scale < config.min_scale              ? config.min_scale
          : has_max && scale > config.max_scale ? config.max_scale
@@ -20,8 +22,8 @@ MP_HD float clamped_scale(const mp_scaler_config_t &config, float scale) {
 }
 
 /// Torch's rule, with Megatron's or Apex's hysteresis.
-MP_HD void update_backoff(const mp_scaler_config_t &config, mp_scaler_state_t &state,
-                          bool overflow) {
+MP_DEVICE void update_backoff(const mp_scaler_config_t &config, mp_scaler_state_t &state,
+                              bool overflow) {
   if (overflow) {
     state.growth_tracker = config.flags & MP_SCALER_FIRST_STEP_UNCOUNTED ? -1 : 0;
     if (state.hysteresis_left > 0) state.hysteresis_left--;
@@ -39,36 +41,41 @@ MP_HD void update_backoff(const mp_scaler_config_t &config, mp_scaler_state_t &s
 
 /// log2 of the scale that the statistics ask for: log2_max - mu - overflow_std_dev * sigma, rounded
 /// down.  In whole bits here already, so that head-room does not take the fraction a second time.
-MP_HD double lognormal_exponent(const mp_scaler_config_t &config, const mp_scaler_state_t &state) {
+MP_DEVICE double lognormal_exponent(const mp_scaler_config_t &config,
+                                    const mp_scaler_state_t &state) {
   const double fast = 1.0 - state.beta1_power, slow = 1.0 - state.beta2_power;
   const double mean = state.log2_mean / fast;
   const double slow_mean = state.log2_mean_slow / slow;
-  const double variance = state.log2_square_slow / slow - slow_mean * slow_mean;
+  const double variance =
+      state.log2_square_slow / slow - reproducible::product(slow_mean, slow_mean);
   const double sigma = variance > 0.0 ? sqrt(variance) : 0.0;
   const double floored = sigma > config.sigma_floor ? sigma : config.sigma_floor;
-  return floor(config.log2_max - mean - config.overflow_std_dev * floored);
+  const double deviations = reproducible::product(double{config.overflow_std_dev}, floored);
+  return floor(config.log2_max - mean - deviations);
 }
 
-MP_HD void observe(const mp_scaler_config_t &config, mp_scaler_state_t &state, double log2_amax) {
+MP_DEVICE void observe(const mp_scaler_config_t &config, mp_scaler_state_t &state,
+                       double log2_amax) {
+  using reproducible::product;
   const auto mix = [](float old, double beta, double sample) {
-    return static_cast<float>(beta * static_cast<double>(old) + (1.0 - beta) * sample);
+    return static_cast<float>(product(beta, double{old}) + product(1.0 - beta, sample));
   };
   state.log2_mean = mix(state.log2_mean, config.beta1, log2_amax);
   state.log2_mean_slow = mix(state.log2_mean_slow, config.beta2, log2_amax);
-  state.log2_square_slow = mix(state.log2_square_slow, config.beta2, log2_amax * log2_amax);
-  state.beta1_power *= config.beta1;
-  state.beta2_power *= config.beta2;
+  state.log2_square_slow = mix(state.log2_square_slow, config.beta2, product(log2_amax, log2_amax));
+  state.beta1_power = product(state.beta1_power, config.beta1);
+  state.beta2_power = product(state.beta2_power, config.beta2);
 }
 
 /// Head-room such that the statistics ask for no more than `scale`, until it is given back.
-MP_HD void limit_to(const mp_scaler_config_t &config, mp_scaler_state_t &state, float scale) {
-  const double excess = lognormal_exponent(config, state) - log2(static_cast<double>(scale));
+MP_DEVICE void limit_to(const mp_scaler_config_t &config, mp_scaler_state_t &state, float scale) {
+  const double excess = lognormal_exponent(config, state) - reproducible::log2(double{scale});
   if (excess > state.headroom) state.headroom = static_cast<float>(excess);
 }
 
 /// @param amax  largest |gradient| as measured, still multiplied by S; finite unless `overflow`.
-MP_HD void update_lognormal(const mp_scaler_config_t &config, mp_scaler_state_t &state,
-                            bool overflow, float amax) {
+MP_DEVICE void update_lognormal(const mp_scaler_config_t &config, mp_scaler_state_t &state,
+                                bool overflow, float amax) {
   const bool has_statistics = state.beta1_power < 1.0;
   if (overflow) {
     state.growth_tracker = 0;
@@ -78,7 +85,8 @@ MP_HD void update_lognormal(const mp_scaler_config_t &config, mp_scaler_state_t 
     return;
   }
   if (!(amax > 0.0f)) return;
-  observe(config, state, log2(static_cast<double>(amax)) - log2(static_cast<double>(state.scale)));
+  observe(config, state,
+          reproducible::log2(double{amax}) - reproducible::log2(double{state.scale}));
   // The first statistics know nothing of the overflows before them, and would repeat the descent.
   if (!has_statistics && state.skipped > 0) limit_to(config, state, state.scale);
   if (++state.growth_tracker >= config.growth_interval) {
@@ -86,53 +94,51 @@ MP_HD void update_lognormal(const mp_scaler_config_t &config, mp_scaler_state_t 
     state.headroom = state.headroom > 1.0f ? state.headroom - 1.0f : 0.0f;
   }
   const double exponent = floor(lognormal_exponent(config, state) - state.headroom);
-  state.scale = clamped_scale(config, static_cast<float>(exp2(exponent)));
+  state.scale = clamped_scale(config, static_cast<float>(reproducible::exp2(exponent)));
 }
 
-/// The mixed statistics of LogMaxScaler, every operation rounded to fp32 as TensorFlow does.  In fp64
-/// the product of two floats is exact, so that no compiler can fuse it into the sum.
-MP_HD float logmax_mix(float old, double beta, float sample) {
-  const double kept = static_cast<float>(double{static_cast<float>(beta)} * old);
-  const double added = static_cast<float>(double{static_cast<float>(1.0 - beta)} * sample);
-  return static_cast<float>(kept + added);
+/// The mixed statistics of LogMaxScaler, every operation rounded to fp32 as TensorFlow does.
+MP_DEVICE float logmax_mix(float old, double beta, float sample) {
+  using reproducible::product;
+  return product(static_cast<float>(beta), old) + product(static_cast<float>(1.0 - beta), sample);
 }
 
 /// LogMaxScaler.update_op, defects included.
 /// @param amax  as in update_lognormal
-MP_HD void update_logmax(const mp_scaler_config_t &config, mp_scaler_state_t &state, bool overflow,
-                         float amax) {
+MP_DEVICE void update_logmax(const mp_scaler_config_t &config, mp_scaler_state_t &state,
+                             bool overflow, float amax) {
+  using reproducible::product;
   const float unscaled = amax * static_cast<float>(1.0 / double{state.scale});
-  const float ln_amax = static_cast<float>(log(double{unscaled}));
-  const float x = overflow ? static_cast<float>(exp2(double{config.log2_max}))
-                           : ln_amax / static_cast<float>(log(2.0));
+  constexpr float kLn2 = 0.693147181f;
+  const float ln_amax = static_cast<float>(reproducible::log(double{unscaled}));
+  const float x =
+      overflow ? static_cast<float>(reproducible::exp2(double{config.log2_max})) : ln_amax / kLn2;
   state.log2_mean = logmax_mix(state.log2_mean, config.beta1, x);
   state.log2_mean_slow = logmax_mix(state.log2_mean_slow, config.beta2, x);
-  state.log2_square_slow = logmax_mix(state.log2_square_slow, config.beta2, x * x);
+  state.log2_square_slow = logmax_mix(state.log2_square_slow, config.beta2, product(x, x));
   // In fp32, not rounded from fp64: GCC 12 loses such a rounding where it vectorises the two.
   const float beta1_power = static_cast<float>(state.beta1_power);
   const float beta2_power = static_cast<float>(state.beta2_power);
-  state.beta1_power = beta1_power * static_cast<float>(config.beta1);
-  state.beta2_power = beta2_power * static_cast<float>(config.beta2);
+  state.beta1_power = product(beta1_power, static_cast<float>(config.beta1));
+  state.beta2_power = product(beta2_power, static_cast<float>(config.beta2));
 
   const float fast = 1.0f - static_cast<float>(state.beta1_power);
   const float slow = 1.0f - static_cast<float>(state.beta2_power);
   const float slow_mean = state.log2_mean_slow / slow;
-  const double square = double{slow_mean} * slow_mean;
-  const float variance = state.log2_square_slow / slow - static_cast<float>(square);
+  const float variance = state.log2_square_slow / slow - product(slow_mean, slow_mean);
   const float sigma = sqrtf(variance < 0.0f ? 0.0f : variance);
-  const double deviations = double{sigma} * config.overflow_std_dev;
-  const float cutoff = static_cast<float>(deviations) + state.log2_mean / fast;
+  const float cutoff = product(sigma, config.overflow_std_dev) + state.log2_mean / fast;
   const float exponent = 16.0f - cutoff;  // 16, whatever log2_max is
-  state.scale = clamped_scale(config, static_cast<float>(exp2(double{exponent})));
+  state.scale = clamped_scale(config, static_cast<float>(reproducible::exp2(double{exponent})));
 }
 
 /// Whether so many steps in a row have been skipped that S is not to blame.
-MP_HD bool has_diverged(const mp_scaler_config_t &config, const mp_scaler_state_t &state) {
+MP_DEVICE bool has_diverged(const mp_scaler_config_t &config, const mp_scaler_state_t &state) {
   return config.diverged_after > 0 && state.skipped_in_row >= config.diverged_after;
 }
 
-MP_HD void count_step(const mp_scaler_config_t &config, mp_scaler_state_t &state, bool overflow,
-                      float amax) {
+MP_DEVICE void count_step(const mp_scaler_config_t &config, mp_scaler_state_t &state, bool overflow,
+                          float amax) {
   state.steps++;
   state.skipped += overflow;
   state.skipped_nan += std::isnan(amax);
@@ -141,8 +147,8 @@ MP_HD void count_step(const mp_scaler_config_t &config, mp_scaler_state_t &state
 }
 
 /// One application of the policy.
-MP_HD mp_scaler_state_t next_scaler_state(const mp_scaler_config_t &config, mp_scaler_state_t state,
-                                          bool overflow, float amax) {
+MP_DEVICE mp_scaler_state_t next_scaler_state(const mp_scaler_config_t &config,
+                                              mp_scaler_state_t state, bool overflow, float amax) {
   if (!overflow || !has_diverged(config, state)) {
     if (config.policy == MP_SCALER_BACKOFF) update_backoff(config, state, overflow);
     if (config.policy == MP_SCALER_LOGNORMAL) update_lognormal(config, state, overflow, amax);
@@ -154,7 +160,7 @@ MP_HD mp_scaler_state_t next_scaler_state(const mp_scaler_config_t &config, mp_s
 
 /// By one thread: what a step has measured, for the next update.
 /// @param amax  NULL: nothing
-MP_HD void note_amax(ScalerDevice &scaler, const float *amax) {
+MP_DEVICE void note_amax(ScalerDevice &scaler, const float *amax) {
   if (amax == nullptr || std::isnan(scaler.amax)) return;
   if (!(*amax <= scaler.amax)) scaler.amax = *amax;  // NaN is not
 }
@@ -167,7 +173,7 @@ MP_DEVICE void record(ScalerDevice &scaler, int32_t skipped) {
 
 /// A non-finite amax is an overflow even if nobody raised the flag: as a sample it would make the
 /// running means infinite for good.
-MP_HD bool has_overflowed(const ScalerDevice &scaler) {
+MP_DEVICE bool has_overflowed(const ScalerDevice &scaler) {
   return scaler.found_inf != 0.0f || !std::isfinite(scaler.amax);
 }
 

@@ -10,6 +10,7 @@
 
 #include "kernels/device.h"
 #include "kernels/simt/compiler.h"
+#include "kernels/simt/reproducible_math.h"
 #include "kernels/step/args.h"
 #include "kernels/step/schedule.h"
 #include "mpcore/optimizer.h"
@@ -42,11 +43,12 @@ template <mp_optimizer_kind_t kind>
 MP_OUT_OF_LINE StepFactors step_factors(uint32_t flags, const mp_hyper_t &hyper, int64_t t) {
   StepFactors factors{t, scheduled_lr(hyper, t), 1.0f, 1.0f};
   if (Rule<kind>::kIsBiasCorrected && (flags & MP_OPT_NO_BIAS_CORRECTION) == 0) {
-    const double steps = static_cast<double>(t);
-    factors.m_correction =
-        static_cast<float>(1.0 / (1.0 - pow(static_cast<double>(hyper.beta1), steps)));
-    factors.v_correction =
-        static_cast<float>(1.0 / (1.0 - pow(static_cast<double>(hyper.beta2), steps)));
+    const auto correction = [t](float beta) {
+      const double decayed = reproducible::pow(double{beta}, static_cast<double>(t));
+      return static_cast<float>(1.0 / (1.0 - decayed));
+    };
+    factors.m_correction = correction(hyper.beta1);
+    factors.v_correction = correction(hyper.beta2);
   }
   return factors;
 }

@@ -6,6 +6,7 @@
 namespace mp::MP_TARGET {
 
 Output conform_conversions(const Device &, Mistake);
+Output conform_math(const Device &, Mistake);
 Output conform_shuffles(const Device &, Mistake);
 Output conform_reductions(const Device &, Mistake);
 Output conform_atomics(const Device &, Mistake);

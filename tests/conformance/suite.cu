@@ -8,6 +8,7 @@ mpconform::Suite conformance_suite() {
   mpconform::Suite suite{};
   suite.cases = {
       {"conversions", false, conform_conversions},
+      {"math", false, conform_math},
       {"shuffles", false, conform_shuffles},
       {"reductions", false, conform_reductions},
       {"atomics", false, conform_atomics},

@@ -1,0 +1,60 @@
+// The functions of reproducible_math.h, on ordinary numbers, powers of two and what is no ordinary number.
+#include "kernels/simt/reproducible_math.h"
+
+#include <random>
+
+#include "cases.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int64_t kArguments = 256 * kThreads;
+constexpr int kFunctions = 7;
+
+struct MathArgs {
+  const double *any;       ///< kArguments: all bits but the sign are arbitrary
+  const double *exponent;  ///< of a power that is often finite
+  const double *fraction;  ///< in [0, 1]
+  double *out;             ///< kArguments rows of kFunctions
+  bool fused;              ///< the mistake: a product that is fused into a sum
+};
+
+MP_KERNEL(kThreads, 1) call_functions(MP_PARAM(MathArgs) args) {
+  namespace math = reproducible;
+  const int64_t i = block_index() * kThreads + thread_index();
+  const double any = args.any[i], exponent = args.exponent[i], fraction = args.fraction[i];
+  double *const out = args.out + i * kFunctions;
+  out[0] = math::log2(any);
+  out[1] = math::log(any);
+  out[2] = math::exp2(exponent);
+  out[3] = math::pow(any, exponent * 0x1p-10);
+  out[4] = 1.0 - math::pow(fraction, exponent);
+  out[5] = math::cospi(fraction);
+  out[6] = args.fused ? fma(-fraction, fraction, 1.0) : 1.0 - math::product(fraction, fraction);
+}
+
+}  // namespace
+
+/// NaN comes from no arithmetic here, so that its payload is the same too.
+Output conform_math(const Device &device, Mistake mistake) {
+  std::mt19937_64 random(1);
+  std::vector<double> any, exponent, fraction;
+  for (int64_t i = 0; i < kArguments; i++) {
+    const uint64_t bits = random() >> 1, power = static_cast<uint64_t>(i % 2048) << 52;
+    double argument;
+    std::memcpy(&argument, i < 2048 ? &power : &bits, sizeof argument);
+    any.push_back(argument);
+    exponent.push_back(static_cast<double>(static_cast<int64_t>(random())) * 0x1.2p-53);
+    fraction.push_back(static_cast<double>(random() >> 11) * 0x1p-53);
+  }
+  const Memory<double> any_there(device, any), exponent_there(device, exponent),
+      fraction_there(device, fraction), out(device, kArguments * kFunctions);
+  run(device, "call_functions", call_functions, {kArguments / kThreads, kThreads},
+      {any_there.data(), exponent_there.data(), fraction_there.data(), out.data(),
+       mistake == Mistake::made});
+  return {make_part("reproducible math", kFunctions, out.download())};
+}
+
+}  // namespace mp::MP_TARGET
