@@ -19,11 +19,13 @@ MP_KERNEL(MP_SM90A_CODE ? kSm90aThreads : kOtherThreads, 1)
 probe(MP_PARAM(Nothing)) {}
 
 /// Nothing where this build has no code for the device.
+/// @throws where the device has failed before: such an error stays after it was read
 std::optional<cudaFuncAttributes> probed(int ordinal) {
   const DeviceScope scope(ordinal);
   cudaFuncAttributes attributes;
   const cudaError_t error = cudaFuncGetAttributes(&attributes, probe);
   cudaGetLastError();
+  check_cuda(cudaGetLastError(), "cudaFuncGetAttributes");
   if (error != cudaSuccess) return std::nullopt;
   return attributes;
 }
