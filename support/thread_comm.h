@@ -1,19 +1,21 @@
-// mp_comm_t between the threads of one process, for the host target: every rank is a thread with a
-// context of its own, and device memory is memory that all of them can read.
+// mp_comm_t between the threads of one process and one device, of either target: every rank is a
+// thread, and device memory is memory that all of them can read.
 //
 // Each rank combines its own share of the elements, reading those of all ranks and writing the
-// result to all of them.  Sums are taken in fp64 in the order of the ranks and rounded to fp32, then
-// to the type.
+// result to all of them.  Sums are taken on the host in fp64 in the order of the ranks and rounded to
+// fp32, then to the type.  A call waits for its stream and returns when the result is there, which no
+// stream capture allows.
 #pragma once
 
 #include <algorithm>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <vector>
 
-#include "mpcore.h"
+#include "device.h"
 
 namespace mptools {
 
@@ -52,7 +54,7 @@ class Barrier {
 class ThreadRanks {
  public:
   /// What the callbacks return.
-  enum Code { kGaveUp = 1, kDifferentCalls = 2, kCastFailed = 3 };
+  enum Code { kGaveUp = 1, kDifferentCalls = 2, kCallFailed = 3 };
 
   explicit ThreadRanks(int count) : barrier_(count), ranks_(static_cast<size_t>(count)) {
     for (int rank = 0; rank < count; ++rank) at(rank).rank = rank, at(rank).all = this;
@@ -63,7 +65,7 @@ class ThreadRanks {
   int count() const { return static_cast<int>(ranks_.size()); }
 
   /// The table of one rank, for the thread that is this rank; good for as long as this object.
-  /// @param context  its own, of the host target
+  /// @param context  of the same device on every rank
   mp_comm_t comm(int rank, mp_context_t context) {
     at(rank).context = context;
     mp_comm_t comm = mp_comm_default();
@@ -98,54 +100,56 @@ class ThreadRanks {
   Rank &at(int rank) { return ranks_[static_cast<size_t>(rank)]; }
 
   static int all_reduce(const void *send, void *recv, size_t count, mp_dtype_t dtype,
-                        mp_reduce_op_t op, mp_stream_t, void *user) {
+                        mp_reduce_op_t op, mp_stream_t stream, void *user) {
     Rank &self = *static_cast<Rank *>(user);
     ThreadRanks &all = *self.all;
     self.call = {static_cast<const std::byte *>(send), static_cast<std::byte *>(recv), count, dtype,
                  op};
+    if (mp_stream_sync(self.context, stream) != MP_SUCCESS) return kCallFailed;
     if (!all.barrier_.wait()) return kGaveUp;
     const int code = all.combine_share(self);
     if (!all.barrier_.wait()) return kGaveUp;
     return code;
   }
 
-  int combine_share(const Rank &self) {
+  int combine_share(const Rank &self) try {
     for (const Rank &other : ranks_)
       if (!other.call.is_like(self.call)) return kDifferentCalls;
     constexpr size_t kElemsAtATime = 16384;
     const size_t count = self.call.count, ranks = ranks_.size();
     const size_t rank = static_cast<size_t>(self.rank);
     const size_t end = count / ranks * (rank + 1) + (rank + 1 == ranks ? count % ranks : 0);
+    const Buffer wide = make_buffer(self.context, kElemsAtATime, MP_FP32);
     for (size_t begin = count / ranks * rank; begin < end; begin += kElemsAtATime)
-      if (!combine(self, begin, std::min(end - begin, kElemsAtATime))) return kCastFailed;
+      combine(self, begin, std::min(end - begin, kElemsAtATime), wide.as<float>());
     return 0;
+  } catch (const std::exception &) {
+    return kCallFailed;
   }
 
   /// Elements [begin, begin + count).
-  bool combine(const Rank &self, size_t begin, size_t count) {
+  /// @param wide  device memory for as many
+  void combine(const Rank &self, size_t begin, size_t count, float *wide) {
     const auto [send, recv, all, dtype, op] = self.call;
     const size_t offset = begin * mp_dtype_size(dtype);
-    const auto cast = [&](const void *src, mp_dtype_t from, void *dst, mp_dtype_t to) {
-      return mp_cast(self.context, src, from, dst, to, static_cast<int64_t>(count), nullptr) ==
-             MP_SUCCESS;
-    };
-    std::vector<float> wide(count);
+    const int64_t elems = static_cast<int64_t>(count);
     std::vector<double> combined(count);
     for (const Rank &other : ranks_) {
-      if (!cast(other.call.send + offset, dtype, wide.data(), MP_FP32)) return false;
+      check(mp_cast(self.context, other.call.send + offset, dtype, wide, MP_FP32, elems, kStream));
+      const std::vector<float> values = download_sync(self.context, wide, elems);
       const bool is_first = &other == &ranks_.front();
       for (size_t i = 0; i < count; ++i) {
-        const double x = wide[i];
+        const double x = values[i];
         combined[i] = is_first              ? x
                       : op == MP_REDUCE_MAX ? std::max(combined[i], x)
                                             : combined[i] + x;
       }
     }
-    std::transform(combined.begin(), combined.end(), wide.begin(),
-                   [](double x) { return static_cast<float>(x); });
-    return std::all_of(ranks_.begin(), ranks_.end(), [&](const Rank &other) {
-      return cast(wide.data(), MP_FP32, other.call.recv + offset, dtype);
-    });
+    const std::vector<float> result(combined.begin(), combined.end());
+    check(mp_memcpy(self.context, wide, result.data(), count * sizeof(float), kStream));
+    for (const Rank &other : ranks_)
+      check(mp_cast(self.context, wide, MP_FP32, other.call.recv + offset, dtype, elems, kStream));
+    check(mp_stream_sync(self.context, kStream));  // `result` goes
   }
 
   Barrier barrier_;

@@ -62,7 +62,7 @@ std::string table_of_operations() {
     for (const char *const kernel : runnable_kernels(one_tile))
       text += name + ' ' + kernel + " 1000 0\n";
     text += name + " launch_us=0 dram_us_per_mb=0 l2_us_per_mb=0 strip_us=0 op_us=1000\n" + name +
-            " wmma_64x64x32_s4 1 0\n" + name + " wgmma_64x128x64_s8 0.5 0\n";
+            " wmma_256x128x32_s3 1 0\n" + name + " wgmma_64x128x64_s8 0.5 0\n";
   }
   return text;
 }
@@ -109,7 +109,7 @@ TEST_CASE("tuning: calls that differ by their epilogue alone have their own choi
                                             "MP_LOG=info MP_GEMM_TUNING='" + file.path() + "'");
   CAPTURE(output);
   const size_t plain = output.find("mp_gemm: wgmma_64x128x64_s8 for");
-  const size_t with_amax = output.find("mp_gemm: wmma_64x64x32_s4 for");
+  const size_t with_amax = output.find("mp_gemm: wmma_256x128x32_s3 for");
   REQUIRE(plain != std::string::npos);
   REQUIRE(with_amax != std::string::npos);
   CHECK(plain < with_amax);

@@ -34,6 +34,13 @@ void set_state(mp_scaler_t scaler, const mp_scaler_state_t &state) {
   require_ok(mp_scaler_set_state_sync(scaler, &state, kStream));
 }
 
+mp_step_outcome_t outcome_sync(const UniqueScaler &scaler, int64_t step) {
+  require_ok(mp_stream_sync(context(), kStream));
+  auto outcome = static_cast<mp_step_outcome_t>(77);  // none of them
+  require_ok(mp_step_query(scaler.get(), step, &outcome));
+  return outcome;
+}
+
 float read_float(const float *device) {
   float value = 0.0f;
   copy_bytes(&value, device, sizeof value);

@@ -30,6 +30,8 @@ UniqueContext make_context(int32_t sm_limit);
 UniqueScaler make_scaler(const mp_scaler_config_t &config);
 mp_scaler_state_t state_of(mp_scaler_t scaler);
 void set_state(mp_scaler_t scaler, const mp_scaler_state_t &state);
+/// What became of a step, after everything that has been enqueued: mp_step_query does not wait for it.
+mp_step_outcome_t outcome_sync(const UniqueScaler &scaler, int64_t step);
 
 // ---------------------------------------------------------------------------- single floats
 

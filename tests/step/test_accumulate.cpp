@@ -9,7 +9,6 @@ using namespace mptest;
 namespace {
 
 constexpr uint32_t kFirst = MP_ACCUMULATE_FIRST, kLast = MP_ACCUMULATE_LAST;
-constexpr mp_step_outcome_t kUnknown = static_cast<mp_step_outcome_t>(77);
 
 /// A scaler that begins at `scale`, and where MP_SCALER_STATIC stays there.
 UniqueScaler scaler_at(float scale, mp_scaler_policy_t policy = MP_SCALER_STATIC) {
@@ -40,12 +39,6 @@ void update(const UniqueScaler &scaler) {
 void accumulate(const UniqueScaler &scaler, const TensorSet &grads, const TensorSet &sums,
                 float weight, uint32_t flags) {
   require_ok(mp_grads_accumulate(scaler.get(), grads.list(), sums.list(), weight, flags, kStream));
-}
-
-mp_step_outcome_t query(const UniqueScaler &scaler, int64_t step) {
-  mp_step_outcome_t outcome = kUnknown;
-  require_ok(mp_step_query(scaler.get(), step, &outcome));
-  return outcome;
 }
 
 TensorValues scaled(TensorValues values, double by) {
@@ -166,6 +159,29 @@ void check_discarded(Usage usage, mp_scaler_policy_t policy, int batch, size_t t
       constant_values(training.run.master().specs(), 100.0 - 2.0 * kMicroBatches);
   CHECK(count_differences(training.run.master().download(), wanted) == 0);
   CHECK(state_of(training.scaler.get()).skipped == 1);
+}
+
+/// Windows of three micro-batches; what the scaler learns is what another is told.
+void check_learning(const std::vector<TensorSpec> &specs) {
+  const UniqueScaler windows = scaler_at(64.0f, MP_SCALER_LOGNORMAL);
+  const UniqueScaler told = scaler_at(64.0f, MP_SCALER_LOGNORMAL);
+  TensorSet grads(specs), sums(with_dtype(specs, MP_FP32));
+  Random random(6);
+  for (int step = 0; step < 6; ++step) {
+    double amax = 0.0;
+    for (int i = 0; i < 3; ++i) {
+      grads.upload(real_values(grads.specs(), random, std::exp2(random.real(-4.0, 4.0))));
+      amax = std::max(amax, amax_of(grads.download()));
+      accumulate(windows, grads, sums, i == 1 ? 0.0f : 700.0f, i == 0 ? kFirst : 0);
+    }
+    update(windows);
+    const DeviceFloat measured(static_cast<float>(amax));
+    require_ok(mp_scaler_update(told.get(), measured.data(), kStream));
+    const mp_scaler_state_t got = state_of(windows.get()), wanted = state_of(told.get());
+    CHECK(std::memcmp(&got, &wanted, sizeof got) == 0);
+  }
+  // Nothing has been measured since.
+  expect_status(mp_scaler_update(windows.get(), nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
 }
 
 }  // namespace
@@ -300,6 +316,26 @@ TEST_CASE("accumulate: a sum beyond fp32 is found by the last call, or by the st
   CHECK(state_of(scaler.get()).skipped == 2);
 }
 
+TEST_CASE("accumulate: a sum beyond fp32 is found in every warp", "[accumulate][strict]") {
+  const UniqueScaler scaler = scaler_at(1.0f);
+  const std::vector<TensorSpec> specs = {{MP_FP32, 3000}};
+  TensorSet grads(specs), sums(specs);
+  for (size_t at = 0; at < 3000; at += 187) {
+    TensorValues values = constant_values(specs, 1.0);
+    values[0][at] = 3e38;
+    grads.upload(values);
+    CAPTURE(at);
+    accumulate(scaler, grads, sums, 2.0f, kFirst | kLast);
+    CHECK(flag_of(scaler) == 1.0f);
+    update(scaler);
+    accumulate(scaler, grads, sums, 1.0f, kFirst);
+    CHECK(flag_of(scaler) == 0.0f);
+    accumulate(scaler, grads, sums, 1.0f, kLast);
+    CHECK(flag_of(scaler) == 1.0f);
+    update(scaler);
+  }
+}
+
 TEST_CASE("accumulate: a scale of 0 has no gradients", "[accumulate][strict]") {
   const UniqueScaler scaler = make_scaler(mp_scaler_config_preset(MP_SCALER_PRESET_TORCH));
   for (int i = 0; i < 170; ++i) {
@@ -311,51 +347,39 @@ TEST_CASE("accumulate: a scale of 0 has no gradients", "[accumulate][strict]") {
   grads.upload(constant_values(grads.specs(), 0.0));
   require_ok(mp_grads_to_fp32(scaler.get(), grads.list(), out.list(), kStream));
   CHECK(flag_of(scaler) == 1.0f);
-  CHECK(query(scaler, 171) == MP_STEP_SKIPPED);
+  CHECK(outcome_sync(scaler, 171) == MP_STEP_SKIPPED);
 }
 
 // ---------------------------------------------------------------------------- what the scaler gets
 
 TEST_CASE("accumulate: the scaler learns the largest scaled gradient of the window",
           "[accumulate][strict]") {
-  const UniqueScaler windows = scaler_at(64.0f, MP_SCALER_LOGNORMAL);
-  const UniqueScaler told = scaler_at(64.0f, MP_SCALER_LOGNORMAL);
-  TensorSet grads(small_tensors()), sums(with_dtype(small_tensors(), MP_FP32));
-  Random random(6);
-  for (int step = 0; step < 6; ++step) {
-    double amax = 0.0;
-    for (int i = 0; i < 3; ++i) {
-      grads.upload(real_values(grads.specs(), random, std::exp2(random.real(-4.0, 4.0))));
-      amax = std::max(amax, amax_of(grads.download()));
-      accumulate(windows, grads, sums, i == 1 ? 0.0f : 7.0f, i == 0 ? kFirst : 0);
-    }
-    update(windows);
-    const DeviceFloat measured(static_cast<float>(amax));
-    require_ok(mp_scaler_update(told.get(), measured.data(), kStream));
-    const mp_scaler_state_t got = state_of(windows.get()), wanted = state_of(told.get());
-    CHECK(std::memcmp(&got, &wanted, sizeof got) == 0);
-  }
-  // Nothing has been measured since.
-  expect_status(mp_scaler_update(windows.get(), nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
+  check_learning(small_tensors());
+  check_learning({{MP_FP16, 3000}});  // every warp of a block has some
 }
 
 TEST_CASE("accumulate: the outcome comes with the last call of several lists",
           "[accumulate][query][strict]") {
   const UniqueScaler scaler = scaler_at(8.0f, MP_SCALER_BACKOFF);
   TensorSet grads({{MP_FP16, 9}}), sums({{MP_FP32, 9}});
-  TensorSet other_grads({{MP_BF16, 7}}), other_sums({{MP_FP32, 7}});
+  TensorSet other_grads({{MP_BF16, 7}, {MP_FP16, 5}}), other_sums({{MP_FP32, 7}, {MP_FP32, 5}});
   for (int64_t step = 1; step <= 9; ++step) {
     const bool bad = step % 3 == 0, other_bad = step % 4 == 0;
     grads.upload(constant_values(grads.specs(), bad ? HUGE_VAL : 1.0));
     other_grads.upload(constant_values(other_grads.specs(), other_bad ? HUGE_VAL : 1.0));
     accumulate(scaler, grads, sums, 1.0f, kFirst);
-    CHECK(query(scaler, step) == MP_STEP_PENDING);
-    accumulate(scaler, other_grads, other_sums, 1.0f, kFirst | kLast);
+    CHECK(outcome_sync(scaler, step) == MP_STEP_PENDING);
+    const bool in_two_calls = step % 2 == 0;
+    if (in_two_calls) {
+      accumulate(scaler, other_grads, other_sums, 1.0f, kFirst);
+      CHECK(outcome_sync(scaler, step) == MP_STEP_PENDING);
+    }
+    accumulate(scaler, other_grads, other_sums, 1.0f, in_two_calls ? kLast : kFirst | kLast);
     const mp_step_outcome_t wanted = bad || other_bad ? MP_STEP_SKIPPED : MP_STEP_TAKEN;
-    CHECK(query(scaler, step) == wanted);
+    CHECK(outcome_sync(scaler, step) == wanted);
     update(scaler);
-    CHECK(query(scaler, step) == wanted);
-    CHECK(query(scaler, step + 1) == MP_STEP_PENDING);
+    CHECK(outcome_sync(scaler, step) == wanted);
+    CHECK(outcome_sync(scaler, step + 1) == MP_STEP_PENDING);
   }
 }
 

@@ -120,9 +120,7 @@ void check_case(const OptimizerSpec &spec, const mp_scaler_config_t &config, uin
     require_ok(mp_scale_step(run.get(), scaler.get(), nullptr, kStream));
     const bool taken = program.step(step);
     CAPTURE(config.policy, step, taken);
-    mp_step_outcome_t outcome = MP_STEP_PENDING;
-    require_ok(mp_step_query(scaler.get(), step, &outcome));
-    CHECK((outcome == MP_STEP_TAKEN) == taken);
+    CHECK((outcome_sync(scaler, step) == MP_STEP_TAKEN) == taken);
     CHECK(program.t() == run.t());
     const mp_scaler_state_t got = state_of(program.scaler.get()), wanted = state_of(scaler.get());
     CHECK(std::memcmp(&got, &wanted, sizeof got) == 0);

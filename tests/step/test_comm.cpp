@@ -62,13 +62,11 @@ void check_sums(int count, const std::vector<TensorSpec> &specs, float pre, floa
 }  // namespace
 
 TEST_CASE("all-reduce: sums of integers are exact, on every rank", "[comm]") {
-  if (!on_host()) return skip("threads share memory on the host target alone");
   uint64_t seed = 1;
   for (const int count : {1, 2, 3, 4}) check_sums(count, awkward_tensors(), 1.0f, 1.0f, ++seed);
 }
 
 TEST_CASE("all-reduce: the factors multiply before and after the sum", "[comm]") {
-  if (!on_host()) return skip("threads share memory on the host target alone");
   uint64_t seed = 10;
   for (const int count : {1, 2, 4}) {
     for (const float pre : {0.25f, 1.0f, 2.0f}) {
@@ -80,7 +78,6 @@ TEST_CASE("all-reduce: the factors multiply before and after the sum", "[comm]")
 }
 
 TEST_CASE("all-reduce: ranks that hold the same gradient average to it", "[comm]") {
-  if (!on_host()) return skip("threads share memory on the host target alone");
   for (const int count : {1, 2, 4, 8}) {
     for (const bool before : {true, false}) {
       Ranks ranks(count, small_tensors());
@@ -97,7 +94,6 @@ TEST_CASE("all-reduce: ranks that hold the same gradient average to it", "[comm]
 }
 
 TEST_CASE("all-reduce: every rank sees what is not finite on one", "[comm]") {
-  if (!on_host()) return skip("threads share memory on the host target alone");
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     Ranks ranks(3, {{dtype, 40}});
     for (TensorSet &grads : ranks.grads) grads.upload(constant_values(grads.specs(), 1.0));

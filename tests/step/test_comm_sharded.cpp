@@ -6,7 +6,6 @@ using namespace mptest;
 
 namespace {
 
-const char *const kNeedsThreads = "threads share memory on the host target alone";
 constexpr int kRanks = 3;
 
 /// One optimizer over all tensors, and its shards, the last of which is empty.
@@ -60,7 +59,6 @@ void check_scalers(Sharding &s) {
 
 TEST_CASE("sharded: equals one optimizer, bit for bit, where the squares are exact",
           "[comm][step]") {
-  if (!on_host()) return skip(kNeedsThreads);
   for (const OptimizerSpec &spec : all_kinds()) {
     for (const float max_grad_norm : {0.0f, 0.01f}) {
       mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
@@ -87,7 +85,6 @@ TEST_CASE("sharded: equals one optimizer, bit for bit, where the squares are exa
 
 TEST_CASE("sharded: a clipped step equals that of one optimizer within the rounding of the norm",
           "[comm][step]") {
-  if (!on_host()) return skip(kNeedsThreads);
   // Each rank rounds its sum of squares to fp32, and so may every addition; the root halves that,
   // and is itself rounded, on both sides.
   const double u = unit_roundoff(MP_FP32);

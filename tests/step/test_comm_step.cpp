@@ -6,8 +6,6 @@ using namespace mptest;
 
 namespace {
 
-const char *const kNeedsThreads = "threads share memory on the host target alone";
-
 const mp_scaler_policy_t kPolicies[] = {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL};
 
 OptimizerSpec small_spec() {
@@ -27,7 +25,6 @@ void check_ranks_agree(RanksOfSteps &ranks, bool skips) {
 }  // namespace
 
 TEST_CASE("ranks: what is not finite on one of them makes all skip", "[comm][step]") {
-  if (!on_host()) return skip(kNeedsThreads);
   const std::vector<OptimizerSpec> specs(3, small_spec());
   for (const mp_scaler_policy_t policy : kPolicies) {
     for (const double value : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
@@ -55,7 +52,6 @@ TEST_CASE("ranks: what is not finite on one of them makes all skip", "[comm][ste
 }
 
 TEST_CASE("ranks: without scalers they skip together, this step only", "[comm][step]") {
-  if (!on_host()) return skip(kNeedsThreads);
   RanksOfSteps ranks(std::vector<OptimizerSpec>(2, small_spec()), nullptr);
   ranks.at(1).inject(std::nan(""));
   ranks.step(mp_step_options_default());
@@ -68,7 +64,6 @@ TEST_CASE("ranks: without scalers they skip together, this step only", "[comm][s
 }
 
 TEST_CASE("ranks: a flag that an epilogue raised on one of them makes all skip", "[comm][step]") {
-  if (!on_host()) return skip(kNeedsThreads);
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
   RanksOfSteps ranks(std::vector<OptimizerSpec>(2, small_spec()), &config);
   for (const float flag : {1.0f, 2.0f, NAN}) {
@@ -81,7 +76,6 @@ TEST_CASE("ranks: a flag that an epilogue raised on one of them makes all skip",
 }
 
 TEST_CASE("ranks: the scalers stay equal over random steps", "[comm][step]") {
-  if (!on_host()) return skip(kNeedsThreads);
   for (const mp_scaler_policy_t policy : kPolicies) {
     mp_scaler_config_t config = mp_scaler_config_default(policy);
     config.growth_interval = 3;
@@ -115,7 +109,6 @@ TEST_CASE("ranks: the scalers stay equal over random steps", "[comm][step]") {
 
 TEST_CASE("ranks: what another optimizer has left in the scaler counts for all ranks",
           "[comm][step]") {
-  if (!on_host()) return skip(kNeedsThreads);
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
   const std::vector<OptimizerSpec> specs(2, small_spec());
   for (const bool agreed_before : {true, false}) {
@@ -144,7 +137,6 @@ TEST_CASE("ranks: what another optimizer has left in the scaler counts for all r
 }
 
 TEST_CASE("ranks: four with the same gradients do what one does, bit for bit", "[comm][step]") {
-  if (!on_host()) return skip(kNeedsThreads);
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_LOGNORMAL);
   config.growth_interval = 2;
   mp_step_options_t options = mp_step_options_default();

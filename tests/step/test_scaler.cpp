@@ -151,6 +151,31 @@ TEST_CASE("scaler lognormal: the first statistics do not undo overflows before t
   for (const float scale : scales) CHECK(run.update(0.0f, 0x1p-10) == scale);
 }
 
+// CUDA's log2 of 2^3, 2^6, 2^12, 2^13 and 2^24 is too small by an ulp; of S it would make a head-room of that
+// ulp, which takes a whole bit.
+TEST_CASE("scaler lognormal: overflows before the first statistics leave the S that these ask for",
+          "[scaler][strict]") {
+  for (int bits = 0; bits <= 24; ++bits) {
+    const float scale = std::ldexp(1.0f, bits);
+    Config config = lognormal(2);
+    config.init_scale = 2.0f * scale;
+    config.max_scale = 0x1p30f;
+    ScalerRun run(config);
+    CHECK(run.update(1.0f) == scale);
+    CHECK(run.update_scaled(0.0f, 0.9f * 0x1p14f) == scale);
+    CHECK(run.state().headroom == 0.0f);
+  }
+}
+
+// The ninth random sequence of test_scaler_presets.cpp; with such a head-room it goes on with 2048.
+TEST_CASE("scaler lognormal: four overflows and a gradient that 4096 is right for",
+          "[scaler][strict]") {
+  ScalerRun run(lognormal(2));
+  for (const float scale : {32768.0f, 16384.0f, 8192.0f, 4096.0f}) CHECK(run.update(1.0f) == scale);
+  CHECK(run.update_scaled(0.0f, 0x1.81b3b8p+13f) == 4096.0f);
+  CHECK(run.state().headroom == 0.0f);
+}
+
 TEST_CASE("scaler lognormal: a non-finite amax is an overflow without the flag",
           "[scaler][strict]") {
   for (const double amax : {HUGE_VAL, static_cast<double>(NAN)}) {

@@ -91,10 +91,11 @@ void check_preset(mp_scaler_preset_t preset, uint64_t sequences, int steps) {
 }  // namespace
 
 TEST_CASE("scaler presets: random sequences equal upstream's", "[scaler][strict]") {
-  for (const mp_scaler_preset_t preset : kPresets) check_preset(preset, 10, 60);
+  for (const mp_scaler_preset_t preset : kPresets) check_preset(preset, 20, 60);
 }
 
-TEST_CASE("scaler presets: thousands of random sequences equal upstream's", "[scaler]") {
+TEST_CASE("scaler presets: thousands of random sequences equal upstream's",
+          "[scaler][many_launches]") {
   for (const mp_scaler_preset_t preset : kPresets) check_preset(preset, 2000, 100);
 }
 

@@ -196,7 +196,6 @@ TEST_CASE("checked step: the epilogue of a GEMM is such an inspector", "[step][s
 }
 
 TEST_CASE("checked step: ranks agree on what each has been told", "[comm][step]") {
-  if (!on_host()) return skip("threads share memory on the host target alone");
   const mp_scaler_config_t config = config_of(MP_SCALER_LOGNORMAL);
   for (const uint32_t sharded : {0u, static_cast<uint32_t>(MP_STEP_SHARDED)}) {
     RanksOfSteps ranks(std::vector<OptimizerSpec>(3, adamw_spec()), &config);

@@ -12,8 +12,9 @@ namespace {
 constexpr int64_t kDepth = MP_STEP_QUERY_DEPTH;
 constexpr auto kForgotten = static_cast<mp_step_outcome_t>(77);
 
-/// The outcome, or kForgotten.
+/// The outcome after everything that has been enqueued, or kForgotten.
 mp_step_outcome_t query(const UniqueScaler &scaler, int64_t step) {
+  require_ok(mp_stream_sync(context(), kStream));
   mp_step_outcome_t outcome = kForgotten;
   const mp_status_t status = mp_step_query(scaler.get(), step, &outcome);
   if (status != MP_ERROR_NOT_FOUND) require_ok(status);
@@ -161,7 +162,6 @@ TEST_CASE("query: from another thread, while steps are taken", "[query]") {
     }
   });
   for (int64_t n = 1; n <= kSteps; ++n) steps.update(n % 4 == 0);
-  require_ok(mp_stream_sync(context(), kStream));
   give_up = query(steps.scaler, kSteps) == MP_STEP_PENDING;  // else the loop ends by itself
   other.join();
   CHECK(known == kSteps);

@@ -8,12 +8,6 @@ using namespace mptest;
 
 namespace {
 
-mp_step_outcome_t query(const UniqueScaler &scaler, int64_t step) {
-  mp_step_outcome_t outcome = MP_STEP_PENDING;
-  require_ok(mp_step_query(scaler.get(), step, &outcome));
-  return outcome;
-}
-
 mp_scaler_config_t power_of_two_config(mp_scaler_policy_t policy) {
   mp_scaler_config_t config = mp_scaler_config_default(policy);
   config.init_scale = 1024.0f;
@@ -75,7 +69,7 @@ void check_unscaled(const OptimizerSpec &spec, mp_scaler_policy_t policy, float 
     const mp_scaler_state_t one = state_of(unscaled.scaler.get());
     const mp_scaler_state_t other = state_of(scaled.scaler.get());
     CHECK(std::memcmp(&one, &other, sizeof one) == 0);
-    CHECK(query(unscaled.scaler, step + 1) == query(scaled.scaler, step + 1));
+    CHECK(outcome_sync(unscaled.scaler, step + 1) == outcome_sync(scaled.scaler, step + 1));
   }
 }
 

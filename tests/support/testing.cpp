@@ -161,12 +161,31 @@ void encode_row(mp_dtype_t dtype, const double *values, int64_t count, uint8_t *
   }
 }
 
+/// The values of all bit patterns of 16 bits.
+const std::vector<double> &values_of_16_bits(mp_dtype_t dtype) {
+  const auto all = [](mp_dtype_t d) {
+    std::vector<double> values(1 << 16);
+    for (uint32_t bits = 0; bits < values.size(); ++bits) values[bits] = decode(d, bits);
+    return values;
+  };
+  static const std::vector<double> fp16 = all(MP_FP16), bf16 = all(MP_BF16);
+  return dtype == MP_FP16 ? fp16 : bf16;
+}
+
 void decode_row(mp_dtype_t dtype, const uint8_t *in, int64_t count, double *values) {
-  const size_t size = mp_dtype_size(dtype);
+  if (dtype == MP_FP32) {
+    for (int64_t i = 0; i < count; ++i) {
+      float value = 0.0f;
+      std::memcpy(&value, in + static_cast<size_t>(i) * sizeof value, sizeof value);
+      values[i] = value;
+    }
+    return;
+  }
+  const std::vector<double> &known = values_of_16_bits(dtype);
   for (int64_t i = 0; i < count; ++i) {
-    uint32_t bits = 0;
-    std::memcpy(&bits, in + static_cast<size_t>(i) * size, size);
-    values[i] = decode(dtype, bits);
+    uint16_t bits = 0;
+    std::memcpy(&bits, in + static_cast<size_t>(i) * sizeof bits, sizeof bits);
+    values[i] = known[bits];
   }
 }
 

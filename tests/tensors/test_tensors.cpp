@@ -149,6 +149,18 @@ TEST_CASE("tensors: thousands of tensors", "[tensors]") {
   check_exact(specs, 9);
 }
 
+TEST_CASE("tensors: the largest of many tensors is found wherever it is", "[tensors][strict]") {
+  const std::vector<TensorSpec> specs(300, {MP_FP32, 1});
+  for (size_t at = 0; at < specs.size(); at += 37) {
+    TensorValues values = constant_values(specs, 1.0);
+    values[at] = {7.0};
+    TensorSet tensors(specs);
+    tensors.upload(values);
+    CAPTURE(at);
+    check_equal(measure(tensors), expected(values));
+  }
+}
+
 TEST_CASE("tensors: reals stay within the derived bound", "[tensors]") {
   Random random(10);
   const std::vector<TensorSpec> specs = awkward_tensors();
