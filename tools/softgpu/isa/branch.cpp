@@ -1,0 +1,94 @@
+// bra, brx.idx, ret, exit, trap.  PTX ISA, Control Flow Instructions.
+#include "tools/softgpu/isa/control_parts.h"
+#include "tools/softgpu/machine/faults.h"
+#include "tools/softgpu/machine/warp.h"
+#include "tools/softgpu/program/program.h"
+
+namespace softgpu {
+namespace {
+
+/// Sends lanes of the current group to another instruction; the others go on behind this one.
+void send(Warp &warp, Lanes lanes, uint32_t target) {
+  LaneGroup &group = warp.group();
+  if (lanes == group.lanes) {
+    group.pc = target;
+    return;
+  }
+  group.lanes &= ~lanes;
+  group.pc++;
+  warp.groups.push_back({target, lanes, false});
+}
+
+struct Branch {
+  uint32_t target;
+};
+
+Step branch(Warp &warp, const Instruction &instruction, Lanes lanes) {
+  send(warp, lanes, instruction.as<Branch>().target);
+  return Step::kJump;
+}
+
+struct IndexedBranch {
+  Row index;
+  uint32_t table, size;  ///< in Program::branch_targets
+};
+
+/// Lanes that the guard excludes are no part of the group any more: the instruction is collective.
+Step indexed_branch(Warp &warp, const Instruction &instruction, Lanes lanes) {
+  const auto &o = instruction.as<IndexedBranch>();
+  const uint32_t *index = warp.row<uint32_t>(o.index);
+  const uint32_t *targets = warp.program->branch_targets.data() + o.table;
+  while (lanes != 0) {
+    const int first = first_lane(lanes);
+    if (index[first] >= o.size) {
+      fault(warp, instruction, first, "brx.idx: index %u in a table of %u", index[first], o.size);
+    }
+    const Lanes same = lanes & lanes_where([&](int lane) { return index[lane] == index[first]; });
+    lanes &= ~same;
+    if (lanes == 0) {
+      warp.group().pc = targets[index[first]];
+    } else {
+      warp.group().lanes &= ~same;
+      warp.groups.push_back({targets[index[first]], same, false});
+    }
+  }
+  return Step::kJump;
+}
+
+Step leave(Warp &warp, const Instruction &, Lanes lanes) {
+  LaneGroup &group = warp.group();
+  if (lanes == group.lanes) return Step::kExit;
+  group.lanes &= ~lanes;
+  group.pc++;
+  leave_kernel(warp, lanes);
+  return Step::kJump;
+}
+
+Step trap(Warp &warp, const Instruction &instruction, Lanes lanes) {
+  fault(warp, instruction, first_lane(lanes), "trap");
+}
+
+}  // namespace
+
+bool decode_branch(Decoder &d, Instruction &instruction) {
+  const std::string_view opcode = d.opcode();
+  if (opcode == "bra") {
+    instruction.execute = branch;
+    instruction.make<Branch>().target = d.label(d.operands().at(0));
+  } else if (opcode == "brx" && d.part(1) == "idx") {
+    instruction.execute = indexed_branch;
+    instruction.is_collective = true;
+    auto &o = instruction.make<IndexedBranch>();
+    o.index = d.read(d.operands().at(0), 4);
+    o.table = d.branch_table(d.operands().at(1), &o.size);
+  } else if (opcode == "ret" || opcode == "exit") {
+    instruction.execute = leave;
+  } else if (opcode == "trap" || opcode == "brkpt") {
+    instruction.execute = trap;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace softgpu

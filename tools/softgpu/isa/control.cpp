@@ -1,0 +1,11 @@
+// Control flow, barriers, and exchange between the lanes of a warp.
+#include "tools/softgpu/isa/control_parts.h"
+
+namespace softgpu {
+
+bool decode_control(Decoder &d, Instruction &instruction) {
+  return decode_branch(d, instruction) || decode_barrier(d, instruction) ||
+         decode_grid_dependency(d, instruction) || decode_exchange(d, instruction);
+}
+
+}  // namespace softgpu

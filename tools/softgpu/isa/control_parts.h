@@ -1,0 +1,14 @@
+// The parts of which isa/control.cpp consists.
+#pragma once
+
+#include "tools/softgpu/program/decoder.h"
+
+namespace softgpu {
+
+bool decode_branch(Decoder &, Instruction &);   // isa/branch.cpp: bra, brx.idx, ret, exit, trap
+bool decode_barrier(Decoder &, Instruction &);  // isa/barrier.cpp: bar, barrier, bar.warp.sync
+bool decode_grid_dependency(Decoder &, Instruction &);  // isa/grid_dependency.cpp: griddepcontrol
+bool decode_exchange(Decoder &,
+                     Instruction &);  // isa/exchange.cpp: shfl, vote, match, redux, elect
+
+}  // namespace softgpu

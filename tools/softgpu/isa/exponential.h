@@ -1,0 +1,34 @@
+// 2^x, in fp32 and in halves.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace softgpu {
+
+/// 2^x by the series of the exponential in fp64, of which the error is far below the rounding to
+/// fp32.  Without branches, so that loops of it become vector instructions.
+inline float exp2(float x) {
+  constexpr std::array<double, 12> kCoefficients = [] {
+    constexpr double kLn2 = 0.693147180559945309417;
+    std::array<double, 12> c{1};
+    for (size_t k = 1; k < c.size(); k++) c[k] = c[k - 1] * kLn2 / static_cast<double>(k);
+    return c;
+  }();
+  // Beyond these the result is 0 or infinite.  A NaN passes both comparisons.
+  const double limited = x < -200 ? -200 : x > 200 ? 200 : x;
+  // The sum has the nearest integer to x in its lower bits.
+  constexpr double kShift = 0x1.8p52;
+  const double shifted = limited + kShift;
+  const double fraction = limited - (shifted - kShift);
+  double power = 0;
+#pragma GCC unroll 12
+  for (size_t k = kCoefficients.size(); k-- > 0;)
+    power = std::fma(power, fraction, kCoefficients[k]);
+  const uint64_t exponent = std::bit_cast<uint64_t>(shifted) << 52;
+  return static_cast<float>(std::bit_cast<double>(std::bit_cast<uint64_t>(power) + exponent));
+}
+
+}  // namespace softgpu

@@ -1,0 +1,30 @@
+// griddepcontrol.  PTX ISA, Parallel Synchronization and Communication Instructions; machine/dependence.h.
+#include "tools/softgpu/isa/control_parts.h"
+#include "tools/softgpu/machine/block.h"
+#include "tools/softgpu/machine/dependence.h"
+
+namespace softgpu {
+namespace {
+
+/// The first thread of a block that executes it speaks for the block.
+Step launch_dependents(Warp &warp, const Instruction &, Lanes) {
+  allow_dependents(*warp.block);
+  return may_leave_parking(*warp.block->cluster) ? Step::kNext : Step::kRetry;
+}
+
+Step wait_for_prerequisite(Warp &warp, const Instruction &, Lanes) {
+  const GridState *const prerequisite = warp.block->cluster->prerequisite;
+  return prerequisite == nullptr || prerequisite->has_ended() ? Step::kNext : Step::kRetry;
+}
+
+}  // namespace
+
+bool decode_grid_dependency(Decoder &d, Instruction &instruction) {
+  if (d.opcode() != "griddepcontrol") return false;
+  const std::string_view action = d.part(1);
+  if (action != "launch_dependents" && action != "wait") d.unknown("action of griddepcontrol");
+  instruction.execute = action == "wait" ? wait_for_prerequisite : launch_dependents;
+  return true;
+}
+
+}  // namespace softgpu

@@ -1,0 +1,71 @@
+// What the decoders and handlers of tensor cores and of asynchronous copies share.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/softgpu/isa/lane_addresses.h"
+#include "tools/softgpu/machine/faults.h"
+
+namespace softgpu {
+
+/// Throws if the opcode has a part that is none of these.
+inline void allow_parts(const Decoder &d, std::initializer_list<std::string_view> known) {
+  for (size_t i = 1; i < d.statement().opcode.size(); i++)
+    if (std::find(known.begin(), known.end(), d.part(i)) == known.end())
+      d.unknown("modifier ." + std::string(d.part(i)));
+}
+
+/// Throws unless the statement has between `least` and `most` operands.
+inline void need_operands(const Decoder &d, size_t least, size_t most) {
+  if (d.operands().size() < least || d.operands().size() > most) d.unknown("number of operands");
+}
+
+/// The registers of a vector operand, or the one that it is.
+inline std::vector<ptx::Operand> registers_of(const ptx::Operand &operand) {
+  if (operand.kind == ptx::OperandKind::kVector) return operand.items;
+  return {operand};
+}
+inline std::vector<Row> read_rows(Decoder &d, const ptx::Operand &operand) {
+  std::vector<Row> rows;
+  for (const ptx::Operand &x : registers_of(operand)) rows.push_back(d.read(x, 4));
+  return rows;
+}
+inline std::vector<Row> write_rows(Decoder &d, const ptx::Operand &operand) {
+  std::vector<Row> rows;
+  for (const ptx::Operand &x : registers_of(operand)) rows.push_back(d.write(x, 4));
+  return rows;
+}
+
+/// An operand that must be written as a number.
+inline int64_t constant_of(const Decoder &d, const ptx::Operand &operand) {
+  if (operand.kind != ptx::OperandKind::kImmediate) d.unknown("operand that is no constant");
+  return static_cast<int64_t>(operand.bits);
+}
+
+inline const Row *rows_at(const Warp &warp, uint32_t list) {
+  return warp.program->lists.data() + list;
+}
+
+/// The address that a lane passes.
+inline uint64_t address_of(Warp &warp, const AddressOperand &address, int lane) {
+  const auto offset = static_cast<uint64_t>(int64_t{address.offset});
+  if (address.width == 8) return warp.row<uint64_t>(address.base)[lane] + offset;
+  return warp.row<uint32_t>(address.base)[lane] + static_cast<uint32_t>(offset);
+}
+inline uint32_t shared_address_of(Warp &warp, const AddressOperand &address, int lane) {
+  return static_cast<uint32_t>(address_of(warp, address, lane));
+}
+
+/// False as long as other lanes of the warp are elsewhere.  Faults if some have left the kernel:
+/// `what` needs all 32.
+inline bool has_whole_warp(Warp &warp, const Instruction &i, Lanes lanes, const char *what) {
+  if (!warp.is_converged()) return false;
+  if (lanes != kAllLanes) fault(warp, i, first_lane(~lanes), "%s without all lanes", what);
+  return true;
+}
+
+}  // namespace softgpu

@@ -1,0 +1,58 @@
+// PTX ISA, Logic and Shift Instructions and mov, of predicates: a predicate is a set of lanes.
+#include <cstdint>
+
+#include "tools/softgpu/isa/arithmetic.h"
+#include "tools/softgpu/isa/form.h"
+#include "tools/softgpu/machine/warp.h"
+
+namespace softgpu {
+namespace {
+
+struct PredicateOperands {
+  Row to, a, b;
+  Lanes a_flip, b_flip;  ///< of !%p
+};
+
+template <auto kOp>
+Step combine(Warp &warp, const Instruction &i, Lanes lanes) {
+  const auto &o = i.as<PredicateOperands>();
+  const Lanes a = warp.predicate(o.a) ^ o.a_flip, b = warp.predicate(o.b) ^ o.b_flip;
+  warp.set_predicate(o.to, lanes, kOp(a, b));
+  return Step::kNext;
+}
+
+Lanes flip(const ptx::Operand &operand) {
+  return operand.is_negated ? kAllLanes : 0;
+}
+
+/// One operand or two.
+template <auto kOp, size_t kNumOperands = 2>
+void decode_op(Form &form) {
+  form.need_operands(1 + kNumOperands);
+  const auto &operands = form.decoder.operands();
+  PredicateOperands o{};
+  o.a = form.read(1, 1);
+  o.b = form.read(kNumOperands, 1);
+  o.a_flip = flip(operands[1]);
+  o.b_flip = flip(operands[kNumOperands]);
+  o.to = form.write(0, 1);
+  form.instruction.make<PredicateOperands>() = o;
+  form.instruction.execute = combine<kOp>;
+}
+
+constexpr OpcodeEntry kOpcodes[] = {
+    {"and", decode_op<[](Lanes a, Lanes b) { return a & b; }>},
+    {"mov", decode_op<[](Lanes a, Lanes) { return a; }, 1>},
+    {"not", decode_op<[](Lanes a, Lanes) { return ~a; }, 1>},
+    {"or", decode_op<[](Lanes a, Lanes b) { return a | b; }>},
+    {"xor", decode_op<[](Lanes a, Lanes b) { return a ^ b; }>},
+};
+static_assert(is_sorted(kOpcodes));
+
+}  // namespace
+
+bool decode_predicate(Form &form) {
+  return decode_by(kOpcodes, form);
+}
+
+}  // namespace softgpu

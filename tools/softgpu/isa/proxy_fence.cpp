@@ -1,0 +1,45 @@
+// fence.proxy and fence.mbarrier_init: PTX ISA, membar / fence.
+#include "tools/softgpu/isa/async.h"
+#include "tools/softgpu/isa/operands.h"
+#include "tools/softgpu/machine/race_check.h"
+
+namespace softgpu {
+namespace {
+
+Step fence_async(Warp &warp, const Instruction &, Lanes lanes) {
+  const uint32_t now = warp.block->smem.fence();
+  for_each_lane(lanes, [&](int lane) { warp.bulk.fenced[static_cast<size_t>(lane)] = now; });
+  return Step::kNext;
+}
+
+/// Releases what was initialised, to those who learn of it by operations that order nothing themselves.
+Step fence_initialisation(Warp &warp, const Instruction &, Lanes lanes) {
+  if (RaceCheck *races = races_of(warp)) races->fence(warp, lanes);
+  return Step::kNext;
+}
+
+/// Execution is sequentially consistent: what has been initialised, or changed, is seen by all.
+Step nothing(Warp &, const Instruction &, Lanes) {
+  return Step::kNext;
+}
+
+}  // namespace
+
+bool decode_proxy_fence(Decoder &d, Instruction &i) {
+  if (d.opcode() != "fence") return false;
+  if (d.part(1) == "mbarrier_init") {
+    allow_parts(d, {"mbarrier_init", "release", "cluster"});
+    i.execute = fence_initialisation;
+    return true;
+  }
+  // Those of the proxy of tensor maps are in tensor_map_edit.cpp.
+  if (d.part(1) != "proxy") return false;
+  allow_parts(d, {"proxy", "alias", "async", "async::generic", "acquire", "release",
+                  "sync_restrict::shared::cta", "sync_restrict::shared::cluster", "global",
+                  "shared::cta", "shared::cluster", "cluster"});
+  const bool is_of_shared = !d.has("alias") && !d.has("global");
+  i.execute = is_of_shared ? fence_async : nothing;
+  return true;
+}
+
+}  // namespace softgpu

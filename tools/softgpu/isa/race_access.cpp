@@ -1,0 +1,100 @@
+#include "tools/softgpu/isa/race_access.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tools/softgpu/machine/faults.h"
+#include "tools/softgpu/machine/race_check.h"
+
+namespace softgpu {
+namespace {
+
+constexpr uint32_t kMaxBytes = 16;
+
+/// Addresses of shared memory, of the lanes that may touch it; the handler faults for the others.
+struct SharedLanes {
+  Lanes lanes;
+  uint32_t addresses[kWarpSize];
+};
+
+SharedMemory *memory_at(Warp &warp, uint32_t address) {
+  const auto &blocks = warp.block->cluster->blocks;
+  const uint32_t rank = address >> kRankShift;
+  return rank < blocks.size() ? &blocks[rank]->smem : nullptr;
+}
+
+SharedLanes shared_lanes(Warp &warp, Lanes lanes, const AccessOperands &o,
+                         const LaneAddresses &addresses) {
+  SharedLanes shared{};
+  for_each_lane(lanes & lanes_in_shared(o.space, addresses), [&](int l) {
+    shared.addresses[l] = static_cast<uint32_t>(addresses.of[l]);
+    const SharedMemory *smem = memory_at(warp, shared.addresses[l]);
+    if (smem != nullptr && smem->holds(shared.addresses[l] & kOffsetMask, o.bytes))
+      shared.lanes |= Lanes{1} << l;
+  });
+  return shared;
+}
+
+/// Lanes that touch bytes which another of them touches too.
+Lanes overlapping_lanes(const SharedLanes &shared, uint32_t bytes) {
+  std::pair<uint32_t, int> sorted[kWarpSize];
+  int n = 0;
+  for_each_lane(shared.lanes, [&](int l) { sorted[n++] = {shared.addresses[l], l}; });
+  std::sort(sorted, sorted + n);
+  Lanes overlapping = 0;
+  for (int k = 1; k < n; k++) {
+    if (sorted[k].first - sorted[k - 1].first >= bytes) continue;
+    overlapping |= Lanes{1} << sorted[k].second | Lanes{1} << sorted[k - 1].second;
+  }
+  return overlapping;
+}
+
+/// Executes a store lane by lane.  Which of those that write to the same place wins is undefined (CUDA C++ Programming
+/// Guide, SIMT Architecture), so it must make no difference.
+Step store_one_by_one(Warp &warp, const Instruction &i, Lanes lanes, const SharedLanes &shared) {
+  const AccessOperands &o = i.as<AccessOperands>();
+  if ((lanes & ~shared.lanes) != 0) o.watched(warp, i, lanes & ~shared.lanes);
+  Lanes done = 0;
+  for_each_lane(shared.lanes, [&](int l) {
+    const uint32_t offset = shared.addresses[l] & kOffsetMask;
+    const std::byte *place = memory_at(warp, shared.addresses[l])->at(offset);
+    std::byte before[kMaxBytes];
+    std::memcpy(before, place, o.bytes);
+    o.watched(warp, i, Lanes{1} << l);
+    for_each_lane(done, [&](int other) {
+      for (uint32_t b = 0; b < o.bytes; b++) {
+        const uint32_t of_other = shared.addresses[l] + b - shared.addresses[other];
+        if (of_other >= o.bytes || before[b] == place[b]) continue;
+        violation(warp, i, l,
+                  "race: thread %d writes another value to byte %u of shared memory at once",
+                  warp.thread_of(other), offset + b - kReservedSmem);
+        return;
+      }
+    });
+    done |= Lanes{1} << l;
+  });
+  return Step::kNext;
+}
+
+}  // namespace
+
+Step execute_checked(Warp &warp, const Instruction &i, Lanes lanes,
+                     const LaneAddresses &addresses) {
+  const AccessOperands &o = i.as<AccessOperands>();
+  if (o.space == Space::kLocal || o.space == Space::kParameter) return o.watched(warp, i, lanes);
+  RaceCheck &races = *races_of(warp);
+  const SharedLanes shared = shared_lanes(warp, lanes, o, addresses);
+  const bool writes = o.access != Access::kRead, is_update = o.access == Access::kUpdate;
+  // What it releases includes itself.
+  races.touch(warp, i, shared.lanes, shared.addresses, o.bytes,
+              {.writes = writes, .is_strong = o.order.is_strong});
+  if (o.order.is_strong && writes)
+    races.release_flags(warp, lanes, addresses.of, is_update, o.order.releases);
+  const bool overlaps = o.access == Access::kWrite && overlapping_lanes(shared, o.bytes) != 0;
+  const Step step = overlaps ? store_one_by_one(warp, i, lanes, shared) : o.watched(warp, i, lanes);
+  if (o.order.is_strong && o.access != Access::kWrite)
+    races.acquire_flags(warp, lanes, addresses.of, o.order.acquires);
+  return step;
+}
+
+}  // namespace softgpu

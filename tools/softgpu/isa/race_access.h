@@ -1,0 +1,11 @@
+// ld, st, atom and red under SOFTGPU_RACECHECK.
+#pragma once
+
+#include "tools/softgpu/isa/load_store.h"
+
+namespace softgpu {
+
+/// Executes an instruction that has AccessOperands, whose addresses are not yet places, and looks for races.
+Step execute_checked(Warp &, const Instruction &, Lanes, const LaneAddresses &);
+
+}  // namespace softgpu

@@ -1,0 +1,64 @@
+// setmaxnreg: PTX ISA, Miscellaneous Instructions.
+//
+// PTX has as many registers as it names, so that the limit itself shows nothing here.  What can be checked is that
+// the block's registers balance: an increase waits until others have given back as many.
+#include <algorithm>
+
+#include "tools/softgpu/isa/operands.h"
+#include "tools/softgpu/isa/tensor.h"
+#include "tools/softgpu/machine/block.h"
+
+namespace softgpu {
+namespace {
+
+struct SetMaxRegisters {
+  int count;
+  bool increases;
+};
+
+/// Registers of a thread when the kernel begins: what ptxas may give it so that .minnctapersm blocks of .maxntid threads
+/// have room in the 65536 of a multiprocessor, in steps of 8.
+int initial_registers(const Program &program) {
+  if (program.max_registers != 0) return static_cast<int>(program.max_registers);
+  const uint32_t threads = program.max_threads != 0 ? program.max_threads : 1024;
+  const uint32_t resident = threads * std::max(1u, program.min_blocks);
+  return static_cast<int>(std::min(255u, 65536 / resident) / 8 * 8);
+}
+
+int registers_of(const Warp &warp) {
+  return warp.num_registers != 0 ? warp.num_registers : initial_registers(*warp.program);
+}
+
+Step set_max_registers(Warp &warp, const Instruction &i, Lanes lanes) {
+  if (!warp.is_converged()) return Step::kRetry;
+  const auto &o = i.as<SetMaxRegisters>();
+  const int now = registers_of(warp);
+  if (o.increases ? o.count < now : o.count > now)
+    fault(warp, i, first_lane(lanes), "setmaxnreg.%s to %d from %d", o.increases ? "inc" : "dec",
+          o.count, now);
+  if (o.increases) {
+    int total = o.count - now;
+    for (const auto &other : warp.block->warps) total += registers_of(*other);
+    const int pool = initial_registers(*warp.program) * static_cast<int>(warp.block->warps.size());
+    if (total > pool) return Step::kRetry;
+  }
+  warp.num_registers = o.count;
+  return Step::kNext;
+}
+
+}  // namespace
+
+bool decode_set_max_registers(Decoder &d, Instruction &i) {
+  if (d.opcode() != "setmaxnreg") return false;
+  allow_parts(d, {"inc", "dec", "sync", "aligned", "u32"});
+  need_operands(d, 1, 1);
+  i.is_collective = true;
+  i.execute = set_max_registers;
+  auto &o = i.make<SetMaxRegisters>();
+  const int64_t count = constant_of(d, d.operands()[0]);
+  if (count % 8 != 0 || count < 24 || count > 256) d.unknown("count of setmaxnreg");
+  o = {static_cast<int>(count), d.part(1) == "inc"};
+  return true;
+}
+
+}  // namespace softgpu

@@ -1,0 +1,160 @@
+#include "tools/softgpu/machine/chain.h"
+
+#include <limits>
+#include <thread>
+
+#include "tools/softgpu/machine/faults.h"
+#include "tools/softgpu/options.h"
+#include "tools/softgpu/program/program.h"
+
+namespace softgpu {
+namespace {
+
+/// Without a seed the grid that began last always goes first, but for one round in so many: it may spin until another one
+/// has written something.
+constexpr uint64_t kHeadStart = 64;
+
+/// With a seed one at random does, for about so many rounds: one may be overtaken for long.
+constexpr uint64_t kLoyalty = 16;
+
+/// What happens while a worker is stuck is up to others, which may be on the same processor.
+void let_others_run() {
+  std::this_thread::sleep_for(std::chrono::microseconds(20));
+}
+
+}  // namespace
+
+Chain::Chain(const Grid &first, int num_workers)
+    : num_workers_(num_workers),
+      progress_(num_workers),
+      may_grow_(first.begin_dependent != nullptr) {
+  const std::shared_ptr<const Grid> not_owned(std::shared_ptr<void>(), &first);
+  launches_.push_back(std::make_shared<Launch>(not_owned, num_workers));
+}
+
+std::vector<std::shared_ptr<Launch>> Chain::begun_since(uint64_t *num_seen) {
+  std::vector<std::shared_ptr<Launch>> begun;
+  if (*num_seen == num_begun_) return begun;
+  const std::lock_guard lock(mutex_);
+  const uint64_t first = num_begun_ - launches_.size();
+  for (size_t i = 0; i < launches_.size(); i++)
+    if (first + i >= *num_seen) begun.push_back(launches_[i]);
+  *num_seen = num_begun_;
+  return begun;
+}
+
+bool Chain::begin_dependent() {
+  if (!may_grow_) return false;
+  const std::lock_guard lock(mutex_);
+  const std::shared_ptr<Launch> last = launches_.back();
+  GridState &state = *last->state();
+  if (!may_grow_ || !state.allows_dependents()) return false;
+  // One that has ended leaves nothing to overlap.
+  std::shared_ptr<const Grid> grid;
+  if (!state.has_ended()) grid = last->grid().begin_dependent();
+  const bool may_grow = grid != nullptr && grid->begin_dependent != nullptr;
+  if (grid) {
+    while (!launches_.empty() && launches_.front()->state()->has_ended())
+      launches_.erase(launches_.begin());
+    launches_.push_back(std::make_shared<Launch>(std::move(grid), num_workers_, last->state()));
+    num_begun_++;
+  }
+  may_grow_ = may_grow;
+  state.parks = false;
+  progress_.note();
+  return true;
+}
+
+void Chain::resolve(uint64_t epoch) {
+  const std::lock_guard lock(mutex_);
+  if (progress_.epoch() != epoch) return;
+  for (const auto &launch : launches_) {
+    GridState &state = *launch->state();
+    if (!state.parks || state.num_parked == 0) continue;
+    state.may_leave = true;
+    progress_.note();
+    return;
+  }
+  progress_.stop(Progress::State::kDeadlocked);
+}
+
+Runner::Runner(Chain &chain, int index, Worker &worker)
+    : chain_(chain), index_(index), worker_(worker) {}
+
+bool Runner::run_for(uint64_t num_instructions) {
+  const Progress &progress = chain_.progress();
+  const uint64_t before = num_instructions_;
+  try {
+    while (progress.state() == Progress::State::kRuns) {
+      const Round result = round();
+      if (result == Round::kEnd) return true;
+      if (result == Round::kStuck) return false;
+      if (num_instructions_ - before >= num_instructions) return false;
+    }
+  } catch (...) {
+    chain_.progress().fail();
+  }
+  return true;
+}
+
+void Runner::run_to_end() {
+  while (!run_for(std::numeric_limits<uint64_t>::max())) let_others_run();
+}
+
+Runner::Round Runner::round() {
+  const uint64_t epoch = chain_.progress().epoch();
+  const bool may_grow = chain_.may_grow();  // if not, the worker joins the last one now
+  join();
+  if (run_a_share() || unblock_a_share()) {
+    chain_.progress().note();
+    return Round::kProgress;
+  }
+  if (shares_.empty() && !may_grow) {
+    chain_.progress().note_end(index_);
+    return Round::kEnd;
+  }
+  if (chain_.progress().are_all_stuck(index_, epoch)) chain_.resolve(epoch);
+  return Round::kStuck;
+}
+
+/// Takes part in what has begun.
+void Runner::join() {
+  for (auto &launch : chain_.begun_since(&num_seen_))
+    shares_.push_back(std::make_unique<Share>(std::move(launch), index_, worker_));
+}
+
+/// The index of the share that goes first.
+size_t Runner::choose_share() {
+  if (shares_.size() <= 1) return 0;
+  if (options().is_random()) {
+    if (num_rounds_++ == 0 || random_below(worker_, kLoyalty) == 0) favourite_ = worker_.random();
+    return favourite_ % shares_.size();
+  }
+  return ++num_rounds_ % kHeadStart == 0 ? 0 : shares_.size() - 1;
+}
+
+/// A round of the first share that gets on, from that which goes first to older ones, unless one only waited for the next
+/// grid to begin; false if none does.
+bool Runner::run_a_share() {
+  const size_t first = choose_share(), n = shares_.size();
+  bool any_ended = false, any_ran = false;
+  for (size_t i = 0; i < n && !any_ran; i++) {
+    Share &share = *shares_[(first + n - i) % n];
+    const uint64_t progress = share.round();
+    any_ran = progress != 0 || chain_.begin_dependent();
+    any_ended |= share.has_ended();
+    num_instructions_ += progress;
+    if (!share.launch().note_instructions(progress))
+      chain_.progress().stop(Progress::State::kTooLong);
+  }
+  if (any_ended) std::erase_if(shares_, [](const auto &share) { return share->has_ended(); });
+  return any_ran || any_ended;
+}
+
+bool Runner::unblock_a_share() {
+  for (const auto &share : shares_)
+    if (share->unblock()) return true;
+  return false;
+}
+
+}  // namespace softgpu

@@ -1,0 +1,51 @@
+// Loops over the lanes of a warp.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "tools/softgpu/program/instruction.h"
+
+namespace softgpu {
+
+/// Calls f(lane) for each lane of the set, in order.
+template <class F>
+inline void for_each_lane(Lanes lanes, F &&f) {
+  for (; lanes != 0; lanes &= lanes - 1) f(std::countr_zero(lanes));
+}
+
+/// to[lane] = f(lane) for the lanes of the set.  f must be harmless in the other lanes, where its
+/// value is thrown away: all 32 are computed, so that the loop is one of vector instructions.
+template <class T, class F>
+inline void set_lanes(T *__restrict to, Lanes lanes, F &&f) {
+  if (lanes == kAllLanes) {
+#pragma GCC ivdep
+    for (int lane = 0; lane < kWarpSize; lane++) to[lane] = f(lane);
+    return;
+  }
+  T values[kWarpSize];
+#pragma GCC ivdep
+  for (int lane = 0; lane < kWarpSize; lane++) values[lane] = f(lane);
+#pragma GCC ivdep
+  for (int lane = 0; lane < kWarpSize; lane++)
+    to[lane] = lanes >> lane & 1 ? values[lane] : to[lane];
+}
+
+/// The lanes for which f(lane) is true.
+template <class F>
+inline Lanes lanes_where(F &&f) {
+  Lanes lanes = 0;
+#pragma GCC ivdep
+  for (int lane = 0; lane < kWarpSize; lane++)
+    lanes |= static_cast<Lanes>(static_cast<bool>(f(lane))) << lane;
+  return lanes;
+}
+
+inline int first_lane(Lanes lanes) {
+  return std::countr_zero(lanes);
+}
+inline int num_lanes(Lanes lanes) {
+  return std::popcount(lanes);
+}
+
+}  // namespace softgpu

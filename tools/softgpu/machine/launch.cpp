@@ -1,0 +1,98 @@
+#include "tools/softgpu/machine/launch.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tools/softgpu/machine/faults.h"
+#include "tools/softgpu/options.h"
+#include "tools/softgpu/program/program.h"
+
+namespace softgpu {
+namespace {
+
+constexpr uint64_t kMaxShuffled = 1 << 24;       // clusters; a larger grid runs in order
+constexpr uint64_t kParkingGenerator = 1 << 16;  // random_seed: no share has this index
+
+uint64_t count_clusters(const Grid &grid) {
+  for (size_t i = 0; i < 3; i++) {
+    const uint32_t n = grid.num_blocks[i], size = grid.cluster[i];
+    if (size == 0 || n % size != 0) fault(format("%u blocks are no whole clusters of %u", n, size));
+  }
+  return volume(grid.num_blocks) / grid.blocks_per_cluster();
+}
+
+using Clock = std::chrono::steady_clock;
+
+/// With a seed, blocks of every other launch park.
+bool blocks_park(const Grid &grid) {
+  if (!grid.begin_dependent) return false;
+  return !options().is_random() || random_seed(grid, kParkingGenerator) % 2 == 0;
+}
+
+std::shared_ptr<GridState> make_state(const Grid &grid, uint64_t num_clusters) {
+  auto state = std::make_shared<GridState>();
+  state->num_blocks_holding = volume(grid.num_blocks);
+  state->num_clusters_left = num_clusters;
+  state->parks = blocks_park(grid);
+  return state;
+}
+
+}  // namespace
+
+Launch::Launch(std::shared_ptr<const Grid> grid, int num_shares,
+               std::shared_ptr<const GridState> before)
+    : grid_(std::move(grid)),
+      num_clusters_(count_clusters(*grid_)),
+      num_shares_(num_shares),
+      begin_(Clock::now()),
+      state_(make_state(*grid_, num_clusters_)),
+      before_(std::move(before)),
+      maker_(*grid_) {
+  if (!options().is_random() || num_clusters_ > kMaxShuffled) return;
+  order_.resize(num_clusters_);
+  std::iota(order_.begin(), order_.end(), 0u);
+  std::mt19937_64 random(random_seed(*grid_, static_cast<uint64_t>(num_shares)));
+  std::shuffle(order_.begin(), order_.end(), random);
+}
+
+Launch::~Launch() {
+  Totals &totals = *grid_->program->totals;
+  const std::lock_guard lock(totals.mutex);
+  totals.tally.num_launches++;
+  totals.tally.num_blocks += volume(grid_->num_blocks);
+  totals.seconds += std::chrono::duration<double>(Clock::now() - begin_).count();
+}
+
+uint64_t random_seed(const Grid &grid, uint64_t generator) {
+  std::seed_seq mixed{options().seed, options().seed >> 32, grid.id, grid.id >> 32, generator};
+  uint32_t words[2];
+  mixed.generate(words, words + 2);
+  return uint64_t{words[0]} << 32 | words[1];
+}
+
+bool Launch::take_cluster(uint64_t *index) {
+  if (next_cluster_ >= num_clusters_) return false;
+  const uint64_t next = next_cluster_++;
+  if (next >= num_clusters_) return false;
+  *index = order_.empty() ? next : order_[next];
+  return true;
+}
+
+std::unique_ptr<Cluster> Launch::make_cluster(Worker &worker, Tally &tally, uint64_t index) const {
+  std::unique_ptr<Cluster> cluster = maker_.make(worker, tally, index);
+  cluster->state = state_.get();
+  cluster->prerequisite = before_.get();
+  return cluster;
+}
+
+void Launch::recycle(Worker &worker, Cluster &cluster) const {
+  maker_.recycle(worker, cluster);
+}
+
+bool Launch::note_instructions(uint64_t num_instructions) {
+  const uint64_t limit = options().max_instructions;
+  const uint64_t sum = num_instructions_ += num_instructions;
+  return limit == 0 || sum <= limit;
+}
+
+}  // namespace softgpu

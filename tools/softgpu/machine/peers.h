@@ -1,0 +1,19 @@
+// Which devices may touch each other's memory: cudaDeviceEnablePeerAccess.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+namespace softgpu {
+
+constexpr int kMaxDevices = 64;
+
+/// A bit for each device that kernels of a device may reach besides their own.
+inline std::array<std::atomic<uint64_t>, kMaxDevices> reachable_peers;
+
+inline bool may_reach(int device, int other) {
+  return device == other || (reachable_peers[static_cast<size_t>(device)] >> other & 1) != 0;
+}
+
+}  // namespace softgpu

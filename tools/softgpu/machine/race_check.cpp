@@ -1,0 +1,330 @@
+#include "tools/softgpu/machine/race_check.h"
+
+#include "tools/softgpu/machine/block.h"
+#include "tools/softgpu/machine/faults.h"
+#include "tools/softgpu/program/program.h"
+
+namespace softgpu {
+namespace {
+
+constexpr RaceKind kRead{false, false}, kWrite{true, false}, kStrongRead{false, true},
+    kUpdate{true, true};
+constexpr uint32_t kMbarrierBytes = 8;
+
+SharedClock share(const RaceClock &clock) {
+  return std::make_shared<const RaceClock>(clock);
+}
+
+/// -1 if there are several.
+int only_lane(Lanes lanes) {
+  return num_lanes(lanes) == 1 ? first_lane(lanes) : -1;
+}
+
+const char *verb_of(const RaceAccess &access) {
+  return access.writes ? (access.is_strong ? "updates" : "writes") : "reads";
+}
+
+}  // namespace
+
+RaceCheck::RaceCheck(const Cluster &cluster)
+    : cluster_(cluster),
+      warps_per_block_(static_cast<uint32_t>(cluster.grid->warps_per_block())),
+      order_(static_cast<uint32_t>(cluster.blocks.size()) * warps_per_block_) {
+  for (const auto &block : cluster.blocks) shadows_.emplace_back(block->smem.end());
+}
+
+uint32_t RaceCheck::index_of(const Warp &warp) const {
+  return warp.block->rank * warps_per_block_ + static_cast<uint32_t>(warp.index);
+}
+
+Warp &RaceCheck::warp_at(uint32_t index) const {
+  return *cluster_.blocks[index / warps_per_block_]->warps[index % warps_per_block_];
+}
+
+RaceActorId RaceCheck::wgmma_of(const Warp &warp) const {
+  return order_.id_of(RaceActor::kWgmma, index_of(warp) - static_cast<uint32_t>(warp.index % 4));
+}
+
+RaceAccess RaceCheck::access_of(const Warp &warp, const Instruction &i, Lanes lanes,
+                                RaceKind kind) const {
+  const uint32_t index = index_of(warp);
+  return {lanes,
+          order_.time_of(index),
+          warp.program->index_of(i),
+          order_.id_of(RaceActor::kThreads, index),
+          kind.writes,
+          kind.is_strong};
+}
+
+// ---- accesses
+
+void RaceCheck::touch(Warp &warp, const Instruction &i, Lanes lanes, const uint32_t *addresses,
+                      uint32_t bytes, RaceKind kind) {
+  const uint32_t index = index_of(warp);
+  RaceAccess now = access_of(warp, i, 0, kind);
+  bool was_reported = false;
+  // Lanes of one statement are no race: one of those that write to the same place wins, and if that makes a difference,
+  // store_one_by_one of isa/load_store.cpp says so.  So all are compared with what was before any is added.
+  for_each_lane(lanes, [&](int l) {
+    now.lanes = Lanes{1} << l;
+    const auto happened_before = [&](const RaceAccess &x) {
+      return order_.happened_before(x, index, l);
+    };
+    const RaceAccess *race =
+        shadow_of(addresses[l]).find_race(addresses[l] & kOffsetMask, bytes, now, happened_before);
+    if (race != nullptr && !was_reported) report(warp, i, l, addresses[l], now, *race);
+    was_reported |= race != nullptr;
+  });
+  for_each_lane(lanes, [&](int l) {
+    now.lanes = Lanes{1} << l;
+    shadow_of(addresses[l]).add(addresses[l] & kOffsetMask, bytes, now, [&](const RaceAccess &x) {
+      return order_.happened_before(x, index, l);
+    });
+  });
+}
+
+void RaceCheck::touch_together(Warp &warp, const Instruction &i, Lanes lanes, uint32_t address,
+                               uint32_t bytes, RaceKind kind) {
+  const uint32_t index = index_of(warp);
+  const RaceAccess now = access_of(warp, i, lanes, kind);
+  const auto happened_before = [&](const RaceAccess &x) {
+    bool is_known = true;
+    for_each_lane(lanes,
+                  [&](int l) { is_known = is_known && order_.happened_before(x, index, l); });
+    return is_known;
+  };
+  RaceShadow &shadow = shadow_of(address);
+  const uint32_t offset = address & kOffsetMask;
+  if (const RaceAccess *race = shadow.find_race(offset, bytes, now, happened_before))
+    report(warp, i, only_lane(lanes), address, now, *race);
+  shadow.add(offset, bytes, now, happened_before);
+}
+
+void RaceCheck::copy(Warp &warp, const Instruction &i, Lanes lanes, const uint32_t *addresses,
+                     uint32_t bytes) {
+  const uint32_t index = index_of(warp);
+  const RaceActorId actor = order_.id_of(RaceActor::kCopies, index);
+  RaceAccess now = access_of(warp, i, 0, kWrite);
+  now.actor = actor;
+  for_each_lane(lanes, [&](int l) {
+    now.lanes = Lanes{1} << l;
+    now.time = order_.copy_group(index, l);
+    const auto happened_before = [&](const RaceAccess &x) {
+      return order_.happened_before(x, index, l);
+    };
+    RaceShadow &shadow = shadow_of(addresses[l]);
+    const uint32_t offset = addresses[l] & kOffsetMask;
+    if (const RaceAccess *race = shadow.find_race(offset, bytes, now, happened_before))
+      report(warp, i, l, addresses[l], now, *race);
+    shadow.add(offset, bytes, now, happened_before);
+  });
+}
+
+void RaceCheck::touch_later(Warp &warp, const Instruction &i, int lane, uint32_t address,
+                            uint32_t bytes, const RaceAccess &now, const SharedClock &clock) {
+  const auto happened_before = [&](const RaceAccess &x) { return order_.is_known(x, clock); };
+  RaceShadow &shadow = shadow_of(address);
+  const uint32_t offset = address & kOffsetMask;
+  if (const RaceAccess *race = shadow.find_race(offset, bytes, now, happened_before))
+    report(warp, i, lane, address, now, *race);
+  shadow.add(offset, bytes, now, happened_before);
+}
+
+void RaceCheck::read_wgmma(Warp &warp, const Instruction &i, const SharedClock &issued,
+                           uint64_t sequence, uint32_t offset, uint32_t bytes) {
+  RaceAccess now = access_of(warp, i, 1, kRead);
+  now.actor = wgmma_of(warp);
+  now.time = static_cast<uint32_t>(sequence + 1);
+  touch_later(warp, i, -1, warp.block->rank << kRankShift | offset, bytes, now, issued);
+}
+
+void RaceCheck::read_bulk(const BulkCopy &copy) {
+  RaceAccess now = access_of(*copy.warp, *copy.at, Lanes{1} << copy.lane, kRead);
+  now.actor = order_.id_of(RaceActor::kBulk, index_of(*copy.warp));
+  now.time = copy.group + 1;
+  touch_later(*copy.warp, *copy.at, copy.lane, copy.smem, copy.num_bytes, now, copy.issued);
+}
+
+void RaceCheck::land_bulk(const BulkCopy &copy, Block &block) {
+  const uint32_t rank = block.rank << kRankShift;
+  const Mbarrier &mbarrier = mbarrier_at((copy.mbarrier & kOffsetMask) | rank);
+  RaceAccess now = access_of(*copy.warp, *copy.at, 1, kWrite);
+  now.actor = order_.id_of(RaceActor::kTma, mbarrier.index);
+  now.time = mbarrier.num_phases + 1;
+  touch_later(*copy.warp, *copy.at, copy.lane, (copy.smem & kOffsetMask) | rank, copy.num_bytes,
+              now, copy.issued);
+  now.is_strong = true;  // of the mbarrier, which must have been initialised
+  touch_later(*copy.warp, *copy.at, copy.lane, (copy.mbarrier & kOffsetMask) | rank, kMbarrierBytes,
+              now, copy.issued);
+}
+
+// ---- what is said of them
+
+std::string RaceCheck::describe(const RaceAccess &access) const {
+  const uint32_t index = order_.index_of(access.actor);
+  const Instruction &at = cluster_.grid->program->code[access.statement];
+  const int lane = only_lane(access.lanes);
+  switch (order_.actor_of(access.actor)) {
+    case RaceActor::kWgmma:
+    case RaceActor::kTma: {
+      const SourceLine &source = cluster_.grid->program->source[access.statement];
+      return format("the asynchronous %s:%u: %s", cluster_.grid->program->file.c_str(), source.line,
+                    source.text.c_str());
+    }
+    case RaceActor::kCopies:
+    case RaceActor::kBulk:
+      return "a copy under way of " + location(warp_at(index), at, lane);
+    default:
+      return location(warp_at(index), at, lane);
+  }
+}
+
+void RaceCheck::report(Warp &warp, const Instruction &i, int lane, uint32_t address,
+                       const RaceAccess &now, const RaceAccess &before) const {
+  violation(warp, i, lane,
+            "race: %s byte %d of shared memory, which another %s, and nothing orders the two"
+            "\n    the other: %s",
+            verb_of(now), static_cast<int>(address & kOffsetMask) - static_cast<int>(kReservedSmem),
+            verb_of(before), describe(before).c_str());
+}
+
+// ---- barriers
+
+/// What an operation releases: a relaxed one what was released by a fence before it.
+SharedClock RaceCheck::released_by(Warp &warp, int lane, bool releases) {
+  return releases ? release(warp, Lanes{1} << lane) : order_.fenced(index_of(warp), lane);
+}
+
+/// A relaxed operation leaves it to the next fence.
+void RaceCheck::acquire(Warp &warp, Lanes lanes, const SharedClock &clock, bool acquires) {
+  if (acquires) return order_.acquire(index_of(warp), lanes, clock);
+  for_each_lane(lanes, [&](int l) { order_.acquire_at_fence(index_of(warp), l, clock); });
+}
+
+SharedClock RaceCheck::release(Warp &warp, Lanes lanes) {
+  return order_.release(index_of(warp), lanes);
+}
+
+void RaceCheck::join_lanes(Warp &warp, Lanes lanes) {
+  order_.join_lanes(index_of(warp), lanes);
+}
+
+void RaceCheck::arrive(const NamedBarrier &barrier, Warp &warp, Lanes lanes) {
+  barriers_[&barrier].join(*release(warp, lanes));
+}
+
+void RaceCheck::complete(const NamedBarrier &barrier) {
+  const SharedClock arrived = share(barriers_[&barrier]);
+  for (const NamedBarrier::Arrival &arrival : barrier.arrivals)
+    if (arrival.waits) order_.acquire(index_of(*arrival.warp), arrival.lanes, arrived);
+  barriers_.erase(&barrier);
+}
+
+void RaceCheck::arrive_at_cluster(Warp &warp, bool releases) {
+  if (releases) return cluster_arrived_.join(*release(warp, warp.alive));
+  for_each_lane(warp.alive, [&](int l) {
+    const SharedClock fenced = released_by(warp, l, false);
+    if (fenced) cluster_arrived_.join(*fenced);
+  });
+}
+
+void RaceCheck::complete_cluster() {
+  cluster_completed_ = share(cluster_arrived_);
+}
+
+void RaceCheck::wait_for_cluster(Warp &warp) {
+  order_.acquire(index_of(warp), warp.alive, cluster_completed_);
+}
+
+// ---- mbarriers
+
+RaceCheck::Mbarrier &RaceCheck::mbarrier_at(uint32_t address) {
+  const auto [at, is_new] = mbarriers_.try_emplace(address);
+  if (is_new) at->second.index = static_cast<uint32_t>(mbarriers_.size() - 1);
+  return at->second;
+}
+
+void RaceCheck::init_mbarrier(Warp &warp, const Instruction &i, int lane, uint32_t address) {
+  touch_together(warp, i, Lanes{1} << lane, address, kMbarrierBytes, kWrite);
+  Mbarrier &mbarrier = mbarrier_at(address);
+  mbarrier.arrived = RaceClock();
+  mbarrier.completed = nullptr;
+}
+
+void RaceCheck::use_mbarrier(Warp &warp, const Instruction &i, int lane, uint32_t address,
+                             bool releases) {
+  touch_together(warp, i, Lanes{1} << lane, address, kMbarrierBytes, kUpdate);
+  const SharedClock clock = released_by(warp, lane, releases);
+  if (clock) mbarrier_at(address).arrived.join(*clock);
+}
+
+void RaceCheck::complete_mbarrier(uint32_t address) {
+  Mbarrier &mbarrier = mbarrier_at(address);
+  mbarrier.num_phases++;
+  order_.add_to(mbarrier.arrived, order_.id_of(RaceActor::kTma, mbarrier.index),
+                mbarrier.num_phases);
+  mbarrier.completed = share(mbarrier.arrived);
+}
+
+void RaceCheck::wait_for_mbarriers(Warp &warp, const Instruction &i, Lanes lanes,
+                                   const uint32_t *addresses, bool acquires) {
+  touch(warp, i, lanes, addresses, kMbarrierBytes, kStrongRead);
+  while (lanes != 0) {
+    const uint32_t address = addresses[first_lane(lanes)];
+    Lanes same = 0;
+    for_each_lane(lanes, [&](int l) {
+      if (addresses[l] == address) same |= Lanes{1} << l;
+    });
+    acquire(warp, same, mbarrier_at(address).completed, acquires);
+    lanes &= ~same;
+  }
+}
+
+// ---- waits for what is asynchronous
+
+void RaceCheck::commit_copies(Warp &warp, Lanes lanes) {
+  order_.commit_copies(index_of(warp), lanes);
+}
+
+void RaceCheck::wait_for_copies(Warp &warp, Lanes lanes, uint32_t num_pending) {
+  order_.wait_for_copies(index_of(warp), lanes, num_pending);
+}
+
+void RaceCheck::wait_for_bulk(Warp &warp, Lanes lanes, uint32_t num_pending) {
+  for_each_lane(lanes, [&](int l) {
+    const uint32_t num_groups = warp.bulk.num_committed[static_cast<size_t>(l)];
+    if (num_groups > num_pending) order_.wait_for_bulk(index_of(warp), l, num_groups - num_pending);
+  });
+}
+
+void RaceCheck::wait_for_wgmma(Warp &warp, uint64_t num_done) {
+  order_.learn(index_of(warp), kAllLanes, wgmma_of(warp), static_cast<uint32_t>(num_done));
+}
+
+// ---- fences and flags
+
+void RaceCheck::fence(Warp &warp, Lanes lanes) {
+  order_.fence(index_of(warp), lanes);
+}
+
+void RaceCheck::release_flags(Warp &warp, Lanes lanes, const uint64_t *addresses, bool is_update,
+                              bool releases) {
+  for_each_lane(lanes, [&](int l) {
+    const SharedClock released = released_by(warp, l, releases);
+    // An update carries on what was released before it: PTX ISA, Release Pattern.
+    const auto flag = flags_.find(addresses[l]);
+    if (flag != flags_.end())
+      flag->second = is_update ? join(flag->second, released) : released;
+    else if (released)
+      flags_[addresses[l]] = released;
+  });
+}
+
+void RaceCheck::acquire_flags(Warp &warp, Lanes lanes, const uint64_t *addresses, bool acquires) {
+  for_each_lane(lanes, [&](int l) {
+    const auto flag = flags_.find(addresses[l]);
+    if (flag != flags_.end()) acquire(warp, Lanes{1} << l, flag->second, acquires);
+  });
+}
+
+}  // namespace softgpu

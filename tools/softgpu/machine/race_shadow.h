@@ -1,0 +1,134 @@
+// Who touched each byte of a block's shared memory last, for SOFTGPU_RACECHECK.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "tools/softgpu/machine/race_order.h"
+
+namespace softgpu {
+
+class RaceShadow {
+ public:
+  explicit RaceShadow(uint32_t num_bytes) : words_((num_bytes + kWordBytes - 1) / kWordBytes) {}
+
+  /// An access to these bytes that conflicts with `now` and did not happen before, for which happened_before(access)
+  /// is asked; null if there is none.
+  template <class F>
+  const RaceAccess *find_race(uint32_t offset, uint32_t bytes, const RaceAccess &now,
+                              F &&happened_before) {
+    const RaceAccess *found = nullptr;
+    for_each_cell(offset, bytes, [&](Cell &cell) {
+      if (found == nullptr) found = find_race(cell, now, happened_before);
+    });
+    return found;
+  }
+
+  /// Remembers an access, and forgets those that are not needed any more: what conflicts with them and comes later
+  /// conflicts with this one.
+  template <class F>
+  void add(uint32_t offset, uint32_t bytes, const RaceAccess &now, F &&happened_before) {
+    for_each_cell(offset, bytes, [&](Cell &cell) {
+      if (!now.writes || now.is_strong) return add_to_others(cell, now, happened_before);
+      const bool is_same = cell.write.actor == now.actor && cell.write.time == now.time &&
+                           cell.write.statement == now.statement;
+      const Lanes before = is_same ? cell.write.lanes : 0;  // of one statement: the same value
+      cell.write = now;
+      cell.write.lanes |= before;
+      cell.first = RaceAccess();
+      if (cell.more != 0) lists_[cell.more].clear();
+    });
+  }
+
+ private:
+  static constexpr uint32_t kWordBytes = 4;
+
+  /// A word or, after accesses to parts of it, a byte.
+  struct Cell {
+    RaceAccess write;   ///< the last that is not strong
+    RaceAccess first;   ///< of the others since: reads, and strong writes
+    uint32_t more = 0;  ///< index in lists_ of the rest of them; 0: none yet
+  };
+  struct Word {
+    Cell cell;
+    uint32_t bytes = 0;  ///< index in bytes_; 0: the word is one cell
+  };
+  using Bytes = std::array<Cell, kWordBytes>;
+
+  template <class F>
+  static bool is_race(const RaceAccess &before, const RaceAccess &now, F &&happened_before) {
+    return before.lanes != 0 && (before.writes || now.writes) &&
+           !(before.is_strong && now.is_strong) && !happened_before(before);
+  }
+
+  template <class F>
+  const RaceAccess *find_race(const Cell &cell, const RaceAccess &now, F &&happened_before) const {
+    if (is_race(cell.write, now, happened_before)) return &cell.write;
+    if (is_race(cell.first, now, happened_before)) return &cell.first;
+    if (cell.more == 0) return nullptr;
+    for (const RaceAccess &other : lists_[cell.more])
+      if (is_race(other, now, happened_before)) return &other;
+    return nullptr;
+  }
+
+  template <class F>
+  void add_to_others(Cell &cell, const RaceAccess &now, F &&happened_before) {
+    if (take_over(cell.first, now, happened_before)) return;
+    if (cell.first.lanes == 0 && (cell.more == 0 || lists_[cell.more].empty())) {
+      cell.first = now;
+      return;
+    }
+    if (cell.more == 0) {
+      cell.more = static_cast<uint32_t>(lists_.size());
+      lists_.emplace_back();
+    }
+    auto &list = lists_[cell.more];
+    for (RaceAccess &other : list)
+      if (take_over(other, now, happened_before)) return;
+    std::erase_if(list, [](const RaceAccess &other) { return other.lanes == 0; });
+    (cell.first.lanes == 0 ? cell.first : list.emplace_back()) = now;
+  }
+
+  /// True if `now` has become part of an access of the same actor.  Makes it empty if `now` takes its place.
+  template <class F>
+  static bool take_over(RaceAccess &before, const RaceAccess &now, F &&happened_before) {
+    if (before.lanes == 0) return false;
+    const bool is_same_kind = before.writes == now.writes && before.is_strong == now.is_strong;
+    if (before.actor == now.actor && before.time == now.time && is_same_kind) {
+      before.lanes |= now.lanes;
+      before.statement = now.statement;
+      return true;
+    }
+    const bool conflicts_with_as_much =
+        (now.writes || !before.writes) && (!now.is_strong || before.is_strong);
+    if (conflicts_with_as_much && happened_before(before)) before.lanes = 0;
+    return false;
+  }
+
+  /// Calls f(Cell &) for the cells of a range.
+  template <class F>
+  void for_each_cell(uint32_t offset, uint32_t bytes, F &&f) {
+    const uint32_t end = offset + bytes;
+    while (offset < end) {
+      Word &word = words_[offset / kWordBytes];
+      const uint32_t begin = offset % kWordBytes;
+      const uint32_t last = std::min(kWordBytes, begin + (end - offset));
+      if (last - begin < kWordBytes && word.bytes == 0) split(word);
+      if (word.bytes == 0) {
+        f(word.cell);
+      } else {
+        for (uint32_t b = begin; b < last; b++) f(bytes_[word.bytes][b]);
+      }
+      offset += last - begin;
+    }
+  }
+  void split(Word &);
+
+  std::vector<Word> words_;
+  std::vector<Bytes> bytes_{1};
+  std::vector<std::vector<RaceAccess>> lists_{1};
+};
+
+}  // namespace softgpu

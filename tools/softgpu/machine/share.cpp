@@ -1,0 +1,176 @@
+// The part of a launch that one worker runs.
+#include <algorithm>
+
+#include "tools/softgpu/machine/launch.h"
+#include "tools/softgpu/options.h"
+#include "tools/softgpu/program/program.h"
+
+namespace softgpu {
+namespace {
+
+constexpr int kQuantum = 200;  // instructions of a warp before another runs
+
+/// Rounds without a cluster that ends, after which it is supposed that those that run spin: until a copy lands, or until
+/// clusters that have not begun write to global memory.
+constexpr uint64_t kManyRounds = 256;
+
+/// Clusters that the device could run side by side, at most.
+uint64_t capacity(const Grid &grid) {
+  const auto threads = static_cast<uint64_t>(grid.warps_per_block()) * kWarpSize;
+  const uint64_t blocks_per_sm = std::clamp<uint64_t>(2048 / threads, 1, 32);
+  const uint64_t blocks = blocks_per_sm * static_cast<uint64_t>(options().num_sms);
+  return std::max<uint64_t>(1, blocks / grid.blocks_per_cluster());
+}
+
+/// Clusters, on all threads, of a grid that overlaps another one: what it does too early or too late shows in as many.
+constexpr int kOverlapping = 16;
+
+uint64_t num_side_by_side(const Launch &launch) {
+  if (options().num_resident != 0) return static_cast<uint64_t>(options().num_resident);
+  if (launch.overlaps())
+    return static_cast<uint64_t>(std::max(2, kOverlapping / launch.num_shares()));
+  return options().is_random() ? 4 : 2;
+}
+
+std::unique_ptr<Tally> take_tally(Worker &worker) {
+  if (worker.tallies.empty()) return std::make_unique<Tally>();
+  std::unique_ptr<Tally> tally = std::move(worker.tallies.back());
+  worker.tallies.pop_back();
+  return tally;
+}
+
+}  // namespace
+
+Share::Share(std::shared_ptr<Launch> launch, int index, Worker &worker)
+    : launch_(std::move(launch)), worker_(worker), tally_(take_tally(worker)) {
+  const auto num_shares = static_cast<uint64_t>(launch_->num_shares());
+  // A small grid is not all for the share that comes first.
+  num_resident_ = std::clamp<uint64_t>((launch_->num_clusters() + num_shares - 1) / num_shares, 1,
+                                       num_side_by_side(*launch_));
+  tally_->reset(launch_->grid().program->code.size());
+  worker_.random.seed(random_seed(launch_->grid(), static_cast<uint64_t>(index)));
+}
+
+Share::~Share() {
+  for (auto &cluster : clusters_) launch_->recycle(worker_, *cluster);
+  Totals &totals = *launch_->grid().program->totals;
+  {
+    const std::lock_guard lock(totals.mutex);
+    totals.tally.add(*tally_);
+  }
+  worker_.tallies.push_back(std::move(tally_));
+}
+
+uint64_t Share::round() {
+  take_clusters();
+  has_ended_ = clusters_.empty();
+  const uint64_t progress = run_warps();
+  end_clusters();
+  if (progress != 0 && ++num_rounds_ >= kManyRounds) {
+    land_something();
+    take_more_at_once();
+  }
+  return progress;
+}
+
+bool Share::unblock() {
+  return land_something() || take_more_at_once();
+}
+
+/// Begins clusters until enough run side by side.
+void Share::take_clusters() {
+  const size_t before = clusters_.size();
+  uint64_t index = 0;
+  while (clusters_.size() < num_resident_ && launch_->take_cluster(&index))
+    clusters_.push_back(launch_->make_cluster(worker_, *tally_, index));
+  if (clusters_.size() != before) list_warps();
+}
+
+/// Twice as many clusters as before are to run side by side; false if the device had no room for them, or if they would
+/// only wait for, or with, another grid.
+bool Share::take_more_at_once() {
+  if (launch_->waits() || launch_->state()->num_parked != 0) return false;
+  const uint64_t room = std::max<uint64_t>(
+      1, capacity(launch_->grid()) / static_cast<uint64_t>(launch_->num_shares()));
+  const size_t before = clusters_.size();
+  num_rounds_ = 0;
+  num_resident_ = std::max(num_resident_, std::min(2 * num_resident_, room));
+  take_clusters();
+  return clusters_.size() != before;
+}
+
+/// One quantum for each warp; returns how many instructions that were, and other progress.
+uint64_t Share::run_warps() {
+  if (options().is_random()) std::shuffle(warps_.begin(), warps_.end(), worker_.random);
+  uint64_t progress = 0;
+  for (Warp *warp : warps_) {
+    if (warp->groups.empty()) continue;
+    progress += run(*warp, quantum());
+    if (warp->groups.empty()) {
+      end_warp(*warp);
+      progress++;
+    }
+    if (options().landing == Landing::kRandom) progress += land_at_random(*warp);
+  }
+  return progress;
+}
+
+int Share::quantum() {
+  if (options().quantum != 0) return options().quantum;
+  if (!options().is_random()) return kQuantum;
+  const bool is_long = random_below(worker_, 4) == 0;
+  return 1 + static_cast<int>(random_below(worker_, is_long ? 1000 : 40));
+}
+
+/// Now and then something that is under way takes effect.
+uint64_t Share::land_at_random(Warp &warp) {
+  if (random_below(worker_, 3) != 0) return 0;
+  const uint64_t progress = advance_bulk_copies(*warp.block->cluster, true) ? 1 : 0;
+  if (warp.groups.empty()) return progress;
+  const auto &pending = warp.copies.pending;
+  if (!pending.empty() && random_below(worker_, 2) != 0)
+    land_copy(warp, random_below(worker_, pending.size()));
+  const auto &operations = warp.wgmma.operations;
+  if (!operations.empty() && random_below(worker_, 2) != 0) {
+    const auto any = random_below(worker_, operations.size());
+    perform_wgmma(warp, operations[any].sequence + 1);
+  }
+  return progress;
+}
+
+/// Something that is under way takes effect; false if there is nothing.
+bool Share::land_something() {
+  bool has_landed = false;
+  for (auto &cluster : clusters_) has_landed |= advance_bulk_copies(*cluster, false);
+  if (has_landed) return true;
+  for (Warp *warp : warps_) {
+    if (warp->groups.empty() || warp->copies.pending.empty()) continue;
+    land_copy(*warp, 0);
+    return true;
+  }
+  return false;
+}
+
+/// Removes clusters of which all warps have left the kernel.
+void Share::end_clusters() {
+  const auto has_ended = [&](const std::unique_ptr<Cluster> &cluster) {
+    if (cluster->num_running != 0) return false;
+    while (advance_bulk_copies(*cluster, false)) {
+    }
+    launch_->recycle(worker_, *cluster);
+    launch_->state()->num_clusters_left--;
+    return true;
+  };
+  if (std::erase_if(clusters_, has_ended) == 0) return;
+  num_rounds_ = 0;
+  list_warps();
+}
+
+void Share::list_warps() {
+  warps_.clear();
+  for (auto &cluster : clusters_)
+    for (auto &block : cluster->blocks)
+      for (auto &warp : block->warps) warps_.push_back(warp.get());
+}
+
+}  // namespace softgpu

@@ -1,0 +1,216 @@
+// How a warp executes: straight on while all goes well, and group by group after its lanes have
+// diverged.
+#include "tools/softgpu/machine/warp.h"
+
+#include <algorithm>
+
+#include "tools/softgpu/machine/faults.h"
+#include "tools/softgpu/machine/named_barrier.h"
+#include "tools/softgpu/machine/worker.h"
+#include "tools/softgpu/options.h"
+#include "tools/softgpu/program/program.h"
+#include "tools/softgpu/program/tally.h"
+
+namespace softgpu {
+namespace {
+
+/// Groups that have met at an instruction are one again.
+void merge_groups(Warp &warp) {
+  auto &groups = warp.groups;
+  for (size_t i = 0; i < groups.size(); i++) {
+    for (size_t j = i + 1; j < groups.size();) {
+      const bool have_met = groups[i].pc == groups[j].pc && !groups[i].waits && !groups[j].waits;
+      if (!have_met) {
+        j++;
+        continue;
+      }
+      groups[i].lanes |= groups[j].lanes;
+      groups.erase(groups.begin() + static_cast<ptrdiff_t>(j));
+    }
+  }
+}
+
+/// A lane that spins until another lane of its warp has done something must not keep that one from
+/// running, which it would if the group furthest back always went first.  After so many quanta that
+/// ended with the warp diverged there is one in which any group may go first.
+constexpr uint32_t kPatience = 64;
+
+/// One quantum of a warp.
+class Run {
+ public:
+  Run(Warp &warp, int quantum)
+      : warp_(warp),
+        code_(warp.program->code.data()),
+        num_code_(static_cast<uint32_t>(warp.program->code.size())),
+        executed_(warp.tally->executed.data()),
+        diverges_(options().diverges),
+        left_(quantum) {}
+
+  void run() {
+    while (left_ > 0 && choose_group()) {
+      const int before = left_;
+      const Step step = run_group();
+      if (left_ != before) blocked_ = 0;
+      finish(step);
+    }
+    note_divergence();
+  }
+  int left() const { return left_; }
+
+ private:
+  bool is_ready(const LaneGroup &g) const { return !g.waits && (g.lanes & blocked_) == 0; }
+  bool choose_group();
+  int furthest_back() const;
+  uint32_t meeting_point() const;
+  Step run_group();
+  void exclude(Lanes excluded);
+  void finish(Step);
+  void note_divergence();
+
+  Warp &warp_;
+  const Instruction *const code_;
+  const uint32_t num_code_;
+  uint64_t *const executed_;
+  const bool diverges_;
+  int left_;           ///< instructions of the quantum
+  Lanes blocked_ = 0;  ///< of groups that have to wait, as long as no other group has run since
+};
+
+/// Sets Warp::current to the group that goes next; false if all wait.
+bool Run::choose_group() {
+  auto &groups = warp_.groups;
+  if (groups.size() > 1) merge_groups(warp_);
+  warp_.current = furthest_back();
+  if (warp_.current < 0) return false;
+
+  const bool is_starving = warp_.num_diverged_quanta >= kPatience;
+  if (groups.size() > 1 && (is_starving || (diverges_ && random_below(warp_, 4) == 0))) {
+    const auto any = random_below(warp_, groups.size());
+    if (is_ready(groups[any])) warp_.current = static_cast<int>(any);
+  }
+  return true;
+}
+
+/// The index of a group that is ready, -1 if there is none.
+int Run::furthest_back() const {
+  int best = -1;
+  uint32_t best_pc = 0;
+  for (size_t i = 0; i < warp_.groups.size(); i++) {
+    const LaneGroup &g = warp_.groups[i];
+    if (!is_ready(g) || (best >= 0 && g.pc >= best_pc)) continue;
+    best = static_cast<int>(i);
+    best_pc = g.pc;
+  }
+  return best;
+}
+
+/// Where the current group meets the next one that it may merge with, or the end of the code.
+uint32_t Run::meeting_point() const {
+  const uint32_t pc = warp_.group().pc;
+  uint32_t meeting = num_code_;
+  for (const LaneGroup &g : warp_.groups) {
+    if (g.pc > pc && !g.waits) meeting = std::min(meeting, g.pc);
+  }
+  return meeting;
+}
+
+/// Lanes of the current group that a guard excludes go on behind the instruction.
+void Run::exclude(Lanes excluded) {
+  LaneGroup &g = warp_.group();
+  g.lanes &= ~excluded;
+  warp_.groups.push_back({g.pc + 1, excluded, false});
+}
+
+/// Runs the current group until there is something to decide: what its last instruction said, or
+/// kNext if it has met another group or used up the quantum.
+Step Run::run_group() {
+  LaneGroup *group = &warp_.group();
+  uint32_t pc = group->pc;
+  Lanes group_lanes = group->lanes;
+  uint32_t end = meeting_point();
+  if (diverges_ && warp_.groups.size() > 1) end = std::min(end, pc + 1);
+
+  while (pc < end && left_ > 0) {
+    const Instruction &instruction = code_[pc];
+    Lanes lanes = group_lanes;
+    if (instruction.has_guard) {
+      const Lanes guard = warp_.predicate(instruction.guard);
+      lanes &= instruction.guard_is_negated ? ~guard : guard;
+      if (lanes == 0) {
+        left_--;
+        pc++;
+        continue;
+      }
+    }
+    group->pc = pc;  // the handler may read it
+    if (instruction.is_collective && lanes != group_lanes) {
+      exclude(group_lanes & ~lanes);
+      group = &warp_.group();
+      group_lanes = lanes;
+      end = pc + 1;
+    }
+    const Step step = instruction.execute(warp_, instruction, lanes);
+    if (step == Step::kRetry) return step;
+    left_--;
+    executed_[pc]++;
+    if (step == Step::kNext) {
+      pc++;
+      continue;
+    }
+    if (step != Step::kJump || warp_.groups.size() != 1) return step;
+    pc = group->pc;
+    group_lanes = group->lanes;
+  }
+  group->pc = pc;
+  return pc < num_code_ ? Step::kNext : Step::kExit;
+}
+
+/// What the last instruction of the current group means for the groups of the warp.
+void Run::finish(Step step) {
+  const Lanes lanes = warp_.group().lanes;
+  if (step == Step::kRetry) blocked_ |= lanes;
+  if (step == Step::kExit) {
+    warp_.groups.erase(warp_.groups.begin() + warp_.current);
+    leave_kernel(warp_, lanes);
+  }
+}
+
+void Run::note_divergence() {
+  if (left_ > 0) return;
+  const bool is_over =
+      warp_.num_diverged_quanta >= kPatience;  // the quantum in which any may go first
+  const bool is_diverged = warp_.groups.size() > 1;
+  warp_.num_diverged_quanta = is_diverged && !is_over ? warp_.num_diverged_quanta + 1 : 0;
+}
+
+}  // namespace
+
+uint64_t run(Warp &warp, int quantum) {
+  Run one(warp, quantum);
+  one.run();
+  const auto num_executed = static_cast<uint64_t>(quantum - one.left());
+  warp.num_executed += num_executed;
+  warp.tally->num_instructions += num_executed;
+  return num_executed;
+}
+
+void leave_kernel(Warp &warp, Lanes lanes) {
+  warp.alive &= ~lanes;
+  if (warp.alive != 0) count_exited_lanes(warp);
+}
+
+template <class T>
+T uniform(Warp &warp, const Instruction &instruction, Lanes lanes, Row row, const char *what) {
+  const T *values = warp.row<T>(row);
+  const T first = values[first_lane(lanes)];
+  const Lanes others = lanes & lanes_where([&](int lane) { return values[lane] != first; });
+  if (others != 0) {
+    fault(warp, instruction, first_lane(others), "the lanes of the warp differ in %s", what);
+  }
+  return first;
+}
+template uint32_t uniform(Warp &, const Instruction &, Lanes, Row, const char *);
+template uint64_t uniform(Warp &, const Instruction &, Lanes, Row, const char *);
+template int32_t uniform(Warp &, const Instruction &, Lanes, Row, const char *);
+
+}  // namespace softgpu

@@ -1,0 +1,30 @@
+// Which bytes somebody has written: a bit for each, for SOFTGPU_INITCHECK.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+namespace softgpu {
+
+struct UnwrittenBytes {
+  uint64_t first = 0;  ///< of them
+  uint64_t count = 0;
+};
+
+/// Threads may write and read at the same time.
+class WrittenBytes {
+ public:
+  WrittenBytes() = default;
+  explicit WrittenBytes(uint64_t size);
+  explicit operator bool() const { return bits_ != nullptr; }
+  void set(uint64_t begin, uint64_t bytes, bool value = true);
+  UnwrittenBytes find_unwritten(uint64_t begin, uint64_t bytes) const;
+
+ private:
+  struct Free {
+    void operator()(uint64_t *) const;
+  };
+  std::unique_ptr<uint64_t[], Free> bits_;
+};
+
+}  // namespace softgpu

@@ -1,0 +1,109 @@
+#include "tools/softgpu/options.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <string_view>
+
+namespace softgpu {
+namespace {
+
+/// The value of an environment variable, "" if it is not set.
+std::string_view text_of(const char *name) {
+  const char *text = std::getenv(name);
+  return text ? text : "";
+}
+
+[[noreturn]] void refuse(const char *name, const char *what) {
+  std::fprintf(stderr, "softgpu: %s=%s is not %s\n", name, std::getenv(name), what);
+  std::_Exit(2);
+}
+
+/// Sets a number that the environment gives.
+template <class T>
+void read_number(const char *name, uint64_t least, uint64_t largest, T *value) {
+  const std::string text(text_of(name));
+  if (text.empty()) return;
+  char *end = nullptr;
+  const unsigned long long number = std::strtoull(text.c_str(), &end, 10);
+  const bool is_number = text[0] >= '0' && text[0] <= '9' && *end == '\0';
+  if (!is_number || number < least || number > largest) {
+    const std::string range =
+        "a number from " + std::to_string(least) + " to " + std::to_string(largest);
+    refuse(name, range.c_str());
+  }
+  *value = static_cast<T>(number);
+}
+
+bool read_switch(const char *name) {
+  bool value = false;
+  read_number(name, 0, 1, &value);
+  return value;
+}
+
+Landing read_landing(bool is_random) {
+  const std::string_view text = text_of("SOFTGPU_LAND");
+  if (text.empty()) return is_random ? Landing::kRandom : Landing::kLate;
+  if (text == "late") return Landing::kLate;
+  if (text == "random") return Landing::kRandom;
+  if (text == "early") return Landing::kEarly;
+  refuse("SOFTGPU_LAND", "late, random or early");
+}
+
+/// Opt-in maximum of dynamic shared memory: CUDA C++ Programming Guide, technical specifications
+/// per compute capability.  Multiprocessors: those of a T4, an A100 and an H200.
+void set_architecture(Options &o) {
+  switch (o.arch) {
+    case 75:
+      o.smem_per_block = 64 * 1024;
+      o.num_sms = 40;
+      return;
+    case 80:
+      o.smem_per_block = 163 * 1024;
+      o.num_sms = 108;
+      return;
+    case 90:
+      o.smem_per_block = 227 * 1024;
+      o.num_sms = 132;
+      return;
+    default:
+      refuse("SOFTGPU_ARCH", "75, 80 or 90");
+  }
+}
+
+Options read_options() {
+  constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max();
+  Options o;
+  read_number("SOFTGPU_ARCH", 0, 999, &o.arch);
+  set_architecture(o);
+  read_number("SOFTGPU_SMS", 1, 1024, &o.num_sms);
+  read_number("SOFTGPU_DEVICES", 1, 64, &o.num_devices);
+  read_number("SOFTGPU_SEED", 0, kAny, &o.seed);
+  o.landing = read_landing(o.is_random());
+  o.diverges = read_switch("SOFTGPU_DIVERGE");
+  read_number("SOFTGPU_QUANTUM", 1, 1 << 30, &o.quantum);
+  read_number("SOFTGPU_THREADS", 1, 1024, &o.num_threads);
+  read_number("SOFTGPU_RESIDENT", 1, 1 << 20, &o.num_resident);
+  read_number("SOFTGPU_TRUNCATE", 0, 64, &o.truncated_sums);
+  read_number("SOFTGPU_LIMIT", 0, kAny, &o.max_instructions);
+  o.counts_memory = !text_of("SOFTGPU_COUNT").empty();
+  o.skips_products = read_switch("SOFTGPU_SKIP_PRODUCTS");
+  o.checks_initialised = read_switch("SOFTGPU_INITCHECK");
+  o.checks_races = read_switch("SOFTGPU_RACECHECK");
+  o.traces = read_switch("SOFTGPU_TRACE");
+  o.aborts = read_switch("SOFTGPU_ABORT");
+  o.edit = text_of("SOFTGPU_EDIT");
+  return o;
+}
+
+}  // namespace
+
+constinit std::atomic<const Options *> options_when_read = nullptr;
+
+Options &options_for_tests() {
+  static Options the_options = read_options();
+  options_when_read.store(&the_options, std::memory_order_release);
+  return the_options;
+}
+
+}  // namespace softgpu

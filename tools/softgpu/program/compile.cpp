@@ -1,0 +1,58 @@
+#include <cxxabi.h>
+
+#include <cstdlib>
+
+#include "tools/softgpu/options.h"
+#include "tools/softgpu/program/edit.h"
+#include "tools/softgpu/program/kernel_decoder.h"
+#include "tools/softgpu/program/program.h"
+#include "tools/softgpu/program/symbols.h"
+
+namespace softgpu {
+namespace {
+
+void erase_all(std::string &text, std::string_view part) {
+  for (size_t at; (at = text.find(part)) != text.npos;) text.erase(at, part.size());
+}
+
+/// The name as it is in the source, without namespaces that say nothing here.
+std::string pretty_name(const std::string &mangled) {
+  int status = 0;
+  char *demangled = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
+  std::string name = demangled != nullptr ? demangled : mangled;
+  std::free(demangled);
+  erase_all(name, "(anonymous namespace)::");
+  erase_all(name, "mp::cuda::");
+  if (name.starts_with("void ")) name.erase(0, 5);
+  return name;
+}
+
+std::unique_ptr<Program> make_program(const ptx::Module &module, const ptx::Entry &entry) {
+  auto program = std::make_unique<Program>();
+  program->name = entry.name;
+  program->pretty_name = pretty_name(entry.name);
+  program->file = module.file;
+  program->target = module.target;
+  program->max_threads = entry.max_threads;
+  program->min_blocks = entry.min_blocks;
+  program->max_registers = entry.max_registers;
+  program->required_cluster = entry.required_cluster;
+  program->explicit_cluster = entry.explicit_cluster;
+  return program;
+}
+
+}  // namespace
+
+std::unique_ptr<Program> compile(const ptx::Module &module, const ptx::Entry &entry,
+                                 GlobalAddress global_address, void *context) {
+  std::unique_ptr<Program> program = make_program(module, entry);
+  const ptx::Body body =
+      ptx::parse_body(module, entry, make_edit(options().edit, program->pretty_name));
+  Symbols symbols(module, entry, body, global_address, context, *program);
+  KernelDecoder decoder(body, symbols, *program);
+  decoder.place_rows(decoder.find_flow());
+  decoder.decode();
+  return program;
+}
+
+}  // namespace softgpu

@@ -1,0 +1,59 @@
+// The decoder of a kernel, in both passes (decoder.h).
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "tools/softgpu/program/constants.h"
+#include "tools/softgpu/program/decoder.h"
+#include "tools/softgpu/program/flow.h"
+#include "tools/softgpu/program/symbols.h"
+
+namespace softgpu {
+
+class KernelDecoder final : public Decoder {
+ public:
+  KernelDecoder(const ptx::Body &, Symbols &, Program &);
+
+  /// The first pass: notes what statements do with registers.
+  Flow find_flow();
+  /// Between the passes: what the rows are.
+  void place_rows(const Flow &);
+  /// The second pass: fills Program::code.
+  void decode();
+
+  Row read(const ptx::Operand &, int width) override;
+  Row write(const ptx::Operand &, int width) override;
+  Address address(const ptx::Operand &) override;
+  void hold(const ptx::Operand &) override;
+  void release_held() override;
+  uint32_t list(const std::vector<Row> &) override;
+  Row carry() override;
+  uint32_t label(const ptx::Operand &) override;
+  uint32_t branch_table(const ptx::Operand &, uint32_t *size) override;
+  bool is_local(std::string_view symbol) const override { return symbols_.is_local(symbol); }
+  Program &program() override { return program_; }
+
+ private:
+  /// Registers of ours behind those of the body: what `_` writes, by width, and the carry flag.
+  enum OwnRegister : uint32_t { kDiscarded8, kDiscarded4, kDiscarded1, kCarry, kNumOwn };
+
+  void decode_statement(const ptx::Statement &, Instruction &);
+  void note_statement(const ptx::Statement &);
+  Row access(uint32_t reg, AccessKind);
+  Row own(OwnRegister, AccessKind);
+  uint64_t immediate(const ptx::Operand &, int width) const;
+  Row symbol(const ptx::Operand &, int64_t offset, int width);
+  uint32_t target(uint64_t label);
+
+  const ptx::Body &body_;
+  Symbols &symbols_;
+  Program &program_;
+  std::vector<ptx::Register> registers_;  ///< of the body, and kNumOwn
+  Constants constants_;
+  bool is_first_pass_ = true;
+  Flow flow_;              ///< in the first pass
+  std::vector<Row> rows_;  ///< of registers; in the first pass all different, but not real
+};
+
+}  // namespace softgpu

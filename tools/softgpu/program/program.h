@@ -1,0 +1,74 @@
+// A kernel that can be run.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/softgpu/program/instruction.h"
+#include "tools/softgpu/program/tally.h"
+#include "tools/softgpu/ptx/syntax.h"
+
+namespace softgpu {
+
+/// The values of a row that nothing writes, set when a warp begins.
+enum class ConstantKind : uint8_t {
+  kValue,
+  kShared,     ///< offset behind kReservedSmem; the address has the rank of the block too
+  kParameter,  ///< offset in the parameters of the launch
+  kLocal,      ///< offset in the thread's local memory
+};
+struct ConstantRow {
+  Row row;
+  uint8_t width;  ///< 1, 4 or 8, as ptx::Register::width
+  ConstantKind kind;
+  uint64_t value;
+};
+struct SpecialRow {
+  Row row;
+  uint8_t width;
+  std::string name;  ///< "%tid.x"
+};
+
+struct SourceLine {
+  uint32_t line = 0;  ///< in the PTX file
+  std::string text;   ///< the statement
+};
+
+struct Program {
+  std::string name, pretty_name, file;
+  std::vector<Instruction> code;
+  std::vector<SourceLine> source;  ///< of each instruction
+  std::vector<Row> lists;  ///< operands of which an instruction has many: accumulators, coordinates
+  std::vector<uint32_t> branch_targets;  ///< of brx.idx, in lists of their own
+  std::vector<ConstantRow> constants;
+  std::vector<SpecialRow> specials;
+  uint32_t register_bytes = 0;  ///< of a warp, constants and specials included
+  uint32_t constant_bytes = 0;  ///< of constants and specials, which lie at the beginning
+  struct Parameter {
+    uint32_t offset, size;
+  };
+  std::vector<Parameter> parameters;
+  uint32_t parameter_bytes = 0;
+  uint32_t static_smem = 0, dynamic_smem_offset = 0;  ///< behind kReservedSmem
+  bool has_dynamic_smem = false;
+  uint32_t local_bytes = 0;       ///< of a thread
+  bool uses_async_proxy = false;  ///< has TMA or wgmma
+  uint32_t max_threads = 0, min_blocks = 0, max_registers = 0, required_cluster = 0;
+  bool explicit_cluster = false;
+  int target = 0;
+  std::unique_ptr<Totals> totals = std::make_unique<Totals>();
+
+  uint32_t index_of(const Instruction &i) const { return static_cast<uint32_t>(&i - code.data()); }
+};
+
+/// Finds the address of a .global or .const variable of the module.
+using GlobalAddress = uint64_t (*)(void *context, const std::string &name);
+
+/// Decodes a kernel; throws ptx::Error for what it does not know.
+std::unique_ptr<Program> compile(const ptx::Module &, const ptx::Entry &, GlobalAddress,
+                                 void *context);
+
+}  // namespace softgpu

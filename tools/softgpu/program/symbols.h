@@ -1,0 +1,49 @@
+// What the names of variables stand for in a kernel, and where its parameters and shared variables
+// lie.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+#include "tools/softgpu/program/program.h"
+#include "tools/softgpu/ptx/syntax.h"
+
+namespace softgpu {
+
+struct Symbol {
+  ConstantKind kind;
+  uint64_t value;
+};
+
+class Symbols {
+ public:
+  /// Lays out the parameters and the variables of the body.
+  Symbols(const ptx::Module &, const ptx::Entry &, const ptx::Body &, GlobalAddress, void *context,
+          Program &);
+
+  /// Shared variables of the module get their place in the kernel when they are first asked for.
+  /// The value of dynamic shared memory is kDynamic until all of these are known.
+  std::optional<Symbol> find(std::string_view name);
+  bool is_local(std::string_view name) const;
+  /// Puts dynamic shared memory behind the static one.
+  void finish();
+  /// The final value of a kShared constant.
+  uint64_t shared_value(uint64_t value) const;
+
+ private:
+  void add_parameters(const ptx::Entry &);
+  Symbol add_shared(const ptx::Variable &);
+
+  /// Added to offsets in dynamic shared memory, which may be negative.
+  static constexpr uint64_t kDynamic = uint64_t{1} << 40;
+
+  const ptx::Module &module_;
+  GlobalAddress global_address_;
+  void *context_;
+  Program &program_;
+  std::unordered_map<std::string_view, Symbol> symbols_;
+  uint32_t dynamic_alignment_ = 16;
+};
+
+}  // namespace softgpu

@@ -1,0 +1,306 @@
+#include "tools/softgpu/runtime/memory.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+
+#include "tools/softgpu/machine/global_memory.h"
+#include "tools/softgpu/machine/shared_memory.h"
+#include "tools/softgpu/options.h"
+#include "tools/softgpu/runtime/device.h"
+#include "tools/softgpu/runtime/errors.h"
+#include "tools/softgpu/runtime/settings.h"
+#include "tools/softgpu/runtime/streams.h"
+
+namespace softgpu::runtime {
+
+namespace {
+
+constexpr uint64_t kAlignment = 256;
+/// Larger allocations are not poisoned: that would make all of their pages.
+constexpr uint64_t kMaxPoisoned = uint64_t{256} << 20;
+/// Freed memory is not used again until as much has been freed after it.
+constexpr uint64_t kQuarantineBytes = uint64_t{64} << 20;
+
+struct Free {
+  void operator()(std::byte *memory) const { std::free(memory); }
+};
+
+/// An allocation of ours.  `raw` is null for memory of the user (cudaHostRegister).
+struct OwnedMemory {
+  std::unique_ptr<std::byte, Free> raw;
+  uint64_t begin, bytes;
+  MemoryKind kind;
+  int device;
+
+  bool holds(uint64_t address) const { return address - begin < std::max<uint64_t>(bytes, 1); }
+};
+
+struct Heap {
+  std::mutex mutex;
+  std::map<uint64_t, OwnedMemory> live;  ///< by begin
+  std::deque<OwnedMemory> freed;
+  uint64_t freed_bytes = 0;
+  std::array<uint64_t, kMaxDevices> used{};
+};
+Heap &heap() {
+  static Heap *const the_heap = new Heap;
+  return *the_heap;
+}
+
+uint64_t address_of(const void *p) {
+  return reinterpret_cast<uint64_t>(p);
+}
+
+/// Aligned to kAlignment but never to twice that, so that kernels cannot rely on more than is
+/// promised.
+OwnedMemory make_memory(size_t bytes, MemoryKind kind, int device) {
+  const size_t padded = (bytes + 2 * kAlignment - 1) / kAlignment * kAlignment;
+  OwnedMemory memory{nullptr, 0, bytes, kind, device};
+  memory.raw.reset(static_cast<std::byte *>(
+      std::aligned_alloc(2 * kAlignment, padded + padded % (2 * kAlignment))));
+  require(memory.raw != nullptr, cudaErrorMemoryAllocation);
+  memory.begin = address_of(memory.raw.get()) + kAlignment;
+  if (bytes <= kMaxPoisoned)
+    std::fill_n(reinterpret_cast<uint32_t *>(memory.begin), bytes / sizeof kPoison, kPoison);
+  return memory;
+}
+
+void *add(OwnedMemory memory, const char *name) {
+  Heap &h = heap();
+  const std::lock_guard lock(h.mutex);
+  if (memory.kind == MemoryKind::kDevice) {
+    uint64_t &used = h.used[static_cast<size_t>(memory.device)];
+    require(memory.bytes <= settings().memory_bytes - used, cudaErrorMemoryAllocation);
+    used += memory.bytes;
+  }
+  const uint64_t begin = memory.begin;
+  add_allocation({begin, memory.bytes, memory.kind, memory.device, name});
+  h.live.emplace(begin, std::move(memory));
+  return reinterpret_cast<void *>(begin);
+}
+
+/// With the mutex held.
+void release(Heap &h, std::map<uint64_t, OwnedMemory>::iterator position) {
+  OwnedMemory memory = std::move(position->second);
+  h.live.erase(position);
+  remove_allocation(memory.begin);
+  if (memory.kind == MemoryKind::kDevice)
+    h.used[static_cast<size_t>(memory.device)] -= memory.bytes;
+  if (!memory.raw || memory.bytes > kQuarantineBytes) return;
+  h.freed_bytes += memory.bytes;
+  h.freed.push_back(std::move(memory));
+  while (h.freed_bytes > kQuarantineBytes) {
+    h.freed_bytes -= h.freed.front().bytes;
+    h.freed.pop_front();
+  }
+}
+
+bool was_freed(uint64_t address) {
+  Heap &h = heap();
+  const std::lock_guard lock(h.mutex);
+  return std::ranges::any_of(h.freed, [&](const OwnedMemory &m) { return m.holds(address); });
+}
+
+std::optional<int> device_of_memory(const void *begin) {
+  Heap &h = heap();
+  const std::lock_guard lock(h.mutex);
+  const auto found = h.live.find(address_of(begin));
+  if (found == h.live.end()) return std::nullopt;
+  return found->second.device;
+}
+
+cudaError_t allocate_host(const char *name, void **memory, size_t bytes, unsigned flags) {
+  return call(name, cudaErrorMemoryAllocation, [&] {
+    constexpr unsigned kKnown =
+        cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
+    require(memory && (flags & ~kKnown) == 0, cudaErrorInvalidValue);
+    *memory = nullptr;
+    require_no_capture();
+    if (bytes != 0) *memory = allocate_pinned(bytes);
+  });
+}
+
+void wait_for_all_devices() {
+  for (int device = 0; device < options().num_devices; device++)
+    scheduler().wait_for_device(device);
+}
+
+}  // namespace
+
+Place place_of(const void *begin, size_t bytes, const char *what) {
+  const uint64_t address = address_of(begin);
+  const std::optional<Allocation> found = find_allocation(address);
+  if (!found) {
+    if (!was_freed(address)) return Place::kPageable;
+    violation(format("%s %p, which was freed", what, begin));
+    throw ApiError{cudaErrorInvalidValue};
+  }
+  if (!found->holds(address, bytes)) {
+    violation(format("%s %p: %zu bytes leave %s of %llu bytes, %llu behind its begin", what, begin,
+                     bytes, found->name.c_str(), static_cast<unsigned long long>(found->size),
+                     static_cast<unsigned long long>(address - found->begin)));
+    throw ApiError{cudaErrorInvalidValue};
+  }
+  return found->kind == MemoryKind::kMappedHost ? Place::kPinned : Place::kDevice;
+}
+
+void *allocate_on_device(int device, size_t bytes) {
+  require(bytes <= settings().memory_bytes, cudaErrorMemoryAllocation);
+  return add(make_memory(bytes, MemoryKind::kDevice, device), "a cudaMalloc");
+}
+
+void *allocate_pinned(size_t bytes) {
+  require(bytes <= settings().memory_bytes, cudaErrorMemoryAllocation);
+  return add(make_memory(bytes, MemoryKind::kMappedHost, current_device()), "pinned memory");
+}
+
+bool release_memory(void *begin) {
+  Heap &h = heap();
+  const std::lock_guard lock(h.mutex);
+  const auto found = h.live.find(address_of(begin));
+  if (found == h.live.end()) return false;
+  release(h, found);
+  return true;
+}
+
+void release_device_memory(int device) {
+  Heap &h = heap();
+  const std::lock_guard lock(h.mutex);
+  for (auto i = h.live.begin(); i != h.live.end();) {
+    const auto position = i++;
+    if (position->second.kind == MemoryKind::kDevice && position->second.device == device)
+      release(h, position);
+  }
+}
+
+}  // namespace softgpu::runtime
+
+using namespace softgpu;
+using namespace softgpu::runtime;
+
+extern "C" {
+
+cudaError_t cudaMalloc(void **memory, size_t bytes) {
+  return call("cudaMalloc", cudaErrorMemoryAllocation, [&] {
+    require(memory, cudaErrorInvalidValue);
+    *memory = nullptr;
+    require_no_capture();
+    if (bytes != 0) *memory = allocate_on_device(current_device(), bytes);
+  });
+}
+
+cudaError_t cudaFree(void *memory) {
+  return call("cudaFree", cudaErrorInvalidValue, [&] {
+    require_no_capture();
+    if (!memory) return cudaSuccess;
+    const std::optional<int> device = device_of_memory(memory);
+    require(device.has_value(), cudaErrorInvalidValue);
+    scheduler().wait_for_device(*device);
+    require(release_memory(memory), cudaErrorInvalidValue);
+    return sticky_error(*device);
+  });
+}
+
+cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream) {
+  return call("cudaMallocAsync", cudaErrorMemoryAllocation, [&] {
+    require(memory, cudaErrorInvalidValue);
+    *memory = nullptr;
+    require(!is_captured(stream), cudaErrorStreamCaptureUnsupported);
+    if (bytes != 0) *memory = allocate_on_device(current_device(), bytes);
+  });
+}
+
+cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream) {
+  return call("cudaFreeAsync", cudaErrorInvalidValue, [&] {
+    if (!memory) return;
+    require(device_of_memory(memory).has_value(), cudaErrorInvalidValue);
+    require(!is_captured(stream), cudaErrorStreamCaptureUnsupported);
+    enqueue(stream, {.type = cudaGraphNodeTypeMemFree,
+                     .run = [memory] { release_memory(memory); },
+                     .runs_after_fault = true});
+  });
+}
+
+cudaError_t cudaMallocHost(void **memory, size_t bytes) {
+  return allocate_host("cudaMallocHost", memory, bytes, cudaHostAllocDefault);
+}
+
+cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags) {
+  return allocate_host("cudaHostAlloc", memory, bytes, flags);
+}
+
+cudaError_t cudaFreeHost(void *memory) {
+  return call("cudaFreeHost", cudaErrorInvalidValue, [&] {
+    require_no_capture();
+    if (!memory) return cudaSuccess;
+    wait_for_all_devices();
+    require(release_memory(memory), cudaErrorInvalidValue);
+    return sticky_error(current_device());
+  });
+}
+
+cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned flags) {
+  return call("cudaHostRegister", cudaErrorInvalidValue, [&] {
+    constexpr unsigned kKnown =
+        cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterReadOnly;
+    require(memory && bytes != 0 && (flags & ~kKnown) == 0, cudaErrorInvalidValue);
+    require_no_capture();
+    const uint64_t begin = address_of(memory);
+    require(!find_allocation(begin) && !find_allocation(begin + bytes - 1),
+            cudaErrorHostMemoryAlreadyRegistered);
+    add({nullptr, begin, bytes, MemoryKind::kMappedHost, current_device()}, "registered memory");
+  });
+}
+
+cudaError_t cudaHostUnregister(void *memory) {
+  return call("cudaHostUnregister", cudaErrorInvalidValue, [&] {
+    require_no_capture();
+    wait_for_all_devices();
+    require(release_memory(memory), cudaErrorHostMemoryNotRegistered);
+  });
+}
+
+cudaError_t cudaHostGetDevicePointer(void **on_device, void *memory, unsigned flags) {
+  return call("cudaHostGetDevicePointer", cudaErrorInvalidValue, [&] {
+    require(on_device && flags == 0, cudaErrorInvalidValue);
+    const std::optional<Allocation> found = find_allocation(address_of(memory));
+    require(found && found->kind == MemoryKind::kMappedHost, cudaErrorInvalidValue);
+    *on_device = memory;
+  });
+}
+
+cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
+  return call("cudaMemGetInfo", cudaErrorInvalidValue, [&] {
+    require(free && total, cudaErrorInvalidValue);
+    const std::lock_guard lock(heap().mutex);
+    *total = settings().memory_bytes;
+    *free = *total - heap().used[static_cast<size_t>(current_device())];
+  });
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *pointer) {
+  return call("cudaPointerGetAttributes", cudaErrorInvalidValue, [&] {
+    require(attributes, cudaErrorInvalidValue);
+    const std::optional<Allocation> found = find_allocation(address_of(pointer));
+    void *const address = const_cast<void *>(pointer);
+    *attributes = {};
+    attributes->type = cudaMemoryTypeUnregistered;
+    attributes->device = cudaInvalidDeviceId;
+    attributes->hostPointer = address;
+    if (!found) return;
+    const bool is_host = found->kind == MemoryKind::kMappedHost;
+    attributes->type = is_host ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
+    attributes->device = found->device;
+    attributes->devicePointer = address;
+    attributes->hostPointer = is_host ? address : nullptr;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,39 @@
+// The PTX files that nvcc kept, in the folders of SOFTGPU_PTX.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tools/softgpu/runtime/modules.h"
+
+namespace softgpu::runtime {
+
+/// Files are found when something is first looked for, searched for names when their architecture
+/// is asked for, and read as modules when something in them is used.
+class PtxFiles {
+ public:
+  /// The architectures of the files.
+  std::vector<Target> targets();
+  /// The module of files of this architecture with that kernel or variable, or null.
+  Module *find_entry(const Target &, const std::string &name);
+  Module *find_global(const Target &, const std::string &name);
+
+ private:
+  struct File {
+    std::string path;
+    Target target;
+    bool is_read = false;
+    Module *module = nullptr;
+  };
+  void list_files();
+  void index(const Target &);
+  Module *module_of(File &);
+
+  bool is_listed_ = false;
+  std::vector<File> files_;
+  std::vector<Target> indexed_;
+  std::unordered_map<std::string, size_t> entries_;  ///< "90a NAME" -> index of the file
+};
+
+}  // namespace softgpu::runtime

@@ -1,0 +1,79 @@
+// What is said when the process ends: violations, counts of the kernels, and lines that never ran.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <ranges>
+
+#include "tools/softgpu/machine/faults.h"
+#include "tools/softgpu/options.h"
+#include "tools/softgpu/runtime/count_report.h"
+#include "tools/softgpu/runtime/errors.h"
+#include "tools/softgpu/runtime/modules.h"
+#include "tools/softgpu/runtime/settings.h"
+#include "tools/softgpu/runtime/work.h"
+
+namespace softgpu::runtime {
+
+namespace {
+
+constexpr int kExitOfViolation = 99;
+constexpr size_t kMaxStatement = 90;  ///< characters of it in the list of lines that never ran
+
+bool was_launched(const Program &program) {
+  const std::lock_guard lock(program.totals->mutex);
+  return program.totals->tally.num_launches != 0;
+}
+
+void write_counts(const std::string &file) {
+  std::ofstream out(file);
+  out << counts_of_process();
+  if (!out) std::fprintf(stderr, "softgpu: %s cannot be written\n", file.c_str());
+}
+
+/// "K kernel instructions executed launches", and "L line statement" of each that never was; with tabs.
+void write_cover(std::ostream &out, const Program &program) {
+  const std::lock_guard lock(program.totals->mutex);
+  const std::vector<uint64_t> &executed = program.totals->tally.executed;
+  const auto never = [&](size_t i) { return i >= executed.size() || executed[i] == 0; };
+  // The last is a return that the front end puts behind all that stands in the file.
+  const size_t num_code = program.code.size() - 1;
+  const auto num_never = std::ranges::count_if(std::views::iota(size_t{0}, num_code), never);
+  out << "K\t" << program.pretty_name << '\t' << num_code << '\t'
+      << num_code - static_cast<size_t>(num_never) << '\t' << program.totals->tally.num_launches
+      << '\n';
+  for (size_t i = 0; i < num_code; i++)
+    if (never(i))
+      out << "L\t" << program.source[i].line << '\t'
+          << program.source[i].text.substr(0, kMaxStatement) << '\n';
+}
+
+/// Appends: a test has many processes.
+void write_cover(const std::string &file) {
+  std::ofstream out(file, std::ios::app);
+  for_each_kernel([&](const Kernel &kernel) {
+    if (was_launched(*kernel.program)) write_cover(out, *kernel.program);
+  });
+  if (!out) std::fprintf(stderr, "softgpu: %s cannot be written\n", file.c_str());
+}
+
+/// Reports when it is destroyed: behind what the program has to do at its end, since it was made before.
+struct Reporter {
+  ~Reporter() {
+    if (!is_used() || is_forked_child()) return;
+    scheduler().stop();
+    if (!settings().count_file.empty()) write_counts(settings().count_file);
+    if (!settings().cover_file.empty()) write_cover(settings().cover_file);
+    const uint64_t count = num_violations();
+    if (count == 0) return;
+    std::fprintf(stderr, "softgpu: %llu violation%s\n", static_cast<unsigned long long>(count),
+                 count == 1 ? "" : "s");
+    std::fflush(nullptr);
+    _exit(kExitOfViolation);
+  }
+} reporter;
+
+}  // namespace
+
+}  // namespace softgpu::runtime

@@ -1,0 +1,92 @@
+# The software device (tools/softgpu/README.md) and what runs on it.  A part of the Makefile.
+
+SOFTGPU := $(BUILD)/softgpu
+SOFTGPU_OBJS := $(patsubst tools/softgpu/%.cpp,$(SOFTGPU)/%.o,$(wildcard tools/softgpu/*.cpp tools/softgpu/*/*.cpp))
+SOFTGPU_CUDART := $(SOFTGPU)/libcudart.so.$(firstword $(subst ., ,$(CUDA_VERSION)))
+# It runs where it is built, and its handlers are loops over 32 lanes.
+SOFTGPU_CXXFLAGS := -std=c++20 -O3 -g1 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math $(WARN) -I.
+SOFTGPU_RPATH := -Wl,-rpath,'$$ORIGIN'
+# Fat binaries are compressed with these.
+SOFTGPU_NEEDS := -lzstd -llz4 -lpthread
+
+$(SOFTGPU)/%.o: tools/softgpu/%.cpp
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	$(Q)$(CXX) $(SOFTGPU_CXXFLAGS) $(HIDDEN) $(CAPI_INCLUDES) -MMD -MP -c $< -o $@
+
+# A CUDA runtime whose devices are software.
+$(SOFTGPU_CUDART): $(SOFTGPU_OBJS)
+	@echo "  LINK $@"
+	$(Q)$(CXX) -shared -Wl,-soname,$(@F) -Wl,--default-symver -Wl,--no-undefined -o $@ $^ $(SOFTGPU_NEEDS)
+
+# The library again, of the same objects, on that runtime; the loader finds it first through LD_LIBRARY_PATH.
+SOFTGPU_LIB := $(SOFTGPU)/libmpcore.so
+SOFTGPU_LDLIBS := -L$(SOFTGPU) -l:$(notdir $(SOFTGPU_CUDART)) $(SOFTGPU_RPATH) -l:libboost_context.a -lpthread -ldl
+$(SOFTGPU_LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map $(SOFTGPU_CUDART)
+	@echo "  LINK $@"
+	$(Q)$(CXX) $(LDFLAGS_SO) -o $@ $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) $(SOFTGPU_LDLIBS)
+	$(Q)ln -sf $(@F) $@.$(SOMAJOR)
+$(SOFTGPU)/conformance: $(CONFORM_OBJS) $(SOFTGPU_CUDART)
+	@echo "  LINK $@"
+	$(Q)$(CXX) $(CONFORM_OBJS) $(SOFTGPU_LDLIBS) -o $@
+
+# Graphs are the program's: it calls the CUDA runtime itself.
+$(SOFTGPU)/cuda_graph: examples/c/cuda_graph.c $(HEADERS) $(SOFTGPU_LIB)
+	@echo "  CC   $@"
+	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude $(CAPI_INCLUDES) -O1 -g1 $< -L$(SOFTGPU) -l:libmpcore.so \
+	  -l:$(notdir $(SOFTGPU_CUDART)) $(SOFTGPU_RPATH) -o $@
+
+# The device's own tests need no nvcc: their kernels are PTX as text.
+SOFTGPU_TEST_OBJS := $(patsubst %.cpp,$(BUILD)/%.o,$(wildcard tests/softgpu/*.cpp))
+$(BUILD)/tests/softgpu/%.o: TEST_CXXFLAGS += $(CAPI_INCLUDES)
+$(BUILD)/tests/softgpu_tests: $(SOFTGPU_TEST_OBJS) $(BUILD)/tests/support/tally.o $(SOFTGPU_OBJS)
+	@echo "  LINK $@"
+	$(Q)$(CXX) $^ $(SOFTGPU_NEEDS) -o $@
+
+.PHONY: softgpu test-cuda
+## softgpu: the software device, and the library on it, for tools/softgpu/run
+softgpu: $(SOFTGPU_LIB) $(SOFTGPU)/conformance $(SOFTGPU)/cuda_graph
+
+ifdef HAVE_CUDA
+SOFTGPU_TESTS := softgpu $(BUILD)/tests/softgpu_tests
+# One process is one thread, and JOBS of them run side by side: so each repeats.
+ON_SOFTGPU = SOFTGPU_THREADS=1 tools/softgpu/run --build $(BUILD)
+# Nightly runs the first two; [.] are parts that other tests start, and [nightly] (TESTING.md).
+SOFTGPU_LIBRARY = $(BUILD)/tests/mptests '~[slow]~[many_launches]~[.]'
+# The same files as on the host target, with MP_TEST_DEVICE=cuda.  What is not here, TESTING.md has with its reason.
+SOFTGPU_EXAMPLES := $(addprefix tests/bindings/test_,examples.py same_weights.py $(addprefix readme_examples.py::test_,c cpp))
+SOFTGPU_TOOLS := $(addprefix tests/tools/test_,mpinfo.py nvtx.py) $(CUDA_TOOL_TESTS)
+softgpu_suites = "sm_$(1): library::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU_LIBRARY)" \
+  "sm_$(1): conformance::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/conformance" \
+  "sm_$(1): C ABI, as C99::$(ON_SOFTGPU) --arch $(1) $(BUILD)/tests/test_capi" \
+  "sm_$(1): CUDA graph::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/cuda_graph" \
+  "sm_$(1): Python::MP_LOG=error $(ON_SOFTGPU) --arch $(1) tests/pytest bindings/python/tests" \
+  "sm_$(1): Rust::$(ON_SOFTGPU) --arch $(1) tests/bindings/test_rust $(BUILD)" \
+  "sm_$(1): bindings and examples::$(ON_SOFTGPU) --arch $(1) env $(PYTEST) $(SOFTGPU_EXAMPLES)" \
+  "sm_$(1): tools::$(ON_SOFTGPU) --arch $(1) env $(PYTEST) $(SOFTGPU_TOOLS)" \
+  "sm_$(1): the guide::$(ON_SOFTGPU) --arch $(1) tools/check/check_docs $(BUILD) $(CC)" \
+  "sm_$(1): counts::$(ON_SOFTGPU) --arch $(1) --count 1 tests/softgpu/counts"
+# With SOFTGPU_RACECHECK the device takes ten times as long: one of each kind of kernel here, all light tests at night.
+SOFTGPU_RACES = SOFTGPU_RACECHECK=1 $(ON_SOFTGPU)
+SOFTGPU_RACE_SUITES = "sm_90, races: wgmma::$(SOFTGPU_RACES) $(BUILD)/tests/mptests 'wgmma: awkward shapes,wgmma: split k sums in a fixed order,wgmma: backward epilogues,conv wgmma: slices of the sum'" \
+  "sm_80, races: GEMM::$(SOFTGPU_RACES) --arch 80 $(BUILD)/tests/mptests 'gemm: many tiles in both directions'" \
+  $(foreach arch,90 75,"sm_$(arch), races: conformance::$(SOFTGPU_RACES) --arch $(arch) $(SOFTGPU)/conformance")
+SOFTGPU_SUITES = $(foreach arch,90 80 75,$(call softgpu_suites,$(arch))) \
+  "sm_90 with 5 SMs: wgmma::$(ON_SOFTGPU) --sms 5 $(BUILD)/tests/mptests [wgmma]" \
+  "sm_90 in a random order: wgmma::$(ON_SOFTGPU) --seed 1 $(BUILD)/tests/mptests [wgmma]" \
+  $(SOFTGPU_RACE_SUITES) \
+  "the software device itself::$(BUILD)/tests/softgpu_tests"
+SOFTGPU_SEED_SUITES = $(foreach seed,2 3 4 5,"sm_90, seed $(seed): library::SOFTGPU_DIVERGE=1 $(ON_SOFTGPU) --seed $(seed) $(SOFTGPU_LIBRARY)") \
+  $(foreach arch,80 75,"sm_$(arch), seed 6: library::$(ON_SOFTGPU) --arch $(arch) --seed 6 $(SOFTGPU_LIBRARY)") \
+  $(foreach arch,90 80 75,"alone: sm_$(arch): library, large and long::$(ON_SOFTGPU) --arch $(arch) $(BUILD)/tests/mptests '[slow],[many_launches]'") \
+  "alone: calibration::$(STEP_MAKE) calibrate" \
+  $(foreach arch,90 80 75,"sm_$(arch), races: library::$(SOFTGPU_RACES) --arch $(arch) $(BUILD)/tests/mptests '[strict]~[slow]~[many_launches]~[.]'") \
+  "alone: sabotage of kernels::tests/softgpu/sabotage --build $(BUILD) --jobs $(JOBS)"
+endif
+
+## test-cuda: every suite that computes, on the software device: sm_90a, sm_80, sm_75 and one with few SMs
+test-cuda: setup-test
+	@$(if $(HAVE_CUDA),,echo "test-cuda: the kernels' PTX is made by nvcc, which is not here" >&2; exit 1)
+	@$(MAKE) tests $(SOFTGPU_TESTS)
+	@sed -n '/^## What does not run on the software device/,/^## Running/{/^## Running/!p}' TESTING.md
+	@$(RUN_TESTS) $(SOFTGPU_SUITES)
