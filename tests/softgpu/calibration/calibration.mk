@@ -1,0 +1,40 @@
+# Kernels that others wrote and that are right on hardware, for tests/softgpu/calibrate.  A part of the Makefile.
+
+CALIBRATION := $(BUILD)/calibration
+CALIBRATION_SRC := tests/softgpu/calibration
+CALIBRATION_PACKAGES := $(CALIBRATION)/packages
+CALIBRATION_PROGRAMS := $(patsubst $(CALIBRATION_SRC)/%.cu,$(CALIBRATION)/%,$(wildcard $(CALIBRATION_SRC)/*.cu)) \
+  $(CALIBRATION)/triton
+CUTLASS := $(CALIBRATION_PACKAGES)/cutlass_library/source
+# PTX alone: what ptxas makes of it is not for this device.
+CALIBRATION_ARCH = compute_$(if $(filter %_sm80,$*),80,90a)
+CALIBRATION_FLAGS = -std=c++17 -O1 --expt-relaxed-constexpr -isystem $(CUTLASS)/include \
+  -isystem $(CUTLASS)/tools/util/include -gencode arch=$(CALIBRATION_ARCH),code=$(CALIBRATION_ARCH)
+
+$(CALIBRATION_PACKAGES)/installed: $(CALIBRATION_SRC)/requirements.txt
+	@echo "  PIP  $(@D)"
+	$(Q)rm -rf $(@D) && /usr/bin/python3 -m pip install --quiet --root-user-action=ignore --no-deps --target $(@D) -r $< && touch $@
+
+$(CALIBRATION)/%.o: $(CALIBRATION_SRC)/%.cu $(CALIBRATION_PACKAGES)/installed
+	@echo "  NVCC $<"
+	$(Q)$(NVCC) $(CALIBRATION_FLAGS) -MMD -MP -c $< -o $@
+$(CALIBRATION)/%: $(CALIBRATION)/%.o | $(SOFTGPU_CUDART)
+	@echo "  LINK $@"
+	$(Q)$(CXX) $< -L$(SOFTGPU) -l:$(notdir $(SOFTGPU_CUDART)) -o $@
+
+# Triton compiles to PTX ahead of time.
+$(CALIBRATION)/triton: $(BUILD)/$(CALIBRATION_SRC)/triton.o | $(SOFTGPU_CUDART) $(CALIBRATION)/triton_ptx/made
+	@echo "  LINK $@"
+	$(Q)$(CXX) $< -L$(SOFTGPU) -l:$(notdir $(SOFTGPU_CUDART)) -o $@
+$(CALIBRATION)/triton_ptx/made: $(CALIBRATION_SRC)/triton_kernels.py $(CALIBRATION_PACKAGES)/installed
+	@echo "  PTX  $<"
+	$(Q)PYTHONPATH=$(CALIBRATION_PACKAGES) TRITON_CACHE_DIR=$(CALIBRATION)/triton_cache /usr/bin/python3 -B $< $(@D)
+	$(Q)touch $@
+
+.PRECIOUS: $(CALIBRATION)/%.o
+.PHONY: calibrate
+## calibrate: kernels of CUTLASS, CUB and Triton on the software device, in six orders
+calibrate: setup-calibrate
+	@$(if $(HAVE_CUDA),,echo "calibrate: nvcc compiles the kernels, which is not here" >&2; exit 1)
+	@$(MAKE) $(CALIBRATION_PROGRAMS) $(SOFTGPU_CUDART)
+	@tests/softgpu/calibrate --build $(BUILD) --jobs $(JOBS)

@@ -1,0 +1,171 @@
+// CUB's algorithms for a whole device against those of the host.
+#include <algorithm>
+#include <cub/cub.cuh>
+#include <functional>
+#include <numeric>
+
+#include "report.h"
+
+namespace calibration {
+namespace {
+
+/// Calls an algorithm of CUB twice: for the size of its scratch memory, and with it.
+template <class Algorithm, class... Arguments>
+void run(Algorithm algorithm, Arguments... arguments) {
+  size_t bytes = 0;
+  check(algorithm(nullptr, bytes, arguments...), "size of scratch memory");
+  const OnDevice<char> scratch(bytes);
+  check(algorithm(scratch.get(), bytes, arguments...), "CUB");
+}
+#define CUB_ALGORITHM(name) \
+  [](void *scratch, size_t &bytes, auto... rest) { return cub::name(scratch, bytes, rest...); }
+
+struct IsOdd {
+  __host__ __device__ bool operator()(int x) const { return x & 1; }
+};
+
+/// Inputs of a length.
+struct Inputs {
+  explicit Inputs(int n) {
+    std::mt19937 random(2);
+    for (int i = 0; i < n; i++) {
+      ints.push_back(int(random() % 100'000) - 50'000);
+      floats.push_back(float(ints.back() % 64));
+      doubles.push_back(double(ints.back()) / 8);
+      words.push_back(uint64_t(random()) << 32 | random());
+      runs.push_back(ints.back() / 20'000);
+    }
+  }
+
+  std::vector<int> ints, runs;
+  std::vector<float> floats;
+  std::vector<double> doubles;
+  std::vector<uint64_t> words;
+};
+
+template <class T>
+void check_sum(Report &report, const std::string &name, const std::vector<T> &in) {
+  if (!report.wants(name)) return;
+  const OnDevice<T> from(in), to(1);
+  run(CUB_ALGORITHM(DeviceReduce::Sum), from.get(), to.get(), int(in.size()));
+  report.compare(name, to.read(), std::vector<T>{std::accumulate(in.begin(), in.end(), T(0))});
+}
+
+void check_reductions(Report &report, const std::string &length, const Inputs &in) {
+  check_sum(report, "sum of int, " + length, in.ints);
+  check_sum(report, "sum of float, " + length, in.floats);
+  check_sum(report, "sum of double, " + length, in.doubles);
+  const std::string name = "maximum of float, " + length;
+  if (!report.wants(name)) return;
+  const OnDevice<float> from(in.floats), to(1);
+  run(CUB_ALGORITHM(DeviceReduce::Max), from.get(), to.get(), int(in.floats.size()));
+  report.compare(name, to.read(),
+                 std::vector<float>{*std::max_element(in.floats.begin(), in.floats.end())});
+}
+
+void check_scans(Report &report, const std::string &length, const Inputs &in) {
+  const int n = int(in.ints.size());
+  if (const std::string name = "exclusive sums of int, " + length; report.wants(name)) {
+    std::vector<int> want(n);
+    std::exclusive_scan(in.ints.begin(), in.ints.end(), want.begin(), 0);
+    const OnDevice<int> from(in.ints), to(n);
+    run(CUB_ALGORITHM(DeviceScan::ExclusiveSum), from.get(), to.get(), n);
+    report.compare(name, to.read(), want);
+  }
+  if (const std::string name = "inclusive sums of double, " + length; report.wants(name)) {
+    std::vector<double> want(n);
+    std::inclusive_scan(in.doubles.begin(), in.doubles.end(), want.begin());
+    const OnDevice<double> from(in.doubles), to(n);
+    run(CUB_ALGORITHM(DeviceScan::InclusiveSum), from.get(), to.get(), n);
+    report.compare(name, to.read(), want);
+  }
+}
+
+void check_sort_pairs(Report &report, const std::string &name, const std::vector<float> &keys) {
+  if (!report.wants(name)) return;
+  const int n = int(keys.size());
+  std::vector<int> places(n);
+  std::iota(places.begin(), places.end(), 0);
+  const OnDevice<float> from(keys), to(n);
+  const OnDevice<int> values(places), sorted(n);
+  run(CUB_ALGORITHM(DeviceRadixSort::SortPairs), from.get(), to.get(), values.get(), sorted.get(),
+      n);
+  std::stable_sort(places.begin(), places.end(), [&](int a, int b) { return keys[a] < keys[b]; });
+  report.compare(name, sorted.read(), places);
+}
+
+void check_sorts(Report &report, const std::string &length, const Inputs &in) {
+  const int n = int(in.ints.size());
+  if (const std::string name = "sort int, " + length; report.wants(name)) {
+    std::vector<int> want = in.ints;
+    std::sort(want.begin(), want.end());
+    const OnDevice<int> from(in.ints), to(n);
+    run(CUB_ALGORITHM(DeviceRadixSort::SortKeys), from.get(), to.get(), n);
+    report.compare(name, to.read(), want);
+  }
+  if (const std::string name = "sort uint64_t downwards, " + length; report.wants(name)) {
+    std::vector<uint64_t> want = in.words;
+    std::sort(want.begin(), want.end(), std::greater<>());
+    const OnDevice<uint64_t> from(in.words), to(n);
+    run(CUB_ALGORITHM(DeviceRadixSort::SortKeysDescending), from.get(), to.get(), n);
+    report.compare(name, to.read(), want);
+  }
+  check_sort_pairs(report, "sort pairs by float, " + length, in.floats);
+}
+
+/// What is selected, and how many.
+void compare_selected(Report &report, const std::string &name, std::vector<int> got, int num_got,
+                      const std::vector<int> &want) {
+  got.resize(std::clamp(num_got, 0, int(got.size())));
+  report.compare(name, got, want);
+}
+
+void check_selections(Report &report, const std::string &length, const Inputs &in) {
+  const int n = int(in.ints.size());
+  if (const std::string name = "select odd ones, " + length; report.wants(name)) {
+    std::vector<int> want;
+    std::copy_if(in.ints.begin(), in.ints.end(), std::back_inserter(want), IsOdd());
+    const OnDevice<int> from(in.ints), to{std::vector<int>(n)}, count(1);
+    run(CUB_ALGORITHM(DeviceSelect::If), from.get(), to.get(), count.get(), n, IsOdd());
+    compare_selected(report, name, to.read(), count.read()[0], want);
+  }
+  if (const std::string name = "select first ones, " + length; report.wants(name)) {
+    std::vector<int> want = in.runs;
+    want.erase(std::unique(want.begin(), want.end()), want.end());
+    const OnDevice<int> from(in.runs), to{std::vector<int>(n)}, count(1);
+    run(CUB_ALGORITHM(DeviceSelect::Unique), from.get(), to.get(), count.get(), n);
+    compare_selected(report, name, to.read(), count.read()[0], want);
+  }
+}
+
+void check_histogram(Report &report, const std::string &name, const std::vector<float> &in) {
+  if (!report.wants(name)) return;
+  constexpr int kBins = 16;
+  constexpr float kTop = 64;
+  std::vector<int> want(kBins);
+  for (const float x : in)
+    if (x >= 0 && x < kTop) want[size_t(x * kBins / kTop)]++;
+  const OnDevice<float> from(in);
+  const OnDevice<int> bins(kBins);
+  run(CUB_ALGORITHM(DeviceHistogram::HistogramEven), from.get(), bins.get(), kBins + 1, 0.0f, kTop,
+      int(in.size()));
+  report.compare(name, bins.read(), want);
+}
+
+}  // namespace
+}  // namespace calibration
+
+int main(int argc, char **argv) {
+  using namespace calibration;
+  Report report(argc, argv);
+  for (const int n : {1, 33, 5'003, 20'011}) {  // one lane, one warp and one, one block, several
+    const Inputs in(n);
+    const std::string length = std::to_string(n);
+    check_reductions(report, length, in);
+    check_scans(report, length, in);
+    check_sorts(report, length, in);
+    check_selections(report, length, in);
+    check_histogram(report, "histogram, " + length, in.floats);
+  }
+  return report.finish();
+}

@@ -1,0 +1,109 @@
+// What the programs of the calibration share: arrays on the device, small integers, and the lines that
+// tests/softgpu/calibrate reads.
+//
+//   PROGRAM [TEXT]    only the cases whose names contain TEXT
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace calibration {
+
+/// Ends the program at an error of the runtime: the cases that it did not come to are missed.
+inline void check(cudaError_t error, const char *what) {
+  if (error == cudaSuccess) return;
+  std::printf("stopped: %s: %s\n", what, cudaGetErrorString(error));
+  std::exit(1);
+}
+
+/// An array on the device.
+template <class T>
+class OnDevice {
+ public:
+  explicit OnDevice(const std::vector<T> &values) : OnDevice(values.size()) {
+    check(cudaMemcpy(data_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice), "upload");
+  }
+  /// Memory that nobody has written.
+  explicit OnDevice(size_t size) : size_(size) {
+    void *data = nullptr;
+    if (size > 0) check(cudaMalloc(&data, size * sizeof(T)), "cudaMalloc");
+    data_ = static_cast<T *>(data);
+  }
+  OnDevice(OnDevice &&other) noexcept
+      : size_(other.size_), data_(std::exchange(other.data_, nullptr)) {}
+  OnDevice(const OnDevice &) = delete;
+  OnDevice &operator=(const OnDevice &) = delete;
+  ~OnDevice() { cudaFree(data_); }
+
+  T *get() const { return data_; }
+  std::vector<T> read() const {
+    std::vector<T> values(size_);
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    check(cudaMemcpy(values.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost), "download");
+    return values;
+  }
+
+ private:
+  size_t size_;
+  T *data_ = nullptr;
+};
+
+/// Integers from -2 to 2: sums of products of them are exact in fp32, and of up to 512 in fp16.
+template <class T>
+std::vector<T> small_integers(size_t size, unsigned seed) {
+  std::minstd_rand random(seed);
+  std::vector<T> values(size);
+  for (T &value : values) value = T(float(int(random() / 1000 % 5) - 2));
+  return values;
+}
+
+/// The cases of a program, each told on a line of its own.
+class Report {
+ public:
+  Report(int argc, char **argv) : only_(argc > 1 ? argv[1] : "") {}
+
+  bool wants(const std::string &name) const { return name.find(only_) != std::string::npos; }
+
+  /// `trouble`: how the result is wrong, "" if it is not.
+  void say(const std::string &name, const std::string &trouble) {
+    if (trouble.empty())
+      std::printf("right: %s\n", name.c_str());
+    else
+      std::printf("WRONG: %s: %s\n", name.c_str(), trouble.c_str());
+    std::fflush(stdout);
+    (trouble.empty() ? passed_ : failed_)++;
+  }
+
+  /// Bit for bit, but for the sign of zero.
+  template <class T, class Want>
+  void compare(const std::string &name, const std::vector<T> &got, const std::vector<Want> &want) {
+    using std::to_string;
+    if (got.size() != want.size())
+      return say(name, to_string(got.size()) + " values for " + to_string(want.size()));
+    size_t num_wrong = 0, first = 0;
+    for (size_t i = got.size(); i-- > 0;)
+      if (!(got[i] == T(want[i]))) num_wrong++, first = i;
+    if (num_wrong == 0) return say(name, "");
+    say(name, to_string(num_wrong) + " of " + to_string(want.size()) + " differ, the first is [" +
+                  to_string(first) + "]: " + to_string(double(got[first])) + " for " +
+                  to_string(double(want[first])));
+  }
+
+  /// Prints the sums; returns what main returns.
+  int finish() const {
+    std::printf("%d passed, %d failed\n", passed_, failed_);
+    return failed_ > 0;
+  }
+
+ private:
+  std::string only_;
+  int passed_ = 0, failed_ = 0;
+};
+
+}  // namespace calibration

@@ -1,0 +1,76 @@
+// Tests of the runtime that stands for libcudart.
+//
+// The runtime reads its environment once, a fault stops a device for good, and violations end the
+// process with code 99.  So what is tested are hidden test cases of this binary, each run by a
+// process of its own.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <map>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace softgpu::test {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+struct CaseResult {
+  int exit_code = -1;  ///< 0: all its checks held; 99: violations; else checks that failed
+  std::string output;  ///< of both streams
+  bool passed() const { return exit_code == 0; }
+  bool says(const std::string &text) const { return output.find(text) != std::string::npos; }
+};
+/// For messages of Catch.
+std::ostream &operator<<(std::ostream &, const CaseResult &);
+
+/// Runs a hidden test case in a process with these variables added.
+CaseResult run_case(const std::string &name, const Environment &environment = {});
+
+/// Checks that the case passes in the default order, in some random ones, and when work is done in
+/// the call.
+void passes_in_every_order(const std::string &name);
+/// Checks that it fails in the default order, and in some random one.
+void is_noticed(const std::string &name);
+/// Checks that the process ends as one with violations, and says the text.
+void is_reported(const std::string &name, const std::string &text, const Environment & = {});
+
+/// The value that work is to leave behind, what was there before, and how many there are.
+constexpr uint32_t kNew = 42, kOld = 7, kCount = 256;
+
+/// Kernels of one module, on the current device, each launched with kCount threads:
+///   set(p, value): p[i] = value        increment(p): p[i] += 1        copy(to, from): to[i] = from[i]
+///   read_table(p): p[i] = table[i % 4], a variable of the module: {10, 11, 12, 13}
+class Kernels {
+ public:
+  Kernels();
+  ~Kernels();
+  Kernels(const Kernels &) = delete;
+  Kernels &operator=(const Kernels &) = delete;
+
+  cudaLibrary_t library() const { return library_; }
+  const void *operator[](const char *name) const;
+  cudaError_t set(void *p, uint32_t value, cudaStream_t stream = nullptr) const;
+  cudaError_t increment(void *p, cudaStream_t stream = nullptr) const;
+  cudaError_t copy(void *to, const void *from, cudaStream_t stream = nullptr) const;
+
+ private:
+  cudaLibrary_t library_ = nullptr;
+  std::map<std::string, cudaKernel_t> handles_;
+};
+
+/// The text of that module.
+std::string kernels_text(const std::string &target = "sm_75");
+
+/// kCount words on the device and in pinned memory, all kOld.
+uint32_t *device_words();
+uint32_t *pinned_words();
+/// Waits for all work, and checks that all words of the device are `value`.
+void require_words(const uint32_t *on_device, uint32_t value);
+
+cudaStream_t make_stream(unsigned flags = cudaStreamNonBlocking);
+
+}  // namespace softgpu::test

@@ -1,0 +1,316 @@
+// What streams and events order, and that nothing else is ordered.
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "tests/softgpu/runtime_case.h"
+
+using namespace softgpu::test;
+
+namespace {
+
+constexpr size_t kBytes = kCount * sizeof(uint32_t);
+
+/// Work of one stream, and a second stream that uses what it makes.
+struct TwoStreams {
+  Kernels kernels;
+  uint32_t *made = device_words(), *used = device_words();
+  cudaStream_t first, second;
+
+  explicit TwoStreams(unsigned flags = cudaStreamNonBlocking)
+      : first(make_stream(flags)), second(make_stream(flags)) {}
+  void make(cudaStream_t stream) { REQUIRE(kernels.set(made, kNew, stream) == cudaSuccess); }
+  void use(cudaStream_t stream) { REQUIRE(kernels.copy(used, made, stream) == cudaSuccess); }
+  void require_used() { require_words(used, kNew); }
+};
+
+struct PinnedResult {
+  Kernels kernels;
+  uint32_t *result = pinned_words();
+  cudaStream_t stream = make_stream();
+
+  PinnedResult() {
+    uint32_t *const words = device_words();
+    REQUIRE(kernels.set(words, kNew, stream) == cudaSuccess);
+    REQUIRE(cudaMemcpyAsync(result, words, kBytes, cudaMemcpyDeviceToHost, stream) == cudaSuccess);
+  }
+};
+
+cudaEvent_t make_event(unsigned flags = cudaEventDefault) {
+  cudaEvent_t event = nullptr;
+  REQUIRE(cudaEventCreateWithFlags(&event, flags) == cudaSuccess);
+  return event;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- hidden: what correct programs do
+
+TEST_CASE("case: a result after the stream was waited for", "[.]") {
+  const PinnedResult r;
+  REQUIRE(cudaStreamSynchronize(r.stream) == cudaSuccess);
+  REQUIRE(r.result[0] == kNew);
+}
+
+TEST_CASE("case: a result after an event was waited for", "[.]") {
+  const PinnedResult r;
+  const cudaEvent_t event = make_event();
+  REQUIRE(cudaEventRecord(event, r.stream) == cudaSuccess);
+  REQUIRE(cudaEventSynchronize(event) == cudaSuccess);
+  REQUIRE(r.result[0] == kNew);
+  REQUIRE(cudaEventDestroy(event) == cudaSuccess);
+}
+
+TEST_CASE("case: a result after the device was waited for", "[.]") {
+  const PinnedResult r;
+  REQUIRE(cudaStreamDestroy(r.stream) == cudaSuccess);
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  REQUIRE(r.result[0] == kNew);
+}
+
+TEST_CASE("case: a result after the stream was asked until it was ready", "[.]") {
+  const PinnedResult r;
+  cudaError_t error = cudaErrorNotReady;
+  while ((error = cudaStreamQuery(r.stream)) == cudaErrorNotReady) std::this_thread::yield();
+  REQUIRE(error == cudaSuccess);
+  REQUIRE(r.result[0] == kNew);
+}
+
+TEST_CASE("case: a result that the host looks for, without a call", "[.]") {
+  const PinnedResult r;
+  const std::atomic_ref<uint32_t> word(r.result[kCount - 1]);
+  while (word != kNew) std::this_thread::yield();
+}
+
+TEST_CASE("case: an event between two streams", "[.]") {
+  TwoStreams s;
+  const cudaEvent_t event = make_event(cudaEventDisableTiming);
+  s.make(s.first);
+  REQUIRE(cudaEventRecord(event, s.first) == cudaSuccess);
+  REQUIRE(cudaStreamWaitEvent(s.second, event, 0) == cudaSuccess);
+  s.use(s.second);
+  s.require_used();
+}
+
+TEST_CASE("case: an event is the record before the wait", "[.]") {
+  TwoStreams s;
+  const cudaEvent_t event = make_event();
+  s.make(s.first);
+  REQUIRE(cudaEventRecord(event, s.first) == cudaSuccess);
+  REQUIRE(cudaStreamWaitEvent(s.second, event, 0) == cudaSuccess);
+  REQUIRE(cudaEventRecord(event, s.second) ==
+          cudaSuccess);                             // does not make the stream wait for itself
+  REQUIRE(cudaEventDestroy(event) == cudaSuccess);  // nor is it needed any more
+  s.use(s.second);
+  s.require_used();
+}
+
+TEST_CASE("case: the legacy stream waits for blocking streams, and they for it", "[.]") {
+  TwoStreams s(cudaStreamDefault);
+  s.make(s.first);
+  s.use(nullptr);
+  REQUIRE(s.kernels.copy(s.made, s.used, s.second) == cudaSuccess);
+  require_words(s.made, kNew);
+}
+
+TEST_CASE("case: the stream of a thread waits for the legacy stream", "[.]") {
+  TwoStreams s;
+  s.make(cudaStreamLegacy);
+  s.use(cudaStreamPerThread);
+  std::thread([&] { s.require_used(); }).join();
+}
+
+TEST_CASE("case: who waits for the legacy stream waits for blocking streams", "[.]") {
+  const Kernels kernels;
+  const cudaStream_t stream = make_stream(cudaStreamDefault);
+  uint32_t *const words = pinned_words();
+  REQUIRE(kernels.set(words, kNew, stream) == cudaSuccess);
+  REQUIRE(cudaStreamSynchronize(nullptr) == cudaSuccess);
+  REQUIRE(words[0] == kNew);
+}
+
+TEST_CASE("case: host functions run in the order of the stream", "[.]") {
+  const Kernels kernels;
+  const cudaStream_t stream = make_stream();
+  struct Seen {
+    uint32_t *words;
+    uint32_t value;
+    cudaError_t call;
+  } seen{pinned_words(), 0, cudaSuccess};
+  REQUIRE(kernels.set(seen.words, kNew, stream) == cudaSuccess);
+  REQUIRE(cudaLaunchHostFunc(
+              stream,
+              [](void *p) {
+                Seen &s = *static_cast<Seen *>(p);
+                s.value = s.words[0];
+                s.call = cudaDeviceSynchronize();
+              },
+              &seen) == cudaSuccess);
+  REQUIRE(kernels.set(seen.words, kOld, stream) == cudaSuccess);
+  REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
+  REQUIRE(seen.value == kNew);
+  REQUIRE(seen.call == cudaErrorNotPermitted);
+  REQUIRE(seen.words[0] == kOld);
+}
+
+TEST_CASE("case: a callback is told of no error", "[.]") {
+  const cudaStream_t stream = make_stream();
+  cudaError_t told = cudaErrorUnknown;
+  const auto callback = [](cudaStream_t, cudaError_t error, void *p) {
+    *static_cast<cudaError_t *>(p) = error;
+  };
+  REQUIRE(cudaStreamAddCallback(stream, callback, &told, 0) == cudaSuccess);
+  REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
+  REQUIRE(told == cudaSuccess);
+}
+
+TEST_CASE("case: pageable memory is copied before the call returns", "[.]") {
+  uint32_t *const words = device_words();
+  const cudaStream_t stream = make_stream();
+  std::vector<uint32_t> source(kCount, kNew);
+  REQUIRE(cudaMemcpyAsync(words, source.data(), kBytes, cudaMemcpyHostToDevice, stream) ==
+          cudaSuccess);
+  std::fill(source.begin(), source.end(), kOld);
+  std::vector<uint32_t> result(kCount);
+  REQUIRE(cudaMemcpyAsync(result.data(), words, kBytes, cudaMemcpyDeviceToHost, stream) ==
+          cudaSuccess);
+  REQUIRE(result == std::vector<uint32_t>(kCount, kNew));
+}
+
+TEST_CASE("case: memory that is freed in the order of the stream", "[.]") {
+  const Kernels kernels;
+  const cudaStream_t stream = make_stream();
+  void *memory = nullptr;
+  uint32_t *const result = device_words();
+  REQUIRE(cudaMallocAsync(&memory, kBytes, stream) == cudaSuccess);
+  REQUIRE(kernels.set(memory, kNew, stream) == cudaSuccess);
+  REQUIRE(kernels.copy(result, memory, stream) == cudaSuccess);
+  REQUIRE(cudaFreeAsync(memory, stream) == cudaSuccess);
+  require_words(result, kNew);
+}
+
+// ---------------------------------------------------------------- hidden: what wrong programs do
+
+TEST_CASE("case: a result that nobody waited for", "[.]") {
+  const PinnedResult r;
+  CHECK(r.result[0] == kNew);
+  cudaDeviceSynchronize();
+}
+
+TEST_CASE("case: pinned memory that is changed before it was copied", "[.]") {
+  uint32_t *const words = device_words(), *const source = pinned_words();
+  const cudaStream_t stream = make_stream();
+  cudaMemcpyAsync(words, source, kBytes, cudaMemcpyHostToDevice, stream);
+  std::fill_n(source, kCount, kNew);
+  cudaStreamSynchronize(stream);
+  CHECK(*words == kOld);
+}
+
+TEST_CASE("case: two streams without an event", "[.]") {
+  TwoStreams s;
+  s.make(s.first);
+  s.use(s.second);
+  cudaDeviceSynchronize();
+  CHECK(*s.used == kNew);
+}
+
+TEST_CASE("case: the legacy stream and one that does not block", "[.]") {
+  TwoStreams s;
+  s.make(s.first);
+  s.use(nullptr);
+  cudaDeviceSynchronize();
+  CHECK(*s.used == kNew);
+}
+
+TEST_CASE("case: an event that was recorded too early", "[.]") {
+  TwoStreams s;
+  const cudaEvent_t event = make_event();
+  cudaEventRecord(event, s.first);
+  s.make(s.first);
+  cudaStreamWaitEvent(s.second, event, 0);
+  s.use(s.second);
+  cudaDeviceSynchronize();
+  CHECK(*s.used == kNew);
+}
+
+// ---------------------------------------------------------------- hidden: what calls return
+
+TEST_CASE("case: properties of streams and events", "[.]") {
+  const Kernels kernels;
+  uint32_t *const words = device_words();
+  cudaStream_t stream = nullptr;
+  REQUIRE(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, -2) == cudaSuccess);
+  unsigned flags = 0;
+  int priority = 0, device = -1;
+  REQUIRE(cudaStreamGetFlags(stream, &flags) == cudaSuccess);
+  REQUIRE(cudaStreamGetPriority(stream, &priority) == cudaSuccess);
+  REQUIRE(cudaStreamGetDevice(stream, &device) == cudaSuccess);
+  CHECK(flags == cudaStreamNonBlocking);
+  CHECK(priority == -2);
+  CHECK(device == 0);
+
+  const cudaEvent_t start = make_event(), end = make_event(),
+                    untimed = make_event(cudaEventDisableTiming);
+  float time = -1;
+  CHECK(cudaEventQuery(start) == cudaSuccess);  // never recorded
+  CHECK(cudaEventElapsedTime(&time, start, end) == cudaErrorInvalidResourceHandle);
+  REQUIRE(cudaEventRecord(start, stream) == cudaSuccess);
+  REQUIRE(kernels.set(words, kNew, stream) == cudaSuccess);
+  REQUIRE(cudaEventRecord(end, stream) == cudaSuccess);
+  REQUIRE(cudaEventRecord(untimed, stream) == cudaSuccess);
+  CHECK(cudaStreamQuery(stream) == cudaErrorNotReady);
+  REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
+  CHECK(cudaEventQuery(end) == cudaSuccess);
+  REQUIRE(cudaEventElapsedTime(&time, start, end) == cudaSuccess);
+  CHECK(time > 0);
+  CHECK(cudaEventElapsedTime(&time, start, untimed) == cudaErrorInvalidResourceHandle);
+
+  CHECK(cudaStreamDestroy(stream) == cudaSuccess);
+  CHECK(cudaStreamDestroy(stream) == cudaErrorInvalidResourceHandle);
+  CHECK(kernels.set(words, kNew, stream) == cudaErrorInvalidResourceHandle);
+  CHECK(cudaStreamCreateWithFlags(&stream, 16) == cudaErrorInvalidValue);
+  CHECK(cudaGetLastError() == cudaErrorInvalidValue);
+  CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+// ---------------------------------------------------------------- the tests
+
+TEST_CASE("runtime: what waits for work finds it done", "[runtime]") {
+  passes_in_every_order("case: a result after the stream was waited for");
+  passes_in_every_order("case: a result after an event was waited for");
+  passes_in_every_order("case: a result after the device was waited for");
+  passes_in_every_order("case: a result after the stream was asked until it was ready");
+  passes_in_every_order("case: a result that the host looks for\\, without a call");
+  passes_in_every_order("case: pageable memory is copied before the call returns");
+  passes_in_every_order("case: memory that is freed in the order of the stream");
+}
+
+TEST_CASE("runtime: streams are ordered by events and the legacy stream", "[runtime]") {
+  passes_in_every_order("case: an event between two streams");
+  passes_in_every_order("case: an event is the record before the wait");
+  passes_in_every_order("case: the legacy stream waits for blocking streams\\, and they for it");
+  passes_in_every_order("case: the stream of a thread waits for the legacy stream");
+  passes_in_every_order("case: who waits for the legacy stream waits for blocking streams");
+  passes_in_every_order("case: host functions run in the order of the stream");
+  passes_in_every_order("case: a callback is told of no error");
+}
+
+TEST_CASE("runtime: missing synchronisation is noticed", "[runtime]") {
+  is_noticed("case: a result that nobody waited for");
+  is_noticed("case: pinned memory that is changed before it was copied");
+  is_noticed("case: two streams without an event");
+  is_noticed("case: the legacy stream and one that does not block");
+  is_noticed("case: an event that was recorded too early");
+}
+
+TEST_CASE("runtime: SOFTGPU_SYNC does the work in the call", "[runtime]") {
+  const Environment synchronous{{"SOFTGPU_SYNC", "1"}};
+  CHECK(run_case("case: a result that nobody waited for", synchronous).passed());
+  CHECK(run_case("case: two streams without an event", synchronous).passed());
+}
+
+TEST_CASE("runtime: properties of streams and events", "[runtime]") {
+  const CaseResult result = run_case("case: properties of streams and events");
+  INFO(result);
+  CHECK(result.passed());
+}

@@ -1,0 +1,342 @@
+// What may be wrong with a TMA operation, and that each is found; and tensor maps that change on the device.
+#include <catch2/catch.hpp>
+
+#include "tests/softgpu/tma_kernel.h"
+
+namespace softgpu::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+/// A 2-d load of a tensor of fp32.
+struct Load {
+  Tensor tensor{ElementType::kF32, {64, 32}};
+  std::string before;  ///< in the kernel
+  Place place;
+  Shape shape;
+  uint64_t map_offset = 0;
+  uint32_t tile_bytes = 4096;
+
+  Load() { tensor.map.box = {32, 8, 1, 1, 1}; }
+  explicit Load(std::string text) : Load() { before = std::move(text); }
+
+  Outcome run(std::string body = "") {
+    if (body.empty()) body = load_box(tensor.map);
+    const Kernel kernel(tma_module(tile_bytes, before + body));
+    const MapInMemory map(tensor.map);
+    return launch(kernel, shape, map.address() + map_offset, place, 0);
+  }
+};
+
+TEST_CASE("a load as it should be", "[tma]") {
+  CHECK(Load().run().is_clean());
+}
+
+TEST_CASE("map and instruction fit each other", "[tma]") {
+  Load load;
+  TensorMap other = load.tensor.map;
+  other.rank = 3;
+  CHECK_THAT(load.run(load_box(other)).fault, Contains("TMA of rank 3 by a map of rank 2"));
+  other.is_im2col = true;
+  load.tensor.map.rank = 3;
+  CHECK_THAT(load.run(load_box(other)).fault, Contains("TMA mode and map differ"));
+  Load far;
+  far.map_offset = 64;  // half of the map, and what lies behind it
+  CHECK_THAT(far.run().fault, Contains("there is no tensor map"));
+  Load misaligned;
+  misaligned.map_offset = 32;
+  CHECK_THAT(misaligned.run().fault, Contains("misaligned tensor map"));
+  Load narrow;
+  narrow.tensor.map.box[0] = 3;
+  CHECK_THAT(narrow.run().fault, Contains("rows of 12 bytes"));
+  Load fills;
+  fills.tensor.map.fills_nan = true;
+  CHECK_THAT(fills.run().fault, Contains("fills with NaN"));
+}
+
+TEST_CASE("where a load lands is aligned and inside of shared memory", "[tma]") {
+  CHECK_THAT(Load("add.u32 %s, %s, 64;\n").run().fault, Contains("not 128-byte aligned"));
+  CHECK_THAT(Load("add.u32 %s, %s, 3968;\n").run().fault, Contains("shared memory"));
+  Load swizzled("add.u32 %s, %s, 512;\n");
+  swizzled.tensor.map.swizzle = Swizzle::k128Bytes;
+  const Outcome outcome = swizzled.run();
+  REQUIRE(outcome.violations.size() == 1);
+  CHECK_THAT(outcome.violations[0], Contains("not a multiple of 1024"));
+  swizzled.tensor.map.swizzle = Swizzle::k64Bytes;
+  CHECK(swizzled.run().is_clean());
+  CHECK(Load("add.u32 %s, %s, 128;\n").run().is_clean());
+}
+
+TEST_CASE("a map may not lead out of the allocation", "[tma]") {
+  Load load;
+  load.tensor.map.sizes[1] = 64;  // twice as many rows as there are
+  CHECK(load.run().is_clean());
+  load.place.coordinates[1] = 40;
+  CHECK_THAT(load.run().fault, Contains("out of bounds"));
+}
+
+TEST_CASE("the bytes that are expected are those that come", "[tma]") {
+  const std::string body = load_box(Load().tensor.map);
+  std::string less = body;
+  less.replace(less.find("1024"), 4, "1008");
+  CHECK_THAT(Load().run(less).fault, Contains("deadlock"));
+}
+
+TEST_CASE("a load is for blocks of the cluster", "[tma]") {
+  const std::string opcode = "complete_tx::bytes";
+  const auto multicast = [&](const std::string &mask) {
+    std::string body = load_box(Load().tensor.map);
+    body.insert(body.find(opcode) + opcode.size(), ".multicast::cluster");
+    body.insert(body.find("[%b];\nwait") + 4, ", %mask");
+    return "mov.u16 %mask, " + mask + ";\n" + body;
+  };
+  CHECK(Load().run(multicast("1")).is_clean());
+  CHECK_THAT(Load().run(multicast("2")).fault, Contains("TMA to blocks 0x2 of a cluster of 1"));
+  CHECK_THAT(Load().run(multicast("0")).fault, Contains("TMA to blocks 0"));
+  Load remote(
+      ".reg .b32 %other;\nmov.u32 %other, %cluster_ctarank;\nxor.b32 %other, %other, 1;\n"
+      "mapa.shared::cluster.u32 %s, %s, %other;\n");
+  remote.shape.blocks = {2, 1, 1};
+  remote.shape.cluster = {2, 1, 1};
+  CHECK_THAT(remote.run().fault, Contains("mbarrier and destination are in different blocks"));
+}
+
+TEST_CASE("no load lands in a block that has exited", "[tma]") {
+  // Its warp does not wait.
+  std::string body = load_box(Load().tensor.map);
+  body.erase(body.find("wait:"));
+  const Outcome outcome = Load().run(body);
+  REQUIRE(!outcome.violations.empty());
+  CHECK_THAT(outcome.violations[0], Contains("lands in a block that has exited"));
+}
+
+TEST_CASE("im2col begins at a pixel of the box", "[tma]") {
+  const auto run = [](int32_t w, int32_t image, uint16_t offset) {
+    Tensor tensor(ElementType::kF16, {16, 8, 8, 2});
+    tensor.map.is_im2col = true;
+    tensor.map.channels = 16;
+    tensor.map.pixels = 8;
+    tensor.map.lower = {-1, -1, 0};
+    tensor.map.upper = {-1, -1, 0};
+    tensor.map.element_strides[1] = 2;
+    const MapInMemory map(tensor.map);
+    const Kernel kernel(tma_module(4096, load_box(tensor.map)));
+    return launch(kernel, Shape{}, map.address(), {{0, w, -1, image, 0}, {offset, 0, 0}}, 0);
+  };
+  CHECK(run(-1, 0, 2).is_clean());
+  CHECK(run(5, 0, 255).is_clean());
+  for (const int32_t w : {-2, 0, 7}) {
+    const Outcome outcome = run(w, 0, 0);
+    REQUIRE(outcome.violations.size() == 1);
+    CHECK_THAT(outcome.violations[0], Contains("im2col starts at"));
+    CHECK(run(w, 2, 0).is_clean());  // behind the last image
+  }
+  CHECK_THAT(run(-1, 0, 256).fault, Contains("im2col offset 256"));
+}
+
+/// A store of a tile that `fill` writes.
+Outcome run_store(const std::string &fence, const std::string &after) {
+  Tensor tensor(ElementType::kU32, {8}, 0);
+  tensor.map.box[0] = 8;
+  const Kernel kernel(
+      tma_module(32, fill_tile(32) + fence +
+                         "@%one cp.async.bulk.tensor.1d.global.shared::cta.bulk_group "
+                         "[%map, {%c0}], [%s];\n@%one cp.async.bulk.commit_group;\n" +
+                         after));
+  const AlignedBuffer<uint32_t> tile(8, 1);
+  const MapInMemory map(tensor.map);
+  return launch(kernel, Shape{}, map.address(), {}, tile.address());
+}
+
+TEST_CASE("what threads wrote needs a proxy fence before a store", "[tma]") {
+  const std::string wait = "@%one cp.async.bulk.wait_group.read 0;\n";
+  CHECK(run_store("fence.proxy.async;\nbar.sync 0;\n", wait).is_clean());
+  CHECK(run_store("bar.sync 0;\nfence.proxy.async;\n", wait).is_clean());
+  const Outcome outcome = run_store("bar.sync 0;\n", wait);
+  REQUIRE(!outcome.violations.empty());
+  CHECK_THAT(outcome.violations[0], Contains("a bulk store reads without fence.proxy.async"));
+}
+
+/// Lane 0, which does not fence, stores what stmatrix has written and other lanes but one have fenced.
+Outcome run_store_of_matrix(const std::string &form, int unfenced_lane) {
+  Tensor tensor(ElementType::kU32, {4, 8}, 0);
+  tensor.map.box = {4, 8, 1, 1, 1};
+  const Kernel kernel(tma_module(
+      128, "mad.lo.u32 %v, %t, 16, %s;\nstmatrix.sync.aligned.m8n8.x1" + form +
+               ".shared.b16 [%v], {%t};\nsetp.ne.u32 %q, %t, 0;\n"
+               "setp.ne.and.u32 %q, %t, " +
+               std::to_string(unfenced_lane) +
+               ", %q;\n@%q fence.proxy.async;\nbar.sync 0;\n"
+               "@%one cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%map, {%c0, %c1}], "
+               "[%s];\n@%one cp.async.bulk.commit_group;\n"
+               "@%one cp.async.bulk.wait_group.read 0;\n"));
+  const MapInMemory map(tensor.map);
+  return launch(kernel, Shape{}, map.address(), {}, 0);
+}
+
+TEST_CASE("each lane has written its part of an stmatrix", "[tma]") {
+  CHECK(run_store_of_matrix(".trans", 0).is_clean());  // of a word that two lanes write, the second
+  CHECK(!run_store_of_matrix(".trans", 5).is_clean());
+  CHECK(!run_store_of_matrix("", 0).is_clean());
+  CHECK(!run_store_of_matrix("", 5).is_clean());
+}
+
+TEST_CASE("a warp stays until its stores have read", "[tma]") {
+  const std::string fence = "fence.proxy.async;\nbar.sync 0;\n";
+  CHECK(run_store(fence, "@%one cp.async.bulk.wait_group.read 0;\n").is_clean());
+  const Outcome outcome = run_store(fence, "");
+  REQUIRE(!outcome.violations.empty());
+  CHECK_THAT(outcome.violations[0], Contains("exits before its bulk store has read"));
+}
+
+TEST_CASE("a map survives its 128 bytes", "[tensor_map]") {
+  TensorMap map;
+  map.is_im2col = true;
+  map.rank = 5;
+  map.type = ElementType::kBf16;
+  map.swizzle = Swizzle::k64Bytes;
+  map.base = 0x7123456789A0;
+  map.sizes = {uint64_t{1} << 32, 2, 3, 4, 5};
+  map.strides = {16, (uint64_t{1} << 40) - 16, 48, 64};
+  map.box = {256, 2, 3, 4, 5};
+  map.element_strides = {1, 2, 3, 4, 8};
+  map.lower = {-16, 15, -1};
+  map.upper = {-2, 3, -16};
+  map.channels = 256;
+  map.pixels = 1024;
+  const auto bytes = pack(map);
+  const auto again = unpack(bytes.data());
+  REQUIRE(again.has_value());
+  CHECK(pack(*again) == bytes);
+  CHECK(again->sizes == map.sizes);
+  CHECK(again->strides == map.strides);
+  CHECK(again->lower == map.lower);
+  CHECK(again->upper == map.upper);
+  CHECK(again->box == map.box);
+  CHECK(again->element_strides == map.element_strides);
+  CHECK(again->base == map.base);
+  CHECK(again->pixels == 1024);
+  CHECK(again->is_im2col);
+  const std::array<std::byte, 128> nothing{};
+  CHECK(!unpack(nothing.data()).has_value());
+}
+
+/// A kernel that changes the map at %map, in global memory, by thread 0.
+Outcome replace(const MapInMemory &map, const std::string &what, uint64_t value = 0) {
+  const Kernel kernel(
+      tma_module(16, "cvt.u32.u64 %v, %out;\n@%one tensormap.replace.tile." + what + ";\n"));
+  return launch(kernel, Shape{}, map.address(), {}, value);
+}
+
+TEST_CASE("tensormap.replace changes a field", "[tensor_map]") {
+  Tensor tensor(ElementType::kF32, {64, 32});
+  const MapInMemory map(tensor.map);
+  CHECK(replace(map, "global_address.global.b1024.b64 [%map], %out", 0x5000).is_clean());
+  CHECK(map.read().base == 0x5000);
+  CHECK(replace(map, "rank.global.b1024.b32 [%map], 3").is_clean());
+  CHECK(map.read().rank == 4);
+  CHECK(replace(map, "box_dim.global.b1024.b32 [%map], 1, 77").is_clean());
+  CHECK(map.read().box[1] == 77);
+  CHECK(replace(map, "global_dim.global.b1024.b32 [%map], 2, %v", 1000).is_clean());
+  CHECK(map.read().sizes[2] == 1000);
+  CHECK(replace(map, "global_stride.global.b1024.b64 [%map], 2, %out", 4096).is_clean());
+  CHECK(map.read().strides[2] == 4096);
+  CHECK(replace(map, "elemtype.global.b1024.b32 [%map], 10").is_clean());
+  CHECK(map.read().type == ElementType::kBf16);
+  CHECK(replace(map, "swizzle_mode.global.b1024.b32 [%map], 3").is_clean());
+  CHECK(map.read().swizzle == Swizzle::k128Bytes);
+  CHECK(replace(map, "fill_mode.global.b1024.b32 [%map], 1").is_clean());
+  CHECK(map.read().fills_nan);
+  CHECK(replace(map, "element_stride.global.b1024.b32 [%map], 1, 1").is_clean());
+  CHECK(replace(map, "interleave_layout.global.b1024.b32 [%map], 0").is_clean());
+
+  CHECK_THAT(replace(map, "rank.global.b1024.b32 [%map], 5").fault, Contains("the rank"));
+  CHECK_THAT(replace(map, "box_dim.global.b1024.b32 [%map], 1, 257").fault, Contains("the box"));
+  CHECK_THAT(replace(map, "global_address.global.b1024.b64 [%map], %out", 8).fault,
+             Contains("16-byte aligned"));
+  CHECK_THAT(replace(map, "global_stride.global.b1024.b64 [%map], 0, %out", 24).fault,
+             Contains("multiple of 16"));
+  CHECK_THAT(replace(map, "interleave_layout.global.b1024.b32 [%map], 1").fault,
+             Contains("interleave"));
+  CHECK_THROWS_AS(replace(map, "colour.global.b1024.b32 [%map], 1"), ptx::Error);
+  CHECK_THROWS_AS(replace(map, "global_stride.global.b1024.b64 [%map], 4, %out"), ptx::Error);
+}
+
+/// Makes a map of 64 x 32 fp32 from the first, in shared memory, copies it to %copy in global memory, and loads by it.
+std::string copied_map(const std::string &acquire) {
+  return R"(
+    .shared .align 128 .b8 draft[128];
+    .reg .b32 %draft, %value;
+    .reg .b64 %copy;
+    mov.u32 %draft, draft;
+    mad.lo.u32 %v, %t, 4, %draft;
+    mad.wide.u32 %g, %t, 4, %map;
+    ld.global.u32 %value, [%g];
+    st.shared.u32 [%v], %value;
+    bar.warp.sync -1;
+    @%one tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%draft], 1, 4;
+    bar.warp.sync -1;
+    add.u64 %copy, %map, 128;
+    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%copy], [%draft], 128;
+  )" + acquire +
+         "mov.u64 %map, %copy;\n";
+}
+
+Outcome run_copied_map(const std::string &acquire, AlignedBuffer<uint8_t> &out) {
+  Tensor tensor(ElementType::kF32, {64, 32});
+  tensor.map.box = {32, 8, 1, 1, 1};
+  AlignedBuffer<uint8_t> maps(256);
+  const auto packed = pack(tensor.map);
+  for (size_t i = 0; i < packed.size(); i++) maps[i] = static_cast<uint8_t>(packed[i]);
+  const Kernel kernel(
+      tma_module(1024, copied_map(acquire) + load_box(tensor.map) + store_tile(1024)));
+  return launch(kernel, Shape{}, maps.address(), {}, out.address());
+}
+
+TEST_CASE("a map that was made on the device is acquired before it is used", "[tensor_map]") {
+  AlignedBuffer<uint8_t> out(1024, 1);
+  CHECK(
+      run_copied_map("fence.proxy.tensormap::generic.acquire.gpu [%copy], 128;\n", out).is_clean());
+  for (size_t i = 512; i < 1024; i++) CHECK(out[i] == 0);  // rows 4 and up are outside now
+  CHECK(out[0] != 0);
+  const std::string acquire = "fence.proxy.tensormap::generic.acquire.gpu [%copy], 128;\n";
+  const std::string copy_again =
+      "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
+      "[%copy], [%draft], 128;\n";
+  CHECK(run_copied_map(copy_again + acquire, out).is_clean());
+  for (const std::string &late : {std::string(), acquire + copy_again}) {
+    const Outcome outcome = run_copied_map(late, out);
+    REQUIRE(!outcome.violations.empty());
+    CHECK_THAT(outcome.violations[0], Contains("without fence.proxy.tensormap"));
+  }
+}
+
+TEST_CASE("a prefetch wants a map", "[tensor_map]") {
+  Tensor tensor(ElementType::kF32, {64, 32});
+  const MapInMemory map(tensor.map);
+  const Kernel kernel(tma_module(16, "prefetch.tensormap [%map];\n"));
+  CHECK(launch(kernel, Shape{}, map.address(), {}, 0).is_clean());
+  CHECK_THAT(launch(kernel, Shape{}, tensor.map.base, {}, 0).fault, Contains("no tensor map"));
+}
+
+TEST_CASE("forms of TMA that are not known are not guessed", "[tma]") {
+  const auto with = [](const std::string &statement) { return tma_module(16, statement); };
+  const std::string load = "cp.async.bulk.tensor.2d.shared::cluster.global.";
+  CHECK_NOTHROW(
+      Kernel(with(load + "tile.mbarrier::complete_tx::bytes [%s], [%map, {%c0, %c1}], [%b];")));
+  CHECK_NOTHROW(Kernel(with(
+      load + "mbarrier::complete_tx::bytes.L2::cache_hint [%s], [%map, {%c0, %c1}], [%b], %out;")));
+  for (const std::string &statement :
+       {load + "tile::gather4.mbarrier::complete_tx::bytes [%s], [%map, {%c0, %c1}], [%b];",
+        load + "im2col.mbarrier::complete_tx::bytes [%s], [%map, {%c0, %c1}], [%b];",
+        load + "tile.mbarrier::complete_tx::bytes [%s], [%map, {%c0}], [%b];",
+        load + "tile.mbarrier::complete_tx::bytes [%s], [%map, {%c0, %c1}], [%b], %out;",
+        std::string("cp.reduce.async.bulk.tensor.1d.global.shared::cta.min.tile.bulk_group [%map, "
+                    "{%c0}], [%s];"),
+        std::string("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%s], "
+                    "[%s], %v, [%b];")})
+    CHECK_THROWS_AS(Kernel(with(statement)), ptx::Error);
+}
+
+}  // namespace
+}  // namespace softgpu::test

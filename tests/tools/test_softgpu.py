@@ -1,0 +1,206 @@
+"""tools/softgpu/run, tools/softgpu/source_line and tests/softgpu/sabotage, without the device; which suites run on it."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RUN, SOURCE_LINE = ROOT / "tools/softgpu/run", ROOT / "tools/softgpu/source_line"
+SABOTAGE = ROOT / "tests/softgpu/sabotage"
+
+# PTX as nvcc keeps it, and with the line table that -lineinfo adds: the same statements.
+PLAIN = """\
+.version 9.0
+.target sm_80
+.entry f(){
+\tmov.u32 %r1, 1;
+\tadd.s32 %r2, %r1, 1;
+\tret;
+}
+"""
+WITH_LINES = """\
+.version 9.0
+.target sm_80
+.entry f(){
+\t.loc\t1 10 3
+\tmov.u32 %r1, 1;
+\t.loc\t1 12 5
+\t.loc\t2 40 7, function_name $L__info_string0, inlined_at 1 12 5
+\tadd.s32 %r2, %r1, 1;
+\tret;
+}
+\t.file\t1 "{ROOT}/kernels/f.cu"
+\t.file\t2 "/elsewhere/vector.h"
+"""
+
+
+def run(*arguments, **options):
+    return subprocess.run([str(a) for a in arguments], capture_output=True, text=True, check=False, **options)
+
+
+def make_tree(tmp_path):
+    """A folder with a source, its PTX, and the PTX with lines that source_line would make."""
+    folder = tmp_path / "build/cuda/kernels/f.ptx"
+    folder.mkdir(parents=True)
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels/f.cu").write_text("")
+    (folder / "f.compute_80.ptx").write_text(PLAIN)
+    (folder / "f.compute_80.lineinfo").write_text(WITH_LINES.replace("{ROOT}", str(tmp_path)))
+    return "build/cuda/kernels/f.ptx/f.compute_80.ptx"
+
+
+def program(tmp_path, text):
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(text))
+    return [sys.executable, path]
+
+
+def test_a_line_of_ptx_has_its_source_and_its_callers(tmp_path):
+    ptx = make_tree(tmp_path)
+    done = run(SOURCE_LINE, f"{ptx}:4", f"{ptx}:5", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [f"{ptx}:4  kernels/f.cu:10",
+                                        f"{ptx}:5  /elsewhere/vector.h:40, called at kernels/f.cu:12"]
+
+
+def test_a_line_before_the_first_has_no_source(tmp_path):
+    ptx = make_tree(tmp_path)
+    done = run(SOURCE_LINE, "--json", f"{ptx}:2", cwd=tmp_path)
+    assert done.returncode == 1
+    assert json.loads(done.stdout) == {f"{ptx}:2": ""}
+
+
+def test_a_file_without_a_source_is_named(tmp_path):
+    make_tree(tmp_path)
+    stray = tmp_path / "stray.ptx"
+    stray.write_text(PLAIN)
+    done = run(SOURCE_LINE, f"{stray}:4", cwd=tmp_path)
+    assert done.returncode == 1 and f"no source of {stray}" in done.stderr
+
+
+def test_run_tells_the_program_its_device(tmp_path):
+    command = program(tmp_path, """\
+        import os
+        for name in ("ARCH", "SEED", "SMS", "PTX", "EDIT"):
+            print(name, os.environ.get("SOFTGPU_" + name))
+        print(os.environ["MP_TEST_DEVICE"], os.environ["LD_LIBRARY_PATH"].split(":")[0])
+        """)
+    done = run(RUN, "--arch", 75, "--seed", 3, "--sms", 5, "--build", tmp_path / "b", "--edit", "drop bar", "--",
+               *command)
+    build = tmp_path / "b"
+    assert done.stdout.splitlines() == ["ARCH 75", "SEED 3", "SMS 5", f"PTX {build}/cuda:{build}/conformance/cuda",
+                                        "EDIT drop bar", f"cuda {build}/softgpu"]
+    assert done.returncode == 0 and done.stderr == ""
+
+
+def test_run_explains_the_places_of_a_complaint_and_repeats_it(tmp_path):
+    ptx = make_tree(tmp_path)
+    command = program(tmp_path, f"""\
+        import sys
+        sys.stderr.write("softgpu: FAULT: out of bounds\\n    kernel f, block 0, thread 1, {tmp_path}/{ptx}:5: add\\n")
+        sys.exit(99)
+        """)
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MP_", "SOFTGPU_"))}
+    done = run(RUN, "--arch", 80, *command, cwd=tmp_path, env=env | {"MP_REPRO": "m=1 n=2"})
+    assert done.returncode == 99
+    assert f"{ptx}:5  /elsewhere/vector.h:40, called at kernels/f.cu:12" in done.stderr
+    assert done.stderr.splitlines()[-1] == \
+        f"repro: MP_REPRO='m=1 n=2' tools/softgpu/run --arch 80 {command[0]} {command[1]}"
+
+
+def test_run_kills_what_does_not_end(tmp_path):
+    done = run(RUN, "--limit", 0.2, *program(tmp_path, "import time; time.sleep(60)"))
+    assert done.returncode == 124 and "killed after 0.2 s" in done.stderr
+
+
+def test_wrong_options_are_named():
+    assert "--colour: unknown" in run(RUN, "--colour", "red", "x").stderr
+    assert "no program" in run(RUN, "--arch", "90").stderr
+    assert "tools/softgpu/run [OPTION]" in run(RUN, "--help").stdout
+
+
+def steps(*variables: str) -> dict:
+    """The commands of the steps in variables of the Makefile, by their labels."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    done = run("make", "--no-print-directory", "MP_TEST_DEVICE=host", "NVCC=nvcc", "show",
+               f"--eval=show: ; @printf '%s\\n' {' '.join(f'$({name})' for name in variables)}", cwd=ROOT, env=env)
+    assert done.returncode == 0, done.stderr
+    return dict(line.removeprefix("alone: ").split("::", 1) for line in done.stdout.splitlines())
+
+
+def python_files(commands) -> set:
+    """The files of tests that the commands give to pytest, by themselves or with their folder."""
+    named = [ROOT / word.partition("::")[0] for word in " ".join(commands).split() if re.match("(tests|bindings)/.*", word)]
+    return {file.name for path in named for file in ([path] if path.suffix == ".py" else path.glob("test_*.py"))}
+
+
+def test_every_suite_runs_on_the_device_or_is_named_with_its_reason():
+    text = (ROOT / "TESTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\| (.*?) \| .+ \|$", text.partition("## What does not run on")[2].partition("\n## ")[0])
+    named = {name.strip("`") for row in rows for name in row.split("; ")}
+    on_host, on_device = steps("SUITES", "SEED_STEPS"), steps("SOFTGPU_SUITES")
+    labels = {re.sub(r"\b\d+\b", "N", label) for label in on_host}
+    missing = {f"sm_{arch}: {label}" for arch in (90, 80, 75) for label in labels - named} - set(on_device)
+    assert not missing, "neither runs nor is named in TESTING.md"
+    missing = python_files(on_host.values()) - python_files(on_device.values()) - named
+    assert not missing, "neither runs nor is named in TESTING.md"
+    assert not labels & named & {label.partition(": ")[2] for label in on_device}, "named, though it runs"
+
+
+# A library whose tests run one kernel, and which notices what the marked line says.
+SABOTAGED = """\
+.entry simt(){
+\tbar.sync 0;
+\t@%p1 st.global.u32 [%rd1], %r1;
+\tbar.sync 0;
+\tret;
+}
+"""
+SUITE = """\
+    #!{python}
+    import json, os, sys
+    edit = os.environ["SOFTGPU_EDIT"]
+    counts = [{{"opcode": "bar.sync", "line": 2}}, {{"opcode": "st.global.u32", "line": 3}},
+              {{"opcode": "bar.sync", "line": 4}}]
+    kernel = {{"name": "simt", "pretty_name": "gemm_simt<f>", "file": "{file}", "issue_slots": 9, "counts": counts}}
+    if "SOFTGPU_COUNT" in os.environ:
+        json.dump({{"kernels": [kernel]}}, open(os.environ["SOFTGPU_COUNT"], "w"))
+    if edit:
+        print("softgpu: edit: gemm_simt<f>:", edit, file=sys.stderr)
+    if {notices}:
+        sys.exit("softgpu: FAULT: as it should")
+    """
+
+
+def sabotage(tmp_path, notices):
+    """The outcome of the case that runs gemm_simt, in a library that fails where `notices` says."""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "simt.ptx").write_text(SABOTAGED)
+    suite = tmp_path / "tests/mptests"
+    suite.write_text(textwrap.dedent(SUITE).format(python=sys.executable, file=tmp_path / "simt.ptx", notices=notices))
+    suite.chmod(0o755)
+    report = tmp_path / "report.json"
+    done = run(SABOTAGE, "--build", tmp_path, "--case", "CUDA cores", "--json", report)
+    return done, [(row["line"], row["what"], row["noticed"]) for row in json.loads(report.read_text())]
+
+
+def test_a_sabotage_that_every_test_survives_fails_the_run(tmp_path):
+    done, rows = sabotage(tmp_path, "edit.startswith('swap') or '@1' in edit and os.environ.get('SOFTGPU_SEED')")
+    assert rows == [(2, "left out", ""), (3, "stores though its guard says no", "as it should"),
+                    (4, "left out", "as it should")]
+    assert done.returncode == 1 and "2 passed, 1 failed" in done.stdout
+    assert "NOT NOTICED" in done.stdout and "as it should (seed 1)" in done.stdout
+
+
+def test_sabotages_that_are_noticed_pass(tmp_path):
+    done, rows = sabotage(tmp_path, notices="edit")
+    assert done.returncode == 0 and len(rows) == 3 and "3 passed, 0 failed" in done.stdout
+
+
+def test_sabotage_of_tests_that_fail_anyway_says_nothing(tmp_path):
+    (tmp_path / "report.json").write_text("[]")
+    done, _ = sabotage(tmp_path, notices="True")
+    assert done.returncode == 1 and "fails as it is" in done.stderr
