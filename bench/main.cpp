@@ -15,12 +15,18 @@ using SuiteMaker = mpbench::Suite (*)(const mpbench::Options &, const mpbench::M
 constexpr struct {
   const char *name;
   SuiteMaker make;
+  bool can_be_counted = true;  ///< the others are about the host or links between devices
 } kSuites[] = {
-    {"gemm", mpbench::gemm_suite},       {"epilogue", mpbench::epilogue_suite},
-    {"batched", mpbench::batched_suite}, {"rnn", mpbench::rnn_suite},
-    {"conv", mpbench::conv_suite},       {"layers", mpbench::layers_suite},
-    {"step", mpbench::step_suite},       {"calls", mpbench::calls_suite},
-    {"startup", mpbench::startup_suite}, {"allreduce", mpbench::allreduce_suite},
+    {"gemm", mpbench::gemm_suite},
+    {"epilogue", mpbench::epilogue_suite},
+    {"batched", mpbench::batched_suite},
+    {"rnn", mpbench::rnn_suite},
+    {"conv", mpbench::conv_suite},
+    {"layers", mpbench::layers_suite},
+    {"step", mpbench::step_suite},
+    {"calls", mpbench::calls_suite, false},
+    {"startup", mpbench::startup_suite, false},
+    {"allreduce", mpbench::allreduce_suite, false},
 };
 
 int run(mpbench::Options options) {
@@ -29,17 +35,23 @@ int run(mpbench::Options options) {
     mpbench::call_once(options, machine);
     return kExitMeasured;
   }
+  options.counted = machine.is_counted();
   options.quick = options.is_quick(machine.on_host());
+  if (options.counted) options.peers = {.cublaslt = false, .cudnn = false, .torch = false};
   mpbench::Report report(options, machine);
   std::vector<mpbench::Suite> suites;
   bool is_empty = true;
-  for (const auto &[name, make] : kSuites) {
+  for (const auto &[name, make, can_be_counted] : kSuites) {
     if (!options.has_suite(name)) continue;
+    if (options.counted && !can_be_counted) {
+      report.add_note(std::string(name) + ": a software device has nothing to count for it.");
+      continue;
+    }
     suites.push_back(make(options, machine, report));
     is_empty &= suites.back().jobs.empty();
   }
   if (is_empty) throw std::runtime_error("nothing matches --set and --filter");
-  mpbench::measure_peaks(options, machine, report);
+  if (!options.counted) mpbench::measure_peaks(options, machine, report);
   mpbench::measure(suites, report);
   report.finish();
   return report.has_failed() ? kExitFailed : kExitMeasured;

@@ -104,7 +104,7 @@ void check_types(const Options &options) {
 
 Options parse_options(int argc, const char *const *argv) {
   Options options;
-  for (int i = 0; i < argc; ++i) options.command += (i > 0 ? " " : "") + std::string(argv[i]);
+  options.command = mptools::command_text(argc, argv);
 
   mptools::CommandLine line("mpbench", kDescription, kNotes);
   line.add_option("SUITE", options.suite, "one of the above")->type_name("")->default_str("all");

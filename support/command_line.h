@@ -90,6 +90,22 @@ inline void add_device(CLI::App &app, int32_t &device) {
       ->default_str("auto");
 }
 
+/// A word as a shell reads it again.
+inline std::string quoted(const std::string &word) {
+  if (!word.empty() && word.find_first_of(" \t;&|<>()$*?'\"\\`#~") == std::string::npos)
+    return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
+/// The command that runs the program again, for results to name it.
+inline std::string command_text(int argc, const char *const *argv) {
+  std::string text;
+  for (int i = 0; i < argc; ++i) text += (i > 0 ? " " : "") + quoted(argv[i]);
+  return text;
+}
+
 /// A program's command line; its options are added to it.
 class CommandLine : public CLI::App {
  public:

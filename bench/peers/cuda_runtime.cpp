@@ -6,6 +6,7 @@ CudaRuntime::CudaRuntime(int32_t ordinal) : library_({"libcudart.so.13", "libcud
 #define FIND(member, function) library_.find(#function, cuda_.member);
   MPBENCH_CUDA_FUNCTIONS(FIND)
 #undef FIND
+  take_counts_ = library_.find_if_there<const char *()>("softgpu_take_counts");
 
   if (ordinal >= 0) check(cuda_.set_device(ordinal), "cudaSetDevice");
   check(cuda_.get_device(&ordinal_), "cudaGetDevice");
@@ -63,6 +64,13 @@ int CudaRuntime::runtime_version() const {
   int version = 0;
   check(cuda_.runtime_get_version(&version), "cudaRuntimeGetVersion");
   return version;
+}
+
+std::string CudaRuntime::take_counts() const {
+  const char *const counts = take_counts_();
+  if (counts == nullptr)
+    throw std::runtime_error("the software device counts if SOFTGPU_COUNT is set (to 1)");
+  return counts;
 }
 
 void CudaRuntime::check(int error, const char *call) const {

@@ -79,11 +79,18 @@ class CudaRuntime {
   int runtime_version() const;
   const DynamicLibrary &library() const { return library_; }
 
+  /// Whether its devices are those of tools/softgpu, which have counts and no times.
+  bool is_software() const { return take_counts_ != nullptr; }
+  /// Waits for all work; JSON of what the devices did since the last call, as tools/softgpu/README.md tells.
+  /// @throws std::runtime_error if they do not count
+  std::string take_counts() const;
+
  private:
   void check(int error, const char *call) const;
 
   DynamicLibrary library_;
   CudaFunctions cuda_;
+  const char *(*take_counts_)() = nullptr;  ///< of software devices
   int ordinal_ = 0;
   mp_stream_t stream_ = nullptr;
   CudaEvent start_ = nullptr;

@@ -37,8 +37,14 @@ class DynamicLibrary {
   /// @throws std::runtime_error if the library does not have it.
   template <typename Function>
   void find(const char *name, Function *&function) const {
-    function = reinterpret_cast<Function *>(dlsym(handle_, name));
+    function = find_if_there<Function>(name);
     if (function == nullptr) throw std::runtime_error(std::string(name) + " is missing");
+  }
+
+  /// NULL if the library does not have it.
+  template <typename Function>
+  Function *find_if_there(const char *name) const {
+    return reinterpret_cast<Function *>(dlsym(handle_, name));
   }
 
   /// The place where it was found.

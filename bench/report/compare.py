@@ -41,6 +41,10 @@ def changes(old: dict, new: dict) -> list:
 
 def print_comparison(old: dict, new: dict, limit: float) -> int:
     """@return 0, 1 if a row takes more than `limit` times as long as it did, 2 if nothing is comparable."""
+    for run in (old, new):
+        if "counted" in run:
+            print(f"bench_report: {run['file']} was counted, not timed: it has no times to compare.")
+            return 2
     if (old["target"], old["device"]) != (new["target"], new["device"]):
         print(f"bench_report: {old['file']} is of \"{old['device']}\", {new['file']} of "
               f"\"{new['device']}\": times of two devices are not compared.")

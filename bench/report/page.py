@@ -1,7 +1,7 @@
 """All results as one HTML page that needs nothing beside it, and its pictures as PNG."""
 import pathlib
 
-from . import charts, compare, missing, published, results, static, tables
+from . import charts, compare, counted_page, missing, published, results, static, tables
 from .markup import GAP, escape, folded, table
 
 STYLE = pathlib.Path(__file__).with_name("style.css")
@@ -137,7 +137,7 @@ def write(runs: list, build, out: pathlib.Path) -> pathlib.Path:
     @return the page; pictures lie beside it, and are in it."""
     out.mkdir(parents=True, exist_ok=True)
     theirs = published.read()
-    devices = results.devices_of(results.without_samples(runs))
+    devices = results.devices_of(results.without_samples(results.timed(runs)))
     parts = [_Device(device, theirs, out, number).text() for number, device in enumerate(devices, 1)]
     has_gpu = any(device.sample is None for device in devices)
     lead = "Ratios can be compared between machines, times cannot." if has_gpu else \
@@ -157,6 +157,7 @@ def write(runs: list, build, out: pathlib.Path) -> pathlib.Path:
 <p{'' if has_gpu else ' class="sample"'}>{lead}</p>
 <p class="faint">How it was measured: bench/README.md.</p>
 {chr(10).join(parts)}
+{counted_page.section(runs, out)}
 {static.section(build)}
 </body>
 </html>

@@ -9,6 +9,8 @@ try:
 except ModuleNotFoundError:  # a GPU machine, where tools/gpu/profile_worst reads what was just written
     jsonschema = None
 
+from . import counted
+
 BENCH = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA_FILE = BENCH / "results" / "schema.json"
 
@@ -32,6 +34,10 @@ def types_of(row: dict) -> str:
     if "out_dtype" not in row:
         return row.get("dtype", "")
     return f"{row['dtype']}>{row['out_dtype']}" + ("+" if row["beta"] else "")
+
+
+def label_of(row: dict) -> str:
+    return f"{name_of(row)} {types_of(row)}".strip()
 
 
 def worst(rows, count: int):
@@ -69,8 +75,12 @@ def _contradictions(run: dict):
     """What a schema cannot say."""
     if run["target"] == "host" and "sample" not in run:
         yield "a result of the host target has no \"sample\", which says that it is none of a GPU"
+    if "counted" in run:
+        for row in run["rows"]:
+            yield from (f"{label_of(row)}: {clause}" for clause in counted.contradictions(row))
+        return
     for row in run["rows"]:
-        name = f"{name_of(row)} {types_of(row)}".strip()
+        name = label_of(row)
         if not row["q1_us"] <= row["median_us"] <= row["q3_us"]:
             yield f"{name}: the median is not between the quartiles"
         derived = {
@@ -176,6 +186,10 @@ def devices_of(runs: list) -> list:
     for run in sorted(runs, key=lambda run: run["date"]):
         by_name.setdefault((run["target"], run["device"]), []).append(run)
     return [Device(name, own) for (_, name), own in sorted(by_name.items())]
+
+
+def timed(runs: list) -> list:
+    return [run for run in runs if "counted" not in run]
 
 
 def without_samples(runs: list) -> list:

@@ -4,7 +4,7 @@ namespace mpbench {
 
 std::string heading_of(const BatchedRow &row) {
   return text("\n%s\n%-35s  ", row.shape.gemm.set.c_str(), "GEMMs in one call") +
-         figures_heading() + '\n';
+         figures_heading(row.figures) + '\n';
 }
 
 std::string line_of(const BatchedRow &row, const std::optional<Peak> &peak) {

@@ -3,7 +3,8 @@
 namespace mpbench {
 
 std::string heading_of(const ConvRow &row) {
-  return text("\n%s\n%-42s  ", row.shape.set.c_str(), "convolution") + figures_heading() + '\n';
+  return text("\n%s\n%-42s  ", row.shape.set.c_str(), "convolution") +
+         figures_heading(row.figures) + '\n';
 }
 
 std::string line_of(const ConvRow &row, const std::optional<Peak> &peak) {

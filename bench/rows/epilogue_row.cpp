@@ -4,7 +4,7 @@ namespace mpbench {
 
 std::string heading_of(const EpilogueRow &row) {
   return text("\n%s\n%-34s  ", row.shape.gemm.set.c_str(), "GEMM and epilogue") +
-         figures_heading() + '\n';
+         figures_heading(row.figures) + '\n';
 }
 
 std::string line_of(const EpilogueRow &row, const std::optional<Peak> &peak) {

@@ -1,5 +1,7 @@
 #include "figures.h"
 
+#include "counted.h"
+
 namespace mpbench {
 namespace {
 
@@ -89,16 +91,20 @@ void add_sustained(Json &json, const std::optional<SustainedResult> &sustained) 
 
 }  // namespace
 
-std::string figures_heading() {
+std::string figures_heading(const Figures &f) {
+  if (f.counts) return text("%-11s %-26s ", "types", "kernel") + counts_heading();
   return text("%-11s %-26s %9s %8s %8s %7s %6s %9s %7s %7s %7s %7s %9s  %s", "types", "kernel",
               "time us", "iqr us", "TFLOP/s", "GB/s", "%peak", "peer us", "ratio", "best", "x fp32",
               "x tf32", "ws MiB", "rank");
 }
 
 std::string figures_text(const Figures &f, const std::optional<Peak> &peak) {
-  return text("%-11s %-26s %9.1f %8.1f %s %7.1f %6s ", types_text(f).c_str(), f.kernel.c_str(),
-              f.timing.median_us, f.timing.iqr_us(), teraflops_text(f.teraflops()).c_str(),
-              f.timing.giga_per_s(f.min_bytes), percent_text(f.teraflops(), peak).c_str()) +
+  const std::string what = text("%-11s %-26s ", types_text(f).c_str(), f.kernel.c_str());
+  if (f.counts) return what + counts_text(*f.counts);
+  return what +
+         text("%9.1f %8.1f %s %7.1f %6s ", f.timing.median_us, f.timing.iqr_us(),
+              teraflops_text(f.teraflops()).c_str(), f.timing.giga_per_s(f.min_bytes),
+              percent_text(f.teraflops(), peak).c_str()) +
          peer_text(f.peer, f.timing) + text(" %7s ", best_text(f.peer_best, f.timing).c_str()) +
          baselines_text(f.baselines, f.timing) + ' ' + workspace_text(f) + rank_text(f.rank) +
          sustained_text(f.sustained);
@@ -111,8 +117,9 @@ void add_figures(Json &json, const Figures &f, const std::optional<Peak> &peak) 
                {"flop", f.flop},
                {"min_bytes", f.min_bytes},
                {"kernel", f.kernel},
-               {"workspace_bytes", f.workspace_bytes},
-               {"sets", f.sets}});
+               {"workspace_bytes", f.workspace_bytes}});
+  if (f.counts) return add_counts(json, *f.counts);
+  json["sets"] = f.sets;
   if (f.predicted_us > 0) json["predicted_us"] = f.predicted_us;
   add_timing(json, f.timing);
   json["tflops"] = f.teraflops();

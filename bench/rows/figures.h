@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "bench/timing/counts.h"
 #include "row.h"
 
 namespace mpbench {
@@ -23,11 +24,12 @@ struct Figures {
   Baselines baselines;
   std::optional<RankResult> rank;
   std::optional<SustainedResult> sustained;
+  std::optional<Counts> counts = {};  ///< instead of all times, and of what follows from them
 
   double teraflops() const { return 1e-3 * timing.giga_per_s(flop); }
 };
 
-std::string figures_heading();
+std::string figures_heading(const Figures &figures);
 std::string figures_text(const Figures &figures, const std::optional<Peak> &peak);
 void add_figures(Json &json, const Figures &figures, const std::optional<Peak> &peak);
 

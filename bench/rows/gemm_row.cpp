@@ -4,7 +4,7 @@ namespace mpbench {
 
 std::string heading_of(const GemmRow &row) {
   return text("\n%s\n%-2s %7s %7s %7s  ", row.shape.set.c_str(), "op", "m", "n", "k") +
-         figures_heading() + '\n';
+         figures_heading(row.figures) + '\n';
 }
 
 std::string line_of(const GemmRow &row, const std::optional<Peak> &peak) {

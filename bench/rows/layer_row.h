@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bench/shapes/layer_shapes.h"
+#include "bench/timing/counts.h"
 #include "row.h"
 
 namespace mpbench {
@@ -18,6 +19,7 @@ struct LayerRow {
   CopyBeside copy;
   std::optional<PeerResult> peer;
   std::optional<PeerWorkspace> peer_workspace;
+  std::optional<Counts> counts = {};  ///< instead of times
 };
 
 std::string heading_of(const LayerRow &row);

@@ -57,7 +57,9 @@ Report::Report(const Options &options, const Machine &machine)
   if (machine.has_estimated_costs())
     print(text("The cost table of sm_%d is estimated: mptune has not measured it.\n",
                machine.info().arch));
-  if (!machine.nvml_gap().empty())
+  if (machine.is_counted())
+    print("A software device: calls are counted, and nothing is timed.\n");
+  else if (!machine.nvml_gap().empty())
     add_note("No clocks, power or temperature: " + machine.nvml_gap() + ".");
 }
 
@@ -65,6 +67,7 @@ void Report::describe(const Machine &machine) {
   const mp_device_info_t &info = machine.info();
   machine_["schema"] = kSchema;
   if (machine.on_host()) machine_["sample"] = "host target: says nothing about a GPU";
+  if (machine.is_counted()) machine_["counted"] = true;
   machine_.update({{"device", info.name},
                    {"target", machine.on_host() ? "host" : "cuda"},
                    {"arch", info.arch},

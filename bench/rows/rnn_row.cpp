@@ -4,7 +4,7 @@ namespace mpbench {
 
 std::string heading_of(const RnnRow &row) {
   return text("\n%s\n%-34s %5s  %-22s ", row.shape.set.c_str(), "layer", "calls", "of") +
-         figures_heading() + '\n';
+         figures_heading(row.figures) + '\n';
 }
 
 std::string line_of(const RnnRow &row, const std::optional<Peak> &peak) {

@@ -1,9 +1,11 @@
 // The optimizer step, or a part of it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/timing/counts.h"
 #include "row.h"
 
 namespace mpbench {
@@ -15,7 +17,8 @@ struct StepRow {
   int64_t sets;
   Timing timing;
   CopyBeside copy;
-  std::vector<PeerResult> peers;  ///< the first has the columns
+  std::vector<PeerResult> peers;      ///< the first has the columns
+  std::optional<Counts> counts = {};  ///< instead of times
 };
 
 std::string heading_of(const StepRow &row);

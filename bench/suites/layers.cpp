@@ -28,6 +28,8 @@ class LayerBench {
   void measure(const LayerShape &shape);
 
  private:
+  /// Fills in its times, in turns with a copy and with the peer.
+  void time(LayerRow &row, LayerData &data);
   std::unique_ptr<CudnnLayer> make_peer(const LayerShape &shape);
   std::string peer_name(const LayerShape &shape) const;
   bool check_agreement(const LayerShape &shape, const LayerData &data, const CudnnLayer &peer);
@@ -42,26 +44,35 @@ class LayerBench {
 
 void LayerBench::measure(const LayerShape &shape) {
   LayerData data(machine_, pool_, shape, options_.dtype);
-  const auto bytes = static_cast<int64_t>(shape.min_bytes(options_.dtype));
-  const std::unique_ptr<CudnnLayer> peer = make_peer(shape);
-  std::vector<Work> works = {data.own(), make_copy(machine_, bytes)};
-  if (peer) works.push_back(data.peer(*peer));
-  const std::vector<Timing> timings = stopwatch_.time(works, pace_of(options_, machine_));
   LayerRow row{.shape = shape,
                .dtype = options_.dtype,
                .workspace_bytes = data.workspace_bytes(),
                .sets = data.sets(),
-               .timing = timings[0],
-               .copy = {static_cast<double>(bytes), timings[1]},
+               .timing = {},
+               .copy = {shape.min_bytes(options_.dtype), {}},
                .peer = {},
                .peer_workspace = {}};
+  if (machine_.is_counted())
+    row.counts = count_call(machine_, data.own());
+  else
+    time(row, data);
+  report_.add(row);
+}
+
+void LayerBench::time(LayerRow &row, LayerData &data) {
+  const LayerShape &shape = row.shape;
+  const std::unique_ptr<CudnnLayer> peer = make_peer(shape);
+  std::vector<Work> works = {data.own(), make_copy(machine_, static_cast<int64_t>(row.copy.bytes))};
+  if (peer) works.push_back(data.peer(*peer));
+  const std::vector<Timing> timings = stopwatch_.time(works, pace_of(options_, machine_));
+  row.timing = timings[0];
+  row.copy.timing = timings[1];
   if (peer) {
     row.peer = peer_result(peer_name(shape), timings[2]);
     row.peer_workspace =
         PeerWorkspace{.limit = Cudnn::kWorkspaceBytes, .used = peer->workspace_bytes()};
     if (data.is_comparable()) row.peer->agrees = check_agreement(shape, data, *peer);
   }
-  report_.add(row);
 }
 
 std::unique_ptr<CudnnLayer> LayerBench::make_peer(const LayerShape &shape) {

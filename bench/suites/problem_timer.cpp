@@ -37,6 +37,7 @@ ProblemTimer::ProblemTimer(const Options &options, const Machine &machine, Repor
       fp32_pool_(machine, MP_FP32) {}
 
 Figures ProblemTimer::time(const Comparand &comparand, const std::string &during) {
+  if (machine_.is_counted()) return count(comparand);
   Problem problem(machine_, pool_, comparand.operation());
   Figures figures = compare(comparand, problem, pace_of(options_, machine_), false);
   if (options_.rank) figures.rank = rank_kernels(problem, stopwatch_, machine_);
@@ -47,10 +48,18 @@ Figures ProblemTimer::time(const Comparand &comparand, const std::string &during
 
 Figures ProblemTimer::time_bare(const Comparand &comparand, const Pace &pace,
                                 const std::string &during) {
+  if (machine_.is_counted()) return count(comparand);
   Problem problem(machine_, pool_, comparand.operation());
   const Figures figures = compare(comparand, problem, pace, true);
   if (!during.empty())
     report_.add(gpu_state_under(machine_, problem.own(), figures.timing, during));
+  return figures;
+}
+
+Figures ProblemTimer::count(const Comparand &comparand) {
+  Problem problem(machine_, pool_, comparand.operation());
+  Figures figures = untimed_figures(problem);
+  figures.counts = count_call(machine_, problem.own());
   return figures;
 }
 

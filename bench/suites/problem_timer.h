@@ -25,6 +25,7 @@ struct Comparand {
   std::function<std::unique_ptr<Peer>(const Problem &, PeerMath)> make_fp32_peer;
 };
 
+/// Where calls are counted, the counts are all that it finds.
 class ProblemTimer {
  public:
   /// @param report  gets the notes on peers that are missing and on results that are wrong
@@ -44,6 +45,7 @@ class ProblemTimer {
   };
 
   Figures compare(const Comparand &comparand, Problem &problem, const Pace &pace, bool is_bare);
+  Figures count(const Comparand &comparand);
   /// The peer's algorithm that is fastest.
   size_t best_choice(Problem &problem, const Peer &peer) const;
   bool check_agreement(const Comparand &comparand, Problem &problem, const Peer &peer,

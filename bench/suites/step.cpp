@@ -67,6 +67,8 @@ class StepBench {
   };
 
   Plan plan(const StepOp &op, const Layout &layout) const;
+  /// Fills in its times, in turns with a copy and with the peers.
+  void time(StepRow &row, const StepItem &item, const Work &work);
   std::vector<TorchStep *> prepare_peers(const StepItem &item, int64_t sets);
 
   const Options &options_;
@@ -89,7 +91,7 @@ StepBench::StepBench(const Options &options, const Machine &machine, Report &rep
 }
 
 void StepBench::begin() const {
-  if (machine_.on_host()) return;
+  if (machine_.on_host() || machine_.is_counted()) return;
   constexpr int64_t kCopyBytes = int64_t{1} << 30;
   const Work copy = make_copy(machine_, kCopyBytes);
   const Timing timing = stopwatch_.time({copy}, brief_pace(machine_)).front();
@@ -117,8 +119,25 @@ void StepBench::measure(const StepItem &item) {
     return;
   }
   const Work work = make_rotating(op, machine_, pools_, layout, plan.sets);
-  const Work copy = make_copy(machine_, plan.copy_bytes);
-  const std::vector<TorchStep *> peers = prepare_peers(item, plan.sets);
+  StepRow row{.op = op.name,
+              .layout = layout.name,
+              .tensors = count_of(layout),
+              .parameters = layout.parameters(),
+              .bytes_per_parameter = op.bytes_per_parameter,
+              .sets = plan.sets,
+              .timing = {},
+              .copy = {static_cast<double>(plan.copy_bytes), {}},
+              .peers = {}};
+  if (machine_.is_counted())
+    row.counts = count_call(machine_, work);
+  else
+    time(row, item, work);
+  report_.add(row);
+}
+
+void StepBench::time(StepRow &row, const StepItem &item, const Work &work) {
+  const Work copy = make_copy(machine_, static_cast<int64_t>(row.copy.bytes));
+  const std::vector<TorchStep *> peers = prepare_peers(item, row.sets);
   std::function<void()> peer_turns;
   if (!peers.empty())
     peer_turns = [&] {
@@ -126,18 +145,10 @@ void StepBench::measure(const StepItem &item) {
     };
   const std::vector<Timing> timings =
       stopwatch_.time({work, copy}, pace_of(options_, machine_), peer_turns);
-  std::vector<PeerResult> results;
+  row.timing = timings[0];
+  row.copy.timing = timings[1];
   for (TorchStep *peer : peers)
-    if (const std::optional<PeerResult> result = peer->result()) results.push_back(*result);
-  report_.add(StepRow{.op = op.name,
-                      .layout = layout.name,
-                      .tensors = count_of(layout),
-                      .parameters = layout.parameters(),
-                      .bytes_per_parameter = op.bytes_per_parameter,
-                      .sets = plan.sets,
-                      .timing = timings[0],
-                      .copy = {static_cast<double>(plan.copy_bytes), timings[1]},
-                      .peers = results});
+    if (const std::optional<PeerResult> result = peer->result()) row.peers.push_back(*result);
 }
 
 /// After mpcore has taken its memory, so that a peer goes without rather than mpcore.

@@ -50,6 +50,7 @@ bool Machine::has_estimated_costs() const {
 }
 
 int64_t Machine::sets_beyond_l2(int64_t bytes) const {
+  if (is_counted()) return 1;
   return std::max<int64_t>(1, ceil_div(2 * info_.l2_bytes, std::max<int64_t>(1, bytes)));
 }
 

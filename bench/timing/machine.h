@@ -26,6 +26,8 @@ class Machine {
   mp_context_t context() const { return context_.get(); }
   const mp_device_info_t &info() const { return info_; }
   bool on_host() const { return info_.target == MP_TARGET_HOST; }
+  /// The cuda target without a GPU (tools/softgpu): calls are counted, and nothing is timed.
+  bool is_counted() const { return cuda_ && cuda_->is_software(); }
   /// NULL on the host target.
   const CudaRuntime *cuda() const { return cuda_ ? &*cuda_ : nullptr; }
   mp_stream_t stream() const { return cuda_ ? cuda_->stream() : nullptr; }
@@ -34,7 +36,7 @@ class Machine {
   /// Whether the constants by which the library chooses kernels here were never measured (mptune).
   bool has_estimated_costs() const;
 
-  /// Data sets of `bytes` that calls must take in turn so that none finds its data in L2.
+  /// Data sets of `bytes` that calls must take in turn so that none finds its data in L2; one where calls are counted.
   int64_t sets_beyond_l2(int64_t bytes) const;
 
   /// NULL on the host target and where it is missing; then nvml_gap() says why.

@@ -66,6 +66,8 @@ Pace pace_of(const Options &options, const Machine &machine) {
 }
 
 double measuring_us(const Machine &machine, const Pace &pace, double flop) {
+  // The software device takes about as long for each call's launches and data as for so many operations.
+  if (machine.is_counted()) return 1e5 + flop / 1e5;
   const double flop_per_us = machine.on_host() ? 1e4 : 1e8;
   const double call_us = flop / flop_per_us;
   const double least_us =
@@ -75,7 +77,7 @@ double measuring_us(const Machine &machine, const Pace &pace, double flop) {
 
 std::optional<GpuState> gpu_state_under(const Machine &machine, const Work &work,
                                         const Timing &timing, const std::string &during) {
-  if (machine.on_host()) return std::nullopt;
+  if (machine.on_host() || machine.is_counted()) return std::nullopt;
   constexpr double kLoadUs = 2e6;
   for (double us = 0; us < kLoadUs; us += timing.median_us) work();
   const std::optional<GpuState> state = machine.gpu_state(during);
@@ -84,7 +86,7 @@ std::optional<GpuState> gpu_state_under(const Machine &machine, const Work &work
 }
 
 Stopwatch::Stopwatch(const Machine &machine) : machine_(machine) {
-  if (machine.on_host()) return;
+  if (machine.on_host() || machine.is_counted()) return;
   filler_ = Buffer(machine.context(), kFillerBytes);
   const Work fill = [this] {
     check(mp_memset(machine_.context(), filler_.data(), 0, kFillerBytes, machine_.stream()));

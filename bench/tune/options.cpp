@@ -18,7 +18,7 @@ constexpr const char *kNotes =
 
 Options parse_options(int argc, const char *const *argv) {
   Options options;
-  for (int i = 0; i < argc; ++i) options.command += (i > 0 ? " " : "") + std::string(argv[i]);
+  options.command = mptools::command_text(argc, argv);
 
   mptools::CommandLine line("mptune", kDescription, kNotes);
   mptools::add_device(line, options.device);

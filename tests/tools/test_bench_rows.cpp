@@ -1,4 +1,4 @@
-// bench/rows/step_row.h: a step beside several peers, in the table and in the JSON.
+// bench/rows/step_row.h: a step beside several peers, in the table and in the JSON, and one that was counted.
 #include "bench/rows/step_row.h"
 #include "tests/support/testing.h"
 
@@ -58,4 +58,37 @@ TEST_CASE("a step beside no, one and several peers", "[bench]") {
     CHECK(split[i].substr(end - 5, 5) == std::vector{"1.500", "2.000", "2.500"}[i]);
   CHECK_THAT(split[1], Contains("Apex"));
   CHECK_THAT(split[2], Contains("TE"));
+}
+
+TEST_CASE("a counted step has counts and no times", "[bench]") {
+  // As softgpu_take_counts says it: two paths to global memory, one to shared memory, no tensor cores.
+  const std::string totals = R"("launches": 1, "blocks": 2, "issue_slots": 70,
+    "classes": {"fp32": 60, "wgmma": 0, "control": 10}, "tensor": {"instructions": 0, "flops": 0},
+    "global": {"load": {"requests": 4, "bytes": 500, "sectors": 40, "least_sectors": 16},
+               "store": {"requests": 2, "bytes": 256, "sectors": 8, "least_sectors": 8}},
+    "shared": {"load": {"requests": 1, "bytes": 128, "wavefronts": 3, "least_wavefronts": 1}},
+    "waits": {"barriers": 5, "mbarrier_waits": 0, "mbarrier_incomplete": 0})";
+  const std::string kernel = R"("name": "_Zk", "pretty_name": "k", "file": "f", )" + totals;
+  StepRow row = row_beside({});
+  row.counts = read_counts("{\"total\": {" + totals + "}, \"kernels\": [{" + kernel + "}]}");
+  CHECK(row.counts->sectors == 48);
+  CHECK(row.counts->least_sectors == 24);
+
+  const Json json = json_of(row, {});
+  for (const auto &[name, value] : json.items()) {
+    CAPTURE(name);
+    CHECK(name.find("_us") == std::string::npos);
+    CHECK(name.find("per_s") == std::string::npos);
+  }
+  REQUIRE(json["counts"].size() == 1);
+  const Json &counted = json["counts"][0];
+  CHECK(counted["name"] == "k");
+  CHECK(counted["classes"] == Json{{"fp32", 60}, {"control", 10}});
+  CHECK(counted["global"]["load"]["sectors"] == 40);
+  CHECK_FALSE(counted.contains("file"));
+
+  const std::string line = line_of(row, {});
+  CHECK_THAT(line, Contains("2.00"));                // sectors over the least
+  CHECK_THAT(line, Contains("3.00"));                // wavefronts
+  CHECK(line.size() == heading_of(row).size() - 1);  // which begins with an empty line
 }

@@ -1,4 +1,4 @@
-"""What mptune measures, fits and predicts, on the host target."""
+"""What mptune measures, fits and predicts, on the target under test."""
 import json
 import re
 
@@ -11,10 +11,10 @@ def mptune(build, run):
 
 
 @pytest.fixture(scope="module")
-def work(mptune, tmp_path_factory):
+def work(mptune, target, tmp_path_factory):
     """A folder with a measurement and the table fitted to it."""
     folder = tmp_path_factory.mktemp("mptune")
-    said = mptune("--device", "host", "--set", "bench/tune/sample_shapes.csv", "--out", folder / "table.txt",
+    said = mptune("--device", target, "--set", "bench/tune/sample_shapes.csv", "--out", folder / "table.txt",
                   "--json", folder / "measured.json")
     assert "error of predictions, median" in said
     return folder

@@ -1,0 +1,106 @@
+"""Counts of software devices as HTML: a table and a picture for each set, beside the kernels of others."""
+import dataclasses
+import pathlib
+
+from . import charts, counted, results
+from .markup import GAP, escape, figure, folded, percent, table
+
+MOST_DRAWN = 24
+UNITS = ("tensor cores", "issue slots", "shared memory", "L2", "DRAM")
+
+
+@dataclasses.dataclass
+class Counted:
+    """The newest counts of mpcore's kernels on an architecture, and of others' kernels for the same rows."""
+    arch: int
+    own: results.Device
+    peers: list  # results.Device, each of one peer
+
+    def of_peers(self, key: tuple):
+        """(who, row) of each that has the row."""
+        for peer in self.peers:
+            if key in peer.latest:
+                yield peer.name, peer.latest[key][0]
+
+
+def by_arch(runs: list) -> list:
+    """Of counted runs; those of peers stand beside mpcore's of the same architecture."""
+    found = []
+    for arch in sorted({run["arch"] for run in runs}, reverse=True):
+        own, peers = [], {}
+        for run in sorted((run for run in runs if run["arch"] == arch), key=lambda run: run["date"]):
+            (peers.setdefault(run["peer"], []) if "peer" in run else own).append(run)
+        if own:
+            found.append(Counted(arch, results.Device(own[-1]["device"], own),
+                                 [results.Device(*peer) for peer in sorted(peers.items())]))
+    return found
+
+
+def _ratio(count: float, least: float) -> str:
+    return figure(count / least) if least else GAP
+
+
+def _cells(who: str, row: dict, peaks: counted.Peaks) -> list:
+    of, bound = counted.totals(row), counted.bound(row, peaks)
+    return [who, counted.kernel_of(row), of.launches, f"{1e-9 * of.tensor_flops:.4g}", f"{of.issue_slots:.4g}",
+            percent(100 * of.tensor_share), _ratio(of.sectors * counted.SECTOR, counted.least_bytes(row)),
+            _ratio(of.sectors, of.least_sectors), _ratio(of.wavefronts, of.least_wavefronts), of.barriers, bound.binds,
+            *(percent(100 * bound.shares[unit], 0) for unit in UNITS)]
+
+
+def _set(one: Counted, name: str, keyed: list, out: pathlib.Path, file: str) -> str:
+    """`keyed`: (key, row) of the set."""
+    peaks = counted.PEAKS[one.arch]
+    rows = []
+    for key, row in keyed:
+        rows.append([results.label_of(row), *_cells("mpcore", row, peaks)])
+        rows += [["", *_cells(who, theirs, peaks)] for who, theirs in one.of_peers(key)]
+    picture = charts.shares([(results.name_of(row), counted.bound(row, peaks).shares) for _, row in keyed[:MOST_DRAWN]],
+                            UNITS)
+    charts.png(picture, out / file)
+    drawn = f"<figure>{charts.svg(picture, file)}</figure>"
+    charts.pyplot.close(picture)
+    return folded(f"{name}, shapes: {len(keyed)}", drawn + table(
+        ["shape", "whose", "kernel", "launches", "tensor GFLOP", "issue slots", "of them tensor", "bytes / least",
+         "sectors / least", "wavefronts / least", "barriers", f"what binds on {peaks.name}", *UNITS], rows))
+
+
+def _by_set(device) -> dict:
+    groups = {}
+    for key, (row, _) in device.latest.items():
+        names = dict.fromkeys([row["bench"], row.get("set", row["bench"])])
+        groups.setdefault(", ".join(names), []).append((key, row))
+    return groups
+
+
+def _arch(one: Counted, out: pathlib.Path) -> str:
+    peaks = counted.PEAKS[one.arch]
+    runs = [[run["file"], run.get("peer", "mpcore"), run["commit"], run["command"], " ".join(run["notes"])]
+            for device in (one.own, *one.peers) for run in device.runs]
+    sets = [_set(one, name, keyed, out, f"counted_{one.arch}_{number}.png")
+            for number, (name, keyed) in enumerate(_by_set(one.own).items(), 1)]
+    return "\n".join([
+        f"<h3>sm_{one.arch}, bounds for {escape(peaks.name)}</h3>",
+        f'<p class="faint">{peaks.sms} multiprocessors, each a clock: {peaks.tensor_flop} operations of tensor cores '
+        f"(FP16, FP32 sums), {counted.SCHEDULERS} instructions, one wavefront of shared memory, {peaks.l2_bytes:g} bytes "
+        f"of L2; {peaks.dram_bytes:.0f} bytes of DRAM a clock ({peaks.dram_gb_per_s} GB/s at {peaks.ghz} GHz) for all. "
+        f"From: {escape(peaks.sources)}.</p>",
+        folded("Runs, with commit, command and notes", table(["file", "whose", "commit", "command", "notes"], runs)), *sets])
+
+
+def section(runs: list, out: pathlib.Path) -> str:
+    """`runs`: all that were read."""
+    found = by_arch([run for run in runs if "counted" in run])
+    if not found:
+        return ""
+    return "\n".join([
+        "<h2>Counted on the software device</h2>",
+        "<p>What each call does, counted by tools/softgpu, which interprets the PTX of the kernels: no GPU, and no "
+        "time. From the counts follows for how many clocks each unit of a device has work, if all multiprocessors have "
+        "equally much, L1 answers nothing and the device's instructions are as many as PTX's. The unit with the most "
+        "binds: a bound by count, not a time. The last columns are the other units' clocks in percent of it.</p>",
+        '<p class="faint">Tensor GFLOP: asked of the tensor cores, edges of tiles included. Bytes / least: of the '
+        "sectors that requests touch, over each operand once; sectors / least and wavefronts / least: over as many as "
+        "the same requests would need at best. L2 is asked for the sectors, DRAM for the least bytes. Barriers: "
+        "instructions of warps.</p>",
+        *(_arch(one, out) for one in found)])

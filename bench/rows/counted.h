@@ -1,0 +1,13 @@
+// Counts of a row, which stand where its times would.
+#pragma once
+
+#include "bench/timing/counts.h"
+#include "row.h"
+
+namespace mpbench {
+
+std::string counts_heading();
+std::string counts_text(const Counts &counts);
+void add_counts(Json &json, const Counts &counts);
+
+}  // namespace mpbench

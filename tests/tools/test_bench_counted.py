@@ -1,0 +1,160 @@
+"""Counted results: mpbench on the software device, what is checked of its counts, and the bounds that follow from them."""
+import copy
+import json
+import shlex
+import sys
+
+import pytest
+
+pytest.importorskip("jsonschema", reason="the bench report (no jsonschema)")
+from report import counted, results  # noqa: E402
+
+TIME_WORDS = ("_us", "_per_s", "tflops", "percent", "ratio", "seconds")
+
+
+def path(requests, size, unit, actual, least) -> dict:
+    return {"requests": requests, "bytes": size, unit: actual, f"least_{unit}": least}
+
+
+# A GEMM of 256 x 256 x 256 by two kernels, of which the second multiplies nothing.
+MULTIPLIES = {
+    "name": "void mp::gemm_wgmma<half, 128>(Args)", "launches": 1, "blocks": 4, "issue_slots": 6000,
+    "classes": {"wgmma": 256, "integer": 4000, "move": 1744},
+    "tensor": {"instructions": 256, "flops": 2 * 256 ** 3},
+    "global": {"tma_load": path(64, 524288, "sectors", 16384, 16384), "store": path(512, 131072, "sectors", 8192, 4096)},
+    "shared": {"stmatrix": path(256, 131072, "wavefronts", 2640, 1024)},
+    "waits": {"barriers": 32, "mbarrier_waits": 100, "mbarrier_incomplete": 90}}
+SUMS = {
+    "name": "split_k_sum(Args)", "launches": 1, "blocks": 8, "issue_slots": 4560, "classes": {"fp32": 4560},
+    "tensor": {"instructions": 0, "flops": 0}, "global": {"load": path(8, 256, "sectors", 8, 8)}, "shared": {},
+    "waits": {"barriers": 0, "mbarrier_waits": 0, "mbarrier_incomplete": 0}}
+ROW = {"bench": "gemm", "set": "made", "shape": "NT 256x256x256", "comment": "", "m": 256, "n": 256, "k": 256,
+       "dtype": "fp16", "out_dtype": "fp16", "beta": 0, "flop": 2 * 256 ** 3, "min_bytes": 3 * 2 * 256 ** 2,
+       "kernel": "wgmma_128x128x64", "workspace_bytes": 0, "counts": [MULTIPLIES, SUMS]}
+STEP = {"bench": "step", "op": "scale_step adamw", "layout": "one", "tensors": 1, "parameters": 1000,
+        "bytes_per_parameter": 30, "counts": [SUMS]}
+
+
+@pytest.fixture
+def made() -> dict:
+    return copy.deepcopy({
+        "schema": 1, "counted": True, "device": "made up", "target": "cuda", "arch": 90, "num_sms": 132, "l2_bytes": 1,
+        "commit": "none", "command": "none", "date": "2000-01-01T00:00:00Z", "driver": None, "cuda": None,
+        "rows": [ROW, STEP], "clocks": [], "notes": []})
+
+
+@pytest.fixture
+def tool(root, run):
+    return lambda *arguments, code=0: run(sys.executable, root / "tools/bench_report", *arguments, code=code)
+
+
+def write(file, run: dict):
+    file.write_text(json.dumps(run), encoding="utf-8")
+    return file
+
+
+def test_bounds():
+    """By hand: of 132 multiprocessors each does 4096 operations, issues 4 and moves 34 bytes of L2 a clock."""
+    clocks = counted.bound(ROW, counted.PEAKS[90]).clocks
+    assert clocks == pytest.approx({
+        "tensor cores": 33554432 / (132 * 4096),  # 62.1
+        "issue slots": 20.0,  # (6000 + 4560) / 4 / 132
+        "shared memory": 20.0,  # 2640 / 132
+        "L2": 24584 * 32 / (132 * 34),  # 175.3; 16384 + 8192 + 8 sectors
+        "DRAM": 393216 * 1.83 / 4800,  # 149.9
+    })
+    bound = counted.bound(ROW, counted.PEAKS[90])
+    assert bound.binds == "L2" and bound.shares["L2"] == 1
+    assert bound.shares["issue slots"] == pytest.approx(20 * 132 * 34 / (24584 * 32))
+    # A T4 has 40 multiprocessors of 1024 operations.
+    assert counted.bound(ROW, counted.PEAKS[75]).clocks["tensor cores"] == 819.2
+    assert counted.bound(ROW, counted.PEAKS[75]).binds == "DRAM"
+    # A step has its algorithm's bytes.
+    assert counted.bound(STEP, counted.PEAKS[80]).clocks["DRAM"] == pytest.approx(30000 * 1.41 / 1935)
+
+
+@pytest.mark.parametrize("arch, tflops", [(75, 65), (80, 312), (90, 989.5)])
+def test_peaks_are_those_of_the_data_sheets(arch, tflops):
+    peaks = counted.PEAKS[arch]
+    assert 1e-3 * peaks.sms * peaks.tensor_flop * peaks.ghz == pytest.approx(tflops, rel=2e-3)
+
+
+def test_totals():
+    of = counted.totals(ROW)
+    assert (of.launches, of.issue_slots, of.sectors, of.least_sectors) == (2, 10560, 24584, 20488)
+    assert (of.wavefronts, of.least_wavefronts, of.barriers) == (2640, 1024, 32)
+    assert of.tensor_share == 256 / 10560
+    assert counted.kernel_of(ROW) == "wgmma_128x128x64" and counted.kernel_of(STEP) == "split_k_sum"
+
+
+@pytest.mark.parametrize("what, change, says", [
+    ("classes that are not all", lambda run: run["rows"][0]["counts"][0]["classes"].update(integer=3999), "are not its issue slots"),
+    ("sectors below the least", lambda run: run["rows"][0]["counts"][0]["global"]["store"].update(sectors=4095), "fewer sectors by store"),
+    ("wavefronts below the least", lambda run: run["rows"][0]["counts"][0]["shared"]["stmatrix"].update(wavefronts=1), "fewer wavefronts by"),
+    ("operations that are missing", lambda run: run["rows"][0]["counts"][0]["tensor"].update(flops=2 * 256 ** 3 - 1), "the shape has"),
+    ("more tensor instructions than slots", lambda run: run["rows"][0]["counts"][0]["tensor"].update(instructions=6001), "than issue slots"),
+    ("a row without counts", lambda run: run["rows"][0].pop("counts"), "'counts' is a required property"),
+    ("no kernel", lambda run: run["rows"][0].update(counts=[]), "rows[0].counts: [] "),
+    ("a time", lambda run: run["rows"][0].update(median_us=1), "rows[0]"),
+    ("a rate", lambda run: run["rows"][0].update(tflops=1), "rows[0]"),
+    ("a peak", lambda run: run.update(peak_tflops=1), "peak_tflops"),
+    ("a count that is a part", lambda run: run["rows"][1]["counts"][0].update(issue_slots=0.5), "0.5 is not of type 'integer'"),
+    ("counts in a run that is not counted", lambda run: run.pop("counted"), "rows[0]"),
+])
+def test_broken_counts_are_noticed(tool, made, tmp_path, what, change, says):
+    tool("--check", write(tmp_path / "whole.json", made))
+    change(made)
+    assert says in tool("--check", write(tmp_path / "broken.json", made), code=1), f"{what} is found"
+
+
+def test_counts_are_not_compared_with_times(tool, made, tmp_path):
+    file, sample = write(tmp_path / "counted.json", made), results.BENCH / "results" / "sample_host_1.json"
+    for files in ((file, sample), (sample, file), (file, file)):
+        assert "counted.json was counted, not timed" in tool("--compare", *files, code=2)
+    assert "No result of a GPU" in tool("--below", 0.85, file), "and are no result of a GPU"
+
+
+def test_page(tool, made, tmp_path):
+    pytest.importorskip("matplotlib", reason="the page of the bench report (no matplotlib)")
+    theirs = copy.deepcopy(made) | {"peer": "CUTLASS 0.0"}
+    theirs["rows"] = theirs["rows"][:1]
+    theirs["rows"][0]["kernel"] = "their_kernel"
+    out = tmp_path / "out"
+    tool("--build", tmp_path, "--out", out, results.BENCH / "results" / "sample_host_1.json",
+         write(tmp_path / "own.json", made), write(tmp_path / "theirs.json", theirs))
+    page = (out / "index.html").read_text(encoding="utf-8").replace("<wbr>", "")
+    section = page[page.index("Counted on the software device"):]
+    assert "sm_90, bounds for H200" in section and "not a time" in section
+    # 24584 sectors are 2.00 times the least bytes; 24584 / 20488 sectors, 2640 / 1024 wavefronts.
+    ours = section[section.index("made NT 256x256x256"):section.index("their_kernel")]
+    assert all(f">{cell}<" in ours for cell in ("wgmma_128x128x64", "2.4%", "2.00", "1.20", "2.58", "L2", "35%", "11%", "86%"))
+    assert "CUTLASS 0.0" in section and "split_k_sum" in section
+    assert (out / "counted_90_1.png").stat().st_size > 0
+    assert "made up" not in page[:page.index("Counted on the software device")], "it is no device with times"
+
+
+def test_mpbench_counts_on_the_software_device(root, build, run, tool, tmp_path):
+    if not (build / "softgpu/libmpcore.so").exists():
+        pytest.skip("mpbench on the software device (make softgpu)")
+    file = tmp_path / "fresh.json"
+    command = (root / "tools/softgpu/run", "--arch", "75", "--build", build, build / "mpbench", "step", "--filter",
+               "check_nonfinite, ", "--limit", "1", "--json", file)
+    run(*command, env={"SOFTGPU_COUNT": "1"})
+    tool("--check", file)
+    whole = json.loads(file.read_text())
+    row, = whole["rows"]
+    assert shlex.split(whole["command"]) == list(map(str, command[command.index(build / "mpbench"):]))
+    assert whole["counted"] is True and whole["target"] == "cuda" and whole["arch"] == 75
+    assert not [name for name in [*whole, *row] if name.endswith(TIME_WORDS) or name.startswith(TIME_WORDS)]
+    # Gradients are FP16 and read once.
+    loaded = sum(kernel["global"].get("load", {"bytes": 0})["bytes"] for kernel in row["counts"])
+    assert 2 * row["parameters"] <= loaded < 2.2 * row["parameters"]
+    # Without SOFTGPU_COUNT there is no row, and the reason is said.
+    assert "SOFTGPU_COUNT" in run(*command, env={"SOFTGPU_COUNT": ""}, code=1)
+
+
+def test_mptune_measures_no_software_device(root, build, run):
+    if not (build / "softgpu/libmpcore.so").exists():
+        pytest.skip("mptune on the software device (make softgpu)")
+    said = run(root / "tools/softgpu/run", "--build", build, build / "mptune", "--device", "cuda", code=1)
+    assert "a software device has no times" in said
