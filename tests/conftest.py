@@ -26,6 +26,26 @@ def build(request) -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
+def target() -> str:
+    """host or cuda: the target under test."""
+    name = os.environ.get("MP_TEST_DEVICE", "host")
+    assert name in ("host", "cuda"), f"MP_TEST_DEVICE = {name}"
+    return name
+
+
+@pytest.fixture(scope="session")
+def device(target) -> str:
+    """A device of that target, as the programs' --device has it."""
+    return "host" if target == "host" else "0"
+
+
+@pytest.fixture(scope="session")
+def library_path():
+    """library_path(folder): LD_LIBRARY_PATH with the folder at its end, behind the library of the software device."""
+    return lambda folder: os.pathsep.join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), str(folder)]))
+
+
+@pytest.fixture(scope="session")
 def cc() -> list:
     return shlex.split(os.environ.get("CC", "cc"))
 

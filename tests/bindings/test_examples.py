@@ -1,4 +1,4 @@
-"""What the C and C++ examples print on the host target; cuda_graph needs a CUDA device.  train and
+"""What the C and C++ examples print on the target under test; cuda_graph needs a CUDA device.  train and
 train_cpp train the same net, so they must print the same hash of the weights, after a resume too."""
 import re
 
@@ -17,8 +17,8 @@ def weights(said: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def reference(examples, run) -> str:
-    return weights(run(examples / "train", "--device", "host"))
+def reference(examples, run, device) -> str:
+    return weights(run(examples / "train", "--device", device))
 
 
 def test_gemm(examples, run):
@@ -38,8 +38,8 @@ def test_cuda_graph(examples, run):
 
 @pytest.mark.parametrize("name", ["train", "train_cpp"])
 class TestTraining:
-    def test_run(self, examples, run, reference, name):
-        said = run(examples / name, "--device", "host")
+    def test_run(self, examples, run, device, reference, name):
+        said = run(examples / name, "--device", device)
         assert weights(said) == reference
 
         def field(step: int, what: str) -> float:
@@ -48,13 +48,13 @@ class TestTraining:
         assert field(10, "scale") < field(20, "scale"), "it moves its scale"
         assert field(30, "skipped") < field(40, "skipped"), "it skips the broken sample"
 
-    def test_resume(self, examples, run, reference, tmp_path, name):
+    def test_resume(self, examples, run, device, reference, tmp_path, name):
         checkpoint = tmp_path / "checkpoint"
-        said = run(examples / name, "--device", "host", "--steps", 45, "--checkpoint", checkpoint)
+        said = run(examples / name, "--device", device, "--steps", 45, "--checkpoint", checkpoint)
         assert weights(said) != reference
-        assert weights(run(examples / name, "--device", "host", "--resume", checkpoint)) == reference
+        assert weights(run(examples / name, "--device", device, "--resume", checkpoint)) == reference
         checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
-        said = run(examples / name, "--device", "host", "--resume", checkpoint, code=2)
+        said = run(examples / name, "--device", device, "--resume", checkpoint, code=2)
         assert "is not a checkpoint" in said, "half of one is refused"
 
     def test_wrong_arguments(self, examples, run, name):

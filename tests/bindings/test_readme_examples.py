@@ -29,11 +29,11 @@ def copy(root, tmp_path):
 
 
 @pytest.fixture
-def output(run, prefix, tmp_path, monkeypatch):
+def output(run, prefix, library_path, tmp_path, monkeypatch):
     """output(command): what it prints in the folder of the example, with the installed library."""
     for name in ("MPCORE_DIR", "MPCORE_LIBRARY"):
         monkeypatch.delenv(name, raising=False)
-    installed = {"LD_LIBRARY_PATH": str(prefix / "lib"), "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
+    installed = {"LD_LIBRARY_PATH": library_path(prefix / "lib"), "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
     return lambda *command, **env: run(*command, cwd=tmp_path, env=installed | env)
 
 

@@ -35,9 +35,15 @@ BREAKS = [
     ("tests/gemm/a.cpp", '#include "kernels/gemm/select.h"', "tests use the public header"),
     ("tests/select/a.cpp", '#include "capi/check.h"', "tests of internals use no capi"),
     ("tests/support/a.h", '#include "tests/step/ranks.h"', "tests/support/ uses no other tests"),
+    ("tools/softgpu/runtime/a.cpp", '#include "capi/check.h"', "the software device: runtime/"),
+    ("tools/softgpu/ptx/a.h", '#include "tools/softgpu/program/program.h"', "the software device: ptx/"),
+    ("tools/softgpu/program/a.h", '#include "tools/softgpu/machine/warp.h"', "the software device: program/"),
+    ("tools/softgpu/machine/a.h", '#include "tools/softgpu/isa/half.h"', "the software device: machine/"),
+    ("tools/softgpu/isa/a.cpp", '#include "tools/softgpu/runtime/streams.h"', "the software device: isa/"),
     ("kernels/gemm/a.cu", "  if (threadIdx.x == 0) return;", "asm, launches, CUDA words"),
     ("kernels/step/a.cu", "#if MP_TARGET_CUDA", "asm, launches, CUDA words"),
     ("kernels/gemm/select.cpp", "  launch(grid);", "selection, update rules and the loss scale are pure"),
+    ("kernels/step/schedule.h", "  return lr * pow(rate, progress);", "state, branches and the learning rate"),
     ("kernels/conv/im2col.cpp", "  const MP_TARGET::Axis axis;", "a .cpp is compiled once"),
     ("capi/long.cpp", "// a line\n" * 501, "a file shows one idea"),
     ("bindings/python/mpcore/long.py", "# a line\n" * 501, "a file shows one idea"),
@@ -96,6 +102,8 @@ support/text.h <string>
 bench/main.cpp support/text.h
 bench/tune/main.cpp kernels/gemm/predict.h bench/suites/suites.h
 tests/simulator/simt.cpp kernels/simt/simt.h
+tools/softgpu/isa/half.h tools/softgpu/machine/warp.h tools/softgpu/options.h
+tests/softgpu/test_ptx.cpp tools/softgpu/ptx/syntax.h tests/support/tally.h
 """
 
 

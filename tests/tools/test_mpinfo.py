@@ -1,14 +1,15 @@
-"""What mpinfo prints, on the host target."""
+"""What mpinfo prints, of the target under test."""
 import json
+import os
 import re
 
 import pytest
 
 
 @pytest.fixture(scope="module")
-def mpinfo(build, run):
-    """mpinfo(argument..., code=0): what it says of the host target."""
-    return lambda *arguments, **how: run(build / "mpinfo", "--device", "host", *arguments, **how)
+def mpinfo(build, run, target):
+    """mpinfo(argument..., code=0): what it says of the target under test."""
+    return lambda *arguments, **how: run(build / "mpinfo", "--device", target, *arguments, **how)
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +28,8 @@ def test_machine(as_json):
     cpu, *others = said["devices"]
     assert (cpu["device"], cpu["target"]) == ("host", "host")
     assert others and all("name" in one or one["why_not"] for one in others), "a GPU or why there is none"
+    if "SOFTGPU_ARCH" in os.environ:  # its name says that it is none of hardware
+        assert re.fullmatch(rf"softgpu \w+ \(sm_{os.environ['SOFTGPU_ARCH']}\)", others[0]["name"])
 
 
 def test_environment(root, run, as_json):
@@ -55,6 +58,8 @@ def test_alignment(as_json):
         one["name"]: one["workspace_bytes"]
         for one in as_json("gemm", 512, 256, 1000, "--lda", lda)["problems"][0]["kernels"] if "why_not" not in one}
     aligned, copied = workspace(1000), workspace(1001)
+    if "wgmma_128x256x64_s4" not in aligned:
+        pytest.skip("a copy of A for TMA (this device has no wgmma)")
     assert copied["wgmma_128x256x64_s4"] == aligned["wgmma_128x256x64_s4"] + 512 * 1000 * 2, "A is copied"
 
 
@@ -66,7 +71,7 @@ def test_conv(as_json):
 
 def test_all_shows_more(mpinfo):
     problem = ["gemm", 4096, 4096, 4096]
-    assert mpinfo(*problem, "--all").count("\n") > mpinfo(*problem).count("\n") + 50
+    assert mpinfo(*problem, "--all").count("\n") > mpinfo(*problem).count("\n") + 20
 
 
 def test_warnings_are_passed_on(mpinfo, tmp_path):

@@ -39,8 +39,8 @@ def test_payloads(listen, build):
         f"push mp_memcpy|bytes = {size}" for size in (48, 32, 24)]
 
 
-def test_training(listen, build):
-    ranges, _ = listen(build / "examples/train", "--device", "host", "--steps", 3)
+def test_training(listen, build, device):
+    ranges, _ = listen(build / "examples/train", "--device", device, "--steps", 3)
     count = lambda name: sum(line.startswith(f"push {name}|") for line in ranges)  # noqa: E731
     assert count("mp_gemm") == 15, "five products per step"
     assert count("mp_softmax_xent") == 3, "one loss per step"

@@ -1,14 +1,24 @@
 """Helpers of the tests."""
 
 import array
+import os
 import unittest
+
+import mpcore
 
 try:
     import numpy
 except ImportError:
     numpy = None
 
+TARGET = os.environ.get("MP_TEST_DEVICE", "host")  # or cuda: the target under test
+
 needs_numpy = unittest.skipIf(numpy is None, "no numpy for this Python")
+needs_host = unittest.skipIf(TARGET != "host", "gives arrays of the host to calls, which the host target alone takes")
+
+
+def context() -> mpcore.Context:
+    return mpcore.Context(TARGET)
 
 
 class Floats:

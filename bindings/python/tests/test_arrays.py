@@ -4,7 +4,7 @@ import ctypes
 import unittest
 
 import mpcore
-from hosts import Floats, numpy, needs_numpy
+from hosts import Floats, context, needs_host, needs_numpy, numpy
 
 
 class OnlyDlpack:
@@ -55,7 +55,7 @@ class Bfloat16Capsule:
 
 class Views(unittest.TestCase):
     def setUp(self):
-        self.context = mpcore.Context("host")
+        self.context = context()
 
     def test_own(self):
         a = self.context.zeros((2, 3), "fp16")
@@ -81,6 +81,10 @@ class Views(unittest.TestCase):
     @needs_numpy
     def test_numpy_looks_into_an_own_array(self):
         a = self.context.zeros((2, 2))
+        if not self.context.on_host:
+            with self.assertRaisesRegex(AttributeError, "on a CUDA device; numpy\\(\\) copies it"):
+                a.__array_interface__
+            return
         b = numpy.asarray(a)
         b[1, 0] = 5
         self.assertEqual(a.numpy().tolist(), [[0, 0], [5, 0]])
@@ -116,12 +120,16 @@ class Refusals(unittest.TestCase):
     """Nothing that the library would read wrongly reaches it."""
 
     def setUp(self):
-        self.context = mpcore.Context("host")
+        self.context = context()
         self.a = self.context.zeros((4, 4), "fp16")
 
     def test_device(self):
-        with self.assertRaisesRegex(ValueError, "b is on a CUDA device, the context on the CPU"):
-            mpcore.gemm(self.context, self.a, OnCuda(4096, (4, 4), "<f2"))
+        if self.context.on_host:
+            elsewhere, sentence = OnCuda(4096, (4, 4), "<f2"), "b is on a CUDA device, the context on the CPU"
+        else:
+            elsewhere, sentence = Floats([0] * 16, (4, 4), "<f2"), "b is on the CPU, the context on a CUDA device"
+        with self.assertRaisesRegex(ValueError, sentence):
+            mpcore.gemm(self.context, self.a, elsewhere)
 
     def test_type(self):
         with self.assertRaisesRegex(TypeError, "a has elements of float16, b of float32"):
@@ -142,6 +150,7 @@ class Refusals(unittest.TestCase):
             mpcore.gemm(self.context, self.context.zeros(4, "fp16"), self.a)
 
     @needs_numpy
+    @needs_host
     def test_layout(self):
         wide = numpy.zeros((4, 8), numpy.float16)
         with self.assertRaisesRegex(ValueError, "a has neither contiguous rows nor contiguous columns"):
@@ -153,6 +162,7 @@ class Refusals(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, r"arrays\[1\] is not contiguous"):
             mpcore.TensorList(self.context, [self.a, wide[:, :4]])
 
+    @needs_host
     def test_read_only(self):
         with self.assertRaisesRegex(ValueError, "out is read-only"):
             mpcore.gemm(self.context, self.a, self.a, Floats([0] * 16, (4, 4)), dtype="fp32")

@@ -6,7 +6,7 @@ import math
 import unittest
 
 import mpcore
-from hosts import Floats, integers, needs_numpy, numpy
+from hosts import Floats, context, integers, needs_host, needs_numpy, numpy
 
 
 def values(context_array):
@@ -19,7 +19,7 @@ def product(a, b, m, n, k):
 
 class Gemm(unittest.TestCase):
     def setUp(self):
-        self.context = mpcore.Context("host")
+        self.context = context()
 
     def fp16(self, numbers, shape):
         return self.context.array(Floats(numbers, shape), "fp16")
@@ -62,6 +62,7 @@ class Gemm(unittest.TestCase):
         self.assertEqual(values(out), [x for i in range(3) for x in product(a[i * 8:], b, 2, 5, 4)])
 
     @needs_numpy
+    @needs_host
     def test_numpy_views(self):
         rng = numpy.random.default_rng(1)
         a = rng.integers(-4, 5, (6, 10)).astype(numpy.float16)[1:5, 2:9]
@@ -74,6 +75,7 @@ class Gemm(unittest.TestCase):
         self.assertIs(out.base, frame)
 
     @needs_numpy
+    @needs_host
     def test_one_row_one_column(self):
         for m, n, k in ((1, 1, 1), (1, 5, 3), (5, 1, 3), (4, 5, 1), (0, 5, 3), (4, 5, 0)):
             a = numpy.arange(m * k, dtype=numpy.float32).reshape(m, k)
@@ -92,7 +94,7 @@ class Gemm(unittest.TestCase):
 
 class Training(unittest.TestCase):
     def setUp(self):
-        self.context = mpcore.Context("host")
+        self.context = context()
 
     def list_of(self, *tensors):
         return mpcore.TensorList(self.context, [self.context.array(Floats(t, (len(t),))) for t in tensors])
@@ -215,13 +217,18 @@ class Training(unittest.TestCase):
     def test_ranks(self):
         """The other rank has the same numbers: a sum is twice one's own."""
 
+        def copy(dst, src, count):
+            mpcore._library.check(mpcore._library.lib.mp_memcpy(self.context.handle, dst, src, 4 * count, None))
+            self.context.sync()
+
         @dict(mpcore._sys.mp_comm_t._fields_)["all_reduce"]
         def all_reduce(send, recv, count, dtype, op, stream, user):
             twice = 2 if op == mpcore._sys.MP_REDUCE_SUM else 1
-            numbers = (ctypes.c_float * count).from_address(send)
-            target = (ctypes.c_float * count).from_address(recv)
+            numbers = (ctypes.c_float * count)()
+            copy(numbers, send, count)
             for i in range(count):
-                target[i] = twice * numbers[i]
+                numbers[i] *= twice
+            copy(recv, numbers, count)
             return 0
 
         comm = mpcore._sys.mp_comm_t(rank=0, world_size=2, all_reduce=all_reduce)
@@ -280,6 +287,7 @@ class Training(unittest.TestCase):
         self.assertEqual(scaler.query(1), mpcore._sys.MP_STEP_TAKEN)
         grads.arrays[0].copy_from(Floats([math.nan, 0], (2,)))
         scaler.to_fp32(grads, sums)
+        self.context.sync()
         self.assertEqual(scaler.query(2), mpcore._sys.MP_STEP_SKIPPED)
         scaler.update()
         self.assertEqual(scaler.query(3), mpcore._sys.MP_STEP_PENDING)
@@ -291,10 +299,10 @@ class Training(unittest.TestCase):
         import gc
 
         def make():
-            context = mpcore.Context("host")
-            master = mpcore.TensorList(context, [context.zeros(3)])
-            grads = mpcore.TensorList(context, [context.array(Floats([1, 1, 1], (3,)))])
-            return mpcore.Optimizer(context, "sgd", grads, master, lr=1)
+            device = context()
+            master = mpcore.TensorList(device, [device.zeros(3)])
+            grads = mpcore.TensorList(device, [device.array(Floats([1, 1, 1], (3,)))])
+            return mpcore.Optimizer(device, "sgd", grads, master, lr=1)
 
         optimizer = make()
         gc.collect()

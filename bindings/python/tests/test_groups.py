@@ -4,7 +4,7 @@ import array
 import unittest
 
 import mpcore
-from hosts import Floats, integers
+from hosts import Floats, context, integers
 
 
 def values(got):
@@ -17,7 +17,7 @@ def product(a, b, m, n, k):
 
 class Groups(unittest.TestCase):
     def setUp(self):
-        self.context = mpcore.Context("host")
+        self.context = context()
 
     def fp16(self, numbers, shape):
         return self.context.array(Floats(numbers, shape), "fp16")
@@ -115,7 +115,7 @@ class Groups(unittest.TestCase):
 
 class Rest(unittest.TestCase):
     def setUp(self):
-        self.context = mpcore.Context("host")
+        self.context = context()
 
     def list_of(self, *tensors):
         return mpcore.TensorList(self.context, [self.context.array(Floats(t, (len(t),))) for t in tensors])

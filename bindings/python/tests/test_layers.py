@@ -4,7 +4,7 @@ import array
 import unittest
 
 import mpcore
-from hosts import Fleeting, Floats, integers
+from hosts import Fleeting, Floats, context, integers, needs_host
 
 
 def values(got):
@@ -30,7 +30,7 @@ class Convolution(unittest.TestCase):
     X, FILTER, GROUPS = (2, 5, 6, 4), (6, 3, 2, 2), 2
 
     def setUp(self):
-        self.context = mpcore.Context("host")
+        self.context = context()
         self.conv = mpcore.Conv2d(self.context, self.X, self.FILTER, stride=(2, 1), padding=(1, 0, 2, 1),
                                   dilation=(1, 2), groups=self.GROUPS)
         self.x, self.f = integers(240, 1), integers(72, 2)
@@ -124,7 +124,7 @@ class Convolution(unittest.TestCase):
 
 class Layers(unittest.TestCase):
     def setUp(self):
-        self.context = mpcore.Context("host")
+        self.context = context()
 
     def array(self, numbers, shape):
         return self.context.array(Floats(numbers, shape))
@@ -210,6 +210,7 @@ class Layers(unittest.TestCase):
         with self.assertRaisesRegex(mpcore.Error, "epsilon = -1"):
             mpcore.BatchNorm(self.context, 4, 2, epsilon=-1)
 
+    @needs_host
     def test_arguments_live_until_the_call_returns(self):
         """Each array is a temporary whose last reference the call itself has."""
         context = self.context

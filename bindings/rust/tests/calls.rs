@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{context, integers, product, refused, to_f16};
+use common::{context, integers, product, refused, target, to_f16};
 use mpcore::*;
 
 #[test]
@@ -10,7 +10,7 @@ fn the_library_is_the_one_of_the_header() {
     assert_eq!(version(), sys::MP_VERSION);
     assert!(build_info().starts_with("mpcore "));
     let info = context().info().unwrap();
-    assert_eq!(info.target, Some(Target::Host));
+    assert_eq!(info.target, Some(target()));
     assert!(!info.name.is_empty());
 }
 

@@ -1,12 +1,12 @@
 //! Lists, the scaler, optimizers and the step.
 
+mod common;
+
+use common::context;
 use mpcore::*;
 
 const STREAM: Stream = Stream::DEFAULT;
-
-fn context() -> Context {
-    Context::new(Device::Host).unwrap()
-}
+const STREAM_OF_C: sys::mp_stream_t = std::ptr::null_mut();
 
 #[test]
 fn a_training_step() {
@@ -144,6 +144,7 @@ fn reports() {
 }
 
 /// The other rank has the same numbers: a sum is twice one's own.
+/// @param user  the context
 unsafe extern "C" fn twice(
     send: *const std::ffi::c_void,
     recv: *mut std::ffi::c_void,
@@ -151,23 +152,29 @@ unsafe extern "C" fn twice(
     _dtype: sys::mp_dtype_t,
     op: sys::mp_reduce_op_t,
     _stream: sys::mp_stream_t,
-    _user: *mut std::ffi::c_void,
+    user: *mut std::ffi::c_void,
 ) -> i32 {
     let factor = if op == sys::MP_REDUCE_SUM { 2.0 } else { 1.0 };
-    for i in 0..count {
-        *recv.cast::<f32>().add(i) = factor * *send.cast::<f32>().add(i);
-    }
-    0
+    let copy = |to, from| match sys::mp_memcpy(user.cast(), to, from, 4 * count, STREAM_OF_C) {
+        sys::MP_SUCCESS => sys::mp_stream_sync(user.cast(), STREAM_OF_C),
+        failed => failed,
+    };
+    let mut numbers = vec![0.0f32; count];
+    let down = copy(numbers.as_mut_ptr().cast(), send);
+    numbers.iter_mut().for_each(|x| *x *= factor);
+    let up = copy(recv, numbers.as_ptr().cast());
+    (down | up) as i32
 }
 
 #[test]
 fn ranks() {
+    let c = context();
     let mut table = sys::mp_comm_default();
     table.world_size = 2;
     table.all_reduce = Some(twice);
-    // SAFETY: on the host target, pointers of f32 lists are pointers to f32.
+    table.user = c.as_raw().cast();
+    // SAFETY: all lists here are of f32, and the context lives longer.
     let comm = unsafe { Comm::from_raw(table) };
-    let c = context();
     let (w, g) = (c.upload(&[1.0f32, 2.0]).unwrap(), c.upload(&[8.0f32, -16.0]).unwrap());
     let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
     let grads = TensorList::new(&c, &[Tensor::new(&g)]).unwrap();
@@ -196,6 +203,7 @@ fn accumulation_and_queries() {
     assert_eq!(s.to_vec().unwrap(), [2.0, -1.0]);
     g.copy_from(&[f32::NAN, 0.0]).unwrap();
     scaler.grads_to_fp32(&grads, &sums, STREAM).unwrap();
+    c.sync(STREAM).unwrap();
     assert_eq!(scaler.query(1).unwrap(), Some(StepOutcome::Skipped));
     scaler.update(None, STREAM).unwrap();
     assert_eq!(scaler.query(2).unwrap(), Some(StepOutcome::Pending));

@@ -2,9 +2,20 @@
 
 use mpcore::*;
 
+/// MP_TEST_DEVICE=host (default) or cuda: the target under test.
+#[allow(dead_code)] // not every program of tests uses it
+pub fn target() -> Target {
+    match std::env::var("MP_TEST_DEVICE").as_deref() {
+        Err(_) | Ok("host") => Target::Host,
+        Ok("cuda") => Target::Cuda,
+        Ok(other) => panic!("MP_TEST_DEVICE = {other} is neither host nor cuda"),
+    }
+}
+
 #[allow(dead_code)] // not every program of tests uses it
 pub fn context() -> Context {
-    Context::new(Device::Host).unwrap()
+    let device = if target() == Target::Host { Device::Host } else { Device::Current };
+    Context::new(device).unwrap()
 }
 
 /// Small integers, of which sums of products are exact.
