@@ -132,13 +132,18 @@ $(BUILD)/obj/%.o: %.cpp
 	@echo "  CXX  $<"
 	$(Q)$(CXX) $(CXXFLAGS_BASE) $(HERE_IS_DOT) $(HIDDEN) $(DEFINES) $(CAPI_INCLUDES) -MMD -MP -c $< -o $@
 
+# PTX is a step on nvcc's way; it is kept, since the software device runs it.
+COMPILE_CU = rm -rf $@.times $(@:.o=.ptx); mkdir -p $(@:.o=.ptx); \
+  $(NVCC) $(NVCCFLAGS) --time $@.times --keep --keep-dir $(@:.o=.ptx) -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }; \
+  find $(@:.o=.ptx) -type f ! -name '*.ptx' -delete
 $(BUILD)/cuda/%.o: %.cu
 	@mkdir -p $(@D)
 	@echo "  NVCC $<"
-	$(Q)rm -f $@.times
-	$(Q)$(NVCC) $(NVCCFLAGS) --time $@.times -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }
+	$(Q)$(COMPILE_CU)
 
 include tests/tests.mk
+include tools/softgpu/softgpu.mk
+include tests/softgpu/calibration/calibration.mk
 
 # ---------------------------------------------------------------- demo and bench
 
@@ -207,7 +212,7 @@ COMPILED = $(LIB) $(TEST_BINS) $(BUILD)/mptune $(BUILD)/mpbench $(BUILD)/mpdemo 
 compile_commands.json:
 	@$(MAKE) -Bn V=1 NVCC= $(COMPILED) | tools/compile_commands > $@
 
-.PHONY: demo bench report tune
+.PHONY: demo bench counted counted-cutlass report tune
 ## demo: train on Fashion-MNIST in FP32 and mixed precision, side by side (ARGS="--epochs 1")
 demo: setup-demo
 	@$(MAKE) $(BUILD)/mpdemo
@@ -217,6 +222,28 @@ demo: setup-demo
 bench: setup-build
 	@$(MAKE) $(BUILD)/mpbench
 	@$(BUILD)/mpbench $(ARGS)
+
+COUNTED := $(BUILD)/counted
+COUNTED_ARCHS ?= 90 80 75
+count_on = SOFTGPU_COUNT=1 SOFTGPU_SKIP_PRODUCTS=1 tools/softgpu/run --build $(BUILD) --arch $(1)
+
+## counted: what the calls of bench do on the software device, build/counted/sm_*.json (ARGS="gemm --filter 8B" COUNTED_ARCHS=90)
+counted: setup-test
+	@$(MAKE) softgpu $(BUILD)/mpbench
+	@mkdir -p $(COUNTED)
+	@set -e; $(foreach arch,$(COUNTED_ARCHS),$(call count_on,$(arch)) $(BUILD)/mpbench $(ARGS) --json $(COUNTED)/sm_$(arch).json;)
+
+## counted-cutlass: after counted: what CUTLASS's GEMMs do for the same shapes, build/counted/cutlass_sm_90.json
+counted-cutlass: setup-calibrate
+	@$(MAKE) softgpu $(SOFTGPU)/cutlass_gemm
+	@bench/peers/count_cutlass $(COUNTED)/sm_90.json --program $(SOFTGPU)/cutlass_gemm --out $(COUNTED)/cutlass_sm_90.json
+$(SOFTGPU)/cutlass_gemm.o: CALIBRATION_ARCH = compute_90a
+$(SOFTGPU)/cutlass_gemm.o: bench/peers/cutlass_gemm.cu $(CALIBRATION_PACKAGES)/installed
+	@echo "  NVCC $<"
+	$(Q)$(NVCC) $(CALIBRATION_FLAGS) -MMD -MP -c $< -o $@
+$(SOFTGPU)/cutlass_gemm: $(SOFTGPU)/cutlass_gemm.o $(SOFTGPU_CUDART)
+	@echo "  LINK $@"
+	$(Q)$(CXX) $< -L$(SOFTGPU) -l:$(notdir $(SOFTGPU_CUDART)) -ldl -o $@
 
 ## report: bench/results/ as one HTML page and pictures, build/report/index.html
 report: setup-report
@@ -291,7 +318,7 @@ gpu-check: setup-test
 docs: setup-docs
 	@tools/docs/make_docs $(BUILD)/docs
 
-.PHONY: install uninstall deb clean help setup-build setup-gates setup-demo setup-report setup-test setup-check setup-docs setup-install
+.PHONY: install uninstall deb clean help setup-build setup-gates setup-demo setup-report setup-test setup-calibrate setup-check setup-docs setup-install
 INSTALL_ARGS = --build '$(BUILD)' --prefix '$(PREFIX)' --libdir '$(LIBDIR)' --destdir '$(DESTDIR)'
 ## install: library, headers, tools, pkg-config, CMake and man pages under PREFIX (/usr/local)
 install: setup-install
@@ -311,7 +338,7 @@ deb: setup-install setup-deb
 clean:
 	rm -rf $(BUILD)
 
-setup-build setup-gates setup-demo setup-report setup-test setup-check setup-docs setup-install setup-deb setup-wheel: setup-%:
+setup-build setup-gates setup-demo setup-report setup-test setup-calibrate setup-check setup-docs setup-install setup-deb setup-wheel: setup-%:
 	@tools/setup $*
 ifeq ($(NVCC),)
 	@echo "no nvcc: building the host target alone" >&2
@@ -319,6 +346,7 @@ endif
 
 ## help: this list
 help:
-	@sed -n 's/^## \([a-z_.-]*\): /  \1\t/p' Makefile tests/tests.mk | expand -t 25
+	@sed -n 's/^## \([a-z_.-]*\): /  \1\t/p' Makefile tests/tests.mk tools/softgpu/softgpu.mk \
+	  tests/softgpu/calibration/calibration.mk | expand -t 25
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

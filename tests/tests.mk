@@ -36,7 +36,7 @@ $(STUBS):
 	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,$(@F) $< -o $@
 
 # What the tests call of the bench.
-TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o rows/row.o rows/step_row.o shapes/shapes.o shapes/conv_shapes.o \
+TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o rows/row.o rows/counted.o rows/step_row.o timing/counts.o shapes/shapes.o shapes/conv_shapes.o \
   shapes/rnn_shapes.o \
   shapes/epilogue_shapes.o shapes/batched_shapes.o shapes/layer_shapes.o timing/gpu_watch.o timing/agreement.o timing/machine.o timing/timing.o \
   peers/dynamic_library.o peers/nvml.o peers/cuda_runtime.o peers/cublaslt.o peers/cublas.o \
@@ -92,7 +92,7 @@ $(CONFORM)/host/%.o: tests/conformance/%.cu
 $(CONFORM)/cuda/%.o: tests/conformance/%.cu
 	@mkdir -p $(@D)
 	@echo "  NVCC $<"
-	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }
+	$(Q)$(COMPILE_CU)
 
 $(BUILD)/tests/conformance: $(CONFORM_OBJS)
 	@mkdir -p $(@D)
@@ -130,13 +130,15 @@ tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune $(BUILD)/mpbench $(INSTALLED)
 # The tiers are told in TESTING.md.
 PYTEST = CC='$(CC)' CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tests/pytest --build $(BUILD)
 HOST_TOOL_TESTS := $(addprefix tests/tools/test_,mptune.py bench_report.py ranks.py)
-TOOL_TESTS := $(filter-out $(HOST_TOOL_TESTS),$(wildcard tests/tools/test_*.py))
+# The CUDA target beside the host target, and after an error of its own.
+CUDA_TOOL_TESTS := $(addprefix tests/tools/test_,targets.py failed_device.py)
+TOOL_TESTS := $(filter-out $(HOST_TOOL_TESTS) $(CUDA_TOOL_TESTS),$(wildcard tests/tools/test_*.py))
 SUITES = "C ABI, as C99::$(BUILD)/tests/test_capi" \
   "Python::MPCORE_DIR=$(BUILD) MP_LOG=error tests/pytest bindings/python/tests" \
   "Rust::tests/bindings/test_rust $(BUILD)" \
   "Fortran::tests/bindings/test_fortran $(BUILD)" \
   "bindings and examples::$(PYTEST) tests/bindings" \
-  "tools::$(PYTEST) $(TOOL_TESTS)" \
+  "tools::$(PYTEST) $(TOOL_TESTS) $(if $(HOST_ONLY_STEPS),,$(CUDA_TOOL_TESTS))" \
   $(HOST_ONLY_STEPS) \
   "library::$(BUILD)/tests/mptests"
 
@@ -173,8 +175,8 @@ test-all: WGMMA_SEEDS = $(shell seq 20)
 # Under AddressSanitizer and the race detector the Hopper kernels take many minutes per seed: there, the
 # plain mode and at most one seed.
 test-all: setup-test setup-demo
-	@$(MAKE) tests
-	@$(RUN_TESTS) $(SUITES) $(SEED_STEPS) \
+	@$(MAKE) tests $(SOFTGPU_TESTS)
+	@$(RUN_TESTS) $(SUITES) $(SEED_STEPS) $(SOFTGPU_SUITES) \
 	  "alone: code generation::$(STEP_MAKE) cuda-gates" \
 	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS=" \
 	  "alone: race detector::$(STEP_MAKE) race SEEDS=1" \
@@ -185,8 +187,8 @@ nightly: SEEDS = $(shell seq 6 20)
 nightly: CONV_SEEDS = $(shell seq 2 20)
 nightly: WGMMA_SEEDS = $(shell seq 21 100)
 nightly: setup-test
-	@$(MAKE) tests
-	@$(RUN_TESTS) "alone: nightly::$(BUILD)/tests/mptests [nightly] -d yes" $(SEED_STEPS) \
+	@$(MAKE) tests $(SOFTGPU_TESTS)
+	@$(RUN_TESTS) "alone: nightly::$(BUILD)/tests/mptests [nightly] -d yes" $(SEED_STEPS) $(SOFTGPU_SEED_SUITES) \
 	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS='1 2'" \
 	  "alone: race detector::$(STEP_MAKE) race SEEDS='2 3 4 5'"
 

@@ -20,7 +20,7 @@ STAGES = {
 # Of tests/conformance, which lists them too.  A process for each: one that hangs or faults does not hide
 # the others.
 CONFORMANCE_CASES = (
-    "conversions", "shuffles", "reductions", "atomics", "early launches", "async copies", "vectors", "wmma",
+    "conversions", "math", "shuffles", "reductions", "atomics", "early launches", "async copies", "vectors", "wmma",
     "barriers", "tma load", "tma store", "tma base", "tma matrix", "tma stored maps", "im2col", "multicast", "wgmma",
     "stmatrix")
 

@@ -106,7 +106,7 @@ def read_runs(paths) -> list:
     for path in paths:
         try:
             run = json.loads(path.read_text(encoding="utf-8"))
-            if run["target"] == "cuda":
+            if run["target"] == "cuda" and "counted" not in run:
                 runs.append((run["date"], path.name, run))
         except (OSError, ValueError, KeyError):
             continue
