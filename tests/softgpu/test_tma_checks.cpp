@@ -311,6 +311,30 @@ TEST_CASE("a map that was made on the device is acquired before it is used", "[t
   }
 }
 
+TEST_CASE("a map that is changed in global memory is released, then acquired", "[tensor_map]") {
+  const std::string change =
+      "@%one tensormap.replace.tile.global_dim.global.b1024.b32 [%map], 1, 4;\n";
+  const std::string release = "fence.proxy.tensormap::generic.release.gpu;\n";
+  const std::string acquire = "fence.proxy.tensormap::generic.acquire.gpu [%map], 128;\n";
+  const auto run = [](const std::string &edit) {
+    Tensor tensor(ElementType::kF32, {64, 32});
+    tensor.map.box = {32, 8, 1, 1, 1};
+    const MapInMemory map(tensor.map);
+    AlignedBuffer<uint8_t> out(1024, 1);
+    const Kernel kernel(tma_module(1024, edit + load_box(tensor.map) + store_tile(1024)));
+    return launch(kernel, Shape{}, map.address(), {}, out.address());
+  };
+  CHECK(run(change + release + acquire).is_clean());
+  const auto complaint = [&](const std::string &edit) {
+    const Outcome outcome = run(edit);
+    return outcome.violations.empty() ? std::string() : outcome.violations[0];
+  };
+  CHECK_THAT(complaint(change + acquire), Contains("without fence.proxy.tensormap release"));
+  CHECK_THAT(complaint(release + change + acquire), Contains("fence.proxy.tensormap release"));
+  CHECK_THAT(complaint(change + release), Contains("without fence.proxy.tensormap acquire"));
+  CHECK_THAT(complaint(acquire + change + release), Contains("fence.proxy.tensormap acquire"));
+}
+
 TEST_CASE("a prefetch wants a map", "[tensor_map]") {
   Tensor tensor(ElementType::kF32, {64, 32});
   const MapInMemory map(tensor.map);

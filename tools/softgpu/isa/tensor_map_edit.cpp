@@ -94,6 +94,13 @@ const char *set_field(TensorMap &map, const Replace &o, uint64_t value) {
   return "the field";
 }
 
+/// After a change the proxy of tensor maps has to be told again.
+void note_changed(Block &block, uint64_t address, MapChange change) {
+  ChangedMaps::get().set(address, change);
+  block.acquired_maps.erase(address);
+  if (change == MapChange::kMade) block.changed_maps.insert(address);
+}
+
 /// What tensormap.replace begins with: a map, or 128 bytes of 0, of which one is being made.
 TensorMap map_to_change(Warp &warp, const Instruction &i, int lane, const std::byte *bytes) {
   if (const auto map = unpack(bytes)) return *map;
@@ -123,7 +130,7 @@ Step replace(Warp &warp, const Instruction &i, Lanes lanes) {
       warp.block->smem.note_write(warp.thread_of(lane),
                                   static_cast<uint32_t>(address) & kOffsetMask, kMapBytes);
     else
-      ChangedMaps::get().add(address);
+      note_changed(*warp.block, address, MapChange::kMade);
   });
   return Step::kNext;
 }
@@ -134,7 +141,7 @@ struct CopyMap {
   AddressOperand to, from;
 };
 
-/// tensormap.cp_fenceproxy: from shared memory to global, by the whole warp.
+/// tensormap.cp_fenceproxy: from shared memory to global, by the whole warp, and releases it.
 Step copy_map(Warp &warp, const Instruction &i, Lanes lanes) {
   if (!warp.is_converged()) return Step::kRetry;
   const auto &o = i.as<CopyMap>();
@@ -146,8 +153,7 @@ Step copy_map(Warp &warp, const Instruction &i, Lanes lanes) {
   std::memcpy(global_at(warp, i, lane, to, kMapBytes, true),
               shared_at(warp, i, lane, from, kMapBytes), kMapBytes);
   note_written(to, kMapBytes);
-  ChangedMaps::get().add(to);
-  warp.block->acquired_maps.erase(to);
+  note_changed(*warp.block, to, MapChange::kReleased);
   return Step::kNext;
 }
 
@@ -162,14 +168,17 @@ Step acquire_map(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
+/// What any thread of the block has changed: one that came behind a barrier releases it as well.
+Step release_maps(Warp &warp, const Instruction &, Lanes) {
+  ChangedMaps::get().release(warp.block->changed_maps);
+  warp.block->changed_maps.clear();
+  return Step::kNext;
+}
+
 Step prefetch_map(Warp &warp, const Instruction &i, Lanes lanes) {
   for_each_lane(lanes, [&](int lane) {
     map_at(warp, i, lane, address_of(warp, i.as<OneMap>().address, lane));
   });
-  return Step::kNext;
-}
-
-Step nothing(Warp &, const Instruction &, Lanes) {
   return Step::kNext;
 }
 
@@ -214,8 +223,10 @@ void decode_copy(Decoder &d, Instruction &i) {
 void decode_fence(Decoder &d, Instruction &i) {
   allow_parts(
       d, {"proxy", "tensormap::generic", "acquire", "release", "cta", "cluster", "gpu", "sys"});
-  i.execute = nothing;
-  if (!d.has("acquire")) return;
+  if (!d.has("acquire")) {
+    i.execute = release_maps;
+    return;
+  }
   need_operands(d, 2, 2);
   i.make<OneMap>() = {decode_address(d, d.operands()[0])};
   i.execute = acquire_map;
@@ -232,10 +243,15 @@ void decode_prefetch(Decoder &d, Instruction &i) {
 
 TensorMap read_tensor_map(Warp &warp, const Instruction &i, int lane, uint64_t address) {
   const TensorMap map = map_at(warp, i, lane, address);
-  if (ChangedMaps::get().has(address) && warp.block->acquired_maps.count(address) == 0)
+  const MapChange change = ChangedMaps::get().at(address);
+  const char *missing =
+      change == MapChange::kMade                                                       ? "release"
+      : change == MapChange::kReleased && !warp.block->acquired_maps.contains(address) ? "acquire"
+                                                                                       : nullptr;
+  if (missing != nullptr)
     violation(warp, i, lane,
-              "uses a tensor map that was changed on the device, without fence.proxy.tensormap "
-              "acquire");
+              "uses a tensor map that was changed on the device, without fence.proxy.tensormap %s",
+              missing);
   return map;
 }
 

@@ -59,8 +59,8 @@ struct Block {
   std::vector<std::unique_ptr<Warp>> warps;
   std::array<NamedBarrier, 16> barriers;
   std::vector<WgmmaSequence> wgmma;  ///< of each warpgroup
-  /// Addresses of tensor maps after fence.proxy.tensormap acquire.
-  std::unordered_set<uint64_t> acquired_maps;
+  /// Addresses of tensor maps: changed and not yet released, and after fence.proxy.tensormap acquire.
+  std::unordered_set<uint64_t> changed_maps, acquired_maps;
   int num_running = 0;             ///< warps that have not left the kernel
   bool allows_dependents = false;  ///< has executed griddepcontrol.launch_dependents, or exited
 };

@@ -1,12 +1,16 @@
-// Tensor maps in global memory that kernels have changed: TMA may hold what they were before, until
-// a fence.proxy.tensormap acquires them.
+// Tensor maps in global memory that kernels have changed.  A change goes through the generic proxy and
+// TMA reads through the proxy of tensor maps, so that a fence.proxy.tensormap has to release it, and
+// another to acquire it: PTX ISA, Tensor Map Proxy.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <mutex>
-#include <set>
+#include <unordered_set>
 
 namespace softgpu {
+
+enum class MapChange : uint8_t { kNone, kMade, kReleased };
 
 class ChangedMaps {
  public:
@@ -14,23 +18,28 @@ class ChangedMaps {
     static ChangedMaps maps;
     return maps;
   }
-  void add(uint64_t address) {
+  void set(uint64_t address, MapChange change) {
     const std::lock_guard lock(mutex_);
-    addresses_.insert(address);
+    changes_[address] = change;
   }
-  bool has(uint64_t address) {
+  void release(const std::unordered_set<uint64_t> &addresses) {
     const std::lock_guard lock(mutex_);
-    return addresses_.contains(address);
+    for (const uint64_t address : addresses) changes_[address] = MapChange::kReleased;
+  }
+  MapChange at(uint64_t address) {
+    const std::lock_guard lock(mutex_);
+    const auto found = changes_.find(address);
+    return found == changes_.end() ? MapChange::kNone : found->second;
   }
   /// That memory is freed: a map that lies there later is another one.
   void forget(uint64_t begin, uint64_t bytes) {
     const std::lock_guard lock(mutex_);
-    addresses_.erase(addresses_.lower_bound(begin), addresses_.lower_bound(begin + bytes));
+    changes_.erase(changes_.lower_bound(begin), changes_.lower_bound(begin + bytes));
   }
 
  private:
   std::mutex mutex_;
-  std::set<uint64_t> addresses_;
+  std::map<uint64_t, MapChange> changes_;
 };
 
 }  // namespace softgpu
