@@ -262,6 +262,17 @@ TEST_CASE("wgmma: items behind misaligned pointers are multiplied all the same",
   check(c);
 }
 
+TEST_CASE("wgmma: one misaligned pointer among many is found by any warp and block", "[wgmma]") {
+  if (!has_wgmma()) return;
+  GemmCase c = make_case(8, 8, 8, "NT");
+  c.pointers = true;
+  for (const auto &[batch, stray] : {std::pair{40, "a39"}, std::pair{600, "b599"}}) {
+    c.batch = batch;
+    c.stray = stray;
+    check_kernels(c, [](const std::string &kernel) { return kernel == "wgmma_64x128x64_s8"; });
+  }
+}
+
 TEST_CASE("wgmma: non-finite values stay where they are", "[wgmma]") {
   if (!has_wgmma()) return;
   // Zeros beyond the edge times infinity are NaN: none of them may be stored or measured.
