@@ -21,6 +21,7 @@ MP_DEVICE bool fill_item(const WgmmaArgs &args, int64_t index) {
   tensor_map_copy_with_base(&item.a, args.a, a);
   tensor_map_copy_with_base(&item.b, args.b, b);
   if (d_by_tma) tensor_map_copy_with_base(&item.d, args.d, d);
+  tensor_map_release();
   return true;
 }
 

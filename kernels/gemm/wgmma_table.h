@@ -29,6 +29,7 @@ MP_DEVICE void put_wgmma_item(const WgmmaArgs &args, int64_t index, const WgmmaP
   if (args.store == StorePath::strips)
     tensor_map_copy_with_matrix(&item.d, args.d,
                                 map_matrix(product.d_data, product.m, product.n, product.ldd));
+  tensor_map_release();
 }
 
 }  // namespace mp::MP_TARGET

@@ -126,14 +126,9 @@ MP_DEVICE void async_proxy_fence() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/// The last step of the two functions below.
-MP_DEVICE void tensor_map_release() {
-  asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
-}
-
 /// *gmem_dst = the map `from` with another base; `from` is no im2col map.  To be called by one thread.
-/// TMA may use the copy after tensor_map_acquire, in this kernel or a later one.  Code for other
-/// architectures traps, so that a kernel that only makes maps need not be a template.
+/// TMA may use the copy after tensor_map_release and tensor_map_acquire, in this kernel or a later one.
+/// Code for other architectures traps, so that a kernel that only makes maps need not be a template.
 MP_DEVICE void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from,
                                          const void *base) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -142,7 +137,6 @@ MP_DEVICE void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &f
                    __cvta_generic_to_global(gmem_dst)),
                "l"(base)
                : "memory");
-  tensor_map_release();
 #else
   __trap();
 #endif
@@ -171,7 +165,15 @@ MP_DEVICE void tensor_map_copy_with_matrix(TensorMap *gmem_dst, const TensorMap 
           __cvta_generic_to_global(gmem_dst)),
       "l"(matrix.base), "r"(matrix.cols), "r"(matrix.rows), "l"(stride)
       : "memory");
-  tensor_map_release();
+#else
+  __trap();
+#endif
+}
+
+/// Must be called by the thread that made maps, once behind the last of them.
+MP_DEVICE void tensor_map_release() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
 #else
   __trap();
 #endif
@@ -223,6 +225,7 @@ void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from, const
 void tensor_map_copy_with_matrix(TensorMap *gmem_dst, const TensorMap &from,
                                  const TensorMapMatrix &,
                                  source_location = source_location::current());
+void tensor_map_release();
 void tensor_map_acquire(const TensorMap *gmem, source_location = source_location::current());
 
 #endif

@@ -174,7 +174,9 @@ struct BaseArgs {
 };
 
 MP_KERNEL(kWarpSize, 1) replace_base(MP_PARAM(BaseArgs) args) {
-  if (thread_index() == 0) tensor_map_copy_with_base(args.made, args.map, args.base);
+  if (thread_index() != 0) return;
+  tensor_map_copy_with_base(args.made, args.map, args.base);
+  tensor_map_release();
 }
 
 // ---------------------------------------------------------------- another matrix
@@ -186,7 +188,9 @@ struct MatrixArgs {
 };
 
 MP_KERNEL(kWarpSize, 1) replace_matrix(MP_PARAM(MatrixArgs) args) {
-  if (thread_index() == 0) tensor_map_copy_with_matrix(args.made, args.map, args.matrix);
+  if (thread_index() != 0) return;
+  tensor_map_copy_with_matrix(args.made, args.map, args.matrix);
+  tensor_map_release();
 }
 
 }  // namespace

@@ -237,8 +237,9 @@ struct MakeArgs {
 };
 
 MP_KERNEL(kThreads, 1) make_maps(MP_PARAM(MakeArgs) args) {
-  if (thread_index() < kTensors)
-    tensor_map_copy_with_base(args.made + thread_index(), args.map, args.base[thread_index()]);
+  if (thread_index() >= kTensors) return;
+  tensor_map_copy_with_base(args.made + thread_index(), args.map, args.base[thread_index()]);
+  tensor_map_release();
 }
 
 struct UseArgs {
@@ -305,7 +306,9 @@ struct MakeMatrixArgs {
 };
 
 MP_KERNEL(kThreads, 1) make_map_of_matrix(MP_PARAM(MakeMatrixArgs) args) {
-  if (thread_index() == 0) tensor_map_copy_with_matrix(args.made, args.map, args.matrix);
+  if (thread_index() != 0) return;
+  tensor_map_copy_with_matrix(args.made, args.map, args.matrix);
+  tensor_map_release();
 }
 
 }  // namespace
@@ -350,17 +353,22 @@ TEST_CASE_METHOD(Fixture, "tma: maps that no kernel can make") {
   check_violation(make_matrix({base, 5, 5, 24}), {"of rows that are 24 bytes apart"});
   check_violation(make_matrix({base, 5, 5, 0}), {"of rows that are 0 bytes apart"});
   check_violation(make_matrix({base + 8, 5, 5, 16}), {"of a base that is not 16-byte aligned"});
-  // A map that is made again must be acquired again.
+  // A map that is made again must be released and acquired again.
   const ModeScope scope({true, 2, engine::CopyTiming::random});
-  const auto make_use_make_use = [=] {
-    if (thread_index() != 0) return;
-    tensor_map_copy_with_base(target, m.plain, base);
-    tensor_map_acquire(target);
-    tma_prefetch(*target);
-    tensor_map_copy_with_base(target, m.plain, base);
-    noted_line = __LINE__, tma_prefetch(*target);
-  };
-  CHECK(outcome_of(make_use_make_use)
-            .find("without tensor_map_acquire at tma_rules.cpp:" + std::to_string(noted_line)) !=
-        std::string::npos);
+  for (const bool releases : {false, true}) {
+    const auto make_use_make_use = [=] {
+      if (thread_index() != 0) return;
+      tensor_map_copy_with_base(target, m.plain, base);
+      tensor_map_release();
+      tensor_map_acquire(target);
+      tma_prefetch(*target);
+      tensor_map_copy_with_base(target, m.plain, base);
+      if (releases) tensor_map_release();
+      noted_line = __LINE__, tma_prefetch(*target);
+    };
+    const std::string missing = releases ? "tensor_map_acquire" : "tensor_map_release";
+    CHECK(outcome_of(make_use_make_use)
+              .find("without " + missing + " at tma_rules.cpp:" + std::to_string(noted_line)) !=
+          std::string::npos);
+  }
 }

@@ -13,13 +13,15 @@ namespace mp::host::engine {
 
 struct AsyncProxy {
   GenericWrites writes;
-  std::vector<BulkStores> stores;  ///< by thread; empty until the first store of the block
+  std::vector<BulkStores> stores;      ///< by thread; empty until the first store of the block
+  std::vector<TensorMap *> made_maps;  ///< in gmem, that tensor_map_release was not yet called for
   std::unordered_set<const TensorMap *>
       fresh_maps;  ///< maps in gmem that tensor_map_acquire was called for
 
   void begin_block() {
     writes.begin_block();
     stores.clear();
+    made_maps.clear();
     fresh_maps.clear();
   }
 };

@@ -19,11 +19,13 @@ struct TensorMapFields {
   int32_t box[2];           ///< columns and rows; channels and pixels
   int32_t element_bytes;
   bool swizzle_128;
-  bool made_by_kernel;  ///< by tensor_map_copy_with_base; may be used after tensor_map_acquire
-  bool im2col;          ///< an im2col map, which alone has the fields below
+  bool
+      made_by_kernel;  ///< by tensor_map_copy_with_base, for TMA after tensor_map_release and _acquire
+  bool released;
+  bool im2col;                ///< an im2col map, which alone has the fields below
   int8_t lower[2], upper[2];  ///< Im2colSpec
   int8_t step[2];             ///< Im2colSpec
-  uint8_t unused[35];
+  uint8_t unused[34];
 
   int row_bytes() const { return box[0] * element_bytes; }
   int box_bytes() const { return box[1] * row_bytes(); }

@@ -38,9 +38,10 @@ TensorMapFields check_map(const TensorMap &map, const char *primitive, source_lo
   const TensorMapFields fields = fields_of(map);
   if (fields.magic != fields.kMagic)
     violation(where, "passes something to %s that is no tensor map", primitive);
-  if (fields.made_by_kernel && mode().strict && !async_proxy().fresh_maps.contains(&map))
-    violation(where, "passes a tensor map to %s that a kernel made, without tensor_map_acquire",
-              primitive);
+  if (!fields.made_by_kernel || !mode().strict) return fields;
+  if (!fields.released || !async_proxy().fresh_maps.contains(&map))
+    violation(where, "passes a tensor map to %s that a kernel made, without tensor_map_%s",
+              primitive, fields.released ? "acquire" : "release");
   return fields;
 }
 
@@ -67,7 +68,9 @@ void put_made_map(TensorMap *gmem_dst, TensorMapFields fields, const void *base,
     violation(where, "makes a tensor map of a base that is not 16-byte aligned");
   fields.base = static_cast<std::byte *>(const_cast<void *>(base));
   fields.made_by_kernel = true;
+  fields.released = false;
   *gmem_dst = std::bit_cast<TensorMap>(fields);
+  async_proxy().made_maps.push_back(gmem_dst);
   async_proxy().fresh_maps.erase(gmem_dst);
 }
 
@@ -260,6 +263,15 @@ void tensor_map_copy_with_matrix(TensorMap *gmem_dst, const TensorMap &from,
   fields.extent[2] = 1;
   fields.stride_bytes[0] = fields.stride_bytes[1] = matrix.row_bytes;
   put_made_map(gmem_dst, fields, matrix.base, where);
+}
+
+void tensor_map_release() {
+  for (TensorMap *const map : async_proxy().made_maps) {
+    TensorMapFields fields = fields_of(*map);
+    fields.released = true;
+    *map = std::bit_cast<TensorMap>(fields);
+  }
+  async_proxy().made_maps.clear();
 }
 
 void tensor_map_acquire(const TensorMap *gmem, source_location where) {
