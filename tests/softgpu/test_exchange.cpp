@@ -109,10 +109,10 @@ TEST_CASE("shfl.sync of a lane that does not take part is a violation", "[exchan
 }
 
 TEST_CASE("a lane that is not in its member mask is a fault", "[exchange]") {
-  const std::string statement =
-      GENERATE(as<std::string>(), "shfl.sync.idx.b32 %r, %x, 0, 31, 0xffff;",
-               "vote.sync.any.pred %s, %s, 0xffff;", "match.any.sync.b32 %r, %x, 0xffff;",
-               "redux.sync.add.u32 %r, %x, 0xffff;", "elect.sync %r|%s, 0xffff;");
+  const std::string statement = GENERATE(
+      as<std::string>(), "shfl.sync.idx.b32 %r, %x, 0, 31, 0xffff;",
+      "vote.sync.any.pred %s, %s, 0xffff;", "match.any.sync.b32 %r, %x, 0xffff;",
+      "redux.sync.add.u32 %r, %x, 0xffff;", "elect.sync %r|%s, 0xffff;", "bar.warp.sync 0xffff;");
   const Kernel kernel = kernel_of(statement + "\n");
   Words out(64), x(32), y(32), z(32);
   CHECK_THAT(kernel(Shape{}, out, x, y, z).fault, Contains("not in its member mask"));

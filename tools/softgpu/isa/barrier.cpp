@@ -1,4 +1,4 @@
-// bar and barrier, barrier.cluster, bar.warp.sync.  PTX ISA, Parallel Synchronization and Communication Instructions.
+// bar, barrier and barrier.cluster.  PTX ISA, Parallel Synchronization and Communication Instructions.
 #include <algorithm>
 
 #include "tools/softgpu/isa/control_parts.h"
@@ -227,32 +227,6 @@ Step cluster_wait(Warp &warp, const Instruction &instruction, Lanes lanes) {
   return Step::kNext;
 }
 
-// ---- of a warp
-
-struct WarpBarrier {
-  Row members;
-};
-
-/// Lanes that name the same members are ordered among themselves.
-void order_memory(RaceCheck &races, Warp &warp, Lanes lanes, const uint32_t *members) {
-  while (lanes != 0) {
-    const uint32_t mask = members[first_lane(lanes)];
-    const Lanes same = lanes & lanes_where([&](int lane) { return members[lane] == mask; });
-    races.join_lanes(warp, same);
-    lanes &= ~same;
-  }
-}
-
-Step warp_barrier(Warp &warp, const Instruction &instruction, Lanes lanes) {
-  const uint32_t *members = warp.row<uint32_t>(instruction.as<WarpBarrier>().members);
-  Lanes all_members = 0;
-  for_each_lane(lanes, [&](int lane) { all_members |= members[lane]; });
-  const Lanes missing = all_members & warp.alive & ~warp.group().lanes;
-  if (missing != 0) return Step::kRetry;
-  if (RaceCheck *races = races_of(warp)) order_memory(*races, warp, lanes, members);
-  return Step::kNext;
-}
-
 }  // namespace
 
 void count_exited_lanes(Warp &warp) {
@@ -281,10 +255,8 @@ void count_exited_warp(Warp &warp) {
 bool decode_barrier(Decoder &d, Instruction &instruction) {
   const bool is_bar = d.opcode() == "bar";
   if (!is_bar && d.opcode() != "barrier") return false;
-  if (is_bar && d.part(1) == "warp" && d.part(2) == "sync") {
-    instruction.execute = warp_barrier;
-    instruction.make<WarpBarrier>().members = d.read(d.operands().at(0), 4);
-  } else if (!is_bar && d.part(1) == "cluster" && d.part(2) == "arrive") {
+  if (is_bar && d.part(1) == "warp") return false;  // isa/exchange.cpp
+  if (!is_bar && d.part(1) == "cluster" && d.part(2) == "arrive") {
     instruction.execute = cluster_arrive;
     instruction.make<ClusterBarrier>().is_relaxed = d.has("relaxed");
   } else if (!is_bar && d.part(1) == "cluster" && d.part(2) == "wait") {

@@ -6,9 +6,9 @@
 namespace softgpu {
 
 bool decode_branch(Decoder &, Instruction &);   // isa/branch.cpp: bra, brx.idx, ret, exit, trap
-bool decode_barrier(Decoder &, Instruction &);  // isa/barrier.cpp: bar, barrier, bar.warp.sync
+bool decode_barrier(Decoder &, Instruction &);  // isa/barrier.cpp: bar, barrier
 bool decode_grid_dependency(Decoder &, Instruction &);  // isa/grid_dependency.cpp: griddepcontrol
-bool decode_exchange(Decoder &,
-                     Instruction &);  // isa/exchange.cpp: shfl, vote, match, redux, elect
+/// isa/exchange.cpp: shfl, vote, match, redux, elect, bar.warp.sync
+bool decode_exchange(Decoder &, Instruction &);
 
 }  // namespace softgpu

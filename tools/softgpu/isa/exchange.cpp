@@ -1,4 +1,4 @@
-// Exchange between the lanes of a warp: shfl.sync, vote.sync, match.sync, redux.sync, elect.sync,
+// Between the lanes of a warp: shfl.sync, vote.sync, match.sync, redux.sync, elect.sync, bar.warp.sync,
 // activemask.  PTX ISA, Data Movement Instructions (shfl) and Parallel Synchronization and
 // Communication Instructions.
 #include <algorithm>
@@ -6,7 +6,9 @@
 #include <functional>
 
 #include "tools/softgpu/isa/control_parts.h"
+#include "tools/softgpu/machine/block.h"
 #include "tools/softgpu/machine/faults.h"
+#include "tools/softgpu/machine/race_check.h"
 #include "tools/softgpu/machine/warp.h"
 
 namespace softgpu {
@@ -175,7 +177,7 @@ Step reduce(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
   });
 }
 
-// ---- elect, activemask
+// ---- elect, bar.warp.sync, activemask
 
 struct Elect {
   Row leader, is_leader, members;
@@ -187,6 +189,17 @@ Step elect(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
     const int leader = first_lane(lanes);
     set_lanes(warp.row<int32_t>(o.leader), lanes, [&](int) { return leader; });
     warp.set_predicate(o.is_leader, lanes, Lanes{1} << leader);
+  });
+}
+
+struct WarpBarrier {
+  Row members;
+};
+
+Step warp_barrier(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
+  const auto &o = instruction.as<WarpBarrier>();
+  return exchange(warp, instruction, group_lanes, o.members, [&](Lanes lanes) {
+    if (RaceCheck *races = races_of(warp)) races->join_lanes(warp, lanes);
   });
 }
 
@@ -287,6 +300,11 @@ void decode_elect(Decoder &d, Instruction &instruction) {
   o.members = d.read(operands.at(1), 4);
 }
 
+void decode_warp_barrier(Decoder &d, Instruction &instruction) {
+  instruction.make<WarpBarrier>().members = d.read(d.operands().at(0), 4);
+  instruction.execute = warp_barrier;
+}
+
 }  // namespace
 
 bool decode_exchange(Decoder &d, Instruction &instruction) {
@@ -302,6 +320,7 @@ bool decode_exchange(Decoder &d, Instruction &instruction) {
   if (opcode == "match") decode = decode_match;
   if (opcode == "redux") decode = decode_reduce;
   if (opcode == "elect") decode = decode_elect;
+  if (opcode == "bar" && d.part(1) == "warp") decode = decode_warp_barrier;
   if (!decode) return false;
   if (!d.has("sync")) d.unknown("the form before sm_70, without .sync");
   decode(d, instruction);
