@@ -137,6 +137,30 @@ TEST_CASE("xent ignore: more rows than workers", "[xent]") {
   check(c);
 }
 
+TEST_CASE("xent ignore: a block goes on to a second row behind one that is ignored", "[xent]") {
+  // At most 65536 blocks share the rows.  All rows are ignored but the second of the first block,
+  // which is told how many count where the loss of its first row comes to lie.
+  constexpr int64_t kRows = 65537, kClasses = 1025;
+  std::vector<int32_t> labels(kRows, -100);
+  labels.back() = 3;
+  const DeviceBuffer<uint16_t> logits(kRows * kClasses, 0, 0);  // in place
+  const DeviceBuffer<int32_t> on_device(labels);
+  const DeviceBuffer<float> row_loss(kRows);
+  const mp_xent_desc_t desc = mp_xent_desc_default(kRows, kClasses, MP_FP16);
+  const DeviceFloat loss(-1.0f);
+  require_ok(mp_softmax_xent(context(), &desc, logits.data(), on_device.data(), nullptr,
+                             row_loss.data(), loss.data(), nullptr, logits.data(), kStream));
+  // p = 1 / 1025 everywhere.
+  std::vector<uint16_t> last(kClasses);
+  copy_bytes(last.data(), logits.data() + (kRows - 1) * kClasses, kClasses * sizeof(uint16_t));
+  int64_t wrong = 0;
+  for (int64_t j = 0; j < kClasses; ++j) {
+    const double wanted = (j == 3 ? -1024.0 : 1.0) / 1025.0;
+    wrong += last[static_cast<size_t>(j)] != encode(MP_FP16, wanted);
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("xent ignore: the default descriptor ignores -100, one of zeros nothing",
           "[xent][strict]") {
   const DeviceArray logits(MP_FP32, {1.0, 2.0, 3.0, 4.0});

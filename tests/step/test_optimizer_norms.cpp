@@ -105,7 +105,8 @@ TEST_CASE("optimizer norms: the result does not depend on the number of blocks",
           "[optimizer][strict]") {
   const UniqueContext one_sm = make_context(1);
   for (OptimizerSpec spec : rules_with_norms()) {
-    spec.grads = {{MP_FP16, 3 * kChunk + 5, 1}, {MP_FP32, 7}, {MP_BF16, kChunk}};
+    // More chunks than one SM has blocks, so that a block has several.
+    spec.grads = {{MP_FP16, 9 * kChunk + 5, 1}, {MP_FP32, 7}, {MP_BF16, kChunk}};
     spec.model = mixed_models(spec.grads.size());
     OptimizerRun run(spec), other(spec);
     Random random(31);

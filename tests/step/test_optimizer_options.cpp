@@ -111,6 +111,27 @@ TEST_CASE("optimizer options: a schedule belongs to its group", "[optimizer][str
   }
 }
 
+TEST_CASE("optimizer options: schedules of more groups than a block has threads",
+          "[optimizer][strict]") {
+  for (OptimizerSpec spec : all_kinds()) {
+    spec.groups.resize(300, spec.groups[0]);
+    for (mp_hyper_t &group : spec.groups) {
+      group.lr = 8.0f;
+      group.warmup_steps = 4;
+    }
+    OptimizerRun run(spec);
+    run.master().upload(constant_values(run.master().specs(), 0.0));
+    run.grads().upload(constant_values(run.grads().specs(), 0.0));
+    for (const float wanted : {2.0f, 4.0f}) {
+      run.step();
+      int wrong = 0;
+      for (uint32_t g = 0; g < spec.groups.size(); ++g) wrong += run.lr(g) != wanted;
+      CAPTURE(spec.kind, wanted);
+      CHECK(wrong == 0);
+    }
+  }
+}
+
 // ---------------------------------------------------------------------------- multipliers
 
 TEST_CASE("optimizer options: multipliers, rewritten between steps", "[optimizer][strict]") {
