@@ -81,6 +81,7 @@ Options read_options() {
   read_number("SOFTGPU_SEED", 0, kAny, &o.seed);
   o.landing = read_landing(o.is_random());
   o.diverges = read_switch("SOFTGPU_DIVERGE");
+  o.lags = read_switch("SOFTGPU_LAG");
   read_number("SOFTGPU_QUANTUM", 1, 1 << 30, &o.quantum);
   read_number("SOFTGPU_THREADS", 1, 1024, &o.num_threads);
   read_number("SOFTGPU_RESIDENT", 1, 1 << 20, &o.num_resident);

@@ -78,6 +78,7 @@ class Share {
   void end_clusters();
   void list_warps();
   int quantum();
+  bool rests(Warp &);
 
   const std::shared_ptr<Launch> launch_;
   Worker &worker_;

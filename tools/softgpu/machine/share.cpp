@@ -105,6 +105,10 @@ uint64_t Share::run_warps() {
   uint64_t progress = 0;
   for (Warp *warp : warps_) {
     if (warp->groups.empty()) continue;
+    if (options().lags && rests(*warp)) {
+      progress++;
+      continue;
+    }
     progress += run(*warp, quantum());
     if (warp->groups.empty()) {
       end_warp(*warp);
@@ -113,6 +117,15 @@ uint64_t Share::run_warps() {
     if (options().landing == Landing::kRandom) progress += land_at_random(*warp);
   }
   return progress;
+}
+
+/// One quantum in eight is the first of up to 64 that the warp lets pass.
+bool Share::rests(Warp &warp) {
+  if (warp.num_rests == 0 && random_below(worker_, 8) == 0)
+    warp.num_rests = 1 + random_below(worker_, 64);
+  if (warp.num_rests == 0) return false;
+  warp.num_rests--;
+  return true;
 }
 
 int Share::quantum() {
