@@ -140,6 +140,24 @@ TEST_CASE("checked step: a raised flag skips, and so does an amax that is not fi
   }
 }
 
+TEST_CASE("checked step: a raised flag skips in every warp of every block", "[step][strict]") {
+  for (OptimizerSpec spec : all_kinds()) {
+    spec.grads = std::vector<TensorSpec>(8, TensorSpec{MP_FP16, 5000});
+    spec.model = mixed_models(spec.grads.size());
+    Side side(spec, config_of(MP_SCALER_BACKOFF));
+    side.run.grads().upload(constant_values(spec.grads, 1.0));
+    side.amax.set(1.0f);
+    const OptimizerState before = side.run.state();
+    for (int step = 0; step < 6; ++step) {  // the flag is lowered by the last block of each
+      write_float(side.flag(), 1.0f);
+      side.step(checked_options(side.amax.data()));
+    }
+    CAPTURE(spec.kind);
+    CHECK(side.run.state() == before);
+    CHECK(side.run.t() == 0);
+  }
+}
+
 TEST_CASE("checked step: several optimizers, one scaler", "[step][strict]") {
   for (const mp_scaler_policy_t policy : kPolicies) {
     const OptimizerSpec spec = adamw_spec();

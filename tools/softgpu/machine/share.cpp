@@ -119,10 +119,10 @@ uint64_t Share::run_warps() {
   return progress;
 }
 
-/// One quantum in eight is the first of up to 64 that the warp lets pass.
+/// One quantum in 32 is the first of up to 256 that the warp lets pass: rarely, so that few warps of few blocks do.
 bool Share::rests(Warp &warp) {
-  if (warp.num_rests == 0 && random_below(worker_, 8) == 0)
-    warp.num_rests = 1 + random_below(worker_, 64);
+  if (warp.num_rests == 0 && random_below(worker_, 32) == 0)
+    warp.num_rests = 1 + random_below(worker_, 256);
   if (warp.num_rests == 0) return false;
   warp.num_rests--;
   return true;
