@@ -19,7 +19,7 @@ struct Options {
   uint64_t seed = 0;
   Landing landing = Landing::kLate;  ///< SOFTGPU_LAND=late|random|early; random with a seed
   bool diverges = false;  ///< SOFTGPU_DIVERGE=1: any group of a diverged warp may go first
-  bool lags = false;  ///< SOFTGPU_LAG=1: now and then a warp rests while the others go far ahead
+  bool lags = false;  ///< SOFTGPU_LAG=1: many warps rest for long, while the others go far ahead
   /// SOFTGPU_QUANTUM: instructions of a warp before another runs; 0: 200, or random with a seed.
   int quantum = 0;
   int num_threads = 0;  ///< SOFTGPU_THREADS: 0: one per processor without a seed, 1 with one

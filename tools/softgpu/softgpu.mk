@@ -77,7 +77,7 @@ SOFTGPU_SUITES = $(foreach arch,90 80 75,$(call softgpu_suites,$(arch))) \
   $(SOFTGPU_RACE_SUITES) \
   "the software device itself::$(BUILD)/tests/softgpu_tests"
 SOFTGPU_SEED_SUITES = $(foreach seed,2 3 4 5,"sm_90, seed $(seed): library::SOFTGPU_DIVERGE=1 $(ON_SOFTGPU) --seed $(seed) $(SOFTGPU_LIBRARY)") \
-  $(foreach arch,80 75,"sm_$(arch), seed 6: library::$(ON_SOFTGPU) --arch $(arch) --seed 6 $(SOFTGPU_LIBRARY)") \
+  $(foreach arch,80 75,"sm_$(arch), seed 6: library::SOFTGPU_LAG=1 $(ON_SOFTGPU) --arch $(arch) --seed 6 $(SOFTGPU_LIBRARY)") \
   $(foreach arch,90 80 75,"alone: sm_$(arch): library, large and long::$(ON_SOFTGPU) --arch $(arch) $(BUILD)/tests/mptests '[slow],[many_launches]'") \
   "alone: calibration::$(STEP_MAKE) calibrate" \
   $(foreach arch,90 80 75,"sm_$(arch), races: library::$(SOFTGPU_RACES) --arch $(arch) $(BUILD)/tests/mptests '[strict]~[slow]~[many_launches]~[.]'") \

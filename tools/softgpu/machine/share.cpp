@@ -119,10 +119,13 @@ uint64_t Share::run_warps() {
   return progress;
 }
 
-/// One quantum in 32 is the first of up to 256 that the warp lets pass: rarely, so that few warps of few blocks do.
+/// One quantum in 32 is the first of up to 256 that the warp lets pass: rarely, so that few warps of a block do, and once
+/// in its life, so that those that wait for it in turn do not wait for ever.
 bool Share::rests(Warp &warp) {
-  if (warp.num_rests == 0 && random_below(worker_, 32) == 0)
+  if (!warp.has_rested && random_below(worker_, 32) == 0) {
+    warp.has_rested = true;
     warp.num_rests = 1 + random_below(worker_, 256);
+  }
   if (warp.num_rests == 0) return false;
   warp.num_rests--;
   return true;

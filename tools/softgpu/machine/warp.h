@@ -34,7 +34,8 @@ struct Warp {
   std::vector<LaneGroup> groups;
   int current = 0;  ///< the group that executes now
   uint64_t num_executed = 0;
-  uint64_t num_rests = 0;            ///< quanta that it lets pass (SOFTGPU_LAG)
+  uint64_t num_rests = 0;  ///< quanta that it still lets pass (SOFTGPU_LAG)
+  bool has_rested = false;
   uint32_t num_diverged_quanta = 0;  ///< that ended one after the other with the warp diverged
 
   const Instruction *blocked_at = nullptr;  ///< a wait for an mbarrier that it tries again
