@@ -19,9 +19,8 @@ struct TensorMapFields {
   int32_t box[2];           ///< columns and rows; channels and pixels
   int32_t element_bytes;
   bool swizzle_128;
-  bool
-      made_by_kernel;  ///< by tensor_map_copy_with_base, for TMA after tensor_map_release and _acquire
-  bool released;
+  bool made_by_kernel;        ///< by tensor_map_copy_with_base or _with_matrix
+  bool released;              ///< by tensor_map_release, after which tensor_map_acquire may follow
   bool im2col;                ///< an im2col map, which alone has the fields below
   int8_t lower[2], upper[2];  ///< Im2colSpec
   int8_t step[2];             ///< Im2colSpec
