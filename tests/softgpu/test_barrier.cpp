@@ -250,6 +250,42 @@ TEST_CASE("bar.warp.sync brings the lanes of a warp together", "[barrier]") {
   for (uint32_t i = 0; i < 32; i++) CHECK(out[i] == (i < 16 ? 77 : 0));
 }
 
+// ---- warps that rest
+
+TEST_CASE("with SOFTGPU_LAG a warp falls behind a long computation of another", "[barrier]") {
+  const Kernel kernel = kernel_of(R"(
+    st.shared.u32 [%o], %r;
+    bar.sync 0;
+    setp.ne.u32 %q, %w, 0;
+    @%q bra read;
+    mov.u32 %i, 0;
+  loop:
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %s, %i, 2000;
+    @%s bra loop;
+    mov.u32 %j, 7;
+    st.shared.u32 [%n], %j;
+    bra store;
+  read:
+    ld.shared.u32 %r, [%o];
+  )");
+  const auto num_late = [&](bool lags) {
+    int count = 0;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+      const WithOptions with([&](Options &o) {
+        o.seed = seed;
+        o.lags = lags;
+      });
+      Words out(64);
+      CHECK(kernel(threads(64), out).is_clean());
+      count += out[32] == 7;
+    }
+    return count;
+  };
+  CHECK(num_late(false) == 0);
+  CHECK(num_late(true) > 0);
+}
+
 // ---- clusters
 
 /// Four blocks of two warps, two blocks a cluster.
