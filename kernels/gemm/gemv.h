@@ -69,8 +69,6 @@ struct GemvTraits {
   static constexpr int kSmemQuads = max_of(kStageElems, kSumElems) / 4;
 };
 
-using GemvQuad = Pack<float, 4>;  ///< what one access to smem moves
-
 /// The eight loads of a step.
 template <class T, bool kByK>
 struct GemvStep {
@@ -289,7 +287,7 @@ class Gemv {
     step.widen_to(matrix);
     MP_UNROLL
     for (int i = 0; i < Traits::kK * Traits::kVectors; i += 4) {
-      const GemvQuad four = *reinterpret_cast<const GemvQuad *>(vectors + i);
+      const Quad four = *reinterpret_cast<const Quad *>(vectors + i);
       MP_UNROLL
       for (int j = 0; j < 4; j++)
         multiply_add8(sum_[(i + j) % Traits::kVectors], four.x[j],
@@ -328,7 +326,10 @@ class Gemv {
   MP_DEVICE void put_sums() const {
     MP_UNROLL
     for (int v = 0; v < Traits::kPhase; v++) {
-      store_run(sums(group_ * Traits::kPhase + v, way_) + x_, sum_[v], kVec);
+      auto *const quads = reinterpret_cast<Quad *>(sums(group_ * Traits::kPhase + v, way_) + x_);
+      MP_UNROLL
+      for (int q = 0; q < kVec; q += 4)
+        quads[q / 4] = {sum_[v][q], sum_[v][q + 1], sum_[v][q + 2], sum_[v][q + 3]};
     }
   }
 
@@ -402,7 +403,7 @@ class Gemv {
 template <class T, class Traits>
 MP_KERNEL(GemvSplit::kThreads, Traits::kMinBlocks)
 gemv(MP_PARAM(GemvArgs) args) {
-  MP_SHARED(GemvQuad, smem, [Traits::kSmemQuads]);
+  MP_SHARED(Quad, smem, [Traits::kSmemQuads]);
   const int64_t num_work_tiles = args.tiles * args.problem.out.batch_count;
   for (int64_t number = block_index(); number < num_work_tiles; number += grid_size()) {
     if (number != block_index()) block_sync();  // the last tile's epilogue still uses smem

@@ -78,7 +78,6 @@ class WgmmaEpilogue {
   // ---- split k: a slice's sums wait in workspace; the last slice to arrive, in each warp, adds all of
   // them up in their order
 
-  using Quad = Pack<float, 4>;
   static constexpr int kQuads = WarpTile::kRegs / 4;                         // of a block
   static constexpr int kParts = Tile::kPingPong ? 4 : 4 * Tile::kConsumers;  // warps of a tile
   static_assert(kParts <= kTicketsPerTile);

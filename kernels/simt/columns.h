@@ -50,29 +50,6 @@ MP_DEVICE RowsOfThread rows_of_thread(const ColumnPartition &partition, int64_t 
           ColumnPartition::kThreads / partition.lanes};
 }
 
-/// x[r] = `valid` elements of the row at first + r * step, if r * stride < left, else 0.  All of them
-/// are asked for before the first is waited for.
-template <class T, int kRows>
-MP_DEVICE void load_rows(float (&x)[kRows][kVec], const T *first, int64_t step, int64_t stride,
-                         int64_t left, int valid) {
-  using Loaded = Pack<T, kPackElems<T, kVec>>;
-  constexpr int kPacks = kVec / kPackElems<T, kVec>;
-  if (valid < kVec || !is_aligned_16(first) || step % kPackElems<T, kVec> != 0) {
-    MP_UNROLL
-    for (int r = 0; r < kRows; r++) load_run(x[r], first + r * step, r * stride < left ? valid : 0);
-    return;
-  }
-  Loaded loaded[kRows][kPacks] = {};
-  MP_UNROLL
-  for (int r = 0; r < kRows; r++) {
-    MP_UNROLL
-    for (int i = 0; i < kPacks; i++)
-      if (r * stride < left) loaded[r][i] = reinterpret_cast<const Loaded *>(first + r * step)[i];
-  }
-  MP_UNROLL
-  for (int r = 0; r < kRows; r++) widen(x[r], loaded[r]);
-}
-
 /// Combines what the threads of the block found in their rows, in a fixed order; calls
 /// store(column, value) for each column of the tile, in some thread.  Combining is operator+.
 template <class Value, class Store>

@@ -16,6 +16,7 @@
 namespace mp::MP_TARGET {
 
 constexpr int kVec = 8;
+constexpr int kQuad = 4;  ///< 16 bytes of fp32
 
 /// How many elements of a run one access moves.
 template <class T, int kRun>
@@ -26,22 +27,40 @@ struct alignas(kElems * sizeof(T)) Pack {
   T x[kElems];
 };
 
-/// 16 bytes to an aligned address in gmem, in one access: what the compiler makes of a plain assignment can
-/// be a store for each element.
-#if MP_ON_CUDA
+/// Where neighbouring lanes have neighbouring quads, an access of fp32 fills every sector of gmem that it
+/// touches, and every bank of smem in turn.
+using Quad = Pack<float, kQuad>;
+
+/// To an aligned address in gmem, in one access: what the compiler makes of an assignment, even of CUDA's
+/// vector types, can be a store for each element.  Floats stay floats: sums of wgmma that were asked for as
+/// words would be copied in its main loop.
 template <class T, int kElems>
 MP_DEVICE void store_pack(T *address, const Pack<T, kElems> &pack) {
-  const uint4 words = __builtin_bit_cast(uint4, pack);
-  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(address)),
-               "r"(words.x), "r"(words.y), "r"(words.z), "r"(words.w)
-               : "memory");
-}
+#if MP_ON_CUDA
+  const size_t gmem = __cvta_generic_to_global(address);
+  const T(&x)[kElems] = pack.x;
+  if constexpr (std::is_same_v<T, float> && kElems == 4) {
+    asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(gmem), "f"(x[0]), "f"(x[1]),
+                 "f"(x[2]), "f"(x[3])
+                 : "memory");
+  } else if constexpr (std::is_same_v<T, float> && kElems == 2) {
+    asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(gmem), "f"(x[0]), "f"(x[1]) : "memory");
+  } else if constexpr (sizeof pack == 16) {
+    const uint4 words = __builtin_bit_cast(uint4, pack);
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(gmem), "r"(words.x), "r"(words.y),
+                 "r"(words.z), "r"(words.w)
+                 : "memory");
+  } else if constexpr (sizeof pack == 8) {
+    const uint2 words = __builtin_bit_cast(uint2, pack);
+    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(gmem), "r"(words.x), "r"(words.y)
+                 : "memory");
+  } else {
+    *reinterpret_cast<Pack<T, kElems> *>(address) = pack;
+  }
 #else
-template <class T, int kElems>
-void store_pack(T *address, const Pack<T, kElems> &pack) {
   *reinterpret_cast<Pack<T, kElems> *>(address) = pack;
-}
 #endif
+}
 
 template <int kBytes, class T>
 MP_DEVICE bool is_aligned(const T *address) {
@@ -56,9 +75,17 @@ template <class T, int kRun, int kElems, int kPacks>
 MP_DEVICE void widen(float (&out)[kRun], const Pack<T, kElems> (&in)[kPacks]) {
   static_assert(kElems * kPacks == kRun);
 #if !MP_ON_CUDA && defined(__F16C__) && defined(__AVX2__)
+  // By quads: what was just written as two would, read as one, be waited for until it is in the cache.
   if constexpr (std::is_same_v<T, half> && kRun == 8) {
-    const __m128i raw = _mm_load_si128(reinterpret_cast<const __m128i *>(in));
-    _mm256_storeu_ps(out, _mm256_cvtph_ps(raw));
+    const auto *const quads = reinterpret_cast<const std::byte *>(in);
+    const __m128i first = _mm_loadl_epi64(reinterpret_cast<const __m128i *>(quads));
+    const __m128i second = _mm_loadl_epi64(reinterpret_cast<const __m128i *>(quads + 8));
+    _mm256_storeu_ps(out, _mm256_cvtph_ps(_mm_unpacklo_epi64(first, second)));
+    return;
+  }
+  if constexpr (std::is_same_v<T, float> && kRun == 8) {
+    const auto *const quads = reinterpret_cast<const __m128 *>(in);
+    _mm256_storeu_ps(out, _mm256_set_m128(quads[1], quads[0]));
     return;
   }
 #endif
@@ -71,7 +98,7 @@ MP_DEVICE void narrow(Pack<T, kElems> (&out)[kPacks], const float (&in)[kRun]) {
 #if !MP_ON_CUDA && defined(__F16C__) && defined(__AVX2__)
   if constexpr (std::is_same_v<T, half> && kRun == 8) {
     const __m128i raw = _mm256_cvtps_ph(_mm256_loadu_ps(in), _MM_FROUND_TO_NEAREST_INT);
-    _mm_store_si128(reinterpret_cast<__m128i *>(out), raw);
+    _mm_storeu_si128(reinterpret_cast<__m128i *>(out), raw);
     return;
   }
 #endif
@@ -173,6 +200,39 @@ MP_DEVICE void widen(float *out, const Packed<T> &in) {
   for (int i = 0; i < Packed<T>::kElems; i++) out[i] = in[i];
 }
 
+/// Of smem; on the host eight floats that lie together are one register instead.
+constexpr bool kHasBanks = MP_ON_CUDA;
+
+// Runs of 8 fp32 in smem, of which neighbouring lanes have neighbouring ones.  Of eight lanes four take their
+// second quad first, so that together they meet every bank once.
+MP_DEVICE void load_smem_run(float (&x)[kVec], const float *smem) {
+  const Quad *const quads = reinterpret_cast<const Quad *>(smem);
+  const int swapped = lane_index() / 4 % 2;
+  const Quad one = quads[swapped], other = quads[1 - swapped];
+  MP_UNROLL
+  for (int i = 0; i < kQuad; i++) {
+    x[i] = swapped ? other.x[i] : one.x[i];
+    x[kQuad + i] = swapped ? one.x[i] : other.x[i];
+  }
+}
+MP_DEVICE void load_smem_run(float (&x)[kQuad], const float *smem) {
+  const Quad quad = *reinterpret_cast<const Quad *>(smem);
+  MP_UNROLL
+  for (int i = 0; i < kQuad; i++) x[i] = quad.x[i];
+}
+MP_DEVICE void store_smem_run(float *smem, const float (&x)[kVec]) {
+  Quad *const quads = reinterpret_cast<Quad *>(smem);
+  const int swapped = lane_index() / 4 % 2;
+  Quad one, other;
+  MP_UNROLL
+  for (int i = 0; i < kQuad; i++) {
+    one.x[i] = swapped ? x[kQuad + i] : x[i];
+    other.x[i] = swapped ? x[i] : x[kQuad + i];
+  }
+  quads[swapped] = one;
+  quads[1 - swapped] = other;
+}
+
 /// out = in transposed.  On the device this costs nothing: registers get other names.
 template <int kRows, int kCols>
 MP_DEVICE void transpose(float (&out)[kCols][kRows], const float (&in)[kRows][kCols]) {
@@ -211,7 +271,7 @@ MP_DEVICE void load_run(float (&x)[kRun], const T *p, int valid) {
   for (int i = 0; i < kRun; i++) x[i] = i < valid ? to_float(p[i]) : 0.0f;
 }
 
-/// p[i] = round(x[i]) for i < valid.
+/// p[i] = round(x[i]) for i < valid, in gmem.
 template <class T, int kRun>
 MP_DEVICE void store_run(T *p, const float (&x)[kRun], int valid) {
   constexpr int kElems = kPackElems<T, kRun>;
@@ -219,12 +279,35 @@ MP_DEVICE void store_run(T *p, const float (&x)[kRun], int valid) {
     Pack<T, kElems> raw[kRun / kElems];
     narrow(raw, x);
     MP_UNROLL
-    for (int i = 0; i < kRun / kElems; i++) reinterpret_cast<Pack<T, kElems> *>(p)[i] = raw[i];
+    for (int i = 0; i < kRun / kElems; i++) store_pack(p + i * kElems, raw[i]);
     return;
   }
   MP_UNROLL
   for (int i = 0; i < kRun; i++)
     if (i < valid) p[i] = round_to<T>(x[i]);
+}
+
+/// x[r] = `valid` elements of the row at first + r * step, if r * stride < left, else 0.  All of them
+/// are asked for before the first is waited for.
+template <class T, int kRows, int kRun>
+MP_DEVICE void load_rows(float (&x)[kRows][kRun], const T *first, int64_t step, int64_t stride,
+                         int64_t left, int valid) {
+  using Loaded = Pack<T, kPackElems<T, kRun>>;
+  constexpr int kPacks = kRun / kPackElems<T, kRun>;
+  if (valid < kRun || !is_aligned_16(first) || step % kPackElems<T, kRun> != 0) {
+    MP_UNROLL
+    for (int r = 0; r < kRows; r++) load_run(x[r], first + r * step, r * stride < left ? valid : 0);
+    return;
+  }
+  Loaded loaded[kRows][kPacks] = {};
+  MP_UNROLL
+  for (int r = 0; r < kRows; r++) {
+    MP_UNROLL
+    for (int i = 0; i < kPacks; i++)
+      if (r * stride < left) loaded[r][i] = reinterpret_cast<const Loaded *>(first + r * step)[i];
+  }
+  MP_UNROLL
+  for (int r = 0; r < kRows; r++) widen(x[r], loaded[r]);
 }
 
 /// The same for a type known at run time only; `index` in elements.
