@@ -53,13 +53,14 @@ MP_DEVICE float stochastically_rounded(float w, mp_dtype_t dtype, uint32_t rando
 }
 
 /// The random numbers of a weight follow from the seed, t, the tensor and the element alone.
-MP_DEVICE void round_stochastically(uint64_t seed, const CopyPlace &place, int64_t at,
-                                    float (&w)[kVec]) {
+template <class Runs>
+MP_DEVICE void round_stochastically(uint64_t seed, const CopyPlace &place, const Runs &runs,
+                                    int run, float (&w)[kVec]) {
   // Tensors have less than 2^46 elements, so the high word of at / 4 has 12 bits.
   const uint64_t t = static_cast<uint64_t>(place.t);
   MP_UNROLL
   for (int i = 0; i < kVec; i += 4) {
-    const uint64_t quad = static_cast<uint64_t>(at + i) / 4;
+    const uint64_t quad = static_cast<uint64_t>(runs.at(run, i)) / 4;
     const PhiloxWords random =
         philox({{static_cast<uint32_t>(quad),
                  static_cast<uint32_t>(quad >> 32) | static_cast<uint32_t>(t >> 32) << 12,
@@ -71,17 +72,17 @@ MP_DEVICE void round_stochastically(uint64_t seed, const CopyPlace &place, int64
   }
 }
 
-/// What the policy makes of a run of 8 weights at element `at`, a multiple of 8.
-/// @return how many of the first `valid` overflow; 0 if kPlain
-template <bool kPlain>
-MP_DEVICE int apply_policy(const CopyPolicy &policy, const CopyPlace &place, int64_t at,
-                           float (&w)[kVec], int valid) {
+/// What the policy makes of a run of 8 weights, of which both halves begin at multiples of 4.
+/// @return how many overflow; 0 if kPlain
+template <bool kPlain, class Runs>
+MP_DEVICE int apply_policy(const CopyPolicy &policy, const CopyPlace &place, const Runs &runs,
+                           int run, float (&w)[kVec]) {
   int count = 0;
   if constexpr (!kPlain) {
     if (policy.flags & MP_OPT_STOCHASTIC_ROUNDING)
-      round_stochastically(policy.rounding_seed, place, at, w);
+      round_stochastically(policy.rounding_seed, place, runs, run, w);
     MP_UNROLL
-    for (int i = 0; i < kVec; i++) count += i < valid && overflows(w[i], place.dtype);
+    for (int i = 0; i < kVec; i++) count += runs.has(run, i) && overflows(w[i], place.dtype);
   }
   if ((policy.flags & MP_OPT_MODEL_OVERFLOW) == 0) {
     MP_UNROLL
@@ -99,7 +100,7 @@ MP_DEVICE int store_copy(const CopyPolicy &policy, const CopyPlace &place, const
   int count = 0;
   MP_UNROLL
   for (int run = 0; run < Runs::kRuns; run++)
-    count += apply_policy<kPlain>(policy, place, runs.at(run), w[run], runs.valid(run));
+    count += apply_policy<kPlain>(policy, place, runs, run, w[run]);
   store_runs(runs, place.dtype, place.model, w);
   return count;
 }

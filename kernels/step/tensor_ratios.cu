@@ -29,7 +29,7 @@ MP_DEVICE void measure_chunk(const StepArgs &args, int64_t number) {
     load_elements<kind>(e, tensors, params[0], run);
     MP_UNROLL
     for (int i = 0; i < kVec; i++) {
-      if (i >= run.count) continue;  // with eps = 0 the direction of nothing is 0 / 0
+      if (!run.has(i)) continue;  // with eps = 0 the direction of nothing is 0 / 0
       float &w = e.w[0][i];
       const float u = Rule<kind>::measured(params[0], e.g[0][i], w, e.m[0][i], e.v[0][i]);
       w_squares = fmaf(w, w, w_squares);

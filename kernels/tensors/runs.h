@@ -1,11 +1,19 @@
 // What a thread takes of a stretch of memory: runs of 8 elements, several at a time, so that their loads
 // are in flight together.  A thread that waits for each 16 bytes before it asks for the next leaves the
 // memory of a large GPU idle: tools/gpu/codegen/loads_in_flight.py has the arithmetic and the gate.
+//
+// A run is two quads.  Eight neighbours would be two requests of fp32, each for half of every sector.
 #pragma once
 
 #include "kernels/simt/vector.h"
 
 namespace mp::MP_TARGET {
+
+/// The runs of a warp make a stretch: first a quad of every lane, then their second quads.
+constexpr int kStretch = kWarpSize * kVec;
+MP_HD constexpr int place_in_run(int i) {
+  return i / kQuad * (kStretch / 2) + i % kQuad;
+}
 
 /// As many as have 64 bytes.  With 1024 threads on an SM these are 64 KiB in flight.
 template <class T>
@@ -16,23 +24,23 @@ template <int kNumRuns, int kStride>
 struct WholeRuns {
   static constexpr int kRuns = kNumRuns;
   int64_t begin;  ///< of the first
-  int left;       ///< elements from there to the end, > 0
+  int left;       ///< elements from there to the end of the last stretch, > 0
 
-  MP_DEVICE int64_t at(int run) const { return begin + run * kStride; }
-  MP_DEVICE bool has(int run) const { return run * kStride < left; }
-  MP_DEVICE int valid(int run) const { return has(run) ? kVec : 0; }
+  /// Element i of a run, and whether there is one.
+  MP_DEVICE int64_t at(int run, int i) const { return begin + run * kStride + place_in_run(i); }
+  MP_DEVICE bool has(int run, int) const { return run * kStride < left; }
 
   /// x[run][i] = element i of a run, 0 where there is none.
   template <class T>
   MP_DEVICE void load(float (&x)[kRuns][kVec], const T *base) const {
-    using Loaded = Pack<T, kPackElems<T, kVec>>;
-    constexpr int kPacks = sizeof(T) * kVec / sizeof(Loaded);
-    Loaded loaded[kRuns][kPacks] = {};
+    using Loaded = Pack<T, kQuad>;
+    Loaded loaded[kRuns][2] = {};
     MP_UNROLL
     for (int run = 0; run < kRuns; run++) {
       MP_UNROLL
-      for (int i = 0; i < kPacks; i++)
-        if (has(run)) loaded[run][i] = reinterpret_cast<const Loaded *>(base + at(run))[i];
+      for (int q = 0; q < 2; q++)
+        if (has(run, 0))
+          loaded[run][q] = *reinterpret_cast<const Loaded *>(base + at(run, q * kQuad));
     }
     MP_UNROLL
     for (int run = 0; run < kRuns; run++) widen(x[run], loaded[run]);
@@ -40,53 +48,59 @@ struct WholeRuns {
 
   template <class T>
   MP_DEVICE void store(T *base, const float (&x)[kRuns][kVec]) const {
-    using Stored = Pack<T, kPackElems<T, kVec>>;
-    constexpr int kPacks = sizeof(T) * kVec / sizeof(Stored);
     MP_UNROLL
     for (int run = 0; run < kRuns; run++) {
-      if (!has(run)) continue;
-      Stored stored[kPacks];
+      if (!has(run, 0)) continue;
+      Pack<T, kQuad> stored[2];
       narrow(stored, x[run]);
       MP_UNROLL
-      for (int i = 0; i < kPacks; i++)
-        store_pack(base + at(run) + i * kPackElems<T, kVec>, stored[i]);
+      for (int q = 0; q < 2; q++) store_pack(base + at(run, q * kQuad), stored[q]);
     }
   }
 };
 
-/// One run of up to 8 elements, at an address of any alignment.
+/// One run of which elements may be missing, at an address of any alignment.
 struct PartialRun {
   static constexpr int kRuns = 1;
   int64_t begin;
-  int count;
+  int left;  ///< elements from there to the end, > 0
 
-  MP_DEVICE int64_t at(int) const { return begin; }
-  MP_DEVICE bool has(int) const { return true; }
-  MP_DEVICE int valid(int) const { return count; }
+  MP_DEVICE int64_t at(int, int i) const { return begin + place_in_run(i); }
+  MP_DEVICE bool has(int, int i) const { return place_in_run(i) < left; }
 
   template <class T>
   MP_DEVICE void load(float (&x)[1][kVec], const T *base) const {
-    load_run(x[0], base + begin, count);
+    MP_UNROLL
+    for (int i = 0; i < kVec; i += kQuad)
+      load_run(reinterpret_cast<float(&)[kQuad]>(x[0][i]), base + at(0, i), valid(i));
   }
   template <class T>
   MP_DEVICE void store(T *base, const float (&x)[1][kVec]) const {
-    store_run(base + begin, x[0], count);
+    MP_UNROLL
+    for (int i = 0; i < kVec; i += kQuad)
+      store_run(base + at(0, i), reinterpret_cast<const float(&)[kQuad]>(x[0][i]), valid(i));
   }
+
+ private:
+  /// Of the quad that begins with element i.
+  MP_DEVICE int valid(int i) const { return min_of(left - place_in_run(i), kQuad); }
 };
 
 /// One run of either kind.
 struct Run {
   int64_t begin;
-  int count;
+  int left;
   bool is_whole;
+
+  MP_DEVICE bool has(int i) const { return place_in_run(i) < left; }
 
   /// f(WholeRuns) or f(PartialRun): for kernels that compile all but their loads and stores once.
   template <class F>
   MP_DEVICE void visit(const F &f) const {
     if (is_whole)
-      f(WholeRuns<1, kVec>{begin, kVec});
+      f(WholeRuns<1, kStretch>{begin, kStretch});
     else
-      f(PartialRun{begin, count});
+      f(PartialRun{begin, left});
   }
 };
 
@@ -106,29 +120,33 @@ MP_DEVICE void store_runs(const Runs &runs, mp_dtype_t dtype, void *base,
             [&](auto type) { runs.store(static_cast<typename decltype(type)::type *>(base), x); });
 }
 
-/// Calls visit(runs) until all `count` elements from `begin` on were in one run; neighbouring threads
-/// get neighbouring runs, and a thread gets its runs in ascending order, whatever kRuns is.
+/// Of the first run of this thread.
+MP_DEVICE int first_element() {
+  return warp_index() * kStretch + lane_index() * kQuad;
+}
+
+/// Calls visit(runs) until all `count` elements from `begin` on were in one run; a thread gets its runs in
+/// ascending order, and the same ones whatever kRuns and is_aligned are.
 /// @param is_aligned  whether every address of which visit loads or stores elements `begin` on is a
 ///                    multiple of 16
 template <int kThreads, int kRuns, class Visit>
 MP_DEVICE void for_each_run(int64_t begin, int count, bool is_aligned, const Visit &visit) {
   constexpr int kStride = kThreads * kVec;
   static_assert((kStride & (kStride - 1)) == 0);
-  const int first = thread_index() * kVec;
-  const int whole = is_aligned ? count / kVec * kVec : 0;
+  const int first = first_element();
+  const int whole = is_aligned ? count / kStretch * kStretch : 0;
   for (int i = first; i < whole; i += kRuns * kStride)
     visit(WholeRuns<kRuns, kStride>{begin + i, whole - i});
   for (int i = whole + ((first - whole) & (kStride - 1)); i < count; i += kStride)
-    visit(PartialRun{begin + i, min_of(count - i, kVec)});
+    visit(PartialRun{begin + i, count - i});
 }
 
 /// The same with visit(Run), for kernels whose single run has loads enough.
 template <int kThreads, class Visit>
 MP_DEVICE void for_each_single_run(int64_t begin, int count, bool is_aligned, const Visit &visit) {
-  for (int i = thread_index() * kVec; i < count; i += kThreads * kVec) {
-    const int left = min_of(count - i, kVec);
-    visit(Run{begin + i, left, is_aligned && left == kVec});
-  }
+  const int whole = is_aligned ? count / kStretch * kStretch : 0;
+  for (int i = first_element(); i < count; i += kThreads * kVec)
+    visit(Run{begin + i, count - i, i < whole});
 }
 
 }  // namespace mp::MP_TARGET

@@ -29,13 +29,15 @@ struct Seen {
   float sum_squares = 0.0f;
   Tally tally;
 
-  MP_DEVICE void see(const float (&x)[kVec], int valid, uint32_t element) {
+  /// A run of a chunk that begins at element `begin`.
+  template <class Runs>
+  MP_DEVICE void see(const float (&x)[kVec], const Runs &runs, int run, int64_t begin) {
     MP_UNROLL
     for (int i = 0; i < kVec; i++) {
       amax_bits = max_of(amax_bits, magnitude_bits(x[i]));
       sum_squares = fmaf(x[i], x[i], sum_squares);
       if constexpr (kReports) {
-        if (i < valid) tally.see(x[i], element + i);
+        if (runs.has(run, i)) tally.see(x[i], static_cast<uint32_t>(runs.at(run, i) - begin));
       }
     }
   }
@@ -53,8 +55,7 @@ MP_DEVICE void measure_chunk(const StatisticsArgs &args, int64_t number) {
       float x[runs.kRuns][kVec];
       runs.load(x, data);
       MP_UNROLL
-      for (int run = 0; run < runs.kRuns; run++)
-        seen.see(x[run], runs.valid(run), static_cast<uint32_t>(runs.at(run) - range.begin));
+      for (int run = 0; run < runs.kRuns; run++) seen.see(x[run], runs, run, range.begin);
     });
   });
   if constexpr (kReports) store_tally<kThreads>(args.scratch, number, seen.tally);

@@ -10,7 +10,7 @@ using namespace mptest;
 
 namespace {
 
-constexpr int kThreads = 32;
+constexpr int kWarps = 2, kThreads = kWarps * kWarpSize;
 constexpr int kStride = kThreads * kVec;
 constexpr int kGuard = 64;
 constexpr float kUntouched = -7.0f;
@@ -36,17 +36,17 @@ void double_all(const Stretch &s) {
     load_runs(x, runs, s.dtype, s.in);
     for (int run = 0; run < runs.kRuns; run++) {
       for (int i = 0; i < kVec; i++) {
-        if (i >= runs.valid(run)) {
+        if (!runs.has(run, i)) {
           s.wrong[thread_index()] += x[run][i] != 0.0f;
           continue;
         }
-        const int64_t element = runs.at(run) + i;
+        const int64_t element = runs.at(run, i);
         s.visits[element]++;
         s.threads[element] = thread_index();
         s.order[element] = number;
         x[run][i] *= 2.0f;
       }
-      number += runs.has(run);
+      number += runs.has(run, 0);
     }
     store_runs(runs, s.dtype, s.out, x);
   });
@@ -90,12 +90,12 @@ void check(mp_dtype_t dtype, int begin, int count, int misalignment) {
     const bool inside = i >= begin && i < begin + count;
     float value[1];
     load_run(value, dtype, at(out), i, 1);
-    const int run = (i - begin) / kVec;
+    const int lane = (i - begin) / kQuad % kWarpSize, stretch = (i - begin) / kStretch;
     wrong += visits[static_cast<size_t>(i)] != inside;
     wrong += value[0] != (inside ? 2.0f * static_cast<float>(i % 251) : kUntouched);
     if (!inside) continue;
-    wrong += threads[static_cast<size_t>(i)] != run % kThreads;
-    wrong += order[static_cast<size_t>(i)] != run / kThreads;
+    wrong += threads[static_cast<size_t>(i)] != stretch % kWarps * kWarpSize + lane;
+    wrong += order[static_cast<size_t>(i)] != stretch / kWarps;
   }
   CHECK(wrong == 0);
 }
@@ -103,12 +103,12 @@ void check(mp_dtype_t dtype, int begin, int count, int misalignment) {
 }  // namespace
 
 TEST_CASE("runs: every element once, by the same thread in the same order") {
-  const int lengths[] = {0, 1, 7, 8, 9, 4 * kStride};
+  const int lengths[] = {0, 1, 4, 5, 127, 129, kStretch - 1, kStretch, 4 * kStride};
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     for (const int misalignment : {0, 1, 4}) {
       for (const int length : lengths) check<4>(dtype, 0, length, misalignment);
       for (int batches = 1; batches <= 4; batches++) {
-        for (const int beside : {-9, -8, -1, 1, 8, 13}) {
+        for (const int beside : {-129, -128, -5, -1, 1, 8, 131}) {
           check<1>(dtype, 0, batches * kStride + beside, misalignment);
           check<2>(dtype, 64, batches * kStride + beside, misalignment);
           check<4>(dtype, 64, batches * kStride + beside, misalignment);
