@@ -40,7 +40,7 @@ struct ConvArgs {
   float *partial_sums;       ///< NULL without a split; else [slice][out.m][out.n]
 };
 
-/// Where a run of kVec columns of a product goes.
+/// Where a run of columns of a product goes.
 struct OutputPlace {
   int64_t row, col;  ///< in args.out
   int valid;         ///< columns; <= 0: nowhere
@@ -76,17 +76,20 @@ class ConvProduct {
   MP_DEVICE int64_t dy_elem() const { return int64_t{group_} * args_.group_k; }
   MP_DEVICE int64_t dy_ld() const { return int64_t{args_.groups} * args_.group_k; }
 
+  /// Of kRun columns that begin at a multiple of it.
+  template <int kRun>
   MP_DEVICE OutputPlace place(int64_t row, int64_t col) const {
+    static_assert(kVec % kRun == 0, "or it would go beyond a tap's padded channels");
     if (row >= m()) return {0, 0, 0};
     if constexpr (kIsWgrad) {
       const Quotient run = patches.runs.padded.divide(static_cast<int32_t>(col));
       const bool inside = col < n();
       return {group_ * int64_t{args_.group_k} + row,
               int64_t{run.quotient} * patches.runs.elems + run.remainder,
-              inside ? min_of(patches.runs.elems - run.remainder, kVec) : 0};
+              inside ? min_of(patches.runs.elems - run.remainder, kRun) : 0};
     } else {
       const int64_t first_col = group_ * n();
-      const int valid = static_cast<int>(min_of<int64_t>(n() - col, kVec));
+      const int valid = static_cast<int>(min_of<int64_t>(n() - col, kRun));
       if constexpr (!kIsDgrad) return {row, first_col + col, valid};
       const Quotient image = patches.grid_pixels.divide(static_cast<int32_t>(row));
       const Quotient line = patches.grid_w.divide(image.remainder);

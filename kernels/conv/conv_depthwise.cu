@@ -183,7 +183,7 @@ conv_depthwise(MP_PARAM(ConvArgs) args) {
     EpilogueWriter writer(args.out, 0);
     MP_UNROLL
     for (int i = 0; i < kStrip; i++) {
-      const OutputPlace to = product.place(row0 + i, 0);
+      const OutputPlace to = product.template place<kVec>(row0 + i, 0);
       if (to.valid > 0 && channels.valid > 0)
         writer.write(to.row, channels.first, acc[i], channels.valid);
     }

@@ -232,8 +232,8 @@ MP_DEVICE void convolve_tile(const ConvArgs &args, const WorkTile &work, float *
   Loop<op, Tile> loop;
   loop.multiply(smem, sources.a, sources.b, m0, n0, k0, k_end);
   EpilogueWriter writer(args.out, 0);
-  loop.store_tile([&](int row, int col, float(&x)[kVec]) {
-    const OutputPlace to = product.place(m0 + row, n0 + col);
+  loop.store_tile([&]<int kRun>(int row, int col, float(&x)[kRun]) {
+    const OutputPlace to = product.template place<kRun>(m0 + row, n0 + col);
     if (to.valid <= 0) return;
     if (args.partial_sums != nullptr)
       store_run(partial_sum(args.partial_sums, args.out, work.slice, 0, to.row, to.col), x,
@@ -251,11 +251,11 @@ constexpr int kMinBlocks = op == MP_CONV_FPROP ? 1 : Tile::kMinBlocks;
 template <mp_conv_op_t op, class Tile>
 MP_KERNEL((Loop<op, Tile>::kThreads), (kMinBlocks<op, Tile>))
 conv_simt(MP_PARAM(ConvArgs) args) {
-  constexpr int kSmemFloats = Loop<op, Tile>::kSmemFloats;
-  MP_SHARED(float, smem, [kSmemFloats]);
+  constexpr int kSmemQuads = Loop<op, Tile>::kSmemFloats / kQuad;
+  MP_SHARED(Quad, smem, [kSmemQuads]);
   const int64_t num_work_tiles = args.scheduler.num_work_tiles();
   for (int64_t number = block_index(); number < num_work_tiles; number += grid_size())
-    convolve_tile<op, Tile>(args, args.scheduler(number), smem);
+    convolve_tile<op, Tile>(args, args.scheduler(number), smem[0].x);
 }
 
 template <mp_conv_op_t op, class Tile>

@@ -81,10 +81,11 @@ class ConvWmma {
     Loop loop;
     loop.multiply(smem, load.a, load.b, ceil_div(k_end_ - k_begin_, int64_t{Tile::kK}));
     EpilogueWriter writer(args_.out, 0);
-    loop.store_tile(smem, [&](int row, int col, float(&x)[kVec]) {
-      const OutputPlace to = product_.place(m0_ + row, n0_ + col);
+    const bool is_split = args_.partial_sums != nullptr, is_fp32 = args_.out.dtype == MP_FP32;
+    loop.store_tile(smem, is_split || is_fp32, [&]<int kRun>(int row, int col, float(&x)[kRun]) {
+      const OutputPlace to = product_.template place<kRun>(m0_ + row, n0_ + col);
       if (to.valid <= 0) return;
-      if (args_.partial_sums != nullptr)
+      if (kRun == kQuad && is_split)
         store_run(partial_sum(args_.partial_sums, args_.out, work_.slice, 0, to.row, to.col), x,
                   to.valid);
       else

@@ -51,9 +51,9 @@ MP_DEVICE void gemm_tile(const GemmArgs &args, const GemmWork &work, float *smem
   Loop<Tile> loop;
   loop.multiply(smem, a, b, work.m0, work.n0, work.k0, work.k_end);
   EpilogueWriter writer(p.out, work.batch_item);
-  loop.store_tile([&](int r, int c, float(&x)[kVec]) {
+  loop.store_tile([&](int r, int c, float(&x)[kQuad]) {
     const int64_t row = work.m0 + r, col = work.n0 + c;
-    const int valid = static_cast<int>(min_of<int64_t>(p.out.n - col, kVec));
+    const int valid = static_cast<int>(min_of<int64_t>(p.out.n - col, kQuad));
     if (valid <= 0 || row >= work.m_end) return;
     if (args.partial_sums != nullptr)
       store_run(partial_sum(args.partial_sums, p.out, work.slice, work.batch_item, row, col), x,
@@ -69,12 +69,12 @@ MP_DEVICE void gemm_tile(const GemmArgs &args, const GemmWork &work, float *smem
 template <class Tile, bool kRagged>
 MP_KERNEL(Tile::kThreads, kRagged ? 1 : Tile::kMinBlocks)
 gemm_simt(MP_PARAM(GemmArgs) args) {
-  MP_SHARED(float, smem, [Loop<Tile>::kSmemFloats]);
+  MP_SHARED(Quad, smem, [Loop<Tile>::kSmemFloats / kQuad]);
   const int64_t num_work_tiles = args.scheduler.num_work_tiles();
   for (int64_t number = block_index(); number < num_work_tiles; number += grid_size()) {
     const GemmWork work = gemm_work<Tile>(args, number, kRagged);
     if (kRagged && work.is_none()) break;
-    gemm_tile<Tile>(args, work, smem);
+    gemm_tile<Tile>(args, work, smem[0].x);
   }
 }
 

@@ -101,11 +101,12 @@ class GemmWmma {
     Loop loop;
     loop.multiply(smem, load_a, load_b, ceil_div(k_elems, int64_t{Tile::kK}));
     EpilogueWriter writer(p_.out, work_.batch_item);
-    loop.store_tile(smem, [&](int r, int c, float(&x)[kVec]) {
+    const bool is_split = args_.partial_sums != nullptr, is_fp32 = p_.out.dtype == MP_FP32;
+    loop.store_tile(smem, is_split || is_fp32, [&]<int kRun>(int r, int c, float(&x)[kRun]) {
       const int64_t row = work_.m0 + r, col = work_.n0 + c;
-      const int valid = static_cast<int>(min_of<int64_t>(p_.out.n - col, kVec));
+      const int valid = static_cast<int>(min_of<int64_t>(p_.out.n - col, kRun));
       if (row >= work_.m_end || valid <= 0) return;
-      if (args_.partial_sums != nullptr)
+      if (kRun == kQuad && is_split)
         store_run(partial_sum(args_.partial_sums, p_.out, work_.slice, work_.batch_item, row, col),
                   x, valid);
       else

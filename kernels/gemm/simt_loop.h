@@ -59,8 +59,12 @@ class OperandTile {
     MP_UNROLL
     for (int i = 0; i < kRuns; i++) {
       float *const run = smem + k_of(i) * kExtent + x_of(i % kPlaces);
-      MP_UNROLL
-      for (int j = 0; j < kVec; j++) run[j * step] = values_[i][j];
+      if (kHasBanks && !source_.by_k) {
+        store_smem_run(run, values_[i]);
+      } else {
+        MP_UNROLL
+        for (int j = 0; j < kVec; j++) run[j * step] = values_[i][j];
+      }
     }
   }
 
@@ -124,7 +128,7 @@ class SimtLoop {
       b.put(smem + stage * kStage + TileA::kElems);
     };
     // A thread outside of D helps to load, no more.
-    const bool has_sums = m0 + row() < source_a.extent() && n0 + col() < source_b.extent();
+    const bool has_sums = m0 + row() < source_a.extent() && n0 + col(0) < source_b.extent();
     fetch();
     put(0);
     block_sync();
@@ -138,13 +142,19 @@ class SimtLoop {
     }
   }
 
-  /// Calls store(row, col, x) for runs x of kVec columns; row and col in the tile.  Not unrolled, and
-  /// rows moved up, for the reason given in wmma_loop.h.
+  /// Calls store(row, col, x) for runs x of columns; row and col in the tile.  Not unrolled, and rows
+  /// moved up, for the reason given in wmma_loop.h.
   template <class Store>
   MP_DEVICE void store_tile(const Store &store) {
     MP_NO_UNROLL
     for (int i = 0; i < kRows; i++) {
-      store(row() + i, col(), acc_[0]);
+      MP_NO_UNROLL
+      for (int q = 0; q < 2; q++) {
+        float quad[kQuad];
+        MP_UNROLL
+        for (int j = 0; j < kQuad; j++) quad[j] = q == 0 ? acc_[0][j] : acc_[0][kQuad + j];
+        store(row() + i, col(q), quad);
+      }
       MP_UNROLL
       for (int r = 0; r + 1 < kRows; r++) {
         MP_UNROLL
@@ -158,19 +168,36 @@ class SimtLoop {
   static constexpr int kThreadsM = Tile::kM / kRows, kThreadsN = Tile::kN / kVec;
   /// Along the longer side: where D ends within a narrow tile, whole warps have nothing to multiply.
   static constexpr bool kLanesAlongM = Tile::kM > Tile::kN;
+  static constexpr bool kSplitsColumns = kHasBanks && !kLanesAlongM;
 
   static MP_DEVICE int row() {
     return (kLanesAlongM ? thread_index() % kThreadsM : thread_index() / kThreadsN) * kRows;
   }
-  static MP_DEVICE int col() {
-    return (kLanesAlongM ? thread_index() / kThreadsM : thread_index() % kThreadsN) * kVec;
+  /// Of a thread's first or second quad of columns.  Lanes along n have neighbouring quads in each half
+  /// of the tile.
+  static MP_DEVICE int col(int quad) {
+    const int thread = kLanesAlongM ? thread_index() / kThreadsM : thread_index() % kThreadsN;
+    return kSplitsColumns ? thread * kQuad + quad * (Tile::kN / 2) : thread * kVec + quad * kQuad;
+  }
+
+  static MP_DEVICE void load_columns(float (&x)[kVec], const float *row) {
+    if constexpr (kHasBanks) {
+      MP_UNROLL
+      for (int q = 0; q < 2; q++) {
+        const Quad quad = *reinterpret_cast<const Quad *>(row + col(q));
+        MP_UNROLL
+        for (int j = 0; j < kQuad; j++) x[q * kQuad + j] = quad.x[j];
+      }
+    } else {
+      MP_UNROLL
+      for (int j = 0; j < kVec; j++) x[j] = row[col(0) + j];
+    }
   }
 
   MP_DEVICE void multiply_stage(const float *a, const float *b) {
     for (int k = 0; k < Tile::kK; k++) {
       float across[kVec];
-      MP_UNROLL
-      for (int j = 0; j < kVec; j++) across[j] = b[k * Tile::kN + col() + j];
+      load_columns(across, b + k * Tile::kN);
       MP_UNROLL
       for (int i = 0; i < kRows; i++) multiply_add8(acc_[i], a[k * Tile::kM + row() + i], across);
     }

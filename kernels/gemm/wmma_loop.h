@@ -23,6 +23,10 @@ namespace mp::MP_TARGET {
 
 /// How the threads of a block share the copy of a kRows x kCols tile: each has one column of chunks
 /// of kVec elements and every kRowStep-th row.
+///
+/// Eight lanes write at a time, 128 bytes.  Rows with as many are taken one by one.  Rows of 64 bytes,
+/// which lie 80 apart, would overlap in four banks: there eight lanes take half of every second row
+/// of eight, which begin in banks 0, 8, 16 and 24.
 template <int kRows, int kCols, int kThreads>
 struct TileChunks {
   static constexpr int kPitch = kCols + 8;
@@ -31,8 +35,18 @@ struct TileChunks {
   static constexpr int kIterations = kRows / kRowStep;
   static_assert(kThreads % kChunksPerRow == 0 && kRows % kRowStep == 0);
 
-  static MP_DEVICE int row() { return thread_index() / kChunksPerRow; }
-  static MP_DEVICE int col() { return thread_index() % kChunksPerRow * kVec; }
+  static MP_DEVICE int row() {
+    if constexpr (!kHasShortRows) return thread_index() / kChunksPerRow;
+    return warp_index() * 8 + lane_index() / 2 % 4 * 2 + lane_index() / 8 % 2;
+  }
+  static MP_DEVICE int col() {
+    if constexpr (!kHasShortRows) return thread_index() % kChunksPerRow * kVec;
+    return (lane_index() / 16 * 2 + lane_index() % 2) * kVec;
+  }
+
+ private:
+  static constexpr bool kHasShortRows = kChunksPerRow == 4;
+  static_assert(kHasShortRows || kChunksPerRow % 8 == 0);
 };
 
 template <class T, class LoadA, class LoadB, class Tile>
@@ -65,14 +79,24 @@ class WmmaLoop {
     block_sync();  // smem is free for the epilogue
   }
 
-  /// Calls store(row, col, x) for runs x of kVec columns; row and col in the tile.
+  /// Calls store(row, col, x) for runs x of columns: 16 bytes of what is stored, fp32 or of 16 bits; row
+  /// and col in the tile.
   ///
   /// Each warp passes its part of the tile through a patch of its own, 16 rows at a time, because a
   /// WMMA accumulator does not tell which element it holds.  The loop is not unrolled, so that a long
   /// epilogue is compiled once per kernel instead of kFragsM times; as registers cannot be indexed
   /// at run time, the accumulators move up instead.
   template <class Store>
-  MP_DEVICE void store_tile(T *smem, const Store &store) {
+  MP_DEVICE void store_tile(T *smem, bool is_fp32, const Store &store) {
+    if (is_fp32)
+      store_runs_of<kQuad>(smem, store);
+    else
+      store_runs_of<kVec>(smem, store);
+  }
+
+ private:
+  template <int kRun, class Store>
+  MP_DEVICE void store_runs_of(T *smem, const Store &store) {
     float *const patch = reinterpret_cast<float *>(smem) + warp_index() * kPatchElems;
     MP_NO_UNROLL
     for (int i = 0; i < kFragsM; i++) {
@@ -80,13 +104,12 @@ class WmmaLoop {
       for (int j = 0; j < kFragsN; j++)
         wmma::store_row_major(patch + j * wmma::kTile, acc_[0][j], kPatchPitch);
       warp_sync();
-      store_patch(patch, warp_m() + i * wmma::kTile, store);
+      store_patch<kRun>(patch, warp_m() + i * wmma::kTile, store);
       warp_sync();
       move_accumulators_up();
     }
   }
 
- private:
   static constexpr int kElemsA = Tile::stage_elems(Tile::kM, LoadA::kByK);
   static constexpr int kElemsB = Tile::stage_elems(Tile::kN, LoadB::kByK);
   static_assert(LoadA::kPitch == (LoadA::kByK ? Tile::kK : Tile::kM) + Tile::kPad);
@@ -97,7 +120,7 @@ class WmmaLoop {
   static constexpr auto kLayoutA = LoadA::kByK ? wmma::Layout::row_major : wmma::Layout::col_major;
   static constexpr auto kLayoutB = LoadB::kByK ? wmma::Layout::col_major : wmma::Layout::row_major;
 
-  static constexpr int kPatchPitch = Tile::kWarpN + 4;
+  static constexpr int kPatchPitch = Tile::kWarpN + 8;  // four rows of a fragment: all banks
   static constexpr int kPatchElems = wmma::kTile * kPatchPitch;
   static_assert(Tile::kThreads / kWarpSize * kPatchElems * sizeof(float) <= kSmemBytes);
 
@@ -151,17 +174,16 @@ class WmmaLoop {
     }
   }
 
-  template <class Store>
+  template <int kRun, class Store>
   static MP_DEVICE void store_patch(const float *patch, int row0, const Store &store) {
-    constexpr int kRunsPerRow = Tile::kWarpN / kVec;
+    constexpr int kRunsPerRow = Tile::kWarpN / kRun;
     constexpr int kRowStep = kWarpSize / kRunsPerRow;
-    const int run = lane_index() % kRunsPerRow * kVec;
+    const int col = lane_index() % kRunsPerRow * kRun;
     MP_NO_UNROLL
     for (int r = lane_index() / kRunsPerRow; r < wmma::kTile; r += kRowStep) {
-      float x[kVec];
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) x[i] = patch[r * kPatchPitch + run + i];
-      store(row0 + r, warp_n() + run, x);
+      float x[kRun];
+      load_smem_run(x, patch + r * kPatchPitch + col);
+      store(row0 + r, warp_n() + col, x);
     }
   }
 
