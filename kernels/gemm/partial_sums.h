@@ -6,12 +6,16 @@
 
 namespace mp::MP_TARGET {
 
-/// Of one slice and batch item at (row, col).  Layout [slice][batch item][m][n].
+/// Elements of one slice.  Layout [slice][batch item][m][n].
+MP_DEVICE int64_t slice_elems(const Output &out) {
+  return out.batch_count * out.m * out.n;
+}
+
+/// Of one slice and batch item at (row, col).
 template <class T>
 MP_DEVICE T *partial_sum(T *partial_sums, const Output &out, int slice, int64_t item, int64_t row,
                          int64_t col) {
-  const int64_t matrix = slice * out.batch_count + item;
-  return partial_sums + (matrix * out.m + row) * out.n + col;
+  return partial_sums + slice * slice_elems(out) + (item * out.m + row) * out.n + col;
 }
 
 }  // namespace mp::MP_TARGET
