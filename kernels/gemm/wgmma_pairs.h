@@ -79,8 +79,7 @@ class WgmmaPairStore {
     if (reads_c()) add_c(at, z);
     MP_UNROLL
     for (int p = 0; p < kPairs; p++)
-      if (at.has(p))
-        *reinterpret_cast<Pair *>(d() + at.offset(p, to_.ldd)) = {z[2 * p], z[2 * p + 1]};
+      if (at.has(p)) store_pack(d() + at.offset(p, to_.ldd), Pair{z[2 * p], z[2 * p + 1]});
     if (!writer.measures()) return;
     MP_UNROLL
     for (int r = 0; r < kGroup; r++) {

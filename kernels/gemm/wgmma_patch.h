@@ -24,6 +24,7 @@ class WgmmaPatchStore {
 
   /// The loops are not unrolled, so that the long epilogue is compiled once.
   MP_DEVICE void store(const Accumulators &acc, EpilogueWriter &writer) {
+    const bool is_fp32 = tile_.args.problem.out.dtype == MP_FP32;
     MP_NO_UNROLL
     for (int i = 0; i < WarpTile::kBlocks; i++) {
       MP_NO_UNROLL
@@ -31,7 +32,11 @@ class WgmmaPatchStore {
         warp_sync();
         fill(acc, i, c);
         warp_sync();
-        write(tile_.row0 + i * 64, tile_.work.n0 + c * kCols, writer);
+        const int row0 = tile_.row0 + i * 64, col0 = tile_.work.n0 + c * kCols;
+        if (is_fp32)
+          write<kQuad>(row0, col0, writer);
+        else
+          write<kVec>(row0, col0, writer);
       }
     }
     warp_sync();
@@ -55,19 +60,20 @@ class WgmmaPatchStore {
       *reinterpret_cast<Pair *>(to + r / 4 * 8 + r / 2 % 2 * 8 * kPitch) = {regs[r], regs[r + 1]};
   }
 
+  /// In runs of 16 bytes of D.
+  template <int kRun>
   MP_DEVICE void write(int64_t row0, int64_t col0, EpilogueWriter &writer) {
-    constexpr int kRunsPerRow = kCols / kVec;
-    const int run = lane_index() % kRunsPerRow * kVec;
+    constexpr int kRunsPerRow = kCols / kRun;
+    const int run = lane_index() % kRunsPerRow * kRun;
     const ColumnRun to = tile_.placement.run(col0, tile_.n());
-    const int valid = static_cast<int>(min_of<int64_t>(to.count - run, kVec));
+    const int valid = static_cast<int>(min_of<int64_t>(to.count - run, kRun));
     if (valid <= 0) return;
     MP_NO_UNROLL
     for (int r = lane_index() / kRunsPerRow; r < WarpTile::kRows; r += kWarpSize / kRunsPerRow) {
       const int64_t to_row = tile_.row_in_d(row0 + r);
       if (to_row < 0) continue;
-      float z[kVec];
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) z[i] = patch_[r * kPitch + run + i];
+      float z[kRun];
+      load_smem_run(z, patch_ + r * kPitch + run);
       writer.write(to_row, to.col + run, z, valid);
     }
   }
