@@ -200,14 +200,15 @@ MP_DEVICE void widen(float *out, const Packed<T> &in) {
   for (int i = 0; i < Packed<T>::kElems; i++) out[i] = in[i];
 }
 
-/// Of smem; on the host eight floats that lie together are one register instead.
+/// Whether smem is made of banks, so that it counts which lanes read and write at a time.  On the host it
+/// is ordinary memory, and eight floats that lie together fill a register.
 constexpr bool kHasBanks = MP_ON_CUDA;
 
 // Runs of 8 fp32 in smem, of which neighbouring lanes have neighbouring ones.  Of eight lanes four take their
 // second quad first, so that together they meet every bank once.
 MP_DEVICE void load_smem_run(float (&x)[kVec], const float *smem) {
   const Quad *const quads = reinterpret_cast<const Quad *>(smem);
-  const int swapped = lane_index() / 4 % 2;
+  const int swapped = kHasBanks ? lane_index() / 4 % 2 : 0;
   const Quad one = quads[swapped], other = quads[1 - swapped];
   MP_UNROLL
   for (int i = 0; i < kQuad; i++) {
@@ -222,7 +223,7 @@ MP_DEVICE void load_smem_run(float (&x)[kQuad], const float *smem) {
 }
 MP_DEVICE void store_smem_run(float *smem, const float (&x)[kVec]) {
   Quad *const quads = reinterpret_cast<Quad *>(smem);
-  const int swapped = lane_index() / 4 % 2;
+  const int swapped = kHasBanks ? lane_index() / 4 % 2 : 0;
   Quad one, other;
   MP_UNROLL
   for (int i = 0; i < kQuad; i++) {
