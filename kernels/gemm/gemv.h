@@ -326,10 +326,7 @@ class Gemv {
   MP_DEVICE void put_sums() const {
     MP_UNROLL
     for (int v = 0; v < Traits::kPhase; v++) {
-      auto *const quads = reinterpret_cast<Quad *>(sums(group_ * Traits::kPhase + v, way_) + x_);
-      MP_UNROLL
-      for (int q = 0; q < kVec; q += 4)
-        quads[q / 4] = {sum_[v][q], sum_[v][q + 1], sum_[v][q + 2], sum_[v][q + 3]};
+      store_smem_run(sums(group_ * Traits::kPhase + v, way_) + x_, sum_[v]);
     }
   }
 
