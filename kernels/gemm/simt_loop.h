@@ -183,11 +183,8 @@ class SimtLoop {
   static MP_DEVICE void load_columns(float (&x)[kVec], const float *row) {
     if constexpr (kHasBanks) {
       MP_UNROLL
-      for (int q = 0; q < 2; q++) {
-        const Quad quad = *reinterpret_cast<const Quad *>(row + col(q));
-        MP_UNROLL
-        for (int j = 0; j < kQuad; j++) x[q * kQuad + j] = quad.x[j];
-      }
+      for (int q = 0; q < 2; q++)
+        load_smem_run(reinterpret_cast<float(&)[kQuad]>(x[q * kQuad]), row + col(q));
     } else {
       MP_UNROLL
       for (int j = 0; j < kVec; j++) x[j] = row[col(0) + j];
