@@ -26,7 +26,7 @@ namespace mp::MP_TARGET {
 ///
 /// Eight lanes write at a time, 128 bytes.  Rows with as many are taken one by one.  Rows of 64 bytes,
 /// which lie 80 apart, would overlap in four banks: there eight lanes take half of every second row
-/// of eight, which begin in banks 0, 8, 16 and 24.
+/// of eight, and these begin eight banks apart.
 template <int kRows, int kCols, int kThreads>
 struct TileChunks {
   static constexpr int kPitch = kCols + 8;
