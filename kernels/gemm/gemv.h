@@ -323,10 +323,15 @@ class Gemv {
   }
   MP_DEVICE int num_planes() const { return split_.vector_groups * Traits::kPhase; }
 
+  /// Eight lanes have runs of several ways, which the padding puts into different banks.  The order of
+  /// store_smem_run is for lanes with neighbouring runs, and would undo that.
   MP_DEVICE void put_sums() const {
     MP_UNROLL
     for (int v = 0; v < Traits::kPhase; v++) {
-      store_smem_run(sums(group_ * Traits::kPhase + v, way_) + x_, sum_[v]);
+      auto *const quads = reinterpret_cast<Quad *>(sums(group_ * Traits::kPhase + v, way_) + x_);
+      MP_UNROLL
+      for (int q = 0; q < kVec; q += kQuad)
+        quads[q / kQuad] = {sum_[v][q], sum_[v][q + 1], sum_[v][q + 2], sum_[v][q + 3]};
     }
   }
 
