@@ -26,6 +26,13 @@ TEST_CASE("testing: formats have the limits of IEEE 754", "[testing][strict]") {
   CHECK(decode(MP_FP16, 0xfc00) == -kInfinity);
 }
 
+TEST_CASE("testing: of a long vector the first elements are printed", "[testing][strict]") {
+  using Catch::Detail::stringify;
+  CHECK(stringify(std::vector<int>{1, 2, 3}) == "{ 1, 2, 3 }");
+  CHECK(stringify(std::vector<std::vector<int>>{{1}, std::vector<int>(17, 5)}) ==
+        "{ { 1 }, { 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5 } and 1 more }");
+}
+
 TEST_CASE("testing: every 16-bit value survives decode and encode", "[testing][strict]") {
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
     int wrong = 0;

@@ -10,6 +10,7 @@
 #include <catch2/catch.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <ranges>
 #include <source_location>
 #include <string>
 #include <vector>
@@ -18,6 +19,19 @@
 #include "mpcore.h"
 #include "numeric.h"
 #include "tally.h"
+
+// Of a vector Catch2 prints the first elements: whole tensors would take it minutes.
+template <class T>
+struct Catch::is_range<std::vector<T>> : std::false_type {};
+template <class T>
+struct Catch::StringMaker<std::vector<T>> {
+  static std::string convert(const std::vector<T> &values) {
+    constexpr size_t kMost = 16;
+    const std::string first = rangeToString(values | std::views::take(kMost));
+    if (values.size() <= kMost) return first;
+    return first + " and " + std::to_string(values.size() - kMost) + " more";
+  }
+};
 
 namespace mptest {
 
