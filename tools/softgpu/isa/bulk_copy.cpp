@@ -18,6 +18,11 @@ uint32_t offset_of(const BulkCopy &copy) {
   return copy.smem & kOffsetMask;
 }
 
+/// That of a block that a load lands in.
+uint32_t mbarrier_of(const BulkCopy &copy, const Block &block) {
+  return (copy.mbarrier & kOffsetMask) | block.rank << kRankShift;
+}
+
 /// Calls f(Block) for the blocks that a load lands in.
 template <class F>
 void for_each_target(const Cluster &cluster, const BulkCopy &copy, F &&f) {
@@ -79,8 +84,7 @@ void land_load(Cluster &cluster, const BulkCopy &copy) {
     if (first == nullptr) first = &block;
     watch_bulk_shared(*copy.warp, *copy.at, block, offset, copy.num_bytes, Access::kWrite);
     if (cluster.races) cluster.races->land_bulk(copy, block);
-    const uint32_t mbarrier = (copy.mbarrier & kOffsetMask) | block.smem.rank() << kRankShift;
-    complete_transaction(*copy.warp, *copy.at, copy.lane, mbarrier, copy.num_bytes);
+    complete_transaction(*copy.warp, *copy.at, copy.lane, mbarrier_of(copy, block), copy.num_bytes);
   });
 }
 
@@ -149,6 +153,7 @@ void issue_bulk_copy(Warp &warp, const Instruction &i, int lane, BulkCopy copy) 
     for_each_target(cluster, copy, [&](Block &block) {
       const uint32_t offset = offset_of(copy), rank = block.smem.rank() << kRankShift;
       smem_in_cluster(warp, i, lane, offset | rank, copy.num_bytes);
+      check_mbarrier_visible(warp, i, lane, mbarrier_of(copy, block), MbarrierUser::kBulkCopy);
       if (options().landing != Landing::kEarly) block.smem.poison(offset, copy.num_bytes);
       block.smem.forget_writes(offset, copy.num_bytes);
     });
