@@ -25,11 +25,13 @@ struct WgmmaOperation {
   std::array<std::array<uint32_t, kWarpSize>, 4> a;  ///< A in registers
 };
 
-/// Rows that operations in flight own; their values are hidden until the wait.
+/// Rows that operations in flight own; their values are hidden until the wait.  Behind it they tell until the next
+/// wgmma.fence whether something else has changed the rows.
 struct WgmmaAccumulator {
   std::vector<Row> rows;
   std::vector<float> values;  ///< a row of 32 after the other
   bool is_live = false;
+  bool is_unfenced = false;  ///< was given back, and no wgmma.fence or wgmma has followed
 };
 
 struct WgmmaState {
