@@ -128,6 +128,20 @@ TEST_CASE("shared memory that threads wrote needs a proxy fence before wgmma", "
              .outcome.violations.empty());
 }
 
+TEST_CASE("what wgmma reads is fenced before it is issued", "[wgmma]") {
+  // A fence before the wait, for something else, is too late.
+  for (const Landing landing : {Landing::kLate, Landing::kEarly}) {
+    const WithOptions with([&](Options &o) { o.landing = landing; });
+    const Run r =
+        run(kFence + multiply() + kCommit + "fence.proxy.async;\nbar.sync 0;\n" + wait(0), "");
+    REQUIRE(!r.outcome.violations.empty());
+    CHECK_THAT(r.outcome.violations[0], Contains("wgmma reads without fence.proxy.async"));
+  }
+  // Nor may it be changed until the wait.
+  CHECK(!run(kFence + multiply() + kCommit + "st.shared.u32 [smem], %v;\n" + wait(0))
+             .outcome.violations.empty());
+}
+
 TEST_CASE("B is read for all four warps, each of which may have to fence", "[wgmma]") {
   WgmmaText wgmma{kColumns};
   wgmma.a_is_in_registers = true;

@@ -88,11 +88,16 @@ void land_load(Cluster &cluster, const BulkCopy &copy) {
   });
 }
 
+/// What a store reads must be visible when it is issued, and what is written until it has read as well.
+void check_source(const BulkCopy &copy) {
+  check_proxy(*copy.warp, *copy.at, *copy.block, offset_of(copy), copy.num_bytes, copy.fenced,
+              "a bulk store");
+}
+
 /// Takes what a store will write from shared memory, which may be used for other things then.
 void read_shared(BulkCopy &copy) {
   const uint32_t offset = offset_of(copy), row_bytes = copy.map.row_bytes();
-  check_proxy(*copy.warp, *copy.at, *copy.block, offset, copy.num_bytes, copy.fenced,
-              "a bulk store");
+  check_source(copy);
   watch_bulk_shared(*copy.warp, *copy.at, *copy.block, offset, copy.num_bytes, Access::kRead);
   if (RaceCheck *races = races_of(*copy.warp)) races->read_bulk(copy);
   copy.data.resize(copy.num_bytes);
@@ -161,6 +166,7 @@ void issue_bulk_copy(Warp &warp, const Instruction &i, int lane, BulkCopy copy) 
     shared_at(warp, i, lane, copy.smem, copy.num_bytes);
     copy.group = warp.bulk.num_committed[static_cast<size_t>(lane)];
     copy.fenced = warp.bulk.fenced[static_cast<size_t>(lane)];
+    check_source(copy);
   }
   if (cluster.races) copy.issued = cluster.races->release(warp, Lanes{1} << lane);
   cluster.copies.push_back(std::move(copy));

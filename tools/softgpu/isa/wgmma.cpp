@@ -140,6 +140,7 @@ Step issue(Warp &warp, const Instruction &i, Lanes lanes) {
       found >= 0 ? static_cast<uint32_t>(found)
                  : take_accumulator(warp, i, rows, o.num_registers(), operation.accumulates);
   state.operations.push_back(operation);
+  check_wgmma(warp);
   if (options().landing == Landing::kEarly) perform_wgmma(warp, state.next_sequence);
   return Step::kNext;
 }

@@ -64,6 +64,9 @@ struct WgmmaSequence {
   std::array<Issue, 256> issues;  ///< the latest, by sequence modulo 256
 };
 
+/// Once all four warps have issued the last operation of the warp: what it will read must be visible to the async proxy
+/// now.
+void check_wgmma(Warp &);
 /// Performs what all four warps have issued, of the operations before `end`.
 void perform_wgmma(Warp &, uint64_t end);
 /// A register that may belong to an operation in flight is copied: what moves is the name.
