@@ -134,6 +134,47 @@ TEST_CASE("all blocks of a grid can wait for each other", "[grid]") {
   for (uint32_t i = 0; i < 40; i++) CHECK(out[i] == 40);
 }
 
+/// Blocks that wait for each other, on one multiprocessor.
+struct Meeting {
+  int arch;
+  uint32_t num_threads, dynamic_smem;
+  const char *directive;  ///< of the kernel
+  uint32_t room;          ///< blocks at a time
+
+  Outcome run(uint32_t num_blocks) const {
+    std::string text = body_text(2, kMeeting);
+    text.insert(text.find('{'), directive);
+    Shape shape;
+    shape.blocks = {num_blocks, 1, 1};
+    shape.threads = {num_threads, 1, 1};
+    shape.dynamic_smem = dynamic_smem;
+    Words sum(1), out(num_blocks);
+    return Kernel(text)(shape, sum, out);
+  }
+};
+
+TEST_CASE("blocks for which the device has no room are not waited for", "[grid]") {
+  const Meeting meeting =
+      GENERATE(Meeting{75, 1024, 0, "", 1}, Meeting{75, 32, 0, "", 16}, Meeting{90, 1024, 0, "", 2},
+               Meeting{90, 32, 0, "", 32}, Meeting{90, 32, 100 << 10, "", 2},
+               Meeting{80, 32, 100 << 10, "", 1}, Meeting{90, 512, 0, ".maxnreg 128\n", 1},
+               Meeting{90, 512, 0, ".maxntid 512\n", 4},
+               Meeting{90, 256, 0, ".maxntid 256\n.minnctapersm 3\n", 3});
+  const int num_threads = GENERATE(1, 3);
+  const uint64_t seed = GENERATE(0, 1);
+  const WithOptions with([&](Options &o) {
+    o.arch = meeting.arch;
+    o.num_sms = 1;
+    o.num_threads = num_threads;
+    o.seed = seed;
+    o.quantum = 20;
+    o.max_instructions = 1'000'000;
+  });
+  INFO(meeting.arch << ", " << meeting.num_threads << " threads, " << meeting.directive);
+  CHECK(meeting.run(meeting.room).is_clean());
+  CHECK_THAT(meeting.run(meeting.room + 1).fault, Contains("SOFTGPU_LIMIT is exceeded"));
+}
+
 TEST_CASE("a loop that only tests whether a copy has landed ends", "[grid]") {
   const WithOptions with([](Options &o) { o.landing = Landing::kLate; });
   const Kernel kernel(body_text(2, R"(

@@ -242,6 +242,29 @@ TEST_CASE("blocks of a cluster arrive at each other's mbarriers", "[mbarrier]") 
   CHECK_THAT(Kernel(exchange("2"))(shape, out).fault, Contains("mapa of rank 2"));
 }
 
+TEST_CASE("other blocks see an mbarrier behind a fence or a barrier that releases", "[mbarrier]") {
+  Shape shape;
+  shape.blocks = {2, 1, 1};
+  shape.cluster = {2, 1, 1};
+  const auto run = [&](const std::string &fence, const std::string &arrive) {
+    const std::string both =
+        "fence.mbarrier_init.release.cluster;\n    barrier.cluster.arrive.relaxed.aligned;";
+    std::string text = exchange("%rank");
+    text.replace(text.find(both), both.size(), fence + "barrier.cluster.arrive" + arrive);
+    Words out(2);
+    return Kernel(text)(shape, out);
+  };
+  const std::string relaxed = ".relaxed.aligned;", releasing = ".aligned;";
+  CHECK(run("", releasing).is_clean());
+  CHECK(run("fence.proxy.async;\n", relaxed).is_clean());
+  CHECK(run("fence.acq_rel.cluster;\n", relaxed).is_clean());
+  for (const char *fence : {"", "@!%one fence.mbarrier_init.release.cluster;\n"}) {
+    const Outcome outcome = run(fence, relaxed);
+    REQUIRE(!outcome.violations.empty());
+    CHECK_THAT(outcome.violations[0], Contains("whose thread 0 has initialised it and not fenced"));
+  }
+}
+
 TEST_CASE("shared::cta is the own block", "[mbarrier]") {
   Shape shape;
   shape.blocks = {2, 1, 1};

@@ -152,9 +152,14 @@ TEST_CASE("what threads wrote needs a proxy fence before a store", "[tma]") {
   const std::string wait = "@%one cp.async.bulk.wait_group.read 0;\n";
   CHECK(run_store("fence.proxy.async;\nbar.sync 0;\n", wait).is_clean());
   CHECK(run_store("bar.sync 0;\nfence.proxy.async;\n", wait).is_clean());
-  const Outcome outcome = run_store("bar.sync 0;\n", wait);
-  REQUIRE(!outcome.violations.empty());
-  CHECK_THAT(outcome.violations[0], Contains("a bulk store reads without fence.proxy.async"));
+  for (const std::string &after : {wait, "fence.proxy.async;\n" + wait}) {  // which is too late
+    const Outcome outcome = run_store("bar.sync 0;\n", after);
+    REQUIRE(!outcome.violations.empty());
+    CHECK_THAT(outcome.violations[0], Contains("a bulk store reads without fence.proxy.async"));
+  }
+  // What is written before the store has read is as wrong.
+  CHECK(!run_store("bar.sync 0;\nfence.proxy.async;\n", "st.shared.u32 [%s], %t;\n" + wait)
+             .is_clean());
 }
 
 /// Lane 0, which does not fence, stores what stmatrix has written and other lanes but one have fenced.

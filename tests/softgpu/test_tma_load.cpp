@@ -158,12 +158,8 @@ TEST_CASE("a load lands late, at any time, or early", "[tma]") {
   }
 }
 
-TEST_CASE("a load may land in several blocks of a cluster", "[tma]") {
-  Tensor tensor(ElementType::kF16, {64, 16});
-  tensor.map.box = {64, 8, 1, 1, 1};
-  tensor.map.swizzle = Swizzle::k128Bytes;
-  const uint32_t bytes = tensor.map.box_bytes();
-  // Each block loads its half of 16 rows into both, so that both have them all.
+/// Each of two blocks loads its half of 16 rows, of so many bytes, into both, so that both have them all, and stores them.
+std::string multicast_module(uint32_t bytes) {
   const std::string body = R"(
     .reg .b32 %rank, %to, %row;
     barrier.cluster.arrive.aligned;
@@ -183,28 +179,66 @@ TEST_CASE("a load may land in several blocks of a cluster", "[tma]") {
     cvt.u64.u32 %block, %rank;
     mad.lo.u64 %out, %block, )" +
                            std::to_string(2 * bytes) + ", %out;\n";
-  const Kernel kernel(tma_module(
-      2 * bytes, body + store_tile(2 * bytes) +
-                     "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"));
+  return tma_module(2 * bytes,
+                    body + store_tile(2 * bytes) +
+                        "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n");
+}
+
+struct Multicast {
+  Tensor tensor{ElementType::kF16, {64, 16}};
   Shape shape;
-  shape.blocks = {2, 1, 1};
-  shape.cluster = {2, 1, 1};
-  const MapInMemory map(tensor.map);
+
+  Multicast() {
+    tensor.map.box = {64, 8, 1, 1, 1};
+    tensor.map.swizzle = Swizzle::k128Bytes;
+    shape.blocks = {2, 1, 1};
+    shape.cluster = {2, 1, 1};
+  }
+  uint32_t bytes() const { return tensor.map.box_bytes(); }
+};
+
+TEST_CASE("a load may land in several blocks of a cluster", "[tma]") {
+  const Multicast multicast;
+  const uint32_t bytes = multicast.bytes();
+  const Kernel kernel(multicast_module(bytes));
+  const MapInMemory map(multicast.tensor.map);
   for (uint64_t seed = 0; seed < 4; seed++) {
     const WithOptions with([&](Options &o) {
       o.seed = seed;
       if (seed != 0) o.landing = Landing::kRandom;
     });
     AlignedBuffer<uint8_t> out(4 * bytes);
-    CHECK(launch(kernel, shape, map.address(), {}, out.address()).is_clean());
+    CHECK(launch(kernel, multicast.shape, map.address(), {}, out.address()).is_clean());
     size_t num_different = 0;
     for (uint32_t half = 0; half < 2; half++) {
-      const auto expected = expected_tile(tensor, {{0, static_cast<int>(8 * half), 0, 0, 0}, {}});
+      const auto expected =
+          expected_tile(multicast.tensor, {{0, static_cast<int>(8 * half), 0, 0, 0}, {}});
       for (uint32_t block = 0; block < 2; block++)
         for (size_t i = 0; i < bytes; i++)
           num_different += out[(block * 2 + half) * bytes + i] != expected[i];
     }
     CHECK(num_different == 0);
+  }
+}
+
+TEST_CASE("a load that signals other blocks needs a fence of what they initialise", "[tma]") {
+  const Multicast multicast;
+  const MapInMemory map(multicast.tensor.map);
+  const auto run = [&](const std::string &fence) {
+    const std::string init_fence = "fence.mbarrier_init.release.cluster;\n";
+    std::string text = multicast_module(multicast.bytes());
+    text.replace(text.find(init_fence), init_fence.size(), fence);
+    AlignedBuffer<uint8_t> out(4 * multicast.bytes());
+    return launch(Kernel(text), multicast.shape, map.address(), {}, out.address());
+  };
+  CHECK(run("fence.proxy.async.shared::cta;\n").is_clean());
+  // Neither the barrier of the cluster nor another thread's fence is enough.
+  for (const char *fence : {"", "fence.acq_rel.cluster;\n", "fence.proxy.async.global;\n",
+                            "@!%one fence.mbarrier_init.release.cluster;\n"}) {
+    const Outcome outcome = run(fence);
+    REQUIRE(!outcome.violations.empty());
+    CHECK_THAT(outcome.violations[0],
+               Catch::Matchers::Contains("whose thread 0 has initialised it and not fenced"));
   }
 }
 

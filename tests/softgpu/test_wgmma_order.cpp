@@ -98,6 +98,22 @@ TEST_CASE("the first wgmma needs a wgmma.fence", "[wgmma]") {
   CHECK_THAT(r.outcome.violations[0], Contains("first wgmma without wgmma.fence"));
 }
 
+TEST_CASE("accumulators that were changed need another wgmma.fence", "[wgmma]") {
+  const std::string again = multiply() + kCommit + wait(0), change = "add.f32 %acc3, %acc3, 1.0;\n";
+  CHECK(run(kFence + again + again + store()).outcome.is_clean());
+  CHECK(run(kFence + again + change + kFence + again + store()).outcome.is_clean());
+  for (const std::string &body : {again + change, again + again + change}) {
+    const Run r = run(kFence + body + again + store());
+    REQUIRE(!r.outcome.violations.empty());
+    CHECK_THAT(r.outcome.violations[0], Contains("changed without wgmma.fence"));
+  }
+  // The first of these does not read what it finds.
+  WgmmaText wgmma{kColumns};
+  wgmma.scale_d = "%no";
+  CHECK(run(kFence + again + change + wgmma.text() + kCommit + wait(0) + again + store())
+            .outcome.is_clean());
+}
+
 TEST_CASE("shared memory that threads wrote needs a proxy fence before wgmma", "[wgmma]") {
   const std::string body = kFence + multiply() + kCommit + wait(0);
   CHECK(run(body).outcome.is_clean());
@@ -109,6 +125,20 @@ TEST_CASE("shared memory that threads wrote needs a proxy fence before wgmma", "
   // One of global memory does not help, nor one before the write.
   CHECK(!run("fence.proxy.async.global;\n" + body, "").outcome.violations.empty());
   CHECK(!run("fence.proxy.async;\nst.shared.u32 [smem], %v;\nbar.sync 0;\n" + body)
+             .outcome.violations.empty());
+}
+
+TEST_CASE("what wgmma reads is fenced before it is issued", "[wgmma]") {
+  // A fence before the wait, for something else, is too late.
+  for (const Landing landing : {Landing::kLate, Landing::kEarly}) {
+    const WithOptions with([&](Options &o) { o.landing = landing; });
+    const Run r =
+        run(kFence + multiply() + kCommit + "fence.proxy.async;\nbar.sync 0;\n" + wait(0), "");
+    REQUIRE(!r.outcome.violations.empty());
+    CHECK_THAT(r.outcome.violations[0], Contains("wgmma reads without fence.proxy.async"));
+  }
+  // Nor may it be changed until the wait.
+  CHECK(!run(kFence + multiply() + kCommit + "st.shared.u32 [smem], %v;\n" + wait(0))
              .outcome.violations.empty());
 }
 

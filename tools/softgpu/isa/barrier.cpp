@@ -211,6 +211,7 @@ Step cluster_arrive(Warp &warp, const Instruction &instruction, Lanes lanes) {
   warp.cluster_generation = cluster.generation;
   cluster.num_arrived++;
   const bool releases = !instruction.as<ClusterBarrier>().is_relaxed;
+  if (releases) warp.block->unfenced_mbarriers.release(warp.first_thread(), lanes);
   if (cluster.races) cluster.races->arrive_at_cluster(warp, releases);
   complete_if_all_came(cluster);
   return Step::kNext;

@@ -18,6 +18,11 @@ uint32_t offset_of(const BulkCopy &copy) {
   return copy.smem & kOffsetMask;
 }
 
+/// That of a block that a load lands in.
+uint32_t mbarrier_of(const BulkCopy &copy, const Block &block) {
+  return (copy.mbarrier & kOffsetMask) | block.rank << kRankShift;
+}
+
 /// Calls f(Block) for the blocks that a load lands in.
 template <class F>
 void for_each_target(const Cluster &cluster, const BulkCopy &copy, F &&f) {
@@ -79,16 +84,20 @@ void land_load(Cluster &cluster, const BulkCopy &copy) {
     if (first == nullptr) first = &block;
     watch_bulk_shared(*copy.warp, *copy.at, block, offset, copy.num_bytes, Access::kWrite);
     if (cluster.races) cluster.races->land_bulk(copy, block);
-    const uint32_t mbarrier = (copy.mbarrier & kOffsetMask) | block.smem.rank() << kRankShift;
-    complete_transaction(*copy.warp, *copy.at, copy.lane, mbarrier, copy.num_bytes);
+    complete_transaction(*copy.warp, *copy.at, copy.lane, mbarrier_of(copy, block), copy.num_bytes);
   });
+}
+
+/// What a store reads must be visible when it is issued, and what is written until it has read as well.
+void check_source(const BulkCopy &copy) {
+  check_proxy(*copy.warp, *copy.at, *copy.block, offset_of(copy), copy.num_bytes, copy.fenced,
+              "a bulk store");
 }
 
 /// Takes what a store will write from shared memory, which may be used for other things then.
 void read_shared(BulkCopy &copy) {
   const uint32_t offset = offset_of(copy), row_bytes = copy.map.row_bytes();
-  check_proxy(*copy.warp, *copy.at, *copy.block, offset, copy.num_bytes, copy.fenced,
-              "a bulk store");
+  check_source(copy);
   watch_bulk_shared(*copy.warp, *copy.at, *copy.block, offset, copy.num_bytes, Access::kRead);
   if (RaceCheck *races = races_of(*copy.warp)) races->read_bulk(copy);
   copy.data.resize(copy.num_bytes);
@@ -149,6 +158,7 @@ void issue_bulk_copy(Warp &warp, const Instruction &i, int lane, BulkCopy copy) 
     for_each_target(cluster, copy, [&](Block &block) {
       const uint32_t offset = offset_of(copy), rank = block.smem.rank() << kRankShift;
       smem_in_cluster(warp, i, lane, offset | rank, copy.num_bytes);
+      check_mbarrier_visible(warp, i, lane, mbarrier_of(copy, block), MbarrierUser::kBulkCopy);
       if (options().landing != Landing::kEarly) block.smem.poison(offset, copy.num_bytes);
       block.smem.forget_writes(offset, copy.num_bytes);
     });
@@ -156,6 +166,7 @@ void issue_bulk_copy(Warp &warp, const Instruction &i, int lane, BulkCopy copy) 
     shared_at(warp, i, lane, copy.smem, copy.num_bytes);
     copy.group = warp.bulk.num_committed[static_cast<size_t>(lane)];
     copy.fenced = warp.bulk.fenced[static_cast<size_t>(lane)];
+    check_source(copy);
   }
   if (cluster.races) copy.issued = cluster.races->release(warp, Lanes{1} << lane);
   cluster.copies.push_back(std::move(copy));

@@ -47,6 +47,13 @@ std::byte *place_of(Warp &warp, const Instruction &i, int lane, uint32_t address
                     : shared_at(warp, i, lane, address, 8);
 }
 
+/// A cluster of one block has nobody else: Triton's kernels, which are right on hardware, fence nothing before TMA there.
+void note_initialised(Warp &warp, int lane, uint32_t address) {
+  Block &block = *warp.block;
+  if (block.cluster->blocks.size() > 1)
+    block.unfenced_mbarriers.initialise(address & kOffsetMask, warp.thread_of(lane));
+}
+
 Mbarrier read(Warp &warp, const Instruction &i, int lane, const std::byte *from) {
   const uint64_t bits = load(from);
   if (!Mbarrier::is_one(bits)) fault(warp, i, lane, "uses an mbarrier that is not initialised");
@@ -92,6 +99,7 @@ Step init(Warp &warp, const Instruction &i, Lanes lanes) {
       fault(warp, i, lane, "mbarrier of %u arrivals", count);
     const uint64_t bits = Mbarrier{0, count, count, 0}.pack();
     std::memcpy(to, &bits, sizeof bits);
+    note_initialised(warp, lane, address);
     if (RaceCheck *races = races_of(warp)) races->init_mbarrier(warp, i, lane, address);
     watch_bulk_shared(warp, i, *warp.block, address & kOffsetMask, 8, Access::kWrite);
   });
@@ -107,6 +115,7 @@ Step invalidate(Warp &warp, const Instruction &i, Lanes lanes) {
   for_each_mbarrier<Invalidate>(warp, i, lanes, false,
                                 [&](int lane, uint32_t address, std::byte *to) {
                                   read(warp, i, lane, to);
+                                  warp.block->unfenced_mbarriers.forget(address & kOffsetMask);
                                   if (RaceCheck *races = races_of(warp))
                                     races->init_mbarrier(warp, i, lane, address);
                                   std::memset(to, 0x7F, 8);
@@ -130,6 +139,7 @@ Step arrive(Warp &warp, const Instruction &i, Lanes lanes) {
   uint64_t states[kWarpSize];
   for_each_mbarrier<Arrive>(
       warp, i, lanes, o.in_cluster, [&](int lane, uint32_t address, std::byte *at) {
+        check_mbarrier_visible(warp, i, lane, address, MbarrierUser::kThread);
         states[lane] = load(at);
         Mbarrier m = read(warp, i, lane, at);
         const auto tx = o.expects || o.completes ? warp.row<int32_t>(o.tx_count)[lane] : 0;
@@ -253,6 +263,19 @@ void decode_wait(Decoder &d, Instruction &i, bool may_block) {
 }
 
 }  // namespace
+
+void check_mbarrier_visible(Warp &warp, const Instruction &i, int lane, uint32_t mbarrier,
+                            MbarrierUser user) {
+  const uint32_t rank = mbarrier >> kRankShift;
+  if (rank == warp.block->rank) return;
+  const int thread = warp.block->cluster->blocks[rank]->unfenced_mbarriers.unfenced_thread(
+      mbarrier & kOffsetMask, user);
+  if (thread >= 0)
+    violation(warp, i, lane,
+              "signals an mbarrier of block %u of the cluster, whose thread %d has initialised it "
+              "and not fenced since: fence.mbarrier_init",
+              rank, thread);
+}
 
 void complete_transaction(Warp &warp, const Instruction &i, int lane, uint32_t mbarrier,
                           uint32_t bytes) {

@@ -3,10 +3,13 @@
 
 #include <cstdint>
 
+#include "tools/softgpu/machine/unfenced_mbarriers.h"
 #include "tools/softgpu/program/instruction.h"
 
 namespace softgpu {
 
+/// Reports an mbarrier of another block if its initialisation need not be visible to the user, who is about to signal it.
+void check_mbarrier_visible(Warp &, const Instruction &, int lane, uint32_t mbarrier, MbarrierUser);
 /// The bytes of a copy have arrived: takes them off the tx-count of an mbarrier of the cluster.
 void complete_transaction(Warp &, const Instruction &, int lane, uint32_t mbarrier, uint32_t bytes);
 

@@ -20,6 +20,7 @@ Step do_nothing(Warp &, const Instruction &, Lanes) {
 /// Warps on one thread of the host see each other's accesses in order.  Those on another thread may
 /// see a store after a later load, as on the device.
 Step fence(Warp &warp, const Instruction &, Lanes lanes) {
+  warp.block->unfenced_mbarriers.release(warp.first_thread(), lanes);
   if (RaceCheck *races = races_of(warp)) races->fence(warp, lanes);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return Step::kNext;

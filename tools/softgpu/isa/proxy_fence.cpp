@@ -9,11 +9,14 @@ namespace {
 Step fence_async(Warp &warp, const Instruction &, Lanes lanes) {
   const uint32_t now = warp.block->smem.fence();
   for_each_lane(lanes, [&](int lane) { warp.bulk.fenced[static_cast<size_t>(lane)] = now; });
+  warp.block->unfenced_mbarriers.fence(warp.first_thread(), lanes);
   return Step::kNext;
 }
 
-/// Releases what was initialised, to those who learn of it by operations that order nothing themselves.
+/// Releases what was initialised to all of the cluster, also to those who learn of it by operations that order nothing
+/// themselves.
 Step fence_initialisation(Warp &warp, const Instruction &, Lanes lanes) {
+  warp.block->unfenced_mbarriers.fence(warp.first_thread(), lanes);
   if (RaceCheck *races = races_of(warp)) races->fence(warp, lanes);
   return Step::kNext;
 }

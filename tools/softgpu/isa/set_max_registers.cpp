@@ -2,11 +2,10 @@
 //
 // PTX has as many registers as it names, so that the limit itself shows nothing here.  What can be checked is that
 // the block's registers balance: an increase waits until others have given back as many.
-#include <algorithm>
-
 #include "tools/softgpu/isa/operands.h"
 #include "tools/softgpu/isa/tensor.h"
 #include "tools/softgpu/machine/block.h"
+#include "tools/softgpu/machine/occupancy.h"
 
 namespace softgpu {
 namespace {
@@ -15,15 +14,6 @@ struct SetMaxRegisters {
   int count;
   bool increases;
 };
-
-/// Registers of a thread when the kernel begins: what ptxas may give it so that .minnctapersm blocks of .maxntid threads
-/// have room in the 65536 of a multiprocessor, in steps of 8.
-int initial_registers(const Program &program) {
-  if (program.max_registers != 0) return static_cast<int>(program.max_registers);
-  const uint32_t threads = program.max_threads != 0 ? program.max_threads : 1024;
-  const uint32_t resident = threads * std::max(1u, program.min_blocks);
-  return static_cast<int>(std::min(255u, 65536 / resident) / 8 * 8);
-}
 
 int registers_of(const Warp &warp) {
   return warp.num_registers != 0 ? warp.num_registers : initial_registers(*warp.program);

@@ -47,12 +47,30 @@ int find_accumulator(Warp &warp, const Instruction &i, const Row *rows, size_t n
   return -1;
 }
 
+/// Reports accumulators that are not as a wait has given them back: only wgmma may change them without a wgmma.fence.
+/// What a wgmma does not read is not asked for; it has another value soon.
+void check_unchanged(Warp &warp, const Instruction &i, const Row *rows, size_t num_rows,
+                     bool accumulates) {
+  for (WgmmaAccumulator &x : warp.wgmma.accumulators) {
+    if (!x.is_unfenced) continue;
+    for (size_t r = 0; r < num_rows; r++) {
+      const auto found = std::find(x.rows.begin(), x.rows.end(), rows[r]);
+      if (found == x.rows.end()) continue;
+      x.is_unfenced = false;
+      const auto *values = &x.values[static_cast<size_t>(found - x.rows.begin()) * kWarpSize];
+      if (accumulates && std::memcmp(values, warp.row<uint32_t>(rows[r]), kWarpSize * 4) != 0)
+        return violation(warp, i, -1, "registers of a wgmma were changed without wgmma.fence");
+    }
+  }
+}
+
 /// Moves the values of rows into an accumulator, unless nobody will read them.
 uint32_t take_accumulator(Warp &warp, const Instruction &i, const Row *rows, size_t num_rows,
                           bool accumulates) {
   WgmmaState &state = warp.wgmma;
+  check_unchanged(warp, i, rows, num_rows, accumulates);
   const auto free = std::find_if(state.accumulators.begin(), state.accumulators.end(),
-                                 [](const auto &x) { return !x.is_live; });
+                                 [](const auto &x) { return !x.is_live && !x.is_unfenced; });
   const auto index = static_cast<uint32_t>(free - state.accumulators.begin());
   if (free == state.accumulators.end()) state.accumulators.emplace_back();
   WgmmaAccumulator &accumulator = state.accumulators[index];
@@ -78,6 +96,7 @@ void give_back(Warp &warp, WgmmaAccumulator &accumulator) {
     warp.wgmma.set_owned(accumulator.rows[r], false);
   }
   accumulator.is_live = false;
+  accumulator.is_unfenced = true;
   warp.wgmma.num_live--;
 }
 
@@ -121,6 +140,7 @@ Step issue(Warp &warp, const Instruction &i, Lanes lanes) {
       found >= 0 ? static_cast<uint32_t>(found)
                  : take_accumulator(warp, i, rows, o.num_registers(), operation.accumulates);
   state.operations.push_back(operation);
+  check_wgmma(warp);
   if (options().landing == Landing::kEarly) perform_wgmma(warp, state.next_sequence);
   return Step::kNext;
 }
@@ -128,6 +148,7 @@ Step issue(Warp &warp, const Instruction &i, Lanes lanes) {
 Step fence(Warp &warp, const Instruction &, Lanes) {
   if (!warp.is_converged()) return Step::kRetry;
   warp.wgmma.has_fenced = true;
+  for (WgmmaAccumulator &x : warp.wgmma.accumulators) x.is_unfenced = false;
   return Step::kNext;
 }
 

@@ -12,6 +12,7 @@
 #include "tools/softgpu/machine/bulk_copy.h"
 #include "tools/softgpu/machine/named_barrier.h"
 #include "tools/softgpu/machine/shared_memory.h"
+#include "tools/softgpu/machine/unfenced_mbarriers.h"
 #include "tools/softgpu/machine/warp.h"
 
 namespace softgpu {
@@ -59,6 +60,7 @@ struct Block {
   std::vector<std::unique_ptr<Warp>> warps;
   std::array<NamedBarrier, 16> barriers;
   std::vector<WgmmaSequence> wgmma;  ///< of each warpgroup
+  UnfencedMbarriers unfenced_mbarriers;
   /// Addresses of tensor maps: changed and not yet released, and after fence.proxy.tensormap acquire.
   std::unordered_set<uint64_t> changed_maps, acquired_maps;
   int num_running = 0;             ///< warps that have not left the kernel

@@ -38,12 +38,6 @@ uint64_t shared_address(uint64_t offset, uint32_t rank) {
   return kReservedSmem + offset + (uint64_t{rank} << kRankShift);
 }
 
-uint32_t smem_of(const Grid &grid) {
-  const Program &program = *grid.program;
-  const bool has_dynamic = program.has_dynamic_smem || grid.dynamic_smem != 0;
-  return has_dynamic ? program.dynamic_smem_offset + grid.dynamic_smem : program.static_smem;
-}
-
 /// The place of the index-th cell of a box, x first.
 Dim3 place_in(const Dim3 &box, uint64_t index) {
   return {static_cast<uint32_t>(index % box[0]), static_cast<uint32_t>(index / box[0] % box[1]),
@@ -51,6 +45,12 @@ Dim3 place_in(const Dim3 &box, uint64_t index) {
 }
 
 }  // namespace
+
+uint32_t smem_of(const Grid &grid) {
+  const Program &program = *grid.program;
+  const bool has_dynamic = program.has_dynamic_smem || grid.dynamic_smem != 0;
+  return has_dynamic ? program.dynamic_smem_offset + grid.dynamic_smem : program.static_smem;
+}
 
 ClusterMaker::ClusterMaker(const Grid &grid) : grid_(grid) {
   const Program &program = *grid.program;

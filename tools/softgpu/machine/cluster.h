@@ -10,6 +10,9 @@
 
 namespace softgpu {
 
+/// Bytes of shared memory of a block, but for the reserved ones.
+uint32_t smem_of(const Grid &);
+
 /// Makes the clusters of one launch.
 class ClusterMaker {
  public:

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "tools/softgpu/machine/faults.h"
+#include "tools/softgpu/machine/occupancy.h"
 #include "tools/softgpu/options.h"
 #include "tools/softgpu/program/program.h"
 
@@ -43,6 +44,7 @@ Launch::Launch(std::shared_ptr<const Grid> grid, int num_shares,
                std::shared_ptr<const GridState> before)
     : grid_(std::move(grid)),
       num_clusters_(count_clusters(*grid_)),
+      capacity_(clusters_per_device(*grid_)),
       num_shares_(num_shares),
       begin_(Clock::now()),
       state_(make_state(*grid_, num_clusters_)),
@@ -71,11 +73,18 @@ uint64_t random_seed(const Grid &grid, uint64_t generator) {
 }
 
 bool Launch::take_cluster(uint64_t *index) {
-  if (next_cluster_ >= num_clusters_) return false;
-  const uint64_t next = next_cluster_++;
-  if (next >= num_clusters_) return false;
-  *index = order_.empty() ? next : order_[next];
+  const std::lock_guard lock(mutex_);
+  if (next_cluster_ == num_clusters_ || num_running_ == capacity_) return false;
+  *index = order_.empty() ? next_cluster_ : order_[next_cluster_];
+  next_cluster_++;
+  num_running_++;
   return true;
+}
+
+void Launch::end_cluster() {
+  state_->num_clusters_left--;
+  const std::lock_guard lock(mutex_);
+  num_running_--;
 }
 
 std::unique_ptr<Cluster> Launch::make_cluster(Worker &worker, Tally &tally, uint64_t index) const {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,11 @@ class Launch {
   /// Whether it has begun before the grid that it depends on has ended.
   bool waits() const { return before_ != nullptr && !before_->has_ended(); }
 
-  /// The index of a cluster that nobody has taken; false if there is none.
+  uint64_t capacity() const { return capacity_; }
+  /// The index of a cluster that nobody has taken; false if there is none, or if as many run as the device has room for:
+  /// whoever ends one of those asks again.
   bool take_cluster(uint64_t *index);
+  void end_cluster();
   std::unique_ptr<Cluster> make_cluster(Worker &, Tally &, uint64_t index) const;
   void recycle(Worker &, Cluster &) const;
   /// Counts instructions; false if there were too many.
@@ -42,14 +46,16 @@ class Launch {
 
  private:
   const std::shared_ptr<const Grid> grid_;
-  const uint64_t num_clusters_;
+  const uint64_t num_clusters_, capacity_;
   const int num_shares_;
   const std::chrono::steady_clock::time_point begin_;
   const std::shared_ptr<GridState> state_;
   const std::shared_ptr<const GridState> before_;
   ClusterMaker maker_;
   std::vector<uint32_t> order_;  ///< of the clusters; empty: as they are numbered
-  std::atomic<uint64_t> next_cluster_{0}, num_instructions_{0};
+  std::mutex mutex_;             // of the next two
+  uint64_t next_cluster_ = 0, num_running_ = 0;
+  std::atomic<uint64_t> num_instructions_{0};
 };
 
 /// The part of a launch that one worker runs.

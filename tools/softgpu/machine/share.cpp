@@ -14,14 +14,6 @@ constexpr int kQuantum = 200;  // instructions of a warp before another runs
 /// clusters that have not begun write to global memory.
 constexpr uint64_t kManyRounds = 256;
 
-/// Clusters that the device could run side by side, at most.
-uint64_t capacity(const Grid &grid) {
-  const auto threads = static_cast<uint64_t>(grid.warps_per_block()) * kWarpSize;
-  const uint64_t blocks_per_sm = std::clamp<uint64_t>(2048 / threads, 1, 32);
-  const uint64_t blocks = blocks_per_sm * static_cast<uint64_t>(options().num_sms);
-  return std::max<uint64_t>(1, blocks / grid.blocks_per_cluster());
-}
-
 /// Clusters, on all threads, of a grid that overlaps another one: what it does too early or too late shows in as many.
 constexpr int kOverlapping = 16;
 
@@ -86,15 +78,13 @@ void Share::take_clusters() {
   if (clusters_.size() != before) list_warps();
 }
 
-/// Twice as many clusters as before are to run side by side; false if the device had no room for them, or if they would
+/// Twice as many clusters as before are to run side by side; false if the device had no room for more, or if they would
 /// only wait for, or with, another grid.
 bool Share::take_more_at_once() {
   if (launch_->waits() || launch_->state()->num_parked != 0) return false;
-  const uint64_t room = std::max<uint64_t>(
-      1, capacity(launch_->grid()) / static_cast<uint64_t>(launch_->num_shares()));
   const size_t before = clusters_.size();
   num_rounds_ = 0;
-  num_resident_ = std::max(num_resident_, std::min(2 * num_resident_, room));
+  num_resident_ = std::min(2 * num_resident_, std::max(num_resident_, launch_->capacity()));
   take_clusters();
   return clusters_.size() != before;
 }
@@ -174,7 +164,7 @@ void Share::end_clusters() {
     while (advance_bulk_copies(*cluster, false)) {
     }
     launch_->recycle(worker_, *cluster);
-    launch_->state()->num_clusters_left--;
+    launch_->end_cluster();
     return true;
   };
   if (std::erase_if(clusters_, has_ended) == 0) return;

@@ -25,11 +25,13 @@ struct WgmmaOperation {
   std::array<std::array<uint32_t, kWarpSize>, 4> a;  ///< A in registers
 };
 
-/// Rows that operations in flight own; their values are hidden until the wait.
+/// Rows that operations in flight own; their values are hidden until the wait.  Behind it they tell until the next
+/// wgmma.fence whether something else has changed the rows.
 struct WgmmaAccumulator {
   std::vector<Row> rows;
   std::vector<float> values;  ///< a row of 32 after the other
   bool is_live = false;
+  bool is_unfenced = false;  ///< was given back, and no wgmma.fence or wgmma has followed
 };
 
 struct WgmmaState {
@@ -62,6 +64,9 @@ struct WgmmaSequence {
   std::array<Issue, 256> issues;  ///< the latest, by sequence modulo 256
 };
 
+/// Once all four warps have issued the last operation of the warp: what it will read must be visible to the async proxy
+/// now.
+void check_wgmma(Warp &);
 /// Performs what all four warps have issued, of the operations before `end`.
 void perform_wgmma(Warp &, uint64_t end);
 /// A register that may belong to an operation in flight is copied: what moves is the name.

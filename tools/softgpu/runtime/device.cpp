@@ -15,13 +15,10 @@ namespace softgpu::runtime {
 
 namespace {
 
-// CUDA C++ Programming Guide, "Compute Capabilities", and the data sheets.
-constexpr DeviceLimits kT4 = {
-    "softgpu T4 (sm_75)", 1024, 16, 65536, 65536, 0, 4 << 20, 1590'000, 5001'000, 256};
-constexpr DeviceLimits kA100 = {
-    "softgpu A100 (sm_80)", 2048, 32, 65536, 164 * 1024, 1024, 40 << 20, 1410'000, 1215'000, 5120};
-constexpr DeviceLimits kH200 = {
-    "softgpu H200 (sm_90)", 2048, 32, 65536, 228 * 1024, 1024, 60 << 20, 1980'000, 3201'000, 6144};
+// The data sheets.
+constexpr DeviceLimits kT4 = {kSm75, "softgpu T4 (sm_75)", 4 << 20, 1590'000, 5001'000, 256};
+constexpr DeviceLimits kA100 = {kSm80, "softgpu A100 (sm_80)", 40 << 20, 1410'000, 1215'000, 5120};
+constexpr DeviceLimits kH200 = {kSm90, "softgpu H200 (sm_90)", 60 << 20, 1980'000, 3201'000, 6144};
 
 constexpr int kFirstBus = 0x17;
 

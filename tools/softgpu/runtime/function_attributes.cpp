@@ -1,23 +1,10 @@
 // What the runtime says of kernels, and how many of their blocks an SM holds.
-#include <algorithm>
-
 #include "tools/softgpu/options.h"
 #include "tools/softgpu/runtime/modules.h"
 
 namespace softgpu::runtime {
 
 namespace {
-
-constexpr int kWarp = 32, kRegisterUnit = 8;
-
-/// Registers a thread, as ptxas may use at most.  0: nothing in the PTX tells.
-int register_bound(const Program &program) {
-  if (program.max_registers != 0) return static_cast<int>(program.max_registers);
-  if (program.max_threads == 0 || program.min_blocks == 0) return 0;
-  const auto threads = static_cast<int>(program.max_threads * program.min_blocks);
-  const int registers = device_limits().registers_per_sm / threads;
-  return std::min(registers / kRegisterUnit * kRegisterUnit, kRegistersPerThread);
-}
 
 int max_threads_of(const Program &program) {
   return program.max_threads != 0 ? static_cast<int>(program.max_threads) : kMaxThreadsPerBlock;
@@ -44,21 +31,12 @@ void set_attribute(Kernel &kernel, cudaFuncAttribute attribute, int value) {
   }
 }
 
-/// Blocks of a kernel that an SM holds at a time.
+/// Blocks of a kernel that an SM holds at a time; 0 of what cannot be launched.
 int blocks_per_sm(const Kernel &kernel, int threads, size_t dynamic_smem) {
   const Program &program = *kernel.program;
-  const DeviceLimits &limits = device_limits();
   const uint64_t smem = uint64_t{program.dynamic_smem_offset} + dynamic_smem;
   if (threads < 1 || threads > max_threads_of(program) || smem > options().smem_per_block) return 0;
-  const int warps = (threads + kWarp - 1) / kWarp;
-  int blocks = std::min(limits.blocks_per_sm, limits.threads_per_sm / (warps * kWarp));
-  if (const int registers = register_bound(program); registers != 0)
-    blocks = std::min(blocks, limits.registers_per_sm / (registers * warps * kWarp));
-  const uint64_t smem_of_block = smem + static_cast<uint64_t>(limits.reserved_smem);
-  if (smem_of_block != 0)
-    blocks = static_cast<int>(std::min<uint64_t>(
-        static_cast<uint64_t>(blocks), static_cast<uint64_t>(limits.smem_per_sm) / smem_of_block));
-  return blocks;
+  return softgpu::blocks_per_sm(program, threads, smem);
 }
 
 uint64_t cluster_size(const cudaLaunchConfig_t &config) {
