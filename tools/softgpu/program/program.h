@@ -58,7 +58,6 @@ struct Program {
   bool uses_async_proxy = false;  ///< has TMA or wgmma
   uint32_t max_threads = 0, min_blocks = 0, max_registers = 0, required_cluster = 0;
   bool explicit_cluster = false;
-  int target = 0;
   std::unique_ptr<Totals> totals = std::make_unique<Totals>();
 
   uint32_t index_of(const Instruction &i) const { return static_cast<uint32_t>(&i - code.data()); }
