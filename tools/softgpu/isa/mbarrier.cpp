@@ -5,6 +5,7 @@
 #include "tools/softgpu/isa/async.h"
 #include "tools/softgpu/isa/operands.h"
 #include "tools/softgpu/machine/race_check.h"
+#include "tools/softgpu/machine/worker.h"
 
 namespace softgpu {
 namespace {
@@ -64,6 +65,7 @@ void write(Warp &warp, const Instruction &i, int lane, uint32_t address, std::by
     m.pending = m.expected;
     if (RaceCheck *races = races_of(warp)) races->complete_mbarrier(address);
   }
+  warp.block->cluster->num_mbarrier_changes++;
   const uint64_t bits = m.pack();
   std::memcpy(to, &bits, sizeof bits);
 }
@@ -160,6 +162,20 @@ struct Wait {
   bool is_relaxed;
 };
 
+/// Whether a try_wait that finds nothing done returns all the same: PTX limits its time.  It does at random with a seed,
+/// and when nothing else gets on, as the warp may itself do what the phase waits for.
+bool gives_up(Warp &warp, const Instruction &i, bool is_first_try) {
+  if (is_first_try && options().is_random() && may_give_up(warp))
+    warp.gives_up = random_below(warp, 4) == 0;
+  if (!warp.gives_up) return false;
+  warp.gives_up = false;
+  warp.gave_up_at = warp.block->cluster->num_mbarrier_changes;
+  // A wait that is tried again counts once.
+  warp.tally->executed[warp.program->index_of(i)]--;
+  warp.tally->num_instructions--;
+  return true;
+}
+
 Step wait(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<Wait>();
   Lanes done = 0;
@@ -181,7 +197,7 @@ Step wait(Warp &warp, const Instruction &i, Lanes lanes) {
   const bool is_first_try = warp.blocked_at != &i;
   warp.blocked_at = done == 0 && o.may_block ? &i : nullptr;
   if (done == 0 && is_first_try) warp.tally->accesses[warp.program->index_of(i)].incomplete++;
-  if (warp.blocked_at) return Step::kRetry;
+  if (warp.blocked_at && !gives_up(warp, i, is_first_try)) return Step::kRetry;
   if (RaceCheck *races = races_of(warp))
     races->wait_for_mbarriers(warp, i, done, mbarriers, !o.is_relaxed);
   warp.set_predicate(o.done, lanes, done);
