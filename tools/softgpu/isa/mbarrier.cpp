@@ -207,12 +207,14 @@ Step wait(Warp &warp, const Instruction &i, Lanes lanes) {
 // ---- decoding
 
 void decode_init(Decoder &d, Instruction &i) {
+  allow_parts(d, {"init", "shared", "shared::cta", "b64"});
   need_operands(d, 2, 2);
   i.make<Init>() = {decode_address(d, d.operands()[0]), d.read(d.operands()[1], 4)};
   i.execute = init;
 }
 
 void decode_invalidate(Decoder &d, Instruction &i) {
+  allow_parts(d, {"inval", "shared", "shared::cta", "b64"});
   need_operands(d, 1, 1);
   i.make<Invalidate>() = {decode_address(d, d.operands()[0])};
   i.execute = invalidate;
@@ -220,6 +222,8 @@ void decode_invalidate(Decoder &d, Instruction &i) {
 
 /// mbarrier.arrive{_drop}{.expect_tx} {state|_,} [address]{, tx-count | count}
 void decode_arrive(Decoder &d, Instruction &i, bool drops) {
+  allow_parts(d, {d.part(1), "expect_tx", "release", "relaxed", "cta", "cluster", "shared",
+                  "shared::cta", "shared::cluster", "b64"});
   const auto &operands = d.operands();
   auto &o = i.make<Arrive>();
   const bool has_result = !operands.empty() && operands[0].kind != ptx::OperandKind::kAddress;
@@ -243,6 +247,8 @@ void decode_arrive(Decoder &d, Instruction &i, bool drops) {
 
 /// mbarrier.expect_tx and complete_tx [address], tx-count
 void decode_transaction(Decoder &d, Instruction &i, bool completes) {
+  allow_parts(d, {d.part(1), "relaxed", "cta", "cluster", "shared", "shared::cta",
+                  "shared::cluster", "b64"});
   need_operands(d, 2, 2);
   auto &o = i.make<Arrive>();
   o.expects = !completes;
@@ -255,6 +261,8 @@ void decode_transaction(Decoder &d, Instruction &i, bool completes) {
 
 /// mbarrier.{try,test}_wait{.parity} done, [address], phase{, time}: nothing here waits for a time.
 void decode_wait(Decoder &d, Instruction &i, bool may_block) {
+  allow_parts(d, {d.part(1), "parity", "acquire", "relaxed", "cta", "cluster", "shared",
+                  "shared::cta", "b64"});
   need_operands(d, 3, may_block ? 4 : 3);
   auto &o = i.make<Wait>();
   o.has_parity = d.has("parity");
@@ -280,10 +288,8 @@ void complete_transaction(Warp &warp, const Instruction &i, int lane, uint32_t m
 
 bool decode_mbarrier(Decoder &d, Instruction &i) {
   if (d.opcode() != "mbarrier") return false;
-  allow_parts(d, {"init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "try_wait",
-                  "test_wait", "parity", "shared", "shared::cta", "shared::cluster", "release",
-                  "acquire", "relaxed", "cta", "cluster", "b64"});
   const std::string_view what = d.part(1);
+  if (d.type() != "b64") d.unknown("type of mbarrier");
   if (what == "init") {
     decode_init(d, i);
   } else if (what == "inval") {
