@@ -76,6 +76,45 @@ TEST_CASE("waits that find their phase not complete are counted once", "[mbarrie
   CHECK(executed[1] == 0);
 }
 
+TEST_CASE("a wait returns though nothing is done, and the warp does it itself", "[mbarrier]") {
+  const std::string poll = "mbarrier.try_wait.parity.shared::cta.b64 %q, [%b], 0;\n";
+  const Kernel kernel(with_mbarrier(
+      "1", poll + "selp.u32 %r, 1, 0, %q;\n" + kStore + "@%one " + kArrive + try_wait(0)));
+  for (uint64_t seed = 0; seed < 4; seed++) {
+    const WithOptions with([&](Options &o) { o.seed = seed; });
+    Words out(32, 5);
+    CHECK(kernel({}, out).is_clean());
+    CHECK(out[0] == 0);
+  }
+}
+
+TEST_CASE("with a seed a wait may return before another warp arrives", "[mbarrier]") {
+  const Kernel kernel(with_mbarrier(
+      "1", "setp.lt.u32 %q, %t, 32;\n@!%q bra come;\n@%one " + kArrive + "ret;\ncome:\n" +
+               "mbarrier.try_wait.parity.shared::cta.b64 %q, [%b], 0;\nselp.u32 %r, 1, 0, %q;\n" +
+               kStore));
+  size_t num_done = 0;
+  for (uint64_t seed = 0; seed < 32; seed++) {
+    const WithOptions with([&](Options &o) { o.seed = seed; });
+    Words out(64);
+    CHECK(kernel({.threads = {64, 1, 1}}, out).is_clean());
+    if (seed == 0) CHECK(out[32] == 1);
+    num_done += out[32];
+  }
+  CHECK(num_done < 32);
+}
+
+TEST_CASE("a deadlock of waits names all warps", "[mbarrier]") {
+  for (uint64_t seed = 0; seed < 4; seed++) {
+    const WithOptions with([&](Options &o) { o.seed = seed; });
+    const std::string fault = run("1", try_wait(0)).fault;
+    CHECK_THAT(fault, Contains("deadlock"));
+    CHECK_THAT(fault,
+               Contains("warp 0 lanes ffffffff at ") && Contains("warp 1 lanes ffffffff at "));
+    CHECK_THAT(fault, Contains("try_wait"));
+  }
+}
+
 TEST_CASE("the phase before the first has parity 1, and is complete", "[mbarrier]") {
   Words out(64);
   CHECK(run(with_mbarrier("1", test_wait(1) + kStore), out).is_clean());

@@ -1,5 +1,6 @@
 // The text of PTX modules: what is found in it, and what is refused.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <catch2/catch.hpp>
 #include <memory>
@@ -79,13 +80,14 @@ TEST_CASE("a module says what it declares", "[ptx]") {
 .minnctapersm 2
 .maxnreg 168
 .explicitcluster
-.reqnctapercluster 2, 1, 1
+.reqnctapercluster 1, 2
+.maxclusterrank 4
 {
   { /* } */ } // }
   .pragma "}";
   ret;
 }
-.weak .entry second() { ret; }
+.weak .entry second() .reqntid 32, 4 { ret; }
 .entry declared_only();
 )");
   CHECK(module.target == 90);
@@ -112,7 +114,9 @@ TEST_CASE("a module says what it declares", "[ptx]") {
   CHECK(first.max_threads == 768);
   CHECK(first.min_blocks == 2);
   CHECK(first.max_registers == 168);
-  CHECK(first.required_cluster == 2);
+  CHECK(first.required_block == std::array<uint32_t, 3>{});
+  CHECK(first.required_cluster == std::array<uint32_t, 3>{1, 2, 1});
+  CHECK(first.max_cluster == 4);
   CHECK(first.explicit_cluster);
   REQUIRE(first.parameters.size() == 3);
   CHECK(first.parameters[0].size == 4);
@@ -120,7 +124,10 @@ TEST_CASE("a module says what it declares", "[ptx]") {
   CHECK(first.parameters[1].alignment == 8);  // 16 is that of what it points to
   CHECK(first.parameters[2].size == 128);
   CHECK(first.parameters[2].alignment == 128);
-  CHECK(module.entries.at("second").max_threads == 0);
+  const Entry &second = module.entries.at("second");
+  CHECK(second.required_block == std::array<uint32_t, 3>{32, 4, 1});
+  CHECK(second.max_threads == 128);
+  CHECK(second.max_cluster == 0);
 }
 
 TEST_CASE("lines of statements are those of the file", "[ptx]") {
@@ -431,6 +438,7 @@ TEST_CASE("what is wrong in a text is said with file and line", "[ptx]") {
   CHECK_THROWS_AS(read_module(".entry k() { ret;"), Error);
   CHECK_THROWS_AS(read_module(".global .b32 x = generic(y);"), Error);
   CHECK_THROWS_AS(read_module(".entry k() .unknown 3 { }"), Error);
+  CHECK_THROWS_AS(read_module(".entry k() .reqnctapercluster 2 .blocksareclusters { }"), Error);
   CHECK_THROWS_AS(read_body(".reg .b128 %x;"), Error);
   CHECK_THROWS_AS(read_body(".nonsense;"), Error);
   CHECK_THROWS_AS(read_body("exit"), Error);

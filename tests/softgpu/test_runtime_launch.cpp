@@ -31,16 +31,35 @@ constexpr char kLimited[] = R"(
 }
 )";
 
+/// The same for sm_90; `shaped` traps in a cluster of another shape.
+constexpr char kLimitedClusters[] = R"(
+.version 7.8
+.target sm_90
+.address_size 64
+.visible .entry shaped() .reqntid 16, 2 .reqnctapercluster 1, 2 {
+  .reg .b32 %r;
+  .reg .pred %p;
+  mov.u32 %r, %cluster_nctaid.y;
+  setp.ne.u32 %p, %r, 2;
+  @%p trap;
+  ret;
+}
+.visible .entry ranked() .maxclusterrank 2 { ret; }
+)";
+
+const void *kernel_of(cudaLibrary_t library, const char *name) {
+  cudaKernel_t kernel = nullptr;
+  REQUIRE(cudaLibraryGetKernel(&kernel, library, name) == cudaSuccess);
+  return kernel;
+}
+
 class Limited {
  public:
   Limited() {
     REQUIRE(cudaLibraryLoadData(&library_, kLimited, nullptr, nullptr, 0, nullptr, nullptr, 0) ==
             cudaSuccess);
-    cudaKernel_t kernel = nullptr;
-    REQUIRE(cudaLibraryGetKernel(&kernel, library_, "bounded") == cudaSuccess);
-    bounded = kernel;
-    REQUIRE(cudaLibraryGetKernel(&kernel, library_, "shared") == cudaSuccess);
-    shared = kernel;
+    bounded = kernel_of(library_, "bounded");
+    shared = kernel_of(library_, "shared");
   }
   const void *bounded, *shared;
 
@@ -54,13 +73,14 @@ cudaError_t launch(const void *kernel, const dim3 &grid, const dim3 &block, size
   return cudaLaunchKernel(kernel, grid, block, nullptr, smem, nullptr);
 }
 
-cudaError_t launch_cluster(const void *kernel, unsigned grid, const dim3 &cluster) {
+cudaError_t launch_cluster(const void *kernel, const dim3 &grid, const dim3 &cluster,
+                           const dim3 &block = dim3(32)) {
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim = {cluster.x, cluster.y, cluster.z};
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(grid);
-  config.blockDim = dim3(32);
+  config.gridDim = grid;
+  config.blockDim = block;
   config.attrs = &attribute;
   config.numAttrs = 1;
   return cudaLaunchKernelExC(&config, kernel, nullptr);
@@ -179,6 +199,30 @@ TEST_CASE("case: limits of clusters", "[.]") {
   config.numAttrs = 2;
   CHECK(cudaLaunchKernelExC(&config, k.shared, nullptr) == cudaErrorNotSupported);
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
+}
+
+TEST_CASE("case: blocks and clusters that kernels require", "[.]") {
+  cudaLibrary_t library = nullptr;
+  REQUIRE(cudaLibraryLoadData(&library, kLimitedClusters, nullptr, nullptr, 0, nullptr, nullptr,
+                              0) == cudaSuccess);
+  const void *shaped = kernel_of(library, "shaped"), *ranked = kernel_of(library, "ranked");
+  const dim3 grid(2, 2), block(16, 2);
+  CHECK(launch(shaped, grid, block) == cudaSuccess);
+  CHECK(launch(shaped, grid, dim3(32)) == cudaErrorInvalidConfiguration);
+  CHECK(launch(shaped, grid, dim3(16)) == cudaErrorInvalidConfiguration);
+  CHECK(launch_cluster(shaped, grid, dim3(1, 2), block) == cudaSuccess);
+  CHECK(launch_cluster(shaped, grid, dim3(2, 1), block) == cudaErrorInvalidClusterSize);
+  CHECK(launch_cluster(shaped, grid, dim3(1, 1), block) == cudaErrorInvalidClusterSize);
+  CHECK(launch(shaped, dim3(2, 1), block) == cudaErrorInvalidClusterSize);
+  CHECK(launch_cluster(ranked, grid, dim3(2)) == cudaSuccess);
+  CHECK(launch_cluster(ranked, dim3(4), dim3(4)) == cudaErrorInvalidClusterSize);
+  CHECK(cudaDeviceSynchronize() == cudaSuccess);
+
+  cudaFuncAttributes attributes{};
+  REQUIRE(cudaFuncGetAttributes(&attributes, shaped) == cudaSuccess);
+  CHECK(attributes.requiredClusterWidth == 1);
+  CHECK(attributes.requiredClusterHeight == 2);
+  CHECK(attributes.requiredClusterDepth == 1);
 }
 
 TEST_CASE("case: what kernels say of themselves", "[.]") {
@@ -373,6 +417,7 @@ TEST_CASE("case: three launches", "[.]") {
 TEST_CASE("runtime: limits of launches", "[runtime]") {
   passes_in_every_order("case: limits of launches");
   passes_in_every_order("case: limits of clusters");
+  passes_in_every_order("case: blocks and clusters that kernels require");
   passes_in_every_order("case: what kernels say of themselves");
 }
 

@@ -8,6 +8,7 @@
 
 #include "tools/softgpu/isa/lane_addresses.h"
 #include "tools/softgpu/isa/memory_parts.h"
+#include "tools/softgpu/isa/operands.h"
 #include "tools/softgpu/machine/faults.h"
 #include "tools/softgpu/machine/race_check.h"
 
@@ -229,6 +230,8 @@ void finish_copies(Warp &warp) {
 
 bool decode_async_copy(Form &form) {
   const std::string_view kind = form.decoder.part(2);
+  if (kind == "commit_group" || kind == "wait_all" || kind == "wait_group")
+    need_parts(form.decoder, {"async", kind});
   if (kind == "commit_group") {
     form.need_operands(0);
     form.instruction.execute = commit;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tools/softgpu/isa/control_parts.h"
+#include "tools/softgpu/isa/operands.h"
 #include "tools/softgpu/machine/block.h"
 #include "tools/softgpu/machine/faults.h"
 #include "tools/softgpu/machine/race_check.h"
@@ -165,23 +166,28 @@ bool decode_block_barrier(Decoder &d, Instruction &instruction) {
              reduces = d.part(at) == "red";
   if (!syncs && !arrives && !reduces) return false;
 
+  const std::string_view operation = reduces ? d.part(at + 1) : "";
+  const bool counts = operation == "popc";
+  const std::string_view type = !reduces ? "" : counts ? "u32" : "pred";
+  allow_parts(d, {"cta", "aligned", d.part(at), operation, type});
+  need_operands(d, reduces ? 3 : arrives ? 2 : 1, reduces ? 4 : 2);
   const auto &operands = d.operands();
   size_t next = 0;
   auto &o = instruction.make<BarrierOperands>();
   o.is_aligned = d.opcode() == "bar" || d.has("aligned");
   o.waits = !arrives;
   if (reduces) {
-    const bool counts = d.has("popc");
-    if (!counts && !d.has("and") && !d.has("or")) d.unknown("reduction of a barrier");
-    o.reduction = counts ? Reduction::kCount : d.has("and") ? Reduction::kAll : Reduction::kAny;
+    if ((!counts && operation != "and" && operation != "or") || d.type() != type)
+      d.unknown("reduction of a barrier");
+    o.reduction = counts               ? Reduction::kCount
+                  : operation == "and" ? Reduction::kAll
+                                       : Reduction::kAny;
     o.result = d.write(operands.at(next++), counts ? 4 : 1);
-    o.predicate = d.read(operands.back(), 1);
-    o.predicate_is_negated = operands.back().is_negated;
+    o.predicate = d.read_predicate(operands.back(), &o.predicate_is_negated);
   }
   o.barrier = d.read(operands.at(next++), 4);
   o.has_num_threads = next < operands.size() - (reduces ? 1 : 0);
   if (o.has_num_threads) o.num_threads = d.read(operands.at(next), 4);
-  if (arrives && !o.has_num_threads) d.unknown("an arrival without a number of threads");
   instruction.execute = block_barrier;
   instruction.is_collective = true;
   return true;
@@ -258,9 +264,13 @@ bool decode_barrier(Decoder &d, Instruction &instruction) {
   if (!is_bar && d.opcode() != "barrier") return false;
   if (is_bar && d.part(1) == "warp") return false;  // isa/exchange.cpp
   if (!is_bar && d.part(1) == "cluster" && d.part(2) == "arrive") {
+    allow_parts(d, {"cluster", "arrive", "release", "relaxed", "aligned"});
+    need_operands(d, 0, 0);
     instruction.execute = cluster_arrive;
     instruction.make<ClusterBarrier>().is_relaxed = d.has("relaxed");
   } else if (!is_bar && d.part(1) == "cluster" && d.part(2) == "wait") {
+    allow_parts(d, {"cluster", "wait", "acquire", "aligned"});
+    need_operands(d, 0, 0);
     instruction.execute = cluster_wait;
   } else {
     return decode_block_barrier(d, instruction);

@@ -1,5 +1,6 @@
 // bra, brx.idx, ret, exit, trap.  PTX ISA, Control Flow Instructions.
 #include "tools/softgpu/isa/control_parts.h"
+#include "tools/softgpu/isa/operands.h"
 #include "tools/softgpu/machine/faults.h"
 #include "tools/softgpu/machine/warp.h"
 #include "tools/softgpu/program/program.h"
@@ -73,18 +74,26 @@ Step trap(Warp &warp, const Instruction &instruction, Lanes lanes) {
 bool decode_branch(Decoder &d, Instruction &instruction) {
   const std::string_view opcode = d.opcode();
   if (opcode == "bra") {
+    allow_parts(d, {"uni"});
+    need_operands(d, 1, 1);
     instruction.execute = branch;
     instruction.make<Branch>().target = d.label(d.operands().at(0));
   } else if (opcode == "brx" && d.part(1) == "idx") {
+    allow_parts(d, {"idx", "uni"});
+    need_operands(d, 2, 2);
     instruction.execute = indexed_branch;
     instruction.is_collective = true;
     auto &o = instruction.make<IndexedBranch>();
     o.index = d.read(d.operands().at(0), 4);
     o.table = d.branch_table(d.operands().at(1), &o.size);
-  } else if (opcode == "ret" || opcode == "exit") {
+  } else if (opcode == "ret") {
+    allow_parts(d, {"uni"});
+    need_operands(d, 0, 0);
     instruction.execute = leave;
-  } else if (opcode == "trap" || opcode == "brkpt") {
-    instruction.execute = trap;
+  } else if (opcode == "exit" || opcode == "trap" || opcode == "brkpt") {
+    need_parts(d, {});
+    need_operands(d, 0, 0);
+    instruction.execute = opcode == "exit" ? leave : trap;
   } else {
     return false;
   }

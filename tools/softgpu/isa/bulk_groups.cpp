@@ -41,7 +41,8 @@ Step wait_group(Warp &warp, const Instruction &i, Lanes lanes) {
 bool decode_bulk_group(Decoder &d, Instruction &i) {
   if (d.opcode() != "cp" || d.part(1) != "async" || d.part(2) != "bulk") return false;
   if (d.part(3) == "commit_group") {
-    allow_parts(d, {"async", "bulk", "commit_group"});
+    need_parts(d, {"async", "bulk", "commit_group"});
+    need_operands(d, 0, 0);
     i.execute = commit_group;
     return true;
   }

@@ -178,10 +178,8 @@ CompareOperands decode_sources(Form &form, const Comparer &comparer) {
   o.combination = static_cast<Combination>(1 + form.take_any({"and", "or", "xor"}));
   const bool combines = o.combination != Combination::kNone;
   form.need_operands(combines ? 4 : 3);
-  if (combines) {
-    o.with = form.read(3, 1);
-    o.with_is_negated = form.decoder.operands()[3].is_negated;
-  }
+  if (combines)
+    o.with = form.decoder.read_predicate(form.decoder.operands()[3], &o.with_is_negated);
   o.a = form.read(1, width);
   o.b = form.read(2, width);
   return o;
@@ -190,10 +188,7 @@ CompareOperands decode_sources(Form &form, const Comparer &comparer) {
 void decode_setp(Form &form) {
   const Comparer comparer = take_comparer(form);
   CompareOperands o = decode_sources(form, comparer);
-  o.to = form.write(0, 1);
-  const auto &second = form.decoder.operands()[0].second;
-  o.has_second = second != nullptr;
-  if (o.has_second) o.second = form.decoder.write(*second, 1);
+  o.to = form.decoder.write_pair(form.decoder.operands()[0], 1, &o.has_second, &o.second);
   form.instruction.make<CompareOperands>() = o;
   form.instruction.execute = compares_pairs(form) ? setp_of_pairs : comparer.setp;
 }

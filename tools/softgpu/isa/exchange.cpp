@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "tools/softgpu/isa/control_parts.h"
+#include "tools/softgpu/isa/operands.h"
 #include "tools/softgpu/machine/block.h"
 #include "tools/softgpu/machine/faults.h"
 #include "tools/softgpu/machine/race_check.h"
@@ -224,12 +225,12 @@ Handler shuffle_handler(Decoder &d) {
 }
 
 void decode_shuffle(Decoder &d, Instruction &instruction) {
+  need_parts(d, {"sync", d.part(2), "b32"});
+  need_operands(d, 5, 5);
   const auto &operands = d.operands();
   auto &o = instruction.make<Shuffle>();
   instruction.execute = shuffle_handler(d);
-  o.to = d.write(operands.at(0), 4);
-  o.has_inside = operands[0].second != nullptr;
-  if (o.has_inside) o.inside = d.write(*operands[0].second, 1);
+  o.to = d.write_pair(operands[0], 4, &o.has_inside, &o.inside);
   o.from = d.read(operands.at(1), 4);
   o.index = d.read(operands.at(2), 4);
   o.clamp = d.read(operands.at(3), 4);
@@ -246,9 +247,10 @@ void decode_vote(Decoder &d, Instruction &instruction) {
   const auto found = std::find(std::begin(kModes), std::end(kModes), mode);
   if (found == std::end(kModes)) d.unknown("mode of vote.sync");
   o.mode = static_cast<VoteMode>(found - kModes);
+  need_parts(d, {"sync", mode, o.mode == VoteMode::kBallot ? "b32" : "pred"});
+  need_operands(d, 3, 3);
   o.to = d.write(operands.at(0), o.mode == VoteMode::kBallot ? 4 : 1);
-  o.predicate = d.read(operands.at(1), 1);
-  o.is_negated = operands[1].is_negated;
+  o.predicate = d.read_predicate(operands.at(1), &o.is_negated);
   o.members = d.read(operands.at(2), 4);
 }
 
@@ -256,12 +258,13 @@ void decode_match(Decoder &d, Instruction &instruction) {
   const auto &operands = d.operands();
   const bool all = d.part(1) == "all", is_wide = d.type() == "b64";
   if ((!all && d.part(1) != "any") || (!is_wide && d.type() != "b32")) d.unknown("match.sync");
+  need_parts(d, {d.part(1), "sync", d.type()});
+  need_operands(d, 3, 3);
   auto &o = instruction.make<Match>();
   instruction.execute = is_wide ? (all ? match<uint64_t, true> : match<uint64_t, false>)
                                 : (all ? match<uint32_t, true> : match<uint32_t, false>);
-  o.to = d.write(operands.at(0), 4);
-  o.has_all_same = operands[0].second != nullptr;
-  if (o.has_all_same) o.all_same = d.write(*operands[0].second, 1);
+  o.to = d.write_pair(operands[0], 4, &o.has_all_same, &o.all_same);
+  if (o.has_all_same && !all) d.unknown("predicate of match.any");
   o.from = d.read(operands.at(1), is_wide ? 8 : 4);
   o.members = d.read(operands.at(2), 4);
 }
@@ -282,6 +285,8 @@ Handler reduce_handler(Decoder &d) {
 }
 
 void decode_reduce(Decoder &d, Instruction &instruction) {
+  need_parts(d, {"sync", d.part(2), d.type()});
+  need_operands(d, 3, 3);
   const auto &operands = d.operands();
   auto &o = instruction.make<Reduce>();
   instruction.execute = reduce_handler(d);
@@ -292,15 +297,19 @@ void decode_reduce(Decoder &d, Instruction &instruction) {
 
 void decode_elect(Decoder &d, Instruction &instruction) {
   const auto &operands = d.operands();
-  if (!operands.at(0).second) d.unknown("elect.sync without a predicate");
+  need_parts(d, {"sync"});
+  need_operands(d, 2, 2);
   auto &o = instruction.make<Elect>();
   instruction.execute = elect;
-  o.leader = d.write(operands[0], 4);
-  o.is_leader = d.write(*operands[0].second, 1);
+  bool has_predicate;
+  o.leader = d.write_pair(operands[0], 4, &has_predicate, &o.is_leader);
+  if (!has_predicate) d.unknown("elect.sync without a predicate");
   o.members = d.read(operands.at(1), 4);
 }
 
 void decode_warp_barrier(Decoder &d, Instruction &instruction) {
+  need_parts(d, {"warp", "sync"});
+  need_operands(d, 1, 1);
   instruction.make<WarpBarrier>().members = d.read(d.operands().at(0), 4);
   instruction.execute = warp_barrier;
 }
@@ -310,6 +319,8 @@ void decode_warp_barrier(Decoder &d, Instruction &instruction) {
 bool decode_exchange(Decoder &d, Instruction &instruction) {
   const std::string_view opcode = d.opcode();
   if (opcode == "activemask") {
+    need_parts(d, {"b32"});
+    need_operands(d, 1, 1);
     instruction.execute = active_mask;
     instruction.make<ActiveMask>().to = d.write(d.operands().at(0), 4);
     return true;

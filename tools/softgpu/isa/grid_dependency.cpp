@@ -1,5 +1,6 @@
 // griddepcontrol.  PTX ISA, Parallel Synchronization and Communication Instructions; machine/dependence.h.
 #include "tools/softgpu/isa/control_parts.h"
+#include "tools/softgpu/isa/operands.h"
 #include "tools/softgpu/machine/block.h"
 #include "tools/softgpu/machine/dependence.h"
 
@@ -23,6 +24,8 @@ bool decode_grid_dependency(Decoder &d, Instruction &instruction) {
   if (d.opcode() != "griddepcontrol") return false;
   const std::string_view action = d.part(1);
   if (action != "launch_dependents" && action != "wait") d.unknown("action of griddepcontrol");
+  need_parts(d, {action});
+  need_operands(d, 0, 0);
   instruction.execute = action == "wait" ? wait_for_prerequisite : launch_dependents;
   return true;
 }

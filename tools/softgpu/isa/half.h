@@ -77,11 +77,6 @@ inline uint32_t narrow_pair(float low, float high) {
   return Format::narrow(low) | Format::narrow(high) << 16;
 }
 
-/// A row of 16-bit registers (or the lower halves of a row of pairs) as fp32.
-template <class Format>
-inline void widen_row(float *__restrict to, const uint32_t *__restrict from) {
-  for (int lane = 0; lane < kWarpSize; lane++) to[lane] = Format::widen(from[lane] & 0xFFFF);
-}
 /// A row of pairs as fp32.
 template <class Format>
 inline void widen_pairs(float *__restrict low, float *__restrict high,
@@ -90,26 +85,6 @@ inline void widen_pairs(float *__restrict low, float *__restrict high,
     low[lane] = Format::widen(from[lane] & 0xFFFF);
     high[lane] = Format::widen(from[lane] >> 16);
   }
-}
-template <class Format>
-inline void narrow_row(uint32_t *__restrict to, const float *__restrict from) {
-  for (int lane = 0; lane < kWarpSize; lane++) to[lane] = Format::narrow(from[lane]);
-}
-template <class Format>
-inline void narrow_pairs(uint32_t *__restrict to, const float *__restrict low,
-                         const float *__restrict high) {
-  for (int lane = 0; lane < kWarpSize; lane++)
-    to[lane] = narrow_pair<Format>(low[lane], high[lane]);
-}
-
-/// Halves that lie behind one another, as in memory.
-template <class Format>
-inline void widen_array(float *__restrict to, const uint16_t *__restrict from, size_t count) {
-  for (size_t i = 0; i < count; i++) to[i] = Format::widen(from[i]);
-}
-template <class Format>
-inline void narrow_array(uint16_t *__restrict to, const float *__restrict from, size_t count) {
-  for (size_t i = 0; i < count; i++) to[i] = static_cast<uint16_t>(Format::narrow(from[i]));
 }
 
 }  // namespace softgpu

@@ -119,7 +119,8 @@ bool decode_matrix_rows(Decoder &d, Instruction &i) {
   allow_parts(
       d, {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "shared", "shared::cta", "b16"});
   need_operands(d, 2, 2);
-  if (!d.has("m8n8") || d.type() != "b16") d.unknown("shape of ldmatrix or stmatrix");
+  if (!d.has("m8n8") || d.type() != "b16" || d.has("x1") + d.has("x2") + d.has("x4") != 1)
+    d.unknown("shape of ldmatrix or stmatrix");
   i.is_collective = true;
   auto &o = i.make<MatrixRows>();
   o.num_matrices = d.has("x1") ? 1 : d.has("x2") ? 2 : 4;

@@ -5,6 +5,7 @@
 #include "tools/softgpu/isa/async.h"
 #include "tools/softgpu/isa/operands.h"
 #include "tools/softgpu/machine/race_check.h"
+#include "tools/softgpu/machine/worker.h"
 
 namespace softgpu {
 namespace {
@@ -71,6 +72,7 @@ void write(Warp &warp, const Instruction &i, int lane, uint32_t address, std::by
     m.pending = m.expected;
     if (RaceCheck *races = races_of(warp)) races->complete_mbarrier(address);
   }
+  warp.block->cluster->num_mbarrier_changes++;
   const uint64_t bits = m.pack();
   std::memcpy(to, &bits, sizeof bits);
 }
@@ -170,6 +172,20 @@ struct Wait {
   bool is_relaxed;
 };
 
+/// Whether a try_wait that finds nothing done returns all the same: PTX limits its time.  It does at random with a seed,
+/// and when nothing else gets on, as the warp may itself do what the phase waits for.
+bool gives_up(Warp &warp, const Instruction &i, bool is_first_try) {
+  if (is_first_try && options().is_random() && may_give_up(warp))
+    warp.gives_up = random_below(warp, 4) == 0;
+  if (!warp.gives_up) return false;
+  warp.gives_up = false;
+  warp.gave_up_at = warp.block->cluster->num_mbarrier_changes;
+  // A wait that is tried again counts once.
+  warp.tally->executed[warp.program->index_of(i)]--;
+  warp.tally->num_instructions--;
+  return true;
+}
+
 Step wait(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<Wait>();
   Lanes done = 0;
@@ -191,7 +207,7 @@ Step wait(Warp &warp, const Instruction &i, Lanes lanes) {
   const bool is_first_try = warp.blocked_at != &i;
   warp.blocked_at = done == 0 && o.may_block ? &i : nullptr;
   if (done == 0 && is_first_try) warp.tally->accesses[warp.program->index_of(i)].incomplete++;
-  if (warp.blocked_at) return Step::kRetry;
+  if (warp.blocked_at && !gives_up(warp, i, is_first_try)) return Step::kRetry;
   if (RaceCheck *races = races_of(warp))
     races->wait_for_mbarriers(warp, i, done, mbarriers, !o.is_relaxed);
   warp.set_predicate(o.done, lanes, done);
@@ -201,12 +217,14 @@ Step wait(Warp &warp, const Instruction &i, Lanes lanes) {
 // ---- decoding
 
 void decode_init(Decoder &d, Instruction &i) {
+  allow_parts(d, {"init", "shared", "shared::cta", "b64"});
   need_operands(d, 2, 2);
   i.make<Init>() = {decode_address(d, d.operands()[0]), d.read(d.operands()[1], 4)};
   i.execute = init;
 }
 
 void decode_invalidate(Decoder &d, Instruction &i) {
+  allow_parts(d, {"inval", "shared", "shared::cta", "b64"});
   need_operands(d, 1, 1);
   i.make<Invalidate>() = {decode_address(d, d.operands()[0])};
   i.execute = invalidate;
@@ -214,6 +232,8 @@ void decode_invalidate(Decoder &d, Instruction &i) {
 
 /// mbarrier.arrive{_drop}{.expect_tx} {state|_,} [address]{, tx-count | count}
 void decode_arrive(Decoder &d, Instruction &i, bool drops) {
+  allow_parts(d, {d.part(1), "expect_tx", "release", "relaxed", "cta", "cluster", "shared",
+                  "shared::cta", "shared::cluster", "b64"});
   const auto &operands = d.operands();
   auto &o = i.make<Arrive>();
   const bool has_result = !operands.empty() && operands[0].kind != ptx::OperandKind::kAddress;
@@ -237,6 +257,8 @@ void decode_arrive(Decoder &d, Instruction &i, bool drops) {
 
 /// mbarrier.expect_tx and complete_tx [address], tx-count
 void decode_transaction(Decoder &d, Instruction &i, bool completes) {
+  allow_parts(d, {d.part(1), "relaxed", "cta", "cluster", "shared", "shared::cta",
+                  "shared::cluster", "b64"});
   need_operands(d, 2, 2);
   auto &o = i.make<Arrive>();
   o.expects = !completes;
@@ -249,6 +271,8 @@ void decode_transaction(Decoder &d, Instruction &i, bool completes) {
 
 /// mbarrier.{try,test}_wait{.parity} done, [address], phase{, time}: nothing here waits for a time.
 void decode_wait(Decoder &d, Instruction &i, bool may_block) {
+  allow_parts(d, {d.part(1), "parity", "acquire", "relaxed", "cta", "cluster", "shared",
+                  "shared::cta", "b64"});
   need_operands(d, 3, may_block ? 4 : 3);
   auto &o = i.make<Wait>();
   o.has_parity = d.has("parity");
@@ -287,10 +311,8 @@ void complete_transaction(Warp &warp, const Instruction &i, int lane, uint32_t m
 
 bool decode_mbarrier(Decoder &d, Instruction &i) {
   if (d.opcode() != "mbarrier") return false;
-  allow_parts(d, {"init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "try_wait",
-                  "test_wait", "parity", "shared", "shared::cta", "shared::cluster", "release",
-                  "acquire", "relaxed", "cta", "cluster", "b64"});
   const std::string_view what = d.part(1);
+  if (d.type() != "b64") d.unknown("type of mbarrier");
   if (what == "init") {
     decode_init(d, i);
   } else if (what == "inval") {

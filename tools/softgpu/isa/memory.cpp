@@ -1,10 +1,9 @@
 // decode_memory: loads, stores, atomics, cp.async, fences, and hints that mean nothing here.
-#include <algorithm>
 #include <atomic>
-#include <iterator>
 #include <string_view>
 
 #include "tools/softgpu/isa/memory_parts.h"
+#include "tools/softgpu/isa/operands.h"
 #include "tools/softgpu/machine/block.h"
 #include "tools/softgpu/machine/lanes.h"
 #include "tools/softgpu/machine/race_check.h"
@@ -40,24 +39,48 @@ Step create_policy(Warp &warp, const Instruction &i, Lanes lanes) {
 bool decode_fence(Decoder &decoder, Instruction &i) {
   const bool is_membar = decoder.opcode() == "membar";
   if (decoder.part(1) == "proxy" || decoder.part(1) == "mbarrier_init") return false;
-  static constexpr std::string_view kParts[] = {"sc",  "acq_rel", "acquire", "release",
-                                                "cta", "cluster", "gpu",     "sys"};
-  static constexpr std::string_view kScopes[] = {"cta", "gl", "sys"};
-  const auto is_one_of = [](std::string_view part, auto &list) {
-    return std::find(std::begin(list), std::end(list), part) != std::end(list);
-  };
-  for (size_t p = 1; p < decoder.statement().opcode.size(); p++)
-    if (!(is_membar ? is_one_of(decoder.part(p), kScopes) : is_one_of(decoder.part(p), kParts)))
-      decoder.unknown("fence");
+  if (is_membar)
+    allow_parts(decoder, {"cta", "gl", "sys"});
+  else
+    allow_parts(decoder, {"sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys"});
+  const size_t num_parts = decoder.statement().opcode.size();
+  if (num_parts < 2 || num_parts > (is_membar ? 2 : 3)) decoder.unknown("fence");
+  need_operands(decoder, 0, 0);
   i.execute = fence;
   return true;
 }
 
-bool is_hint(const Decoder &decoder) {
+bool decode_policy(Decoder &decoder, Instruction &i) {
+  const bool is_range = decoder.part(1) == "range", is_fraction = decoder.part(1) == "fractional";
+  if (!is_range && !is_fraction) need_parts(decoder, {"cvt", "L2", "b64"});
+  allow_parts(decoder, {"range", "global", "fractional", "cvt", "L2", "L2::evict_last",
+                        "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged", "b64"});
+  need_operands(decoder, is_range ? 4 : is_fraction ? 1 : 2, is_range ? 4 : 2);
+  i.make<PolicyOperands>().to = decoder.write(decoder.operands()[0], 8);
+  i.execute = create_policy;
+  return true;
+}
+
+/// prefetch.tensormap is decoded with the other instructions of tensor maps.
+bool decode_hint(Decoder &decoder, Instruction &i) {
   const std::string_view opcode = decoder.opcode();
-  if (opcode == "prefetch") return !decoder.has("tensormap");
-  return opcode == "prefetchu" || opcode == "applypriority" || opcode == "discard" ||
-         opcode == "nanosleep";
+  if (opcode == "prefetch" && !decoder.has("tensormap")) {
+    allow_parts(decoder, {"global", "local", "L1", "L2", "L2::evict_last", "L2::evict_normal"});
+  } else if (opcode == "prefetchu") {
+    need_parts(decoder, {"L1"});
+  } else if (opcode == "applypriority") {
+    allow_parts(decoder, {"global", "L2::evict_normal"});
+  } else if (opcode == "discard") {
+    allow_parts(decoder, {"global", "L2"});
+  } else if (opcode == "nanosleep") {
+    need_parts(decoder, {"u32"});
+  } else {
+    return false;
+  }
+  const size_t num_operands = opcode == "applypriority" || opcode == "discard" ? 2 : 1;
+  need_operands(decoder, num_operands, num_operands);
+  i.execute = do_nothing;
+  return true;
 }
 
 using DecodePart = void (*)(Form &);
@@ -82,16 +105,8 @@ bool decode_memory(Decoder &decoder, Instruction &i) {
     return decode_async_copy(form);
   }
   if (opcode == "membar" || opcode == "fence") return decode_fence(decoder, i);
-  if (opcode == "createpolicy") {
-    i.make<PolicyOperands>().to = decoder.write(decoder.operands()[0], 8);
-    i.execute = create_policy;
-    return true;
-  }
-  if (is_hint(decoder)) {
-    i.execute = do_nothing;
-    return true;
-  }
-  return false;
+  if (opcode == "createpolicy") return decode_policy(decoder, i);
+  return decode_hint(decoder, i);
 }
 
 }  // namespace softgpu

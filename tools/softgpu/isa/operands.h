@@ -19,6 +19,13 @@ inline void allow_parts(const Decoder &d, std::initializer_list<std::string_view
       d.unknown("modifier ." + std::string(d.part(i)));
 }
 
+/// Throws unless the opcode has all of these parts, and no other.
+inline void need_parts(const Decoder &d, std::initializer_list<std::string_view> parts) {
+  allow_parts(d, parts);
+  for (std::string_view part : parts)
+    if (!d.has(part)) d.unknown("form without ." + std::string(part));
+}
+
 /// Throws unless the statement has between `least` and `most` operands.
 inline void need_operands(const Decoder &d, size_t least, size_t most) {
   if (d.operands().size() < least || d.operands().size() > most) d.unknown("number of operands");

@@ -103,13 +103,14 @@ bool decode_plain_copy(Decoder &d, Instruction &i) {
                   "f32",
                   "f64"});
   if (d.has("prefetch")) {
+    need_operands(d, 2, 3);
     i.execute = prefetch;
     return true;
   }
   auto &o = i.make<PlainCopy>();
   const bool is_load = d.has("mbarrier::complete_tx::bytes"), reduces = d.part(1) == "reduce";
   if (is_load == d.has("bulk_group") || !d.has("global") || reduces != d.has("add") ||
-      (is_load && reduces))
+      (is_load && reduces) || (!reduces && type_of_reduction(d.type())) || d.has("L2"))
     d.unknown("form of bulk copy");
   o.kind = is_load ? BulkKind::kLoad : reduces ? BulkKind::kReduce : BulkKind::kStore;
   o.type = ElementType::kU8;

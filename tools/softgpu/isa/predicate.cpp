@@ -21,20 +21,20 @@ Step combine(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-Lanes flip(const ptx::Operand &operand) {
-  return operand.is_negated ? kAllLanes : 0;
+Row read_flipped(Form &form, size_t operand, Lanes *flip) {
+  bool is_negated;
+  const Row row = form.decoder.read_predicate(form.decoder.operands()[operand], &is_negated);
+  *flip = is_negated ? kAllLanes : 0;
+  return row;
 }
 
 /// One operand or two.
 template <auto kOp, size_t kNumOperands = 2>
 void decode_op(Form &form) {
   form.need_operands(1 + kNumOperands);
-  const auto &operands = form.decoder.operands();
   PredicateOperands o{};
-  o.a = form.read(1, 1);
-  o.b = form.read(kNumOperands, 1);
-  o.a_flip = flip(operands[1]);
-  o.b_flip = flip(operands[kNumOperands]);
+  o.a = read_flipped(form, 1, &o.a_flip);
+  o.b = read_flipped(form, kNumOperands, &o.b_flip);
   o.to = form.write(0, 1);
   form.instruction.make<PredicateOperands>() = o;
   form.instruction.execute = combine<kOp>;

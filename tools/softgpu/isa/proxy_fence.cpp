@@ -26,20 +26,36 @@ Step nothing(Warp &, const Instruction &, Lanes) {
   return Step::kNext;
 }
 
+/// fence.proxy.alias, .async{.SPACE} and .async::generic.{acquire|release}.RESTRICTION.cluster
+void check_kind(const Decoder &d) {
+  const std::string_view kind = d.part(2);
+  if (kind == "alias") return need_parts(d, {"proxy", "alias"});
+  if (kind == "async") {
+    allow_parts(d, {"proxy", "async", "global", "shared::cta", "shared::cluster"});
+    if (d.statement().opcode.size() > 4) d.unknown("spaces of a fence");
+    return;
+  }
+  if (kind != "async::generic") d.unknown("kind of a proxy fence");
+  if (d.has("acquire"))
+    need_parts(d, {"proxy", kind, "acquire", "sync_restrict::shared::cluster", "cluster"});
+  else
+    need_parts(d, {"proxy", kind, "release", "sync_restrict::shared::cta", "cluster"});
+}
+
 }  // namespace
 
 bool decode_proxy_fence(Decoder &d, Instruction &i) {
   if (d.opcode() != "fence") return false;
   if (d.part(1) == "mbarrier_init") {
-    allow_parts(d, {"mbarrier_init", "release", "cluster"});
+    need_parts(d, {"mbarrier_init", "release", "cluster"});
+    need_operands(d, 0, 0);
     i.execute = fence_initialisation;
     return true;
   }
   // Those of the proxy of tensor maps are in tensor_map_edit.cpp.
   if (d.part(1) != "proxy") return false;
-  allow_parts(d, {"proxy", "alias", "async", "async::generic", "acquire", "release",
-                  "sync_restrict::shared::cta", "sync_restrict::shared::cluster", "global",
-                  "shared::cta", "shared::cluster", "cluster"});
+  check_kind(d);
+  need_operands(d, 0, 0);
   const bool is_of_shared = !d.has("alias") && !d.has("global");
   i.execute = is_of_shared ? fence_async : nothing;
   return true;

@@ -29,8 +29,7 @@ void decode_selp(Form &form) {
   SelpOperands o{};
   o.a = form.read(1, width);
   o.b = form.read(2, width);
-  o.predicate = form.read(3, 1);
-  o.is_negated = form.decoder.operands()[3].is_negated;
+  o.predicate = form.decoder.read_predicate(form.decoder.operands()[3], &o.is_negated);
   o.to = form.write(0, width);
   form.instruction.make<SelpOperands>() = o;
   form.instruction.execute = width == 8 ? selp<uint64_t> : selp<uint32_t>;

@@ -40,7 +40,7 @@ Step set_max_registers(Warp &warp, const Instruction &i, Lanes lanes) {
 
 bool decode_set_max_registers(Decoder &d, Instruction &i) {
   if (d.opcode() != "setmaxnreg") return false;
-  allow_parts(d, {"inc", "dec", "sync", "aligned", "u32"});
+  need_parts(d, {d.part(1) == "inc" ? "inc" : "dec", "sync", "aligned", "u32"});
   need_operands(d, 1, 1);
   i.is_collective = true;
   i.execute = set_max_registers;

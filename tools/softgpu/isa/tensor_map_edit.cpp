@@ -184,12 +184,21 @@ Step prefetch_map(Warp &warp, const Instruction &i, Lanes lanes) {
 
 // ---- decoding
 
+/// The part of an opcode that is a scope.
+std::string_view scope_of(const Decoder &d, size_t part) {
+  const std::string_view scope = d.part(part);
+  if (scope != "cta" && scope != "cluster" && scope != "gpu" && scope != "sys") d.unknown("scope");
+  return scope;
+}
+
 /// tensormap.replace.tile.FIELD.SPACE.b1024.TYPE [address]{, dimension}, value
 void decode_replace(Decoder &d, Instruction &i) {
   const auto field = std::find(std::begin(kFields), std::end(kFields), d.part(3));
-  if (d.statement().opcode.size() != 7 || d.part(2) != "tile" || field == std::end(kFields))
-    d.unknown("field of tensormap.replace");
+  if (d.part(2) != "tile" || field == std::end(kFields)) d.unknown("field of tensormap.replace");
   if (!d.has("global") && !d.has("shared::cta")) d.unknown("space of tensormap.replace");
+  const bool is_wide = *field == "global_address" || *field == "global_stride";
+  need_parts(d, {"replace", "tile", *field, d.has("global") ? "global" : "shared::cta", "b1024",
+                 is_wide ? "b64" : "b32"});
   auto &o = i.make<Replace>();
   o.field = static_cast<Field>(field - std::begin(kFields));
   const bool has_dimension = o.field == Field::kBoxDim || o.field == Field::kGlobalDim ||
@@ -203,15 +212,15 @@ void decode_replace(Decoder &d, Instruction &i) {
     if (dimension < 0 || dimension > last) d.unknown("dimension of tensormap.replace");
     o.dimension = static_cast<uint8_t>(dimension);
   }
-  o.width = d.type() == "b64" ? 8 : 4;
+  o.width = is_wide ? 8 : 4;
   o.value = d.read(d.operands().back(), o.width);
   i.execute = replace;
 }
 
 /// tensormap.cp_fenceproxy.... [global], [shared], 128
 void decode_copy(Decoder &d, Instruction &i) {
-  allow_parts(d, {"cp_fenceproxy", "global", "shared::cta", "tensormap::generic", "release",
-                  "acquire", "cta", "cluster", "gpu", "sys", "sync", "aligned"});
+  need_parts(d, {"cp_fenceproxy", "global", "shared::cta", "tensormap::generic", "release",
+                 scope_of(d, 6), "sync", "aligned"});
   need_operands(d, 3, 3);
   if (constant_of(d, d.operands()[2]) != kMapBytes) d.unknown("size of tensormap.cp_fenceproxy");
   i.make<CopyMap>() = {decode_address(d, d.operands()[0]), decode_address(d, d.operands()[1])};
@@ -221,13 +230,14 @@ void decode_copy(Decoder &d, Instruction &i) {
 
 /// fence.proxy.tensormap::generic.{acquire.SCOPE [address], 128 | release.SCOPE}
 void decode_fence(Decoder &d, Instruction &i) {
-  allow_parts(
-      d, {"proxy", "tensormap::generic", "acquire", "release", "cta", "cluster", "gpu", "sys"});
-  if (!d.has("acquire")) {
+  const bool acquires = d.has("acquire");
+  need_parts(d, {"proxy", "tensormap::generic", acquires ? "acquire" : "release", scope_of(d, 4)});
+  need_operands(d, acquires ? 2 : 0, acquires ? 2 : 0);
+  if (!acquires) {
     i.execute = release_maps;
     return;
   }
-  need_operands(d, 2, 2);
+  if (constant_of(d, d.operands()[1]) != kMapBytes) d.unknown("size of fence.proxy.tensormap");
   i.make<OneMap>() = {decode_address(d, d.operands()[0])};
   i.execute = acquire_map;
 }

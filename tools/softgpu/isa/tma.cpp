@@ -137,7 +137,9 @@ void append_rows(Decoder &d, const ptx::Operand &from, size_t count, std::vector
 /// [map, {coordinates}]
 void decode_map(Decoder &d, const ptx::Operand &operand, TensorCopy &o, std::vector<Row> *rows) {
   if (operand.items.size() != 1) d.unknown("form of a tensor operand");
-  o.map = decode_address(d, operand);
+  ptx::Operand address = operand;
+  address.items.clear();
+  o.map = decode_address(d, address);
   append_rows(d, operand.items[0], o.rank, rows);
 }
 
@@ -189,18 +191,21 @@ bool decode_tensor_copy(Decoder &d, Instruction &i) {
                   "bulk_group",
                   "add",
                   "L2::cache_hint"});
+  auto &o = i.make<TensorCopy>();
+  o.rank = static_cast<uint8_t>(rank_of(d));
   if (d.has("prefetch")) {
+    need_operands(d, 1, 3);
     i.execute = prefetch;
     return true;
   }
-  auto &o = i.make<TensorCopy>();
-  o.rank = static_cast<uint8_t>(rank_of(d));
   const bool is_load = d.has("mbarrier::complete_tx::bytes");
-  if (is_load == d.has("bulk_group") || reduces != d.has("add")) d.unknown("form of tensor copy");
+  o.is_multicast = d.has("multicast::cluster");
+  if (is_load == d.has("bulk_group") || reduces != d.has("add") || !d.has("global") ||
+      d.has("L2") || (o.is_multicast && !is_load))
+    d.unknown("form of tensor copy");
   o.kind = is_load ? BulkKind::kLoad : reduces ? BulkKind::kReduce : BulkKind::kStore;
   o.is_im2col = d.has("im2col") || d.has("im2col_no_offs");
   if (o.is_im2col && (o.rank < 3 || is_load != d.has("im2col"))) d.unknown("form of im2col");
-  o.is_multicast = d.has("multicast::cluster");
 
   std::vector<Row> rows;
   const size_t next = is_load ? decode_load(d, o, &rows) : decode_store(d, o, &rows);

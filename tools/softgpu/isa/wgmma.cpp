@@ -225,6 +225,10 @@ void decode_issue(Decoder &d, Instruction &i) {
   }
   o.descriptor_b = d.read(operands[2], 8);
   o.accumulates = d.read(operands[3], 1);
+  for (size_t k = 4; k < operands.size(); k++) {
+    const int64_t x = constant_of(d, operands[k]);
+    if (k < 6 ? x != 1 && x != -1 : x != 0 && x != 1) d.unknown("constant of wgmma");
+  }
   const bool negates_a = constant_of(d, operands[4]) < 0,
              negates_b = constant_of(d, operands[5]) < 0;
   o.negates = negates_a != negates_b;
@@ -234,6 +238,7 @@ void decode_issue(Decoder &d, Instruction &i) {
 }
 
 void decode_wait(Decoder &d, Instruction &i) {
+  need_parts(d, {"wait_group", "sync", "aligned"});
   need_operands(d, 1, 1);
   const int64_t num_pending = constant_of(d, d.operands()[0]);
   i.make<WaitGroup>().num_pending = static_cast<uint32_t>(num_pending);
@@ -265,10 +270,10 @@ bool decode_wgmma(Decoder &d, Instruction &i) {
     decode_issue(d, i);
   } else if (what == "wait_group") {
     decode_wait(d, i);
-  } else if (what == "fence") {
-    i.execute = fence;
-  } else if (what == "commit_group") {
-    i.execute = commit_group;
+  } else if (what == "fence" || what == "commit_group") {
+    need_parts(d, {what, "sync", "aligned"});
+    need_operands(d, 0, 0);
+    i.execute = what == "fence" ? fence : commit_group;
   } else {
     d.unknown("wgmma." + std::string(what));
   }

@@ -219,6 +219,7 @@ void decode_memory(Decoder &d, Instruction &i, bool is_store) {
                   "global", "shared", "shared::cta", "f16", "bf16", "f32"});
   need_operands(d, 3, 3);
   auto &o = i.make<WmmaMemory>();
+  if (d.has("row") == d.has("col")) d.unknown("layout of wmma");
   o.space = space_of(d);
   o.is_by_column = d.has("col");
   o.is_b = d.part(2) == "b";

@@ -27,7 +27,7 @@ struct CopyGroups {
 void land_copy(Warp &, size_t index);
 /// Lands the copies of all but the newest `num_pending` groups of each of these lanes: cp.async.wait_group.
 void land_groups(Warp &, Lanes, uint32_t num_pending);
-/// Lands all copies of these lanes, committed or not: cp.async.wait_all, cp.async.mbarrier.arrive.
+/// Lands all copies of these lanes, committed or not: cp.async.wait_all.
 void land_all_copies(Warp &, Lanes);
 /// Lands what must have landed before the warp ends.
 void finish_copies(Warp &);

@@ -83,7 +83,13 @@ struct Cluster {
   uint32_t num_warps = 0, num_running = 0;
   bool is_parked = false, was_parked = false;  ///< at griddepcontrol.launch_dependents
   std::shared_ptr<RaceCheck> races;            ///< null unless options().checks_races
+  uint64_t num_mbarrier_changes = 0;
 };
+
+/// A wait for an mbarrier gives up once, and again when an mbarrier has changed since.
+inline bool may_give_up(const Warp &warp) {
+  return warp.gave_up_at != warp.block->cluster->num_mbarrier_changes;
+}
 
 inline RaceCheck *races_of(const Warp &warp) {
   return warp.block->cluster->races.get();

@@ -75,7 +75,9 @@ void Chain::resolve(uint64_t epoch) {
     progress_.note();
     return;
   }
-  progress_.stop(Progress::State::kDeadlocked);
+  if (last_resort_ == epoch) return progress_.stop(Progress::State::kDeadlocked);
+  last_resort_ = epoch + 1;
+  progress_.note();
 }
 
 Runner::Runner(Chain &chain, int index, Worker &worker)
@@ -105,7 +107,7 @@ Runner::Round Runner::round() {
   const uint64_t epoch = chain_.progress().epoch();
   const bool may_grow = chain_.may_grow();  // if not, the worker joins the last one now
   join();
-  if (run_a_share() || unblock_a_share()) {
+  if (run_a_share() || unblock_a_share(epoch)) {
     chain_.progress().note();
     return Round::kProgress;
   }
@@ -151,10 +153,13 @@ bool Runner::run_a_share() {
   return any_ran || any_ended;
 }
 
-bool Runner::unblock_a_share() {
+bool Runner::unblock_a_share(uint64_t epoch) {
   for (const auto &share : shares_)
     if (share->unblock()) return true;
-  return false;
+  bool any = false;
+  if (chain_.is_last_resort(epoch))
+    for (const auto &share : shares_) any |= share->give_up_waits();
+  return any;
 }
 
 }  // namespace softgpu

@@ -24,8 +24,10 @@ class Chain {
   bool may_grow() const { return may_grow_; }
   /// Begins that dependent if every block allows it; false if it does not begin now.
   bool begin_dependent();
-  /// No worker got on since this epoch: a parked cluster goes on, or it is a deadlock.
+  /// No worker got on since this epoch: a parked cluster goes on, waits give up, or it is a deadlock.
   void resolve(uint64_t epoch);
+  /// Whether all that is left at this epoch is that waits give up.
+  bool is_last_resort(uint64_t epoch) const { return last_resort_ == epoch; }
 
  private:
   const int num_workers_;
@@ -35,6 +37,7 @@ class Chain {
   std::vector<std::shared_ptr<Launch>> launches_;
   std::atomic<uint64_t> num_begun_{1};
   std::atomic<bool> may_grow_;
+  std::atomic<uint64_t> last_resort_{0};
 };
 
 /// What one worker does for a chain.
@@ -53,7 +56,7 @@ class Runner {
   Round round();
   void join();
   bool run_a_share();
-  bool unblock_a_share();
+  bool unblock_a_share(uint64_t epoch);
   size_t choose_share();
 
   Chain &chain_;

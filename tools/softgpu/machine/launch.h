@@ -69,6 +69,8 @@ class Share {
   uint64_t round();
   /// When nothing got on: copies land, or more clusters begin; false if that is impossible.
   bool unblock();
+  /// The last resort: waits for mbarriers return though nothing is done; false if all have before, and nothing came of it.
+  bool give_up_waits();
   /// Whether the last round found no clusters to run.
   bool has_ended() const { return has_ended_; }
 

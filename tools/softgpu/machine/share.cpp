@@ -69,6 +69,14 @@ bool Share::unblock() {
   return land_something() || take_more_at_once();
 }
 
+bool Share::give_up_waits() {
+  bool any = false;
+  for (Warp *warp : warps_)
+    if (!warp->groups.empty() && warp->blocked_at && !warp->gives_up && may_give_up(*warp))
+      any = warp->gives_up = true;
+  return any;
+}
+
 /// Begins clusters until enough run side by side.
 void Share::take_clusters() {
   const size_t before = clusters_.size();

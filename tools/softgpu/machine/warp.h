@@ -39,6 +39,8 @@ struct Warp {
   uint32_t num_diverged_quanta = 0;  ///< that ended one after the other with the warp diverged
 
   const Instruction *blocked_at = nullptr;  ///< a wait for an mbarrier that it tries again
+  bool gives_up = false;                    ///< at that wait, when it is tried next
+  uint64_t gave_up_at = ~uint64_t{0};       ///< Cluster::num_mbarrier_changes when it last did
 
   CopyGroups copies;  ///< cp.async
   BulkGroups bulk;    ///< cp.async.bulk stores, and when lanes have fenced the async proxy

@@ -32,12 +32,7 @@ std::unique_ptr<Program> make_program(const ptx::Module &module, const ptx::Entr
   program->name = entry.name;
   program->pretty_name = pretty_name(entry.name);
   program->file = module.file;
-  program->target = module.target;
-  program->max_threads = entry.max_threads;
-  program->min_blocks = entry.min_blocks;
-  program->max_registers = entry.max_registers;
-  program->required_cluster = entry.required_cluster;
-  program->explicit_cluster = entry.explicit_cluster;
+  static_cast<ptx::LaunchBounds &>(*program) = entry;
   return program;
 }
 

@@ -1,5 +1,7 @@
 #include "tools/softgpu/program/decoder.h"
 
+#include <utility>
+
 #include "tools/softgpu/ptx/reader.h"
 
 namespace softgpu {
@@ -12,6 +14,19 @@ bool Decoder::has(std::string_view modifier) const {
   for (std::string_view part : statement_->opcode)
     if (part == modifier) return true;
   return false;
+}
+
+Row Decoder::read_predicate(const ptx::Operand &x, bool *is_negated) {
+  ptx::Operand plain = x;
+  *is_negated = std::exchange(plain.is_negated, false);
+  return read(plain, 1);
+}
+
+Row Decoder::write_pair(const ptx::Operand &x, int width, bool *has_second, Row *second) {
+  ptx::Operand first = x;
+  *has_second = x.second != nullptr;
+  if (*has_second) *second = write(*std::exchange(first.second, nullptr), 1);
+  return write(first, width);
 }
 
 void Decoder::unknown(const std::string &what) const {

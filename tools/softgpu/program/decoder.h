@@ -38,12 +38,16 @@ class Decoder {
   /// The row of an operand that is read `width` bytes wide: 1 for a predicate, 4 for up to 32 bits,
   /// 8.  It is a register of just that width (Operand::width tells which it has), an immediate, a
   /// special register, or the address of a symbol.  An immediate fills all of the width: -1 in an
-  /// instruction of 16 bits has its upper half set.
+  /// instruction of 16 bits has its upper half set.  Negated it is unknown.
   virtual Row read(const ptx::Operand &, int width) = 0;
+  /// The row of a predicate that may be negated.
+  Row read_predicate(const ptx::Operand &, bool *is_negated);
   /// The row of an operand that is written; of `_` one that nothing reads.  No other register that
   /// the statement reads or writes has this row, so that results may be written before all operands
   /// are read.
   virtual Row write(const ptx::Operand &, int width) = 0;
+  /// The same of `%r|%p`, whose second part is a predicate and may be missing.
+  Row write_pair(const ptx::Operand &, int width, bool *has_second, Row *second);
   virtual Address address(const ptx::Operand &) = 0;
   /// Registers that an asynchronous instruction reads and writes until the next wait: keeps them
   /// alive till there.  Their rows are asked for besides.

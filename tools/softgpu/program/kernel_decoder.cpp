@@ -123,6 +123,8 @@ Row KernelDecoder::own(OwnRegister which, AccessKind kind) {
 
 Row KernelDecoder::read(const ptx::Operand &x, int width) {
   const auto bytes = static_cast<uint8_t>(width);
+  if (x.is_negated) unknown("an operand that may not be negated");
+  if (x.second) unknown("a pair of operands");
   switch (x.kind) {
     case ptx::OperandKind::kRegister:
       if (x.width != width) unknown("an operand of another width");
@@ -156,6 +158,7 @@ Row KernelDecoder::symbol(const ptx::Operand &x, int64_t offset, int width) {
 }
 
 Row KernelDecoder::write(const ptx::Operand &x, int width) {
+  if (x.is_negated || x.second) unknown("a destination that is negated or a pair");
   if (x.kind == ptx::OperandKind::kDiscard)
     return own(width == 8   ? kDiscarded8
                : width == 4 ? kDiscarded4
@@ -168,6 +171,7 @@ Row KernelDecoder::write(const ptx::Operand &x, int width) {
 
 Address KernelDecoder::address(const ptx::Operand &x) {
   if (x.kind != ptx::OperandKind::kAddress) unknown("an operand that is no address");
+  if (!x.items.empty()) unknown("an address with coordinates");
   if (x.reg >= 0) {
     if (x.width == 1) unknown("an address in a predicate");
     return {x.offset, access(static_cast<uint32_t>(x.reg), AccessKind::kRead), x.width};

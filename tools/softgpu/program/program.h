@@ -37,7 +37,7 @@ struct SourceLine {
   std::string text;   ///< the statement
 };
 
-struct Program {
+struct Program : ptx::LaunchBounds {
   std::string name, pretty_name, file;
   std::vector<Instruction> code;
   std::vector<SourceLine> source;  ///< of each instruction
@@ -56,9 +56,6 @@ struct Program {
   bool has_dynamic_smem = false;
   uint32_t local_bytes = 0;       ///< of a thread
   bool uses_async_proxy = false;  ///< has TMA or wgmma
-  uint32_t max_threads = 0, min_blocks = 0, max_registers = 0, required_cluster = 0;
-  bool explicit_cluster = false;
-  int target = 0;
   std::unique_ptr<Totals> totals = std::make_unique<Totals>();
 
   uint32_t index_of(const Instruction &i) const { return static_cast<uint32_t>(&i - code.data()); }

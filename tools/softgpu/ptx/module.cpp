@@ -1,5 +1,6 @@
 // Finds what a module declares; bodies are only skipped.  PTX ISA, chapter Directives.
 #include <algorithm>
+#include <array>
 
 #include "tools/softgpu/ptx/reader.h"
 #include "tools/softgpu/ptx/syntax.h"
@@ -19,32 +20,42 @@ void read_target(Reader &reader, Module &module) {
   reader.skip_line();
 }
 
-/// `384, 1, 1`: their product.
-uint32_t read_extent(Reader &reader) {
-  uint32_t product = reader.number();
-  while (reader.take(',')) product *= reader.number();
-  return product;
+using Extents = std::array<uint32_t, 3>;
+
+/// `384, 1, 1`; those that are not given are 1.
+Extents read_extents(Reader &reader) {
+  Extents extents{reader.number(), 1, 1};
+  for (size_t i = 1; i < extents.size() && reader.take(','); i++) extents[i] = reader.number();
+  return extents;
+}
+uint32_t volume(const Extents &extents) {
+  return extents[0] * extents[1] * extents[2];
 }
 
 /// Reads the directives between the parameters and the body.
 void read_performance_directives(Reader &reader, Entry &entry) {
   while (reader.peek() == '.') {
     const std::string_view word = reader.word();
-    if (word == ".maxntid" || word == ".reqntid") {
-      entry.max_threads = read_extent(reader);
+    if (word == ".maxntid") {
+      entry.max_threads = volume(read_extents(reader));
+    } else if (word == ".reqntid") {
+      entry.required_block = read_extents(reader);
+      entry.max_threads = volume(entry.required_block);
     } else if (word == ".minnctapersm") {
       entry.min_blocks = reader.number();
     } else if (word == ".maxnreg") {
       entry.max_registers = reader.number();
     } else if (word == ".reqnctapercluster") {
-      entry.required_cluster = read_extent(reader);
+      entry.required_cluster = read_extents(reader);
+    } else if (word == ".maxclusterrank") {
+      entry.max_cluster = reader.number();
     } else if (word == ".explicitcluster") {
       entry.explicit_cluster = true;
-    } else if (word == ".maxnctapersm" || word == ".maxclusterrank") {
+    } else if (word == ".maxnctapersm") {
       reader.number();
     } else if (word == ".pragma") {
       reader.until(';');
-    } else if (word != ".noreturn" && word != ".blocksareclusters") {
+    } else if (word != ".noreturn") {
       reader.fail("an unknown directive " + std::string(word) + " of a kernel");
     }
   }

@@ -2,6 +2,7 @@
 // operands.  PTX ISA, chapters Syntax and State Spaces, Types and Variables.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -96,13 +97,19 @@ struct Body {
   std::deque<std::string> storage;  ///< texts that are not the module's
 };
 
-struct Entry {
+/// What the directives of a kernel demand of its launches; 0: not said.
+struct LaunchBounds {
+  uint32_t max_threads = 0, min_blocks = 0,
+           max_registers = 0;                ///< .maxntid or .reqntid, .minnctapersm, .maxnreg
+  uint32_t max_cluster = 0;                  ///< .maxclusterrank
+  std::array<uint32_t, 3> required_block{},  ///< .reqntid
+      required_cluster{};                    ///< .reqnctapercluster
+  bool explicit_cluster = false;
+};
+
+struct Entry : LaunchBounds {
   std::string name;  ///< mangled
   std::vector<Variable> parameters;
-  uint32_t max_threads = 0, min_blocks = 0,
-           max_registers = 0;     ///< .maxntid, .minnctapersm, .maxnreg; 0: not said
-  uint32_t required_cluster = 0;  ///< .reqnctapercluster
-  bool explicit_cluster = false;
   std::string_view body;  ///< its text, braces included
   uint32_t line = 0;      ///< of the brace
 };

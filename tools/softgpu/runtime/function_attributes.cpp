@@ -77,7 +77,9 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *fu
     attributes->ptxVersion = kernel.target.arch;
     attributes->binaryVersion = options().arch;
     attributes->maxDynamicSharedSizeBytes = kernel.max_dynamic_smem;
-    attributes->requiredClusterWidth = static_cast<int>(program.required_cluster);
+    attributes->requiredClusterWidth = static_cast<int>(program.required_cluster[0]);
+    attributes->requiredClusterHeight = static_cast<int>(program.required_cluster[1]);
+    attributes->requiredClusterDepth = static_cast<int>(program.required_cluster[2]);
     attributes->clusterDimMustBeSet = program.explicit_cluster;
     attributes->nonPortableClusterSizeAllowed = kernel.allows_large_cluster;
   });

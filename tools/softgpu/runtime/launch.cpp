@@ -76,6 +76,11 @@ void check_dimensions(const Launch &launch) {
     reject(launch, cudaErrorInvalidConfiguration,
            format("%ux%ux%u blocks of %ux%ux%u threads, allowed %u", b[0], b[1], b[2], t[0], t[1],
                   t[2], max_threads ? max_threads : kMaxThreadsPerBlock));
+  const Dim3 &required = launch.program->required_block;
+  if (volume(required) != 0 && t != required)
+    reject(launch, cudaErrorInvalidConfiguration,
+           format("blocks of %ux%ux%u threads, required %ux%ux%u", t[0], t[1], t[2], required[0],
+                  required[1], required[2]));
 }
 
 void check_smem(const Launch &launch, const Kernel &kernel) {
@@ -88,18 +93,21 @@ void check_smem(const Launch &launch, const Kernel &kernel) {
 }
 
 void check_cluster(Launch &launch, const Kernel &kernel) {
-  const uint32_t required = launch.program->required_cluster;
-  if (required > 1 && !launch.has_cluster) launch.cluster = {required, 1, 1};
-  if (launch.program->explicit_cluster && required == 0 && !launch.has_cluster)
+  const Program &program = *launch.program;
+  const bool is_required = volume(program.required_cluster) != 0;
+  if (is_required && !launch.has_cluster) launch.cluster = program.required_cluster;
+  if (program.explicit_cluster && !is_required && !launch.has_cluster)
     reject(launch, cudaErrorInvalidClusterSize, "it must have a cluster");
   const Dim3 &c = launch.cluster;
   const uint64_t size = volume(c);
-  if (size == 1) return;
+  const bool is_other = is_required && c != program.required_cluster;
+  if (size == 1 && !is_other) return;
   if (options().arch < 90) reject(launch, cudaErrorInvalidValue, "clusters came with sm_90");
   const bool divides = size != 0 && launch.num_blocks[0] % c[0] == 0 &&
                        launch.num_blocks[1] % c[1] == 0 && launch.num_blocks[2] % c[2] == 0;
-  const uint32_t most = kernel.allows_large_cluster ? kMaxLargeCluster : kMaxCluster;
-  if (!divides || size > most || (required > 1 && size != required))
+  uint32_t most = kernel.allows_large_cluster ? kMaxLargeCluster : kMaxCluster;
+  if (program.max_cluster != 0) most = std::min(most, program.max_cluster);
+  if (!divides || size > most || is_other)
     reject(launch, cudaErrorInvalidClusterSize,
            format("clusters of %ux%ux%u in a grid of %ux%ux%u", c[0], c[1], c[2],
                   launch.num_blocks[0], launch.num_blocks[1], launch.num_blocks[2]));
