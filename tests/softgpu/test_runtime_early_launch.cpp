@@ -160,7 +160,7 @@ TEST_CASE("case: an early kernel that faults", "[.]") {
   CHECK(turn(kWaits, turn.b, turn.a) == cudaSuccess);
   CHECK(turn(kFaults, turn.c, turn.b) == cudaSuccess);
   CHECK(turn(kWaits, turn.a, turn.c) == cudaSuccess);
-  CHECK(cudaStreamSynchronize(turn.stream) == cudaErrorIllegalAddress);
+  CHECK(cudaStreamSynchronize(turn.stream) == cudaErrorLaunchFailure);
 }
 
 // ---------------------------------------------------------------- visible

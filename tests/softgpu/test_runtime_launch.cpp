@@ -115,17 +115,21 @@ struct TiledMap {
   CUtensorMapFloatOOBfill fill = CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE;
   std::array<int, 3> lower{-1, -1, -1}, upper{-1, -1, -1};
   cuuint32_t channels = 64, pixels = 128;
+  const void *missing = nullptr;  ///< one of the lists, null in its place
 
+  template <class List>
+  const typename List::value_type *list(const List &values) const {
+    return missing == &values ? nullptr : values.data();
+  }
   CUresult tiled() const {
     return look_up<decltype(&cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled")(
-        map, type, rank, reinterpret_cast<void *>(base), sizes.data(), strides.data(), box.data(),
-        steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-        fill);
+        map, type, rank, reinterpret_cast<void *>(base), list(sizes), list(strides), list(box),
+        list(steps), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE, fill);
   }
   CUresult im2col() const {
     return look_up<decltype(&cuTensorMapEncodeIm2col)>("cuTensorMapEncodeIm2col")(
-        map, type, rank, reinterpret_cast<void *>(base), sizes.data(), strides.data(), lower.data(),
-        upper.data(), channels, pixels, steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+        map, type, rank, reinterpret_cast<void *>(base), list(sizes), list(strides), list(lower),
+        list(upper), channels, pixels, list(steps), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
         CU_TENSOR_MAP_L2_PROMOTION_NONE, fill);
   }
 };
@@ -196,6 +200,9 @@ TEST_CASE("case: limits of clusters", "[.]") {
   config.attrs = attributes;
   config.numAttrs = 1;
   CHECK(cudaLaunchKernelExC(&config, k.shared, nullptr) == cudaSuccess);
+  config.attrs = nullptr;
+  CHECK(cudaLaunchKernelExC(&config, k.shared, nullptr) == cudaErrorInvalidValue);
+  config.attrs = attributes;
   config.numAttrs = 2;
   CHECK(cudaLaunchKernelExC(&config, k.shared, nullptr) == cudaErrorNotSupported);
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
@@ -288,6 +295,9 @@ TEST_CASE("case: limits of tensor maps", "[.]") {
   CHECK(TiledMap().tiled() == CUDA_SUCCESS);
   CHECK(TiledMap().im2col() == CUDA_SUCCESS);
   is_rejected([](TiledMap &m) { m.map = reinterpret_cast<CUtensorMap *>(m.storage.data() + 32); });
+  is_rejected([](TiledMap &m) { m.missing = &m.sizes; });
+  is_rejected([](TiledMap &m) { m.missing = &m.strides; });
+  is_rejected([](TiledMap &m) { m.missing = &m.steps; });
   is_rejected([](TiledMap &m) { m.rank = 0; });
   is_rejected([](TiledMap &m) { m.rank = 6; });
   is_rejected([](TiledMap &m) { m.base += 8; });
@@ -309,6 +319,19 @@ TEST_CASE("case: limits of tensor maps", "[.]") {
   flat.rank = 2;
   CHECK(flat.tiled() == CUDA_SUCCESS);
   CHECK(flat.im2col() == CUDA_ERROR_INVALID_VALUE);
+  TiledMap incomplete;
+  incomplete.missing = &incomplete.box;
+  CHECK(incomplete.tiled() == CUDA_ERROR_INVALID_VALUE);
+  incomplete.missing = &incomplete.lower;
+  CHECK(incomplete.im2col() == CUDA_ERROR_INVALID_VALUE);
+  TiledMap large;  // its bytes are 2^32
+  large.type = CU_TENSOR_MAP_DATA_TYPE_UINT8;
+  large.rank = 5;
+  large.sizes = {64, 256, 256, 256, 16};
+  large.box = {16, 256, 256, 256, 16};
+  CHECK(large.tiled() == CUDA_ERROR_INVALID_VALUE);
+  large.box = {16, 256, 32, 1, 1};
+  CHECK(large.tiled() == CUDA_SUCCESS);
   TiledMap corner;
   corner.upper[0] = 40000;
   CHECK(corner.im2col() == CUDA_ERROR_INVALID_VALUE);
@@ -330,6 +353,8 @@ TEST_CASE("case: functions of the driver", "[.]") {
   CHECK(look_up<decltype(&cuGetErrorName)>("cuGetErrorName")(CUDA_ERROR_INVALID_VALUE, &text) ==
         CUDA_SUCCESS);
   CHECK(std::string(text) == "CUDA_ERROR_INVALID_VALUE");
+  CHECK(look_up<decltype(&cuGetErrorName)>("cuGetErrorName")(CUDA_SUCCESS, nullptr) ==
+        CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_CASE("case: a fault stops the device until it is reset", "[.]") {

@@ -1,6 +1,10 @@
 // What streams and events order, and that nothing else is ordered.
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdio>
+#include <random>
+#include <set>
 #include <thread>
 
 #include "tests/softgpu/runtime_case.h"
@@ -233,6 +237,28 @@ TEST_CASE("case: an event that was recorded too early", "[.]") {
   CHECK(*s.used == kNew);
 }
 
+// The host takes its time, and never as much.
+TEST_CASE("case: the order of four streams", "[.]") {
+  const Kernels kernels;
+  std::random_device random;
+  uint32_t *const count = device_words();
+  std::vector<cudaStream_t> streams(4);
+  for (cudaStream_t &stream : streams) stream = make_stream();
+  std::vector<uint32_t *> seen;
+  for (int i = 0; i < 12; i++) seen.push_back(device_words());
+  for (size_t i = 0; i < seen.size(); i++) {
+    const cudaStream_t stream = streams[i % streams.size()];
+    REQUIRE(kernels.copy(seen[i], count, stream) == cudaSuccess);
+    REQUIRE(kernels.increment(count, stream) == cudaSuccess);
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 15));
+    cudaStreamQuery(streams[0]);
+  }
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  std::string order = "seen:";
+  for (const uint32_t *words : seen) order += " " + std::to_string(*words);
+  std::puts(order.c_str());
+}
+
 // ---------------------------------------------------------------- hidden: what calls return
 
 TEST_CASE("case: properties of streams and events", "[.]") {
@@ -301,6 +327,25 @@ TEST_CASE("runtime: missing synchronisation is noticed", "[runtime]") {
   is_noticed("case: two streams without an event");
   is_noticed("case: the legacy stream and one that does not block");
   is_noticed("case: an event that was recorded too early");
+}
+
+TEST_CASE("runtime: with a seed the order of streams repeats", "[runtime]") {
+  const auto order_with = [](int seed) {
+    const CaseResult result =
+        run_case("case: the order of four streams", {{"SOFTGPU_SEED", std::to_string(seed)}});
+    INFO(result);
+    CHECK(result.passed());
+    const size_t begin = result.output.find("seen:");
+    REQUIRE(begin != std::string::npos);
+    return result.output.substr(begin, result.output.find('\n', begin) - begin);
+  };
+  std::set<std::string> orders;
+  for (int seed = 1; seed <= 4; seed++) {
+    const std::string order = order_with(seed);
+    CHECK(order_with(seed) == order);
+    orders.insert(order);
+  }
+  CHECK(orders.size() >= 3);
 }
 
 TEST_CASE("runtime: SOFTGPU_SYNC does the work in the call", "[runtime]") {

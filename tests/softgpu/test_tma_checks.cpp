@@ -49,6 +49,10 @@ TEST_CASE("map and instruction fit each other", "[tma]") {
   Load narrow;
   narrow.tensor.map.box[0] = 3;
   CHECK_THAT(narrow.run().fault, Contains("rows of 12 bytes"));
+  Load large;  // its bytes are 2^32
+  large.tensor.map.rank = 5;
+  large.tensor.map.box = {4, 256, 256, 256, 16};
+  CHECK_THAT(large.run().fault, Contains("4294967296 bytes, more than shared memory"));
   Load fills;
   fills.tensor.map.fills_nan = true;
   CHECK_THAT(fills.run().fault, Contains("fills with NaN"));

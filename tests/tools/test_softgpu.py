@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUN, SOURCE_LINE = ROOT / "tools/softgpu/run", ROOT / "tools/softgpu/source_line"
@@ -114,6 +115,13 @@ def test_run_explains_the_places_of_a_complaint_and_repeats_it(tmp_path):
 def test_run_kills_what_does_not_end(tmp_path):
     done = run(RUN, "--limit", 0.2, *program(tmp_path, "import time; time.sleep(60)"))
     assert done.returncode == 124 and "killed after 0.2 s" in done.stderr
+
+
+def test_run_kills_what_the_program_has_started(tmp_path):
+    command = program(tmp_path, "import subprocess; subprocess.run(['sleep', '60'])")
+    begin = time.monotonic()
+    done = run(RUN, "--limit", 0.5, *command)
+    assert done.returncode == 124 and time.monotonic() - begin < 30
 
 
 def test_wrong_options_are_named():

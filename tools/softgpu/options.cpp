@@ -1,45 +1,12 @@
 #include "tools/softgpu/options.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <string_view>
 
+#include "tools/softgpu/environment.h"
+
 namespace softgpu {
 namespace {
-
-/// The value of an environment variable, "" if it is not set.
-std::string_view text_of(const char *name) {
-  const char *text = std::getenv(name);
-  return text ? text : "";
-}
-
-[[noreturn]] void refuse(const char *name, const char *what) {
-  std::fprintf(stderr, "softgpu: %s=%s is not %s\n", name, std::getenv(name), what);
-  std::_Exit(2);
-}
-
-/// Sets a number that the environment gives.
-template <class T>
-void read_number(const char *name, uint64_t least, uint64_t largest, T *value) {
-  const std::string text(text_of(name));
-  if (text.empty()) return;
-  char *end = nullptr;
-  const unsigned long long number = std::strtoull(text.c_str(), &end, 10);
-  const bool is_number = text[0] >= '0' && text[0] <= '9' && *end == '\0';
-  if (!is_number || number < least || number > largest) {
-    const std::string range =
-        "a number from " + std::to_string(least) + " to " + std::to_string(largest);
-    refuse(name, range.c_str());
-  }
-  *value = static_cast<T>(number);
-}
-
-bool read_switch(const char *name) {
-  bool value = false;
-  read_number(name, 0, 1, &value);
-  return value;
-}
 
 Landing read_landing(bool is_random) {
   const std::string_view text = text_of("SOFTGPU_LAND");
@@ -47,7 +14,7 @@ Landing read_landing(bool is_random) {
   if (text == "late") return Landing::kLate;
   if (text == "random") return Landing::kRandom;
   if (text == "early") return Landing::kEarly;
-  refuse("SOFTGPU_LAND", "late, random or early");
+  refuse("SOFTGPU_LAND", text, "late, random or early");
 }
 
 /// Opt-in maximum of dynamic shared memory: CUDA C++ Programming Guide, technical specifications
@@ -67,7 +34,7 @@ void set_architecture(Options &o) {
       o.num_sms = 132;
       return;
     default:
-      refuse("SOFTGPU_ARCH", "75, 80 or 90");
+      refuse("SOFTGPU_ARCH", text_of("SOFTGPU_ARCH"), "75, 80 or 90");
   }
 }
 

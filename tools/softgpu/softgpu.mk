@@ -39,9 +39,10 @@ $(SOFTGPU)/cuda_graph: examples/c/cuda_graph.c $(HEADERS) $(SOFTGPU_LIB)
 # The device's own tests need no nvcc: their kernels are PTX as text.
 SOFTGPU_TEST_OBJS := $(patsubst %.cpp,$(BUILD)/%.o,$(wildcard tests/softgpu/*.cpp))
 $(BUILD)/tests/softgpu/%.o: TEST_CXXFLAGS += $(CAPI_INCLUDES)
+# The runtime knows the functions that SOFTGPU_FAIL may name by what it exports.
 $(BUILD)/tests/softgpu_tests: $(SOFTGPU_TEST_OBJS) $(BUILD)/tests/support/tally.o $(SOFTGPU_OBJS)
 	@echo "  LINK $@"
-	$(Q)$(CXX) $^ $(SOFTGPU_NEEDS) -o $@
+	$(Q)$(CXX) -rdynamic $^ $(SOFTGPU_NEEDS) -o $@
 
 .PHONY: softgpu test-cuda
 ## softgpu: the software device, and the library on it, for tools/softgpu/run

@@ -66,7 +66,7 @@ Step leave(Warp &warp, const Instruction &, Lanes lanes) {
 }
 
 Step trap(Warp &warp, const Instruction &instruction, Lanes lanes) {
-  fault(warp, instruction, first_lane(lanes), "trap");
+  fault(FaultKind::kTrap, warp, instruction, first_lane(lanes), "trap");
 }
 
 }  // namespace

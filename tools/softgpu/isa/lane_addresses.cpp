@@ -105,7 +105,8 @@ void fault_misaligned(Warp &warp, const Instruction &i, Lanes lanes, const LaneA
                       uint32_t bytes) {
   const Lanes wrong = lanes & lanes_where([&](int l) { return addresses.of[l] % bytes != 0; });
   const int lane = first_lane(wrong);
-  fault(warp, i, lane, "misaligned address %#" PRIx64 " for %u bytes", addresses.of[lane], bytes);
+  fault(FaultKind::kMisaligned, warp, i, lane, "misaligned address %#" PRIx64 " for %u bytes",
+        addresses.of[lane], bytes);
 }
 
 void note_shared_writes(Warp &warp, Lanes lanes, const LaneAddresses &addresses, uint32_t bytes) {

@@ -33,6 +33,9 @@ void check_map(Warp &warp, const Instruction &i, int lane, const TensorMap &map)
   if (map.row_bytes() % 16 != 0)
     fault(warp, i, lane, "TMA by a box with rows of %u bytes, not a multiple of 16",
           map.row_bytes());
+  if (map.box_bytes() > options().smem_per_block)
+    fault(warp, i, lane, "TMA by a box of %llu bytes, more than shared memory has",
+          static_cast<unsigned long long>(map.box_bytes()));
   if (o.kind == BulkKind::kLoad && map.fills_nan)
     fault(warp, i, lane, "TMA that fills with NaN is not modelled");
   if (o.kind == BulkKind::kReduce && !can_add(map.type))
@@ -104,7 +107,7 @@ void issue(Warp &warp, const Instruction &i, int lane) {
   }
   if (o.is_im2col) check_first_pixel(warp, i, lane, copy);
   copy.smem = shared_address_of(warp, o.smem, lane);
-  copy.num_bytes = copy.map.box_bytes();
+  copy.num_bytes = static_cast<uint32_t>(copy.map.box_bytes());
   check_shared_address(warp, i, lane, copy);
   if (o.kind == BulkKind::kLoad) read_target(warp, i, lane, copy);
   issue_bulk_copy(warp, i, lane, std::move(copy));

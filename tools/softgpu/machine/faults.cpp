@@ -88,13 +88,21 @@ void fault(Warp &warp, const Instruction &i, int lane, const char *text, ...) {
   fault(message);
 }
 
-void fault(const std::string &message) {
+void fault(FaultKind kind, Warp &warp, const Instruction &i, int lane, const char *text, ...) {
+  va_list list;
+  va_start(list, text);
+  const std::string message = format_list(text, list) + "\n    " + location(warp, i, lane);
+  va_end(list);
+  fault(message, kind);
+}
+
+void fault(const std::string &message, FaultKind kind) {
   num_found++;
   if (options().aborts) {
     fprintf(stderr, "softgpu: FAULT: %s\n", message.c_str());
     abort();
   }
-  throw Fault(message);
+  throw Fault(message, kind);
 }
 
 void violation(Warp &warp, const Instruction &i, int lane, const char *text, ...) {

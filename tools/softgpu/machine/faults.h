@@ -9,9 +9,14 @@
 
 namespace softgpu {
 
+/// What the host program is told of a fault; kAccess is everything that has no code of its own here.
+enum class FaultKind : uint8_t { kAccess, kMisaligned, kTrap, kEndless };
+
 /// Stops the device: the host program finds a sticky error, as after an illegal access on hardware.
 struct Fault : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit Fault(const std::string &text, FaultKind the_kind = FaultKind::kAccess)
+      : std::runtime_error(text), kind(the_kind) {}
+  FaultKind kind;
 };
 
 /// printf into a string.
@@ -23,8 +28,10 @@ std::string location(Warp &, const Instruction &, int lane);
 /// Throws a Fault with text and location.
 [[noreturn, gnu::format(printf, 4, 5)]] void fault(Warp &, const Instruction &, int lane,
                                                    const char *text, ...);
+[[noreturn, gnu::format(printf, 5, 6)]] void fault(FaultKind, Warp &, const Instruction &, int lane,
+                                                   const char *text, ...);
 /// The same where there is no instruction.
-[[noreturn]] void fault(const std::string &text);
+[[noreturn]] void fault(const std::string &text, FaultKind = FaultKind::kAccess);
 
 /// Counts and prints something that is wrong though the device can go on: undefined behaviour that
 /// hardware does not report.  The process ends with code 99.

@@ -189,6 +189,11 @@ std::string describe_place(const Entry *entry, uint64_t address) {
                 address - a.begin);
 }
 
+/// Whether it is known of these bytes which of them somebody wrote.
+bool watches(const Entry *entry, uint64_t address, uint64_t bytes) {
+  return entry != nullptr && entry->written && entry->allocation.holds(address, bytes);
+}
+
 }  // namespace
 
 void add_allocation(const Allocation &a) {
@@ -209,14 +214,23 @@ std::optional<Allocation> find_allocation(uint64_t address) {
 void note_written(uint64_t address, uint64_t bytes) {
   if (!options().checks_initialised) return;
   const Entry *e = Registry::get().find(address);
-  if (e == nullptr || !e->written || !e->allocation.holds(address, bytes)) return;
+  if (!watches(e, address, bytes)) return;
   e->written->set(address - e->allocation.begin, bytes);
+}
+
+void note_copied(uint64_t to, uint64_t from, uint64_t bytes) {
+  if (!options().checks_initialised) return;
+  const Entry *source = Registry::get().find(from), *target = Registry::get().find(to);
+  if (!watches(source, from, bytes)) return note_written(to, bytes);
+  if (!watches(target, to, bytes)) return;
+  target->written->copy(to - target->allocation.begin, *source->written,
+                        from - source->allocation.begin, bytes);
 }
 
 UnwrittenBytes find_unwritten(uint64_t address, uint64_t bytes) {
   if (!options().checks_initialised) return {};
   const Entry *e = Registry::get().find(address);
-  if (e == nullptr || !e->written || !e->allocation.holds(address, bytes)) return {};
+  if (!watches(e, address, bytes)) return {};
   UnwrittenBytes found = e->written->find_unwritten(address - e->allocation.begin, bytes);
   found.first += e->allocation.begin;
   return found;
@@ -245,7 +259,7 @@ std::byte *global_at(Warp &warp, const Instruction &i, int lane, uint64_t addres
     fault(warp, i, lane, "out of bounds: %s of %u bytes at %#" PRIx64 ", %s", verb, bytes, address,
           describe_place(e, address).c_str());
   const Allocation &a = e->allocation;
-  if (a.kind == MemoryKind::kDevice && !may_reach(grid.device, a.device))
+  if (a.kind != MemoryKind::kMappedHost && !may_reach(grid.device, a.device))
     fault(warp, i, lane, "%s at %#" PRIx64 ", in %s of device %d, by a kernel on device %d", verb,
           address, a.name.c_str(), a.device, grid.device);
   touched = {a.begin, a.size};

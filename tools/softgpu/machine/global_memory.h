@@ -35,6 +35,8 @@ std::optional<Allocation> find_allocation(uint64_t address);
 
 /// The host or the device has written global memory.  Nothing unless options().checks_initialised.
 void note_written(uint64_t address, uint64_t bytes);
+/// The host has copied global memory: what nobody wrote at the source, nobody wrote where it lies now.
+void note_copied(uint64_t to, uint64_t from, uint64_t bytes);
 /// Bytes that nobody wrote, of memory that the device has allocated; of any other memory none.
 UnwrittenBytes find_unwritten(uint64_t address, uint64_t bytes);
 

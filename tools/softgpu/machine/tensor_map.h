@@ -50,10 +50,11 @@ struct TensorMap {
 
   uint32_t element_bytes() const { return size_of(type); }
   uint32_t row_bytes() const { return element_bytes() * (is_im2col ? channels : box[0]); }
-  uint32_t num_rows() const {
-    return is_im2col ? pixels : uint32_t{box[1]} * box[2] * box[3] * box[4];
+  /// Of a box that no shared memory holds it is more than 32 bits can count.
+  uint64_t num_rows() const {
+    return is_im2col ? pixels : uint64_t{box[1]} * box[2] * box[3] * box[4];
   }
-  uint32_t box_bytes() const { return row_bytes() * num_rows(); }
+  uint64_t box_bytes() const { return row_bytes() * num_rows(); }
 };
 
 /// A tensor map as CUtensorMap, and back: nothing if the bytes are no tensor map.

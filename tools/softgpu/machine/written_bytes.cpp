@@ -25,8 +25,8 @@ void for_each_word(uint64_t begin, uint64_t bytes, F &&f) {
 }  // namespace
 
 WrittenBytes::WrittenBytes(uint64_t size)
-    // Pages of it come into being as they are touched.
-    : bits_(static_cast<uint64_t *>(calloc(size / kBits + 1, sizeof(uint64_t)))) {
+    // Pages of it come into being as they are touched.  There is a word more, for bits_from.
+    : bits_(static_cast<uint64_t *>(calloc(size / kBits + 2, sizeof(uint64_t)))) {
   if (bits_ == nullptr) throw std::bad_alloc();
 }
 
@@ -42,6 +42,22 @@ void WrittenBytes::set(uint64_t begin, uint64_t bytes, bool value) {
     } else {
       bits.fetch_and(~mask);
     }
+  });
+}
+
+/// 64 bits from any one on; those behind the end mean nothing.
+uint64_t WrittenBytes::bits_from(uint64_t begin) const {
+  const uint64_t word = begin / kBits, first = begin % kBits;
+  const uint64_t low = std::atomic_ref(bits_[word]).load() >> first;
+  return first == 0 ? low : low | std::atomic_ref(bits_[word + 1]).load() << (kBits - first);
+}
+
+void WrittenBytes::copy(uint64_t to, const WrittenBytes &from, uint64_t begin, uint64_t bytes) {
+  for_each_word(to, bytes, [&](uint64_t word, uint64_t mask) {
+    const auto first = static_cast<uint64_t>(std::countr_zero(mask));
+    const uint64_t written = from.bits_from(begin + word * kBits + first - to) << first & mask;
+    std::atomic_ref(bits_[word]).fetch_and(written | ~mask);
+    std::atomic_ref(bits_[word]).fetch_or(written);
   });
 }
 

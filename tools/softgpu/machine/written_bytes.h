@@ -18,9 +18,12 @@ class WrittenBytes {
   explicit WrittenBytes(uint64_t size);
   explicit operator bool() const { return bits_ != nullptr; }
   void set(uint64_t begin, uint64_t bytes, bool value = true);
+  /// Takes over which bytes were written from others, or from a range that does not overlap.
+  void copy(uint64_t to, const WrittenBytes &from, uint64_t begin, uint64_t bytes);
   UnwrittenBytes find_unwritten(uint64_t begin, uint64_t bytes) const;
 
  private:
+  uint64_t bits_from(uint64_t begin) const;
   struct Free {
     void operator()(uint64_t *) const;
   };

@@ -11,6 +11,9 @@
 namespace softgpu {
 namespace {
 
+/// CUDA C++ Programming Guide, technical specifications per compute capability.
+constexpr uint64_t kMaxLocalBytes = 512 * 1024;
+
 void erase_all(std::string &text, std::string_view part) {
   for (size_t at; (at = text.find(part)) != text.npos;) text.erase(at, part.size());
 }
@@ -43,6 +46,10 @@ std::unique_ptr<Program> compile(const ptx::Module &module, const ptx::Entry &en
   std::unique_ptr<Program> program = make_program(module, entry);
   const ptx::Body body =
       ptx::parse_body(module, entry, make_edit(options().edit, program->pretty_name));
+  if (body.local_bytes > kMaxLocalBytes)
+    throw ptx::Error(program->pretty_name + " has " + std::to_string(body.local_bytes) +
+                     " bytes of local memory a thread, more than " +
+                     std::to_string(kMaxLocalBytes));
   Symbols symbols(module, entry, body, global_address, context, *program);
   KernelDecoder decoder(body, symbols, *program);
   decoder.place_rows(decoder.find_flow());

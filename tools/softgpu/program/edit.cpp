@@ -1,10 +1,13 @@
 #include "tools/softgpu/program/edit.h"
 
+#include <atomic>
 #include <charconv>
 #include <cstdio>
 
 namespace softgpu {
 namespace {
+
+std::atomic<bool> has_edited = false;
 
 struct Edit {
   std::string what, by;  ///< what is replaced, and by what; all of the instruction if it is dropped
@@ -63,6 +66,7 @@ class Editor {
     if (edit_.is_single && number != edit_.number) return std::nullopt;
     std::string changed;
     if (!edit_.drops) changed = std::string(statement).replace(at, edit_.what.size(), edit_.by);
+    has_edited = true;
     if (num_changed_++ == 0) print(statement, changed);
     return changed;
   }
@@ -80,6 +84,10 @@ class Editor {
 };
 
 }  // namespace
+
+bool was_edited() {
+  return has_edited;
+}
 
 ptx::Rewrite make_edit(const std::string &text, const std::string &kernel) {
   if (text.empty()) return nullptr;

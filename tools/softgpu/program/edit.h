@@ -25,5 +25,7 @@ namespace softgpu {
 /// What the edit does to a kernel of this name; empty if nothing.  The first change is printed to
 /// stderr.  Throws ptx::Error if the text is no edit.
 ptx::Rewrite make_edit(const std::string &text, const std::string &kernel);
+/// Whether any edit has changed anything.
+bool was_edited();
 
 }  // namespace softgpu

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "tools/softgpu/machine/faults.h"
 #include "tools/softgpu/machine/global_memory.h"
 #include "tools/softgpu/runtime/device.h"
 #include "tools/softgpu/runtime/errors.h"
@@ -21,15 +22,39 @@ struct Copy {
   const std::byte *from;
   size_t from_pitch;
   size_t width, height;
+  Place to_place = Place::kPageable, from_place = Place::kPageable;
 
   bool is_empty() const { return width == 0 || height == 0; }
   size_t to_extent() const { return (height - 1) * to_pitch + width; }
   size_t from_extent() const { return (height - 1) * from_pitch + width; }
+  void find_places() {
+    to_place = place_of(to, to_extent(), kTo);
+    from_place = place_of(from, from_extent(), kFrom);
+  }
   void perform() const {
+    check_is_there(to_place, to, to_extent(), kTo);
+    check_is_there(from_place, from, from_extent(), kFrom);
+    if (to_place != Place::kDevice) check_was_written();
     for (size_t row = 0; row < height; row++) {
-      std::memmove(to + row * to_pitch, from + row * from_pitch, width);
-      note_written(reinterpret_cast<uint64_t>(to + row * to_pitch), width);
+      std::byte *const into = to + row * to_pitch;
+      const std::byte *const out_of = from + row * from_pitch;
+      std::memmove(into, out_of, width);
+      note_copied(address_of(into), address_of(out_of), width);
     }
+  }
+
+ private:
+  static constexpr char kTo[] = "a copy to", kFrom[] = "a copy from";
+
+  static uint64_t address_of(const std::byte *p) { return reinterpret_cast<uint64_t>(p); }
+  /// What the host gets, it will read.
+  void check_was_written() const {
+    uint64_t count = 0;
+    for (size_t row = 0; row < height; row++)
+      count += find_unwritten(address_of(from + row * from_pitch), width).count;
+    if (count != 0)
+      violation(format("a copy from %p to the host takes %llu bytes that nobody wrote",
+                       static_cast<const void *>(from), static_cast<unsigned long long>(count)));
   }
 };
 
@@ -57,18 +82,19 @@ std::function<void()> staged(Copy copy) {
   Copy into = copy;
   into.to = stage->data();
   into.to_pitch = copy.width;
+  into.to_place = Place::kPageable;
   into.perform();
   copy.from = stage->data();
   copy.from_pitch = copy.width;
   return [copy, stage] { copy.perform(); };
 }
 
-cudaError_t copy(const Copy &c, cudaMemcpyKind kind, cudaStream_t stream, Returns returns) {
+cudaError_t copy(Copy c, cudaMemcpyKind kind, cudaStream_t stream, Returns returns) {
   if (c.is_empty()) return cudaSuccess;
   require(c.to && c.from && c.width <= c.to_pitch && c.width <= c.from_pitch,
           cudaErrorInvalidValue);
-  const Place to = place_of(c.to, c.to_extent(), "a copy to");
-  const Place from = place_of(c.from, c.from_extent(), "a copy from");
+  c.find_places();
+  const Place to = c.to_place, from = c.from_place;
   check_kind(kind, to, from);
   const bool is_synchronous = returns == Returns::kWhenDone;
   if (is_synchronous) require_no_capture();
@@ -97,10 +123,13 @@ cudaError_t fill(void *to, size_t pitch, int byte, size_t width, size_t height, 
                  Returns returns) {
   if (width == 0 || height == 0) return cudaSuccess;
   require(to && width <= pitch, cudaErrorInvalidValue);
-  const Place place = place_of(to, (height - 1) * pitch + width, "a fill of");
+  constexpr char kWhat[] = "a fill of";
+  const size_t extent = (height - 1) * pitch + width;
+  const Place place = place_of(to, extent, kWhat);
   require(place != Place::kPageable, cudaErrorInvalidValue);
   if (returns == Returns::kWhenDone) require_no_capture();
   const auto run = [=] {
+    check_is_there(place, to, extent, kWhat);
     for (size_t row = 0; row < height; row++) {
       std::byte *const begin = static_cast<std::byte *>(to) + row * pitch;
       std::memset(begin, byte, width);

@@ -52,6 +52,7 @@ bool is_float(CUtensorMapDataType type) {
 TensorMap map_of(const Tensor &t, uint32_t min_rank) {
   check(t.type <= CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ, "this type is not modelled");
   check(t.rank >= min_rank && t.rank <= kMaxRank, "rank");
+  check(t.sizes && t.element_strides && (t.strides || t.rank == 1), "a list is missing");
   check(t.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE, "interleave is not modelled");
   check(t.base && reinterpret_cast<uint64_t>(t.base) % kBaseAlignment == 0,
         "the base is no multiple of 16");
@@ -78,10 +79,11 @@ TensorMap map_of(const Tensor &t, uint32_t min_rank) {
   return map;
 }
 
-void check_inner(const TensorMap &map) {
+void check_box(const TensorMap &map) {
   check(map.row_bytes() % kInnerUnit == 0, "the inner box is no multiple of 16 bytes");
   check(map.swizzle == Swizzle::kNone || map.row_bytes() <= swizzle_span(map.swizzle),
         "the inner box is wider than the swizzle");
+  check(map.box_bytes() <= options().smem_per_block, "the box is larger than shared memory");
 }
 
 template <class List>
@@ -133,12 +135,13 @@ CUresult encode_tiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t ran
   return encode(map, [&] {
     TensorMap made =
         map_of({type, rank, base, sizes, strides, element_strides, interleave, swizzle, fill}, 1);
+    check(box, "a list is missing");
     for (uint32_t i = 0; i < rank; i++) {
       check(box[i] >= 1 && box[i] <= kMaxBox, "size of the box");
       check(element_strides[i] == 1, "element strides of tiles are not modelled");
       made.box[i] = static_cast<uint16_t>(box[i]);
     }
-    check_inner(made);
+    check_box(made);
     return made;
   });
 }
@@ -153,6 +156,7 @@ CUresult encode_im2col(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t ra
     TensorMap made =
         map_of({type, rank, base, sizes, strides, element_strides, interleave, swizzle, fill},
                kMinIm2colRank);
+    check(lower && upper, "a list is missing");
     const auto fits = [&](int corner) {
       return corner >= -kMaxCorner[rank] && corner < kMaxCorner[rank];
     };
@@ -167,7 +171,7 @@ CUresult encode_im2col(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t ra
     made.is_im2col = true;
     made.channels = static_cast<uint16_t>(channels);
     made.pixels = static_cast<uint16_t>(pixels);
-    check_inner(made);
+    check_box(made);
     return made;
   });
 }
@@ -189,6 +193,7 @@ constexpr ErrorName kErrors[] = {
 };
 
 CUresult find_error(CUresult code, const char **found, const char *ErrorName::*field) {
+  if (!found) return CUDA_ERROR_INVALID_VALUE;
   const auto error = std::ranges::find(kErrors, code, &ErrorName::code);
   *found = error == std::end(kErrors) ? nullptr : (*error).*field;
   return *found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

@@ -1,9 +1,11 @@
 #include "tools/softgpu/runtime/errors.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <mutex>
 
 #include "tools/softgpu/options.h"
@@ -20,6 +22,16 @@ thread_local bool is_in_user_function = false;
 
 std::array<std::atomic<cudaError_t>, kMaxDevices> sticky_errors;
 std::atomic<bool> is_child = false, has_begun = false;
+
+/// How often the functions of settings().injections were called.
+struct InjectedCalls {
+  std::mutex mutex;
+  std::vector<uint64_t> count = std::vector<uint64_t>(settings().injections.size());
+};
+InjectedCalls &injected_calls() {
+  static auto *const calls = new InjectedCalls;  // the report at the end needs it
+  return *calls;
+}
 
 /// What happens before the first call of the process.
 void initialise() {
@@ -47,18 +59,36 @@ void clear_sticky_error(int device) {
   sticky_errors[static_cast<size_t>(device)] = cudaSuccess;
 }
 
+bool can_fail(const std::string &function) {
+  if (function == "launch") return true;
+  Dl_info found, own;
+  void *const address = dlsym(RTLD_DEFAULT, function.c_str());
+  // Another library may have a function of that name: it is asked which one this is in.
+  return address && dladdr(address, &found) && dladdr(&sticky_errors, &own) &&
+         found.dli_fbase == own.dli_fbase;
+}
+
 cudaError_t injected_error(std::string_view function, cudaError_t natural_error) {
   const std::vector<Injection> &injections = settings().injections;
   if (injections.empty()) return cudaSuccess;
-  static std::mutex mutex;
-  static std::vector<uint64_t> calls(injections.size());
-  const std::lock_guard lock(mutex);
+  InjectedCalls &calls = injected_calls();
+  const std::lock_guard lock(calls.mutex);
   cudaError_t error = cudaSuccess;
   for (size_t i = 0; i < injections.size(); i++) {
-    if (injections[i].function != function || ++calls[i] != injections[i].number) continue;
+    if (injections[i].function != function || ++calls.count[i] != injections[i].number) continue;
     error = injections[i].error < 0 ? natural_error : static_cast<cudaError_t>(injections[i].error);
   }
   return error;
+}
+
+void report_injections() {
+  InjectedCalls &calls = injected_calls();
+  const std::lock_guard lock(calls.mutex);
+  for (size_t i = 0; i < calls.count.size(); i++) {
+    const Injection &injection = settings().injections[i];
+    if (calls.count[i] < injection.number)
+      std::fprintf(stderr, "softgpu: SOFTGPU_FAIL=%s never happened\n", injection.text.c_str());
+  }
 }
 
 bool is_used() {

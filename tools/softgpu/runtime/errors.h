@@ -1,6 +1,7 @@
 // Errors of the runtime: their names, what stops a device, and errors on demand.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "tools/softgpu/machine/faults.h"
@@ -21,6 +22,11 @@ void clear_sticky_error(int device);
 
 /// The error with which SOFTGPU_FAIL makes this call of the function fail, or cudaSuccess.
 cudaError_t injected_error(std::string_view function, cudaError_t natural_error);
+
+/// Whether SOFTGPU_FAIL may name it: a function that the library exports, or "launch".
+bool can_fail(const std::string &function);
+/// Says of each injection that the process has not come to that it has not.
+void report_injections();
 
 /// Whether anything was called so far.
 bool is_used();

@@ -43,18 +43,24 @@ cudaError_t create_event(const char *name, cudaEvent_t *handle, unsigned flags) 
   });
 }
 
+/// False if the stream is captured.
+bool submit_record(cudaEvent_t handle, cudaStream_t stream_handle) {
+  const std::lock_guard lock(streams_mutex());
+  Event &event = event_of(handle);
+  Stream &stream = stream_of(stream_handle);
+  require(event.device == stream.device, cudaErrorInvalidResourceHandle);
+  check_legacy_is_free(stream);
+  event.capture = stream.capture;
+  event.front = stream.front;
+  if (stream.capture) return false;
+  event.work = make_work(stream);
+  append(stream, event.work, all_before(stream));
+  return true;
+}
+
 cudaError_t record(const char *name, cudaEvent_t handle, cudaStream_t stream_handle) {
   return call(name, cudaErrorLaunchFailure, [&] {
-    const std::lock_guard lock(streams_mutex());
-    Event &event = event_of(handle);
-    Stream &stream = stream_of(stream_handle);
-    require(event.device == stream.device, cudaErrorInvalidResourceHandle);
-    check_legacy_is_free(stream);
-    event.capture = stream.capture;
-    event.front = stream.front;
-    if (stream.capture) return;
-    event.work = make_work(stream);
-    append(stream, event.work, all_before(stream));
+    if (submit_record(handle, stream_handle)) scheduler().run_some();
   });
 }
 

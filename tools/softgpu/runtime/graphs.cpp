@@ -3,7 +3,6 @@
 #include <map>
 
 #include "tools/softgpu/runtime/errors.h"
-#include "tools/softgpu/runtime/settings.h"
 #include "tools/softgpu/runtime/streams.h"
 
 namespace softgpu::runtime {
@@ -236,7 +235,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t) {
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   return call("cudaGraphLaunch", cudaErrorLaunchOutOfResources, [&] {
     const WorkPtr end = launch(exec_of(exec), stream);
-    if (settings().is_synchronous) scheduler().wait(end);
+    if (end) settle(end);
   });
 }
 

@@ -1,6 +1,5 @@
 // Launches of kernels, and the limits that they must keep.
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <cstring>
 
@@ -17,8 +16,6 @@ namespace {
 
 constexpr size_t kParameterAlignment = 128;
 constexpr uint32_t kMaxCluster = 8, kMaxLargeCluster = 16;
-
-std::atomic<uint64_t> num_launches{0};
 
 /// What a launch needs each time that it runs: in a graph, more than once.
 struct Launch {
@@ -42,6 +39,7 @@ Dim3 dim3_of(const dim3 &d) {
 }
 
 void read_attributes(Launch &launch, const cudaLaunchConfig_t &config) {
+  require(config.attrs || config.numAttrs == 0, cudaErrorInvalidValue);
   for (unsigned i = 0; i < config.numAttrs; i++) {
     const cudaLaunchAttribute &attribute = config.attrs[i];
     switch (attribute.id) {
@@ -145,7 +143,6 @@ std::unique_ptr<Grid> make_grid(const Launch &launch) {
   grid->num_threads = launch.num_threads;
   grid->cluster = launch.cluster;
   grid->dynamic_smem = launch.dynamic_smem;
-  grid->id = ++num_launches;
   grid->device = launch.device;
   grid->storage.resize(launch.arguments.size() + kParameterAlignment);
   const uint64_t begin = reinterpret_cast<uint64_t>(grid->storage.data());

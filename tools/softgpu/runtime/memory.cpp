@@ -1,5 +1,7 @@
 #include "tools/softgpu/runtime/memory.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -10,6 +12,7 @@
 #include <new>
 #include <optional>
 
+#include "tools/softgpu/machine/faults.h"
 #include "tools/softgpu/machine/global_memory.h"
 #include "tools/softgpu/machine/shared_memory.h"
 #include "tools/softgpu/options.h"
@@ -27,6 +30,9 @@ constexpr uint64_t kAlignment = 256;
 constexpr uint64_t kMaxPoisoned = uint64_t{256} << 20;
 /// Freed memory is not used again until as much has been freed after it.
 constexpr uint64_t kQuarantineBytes = uint64_t{64} << 20;
+/// Of freed memory larger than that the addresses are kept, without pages, until as much has been freed after it.
+constexpr uint64_t kQuarantineAddresses = uint64_t{64} << 30;
+constexpr uint64_t kPage = 4096;
 
 struct Free {
   void operator()(std::byte *memory) const { std::free(memory); }
@@ -38,15 +44,41 @@ struct OwnedMemory {
   uint64_t begin, bytes;
   MemoryKind kind;
   int device;
+  bool is_leaving = false;  ///< cudaFreeAsync has been called
 
   bool holds(uint64_t address) const { return address - begin < std::max<uint64_t>(bytes, 1); }
+  Origin origin() const {
+    if (kind == MemoryKind::kDevice) return Origin::kDevice;
+    return raw ? Origin::kPinned : Origin::kRegistered;
+  }
+};
+
+/// What was freed lately, the host cannot allocate meanwhile: a use of it is noticed.
+class Quarantine {
+ public:
+  explicit Quarantine(uint64_t most_bytes) : most_bytes_(most_bytes) {}
+  void add(OwnedMemory memory) {
+    num_bytes_ += memory.bytes;
+    freed_.push_back(std::move(memory));
+    while (num_bytes_ > most_bytes_) {
+      num_bytes_ -= freed_.front().bytes;
+      freed_.pop_front();
+    }
+  }
+  bool holds(uint64_t address) const {
+    return std::ranges::any_of(freed_, [&](const OwnedMemory &m) { return m.holds(address); });
+  }
+
+ private:
+  const uint64_t most_bytes_;
+  std::deque<OwnedMemory> freed_;
+  uint64_t num_bytes_ = 0;
 };
 
 struct Heap {
   std::mutex mutex;
   std::map<uint64_t, OwnedMemory> live;  ///< by begin
-  std::deque<OwnedMemory> freed;
-  uint64_t freed_bytes = 0;
+  Quarantine freed{kQuarantineBytes}, freed_addresses{kQuarantineAddresses};
   std::array<uint64_t, kMaxDevices> used{};
 };
 Heap &heap() {
@@ -86,6 +118,13 @@ void *add(OwnedMemory memory, const char *name) {
   return reinterpret_cast<void *>(begin);
 }
 
+/// Gives the pages back that lie wholly inside; they are zero if somebody looks.
+void drop_pages(const OwnedMemory &memory) {
+  const uint64_t begin = (memory.begin + kPage - 1) / kPage * kPage;
+  const uint64_t end = (memory.begin + memory.bytes) / kPage * kPage;
+  madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
+}
+
 /// With the mutex held.
 void release(Heap &h, std::map<uint64_t, OwnedMemory>::iterator position) {
   OwnedMemory memory = std::move(position->second);
@@ -93,27 +132,68 @@ void release(Heap &h, std::map<uint64_t, OwnedMemory>::iterator position) {
   remove_allocation(memory.begin);
   if (memory.kind == MemoryKind::kDevice)
     h.used[static_cast<size_t>(memory.device)] -= memory.bytes;
-  if (!memory.raw || memory.bytes > kQuarantineBytes) return;
-  h.freed_bytes += memory.bytes;
-  h.freed.push_back(std::move(memory));
-  while (h.freed_bytes > kQuarantineBytes) {
-    h.freed_bytes -= h.freed.front().bytes;
-    h.freed.pop_front();
-  }
+  if (!memory.raw) return;
+  if (memory.bytes <= kQuarantineBytes) return h.freed.add(std::move(memory));
+  drop_pages(memory);
+  h.freed_addresses.add(std::move(memory));
 }
 
 bool was_freed(uint64_t address) {
   Heap &h = heap();
   const std::lock_guard lock(h.mutex);
-  return std::ranges::any_of(h.freed, [&](const OwnedMemory &m) { return m.holds(address); });
+  return h.freed.holds(address) || h.freed_addresses.holds(address);
 }
 
-std::optional<int> device_of_memory(const void *begin) {
+/// What begins at the address and is of this origin, or the end.  With the mutex held.
+std::map<uint64_t, OwnedMemory>::iterator find(Heap &h, const void *begin, Origin origin) {
+  const auto found = h.live.find(address_of(begin));
+  return found != h.live.end() && found->second.origin() == origin ? found : h.live.end();
+}
+
+/// The device of what cudaMalloc returned; fails for anything else.
+int device_of_memory(const void *begin) {
+  Heap &h = heap();
+  const std::lock_guard lock(h.mutex);
+  const auto found = find(h, begin, Origin::kDevice);
+  require(found != h.live.end(), cudaErrorInvalidValue);
+  return found->second.device;
+}
+
+/// Whether memory begins there that the runtime has allocated, and not the user.
+bool is_allocation(const void *begin) {
   Heap &h = heap();
   const std::lock_guard lock(h.mutex);
   const auto found = h.live.find(address_of(begin));
-  if (found == h.live.end()) return std::nullopt;
-  return found->second.device;
+  return found != h.live.end() && found->second.origin() != Origin::kRegistered;
+}
+
+/// Fails if the memory is to be freed already in the order of some stream.
+void check_stays(const void *begin) {
+  Heap &h = heap();
+  const std::lock_guard lock(h.mutex);
+  const auto found = find(h, begin, Origin::kDevice);
+  require(found != h.live.end(), cudaErrorInvalidValue);
+  if (!found->second.is_leaving) return;
+  violation(format("cudaFreeAsync of %p, for the second time", begin));
+  throw ApiError{cudaErrorInvalidValue};
+}
+
+void note_leaving(const void *begin) {
+  Heap &h = heap();
+  const std::lock_guard lock(h.mutex);
+  const auto found = find(h, begin, Origin::kDevice);
+  if (found != h.live.end()) found->second.is_leaving = true;
+}
+
+/// What is wrong with a range that a copy or a fill touches, "" if nothing; `found` is the allocation in which it begins.
+std::string trouble_with(const void *begin, size_t bytes, const char *what,
+                         const std::optional<Allocation> &found) {
+  const uint64_t address = address_of(begin);
+  if (!found) return was_freed(address) ? format("%s %p, which was freed", what, begin) : "";
+  if (found->holds(address, bytes)) return "";
+  return format("%s %p: %zu bytes leave %s of %llu bytes, %llu behind its begin", what, begin,
+                bytes, found->name.c_str(), static_cast<unsigned long long>(found->size),
+                static_cast<unsigned long long>(address - found->begin));
 }
 
 cudaError_t allocate_host(const char *name, void **memory, size_t bytes, unsigned flags) {
@@ -135,20 +215,22 @@ void wait_for_all_devices() {
 }  // namespace
 
 Place place_of(const void *begin, size_t bytes, const char *what) {
-  const uint64_t address = address_of(begin);
-  const std::optional<Allocation> found = find_allocation(address);
-  if (!found) {
-    if (!was_freed(address)) return Place::kPageable;
-    violation(format("%s %p, which was freed", what, begin));
+  const std::optional<Allocation> found = find_allocation(address_of(begin));
+  const std::string trouble = trouble_with(begin, bytes, what, found);
+  if (!trouble.empty()) {
+    violation(trouble);
     throw ApiError{cudaErrorInvalidValue};
   }
-  if (!found->holds(address, bytes)) {
-    violation(format("%s %p: %zu bytes leave %s of %llu bytes, %llu behind its begin", what, begin,
-                     bytes, found->name.c_str(), static_cast<unsigned long long>(found->size),
-                     static_cast<unsigned long long>(address - found->begin)));
-    throw ApiError{cudaErrorInvalidValue};
-  }
+  if (!found) return Place::kPageable;
   return found->kind == MemoryKind::kMappedHost ? Place::kPinned : Place::kDevice;
+}
+
+void check_is_there(Place then, const void *begin, size_t bytes, const char *what) {
+  if (then == Place::kPageable) return;
+  const std::optional<Allocation> found = find_allocation(address_of(begin));
+  const std::string trouble = trouble_with(begin, bytes, what, found);
+  if (!trouble.empty()) fault(trouble);
+  if (!found) fault(format("%s %p, which was freed", what, begin));
 }
 
 void *allocate_on_device(int device, size_t bytes) {
@@ -161,10 +243,10 @@ void *allocate_pinned(size_t bytes) {
   return add(make_memory(bytes, MemoryKind::kMappedHost, current_device()), "pinned memory");
 }
 
-bool release_memory(void *begin) {
+bool release_memory(const void *begin, Origin origin) {
   Heap &h = heap();
   const std::lock_guard lock(h.mutex);
-  const auto found = h.live.find(address_of(begin));
+  const auto found = find(h, begin, origin);
   if (found == h.live.end()) return false;
   release(h, found);
   return true;
@@ -200,11 +282,10 @@ cudaError_t cudaFree(void *memory) {
   return call("cudaFree", cudaErrorInvalidValue, [&] {
     require_no_capture();
     if (!memory) return cudaSuccess;
-    const std::optional<int> device = device_of_memory(memory);
-    require(device.has_value(), cudaErrorInvalidValue);
-    scheduler().wait_for_device(*device);
-    require(release_memory(memory), cudaErrorInvalidValue);
-    return sticky_error(*device);
+    const int device = device_of_memory(memory);
+    scheduler().wait_for_device(device);
+    require(release_memory(memory, Origin::kDevice), cudaErrorInvalidValue);
+    return sticky_error(device);
   });
 }
 
@@ -220,11 +301,12 @@ cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream) {
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream) {
   return call("cudaFreeAsync", cudaErrorInvalidValue, [&] {
     if (!memory) return;
-    require(device_of_memory(memory).has_value(), cudaErrorInvalidValue);
+    check_stays(memory);
     require(!is_captured(stream), cudaErrorStreamCaptureUnsupported);
     enqueue(stream, {.type = cudaGraphNodeTypeMemFree,
-                     .run = [memory] { release_memory(memory); },
+                     .run = [memory] { release_memory(memory, Origin::kDevice); },
                      .runs_after_fault = true});
+    note_leaving(memory);
   });
 }
 
@@ -241,7 +323,7 @@ cudaError_t cudaFreeHost(void *memory) {
     require_no_capture();
     if (!memory) return cudaSuccess;
     wait_for_all_devices();
-    require(release_memory(memory), cudaErrorInvalidValue);
+    require(release_memory(memory, Origin::kPinned), cudaErrorInvalidValue);
     return sticky_error(current_device());
   });
 }
@@ -262,8 +344,9 @@ cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned flags) {
 cudaError_t cudaHostUnregister(void *memory) {
   return call("cudaHostUnregister", cudaErrorInvalidValue, [&] {
     require_no_capture();
+    require(!is_allocation(memory), cudaErrorInvalidValue);
     wait_for_all_devices();
-    require(release_memory(memory), cudaErrorHostMemoryNotRegistered);
+    require(release_memory(memory, Origin::kRegistered), cudaErrorHostMemoryNotRegistered);
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "tools/softgpu/machine/faults.h"
 #include "tools/softgpu/options.h"
+#include "tools/softgpu/program/edit.h"
 #include "tools/softgpu/runtime/count_report.h"
 #include "tools/softgpu/runtime/errors.h"
 #include "tools/softgpu/runtime/modules.h"
@@ -63,6 +64,9 @@ struct Reporter {
   ~Reporter() {
     if (!is_used() || is_forked_child()) return;
     scheduler().stop();
+    report_injections();
+    if (!options().edit.empty() && !was_edited())
+      std::fprintf(stderr, "softgpu: SOFTGPU_EDIT=%s never happened\n", options().edit.c_str());
     if (!settings().count_file.empty()) write_counts(settings().count_file);
     if (!settings().cover_file.empty()) write_cover(settings().cover_file);
     const uint64_t count = num_violations();

@@ -13,9 +13,19 @@ namespace softgpu::runtime {
 
 namespace {
 
-/// With a seed, one in so many pieces of work begins at once, and one in so many choices is not by priority: a stream
-/// that is always overtaken finds what long chains of work in another one lack.
-constexpr int kEager = 8, kFree = 4;
+/// With a seed, one in so many calls that submit or wait has something done first, and one in so many that ask.
+constexpr uint64_t kEager = 8, kAsked = 2;
+
+/// Then one in so many choices is not by priority: a stream that is always overtaken finds what long chains of work in
+/// another one lack.
+constexpr uint64_t kFree = 4;
+
+/// So long a call waits for what it has drawn, which may wait for the program in turn.
+constexpr std::chrono::seconds kPatience{1};
+
+/// With a seed, work that nobody asks for begins after so many times SOFTGPU_DELAY: nothing of what the program does
+/// between two calls should take as long.
+constexpr int kLonger = 100;
 
 /// With a seed, one in so many kernels that may begin early does not.
 constexpr int kLate = 4;
@@ -34,16 +44,25 @@ uint64_t mix(uint64_t x) {
   return x ^ x >> 31;
 }
 
+/// What the host program finds after a fault.
+cudaError_t error_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kMisaligned:
+      return cudaErrorMisalignedAddress;
+    case FaultKind::kTrap:
+      return cudaErrorLaunchFailure;
+    case FaultKind::kEndless:
+      return cudaErrorLaunchTimeout;
+    default:
+      return cudaErrorIllegalAddress;
+  }
+}
+
 }  // namespace
 
 Scheduler &scheduler() {
   static Scheduler *const the_scheduler = new Scheduler;
   return *the_scheduler;
-}
-
-Clock::time_point Scheduler::start_of_new_work() {
-  const bool is_eager = options().is_random() && random_() % kEager == 0;
-  return is_eager ? Clock::now() : Clock::now() + settings().delay;
 }
 
 void Scheduler::submit(const WorkPtr &work, const std::vector<WorkPtr> &before) {
@@ -55,7 +74,9 @@ void Scheduler::submit(const WorkPtr &work, const std::vector<WorkPtr> &before) 
     thread.detach();
   }
   work->number = num_submitted_++;
-  work->earliest = start_of_new_work();
+  if (work->make_grid) work->grid = ++num_grids_;
+  last_call_ = Clock::now();
+  work->earliest = last_call_ + settings().delay;
   for (const WorkPtr &other : before) {
     if (!other || other->is_done) continue;
     work->before.push_back(other);
@@ -65,6 +86,24 @@ void Scheduler::submit(const WorkPtr &work, const std::vector<WorkPtr> &before) 
   pending_.emplace(work->number, work);
   if (work->num_before == 0) ready_.push_back(work);
   if (work->earliest <= Clock::now()) wake_.notify_one();
+}
+
+void Scheduler::run_some() {
+  if (!options().is_random()) return;
+  std::unique_lock lock(mutex_);
+  run_drawn(lock, kEager);
+}
+
+/// Has pieces done as long as chance says so, one time in `odds`.
+void Scheduler::run_drawn(std::unique_lock<std::mutex> &lock, uint64_t odds) {
+  last_call_ = Clock::now();
+  while (!is_running_ && !handed_over_ && !ready_.empty() && random_() % odds == 0) {
+    const WorkPtr drawn = choose_randomly(ready_);
+    handed_over_ = drawn;
+    wake_.notify_one();
+    progress_.wait_for(lock, kPatience, [&] { return drawn->is_done; });
+    last_call_ = Clock::now();
+  }
 }
 
 /// Marks the work and all that comes before it.
@@ -83,23 +122,26 @@ void Scheduler::demand(const WorkPtr &work) {
 /// all of these are done.  Functions of the host have to run in another thread than that which waits for them.
 void Scheduler::run_until_done(std::unique_lock<std::mutex> &lock,
                                const std::vector<WorkPtr> &all) {
-  const auto is_done = [](const WorkPtr &work) { return work->is_done; };
+  const auto is_done = [](const WorkPtr &work) { return !work || work->is_done; };
+  if (options().is_random()) run_drawn(lock, kEager);
   while (!std::ranges::all_of(all, is_done)) {
-    const std::optional<size_t> chosen = is_running_ ? std::nullopt : choose();
-    if (chosen && !ready_[*chosen]->calls_host) {
-      run(lock, *chosen);
+    const WorkPtr chosen = is_running_ || handed_over_ ? nullptr : choose();
+    if (chosen && !chosen->calls_host) {
+      run(lock, chosen);
       continue;
     }
+    if (chosen && options().is_random()) handed_over_ = chosen;
     if (chosen) wake_.notify_one();
     progress_.wait(lock);
   }
+  last_call_ = Clock::now();
 }
 
-void Scheduler::wait(const WorkPtr &work) {
-  if (!work) return;
+void Scheduler::wait(const std::vector<WorkPtr> &all) {
   std::unique_lock lock(mutex_);
-  demand(work);
-  run_until_done(lock, {work});
+  for (const WorkPtr &work : all)
+    if (work) demand(work);
+  run_until_done(lock, all);
 }
 
 void Scheduler::wait_for_device(int device) {
@@ -111,14 +153,18 @@ void Scheduler::wait_for_device(int device) {
   run_until_done(lock, all);
 }
 
-bool Scheduler::poll(const WorkPtr &work) {
-  if (!work) return true;
-  const std::lock_guard lock(mutex_);
-  if (!work->is_done) {
-    demand(work);
+bool Scheduler::poll(const std::vector<WorkPtr> &all) {
+  const auto is_done = [](const WorkPtr &work) { return !work || work->is_done; };
+  std::unique_lock lock(mutex_);
+  if (std::ranges::all_of(all, is_done)) return true;
+  for (const WorkPtr &work : all)
+    if (work) demand(work);
+  if (options().is_random()) {
+    run_drawn(lock, kAsked);
+  } else {
     wake_.notify_one();
   }
-  return work->is_done;
+  return std::ranges::all_of(all, is_done);
 }
 
 bool Scheduler::is_done(const WorkPtr &work) {
@@ -139,21 +185,30 @@ void Scheduler::stop() {
   if (!is_own_thread) progress_.wait_for(lock, kLongestEnd, [&] { return !is_running_; });
 }
 
-/// The index in ready_ of what runs next; nothing if all of it may still wait.
-std::optional<size_t> Scheduler::choose() {
+/// What runs next; null if all of it may still wait.
+WorkPtr Scheduler::choose() {
+  const bool is_random = options().is_random();
   const Clock::time_point now = Clock::now();
-  std::vector<size_t> candidates;
-  for (size_t i = 0; i < ready_.size(); i++)
-    if (ready_[i]->is_demanded || ready_[i]->earliest <= now) candidates.push_back(i);
-  if (candidates.empty()) return std::nullopt;
-  if (options().is_random()) return choose_randomly(candidates);
-  return *std::ranges::max_element(candidates, {}, [&](size_t i) { return ready_[i]->number; });
+  std::vector<WorkPtr> candidates;
+  for (const WorkPtr &work : ready_)
+    if (work->is_demanded || (!is_random && work->earliest <= now)) candidates.push_back(work);
+  if (candidates.empty()) return nullptr;
+  if (is_random) return choose_randomly(candidates);
+  return *std::ranges::max_element(candidates, {}, [](const WorkPtr &w) { return w->number; });
 }
 
-size_t Scheduler::choose_randomly(const std::vector<size_t> &candidates) {
+/// The same for the thread of the scheduler.
+WorkPtr Scheduler::choose_for_thread() {
+  if (!options().is_random()) return choose();
+  if (handed_over_) return handed_over_;
+  const bool is_left_alone = Clock::now() > last_call_ + kLonger * settings().delay;
+  return is_left_alone && !ready_.empty() ? ready_.front() : nullptr;
+}
+
+WorkPtr Scheduler::choose_randomly(const std::vector<WorkPtr> &candidates) {
   if (random_() % kFree == 0) return candidates[random_() % candidates.size()];
   return *std::ranges::max_element(
-      candidates, {}, [&](size_t i) { return mix(options().seed ^ mix(ready_[i]->stream)); });
+      candidates, {}, [](const WorkPtr &work) { return mix(options().seed ^ mix(work->stream)); });
 }
 
 void Scheduler::finish(Work &work) {
@@ -178,8 +233,10 @@ WorkPtr Scheduler::dependent_of(const Work &primary) {
 /// The grid of a kernel, with its dependent if there is one yet.
 std::unique_ptr<Grid> Scheduler::make_grid(const WorkPtr &work) {
   std::unique_ptr<Grid> grid = work->make_grid();
+  if (!grid) return nullptr;
+  grid->id = work->grid;
   const std::lock_guard lock(mutex_);
-  if (!grid || !dependent_of(*work)) return grid;
+  if (!dependent_of(*work)) return grid;
   if (options().is_random() && random_() % kLate == 0) return grid;
   grid->begin_dependent = [this, work] { return begin_dependent(work); };
   return grid;
@@ -197,23 +254,35 @@ std::unique_ptr<Grid> Scheduler::begin_dependent(const WorkPtr &primary) {
   return make_grid(dependent);
 }
 
-void Scheduler::perform(const WorkPtr &work) {
-  if (sticky_error(work->device) != cudaSuccess && !work->runs_after_fault) return;
+/// Runs a piece of work.  Whatever else goes wrong in the device is a fault too.
+void Scheduler::attempt(const WorkPtr &work) {
   try {
     if (work->run) work->run();
     if (!work->make_grid) return;
     const std::unique_ptr<Grid> grid = make_grid(work);
     if (grid) run_grid(*grid);
+  } catch (const Fault &) {
+    throw;
+  } catch (const std::exception &error) {
+    fault(std::string("the device itself failed: ") + error.what());
+  }
+}
+
+void Scheduler::perform(const WorkPtr &work) {
+  if (sticky_error(work->device) != cudaSuccess && !work->runs_after_fault) return;
+  try {
+    attempt(work);
   } catch (const Fault &fault) {
     std::fprintf(stderr, "softgpu: FAULT: %s\n", fault.what());
-    stop_device(work->device, cudaErrorIllegalAddress);
+    stop_device(work->device, error_of(fault.kind));
   }
 }
 
 /// Runs a piece of work that nothing comes before.  No other is running.
-void Scheduler::run(std::unique_lock<std::mutex> &lock, size_t chosen) {
-  const WorkPtr work = ready_[chosen];
-  ready_.erase(ready_.begin() + static_cast<ptrdiff_t>(chosen));
+void Scheduler::run(std::unique_lock<std::mutex> &lock, const WorkPtr &chosen) {
+  const WorkPtr work = chosen;  // it may be the scheduler's own
+  std::erase(ready_, work);
+  handed_over_ = nullptr;
   is_running_ = true;
   lock.unlock();
   perform(work);
@@ -228,9 +297,9 @@ void Scheduler::run(std::unique_lock<std::mutex> &lock, size_t chosen) {
 void Scheduler::loop() {
   std::unique_lock lock(mutex_);
   while (!is_stopping_) {
-    const std::optional<size_t> chosen = is_running_ ? std::nullopt : choose();
+    const WorkPtr chosen = is_running_ ? nullptr : choose_for_thread();
     if (chosen) {
-      run(lock, *chosen);
+      run(lock, chosen);
     } else {
       wake_.wait_for(lock, kDoze);
     }

@@ -9,6 +9,7 @@ namespace softgpu::runtime {
 
 /// SOFTGPU_FAIL=function:n[=error],...: the n-th call of a function fails.
 struct Injection {
+  std::string text;      ///< all of it
   std::string function;  ///< "launch": the n-th kernel fails while it runs
   uint64_t number;
   int error;  ///< -1: the natural one

@@ -107,14 +107,8 @@ struct Rest {
   int device;
   std::vector<WorkPtr> works;
 
-  void wait() const {
-    for (const WorkPtr &work : works) scheduler().wait(work);
-  }
-  bool poll() const {
-    bool is_done = true;
-    for (const WorkPtr &work : works) is_done &= scheduler().poll(work);
-    return is_done;
-  }
+  void wait() const { scheduler().wait(works); }
+  bool poll() const { return scheduler().poll(works); }
 };
 
 /// Who waits for the legacy stream waits for the blocking streams too.
@@ -185,6 +179,11 @@ void append(Stream &stream, const WorkPtr &work, std::vector<WorkPtr> before) {
   stream.last = work;
 }
 
+void settle(const WorkPtr &work) {
+  scheduler().run_some();
+  if (settings().is_synchronous) scheduler().wait(work);
+}
+
 WorkPtr enqueue(cudaStream_t handle, Task task) {
   WorkPtr work;
   {
@@ -200,7 +199,7 @@ WorkPtr enqueue(cudaStream_t handle, Task task) {
     if (task.begins_early && stream.last) work->primary = stream.last;
     append(stream, work, all_before(stream));
   }
-  if (settings().is_synchronous) scheduler().wait(work);
+  settle(work);
   return work;
 }
 

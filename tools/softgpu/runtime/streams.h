@@ -45,6 +45,8 @@ std::vector<Stream *> all_streams();
 
 /// Puts a task into the stream.  Null if the stream is captured: the task is a node of the graph then.
 WorkPtr enqueue(cudaStream_t, Task);
+/// What a call does last that has submitted work: some of it is done in the call (runtime/work.h).
+void settle(const WorkPtr &last);
 /// Whether the stream is being captured.
 bool is_captured(cudaStream_t);
 

@@ -2,8 +2,14 @@
 //
 // A piece of work begins when those that come before it are done, and not at once: a program that does not wait where
 // it must is to find old values.  Without a seed, work begins when somebody waits for it or asks whether it is done, or
-// after SOFTGPU_DELAY, and of several pieces the one that was submitted last begins first.  With a seed some begin at once,
-// and streams have random priorities, from which the choice departs now and then.
+// after SOFTGPU_DELAY, and of several pieces the one that was submitted last begins first.
+//
+// With a seed the program's own calls decide, and not the time that they take, so that the order repeats: a call that
+// submits, waits or asks draws how many pieces are done before it returns, of all that could begin.  Streams have random
+// priorities, from which the choice departs now and then.  What such a call draws runs in the other thread, and the call
+// waits for it, though not for ever: a kernel or a function of the host may wait for what the program does next.  Only if
+// the program calls nothing for a hundred times SOFTGPU_DELAY does work begin by itself, as the program may look for a
+// result in mapped memory.
 //
 // One piece of work runs at a time: kernels of different devices never run side by side.  (A kernel itself uses all
 // processors of the host.)  Only kernels that were launched to begin early run beside the one before
@@ -17,7 +23,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -41,7 +46,8 @@ struct Work {
 
   // The rest is the scheduler's.
   uint64_t number = 0;         ///< in the order of submission
-  Clock::time_point earliest;  ///< from then on it begins though nobody asks for it
+  uint64_t grid = 0;           ///< the same among kernels
+  Clock::time_point earliest;  ///< without a seed: from then on it begins though nobody asks for it
   uint32_t num_before = 0;     ///< pieces that must be done first and are not
   std::vector<std::shared_ptr<Work>> before, after;
   bool is_demanded = false, is_done = false;
@@ -54,11 +60,16 @@ class Scheduler {
  public:
   /// Null pointers in `before` are skipped.
   void submit(const WorkPtr &, const std::vector<WorkPtr> &before);
-  /// Until it is done; null: returns.
-  void wait(const WorkPtr &);
+  /// With a seed: some of what may begin is done before the call that has submitted something returns.  The caller holds
+  /// no lock.
+  void run_some();
+  /// Until all are done; null pointers are skipped.
+  void wait(const std::vector<WorkPtr> &);
+  void wait(const WorkPtr &work) { wait(std::vector{work}); }
   void wait_for_device(int device);
-  /// Whether it is done; if not, it is to be done soon.
-  bool poll(const WorkPtr &);
+  /// Whether all are done; if not, they are to be done soon.
+  bool poll(const std::vector<WorkPtr> &);
+  bool poll(const WorkPtr &work) { return poll(std::vector{work}); }
   /// Whether it is done, without asking for it.
   bool is_done(const WorkPtr &);
   /// When it was done.
@@ -68,25 +79,29 @@ class Scheduler {
 
  private:
   void loop();
-  void run(std::unique_lock<std::mutex> &, size_t chosen);
+  void run(std::unique_lock<std::mutex> &, const WorkPtr &);
+  void run_drawn(std::unique_lock<std::mutex> &, uint64_t odds);
   void perform(const WorkPtr &);
+  void attempt(const WorkPtr &);
   std::unique_ptr<Grid> make_grid(const WorkPtr &);
   WorkPtr dependent_of(const Work &);
   std::unique_ptr<Grid> begin_dependent(const WorkPtr &);
   void run_until_done(std::unique_lock<std::mutex> &, const std::vector<WorkPtr> &);
-  std::optional<size_t> choose();
-  size_t choose_randomly(const std::vector<size_t> &candidates);
+  WorkPtr choose();
+  WorkPtr choose_for_thread();
+  WorkPtr choose_randomly(const std::vector<WorkPtr> &candidates);
+  std::vector<WorkPtr> demanded();
   void demand(const WorkPtr &);
   void finish(Work &);
-  Clock::time_point start_of_new_work();
-
   std::mutex mutex_;
   std::condition_variable wake_, progress_;
   std::map<uint64_t, WorkPtr> pending_;  ///< submitted and not done
   std::vector<WorkPtr> ready_;           ///< those of them that nothing comes before
   std::vector<WorkPtr> begun_;           ///< beside the piece that runs, in this order
+  WorkPtr handed_over_;                  ///< with a seed: what the thread runs next
+  Clock::time_point last_call_;          ///< with a seed: when the program was here last
   std::mt19937_64 random_;
-  uint64_t num_submitted_ = 0;
+  uint64_t num_submitted_ = 0, num_grids_ = 0;
   std::thread::id thread_;
   bool is_running_ = false, is_stopping_ = false;
 };

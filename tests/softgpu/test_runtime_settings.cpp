@@ -1,0 +1,52 @@
+// The environment: what cannot be read, and what was asked for and did not happen.
+#include <catch2/catch.hpp>
+
+#include "tests/softgpu/runtime_case.h"
+
+using namespace softgpu::test;
+
+TEST_CASE("case: a kernel runs", "[.]") {
+  const Kernels kernels;
+  uint32_t *const words = device_words();
+  REQUIRE(kernels.set(words, kNew) == cudaSuccess);
+  require_words(words, kNew);
+}
+
+TEST_CASE("runtime: what cannot be read ends the process", "[runtime]") {
+  const Environment wrong = {
+      {"SOFTGPU_SEED", "18446744073709551616"},
+      {"SOFTGPU_SEED", "-1"},
+      {"SOFTGPU_SEED", "1 "},
+      {"SOFTGPU_SYNC", "2"},
+      {"SOFTGPU_SYNC", "yes"},
+      {"SOFTGPU_DELAY", "99999999999999"},
+      {"SOFTGPU_MEMORY", "0"},
+      {"SOFTGPU_MEMORY", "99999999999999999"},
+      {"SOFTGPU_FAIL", "cudaMallok:1"},
+      {"SOFTGPU_FAIL", "malloc:1"},
+      {"SOFTGPU_FAIL", "cudaMalloc=1:2"},
+  };
+  for (const auto &[name, value] : wrong) {
+    const CaseResult result = run_case("case: a kernel runs", {{name, value}});
+    INFO(name << "=" << value << ": " << result);
+    CHECK(result.exit_code == 2);
+    CHECK(result.says(name + "=" + value + " is not "));
+  }
+}
+
+TEST_CASE("runtime: what was asked for and did not happen is said", "[runtime]") {
+  const auto says = [](const Environment &environment) {
+    const CaseResult result = run_case("case: a kernel runs", environment);
+    INFO(result);
+    CHECK(result.passed());
+    return result.says("never happened");
+  };
+  CHECK(says({{"SOFTGPU_FAIL", "launch:2"}}));
+  CHECK(says({{"SOFTGPU_FAIL", "cudaHostRegister:1"}}));
+  CHECK(says({{"SOFTGPU_EDIT", "drop frobnicate"}}));
+  CHECK(says({{"SOFTGPU_EDIT", "drop st.global @7 in set"}}));
+  CHECK(!says({{"SOFTGPU_EDIT", "swap add.s64=>add.u64"}}));
+  const CaseResult failed = run_case("case: a kernel runs", {{"SOFTGPU_FAIL", "cudaMalloc:1"}});
+  CHECK(!failed.passed());
+  CHECK(!failed.says("never happened"));
+}
