@@ -34,9 +34,9 @@ class Peaks:
 # By the architecture of the software device.  One wavefront of shared memory (32 banks, 4 bytes each) a clock; the lanes
 # are those of the CUDA C++ Programming Guide, Arithmetic Instructions, 32-bit floating-point add, multiply, multiply-add.
 PEAKS = {
-    75: Peaks("T4", 40, 1.59, 1024, 64, 320, "data sheet (65 TFLOP/s, 320 GB/s), CUDA C++ Programming Guide (FP32)"),
-    80: Peaks("A100", 108, 1.41, 2048, 64, 1935, "data sheet (312 TFLOP/s, 1935 GB/s), CUDA C++ Programming Guide (FP32)"),
-    90: Peaks("H200", 132, 1.83, 4096, 128, 4800, "data sheet (989.5 TFLOP/s, 4.8 TB/s), CUDA C++ Programming Guide (FP32)"),
+    75: Peaks("T4", 40, 1.59, 1024, 64, 320, "data sheet (65 TFLOP/s, 320 GB/s); lanes: programming guide"),
+    80: Peaks("A100", 108, 1.41, 2048, 64, 1935, "data sheet (312 TFLOP/s, 1935 GB/s); lanes: programming guide"),
+    90: Peaks("H200", 132, 1.83, 4096, 128, 4800, "data sheet (989.5 TFLOP/s, 4.8 TB/s); lanes: programming guide"),
 }
 
 
