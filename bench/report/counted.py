@@ -2,17 +2,21 @@
 import dataclasses
 
 SECTOR = 32  # bytes
+LANES = 32  # of a warp
 SCHEDULERS = 4  # of a multiprocessor, each of which issues an instruction a clock
 
 
 @dataclasses.dataclass(frozen=True)
 class Peaks:
-    """Of a device, as its maker's data sheet has them; rates per clock are those of one multiprocessor."""
+    """Of a device, as its maker documents them; rates per clock are those of one multiprocessor.
+
+    None of them is a measurement, which would be no limit.  So L2 is not here: of these devices only the white paper of
+    the A100 says how many bytes it gives a clock."""
     name: str
     sms: int
-    ghz: float
+    ghz: float  # at which the figure for tensor cores holds
     tensor_flop: int  # FP16 with FP32 sums, dense
-    l2_bytes: float
+    fp32_lanes: int  # that add or multiply
     dram_gb_per_s: float
     sources: str
 
@@ -21,12 +25,18 @@ class Peaks:
         """A clock, of the whole device."""
         return self.dram_gb_per_s / self.ghz
 
+    @property
+    def fp32_instructions(self) -> float:
+        """Of warps, a clock.  Where there are 64 lanes this is half of what is issued."""
+        return self.fp32_lanes / LANES
 
-# By the architecture of the software device.  One wavefront of shared memory (32 banks, 4 bytes each) a clock.
+
+# By the architecture of the software device.  One wavefront of shared memory (32 banks, 4 bytes each) a clock; the lanes
+# are those of the CUDA C++ Programming Guide, Arithmetic Instructions, 32-bit floating-point add, multiply, multiply-add.
 PEAKS = {
-    75: Peaks("T4", 40, 1.59, 1024, 20, 320, "data sheet (65 TFLOP/s, 320 GB/s); L2: Jia et al. 2019"),
-    80: Peaks("A100", 108, 1.41, 2048, 47, 1935, "data sheet (312 TFLOP/s, 1935 GB/s); L2: white paper"),
-    90: Peaks("H200", 132, 1.83, 4096, 34, 4800, "data sheet (989.5 TFLOP/s, 4.8 TB/s); L2: arXiv:2402.13499"),
+    75: Peaks("T4", 40, 1.59, 1024, 64, 320, "data sheet (65 TFLOP/s, 320 GB/s); lanes: programming guide"),
+    80: Peaks("A100", 108, 1.41, 2048, 64, 1935, "data sheet (312 TFLOP/s, 1935 GB/s); lanes: programming guide"),
+    90: Peaks("H200", 132, 1.83, 4096, 128, 4800, "data sheet (989.5 TFLOP/s, 4.8 TB/s); lanes: programming guide"),
 }
 
 
@@ -35,6 +45,7 @@ class Totals:
     """Of all kernels of a call."""
     launches: int
     issue_slots: int
+    fp32_instructions: int
     tensor_instructions: int
     tensor_flops: int
     sectors: int
@@ -60,6 +71,7 @@ def totals(row: dict) -> Totals:
     return Totals(
         launches=over_kernels(lambda one: one["launches"]),
         issue_slots=over_kernels(lambda one: one["issue_slots"]),
+        fp32_instructions=over_kernels(lambda one: one["classes"].get("fp32", 0)),
         tensor_instructions=over_kernels(lambda one: one["tensor"]["instructions"]),
         tensor_flops=over_kernels(lambda one: one["tensor"]["flops"]),
         sectors=over_kernels(lambda one: _over_paths(one, "global", "sectors")),
@@ -76,13 +88,19 @@ def least_bytes(row: dict) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Bound:
-    """Clocks for which each unit of a device has work, if all multiprocessors have equally much of it, the device's own
-    instructions are as many as PTX's, and L1 answers nothing.  The largest is a bound by count; it is not a time."""
+    """Clocks for which each unit of a device has work, if all multiprocessors have equally much of it and the device's
+    own instructions are PTX's.  The largest is a bound by count; it is not a time."""
     clocks: dict  # by unit
+    l2_bytes: int  # of all sectors, if L1 answers nothing
 
     @property
     def binds(self) -> str:
         return max(self.clocks, key=self.clocks.get)
+
+    @property
+    def l2_bytes_per_clock(self) -> float:
+        """That L2 has to give for the unit that binds to be what binds."""
+        return self.l2_bytes / self.clocks[self.binds]
 
     @property
     def shares(self) -> dict:
@@ -93,13 +111,14 @@ class Bound:
 
 def bound(row: dict, peaks: Peaks) -> Bound:
     of = totals(row)
-    return Bound({
+    clocks = {
         "tensor cores": of.tensor_flops / (peaks.sms * peaks.tensor_flop),
         "issue slots": of.issue_slots / (peaks.sms * SCHEDULERS),
+        "FP32": of.fp32_instructions / (peaks.sms * peaks.fp32_instructions),
         "shared memory": of.wavefronts / peaks.sms,
-        "L2": of.sectors * SECTOR / (peaks.sms * peaks.l2_bytes),
         "DRAM": least_bytes(row) / peaks.dram_bytes,
-    })
+    }
+    return Bound(clocks, of.sectors * SECTOR)
 
 
 def contradictions(row: dict):

@@ -6,7 +6,7 @@ from . import charts, counted, results
 from .markup import GAP, escape, figure, folded, percent, table
 
 MOST_DRAWN = 24
-UNITS = ("tensor cores", "issue slots", "shared memory", "L2", "DRAM")
+UNITS = ("tensor cores", "issue slots", "FP32", "shared memory", "DRAM")
 
 
 @dataclasses.dataclass
@@ -45,7 +45,7 @@ def _cells(who: str, row: dict, peaks: counted.Peaks) -> list:
     return [who, counted.kernel_of(row), of.launches, f"{1e-9 * of.tensor_flops:.4g}", f"{of.issue_slots:.4g}",
             percent(100 * of.tensor_share), _ratio(of.sectors * counted.SECTOR, counted.least_bytes(row)),
             _ratio(of.sectors, of.least_sectors), _ratio(of.wavefronts, of.least_wavefronts), of.barriers, bound.binds,
-            *(percent(100 * bound.shares[unit], 0) for unit in UNITS)]
+            *(percent(100 * bound.shares[unit], 0) for unit in UNITS), f"{bound.l2_bytes_per_clock:.0f}"]
 
 
 def _set(one: Counted, name: str, keyed: list, out: pathlib.Path, file: str) -> str:
@@ -62,7 +62,8 @@ def _set(one: Counted, name: str, keyed: list, out: pathlib.Path, file: str) -> 
     charts.pyplot.close(picture)
     return folded(f"{name}, shapes: {len(keyed)}", drawn + table(
         ["shape", "whose", "kernel", "launches", "tensor GFLOP", "issue slots", "of them tensor", "bytes / least",
-         "sectors / least", "wavefronts / least", "barriers", f"what binds on {peaks.name}", *UNITS], rows))
+         "sectors / least", "wavefronts / least", "barriers", f"what binds on {peaks.name}", *UNITS,
+         "asked of L2, bytes a clock"], rows))
 
 
 def _by_set(device) -> dict:
@@ -82,8 +83,8 @@ def _arch(one: Counted, out: pathlib.Path) -> str:
     return "\n".join([
         f"<h3>sm_{one.arch}, bounds for {escape(peaks.name)}</h3>",
         f'<p class="faint">{peaks.sms} multiprocessors, each a clock: {peaks.tensor_flop} operations of tensor cores '
-        f"(FP16, FP32 sums), {counted.SCHEDULERS} instructions, one wavefront of shared memory, {peaks.l2_bytes:g} bytes "
-        f"of L2; {peaks.dram_bytes:.0f} bytes of DRAM a clock ({peaks.dram_gb_per_s} GB/s at {peaks.ghz} GHz) for all. "
+        f"(FP16, FP32 sums), {counted.SCHEDULERS} instructions, {peaks.fp32_instructions:g} at most of them FP32, one wavefront of "
+        f"shared memory; {peaks.dram_bytes:.0f} bytes of DRAM a clock ({peaks.dram_gb_per_s} GB/s at {peaks.ghz} GHz) for all. "
         f"From: {escape(peaks.sources)}.</p>",
         folded("Runs, with commit, command and notes", table(["file", "whose", "commit", "command", "notes"], runs)), *sets])
 
@@ -97,10 +98,10 @@ def section(runs: list, out: pathlib.Path) -> str:
         "<h2>Counted on the software device</h2>",
         "<p>What each call does, counted by tools/softgpu, which interprets the PTX of the kernels: no GPU, and no "
         "time. From the counts follows for how many clocks each unit of a device has work, if all multiprocessors have "
-        "equally much, L1 answers nothing and the device's instructions are as many as PTX's. The unit with the most "
-        "binds: a bound by count, not a time. The last columns are the other units' clocks in percent of it.</p>",
+        "equally much and the device's instructions are PTX's. The unit with the most binds: a bound by count, not a "
+        "time. Behind it are the units' clocks in percent of it, and how many bytes a clock of it all sectors are, if "
+        "L1 answers nothing: what L2 gives is documented of the A100 alone (5120), so L2 is no unit of the bound.</p>",
         '<p class="faint">Tensor GFLOP: asked of the tensor cores, edges of tiles included. Bytes / least: of the '
         "sectors that requests touch, over each operand once; sectors / least and wavefronts / least: over as many as "
-        "the same requests would need at best. L2 is asked for the sectors, DRAM for the least bytes. Barriers: "
-        "instructions of warps.</p>",
+        "the same requests would need at best. DRAM gives the least bytes. Barriers: instructions of warps.</p>",
         *(_arch(one, out) for one in found)])

@@ -54,18 +54,19 @@ def write(file, run: dict):
 
 
 def test_bounds():
-    """By hand: of 132 multiprocessors each does 4096 operations, issues 4 and moves 34 bytes of L2 a clock."""
-    clocks = counted.bound(ROW, counted.PEAKS[90]).clocks
-    assert clocks == pytest.approx({
+    """By hand: of 132 multiprocessors each does 4096 operations and issues 4, all of which may be FP32, a clock."""
+    bound = counted.bound(ROW, counted.PEAKS[90])
+    assert bound.clocks == pytest.approx({
         "tensor cores": 33554432 / (132 * 4096),  # 62.1
         "issue slots": 20.0,  # (6000 + 4560) / 4 / 132
+        "FP32": 4560 / 4 / 132,  # 8.6
         "shared memory": 20.0,  # 2640 / 132
-        "L2": 24584 * 32 / (132 * 34),  # 175.3; 16384 + 8192 + 8 sectors
         "DRAM": 393216 * 1.83 / 4800,  # 149.9
     })
-    bound = counted.bound(ROW, counted.PEAKS[90])
-    assert bound.binds == "L2" and bound.shares["L2"] == 1
-    assert bound.shares["issue slots"] == pytest.approx(20 * 132 * 34 / (24584 * 32))
+    assert bound.binds == "DRAM" and bound.shares["DRAM"] == 1
+    assert bound.shares["issue slots"] == pytest.approx(20 * 4800 / (393216 * 1.83))
+    # 16384 + 8192 + 8 sectors.
+    assert bound.l2_bytes_per_clock == pytest.approx(24584 * 32 * 4800 / (393216 * 1.83))
     # A T4 has 40 multiprocessors of 1024 operations.
     assert counted.bound(ROW, counted.PEAKS[75]).clocks["tensor cores"] == 819.2
     assert counted.bound(ROW, counted.PEAKS[75]).binds == "DRAM"
@@ -73,15 +74,31 @@ def test_bounds():
     assert counted.bound(STEP, counted.PEAKS[80]).clocks["DRAM"] == pytest.approx(30000 * 1.41 / 1935)
 
 
-@pytest.mark.parametrize("arch, tflops", [(75, 65), (80, 312), (90, 989.5)])
-def test_peaks_are_those_of_the_data_sheets(arch, tflops):
+@pytest.mark.parametrize("arch, binds", [(75, "FP32"), (80, "FP32"), (90, "issue slots")])
+def test_a_kernel_of_cuda_cores_is_bound_by_them_where_they_are_half_as_wide_as_the_issue(arch, binds):
+    row = copy.deepcopy(ROW) | {"min_bytes": 1, "counts": [SUMS | {
+        "issue_slots": 10000, "classes": {"fp32": 6000, "integer": 4000}}]}
+    peaks = counted.PEAKS[arch]
+    bound = counted.bound(row, peaks)
+    assert bound.binds == binds
+    assert bound.clocks["FP32"] == 6000 / (peaks.sms * (4 if arch == 90 else 2))
+
+
+@pytest.mark.parametrize("arch, tflops, fp32_lanes, gb_per_s, sms", [
+    (75, 65, 64, 320, 40), (80, 312, 64, 1935, 108), (90, 989.5, 128, 4800, 132)])
+def test_peaks_are_those_of_the_data_sheets(arch, tflops, fp32_lanes, gb_per_s, sms):
+    """And the lanes those of the CUDA C++ Programming Guide."""
     peaks = counted.PEAKS[arch]
     assert 1e-3 * peaks.sms * peaks.tensor_flop * peaks.ghz == pytest.approx(tflops, rel=2e-3)
+    assert (peaks.sms, peaks.fp32_lanes, peaks.dram_gb_per_s) == (sms, fp32_lanes, gb_per_s)
+    assert peaks.dram_bytes * peaks.ghz == pytest.approx(gb_per_s)
+    assert all(f"{figure:g}" in peaks.sources for figure in (tflops, gb_per_s if arch < 90 else 1e-3 * gb_per_s))
 
 
 def test_totals():
     of = counted.totals(ROW)
-    assert (of.launches, of.issue_slots, of.sectors, of.least_sectors) == (2, 10560, 24584, 20488)
+    assert (of.launches, of.issue_slots, of.fp32_instructions) == (2, 10560, 4560)
+    assert (of.sectors, of.least_sectors) == (24584, 20488)
     assert (of.wavefronts, of.least_wavefronts, of.barriers) == (2640, 1024, 32)
     assert of.tensor_share == 256 / 10560
     assert counted.kernel_of(ROW) == "wgmma_128x128x64" and counted.kernel_of(STEP) == "split_k_sum"
@@ -127,7 +144,7 @@ def test_page(tool, made, tmp_path):
     assert "sm_90, bounds for H200" in section and "not a time" in section
     # 24584 sectors are 2.00 times the least bytes; 24584 / 20488 sectors, 2640 / 1024 wavefronts.
     ours = section[section.index("made NT 256x256x256"):section.index("their_kernel")]
-    assert all(f">{cell}<" in ours for cell in ("wgmma_128x128x64", "2.4%", "2.00", "1.20", "2.58", "L2", "35%", "11%", "86%"))
+    assert all(f">{cell}<" in ours for cell in ("wgmma_128x128x64", "2.4%", "2.00", "1.20", "2.58", "DRAM", "41%", "13%", "6%", "5248"))
     assert "CUTLASS 0.0" in section and "split_k_sum" in section
     assert (out / "counted_90_1.png").stat().st_size > 0
     assert "made up" not in page[:page.index("Counted on the software device")], "it is no device with times"

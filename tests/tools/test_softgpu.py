@@ -8,6 +8,8 @@ import sys
 import textwrap
 import time
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUN, SOURCE_LINE = ROOT / "tools/softgpu/run", ROOT / "tools/softgpu/source_line"
 SABOTAGE = ROOT / "tests/softgpu/sabotage"
@@ -145,17 +147,53 @@ def python_files(commands) -> set:
     return {file.name for path in named for file in ([path] if path.suffix == ".py" else path.glob("test_*.py"))}
 
 
-def test_every_suite_runs_on_the_device_or_is_named_with_its_reason():
+def excluded_tags(command: str) -> set:
+    """Of a command that runs all tests of the library but those; any other choice of tests is one that it excludes."""
+    chosen = command.partition("/mptests ")[2].strip("' ")
+    assert re.fullmatch(r"(~\[[\w.]+\])*", chosen), f"chooses tests by more than excluded tags: {chosen}"
+    return set(re.findall(r"~\[([\w.]+)\]", chosen))
+
+
+def named_in_testing_md() -> set:
     text = (ROOT / "TESTING.md").read_text(encoding="utf-8")
     rows = re.findall(r"(?m)^\| (.*?) \| .+ \|$", text.partition("## What does not run on")[2].partition("\n## ")[0])
-    named = {name.strip("`") for row in rows for name in row.split("; ")}
-    on_host, on_device = steps("SUITES", "SEED_STEPS"), steps("SOFTGPU_SUITES")
+    return {name.strip("`") for row in rows for name in row.split("; ")}
+
+
+def left_out(on_host: dict, on_device: dict) -> set:
+    """What runs on the host target, and of some architecture neither on the software device nor in TESTING.md."""
+    named, missing = named_in_testing_md(), set()
+    # [.] are parts that other tests start.
+    tags = {tag for name in named if name.startswith("library: ") for tag in re.findall(r"\[(\w+)\]", name)} | {"."}
     labels = {re.sub(r"\b\d+\b", "N", label) for label in on_host}
-    missing = {f"sm_{arch}: {label}" for arch in (90, 80, 75) for label in labels - named} - set(on_device)
-    assert not missing, "neither runs nor is named in TESTING.md"
-    missing = python_files(on_host.values()) - python_files(on_device.values()) - named
-    assert not missing, "neither runs nor is named in TESTING.md"
-    assert not labels & named & {label.partition(": ")[2] for label in on_device}, "named, though it runs"
+    for arch in (90, 80, 75):
+        prefix = f"sm_{arch}: "
+        here = {label.removeprefix(prefix): command for label, command in on_device.items() if label.startswith(prefix)}
+        found = [labels - named - set(here), python_files(on_host.values()) - named - python_files(here.values()),
+                 {f"[{tag}]" for tag in excluded_tags(here.get("library", "")) - tags}]
+        missing |= {prefix + what for group in found for what in group}
+    return missing
+
+
+def test_every_suite_runs_on_the_device_or_is_named_with_its_reason():
+    on_host, on_device = steps("SUITES", "SEED_STEPS"), steps("SOFTGPU_SUITES")
+    assert not left_out(on_host, on_device), "neither runs nor is named in TESTING.md"
+    named = named_in_testing_md()
+    assert not named & {label.partition(": ")[2] for label in on_device}, "named, though it runs"
+
+
+@pytest.mark.parametrize("label, old, new, missing", [
+    ("sm_80: library", "~[slow]", "~[slow]~[conv]", "sm_80: [conv]"),
+    ("sm_75: tools", "tests/tools/test_nvtx.py", "", "sm_75: test_nvtx.py"),
+    ("sm_90: Python", "bindings/python/tests", "bindings/python/tests/test_calls.py", "sm_90: test_groups.py"),
+])
+def test_injected_exclusions_are_found(label, old, new, missing):
+    on_host, on_device = steps("SUITES", "SEED_STEPS"), steps("SOFTGPU_SUITES")
+    assert old in on_device[label]
+    on_device[label] = on_device[label].replace(old, new)
+    assert missing in left_out(on_host, on_device)
+    del on_device[label]
+    assert label in left_out(on_host, on_device)
 
 
 # A library whose tests run one kernel, and which notices what the marked line says.
