@@ -4,6 +4,7 @@
 #define MP_ENABLE_EXPERIMENTAL
 #include <cstring>
 #include <functional>
+#include <utility>
 
 #include "tests/support/kernels.h"
 
@@ -77,12 +78,14 @@ struct Products {
 };
 
 /// The kernels that begin early, and let the next one do so; elsewhere the fastest one.
-std::vector<const char *> early_kernels(const mp_gemm_desc_t &desc) {
-  std::vector<const char *> kernels = runnable_kernels(desc);
+std::vector<const char *> early_of(std::vector<const char *> kernels) {
   const char *const fastest = kernels.at(0);
   std::erase_if(kernels, [](const char *name) { return !std::strstr(name, "wgmma"); });
   if (kernels.empty()) kernels.push_back(fastest);
   return kernels;
+}
+std::vector<const char *> early_kernels(const mp_gemm_desc_t &desc) {
+  return early_of(runnable_kernels(desc));
 }
 
 size_t workspace_of(const mp_gemm_desc_t &desc) {
@@ -91,26 +94,86 @@ size_t workspace_of(const mp_gemm_desc_t &desc) {
   return bytes;
 }
 
+/// Products of products and the sums of their columns.
+void check_products(Products &p, const char *kernel) {
+  const int64_t n = p.desc.n;
+  Tensor sums(MP_FP32, integers(kTurns * n, 100, 3));
+  p.desc.kernel = kernel;
+  const DeviceMemory workspace(std::max<size_t>(1, workspace_of(p.desc)));
+  Calls calls;
+  for (int turn = 0; turn < kTurns; turn++)
+    calls.push_back([&, turn] {
+      mp_epilogue_t epilogue = mp_epilogue_default();
+      epilogue.dbias = static_cast<float *>(sums.data()) + turn * n;
+      return mp_gemm(context(), &p.desc, p.from(turn), p.shift.data(), nullptr, p.to(turn),
+                     &epilogue, workspace.data(), workspace_of(p.desc), kStream);
+    });
+  std::vector<Tensor *> tensors = p.tensors();
+  tensors.push_back(&sums);
+  check_sequence(calls, tensors, kernel);
+}
+
 }  // namespace
 
 TEST_CASE("sequences: products of products, and sums of their columns", "[sequences]") {
-  constexpr int64_t kRows = 40, kSize = 256;
-  Products p(kRows, kSize);
-  Tensor sums(MP_FP32, integers(kTurns * kSize, 100, 3));
-  for (const char *kernel : early_kernels(p.desc)) {
-    p.desc.kernel = kernel;
-    const DeviceMemory workspace(std::max<size_t>(1, workspace_of(p.desc)));
+  Products p(40, 256);
+  for (const char *kernel : early_kernels(p.desc)) check_products(p, kernel);
+}
+
+TEST_CASE("sequences: products whose sums are split", "[sequences]") {
+  Products p(40, 256);
+  const bool has_wgmma = std::strstr(early_kernels(p.desc).at(0), "wgmma") != nullptr;
+  check_products(p, has_wgmma ? "wgmma_128x128x64_s6_k2" : "wmma_64x64x32_s4_k2");
+}
+
+TEST_CASE("sequences: products of rows that are copied first", "[sequences]") {
+  Products words(40, 254), elements(40, 255);
+  for (Products *p : {&words, &elements}) check_products(*p, early_kernels(p->desc).at(0));
+}
+
+TEST_CASE("sequences: a convolution, the gradient of its weights, and that of its input",
+          "[sequences]") {
+  constexpr int32_t kChannels = 64;
+  for (const int32_t stride : {1, 2}) {
+    mp_conv2d_desc_t desc =
+        mp_conv2d_desc_default(2, 8 * stride, 8 * stride, kChannels, kChannels, 3, 3, MP_FP16);
+    desc.pad_top = desc.pad_bottom = desc.pad_left = desc.pad_right = 1;
+    desc.stride_h = desc.stride_w = stride;
+    desc.alpha = 0x1p-5f;  // what comes out is about as large as what goes in
+    const int64_t pixels = 2 * 8 * 8;
+    Tensor x(MP_FP16, integers(pixels * stride * stride * kChannels, 3, 1)),
+        filter(MP_FP16, integers(9 * kChannels * kChannels, 3, 2)),
+        y(MP_FP16, integers(pixels * kChannels, 3, 3));
+    const auto best = [&](mp_conv_op_t op) {
+      mp_conv2d_desc_t one = desc;
+      one.kernel = early_of(runnable_kernels(desc, op)).at(0);
+      return one;
+    };
+    const mp_conv2d_desc_t fprop = best(MP_CONV_FPROP), wgrad = best(MP_CONV_WGRAD),
+                           dgrad = best(MP_CONV_DGRAD);
+    size_t bytes = 0, most = 1;
+    for (const auto &[one, op] :
+         {std::pair{&fprop, MP_CONV_FPROP}, {&wgrad, MP_CONV_WGRAD}, {&dgrad, MP_CONV_DGRAD}}) {
+      require_ok(mp_conv2d_workspace_size(context(), one, op, &bytes));
+      most = std::max(most, bytes);
+    }
+    const DeviceMemory workspace(most);
     Calls calls;
-    for (int turn = 0; turn < kTurns; turn++)
-      calls.push_back([&, turn] {
-        mp_epilogue_t epilogue = mp_epilogue_default();
-        epilogue.dbias = static_cast<float *>(sums.data()) + turn * kSize;
-        return mp_gemm(context(), &p.desc, p.from(turn), p.shift.data(), nullptr, p.to(turn),
-                       &epilogue, workspace.data(), workspace_of(p.desc), kStream);
+    for (int turn = 0; turn < kTurns; turn++) {
+      calls.push_back([&] {
+        return mp_conv2d_fprop(context(), &fprop, x.data(), filter.data(), y.data(), nullptr,
+                               workspace.data(), most, kStream);
       });
-    std::vector<Tensor *> tensors = p.tensors();
-    tensors.push_back(&sums);
-    check_sequence(calls, tensors, kernel);
+      calls.push_back([&] {
+        return mp_conv2d_wgrad(context(), &wgrad, x.data(), y.data(), filter.data(), nullptr,
+                               workspace.data(), most, kStream);
+      });
+      calls.push_back([&] {
+        return mp_conv2d_dgrad(context(), &dgrad, y.data(), filter.data(), x.data(), nullptr,
+                               workspace.data(), most, kStream);
+      });
+    }
+    check_sequence(calls, {&x, &filter, &y}, format("stride %d", stride));
   }
 }
 
