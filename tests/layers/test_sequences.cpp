@@ -94,20 +94,25 @@ size_t workspace_of(const mp_gemm_desc_t &desc) {
   return bytes;
 }
 
-/// Products of products and the sums of their columns.
+/// A product and the sums of its columns, of which there are `n` for each turn.
+mp_status_t multiply_and_sum(const Products &p, int turn, const Tensor &sums,
+                             const DeviceMemory &workspace) {
+  mp_epilogue_t epilogue = mp_epilogue_default();
+  epilogue.dbias = static_cast<float *>(sums.data()) + turn * p.desc.n;
+  return mp_gemm(context(), &p.desc, p.from(turn), p.shift.data(), nullptr, p.to(turn), &epilogue,
+                 workspace.data(), workspace_of(p.desc), kStream);
+}
+Tensor sums_of(const Products &p) {
+  return {MP_FP32, integers(kTurns * p.desc.n, 100, 3)};
+}
+
 void check_products(Products &p, const char *kernel) {
-  const int64_t n = p.desc.n;
-  Tensor sums(MP_FP32, integers(kTurns * n, 100, 3));
+  Tensor sums = sums_of(p);
   p.desc.kernel = kernel;
   const DeviceMemory workspace(std::max<size_t>(1, workspace_of(p.desc)));
   Calls calls;
   for (int turn = 0; turn < kTurns; turn++)
-    calls.push_back([&, turn] {
-      mp_epilogue_t epilogue = mp_epilogue_default();
-      epilogue.dbias = static_cast<float *>(sums.data()) + turn * n;
-      return mp_gemm(context(), &p.desc, p.from(turn), p.shift.data(), nullptr, p.to(turn),
-                     &epilogue, workspace.data(), workspace_of(p.desc), kStream);
-    });
+    calls.push_back([&, turn] { return multiply_and_sum(p, turn, sums, workspace); });
   std::vector<Tensor *> tensors = p.tensors();
   tensors.push_back(&sums);
   check_sequence(calls, tensors, kernel);
@@ -131,8 +136,7 @@ TEST_CASE("sequences: products of rows that are copied first", "[sequences]") {
   for (Products *p : {&words, &elements}) check_products(*p, early_kernels(p->desc).at(0));
 }
 
-TEST_CASE("sequences: a convolution, the gradient of its weights, and that of its input",
-          "[sequences]") {
+TEST_CASE("sequences: a convolution and its gradients", "[sequences]") {
   constexpr int32_t kChannels = 64;
   for (const int32_t stride : {1, 2}) {
     mp_conv2d_desc_t desc =
@@ -143,17 +147,18 @@ TEST_CASE("sequences: a convolution, the gradient of its weights, and that of it
     const int64_t pixels = 2 * 8 * 8;
     Tensor x(MP_FP16, integers(pixels * stride * stride * kChannels, 3, 1)),
         filter(MP_FP16, integers(9 * kChannels * kChannels, 3, 2)),
-        y(MP_FP16, integers(pixels * kChannels, 3, 3));
+        y(MP_FP16, integers(pixels * kChannels, 3, 3)),
+        dfilter(MP_FP16, integers(9 * kChannels * kChannels, 3, 4));
     const auto best = [&](mp_conv_op_t op) {
       mp_conv2d_desc_t one = desc;
       one.kernel = early_of(runnable_kernels(desc, op)).at(0);
       return one;
     };
-    const mp_conv2d_desc_t fprop = best(MP_CONV_FPROP), wgrad = best(MP_CONV_WGRAD),
-                           dgrad = best(MP_CONV_DGRAD);
+    const mp_conv2d_desc_t fprop = best(MP_CONV_FPROP), dgrad = best(MP_CONV_DGRAD),
+                           wgrad = best(MP_CONV_WGRAD);
     size_t bytes = 0, most = 1;
     for (const auto &[one, op] :
-         {std::pair{&fprop, MP_CONV_FPROP}, {&wgrad, MP_CONV_WGRAD}, {&dgrad, MP_CONV_DGRAD}}) {
+         {std::pair{&fprop, MP_CONV_FPROP}, {&dgrad, MP_CONV_DGRAD}, {&wgrad, MP_CONV_WGRAD}}) {
       require_ok(mp_conv2d_workspace_size(context(), one, op, &bytes));
       most = std::max(most, bytes);
     }
@@ -165,20 +170,21 @@ TEST_CASE("sequences: a convolution, the gradient of its weights, and that of it
                                workspace.data(), most, kStream);
       });
       calls.push_back([&] {
-        return mp_conv2d_wgrad(context(), &wgrad, x.data(), y.data(), filter.data(), nullptr,
-                               workspace.data(), most, kStream);
-      });
-      calls.push_back([&] {
         return mp_conv2d_dgrad(context(), &dgrad, y.data(), filter.data(), x.data(), nullptr,
                                workspace.data(), most, kStream);
       });
     }
-    check_sequence(calls, {&x, &filter, &y}, format("stride %d", stride));
+    calls.push_back([&] {
+      return mp_conv2d_wgrad(context(), &wgrad, x.data(), y.data(), dfilter.data(), nullptr,
+                             workspace.data(), most, kStream);
+    });
+    check_sequence(calls, {&x, &y, &dfilter}, format("stride %d", stride));
   }
 }
 
-TEST_CASE("sequences: products of matrices at pointers", "[sequences]") {
-  constexpr int32_t kItems = 3;
+TEST_CASE("sequences: products of matrices at pointers, and sums in the same workspace",
+          "[sequences]") {
+  constexpr int32_t kItems = 24;
   constexpr int64_t kSize = 64;
   Products p(kSize, kSize, kItems);
   p.desc.batch_count = kItems;
@@ -190,17 +196,23 @@ TEST_CASE("sequences: products of matrices at pointers", "[sequences]") {
   };
   const auto even = pointers_of(p.even.data(), 1), odd = pointers_of(p.odd.data(), 1),
              shift = pointers_of(p.shift.data(), 0);
+  Products summed(300, 256);
+  Tensor sums = sums_of(summed);
+  summed.desc.kernel = early_kernels(summed.desc).at(0);
   for (const char *kernel : early_kernels(p.desc)) {
     p.desc.kernel = kernel;
-    const DeviceMemory workspace(std::max<size_t>(1, workspace_of(p.desc)));
+    const DeviceMemory workspace(
+        std::max<size_t>({1, workspace_of(p.desc), workspace_of(summed.desc)}));
     Calls calls;
-    for (int turn = 0; turn < kTurns; turn++)
+    for (int turn = 0; turn < kTurns; turn++) {
+      calls.push_back([&, turn] { return multiply_and_sum(summed, turn, sums, workspace); });
       calls.push_back([&, turn] {
         return mp_gemm_batched(context(), &p.desc, (turn % 2 == 0 ? even : odd).data(),
                                shift.data(), nullptr, (turn % 2 == 0 ? odd : even).data(), nullptr,
                                workspace.data(), workspace_of(p.desc), kStream);
       });
-    check_sequence(calls, p.tensors(), kernel);
+    }
+    check_sequence(calls, {&p.even, &p.odd, &summed.even, &summed.odd, &sums}, kernel);
   }
 }
 

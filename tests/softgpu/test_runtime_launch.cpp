@@ -6,9 +6,6 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "tests/softgpu/runtime_case.h"
@@ -141,18 +138,6 @@ void is_rejected(Change &&change) {
   CHECK(map.tiled() == CUDA_ERROR_INVALID_VALUE);
   CHECK(map.im2col() == CUDA_ERROR_INVALID_VALUE);
 }
-
-std::string file_text(const std::filesystem::path &path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-/// A file that is gone with the test.
-struct TemporaryFile {
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("softgpu_test_" + std::to_string(getpid()));
-  ~TemporaryFile() { std::filesystem::remove(path); }
-};
 
 }  // namespace
 
@@ -430,13 +415,6 @@ TEST_CASE("case: a child of a process that used the device", "[.]") {
   require_words(words, kNew);
 }
 
-TEST_CASE("case: three launches", "[.]") {
-  const Kernels kernels;
-  uint32_t *const words = device_words();
-  for (int i = 0; i < 3; i++) REQUIRE(kernels.increment(words) == cudaSuccess);
-  require_words(words, kOld + 3);
-}
-
 // ---------------------------------------------------------------- the tests
 
 TEST_CASE("runtime: limits of launches", "[runtime]") {
@@ -483,33 +461,4 @@ TEST_CASE("runtime: children of fork", "[runtime]") {
   const CaseResult result = run_case("case: a child of a process that used the device");
   INFO(result);
   CHECK(result.passed());
-}
-
-TEST_CASE("runtime: counts of what was executed", "[runtime]") {
-  const TemporaryFile file;
-  REQUIRE(run_case("case: three launches", {{"SOFTGPU_COUNT", file.path}}).passed());
-  const nlohmann::json counts = nlohmann::json::parse(file_text(file.path));
-  CHECK(counts["counted"] == true);
-  REQUIRE(counts["kernels"].size() == 1);
-  const nlohmann::json &kernel = counts["kernels"][0];
-  CHECK(kernel["name"] == "increment");
-  CHECK(kernel["launches"] == 3);
-  CHECK(kernel["blocks"] == 3 * kCount / 32);
-  bool has_load = false;
-  for (const nlohmann::json &i : kernel["counts"]) {
-    if (i["opcode"] != "ld.global.u32") continue;
-    has_load = true;
-    CHECK(i["executed"] == 3 * kCount / 32);
-    CHECK(i["bytes"] == 3 * kCount * 4);
-    CHECK(i["sectors"] == 3 * kCount * 4 / 32);
-  }
-  CHECK(has_load);
-}
-
-TEST_CASE("runtime: lines that were never executed", "[runtime]") {
-  const TemporaryFile file;
-  REQUIRE(run_case("case: three launches", {{"SOFTGPU_COVER", file.path}}).passed());
-  const std::string text = file_text(file.path);
-  CHECK(text.starts_with("K\tincrement\t"));
-  CHECK(text.find("\nL\t") == std::string::npos);
 }

@@ -3,6 +3,7 @@
 #include <limits>
 #include <thread>
 
+#include "checked_optimizer.h"
 #include "step_fixtures.h"
 
 using namespace mptest;
@@ -27,14 +28,13 @@ mp_step_outcome_t outcome_of(bool skipped) {
 
 /// Steps that overflow for the asking.
 struct Steps {
-  explicit Steps(mp_scaler_policy_t policy = MP_SCALER_BACKOFF)
-      : scaler(make_scaler(mp_scaler_config_default(policy))), run(spec()) {
+  explicit Steps(mp_scaler_policy_t policy = MP_SCALER_BACKOFF,
+                 const OptimizerSpec &optimizer = momentum_spec())
+      : scaler(make_scaler(mp_scaler_config_default(policy))), run(with_gradients(optimizer)) {
     run.master().upload(constant_values(run.master().specs(), 1.0));
   }
 
-  static OptimizerSpec spec() {
-    OptimizerSpec spec;
-    spec.groups = {sgd_hyper(0.5f, 0.9f)};
+  static OptimizerSpec with_gradients(OptimizerSpec spec) {
     spec.grads = {{MP_FP16, 9, 1}, {MP_FP32, 0}, {MP_BF16, 3}};
     return spec;
   }
@@ -74,6 +74,16 @@ TEST_CASE("query: every step from pending to its outcome", "[query][strict]") {
     }
     CHECK(query(steps.scaler, 26 + kDepth) == MP_STEP_PENDING);
     CHECK(query(steps.scaler, std::numeric_limits<int64_t>::max()) == MP_STEP_PENDING);
+  }
+}
+
+TEST_CASE("query: steps of every kind of optimizer", "[query][strict]") {
+  for (const OptimizerSpec &optimizer : all_kinds()) {
+    Steps steps(MP_SCALER_BACKOFF, optimizer);
+    steps.step(true);
+    CHECK(query(steps.scaler, 1) == MP_STEP_SKIPPED);
+    steps.step(false);
+    CHECK(query(steps.scaler, 2) == MP_STEP_TAKEN);
   }
 }
 

@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import re
+import runpy
 import subprocess
 import sys
 import textwrap
@@ -200,8 +201,13 @@ def test_injected_exclusions_are_found(label, old, new, missing):
 SABOTAGED = """\
 .entry simt(){
 \tbar.sync 0;
-\t@%p1 st.global.u32 [%rd1], %r1;
+\t@%p1 bra $L__BB0_2;
+\tst.global.u32 [%rd1], %r1;
+$L__BB0_2:
 \tbar.sync 0;
+\t@!%p2 bra $L__BB0_4;
+\tld.global.u32 %r1, [%rd1];
+$L__BB0_4:
 \tret;
 }
 """
@@ -209,8 +215,8 @@ SUITE = """\
     #!{python}
     import json, os, sys
     edit = os.environ["SOFTGPU_EDIT"]
-    counts = [{{"opcode": "bar.sync", "line": 2}}, {{"opcode": "st.global.u32", "line": 3}},
-              {{"opcode": "bar.sync", "line": 4}}]
+    counts = [{{"opcode": "bar.sync", "line": 2}}, {{"opcode": "bra", "line": 3}}, {{"opcode": "bar.sync", "line": 6}},
+              {{"opcode": "bra", "line": 7}}]
     kernel = {{"name": "simt", "pretty_name": "gemm_simt<f>", "file": "{file}", "issue_slots": 9, "counts": counts}}
     if "SOFTGPU_COUNT" in os.environ:
         json.dump({{"kernels": [kernel]}}, open(os.environ["SOFTGPU_COUNT"], "w"))
@@ -234,9 +240,9 @@ def sabotage(tmp_path, notices):
 
 
 def test_a_sabotage_that_every_test_survives_fails_the_run(tmp_path):
-    done, rows = sabotage(tmp_path, "edit.startswith('swap') or '@1' in edit and os.environ.get('SOFTGPU_SEED')")
-    assert rows == [(2, "left out", ""), (3, "stores though its guard says no", "as it should"),
-                    (4, "left out", "as it should")]
+    done, rows = sabotage(tmp_path, "'bra' in edit or '@1' in edit and os.environ.get('SOFTGPU_SEED')")
+    assert rows == [(2, "left out", ""), (3, "stores though the branch says no", "as it should"),
+                    (6, "left out", "as it should")]
     assert done.returncode == 1 and "2 passed, 1 failed" in done.stdout
     assert "NOT NOTICED" in done.stdout and "as it should (seed 1)" in done.stdout
 
@@ -244,6 +250,15 @@ def test_a_sabotage_that_every_test_survives_fails_the_run(tmp_path):
 def test_sabotages_that_are_noticed_pass(tmp_path):
     done, rows = sabotage(tmp_path, notices="edit")
     assert done.returncode == 0 and len(rows) == 3 and "3 passed, 0 failed" in done.stdout
+
+
+def test_a_whole_run_breaks_every_kernel_in_every_way(tmp_path):
+    (tmp_path / "cuda/kernels").mkdir(parents=True)
+    kernels = ".entry _Z4lonev(){\n\tbar.sync 0;\n}\n.entry _Z5plainv(){\n\tret;\n}\n"
+    (tmp_path / "cuda/kernels/a.ptx").write_text(kernels)
+    lacking = runpy.run_path(str(SABOTAGE))["what_a_whole_run_lacks"](tmp_path, [])
+    assert lacking[:2] == ["lone is in no case", "no bar.sync was left out"]
+    assert "nothing was changed to: counts to 0" in lacking
 
 
 def test_sabotage_of_tests_that_fail_anyway_says_nothing(tmp_path):

@@ -1,0 +1,215 @@
+"""What tests/softgpu/sabotage breaks: the cases, the changes, and what need not be noticed, with the reasons."""
+import collections
+
+# One run of mptests: a test, and the case in MP_REPRO.
+Test = collections.namedtuple("Test", "name repro")
+
+
+def library(*names: str) -> list:
+    return [Test(name.replace(",", "\\,"), "") for name in names]
+
+
+def gemm(*lines: str, of="[.repro]") -> list:
+    return [Test(of, line) for line in lines]
+
+
+def conv(op: str, kernel: str, *options: str, size="n=13 r=3 s=3") -> list:
+    layer = f"op={op} {size} h=9 w=11 c=72 k=136 pad_top=1 pad_left=1 kernel={kernel} "
+    return gemm(*(layer + option for option in options), of="[.repro-conv]")
+
+
+def conv_wmma(op: str) -> list:
+    """Sums that end within a tile of k, of more tiles than stages and of fewer.  Where there is nothing to copy, loaders
+    of patches and filters point to the first element of the tensor, and what that brings is multiplied with zeros, which
+    hide all of it but infinity."""
+    c, k = (72, 8) if op == "dgrad" else (8, 72)
+    layers = [f"op={op} {layer} cd=fp32 kernel=conv_wmma_64x64x32_s4" for layer in (
+        "n=2 h=9 w=11 c=72 k=72 r=3 s=3 pad_top=1 pad_bottom=1 pad_left=1 pad_right=1",
+        f"n=1 h=5 w=7 c={c} k={k} r=1 s=5 pad_left=2 pad_right=2")]
+    infinity = f" special=inf place=first special_in_second={int(op != 'wgrad')}"
+    return gemm(*layers, *(layer + infinity for layer in layers), of="[.repro-conv]")
+
+
+# What runs: a name, the architecture, multiprocessors (few, so that a block has several tiles one behind the other),
+# the kernels that are broken (an expression that finds their names), and the tests: what one does not execute another
+# does.  And the opcodes that are broken there.
+Case = collections.namedtuple("Case", "name arch sms kernel tests opcodes", defaults=["*"])
+WGMMA = ["m=300 n=264 k=392 {} cd=fp16", "m=300 n=264 k=392 {} cd=fp16 beta=1 activation=drelu aux=1 amax=1 dbias=1",
+         "m=300 n=264 k=392 {} cd=fp32 beta=1", "m=300 n=264 k=200 {} cd=fp16 beta=1",
+         "m=256 n=256 k=1032 {} cd=fp32", "m=300 n=264 k=8 {} cd=bf16 bias=fp32 amax=1"]
+TILE = "conv_wgmma_128x128x64_s6_c2"
+ALONE = TILE.removesuffix("_c2")
+CONV = ["cd=fp16", "cd=fp32", "cd=fp16 beta=1", "cd=fp16 beta=1 activation=drelu aux=1 amax=1"]
+SPLIT = "m=256 n=256 k=1032 op=NT cd=fp16 kernel=wgmma_128x128x64_s6_k2"
+POINTERS = "m=256 n=256 k=72 batch=3 pointers=1 op=NT cd=fp16 kernel=wgmma_128x128x64_s6"
+GROUP = "m=1 n=1 k=1 op=NT cd=fp16 kernel={} items=300x264x200,64x8x16,136x72x400"
+RAGGED = ["m=300 n=264 k=72 op=NT cd=fp16 kernel={} ragged=m ends=10,10,150,300",
+          "m=300 n=72 k=24 op=NT cd=fp16 kernel={} ragged=m ends=" + ",".join(str(7 * i) for i in range(43)),
+          "m=136 n=264 k=300 op=NT cd=fp32 kernel={} ragged=k ends=10,10,150,300"]
+CASES = [
+    Case("wgmma, ping-pong", 90, 2, "gemm_wgmma<|fill_.*_table", [
+        *gemm(*(w.format("op=NT kernel=wgmma_128x128x64_s6") for w in WGMMA), SPLIT, POINTERS),
+        *gemm(GROUP.format("wgmma_128x128x64_s6"), of="[.repro-group]"),
+        *gemm(*(r.format("wgmma_128x128x64_s6") for r in RAGGED), of="[.repro-ragged]"),
+        *library("wgmma: one misaligned pointer among many*")]),
+    Case("wgmma, cluster of 2", 90, 2, "gemm_wgmma<", gemm(
+        *(w.format("op=TN kernel=wgmma_128x128x64_s6_c2") for w in WGMMA))),
+    Case("wgmma, cooperative", 90, 2, "gemm_wgmma<", gemm(
+        *(w.format("op=NN kernel=wgmma_128x256x64_s4_c2") for w in WGMMA))),
+    Case("conv wgmma, fprop", 90, 2, "conv_wgmma<", conv("fprop", TILE, *CONV)),
+    Case("conv wgmma, dgrad", 90, 2, "conv_wgmma<", conv("dgrad", TILE, *CONV)),
+    Case("conv wgmma, strided dgrad", 90, 2, "dgrad_wgmma<",
+         conv("dgrad", TILE, *("stride_h=2 stride_w=2 " + option for option in CONV))),
+    Case("conv wgmma, wgrad", 90, 2, "conv_wgmma<", [
+        *conv("wgrad", TILE, "cd=fp16", "cd=fp32", "cd=fp16 beta=1", size="n=4 r=3 s=2"),
+        *conv("wgrad", ALONE, "cd=fp16", size="n=4 r=3 s=2")]),
+    *(Case(f"conv wmma, {op}", 80, 3, "conv_wmma<", conv_wmma(op)) for op in ("fprop", "dgrad", "wgrad")),
+    Case("wmma with cp.async", 80, 3, "gemm_wmma<", gemm(
+        *(f"m=200 n=264 {d} op=NT pad=8 kernel=wmma_128x128x32_s3"
+          for d in ("k=200 cd=fp32", "k=200 cd=fp16 beta=1", "k=8 cd=fp32")))),
+    Case("wmma, tables", 80, 3, "gemm_wmma<|fill_.*_table", [
+        *gemm(GROUP.format("wmma_128x128x32_s3"), of="[.repro-group]"),
+        *gemm(*(r.format("wmma_128x128x32_s3") for r in RAGGED), of="[.repro-ragged]")]),
+    Case("wmma through registers", 75, 3, "gemm_wmma<", gemm(
+        *(f"m=200 n=264 k={k} op=TN kernel=wmma_64x64x32_s4" for k in (40, 72, 104, 136)))),
+    Case("conv wmma through registers", 75, 3, "conv_wmma<", sum(map(conv_wmma, ("fprop", "dgrad", "wgrad")), [])),
+    Case("conv CUDA cores", 80, 3, "conv_simt<", gemm(
+        *(f"op={op} n=2 h=9 w=11 c=24 k=40 r=3 s=3 pad_top=1 pad_left=1 ab=fp32 kernel=conv_simt_{tile}" for op, tile in (
+            ("fprop", "64x64x16"), ("dgrad", "64x64x16"), ("wgrad", "64x64x16"), ("fprop", "128x16x16"),
+            ("wgrad", "16x128x16"))), of="[.repro-conv]")),
+    Case("conv depthwise", 80, 3, "conv_depthwise", gemm(
+        *(f"op={op} n=2 h=9 w=11 c=40 k=40 groups=40 r=3 s=3 pad_top=1 pad_left=1 kernel=conv_depthwise"
+          for op in ("fprop", "dgrad", "wgrad")), of="[.repro-conv]")),
+    Case("CUDA cores", 80, 3, "gemm_simt<", gemm("m=70 n=40 k=50 op=TT ab=fp32 kernel=simt_64x64x16")),
+    Case("gemv", 80, 3, "gemv<", gemm("m=70 n=1 k=1100 op=TN kernel=gemv", "m=2000 n=1 k=300 op=TN kernel=gemv",
+                                        "m=5 n=70 k=3000 op=NN kernel=gemv", "m=70 n=1 k=3000 op=NN kernel=gemv",
+                                        "m=7 n=90 k=3000 op=NT kernel=gemv")),
+    Case("sums behind products", 80, 3, "split_k_sum|column_sum", [
+        *gemm("m=66 n=8 k=1100 op=TN cd=fp16 amax=1 kernel=wmma_64x64x32_s4_k4",
+              "m=300 n=70 k=40 op=TN cd=fp16 dbias=1 kernel=wmma_64x64x32_s4",
+              "m=3000 n=300 k=8 op=TN cd=fp16 dbias=1 kernel=wmma_64x64x32_s4"),
+        *library("dbias: many rows are summed in as many chunks*")]),
+    Case("copied operands", 90, 2, "copy_rows", gemm(
+        *(f"m=136 n=130 k={k} op=NT multiple=1 kernel=wgmma_128x128x64_s6" for k in (69, 70)))),
+    Case("statistics", 80, 3, "measure_list<false>", library(
+        "tensors: small lists are exact", "tensors: the largest of many tensors is found*", "step: S falls*")),
+    Case("statistics with reports", 80, 3, "measure_list<true>", library(
+        "report: either output alone", "report: of several, the lowest tensor*", "report: the same each time*")),
+    Case("norms of tensors", 80, 3, "measure_tensors<", library(
+        "optimizer norms: powers of two are exact*", "optimizer norms: the result does not depend*")),
+    Case("optimizer", 80, 1, "update_list<", library(
+        "optimizer: awkward sizes, types and alignments", "checked step: a raised flag skips in every warp*",
+        "optimizer options: schedules of more groups*", "query: steps of every kind of optimizer")),
+    Case("loss scale alone", 80, 3, "update_scaler_alone", library(
+        "scaler backoff: growth after every third clean step", "scaler lognormal: a known sequence",
+        "query: an amax that is not finite is an overflow")),
+    Case("regularization", 80, 3, "measure_master", library(
+        "optimizer options: the loss over many chunks, twice the same")),
+    Case("gradients", 80, 3, "accumulate_list<", library(
+        "unscale: small lists, in place and beside", "accumulate: exact sums, S another in every micro-batch",
+        "accumulate: a sum beyond fp32 is found in every warp", "accumulate: the scaler learns*",
+        "accumulate: the outcome comes with the last call of several lists")),
+    Case("copies of weights", 80, 3, "copy_list<", library(
+        "model: every copy is its master, rounded", "model: overflows are counted over many chunks and calls")),
+    Case("batch norm", 80, 3, "", library(
+        "batch norm: the same bits whatever the device", "batch norm: training, small and unaligned",
+        "batch norm: gradients, small and unaligned, in place")),
+    Case("softmax cross-entropy", 80, 3, "xent_.*half|mean_loss|count_rows", library(
+        "xent: small batches", "xent long: all types and lengths", "xent ignore: rows with the label*", "xent long: any alignment*",
+        "xent ignore: around the number of rows*", "xent ignore: a block goes on*")),
+    Case("kernels behind one another", 90, 3, "", library("sequences: *"), "griddepcontrol.wait"),
+    Case("transposes", 80, 3, "transpose_tiles", library("layout: from every type to every type, aligned or not")),
+]
+
+# Opcodes that are left out.
+DROPPED = ("bar.sync", "bar.warp.sync", "barrier.cluster.*", "fence.*", "membar.*", "mbarrier.init.*",
+           "mbarrier.arrive.*", "cp.async.commit_group", "cp.async.wait_*", "cp.async.bulk.commit_group",
+           "cp.async.bulk.wait_group*", "wgmma.fence.*", "wgmma.commit_group.*", "wgmma.wait_group.*", "setmaxnreg.*",
+           "griddepcontrol.*", "prefetch.*", "atom.*", "st.release.*", "tensormap.replace.*")
+
+# Branches over nothing but straight code that stores are left out too.
+GUARD = "stores though the branch says no"
+
+# What is changed: opcodes, a pattern of the statement, what stands for it (None: its last number and one), and a name.
+CHANGED = [
+    ("mbarrier.try_wait.*", r"mbarrier\.try_wait\S* (%?\w+), .*", r"setp.eq.u32 \1, 0, 0", "does not wait"),
+    ("mbarrier.try_wait.parity.*", r", %r\d+$", r", 0", "always for the even phases"),
+    ("mbarrier.init.*", r", (%r\d+|\d+)$", r", 5", "five arrivals"),
+    ("setmaxnreg.inc*", r"\d+$", r"240", "takes 240 registers"),
+    ("setmaxnreg.dec*", r"\d+$", r"56", "keeps 56 registers"),
+    ("atom.global.inc.*", r", %r\d+$", r", 0", "counts to 0"),
+    ("tensormap.replace.*global_dim*", r", (%r\d+|\d+)$", r", 7", "a dimension of 7"),
+    ("tensormap.replace.*global_stride*", r", %rd\d+$", r", 48", "a stride of 48 bytes"),
+    ("cp.async.c?.shared.global", r", (\d+), %r\d+$", r", \1", "copies what lies outside too"),
+    ("cp.async.wait_group", r" \d+$", None, "one group more may be under way"),
+    ("cp.async.bulk.wait_group*", r" \d+$", None, "one group more may be under way"),
+    ("wgmma.wait_group.*", r" \d+$", None, "one group more may be under way"),
+    ("mbarrier.arrive.expect_tx.*", r", (%r\d+|\d+)$", r", 16", "fewer bytes are expected"),
+    ("cp.async.bulk.tensor.*", r"\{(%r\d+), (%r\d+)", r"{\2, \1", "coordinates exchanged"),
+    ("cp.async.bulk.tensor.*", r"(\{%r\d+, %r\d+), %r\d+", r"\1, 1", "third coordinate 1"),
+    ("cp.async.bulk.tensor.*", r"(\{%r\d+, %r\d+, %r\d+), %r\d+", r"\1, 1", "fourth coordinate 1"),
+    ("cp.async.bulk.tensor.*", r"\{(%rs\d+), (%rs\d+)\}", r"{\2, \1}", "offsets exchanged"),
+    ("cp.async.bulk.tensor.*.multicast*", r", (%rs\d+)(?=$|, )", r", 1", "multicast to one block"),
+    ("mapa.*", r", (%r\d+|\d+)$", r", 0", "of the first block"),
+    ("wgmma.mma_async.*", r"p, 1, 1, 0", r"p, 1, 1, 1", "A the other way round"),
+    ("wgmma.mma_async.*", r"p, 1, 1, 1", r"p, 1, 1, 0", "A the other way round"),
+    ("wgmma.mma_async.*", r"0$", r"1", "B the other way round"),
+    ("wgmma.mma_async.*", r"1$", r"0", "B the other way round"),
+    ("shfl.sync.*", r", \S+$", r", 1", "with lane 0 alone"),
+]
+
+# Fields of a wgmma descriptor and the bit that is changed in each, by their names in PTX: Matrix Descriptor Format.  Which
+# of the distances is along k depends on the operand's order.  Start addresses are computed, and the base offset is 0.
+DESCRIPTOR = [("swizzle", 1 << 62), ("stride", 1 << 37), ("leading dimension", 1 << 21)]
+
+# What need not be noticed: in which cases, an opcode, a change, of how many statements of a kernel at most, and why.
+# Without a number, and of descriptors, two orders are tried, all otherwise.
+Reason = collections.namedtuple("Reason", "cases opcode what most why")
+REDUCE = "block_reduce, arrive_last: another barrier stands between, or thread 0 alone writes and reads"
+REASONS = [
+    Reason("*", "prefetch.*", "left out", None, "a hint"),
+    Reason("*", "griddepcontrol.launch_dependents", "left out", None, "a hint"),
+    *(Reason(cases, "griddepcontrol.wait", "left out", None, "one call; kernels behind one another are a case of their own")
+      for cases in ("*wgmma*", "copied operands")),
+    Reason("wgmma, ping-pong", "fence.mbarrier_init*", "left out", None, "a cluster of one block, where bar.sync is enough"),
+    Reason("*", "membar.*", "left out", None, "execution is sequentially consistent"),
+    Reason("*", "setmaxnreg.inc*", "left out", None, "ptxas spills"),
+    *(Reason(case, "or.b64", "descriptor: leading dimension", most,
+             "where rows run along k, a slice lies in one row of an atom; A by m: the 64 rows of a wgmma are as wide as one")
+      for case, most in (("wgmma, ping-pong", 12), ("wgmma, cluster of 2", 8), ("wgmma, cooperative", 4),
+                         ("conv wgmma, fprop", 12), ("conv wgmma, dgrad", 8), ("conv wgmma, strided dgrad", 8),
+                         ("conv wgmma, wgrad", 8))),
+    *(Reason(case, "bar.warp.sync", "left out", 9,
+             "reuse_all before lane 0 fetches, and before patches; WgmmaSlabs::get, as ldmatrix and stmatrix have a lane's row; "
+             "behind the last patch; behind what one lane waits for before it exits")
+      for case in ("wgmma, c*", "conv wgmma, [fds]*")),
+    Reason("wgmma, ping-pong", "bar.warp.sync", "left out", 11, "the same, and arrived_last: sums in global memory"),
+    Reason("conv wgmma, wgrad", "bar.warp.sync", "left out", 4, "reuse_all before patches; behind the last patch; exits"),
+    Reason("wgmma, cooperative", "mbarrier.init.*", "*", 2, "Barriers::order: only ping-pong waits for it"),
+    Reason("wgmma, ping-pong", "bar.sync", "left out", 1, "block_all_reduce: no call before has used its storage"),
+    Reason("statistics", "bar.sync", "left out", 5, REDUCE),
+    Reason("gradients", "bar.sync", "left out", 3, REDUCE),
+    Reason("statistics with reports", "bar.sync", "left out", 10, REDUCE),
+    Reason("norms of tensors", "bar.sync", "left out", 3,
+           "the params of a chunk, its first sum, arrive_last: as " + REDUCE),
+    Reason("softmax cross-entropy", "bar.sync", "left out", 4, REDUCE),
+    Reason("softmax cross-entropy", "bar.warp.sync", "left out", 2,
+           "between reads and writes of global memory, on which no races are looked for, of lanes that go together"),
+    Reason("softmax cross-entropy", "bra", GUARD, 1, "the loss of a row that is ignored: all lanes write the same 0"),
+    Reason("regularization", "bar.sync", "left out", 3, REDUCE),
+    Reason("conv depthwise", "bar.sync", "left out", 1,
+           "conv_depthwise_wgrad: behind the last tap of a work item, and no launch gives a block another"),
+    Reason("transposes", "bar.sync", "left out", 1, "behind the last tile of a block, and no launch gives it another"),
+    *(Reason("wgmma, ping-pong", f"tensormap.replace.*{field}*", what, 3,
+             "the third dimensions of three maps: an item is one matrix, and nothing is read beyond their first place")
+      for field, what in (("global_dim", "left out"), ("global_dim", "a dimension of 7"), ("global_stride", "left out"),
+                          ("global_stride", "a stride of 48 bytes"))),
+    Reason("wgmma, ping-pong", "bra", GUARD, 1, "header().misaligned, where it stays 0: all threads write the same"),
+    Reason("wgmma, ping-pong", "mapa.*", "of the first block", None, "a cluster of one block"),
+    Reason("*wmma*", "cp.async.wait_group", "*", 1, "WmmaLoop: the groups behind the last tile of k are empty"),
+    Reason("conv wgmma, wgrad", "mbarrier.init.*", "*", 16,
+           "Barriers::arrived, of eight warps with two slabs each: set_output gives wgrad no map of what stands beside the "
+           "filter, so that nothing is fetched into a slab"),
+    Reason("*wgmma*", "cp.async.bulk.wait_group.read", "*", 1,
+           "Slabs::reuse_all before patches: where tiles leave by patches, none of the launch leaves by TMA"),
+]
