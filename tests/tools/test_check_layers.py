@@ -37,6 +37,7 @@ BREAKS = [
     ("tests/support/a.h", '#include "tests/step/ranks.h"', "tests/support/ uses no other tests"),
     ("tools/softgpu/runtime/a.cpp", '#include "capi/check.h"', "the software device: runtime/"),
     ("tools/softgpu/ptx/a.h", '#include "tools/softgpu/program/program.h"', "the software device: ptx/"),
+    ("tools/softgpu/environment.cpp", '#include "tools/softgpu/ptx/syntax.h"', "the software device: options"),
     ("tools/softgpu/program/a.h", '#include "tools/softgpu/machine/warp.h"', "the software device: program/"),
     ("tools/softgpu/machine/a.h", '#include "tools/softgpu/isa/half.h"', "the software device: machine/"),
     ("tools/softgpu/isa/a.cpp", '#include "tools/softgpu/runtime/streams.h"', "the software device: isa/"),
