@@ -39,13 +39,14 @@ FAILED: bad
     assert "hidden" not in said and (tmp_path / "01.log").read_text() == "hidden\n"
 
 
-def test_failure_within_a_run(root, run, tmp_path):
-    """The outer run shows which step of the inner one failed before anything else, so that a log cut short names it."""
-    inner = f"{root}/tests/run --log {tmp_path}/inner 'good::echo noise' 'bad::echo the reason; false'"
+def test_failures_within_a_run(root, run, tmp_path):
+    """The outer run shows which steps of the inner one failed before anything else, so that a log cut short names them,
+    and how the output of each ends."""
+    inner = f"{root}/tests/run --log {tmp_path}/inner 'good::echo noise' 'bad::seq 100; echo the reason; false' 'worse::false'"
     said = run(root / "tests/run", "--log", tmp_path, f"all::{inner}", code=1).splitlines()
     at = said.index("FAILED: all")
-    assert said[at + 3] == "    | FAILED: bad"
-    assert "    |     | the reason" in said
+    assert said[at + 3:at + 6] == ["    | FAILED: bad", "    | FAILED: worse", "    | FAILED: bad"]
+    assert said[at + 36:at + 39] == ["    |     | 100", "    |     | the reason", "    | FAILED: worse"]
     assert not any("noise" in line for line in said[at:] if "command:" not in line)
 
 
