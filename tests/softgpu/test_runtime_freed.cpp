@@ -1,4 +1,7 @@
 // Memory that is gone when a copy comes to it, that was never written, or that somebody else gives back.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
 #include "tests/softgpu/runtime_case.h"
@@ -80,6 +83,17 @@ TEST_CASE("case: a copy to a large allocation that was freed", "[.]") {
   CHECK(cudaMemcpy(&word, other.data(), 4, cudaMemcpyDefault) == cudaSuccess);
 }
 
+TEST_CASE("case: a process that has freed more than the machine has", "[.]") {
+  const auto machine = static_cast<size_t>(sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
+  constexpr size_t kPart = size_t{4} << 30;
+  for (size_t freed = 0; freed <= 2 * machine; freed += kPart)
+    REQUIRE(cudaFree(allocate(kPart)) == cudaSuccess);
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  REQUIRE(child > 0);
+  CHECK(waitpid(child, nullptr, 0) == child);
+}
+
 TEST_CASE("case: each allocation is given back by its own function", "[.]") {
   static uint32_t registered[64];
   uint32_t *const device = device_words(), *const pinned = pinned_words();
@@ -133,6 +147,10 @@ TEST_CASE("runtime: copies and fills of memory that was freed before they ran", 
   is_reported("case: a graph that fills freed memory", "a fill of");
   is_reported("case: a copy while another stream frees", "which was freed");
   is_reported("case: a copy to a large allocation that was freed", "which was freed");
+}
+
+TEST_CASE("runtime: addresses of what was freed are kept and not reserved", "[runtime]") {
+  passes_in_every_order("case: a process that has freed more than the machine has");
 }
 
 TEST_CASE("runtime: allocations are given back as they were made", "[runtime]") {

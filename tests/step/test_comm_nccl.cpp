@@ -47,8 +47,10 @@ namespace {
 bool has_nccl() {
   const pid_t child = fork();
   if (child == 0) _exit(dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL) != nullptr);
+  REQUIRE(child > 0);
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
   return WEXITSTATUS(status) != 0;
 }
 

@@ -118,11 +118,13 @@ void *add(OwnedMemory memory, const char *name) {
   return reinterpret_cast<void *>(begin);
 }
 
-/// Gives the pages back that lie wholly inside; they are zero if somebody looks.
+/// Gives the pages back that lie wholly inside.  Their addresses are not even reserved: the process could not fork if it had
+/// reserved more than the machine has.  What is that large, malloc has mapped for itself and unmaps when it is freed.
 void drop_pages(const OwnedMemory &memory) {
   const uint64_t begin = (memory.begin + kPage - 1) / kPage * kPage;
   const uint64_t end = (memory.begin + memory.bytes) / kPage * kPage;
-  madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
+  mmap(reinterpret_cast<void *>(begin), end - begin, PROT_NONE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
 /// With the mutex held.
