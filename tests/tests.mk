@@ -171,7 +171,7 @@ test: setup-test
 .PHONY: test-all nightly
 ## test-all: what CI runs: test with more seeds, sanitizers, race detector, code generation, the demo
 test-all: SEEDS = 1 2 3 4 5
-test-all: WGMMA_SEEDS = $(shell seq 20)
+test-all: WGMMA_SEEDS = $(shell seq 8)
 # Under AddressSanitizer and the race detector the Hopper kernels take many minutes per seed: there, the
 # plain mode and at most one seed.
 test-all: setup-test setup-demo
@@ -185,7 +185,7 @@ test-all: setup-test setup-demo
 ## nightly: hours: the seeds that test-all leaves out, steps of more than 2^31 elements
 nightly: SEEDS = $(shell seq 6 20)
 nightly: CONV_SEEDS = $(shell seq 2 20)
-nightly: WGMMA_SEEDS = $(shell seq 21 100)
+nightly: WGMMA_SEEDS = $(shell seq 9 100)
 nightly: setup-test
 	@$(MAKE) tests $(SOFTGPU_TESTS)
 	@$(RUN_TESTS) "alone: nightly::$(BUILD)/tests/mptests [nightly] -d yes" $(SEED_STEPS) $(SOFTGPU_SEED_SUITES) \
