@@ -57,8 +57,8 @@ SOFTGPU_LIBRARY = $(BUILD)/tests/mptests '~[slow]~[many_launches]~[.]'
 # The same files as on the host target, with MP_TEST_DEVICE=cuda.  What is not here, TESTING.md has with its reason.
 SOFTGPU_EXAMPLES := $(addprefix tests/bindings/test_,examples.py same_weights.py $(addprefix readme_examples.py::test_,c cpp))
 SOFTGPU_TOOLS := $(addprefix tests/tools/test_,mpinfo.py nvtx.py) $(CUDA_TOOL_TESTS)
-softgpu_suites = "sm_$(1): library::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU_LIBRARY)" \
-  "sm_$(1): conformance::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/conformance" \
+softgpu_library = "sm_$(1): library::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU_LIBRARY)"
+softgpu_suites = "sm_$(1): conformance::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/conformance" \
   "sm_$(1): C ABI, as C99::$(ON_SOFTGPU) --arch $(1) $(BUILD)/tests/test_capi" \
   "sm_$(1): CUDA graph::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/cuda_graph" \
   "sm_$(1): Python::MP_LOG=error $(ON_SOFTGPU) --arch $(1) tests/pytest bindings/python/tests" \
@@ -72,7 +72,9 @@ SOFTGPU_RACES = SOFTGPU_RACECHECK=1 $(ON_SOFTGPU)
 SOFTGPU_RACE_SUITES = "sm_90, races: wgmma::$(SOFTGPU_RACES) $(BUILD)/tests/mptests 'wgmma: awkward shapes,wgmma: split k sums in a fixed order,wgmma: backward epilogues,conv wgmma: slices of the sum'" \
   "sm_80, races: GEMM::$(SOFTGPU_RACES) --arch 80 $(BUILD)/tests/mptests 'gemm: many tiles in both directions'" \
   $(foreach arch,90 75,"sm_$(arch), races: conformance::$(SOFTGPU_RACES) --arch $(arch) $(SOFTGPU)/conformance")
-SOFTGPU_SUITES = $(foreach arch,90 80 75,$(call softgpu_suites,$(arch))) \
+# What takes longest begins first, so that no processor is idle at the end.
+SOFTGPU_SUITES = $(foreach arch,90 80 75,$(call softgpu_library,$(arch))) \
+  $(foreach arch,90 80 75,$(call softgpu_suites,$(arch))) \
   "sm_90 with 5 SMs: wgmma::$(ON_SOFTGPU) --sms 5 $(BUILD)/tests/mptests [wgmma]" \
   "sm_90 in a random order: wgmma::$(ON_SOFTGPU) --seed 1 $(BUILD)/tests/mptests [wgmma]" \
   $(SOFTGPU_RACE_SUITES) \
