@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -58,20 +59,29 @@ class Quarantine {
  public:
   explicit Quarantine(uint64_t most_bytes) : most_bytes_(most_bytes) {}
   void add(OwnedMemory memory) {
-    num_bytes_ += memory.bytes;
-    freed_.push_back(std::move(memory));
+    num_bytes_ += size_of(memory);
+    oldest_first_.push_back(memory.begin);
+    freed_.emplace(memory.begin, std::move(memory));
     while (num_bytes_ > most_bytes_) {
-      num_bytes_ -= freed_.front().bytes;
-      freed_.pop_front();
+      const auto oldest = freed_.find(oldest_first_.front());
+      num_bytes_ -= size_of(oldest->second);
+      freed_.erase(oldest);
+      oldest_first_.pop_front();
     }
   }
   bool holds(uint64_t address) const {
-    return std::ranges::any_of(freed_, [&](const OwnedMemory &m) { return m.holds(address); });
+    const auto next = freed_.upper_bound(address);
+    return next != freed_.begin() && std::prev(next)->second.holds(address);
   }
 
  private:
+  /// With what make_memory adds, as most allocations are small.
+  static uint64_t size_of(const OwnedMemory &memory) { return memory.bytes + 2 * kAlignment; }
+
   const uint64_t most_bytes_;
-  std::deque<OwnedMemory> freed_;
+  std::map<uint64_t, OwnedMemory>
+      freed_;  ///< by begin: every copy of host memory asks whether it is here
+  std::deque<uint64_t> oldest_first_;
   uint64_t num_bytes_ = 0;
 };
 
