@@ -12,8 +12,6 @@ namespace softgpu::test {
 
 namespace {
 
-constexpr size_t kBytes = kCount * sizeof(uint32_t);
-
 /// The body of a kernel with the index of the thread times 4 in %rd9.
 std::string entry(const std::string &name, const std::string &parameters, const std::string &body) {
   return ".visible .entry " + name + "(" + parameters + ")\n{\n" + R"(
@@ -169,10 +167,15 @@ cudaError_t Kernels::copy(void *to, const void *from, cudaStream_t stream) const
   return cudaLaunchKernel((*this)["copy"], dim3(kCount / 32), dim3(32), arguments, 0, stream);
 }
 
-uint32_t *device_words() {
+void *allocate(size_t bytes) {
   void *memory = nullptr;
+  REQUIRE(cudaMalloc(&memory, bytes) == cudaSuccess);
+  return memory;
+}
+
+uint32_t *device_words() {
+  void *const memory = allocate(kBytes);
   const std::vector<uint32_t> old(kCount, kOld);
-  REQUIRE(cudaMalloc(&memory, kBytes) == cudaSuccess);
   REQUIRE(cudaMemcpy(memory, old.data(), kBytes, cudaMemcpyHostToDevice) == cudaSuccess);
   REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
   return static_cast<uint32_t *>(memory);

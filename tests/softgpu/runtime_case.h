@@ -40,6 +40,7 @@ void is_reported(const std::string &name, const std::string &text, const Environ
 
 /// The value that work is to leave behind, what was there before, and how many there are.
 constexpr uint32_t kNew = 42, kOld = 7, kCount = 256;
+constexpr size_t kBytes = kCount * sizeof(uint32_t);
 
 /// Kernels of one module, on the current device, each launched with kCount threads:
 ///   set(p, value): p[i] = value        increment(p): p[i] += 1        copy(to, from): to[i] = from[i]
@@ -65,6 +66,8 @@ class Kernels {
 /// The text of that module.
 std::string kernels_text(const std::string &target = "sm_75");
 
+/// Memory of the current device as it comes.
+void *allocate(size_t bytes);
 /// kCount words on the device and in pinned memory, all kOld.
 uint32_t *device_words();
 uint32_t *pinned_words();

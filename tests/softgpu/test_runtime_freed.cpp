@@ -10,14 +10,6 @@ using namespace softgpu::test;
 
 namespace {
 
-constexpr size_t kBytes = kCount * sizeof(uint32_t);
-
-void *allocate(size_t bytes) {
-  void *memory = nullptr;
-  REQUIRE(cudaMalloc(&memory, bytes) == cudaSuccess);
-  return memory;
-}
-
 /// What `enqueue(stream)` puts into a stream, as a graph.
 template <class Enqueue>
 cudaGraphExec_t capture(cudaStream_t stream, Enqueue &&enqueue) {

@@ -8,8 +8,6 @@ using namespace softgpu::test;
 
 namespace {
 
-constexpr size_t kBytes = kCount * sizeof(uint32_t);
-
 cudaStream_t begin_capture(cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal,
                            unsigned flags = cudaStreamNonBlocking) {
   const cudaStream_t stream = make_stream(flags);

@@ -6,18 +6,6 @@
 
 using namespace softgpu::test;
 
-namespace {
-
-constexpr size_t kBytes = kCount * sizeof(uint32_t);
-
-void *allocate(size_t bytes) {
-  void *memory = nullptr;
-  REQUIRE(cudaMalloc(&memory, bytes) == cudaSuccess);
-  return memory;
-}
-
-}  // namespace
-
 // ---------------------------------------------------------------- hidden
 
 TEST_CASE("case: fresh memory is poisoned and aligned to 256 bytes only", "[.]") {

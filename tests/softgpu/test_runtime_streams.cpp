@@ -13,8 +13,6 @@ using namespace softgpu::test;
 
 namespace {
 
-constexpr size_t kBytes = kCount * sizeof(uint32_t);
-
 /// Work of one stream, and a second stream that uses what it makes.
 struct TwoStreams {
   Kernels kernels;
