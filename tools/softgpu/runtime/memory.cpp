@@ -75,12 +75,12 @@ class Quarantine {
   }
 
  private:
-  /// With what make_memory adds, as most allocations are small.
+  /// With the most that make_memory adds, which is more than many allocations have.
   static uint64_t size_of(const OwnedMemory &memory) { return memory.bytes + 2 * kAlignment; }
 
   const uint64_t most_bytes_;
-  std::map<uint64_t, OwnedMemory>
-      freed_;  ///< by begin: every copy of host memory asks whether it is here
+  /// By begin, as every copy of host memory asks whether it is here.
+  std::map<uint64_t, OwnedMemory> freed_;
   std::deque<uint64_t> oldest_first_;
   uint64_t num_bytes_ = 0;
 };
@@ -128,8 +128,9 @@ void *add(OwnedMemory memory, const char *name) {
   return reinterpret_cast<void *>(begin);
 }
 
-/// Gives the pages back that lie wholly inside.  Their addresses are not even reserved: the process could not fork if it had
-/// reserved more than the machine has.  What is that large, malloc has mapped for itself and unmaps when it is freed.
+/// Gives the pages back that lie wholly inside, and keeps their addresses without reserving memory for them: a process that
+/// has reserved more than the machine has cannot fork.  malloc has made a mapping of its own for anything this large
+/// (mallopt(3), M_MMAP_THRESHOLD), and free unmaps it as a whole.
 void drop_pages(const OwnedMemory &memory) {
   const uint64_t begin = (memory.begin + kPage - 1) / kPage * kPage;
   const uint64_t end = (memory.begin + memory.bytes) / kPage * kPage;
