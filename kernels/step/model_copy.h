@@ -4,10 +4,10 @@
 
 #include <cmath>
 
+#include "kernels/simt/philox.h"
 #include "kernels/simt/reduce.h"
 #include "kernels/simt/vector.h"
 #include "kernels/step/args.h"
-#include "kernels/step/philox.h"
 #include "kernels/tensors/runs.h"
 
 namespace mp::MP_TARGET {

@@ -1,0 +1,77 @@
+// The logistic function and tanh (kernels/simt/logistic.h) against fp64, over all magnitudes.
+#include "kernels/simt/logistic.h"
+
+#include <cmath>
+#include <limits>
+
+#include "testing.h"
+
+using namespace mp::host;
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+/// The distance in ulp of the exact value; the ulp of a subnormal is the smallest of them.
+double ulps(float got, double exact) {
+  int exponent = 0;
+  (void)std::frexp(exact, &exponent);
+  return std::fabs(static_cast<double>(got) - exact) /
+         std::ldexp(1.0, std::max(exponent - 24, -149));
+}
+
+/// The largest distance of f from `exact` over every 97th number up to `most`, of both signs.
+template <class F, class Exact>
+double most_ulps(F f, Exact exact, float most) {
+  double worst = 0.0;
+  for (uint32_t bits = 0; bits <= bits_of(most); bits += 97)
+    for (const uint32_t sign : {0u, 0x80000000u}) {
+      const float x = float_from_bits(bits | sign);
+      worst = std::max(worst, ulps(f(x), exact(static_cast<double>(x))));
+    }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("logistic: e^x of x <= 0") {
+  const auto exact = [](double x) { return std::exp(x <= 0.0 ? x : -x); };
+  CHECK(most_ulps([](float x) { return exp_of_negative(-std::fabs(x)); }, exact, 110.0f) < 1.1);
+  CHECK(exp_of_negative(0.0f) == 1.0f);
+  CHECK(exp_of_negative(-kInfinity) == 0.0f);
+  CHECK(std::isnan(exp_of_negative(std::nanf(""))));
+}
+
+TEST_CASE("logistic: the logistic function") {
+  // 1 / (1 + e^-x) loses no digit of a small result when it is taken as e^x / (1 + e^x).
+  const auto exact = [](double x) {
+    return x < 0.0 ? std::exp(x) / (1.0 + std::exp(x)) : 1.0 / (1.0 + std::exp(-x));
+  };
+  CHECK(most_ulps(logistic, exact, 110.0f) < 2.5);
+  CHECK(logistic(0.0f) == 0.5f);
+  CHECK(logistic(-0.0f) == 0.5f);
+  CHECK(logistic(kInfinity) == 1.0f);
+  CHECK(bits_of(logistic(-kInfinity)) == 0);
+  CHECK(std::isnan(logistic(std::nanf(""))));
+}
+
+TEST_CASE("logistic: tanh") {
+  CHECK(most_ulps(
+            tanh_of, [](double x) { return std::tanh(x); }, 110.0f) < 2.5);
+  CHECK(bits_of(tanh_of(0.0f)) == 0);
+  CHECK(bits_of(tanh_of(-0.0f)) == 0x80000000u);
+  CHECK(tanh_of(kInfinity) == 1.0f);
+  CHECK(tanh_of(-kInfinity) == -1.0f);
+  CHECK(std::isnan(tanh_of(std::nanf(""))));
+}
+
+TEST_CASE("logistic: nothing rises above 1, and neither function falls") {
+  float last_logistic = 0.0f, last_tanh = -1.0f;
+  for (float x = -120.0f; x < 120.0f; x += 0.0009765625f) {
+    const float s = logistic(x), t = tanh_of(x);
+    CHECK((s >= last_logistic - 0x1p-23f * s && s <= 1.0f));
+    CHECK((t >= last_tanh - 0x1p-23f && t <= 1.0f));
+    last_logistic = s;
+    last_tanh = t;
+  }
+}
