@@ -56,7 +56,20 @@ class WmmaLoop {
 
   /// The sums of the block's tile over `num_k_tiles` of k.
   MP_DEVICE void multiply(T *smem, LoadA &load_a, LoadB &load_b, int64_t num_k_tiles) {
-    clear_accumulators();
+    clear();
+    multiply_add(smem, load_a, load_b, num_k_tiles);
+  }
+
+  MP_DEVICE void clear() {
+    MP_UNROLL
+    for (int i = 0; i < kFragsM; i++) {
+      MP_UNROLL
+      for (int j = 0; j < kFragsN; j++) wmma::fill(acc_[i][j], 0.0f);
+    }
+  }
+
+  /// On top of the sums that are there; afterwards smem is free.
+  MP_DEVICE void multiply_add(T *smem, LoadA &load_a, LoadB &load_b, int64_t num_k_tiles) {
     int64_t loaded = 0;
     // Past the end an empty group, to keep the count.
     const auto load_next = [&](int stage) {
@@ -76,16 +89,11 @@ class WmmaLoop {
       multiply_stage(smem, static_cast<int>(t % Tile::kStages));
     }
     copy_async_wait<0>();
-    block_sync();  // smem is free for the epilogue
+    block_sync();
   }
 
   /// Calls store(row, col, x) for runs x of columns: 16 bytes of what is stored, fp32 or of 16 bits; row
   /// and col in the tile.
-  ///
-  /// Each warp passes its part of the tile through a patch of its own, 16 rows at a time, because a
-  /// WMMA accumulator does not tell which element it holds.  The loop is not unrolled, so that a long
-  /// epilogue is compiled once per kernel instead of kFragsM times; as registers cannot be indexed
-  /// at run time, the accumulators move up instead.
   template <class Store>
   MP_DEVICE void store_tile(T *smem, bool is_fp32, const Store &store) {
     if (is_fp32)
@@ -94,9 +102,17 @@ class WmmaLoop {
       store_runs_of<kVec>(smem, store);
   }
 
- private:
-  template <int kRun, class Store>
-  MP_DEVICE void store_runs_of(T *smem, const Store &store) {
+  static constexpr int kPatchPitch = Tile::kWarpN + 8;  // four rows of a fragment: all banks
+
+  /// Calls visit(patch, row) for every 16 rows that this warp has of the tile, `row` on: all lanes find their
+  /// columns, from warp_n() on, in a patch of smem, rows kPatchPitch apart.
+  ///
+  /// Each warp passes its part of the tile through a patch of its own, because a
+  /// WMMA accumulator does not tell which element it holds.  The loop is not unrolled, so that a long
+  /// epilogue is compiled once per kernel instead of kFragsM times; as registers cannot be indexed
+  /// at run time, the accumulators move up instead.
+  template <class Visit>
+  MP_DEVICE void visit_patches(T *smem, const Visit &visit) {
     float *const patch = reinterpret_cast<float *>(smem) + warp_index() * kPatchElems;
     MP_NO_UNROLL
     for (int i = 0; i < kFragsM; i++) {
@@ -104,10 +120,19 @@ class WmmaLoop {
       for (int j = 0; j < kFragsN; j++)
         wmma::store_row_major(patch + j * wmma::kTile, acc_[0][j], kPatchPitch);
       warp_sync();
-      store_patch<kRun>(patch, warp_m() + i * wmma::kTile, store);
+      visit(patch, warp_m() + i * wmma::kTile);
       warp_sync();
       move_accumulators_up();
     }
+  }
+
+  static MP_DEVICE int warp_m() { return warp_index() / kWarpsN * Tile::kWarpM; }
+  static MP_DEVICE int warp_n() { return warp_index() % kWarpsN * Tile::kWarpN; }
+
+ private:
+  template <int kRun, class Store>
+  MP_DEVICE void store_runs_of(T *smem, const Store &store) {
+    visit_patches(smem, [&](const float *patch, int row) { store_patch<kRun>(patch, row, store); });
   }
 
   static constexpr int kElemsA = Tile::stage_elems(Tile::kM, LoadA::kByK);
@@ -120,25 +145,13 @@ class WmmaLoop {
   static constexpr auto kLayoutA = LoadA::kByK ? wmma::Layout::row_major : wmma::Layout::col_major;
   static constexpr auto kLayoutB = LoadB::kByK ? wmma::Layout::col_major : wmma::Layout::row_major;
 
-  static constexpr int kPatchPitch = Tile::kWarpN + 8;  // four rows of a fragment: all banks
   static constexpr int kPatchElems = wmma::kTile * kPatchPitch;
   static_assert(Tile::kThreads / kWarpSize * kPatchElems * sizeof(float) <= kSmemBytes);
-
-  MP_DEVICE void clear_accumulators() {
-    MP_UNROLL
-    for (int i = 0; i < kFragsM; i++) {
-      MP_UNROLL
-      for (int j = 0; j < kFragsN; j++) wmma::fill(acc_[i][j], 0.0f);
-    }
-  }
 
   static MP_DEVICE T *stage_a(T *smem, int stage) { return smem + stage * kElemsA; }
   static MP_DEVICE T *stage_b(T *smem, int stage) {
     return smem + Tile::kStages * kElemsA + stage * kElemsB;
   }
-
-  static MP_DEVICE int warp_m() { return warp_index() / kWarpsN * Tile::kWarpM; }
-  static MP_DEVICE int warp_n() { return warp_index() % kWarpsN * Tile::kWarpN; }
 
   MP_DEVICE void multiply_stage(T *smem, int stage) {
     const T *const a = stage_a(smem, stage);
