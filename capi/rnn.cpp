@@ -1,0 +1,420 @@
+// mpcore/rnn.h: recurrent layers.
+#define MP_ENABLE_EXPERIMENTAL
+#include <cstring>
+#include <vector>
+
+#include "capi/check.h"
+#include "capi/context.h"
+#include "capi/gemm_problem.h"
+#include "capi/kernel_info.h"
+#include "capi/nvtx_payload.h"
+#include "kernels/backend.h"
+#include "kernels/rnn/problem.h"
+#include "mpcore.h"
+
+namespace mp {
+
+namespace {
+
+constexpr int32_t kMaxLayers = 65535;  // the masks of dropout have 16 bits for it
+
+// ---------------------------------------------------------------------------- descriptor
+
+void require_at_least_1(int32_t value, const char *name) {
+  MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is smaller than 1");
+}
+
+/// The strides of a tensor; 0 becomes that of a dense one.
+struct StrideNames {
+  const char *step, *row, *columns;
+};
+
+void require_strides(int64_t &step, int64_t &row, int64_t columns, const mp_rnn_desc_t &d,
+                     const StrideNames &names) {
+  if (row == 0) row = columns;
+  MP_REQUIRE(row >= columns, MP_ERROR_INVALID_ARGUMENT, names.row, " = ", row, " is smaller than ",
+             names.columns, " = ", columns);
+  MP_REQUIRE(step != 0 || !__builtin_mul_overflow(int64_t{d.batch}, row, &step),
+             MP_ERROR_INVALID_ARGUMENT, names.row, " = ", row,
+             ": 64 bits cannot count the elements of a step; batch = ", d.batch);
+  if (d.batch == 0 || d.timesteps == 0) return;
+  MP_REQUIRE(step >= columns, MP_ERROR_INVALID_ARGUMENT, names.step, " = ", step,
+             " is smaller than ", names.columns, " = ", columns);
+  int64_t of_step, of_sequence, all;
+  MP_REQUIRE(strided_extent(d.batch, row, columns, &of_step) &&
+                 strided_extent(d.timesteps, step, columns, &of_sequence) &&
+                 strided_extent(d.timesteps, step, of_step, &all) && bytes_fit(all, MP_FP32),
+             MP_ERROR_INVALID_ARGUMENT, names.step, " = ", step, " and ", names.row, " = ", row,
+             ": 64 bits cannot count the bytes");
+  MP_REQUIRE(step >= of_step || row >= of_sequence || d.timesteps == 1 || d.batch == 1,
+             MP_ERROR_INVALID_ARGUMENT, names.step, " = ", step, " and ", names.row, " = ", row,
+             " make rows of ", columns, " elements overlap; timesteps = ", d.timesteps,
+             ", batch = ", d.batch);
+}
+
+/// That no size is beyond 64 bits, workspace included.
+void require_countable(const RnnShape &s) {
+  constexpr double kMostBytes = 0x1p60, kLargestElement = 4.0, kParts = 4.0;
+  const double hidden = s.hidden_size, directions = static_cast<double>(s.directions);
+  const double columns = std::max<double>(s.input_size, directions * hidden);
+  const double per_row = kParts * directions * static_cast<double>(s.slots) * columns;
+  const double weights = static_cast<double>(s.gates) * hidden * columns;
+  const double rows = std::max(1.0, static_cast<double>(s.timesteps)) * std::max(1, s.batch);
+  MP_REQUIRE(kLargestElement * s.layers * (rows * per_row + weights) < kMostBytes,
+             MP_ERROR_INVALID_ARGUMENT, "timesteps = ", s.timesteps, ", batch = ", s.batch,
+             ", input_size = ", s.input_size, ", hidden_size = ", s.hidden_size,
+             ", layers = ", s.layers, ": 64 bits cannot count the bytes");
+}
+
+RnnShape read_shape(const mp_rnn_desc_t *user) {
+  mp_rnn_desc_t d = read_struct(user, "desc");
+  require_enum(d.cell, "cell", MP_RNN_TANH, MP_RNN_GRU);
+  require_flags(d.flags,
+                MP_RNN_BIDIRECTIONAL | MP_RNN_NO_BIAS | MP_RNN_SKIP_INPUT | MP_RNN_RESET_FIRST |
+                    MP_RNN_ACCUMULATE,
+                "flags");
+  require_dtype(d.dtype, "dtype");
+  require_dtype(d.dtype_dw, "dtype_dw");
+  MP_REQUIRE(d.layers >= 1 && d.layers <= kMaxLayers, MP_ERROR_INVALID_ARGUMENT,
+             "layers = ", d.layers, " is outside [1, ", kMaxLayers, "]");
+  require_at_least_1(d.input_size, "input_size");
+  require_at_least_1(d.hidden_size, "hidden_size");
+  require_not_negative(d.batch, "batch");
+  require_not_negative(d.timesteps, "timesteps");
+  MP_REQUIRE(d.dropout >= 0.0f && d.dropout < 1.0f, MP_ERROR_INVALID_ARGUMENT,
+             "dropout = ", d.dropout, " is outside [0, 1)");
+  require_finite(d.clip, "clip");
+  MP_REQUIRE(d.clip >= 0.0f, MP_ERROR_INVALID_ARGUMENT, "clip = ", d.clip, " is negative");
+  MP_REQUIRE(d.clip == 0.0f || d.cell == MP_RNN_LSTM, MP_ERROR_INVALID_ARGUMENT, "clip = ", d.clip,
+             " is for MP_RNN_LSTM, and cell = ", d.cell);
+  MP_REQUIRE((d.flags & MP_RNN_RESET_FIRST) == 0 || d.cell == MP_RNN_GRU, MP_ERROR_INVALID_ARGUMENT,
+             "flags = ", d.flags,
+             " has MP_RNN_RESET_FIRST, which is for MP_RNN_GRU, and cell = ", d.cell);
+  MP_REQUIRE((d.flags & MP_RNN_SKIP_INPUT) == 0 || d.input_size == d.hidden_size,
+             MP_ERROR_INVALID_ARGUMENT, "input_size = ", d.input_size,
+             " differs from hidden_size = ", d.hidden_size, " with MP_RNN_SKIP_INPUT");
+  require_countable(RnnShape(d));
+  require_strides(d.x_step, d.x_row, d.input_size, d, {"x_step", "x_row", "input_size"});
+  require_strides(d.y_step, d.y_row, RnnShape(d).outputs(), d,
+                  {"y_step", "y_row", "directions x hidden_size"});
+  return RnnShape(d);
+}
+
+// ---------------------------------------------------------------------------- plan
+
+constexpr RnnPass kPasses[] = {RnnPass::training, RnnPass::inference, RnnPass::backward_data,
+                               RnnPass::backward_weights};
+
+/// What the caller names, or the best.
+RnnKernel choose_kernel(const Context &context, const RnnShape &s) {
+  if (s.kernel == nullptr) return best_rnn_kernel(s, context.device);
+  if (std::strcmp(s.kernel, kRnnKernelNames[0]) == 0) return RnnKernel::steps;
+  MP_REQUIRE(std::strcmp(s.kernel, kRnnKernelNames[1]) == 0, MP_ERROR_NOT_FOUND,
+             "kernel = ", s.kernel, " is unknown");
+  const char *const why = why_not_fused(s, context.device);
+  MP_REQUIRE(why == nullptr, MP_ERROR_UNSUPPORTED, "kernel = ", s.kernel, " ", why);
+  return RnnKernel::fused;
+}
+
+/// Of the descriptor alone, so that sizes do not depend on data.
+RnnPlan plan_of(const Context &context, const RnnShape &s, RnnPass pass) {
+  RnnPlan plan{};
+  plan.kernel = choose_kernel(context, s);
+  plan.tuning = &gemm_tuning();
+  if (s.is_empty()) return plan;
+  for (int64_t layer = 0; layer < std::min(s.layers, 2); layer++)
+    for (const RnnProduct product : rnn_products(s, pass, layer)) {
+      const GemmProblem problem = rnn_product(s, product, layer);
+      GemmChoice &choice = plan.choices[layer][static_cast<int>(product)];
+      choice = has_any_rows(s, product)
+                   ? best_for_any_rows(problem, context.device, *plan.tuning)
+                   : choose(problem, context, kAssumedAligned, nullptr, SIZE_MAX);
+      plan.gemm_bytes = std::max(plan.gemm_bytes, choice.workspace_bytes);
+    }
+  return plan;
+}
+
+/// That suffices for each of the calls.
+size_t most_workspace(const Context &context, const RnnShape &s) {
+  size_t most = 0;
+  for (const RnnPass pass : kPasses)
+    most = std::max(most, rnn_workspace(s, pass, plan_of(context, s, pass).gemm_bytes).bytes);
+  return most;
+}
+
+mp_kernel_info_t info_of(const Context &context, RnnShape s, int32_t index) {
+  MP_REQUIRE(index < kRnnKernels, MP_ERROR_NOT_FOUND, "index = ", index, ", but there are ",
+             kRnnKernels, " kernels");
+  // The best first; then the other, if it can run this.
+  const bool steps_first = best_rnn_kernel(s, context.device) == RnnKernel::steps;
+  const RnnKernel kernel = (index == 0) == steps_first ? RnnKernel::steps : RnnKernel::fused;
+  mp_kernel_info_t info{};
+  info.name = kRnnKernelNames[static_cast<int>(kernel)];
+  info.why_not = kernel == RnnKernel::fused ? why_not_fused(s, context.device) : nullptr;
+  if (info.why_not != nullptr) return info;
+  s.kernel = info.name;
+  info.workspace_bytes = most_workspace(context, s);
+  return info;
+}
+
+// ---------------------------------------------------------------------------- tensors
+
+/// The arrays on the host are read element by element; the message names which.
+template <class T>
+void require_element(const T *pointer, const char *array, uint32_t index, const char *field,
+                     size_t alignment) {
+  if (pointer != nullptr && is_aligned(pointer, alignment)) return;
+  require_device(pointer, Message("tensors->", array, "[", index, "].", field).c_str(), alignment);
+}
+
+class TensorReader {
+ public:
+  TensorReader(const RnnShape &shape, RnnPass pass, const mp_rnn_tensors_t *user)
+      : s_(shape), pass_(pass), t_(read_struct(user, "tensors")) {}
+
+  mp_rnn_tensors_t read() {
+    const uint32_t wanted = static_cast<uint32_t>(s_.layers * s_.directions);
+    MP_REQUIRE(t_.num_weights == wanted, MP_ERROR_INVALID_ARGUMENT,
+               "tensors->num_weights = ", t_.num_weights, ", but layers x directions = ", wanted);
+    require_aligned(t_.lengths, "tensors->lengths");
+    if (pass_ != RnnPass::inference) require_aligned(t_.dropout_offset, "tensors->dropout_offset");
+    optional(t_.h0, "tensors->h0");
+    if (s_.cell != MP_RNN_LSTM) t_.c0 = t_.dcn = nullptr, t_.cn = t_.dc0 = nullptr;
+    switch (pass_) {
+      case RnnPass::training:
+      case RnnPass::inference:
+        read_forward();
+        break;
+      case RnnPass::backward_data:
+        read_backward_data();
+        break;
+      case RnnPass::backward_weights:
+        read_backward_weights();
+        break;
+    }
+    if (pass_ != RnnPass::inference) read_reserve();
+    return t_;
+  }
+
+ private:
+  size_t element() const { return mp_dtype_size(s_.dtype); }
+  void optional(const void *pointer, const char *name) const {
+    require_aligned(pointer, name, element());
+  }
+  /// A tensor of steps, which is absent where there are none.
+  void required(const void *pointer, const char *name) const {
+    if (s_.is_empty())
+      optional(pointer, name);
+    else
+      require_device(pointer, name, element());
+  }
+
+  void read_weights() const {
+    require_pointer(t_.weights, "tensors->weights");
+    for (uint32_t i = 0; i < t_.num_weights; i++) {
+      const mp_rnn_weights_t &w = t_.weights[i];
+      if (!s_.skips_input(i / s_.directions))
+        require_element(w.w_ih, "weights", i, "w_ih", element());
+      require_element(w.w_hh, "weights", i, "w_hh", element());
+      if (s_.has(MP_RNN_NO_BIAS)) continue;
+      require_element(w.b_ih, "weights", i, "b_ih", alignof(float));
+      require_element(w.b_hh, "weights", i, "b_hh", alignof(float));
+    }
+  }
+
+  void read_forward() {
+    read_weights();
+    required(t_.x, "tensors->x");
+    required(t_.y, "tensors->y");
+    optional(t_.hn, "tensors->hn");
+    require_aligned(t_.c0, "tensors->c0");
+    require_aligned(t_.cn, "tensors->cn");
+    if (pass_ == RnnPass::inference) return;
+    const auto require_kept = [](const void *out, const void *in, const char *name) {
+      MP_REQUIRE(out == nullptr || out != in, MP_ERROR_INVALID_ARGUMENT, name, " = ", out,
+                 " is also the state before the first step, which the backward pass needs");
+    };
+    require_kept(t_.hn, t_.h0, "tensors->hn");
+    require_kept(t_.cn, t_.c0, "tensors->cn");
+  }
+
+  void read_backward_data() {
+    read_weights();
+    required(t_.dy, "tensors->dy");
+    optional(t_.dhn, "tensors->dhn");
+    optional(t_.dx, "tensors->dx");
+    optional(t_.dh0, "tensors->dh0");
+    require_aligned(t_.c0, "tensors->c0");
+    require_aligned(t_.dcn, "tensors->dcn");
+    require_aligned(t_.dc0, "tensors->dc0");
+    require_aligned(t_.found_inf, "tensors->found_inf");
+  }
+
+  void read_backward_weights() const {
+    require_pointer(t_.weight_grads, "tensors->weight_grads");
+    const size_t element_dw = mp_dtype_size(s_.dtype_dw);
+    bool reads_x = false;
+    for (uint32_t i = 0; i < t_.num_weights; i++) {
+      const mp_rnn_weight_grads_t &g = t_.weight_grads[i];
+      const auto check = [&](const void *pointer, const char *field, size_t alignment) {
+        if (pointer != nullptr) require_element(pointer, "weight_grads", i, field, alignment);
+      };
+      const bool has_w_ih = !s_.skips_input(i / s_.directions);
+      if (has_w_ih) check(g.w_ih, "w_ih", element_dw);
+      check(g.w_hh, "w_hh", element_dw);
+      reads_x |= has_w_ih && i < s_.directions && g.w_ih != nullptr;
+      if (s_.has(MP_RNN_NO_BIAS)) continue;
+      check(g.b_ih, "b_ih", alignof(float));
+      check(g.b_hh, "b_hh", alignof(float));
+    }
+    require_aligned(t_.found_inf, "tensors->found_inf");
+    require_aligned(t_.amax, "tensors->amax");
+    if (reads_x) required(t_.x, "tensors->x");
+  }
+
+  void read_reserve() const {
+    const size_t needed = rnn_reserve(s_).bytes;
+    if (needed == 0) return;
+    require_device(t_.reserve, "tensors->reserve", 256);
+    MP_REQUIRE(t_.reserve_bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,
+               "tensors->reserve_bytes = ", t_.reserve_bytes, " is smaller than ", needed);
+  }
+
+  const RnnShape &s_;
+  const RnnPass pass_;
+  mp_rnn_tensors_t t_;
+};
+
+/// The first row of each step of a packed batch, and past the last.
+std::vector<int64_t> read_steps(const RnnShape &s, const mp_rnn_tensors_t &t) {
+  if (t.batch_sizes == nullptr) return {};
+  MP_REQUIRE(t.lengths == nullptr, MP_ERROR_INVALID_ARGUMENT, "tensors->lengths = ", t.lengths,
+             " and batch_sizes are both there");
+  std::vector<int64_t> rows = {0};
+  int32_t most = s.batch;
+  for (int32_t i = 0; i < s.timesteps; i++) {
+    const int32_t size = t.batch_sizes[i];
+    MP_REQUIRE(size >= 0 && size <= most, MP_ERROR_INVALID_ARGUMENT, "tensors->batch_sizes[", i,
+               "] = ", size, " is outside [0, ", most, "]");
+    rows.push_back(rows.back() + size);
+    most = size;
+  }
+  return rows;
+}
+
+void require_workspace(const void *workspace, size_t bytes, size_t needed) {
+  MP_REQUIRE(bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes = ", bytes,
+             " is smaller than ", needed);
+  if (needed > 0) require_device(workspace, "workspace", 256);
+}
+
+// ---------------------------------------------------------------------------- calls
+
+/// The sums over no rows.
+void clear_weight_grads(const Context &c, const RnnShape &s, const mp_rnn_tensors_t &t,
+                        mp_stream_t stream) {
+  if (s.has(MP_RNN_ACCUMULATE)) return;
+  const auto clear = [&](void *grad, int64_t elements, size_t element_bytes) {
+    if (grad == nullptr) return;
+    c.backend.fill(c.device, grad, 0, static_cast<size_t>(elements) * element_bytes, stream);
+  };
+  const size_t element = mp_dtype_size(s.dtype_dw);
+  for (uint32_t i = 0; i < t.num_weights; i++) {
+    const mp_rnn_weight_grads_t &g = t.weight_grads[i];
+    const int64_t layer = i / s.directions;
+    if (!s.skips_input(layer)) clear(g.w_ih, s.gate_rows * s.inputs(layer), element);
+    clear(g.w_hh, s.gate_rows * s.hidden_size, element);
+    if (s.has(MP_RNN_NO_BIAS)) continue;
+    clear(g.b_ih, s.gate_rows, sizeof(float));
+    clear(g.b_hh, s.gate_rows, sizeof(float));
+  }
+}
+
+void run(mp_context_t context, const mp_rnn_desc_t *desc, RnnPass pass,
+         const mp_rnn_tensors_t *tensors, void *workspace, size_t workspace_bytes,
+         mp_stream_t stream) {
+  const Context &c = *require_context(context);
+  const RnnShape shape = read_shape(desc);
+  const mp_rnn_tensors_t t = TensorReader(shape, pass, tensors).read();
+  std::vector<int64_t> steps = read_steps(shape, t);
+  const RnnPlan plan = plan_of(c, shape, pass);
+  const RnnWorkspace places = rnn_workspace(shape, pass, plan.gemm_bytes);
+  require_workspace(workspace, workspace_bytes, places.bytes);
+  const bool has_rows = !shape.is_empty() && (steps.empty() || steps.back() > 0);
+  if (shape.batch == 0 && pass != RnnPass::backward_weights) return;
+  const RnnProblem problem{pass,      shape,           t, &plan, rnn_reserve(shape), places,
+                           workspace, std::move(steps)};
+  switch (pass) {
+    case RnnPass::training:
+    case RnnPass::inference:
+      return c.backend.rnn_forward(c.device, problem, stream);
+    case RnnPass::backward_data:
+      return c.backend.rnn_backward_data(c.device, problem, stream);
+    case RnnPass::backward_weights:
+      if (!has_rows) return clear_weight_grads(c, shape, t, stream);
+      return c.backend.rnn_backward_weights(c.device, problem, stream);
+  }
+}
+
+}  // namespace
+
+}  // namespace mp
+
+mp_status_t mp_rnn_get_sizes(mp_context_t context, const mp_rnn_desc_t *desc,
+                             mp_rnn_sizes_t *sizes) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp::RnnShape s = mp::read_shape(desc);
+    mp_rnn_sizes_t answer{};
+    answer.directions = static_cast<uint32_t>(s.directions);
+    answer.gates = static_cast<uint32_t>(s.gates);
+    answer.num_weights = static_cast<uint32_t>(s.layers * s.directions);
+    answer.reserve_bytes = mp::rnn_reserve(s).bytes;
+    answer.workspace_bytes = mp::most_workspace(c, s);
+    mp::write_struct(sizes, "sizes", answer);
+  });
+}
+
+mp_status_t mp_rnn_forward_training(mp_context_t context, const mp_rnn_desc_t *desc,
+                                    const mp_rnn_tensors_t *tensors, void *workspace,
+                                    size_t workspace_bytes, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    mp::run(context, desc, mp::RnnPass::training, tensors, workspace, workspace_bytes, stream);
+  });
+}
+
+mp_status_t mp_rnn_forward_inference(mp_context_t context, const mp_rnn_desc_t *desc,
+                                     const mp_rnn_tensors_t *tensors, void *workspace,
+                                     size_t workspace_bytes, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    mp::run(context, desc, mp::RnnPass::inference, tensors, workspace, workspace_bytes, stream);
+  });
+}
+
+mp_status_t mp_rnn_backward_data(mp_context_t context, const mp_rnn_desc_t *desc,
+                                 const mp_rnn_tensors_t *tensors, void *workspace,
+                                 size_t workspace_bytes, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    mp::run(context, desc, mp::RnnPass::backward_data, tensors, workspace, workspace_bytes, stream);
+  });
+}
+
+mp_status_t mp_rnn_backward_weights(mp_context_t context, const mp_rnn_desc_t *desc,
+                                    const mp_rnn_tensors_t *tensors, void *workspace,
+                                    size_t workspace_bytes, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    mp::run(context, desc, mp::RnnPass::backward_weights, tensors, workspace, workspace_bytes,
+            stream);
+  });
+}
+
+mp_status_t mp_rnn_kernel_info(mp_context_t context, const mp_rnn_desc_t *desc, int32_t index,
+                               mp_kernel_info_t *info) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp::RnnShape shape = mp::read_shape(desc);
+    mp::require_struct(info, "info");
+    mp::require_not_negative(index, "index");
+    mp::write_struct(info, "info", mp::info_of(c, shape, index));
+  });
+}

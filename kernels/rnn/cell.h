@@ -1,0 +1,158 @@
+// What happens in one hidden unit in one step, forward and backward: pure functions of fp32, with the same
+// bits on every target.  A product that is added to something is written as fmaf.
+//
+// The equations stand in mpcore/rnn.h.  Backward: dh is the gradient of h', dc that of c'; what comes out are
+// the gradients of the arguments of the gates, and the parts of dh and dc of the step before that do not
+// come through W_hh.
+//
+// Source: Gers et al. 2000 (LSTM), Cho et al. 2014 (GRU); the derivatives by hand.
+#pragma once
+
+#include "kernels/simt/activation.h"
+#include "kernels/simt/logistic.h"
+#include "mpcore/rnn.h"
+
+namespace mp::MP_TARGET {
+
+/// What a unit hands from step to step; also the gradient of that.
+struct CellState {
+  float h, c;
+};
+
+MP_DEVICE float logistic_derivative(float s) {
+  return s * (1.0f - s);
+}
+MP_DEVICE float tanh_derivative(float t) {
+  return fmaf(-t, t, 1.0f);
+}
+
+struct TanhCell {
+  static constexpr int kGates = 1;
+  static constexpr int kKept = 0;   ///< slots that forward fills
+  static constexpr int kSlots = 1;  ///< and backward
+  static constexpr bool kHasC = false;
+
+  static MP_DEVICE CellState forward(const float (&p)[1], const float (&q)[1], CellState,
+                                     float (&)[kSlots], float) {
+    return {tanh_of(p[0] + q[0]), 0.0f};
+  }
+  static MP_DEVICE CellState backward(float (&slots)[kSlots], CellState, CellState after,
+                                      CellState grad, float) {
+    slots[0] = grad.h * tanh_derivative(after.h);
+    return {0.0f, 0.0f};
+  }
+};
+
+struct ReluCell : TanhCell {
+  static MP_DEVICE CellState forward(const float (&p)[1], const float (&q)[1], CellState,
+                                     float (&)[kSlots], float) {
+    return {relu(p[0] + q[0]), 0.0f};
+  }
+  static MP_DEVICE CellState backward(float (&slots)[kSlots], CellState, CellState after,
+                                      CellState grad, float) {
+    slots[0] = after.h > 0.0f ? grad.h : 0.0f;
+    return {0.0f, 0.0f};
+  }
+};
+
+/// Slots: i f g o.
+struct LstmCell {
+  static constexpr int kGates = 4, kKept = 4, kSlots = 4;
+  static constexpr bool kHasC = true;
+
+  static MP_DEVICE CellState forward(const float (&p)[4], const float (&q)[4], CellState before,
+                                     float (&slots)[kSlots], float clip) {
+    const float i = logistic(p[0] + q[0]), f = logistic(p[1] + q[1]);
+    const float g = tanh_of(p[2] + q[2]), o = logistic(p[3] + q[3]);
+    float c = fmaf(f, before.c, i * g);
+    c = c > clip ? clip : c < -clip ? -clip : c;
+    slots[0] = i, slots[1] = f, slots[2] = g, slots[3] = o;
+    return {o * tanh_of(c), c};
+  }
+  static MP_DEVICE CellState backward(float (&slots)[kSlots], CellState before, CellState after,
+                                      CellState grad, float clip) {
+    const float i = slots[0], f = slots[1], g = slots[2], o = slots[3];
+    const float t = tanh_of(after.c);
+    const float through_c = fmaf(grad.h * o, tanh_derivative(t), grad.c);
+    const float dc = after.c >= clip || after.c <= -clip ? 0.0f : through_c;
+    slots[0] = dc * g * logistic_derivative(i);
+    slots[1] = dc * before.c * logistic_derivative(f);
+    slots[2] = dc * i * tanh_derivative(g);
+    slots[3] = grad.h * t * logistic_derivative(o);
+    return {0.0f, dc * f};
+  }
+};
+
+/// h' = (1 - z) n + z h; z = 1 keeps h, and z = 0 takes n, to the last bit.
+MP_DEVICE float interpolated(float n, float h, float z) {
+  return fmaf(z, h, (1.0f - z) * n);
+}
+
+/// Slots: r z n and q_n, of which backward makes dn r.
+struct GruCell {
+  static constexpr int kGates = 3, kKept = 4, kSlots = 4;
+  static constexpr bool kHasC = false;
+
+  static MP_DEVICE CellState forward(const float (&p)[3], const float (&q)[3], CellState before,
+                                     float (&slots)[kSlots], float) {
+    const float r = logistic(p[0] + q[0]), z = logistic(p[1] + q[1]);
+    const float n = tanh_of(fmaf(r, q[2], p[2]));
+    slots[0] = r, slots[1] = z, slots[2] = n, slots[3] = q[2];
+    return {interpolated(n, before.h, z), 0.0f};
+  }
+  static MP_DEVICE CellState backward(float (&slots)[kSlots], CellState before, CellState,
+                                      CellState grad, float) {
+    const float r = slots[0], z = slots[1], n = slots[2], q = slots[3];
+    const float dn = grad.h * (1.0f - z) * tanh_derivative(n);
+    slots[0] = dn * q * logistic_derivative(r);
+    slots[1] = grad.h * (before.h - n) * logistic_derivative(z);
+    slots[2] = dn;
+    slots[3] = dn * r;
+    return {grad.h * z, 0.0f};
+  }
+};
+
+/// MP_RNN_RESET_FIRST.  Slots: r z n and r h.  q[2] is the product of r h, which reset() makes; backward
+/// leaves r, whose gradient reset_backward() makes once that of r h is known.
+struct ResetFirstCell {
+  static constexpr int kGates = 3, kKept = 4, kSlots = 4;
+  static constexpr bool kHasC = false;
+
+  static MP_DEVICE float reset(float p, float q, float h) { return logistic(p + q) * h; }
+  static MP_DEVICE CellState forward(const float (&p)[3], const float (&q)[3], CellState before,
+                                     float (&slots)[kSlots], float) {
+    const float z = logistic(p[1] + q[1]), n = tanh_of(p[2] + q[2]);
+    slots[0] = logistic(p[0] + q[0]), slots[1] = z, slots[2] = n;
+    slots[3] = slots[0] * before.h;
+    return {interpolated(n, before.h, z), 0.0f};
+  }
+  static MP_DEVICE CellState backward(float (&slots)[kSlots], CellState before, CellState,
+                                      CellState grad, float) {
+    const float z = slots[1], n = slots[2];
+    slots[1] = grad.h * (before.h - n) * logistic_derivative(z);
+    slots[2] = grad.h * (1.0f - z) * tanh_derivative(n);
+    return {grad.h * z, 0.0f};
+  }
+  /// Adds to dh what comes through r h, whose gradient is d_reset; r becomes its own gradient.
+  static MP_DEVICE void reset_backward(float &r, float &dh, float h, float d_reset) {
+    dh = fmaf(d_reset, r, dh);
+    r = d_reset * h * logistic_derivative(r);
+  }
+};
+
+/// f(cell)
+template <class F>
+void with_cell(mp_rnn_cell_t cell, uint32_t flags, const F &f) {
+  switch (cell) {
+    case MP_RNN_TANH:
+      return f(TanhCell{});
+    case MP_RNN_RELU:
+      return f(ReluCell{});
+    case MP_RNN_LSTM:
+      return f(LstmCell{});
+    default:
+      return flags & MP_RNN_RESET_FIRST ? f(ResetFirstCell{}) : f(GruCell{});
+  }
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,216 @@
+// Forward: layer by layer and direction by direction; of each the product of the inputs of a chunk of steps,
+// and then, step by step, the product of h and the cell.
+#include <vector>
+
+#include "kernels/rnn/fused.h"
+#include "kernels/rnn/schedule.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+/// One direction of one layer.
+class ForwardWalk {
+ public:
+  ForwardWalk(const RnnSchedule &schedule, int64_t layer, int64_t direction)
+      : f_(schedule),
+        s_(schedule.s),
+        layer_(layer),
+        direction_(direction),
+        is_training_(schedule.problem.pass == RnnPass::training),
+        is_fused_(schedule.problem.plan->kernel == RnnKernel::fused),
+        weights_(schedule.weights(layer, direction)),
+        inputs_(schedule, RnnProduct::inputs, layer),
+        recurrent_(schedule, RnnProduct::recurrent, layer),
+        candidate_(schedule, RnnProduct::candidate, layer) {
+    place_states();
+    prepare_products();
+  }
+
+  void begin() const {
+    const int64_t elements = f_.state_elements();
+    f_.copy_or_clear(h_[0].base, f_.state(f_.t.h0, layer_, direction_), elements * s_.elem_bytes());
+    if (s_.cell == MP_RNN_LSTM)
+      f_.copy_or_clear(c_.base, f_.state(f_.t.c0, layer_, direction_),
+                       elements * int64_t{sizeof(float)});
+  }
+
+  /// p of the steps [done, done + steps) of the walk.
+  void begin_chunk(int32_t done, int32_t steps) {
+    first_ = direction_ == 0 ? done : s_.timesteps - done - steps;
+    if (!s_.skips_input(layer_)) multiply_inputs(steps);
+  }
+
+  /// The i-th step of the walk, by products and kernels for the cell.
+  void run_step(int32_t i) {
+    const ForwardStep args = step_args(i);
+    if (args.count == 0) return;
+    recurrent_.problem.out.m = args.count;
+    recurrent_.run();
+    if (s_.resets_first()) {
+      launch_reset_h(f_.device, args, f_.stream);
+      candidate_.problem.out.m = args.count;
+      candidate_.run();
+    }
+    launch_step_forward(f_.device, args, f_.stream);
+  }
+
+  ForwardStep step_args(int32_t i) const {
+    const int32_t step = f_.step_of(direction_, i);
+    ForwardStep args{};
+    static_cast<StepCommon &>(args) = f_.common(direction_, step);
+    if (!s_.has(MP_RNN_NO_BIAS)) {
+      args.b_ih = weights_.b_ih;
+      args.b_hh = weights_.b_hh;
+    }
+    if (s_.skips_input(layer_)) {
+      args.x = f_.rows_of(source(), step, 0);
+    } else {
+      const int64_t row = f_.first_row(step) - f_.first_row(first_);
+      args.p = {p_ + row * s_.gate_rows, s_.gate_rows};
+    }
+    args.q = q_rows();
+    args.h = h_[i % 2];
+    args.h_next = h_[(i + 1) % 2];
+    args.c = c_;
+    args.reset_h = reset_h_rows();
+    if (is_training_) {
+      args.slots = f_.slot_rows(layer_, direction_, step);
+      args.saved_c = f_.saved_c_rows(layer_, direction_, step);
+      args.saved_h = f_.saved_h_rows(layer_, direction_, step);
+    }
+    const int64_t column = direction_ * s_.hidden_size;
+    if (layer_ == s_.layers - 1) {
+      args.y = f_.rows_of(f_.outside(f_.t.y, s_.y_step, s_.y_row), step, column);
+    } else if (!is_training_) {
+      const StepTensor outputs{f_.place(f_.problem.places.outputs[layer_ % 2]),
+                               s_.batch * s_.outputs(), s_.outputs()};
+      args.y = f_.rows_of(outputs, step, column);
+    }
+    return args;
+  }
+
+  const void *w_hh() const { return weights_.w_hh; }
+
+ private:
+  /// h and c live where they are wanted in the end.  A fused step reads all of h while it writes that of the next one,
+  /// so these two take turns.
+  void place_states() {
+    const RnnWorkspace &w = f_.problem.places;
+    const int64_t elements = f_.state_elements(), hidden = s_.hidden_size;
+    void *const place = f_.elements(f_.place(w.h), direction_ * 2 * elements);
+    void *const wanted = f_.t.hn != nullptr ? f_.state(f_.t.hn, layer_, direction_) : place;
+    void *const other = is_fused_ ? f_.elements(place, elements) : wanted;
+    const int last = s_.timesteps % 2;
+    h_[last] = {wanted, hidden};
+    h_[1 - last] = {other, hidden};
+    c_ = {f_.t.cn != nullptr ? f_.state(f_.t.cn, layer_, direction_)
+                             : f_.floats(w.c, direction_ * elements),
+          hidden};
+    p_ = f_.floats(w.p, direction_ * rnn_chunk_steps(s_) * s_.batch * s_.gate_rows);
+  }
+
+  void prepare_products() {
+    const int64_t hidden = s_.hidden_size;
+    const Rows q = q_rows();
+    inputs_.set_b(weights_.w_ih);
+    recurrent_.set_a(h_[0]);
+    recurrent_.set_b(weights_.w_hh);
+    recurrent_.set_d(q);
+    candidate_.set_a(reset_h_rows());
+    candidate_.set_b(f_.elements(weights_.w_hh, 2 * hidden * hidden));
+    candidate_.set_d({static_cast<float *>(q.base) + 2 * hidden, q.ld});
+  }
+
+  Rows q_rows() const { return {f_.place(f_.problem.places.q), s_.gate_rows}; }
+  Rows reset_h_rows() const { return {f_.place(f_.problem.places.reset_h), s_.hidden_size}; }
+
+  /// What the layer reads.
+  StepTensor source() const {
+    if (layer_ == 0) return f_.outside(f_.t.x, s_.x_step, s_.x_row);
+    const void *const below = is_training_ ? f_.saved_h(layer_ - 1)
+                                           : f_.place(f_.problem.places.outputs[(layer_ - 1) % 2]);
+    return {below, s_.batch * s_.outputs(), s_.outputs()};
+  }
+
+  /// p of the steps from first_ on.
+  void multiply_inputs(int32_t steps) {
+    StepTensor a = source();
+    if (is_training_ && s_.drops(layer_))
+      a = dropped(a, steps);
+    else
+      a.base = f_.rows_of(a, first_, 0).base;
+    const StepTensor p{p_, s_.batch * s_.gate_rows, s_.gate_rows};
+    if (f_.is_packed())
+      inputs_.set_rows(a, p, 1, f_.first_row(first_ + steps) - f_.first_row(first_));
+    else
+      inputs_.set_rows(a, p, steps, s_.batch);
+    inputs_.run();
+  }
+
+  StepTensor dropped(const StepTensor &from, int32_t steps) const {
+    GatherRows gather{};
+    gather.dtype = s_.dtype;
+    gather.walk = f_.walk(direction_);
+    gather.range = {first_, steps, s_.batch, s_.directions};
+    gather.columns = s_.hidden_size;
+    gather.dropout = f_.dropout(layer_);
+    gather.to = f_.place(f_.problem.places.inputs);
+    f_.gather(gather, from, 0);
+    return {gather.to, s_.batch * s_.outputs(), s_.outputs()};
+  }
+
+  const RnnSchedule &f_;
+  const RnnShape &s_;
+  const int64_t layer_, direction_;
+  const bool is_training_, is_fused_;
+  const mp_rnn_weights_t &weights_;
+  RnnMultiplier inputs_, recurrent_, candidate_;
+  Rows h_[2], c_;  ///< h of even steps of the walk, and of odd ones
+  float *p_ = nullptr;
+  int32_t first_ = 0;  ///< step of the chunk
+};
+
+// ---------------------------------------------------------------------------- a layer
+
+using Walks = std::vector<ForwardWalk>;
+
+void run_fused(const RnnSchedule &f, const Walks &walks, int32_t i) {
+  FusedForward args{};
+  args.directions = f.s.directions;
+  args.rows = f.s.batch;
+  for (size_t d = 0; d < walks.size(); d++) {
+    args.steps[d] = walks[d].step_args(i);
+    args.w_hh[d] = walks[d].w_hh();
+  }
+  with_half_type(f.s.dtype, [&](auto type) {
+    launch_fused_forward<typename decltype(type)::type>(f.device, args, f.stream);
+  });
+}
+
+void run_layer(const RnnSchedule &f, int64_t layer) {
+  Walks walks;
+  walks.reserve(static_cast<size_t>(f.s.directions));
+  for (int64_t direction = 0; direction < f.s.directions; direction++)
+    walks.emplace_back(f, layer, direction).begin();
+  const int32_t timesteps = f.s.timesteps, chunk = static_cast<int32_t>(rnn_chunk_steps(f.s));
+  for (int32_t done = 0; done < timesteps; done += chunk) {
+    const int32_t end = min_of(done + chunk, timesteps);
+    for (ForwardWalk &walk : walks) walk.begin_chunk(done, end - done);
+    for (int32_t i = done; i < end; i++) {
+      if (f.problem.plan->kernel == RnnKernel::fused)
+        run_fused(f, walks, i);
+      else
+        for (ForwardWalk &walk : walks) walk.run_step(i);
+    }
+  }
+}
+
+}  // namespace
+
+void rnn_forward(const Device &device, const RnnProblem &problem, mp_stream_t stream) {
+  const RnnSchedule schedule(device, problem, stream);
+  for (int64_t layer = 0; layer < problem.shape.layers; layer++) run_layer(schedule, layer);
+}
+
+}  // namespace mp::MP_TARGET

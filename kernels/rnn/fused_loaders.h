@@ -1,0 +1,98 @@
+// How W_hh comes into shared memory for the fused steps (fused.h).
+#pragma once
+
+#include "kernels/gemm/wmma_loop.h"
+
+namespace mp::MP_TARGET {
+
+/// kVec elements, of which `valid` are there.
+template <class T>
+MP_DEVICE void copy_chunk(T *smem, const T *source, int valid, bool vectorised) {
+  if (vectorised) return copy_async_16(smem, source, valid * int{sizeof(T)});
+  MP_UNROLL
+  for (int i = 0; i < kVec; i++) smem[i] = i < valid ? source[i] : T{0};
+}
+
+/// Forward: for kUnits units the rows of all gates, kK of k wide; first all units of the first gate.
+template <class T, int kGates, int kUnits, class Tile>
+class GateLoader {
+  static constexpr int kRows = 16;  ///< of a pass
+  using Chunks = TileChunks<kRows, Tile::kK, Tile::kThreads>;
+  static_assert(Chunks::kIterations == 1 && kUnits % kRows == 0 && Tile::kN == kGates * kUnits);
+
+ public:
+  static constexpr bool kByK = true;
+  static constexpr int kPitch = Chunks::kPitch;
+
+  /// W_hh is gates x hidden rows of `hidden` elements; from unit `unit` on.
+  MP_DEVICE GateLoader(const T *w, int64_t hidden, int64_t unit)
+      : gate_step_(hidden * hidden),
+        source_(w + (unit + Chunks::row()) * hidden + Chunks::col()),
+        ld_(hidden),
+        units_left_(hidden - unit - Chunks::row()),
+        k_left_(hidden - Chunks::col()),
+        vectorised_(is_aligned_16(w) && hidden % kVec == 0) {}
+
+  MP_DEVICE void load_next(T *smem) {
+    const int valid = static_cast<int>(min_of<int64_t>(max_of<int64_t>(k_left_, 0), kVec));
+    T *target = smem + Chunks::row() * kPitch + Chunks::col();
+    MP_UNROLL
+    for (int gate = 0; gate < kGates; gate++) {
+      MP_UNROLL
+      for (int u = 0; u < kUnits; u += kRows) {
+        const int valid_here = u < units_left_ ? valid : 0;
+        const T *const source = source_ + gate * gate_step_ + u * ld_;
+        copy_chunk(target, valid_here > 0 ? source : source_, valid_here, vectorised_);
+        target += kRows * kPitch;
+      }
+    }
+    source_ += Tile::kK;
+    k_left_ -= Tile::kK;
+  }
+
+ private:
+  const int64_t gate_step_;
+  const T *source_;
+  const int64_t ld_, units_left_;
+  int64_t k_left_;
+  const bool vectorised_;
+};
+
+/// Backward: kK rows of W_hh, 16 units wide.
+template <class T, class Tile>
+class NarrowLoader {
+  static_assert(Tile::kN == 16 && Tile::kThreads == 2 * Tile::kK);  // two chunks to a row
+
+ public:
+  static constexpr bool kByK = false;
+  static constexpr int kPitch = Tile::kN + Tile::kPad;
+
+  MP_DEVICE NarrowLoader(const T *w, int64_t hidden, int64_t unit, int64_t rows)
+      : source_(w + row() * hidden + unit + col()),
+        step_(Tile::kK * hidden),
+        rows_left_(rows - row()),
+        valid_(static_cast<int>(min_of<int64_t>(max_of<int64_t>(hidden - unit - col(), 0), kVec))),
+        vectorised_(is_aligned_16(w) && hidden % kVec == 0) {}
+
+  MP_DEVICE void load_next(T *smem) {
+    const int valid = rows_left_ > 0 ? valid_ : 0;
+    copy_chunk(smem + row() * kPitch + col(), source_, valid, vectorised_);
+    source_ += step_;
+    rows_left_ -= Tile::kK;
+  }
+
+ private:
+  /// Eight lanes write at a time: to eight rows, 48 bytes apart, which meet in no bank.
+  static MP_DEVICE int row() {
+    return warp_index() * 16 + lane_index() / 16 * 8 + lane_index() % 8;
+  }
+  static MP_DEVICE int col() { return lane_index() / 8 % 2 * kVec; }
+
+  const T *source_;
+  const int64_t step_;
+  int64_t rows_left_;
+  const int valid_;
+  const bool vectorised_;
+};
+
+}  // namespace mp::MP_TARGET

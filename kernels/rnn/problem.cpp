@@ -1,0 +1,290 @@
+// From a descriptor to products and places.
+#include "kernels/rnn/problem.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/gemm/dbias.h"
+#include "kernels/gemm/select.h"
+#include "kernels/gemm/workspace.h"
+
+namespace mp {
+
+namespace {
+
+/// Rows that one product with W_ih is to have, or all if there are few.
+constexpr int64_t kRowsAtOnce = 2048, kFewRows = 64;
+
+int64_t num_slots(mp_rnn_cell_t cell) {
+  return cell == MP_RNN_LSTM || cell == MP_RNN_GRU ? 4 : 1;
+}
+
+int64_t num_gates(mp_rnn_cell_t cell) {
+  return cell == MP_RNN_LSTM ? 4 : cell == MP_RNN_GRU ? 3 : 1;
+}
+
+int64_t steps_at_once(const RnnShape &s) {
+  return std::max<int64_t>(kRowsAtOnce / s.directions / std::max(s.batch, 1), 1);
+}
+
+/// Rows by which the kernels for the products of many steps are chosen.
+int64_t typical_rows(const RnnShape &s) {
+  return s.rows <= kFewRows ? s.rows : steps_at_once(s) * s.batch;
+}
+
+Operand matrix(int64_t ld) {
+  return {.base = nullptr, .items = nullptr, .ld = ld, .stride = 0};
+}
+
+/// D = op(A) op(B), m x n; the ld of A, B and D are given.
+GemmProblem product(const RnnShape &s, int64_t m, int64_t n, int64_t k, mp_op_t op_a, int64_t lda,
+                    mp_op_t op_b, int64_t ldb, mp_dtype_t dtype, int64_t ldd) {
+  return {.out = {.m = m,
+                  .n = n,
+                  .batch_count = 1,
+                  .dtype = dtype,
+                  .alpha = 1.0f,
+                  .beta = 0.0f,
+                  .c = matrix(ldd),
+                  .d = matrix(ldd),
+                  .epilogue = {}},
+          .k = k,
+          .op_a = op_a,
+          .op_b = op_b,
+          .dtype_ab = s.dtype,
+          .a = matrix(lda),
+          .b = matrix(ldb)};
+}
+
+GemmProblem accumulating(GemmProblem problem) {
+  problem.out.beta = 1.0f;
+  return problem;
+}
+
+Output slot_sums(const RnnShape &s) {
+  return product(s, s.rows, s.slot_columns, 0, MP_OP_N, 0, MP_OP_N, 0, s.dtype, s.slot_columns).out;
+}
+
+}  // namespace
+
+RnnShape::RnnShape(const mp_rnn_desc_t &desc) : mp_rnn_desc_t(desc) {
+  const int64_t hidden = hidden_size;
+  directions = has(MP_RNN_BIDIRECTIONAL) ? 2 : 1;
+  gates = num_gates(cell);
+  slots = num_slots(cell);
+  gate_rows = gates * hidden;
+  forward_rows = resets_first() ? 2 * hidden : gate_rows;
+  backward_rows = cell == MP_RNN_GRU ? 2 * hidden : gate_rows;
+  slot_columns = directions * slots * hidden;
+  rows = int64_t{timesteps} * batch;
+}
+
+int64_t slot_column(const RnnShape &s, int64_t direction, int64_t slot) {
+  const int64_t hidden = s.hidden_size;
+  if (slot < s.gates) return (direction * s.gates + slot) * hidden;
+  return (s.directions * s.gates + direction) * hidden;
+}
+
+RnnReserve rnn_reserve(const RnnShape &s) {
+  // Parts begin at multiples of 64 bytes; of layers, as the rows of one after those of the other.
+  constexpr size_t kUnit = 64;
+  RnnReserve reserve{};
+  const auto add = [&](size_t layer_bytes) {
+    const size_t at = reserve.bytes;
+    const size_t bytes = layer_bytes * static_cast<size_t>(s.layers);
+    reserve.bytes = (at + bytes + kUnit - 1) / kUnit * kUnit;
+    return at;
+  };
+  const auto bytes_of = [&](int64_t columns, int64_t elem_bytes) {
+    return static_cast<size_t>(s.rows * columns * elem_bytes);
+  };
+  reserve.c_layer = s.cell == MP_RNN_LSTM ? bytes_of(s.outputs(), sizeof(float)) : 0;
+  reserve.slots_layer = bytes_of(s.slot_columns, s.elem_bytes());
+  reserve.h_layer = bytes_of(s.outputs(), s.elem_bytes());
+  reserve.c = add(reserve.c_layer);
+  reserve.slots = add(reserve.slots_layer);
+  reserve.h = add(reserve.h_layer);
+  return reserve;
+}
+
+// ---------------------------------------------------------------------------- products
+
+int64_t rnn_chunk_steps(const RnnShape &s) {
+  return std::min<int64_t>(steps_at_once(s), s.timesteps);
+}
+
+GemmProblem rnn_product(const RnnShape &s, RnnProduct kind, int64_t layer) {
+  const int64_t hidden = s.hidden_size, inputs = s.inputs(layer), batch = s.batch;
+  // As if they were always added to something, so that no size depends on whether they are.
+  const auto weights = [&](int64_t m, int64_t n) {
+    return accumulating(
+        product(s, m, n, s.rows, MP_OP_T, s.slot_columns, MP_OP_N, n, s.dtype_dw, n));
+  };
+  switch (kind) {
+    case RnnProduct::inputs:
+      return product(s, typical_rows(s), s.gate_rows, inputs, MP_OP_N, inputs, MP_OP_T, inputs,
+                     MP_FP32, s.gate_rows);
+    case RnnProduct::recurrent:
+      return product(s, batch, s.forward_rows, hidden, MP_OP_N, hidden, MP_OP_T, hidden, MP_FP32,
+                     s.gate_rows);
+    case RnnProduct::candidate:
+      return product(s, batch, hidden, hidden, MP_OP_N, hidden, MP_OP_T, hidden, MP_FP32,
+                     s.gate_rows);
+    case RnnProduct::recurrent_grad:
+      return accumulating(product(s, batch, hidden, s.backward_rows, MP_OP_N, s.slot_columns,
+                                  MP_OP_N, hidden, MP_FP32, hidden));
+    case RnnProduct::candidate_grad: {
+      const GemmProblem p = product(s, batch, hidden, hidden, MP_OP_N, s.slot_columns, MP_OP_N,
+                                    hidden, MP_FP32, hidden);
+      return s.resets_first() ? p : accumulating(p);
+    }
+    case RnnProduct::inputs_grad:
+      return product(s, typical_rows(s), inputs, s.directions * s.gate_rows, MP_OP_N,
+                     s.slot_columns, MP_OP_N, inputs, s.dtype, inputs);
+    case RnnProduct::weights_ih:
+      return weights(s.gate_rows, inputs);
+    case RnnProduct::weights_hh:
+      return weights(s.backward_rows, hidden);
+    case RnnProduct::weights_n:
+      return weights(hidden, hidden);
+  }
+  return {};
+}
+
+std::vector<RnnProduct> rnn_products(const RnnShape &s, RnnPass pass, int64_t layer) {
+  std::vector<RnnProduct> products;
+  const auto add_if = [&](bool condition, RnnProduct product) {
+    if (condition) products.push_back(product);
+  };
+  const bool has_w_ih = !s.skips_input(layer), is_gru = s.cell == MP_RNN_GRU;
+  switch (pass) {
+    case RnnPass::training:
+    case RnnPass::inference:
+      add_if(has_w_ih, RnnProduct::inputs);
+      add_if(true, RnnProduct::recurrent);
+      add_if(s.resets_first(), RnnProduct::candidate);
+      break;
+    case RnnPass::backward_data:
+      add_if(true, RnnProduct::recurrent_grad);
+      add_if(is_gru, RnnProduct::candidate_grad);
+      add_if(has_w_ih, RnnProduct::inputs_grad);
+      break;
+    case RnnPass::backward_weights:
+      add_if(has_w_ih, RnnProduct::weights_ih);
+      add_if(true, RnnProduct::weights_hh);
+      add_if(is_gru, RnnProduct::weights_n);
+      break;
+  }
+  return products;
+}
+
+const char *why_not_fused(const RnnShape &s, const Device &device) {
+  if (s.dtype == MP_FP32) return "needs a type of 16 bits";
+  if (s.resets_first()) return "has one product in a step, and MP_RNN_RESET_FIRST two";
+  if (device.arch < 75) return "needs sm_75 or newer";
+  if (s.dtype == MP_BF16 && device.arch < 80) return "needs sm_80 or newer for BF16";
+  return nullptr;
+}
+
+RnnKernel best_rnn_kernel(const RnnShape &s, const Device &device) {
+  const bool is_fused = why_not_fused(s, device) == nullptr && device.target != MP_TARGET_HOST;
+  return is_fused ? RnnKernel::fused : RnnKernel::steps;
+}
+
+bool has_any_rows(const RnnShape &s, RnnProduct kind) {
+  return (kind == RnnProduct::inputs || kind == RnnProduct::inputs_grad) && s.rows > kFewRows;
+}
+
+GemmChoice best_for_any_rows(const GemmProblem &problem, const Device &device,
+                             const GemmTuning &tuning) {
+  std::array<GemmChoice, kMaxGemmChoices> ranked;
+  const int count =
+      rank_gemm(problem, device, tuning, true, ranked.data(), static_cast<int>(ranked.size()));
+  return *std::find_if(ranked.data(), ranked.data() + count, [](const GemmChoice &choice) {
+    return choice.kernel->family != GemmFamily::gemv;
+  });
+}
+
+GemmChoice refit(const GemmProblem &problem, const GemmChoice &planned, const Device &device,
+                 const GemmTuning &tuning, bool aligned, size_t workspace_bytes) {
+  GemmChoice choice;
+  const char *why;
+  if (find_gemm(problem, device, tuning, aligned, planned.name, &choice, &why) &&
+      choice.workspace_bytes <= workspace_bytes)
+    return choice;
+  return best_gemm(problem, device, tuning, aligned, workspace_bytes);
+}
+
+// ---------------------------------------------------------------------------- workspace
+
+namespace {
+
+class PlaceMaker {
+ public:
+  /// The offset of count elements; nothing is added for 0.
+  size_t add(bool needed, int64_t count, int64_t elem_bytes) {
+    return layout_.add(needed ? static_cast<size_t>(count * elem_bytes) : 0);
+  }
+  size_t size() const { return layout_.size(); }
+
+ private:
+  WorkspaceLayout layout_;
+};
+
+void add_forward(const RnnShape &s, bool is_training, PlaceMaker &make, RnnWorkspace &w) {
+  const int64_t chunk_rows = rnn_chunk_steps(s) * s.batch, elem = s.elem_bytes();
+  const int64_t state = int64_t{s.batch} * s.hidden_size, states = s.directions * state;
+  w.p = make.add(!s.skips_input(0) || s.layers > 1, s.directions * chunk_rows * s.gate_rows,
+                 sizeof(float));
+  w.q = make.add(true, s.batch * s.gate_rows, sizeof(float));
+  w.inputs = make.add(is_training && s.drops(s.layers - 1), chunk_rows * s.outputs(), elem);
+  w.h = make.add(true, 2 * states, elem);
+  w.c = make.add(s.cell == MP_RNN_LSTM, states, sizeof(float));
+  w.reset_h = make.add(s.resets_first(), state, elem);
+  for (int i = 0; i < 2; i++)
+    w.outputs[i] = make.add(!is_training && s.layers > 1 + i, s.rows * s.outputs(), elem);
+}
+
+void add_backward_data(const RnnShape &s, PlaceMaker &make, RnnWorkspace &w) {
+  const int64_t state = int64_t{s.batch} * s.hidden_size, states = s.directions * state;
+  const int64_t widest =
+      std::max(s.skips_input(0) ? 0 : s.inputs(0), s.layers > 1 ? s.inputs(1) : 0);
+  w.dh = make.add(true, states, sizeof(float));
+  w.dc = make.add(s.cell == MP_RNN_LSTM, states, sizeof(float));
+  w.d_reset_h = make.add(s.resets_first(), state, sizeof(float));
+  w.dy = make.add(s.layers > 1, s.rows * s.outputs(), s.elem_bytes());
+  w.w_ih = make.add(s.directions > 1, s.directions * s.gate_rows * widest, s.elem_bytes());
+}
+
+void add_backward_weights(const RnnShape &s, PlaceMaker &make, RnnWorkspace &w) {
+  const int64_t widest = std::max<int64_t>(
+      {s.hidden_size, s.skips_input(0) ? 0 : s.inputs(0), s.drops(s.layers - 1) ? s.outputs() : 0});
+  w.inputs = make.add(true, s.rows * widest, s.elem_bytes());
+  w.sums = make.add(true, s.slot_columns, sizeof(float));
+  w.sum_chunk_bytes = s.rows == 0 ? 0 : plan_dbias(slot_sums(s), false, 0, SIZE_MAX).bytes;
+  w.sum_chunks = make.add(true, static_cast<int64_t>(w.sum_chunk_bytes), 1);
+}
+
+}  // namespace
+
+RnnWorkspace rnn_workspace(const RnnShape &s, RnnPass pass, size_t gemm_bytes) {
+  RnnWorkspace w{};
+  PlaceMaker make;
+  w.gemm = make.add(true, static_cast<int64_t>(gemm_bytes), 1);
+  switch (pass) {
+    case RnnPass::training:
+    case RnnPass::inference:
+      add_forward(s, pass == RnnPass::training, make, w);
+      break;
+    case RnnPass::backward_data:
+      add_backward_data(s, make, w);
+      break;
+    case RnnPass::backward_weights:
+      add_backward_weights(s, make, w);
+      break;
+  }
+  w.bytes = make.size();
+  return w;
+}
+
+}  // namespace mp

@@ -1,0 +1,84 @@
+// Rows of all steps at once: copied as products want them, and summed over gates.
+#include "kernels/rnn/rows.h"
+#include "kernels/tensors/watch.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+/// Row `row` of a range.
+struct RangePlace {
+  int32_t step;  ///< from the first of the range
+  int64_t n, part;
+
+  MP_DEVICE RangePlace(const StepRange &range, int64_t row) {
+    const int64_t sequence = row / range.parts;
+    part = row - sequence * range.parts;
+    step = static_cast<int32_t>(sequence / range.count);
+    n = sequence - step * range.count;
+  }
+};
+
+/// Where the row is that is copied; NULL: zeros.
+MP_DEVICE const void *source_of(const GatherRows &args, const RangePlace &place, int64_t *row_at) {
+  const int32_t t = args.range.t + place.step;
+  *row_at = 0;
+  if (!args.walk.has(place.n, t)) return nullptr;
+  if (args.before && (place.n >= args.count_before || args.walk.is_first(place.n, t))) {
+    *row_at = place.n * args.columns;
+    return args.initial;
+  }
+  *row_at = place.step * args.from_step + place.n * args.from_row + place.part * args.columns;
+  return args.from;
+}
+
+MP_KERNEL(kRnnThreads, 1)
+rnn_gather_rows(MP_PARAM(GatherRows) args) {
+  wait_for_previous_kernel();
+  const int64_t rows = args.range.steps * args.range.count * args.range.parts;
+  for_each_row_run(rows, args.columns, [&](int64_t row, int64_t column, int valid) {
+    const RangePlace place(args.range, row);
+    int64_t at;
+    const void *const from = source_of(args, place, &at);
+    float x[kVec] = {};
+    if (from != nullptr) load_run(x, args.dtype, from, at + column, valid);
+    args.dropout.apply(x, args.range.t + place.step, place.n, place.part, column);
+    store_run(args.dtype, args.to, row * args.columns + column, x, valid);
+  });
+}
+
+MP_KERNEL(kRnnThreads, 1)
+rnn_sum_gates(MP_PARAM(SumGates) args) {
+  wait_for_previous_kernel();
+  Watch watch(args.found_inf, nullptr);
+  const int64_t rows = args.range.steps * args.range.count;
+  for_each_row_run(rows, args.hidden, [&](int64_t row, int64_t unit, int valid) {
+    const RangePlace place(args.range, row);
+    float sum[kVec] = {};
+    for (int64_t i = 0; i < args.summands; i++) {
+      float x[kVec];
+      load_run(x, args.dtype, args.slots, row * args.ld_slots + i * args.hidden + unit, valid);
+      MP_UNROLL
+      for (int j = 0; j < kVec; j++) sum[j] += x[j];
+    }
+    store_run(args.dtype, args.dx, place.step * args.dx_step + place.n * args.dx_row + unit, sum,
+              valid);
+    watch.see(args.dtype, sum, valid);
+  });
+  watch.finish();
+}
+
+}  // namespace
+
+void launch_gather_rows(const Device &device, const GatherRows &args, mp_stream_t stream) {
+  launch_row_runs("rnn_gather_rows", rnn_gather_rows, device,
+                  args.range.steps * args.range.count * args.range.parts, args.columns,
+                  kBlocksOfAllRows, args, stream);
+}
+
+void launch_sum_gates(const Device &device, const SumGates &args, mp_stream_t stream) {
+  launch_row_runs("rnn_sum_gates", rnn_sum_gates, device, args.range.steps * args.range.count,
+                  args.hidden, kBlocksOfAllRows, args, stream);
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,254 @@
+// What the schedules of the four passes share (forward.cu, backward_data.cu, backward_weights.cu): where
+// everything is, and products with the kernels of the plan.  All of it runs on the CPU, and enqueues.
+#pragma once
+
+#include <limits>
+
+#include "kernels/gemm/gemm.h"
+#include "kernels/rnn/problem.h"
+#include "kernels/rnn/rows.h"
+#include "kernels/rnn/step.h"
+#include "kernels/simt/device.h"
+
+namespace mp::MP_TARGET {
+
+inline void *advanced(const void *base, int64_t bytes) {
+  if (base == nullptr) return nullptr;
+  return reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(base) +
+                                  static_cast<uintptr_t>(bytes));
+}
+
+/// A tensor of rows: base + t step + n row, in elements.
+struct StepTensor {
+  const void *base;
+  int64_t step, row;
+};
+
+class RnnSchedule {
+ public:
+  RnnSchedule(const Device &device, const RnnProblem &problem, mp_stream_t stream)
+      : device(device), problem(problem), s(problem.shape), t(problem.tensors), stream(stream) {}
+
+  const Device &device;
+  const RnnProblem &problem;
+  const RnnShape &s;
+  const mp_rnn_tensors_t &t;
+  const mp_stream_t stream;
+
+  // ---- steps
+  bool is_packed() const { return !problem.step_rows.empty(); }
+  int64_t first_row(int32_t step) const {
+    return is_packed() ? problem.step_rows[static_cast<size_t>(step)] : int64_t{step} * s.batch;
+  }
+  int64_t count(int32_t step) const { return first_row(step + 1) - first_row(step); }
+  int64_t all_rows() const { return first_row(s.timesteps); }
+  /// The i-th step of a walk.
+  int32_t step_of(int64_t direction, int32_t i) const {
+    return direction == 0 ? i : s.timesteps - 1 - i;
+  }
+  /// The step before that in a walk; -1: there is none.
+  int32_t step_before(int64_t direction, int32_t step) const {
+    const int32_t before = direction == 0 ? step - 1 : step + 1;
+    return before < s.timesteps ? before : -1;
+  }
+  Walk walk(int64_t direction) const {
+    return {t.lengths, s.timesteps, static_cast<int32_t>(direction)};
+  }
+
+  // ---- memory
+  void *place(size_t offset) const { return static_cast<std::byte *>(problem.workspace) + offset; }
+  float *floats(size_t offset, int64_t index) const {
+    return static_cast<float *>(place(offset)) + index;
+  }
+  void *elements(const void *base, int64_t index) const {
+    return advanced(base, index * s.elem_bytes());
+  }
+  /// Of a tensor [layer][direction][batch][hidden_size], the part of a layer and direction.
+  int64_t state_elements() const { return int64_t{s.batch} * s.hidden_size; }
+  int64_t state_index(int64_t layer, int64_t direction) const {
+    return (layer * s.directions + direction) * state_elements();
+  }
+  void *state(const void *base, int64_t layer, int64_t direction) const {
+    return elements(base, state_index(layer, direction));
+  }
+  float *state(const float *base, int64_t layer, int64_t direction) const {
+    return static_cast<float *>(
+        advanced(base, state_index(layer, direction) * int64_t{sizeof(float)}));
+  }
+  const mp_rnn_weights_t &weights(int64_t layer, int64_t direction) const {
+    return t.weights[layer * s.directions + direction];
+  }
+
+  /// Of a tensor that the caller laid out.
+  StepTensor outside(const void *base, int64_t step, int64_t row) const {
+    return {base, is_packed() ? 0 : step, row};
+  }
+  Rows rows_of(const StepTensor &tensor, int32_t step, int64_t column) const {
+    const int64_t row = is_packed() ? first_row(step) * tensor.row : step * tensor.step;
+    return {elements(tensor.base, row + column), tensor.row};
+  }
+
+  // ---- the reserve
+  void *slots(int64_t layer) const {
+    return reserve(problem.reserve.slots, problem.reserve.slots_layer, layer);
+  }
+  void *saved_h(int64_t layer) const {
+    return reserve(problem.reserve.h, problem.reserve.h_layer, layer);
+  }
+  Rows slot_rows(int64_t layer, int64_t direction, int32_t step) const {
+    return {elements(slots(layer), first_row(step) * s.slot_columns + slot_column(s, direction, 0)),
+            s.slot_columns};
+  }
+  Rows saved_h_rows(int64_t layer, int64_t direction, int32_t step) const {
+    return {elements(saved_h(layer), first_row(step) * s.outputs() + direction * s.hidden_size),
+            s.outputs()};
+  }
+  Rows saved_c_rows(int64_t layer, int64_t direction, int32_t step) const {
+    if (s.cell != MP_RNN_LSTM) return {};
+    const int64_t index = first_row(step) * s.outputs() + direction * s.hidden_size;
+    void *const base = reserve(problem.reserve.c, problem.reserve.c_layer, layer);
+    return {advanced(base, index * int64_t{sizeof(float)}), s.outputs()};
+  }
+  /// From the first slot of a direction to the one that is no gate.
+  int64_t last_slot(int64_t direction) const {
+    return slot_column(s, direction, s.gates) - slot_column(s, direction, 0);
+  }
+
+  StepCommon common(int64_t direction, int32_t step) const {
+    return {.cell = s.cell,
+            .flags = s.flags,
+            .dtype = s.dtype,
+            .hidden = s.hidden_size,
+            .walk = walk(direction),
+            .t = step,
+            .count = count(step),
+            .slots = {},
+            .last_slot = last_slot(direction),
+            .clip = s.clip > 0.0f ? s.clip : std::numeric_limits<float>::quiet_NaN()};
+  }
+
+  /// Of what layer `layer` reads.
+  Dropout dropout(int64_t layer) const {
+    if (!s.drops(layer) || layer >= s.layers) return {};
+    return {.keep_factor = keep_factor_of(s.dropout),
+            .threshold = drop_threshold(s.dropout),
+            .layer = static_cast<uint32_t>(layer),
+            .seed = s.dropout_seed,
+            .offset = t.dropout_offset,
+            .batch = s.batch,
+            .directions = s.directions,
+            .quads_per_row = ceil_div<int64_t>(s.hidden_size, kQuad)};
+  }
+
+  // ---- copies
+  /// to = from, or zeros where there is none.
+  void copy_or_clear(void *to, const void *from, int64_t bytes) const {
+    if (bytes == 0 || to == from) return;
+    if (from != nullptr)
+      copy(device, to, from, static_cast<size_t>(bytes), stream);
+    else
+      fill(device, to, 0, static_cast<size_t>(bytes), stream);
+  }
+  /// The range in one launch, or, packed, in one per step; `from` is that of the first step.
+  void gather(GatherRows args, const StepTensor &tensor, int64_t column) const {
+    const StepRange all = args.range;
+    args.from_step = tensor.step;
+    args.from_row = tensor.row;
+    const int64_t row_bytes = all.parts * args.columns * s.elem_bytes();
+    for (int32_t i = 0; i < all.steps; i++) {
+      const int32_t step = all.t + i;
+      const int32_t from = args.before ? step_before(args.walk.direction, step) : step;
+      args.range = {step, is_packed() ? 1 : all.steps, count(step), all.parts};
+      args.count_before = is_packed() && from < 0 ? 0 : count(is_packed() ? from : step);
+      // That no step comes before the first one is for the kernel to see.
+      const int64_t shift = args.walk.direction == 0 ? -tensor.step : tensor.step;
+      args.from = is_packed()
+                      ? (from < 0 ? nullptr : rows_of(tensor, from, column).base)
+                      : elements(rows_of(tensor, step, column).base, args.before ? shift : 0);
+      launch_gather_rows(device, args, stream);
+      if (!is_packed()) return;
+      args.to = advanced(args.to, args.range.count * row_bytes);
+    }
+  }
+
+ private:
+  void *reserve(size_t part, size_t layer_bytes, int64_t layer) const {
+    return static_cast<std::byte *>(t.reserve) + part + layer_bytes * static_cast<size_t>(layer);
+  }
+};
+
+/// A product of a layer that is run for several steps, with pointers that change.
+class RnnMultiplier {
+ public:
+  RnnMultiplier(const RnnSchedule &schedule, RnnProduct kind, int64_t layer)
+      : problem(rnn_product(schedule.s, kind, layer)),
+        schedule_(schedule),
+        planned_(schedule.problem.plan->choices[layer > 0][static_cast<int>(kind)]) {}
+
+  GemmProblem problem;
+
+  void set_a(const Rows &rows) {
+    problem.a.base = rows.base;
+    problem.a.ld = rows.ld;
+  }
+  void set_b(const void *base) { problem.b.base = base; }
+  void set_d(const Rows &rows) {
+    problem.out.d.base = rows.base;
+    problem.out.d.ld = rows.ld;
+    problem.out.c = problem.out.d;
+  }
+  /// A and D of these steps: as one matrix, or as a batch where the rows of one of them do not follow one another.
+  void set_rows(const StepTensor &a, const StepTensor &d, int32_t steps, int64_t count) {
+    const auto follow = [&](const StepTensor &x) { return steps == 1 || x.step == count * x.row; };
+    Output &out = problem.out;
+    problem.a = {a.base, nullptr, a.row, 0};
+    out.d = {d.base, nullptr, d.row, 0};
+    out.m = steps * count;
+    out.batch_count = 1;
+    if (count == 1 && steps > 1) {
+      problem.a.ld = a.step;
+      out.d.ld = d.step;
+    } else if (!follow(a) || !follow(d)) {
+      // The larger of the two is the one that fills tiles.
+      const bool by_step = count >= steps;
+      out.m = by_step ? count : steps;
+      out.batch_count = by_step ? steps : count;
+      problem.a = {a.base, nullptr, by_step ? a.row : a.step, by_step ? a.step : a.row};
+      out.d = {d.base, nullptr, by_step ? d.row : d.step, by_step ? d.step : d.row};
+    }
+    out.c = out.d;
+  }
+
+  void run() {
+    if (problem.out.m == 0) return;
+    const bool aligned = is_aligned_16(problem.a.base) && is_aligned_16(problem.b.base);
+    const Asked asked{problem.out.m, problem.out.batch_count, problem.k, aligned};
+    if (asked != asked_) {
+      choice_ = refit(problem, planned_, schedule_.device, *schedule_.problem.plan->tuning, aligned,
+                      schedule_.problem.plan->gemm_bytes);
+      asked_ = asked;
+    }
+    gemm(schedule_.device, problem, choice_,
+         {schedule_.place(schedule_.problem.places.gemm), schedule_.problem.plan->gemm_bytes},
+         schedule_.stream);
+  }
+
+ private:
+  /// What changes from run to run and decides about the kernel.
+  struct Asked {
+    int64_t m, batch_count, k;
+    bool aligned;
+    bool operator==(const Asked &) const = default;
+  };
+
+  static bool is_aligned_16(const void *base) {
+    return reinterpret_cast<uintptr_t>(base) % 16 == 0;
+  }
+
+  const RnnSchedule &schedule_;
+  const GemmChoice &planned_;
+  GemmChoice choice_{};
+  Asked asked_{};  ///< what choice_ is for
+};
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,500 @@
+/* mpcore/rnn.h: wrong arguments, of an LSTM of two layers in both directions. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness.h"
+
+enum { kLayers = 2, kWeights = 4, kSteps = 3, kBatch = 2, kInput = 6, kHidden = 4 };
+
+/* Offsets of what the calls are given; of weights, 512 bytes per layer and direction. */
+enum { kX = 0, kY = 256, kH0 = 512, kC0 = 640, kHn = 768, kCn = 896, kDy = 1024, kDx = 1152 };
+enum { kDhn = 1280, kDcn = 1344, kDh0 = 1472, kDc0 = 1536, kFoundInf = 1792, kAmax = 1796 };
+enum { kLengths = 1800, kW = 2048, kDw = 4096, kReserve = 6144, kWorkspace = 8192 };
+enum { kReserveBytes = 2048, kWorkspaceBytes = 8192 };
+
+/** The arguments of the four calls. */
+static struct arguments {
+  mp_rnn_desc_t desc;
+  mp_rnn_tensors_t tensors;
+  mp_rnn_weights_t weights[kWeights];
+  mp_rnn_weight_grads_t grads[kWeights];
+  void *workspace;
+  size_t workspace_bytes;
+} args;
+
+static void set_desc(void) {
+  args.desc = mp_rnn_desc_default(MP_RNN_LSTM, kBatch, kSteps, kInput, kHidden, MP_FP16);
+  args.desc.layers = kLayers;
+  args.desc.flags = MP_RNN_BIDIRECTIONAL;
+}
+
+/** All that there is, as it should be. */
+static void set_arguments(void) {
+  mp_rnn_tensors_t *t = &args.tensors;
+  memset(&args, 0, sizeof args);
+  set_desc();
+  for (size_t i = 0; i < kWeights; i++) {
+    const size_t w = kW + 512 * i, dw = kDw + 512 * i;
+    const mp_rnn_weights_t weights = {at(w), at(w + 256), at(w + 384), at(w + 448)};
+    const mp_rnn_weight_grads_t grads = {at(dw), at(dw + 256), at(dw + 384), at(dw + 448)};
+    args.weights[i] = weights;
+    args.grads[i] = grads;
+  }
+  MP_INIT_STRUCT(t);
+  t->num_weights = kWeights;
+  t->weights = args.weights, t->weight_grads = args.grads;
+  t->x = at(kX), t->y = at(kY), t->dy = at(kDy), t->dx = at(kDx);
+  t->h0 = at(kH0), t->hn = at(kHn), t->dhn = at(kDhn), t->dh0 = at(kDh0);
+  t->c0 = at(kC0), t->cn = at(kCn), t->dcn = at(kDcn), t->dc0 = at(kDc0);
+  t->found_inf = at(kFoundInf), t->amax = at(kAmax);
+  t->reserve = at(kReserve), t->reserve_bytes = kReserveBytes;
+  args.workspace = at(kWorkspace), args.workspace_bytes = kWorkspaceBytes;
+}
+
+/* ---------------------------------------------------------------- the four calls */
+
+enum { kTraining = 1, kInference = 2, kData = 4, kGrads = 8, kForward = 3, kUsesWeights = 7 };
+enum { kKeeps = kTraining | kData | kGrads, kAll = 15 };
+
+static const struct pass {
+  int bit;
+  const char *function;
+  mp_status_t (*call)(mp_context_t, const mp_rnn_desc_t *, const mp_rnn_tensors_t *, void *, size_t,
+                      mp_stream_t);
+} passes[] = {
+    {kTraining, "mp_rnn_forward_training", mp_rnn_forward_training},
+    {kInference, "mp_rnn_forward_inference", mp_rnn_forward_inference},
+    {kData, "mp_rnn_backward_data", mp_rnn_backward_data},
+    {kGrads, "mp_rnn_backward_weights", mp_rnn_backward_weights},
+};
+enum { kPasses = 4 };
+
+static mp_status_t run(const struct pass *pass) {
+  return pass->call(context, &args.desc, &args.tensors, args.workspace, args.workspace_bytes, NULL);
+}
+
+static const char *label_of(const struct pass *pass, const char *what) {
+  static char label[192];
+  snprintf(label, sizeof label, "%s: %s", pass->function, what);
+  return label;
+}
+
+static void fail(int bits, const char *what, mp_status_t status, const char *argument) {
+  for (size_t i = 0; i < kPasses; i++) {
+    const struct pass *p = &passes[i];
+    if (bits & p->bit) check_failure(label_of(p, what), p->function, run(p), status, argument);
+  }
+}
+
+static void work(int bits, const char *what) {
+  for (size_t i = 0; i < kPasses; i++)
+    if (bits & passes[i].bit) check_success(label_of(&passes[i], what), run(&passes[i]));
+}
+
+/* ---------------------------------------------------------------- descriptor */
+
+static const struct pass *pass_of_subject;
+
+static void init_desc(void *s) {
+  set_arguments();
+  memcpy(s, &args.desc, sizeof args.desc);
+}
+static mp_status_t call_with_desc(void *s) {
+  return pass_of_subject->call(context, s, &args.tensors, args.workspace, args.workspace_bytes,
+                               NULL);
+}
+static mp_status_t get_sizes(void *s) {
+  mp_rnn_sizes_t sizes, before;
+  MP_INIT_STRUCT(&sizes);
+  before = sizes;
+  const mp_status_t status = mp_rnn_get_sizes(context, s, &sizes);
+  check(status == MP_SUCCESS || memcmp(&sizes, &before, sizeof sizes) == 0, "sizes stay");
+  return status;
+}
+
+#define RNN_FIELD(field, member, v) \
+  FIELD(mp_rnn_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
+
+static void test_desc_fields(void) {
+  const struct field_case fields[] = {
+      RNN_FIELD(cell, i, 0),
+      RNN_FIELD(cell, i, 5),
+      RNN_FIELD(cell, i, -1),
+      RNN_FIELD(flags, i, 1 << 5),
+      RNN_FIELD(flags, i, 1u << 31 | MP_RNN_BIDIRECTIONAL),
+      RNN_FIELD(flags, i, MP_RNN_RESET_FIRST),
+      RNN_FIELD(dtype, i, MP_DTYPE_NONE),
+      RNN_FIELD(dtype, i, 4),
+      RNN_FIELD(dtype_dw, i, MP_DTYPE_NONE),
+      RNN_FIELD(dtype_dw, i, 4),
+      RNN_FIELD(layers, i, 0),
+      RNN_FIELD(layers, i, 65536),
+      RNN_FIELD(input_size, i, 0),
+      RNN_FIELD(input_size, i, -6),
+      RNN_FIELD(hidden_size, i, 0),
+      RNN_FIELD(hidden_size, i, -4),
+      RNN_FIELD(batch, i, -1),
+      RNN_FIELD(timesteps, i, -1),
+      RNN_FIELD(dropout, f, -0.125f),
+      RNN_FIELD(dropout, f, 1),
+      RNN_FIELD(dropout, f, NAN),
+      RNN_FIELD(clip, f, -1),
+      RNN_FIELD(clip, f, INFINITY),
+      RNN_FIELD(clip, f, NAN),
+      RNN_FIELD(x_row, i, 5),
+      RNN_FIELD(x_row, i, -6),
+      RNN_FIELD(x_row, i, INT64_MAX / 2),
+      RNN_FIELD(x_row, i, INT64_MAX),
+      RNN_FIELD(x_step, i, 5),
+      RNN_FIELD(x_step, i, -12),
+      RNN_FIELD(x_step, i, 11),
+      RNN_FIELD(x_step, i, INT64_MAX / 8),
+      RNN_FIELD(x_step, i, INT64_MAX),
+      RNN_FIELD(y_row, i, 7),
+      RNN_FIELD(y_row, i, -8),
+      RNN_FIELD(y_row, i, INT64_MAX / 2),
+      RNN_FIELD(y_row, i, INT64_MAX),
+      RNN_FIELD(y_step, i, 7),
+      RNN_FIELD(y_step, i, -16),
+      RNN_FIELD(y_step, i, 15),
+      RNN_FIELD(y_step, i, INT64_MAX / 8),
+      RNN_FIELD(y_step, i, INT64_MAX),
+      FIELD(mp_rnn_desc_t, kernel, p, "abacus", MP_ERROR_NOT_FOUND),
+  };
+  struct subject subject = {"mp_rnn_get_sizes", "desc", sizeof(mp_rnn_desc_t), init_desc,
+                            get_sizes};
+  check_fields(&subject, fields, sizeof fields / sizeof *fields);
+  check_struct_size(&subject);
+  subject.call = call_with_desc;
+  for (size_t i = 0; i < kPasses; i++) {
+    pass_of_subject = &passes[i];
+    subject.function = passes[i].function;
+    check_fields(&subject, fields, sizeof fields / sizeof *fields);
+    check_struct_size(&subject);
+  }
+}
+
+/** Fields that are wrong beside each other. */
+static void check_pair(const char *what, const char *argument) {
+  mp_rnn_sizes_t sizes;
+  MP_INIT_STRUCT(&sizes);
+  check_failure(what, "mp_rnn_get_sizes", mp_rnn_get_sizes(context, &args.desc, &sizes),
+                MP_ERROR_INVALID_ARGUMENT, argument);
+  fail(kAll, what, MP_ERROR_INVALID_ARGUMENT, argument);
+  set_desc();
+}
+
+/** Sequence by sequence, which begin too early by that many elements. */
+static void make_batch_major(int64_t of_x, int64_t of_y) {
+  args.desc.x_step = kInput, args.desc.x_row = kSteps * kInput - of_x;
+  args.desc.y_step = 2 * kHidden, args.desc.y_row = kSteps * 2 * kHidden - of_y;
+}
+
+static void test_desc_pairs(void) {
+  const mp_rnn_cell_t cells[] = {MP_RNN_TANH, MP_RNN_RELU, MP_RNN_GRU};
+  set_arguments();
+  for (size_t i = 0; i < 3; i++) {
+    args.desc.cell = cells[i], args.desc.clip = 1;
+    check_pair("clip is not for this cell", "clip");
+    if (cells[i] == MP_RNN_GRU) continue;
+    args.desc.cell = cells[i], args.desc.flags |= MP_RNN_RESET_FIRST;
+    check_pair("MP_RNN_RESET_FIRST is not for this cell", "flags");
+  }
+  args.desc.flags |= MP_RNN_SKIP_INPUT;
+  check_pair("MP_RNN_SKIP_INPUT with other sizes", "input_size");
+  make_batch_major(1, 0);
+  check_pair("sequences of x overlap", "x_row");
+  make_batch_major(0, 1);
+  check_pair("sequences of y overlap", "y_row");
+
+  args.desc.timesteps = args.desc.batch = args.desc.hidden_size = INT32_MAX;
+  check_pair("3 sizes beyond 64 bits", "timesteps");
+  args.desc.batch = args.desc.hidden_size = INT32_MAX;
+  check_pair("2 sizes beyond 64 bits", "batch");
+  args.desc.layers = 65535, args.desc.hidden_size = INT32_MAX;
+  check_pair("layers of a size beyond 64 bits", "layers");
+  args.desc.timesteps = args.desc.input_size = INT32_MAX;
+  check_pair("inputs of a size beyond 64 bits", "input_size");
+}
+
+/** What is at the edge of what is wrong. */
+static void test_desc_works(void) {
+  set_arguments();
+  make_batch_major(0, 0);
+  work(kAll, "batch-major");
+  set_desc();
+  args.desc.x_step = 13, args.desc.y_row = 9;
+  work(kAll, "gaps");
+  set_desc();
+  args.desc.kernel = "rnn_steps";
+  args.desc.dropout = 0.875f, args.desc.clip = 1;
+  args.desc.flags |= MP_RNN_ACCUMULATE;
+  work(kAll, "dropout, clip, MP_RNN_ACCUMULATE and the name of the kernel");
+  set_desc();
+  args.desc.cell = MP_RNN_GRU;
+  args.desc.flags |= MP_RNN_RESET_FIRST;
+  work(kAll, "MP_RNN_RESET_FIRST");
+}
+
+/* ---------------------------------------------------------------- bytes */
+
+/** What each call needs is what mp_rnn_get_sizes says or less; one byte less is refused. */
+static void test_bytes(void) {
+  mp_rnn_sizes_t sizes;
+  char sentence[96];
+  set_arguments();
+  MP_INIT_STRUCT(&sizes);
+  WORKS(mp_rnn_get_sizes(context, &args.desc, &sizes));
+  check(sizes.reserve_bytes <= args.tensors.reserve_bytes &&
+            sizes.workspace_bytes <= args.workspace_bytes,
+        "reserve and workspace fit into the memory of the test");
+  args.tensors.reserve_bytes = sizes.reserve_bytes;
+  args.workspace_bytes = sizes.workspace_bytes;
+  work(kAll, "the bytes of mp_rnn_get_sizes");
+  args.tensors.reserve_bytes--;
+  snprintf(sentence, sizeof sentence, "reserve_bytes = %lu is smaller than %lu",
+           (unsigned long)args.tensors.reserve_bytes, (unsigned long)sizes.reserve_bytes);
+  fail(kKeeps, "reserve_bytes - 1", MP_ERROR_WORKSPACE_TOO_SMALL, sentence);
+  work(kInference, "reserve_bytes - 1");
+
+  args.tensors.reserve_bytes = sizes.reserve_bytes;
+  for (size_t i = 0; i < kPasses; i++) {
+    args.workspace_bytes = 0;
+    fail(passes[i].bit, "workspace_bytes = 0", MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
+    const char *needed = strstr(mp_last_error(), "smaller than ");
+    args.workspace_bytes = needed == NULL ? 0 : strtoul(needed + 13, NULL, 10);
+    check(args.workspace_bytes > 0 && args.workspace_bytes <= sizes.workspace_bytes,
+          label_of(&passes[i], "needs what mp_rnn_get_sizes says, or less"));
+    work(passes[i].bit, "workspace_bytes that are needed");
+    snprintf(sentence, sizeof sentence, "workspace_bytes = %lu is smaller than %lu",
+             (unsigned long)args.workspace_bytes - 1, (unsigned long)args.workspace_bytes);
+    args.workspace_bytes--;
+    fail(passes[i].bit, "workspace_bytes - 1", MP_ERROR_WORKSPACE_TOO_SMALL, sentence);
+  }
+}
+
+/* ---------------------------------------------------------------- pointers */
+
+/** A field of the tensors, who requires it, who may do without; the others do not look at it. */
+static const struct pointer_case {
+  const char *name;
+  size_t member;
+  size_t misaligned; /**< offset */
+  int required, optional;
+} pointers[] = {
+#define POINTER(name, misaligned, required, optional) \
+  { #name, offsetof(mp_rnn_tensors_t, name), misaligned, required, optional }
+    POINTER(lengths, 2, 0, kAll),
+    POINTER(dropout_offset, 4, 0, kKeeps),
+    POINTER(x, 1, kForward | kGrads, 0),
+    POINTER(h0, 1, 0, kAll),
+    POINTER(c0, 2, 0, kUsesWeights),
+    POINTER(y, 1, kForward, 0),
+    POINTER(hn, 1, 0, kForward),
+    POINTER(cn, 2, 0, kForward),
+    POINTER(reserve, 128, kKeeps, 0),
+    POINTER(dy, 1, kData, 0),
+    POINTER(dhn, 1, 0, kData),
+    POINTER(dcn, 2, 0, kData),
+    POINTER(dx, 1, 0, kData),
+    POINTER(dh0, 1, 0, kData),
+    POINTER(dc0, 2, 0, kData),
+    POINTER(found_inf, 2, 0, kData | kGrads),
+    POINTER(amax, 2, 0, kGrads),
+};
+
+static void set_pointer(const struct pointer_case *p, void *value) {
+  memcpy((char *)&args.tensors + p->member, &value, sizeof value);
+}
+
+static void test_pointers(void) {
+  char what[64];
+  for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++) {
+    const struct pointer_case *p = &pointers[i];
+    set_arguments();
+    set_pointer(p, NULL);
+    snprintf(what, sizeof what, "%s = NULL", p->name);
+    fail(p->required, what, MP_ERROR_INVALID_ARGUMENT, p->name);
+    work(kAll & ~p->required, what);
+    set_pointer(p, at(p->misaligned));
+    snprintf(what, sizeof what, "%s is misaligned", p->name);
+    fail(p->required | p->optional, what, MP_ERROR_MISALIGNED, p->name);
+    set_pointer(p, at(1));
+    snprintf(what, sizeof what, "%s is not looked at", p->name);
+    work(kAll & ~(p->required | p->optional), what);
+  }
+  set_arguments();
+  for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
+    if (pointers[i].required == 0) set_pointer(&pointers[i], NULL);
+  memset(args.grads, 0, sizeof args.grads);
+  work(kAll, "without anything optional");
+
+  set_arguments();
+  args.desc.cell = MP_RNN_GRU;
+  args.tensors.c0 = args.tensors.dcn = at(1);
+  args.tensors.cn = args.tensors.dc0 = at(1);
+  work(kAll, "what is for MP_RNN_LSTM is not looked at");
+  set_arguments();
+  args.desc.dtype = MP_FP32;
+  args.tensors.x = at(2);
+  fail(kForward | kGrads, "2-byte aligned fp32", MP_ERROR_MISALIGNED, "x");
+
+  set_arguments();
+  args.workspace = NULL;
+  fail(kAll, "workspace = NULL", MP_ERROR_INVALID_ARGUMENT, "workspace");
+  args.workspace = at(kWorkspace - 128);
+  fail(kAll, "workspace is misaligned", MP_ERROR_MISALIGNED, "workspace");
+  set_arguments();
+  args.tensors.weights = NULL;
+  fail(kUsesWeights, "weights = NULL", MP_ERROR_INVALID_ARGUMENT, "weights");
+  work(kGrads, "weights = NULL");
+  set_arguments();
+  args.tensors.weight_grads = NULL;
+  fail(kGrads, "weight_grads = NULL", MP_ERROR_INVALID_ARGUMENT, "weight_grads");
+  work(kUsesWeights, "weight_grads = NULL");
+
+  set_arguments();
+  for (size_t i = 0; i < kPasses; i++) {
+    const struct pass *p = &passes[i];
+    const mp_rnn_desc_t *d = &args.desc;
+    const mp_rnn_tensors_t *t = &args.tensors;
+    check_failure("context = NULL", p->function,
+                  p->call(NULL, d, t, args.workspace, args.workspace_bytes, NULL),
+                  MP_ERROR_INVALID_ARGUMENT, "context");
+    check_failure("desc = NULL", p->function,
+                  p->call(context, NULL, t, args.workspace, args.workspace_bytes, NULL),
+                  MP_ERROR_INVALID_ARGUMENT, "desc");
+    check_failure("tensors = NULL", p->function,
+                  p->call(context, d, NULL, args.workspace, args.workspace_bytes, NULL),
+                  MP_ERROR_INVALID_ARGUMENT, "tensors");
+  }
+}
+
+/** One pointer of an element of an array on the host, missing and misaligned. */
+static void check_element(int bits, const char *array, size_t i, const char *field, void *element) {
+  void *good, *bad = at(1);
+  char name[48], what[80];
+  memcpy(&good, element, sizeof good);
+  snprintf(name, sizeof name, "%s[%u].%s", array, (unsigned)i, field);
+  snprintf(what, sizeof what, "%s is misaligned", name);
+  memcpy(element, &bad, sizeof bad);
+  fail(bits, what, MP_ERROR_MISALIGNED, name);
+  memset(element, 0, sizeof good);
+  snprintf(what, sizeof what, "%s = NULL", name);
+  fail(bits & kUsesWeights, what, MP_ERROR_INVALID_ARGUMENT, name);
+  work(bits & kGrads, what);
+  memcpy(element, &good, sizeof good);
+}
+
+/** Each of them; then those that the flags take away are garbage, and nobody minds. */
+static void check_elements(uint32_t flags) {
+  void *taken[8 * kWeights], *bad = at(1);
+  size_t count = 0;
+  set_arguments();
+  args.desc.flags |= flags;
+  if (flags & MP_RNN_SKIP_INPUT) args.desc.input_size = kHidden;
+  for (size_t i = 0; i < kWeights; i++) {
+    mp_rnn_weights_t *w = &args.weights[i];
+    mp_rnn_weight_grads_t *g = &args.grads[i];
+    const int skips = i < 2 && (flags & MP_RNN_SKIP_INPUT) != 0;
+    const int no_bias = (flags & MP_RNN_NO_BIAS) != 0;
+    const struct {
+      const char *name;
+      void *weight, *grad;
+      int is_taken;
+    } fields[] = {{"w_ih", &w->w_ih, &g->w_ih, skips},
+                  {"w_hh", &w->w_hh, &g->w_hh, 0},
+                  {"b_ih", &w->b_ih, &g->b_ih, no_bias},
+                  {"b_hh", &w->b_hh, &g->b_hh, no_bias}};
+    for (size_t j = 0; j < 4; j++) {
+      if (fields[j].is_taken) {
+        taken[count++] = fields[j].weight, taken[count++] = fields[j].grad;
+        continue;
+      }
+      check_element(kUsesWeights, "weights", i, fields[j].name, fields[j].weight);
+      check_element(kGrads, "weight_grads", i, fields[j].name, fields[j].grad);
+    }
+  }
+  for (size_t i = 0; i < count; i++) memcpy(taken[i], &bad, sizeof bad);
+  work(kUsesWeights, "weights that the flags take away are not looked at");
+  work(kGrads, "gradients of weights that the flags take away are not looked at");
+}
+
+/* ---------------------------------------------------------------- the tensors as a whole */
+
+static void init_tensors(void *s) {
+  set_arguments();
+  memcpy(s, &args.tensors, sizeof args.tensors);
+}
+static mp_status_t call_with_tensors(void *s) {
+  return pass_of_subject->call(context, &args.desc, s, args.workspace, args.workspace_bytes, NULL);
+}
+
+static void test_tensors_struct(void) {
+  const struct field_case fields[] = {
+      FIELD(mp_rnn_tensors_t, num_weights, i, 0, MP_ERROR_INVALID_ARGUMENT),
+      FIELD(mp_rnn_tensors_t, num_weights, i, kWeights - 1, MP_ERROR_INVALID_ARGUMENT),
+      FIELD(mp_rnn_tensors_t, num_weights, i, kWeights + 1, MP_ERROR_INVALID_ARGUMENT),
+      FIELD(mp_rnn_tensors_t, num_weights, i, UINT32_MAX, MP_ERROR_INVALID_ARGUMENT),
+  };
+  for (size_t i = 0; i < kPasses; i++) {
+    const struct subject subject = {passes[i].function, "tensors", sizeof(mp_rnn_tensors_t),
+                                    init_tensors, call_with_tensors};
+    pass_of_subject = &passes[i];
+    check_fields(&subject, fields, sizeof fields / sizeof *fields);
+    check_struct_size(&subject);
+  }
+}
+
+static void test_in_place(void) {
+  set_arguments();
+  args.tensors.hn = at(kH0);
+  fail(kTraining, "hn = h0", MP_ERROR_INVALID_ARGUMENT, "hn");
+  work(kInference, "hn = h0");
+  set_arguments();
+  args.tensors.cn = at(kC0);
+  fail(kTraining, "cn = c0", MP_ERROR_INVALID_ARGUMENT, "cn");
+  work(kInference, "cn = c0");
+}
+
+static void test_batch_sizes(void) {
+  static const struct {
+    int32_t sizes[kSteps];
+    const char *culprit;
+  } cases[] = {{{3, 2, 2}, "batch_sizes[0] = 3"},    {{-1, 0, 0}, "batch_sizes[0] = -1"},
+               {{2, -1, 0}, "batch_sizes[1] = -1"},  {{1, 2, 1}, "batch_sizes[1] = 2"},
+               {{2, 0, 1}, "batch_sizes[2] = 1"},    {{2, 2, INT32_MIN}, "batch_sizes[2]"},
+               {{2, 2, INT32_MAX}, "batch_sizes[2]"}};
+  const int32_t good[kSteps] = {2, 1, 0};
+  set_arguments();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    args.tensors.batch_sizes = cases[i].sizes;
+    fail(kAll, cases[i].culprit, MP_ERROR_INVALID_ARGUMENT, cases[i].culprit);
+  }
+  args.tensors.batch_sizes = good;
+  work(kAll, "packed");
+  args.tensors.lengths = at(kLengths);
+  fail(kAll, "lengths and batch_sizes", MP_ERROR_INVALID_ARGUMENT, "lengths");
+  fail(kAll, "lengths and batch_sizes", MP_ERROR_INVALID_ARGUMENT, "batch_sizes");
+  args.tensors.batch_sizes = NULL;
+  work(kAll, "lengths");
+  args.tensors.batch_sizes = good, args.tensors.lengths = NULL;
+  args.desc.x_step = args.desc.y_step = 1000;
+  work(kAll, "packed: x_step and y_step play no part");
+}
+
+void test_rnn(void) {
+  test_desc_fields();
+  test_desc_pairs();
+  test_desc_works();
+  test_bytes();
+  test_pointers();
+  check_elements(0);
+  check_elements(MP_RNN_NO_BIAS);
+  check_elements(MP_RNN_SKIP_INPUT);
+  test_tensors_struct();
+  test_in_place();
+  test_batch_sizes();
+}

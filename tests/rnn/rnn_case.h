@@ -1,0 +1,127 @@
+// A recurrent network as plain data: its descriptor, lengths, and every tensor in fp64.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/support/testing.h"
+
+namespace mptest {
+
+using Values = std::vector<double>;
+
+/// How x, y and their gradients lie in memory.
+enum class RnnLayout { kDense, kPadded, kBatchMajor };
+
+struct RnnCase {
+  mp_rnn_desc_t desc{};
+  std::vector<int32_t> lengths;  ///< empty: all have every step
+  bool packed = false;           ///< lengths fall
+  bool states = true;            ///< h_0, c_0 and the gradients of h_n, c_n are there
+  bool final_states = true;      ///< h_n, c_n, dh_0, dc_0 are wanted
+  RnnLayout layout = RnnLayout::kDense;
+  int64_t offset = 0;  ///< elements by which tensors miss 256 bytes
+  uint64_t dropout_offset = 0;
+  bool has_dropout_offset = false;
+
+  int64_t directions() const { return desc.flags & MP_RNN_BIDIRECTIONAL ? 2 : 1; }
+  int64_t gates() const { return desc.cell == MP_RNN_LSTM ? 4 : desc.cell == MP_RNN_GRU ? 3 : 1; }
+  int64_t hidden() const { return desc.hidden_size; }
+  int64_t outputs() const { return directions() * hidden(); }
+  int64_t inputs(int64_t layer) const { return layer == 0 ? desc.input_size : outputs(); }
+  int64_t gate_rows() const { return gates() * hidden(); }
+  bool has(mp_rnn_flags_t flag) const { return (desc.flags & flag) != 0; }
+  bool is_lstm() const { return desc.cell == MP_RNN_LSTM; }
+  int64_t num_weights() const { return desc.layers * directions(); }
+  int64_t states_size() const { return num_weights() * desc.batch * hidden(); }
+  int32_t length(int64_t n) const {
+    return lengths.empty() ? desc.timesteps : lengths[static_cast<size_t>(n)];
+  }
+  bool has_step(int64_t n, int64_t t) const { return t < length(n); }
+
+  size_t x_at(int64_t t, int64_t n) const {
+    return static_cast<size_t>((t * desc.batch + n) * desc.input_size);
+  }
+  size_t y_at(int64_t t, int64_t n, int64_t direction = 0) const {
+    return static_cast<size_t>((t * desc.batch + n) * outputs() + direction * hidden());
+  }
+  size_t state_at(int64_t layer, int64_t direction, int64_t n) const {
+    return static_cast<size_t>(((layer * directions() + direction) * desc.batch + n) * hidden());
+  }
+};
+
+inline RnnCase make_rnn(mp_rnn_cell_t cell, int32_t batch, int32_t timesteps, int32_t input,
+                        int32_t hidden, mp_dtype_t dtype, uint32_t flags = 0, int32_t layers = 1) {
+  RnnCase c;
+  c.desc = mp_rnn_desc_default(cell, batch, timesteps, input, hidden, dtype);
+  c.desc.flags = flags;
+  c.desc.layers = layers;
+  return c;
+}
+
+/// Of a layer and direction; also the gradients of it.
+struct RnnWeights {
+  Values w_ih, w_hh, b_ih, b_hh;
+};
+
+/// What a network reads.  Rows of x and dy behind the end of a sequence are NaN: nobody is to read them.
+struct RnnData {
+  Values x;                         ///< [t][n][input]
+  Values h0, c0;                    ///< [layer][direction][n][hidden]
+  std::vector<RnnWeights> weights;  ///< [layer][direction]
+  Values dy, dhn, dcn;
+  std::vector<RnnWeights> dw;  ///< what gradients are added to
+};
+
+/// What it writes.
+struct RnnResult {
+  Values y, hn, cn, dx, dh0, dc0;
+  std::vector<RnnWeights> dw;
+  float found_inf = 0.0f, amax = 0.0f;
+};
+
+/// Values of every tensor from a function of the random generator, in the order of the struct.
+template <class Draw>
+Values drawn(int64_t count, mp_dtype_t dtype, Draw draw) {
+  Values values(static_cast<size_t>(count));
+  for (double &value : values) value = round_to(dtype, draw());
+  return values;
+}
+
+inline void hide_padding(const RnnCase &c, Values &rows, int64_t columns) {
+  for (int64_t t = 0; t < c.desc.timesteps; ++t)
+    for (int64_t n = 0; n < c.desc.batch; ++n)
+      for (int64_t j = 0; j < columns && !c.has_step(n, t); ++j)
+        rows[static_cast<size_t>((t * c.desc.batch + n) * columns + j)] = std::nan("");
+}
+
+/// Uniform in [-1, 1), weights in +-1/sqrt(hidden), as torch begins.
+inline RnnData real_data(const RnnCase &c, uint64_t seed, double dy_size = 1.0) {
+  Random random(seed);
+  const mp_dtype_t dtype = c.desc.dtype;
+  const double weight = 1.0 / std::sqrt(static_cast<double>(c.hidden()));
+  const auto unit = [&] { return random.real(-1.0, 1.0); };
+  const auto small = [&] { return random.real(-weight, weight); };
+  const auto gradient = [&] { return dy_size * random.real(-1.0, 1.0); };
+  const int64_t rows = int64_t{c.desc.timesteps} * c.desc.batch;
+  RnnData data;
+  data.x = drawn(rows * c.desc.input_size, dtype, unit);
+  data.h0 = drawn(c.states ? c.states_size() : 0, dtype, unit);
+  data.c0 = drawn(c.states && c.is_lstm() ? c.states_size() : 0, MP_FP32, unit);
+  for (int64_t i = 0; i < c.num_weights(); ++i) {
+    const int64_t inputs = c.inputs(i / c.directions());
+    data.weights.push_back({drawn(c.gate_rows() * inputs, dtype, small),
+                            drawn(c.gate_rows() * c.hidden(), dtype, small),
+                            drawn(c.gate_rows(), MP_FP32, small),
+                            drawn(c.gate_rows(), MP_FP32, small)});
+  }
+  data.dy = drawn(rows * c.outputs(), dtype, gradient);
+  data.dhn = drawn(c.states ? c.states_size() : 0, dtype, gradient);
+  data.dcn = drawn(c.states && c.is_lstm() ? c.states_size() : 0, MP_FP32, gradient);
+  hide_padding(c, data.x, c.desc.input_size);
+  hide_padding(c, data.dy, c.outputs());
+  return data;
+}
+
+}  // namespace mptest

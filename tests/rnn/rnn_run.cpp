@@ -1,0 +1,240 @@
+#define MP_ENABLE_EXPERIMENTAL
+#include "rnn_run.h"
+
+#include "tests/support/kernels.h"
+
+namespace mptest {
+
+// ---------------------------------------------------------------------------- rows
+
+StepArray::StepArray(const RnnCase &c, int64_t columns, uint8_t pattern)
+    : c_(c), columns_(columns), pattern_(pattern) {
+  const int64_t batch = c.desc.batch, timesteps = c.desc.timesteps;
+  const int64_t gap = c.layout == RnnLayout::kDense ? 0 : c.desc.hidden_size % 2 == 0 ? 8 : 3;
+  row_ = columns + gap;
+  step_ = batch * row_ + gap;
+  int64_t elements = timesteps * step_;
+  if (c.layout == RnnLayout::kBatchMajor) {
+    step_ = columns + gap;
+    row_ = timesteps * step_ + gap;
+    elements = batch * row_;
+  }
+  if (c.packed) {
+    row_ = columns + gap;
+    int64_t rows = 0;
+    for (int64_t t = 0; t < timesteps; ++t)
+      for (int64_t n = 0; n < batch; ++n) packed_rows_.push_back(c.has_step(n, t) ? rows++ : -1);
+    elements = rows * row_;
+  }
+  array_.emplace(c.desc.dtype, elements, c.offset, pattern);
+}
+
+int64_t StepArray::at(int64_t t, int64_t n) const {
+  if (!c_.packed) return t * step_ + n * row_;
+  const int64_t row = packed_rows_[static_cast<size_t>(t * c_.desc.batch + n)];
+  return row < 0 ? -1 : row * row_;
+}
+
+void StepArray::upload(const Values &values) {
+  Values all = array_->download();
+  for (double &value : all) value = std::nan("");
+  for (int64_t t = 0; t < c_.desc.timesteps; ++t)
+    for (int64_t n = 0; n < c_.desc.batch; ++n)
+      for (int64_t j = 0; j < columns_ && at(t, n) >= 0; ++j)
+        all[static_cast<size_t>(at(t, n) + j)] =
+            values[static_cast<size_t>((t * c_.desc.batch + n) * columns_ + j)];
+  array_->upload(all);
+}
+
+Values StepArray::download() const {
+  const Values all = array_->download();
+  Values values(static_cast<size_t>(c_.desc.timesteps * c_.desc.batch * columns_));
+  for (int64_t t = 0; t < c_.desc.timesteps; ++t)
+    for (int64_t n = 0; n < c_.desc.batch; ++n)
+      for (int64_t j = 0; j < columns_ && at(t, n) >= 0; ++j)
+        values[static_cast<size_t>((t * c_.desc.batch + n) * columns_ + j)] =
+            all[static_cast<size_t>(at(t, n) + j)];
+  return values;
+}
+
+std::string StepArray::damage() const {
+  const std::string guards = array_->guard_damage();
+  if (!guards.empty()) return guards;
+  const std::vector<uint8_t> bits = array_->download_bits();
+  const size_t element = mp_dtype_size(c_.desc.dtype);
+  std::vector<bool> is_row(bits.size(), false);
+  for (int64_t t = 0; t < c_.desc.timesteps; ++t)
+    for (int64_t n = 0; n < c_.desc.batch; ++n)
+      for (size_t i = 0; i < static_cast<size_t>(columns_) * element && at(t, n) >= 0; ++i)
+        is_row[static_cast<size_t>(at(t, n)) * element + i] = true;
+  for (size_t i = 0; i < bits.size(); ++i)
+    if (!is_row[i] && bits[i] != pattern_)
+      return format("byte %zu, between two rows, was written", i);
+  return "";
+}
+
+// ---------------------------------------------------------------------------- calls
+
+namespace {
+
+std::vector<int32_t> batch_sizes_of(const RnnCase &c) {
+  std::vector<int32_t> sizes;
+  for (int32_t t = 0; t < c.desc.timesteps; ++t) {
+    int32_t size = 0;
+    for (int64_t n = 0; n < c.desc.batch; ++n) size += c.has_step(n, t);
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+}  // namespace
+
+RnnRun::RnnRun(const RnnCase &c, const RnnData &data)
+    : desc(c.desc),
+      c_(c),
+      x_(c, c.desc.input_size, kPoison),
+      y_(c, c.outputs(), kCanary),
+      dy_(c, c.outputs(), kPoison),
+      dx_(c, c.desc.input_size, kCanary),
+      h0_(c.desc.dtype, data.h0, c.offset),
+      c0_(MP_FP32, data.c0, c.offset),
+      hn_(c.desc.dtype, c.states_size(), c.offset, kCanary),
+      cn_(MP_FP32, c.is_lstm() ? c.states_size() : 0, c.offset, kCanary),
+      dhn_(c.desc.dtype, data.dhn, c.offset),
+      dcn_(MP_FP32, data.dcn, c.offset),
+      dh0_(c.desc.dtype, c.states_size(), c.offset, kCanary),
+      dc0_(MP_FP32, c.is_lstm() ? c.states_size() : 0, c.offset, kCanary),
+      lengths_(c.lengths),
+      batch_sizes_(batch_sizes_of(c)),
+      dropout_offset_(std::vector<uint64_t>{c.dropout_offset}),
+      found_inf_(std::vector<float>{0.0f}),
+      amax_(std::vector<float>{0.0f}) {
+  x_.upload(data.x);
+  dy_.upload(data.dy);
+  const bool accumulates = c.has(MP_RNN_ACCUMULATE);
+  for (size_t i = 0; i < data.weights.size(); ++i) {
+    const RnnWeights &w = data.weights[i];
+    weights_.emplace_back(new Weights{
+        DeviceArray(desc.dtype, w.w_ih, c.offset), DeviceArray(desc.dtype, w.w_hh, c.offset),
+        DeviceArray(MP_FP32, w.b_ih, c.offset), DeviceArray(MP_FP32, w.b_hh, c.offset)});
+    const auto gradient = [&](mp_dtype_t dtype, const Values &like, const Values *before) {
+      if (before != nullptr) return DeviceArray(dtype, *before, c.offset);
+      return DeviceArray(dtype, static_cast<int64_t>(like.size()), c.offset, kCanary);
+    };
+    const RnnWeights *const before = accumulates ? &data.dw[i] : nullptr;
+    grads_.emplace_back(
+        new Weights{gradient(desc.dtype_dw, w.w_ih, accumulates ? &before->w_ih : nullptr),
+                    gradient(desc.dtype_dw, w.w_hh, accumulates ? &before->w_hh : nullptr),
+                    gradient(MP_FP32, w.b_ih, accumulates ? &before->b_ih : nullptr),
+                    gradient(MP_FP32, w.b_hh, accumulates ? &before->b_hh : nullptr)});
+    const auto floats = [](const DeviceArray &array) { return static_cast<float *>(array.data()); };
+    weight_pointers_.push_back({weights_[i]->w_ih.data(), weights_[i]->w_hh.data(),
+                                floats(weights_[i]->b_ih), floats(weights_[i]->b_hh)});
+    grad_pointers_.push_back({grads_[i]->w_ih.data(), grads_[i]->w_hh.data(),
+                              floats(grads_[i]->b_ih), floats(grads_[i]->b_hh)});
+  }
+  desc.x_step = x_.step();
+  desc.x_row = x_.row();
+  desc.y_step = y_.step();
+  desc.y_row = y_.row();
+
+  MP_INIT_STRUCT(&sizes);
+  require_ok(mp_rnn_get_sizes(context(), &desc, &sizes));
+  reserve_.emplace(sizes.reserve_bytes, 0, kPoison);
+  workspace_.emplace(sizes.workspace_bytes, 0, kPoison);
+
+  MP_INIT_STRUCT(&tensors);
+  tensors.num_weights = static_cast<uint32_t>(c.num_weights());
+  tensors.weights = weight_pointers_.data();
+  tensors.weight_grads = grad_pointers_.data();
+  if (!c.lengths.empty() && !c.packed) tensors.lengths = lengths_.data();
+  if (c.packed) tensors.batch_sizes = batch_sizes_.data();
+  if (c.has_dropout_offset) tensors.dropout_offset = dropout_offset_.data();
+  tensors.x = x_.data();
+  tensors.y = y_.data();
+  tensors.dy = dy_.data();
+  tensors.dx = dx_.data();
+  if (c.states) {
+    tensors.h0 = h0_.data();
+    tensors.c0 = static_cast<const float *>(c0_.data());
+    tensors.dhn = dhn_.data();
+    tensors.dcn = static_cast<const float *>(dcn_.data());
+  }
+  if (c.final_states) {
+    tensors.hn = hn_.data();
+    tensors.cn = static_cast<float *>(cn_.data());
+    tensors.dh0 = dh0_.data();
+    tensors.dc0 = static_cast<float *>(dc0_.data());
+  }
+  tensors.reserve = reserve_->data();
+  tensors.reserve_bytes = sizes.reserve_bytes;
+  tensors.found_inf = found_inf_.data();
+  tensors.amax = amax_.data();
+}
+
+mp_status_t RnnRun::call(Call function) {
+  // What a pass leaves in the workspace is of no use to the next one.
+  const std::vector<uint8_t> garbage(workspace_->bytes(), kPoison);
+  if (!garbage.empty()) workspace_->upload(garbage.data(), garbage.size());
+  return function(context(), &desc, &tensors, workspace_->data(), workspace_->bytes(), kStream);
+}
+
+mp_status_t RnnRun::forward_training() {
+  return call(mp_rnn_forward_training);
+}
+mp_status_t RnnRun::forward_inference() {
+  return call(mp_rnn_forward_inference);
+}
+mp_status_t RnnRun::backward_data() {
+  return call(mp_rnn_backward_data);
+}
+mp_status_t RnnRun::backward_weights() {
+  return call(mp_rnn_backward_weights);
+}
+
+RnnResult RnnRun::result() const {
+  RnnResult r{y_.download(),
+              hn_.download(),
+              cn_.download(),
+              dx_.download(),
+              dh0_.download(),
+              dc0_.download(),
+              {},
+              found_inf_.download()[0],
+              amax_.download()[0]};
+  for (const auto &g : grads_)
+    r.dw.push_back(
+        {g->w_ih.download(), g->w_hh.download(), g->b_ih.download(), g->b_hh.download()});
+  return r;
+}
+
+std::string RnnRun::damage() const {
+  for (const StepArray *array : {&x_, &y_, &dy_, &dx_})
+    if (const std::string damage = array->damage();
+        array != &x_ && array != &dy_ && !damage.empty())
+      return damage;
+  for (const auto &list : {std::cref(weights_), std::cref(grads_)})
+    for (const auto &w : list.get())
+      for (const DeviceArray *array : {&w->w_ih, &w->w_hh, &w->b_ih, &w->b_hh})
+        if (const std::string damage = array->guard_damage(); !damage.empty()) return damage;
+  for (const GuardedBytes *bytes : {&*reserve_, &*workspace_})
+    if (const std::string damage = bytes->guard_damage(); !damage.empty()) return damage;
+  return "";
+}
+
+std::vector<const char *> kernels_of(const RnnCase &c) {
+  return runnable_kernels([&c](int32_t index, mp_kernel_info_t *answer) {
+    return mp_rnn_kernel_info(context(), &c.desc, index, answer);
+  });
+}
+
+RnnResult train(const RnnCase &c, const RnnData &data) {
+  RnnRun run(c, data);
+  require_ok(run.forward_training());
+  require_ok(run.backward_data());
+  require_ok(run.backward_weights());
+  expect_none(run.damage(), "");
+  return run.result();
+}
+
+}  // namespace mptest

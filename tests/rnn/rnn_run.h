@@ -1,0 +1,80 @@
+// A recurrent network on the device, with every tensor between guard zones, in any layout.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "rnn_case.h"
+
+namespace mptest {
+
+/// A tensor of rows, one per step and sequence.
+class StepArray {
+ public:
+  StepArray(const RnnCase &c, int64_t columns, uint8_t pattern);
+
+  void *data() const { return array_->data(); }
+  int64_t step() const { return step_; }
+  int64_t row() const { return row_; }
+  void upload(const Values &values);  ///< rows that are there
+  Values download() const;            ///< 0 of packed rows that are not there
+  /// Empty, or that something between the rows was written.
+  std::string damage() const;
+
+ private:
+  /// The element where a row begins; -1: it is not there.
+  int64_t at(int64_t t, int64_t n) const;
+
+  const RnnCase &c_;
+  int64_t columns_, step_, row_;
+  uint8_t pattern_;
+  std::vector<int64_t> packed_rows_;
+  std::optional<DeviceArray> array_;
+};
+
+class RnnRun {
+ public:
+  RnnRun(const RnnCase &c, const RnnData &data);
+
+  mp_status_t forward_training();
+  mp_status_t forward_inference();
+  mp_status_t backward_data();
+  mp_status_t backward_weights();
+
+  /// What the passes have written so far.
+  RnnResult result() const;
+  std::string damage() const;
+
+  mp_rnn_desc_t desc;
+  mp_rnn_tensors_t tensors{};
+  mp_rnn_sizes_t sizes{};
+  const GuardedBytes &reserve() const { return *reserve_; }
+
+ private:
+  struct Weights {
+    DeviceArray w_ih, w_hh, b_ih, b_hh;
+  };
+  using Call = mp_status_t (*)(mp_context_t, const mp_rnn_desc_t *, const mp_rnn_tensors_t *,
+                               void *, size_t, mp_stream_t);
+  mp_status_t call(Call function);
+
+  const RnnCase &c_;
+  StepArray x_, y_, dy_, dx_;
+  DeviceArray h0_, c0_, hn_, cn_, dhn_, dcn_, dh0_, dc0_;
+  std::vector<std::unique_ptr<Weights>> weights_, grads_;
+  std::vector<mp_rnn_weights_t> weight_pointers_;
+  std::vector<mp_rnn_weight_grads_t> grad_pointers_;
+  DeviceBuffer<int32_t> lengths_;
+  std::vector<int32_t> batch_sizes_;
+  DeviceBuffer<uint64_t> dropout_offset_;
+  DeviceBuffer<float> found_inf_, amax_;
+  std::optional<GuardedBytes> reserve_, workspace_;
+};
+
+/// The names of the kernels that can run the case, the library's choice first.
+std::vector<const char *> kernels_of(const RnnCase &c);
+
+/// All three passes of training.
+RnnResult train(const RnnCase &c, const RnnData &data);
+
+}  // namespace mptest

@@ -1,0 +1,262 @@
+// Recurrent networks of integers, exactly.
+//
+// RELU cells: W_hh is a signed permutation and a row of W_ih has one element, so that h and all gradients stay
+// integers that every type holds (the oracle says how large they became), and results must be equal bit for bit.
+// LSTM and GRU: biases of +-infinity make every gate 0, 1 or -1, so that c and h are exact too.
+#include <algorithm>
+#include <numeric>
+
+#include "oracle_rnn.h"
+#include "rnn_run.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// ---------------------------------------------------------------------------- fills
+
+Values signed_permutation(int64_t rows, int64_t columns, Random &random) {
+  Values w(static_cast<size_t>(rows * columns));
+  std::vector<int64_t> order(static_cast<size_t>(columns));
+  for (int64_t i = 0; i < rows; ++i) {
+    if (i % columns == 0) {
+      std::iota(order.begin(), order.end(), 0);
+      for (size_t j = order.size(); j > 1; --j)
+        std::swap(order[j - 1],
+                  order[static_cast<size_t>(random.integer(0, static_cast<int64_t>(j) - 1))]);
+    }
+    const int64_t column = order[static_cast<size_t>(i % columns)];
+    w[static_cast<size_t>(i * columns + column)] = random.integer(0, 1) == 0 ? -1.0 : 1.0;
+  }
+  return w;
+}
+
+Values integers(int64_t count, int64_t low, int64_t high, Random &random) {
+  Values values(static_cast<size_t>(count));
+  for (double &value : values) value = static_cast<double>(random.integer(low, high));
+  return values;
+}
+
+RnnData exact_data(const RnnCase &c, uint64_t seed) {
+  Random random(seed);
+  const int64_t rows = int64_t{c.desc.timesteps} * c.desc.batch;
+  RnnData data;
+  data.x = integers(rows * c.desc.input_size, -1, 1, random);
+  data.h0 = integers(c.states ? c.states_size() : 0, -1, 2, random);
+  for (int64_t i = 0; i < c.num_weights(); ++i) {
+    data.weights.push_back({signed_permutation(c.hidden(), c.inputs(i / c.directions()), random),
+                            signed_permutation(c.hidden(), c.hidden(), random),
+                            integers(c.hidden(), -1, 1, random),
+                            integers(c.hidden(), 0, 1, random)});
+    const RnnWeights &w = data.weights.back();
+    const auto like = [&](const Values &of) {
+      return integers(static_cast<int64_t>(of.size()), -3, 3, random);
+    };
+    data.dw.push_back({like(w.w_ih), like(w.w_hh), like(w.b_ih), like(w.b_hh)});
+  }
+  data.dy = integers(rows * c.outputs(), -1, 1, random);
+  data.dhn = integers(c.states ? c.states_size() : 0, -1, 1, random);
+  hide_padding(c, data.x, c.desc.input_size);
+  hide_padding(c, data.dy, c.outputs());
+  return data;
+}
+
+// ---------------------------------------------------------------------------- cases
+
+template <class T, size_t kCount>
+T pick(const T (&values)[kCount], Random &random) {
+  return values[static_cast<size_t>(random.integer(0, kCount - 1))];
+}
+
+std::vector<int32_t> random_lengths(int32_t batch, int32_t timesteps, Random &random) {
+  std::vector<int32_t> lengths;
+  for (int32_t n = 0; n < batch; ++n) {
+    const int32_t some = static_cast<int32_t>(random.integer(0, timesteps));
+    lengths.push_back(pick({0, 1, timesteps, some, some}, random));
+  }
+  return lengths;
+}
+
+/// A RELU network of any kind.
+RnnCase random_case(uint64_t seed) {
+  Random random(seed);
+  const int32_t hidden = pick({1, 3, 8, 16, 17, 32, 33, 40, 64, 65}, random);
+  const int32_t batch = pick({1, 2, 3, 7, 16, 17, 33, 64, 130}, random);
+  uint32_t flags = 0;
+  for (const uint32_t flag :
+       {MP_RNN_BIDIRECTIONAL, MP_RNN_NO_BIAS, MP_RNN_SKIP_INPUT, MP_RNN_ACCUMULATE})
+    if (random.integer(0, 2) == 0) flags |= flag;
+  const int32_t input = flags & MP_RNN_SKIP_INPUT ? hidden : pick({1, 5, 8, 24, 33}, random);
+  const int32_t timesteps = pick({1, 2, 3, 5, 6}, random);
+  RnnCase c = make_rnn(MP_RNN_RELU, batch, timesteps, input, hidden, pick(kDtypes, random), flags,
+                       static_cast<int32_t>(random.integer(1, 3)));
+  c.desc.dtype_dw = MP_FP32;
+  c.states = random.integer(0, 2) != 0;
+  c.final_states = random.integer(0, 2) != 0;
+  c.offset = random.integer(0, 3) == 0 ? 1 : 0;
+  c.layout = pick({RnnLayout::kDense, RnnLayout::kPadded, RnnLayout::kBatchMajor}, random);
+  if (random.integer(0, 1) != 0) {
+    c.lengths = random_lengths(batch, timesteps, random);
+    c.packed = random.integer(0, 1) != 0;
+    if (c.packed) {
+      c.layout = pick({RnnLayout::kDense, RnnLayout::kPadded}, random);
+      std::sort(c.lengths.rbegin(), c.lengths.rend());
+    }
+  }
+  return c;
+}
+
+std::string text(const RnnCase &c) {
+  const mp_rnn_desc_t &d = c.desc;
+  std::string line = format(
+      "cell=%d flags=%u %s dw=%s layers=%d batch=%d timesteps=%d input=%d hidden=%d states=%d "
+      "final=%d layout=%d offset=%d packed=%d lengths=",
+      d.cell, d.flags, mp_dtype_name(d.dtype), mp_dtype_name(d.dtype_dw), d.layers, d.batch,
+      d.timesteps, d.input_size, d.hidden_size, c.states, c.final_states,
+      static_cast<int>(c.layout), static_cast<int>(c.offset), c.packed);
+  for (const int32_t length : c.lengths) line += format("%d,", length);
+  return line;
+}
+
+// ---------------------------------------------------------------------------- checks
+
+/// Elements that differ from the exact value, which the type must hold.
+int64_t count_different(const Values &wanted, const Values &got, mp_dtype_t dtype) {
+  REQUIRE(got.size() == wanted.size());
+  int64_t wrong = 0, not_exact = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    wrong += !same_value(wanted[i], got[i]);
+    not_exact += !same_value(wanted[i], round_to(dtype, wanted[i]));
+  }
+  REQUIRE(not_exact == 0);
+  return wrong;
+}
+
+/// By the kernel that the case names.
+void check_results(const RnnCase &c, const RnnData &data, const RnnResult &wanted) {
+  const RnnResult got = train(c, data);
+  const mp_dtype_t dtype = c.desc.dtype;
+  CHECK(count_different(wanted.y, got.y, dtype) == 0);
+  CHECK(count_different(wanted.dx, got.dx, dtype) == 0);
+  if (c.final_states) {
+    CHECK(count_different(wanted.hn, got.hn, dtype) == 0);
+    CHECK(count_different(wanted.dh0, got.dh0, dtype) == 0);
+  }
+  for (size_t i = 0; i < wanted.dw.size(); ++i) {
+    CAPTURE(i);
+    const bool has_w_ih = !(c.has(MP_RNN_SKIP_INPUT) && static_cast<int64_t>(i) < c.directions());
+    if (has_w_ih) CHECK(count_different(wanted.dw[i].w_ih, got.dw[i].w_ih, c.desc.dtype_dw) == 0);
+    CHECK(count_different(wanted.dw[i].w_hh, got.dw[i].w_hh, c.desc.dtype_dw) == 0);
+    if (c.has(MP_RNN_NO_BIAS)) continue;
+    CHECK(count_different(wanted.dw[i].b_ih, got.dw[i].b_ih, MP_FP32) == 0);
+    CHECK(count_different(wanted.dw[i].b_hh, got.dw[i].b_hh, MP_FP32) == 0);
+  }
+  CHECK(got.found_inf == 0.0f);
+}
+
+/// By every kernel.
+void check_exact(RnnCase c, uint64_t seed) {
+  const RnnData data = exact_data(c, seed);
+  oracle::Rnn oracle(c, data);
+  const RnnResult wanted = oracle.run();
+  CAPTURE(text(c), seed);
+  REQUIRE(oracle.largest() <= std::ldexp(1.0, format_of(c.desc.dtype).digits));
+  for (const char *const kernel : kernels_of(c)) {
+    c.desc.kernel = kernel;
+    CAPTURE(kernel);
+    check_results(c, data, wanted);
+  }
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------- RELU
+
+TEST_CASE("rnn: networks of integers, exactly", "[rnn]") {
+  for (uint64_t seed = 1; seed <= 300; ++seed) check_exact(random_case(seed), seed);
+}
+
+TEST_CASE("rnn: a few networks of integers, exactly", "[rnn][strict]") {
+  for (uint64_t seed = 1001; seed <= 1012; ++seed) {
+    RnnCase c = random_case(seed);
+    if (c.desc.batch <= 33) check_exact(c, seed);
+  }
+}
+
+TEST_CASE("rnn: gradients of weights in 16 bits", "[rnn][strict]") {
+  uint64_t seed = 0;
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const mp_dtype_t dtype_dw : kDtypes)
+      for (const uint32_t flags : {0u, uint32_t{MP_RNN_ACCUMULATE}}) {
+        RnnCase c = make_rnn(MP_RNN_RELU, 3, 4, 9, 24, dtype, flags);
+        c.desc.dtype_dw = dtype_dw;
+        check_exact(c, ++seed);
+      }
+}
+
+TEST_CASE("rnn: more steps than are multiplied with W_ih at a time", "[rnn]") {
+  for (const uint32_t flags : {0u, uint32_t{MP_RNN_BIDIRECTIONAL}}) {
+    RnnCase c = make_rnn(MP_RNN_RELU, 900, 5, 8, 8, MP_FP16, flags, 2);
+    c.desc.dtype_dw = MP_FP32;
+    check_exact(c, 1);
+    Random random(2);
+    c.lengths = random_lengths(900, 5, random);
+    check_exact(c, 3);
+  }
+}
+
+// ---------------------------------------------------------------------------- gates that are 0 or 1
+
+namespace {
+
+/// Every gate of every unit is saturated, and so is the candidate.
+RnnData saturated_data(const RnnCase &c, uint64_t seed) {
+  RnnData data = real_data(c, seed);
+  Random random(seed + 1);
+  for (double &value : data.h0) value = static_cast<double>(random.integer(-8, 8));
+  for (double &value : data.c0) value = static_cast<double>(random.integer(-8, 8));
+  for (RnnWeights &w : data.weights)
+    for (double &value : w.b_ih) value = random.integer(0, 1) != 0 ? kInfinity : -kInfinity;
+  return data;
+}
+
+}  // namespace
+
+TEST_CASE("rnn: saturated gates of LSTM", "[rnn][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const uint32_t flags : {0u, uint32_t{MP_RNN_BIDIRECTIONAL}}) {
+      const RnnCase c = make_rnn(MP_RNN_LSTM, 5, 6, 7, 19, dtype, flags);
+      const RnnData data = saturated_data(c, 1);
+      CAPTURE(text(c));
+      const RnnResult wanted = oracle::Rnn(c, data).forward();
+      RnnRun run(c, data);
+      require_ok(run.forward_training());
+      const RnnResult got = run.result();
+      CHECK(count_different(wanted.cn, got.cn, MP_FP32) == 0);
+      int64_t wrong = 0;  // tanh of an integer is right to a few ulp of fp32, and then rounded
+      for (size_t i = 0; i < got.y.size(); ++i)
+        wrong += std::fabs(got.y[i] - wanted.y[i]) >
+                 1.01 * unit_roundoff(dtype) + 4.0 * unit_roundoff(MP_FP32);
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("rnn: saturated gates of GRU, both forms", "[rnn][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const uint32_t flags : {0u, uint32_t{MP_RNN_RESET_FIRST}}) {
+      const RnnCase c = make_rnn(MP_RNN_GRU, 5, 6, 7, 19, dtype, flags | MP_RNN_BIDIRECTIONAL);
+      RnnData data = saturated_data(c, 1);
+      Random random(3);
+      for (double &value : data.dy) value = static_cast<double>(random.integer(-2, 2));
+      for (double &value : data.dhn) value = static_cast<double>(random.integer(-2, 2));
+      CAPTURE(text(c));
+      const RnnResult wanted = oracle::Rnn(c, data).run(), got = train(c, data);
+      CHECK(count_different(wanted.y, got.y, dtype) == 0);
+      CHECK(count_different(wanted.hn, got.hn, dtype) == 0);
+      CHECK(count_different(wanted.dh0, got.dh0, dtype) == 0);
+    }
+  }
+}

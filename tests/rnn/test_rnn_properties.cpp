@@ -1,0 +1,422 @@
+// What must hold of a recurrent network whatever its numbers are; and numbers that are none.
+#include <algorithm>
+#include <functional>
+
+#include "rnn_run.h"
+
+using namespace mptest;
+
+namespace {
+
+const double kNaN = std::nan("");
+
+struct Cell {
+  mp_rnn_cell_t cell;
+  uint32_t flags;
+};
+constexpr Cell kCells[] = {{MP_RNN_TANH, 0},
+                           {MP_RNN_RELU, 0},
+                           {MP_RNN_LSTM, 0},
+                           {MP_RNN_GRU, 0},
+                           {MP_RNN_GRU, MP_RNN_RESET_FIRST}};
+
+/// Calls visit(case) for every cell, type and kernel, with two layers in both directions.
+template <class Visit>
+void each_case(Visit visit) {
+  for (const Cell &cell : kCells)
+    for (const mp_dtype_t dtype : kDtypes) {
+      RnnCase c = make_rnn(cell.cell, 6, 12, 10, 24, dtype, cell.flags | MP_RNN_BIDIRECTIONAL, 2);
+      c.desc.dtype_dw = MP_FP32;
+      for (const char *const kernel : kernels_of(c)) {
+        RnnCase with_kernel = c;
+        with_kernel.desc.kernel = kernel;
+        CAPTURE(cell.cell, cell.flags, mp_dtype_name(dtype), kernel);
+        visit(with_kernel);
+      }
+    }
+}
+
+RnnResult infer(const RnnCase &c, const RnnData &data) {
+  RnnRun run(c, data);
+  run.tensors.reserve = nullptr;
+  require_ok(run.forward_inference());
+  expect_none(run.damage(), "");
+  return run.result();
+}
+
+bool equal(const Values &a, const Values &b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_value);
+}
+
+/// Rows [t][n] of other extents: `columns` elements each.
+Values rearranged(const Values &values, int64_t timesteps, int64_t batch, int64_t columns,
+                  const std::function<int64_t(int64_t, int64_t)> &row_of) {
+  Values result;
+  for (int64_t t = 0; t < timesteps; ++t)
+    for (int64_t n = 0; n < batch; ++n) {
+      const auto begin = values.begin() + row_of(t, n) * columns;
+      result.insert(result.end(), begin, begin + columns);
+    }
+  return result;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------- equal bits
+
+TEST_CASE("rnn: equal bits each time, and in inference", "[rnn][strict]") {
+  each_case([](RnnCase &c) {
+    c.lengths = {12, 3, 0, 7, 1, 12};
+    const RnnData data = real_data(c, 1);
+    const RnnResult first = train(c, data), second = train(c, data), inferred = infer(c, data);
+    CHECK(equal(first.y, second.y));
+    CHECK(equal(first.dx, second.dx));
+    CHECK(equal(first.dw[3].w_hh, second.dw[3].w_hh));
+    CHECK(equal(first.y, inferred.y));
+    CHECK(equal(first.hn, inferred.hn));
+    CHECK(equal(first.cn, inferred.cn));
+  });
+}
+
+TEST_CASE("rnn: more padding changes no bit", "[rnn][strict]") {
+  each_case([](RnnCase &c) {
+    c.lengths = {12, 3, 0, 7, 1, 12};
+    const RnnData data = real_data(c, 2);
+    RnnCase longer = c;
+    longer.desc.timesteps = 17;
+    RnnData padded = data;
+    padded.x.resize(static_cast<size_t>(17 * 6 * c.desc.input_size), kNaN);
+    padded.dy.resize(static_cast<size_t>(17 * 6 * c.outputs()), kNaN);
+    const RnnResult wanted = train(c, data), got = train(longer, padded);
+    const auto head = [](const Values &of, const Values &like) {
+      return Values(of.begin(), of.begin() + static_cast<int64_t>(like.size()));
+    };
+    CHECK(equal(head(got.y, wanted.y), wanted.y));
+    CHECK(equal(got.hn, wanted.hn));
+    CHECK(equal(got.cn, wanted.cn));
+    CHECK(equal(head(got.dx, wanted.dx), wanted.dx));
+    CHECK(equal(got.dh0, wanted.dh0));
+    CHECK(equal(got.dc0, wanted.dc0));
+    const auto is_zero = [](double v) { return v == 0.0; };
+    CHECK(std::all_of(got.y.begin() + static_cast<int64_t>(wanted.y.size()), got.y.end(), is_zero));
+    CHECK(std::all_of(got.dx.begin() + static_cast<int64_t>(wanted.dx.size()), got.dx.end(),
+                      is_zero));
+  });
+}
+
+TEST_CASE("rnn: a permuted batch gives permuted results", "[rnn][strict]") {
+  constexpr int64_t kOrder[] = {4, 0, 5, 2, 1, 3};
+  each_case([&](RnnCase &c) {
+    c.lengths = {12, 3, 0, 7, 1, 12};
+    const RnnData data = real_data(c, 3);
+    RnnCase other = c;
+    for (size_t n = 0; n < 6; ++n) other.lengths[n] = c.lengths[static_cast<size_t>(kOrder[n])];
+    const auto permute = [&](const Values &values, int64_t steps, int64_t columns) {
+      if (values.empty()) return values;
+      return rearranged(values, steps, 6, columns,
+                        [&](int64_t t, int64_t n) { return t * 6 + kOrder[n]; });
+    };
+    RnnData permuted = data;
+    permuted.x = permute(data.x, 12, c.desc.input_size);
+    permuted.dy = permute(data.dy, 12, c.outputs());
+    for (Values *state : {&permuted.h0, &permuted.c0, &permuted.dhn, &permuted.dcn})
+      *state = permute(*state, c.num_weights(), c.hidden());
+    const RnnResult wanted = train(c, data), got = train(other, permuted);
+    CHECK(equal(got.y, permute(wanted.y, 12, c.outputs())));
+    CHECK(equal(got.dx, permute(wanted.dx, 12, c.desc.input_size)));
+    CHECK(equal(got.hn, permute(wanted.hn, c.num_weights(), c.hidden())));
+    CHECK(equal(got.dh0, permute(wanted.dh0, c.num_weights(), c.hidden())));
+  });
+}
+
+TEST_CASE("rnn: windows with h and c handed over come to the same bits", "[rnn][strict]") {
+  for (const Cell &cell : kCells)
+    for (const mp_dtype_t dtype : kDtypes) {
+      RnnCase c = make_rnn(cell.cell, 12, 18, 10, 24, dtype, cell.flags, 2);
+      c.desc.kernel = kernels_of(c).back();
+      CAPTURE(cell.cell, cell.flags, mp_dtype_name(dtype));
+      const RnnData data = real_data(c, 4);
+      const RnnResult whole = infer(c, data);
+      RnnCase window = c;
+      RnnData part = data;
+      Values y;
+      RnnResult last;
+      for (int32_t begin = 0; begin < 18; begin += window.desc.timesteps) {
+        window.desc.timesteps = begin == 0 ? 7 : 11;
+        part.x.assign(
+            data.x.begin() + static_cast<int64_t>(c.x_at(begin, 0)),
+            data.x.begin() + static_cast<int64_t>(c.x_at(begin + window.desc.timesteps, 0)));
+        part.dy.resize(static_cast<size_t>(window.desc.timesteps * 12 * c.outputs()));
+        last = infer(window, part);
+        y.insert(y.end(), last.y.begin(), last.y.end());
+        part.h0 = last.hn;
+        part.c0 = last.cn;
+        if (begin != 0) break;
+      }
+      CHECK(equal(y, whole.y));
+      CHECK(equal(last.hn, whole.hn));
+      CHECK(equal(last.cn, whole.cn));
+    }
+}
+
+TEST_CASE("rnn: the second direction is the first one reversed", "[rnn][strict]") {
+  for (const Cell &cell : kCells) {
+    RnnCase both = make_rnn(cell.cell, 5, 9, 10, 24, MP_FP16, cell.flags | MP_RNN_BIDIRECTIONAL);
+    RnnCase one = make_rnn(cell.cell, 5, 9, 10, 24, MP_FP16, cell.flags);
+    both.states = one.states = false;
+    const RnnData data = real_data(both, 5);
+    RnnData reversed = data;
+    reversed.weights = {data.weights[1]};
+    reversed.x = rearranged(data.x, 9, 5, 10, [](int64_t t, int64_t n) { return (8 - t) * 5 + n; });
+    reversed.dy.resize(9 * 5 * 24);
+    const RnnResult wanted = infer(one, reversed), got = infer(both, data);
+    int64_t wrong = 0;
+    for (int64_t t = 0; t < 9; ++t)
+      for (int64_t n = 0; n < 5; ++n)
+        for (size_t j = 0; j < 24; ++j)
+          wrong += got.y[both.y_at(t, n, 1) + j] != wanted.y[one.y_at(8 - t, n) + j];
+    CAPTURE(cell.cell, cell.flags);
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("rnn: packed batches have the bits of padded ones", "[rnn][strict]") {
+  each_case([](RnnCase &c) {
+    c.lengths = {12, 12, 7, 3, 1, 0};
+    c.desc.dropout = 0.5f;
+    const RnnData data = real_data(c, 6);
+    RnnCase packed = c;
+    packed.packed = true;
+    const RnnResult wanted = train(c, data), got = train(packed, data);
+    CHECK(equal(wanted.y, got.y));
+    CHECK(equal(wanted.hn, got.hn));
+    CHECK(equal(wanted.cn, got.cn));
+    CHECK(equal(wanted.dx, got.dx));
+    CHECK(equal(wanted.dh0, got.dh0));
+  });
+}
+
+TEST_CASE("rnn: dropout draws by its seed and offset", "[rnn][strict]") {
+  RnnCase c = make_rnn(MP_RNN_GRU, 6, 8, 10, 24, MP_FP16, 0, 2);
+  const RnnData data = real_data(c, 7);
+  const auto y = [&] {
+    RnnRun run(c, data);
+    require_ok(run.forward_training());
+    return run.result().y;
+  };
+  const Values undropped = y();
+  c.desc.dropout = 0.5f;
+  const Values seed_0 = y();
+  CHECK(!equal(seed_0, undropped));
+  CHECK(equal(infer(c, data).y, undropped));
+  c.desc.dropout_seed = 1;
+  CHECK(!equal(y(), seed_0));
+  c.desc.dropout_seed = 0;
+  c.has_dropout_offset = true;
+  CHECK(equal(y(), seed_0));
+  c.dropout_offset = 1;
+  CHECK(!equal(y(), seed_0));
+}
+
+// ---------------------------------------------------------------------------- not finite
+
+TEST_CASE("rnn: a NaN in one sequence reaches no other", "[rnn][strict]") {
+  each_case([](RnnCase &c) {
+    c.lengths = {12, 3, 12, 7, 1, 12};
+    const RnnData clean = real_data(c, 8);
+    RnnData data = clean;
+    data.x[c.x_at(5, 2)] = kNaN;
+    const RnnResult wanted = train(c, clean), got = train(c, data);
+    int64_t wrong = 0, nans = 0;
+    for (int64_t t = 0; t < 12; ++t)
+      for (int64_t n = 0; n < 6; ++n)
+        for (size_t j = 0; j < static_cast<size_t>(c.outputs()); ++j) {
+          const size_t at = c.y_at(t, n) + j;
+          if (n == 2)
+            nans += std::isnan(got.y[at]);
+          else
+            wrong += got.y[at] != wanted.y[at];
+        }
+    CHECK(wrong == 0);
+    CHECK(nans > 0);
+    for (int64_t t = 0; t < 12; ++t)
+      for (int64_t n = 0; n < 6; ++n)
+        for (size_t j = 0; j < 10 && n != 2; ++j)
+          wrong += got.dx[c.x_at(t, n) + j] != wanted.dx[c.x_at(t, n) + j];
+    CHECK(wrong == 0);
+  });
+}
+
+TEST_CASE("rnn: a length that is none makes its sequence NaN, and no other", "[rnn][strict]") {
+  each_case([](RnnCase &c) {
+    c.lengths = {12, 12, 5, 12, 1, 12};
+    const RnnData data = real_data(c, 9);
+    const RnnResult wanted = train(c, data);
+    for (const int32_t bad : {-1, 13, INT32_MIN, INT32_MAX}) {
+      RnnCase broken = c;
+      broken.lengths[3] = bad;
+      CAPTURE(bad);
+      const RnnResult got = train(broken, data);
+      int64_t wrong = 0;
+      for (int64_t t = 0; t < 12; ++t)
+        for (int64_t n = 0; n < 6; ++n) {
+          for (size_t j = 0; j < static_cast<size_t>(c.outputs()); ++j) {
+            const size_t at = c.y_at(t, n) + j;
+            wrong += n == 3 ? !std::isnan(got.y[at]) : got.y[at] != wanted.y[at];
+          }
+          for (size_t j = 0; j < 10; ++j) {
+            const size_t at = c.x_at(t, n) + j;
+            wrong += n == 3 ? !std::isnan(got.dx[at]) : got.dx[at] != wanted.dx[at];
+          }
+        }
+      for (int64_t layer = 0; layer < 2; ++layer)
+        for (int64_t d = 0; d < 2; ++d)
+          for (size_t j = 0; j < 24; ++j) {
+            CHECK(std::isnan(got.hn[c.state_at(layer, d, 3) + j]));
+            CHECK(got.hn[c.state_at(layer, d, 4) + j] == wanted.hn[c.state_at(layer, d, 4) + j]);
+          }
+      CHECK(wrong == 0);
+      CHECK(got.found_inf == 1.0f);
+      CHECK(std::isnan(got.dw[0].w_hh[0]));
+    }
+  });
+}
+
+TEST_CASE("rnn: gradients that overflow raise found_inf", "[rnn][strict]") {
+  for (const Cell &cell : kCells) {
+    RnnCase c = make_rnn(cell.cell, 4, 5, 10, 24, MP_FP16, cell.flags);
+    c.desc.dtype_dw = MP_FP32;
+    CAPTURE(cell.cell, cell.flags);
+    // dy is finite, and so large that the gradient of a gate is not once it is summed over steps and rounded.
+    RnnData data = real_data(c, 10, 60000.0);
+    for (double &value : data.dy) value = std::copysign(60000.0, value);
+    RnnRun run(c, data);
+    require_ok(run.forward_training());
+    CHECK(run.result().found_inf == 0.0f);
+    for (double &value : data.dhn) value = 60000.0;
+    require_ok(run.backward_data());
+    const float from_data = run.result().found_inf;
+    RnnData small = real_data(c, 10, 1e-3);
+    CHECK(train(c, small).found_inf == 0.0f);
+    if (cell.cell == MP_RNN_RELU || cell.cell == MP_RNN_TANH) CHECK(from_data == 1.0f);
+  }
+}
+
+TEST_CASE("rnn: an infinite dy raises found_inf in every cell", "[rnn][strict]") {
+  for (const Cell &cell : kCells) {
+    RnnCase c = make_rnn(cell.cell, 4, 5, 10, 24, MP_FP16, cell.flags);
+    RnnData data = real_data(c, 11);
+    // Of every unit, for RELU stops it where h' is 0.
+    for (size_t j = 0; j < 24; ++j)
+      data.dy[c.y_at(3, 2) + j] = std::numeric_limits<double>::infinity();
+    CAPTURE(cell.cell, cell.flags);
+    RnnRun run(c, data);
+    require_ok(run.forward_training());
+    require_ok(run.backward_data());
+    const RnnResult got = run.result();
+    CHECK(got.found_inf == 1.0f);
+    run.tensors.found_inf = nullptr;
+    require_ok(run.backward_data());
+  }
+}
+
+TEST_CASE("rnn: amax and found_inf of the weights alone", "[rnn][strict]") {
+  // The gradients of the gates fit into fp16, and their sum over many rows does not.
+  RnnCase c = make_rnn(MP_RNN_RELU, 64, 4, 8, 8, MP_FP16);
+  RnnData data = real_data(c, 12);
+  for (double &value : data.x) value = 8.0;
+  for (double &value : data.dy) value = 64.0;
+  for (RnnWeights &w : data.weights)
+    for (double &value : w.b_ih) value = 10.0;
+  RnnRun run(c, data);
+  require_ok(run.forward_training());
+  require_ok(run.backward_data());
+  CHECK(run.result().found_inf == 0.0f);
+  CHECK(run.result().amax == 0.0f);
+  require_ok(run.backward_weights());
+  CHECK(run.result().found_inf == 1.0f);
+  CHECK(std::isinf(run.result().amax));
+}
+
+// ---------------------------------------------------------------------------- edges
+
+TEST_CASE("rnn: no steps", "[rnn][strict]") {
+  for (const Cell &cell : kCells)
+    for (const uint32_t flags : {0u, uint32_t{MP_RNN_ACCUMULATE}}) {
+      RnnCase c = make_rnn(cell.cell, 3, 0, 4, 8, MP_FP16, cell.flags | flags, 2);
+      RnnData data = real_data(c, 13);
+      for (const RnnWeights &w : data.weights) data.dw.push_back(w);
+      CAPTURE(cell.cell, cell.flags, flags);
+      const RnnResult got = train(c, data);
+      CHECK(equal(got.hn, data.h0));
+      CHECK(equal(got.cn, data.c0));
+      CHECK(equal(got.dh0, data.dhn));
+      CHECK(equal(got.dc0, data.dcn));
+      for (size_t i = 0; i < got.dw.size(); ++i) {
+        const Values zeros(got.dw[i].w_hh.size(), 0.0);
+        CHECK(equal(got.dw[i].w_hh, flags == 0 ? zeros : data.weights[i].w_hh));
+        CHECK(equal(got.dw[i].b_ih,
+                    flags == 0 ? Values(got.dw[i].b_ih.size(), 0.0) : data.weights[i].b_ih));
+      }
+    }
+}
+
+TEST_CASE("rnn: sequences without steps keep their states", "[rnn][strict]") {
+  each_case([](RnnCase &c) {
+    for (const bool packed : {false, true}) {
+      c.packed = packed;
+      c.lengths.assign(6, 0);
+      const RnnData data = real_data(c, 14);
+      const RnnResult got = train(c, data);
+      CHECK(equal(got.hn, data.h0));
+      CHECK(equal(got.cn, data.c0));
+      CHECK(equal(got.dh0, data.dhn));
+      CHECK(equal(got.dc0, data.dcn));
+      CHECK(equal(got.dw[0].w_hh, Values(got.dw[0].w_hh.size(), 0.0)));
+    }
+  });
+}
+
+TEST_CASE("rnn: the reserve is what the gates, c and h take", "[rnn][strict]") {
+  struct Bytes {
+    mp_rnn_cell_t cell;
+    size_t half, full;
+  };
+  for (const Bytes &bytes :
+       {Bytes{MP_RNN_TANH, 4, 8}, {MP_RNN_RELU, 4, 8}, {MP_RNN_LSTM, 14, 24}, {MP_RNN_GRU, 10, 20}})
+    for (const mp_dtype_t dtype : kDtypes)
+      for (const uint32_t flags : {0u, uint32_t{MP_RNN_BIDIRECTIONAL}})
+        for (const int32_t hidden : {1, 33, 1024})
+          for (const int32_t layers : {1, 3, 8}) {
+            RnnCase c = make_rnn(bytes.cell, 7, 25, 10, hidden, dtype, flags, layers);
+            mp_rnn_sizes_t sizes;
+            MP_INIT_STRUCT(&sizes);
+            require_ok(mp_rnn_get_sizes(context(), &c.desc, &sizes));
+            const size_t units = static_cast<size_t>(7 * 25 * c.outputs() * layers);
+            const size_t wanted = units * (dtype == MP_FP32 ? bytes.full : bytes.half);
+            CHECK(sizes.reserve_bytes >= wanted);
+            CHECK(sizes.reserve_bytes < wanted + 256);
+          }
+}
+
+TEST_CASE("nightly: rnn, ten thousand steps of training, the same bits at the end", "[.nightly]") {
+  for (const Cell &cell : kCells) {
+    RnnCase c = make_rnn(cell.cell, 3, 4, 8, 16, MP_FP16, cell.flags | MP_RNN_BIDIRECTIONAL, 2);
+    c.lengths = {4, 1, 3};
+    const RnnData data = real_data(c, 15);
+    RnnRun run(c, data);
+    RnnResult first;
+    for (int step = 0; step < 2000; ++step) {  // of each of five cells
+      require_ok(run.forward_training());
+      require_ok(run.backward_data());
+      require_ok(run.backward_weights());
+      if (step == 0) first = run.result();
+    }
+    const RnnResult last = run.result();
+    CAPTURE(cell.cell, cell.flags);
+    CHECK(equal(first.y, last.y));
+    CHECK(equal(first.dx, last.dx));
+    CHECK(equal(first.dw[3].w_hh, last.dw[3].w_hh));
+    expect_none(run.damage(), "");
+  }
+}

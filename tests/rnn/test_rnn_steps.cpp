@@ -1,0 +1,144 @@
+// Forward, step by step, within derived bounds: every step is computed in fp64 from the library's own h and c of the
+// step before, so that nothing accumulates.
+//
+// The bound of a step follows its operands (running_error.h): sums of products in any order, the logistic function
+// and tanh with 2.5 ulp (kernels/simt/logistic.h) and slopes of 1/4 and 1, one rounding to the type of h.
+#include "rnn_run.h"
+#include "tests/support/running_error.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr double kUlps = 2.5 * 2.0;  // in units of u
+
+Bounded logistic(const Bounded &a) {
+  const double s = 1.0 / (1.0 + std::exp(-a.value));
+  return {s, 0.25 * a.error + kUlps * unit_roundoff(MP_FP32) * s};
+}
+Bounded tanh_of(const Bounded &a) {
+  const double t = std::tanh(a.value);
+  return {t, a.error + kUlps * unit_roundoff(MP_FP32) * std::fabs(t)};
+}
+
+struct Before {
+  Values h, c;  ///< of one sequence
+};
+
+class Step {
+ public:
+  Step(const RnnCase &c, const RnnData &data, int64_t t, int64_t n, const Before &before)
+      : c_(c), w_(data.weights[0]), x_(data.x.data() + c.x_at(t, n)), before_(before) {}
+
+  /// h' and c' of a unit.
+  struct Result {
+    Bounded h, c;
+  };
+  Result unit(int64_t j) const {
+    const auto a = [&](int64_t gate) { return p(gate, j) + q(gate, j, before_.h); };
+    const Bounded h = before_.h[static_cast<size_t>(j)];
+    switch (c_.desc.cell) {
+      case MP_RNN_TANH:
+        return {tanh_of(a(0)), {}};
+      case MP_RNN_RELU: {
+        const Bounded sum = a(0);
+        return {{std::max(sum.value, 0.0), sum.error}, {}};
+      }
+      case MP_RNN_LSTM: {
+        const Bounded i = logistic(a(0)), f = logistic(a(1)), g = tanh_of(a(2));
+        const Bounded c = f * Bounded(before_.c[static_cast<size_t>(j)]) + i * g;
+        return {logistic(a(3)) * tanh_of(c), c};
+      }
+      default: {
+        const Bounded r = logistic(a(0)), z = logistic(a(1));
+        const Bounded n = tanh_of(p(2, j) + r * q(2, j, before_.h));
+        return {(Bounded(1.0) - z) * n + z * h, {}};
+      }
+    }
+  }
+
+ private:
+  Bounded p(int64_t gate, int64_t j) const {
+    return dot(x_, w_.w_ih, gate * c_.hidden() + j, c_.desc.input_size) + bias(w_.b_ih, gate, j);
+  }
+  Bounded q(int64_t gate, int64_t j, const Values &h) const {
+    return dot(h.data(), w_.w_hh, gate * c_.hidden() + j, c_.hidden()) + bias(w_.b_hh, gate, j);
+  }
+  Bounded bias(const Values &b, int64_t gate, int64_t j) const {
+    return b[static_cast<size_t>(gate * c_.hidden() + j)];
+  }
+  static Bounded dot(const double *v, const Values &w, int64_t row, int64_t k) {
+    BoundedSum sum;
+    for (int64_t i = 0; i < k; ++i) sum.add(v[i] * w[static_cast<size_t>(row * k + i)]);
+    return sum.total();
+  }
+
+  const RnnCase &c_;
+  const RnnWeights &w_;
+  const double *const x_;
+  const Before &before_;
+};
+
+/// c of every step: c_n of a run that ends there.
+std::vector<Values> cells_of(const RnnCase &c, const RnnData &data) {
+  std::vector<Values> cells = {data.c0};
+  for (int32_t t = 1; t <= c.desc.timesteps && c.is_lstm(); ++t) {
+    RnnCase shorter = c;
+    shorter.lengths.assign(static_cast<size_t>(c.desc.batch), t);
+    RnnRun run(shorter, data);
+    require_ok(run.forward_training());
+    cells.push_back(run.result().cn);
+  }
+  return cells;
+}
+
+Values of_sequence(const Values &states, const RnnCase &c, int64_t n) {
+  if (states.empty()) return {};
+  const auto begin = states.begin() + n * c.hidden();
+  return {begin, begin + c.hidden()};
+}
+
+void check_steps(const RnnCase &c, uint64_t seed) {
+  const RnnData data = real_data(c, seed);
+  RnnRun run(c, data);
+  require_ok(run.forward_training());
+  const Values y = run.result().y;
+  const std::vector<Values> cells = cells_of(c, data);
+  int64_t wrong_h = 0, wrong_c = 0;
+  for (int64_t t = 0; t < c.desc.timesteps; ++t) {
+    const Values h_before = t == 0 ? data.h0
+                                   : Values(y.begin() + static_cast<int64_t>(c.y_at(t - 1, 0)),
+                                            y.begin() + static_cast<int64_t>(c.y_at(t, 0)));
+    for (int64_t n = 0; n < c.desc.batch; ++n) {
+      const Before before{
+          of_sequence(h_before, c, n),
+          c.is_lstm() ? of_sequence(cells[static_cast<size_t>(t)], c, n) : Values{}};
+      const Step step(c, data, t, n, before);
+      for (int64_t j = 0; j < c.hidden(); ++j) {
+        const Step::Result wanted = step.unit(j);
+        wrong_h += !within(wanted.h, y[c.y_at(t, n) + static_cast<size_t>(j)], c.desc.dtype);
+        if (!c.is_lstm()) continue;
+        const Values &after = cells[static_cast<size_t>(t + 1)];
+        wrong_c += !within(wanted.c, after[static_cast<size_t>(n * c.hidden() + j)]);
+      }
+    }
+  }
+  CAPTURE(c.desc.cell, mp_dtype_name(c.desc.dtype), c.desc.hidden_size);
+  CHECK(wrong_h == 0);
+  CHECK(wrong_c == 0);
+}
+
+}  // namespace
+
+TEST_CASE("rnn: every step within its bound", "[rnn]") {
+  uint64_t seed = 0;
+  for (const mp_rnn_cell_t cell : {MP_RNN_TANH, MP_RNN_RELU, MP_RNN_LSTM, MP_RNN_GRU})
+    for (const mp_dtype_t dtype : kDtypes)
+      for (const int32_t hidden : {8, 33, 136}) {
+        RnnCase c = make_rnn(cell, 5, 7, 19, hidden, dtype);
+        for (const char *const kernel : kernels_of(c)) {
+          c.desc.kernel = kernel;
+          check_steps(c, ++seed);
+        }
+      }
+}
