@@ -62,7 +62,8 @@ SIM_CPP := $(wildcard kernels/simt/sim/*.cpp $(if $(filter race,$(SAN)),kernels/
 SIMT_CPP := $(wildcard kernels/simt/*.cpp)
 GEMM_CPP := $(wildcard kernels/gemm/*.cpp)
 CONV_CPP := $(wildcard kernels/conv/*.cpp)
-PURE_CPP := $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP) $(wildcard kernels/*.cpp capi/*.cpp)
+RNN_CPP := $(wildcard kernels/rnn/*.cpp)
+PURE_CPP := $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP) $(RNN_CPP) $(wildcard kernels/*.cpp capi/*.cpp)
 HOST_OBJS := $(KERNELS_CU:%.cu=$(BUILD)/host/%.o)
 BASE_OBJS := $(SIM_CPP:%.cpp=$(BUILD)/obj/%.o) $(PURE_CPP:%.cpp=$(BUILD)/obj/%.o)
 
@@ -115,6 +116,10 @@ $(BUILD)/obj/capi/core.o: $(wildcard .git/logs/HEAD)
 
 # The simulator's own arithmetic is for the same processors as the kernels.
 $(BUILD)/obj/kernels/simt/sim/wgmma_multiply.o: CXXFLAGS_BASE += $(HOST_MATH_FLAGS)
+
+# Nobody asks which exceptions were raised; without that, a choice between two numbers is no branch, and cells are
+# computed in vectors.
+$(BUILD)/host/kernels/rnn/%.o: HOST_KERNEL_FLAGS += -fno-trapping-math
 
 $(LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map
 	@echo "  LINK $@"

@@ -139,6 +139,11 @@ inline void require_finite(float value, const char *name) {
   MP_REQUIRE(std::isfinite(value), MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is not finite");
 }
 
+/// Of a loss scale 1/S must be a number too.
+inline bool is_scale(float value) {
+  return value > 0.0f && std::isfinite(value) && std::isfinite(1.0f / value);
+}
+
 inline void require_zero(uint32_t value, const char *name) {
   MP_REQUIRE(value == 0, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " must be 0");
 }
@@ -214,6 +219,16 @@ template <>
 inline constexpr uint32_t kFirstSize<mp_batchnorm_desc_t> = 32;
 template <>
 inline constexpr uint32_t kFirstSize<mp_batchnorm_tensors_t> = 104;
+template <>
+inline constexpr uint32_t kFirstSize<mp_rnn_desc_t> = 96;
+template <>
+inline constexpr uint32_t kFirstSize<mp_rnn_sizes_t> = 32;
+template <>
+inline constexpr uint32_t kFirstSize<mp_rnn_tensors_t> = 176;
+template <>
+inline constexpr uint32_t kFirstSize<mp_embedding_desc_t> = 64;
+template <>
+inline constexpr uint32_t kFirstSize<mp_dropout_desc_t> = 32;
 
 /// A size that some version of the struct has, or may have one day.
 /// @param hint  what the caller should have done.

@@ -230,3 +230,42 @@ mp_status_t mp_batchnorm_desc_init(mp_batchnorm_desc_t *desc, size_t struct_size
     return d;
   });
 }
+
+mp_status_t mp_rnn_desc_init(mp_rnn_desc_t *desc, size_t struct_size, mp_rnn_cell_t cell,
+                             int32_t batch, int32_t timesteps, int32_t input_size,
+                             int32_t hidden_size, mp_dtype_t dtype) {
+  return mp::init(__func__, desc, "desc", struct_size, [&] {
+    auto d = mp::zero_struct<mp_rnn_desc_t>();
+    d.cell = cell;
+    d.dtype = d.dtype_dw = dtype;
+    d.layers = 1;
+    d.input_size = input_size;
+    d.hidden_size = hidden_size;
+    d.batch = batch;
+    d.timesteps = timesteps;
+    return d;
+  });
+}
+
+mp_status_t mp_embedding_desc_init(mp_embedding_desc_t *desc, size_t struct_size, int64_t rows,
+                                   int32_t vocabulary, int64_t width, mp_dtype_t dtype) {
+  return mp::init(__func__, desc, "desc", struct_size, [&] {
+    auto d = mp::zero_struct<mp_embedding_desc_t>();
+    d.dtype = d.dtype_dtable = dtype;
+    d.rows = rows;
+    d.vocabulary = vocabulary;
+    d.width = d.ld_table = d.ld_out = d.ld_dtable = width;
+    return d;
+  });
+}
+
+mp_status_t mp_dropout_desc_init(mp_dropout_desc_t *desc, size_t struct_size, int64_t count,
+                                 float p, mp_dtype_t dtype) {
+  return mp::init(__func__, desc, "desc", struct_size, [&] {
+    auto d = mp::zero_struct<mp_dropout_desc_t>();
+    d.dtype = dtype;
+    d.count = count;
+    d.p = p;
+    return d;
+  });
+}

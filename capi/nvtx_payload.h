@@ -33,6 +33,22 @@ inline Message payload_text(const mp_batchnorm_desc_t &d) {
   return Message("rows = ", d.rows, ", channels = ", d.channels, ", ", mp_dtype_name(d.dtype));
 }
 
+inline Message payload_text(const mp_rnn_desc_t &d) {
+  return Message("batch = ", d.batch, ", timesteps = ", d.timesteps, ", input = ", d.input_size,
+                 ", hidden = ", d.hidden_size, ", layers = ", d.layers, ", cell = ", d.cell,
+                 ", flags = ", d.flags, ", ", mp_dtype_name(d.dtype));
+}
+
+inline Message payload_text(const mp_embedding_desc_t &d) {
+  return Message("rows = ", d.rows, ", vocabulary = ", d.vocabulary, ", width = ", d.width,
+                 ", flags = ", d.flags, ", ", mp_dtype_name(d.dtype), " to ",
+                 mp_dtype_name(d.dtype_dtable));
+}
+
+inline Message payload_text(const mp_dropout_desc_t &d) {
+  return Message("count = ", d.count, ", p = ", d.p, ", ", mp_dtype_name(d.dtype));
+}
+
 Message payload_text(const mp_tensor_list &);
 Message payload_text(const mp_optimizer &);
 

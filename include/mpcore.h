@@ -29,6 +29,8 @@
  *     mpcore/step.h          10   mp_scale_step: check, unscale, clip, update, rescale
  *     mpcore/layers.h        12   mp_softmax_xent: the loss and where backward starts
  *                            13   mp_pool2d_*, mp_batchnorm_*: around a convolution
+ *     mpcore/rnn.h           14   mp_rnn_*: LSTM, GRU and plain recurrent layers
+ *     mpcore/sequences.h     15   mp_embedding_*, mp_dropout: around sequences
  *     mpcore/compat.h             loss scalers of torch, Megatron and others
  *     mpcore/experimental.h       which kernel runs
  *
@@ -88,6 +90,8 @@
 #include "mpcore/comm.h"
 #include "mpcore/step.h"
 #include "mpcore/layers.h"
+#include "mpcore/rnn.h"
+#include "mpcore/sequences.h"
 #include "mpcore/compat.h"
 #include "mpcore/experimental.h"
 /* clang-format on */

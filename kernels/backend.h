@@ -38,6 +38,10 @@ struct XentArgs;
 struct TransposeArgs;
 struct PoolArgs;
 struct BatchNormArgs;
+struct EmbeddingArgs;
+struct EmbeddingBackwardArgs;
+struct DropoutArgs;
+struct RnnProblem;
 
 // clang-format off
 /// Every launch, listed here alone: LAUNCH(name, parameters between the device and the stream).
@@ -64,7 +68,13 @@ struct BatchNormArgs;
   LAUNCH(pool_backward, const PoolArgs &)                                                          \
   LAUNCH(batch_norm_training, const BatchNormArgs &)                                               \
   LAUNCH(batch_norm_inference, const BatchNormArgs &)                                              \
-  LAUNCH(batch_norm_backward, const BatchNormArgs &)
+  LAUNCH(batch_norm_backward, const BatchNormArgs &)                                               \
+  LAUNCH(rnn_forward, const RnnProblem &)                                                          \
+  LAUNCH(rnn_backward_data, const RnnProblem &)                                                    \
+  LAUNCH(rnn_backward_weights, const RnnProblem &)                                                 \
+  LAUNCH(embedding_forward, const EmbeddingArgs &)                                                 \
+  LAUNCH(embedding_backward, const EmbeddingBackwardArgs &)                                        \
+  LAUNCH(dropout, const DropoutArgs &)
 // clang-format on
 
 struct Backend {

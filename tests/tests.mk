@@ -3,7 +3,7 @@
 # The tests of the simulator and of selection need hidden symbols, so they are linked with these parts
 # into a binary of their own; everything else goes through libmpcore.so.
 SIMULATOR_CPP := $(wildcard tests/simulator/*.cpp tests/select/*.cpp) tests/support/tally.cpp
-TEST_CPP := $(wildcard $(addprefix tests/,$(addsuffix /*.cpp,support gemm conv tensors step layers bindings tools)))
+TEST_CPP := $(wildcard $(addprefix tests/,$(addsuffix /*.cpp,support gemm conv tensors step layers rnn bindings tools)))
 TEST_OBJS := $(TEST_CPP:%.cpp=$(BUILD)/%.o)
 SIMULATOR_OBJS := $(SIMULATOR_CPP:%.cpp=$(BUILD)/simulator/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIM_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) \
   $(addprefix $(BUILD)/host/kernels/,layers/softmax_xent.o step/optimizer.o step/tensor_ratios.o) $(BUILD)/simulator/bench/tune/fit.o
@@ -27,20 +27,21 @@ $(BUILD)/tests/bindings/test_cpp_without_exceptions.o: TEST_CXXFLAGS += -fno-exc
 # Where the CUDA and NCCL headers are, our declarations of NCCL are compared with them.
 $(BUILD)/tests/step/test_comm_nccl.o: TEST_CXXFLAGS += $(CAPI_INCLUDES)
 
-# What is found in the tests instead of NCCL and NVML.
-STUBS := $(addprefix $(BUILD)/tests/stub/,libnccl.so.2 libnvidia-ml.so.1)
+# What is found in the tests instead of NCCL, NVML and cuDNN.
+STUBS := $(addprefix $(BUILD)/tests/stub/,libnccl.so.2 libnvidia-ml.so.1 libcudnn.so.9)
 $(BUILD)/tests/stub/libnccl.so.2: tests/stub/nccl.c tests/stub/nccl.h
 $(BUILD)/tests/stub/libnvidia-ml.so.1: tests/stub/nvml.c tests/stub/nvml.h
+$(BUILD)/tests/stub/libcudnn.so.9: tests/stub/cudnn.c
 $(STUBS):
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,$(@F) $< -o $@
+	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,$(@F) $< -lm -o $@
 
 # What the tests call of the bench.
-TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o rows/row.o rows/counted.o rows/step_row.o timing/counts.o shapes/shapes.o shapes/conv_shapes.o \
+TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o rows/row.o rows/counted.o rows/figures.o rows/step_row.o rows/rnn_layer_row.o timing/counts.o shapes/shapes.o shapes/conv_shapes.o \
   shapes/rnn_shapes.o \
   shapes/epilogue_shapes.o shapes/batched_shapes.o shapes/layer_shapes.o timing/gpu_watch.o timing/agreement.o timing/machine.o timing/timing.o \
   peers/dynamic_library.o peers/nvml.o peers/cuda_runtime.o peers/cublaslt.o peers/cublas.o \
-  suites/operation.o suites/batched_operation.o suites/problem.o)
+  peers/cudnn.o peers/cudnn_rnn.o suites/operation.o suites/batched_operation.o suites/problem.o suites/rnn_data.o)
 
 $(BUILD)/tests/mptests: $(TEST_OBJS) $(TESTED_BENCH) $(LIB) | $(STUBS)
 	@echo "  LINK $@"
@@ -129,7 +130,7 @@ tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune $(BUILD)/mpbench $(INSTALLED)
 
 # The tiers are told in TESTING.md.
 PYTEST = CC='$(CC)' CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tests/pytest --build $(BUILD)
-HOST_TOOL_TESTS := $(addprefix tests/tools/test_,mptune.py bench_report.py ranks.py)
+HOST_TOOL_TESTS := $(addprefix tests/tools/test_,mptune.py bench_report.py ranks.py demo.py)
 # The CUDA target beside the host target, and after an error of its own.
 CUDA_TOOL_TESTS := $(addprefix tests/tools/test_,targets.py failed_device.py)
 TOOL_TESTS := $(filter-out $(HOST_TOOL_TESTS) $(CUDA_TOOL_TESTS),$(wildcard tests/tools/test_*.py))
@@ -155,6 +156,7 @@ ifneq ($(MP_TEST_DEVICE),cuda)
 HOST_ONLY_STEPS = "the simulator::$(BUILD)/tests/simulator" "conformance::$(BUILD)/tests/conformance" \
   $(foreach n,2 4,"MPI, $(n) ranks::tests/tools/run_mpi $(n) $(BUILD)/tests/mpitests") \
   "mpdemo, 2 ranks::$(PYTEST) tests/tools/test_ranks.py" \
+  "mpdemo, its options::$(PYTEST) tests/tools/test_demo.py" \
   "alone: mptune::$(PYTEST) tests/tools/test_mptune.py" "alone: bench report::$(PYTEST) tests/tools/test_bench_report.py"
 SEED_STEPS = $(STRICT_STEPS) $(CONV_STEPS) $(WGMMA_STEPS)
 endif

@@ -7,6 +7,7 @@
 #include "mpcore.h"
 
 extern void check(mp_status_t status); /* stops the program with mp_last_error */
+#define CHECK(call) check(call)
 
 extern mp_context_t context;
 extern mp_stream_t stream;
@@ -17,6 +18,21 @@ extern mp_tensor_list_t grads, masters, models, sums, grads_of_b;
 extern void forward_backward(mp_stream_t stream);
 extern void my_kernel(const float *found_inf, mp_stream_t stream);
 extern void my_host_optimizer(void);
+
+extern int32_t batch, timesteps, input, hidden;
+extern const mp_rnn_weights_t *weights;
+extern const mp_rnn_weight_grads_t *weight_grads;
+extern const int32_t *lengths;
+extern const void *x, *dy;
+extern void *y, *dx;
+extern float *amax;
+extern mp_rnn_desc_t desc;
+
+extern const void *table;
+extern const int32_t *indices;
+extern int32_t vocabulary;
+extern void *dtable, *workspace;
+extern const uint64_t *counter;
 
 extern int64_t rows, in, out, n, m, k;
 extern const void *A, *B;

@@ -5,7 +5,9 @@
 #include <cstdint>
 
 #include "kernels/column_partition.h"
+#include "kernels/sort_scratch.h"
 #include "mpcore/layers.h"
+#include "mpcore/sequences.h"
 
 namespace mp {
 
@@ -51,6 +53,57 @@ inline size_t batch_norm_workspace_bytes(const mp_batchnorm_desc_t &desc) {
 struct BatchNormArgs : mp_batchnorm_tensors_t {
   mp_batchnorm_desc_t desc;
   float *workspace;  ///< inference: NULL
+};
+
+struct EmbeddingArgs {
+  mp_embedding_desc_t desc;
+  const void *table;
+  const int32_t *indices;
+  void *out;
+};
+
+/// Rows with the same index are summed by stretches of so many.
+constexpr int64_t kEmbeddingStretch = 64;
+
+/// Where things lie in the workspace of the backward pass, in bytes.
+struct EmbeddingWorkspace {
+  size_t keys[2] = {}, values[2] = {};  ///< buffers of the sort
+  size_t begins = 0, sums = 0, scratch = 0;
+  size_t bytes = 0;
+
+  explicit EmbeddingWorkspace(const mp_embedding_desc_t &desc) {
+    if (desc.rows == 0) return;
+    const auto take = [&](size_t needed) {
+      const size_t at = bytes;
+      bytes += (needed + 255) / 256 * 256;
+      return at;
+    };
+    const size_t rows = static_cast<size_t>(desc.rows);
+    for (int i = 0; i < 2; i++) {
+      keys[i] = take(rows * sizeof(uint32_t));
+      values[i] = take(rows * sizeof(uint32_t));
+    }
+    begins = take((static_cast<size_t>(desc.vocabulary) + 1) * sizeof(int32_t));
+    const int64_t stretches = (desc.rows + kEmbeddingStretch - 1) / kEmbeddingStretch;
+    sums = take(2 * static_cast<size_t>(stretches * desc.width) * sizeof(float));
+    scratch = take(sort_scratch_bytes(desc.rows));
+  }
+};
+
+struct EmbeddingBackwardArgs {
+  mp_embedding_desc_t desc;
+  const int32_t *indices;
+  const void *dout;
+  void *dtable;
+  float *found_inf, *amax;  ///< optional
+  void *workspace;          ///< no rows: NULL
+};
+
+struct DropoutArgs {
+  mp_dropout_desc_t desc;
+  const uint64_t *offset;  ///< optional
+  const void *x;
+  void *y;
 };
 
 }  // namespace mp

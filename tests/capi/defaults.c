@@ -16,6 +16,7 @@ static const mp_scaler_config_t *config_of_state;
   X(mp_scaler_config_init, mp_scaler_config_t, config, (s, size, MP_SCALER_LOGNORMAL))    \
   X(mp_scaler_config_init_preset, mp_scaler_config_t, config,                             \
     (s, size, MP_SCALER_PRESET_MEGATRON))                                                 \
+  X(mp_scaler_config_from_name, mp_scaler_config_t, config, ("LogMax", s, size))          \
   X(mp_scaler_state_init, mp_scaler_state_t, state, (s, size, config_of_state))           \
   X(mp_hyper_init, mp_hyper_t, hyper, (s, size, MP_OPT_ADAM, 0.5f))                       \
   X(mp_optimizer_desc_init, mp_optimizer_desc_t, desc, (s, size, MP_OPT_LAMB))            \
@@ -25,7 +26,10 @@ static const mp_scaler_config_t *config_of_state;
   X(mp_xent_desc_init, mp_xent_desc_t, desc, (s, size, 2, 3, MP_FP16))                    \
   X(mp_pool2d_desc_init, mp_pool2d_desc_t, desc,                                          \
     (s, size, MP_POOL_MAX, 1, 4, 4, 3, 2, 2, MP_BF16))                                    \
-  X(mp_batchnorm_desc_init, mp_batchnorm_desc_t, desc, (s, size, 7, 3, MP_FP32))
+  X(mp_batchnorm_desc_init, mp_batchnorm_desc_t, desc, (s, size, 7, 3, MP_FP32))          \
+  X(mp_rnn_desc_init, mp_rnn_desc_t, desc, (s, size, MP_RNN_GRU, 2, 3, 4, 5, MP_BF16))    \
+  X(mp_embedding_desc_init, mp_embedding_desc_t, desc, (s, size, 7, 3, 5, MP_FP16))       \
+  X(mp_dropout_desc_init, mp_dropout_desc_t, desc, (s, size, 7, 0.5f, MP_FP32))
 
 #define DEFINE_CALL(function, type, parameter, arguments)    \
   static mp_status_t call_##function(void *s, size_t size) { \
@@ -111,6 +115,66 @@ static void test_without_defaults(void) {
   check(state.struct_size == 0, "nor is there a state without a config");
 }
 
+static int same_config(const char *name, mp_scaler_config_t wanted) {
+  mp_scaler_config_t config;
+  return mp_scaler_config_from_name(name, &config, sizeof config) == MP_SUCCESS &&
+         memcmp(&config, &wanted, sizeof config) == 0;
+}
+
+/** A static scale, which a scaler takes. */
+static int is_static(const char *name, float scale) {
+  mp_scaler_config_t config;
+  mp_scaler_t scaler;
+  if (mp_scaler_config_from_name(name, &config, sizeof config) != MP_SUCCESS) return 0;
+  if (mp_scaler_create(&scaler, context, &config) != MP_SUCCESS) return 0;
+  mp_scaler_destroy(scaler);
+  return config.policy == MP_SCALER_STATIC && config.init_scale == scale;
+}
+
+static void test_names(void) {
+  static const struct {
+    const char *name;
+    mp_scaler_preset_t preset;
+  } presets[] = {{"Backoff", MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF},
+                 {"backoff", MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF},
+                 {"LogMax", MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX},
+                 {"LOGMAX", MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX},
+                 {"LogNormal", MP_SCALER_PRESET_LOGNORMAL},
+                 {"dynamic", MP_SCALER_PRESET_APEX_AMP}};
+  for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
+    check(same_config(presets[i].name, mp_scaler_config_preset(presets[i].preset)),
+          presets[i].name);
+  check(same_config("None", mp_scaler_config_default(MP_SCALER_STATIC)), "None");
+  check(same_config("1", mp_scaler_config_default(MP_SCALER_STATIC)), "S = 1");
+  check(is_static("128", 128.0f), "S = 128");
+  check(is_static("65536.0", 65536.0f), "S = 65536.0");
+  check(is_static("1e3", 1000.0f), "S = 1e3");
+  check(is_static("0.25", 0.25f), "S = 0.25, below the default's minimum");
+  check(is_static("4294967296", 4294967296.0f), "S = 2^32, above the default's maximum");
+
+  mp_scaler_config_t config;
+  static const char *const no_scales[] = {"0",   "-128", "-0",    "inf",  "-Infinity",
+                                          "NaN", "1e99", "1e-99", "1e-39"};
+  for (size_t i = 0; i < sizeof no_scales / sizeof *no_scales; i++)
+    FAILS(mp_scaler_config_from_name, (no_scales[i], &config, sizeof config),
+          MP_ERROR_INVALID_ARGUMENT, no_scales[i]);
+  check(all_are((const unsigned char *)&config, sizeof config, 0), "a wrong number leaves zeros");
+  static const char *const unknown[] = {"", "static", "backof", "Backoff ", "128x", "0x80", "+1"};
+  for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+    FAILS(mp_scaler_config_from_name, (unknown[i], &config, sizeof config), MP_ERROR_NOT_FOUND,
+          "Backoff, LogMax, lognormal, dynamic, none");
+    FAILS(mp_scaler_config_from_name, (unknown[i], &config, sizeof config), MP_ERROR_NOT_FOUND,
+          unknown[i]);
+  }
+  char endless[2000];
+  memset(endless, 'x', sizeof endless - 1);
+  endless[sizeof endless - 1] = '\0';
+  FAILS(mp_scaler_config_from_name, (endless, &config, sizeof config), MP_ERROR_NOT_FOUND,
+        "lognormal");
+  FAILS(mp_scaler_config_from_name, (NULL, &config, sizeof config), MP_ERROR_INVALID_ARGUMENT,
+        "name");
+}
+
 static void test_other_systems(void) {
   mp_torch_scaler_t torch = {1024.0, 2.0, 0.5, 100, 7};
   mp_megatron_scaler_t megatron = {1024.0f, 7, -1};
@@ -149,5 +213,6 @@ void test_defaults(void) {
   config_of_state = &config;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_init(&cases[i]);
   test_without_defaults();
+  test_names();
   test_other_systems();
 }

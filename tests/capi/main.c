@@ -25,5 +25,8 @@ int main(void) {
   test_step();
   test_softmax_xent();
   test_layers();
+  test_rnn();
+  test_rnn_sizes();
+  test_sequences();
   return finish();
 }

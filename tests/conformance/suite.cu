@@ -13,6 +13,7 @@ mpconform::Suite conformance_suite() {
       {"reductions", false, conform_reductions},
       {"atomics", false, conform_atomics},
       {"early launches", false, conform_early_launches},
+      {"sorts", false, conform_sorts},
       {"async copies", false, conform_async_copies},
       {"vectors", false, conform_vectors},
       {"wmma", false, conform_wmma},

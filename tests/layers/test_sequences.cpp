@@ -263,3 +263,48 @@ TEST_CASE("sequences: normalisation of what was normalised, and its gradients", 
   }
   check_sequence(calls, {&even, &odd, &dy, &saved}, "batch norm");
 }
+
+// The smaller one leaves blocks for a kernel that begins early; in the larger one there is more to overtake.
+TEST_CASE("sequences: a table whose gradient is the next one's rows", "[sequences]") {
+  constexpr int64_t kRows = 1500, kMoreRows = 6000, kWidth = 72;
+  for (const int32_t vocabulary : {150, 300}) {
+    const auto desc = mp_embedding_desc_default(kRows, vocabulary, kWidth, MP_FP32);
+    const auto more = mp_embedding_desc_default(kMoreRows, vocabulary, kWidth, MP_FP32);
+    const auto mask = mp_dropout_desc_default(kRows * kWidth, 0.5f, MP_FP32);
+    // A third is nowhere; a few are there often; in every other turn they are others.
+    Random random(1);
+    const int32_t third = vocabulary / 3;
+    std::vector<int32_t> indices;
+    for (int64_t i = 0; i < 2 * kMoreRows; i++)
+      indices.push_back(static_cast<int32_t>(
+          (i % 3 == 0 ? 7 + i % 5 : random.integer(0, 2 * third - 1)) + i / kMoreRows * third));
+    const DeviceBuffer<int32_t> on_device(indices);
+    size_t bytes = 0;
+    require_ok(mp_embedding_workspace_size(context(), &more, &bytes));
+    const DeviceMemory workspace(bytes);
+    const int64_t elements = vocabulary * kWidth;
+    Tensor even(MP_FP32, integers(elements, 9, 2)), odd(MP_FP32, integers(elements, 9, 3)),
+        of_few(MP_FP32, integers(elements, 9, 4)), of_many(MP_FP32, integers(elements, 9, 5)),
+        rows(MP_FP32, integers(kMoreRows * kWidth, 9, 6));
+    Calls calls;
+    for (int turn = 0; turn < kTurns; turn++) {
+      void *const table = (turn % 2 == 0 ? even : odd).data();
+      void *const gradient = (turn % 2 == 0 ? odd : even).data();
+      const int32_t *const words = on_device.data() + turn % 2 * kMoreRows;
+      calls.push_back([&, table, words] {
+        return mp_embedding_forward(context(), &desc, table, words, rows.data(), kStream);
+      });
+      calls.push_back(
+          [&] { return mp_dropout(context(), &mask, nullptr, rows.data(), rows.data(), kStream); });
+      // In the workspace of one, other things lie than in that of the other.
+      for (const auto &[one, to] :
+           {std::pair{&desc, of_few.data()}, {&more, of_many.data()}, {&desc, gradient}})
+        calls.push_back([&, one = one, to = to, words] {
+          return mp_embedding_backward(context(), one, words, rows.data(), to, nullptr, nullptr,
+                                       workspace.data(), bytes, kStream);
+        });
+    }
+    check_sequence(calls, {&even, &odd, &of_few, &of_many, &rows},
+                   format("vocabulary = %d", vocabulary));
+  }
+}

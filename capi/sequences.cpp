@@ -1,0 +1,144 @@
+// mpcore/sequences.h: embeddings and dropout.
+#include <limits>
+
+#include "capi/check.h"
+#include "capi/context.h"
+#include "capi/nvtx_payload.h"
+#include "kernels/backend.h"
+#include "kernels/layers/args.h"
+#include "mpcore.h"
+
+namespace mp {
+
+namespace {
+
+// ---------------------------------------------------------------------------- embeddings
+
+struct Extent {
+  int64_t rows;
+  const char *name;
+};
+
+/// Of a matrix of `width` columns.
+void require_ld(int64_t ld, const char *ld_name, const mp_embedding_desc_t &d, const Extent &rows) {
+  MP_REQUIRE(ld >= d.width, MP_ERROR_INVALID_ARGUMENT, ld_name, " = ", ld,
+             " is smaller than width = ", d.width);
+  int64_t elems;
+  MP_REQUIRE(strided_extent(rows.rows, ld, d.width, &elems) && bytes_fit(elems, MP_FP32),
+             MP_ERROR_INVALID_ARGUMENT, rows.name, " = ", rows.rows, " with ", ld_name, " = ", ld,
+             ": 64 bits cannot count the bytes");
+}
+
+mp_embedding_desc_t read_desc(const mp_embedding_desc_t *user) {
+  constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
+  constexpr int64_t kMostColumns = int64_t{1}
+                                   << 56;  // the sums of two rows for each can be counted
+  const mp_embedding_desc_t d = read_struct(user, "desc");
+  require_dtype(d.dtype, "dtype");
+  require_dtype(d.dtype_dtable, "dtype_dtable");
+  require_flags(d.flags, MP_EMBEDDING_PADDING | MP_EMBEDDING_ACCUMULATE, "flags");
+  require_not_negative(d.rows, "rows");
+  MP_REQUIRE(d.rows <= kMostRows, MP_ERROR_INVALID_ARGUMENT, "rows = ", d.rows, " is larger than ",
+             kMostRows);
+  MP_REQUIRE(d.vocabulary >= 1, MP_ERROR_INVALID_ARGUMENT, "vocabulary = ", d.vocabulary,
+             " is smaller than 1");
+  MP_REQUIRE((d.flags & MP_EMBEDDING_PADDING) == 0 ||
+                 (d.padding_index >= 0 && d.padding_index < d.vocabulary),
+             MP_ERROR_INVALID_ARGUMENT, "padding_index = ", d.padding_index,
+             " is outside [0, vocabulary = ", d.vocabulary, ")");
+  MP_REQUIRE(d.width >= 1, MP_ERROR_INVALID_ARGUMENT, "width = ", d.width, " is smaller than 1");
+  MP_REQUIRE(d.width <= kMostColumns, MP_ERROR_INVALID_ARGUMENT, "width = ", d.width,
+             ": 64 bits cannot count the bytes");
+  require_ld(d.ld_table, "ld_table", d, {d.vocabulary, "vocabulary"});
+  require_ld(d.ld_out, "ld_out", d, {d.rows, "rows"});
+  require_ld(d.ld_dtable, "ld_dtable", d, {d.vocabulary, "vocabulary"});
+  return d;
+}
+
+void require_workspace(const mp_embedding_desc_t &d, const void *workspace, size_t bytes) {
+  const size_t needed = EmbeddingWorkspace(d).bytes;
+  MP_REQUIRE(bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes = ", bytes,
+             " is smaller than ", needed);
+  if (needed > 0) require_device(workspace, "workspace", 256);
+}
+
+// ---------------------------------------------------------------------------- dropout
+
+mp_dropout_desc_t read_desc(const mp_dropout_desc_t *user) {
+  const mp_dropout_desc_t d = read_struct(user, "desc");
+  require_dtype(d.dtype, "dtype");
+  require_count(d.count, "count", d.dtype);
+  MP_REQUIRE(d.p >= 0.0f && d.p < 1.0f, MP_ERROR_INVALID_ARGUMENT, "p = ", d.p,
+             " is outside [0, 1)");
+  require_zero(d.reserved0, "reserved0");
+  return d;
+}
+
+}  // namespace
+
+}  // namespace mp
+
+mp_status_t mp_embedding_forward(mp_context_t context, const mp_embedding_desc_t *desc,
+                                 const void *table, const int32_t *indices, void *out,
+                                 mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_embedding_desc_t d = mp::read_desc(desc);
+    if (d.rows == 0) return;
+    mp::require_device(table, "table", mp_dtype_size(d.dtype));
+    mp::require_device(indices, "indices");
+    mp::require_device(out, "out", mp_dtype_size(d.dtype));
+    MP_REQUIRE(out != table, MP_ERROR_INVALID_ARGUMENT, "out = ", out, " is table");
+    c.backend.embedding_forward(
+        c.device, {.desc = d, .table = table, .indices = indices, .out = out}, stream);
+  });
+}
+
+mp_status_t mp_embedding_workspace_size(mp_context_t context, const mp_embedding_desc_t *desc,
+                                        size_t *bytes) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    mp::require_context(context);
+    const mp_embedding_desc_t d = mp::read_desc(desc);
+    mp::require_pointer(bytes, "bytes") = mp::EmbeddingWorkspace(d).bytes;
+  });
+}
+
+mp_status_t mp_embedding_backward(mp_context_t context, const mp_embedding_desc_t *desc,
+                                  const int32_t *indices, const void *dout, void *dtable,
+                                  float *found_inf, float *amax, void *workspace,
+                                  size_t workspace_bytes, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_embedding_desc_t d = mp::read_desc(desc);
+    if (d.rows > 0) {
+      mp::require_device(indices, "indices");
+      mp::require_device(dout, "dout", mp_dtype_size(d.dtype));
+    }
+    mp::require_device(dtable, "dtable", mp_dtype_size(d.dtype_dtable));
+    mp::require_aligned(found_inf, "found_inf");
+    mp::require_aligned(amax, "amax");
+    mp::require_workspace(d, workspace, workspace_bytes);
+    c.backend.embedding_backward(c.device,
+                                 {.desc = d,
+                                  .indices = indices,
+                                  .dout = dout,
+                                  .dtable = dtable,
+                                  .found_inf = found_inf,
+                                  .amax = amax,
+                                  .workspace = workspace},
+                                 stream);
+  });
+}
+
+mp_status_t mp_dropout(mp_context_t context, const mp_dropout_desc_t *desc, const uint64_t *offset,
+                       const void *x, void *y, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_dropout_desc_t d = mp::read_desc(desc);
+    mp::require_aligned(offset, "offset");
+    if (d.count == 0) return;
+    mp::require_device(x, "x", mp_dtype_size(d.dtype));
+    mp::require_device(y, "y", mp_dtype_size(d.dtype));
+    c.backend.dropout(c.device, {.desc = d, .offset = offset, .x = x, .y = y}, stream);
+  });
+}

@@ -1,0 +1,39 @@
+// Elementwise kernels over the rows of a matrix: each thread has kVec neighbouring elements of a row at a time.
+#pragma once
+
+#include "kernels/simt/vector.h"
+
+namespace mp::MP_TARGET {
+
+constexpr int kRowRunThreads = 128;
+
+/// Calls visit(row, column, valid) for the runs of a matrix that are this thread's.
+template <class Visit>
+MP_DEVICE void for_each_row_run(int64_t rows, int64_t columns, Visit visit) {
+  const int64_t runs_per_row = ceil_div<int64_t>(columns, kVec);
+  for (int64_t i = block_index() * kRowRunThreads + thread_index(); i < rows * runs_per_row;
+       i += grid_size() * kRowRunThreads) {
+    const int64_t row = i / runs_per_row, column = (i - row * runs_per_row) * kVec;
+    visit(row, column, static_cast<int>(min_of<int64_t>(columns - column, kVec)));
+  }
+}
+
+/// Of a kernel that begins with wait_for_previous_kernel().  Threads take several runs where there would be more
+/// than so many blocks to an SM: few do for a step, where every thread of a block costs the host target
+/// as much as a run.
+template <class Args>
+void launch_row_runs(const char *name, void (*kernel)(MP_PARAM(Args)), const Device &device,
+                     int64_t rows, int64_t columns, int blocks_per_sm, const Args &args,
+                     mp_stream_t stream) {
+  const int64_t runs = rows * ceil_div<int64_t>(columns, kVec);
+  if (runs == 0) return;
+  launch(name, kernel, device,
+         {.num_blocks = min_of(ceil_div<int64_t>(runs, kRowRunThreads),
+                               int64_t{device.num_sms} * blocks_per_sm),
+          .num_threads = kRowRunThreads,
+          .starts_early = true},
+         stream, args);
+}
+constexpr int kBlocksOfStep = 2, kBlocksOfAllRows = 8;  // per SM
+
+}  // namespace mp::MP_TARGET

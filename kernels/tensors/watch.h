@@ -1,0 +1,39 @@
+// found_inf and amax of what an elementwise kernel stores, as the epilogue of a product has them.
+#pragma once
+
+#include "kernels/simt/reduce.h"
+#include "kernels/simt/vector.h"
+
+namespace mp::MP_TARGET {
+
+/// The largest magnitude among the numbers that a thread stores.
+class Watch {
+ public:
+  MP_DEVICE Watch(float *found_inf, float *amax) : found_inf_(found_inf), amax_(amax) {}
+
+  /// Of x once it is rounded to the type.
+  MP_DEVICE void see(mp_dtype_t dtype, float x) {
+    largest_ = max_of(largest_, magnitude_bits(rounded_to(dtype, x)));
+  }
+  template <int kRun>
+  MP_DEVICE void see(mp_dtype_t dtype, const float (&x)[kRun], int valid) {
+    if (found_inf_ == nullptr && amax_ == nullptr) return;
+    MP_UNROLL
+    for (int i = 0; i < kRun; i++)
+      if (i < valid) see(dtype, x[i]);
+  }
+  /// By every thread of the block, once.
+  MP_DEVICE void finish() const {
+    if (found_inf_ == nullptr && amax_ == nullptr) return;
+    const uint32_t bits = warp_reduce<Max>(largest_);
+    if (lane_index() != 0) return;
+    if (amax_ != nullptr) atomic_max(reinterpret_cast<uint32_t *>(amax_), bits);
+    if (found_inf_ != nullptr && bits >= kInfinityBits) raise_flag(found_inf_);
+  }
+
+ private:
+  float *const found_inf_, *const amax_;
+  uint32_t largest_ = 0;
+};
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,256 @@
+/* mpcore/sequences.h: embeddings of 5 words, 6 rows of 8 fp16 elements; dropout of 100. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "harness.h"
+
+enum { kRows = 6, kVocabulary = 5, kWidth = 8 };
+
+/* Offsets. */
+enum { kTable = 0, kIndices = 256, kOut = 512, kDout = 1024, kDtable = 1536, kFoundInf = 2048 };
+enum { kAmax = 2304, kX = 2560, kY = 3072, kOffset = 3584 };
+
+/** More than the memory of the harness has: it is scratch, and what is written there is nobody's business. */
+static void *workspace;
+static size_t workspace_bytes;
+
+static mp_embedding_desc_t embedding_desc(void) {
+  return mp_embedding_desc_default(kRows, kVocabulary, kWidth, MP_FP16);
+}
+
+/* ---------------------------------------------------------------- descriptors */
+
+static void init_embedding(void *s) {
+  const mp_embedding_desc_t d = embedding_desc();
+  memcpy(s, &d, sizeof d);
+}
+static mp_status_t call_forward(void *s) {
+  return mp_embedding_forward(context, s, at(kTable), at(kIndices), at(kOut), NULL);
+}
+static mp_status_t call_backward(void *s) {
+  return mp_embedding_backward(context, s, at(kIndices), at(kDout), at(kDtable), at(kFoundInf),
+                               at(kAmax), workspace, workspace_bytes, NULL);
+}
+static mp_status_t call_size(void *s) {
+  size_t bytes = 1;
+  const mp_status_t status = mp_embedding_workspace_size(context, s, &bytes);
+  check((status != MP_SUCCESS) == (bytes == 1), "bytes stay where the call fails");
+  return status;
+}
+
+#define EMBEDDING_FIELD(field, member, v) \
+  FIELD(mp_embedding_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
+
+static void test_embedding_desc(void) {
+  const struct field_case fields[] = {
+      EMBEDDING_FIELD(dtype, i, MP_DTYPE_NONE),
+      EMBEDDING_FIELD(dtype, i, 4),
+      EMBEDDING_FIELD(dtype_dtable, i, MP_DTYPE_NONE),
+      EMBEDDING_FIELD(dtype_dtable, i, 4),
+      EMBEDDING_FIELD(flags, i, 4),
+      EMBEDDING_FIELD(flags, i, MP_EMBEDDING_ACCUMULATE | 1u << 31),
+      EMBEDDING_FIELD(rows, i, -1),
+      EMBEDDING_FIELD(rows, i, (int64_t)1 << 31),
+      EMBEDDING_FIELD(rows, i, INT64_MAX),
+      EMBEDDING_FIELD(vocabulary, i, 0),
+      EMBEDDING_FIELD(vocabulary, i, -5),
+      EMBEDDING_FIELD(width, i, 0),
+      EMBEDDING_FIELD(width, i, -8),
+      EMBEDDING_FIELD(width, i, INT64_MAX / 8),
+      EMBEDDING_FIELD(width, i, INT64_MAX),
+      EMBEDDING_FIELD(ld_table, i, 7),
+      EMBEDDING_FIELD(ld_table, i, -8),
+      EMBEDDING_FIELD(ld_table, i, INT64_MAX / 8),
+      EMBEDDING_FIELD(ld_table, i, INT64_MAX),
+      EMBEDDING_FIELD(ld_out, i, 7),
+      EMBEDDING_FIELD(ld_out, i, INT64_MAX / 8),
+      EMBEDDING_FIELD(ld_dtable, i, 7),
+      EMBEDDING_FIELD(ld_dtable, i, INT64_MAX / 8),
+  };
+  const struct subject subjects[] = {
+      {"mp_embedding_forward", "desc", sizeof(mp_embedding_desc_t), init_embedding, call_forward},
+      {"mp_embedding_backward", "desc", sizeof(mp_embedding_desc_t), init_embedding, call_backward},
+      {"mp_embedding_workspace_size", "desc", sizeof(mp_embedding_desc_t), init_embedding,
+       call_size},
+  };
+  for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++) {
+    check_fields(&subjects[i], fields, sizeof fields / sizeof *fields);
+    check_struct_size(&subjects[i]);
+  }
+
+  const int32_t outside[] = {-1, kVocabulary, INT32_MAX};
+  for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
+    mp_embedding_desc_t d = embedding_desc();
+    d.padding_index = outside[i];
+    check_success("padding_index without its flag", call_backward(&d));
+    d.flags = MP_EMBEDDING_PADDING;
+    check_failure("padding_index", "mp_embedding_forward", call_forward(&d),
+                  MP_ERROR_INVALID_ARGUMENT, "padding_index");
+    check_failure("padding_index", "mp_embedding_backward", call_backward(&d),
+                  MP_ERROR_INVALID_ARGUMENT, "padding_index");
+  }
+  mp_embedding_desc_t d = embedding_desc();
+  d.padding_index = kVocabulary - 1;
+  d.flags = MP_EMBEDDING_PADDING | MP_EMBEDDING_ACCUMULATE;
+  check_success("the last word is the padding", call_backward(&d));
+}
+
+/* ---------------------------------------------------------------- pointers */
+
+static void test_forward_pointers(void) {
+  const mp_embedding_desc_t d = embedding_desc();
+  const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT, misaligned = MP_ERROR_MISALIGNED;
+  const void *table = at(kTable), *indices = at(kIndices);
+  void *to = at(kOut);
+  FAILS(mp_embedding_forward, (NULL, &d, table, indices, to, NULL), wrong, "context");
+  FAILS(mp_embedding_forward, (context, NULL, table, indices, to, NULL), wrong, "desc");
+  FAILS(mp_embedding_forward, (context, &d, NULL, indices, to, NULL), wrong, "table");
+  FAILS(mp_embedding_forward, (context, &d, at(1), indices, to, NULL), misaligned, "table");
+  FAILS(mp_embedding_forward, (context, &d, table, NULL, to, NULL), wrong, "indices");
+  FAILS(mp_embedding_forward, (context, &d, table, at(2), to, NULL), misaligned, "indices");
+  FAILS(mp_embedding_forward, (context, &d, table, indices, NULL, NULL), wrong, "out");
+  FAILS(mp_embedding_forward, (context, &d, table, indices, at(1), NULL), misaligned, "out");
+  FAILS(mp_embedding_forward, (context, &d, at(kOut), indices, to, NULL), wrong, "out");
+  mp_embedding_desc_t none = d;
+  none.rows = 0;
+  WORKS(mp_embedding_forward(context, &none, NULL, NULL, NULL, NULL));
+}
+
+struct arguments {
+  const void *indices, *dout;
+  void *dtable, *found_inf, *amax, *workspace;
+};
+
+static mp_status_t backward_of(const mp_embedding_desc_t *d, const struct arguments *a) {
+  return mp_embedding_backward(context, d, a->indices, a->dout, a->dtable, a->found_inf, a->amax,
+                               a->workspace, workspace_bytes, NULL);
+}
+
+static void test_backward_pointers(void) {
+  const mp_embedding_desc_t d = embedding_desc();
+  const struct arguments good = {at(kIndices),  at(kDout), at(kDtable),
+                                 at(kFoundInf), at(kAmax), workspace};
+  const struct {
+    const char *name;
+    size_t member, misaligned;
+    int is_optional;
+  } pointers[] = {
+#define POINTER(name, misaligned, is_optional) \
+  {#name, offsetof(struct arguments, name), misaligned, is_optional}
+      POINTER(indices, 2, 0),   POINTER(dout, 1, 0), POINTER(dtable, 1, 0),
+      POINTER(found_inf, 2, 1), POINTER(amax, 2, 1), POINTER(workspace, 128, 0),
+  };
+  char what[64];
+  for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++) {
+    struct arguments a = good;
+    memset((char *)&a + pointers[i].member, 0, sizeof(void *));
+    snprintf(what, sizeof what, "%s = NULL", pointers[i].name);
+    if (pointers[i].is_optional)
+      check_success(what, backward_of(&d, &a));
+    else
+      check_failure(what, "mp_embedding_backward", backward_of(&d, &a), MP_ERROR_INVALID_ARGUMENT,
+                    pointers[i].name);
+    void *bad = at(pointers[i].misaligned);
+    memcpy((char *)&a + pointers[i].member, &bad, sizeof bad);
+    snprintf(what, sizeof what, "%s is misaligned", pointers[i].name);
+    check_failure(what, "mp_embedding_backward", backward_of(&d, &a), MP_ERROR_MISALIGNED,
+                  pointers[i].name);
+  }
+  FAILS(mp_embedding_backward,
+        (NULL, &d, at(kIndices), at(kDout), at(kDtable), NULL, NULL, workspace, workspace_bytes,
+         NULL),
+        MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_embedding_backward,
+        (context, NULL, at(kIndices), at(kDout), at(kDtable), NULL, NULL, workspace,
+         workspace_bytes, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "desc");
+
+  mp_embedding_desc_t other = d;
+  other.dtype_dtable = MP_FP32;
+  struct arguments a = good;
+  a.dtable = at(kDtable + 2);
+  check_failure("2-byte aligned fp32", "mp_embedding_backward", backward_of(&other, &a),
+                MP_ERROR_MISALIGNED, "dtable");
+  other = d;
+  other.rows = 0;
+  WORKS(mp_embedding_backward(context, &other, NULL, NULL, at(kDtable), NULL, NULL, NULL, 0, NULL));
+  FAILS(mp_embedding_backward, (context, &other, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "dtable");
+}
+
+static void test_bytes(void) {
+  const mp_embedding_desc_t d = embedding_desc();
+  char sentence[96];
+  size_t bytes = 0;
+  FAILS(mp_embedding_workspace_size, (NULL, &d, &out.bytes), MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_embedding_workspace_size, (context, NULL, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
+        "desc");
+  FAILS(mp_embedding_workspace_size, (context, &d, NULL), MP_ERROR_INVALID_ARGUMENT, "bytes");
+  WORKS(mp_embedding_workspace_size(context, &d, &bytes));
+  check(bytes == workspace_bytes, "the workspace has the bytes that are needed");
+  snprintf(sentence, sizeof sentence, "workspace_bytes = %lu is smaller than %lu",
+           (unsigned long)bytes - 1, (unsigned long)bytes);
+  FAILS(mp_embedding_backward,
+        (context, &d, at(kIndices), at(kDout), at(kDtable), NULL, NULL, workspace, bytes - 1, NULL),
+        MP_ERROR_WORKSPACE_TOO_SMALL, sentence);
+}
+
+/* ---------------------------------------------------------------- dropout */
+
+static mp_dropout_desc_t dropout_desc(void) {
+  return mp_dropout_desc_default(100, 0.5f, MP_FP16);
+}
+static void init_dropout(void *s) {
+  const mp_dropout_desc_t d = dropout_desc();
+  memcpy(s, &d, sizeof d);
+}
+static mp_status_t call_dropout(void *s) {
+  return mp_dropout(context, s, at(kOffset), at(kX), at(kY), NULL);
+}
+
+#define DROPOUT_FIELD(field, member, v) \
+  FIELD(mp_dropout_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
+
+static void test_dropout(void) {
+  const struct field_case fields[] = {
+      DROPOUT_FIELD(dtype, i, MP_DTYPE_NONE),
+      DROPOUT_FIELD(dtype, i, 4),
+      DROPOUT_FIELD(count, i, -1),
+      DROPOUT_FIELD(count, i, INT64_MAX),
+      DROPOUT_FIELD(p, f, -0.125f),
+      DROPOUT_FIELD(p, f, 1),
+      DROPOUT_FIELD(p, f, NAN),
+      DROPOUT_FIELD(p, f, INFINITY),
+      DROPOUT_FIELD(reserved0, i, 1),
+  };
+  const struct subject subject = {"mp_dropout", "desc", sizeof(mp_dropout_desc_t), init_dropout,
+                                  call_dropout};
+  check_fields(&subject, fields, sizeof fields / sizeof *fields);
+  check_struct_size(&subject);
+
+  mp_dropout_desc_t d = dropout_desc();
+  const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT, misaligned = MP_ERROR_MISALIGNED;
+  FAILS(mp_dropout, (NULL, &d, NULL, at(kX), at(kY), NULL), wrong, "context");
+  FAILS(mp_dropout, (context, NULL, NULL, at(kX), at(kY), NULL), wrong, "desc");
+  FAILS(mp_dropout, (context, &d, at(4), at(kX), at(kY), NULL), misaligned, "offset");
+  FAILS(mp_dropout, (context, &d, NULL, NULL, at(kY), NULL), wrong, "x");
+  FAILS(mp_dropout, (context, &d, NULL, at(1), at(kY), NULL), misaligned, "x");
+  FAILS(mp_dropout, (context, &d, NULL, at(kX), NULL, NULL), wrong, "y");
+  FAILS(mp_dropout, (context, &d, NULL, at(kX), at(1), NULL), misaligned, "y");
+  WORKS(mp_dropout(context, &d, NULL, at(kX), at(kX), NULL));
+  d.count = 0;
+  WORKS(mp_dropout(context, &d, NULL, NULL, NULL, NULL));
+}
+
+void test_sequences(void) {
+  const mp_embedding_desc_t d = embedding_desc();
+  WORKS(mp_embedding_workspace_size(context, &d, &workspace_bytes));
+  WORKS(mp_malloc(context, &workspace, workspace_bytes));
+  test_embedding_desc();
+  test_forward_pointers();
+  test_backward_pointers();
+  test_bytes();
+  test_dropout();
+  mp_free(context, workspace);
+}

@@ -1,0 +1,67 @@
+// Pairs sorted by their keys, of which many are equal, so that an order that is not stable shows.
+#include "kernels/simt/sort.h"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "cases.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+struct Pairs {
+  std::vector<uint32_t> keys, values;
+};
+
+/// Keys of so many bits; values are their places.
+Pairs random_pairs(size_t count, int bits) {
+  std::mt19937 random(1);
+  Pairs pairs;
+  // A few keys often, and any others.
+  for (size_t i = 0; i < count; i++)
+    pairs.keys.push_back((random() % 2 == 0 ? random() % 3 * 0x11111111 : random()) >> (32 - bits));
+  pairs.values.resize(count);
+  std::iota(pairs.values.begin(), pairs.values.end(), 0u);
+  return pairs;
+}
+
+Pairs sorted(const Device &device, const Pairs &pairs, int bits) {
+  const size_t count = pairs.keys.size(), bytes = sort_scratch_bytes(static_cast<int64_t>(count));
+  const Memory<uint32_t> keys(device, pairs.keys), other_keys(device, count);
+  const Memory<uint32_t> values(device, pairs.values), other_values(device, count);
+  const Memory<uint8_t> scratch(device, bytes);
+  const int now =
+      sort_pairs(device, {{keys.data(), other_keys.data()}, {values.data(), other_values.data()}},
+                 static_cast<int64_t>(count), bits, {scratch.data(), bytes}, nullptr);
+  synchronize(device, nullptr);
+  return {(now == 0 ? keys : other_keys).download(), (now == 0 ? values : other_values).download()};
+}
+
+std::vector<uint32_t> places_by_key(const Pairs &pairs) {
+  std::vector<uint32_t> places = pairs.values;
+  std::ranges::stable_sort(places, {}, [&](uint32_t place) { return pairs.keys[place]; });
+  return places;
+}
+
+}  // namespace
+
+/// The mistake: the highest bit is left out.
+Output conform_sorts(const Device &device, Mistake mistake) {
+  Output output;
+  for (const int bits : {2, 8, 9, 17, 32}) {
+    for (const size_t count : {1, 100, 5000, 30000}) {
+      const Pairs pairs = random_pairs(count, bits);
+      const Pairs got = sorted(device, pairs, mistake == Mistake::made ? bits - 1 : bits);
+      const std::string name =
+          "keys of " + std::to_string(bits) + " bits, " + std::to_string(count);
+      require_defined(device, mistake, name, got.values, places_by_key(pairs));
+      output.push_back(make_part(name, 1, got.keys));
+      output.push_back(make_part("values of " + name, 1, got.values));
+    }
+  }
+  return output;
+}
+
+}  // namespace mp::MP_TARGET

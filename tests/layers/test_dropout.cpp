@@ -1,0 +1,166 @@
+// Dropout against masks that an independent Philox draws.
+#include <limits>
+
+#include "tests/step/oracle_rounding.h"
+#include "tests/support/testing.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const double kNaN = std::nan("");
+
+struct Layer {
+  mp_dropout_desc_t desc;
+  uint64_t offset = 0;
+  bool has_offset = false;
+  std::vector<double> x;
+  int64_t x_offset = 0, y_offset = 0;  ///< elements by which tensors miss 256 bytes
+  bool in_place = false;
+};
+
+Layer make_layer(int64_t count, float p, mp_dtype_t dtype = MP_FP32) {
+  Layer l{mp_dropout_desc_default(count, p, dtype), 0, false, {}, 0, 0, false};
+  l.desc.seed = 0x123456789abcdef0 + static_cast<uint64_t>(count);
+  Random random(static_cast<uint64_t>(count));
+  for (int64_t i = 0; i < count; ++i) l.x.push_back(round_to(dtype, random.real(-4.0, 4.0)));
+  return l;
+}
+
+std::vector<double> run(const Layer &l) {
+  const DeviceBuffer<uint64_t> offset(std::vector<uint64_t>{l.offset});
+  const DeviceArray x(l.desc.dtype, l.x, l.x_offset),
+      beside(l.desc.dtype, l.desc.count, l.y_offset, kCanary);
+  const DeviceArray &y = l.in_place ? x : beside;
+  require_ok(mp_dropout(context(), &l.desc, l.has_offset ? offset.data() : nullptr, x.data(),
+                        y.data(), kStream));
+  return y.download();
+}
+
+/// As mpcore/sequences.h has it.
+bool is_dropped(const Layer &l, uint64_t i) {
+  const uint64_t quad = i / 4, offset = l.has_offset ? l.offset : 0;
+  const auto words =
+      oracle::philox({static_cast<uint32_t>(quad), static_cast<uint32_t>(offset),
+                      static_cast<uint32_t>(offset >> 32), static_cast<uint32_t>(quad >> 32)},
+                     l.desc.seed);
+  return words[i % 4] < std::floor(std::ldexp(static_cast<double>(l.desc.p), 32));
+}
+
+void check(const Layer &l) {
+  CAPTURE(l.desc.count, l.desc.p, mp_dtype_name(l.desc.dtype), l.x_offset, l.y_offset, l.in_place);
+  const double factor =
+      round_to(MP_FP32, 1.0 / round_to(MP_FP32, 1.0 - static_cast<double>(l.desc.p)));
+  const std::vector<double> y = run(l);
+  REQUIRE(y.size() == l.x.size());
+  int64_t wrong = 0;
+  for (size_t i = 0; i < y.size(); ++i) {
+    const double product = round_to(l.desc.dtype, round_to(MP_FP32, l.x[i] * factor));
+    wrong += !same_value(y[i], is_dropped(l, i) ? 0.0 : product);
+  }
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+
+TEST_CASE("dropout: the mask is the documented one", "[layers][dropout][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const int64_t count : {1, 3, 4, 5, 8, 31, 255, 256, 257, 1000, 9001})
+      check(make_layer(count, 0.375f, dtype));
+    for (const float p : {0x1p-20f, 0.1f, 0.5f, 0.9f, 1.0f - 0x1p-24f})
+      check(make_layer(777, p, dtype));
+  }
+}
+
+TEST_CASE("dropout: tensors that are not aligned, in place and beside",
+          "[layers][dropout][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const int64_t x_offset : {0, 1, 4}) {
+      for (const int64_t y_offset : {0, 3, 8}) {
+        Layer l = make_layer(5003, 0.25f, dtype);
+        l.x_offset = x_offset;
+        l.y_offset = y_offset;
+        check(l);
+        l.in_place = true;
+        check(l);
+      }
+    }
+  }
+}
+
+TEST_CASE("dropout: more elements than are in one piece", "[layers][dropout]") {
+  for (const mp_dtype_t dtype : kDtypes) check(make_layer(300007, 0.7f, dtype));
+}
+
+TEST_CASE("dropout: as many are dropped as should be", "[layers][dropout]") {
+  constexpr int64_t kCount = 400000;
+  for (const float p : {0.01f, 0.1f, 0.5f, 0.8f}) {
+    Layer l = make_layer(kCount, p);
+    l.x.assign(kCount, 1.0);
+    const std::vector<double> y = run(l);
+    const double dropped = static_cast<double>(std::ranges::count(y, 0.0));
+    const double mean = p * static_cast<double>(kCount);
+    CHECK(std::fabs(dropped - mean) < 5.0 * std::sqrt(mean * (1.0 - p)));
+  }
+}
+
+TEST_CASE("dropout: another seed or offset is another mask", "[layers][dropout][strict]") {
+  Layer l = make_layer(400, 0.5f, MP_FP16);
+  const std::vector<double> first = run(l);
+  CHECK(run(l) == first);
+  l.has_offset = true;  // 0, as if it were absent
+  CHECK(run(l) == first);
+  for (const uint64_t offset : {uint64_t{1}, uint64_t{1} << 32, ~uint64_t{0}}) {
+    l.offset = offset;
+    check(l);
+    CHECK(run(l) != first);
+  }
+  l = make_layer(400, 0.5f, MP_FP16);
+  for (const uint64_t seed : {uint64_t{0}, uint64_t{1} << 40, ~uint64_t{0}}) {
+    l.desc.seed = seed;
+    check(l);
+    CHECK(run(l) != first);
+  }
+}
+
+TEST_CASE("dropout: a gradient meets the mask of the forward pass", "[layers][dropout][strict]") {
+  Layer forward = make_layer(2000, 0.5f, MP_BF16);
+  forward.x.assign(2000, 3.0);
+  Layer backward = forward;
+  backward.desc.dtype = MP_FP32;
+  backward.x.assign(2000, -5.0);
+  backward.x_offset = 1;
+  const std::vector<double> y = run(forward), dx = run(backward);
+  int64_t wrong = 0;
+  for (size_t i = 0; i < y.size(); ++i)
+    wrong += !(y[i] == 0.0 ? dx[i] == 0.0 : y[i] == 6.0 && dx[i] == -10.0);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("dropout: p = 0 copies", "[layers][dropout][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    Layer l = make_layer(100, 0.0f, dtype);
+    l.x[3] = -0.0, l.x[51] = kInfinity, l.x[52] = -kInfinity;
+    const DeviceArray x(dtype, l.x), y(dtype, l.desc.count);
+    require_ok(mp_dropout(context(), &l.desc, nullptr, x.data(), y.data(), kStream));
+    CHECK(y.download_bits() == x.download_bits());
+    l.x[50] = kNaN;
+    check(l);
+  }
+}
+
+TEST_CASE("dropout: what is not finite is dropped as well", "[layers][dropout][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const double bad : {kNaN, kInfinity, -kInfinity, largest_finite(dtype)}) {
+      Layer l = make_layer(64, 0.5f, dtype);
+      l.x.assign(64, bad);
+      check(l);
+    }
+  }
+}
+
+TEST_CASE("dropout: no elements", "[layers][dropout][strict]") {
+  const mp_dropout_desc_t d = mp_dropout_desc_default(0, 0.5f, MP_FP16);
+  require_ok(mp_dropout(context(), &d, nullptr, nullptr, nullptr, kStream));
+}

@@ -1,0 +1,403 @@
+// Rows of a table that are looked up, and the gradient of the table, against loops over the indices.
+//
+// Sums of small integers are exact in fp32 in any order, so they must agree to the last bit; where the order shows, it is
+// the documented one.
+#include <cstring>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "tests/step/step_fixtures.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const double kNaN = std::nan("");
+constexpr int32_t kLeast = std::numeric_limits<int32_t>::min(),
+                  kMost = std::numeric_limits<int32_t>::max();
+
+// ---------------------------------------------------------------------------- cases
+
+struct Case {
+  mp_embedding_desc_t desc;
+  std::vector<int32_t> indices;
+  Matrices table;  ///< and what is in dtable before
+  Matrices dout;
+  int64_t offset = 0;  ///< elements by which matrices miss 256 bytes
+
+  bool has(mp_embedding_flags_t flag) const { return (desc.flags & flag) != 0; }
+  bool is_in_table(int32_t index) const { return index >= 0 && index < desc.vocabulary; }
+  bool adds(int32_t index) const {
+    return is_in_table(index) && !(has(MP_EMBEDDING_PADDING) && index == desc.padding_index);
+  }
+};
+
+Matrices integers(int64_t rows, int64_t width, int64_t range, uint64_t seed) {
+  Random random(seed);
+  Matrices m(1, rows, width);
+  for (double &value : m.values) value = static_cast<double>(random.integer(-range, range));
+  return m;
+}
+
+Case make_case(std::vector<int32_t> indices, int32_t vocabulary, int64_t width,
+               mp_dtype_t dtype = MP_FP16) {
+  const int64_t rows = static_cast<int64_t>(indices.size());
+  return {mp_embedding_desc_default(rows, vocabulary, width, dtype), std::move(indices),
+          integers(vocabulary, width, 100, 1), integers(rows, width, 8, 2)};
+}
+
+std::vector<int32_t> any_indices(int64_t rows, int32_t vocabulary, uint64_t seed) {
+  Random random(seed);
+  std::vector<int32_t> indices(static_cast<size_t>(rows));
+  for (int32_t &index : indices) index = static_cast<int32_t>(random.integer(0, vocabulary - 1));
+  return indices;
+}
+
+/// The r-th word is there 1 / r as often as the first one.
+std::vector<int32_t> zipf_indices(int64_t rows, int32_t vocabulary, uint64_t seed) {
+  std::vector<double> up_to;
+  double total = 0.0;
+  for (int32_t r = 1; r <= vocabulary; ++r) up_to.push_back(total += 1.0 / r);
+  Random random(seed);
+  std::vector<int32_t> indices;
+  for (int64_t i = 0; i < rows; ++i) {
+    const auto place = std::ranges::upper_bound(up_to, random.real(0.0, total));
+    // Words that are frequent are not the first ones of the table.
+    indices.push_back(static_cast<int32_t>((place - up_to.begin()) * 7 % vocabulary));
+  }
+  return indices;
+}
+
+// ---------------------------------------------------------------------------- calls
+
+DeviceMatrices on_device(const Case &c, mp_dtype_t dtype, int64_t rows, int64_t ld,
+                         uint8_t padding) {
+  return DeviceMatrices(dtype, 1, rows, c.desc.width, ld, rows * ld, c.offset, padding);
+}
+
+Matrices look_up(const Case &c) {
+  const mp_embedding_desc_t &d = c.desc;
+  DeviceMatrices table = on_device(c, d.dtype, d.vocabulary, d.ld_table, kPoison);
+  const DeviceMatrices out = on_device(c, d.dtype, d.rows, d.ld_out, kCanary);
+  const DeviceBuffer<int32_t> indices(c.indices);
+  table.upload(c.table);
+  require_ok(
+      mp_embedding_forward(context(), &d, table.data(), indices.data(), out.data(), kStream));
+  expect_none(out.damage(), "out");
+  return out.download();
+}
+
+struct Gradient {
+  Matrices dtable;
+  std::vector<uint8_t> bits;
+  float found_inf = 0.0f, amax = 0.0f;
+};
+
+Gradient differentiate(const Case &c, mp_context_t context) {
+  const mp_embedding_desc_t &d = c.desc;
+  DeviceMatrices dout = on_device(c, d.dtype, d.rows, d.ld_out, kPoison);
+  DeviceMatrices dtable = on_device(c, d.dtype_dtable, d.vocabulary, d.ld_dtable, kCanary);
+  const DeviceBuffer<int32_t> indices(c.indices);
+  const DeviceBuffer<float> found_inf(std::vector<float>(1)), amax(std::vector<float>(1));
+  size_t bytes = 0;
+  require_ok(mp_embedding_workspace_size(context, &d, &bytes));
+  const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
+  dout.upload(c.dout);
+  if (c.has(MP_EMBEDDING_ACCUMULATE)) dtable.upload(c.table);
+  require_ok(mp_embedding_backward(context, &d, indices.data(), dout.data(), dtable.data(),
+                                   found_inf.data(), amax.data(), workspace.data(), bytes,
+                                   kStream));
+  expect_none(dtable.damage(), "dtable");
+  return {dtable.download(), dtable.download_bits(), found_inf.download()[0], amax.download()[0]};
+}
+Gradient differentiate(const Case &c) {
+  return differentiate(c, context());
+}
+
+// ---------------------------------------------------------------------------- oracle
+
+void check_forward(const Case &c) {
+  const Matrices out = look_up(c);
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < c.desc.rows; ++i) {
+    const int32_t index = c.indices[static_cast<size_t>(i)];
+    for (int64_t j = 0; j < c.desc.width; ++j) {
+      const double wanted =
+          c.is_in_table(index) ? round_to(c.desc.dtype, c.table.at(0, index, j)) : kNaN;
+      wrong += !same_value(out.at(0, i, j), wanted);
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+/// The sums in fp64, which integers do not leave the fp32 of.
+void check_backward(const Case &c) {
+  const mp_embedding_desc_t &d = c.desc;
+  const Gradient got = differentiate(c);
+  Matrices sums(1, d.vocabulary, d.width);
+  std::set<int32_t> written;
+  for (int64_t i = 0; i < d.rows; ++i) {
+    const int32_t v = c.indices[static_cast<size_t>(i)];
+    if (!c.adds(v)) continue;
+    written.insert(v);
+    for (int64_t j = 0; j < d.width; ++j) sums.at(0, v, j) += c.dout.at(0, i, j);
+  }
+  double amax = 0.0;
+  int64_t wrong = 0;
+  for (int32_t v = 0; v < d.vocabulary; ++v) {
+    for (int64_t j = 0; j < d.width; ++j) {
+      const double old = c.has(MP_EMBEDDING_ACCUMULATE) ? c.table.at(0, v, j) : 0.0;
+      const double value =
+          round_to(d.dtype_dtable, written.count(v) != 0 ? sums.at(0, v, j) + old : old);
+      wrong += !same_value(got.dtable.at(0, v, j), value);
+      if (written.count(v) == 0) continue;
+      if (!std::isnan(amax) && !(std::fabs(value) <= amax)) amax = std::fabs(value);
+    }
+  }
+  CHECK(wrong == 0);
+  CHECK(same_value(got.amax, amax));
+  CHECK(got.found_inf == (std::isfinite(amax) ? 0.0f : 1.0f));
+}
+
+void check(const Case &c) {
+  CAPTURE(c.desc.rows, c.desc.vocabulary, c.desc.width, c.desc.flags, c.offset,
+          mp_dtype_name(c.desc.dtype), mp_dtype_name(c.desc.dtype_dtable));
+  check_forward(c);
+  check_backward(c);
+}
+
+/// Strides and addresses of all sorts.
+void check_layouts(Case c) {
+  const mp_embedding_desc_t dense = c.desc;
+  for (const int64_t gap : {0, 1, 8}) {
+    for (const int64_t offset : {0, 1, 4}) {
+      c.desc.ld_table = dense.width + gap;
+      c.desc.ld_out = dense.width + 3 * gap;
+      c.desc.ld_dtable = dense.width + 2 * gap;
+      c.offset = offset;
+      check(c);
+    }
+  }
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------- shapes and types
+
+TEST_CASE("embedding: all types, exactly", "[layers][embedding][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const mp_dtype_t dtype_dtable : kDtypes) {
+      Case c = make_case(any_indices(90, 20, 3), 20, 24, dtype);
+      c.desc.dtype_dtable = dtype_dtable;
+      check(c);
+      c.desc.flags = MP_EMBEDDING_ACCUMULATE;
+      check(c);
+    }
+  }
+}
+
+TEST_CASE("embedding: odd widths", "[layers][embedding][strict]") {
+  for (const int64_t width : {1, 2, 7, 8, 9, 33, 64, 65, 130, 257, 300})
+    check(make_case(any_indices(70, 11, 4), 11, width));
+}
+
+TEST_CASE("embedding: strides and addresses that are not aligned", "[layers][embedding][strict]") {
+  for (const mp_dtype_t dtype : kDtypes)
+    check_layouts(make_case(any_indices(75, 9, 5), 9, 40, dtype));
+  check_layouts(make_case(any_indices(75, 9, 6), 9, 13));
+}
+
+TEST_CASE("embedding: few rows, few words", "[layers][embedding][strict]") {
+  for (const int64_t rows : {1, 2, 63, 64, 65, 127, 128, 129, 200})
+    for (const int32_t vocabulary : {1, 2, 255, 256})
+      check(make_case(any_indices(rows, vocabulary, 7), vocabulary, 5));
+}
+
+TEST_CASE("embedding: one word, as often as it likes", "[layers][embedding][strict]") {
+  for (const int64_t rows : {64, 65, 128, 129, 130, 640, 1000}) {
+    const size_t count = static_cast<size_t>(rows);
+    check(make_case(std::vector<int32_t>(count, 0), 3, 20));
+    check(make_case(std::vector<int32_t>(count, 2), 3, 70));
+  }
+}
+
+TEST_CASE("embedding: segments that begin and end anywhere", "[layers][embedding][strict]") {
+  // Their lengths follow each other; the words stand in no order.
+  std::vector<int32_t> indices;
+  int32_t word = 0;
+  for (const int length : {1, 63, 64, 65, 1, 128, 129, 200, 2, 66, 65, 65, 64, 63, 320, 1})
+    indices.insert(indices.end(), static_cast<size_t>(length), word++ * 5 % 16);
+  Random random(8);
+  for (size_t i = indices.size(); i > 1; --i)
+    std::swap(indices[i - 1],
+              indices[static_cast<size_t>(random.integer(0, static_cast<int64_t>(i) - 1))]);
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const int64_t width : {2, 3, 64, 264}) check(make_case(indices, 16, width, dtype));
+}
+
+TEST_CASE("embedding: words as in a text", "[layers][embedding]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    Case c = make_case(zipf_indices(9000, 3000, 9), 3000, 72, dtype);
+    c.desc.dtype_dtable = MP_FP32;
+    check(c);
+    c.desc.flags = MP_EMBEDDING_ACCUMULATE | MP_EMBEDDING_PADDING;
+    c.desc.padding_index = 7;
+    check(c);
+  }
+}
+
+TEST_CASE("embedding: large vocabularies", "[layers][embedding]") {
+  check(make_case(zipf_indices(4000, 70000, 10), 70000, 16));
+}
+
+TEST_CASE("embedding: more rows than fit into a tile of the sort", "[layers][embedding]") {
+  Case c = make_case(zipf_indices(30000, 500, 11), 500, 8);
+  c.desc.dtype_dtable = MP_FP32;
+  check(c);
+}
+
+// ---------------------------------------------------------------------------- indices
+
+TEST_CASE("embedding: indices that are none", "[layers][embedding][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    std::vector<int32_t> indices = any_indices(70, 6, 12);
+    for (const int32_t wrong : {-1, 6, 7, kLeast, kMost, 255, 256, 1 << 16, -256})
+      indices.insert(indices.begin() + (wrong & 31), wrong);
+    Case c = make_case(indices, 6, 12, dtype);
+    check(c);
+    c.desc.flags = MP_EMBEDDING_ACCUMULATE;
+    check(c);
+  }
+  check(make_case(std::vector<int32_t>(80, -1), 4, 9));
+}
+
+TEST_CASE("embedding: the padding is read, and gets no gradient", "[layers][embedding][strict]") {
+  for (const int32_t padding : {0, 3, 5}) {
+    Case c = make_case(any_indices(100, 6, 13), 6, 17);
+    c.desc.padding_index = padding;
+    check(c);  // without the flag it is a word
+    c.desc.flags = MP_EMBEDDING_PADDING;
+    for (int64_t i = 0; i < c.desc.rows; ++i)
+      if (c.indices[static_cast<size_t>(i)] == padding) c.dout.at(0, i, 4) = kNaN;
+    check(c);
+    c.desc.flags |= MP_EMBEDDING_ACCUMULATE;
+    check(c);
+  }
+}
+
+TEST_CASE("embedding: no rows", "[layers][embedding][strict]") {
+  Case c = make_case({}, 5, 11);
+  c.desc.ld_dtable = 16;
+  size_t bytes = 1;
+  require_ok(mp_embedding_workspace_size(context(), &c.desc, &bytes));
+  CHECK(bytes == 0);
+  require_ok(mp_embedding_forward(context(), &c.desc, nullptr, nullptr, nullptr, kStream));
+  check_backward(c);
+  c.desc.flags = MP_EMBEDDING_ACCUMULATE;
+  check_backward(c);
+}
+
+// ---------------------------------------------------------------------------- order
+
+TEST_CASE("embedding: a sum is taken in the order of the rows", "[layers][embedding][strict]") {
+  Case c = make_case(any_indices(300, 12, 14), 12, 20, MP_FP32);
+  Random random(15);
+  for (double &value : c.dout.values) value = round_to(MP_FP32, random.real(-1.0, 1.0));
+  std::vector<float> sums(static_cast<size_t>(12 * 20));
+  for (size_t i = 0; i < c.indices.size(); ++i)
+    for (size_t j = 0; j < 20; ++j)
+      sums[static_cast<size_t>(c.indices[i]) * 20 + j] +=
+          static_cast<float>(c.dout.at(0, static_cast<int64_t>(i), static_cast<int64_t>(j)));
+  const Gradient got = differentiate(c);
+  CHECK(std::memcmp(got.bits.data(), sums.data(), got.bits.size()) == 0);
+}
+
+TEST_CASE("embedding: equal bits each time, whatever the device", "[layers][embedding][strict]") {
+  Case c = make_case(zipf_indices(700, 40, 16), 40, 300, MP_FP32);
+  Random random(17);
+  for (double &value : c.dout.values) value = random.real(-1.0, 1.0);
+  const Gradient first = differentiate(c);
+  CHECK(differentiate(c).bits == first.bits);
+  const UniqueContext one_sm = make_context(1);
+  CHECK(differentiate(c, one_sm.get()).bits == first.bits);
+}
+
+TEST_CASE("embedding: a row does not depend on other words", "[layers][embedding][strict]") {
+  // The 200 rows of a word, alone, and among those of words before and behind it.
+  Case alone = make_case(std::vector<int32_t>(200, 1), 3, 24, MP_FP32);
+  Random random(18);
+  for (double &value : alone.dout.values) value = random.real(-1.0, 1.0);
+  Case among = make_case(std::vector<int32_t>(331, 1), 3, 24, MP_FP32);
+  int64_t taken = 0;
+  for (int64_t i = 0; i < 331; ++i) {
+    if (taken < 200 && i % 5 < 3 + (i > 100)) {
+      for (int64_t j = 0; j < 24; ++j) among.dout.at(0, i, j) = alone.dout.at(0, taken, j);
+      ++taken;
+    } else {
+      among.indices[static_cast<size_t>(i)] = i % 2 == 0 ? 0 : 2;
+    }
+  }
+  REQUIRE(taken == 200);
+  const Matrices a = differentiate(alone).dtable, b = differentiate(among).dtable;
+  for (int64_t j = 0; j < 24; ++j) CHECK(a.at(0, 1, j) == b.at(0, 1, j));
+}
+
+// ---------------------------------------------------------------------------- what is not finite
+
+TEST_CASE("embedding: a NaN reaches its row and no other", "[layers][embedding][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const double bad : {kNaN, kInfinity, -kInfinity}) {
+      Case c = make_case(zipf_indices(300, 10, 19), 10, 21, dtype);
+      c.dout.at(0, 150, 20) = bad;
+      c.table.at(0, 4, 3) = bad;
+      check(c);
+      c.dout.at(0, 150, 20) = 0.0;
+      c.desc.flags = MP_EMBEDDING_ACCUMULATE;
+      check(c);
+    }
+  }
+}
+
+TEST_CASE("embedding: a sum beyond fp16 is found", "[layers][embedding][strict]") {
+  for (const int64_t rows : {3, 100}) {
+    Case c = make_case(std::vector<int32_t>(static_cast<size_t>(rows), 1), 2, 9);
+    c.dout.at(0, 0, 5) = c.dout.at(0, 1, 5) = 60000.0;
+    check(c);
+    const Gradient got = differentiate(c);
+    CHECK(got.found_inf == 1.0f);
+    CHECK(got.dtable.at(0, 1, 5) == kInfinity);
+    c.desc.dtype_dtable = MP_FP32;
+    check(c);
+    CHECK(differentiate(c).found_inf == 0.0f);
+  }
+}
+
+TEST_CASE("embedding: nothing given that is optional", "[layers][embedding][strict]") {
+  const Case c = make_case(any_indices(150, 2, 20), 2, 12, MP_FP32);
+  const mp_embedding_desc_t &d = c.desc;
+  const DeviceArray dout(MP_FP32, c.dout.values), dtable(MP_FP32, 2 * 12);
+  const DeviceBuffer<int32_t> indices(c.indices);
+  size_t bytes = 0;
+  require_ok(mp_embedding_workspace_size(context(), &d, &bytes));
+  const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
+  require_ok(mp_embedding_backward(context(), &d, indices.data(), dout.data(), dtable.data(),
+                                   nullptr, nullptr, workspace.data(), bytes, kStream));
+  CHECK(dtable.download() == differentiate(c).dtable.values);
+  check_forward(c);
+}
+
+TEST_CASE("embedding: the workspace is what the documentation says",
+          "[layers][embedding][strict]") {
+  for (const int64_t rows : {1, 64, 65, 1 << 20, kMost}) {
+    for (const int64_t width : {1, 512, 70000}) {
+      const mp_embedding_desc_t d = mp_embedding_desc_default(rows, 50000, width, MP_FP16);
+      size_t bytes = 0;
+      require_ok(mp_embedding_workspace_size(context(), &d, &bytes));
+      const double least = static_cast<double>(rows * 17 + rows * width / 8 + 4 * 50000);
+      CHECK(static_cast<double>(bytes) >= least);
+      CHECK(static_cast<double>(bytes) <= least + 128 * 1024 + 8.0 * static_cast<double>(width));
+    }
+  }
+}
