@@ -1,5 +1,10 @@
-// mpcore/compat.h: the presets of other systems, and their saved states.
+// mpcore/compat.h: the presets of other systems, their words, and their saved states.
 #include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "capi/check.h"
 #include "capi/defaults.h"
@@ -63,6 +68,63 @@ mp_scaler_config_t scaler_preset(mp_scaler_preset_t preset) {
   }
 }
 
+// ---------------------------------------------------------------------------- words
+
+struct Word {
+  std::string_view text;
+  mp_scaler_config_t (*config)();
+};
+
+constexpr Word kWords[] = {
+    {"Backoff", [] { return scaler_preset(MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF); }},
+    {"LogMax", [] { return scaler_preset(MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX); }},
+    {"lognormal", [] { return scaler_preset(MP_SCALER_PRESET_LOGNORMAL); }},
+    {"dynamic", [] { return scaler_preset(MP_SCALER_PRESET_APEX_AMP); }},
+    {"none", [] { return default_scaler_config(MP_SCALER_STATIC); }},
+};
+
+/// Of ASCII, whatever the locale.
+bool equal_but_for_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+/// A number beyond the range of float is NaN, so that it is refused as a number.
+std::optional<float> parse_number(std::string_view text) {
+  float number = 0.0f;
+  const char *const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc::invalid_argument || stop != end) return std::nullopt;
+  return error == std::errc() ? number : std::numeric_limits<float>::quiet_NaN();
+}
+
+mp_scaler_config_t static_config(float scale) {
+  mp_scaler_config_t c = default_scaler_config(MP_SCALER_STATIC);
+  c.init_scale = scale;
+  c.min_scale = std::min(c.min_scale, scale);
+  c.max_scale = std::max(c.max_scale, scale);
+  return c;
+}
+
+mp_scaler_config_t named_config(std::string_view name) {
+  for (const Word &word : kWords)
+    if (equal_but_for_case(name, word.text)) return word.config();
+  // The list of words is to be read whatever was typed.
+  const std::string_view start = name.substr(0, 100);
+  if (const std::optional<float> number = parse_number(name)) {
+    MP_REQUIRE(is_scale(*number), MP_ERROR_INVALID_ARGUMENT, "name = \"", start,
+               "\" is not positive and finite with a finite reciprocal, as a loss scale must be");
+    return static_config(*number);
+  }
+  std::string known;
+  for (const Word &word : kWords) known += std::string(word.text) + ", ";
+  fail(MP_ERROR_NOT_FOUND, "name = \"", start, "\" is unknown; known are ", known,
+       "and a number such as 128, which is a static loss scale");
+}
+
 }  // namespace
 
 }  // namespace mp
@@ -71,6 +133,14 @@ mp_status_t mp_scaler_config_init_preset(mp_scaler_config_t *config, size_t stru
                                          mp_scaler_preset_t preset) {
   return mp::init(__func__, config, "config", struct_size,
                   [&] { return mp::scaler_preset(preset); });
+}
+
+mp_status_t mp_scaler_config_from_name(const char *name, mp_scaler_config_t *config,
+                                       size_t struct_size) {
+  return mp::init(__func__, config, "config", struct_size, [&] {
+    mp::require_pointer(name, "name");
+    return mp::named_config(name);
+  });
 }
 
 mp_status_t mp_scaler_from_torch(const mp_torch_scaler_t *saved, mp_scaler_config_t *config,

@@ -21,6 +21,9 @@ class OutcomeRing {
   uint64_t *device() const { return memory_.device<uint64_t>(); }
   /// False where `step` is not remembered.
   bool find(int64_t step, mp_step_outcome_t &outcome) const;
+  /// Whether `step` is behind all steps that this was asked of before.  What is logged of a step is
+  /// logged once, however often and from however many threads the host asks for it.
+  bool is_news(int64_t step);
   /// Forgets everything; the next step is `steps` + 1.  Only while no kernel can be writing.
   void restart(int64_t steps);
 
@@ -31,6 +34,7 @@ class OutcomeRing {
 
   MappedBuffer memory_;
   std::atomic<int64_t> forgotten_ = 0;  ///< the last step of which nothing is known
+  std::atomic<int64_t> told_ = 0;       ///< the last step for which is_news() was true
 };
 
 }  // namespace mp

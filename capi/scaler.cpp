@@ -21,10 +21,9 @@ constexpr int32_t kMaxHistory = 1 << 24;
 
 // ---------------------------------------------------------------------------- checks
 
-/// A scale to begin with: 1/S must be a number too.
+/// A scale to begin with.
 void require_scale(float value, const char *name) {
-  MP_REQUIRE(value > 0.0f && std::isfinite(value) && std::isfinite(1.0f / value),
-             MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
+  MP_REQUIRE(is_scale(value), MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
              " is not positive and finite with a finite reciprocal");
 }
 

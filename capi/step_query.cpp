@@ -15,16 +15,24 @@ bool OutcomeRing::find(int64_t step, mp_step_outcome_t &outcome) const {
   return true;
 }
 
+bool OutcomeRing::is_news(int64_t step) {
+  int64_t told = told_.load();
+  while (step > told)
+    if (told_.compare_exchange_weak(told, step)) return true;
+  return false;
+}
+
 void OutcomeRing::restart(int64_t steps) {
   for (uint64_t i = 0; i < kOutcomes; i++) slot(i).store(0);
   forgotten_.store(steps);
+  told_.store(steps);
 }
 
 }  // namespace mp
 
 mp_status_t mp_step_query(mp_scaler_t scaler, int64_t step, mp_step_outcome_t *outcome) {
   return mp::call(__func__, [&] {
-    const mp_scaler &s = mp::require_pointer(scaler, "scaler");
+    mp_scaler &s = mp::require_pointer(scaler, "scaler");
     MP_REQUIRE(step >= 1, MP_ERROR_INVALID_ARGUMENT, "step = ", step, " is smaller than 1");
     mp_step_outcome_t found;
     mp::require_pointer(outcome, "outcome");
@@ -32,5 +40,8 @@ mp_status_t mp_step_query(mp_scaler_t scaler, int64_t step, mp_step_outcome_t *o
                " is forgotten: it lies ", mp::kOutcomes,
                " steps or more back, or before the restored state");
     *outcome = found;
+    // S is not in the record, and to read it would be to wait for the device.
+    if (found == MP_STEP_SKIPPED && mp::log_enabled(MP_LOG_INFO) && s.outcomes->is_news(step))
+      mp::log(MP_LOG_INFO, "mp_step_query: overflow in step ", step, ", which was skipped");
   });
 }

@@ -71,6 +71,24 @@ static inline mp_scaler_config_t mp_scaler_config_preset(mp_scaler_preset_t pres
   return config;
 }
 
+/** What a word of a command line or of another system's configuration stands for:
+ *
+ *      "Backoff"    OpenSeq2Seq's: MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF
+ *      "LogMax"     OpenSeq2Seq's: MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX, as it was shipped
+ *      "lognormal"  MP_SCALER_PRESET_LOGNORMAL
+ *      "dynamic"    Apex's: MP_SCALER_PRESET_APEX_AMP, which begins where torch's GradScaler does
+ *      "none"       MP_SCALER_STATIC with S = 1
+ *      "128"        MP_SCALER_STATIC with S = 128; so every other number that S may be
+ *
+ *  Capital letters do not matter.  A static S may lie outside [1, 2^24]: min_scale or max_scale goes
+ *  with it.
+ *  @param name    host.
+ *  @param config  host, out; zeros after an error.
+ *  @retval MP_ERROR_NOT_FOUND the word is unknown
+ *  @retval MP_ERROR_INVALID_ARGUMENT the number is not positive and finite with a finite reciprocal */
+MP_API mp_status_t mp_scaler_config_from_name(const char *name, mp_scaler_config_t *config,
+                                              size_t struct_size);
+
 /** torch.amp.GradScaler.state_dict(); the keys are the names here, but for "_growth_tracker". */
 typedef struct mp_torch_scaler {
   double scale;

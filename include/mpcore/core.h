@@ -98,7 +98,8 @@ MP_API const char *mp_last_error(void);
 typedef enum mp_log_level {
   MP_LOG_ERROR = 1, /**< every returned error, once */
   MP_LOG_WARN = 2,  /**< slow paths taken for a reason the caller can change */
-  MP_LOG_INFO = 3,  /**< kernel choices, the first time each is made */
+  MP_LOG_INFO = 3,  /**< kernel choices, the first time each is made; skipped steps, where the
+                         host asks for their outcome */
   MP_LOG_DEBUG = 4  /**< every call */
 } mp_log_level_t;
 

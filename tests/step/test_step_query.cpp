@@ -1,7 +1,9 @@
 // mp_step_query: what the host learns of a step without waiting for it.
 #include <atomic>
 #include <limits>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "checked_optimizer.h"
 #include "step_fixtures.h"
@@ -11,6 +13,7 @@ using namespace mptest;
 namespace {
 
 constexpr int64_t kDepth = MP_STEP_QUERY_DEPTH;
+const mp_scaler_config_t kBackoff = mp_scaler_config_default(MP_SCALER_BACKOFF);
 constexpr auto kForgotten = static_cast<mp_step_outcome_t>(77);
 
 /// The outcome after everything that has been enqueued, or kForgotten.
@@ -155,6 +158,29 @@ TEST_CASE("query: with a scale of 0 no step is taken", "[query][strict]") {
   steps.step(false, MP_STEP_KEEP_SCALER);
   steps.update(false);
   CHECK(query(steps.scaler, 172) == MP_STEP_SKIPPED);
+}
+
+TEST_CASE("query: a skipped step is logged once, when the host asks for it", "[query][strict]") {
+  std::vector<std::string> lines;
+  const auto listen = [](mp_log_level_t level, const char *line, void *user) {
+    if (level == MP_LOG_INFO) static_cast<std::vector<std::string> *>(user)->push_back(line);
+  };
+  const auto overflow_in = [](int step) {
+    return "mp_step_query: overflow in step " + std::to_string(step) + ", which was skipped";
+  };
+  Steps steps;
+  for (const bool overflow : {false, true, false, true}) steps.update(overflow);
+  mp_set_log_callback(listen, &lines, MP_LOG_WARN);
+  query(steps.scaler, 2);
+  mp_set_log_callback(listen, &lines, MP_LOG_INFO);
+  for (const int step : {1, 2, 2, 3, 4, 5, 2, 4}) query(steps.scaler, step);
+  CHECK(lines == std::vector{overflow_in(2), overflow_in(4)});
+
+  set_state(steps.scaler.get(), mp_scaler_state_default(&kBackoff));
+  steps.update(true);
+  query(steps.scaler, 1);
+  quiet_log();
+  CHECK(lines == std::vector{overflow_in(2), overflow_in(4), overflow_in(1)});
 }
 
 TEST_CASE("query: from another thread, while steps are taken", "[query]") {
