@@ -208,6 +208,13 @@ struct saved_scaler {
   mp_scaler_state_t state;
 };
 
+/// What a word of a command line stands for: "dynamic", "128".
+inline outcome<mp_scaler_config_t> scaler_config_from_name(const char *name) {
+  mp_scaler_config_t config;
+  const mp_status_t status = mp_scaler_config_from_name(name, &config, sizeof config);
+  return detail::finish(status, config);
+}
+
 inline outcome<saved_scaler> scaler_from_torch(const mp_torch_scaler_t &torch) {
   saved_scaler saved;
   MP_INIT_STRUCT(&saved.config);
@@ -264,7 +271,7 @@ class memory {
 
 // ---------------------------------------------------------------------------- context
 
-/// Sections 3, 4, 5, 12 and 13.
+/// Sections 3, 4, 5, 12, 13, 14 and 15.
 class context : public detail::handle<mp_context_t, mp_context_destroy> {
  public:
   using handle::handle;
@@ -441,6 +448,63 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
         mp_batchnorm_backward(get(), &desc, &tensors, workspace.data, workspace.bytes, stream));
   }
 
+  // --- recurrent layers
+
+  outcome<mp_rnn_sizes_t> rnn_get_sizes(const mp_rnn_desc_t &desc) const {
+    mp_rnn_sizes_t sizes;
+    MP_INIT_STRUCT(&sizes);
+    const mp_status_t status = mp_rnn_get_sizes(get(), &desc, &sizes);
+    return detail::finish(status, sizes);
+  }
+
+  outcome<void> rnn_forward_training(const mp_rnn_desc_t &desc, const mp_rnn_tensors_t &tensors,
+                                     workspace workspace, mp_stream_t stream = nullptr) const {
+    return check(
+        mp_rnn_forward_training(get(), &desc, &tensors, workspace.data, workspace.bytes, stream));
+  }
+
+  outcome<void> rnn_forward_inference(const mp_rnn_desc_t &desc, const mp_rnn_tensors_t &tensors,
+                                      workspace workspace, mp_stream_t stream = nullptr) const {
+    return check(
+        mp_rnn_forward_inference(get(), &desc, &tensors, workspace.data, workspace.bytes, stream));
+  }
+
+  outcome<void> rnn_backward_data(const mp_rnn_desc_t &desc, const mp_rnn_tensors_t &tensors,
+                                  workspace workspace, mp_stream_t stream = nullptr) const {
+    return check(
+        mp_rnn_backward_data(get(), &desc, &tensors, workspace.data, workspace.bytes, stream));
+  }
+
+  outcome<void> rnn_backward_weights(const mp_rnn_desc_t &desc, const mp_rnn_tensors_t &tensors,
+                                     workspace workspace, mp_stream_t stream = nullptr) const {
+    return check(
+        mp_rnn_backward_weights(get(), &desc, &tensors, workspace.data, workspace.bytes, stream));
+  }
+
+  // --- around sequences
+
+  outcome<void> embedding_forward(const mp_embedding_desc_t &desc, const void *table,
+                                  const int32_t *indices, void *out,
+                                  mp_stream_t stream = nullptr) const {
+    return check(mp_embedding_forward(get(), &desc, table, indices, out, stream));
+  }
+
+  outcome<size_t> embedding_workspace_size(const mp_embedding_desc_t &desc) const {
+    return detail::query<size_t>(mp_embedding_workspace_size, get(), &desc);
+  }
+
+  outcome<void> embedding_backward(const mp_embedding_desc_t &desc, const int32_t *indices,
+                                   const void *dout, void *dtable, float *found_inf, float *amax,
+                                   workspace workspace, mp_stream_t stream = nullptr) const {
+    return check(mp_embedding_backward(get(), &desc, indices, dout, dtable, found_inf, amax,
+                                       workspace.data, workspace.bytes, stream));
+  }
+
+  outcome<void> dropout(const mp_dropout_desc_t &desc, const uint64_t *offset, const void *x,
+                        void *y, mp_stream_t stream = nullptr) const {
+    return check(mp_dropout(get(), &desc, offset, x, y, stream));
+  }
+
 #ifdef MP_ENABLE_EXPERIMENTAL
   outcome<mp_kernel_info_t> gemm_kernel_info(const mp_gemm_desc_t &desc, int32_t index) const {
     mp_kernel_info_t info;
@@ -454,6 +518,13 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
     mp_kernel_info_t info;
     MP_INIT_STRUCT(&info);
     const mp_status_t status = mp_conv2d_kernel_info(get(), &desc, op, index, &info);
+    return detail::finish(status, info);
+  }
+
+  outcome<mp_kernel_info_t> rnn_kernel_info(const mp_rnn_desc_t &desc, int32_t index) const {
+    mp_kernel_info_t info;
+    MP_INIT_STRUCT(&info);
+    const mp_status_t status = mp_rnn_kernel_info(get(), &desc, index, &info);
     return detail::finish(status, info);
   }
 #endif

@@ -54,7 +54,8 @@ module mpcore_c
     enumerator :: MP_LOG_ERROR = 1
     !> slow paths taken for a reason the caller can change
     enumerator :: MP_LOG_WARN = 2
-    !> kernel choices, the first time each is made
+    !> kernel choices, the first time each is made; skipped steps, where the
+    !> host asks for their outcome
     enumerator :: MP_LOG_INFO = 3
     !> every call
     enumerator :: MP_LOG_DEBUG = 4
@@ -319,6 +320,42 @@ module mpcore_c
     enumerator :: MP_POOL_AVG_INCLUDE_PAD = 2
     !> sum / number of pixels inside the image
     enumerator :: MP_POOL_AVG_EXCLUDE_PAD = 3
+  end enum
+
+  !> What happens in a step.
+  enum, bind(c)  ! mp_rnn_cell_t
+    enumerator :: MP_RNN_TANH = 1
+    enumerator :: MP_RNN_RELU = 2
+    !> rows of the weights: i f g o
+    enumerator :: MP_RNN_LSTM = 3
+    !> rows of the weights: r z n
+    enumerator :: MP_RNN_GRU = 4
+  end enum
+
+  !> Bits of mp_rnn_desc_t.flags.
+  enum, bind(c)  ! mp_rnn_flags_t
+    enumerator :: MP_RNN_BIDIRECTIONAL = 1
+    !> b_ih and b_hh are 0 and not looked at
+    enumerator :: MP_RNN_NO_BIAS = 2
+    !> x_t is added to every gate of the first layer in place of its product with W_ih, which is not
+    !> looked at; input_size = hidden_size.
+    enumerator :: MP_RNN_SKIP_INPUT = 4
+    !> MP_RNN_GRU: n = tanh(p_n + (r h) W_n^T + b_n), with two products in a row in every step.
+    !> Source: Cho et al. 2014; what TensorFlow and Keras call reset_after=False.
+    enumerator :: MP_RNN_RESET_FIRST = 8
+    !> Gradients of weights and biases are added to what is there: micro-batches.  dtype_dw = MP_FP32
+    !> loses nothing on the way.
+    enumerator :: MP_RNN_ACCUMULATE = 16
+  end enum
+
+  !> Bits of mp_embedding_desc_t.flags.
+  enum, bind(c)  ! mp_embedding_flags_t
+    !> The gradient of row `padding_index` is 0, whatever dout is where that index stands; forward the
+    !> row is one like any other.  As in torch.
+    enumerator :: MP_EMBEDDING_PADDING = 1
+    !> The gradient is added to what is there: micro-batches, or a table that is used twice.
+    !> dtype_dtable = MP_FP32 loses nothing on the way.
+    enumerator :: MP_EMBEDDING_ACCUMULATE = 2
   end enum
 
   !> Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
@@ -959,6 +996,176 @@ module mpcore_c
     type(c_ptr) :: dbeta = c_null_ptr
   end type
 
+  !> Shape, types and layout of a recurrent network.
+  type, bind(c) :: mp_rnn_desc_t
+    integer(c_int32_t) :: struct_size = 96_c_int32_t
+    integer(c_int) :: cell = 0
+    !> mp_rnn_flags_t, or-ed
+    integer(c_int32_t) :: flags = 0_c_int32_t
+    !> of x, y, h, the weights and their like; MP_FP32: all is fp32
+    integer(c_int) :: dtype = 0
+    !> of the gradients of the weights
+    integer(c_int) :: dtype_dw = 0
+    !> 1 to 65535
+    integer(c_int32_t) :: layers = 0_c_int32_t
+    !> >= 1, elements of x_t
+    integer(c_int32_t) :: input_size = 0_c_int32_t
+    !> >= 1, elements of h
+    integer(c_int32_t) :: hidden_size = 0_c_int32_t
+    !> >= 0, sequences
+    integer(c_int32_t) :: batch = 0_c_int32_t
+    !> >= 0, steps of the longest
+    integer(c_int32_t) :: timesteps = 0_c_int32_t
+    !> [0, 1): of the elements between layers that become 0 in training;
+    !> the others are divided by 1 - dropout
+    real(c_float) :: dropout = 0.0_c_float
+    !> MP_RNN_LSTM: c' is kept within [-clip, clip]; 0 = it is not
+    real(c_float) :: clip = 0.0_c_float
+    !> any number
+    integer(c_int64_t) :: dropout_seed = 0_c_int64_t
+    !> elements of x and dx from step to step, from sequence to sequence;
+    !> 0 = dense, one step after the other
+    integer(c_int64_t) :: x_step = 0_c_int64_t
+    !> elements of x and dx from step to step, from sequence to sequence;
+    !> 0 = dense, one step after the other
+    integer(c_int64_t) :: x_row = 0_c_int64_t
+    !> the same of y and dy
+    integer(c_int64_t) :: y_step = 0_c_int64_t
+    !> the same of y and dy
+    integer(c_int64_t) :: y_row = 0_c_int64_t
+    !> host; NULL = the library's choice; see mpcore/experimental.h
+    type(c_ptr) :: kernel = c_null_ptr
+  end type
+
+  !> The weights of one layer and direction, device, dense and row-major.  With G gates and the I
+  !> elements of the layer's input: w_ih is G hidden_size x I, w_hh G hidden_size x hidden_size, the
+  !> biases G hidden_size.  I is input_size in the first layer, directions x hidden_size in the others.
+  type, bind(c) :: mp_rnn_weights_t
+    type(c_ptr) :: w_ih = c_null_ptr
+    type(c_ptr) :: w_hh = c_null_ptr
+    type(c_ptr) :: b_ih = c_null_ptr
+    type(c_ptr) :: b_hh = c_null_ptr
+  end type
+
+  !> Their gradients, device, of the same shapes, each of them optional.
+  type, bind(c) :: mp_rnn_weight_grads_t
+    type(c_ptr) :: w_ih = c_null_ptr
+    type(c_ptr) :: w_hh = c_null_ptr
+    type(c_ptr) :: b_ih = c_null_ptr
+    type(c_ptr) :: b_hh = c_null_ptr
+  end type
+
+  !> What follows from a descriptor, whatever its strides and with or without MP_RNN_ACCUMULATE.
+  type, bind(c) :: mp_rnn_sizes_t
+    integer(c_int32_t) :: struct_size = 32_c_int32_t
+    !> 1 or 2
+    integer(c_int32_t) :: directions = 0_c_int32_t
+    !> 1, 3 or 4
+    integer(c_int32_t) :: gates = 0_c_int32_t
+    !> layers x directions
+    integer(c_int32_t) :: num_weights = 0_c_int32_t
+    !> Bytes that a training step keeps between its passes: per step, sequence, hidden unit, layer and
+    !> direction 14 for LSTM, 10 for GRU, 4 for the plain cells; 24, 20 and 8 with MP_FP32; and less
+    !> than 256 beside that.
+    integer(c_size_t) :: reserve_bytes = 0_c_size_t
+    !> that suffice for each of the four calls
+    integer(c_size_t) :: workspace_bytes = 0_c_size_t
+  end type
+
+  !> The data of all calls, device unless said; those that a call does not name below are not looked at.
+  !> Zeros and struct_size are a start: MP_INIT_STRUCT.
+  type, bind(c) :: mp_rnn_tensors_t
+    integer(c_int32_t) :: struct_size = 176_c_int32_t
+    !> of the arrays `weights` and `weight_grads`: as in mp_rnn_sizes_t
+    integer(c_int32_t) :: num_weights = 0_c_int32_t
+    !> host, read before the call returns: [layer x directions + direction]
+    type(c_ptr) :: weights = c_null_ptr
+    !> 1 integer per sequence, in any order, optional: steps that it has, 0 to timesteps.  Steps behind
+    !> its end are never read, neither x nor dy; y and dx are 0 there, and h_n, c_n are those of its
+    !> last step, or h_0, c_0 if it has none.  A sequence with another length becomes NaN.
+    type(c_ptr) :: lengths = c_null_ptr
+    !> Host, 1 integer per step, optional: how many sequences have that step, never more than in the
+    !> step before; the longest sequences come first.  x, y, dx and dy are packed: the rows of a step
+    !> follow those of the step before, x_row and y_row elements apart, and x_step, y_step play no
+    !> part.  Not with `lengths`.
+    type(c_ptr) :: batch_sizes = c_null_ptr
+    !> 1 integer, optional, 0 if absent: other masks of dropout for every value.  A counter on the device,
+    !> so that a graph draws new masks when it is replayed; the passes of a step need the same.
+    type(c_ptr) :: dropout_offset = c_null_ptr
+    !> timesteps x batch x input_size
+    type(c_ptr) :: x = c_null_ptr
+    !> layers x directions x batch x hidden_size, optional: 0
+    type(c_ptr) :: h0 = c_null_ptr
+    !> the same of c, MP_RNN_LSTM
+    type(c_ptr) :: c0 = c_null_ptr
+    !> timesteps x batch x directions hidden_size, written
+    type(c_ptr) :: y = c_null_ptr
+    !> as h0, written, optional: h after the last step; may be h0 in inference
+    type(c_ptr) :: hn = c_null_ptr
+    !> as c0, written, optional; may be c0 in inference
+    type(c_ptr) :: cn = c_null_ptr
+    !> 256-byte aligned: what training keeps from pass to pass
+    type(c_ptr) :: reserve = c_null_ptr
+    integer(c_size_t) :: reserve_bytes = 0_c_size_t
+    !> as y
+    type(c_ptr) :: dy = c_null_ptr
+    !> as h0, optional: 0
+    type(c_ptr) :: dhn = c_null_ptr
+    !> as c0, optional: 0
+    type(c_ptr) :: dcn = c_null_ptr
+    !> as x, written, optional
+    type(c_ptr) :: dx = c_null_ptr
+    !> as h0, written, optional
+    type(c_ptr) :: dh0 = c_null_ptr
+    !> as c0, written, optional
+    type(c_ptr) :: dc0 = c_null_ptr
+    !> host, read before the call returns: as `weights`
+    type(c_ptr) :: weight_grads = c_null_ptr
+    !> 1 float, optional: set to 1 and never cleared, see mp_epilogue_t
+    type(c_ptr) :: found_inf = c_null_ptr
+    !> 1 float, optional, updated: of the gradients of weights and biases
+    type(c_ptr) :: amax = c_null_ptr
+  end type
+
+  !> A table of vectors, and how many of them are looked up.
+  type, bind(c) :: mp_embedding_desc_t
+    integer(c_int32_t) :: struct_size = 64_c_int32_t
+    !> of table, out and dout
+    integer(c_int) :: dtype = 0
+    !> of the gradient
+    integer(c_int) :: dtype_dtable = 0
+    !> mp_embedding_flags_t, or-ed
+    integer(c_int32_t) :: flags = 0_c_int32_t
+    !> of out and dout, one for each index; 0 to 2^31 - 1
+    integer(c_int64_t) :: rows = 0_c_int64_t
+    !> rows of table and dtable, >= 1
+    integer(c_int32_t) :: vocabulary = 0_c_int32_t
+    !> in [0, vocabulary); without its flag it is not looked at
+    integer(c_int32_t) :: padding_index = 0_c_int32_t
+    !> elements of a row, >= 1
+    integer(c_int64_t) :: width = 0_c_int64_t
+    !> >= width, as the two below
+    integer(c_int64_t) :: ld_table = 0_c_int64_t
+    !> of out and of dout
+    integer(c_int64_t) :: ld_out = 0_c_int64_t
+    integer(c_int64_t) :: ld_dtable = 0_c_int64_t
+  end type
+
+  !> Which elements are dropped, and of how many.
+  type, bind(c) :: mp_dropout_desc_t
+    integer(c_int32_t) :: struct_size = 32_c_int32_t
+    !> of x and y
+    integer(c_int) :: dtype = 0
+    !> elements, >= 0
+    integer(c_int64_t) :: count = 0_c_int64_t
+    !> any number; another one for every tensor that is to have a mask of its own
+    integer(c_int64_t) :: seed = 0_c_int64_t
+    !> [0, 1): of the elements that become 0; the others are divided by 1 - p
+    real(c_float) :: p = 0.0_c_float
+    !> must be 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+  end type
+
   !> torch.amp.GradScaler.state_dict(); the keys are the names here, but for "_growth_tracker".
   type, bind(c) :: mp_torch_scaler_t
     real(c_double) :: scale = 0.0_c_double
@@ -986,7 +1193,7 @@ module mpcore_c
     type(c_ptr) :: name = c_null_ptr
     !> why it cannot run the problem, one clause, static storage; NULL = it can
     type(c_ptr) :: why_not = c_null_ptr
-    !> 0 where it cannot
+    !> 0 where it cannot, and of recurrent layers, which are chosen by rules
     real(c_double) :: predicted_us = 0.0_c_double
     !> that it needs; 0 where it cannot
     integer(c_size_t) :: workspace_bytes = 0_c_size_t
@@ -2108,6 +2315,8 @@ module mpcore_c
     !>       mp_scale_step(optimizer, scaler, NULL, stream);
     !>     }
     !>
+    !> That a step was skipped is logged at MP_LOG_INFO, once; not if a later one was logged before.
+    !>
     !> @param step     >= 1, counted as in mp_scaler_state.steps: the update that makes steps n is step
     !>                 n, also after restoring a state and in a replayed graph.  Its outcome is known
     !>                 at the end of the mp_scale_step or mp_scaler_update that counts it (those with
@@ -2383,6 +2592,228 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype_dw = dtype.
+    !> Batch-major tensors, [sequence][step][element], have x_step = input_size and
+    !> x_row = timesteps x input_size.
+    function mp_rnn_desc_init(desc, struct_size, cell, batch, timesteps, input_size, &
+      hidden_size, dtype) result(answer) &
+      bind(c, name="mp_rnn_desc_init")
+      import
+      type(mp_rnn_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: cell
+      integer(c_int32_t), value :: batch
+      integer(c_int32_t), value :: timesteps
+      integer(c_int32_t), value :: input_size
+      integer(c_int32_t), value :: hidden_size
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+
+    !> What `desc` needs.
+    !> @param sizes  host, out; MP_INIT_STRUCT it before the call.
+    function mp_rnn_get_sizes(context, desc, sizes) result(answer) bind(c, &
+      name="mp_rnn_get_sizes")
+      import
+      type(c_ptr), value :: context
+      type(mp_rnn_desc_t), intent(in), optional :: desc
+      type(mp_rnn_sizes_t), intent(inout) :: sizes
+      integer(c_int) :: answer
+    end function
+
+    !> y, h_n and c_n, and in the reserve what the backward passes need.
+    !> @param tensors    host: weights, lengths or batch_sizes, dropout_offset, x, h0, c0, y, hn, cn,
+    !>                   reserve.
+    !> @param workspace  device, 256-byte aligned; what it holds is of no use afterwards.
+    !>
+    !> timesteps = 0: h_n = h_0, c_n = c_0, and backward dh_0 = dh_n, dc_0 = dc_n.
+    !>
+    !> The bits of a sequence depend on its own values, on shape and device, and not on the length of the
+    !> longest or on how the others end, where more than 64 rows, a row per step and sequence, are there in
+    !> both cases; so a sequence cut into windows, with h and c handed over, comes to the same bits.
+    !> @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes or reserve_bytes is less than is needed: what a
+    !>         call does is settled by mp_rnn_get_sizes
+    function mp_rnn_forward_training(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_rnn_forward_training")
+      import
+      type(c_ptr), value :: context
+      type(mp_rnn_desc_t), intent(in), optional :: desc
+      type(mp_rnn_tensors_t), intent(in), optional :: tensors
+      type(c_ptr), value :: workspace
+      integer(c_size_t), value :: workspace_bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> The same without dropout, and without anything kept: neither dropout_offset nor the reserve is
+    !> looked at.
+    function mp_rnn_forward_inference(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_rnn_forward_inference")
+      import
+      type(c_ptr), value :: context
+      type(mp_rnn_desc_t), intent(in), optional :: desc
+      type(mp_rnn_tensors_t), intent(in), optional :: tensors
+      type(c_ptr), value :: workspace
+      integer(c_size_t), value :: workspace_bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> dx, dh_0 and dc_0; and in the reserve, in place of the gates, their gradients.
+    !> @param tensors  host: what forward read, with the same values, except x; reserve, dy, dhn, dcn, dx, dh0, dc0,
+    !>                 found_inf.
+    !>
+    !> Gradients of gates, dx and dh_0 are rounded to `dtype`; found_inf is raised by the first two.  Where
+    !> c' was clipped no gradient passes.
+    function mp_rnn_backward_data(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_rnn_backward_data")
+      import
+      type(c_ptr), value :: context
+      type(mp_rnn_desc_t), intent(in), optional :: desc
+      type(mp_rnn_tensors_t), intent(in), optional :: tensors
+      type(c_ptr), value :: workspace
+      integer(c_size_t), value :: workspace_bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> The gradients of weights and biases, after mp_rnn_backward_data, summed over all steps and
+    !> sequences in fp32 and in a fixed order.  Overwritten, or added to with MP_RNN_ACCUMULATE; of no
+    !> steps they are 0.
+    !> @param tensors  host: lengths or batch_sizes, dropout_offset, x (optional where no gradient of a W_ih
+    !>                 of the first layer is wanted), h0, reserve, weight_grads, found_inf, amax.
+    function mp_rnn_backward_weights(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_rnn_backward_weights")
+      import
+      type(c_ptr), value :: context
+      type(mp_rnn_desc_t), intent(in), optional :: desc
+      type(mp_rnn_tensors_t), intent(in), optional :: tensors
+      type(c_ptr), value :: workspace
+      integer(c_size_t), value :: workspace_bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Dense rows, no flags; dtype_dtable = dtype.
+    function mp_embedding_desc_init(desc, struct_size, rows, vocabulary, width, &
+      dtype) result(answer) bind(c, name="mp_embedding_desc_init")
+      import
+      type(mp_embedding_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int64_t), value :: rows
+      integer(c_int32_t), value :: vocabulary
+      integer(c_int64_t), value :: width
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+
+    !> out[i] = table[indices[i]].
+    !>
+    !> An index outside [0, vocabulary) reads nothing and makes its row NaN, so that the step is skipped
+    !> and the mistake shows; the host cannot check indices without waiting.
+    !>
+    !> @param table    device, vocabulary x width.
+    !> @param indices  device, rows integers.
+    !> @param out      device, rows x width, written; must not overlap table.
+    function mp_embedding_forward(context, desc, table, indices, out, &
+      stream) result(answer) bind(c, name="mp_embedding_forward")
+      import
+      type(c_ptr), value :: context
+      type(mp_embedding_desc_t), intent(in), optional :: desc
+      type(c_ptr), value :: table
+      type(c_ptr), value :: indices
+      type(c_ptr), value :: out
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Bytes of workspace that backward needs: for each row 17 + width / 8, for each row of the table 4, and
+    !> less than 128 KiB + 8 width beside that; 0 for no rows.
+    !> @param bytes  host, out.
+    function mp_embedding_workspace_size(context, desc, bytes) result(answer) bind(c, &
+      name="mp_embedding_workspace_size")
+      import
+      type(c_ptr), value :: context
+      type(mp_embedding_desc_t), intent(in), optional :: desc
+      integer(c_size_t), intent(out) :: bytes
+      integer(c_int) :: answer
+    end function
+
+    !> dtable[v] = sum of dout[i] over all i with indices[i] = v; 0 where there is none.
+    !>
+    !> Summed in fp32 and in a fixed order, and rounded once; with MP_EMBEDDING_ACCUMULATE what was there
+    !> is the last summand.  The order is that of i, by stretches of 64 rows with the same index whose
+    !> sums are combined where there are more.  So the bits of a row of dtable depend on the rows of dout
+    !> that belong to it, on their order and on width; not on other indices, nor on the device.
+    !>
+    !> Indices outside [0, vocabulary) add to nothing.  A NaN in dout reaches one row of dtable.
+    !>
+    !> @param indices    device, rows integers.
+    !> @param dout       device, rows x width.
+    !> @param dtable     device, vocabulary x width, every element written; with MP_EMBEDDING_ACCUMULATE
+    !>                   the rows that an index has, except that of the padding.
+    !> @param found_inf  device, 1 float, optional: set to 1 and never cleared, see mp_epilogue_t.
+    !> @param amax       device, 1 float, optional, updated: of what is written to dtable, once it is
+    !>                   rounded.
+    !> @param workspace  device, 256-byte aligned; mp_embedding_workspace_size bytes.
+    !> @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed
+    function mp_embedding_backward(context, desc, indices, dout, dtable, found_inf, amax, &
+      workspace, workspace_bytes, stream) result(answer) &
+      bind(c, name="mp_embedding_backward")
+      import
+      type(c_ptr), value :: context
+      type(mp_embedding_desc_t), intent(in), optional :: desc
+      type(c_ptr), value :: indices
+      type(c_ptr), value :: dout
+      type(c_ptr), value :: dtable
+      type(c_ptr), value :: found_inf
+      type(c_ptr), value :: amax
+      type(c_ptr), value :: workspace
+      integer(c_size_t), value :: workspace_bytes
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Without a seed: 0.
+    function mp_dropout_desc_init(desc, struct_size, count, p, dtype) result(answer) bind(c, &
+      name="mp_dropout_desc_init")
+      import
+      type(mp_dropout_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int64_t), value :: count
+      real(c_float), value :: p
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+
+    !> Forward and backward: y = x mask / (1 - p), where the mask is 0 with probability p and otherwise 1.
+    !>
+    !> The mask is stored nowhere.  It follows from seed, offset and the place of an element, so a second
+    !> call with dy in place of x gives dx.  Element i is dropped where word i % 4 of Philox 4x32-10 is
+    !> less than 2^32 p, rounded down; its key is the seed, and its counter, low words first, is i / 4
+    !> (1 word), the offset (2), and i / 4 / 2^32 (1).  mp_rnn_* draw other words, with the same seed too.
+    !>
+    !> A dropped element is 0, NaN or not.  The others are multiplied with 1 / (1 - p) in fp32 and rounded
+    !> once.  With p = 0, y is x.
+    !>
+    !> @param offset  device, 1 integer, optional, 0 if absent: other masks for every value.  A counter on
+    !>                the device, so that a graph draws new masks when it is replayed; forward and
+    !>                backward of a step need the same.
+    !> @param x       device, count elements.
+    !> @param y       device, as many, written; may be x.
+    !> Source: Srivastava et al., Dropout, 2014; Salmon et al., Parallel Random Numbers, 2011.
+    function mp_dropout(context, desc, offset, x, y, stream) result(answer) bind(c, &
+      name="mp_dropout")
+      import
+      type(c_ptr), value :: context
+      type(mp_dropout_desc_t), intent(in), optional :: desc
+      type(c_ptr), value :: offset
+      type(c_ptr), value :: x
+      type(c_ptr), value :: y
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
     !> mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
     !> says.
     !> @retval MP_ERROR_INVALID_ARGUMENT if there is no such preset
@@ -2392,6 +2823,30 @@ module mpcore_c
       type(mp_scaler_config_t), intent(inout) :: config
       integer(c_size_t), value :: struct_size
       integer(c_int), value :: preset
+      integer(c_int) :: answer
+    end function
+
+    !> What a word of a command line or of another system's configuration stands for:
+    !>
+    !>     "Backoff"    OpenSeq2Seq's: MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF
+    !>     "LogMax"     OpenSeq2Seq's: MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX, as it was shipped
+    !>     "lognormal"  MP_SCALER_PRESET_LOGNORMAL
+    !>     "dynamic"    Apex's: MP_SCALER_PRESET_APEX_AMP, which begins where torch's GradScaler does
+    !>     "none"       MP_SCALER_STATIC with S = 1
+    !>     "128"        MP_SCALER_STATIC with S = 128; so every other number that S may be
+    !>
+    !> Capital letters do not matter.  A static S may lie outside [1, 2^24]: min_scale or max_scale goes
+    !> with it.
+    !> @param name    host.
+    !> @param config  host, out; zeros after an error.
+    !> @retval MP_ERROR_NOT_FOUND the word is unknown
+    !> @retval MP_ERROR_INVALID_ARGUMENT the number is not positive and finite with a finite reciprocal
+    function mp_scaler_config_from_name(name, config, struct_size) result(answer) bind(c, &
+      name="mp_scaler_config_from_name")
+      import
+      type(c_ptr), value :: name
+      type(mp_scaler_config_t), intent(inout) :: config
+      integer(c_size_t), value :: struct_size
       integer(c_int) :: answer
     end function
 
@@ -2461,6 +2916,19 @@ module mpcore_c
       type(c_ptr), value :: context
       type(mp_conv2d_desc_t), intent(in), optional :: desc
       integer(c_int), value :: op
+      integer(c_int32_t), value :: index
+      type(mp_kernel_info_t), intent(inout) :: info
+      integer(c_int) :: answer
+    end function
+
+    !> How the steps of a recurrent layer are done: by products of mp_gemm's kernels and kernels for the cell,
+    !> or in one kernel a step.  The one that the library would take comes first.  workspace_bytes is that of the
+    !> whole call, as in mp_rnn_get_sizes.
+    function mp_rnn_kernel_info(context, desc, index, info) result(answer) bind(c, &
+      name="mp_rnn_kernel_info")
+      import
+      type(c_ptr), value :: context
+      type(mp_rnn_desc_t), intent(in), optional :: desc
       integer(c_int32_t), value :: index
       type(mp_kernel_info_t), intent(inout) :: info
       integer(c_int) :: answer
@@ -2617,6 +3085,42 @@ contains
     integer(c_int), value :: dtype
     type(mp_batchnorm_desc_t) :: answer
     if (mp_batchnorm_desc_init(answer, c_sizeof(answer), rows, channels, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  !> One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype_dw = dtype.
+  !> Batch-major tensors, [sequence][step][element], have x_step = input_size and
+  !> x_row = timesteps x input_size.
+  function mp_rnn_desc_default(cell, batch, timesteps, input_size, hidden_size, dtype) result(answer)
+    integer(c_int), value :: cell
+    integer(c_int32_t), value :: batch
+    integer(c_int32_t), value :: timesteps
+    integer(c_int32_t), value :: input_size
+    integer(c_int32_t), value :: hidden_size
+    integer(c_int), value :: dtype
+    type(mp_rnn_desc_t) :: answer
+    if (mp_rnn_desc_init(answer, c_sizeof(answer), cell, batch, timesteps, input_size, &
+      hidden_size, dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  !> Dense rows, no flags; dtype_dtable = dtype.
+  function mp_embedding_desc_default(rows, vocabulary, width, dtype) result(answer)
+    integer(c_int64_t), value :: rows
+    integer(c_int32_t), value :: vocabulary
+    integer(c_int64_t), value :: width
+    integer(c_int), value :: dtype
+    type(mp_embedding_desc_t) :: answer
+    if (mp_embedding_desc_init(answer, c_sizeof(answer), rows, vocabulary, width, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  !> Without a seed: 0.
+  function mp_dropout_desc_default(count, p, dtype) result(answer)
+    integer(c_int64_t), value :: count
+    real(c_float), value :: p
+    integer(c_int), value :: dtype
+    type(mp_dropout_desc_t) :: answer
+    if (mp_dropout_desc_init(answer, c_sizeof(answer), count, p, &
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 

@@ -16,6 +16,8 @@ program test_mpcore
   call test_lists()
   call test_layer()
   call test_convolution()
+  call test_recurrent_layer()
+  call test_sequences()
   call mp_context_destroy(context)
   print '(i0,a,i0,a)', passed, ' passed, ', failed, ' failed'
   if (failed > 0) error stop 1
@@ -313,5 +315,168 @@ contains
     call expect('a stride of 0', stat == MP_ERROR_INVALID_ARGUMENT .and. &
       index(sentence, 'stride_h = 0') > 0 .and. all(y == 77))
   end subroutine
+
+  !> Likewise: what C has as steps x sequences x elements is (element, sequence, step) here, and the weights
+  !> are (input, output).
+  subroutine test_recurrent_layer()
+    integer, parameter :: steps = 4, n = 3, inputs = 2, hidden = 3
+    real(c_float), target :: x(inputs, n, steps), dx(inputs, n, steps), dw_ih(inputs, hidden)
+    real(c_float), target :: y(hidden, n, steps), dy(hidden, n, steps), dw_hh(hidden, hidden)
+    real(c_float), target :: h0(hidden, n), hn(hidden, n), dhn(hidden, n), dh0(hidden, n), db(hidden)
+    real(c_float), target :: w_ih(inputs, hidden), w_hh(hidden, hidden), b(hidden)
+    integer(c_int32_t), target :: lengths(n)
+    real(c_float), dimension(hidden, 0:steps) :: h
+    real(c_float) :: wanted_y(hidden, n, steps), wanted_hn(hidden, n), wanted_dx(inputs, n, steps)
+    real(c_float) :: wanted_dh0(hidden, n), wanted_dw_ih(inputs, hidden), wanted_dw_hh(hidden, hidden)
+    real(c_float) :: wanted_db(hidden), da(hidden), dh(hidden)
+    real(c_float), pointer :: reserve(:), workspace(:)
+    type(mp_rnn_desc_t) :: desc
+    type(mp_rnn_sizes_t) :: sizes
+    type(mp_rnn_tensors_t) :: tensors
+    type(mp_rnn_weights_t), target :: weights(1)
+    type(mp_rnn_weight_grads_t), target :: grads(1)
+    integer :: stat, i, t
+    character(200) :: sentence
+
+    x = reshape(integers(inputs, n*steps, 1), shape(x))
+    dy = reshape(integers(hidden, n*steps, 2), shape(dy))
+    h0 = integers(hidden, n, 3)
+    dhn = integers(hidden, n, 4)
+    w_ih = integers(inputs, hidden, 5)
+    w_hh = max(min(integers(hidden, hidden, 6), 1.0), -1.0)
+    b = [1, -2, 0]
+    lengths = [3, 0, 4]
+
+    wanted_y = 0
+    wanted_dx = 0
+    wanted_dw_ih = 0
+    wanted_dw_hh = 0
+    wanted_db = 0
+    do i = 1, n
+      h(:, 0) = h0(:, i)
+      do t = 1, lengths(i)
+        h(:, t) = max(matmul(x(:, i, t), w_ih) + matmul(h(:, t - 1), w_hh) + 2*b, 0.0)
+        wanted_y(:, i, t) = h(:, t)
+      end do
+      wanted_hn(:, i) = h(:, lengths(i))
+      dh = dhn(:, i)
+      do t = lengths(i), 1, -1
+        da = merge(dh + dy(:, i, t), 0.0, h(:, t) > 0)
+        wanted_dx(:, i, t) = matmul(w_ih, da)
+        wanted_dw_ih = wanted_dw_ih + outer(x(:, i, t), da)
+        wanted_dw_hh = wanted_dw_hh + outer(h(:, t - 1), da)
+        wanted_db = wanted_db + da
+        dh = matmul(w_hh, da)
+      end do
+      wanted_dh0(:, i) = dh
+    end do
+
+    desc = mp_rnn_desc_default(MP_RNN_RELU, n, steps, inputs, hidden, MP_FP32)
+    call mp_check(mp_rnn_get_sizes(context, desc, sizes))
+    call expect('sizes', sizes%directions == 1 .and. sizes%gates == 1 .and. sizes%num_weights == 1)
+    call mp_allocate(context, reserve, int(sizes%reserve_bytes + 3)/4)
+    call mp_allocate(context, workspace, int(sizes%workspace_bytes + 3)/4)
+    weights = [mp_rnn_weights_t(c_loc(w_ih), c_loc(w_hh), c_loc(b), c_loc(b))]
+    grads = [mp_rnn_weight_grads_t(c_loc(dw_ih), c_loc(dw_hh), c_loc(db), c_null_ptr)]
+    tensors%num_weights = size(weights)
+    tensors%weights = c_loc(weights)
+    tensors%weight_grads = c_loc(grads)
+    tensors%lengths = c_loc(lengths)
+    tensors%x = c_loc(x)
+    tensors%h0 = c_loc(h0)
+    tensors%y = c_loc(y)
+    tensors%hn = c_loc(hn)
+    tensors%reserve = c_loc(reserve)
+    tensors%reserve_bytes = sizes%reserve_bytes
+    tensors%dy = c_loc(dy)
+    tensors%dhn = c_loc(dhn)
+    tensors%dx = c_loc(dx)
+    tensors%dh0 = c_loc(dh0)
+    call mp_check(mp_rnn_forward_training(context, desc, tensors, c_loc(workspace), sizes%workspace_bytes, &
+      c_null_ptr))
+    call expect('a recurrent layer', all(y == wanted_y) .and. all(hn == wanted_hn))
+    call mp_check(mp_rnn_backward_data(context, desc, tensors, c_loc(workspace), sizes%workspace_bytes, &
+      c_null_ptr))
+    call expect('gradients of its data', all(dx == wanted_dx) .and. all(dh0 == wanted_dh0))
+    call mp_check(mp_rnn_backward_weights(context, desc, tensors, c_loc(workspace), sizes%workspace_bytes, &
+      c_null_ptr))
+    call expect('gradients of its weights', all(dw_ih == wanted_dw_ih) .and. &
+      all(dw_hh == wanted_dw_hh) .and. all(db == wanted_db))
+    y = 77
+    call mp_check(mp_rnn_forward_inference(context, desc, tensors, c_loc(workspace), sizes%workspace_bytes, &
+      c_null_ptr))
+    call expect('inference', all(y == wanted_y))
+    y = 77
+    weights(1)%w_hh = c_null_ptr
+    call mp_check(mp_rnn_forward_inference(context, desc, tensors, c_loc(workspace), sizes%workspace_bytes, &
+      c_null_ptr), stat, sentence)
+    call expect('weights that are missing', stat == MP_ERROR_INVALID_ARGUMENT .and. &
+      index(sentence, 'weights[0].w_hh = NULL') > 0 .and. all(y == 77))
+    call mp_deallocate(context, reserve)
+    call mp_deallocate(context, workspace)
+  end subroutine
+
+  !> Rows of a table are columns here.
+  subroutine test_sequences()
+    integer, parameter :: rows = 6, vocabulary = 5, width = 3, padding = 2
+    real(c_float), target :: table(width, vocabulary), dtable(width, vocabulary), found_inf, amax
+    real(c_float), target :: out(width, rows), dout(width, rows), x(4), y(4)
+    integer(c_int32_t), target :: indices(rows)
+    integer(c_int64_t), target :: offset
+    real(c_float) :: wanted(width, vocabulary)
+    real(c_float), pointer :: workspace(:)
+    type(mp_embedding_desc_t) :: embedding
+    type(mp_dropout_desc_t) :: dropout
+    integer(c_size_t) :: bytes
+    integer :: stat, i
+    character(200) :: sentence
+
+    table = integers(width, vocabulary, 1)
+    dout = integers(width, rows, 2)
+    indices = [4, 0, 4, 2, 2, 4]
+    wanted = 1
+    do i = 1, rows
+      if (indices(i) /= padding) &
+        wanted(:, indices(i) + 1) = wanted(:, indices(i) + 1) + dout(:, i)
+    end do
+
+    embedding = mp_embedding_desc_default(int(rows, c_int64_t), vocabulary, int(width, c_int64_t), MP_FP32)
+    embedding%flags = ior(MP_EMBEDDING_PADDING, MP_EMBEDDING_ACCUMULATE)
+    embedding%padding_index = padding
+    call mp_check(mp_embedding_forward(context, embedding, c_loc(table), c_loc(indices), c_loc(out), c_null_ptr))
+    call expect('an embedding', all(out == table(:, indices + 1)))
+    call mp_check(mp_embedding_workspace_size(context, embedding, bytes))
+    call mp_allocate(context, workspace, int(bytes + 3)/4)
+    dtable = 1
+    found_inf = 0
+    amax = 0
+    call mp_check(mp_embedding_backward(context, embedding, c_loc(indices), c_loc(dout), c_loc(dtable), &
+      c_loc(found_inf), c_loc(amax), c_loc(workspace), bytes, c_null_ptr))
+    call expect('its gradient', all(dtable == wanted) .and. found_inf == 0)
+    call mp_check(mp_embedding_backward(context, embedding, c_loc(indices), c_loc(dout), c_loc(dtable), &
+      c_null_ptr, c_null_ptr, c_loc(workspace), bytes - 1, c_null_ptr), stat, sentence)
+    call expect('a workspace that is too small', stat == MP_ERROR_WORKSPACE_TOO_SMALL .and. &
+      index(sentence, 'workspace_bytes = ') > 0 .and. all(dtable == wanted))
+    call mp_deallocate(context, workspace)
+
+    ! Philox of zeros begins with 6627e8d5 e169c58d bc57ac4c 9b00dbd8; 2^32 3/4 is c0000000.
+    x = [1, 2, 3, 4]
+    dropout = mp_dropout_desc_default(size(x, kind=c_int64_t), 0.75, MP_FP32)
+    call mp_check(mp_dropout(context, dropout, c_null_ptr, c_loc(x), c_loc(y), c_null_ptr))
+    call expect('dropout', all(y == [0, 8, 0, 0]))
+    dropout%p = 0.5
+    offset = 0
+    call mp_check(mp_dropout(context, dropout, c_loc(offset), c_loc(x), c_loc(x), c_null_ptr))
+    call expect('dropout in place', all(x == [0, 4, 6, 8]))
+    dropout%p = 1
+    call mp_check(mp_dropout(context, dropout, c_null_ptr, c_loc(x), c_loc(y), c_null_ptr), stat, sentence)
+    call expect('all are dropped', stat == MP_ERROR_INVALID_ARGUMENT .and. index(sentence, 'p = 1') > 0)
+  end subroutine
+
+  function outer(a, b) result(product)
+    real(c_float), intent(in) :: a(:), b(:)
+    real(c_float) :: product(size(a), size(b))
+    product = spread(a, 2, size(b))*spread(b, 1, size(a))
+  end function
 
 end program

@@ -74,7 +74,8 @@ class mp_log_level_t(enum.IntEnum):
     MP_LOG_ERROR = 1
     # slow paths taken for a reason the caller can change
     MP_LOG_WARN = 2
-    # kernel choices, the first time each is made
+    # kernel choices, the first time each is made; skipped steps, where the
+    # host asks for their outcome
     MP_LOG_INFO = 3
     # every call
     MP_LOG_DEBUG = 4
@@ -460,6 +461,62 @@ class mp_pool_mode_t(enum.IntEnum):
 MP_POOL_MAX = mp_pool_mode_t.MP_POOL_MAX
 MP_POOL_AVG_INCLUDE_PAD = mp_pool_mode_t.MP_POOL_AVG_INCLUDE_PAD
 MP_POOL_AVG_EXCLUDE_PAD = mp_pool_mode_t.MP_POOL_AVG_EXCLUDE_PAD
+
+
+class mp_rnn_cell_t(enum.IntEnum):
+    """What happens in a step."""
+
+    MP_RNN_TANH = 1
+    MP_RNN_RELU = 2
+    # rows of the weights: i f g o
+    MP_RNN_LSTM = 3
+    # rows of the weights: r z n
+    MP_RNN_GRU = 4
+
+
+MP_RNN_TANH = mp_rnn_cell_t.MP_RNN_TANH
+MP_RNN_RELU = mp_rnn_cell_t.MP_RNN_RELU
+MP_RNN_LSTM = mp_rnn_cell_t.MP_RNN_LSTM
+MP_RNN_GRU = mp_rnn_cell_t.MP_RNN_GRU
+
+
+class mp_rnn_flags_t(enum.IntFlag):
+    """Bits of mp_rnn_desc_t.flags."""
+
+    MP_RNN_BIDIRECTIONAL = 1
+    # b_ih and b_hh are 0 and not looked at
+    MP_RNN_NO_BIAS = 2
+    # x_t is added to every gate of the first layer in place of its product with W_ih, which is not
+    # looked at; input_size = hidden_size.
+    MP_RNN_SKIP_INPUT = 4
+    # MP_RNN_GRU: n = tanh(p_n + (r h) W_n^T + b_n), with two products in a row in every step.
+    # Source: Cho et al. 2014; what TensorFlow and Keras call reset_after=False.
+    MP_RNN_RESET_FIRST = 8
+    # Gradients of weights and biases are added to what is there: micro-batches.  dtype_dw = MP_FP32
+    # loses nothing on the way.
+    MP_RNN_ACCUMULATE = 16
+
+
+MP_RNN_BIDIRECTIONAL = mp_rnn_flags_t.MP_RNN_BIDIRECTIONAL
+MP_RNN_NO_BIAS = mp_rnn_flags_t.MP_RNN_NO_BIAS
+MP_RNN_SKIP_INPUT = mp_rnn_flags_t.MP_RNN_SKIP_INPUT
+MP_RNN_RESET_FIRST = mp_rnn_flags_t.MP_RNN_RESET_FIRST
+MP_RNN_ACCUMULATE = mp_rnn_flags_t.MP_RNN_ACCUMULATE
+
+
+class mp_embedding_flags_t(enum.IntFlag):
+    """Bits of mp_embedding_desc_t.flags."""
+
+    # The gradient of row `padding_index` is 0, whatever dout is where that index stands; forward the
+    # row is one like any other.  As in torch.
+    MP_EMBEDDING_PADDING = 1
+    # The gradient is added to what is there: micro-batches, or a table that is used twice.
+    # dtype_dtable = MP_FP32 loses nothing on the way.
+    MP_EMBEDDING_ACCUMULATE = 2
+
+
+MP_EMBEDDING_PADDING = mp_embedding_flags_t.MP_EMBEDDING_PADDING
+MP_EMBEDDING_ACCUMULATE = mp_embedding_flags_t.MP_EMBEDDING_ACCUMULATE
 
 
 class mp_scaler_preset_t(enum.IntEnum):
@@ -1187,6 +1244,197 @@ class mp_batchnorm_tensors_t(_Sized):
     ]
 
 
+class mp_rnn_desc_t(_Sized):
+    """Shape, types and layout of a recurrent network."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("cell", c_uint32),
+        # mp_rnn_flags_t, or-ed
+        ("flags", c_uint32),
+        # of x, y, h, the weights and their like; MP_FP32: all is fp32
+        ("dtype", c_uint32),
+        # of the gradients of the weights
+        ("dtype_dw", c_uint32),
+        # 1 to 65535
+        ("layers", c_int32),
+        # >= 1, elements of x_t
+        ("input_size", c_int32),
+        # >= 1, elements of h
+        ("hidden_size", c_int32),
+        # >= 0, sequences
+        ("batch", c_int32),
+        # >= 0, steps of the longest
+        ("timesteps", c_int32),
+        # [0, 1): of the elements between layers that become 0 in training;
+        # the others are divided by 1 - dropout
+        ("dropout", c_float),
+        # MP_RNN_LSTM: c' is kept within [-clip, clip]; 0 = it is not
+        ("clip", c_float),
+        # any number
+        ("dropout_seed", c_uint64),
+        # elements of x and dx from step to step, from sequence to sequence;
+        # 0 = dense, one step after the other
+        ("x_step", c_int64),
+        # elements of x and dx from step to step, from sequence to sequence;
+        # 0 = dense, one step after the other
+        ("x_row", c_int64),
+        # the same of y and dy
+        ("y_step", c_int64),
+        # the same of y and dy
+        ("y_row", c_int64),
+        # host; NULL = the library's choice; see mpcore/experimental.h
+        ("kernel", c_char_p),
+    ]
+
+
+class mp_rnn_weights_t(Structure):
+    """The weights of one layer and direction, device, dense and row-major.  With G gates and the I
+    elements of the layer's input: w_ih is G hidden_size x I, w_hh G hidden_size x hidden_size, the
+    biases G hidden_size.  I is input_size in the first layer, directions x hidden_size in the others."""
+
+    _fields_ = [
+        ("w_ih", c_void_p),
+        ("w_hh", c_void_p),
+        ("b_ih", c_void_p),
+        ("b_hh", c_void_p),
+    ]
+
+
+class mp_rnn_weight_grads_t(Structure):
+    """Their gradients, device, of the same shapes, each of them optional."""
+
+    _fields_ = [
+        ("w_ih", c_void_p),
+        ("w_hh", c_void_p),
+        ("b_ih", c_void_p),
+        ("b_hh", c_void_p),
+    ]
+
+
+class mp_rnn_sizes_t(_Sized):
+    """What follows from a descriptor, whatever its strides and with or without MP_RNN_ACCUMULATE."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # 1 or 2
+        ("directions", c_uint32),
+        # 1, 3 or 4
+        ("gates", c_uint32),
+        # layers x directions
+        ("num_weights", c_uint32),
+        # Bytes that a training step keeps between its passes: per step, sequence, hidden unit, layer and
+        # direction 14 for LSTM, 10 for GRU, 4 for the plain cells; 24, 20 and 8 with MP_FP32; and less
+        # than 256 beside that.
+        ("reserve_bytes", c_size_t),
+        # that suffice for each of the four calls
+        ("workspace_bytes", c_size_t),
+    ]
+
+
+class mp_rnn_tensors_t(_Sized):
+    """The data of all calls, device unless said; those that a call does not name below are not looked at.
+    Zeros and struct_size are a start: MP_INIT_STRUCT."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # of the arrays `weights` and `weight_grads`: as in mp_rnn_sizes_t
+        ("num_weights", c_uint32),
+        # host, read before the call returns: [layer x directions + direction]
+        ("weights", POINTER(mp_rnn_weights_t)),
+        # 1 integer per sequence, in any order, optional: steps that it has, 0 to timesteps.  Steps behind
+        # its end are never read, neither x nor dy; y and dx are 0 there, and h_n, c_n are those of its
+        # last step, or h_0, c_0 if it has none.  A sequence with another length becomes NaN.
+        ("lengths", c_void_p),
+        # Host, 1 integer per step, optional: how many sequences have that step, never more than in the
+        # step before; the longest sequences come first.  x, y, dx and dy are packed: the rows of a step
+        # follow those of the step before, x_row and y_row elements apart, and x_step, y_step play no
+        # part.  Not with `lengths`.
+        ("batch_sizes", c_void_p),
+        # 1 integer, optional, 0 if absent: other masks of dropout for every value.  A counter on the device,
+        # so that a graph draws new masks when it is replayed; the passes of a step need the same.
+        ("dropout_offset", c_void_p),
+        # timesteps x batch x input_size
+        ("x", c_void_p),
+        # layers x directions x batch x hidden_size, optional: 0
+        ("h0", c_void_p),
+        # the same of c, MP_RNN_LSTM
+        ("c0", c_void_p),
+        # timesteps x batch x directions hidden_size, written
+        ("y", c_void_p),
+        # as h0, written, optional: h after the last step; may be h0 in inference
+        ("hn", c_void_p),
+        # as c0, written, optional; may be c0 in inference
+        ("cn", c_void_p),
+        # 256-byte aligned: what training keeps from pass to pass
+        ("reserve", c_void_p),
+        ("reserve_bytes", c_size_t),
+        # as y
+        ("dy", c_void_p),
+        # as h0, optional: 0
+        ("dhn", c_void_p),
+        # as c0, optional: 0
+        ("dcn", c_void_p),
+        # as x, written, optional
+        ("dx", c_void_p),
+        # as h0, written, optional
+        ("dh0", c_void_p),
+        # as c0, written, optional
+        ("dc0", c_void_p),
+        # host, read before the call returns: as `weights`
+        ("weight_grads", POINTER(mp_rnn_weight_grads_t)),
+        # 1 float, optional: set to 1 and never cleared, see mp_epilogue_t
+        ("found_inf", c_void_p),
+        # 1 float, optional, updated: of the gradients of weights and biases
+        ("amax", c_void_p),
+    ]
+
+
+class mp_embedding_desc_t(_Sized):
+    """A table of vectors, and how many of them are looked up."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # of table, out and dout
+        ("dtype", c_uint32),
+        # of the gradient
+        ("dtype_dtable", c_uint32),
+        # mp_embedding_flags_t, or-ed
+        ("flags", c_uint32),
+        # of out and dout, one for each index; 0 to 2^31 - 1
+        ("rows", c_int64),
+        # rows of table and dtable, >= 1
+        ("vocabulary", c_int32),
+        # in [0, vocabulary); without its flag it is not looked at
+        ("padding_index", c_int32),
+        # elements of a row, >= 1
+        ("width", c_int64),
+        # >= width, as the two below
+        ("ld_table", c_int64),
+        # of out and of dout
+        ("ld_out", c_int64),
+        ("ld_dtable", c_int64),
+    ]
+
+
+class mp_dropout_desc_t(_Sized):
+    """Which elements are dropped, and of how many."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # of x and y
+        ("dtype", c_uint32),
+        # elements, >= 0
+        ("count", c_int64),
+        # any number; another one for every tensor that is to have a mask of its own
+        ("seed", c_uint64),
+        # [0, 1): of the elements that become 0; the others are divided by 1 - p
+        ("p", c_float),
+        # must be 0
+        ("reserved0", c_uint32),
+    ]
+
+
 class mp_torch_scaler_t(Structure):
     """torch.amp.GradScaler.state_dict(); the keys are the names here, but for "_growth_tracker"."""
 
@@ -1222,7 +1470,7 @@ class mp_kernel_info_t(_Sized):
         ("name", c_char_p),
         # why it cannot run the problem, one clause, static storage; NULL = it can
         ("why_not", c_char_p),
-        # 0 where it cannot
+        # 0 where it cannot, and of recurrent layers, which are chosen by rules
         ("predicted_us", c_double),
         # that it needs; 0 where it cannot
         ("workspace_bytes", c_size_t),
@@ -1348,6 +1596,29 @@ def mp_batchnorm_desc_default(rows: int, channels: int, dtype: int) -> mp_batchn
     """epsilon = 1e-5, momentum = 0.1, no activation."""
     value = mp_batchnorm_desc_t()
     _library.mp_batchnorm_desc_init(value, ctypes.sizeof(value), rows, channels, dtype)
+    return value
+
+
+def mp_rnn_desc_default(cell: int, batch: int, timesteps: int, input_size: int, hidden_size: int, dtype: int) -> mp_rnn_desc_t:
+    """One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype_dw = dtype.
+    Batch-major tensors, [sequence][step][element], have x_step = input_size and
+    x_row = timesteps x input_size."""
+    value = mp_rnn_desc_t()
+    _library.mp_rnn_desc_init(value, ctypes.sizeof(value), cell, batch, timesteps, input_size, hidden_size, dtype)
+    return value
+
+
+def mp_embedding_desc_default(rows: int, vocabulary: int, width: int, dtype: int) -> mp_embedding_desc_t:
+    """Dense rows, no flags; dtype_dtable = dtype."""
+    value = mp_embedding_desc_t()
+    _library.mp_embedding_desc_init(value, ctypes.sizeof(value), rows, vocabulary, width, dtype)
+    return value
+
+
+def mp_dropout_desc_default(count: int, p: float, dtype: int) -> mp_dropout_desc_t:
+    """Without a seed: 0."""
+    value = mp_dropout_desc_t()
+    _library.mp_dropout_desc_init(value, ctypes.sizeof(value), count, p, dtype)
     return value
 
 
@@ -1919,6 +2190,8 @@ FUNCTIONS = {
     #       mp_scale_step(optimizer, scaler, NULL, stream);
     #     }
     #
+    # That a step was skipped is logged at MP_LOG_INFO, once; not if a later one was logged before.
+    #
     # @param step     >= 1, counted as in mp_scaler_state.steps: the update that makes steps n is step
     #                 n, also after restoring a state and in a replayed graph.  Its outcome is known
     #                 at the end of the mp_scale_step or mp_scaler_update that counts it (those with
@@ -2051,11 +2324,129 @@ FUNCTIONS = {
     # and order of sums as in the forward pass.
     "mp_batchnorm_backward": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), POINTER(mp_batchnorm_tensors_t), c_void_p, c_size_t, c_void_p],
         'context, desc, tensors, workspace, workspace_bytes, stream'),
+    # One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype_dw = dtype.
+    # Batch-major tensors, [sequence][step][element], have x_step = input_size and
+    # x_row = timesteps x input_size.
+    "mp_rnn_desc_init": (c_uint32, [POINTER(mp_rnn_desc_t), c_size_t, c_uint32, c_int32, c_int32, c_int32, c_int32, c_uint32],
+        'desc, struct_size, cell, batch, timesteps, input_size, hidden_size, dtype'),
+    # What `desc` needs.
+    # @param sizes  host, out; MP_INIT_STRUCT it before the call.
+    "mp_rnn_get_sizes": (c_uint32, [c_void_p, POINTER(mp_rnn_desc_t), POINTER(mp_rnn_sizes_t)],
+        'context, desc, sizes'),
+    # y, h_n and c_n, and in the reserve what the backward passes need.
+    # @param tensors    host: weights, lengths or batch_sizes, dropout_offset, x, h0, c0, y, hn, cn,
+    #                   reserve.
+    # @param workspace  device, 256-byte aligned; what it holds is of no use afterwards.
+    #
+    # timesteps = 0: h_n = h_0, c_n = c_0, and backward dh_0 = dh_n, dc_0 = dc_n.
+    #
+    # The bits of a sequence depend on its own values, on shape and device, and not on the length of the
+    # longest or on how the others end, where more than 64 rows, a row per step and sequence, are there in
+    # both cases; so a sequence cut into windows, with h and c handed over, comes to the same bits.
+    # @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes or reserve_bytes is less than is needed: what a
+    #         call does is settled by mp_rnn_get_sizes
+    "mp_rnn_forward_training": (c_uint32, [c_void_p, POINTER(mp_rnn_desc_t), POINTER(mp_rnn_tensors_t), c_void_p, c_size_t, c_void_p],
+        'context, desc, tensors, workspace, workspace_bytes, stream'),
+    # The same without dropout, and without anything kept: neither dropout_offset nor the reserve is
+    # looked at.
+    "mp_rnn_forward_inference": (c_uint32, [c_void_p, POINTER(mp_rnn_desc_t), POINTER(mp_rnn_tensors_t), c_void_p, c_size_t, c_void_p],
+        'context, desc, tensors, workspace, workspace_bytes, stream'),
+    # dx, dh_0 and dc_0; and in the reserve, in place of the gates, their gradients.
+    # @param tensors  host: what forward read, with the same values, except x; reserve, dy, dhn, dcn, dx, dh0, dc0,
+    #                 found_inf.
+    #
+    # Gradients of gates, dx and dh_0 are rounded to `dtype`; found_inf is raised by the first two.  Where
+    # c' was clipped no gradient passes.
+    "mp_rnn_backward_data": (c_uint32, [c_void_p, POINTER(mp_rnn_desc_t), POINTER(mp_rnn_tensors_t), c_void_p, c_size_t, c_void_p],
+        'context, desc, tensors, workspace, workspace_bytes, stream'),
+    # The gradients of weights and biases, after mp_rnn_backward_data, summed over all steps and
+    # sequences in fp32 and in a fixed order.  Overwritten, or added to with MP_RNN_ACCUMULATE; of no
+    # steps they are 0.
+    # @param tensors  host: lengths or batch_sizes, dropout_offset, x (optional where no gradient of a W_ih
+    #                 of the first layer is wanted), h0, reserve, weight_grads, found_inf, amax.
+    "mp_rnn_backward_weights": (c_uint32, [c_void_p, POINTER(mp_rnn_desc_t), POINTER(mp_rnn_tensors_t), c_void_p, c_size_t, c_void_p],
+        'context, desc, tensors, workspace, workspace_bytes, stream'),
+    # Dense rows, no flags; dtype_dtable = dtype.
+    "mp_embedding_desc_init": (c_uint32, [POINTER(mp_embedding_desc_t), c_size_t, c_int64, c_int32, c_int64, c_uint32],
+        'desc, struct_size, rows, vocabulary, width, dtype'),
+    # out[i] = table[indices[i]].
+    #
+    # An index outside [0, vocabulary) reads nothing and makes its row NaN, so that the step is skipped
+    # and the mistake shows; the host cannot check indices without waiting.
+    #
+    # @param table    device, vocabulary x width.
+    # @param indices  device, rows integers.
+    # @param out      device, rows x width, written; must not overlap table.
+    "mp_embedding_forward": (c_uint32, [c_void_p, POINTER(mp_embedding_desc_t), c_void_p, c_void_p, c_void_p, c_void_p],
+        'context, desc, table, indices, out, stream'),
+    # Bytes of workspace that backward needs: for each row 17 + width / 8, for each row of the table 4, and
+    # less than 128 KiB + 8 width beside that; 0 for no rows.
+    # @param bytes  host, out.
+    "mp_embedding_workspace_size": (c_uint32, [c_void_p, POINTER(mp_embedding_desc_t), c_void_p],
+        'context, desc, bytes'),
+    # dtable[v] = sum of dout[i] over all i with indices[i] = v; 0 where there is none.
+    #
+    # Summed in fp32 and in a fixed order, and rounded once; with MP_EMBEDDING_ACCUMULATE what was there
+    # is the last summand.  The order is that of i, by stretches of 64 rows with the same index whose
+    # sums are combined where there are more.  So the bits of a row of dtable depend on the rows of dout
+    # that belong to it, on their order and on width; not on other indices, nor on the device.
+    #
+    # Indices outside [0, vocabulary) add to nothing.  A NaN in dout reaches one row of dtable.
+    #
+    # @param indices    device, rows integers.
+    # @param dout       device, rows x width.
+    # @param dtable     device, vocabulary x width, every element written; with MP_EMBEDDING_ACCUMULATE
+    #                   the rows that an index has, except that of the padding.
+    # @param found_inf  device, 1 float, optional: set to 1 and never cleared, see mp_epilogue_t.
+    # @param amax       device, 1 float, optional, updated: of what is written to dtable, once it is
+    #                   rounded.
+    # @param workspace  device, 256-byte aligned; mp_embedding_workspace_size bytes.
+    # @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes is less than is needed
+    "mp_embedding_backward": (c_uint32, [c_void_p, POINTER(mp_embedding_desc_t), c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p],
+        'context, desc, indices, dout, dtable, found_inf, amax, workspace, workspace_bytes, stream'),
+    # Without a seed: 0.
+    "mp_dropout_desc_init": (c_uint32, [POINTER(mp_dropout_desc_t), c_size_t, c_int64, c_float, c_uint32],
+        'desc, struct_size, count, p, dtype'),
+    # Forward and backward: y = x mask / (1 - p), where the mask is 0 with probability p and otherwise 1.
+    #
+    # The mask is stored nowhere.  It follows from seed, offset and the place of an element, so a second
+    # call with dy in place of x gives dx.  Element i is dropped where word i % 4 of Philox 4x32-10 is
+    # less than 2^32 p, rounded down; its key is the seed, and its counter, low words first, is i / 4
+    # (1 word), the offset (2), and i / 4 / 2^32 (1).  mp_rnn_* draw other words, with the same seed too.
+    #
+    # A dropped element is 0, NaN or not.  The others are multiplied with 1 / (1 - p) in fp32 and rounded
+    # once.  With p = 0, y is x.
+    #
+    # @param offset  device, 1 integer, optional, 0 if absent: other masks for every value.  A counter on
+    #                the device, so that a graph draws new masks when it is replayed; forward and
+    #                backward of a step need the same.
+    # @param x       device, count elements.
+    # @param y       device, as many, written; may be x.
+    # Source: Srivastava et al., Dropout, 2014; Salmon et al., Parallel Random Numbers, 2011.
+    "mp_dropout": (c_uint32, [c_void_p, POINTER(mp_dropout_desc_t), c_void_p, c_void_p, c_void_p, c_void_p],
+        'context, desc, offset, x, y, stream'),
     # mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
     # says.
     # @retval MP_ERROR_INVALID_ARGUMENT if there is no such preset
     "mp_scaler_config_init_preset": (c_uint32, [POINTER(mp_scaler_config_t), c_size_t, c_uint32],
         'config, struct_size, preset'),
+    # What a word of a command line or of another system's configuration stands for:
+    #
+    #     "Backoff"    OpenSeq2Seq's: MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF
+    #     "LogMax"     OpenSeq2Seq's: MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX, as it was shipped
+    #     "lognormal"  MP_SCALER_PRESET_LOGNORMAL
+    #     "dynamic"    Apex's: MP_SCALER_PRESET_APEX_AMP, which begins where torch's GradScaler does
+    #     "none"       MP_SCALER_STATIC with S = 1
+    #     "128"        MP_SCALER_STATIC with S = 128; so every other number that S may be
+    #
+    # Capital letters do not matter.  A static S may lie outside [1, 2^24]: min_scale or max_scale goes
+    # with it.
+    # @param name    host.
+    # @param config  host, out; zeros after an error.
+    # @retval MP_ERROR_NOT_FOUND the word is unknown
+    # @retval MP_ERROR_INVALID_ARGUMENT the number is not positive and finite with a finite reciprocal
+    "mp_scaler_config_from_name": (c_uint32, [c_char_p, POINTER(mp_scaler_config_t), c_size_t],
+        'name, config, struct_size'),
     # What makes a scaler that goes on where torch's stopped.
     # @param saved   host.
     # @param config  host, out: for mp_scaler_create; MP_INIT_STRUCT it before the call.
@@ -2084,6 +2475,11 @@ FUNCTIONS = {
     # The same for one product of a convolution.
     "mp_conv2d_kernel_info": (c_uint32, [c_void_p, POINTER(mp_conv2d_desc_t), c_uint32, c_int32, POINTER(mp_kernel_info_t)],
         'context, desc, op, index, info'),
+    # How the steps of a recurrent layer are done: by products of mp_gemm's kernels and kernels for the cell,
+    # or in one kernel a step.  The one that the library would take comes first.  workspace_bytes is that of the
+    # whole call, as in mp_rnn_get_sizes.
+    "mp_rnn_kernel_info": (c_uint32, [c_void_p, POINTER(mp_rnn_desc_t), c_int32, POINTER(mp_kernel_info_t)],
+        'context, desc, index, info'),
 }
 
 _library = None  # of the functions above

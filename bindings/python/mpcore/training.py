@@ -217,17 +217,20 @@ class Scaler(_Object):
     """A loss scale that lives on the device.
 
     policy    "static", "backoff" or "lognormal" (mp_scaler_policy_t), or
-    preset    "torch", "megatron", ... (mp_scaler_preset_t); one of the two
+    preset    "torch", "megatron", ... (mp_scaler_preset_t), or name: "dynamic", "128" (mp_scaler_config_from_name)
     options   fields of mp_scaler_config_t: init_scale=, growth_interval=, ...
     """
 
     _destroy = "mp_scaler_destroy"
 
-    def __init__(self, context: Context, policy: Any = None, *, preset: Any = None, **options: Any):
+    def __init__(self, context: Context, policy: Any = None, *, preset: Any = None, name: Any = None, **options: Any):
         super().__init__(context)
-        if (policy is None) == (preset is None):
-            raise TypeError("one of policy and preset is needed")
-        if preset is not None:
+        if (policy, preset, name).count(None) != 2:
+            raise TypeError("one of policy, preset and name is needed")
+        if name is not None:
+            config = _sys.mp_scaler_config_t()
+            check(lib.mp_scaler_config_from_name(name.encode(), config, ctypes.sizeof(config)))
+        elif preset is not None:
             config = _sys.mp_scaler_config_preset(enumerator(_sys.mp_scaler_preset_t, preset))
         else:
             config = _sys.mp_scaler_config_default(enumerator(_sys.mp_scaler_policy_t, policy))

@@ -61,7 +61,8 @@ numbered! {
         Error = 1,
         /// slow paths taken for a reason the caller can change
         Warn = 2,
-        /// kernel choices, the first time each is made
+        /// kernel choices, the first time each is made; skipped steps, where the
+        /// host asks for their outcome
         Info = 3,
         /// every call
         Debug = 4,
@@ -287,6 +288,20 @@ numbered! {
         AvgIncludePad = 2,
         /// sum / number of pixels inside the image
         AvgExcludePad = 3,
+    }
+}
+
+numbered! {
+    /// What happens in a step.
+    RnnCell {
+        /// `MP_RNN_TANH`
+        Tanh = 1,
+        /// `MP_RNN_RELU`
+        Relu = 2,
+        /// rows of the weights: i f g o
+        Lstm = 3,
+        /// rows of the weights: r z n
+        Gru = 4,
     }
 }
 

@@ -84,7 +84,13 @@ impl Context {
     }
 
     /// Whether the view is one of this context and large enough.
-    fn holds<T>(&self, call: &str, name: &str, view: &View<'_, T>, needed: i128) -> Result<()> {
+    pub(crate) fn holds<T>(
+        &self,
+        call: &str,
+        name: &str,
+        view: &View<'_, T>,
+        needed: i128,
+    ) -> Result<()> {
         self.owns(call, name, view)?;
         at_least(call, name, view.len, needed)
     }

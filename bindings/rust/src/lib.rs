@@ -41,7 +41,9 @@ mod half;
 mod kernels;
 mod layers;
 mod optimizer;
+mod rnn;
 mod scaler;
+mod sequences;
 #[allow(missing_docs, clippy::all)]
 #[rustfmt::skip]
 pub mod sys;
@@ -62,7 +64,12 @@ pub use half::{Bf16, F16};
 pub use kernels::KernelInfo;
 pub use layers::{Affine, BatchNorm, BatchNormOptions, Pool2d, Statistics};
 pub use optimizer::{Hyper, Optimizer, OptimizerBuilder, StepOptions};
+pub use rnn::{
+    Rnn, RnnBuilder, RnnGradOptions, RnnInputGrads, RnnInputs, RnnOutputs, RnnSteps,
+    RnnWeightGrads, RnnWeights,
+};
 pub use scaler::{Scaler, ScalerConfig, ScalerState};
+pub use sequences::{Embedding, EmbeddingGradOptions};
 pub use tensors::{ModelOptions, StatsOutputs, Tensor, TensorList};
 pub use xent::SoftmaxXent;
 

@@ -5,6 +5,7 @@ use crate::enums::{ScalerPolicy, ScalerPreset, StepOutcome};
 use crate::error::{check, Error, Result};
 use crate::sys;
 use crate::tensors::TensorList;
+use std::ffi::CString;
 use std::marker::PhantomData;
 use std::mem::size_of;
 use std::ptr;
@@ -23,6 +24,17 @@ impl ScalerConfig {
     /// The policy of another system.
     pub fn preset(preset: ScalerPreset) -> Self {
         sys::mp_scaler_config_preset(preset as u32)
+    }
+
+    /// What a word of a command line stands for: "dynamic", "128".
+    pub fn named(name: &str) -> Result<Self> {
+        let name = CString::new(name).map_err(|_| Error::invalid("name has a NUL".to_string()))?;
+        let mut config = Self::new(ScalerPolicy::Static);
+        // SAFETY: the name is read and the config written during the call.
+        check(unsafe {
+            sys::mp_scaler_config_from_name(name.as_ptr(), &mut config, size_of::<Self>())
+        })?;
+        Ok(config)
     }
 }
 

@@ -100,7 +100,8 @@ pub type mp_log_level_t = u32;
 pub const MP_LOG_ERROR: mp_log_level_t = 1;
 /// slow paths taken for a reason the caller can change
 pub const MP_LOG_WARN: mp_log_level_t = 2;
-/// kernel choices, the first time each is made
+/// kernel choices, the first time each is made; skipped steps, where the
+/// host asks for their outcome
 pub const MP_LOG_INFO: mp_log_level_t = 3;
 /// every call
 pub const MP_LOG_DEBUG: mp_log_level_t = 4;
@@ -355,6 +356,39 @@ pub const MP_POOL_MAX: mp_pool_mode_t = 1;
 pub const MP_POOL_AVG_INCLUDE_PAD: mp_pool_mode_t = 2;
 /// sum / number of pixels inside the image
 pub const MP_POOL_AVG_EXCLUDE_PAD: mp_pool_mode_t = 3;
+
+/// What happens in a step.
+pub type mp_rnn_cell_t = u32;
+pub const MP_RNN_TANH: mp_rnn_cell_t = 1;
+pub const MP_RNN_RELU: mp_rnn_cell_t = 2;
+/// rows of the weights: i f g o
+pub const MP_RNN_LSTM: mp_rnn_cell_t = 3;
+/// rows of the weights: r z n
+pub const MP_RNN_GRU: mp_rnn_cell_t = 4;
+
+/// Bits of mp\_rnn\_desc\_t.flags.
+pub type mp_rnn_flags_t = u32;
+pub const MP_RNN_BIDIRECTIONAL: mp_rnn_flags_t = 1;
+/// b\_ih and b\_hh are 0 and not looked at
+pub const MP_RNN_NO_BIAS: mp_rnn_flags_t = 2;
+/// x\_t is added to every gate of the first layer in place of its product with W\_ih, which is not
+/// looked at; input\_size = hidden\_size.
+pub const MP_RNN_SKIP_INPUT: mp_rnn_flags_t = 4;
+/// MP\_RNN\_GRU: n = tanh(p\_n + (r h) W\_n^T + b\_n), with two products in a row in every step.
+/// Source: Cho et al. 2014; what TensorFlow and Keras call reset\_after=False.
+pub const MP_RNN_RESET_FIRST: mp_rnn_flags_t = 8;
+/// Gradients of weights and biases are added to what is there: micro-batches.  dtype\_dw = MP\_FP32
+/// loses nothing on the way.
+pub const MP_RNN_ACCUMULATE: mp_rnn_flags_t = 16;
+
+/// Bits of mp\_embedding\_desc\_t.flags.
+pub type mp_embedding_flags_t = u32;
+/// The gradient of row `padding\_index` is 0, whatever dout is where that index stands; forward the
+/// row is one like any other.  As in torch.
+pub const MP_EMBEDDING_PADDING: mp_embedding_flags_t = 1;
+/// The gradient is added to what is there: micro-batches, or a table that is used twice.
+/// dtype\_dtable = MP\_FP32 loses nothing on the way.
+pub const MP_EMBEDDING_ACCUMULATE: mp_embedding_flags_t = 2;
 
 /// Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
 /// is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
@@ -1041,6 +1075,190 @@ pub struct mp_batchnorm_tensors_t {
     pub dbeta: *mut f32,
 }
 
+/// Shape, types and layout of a recurrent network.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_rnn_desc_t {
+    pub struct_size: u32,
+    pub cell: mp_rnn_cell_t,
+    /// mp\_rnn\_flags\_t, or-ed
+    pub flags: u32,
+    /// of x, y, h, the weights and their like; MP\_FP32: all is fp32
+    pub dtype: mp_dtype_t,
+    /// of the gradients of the weights
+    pub dtype_dw: mp_dtype_t,
+    /// 1 to 65535
+    pub layers: i32,
+    /// \>= 1, elements of x\_t
+    pub input_size: i32,
+    /// \>= 1, elements of h
+    pub hidden_size: i32,
+    /// \>= 0, sequences
+    pub batch: i32,
+    /// \>= 0, steps of the longest
+    pub timesteps: i32,
+    /// \[0, 1): of the elements between layers that become 0 in training;
+    /// the others are divided by 1 - dropout
+    pub dropout: f32,
+    /// MP\_RNN\_LSTM: c' is kept within \[-clip, clip\]; 0 = it is not
+    pub clip: f32,
+    /// any number
+    pub dropout_seed: u64,
+    /// elements of x and dx from step to step, from sequence to sequence;
+    /// 0 = dense, one step after the other
+    pub x_step: i64,
+    /// elements of x and dx from step to step, from sequence to sequence;
+    /// 0 = dense, one step after the other
+    pub x_row: i64,
+    /// the same of y and dy
+    pub y_step: i64,
+    /// the same of y and dy
+    pub y_row: i64,
+    /// host; NULL = the library's choice; see mpcore/experimental.h
+    pub kernel: *const c_char,
+}
+
+/// The weights of one layer and direction, device, dense and row-major.  With G gates and the I
+/// elements of the layer's input: w\_ih is G hidden\_size x I, w\_hh G hidden\_size x hidden\_size, the
+/// biases G hidden\_size.  I is input\_size in the first layer, directions x hidden\_size in the others.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_rnn_weights_t {
+    pub w_ih: *const c_void,
+    pub w_hh: *const c_void,
+    pub b_ih: *const f32,
+    pub b_hh: *const f32,
+}
+
+/// Their gradients, device, of the same shapes, each of them optional.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_rnn_weight_grads_t {
+    pub w_ih: *mut c_void,
+    pub w_hh: *mut c_void,
+    pub b_ih: *mut f32,
+    pub b_hh: *mut f32,
+}
+
+/// What follows from a descriptor, whatever its strides and with or without MP\_RNN\_ACCUMULATE.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_rnn_sizes_t {
+    pub struct_size: u32,
+    /// 1 or 2
+    pub directions: u32,
+    /// 1, 3 or 4
+    pub gates: u32,
+    /// layers x directions
+    pub num_weights: u32,
+    /// Bytes that a training step keeps between its passes: per step, sequence, hidden unit, layer and
+    /// direction 14 for LSTM, 10 for GRU, 4 for the plain cells; 24, 20 and 8 with MP\_FP32; and less
+    /// than 256 beside that.
+    pub reserve_bytes: usize,
+    /// that suffice for each of the four calls
+    pub workspace_bytes: usize,
+}
+
+/// The data of all calls, device unless said; those that a call does not name below are not looked at.
+/// Zeros and struct\_size are a start: MP\_INIT\_STRUCT.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_rnn_tensors_t {
+    pub struct_size: u32,
+    /// of the arrays `weights` and `weight\_grads`: as in mp\_rnn\_sizes\_t
+    pub num_weights: u32,
+    /// host, read before the call returns: \[layer x directions + direction\]
+    pub weights: *const mp_rnn_weights_t,
+    /// 1 integer per sequence, in any order, optional: steps that it has, 0 to timesteps.  Steps behind
+    /// its end are never read, neither x nor dy; y and dx are 0 there, and h\_n, c\_n are those of its
+    /// last step, or h\_0, c\_0 if it has none.  A sequence with another length becomes NaN.
+    pub lengths: *const i32,
+    /// Host, 1 integer per step, optional: how many sequences have that step, never more than in the
+    /// step before; the longest sequences come first.  x, y, dx and dy are packed: the rows of a step
+    /// follow those of the step before, x\_row and y\_row elements apart, and x\_step, y\_step play no
+    /// part.  Not with `lengths`.
+    pub batch_sizes: *const i32,
+    /// 1 integer, optional, 0 if absent: other masks of dropout for every value.  A counter on the device,
+    /// so that a graph draws new masks when it is replayed; the passes of a step need the same.
+    pub dropout_offset: *const u64,
+    /// timesteps x batch x input\_size
+    pub x: *const c_void,
+    /// layers x directions x batch x hidden\_size, optional: 0
+    pub h0: *const c_void,
+    /// the same of c, MP\_RNN\_LSTM
+    pub c0: *const f32,
+    /// timesteps x batch x directions hidden\_size, written
+    pub y: *mut c_void,
+    /// as h0, written, optional: h after the last step; may be h0 in inference
+    pub hn: *mut c_void,
+    /// as c0, written, optional; may be c0 in inference
+    pub cn: *mut f32,
+    /// 256-byte aligned: what training keeps from pass to pass
+    pub reserve: *mut c_void,
+    pub reserve_bytes: usize,
+    /// as y
+    pub dy: *const c_void,
+    /// as h0, optional: 0
+    pub dhn: *const c_void,
+    /// as c0, optional: 0
+    pub dcn: *const f32,
+    /// as x, written, optional
+    pub dx: *mut c_void,
+    /// as h0, written, optional
+    pub dh0: *mut c_void,
+    /// as c0, written, optional
+    pub dc0: *mut f32,
+    /// host, read before the call returns: as `weights`
+    pub weight_grads: *const mp_rnn_weight_grads_t,
+    /// 1 float, optional: set to 1 and never cleared, see mp\_epilogue\_t
+    pub found_inf: *mut f32,
+    /// 1 float, optional, updated: of the gradients of weights and biases
+    pub amax: *mut f32,
+}
+
+/// A table of vectors, and how many of them are looked up.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_embedding_desc_t {
+    pub struct_size: u32,
+    /// of table, out and dout
+    pub dtype: mp_dtype_t,
+    /// of the gradient
+    pub dtype_dtable: mp_dtype_t,
+    /// mp\_embedding\_flags\_t, or-ed
+    pub flags: u32,
+    /// of out and dout, one for each index; 0 to 2^31 - 1
+    pub rows: i64,
+    /// rows of table and dtable, \>= 1
+    pub vocabulary: i32,
+    /// in \[0, vocabulary); without its flag it is not looked at
+    pub padding_index: i32,
+    /// elements of a row, \>= 1
+    pub width: i64,
+    /// \>= width, as the two below
+    pub ld_table: i64,
+    /// of out and of dout
+    pub ld_out: i64,
+    pub ld_dtable: i64,
+}
+
+/// Which elements are dropped, and of how many.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_dropout_desc_t {
+    pub struct_size: u32,
+    /// of x and y
+    pub dtype: mp_dtype_t,
+    /// elements, \>= 0
+    pub count: i64,
+    /// any number; another one for every tensor that is to have a mask of its own
+    pub seed: u64,
+    /// \[0, 1): of the elements that become 0; the others are divided by 1 - p
+    pub p: f32,
+    /// must be 0
+    pub reserved0: u32,
+}
+
 /// torch.amp.GradScaler.state\_dict(); the keys are the names here, but for "\_growth\_tracker".
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1074,7 +1292,7 @@ pub struct mp_kernel_info_t {
     pub name: *const c_char,
     /// why it cannot run the problem, one clause, static storage; NULL = it can
     pub why_not: *const c_char,
-    /// 0 where it cannot
+    /// 0 where it cannot, and of recurrent layers, which are chosen by rules
     pub predicted_us: f64,
     /// that it needs; 0 where it cannot
     pub workspace_bytes: usize,
@@ -1115,12 +1333,19 @@ zeroed! {
     mp_pool2d_desc_t
     mp_batchnorm_desc_t
     mp_batchnorm_tensors_t
+    mp_rnn_desc_t
+    mp_rnn_sizes_t
+    mp_rnn_tensors_t
+    mp_embedding_desc_t
+    mp_dropout_desc_t
     mp_kernel_info_t
 }
 zeroed! {
     "Zeros.",
     |s| s,
     mp_tensor_report_t
+    mp_rnn_weights_t
+    mp_rnn_weight_grads_t
     mp_torch_scaler_t
     mp_megatron_scaler_t
 }
@@ -1278,6 +1503,35 @@ pub fn mp_batchnorm_desc_default(rows: i64, channels: i32, dtype: mp_dtype_t) ->
     let size = core::mem::size_of_val(&value);
     // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
     unsafe { mp_batchnorm_desc_init(&mut value, size, rows, channels, dtype) };
+    value
+}
+
+/// One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype\_dw = dtype.
+/// Batch-major tensors, \[sequence\]\[step\]\[element\], have x\_step = input\_size and
+/// x\_row = timesteps x input\_size.
+pub fn mp_rnn_desc_default(cell: mp_rnn_cell_t, batch: i32, timesteps: i32, input_size: i32, hidden_size: i32, dtype: mp_dtype_t) -> mp_rnn_desc_t {
+    let mut value = mp_rnn_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_rnn_desc_init(&mut value, size, cell, batch, timesteps, input_size, hidden_size, dtype) };
+    value
+}
+
+/// Dense rows, no flags; dtype\_dtable = dtype.
+pub fn mp_embedding_desc_default(rows: i64, vocabulary: i32, width: i64, dtype: mp_dtype_t) -> mp_embedding_desc_t {
+    let mut value = mp_embedding_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_embedding_desc_init(&mut value, size, rows, vocabulary, width, dtype) };
+    value
+}
+
+/// Without a seed: 0.
+pub fn mp_dropout_desc_default(count: i64, p: f32, dtype: mp_dtype_t) -> mp_dropout_desc_t {
+    let mut value = mp_dropout_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_dropout_desc_init(&mut value, size, count, p, dtype) };
     value
 }
 
@@ -1920,6 +2174,8 @@ extern "C" {
     ///     }
     ///
     /// ```
+    /// That a step was skipped is logged at MP\_LOG\_INFO, once; not if a later one was logged before.
+    ///
     /// @param step     \>= 1, counted as in mp\_scaler\_state.steps: the update that makes steps n is step
     /// ```text
     ///                 n, also after restoring a state and in a replayed graph.  Its outcome is known
@@ -2072,10 +2328,144 @@ extern "C" {
     /// and order of sums as in the forward pass.
     pub fn mp_batchnorm_backward(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
+    /// One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype\_dw = dtype.
+    /// Batch-major tensors, \[sequence\]\[step\]\[element\], have x\_step = input\_size and
+    /// x\_row = timesteps x input\_size.
+    pub fn mp_rnn_desc_init(desc: *mut mp_rnn_desc_t, struct_size: usize, cell: mp_rnn_cell_t, batch: i32, timesteps: i32, input_size: i32, hidden_size: i32, dtype: mp_dtype_t) -> mp_status_t;
+
+    /// What `desc` needs.
+    /// @param sizes  host, out; MP\_INIT\_STRUCT it before the call.
+    pub fn mp_rnn_get_sizes(context: mp_context_t, desc: *const mp_rnn_desc_t, sizes: *mut mp_rnn_sizes_t) -> mp_status_t;
+
+    /// y, h\_n and c\_n, and in the reserve what the backward passes need.
+    /// @param tensors    host: weights, lengths or batch\_sizes, dropout\_offset, x, h0, c0, y, hn, cn,
+    /// ```text
+    ///                   reserve.
+    /// ```
+    /// @param workspace  device, 256-byte aligned; what it holds is of no use afterwards.
+    ///
+    /// timesteps = 0: h\_n = h\_0, c\_n = c\_0, and backward dh\_0 = dh\_n, dc\_0 = dc\_n.
+    ///
+    /// The bits of a sequence depend on its own values, on shape and device, and not on the length of the
+    /// longest or on how the others end, where more than 64 rows, a row per step and sequence, are there in
+    /// both cases; so a sequence cut into windows, with h and c handed over, comes to the same bits.
+    /// @retval MP\_ERROR\_WORKSPACE\_TOO\_SMALL workspace\_bytes or reserve\_bytes is less than is needed: what a
+    /// ```text
+    ///         call does is settled by mp_rnn_get_sizes
+    /// ```
+    pub fn mp_rnn_forward_training(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// The same without dropout, and without anything kept: neither dropout\_offset nor the reserve is
+    /// looked at.
+    pub fn mp_rnn_forward_inference(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// dx, dh\_0 and dc\_0; and in the reserve, in place of the gates, their gradients.
+    /// @param tensors  host: what forward read, with the same values, except x; reserve, dy, dhn, dcn, dx, dh0, dc0,
+    /// ```text
+    ///                 found_inf.
+    ///
+    /// ```
+    /// Gradients of gates, dx and dh\_0 are rounded to `dtype`; found\_inf is raised by the first two.  Where
+    /// c' was clipped no gradient passes.
+    pub fn mp_rnn_backward_data(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// The gradients of weights and biases, after mp\_rnn\_backward\_data, summed over all steps and
+    /// sequences in fp32 and in a fixed order.  Overwritten, or added to with MP\_RNN\_ACCUMULATE; of no
+    /// steps they are 0.
+    /// @param tensors  host: lengths or batch\_sizes, dropout\_offset, x (optional where no gradient of a W\_ih
+    /// ```text
+    ///                 of the first layer is wanted), h0, reserve, weight_grads, found_inf, amax.
+    /// ```
+    pub fn mp_rnn_backward_weights(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// Dense rows, no flags; dtype\_dtable = dtype.
+    pub fn mp_embedding_desc_init(desc: *mut mp_embedding_desc_t, struct_size: usize, rows: i64, vocabulary: i32, width: i64, dtype: mp_dtype_t) -> mp_status_t;
+
+    /// out\[i\] = table\[indices\[i\]\].
+    ///
+    /// An index outside \[0, vocabulary) reads nothing and makes its row NaN, so that the step is skipped
+    /// and the mistake shows; the host cannot check indices without waiting.
+    ///
+    /// @param table    device, vocabulary x width.
+    /// @param indices  device, rows integers.
+    /// @param out      device, rows x width, written; must not overlap table.
+    pub fn mp_embedding_forward(context: mp_context_t, desc: *const mp_embedding_desc_t, table: *const c_void, indices: *const i32, out: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+
+    /// Bytes of workspace that backward needs: for each row 17 + width / 8, for each row of the table 4, and
+    /// less than 128 KiB + 8 width beside that; 0 for no rows.
+    /// @param bytes  host, out.
+    pub fn mp_embedding_workspace_size(context: mp_context_t, desc: *const mp_embedding_desc_t, bytes: *mut usize) -> mp_status_t;
+
+    /// dtable\[v\] = sum of dout\[i\] over all i with indices\[i\] = v; 0 where there is none.
+    ///
+    /// Summed in fp32 and in a fixed order, and rounded once; with MP\_EMBEDDING\_ACCUMULATE what was there
+    /// is the last summand.  The order is that of i, by stretches of 64 rows with the same index whose
+    /// sums are combined where there are more.  So the bits of a row of dtable depend on the rows of dout
+    /// that belong to it, on their order and on width; not on other indices, nor on the device.
+    ///
+    /// Indices outside \[0, vocabulary) add to nothing.  A NaN in dout reaches one row of dtable.
+    ///
+    /// @param indices    device, rows integers.
+    /// @param dout       device, rows x width.
+    /// @param dtable     device, vocabulary x width, every element written; with MP\_EMBEDDING\_ACCUMULATE
+    /// ```text
+    ///                   the rows that an index has, except that of the padding.
+    /// ```
+    /// @param found\_inf  device, 1 float, optional: set to 1 and never cleared, see mp\_epilogue\_t.
+    /// @param amax       device, 1 float, optional, updated: of what is written to dtable, once it is
+    /// ```text
+    ///                   rounded.
+    /// ```
+    /// @param workspace  device, 256-byte aligned; mp\_embedding\_workspace\_size bytes.
+    /// @retval MP\_ERROR\_WORKSPACE\_TOO\_SMALL workspace\_bytes is less than is needed
+    pub fn mp_embedding_backward(context: mp_context_t, desc: *const mp_embedding_desc_t, indices: *const i32, dout: *const c_void, dtable: *mut c_void, found_inf: *mut f32, amax: *mut f32, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+
+    /// Without a seed: 0.
+    pub fn mp_dropout_desc_init(desc: *mut mp_dropout_desc_t, struct_size: usize, count: i64, p: f32, dtype: mp_dtype_t) -> mp_status_t;
+
+    /// Forward and backward: y = x mask / (1 - p), where the mask is 0 with probability p and otherwise 1.
+    ///
+    /// The mask is stored nowhere.  It follows from seed, offset and the place of an element, so a second
+    /// call with dy in place of x gives dx.  Element i is dropped where word i % 4 of Philox 4x32-10 is
+    /// less than 2^32 p, rounded down; its key is the seed, and its counter, low words first, is i / 4
+    /// (1 word), the offset (2), and i / 4 / 2^32 (1).  mp\_rnn\_\* draw other words, with the same seed too.
+    ///
+    /// A dropped element is 0, NaN or not.  The others are multiplied with 1 / (1 - p) in fp32 and rounded
+    /// once.  With p = 0, y is x.
+    ///
+    /// @param offset  device, 1 integer, optional, 0 if absent: other masks for every value.  A counter on
+    /// ```text
+    ///                the device, so that a graph draws new masks when it is replayed; forward and
+    ///                backward of a step need the same.
+    /// ```
+    /// @param x       device, count elements.
+    /// @param y       device, as many, written; may be x.
+    /// Source: Srivastava et al., Dropout, 2014; Salmon et al., Parallel Random Numbers, 2011.
+    pub fn mp_dropout(context: mp_context_t, desc: *const mp_dropout_desc_t, offset: *const u64, x: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+
     /// mp\_scaler\_config\_init(MP\_SCALER\_BACKOFF), with max\_scale and diverged\_after 0 and what `preset`
     /// says.
     /// @retval MP\_ERROR\_INVALID\_ARGUMENT if there is no such preset
     pub fn mp_scaler_config_init_preset(config: *mut mp_scaler_config_t, struct_size: usize, preset: mp_scaler_preset_t) -> mp_status_t;
+
+    /// What a word of a command line or of another system's configuration stands for:
+    ///
+    /// ```text
+    ///     "Backoff"    OpenSeq2Seq's: MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF
+    ///     "LogMax"     OpenSeq2Seq's: MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX, as it was shipped
+    ///     "lognormal"  MP_SCALER_PRESET_LOGNORMAL
+    ///     "dynamic"    Apex's: MP_SCALER_PRESET_APEX_AMP, which begins where torch's GradScaler does
+    ///     "none"       MP_SCALER_STATIC with S = 1
+    ///     "128"        MP_SCALER_STATIC with S = 128; so every other number that S may be
+    ///
+    /// ```
+    /// Capital letters do not matter.  A static S may lie outside \[1, 2^24\]: min\_scale or max\_scale goes
+    /// with it.
+    /// @param name    host.
+    /// @param config  host, out; zeros after an error.
+    /// @retval MP\_ERROR\_NOT\_FOUND the word is unknown
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT the number is not positive and finite with a finite reciprocal
+    pub fn mp_scaler_config_from_name(name: *const c_char, config: *mut mp_scaler_config_t, struct_size: usize) -> mp_status_t;
 
     /// What makes a scaler that goes on where torch's stopped.
     /// @param saved   host.
@@ -2104,4 +2494,9 @@ extern "C" {
 
     /// The same for one product of a convolution.
     pub fn mp_conv2d_kernel_info(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
+
+    /// How the steps of a recurrent layer are done: by products of mp\_gemm's kernels and kernels for the cell,
+    /// or in one kernel a step.  The one that the library would take comes first.  workspace\_bytes is that of the
+    /// whole call, as in mp\_rnn\_get\_sizes.
+    pub fn mp_rnn_kernel_info(context: mp_context_t, desc: *const mp_rnn_desc_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
 }

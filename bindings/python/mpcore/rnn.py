@@ -1,0 +1,261 @@
+"""mpcore/rnn.h: recurrent layers."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+
+from . import _epilogue, _sys
+from ._library import check, enumerator, fill, flags, lib
+from .arrays import DTYPES, View, dtype_name
+from .context import Context, DeviceArray, stream_pointer
+
+
+class Rnn:
+    """The shape of recurrent layers, and their passes.
+
+    cell          "lstm", "gru", "tanh" or "relu" (mp_rnn_cell_t)
+    x_shape       timesteps, batch, input_size; with batch_first batch, timesteps, input_size
+    dtype         of x, y, h and the weights; c and the biases are float32
+    dtype_dw      of the gradients of the weights; None: dtype
+    dropout       between the layers, in training; dropout_seed is any number
+    clip          LSTM: c is kept within [-clip, clip]; None: it is not
+    skip_input    x is added to the gates of the first layer, which has no weight_ih
+    reset_first   GRU: r is applied before the product, as TensorFlow's reset_after=False
+    kernel        for tests, the name of one
+
+    Weights are named as torch names them, and any mapping will do: lstm.state_dict() of a torch.nn.LSTM
+    as it is.  `weight_shapes` has all names with their shapes: weight_ih_l0, weight_hh_l0, bias_ih_l0,
+    bias_hh_l0, then those that end in _reverse, then l1.  `y_shape` is that of x with directions x
+    hidden_size elements, `state_shape` (of h and c) layers x directions, batch, hidden_size.
+
+    Sequences of unequal lengths have `lengths`, an array of int32 with one number per sequence; or
+    `batch_sizes`, `timesteps` numbers on the host, that say how many sequences have each step: x, y and
+    their gradients are then packed, rows x elements, as in a PackedSequence of torch.
+
+    The object has the workspace: use it in one stream at a time.
+    """
+
+    def __init__(self, context: Context, cell: Any, x_shape: Sequence[int], hidden_size: int, dtype: Any = "fp16", *,
+                 layers: int = 1, bidirectional: bool = False, bias: bool = True, batch_first: bool = False,
+                 dropout: float = 0.0, dropout_seed: int = 0, clip: Optional[float] = None, skip_input: bool = False,
+                 reset_first: bool = False, dtype_dw: Any = None, kernel: Optional[str] = None):
+        self.context, self.dtype = context, dtype_name(dtype)
+        self.dtype_dw = dtype_name(dtype_dw or dtype)
+        self.x_shape = tuple(int(extent) for extent in x_shape)
+        if len(self.x_shape) != 3:
+            raise ValueError(f"x_shape has {len(self.x_shape)} dimensions, not 3")
+        timesteps, batch = self.x_shape[1::-1] if batch_first else self.x_shape[:2]
+        names = {"bidirectional": bidirectional, "no_bias": not bias, "skip_input": skip_input,
+                 "reset_first": reset_first}
+        self.desc = _sys.mp_rnn_desc_default(enumerator(_sys.mp_rnn_cell_t, cell), 0, 0, 1, 1,
+                                             DTYPES[self.dtype][1] or 0)
+        fill(self.desc, {
+            "flags": flags(_sys.mp_rnn_flags_t, [name for name, is_set in names.items() if is_set]),
+            "dtype_dw": DTYPES[self.dtype_dw][1] or 0, "layers": layers, "input_size": self.x_shape[2],
+            "hidden_size": hidden_size, "batch": batch, "timesteps": timesteps, "dropout": dropout,
+            "dropout_seed": dropout_seed, "clip": clip or 0.0, "kernel": kernel.encode() if kernel else None})
+        self.sizes = _sys.mp_rnn_sizes_t()
+        check(lib.mp_rnn_get_sizes(context.handle, ctypes.byref(self.desc), ctypes.byref(self.sizes)))
+        outputs = self.sizes.directions * hidden_size
+        if batch_first:
+            fill(self.desc, {"x_step": self.x_shape[2], "x_row": timesteps * self.x_shape[2], "y_step": outputs,
+                             "y_row": timesteps * outputs})
+        self.y_shape = (*self.x_shape[:2], outputs)
+        self.state_shape = (self.sizes.num_weights, batch, hidden_size)
+        self.weight_shapes: Dict[str, Tuple[int, ...]] = {}
+        self._fields = []  # of each mp_rnn_weights_t: field, name
+        rows = self.sizes.gates * hidden_size
+        for i in range(self.sizes.num_weights):
+            layer, is_reverse = divmod(i, self.sizes.directions)
+            shapes = {"w_ih": (rows, outputs if layer else self.x_shape[2]), "w_hh": (rows, hidden_size),
+                      "b_ih": (rows,), "b_hh": (rows,)}
+            if layer == 0 and skip_input:
+                del shapes["w_ih"]
+            if not bias:
+                del shapes["b_ih"], shapes["b_hh"]
+            end = f"_l{layer}" + ("_reverse" if is_reverse else "")
+            fields = {field: field.replace("w_", "weight_").replace("b_", "bias_") + end for field in shapes}
+            self._fields.append(fields)
+            self.weight_shapes.update((name, shapes[field]) for field, name in fields.items())
+        self.workspace = context.empty(self.sizes.workspace_bytes, "uint8")
+
+    def kernels(self) -> list:
+        """mp_kernel_info_t of every kernel, the one that would be chosen first."""
+        return _epilogue.kernels_of(lib.mp_rnn_kernel_info, self.context.handle, ctypes.byref(self.desc))
+
+    def _describe(self, is_packed: bool = False, accumulate: bool = False) -> Any:
+        """The descriptor of one call."""
+        desc = type(self.desc).from_buffer_copy(self.desc)
+        if accumulate:
+            desc.flags |= _sys.MP_RNN_ACCUMULATE
+        if is_packed:  # packed rows are dense, whatever batch_first says
+            desc.x_step = desc.x_row = desc.y_step = desc.y_row = 0
+        return desc
+
+    def forward(self, x: Any, weights: Mapping[str, Any], *, h0: Any = None, c0: Any = None, lengths: Any = None,
+                batch_sizes: Optional[Sequence[int]] = None, dropout_offset: Any = None, y: Any = None, hn: Any = None,
+                cn: Any = None, reserve: Any = None, stream: Any = None) -> "RnnStep":
+        """The forward pass of training.  h0 and c0 are 0 where they are not given; y, hn, cn and the
+        reserve, sizes.reserve_bytes of uint8, are made.  dropout_offset is 1 element of int64, another
+        mask for every value."""
+        fields = self._inputs(x, weights, h0, c0, lengths, batch_sizes, dropout_offset)
+        reserve = self.context.empty(self.sizes.reserve_bytes, "uint8") if reserve is None else reserve
+        got = self.context.check_array(reserve, "reserve", dtype="uint8", writable=True)
+        fields.update(reserve=got, reserve_bytes=got.nbytes)
+        outputs = self._outputs(fields, y, hn, cn)
+        self._call(lib.mp_rnn_forward_training, fields, stream)
+        return RnnStep(self, fields, *outputs)
+
+    def inference(self, x: Any, weights: Mapping[str, Any], *, h0: Any = None, c0: Any = None, lengths: Any = None,
+                  batch_sizes: Optional[Sequence[int]] = None, y: Any = None, hn: Any = None, cn: Any = None,
+                  stream: Any = None) -> tuple:
+        """The same without dropout, and without a backward pass.  Returns (y, hn, cn), cn of LSTM alone;
+        hn may be h0, cn may be c0."""
+        fields = self._inputs(x, weights, h0, c0, lengths, batch_sizes, None)
+        outputs = self._outputs(fields, y, hn, cn)
+        self._call(lib.mp_rnn_forward_inference, fields, stream)
+        return outputs
+
+    # The fields of mp_rnn_tensors_t are views and numbers until the call, so that arrays live as long.
+
+    def _inputs(self, x: Any, weights: Mapping[str, Any], h0: Any, c0: Any, lengths: Any,
+                batch_sizes: Optional[Sequence[int]], dropout_offset: Any) -> dict:
+        context, desc = self.context, self.desc
+        fields = {"weights": self._weights(_sys.mp_rnn_weights_t, weights, "weights", self.dtype)}
+        if lengths is not None:
+            fields["lengths"] = context.check_array(lengths, "lengths", dtype="int32", shape=(desc.batch,))
+        if batch_sizes is not None:
+            sizes = [int(size) for size in batch_sizes]
+            if len(sizes) != desc.timesteps:
+                raise ValueError(f"batch_sizes has {len(sizes)} numbers, not {desc.timesteps}")
+            fields["batch_sizes"] = (ctypes.c_int32 * len(sizes))(*sizes)
+            fields["rows"] = sum(sizes)
+        if dropout_offset is not None:
+            fields["dropout_offset"] = context.check_array(dropout_offset, "dropout_offset", dtype="int64", size=1)
+        fields["x"] = context.check_array(x, "x", dtype=self.dtype, shape=self._steps(fields, self.x_shape))
+        fields.update(self._states(h0=h0, c0=c0))
+        return fields
+
+    def _outputs(self, fields: dict, y: Any, hn: Any, cn: Any) -> tuple:
+        """(y, hn, cn), made where they are not given."""
+        shape = self._steps(fields, self.y_shape)
+        y = DeviceArray(self.context, shape, self.dtype) if y is None else y
+        hn = DeviceArray(self.context, self.state_shape, self.dtype) if hn is None else hn
+        if cn is None and self.desc.cell == _sys.MP_RNN_LSTM:
+            cn = DeviceArray(self.context, self.state_shape)
+        fields["y"] = self.context.check_array(y, "y", dtype=self.dtype, shape=shape, writable=True)
+        fields.update(self._states(True, hn=hn, cn=cn))
+        return y, hn, cn
+
+    @staticmethod
+    def _steps(fields: dict, shape: tuple) -> tuple:
+        """Of x and y, packed or not."""
+        return (fields["rows"], shape[2]) if "rows" in fields else shape
+
+    def _states(self, writable: bool = False, **arrays: Any) -> dict:
+        """Of h, or of c where the name has a c; of the shape of h and c."""
+        views = {}
+        for name, array in arrays.items():
+            if array is None:
+                continue
+            if "c" in name and self.desc.cell != _sys.MP_RNN_LSTM:
+                raise ValueError(f"{name} is for LSTM, which alone has a c")
+            views[name] = self.context.check_array(array, name, dtype="float32" if "c" in name else self.dtype,
+                                                   shape=self.state_shape, writable=writable)
+        return views
+
+    def _weights(self, struct: Any, arrays: Mapping[str, Any], what: str, dtype: str, writable: bool = False) -> Any:
+        """The array of structs for a mapping from names; what is written may lack some."""
+        unknown = [name for name in arrays if name not in self.weight_shapes]
+        if unknown:
+            raise ValueError(f"{what} has {unknown[0]!r}, which is none of {', '.join(self.weight_shapes)}")
+        structs = (struct * len(self._fields))()
+        structs.views = []  # keep what they are of alive for as long as the structs live
+        for one, fields in zip(structs, self._fields):
+            for field, name in fields.items():
+                if name not in arrays and writable:
+                    continue
+                if name not in arrays:
+                    raise ValueError(f"{what} has no {name!r}")
+                view = self.context.check_array(arrays[name], f"{what}[{name!r}]", writable=writable,
+                                                dtype=dtype if field.startswith("w") else "float32",
+                                                shape=self.weight_shapes[name])
+                structs.views.append(view)
+                setattr(one, field, view.address)
+        return structs
+
+    def _call(self, function: Any, fields: dict, stream: Any, accumulate: bool = False) -> None:
+        desc = self._describe("rows" in fields, accumulate)
+        tensors = _sys.mp_rnn_tensors_t(num_weights=self.sizes.num_weights)
+        for name, value in fields.items():
+            if isinstance(value, View):
+                setattr(tensors, name, value.address)
+            elif name == "batch_sizes":
+                tensors.batch_sizes = ctypes.addressof(value)
+            elif name != "rows":
+                setattr(tensors, name, value)
+        check(function(self.context.handle, ctypes.byref(desc), ctypes.byref(tensors), self.workspace.pointer,
+                       self.workspace.nbytes, stream_pointer(stream)))
+
+
+class RnnStep:
+    """A forward pass of training: y, hn and, of LSTM, cn; and its backward passes: of the data, once, and
+    then of the weights.
+
+    Keeps alive what the forward pass has read and written; until the backward passes are done nothing of it
+    may change, but y, hn and cn.
+    """
+
+    def __init__(self, rnn: Rnn, fields: dict, y: Any, hn: Any, cn: Any):
+        self.rnn, self.y, self.hn, self.cn = rnn, y, hn, cn
+        self._fields, self._next = fields, "backward_data"
+
+    def backward_data(self, dy: Any, *, dhn: Any = None, dcn: Any = None, dx: Any = None, dh0: Any = None,
+                      dc0: Any = None, needs_dx: bool = True, found_inf: Any = None, stream: Any = None) -> tuple:
+        """(dx, dh0, dc0), from the gradients of y, hn and cn; those not given are 0.  Made where they are not
+        given: dx, unless needs_dx=False saves its product, and dh0 and dc0 where forward had h0 and c0.
+        found_inf is 1 element of float32: Scaler.found_inf."""
+        rnn, fields, context = self.rnn, dict(self._fields), self.rnn.context
+        self._take_turn("backward_data")
+        shape = rnn._steps(fields, rnn.x_shape)
+        if dx is None and needs_dx:
+            dx = DeviceArray(context, shape, rnn.dtype)
+        if dh0 is None and "h0" in fields:
+            dh0 = DeviceArray(context, rnn.state_shape, rnn.dtype)
+        if dc0 is None and "c0" in fields:
+            dc0 = DeviceArray(context, rnn.state_shape)
+        fields["dy"] = context.check_array(dy, "dy", dtype=rnn.dtype, shape=rnn._steps(fields, rnn.y_shape))
+        if dx is not None:
+            fields["dx"] = context.check_array(dx, "dx", dtype=rnn.dtype, shape=shape, writable=True)
+        fields.update(rnn._states(dhn=dhn, dcn=dcn), **rnn._states(True, dh0=dh0, dc0=dc0),
+                      **self._numbers(found_inf=found_inf))
+        rnn._call(lib.mp_rnn_backward_data, fields, stream)
+        self._next = "backward_weights"
+        return dx, dh0, dc0
+
+    def backward_weights(self, grads: Optional[Mapping[str, Any]] = None, *, accumulate: bool = False,
+                         found_inf: Any = None, amax: Any = None, stream: Any = None) -> Any:
+        """The gradients of weights and biases under the names of the weights: of those in `grads`, or all of
+        them, made, where it is not given.  accumulate adds to what is there.  Returns grads.  amax is 1 element
+        of float32, that becomes max(itself, |gradients|)."""
+        rnn = self.rnn
+        self._take_turn("backward_weights")
+        if grads is None:
+            if accumulate:
+                raise ValueError("accumulate adds to grads, which is not given")
+            grads = {name: DeviceArray(rnn.context, shape, rnn.dtype_dw if len(shape) == 2 else "float32")
+                     for name, shape in rnn.weight_shapes.items()}
+        structs = rnn._weights(_sys.mp_rnn_weight_grads_t, grads, "grads", rnn.dtype_dw, writable=True)
+        rnn._call(lib.mp_rnn_backward_weights,
+                  dict(self._fields, weight_grads=structs, **self._numbers(found_inf=found_inf, amax=amax)), stream,
+                  accumulate)
+        return grads
+
+    def _take_turn(self, name: str) -> None:
+        if self._next != name:
+            raise ValueError(f"{name} is called where {self._next} is next")
+
+    def _numbers(self, **arrays: Any) -> dict:
+        return {name: self.rnn.context.check_array(array, name, dtype="float32", size=1, writable=True)
+                for name, array in arrays.items() if array is not None}

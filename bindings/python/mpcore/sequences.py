@@ -1,0 +1,93 @@
+"""mpcore/sequences.h: embeddings and dropout."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Optional
+
+from . import _epilogue, _sys
+from ._library import check, fill, lib
+from .arrays import DTYPES, View, dtype_name
+from .context import Context, DeviceArray, stream_pointer
+
+
+class Embedding:
+    """Looks up `rows` vectors of `width` elements in a table of `vocabulary` of them.
+
+    dtype          of table, out and dout
+    dtype_dtable   of the gradient of the table; None: dtype
+    padding_index  the row of the table whose gradient is 0; None: there is none
+
+    Indices are int32, `rows` of whatever shape; out and dout have that shape and one dimension more, of
+    `width`.  `table_shape` is (vocabulary, width).
+
+    The object has the workspace: use it in one stream at a time.
+    """
+
+    def __init__(self, context: Context, rows: int, vocabulary: int, width: int, dtype: Any = "fp16", *,
+                 padding_index: Optional[int] = None, dtype_dtable: Any = None):
+        self.context, self.dtype = context, dtype_name(dtype)
+        self.dtype_dtable = dtype_name(dtype_dtable or dtype)
+        self.rows, self.width, self.table_shape = rows, width, (vocabulary, width)
+        self.desc = _sys.mp_embedding_desc_default(0, 1, 1, DTYPES[self.dtype][1] or 0)
+        fill(self.desc, {"dtype_dtable": DTYPES[self.dtype_dtable][1] or 0, "rows": rows, "vocabulary": vocabulary,
+                         "width": width, "ld_table": width, "ld_out": width, "ld_dtable": width})
+        if padding_index is not None:
+            fill(self.desc, {"flags": _sys.MP_EMBEDDING_PADDING, "padding_index": padding_index})
+        size = _epilogue.bytes_of(lib.mp_embedding_workspace_size, context.handle, ctypes.byref(self.desc))
+        self.workspace = context.empty(size, "uint8")
+
+    def forward(self, table: Any, indices: Any, out: Any = None, stream: Any = None) -> Any:
+        """out[i] = table[indices[i]], NaN where there is no such row; returns out."""
+        rows = self.context.check_array(table, "table", dtype=self.dtype, shape=self.table_shape)
+        read = self._indices(indices)
+        shape = (*read.shape, self.width)
+        out = DeviceArray(self.context, shape, self.dtype) if out is None else out
+        got = self.context.check_array(out, "out", dtype=self.dtype, shape=shape, writable=True)
+        check(lib.mp_embedding_forward(self.context.handle, ctypes.byref(self.desc), rows, read, got,
+                                       stream_pointer(stream)))
+        return out
+
+    def backward(self, indices: Any, dout: Any, dtable: Any = None, *, accumulate: bool = False,
+                 found_inf: Any = None, amax: Any = None, stream: Any = None) -> Any:
+        """dtable[v] = the sum of dout[i] over all i with indices[i] = v; accumulate adds it to what is there.
+        Returns dtable.  found_inf is 1 element of float32: Scaler.found_inf; amax is another one, that becomes
+        max(itself, |dtable|)."""
+        if dtable is None and accumulate:
+            raise ValueError("accumulate adds to dtable, which is not given")
+        read = self._indices(indices)
+        grads = self.context.check_array(dout, "dout", dtype=self.dtype, shape=(*read.shape, self.width))
+        dtable = DeviceArray(self.context, self.table_shape, self.dtype_dtable) if dtable is None else dtable
+        got = self.context.check_array(dtable, "dtable", dtype=self.dtype_dtable, shape=self.table_shape,
+                                       writable=True)
+        numbers = [None if array is None else
+                   self.context.check_array(array, name, dtype="float32", size=1, writable=True)
+                   for name, array in (("found_inf", found_inf), ("amax", amax))]
+        desc = type(self.desc).from_buffer_copy(self.desc)
+        if accumulate:
+            desc.flags |= _sys.MP_EMBEDDING_ACCUMULATE
+        check(lib.mp_embedding_backward(self.context.handle, ctypes.byref(desc), read, grads, got, *numbers,
+                                        self.workspace.pointer, self.workspace.nbytes, stream_pointer(stream)))
+        return dtable
+
+    def _indices(self, indices: Any) -> View:
+        return self.context.check_array(indices, "indices", dtype="int32", size=self.rows)
+
+
+def dropout(context: Context, x: Any, p: float, seed: int, y: Any = None, *, offset: Any = None,
+            stream: Any = None) -> Any:
+    """y = x / (1 - p), but 0 with probability p; y may be x.  Returns y.
+
+    The gradient is that of dy in place of x, with the same seed and offset.
+
+    seed    any number of 64 bits; another one for every tensor that is to have a mask of its own
+    offset  1 element of int64, another mask for every value
+    """
+    read = context.check_array(x, "x")
+    y = DeviceArray(context, read.shape, read.dtype) if y is None else y
+    got = context.check_array(y, "y", dtype=read.dtype, shape=read.shape, writable=True)
+    counter = None if offset is None else context.check_array(offset, "offset", dtype="int64", size=1)
+    desc = _sys.mp_dropout_desc_default(0, 0.0, read.mp_dtype)
+    fill(desc, {"count": read.size, "seed": seed, "p": p})
+    check(lib.mp_dropout(context.handle, ctypes.byref(desc), counter, read, got, stream_pointer(stream)))
+    return y

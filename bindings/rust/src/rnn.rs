@@ -1,0 +1,448 @@
+//! Recurrent layers.
+
+use crate::context::{Context, Data, DeviceBuffer, Float, Stream, View};
+use crate::conv::extent;
+use crate::enums::RnnCell;
+use crate::error::{check, Error, Result};
+use crate::kernels::{self, KernelInfo};
+use crate::sys;
+use std::ffi::{c_void, CString};
+use std::marker::PhantomData;
+use std::ptr;
+
+/// The shape of recurrent layers, of which [`build`](RnnBuilder::build) makes an [`Rnn`].
+pub struct RnnBuilder<'c> {
+    context: &'c Context,
+    desc: sys::mp_rnn_desc_t,
+    is_batch_first: bool,
+    kernel: Option<CString>,
+}
+
+impl Context {
+    /// x is timesteps x batch x input_size.  One layer and direction, with biases.
+    pub fn rnn(&self, cell: RnnCell, x: [usize; 3], hidden_size: usize) -> Result<RnnBuilder<'_>> {
+        let [timesteps, batch, input_size] = x;
+        let desc = sys::mp_rnn_desc_default(
+            cell as u32,
+            extent(CALL, "batch", batch)?,
+            extent(CALL, "timesteps", timesteps)?,
+            extent(CALL, "input_size", input_size)?,
+            extent(CALL, "hidden_size", hidden_size)?,
+            sys::MP_DTYPE_NONE,
+        );
+        Ok(RnnBuilder { context: self, desc, is_batch_first: false, kernel: None })
+    }
+}
+
+const CALL: &str = "rnn";
+
+impl<'c> RnnBuilder<'c> {
+    /// One on top of the other.
+    pub fn layers(mut self, layers: u32) -> Self {
+        self.desc.layers = layers as i32; // the library refuses what has become negative
+        self
+    }
+
+    /// A second direction walks from the last step to the first.
+    pub fn bidirectional(self) -> Self {
+        self.flag(sys::MP_RNN_BIDIRECTIONAL)
+    }
+
+    /// `b_ih` and `b_hh` are 0.
+    pub fn no_bias(self) -> Self {
+        self.flag(sys::MP_RNN_NO_BIAS)
+    }
+
+    /// x is added to the gates of the first layer, which has no `w_ih`.
+    pub fn skip_input(self) -> Self {
+        self.flag(sys::MP_RNN_SKIP_INPUT)
+    }
+
+    /// GRU: r is applied before the product.
+    pub fn reset_first(self) -> Self {
+        self.flag(sys::MP_RNN_RESET_FIRST)
+    }
+
+    /// x, y and their gradients are batch x timesteps x elements.
+    pub fn batch_first(mut self) -> Self {
+        self.is_batch_first = true;
+        self
+    }
+
+    /// Of the elements between layers that become 0 in training.
+    pub fn dropout(mut self, dropout: f32, seed: u64) -> Self {
+        self.desc.dropout = dropout;
+        self.desc.dropout_seed = seed;
+        self
+    }
+
+    /// LSTM: c is kept within \[-clip, clip\].
+    pub fn clip(mut self, clip: f32) -> Self {
+        self.desc.clip = clip;
+        self
+    }
+
+    /// For tests: the kernel of that name.
+    pub fn kernel(mut self, name: &str) -> Self {
+        self.kernel = CString::new(name).ok();
+        self
+    }
+
+    /// With x, y, h and weights of type `T`, and gradients of the weights of type `G`.
+    pub fn build<T: Float, G: Float>(mut self) -> Result<Rnn<'c, T, G>> {
+        self.desc.dtype = T::DTYPE as u32;
+        self.desc.dtype_dw = G::DTYPE as u32;
+        self.desc.kernel = self.kernel.as_ref().map_or(ptr::null(), |name| name.as_ptr());
+        let mut sizes = sys::mp_rnn_sizes_t::zeroed();
+        // SAFETY: descriptor and name live during the call; refuses what is out of range.
+        check(unsafe { sys::mp_rnn_get_sizes(self.context.as_raw(), &self.desc, &mut sizes) })?;
+        Ok(Rnn {
+            context: self.context,
+            desc: self.desc,
+            is_batch_first: self.is_batch_first,
+            _kernel: self.kernel,
+            sizes,
+            workspace: self.context.alloc(sizes.workspace_bytes)?,
+            types: PhantomData,
+        })
+    }
+
+    fn flag(mut self, flag: u32) -> Self {
+        self.desc.flags |= flag;
+        self
+    }
+}
+
+/// The weights of one layer and direction; with G gates and the I elements of the layer's input.
+#[derive(Clone, Copy, Debug)]
+pub struct RnnWeights<'a, T> {
+    /// G hidden_size x I; absent in the first layer with `skip_input`.
+    pub w_ih: Option<View<'a, T>>,
+    /// G hidden_size x hidden_size.
+    pub w_hh: View<'a, T>,
+    /// G hidden_size; absent with `no_bias`, and so is `b_hh`.
+    pub b_ih: Option<View<'a, f32>>,
+    /// G hidden_size.
+    pub b_hh: Option<View<'a, f32>>,
+}
+
+/// Their gradients, each optional.
+#[derive(Clone, Copy, Debug)]
+pub struct RnnWeightGrads<'a, G> {
+    /// As in [`RnnWeights`].
+    pub w_ih: Option<View<'a, G>>,
+    /// Likewise.
+    pub w_hh: Option<View<'a, G>>,
+    /// Likewise.
+    pub b_ih: Option<View<'a, f32>>,
+    /// Likewise.
+    pub b_hh: Option<View<'a, f32>>,
+}
+
+/// Which sequences have which steps.
+#[derive(Clone, Copy, Debug)]
+pub enum RnnSteps<'a> {
+    /// All of them.
+    All,
+    /// Each as many as this says, one number per sequence.
+    Lengths(View<'a, i32>),
+    /// So many sequences have each step, the longest first; x, y and their gradients are packed.
+    Packed(&'a [i32]),
+}
+
+/// What forward reads, and every pass again.
+#[derive(Clone, Copy, Debug)]
+pub struct RnnInputs<'a, T> {
+    /// Of each layer, and in it of each direction.
+    pub weights: &'a [RnnWeights<'a, T>],
+    /// Usually all.
+    pub steps: RnnSteps<'a>,
+    /// timesteps x batch x input_size.
+    pub x: View<'a, T>,
+    /// layers x directions x batch x hidden_size; absent: 0.
+    pub h0: Option<View<'a, T>>,
+    /// The same of c, LSTM; absent: 0.
+    pub c0: Option<View<'a, f32>>,
+    /// 1 number: another mask of dropout for every value.
+    pub dropout_offset: Option<View<'a, i64>>,
+}
+
+/// What forward writes; or, for backward, the gradients of it.
+#[derive(Clone, Copy, Debug)]
+pub struct RnnOutputs<'a, T> {
+    /// timesteps x batch x directions hidden_size.
+    pub y: View<'a, T>,
+    /// As `h0`: after the last step.
+    pub hn: Option<View<'a, T>>,
+    /// As `c0`: after the last step.
+    pub cn: Option<View<'a, f32>>,
+}
+
+/// The gradients of x, h0 and c0, each optional.
+#[derive(Clone, Copy, Debug)]
+pub struct RnnInputGrads<'a, T> {
+    /// As x.
+    pub x: Option<View<'a, T>>,
+    /// As `h0`.
+    pub h0: Option<View<'a, T>>,
+    /// As `c0`.
+    pub c0: Option<View<'a, f32>>,
+}
+
+/// What is done with the gradients of the weights; `Default` overwrites them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RnnGradOptions<'a> {
+    /// They are added to what is there.
+    pub accumulate: bool,
+    /// 1 number, set to 1 where one is infinite or NaN.
+    pub found_inf: Option<View<'a, f32>>,
+    /// 1 number that becomes max(itself, |gradient|).
+    pub amax: Option<View<'a, f32>>,
+}
+
+/// Recurrent layers of type `T`, with gradients of the weights of type `G`.
+///
+/// Has the workspace.  What [`forward`](Rnn::forward) keeps for the backward passes is in a reserve, so
+/// that several forward passes may come before the first backward pass.
+pub struct Rnn<'c, T: Float, G: Float> {
+    context: &'c Context,
+    desc: sys::mp_rnn_desc_t,
+    is_batch_first: bool,
+    _kernel: Option<CString>, // the descriptor points into it
+    sizes: sys::mp_rnn_sizes_t,
+    workspace: DeviceBuffer<'c, u8>,
+    types: PhantomData<(T, G)>,
+}
+
+type Function = unsafe extern "C" fn(
+    sys::mp_context_t,
+    *const sys::mp_rnn_desc_t,
+    *const sys::mp_rnn_tensors_t,
+    *mut c_void,
+    usize,
+    sys::mp_stream_t,
+) -> sys::mp_status_t;
+
+impl<'c, T: Float, G: Float> Rnn<'c, T, G> {
+    /// layers x directions.
+    pub fn num_weights(&self) -> usize {
+        self.sizes.num_weights as usize
+    }
+
+    /// The kernels for it, the one that would be chosen first.
+    pub fn kernels(&self) -> Result<Vec<KernelInfo>> {
+        // SAFETY: descriptor and name live during the call.
+        kernels::all(|index, info| unsafe {
+            sys::mp_rnn_kernel_info(self.context.as_raw(), &self.desc, index, info)
+        })
+    }
+
+    /// Memory for what a forward pass keeps until its backward passes.
+    pub fn reserve(&self) -> Result<DeviceBuffer<'c, u8>> {
+        self.context.alloc(self.sizes.reserve_bytes)
+    }
+
+    /// The forward pass of training.
+    pub fn forward(
+        &self,
+        inputs: &RnnInputs<'_, T>,
+        outputs: &RnnOutputs<'_, T>,
+        reserve: &DeviceBuffer<'_, u8>,
+        stream: Stream,
+    ) -> Result<()> {
+        let mut call = Call::new(self, inputs)?;
+        call.outputs(outputs)?;
+        call.reserve(reserve)?;
+        call.run(sys::mp_rnn_forward_training, stream)
+    }
+
+    /// The same without dropout, and with nothing kept; `hn` may be `h0`, `cn` may be `c0`.
+    pub fn inference(
+        &self,
+        inputs: &RnnInputs<'_, T>,
+        outputs: &RnnOutputs<'_, T>,
+        stream: Stream,
+    ) -> Result<()> {
+        let mut call = Call::new(self, inputs)?;
+        call.outputs(outputs)?;
+        call.run(sys::mp_rnn_forward_inference, stream)
+    }
+
+    /// The gradients of the inputs from those of the outputs.  `inputs` and `reserve` are those of
+    /// [`forward`](Rnn::forward); `found_inf` is that of a scaler.
+    pub fn backward_data(
+        &self,
+        inputs: &RnnInputs<'_, T>,
+        doutputs: &RnnOutputs<'_, T>,
+        dinputs: &RnnInputGrads<'_, T>,
+        reserve: &DeviceBuffer<'_, u8>,
+        found_inf: Option<View<'_, f32>>,
+        stream: Stream,
+    ) -> Result<()> {
+        let mut call = Call::new(self, inputs)?;
+        call.reserve(reserve)?;
+        call.tensors.dy = self.required("dy", doutputs.y, call.of_y)?.cast();
+        call.tensors.dhn = self.state("dhn", doutputs.hn)?.cast();
+        call.tensors.dcn = self.state("dcn", doutputs.cn)?;
+        call.tensors.dx = self.optional("dx", dinputs.x, call.of_x)?.cast();
+        call.tensors.dh0 = self.state("dh0", dinputs.h0)?.cast();
+        call.tensors.dc0 = self.state("dc0", dinputs.c0)?;
+        call.tensors.found_inf = self.optional("found_inf", found_inf, 1)?;
+        call.run(sys::mp_rnn_backward_data, stream)
+    }
+
+    /// The gradients of the weights, after [`backward_data`](Rnn::backward_data).
+    pub fn backward_weights(
+        &self,
+        inputs: &RnnInputs<'_, T>,
+        grads: &[RnnWeightGrads<'_, G>],
+        reserve: &DeviceBuffer<'_, u8>,
+        options: &RnnGradOptions<'_>,
+        stream: Stream,
+    ) -> Result<()> {
+        let mut call = Call::new(self, inputs)?;
+        call.reserve(reserve)?;
+        exactly("grads", grads.len(), self.sizes.num_weights.into())?;
+        let raw: Result<Vec<_>> = (grads.iter().enumerate())
+            .map(|(i, g)| {
+                let name = |field| format!("grads[{i}].{field}");
+                let [of_ih, of_hh, of_bias] = self.elements(i);
+                Ok(sys::mp_rnn_weight_grads_t {
+                    w_ih: self.optional(&name("w_ih"), g.w_ih, of_ih)?.cast(),
+                    w_hh: self.optional(&name("w_hh"), g.w_hh, of_hh)?.cast(),
+                    b_ih: self.optional(&name("b_ih"), g.b_ih, of_bias)?,
+                    b_hh: self.optional(&name("b_hh"), g.b_hh, of_bias)?,
+                })
+            })
+            .collect();
+        let raw = raw?;
+        call.tensors.weight_grads = raw.as_ptr();
+        call.tensors.found_inf = self.optional("found_inf", options.found_inf, 1)?;
+        call.tensors.amax = self.optional("amax", options.amax, 1)?;
+        if options.accumulate {
+            call.desc.flags |= sys::MP_RNN_ACCUMULATE;
+        }
+        call.run(sys::mp_rnn_backward_weights, stream)
+    }
+
+    fn required<E>(&self, name: &str, view: View<'_, E>, needed: i128) -> Result<*mut E> {
+        self.context.holds(CALL, name, &view, needed)?;
+        Ok(view.pointer)
+    }
+
+    fn optional<E>(&self, name: &str, view: Option<View<'_, E>>, needed: i128) -> Result<*mut E> {
+        view.map_or(Ok(ptr::null_mut()), |view| self.required(name, view, needed))
+    }
+
+    /// Of the shape of h0.
+    fn state<E>(&self, name: &str, view: Option<View<'_, E>>) -> Result<*mut E> {
+        let rows = i128::from(self.sizes.num_weights) * i128::from(self.desc.batch);
+        self.optional(name, view, rows * i128::from(self.desc.hidden_size))
+    }
+
+    /// Of `w_ih`, `w_hh` and of a bias.
+    fn elements(&self, index: usize) -> [i128; 3] {
+        let hidden = i128::from(self.desc.hidden_size);
+        let rows = i128::from(self.sizes.gates) * hidden;
+        let inputs = if index < self.sizes.directions as usize {
+            self.desc.input_size.into()
+        } else {
+            i128::from(self.sizes.directions) * hidden
+        };
+        [rows * inputs, rows * hidden, rows]
+    }
+}
+
+/// Whether an array on the host has one element for each.
+fn exactly(name: &str, len: usize, needed: i64) -> Result<()> {
+    if len as i64 == needed {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{CALL}: {name} has {len} elements, {needed} are needed")))
+}
+
+/// A call while its arguments are looked at.
+struct Call<'a, 'c, T: Float, G: Float> {
+    rnn: &'a Rnn<'c, T, G>,
+    desc: sys::mp_rnn_desc_t,
+    tensors: sys::mp_rnn_tensors_t,
+    weights: Vec<sys::mp_rnn_weights_t>, // the tensors point to it
+    of_x: i128,
+    of_y: i128,
+}
+
+impl<'a, 'c, T: Float, G: Float> Call<'a, 'c, T, G> {
+    /// With what all passes read.
+    fn new(rnn: &'a Rnn<'c, T, G>, inputs: &'a RnnInputs<'_, T>) -> Result<Self> {
+        let mut desc = rnn.desc;
+        let mut tensors = sys::mp_rnn_tensors_t::zeroed();
+        let inner = i64::from(desc.input_size);
+        let outer = i64::from(rnn.sizes.directions) * i64::from(desc.hidden_size);
+        let (timesteps, batch) = (i64::from(desc.timesteps), i64::from(desc.batch));
+        let mut rows = i128::from(timesteps) * i128::from(batch);
+        if let RnnSteps::Packed(sizes) = inputs.steps {
+            exactly("steps", sizes.len(), timesteps)?;
+            rows = sizes.iter().map(|&size| i128::from(size)).sum(); // the library refuses negative ones
+            tensors.batch_sizes = sizes.as_ptr();
+        } else if rnn.is_batch_first {
+            (desc.x_step, desc.x_row) = (inner, timesteps * inner);
+            (desc.y_step, desc.y_row) = (outer, timesteps * outer);
+        }
+        let (of_x, of_y) = (rows * i128::from(inner), rows * i128::from(outer));
+        let mut call = Call { rnn, desc, tensors, weights: Vec::new(), of_x, of_y };
+        exactly("weights", inputs.weights.len(), rnn.sizes.num_weights.into())?;
+        for (i, w) in inputs.weights.iter().enumerate() {
+            let name = |field| format!("weights[{i}].{field}");
+            let [of_ih, of_hh, of_bias] = rnn.elements(i);
+            let raw = sys::mp_rnn_weights_t {
+                w_ih: rnn.optional(&name("w_ih"), w.w_ih, of_ih)?.cast(),
+                w_hh: rnn.required(&name("w_hh"), w.w_hh, of_hh)?.cast(),
+                b_ih: rnn.optional(&name("b_ih"), w.b_ih, of_bias)?,
+                b_hh: rnn.optional(&name("b_hh"), w.b_hh, of_bias)?,
+            };
+            call.weights.push(raw);
+        }
+        call.tensors.num_weights = rnn.sizes.num_weights;
+        call.tensors.weights = call.weights.as_ptr();
+        if let RnnSteps::Lengths(lengths) = inputs.steps {
+            call.tensors.lengths = rnn.required("lengths", lengths, batch.into())?;
+        }
+        call.tensors.x = rnn.required("x", inputs.x, of_x)?.cast();
+        call.tensors.h0 = rnn.state("h0", inputs.h0)?.cast();
+        call.tensors.c0 = rnn.state("c0", inputs.c0)?;
+        call.tensors.dropout_offset =
+            rnn.optional("dropout_offset", inputs.dropout_offset, 1)?.cast();
+        Ok(call)
+    }
+
+    fn outputs(&mut self, outputs: &RnnOutputs<'_, T>) -> Result<()> {
+        self.tensors.y = self.rnn.required("y", outputs.y, self.of_y)?.cast();
+        self.tensors.hn = self.rnn.state("hn", outputs.hn)?.cast();
+        self.tensors.cn = self.rnn.state("cn", outputs.cn)?;
+        Ok(())
+    }
+
+    /// The library looks at its size.
+    fn reserve(&mut self, reserve: &DeviceBuffer<'_, u8>) -> Result<()> {
+        self.tensors.reserve = self.rnn.required("reserve", reserve.view(), 0)?.cast();
+        self.tensors.reserve_bytes = reserve.len();
+        Ok(())
+    }
+
+    fn run(self, function: Function, stream: Stream) -> Result<()> {
+        let Rnn { context, workspace, .. } = self.rnn;
+        // SAFETY: every pointer belongs to this context and has, as was seen above, the elements that the
+        // call reads or writes, or is an array on the host that lives during the call; memory that is freed
+        // later waits for the kernels.
+        check(unsafe {
+            function(
+                context.as_raw(),
+                &self.desc,
+                &self.tensors,
+                workspace.as_ptr().cast(),
+                workspace.len(),
+                stream.0,
+            )
+        })
+    }
+}
