@@ -17,7 +17,7 @@ constexpr const char *kDescription =
     "  epilogue   GEMMs with bias, ReLU, GELU, their gradients, and what loss scaling asks for,\n"
     "             beside cuBLASLt's epilogues\n"
     "  batched    many GEMMs in one call, with strides, pointers and in groups, beside cuBLAS\n"
-    "  rnn        the GEMMs of recurrent layers, without their cells, beside the same\n"
+    "  rnn        recurrent layers beside cuDNN and torch, and their GEMMs alone beside cuBLASLt\n"
     "  conv       forward, data and weight gradient of convolutions, beside cuDNN in the same\n"
     "             precision and in FP32\n"
     "  layers     batch normalisation, pooling and softmax cross-entropy, beside a copy and cuDNN\n"

@@ -1,5 +1,5 @@
-// Compares the declarations of cudnn_abi.h, cudnn_layers_abi.h and cudnn_graph_abi.h with cuDNN's, at compile time; empty
-// where its headers are not on the include path.
+// Compares the declarations of cudnn_abi.h, cudnn_layers_abi.h, cudnn_rnn_abi.h and cudnn_graph_abi.h with cuDNN's, at compile
+// time; empty where its headers are not on the include path.
 #if __has_include(<cudnn.h>)
 
 #include <cudnn.h>
@@ -9,6 +9,7 @@
 
 #include "cudnn_graph_abi.h"
 #include "cudnn_layers_abi.h"
+#include "cudnn_rnn_abi.h"
 #include "same_call.h"
 
 namespace mpbench {
@@ -21,7 +22,10 @@ constexpr bool kSameObject =
     std::is_same_v<Theirs, cudnnHandle_t> &&std::is_same_v<Ours, cudnn::TensorDesc> ==
     std::is_same_v<Theirs, cudnnTensorDescriptor_t> &&std::is_same_v<Ours, cudnn::FilterDesc> ==
     std::is_same_v<Theirs, cudnnFilterDescriptor_t> &&std::is_same_v<Ours, cudnn::ConvDesc> ==
-    std::is_same_v<Theirs, cudnnConvolutionDescriptor_t> &&std::is_same_v<Ours, const void *> ==
+    std::is_same_v<Theirs, cudnnConvolutionDescriptor_t> &&std::is_same_v<Ours, cudnn::RnnDesc> ==
+    std::is_same_v<Theirs, cudnnRNNDescriptor_t> &&std::is_same_v<Ours, cudnn::RnnDataDesc> ==
+    std::is_same_v<Theirs, cudnnRNNDataDescriptor_t> &&std::is_same_v<Ours, cudnn::DropoutDesc> ==
+    std::is_same_v<Theirs, cudnnDropoutDescriptor_t> &&std::is_same_v<Ours, const void *> ==
     std::is_same_v<Theirs, const void *> &&std::is_same_v<Ours, void *> ==
     std::is_same_v<Theirs, void *> &&std::is_same_v<Ours, int *> == std::is_same_v<Theirs, int *>;
 
@@ -93,6 +97,36 @@ static_assert(int{cudnn::kPropagateNan} == int{CUDNN_PROPAGATE_NAN});
 static_assert(int{cudnn::kSpatialPersistent} == int{CUDNN_BATCHNORM_SPATIAL_PERSISTENT});
 static_assert(int{cudnn::kBatchNormAlone} == int{CUDNN_BATCHNORM_OPS_BN});
 #pragma GCC diagnostic pop
+
+// ---------------------------------------------------------------------------- recurrent layers
+
+constexpr cudnn::RnnFunctions kRnn{};
+#define SAME_CALL(member, function) static_assert(same(kRnn.member, function));
+MPBENCH_CUDNN_RNN_FUNCTIONS(SAME_CALL)
+#undef SAME_CALL
+static_assert(int{cudnn::kStandard} == int{CUDNN_RNN_ALGO_STANDARD});
+static_assert(int{cudnn::kPersistStatic} == int{CUDNN_RNN_ALGO_PERSIST_STATIC});
+static_assert(int{cudnn::kPersistDynamic} == int{CUDNN_RNN_ALGO_PERSIST_DYNAMIC});
+static_assert(int{cudnn::kRnnRelu} == int{CUDNN_RNN_RELU});
+static_assert(int{cudnn::kLstm} == int{CUDNN_LSTM});
+static_assert(int{cudnn::kGru} == int{CUDNN_GRU});
+static_assert(int{cudnn::kDoubleBias} == int{CUDNN_RNN_DOUBLE_BIAS});
+static_assert(int{cudnn::kUnidirectional} == int{CUDNN_UNIDIRECTIONAL});
+static_assert(int{cudnn::kSkipInput} == int{CUDNN_SKIP_INPUT});
+static_assert(int{cudnn::kSeqMajorPacked} == int{CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED});
+static_assert(int{cudnn::kInference} == int{CUDNN_FWD_MODE_INFERENCE});
+static_assert(int{cudnn::kTraining} == int{CUDNN_FWD_MODE_TRAINING});
+static_assert(int{cudnn::kAdd} == int{CUDNN_WGRAD_MODE_ADD});
+
+// Here too enums are all passed as int: which stands where in the two calls that take more than one.
+static_assert(
+    std::is_invocable_v<decltype(cudnnSetRNNDescriptor_v8), cudnnRNNDescriptor_t, cudnnRNNAlgo_t,
+                        cudnnRNNMode_t, cudnnRNNBiasMode_t, cudnnDirectionMode_t,
+                        cudnnRNNInputMode_t, cudnnDataType_t, cudnnDataType_t, cudnnMathType_t,
+                        int32_t, int32_t, int32_t, int32_t, cudnnDropoutDescriptor_t, uint32_t>);
+static_assert(
+    std::is_invocable_v<decltype(cudnnSetRNNDataDescriptor), cudnnRNNDataDescriptor_t,
+                        cudnnDataType_t, cudnnRNNDataLayout_t, int, int, int, const int *, void *>);
 
 // ---------------------------------------------------------------------------- graph API
 

@@ -8,9 +8,7 @@ constexpr int kMaxAlgos = 16;  // cuDNN has 8 at most
 }  // namespace
 
 Cudnn::Cudnn(mp_context_t context, mp_stream_t stream)
-    : library_({"libcudnn.so.9", "libcudnn.so.8"}),
-      context_(context),
-      workspace_(context, kWorkspaceBytes) {
+    : library_({"libcudnn.so.9", "libcudnn.so.8"}), context_(context), stream_(stream) {
 #define FIND(member, function) library_.find(#function, dnn_.member);
   MPBENCH_CUDNN_FUNCTIONS(FIND)
 #undef FIND
@@ -25,6 +23,11 @@ Cudnn::Cudnn(mp_context_t context, mp_stream_t stream)
 
 Cudnn::~Cudnn() {
   dnn_.destroy(handle_);
+}
+
+void *Cudnn::workspace() const {
+  if (workspace_.data() == nullptr) workspace_ = Buffer(context_, kWorkspaceBytes);
+  return workspace_.data();
 }
 
 void Cudnn::check(cudnn::Status status, const char *call) const {
@@ -97,7 +100,7 @@ void CudnnConv::set_format(cudnn::Format format) {
 cudnn::AlgoPerf CudnnConv::find(const void *first, const void *second, void *out) const {
   const cudnn::Functions &dnn = library_.dnn_;
   const cudnn::Handle handle = library_.handle_;
-  void *const space = library_.workspace_.data();
+  void *const space = library_.workspace();
   constexpr size_t kSpaceBytes = Cudnn::kWorkspaceBytes;
   cudnn::AlgoPerf found[kMaxAlgos] = {};
   int count = 0;
@@ -145,7 +148,7 @@ void CudnnConv::choose(std::initializer_list<cudnn::Format> formats, const void 
 void CudnnConv::enqueue(const void *first, const void *second, void *out) const {
   const cudnn::Functions &dnn = library_.dnn_;
   const cudnn::Handle handle = library_.handle_;
-  void *const space = library_.workspace_.data();
+  void *const space = library_.workspace();
   const size_t space_bytes = best_.memory_bytes;
   constexpr float kAlpha = 1.0f;
   const float beta = desc_.beta;

@@ -34,15 +34,19 @@ class Cudnn {
   friend class CudnnConv;
   friend class CudnnGraphConv;
   friend class CudnnLayer;
+  friend class CudnnRnn;
 
   void check(cudnn::Status status, const char *call) const;
+  /// Allocated when it is first used: recurrent layers bring their own.
+  void *workspace() const;
 
   DynamicLibrary library_;
   mp_context_t context_;
+  mp_stream_t stream_;
   cudnn::Functions dnn_;
   cudnn::GraphFunctions graph_;
   cudnn::Handle handle_ = nullptr;
-  Buffer workspace_;
+  mutable Buffer workspace_;
 };
 
 /// Tensors as mpcore has them; or, for times alone, in NCHW where cuDNN is faster with them.

@@ -151,7 +151,7 @@ void CudnnGraphConv::find_plans() {
       plan->finalize();
       int64_t bytes = 0;
       plan->get_all(cudnn::kPlanWorkspaceBytes, cudnn::kInt64Type, 1, &bytes);
-      if (bytes > library_.workspace_.bytes()) continue;
+      if (bytes > Cudnn::kWorkspaceBytes) continue;
       plans_.push_back(std::move(plan));
       plan_bytes_.push_back(bytes);
     } catch (const std::exception &) {
@@ -179,7 +179,7 @@ void CudnnGraphConv::enqueue(const void *first, const void *second, void *out,
   pack.set(cudnn::kPackIds, cudnn::kInt64Type, {int64_t{kFirst}, int64_t{kSecond}, int64_t{kOut}});
   pack.set(cudnn::kPackPointers, cudnn::kPointerType,
            {first, second, static_cast<const void *>(out)});
-  pack.set(cudnn::kPackWorkspace, cudnn::kPointerType, {library_.workspace_.data()});
+  pack.set(cudnn::kPackWorkspace, cudnn::kPointerType, {library_.workspace()});
   pack.finalize();
   check_graph(library_.graph_.execute(library_.handle_, plans_[engine]->get(), pack.get()),
               "cudnnBackendExecute");

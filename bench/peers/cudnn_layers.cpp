@@ -70,7 +70,7 @@ void CudnnLayer::create_batch_norm() {
   library_.check(
       layers_.batch_norm_reserve_bytes(handle, kMode, kOps, nullptr, x_, &reserve_bytes_),
       "cudnnGetBatchNormalizationTrainingExReserveSpaceSize");
-  if (workspace_bytes() > library_.workspace_.bytes())
+  if (workspace_bytes() > Cudnn::kWorkspaceBytes)
     throw std::runtime_error("cuDNN needs more workspace than it has");
   reserve_ = Buffer(library_.context_, static_cast<int64_t>(reserve_bytes_));
 }
@@ -91,7 +91,7 @@ void CudnnLayer::enqueue(const LayerTensors &t) const {
 
 void CudnnLayer::enqueue_batch_norm(const LayerTensors &t) const {
   constexpr double kMomentum = 0.1, kEpsilon = 1e-5;  // the defaults of mpcore
-  void *const space = library_.workspace_.data();
+  void *const space = library_.workspace();
   if (shape_.pass == LayerPass::kForward)
     return library_.check(
         layers_.batch_norm_forward(library_.handle_, kMode, kOps, &kOne, &kZero, x_, t.x, nullptr,

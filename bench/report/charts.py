@@ -105,6 +105,10 @@ def peak(device):
                        100)
 
 
+def over_products(device):
+    return _over_gflop(summary.recurrent_layers(device), "time_over_products", "time of the layer / of its GEMMs", 1)
+
+
 def roofline(device):
     rows = summary.products(device)
     if not rows:
@@ -147,7 +151,7 @@ _PAPERS = (2, 6)
 
 def mixed(device, theirs: list):
     """A panel for each part, the shapes in the order of their operations."""
-    ours = {results.name_of(row): row for row in summary.gemms_and_convs(device)}
+    ours = {results.name_of(row): row for row in summary.gemms_and_convs(device) + summary.recurrent_layers(device)}
     panels = {}
     for row in theirs:
         panels.setdefault(row.part, []).append(row)

@@ -69,6 +69,22 @@ def _in_one_call(bench: str, what: dict, peak: float, rng) -> dict:
     return {key: value for key, value in row.items() if not key.startswith(left_out)} | shape | what | {"bench": bench}
 
 
+def _recurrent_layer(products: dict, peak: float, rng) -> dict:
+    """The whole layer of a row of its GEMMs."""
+    left_out = ("gemm", "predicted_us", "rank", "fastest_kernel", "chosen_us", "fastest_us", "peer_best",
+                "ratio_to_peer_best", "sustained", "peer_sustained", "ratio_to_peer_sustained")
+    row = {key: value for key, value in products.items() if not key.startswith(left_out)}
+    times = rng.uniform(1, 1.6)
+    us = times * products["median_us"]
+    tflops = 1e-6 * row["flop"] / us
+    torch = {"what": "made up", "torch": "made-up torch", "ratio_to_torch": 1.5} | _timed(us, "mpcore_") | _timed(1.5 * us, "torch_")
+    return row | _timing(us) | _peer(us, rng.uniform(0.8, 1.2)) | _timed(us / times, "products_") | _baseline(
+        "fp32", us, rng.uniform(1, 5)) | _baseline("tf32", us, rng.uniform(1, 3)) | {
+            "bench": "rnn_layer", "kernel": "made_up", "training": True, "reserve_bytes": 7 << 20,
+            "peer_reserve_bytes": 5 << 20, "time_over_products": times, "tflops": tflops,
+            "gb_per_s": 1e-3 * row["min_bytes"] / us, "percent_of_peak": 100 * tflops / peak, "with_w_ih": torch}
+
+
 def _step(op: str, layout: str, tensors: int, parameters: int, rng) -> dict:
     percent = rng.uniform(60, 98)
     copy_gb_per_s = 4000.0
@@ -99,6 +115,7 @@ def run(predictions: list, seed: int = 1) -> dict:
     rng = random.Random(seed)
     peak = 700.0
     rows = [_gemm_or_conv(row, peak, rng) for row in predictions]
+    rows += [_recurrent_layer(row, peak, rng) for row in rows if row["bench"] == "rnn"]
     rows += [_in_one_call("epilogue", {"epilogue": name}, peak, rng) for name in ("plain", "bias+GELU+aux")]
     rows += [_in_one_call("batched", {"form": form, "count": 4, "rows": 256}, peak, rng)
              for form in ("strided", "grouped")]

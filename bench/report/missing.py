@@ -1,7 +1,7 @@
 """What the results of a device lack, a sentence each: suites, peers, baselines, ranks, peaks, clocks."""
 from . import results
 
-PEERS = {"gemm": "cuBLASLt", "epilogue": "cuBLASLt", "batched": "cuBLAS", "rnn": "cuBLASLt", "conv": "cuDNN", "layers": "cuDNN", "step": "torch (fused AdamW, GradScaler)"}
+PEERS = {"gemm": "cuBLASLt", "epilogue": "cuBLASLt", "batched": "cuBLAS", "rnn": "cuBLASLt", "rnn_layer": "cuDNN", "conv": "cuDNN", "layers": "cuDNN", "step": "torch (fused AdamW, GradScaler)"}
 
 
 def of(device) -> list:
@@ -22,10 +22,10 @@ def of(device) -> list:
                         ("allreduce", "All-reduce of gradients")):
         if not device.rows(bench):
             found.append(f"{what}: not measured.")
-    multiplied = device.rows("gemm", "rnn", "conv")
+    multiplied = device.rows("gemm", "rnn", "rnn_layer", "conv")
     without_fp32 = [row for row in multiplied if row["dtype"] != "fp32" and not device.fp32_time(row)]
     if without_fp32:
-        found.append(f"{len(without_fp32)} GEMMs and convolutions without an FP32 time.")
+        found.append(f"{len(without_fp32)} GEMMs, recurrent layers and convolutions without an FP32 time.")
     if multiplied and not any("tf32_median_us" in row for row in multiplied):
         found.append("No TF32 times: cuBLASLt or cuDNN on sm_80 or newer has them.")
     if not any("rank" in row for row in multiplied):
@@ -38,8 +38,11 @@ def of(device) -> list:
     found += [f"Peak, {sentence}." for sentence in sorted(unmeasured)]
     if not any("peaks" in run for run in device.runs):
         found.append("No peaks of the machine.")
-    if device.rows("rnn"):
-        found.append("The cells of recurrent layers: only their GEMMs are timed.")
+    layers = device.rows("rnn_layer")
+    if device.rows("rnn") and not layers:
+        found.append("The cells of recurrent layers: only their GEMMs were timed.")
+    if layers and not any("with_w_ih" in row for row in layers):
+        found.append("rnn_layer: torch was not there.")
     if not any(run["clocks"] for run in device.runs):
         found.append("No clocks, power or temperature: NVML, which knows them, was not there.")
     # Several runs say the same.

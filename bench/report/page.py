@@ -97,11 +97,13 @@ class _Device:
                         "against TF32. Shaded: the 2 to 6 times of the papers.",
                         "", tables.mixed(device, self._published("gemm", "conv"))),
             self._chart("recurrent", "Recurrent layers of DeepBench",
-                        charts.mixed(device, self._published("rnn")),
+                        charts.mixed(device, self._published("rnn_layer")),
                         f"Grey: Baidu's published times on a {published.V100.split(',')[0]}, FP32 / mixed, of cuDNN's "
-                        "whole layer. Here only its GEMMs are timed, one after the other, without the cells: the two "
-                        "say the same of what is gained, not of a layer's time.",
-                        "", tables.mixed(device, self._published("rnn"))),
+                        "layers. Blue and orange: of the layers here.",
+                        "", tables.mixed(device, self._published("rnn_layer"))),
+            self._chart("over_products", "Recurrent layers against their GEMMs", charts.over_products(device),
+                        "Time of a pass of a layer / time of its GEMMs alone, one after the other: what the cells between "
+                        "them add.", "No whole recurrent layer was measured.", tables.recurrent(device)),
             self._chart("step", "The step against a copy", charts.step(device),
                         "100 % moves its least bytes as fast as a copy moves as many.", "The step was not measured."),
             self._chart("prediction", "Predicted and measured time", charts.prediction(device),

@@ -1,11 +1,11 @@
 """Baidu's own figures of DeepBench's training set on a V100, under mpbench's names of the shapes.
 
-Those of recurrent layers are of cuDNN's whole layer, where mpbench has its GEMMs alone.
+Those of recurrent layers are of cuDNN's whole layer, and stand beside mpbench's.
 """
 import csv
 import dataclasses
 
-from .results import BENCH
+from .results import BENCH, recurrent_layer
 
 V100 = "V100, published"
 FILE = BENCH / "report" / "deepbench_v100.csv"
@@ -14,7 +14,7 @@ FILE = BENCH / "report" / "deepbench_v100.csv"
 @dataclasses.dataclass
 class Published:
     name: str  # as results.name_of
-    bench: str  # gemm, conv or rnn
+    bench: str  # gemm, conv or rnn_layer
     part: str  # "GEMM", or a pass
     remark: str
     gflop: float
@@ -50,7 +50,8 @@ _PASSES = {"fwd": "fprop", "bwd_inputs": "dgrad", "bwd_weights": "wgrad"}
 
 def _rnn(op: str, step: str, shape: dict):
     cell, name = op.removeprefix("rnn_"), _PASSES[step]
-    return "deepbench_rnn_train {} {} h{hidden} n{batch} t{timesteps}".format(name, cell, **shape), "", name
+    layer = "deepbench_rnn_train {} {} h{hidden} n{batch} t{timesteps}".format(name, cell, **shape)
+    return recurrent_layer(layer), "", name
 
 
 def read() -> list:
@@ -60,7 +61,7 @@ def read() -> list:
     for line in csv.DictReader(lines):
         shape = dict(field.split("=") for field in line["shape"].split())
         op = line["op"]
-        bench = op if op in ("gemm", "conv") else "rnn"
+        bench = op if op in ("gemm", "conv") else "rnn_layer"
         if bench == "gemm":
             name, remark, part = *_gemm(shape), "GEMM"
         elif bench == "conv":

@@ -6,7 +6,7 @@ def lines(runs: list, limit: float) -> list:
     """Of GPUs: a heading for each device, then the slowest first."""
     found = []
     for device in results.devices_of([run for run in runs if run["target"] == "cuda"]):
-        rows = [row for row in device.rows("gemm", "epilogue", "batched", "rnn", "conv", "layers", "step") if "ratio_to_peer" in row]
+        rows = [row for row in device.rows("gemm", "epilogue", "batched", "rnn", "rnn_layer", "conv", "layers", "step") if "ratio_to_peer" in row]
         slow = sorted((row for row in rows if row["ratio_to_peer"] < limit), key=lambda row: row["ratio_to_peer"])
         found.append(f"{device.name}: {len(slow)} of {len(rows)} rows below {limit:g} of their peer")
         found += [device.estimated_costs] if device.estimated_costs else []

@@ -19,6 +19,11 @@ class BadResults(Exception):
     """What is wrong with a file, a line for each thing."""
 
 
+def recurrent_layer(shape: str) -> str:
+    """The shape alone is what its GEMMs are called."""
+    return f"{shape}, layer"
+
+
 def name_of(row: dict) -> str:
     """What people call a row; the type is not part of it."""
     if row["bench"] == "step":
@@ -27,6 +32,8 @@ def name_of(row: dict) -> str:
         return f"{row['call']}, {row['problem']}"
     if row["bench"] == "startup":
         return f"start-up: {row['phase']}"
+    if row["bench"] == "rnn_layer":
+        return recurrent_layer(f"{row['set']} {row['shape']}")
     return f"{row['set']} {row['shape']}"
 
 
@@ -90,6 +97,7 @@ def _contradictions(run: dict):
             "ratio_to_peer_sustained": lambda: row["peer_sustained"]["median_us"] / row["sustained"]["median_us"],
             "speedup_over_fp32": lambda: row["fp32_median_us"] / row["median_us"],
             "speedup_over_tf32": lambda: row["tf32_median_us"] / row["median_us"],
+            "time_over_products": lambda: row["median_us"] / row["products_median_us"],
             "percent_of_copy": lambda: 100 * row["gb_per_s"] / row["copy_gb_per_s"],
             "bus_gb_per_s": lambda: row["gb_per_s"] * 2 * (row["ranks"] - 1) / row["ranks"],
             "percent_of_peak": lambda: 100 * row["tflops"] / run["peak_tflops"],
@@ -104,6 +112,11 @@ def _contradictions(run: dict):
                 continue
             if not math.isclose(row[field], expected, rel_tol=1e-6):
                 yield f"{name}: {field} is {row[field]:g}, its times say {expected:g}"
+        beside = row.get("with_w_ih")
+        if beside:
+            expected = beside["torch_median_us"] / beside["mpcore_median_us"]
+            if not math.isclose(beside["ratio_to_torch"], expected, rel_tol=1e-6):
+                yield f"{name}: ratio_to_torch is {beside['ratio_to_torch']:g}, its times say {expected:g}"
 
 
 def _refuse(constant: str):

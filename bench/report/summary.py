@@ -3,6 +3,8 @@ import dataclasses
 import math
 import statistics
 
+from . import results
+
 # Below this share of the peer's speed a shape is named, with the reason, in the notes of a release.
 SLOW = 0.85
 
@@ -22,9 +24,15 @@ def products(device) -> list:
     return gemms_and_convs(device) + [row for row in device.rows("epilogue", "batched") if row["dtype"] != "fp32"]
 
 
+def recurrent_layers(device) -> list:
+    """Whole ones, in 16 bits; their GEMMs are among the products."""
+    return [row for row in device.rows("rnn_layer") if row["dtype"] != "fp32"]
+
+
 def group_of(row: dict) -> str:
     part = {"epilogue": "epilogue", "batched": "form"}.get(row["bench"], "pass")
-    return f"{row['set']} {row[part]}" if part in row else row["set"]
+    name = f"{row['set']} {row[part]}" if part in row else row["set"]
+    return results.recurrent_layer(name) if row["bench"] == "rnn_layer" else name
 
 
 def by_group(rows: list) -> dict:
@@ -65,7 +73,8 @@ def of_rows(name: str, rows: list, fp32_time) -> Summary:
 
 
 def of_device(device) -> list:
-    return [of_rows(name, rows, device.fp32_time) for name, rows in by_group(products(device)).items()]
+    rows = products(device) + recurrent_layers(device)
+    return [of_rows(name, own, device.fp32_time) for name, own in by_group(rows).items()]
 
 
 # ---------------------------------------------------------------------------- the cost model

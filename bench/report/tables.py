@@ -104,7 +104,7 @@ def all_rows(device) -> str:
 
 
 def mixed(device, theirs: list) -> str:
-    ours = {results.name_of(row): row for row in summary.gemms_and_convs(device)}
+    ours = {results.name_of(row): row for row in summary.gemms_and_convs(device) + summary.recurrent_layers(device)}
     rows = []
     for row in theirs:
         own = ours.get(row.name)
@@ -119,6 +119,24 @@ def mixed(device, theirs: list) -> str:
     return folded(f"All {len(theirs)} of these rows, {measured} of them measured here", table(
         ["shape", "V100: FP32 / mixed", "here: FP32 / mixed", "TF32 / mixed", "V100 FP32 µs", "V100 mixed µs",
          "FP32 µs", "TF32 µs", "mpcore mixed µs", "FP32 is"], rows))
+
+
+def recurrent(device) -> str:
+    """Whole layers beside their GEMMs, cuDNN and torch."""
+    rows = []
+    for row in device.rows("rnn_layer"):
+        torch = row.get("with_w_ih", {})
+        rows.append([results.name_of(row), results.types_of(row), time(row["median_us"]), time(row["q1_us"]), time(row["q3_us"]),
+                     time(row["products_median_us"]), figure(row["time_over_products"]), f"{row['tflops']:.4g}",
+                     percent(row.get("percent_of_peak")), row.get("peer", GAP), time(row.get("peer_median_us")),
+                     _two(row, "ratio_to_peer"), torch.get("torch", GAP), torch.get("what", GAP),
+                     time(torch.get("mpcore_median_us")), time(torch.get("torch_median_us")), _two(torch, "ratio_to_torch"),
+                     *map(_mebibytes, (row["reserve_bytes"], row.get("peer_reserve_bytes"), row["workspace_bytes"],
+                                       row.get("peer_workspace_bytes")))])
+    return folded(f"All {len(rows)} recurrent layers", table(
+        ["layer", "types", "µs", "q1", "q3", "its GEMMs µs", "layer / GEMMs", "TFLOP/s", "% peak", "peer", "peer µs", "ratio",
+         "torch", "both compute", "mpcore µs", "torch µs", "ratio", "reserve MiB", "peer's", "workspace MiB", "peer's"],
+        rows)) if rows else ""
 
 
 def change(found: list) -> str:

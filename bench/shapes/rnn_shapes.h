@@ -1,4 +1,5 @@
-// A line of a file of recurrent layers -> a layer; a layer and a pass -> the GEMMs that it needs.
+// A line of a file of recurrent layers -> a layer; a layer and a pass -> the call of mpcore/rnn.h, and the GEMMs
+// that it needs.
 //
 // One step of a layer with hidden size h, over a batch of n, has GEMMs with the recurrent weights
 // R (g h, h), where g is the number of gates:
@@ -9,7 +10,8 @@
 //
 // There is no GEMM with weights of the input: DeepBench lets cuDNN add the input to the gates as
 // it is (CUDNN_SKIP_INPUT), and its figures count 2 g h^2 n t operations for every pass.
-// Source: DeepBench, code/nvidia/rnn_bench.cu; cuDNN API, cudnnRNNMode_t.
+// Its "vanilla" cell is CUDNN_RNN_RELU.
+// Source: DeepBench, code/nvidia/rnn_bench.cu and cudnn_helper.h; cuDNN API, cudnnRNNMode_t.
 #pragma once
 
 #include <string>
@@ -19,6 +21,8 @@
 #include "shapes.h"
 
 namespace mpbench {
+
+enum class RnnPass { kForward, kBackwardData, kBackwardWeights };
 
 /// One pass of a layer.
 struct RnnShape {
@@ -36,6 +40,13 @@ struct RnnShape {
   }
   std::string label() const { return shape_label(set, name(), {}); }
   std::string kind() const { return set + ' ' + pass; }
+  RnnPass call() const {
+    return pass == "wgrad"   ? RnnPass::kBackwardWeights
+           : pass == "dgrad" ? RnnPass::kBackwardData
+                             : RnnPass::kForward;
+  }
+  /// Its set is one of training: forward keeps what the gradients need.
+  bool is_training() const;
   double effort_flop() const { return gemms().effort_flop(); }
 
   /// The GEMMs of the pass, all of one shape.
@@ -72,6 +83,20 @@ inline RnnShape parse_rnn(std::string_view line) {
     throw std::runtime_error("a layer has no size of 0");
   return shape;
 }
+
+/// The layer as DeepBench has it: one, in one direction, with biases, and without W_ih.
+/// @param out  type of dW; NONE = that of the GEMM of `wgrad`, which is fp32 and added to
+mp_rnn_desc_t make_desc(const RnnShape &shape, mp_dtype_t dtype, mp_dtype_t out);
+
+/// Of what the pass writes: y, dx or dW.
+inline mp_dtype_t out_dtype(const RnnShape &shape, const mp_rnn_desc_t &desc) {
+  return shape.call() == RnnPass::kBackwardWeights ? desc.dtype_dw : desc.dtype;
+}
+
+/// Every array of the call once, what is added to twice: W_hh, x and y, and in training the reserve, which has
+/// what one pass keeps for the next.
+/// @param reserve_bytes  as mp_rnn_get_sizes has it
+double min_bytes(const RnnShape &shape, const mp_rnn_desc_t &desc, int64_t reserve_bytes);
 
 /// The shapes that the options ask for, all passes of a layer after each other.
 /// @throws std::runtime_error if a file is missing or malformed.

@@ -20,7 +20,7 @@ class CallBench {
 
  private:
   /// NULL where there is none for this call.
-  Work make_peer(const CallCase &call);
+  std::optional<Work> make_peer(const CallCase &call);
 
   const Machine &machine_;
   Report &report_;
@@ -47,20 +47,20 @@ void CallBench::begin() const {
 
 void CallBench::measure(const CallCase &call) {
   std::vector<Work> works = {call.make(machine_, pools_)};
-  if (Work peer = make_peer(call)) works.push_back(std::move(peer));
+  if (std::optional<Work> peer = make_peer(call)) works.push_back(std::move(*peer));
   const std::vector<Timing> timings = stopwatch_.time_host(works);
   CallRow row{.call = call.call, .problem = call.problem, .timing = timings[0], .peer = {}};
   if (works.size() > 1) row.peer = peer_result(name_of(*library_), timings[1]);
   report_.add(row);
 }
 
-Work CallBench::make_peer(const CallCase &call) {
-  if (!library_ || !call.make_peer) return nullptr;
+std::optional<Work> CallBench::make_peer(const CallCase &call) {
+  if (!library_ || !call.make_peer) return std::nullopt;
   try {
     return call.make_peer(machine_, *library_);
   } catch (const std::exception &error) {
     report_.add_note("No peer for " + call.label() + ": " + error.what() + ".");
-    return nullptr;
+    return std::nullopt;
   }
 }
 

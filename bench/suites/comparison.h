@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,9 +40,11 @@ class Comparison {
     entries_.push_back({&result, std::move(name)});
   }
 
+  /// @param other  as Stopwatch::time
   /// @return mpcore's own time
-  Timing run(const Stopwatch &stopwatch, const Pace &pace) {
-    const std::vector<Timing> timings = stopwatch.time(works_, pace);
+  Timing run(const Stopwatch &stopwatch, const Pace &pace,
+             const std::function<void()> &other = nullptr) {
+    const std::vector<Timing> timings = stopwatch.time(works_, pace, other);
     for (size_t i = 0; i < entries_.size(); ++i)
       *entries_[i].result = peer_result(entries_[i].name, timings[i + 1]);
     return timings.front();

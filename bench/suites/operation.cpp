@@ -1,6 +1,8 @@
 #define MP_ENABLE_EXPERIMENTAL
 #include "operation.h"
 
+#include "runnable.h"
+
 namespace mpbench {
 namespace {
 
@@ -11,20 +13,9 @@ Desc with_kernel(Desc desc, const char *kernel) {
   return desc;
 }
 
-/// @param ask  mp_*_kernel_info of the problem, for the kernel with this index
-template <typename Ask>
-void add_kernels(Operation &operation, Ask ask) {
-  mp_kernel_info_t info;
-  MP_INIT_STRUCT(&info);
-  for (int32_t index = 0;; ++index) {
-    const mp_status_t status = ask(index, &info);
-    if (status == MP_ERROR_NOT_FOUND) return;
-    check(status);
-    if (info.why_not != nullptr) return;  // those behind it cannot run it either
-    operation.kernels.push_back(info.name);
-    if (index == 0)
-      operation.predicted_us = static_cast<double>(operation.calls) * info.predicted_us;
-  }
+void set_kernels(Operation &operation, Runnable runnable) {
+  operation.kernels = std::move(runnable.kernels);
+  operation.predicted_us = static_cast<double>(operation.calls) * runnable.predicted_us;
 }
 
 /// In the order of the arguments of mp_conv2d_*.
@@ -71,9 +62,9 @@ mp_epilogue_t epilogue_of(Epilogue epilogue, mp_dtype_t dtype, const EpilogueTen
 }  // namespace
 
 void add_gemm_kernels(Operation &operation, const Machine &machine, const mp_gemm_desc_t &desc) {
-  add_kernels(operation, [&](int32_t index, mp_kernel_info_t *info) {
-    return mp_gemm_kernel_info(machine.context(), &desc, index, info);
-  });
+  set_kernels(operation, runnable_kernels([&](int32_t index, mp_kernel_info_t *info) {
+                return mp_gemm_kernel_info(machine.context(), &desc, index, info);
+              }));
 }
 
 Operation gemm_operation(const Machine &machine, const Shape &shape, const mp_gemm_desc_t &desc) {
@@ -163,9 +154,9 @@ Operation conv_operation(const Machine &machine, const ConvShape &shape,
     check(convolve(machine.context(), &forced, t.first, t.second, t.out, nullptr, workspace.data(),
                    static_cast<size_t>(workspace.bytes()), machine.stream()));
   };
-  add_kernels(operation, [&](int32_t index, mp_kernel_info_t *info) {
-    return mp_conv2d_kernel_info(machine.context(), &desc, op, index, info);
-  });
+  set_kernels(operation, runnable_kernels([&](int32_t index, mp_kernel_info_t *info) {
+                return mp_conv2d_kernel_info(machine.context(), &desc, op, index, info);
+              }));
   return operation;
 }
 

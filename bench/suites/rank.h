@@ -16,16 +16,21 @@ inline std::vector<Work> works_of_kernels(Problem &problem) {
   return works;
 }
 
-inline RankResult rank_kernels(Problem &problem, const Stopwatch &stopwatch,
-                               const Machine &machine) {
-  const std::vector<Timing> timings =
-      stopwatch.time(works_of_kernels(problem), brief_pace(machine));
+/// @param works  one of each kernel, the library's choice first
+inline RankResult rank_of(const std::vector<const char *> &kernels, const std::vector<Work> &works,
+                          const Stopwatch &stopwatch, const Machine &machine) {
+  const std::vector<Timing> timings = stopwatch.time(works, brief_pace(machine));
   const size_t index = fastest_of(timings);
   return {.position = static_cast<int64_t>(index) + 1,
           .count = static_cast<int64_t>(timings.size()),
-          .fastest = problem.operation().kernels[index],
+          .fastest = kernels[index],
           .chosen_us = timings.front().median_us,
           .fastest_us = timings[index].median_us};
+}
+
+inline RankResult rank_kernels(Problem &problem, const Stopwatch &stopwatch,
+                               const Machine &machine) {
+  return rank_of(problem.operation().kernels, works_of_kernels(problem), stopwatch, machine);
 }
 
 }  // namespace mpbench

@@ -1,35 +1,61 @@
-// mpbench rnn: the GEMMs of recurrent layers, without what the cells do between them.
+// mpbench rnn: the GEMMs of recurrent layers alone, without what the cells do between them; then the whole layers.
 #include "bench/rows/rnn_row.h"
 #include "bench/shapes/rnn_shapes.h"
 #include "gemm_timer.h"
+#include "rnn_layer.h"
 #include "suite.h"
 #include "suites.h"
 
 namespace mpbench {
 namespace {
 
+/// A pass of a layer, or its GEMMs.
+struct RnnItem {
+  RnnShape shape;
+  bool is_layer;
+
+  std::string label() const { return shape.label() + (is_layer ? ", layer" : ""); }
+};
+
 class RnnBench {
  public:
   RnnBench(const Options &options, const Machine &machine, Report &report)
-      : report_(report), timer_(options, machine, report) {}
+      : options_(options), machine_(machine), report_(report), timer_(options, machine, report) {}
 
-  void measure(const RnnShape &shape) {
-    report_.add(RnnRow{.shape = shape, .figures = timer_.time(shape.gemms())});
+  void measure(const RnnItem &item) {
+    const RnnShape &shape = item.shape;
+    if (!item.is_layer)
+      return report_.add(RnnRow{.shape = shape, .figures = timer_.time(shape.gemms())});
+    // What it keeps on the device, and what it starts, is made when the first layer comes.
+    if (!layer_timer_) layer_timer_.emplace(options_, machine_, report_);
+    report_.add(layer_timer_->measure(shape));
   }
 
  private:
+  const Options &options_;
+  const Machine &machine_;
   Report &report_;
   GemmTimer timer_;
+  std::optional<RnnLayerTimer> layer_timer_;
 };
+
+/// One table after the other.
+std::vector<RnnItem> rnn_items(const Options &options, const Machine &machine) {
+  std::vector<RnnItem> items;
+  const std::vector<RnnShape> shapes = read_rnn_shapes(options, machine.on_host());
+  for (const bool is_layer : {false, true})
+    for (const RnnShape &shape : shapes) items.push_back({shape, is_layer});
+  return items;
+}
 
 }  // namespace
 
 Suite rnn_suite(const Options &options, const Machine &machine, Report &report) {
-  const auto cost_us = [&](const RnnShape &shape) {
-    return measuring_us(machine, pace_of(options, machine), shape.effort_flop());
+  const auto cost_us = [&](const RnnItem &item) {
+    return measuring_us(machine, pace_of(options, machine), item.shape.effort_flop());
   };
-  return make_suite<RnnBench>("rnn", read_rnn_shapes(options, machine.on_host()), cost_us, options,
-                              machine, report);
+  return make_suite<RnnBench>("rnn", rnn_items(options, machine), cost_us, options, machine,
+                              report);
 }
 
 }  // namespace mpbench

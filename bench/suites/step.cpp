@@ -10,7 +10,7 @@
 #include "step_ops.h"
 #include "suite.h"
 #include "suites.h"
-#include "torch_step.h"
+#include "torch_peer.h"
 
 namespace mpbench {
 namespace {
@@ -69,12 +69,12 @@ class StepBench {
   Plan plan(const StepOp &op, const Layout &layout) const;
   /// Fills in its times, in turns with a copy and with the peers.
   void time(StepRow &row, const StepItem &item, const Work &work);
-  std::vector<TorchStep *> prepare_peers(const StepItem &item, int64_t sets);
+  std::vector<TorchPeer *> prepare_peers(const StepItem &item, int64_t sets);
 
   const Options &options_;
   const Machine &machine_;
   Report &report_;
-  std::list<TorchStep> peers_;
+  std::list<TorchPeer> peers_;
   Stopwatch stopwatch_;
   Pools pools_;
 };
@@ -87,7 +87,8 @@ StepBench::StepBench(const Options &options, const Machine &machine, Report &rep
       pools_{RandomPool(machine, MP_FP16), RandomPool(machine, MP_FP32)} {
   if (machine.on_host() || !options.peers.torch) return;
   for (const char *step : {"torch", "apex", "te"})
-    peers_.emplace_back(options.home, machine.cuda()->ordinal(), step);
+    peers_.emplace_back(options.home, "torch_step.py", machine.cuda()->ordinal(),
+                        std::vector<std::string>{"--step", step});
 }
 
 void StepBench::begin() const {
@@ -137,23 +138,23 @@ void StepBench::measure(const StepItem &item) {
 
 void StepBench::time(StepRow &row, const StepItem &item, const Work &work) {
   const Work copy = make_copy(machine_, static_cast<int64_t>(row.copy.bytes));
-  const std::vector<TorchStep *> peers = prepare_peers(item, row.sets);
+  const std::vector<TorchPeer *> peers = prepare_peers(item, row.sets);
   std::function<void()> peer_turns;
   if (!peers.empty())
     peer_turns = [&] {
-      for (TorchStep *peer : peers) peer->take_turn();
+      for (TorchPeer *peer : peers) peer->take_turn();
     };
   const std::vector<Timing> timings =
       stopwatch_.time({work, copy}, pace_of(options_, machine_), peer_turns);
   row.timing = timings[0];
   row.copy.timing = timings[1];
-  for (TorchStep *peer : peers)
+  for (TorchPeer *peer : peers)
     if (const std::optional<PeerResult> result = peer->result()) row.peers.push_back(*result);
 }
 
 /// After mpcore has taken its memory, so that a peer goes without rather than mpcore.
-std::vector<TorchStep *> StepBench::prepare_peers(const StepItem &item, int64_t sets) {
-  std::vector<TorchStep *> ready;
+std::vector<TorchPeer *> StepBench::prepare_peers(const StepItem &item, int64_t sets) {
+  std::vector<TorchPeer *> ready;
   if (!item.op.has_torch_peer || peers_.empty()) return ready;
   const int64_t tensors = sets * count_of(item.layout);
   if (tensors > kMaxPeerTensors) {
@@ -161,8 +162,8 @@ std::vector<TorchStep *> StepBench::prepare_peers(const StepItem &item, int64_t 
                                          static_cast<long long>(tensors)));
     return ready;
   }
-  for (TorchStep &peer : peers_) {
-    const std::string reason = peer.prepare(item.layout);
+  for (TorchPeer &peer : peers_) {
+    const std::string reason = peer.prepare(item.layout.command_line_text());
     if (reason.empty())
       ready.push_back(&peer);
     else
@@ -170,7 +171,7 @@ std::vector<TorchStep *> StepBench::prepare_peers(const StepItem &item, int64_t 
                                       : item.label() + ", no peer") +
                        ": " + reason + ".");
   }
-  peers_.remove_if([](const TorchStep &peer) { return peer.absent(); });
+  peers_.remove_if([](const TorchPeer &peer) { return peer.absent(); });
   return ready;
 }
 

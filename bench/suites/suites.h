@@ -14,7 +14,7 @@ Suite epilogue_suite(const Options &options, const Machine &machine, Report &rep
 /// Every batch and group of GEMMs that the options ask for.
 Suite batched_suite(const Options &options, const Machine &machine, Report &report);
 
-/// The GEMMs of every recurrent layer that the options ask for.
+/// The GEMMs of every recurrent layer that the options ask for, and then the layers themselves.
 Suite rnn_suite(const Options &options, const Machine &machine, Report &report);
 
 /// Every convolution that the options ask for.

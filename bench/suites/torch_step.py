@@ -8,22 +8,13 @@ Engine, which takes FP16 gradients, keeps the master weights and writes the FP16
 captured into a CUDA graph, so that PyTorch's work on the host does not show; where that fails it is called as
 it is.
 
-Commands on stdin, each answered by one line of JSON:
-    prepare NAME=NUMEL[xCOUNT][,NUMEL[xCOUNT]...]    data sets, warm-up, length of a batch
-    turn                                             times one batch
-    result                                           of all turns; frees the data
+A problem (torch_peer.py) is NAME=NUMEL[xCOUNT][,NUMEL[xCOUNT]...].
 """
-import argparse
 import importlib
 import importlib.metadata
-import json
-import os
 import sys
-import time
 
-BATCH_MS = 2.0
-MOST_CALLS = 200
-FILLER_BYTES = 64 << 20
+import torch_peer
 
 
 def parse_layout(text):
@@ -142,32 +133,19 @@ class TransformerEngineAdam(FusedAdam):
 STEPS = {"torch": AdamW, "apex": ApexAdam, "te": TransformerEngineAdam}
 
 
-class Timer:
-    """The steps of one layout; batches as bench/timing/timing.cpp has them."""
+class Timer(torch_peer.Timer):
+    """The steps of one layout."""
 
     def __init__(self, torch, device, kind, layout):
-        self.torch = torch
+        super().__init__(torch, device)
         self.kind = kind
-        self.name, self.numel = layout
-        count = self.sets_beyond_l2(device)
-        self.make_steps = lambda: [kind(torch, device, self.numel) for _ in range(count)]
+        _, numel = layout
+        count = torch_peer.sets_beyond_l2(torch, device, sum(numel) * kind.BYTES)
+        self.make_steps = lambda: [kind(torch, device, numel) for _ in range(count)]
         self.steps = self.make_steps()
-        self.filler = torch.empty(FILLER_BYTES, dtype=torch.uint8, device=device)
         self.mode = self.capture()
         self.next = 0
-        self.enqueue_ms = self.filler_ms = 0.0
-        for _ in range(3):
-            call_ms = self.time_batch(count)  # warm-up
-        self.filler_ms = self.elapsed_ms(lambda: [self.filler.zero_() for _ in range(50)]) / 50
-        self.calls = min(max(1, round(BATCH_MS / call_ms)), MOST_CALLS)
-        self.time_batch(self.calls)
-        self.times = []
-
-    def sets_beyond_l2(self, device):
-        """As Machine::sets_beyond_l2: data sets that calls take in turn."""
-        bytes_per_set = sum(self.numel) * self.kind.BYTES
-        l2_bytes = self.torch.cuda.get_device_properties(device).L2_cache_size
-        return max(1, -(-2 * l2_bytes // bytes_per_set))
+        self.warm_up(count)
 
     def capture(self):
         try:
@@ -186,28 +164,6 @@ class Timer:
         self.steps[self.next]()
         self.next = (self.next + 1) % len(self.steps)
 
-    def elapsed_ms(self, work):
-        start, stop = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        work()
-        stop.record()
-        stop.synchronize()
-        return start.elapsed_time(stop)
-
-    def time_batch(self, calls):
-        """Milliseconds per call; the GPU is kept busy until all of them are enqueued."""
-        def batch():
-            began = time.perf_counter()
-            for _ in range(calls):
-                self.call()
-            self.enqueue_ms = 1e3 * (time.perf_counter() - began) / calls
-
-        if self.filler_ms > 0:
-            for _ in range(round(self.enqueue_ms * (calls + 1) / self.filler_ms)):
-                self.filler.zero_()
-        self.call()
-        return self.elapsed_ms(batch) / calls
-
     def version(self):
         """Of torch, and of the package where that is another."""
         torch = self.torch.__version__
@@ -218,62 +174,18 @@ class Timer:
         except importlib.metadata.PackageNotFoundError:
             return f"of unknown version, torch {torch}"
 
-    def turn(self):
-        self.times.append(self.time_batch(self.calls))
-        return {}
+    def name(self):
+        return f"{self.kind.NAME} {self.version()}, {self.mode}"
 
-    def result(self):
-        if not all(step.has_applied_all() for step in self.steps):
-            return {"error": "a step with finite gradients was skipped"}
-        quartiles = self.torch.tensor([0.25, 0.5, 0.75]).double()
-        times_us = 1e3 * self.torch.tensor(self.times).double()
-        q1_us, median_us, q3_us = times_us.quantile(quartiles).tolist()
-        return {"peer": f"{self.kind.NAME} {self.version()}, {self.mode}", "batches": len(self.times),
-                "median_us": median_us, "q1_us": q1_us, "q3_us": q3_us}
+    def error(self):
+        return None if all(step.has_applied_all() for step in self.steps) else "a step with finite gradients was skipped"
 
 
 def serve(torch, device, kind, commands, answers):
-    timer = None
-    for line in commands:
-        command, _, argument = line.strip().partition(" ")
-        try:
-            if command == "prepare":
-                timer = Timer(torch, device, kind, parse_layout(argument))
-                answer = {}
-            elif command == "turn":
-                answer = timer.turn()
-            else:
-                answer = timer.result()
-                timer = None
-                torch.cuda.empty_cache()
-        except torch.cuda.OutOfMemoryError:
-            timer = None
-            torch.cuda.empty_cache()
-            answer = {"error": "not enough device memory"}
-        except (ImportError, RuntimeError) as error:  # a package that is absent, or was built without CUDA
-            timer = None
-            answer = {"error": f"{kind.NAME} cannot be used ({error})".replace('"', "'").replace("\n", " "),
-                      "absent": isinstance(error, ImportError)}
-        print(json.dumps(answer), file=answers, flush=True)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", type=int, default=0, help="CUDA ordinal (0)")
-    parser.add_argument("--step", choices=STEPS, default="torch", help="whose optimizer (torch)")
-    arguments = parser.parse_args()
-    try:
-        import torch
-    except ImportError:
-        sys.exit("torch_step.py: PyTorch is not importable.")
-    if not torch.cuda.is_available():
-        sys.exit("torch_step.py: PyTorch sees no CUDA device.")
-    device = torch.device("cuda", arguments.device)
-    torch.cuda.set_device(device)
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what packages print goes elsewhere
-    serve(torch, device, STEPS[arguments.step], sys.stdin, answers)
+    torch_peer.serve(torch, kind.NAME, lambda problem: Timer(torch, device, kind, parse_layout(problem)), commands, answers)
 
 
 if __name__ == "__main__":
-    main()
+    torch_peer.main("torch_step.py", __doc__,
+                    lambda torch, device, step, commands, answers: serve(torch, device, STEPS[step], commands, answers),
+                    step={"choices": STEPS, "default": "torch", "help": "whose optimizer (torch)"})

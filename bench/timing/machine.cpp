@@ -66,11 +66,11 @@ std::optional<GpuState> Machine::gpu_state(std::string during) const {
                   .temperature_c = reading.temperature_c};
 }
 
-RandomPool::RandomPool(const Machine &machine, mp_dtype_t dtype)
+RandomPool::RandomPool(const Machine &machine, mp_dtype_t dtype, float most)
     : machine_(machine), elem_bytes_(dtype_bytes(dtype)) {
   std::vector<float> values(kPoolElems);
   std::mt19937 bits(1);
-  for (float &value : values) value = static_cast<float>(bits()) * 0x1p-31f - 1.0f;
+  for (float &value : values) value = most * (static_cast<float>(bits()) * 0x1p-31f - 1.0f);
 
   const Buffer exact = make_buffer(machine.context(), kPoolElems, MP_FP32);
   values_ = make_buffer(machine.context(), kPoolElems, dtype);

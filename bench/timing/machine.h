@@ -53,12 +53,12 @@ class Machine {
   std::string nvml_gap_;
 };
 
-/// Uniform values in [-1, 1]; figures for zeros or constants would flatter a GPU, which clocks
+/// Uniform values in [-1, 1], or as large as is asked for; figures for zeros or constants would flatter a GPU, which clocks
 /// higher when few bits toggle.  Fills continue where the last one stopped, so that no two
 /// matrices are equal.
 class RandomPool {
  public:
-  RandomPool(const Machine &machine, mp_dtype_t dtype);
+  RandomPool(const Machine &machine, mp_dtype_t dtype, float most = 1);
   void fill(void *dst, int64_t count);
 
  private:

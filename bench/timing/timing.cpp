@@ -31,6 +31,11 @@ int64_t whole_between(double value, int64_t least, int64_t most) {
       std::clamp(std::round(value), static_cast<double>(least), static_cast<double>(most)));
 }
 
+/// So many calls of `call_us` fill a batch; one more, which is not timed, goes before it.
+int64_t calls_in(double batch_us, double call_us, const Work &work) {
+  return whole_between(batch_us / call_us, 1, std::min(kMaxCalls, work.most_calls() - 1));
+}
+
 /// `call_us`: one figure for each batch.
 void set_quartiles(Timing &timing, std::vector<double> call_us) {
   timing.batches = static_cast<int64_t>(call_us.size());
@@ -103,7 +108,7 @@ std::vector<Timing> Stopwatch::time(const std::vector<Work> &works, const Pace &
   for (size_t i = 0; i < works.size(); ++i) {
     const Batch one = warm_up(works[i], pace);
     timings[i].enqueue_us = one.enqueue_us;
-    timings[i].calls_per_batch = whole_between(pace.batch_us / one.call_us, 1, kMaxCalls);
+    timings[i].calls_per_batch = calls_in(pace.batch_us, one.call_us, works[i]);
     const double batch_us = one.call_us * static_cast<double>(timings[i].calls_per_batch);
     // The slowest decides: all get equally many.
     const int64_t affordable = whole_between(pace.budget_us / batch_us, 1, kMaxBatches);
@@ -139,7 +144,7 @@ Timing Stopwatch::sustain(const Work &work, double seconds) const {
       warm_up(work, {.warm_up_us = 0, .batch_us = kBatchUs, .budget_us = 0, .least_batches = 1});
   Timing timing{};
   timing.enqueue_us = one.enqueue_us;
-  timing.calls_per_batch = whole_between(kBatchUs / one.call_us, 1, kMaxCalls);
+  timing.calls_per_batch = calls_in(kBatchUs, one.call_us, work);
   // The first half brings the device to its clocks, the second is what counts; each has a batch at least.
   std::vector<double> call_us;
   const auto run_for = [&](double us) {
@@ -181,6 +186,7 @@ std::vector<Timing> Stopwatch::time_host(const std::vector<Work> &works) const {
 
 Stopwatch::Batch Stopwatch::run_batch(const Work &work, int64_t calls, double enqueue_us) const {
   const CudaRuntime *const cuda = machine_.cuda();
+  work.prepare();
   if (cuda != nullptr) {
     keep_busy(enqueue_us * static_cast<double>(calls + 1));
     work();  // not timed: leaves L2 as the calls before it do in the middle of a batch
@@ -204,7 +210,7 @@ Stopwatch::Batch Stopwatch::warm_up(const Work &work, const Pace &pace) const {
   Batch one = run_batch(work, 1, 0);
   const Clock::time_point start = Clock::now();
   while (us_since(start) < pace.warm_up_us) {
-    const int64_t calls = whole_between(pace.batch_us / one.call_us, 1, kMaxCalls);
+    const int64_t calls = calls_in(pace.batch_us, one.call_us, work);
     one = run_batch(work, calls, one.enqueue_us);
   }
   return one;

@@ -10,8 +10,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "gpu_watch.h"
@@ -21,7 +24,26 @@
 namespace mpbench {
 
 /// Enqueues one call on the machine's stream.
-using Work = std::function<void()>;
+class Work {
+ public:
+  template <typename Call>
+  requires std::is_invocable_v<Call &> Work(Call call) : call_(std::move(call)) {}
+  /// For calls that use up what they find, such as a backward pass that overwrites what it reads.
+  /// @param prepare     enqueues what makes `most_calls` calls, at least 2, possible; it comes before each
+  ///                    batch and is not timed
+  Work(std::function<void()> call, std::function<void()> prepare, int64_t most_calls)
+      : call_(std::move(call)), prepare_(std::move(prepare)), most_calls_(most_calls) {}
+
+  void operator()() const { call_(); }
+  void prepare() const {
+    if (prepare_) prepare_();
+  }
+  int64_t most_calls() const { return most_calls_; }
+
+ private:
+  std::function<void()> call_, prepare_;
+  int64_t most_calls_ = std::numeric_limits<int64_t>::max();
+};
 
 /// Of one call, over all batches.
 struct Timing {
@@ -82,6 +104,7 @@ class Stopwatch {
     double call_us, enqueue_us;
   };
 
+  /// @param calls  fewer than work.most_calls()
   Batch run_batch(const Work &work, int64_t calls, double enqueue_us) const;
   /// Repeats `work` for pace.warm_up_us; what a call costs at the end of it.
   Batch warm_up(const Work &work, const Pace &pace) const;

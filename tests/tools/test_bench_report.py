@@ -48,6 +48,17 @@ def write(path: pathlib.Path, run: dict) -> pathlib.Path:
     return path
 
 
+def recurrent_layer(run: dict, ratio_to_torch=3, **fields) -> dict:
+    """The whole layer of one whose GEMMs are in the run, twice as slow as they, with fields that may be wrong."""
+    row = next(row for row in run["rows"] if row["bench"] == "rnn")
+    row = {key: value for key, value in row.items() if not key.startswith(("gemm", "predicted_us"))}
+    beside = {"what": "forward", "torch": "torch", "ratio_to_torch": ratio_to_torch} | {
+        f"{whose}_{field}": us for whose, us in (("mpcore", 1), ("torch", 3)) for field in ("median_us", "q1_us", "q3_us")}
+    row |= {"bench": "rnn_layer", "training": True, "reserve_bytes": 1, "time_over_products": 2, "with_w_ih": beside,
+            **{f"products_{field}": row[field] / 2 for field in ("median_us", "q1_us", "q3_us")}, **fields}
+    return {key: value for key, value in row.items() if value is not None}
+
+
 def slowed(run: dict, kernel: str, factor: float) -> dict:
     """The same run had this kernel taken `factor` times as long."""
     run = copy.deepcopy(run)
@@ -64,14 +75,21 @@ def test_fresh_run(fresh, tool):
     tool("--check", fresh)
     run = json.loads(fresh.read_text())
     benches = {row["bench"] for row in run["rows"]}
-    assert benches == {"gemm", "epilogue", "batched", "rnn", "conv", "layers", "step", "calls", "startup", "allreduce"}, "all suites are in it"
+    assert benches == {"gemm", "epilogue", "batched", "rnn", "rnn_layer", "conv", "layers", "step", "calls", "startup", "allreduce"}, "all suites are in it"
     twice = [key for key in results.keyed_rows(run) if key[2] > 1]
     assert not twice, "no two rows have one name"
-    layers = [row for row in run["rows"] if row["bench"] == "rnn"]
+    products = [row for row in run["rows"] if row["bench"] == "rnn"]
+    layers = [row for row in run["rows"] if row["bench"] == "rnn_layer"]
     gates = {"vanilla": 1, "lstm": 4, "gru": 3}
     # A pass of a recurrent layer has DeepBench's operations.
     assert all(row["flop"] == 2 * gates[row["cell"]] * row["hidden"] ** 2 * row["batch"] * row["timesteps"]
-               for row in layers)
+               for row in products + layers)
+    # Every pass is measured with cells and without, in the same types.
+    assert [row["shape"] for row in layers] == [row["shape"] for row in products]
+    assert [results.types_of(row) for row in layers] == [results.types_of(row) for row in products]
+    assert {row["pass"] for row in layers} == {"fprop", "dgrad", "wgrad"}
+    assert all((row["reserve_bytes"] > 0) == row["training"] == (row["set"] == "deepbench_rnn_train") for row in layers)
+    assert not any("with_w_ih" in row or "peer" in row for row in layers), "no peer, no figure of one"
     steps = [row for row in run["rows"] if row["bench"] == "step"]
     assert {row["tensors"] for row in steps} == {1, 100}, "the step is measured in 1 and 100 tensors"
     calls = {(row["call"], row["problem"]): row["median_us"] for row in run["rows"] if row["bench"] == "calls"}
@@ -154,6 +172,12 @@ def test_committed_results(tool):
      "not between the quartiles"),
     ("a rate that the time contradicts", lambda run: run["rows"][0].update(tflops=2 * run["rows"][0]["tflops"]),
      "tflops is"),
+    ("a layer that its GEMMs contradict", lambda run: run["rows"].append(recurrent_layer(run, time_over_products=9)),
+     "time_over_products is 9, its times say 2"),
+    ("a layer without its GEMMs", lambda run: run["rows"].append(recurrent_layer(run, products_median_us=None)),
+     "'products_median_us' is a required property"),
+    ("a torch that its times contradict", lambda run: run["rows"].append(recurrent_layer(run, ratio_to_torch=9)),
+     "ratio_to_torch is 9, its times say 3"),
     ("a ratio without a peer", lambda run: run["rows"][0].update(ratio_to_peer=1), "without 'peer_median_us'"),
     ("a host result that is not called a sample", lambda run: run.pop("sample"), 'has no "sample"'),
 ])
@@ -254,13 +278,15 @@ def test_estimated_costs(tool, made_up_gpu, tmp_path):
 def test_published(sample):
     names = {row.name for row in published.read()}
     sets = {name.split()[0] for name in names}
-    own = {results.name_of(row) for row in sample["rows"] if row.get("set") in sets}
+    # Of recurrent layers the whole ones are published, not their GEMMs.
+    own = {results.recurrent_layer(results.name_of(row)) if row["bench"] == "rnn" else results.name_of(row)
+           for row in sample["rows"] if row.get("set") in sets}
     assert own and own <= names, "mpbench's names of DeepBench's rows are known"
     assert "deepbench NN 24000x512x1536" in names, "the misprinted k is put right"
 
 
 CHARTS = ("ratio", "ratio_best", "roofline", "peak", "mixed", "step", "prediction", "prediction_by_family",
-          "recurrent", "calls", "startup", "allreduce", "change")
+          "recurrent", "over_products", "calls", "startup", "allreduce", "change")
 PHONE = 390  # CSS pixels
 
 
@@ -303,6 +329,8 @@ def test_page_with_a_peer(gpu_page):
         "<td>read, GB/s</td>", "3000.5", "Peak, wgmma: made up not to be.", "nvidia/none/lib/lib.so",
         "for most of the time power held them down in"))
     assert "<td>another made-up peer</td>" in page, "all the peers of the step are there"
+    assert "<td>made-up torch</td>" in page and "All 231 recurrent layers" in page, "and torch beside recurrent layers"
+    assert "deepbench_rnn_train wgrad, layer" in page.replace("<wbr>", ""), "whose sets have a line of their own"
     assert "Peaks of the machine" in page and "% mma.sync" in page, "and what comes nearest to a peak"
     assert "Of this build" in page and "Prediction, not a measurement" in page, "what this build knows is there"
     assert "made-up &lt;device&gt;" in page and "<device>" not in page, "names are escaped"

@@ -1,4 +1,6 @@
 // bench/rows/step_row.h: a step beside several peers, in the table and in the JSON, and one that was counted.
+// bench/rows/rnn_layer_row.h: a recurrent layer beside its GEMMs, cuDNN and torch.
+#include "bench/rows/rnn_layer_row.h"
 #include "bench/rows/step_row.h"
 #include "tests/support/testing.h"
 
@@ -91,4 +93,81 @@ TEST_CASE("a counted step has counts and no times", "[bench]") {
   CHECK_THAT(line, Contains("2.00"));                // sectors over the least
   CHECK_THAT(line, Contains("3.00"));                // wavefronts
   CHECK(line.size() == heading_of(row).size() - 1);  // which begins with an empty line
+}
+
+TEST_CASE("a recurrent layer beside its products, cuDNN and torch", "[bench]") {
+  const auto timed = [](const char *name, double us) {
+    return PeerResult{.name = name, .median_us = us, .q1_us = us, .q3_us = us, .agrees = {}};
+  };
+  RnnLayerRow row{.shape = parse_rnn("8,2,3,lstm"),
+                  .figures = {.dtype = MP_FP16,
+                              .out_dtype = MP_FP16,
+                              .beta = 0,
+                              .flop = 4e7,
+                              .min_bytes = 2e4,
+                              .kernel = "rnn_steps",
+                              .predicted_us = 0,
+                              .workspace_bytes = 1 << 20,
+                              .sets = 2,
+                              .timing = {},
+                              .peer = {},
+                              .peer_workspace = {},
+                              .peer_best = {},
+                              .baselines = {},
+                              .rank = {},
+                              .sustained = {}},
+                  .reserve_bytes = 3 << 20,
+                  .products = timed("products", 8)};
+  row.shape.set = "deepbench_rnn_train";
+  row.figures.timing.median_us = 10;
+
+  const Json alone = json_of(row, {});
+  CHECK(alone["bench"] == "rnn_layer");
+  CHECK(alone["shape"] == "fprop lstm h8 n2 t3");
+  CHECK(alone["training"] == true);
+  CHECK(alone["tflops"] == 4.0);
+  CHECK(alone["products_median_us"] == 8.0);
+  CHECK(alone["time_over_products"] == 1.25);
+  CHECK(alone["reserve_bytes"] == 3 << 20);
+  CHECK(alone["workspace_bytes"] == 1 << 20);
+  for (const char *field : {"peer", "peer_reserve_bytes", "with_w_ih"})
+    CHECK_FALSE(alone.contains(field));
+  CHECK_THAT(heading_of(row), Contains("deepbench_rnn_train, whole layers"));
+  const std::string line = line_of(row, {});
+  CHECK(line.find('\n') == line.size() - 1);
+  CHECK_THAT(line, Contains("8.0   1.250            3 "));
+  // Its figures stand in the columns of the heading.
+  const std::string heading = heading_of(row);
+  const size_t columns = heading.rfind('\n', heading.size() - 2) + 1;
+  CHECK(heading.find("x them") + 6 - columns == line.find("1.250") + 5);
+  CHECK(heading.find("reserve MiB") + 11 - columns == line.find(" 3 ") + 2);
+
+  row.figures.peer = timed("cuDNN 1, standard", 12);
+  row.peer_reserve_bytes = 5;
+  row.figures.peer_workspace = PeerWorkspace{.limit = 7, .used = 7};
+  row.torch = BesideTorch{.what = "forward, with W_ih",
+                          .own = timed("mpcore", 11),
+                          .torch = timed("torch 1, nn.LSTM", 22)};
+  const Json beside = json_of(row, {});
+  CHECK(beside["ratio_to_peer"] == 1.2);
+  CHECK(beside["peer_reserve_bytes"] == 5);
+  CHECK(beside["peer_workspace_bytes"] == 7);
+  CHECK(beside["with_w_ih"]["torch"] == "torch 1, nn.LSTM");
+  CHECK(beside["with_w_ih"]["mpcore_median_us"] == 11.0);
+  CHECK(beside["with_w_ih"]["ratio_to_torch"] == 2.0);
+  CHECK_THAT(line_of(row, {}),
+             Contains("forward, with W_ih: 11.0 us, torch 1, nn.LSTM 22.0, ratio 2.000"));
+
+  // Inference keeps nothing, and what was counted has no times.
+  row.shape.set = "deepbench_rnn_infer";
+  CHECK(json_of(row, {})["training"] == false);
+  row.products = {};
+  row.torch = {};
+  row.figures.counts = Counts{};
+  const Json counted = json_of(row, {});
+  for (const auto &[name, value] : counted.items()) {
+    CAPTURE(name);
+    CHECK(name.find("_us") == std::string::npos);
+    CHECK(name.find("products") == std::string::npos);
+  }
 }

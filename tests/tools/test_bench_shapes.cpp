@@ -179,6 +179,42 @@ TEST_CASE("bench: the GEMMs of a recurrent layer", "[bench]") {
   CHECK(gemms("wgrad", "TN " + gates_size + "x32x35", 1).is_wgrad);
 }
 
+TEST_CASE("bench: a recurrent layer is DeepBench's", "[bench]") {
+  const std::string cell = GENERATE("vanilla", "gru", "lstm");
+  CAPTURE(cell);
+  mpbench::RnnShape layer = mpbench::parse_rnn("32,5,7," + cell);
+  const int64_t weights = 32 * 32 * layer.gates(), elems = 7 * 5 * 32, kept = 1000;
+  const auto desc = [&](const char *pass, mp_dtype_t out) {
+    layer.pass = pass;
+    return mpbench::make_desc(layer, MP_FP16, out);
+  };
+  const mp_rnn_desc_t forward = desc("fprop", MP_FP32);
+  CHECK(forward.cell == (cell == "lstm" ? MP_RNN_LSTM : cell == "gru" ? MP_RNN_GRU : MP_RNN_RELU));
+  CHECK(forward.flags == MP_RNN_SKIP_INPUT);
+  CHECK(forward.layers == 1);
+  CHECK(forward.input_size == 32);
+  CHECK(forward.hidden_size == 32);
+  CHECK(forward.batch == 5);
+  CHECK(forward.timesteps == 7);
+  // The type of the output is that of dW alone, as it is of the GEMM.
+  CHECK(mpbench::out_dtype(layer, forward) == MP_FP16);
+  CHECK(mpbench::min_bytes(layer, forward, kept) == 2 * (weights + 2 * elems) + kept);
+  CHECK(mpbench::min_bytes(layer, desc("dgrad", MP_FP32), kept) ==
+        2 * (weights + 2 * elems) + kept);
+  const mp_rnn_desc_t adds = desc("wgrad", MP_DTYPE_NONE), writes = desc("wgrad", MP_FP16);
+  CHECK(mpbench::out_dtype(layer, adds) == MP_FP32);
+  CHECK(adds.flags == (MP_RNN_SKIP_INPUT | MP_RNN_ACCUMULATE));
+  CHECK(mpbench::min_bytes(layer, adds, kept) == 2 * 4 * weights + kept);
+  CHECK(mpbench::out_dtype(layer, writes) == MP_FP16);
+  CHECK(writes.flags == MP_RNN_SKIP_INPUT);
+  CHECK(mpbench::min_bytes(layer, writes, kept) == 2 * weights + kept);
+  // Inference keeps nothing.
+  layer.set = "deepbench_rnn_infer";
+  layer.pass = "fprop";
+  CHECK(!layer.is_training());
+  CHECK(mpbench::min_bytes(layer, forward, kept) == 2 * (weights + 2 * elems));
+}
+
 TEST_CASE("bench: malformed lines of layers and all-reduces are refused", "[bench]") {
   for (const char *line :
        {"", "32,5,7", "32,5,7,rnn", "32,5,0,gru", "0,5,7,gru", "32,x,7,gru", "32,5,7,gru,1"}) {

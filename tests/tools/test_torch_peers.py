@@ -1,9 +1,10 @@
-"""The peers of the step that are written in Python, as far as they go without PyTorch: on stand-ins of it."""
+"""The peers of the step and of recurrent layers that are written in Python, as far as they go without PyTorch: on stand-ins of it."""
 import io
 import json
 import types
 
 import pytest
+import torch_rnn
 import torch_step
 import torch_stub
 
@@ -85,3 +86,53 @@ def test_out_of_memory(peer, monkeypatch):
 
     torch.empty = refuse
     assert answers(kind, "prepare a=4", torch=torch) == [{"error": "not enough device memory"}]
+
+
+@pytest.fixture
+def layers():
+    torch_stub.Recurrent.made.clear()
+    torch_stub.Autograd.asked.clear()
+    return torch_stub.Recurrent.made
+
+
+def recurrent(*commands, torch=None):
+    out = io.StringIO()
+    torch_rnn.serve(torch or torch_stub.torch(), types.SimpleNamespace(type="cuda"), commands, out)
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize("cell, name", [("lstm", "LSTM"), ("gru", "GRU"), ("vanilla", "RNN")])
+@pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32"])
+def test_recurrent_layer(layers, cell, name, dtype):
+    answer = recurrent(f"prepare {cell} 32 2 5 {dtype} fprop training", "turn", "turn", "result")[-1]
+    # A batch of 2 ms has 4 calls of 0.5 ms.
+    assert answer == {"peer": f"torch 2.0.stub, nn.{name}", "batches": 2, "median_us": 125.0, "q1_us": 125.0, "q3_us": 125.0}
+    assert {layer.name for layer in layers} == {name} and layers[0].sizes == (32, 32)
+    assert layers[0].dtype == {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}[dtype]
+    assert layers[0].nonlinearity == ("relu" if cell == "vanilla" else "tanh"), "DeepBench's vanilla cell is ReLU"
+    # In training forward keeps what gradients need, though none is taken.
+    assert layers[0].is_training and layers[0].wants_grad and not torch_stub.Autograd.asked
+
+
+def test_recurrent_inference(layers):
+    recurrent("prepare gru 32 2 5 fp16 fprop inference", "turn", "result")
+    assert not layers[0].is_training and not layers[0].wants_grad
+
+
+@pytest.mark.parametrize("part, wanted", [("dgrad", 2), ("wgrad", 6)])
+def test_gradients_of_recurrent_layers(layers, part, wanted):
+    """Each call finds a forward pass of its own, and is asked for as many gradients."""
+    recurrent(f"prepare lstm 32 2 5 fp16 {part} training", "turn", "result")
+    assert set(torch_stub.Autograd.asked) == {wanted}, "x and h_0; of wgrad two weights and two biases more"
+    assert layers[0].wants_grad == (part == "wgrad")
+    assert sum(layer.forwards for layer in layers) == len(torch_stub.Autograd.asked)
+
+
+def test_recurrent_layer_out_of_memory(layers):
+    torch = torch_stub.torch()
+
+    def refuse(*_, **__):
+        raise torch.cuda.OutOfMemoryError
+
+    torch.empty = refuse
+    assert recurrent("prepare lstm 32 2 5 fp16 fprop training", torch=torch) == [{"error": "not enough device memory"}]

@@ -1,5 +1,5 @@
-"""As much of PyTorch, Apex and Transformer Engine as bench/suites/torch_step.py asks for, without arithmetic: the
-optimizers have the signatures of the real ones and note what they were given."""
+"""As much of PyTorch, Apex and Transformer Engine as bench/suites/torch_step.py and torch_rnn.py ask for, without arithmetic:
+the optimizers and layers have the signatures of the real ones and note what they were given."""
 import contextlib
 import sys
 import types
@@ -7,12 +7,16 @@ import types
 
 class Tensor:
     def __init__(self, values, dtype=None):
-        self.values, self.dtype, self.grad = values, dtype, None
+        self.values, self.dtype, self.grad, self.wants_grad = values, dtype, None, False
 
     def uniform_(self, low, high):
         return self
 
-    zero_ = detach = requires_grad_ = double = lambda self, *_: self
+    zero_ = detach = double = lambda self, *_: self
+
+    def requires_grad_(self, wanted=True):
+        self.wants_grad = wanted
+        return self
 
     def to(self, dtype):
         return Tensor(self.values, dtype)
@@ -91,6 +95,67 @@ class TransformerEngineFusedAdam(FusedAdam):
         super().step(grad_scaler=grad_scaler)
 
 
+class Output:
+    """Of a layer; `kept`: whether a backward pass can follow, which uses that up."""
+
+    def __init__(self, kept):
+        self.kept = kept
+
+
+class Recurrent:
+    """LSTM, GRU or RNN."""
+    made, grad_enabled = [], [True]
+
+    def __init__(self, name):
+        self.name = name
+
+    def __call__(self, input_size, hidden_size, device=None, dtype=None, nonlinearity="tanh"):
+        layer = Recurrent(self.name)
+        layer.sizes, layer.dtype, layer.nonlinearity = (input_size, hidden_size), dtype, nonlinearity
+        layer.forwards, layer.weights = 0, [Tensor([0]) for _ in range(4)]
+        if self.name != "RNN":
+            assert nonlinearity == "tanh", "only RNN has a choice"
+        self.made.append(layer)
+        layer.__class__ = Layer
+        return layer
+
+
+class Layer(Recurrent):
+    def train(self, mode):
+        self.is_training = mode
+
+    def requires_grad_(self, wanted):
+        self.wants_grad = wanted
+
+    def parameters(self):
+        return iter(self.weights)
+
+    def __call__(self, x, state):
+        h = state[0] if self.name == "LSTM" else state
+        assert isinstance(h, Tensor) and (self.name != "LSTM" or len(state) == 2)
+        assert x.dtype == h.dtype == self.dtype
+        self.forwards += 1
+        wanted = self.grad_enabled[-1] and (self.wants_grad or x.wants_grad)
+        return Output(kept=wanted), state
+
+
+@contextlib.contextmanager
+def set_grad_enabled(mode):
+    Recurrent.grad_enabled.append(mode)
+    yield
+    Recurrent.grad_enabled.pop()
+
+
+class Autograd:
+    """Notes of what gradients were asked for."""
+    asked = []
+
+    def grad(self, output, wanted, gradient):
+        assert output.kept, "there is nothing to take gradients of"
+        output.kept = False
+        self.asked.append(len(wanted))
+
+
 class Event:
     def __init__(self, enable_timing):
         assert enable_timing
@@ -114,9 +179,11 @@ def torch() -> types.SimpleNamespace:
         Event=Event, Stream=no_capture, OutOfMemoryError=OutOfMemoryError, empty_cache=lambda: None,
         get_device_properties=lambda device: types.SimpleNamespace(L2_cache_size=1))
     return types.SimpleNamespace(
-        __version__="2.0.stub", cuda=cuda, float16="float16", float32="float32", uint8="uint8",
+        __version__="2.0.stub", cuda=cuda, float16="float16", bfloat16="bfloat16", float32="float32", uint8="uint8",
+        nn=types.SimpleNamespace(**{name: Recurrent(name) for name in ("LSTM", "GRU", "RNN")}), autograd=Autograd(),
+        set_grad_enabled=set_grad_enabled, zeros_like=lambda tensor: Tensor(tensor.values, tensor.dtype),
         amp=types.SimpleNamespace(GradScaler=GradScaler), optim=types.SimpleNamespace(AdamW=AdamW),
-        empty=lambda elems, device, dtype=None: Tensor([0] * min(elems, 10), dtype),
+        empty=lambda shape, device, dtype=None: Tensor([0] * min(shape if isinstance(shape, int) else 10, 10), dtype),
         empty_like=lambda tensor: Tensor(tensor.values, tensor.dtype), zeros=lambda shape, device: Tensor([0]),
         tensor=Tensor, no_grad=contextlib.nullcontext, _foreach_copy_=lambda to, source: None)
 

@@ -48,6 +48,20 @@ TESTS = {
     "sum_pieces": "batch norm: the gradient is the derivative",
     "finish_sums": "batch norm: the gradient is the derivative",
     "input_gradient": "batch norm: the gradient is the derivative",
+    "embedding_gather": "embedding: nothing given that is optional",
+    "embedding_keys": "embedding: nothing given that is optional",
+    "embedding_begins": "embedding: nothing given that is optional",
+    "embedding_sum": "embedding: nothing given that is optional",
+    "embedding_combine": "embedding: nothing given that is optional",
+    "embedding_zeros": "embedding: nothing given that is optional",
+    "dropout_elements": "dropout: what is not finite is dropped as well",
+    "rnn_step_forward": "rnn: nothing given that is optional",
+    "rnn_reset_h": "rnn: nothing given that is optional",
+    "rnn_step_backward": "rnn: nothing given that is optional",
+    "rnn_reset_backward": "rnn: nothing given that is optional",
+    "rnn_gather_rows": "rnn: nothing given that is optional",
+    "rnn_bias_grads": "rnn: nothing given that is optional",
+    "rnn_sum_gates": "rnn: inputs added to the gates, no biases, a clipped c",
 }
 
 

@@ -1,4 +1,4 @@
-#include "torch_step.h"
+#include "torch_peer.h"
 
 #include <cstdlib>
 
@@ -19,23 +19,31 @@ double number(const std::string &line, const std::string &key) {
   return std::strtod(field(line, key).c_str(), nullptr);
 }
 
+std::vector<std::string> command_of(const std::string &home, const std::string &script, int ordinal,
+                                    const std::vector<std::string> &arguments) {
+  std::vector<std::string> command = {"python3", home + "/suites/" + script, "--device",
+                                      std::to_string(ordinal)};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
 }  // namespace
 
-TorchStep::TorchStep(const std::string &home, int ordinal, const std::string &step)
-    : python_({"python3", home + "/suites/torch_step.py", "--device", std::to_string(ordinal),
-               "--step", step}) {}
+TorchPeer::TorchPeer(const std::string &home, const std::string &script, int ordinal,
+                     const std::vector<std::string> &arguments)
+    : python_(command_of(home, script, ordinal, arguments)) {}
 
-std::string TorchStep::prepare(const Layout &layout) {
-  const std::string answer = python_.ask("prepare " + layout.command_line_text());
+std::string TorchPeer::prepare(const std::string &problem) {
+  const std::string answer = python_.ask("prepare " + problem);
   absent_ = answer.empty() || field(answer, "absent") == "true";
   return answer.empty() ? "PyTorch could not be timed" : field(answer, "error");
 }
 
-void TorchStep::take_turn() {
+void TorchPeer::take_turn() {
   (void)python_.ask("turn");
 }
 
-std::optional<PeerResult> TorchStep::result() {
+std::optional<PeerResult> TorchPeer::result() {
   const std::string answer = python_.ask("result");
   if (number(answer, "median_us") <= 0.0) return std::nullopt;
   return PeerResult{.name = field(answer, "peer"),

@@ -1,0 +1,199 @@
+#include "rnn_layer.h"
+
+#include "rank.h"
+
+namespace mpbench {
+namespace {
+
+std::string peer_name(const Cudnn &library, const CudnnRnn &peer) {
+  return name_of(library) + ", " + name_of(peer.algo());
+}
+
+/// What is computed of a pass where torch's layer stands beside it, which computes all gradients of weights with those of
+/// the data.
+std::string calls_beside_torch(const RnnShape &shape) {
+  const std::string call = shape.pass == "fprop"   ? "forward"
+                           : shape.pass == "dgrad" ? "backward, data"
+                                                   : "backward, data and weights";
+  return call + ", with W_ih";
+}
+
+/// As torch_rnn.py reads it.
+std::string command_line_text(const RnnShape &shape, mp_dtype_t dtype) {
+  return shape.cell +
+         text(" %lld %lld %lld ", static_cast<Long>(shape.hidden), static_cast<Long>(shape.batch),
+              static_cast<Long>(shape.timesteps)) +
+         mp_dtype_name(dtype) + ' ' + shape.pass +
+         (shape.is_training() ? " training" : " inference");
+}
+
+Figures untimed_figures(const RnnData &data) {
+  const RnnShape &shape = data.shape();
+  const mp_rnn_desc_t &desc = data.desc();
+  return {.dtype = desc.dtype,
+          .out_dtype = out_dtype(shape, desc),
+          .beta = (desc.flags & MP_RNN_ACCUMULATE) != 0 ? 1.0f : 0.0f,
+          .flop = shape.gemms().flop(),
+          .min_bytes = min_bytes(shape, desc, data.reserve_bytes()),
+          .kernel = data.kernels().front(),
+          .predicted_us = 0,
+          .workspace_bytes = data.workspace_bytes(),
+          .sets = data.sets(),
+          .timing = {},
+          .peer = {},
+          .peer_workspace = {},
+          .peer_best = {},
+          .baselines = {},
+          .rank = {},
+          .sustained = {}};
+}
+
+}  // namespace
+
+RnnLayerTimer::RnnLayerTimer(const Options &options, const Machine &machine, Report &report)
+    : options_(options),
+      machine_(machine),
+      report_(report),
+      stopwatch_(machine),
+      pool_(machine, options.dtype) {
+  if (machine.on_host()) return;
+  if (options.peers.cudnn)
+    open_peer_library(library_, "recurrent layers", report, machine.context(), machine.stream());
+  if (options.peers.torch)
+    torch_ = std::make_unique<TorchPeer>(options.home, "torch_rnn.py", machine.cuda()->ordinal());
+}
+
+RnnLayerRow RnnLayerTimer::measure(const RnnShape &shape) {
+  RnnData data(machine_, shape, make_desc(shape, options_.dtype, options_.out_dtype));
+  RnnLayerRow row{.shape = shape,
+                  .figures = untimed_figures(data),
+                  .reserve_bytes = data.reserve_bytes(),
+                  .products = {}};
+  if (machine_.is_counted())
+    row.figures.counts = count_call(machine_, data.own());
+  else
+    time(row, data);
+  return row;
+}
+
+void RnnLayerTimer::time(RnnLayerRow &row, RnnData &data) {
+  const RnnShape &shape = row.shape;
+  Figures &figures = row.figures;
+  Comparison comparison(data.own());
+  const Shape gemms = shape.gemms();
+  Problem products(
+      machine_, pool_,
+      gemm_operation(machine_, gemms, make_desc(gemms, options_.dtype, options_.out_dtype)));
+  comparison.add(row.products, "products", products.own());
+
+  const std::unique_ptr<CudnnRnn> peer = make_peer("peer", data, PeerMath::kFp32);
+  if (peer) comparison.add(figures.peer, peer_name(*library_, *peer), data.peer(*peer));
+  Fp32Side fp32_side;
+  if (figures.dtype != MP_FP32) add_baselines(shape, fp32_side, comparison, figures.baselines);
+
+  std::optional<RnnData> with_w_ih;
+  std::optional<PeerResult> own_with_w_ih;
+  std::function<void()> torch_turn;
+  if (torch_ != nullptr && prepare_torch(data, with_w_ih)) {
+    const bool is_weights = shape.call() == RnnPass::kBackwardWeights;
+    comparison.add(own_with_w_ih, "mpcore",
+                   is_weights ? with_w_ih->own_backward() : with_w_ih->own());
+    torch_turn = [this] { torch_->take_turn(); };
+  }
+
+  figures.timing = comparison.run(stopwatch_, pace_of(options_, machine_), torch_turn);
+  // Gradients of weights have no steps.
+  if (options_.rank && shape.call() != RnnPass::kBackwardWeights) {
+    std::vector<Work> works;
+    for (const char *kernel : data.kernels()) works.push_back(data.own(kernel));
+    figures.rank = rank_of(data.kernels(), works, stopwatch_, machine_);
+  }
+  if (peer) {
+    if (data.is_comparable()) figures.peer->agrees = check_agreement(data, *peer);
+    row.peer_reserve_bytes = peer->reserve_bytes();
+    figures.peer_workspace =
+        PeerWorkspace{.limit = peer->workspace_bytes(), .used = peer->workspace_bytes()};
+  }
+  if (!own_with_w_ih) return;
+  if (const std::optional<PeerResult> torch = torch_->result())
+    row.torch = {calls_beside_torch(shape), *own_with_w_ih, *torch};
+}
+
+void RnnLayerTimer::add_baselines(const RnnShape &shape, Fp32Side &side, Comparison &comparison,
+                                  Baselines &baselines) {
+  if (!machine_.on_host() && !library_) return;
+  try {
+    side.data.emplace(machine_, shape, make_desc(shape, MP_FP32, MP_DTYPE_NONE));
+  } catch (const std::exception &error) {
+    report_.add_note("No FP32 baseline for " + shape.name() + ": " + error.what() + ".");
+    return;
+  }
+  if (machine_.on_host()) {
+    comparison.add(baselines.fp32, "mpcore, FP32", side.data->own());
+    return;
+  }
+  const auto add = [&](const char *name, PeerMath math, std::unique_ptr<CudnnRnn> &peer,
+                       std::optional<PeerResult> &baseline) {
+    peer = make_peer((name + std::string(" baseline")).c_str(), *side.data, math);
+    if (peer)
+      comparison.add(baseline, peer_name(*library_, *peer) + ", " + name, side.data->peer(*peer));
+  };
+  add("FP32", PeerMath::kFp32, side.fp32, baselines.fp32);
+  if (machine_.info().arch >= kFirstArchWithTf32)
+    add("TF32", PeerMath::kTf32, side.tf32, baselines.tf32);
+}
+
+std::unique_ptr<CudnnRnn> RnnLayerTimer::make_peer(const char *what, RnnData &data, PeerMath math) {
+  if (!library_) return nullptr;
+  std::unique_ptr<CudnnRnn> fastest;
+  double least_us = 0;
+  std::string reason;
+  Pace pace = brief_pace(machine_);
+  pace.least_batches = 5;  // of layers that take long: this is a choice, not a figure
+  for (const cudnn::RnnAlgo algo : kRnnAlgos) {
+    try {
+      auto peer = std::make_unique<CudnnRnn>(*library_, data.shape(), data.desc().dtype, algo,
+                                             data.all_sets(), math);
+      const Timing timing = stopwatch_.time({data.peer(*peer)}, pace).front();
+      if (fastest && timing.median_us >= least_us) continue;
+      least_us = timing.median_us;
+      fastest = std::move(peer);
+    } catch (const std::exception &error) {
+      if (reason.empty())
+        reason = error.what();  // of the standard one, which the others need not be
+    }
+  }
+  if (!fastest)
+    report_.add_note(text("No %s for ", what) + data.shape().name() + ": " + reason + ".");
+  return fastest;
+}
+
+bool RnnLayerTimer::prepare_torch(const RnnData &data, std::optional<RnnData> &with_w_ih) {
+  const RnnShape &shape = data.shape();
+  std::string reason;
+  try {
+    mp_rnn_desc_t desc = data.desc();
+    desc.flags &= ~uint32_t{MP_RNN_SKIP_INPUT};
+    with_w_ih.emplace(machine_, shape, desc);
+    reason = torch_->prepare(command_line_text(shape, options_.dtype));
+  } catch (const std::exception &error) {
+    reason = error.what();
+  }
+  if (reason.empty()) return true;
+  report_.add_note(
+      (torch_->absent() ? "No torch beside recurrent layers" : "No torch beside " + shape.name()) +
+      ": " + reason + ".");
+  if (torch_->absent()) torch_.reset();
+  with_w_ih.reset();
+  return false;
+}
+
+bool RnnLayerTimer::check_agreement(RnnData &data, const CudnnRnn &peer) {
+  const std::string differs = data.difference_to(peer);
+  if (differs.empty()) return true;
+  report_.add_failure("mpcore and " + peer_name(*library_, peer) + " differ for " +
+                      data.shape().name() + ": " + differs + ".");
+  return false;
+}
+
+}  // namespace mpbench

@@ -1,0 +1,136 @@
+"""What the peers of mpcore have in common that are written with PyTorch: batches timed on request, as
+bench/timing/timing.cpp has them.
+
+Commands on stdin, each answered by one line of JSON:
+    prepare PROBLEM      data, warm-up, length of a batch
+    turn                 times one batch
+    result               of all turns; frees the data
+"""
+import argparse
+import json
+import os
+import sys
+import time
+
+BATCH_MS = 2.0
+MOST_CALLS = 200
+FILLER_BYTES = 64 << 20
+
+
+class Timer:
+    """Of one problem.  A subclass says what a call is, and in name() who is timed."""
+
+    def __init__(self, torch, device):
+        self.torch = torch
+        self.filler = torch.empty(FILLER_BYTES, dtype=torch.uint8, device=device)
+        self.enqueue_ms = self.filler_ms = 0.0
+        self.calls = 1
+        self.times = []
+
+    def call(self):
+        raise NotImplementedError
+
+    def before_batch(self, calls):
+        """What so many calls need and is not timed."""
+
+    def name(self):
+        raise NotImplementedError
+
+    def error(self):
+        """Why the times do not count; None if they do."""
+        return None
+
+    def warm_up(self, calls):
+        for _ in range(3):
+            call_ms = self.time_batch(calls)
+        self.filler_ms = self.elapsed_ms(lambda: [self.filler.zero_() for _ in range(50)]) / 50
+        self.calls = min(max(1, round(BATCH_MS / call_ms)), MOST_CALLS)
+        self.time_batch(self.calls)
+
+    def elapsed_ms(self, work):
+        start, stop = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        work()
+        stop.record()
+        stop.synchronize()
+        return start.elapsed_time(stop)
+
+    def time_batch(self, calls):
+        """Milliseconds per call; the GPU is kept busy until all of them are enqueued."""
+        def batch():
+            began = time.perf_counter()
+            for _ in range(calls):
+                self.call()
+            self.enqueue_ms = 1e3 * (time.perf_counter() - began) / calls
+
+        self.before_batch(calls + 1)
+        if self.filler_ms > 0:
+            for _ in range(round(self.enqueue_ms * (calls + 1) / self.filler_ms)):
+                self.filler.zero_()
+        self.call()
+        return self.elapsed_ms(batch) / calls
+
+    def turn(self):
+        self.times.append(self.time_batch(self.calls))
+        return {}
+
+    def result(self):
+        if self.error():
+            return {"error": self.error()}
+        quartiles = self.torch.tensor([0.25, 0.5, 0.75]).double()
+        times_us = 1e3 * self.torch.tensor(self.times).double()
+        q1_us, median_us, q3_us = times_us.quantile(quartiles).tolist()
+        return {"peer": self.name(), "batches": len(self.times), "median_us": median_us, "q1_us": q1_us, "q3_us": q3_us}
+
+
+def sets_beyond_l2(torch, device, bytes_per_set):
+    """As Machine::sets_beyond_l2: data sets that calls take in turn."""
+    l2_bytes = torch.cuda.get_device_properties(device).L2_cache_size
+    return max(1, -(-2 * l2_bytes // bytes_per_set))
+
+
+def serve(torch, name, make_timer, commands, answers):
+    """`name`: of what may be missing; make_timer(problem): a Timer."""
+    timer = None
+    for line in commands:
+        command, _, argument = line.strip().partition(" ")
+        try:
+            if command == "prepare":
+                timer = make_timer(argument)
+                answer = {}
+            elif command == "turn":
+                answer = timer.turn()
+            else:
+                answer = timer.result()
+                timer = None
+                torch.cuda.empty_cache()
+        except torch.cuda.OutOfMemoryError:
+            timer = None
+            torch.cuda.empty_cache()
+            answer = {"error": "not enough device memory"}
+        except (ImportError, RuntimeError) as error:  # a package that is absent, or was built without CUDA
+            timer = None
+            answer = {"error": f"{name} cannot be used ({error})".replace('"', "'").replace("\n", " "),
+                      "absent": isinstance(error, ImportError)}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def main(script, description, serve_script, **option):
+    """@param option  at most one, of argparse, by its name
+    @param serve_script  is given torch, the device, the option's value, commands and answers"""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--device", type=int, default=0, help="CUDA ordinal (0)")
+    for name, details in option.items():
+        parser.add_argument(f"--{name}", **details)
+    arguments = vars(parser.parse_args())
+    try:
+        import torch
+    except ImportError:
+        sys.exit(f"{script}: PyTorch is not importable.")
+    if not torch.cuda.is_available():
+        sys.exit(f"{script}: PyTorch sees no CUDA device.")
+    device = torch.device("cuda", arguments.pop("device"))
+    torch.cuda.set_device(device)
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what packages print goes elsewhere
+    serve_script(torch, device, *arguments.values(), sys.stdin, answers)

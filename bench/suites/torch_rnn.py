@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""torch.nn's recurrent layers beside mpcore's, timed batch by batch on request: one layer in one direction, whose input is
+multiplied with W_ih, because torch's always is.
+
+A problem (torch_peer.py) is CELL HIDDEN BATCH TIMESTEPS TYPE PASS MODE:
+    fprop    forward; with MODE training it keeps what the gradients need, with inference it does not
+    dgrad    gradients of x and h_0, of a forward pass that is not timed
+    wgrad    the same and those of weights and biases: torch computes them in one go
+Calls are not captured into a CUDA graph: autograd's are new ones every time, and each is many kernels.
+"""
+import dataclasses
+
+import torch_peer
+
+
+@dataclasses.dataclass
+class Problem:
+    cell: str
+    hidden: int
+    batch: int
+    timesteps: int
+    dtype: str
+    part: str  # "fprop", "dgrad" or "wgrad"
+    is_training: bool
+
+    @staticmethod
+    def parse(text):
+        cell, hidden, batch, timesteps, dtype, part, mode = text.split()
+        return Problem(cell, int(hidden), int(batch), int(timesteps), dtype, part, mode == "training")
+
+
+LAYERS = {"lstm": "LSTM", "gru": "GRU", "vanilla": "RNN"}
+DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
+
+
+class DataSet:
+    """A layer with its weights, and tensors of its own."""
+
+    def __init__(self, torch, device, problem):
+        self.torch, self.problem = torch, problem
+        dtype = getattr(torch, DTYPES[problem.dtype])
+        options = {"nonlinearity": "relu"} if problem.cell == "vanilla" else {}
+        self.layer = getattr(torch.nn, LAYERS[problem.cell])(problem.hidden, problem.hidden, device=device, dtype=dtype,
+                                                             **options)
+        self.layer.train(problem.is_training)
+        self.layer.requires_grad_(problem.is_training and problem.part != "dgrad")
+        wants_dx = problem.part != "fprop"
+
+        def uniform(*shape):
+            return torch.empty(shape, device=device).uniform_(-1, 1).to(dtype).requires_grad_(wants_dx)
+
+        self.x = uniform(problem.timesteps, problem.batch, problem.hidden)
+        self.h0 = uniform(1, problem.batch, problem.hidden)
+        self.dy = uniform(problem.timesteps, problem.batch, problem.hidden).detach()
+        self.wanted = [self.x, self.h0] + (list(self.layer.parameters()) if problem.part == "wgrad" else [])
+
+    def forward(self):
+        state = (self.h0, self.torch.zeros_like(self.h0)) if self.problem.cell == "lstm" else self.h0
+        with self.torch.set_grad_enabled(self.problem.is_training):
+            return self.layer(self.x, state)[0]
+
+    def backward(self, y):
+        self.torch.autograd.grad(y, self.wanted, self.dy)
+
+
+class Timer(torch_peer.Timer):
+    def __init__(self, torch, device, problem):
+        super().__init__(torch, device)
+        self.problem = problem
+        elem_bytes = 4 if problem.dtype == "fp32" else 2
+        gates = {"lstm": 4, "gru": 3, "vanilla": 1}[problem.cell]
+        bytes_per_set = elem_bytes * problem.hidden * (2 * gates * problem.hidden + 2 * problem.batch * problem.timesteps)
+        count = torch_peer.sets_beyond_l2(torch, device, bytes_per_set)
+        self.sets = [DataSet(torch, device, problem) for _ in range(count)]
+        self.next = 0
+        self.outputs = []
+        self.warm_up(1)
+
+    def next_set(self):
+        one = self.sets[self.next]
+        self.next = (self.next + 1) % len(self.sets)
+        return one
+
+    def before_batch(self, calls):
+        """Forward passes of which each call takes the gradients: it uses up what one has kept."""
+        if self.problem.part != "fprop":
+            self.outputs = [(one, one.forward()) for one in (self.next_set() for _ in range(calls))]
+
+    def call(self):
+        if self.problem.part == "fprop":
+            self.next_set().forward()
+        else:
+            one, y = self.outputs.pop()
+            one.backward(y)
+
+    def name(self):
+        return f"torch {self.torch.__version__}, nn.{LAYERS[self.problem.cell]}"
+
+
+def serve(torch, device, commands, answers):
+    torch_peer.serve(torch, "torch", lambda problem: Timer(torch, device, Problem.parse(problem)), commands, answers)
+
+
+if __name__ == "__main__":
+    torch_peer.main("torch_rnn.py", __doc__, serve)
