@@ -12,11 +12,15 @@ DATASET = pathlib.Path("/usr/share/datasets/fashion-mnist")
 FALLEN, MOMENTUM = 2.4, 10
 
 
-def train(build, run, out, *arguments) -> dict:
-    """By the names of the runs, (loss, log2 of S) of each step."""
+def skip_without_demo(build, *arguments):
     for needed, package in ((build / "mpdemo", "zlib1g-dev"), (DATASET, "dataset-fashion-mnist")):
         if not needed.exists():
             pytest.skip(f"mpdemo {' '.join(map(str, arguments))}: no {needed} (Debian: {package})")
+
+
+def train(build, run, out, *arguments) -> dict:
+    """By the names of the runs, (loss, log2 of S) of each step."""
+    skip_without_demo(build, *arguments)
     run(build / "mpdemo", "--net", "mlp", *arguments, "--out", out)
     curves = {}
     for line in (out / "mlp_standard_training.dat").read_text().splitlines():

@@ -3,6 +3,7 @@
 #include "dataset.h"
 #include "image_layers.h"
 #include "linear.h"
+#include "recurrent.h"
 
 namespace mpdemo {
 namespace {
@@ -41,19 +42,36 @@ Layers build_convnet(const Setup &setup) {
   return layers;
 }
 
+/// The image is read row by row, as a text is word by word.
+Layers build_row_lstm(const Setup &setup) {
+  Layers layers;
+  add<Lstm>(layers, setup, kSide, kSide, 128);
+  add<Linear>(layers, setup, 128, kClasses, Role::logits);
+  return layers;
+}
+
 }  // namespace
 
 const Architecture &perceptron() {
-  static const Architecture architecture = {"mlp", "Perceptron", "perceptron 784-256-128-10",
-                                            build_perceptron, 0.86};
+  static const Architecture architecture = {
+      "mlp", "Perceptron", "perceptron 784-256-128-10", build_perceptron, 0.86, 0.05f};
   return architecture;
 }
 
 const Architecture &convnet() {
   static const Architecture architecture = {
-      "cnn", "Convnet",
-      "convnet 2 x (conv 5x5, batch norm, max pool), 8 and 16 channels, 784-128-10", build_convnet,
-      0.88};
+      "cnn",
+      "Convnet",
+      "convnet 2 x (conv 5x5, batch norm, max pool), 8 and 16 channels, 784-128-10",
+      build_convnet,
+      0.88,
+      0.05f};
+  return architecture;
+}
+
+const Architecture &row_lstm() {
+  static const Architecture architecture = {
+      "rows", "LSTM", "LSTM of 128 units over the 28 rows, 128-10", build_row_lstm, 0.86, 0.3f};
   return architecture;
 }
 

@@ -14,9 +14,11 @@ struct Architecture {
   Layers (*build)(const Setup &setup);
   /// After 3 epochs mixed precision must reach this accuracy.
   double least_accuracy;
+  float peak_lr;  ///< of SGD with momentum, at the first step
 };
 
 const Architecture &perceptron();
 const Architecture &convnet();
+const Architecture &row_lstm();
 
 }  // namespace mpdemo

@@ -129,6 +129,12 @@ size_t BatchNorm::workspace_bytes() const {
   return bytes;
 }
 
+void BatchNorm::add_memory(Memory &memory) const {
+  Layer::add_memory(memory);
+  memory.weights += running_mean_.bytes() + running_var_.bytes();
+  memory.activations += saved_mean_.bytes() + saved_inv_std_.bytes();
+}
+
 // ---------------------------------------------------------------------------- pooling
 
 MaxPool::MaxPool(const Setup &setup, const Image &x)

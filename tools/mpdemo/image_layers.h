@@ -46,6 +46,7 @@ class BatchNorm : public Layer {
   void backward(const void *x, const Layer *below, const Pass &pass) override;
   std::vector<Parameter> parameters() const override;
   size_t workspace_bytes() const override;
+  void add_memory(Memory &memory) const override;
 
  private:
   mp_batchnorm_desc_t desc(int64_t rows) const;

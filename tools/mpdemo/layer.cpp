@@ -9,6 +9,12 @@ void upload(mp_context_t context, const Buffer &to, const std::vector<float> &va
   check(mp_memcpy(context, to.data(), values.data(), values.size() * sizeof(float), kStream));
 }
 
+std::vector<float> uniform_values(Random &random, int64_t count, double bound) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float &value : values) value = static_cast<float>(bound * (2 * random.uniform01() - 1));
+  return values;
+}
+
 }  // namespace
 
 void fill(mp_context_t context, const Buffer &tensor, float value) {
@@ -21,6 +27,11 @@ Layer::Layer(const Setup &setup, int64_t out)
       out_(out),
       y_(make_buffer(setup.context, setup.max_rows * out, setup.dtype)),
       dy_(make_buffer(setup.context, setup.max_rows * out, setup.dtype)) {}
+
+void Layer::add_memory(Memory &memory) const {
+  memory.activations += y_.bytes();
+  memory.activation_gradients += dy_.bytes();
+}
 
 mp_epilogue_t Layer::dx_epilogue(const Layer &below, const Pass &pass) {
   mp_epilogue_t epilogue = below.dy_epilogue();
@@ -38,10 +49,11 @@ Weight::Weight(const Setup &setup, int64_t numel)
 
 void Weight::initialise(Random &random, int64_t fan_in) {
   // Uniform with variance 2 / fan_in keeps the size of activations through relu.
-  const double bound = std::sqrt(6.0 / static_cast<double>(fan_in));
-  std::vector<float> values(static_cast<size_t>(numel_));
-  for (float &w : values) w = static_cast<float>(bound * (2 * random.uniform01() - 1));
-  upload(setup_.context, master_, values);
+  initialise_uniform(random, std::sqrt(6.0 / static_cast<double>(fan_in)));
+}
+
+void Weight::initialise_uniform(Random &random, double bound) {
+  upload(setup_.context, master_, uniform_values(random, numel_, bound));
   if (model_.data() == nullptr) return;
   check(mp_cast(setup_.context, master_.data(), MP_FP32, model_.data(), setup_.dtype, numel_,
                 kStream));
@@ -57,6 +69,10 @@ Channels::Channels(const Setup &setup, int64_t numel, float initial)
       initial_(initial),
       master_(make_buffer(setup.context, numel, MP_FP32)),
       grad_(make_buffer(setup.context, numel, MP_FP32)) {}
+
+void Channels::initialise_uniform(Random &random, double bound) {
+  upload(context_, master_, uniform_values(random, numel_, bound));
+}
 
 Parameter Channels::parameter() const {
   return {numel_, data(), nullptr, grad_.data(), MP_FP32, false};

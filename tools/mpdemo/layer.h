@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common.h"
+#include "memory.h"
 #include "random.h"
 
 namespace mpdemo {
@@ -53,6 +54,8 @@ class Layer {
   virtual void backward(const void *x, const Layer *below, const Pass &pass) = 0;
   virtual std::vector<Parameter> parameters() const { return {}; }
   virtual size_t workspace_bytes() const { return 0; }
+  /// Adds what the layer holds beside its parameters and the workspace: y and dy, and what else there is.
+  virtual void add_memory(Memory &memory) const;
 
   /// What the GEMM that computes dy() is to do on the way.  Only GEMMs and convolutions have epilogues,
   /// so a layer that needs one stands below such a layer.
@@ -91,6 +94,8 @@ class Weight {
   /// After He et al. 2015.
   /// @param fan_in  terms of the sum that makes one element of y.
   void initialise(Random &random, int64_t fan_in);
+  /// In [-bound, bound).
+  void initialise_uniform(Random &random, double bound);
   /// What GEMM and convolution read.
   const void *data() const { return model_.data() != nullptr ? model_.data() : master_.data(); }
   void *grad() const { return grad_.data(); }
@@ -112,6 +117,8 @@ class Channels {
   float *data() const { return master_.as<float>(); }
   float *grad() const { return grad_.as<float>(); }
   void initialise() { fill(context_, master_, initial_); }
+  /// In [-bound, bound).
+  void initialise_uniform(Random &random, double bound);
   Parameter parameter() const;
 
  private:

@@ -93,6 +93,11 @@ size_t Linear::workspace_bytes() const {
   return most;
 }
 
+void Linear::add_memory(Memory &memory) const {
+  Layer::add_memory(memory);
+  memory.activations += ones_.bytes();
+}
+
 void Linear::multiply(const mp_gemm_desc_t &desc, const void *a, const void *b, void *d,
                       const mp_epilogue_t &epilogue, const Pass &pass) const {
   check(mp_gemm(context(), &desc, a, b, nullptr, d, &epilogue, pass.workspace.data(),

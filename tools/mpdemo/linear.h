@@ -27,6 +27,7 @@ class Linear : public Layer {
   void backward(const void *x, const Layer *below, const Pass &pass) override;
   std::vector<Parameter> parameters() const override;
   size_t workspace_bytes() const override;
+  void add_memory(Memory &memory) const override;
   mp_epilogue_t dy_epilogue() const override;
 
  private:

@@ -1,9 +1,10 @@
-// mpdemo: trains a perceptron and a convolutional network on Fashion-MNIST in FP32 and, through the
-// same calls, in mixed precision with each kind of loss scaling, and compares accuracy, memory and
+// mpdemo: trains a perceptron, a convolutional network or an LSTM on Fashion-MNIST in FP32 and, through
+// the same calls, in mixed precision with each kind of loss scaling, and compares accuracy, memory and
 // lost gradients.
 //
 // It uses mpcore.h and nothing else of the library.  linear.cpp is where to see GEMMs and epilogues,
-// image_layers.cpp convolution, update.cpp the optimizer and loss scaler, training.cpp the loop.
+// image_layers.cpp convolution, recurrent.cpp the LSTM, update.cpp the optimizer and loss scaler,
+// training.cpp the loop.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -25,7 +26,7 @@
 namespace mpdemo {
 namespace {
 
-/// Of the cnn, without --full: enough to see it learn.
+/// Of the slower networks, without --full: enough to see them learn.
 constexpr double kSampleEpochs = 0.25;
 
 mp_device_info_t device_info(mp_context_t context) {
@@ -35,14 +36,13 @@ mp_device_info_t device_info(mp_context_t context) {
   return info;
 }
 
-/// What one rank has of the dataset, in both types.
+/// What one rank has of the dataset, in fp32 and in the type of mixed precision.
 class RankData {
  public:
-  RankData(const Ranks &ranks, int rank, const Dataset &dataset)
-      : fp32_(upload(ranks, rank, dataset, MP_FP32)),
-        fp16_(upload(ranks, rank, dataset, MP_FP16)) {}
+  RankData(const Ranks &ranks, int rank, const Dataset &dataset, mp_dtype_t mixed)
+      : fp32_(upload(ranks, rank, dataset, MP_FP32)), mixed_(upload(ranks, rank, dataset, mixed)) {}
 
-  const DeviceData &in(mp_dtype_t dtype) const { return dtype == MP_FP32 ? fp32_ : fp16_; }
+  const DeviceData &in(mp_dtype_t dtype) const { return dtype == MP_FP32 ? fp32_ : mixed_; }
 
  private:
   static DeviceData upload(const Ranks &ranks, int rank, const Dataset &dataset, mp_dtype_t dtype) {
@@ -52,7 +52,7 @@ class RankData {
             DeviceSamples(ranks.context(rank), rank == 0 ? dataset.test : Samples(), dtype, rows)};
   }
 
-  DeviceData fp32_, fp16_;
+  DeviceData fp32_, mixed_;
 };
 
 std::vector<const DeviceData *> in_type(const std::vector<RankData> &data, mp_dtype_t dtype) {
@@ -87,16 +87,22 @@ int run(const Options &options) {
   Ranks ranks(options.device, options.ranks);
   const Circumstances circumstances = {device_info(ranks.context(0)), options.seed, ranks.count()};
   std::vector<RankData> data;
-  for (int rank = 0; rank < ranks.count(); ++rank) data.emplace_back(ranks, rank, dataset);
+  for (int rank = 0; rank < ranks.count(); ++rank)
+    data.emplace_back(ranks, rank, dataset, options.mixed.dtype);
   std::vector<Experiment> experiments;
   const auto add = [&](const Architecture &architecture, const std::vector<Setting> &settings) {
     experiments.push_back(run_experiment(ranks, data, architecture, settings, options.seed));
     if (!options.json) std::printf("%s\n", text_report(circumstances, experiments.back()).c_str());
   };
-  if (options.net != Net::cnn)
-    add(perceptron(), {standard_setting(options.epochs), small_weight_setting(options.epochs)});
-  if (options.net != Net::mlp)
-    add(convnet(), {standard_setting(options.full ? options.epochs : kSampleEpochs)});
+  const auto standard = [&](double epochs) { return standard_setting(epochs, options.mixed); };
+  const auto small_weight = [&](double epochs) {
+    return small_weight_setting(epochs, options.mixed);
+  };
+  const double sample = options.full ? options.epochs : std::min(kSampleEpochs, options.epochs);
+  if (options.net == Net::all || options.net == Net::mlp)
+    add(perceptron(), {standard(options.epochs), small_weight(options.epochs)});
+  if (options.net == Net::all || options.net == Net::cnn) add(convnet(), {standard(sample)});
+  if (options.net == Net::rows) add(row_lstm(), {standard(sample), small_weight(sample)});
 
   const std::string json = json_report(circumstances, experiments);
   write_file(options.out / "report.json", json);

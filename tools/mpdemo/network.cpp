@@ -71,15 +71,15 @@ Memory Network::memory() const {
   const auto bytes = [](int64_t numel, mp_dtype_t dtype) {
     return numel * static_cast<int64_t>(mp_dtype_size(dtype));
   };
-  Memory memory = {};
+  Memory memory;
   for (const Parameter &p : parameters()) {
-    memory.weights += bytes(p.numel, p.model != nullptr ? dtype() : MP_FP32);
+    const bool has_model = p.model != nullptr;
+    memory.weights += bytes(p.numel, has_model ? dtype() : MP_FP32);
+    if (has_model) memory.masters += bytes(p.numel, MP_FP32);
     memory.gradients += bytes(p.numel, p.grad_dtype);
   }
-  for (const auto &layer : layers_) {
-    memory.activations += layer->y().bytes();
-    memory.gradients += layer->dy().bytes();
-  }
+  for (const auto &layer : layers_) layer->add_memory(memory);
+  memory.workspace += workspace_.bytes();
   return memory;
 }
 

@@ -10,13 +10,6 @@
 
 namespace mpdemo {
 
-/// Device memory of a network, by role.
-struct Memory {
-  int64_t weights;      ///< bytes that forward and backward read as parameters
-  int64_t activations;  ///< bytes of all y
-  int64_t gradients;    ///< bytes of all parameter gradients and dy
-};
-
 class Network {
  public:
   /// @param layers  in the order of forward(); the last one gives the logits.
@@ -35,6 +28,7 @@ class Network {
   void *dlogits() const { return layers_.back()->dy().data(); }
   mp_dtype_t dtype() const { return setup_.dtype; }
   std::vector<Parameter> parameters() const;
+  /// All but the optimizer's.
   Memory memory() const;
 
   /// All parameters as the optimizer has them, on the host.  Waits.

@@ -12,13 +12,24 @@ using mptools::UsageError;
 namespace {
 
 constexpr const char *kDescription =
-    "mpdemo trains a perceptron and a convolutional network on Fashion-MNIST, in FP32 and in\n"
-    "mixed precision, and compares.";
+    "mpdemo trains a perceptron, a convolutional network or an LSTM on Fashion-MNIST, in FP32 and\n"
+    "in mixed precision, and compares.";
 
 constexpr const char *kNotes =
     "Exit code: 0 accepted or not judged, 1 rejected or could not run, 2 wrong options.";
 
-const mptools::Words<Net> kNets = {{"mlp", Net::mlp}, {"cnn", Net::cnn}, {"all", Net::all}};
+const mptools::Words<Net> kNets = {
+    {"mlp", Net::mlp}, {"cnn", Net::cnn}, {"rows", Net::rows}, {"all", Net::all}};
+
+const mptools::Words<mp_dtype_t> kMixedTypes = {{mp_dtype_name(MP_FP16), MP_FP16},
+                                                {mp_dtype_name(MP_BF16), MP_BF16}};
+
+mp_scaler_config_t parse_loss_scale(const std::string &word) {
+  mp_scaler_config_t config;
+  if (mp_scaler_config_from_name(word.c_str(), &config, sizeof config) != MP_SUCCESS)
+    throw UsageError(std::string("--loss-scale: ") + mp_last_error() + ".");
+  return config;
+}
 
 double parse_epochs(const std::string &text) {
   double epochs = 0;
@@ -41,10 +52,26 @@ Options parse_options(int argc, const char *const *argv) {
   Options options;
   mptools::CommandLine line("mpdemo", kDescription, kNotes);
   mptools::add_device(line, options.device);
-  mptools::add_choice(line, "--net", options.net, kNets, "mlp, cnn or all")
+  mptools::add_choice(line, "--net", options.net, kNets,
+                      "mlp, cnn, rows (an LSTM over the rows of the image), or all: mlp and\n"
+                      "cnn")
       ->type_name("NET")
       ->default_str("all");
-  line.add_flag("--full", options.full, "train the cnn for N epochs, not for a quarter of one");
+  mptools::add_choice(line, "--dtype", options.mixed.dtype, kMixedTypes,
+                      "of mixed precision, fp16 or bf16; bf16 is trained without a loss scaler")
+      ->type_name("TYPE")
+      ->default_str("fp16");
+  line.add_option_function<std::string>(
+          "--loss-scale",
+          [&](const std::string &word) {
+            options.mixed.scaler = parse_loss_scale(word);
+            options.mixed.loss_scale = word;
+          },
+          "one mixed run, with this scaler: Backoff, LogMax, lognormal, dynamic, none or a\n"
+          "number, as mp_scaler_config_from_name takes them")
+      ->type_name("WORD");
+  line.add_flag("--full", options.full,
+                "train cnn and rows for N epochs, not for a quarter of one");
   line.add_option_function<std::string>(
           "--epochs", [&](const std::string &value) { options.epochs = parse_epochs(value); },
           "of ordinary training, e.g. 0.1; acceptance needs 3")

@@ -5,14 +5,16 @@
 #include <filesystem>
 
 #include "mpcore.h"
+#include "settings.h"
 
 namespace mpdemo {
 
-enum class Net { all, mlp, cnn };
+enum class Net { all, mlp, cnn, rows };
 
 struct Options {
   int32_t device = MP_DEVICE_AUTO;
   Net net = Net::all;
+  MixedPrecision mixed;
   bool full = false;
   double epochs = 3;
   int ranks = 1;

@@ -1,7 +1,7 @@
 // The gnuplot side of plots.cpp: a start, and the two pictures of one outcome.
 //
-// kPictures draws from variables that plots.cpp writes in front of it: id (of the file names),
-// heading, num_runs, and the arrays name, log2_scale, flushed_dw and flushed_dz by run.
+// They draw from variables that plots.cpp writes in front of them: id (of the file names), heading,
+// num_runs, and the arrays name, log2_scale, flushed_dw and flushed_dz by run.
 #pragma once
 
 namespace mpdemo {
@@ -27,7 +27,7 @@ log2_subnormal = -14
 log2_overflow = 16
 )gnuplot";
 
-constexpr const char *kPictures = R"gnuplot(
+constexpr const char *kGradientPicture = R"gnuplot(
 # Where the gradients of the FP32 run lie once each mixed run has multiplied them by its S.
 set output id.'_gradients.png'
 set multiplot layout 2,1 title heading.': gradients in the range of fp16' font 'Sans,15' noenhanced \
@@ -58,7 +58,9 @@ do for [panel = 1:2] {
 unset multiplot
 unset object
 unset label
+)gnuplot";
 
+constexpr const char *kTrainingPicture = R"gnuplot(
 # How the loss and S went.
 set output id.'_training.png'
 set multiplot layout 2,1 title heading.': loss and loss scale' font 'Sans,15' noenhanced \

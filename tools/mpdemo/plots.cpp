@@ -1,7 +1,7 @@
 // Data files, one gnuplot script for all pictures, and gnuplot itself.
 //
-// The script is kScriptStart, then for each outcome its variables and kPictures; it stays beside
-// the pictures, so that they can be restyled without training again.
+// The script is kScriptStart, then for each outcome its variables and its pictures; it stays beside
+// them, so that they can be restyled without training again.
 #include "plots.h"
 
 #include <spawn.h>
@@ -106,7 +106,8 @@ std::string write_plots(const fs::path &directory, const std::vector<Experiment>
       const std::string id = experiment.architecture.id + "_" + outcome.setting.id;
       write_file(directory / (id + "_gradients.dat"), gradient_data(outcome));
       write_file(directory / (id + "_training.dat"), training_data(outcome));
-      script += "\n" + variables(id, experiment.architecture, outcome) + kPictures;
+      script += "\n" + variables(id, experiment.architecture, outcome) +
+                (has_fp16(outcome) ? kGradientPicture : "") + kTrainingPicture;
     }
   }
   write_file(directory / kScriptName, script);

@@ -36,10 +36,11 @@ struct Circumstances {
   int ranks;
 };
 
-/// Mixed precision with a dynamic scaler must reach the accuracy that is due and stay within half a
-/// point of FP32.
+/// Every run that is judged must reach the accuracy that is due and stay within half a point of FP32.
 Verdict judge(const Architecture &architecture, const Outcome &standard);
 
+/// Whether a run is in fp16: gradients of the other types do not round to 0.
+bool has_fp16(const Outcome &outcome);
 /// The gradients of the FP32 run: the table says of them which share fp16 would make zero.
 const Gradients &fp32_gradients(const Outcome &outcome);
 /// The final loss scale; 1 without a scaler.

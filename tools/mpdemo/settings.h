@@ -2,16 +2,25 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "training.h"
 
 namespace mpdemo {
 
+/// What the user has chosen for the mixed runs.
+struct MixedPrecision {
+  mp_dtype_t dtype = MP_FP16;
+  std::string loss_scale;                    ///< a word of mp_scaler_config_from_name, or empty
+  std::optional<mp_scaler_config_t> scaler;  ///< what it means; none: the demo's own choice
+};
+
 /// Ordinary training: mixed precision should cost nothing.
-Setting standard_setting(double epochs);
+Setting standard_setting(double epochs, const MixedPrecision &mixed);
 
 /// The same training under a small task weight, as auxiliary losses have it: without loss scaling
 /// most fp16 gradients round to zero.
-Setting small_weight_setting(double epochs);
+Setting small_weight_setting(double epochs, const MixedPrecision &mixed);
 
 }  // namespace mpdemo

@@ -22,7 +22,6 @@
 namespace mpdemo {
 namespace {
 
-constexpr float kPeakLr = 0.05f;
 constexpr int64_t kStepsPerFetch = 50;
 
 double mean(std::span<const float> values) {
@@ -42,6 +41,7 @@ class Run {
         comm_(comm),
         data_(data),
         setting_(setting),
+        peak_lr_(architecture.peak_lr),
         random_(seed),
         num_steps_(std::max(
             1LL, std::llround(setting.epochs * static_cast<double>(data.train.num_batches())))),
@@ -67,7 +67,7 @@ class Run {
     result_.weights = network_.masters_sync();
     result_.scaler = update_.scaler_state_sync();
     result_.memory = network_.memory();
-    result_.optimizer_bytes = update_.state_bytes();
+    update_.add_memory(result_.memory);
     if (network_.dtype() == MP_FP32) result_.gradients = gradients_of(data_.train.batch(0));
     return std::move(result_);
   }
@@ -101,7 +101,7 @@ class Run {
     network_.backward(batch, update_.found_inf());
     update_.all_reduce(comm_);
     const float remaining = 1.0f - static_cast<float>(steps_) / static_cast<float>(num_steps_);
-    update_.step(kPeakLr * remaining / setting_.loss_weight, comm_);
+    update_.step(peak_lr_ * remaining / setting_.loss_weight, comm_);
     ++steps_;
   }
 
@@ -157,6 +157,7 @@ class Run {
   const mp_comm_t &comm_;
   const DeviceData &data_;
   const Setting &setting_;
+  float peak_lr_;
   Random random_;
   int64_t num_steps_;
   int64_t steps_ = 0;  ///< enqueued, skipped ones included

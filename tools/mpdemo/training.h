@@ -24,6 +24,7 @@ struct RunPlan {
   std::string name;
   mp_dtype_t dtype;  ///< MP_FP32, or the 16-bit type of mixed precision
   std::optional<mp_scaler_config_t> scaler;
+  bool is_judged;  ///< the accuracy of FP32 is asked of it
 };
 
 /// What all runs of one table share.
@@ -45,8 +46,7 @@ struct RunResult {
   double test_accuracy;       ///< after the last epoch, in [0, 1]
   double seconds;             ///< training, without the evaluations
   std::optional<mp_scaler_state_t> scaler;
-  Memory memory;  ///< of one rank
-  int64_t optimizer_bytes;
+  Memory memory;               ///< of one rank
   std::vector<float> weights;  ///< fp32, after training
   /// Of the first batch, after training; fp32 runs only.
   std::optional<Gradients> gradients;

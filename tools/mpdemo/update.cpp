@@ -52,8 +52,6 @@ Update::Update(mp_context_t context, const Network &network,
     master.add(p.master, MP_FP32);
     model.add(p.model, network.dtype());  // NULL where it is read in fp32
     m.add(momentum_.back().data(), MP_FP32);
-    state_bytes_ += momentum_.back().bytes();
-    if (p.model != nullptr) state_bytes_ += p.numel * static_cast<int64_t>(sizeof(float));
   }
   grads_ = make_list(context, grads, numel);
   master_ = make_list(context, master, numel);
@@ -88,6 +86,10 @@ void Update::step(float lr, const mp_comm_t &comm) {
   mp_step_options_t options = mp_step_options_default();
   options.comm = &comm;
   check(mp_scale_step(optimizer_.get(), scaler_.get(), &options, kStream));
+}
+
+void Update::add_memory(Memory &memory) const {
+  for (const Buffer &momentum : momentum_) memory.optimizer_state += momentum.bytes();
 }
 
 std::optional<mp_scaler_state_t> Update::scaler_state_sync() const {

@@ -28,11 +28,9 @@ class Update {
 
   /// Waits; none without a scaler.
   std::optional<mp_scaler_state_t> scaler_state_sync() const;
-  /// Bytes of momentum and, in mixed precision, of the masters, which no GEMM reads there.
-  int64_t state_bytes() const { return state_bytes_; }
+  void add_memory(Memory &memory) const;
 
  private:
-  int64_t state_bytes_ = 0;
   std::vector<Buffer> momentum_;
   TensorList grads_, master_, model_, m_;
   Scaler scaler_;
