@@ -117,7 +117,16 @@ CASES = [
     Case("softmax cross-entropy", 80, 3, "xent_.*half|mean_loss|count_rows", library(
         "xent: small batches", "xent long: all types and lengths", "xent ignore: rows with the label*", "xent long: any alignment*",
         "xent ignore: around the number of rows*", "xent ignore: a block goes on*")),
-    Case("kernels behind one another", 90, 3, "", library("sequences: *"), "griddepcontrol.wait"),
+    Case("embeddings and dropout", 80, 1, "embedding_|dropout_elements", library(
+        "embedding: segments that begin and end anywhere", "embedding: indices that are none",
+        "embedding: a sum beyond fp16 is found", "dropout: what is not finite is dropped as well")),
+    Case("recurrent steps", 80, 3, "rnn_", library(
+        "rnn: a few networks of integers, exactly", "rnn: saturated gates of GRU, both forms",
+        "rnn: an infinite dy raises found_inf in every cell", "rnn: amax and found_inf of the weights alone")),
+    Case("recurrent steps behind one another", 90, 3, "rnn_", library(
+        "rnn: a few networks of integers, exactly", "rnn: saturated gates of GRU, both forms"), "griddepcontrol.wait"),
+    Case("kernels behind one another", 90, 3, "^(?!.*embedding_begins)", library("sequences: *"), "griddepcontrol.wait"),
+    Case("a kernel behind a sort", 90, 3, "embedding_begins", library("sequences: a table whose*"), "griddepcontrol.wait"),
     Case("transposes", 80, 3, "transpose_tiles", library("layout: from every type to every type, aligned or not")),
 ]
 
@@ -171,6 +180,8 @@ REASONS = [
     Reason("*", "griddepcontrol.launch_dependents", "left out", None, "a hint"),
     *(Reason(cases, "griddepcontrol.wait", "left out", None, "one call; kernels behind one another are a case of their own")
       for cases in ("*wgmma*", "copied operands")),
+    Reason("a kernel behind a sort", "griddepcontrol.wait", "left out", None,
+           "no kernel of CUB's lets another one begin before its end"),
     Reason("wgmma, ping-pong", "fence.mbarrier_init*", "left out", None, "a cluster of one block, where bar.sync is enough"),
     Reason("*", "membar.*", "left out", None, "execution is sequentially consistent"),
     Reason("*", "setmaxnreg.inc*", "left out", None, "ptxas spills"),
