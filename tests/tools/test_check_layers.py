@@ -18,6 +18,7 @@ BREAKS = [
     ("kernels/gemm/gemv.h", "#include <mma.h>", "gemm/ stands on tensors/"),
     ("kernels/step/a.cu", '#include "kernels/gemm/operand.h"', "step/ stands on tensors/"),
     ("kernels/layers/a.cu", '#include "kernels/step/outcome.h"', "layers/ stands on tensors/"),
+    ("kernels/rnn/a.cu", '#include "kernels/conv/conv.h"', "rnn/ stands on gemm/"),
     ("kernels/conv/a.cu", '#include "kernels/layers/batch_norm.h"', "conv/ stands on gemm/"),
     ("kernels/conv/a.cu", '#include "kernels/backend.h"', "conv/ stands on gemm/"),
     ("kernels/backends.cpp", '#include "capi/check.h"', "backend.h stands on all kernels"),

@@ -20,13 +20,13 @@ STAGES = {
 # Of tests/conformance, which lists them too.  A process for each: one that hangs or faults does not hide
 # the others.
 CONFORMANCE_CASES = (
-    "conversions", "math", "shuffles", "reductions", "atomics", "early launches", "async copies", "vectors", "wmma",
+    "conversions", "math", "shuffles", "reductions", "atomics", "early launches", "sorts", "async copies", "vectors", "wmma",
     "barriers", "tma load", "tma store", "tma base", "tma matrix", "tma stored maps", "im2col", "multicast", "wgmma",
     "stmatrix")
 
 # A fault on the device ends a process's context and with it all tests that follow, so the library's
 # tests run in several processes.  The last takes what the others leave.
-TEST_GROUPS = ("gemm", "conv", "step", "scaler", "optimizer", "layers")
+TEST_GROUPS = ("gemm", "conv", "step", "scaler", "optimizer", "rnn", "layers")
 
 NOT_HIDDEN = "~[.]"  # where tags are named, Catch2 takes hidden tests too
 

@@ -61,6 +61,8 @@ TESTS = {
     "rnn_reset_backward": "rnn: nothing given that is optional",
     "rnn_gather_rows": "rnn: nothing given that is optional",
     "rnn_bias_grads": "rnn: nothing given that is optional",
+    "rnn_fused_forward": "rnn: all cells and types against fp64",
+    "rnn_fused_backward": "rnn: all cells and types against fp64",
     "rnn_sum_gates": "rnn: inputs added to the gates, no biases, a clipped c",
 }
 
