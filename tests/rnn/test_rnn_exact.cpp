@@ -185,6 +185,17 @@ TEST_CASE("rnn: a few networks of integers, exactly", "[rnn][strict]") {
   }
 }
 
+TEST_CASE("rnn: more tiles of k than a product has stages, exactly", "[rnn][strict]") {
+  uint64_t seed = 0;
+  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16})
+    for (const int32_t batch : {5, 70})
+      for (const int32_t hidden : {201, 264}) {
+        RnnCase c = make_rnn(MP_RNN_RELU, batch, 3, 24, hidden, dtype, MP_RNN_BIDIRECTIONAL);
+        c.desc.dtype_dw = MP_FP32;
+        check_exact(c, ++seed);
+      }
+}
+
 TEST_CASE("rnn: gradients of weights in 16 bits", "[rnn][strict]") {
   uint64_t seed = 0;
   for (const mp_dtype_t dtype : kDtypes)
