@@ -11,6 +11,17 @@ namespace mptest {
 
 using Values = std::vector<double>;
 
+/// Every cell, with the flags that make it another one.
+struct RnnCell {
+  mp_rnn_cell_t cell;
+  uint32_t flags;
+};
+inline constexpr RnnCell kRnnCells[] = {{MP_RNN_TANH, 0},
+                                        {MP_RNN_RELU, 0},
+                                        {MP_RNN_LSTM, 0},
+                                        {MP_RNN_GRU, 0},
+                                        {MP_RNN_GRU, MP_RNN_RESET_FIRST}};
+
 /// How x, y and their gradients lie in memory.
 enum class RnnLayout { kDense, kPadded, kBatchMajor };
 

@@ -50,16 +50,6 @@ void check_close(const RnnCase &c, const RnnResult &wanted, const RnnResult &got
   }
 }
 
-struct Cell {
-  mp_rnn_cell_t cell;
-  uint32_t flags;
-};
-constexpr Cell kCells[] = {{MP_RNN_TANH, 0},
-                           {MP_RNN_RELU, 0},
-                           {MP_RNN_LSTM, 0},
-                           {MP_RNN_GRU, 0},
-                           {MP_RNN_GRU, MP_RNN_RESET_FIRST}};
-
 /// The mask of dropout, from its definition: kept with probability 1 - p.
 oracle::Rnn::Mask mask_of(const RnnCase &c) {
   return [&c](int64_t layer, int64_t t, int64_t n, int64_t direction, int64_t unit) {
@@ -115,7 +105,7 @@ void check_case(RnnCase c, uint64_t seed) {
 
 TEST_CASE("rnn: the gradients of the oracle are those of its forward pass", "[rnn]") {
   uint64_t seed = 0;
-  for (const Cell &cell : kCells) {
+  for (const RnnCell &cell : kRnnCells) {
     RnnCase c = make_rnn(cell.cell, 3, 4, 3, 4, MP_FP32, cell.flags | MP_RNN_BIDIRECTIONAL, 2);
     c.lengths = {4, 0, 2};
     c.desc.dropout = 0.25f;
@@ -163,7 +153,7 @@ TEST_CASE("rnn: the gradients of the oracle are those of its forward pass", "[rn
 
 TEST_CASE("rnn: all cells and types against fp64", "[rnn][strict]") {
   uint64_t seed = 100;
-  for (const Cell &cell : kCells)
+  for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : kDtypes) {
       RnnCase c = make_rnn(cell.cell, 5, 6, 11, 24, dtype, cell.flags);
       c.desc.dtype_dw = MP_FP32;
@@ -173,7 +163,7 @@ TEST_CASE("rnn: all cells and types against fp64", "[rnn][strict]") {
 
 TEST_CASE("rnn: layers, two directions, unequal lengths and dropout against fp64", "[rnn]") {
   uint64_t seed = 200;
-  for (const Cell &cell : kCells)
+  for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : kDtypes)
       for (const int32_t hidden : {17, 40})
         for (const bool packed : {false, true}) {
@@ -193,7 +183,7 @@ TEST_CASE("rnn: layers, two directions, unequal lengths and dropout against fp64
 
 TEST_CASE("rnn: many steps against fp64", "[rnn]") {
   uint64_t seed = 300;
-  for (const Cell &cell : kCells)
+  for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : kDtypes) {
       RnnCase c = make_rnn(cell.cell, 8, 150, 32, 64, dtype, cell.flags);
       c.desc.dtype_dw = MP_FP32;
@@ -204,7 +194,7 @@ TEST_CASE("rnn: many steps against fp64", "[rnn]") {
 
 TEST_CASE("rnn: inputs added to the gates, no biases, a clipped c", "[rnn][strict]") {
   uint64_t seed = 400;
-  for (const Cell &cell : kCells)
+  for (const RnnCell &cell : kRnnCells)
     for (const int flags : {int{MP_RNN_SKIP_INPUT}, MP_RNN_SKIP_INPUT | MP_RNN_NO_BIAS}) {
       // As with RELU: whether c is cut may depend on the rounding of h.
       const mp_dtype_t dtype = cell.cell == MP_RNN_LSTM ? MP_FP32 : MP_FP16;
@@ -218,7 +208,7 @@ TEST_CASE("rnn: inputs added to the gates, no biases, a clipped c", "[rnn][stric
 
 TEST_CASE("rnn: nothing given that is optional", "[rnn][strict]") {
   uint64_t seed = 500;
-  for (const Cell &cell : kCells) {
+  for (const RnnCell &cell : kRnnCells) {
     RnnCase c = make_rnn(cell.cell, 4, 5, 9, 17, MP_FP32, cell.flags, 2);
     c.states = c.final_states = false;
     const RnnData data = real_data(c, ++seed);
@@ -237,7 +227,7 @@ TEST_CASE("rnn: nothing given that is optional", "[rnn][strict]") {
 
 TEST_CASE("rnn: small gradients need the loss scale", "[rnn]") {
   // dy of 1e-6: fp16 cannot hold most of what comes of it, and 1024 times as much it can.
-  for (const Cell &cell : {kCells[0], kCells[2], kCells[3]}) {
+  for (const RnnCell &cell : {kRnnCells[0], kRnnCells[2], kRnnCells[3]}) {
     RnnCase c = make_rnn(cell.cell, 8, 25, 32, 64, MP_FP16, cell.flags);
     c.desc.dtype_dw = MP_FP32;
     const auto error = [&](double scale) {

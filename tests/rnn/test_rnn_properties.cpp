@@ -10,20 +10,10 @@ namespace {
 
 const double kNaN = std::nan("");
 
-struct Cell {
-  mp_rnn_cell_t cell;
-  uint32_t flags;
-};
-constexpr Cell kCells[] = {{MP_RNN_TANH, 0},
-                           {MP_RNN_RELU, 0},
-                           {MP_RNN_LSTM, 0},
-                           {MP_RNN_GRU, 0},
-                           {MP_RNN_GRU, MP_RNN_RESET_FIRST}};
-
 /// Calls visit(case) for every cell, type and kernel, with two layers in both directions.
 template <class Visit>
 void each_case(Visit visit) {
-  for (const Cell &cell : kCells)
+  for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : kDtypes) {
       RnnCase c = make_rnn(cell.cell, 6, 12, 10, 24, dtype, cell.flags | MP_RNN_BIDIRECTIONAL, 2);
       c.desc.dtype_dw = MP_FP32;
@@ -130,7 +120,7 @@ TEST_CASE("rnn: a permuted batch gives permuted results", "[rnn][strict]") {
 }
 
 TEST_CASE("rnn: windows with h and c handed over come to the same bits", "[rnn][strict]") {
-  for (const Cell &cell : kCells)
+  for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : kDtypes) {
       RnnCase c = make_rnn(cell.cell, 12, 18, 10, 24, dtype, cell.flags, 2);
       c.desc.kernel = kernels_of(c).back();
@@ -160,7 +150,7 @@ TEST_CASE("rnn: windows with h and c handed over come to the same bits", "[rnn][
 }
 
 TEST_CASE("rnn: the second direction is the first one reversed", "[rnn][strict]") {
-  for (const Cell &cell : kCells) {
+  for (const RnnCell &cell : kRnnCells) {
     RnnCase both = make_rnn(cell.cell, 5, 9, 10, 24, MP_FP16, cell.flags | MP_RNN_BIDIRECTIONAL);
     RnnCase one = make_rnn(cell.cell, 5, 9, 10, 24, MP_FP16, cell.flags);
     both.states = one.states = false;
@@ -283,7 +273,7 @@ TEST_CASE("rnn: a length that is none makes its sequence NaN, and no other", "[r
 }
 
 TEST_CASE("rnn: gradients that overflow raise found_inf", "[rnn][strict]") {
-  for (const Cell &cell : kCells) {
+  for (const RnnCell &cell : kRnnCells) {
     RnnCase c = make_rnn(cell.cell, 4, 5, 10, 24, MP_FP16, cell.flags);
     c.desc.dtype_dw = MP_FP32;
     CAPTURE(cell.cell, cell.flags);
@@ -303,7 +293,7 @@ TEST_CASE("rnn: gradients that overflow raise found_inf", "[rnn][strict]") {
 }
 
 TEST_CASE("rnn: an infinite dy raises found_inf in every cell", "[rnn][strict]") {
-  for (const Cell &cell : kCells) {
+  for (const RnnCell &cell : kRnnCells) {
     RnnCase c = make_rnn(cell.cell, 4, 5, 10, 24, MP_FP16, cell.flags);
     RnnData data = real_data(c, 11);
     // Of every unit, for RELU stops it where h' is 0.
@@ -341,7 +331,7 @@ TEST_CASE("rnn: amax and found_inf of the weights alone", "[rnn][strict]") {
 // ---------------------------------------------------------------------------- edges
 
 TEST_CASE("rnn: no steps", "[rnn][strict]") {
-  for (const Cell &cell : kCells)
+  for (const RnnCell &cell : kRnnCells)
     for (const uint32_t flags : {0u, uint32_t{MP_RNN_ACCUMULATE}}) {
       RnnCase c = make_rnn(cell.cell, 3, 0, 4, 8, MP_FP16, cell.flags | flags, 2);
       RnnData data = real_data(c, 13);
@@ -400,7 +390,7 @@ TEST_CASE("rnn: the reserve is what the gates, c and h take", "[rnn][strict]") {
 }
 
 TEST_CASE("nightly: rnn, ten thousand steps of training, the same bits at the end", "[.nightly]") {
-  for (const Cell &cell : kCells) {
+  for (const RnnCell &cell : kRnnCells) {
     RnnCase c = make_rnn(cell.cell, 3, 4, 8, 16, MP_FP16, cell.flags | MP_RNN_BIDIRECTIONAL, 2);
     c.lengths = {4, 1, 3};
     const RnnData data = real_data(c, 15);
