@@ -161,6 +161,16 @@ TEST_CASE("rnn: all cells and types against fp64", "[rnn][strict]") {
     }
 }
 
+TEST_CASE("rnn: more tiles of k than a product has stages, all cells", "[rnn][strict]") {
+  uint64_t seed = 150;
+  for (const RnnCell &cell : kRnnCells)
+    for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
+      RnnCase c = make_rnn(cell.cell, 3, 2, 9, 200, dtype, cell.flags);
+      c.desc.dtype_dw = MP_FP32;
+      check_case(c, ++seed);
+    }
+}
+
 TEST_CASE("rnn: layers, two directions, unequal lengths and dropout against fp64", "[rnn]") {
   uint64_t seed = 200;
   for (const RnnCell &cell : kRnnCells)
