@@ -273,23 +273,19 @@ TEST_CASE("rnn: a length that is none makes its sequence NaN, and no other", "[r
 }
 
 TEST_CASE("rnn: gradients that overflow raise found_inf", "[rnn][strict]") {
-  for (const RnnCell &cell : kRnnCells) {
-    RnnCase c = make_rnn(cell.cell, 4, 5, 10, 24, MP_FP16, cell.flags);
-    c.desc.dtype_dw = MP_FP32;
-    CAPTURE(cell.cell, cell.flags);
-    // dy is finite, and so large that the gradient of a gate is not once it is summed over steps and rounded.
-    RnnData data = real_data(c, 10, 60000.0);
-    for (double &value : data.dy) value = std::copysign(60000.0, value);
-    RnnRun run(c, data);
-    require_ok(run.forward_training());
-    CHECK(run.result().found_inf == 0.0f);
-    for (double &value : data.dhn) value = 60000.0;
-    require_ok(run.backward_data());
-    const float from_data = run.result().found_inf;
-    RnnData small = real_data(c, 10, 1e-3);
-    CHECK(train(c, small).found_inf == 0.0f);
-    if (cell.cell == MP_RNN_RELU || cell.cell == MP_RNN_TANH) CHECK(from_data == 1.0f);
-  }
+  // dy is finite; summed over steps, the gradients of the plain cells are beyond fp16.  Gates damp them in the others.
+  for (const mp_rnn_cell_t cell : {MP_RNN_TANH, MP_RNN_RELU})
+    for (const double size : {60000.0, 1e-3}) {
+      const RnnCase c = make_rnn(cell, 4, 5, 10, 24, MP_FP16);
+      RnnData data = real_data(c, 10);
+      for (double &value : data.dy) value = std::copysign(size, value);
+      RnnRun run(c, data);
+      require_ok(run.forward_training());
+      CHECK(run.result().found_inf == 0.0f);
+      require_ok(run.backward_data());
+      CAPTURE(cell, size);
+      CHECK(run.result().found_inf == (size > 1.0 ? 1.0f : 0.0f));
+    }
 }
 
 TEST_CASE("rnn: an infinite dy raises found_inf in every cell", "[rnn][strict]") {
