@@ -25,7 +25,7 @@ class Floats:
     """Python's own array with a shape and an array interface, read-only."""
 
     def __init__(self, numbers, shape, typestr="<f4"):
-        self.values = array.array({"<f4": "f", "<i4": "i", "<i8": "q"}[typestr], numbers)
+        self.values = array.array({"<f2": "H", "<f4": "f", "<i4": "i", "<i8": "q"}[typestr], numbers)  # f2: bits
         self.__array_interface__ = {"shape": shape, "typestr": typestr, "version": 3,
                                     "data": (self.values.buffer_info()[0], True)}
 
