@@ -127,7 +127,7 @@ mp_batchnorm_desc_t read_desc(const mp_batchnorm_desc_t *user) {
   require_not_negative(d.rows, "rows");
   require_not_negative(d.channels, "channels");
   require_extents({d.rows, d.channels}, d.dtype, "rows channels");
-  require_enum(d.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU);
+  require_enum(d.activation, "activation", MP_ACT_NONE, MP_ACT_DTANH);
   MP_REQUIRE(d.activation == MP_ACT_NONE || d.activation == MP_ACT_RELU, MP_ERROR_UNSUPPORTED,
              "activation = ", d.activation, " is neither MP_ACT_NONE nor MP_ACT_RELU");
   require_finite(d.epsilon, "epsilon");

@@ -94,6 +94,13 @@ module mpcore_c
     enumerator :: MP_ACT_DRELU = 3
     !> backward: multiplies by gelu'(aux)
     enumerator :: MP_ACT_DGELU = 4
+    !> 1 / (1 + exp(-z))
+    enumerator :: MP_ACT_SIGMOID = 5
+    enumerator :: MP_ACT_TANH = 6
+    !> backward: multiplies by sigmoid'(aux)
+    enumerator :: MP_ACT_DSIGMOID = 7
+    !> backward: multiplies by tanh'(aux)
+    enumerator :: MP_ACT_DTANH = 8
   end enum
 
   !> The dimension that the groups of mp_gemm_ragged share.

@@ -25,9 +25,13 @@ typedef enum mp_op { MP_OP_N = 0, MP_OP_T = 1 } mp_op_t;
 typedef enum mp_activation {
   MP_ACT_NONE = 0,
   MP_ACT_RELU = 1,
-  MP_ACT_GELU = 2,  /**< tanh form: 0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3))) */
-  MP_ACT_DRELU = 3, /**< backward: multiplies by relu'(aux) */
-  MP_ACT_DGELU = 4  /**< backward: multiplies by gelu'(aux) */
+  MP_ACT_GELU = 2,    /**< tanh form: 0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3))) */
+  MP_ACT_DRELU = 3,   /**< backward: multiplies by relu'(aux) */
+  MP_ACT_DGELU = 4,   /**< backward: multiplies by gelu'(aux) */
+  MP_ACT_SIGMOID = 5, /**< 1 / (1 + exp(-z)) */
+  MP_ACT_TANH = 6,
+  MP_ACT_DSIGMOID = 7, /**< backward: multiplies by sigmoid'(aux) */
+  MP_ACT_DTANH = 8     /**< backward: multiplies by tanh'(aux) */
 } mp_activation_t;
 
 /** Work done on the fp32 accumulators before they are rounded and stored.  In order:

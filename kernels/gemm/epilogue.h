@@ -129,29 +129,14 @@ class EpilogueWriter {
   MP_DEVICE void activate(int64_t row, int64_t col, float (&z)[kRun], int valid) const {
     const Epilogue &e = out_.epilogue;
     const int64_t at = target_.aux_offset + row * e.ld_aux + col;
-    float saved[kRun];
-    switch (e.activation) {
-      case MP_ACT_DRELU:
-        load_run(saved, out_.dtype, e.aux, at, valid);
-        MP_UNROLL
-        for (int i = 0; i < kRun; i++) z[i] = saved[i] > 0.0f ? z[i] : 0.0f;
-        return;
-      case MP_ACT_DGELU:
-        load_run(saved, out_.dtype, e.aux, at, valid);
-        MP_UNROLL
-        for (int i = 0; i < kRun; i++) z[i] *= Gelu::derivative(saved[i]);
-        return;
-      default:
-        break;
+    if (reads_aux(e.activation)) {
+      float saved[kRun];
+      load_run(saved, out_.dtype, e.aux, at, valid);
+      multiply_by_derivative(e.activation, saved, z);
+      return;
     }
     if (e.aux != nullptr) store_run(out_.dtype, e.aux, at, z, valid);
-    if (e.activation == MP_ACT_RELU) {
-      MP_UNROLL
-      for (int i = 0; i < kRun; i++) z[i] = relu(z[i]);
-    } else if (e.activation == MP_ACT_GELU) {
-      MP_UNROLL
-      for (int i = 0; i < kRun; i++) z[i] = Gelu::value(z[i]);
-    }
+    mp::MP_TARGET::activate(e.activation, z);
   }
 
   const Output &out_;

@@ -10,6 +10,7 @@
 
 #include "kernels/column_partition.h"
 #include "kernels/device.h"
+#include "kernels/simt/compiler.h"
 #include "mpcore/gemm.h"
 
 namespace mp {
@@ -43,8 +44,16 @@ struct Epilogue {
 };
 
 /// aux is an input, that of the activation in the forward pass.
-inline bool reads_aux(mp_activation_t activation) {
-  return activation == MP_ACT_DRELU || activation == MP_ACT_DGELU;
+MP_HD constexpr bool reads_aux(mp_activation_t activation) {
+  switch (activation) {
+    case MP_ACT_DRELU:
+    case MP_ACT_DGELU:
+    case MP_ACT_DSIGMOID:
+    case MP_ACT_DTANH:
+      return true;
+    default:
+      return false;
+  }
 }
 
 /// What is written, by GEMM and by convolution alike: m x n matrices, and how they come from the

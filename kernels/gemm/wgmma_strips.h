@@ -199,7 +199,9 @@ class WgmmaStripStore {
         round(z, pairs);
         slabs_.put(aux_slab, j, pairs);
       }
-      activate(beside, z);
+      activate(out_.epilogue.activation, z);
+      if (side_ == SideMatrix::aux_read)
+        multiply_by_derivative(out_.epilogue.activation, beside, z);
       if (writer.measures() && !tile_.is_whole()) clear_outside(strip, j, z);
       round(z, pairs);
       if (writer.measures()) measure(pairs);
@@ -261,29 +263,6 @@ class WgmmaStripStore {
       slabs_.store(slab, map, to.x, row(strip), to.z);
     }
     slabs_.commit();
-  }
-
-  MP_DEVICE void activate(const float (&saved)[8], float (&z)[8]) const {
-    switch (out_.epilogue.activation) {
-      case MP_ACT_RELU:
-        MP_UNROLL
-        for (float &x : z) x = relu(x);
-        return;
-      case MP_ACT_GELU:
-        MP_UNROLL
-        for (float &x : z) x = Gelu::value(x);
-        return;
-      case MP_ACT_DRELU:
-        MP_UNROLL
-        for (int r = 0; r < 8; r++) z[r] = saved[r] > 0.0f ? z[r] : 0.0f;
-        return;
-      case MP_ACT_DGELU:
-        MP_UNROLL
-        for (int r = 0; r < 8; r++) z[r] *= Gelu::derivative(saved[r]);
-        return;
-      default:
-        return;
-    }
   }
 
   MP_DEVICE void widen(const Pairs &pairs, float (&x)[8]) const {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "kernels/simt/fast_math.h"
+#include "kernels/simt/logistic.h"
+#include "mpcore/gemm.h"
 
 namespace mp::MP_TARGET {
 
@@ -41,6 +43,71 @@ struct Gelu {
 /// max(z, 0); keeps NaN.
 MP_DEVICE float relu(float z) {
   return z < 0.0f ? 0.0f : z;
+}
+
+/// 1 / (1 + e^-z), with one exponential and one reciprocal, as the others here.
+struct Sigmoid {
+  static MP_DEVICE float value(float z) { return fast_reciprocal(1.0f + fast_exp(-z)); }
+  /// s (1 - s) = e^-|z| / (1 + e^-|z|)^2, in which nothing cancels or overflows.
+  static MP_DEVICE float derivative(float z) {
+    const float e = fast_exp(-fabsf(z)), reciprocal = fast_reciprocal(1.0f + e);
+    return e * reciprocal * reciprocal;
+  }
+};
+
+struct Tanh {
+  static MP_DEVICE float value(float z) {
+    const float a = fabsf(z), e = fast_exp(-2.0f * a);
+    const float far = (1.0f - e) * fast_reciprocal(1.0f + e);
+    return copysignf(a < kTanhNear ? tanh_near(a) : far, z);
+  }
+  /// 1 - tanh(z)^2 = 4 s(2 z) (1 - s(2 z))
+  static MP_DEVICE float derivative(float z) { return 4.0f * Sigmoid::derivative(2.0f * z); }
+};
+
+/// z = f(z) for a run; nothing where f is none or one of the D* kinds.
+template <int kRun>
+MP_DEVICE void activate(mp_activation_t f, float (&z)[kRun]) {
+  const auto each = [&](auto function) {
+    MP_UNROLL
+    for (float &x : z) x = function(x);
+  };
+  switch (f) {
+    case MP_ACT_RELU:
+      return each([](float x) { return relu(x); });
+    case MP_ACT_GELU:
+      return each(Gelu::value);
+    case MP_ACT_SIGMOID:
+      return each(Sigmoid::value);
+    case MP_ACT_TANH:
+      return each(Tanh::value);
+    default:
+      return;
+  }
+}
+
+/// z *= f'(saved) for a run; nothing where f is not one of the D* kinds.
+template <int kRun>
+MP_DEVICE void multiply_by_derivative(mp_activation_t f, const float (&saved)[kRun],
+                                      float (&z)[kRun]) {
+  const auto each = [&](auto derivative) {
+    MP_UNROLL
+    for (int i = 0; i < kRun; i++) z[i] *= derivative(saved[i]);
+  };
+  switch (f) {
+    case MP_ACT_DRELU:  // not a product, for 0 times infinity is NaN
+      MP_UNROLL
+      for (int i = 0; i < kRun; i++) z[i] = saved[i] > 0.0f ? z[i] : 0.0f;
+      return;
+    case MP_ACT_DGELU:
+      return each(Gelu::derivative);
+    case MP_ACT_DSIGMOID:
+      return each(Sigmoid::derivative);
+    case MP_ACT_DTANH:
+      return each(Tanh::derivative);
+    default:
+      return;
+  }
 }
 
 }  // namespace mp::MP_TARGET

@@ -162,9 +162,10 @@ static void test_epilogue(void) {
   check_epilogue(&epilogue, 8);
 
   const mp_conv2d_desc_t d = good_desc();
-  for (int activation = MP_ACT_DRELU; activation <= MP_ACT_DGELU; activation++) {
+  const mp_activation_t derivatives[] = {MP_ACT_DRELU, MP_ACT_DGELU, MP_ACT_DSIGMOID, MP_ACT_DTANH};
+  for (size_t i = 0; i < sizeof derivatives / sizeof *derivatives; i++) {
     mp_epilogue_t e = mp_epilogue_default();
-    e.activation = (mp_activation_t)activation;
+    e.activation = derivatives[i];
     check_failure("D* activation without aux", current->function, run(&d, &e),
                   MP_ERROR_INVALID_ARGUMENT, "aux");
   }
@@ -173,7 +174,7 @@ static void test_epilogue(void) {
 static void test_wgrad_epilogue(void) {
   const struct field_case fields[] = {
       EPILOGUE_FIELD(activation, i, MP_ACT_RELU, MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(activation, i, MP_ACT_DGELU, MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(activation, i, MP_ACT_DTANH, MP_ERROR_UNSUPPORTED),
       EPILOGUE_FIELD(activation, i, 5, MP_ERROR_INVALID_ARGUMENT),
       EPILOGUE_FIELD(scale, p, at(2), MP_ERROR_MISALIGNED),
       EPILOGUE_FIELD(bias, p, at(kBias), MP_ERROR_UNSUPPORTED),

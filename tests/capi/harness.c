@@ -265,7 +265,7 @@ void check_epilogue(const struct subject *subject, int64_t cols) {
 void check_scaling_epilogue(const struct subject *subject, const void *amax, mp_status_t of_amax) {
   const struct field_case fields[] = {
       EPILOGUE_FIELD(activation, i, MP_ACT_RELU, MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(activation, i, MP_ACT_DGELU, MP_ERROR_UNSUPPORTED),
+      EPILOGUE_FIELD(activation, i, MP_ACT_DTANH, MP_ERROR_UNSUPPORTED),
       EPILOGUE_FIELD(bias, p, at(0), MP_ERROR_UNSUPPORTED),
       EPILOGUE_FIELD(bias_dtype, i, MP_FP16, MP_ERROR_UNSUPPORTED),
       EPILOGUE_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),

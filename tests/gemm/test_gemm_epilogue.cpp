@@ -50,7 +50,7 @@ TEST_CASE("epilogue: bias of every type, aligned or not", "[gemm]") {
 
 TEST_CASE("epilogue: forward activations, with and without aux", "[gemm][strict]") {
   for (const Types &types : kTypes) {
-    for (const mp_activation_t activation : {MP_ACT_RELU, MP_ACT_GELU}) {
+    for (const mp_activation_t activation : kForwardActivations) {
       for (const bool aux : {false, true}) {
         GemmCase c = base_case(types.ab, types.cd);
         c.activation = activation;
@@ -65,7 +65,7 @@ TEST_CASE("epilogue: forward activations, with and without aux", "[gemm][strict]
 
 TEST_CASE("epilogue: backward activations read aux", "[gemm][strict]") {
   for (const Types &types : kTypes) {
-    for (const mp_activation_t activation : {MP_ACT_DRELU, MP_ACT_DGELU}) {
+    for (const mp_activation_t activation : kBackwardActivations) {
       GemmCase c = base_case(types.ab, types.cd);
       c.activation = activation;
       c.aux = true;
@@ -104,7 +104,7 @@ TEST_CASE("epilogue: amax and found_inf look at D as rounded", "[gemm][strict]")
 }
 
 TEST_CASE("epilogue: the forward pass of a layer", "[gemm][strict]") {
-  for (const mp_activation_t activation : {MP_ACT_RELU, MP_ACT_GELU}) {
+  for (const mp_activation_t activation : kForwardActivations) {
     GemmCase c = base_case(MP_FP16, MP_FP16);
     c.op = "NT";
     c.bias = MP_FP32;
@@ -116,7 +116,7 @@ TEST_CASE("epilogue: the forward pass of a layer", "[gemm][strict]") {
 }
 
 TEST_CASE("epilogue: the backward pass of a layer", "[gemm][strict]") {
-  for (const mp_activation_t activation : {MP_ACT_DRELU, MP_ACT_DGELU}) {
+  for (const mp_activation_t activation : kBackwardActivations) {
     GemmCase c = base_case(MP_FP16, MP_FP16);
     c.scale = 0.5f;
     c.fill = Fill::kReal;

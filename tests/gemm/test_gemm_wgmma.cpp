@@ -112,8 +112,8 @@ TEST_CASE("wgmma: C and aux come and go beside a 16-bit D", "[wgmma]") {
     c.beta = 0.0f;
     c.aux = true;
     c.fill = Fill::kReal;
-    for (const mp_activation_t activation :
-         {MP_ACT_NONE, MP_ACT_RELU, MP_ACT_GELU, MP_ACT_DRELU, MP_ACT_DGELU}) {
+    for (const mp_activation_t activation : {MP_ACT_NONE, MP_ACT_RELU, MP_ACT_GELU, MP_ACT_TANH,
+                                             MP_ACT_DRELU, MP_ACT_DGELU, MP_ACT_DSIGMOID}) {
       c.activation = activation;
       check(c);
     }
@@ -150,7 +150,7 @@ TEST_CASE("wgmma: fp32 tiles are stored and accumulated without a detour", "[wgm
 
 TEST_CASE("wgmma: backward epilogues", "[wgmma]") {
   if (!has_wgmma()) return;
-  for (const mp_activation_t activation : {MP_ACT_DRELU, MP_ACT_DGELU}) {
+  for (const mp_activation_t activation : kBackwardActivations) {
     GemmCase c = make_case(260, 264, 72, "NN");
     c.activation = activation;
     c.aux = c.dbias = c.amax = c.found_inf = true;

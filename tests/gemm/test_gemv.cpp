@@ -170,7 +170,8 @@ TEST_CASE("gemv: k = 0 leaves the epilogue of beta C", "[gemm][strict]") {
 }
 
 TEST_CASE("gemv: the whole epilogue, forward", "[gemm][strict]") {
-  for (const mp_activation_t activation : {MP_ACT_NONE, MP_ACT_RELU, MP_ACT_GELU}) {
+  for (const mp_activation_t activation :
+       {MP_ACT_NONE, MP_ACT_RELU, MP_ACT_GELU, MP_ACT_SIGMOID, MP_ACT_TANH}) {
     for (const Types &types : kOneOfEach) {
       for (const int64_t count : {1, 6, 16}) {
         for (const bool few_rows : {true, false}) {
@@ -194,7 +195,7 @@ TEST_CASE("gemv: the whole epilogue, forward", "[gemm][strict]") {
 }
 
 TEST_CASE("gemv: the whole epilogue, backward", "[gemm][strict]") {
-  for (const mp_activation_t activation : {MP_ACT_DRELU, MP_ACT_DGELU}) {
+  for (const mp_activation_t activation : kBackwardActivations) {
     for (const bool few_rows : {true, false}) {
       GemmCase c = make_case({7, 131, 50}, few_rows, "NN", {MP_FP16, MP_FP16});
       c.pad = 3;

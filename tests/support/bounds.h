@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 
 #include "numeric.h"
 
@@ -52,6 +53,24 @@ inline double dgelu_error(double x) {
 
 /// gelu is Lipschitz with max |gelu'| < 1.13 (at x = sqrt 2): an error of z grows by no more.
 constexpr double kGeluSlope = 1.13;
+
+/// Error of sigmoid: an argument of two roundings, and else s of GELU.
+inline double sigmoid_error() {
+  return kLogisticError * unit_roundoff(MP_FP32);
+}
+
+/// tanh(x) = 2 s(2 x) - 1, 2 ds where |x| >= 0.625 and tanh > 0.55, and below 5 u of itself (kernels/simt/logistic.h).
+inline double tanh_error(double value) {
+  return 2.0 * kLogisticError / 0.55 * unit_roundoff(MP_FP32) * std::fabs(value);
+}
+
+/// Error of s (1 - s) = e / (1 + e)^2, e = exp(-|w|), that has this value.  Relative: |w| 2 u and 4 u of e, no more of 1 + e,
+/// whose reciprocal adds 3 u and is squared; two products.  Where e is subnormal it may be 0.
+inline double dsigmoid_error(double w, double value) {
+  const double of_e = 2.0 * std::fabs(w) + 4.0;
+  return (of_e + 2.0 * (of_e + 3.0) + 2.0) * unit_roundoff(MP_FP32) * value +
+         static_cast<double>(std::numeric_limits<float>::min());
+}
 
 /// |got - exact| may be `error`, the error before rounding, plus the rounding to `dtype`.
 inline double rounded_error(mp_dtype_t dtype, double exact, double error) {

@@ -47,6 +47,19 @@ inline double dgelu(double x) {
   return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope;
 }
 
+inline double sigmoid(double x) {
+  return 1.0 / (1.0 + std::exp(-x));
+}
+
+/// Both derivatives from the square of the hyperbolic cosine, in which nothing cancels.
+inline double dtanh(double x) {
+  return 1.0 / (std::cosh(x) * std::cosh(x));
+}
+
+inline double dsigmoid(double x) {
+  return 0.25 * dtanh(0.5 * x);
+}
+
 /// A NaN passes through ReLU: hidden there it would never reach found_inf.
 inline double activate(mp_activation_t activation, double z, double aux) {
   switch (activation) {
@@ -54,13 +67,27 @@ inline double activate(mp_activation_t activation, double z, double aux) {
       return z > 0.0 || std::isnan(z) ? z : 0.0;
     case MP_ACT_GELU:
       return gelu(z);
+    case MP_ACT_SIGMOID:
+      return sigmoid(z);
+    case MP_ACT_TANH:
+      return std::tanh(z);
     case MP_ACT_DRELU:
       return aux > 0.0 ? z : 0.0;
     case MP_ACT_DGELU:
       return z * dgelu(aux);
+    case MP_ACT_DSIGMOID:
+      return z * dsigmoid(aux);
+    case MP_ACT_DTANH:
+      return z * dtanh(aux);
     default:
       return z;
   }
+}
+
+/// Of z times a derivative, neither of which is exact, in fp32.
+inline double derivative_error(double derivative, double derivative_error, double z, double error) {
+  const double most = std::fabs(z) + error;
+  return derivative * error + most * (derivative_error + fp32_operation() * derivative);
 }
 
 /// How far y may be off when z is off by `error`; see bounds.h.
@@ -68,6 +95,15 @@ inline double activation_error(mp_activation_t activation, double z, double aux,
   switch (activation) {
     case MP_ACT_GELU:
       return kGeluSlope * error + gelu_error(std::fabs(z) + error);
+    case MP_ACT_SIGMOID:
+      return 0.25 * error + sigmoid_error();
+    case MP_ACT_TANH:
+      return error + tanh_error(std::fabs(std::tanh(z)) + error);
+    case MP_ACT_DSIGMOID:
+      return derivative_error(dsigmoid(aux), dsigmoid_error(aux, dsigmoid(aux)), z, error);
+    case MP_ACT_DTANH:
+      return derivative_error(dtanh(aux), 4.0 * dsigmoid_error(2.0 * aux, dsigmoid(2.0 * aux)), z,
+                              error);
     case MP_ACT_DGELU:
       return std::fabs(dgelu(aux)) * error + (std::fabs(z) + error) * dgelu_error(aux) +
              fp32_operation() * (std::fabs(z) + error) * kGeluSlope;

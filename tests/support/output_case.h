@@ -1,7 +1,9 @@
 // What the cases of mp_gemm and of a convolution have in common: types, scalars, fills, epilogue.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 
 #include "mpcore.h"
@@ -41,13 +43,20 @@ struct OutputCase {
   std::string kernel;  ///< empty = the library's choice
 };
 
+constexpr mp_activation_t kForwardActivations[] = {MP_ACT_RELU, MP_ACT_GELU, MP_ACT_SIGMOID,
+                                                   MP_ACT_TANH};
+constexpr mp_activation_t kBackwardActivations[] = {MP_ACT_DRELU, MP_ACT_DGELU, MP_ACT_DSIGMOID,
+                                                    MP_ACT_DTANH};
+
 inline bool reads_aux(const OutputCase &c) {
-  return c.activation == MP_ACT_DRELU || c.activation == MP_ACT_DGELU;
+  return std::ranges::find(kBackwardActivations, c.activation) != std::end(kBackwardActivations);
 }
 
 /// Whether fp32 arithmetic adds nothing to the error of the last rounding.
 inline bool is_exact(const OutputCase &c) {
-  return c.fill != Fill::kReal && c.activation != MP_ACT_GELU && c.activation != MP_ACT_DGELU;
+  const bool is_piecewise_linear =
+      c.activation == MP_ACT_NONE || c.activation == MP_ACT_RELU || c.activation == MP_ACT_DRELU;
+  return c.fill != Fill::kReal && is_piecewise_linear;
 }
 
 }  // namespace mptest

@@ -138,6 +138,13 @@ class mp_activation_t(enum.IntEnum):
     MP_ACT_DRELU = 3
     # backward: multiplies by gelu'(aux)
     MP_ACT_DGELU = 4
+    # 1 / (1 + exp(-z))
+    MP_ACT_SIGMOID = 5
+    MP_ACT_TANH = 6
+    # backward: multiplies by sigmoid'(aux)
+    MP_ACT_DSIGMOID = 7
+    # backward: multiplies by tanh'(aux)
+    MP_ACT_DTANH = 8
 
 
 MP_ACT_NONE = mp_activation_t.MP_ACT_NONE
@@ -145,6 +152,10 @@ MP_ACT_RELU = mp_activation_t.MP_ACT_RELU
 MP_ACT_GELU = mp_activation_t.MP_ACT_GELU
 MP_ACT_DRELU = mp_activation_t.MP_ACT_DRELU
 MP_ACT_DGELU = mp_activation_t.MP_ACT_DGELU
+MP_ACT_SIGMOID = mp_activation_t.MP_ACT_SIGMOID
+MP_ACT_TANH = mp_activation_t.MP_ACT_TANH
+MP_ACT_DSIGMOID = mp_activation_t.MP_ACT_DSIGMOID
+MP_ACT_DTANH = mp_activation_t.MP_ACT_DTANH
 
 
 class mp_ragged_t(enum.IntEnum):

@@ -116,6 +116,14 @@ numbered! {
         Drelu = 3,
         /// backward: multiplies by gelu'(aux)
         Dgelu = 4,
+        /// 1 / (1 + exp(-z))
+        Sigmoid = 5,
+        /// `MP_ACT_TANH`
+        Tanh = 6,
+        /// backward: multiplies by sigmoid'(aux)
+        Dsigmoid = 7,
+        /// backward: multiplies by tanh'(aux)
+        Dtanh = 8,
     }
 }
 

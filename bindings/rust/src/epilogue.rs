@@ -90,7 +90,7 @@ impl<'a> Epilogue<'a> {
         self
     }
 
-    /// As the result, of its type: written before the activation; read by `Drelu` and `Dgelu`.
+    /// As the result, of its type: written before the activation; read by `Drelu` and its like.
     pub fn aux<D: Data>(mut self, aux: &'a D) -> Self
     where
         D::Element: Float,

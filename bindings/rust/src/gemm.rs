@@ -117,7 +117,7 @@ impl<'a> Gemm<'a> {
         self
     }
 
-    /// m x n, of the type of D: written before the activation; read by `Drelu` and `Dgelu`.
+    /// m x n, of the type of D: written before the activation; read by `Drelu` and its like.
     pub fn aux<D: Data>(mut self, aux: &'a D) -> Self
     where
         D::Element: Float,

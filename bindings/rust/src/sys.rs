@@ -136,6 +136,13 @@ pub const MP_ACT_GELU: mp_activation_t = 2;
 pub const MP_ACT_DRELU: mp_activation_t = 3;
 /// backward: multiplies by gelu'(aux)
 pub const MP_ACT_DGELU: mp_activation_t = 4;
+/// 1 / (1 + exp(-z))
+pub const MP_ACT_SIGMOID: mp_activation_t = 5;
+pub const MP_ACT_TANH: mp_activation_t = 6;
+/// backward: multiplies by sigmoid'(aux)
+pub const MP_ACT_DSIGMOID: mp_activation_t = 7;
+/// backward: multiplies by tanh'(aux)
+pub const MP_ACT_DTANH: mp_activation_t = 8;
 
 /// The dimension that the groups of mp\_gemm\_ragged share.
 pub type mp_ragged_t = u32;

@@ -1,0 +1,56 @@
+// Activations of one element against fp64, and at their limits.
+#include "kernels/simt/activation.h"
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/oracle.h"
+
+using namespace mp::host;
+using namespace mptest;
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+const float kNan = std::nanf("");
+
+/// How often f is further from its oracle than the bound of an exact argument.
+template <class F>
+int count_wrong(F f, mp_activation_t forward, mp_activation_t backward) {
+  int wrong = 0;
+  for (float x = -110.0f; x < 110.0f; x += 0.0087890625f) {
+    const double z = x;
+    wrong += !(std::fabs(f.value(x) - oracle::activate(forward, z, 0.0)) <=
+               oracle::activation_error(forward, z, 0.0, 0.0));
+    wrong += !(std::fabs(f.derivative(x) - oracle::activate(backward, 1.0, z)) <=
+               oracle::activation_error(backward, 1.0, z, 0.0));
+  }
+  return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("activation: sigmoid, tanh and GELU within their bounds") {
+  CHECK(count_wrong(Sigmoid{}, MP_ACT_SIGMOID, MP_ACT_DSIGMOID) == 0);
+  CHECK(count_wrong(Tanh{}, MP_ACT_TANH, MP_ACT_DTANH) == 0);
+  CHECK(count_wrong(Gelu{}, MP_ACT_GELU, MP_ACT_DGELU) == 0);
+}
+
+TEST_CASE("activation: limits") {
+  CHECK(Sigmoid::value(0.0f) == 0.5f);
+  CHECK(Sigmoid::value(kInfinity) == 1.0f);
+  CHECK(Sigmoid::value(-kInfinity) == 0.0f);
+  CHECK(Tanh::value(kInfinity) == 1.0f);
+  CHECK(Tanh::value(-kInfinity) == -1.0f);
+  CHECK(bits_of(Tanh::value(-0.0f)) == bits_of(-0.0f));
+  CHECK(Tanh::value(1e-30f) == 1e-30f);
+  CHECK(Sigmoid::derivative(0.0f) == 0.25f);
+  CHECK(Tanh::derivative(-0.0f) == 1.0f);
+  for (const float x : {kInfinity, -kInfinity, 3e38f, -3e38f}) {
+    CHECK(Sigmoid::derivative(x) == 0.0f);
+    CHECK(Tanh::derivative(x) == 0.0f);
+  }
+  for (const float f : {Sigmoid::value(kNan), Tanh::value(kNan), Gelu::value(kNan),
+                        Sigmoid::derivative(kNan), Tanh::derivative(kNan), Gelu::derivative(kNan)})
+    CHECK(std::isnan(f));
+}
