@@ -6,80 +6,16 @@
 // while one stores its tile, the other multiplies.  Two blocks of a cluster have neighbouring tiles
 // and send each other halves of the operand that both need.
 //
-// Stages hold 64 of k: 128 bytes, one row of the 128-byte swizzle, which TMA writes and wgmma reads.
-// Operands are never transposed: wgmma reads 16-bit operands with either k or m (n) contiguous.
-// What lies outside the matrices arrives as zeros.
-//
 // Sources: PTX ISA, wgmma.mma_async, "Matrix descriptor" and "Shared memory layout"; CUTLASS,
 // sm90_mma_tma_gmma_ss_warpspecialized and its pipelines, for who waits for whom.
 #pragma once
 
 #include "kernels/gemm/wgmma_epilogue.h"
-#include "kernels/gemm/wgmma_pipeline.h"
+#include "kernels/gemm/wgmma_multiply.h"
 #include "kernels/gemm/wgmma_tile_scheduler.h"
 #include "kernels/simt/sm90.h"
 
 namespace mp::MP_TARGET {
-
-/// How an operand lies in a stage: kExtent rows of A (columns of B) by 64 of k.
-template <Major major, int kExtent>
-struct StagedOperand {
-  static constexpr Major kMajor = major;
-  /// 64 x 64 elements are one block of 8 KiB in both majors: rows of 128 bytes, eight of which are
-  /// one atom of the swizzle.
-  static constexpr int kBlock = 64;
-  static constexpr SmemAddress kBlockBytes = kBlock * 128;
-  /// 16 further along k: 32 bytes in the row, or 16 rows.
-  static constexpr SmemAddress kStepBytes = major == Major::k ? 32 : 16 * 128;
-
-  /// Of the block at `block`.  k-major: the leading offset is not used with a swizzle.
-  static MP_DEVICE uint64_t descriptor(SmemAddress block) {
-    constexpr uint32_t kLeading = major == Major::k ? 16 : kBlockBytes;
-    constexpr uint32_t kAtomBytes = 8 * 128;
-    return wgmma_descriptor(block, kLeading, kAtomBytes, Swizzle::b128);
-  }
-
-  /// Starts the copy of (mn0.. , k0..) into `smem`.  What the blocks of a cluster share, each loads
-  /// half of for both.
-  static MP_DEVICE void load(SmemAddress smem, const TensorMap &map, SmemAddress full, int mn0,
-                             int k0, int z, bool shared) {
-    if (shared)
-      load_half(smem, map, full, mn0, k0, z);
-    else
-      load_whole(smem, map, full, mn0, k0, z);
-  }
-
- private:
-  static constexpr int kRows = wgmma_box_rows(major == Major::k, kExtent, true);  ///< of a half
-
-  static MP_DEVICE void load_whole(SmemAddress smem, const TensorMap &map, SmemAddress full,
-                                   int mn0, int k0, int z) {
-    if constexpr (major == Major::k) {
-      tma_load(smem, map, full, k0, mn0, z);
-    } else {
-      for (int mn = 0; mn < kExtent; mn += kBlock)
-        tma_load(smem + static_cast<SmemAddress>(mn) * 128, map, full, mn0 + mn, k0, z);
-    }
-  }
-
-  static MP_DEVICE void load_half(SmemAddress smem, const TensorMap &map, SmemAddress full, int mn0,
-                                  int k0, int z) {
-    constexpr uint32_t kBoth = 3;
-    if constexpr (major == Major::k) {
-      const int first = cluster_rank() * kRows;
-      tma_load_multicast(smem + static_cast<SmemAddress>(first) * 128, map, full, k0, mn0 + first,
-                         z, kBoth);
-    } else {
-      constexpr bool kInK = kRows < kBlock;
-      constexpr int kCols = kInK ? kExtent : kExtent / 2;
-      const int first = kInK ? 0 : cluster_rank() * kCols;
-      const int row = kInK ? cluster_rank() * kRows : 0;
-      for (int mn = first; mn < first + kCols; mn += kBlock)
-        tma_load_multicast(smem + static_cast<SmemAddress>(mn + row) * 128, map, full, mn0 + mn,
-                           k0 + row, z, kBoth);
-    }
-  }
-};
 
 /// Whether the blocks of a cluster share A, or B.
 template <class Tile>
@@ -109,11 +45,9 @@ class WgmmaLoop {
   MP_DEVICE WgmmaLoop(const Args &args, SmemAddress stages, std::byte *slabs,
                       const Barriers<Tile> &barriers)
       : args_(args),
-        stages_(stages),
         slabs_(slabs),
         barriers_(barriers),
-        cluster_(cluster_size()),
-        released_(barriers.of_block(min_of(lane_index(), cluster_ - 1))) {}
+        multiplier_(stages, barriers, cluster_size()) {}
 
   /// By one thread of the producer warpgroup.
   MP_DEVICE void produce() const {
@@ -121,13 +55,10 @@ class WgmmaLoop {
     for (WgmmaTileScheduler<Tile, Args> scheduler(args_); !scheduler.done(); scheduler.advance()) {
       const WgmmaWorkTile work = scheduler.get();
       Stages stages(args_, work);
-      for (int t = 0; t < work.k_tiles; t++) {
-        mbarrier_wait(barriers_.empty(ring.stage), ring.parity ^ 1);
-        const SmemAddress a = stage(ring.stage), full = barriers_.full(ring.stage);
-        mbarrier_arrive_expect(full, Tile::kStageBytes);
-        stages.load_next(a, a + Tile::kBytesA, full);
-        ring.advance();
-      }
+      for (int t = 0; t < work.k_tiles; t++)
+        multiplier_.fill(ring, [&](SmemAddress a, SmemAddress b, SmemAddress full) {
+          stages.load_next(a, b, full);
+        });
     }
   }
 
@@ -152,66 +83,19 @@ class WgmmaLoop {
         mbarrier_wait(barriers_.order(consumer), (turn ^ (consumer == 0 ? 1u : 0u)) & 1);
       }
       Accumulators acc;
-      multiply(consumer, work, ring, acc);
+      const int first_row = Tile::kPingPong ? 0 : consumer * Tile::kRows;
+      multiplier_.multiply(
+          first_row, work.k_tiles, ring, acc, [] {}, [&] { pass_order(consumer); });
       if (work.inside) epilogue.store(acc);
     }
     slabs.finish();
   }
 
  private:
-  using Ring = RingPosition<Tile::kStages>;
+  using Multiplier = WgmmaMultiplier<T, A, B, Tile>;
+  using Ring = typename Multiplier::Ring;
+  using Accumulators = typename Multiplier::Accumulators;
   using Epilogue = WgmmaEpilogue<Tile, Placement>;
-  using Accumulators = typename Epilogue::Accumulators;
-  static constexpr int kBlocks = Tile::kRows / 64;  // of 64 rows: what one wgmma computes
-
-  MP_DEVICE SmemAddress stage(int index) const {
-    return stages_ + static_cast<SmemAddress>(index) * Tile::kStageBytes;
-  }
-
-  /// acc = this consumer's rows of the product.  One batch of wgmmas is in flight while the next is
-  /// issued; a stage is released when the batch that read it has retired.
-  MP_DEVICE void multiply(int consumer, const WgmmaWorkTile &work, Ring &ring,
-                          Accumulators &acc) const {
-    const SmemAddress first_row =
-        Tile::kPingPong ? 0 : static_cast<SmemAddress>(consumer) * kBlocks * A::kBlockBytes;
-    const uint64_t a = A::descriptor(stages_ + first_row);
-    const uint64_t b = B::descriptor(stages_ + Tile::kBytesA);
-    int previous = 0;
-    MP_NO_UNROLL
-    for (int t = 0; t < work.k_tiles; t++) {
-      mbarrier_wait(barriers_.full(ring.stage), ring.parity);
-      const uint32_t offset = static_cast<uint32_t>(ring.stage * Tile::kStageBytes);
-      keep(acc);
-      wgmma_fence();
-      multiply_stage(wgmma_advance(a, offset), wgmma_advance(b, offset), t > 0, acc);
-      wgmma_commit();
-      keep(acc);
-      wgmma_wait<1>();
-      if (t > 0) release(previous);
-      previous = ring.stage;
-      ring.advance();
-    }
-    pass_order(consumer);
-    wgmma_wait<0>();
-    keep(acc);
-    release(previous);
-  }
-
-  static MP_DEVICE void multiply_stage(uint64_t a, uint64_t b, bool accumulate, Accumulators &acc) {
-    MP_UNROLL
-    for (uint32_t step = 0; step < Tile::kK / 16; step++) {
-      MP_UNROLL
-      for (uint32_t i = 0; i < kBlocks; i++)
-        wgmma<T, Tile::kN, A::kMajor, B::kMajor>(
-            acc[i], wgmma_advance(a, step * A::kStepBytes + i * A::kBlockBytes),
-            wgmma_advance(b, step * B::kStepBytes), accumulate || step > 0);
-    }
-  }
-
-  static MP_DEVICE void keep(Accumulators &acc) {
-    MP_UNROLL
-    for (int i = 0; i < kBlocks; i++) wgmma_keep(acc[i]);
-  }
 
   /// Ping-pong: the other consumer's main loop may begin.  All of its stages come behind ours, so it
   /// never waits for a phase that is more than one round away.  Every thread says so: one that still
@@ -220,18 +104,10 @@ class WgmmaLoop {
     if constexpr (Tile::kPingPong) mbarrier_arrive(barriers_.order(consumer ^ 1));
   }
 
-  /// By every warp: wgmma.wait_group says no more than that the groups of the executing threads are
-  /// complete.  With multicast both blocks of the cluster write the stage, so both must know.
-  MP_DEVICE void release(int index) const {
-    if (lane_index() < cluster_) mbarrier_arrive_cluster(released_.empty(index));
-  }
-
   const Args &args_;
-  const SmemAddress stages_;
   std::byte *const slabs_;
   const Barriers<Tile> barriers_;
-  const int cluster_;
-  const Barriers<Tile> released_;  ///< of the block to which this thread says that a stage is empty
+  const Multiplier multiplier_;
 };
 
 /// The whole kernel.

@@ -1,0 +1,169 @@
+// A ring of stages that TMA fills and wgmma multiplies: the inside of every kernel with wgmma.
+//
+// Stages hold 64 of k: 128 bytes, one row of the 128-byte swizzle, which TMA writes and wgmma reads.
+// Operands are never transposed: wgmma reads 16-bit operands with either k or m (n) contiguous.
+// What lies outside the matrices arrives as zeros.
+//
+// Sources: PTX ISA, wgmma.mma_async, "Matrix descriptor" and "Shared memory layout"; CUTLASS,
+// sm90_mma_tma_gmma_ss_warpspecialized and its pipelines, for who waits for whom.
+#pragma once
+
+#include "kernels/gemm/tiles.h"
+#include "kernels/gemm/wgmma_pipeline.h"
+#include "kernels/simt/sm90.h"
+
+namespace mp::MP_TARGET {
+
+/// How an operand lies in a stage: kExtent rows of A (columns of B) by 64 of k.
+template <Major major, int kExtent>
+struct StagedOperand {
+  static constexpr Major kMajor = major;
+  /// 64 x 64 elements are one block of 8 KiB in both majors: rows of 128 bytes, eight of which are
+  /// one atom of the swizzle.
+  static constexpr int kBlock = 64;
+  static constexpr SmemAddress kBlockBytes = kBlock * 128;
+  /// 16 further along k: 32 bytes in the row, or 16 rows.
+  static constexpr SmemAddress kStepBytes = major == Major::k ? 32 : 16 * 128;
+
+  /// Of the block at `block`.  k-major: the leading offset is not used with a swizzle.
+  static MP_DEVICE uint64_t descriptor(SmemAddress block) {
+    constexpr uint32_t kLeading = major == Major::k ? 16 : kBlockBytes;
+    constexpr uint32_t kAtomBytes = 8 * 128;
+    return wgmma_descriptor(block, kLeading, kAtomBytes, Swizzle::b128);
+  }
+
+  /// Starts the copy of (mn0.. , k0..) into `smem`.  What the blocks of a cluster share, each loads
+  /// half of for both.
+  static MP_DEVICE void load(SmemAddress smem, const TensorMap &map, SmemAddress full, int mn0,
+                             int k0, int z, bool shared) {
+    if (shared)
+      load_half(smem, map, full, mn0, k0, z);
+    else
+      load_whole(smem, map, full, mn0, k0, z);
+  }
+
+ private:
+  static constexpr int kRows = wgmma_box_rows(major == Major::k, kExtent, true);  ///< of a half
+
+  static MP_DEVICE void load_whole(SmemAddress smem, const TensorMap &map, SmemAddress full,
+                                   int mn0, int k0, int z) {
+    if constexpr (major == Major::k) {
+      tma_load(smem, map, full, k0, mn0, z);
+    } else {
+      for (int mn = 0; mn < kExtent; mn += kBlock)
+        tma_load(smem + static_cast<SmemAddress>(mn) * 128, map, full, mn0 + mn, k0, z);
+    }
+  }
+
+  static MP_DEVICE void load_half(SmemAddress smem, const TensorMap &map, SmemAddress full, int mn0,
+                                  int k0, int z) {
+    constexpr uint32_t kBoth = 3;
+    if constexpr (major == Major::k) {
+      const int first = cluster_rank() * kRows;
+      tma_load_multicast(smem + static_cast<SmemAddress>(first) * 128, map, full, k0, mn0 + first,
+                         z, kBoth);
+    } else {
+      constexpr bool kInK = kRows < kBlock;
+      constexpr int kCols = kInK ? kExtent : kExtent / 2;
+      const int first = kInK ? 0 : cluster_rank() * kCols;
+      const int row = kInK ? cluster_rank() * kRows : 0;
+      for (int mn = first; mn < first + kCols; mn += kBlock)
+        tma_load_multicast(smem + static_cast<SmemAddress>(mn + row) * 128, map, full, mn0 + mn,
+                           k0 + row, z, kBoth);
+    }
+  }
+};
+
+/// A and B are the StagedOperand of each.  What is const here is the same in all threads of a warp.
+template <class T, class A, class B, class Tile>
+class WgmmaMultiplier {
+  static constexpr int kBlocks = Tile::kRows / 64;  // of 64 rows: what one wgmma computes
+
+ public:
+  using Ring = RingPosition<Tile::kStages>;
+  using Accumulators = float[kBlocks][Tile::kN / 2];
+
+  /// @param sharers  blocks of the cluster that TMA writes a stage for, this one among them
+  MP_DEVICE WgmmaMultiplier(SmemAddress stages, const Barriers<Tile> &barriers, int sharers)
+      : stages_(stages),
+        barriers_(barriers),
+        sharers_(sharers),
+        released_(barriers.of_block(min_of(lane_index(), sharers - 1))) {}
+
+  /// By one thread: waits until the next stage is empty; load(a, b, full) starts copies of kStageBytes into it.
+  template <class Load>
+  MP_DEVICE void fill(Ring &ring, Load load) const {
+    mbarrier_wait(barriers_.empty(ring.stage), ring.parity ^ 1);
+    const SmemAddress a = stage(ring.stage), full = barriers_.full(ring.stage);
+    mbarrier_arrive_expect(full, Tile::kStageBytes);
+    load(a, a + Tile::kBytesA, full);
+    ring.advance();
+  }
+
+  /// By a warpgroup: acc = the product of the tile's rows from first_row on.  One batch of wgmmas is in flight
+  /// while the next is issued; a stage is released when the batch that read it has retired, and then
+  /// released() is called.  issued() is called behind the last batch.
+  template <class Released, class Issued>
+  MP_DEVICE void multiply(int first_row, int k_tiles, Ring &ring, Accumulators &acc,
+                          Released released, Issued issued) const {
+    const uint64_t a =
+        A::descriptor(stages_ + static_cast<SmemAddress>(first_row / A::kBlock) * A::kBlockBytes);
+    const uint64_t b = B::descriptor(stages_ + Tile::kBytesA);
+    int previous = 0;
+    MP_NO_UNROLL
+    for (int t = 0; t < k_tiles; t++) {
+      mbarrier_wait(barriers_.full(ring.stage), ring.parity);
+      const uint32_t offset = static_cast<uint32_t>(ring.stage * Tile::kStageBytes);
+      keep(acc);
+      wgmma_fence();
+      multiply_stage(wgmma_advance(a, offset), wgmma_advance(b, offset), t > 0, acc);
+      wgmma_commit();
+      keep(acc);
+      wgmma_wait<1>();
+      if (t > 0) {
+        release(previous);
+        released();
+      }
+      previous = ring.stage;
+      ring.advance();
+    }
+    issued();
+    wgmma_wait<0>();
+    keep(acc);
+    release(previous);
+  }
+
+ private:
+  MP_DEVICE SmemAddress stage(int index) const {
+    return stages_ + static_cast<SmemAddress>(index) * Tile::kStageBytes;
+  }
+
+  static MP_DEVICE void multiply_stage(uint64_t a, uint64_t b, bool accumulate, Accumulators &acc) {
+    MP_UNROLL
+    for (uint32_t step = 0; step < Tile::kK / 16; step++) {
+      MP_UNROLL
+      for (uint32_t i = 0; i < kBlocks; i++)
+        wgmma<T, Tile::kN, A::kMajor, B::kMajor>(
+            acc[i], wgmma_advance(a, step * A::kStepBytes + i * A::kBlockBytes),
+            wgmma_advance(b, step * B::kStepBytes), accumulate || step > 0);
+    }
+  }
+
+  static MP_DEVICE void keep(Accumulators &acc) {
+    MP_UNROLL
+    for (int i = 0; i < kBlocks; i++) wgmma_keep(acc[i]);
+  }
+
+  /// By every warp: wgmma.wait_group says no more than that the groups of the executing threads are
+  /// complete.  With multicast both blocks of the cluster write the stage, so both must know.
+  MP_DEVICE void release(int index) const {
+    if (lane_index() < sharers_) mbarrier_arrive_cluster(released_.empty(index));
+  }
+
+  const SmemAddress stages_;
+  const Barriers<Tile> barriers_;
+  const int sharers_;
+  const Barriers<Tile> released_;  ///< of the block to which this thread says that a stage is empty
+};
+
+}  // namespace mp::MP_TARGET
