@@ -52,6 +52,14 @@ MP_DEVICE SmemAddress in_block(SmemAddress own, int rank) {
   return there;
 }
 
+/// Four floats of the shared memory of any block of the cluster, 16-byte aligned; see in_block.
+MP_DEVICE void load_cluster(float (&x)[4], SmemAddress there) {
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+               : "r"(there)
+               : "memory");
+}
+
 // ---- mbarriers: 8 bytes in shared memory, aligned to 8
 MP_DEVICE void mbarrier_init(SmemAddress bar, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(arrivals) : "memory");
@@ -113,6 +121,13 @@ inline int cluster_size() {
 SmemAddress smem_address(const void *smem, source_location = source_location::current());
 void cluster_sync(source_location = source_location::current());
 SmemAddress in_block(SmemAddress own, int rank, source_location = source_location::current());
+inline void load_cluster(float (&x)[4], SmemAddress there,
+                         source_location where = source_location::current()) {
+  if (there % 16 != 0)
+    engine::violation(where, "passes an smem address to load_cluster that is not 16-byte aligned");
+  const std::byte *const from = engine::smem_at(there, sizeof x, "load_cluster", where);
+  for (int i = 0; i < 4; i++) x[i] = reinterpret_cast<const float *>(from)[i];
+}
 
 void mbarrier_init(SmemAddress bar, int arrivals, source_location = source_location::current());
 void mbarrier_init_fence();

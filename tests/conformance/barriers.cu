@@ -1,4 +1,5 @@
-// mbarriers that go through phases, also of another block of the cluster, and named barriers.
+// mbarriers that go through phases, also of another block of the cluster, the shared memory of such a block, and named
+// barriers.
 #include "cases.h"
 
 namespace mp::MP_TARGET {
@@ -56,6 +57,29 @@ pass_through_ring(MP_PARAM(RingArgs) args) {
   }
 }
 
+struct LoadArgs {
+  float *seen;  ///< [blocks][blocks][kWarpSize][4]
+  bool reversed;
+};
+
+/// Every block reads what all blocks of its cluster have written, itself among them.
+MP_KERNEL(kWarpSize, 1) read_each_other(MP_PARAM(LoadArgs) args) {
+  if constexpr (has_sm90()) {
+    MP_SHARED(float, values, [kWarpSize][4]);
+    const int rank = cluster_rank(), size = cluster_size(), lane = lane_index();
+    for (int i = 0; i < 4; i++) values[lane][i] = static_cast<float>(1000 * rank + 10 * lane + i);
+    cluster_sync();
+    for (int other = 0; other < size; other++) {
+      const int from = args.reversed ? size - 1 - other : other;
+      float x[4];
+      load_cluster(x, in_block(smem_address(values[lane ^ 5]), from));
+      float *const to = args.seen + ((rank * size + other) * kWarpSize + lane) * 4;
+      for (int i = 0; i < 4; i++) to[i] = x[i];
+    }
+    cluster_sync();
+  }
+}
+
 struct NamedArgs {
   int *seen;  ///< [2][kTurns][kWarpSize]
   bool reversed;
@@ -88,6 +112,14 @@ void add_ring(Output &output, const Device &device, Mistake mistake) {
       make_part("ring, cluster of " + std::to_string(kSize), kWarpSize, seen.download()));
 }
 
+void add_reads(Output &output, const Device &device, int size, Mistake mistake) {
+  const Memory<float> seen(device, static_cast<size_t>(size * size * kWarpSize * 4));
+  run(device, "read_each_other", read_each_other, {size, kWarpSize, 0, size},
+      {seen.data(), mistake == Mistake::made});
+  output.push_back(
+      make_part("shared memory of a cluster of " + std::to_string(size), 4, seen.download()));
+}
+
 }  // namespace
 
 Output conform_barriers(const Device &device, Mistake mistake) {
@@ -97,6 +129,8 @@ Output conform_barriers(const Device &device, Mistake mistake) {
   Output output{make_part("named barriers", kWarpSize, seen.download())};
   add_ring<1>(output, device, mistake);
   add_ring<kCluster>(output, device, mistake);
+  add_reads(output, device, kCluster, mistake);
+  add_reads(output, device, 8, mistake);
   return output;
 }
 

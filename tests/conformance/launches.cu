@@ -1,5 +1,6 @@
 // Kernels that start before those ahead of them in the stream have ended.
 #include "cases.h"
+#include "kernels/simt/sm90_early.h"
 
 namespace mp::MP_TARGET {
 
@@ -19,8 +20,13 @@ struct TurnArgs {
 
 /// Reads what a far block of the turn before wrote, where the turn before that had written something
 /// else, and takes its time before it writes.
-MP_KERNEL(kThreads, 1) take_turn(MP_PARAM(TurnArgs) args) {
-  wait_for_previous_kernel();
+template <bool kLetsNextStartLater>
+MP_KERNEL(kThreads, 1)
+take_turn(MP_PARAM(TurnArgs) args) {
+  if constexpr (kLetsNextStartLater)
+    wait_then_start_next();
+  else
+    wait_for_previous_kernel();
   const int mine = static_cast<int>(block_index()) * kThreads + thread_index();
   int value = args.from[(mine + kCount / 2 + args.turn * 977) % kCount];
   for (int i = 0; i < 64 + static_cast<int>(block_index()) % 64; i++)
@@ -38,7 +44,7 @@ Output conform_early_launches(const Device &device, Mistake mistake) {
   for (int turn = 0; turn < kTurns; turn++) {
     const bool is_stale = mistake == Mistake::made && turn == kTurns / 2;
     const bool from_even = (turn % 2 == 0) != is_stale;
-    launch("take_turn", take_turn, device,
+    launch("take_turn", turn / 2 % 2 == 0 ? take_turn<false> : take_turn<true>, device,
            {.num_blocks = kBlocks, .num_threads = kThreads, .starts_early = true}, nullptr,
            TurnArgs{(from_even ? even : odd).data(), (turn % 2 == 0 ? odd : even).data(), turn});
   }

@@ -61,6 +61,24 @@ MP_KERNEL(32, 1) operate_past_the_end(MP_PARAM(Lines) lines) {
   engine::smem_at(address, 12, "an operation", noted(lines.first));
 }
 
+MP_KERNEL(32, 1) load_past_the_end(MP_PARAM(Lines) lines) {
+  MP_SHARED(float, values, [6]);
+  float x[4];
+  lines.first = __LINE__, load_cluster(x, in_block(smem_address(values) + 16, 1));
+}
+MP_KERNEL(32, 1) load_unaligned(MP_PARAM(Lines) lines) {
+  MP_SHARED(float, values, [8]);
+  float x[4];
+  lines.first = __LINE__, load_cluster(x, in_block(smem_address(values) + 8, 1));
+}
+MP_KERNEL(32, 1) load_from_returned_block(MP_PARAM(Lines) lines) {
+  MP_SHARED(float, values, [4]);
+  if (cluster_rank() == 1) return;
+  cluster_sync();
+  float x[4];
+  lines.first = __LINE__, load_cluster(x, in_block(smem_address(values), 1));
+}
+
 MP_KERNEL(64, 1) sync_in_two_places(MP_PARAM(Lines) lines) {
   if (lane_index() < 7)
     lines.first = __LINE__, cluster_sync();
@@ -100,6 +118,9 @@ TEST_CASE("simulator: addresses in a cluster") {
   check_violation(take_address_of_gmem, {1, 32}, {"smem_address that is not in its block's"});
   check_violation(operate_past_the_end, {1, 32},
                   {"12 bytes at shared slots + 8 bytes to an operation", "past the end"});
+  check_violation(load_past_the_end, {2, 32, 0, 2},
+                  {"16 bytes at shared values + 16 bytes to load_cluster", "past the end"});
+  check_violation(load_unaligned, {2, 32, 0, 2}, {"to load_cluster that is not 16-byte aligned"});
 }
 
 TEST_CASE("simulator: blocks that are not there yet or not any more") {
@@ -109,6 +130,8 @@ TEST_CASE("simulator: blocks that are not there yet or not any more") {
   check_violation(operate_on_returned_block, {2, 32, 0, 2},
                   {"block 0 thread 0 uses shared memory of block 1, which has returned, in an "
                    "operation"});
+  check_violation(load_from_returned_block, {2, 32, 0, 2},
+                  {"uses shared memory of block 1, which has returned, in load_cluster"});
   check_violation(arrive_before_init, {4, 32, 0, 2}, {"no thread has initialised it"});
 }
 

@@ -2,6 +2,8 @@
 // before it has waited for them.
 #include "kernels/simt/device.h"
 #include "kernels/simt/sm80.h"
+#include "kernels/simt/sm90.h"
+#include "kernels/simt/sm90_early.h"
 #include "violations.h"
 
 using namespace mp::host;
@@ -20,6 +22,30 @@ MP_KERNEL(64, 1) copy_before_waiting(MP_PARAM(Lines) lines) {
   MP_SHARED(int, slots, [4 * 64]);
   copy_async_16(slots + 4 * thread_index(), kSource, 16, noted(lines.first));
   wait_for_previous_kernel();
+}
+
+struct LoadArgs {
+  mp::TensorMap map;
+  bool is_settled;
+  int *seen;
+};
+MP_KERNEL(64, 1) load_before_waiting(MP_PARAM(LoadArgs) args) {
+  MP_DYN_SHARED(int, slots);
+  MP_SHARED(uint64_t, bar, [1]);
+  const SmemAddress full = smem_address(bar);
+  if (thread_index() == 0) {
+    mbarrier_init(full, 1);
+    mbarrier_init_fence();
+    mbarrier_arrive_expect(full, 16);
+    if (args.is_settled)
+      tma_load_settled(smem_address(slots), args.map, full, 0, 0, 0);
+    else
+      tma_load(smem_address(slots), args.map, full, 0, 0, 0);
+  }
+  block_sync();
+  wait_then_start_next();
+  mbarrier_wait(full, 0);
+  if (thread_index() == 0) *args.seen = slots[3];
 }
 
 struct OneArgs {
@@ -48,6 +74,17 @@ TEST_CASE("early launch: every thread must wait for the kernels before", "[early
   check_violation(return_without_waiting, kEarly,
                   {"thread 33 returned without wait_for_previous_kernel"});
   check_violation(copy_before_waiting, kEarly, {"calls copy_async_16 before"});
+}
+
+TEST_CASE("early launch: TMA loads before what is settled, and nothing else", "[early_launch]") {
+  alignas(16) static float values[4] = {1, 2, 3, 4};
+  int seen = 0;
+  LoadArgs args{tensor_map({values, MP_FP32, {4, 1, 1}, {4, 4}, {4, 1}, false}), true, &seen};
+  run(load_before_waiting, {1, 64, 128, 1, true}, args);
+  CHECK(seen == static_cast<int>(bits_of(4.0f)));
+  args.is_settled = false;
+  CHECK(outcome(load_before_waiting, {1, 64, 128, 1, true}, args)
+            .find("calls tma_load before wait_for_previous_kernel") != std::string::npos);
 }
 
 TEST_CASE("early launch: a kernel that waits, and one that need not", "[early_launch]") {

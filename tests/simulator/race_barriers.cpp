@@ -301,6 +301,23 @@ TEST_CASE("race: a TMA load happens before what follows a wait for its phase", "
   expect_race([=] { load_into_used_slot(false); }, {"thread 64 ("});
 }
 
+TEST_CASE("race: a read of what another block of the cluster writes", "[race]") {
+  skip_without_detector();
+  const auto read_there = [](bool synced) {
+    const Shared smem = shared();
+    if (cluster_rank() == 1) write_mine();
+    synced ? cluster_sync() : block_sync();
+    if (cluster_rank() == 0 && thread_index() == 8) {
+      float x[4];
+      load_cluster(x, in_block(smem_address(&smem.slots[4 * 5]), 1));
+      use(static_cast<int>(x[0]));
+    }
+    cluster_sync();
+  };
+  expect_none([=] { read_there(true); }, 2);
+  expect_race([=] { read_there(false); }, {"thread 5 of block 1", "slots + 80 bytes"}, 2);
+}
+
 TEST_CASE("race: a TMA load into another block of the cluster", "[race]") {
   skip_without_detector();
   // Block 1 reads its slot; block 0 starts a load into it.
