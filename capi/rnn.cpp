@@ -1,6 +1,5 @@
 // mpcore/rnn.h: recurrent layers.
 #define MP_ENABLE_EXPERIMENTAL
-#include <cstring>
 #include <vector>
 
 #include "capi/check.h"
@@ -107,13 +106,14 @@ constexpr RnnPass kPasses[] = {RnnPass::training, RnnPass::inference, RnnPass::b
 
 /// What the caller names, or the best.
 RnnKernel choose_kernel(const Context &context, const RnnShape &s) {
-  if (s.kernel == nullptr) return best_rnn_kernel(s, context.device);
-  if (std::strcmp(s.kernel, kRnnKernelNames[0]) == 0) return RnnKernel::steps;
-  MP_REQUIRE(std::strcmp(s.kernel, kRnnKernelNames[1]) == 0, MP_ERROR_NOT_FOUND,
-             "kernel = ", s.kernel, " is unknown");
-  const char *const why = why_not_fused(s, context.device);
+  if (s.kernel == nullptr) return rank_rnn_kernels(s, context.device)[0];
+  const auto *const name = std::ranges::find(kRnnKernelNames, std::string_view(s.kernel));
+  MP_REQUIRE(name != std::end(kRnnKernelNames), MP_ERROR_NOT_FOUND, "kernel = ", s.kernel,
+             " is unknown");
+  const auto kernel = static_cast<RnnKernel>(name - kRnnKernelNames);
+  const char *const why = why_not(kernel, s, context.device);
   MP_REQUIRE(why == nullptr, MP_ERROR_UNSUPPORTED, "kernel = ", s.kernel, " ", why);
-  return RnnKernel::fused;
+  return kernel;
 }
 
 /// Of the descriptor alone, so that sizes do not depend on data.
@@ -145,12 +145,10 @@ size_t most_workspace(const Context &context, const RnnShape &s) {
 mp_kernel_info_t info_of(const Context &context, RnnShape s, int32_t index) {
   MP_REQUIRE(index < kRnnKernels, MP_ERROR_NOT_FOUND, "index = ", index, ", but there are ",
              kRnnKernels, " kernels");
-  // The best first; then the other, if it can run this.
-  const bool steps_first = best_rnn_kernel(s, context.device) == RnnKernel::steps;
-  const RnnKernel kernel = (index == 0) == steps_first ? RnnKernel::steps : RnnKernel::fused;
+  const RnnKernel kernel = rank_rnn_kernels(s, context.device)[static_cast<size_t>(index)];
   mp_kernel_info_t info{};
   info.name = kRnnKernelNames[static_cast<int>(kernel)];
-  info.why_not = kernel == RnnKernel::fused ? why_not_fused(s, context.device) : nullptr;
+  info.why_not = why_not(kernel, s, context.device);
   if (info.why_not != nullptr) return info;
   s.kernel = info.name;
   info.workspace_bytes = most_workspace(context, s);

@@ -124,6 +124,7 @@ void run_fused(const RnnSchedule &f, const Walks &walks, int32_t i) {
   FusedBackward args{};
   args.directions = f.s.directions;
   args.rows = f.s.batch;
+  args.follows_step = i + 1 < f.s.timesteps;
   args.gate_rows[0] = f.s.backward_rows;
   args.gate_rows[1] = f.s.gate_rows - f.s.backward_rows;
   for (size_t d = 0; d < walks.size(); d++) {
@@ -134,13 +135,18 @@ void run_fused(const RnnSchedule &f, const Walks &walks, int32_t i) {
     args.behind[d] = behind.slots;
     args.count_behind[d] = behind.count;
   }
+  const bool by_tma = f.problem.plan->kernel == RnnKernel::fused_wgmma && has_maps(args);
   with_half_type(f.s.dtype, [&](auto type) {
-    launch_fused_backward<typename decltype(type)::type>(f.device, args, f.stream);
+    using T = typename decltype(type)::type;
+    if (by_tma)
+      launch_fused_wgmma_backward<T>(f.device, args, f.stream);
+    else
+      launch_fused_backward<T>(f.device, args, f.stream);
   });
 }
 
 void run_steps(const RnnSchedule &f, Walks &walks) {
-  const bool is_fused = f.problem.plan->kernel == RnnKernel::fused;
+  const bool is_fused = f.problem.plan->kernel != RnnKernel::steps;
   for (BackwardWalk &walk : walks) walk.begin();
   for (int32_t i = f.s.timesteps - 1; i >= 0; i--) {
     if (is_fused)

@@ -18,7 +18,7 @@ class ForwardWalk {
         layer_(layer),
         direction_(direction),
         is_training_(schedule.problem.pass == RnnPass::training),
-        is_fused_(schedule.problem.plan->kernel == RnnKernel::fused),
+        is_fused_(schedule.problem.plan->kernel != RnnKernel::steps),
         weights_(schedule.weights(layer, direction)),
         inputs_(schedule, RnnProduct::inputs, layer),
         recurrent_(schedule, RnnProduct::recurrent, layer),
@@ -175,16 +175,22 @@ class ForwardWalk {
 
 using Walks = std::vector<ForwardWalk>;
 
-void run_fused(const RnnSchedule &f, const Walks &walks, int32_t i) {
+void run_fused(const RnnSchedule &f, const Walks &walks, int32_t i, bool follows_step) {
   FusedForward args{};
   args.directions = f.s.directions;
   args.rows = f.s.batch;
+  args.follows_step = follows_step;
   for (size_t d = 0; d < walks.size(); d++) {
     args.steps[d] = walks[d].step_args(i);
     args.w_hh[d] = walks[d].w_hh();
   }
+  const bool by_tma = f.problem.plan->kernel == RnnKernel::fused_wgmma && has_maps(args);
   with_half_type(f.s.dtype, [&](auto type) {
-    launch_fused_forward<typename decltype(type)::type>(f.device, args, f.stream);
+    using T = typename decltype(type)::type;
+    if (by_tma)
+      launch_fused_wgmma_forward<T>(f.device, args, f.stream);
+    else
+      launch_fused_forward<T>(f.device, args, f.stream);
   });
 }
 
@@ -198,8 +204,8 @@ void run_layer(const RnnSchedule &f, int64_t layer) {
     const int32_t end = min_of(done + chunk, timesteps);
     for (ForwardWalk &walk : walks) walk.begin_chunk(done, end - done);
     for (int32_t i = done; i < end; i++) {
-      if (f.problem.plan->kernel == RnnKernel::fused)
-        run_fused(f, walks, i);
+      if (f.problem.plan->kernel != RnnKernel::steps)
+        run_fused(f, walks, i, i > done);
       else
         for (ForwardWalk &walk : walks) walk.run_step(i);
     }

@@ -10,6 +10,9 @@
 // in which all SMs are to share.
 #pragma once
 
+#include <initializer_list>
+
+#include "kernels/rnn/cell.h"
 #include "kernels/rnn/step.h"
 
 namespace mp::MP_TARGET {
@@ -19,7 +22,8 @@ struct FusedForward {
   ForwardStep steps[2];
   const void *w_hh[2];
   int64_t directions;
-  int64_t rows;  ///< of the state: step.count, or packed more
+  int64_t rows;       ///< of the state: step.count, or packed more
+  bool follows_step;  ///< the launch before this one is that of a fused step, too
 };
 
 struct FusedBackward {
@@ -29,13 +33,41 @@ struct FusedBackward {
   int64_t count_behind[2];  ///< its rows
   int64_t directions;
   int64_t rows;
+  bool follows_step;
   int64_t gate_rows[2];  ///< of W_hh, by slot 0 and what follows it; and by the last slot
 };
+
+inline bool all_aligned(std::initializer_list<const void *> addresses) {
+  uintptr_t bits = 0;
+  for (const void *const address : addresses) bits |= reinterpret_cast<uintptr_t>(address);
+  return bits % 16 == 0;
+}
+
+/// Whether TMA can read what the caller gave: W_hh, h_n.  Where it cannot, WMMA takes the place of wgmma.
+inline bool has_maps(const FusedForward &args) {
+  return all_aligned({args.w_hh[0], args.w_hh[1], args.steps[0].h.base, args.steps[1].h.base,
+                      args.steps[0].h_next.base, args.steps[1].h_next.base});
+}
+inline bool has_maps(const FusedBackward &args) {
+  return all_aligned({args.w_hh[0], args.w_hh[1]});
+}
 
 /// Instantiated for half and bf16, in a file each.
 template <class T>
 void launch_fused_forward(const Device &, const FusedForward &, mp_stream_t);
 template <class T>
 void launch_fused_backward(const Device &, const FusedBackward &, mp_stream_t);
+template <class T>
+void launch_fused_wgmma_forward(const Device &, const FusedForward &, mp_stream_t);
+template <class T>
+void launch_fused_wgmma_backward(const Device &, const FusedBackward &, mp_stream_t);
+
+/// Calls f with the cell.  MP_RNN_RESET_FIRST has two products in a step, and no fused one.
+template <class F>
+void with_fused_cell(const StepCommon &step, const F &f) {
+  with_cell(step.cell, step.flags, [&](auto cell) {
+    if constexpr (!std::is_same_v<decltype(cell), ResetFirstCell>) f(cell);
+  });
+}
 
 }  // namespace mp::MP_TARGET

@@ -114,14 +114,12 @@ void launch_backward_tiles(const Device &device, const FusedBackward &args, mp_s
 /// As forward.
 template <class T>
 void launch_fused_backward(const Device &device, const FusedBackward &args, mp_stream_t stream) {
-  with_cell(args.steps[0].cell, args.steps[0].flags, [&](auto cell) {
+  with_fused_cell(args.steps[0], [&](auto cell) {
     using Cell = decltype(cell);
-    if constexpr (!std::is_same_v<Cell, ResetFirstCell>) {
-      if (FusedBackwardTile<T, Cell, 64, 32>::tiles(args) >= device.num_sms)
-        launch_backward_tiles<T, Cell, 64, 32>(device, args, stream);
-      else
-        launch_backward_tiles<T, Cell, 32, 16>(device, args, stream);
-    }
+    if (FusedBackwardTile<T, Cell, 64, 32>::tiles(args) >= device.num_sms)
+      launch_backward_tiles<T, Cell, 64, 32>(device, args, stream);
+    else
+      launch_backward_tiles<T, Cell, 32, 16>(device, args, stream);
   });
 }
 

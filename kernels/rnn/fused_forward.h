@@ -102,14 +102,12 @@ void launch_forward_tiles(const Device &device, const FusedForward &args, mp_str
 /// The larger tile reads W_hh half as often; the smaller one shares the work among twice the SMs.
 template <class T>
 void launch_fused_forward(const Device &device, const FusedForward &args, mp_stream_t stream) {
-  with_cell(args.steps[0].cell, args.steps[0].flags, [&](auto cell) {
+  with_fused_cell(args.steps[0], [&](auto cell) {
     using Cell = decltype(cell);
-    if constexpr (!std::is_same_v<Cell, ResetFirstCell>) {  // which has two products
-      if (FusedForwardTile<T, Cell, 64>::tiles(args) >= device.num_sms)
-        launch_forward_tiles<T, Cell, 64>(device, args, stream);
-      else
-        launch_forward_tiles<T, Cell, 32>(device, args, stream);
-    }
+    if (FusedForwardTile<T, Cell, 64>::tiles(args) >= device.num_sms)
+      launch_forward_tiles<T, Cell, 64>(device, args, stream);
+    else
+      launch_forward_tiles<T, Cell, 32>(device, args, stream);
   });
 }
 

@@ -178,17 +178,35 @@ std::vector<RnnProduct> rnn_products(const RnnShape &s, RnnPass pass, int64_t la
   return products;
 }
 
-const char *why_not_fused(const RnnShape &s, const Device &device) {
+const char *why_not(RnnKernel kernel, const RnnShape &s, const Device &device) {
+  if (kernel == RnnKernel::steps) return nullptr;
   if (s.dtype == MP_FP32) return "needs a type of 16 bits";
   if (s.resets_first()) return "has one product in a step, and MP_RNN_RESET_FIRST two";
+  if (kernel == RnnKernel::fused_wgmma) {
+    if (!device.has_wgmma) return "needs code for sm_90a, which this build or this driver lacks";
+    // Rows of W_hh, and those of gates, are to begin at multiples of 16 bytes.
+    return s.hidden_size % 8 != 0 ? "needs a hidden_size that is a multiple of 8" : nullptr;
+  }
   if (device.arch < 75) return "needs sm_75 or newer";
   if (s.dtype == MP_BF16 && device.arch < 80) return "needs sm_80 or newer for BF16";
   return nullptr;
 }
 
-RnnKernel best_rnn_kernel(const RnnShape &s, const Device &device) {
-  const bool is_fused = why_not_fused(s, device) == nullptr && device.target != MP_TARGET_HOST;
-  return is_fused ? RnnKernel::fused : RnnKernel::steps;
+/// By a rule, as long as no device has been measured.  Launches and the reading of W_hh take the time on a GPU.  Of
+/// few units the wide tiles of wgmma are so few that they read no less than the others
+/// (fused_wgmma.h has the bytes).  On the host target a launch costs little, and WMMA is slower than the CPU's own
+/// vectors.
+std::array<RnnKernel, kRnnKernels> rank_rnn_kernels(const RnnShape &s, const Device &device) {
+  constexpr int32_t kFewUnits = 256;
+  std::array<RnnKernel, kRnnKernels> ranked = {RnnKernel::fused_wgmma, RnnKernel::fused_wmma,
+                                               RnnKernel::steps};
+  if (device.target == MP_TARGET_HOST)
+    std::reverse(ranked.begin(), ranked.end());
+  else if (s.hidden_size < kFewUnits)
+    std::swap(ranked[0], ranked[1]);
+  std::stable_partition(ranked.begin(), ranked.end(),
+                        [&](RnnKernel kernel) { return why_not(kernel, s, device) == nullptr; });
+  return ranked;
 }
 
 bool has_any_rows(const RnnShape &s, RnnProduct kind) {

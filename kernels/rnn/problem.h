@@ -14,6 +14,7 @@
 // MP_RNN_RESET_FIRST r h, which stays.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -88,17 +89,18 @@ std::vector<RnnProduct> rnn_products(const RnnShape &, RnnPass, int64_t layer);
 
 /// How a step is done.
 enum class RnnKernel {
-  steps,  ///< products as mp_gemm has them, and a kernel for the cell
-  fused   ///< one kernel, with the cell as the epilogue of the product
+  steps,       ///< products as mp_gemm has them, and a kernel for the cell
+  fused_wmma,  ///< one kernel, with the cell as the epilogue of the product
+  fused_wgmma  ///< the same on Hopper
 };
-constexpr int32_t kRnnKernels = 2;
-constexpr const char *kRnnKernelNames[kRnnKernels] = {"rnn_steps", "rnn_fused_wmma"};
+constexpr int32_t kRnnKernels = 3;
+constexpr const char *kRnnKernelNames[kRnnKernels] = {"rnn_steps", "rnn_fused_wmma",
+                                                      "rnn_fused_wgmma"};
 
 /// One clause, or NULL.
-const char *why_not_fused(const RnnShape &, const Device &);
-/// That is predicted to be the faster one: where launches and reading W_hh take the time.  On the host target a launch
-/// costs little, and WMMA is slower than the CPU's own vectors.
-RnnKernel best_rnn_kernel(const RnnShape &, const Device &);
+const char *why_not(RnnKernel, const RnnShape &, const Device &);
+/// Those that can run it before the others; the first one is the best.
+std::array<RnnKernel, kRnnKernels> rank_rnn_kernels(const RnnShape &, const Device &);
 
 /// The kernels of a pass, of the first layer and of those above it.
 struct RnnPlan {

@@ -76,7 +76,7 @@ static void test_kernel_info(void) {
   FAILS(mp_rnn_kernel_info, (context, NULL, 0, &info), MP_ERROR_INVALID_ARGUMENT, "desc");
   FAILS(mp_rnn_kernel_info, (context, &d, -1, &info), MP_ERROR_INVALID_ARGUMENT, "index");
   FAILS(mp_rnn_kernel_info, (context, &d, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "info");
-  FAILS(mp_rnn_kernel_info, (context, &d, 2, &info), MP_ERROR_NOT_FOUND, "index");
+  FAILS(mp_rnn_kernel_info, (context, &d, 3, &info), MP_ERROR_NOT_FOUND, "index");
   WORKS(mp_rnn_kernel_info(context, &d, 0, &info));
   WORKS(mp_rnn_get_sizes(context, &d, &sizes));
   check(info.why_not == NULL && info.workspace_bytes == sizes.workspace_bytes,
@@ -87,9 +87,15 @@ static void test_kernel_info(void) {
   d.dtype = MP_FP16;
   d.flags = MP_RNN_RESET_FIRST;
   FAILS(mp_rnn_get_sizes, (context, &d, &sizes), MP_ERROR_UNSUPPORTED, "kernel");
-  WORKS(mp_rnn_kernel_info(context, &d, 1, &info));
-  check(info.why_not != NULL && info.workspace_bytes == 0,
-        "mp_rnn_kernel_info: why a kernel cannot run this");
+  for (int32_t index = 1; index <= 2; index++) {
+    WORKS(mp_rnn_kernel_info(context, &d, index, &info));
+    check(info.why_not != NULL && info.workspace_bytes == 0,
+          "mp_rnn_kernel_info: why a kernel cannot run this");
+  }
+  d.flags = 0;
+  d.hidden_size = 12;
+  d.kernel = "rnn_fused_wgmma";
+  FAILS(mp_rnn_get_sizes, (context, &d, &sizes), MP_ERROR_UNSUPPORTED, "kernel");
 }
 
 static void test_default(void) {

@@ -82,7 +82,7 @@ std::vector<int32_t> random_lengths(int32_t batch, int32_t timesteps, Random &ra
 /// A RELU network of any kind.
 RnnCase random_case(uint64_t seed) {
   Random random(seed);
-  const int32_t hidden = pick({1, 3, 8, 16, 17, 32, 33, 40, 64, 65}, random);
+  const int32_t hidden = pick({1, 3, 8, 16, 17, 32, 33, 40, 64, 65, 72, 136}, random);
   const int32_t batch = pick({1, 2, 3, 7, 16, 17, 33, 64, 130}, random);
   uint32_t flags = 0;
   for (const uint32_t flag :

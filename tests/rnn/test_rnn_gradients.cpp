@@ -235,6 +235,73 @@ TEST_CASE("rnn: nothing given that is optional", "[rnn][strict]") {
   }
 }
 
+namespace {
+
+double dot(const Values &a, const Values &b) {
+  double sum = 0.0;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (!std::isnan(a[i])) sum += a[i] * b[i];  // x and dy of padding are NaN
+  return sum;
+}
+
+/// All that a network is given, and beside it its gradients.
+template <class Visit>
+void visit_inputs(const RnnCase &c, RnnData &data, const RnnResult &gradients, Visit visit) {
+  visit(data.x, gradients.dx);
+  visit(data.h0, gradients.dh0);
+  visit(data.c0, gradients.dc0);
+  for (size_t i = 0; i < data.weights.size(); ++i) {
+    if (!(c.has(MP_RNN_SKIP_INPUT) && static_cast<int64_t>(i) < c.directions()))
+      visit(data.weights[i].w_ih, gradients.dw[i].w_ih);
+    visit(data.weights[i].w_hh, gradients.dw[i].w_hh);
+    if (c.has(MP_RNN_NO_BIAS)) continue;
+    visit(data.weights[i].b_ih, gradients.dw[i].b_ih);
+    visit(data.weights[i].b_hh, gradients.dw[i].b_hh);
+  }
+}
+
+/// <w, f(inputs + scale v)>, as the library computes f; w is dy, dhn, dcn, and v drawn from the seed.
+double moved_forward(const RnnCase &c, RnnData data, const RnnResult &any, double scale,
+                     double *product) {
+  Random random(77);
+  *product = 0.0;
+  visit_inputs(c, data, any, [&](Values &values, const Values &gradient) {
+    Values v(values.size());
+    for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<double>(random.integer(-1, 1));
+    for (size_t i = 0; i < v.size(); ++i)
+      if (std::isnan(values[i])) v[i] = 0.0;
+    *product += dot(v, gradient);
+    for (size_t i = 0; i < v.size(); ++i) values[i] += scale * v[i];
+  });
+  RnnRun run(c, data);
+  require_ok(run.forward_training());
+  const RnnResult r = run.result();
+  return dot(data.dy, r.y) + dot(data.dhn, r.hn) + dot(data.dcn, r.cn);
+}
+
+}  // namespace
+
+TEST_CASE("rnn: <J v, w> = <v, J^T w>, of the library's own passes in fp32", "[rnn]") {
+  uint64_t seed = 600;
+  for (const RnnCell &cell : kRnnCells)
+    for (const uint32_t flags : {0u, uint32_t{MP_RNN_SKIP_INPUT}, uint32_t{MP_RNN_NO_BIAS}}) {
+      if (cell.cell == MP_RNN_RELU) continue;  // not differentiable where a sum passes 0
+      RnnCase c = make_rnn(cell.cell, 4, 6, 20, 20, MP_FP32,
+                           cell.flags | flags | uint32_t{MP_RNN_BIDIRECTIONAL}, 2);
+      c.lengths = {6, 0, 3, 5};
+      const RnnData data = real_data(c, ++seed);
+      CAPTURE(cell.cell, c.desc.flags);
+      const RnnResult gradients = train(c, data);
+      constexpr double kStep = 1.0 / 512.0;
+      double product = 0.0;
+      const double above = moved_forward(c, data, gradients, kStep, &product);
+      const double below = moved_forward(c, data, gradients, -kStep, &product);
+      const double slope = (above - below) / (2.0 * kStep);
+      CAPTURE(slope, product);
+      CHECK(std::fabs(slope - product) <= 1e-2 * std::fabs(product));
+    }
+}
+
 TEST_CASE("rnn: small gradients need the loss scale", "[rnn]") {
   // dy of 1e-6: fp16 cannot hold most of what comes of it, and 1024 times as much it can.
   for (const RnnCell &cell : {kRnnCells[0], kRnnCells[2], kRnnCells[3]}) {

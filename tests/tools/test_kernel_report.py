@@ -222,6 +222,9 @@ def test_early_launch_gate(report):
     report.gate("one that has nothing to wait for", kernel("LDG.32"), 0)
     report.gate("a load and a store too early", kernel("LDG.32", "SHFL", "UTMASTG", "ACQBULK"), 1,
                 "touches gmem 2 times before it has waited for the kernel ahead of it")
+    report.gate("a load by TMA while older kernels may run", kernel("PREEXIT", "UTMALDG", "ACQBULK"), 1, "touches gmem 1 ")
+    report.gate("a load by TMA of what is settled", kernel("UTMALDG", "ACQBULK", "PREEXIT"), 0)
+    report.gate("another load then", kernel("UTMALDG", "LDG.32", "ACQBULK", "PREEXIT"), 1, "touches gmem 1 ")
 
 
 def test_peers(report):
@@ -255,6 +258,11 @@ def test_peers(report):
 def test_generic_gate(report):
     generic = {"LD.128": 2, "ST.32": 1}
     report.gate("generic accesses", [injected.Injected(PLAIN, instructions=generic)], 1, "has 3 generic accesses")
+    clusters = "_ZN2mp4cuda23rnn_fused_wgmma_forwardINS0_4halfENS0_8TanhCellEEEvNS0_17FusedWgmmaForwardE"
+    of_clusters = {"HGMMA": 1, "UTMALDG": 1, "LD.128": 2}
+    report.gate("shared memory of a cluster", [injected.Injected(clusters, arch="90a", instructions=of_clusters)], 0)
+    report.gate("other accesses beside it", [injected.Injected(clusters, arch="90a", instructions=of_clusters | generic)], 1,
+                "has 1 generic accesses")
     report.gate("accesses to global memory", [injected.Injected(PLAIN, instructions={"LDG.128": 2})], 0)
 
 

@@ -2,12 +2,18 @@
 
 Such a kernel waits in one instruction (ACQBULK; PTX: griddepcontrol.wait).  On any way from its entry to there,
 memory of the device may still be another kernel's.  Found here: accesses to it on such a way.
+
+A kernel that lets the next one start (PREEXIT; PTX: griddepcontrol.launch_dependents) behind its wait alone may load what
+is settled before it (kernels/simt/sm90_early.h), by TMA.
 """
+
+import collections
 
 from . import flow
 
 WAIT = "ACQBULK"
 EXIT, ALWAYS = 0x14D, 7  # ALWAYS: the predicate of an instruction that has none
+NEXT, SETTLED = "PREEXIT", "UTMALDG"
 GMEM = ("LDG", "STG", "LD.", "ST.", "LDGSTS", "UTMALDG", "UTMASTG", "ATOMG", "RED")
 
 
@@ -15,18 +21,24 @@ def accesses_before_wait(instructions, arch):
     """None of a kernel that does not wait."""
     if not any(instruction.group == WAIT for instruction in instructions):
         return None
-    targets, seen, ahead, found = flow.leads_to(instructions, arch), set(), [0], 0
+    found = collections.Counter(instruction.group for instruction in before_wait(instructions, arch))
+    return sum(number for group, number in found.items()
+               if group.startswith(GMEM) and (group != SETTLED or found[NEXT]))
+
+
+def before_wait(instructions, arch):
+    """All that lie on a way from the entry to a wait."""
+    targets, seen, ahead = flow.leads_to(instructions, arch), set(), [0]
     while ahead:
         at = ahead.pop()
         if at in seen or not 0 <= at < len(instructions) or instructions[at].group == WAIT:
             continue
         seen.add(at)
         instruction = instructions[at]
-        found += instruction.group.startswith(GMEM)
+        yield instruction
         leaves = instruction.opcode in (flow.BRA, EXIT) and instruction.low >> 12 & 0xF == ALWAYS
         ahead += [] if leaves else [at + 1]
         ahead += [targets[at]] if instruction.opcode == flow.BRA else []
-    return found
 
 
 def too_early(kernel):

@@ -15,7 +15,7 @@ OPCODES = {
     0x02B: "FP64", 0x029: "FP64", 0x028: "FP64",
     0x03B: "LDSM", 0x044: "STSM", 0x1B4: "UTMALDG", 0x1B5: "UTMASTG",
     0x11D: "BAR", 0x192: "MEMBAR", 0x1A7: "SYNCS", 0x1B2: "SYNCS", 0x1C5: "WARPGROUP", 0x189: "SHFL",
-    0x1A8: "ATOMG", 0x18E: "RED", 0x02E: "ACQBULK",
+    0x1A8: "ATOMG", 0x18E: "RED", 0x02E: "ACQBULK", 0x02D: "PREEXIT",
 }
 # Counted by their width in bits.  LD and ST find out at run time which memory an address is of.
 WITH_WIDTH = {

@@ -63,6 +63,8 @@ TESTS = {
     "rnn_bias_grads": "rnn: nothing given that is optional",
     "rnn_fused_forward": "rnn: all cells and types against fp64",
     "rnn_fused_backward": "rnn: all cells and types against fp64",
+    "rnn_fused_wgmma_forward": "rnn: more tiles of k than a product has stages, all cells",
+    "rnn_fused_wgmma_backward": "rnn: more tiles of k than a product has stages, all cells",
     "rnn_sum_gates": "rnn: inputs added to the gates, no biases, a clipped c",
 }
 

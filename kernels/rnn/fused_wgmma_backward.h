@@ -1,0 +1,128 @@
+// See fused_wgmma.h.
+#pragma once
+
+#include "kernels/rnn/fused_wgmma.h"
+#include "kernels/rnn/units.h"
+
+namespace mp::MP_TARGET {
+
+/// The k of a step are its gates: first those of FusedBackward::gate_rows[0], then those of [1], which have maps of
+/// their own.
+struct FusedWgmmaBackward : FusedBackward {
+  TensorMap gradients_map[2][2];  ///< of directions: rows of the step behind
+  TensorMap w_hh_map[2][2];
+
+  MP_HD bool is_multiplied(int64_t direction) const {
+    return behind[direction].base != nullptr && count_behind[direction] > 0;
+  }
+};
+
+/// A stage has a part of the gradients, and 64 rows of W_hh as they lie in memory.
+template <class T, class Cell>
+class FusedWgmmaBackwardTile {
+ public:
+  using Tile = FusedWgmmaTile<64, 64, 6>;
+
+ private:
+  using A = StagedOperand<Major::k, Tile::kM>;
+  using B = StagedOperand<Major::mn, Tile::kN>;
+
+ public:
+  using Block = FusedWgmmaBlock<T, A, B, Tile>;
+
+  static MP_HD int64_t k_tiles(const FusedBackward &args) {
+    return first_tiles(args) + ceil_div<int64_t>(args.gate_rows[1], Tile::kK);
+  }
+
+  MP_DEVICE explicit FusedWgmmaBackwardTile(const FusedWgmmaBackward &args)
+      : args_(args),
+        place_(FusedPlace::of_cluster<Tile>(args.directions, args.steps[0].hidden)),
+        step_(args.steps[place_.direction]) {}
+
+  MP_DEVICE void run(const Block &block) const {
+    const bool is_multiplied = args_.is_multiplied(place_.direction);
+    if (is_multiplied)
+      block.multiply(static_cast<int>(k_tiles(args_)), args_.follows_step, *this);
+    else
+      wait_then_start_next();
+    Watch watch(step_.found_inf, nullptr);
+    block.template visit<1>(is_multiplied, args_.rows - place_.m0, step_.hidden - place_.u0,
+                            [&](int row, int unit, int valid, float(&sums)[1][kVec]) {
+                              backward_units<Cell>(step_, place_.m0 + row, place_.u0 + unit, valid,
+                                                   sums[0], watch);
+                            });
+    watch.finish();
+  }
+
+  /// What lies beyond the rows of the step behind, or beyond the gates, arrives as zeros.
+  MP_DEVICE void rows(int tile, SmemAddress a, SmemAddress full) const {
+    const Part part = part_of(tile);
+    tma_load(a, args_.gradients_map[place_.direction][part.index], full, part.k, place_.row(), 0);
+  }
+  MP_DEVICE void weights(int tile, SmemAddress b, SmemAddress full) const {
+    const Part part = part_of(tile);
+    tma_load_settled(b, args_.w_hh_map[place_.direction][part.index], full, place_.unit(), part.k,
+                     0);
+  }
+
+ private:
+  struct Part {
+    int index, k;
+  };
+
+  static MP_HD int64_t first_tiles(const FusedBackward &args) {
+    return ceil_div<int64_t>(args.gate_rows[0], Tile::kK);
+  }
+  MP_DEVICE Part part_of(int tile) const {
+    const int first = static_cast<int>(first_tiles(args_)), index = tile < first ? 0 : 1;
+    return {index, (tile - index * first) * Tile::kK};
+  }
+
+  const FusedWgmmaBackward &args_;
+  const FusedPlace place_;
+  const BackwardStep &step_;
+};
+
+template <class T, class Cell>
+MP_KERNEL((FusedWgmmaBackwardTile<T, Cell>::Tile::kThreads), 1)
+rnn_fused_wgmma_backward(MP_PARAM(FusedWgmmaBackward) args) {
+  using Work = FusedWgmmaBackwardTile<T, Cell>;
+  if constexpr (wgmma_supported<T, Work::Tile::kSmemBytes>()) {
+    MP_DYN_SHARED(std::byte, smem);
+    MP_SHARED(uint64_t, barriers, [Barriers<typename Work::Tile>::kCount]);
+    const typename Work::Block block(smem, barriers);
+    Work(args).run(block);
+  }
+}
+
+inline FusedWgmmaBackward with_maps(const FusedBackward &args) {
+  FusedWgmmaBackward mapped{};
+  static_cast<FusedBackward &>(mapped) = args;
+  for (int64_t d = 0; d < args.directions; d++) {
+    const BackwardStep &step = args.steps[d];
+    const Rows &behind = args.behind[d], weights{const_cast<void *>(args.w_hh[d]), step.hidden};
+    if (!mapped.is_multiplied(d)) continue;
+    const int64_t columns[2] = {0, step.last_slot}, rows[2] = {0, args.gate_rows[0]};
+    for (int part = 0; part < 2; part++) {
+      const int64_t count = args.gate_rows[part];
+      if (count == 0) continue;
+      mapped.gradients_map[d][part] =
+          fused_map(step.dtype, behind, 0, columns[part], args.count_behind[d], count);
+      mapped.w_hh_map[d][part] = fused_map(step.dtype, weights, rows[part], 0, count, step.hidden);
+    }
+  }
+  return mapped;
+}
+
+template <class T>
+void launch_fused_wgmma_backward(const Device &device, const FusedBackward &args,
+                                 mp_stream_t stream) {
+  with_fused_cell(args.steps[0], [&](auto cell) {
+    using Work = FusedWgmmaBackwardTile<T, decltype(cell)>;
+    launch("rnn_fused_wgmma_backward", rnn_fused_wgmma_backward<T, decltype(cell)>, device,
+           fused_launch_shape<typename Work::Tile>(device, args, Work::k_tiles(args)), stream,
+           with_maps(args));
+  });
+}
+
+}  // namespace mp::MP_TARGET
