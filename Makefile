@@ -217,11 +217,16 @@ COMPILED = $(LIB) $(TEST_BINS) $(BUILD)/mptune $(BUILD)/mpbench $(BUILD)/mpdemo 
 compile_commands.json:
 	@$(MAKE) -Bn V=1 NVCC= $(COMPILED) | tools/compile_commands > $@
 
-.PHONY: demo bench counted counted-cutlass report tune
+.PHONY: demo parity bench counted counted-cutlass report tune
 ## demo: train on Fashion-MNIST in FP32 and mixed precision, side by side (ARGS="--epochs 1")
 demo: setup-demo
 	@$(MAKE) $(BUILD)/mpdemo
 	@$(BUILD)/mpdemo --out $(BUILD)/demo $(ARGS)
+
+## parity: all networks of the demo in FP32, FP16 and BF16, in under an hour: docs/parity.md (ARGS=--check)
+parity: setup-parity
+	@$(MAKE) $(BUILD)/mpdemo
+	@tools/parity --build $(BUILD) $(ARGS)
 
 ## bench: speed of GEMM (with epilogues, in batches), convolution, layers and the step, host cost of calls, start-up; beside peers where there is a GPU (ARGS="gemm --set llm")
 bench: setup-build
@@ -323,7 +328,7 @@ gpu-check: setup-test
 docs: setup-docs
 	@tools/docs/make_docs $(BUILD)/docs
 
-.PHONY: install uninstall deb clean help setup-build setup-gates setup-demo setup-report setup-test setup-calibrate setup-check setup-docs setup-install
+.PHONY: install uninstall deb clean help setup-build setup-gates setup-demo setup-parity setup-report setup-test setup-calibrate setup-check setup-docs setup-install
 INSTALL_ARGS = --build '$(BUILD)' --prefix '$(PREFIX)' --libdir '$(LIBDIR)' --destdir '$(DESTDIR)'
 ## install: library, headers, tools, pkg-config, CMake and man pages under PREFIX (/usr/local)
 install: setup-install
@@ -343,7 +348,7 @@ deb: setup-install setup-deb
 clean:
 	rm -rf $(BUILD)
 
-setup-build setup-gates setup-demo setup-report setup-test setup-calibrate setup-check setup-docs setup-install setup-deb setup-wheel: setup-%:
+setup-build setup-gates setup-demo setup-parity setup-report setup-test setup-calibrate setup-check setup-docs setup-install setup-deb setup-wheel: setup-%:
 	@tools/setup $*
 ifeq ($(NVCC),)
 	@echo "no nvcc: building the host target alone" >&2

@@ -1,7 +1,9 @@
-"""What mpdemo does when it is asked: the LSTM, bf16, a loss scaler by its name.  A few steps of each, on the
-host target; whole trainings are the demo's own business.
+"""What mpdemo does when it is asked: the LSTM, the model of characters, bf16, a loss scaler by its name.  A few
+steps of each, on the host target; whole trainings are the demo's own business.
 """
 import json
+import os
+import random
 import re
 
 import pytest
@@ -81,6 +83,16 @@ def test_bf16_needs_no_scaler(settings):
     assert "fp16" not in (out / "plots.gp").read_text(encoding="utf-8").partition("id = ")[2]
 
 
+def test_all_types_in_one_table(settings):
+    """Equal seeds give equal bits, whatever else is trained beside."""
+    def runs(dtype):
+        standard = settings("--net", "mlp", "--dtype", dtype, "--epochs", 0.01)[0]["standard"]
+        return {name: {key: value for key, value in one.items() if key != "seconds"} for name, one in standard.items()}
+    both, bf16 = runs("all"), runs("bf16")
+    assert list(both) == ["FP32", "mixed, backoff", "mixed, lognormal", "mixed, S = 1", "bf16, no scaler"]
+    assert bf16 == {name: both[name] for name in ("FP32", "bf16, no scaler")}
+
+
 @pytest.mark.parametrize("word, scale", [("DYNAMIC", 2**16), ("backoff", 2**14), ("128", 128)])
 def test_a_scaler_by_its_name(settings, word, scale):
     found, _ = settings("--net", "mlp", "--loss-scale", word, "--epochs", 0.01)
@@ -88,11 +100,121 @@ def test_a_scaler_by_its_name(settings, word, scale):
     assert found["standard"][f"mixed, {word}"]["final_scale"] == scale
 
 
+# Of the model of characters: symbols, units, verses of a batch, steps of a window.
+SYMBOLS, WIDTH, UNITS, VERSES, WINDOW = 96, 64, 256, 32, 64
+DRAWN = random.Random(1)
+WORDS = "and the lord said unto him in that day he shall not be".split()
+LINES = [" ".join(DRAWN.choices(WORDS, k=DRAWN.randint(2, 30))) for _ in range(200)]
+
+
+def windows_of(lines: list) -> int:
+    """Verses of as many windows as each other make batches; every fiftieth line, from the first on, is held out."""
+    counts = [(len(line) + 1 + WINDOW - 1) // WINDOW for i, line in enumerate(lines) if i % 50 != 0]
+    return sum(windows * -(-counts.count(windows) // VERSES) for windows in set(counts))
+
+
+@pytest.fixture(scope="module")
+def charlm(build, run, tmp_path_factory):
+    """charlm(lines, argument..., **how): what report.json says, its folder, and what was printed."""
+    def demo(lines, *arguments, **how):
+        demo_curves.skip_without_demo(build, *arguments, data=None)
+        out = tmp_path_factory.mktemp("charlm")
+        if lines is not None:
+            (out / "text").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            arguments += ("--text", out / "text")
+        said = run(build / "mpdemo", "--device", "host", "--net", "charlm", "--full", *arguments, "--out", out, **how)
+        return json.loads((out / "report.json").read_text(encoding="utf-8")), out, said
+    return demo
+
+
+@pytest.fixture(scope="module")
+def characters(charlm):
+    report, *others = charlm(LINES, "--dtype", "fp16", "--loss-scale", "none", "--epochs", 0.5)
+    settings, = (network["settings"] for network in report["networks"])
+    return {one["id"]: {each["name"]: each for each in one["runs"]} for one in settings}, *others
+
+
+def test_characters_are_foreseen_in_mixed_precision_as_well(characters):
+    fp32, mixed = characters[0]["standard"].values()
+    assert fp32["test_bits_per_character"] < 4.5, "log2(96) = 6.6 before training"
+    assert abs(mixed["test_bits_per_character"] - fp32["test_bits_per_character"]) < 0.02  # 0.0001 was measured
+
+
+def test_characters_with_a_small_weight_need_a_loss_scale(characters):
+    fp32, mixed = characters[0]["small_weight"].values()
+    standard = characters[0]["standard"]["FP32"]
+    assert fp32["text"] == standard["text"], "powers of two cancel, in Adam's eps as well"
+    assert fp32["test_bits_per_character"] == standard["test_bits_per_character"]
+    assert mixed["test_bits_per_character"] > fp32["test_bits_per_character"] + 0.5
+    assert mixed["flushed_activation_gradients"] > 0.5
+
+
+def test_every_window_of_every_line_is_a_part_of_a_step(characters):
+    rows = (characters[1] / "charlm_standard_training.dat").read_text(encoding="utf-8").split("\n\n")[0]
+    assert windows_of(LINES) == 14
+    assert rows.count("\n") == 7, "in half an epoch"
+
+
+def test_what_is_written_is_text(characters):
+    fp32, mixed = (run["text"] for run in characters[0]["standard"].values())
+    assert len(fp32) == len(mixed) == 600 and re.fullmatch(r"[ -~\n]+", fp32 + mixed)
+    table = characters[2].partition("What they write")[2].splitlines()[4:20]
+    for text, columns in ((fp32, slice(2, 38)), (mixed, slice(40, None))):
+        shown = "".join("".join(line[columns] for line in table).split())
+        assert len(shown) > 100 and "".join(text.split()).startswith(shown)
+
+
+@pytest.mark.parametrize("name", ["FP32", "mixed, none"])
+def test_memory_of_the_model_of_characters(characters, name):
+    memory = characters[0]["standard"][name]
+    is_mixed, element, rows = name != "FP32", 2 if name != "FP32" else 4, VERSES * WINDOW
+    weights = SYMBOLS * WIDTH + 4 * UNITS * (WIDTH + UNITS) + UNITS * SYMBOLS
+    biases = 2 * 4 * UNITS + SYMBOLS
+    assert memory["weight_bytes"] == memory["gradient_bytes"] == element * weights + 4 * biases
+    assert memory["master_bytes"] == (4 * weights if is_mixed else 0)
+    assert memory["optimizer_bytes"] == 2 * 4 * (weights + biases), "Adam has two moments"
+    handed_on = element * rows * (WIDTH + UNITS + SYMBOLS)
+    assert memory["activation_gradient_bytes"] == handed_on
+    states = 2 * VERSES * UNITS * (element + 4)
+    kept = memory["activation_bytes"] - handed_on - element * rows - states
+    assert 0 <= kept - rows * UNITS * RESERVE[name] < 256
+
+
+def test_the_bible_without_its_labels(charlm, tmp_path):
+    program = tmp_path / "bible"
+    # With the label a line would have two windows.
+    program.write_text("#!/bin/sh\nfor verse in 1 2 3; do echo \"Ge1:$verse %s\"; done\n" % ("a" * (WINDOW - 1)),
+                       encoding="utf-8")
+    program.chmod(0o755)
+    report, out, _ = charlm(None, "--loss-scale", "none", "--epochs", 1,
+                         env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert report["data"] == "King James Bible"
+    rows = (out / "charlm_standard_training.dat").read_text(encoding="utf-8").split("\n\n")[0]
+    assert rows.count("\n") == 1
+
+
+@pytest.mark.parametrize("text, says", [
+    (None, "install the Debian package bible-kjv, or name a file"),
+    ("", "text has fewer than two lines"),
+    ("one\ntwo\nthr\u00e9\n", "text, line 3: a character that is not printable ASCII"),
+])
+def test_no_text(build, run, tmp_path, text, says):
+    demo_curves.skip_without_demo(build, data=None)
+    arguments, nowhere = [], tmp_path / "nowhere"
+    if text is not None:
+        (tmp_path / "text").write_text(text, encoding="utf-8")
+        arguments = ["--text", tmp_path / "text"]
+    said = run(build / "mpdemo", "--device", "host", "--net", "charlm", "--out", tmp_path, *arguments, code=1,
+               env={"PATH": str(nowhere)})
+    assert says in said and said.count("\n") == 1
+
+
 @pytest.mark.parametrize("arguments, says", [
     ("--loss-scale backof", "Backoff, LogMax, lognormal, dynamic, none"),
     ("--loss-scale 0", "is not positive"),
     ("--dtype fp32", "--dtype: fp32 not in"),
     ("--net gru", "--net: gru not in"),
+    ("--net charlm --ranks 2", "--net charlm trains on one rank"),
 ])
 def test_wrong_options(build, run, arguments, says):
     demo_curves.skip_without_demo(build, arguments)

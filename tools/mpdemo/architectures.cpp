@@ -1,9 +1,13 @@
 #include "architectures.h"
 
+#include <limits>
+
 #include "dataset.h"
+#include "embedding.h"
 #include "image_layers.h"
 #include "linear.h"
 #include "recurrent.h"
+#include "verses.h"
 
 namespace mpdemo {
 namespace {
@@ -45,33 +49,70 @@ Layers build_convnet(const Setup &setup) {
 /// The image is read row by row, as a text is word by word.
 Layers build_row_lstm(const Setup &setup) {
   Layers layers;
-  add<Lstm>(layers, setup, kSide, kSide, 128);
+  add<LastStepLstm>(layers, setup, kSide, kSide, 128);
   add<Linear>(layers, setup, 128, kClasses, Role::logits);
   return layers;
+}
+
+/// After every character of a verse it foresees the next one.
+Layers build_character_model(const Setup &setup) {
+  constexpr int32_t kWidth = 64;
+  constexpr int32_t kHidden = 256;
+  Layers layers;
+  add<Embedding>(layers, setup, kSymbols, kWidth);
+  add<WindowLstm>(layers, setup, kWindow, kWidth, kHidden);
+  add<Linear>(layers, setup, kHidden, kSymbols, Role::logits);
+  return layers;
+}
+
+/// Of images, which have their optimizer, their batch and their metric in common.
+Architecture image_architecture(const char *id, const char *name, const char *title,
+                                Layers (*build)(const Setup &), double due, double sample_epochs,
+                                float peak_lr) {
+  constexpr double kFullEpochs = 3;
+  return {id,         name,    title, build, accuracy(), due, kFullEpochs, sample_epochs,
+          MP_OPT_SGD, peak_lr, 128,   1,     false};
 }
 
 }  // namespace
 
 const Architecture &perceptron() {
-  static const Architecture architecture = {
-      "mlp", "Perceptron", "perceptron 784-256-128-10", build_perceptron, 0.86, 0.05f};
+  static const Architecture architecture = image_architecture(
+      "mlp", "Perceptron", "perceptron 784-256-128-10", build_perceptron, 0.86,
+      std::numeric_limits<double>::infinity(), 0.05f);  // so fast that it is never cut short
   return architecture;
 }
 
 const Architecture &convnet() {
-  static const Architecture architecture = {
-      "cnn",
-      "Convnet",
-      "convnet 2 x (conv 5x5, batch norm, max pool), 8 and 16 channels, 784-128-10",
-      build_convnet,
-      0.88,
-      0.05f};
+  static const Architecture architecture = image_architecture(
+      "cnn", "Convnet",
+      "convnet 2 x (conv 5x5, batch norm, max pool), 8 and 16 channels, 784-128-10", build_convnet,
+      0.88, 0.25, 0.05f);
   return architecture;
 }
 
 const Architecture &row_lstm() {
+  static const Architecture architecture =
+      image_architecture("rows", "LSTM", "LSTM of 128 units over the 28 rows, 128-10",
+                         build_row_lstm, 0.86, 0.25, 0.3f);
+  return architecture;
+}
+
+const Architecture &character_model() {
   static const Architecture architecture = {
-      "rows", "LSTM", "LSTM of 128 units over the 28 rows, 128-10", build_row_lstm, 0.86, 0.3f};
+      .id = "charlm",
+      .name = "Character model",
+      .title = "embedding 96 x 64, LSTM of 256 units over windows of 64 characters, 256-96",
+      .build = build_character_model,
+      .metric = bits_per_character(),
+      .due = 2.0,
+      .full_epochs = 0.15,
+      .sample_epochs = 0.05,
+      .optimizer = MP_OPT_ADAM,
+      .peak_lr = 0.008f,
+      .batch = 32,
+      .steps = kWindow,
+      .reads_text = true};
   return architecture;
 }
 

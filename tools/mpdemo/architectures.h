@@ -1,9 +1,11 @@
 // The networks that the demo trains.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "layer.h"
+#include "metric.h"
 
 namespace mpdemo {
 
@@ -12,13 +14,22 @@ struct Architecture {
   std::string name;   ///< a word
   std::string title;  ///< one line
   Layers (*build)(const Setup &setup);
-  /// After 3 epochs mixed precision must reach this accuracy.
-  double least_accuracy;
-  float peak_lr;  ///< of SGD with momentum, at the first step
+  const Metric &metric;
+  double due;  ///< what mixed precision must reach after full_epochs, by that metric
+  double full_epochs;
+  double sample_epochs;  ///< without --full: enough to see it learn
+  mp_optimizer_kind_t optimizer;
+  float peak_lr;    ///< at the first step
+  int64_t batch;    ///< images or verses
+  int64_t steps;    ///< rows that one of them has: those of a window of text
+  bool reads_text;  ///< and can write some
+
+  int64_t batch_rows() const { return batch * steps; }
 };
 
 const Architecture &perceptron();
 const Architecture &convnet();
 const Architecture &row_lstm();
+const Architecture &character_model();
 
 }  // namespace mpdemo

@@ -5,10 +5,9 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <span>
 #include <vector>
 
-#include "common.h"
+#include "batch.h"
 #include "random.h"
 
 namespace mpdemo {
@@ -39,29 +38,8 @@ void shuffle(Samples &samples, Random &random);
 /// batch.
 Samples share_of_rank(const Samples &samples, int64_t batch_rows, int rank, int ranks);
 
-/// Rows [first, first + rows) of the samples, in device memory.
-struct Batch {
-  const void *images;     ///< rows x kPixels
-  const int32_t *labels;  ///< rows
-  int64_t rows;
-};
-
-/// All samples in device memory, pixels standardised.  A batch is a pair of pointers into them, so
-/// that nothing is copied during training.
-class DeviceSamples {
- public:
-  DeviceSamples(mp_context_t context, const Samples &samples, mp_dtype_t dtype, int64_t batch_rows);
-
-  int64_t num_batches() const { return (count_ + batch_rows_ - 1) / batch_rows_; }
-  /// The last batch may have fewer rows.
-  Batch batch(int64_t index) const;
-
- private:
-  int64_t count_;
-  int64_t batch_rows_;
-  int64_t row_bytes_;
-  Buffer images_;
-  Buffer labels_;
-};
+/// All samples in device memory, pixels standardised.  The last batch may have fewer rows.
+Batches make_batches(mp_context_t context, const Samples &samples, mp_dtype_t dtype,
+                     int64_t batch_rows);
 
 }  // namespace mpdemo

@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "batch.h"
 #include "common.h"
 #include "memory.h"
 #include "random.h"
@@ -38,6 +39,7 @@ struct Setup {
 /// One pass over a batch.
 struct Pass {
   int64_t rows;
+  Window window;            ///< text only
   bool is_training;         ///< statistics of this batch, not of the training set
   const Buffer &workspace;  ///< as large as the greediest layer asked for
   float *found_inf;         ///< device, 1 float, optional: set to 1 by an overflowing dy

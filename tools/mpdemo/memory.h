@@ -30,7 +30,7 @@ constexpr std::array kMemoryKinds = {
     MemoryKind{"weight_bytes", "weights", &Memory::weights},
     MemoryKind{"master_bytes", "FP32 masters beside them", &Memory::masters},
     MemoryKind{"gradient_bytes", "gradients of weights", &Memory::gradients},
-    MemoryKind{"optimizer_bytes", "momentum", &Memory::optimizer_state},
+    MemoryKind{"optimizer_bytes", "state of the optimizer", &Memory::optimizer_state},
     MemoryKind{"activation_bytes", "activations", &Memory::activations},
     MemoryKind{"activation_gradient_bytes", "gradients of these", &Memory::activation_gradients},
     MemoryKind{"workspace_bytes", "workspace", &Memory::workspace},

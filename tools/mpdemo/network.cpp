@@ -15,8 +15,8 @@ void Network::initialise(Random &random) {
 }
 
 void Network::forward(const Batch &batch, bool is_training) {
-  const Pass pass = {batch.rows, is_training, workspace_, nullptr};
-  const void *x = batch.images;
+  const Pass pass = {batch.rows, batch.window, is_training, workspace_, nullptr};
+  const void *x = batch.x;
   for (const auto &layer : layers_) {
     layer->forward(x, pass);
     x = layer->y().data();
@@ -24,10 +24,10 @@ void Network::forward(const Batch &batch, bool is_training) {
 }
 
 void Network::backward(const Batch &batch, float *found_inf) {
-  const Pass pass = {batch.rows, true, workspace_, found_inf};
+  const Pass pass = {batch.rows, batch.window, true, workspace_, found_inf};
   for (size_t l = layers_.size(); l-- > 1;)
     layers_[l]->backward(layers_[l - 1]->y().data(), layers_[l - 1].get(), pass);
-  layers_.front()->backward(batch.images, nullptr, pass);
+  layers_.front()->backward(batch.x, nullptr, pass);
 }
 
 std::vector<Parameter> Network::parameters() const {
@@ -44,6 +44,12 @@ std::vector<float> Network::masters_sync() const {
         download_sync(setup_.context, parameter.master, parameter.numel);
     all.insert(all.end(), host.begin(), host.end());
   }
+  return all;
+}
+
+std::vector<float> Network::logits_sync(int64_t rows) const {
+  std::vector<float> all;
+  append_as_fp32(logits(), rows * classes(), all);
   return all;
 }
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "dataset.h"
+#include "batch.h"
 #include "layer.h"
 
 namespace mpdemo {
@@ -26,6 +26,7 @@ class Network {
 
   void *logits() const { return layers_.back()->y().data(); }
   void *dlogits() const { return layers_.back()->dy().data(); }
+  int64_t classes() const { return layers_.back()->out(); }
   mp_dtype_t dtype() const { return setup_.dtype; }
   std::vector<Parameter> parameters() const;
   /// All but the optimizer's.
@@ -33,6 +34,8 @@ class Network {
 
   /// All parameters as the optimizer has them, on the host.  Waits.
   std::vector<float> masters_sync() const;
+  /// logits() as fp32 on the host.  Waits.
+  std::vector<float> logits_sync(int64_t rows) const;
   /// Gradients of all weights, and all dy for `rows` rows, as fp32 on the host.  Waits.
   std::vector<float> weight_gradients_sync() const;
   std::vector<float> activation_gradients_sync(int64_t rows) const;

@@ -12,17 +12,22 @@ using mptools::UsageError;
 namespace {
 
 constexpr const char *kDescription =
-    "mpdemo trains a perceptron, a convolutional network or an LSTM on Fashion-MNIST, in FP32 and\n"
-    "in mixed precision, and compares.";
+    "mpdemo trains a perceptron, a convolutional network or an LSTM on Fashion-MNIST, or a model "
+    "of\n"
+    "characters on a text, in FP32 and in mixed precision, and compares.";
 
 constexpr const char *kNotes =
     "Exit code: 0 accepted or not judged, 1 rejected or could not run, 2 wrong options.";
 
-const mptools::Words<Net> kNets = {
-    {"mlp", Net::mlp}, {"cnn", Net::cnn}, {"rows", Net::rows}, {"all", Net::all}};
+const mptools::Words<Net> kNets = {{"mlp", Net::mlp},
+                                   {"cnn", Net::cnn},
+                                   {"rows", Net::rows},
+                                   {"charlm", Net::charlm},
+                                   {"all", Net::all}};
 
-const mptools::Words<mp_dtype_t> kMixedTypes = {{mp_dtype_name(MP_FP16), MP_FP16},
-                                                {mp_dtype_name(MP_BF16), MP_BF16}};
+const mptools::Words<std::vector<mp_dtype_t>> kMixedTypes = {{mp_dtype_name(MP_FP16), {MP_FP16}},
+                                                             {mp_dtype_name(MP_BF16), {MP_BF16}},
+                                                             {"all", {MP_FP16, MP_BF16}}};
 
 mp_scaler_config_t parse_loss_scale(const std::string &word) {
   mp_scaler_config_t config;
@@ -40,8 +45,10 @@ double parse_epochs(const std::string &text) {
   return epochs;
 }
 
-/// Of 128 rows and, in the last batch, of 96, every rank gets as many.
-void check_ranks(int ranks) {
+/// Of 128 images and, in the last batch, of 96, every rank gets as many.
+void check_ranks(int ranks, Net net) {
+  if (ranks > 1 && net == Net::charlm)
+    throw UsageError("--net charlm trains on one rank: a share of its verses has other lengths.");
   if (ranks > 32 || (ranks & (ranks - 1)) != 0)
     throw UsageError("--ranks is 1, 2, 4, 8, 16 or 32, not " + std::to_string(ranks) + ".");
 }
@@ -53,12 +60,14 @@ Options parse_options(int argc, const char *const *argv) {
   mptools::CommandLine line("mpdemo", kDescription, kNotes);
   mptools::add_device(line, options.device);
   mptools::add_choice(line, "--net", options.net, kNets,
-                      "mlp, cnn, rows (an LSTM over the rows of the image), or all: mlp and\n"
-                      "cnn")
+                      "mlp, cnn, rows (an LSTM over the rows of the image), charlm (an LSTM over\n"
+                      "the characters of the King James Bible), or all: mlp and cnn")
       ->type_name("NET")
       ->default_str("all");
-  mptools::add_choice(line, "--dtype", options.mixed.dtype, kMixedTypes,
-                      "of mixed precision, fp16 or bf16; bf16 is trained without a loss scaler")
+  mptools::add_choice(
+      line, "--dtype", options.mixed.dtypes, kMixedTypes,
+      "of mixed precision, fp16, bf16 or all: both; bf16 is trained without a loss\n"
+      "scaler")
       ->type_name("TYPE")
       ->default_str("fp16");
   line.add_option_function<std::string>(
@@ -71,12 +80,13 @@ Options parse_options(int argc, const char *const *argv) {
           "number, as mp_scaler_config_from_name takes them")
       ->type_name("WORD");
   line.add_flag("--full", options.full,
-                "train cnn and rows for N epochs, not for a quarter of one");
+                "train cnn, rows and charlm for N epochs, not for a part of one, and as long with\n"
+                "a small task weight");
   line.add_option_function<std::string>(
           "--epochs", [&](const std::string &value) { options.epochs = parse_epochs(value); },
-          "of ordinary training, e.g. 0.1; acceptance needs 3")
+          "of ordinary training, e.g. 0.1; acceptance needs the default")
       ->type_name("N")
-      ->default_str("3");
+      ->default_str("3, charlm 0.15");
   mptools::add_integer(line, "--ranks", options.ranks, 1,
                        "data-parallel training on N = 1, 2, 4 ... 32 threads that share every\n"
                        "batch; on CUDA each has a device and NCCL is needed")
@@ -86,12 +96,16 @@ Options parse_options(int argc, const char *const *argv) {
   line.add_option("--data", options.data, "the four idx .gz files")
       ->type_name("DIR")
       ->default_str(options.data);
+  line.add_option("--text", options.text,
+                  "what charlm reads, a sequence a line; without it the Bible, as the command\n"
+                  "`bible` of the Debian package bible-kjv prints it")
+      ->type_name("FILE");
   line.add_option("--out", options.out, "pictures, their data, report.json")
       ->type_name("DIR")
       ->default_str(options.out);
   line.add_flag("--json", options.json, "print report.json instead of tables");
   line.parse(argc, argv);
-  check_ranks(options.ranks);
+  check_ranks(options.ranks, options.net);
   return options;
 }
 

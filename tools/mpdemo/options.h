@@ -3,23 +3,25 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "mpcore.h"
 #include "settings.h"
 
 namespace mpdemo {
 
-enum class Net { all, mlp, cnn, rows };
+enum class Net { all, mlp, cnn, rows, charlm };
 
 struct Options {
   int32_t device = MP_DEVICE_AUTO;
   Net net = Net::all;
   MixedPrecision mixed;
   bool full = false;
-  double epochs = 3;
+  std::optional<double> epochs;  ///< of ordinary training; none: the network's own
   int ranks = 1;
   uint64_t seed = 1;
   std::filesystem::path data = "/usr/share/datasets/fashion-mnist";
+  std::filesystem::path text;  ///< empty: the King James Bible
   std::filesystem::path out = "build/demo";
   bool json = false;
 };

@@ -24,12 +24,13 @@ void Progress::show(int64_t steps_done, double loss) {
   std::fflush(stderr);
 }
 
-void Progress::epoch_done(int64_t steps_done, double loss, double test_accuracy, double seconds) {
+void Progress::epoch_done(int64_t steps_done, double loss, const std::string &test,
+                          double seconds) {
   if (is_terminal_ && steps_done < num_steps_) return;
-  std::fprintf(stderr, "%s  %-16s  step %4lld of %lld  loss %.3f  test %.2f %%  %.1f s\n",
+  std::fprintf(stderr, "%s  %-16s  step %4lld of %lld  loss %.3f  test %s  %.1f s\n",
                is_terminal_ ? kClearLine : "", run_name_.c_str(),
                static_cast<long long>(steps_done), static_cast<long long>(num_steps_), loss,
-               100 * test_accuracy, seconds);
+               test.c_str(), seconds);
 }
 
 }  // namespace mpdemo

@@ -12,7 +12,7 @@ class Progress {
 
   /// @param loss  the latest that has been fetched.
   void show(int64_t steps_done, double loss);
-  void epoch_done(int64_t steps_done, double loss, double test_accuracy, double seconds);
+  void epoch_done(int64_t steps_done, double loss, const std::string &test, double seconds);
 
  private:
   std::string run_name_;

@@ -6,15 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "common.h"
 #include "support/json.h"
 
 namespace mpdemo {
 namespace {
-
-constexpr double kJudgedEpochs = 3;
-constexpr double kLargestGap = 0.005;
 
 constexpr const char *kTableNote =
     "rounded to 0: share of the nonzero weight gradients dW and activation gradients dz that\n"
@@ -47,21 +45,23 @@ std::string kibibytes(int64_t bytes) {
 
 std::string heading(const Circumstances &circumstances, const Architecture &architecture) {
   const int ranks = circumstances.ranks;
-  return text("Fashion-MNIST, %s, batch %d%s, seed %llu, on %s (%s)\n", architecture.title.c_str(),
-              static_cast<int>(kBatchRows), ranks > 1 ? text(" on %d ranks", ranks).c_str() : "",
+  return text("%s, %s, batch %d%s, seed %llu, on %s (%s)\n", circumstances.data.c_str(),
+              architecture.title.c_str(), static_cast<int>(architecture.batch),
+              ranks > 1 ? text(" on %d ranks", ranks).c_str() : "",
               static_cast<unsigned long long>(circumstances.seed),
               target_name(circumstances.device.target), circumstances.device.name);
 }
 
-std::string table(const Outcome &outcome) {
+std::string table(const Metric &metric, const Outcome &outcome) {
   const Gradients &gradients = fp32_gradients(outcome);
   std::string lines = text("%s, %g epoch%s\n\n", outcome.setting.title.c_str(),
                            outcome.setting.epochs, outcome.setting.epochs == 1 ? "" : "s");
   lines += "                      test    train    final           training   rounded to 0\n";
-  lines += "  run             accuracy     loss    scale  skipped   seconds     dW      dz\n";
+  lines += text("  run            %9s     loss    scale  skipped   seconds     dW      dz\n",
+                metric.heading);
   for (const RunResult &result : outcome.results) {
     const double scale = final_scale(result);
-    lines += text("  %-16s %6.2f %% %8.4f ", result.plan.name.c_str(), 100 * result.test_accuracy,
+    lines += text("  %-16s %8s %8.4f ", result.plan.name.c_str(), metric.shown(result.test).c_str(),
                   result.train_loss);
     lines += result.scaler ? text("%8s %8d ", text("2^%g", std::log2(scale)).c_str(),
                                   static_cast<int>(result.scaler->skipped))
@@ -92,9 +92,43 @@ std::string memory_table(const Circumstances &circumstances, const Outcome &outc
                       static_cast<double>(mixed.together()) / static_cast<double>(fp32.together()));
 }
 
-Json json_of(const RunResult &result, const Gradients &gradients) {
+/// The first lines of a text, none longer than `width`.
+std::vector<std::string> wrapped(const std::string &text, size_t width, size_t lines) {
+  std::vector<std::string> result;
+  size_t first = 0;
+  while (result.size() < lines && first < text.size()) {
+    size_t end = std::min(text.find('\n', first), text.size());
+    if (end - first > width) {
+      const size_t space = text.rfind(' ', first + width);
+      end = space != std::string::npos && space > first ? space : first + width;
+    }
+    result.push_back(text.substr(first, end - first));
+    first = end < text.size() && (text[end] == '\n' || text[end] == ' ') ? end + 1 : end;
+  }
+  result.resize(lines);
+  return result;
+}
+
+/// FP32 and mixed precision side by side.
+std::string written_text(const Outcome &outcome) {
+  constexpr size_t kWidth = 36;
+  constexpr size_t kLines = 16;
+  const RunResult &fp32 = fp32_result(outcome);
+  const RunResult &mixed = mixed_result(outcome);
+  const auto row = [](const std::string &left, const std::string &right) {
+    return text("  %-*s  %s\n", static_cast<int>(kWidth), left.c_str(), right.c_str());
+  };
+  std::string lines = "What they write, from the same random numbers\n\n";
+  lines += row(fp32.plan.name, mixed.plan.name) + "\n";
+  const std::vector<std::string> left = wrapped(fp32.text, kWidth, kLines);
+  const std::vector<std::string> right = wrapped(mixed.text, kWidth, kLines);
+  for (size_t line = 0; line < kLines; ++line) lines += row(left[line], right[line]);
+  return lines;
+}
+
+Json json_of(const Metric &metric, const RunResult &result, const Gradients &gradients) {
   Json json{{"name", result.plan.name},
-            {"test_accuracy", result.test_accuracy},
+            {metric.id, result.test},
             {"train_loss", result.train_loss},
             {"seconds", result.seconds},
             {"final_scale", result.scaler ? Json(final_scale(result)) : Json()},
@@ -106,13 +140,14 @@ Json json_of(const RunResult &result, const Gradients &gradients) {
   }
   for (const MemoryKind &kind : kMemoryKinds) json[kind.id] = result.memory.*kind.bytes;
   json["together_bytes"] = result.memory.together();
+  if (!result.text.empty()) json["text"] = result.text;
   return json;
 }
 
-Json json_of(const Outcome &outcome) {
+Json json_of(const Metric &metric, const Outcome &outcome) {
   Json runs = Json::array();
   for (const RunResult &result : outcome.results)
-    runs.push_back(json_of(result, fp32_gradients(outcome)));
+    runs.push_back(json_of(metric, result, fp32_gradients(outcome)));
   return {{"id", outcome.setting.id},
           {"title", outcome.setting.title},
           {"epochs", outcome.setting.epochs},
@@ -122,10 +157,13 @@ Json json_of(const Outcome &outcome) {
 
 Json json_of(const Experiment &experiment) {
   const Verdict &verdict = experiment.verdict;
+  const Metric &metric = experiment.architecture.metric;
   Json settings = Json::array();
-  for (const Outcome &outcome : experiment.outcomes) settings.push_back(json_of(outcome));
+  for (const Outcome &outcome : experiment.outcomes) settings.push_back(json_of(metric, outcome));
   return {{"id", experiment.architecture.id},
           {"title", experiment.architecture.title},
+          {"metric", metric.id},
+          {"largest_gap", metric.largest_gap},
           {"settings", settings},
           {"passed", verdict.is_judged ? Json(verdict.passed) : Json()},
           {"verdict", verdict.sentence}};
@@ -146,31 +184,43 @@ double final_scale(const RunResult &result) {
 }
 
 Verdict judge(const Architecture &architecture, const Outcome &standard) {
-  if (standard.setting.epochs != kJudgedEpochs)
-    return {false, false, text("not judged: acceptance is defined for %g epochs", kJudgedEpochs)};
-  const double fp32 = fp32_result(standard).test_accuracy;
+  if (standard.setting.epochs != architecture.full_epochs)
+    return {false, false,
+            text("not judged: acceptance is defined for %g epoch%s", architecture.full_epochs,
+                 architecture.full_epochs == 1 ? "" : "s")};
+  const Metric &metric = architecture.metric;
+  const std::string due = metric.shown(architecture.due);
+  const double fp32 = fp32_result(standard).test;
+  std::set<mp_dtype_t> types;
   int judged = 0;
   for (const RunResult &result : standard.results) {
     if (!result.plan.is_judged) continue;
     ++judged;
-    if (result.test_accuracy >= architecture.least_accuracy &&
-        std::abs(result.test_accuracy - fp32) <= kLargestGap)
+    types.insert(result.plan.dtype);
+    const double ahead = result.test - architecture.due;
+    if ((metric.more_is_better ? ahead >= 0 : ahead <= 0) &&
+        std::abs(result.test - fp32) <= metric.largest_gap)
       continue;
     return {true, false,
-            text("FAIL: %s has %.2f %%; it needs %.0f %% and FP32's %.2f %% to half a point",
-                 result.plan.name.c_str(), 100 * result.test_accuracy,
-                 100 * architecture.least_accuracy, 100 * fp32)};
+            text("FAIL: %s has %s; it needs %s and FP32's %s to %s", result.plan.name.c_str(),
+                 metric.shown(result.test).c_str(), due.c_str(), metric.shown(fp32).c_str(),
+                 metric.gap)};
   }
+  const char *const how =
+      types.size() > 1 ? " in either type" : (judged > 1 ? " with either scaler" : "");
   return {true, true,
-          text("PASS: mixed precision%s reaches %.0f %% and stays within half a point of FP32",
-               judged > 1 ? " with either scaler" : "", 100 * architecture.least_accuracy)};
+          text("PASS: mixed precision%s reaches %s and stays within %s of FP32", how, due.c_str(),
+               metric.gap)};
 }
 
 std::string text_report(const Circumstances &circumstances, const Experiment &experiment) {
   std::string report = "\n" + heading(circumstances, experiment.architecture) + "\n";
-  for (const Outcome &outcome : experiment.outcomes) report += table(outcome) + "\n";
+  for (const Outcome &outcome : experiment.outcomes)
+    report += table(experiment.architecture.metric, outcome) + "\n";
   if (has_fp16(experiment.outcomes.front())) report += std::string(kTableNote) + "\n";
   report += memory_table(circumstances, experiment.outcomes.front()) + "\n";
+  if (experiment.architecture.reads_text)
+    report += written_text(experiment.outcomes.front()) + "\n";
   return report + experiment.verdict.sentence + "\n";
 }
 
@@ -181,6 +231,7 @@ std::string json_report(const Circumstances &circumstances,
   return mptools::json_text({{"build", mp_build_info()},
                              {"target", target_name(circumstances.device.target)},
                              {"device", circumstances.device.name},
+                             {"data", circumstances.data},
                              {"seed", circumstances.seed},
                              {"ranks", circumstances.ranks},
                              {"networks", networks}});

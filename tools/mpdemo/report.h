@@ -31,12 +31,13 @@ struct Experiment {
 
 /// What all experiments have in common.
 struct Circumstances {
+  std::string data;  ///< what the networks have learned from
   mp_device_info_t device;
   uint64_t seed;
   int ranks;
 };
 
-/// Every run that is judged must reach the accuracy that is due and stay within half a point of FP32.
+/// Every run that is judged must reach what is due and stay as close to FP32 as the metric says.
 Verdict judge(const Architecture &architecture, const Outcome &standard);
 
 /// Whether a run is in fp16: gradients of the other types do not round to 0.

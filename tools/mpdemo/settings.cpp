@@ -21,17 +21,20 @@ std::vector<RunPlan> runs(float loss_weight, const MixedPrecision &mixed) {
   const auto scaler = [&](mp_scaler_policy_t policy) {
     return weighted(mp_scaler_config_default(policy));
   };
-  const RunPlan fp32 = {"FP32", MP_FP32, std::nullopt, false};
-  const std::string type = mixed.dtype == MP_BF16 ? "bf16, " : "mixed, ";
-  if (mixed.scaler)
-    return {fp32, {type + mixed.loss_scale, mixed.dtype, weighted(*mixed.scaler), true}};
-  if (mixed.dtype == MP_BF16) return {fp32, {type + "no scaler", MP_BF16, std::nullopt, true}};
-  return {
-      fp32,
-      {"mixed, backoff", MP_FP16, scaler(MP_SCALER_BACKOFF), true},
-      {"mixed, lognormal", MP_FP16, scaler(MP_SCALER_LOGNORMAL), true},
-      {"mixed, S = 1", MP_FP16, scaler(MP_SCALER_STATIC), false},
-  };
+  std::vector<RunPlan> all = {{"FP32", MP_FP32, std::nullopt, false}};
+  for (const mp_dtype_t dtype : mixed.dtypes) {
+    const std::string type = dtype == MP_BF16 ? "bf16, " : "mixed, ";
+    if (mixed.scaler) {
+      all.push_back({type + mixed.loss_scale, dtype, weighted(*mixed.scaler), true});
+    } else if (dtype == MP_BF16) {
+      all.push_back({type + "no scaler", dtype, std::nullopt, true});
+    } else {
+      all.push_back({type + "backoff", dtype, scaler(MP_SCALER_BACKOFF), true});
+      all.push_back({type + "lognormal", dtype, scaler(MP_SCALER_LOGNORMAL), true});
+      all.push_back({type + "S = 1", dtype, scaler(MP_SCALER_STATIC), false});
+    }
+  }
+  return all;
 }
 
 }  // namespace
@@ -40,12 +43,15 @@ Setting standard_setting(double epochs, const MixedPrecision &mixed) {
   return {"standard", "Ordinary training", epochs, 1.0f, runs(1.0f, mixed)};
 }
 
-Setting small_weight_setting(double epochs, const MixedPrecision &mixed) {
-  // dlogits is at most weight / kBatchRows = 2^-23, twice the smallest fp16 number.  Half an epoch
-  // is enough to see what that does.
+Setting small_weight_setting(double epochs, const MixedPrecision &mixed,
+                             mp_optimizer_kind_t optimizer) {
+  // Of 128 images dlogits is at most weight / 128 = 2^-23, twice the smallest fp16 number, and of 32 verses
+  // less than that number.
   constexpr float kWeight = 0x1p-16f;
-  return {"small_weight", "Small task weight: loss / 65536, learning rate x 65536",
-          std::min(0.5, epochs), kWeight, runs(kWeight, mixed)};
+  const std::string made_up =
+      optimizer == MP_OPT_ADAM ? "epsilon / 65536" : "learning rate x 65536";
+  return {"small_weight", "Small task weight: loss / 65536, " + made_up, epochs, kWeight,
+          runs(kWeight, mixed)};
 }
 
 }  // namespace mpdemo

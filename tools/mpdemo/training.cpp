@@ -1,8 +1,7 @@
 // The training loop.
 //
-// SGD with momentum, because its step is linear in the gradient: loss_weight and 1 / loss_weight
-// cancel exactly (both are powers of two), and what is left between two runs is rounding.  The
-// learning rate falls linearly to 0, so that the last accuracy is not a matter of the last batch.
+// The learning rate falls linearly to 0, so that what is measured at the end is not a matter of the last
+// batch.
 #include "training.h"
 
 #include <algorithm>
@@ -17,12 +16,14 @@
 
 #include "progress.h"
 #include "random.h"
+#include "sample.h"
 #include "update.h"
 
 namespace mpdemo {
 namespace {
 
 constexpr int64_t kStepsPerFetch = 50;
+constexpr int64_t kWrittenCharacters = 600;
 
 double mean(std::span<const float> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -40,15 +41,16 @@ class Run {
       : context_(context),
         comm_(comm),
         data_(data),
+        architecture_(architecture),
         setting_(setting),
-        peak_lr_(architecture.peak_lr),
         random_(seed),
-        num_steps_(std::max(
-            1LL, std::llround(setting.epochs * static_cast<double>(data.train.num_batches())))),
+        num_steps_(
+            std::max(1LL, std::llround(setting.epochs * static_cast<double>(data.train.count())))),
         weight_(setting.loss_weight / static_cast<float>(comm.world_size)),
-        network_(make_network(architecture, {context, plan.dtype, kBatchRows / comm.world_size})),
-        update_(context, network_, plan.scaler),
-        row_loss_(make_buffer(context, kBatchRows, MP_FP32)),
+        network_(make_network(architecture,
+                              {context, plan.dtype, architecture.batch_rows() / comm.world_size})),
+        update_(context, network_, architecture.optimizer, setting.loss_weight, plan.scaler),
+        row_loss_(make_buffer(context, architecture.batch_rows(), MP_FP32)),
         loss_history_(make_buffer(context, num_steps_, MP_FP32)),
         scale_history_(make_buffer(context, num_steps_, MP_FP32)) {
     if (comm.rank == 0) progress_.emplace(plan.name, num_steps_);
@@ -61,35 +63,43 @@ class Run {
     while (steps_ < num_steps_) {
       train_epoch();
       if (!progress_) continue;
-      result_.test_accuracy = test_accuracy();
-      progress_->epoch_done(steps_, result_.train_loss, result_.test_accuracy, result_.seconds);
+      result_.test = architecture_.metric.of(evaluate_sync());
+      progress_->epoch_done(steps_, result_.train_loss, architecture_.metric.shown(result_.test),
+                            result_.seconds);
     }
     result_.weights = network_.masters_sync();
     result_.scaler = update_.scaler_state_sync();
     result_.memory = network_.memory();
     update_.add_memory(result_.memory);
-    if (network_.dtype() == MP_FP32) result_.gradients = gradients_of(data_.train.batch(0));
+    if (network_.dtype() == MP_FP32)
+      result_.gradients = gradients_of(data_.train.series.front().front());
+    if (architecture_.reads_text)
+      result_.text = write_text(context_, network_, kWrittenCharacters, random_);
     return std::move(result_);
   }
 
  private:
   void train_epoch() {
-    std::vector<int64_t> order(static_cast<size_t>(data_.train.num_batches()));
+    const auto &series = data_.train.series;
+    std::vector<size_t> order(series.size());
     std::iota(order.begin(), order.end(), 0);
-    random_.shuffle(data_.train.num_batches(), [&](int64_t i, int64_t j) {
+    random_.shuffle(static_cast<int64_t>(order.size()), [&](int64_t i, int64_t j) {
       std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(j)]);
     });
-    order.resize(std::min(order.size(), static_cast<size_t>(num_steps_ - steps_)));
 
+    const int64_t first_step = steps_;
     const auto start = std::chrono::steady_clock::now();
-    for (const int64_t index : order) {
-      enqueue_step(data_.train.batch(index));
-      if (steps_ % kStepsPerFetch == 0) fetch_history_sync();
+    for (const size_t index : order) {
+      for (const Batch &batch : series[index]) {
+        if (steps_ == num_steps_) break;
+        enqueue_step(batch);
+        if (steps_ % kStepsPerFetch == 0) fetch_history_sync();
+      }
     }
     fetch_history_sync();
     result_.seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    result_.train_loss = mean(std::span(result_.losses).last(order.size()));
+    result_.train_loss = mean(std::span(result_.losses).subspan(static_cast<size_t>(first_step)));
   }
 
   void enqueue_step(const Batch &batch) {
@@ -101,14 +111,14 @@ class Run {
     network_.backward(batch, update_.found_inf());
     update_.all_reduce(comm_);
     const float remaining = 1.0f - static_cast<float>(steps_) / static_cast<float>(num_steps_);
-    update_.step(peak_lr_ * remaining / setting_.loss_weight, comm_);
+    update_.step(architecture_.peak_lr * remaining, comm_);
     ++steps_;
   }
 
   /// Loss of the logits, and dlogits = S * its gradient.  A rank has a mean over its own rows, whose
   /// weight makes it its part of the mean over all.
   void enqueue_loss(const Batch &batch, float *loss) {
-    mp_xent_desc_t xent = mp_xent_desc_default(batch.rows, kClasses, network_.dtype());
+    mp_xent_desc_t xent = mp_xent_desc_default(batch.rows, network_.classes(), network_.dtype());
     xent.weight = weight_;
     check(mp_softmax_xent(context_, &xent, network_.logits(), batch.labels, update_.loss_scale(),
                           row_loss_.as<float>(), loss, nullptr, network_.dlogits(), kStream));
@@ -129,20 +139,25 @@ class Run {
     result_.scales.insert(result_.scales.end(), scales.begin(), scales.end());
   }
 
-  double test_accuracy() {
+  Evaluation evaluate_sync() {
     const Buffer correct(context_, sizeof(int64_t));
-    int64_t rows = 0;
-    for (int64_t index = 0; index < data_.test.num_batches(); ++index) {
-      const Batch batch = data_.test.batch(index);
-      network_.forward(batch, false);
-      const mp_xent_desc_t xent = mp_xent_desc_default(batch.rows, kClasses, network_.dtype());
-      check(mp_softmax_xent(context_, &xent, network_.logits(), batch.labels, nullptr,
-                            row_loss_.as<float>(), nullptr, correct.as<int64_t>(), nullptr,
-                            kStream));
-      rows += batch.rows;
+    Evaluation sums;
+    for (const std::vector<Batch> &series : data_.test.series) {
+      for (const Batch &batch : series) {
+        network_.forward(batch, false);
+        const mp_xent_desc_t xent =
+            mp_xent_desc_default(batch.rows, network_.classes(), network_.dtype());
+        check(mp_softmax_xent(context_, &xent, network_.logits(), batch.labels, nullptr,
+                              row_loss_.as<float>(), nullptr, correct.as<int64_t>(), nullptr,
+                              kStream));
+        const std::vector<float> nats =
+            download_sync(context_, row_loss_.as<float>(), batch.rows);  // 0 where it is padding
+        sums.nats = std::accumulate(nats.begin(), nats.end(), sums.nats);
+        sums.rows += batch.counted;
+      }
     }
-    const int64_t hits = download_sync(context_, correct.as<int64_t>(), 1).front();
-    return static_cast<double>(hits) / static_cast<double>(rows);
+    sums.correct = download_sync(context_, correct.as<int64_t>(), 1).front();
+    return sums;
   }
 
   Gradients gradients_of(const Batch &batch) {
@@ -156,8 +171,8 @@ class Run {
   mp_context_t context_;
   const mp_comm_t &comm_;
   const DeviceData &data_;
+  const Architecture &architecture_;
   const Setting &setting_;
-  float peak_lr_;
   Random random_;
   int64_t num_steps_;
   int64_t steps_ = 0;  ///< enqueued, skipped ones included

@@ -10,21 +10,19 @@
 #include <vector>
 
 #include "architectures.h"
-#include "dataset.h"
+#include "batch.h"
 #include "gradients.h"
 #include "network.h"
 #include "support/ranks.h"
 
 namespace mpdemo {
 
-constexpr int64_t kBatchRows = 128;
-
 /// One row of the result table.
 struct RunPlan {
   std::string name;
   mp_dtype_t dtype;  ///< MP_FP32, or the 16-bit type of mixed precision
   std::optional<mp_scaler_config_t> scaler;
-  bool is_judged;  ///< the accuracy of FP32 is asked of it
+  bool is_judged;  ///< the metric of FP32 is asked of it
 };
 
 /// What all runs of one table share.
@@ -32,8 +30,8 @@ struct Setting {
   std::string id;     ///< in file names and JSON
   std::string title;  ///< one line above the table and the pictures
   double epochs;      ///< need not be whole
-  /// Multiplies the loss, as a task weight does; a power of two.  The learning rate is divided by
-  /// it, so that the weights should take the same path whatever it is.
+  /// Multiplies the loss, as a task weight does; a power of two.  The optimizer makes up for it, so that the
+  /// weights should take the same path whatever it is.
   float loss_weight;
   std::vector<RunPlan> runs;
 };
@@ -43,19 +41,20 @@ struct RunResult {
   std::vector<float> losses;  ///< one per step, without loss_weight
   std::vector<float> scales;  ///< S of every step; empty without a scaler
   double train_loss;          ///< mean over the last epoch
-  double test_accuracy;       ///< after the last epoch, in [0, 1]
+  double test;                ///< the network's metric after the last epoch
   double seconds;             ///< training, without the evaluations
   std::optional<mp_scaler_state_t> scaler;
   Memory memory;               ///< of one rank
   std::vector<float> weights;  ///< fp32, after training
+  std::string text;            ///< that a network which reads text has written after training
   /// Of the first batch, after training; fp32 runs only.
   std::optional<Gradients> gradients;
 };
 
 /// Device copies of the dataset in one type, for one rank.
 struct DeviceData {
-  DeviceSamples train;  ///< its share of every batch
-  DeviceSamples test;   ///< all of it, on rank 0; empty on the others
+  Batches train;  ///< its share of every batch
+  Batches test;   ///< all of it, on rank 0; empty on the others
 };
 
 /// Equal seeds give equal initial weights and an equal order of batches.

@@ -32,39 +32,40 @@ TensorList make_list(mp_context_t context, const Role &role, const std::vector<i
   return TensorList(list);
 }
 
-mp_hyper_t hyper(float lr) {
-  mp_hyper_t h = mp_hyper_default(MP_OPT_SGD, lr);
-  h.beta1 = kMomentum;
-  return h;
-}
-
 }  // namespace
 
-Update::Update(mp_context_t context, const Network &network,
-               const std::optional<mp_scaler_config_t> &scaler) {
+Update::Update(mp_context_t context, const Network &network, mp_optimizer_kind_t kind,
+               float loss_weight, const std::optional<mp_scaler_config_t> &scaler)
+    : kind_(kind), loss_weight_(loss_weight) {
   const bool is_mixed = network.dtype() != MP_FP32;
   std::vector<int64_t> numel;
-  Role grads, master, model, m;
+  Role grads, master, model, m, v;
   for (const Parameter &p : network.parameters()) {
-    momentum_.push_back(make_buffer(context, p.numel, MP_FP32));
+    const auto add_state = [&](Role &role) {
+      state_.push_back(make_buffer(context, p.numel, MP_FP32));
+      role.add(state_.back().data(), MP_FP32);
+    };
     numel.push_back(p.numel);
     grads.add(p.grad, p.grad_dtype);
     master.add(p.master, MP_FP32);
     model.add(p.model, network.dtype());  // NULL where it is read in fp32
-    m.add(momentum_.back().data(), MP_FP32);
+    add_state(m);
+    if (kind == MP_OPT_ADAM) add_state(v);
   }
   grads_ = make_list(context, grads, numel);
   master_ = make_list(context, master, numel);
   if (is_mixed) model_ = make_list(context, model, numel);
   m_ = make_list(context, m, numel);
+  if (kind == MP_OPT_ADAM) v_ = make_list(context, v, numel);
 
   const mp_hyper_t group = hyper(0.0f);  // step() brings the learning rate
-  mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_SGD);
+  mp_optimizer_desc_t desc = mp_optimizer_desc_default(kind);
   desc.groups = &group;
   desc.grads = grads_.get();
   desc.master = master_.get();
   desc.model = model_.get();
   desc.m = m_.get();
+  desc.v = v_.get();
   mp_optimizer_t optimizer = nullptr;
   check(mp_optimizer_create(&optimizer, context, &desc));
   optimizer_.reset(optimizer);
@@ -73,6 +74,19 @@ Update::Update(mp_context_t context, const Network &network,
   mp_scaler_t handle = nullptr;
   check(mp_scaler_create(&handle, context, &*scaler));
   scaler_.reset(handle);
+}
+
+/// loss_weight is a power of two, so that it cancels exactly: a step of SGD is linear in the gradient, one of
+/// Adam the same for gradients and eps that are all larger or smaller.
+mp_hyper_t Update::hyper(float lr) const {
+  if (kind_ == MP_OPT_ADAM) {
+    mp_hyper_t h = mp_hyper_default(MP_OPT_ADAM, lr);
+    h.eps *= loss_weight_;
+    return h;
+  }
+  mp_hyper_t h = mp_hyper_default(MP_OPT_SGD, lr / loss_weight_);
+  h.beta1 = kMomentum;
+  return h;
 }
 
 void Update::all_reduce(const mp_comm_t &comm) {
@@ -89,7 +103,7 @@ void Update::step(float lr, const mp_comm_t &comm) {
 }
 
 void Update::add_memory(Memory &memory) const {
-  for (const Buffer &momentum : momentum_) memory.optimizer_state += momentum.bytes();
+  for (const Buffer &state : state_) memory.optimizer_state += state.bytes();
 }
 
 std::optional<mp_scaler_state_t> Update::scaler_state_sync() const {

@@ -1,4 +1,4 @@
-// The rest of a training step: SGD with momentum on fp32 master weights, and the loss scaler, by
+// The rest of a training step: SGD with momentum or Adam on fp32 master weights, and the loss scaler, by
 // one call of mp_scale_step.  It checks, unscales, updates, rounds the 16-bit copy and adapts the
 // loss scale on the device; the host does not learn whether a step was skipped, and never waits.
 #pragma once
@@ -13,13 +13,16 @@ namespace mpdemo {
 
 class Update {
  public:
-  /// @param scaler  none: S is 1 and there is no scaler object.
-  Update(mp_context_t context, const Network &network,
+  /// @param kind         MP_OPT_SGD or MP_OPT_ADAM
+  /// @param loss_weight  of the loss; the weights should take the same path whatever it is.
+  /// @param scaler       none: S is 1 and there is no scaler object.
+  Update(mp_context_t context, const Network &network, mp_optimizer_kind_t kind, float loss_weight,
          const std::optional<mp_scaler_config_t> &scaler);
 
   /// The gradients that are in the network become the sum of those of all ranks.
   void all_reduce(const mp_comm_t &comm);
   /// One step with the gradients that are in the network.
+  /// @param lr  for a loss_weight of 1
   void step(float lr, const mp_comm_t &comm);
 
   /// Device, 1 float each; NULL without a scaler, which mpcore takes as S = 1.
@@ -31,8 +34,12 @@ class Update {
   void add_memory(Memory &memory) const;
 
  private:
-  std::vector<Buffer> momentum_;
-  TensorList grads_, master_, model_, m_;
+  mp_hyper_t hyper(float lr) const;
+
+  mp_optimizer_kind_t kind_;
+  float loss_weight_;
+  std::vector<Buffer> state_;
+  TensorList grads_, master_, model_, m_, v_;
   Scaler scaler_;
   Optimizer optimizer_;
 };

@@ -1,0 +1,133 @@
+"""tools/parity on reports as mpdemo writes them: the page, the verdict, the comparison."""
+import json
+
+import pytest
+
+RUNS = {"FP32": (0.85, None), "mixed, backoff": (0.852, 2**16), "mixed, lognormal": (0.848, 2**31),
+        "mixed, S = 1": (0.7, 1), "bf16, no scaler": (0.85, None)}
+
+
+def a_run(name: str, metric: str, value: float, scale) -> dict:
+    return {"name": name, metric: value, "final_scale": scale, "skipped": None if scale is None else 3, "seconds": 12.4,
+            "together_bytes": (4 if name == "FP32" else 3) * 2**20}
+
+
+def a_report(net: str, metric: str, largest_gap: float) -> dict:
+    runs = [a_run(name, metric, value, scale) for name, (value, scale) in RUNS.items()]
+    settings = [{"id": which, "title": which.title(), "epochs": 0.5, "runs": runs}
+                for which in ("standard", "small_weight")]
+    return {"data": "Data", "device": "a CPU", "target": "host", "seed": 1,
+            "networks": [{"id": net, "title": f"a {net}", "metric": metric, "largest_gap": largest_gap,
+                          "settings": settings}]}
+
+
+@pytest.fixture
+def reports(tmp_path):
+    """change(net, setting, run, **fields): in report.json of that net; without arguments all are written."""
+    kinds = {"mlp": ("test_accuracy", 0.005), "cnn": ("test_accuracy", 0.005), "rows": ("test_accuracy", 0.005),
+             "charlm": ("test_bits_per_character", 0.02)}
+
+    def write(net, report):
+        (tmp_path / net).mkdir(exist_ok=True)
+        (tmp_path / net / "report.json").write_text(json.dumps(report), encoding="utf-8")
+
+    def change(net, setting, name, /, **fields):
+        report = json.loads((tmp_path / net / "report.json").read_text(encoding="utf-8"))
+        one, = (each for each in report["networks"][0]["settings"] if each["id"] == setting)
+        next(each for each in one["runs"] if each["name"] == name).update(fields)
+        write(net, report)
+
+    for net, (metric, largest_gap) in kinds.items():
+        write(net, a_report(net, metric, largest_gap))
+    return change
+
+
+@pytest.fixture
+def parity(root, run, tmp_path):
+    """parity(argument..., code=0): what it says of those reports."""
+    return lambda *arguments, **how: run(root / "tools/parity", "--from", tmp_path, "--page", tmp_path / "page.md",
+                                         *arguments, **how)
+
+
+def test_page(reports, parity, tmp_path):
+    (tmp_path / "page.md").write_text("# By hand\n\n<!-- tables: written by tools/parity -->\nold\n", encoding="utf-8")
+    assert "parity: ok, 40 runs" in parity()
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert page.startswith("# By hand\n") and "\nold\n" not in page
+    assert "on the host target (a CPU), seed 1; 8 minutes of training" in page
+    assert "## Data, a charlm\n\n### charlm: Standard\n\n0.5 epochs." in page
+    assert "| FP32 | 85.00 % |  |  |  | 4096 | 1.00 | 12 |\n" in page
+    assert "| mixed, lognormal | 84.80 % | -0.20 | 2^31 | 3 | 3072 | 0.75 | 12 |\n" in page
+    assert "| mixed, S = 1 | 0.7000 | -0.1500 | 2^0 | 3 | 3072 | 0.75 | 12 |\n" in page
+
+
+def test_check_repeats(reports, parity):
+    parity()
+    reports("cnn", "standard", "FP32", seconds=99)
+    assert parity("--check") == "parity: ok, 40 runs\n"
+
+
+@pytest.mark.parametrize("changed, says", [
+    ({"test_bits_per_character": 0.8521}, "charlm: Standard, mixed, backoff: test is 0.8521, the page has 0.8520"),
+    ({"final_scale": 2**15}, "charlm: Standard, mixed, backoff: final scale is 2^15, the page has 2^16"),
+    ({"skipped": 4}, "charlm: Standard, mixed, backoff: skipped is 4, the page has 3"),
+    ({"name": "mixed, dynamic"}, "charlm: Standard, mixed, backoff: on the page alone"),
+    ({"name": "mixed, dynamic"}, "charlm: Standard, mixed, dynamic: not on the page"),
+])
+def test_check_notices(reports, parity, changed, says):
+    parity()
+    reports("charlm", "standard", "mixed, backoff", **changed)
+    said = parity("--check", code=1)
+    assert f"parity: {says}\n" in said and "parity: NOT ok" in said
+    assert "which the page is not" not in said, "it is the same device"
+    assert parity("--check", "--net", "cnn") == "parity: ok, 10 runs\n"
+
+
+@pytest.mark.parametrize("net, setting, name, value, says", [
+    ("mlp", "standard", "mixed, backoff", 0.856, "mlp, standard, mixed, backoff: +0.60 from FP32, where 0.50 is allowed"),
+    ("charlm", "small_weight", "bf16, no scaler", 0.8201, "bf16, no scaler: -0.0299 from FP32, where 0.0200 is allowed"),
+    ("charlm", "standard", "mixed, lognormal", None, "mixed, lognormal: +nan from FP32"),
+    ("rows", "small_weight", "mixed, S = 1", 0.849, "mixed, S = 1: -0.10 from FP32: with so small a weight it should fail"),
+])
+def test_verdict(reports, parity, net, setting, name, value, says):
+    key = "test_bits_per_character" if net == "charlm" else "test_accuracy"
+    reports(net, setting, name, **{key: value})
+    assert says in parity(code=1)
+    reports(net, setting, name, **{key: 0.85 if name != "mixed, S = 1" else None})
+    assert "parity: ok" in parity()
+
+
+def test_without_a_scale_ordinary_training_is_not_judged(reports, parity):
+    reports("cnn", "standard", "mixed, S = 1", test_accuracy=0.85)
+    assert "parity: ok" in parity()
+
+
+def test_json(reports, parity):
+    reports("rows", "standard", "mixed, backoff", test_accuracy=0.5)
+    said = json.loads(parity("--json", code=1))
+    assert not said["passed"] and len(said["mistakes"]) == 1 and len(said["reports"]) == 4
+
+
+def test_no_demo(root, run, tmp_path):
+    said = run(root / "tools/parity", "--build", tmp_path, "--net", "mlp", code=1)
+    assert f"{tmp_path}/mpdemo cannot be started" in said and "Traceback" not in said
+
+
+def test_demo_that_fails(root, run, tmp_path):
+    (tmp_path / "mpdemo").write_text("#!/bin/sh\necho no text >&2\nexit 1\n", encoding="utf-8")
+    (tmp_path / "mpdemo").chmod(0o755)
+    said = run(root / "tools/parity", "--build", tmp_path, "--net", "charlm", code=1)
+    assert "parity: charlm, 1 of 1\nno text\nparity: mpdemo --net charlm has ended with exit code 1\n" == said
+
+
+def test_how_the_demo_is_called(root, run, tmp_path):
+    """Progress comes from the demo's stderr; its report is read where --out said."""
+    report = json.dumps(a_report("rows", "test_accuracy", 0.005))
+    (tmp_path / "mpdemo").write_text('#!/bin/sh\nwhile [ "$1" != --out ]; do said="$said $1"; shift; done\n'
+                                     'echo "$said" >&2\nmkdir -p "$2"\n'
+                                     f"echo '{report}' | tee \"$2/report.json\"\n", encoding="utf-8")
+    (tmp_path / "mpdemo").chmod(0o755)
+    said = run(root / "tools/parity", "--build", tmp_path, "--net", "rows")
+    assert " --device host --net rows --dtype all --full --epochs 3 --json\n" in said
+    assert "| mixed, backoff | 85.20 % |" in said
+    assert (tmp_path / "parity/rows/report.json").exists()

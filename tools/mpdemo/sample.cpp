@@ -1,0 +1,46 @@
+#include "sample.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "verses.h"
+
+namespace mpdemo {
+namespace {
+
+/// What is likely is drawn more often than the network says: less of it is misspelt.
+constexpr double kTemperature = 0.7;
+
+int32_t draw(const std::vector<float> &logits, Random &random) {
+  const float most = *std::max_element(logits.begin(), logits.end());
+  std::vector<double> shares;
+  double sum = 0;
+  for (const float logit : logits) {
+    shares.push_back(std::exp(static_cast<double>(logit - most) / kTemperature));
+    sum += shares.back();
+  }
+  double left = random.uniform01() * sum;
+  for (size_t symbol = 0; symbol < shares.size(); ++symbol)
+    if ((left -= shares[symbol]) < 0) return static_cast<int32_t>(symbol);
+  return kLineEnd;  // of a network that has come to foresee NaN
+}
+
+}  // namespace
+
+std::string write_text(mp_context_t context, Network &network, int64_t characters, Random random) {
+  const Buffer input(context, sizeof(int32_t));
+  Batch batch = {input.data(), nullptr, 1, 0, Window{1, 1, nullptr, false}};
+  int32_t symbol = kLineEnd;
+  std::string text;
+  while (static_cast<int64_t>(text.size()) < characters) {
+    check(mp_memcpy(context, input.data(), &symbol, sizeof symbol, kStream));
+    network.forward(batch, false);
+    symbol = draw(network.logits_sync(1), random);
+    text += character_of(symbol);
+    batch.window.continues = true;
+  }
+  return text;
+}
+
+}  // namespace mpdemo

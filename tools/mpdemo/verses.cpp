@@ -1,0 +1,181 @@
+// Reads lines, and cuts them into windows.
+#include "verses.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+namespace mpdemo {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kHeldOut = 50;
+constexpr char kFirstCharacter = ' ';
+constexpr char kLastCharacter = '~';
+static_assert(kLastCharacter - kFirstCharacter + 2 == kSymbols);
+
+constexpr int32_t kNoLabel = -100;  // what mp_softmax_xent ignores
+
+int32_t symbol_of(char character) {
+  return character - kFirstCharacter + 1;
+}
+
+/// What a command prints; nothing where it cannot run.
+std::string output_of(const char *command) {
+  std::string output;
+  std::FILE *const pipe = popen(command, "r");
+  if (pipe == nullptr) return output;
+  char bytes[1 << 16];
+  for (size_t got = 0; (got = std::fread(bytes, 1, sizeof bytes, pipe)) > 0;)
+    output.append(bytes, got);
+  return pclose(pipe) == 0 ? output : "";
+}
+
+std::string read_bible() {
+  // Each line begins with its book, chapter and verse.
+  std::istringstream lines(output_of("bible -f gen1:1-rev22:21 2> /dev/null"));
+  std::string verses;
+  for (std::string label, verse; lines >> label && std::getline(lines >> std::ws, verse);)
+    verses += verse + '\n';
+  if (verses.empty())
+    throw std::runtime_error(
+        "The command `bible` prints no text: install the Debian package bible-kjv, "
+        "or name a file of text, one sequence a line, with --text.");
+  return verses;
+}
+
+std::string read_file(const fs::path &file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream content;
+  content << stream.rdbuf();
+  if (!stream)
+    throw std::runtime_error(file.string() + " cannot be read; without --text it is the Bible.");
+  return content.str();
+}
+
+void check_printable(const std::string &line, int64_t number, const std::string &name) {
+  const auto is_printable = [](char c) { return c >= kFirstCharacter && c <= kLastCharacter; };
+  if (std::all_of(line.begin(), line.end(), is_printable)) return;
+  throw std::runtime_error(name + ", line " + std::to_string(number) +
+                           ": a character that is not printable ASCII.");
+}
+
+int64_t windows_of(const std::string &verse) {
+  return static_cast<int64_t>(verse.size()) / kWindow + 1;  // with the line's end
+}
+
+/// All windows, one behind the other.
+struct HostWindows {
+  std::vector<int32_t> inputs, labels, lengths;
+};
+
+/// Adds the window of a few verses that begins with their character `first`.
+/// @return the rows that have a label.
+int64_t add_window(HostWindows &windows, const std::vector<std::string> &verses, int64_t sequences,
+                   int64_t first) {
+  const size_t row0 = windows.inputs.size();
+  windows.inputs.resize(row0 + static_cast<size_t>(sequences * kWindow), kLineEnd);
+  windows.labels.resize(windows.inputs.size(), kNoLabel);
+  int64_t counted = 0;
+  const size_t lengths0 = windows.lengths.size();
+  windows.lengths.resize(lengths0 + static_cast<size_t>(sequences), 0);
+  for (size_t n = 0; n < verses.size(); ++n) {
+    const std::string &verse = verses[n];
+    const int64_t left = static_cast<int64_t>(verse.size()) + 1 - first;
+    const int64_t steps = std::min<int64_t>(kWindow, left);
+    for (int64_t step = 0; step < steps; ++step) {
+      const size_t place = static_cast<size_t>(first + step);
+      const size_t row = row0 + static_cast<size_t>(step * sequences) + n;
+      windows.inputs[row] = place == 0 ? kLineEnd : symbol_of(verse[place - 1]);
+      windows.labels[row] = place == verse.size() ? kLineEnd : symbol_of(verse[place]);
+    }
+    windows.lengths[lengths0 + n] = static_cast<int32_t>(steps);
+    counted += steps;
+  }
+  return counted;
+}
+
+/// Up to `sequences` verses of `windows` windows each, in the order in which they come.
+using Group = std::pair<int64_t, std::vector<std::string>>;
+
+std::vector<Group> groups_of(const std::vector<std::string> &verses, int64_t sequences) {
+  std::map<int64_t, std::vector<std::string>> open;
+  std::vector<Group> groups;
+  for (const std::string &verse : verses) {
+    std::vector<std::string> &group = open[windows_of(verse)];
+    group.push_back(verse);
+    if (static_cast<int64_t>(group.size()) < sequences) continue;
+    groups.emplace_back(windows_of(verse), std::exchange(group, {}));
+  }
+  for (auto &[windows, group] : open)
+    if (!group.empty()) groups.emplace_back(windows, std::move(group));
+  return groups;
+}
+
+Buffer upload(mp_context_t context, const std::vector<int32_t> &values) {
+  Buffer buffer(context, static_cast<int64_t>(values.size() * sizeof(int32_t)));
+  check(mp_memcpy(context, buffer.data(), values.data(), values.size() * sizeof(int32_t), kStream));
+  check(mp_stream_sync(context, kStream));
+  return buffer;
+}
+
+}  // namespace
+
+char character_of(int32_t symbol) {
+  return symbol == kLineEnd ? '\n' : static_cast<char>(kFirstCharacter + symbol - 1);
+}
+
+Verses load_verses(const fs::path &file) {
+  Verses verses;
+  verses.name = file.empty() ? "King James Bible" : file.string();
+  std::istringstream lines(file.empty() ? read_bible() : read_file(file));
+  int64_t number = 0;
+  size_t count = 0;
+  for (std::string line; std::getline(lines, line);) {
+    check_printable(line, ++number, verses.name);
+    if (line.empty()) continue;
+    (count++ % kHeldOut == 0 ? verses.test : verses.train).push_back(line);
+  }
+  if (count < 2) throw std::runtime_error(verses.name + " has fewer than two lines.");
+  return verses;
+}
+
+void shuffle(Verses &verses, Random &random) {
+  random.shuffle(static_cast<int64_t>(verses.train.size()), [&](int64_t i, int64_t j) {
+    std::swap(verses.train[static_cast<size_t>(i)], verses.train[static_cast<size_t>(j)]);
+  });
+}
+
+Batches make_windows(mp_context_t context, const std::vector<std::string> &verses,
+                     int64_t sequences) {
+  const int64_t rows = sequences * kWindow;
+  HostWindows host;
+  Batches batches;
+  for (const auto &[windows, group] : groups_of(verses, sequences)) {
+    std::vector<Batch> &series = batches.series.emplace_back();
+    for (int64_t window = 0; window < windows; ++window)
+      series.push_back({nullptr, nullptr, rows,
+                        add_window(host, group, sequences, window * kWindow),
+                        Window{static_cast<int32_t>(sequences), kWindow, nullptr, window > 0}});
+  }
+  for (const std::vector<int32_t> *values : {&host.inputs, &host.labels, &host.lengths})
+    batches.memory.push_back(upload(context, *values));
+  int64_t index = 0;
+  for (std::vector<Batch> &series : batches.series) {
+    for (Batch &batch : series) {
+      batch.x = batches.memory[0].as<int32_t>() + index * rows;
+      batch.labels = batches.memory[1].as<int32_t>() + index * rows;
+      batch.window.lengths = batches.memory[2].as<int32_t>() + index * sequences;
+      ++index;
+    }
+  }
+  return batches;
+}
+
+}  // namespace mpdemo
