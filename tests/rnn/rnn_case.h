@@ -1,6 +1,7 @@
 // A recurrent network as plain data: its descriptor, lengths, and every tensor in fp64.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -91,6 +92,10 @@ struct RnnResult {
   std::vector<RnnWeights> dw;
   float found_inf = 0.0f, amax = 0.0f;
 };
+
+inline bool equal(const Values &a, const Values &b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_value);
+}
 
 /// Values of every tensor from a function of the random generator, in the order of the struct.
 template <class Draw>

@@ -192,6 +192,11 @@ mp_status_t RnnRun::backward_weights() {
   return call(mp_rnn_backward_weights);
 }
 
+void RnnRun::enqueue_training(mp_stream_t stream) {
+  for (const Call pass : {mp_rnn_forward_training, mp_rnn_backward_data, mp_rnn_backward_weights})
+    require_ok(pass(context(), &desc, &tensors, workspace_->data(), workspace_->bytes(), stream));
+}
+
 RnnResult RnnRun::result() const {
   RnnResult r{y_.download(),
               hn_.download(),

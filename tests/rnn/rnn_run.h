@@ -41,6 +41,10 @@ class RnnRun {
   mp_status_t backward_data();
   mp_status_t backward_weights();
 
+  /// The three passes of training, behind one another on a stream.
+  void enqueue_training(mp_stream_t stream);
+  void set_x(const Values &x) { x_.upload(x); }
+
   /// What the passes have written so far.
   RnnResult result() const;
   std::string damage() const;

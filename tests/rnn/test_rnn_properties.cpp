@@ -34,10 +34,6 @@ RnnResult infer(const RnnCase &c, const RnnData &data) {
   return run.result();
 }
 
-bool equal(const Values &a, const Values &b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_value);
-}
-
 /// Rows [t][n] of other extents: `columns` elements each.
 Values rearranged(const Values &values, int64_t timesteps, int64_t batch, int64_t columns,
                   const std::function<int64_t(int64_t, int64_t)> &row_of) {
