@@ -47,7 +47,8 @@ class WgmmaLoop {
       : args_(args),
         slabs_(slabs),
         barriers_(barriers),
-        multiplier_(stages, barriers, cluster_size()) {}
+        multiplier_(stages, barriers, cluster_size(),
+                    barriers.of_block(min_of(lane_index(), cluster_size() - 1))) {}
 
   /// By one thread of the producer warpgroup.
   MP_DEVICE void produce() const {

@@ -83,12 +83,11 @@ class WgmmaMultiplier {
   using Ring = RingPosition<Tile::kStages>;
   using Accumulators = float[kBlocks][Tile::kN / 2];
 
-  /// @param sharers  blocks of the cluster that TMA writes a stage for, this one among them
-  MP_DEVICE WgmmaMultiplier(SmemAddress stages, const Barriers<Tile> &barriers, int sharers)
-      : stages_(stages),
-        barriers_(barriers),
-        sharers_(sharers),
-        released_(barriers.of_block(min_of(lane_index(), sharers - 1))) {}
+  /// @param sharers   blocks of the cluster that TMA writes a stage for, this one among them
+  /// @param released  of the block to which this lane says that a stage is empty, where it is below sharers
+  MP_DEVICE WgmmaMultiplier(SmemAddress stages, const Barriers<Tile> &barriers, int sharers,
+                            const Barriers<Tile> &released)
+      : stages_(stages), barriers_(barriers), sharers_(sharers), released_(released) {}
 
   /// By one thread: waits until the next stage is empty; load(a, b, full) starts copies of kStageBytes into it.
   template <class Load>
@@ -163,7 +162,7 @@ class WgmmaMultiplier {
   const SmemAddress stages_;
   const Barriers<Tile> barriers_;
   const int sharers_;
-  const Barriers<Tile> released_;  ///< of the block to which this thread says that a stage is empty
+  const Barriers<Tile> released_;
 };
 
 }  // namespace mp::MP_TARGET

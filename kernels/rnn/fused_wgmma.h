@@ -84,7 +84,7 @@ class FusedWgmmaBlock {
     const int first = k_tiles * cluster_rank() / cluster_size();
     const int end = k_tiles * (cluster_rank() + 1) / cluster_size();
     const SmemAddress stages = shuffle(smem_address(smem_), 0);
-    const Multiplier multiplier(stages, barriers_, 1);
+    const Multiplier multiplier(stages, barriers_, 1, barriers_.of_block(cluster_rank()));
     Ring filled, multiplied;
     int next = first + min_of(end - first, Tile::kStages);
     const auto load_weights = [&] {
