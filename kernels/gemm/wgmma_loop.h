@@ -121,8 +121,7 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
 
   MP_DYN_SHARED(std::byte, unaligned_smem);
   MP_SHARED(uint64_t, barrier_smem, [Barriers<Tile>::kCount]);
-  // The swizzle goes by address bits: its atoms begin at multiples of 1024.
-  std::byte *const smem = unaligned_smem + (0u - smem_address(unaligned_smem)) % 1024;
+  std::byte *const smem = aligned_stages(unaligned_smem);
   // What comes out of a shuffle stays in a register; addresses of smem ptxas works out again in every
   // step of the main loop.
   const Barriers<Tile> barriers(shuffle(smem_address(barrier_smem), 0));

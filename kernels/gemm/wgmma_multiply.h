@@ -11,6 +11,7 @@
 #include "kernels/gemm/tiles.h"
 #include "kernels/gemm/wgmma_pipeline.h"
 #include "kernels/simt/sm90.h"
+#include "kernels/simt/vector.h"
 
 namespace mp::MP_TARGET {
 
@@ -73,6 +74,23 @@ struct StagedOperand {
     }
   }
 };
+
+/// Where stages may begin: the swizzle goes by address bits, and its atoms begin at multiples of 1024.
+MP_DEVICE std::byte *aligned_stages(std::byte *smem) {
+  return smem + (0u - smem_address(smem)) % 1024;
+}
+
+/// A warp's accumulators of one wgmma, its 16 rows, as a matrix of pitch kPitch; 8 more than a multiple of 32, so that
+/// four rows of pairs fall into different banks.
+template <int kPitch, int kRegs>
+MP_DEVICE void put_accumulators(float *matrix, const float *regs) {
+  using Pair = Pack<float, 2>;
+  static_assert(kPitch % 32 == 8);
+  float *const to = matrix + lane_index() / 4 * kPitch + lane_index() % 4 * 2;
+  MP_UNROLL
+  for (int r = 0; r < kRegs; r += 2)
+    *reinterpret_cast<Pair *>(to + r / 4 * 8 + r / 2 % 2 * 8 * kPitch) = {regs[r], regs[r + 1]};
+}
 
 /// A and B are the StagedOperand of each.  What is const here is the same in all threads of a warp.
 template <class T, class A, class B, class Tile>

@@ -2,6 +2,7 @@
 // together, and EpilogueWriter.
 #pragma once
 
+#include "kernels/gemm/wgmma_multiply.h"
 #include "kernels/gemm/wgmma_warp_tile.h"
 
 namespace mp::MP_TARGET {
@@ -10,10 +11,9 @@ template <class Tile, class Placement>
 class WgmmaPatchStore {
   using WarpTile = WgmmaWarpTile<Tile, Placement>;
   using Accumulators = typename WarpTile::Accumulators;
-  using Pair = Pack<float, 2>;
 
   static constexpr int kCols = 32, kPatchRegs = kCols / 2;
-  static constexpr int kPitch = kCols + 8;  // four rows of pairs fall into different banks
+  static constexpr int kPitch = kCols + 8;
 
  public:
   static constexpr size_t kPatchBytes = WarpTile::kRows * kPitch * sizeof(float);
@@ -49,15 +49,9 @@ class WgmmaPatchStore {
     for (int i = 0; i < WarpTile::kBlocks; i++) {
       MP_UNROLL
       for (int c = 0; c < Tile::kN / kCols; c++)
-        if (i == block && c == part) put(acc[i] + c * kPatchRegs);
+        if (i == block && c == part)
+          put_accumulators<kPitch, kPatchRegs>(patch_, acc[i] + c * kPatchRegs);
     }
-  }
-
-  MP_DEVICE void put(const float *regs) {
-    float *const to = patch_ + lane_index() / 4 * kPitch + lane_index() % 4 * 2;
-    MP_UNROLL
-    for (int r = 0; r < kPatchRegs; r += 2)
-      *reinterpret_cast<Pair *>(to + r / 4 * 8 + r / 2 % 2 * 8 * kPitch) = {regs[r], regs[r + 1]};
   }
 
   /// In runs of 16 bytes of D.

@@ -29,11 +29,10 @@ struct FusedWgmmaTile {
   static constexpr int kSlabs = 0;  // nothing leaves through TMA
   static constexpr int kBytesA = kM * kK * 2, kBytesB = kN * kK * 2;
   static constexpr int kStageBytes = kBytesA + kBytesB;
-  static constexpr int kPitch =
-      kN + 8;  ///< of the sums; four rows of pairs fall into different banks
+  static constexpr int kPitch = kN + 8;                                       ///< of the sums
   static constexpr size_t kSmemBytes = size_t{1024} + kStages * kStageBytes;  // 1024: to align
-  static_assert(kM * kPitch * int{sizeof(float)} <=
-                kStages * kStageBytes);  // sums lie where stages were
+  // Sums lie where stages were.
+  static_assert(kM * kPitch * int{sizeof(float)} <= kStages * kStageBytes);
 
   static MP_HD int64_t unit_tiles(int64_t hidden) { return ceil_div<int64_t>(hidden, kUnits); }
 };
@@ -62,14 +61,11 @@ class FusedWgmmaBlock {
   using Multiplier = WgmmaMultiplier<T, A, B, Tile>;
   using Ring = typename Multiplier::Ring;
   using Accumulators = typename Multiplier::Accumulators;
-  using Pair = Pack<float, 2>;
 
  public:
   /// Every thread says it first: smem is there for the whole cluster when it returns.
   MP_DEVICE FusedWgmmaBlock(std::byte *unaligned_smem, uint64_t *barrier_smem)
-      // The swizzle goes by address bits: its atoms begin at multiples of 1024.
-      : smem_(unaligned_smem + (0u - smem_address(unaligned_smem)) % 1024),
-        barriers_(shuffle(smem_address(barrier_smem), 0)) {
+      : smem_(aligned_stages(unaligned_smem)), barriers_(shuffle(smem_address(barrier_smem), 0)) {
     if (thread_index() == 0) barriers_.init(1);
     cluster_sync();
   }
@@ -119,7 +115,7 @@ class FusedWgmmaBlock {
     };
     multiplier.multiply(0, end - first, multiplied, acc, fill_one, [] {});
     block_sync();  // the last stage has been read by all warps
-    put(acc[0]);
+    put_accumulators<Tile::kPitch, Tile::kN / 2>(sums() + warp_index() * 16 * Tile::kPitch, acc[0]);
   }
 
   /// apply(row of the tile, unit of it, valid units, sums) for what lies in the state, `rows` by `units` from the
@@ -145,15 +141,6 @@ class FusedWgmmaBlock {
   }
 
  private:
-  MP_DEVICE void put(const float (&acc)[Tile::kN / 2]) const {
-    const int row = warp_index() * 16 + lane_index() / 4, col = lane_index() % 4 * 2;
-    float *const to = sums() + row * Tile::kPitch + col;
-    MP_UNROLL
-    for (int r = 0; r < Tile::kN / 2; r += 2)
-      *reinterpret_cast<Pair *>(to + r / 4 * 8 + r / 2 % 2 * 8 * Tile::kPitch) = {acc[r],
-                                                                                  acc[r + 1]};
-  }
-
   /// As load_smem_run, of the block that has that part.
   MP_DEVICE void add_run(float (&sum)[kVec], int part, int row, int col) const {
     const SmemAddress run = in_block(smem_address(sums() + row * Tile::kPitch + col), part);
