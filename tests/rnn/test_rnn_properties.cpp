@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "rnn_run.h"
+#include "tests/support/tally.h"
 
 using namespace mptest;
 
@@ -113,6 +114,36 @@ TEST_CASE("rnn: a permuted batch gives permuted results", "[rnn][strict]") {
     CHECK(equal(got.hn, permute(wanted.hn, c.num_weights(), c.hidden())));
     CHECK(equal(got.dh0, permute(wanted.dh0, c.num_weights(), c.hidden())));
   });
+}
+
+TEST_CASE("rnn: by wgmma a sequence has the same bits in any batch", "[rnn][strict]") {
+  // Without W_ih, whose product has kernels for few rows and for many.
+  constexpr int32_t kSteps = 3, kHidden = 136, kBatch = 70;
+  int ran = 0;
+  for (const RnnCell &cell : kRnnCells) {
+    RnnCase many = make_rnn(cell.cell, kBatch, kSteps, kHidden, kHidden, MP_BF16,
+                            cell.flags | uint32_t{MP_RNN_SKIP_INPUT});
+    many.desc.kernel = "rnn_fused_wgmma";
+    many.states = many.final_states = false;
+    const auto names = kernels_of(many);
+    if (std::ranges::find(names, std::string_view("rnn_fused_wgmma")) == names.end()) continue;
+    ran++;
+    RnnCase one = many;
+    one.desc.batch = 1;
+    const RnnData data = real_data(many, 9);
+    RnnData alone = data;
+    const auto last = [](const Values &values) {
+      return rearranged(values, kSteps, 1, kHidden,
+                        [](int64_t t, int64_t) { return t * kBatch + kBatch - 1; });
+    };
+    alone.x = last(data.x);
+    alone.dy = last(data.dy);
+    CAPTURE(cell.cell);
+    const RnnResult wanted = train(many, data), got = train(one, alone);
+    CHECK(equal(got.y, last(wanted.y)));
+    CHECK(equal(got.dx, last(wanted.dx)));
+  }
+  if (ran == 0) skip("no wgmma on this device");
 }
 
 TEST_CASE("rnn: windows with h and c handed over come to the same bits", "[rnn][strict]") {
