@@ -175,7 +175,7 @@ static void test_wgrad_epilogue(void) {
   const struct field_case fields[] = {
       EPILOGUE_FIELD(activation, i, MP_ACT_RELU, MP_ERROR_UNSUPPORTED),
       EPILOGUE_FIELD(activation, i, MP_ACT_DTANH, MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(activation, i, 5, MP_ERROR_INVALID_ARGUMENT),
+      EPILOGUE_FIELD(activation, i, MP_ACT_DTANH + 1, MP_ERROR_INVALID_ARGUMENT),
       EPILOGUE_FIELD(scale, p, at(2), MP_ERROR_MISALIGNED),
       EPILOGUE_FIELD(bias, p, at(kBias), MP_ERROR_UNSUPPORTED),
       EPILOGUE_FIELD(bias_dtype, i, MP_FP16, MP_ERROR_UNSUPPORTED),

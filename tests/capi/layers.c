@@ -251,7 +251,7 @@ static void test_norm_desc(void) {
       NORM_FIELD(rows, i, INT64_MAX),
       NORM_FIELD(channels, i, -1),
       NORM_FIELD(activation, i, -1),
-      NORM_FIELD(activation, i, 5),
+      NORM_FIELD(activation, i, MP_ACT_DTANH + 1),
       FIELD(mp_batchnorm_desc_t, activation, i, MP_ACT_GELU, MP_ERROR_UNSUPPORTED),
       FIELD(mp_batchnorm_desc_t, activation, i, MP_ACT_DRELU, MP_ERROR_UNSUPPORTED),
       NORM_FIELD(epsilon, f, -1e-5f),
