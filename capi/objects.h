@@ -12,15 +12,24 @@
 
 namespace mp {
 
+/// What a skipped step made of S, as far as the device has come.
+struct ScaleChange {
+  float before;
+  std::optional<float> after;
+};
+
 /// Outcomes of the latest steps, written by the device for mp_step_query; any thread may read them.
 class OutcomeRing {
  public:
   explicit OutcomeRing(const ContextPtr &context)
-      : memory_(context, kOutcomes * sizeof(uint64_t)) {}
+      : memory_(context, kOutcomes * sizeof(StepOutcome)) {}
 
-  uint64_t *device() const { return memory_.device<uint64_t>(); }
+  StepOutcome *device() const { return memory_.device<StepOutcome>(); }
   /// False where `step` is not remembered.
   bool find(int64_t step, mp_step_outcome_t &outcome) const;
+  /// Of a step that was found to be skipped; nothing if the device has come so far meanwhile that it
+  /// is forgotten.
+  std::optional<ScaleChange> scale_change(int64_t step) const;
   /// Whether `step` is behind all steps that this was asked of before.  What is logged of a step is
   /// logged once, however often and from however many threads the host asks for it.
   bool is_news(int64_t step);
@@ -28,8 +37,8 @@ class OutcomeRing {
   void restart(int64_t steps);
 
  private:
-  std::atomic_ref<uint64_t> slot(uint64_t step) const {
-    return std::atomic_ref(memory_.host<uint64_t>()[step % kOutcomes]);
+  StepOutcome &slot(int64_t step) const {
+    return memory_.host<StepOutcome>()[static_cast<uint64_t>(step) % kOutcomes];
   }
 
   MappedBuffer memory_;

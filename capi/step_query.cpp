@@ -1,18 +1,39 @@
 // mp_step_query, mpcore/step.h: reads what the device has told of a step
 // (kernels/step/outcome.h).
+#include <bit>
+
 #include "capi/check.h"
 #include "capi/objects.h"
 #include "mpcore.h"
 
 namespace mp {
 
+namespace {
+
+uint64_t load(uint64_t &word) {
+  return std::atomic_ref(word).load(std::memory_order_acquire);
+}
+
+}  // namespace
+
 bool OutcomeRing::find(int64_t step, mp_step_outcome_t &outcome) const {
   const auto wanted = static_cast<uint64_t>(step);
-  const uint64_t word = slot(wanted).load(std::memory_order_acquire);
+  const uint64_t word = load(slot(step).verdict);
   if (step <= forgotten_.load() || word >> 1 > wanted) return false;
   const bool is_known = word >> 1 == wanted;
   outcome = !is_known ? MP_STEP_PENDING : word & 1 ? MP_STEP_SKIPPED : MP_STEP_TAKEN;
   return true;
+}
+
+std::optional<ScaleChange> OutcomeRing::scale_change(int64_t step) const {
+  const auto scale_in = [&](uint64_t &word) -> std::optional<float> {
+    const uint64_t found = load(word);
+    if (found >> 32 != static_cast<uint32_t>(step)) return {};
+    return std::bit_cast<float>(static_cast<uint32_t>(found));
+  };
+  const auto before = scale_in(slot(step).scale);
+  if (!before) return {};
+  return ScaleChange{*before, scale_in(slot(step).next_scale)};
 }
 
 bool OutcomeRing::is_news(int64_t step) {
@@ -23,7 +44,10 @@ bool OutcomeRing::is_news(int64_t step) {
 }
 
 void OutcomeRing::restart(int64_t steps) {
-  for (uint64_t i = 0; i < kOutcomes; i++) slot(i).store(0);
+  for (int64_t i = 0; i < MP_STEP_QUERY_DEPTH; i++) {
+    for (uint64_t *word : {&slot(i).verdict, &slot(i).scale, &slot(i).next_scale})
+      std::atomic_ref(*word).store(0);
+  }
   forgotten_.store(steps);
   told_.store(steps);
 }
@@ -40,8 +64,13 @@ mp_status_t mp_step_query(mp_scaler_t scaler, int64_t step, mp_step_outcome_t *o
                " is forgotten: it lies ", mp::kOutcomes,
                " steps or more back, or before the restored state");
     *outcome = found;
-    // S is not in the record, and to read it would be to wait for the device.
-    if (found == MP_STEP_SKIPPED && mp::log_enabled(MP_LOG_INFO) && s.outcomes->is_news(step))
-      mp::log(MP_LOG_INFO, "mp_step_query: overflow in step ", step, ", which was skipped");
+    if (found != MP_STEP_SKIPPED || !mp::log_enabled(MP_LOG_INFO)) return;
+    const auto scale = s.outcomes->scale_change(step);
+    if (!scale || !s.outcomes->is_news(step)) return;
+    const auto what = [&](auto... after) {
+      mp::log(MP_LOG_INFO, "mp_step_query: overflow in step ", step, ": S ", scale->before,
+              after...);
+    };
+    scale->after ? what(" -> ", *scale->after) : what();
   });
 }

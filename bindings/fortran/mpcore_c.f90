@@ -2322,7 +2322,8 @@ module mpcore_c
     !>       mp_scale_step(optimizer, scaler, NULL, stream);
     !>     }
     !>
-    !> That a step was skipped is logged at MP_LOG_INFO, once; not if a later one was logged before.
+    !> That a step was skipped is logged at MP_LOG_INFO, once; not if a later one was logged before.  The
+    !> line has S before it and, unless it is asked for before the update, after it.
     !>
     !> @param step     >= 1, counted as in mp_scaler_state.steps: the update that makes steps n is step
     !>                 n, also after restoring a state and in a replayed graph.  Its outcome is known

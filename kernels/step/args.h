@@ -18,12 +18,20 @@ struct ScalerRecord {
   int32_t skipped;
 };
 
-/// The policy's parameters and state; the rules are in kernels/step/loss_scale.h.
-/// Steps that mp_step_query can look back.  Step n has slot n % kOutcomes of a ring in mapped memory,
-/// one word: 2 n, plus 1 if the step was skipped.  0: none yet.
+/// Steps that mp_step_query can look back.  Step n has slot n % kOutcomes of a ring in mapped memory.
 constexpr uint64_t kOutcomes = MP_STEP_QUERY_DEPTH;
 
-/// Lives in device memory.
+/// What the host is told of a step.  The device may overwrite it while the host reads, so each word
+/// says which step it is of.
+struct StepOutcome {
+  uint64_t verdict;  ///< 2 n, plus 1 if step n was skipped; 0: none yet
+  /// S before and, once the update has been, after a step that was skipped: the low half of n above
+  /// the bits of the float.
+  uint64_t scale, next_scale;
+};
+
+/// The policy's parameters and state; the rules are in kernels/step/loss_scale.h.  Lives in device
+/// memory.
 struct ScalerDevice {
   float scale;
   float inv_scale;
@@ -33,7 +41,7 @@ struct ScalerDevice {
   mp_scaler_state_t state;
   ScalerRecord *history;  ///< ring of config.history; NULL where that is 0
   int64_t num_recorded;   ///< ever, so the next one goes to num_recorded % config.history
-  uint64_t *outcomes;     ///< ring of kOutcomes, in mapped memory
+  StepOutcome *outcomes;  ///< ring of kOutcomes, in mapped memory
 };
 
 /// out = [out +] weight * *inv_scale * in.

@@ -10,6 +10,7 @@
 #include "kernels/simt/reproducible_math.h"
 #include "kernels/simt/simt.h"
 #include "kernels/step/args.h"
+#include "kernels/step/outcome.h"
 
 namespace mp::MP_TARGET {
 
@@ -177,11 +178,14 @@ MP_DEVICE bool has_overflowed(const ScalerDevice &scaler) {
   return scaler.found_inf != 0.0f || !std::isfinite(scaler.amax);
 }
 
-/// By one thread: the policy, the two floats that kernels read, and the flag.
-MP_DEVICE void update_scaler(ScalerDevice &scaler) {
+/// By one thread: the outcome of the step, the policy, the two floats that kernels read, and the flag.
+MP_DEVICE void update_scaler(ScalerDevice &scaler, bool skipped) {
   const bool overflow = has_overflowed(scaler);
   record(scaler, overflow ? 1 + std::isnan(scaler.amax) : 0);
-  scaler.state = next_scaler_state(scaler.config, scaler.state, overflow, scaler.amax);
+  const mp_scaler_state_t next =
+      next_scaler_state(scaler.config, scaler.state, overflow, scaler.amax);
+  publish_outcome(scaler, skipped, &next.scale);
+  scaler.state = next;
   scaler.scale = scaler.state.scale;
   scaler.inv_scale = static_cast<float>(1.0 / static_cast<double>(scaler.scale));
   scaler.found_inf = 0.0f;

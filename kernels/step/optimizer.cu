@@ -8,7 +8,6 @@
 #include "kernels/simt/reduce.h"
 #include "kernels/step/args.h"
 #include "kernels/step/loss_scale.h"
-#include "kernels/step/outcome.h"
 #include "kernels/step/step_tensors.h"
 
 namespace mp::MP_TARGET {
@@ -77,10 +76,7 @@ MP_DEVICE void finish_step(const StepArgs &args, bool skip) {
   if (!skip) (*o.t)++;
   if (u.skipped != nullptr) *u.skipped = skip ? 1.0f : 0.0f;
   if (u.scaler != nullptr) note_amax(*u.scaler, u.scaler_amax);
-  if (u.scaler != nullptr && !u.keep_scaler) {
-    publish_outcome(*u.scaler, skip);
-    update_scaler(*u.scaler);
-  }
+  if (u.scaler != nullptr && !u.keep_scaler) update_scaler(*u.scaler, skip);
   if (u.clear != nullptr) *u.clear = 0.0f;
 }
 
@@ -113,8 +109,7 @@ update_scaler_alone(MP_PARAM(ScalerArgs) args) {
   ScalerDevice &scaler = *args.scaler;
   note_amax(scaler, args.amax);
   // Without 1/S no step was taken, whatever the gradients were (is_skipped).
-  publish_outcome(scaler, has_overflowed(scaler) || !std::isfinite(scaler.inv_scale));
-  update_scaler(scaler);
+  update_scaler(scaler, has_overflowed(scaler) || !std::isfinite(scaler.inv_scale));
 }
 MP_KERNEL(kWarpSize, 1)
 clip_alone(MP_PARAM(ClipArgs) args) {

@@ -1,7 +1,10 @@
 // mp_step_query: what the host learns of a step without waiting for it.
 #include <atomic>
+#include <charconv>
 #include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -55,9 +58,40 @@ struct Steps {
     require_ok(mp_scaler_update(scaler.get(), nullptr, kStream));
   }
 
+  float scale() const { return read_float(mp_scaler_scale(scaler.get())); }
+
   UniqueScaler scaler;
   OptimizerRun run;
 };
+
+/// What mp_step_query says at MP_LOG_INFO, while this lives.
+class InfoLines {
+ public:
+  explicit InfoLines(mp_log_level_t level) { listen(level); }
+  ~InfoLines() { quiet_log(); }
+
+  void listen(mp_log_level_t level) {
+    const auto keep = [](mp_log_level_t, const char *line, void *user) {
+      if (std::string_view(line).starts_with("mp_step_query"))
+        static_cast<std::vector<std::string> *>(user)->push_back(line);
+    };
+    mp_set_log_callback(keep, &lines_, level);
+  }
+  const std::vector<std::string> &get() const { return lines_; }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+/// The line of one step; without `after` where it is asked for before the update.
+std::string overflow_in(int64_t step, float before, std::optional<float> after) {
+  const auto shortest = [](float x) {
+    char digits[32];
+    return std::string(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
+  };
+  return "mp_step_query: overflow in step " + std::to_string(step) + ": S " + shortest(before) +
+         (after ? " -> " + shortest(*after) : "");
+}
 
 }  // namespace
 
@@ -152,7 +186,7 @@ TEST_CASE("query: with a scale of 0 no step is taken", "[query][strict]") {
   Steps steps;
   steps.scaler = make_scaler(mp_scaler_config_preset(MP_SCALER_PRESET_TORCH));
   for (int i = 0; i < 170; ++i) steps.update(true);
-  REQUIRE(read_float(mp_scaler_scale(steps.scaler.get())) == 0.0f);
+  REQUIRE(steps.scale() == 0.0f);
   steps.step(false);
   CHECK(query(steps.scaler, 171) == MP_STEP_SKIPPED);
   steps.step(false, MP_STEP_KEEP_SCALER);
@@ -161,26 +195,60 @@ TEST_CASE("query: with a scale of 0 no step is taken", "[query][strict]") {
 }
 
 TEST_CASE("query: a skipped step is logged once, when the host asks for it", "[query][strict]") {
-  std::vector<std::string> lines;
-  const auto listen = [](mp_log_level_t level, const char *line, void *user) {
-    if (level == MP_LOG_INFO) static_cast<std::vector<std::string> *>(user)->push_back(line);
-  };
-  const auto overflow_in = [](int step) {
-    return "mp_step_query: overflow in step " + std::to_string(step) + ", which was skipped";
-  };
   Steps steps;
   for (const bool overflow : {false, true, false, true}) steps.update(overflow);
-  mp_set_log_callback(listen, &lines, MP_LOG_WARN);
+  InfoLines lines(MP_LOG_WARN);
   query(steps.scaler, 2);
-  mp_set_log_callback(listen, &lines, MP_LOG_INFO);
+  lines.listen(MP_LOG_INFO);
   for (const int step : {1, 2, 2, 3, 4, 5, 2, 4}) query(steps.scaler, step);
-  CHECK(lines == std::vector{overflow_in(2), overflow_in(4)});
+  const std::string second = "mp_step_query: overflow in step 2: S 65536 -> 32768";
+  const std::string fourth = "mp_step_query: overflow in step 4: S 32768 -> 16384";
+  CHECK(lines.get() == std::vector{second, fourth});
 
   set_state(steps.scaler.get(), mp_scaler_state_default(&kBackoff));
   steps.update(true);
   query(steps.scaler, 1);
-  quiet_log();
-  CHECK(lines == std::vector{overflow_in(2), overflow_in(4), overflow_in(1)});
+  const std::string first = "mp_step_query: overflow in step 1: S 65536 -> 32768";
+  CHECK(lines.get() == std::vector{second, fourth, first});
+}
+
+TEST_CASE("query: what is logged of S is what the policy makes of it", "[query][strict]") {
+  for (const mp_scaler_policy_t policy :
+       {MP_SCALER_STATIC, MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL, MP_SCALER_LOGMAX}) {
+    Steps steps(policy);
+    Random random(2);
+    InfoLines lines(MP_LOG_INFO);
+    std::vector<std::string> expected;
+    for (int64_t n = 1; n <= 25; ++n) {
+      const bool overflow = random.integer(0, 2) == 0;
+      const float before = steps.scale();
+      steps.step(overflow);
+      query(steps.scaler, n);
+      if (overflow) expected.push_back(overflow_in(n, before, steps.scale()));
+    }
+    CAPTURE(policy);
+    CHECK(lines.get() == expected);
+  }
+}
+
+TEST_CASE("query: before the update, S after it is not logged", "[query][strict]") {
+  Steps steps;
+  TensorSet grads({{MP_FP16, 9, 1}}), out({{MP_FP32, 9}});
+  grads.upload(constant_values(grads.specs(), HUGE_VAL));
+  InfoLines lines(MP_LOG_INFO);
+  std::vector<std::string> expected;
+  // The second time steps 1 and 2 come again, and must not find what was said of the first ones.
+  for (int run = 0; run < 2; ++run) {
+    set_state(steps.scaler.get(), mp_scaler_state_default(&kBackoff));
+    for (int64_t n = 1; n <= 2; ++n) {
+      require_ok(mp_grads_to_fp32(steps.scaler.get(), grads.list(), out.list(), kStream));
+      expected.push_back(overflow_in(n, steps.scale(), std::nullopt));
+      query(steps.scaler, n);
+      require_ok(mp_scaler_update(steps.scaler.get(), nullptr, kStream));
+      query(steps.scaler, n);
+    }
+  }
+  CHECK(lines.get() == expected);
 }
 
 TEST_CASE("query: from another thread, while steps are taken", "[query]") {

@@ -2181,7 +2181,8 @@ extern "C" {
     ///     }
     ///
     /// ```
-    /// That a step was skipped is logged at MP\_LOG\_INFO, once; not if a later one was logged before.
+    /// That a step was skipped is logged at MP\_LOG\_INFO, once; not if a later one was logged before.  The
+    /// line has S before it and, unless it is asked for before the update, after it.
     ///
     /// @param step     \>= 1, counted as in mp\_scaler\_state.steps: the update that makes steps n is step
     /// ```text
