@@ -5,7 +5,7 @@
 
 namespace mp::MP_TARGET {
 
-constexpr int kRowRunThreads = 128;
+constexpr int kRowRunThreads = 128;  ///< of a block, where there is more than one
 
 /// Calls visit(row, column, valid) for the runs of a matrix that are this thread's.
 template <class Visit>
@@ -18,19 +18,21 @@ MP_DEVICE void for_each_row_run(int64_t rows, int64_t columns, Visit visit) {
   }
 }
 
-/// Of a kernel that begins with wait_for_previous_kernel().  Threads take several runs where there would be more
-/// than so many blocks to an SM: few do for a step, where every thread of a block costs the host target
-/// as much as a run.
+/// Of a kernel that begins with wait_for_previous_kernel(), whose warps have nothing to do with each other.  Threads
+/// take several runs where there would be more than so many blocks to an SM: few do for a step, where every thread
+/// of a block costs the host target as much as a run.  So a single block has the warps that it needs.
 template <class Args>
 void launch_row_runs(const char *name, void (*kernel)(MP_PARAM(Args)), const Device &device,
                      int64_t rows, int64_t columns, int blocks_per_sm, const Args &args,
                      mp_stream_t stream) {
   const int64_t runs = rows * ceil_div<int64_t>(columns, kVec);
   if (runs == 0) return;
+  const int64_t warps =
+      min_of<int64_t>(ceil_div<int64_t>(runs, kWarpSize), kRowRunThreads / kWarpSize);
   launch(name, kernel, device,
          {.num_blocks = min_of(ceil_div<int64_t>(runs, kRowRunThreads),
                                int64_t{device.num_sms} * blocks_per_sm),
-          .num_threads = kRowRunThreads,
+          .num_threads = static_cast<int>(warps) * kWarpSize,
           .starts_early = true},
          stream, args);
 }
