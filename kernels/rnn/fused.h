@@ -37,6 +37,32 @@ struct FusedBackward {
   int64_t gate_rows[2];  ///< of W_hh, by slot 0 and what follows it; and by the last slot
 };
 
+/// Which direction, rows and units a tile has.
+struct FusedPlace {
+  int64_t direction, m0, u0;
+
+  MP_DEVICE int row() const { return static_cast<int>(m0); }
+  MP_DEVICE int unit() const { return static_cast<int>(u0); }
+};
+
+/// A step in tiles of kM rows and kUnits units of a direction.
+template <int kM, int kUnits>
+struct FusedTiles {
+  static MP_HD int64_t per_row(int64_t hidden) { return ceil_div<int64_t>(hidden, kUnits); }
+
+  template <class Args>
+  static int64_t count(const Args &args) {
+    return args.directions * ceil_div<int64_t>(args.rows, kM) * per_row(args.steps[0].hidden);
+  }
+
+  /// Both directions of a tile have neighbouring numbers, and tiles of the same rows follow each other.
+  template <class Args>
+  static MP_DEVICE FusedPlace place(const Args &args, int64_t number) {
+    const int64_t tile = number / args.directions, in_row = per_row(args.steps[0].hidden);
+    return {number % args.directions, tile / in_row * kM, tile % in_row * kUnits};
+  }
+};
+
 inline bool all_aligned(std::initializer_list<const void *> addresses) {
   uintptr_t bits = 0;
   for (const void *const address : addresses) bits |= reinterpret_cast<uintptr_t>(address);

@@ -34,22 +34,7 @@ struct FusedWgmmaTile {
   // Sums lie where stages were.
   static_assert(kM * kPitch * int{sizeof(float)} <= kStages * kStageBytes);
 
-  static MP_HD int64_t unit_tiles(int64_t hidden) { return ceil_div<int64_t>(hidden, kUnits); }
-};
-
-/// Which direction, rows and units a cluster has.
-struct FusedPlace {
-  int64_t direction, m0, u0;
-
-  MP_DEVICE int row() const { return static_cast<int>(m0); }
-  MP_DEVICE int unit() const { return static_cast<int>(u0); }
-
-  template <class Tile>
-  static MP_DEVICE FusedPlace of_cluster(int64_t directions, int64_t hidden) {
-    const int64_t number = block_index() / cluster_size(), tile = number / directions;
-    const int64_t unit_tiles = Tile::unit_tiles(hidden);
-    return {number % directions, tile / unit_tiles * Tile::kM, tile % unit_tiles * Tile::kUnits};
-  }
+  using Tiles = FusedTiles<kM, kUnits>;
 };
 
 /// The inside of a block: the product of its part of k, and then the sums of all parts.
@@ -165,11 +150,10 @@ class FusedWgmmaBlock {
 template <class Tile, class Args>
 LaunchShape fused_launch_shape(const Device &device, const Args &args, int64_t k_tiles) {
   constexpr int kMostParts = 8;  // what a cluster may have on every device
-  const int64_t unit_tiles = Tile::unit_tiles(args.steps[0].hidden);
+  const int64_t in_row = Tile::Tiles::per_row(args.steps[0].hidden);
   int parts = kMostParts;
-  while (parts > 1 && (parts > k_tiles || unit_tiles * parts > device.num_sms)) parts /= 2;
-  const int64_t tiles = args.directions * ceil_div<int64_t>(args.rows, Tile::kM) * unit_tiles;
-  return {tiles * parts, Tile::kThreads, Tile::kSmemBytes, parts, true};
+  while (parts > 1 && (parts > k_tiles || in_row * parts > device.num_sms)) parts /= 2;
+  return {Tile::Tiles::count(args) * parts, Tile::kThreads, Tile::kSmemBytes, parts, true};
 }
 
 /// Of a part of a matrix, in boxes of 64 x 64.

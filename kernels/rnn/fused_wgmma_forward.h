@@ -34,7 +34,7 @@ class FusedWgmmaForwardTile {
 
   MP_DEVICE explicit FusedWgmmaForwardTile(const FusedWgmmaForward &args)
       : args_(args),
-        place_(FusedPlace::of_cluster<Tile>(args.directions, args.steps[0].hidden)),
+        place_(Tile::Tiles::place(args, block_index() / cluster_size())),
         step_(args.steps[place_.direction]) {}
 
   MP_DEVICE void run(const Block &block) const {
