@@ -1,6 +1,7 @@
 // What must hold of a recurrent network whatever its numbers are; and numbers that are none.
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 #include "rnn_run.h"
 #include "tests/support/tally.h"
@@ -262,6 +263,58 @@ TEST_CASE("rnn: a NaN in one sequence reaches no other", "[rnn][strict]") {
           wrong += got.dx[c.x_at(t, n) + j] != wanted.dx[c.x_at(t, n) + j];
     CHECK(wrong == 0);
   });
+}
+
+namespace {
+
+/// Elements that are not the same, but for those that `is_skipped` of their row and column.
+template <class Skipped>
+int64_t count_other(const Values &wanted, const Values &got, int64_t columns, Skipped is_skipped) {
+  int64_t other = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const int64_t at = static_cast<int64_t>(i);
+    other += !is_skipped(at / columns, at % columns) && !same_value(wanted[i], got[i]);
+  }
+  return other;
+}
+
+}  // namespace
+
+TEST_CASE("rnn: where a product ends within a tile, what lies behind has no part in it",
+          "[rnn][strict]") {
+  // Zeros stand there, and hide all that they are multiplied with but infinity and NaN.
+  const double infinity = std::numeric_limits<double>::infinity();
+  constexpr int64_t kBatch = 4, kChanged = 2, kUnit = 5;
+  const auto is_changed = [](int64_t row, int64_t) { return row % kBatch == kChanged; };
+  const auto is_unit = [](int64_t, int64_t column) { return column == kUnit; };
+  for (const RnnCell &cell : kRnnCells)
+    for (const int32_t hidden : {20, 24}) {
+      RnnCase c = make_rnn(cell.cell, kBatch, 2, 10, hidden, MP_FP16, cell.flags);
+      const RnnData clean = real_data(c, 13);
+      RnnData nan_before = clean, infinite_dy = clean, infinite_weight = clean;
+      for (int64_t j = 0; j < hidden; ++j) {
+        nan_before.h0[c.state_at(0, 0, kChanged) + static_cast<size_t>(j)] = kNaN;
+        infinite_dy.dy[c.y_at(1, kChanged) + static_cast<size_t>(j)] = infinity;
+      }
+      // Of the last gate, for r comes before a product.
+      const int64_t row = c.gate_rows() - hidden + kUnit;
+      infinite_weight.weights[0].w_hh[static_cast<size_t>(row * hidden)] = infinity;
+      for (const char *const kernel : kernels_of(c)) {
+        c.desc.kernel = kernel;
+        CAPTURE(cell.cell, cell.flags, hidden, kernel);
+        const RnnResult wanted = train(c, clean);
+        const RnnResult nan = train(c, nan_before), grad = train(c, infinite_dy);
+        CHECK(count_other(wanted.y, nan.y, hidden, is_changed) == 0);
+        CHECK(count_other(wanted.dx, grad.dx, 10, is_changed) == 0);
+        CHECK(count_other(wanted.dh0, grad.dh0, hidden, is_changed) == 0);
+
+        RnnCase one = c;  // a step later the unit has reached all others
+        one.desc.timesteps = 1;
+        const RnnResult step = train(one, clean), weight = train(one, infinite_weight);
+        CHECK(count_other(step.y, weight.y, hidden, is_unit) == 0);
+        CHECK(!equal(step.y, weight.y));
+      }
+    }
 }
 
 TEST_CASE("rnn: a length that is none makes its sequence NaN, and no other", "[rnn][strict]") {
