@@ -172,7 +172,7 @@ TEST_CASE("rnn: more tiles of k than a product has stages, all cells", "[rnn][st
 }
 
 TEST_CASE("rnn: so many units that each block of a cluster goes round its stages", "[rnn]") {
-  RnnCase c = make_rnn(MP_RNN_LSTM, 2, 2, 9, 1096, MP_FP16);
+  RnnCase c = make_rnn(MP_RNN_LSTM, 9, 2, 9, 1096, MP_FP16);
   c.desc.dtype_dw = MP_FP32;
   const RnnData data = real_data(c, 180);
   const RnnResult wanted = oracle::Rnn(c, data).run();

@@ -99,16 +99,17 @@ CASES = [
         "optimizer norms: powers of two are exact*", "optimizer norms: the result does not depend*")),
     Case("optimizer", 80, 1, "update_list<", library(
         "optimizer: awkward sizes, types and alignments", "checked step: a raised flag skips in every warp*",
-        "optimizer options: schedules of more groups*", "query: steps of every kind of optimizer")),
+        "optimizer options: schedules of more groups*", "query: steps of every kind of optimizer",
+        "query: what is logged of S*")),
     Case("loss scale alone", 80, 3, "update_scaler_alone", library(
         "scaler backoff: growth after every third clean step", "scaler lognormal: a known sequence",
-        "query: an amax that is not finite is an overflow")),
+        "query: an amax that is not finite is an overflow", "query: a skipped step is logged once*")),
     Case("regularization", 80, 3, "measure_master", library(
         "optimizer options: the loss over many chunks, twice the same")),
     Case("gradients", 80, 3, "accumulate_list<", library(
         "unscale: small lists, in place and beside", "accumulate: exact sums, S another in every micro-batch",
         "accumulate: a sum beyond fp32 is found in every warp", "accumulate: the scaler learns*",
-        "accumulate: the outcome comes with the last call of several lists")),
+        "accumulate: the outcome comes with the last call of several lists", "query: before the update*")),
     Case("copies of weights", 80, 3, "copy_list<", library(
         "model: every copy is its master, rounded", "model: overflows are counted over many chunks and calls")),
     Case("batch norm", 80, 3, "", library(
@@ -120,10 +121,13 @@ CASES = [
     Case("embeddings and dropout", 80, 1, "embedding_|dropout_elements", library(
         "embedding: segments that begin and end anywhere", "embedding: indices that are none",
         "embedding: a sum beyond fp16 is found", "dropout: what is not finite is dropped as well")),
-    Case("recurrent steps", 80, 3, "rnn_", library(
+    Case("recurrent steps", 80, 3, r"rnn_(?!fused)|rnn_fused_\w+<half, LstmCell", library(
         "rnn: a few networks of integers, exactly", "rnn: saturated gates of GRU, both forms",
         "rnn: more tiles of k than a product has stages*", "rnn: an infinite dy raises found_inf in every cell",
-        "rnn: amax and found_inf of the weights alone")),
+        "rnn: amax and found_inf of the weights alone", "rnn: where a product ends within a tile*")),
+    Case("recurrent steps by wgmma", 90, 70, r"rnn_fused_wgmma_\w+<half, LstmCell", library(
+        "rnn: more tiles of k than a product has stages, all cells", "rnn: so many units*",
+        "rnn: gradients that overflow raise found_inf")),
     Case("recurrent steps behind one another", 90, 3, "rnn_", library(
         "rnn: a few networks of integers, exactly", "rnn: saturated gates of GRU, both forms"), "griddepcontrol.wait"),
     Case("kernels behind one another", 90, 3, "^(?!.*embedding_begins)", library("sequences: *"), "griddepcontrol.wait"),
@@ -175,6 +179,8 @@ DESCRIPTOR = [("swizzle", 1 << 62), ("stride", 1 << 37), ("leading dimension", 1
 # What need not be noticed: in which cases, an opcode, a change, of how many statements of a kernel at most, and why.
 # Without a number, and of descriptors, two orders are tried, all otherwise.
 Reason = collections.namedtuple("Reason", "cases opcode what most why")
+STEPS = "recurrent steps by wgmma"
+AT_ONCE = "the four warps of a warpgroup read their operands at one time here, and each on its own on hardware"
 REDUCE = "block_reduce, arrive_last: another barrier stands between, or thread 0 alone writes and reads"
 REASONS = [
     Reason("*", "prefetch.*", "left out", None, "a hint"),
@@ -190,14 +196,22 @@ REASONS = [
              "where rows run along k, a slice lies in one row of an atom; A by m: the 64 rows of a wgmma are as wide as one")
       for case, most in (("wgmma, ping-pong", 12), ("wgmma, cluster of 2", 8), ("wgmma, cooperative", 4),
                          ("conv wgmma, fprop", 12), ("conv wgmma, dgrad", 8), ("conv wgmma, strided dgrad", 8),
-                         ("conv wgmma, wgrad", 8))),
+                         ("conv wgmma, wgrad", 8), (STEPS, 8))),
     *(Reason(case, "bar.warp.sync", "left out", 9,
              "reuse_all before lane 0 fetches, and before patches; WgmmaSlabs::get, as ldmatrix and stmatrix have a lane's row; "
              "behind the last patch; behind what one lane waits for before it exits")
       for case in ("wgmma, c*", "conv wgmma, [fds]*")),
     Reason("wgmma, ping-pong", "bar.warp.sync", "left out", 11, "the same, and arrived_last: sums in global memory"),
     Reason("conv wgmma, wgrad", "bar.warp.sync", "left out", 4, "reuse_all before patches; behind the last patch; exits"),
-    Reason("wgmma, cooperative", "mbarrier.init.*", "*", 2, "Barriers::order: only ping-pong waits for it"),
+    *(Reason(case, "mbarrier.init.*", "*", most, "Barriers::order: only ping-pong waits for it")
+      for case, most in (("wgmma, cooperative", 2), (STEPS, 1))),
+    Reason(STEPS, "fence.mbarrier_init*", "left out", None, "no block signals another's, and a cluster_sync follows"),
+    Reason(STEPS, "mbarrier.try_wait.*", "does not wait", 3, "fill: stages that nobody has used yet; then, that " + AT_ONCE),
+    Reason(STEPS, "mbarrier.arrive.shared::cluster.b64", "left out", 1, "behind the last tile of k: nobody fills its stage"),
+    Reason(STEPS, "bar.sync", "left out", 1, "before the sums lie where stages were: " + AT_ONCE),
+    Reason(STEPS, "bar.warp.sync", "left out", 3, "behind what lane 0 does alone: lanes meet at the next wait or product"),
+    Reason(STEPS, "mapa.*", "of the first block", 1, "the first part's sums are there"),
+    Reason(STEPS, "cp.async.bulk.tensor.*", "third coordinate 1", 3, "the second gate's is 1"),
     Reason("wgmma, ping-pong", "bar.sync", "left out", 1, "block_all_reduce: no call before has used its storage"),
     Reason("statistics", "bar.sync", "left out", 5, REDUCE),
     Reason("gradients", "bar.sync", "left out", 3, REDUCE),
