@@ -117,10 +117,12 @@ TEST_CASE("query: every step from pending to its outcome", "[query][strict]") {
 TEST_CASE("query: steps of every kind of optimizer", "[query][strict]") {
   for (const OptimizerSpec &optimizer : all_kinds()) {
     Steps steps(MP_SCALER_BACKOFF, optimizer);
+    InfoLines lines(MP_LOG_INFO);
     steps.step(true);
     CHECK(query(steps.scaler, 1) == MP_STEP_SKIPPED);
     steps.step(false);
     CHECK(query(steps.scaler, 2) == MP_STEP_TAKEN);
+    CHECK(lines.get() == std::vector{overflow_in(1, 65536.0f, 32768.0f)});
   }
 }
 
@@ -233,15 +235,21 @@ TEST_CASE("query: what is logged of S is what the policy makes of it", "[query][
 
 TEST_CASE("query: before the update, S after it is not logged", "[query][strict]") {
   Steps steps;
-  TensorSet grads({{MP_FP16, 9, 1}}), out({{MP_FP32, 9}});
+  TensorSet grads({{MP_FP16, 9, 1}}), sums({{MP_FP32, 9}});
   grads.upload(constant_values(grads.specs(), HUGE_VAL));
+  const auto accumulate = [&](uint32_t flags) {
+    require_ok(
+        mp_grads_accumulate(steps.scaler.get(), grads.list(), sums.list(), 1.0f, flags, kStream));
+  };
   InfoLines lines(MP_LOG_INFO);
   std::vector<std::string> expected;
   // The second time steps 1 and 2 come again, and must not find what was said of the first ones.
   for (int run = 0; run < 2; ++run) {
     set_state(steps.scaler.get(), mp_scaler_state_default(&kBackoff));
     for (int64_t n = 1; n <= 2; ++n) {
-      require_ok(mp_grads_to_fp32(steps.scaler.get(), grads.list(), out.list(), kStream));
+      const bool in_two_calls = n == 2;
+      if (in_two_calls) accumulate(MP_ACCUMULATE_FIRST);
+      accumulate(MP_ACCUMULATE_LAST | (in_two_calls ? 0 : MP_ACCUMULATE_FIRST));
       expected.push_back(overflow_in(n, steps.scale(), std::nullopt));
       query(steps.scaler, n);
       require_ok(mp_scaler_update(steps.scaler.get(), nullptr, kStream));
