@@ -196,6 +196,17 @@ TEST_CASE("rnn: more tiles of k than a product has stages, exactly", "[rnn][stri
       }
 }
 
+TEST_CASE("rnn: x itself is added to every gate, exactly", "[rnn][strict]") {
+  uint64_t seed = 0;
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const uint32_t flags : {0u, uint32_t{MP_RNN_BIDIRECTIONAL}}) {
+      RnnCase c = make_rnn(MP_RNN_RELU, 70, 3, 72, 72, dtype, flags | MP_RNN_SKIP_INPUT);
+      c.desc.dtype_dw = MP_FP32;
+      c.states = c.final_states = false;
+      check_exact(c, ++seed);
+    }
+}
+
 TEST_CASE("rnn: gradients of weights in 16 bits", "[rnn][strict]") {
   uint64_t seed = 0;
   for (const mp_dtype_t dtype : kDtypes)
