@@ -285,19 +285,20 @@ TEST_CASE("rnn: where a product ends within a tile, what lies behind has no part
   // Zeros stand there, and hide all that they are multiplied with but infinity and NaN.  Of 200 units the last tile
   // takes the place of one before.
   const double infinity = std::numeric_limits<double>::infinity();
-  constexpr int64_t kBatch = 4, kChanged = 2, kUnit = 5;
-  const auto is_changed = [](int64_t row, int64_t) { return row % kBatch == kChanged; };
+  constexpr int64_t kBatch = 20, kUnit = 5;
+  const auto is_changed = [](int64_t row, int64_t) { return row % 4 == 2; };  // of every step
   const auto is_unit = [](int64_t, int64_t column) { return column == kUnit; };
   for (const RnnCell &cell : kRnnCells)
     for (const int32_t hidden : {20, 24, 72, 200}) {
       RnnCase c = make_rnn(cell.cell, kBatch, 2, 10, hidden, MP_FP16, cell.flags);
       const RnnData clean = real_data(c, 13);
       RnnData nan_before = clean, infinite_dy = clean, infinite_weight = clean;
-      for (int64_t j = 0; j < hidden; ++j) {
-        nan_before.h0[c.state_at(0, 0, kChanged) + static_cast<size_t>(j)] = kNaN;
-        infinite_dy.dy[c.y_at(1, kChanged) + static_cast<size_t>(j)] = infinity;
-      }
-      // Of every gate, but where r comes before a product.
+      for (int64_t n = 2; n < kBatch; n += 4)
+        for (int64_t j = 0; j < hidden; ++j) {
+          nan_before.h0[c.state_at(0, 0, n) + static_cast<size_t>(j)] = kNaN;
+          infinite_dy.dy[c.y_at(1, n) + static_cast<size_t>(j)] = infinity;
+        }
+      // In every gate; but MP_RNN_RESET_FIRST multiplies r h with weights, which takes r to all units.
       const int64_t first_gate = cell.flags & MP_RNN_RESET_FIRST ? c.gate_rows() - hidden : 0;
       for (int64_t row = first_gate + kUnit; row < c.gate_rows(); row += hidden)
         infinite_weight.weights[0].w_hh[static_cast<size_t>(row * hidden)] = infinity;

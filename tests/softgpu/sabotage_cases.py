@@ -240,6 +240,10 @@ REASONS = [
     *(Reason(cases, "cp.async.wait_group", "*", 1, "WmmaLoop: the groups behind the last tile of k are empty")
       for cases in ("*wmma*", "recurrent steps")),
     Reason("recurrent steps", "bar.warp.sync", "left out", 1, "behind the last patch"),
+    Reason("recurrent steps", "cp.async.commit_group", "left out", 1,
+           "forward, 32 rows: its products have one tile of k, for a launch of more units has tiles of 64 rows"),
+    Reason("recurrent steps", "cp.async.cg.shared.global", "copies what lies outside too", 4,
+           "backward, W_hh: units that are none, whose sums nobody stores; gates of LSTM end with a tile of k"),
     Reason("conv wgmma, wgrad", "mbarrier.init.*", "*", 16,
            "Barriers::arrived, of eight warps with two slabs each: set_output gives wgrad no map of what stands beside the "
            "filter, so that nothing is fetched into a slab"),
