@@ -163,12 +163,12 @@ TEST_CASE("rnn: all cells and types against fp64", "[rnn][strict]") {
 }
 
 TEST_CASE("rnn: rows that two warps share, against fp64", "[rnn]") {
-  // Three runs to a row (for_each_row_run): those of rows 10 and 21 are stored in no order, and the last one has
-  // the first elements of the next gate behind it.
+  // Three runs to a row (for_each_row_run): where they are two warps', they are stored in no order, and the last one
+  // has the first elements of the next gate behind it.
   uint64_t seed = 800;
   for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : kDtypes) {
-      RnnCase c = make_rnn(cell.cell, 33, 3, 5, 19, dtype, cell.flags | MP_RNN_BIDIRECTIONAL);
+      RnnCase c = make_rnn(cell.cell, 130, 3, 5, 19, dtype, cell.flags | MP_RNN_BIDIRECTIONAL);
       c.desc.dtype_dw = MP_FP32;
       check_case(c, ++seed);
     }
