@@ -212,6 +212,12 @@ inline constexpr uint32_t kFirstSize<mp_comm_t> = 48;
 template <>
 inline constexpr uint32_t kFirstSize<mp_step_options_t> = 80;
 template <>
+inline constexpr uint32_t kFirstSize<mp_autocast_config_t> = 32;
+template <>
+inline constexpr uint32_t kFirstSize<mp_autocast_graph_t> = 168;
+template <>
+inline constexpr uint32_t kFirstSize<mp_autocast_result_t> = 72;
+template <>
 inline constexpr uint32_t kFirstSize<mp_xent_desc_t> = 56;
 template <>
 inline constexpr uint32_t kFirstSize<mp_pool2d_desc_t> = 64;

@@ -8,6 +8,7 @@
 
 #include "capi/check.h"
 #include "capi/defaults.h"
+#include "capi/text.h"
 
 namespace mp {
 
@@ -83,15 +84,6 @@ constexpr Word kWords[] = {
     {"none", [] { return default_scaler_config(MP_SCALER_STATIC); }},
 };
 
-/// Of ASCII, whatever the locale.
-bool equal_but_for_case(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](char x, char y) { return lower(x) == lower(y); });
-}
-
 /// A number beyond the range of float is NaN, so that it is refused as a number.
 std::optional<float> parse_number(std::string_view text) {
   float number = 0.0f;
@@ -113,7 +105,7 @@ mp_scaler_config_t named_config(std::string_view name) {
   for (const Word &word : kWords)
     if (equal_but_for_case(name, word.text)) return word.config();
   // The list of words is to be read whatever was typed.
-  const std::string_view start = name.substr(0, 100);
+  const std::string_view start = start_of(name);
   if (const std::optional<float> number = parse_number(name)) {
     MP_REQUIRE(is_scale(*number), MP_ERROR_INVALID_ARGUMENT, "name = \"", start,
                "\" is not positive and finite with a finite reciprocal, as a loss scale must be");

@@ -26,6 +26,7 @@ namespace mp {
 /// What has been logged and is not to be logged again.
 struct Logged {
   std::atomic_flag slow_path;
+  std::atomic_flag autocast_gate;
   std::mutex mutex;
   std::set<std::string_view> kernels;  ///< under mutex; names are in static storage
 };

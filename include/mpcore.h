@@ -27,14 +27,13 @@
  *     mpcore/optimizer.h     8    mp_optimizer_*: SGD, Adam, LAMB, NovoGrad, Adagrad, RMSProp
  *     mpcore/comm.h          9    mp_grad_all_reduce: between ranks
  *     mpcore/step.h          10   mp_scale_step: check, unscale, clip, update, rescale
+ *     mpcore/autocast.h      11   mp_autocast_*: which type each operation of a graph runs in
  *     mpcore/layers.h        12   mp_softmax_xent: the loss and where backward starts
  *                            13   mp_pool2d_*, mp_batchnorm_*: around a convolution
  *     mpcore/rnn.h           14   mp_rnn_*: LSTM, GRU and plain recurrent layers
  *     mpcore/sequences.h     15   mp_embedding_*, mp_dropout: around sequences
  *     mpcore/compat.h             loss scalers of torch, Megatron and others
  *     mpcore/experimental.h       which kernel runs
- *
- * Section 11 (autocast) is not there yet; its number is kept for it.
  */
 #ifndef MPCORE_H
 #define MPCORE_H
@@ -89,6 +88,7 @@
 #include "mpcore/optimizer.h"
 #include "mpcore/comm.h"
 #include "mpcore/step.h"
+#include "mpcore/autocast.h"
 #include "mpcore/layers.h"
 #include "mpcore/rnn.h"
 #include "mpcore/sequences.h"

@@ -23,9 +23,15 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
+#include <memory>
+#include <optional>
 #include <stdexcept>
+#include <string>
+#include <unordered_set>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "mpcore.h"
 
@@ -689,6 +695,244 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
 
   outcome<void> set_step_sync(int64_t t, mp_stream_t stream = nullptr) const {
     return check(mp_optimizer_set_step_sync(get(), t, stream));
+  }
+};
+
+// ---------------------------------------------------------------------------- autocast
+
+/// A tensor of an autocast_graph.
+struct autocast_tensor {
+  int32_t producer = -1;
+  mp_dtype_t dtype = MP_FP32;
+  mp_tensor_role_t role = MP_TENSOR_ACTIVATION;
+  uint8_t slot = 0;
+  float amax = -1.0f;
+};
+
+/// A number of a tensor is an input of slot 0.
+struct autocast_input {
+  autocast_input(int32_t number, uint8_t of_slot = 0) : tensor(number), slot(of_slot) {}
+  int32_t tensor;
+  uint8_t slot;
+};
+
+/// Empty strings are NULL.
+struct autocast_node {
+  std::string op;
+  std::vector<autocast_input> inputs = {};
+  std::string name = {};
+  uint16_t flags = 0;
+  int64_t depth = 0;
+  std::optional<mp_autocast_class_t> node_class = {};  ///< nothing: by op
+};
+
+/// Owns the arrays of an mp_autocast_graph_t.  Tensors and nodes may name numbers that come later, so
+/// that a graph can have cycles; what is wrong with them is said by the function that takes the graph.
+///
+///     mp::autocast_graph graph;
+///     const int32_t x = graph.add_tensor();
+///     const int32_t w = graph.add_tensor({-1, MP_FP32, MP_TENSOR_PARAMETER});
+///     const int32_t conv = graph.add_node({"Conv2D", {x, w}, "conv1"});
+///     const int32_t y = graph.add_tensor({conv});
+class autocast_graph {
+ public:
+  autocast_graph() = default;
+  // A copy would have the strings of the other one.
+  autocast_graph(autocast_graph &&) = default;
+  autocast_graph &operator=(autocast_graph &&) = default;
+
+  /// Returns its number, as add_node does.
+  int32_t add_tensor(const autocast_tensor &tensor = {}) {
+    tensor_producer_.push_back(tensor.producer);
+    tensor_dtype_.push_back(static_cast<uint8_t>(tensor.dtype));
+    tensor_role_.push_back(static_cast<uint8_t>(tensor.role));
+    tensor_slot_.push_back(tensor.slot);
+    tensor_amax_.push_back(tensor.amax);
+    return static_cast<int32_t>(tensor_producer_.size()) - 1;
+  }
+
+  int32_t add_node(const autocast_node &node) {
+    node_op_.push_back(keep(node.op));
+    node_name_.push_back(keep(node.name));
+    node_flags_.push_back(node.flags);
+    node_depth_.push_back(node.depth);
+    node_class_.push_back(node.node_class ? static_cast<uint8_t>(1 + *node.node_class)
+                                          : uint8_t{0});
+    for (const autocast_input &input : node.inputs) {
+      input_tensor_.push_back(input.tensor);
+      input_slot_.push_back(input.slot);
+    }
+    end_range(first_input_, input_tensor_);
+    return static_cast<int32_t>(node_op_.size()) - 1;
+  }
+
+  void add_hidden_edge(int32_t src, int32_t dst) {
+    hidden_src_.push_back(src);
+    hidden_dst_.push_back(dst);
+  }
+
+  /// A cluster of kind 0.
+  void add_container(const std::vector<int32_t> &members) { add_cluster(members, 0); }
+  /// A cluster of kind 1.
+  void add_loop(const std::vector<int32_t> &members) { add_cluster(members, 1); }
+
+  /// Points into this graph, until the graph changes or moves.
+  mp_autocast_graph_t get() const noexcept {
+    mp_autocast_graph_t graph;
+    MP_INIT_STRUCT(&graph);
+    graph.num_nodes = static_cast<uint32_t>(node_op_.size());
+    graph.num_tensors = static_cast<uint32_t>(tensor_producer_.size());
+    graph.num_hidden_edges = static_cast<uint32_t>(hidden_src_.size());
+    graph.num_clusters = static_cast<uint32_t>(cluster_kind_.size());
+    graph.node_op = node_op_.data();
+    graph.node_class = node_class_.data();
+    graph.node_name = node_name_.data();
+    graph.node_flags = node_flags_.data();
+    graph.node_depth = node_depth_.data();
+    graph.first_input = first_input_.data();
+    graph.input_tensor = input_tensor_.data();
+    graph.input_slot = input_slot_.data();
+    graph.tensor_producer = tensor_producer_.data();
+    graph.tensor_slot = tensor_slot_.data();
+    graph.tensor_dtype = tensor_dtype_.data();
+    graph.tensor_role = tensor_role_.data();
+    graph.tensor_amax = tensor_amax_.data();
+    graph.hidden_src = hidden_src_.data();
+    graph.hidden_dst = hidden_dst_.data();
+    graph.first_member = first_member_.data();
+    graph.member = member_.data();
+    graph.cluster_kind = cluster_kind_.data();
+    return graph;
+  }
+  operator mp_autocast_graph_t() const noexcept { return get(); }
+
+ private:
+  /// Each text is kept once, where it stays.
+  const char *keep(const std::string &text) {
+    return text.empty() ? nullptr : texts_.insert(text).first->c_str();
+  }
+
+  /// first has 0 and an end for every range; a graph that has been moved away from has none yet.
+  static void end_range(std::vector<int32_t> &first, const std::vector<int32_t> &elements) {
+    if (first.empty()) first.push_back(0);
+    first.push_back(static_cast<int32_t>(elements.size()));
+  }
+
+  void add_cluster(const std::vector<int32_t> &members, uint8_t kind) {
+    member_.insert(member_.end(), members.begin(), members.end());
+    end_range(first_member_, member_);
+    cluster_kind_.push_back(kind);
+  }
+
+  std::unordered_set<std::string> texts_;
+  std::vector<const char *> node_op_, node_name_;
+  std::vector<uint8_t> node_class_, input_slot_, tensor_slot_, tensor_dtype_, tensor_role_,
+      cluster_kind_;
+  std::vector<uint16_t> node_flags_;
+  std::vector<int64_t> node_depth_;
+  std::vector<int32_t> first_input_, input_tensor_, tensor_producer_, hidden_src_, hidden_dst_,
+      first_member_, member_;
+  std::vector<float> tensor_amax_;
+};
+
+/// mp_autocast_result_t with arrays of its own; there are casts.size() casts.
+struct autocast_result {
+  int32_t num_low_nodes = 0, num_parameters_low = 0;
+  std::vector<uint8_t> tensor_dtype, node_dtype;
+  std::vector<int32_t> input_cast;
+  std::vector<mp_autocast_cast_t> casts;
+  std::vector<uint8_t> node_why;
+  std::vector<int32_t> node_because;
+  const char *gate = nullptr;
+};
+
+/// Section 11.  No context is needed.
+class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
+ public:
+  using handle::handle;
+
+  static outcome<autocast> create(
+      const mp_autocast_config_t &config = mp_autocast_config_default(MP_FP16)) {
+    return detail::create<autocast>(mp_autocast_create, &config);
+  }
+
+  outcome<void> set_class(const char *const *op_types, uint32_t count,
+                          mp_autocast_class_t op_class) const {
+    return check(mp_autocast_set_class(get(), op_types, count, op_class));
+  }
+
+  outcome<void> set_class(std::initializer_list<const char *> op_types,
+                          mp_autocast_class_t op_class) const {
+    return set_class(op_types.begin(), static_cast<uint32_t>(op_types.size()), op_class);
+  }
+
+  outcome<void> set_nodes(const char *pattern, mp_autocast_class_t node_class) const {
+    return check(mp_autocast_set_nodes(get(), pattern, node_class));
+  }
+
+  /// mp_autocast_class, whose name is a word of C++.
+  mp_autocast_class_t class_of(const char *op_type) const noexcept {
+    return mp_autocast_class(get(), op_type);
+  }
+
+  /// NULL = open.
+  outcome<const char *> gate(mp_context_t context = nullptr) const {
+    return detail::query<const char *>(mp_autocast_gate, get(), context);
+  }
+
+  /// All arrays are written.
+  outcome<autocast_result> rewrite(mp_context_t context, const mp_autocast_graph_t &graph) const {
+    const bool has_inputs = graph.num_nodes > 0 && graph.first_input != nullptr;
+    const int32_t end = has_inputs ? graph.first_input[graph.num_nodes] : 0;
+    // A wrong end is the library's to refuse.
+    const size_t tensors = graph.num_tensors, inputs = end > 0 ? static_cast<size_t>(end) : 0;
+    // Room for the casts of MP_AUTOCAST_EMULATE, which the handle does not tell.  It is not cleared, so
+    // that what is never written costs no memory.
+    const std::unique_ptr<mp_autocast_cast_t[]> casts(new mp_autocast_cast_t[2 * tensors + inputs]);
+
+    autocast_result owned;
+    owned.tensor_dtype.resize(tensors);
+    owned.node_dtype.resize(graph.num_nodes);
+    owned.input_cast.resize(inputs);
+    owned.node_why.resize(graph.num_nodes);
+    owned.node_because.resize(graph.num_nodes);
+    mp_autocast_result_t result;
+    MP_INIT_STRUCT(&result);
+    result.tensor_dtype = owned.tensor_dtype.data();
+    result.node_dtype = owned.node_dtype.data();
+    result.input_cast = owned.input_cast.data();
+    result.casts = casts.get();
+    result.node_why = owned.node_why.data();
+    result.node_because = owned.node_because.data();
+    const mp_status_t status = mp_autocast_rewrite(get(), context, &graph, &result);
+    owned.num_low_nodes = result.num_low_nodes;
+    owned.num_parameters_low = result.num_parameters_low;
+    owned.casts.assign(casts.get(), casts.get() + result.num_casts);
+    owned.gate = result.gate;
+    return detail::finish(status, std::move(owned));
+  }
+
+  outcome<std::string> explain(const mp_autocast_graph_t &graph, const autocast_result &result,
+                               mp_autocast_form_t form = MP_AUTOCAST_TEXT) const {
+    mp_autocast_result_t without_arrays;
+    MP_INIT_STRUCT(&without_arrays);
+    without_arrays.num_casts = static_cast<int32_t>(result.casts.size());
+    without_arrays.num_low_nodes = result.num_low_nodes;
+    without_arrays.num_parameters_low = result.num_parameters_low;
+    without_arrays.gate = result.gate;
+    size_t bytes = 0;
+    mp_status_t status = mp_autocast_explain(get(), &graph, &without_arrays, form, nullptr, &bytes);
+    if (status != MP_SUCCESS) return detail::failed<std::string>(status);
+    std::string text(bytes, '\0');
+    status = mp_autocast_explain(get(), &graph, &without_arrays, form, text.data(), &bytes);
+    text.pop_back();
+    return detail::finish(status, std::move(text));
+  }
+
+  /// Returns what the output is.
+  outcome<mp_dtype_t> op(const char *op_type, const uint8_t *input_dtype, uint32_t count,
+                         uint8_t *cast_to) const {
+    return detail::query<mp_dtype_t>(mp_autocast_op, get(), op_type, input_dtype, count, cast_to);
   }
 };
 

@@ -3,7 +3,7 @@
 # The tests of the simulator and of selection need hidden symbols, so they are linked with these parts
 # into a binary of their own; everything else goes through libmpcore.so.
 SIMULATOR_CPP := $(wildcard tests/simulator/*.cpp tests/select/*.cpp) tests/support/tally.cpp
-TEST_CPP := $(wildcard $(addprefix tests/,$(addsuffix /*.cpp,support gemm conv tensors step layers rnn bindings tools)))
+TEST_CPP := $(wildcard $(addprefix tests/,$(addsuffix /*.cpp,support gemm conv tensors step layers rnn autocast bindings tools)))
 TEST_OBJS := $(TEST_CPP:%.cpp=$(BUILD)/%.o)
 SIMULATOR_OBJS := $(SIMULATOR_CPP:%.cpp=$(BUILD)/simulator/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIM_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) \
   $(addprefix $(BUILD)/host/kernels/,layers/softmax_xent.o step/optimizer.o step/tensor_ratios.o) $(BUILD)/simulator/bench/tune/fit.o
@@ -219,4 +219,5 @@ light:
 	  "$(SAN): conformance::$(SAN_BUILD)/tests/conformance" \
 	  "$(SAN): C ABI::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/test_capi" \
 	  "$(SAN): plain::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/mptests [strict]" \
+	  $(if $(PRELOAD),"$(SAN): fuzz::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/mptests [fuzz]") \
 	  $(foreach s,$(SEEDS),"$(SAN): strict, seed $(s)::LD_PRELOAD=$(PRELOAD) MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]")

@@ -2,7 +2,8 @@
 !> errors that cannot be overlooked.
 !>
 !> Everything of mpcore.h is here under its own name (module mpcore_c), but mp_gemm is the generic
-!> subroutine below; the function of C is mp_gemm_pointers.
+!> subroutine below; the function of C is mp_gemm_pointers.  Graphs and policies of autocast are
+!> types of module mpcore_autocast.
 !>
 !> Errors.  Functions of C return a status; mp_check looks at it:
 !>
@@ -66,7 +67,7 @@ module mpcore
     module procedure describe_real, describe_half
   end interface
 
-  private :: describe, describe_real, describe_half, distances, multiply, refuse, allocate_bytes
+  private :: describe, describe_real, describe_half, distances, multiply, allocate_bytes
   private :: gemm_real, gemm_half, gemm_half_real, gemm_real_half
   private :: allocate_real_1, allocate_real_2, allocate_half_1, allocate_half_2, allocate_integer_1
   private :: deallocate_real_1, deallocate_real_2, deallocate_half_1, deallocate_half_2
@@ -84,11 +85,12 @@ contains
     if (status == MP_SUCCESS) then
       if (present(stat)) stat = MP_SUCCESS
     else
-      call refuse(status, mp_message(), stat, errmsg)
+      call mp_refuse(status, mp_message(), stat, errmsg)
     end if
   end subroutine
 
-  subroutine refuse(status, sentence, stat, errmsg)
+  !> As mp_check, for what is refused before the library sees it.
+  subroutine mp_refuse(status, sentence, stat, errmsg)
     integer(c_int), intent(in) :: status
     character(*), intent(in) :: sentence
     integer(c_int), intent(out), optional :: stat
@@ -241,7 +243,7 @@ contains
     if (b%is_strided) sentence = 'the columns of b are not contiguous'
     if (c%is_strided .or. c%is_turned) sentence = 'the columns of c are not contiguous'
     if (sentence /= '') then
-      call refuse(MP_ERROR_INVALID_ARGUMENT, 'mp_gemm: '//trim(sentence), stat, errmsg)
+      call mp_refuse(MP_ERROR_INVALID_ARGUMENT, 'mp_gemm: '//trim(sentence), stat, errmsg)
       return
     end if
 
@@ -329,7 +331,7 @@ contains
     type(mp_tensor_list_desc_t) :: desc
     list = c_null_ptr
     if (size(numel) /= size(data) .or. size(dtypes) /= size(data)) then
-      call refuse(MP_ERROR_INVALID_ARGUMENT, &
+      call mp_refuse(MP_ERROR_INVALID_ARGUMENT, &
                   'mp_make_tensor_list: data, numel and dtypes are not of one size', stat, errmsg)
       return
     end if

@@ -22,6 +22,9 @@ module mpcore_c
   integer(c_int), parameter :: MP_DEVICE_AUTO = -3
   !> Steps that mp_step_query remembers.
   integer(c_int), parameter :: MP_STEP_QUERY_DEPTH = 1024
+  !> The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
+  !> norm.
+  integer(c_int), parameter :: MP_SLOT_FP32 = 255
 
   !> Values are part of the ABI.  The decades say whose fault it is.
   enum, bind(c)  ! mp_status_t
@@ -311,6 +314,154 @@ module mpcore_c
     enumerator :: MP_STEP_TAKEN = 1
     !> there was an overflow
     enumerator :: MP_STEP_SKIPPED = 2
+  end enum
+
+  !> What an operation makes of a 16-bit type.
+  enum, bind(c)  ! mp_autocast_class_t
+    !> fp32, whatever stands around it
+    enumerator :: MP_CAST_UNLISTED = 0
+    !> always low: it is safe, and faster
+    enumerator :: MP_CAST_ALLOW = 1
+    !> low between low ones, unless it feels an MP_CAST_DENY
+    enumerator :: MP_CAST_INFER = 2
+    !> fp32, and so are the MP_CAST_INFER and what lies before these, behind it
+    enumerator :: MP_CAST_DENY = 3
+    !> no numerical effect: takes the colour of its neighbours
+    enumerator :: MP_CAST_CLEAR = 4
+    !> MP_AUTOCAST_PYTORCH: low where all its floating-point inputs are.  Elsewhere MP_CAST_INFER.
+    enumerator :: MP_CAST_PROMOTE = 5
+  end enum
+
+  !> Whose lists of operations, and whose way of colouring.
+  enum, bind(c)  ! mp_autocast_preset_t
+    !> Names of mpcore, ONNX, TensorFlow and PyTorch at once.  Softmax, norms over a row, losses and
+    !> sums are MP_CAST_DENY; batch norm is MP_CAST_INFER; products, convolutions, attention and
+    !> recurrent layers are MP_CAST_ALLOW.
+    enumerator :: MP_AUTOCAST_DEFAULT = 0
+    !> of TensorFlow 2.12 for fp16
+    enumerator :: MP_AUTOCAST_TENSORFLOW = 1
+    !> of TensorFlow 2.12 for bf16
+    enumerator :: MP_AUTOCAST_TENSORFLOW_BF16 = 2
+    !> torch.amp's, names without overload.  MP_CAST_DENY does not spread, and one sweep forward
+    !> replaces the colouring: a node is low if it is MP_CAST_ALLOW, or else if all its floating-point
+    !> inputs are low and no list holds it in fp32.  An unknown operation is MP_CAST_CLEAR.
+    enumerator :: MP_AUTOCAST_PYTORCH = 3
+    !> names of ONNX, with the block list of onnxconverter-common unlisted
+    enumerator :: MP_AUTOCAST_ONNX = 4
+  end enum
+
+  !> How far it goes.
+  enum, bind(c)  ! mp_autocast_level_t
+    enumerator :: MP_AUTOCAST_NORMAL = 0
+    !> the careful one
+    enumerator :: MP_AUTOCAST_INFER_AS_DENY = 1
+    !> all but MP_CAST_ALLOW is MP_CAST_UNLISTED
+    enumerator :: MP_AUTOCAST_TENSOR_CORES_ONLY = 2
+    !> For tests, fp16 alone: everything that can, but constants, state and cross-entropies.
+    enumerator :: MP_AUTOCAST_FORCE_ALL = 3
+  end enum
+
+  !> Bits of mp_autocast_config.flags.
+  enum, bind(c)  ! mp_autocast_flags_t
+    !> the variables of mp_autocast_create are not read
+    enumerator :: MP_AUTOCAST_NO_ENVIRONMENT = 1
+    !> no gate: see mp_autocast_gate
+    enumerator :: MP_AUTOCAST_IGNORE_PERFORMANCE = 2
+    !> Tensors of role MP_TENSOR_OUTPUT leave the graph in fp32: the outside is one more reader.
+    enumerator :: MP_AUTOCAST_KEEP_IO = 4
+    !> For machines without 16-bit arithmetic: low nodes run in fp32 on rounded values.  See
+    !> mp_autocast_result.
+    enumerator :: MP_AUTOCAST_EMULATE = 8
+  end enum
+
+  !> Bits of mp_autocast_graph.node_flags.
+  enum, bind(c)  ! mp_node_flags_t
+    !> is not to be touched: fetched, fed, or the caller's wish
+    enumerator :: MP_NODE_KEEP = 1
+    !> runs on another device, and is not touched either
+    enumerator :: MP_NODE_ELSEWHERE = 2
+    !> has no 16-bit kernel
+    enumerator :: MP_NODE_NO_LOW = 4
+    !> converts to the type of its output
+    enumerator :: MP_NODE_CAST = 8
+    !> Reads a variable in place (Identity or Enter of TensorFlow's reference variables): low does not
+    !> spread through it.
+    enumerator :: MP_NODE_READS_VARIABLE = 16
+    !> of a loop: follows the others (NextIteration)
+    enumerator :: MP_NODE_BACK_EDGE = 32
+    !> reads fp32 and low alike, but for MP_SLOT_FP32
+    enumerator :: MP_NODE_READS_EITHER = 64
+    !> writes fp32 or low as it is told, like mp_gemm's dtype_cd
+    enumerator :: MP_NODE_WRITES_EITHER = 128
+  end enum
+
+  !> What a tensor is besides a value.
+  enum, bind(c)  ! mp_tensor_role_t
+    enumerator :: MP_TENSOR_ACTIVATION = 0
+    !> an optimizer has its master, and can keep a 16-bit copy
+    enumerator :: MP_TENSOR_PARAMETER = 1
+    !> read from outside
+    enumerator :: MP_TENSOR_OUTPUT = 2
+  end enum
+
+  !> How a tensor comes to its other type.
+  enum, bind(c)  ! mp_cast_kind_t
+    !> mp_cast, once for all readers
+    enumerator :: MP_CAST_BY_KERNEL = 1
+    !> No kernel: the 16-bit copy that the optimizer keeps of its master (mp_optimizer_desc.model).
+    enumerator :: MP_CAST_BY_MODEL_COPY = 2
+  end enum
+
+  !> Why a node has its type.  Below 32 it stays fp32.  node_because names the node in [].
+  enum, bind(c)  ! mp_autocast_why_t
+    !> no list names its operation
+    enumerator :: MP_WHY_UNLISTED = 1
+    !> MP_CAST_DENY, by list, pattern or node_class
+    enumerator :: MP_WHY_DENY_LIST = 2
+    !> behind an MP_CAST_DENY [it]
+    enumerator :: MP_WHY_DENY_UPSTREAM = 3
+    !> a tensor with |x| > amax_limit
+    enumerator :: MP_WHY_RANGE = 4
+    !> more terms than depth_limit
+    enumerator :: MP_WHY_DEPTH = 5
+    !> MP_NODE_KEEP
+    enumerator :: MP_WHY_KEPT = 6
+    !> MP_NODE_ELSEWHERE
+    enumerator :: MP_WHY_ELSEWHERE = 7
+    !> MP_NODE_NO_LOW
+    enumerator :: MP_WHY_NO_KERNEL = 8
+    !> could be low, but nothing low is near enough
+    enumerator :: MP_WHY_NO_ALLOW_NEARBY = 9
+    !> reads and writes no MP_FP32 tensor
+    enumerator :: MP_WHY_NOT_FLOAT = 10
+    !> see mp_autocast_result.gate
+    enumerator :: MP_WHY_GATE = 11
+    !> of a cluster that cannot be low [the member that cannot]
+    enumerator :: MP_WHY_CLUSTER_FP32 = 12
+    !> MP_CAST_ALLOW, by list or node_class
+    enumerator :: MP_WHY_ALLOW_LIST = 32
+    !> MP_CAST_INFER or _CLEAR between two low ones [the one behind it]
+    enumerator :: MP_WHY_BETWEEN_ALLOW = 33
+    !> its inputs are low: bf16, or MP_AUTOCAST_PYTORCH [the first]
+    enumerator :: MP_WHY_FOLLOWS_ALLOW = 34
+    !> MP_CAST_CLEAR beside a low one [it]
+    enumerator :: MP_WHY_CLEAR_BESIDE_LOW = 35
+    !> of a cluster that is low [the member that was]
+    enumerator :: MP_WHY_CLUSTER_LOW = 36
+    !> a cast to fp32 all whose readers are low [the first]
+    enumerator :: MP_WHY_CAST_ABSORBED = 37
+    !> MP_CAST_ALLOW by mp_autocast_set_nodes
+    enumerator :: MP_WHY_PATTERN = 38
+  end enum
+
+  !> How a report is written.
+  enum, bind(c)  ! mp_autocast_form_t
+    !> One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and a
+    !> summary.
+    enumerator :: MP_AUTOCAST_TEXT = 0
+    enumerator :: MP_AUTOCAST_JSON = 1
+    !> a picture for Graphviz: low green, fp32 red, casts on their edges
+    enumerator :: MP_AUTOCAST_DOT = 2
   end enum
 
   !> Bits of mp_xent_desc_t.flags.
@@ -889,6 +1040,119 @@ module mpcore_c
     !> scalers began alike, have the same S ever after.  A collective call (mp_comm_t), with the same
     !> flags on every rank.
     type(c_ptr) :: comm = c_null_ptr
+  end type
+
+  !> What a policy starts from.
+  type, bind(c) :: mp_autocast_config_t
+    integer(c_int32_t) :: struct_size = 32_c_int32_t
+    integer(c_int) :: preset = 0
+    !> MP_FP16 or MP_BF16
+    integer(c_int) :: low = 0
+    integer(c_int) :: level = 0
+    !> mp_autocast_flags_t, or-ed
+    integer(c_int32_t) :: flags = 0_c_int32_t
+    !> A node that reads or writes a tensor with a larger known |x| is MP_CAST_DENY.  0 = do not look.
+    !> 65504 / 64 leaves activations six bits to grow.
+    real(c_float) :: amax_limit = 0.0_c_float
+    !> a node that sums more terms is MP_CAST_DENY; 0 = do not look
+    integer(c_int64_t) :: depth_limit = 0_c_int64_t
+  end type
+
+  !> A graph: flat arrays of the host, which are not kept.  It may have cycles.  MP_INIT_STRUCT it.
+  type, bind(c) :: mp_autocast_graph_t
+    integer(c_int32_t) :: struct_size = 168_c_int32_t
+    !> each at most 2^31 - 1
+    integer(c_int32_t) :: num_nodes = 0_c_int32_t
+    !> each at most 2^31 - 1
+    integer(c_int32_t) :: num_tensors = 0_c_int32_t
+    integer(c_int32_t) :: num_hidden_edges = 0_c_int32_t
+    integer(c_int32_t) :: num_clusters = 0_c_int32_t
+    !> must be 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    !> operations; may be NULL where node_class says a class
+    type(c_ptr) :: node_op = c_null_ptr
+    !> optional: 1 + mp_autocast_class_t; 0 = by node_op
+    type(c_ptr) :: node_class = c_null_ptr
+    !> optional, as each of its names: for patterns and reports
+    type(c_ptr) :: node_name = c_null_ptr
+    !> optional: mp_node_flags_t, or-ed
+    type(c_ptr) :: node_flags = c_null_ptr
+    !> optional: terms of a sum (k of a product); 0 = not known
+    type(c_ptr) :: node_depth = c_null_ptr
+    !> num_nodes + 1, ascending from 0: inputs of node i are [first_input[i], first_input[i + 1]).
+    type(c_ptr) :: first_input = c_null_ptr
+    !> -1: an optional input that is absent
+    type(c_ptr) :: input_tensor = c_null_ptr
+    !> optional: 0
+    type(c_ptr) :: input_slot = c_null_ptr
+    !> node; -1: from outside
+    type(c_ptr) :: tensor_producer = c_null_ptr
+    !> optional: 0; the slot of its producer that writes it
+    type(c_ptr) :: tensor_slot = c_null_ptr
+    !> mp_dtype_t.  MP_FP32 takes part; MP_FP16 and MP_BF16 stay; MP_DTYPE_NONE is anything else.
+    type(c_ptr) :: tensor_dtype = c_null_ptr
+    !> optional: mp_tensor_role_t
+    type(c_ptr) :: tensor_role = c_null_ptr
+    !> optional: largest |x| that mp_inspect has seen; NaN or < 0: unknown
+    type(c_ptr) :: tensor_amax = c_null_ptr
+    !> num_hidden_edges nodes each: colour travels from the slot 0 of one to that of the other, and no
+    !> data that this graph shows; through a container, or through state.
+    type(c_ptr) :: hidden_src = c_null_ptr
+    !> num_hidden_edges nodes each: colour travels from the slot 0 of one to that of the other, and no
+    !> data that this graph shows; through a container, or through state.
+    type(c_ptr) :: hidden_dst = c_null_ptr
+    !> Clusters of nodes whose slots 0 have one colour; num_clusters + 1, as first_input.
+    type(c_ptr) :: first_member = c_null_ptr
+    type(c_ptr) :: member = c_null_ptr
+    !> optional; 0: a container, such as a list of tensors.  A member that is denied, is not to be
+    !> touched or has no 16-bit kernel denies all; else one that is low makes all low, of any class.
+    !> 1: a loop.  If all members without MP_NODE_BACK_EDGE are low, and the others can be, they are
+    !> too; else none is.
+    type(c_ptr) :: cluster_kind = c_null_ptr
+  end type
+
+  !> One cast.  Without struct_size: 20 bytes in every version.
+  type, bind(c) :: mp_autocast_cast_t
+    integer(c_int32_t) :: tensor = 0_c_int32_t
+    integer(c_int) :: from = 0
+    integer(c_int) :: to = 0
+    integer(c_int) :: kind = 0
+    !> inputs that read the result, and the outside with MP_AUTOCAST_KEEP_IO
+    integer(c_int32_t) :: readers = 0_c_int32_t
+  end type
+
+  !> What a rewrite says.  Every array is the caller's and optional.  MP_INIT_STRUCT it.
+  !>
+  !> A reader j of tensor t gets tensor_dtype[t], or if input_cast[j] >= 0 what that cast makes of it;
+  !> at most one cast belongs to a tensor.
+  !>
+  !> With MP_AUTOCAST_EMULATE there are more: `casts` needs room for 2 num_tensors + the number of
+  !> inputs.  Every tensor stays MP_FP32.  One that a low node writes for any reader, or reads from an
+  !> fp32 node, is cast to low once.  A cast whose `from` is low reads the result of that one: one for
+  !> each input of a low node, and one for all fp32 readers of what a low node writes.
+  type, bind(c) :: mp_autocast_result_t
+    integer(c_int32_t) :: struct_size = 72_c_int32_t
+    !> out
+    integer(c_int32_t) :: num_casts = 0_c_int32_t
+    !> out
+    integer(c_int32_t) :: num_low_nodes = 0_c_int32_t
+    !> out: casts of kind MP_CAST_BY_MODEL_COPY
+    integer(c_int32_t) :: num_parameters_low = 0_c_int32_t
+    !> num_tensors: what the producer writes
+    type(c_ptr) :: tensor_dtype = c_null_ptr
+    !> num_nodes: MP_FP32, or low; of slot 0, or where nothing takes part there of the lowest slot that
+    !> does.  MP_FP32 also where nothing takes part.
+    type(c_ptr) :: node_dtype = c_null_ptr
+    !> one per input: an index of casts; -1: reads what is written
+    type(c_ptr) :: input_cast = c_null_ptr
+    !> room for num_tensors; in order of tensors
+    type(c_ptr) :: casts = c_null_ptr
+    !> num_nodes: mp_autocast_why_t
+    type(c_ptr) :: node_why = c_null_ptr
+    !> num_nodes: the node that did it, one if there are several; -1
+    type(c_ptr) :: node_because = c_null_ptr
+    !> out: why nothing was changed, in static storage; NULL
+    type(c_ptr) :: gate = c_null_ptr
   end type
 
   !> Shape and types of a classification loss.
@@ -2340,6 +2604,166 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> Preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags and no limits.
+    function mp_autocast_config_init(config, struct_size, low) result(answer) bind(c, &
+      name="mp_autocast_config_init")
+      import
+      type(mp_autocast_config_t), intent(inout) :: config
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: low
+      integer(c_int) :: answer
+    end function
+
+    !> The loss scaler that belongs to `low`: for MP_FP16 what TensorFlow's rewrite calls "dynamic",
+    !> MP_SCALER_PRESET_KERAS; for MP_BF16, and where all stays MP_FP32, S = 1.
+    !> @retval MP_ERROR_INVALID_ARGUMENT low is another type
+    function mp_autocast_scaler_init(config, struct_size, low) result(answer) bind(c, &
+      name="mp_autocast_scaler_init")
+      import
+      type(mp_scaler_config_t), intent(inout) :: config
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: low
+      integer(c_int) :: answer
+    end function
+
+    !> Unless MP_AUTOCAST_NO_ENVIRONMENT is set, the environment is read here.  It wins over `config` and
+    !> loses to mp_autocast_set_class and mp_autocast_set_nodes.
+    !>
+    !>     MP_AUTOCAST=off|fp16|bf16
+    !>     MP_AUTOCAST_LEVEL=normal|infer_as_deny|tensor_cores_only|force_all
+    !>     MP_AUTOCAST_ALLOW_ADD, _ALLOW_REMOVE, and so for INFER, DENY, CLEAR =Op,Op
+    !>     MP_AUTOCAST_IGNORE_PERFORMANCE=1
+    !>     MP_AUTOCAST_LOG=folder       every rewrite leaves its lists, its report and two pictures there
+    !>
+    !> With the presets of TensorFlow the variables TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_ of the same
+    !> meaning (LEVEL, ALLOWLIST_ADD, WHITELIST_ADD, ..., IGNORE_PERFORMANCE, LOG_PATH) are read first.
+    !>
+    !> @param config  host, optional; NULL = mp_autocast_config_default(MP_FP16).
+    !> @retval MP_ERROR_INVALID_ARGUMENT a variable has another value, or adds an operation that is in
+    !>         another list and is not removed there
+    function mp_autocast_create(policy, config) result(answer) bind(c, &
+      name="mp_autocast_create")
+      import
+      type(c_ptr), intent(out) :: policy
+      type(mp_autocast_config_t), intent(in), optional :: config
+      integer(c_int) :: answer
+    end function
+
+    subroutine mp_autocast_destroy(policy) bind(c, name="mp_autocast_destroy")
+      import
+      type(c_ptr), value :: policy
+    end subroutine
+
+    !> Put operations into a class, out of the one that they are in.
+    !> @param op_types  host, `count` names, any but NULL; copied.
+    !> @retval MP_ERROR_INVALID_ARGUMENT also where the policy has been used
+    function mp_autocast_set_class(policy, op_types, count, op_class) result(answer) bind(c, &
+      name="mp_autocast_set_class")
+      import
+      type(c_ptr), value :: policy
+      type(c_ptr), value :: op_types
+      integer(c_int32_t), value :: count
+      integer(c_int), value :: op_class
+      integer(c_int) :: answer
+    end function
+
+    !> Give nodes a class by their name, whatever their operation; where several patterns match, the one
+    !> that was set last wins.  `encoder/` in 16 bits, `decoder/` in fp32.
+    !> @param pattern  host, copied.  * is any text, ? any character, [a-z] one of these, [!a-z] none of
+    !>                 these, as in a shell; * also matches "/".
+    !> @retval MP_ERROR_INVALID_ARGUMENT also where the policy has been used, or a [ is not closed
+    function mp_autocast_set_nodes(policy, pattern, node_class) result(answer) bind(c, &
+      name="mp_autocast_set_nodes")
+      import
+      type(c_ptr), value :: policy
+      type(c_ptr), value :: pattern
+      integer(c_int), value :: node_class
+      integer(c_int) :: answer
+    end function
+
+    !> The class of an operation before the level is applied.  Names are case-sensitive.
+    !> MP_CAST_UNLISTED for an unknown one, for NULL, and without a policy; with MP_AUTOCAST_PYTORCH an
+    !> unknown one is MP_CAST_CLEAR.
+    function mp_autocast_class(policy, op_type) result(answer) bind(c, name="mp_autocast_class")
+      import
+      type(c_ptr), value :: policy
+      type(c_ptr), value :: op_type
+      integer(c_int) :: answer
+    end function
+
+    !> Whether 16 bits are worth it on a device.  fp16 needs Tensor Cores, sm_70; bf16 needs sm_80; the
+    !> host target has no faster 16-bit arithmetic.  It is a question of speed, so a closed gate is no
+    !> error: a rewrite then changes nothing, and the log has one warning.
+    !> @param context         optional; NULL: any device, so only the environment can close it.
+    !> @param closed_because  host, out: one clause in static storage; NULL = open.
+    function mp_autocast_gate(policy, context, closed_because) result(answer) bind(c, &
+      name="mp_autocast_gate")
+      import
+      type(c_ptr), value :: policy
+      type(c_ptr), value :: context
+      type(c_ptr), intent(out) :: closed_because
+      integer(c_int) :: answer
+    end function
+
+    !> Which nodes run in 16 bits, and the casts between.
+    !> @param context  optional: the gate is that of its device; NULL = none.
+    !> @param graph    host.
+    !> @param result   host, out.
+    !> @retval MP_ERROR_INVALID_ARGUMENT something is out of range, named with its array and index; or
+    !>         MP_AUTOCAST_FORCE_ALL with MP_BF16
+    function mp_autocast_rewrite(policy, context, graph, result) result(answer) bind(c, &
+      name="mp_autocast_rewrite")
+      import
+      type(c_ptr), value :: policy
+      type(c_ptr), value :: context
+      type(mp_autocast_graph_t), intent(in), optional :: graph
+      type(mp_autocast_result_t), intent(inout) :: result
+      integer(c_int) :: answer
+    end function
+
+    !> The report on a rewrite.
+    !> @param graph   host, as it was rewritten.
+    !> @param result  host: of its rewrite.  Its arrays are not read.
+    !> @param text    host, optional, out: NUL-terminated.
+    !> @param bytes   host.  In: room in text.  Out: what is needed, the NUL included.
+    !> @retval MP_ERROR_WORKSPACE_TOO_SMALL text has less room
+    function mp_autocast_explain(policy, graph, result, form, text, &
+      bytes) result(answer) bind(c, name="mp_autocast_explain")
+      import
+      type(c_ptr), value :: policy
+      type(mp_autocast_graph_t), intent(in), optional :: graph
+      type(mp_autocast_result_t), intent(in), optional :: result
+      integer(c_int), value :: form
+      type(c_ptr), value :: text
+      type(c_ptr), value :: bytes
+      integer(c_int) :: answer
+    end function
+
+    !> One operation without a graph, for hosts that execute as they go.
+    !>
+    !>     MP_CAST_ALLOW        every input low; the output too
+    !>     MP_CAST_DENY         every input fp32; the output too
+    !>     otherwise            inputs of one type stay as they are; of several types, all become fp32
+    !>
+    !> An input that is MP_DTYPE_NONE, an integer or fp64, is left alone.  Gate and level do not count
+    !> here, but for MP_AUTOCAST=off, which leaves everything alone.
+    !>
+    !> @param input_dtype  host, `count` of mp_dtype_t; NULL for 0.
+    !> @param cast_to      host, out, as many: mp_dtype_t; MP_DTYPE_NONE = leave.
+    !> @param output       host, out: what the output is; MP_DTYPE_NONE where no input is of a type.
+    !> @retval MP_ERROR_UNSUPPORTED the operation is banned; mp_last_error says what to use instead
+    function mp_autocast_op(policy, op_type, input_dtype, count, cast_to, &
+      output) result(answer) bind(c, name="mp_autocast_op")
+      import
+      type(c_ptr), value :: policy
+      type(c_ptr), value :: op_type
+      type(c_ptr), value :: input_dtype
+      integer(c_int32_t), value :: count
+      integer(c_int8_t), intent(out) :: cast_to
+      integer(c_int), intent(out) :: output
+      integer(c_int) :: answer
+    end function
+
     !> Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and
     !> what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still show.
     function mp_xent_desc_init(desc, struct_size, rows, classes, dtype) result(answer) bind(c, &
@@ -3058,6 +3482,24 @@ contains
   function mp_step_options_default() result(answer)
     type(mp_step_options_t) :: answer
     if (mp_step_options_init(answer, c_sizeof(answer)) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  !> Preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags and no limits.
+  function mp_autocast_config_default(low) result(answer)
+    integer(c_int), value :: low
+    type(mp_autocast_config_t) :: answer
+    if (mp_autocast_config_init(answer, c_sizeof(answer), &
+      low) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  !> The loss scaler that belongs to `low`: for MP_FP16 what TensorFlow's rewrite calls "dynamic",
+  !> MP_SCALER_PRESET_KERAS; for MP_BF16, and where all stays MP_FP32, S = 1.
+  !> @retval MP_ERROR_INVALID_ARGUMENT low is another type
+  function mp_autocast_scaler_default(low) result(answer)
+    integer(c_int), value :: low
+    type(mp_scaler_config_t) :: answer
+    if (mp_autocast_scaler_init(answer, c_sizeof(answer), &
+      low) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
   !> Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and

@@ -98,9 +98,10 @@ def python(model: Model) -> str:
     """Runs with bindings/python in PYTHONPATH."""
     out = ("import ctypes\nfrom mpcore._sys import *\nfrom mpcore import _sys\n\n"
            "def show(name, value):\n    print('default', name, bytes(value).hex().upper())\n\n")
+    # A field may have the name of a keyword: from.
     for s in model.structs:
         out += f"print('size {s.name}', ctypes.sizeof({s.name}), ctypes.alignment({s.name}))\n"
-        out += "".join(f"print('offset {s.name}.{f.name}', {s.name}.{f.name}.offset)\n" for f in s.fields)
+        out += "".join(f"print('offset {s.name}.{f.name}', getattr({s.name}, '{f.name}').offset)\n" for f in s.fields)
     out += "".join(f"print('constant {name}', int(_sys.{name}))\n" for name in model.values())
 
     def call(f: Inline) -> str:

@@ -6,12 +6,25 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <string>
 
 inline mp_context_config_t on_host() {
   mp_context_config_t config = mp_context_config_default();
   config.device = MP_DEVICE_HOST;
   return config;
 }
+
+#if defined(__cpp_exceptions)
+template <class Call>
+std::string sentence_of(const Call &call) {
+  try {
+    call();
+  } catch (const mp::error &error) {
+    return error.what();
+  }
+  return "nothing is thrown";
+}
+#endif
 
 inline const mp_gemm_desc_t kNegative = mp_gemm_desc_default(-1, 1, 1, MP_FP16, MP_FP16);
 inline constexpr char kSentence[] = "mp_gemm: m = -1 is negative";

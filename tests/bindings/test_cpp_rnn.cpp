@@ -133,14 +133,6 @@ TEST_CASE("C++: a recurrent layer that is refused names what is wrong", "[cpp][r
   const mp::context context = mp::context::create(on_host());
   mp_rnn_tensors_t tensors;
   MP_INIT_STRUCT(&tensors);
-  const auto sentence_of = [](const auto &call) -> std::string {
-    try {
-      call();
-    } catch (const mp::error &error) {
-      return error.what();
-    }
-    return "nothing is thrown";
-  };
   mp_rnn_desc_t desc = relu();
   CHECK(sentence_of([&] { context.rnn_forward_training(desc, tensors, {}); }) ==
         "mp_rnn_forward_training: tensors->num_weights = 0, but layers x directions = 1");

@@ -21,16 +21,6 @@ mp_embedding_desc_t embedding() {
   return mp_embedding_desc_default(kRows, kVocabulary, kWidth, MP_FP32);
 }
 
-template <class Call>
-std::string sentence_of(const Call &call) {
-  try {
-    call();
-  } catch (const mp::error &error) {
-    return error.what();
-  }
-  return "nothing is thrown";
-}
-
 }  // namespace
 
 TEST_CASE("C++: an embedding", "[cpp][sequences]") {

@@ -23,6 +23,8 @@ static const mp_scaler_config_t *config_of_state;
   X(mp_model_options_init, mp_model_options_t, options, (s, size))                        \
   X(mp_comm_init, mp_comm_t, comm, (s, size))                                             \
   X(mp_step_options_init, mp_step_options_t, options, (s, size))                          \
+  X(mp_autocast_config_init, mp_autocast_config_t, config, (s, size, MP_BF16))            \
+  X(mp_autocast_scaler_init, mp_scaler_config_t, config, (s, size, MP_FP16))              \
   X(mp_xent_desc_init, mp_xent_desc_t, desc, (s, size, 2, 3, MP_FP16))                    \
   X(mp_pool2d_desc_init, mp_pool2d_desc_t, desc,                                          \
     (s, size, MP_POOL_MAX, 1, 4, 4, 3, 2, 2, MP_BF16))                                    \

@@ -126,5 +126,6 @@ void test_layers(void);
 void test_rnn(void);
 void test_rnn_sizes(void);
 void test_sequences(void);
+void test_autocast(void);
 
 #endif

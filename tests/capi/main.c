@@ -28,5 +28,6 @@ int main(void) {
   test_rnn();
   test_rnn_sizes();
   test_sequences();
+  test_autocast();
   return finish();
 }

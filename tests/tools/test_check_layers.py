@@ -19,6 +19,7 @@ BREAKS = [
     ("kernels/step/a.cu", '#include "kernels/gemm/operand.h"', "step/ stands on tensors/"),
     ("kernels/layers/a.cu", '#include "kernels/step/outcome.h"', "layers/ stands on tensors/"),
     ("kernels/rnn/a.cu", '#include "kernels/conv/conv.h"', "rnn/ stands on gemm/"),
+    ("kernels/autocast/a.cpp", '#include "kernels/gemm/problem.h"', "autocast/ has no kernels and stands on nothing"),
     ("kernels/conv/a.cu", '#include "kernels/layers/batch_norm.h"', "conv/ stands on gemm/"),
     ("kernels/conv/a.cu", '#include "kernels/backend.h"', "conv/ stands on gemm/"),
     ("kernels/backends.cpp", '#include "capi/check.h"', "backend.h stands on all kernels"),

@@ -52,8 +52,8 @@ ifdef HAVE_CUDA
 SOFTGPU_TESTS := softgpu $(BUILD)/tests/softgpu_tests
 # One process is one thread, and JOBS of them run side by side: so each repeats.
 ON_SOFTGPU = SOFTGPU_THREADS=1 tools/softgpu/run --build $(BUILD)
-# Nightly runs the first two; [.] are parts that other tests start, and [nightly] (TESTING.md).
-SOFTGPU_LIBRARY = $(BUILD)/tests/mptests '~[slow]~[many_launches]~[.]'
+# Nightly runs the first two; [.] are parts that other tests start, and [nightly] (TESTING.md); [pure] use no device.
+SOFTGPU_LIBRARY = $(BUILD)/tests/mptests '~[slow]~[many_launches]~[pure]~[.]'
 # The same files as on the host target, with MP_TEST_DEVICE=cuda.  What is not here, TESTING.md has with its reason.
 SOFTGPU_EXAMPLES := $(addprefix tests/bindings/test_,examples.py same_weights.py $(addprefix readme_examples.py::test_,c cpp))
 SOFTGPU_TOOLS := $(addprefix tests/tools/test_,mpinfo.py nvtx.py) $(CUDA_TOOL_TESTS)

@@ -2,9 +2,10 @@
 !> for equality.
 program test_mpcore
   use mpcore
+  use autocast_tests
+  use expectations
   implicit none
   type(c_ptr) :: context
-  integer :: passed = 0, failed = 0
 
   call create_context()
   call test_defaults()
@@ -18,22 +19,12 @@ program test_mpcore
   call test_convolution()
   call test_recurrent_layer()
   call test_sequences()
+  call test_autocast(context)
   call mp_context_destroy(context)
   print '(i0,a,i0,a)', passed, ' passed, ', failed, ' failed'
   if (failed > 0) error stop 1
 
 contains
-
-  subroutine expect(what, holds)
-    character(*), intent(in) :: what
-    logical, intent(in) :: holds
-    if (holds) then
-      passed = passed + 1
-    else
-      failed = failed + 1
-      print '(a)', 'FAILED: '//what
-    end if
-  end subroutine
 
   subroutine create_context()
     type(mp_context_config_t) :: config

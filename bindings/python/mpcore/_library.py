@@ -6,7 +6,7 @@ import ctypes
 import enum
 import os
 import pathlib
-from typing import Type, TypeVar, Union
+from typing import Any, Optional, Type, TypeVar, Union
 
 from . import _sys
 
@@ -57,6 +57,34 @@ def check(status: int) -> None:
     """Raise Error unless the status is MP_SUCCESS."""
     if status != _sys.MP_SUCCESS:
         raise Error(status, last_error())
+
+
+class Handle:
+    """What has a handle of the library.  Closing is optional: it happens when the object goes."""
+
+    _destroy = ""
+    _handle: Optional[int] = None
+
+    @property
+    def handle(self) -> int:
+        """For mpcore._sys."""
+        if self._handle is None:
+            raise ValueError(f"this {type(self).__name__} is closed")
+        return self._handle
+
+    def close(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle:
+            getattr(lib, self._destroy)(handle)
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
 
 
 E = TypeVar("E", bound=enum.IntEnum)

@@ -25,6 +25,9 @@ MP_DEVICE_HOST = -2
 MP_DEVICE_AUTO = -3
 # Steps that mp_step_query remembers.
 MP_STEP_QUERY_DEPTH = 1024
+# The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
+# norm.
+MP_SLOT_FP32 = 255
 
 
 class mp_status_t(enum.IntEnum):
@@ -446,6 +449,235 @@ class mp_step_outcome_t(enum.IntEnum):
 MP_STEP_PENDING = mp_step_outcome_t.MP_STEP_PENDING
 MP_STEP_TAKEN = mp_step_outcome_t.MP_STEP_TAKEN
 MP_STEP_SKIPPED = mp_step_outcome_t.MP_STEP_SKIPPED
+
+
+class mp_autocast_class_t(enum.IntEnum):
+    """What an operation makes of a 16-bit type."""
+
+    # fp32, whatever stands around it
+    MP_CAST_UNLISTED = 0
+    # always low: it is safe, and faster
+    MP_CAST_ALLOW = 1
+    # low between low ones, unless it feels an MP_CAST_DENY
+    MP_CAST_INFER = 2
+    # fp32, and so are the MP_CAST_INFER and what lies before these, behind it
+    MP_CAST_DENY = 3
+    # no numerical effect: takes the colour of its neighbours
+    MP_CAST_CLEAR = 4
+    # MP_AUTOCAST_PYTORCH: low where all its floating-point inputs are.  Elsewhere MP_CAST_INFER.
+    MP_CAST_PROMOTE = 5
+
+
+MP_CAST_UNLISTED = mp_autocast_class_t.MP_CAST_UNLISTED
+MP_CAST_ALLOW = mp_autocast_class_t.MP_CAST_ALLOW
+MP_CAST_INFER = mp_autocast_class_t.MP_CAST_INFER
+MP_CAST_DENY = mp_autocast_class_t.MP_CAST_DENY
+MP_CAST_CLEAR = mp_autocast_class_t.MP_CAST_CLEAR
+MP_CAST_PROMOTE = mp_autocast_class_t.MP_CAST_PROMOTE
+
+
+class mp_autocast_preset_t(enum.IntEnum):
+    """Whose lists of operations, and whose way of colouring."""
+
+    # Names of mpcore, ONNX, TensorFlow and PyTorch at once.  Softmax, norms over a row, losses and
+    # sums are MP_CAST_DENY; batch norm is MP_CAST_INFER; products, convolutions, attention and
+    # recurrent layers are MP_CAST_ALLOW.
+    MP_AUTOCAST_DEFAULT = 0
+    # of TensorFlow 2.12 for fp16
+    MP_AUTOCAST_TENSORFLOW = 1
+    # of TensorFlow 2.12 for bf16
+    MP_AUTOCAST_TENSORFLOW_BF16 = 2
+    # torch.amp's, names without overload.  MP_CAST_DENY does not spread, and one sweep forward
+    # replaces the colouring: a node is low if it is MP_CAST_ALLOW, or else if all its floating-point
+    # inputs are low and no list holds it in fp32.  An unknown operation is MP_CAST_CLEAR.
+    MP_AUTOCAST_PYTORCH = 3
+    # names of ONNX, with the block list of onnxconverter-common unlisted
+    MP_AUTOCAST_ONNX = 4
+
+
+MP_AUTOCAST_DEFAULT = mp_autocast_preset_t.MP_AUTOCAST_DEFAULT
+MP_AUTOCAST_TENSORFLOW = mp_autocast_preset_t.MP_AUTOCAST_TENSORFLOW
+MP_AUTOCAST_TENSORFLOW_BF16 = mp_autocast_preset_t.MP_AUTOCAST_TENSORFLOW_BF16
+MP_AUTOCAST_PYTORCH = mp_autocast_preset_t.MP_AUTOCAST_PYTORCH
+MP_AUTOCAST_ONNX = mp_autocast_preset_t.MP_AUTOCAST_ONNX
+
+
+class mp_autocast_level_t(enum.IntEnum):
+    """How far it goes."""
+
+    MP_AUTOCAST_NORMAL = 0
+    # the careful one
+    MP_AUTOCAST_INFER_AS_DENY = 1
+    # all but MP_CAST_ALLOW is MP_CAST_UNLISTED
+    MP_AUTOCAST_TENSOR_CORES_ONLY = 2
+    # For tests, fp16 alone: everything that can, but constants, state and cross-entropies.
+    MP_AUTOCAST_FORCE_ALL = 3
+
+
+MP_AUTOCAST_NORMAL = mp_autocast_level_t.MP_AUTOCAST_NORMAL
+MP_AUTOCAST_INFER_AS_DENY = mp_autocast_level_t.MP_AUTOCAST_INFER_AS_DENY
+MP_AUTOCAST_TENSOR_CORES_ONLY = mp_autocast_level_t.MP_AUTOCAST_TENSOR_CORES_ONLY
+MP_AUTOCAST_FORCE_ALL = mp_autocast_level_t.MP_AUTOCAST_FORCE_ALL
+
+
+class mp_autocast_flags_t(enum.IntFlag):
+    """Bits of mp_autocast_config.flags."""
+
+    # the variables of mp_autocast_create are not read
+    MP_AUTOCAST_NO_ENVIRONMENT = 1
+    # no gate: see mp_autocast_gate
+    MP_AUTOCAST_IGNORE_PERFORMANCE = 2
+    # Tensors of role MP_TENSOR_OUTPUT leave the graph in fp32: the outside is one more reader.
+    MP_AUTOCAST_KEEP_IO = 4
+    # For machines without 16-bit arithmetic: low nodes run in fp32 on rounded values.  See
+    # mp_autocast_result.
+    MP_AUTOCAST_EMULATE = 8
+
+
+MP_AUTOCAST_NO_ENVIRONMENT = mp_autocast_flags_t.MP_AUTOCAST_NO_ENVIRONMENT
+MP_AUTOCAST_IGNORE_PERFORMANCE = mp_autocast_flags_t.MP_AUTOCAST_IGNORE_PERFORMANCE
+MP_AUTOCAST_KEEP_IO = mp_autocast_flags_t.MP_AUTOCAST_KEEP_IO
+MP_AUTOCAST_EMULATE = mp_autocast_flags_t.MP_AUTOCAST_EMULATE
+
+
+class mp_node_flags_t(enum.IntFlag):
+    """Bits of mp_autocast_graph.node_flags."""
+
+    # is not to be touched: fetched, fed, or the caller's wish
+    MP_NODE_KEEP = 1
+    # runs on another device, and is not touched either
+    MP_NODE_ELSEWHERE = 2
+    # has no 16-bit kernel
+    MP_NODE_NO_LOW = 4
+    # converts to the type of its output
+    MP_NODE_CAST = 8
+    # Reads a variable in place (Identity or Enter of TensorFlow's reference variables): low does not
+    # spread through it.
+    MP_NODE_READS_VARIABLE = 16
+    # of a loop: follows the others (NextIteration)
+    MP_NODE_BACK_EDGE = 32
+    # reads fp32 and low alike, but for MP_SLOT_FP32
+    MP_NODE_READS_EITHER = 64
+    # writes fp32 or low as it is told, like mp_gemm's dtype_cd
+    MP_NODE_WRITES_EITHER = 128
+
+
+MP_NODE_KEEP = mp_node_flags_t.MP_NODE_KEEP
+MP_NODE_ELSEWHERE = mp_node_flags_t.MP_NODE_ELSEWHERE
+MP_NODE_NO_LOW = mp_node_flags_t.MP_NODE_NO_LOW
+MP_NODE_CAST = mp_node_flags_t.MP_NODE_CAST
+MP_NODE_READS_VARIABLE = mp_node_flags_t.MP_NODE_READS_VARIABLE
+MP_NODE_BACK_EDGE = mp_node_flags_t.MP_NODE_BACK_EDGE
+MP_NODE_READS_EITHER = mp_node_flags_t.MP_NODE_READS_EITHER
+MP_NODE_WRITES_EITHER = mp_node_flags_t.MP_NODE_WRITES_EITHER
+
+
+class mp_tensor_role_t(enum.IntEnum):
+    """What a tensor is besides a value."""
+
+    MP_TENSOR_ACTIVATION = 0
+    # an optimizer has its master, and can keep a 16-bit copy
+    MP_TENSOR_PARAMETER = 1
+    # read from outside
+    MP_TENSOR_OUTPUT = 2
+
+
+MP_TENSOR_ACTIVATION = mp_tensor_role_t.MP_TENSOR_ACTIVATION
+MP_TENSOR_PARAMETER = mp_tensor_role_t.MP_TENSOR_PARAMETER
+MP_TENSOR_OUTPUT = mp_tensor_role_t.MP_TENSOR_OUTPUT
+
+
+class mp_cast_kind_t(enum.IntEnum):
+    """How a tensor comes to its other type."""
+
+    # mp_cast, once for all readers
+    MP_CAST_BY_KERNEL = 1
+    # No kernel: the 16-bit copy that the optimizer keeps of its master (mp_optimizer_desc.model).
+    MP_CAST_BY_MODEL_COPY = 2
+
+
+MP_CAST_BY_KERNEL = mp_cast_kind_t.MP_CAST_BY_KERNEL
+MP_CAST_BY_MODEL_COPY = mp_cast_kind_t.MP_CAST_BY_MODEL_COPY
+
+
+class mp_autocast_why_t(enum.IntEnum):
+    """Why a node has its type.  Below 32 it stays fp32.  node_because names the node in []."""
+
+    # no list names its operation
+    MP_WHY_UNLISTED = 1
+    # MP_CAST_DENY, by list, pattern or node_class
+    MP_WHY_DENY_LIST = 2
+    # behind an MP_CAST_DENY [it]
+    MP_WHY_DENY_UPSTREAM = 3
+    # a tensor with |x| > amax_limit
+    MP_WHY_RANGE = 4
+    # more terms than depth_limit
+    MP_WHY_DEPTH = 5
+    # MP_NODE_KEEP
+    MP_WHY_KEPT = 6
+    # MP_NODE_ELSEWHERE
+    MP_WHY_ELSEWHERE = 7
+    # MP_NODE_NO_LOW
+    MP_WHY_NO_KERNEL = 8
+    # could be low, but nothing low is near enough
+    MP_WHY_NO_ALLOW_NEARBY = 9
+    # reads and writes no MP_FP32 tensor
+    MP_WHY_NOT_FLOAT = 10
+    # see mp_autocast_result.gate
+    MP_WHY_GATE = 11
+    # of a cluster that cannot be low [the member that cannot]
+    MP_WHY_CLUSTER_FP32 = 12
+    # MP_CAST_ALLOW, by list or node_class
+    MP_WHY_ALLOW_LIST = 32
+    # MP_CAST_INFER or _CLEAR between two low ones [the one behind it]
+    MP_WHY_BETWEEN_ALLOW = 33
+    # its inputs are low: bf16, or MP_AUTOCAST_PYTORCH [the first]
+    MP_WHY_FOLLOWS_ALLOW = 34
+    # MP_CAST_CLEAR beside a low one [it]
+    MP_WHY_CLEAR_BESIDE_LOW = 35
+    # of a cluster that is low [the member that was]
+    MP_WHY_CLUSTER_LOW = 36
+    # a cast to fp32 all whose readers are low [the first]
+    MP_WHY_CAST_ABSORBED = 37
+    # MP_CAST_ALLOW by mp_autocast_set_nodes
+    MP_WHY_PATTERN = 38
+
+
+MP_WHY_UNLISTED = mp_autocast_why_t.MP_WHY_UNLISTED
+MP_WHY_DENY_LIST = mp_autocast_why_t.MP_WHY_DENY_LIST
+MP_WHY_DENY_UPSTREAM = mp_autocast_why_t.MP_WHY_DENY_UPSTREAM
+MP_WHY_RANGE = mp_autocast_why_t.MP_WHY_RANGE
+MP_WHY_DEPTH = mp_autocast_why_t.MP_WHY_DEPTH
+MP_WHY_KEPT = mp_autocast_why_t.MP_WHY_KEPT
+MP_WHY_ELSEWHERE = mp_autocast_why_t.MP_WHY_ELSEWHERE
+MP_WHY_NO_KERNEL = mp_autocast_why_t.MP_WHY_NO_KERNEL
+MP_WHY_NO_ALLOW_NEARBY = mp_autocast_why_t.MP_WHY_NO_ALLOW_NEARBY
+MP_WHY_NOT_FLOAT = mp_autocast_why_t.MP_WHY_NOT_FLOAT
+MP_WHY_GATE = mp_autocast_why_t.MP_WHY_GATE
+MP_WHY_CLUSTER_FP32 = mp_autocast_why_t.MP_WHY_CLUSTER_FP32
+MP_WHY_ALLOW_LIST = mp_autocast_why_t.MP_WHY_ALLOW_LIST
+MP_WHY_BETWEEN_ALLOW = mp_autocast_why_t.MP_WHY_BETWEEN_ALLOW
+MP_WHY_FOLLOWS_ALLOW = mp_autocast_why_t.MP_WHY_FOLLOWS_ALLOW
+MP_WHY_CLEAR_BESIDE_LOW = mp_autocast_why_t.MP_WHY_CLEAR_BESIDE_LOW
+MP_WHY_CLUSTER_LOW = mp_autocast_why_t.MP_WHY_CLUSTER_LOW
+MP_WHY_CAST_ABSORBED = mp_autocast_why_t.MP_WHY_CAST_ABSORBED
+MP_WHY_PATTERN = mp_autocast_why_t.MP_WHY_PATTERN
+
+
+class mp_autocast_form_t(enum.IntEnum):
+    """How a report is written."""
+
+    # One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and a
+    # summary.
+    MP_AUTOCAST_TEXT = 0
+    MP_AUTOCAST_JSON = 1
+    # a picture for Graphviz: low green, fp32 red, casts on their edges
+    MP_AUTOCAST_DOT = 2
+
+
+MP_AUTOCAST_TEXT = mp_autocast_form_t.MP_AUTOCAST_TEXT
+MP_AUTOCAST_JSON = mp_autocast_form_t.MP_AUTOCAST_JSON
+MP_AUTOCAST_DOT = mp_autocast_form_t.MP_AUTOCAST_DOT
 
 
 class mp_xent_flags_t(enum.IntFlag):
@@ -1131,6 +1363,131 @@ class mp_step_options_t(_Sized):
     ]
 
 
+class mp_autocast_config_t(_Sized):
+    """What a policy starts from."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("preset", c_uint32),
+        # MP_FP16 or MP_BF16
+        ("low", c_uint32),
+        ("level", c_uint32),
+        # mp_autocast_flags_t, or-ed
+        ("flags", c_uint32),
+        # A node that reads or writes a tensor with a larger known |x| is MP_CAST_DENY.  0 = do not look.
+        # 65504 / 64 leaves activations six bits to grow.
+        ("amax_limit", c_float),
+        # a node that sums more terms is MP_CAST_DENY; 0 = do not look
+        ("depth_limit", c_int64),
+    ]
+
+
+class mp_autocast_graph_t(_Sized):
+    """A graph: flat arrays of the host, which are not kept.  It may have cycles.  MP_INIT_STRUCT it."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # each at most 2^31 - 1
+        ("num_nodes", c_uint32),
+        # each at most 2^31 - 1
+        ("num_tensors", c_uint32),
+        ("num_hidden_edges", c_uint32),
+        ("num_clusters", c_uint32),
+        # must be 0
+        ("reserved0", c_uint32),
+        # operations; may be NULL where node_class says a class
+        ("node_op", POINTER(c_char_p)),
+        # optional: 1 + mp_autocast_class_t; 0 = by node_op
+        ("node_class", c_void_p),
+        # optional, as each of its names: for patterns and reports
+        ("node_name", POINTER(c_char_p)),
+        # optional: mp_node_flags_t, or-ed
+        ("node_flags", c_void_p),
+        # optional: terms of a sum (k of a product); 0 = not known
+        ("node_depth", c_void_p),
+        # num_nodes + 1, ascending from 0: inputs of node i are [first_input[i], first_input[i + 1]).
+        ("first_input", c_void_p),
+        # -1: an optional input that is absent
+        ("input_tensor", c_void_p),
+        # optional: 0
+        ("input_slot", c_void_p),
+        # node; -1: from outside
+        ("tensor_producer", c_void_p),
+        # optional: 0; the slot of its producer that writes it
+        ("tensor_slot", c_void_p),
+        # mp_dtype_t.  MP_FP32 takes part; MP_FP16 and MP_BF16 stay; MP_DTYPE_NONE is anything else.
+        ("tensor_dtype", c_void_p),
+        # optional: mp_tensor_role_t
+        ("tensor_role", c_void_p),
+        # optional: largest |x| that mp_inspect has seen; NaN or < 0: unknown
+        ("tensor_amax", c_void_p),
+        # num_hidden_edges nodes each: colour travels from the slot 0 of one to that of the other, and no
+        # data that this graph shows; through a container, or through state.
+        ("hidden_src", c_void_p),
+        # num_hidden_edges nodes each: colour travels from the slot 0 of one to that of the other, and no
+        # data that this graph shows; through a container, or through state.
+        ("hidden_dst", c_void_p),
+        # Clusters of nodes whose slots 0 have one colour; num_clusters + 1, as first_input.
+        ("first_member", c_void_p),
+        ("member", c_void_p),
+        # optional; 0: a container, such as a list of tensors.  A member that is denied, is not to be
+        # touched or has no 16-bit kernel denies all; else one that is low makes all low, of any class.
+        # 1: a loop.  If all members without MP_NODE_BACK_EDGE are low, and the others can be, they are
+        # too; else none is.
+        ("cluster_kind", c_void_p),
+    ]
+
+
+class mp_autocast_cast_t(Structure):
+    """One cast.  Without struct_size: 20 bytes in every version."""
+
+    _fields_ = [
+        ("tensor", c_int32),
+        ("from", c_uint32),
+        ("to", c_uint32),
+        ("kind", c_uint32),
+        # inputs that read the result, and the outside with MP_AUTOCAST_KEEP_IO
+        ("readers", c_int32),
+    ]
+
+
+class mp_autocast_result_t(_Sized):
+    """What a rewrite says.  Every array is the caller's and optional.  MP_INIT_STRUCT it.
+
+    A reader j of tensor t gets tensor_dtype[t], or if input_cast[j] >= 0 what that cast makes of it;
+    at most one cast belongs to a tensor.
+
+    With MP_AUTOCAST_EMULATE there are more: `casts` needs room for 2 num_tensors + the number of
+    inputs.  Every tensor stays MP_FP32.  One that a low node writes for any reader, or reads from an
+    fp32 node, is cast to low once.  A cast whose `from` is low reads the result of that one: one for
+    each input of a low node, and one for all fp32 readers of what a low node writes."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # out
+        ("num_casts", c_int32),
+        # out
+        ("num_low_nodes", c_int32),
+        # out: casts of kind MP_CAST_BY_MODEL_COPY
+        ("num_parameters_low", c_int32),
+        # num_tensors: what the producer writes
+        ("tensor_dtype", c_void_p),
+        # num_nodes: MP_FP32, or low; of slot 0, or where nothing takes part there of the lowest slot that
+        # does.  MP_FP32 also where nothing takes part.
+        ("node_dtype", c_void_p),
+        # one per input: an index of casts; -1: reads what is written
+        ("input_cast", c_void_p),
+        # room for num_tensors; in order of tensors
+        ("casts", POINTER(mp_autocast_cast_t)),
+        # num_nodes: mp_autocast_why_t
+        ("node_why", c_void_p),
+        # num_nodes: the node that did it, one if there are several; -1
+        ("node_because", c_void_p),
+        # out: why nothing was changed, in static storage; NULL
+        ("gate", c_char_p),
+    ]
+
+
 class mp_xent_desc_t(_Sized):
     """Shape and types of a classification loss."""
 
@@ -1585,6 +1942,22 @@ def mp_step_options_default() -> mp_step_options_t:
     """No clipping, no reports, one rank."""
     value = mp_step_options_t()
     _library.mp_step_options_init(value, ctypes.sizeof(value))
+    return value
+
+
+def mp_autocast_config_default(low: int) -> mp_autocast_config_t:
+    """Preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags and no limits."""
+    value = mp_autocast_config_t()
+    _library.mp_autocast_config_init(value, ctypes.sizeof(value), low)
+    return value
+
+
+def mp_autocast_scaler_default(low: int) -> mp_scaler_config_t:
+    """The loss scaler that belongs to `low`: for MP_FP16 what TensorFlow's rewrite calls "dynamic",
+    MP_SCALER_PRESET_KERAS; for MP_BF16, and where all stays MP_FP32, S = 1.
+    @retval MP_ERROR_INVALID_ARGUMENT low is another type"""
+    value = mp_scaler_config_t()
+    _library.mp_autocast_scaler_init(value, ctypes.sizeof(value), low)
     return value
 
 
@@ -2213,6 +2586,88 @@ FUNCTIONS = {
     #         that was restored
     "mp_step_query": (c_uint32, [c_void_p, c_int64, c_void_p],
         'scaler, step, outcome'),
+    # Preset MP_AUTOCAST_DEFAULT, level MP_AUTOCAST_NORMAL, no flags and no limits.
+    "mp_autocast_config_init": (c_uint32, [POINTER(mp_autocast_config_t), c_size_t, c_uint32],
+        'config, struct_size, low'),
+    # The loss scaler that belongs to `low`: for MP_FP16 what TensorFlow's rewrite calls "dynamic",
+    # MP_SCALER_PRESET_KERAS; for MP_BF16, and where all stays MP_FP32, S = 1.
+    # @retval MP_ERROR_INVALID_ARGUMENT low is another type
+    "mp_autocast_scaler_init": (c_uint32, [POINTER(mp_scaler_config_t), c_size_t, c_uint32],
+        'config, struct_size, low'),
+    # Unless MP_AUTOCAST_NO_ENVIRONMENT is set, the environment is read here.  It wins over `config` and
+    # loses to mp_autocast_set_class and mp_autocast_set_nodes.
+    #
+    #     MP_AUTOCAST=off|fp16|bf16
+    #     MP_AUTOCAST_LEVEL=normal|infer_as_deny|tensor_cores_only|force_all
+    #     MP_AUTOCAST_ALLOW_ADD, _ALLOW_REMOVE, and so for INFER, DENY, CLEAR =Op,Op
+    #     MP_AUTOCAST_IGNORE_PERFORMANCE=1
+    #     MP_AUTOCAST_LOG=folder       every rewrite leaves its lists, its report and two pictures there
+    #
+    # With the presets of TensorFlow the variables TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_ of the same
+    # meaning (LEVEL, ALLOWLIST_ADD, WHITELIST_ADD, ..., IGNORE_PERFORMANCE, LOG_PATH) are read first.
+    #
+    # @param config  host, optional; NULL = mp_autocast_config_default(MP_FP16).
+    # @retval MP_ERROR_INVALID_ARGUMENT a variable has another value, or adds an operation that is in
+    #         another list and is not removed there
+    "mp_autocast_create": (c_uint32, [POINTER(c_void_p), POINTER(mp_autocast_config_t)],
+        'policy, config'),
+    "mp_autocast_destroy": (None, [c_void_p],
+        'policy'),
+    # Put operations into a class, out of the one that they are in.
+    # @param op_types  host, `count` names, any but NULL; copied.
+    # @retval MP_ERROR_INVALID_ARGUMENT also where the policy has been used
+    "mp_autocast_set_class": (c_uint32, [c_void_p, POINTER(c_char_p), c_uint32, c_uint32],
+        'policy, op_types, count, op_class'),
+    # Give nodes a class by their name, whatever their operation; where several patterns match, the one
+    # that was set last wins.  `encoder/` in 16 bits, `decoder/` in fp32.
+    # @param pattern  host, copied.  * is any text, ? any character, [a-z] one of these, [!a-z] none of
+    #                 these, as in a shell; * also matches "/".
+    # @retval MP_ERROR_INVALID_ARGUMENT also where the policy has been used, or a [ is not closed
+    "mp_autocast_set_nodes": (c_uint32, [c_void_p, c_char_p, c_uint32],
+        'policy, pattern, node_class'),
+    # The class of an operation before the level is applied.  Names are case-sensitive.
+    # MP_CAST_UNLISTED for an unknown one, for NULL, and without a policy; with MP_AUTOCAST_PYTORCH an
+    # unknown one is MP_CAST_CLEAR.
+    "mp_autocast_class": (c_uint32, [c_void_p, c_char_p],
+        'policy, op_type'),
+    # Whether 16 bits are worth it on a device.  fp16 needs Tensor Cores, sm_70; bf16 needs sm_80; the
+    # host target has no faster 16-bit arithmetic.  It is a question of speed, so a closed gate is no
+    # error: a rewrite then changes nothing, and the log has one warning.
+    # @param context         optional; NULL: any device, so only the environment can close it.
+    # @param closed_because  host, out: one clause in static storage; NULL = open.
+    "mp_autocast_gate": (c_uint32, [c_void_p, c_void_p, POINTER(c_char_p)],
+        'policy, context, closed_because'),
+    # Which nodes run in 16 bits, and the casts between.
+    # @param context  optional: the gate is that of its device; NULL = none.
+    # @param graph    host.
+    # @param result   host, out.
+    # @retval MP_ERROR_INVALID_ARGUMENT something is out of range, named with its array and index; or
+    #         MP_AUTOCAST_FORCE_ALL with MP_BF16
+    "mp_autocast_rewrite": (c_uint32, [c_void_p, c_void_p, POINTER(mp_autocast_graph_t), POINTER(mp_autocast_result_t)],
+        'policy, context, graph, result'),
+    # The report on a rewrite.
+    # @param graph   host, as it was rewritten.
+    # @param result  host: of its rewrite.  Its arrays are not read.
+    # @param text    host, optional, out: NUL-terminated.
+    # @param bytes   host.  In: room in text.  Out: what is needed, the NUL included.
+    # @retval MP_ERROR_WORKSPACE_TOO_SMALL text has less room
+    "mp_autocast_explain": (c_uint32, [c_void_p, POINTER(mp_autocast_graph_t), POINTER(mp_autocast_result_t), c_uint32, c_char_p, c_void_p],
+        'policy, graph, result, form, text, bytes'),
+    # One operation without a graph, for hosts that execute as they go.
+    #
+    #     MP_CAST_ALLOW        every input low; the output too
+    #     MP_CAST_DENY         every input fp32; the output too
+    #     otherwise            inputs of one type stay as they are; of several types, all become fp32
+    #
+    # An input that is MP_DTYPE_NONE, an integer or fp64, is left alone.  Gate and level do not count
+    # here, but for MP_AUTOCAST=off, which leaves everything alone.
+    #
+    # @param input_dtype  host, `count` of mp_dtype_t; NULL for 0.
+    # @param cast_to      host, out, as many: mp_dtype_t; MP_DTYPE_NONE = leave.
+    # @param output       host, out: what the output is; MP_DTYPE_NONE where no input is of a type.
+    # @retval MP_ERROR_UNSUPPORTED the operation is banned; mp_last_error says what to use instead
+    "mp_autocast_op": (c_uint32, [c_void_p, c_char_p, c_void_p, c_uint32, c_void_p, c_void_p],
+        'policy, op_type, input_dtype, count, cast_to, output'),
     # Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and
     # what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still show.
     "mp_xent_desc_init": (c_uint32, [POINTER(mp_xent_desc_t), c_size_t, c_int64, c_int64, c_uint32],

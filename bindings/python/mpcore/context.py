@@ -7,7 +7,7 @@ import math
 from typing import Any, Optional, Sequence, Union
 
 from . import _sys
-from ._library import check, lib
+from ._library import Handle, check, lib
 from .arrays import DTYPES, HOST, View, dense_strides, dtype_name, view
 
 
@@ -19,15 +19,16 @@ def stream_pointer(stream: Any) -> Optional[int]:
     return stream
 
 
-class Context:
-    """One device and its limits.
+class Context(Handle):
+    """One device and its limits.  Every object made from it must be closed before it is.
 
     device: "auto" (the current CUDA device, else the CPU), "host", "cuda" (the current one), or the
     number of a CUDA device.  May be used by several threads at once.
     """
 
+    _destroy = "mp_context_destroy"
+
     def __init__(self, device: Union[str, int] = "auto", *, sm_limit: int = 0):
-        self._handle: Optional[int] = None
         config = _sys.mp_context_config_default()
         names = {"auto": _sys.MP_DEVICE_AUTO, "host": _sys.MP_DEVICE_HOST, "cuda": _sys.MP_DEVICE_CURRENT}
         if isinstance(device, str) and device not in names:
@@ -44,30 +45,8 @@ class Context:
         self.device = HOST if self.on_host else (device if isinstance(device, int) else None)
 
     @property
-    def handle(self) -> int:
-        """mp_context_t, for mpcore._sys."""
-        if self._handle is None:
-            raise ValueError("this context is closed")
-        return self._handle
-
-    @property
     def name(self) -> str:
         return self.info.name.decode()
-
-    def close(self) -> None:
-        """Every object made from the context must have been closed before."""
-        handle, self._handle = self._handle, None
-        if handle:
-            lib.mp_context_destroy(handle)
-
-    def __enter__(self) -> "Context":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<mpcore.Context on {self.name}>"

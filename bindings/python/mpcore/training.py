@@ -6,27 +6,22 @@ import ctypes
 from typing import Any, Dict, Iterable, List, Optional, Sequence
 
 from . import _sys
-from ._library import check, enumerator, fill, flags, lib
+from ._library import Handle, check, enumerator, fill, flags, lib
 from .arrays import View
 from .context import Context, stream_pointer
 
 
-class _Object:
-    """What has a handle.  Closing is optional: it happens when the object goes."""
-
-    _destroy = ""
+class _Object(Handle):
+    """What belongs to a context."""
 
     def __init__(self, context: Context):
-        self._handle: Optional[int] = None
         self.context = context
 
     @property
     def handle(self) -> int:
         """For mpcore._sys."""
-        if self._handle is None:
-            raise ValueError(f"this {type(self).__name__} is closed")
         self.context.handle  # raises where that is closed
-        return self._handle
+        return super().handle
 
     def _create(self, function: Any, desc: Any) -> None:
         handle = ctypes.c_void_p()
@@ -34,18 +29,9 @@ class _Object:
         self._handle = handle.value
 
     def close(self) -> None:
-        handle, self._handle = self._handle, None
-        if handle and self.context._handle:
-            getattr(lib, self._destroy)(handle)
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        self.close()
+        if self._handle and self.context._handle:
+            super().close()
+        self._handle = None
 
 
 def _address(context: Context, array: Any, name: str, size: int, writable: bool = True,
@@ -217,17 +203,21 @@ class Scaler(_Object):
     """A loss scale that lives on the device.
 
     policy    "static", "backoff" or "lognormal" (mp_scaler_policy_t), or
-    preset    "torch", "megatron", ... (mp_scaler_preset_t), or name: "dynamic", "128" (mp_scaler_config_from_name)
+    preset    "torch", "megatron", ... (mp_scaler_preset_t), or name: "dynamic", "128" (mp_scaler_config_from_name), or
+    config    an mp_scaler_config_t: Autocast.scaler_config
     options   fields of mp_scaler_config_t: init_scale=, growth_interval=, ...
     """
 
     _destroy = "mp_scaler_destroy"
 
-    def __init__(self, context: Context, policy: Any = None, *, preset: Any = None, name: Any = None, **options: Any):
+    def __init__(self, context: Context, policy: Any = None, *, preset: Any = None, name: Any = None,
+                 config: Any = None, **options: Any):
         super().__init__(context)
-        if (policy, preset, name).count(None) != 2:
-            raise TypeError("one of policy, preset and name is needed")
-        if name is not None:
+        if sum(given is not None for given in (policy, preset, name, config)) != 1:
+            raise TypeError("one of policy, preset, name and config is needed")
+        if config is not None:
+            config = _sys.mp_scaler_config_t.from_buffer_copy(config)
+        elif name is not None:
             config = _sys.mp_scaler_config_t()
             check(lib.mp_scaler_config_from_name(name.encode(), config, ctypes.sizeof(config)))
         elif preset is not None:

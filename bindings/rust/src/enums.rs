@@ -287,6 +287,137 @@ numbered! {
 }
 
 numbered! {
+    /// What an operation makes of a 16-bit type.
+    AutocastClass {
+        /// fp32, whatever stands around it
+        Unlisted = 0,
+        /// always low: it is safe, and faster
+        Allow = 1,
+        /// low between low ones, unless it feels an MP\_CAST\_DENY
+        Infer = 2,
+        /// fp32, and so are the MP\_CAST\_INFER and what lies before these, behind it
+        Deny = 3,
+        /// no numerical effect: takes the colour of its neighbours
+        Clear = 4,
+        /// MP\_AUTOCAST\_PYTORCH: low where all its floating-point inputs are.  Elsewhere MP\_CAST\_INFER.
+        Promote = 5,
+    }
+}
+
+numbered! {
+    /// Whose lists of operations, and whose way of colouring.
+    AutocastPreset {
+        /// Names of mpcore, ONNX, TensorFlow and PyTorch at once.  Softmax, norms over a row, losses and
+        /// sums are MP\_CAST\_DENY; batch norm is MP\_CAST\_INFER; products, convolutions, attention and
+        /// recurrent layers are MP\_CAST\_ALLOW.
+        Default = 0,
+        /// of TensorFlow 2.12 for fp16
+        Tensorflow = 1,
+        /// of TensorFlow 2.12 for bf16
+        TensorflowBf16 = 2,
+        /// torch.amp's, names without overload.  MP\_CAST\_DENY does not spread, and one sweep forward
+        /// replaces the colouring: a node is low if it is MP\_CAST\_ALLOW, or else if all its floating-point
+        /// inputs are low and no list holds it in fp32.  An unknown operation is MP\_CAST\_CLEAR.
+        Pytorch = 3,
+        /// names of ONNX, with the block list of onnxconverter-common unlisted
+        Onnx = 4,
+    }
+}
+
+numbered! {
+    /// How far it goes.
+    AutocastLevel {
+        /// `MP_AUTOCAST_NORMAL`
+        Normal = 0,
+        /// the careful one
+        InferAsDeny = 1,
+        /// all but MP\_CAST\_ALLOW is MP\_CAST\_UNLISTED
+        TensorCoresOnly = 2,
+        /// For tests, fp16 alone: everything that can, but constants, state and cross-entropies.
+        ForceAll = 3,
+    }
+}
+
+numbered! {
+    /// What a tensor is besides a value.
+    TensorRole {
+        /// `MP_TENSOR_ACTIVATION`
+        Activation = 0,
+        /// an optimizer has its master, and can keep a 16-bit copy
+        Parameter = 1,
+        /// read from outside
+        Output = 2,
+    }
+}
+
+numbered! {
+    /// How a tensor comes to its other type.
+    CastKind {
+        /// mp\_cast, once for all readers
+        Kernel = 1,
+        /// No kernel: the 16-bit copy that the optimizer keeps of its master (mp\_optimizer\_desc.model).
+        ModelCopy = 2,
+    }
+}
+
+numbered! {
+    /// Why a node has its type.  Below 32 it stays fp32.  node\_because names the node in \[\].
+    AutocastWhy {
+        /// no list names its operation
+        Unlisted = 1,
+        /// MP\_CAST\_DENY, by list, pattern or node\_class
+        DenyList = 2,
+        /// behind an MP\_CAST\_DENY \[it\]
+        DenyUpstream = 3,
+        /// a tensor with |x| \> amax\_limit
+        Range = 4,
+        /// more terms than depth\_limit
+        Depth = 5,
+        /// MP\_NODE\_KEEP
+        Kept = 6,
+        /// MP\_NODE\_ELSEWHERE
+        Elsewhere = 7,
+        /// MP\_NODE\_NO\_LOW
+        NoKernel = 8,
+        /// could be low, but nothing low is near enough
+        NoAllowNearby = 9,
+        /// reads and writes no MP\_FP32 tensor
+        NotFloat = 10,
+        /// see mp\_autocast\_result.gate
+        Gate = 11,
+        /// of a cluster that cannot be low \[the member that cannot\]
+        ClusterFp32 = 12,
+        /// MP\_CAST\_ALLOW, by list or node\_class
+        AllowList = 32,
+        /// MP\_CAST\_INFER or \_CLEAR between two low ones \[the one behind it\]
+        BetweenAllow = 33,
+        /// its inputs are low: bf16, or MP\_AUTOCAST\_PYTORCH \[the first\]
+        FollowsAllow = 34,
+        /// MP\_CAST\_CLEAR beside a low one \[it\]
+        ClearBesideLow = 35,
+        /// of a cluster that is low \[the member that was\]
+        ClusterLow = 36,
+        /// a cast to fp32 all whose readers are low \[the first\]
+        CastAbsorbed = 37,
+        /// MP\_CAST\_ALLOW by mp\_autocast\_set\_nodes
+        Pattern = 38,
+    }
+}
+
+numbered! {
+    /// How a report is written.
+    AutocastForm {
+        /// One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and a
+        /// summary.
+        Text = 0,
+        /// `MP_AUTOCAST_JSON`
+        Json = 1,
+        /// a picture for Graphviz: low green, fp32 red, casts on their edges
+        Dot = 2,
+    }
+}
+
+numbered! {
     /// What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
     /// one of the two means, and not at all in the other.
     PoolMode {

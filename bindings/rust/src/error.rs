@@ -2,7 +2,7 @@
 
 use crate::enums::Status;
 use crate::sys;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::fmt;
 
 /// What every call here returns.
@@ -48,4 +48,9 @@ pub(crate) fn check(status: sys::mp_status_t) -> Result<()> {
     // SAFETY: never NULL, NUL-terminated, valid until the next call in this thread.
     let sentence = unsafe { CStr::from_ptr(sys::mp_last_error()) };
     Err(Error { raw: status, sentence: sentence.to_string_lossy().into_owned() })
+}
+
+/// A string of C.
+pub(crate) fn c_string(name: &str, text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| Error::invalid(format!("{name} has a NUL")))
 }

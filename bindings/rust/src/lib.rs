@@ -28,6 +28,7 @@
 
 #![warn(missing_docs)]
 
+mod autocast;
 mod comm;
 mod context;
 mod conv;
@@ -36,6 +37,7 @@ mod enums;
 mod epilogue;
 mod error;
 mod gemm;
+mod graph;
 mod groups;
 mod half;
 mod kernels;
@@ -50,6 +52,7 @@ pub mod sys;
 mod tensors;
 mod xent;
 
+pub use autocast::{Autocast, AutocastConfig, GraphCast, Rewritten, RewrittenNode};
 pub use comm::Comm;
 pub use context::{
     Context, Data, Device, DeviceBuffer, DeviceInfo, Float, Plain, Stream, TensorReport, View,
@@ -59,6 +62,7 @@ pub use enums::*;
 pub use epilogue::{Epilogue, OutputOptions};
 pub use error::{Error, Result};
 pub use gemm::Gemm;
+pub use graph::{ClusterKind, Graph, GraphNode, GraphTensor, NodeId, TensorId, SLOT_FP32};
 pub use groups::{GroupedGemm, Matrices};
 pub use half::{Bf16, F16};
 pub use kernels::KernelInfo;
@@ -89,6 +93,7 @@ pub fn build_info() -> String {
 // them !Send.
 const _: fn() = || {
     fn numbers_only<T: Send>() {}
+    numbers_only::<AutocastConfig>();
     numbers_only::<ScalerConfig>();
     numbers_only::<ScalerState>();
     numbers_only::<Hyper>();

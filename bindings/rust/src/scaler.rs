@@ -2,10 +2,9 @@
 
 use crate::context::{at_least, Context, Data, Float, Stream, View};
 use crate::enums::{ScalerPolicy, ScalerPreset, StepOutcome};
-use crate::error::{check, Error, Result};
+use crate::error::{c_string, check, Error, Result};
 use crate::sys;
 use crate::tensors::TensorList;
-use std::ffi::CString;
 use std::marker::PhantomData;
 use std::mem::size_of;
 use std::ptr;
@@ -28,7 +27,7 @@ impl ScalerConfig {
 
     /// What a word of a command line stands for: "dynamic", "128".
     pub fn named(name: &str) -> Result<Self> {
-        let name = CString::new(name).map_err(|_| Error::invalid("name has a NUL".to_string()))?;
+        let name = c_string("name", name)?;
         let mut config = Self::new(ScalerPolicy::Static);
         // SAFETY: the name is read and the config written during the call.
         check(unsafe {

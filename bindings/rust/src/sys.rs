@@ -24,6 +24,9 @@ pub const MP_DEVICE_HOST: i32 = -2;
 pub const MP_DEVICE_AUTO: i32 = -3;
 /// Steps that mp\_step\_query remembers.
 pub const MP_STEP_QUERY_DEPTH: i32 = 1024;
+/// The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
+/// norm.
+pub const MP_SLOT_FP32: i32 = 255;
 
 /// Never made here; see mp_stream_t.
 #[repr(C)]
@@ -65,6 +68,14 @@ pub struct mp_optimizer {
 }
 /// update rule + the tensors it updates
 pub type mp_optimizer_t = *mut mp_optimizer;
+
+/// Never made here; see mp_autocast_t.
+#[repr(C)]
+pub struct mp_autocast {
+    _opaque: [u8; 0],
+}
+/// Lists and a level.  Once it has been used it does not change, and threads may share it.
+pub type mp_autocast_t = *mut mp_autocast;
 
 /// @param message  one line without newline; valid during the callback only.
 /// @param user     the pointer given to mp\_set\_log\_callback.
@@ -349,6 +360,145 @@ pub const MP_STEP_PENDING: mp_step_outcome_t = 0;
 pub const MP_STEP_TAKEN: mp_step_outcome_t = 1;
 /// there was an overflow
 pub const MP_STEP_SKIPPED: mp_step_outcome_t = 2;
+
+/// What an operation makes of a 16-bit type.
+pub type mp_autocast_class_t = u32;
+/// fp32, whatever stands around it
+pub const MP_CAST_UNLISTED: mp_autocast_class_t = 0;
+/// always low: it is safe, and faster
+pub const MP_CAST_ALLOW: mp_autocast_class_t = 1;
+/// low between low ones, unless it feels an MP\_CAST\_DENY
+pub const MP_CAST_INFER: mp_autocast_class_t = 2;
+/// fp32, and so are the MP\_CAST\_INFER and what lies before these, behind it
+pub const MP_CAST_DENY: mp_autocast_class_t = 3;
+/// no numerical effect: takes the colour of its neighbours
+pub const MP_CAST_CLEAR: mp_autocast_class_t = 4;
+/// MP\_AUTOCAST\_PYTORCH: low where all its floating-point inputs are.  Elsewhere MP\_CAST\_INFER.
+pub const MP_CAST_PROMOTE: mp_autocast_class_t = 5;
+
+/// Whose lists of operations, and whose way of colouring.
+pub type mp_autocast_preset_t = u32;
+/// Names of mpcore, ONNX, TensorFlow and PyTorch at once.  Softmax, norms over a row, losses and
+/// sums are MP\_CAST\_DENY; batch norm is MP\_CAST\_INFER; products, convolutions, attention and
+/// recurrent layers are MP\_CAST\_ALLOW.
+pub const MP_AUTOCAST_DEFAULT: mp_autocast_preset_t = 0;
+/// of TensorFlow 2.12 for fp16
+pub const MP_AUTOCAST_TENSORFLOW: mp_autocast_preset_t = 1;
+/// of TensorFlow 2.12 for bf16
+pub const MP_AUTOCAST_TENSORFLOW_BF16: mp_autocast_preset_t = 2;
+/// torch.amp's, names without overload.  MP\_CAST\_DENY does not spread, and one sweep forward
+/// replaces the colouring: a node is low if it is MP\_CAST\_ALLOW, or else if all its floating-point
+/// inputs are low and no list holds it in fp32.  An unknown operation is MP\_CAST\_CLEAR.
+pub const MP_AUTOCAST_PYTORCH: mp_autocast_preset_t = 3;
+/// names of ONNX, with the block list of onnxconverter-common unlisted
+pub const MP_AUTOCAST_ONNX: mp_autocast_preset_t = 4;
+
+/// How far it goes.
+pub type mp_autocast_level_t = u32;
+pub const MP_AUTOCAST_NORMAL: mp_autocast_level_t = 0;
+/// the careful one
+pub const MP_AUTOCAST_INFER_AS_DENY: mp_autocast_level_t = 1;
+/// all but MP\_CAST\_ALLOW is MP\_CAST\_UNLISTED
+pub const MP_AUTOCAST_TENSOR_CORES_ONLY: mp_autocast_level_t = 2;
+/// For tests, fp16 alone: everything that can, but constants, state and cross-entropies.
+pub const MP_AUTOCAST_FORCE_ALL: mp_autocast_level_t = 3;
+
+/// Bits of mp\_autocast\_config.flags.
+pub type mp_autocast_flags_t = u32;
+/// the variables of mp\_autocast\_create are not read
+pub const MP_AUTOCAST_NO_ENVIRONMENT: mp_autocast_flags_t = 1;
+/// no gate: see mp\_autocast\_gate
+pub const MP_AUTOCAST_IGNORE_PERFORMANCE: mp_autocast_flags_t = 2;
+/// Tensors of role MP\_TENSOR\_OUTPUT leave the graph in fp32: the outside is one more reader.
+pub const MP_AUTOCAST_KEEP_IO: mp_autocast_flags_t = 4;
+/// For machines without 16-bit arithmetic: low nodes run in fp32 on rounded values.  See
+/// mp\_autocast\_result.
+pub const MP_AUTOCAST_EMULATE: mp_autocast_flags_t = 8;
+
+/// Bits of mp\_autocast\_graph.node\_flags.
+pub type mp_node_flags_t = u32;
+/// is not to be touched: fetched, fed, or the caller's wish
+pub const MP_NODE_KEEP: mp_node_flags_t = 1;
+/// runs on another device, and is not touched either
+pub const MP_NODE_ELSEWHERE: mp_node_flags_t = 2;
+/// has no 16-bit kernel
+pub const MP_NODE_NO_LOW: mp_node_flags_t = 4;
+/// converts to the type of its output
+pub const MP_NODE_CAST: mp_node_flags_t = 8;
+/// Reads a variable in place (Identity or Enter of TensorFlow's reference variables): low does not
+/// spread through it.
+pub const MP_NODE_READS_VARIABLE: mp_node_flags_t = 16;
+/// of a loop: follows the others (NextIteration)
+pub const MP_NODE_BACK_EDGE: mp_node_flags_t = 32;
+/// reads fp32 and low alike, but for MP\_SLOT\_FP32
+pub const MP_NODE_READS_EITHER: mp_node_flags_t = 64;
+/// writes fp32 or low as it is told, like mp\_gemm's dtype\_cd
+pub const MP_NODE_WRITES_EITHER: mp_node_flags_t = 128;
+
+/// What a tensor is besides a value.
+pub type mp_tensor_role_t = u32;
+pub const MP_TENSOR_ACTIVATION: mp_tensor_role_t = 0;
+/// an optimizer has its master, and can keep a 16-bit copy
+pub const MP_TENSOR_PARAMETER: mp_tensor_role_t = 1;
+/// read from outside
+pub const MP_TENSOR_OUTPUT: mp_tensor_role_t = 2;
+
+/// How a tensor comes to its other type.
+pub type mp_cast_kind_t = u32;
+/// mp\_cast, once for all readers
+pub const MP_CAST_BY_KERNEL: mp_cast_kind_t = 1;
+/// No kernel: the 16-bit copy that the optimizer keeps of its master (mp\_optimizer\_desc.model).
+pub const MP_CAST_BY_MODEL_COPY: mp_cast_kind_t = 2;
+
+/// Why a node has its type.  Below 32 it stays fp32.  node\_because names the node in \[\].
+pub type mp_autocast_why_t = u32;
+/// no list names its operation
+pub const MP_WHY_UNLISTED: mp_autocast_why_t = 1;
+/// MP\_CAST\_DENY, by list, pattern or node\_class
+pub const MP_WHY_DENY_LIST: mp_autocast_why_t = 2;
+/// behind an MP\_CAST\_DENY \[it\]
+pub const MP_WHY_DENY_UPSTREAM: mp_autocast_why_t = 3;
+/// a tensor with |x| \> amax\_limit
+pub const MP_WHY_RANGE: mp_autocast_why_t = 4;
+/// more terms than depth\_limit
+pub const MP_WHY_DEPTH: mp_autocast_why_t = 5;
+/// MP\_NODE\_KEEP
+pub const MP_WHY_KEPT: mp_autocast_why_t = 6;
+/// MP\_NODE\_ELSEWHERE
+pub const MP_WHY_ELSEWHERE: mp_autocast_why_t = 7;
+/// MP\_NODE\_NO\_LOW
+pub const MP_WHY_NO_KERNEL: mp_autocast_why_t = 8;
+/// could be low, but nothing low is near enough
+pub const MP_WHY_NO_ALLOW_NEARBY: mp_autocast_why_t = 9;
+/// reads and writes no MP\_FP32 tensor
+pub const MP_WHY_NOT_FLOAT: mp_autocast_why_t = 10;
+/// see mp\_autocast\_result.gate
+pub const MP_WHY_GATE: mp_autocast_why_t = 11;
+/// of a cluster that cannot be low \[the member that cannot\]
+pub const MP_WHY_CLUSTER_FP32: mp_autocast_why_t = 12;
+/// MP\_CAST\_ALLOW, by list or node\_class
+pub const MP_WHY_ALLOW_LIST: mp_autocast_why_t = 32;
+/// MP\_CAST\_INFER or \_CLEAR between two low ones \[the one behind it\]
+pub const MP_WHY_BETWEEN_ALLOW: mp_autocast_why_t = 33;
+/// its inputs are low: bf16, or MP\_AUTOCAST\_PYTORCH \[the first\]
+pub const MP_WHY_FOLLOWS_ALLOW: mp_autocast_why_t = 34;
+/// MP\_CAST\_CLEAR beside a low one \[it\]
+pub const MP_WHY_CLEAR_BESIDE_LOW: mp_autocast_why_t = 35;
+/// of a cluster that is low \[the member that was\]
+pub const MP_WHY_CLUSTER_LOW: mp_autocast_why_t = 36;
+/// a cast to fp32 all whose readers are low \[the first\]
+pub const MP_WHY_CAST_ABSORBED: mp_autocast_why_t = 37;
+/// MP\_CAST\_ALLOW by mp\_autocast\_set\_nodes
+pub const MP_WHY_PATTERN: mp_autocast_why_t = 38;
+
+/// How a report is written.
+pub type mp_autocast_form_t = u32;
+/// One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and a
+/// summary.
+pub const MP_AUTOCAST_TEXT: mp_autocast_form_t = 0;
+pub const MP_AUTOCAST_JSON: mp_autocast_form_t = 1;
+/// a picture for Graphviz: low green, fp32 red, casts on their edges
+pub const MP_AUTOCAST_DOT: mp_autocast_form_t = 2;
 
 /// Bits of mp\_xent\_desc\_t.flags.
 pub type mp_xent_flags_t = u32;
@@ -960,6 +1110,127 @@ pub struct mp_step_options_t {
     pub comm: *const mp_comm_t,
 }
 
+/// What a policy starts from.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_autocast_config_t {
+    pub struct_size: u32,
+    pub preset: mp_autocast_preset_t,
+    /// MP\_FP16 or MP\_BF16
+    pub low: mp_dtype_t,
+    pub level: mp_autocast_level_t,
+    /// mp\_autocast\_flags\_t, or-ed
+    pub flags: u32,
+    /// A node that reads or writes a tensor with a larger known |x| is MP\_CAST\_DENY.  0 = do not look.
+    /// 65504 / 64 leaves activations six bits to grow.
+    pub amax_limit: f32,
+    /// a node that sums more terms is MP\_CAST\_DENY; 0 = do not look
+    pub depth_limit: i64,
+}
+
+/// A graph: flat arrays of the host, which are not kept.  It may have cycles.  MP\_INIT\_STRUCT it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_autocast_graph_t {
+    pub struct_size: u32,
+    /// each at most 2^31 - 1
+    pub num_nodes: u32,
+    /// each at most 2^31 - 1
+    pub num_tensors: u32,
+    pub num_hidden_edges: u32,
+    pub num_clusters: u32,
+    /// must be 0
+    pub reserved0: u32,
+    /// operations; may be NULL where node\_class says a class
+    pub node_op: *const *const c_char,
+    /// optional: 1 + mp\_autocast\_class\_t; 0 = by node\_op
+    pub node_class: *const u8,
+    /// optional, as each of its names: for patterns and reports
+    pub node_name: *const *const c_char,
+    /// optional: mp\_node\_flags\_t, or-ed
+    pub node_flags: *const u16,
+    /// optional: terms of a sum (k of a product); 0 = not known
+    pub node_depth: *const i64,
+    /// num\_nodes + 1, ascending from 0: inputs of node i are \[first\_input\[i\], first\_input\[i + 1\]).
+    pub first_input: *const i32,
+    /// -1: an optional input that is absent
+    pub input_tensor: *const i32,
+    /// optional: 0
+    pub input_slot: *const u8,
+    /// node; -1: from outside
+    pub tensor_producer: *const i32,
+    /// optional: 0; the slot of its producer that writes it
+    pub tensor_slot: *const u8,
+    /// mp\_dtype\_t.  MP\_FP32 takes part; MP\_FP16 and MP\_BF16 stay; MP\_DTYPE\_NONE is anything else.
+    pub tensor_dtype: *const u8,
+    /// optional: mp\_tensor\_role\_t
+    pub tensor_role: *const u8,
+    /// optional: largest |x| that mp\_inspect has seen; NaN or \< 0: unknown
+    pub tensor_amax: *const f32,
+    /// num\_hidden\_edges nodes each: colour travels from the slot 0 of one to that of the other, and no
+    /// data that this graph shows; through a container, or through state.
+    pub hidden_src: *const i32,
+    /// num\_hidden\_edges nodes each: colour travels from the slot 0 of one to that of the other, and no
+    /// data that this graph shows; through a container, or through state.
+    pub hidden_dst: *const i32,
+    /// Clusters of nodes whose slots 0 have one colour; num\_clusters + 1, as first\_input.
+    pub first_member: *const i32,
+    pub member: *const i32,
+    /// optional; 0: a container, such as a list of tensors.  A member that is denied, is not to be
+    /// touched or has no 16-bit kernel denies all; else one that is low makes all low, of any class.
+    /// 1: a loop.  If all members without MP\_NODE\_BACK\_EDGE are low, and the others can be, they are
+    /// too; else none is.
+    pub cluster_kind: *const u8,
+}
+
+/// One cast.  Without struct\_size: 20 bytes in every version.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_autocast_cast_t {
+    pub tensor: i32,
+    pub from: mp_dtype_t,
+    pub to: mp_dtype_t,
+    pub kind: mp_cast_kind_t,
+    /// inputs that read the result, and the outside with MP\_AUTOCAST\_KEEP\_IO
+    pub readers: i32,
+}
+
+/// What a rewrite says.  Every array is the caller's and optional.  MP\_INIT\_STRUCT it.
+///
+/// A reader j of tensor t gets tensor\_dtype\[t\], or if input\_cast\[j\] \>= 0 what that cast makes of it;
+/// at most one cast belongs to a tensor.
+///
+/// With MP\_AUTOCAST\_EMULATE there are more: `casts` needs room for 2 num\_tensors + the number of
+/// inputs.  Every tensor stays MP\_FP32.  One that a low node writes for any reader, or reads from an
+/// fp32 node, is cast to low once.  A cast whose `from` is low reads the result of that one: one for
+/// each input of a low node, and one for all fp32 readers of what a low node writes.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_autocast_result_t {
+    pub struct_size: u32,
+    /// out
+    pub num_casts: i32,
+    /// out
+    pub num_low_nodes: i32,
+    /// out: casts of kind MP\_CAST\_BY\_MODEL\_COPY
+    pub num_parameters_low: i32,
+    /// num\_tensors: what the producer writes
+    pub tensor_dtype: *mut u8,
+    /// num\_nodes: MP\_FP32, or low; of slot 0, or where nothing takes part there of the lowest slot that
+    /// does.  MP\_FP32 also where nothing takes part.
+    pub node_dtype: *mut u8,
+    /// one per input: an index of casts; -1: reads what is written
+    pub input_cast: *mut i32,
+    /// room for num\_tensors; in order of tensors
+    pub casts: *mut mp_autocast_cast_t,
+    /// num\_nodes: mp\_autocast\_why\_t
+    pub node_why: *mut u8,
+    /// num\_nodes: the node that did it, one if there are several; -1
+    pub node_because: *mut i32,
+    /// out: why nothing was changed, in static storage; NULL
+    pub gate: *const c_char,
+}
+
 /// Shape and types of a classification loss.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1336,6 +1607,9 @@ zeroed! {
     mp_model_options_t
     mp_comm_t
     mp_step_options_t
+    mp_autocast_config_t
+    mp_autocast_graph_t
+    mp_autocast_result_t
     mp_xent_desc_t
     mp_pool2d_desc_t
     mp_batchnorm_desc_t
@@ -1351,6 +1625,7 @@ zeroed! {
     "Zeros.",
     |s| s,
     mp_tensor_report_t
+    mp_autocast_cast_t
     mp_rnn_weights_t
     mp_rnn_weight_grads_t
     mp_torch_scaler_t
@@ -1482,6 +1757,26 @@ pub fn mp_step_options_default() -> mp_step_options_t {
     let size = core::mem::size_of_val(&value);
     // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
     unsafe { mp_step_options_init(&mut value, size) };
+    value
+}
+
+/// Preset MP\_AUTOCAST\_DEFAULT, level MP\_AUTOCAST\_NORMAL, no flags and no limits.
+pub fn mp_autocast_config_default(low: mp_dtype_t) -> mp_autocast_config_t {
+    let mut value = mp_autocast_config_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_autocast_config_init(&mut value, size, low) };
+    value
+}
+
+/// The loss scaler that belongs to `low`: for MP\_FP16 what TensorFlow's rewrite calls "dynamic",
+/// MP\_SCALER\_PRESET\_KERAS; for MP\_BF16, and where all stays MP\_FP32, S = 1.
+/// @retval MP\_ERROR\_INVALID\_ARGUMENT low is another type
+pub fn mp_autocast_scaler_default(low: mp_dtype_t) -> mp_scaler_config_t {
+    let mut value = mp_scaler_config_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_autocast_scaler_init(&mut value, size, low) };
     value
 }
 
@@ -2196,6 +2491,98 @@ extern "C" {
     ///         that was restored
     /// ```
     pub fn mp_step_query(scaler: mp_scaler_t, step: i64, outcome: *mut mp_step_outcome_t) -> mp_status_t;
+
+    /// Preset MP\_AUTOCAST\_DEFAULT, level MP\_AUTOCAST\_NORMAL, no flags and no limits.
+    pub fn mp_autocast_config_init(config: *mut mp_autocast_config_t, struct_size: usize, low: mp_dtype_t) -> mp_status_t;
+
+    /// The loss scaler that belongs to `low`: for MP\_FP16 what TensorFlow's rewrite calls "dynamic",
+    /// MP\_SCALER\_PRESET\_KERAS; for MP\_BF16, and where all stays MP\_FP32, S = 1.
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT low is another type
+    pub fn mp_autocast_scaler_init(config: *mut mp_scaler_config_t, struct_size: usize, low: mp_dtype_t) -> mp_status_t;
+
+    /// Unless MP\_AUTOCAST\_NO\_ENVIRONMENT is set, the environment is read here.  It wins over `config` and
+    /// loses to mp\_autocast\_set\_class and mp\_autocast\_set\_nodes.
+    ///
+    /// ```text
+    ///     MP_AUTOCAST=off|fp16|bf16
+    ///     MP_AUTOCAST_LEVEL=normal|infer_as_deny|tensor_cores_only|force_all
+    ///     MP_AUTOCAST_ALLOW_ADD, _ALLOW_REMOVE, and so for INFER, DENY, CLEAR =Op,Op
+    ///     MP_AUTOCAST_IGNORE_PERFORMANCE=1
+    ///     MP_AUTOCAST_LOG=folder       every rewrite leaves its lists, its report and two pictures there
+    ///
+    /// ```
+    /// With the presets of TensorFlow the variables TF\_AUTO\_MIXED\_PRECISION\_GRAPH\_REWRITE\_ of the same
+    /// meaning (LEVEL, ALLOWLIST\_ADD, WHITELIST\_ADD, ..., IGNORE\_PERFORMANCE, LOG\_PATH) are read first.
+    ///
+    /// @param config  host, optional; NULL = mp\_autocast\_config\_default(MP\_FP16).
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT a variable has another value, or adds an operation that is in
+    /// ```text
+    ///         another list and is not removed there
+    /// ```
+    pub fn mp_autocast_create(policy: *mut mp_autocast_t, config: *const mp_autocast_config_t) -> mp_status_t;
+
+    pub fn mp_autocast_destroy(policy: mp_autocast_t);
+
+    /// Put operations into a class, out of the one that they are in.
+    /// @param op\_types  host, `count` names, any but NULL; copied.
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT also where the policy has been used
+    pub fn mp_autocast_set_class(policy: mp_autocast_t, op_types: *const *const c_char, count: u32, op_class: mp_autocast_class_t) -> mp_status_t;
+
+    /// Give nodes a class by their name, whatever their operation; where several patterns match, the one
+    /// that was set last wins.  `encoder/` in 16 bits, `decoder/` in fp32.
+    /// @param pattern  host, copied.  \* is any text, ? any character, \[a-z\] one of these, \[!a-z\] none of
+    /// ```text
+    ///                 these, as in a shell; * also matches "/".
+    /// ```
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT also where the policy has been used, or a \[ is not closed
+    pub fn mp_autocast_set_nodes(policy: mp_autocast_t, pattern: *const c_char, node_class: mp_autocast_class_t) -> mp_status_t;
+
+    /// The class of an operation before the level is applied.  Names are case-sensitive.
+    /// MP\_CAST\_UNLISTED for an unknown one, for NULL, and without a policy; with MP\_AUTOCAST\_PYTORCH an
+    /// unknown one is MP\_CAST\_CLEAR.
+    pub fn mp_autocast_class(policy: mp_autocast_t, op_type: *const c_char) -> mp_autocast_class_t;
+
+    /// Whether 16 bits are worth it on a device.  fp16 needs Tensor Cores, sm\_70; bf16 needs sm\_80; the
+    /// host target has no faster 16-bit arithmetic.  It is a question of speed, so a closed gate is no
+    /// error: a rewrite then changes nothing, and the log has one warning.
+    /// @param context         optional; NULL: any device, so only the environment can close it.
+    /// @param closed\_because  host, out: one clause in static storage; NULL = open.
+    pub fn mp_autocast_gate(policy: mp_autocast_t, context: mp_context_t, closed_because: *mut *const c_char) -> mp_status_t;
+
+    /// Which nodes run in 16 bits, and the casts between.
+    /// @param context  optional: the gate is that of its device; NULL = none.
+    /// @param graph    host.
+    /// @param result   host, out.
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT something is out of range, named with its array and index; or
+    /// ```text
+    ///         MP_AUTOCAST_FORCE_ALL with MP_BF16
+    /// ```
+    pub fn mp_autocast_rewrite(policy: mp_autocast_t, context: mp_context_t, graph: *const mp_autocast_graph_t, result: *mut mp_autocast_result_t) -> mp_status_t;
+
+    /// The report on a rewrite.
+    /// @param graph   host, as it was rewritten.
+    /// @param result  host: of its rewrite.  Its arrays are not read.
+    /// @param text    host, optional, out: NUL-terminated.
+    /// @param bytes   host.  In: room in text.  Out: what is needed, the NUL included.
+    /// @retval MP\_ERROR\_WORKSPACE\_TOO\_SMALL text has less room
+    pub fn mp_autocast_explain(policy: mp_autocast_t, graph: *const mp_autocast_graph_t, result: *const mp_autocast_result_t, form: mp_autocast_form_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
+
+    /// One operation without a graph, for hosts that execute as they go.
+    ///
+    /// ```text
+    ///     MP_CAST_ALLOW        every input low; the output too
+    ///     MP_CAST_DENY         every input fp32; the output too
+    ///     otherwise            inputs of one type stay as they are; of several types, all become fp32
+    ///
+    /// ```
+    /// An input that is MP\_DTYPE\_NONE, an integer or fp64, is left alone.  Gate and level do not count
+    /// here, but for MP\_AUTOCAST=off, which leaves everything alone.
+    ///
+    /// @param input\_dtype  host, `count` of mp\_dtype\_t; NULL for 0.
+    /// @param cast\_to      host, out, as many: mp\_dtype\_t; MP\_DTYPE\_NONE = leave.
+    /// @param output       host, out: what the output is; MP\_DTYPE\_NONE where no input is of a type.
+    /// @retval MP\_ERROR\_UNSUPPORTED the operation is banned; mp\_last\_error says what to use instead
+    pub fn mp_autocast_op(policy: mp_autocast_t, op_type: *const c_char, input_dtype: *const u8, count: u32, cast_to: *mut u8, output: *mut mp_dtype_t) -> mp_status_t;
 
     /// Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and
     /// what its data loaders pad with.  Labels that are wrong by a slip (-1, classes) still show.

@@ -1,0 +1,251 @@
+!> Autocast for Fortran: a graph that grows, and which type each of its operations runs in.
+!>
+!>     type(mp_autocast) :: policy
+!>     type(mp_graph) :: graph
+!>     type(mp_rewritten) :: rewritten
+!>     integer :: x, w, fc1, y
+!>     x = graph%add_tensor(MP_FP32)
+!>     w = graph%add_tensor(MP_FP32, role=MP_TENSOR_PARAMETER)
+!>     fc1 = graph%add_node('MatMul', [x, w], name='fc1')
+!>     y = graph%add_tensor(MP_FP32, producer=fc1)
+!>     call policy%create(mp_autocast_config_default(MP_FP16))
+!>     call policy%rewrite(graph, rewritten)
+!>     print *, rewritten%node_dtype(fc1) == MP_FP16
+!>     call policy%destroy()
+!>
+!> Nodes, tensors, inputs and casts count from 1, and 0 is none; what the library itself writes, sentences
+!> and reports, counts from 0.  Trailing blanks are no part of a name.  stat and errmsg are those of module
+!> mpcore.
+module mpcore_autocast
+  use mpcore
+  use mpcore_graph
+  implicit none
+  private
+  public :: mp_autocast, mp_graph, mp_rewritten
+
+  !> What a rewrite says.
+  type :: mp_rewritten
+    integer(c_int), allocatable :: tensor_dtype(:) !< what its producer writes
+    integer(c_int), allocatable :: node_dtype(:) !< MP_FP32, or the 16-bit type
+    integer(c_int), allocatable :: why(:) !< of each node, MP_WHY_*
+    integer, allocatable :: because(:) !< the node that did it, one if there are several
+    !> Inputs of node i are first_input(i) to first_input(i + 1) - 1.
+    integer, allocatable :: first_input(:)
+    integer, allocatable :: input_cast(:) !< which of casts an input reads; 0: what is written
+    type(mp_autocast_cast_t), allocatable :: casts(:) !< in order of tensors
+    integer :: num_low_nodes = 0
+    integer :: num_parameters_low = 0 !< casts of kind MP_CAST_BY_MODEL_COPY
+    character(:), allocatable :: gate !< why nothing was changed; '' where that is not so
+    type(c_ptr), private :: gate_of_c = c_null_ptr
+  end type
+
+  !> A policy: lists of operations and a level.  Once it has been used it does not change.
+  type :: mp_autocast
+    type(c_ptr) :: handle = c_null_ptr !< for the functions of C
+  contains
+    procedure :: create
+    procedure :: destroy
+    procedure :: set_class
+    procedure :: set_nodes
+    procedure :: class_of
+    procedure :: get_gate
+    procedure :: rewrite
+    procedure :: explain
+    procedure :: op
+  end type
+
+contains
+
+  ! ---------------------------------------------------------------- policies
+
+  !> From a config; where none is given, for fp16.
+  subroutine create(policy, config, stat, errmsg)
+    class(mp_autocast), intent(inout) :: policy
+    type(mp_autocast_config_t), intent(in), optional :: config
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call policy%destroy()
+    call mp_check(mp_autocast_create(policy%handle, config), stat, errmsg)
+  end subroutine
+
+  subroutine destroy(policy)
+    class(mp_autocast), intent(inout) :: policy
+    call mp_autocast_destroy(policy%handle)
+    policy%handle = c_null_ptr
+  end subroutine
+
+  !> Puts operations into a class, out of the one that they are in.
+  subroutine set_class(policy, op_types, op_class, stat, errmsg)
+    class(mp_autocast), intent(in) :: policy
+    character(*), intent(in) :: op_types(:)
+    integer(c_int), intent(in) :: op_class
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(strings), target :: text
+    type(c_ptr), target :: names(size(op_types) + 1) ! c_loc takes no array without elements
+    integer(c_int64_t) :: first(size(op_types))
+    integer :: i
+    do i = 1, size(op_types)
+      first(i) = text%add(op_types(i))
+    end do
+    do i = 1, size(op_types)
+      names(i) = text%address(first(i))
+    end do
+    call mp_check(mp_autocast_set_class(policy%handle, c_loc(names), size(op_types), op_class), stat, errmsg)
+  end subroutine
+
+  !> Gives nodes whose name matches a class, whatever their operation; the last pattern that matches wins.
+  subroutine set_nodes(policy, pattern, node_class, stat, errmsg)
+    class(mp_autocast), intent(in) :: policy
+    character(*), intent(in) :: pattern
+    integer(c_int), intent(in) :: node_class
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(strings), target :: text
+    integer(c_int64_t) :: first
+    first = text%add(pattern)
+    call mp_check(mp_autocast_set_nodes(policy%handle, text%address(first), node_class), stat, errmsg)
+  end subroutine
+
+  !> Of an operation, before the level.
+  function class_of(policy, op_type)
+    class(mp_autocast), intent(in) :: policy
+    character(*), intent(in) :: op_type
+    integer(c_int) :: class_of
+    type(strings), target :: text
+    integer(c_int64_t) :: first
+    first = text%add(op_type)
+    class_of = mp_autocast_class(policy%handle, text%address(first))
+  end function
+
+  !> Why rewrites change nothing on a device, and '' where they do; without a context the environment alone
+  !> can say so.
+  subroutine get_gate(policy, closed_because, context, stat, errmsg)
+    class(mp_autocast), intent(in) :: policy
+    character(:), allocatable, intent(out) :: closed_because
+    type(c_ptr), intent(in), optional :: context
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr) :: because
+    because = c_null_ptr
+    call mp_check(mp_autocast_gate(policy%handle, device_of(context), because), stat, errmsg)
+    closed_because = clause(because)
+  end subroutine
+
+  function device_of(context)
+    type(c_ptr), intent(in), optional :: context
+    type(c_ptr) :: device_of
+    device_of = c_null_ptr
+    if (present(context)) device_of = context
+  end function
+
+  function clause(because)
+    type(c_ptr), intent(in) :: because
+    character(:), allocatable :: clause
+    clause = ''
+    if (c_associated(because)) clause = mp_text(because)
+  end function
+
+  ! ---------------------------------------------------------------- rewrites
+
+  !> Which nodes run in 16 bits, and the casts between.  With a context the gate is that of its device.
+  subroutine rewrite(policy, graph, rewritten, context, stat, errmsg)
+    class(mp_autocast), intent(in) :: policy
+    type(mp_graph), intent(in), target :: graph
+    type(mp_rewritten), intent(out) :: rewritten
+    type(c_ptr), intent(in), optional :: context
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(lent_graph), target :: lent
+    type(mp_autocast_result_t) :: raw
+    integer(c_int8_t), allocatable, target :: tensor_dtype(:), node_dtype(:), why(:)
+    integer(c_int32_t), allocatable, target :: because(:), input_cast(:)
+    type(mp_autocast_cast_t), allocatable, target :: casts(:)
+    integer :: nodes, tensors, inputs
+    integer(c_int) :: status
+
+    call lend(graph, lent)
+    nodes = lent%raw%num_nodes
+    tensors = lent%raw%num_tensors
+    inputs = size(lent%input_tensor)
+    ! One more than is written: c_loc takes no array without elements.
+    allocate (tensor_dtype(tensors + 1), node_dtype(nodes + 1), why(nodes + 1), because(nodes + 1))
+    allocate (input_cast(inputs + 1))
+    allocate (casts(2*tensors + inputs + 1)) ! as many as MP_AUTOCAST_EMULATE wants
+    raw%tensor_dtype = c_loc(tensor_dtype)
+    raw%node_dtype = c_loc(node_dtype)
+    raw%node_why = c_loc(why)
+    raw%node_because = c_loc(because)
+    raw%input_cast = c_loc(input_cast)
+    raw%casts = c_loc(casts)
+    status = mp_autocast_rewrite(policy%handle, device_of(context), lent%raw, raw)
+    call mp_check(status, stat, errmsg)
+    if (status /= MP_SUCCESS) return
+
+    rewritten%tensor_dtype = int(tensor_dtype(:tensors), c_int)
+    rewritten%node_dtype = int(node_dtype(:nodes), c_int)
+    rewritten%why = int(why(:nodes), c_int)
+    rewritten%because = because(:nodes) + 1
+    rewritten%first_input = lent%first_input + 1
+    rewritten%input_cast = input_cast(:inputs) + 1
+    rewritten%casts = casts(:raw%num_casts)
+    rewritten%casts%tensor = rewritten%casts%tensor + 1
+    rewritten%num_low_nodes = raw%num_low_nodes
+    rewritten%num_parameters_low = raw%num_parameters_low
+    rewritten%gate = clause(raw%gate)
+    rewritten%gate_of_c = raw%gate
+  end subroutine
+
+  !> The report on a rewrite of this graph by this policy, as text where no MP_AUTOCAST_* is given.
+  subroutine explain(policy, graph, rewritten, report, form, stat, errmsg)
+    class(mp_autocast), intent(in) :: policy
+    type(mp_graph), intent(in), target :: graph
+    type(mp_rewritten), intent(in) :: rewritten
+    character(:), allocatable, intent(out) :: report
+    integer(c_int), intent(in), optional :: form
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(lent_graph), target :: lent
+    type(mp_autocast_result_t) :: raw ! its arrays are not read
+    character(kind=c_char), allocatable, target :: text(:)
+    integer(c_size_t), target :: bytes
+    integer(c_int) :: chosen, status
+    chosen = MP_AUTOCAST_TEXT
+    if (present(form)) chosen = form
+    call lend(graph, lent)
+    raw%gate = rewritten%gate_of_c
+    status = mp_autocast_explain(policy%handle, lent%raw, raw, chosen, c_null_ptr, c_loc(bytes))
+    if (status == MP_SUCCESS) then
+      allocate (text(bytes))
+      status = mp_autocast_explain(policy%handle, lent%raw, raw, chosen, c_loc(text), c_loc(bytes))
+    end if
+    call mp_check(status, stat, errmsg)
+    if (status == MP_SUCCESS) report = mp_text(c_loc(text))
+  end subroutine
+
+  !> One operation without a graph, for programs that execute as they go.
+  !>
+  !>   dtypes   of its inputs; MP_DTYPE_NONE is anything but the three floats
+  !>   cast_to  to which type each is cast; MP_DTYPE_NONE: it is left alone
+  !>   output   its type; MP_DTYPE_NONE where no input is a float
+  subroutine op(policy, op_type, dtypes, cast_to, output, stat, errmsg)
+    class(mp_autocast), intent(in) :: policy
+    character(*), intent(in) :: op_type
+    integer(c_int), intent(in) :: dtypes(:)
+    integer(c_int), allocatable, intent(out) :: cast_to(:)
+    integer(c_int), intent(out) :: output
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(strings), target :: text
+    integer(c_int8_t), target :: inputs(size(dtypes) + 1), casts(size(dtypes) + 1) ! as in set_class
+    integer(c_int64_t) :: first
+    integer(c_int) :: status
+    first = text%add(op_type)
+    inputs(:size(dtypes)) = byte(int(dtypes, c_int64_t))
+    output = MP_DTYPE_NONE
+    status = mp_autocast_op(policy%handle, text%address(first), c_loc(inputs), size(dtypes), casts(1), output)
+    call mp_check(status, stat, errmsg)
+    if (status == MP_SUCCESS) cast_to = int(casts(:size(dtypes)), c_int)
+  end subroutine
+
+end module

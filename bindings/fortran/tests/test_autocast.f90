@@ -1,0 +1,366 @@
+!> Tests of the module mpcore_autocast: a convolution, a norm, a ReLU, a convolution and an exponential.
+module autocast_tests
+  use mpcore
+  use mpcore_autocast
+  use expectations
+  implicit none
+  private
+  public :: test_autocast
+
+  integer, parameter :: NODES = 5, TENSORS = 9
+
+contains
+
+  subroutine test_autocast(context)
+    type(c_ptr), intent(in) :: context
+    call test_small_graph()
+    call test_configurations()
+    call test_classes_and_patterns()
+    call test_facts()
+    call test_loops_and_edges()
+    call test_many_nodes()
+    call test_wrong_graphs()
+    call test_gate(context)
+    call test_operations()
+  end subroutine
+
+  function config() result(it)
+    type(mp_autocast_config_t) :: it
+    it = mp_autocast_config_default(MP_FP16)
+    it%flags = MP_AUTOCAST_NO_ENVIRONMENT
+  end function
+
+  !> The nodes are conv1, norm, relu, conv2 and exp; the tensors x, w1, gain, w2 and what the nodes write.
+  function small_graph() result(g)
+    type(mp_graph) :: g
+    integer :: x, w1, gain, w2, node
+    x = g%add_tensor(MP_FP32)
+    w1 = g%add_tensor(MP_FP32, role=MP_TENSOR_PARAMETER)
+    gain = g%add_tensor(MP_FP32, role=MP_TENSOR_PARAMETER)
+    w2 = g%add_tensor(MP_FP32, role=MP_TENSOR_PARAMETER)
+    node = g%add_node('Conv2D', [x, w1], name='conv1', depth=576_c_int64_t)
+    x = g%add_tensor(MP_FP32, producer=node)
+    node = g%add_node('BatchNorm', [x, gain, 0], name='norm  ', slots=[0, MP_SLOT_FP32, MP_SLOT_FP32])
+    x = g%add_tensor(MP_FP32, producer=node)
+    node = g%add_node('Relu', [x], name='relu')
+    x = g%add_tensor(MP_FP32, producer=node)
+    node = g%add_node('Conv2D', [x, w2], name='conv2')
+    x = g%add_tensor(MP_FP32, producer=node)
+    node = g%add_node('Exp', [x], name='exp')
+    x = g%add_tensor(MP_FP32, producer=node, role=MP_TENSOR_OUTPUT)
+  end function
+
+  subroutine test_small_graph()
+    type(mp_autocast) :: policy
+    type(mp_graph) :: nothing
+    type(mp_rewritten) :: r
+    character(:), allocatable :: report
+    call policy%create(config())
+    call policy%rewrite(small_graph(), r)
+    call expect('types of tensors', all(r%tensor_dtype == [MP_FP32, MP_FP32, MP_FP32, MP_FP32, MP_FP16, &
+      MP_FP16, MP_FP16, MP_FP16, MP_FP32]) .and. size(r%tensor_dtype) == TENSORS)
+    call expect('types of nodes', all(r%node_dtype == [MP_FP16, MP_FP16, MP_FP16, MP_FP16, MP_FP32]) .and. &
+      size(r%node_dtype) == NODES)
+    call expect('reasons', all(r%why == [MP_WHY_ALLOW_LIST, MP_WHY_BETWEEN_ALLOW, MP_WHY_BETWEEN_ALLOW, &
+      MP_WHY_ALLOW_LIST, MP_WHY_DENY_LIST]) .and. all(r%because == [0, 4, 4, 0, 0]))
+    call expect('casts of which tensors', all(r%casts%tensor == [1, 2, 4, 8]) .and. size(r%casts) == 4)
+    call expect('casts from', all(r%casts%from == [MP_FP32, MP_FP32, MP_FP32, MP_FP16]))
+    call expect('casts to', all(r%casts%to == [MP_FP16, MP_FP16, MP_FP16, MP_FP32]))
+    call expect('kinds of casts', all(r%casts%kind == [MP_CAST_BY_KERNEL, MP_CAST_BY_MODEL_COPY, &
+      MP_CAST_BY_MODEL_COPY, MP_CAST_BY_KERNEL]) .and. all(r%casts%readers == 1))
+    call expect('what inputs read', all(r%first_input == [1, 3, 6, 7, 9, 10]) .and. &
+      all(r%input_cast == [1, 2, 0, 0, 0, 0, 0, 3, 4]) .and. size(r%input_cast) == 9)
+    call expect('counts', r%num_low_nodes == 4 .and. r%num_parameters_low == 2 .and. r%gate == '')
+
+    call policy%explain(small_graph(), r, report)
+    call expect('report: '//report, index(report, &
+      'norm   BatchNorm  fp16  between conv1 and conv2'//new_line('a')) > 0)
+    call policy%explain(small_graph(), r, report, MP_AUTOCAST_JSON)
+    call expect('report in JSON', index(report, '"num_low_nodes": 4') > 0)
+    call policy%explain(small_graph(), r, report, form=MP_AUTOCAST_DOT)
+    call expect('picture', index(report, 'digraph autocast {') == 1)
+
+    call policy%rewrite(nothing, r)
+    call expect('an empty graph', size(r%node_dtype) == 0 .and. size(r%tensor_dtype) == 0 .and. &
+      size(r%casts) == 0 .and. size(r%input_cast) == 0)
+    call policy%destroy()
+    call expect('destroyed', .not. c_associated(policy%handle))
+  end subroutine
+
+  subroutine test_configurations()
+    type(mp_autocast) :: policy
+    type(mp_autocast_config_t) :: c
+    type(mp_scaler_config_t) :: scaler
+    type(mp_rewritten) :: r
+    integer(c_int) :: stat
+    character(200) :: errmsg
+    c = config()
+    c%low = MP_BF16
+    c%depth_limit = 575
+    call policy%create(c)
+    call policy%rewrite(small_graph(), r)
+    call expect('bf16 and a limit of the depth', r%node_dtype(4) == MP_BF16 .and. &
+      r%node_dtype(1) == MP_FP32 .and. r%why(1) == MP_WHY_DEPTH)
+    c = config()
+    c%flags = ior(c%flags, MP_AUTOCAST_EMULATE)
+    call policy%create(c) ! instead of the one that there was
+    call policy%rewrite(small_graph(), r)
+    ! To fp16: x, both filters, and what four nodes write; back: each of their inputs, and that of exp.
+    call expect('emulated', all(r%tensor_dtype == MP_FP32) .and. r%node_dtype(1) == MP_FP16 .and. size(r%casts) == 14)
+    c%depth_limit = -1
+    call policy%create(c, stat, errmsg)
+    call expect('a wrong limit: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
+      errmsg == 'mp_autocast_create: config->depth_limit = -1 is negative')
+    call policy%destroy()
+    scaler = mp_autocast_scaler_default(MP_FP16)
+    call expect('its scaler', scaler%init_scale == 32768)
+  end subroutine
+
+  subroutine test_classes_and_patterns()
+    type(mp_autocast) :: policy
+    type(mp_rewritten) :: r
+    integer(c_int) :: stat
+    character(200) :: errmsg
+    call policy%create(config())
+    call expect('classes', policy%class_of('Conv2D') == MP_CAST_ALLOW .and. &
+      policy%class_of('exp  ') == MP_CAST_DENY .and. policy%class_of('Nobody') == MP_CAST_UNLISTED)
+    call policy%set_class([character(9) :: 'Nobody', 'BatchNorm'], MP_CAST_DENY)
+    call expect('another class', policy%class_of('Nobody') == MP_CAST_DENY .and. &
+      policy%class_of('BatchNorm') == MP_CAST_DENY)
+    call policy%set_class([character(1) ::], MP_CAST_DENY)
+    call policy%set_nodes('*', MP_CAST_UNLISTED)
+    call policy%set_nodes('conv[!2]', MP_CAST_ALLOW)
+    call policy%set_nodes('n*m', MP_CAST_CLEAR)
+    call policy%set_nodes('conv[12', MP_CAST_ALLOW, stat, errmsg)
+    call expect('a wrong pattern: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
+      errmsg == 'mp_autocast_set_nodes: pattern = conv[12 has a [ without its ]')
+    call policy%rewrite(small_graph(), r)
+    call expect('patterns', all(r%why == [MP_WHY_PATTERN, MP_WHY_CLEAR_BESIDE_LOW, MP_WHY_UNLISTED, &
+      MP_WHY_UNLISTED, MP_WHY_UNLISTED]) .and. all(r%because == [0, 1, 0, 0, 0]))
+    call policy%set_class(['Exp'], MP_CAST_ALLOW, stat, errmsg)
+    call expect('a policy that was used: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. errmsg == &
+      'mp_autocast_set_class: policy has been used, and changes no more; create another one')
+    call policy%destroy()
+  end subroutine
+
+  !> A chain of products, of each of which something else is said.
+  subroutine test_facts()
+    type(mp_autocast) :: policy
+    type(mp_autocast_config_t) :: c
+    type(mp_graph) :: g
+    type(mp_rewritten) :: r
+    character(:), allocatable :: report
+    integer :: w, x, node
+    w = g%add_tensor(MP_FP32)
+    x = g%add_tensor(MP_FP32, amax=2000.0)
+    node = g%add_node('MatMul', [x, w])
+    x = g%add_tensor(MP_FP32, producer=node)
+    node = g%add_node('MatMul', [x, w], flags=MP_NODE_KEEP)
+    x = g%add_tensor(MP_FP32, producer=node)
+    node = g%add_node('', [x, w], op_class=MP_CAST_UNLISTED)
+    x = g%add_tensor(MP_FP32, producer=node)
+    node = g%add_node('MatMul', [x, w, 0])
+    x = g%add_tensor(MP_FP32, producer=node, slot=MP_SLOT_FP32)
+    x = g%add_tensor(MP_DTYPE_NONE, producer=node)
+    c = config()
+    c%amax_limit = 1000
+    call policy%create(c)
+    call policy%rewrite(g, r)
+    call expect('reasons of a chain', all(r%why == [MP_WHY_RANGE, MP_WHY_KEPT, MP_WHY_UNLISTED, MP_WHY_ALLOW_LIST]))
+    call expect('a slot of fp32, and what is no float', all(r%tensor_dtype(6:) == [MP_FP32, MP_DTYPE_NONE]))
+    call policy%explain(g, r, report)
+    call expect('without names', index(report, '#0  MatMul  fp32  a tensor beyond amax_limit') > 0)
+    call policy%destroy()
+  end subroutine
+
+  !> x -> MatMul -> Merge -> Relu -> NextIteration -> Merge; another product reads what Relu writes.
+  function loop(next_flags, is_loop) result(g)
+    integer, intent(in) :: next_flags
+    logical, intent(in) :: is_loop
+    type(mp_graph) :: g
+    integer :: x, back, merge, next, node
+    x = g%add_tensor(MP_FP32)
+    back = g%add_tensor(MP_FP32)
+    node = g%add_node('MatMul', [x, x])
+    x = g%add_tensor(MP_FP32, producer=node)
+    merge = g%add_node('Merge', [x, back])
+    x = g%add_tensor(MP_FP32, producer=merge)
+    node = g%add_node('Relu', [x])
+    x = g%add_tensor(MP_FP32, producer=node)
+    next = g%add_node('NextIteration', [x], flags=ior(MP_NODE_BACK_EDGE, next_flags))
+    call g%set_producer(back, next)
+    node = g%add_node('MatMul', [x, x])
+    x = g%add_tensor(MP_FP32, producer=node)
+    call g%add_cluster([merge, next], is_loop)
+  end function
+
+  !> Exp and MatMul read x; Tanh and another MatMul lie behind that product.
+  function chain(has_edge) result(g)
+    logical, intent(in) :: has_edge
+    type(mp_graph) :: g
+    integer :: x, y, exp_node, tanh_node, node
+    x = g%add_tensor(MP_FP32)
+    exp_node = g%add_node('Exp', [x])
+    y = g%add_tensor(MP_FP32, producer=exp_node)
+    node = g%add_node('MatMul', [x, x])
+    x = g%add_tensor(MP_FP32, producer=node)
+    tanh_node = g%add_node('Tanh', [x])
+    x = g%add_tensor(MP_FP32, producer=tanh_node)
+    node = g%add_node('MatMul', [x, x])
+    x = g%add_tensor(MP_FP32, producer=node)
+    if (has_edge) call g%add_hidden_edge(exp_node, tanh_node)
+  end function
+
+  subroutine test_loops_and_edges()
+    type(mp_autocast) :: policy
+    type(mp_rewritten) :: r
+    call policy%create(config())
+    call policy%rewrite(loop(0, .true.), r)
+    call expect('a loop', all(r%node_dtype == MP_FP16) .and. r%tensor_dtype(2) == MP_FP16)
+    call policy%rewrite(loop(MP_NODE_NO_LOW, .true.), r)
+    call expect('a loop that cannot be low', all(r%node_dtype([2, 4]) == MP_FP32))
+    call policy%rewrite(loop(MP_NODE_NO_LOW, .false.), r)
+    call expect('a container', r%why(2) == MP_WHY_CLUSTER_FP32 .and. r%because(2) == 4)
+    call policy%rewrite(chain(.false.), r)
+    call expect('without an edge', r%why(3) == MP_WHY_BETWEEN_ALLOW .and. r%because(3) == 4)
+    call policy%rewrite(chain(.true.), r)
+    call expect('a hidden edge', r%why(3) == MP_WHY_DENY_UPSTREAM .and. r%because(3) == 1)
+    call policy%destroy()
+  end subroutine
+
+  !> More than arrays begin with.
+  subroutine test_many_nodes()
+    integer, parameter :: many = 1000
+    type(mp_autocast) :: policy
+    type(mp_graph) :: g
+    type(mp_rewritten) :: r
+    character(:), allocatable :: report
+    character(12) :: name
+    integer :: x, node, i
+    x = g%add_tensor(MP_FP32, amax=1.0)
+    do i = 1, many
+      write (name, '(a,i0)') 'layer/', i
+      node = g%add_node(trim(merge('MatMul', 'Relu  ', mod(i, 2) == 1)), [x], name=name)
+      x = g%add_tensor(MP_FP32, producer=node, amax=real(i))
+    end do
+    call policy%create(config())
+    call policy%rewrite(g, r)
+    call expect('many nodes', r%num_low_nodes == many .and. size(r%casts) == 1)
+    call policy%explain(g, r, report)
+    call expect('the last of many', index(report, 'layer/1000  Relu    fp16  beside layer/999') > 0)
+    call policy%destroy()
+  end subroutine
+
+  subroutine test_wrong_graphs()
+    type(mp_autocast) :: policy
+    type(mp_graph) :: g
+    type(mp_rewritten) :: good
+    call policy%create(config())
+    call policy%rewrite(small_graph(), good)
+    g = small_graph()
+    call refused(g%add_node('MatMul', [1, 20]), 'graph->input_tensor[10] = 19 is outside [-1, num_tensors = 9)')
+    g = small_graph()
+    call refused(g%add_node('MatMul', [1], depth=-3_c_int64_t), 'graph->node_depth[5] = -3 is negative')
+    g = small_graph()
+    call refused(g%add_node('MatMul', [1], flags=-1), 'graph->node_flags[5] = 32767 has bits that mean nothing')
+    g = small_graph()
+    call refused(g%add_node('', [1]), 'graph->node_op[5] = NULL, and graph->node_class says no class of it')
+    g = small_graph()
+    call refused(g%add_node('MatMul', [1], op_class=500), &
+      'graph->node_class[5] = 255 is neither 0 nor 1 + mp_autocast_class_t')
+    g = small_graph()
+    call refused(g%add_tensor(256 + MP_FP32), 'graph->tensor_dtype[9] = 255 is not an mp_dtype_t')
+    call test_what_is_not_added()
+    call policy%destroy()
+
+  contains
+
+    !> The graph with what was added.
+    subroutine refused(added, sentence)
+      integer, intent(in) :: added
+      character(*), intent(in) :: sentence
+      type(mp_rewritten) :: r
+      integer(c_int) :: stat
+      character(200) :: errmsg
+      character(:), allocatable :: report
+      call policy%rewrite(g, r, stat=stat, errmsg=errmsg)
+      call expect('rewrite: '//trim(errmsg), added > 0 .and. stat == MP_ERROR_INVALID_ARGUMENT .and. &
+        errmsg == 'mp_autocast_rewrite: '//sentence .and. .not. allocated(r%node_dtype))
+      call policy%explain(g, good, report, stat=stat, errmsg=errmsg)
+      call expect('explain: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
+        errmsg == 'mp_autocast_explain: '//sentence .and. .not. allocated(report))
+    end subroutine
+
+    !> Of these no number of C could tell.
+    subroutine test_what_is_not_added()
+      type(mp_rewritten) :: r
+      integer(c_int) :: stat
+      character(200) :: errmsg
+      integer :: added
+      g = small_graph()
+      added = g%add_tensor(MP_FP32, slot=256, stat=stat, errmsg=errmsg)
+      call expect('a slot: '//trim(errmsg), added == 0 .and. stat == MP_ERROR_INVALID_ARGUMENT .and. &
+        errmsg == 'mp_graph: a slot is outside [0, MP_SLOT_FP32]')
+      added = g%add_node('MatMul', [1, 1], slots=[0, -1], stat=stat)
+      call expect('a slot of an input', added == 0 .and. stat == MP_ERROR_INVALID_ARGUMENT)
+      added = g%add_node('MatMul', [1, 1], slots=[0], stat=stat, errmsg=errmsg)
+      call expect('slots: '//trim(errmsg), added == 0 .and. stat == MP_ERROR_INVALID_ARGUMENT .and. &
+        errmsg == 'mp_graph: slots and inputs are not of one size')
+      call g%set_producer(10, 1, stat, errmsg)
+      call expect('a producer: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
+        errmsg == 'mp_graph: tensor = 10 is outside [1, 9]')
+      call g%set_producer(1, 0, stat)
+      call policy%rewrite(g, r)
+      call expect('the graph is as it was', stat == MP_SUCCESS .and. all(r%node_dtype == good%node_dtype))
+    end subroutine
+
+  end subroutine
+
+  subroutine test_gate(context)
+    type(c_ptr), intent(in) :: context
+    character(*), parameter :: because = 'the CPU has no faster 16-bit arithmetic'
+    type(mp_autocast) :: policy
+    type(mp_rewritten) :: r
+    character(:), allocatable :: text
+    integer(c_int) :: stat
+    call policy%create(config())
+    call policy%get_gate(text)
+    call expect('no gate', text == '')
+    call policy%get_gate(text, context)
+    call expect('gate: '//text, text == because)
+    call policy%rewrite(small_graph(), r, context)
+    call expect('nothing was changed', r%gate == because .and. size(r%casts) == 0 .and. &
+      all(r%why == MP_WHY_GATE) .and. all(r%tensor_dtype == MP_FP32) .and. all(r%input_cast == 0))
+    call policy%explain(small_graph(), r, text)
+    call expect('the report says so', index(text, 'nothing was changed: '//because) > 0)
+    call policy%destroy()
+    call policy%get_gate(text, stat=stat)
+    call expect('without a policy', stat == MP_ERROR_INVALID_ARGUMENT)
+  end subroutine
+
+  subroutine test_operations()
+    type(mp_autocast) :: policy
+    type(mp_autocast_config_t) :: c
+    integer(c_int), allocatable :: cast_to(:)
+    integer(c_int) :: output, stat
+    character(200) :: errmsg
+    c = config()
+    c%preset = MP_AUTOCAST_PYTORCH
+    call policy%create(c)
+    call policy%op('matmul', [MP_FP32, MP_FP16, MP_DTYPE_NONE], cast_to, output)
+    call expect('an operation of the allow list', output == MP_FP16 .and. &
+      all(cast_to == [MP_FP16, MP_DTYPE_NONE, MP_DTYPE_NONE]) .and. size(cast_to) == 3)
+    call policy%op('exp', [MP_FP16], cast_to, output)
+    call expect('one of the deny list', output == MP_FP32 .and. all(cast_to == [MP_FP32]))
+    call policy%op('arange', [integer(c_int) ::], cast_to, output)
+    call expect('one without inputs', output == MP_DTYPE_NONE .and. size(cast_to) == 0)
+    call policy%op('matmul', [256 + MP_FP32], cast_to, output, stat, errmsg)
+    call expect('no type: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
+      errmsg == 'mp_autocast_op: input_dtype[0] = 255 is not an mp_dtype_t')
+    call policy%op('binary_cross_entropy', [MP_FP16, MP_FP16], cast_to, output, stat, errmsg)
+    call expect('one that is banned: '//trim(errmsg), stat == MP_ERROR_UNSUPPORTED .and. &
+      index(errmsg, 'use binary_cross_entropy_with_logits') > 0)
+    call policy%destroy()
+  end subroutine
+
+end module

@@ -1,0 +1,379 @@
+"""mpcore/autocast.h: which type each operation of a graph runs in."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+from . import _sys
+from ._library import Handle, check, enumerator, fill, flags, lib
+from .arrays import DTYPES, NAMES, dtype_name
+from .context import Context
+
+
+class AutocastTensor:
+    """A tensor of an AutocastGraph.  All but its index and its producer may be changed until the rewrite.
+
+    dtype   "fp32" takes part, 16-bit types stay; None, or a type of no float, is anything else
+    role    "activation", "parameter" or "output" (mp_tensor_role_t)
+    amax    the largest |x| that was seen; None: not known
+    slot    of the node that writes it
+    """
+
+    def __init__(self, index: int, dtype: Any, role: Any, amax: Optional[float], slot: int):
+        self.index, self.dtype, self.role, self.amax, self.slot = index, dtype, role, amax, slot
+        self.producer: Optional[int] = None  # the index of its node; None: it comes from outside
+
+    def __repr__(self) -> str:
+        return f"<mpcore.AutocastTensor {self.index}>"
+
+
+class _Node(NamedTuple):
+    """What AutocastGraph.node was given."""
+
+    op: Optional[str]
+    name: Optional[str]
+    inputs: List[int]
+    slots: List[int]
+    flags: int
+    node_class: int
+    depth: int
+
+
+class AutocastGraph:
+    """An fp32 graph as Autocast.rewrite reads it: tensors and nodes, in the order in which they are added.
+
+        graph = mpcore.AutocastGraph()
+        x, w = graph.input(), graph.parameter()
+        y = graph.node("MatMul", [x, w], name="fc1")
+        graph.node("Softmax", [y], name="probabilities").role = "output"
+    """
+
+    def __init__(self) -> None:
+        self.tensors: List[AutocastTensor] = []
+        self.nodes: List[_Node] = []
+        self._hidden: List[Tuple[int, int]] = []
+        self._clusters: List[Tuple[int, List[int]]] = []  # kind, members
+
+    # ---- what is in it
+
+    def tensor(self, dtype: Any = "fp32", *, role: Any = "activation", amax: Optional[float] = None,
+               slot: int = 0) -> AutocastTensor:
+        """From outside, unless it is given to the node that writes it: for circles, and for outputs of
+        unequal types or slots."""
+        self.tensors.append(AutocastTensor(len(self.tensors), dtype, role, amax, slot))
+        return self.tensors[-1]
+
+    def input(self, dtype: Any = "fp32", *, amax: Optional[float] = None) -> AutocastTensor:
+        return self.tensor(dtype, amax=amax)
+
+    def parameter(self, dtype: Any = "fp32", *, amax: Optional[float] = None) -> AutocastTensor:
+        """One of which an optimizer has the master."""
+        return self.tensor(dtype, role="parameter", amax=amax)
+
+    def node(self, op: Optional[str], inputs: Iterable[Optional[AutocastTensor]] = (), *, name: Optional[str] = None,
+             slots: Optional[Sequence[int]] = None, outputs: Union[int, Sequence[AutocastTensor]] = 1,
+             node_class: Any = None, depth: int = 0, **node_flags: bool) -> Any:
+        """Returns its output, or a tuple of them where their number is not 1.
+
+        inputs      tensors; None for an optional one that is absent
+        slots       one per input; None: 0.  _sys.MP_SLOT_FP32 is fp32 always
+        outputs     how many, or tensors that were made before
+        node_class  "allow", "deny", ... (mp_autocast_class_t); None: that of the operation
+        depth       terms of a sum; 0: not known
+        node_flags  keep, elsewhere, no_low, cast, reads_variable, back_edge, reads_either, writes_either
+                    (mp_node_flags_t)
+        """
+        read = [-1 if tensor is None else self._own(tensor, f"inputs[{i}]") for i, tensor in enumerate(inputs)]
+        if slots is not None and len(slots) != len(read):
+            raise ValueError(f"slots has {len(slots)} numbers for {len(read)} inputs")
+        number = 0 if node_class is None else 1 + enumerator(_sys.mp_autocast_class_t, node_class)
+        bits = flags(_sys.mp_node_flags_t, [flag for flag, is_set in node_flags.items() if is_set])
+        written = self._outputs(outputs)
+        for tensor in written:
+            tensor.producer = len(self.nodes)
+        self.nodes.append(_Node(op, name, read, [0] * len(read) if slots is None else list(slots), bits, number,
+                                depth))
+        return written[0] if len(written) == 1 else written
+
+    def _outputs(self, outputs: Union[int, Sequence[AutocastTensor]]) -> Tuple[AutocastTensor, ...]:
+        if isinstance(outputs, int):
+            if outputs < 0:
+                raise ValueError(f"outputs = {outputs} is negative")
+            return tuple(self.tensor() for _ in range(outputs))
+        for i, tensor in enumerate(outputs):
+            self._own(tensor, f"outputs[{i}]")
+            if tensor.producer is not None or tensor in outputs[:i]:
+                raise ValueError(f"outputs[{i}] is written already")
+        return tuple(outputs)
+
+    # Nodes are named by one of their outputs, by their index, or by their name.
+
+    def hidden(self, src: Any, dst: Any) -> None:
+        """Colour travels from a node to another: through a container, or through state."""
+        self._hidden.append((self.index(src), self.index(dst)))
+
+    def container(self, members: Iterable[Any]) -> None:
+        """Nodes that share a container, such as a list of tensors, and have one type."""
+        self._clusters.append((0, [self.index(member) for member in members]))
+
+    def loop(self, members: Iterable[Any]) -> None:
+        """Nodes of a loop, which have one type; those that only follow have the flag back_edge."""
+        self._clusters.append((1, [self.index(member) for member in members]))
+
+    def index(self, node: Union[int, str, AutocastTensor]) -> int:
+        """Of the node that has this name, or that writes this tensor."""
+        if isinstance(node, str):
+            found = [i for i, one in enumerate(self.nodes) if one.name == node]
+            if len(found) != 1:
+                raise ValueError(f"{len(found) or 'no'} node{'s' * (len(found) > 1)} with the name {node!r}")
+            return found[0]
+        if isinstance(node, int):
+            return node
+        producer = self.tensors[self._own(node, "node")].producer
+        if producer is None:
+            raise ValueError(f"no node writes {node!r}")
+        return producer
+
+    def _own(self, tensor: Any, what: str) -> int:
+        if not isinstance(tensor, AutocastTensor):
+            raise TypeError(f"{what} is {tensor!r}, not an AutocastTensor")
+        if tensor.index >= len(self.tensors) or self.tensors[tensor.index] is not tensor:
+            raise ValueError(f"{what} is a tensor of another graph")
+        return tensor.index
+
+    # ---- as arrays
+
+    def _arrays(self) -> Any:
+        """mp_autocast_graph_t, which keeps its arrays alive."""
+        graph = _sys.mp_autocast_graph_t()
+        graph.arrays = []
+
+        def array(field: str, kind: Any, values: list) -> None:
+            graph.arrays.append(_array(field, kind, values))
+            setattr(graph, field, ctypes.addressof(graph.arrays[-1]))
+
+        def texts(field: str, values: list) -> None:
+            setattr(graph, field, (ctypes.c_char_p * len(values))(
+                *[None if text is None else _bytes(text, f"{field}[{i}]") for i, text in enumerate(values)]))
+
+        nodes, tensors, clusters = self.nodes, self.tensors, self._clusters
+        roles = {role: enumerator(_sys.mp_tensor_role_t, role) for role in {t.role for t in tensors}}
+        fill(graph, {"num_nodes": len(nodes), "num_tensors": len(tensors), "num_hidden_edges": len(self._hidden),
+                     "num_clusters": len(clusters)})
+        texts("node_op", [node.op for node in nodes])
+        texts("node_name", [node.name for node in nodes])
+        array("node_class", ctypes.c_uint8, [node.node_class for node in nodes])
+        array("node_flags", ctypes.c_uint16, [node.flags for node in nodes])
+        array("node_depth", ctypes.c_int64, [node.depth for node in nodes])
+        array("first_input", ctypes.c_int32, _starts(node.inputs for node in nodes))
+        array("input_tensor", ctypes.c_int32, [tensor for node in nodes for tensor in node.inputs])
+        array("input_slot", ctypes.c_uint8, [slot for node in nodes for slot in node.slots])
+        array("tensor_producer", ctypes.c_int32, [-1 if t.producer is None else t.producer for t in tensors])
+        array("tensor_slot", ctypes.c_uint8, [t.slot for t in tensors])
+        array("tensor_dtype", ctypes.c_uint8, [_number(t.dtype) for t in tensors])
+        array("tensor_role", ctypes.c_uint8, [roles[t.role] for t in tensors])
+        array("tensor_amax", ctypes.c_float, [math.nan if t.amax is None else t.amax for t in tensors])
+        array("hidden_src", ctypes.c_int32, [src for src, _ in self._hidden])
+        array("hidden_dst", ctypes.c_int32, [dst for _, dst in self._hidden])
+        array("first_member", ctypes.c_int32, _starts(members for _, members in clusters))
+        array("member", ctypes.c_int32, [member for _, members in clusters for member in members])
+        array("cluster_kind", ctypes.c_uint8, [kind for kind, _ in clusters])
+        return graph
+
+
+class AutocastCast(NamedTuple):
+    """mp_autocast_cast_t: one cast of a tensor, given by its index."""
+
+    tensor: int
+    from_dtype: str
+    to_dtype: str
+    kind: _sys.mp_cast_kind_t
+    readers: int
+
+
+class AutocastResult:
+    """What a rewrite says of the graph as it was then.
+
+    node_dtypes, reasons, because  one per node: its type, why (mp_autocast_why_t), and the index of the node that
+                                   did it, or None
+    tensor_dtypes                  one per tensor: what its producer writes; None where it is no float
+    input_casts                    one list per node, of an index of `casts` per input, or None: it reads what is
+                                   written
+    casts                          AutocastCasts, in order of tensors
+    num_casts, num_low_nodes, num_parameters_low
+    gate                           why nothing was changed, or None
+    """
+
+    def __init__(self, policy: "Autocast", context: Optional[Context], graph: AutocastGraph):
+        arrays = graph._arrays()
+        nodes, tensors, ends = arrays.num_nodes, arrays.num_tensors, _starts(node.inputs for node in graph.nodes)
+        room = tensors + (tensors + ends[-1]) * policy._emulates
+        node_dtype, node_why, node_because = (ctypes.c_uint8 * nodes)(), (ctypes.c_uint8 * nodes)(), \
+            (ctypes.c_int32 * nodes)()
+        tensor_dtype, input_cast = (ctypes.c_uint8 * tensors)(), (ctypes.c_int32 * ends[-1])()
+        casts = (_sys.mp_autocast_cast_t * room)()
+        result = _sys.mp_autocast_result_t(
+            tensor_dtype=ctypes.addressof(tensor_dtype), node_dtype=ctypes.addressof(node_dtype),
+            input_cast=ctypes.addressof(input_cast), casts=casts, node_why=ctypes.addressof(node_why),
+            node_because=ctypes.addressof(node_because))
+        check(lib.mp_autocast_rewrite(policy.handle, context.handle if context is not None else None,
+                                      ctypes.byref(arrays), ctypes.byref(result)))
+        self.num_casts, self.num_low_nodes = result.num_casts, result.num_low_nodes
+        self.num_parameters_low, self.gate = result.num_parameters_low, _text(result.gate)
+        self.node_dtypes = [_name(dtype) for dtype in node_dtype]
+        self.tensor_dtypes = [_name(dtype) for dtype in tensor_dtype]
+        self.reasons = [_sys.mp_autocast_why_t(why) for why in node_why]
+        self.because = [_index(node) for node in node_because]
+        self.input_casts = [[_index(cast) for cast in input_cast[begin:end]] for begin, end in zip(ends, ends[1:])]
+        self.casts = [AutocastCast(cast.tensor, _name(getattr(cast, "from")), _name(cast.to),
+                                   _sys.mp_cast_kind_t(cast.kind), cast.readers) for cast in casts[:self.num_casts]]
+        # For Autocast.explain, which reads no more of the result than its gate.
+        self._policy, self._graph, self._arrays = policy, graph, arrays
+        self._result = _sys.mp_autocast_result_t(gate=result.gate)
+
+
+class Autocast(Handle):
+    """A policy: lists of operations and a level.  Once it has been used it does not change.
+
+    low                 "fp16" or "bf16"
+    preset              "default", "tensorflow", "tensorflow_bf16", "pytorch" or "onnx" (mp_autocast_preset_t)
+    level               "normal", "infer_as_deny", "tensor_cores_only" or "force_all" (mp_autocast_level_t)
+    keep_io             outputs of the graph leave it in fp32
+    emulate             low nodes run in fp32 on rounded values
+    ignore_performance  a device without fast 16-bit arithmetic does not close the gate
+    environment         the variables MP_AUTOCAST... are read, and win over what is said here
+    amax_limit          a node with a tensor of larger known |x| is denied; 0: they are not looked at
+    depth_limit         a node that sums more terms is denied; 0: they are not looked at
+    """
+
+    _destroy = "mp_autocast_destroy"
+
+    def __init__(self, low: Any = "fp16", preset: Any = "default", level: Any = "normal", *, keep_io: bool = False,
+                 emulate: bool = False, ignore_performance: bool = False, environment: bool = True,
+                 amax_limit: float = 0.0, depth_limit: int = 0):
+        names = {"no_environment": not environment, "ignore_performance": ignore_performance, "keep_io": keep_io,
+                 "emulate": emulate}
+        self._emulates = bool(emulate)
+        config = fill(_sys.mp_autocast_config_default(_number(low)), {
+            "preset": enumerator(_sys.mp_autocast_preset_t, preset),
+            "level": enumerator(_sys.mp_autocast_level_t, level),
+            "flags": flags(_sys.mp_autocast_flags_t, [name for name, is_set in names.items() if is_set]),
+            "amax_limit": amax_limit, "depth_limit": depth_limit})
+        handle = ctypes.c_void_p()
+        check(lib.mp_autocast_create(ctypes.byref(handle), ctypes.byref(config)))
+        self._handle = handle.value
+
+    # ---- the lists
+
+    def set_class(self, ops: Union[str, Sequence[str]], op_class: Any) -> None:
+        """Put an operation, or several, into a class, "allow", "deny", ... (mp_autocast_class_t), out of the one that
+        they are in."""
+        names = [ops] if isinstance(ops, str) else list(ops)
+        array = (ctypes.c_char_p * len(names))(*[_bytes(name, f"ops[{i}]") for i, name in enumerate(names)])
+        check(lib.mp_autocast_set_class(self.handle, array, len(names),
+                                        enumerator(_sys.mp_autocast_class_t, op_class)))
+
+    def set_nodes(self, pattern: str, node_class: Any) -> None:
+        """Give nodes a class by their name: "encoder/*"; the last of several patterns that match wins."""
+        check(lib.mp_autocast_set_nodes(self.handle, _bytes(pattern, "pattern"),
+                                        enumerator(_sys.mp_autocast_class_t, node_class)))
+
+    def class_of(self, op: str) -> _sys.mp_autocast_class_t:
+        """Of an operation, before the level is applied."""
+        return _sys.mp_autocast_class_t(lib.mp_autocast_class(self.handle, _bytes(op, "op")))
+
+    def gate(self, context: Optional[Context] = None) -> Optional[str]:
+        """Why 16 bits are not worth it on this device; None: they are.  Without a device the environment alone can
+        say so."""
+        because = ctypes.c_char_p()
+        check(lib.mp_autocast_gate(self.handle, context.handle if context is not None else None,
+                                   ctypes.byref(because)))
+        return _text(because.value)
+
+    # ---- what they are for
+
+    def rewrite(self, graph: AutocastGraph, context: Optional[Context] = None) -> AutocastResult:
+        """Which nodes run in 16 bits, and the casts between; nothing, on a device on which the gate is closed."""
+        return AutocastResult(self, context, graph)
+
+    def explain(self, graph: AutocastGraph, result: AutocastResult, form: Any = "text") -> str:
+        """The report on a rewrite of this policy: "text", "json", or "dot" for Graphviz (mp_autocast_form_t)."""
+        if result._policy is not self or result._graph is not graph:
+            raise ValueError("result is of another rewrite than that of this graph by this Autocast")
+        number, size = enumerator(_sys.mp_autocast_form_t, form), ctypes.c_size_t()
+
+        def write(text: Any) -> None:
+            check(lib.mp_autocast_explain(self.handle, ctypes.byref(result._arrays), ctypes.byref(result._result),
+                                          number, text, ctypes.byref(size)))
+
+        write(None)
+        text = ctypes.create_string_buffer(size.value)
+        write(text)
+        return text.value.decode(errors="replace")
+
+    def op(self, op_type: str, dtypes: Sequence[Any]) -> Tuple[List[Optional[str]], Optional[str]]:
+        """One operation, for hosts that execute as they go: what each of its inputs is to be cast to, None for one
+        that is left as it is, and the type of its output, None where no input is of fp32 or 16 bits."""
+        given = _array("dtypes", ctypes.c_uint8, [_number(dtype) for dtype in dtypes])
+        cast_to, output = (ctypes.c_uint8 * len(given))(), ctypes.c_uint32()
+        check(lib.mp_autocast_op(self.handle, _bytes(op_type, "op_type"), given, len(given), cast_to,
+                                 ctypes.byref(output)))
+        return [_name(dtype) for dtype in cast_to], _name(output.value)
+
+    @staticmethod
+    def scaler_config(low: Any = "fp16") -> Any:
+        """The mp_scaler_config_t of the loss scaler that belongs to `low`, for Scaler(context, config=...)."""
+        config = _sys.mp_scaler_config_t()
+        check(lib.mp_autocast_scaler_init(ctypes.byref(config), ctypes.sizeof(config), _number(low)))
+        return config
+
+
+# ---------------------------------------------------------------------------- from Python to C, and back
+
+
+def _number(dtype: Any) -> int:
+    """mp_dtype_t; MP_DTYPE_NONE for None and for what is no float."""
+    return int((None if dtype is None else DTYPES[dtype_name(dtype)][1]) or _sys.MP_DTYPE_NONE)
+
+
+def _name(dtype: int) -> Any:
+    return NAMES.get(dtype)
+
+
+def _index(number: int) -> Optional[int]:
+    return None if number < 0 else number
+
+
+def _text(text: Optional[bytes]) -> Optional[str]:
+    return None if text is None else text.decode(errors="replace")
+
+
+def _bytes(text: str, what: str) -> bytes:
+    """For a C string, which would end at a NUL."""
+    if not isinstance(text, str):
+        raise TypeError(f"{what} is {text!r}, not a string")
+    if "\0" in text:
+        raise ValueError(f"{what} = {text!r} has a NUL")
+    return text.encode()
+
+
+def _starts(lists: Iterable[Sequence[int]]) -> List[int]:
+    """Where each list begins once they lie one behind the other, and where the last one ends."""
+    starts = [0]
+    for one in lists:
+        starts.append(starts[-1] + len(one))
+    return starts
+
+
+def _array(name: str, kind: Any, values: list) -> Any:
+    """ctypes cuts what is too large for its type."""
+    try:
+        array = (kind * len(values))(*values)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
+    if kind is not ctypes.c_float and list(array) != values:
+        i = next(i for i, (got, value) in enumerate(zip(array, values)) if got != value)
+        raise ValueError(f"{name}[{i}] = {values[i]} is beyond the range of its type")
+    return array

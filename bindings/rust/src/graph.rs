@@ -1,0 +1,317 @@
+//! The graphs that [`Autocast`](crate::Autocast) looks at.
+
+use crate::enums::{AutocastClass, Dtype, TensorRole};
+use crate::error::{c_string, Result};
+use crate::sys;
+use std::ffi::CString;
+use std::marker::PhantomData;
+use std::os::raw::c_char;
+use std::ptr;
+
+/// The slot of inputs and outputs that are fp32 always: statistics of a batch norm.
+pub const SLOT_FP32: u8 = sys::MP_SLOT_FP32 as u8;
+
+const OUTSIDE: i32 = -1;
+const NO_TENSOR: i32 = -1;
+const UNKNOWN_AMAX: f32 = -1.0;
+
+/// A node of a [`Graph`], by the order in which they were added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NodeId(pub(crate) i32);
+
+impl NodeId {
+    /// From 0 on.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A tensor of a [`Graph`], by the order in which they were added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TensorId(pub(crate) i32);
+
+impl TensorId {
+    /// From 0 on.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a graph is told of a tensor.  A type alone is an activation in slot 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GraphTensor {
+    /// `Fp32` takes part; `Fp16` and `Bf16` stay; `DtypeNone` is anything else.
+    pub dtype: Dtype,
+    /// What it is besides a value.
+    pub role: TensorRole,
+    /// Of the node that writes it.
+    pub slot: u8,
+    /// The largest |x| that was seen.
+    pub amax: Option<f32>,
+}
+
+impl From<Dtype> for GraphTensor {
+    fn from(dtype: Dtype) -> Self {
+        GraphTensor { dtype, role: TensorRole::Activation, slot: 0, amax: None }
+    }
+}
+
+/// Nodes that have one type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClusterKind {
+    /// Around a list of tensors: a member that cannot be low denies all, else one that is makes all low.
+    Container = 0,
+    /// Low if all members without `sys::MP_NODE_BACK_EDGE` are, and the others can be.
+    Loop = 1,
+}
+
+/// An fp32 graph: tensors, and nodes that read and write them.  It may have cycles.
+///
+/// A number belongs to the graph that gave it; one of another graph is refused where it is out of range.
+///
+/// ```
+/// use mpcore::{Dtype, Graph};
+/// # fn main() -> mpcore::Result<()> {
+/// let mut graph = Graph::new();
+/// let (x, w) = (graph.tensor(Dtype::Fp32), graph.tensor(Dtype::Fp32));
+/// let y = graph.node("MatMul", "fc1", &[x, w])?.output(Dtype::Fp32);
+/// graph.node("Relu", "act1", &[y])?.output(Dtype::Fp32);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Graph {
+    node_op: Vec<CString>,
+    node_name: Vec<CString>,
+    node_class: Vec<u8>,
+    node_flags: Vec<u16>,
+    node_depth: Vec<i64>,
+    first_input: Vec<i32>,
+    input_tensor: Vec<i32>,
+    input_slot: Vec<u8>,
+    tensor_producer: Vec<i32>,
+    tensor_slot: Vec<u8>,
+    tensor_dtype: Vec<u8>,
+    tensor_role: Vec<u8>,
+    tensor_amax: Vec<f32>,
+    hidden_src: Vec<i32>,
+    hidden_dst: Vec<i32>,
+    first_member: Vec<i32>,
+    member: Vec<i32>,
+    cluster_kind: Vec<u8>,
+}
+
+impl Default for Graph {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Graph {
+    /// Without nodes and tensors.
+    pub fn new() -> Self {
+        Graph {
+            node_op: Vec::new(),
+            node_name: Vec::new(),
+            node_class: Vec::new(),
+            node_flags: Vec::new(),
+            node_depth: Vec::new(),
+            first_input: vec![0],
+            input_tensor: Vec::new(),
+            input_slot: Vec::new(),
+            tensor_producer: Vec::new(),
+            tensor_slot: Vec::new(),
+            tensor_dtype: Vec::new(),
+            tensor_role: Vec::new(),
+            tensor_amax: Vec::new(),
+            hidden_src: Vec::new(),
+            hidden_dst: Vec::new(),
+            first_member: vec![0],
+            member: Vec::new(),
+            cluster_kind: Vec::new(),
+        }
+    }
+
+    /// One more, which comes from outside unless a node [`writes`](GraphNode::writes) it.
+    pub fn tensor(&mut self, tensor: impl Into<GraphTensor>) -> TensorId {
+        self.add_tensor(OUTSIDE, tensor.into())
+    }
+
+    /// One more, with inputs in slot 0.  A name may be empty.
+    pub fn node(&mut self, op: &str, name: &str, inputs: &[TensorId]) -> Result<GraphNode<'_>> {
+        let (op, name) = (c_string("op", op)?, c_string("name", name)?);
+        let id = NodeId(number(self.node_op.len()));
+        self.node_op.push(op);
+        self.node_name.push(name);
+        self.node_class.push(0);
+        self.node_flags.push(0);
+        self.node_depth.push(0);
+        self.first_input.push(number(self.input_tensor.len()));
+        let node = GraphNode { graph: self, id };
+        Ok(inputs.iter().fold(node, |node, &tensor| node.input(tensor, 0)))
+    }
+
+    /// What flows between nodes and is no tensor of this graph: through a container, or through state.
+    pub fn hidden_edge(&mut self, from: NodeId, to: NodeId) {
+        self.hidden_src.push(from.0);
+        self.hidden_dst.push(to.0);
+    }
+
+    /// Nodes whose slots 0 have one type.
+    pub fn cluster(&mut self, kind: ClusterKind, members: &[NodeId]) {
+        self.member.extend(members.iter().map(|node| node.0));
+        self.first_member.push(number(self.member.len()));
+        self.cluster_kind.push(kind as u8);
+    }
+
+    /// How many there are.
+    pub fn num_nodes(&self) -> usize {
+        self.node_op.len()
+    }
+
+    /// How many there are.
+    pub fn num_tensors(&self) -> usize {
+        self.tensor_dtype.len()
+    }
+
+    /// Of all nodes.
+    pub(crate) fn num_inputs(&self) -> usize {
+        self.input_tensor.len()
+    }
+
+    /// Where those of each node begin, and the last of them end.
+    pub(crate) fn first_input(&self) -> &[i32] {
+        &self.first_input
+    }
+
+    fn add_tensor(&mut self, producer: i32, tensor: GraphTensor) -> TensorId {
+        let id = TensorId(number(self.num_tensors()));
+        self.tensor_producer.push(producer);
+        self.tensor_slot.push(tensor.slot);
+        self.tensor_dtype.push(tensor.dtype as u8);
+        self.tensor_role.push(tensor.role as u8);
+        self.tensor_amax.push(tensor.amax.unwrap_or(UNKNOWN_AMAX));
+        id
+    }
+
+    /// As C has it.
+    pub(crate) fn lend(&self) -> Lent<'_> {
+        let op: Vec<_> = self.node_op.iter().map(|op| op.as_ptr()).collect();
+        let name: Vec<_> = (self.node_name.iter())
+            .map(|name| if name.as_bytes().is_empty() { ptr::null() } else { name.as_ptr() })
+            .collect();
+        let raw = sys::mp_autocast_graph_t {
+            num_nodes: count(self.num_nodes()),
+            num_tensors: count(self.num_tensors()),
+            num_hidden_edges: count(self.hidden_src.len()),
+            num_clusters: count(self.cluster_kind.len()),
+            node_op: op.as_ptr(),
+            node_class: if_set(&self.node_class, 0),
+            node_name: if_set(&name, ptr::null()),
+            node_flags: if_set(&self.node_flags, 0),
+            node_depth: if_set(&self.node_depth, 0),
+            first_input: self.first_input.as_ptr(),
+            input_tensor: self.input_tensor.as_ptr(),
+            input_slot: if_set(&self.input_slot, 0),
+            tensor_producer: self.tensor_producer.as_ptr(),
+            tensor_slot: if_set(&self.tensor_slot, 0),
+            tensor_dtype: self.tensor_dtype.as_ptr(),
+            tensor_role: if_set(&self.tensor_role, TensorRole::Activation as u8),
+            tensor_amax: if_set(&self.tensor_amax, UNKNOWN_AMAX),
+            hidden_src: self.hidden_src.as_ptr(),
+            hidden_dst: self.hidden_dst.as_ptr(),
+            first_member: self.first_member.as_ptr(),
+            member: self.member.as_ptr(),
+            cluster_kind: if_set(&self.cluster_kind, ClusterKind::Container as u8),
+            ..sys::mp_autocast_graph_t::zeroed()
+        };
+        Lent { raw, _op: op, _name: name, graph: PhantomData }
+    }
+}
+
+/// NULL where nothing was set.
+fn if_set<T: PartialEq>(array: &[T], unset: T) -> *const T {
+    if array.iter().all(|value| *value == unset) {
+        return ptr::null();
+    }
+    array.as_ptr()
+}
+
+/// The library refuses a graph with so many that this is not the number.
+fn number(len: usize) -> i32 {
+    i32::try_from(len).unwrap_or(i32::MAX)
+}
+
+/// Likewise.
+pub(crate) fn count(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+/// A graph during a call.
+pub(crate) struct Lent<'g> {
+    pub(crate) raw: sys::mp_autocast_graph_t,
+    _op: Vec<*const c_char>, // raw points to both, and to the arrays of the graph
+    _name: Vec<*const c_char>,
+    graph: PhantomData<&'g Graph>,
+}
+
+/// The node of a graph that was added last; what is said of it goes to the graph.
+#[derive(Debug)]
+pub struct GraphNode<'g> {
+    graph: &'g mut Graph,
+    id: NodeId,
+}
+
+impl GraphNode<'_> {
+    /// Its number.
+    pub fn id(&self) -> NodeId {
+        self.id
+    }
+
+    /// One more input.  None: an optional one that is absent.
+    pub fn input(self, tensor: impl Into<Option<TensorId>>, slot: u8) -> Self {
+        self.graph.input_tensor.push(tensor.into().map_or(NO_TENSOR, |tensor| tensor.0));
+        self.graph.input_slot.push(slot);
+        let inputs = number(self.graph.num_inputs());
+        *last(&mut self.graph.first_input) = inputs;
+        self
+    }
+
+    /// One more output, in slot 0 unless the tensor says otherwise.
+    pub fn output(&mut self, tensor: impl Into<GraphTensor>) -> TensorId {
+        self.graph.add_tensor(self.id.0, tensor.into())
+    }
+
+    /// An output that was added before its node, for a cycle.
+    ///
+    /// # Panics
+    /// Where the graph has no such tensor.
+    pub fn writes(self, tensor: TensorId) -> Self {
+        self.graph.tensor_producer[tensor.index()] = self.id.0;
+        self
+    }
+
+    /// `sys::MP_NODE_*`, or-ed.
+    pub fn flags(self, flags: sys::mp_node_flags_t) -> Self {
+        // The library refuses bits that mean nothing, and u16 has some of them.
+        *last(&mut self.graph.node_flags) = u16::try_from(flags).unwrap_or(u16::MAX);
+        self
+    }
+
+    /// Terms of the sums that it computes: k of a product.
+    pub fn depth(self, terms: i64) -> Self {
+        *last(&mut self.graph.node_depth) = terms;
+        self
+    }
+
+    /// Whatever its operation is.
+    pub fn class(self, class: AutocastClass) -> Self {
+        *last(&mut self.graph.node_class) = 1 + class as u8;
+        self
+    }
+}
+
+/// Of an array that has an element for each node.
+fn last<T>(array: &mut [T]) -> &mut T {
+    array.last_mut().expect("the node was added")
+}

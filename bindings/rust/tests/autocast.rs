@@ -1,0 +1,341 @@
+//! Autocast: a convolution, a norm, a ReLU, a convolution and an exponential.
+
+mod common;
+
+use common::refused;
+use mpcore::*;
+
+const FP32: Dtype = Dtype::Fp32;
+const FP16: Dtype = Dtype::Fp16;
+
+fn config() -> AutocastConfig {
+    let mut config = AutocastConfig::new(FP16);
+    config.flags = sys::MP_AUTOCAST_NO_ENVIRONMENT;
+    config
+}
+
+fn policy() -> Autocast {
+    Autocast::new(&config()).unwrap()
+}
+
+fn parameter() -> GraphTensor {
+    GraphTensor { role: TensorRole::Parameter, ..FP32.into() }
+}
+
+/// The nodes are conv1, norm, relu, conv2 and exp; the tensors x, w1, gain, w2 and what the nodes write.
+fn small_graph() -> Graph {
+    let mut g = Graph::new();
+    let x = g.tensor(FP32);
+    let (w1, gain, w2) = (g.tensor(parameter()), g.tensor(parameter()), g.tensor(parameter()));
+    let c1 = g.node("Conv2D", "conv1", &[x, w1]).unwrap().depth(576).output(FP32);
+    let norm = g.node("BatchNorm", "norm", &[c1]).unwrap();
+    let n = norm.input(gain, SLOT_FP32).input(None, SLOT_FP32).output(FP32);
+    let r = g.node("Relu", "relu", &[n]).unwrap().output(FP32);
+    let c2 = g.node("Conv2D", "conv2", &[r, w2]).unwrap().output(FP32);
+    let out = GraphTensor { role: TensorRole::Output, ..FP32.into() };
+    g.node("Exp", "exp", &[c2]).unwrap().output(out);
+    g
+}
+
+/// Type and reason of each node, and the number of the node that did it.
+fn nodes(rewritten: &Rewritten) -> Vec<(Dtype, AutocastWhy, Option<usize>)> {
+    let node = |n: &RewrittenNode| (n.dtype, n.why.unwrap(), n.because.map(NodeId::index));
+    rewritten.nodes.iter().map(node).collect()
+}
+
+/// Which tensor, to which type, how, and for how many.
+fn casts(rewritten: &Rewritten) -> Vec<(usize, Dtype, CastKind, usize)> {
+    let cast = |c: &GraphCast| {
+        assert_ne!(c.from, c.to);
+        (c.tensor.index(), c.to, c.kind.unwrap(), c.readers)
+    };
+    rewritten.casts.iter().map(cast).collect()
+}
+
+#[test]
+fn a_small_graph() {
+    let (policy, graph) = (policy(), small_graph());
+    let r = policy.rewrite(None, &graph).unwrap();
+    assert_eq!(r.tensors, [FP32, FP32, FP32, FP32, FP16, FP16, FP16, FP16, FP32]);
+    assert_eq!(
+        nodes(&r),
+        [
+            (FP16, AutocastWhy::AllowList, None),
+            (FP16, AutocastWhy::BetweenAllow, Some(3)),
+            (FP16, AutocastWhy::BetweenAllow, Some(3)),
+            (FP16, AutocastWhy::AllowList, None),
+            (FP32, AutocastWhy::DenyList, None),
+        ]
+    );
+    assert_eq!(
+        casts(&r),
+        [
+            (0, FP16, CastKind::Kernel, 1),
+            (1, FP16, CastKind::ModelCopy, 1),
+            (3, FP16, CastKind::ModelCopy, 1),
+            (7, FP32, CastKind::Kernel, 1),
+        ]
+    );
+    let read: Vec<_> = r.nodes.iter().map(|node| node.input_casts.clone()).collect();
+    assert_eq!(
+        read,
+        [
+            vec![Some(0), Some(1)],
+            vec![None, None, None],
+            vec![None],
+            vec![None, Some(2)],
+            vec![Some(3)]
+        ]
+    );
+    assert_eq!((r.num_low_nodes, r.num_parameters_low, r.gate()), (4, 2, None));
+
+    let text = policy.explain(&graph, &r, AutocastForm::Text).unwrap();
+    assert!(text.contains("norm   BatchNorm  fp16  between conv1 and conv2\n"), "{text}");
+    let json = policy.explain(&graph, &r, AutocastForm::Json).unwrap();
+    assert!(json.contains("\"num_low_nodes\": 4"), "{json}");
+    let picture = policy.explain(&graph, &r, AutocastForm::Dot).unwrap();
+    assert!(picture.starts_with("digraph autocast {\n"), "{picture}");
+
+    let empty = policy.rewrite(None, &Graph::new()).unwrap();
+    assert!(empty.nodes.is_empty() && empty.tensors.is_empty() && empty.casts.is_empty());
+}
+
+#[test]
+fn configurations() {
+    let bf16 = AutocastConfig { low: Dtype::Bf16 as u32, ..config() };
+    let r = Autocast::new(&bf16).unwrap().rewrite(None, &small_graph()).unwrap();
+    assert_eq!(r.nodes[0].dtype, Dtype::Bf16);
+    let onnx = AutocastConfig { preset: AutocastPreset::Onnx as u32, ..config() };
+    let r = Autocast::new(&onnx).unwrap().rewrite(None, &small_graph()).unwrap();
+    assert_eq!(nodes(&r)[0], (FP32, AutocastWhy::Unlisted, None));
+    let level = AutocastLevel::TensorCoresOnly as u32;
+    let r = Autocast::new(&AutocastConfig { level, ..config() }).unwrap();
+    assert_eq!(nodes(&r.rewrite(None, &small_graph()).unwrap())[1].1, AutocastWhy::Unlisted);
+    let deep = AutocastConfig { depth_limit: 575, ..config() };
+    let r = Autocast::new(&deep).unwrap().rewrite(None, &small_graph()).unwrap();
+    assert_eq!(nodes(&r)[0], (FP32, AutocastWhy::Depth, None));
+
+    let flags = config().flags | sys::MP_AUTOCAST_EMULATE;
+    let emulated = Autocast::new(&AutocastConfig { flags, ..config() }).unwrap();
+    let r = emulated.rewrite(None, &small_graph()).unwrap();
+    assert!(r.tensors.iter().all(|&dtype| dtype == FP32) && r.nodes[0].dtype == FP16);
+    // To fp16: x, both filters, and what four nodes write; back: each of their inputs, and that of exp.
+    assert_eq!(r.casts.len(), 7 + 7);
+    let to_fp32 = r.nodes[2].input_casts[0].unwrap();
+    assert_eq!((r.casts[to_fp32].from, r.casts[to_fp32].to), (FP16, FP32));
+
+    assert_eq!(ScalerConfig::for_autocast(FP16).unwrap().init_scale, 32768.0);
+    assert_eq!(ScalerConfig::for_autocast(Dtype::Bf16).unwrap().init_scale, 1.0);
+    assert_eq!(ScalerConfig::for_autocast(FP32).unwrap().init_scale, 1.0);
+    let wrong = Autocast::new(&AutocastConfig { depth_limit: -1, ..config() });
+    refused(wrong, "mp_autocast_create: config->depth_limit = -1 is negative");
+}
+
+#[test]
+fn classes_and_patterns() {
+    let mut policy = policy();
+    assert_eq!(policy.class_of("Conv2D"), Some(AutocastClass::Allow));
+    assert_eq!(policy.class_of("exp"), Some(AutocastClass::Deny));
+    assert_eq!(policy.class_of("Nobody"), Some(AutocastClass::Unlisted));
+    assert_eq!(policy.class_of("Conv2D\0"), None);
+    policy.set_class(&["Nobody", "BatchNorm"], AutocastClass::Deny).unwrap();
+    assert_eq!(policy.class_of("Nobody"), Some(AutocastClass::Deny));
+    policy.set_nodes("*", AutocastClass::Unlisted).unwrap();
+    policy.set_nodes("conv[!2]", AutocastClass::Allow).unwrap();
+    policy.set_nodes("n*m", AutocastClass::Clear).unwrap();
+    let r = policy.rewrite(None, &small_graph()).unwrap();
+    assert_eq!(
+        nodes(&r),
+        [
+            (FP16, AutocastWhy::Pattern, None),
+            (FP16, AutocastWhy::ClearBesideLow, Some(0)),
+            (FP32, AutocastWhy::Unlisted, None),
+            (FP32, AutocastWhy::Unlisted, None),
+            (FP32, AutocastWhy::Unlisted, None),
+        ]
+    );
+    refused(
+        policy.set_class(&["Exp"], AutocastClass::Allow),
+        "mp_autocast_set_class: policy has been used, and changes no more; create another one",
+    );
+    let mut policy = self::policy();
+    refused(
+        policy.set_nodes("conv[12", AutocastClass::Allow),
+        "mp_autocast_set_nodes: pattern = conv[12 has a [ without its ]",
+    );
+    refused(policy.set_nodes("\0", AutocastClass::Allow), "pattern has a NUL");
+    refused(policy.set_class(&["Exp", "\0"], AutocastClass::Allow), "op_types has a NUL");
+    assert_eq!(policy.class_of("Exp"), Some(AutocastClass::Deny));
+}
+
+/// A chain of products, of each of which something else is said.
+#[test]
+fn facts_of_nodes_and_tensors() {
+    let mut g = Graph::new();
+    let w = g.tensor(FP32);
+    let x = g.tensor(GraphTensor { amax: Some(2000.0), ..FP32.into() });
+    let y = g.node("MatMul", "", &[x, w]).unwrap().output(FP32);
+    let y = g.node("MatMul", "", &[y, w]).unwrap().flags(sys::MP_NODE_KEEP).output(FP32);
+    let y = g.node("MatMul", "", &[y, w]).unwrap().class(AutocastClass::Unlisted).output(FP32);
+    let last = g.node("MatMul", "", &[y, w]).unwrap().flags(sys::MP_NODE_WRITES_EITHER);
+    assert_eq!((last.id().index(), w.index()), (3, 0));
+    let mut last = last.input(None, 0);
+    last.output(GraphTensor { slot: SLOT_FP32, ..FP32.into() });
+    last.output(Dtype::DtypeNone);
+    let limited = AutocastConfig { amax_limit: 1000.0, ..config() };
+    let policy = Autocast::new(&limited).unwrap();
+    let r = policy.rewrite(None, &g).unwrap();
+    assert_eq!(
+        nodes(&r),
+        [
+            (FP32, AutocastWhy::Range, None),
+            (FP32, AutocastWhy::Kept, None),
+            (FP32, AutocastWhy::Unlisted, None),
+            (FP16, AutocastWhy::AllowList, None),
+        ]
+    );
+    assert_eq!(r.tensors[5..], [FP32, Dtype::DtypeNone]);
+    let text = policy.explain(&g, &r, AutocastForm::Text).unwrap();
+    assert!(text.contains("#0  MatMul  fp32  a tensor beyond amax_limit\n"), "{text}");
+}
+
+/// x -> Merge -> Relu -> NextIteration -> Merge; the products before and behind it are low.
+#[test]
+fn a_loop() {
+    for (kind, flags, low) in [
+        (ClusterKind::Loop, 0, true),
+        (ClusterKind::Loop, sys::MP_NODE_NO_LOW, false),
+        (ClusterKind::Container, sys::MP_NODE_NO_LOW, false),
+    ] {
+        let mut g = Graph::new();
+        let (x, back) = (g.tensor(FP32), g.tensor(FP32));
+        let x = g.node("MatMul", "before", &[x, x]).unwrap().output(FP32);
+        let mut node = g.node("Merge", "merge", &[x, back]).unwrap();
+        let (merge, x) = (node.id(), node.output(FP32));
+        let x = g.node("Relu", "relu", &[x]).unwrap().output(FP32);
+        let node = g.node("NextIteration", "next", &[x]).unwrap();
+        let next = node.flags(sys::MP_NODE_BACK_EDGE | flags).writes(back).id();
+        g.node("MatMul", "behind", &[x, x]).unwrap().output(FP32);
+        g.cluster(kind, &[merge, next]);
+        let r = policy().rewrite(None, &g).unwrap();
+        let dtype = if low { FP16 } else { FP32 };
+        assert_eq!([r.nodes[1].dtype, r.nodes[3].dtype], [dtype; 2], "{kind:?} {flags}");
+        assert_eq!(r.tensors[back.index()], dtype);
+    }
+}
+
+/// exp writes into a list that tanh reads: without the edge tanh lies between two products.
+#[test]
+fn hidden_edges() {
+    for is_there in [false, true] {
+        let mut g = Graph::new();
+        let x = g.tensor(FP32);
+        let mut node = g.node("Exp", "exp", &[x]).unwrap();
+        let (exp, _) = (node.id(), node.output(FP32));
+        let x = g.node("MatMul", "fc1", &[x, x]).unwrap().output(FP32);
+        let mut node = g.node("Tanh", "tanh", &[x]).unwrap();
+        let (tanh, x) = (node.id(), node.output(FP32));
+        g.node("MatMul", "fc2", &[x, x]).unwrap().output(FP32);
+        if is_there {
+            g.hidden_edge(exp, tanh);
+        }
+        let wanted = if is_there {
+            (FP32, AutocastWhy::DenyUpstream, Some(0))
+        } else {
+            (FP16, AutocastWhy::BetweenAllow, Some(3))
+        };
+        assert_eq!(nodes(&policy().rewrite(None, &g).unwrap())[2], wanted);
+    }
+}
+
+#[test]
+fn wrong_graphs() {
+    let mut larger = Graph::new();
+    let foreign = [0; 10].map(|_| larger.tensor(FP32))[9];
+    let graph = |class: fn(GraphNode<'_>, TensorId) -> TensorId| {
+        let mut g = Graph::new();
+        let x = g.tensor(FP32);
+        class(g.node("MatMul", "fc1", &[x, x]).unwrap(), foreign);
+        g
+    };
+    let refused_graph = |graph: Graph, sentence: &str| {
+        refused(policy().rewrite(None, &graph), &format!("mp_autocast_rewrite: {sentence}"));
+        let good = policy().rewrite(None, &small_graph()).unwrap();
+        let report = policy().explain(&graph, &good, AutocastForm::Text);
+        refused(report, &format!("mp_autocast_explain: {sentence}"));
+    };
+    refused_graph(
+        graph(|node, foreign| node.input(foreign, 0).output(FP32)),
+        "graph->input_tensor[2] = 9 is outside [-1, num_tensors = 2)",
+    );
+    refused_graph(
+        graph(|node, _| node.depth(-3).output(FP32)),
+        "graph->node_depth[0] = -3 is negative",
+    );
+    refused_graph(
+        graph(|node, _| node.flags(u32::MAX).output(FP32)),
+        "graph->node_flags[0] = 65535 has bits that mean nothing",
+    );
+    refused_graph(
+        graph(|mut node, _| node.output(GraphTensor { slot: SLOT_FP32, ..FP16.into() })),
+        "graph->tensor_slot[1] = 255, MP_SLOT_FP32, but its tensor has 16 bits: tensor 1",
+    );
+    let mut g = Graph::new();
+    refused(g.node("Mat\0Mul", "fc1", &[]), "op has a NUL");
+    refused(g.node("MatMul", "\0", &[]), "name has a NUL");
+    assert_eq!((g.num_nodes(), g.num_tensors()), (0, 0));
+}
+
+#[test]
+fn gates() {
+    let host = Context::new(Device::Host).unwrap();
+    let because = "the CPU has no faster 16-bit arithmetic";
+    let (policy, graph) = (policy(), small_graph());
+    assert_eq!(policy.gate(None).unwrap(), None);
+    assert_eq!(policy.gate(Some(&host)).unwrap().as_deref(), Some(because));
+    let r = policy.rewrite(Some(&host), &graph).unwrap();
+    assert_eq!(r.gate().as_deref(), Some(because));
+    assert_eq!((r.casts.len(), r.num_low_nodes), (0, 0));
+    assert_eq!(nodes(&r), [(FP32, AutocastWhy::Gate, None); 5]);
+    drop(host); // the clause is in static storage
+    let text = policy.explain(&graph, &r, AutocastForm::Text).unwrap();
+    assert!(text.ends_with(&format!("nothing was changed: {because}\n")), "{text}");
+
+    let flags = config().flags | sys::MP_AUTOCAST_IGNORE_PERFORMANCE;
+    let open = Autocast::new(&AutocastConfig { flags, ..config() }).unwrap();
+    assert_eq!(open.gate(Some(&Context::new(Device::Host).unwrap())).unwrap(), None);
+}
+
+#[test]
+fn one_operation() {
+    let policy = policy();
+    let (cast_to, output) = policy.op("MatMul", &[FP32, FP16, Dtype::DtypeNone]).unwrap();
+    assert_eq!((cast_to, output), (vec![Some(FP16), None, None], Some(FP16)));
+    let (cast_to, output) = policy.op("Exp", &[FP16]).unwrap();
+    assert_eq!((cast_to, output), (vec![Some(FP32)], Some(FP32)));
+    let (cast_to, output) = policy.op("Add", &[FP16, FP32]).unwrap();
+    assert_eq!((cast_to, output), (vec![Some(FP32), None], Some(FP32)));
+    assert_eq!(policy.op("Range", &[]).unwrap(), (vec![], None));
+    refused(policy.op("\0", &[]), "op_type has a NUL");
+
+    let torch = AutocastConfig { preset: AutocastPreset::Pytorch as u32, ..config() };
+    let banned = Autocast::new(&torch).unwrap().op("binary_cross_entropy", &[FP16, FP16]);
+    let error = banned.unwrap_err();
+    assert_eq!(error.status(), Some(Status::ErrorUnsupported));
+    assert!(error.to_string().ends_with("use binary_cross_entropy_with_logits"), "{error}");
+}
+
+#[test]
+fn threads_share_a_policy() {
+    let (policy, graph) = (policy(), small_graph());
+    let report = || {
+        let r = policy.rewrite(None, &graph).unwrap();
+        let text = policy.explain(&graph, &r, AutocastForm::Text).unwrap();
+        (r, text)
+    };
+    let [first, second] = std::thread::scope(|scope| {
+        [scope.spawn(report), scope.spawn(report)].map(|thread| thread.join().unwrap())
+    });
+    assert_eq!(first, second);
+    assert_eq!(first, report());
+}

@@ -1,0 +1,23 @@
+// Words that users type: names of configurations, values of the environment.
+#pragma once
+
+#include <algorithm>
+#include <string_view>
+
+namespace mp {
+
+/// Of ASCII, whatever the locale.
+inline bool equal_but_for_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+/// As much of a text as a message can hold beside the rest.
+inline std::string_view start_of(std::string_view text) {
+  return text.substr(0, 100);
+}
+
+}  // namespace mp

@@ -1,0 +1,77 @@
+// A policy: the lists in use, patterns of node names, and a level.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "mpcore.h"
+
+namespace mp::autocast {
+
+/// What is known of an operation.
+struct OpClass {
+  mp_autocast_class_t op_class;
+  bool is_banned;
+};
+
+/// The class of one node, and whether it is a pattern's.
+struct NodeClass {
+  mp_autocast_class_t op_class;
+  bool is_by_pattern;
+};
+
+class Policy {
+ public:
+  explicit Policy(const mp_autocast_config_t &config);
+
+  /// Puts an operation into a class, out of the one that it is in.
+  void set_class(std::string_view op, mp_autocast_class_t op_class);
+  /// Takes an operation out of its list.
+  void forget(std::string_view op);
+  /// @param pattern  is_glob().
+  void set_nodes(std::string_view pattern, mp_autocast_class_t op_class);
+
+  /// Nothing where no list names it.
+  std::optional<OpClass> listed(std::string_view op) const;
+  bool is_banned(std::string_view op) const;
+  /// Before the level.
+  mp_autocast_class_t class_of(std::string_view op) const;
+  /// Of node i: by pattern, else by graph.node_class, else by operation; before the level.
+  NodeClass class_of_node(const mp_autocast_graph_t &graph, uint32_t i) const;
+  /// What the level makes of a class.
+  mp_autocast_class_t at_level(mp_autocast_class_t op_class) const;
+
+  /// MP_AUTOCAST_PYTORCH: one sweep forward instead of the colouring.
+  bool sweeps() const { return config.preset == MP_AUTOCAST_PYTORCH; }
+
+  /// "allow: Conv2D MatMul ...", one line a class, in order.
+  std::string lists_as_text() const;
+
+  mp_autocast_config_t config;
+  bool is_off = false;     ///< by the environment
+  std::string log_folder;  ///< empty: no log
+  mutable std::atomic<bool> is_used = false;
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  struct Pattern {
+    std::string text;
+    mp_autocast_class_t op_class;
+  };
+  std::unordered_map<std::string, OpClass, Hash, std::equal_to<>> ops_;
+  std::vector<Pattern> patterns_;
+};
+
+/// "allow", "infer", ...
+std::string_view class_name(mp_autocast_class_t op_class);
+
+}  // namespace mp::autocast

@@ -1,0 +1,23 @@
+// What a rewrite did, to be read: as text, as JSON, and as a picture.
+#pragma once
+
+#include <string>
+
+#include "kernels/autocast/casts.h"
+#include "kernels/autocast/paint.h"
+#include "mpcore.h"
+
+namespace mp::autocast {
+
+/// A graph before or after its rewrite.
+struct Rewritten {
+  const mp_autocast_graph_t &graph;
+  mp_dtype_t low;
+  const char *gate;          ///< why nothing was changed; else nullptr, and the others are there
+  const Painting *painting;  ///< nullptr: before the rewrite
+  const Casts *casts;
+};
+
+std::string report(const Rewritten &rewritten, mp_autocast_form_t form);
+
+}  // namespace mp::autocast

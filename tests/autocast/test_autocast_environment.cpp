@@ -1,0 +1,173 @@
+// The variables that change a policy.
+#include <cstdlib>
+
+#include "test_graph.h"
+
+using namespace mptest;
+using namespace mptest::autocast;
+
+namespace {
+
+/// Sets variables for its lifetime.
+class Environment {
+ public:
+  explicit Environment(std::initializer_list<std::pair<const char *, const char *>> variables) {
+    for (const auto &[name, value] : variables) {
+      names_.push_back(name);
+      setenv(name, value, 1);
+    }
+  }
+  ~Environment() {
+    for (const char *name : names_) unsetenv(name);
+  }
+  Environment(const Environment &) = delete;
+  Environment &operator=(const Environment &) = delete;
+
+ private:
+  std::vector<const char *> names_;
+};
+
+/// Made under the variables that are set now.
+struct UnderEnvironment {
+  explicit UnderEnvironment(mp_autocast_preset_t preset, uint32_t flags = 0,
+                            mp_autocast_level_t level = MP_AUTOCAST_NORMAL) {
+    mp_autocast_config_t config = mp_autocast_config_default(MP_FP16);
+    config.preset = preset;
+    config.flags = flags;
+    config.level = level;
+    status = mp_autocast_create(&policy, &config);
+  }
+  ~UnderEnvironment() { mp_autocast_destroy(policy); }
+
+  mp_autocast_class_t class_of(const char *op) const { return mp_autocast_class(policy, op); }
+  /// "a b": names of the low nodes, and their type.
+  std::string low(const char *text) const {
+    Graph graph = Graph::parse(text);
+    std::vector<uint8_t> dtype(graph.nodes.size());
+    mp_autocast_result_t result;
+    MP_INIT_STRUCT(&result);
+    result.node_dtype = dtype.data();
+    require_ok(mp_autocast_rewrite(policy, nullptr, &graph.view(), &result));
+    std::string names;
+    for (size_t i = 0; i < dtype.size(); i++)
+      if (dtype[i] != MP_FP32)
+        names += graph.nodes[i].name + ":" + mp_dtype_name(static_cast<mp_dtype_t>(dtype[i])) + " ";
+    return names;
+  }
+
+  mp_autocast_t policy = nullptr;
+  mp_status_t status;
+};
+
+constexpr const char *kThree = "a MatMul x\nb Tanh a\nc MatMul b";
+
+void expect_refused(mp_autocast_preset_t preset, const std::vector<std::string> &words) {
+  const UnderEnvironment made(preset);
+  expect_status(made.status, MP_ERROR_INVALID_ARGUMENT);
+  CHECK(made.policy == nullptr);
+  for (const std::string &word : words) CHECK_THAT(mp_last_error(), Catch::Contains(word));
+}
+
+}  // namespace
+
+TEST_CASE("autocast: the environment", "[autocast]") {
+  CHECK(UnderEnvironment(MP_AUTOCAST_DEFAULT).low(kThree) == "a:fp16 b:fp16 c:fp16 ");
+  {
+    const Environment e({{"MP_AUTOCAST", "bf16"}, {"MP_AUTOCAST_LEVEL", "infer_as_deny"}});
+    CHECK(UnderEnvironment(MP_AUTOCAST_DEFAULT).low(kThree) == "a:bf16 c:bf16 ");
+    CHECK(UnderEnvironment(MP_AUTOCAST_DEFAULT, MP_AUTOCAST_NO_ENVIRONMENT).low(kThree) ==
+          "a:fp16 b:fp16 c:fp16 ");
+  }
+  {
+    const Environment e({{"MP_AUTOCAST_LEVEL", "NORMAL"}});  // wins over the configuration
+    CHECK(UnderEnvironment(MP_AUTOCAST_DEFAULT, 0, MP_AUTOCAST_INFER_AS_DENY).low(kThree) ==
+          "a:fp16 b:fp16 c:fp16 ");
+  }
+  for (const auto &[word, is_ignored] : {std::pair{"1", true}, std::pair{"false", false}}) {
+    const Environment e({{"MP_AUTOCAST_IGNORE_PERFORMANCE", word}});
+    const UnderEnvironment made(MP_AUTOCAST_DEFAULT,
+                                is_ignored ? 0 : MP_AUTOCAST_IGNORE_PERFORMANCE);
+    mp_context_config_t config = mp_context_config_default();
+    config.device = MP_DEVICE_HOST;
+    mp_context_t host;
+    require_ok(mp_context_create(&host, &config));
+    const char *why = nullptr;
+    require_ok(mp_autocast_gate(made.policy, host, &why));
+    CHECK((why == nullptr) == is_ignored);
+    mp_context_destroy(host);
+  }
+  {
+    const Environment e({{"MP_AUTOCAST_ALLOW_ADD", "Own, Tanh,,"},
+                         {"MP_AUTOCAST_INFER_REMOVE", "Tanh,Relu"},
+                         {"MP_AUTOCAST_DENY_ADD", "Mine"},
+                         {"MP_AUTOCAST_CLEAR_REMOVE", "Reshape"},
+                         {"MP_AUTOCAST", ""}});
+    const UnderEnvironment made(MP_AUTOCAST_TENSORFLOW);
+    require_ok(made.status);
+    CHECK(made.class_of("Own") == MP_CAST_ALLOW);
+    CHECK(made.class_of("Tanh") == MP_CAST_ALLOW);
+    CHECK(made.class_of("Mine") == MP_CAST_DENY);
+    CHECK(made.class_of("Relu") == MP_CAST_CLEAR);  // was in another list than it is removed from
+    CHECK(made.class_of("Reshape") == MP_CAST_UNLISTED);
+    const char *const op = "Own";
+    require_ok(mp_autocast_set_class(made.policy, &op, 1, MP_CAST_DENY));
+    CHECK(made.class_of("Own") == MP_CAST_DENY);
+  }
+}
+
+TEST_CASE("autocast: the environment of TensorFlow", "[autocast]") {
+  const Environment e({{"TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_WHITELIST_ADD", "Own"},
+                       {"TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_DENYLIST_ADD", "Mine"},
+                       {"TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_GRAYLIST_REMOVE", "Tanh"},
+                       {"TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LEVEL", "TREAT_INFER_AS_DENY"},
+                       {"TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_IGNORE_PERFORMANCE", "1"}});
+  const UnderEnvironment made(MP_AUTOCAST_TENSORFLOW);
+  require_ok(made.status);
+  CHECK(made.class_of("Own") == MP_CAST_ALLOW);
+  CHECK(made.class_of("Mine") == MP_CAST_DENY);
+  CHECK(made.class_of("Tanh") == MP_CAST_UNLISTED);
+  CHECK(made.low("a MatMul x\nb Log a\nc MatMul b") == "a:fp16 c:fp16 ");
+  const char *why = "?";
+  require_ok(mp_autocast_gate(made.policy, context(), &why));
+  CHECK(why == nullptr);
+  const Environment ours({{"MP_AUTOCAST_LEVEL", "normal"}});  // is read behind it
+  CHECK(UnderEnvironment(MP_AUTOCAST_TENSORFLOW).low("a MatMul x\nb Log a\nc MatMul b") ==
+        "a:fp16 b:fp16 c:fp16 ");
+  CHECK(UnderEnvironment(MP_AUTOCAST_DEFAULT).class_of("Own") == MP_CAST_UNLISTED);
+}
+
+TEST_CASE("autocast: an environment that means nothing is refused", "[autocast]") {
+  const auto refused = [](const char *name, const char *value, std::vector<std::string> words) {
+    const Environment e({{name, value}});
+    words.emplace_back(name);
+    expect_refused(MP_AUTOCAST_TENSORFLOW, words);
+  };
+  refused("MP_AUTOCAST", "fp8", {"fp8", "off, fp16 or bf16"});
+  refused("MP_AUTOCAST_LEVEL", "fast", {"fast", "tensor_cores_only"});
+  refused("MP_AUTOCAST_IGNORE_PERFORMANCE", "maybe", {"maybe", "0 or 1"});
+  refused("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LEVEL", "normal", {"normal", "UNSAFE_FORCE_ALL"});
+  refused("MP_AUTOCAST_ALLOW_ADD", "Tanh", {"Tanh", "infer"});
+  refused("TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_CLEARLIST_ADD", "Exp", {"Exp", "deny"});
+  const Environment e({{"MP_AUTOCAST_ALLOW_ADD", "Own"}, {"MP_AUTOCAST_DENY_ADD", "Own"}});
+  expect_refused(MP_AUTOCAST_DEFAULT, {"MP_AUTOCAST_DENY_ADD", "Own", "allow"});
+}
+
+TEST_CASE("autocast: MP_AUTOCAST=off changes nothing", "[autocast]") {
+  const Environment e({{"MP_AUTOCAST", "OFF"}});
+  const UnderEnvironment made(MP_AUTOCAST_PYTORCH, MP_AUTOCAST_IGNORE_PERFORMANCE);
+  require_ok(made.status);
+  CHECK(made.low(kThree).empty());
+  const char *why = nullptr;
+  require_ok(mp_autocast_gate(made.policy, nullptr, &why));
+  REQUIRE(why != nullptr);
+  CHECK_THAT(why, Catch::Contains("MP_AUTOCAST"));
+  const uint8_t inputs[] = {MP_FP32, MP_FP16};
+  uint8_t cast_to[] = {9, 9};
+  mp_dtype_t output;
+  for (const char *op : {"mm", "softmax", "binary_cross_entropy"}) {
+    require_ok(mp_autocast_op(made.policy, op, inputs, 2, cast_to, &output));
+    CHECK(cast_to[0] == MP_DTYPE_NONE);
+    CHECK(cast_to[1] == MP_DTYPE_NONE);
+    CHECK(output == MP_FP32);
+  }
+}

@@ -1,0 +1,368 @@
+// Policies: lists, patterns, the gate, single operations.
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "test_graph.h"
+
+using namespace mptest;
+using namespace mptest::autocast;
+
+// ---------------------------------------------------------------------------- lists
+
+namespace {
+
+struct PresetName {
+  mp_autocast_preset_t preset;
+  const char *name;
+};
+constexpr PresetName kPresets[] = {{MP_AUTOCAST_TENSORFLOW, "tensorflow"},
+                                   {MP_AUTOCAST_TENSORFLOW_BF16, "tensorflow_bf16"},
+                                   {MP_AUTOCAST_PYTORCH, "pytorch"},
+                                   {MP_AUTOCAST_ONNX, "onnx"}};
+
+const std::map<std::string, mp_autocast_class_t> kClasses = {
+    {"unlisted", MP_CAST_UNLISTED}, {"allow", MP_CAST_ALLOW}, {"infer", MP_CAST_INFER},
+    {"deny", MP_CAST_DENY},         {"clear", MP_CAST_CLEAR}, {"promote", MP_CAST_PROMOTE},
+    {"banned", MP_CAST_DENY}};
+
+/// Of a preset, by class: the names in lists.txt.
+using Lists = std::map<std::string, std::vector<std::string>>;
+
+std::map<std::string, Lists> read_lists() {
+  std::ifstream file("tests/autocast/lists.txt");
+  REQUIRE(file.is_open());
+  std::map<std::string, Lists> all;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    std::string preset, op_class;
+    words >> preset >> op_class;
+    REQUIRE(op_class.back() == ':');
+    op_class.pop_back();
+    std::vector<std::string> &names = all[preset][op_class];
+    for (std::string name; words >> name;) names.push_back(name);
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("autocast: the presets list what their sources do", "[autocast]") {
+  const std::map<std::string, Lists> all = read_lists();
+  REQUIRE(all.size() == std::size(kPresets));
+  for (const PresetName &preset : kPresets) {
+    CAPTURE(preset.name);
+    const Policy policy(preset.preset);
+    for (const auto &[word, names] : all.at(preset.name)) {
+      for (const std::string &name : names) {
+        CAPTURE(name);
+        const bool is_open = preset.preset == MP_AUTOCAST_PYTORCH && word == "unlisted";
+        CHECK(mp_autocast_class(policy.get(), name.c_str()) ==
+              (is_open ? MP_CAST_CLEAR : kClasses.at(word)));
+      }
+    }
+    // Of no other preset: what this one does not name.
+    for (const auto &[other, lists] : all)
+      for (const auto &[word, names] : lists)
+        for (const std::string &name : names) {
+          const auto is_named = [&, &name = name](const auto &list) {
+            return std::count(list.second.begin(), list.second.end(), name) > 0;
+          };
+          if (std::any_of(all.at(preset.name).begin(), all.at(preset.name).end(), is_named))
+            continue;
+          CAPTURE(name);
+          CHECK(mp_autocast_class(policy.get(), name.c_str()) ==
+                (preset.preset == MP_AUTOCAST_PYTORCH ? MP_CAST_CLEAR : MP_CAST_UNLISTED));
+        }
+  }
+  const auto count = [&](const char *preset, const char *word) {
+    return all.at(preset).at(word).size();
+  };
+  CHECK(count("tensorflow", "allow") == 38);
+  CHECK(count("tensorflow", "infer") == 43);
+  CHECK(count("tensorflow", "deny") == 9);
+  CHECK(count("tensorflow", "clear") == 110);
+  CHECK(count("tensorflow_bf16", "allow") == 14);
+  CHECK(count("tensorflow_bf16", "infer") == 48);
+  CHECK(count("tensorflow_bf16", "deny") == 7);
+  CHECK(count("tensorflow_bf16", "clear") == 111);
+  CHECK(count("pytorch", "allow") == 32);
+  CHECK(count("pytorch", "deny") == 52);
+  CHECK(count("pytorch", "promote") == 13);
+}
+
+TEST_CASE("autocast: the default preset knows the names of all others", "[autocast]") {
+  const Policy policy(MP_AUTOCAST_DEFAULT);
+  const auto class_of = [&](const std::string &name) {
+    return mp_autocast_class(policy.get(), name.c_str());
+  };
+  // In this order the first that a name has in any preset is its class.
+  const std::vector<std::string> strictest = {"banned", "deny",    "allow",
+                                              "infer",  "promote", "clear"};
+  std::map<std::string, std::string> wanted;
+  for (const auto &[preset, lists] : read_lists())
+    for (const std::string &word : strictest)
+      if (lists.count(word) > 0)
+        for (const std::string &name : lists.at(word)) {
+          // Sum and Mean: TensorFlow denies them in fp16, which is what this preset starts from.
+          std::string &known = wanted[name];
+          const auto rank = [&](const std::string &w) {
+            return std::find(strictest.begin(), strictest.end(), w) - strictest.begin();
+          };
+          if (known.empty() || rank(word) < rank(known)) known = word;
+        }
+  for (const auto &[name, word] : wanted) {
+    CAPTURE(name);
+    const mp_autocast_class_t as_painted = word == "promote" ? MP_CAST_INFER : kClasses.at(word);
+    CHECK(class_of(name) == as_painted);
+  }
+  for (const char *name : {"Linear", "Attention", "LSTM", "GRU", "RNN", "Conv2D", "MatMul"})
+    CHECK(class_of(name) == MP_CAST_ALLOW);
+  for (const char *name : {"BatchNorm", "BiasAdd", "Gelu", "Add", "Mul"})
+    CHECK(class_of(name) == MP_CAST_INFER);
+  for (const char *name : {"Softmax", "LayerNorm", "GroupNorm", "SoftmaxXent", "Sum", "Mean"})
+    CHECK(class_of(name) == MP_CAST_DENY);
+  for (const char *name :
+       {"Embedding", "Gather", "Dropout", "Relu", "Reshape", "Transpose", "MaxPool"})
+    CHECK(class_of(name) == MP_CAST_CLEAR);
+  CHECK(class_of("softmaxXent") == MP_CAST_UNLISTED);  // case counts
+}
+
+TEST_CASE("autocast: classes that the caller sets", "[autocast]") {
+  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  policy.set_class("Own", MP_CAST_ALLOW);
+  policy.set_class("MatMul", MP_CAST_DENY);
+  policy.set_class("Relu", MP_CAST_UNLISTED);
+  CHECK(mp_autocast_class(policy.get(), "Own") == MP_CAST_ALLOW);
+  CHECK(mp_autocast_class(policy.get(), "MatMul") == MP_CAST_DENY);
+  CHECK(mp_autocast_class(policy.get(), "Relu") == MP_CAST_UNLISTED);
+  Graph graph = Graph::parse("a MatMul x\nb Own a\nc Relu b");
+  CHECK(low_nodes(graph, rewrite(policy, graph)) == "b");
+  const char *const op = "Own";
+  expect_status(mp_autocast_set_class(policy.get(), &op, 1, MP_CAST_DENY),
+                MP_ERROR_INVALID_ARGUMENT);
+  expect_status(mp_autocast_set_nodes(policy.get(), "*", MP_CAST_DENY), MP_ERROR_INVALID_ARGUMENT);
+  CHECK(mp_autocast_class(policy.get(), "Own") == MP_CAST_ALLOW);
+}
+
+TEST_CASE("autocast: the class that a graph says itself", "[autocast]") {
+  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  Graph graph = Graph::parse("a MatMul x\nb MatMul x\nc MatMul x\nd MatMul x");
+  graph.nodes[0].node_class = 1 + MP_CAST_UNLISTED;
+  graph.nodes[1].op.clear();
+  graph.nodes[1].node_class = 1 + MP_CAST_ALLOW;
+  graph.nodes[2].node_class = 1 + MP_CAST_DENY;
+  CHECK(low_nodes(graph, rewrite(policy, graph)) == "b d");
+}
+
+// ---------------------------------------------------------------------------- patterns
+
+namespace {
+
+/// What the pattern takes of these names.
+std::string taken(const char *pattern, std::initializer_list<const char *> names) {
+  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  require_ok(mp_autocast_set_nodes(policy.get(), pattern, MP_CAST_ALLOW));
+  Graph graph;
+  for (const char *name : names) {
+    Graph::Node n;
+    n.op = "Anything";
+    n.name = name;
+    n.inputs = {{0}};
+    graph.nodes.push_back(n);
+  }
+  graph.tensors.emplace_back();
+  return low_nodes(graph, rewrite(policy, graph));
+}
+
+}  // namespace
+
+TEST_CASE("autocast: patterns of names", "[autocast]") {
+  CHECK(taken("encoder/*", {"encoder/a", "encoder/a/b", "encoder/", "encoder", "decoder/a"}) ==
+        "encoder/a encoder/a/b encoder/");
+  CHECK(taken("*", {"a", "b/c"}) == "a b/c");
+  CHECK(taken("", {"a"}).empty());
+  CHECK(taken("a?c", {"abc", "ac", "abbc", "a/c"}) == "abc a/c");
+  CHECK(taken("[a-c]x", {"ax", "bx", "cx", "dx", "x", "]x", "-x"}) == "ax bx cx");
+  CHECK(taken("[!a-c]x", {"ax", "dx", "-x"}) == "dx -x");
+  CHECK(taken("[]a]", {"]", "a", "b"}) == "] a");
+  CHECK(taken("[!]a]", {"]", "a", "b"}) == "b");
+  CHECK(taken("[a-]", {"a", "-", "b"}) == "a -");
+  CHECK(taken("*a*b", {"ab", "aab", "abab", "aba", "xaxbxb", "b"}) == "ab aab abab xaxbxb");
+  CHECK(taken("layer[0-9]*/w", {"layer1/w", "layer12/w", "layer/w", "layer1/b"}) ==
+        "layer1/w layer12/w");
+  CHECK(taken("\xc3?", {"\xc3\xa9", "\xc3"}) == "\xc3\xa9");
+}
+
+TEST_CASE("autocast: of several patterns the last one wins", "[autocast]") {
+  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  require_ok(mp_autocast_set_nodes(policy.get(), "net/*", MP_CAST_DENY));
+  require_ok(mp_autocast_set_nodes(policy.get(), "net/head/*", MP_CAST_ALLOW));
+  require_ok(mp_autocast_set_nodes(policy.get(), "net/head/x", MP_CAST_UNLISTED));
+  Graph graph = Graph::parse(R"(
+net/body MatMul x
+net/head/a Exp x
+net/head/x MatMul x
+other MatMul x)");
+  CHECK(low_nodes(graph, rewrite(policy, graph)) == "net/head/a other");
+}
+
+// Exponential in a matcher that goes back to every star.
+TEST_CASE("autocast: a pattern of many stars takes no time", "[autocast]") {
+  std::string pattern, name(2000, 'a');
+  for (int i = 0; i < 200; i++) pattern += "a*";
+  pattern += "b";
+  CHECK(taken(pattern.c_str(), {name.c_str(), (name + "b").c_str()}) == name + "b");
+}
+
+// ---------------------------------------------------------------------------- gate
+
+TEST_CASE("autocast: a closed gate changes nothing, with one warning", "[autocast]") {
+  static int warnings;
+  warnings = 0;
+  mp_set_log_callback(
+      [](mp_log_level_t level, const char *message, void *) {
+        if (level == MP_LOG_WARN &&
+            std::string(message).find("the graph stays fp32") != std::string::npos)
+          warnings++;
+      },
+      nullptr, MP_LOG_WARN);
+  mp_context_config_t config = mp_context_config_default();
+  config.device = MP_DEVICE_HOST;
+  mp_context_t host;
+  require_ok(mp_context_create(&host, &config));
+  const Policy policy(MP_AUTOCAST_DEFAULT);
+  const char *why = nullptr;
+  require_ok(mp_autocast_gate(policy.get(), host, &why));
+  REQUIRE(why != nullptr);
+  CHECK_THAT(why, Catch::Contains("CPU"));
+  require_ok(mp_autocast_gate(policy.get(), nullptr, &why));
+  CHECK(why == nullptr);
+
+  Graph graph = Graph::parse("parameter w\nhalf h\na MatMul x w\nb Add a h");
+  const size_t nodes = graph.nodes.size(), tensors = graph.tensors.size();
+  std::vector<uint8_t> tensor_dtype(tensors, 9), node_dtype(nodes, 9), why_array(nodes, 9);
+  std::vector<int32_t> cast(4, 9), because(nodes, 9);
+  mp_autocast_cast_t untouched = {9, MP_FP16, MP_FP16, MP_CAST_BY_KERNEL, 9};
+  for (int repeat = 0; repeat < 2; repeat++) {
+    mp_autocast_result_t r;
+    MP_INIT_STRUCT(&r);
+    r.num_casts = r.num_low_nodes = r.num_parameters_low = 9;
+    r.tensor_dtype = tensor_dtype.data(), r.node_dtype = node_dtype.data();
+    r.node_why = why_array.data(), r.node_because = because.data();
+    r.input_cast = cast.data(), r.casts = &untouched;
+    require_ok(mp_autocast_rewrite(policy.get(), host, &graph.view(), &r));
+    CHECK(r.num_casts + r.num_low_nodes + r.num_parameters_low == 0);
+    REQUIRE(r.gate != nullptr);
+    size_t bytes = 0;
+    require_ok(
+        mp_autocast_explain(policy.get(), &graph.view(), &r, MP_AUTOCAST_TEXT, nullptr, &bytes));
+    std::string text(bytes, ' ');
+    require_ok(mp_autocast_explain(policy.get(), &graph.view(), &r, MP_AUTOCAST_TEXT, text.data(),
+                                   &bytes));
+    CHECK_THAT(text, Catch::Contains("nothing was changed: the CPU"));
+  }
+  CHECK(tensor_dtype == std::vector<uint8_t>({MP_FP32, MP_FP16, MP_FP32, MP_FP32, MP_FP32}));
+  CHECK(node_dtype == std::vector<uint8_t>(nodes, MP_FP32));
+  CHECK(why_array == std::vector<uint8_t>(nodes, MP_WHY_GATE));
+  CHECK(because == std::vector<int32_t>(nodes, -1));
+  CHECK(cast == std::vector<int32_t>(4, -1));
+  CHECK(untouched.tensor == 9);
+  CHECK(warnings == 1);
+
+  mp_autocast_config_t open = mp_autocast_config_default(MP_FP16);
+  open.flags = MP_AUTOCAST_IGNORE_PERFORMANCE;
+  const Policy ignoring(open);
+  require_ok(mp_autocast_gate(ignoring.get(), host, &why));
+  CHECK(why == nullptr);
+  mp_context_destroy(host);
+  mp_set_log_callback(nullptr, nullptr, MP_LOG_WARN);
+  quiet_log();
+}
+
+TEST_CASE("autocast: the gate of the device under test", "[autocast]") {
+  const mp_device_info_t info = device_info();
+  for (const mp_dtype_t low : {MP_FP16, MP_BF16}) {
+    const Policy policy(MP_AUTOCAST_DEFAULT, low);
+    const char *why = nullptr;
+    require_ok(mp_autocast_gate(policy.get(), context(), &why));
+    const bool is_fast = info.target == MP_TARGET_CUDA && info.arch >= (low == MP_BF16 ? 80 : 70);
+    CHECK((why == nullptr) == is_fast);
+    if (why != nullptr && info.target == MP_TARGET_CUDA)
+      CHECK_THAT(why, Catch::Contains("sm_" + std::to_string(info.arch)));
+  }
+}
+
+// ---------------------------------------------------------------------------- one operation
+
+TEST_CASE("autocast: one operation at a time", "[autocast]") {
+  using Types = std::vector<uint8_t>;
+  constexpr uint8_t kNone = MP_DTYPE_NONE, kHalf = MP_FP16, kBfloat = MP_BF16, kFloat = MP_FP32;
+  struct OpCase {
+    const char *op;
+    mp_dtype_t low;
+    Types inputs, cast_to;
+    mp_dtype_t output;
+  };
+  const OpCase cases[] = {
+      {"mm", MP_FP16, {kFloat, kFloat}, {kHalf, kHalf}, MP_FP16},
+      {"mm", MP_BF16, {kFloat, kHalf}, {kBfloat, kBfloat}, MP_BF16},
+      {"mm", MP_FP16, {kHalf, kHalf}, {kNone, kNone}, MP_FP16},
+      {"mm", MP_FP16, {kNone, kNone}, {kNone, kNone}, MP_DTYPE_NONE},  // fp64 stays
+      {"layer_norm", MP_FP16, {kHalf, kFloat, kNone}, {kFloat, kNone, kNone}, MP_FP32},
+      {"softmax", MP_FP16, {kBfloat}, {kFloat}, MP_FP32},
+      {"addcmul", MP_FP16, {kHalf, kFloat, kHalf}, {kFloat, kNone, kFloat}, MP_FP32},
+      {"addcmul", MP_FP16, {kHalf, kBfloat}, {kFloat, kFloat}, MP_FP32},
+      {"cat", MP_FP16, {kHalf, kHalf}, {kNone, kNone}, MP_FP16},
+      {"relu", MP_FP16, {kHalf}, {kNone}, MP_FP16},
+      {"add", MP_FP16, {kFloat, kHalf, kNone}, {kNone, kFloat, kNone}, MP_FP32},
+      {"anything", MP_FP16, {kBfloat}, {kNone}, MP_BF16},
+      {"anything", MP_FP16, {}, {}, MP_DTYPE_NONE},
+  };
+  for (const OpCase &c : cases) {
+    CAPTURE(c.op);
+    const Policy policy(MP_AUTOCAST_PYTORCH, c.low);
+    Types cast_to(c.inputs.size(), 9);
+    mp_dtype_t output = static_cast<mp_dtype_t>(9);
+    require_ok(mp_autocast_op(policy.get(), c.op, c.inputs.data(),
+                              static_cast<uint32_t>(c.inputs.size()), cast_to.data(), &output));
+    CHECK(cast_to == c.cast_to);
+    CHECK(output == c.output);
+  }
+}
+
+TEST_CASE("autocast: a banned operation says what to use", "[autocast]") {
+  const uint8_t input = MP_FP16;
+  uint8_t cast_to = 9;
+  mp_dtype_t output = MP_BF16;
+  const Policy policy(MP_AUTOCAST_PYTORCH);
+  expect_status(mp_autocast_op(policy.get(), "binary_cross_entropy", &input, 1, &cast_to, &output),
+                MP_ERROR_UNSUPPORTED);
+  CHECK_THAT(mp_last_error(), Catch::Contains("binary_cross_entropy_with_logits"));
+  CHECK(cast_to == 9);
+  CHECK(output == MP_BF16);
+  Graph graph = Graph::parse("a mm x x\nloss binary_cross_entropy a");
+  CHECK(low_nodes(graph, rewrite(policy, graph)) == "a");  // in a graph it is fp32
+
+  const Policy other(MP_AUTOCAST_PYTORCH);
+  other.set_class("binary_cross_entropy", MP_CAST_DENY);
+  require_ok(mp_autocast_op(other.get(), "binary_cross_entropy", &input, 1, &cast_to, &output));
+  CHECK(cast_to == MP_FP32);
+}
+
+// ---------------------------------------------------------------------------- what belongs to it
+
+TEST_CASE("autocast: the scaler that belongs to a type", "[autocast]") {
+  const mp_scaler_config_t fp16 = mp_autocast_scaler_default(MP_FP16);
+  mp_scaler_config_t keras;
+  require_ok(mp_scaler_config_init_preset(&keras, sizeof keras, MP_SCALER_PRESET_KERAS));
+  CHECK(std::memcmp(&fp16, &keras, sizeof keras) == 0);
+  const mp_scaler_config_t bf16 = mp_autocast_scaler_default(MP_BF16);
+  CHECK(bf16.policy == MP_SCALER_STATIC);
+  CHECK(bf16.init_scale == 1.0f);
+  mp_scaler_config_t none;
+  expect_status(mp_autocast_scaler_init(&none, sizeof none, MP_DTYPE_NONE),
+                MP_ERROR_INVALID_ARGUMENT);
+}

@@ -1,0 +1,110 @@
+// Why every node has its type, and because of whom.
+#include "known_graphs.h"
+#include "test_graph.h"
+
+using namespace mptest;
+using namespace mptest::autocast;
+
+namespace {
+
+struct Reason {
+  const char *node;
+  mp_autocast_why_t why;
+  const char *because;  ///< nullptr: nobody
+};
+
+void check_reasons(const Policy &policy, Graph graph, std::initializer_list<Reason> reasons) {
+  const Result result = rewrite(policy, graph);
+  CHECK(reasons.size() == graph.nodes.size());
+  for (const Reason &reason : reasons) {
+    CAPTURE(reason.node);
+    const auto node = static_cast<size_t>(graph.find_node(reason.node));
+    CHECK(static_cast<int>(result.node_why[node]) == reason.why);
+    CHECK(result.node_because[node] ==
+          (reason.because != nullptr ? graph.find_node(reason.because) : -1));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("autocast: every node has its reason", "[autocast]") {
+  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  check_reasons(policy, Graph::parse(kDenyChain),
+                {{"input", MP_WHY_UNLISTED, nullptr},
+                 {"deny", MP_WHY_DENY_LIST, nullptr},
+                 {"infer1", MP_WHY_DENY_UPSTREAM, "deny"},
+                 {"clear1", MP_WHY_DENY_UPSTREAM, "deny"},
+                 {"infer2", MP_WHY_DENY_UPSTREAM, "deny"},
+                 {"clear2", MP_WHY_CLEAR_BESIDE_LOW, "allow"},
+                 {"allow", MP_WHY_ALLOW_LIST, nullptr},
+                 {"fetch", MP_WHY_KEPT, nullptr}});
+  check_reasons(policy, Graph::parse(kTwoProducts),
+                {{"input", MP_WHY_UNLISTED, nullptr},
+                 {"clr1", MP_WHY_CLEAR_BESIDE_LOW, "allow0"},
+                 {"allow0", MP_WHY_ALLOW_LIST, nullptr},
+                 {"clr2", MP_WHY_BETWEEN_ALLOW, "allow1"},
+                 {"infer1", MP_WHY_BETWEEN_ALLOW, "allow1"},
+                 {"clr3", MP_WHY_BETWEEN_ALLOW, "allow1"},
+                 {"allow1", MP_WHY_ALLOW_LIST, nullptr},
+                 {"clr4", MP_WHY_CLEAR_BESIDE_LOW, "allow1"},
+                 {"fetch", MP_WHY_KEPT, nullptr}});
+  check_reasons(policy, Graph::parse(R"(
+integer i
+a MatMul x x
+b Tanh a
+elsewhere MatMul b b !elsewhere
+none MatMul a a !no_low
+count Shape i >none
+cast Cast i !cast =@1
+c MatMul cast cast
+list TensorListReserve >none
+write TensorListSetItem list a >none
+list2 TensorListReserve >none
+write2 TensorListSetItem list2 b >none
+unknown Anything list2
+container list write
+container list2 write2 unknown
+back NextIteration a !back_edge
+merge Merge b back
+loop merge back)"),
+                {{"a", MP_WHY_ALLOW_LIST, nullptr},
+                 {"b", MP_WHY_NO_ALLOW_NEARBY, nullptr},
+                 {"elsewhere", MP_WHY_ELSEWHERE, nullptr},
+                 {"none", MP_WHY_NO_KERNEL, nullptr},
+                 {"count", MP_WHY_NOT_FLOAT, nullptr},
+                 {"cast", MP_WHY_CAST_ABSORBED, "c"},
+                 {"c", MP_WHY_ALLOW_LIST, nullptr},
+                 {"list", MP_WHY_CLUSTER_LOW, "write"},
+                 {"write", MP_WHY_CLEAR_BESIDE_LOW, "a"},
+                 {"list2", MP_WHY_NOT_FLOAT, nullptr},
+                 {"write2", MP_WHY_NO_ALLOW_NEARBY, nullptr},
+                 {"unknown", MP_WHY_UNLISTED, nullptr},
+                 {"back", MP_WHY_CLEAR_BESIDE_LOW, "a"},
+                 {"merge", MP_WHY_CLEAR_BESIDE_LOW, "a"}});
+
+  mp_autocast_config_t config = mp_autocast_config_default(MP_BF16);
+  config.amax_limit = 10.0f;
+  config.depth_limit = 10;
+  const Policy careful(config);
+  require_ok(mp_autocast_set_nodes(careful.get(), "own/*", MP_CAST_ALLOW));
+  check_reasons(careful, Graph::parse(R"(
+own/a Anything x
+b Tanh own/a
+c MatMul b b ^11
+d MatMul c c ~11
+e MatMul d d ^10 ~10
+f MatMul e e ~11
+list TensorListReserve >none
+write TensorListSetItem list e >none
+kept TensorListGetItem list !keep
+container list write kept)"),
+                {{"own/a", MP_WHY_PATTERN, nullptr},
+                 {"b", MP_WHY_FOLLOWS_ALLOW, "own/a"},
+                 {"c", MP_WHY_RANGE, nullptr},
+                 {"d", MP_WHY_RANGE, nullptr},
+                 {"e", MP_WHY_ALLOW_LIST, nullptr},
+                 {"f", MP_WHY_DEPTH, nullptr},
+                 {"list", MP_WHY_NOT_FLOAT, nullptr},
+                 {"write", MP_WHY_CLUSTER_FP32, "kept"},
+                 {"kept", MP_WHY_KEPT, nullptr}});
+}

@@ -1,0 +1,188 @@
+// What mp_autocast_explain and MP_AUTOCAST_LOG write.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "test_graph.h"
+
+using namespace mptest;
+using namespace mptest::autocast;
+
+namespace {
+
+constexpr const char *kNet = R"(
+parameter w
+conv1 Conv2D x w !writes_either
+norm FusedBatchNormV3 conv1 s@255
+relu Relu norm
+conv2 Conv2D relu w
+pool Mean conv2 !reads_either
+exp Exp conv2
+tail Tanh exp)";
+
+}  // namespace
+
+TEST_CASE("autocast: the report as text", "[autocast]") {
+  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  Graph graph = Graph::parse(kNet);
+  CHECK(explain(policy, graph, MP_AUTOCAST_TEXT) ==
+        "conv1  Conv2D            fp16  on the allow list\n"
+        "norm   FusedBatchNormV3  fp16  between conv1 and conv2\n"
+        "relu   Relu              fp16  between conv1 and conv2\n"
+        "conv2  Conv2D            fp16  on the allow list\n"
+        "pool   Mean              fp32  on the deny list\n"
+        "exp    Exp               fp32  on the deny list\n"
+        "tail   Tanh              fp32  behind exp, which is denied\n"
+        "4 of 7 nodes in fp16; casts: 2 by a kernel, 1 by the optimizer's copy\n");
+}
+
+TEST_CASE("autocast: the report on a sweep", "[autocast]") {
+  const Policy policy(MP_AUTOCAST_PYTORCH);
+  Graph graph = Graph::parse("a mm x x\nb softmax a\nc relu b\nd relu a");
+  CHECK(explain(policy, graph, MP_AUTOCAST_TEXT) ==
+        "a  mm       fp16  on the allow list\n"
+        "b  softmax  fp32  on the deny list\n"
+        "c  relu     fp32  not all of its inputs are low\n"
+        "d  relu     fp16  follows a\n"
+        "2 of 4 nodes in fp16; casts: 2 by a kernel, 0 by the optimizer's copy\n");
+}
+
+TEST_CASE("autocast: nodes without names and operations are numbered", "[autocast]") {
+  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  Graph graph = Graph::parse("a MatMul x\nb Tanh a\nc MatMul b");
+  for (Graph::Node &n : graph.nodes) n.name.clear();
+  graph.nodes[0].op.clear();
+  graph.nodes[0].node_class = 1 + MP_CAST_ALLOW;
+  CHECK(explain(policy, graph, MP_AUTOCAST_TEXT) ==
+        "#0  -       fp16  on the allow list\n"
+        "#1  Tanh    fp16  between #0 and #2\n"
+        "#2  MatMul  fp16  on the allow list\n"
+        "3 of 3 nodes in fp16; casts: 1 by a kernel, 0 by the optimizer's copy\n");
+}
+
+TEST_CASE("autocast: the report as JSON", "[autocast]") {
+  const Policy policy(MP_AUTOCAST_TENSORFLOW, MP_BF16);
+  Graph graph = Graph::parse("parameter w\na MatMul x w\nb Tanh a");
+  graph.nodes[0].name = "a \"quoted\"\\\n\x01";
+  CHECK(
+      explain(policy, graph, MP_AUTOCAST_JSON) ==
+      R"({"low": "bf16", "gate": null, "num_nodes": 2, "num_low_nodes": 2, "num_casts": 2, "num_parameters_low": 1,
+ "nodes": [
+  {"name": "a \"quoted\"\\\u000a\u0001", "op": "MatMul", "dtype": "bf16", "why": "allow_list", "because": null, "reason": "on the allow list"},
+  {"name": "b", "op": "Tanh", "dtype": "bf16", "why": "follows_allow", "because": 0, "reason": "follows a \"quoted\"\\\u000a\u0001"}],
+ "casts": [
+  {"tensor": 0, "from": "fp32", "to": "bf16", "by": "model_copy", "readers": 1},
+  {"tensor": 2, "from": "fp32", "to": "bf16", "by": "kernel", "readers": 1}]}
+)");
+}
+
+TEST_CASE("autocast: the report as a picture", "[autocast]") {
+  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  Graph graph = Graph::parse("parameter w\na MatMul x w\nb Exp a\nc Size b >none\nhidden a c");
+  CHECK(explain(policy, graph, MP_AUTOCAST_DOT) ==
+        R"(digraph autocast {
+  node [shape=box, style=filled, fontname=Helvetica];
+  edge [fontname=Helvetica];
+  n0 [label="a\nMatMul", fillcolor=palegreen3, tooltip="fp16: on the allow list"];
+  n1 [label="b\nExp", fillcolor=lightcoral, tooltip="fp32: on the deny list"];
+  n2 [label="c\nSize", fillcolor=palegreen3, tooltip="fp16: beside a"];
+  t2 [label="tensor 2", shape=ellipse, style=solid];
+  t2 -> n0 [label="cast to fp16", style=bold];
+  t0 [label="tensor 0", shape=ellipse, style=solid];
+  t0 -> n0 [label="copy in fp16", style=dashed];
+  n0 -> n1 [label="cast to fp32", style=bold];
+  n1 -> n2 [label="cast to fp16", style=bold];
+  n0 -> n2 [style=dotted];
+}
+)");
+}
+
+TEST_CASE("autocast: quotes in names and operations do not end a label", "[autocast]") {
+  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  Graph graph = Graph::parse("a MatMul x");
+  graph.nodes[0].name = "a\"b";
+  graph.nodes[0].op = "c\\\"";
+  CHECK_THAT(explain(policy, graph, MP_AUTOCAST_DOT),
+             Catch::Contains(R"([label="a\"b\nc\\\"", fillcolor=)"));
+}
+
+TEST_CASE("autocast: a report that does not fit is not begun", "[autocast]") {
+  const Policy policy(MP_AUTOCAST_TENSORFLOW);
+  Graph graph = Graph::parse(kNet);
+  const size_t needed = explain(policy, graph, MP_AUTOCAST_TEXT).size() + 1;
+  mp_autocast_result_t result;
+  MP_INIT_STRUCT(&result);
+  std::string text(needed, '#');
+  size_t bytes = needed - 1;
+  expect_status(mp_autocast_explain(policy.get(), &graph.view(), &result, MP_AUTOCAST_TEXT,
+                                    text.data(), &bytes),
+                MP_ERROR_WORKSPACE_TOO_SMALL);
+  CHECK_THAT(mp_last_error(), Catch::Contains(std::to_string(needed)));
+  CHECK(bytes == needed - 1);
+  CHECK(text == std::string(needed, '#'));
+}
+
+namespace {
+
+std::string content(const std::filesystem::path &path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("autocast: MP_AUTOCAST_LOG leaves four files a rewrite", "[autocast]") {
+  char name[] = "/tmp/mp_autocast_XXXXXX";
+  REQUIRE(mkdtemp(name) != nullptr);
+  const std::filesystem::path folder = std::filesystem::path(name) / "new" / "folder";
+  setenv("MP_AUTOCAST_LOG", folder.c_str(), 1);
+  mp_autocast_config_t config = mp_autocast_config_default(MP_FP16);
+  config.preset = MP_AUTOCAST_TENSORFLOW;
+  mp_autocast_t policy;
+  require_ok(mp_autocast_create(&policy, &config));
+  unsetenv("MP_AUTOCAST_LOG");
+  require_ok(mp_autocast_set_nodes(policy, "own/*", MP_CAST_CLEAR));
+  Graph graph = Graph::parse(kNet);
+  mp_autocast_result_t result;
+  MP_INIT_STRUCT(&result);
+  require_ok(mp_autocast_rewrite(policy, nullptr, &graph.view(), &result));
+  mp_autocast_destroy(policy);
+
+  std::map<std::string, std::string> files;  // by what follows the number
+  for (const auto &entry : std::filesystem::directory_iterator(folder)) {
+    const std::string file = entry.path().filename();
+    files[file.substr(file.rfind('-'))] = content(entry.path());
+  }
+  CHECK(files.size() == 4);
+  const Policy same(MP_AUTOCAST_TENSORFLOW);
+  CHECK(files["-report.txt"] == explain(same, graph, MP_AUTOCAST_TEXT));
+  CHECK(files["-after.dot"] == explain(same, graph, MP_AUTOCAST_DOT));
+  CHECK_THAT(files["-before.dot"], Catch::Contains("n0 -> n1;") && !Catch::Contains("palegreen3"));
+  CHECK_THAT(files["-lists.txt"], Catch::Contains("\ndeny: Exp Expm1 L2Loss Mean Pow SaveV2 ") &&
+                                      Catch::Contains("\nclear by name: own/*\n"));
+  std::filesystem::remove_all(name);
+}
+
+TEST_CASE("autocast: a folder that cannot be written is a warning", "[autocast]") {
+  static std::string warning;
+  warning.clear();
+  mp_set_log_callback([](mp_log_level_t, const char *message, void *) { warning += message; },
+                      nullptr, MP_LOG_WARN);
+  setenv("MP_AUTOCAST_LOG", "/proc/nowhere", 1);
+  mp_autocast_t policy;
+  require_ok(mp_autocast_create(&policy, nullptr));
+  unsetenv("MP_AUTOCAST_LOG");
+  Graph graph = Graph::parse(kNet);
+  mp_autocast_result_t result;
+  MP_INIT_STRUCT(&result);
+  require_ok(mp_autocast_rewrite(policy, nullptr, &graph.view(), &result));
+  mp_autocast_destroy(policy);
+  CHECK(result.num_low_nodes > 0);
+  CHECK_THAT(warning, Catch::Contains("MP_AUTOCAST_LOG = /proc/nowhere"));
+  mp_set_log_callback(nullptr, nullptr, MP_LOG_WARN);
+  quiet_log();
+}

@@ -1,0 +1,309 @@
+"""tools/mpautocast: graphs in files, the report in its forms, and what is wrong with a file or an argument."""
+import json
+import pathlib
+import re
+import sys
+
+import pytest
+
+GRAPH = """\
+# Two convolutions with a batch norm between.
+parameter w
+conv1 Conv2D x w !writes_either
+norm FusedBatchNormV3 conv1 s@255
+
+relu Relu norm
+conv2 Conv2D relu w
+exp Exp conv2
+output exp
+"""
+
+
+@pytest.fixture
+def mpautocast(root, build, run):
+    """mpautocast(argument..., code=0): what it says."""
+    def run_it(*arguments, env=(), **how):
+        return run(sys.executable, root / "tools/mpautocast", *arguments, env={"MPCORE_DIR": str(build)} | dict(env),
+                   **how)
+    return run_it
+
+
+@pytest.fixture
+def graph(tmp_path):
+    """graph(text): a file of it."""
+    def write(text: str = GRAPH) -> pathlib.Path:
+        (tmp_path / "graph.txt").write_text(text, encoding="utf-8")
+        return tmp_path / "graph.txt"
+    return write
+
+
+def low_nodes(said: str) -> list:
+    return [line.split()[0] for line in said.splitlines() if re.search(r"  (fp16|bf16)  ", line)]
+
+
+# ---------------------------------------------------------------- reports
+
+
+def test_pictures_of_the_guide(root, mpautocast):
+    """They are committed, for the machine that reads the guide may have no Graphviz."""
+    graphs = sorted((root / "docs/pictures").glob("*.txt"))
+    assert len(graphs) == 2
+    for path in graphs:
+        picture = path.with_suffix(".svg").read_text(encoding="utf-8")
+        drawn = re.findall(r'<title>n(\d+)</title>\n<g .*xlink:title="(\w+: [^"]*)">\n<polygon fill="([^"]+)"', picture)
+        nodes = json.loads(mpautocast(path, "--json"))["nodes"]
+        colours = {"fp16": "#7ccd7c", "fp32": "lightcoral"}
+        assert sorted((int(number), said, colour) for number, said, colour in drawn) == [
+            (number, f"{node['dtype']}: {node['reason']}", colours[node["dtype"]]) for number, node in enumerate(nodes)]
+
+
+def test_text(mpautocast, graph):
+    assert mpautocast(graph(), "--preset", "tensorflow") == (
+        "conv1  Conv2D            fp16  on the allow list\n"
+        "norm   FusedBatchNormV3  fp16  between conv1 and conv2\n"
+        "relu   Relu              fp16  between conv1 and conv2\n"
+        "conv2  Conv2D            fp16  on the allow list\n"
+        "exp    Exp               fp32  on the deny list\n"
+        "4 of 5 nodes in fp16; casts: 2 by a kernel, 1 by the optimizer's copy\n")
+
+
+def test_json_agrees_with_the_text(mpautocast, graph):
+    text, said = mpautocast(graph()), json.loads(mpautocast(graph(), "--json"))
+    lines = [line.split(maxsplit=3) for line in text.splitlines()[:-1]]
+    assert [[node[key] for key in ("name", "op", "dtype", "reason")] for node in said["nodes"]] == lines
+    copies = sum(cast["by"] == "model_copy" for cast in said["casts"])
+    assert text.splitlines()[-1] == (
+        f"{said['num_low_nodes']} of {said['num_nodes']} nodes in {said['low']}; "
+        f"casts: {len(said['casts']) - copies} by a kernel, {copies} by the optimizer's copy")
+
+
+def test_dot(mpautocast, graph):
+    assert mpautocast(graph(), "--dot").startswith("digraph ")
+
+
+def test_png(mpautocast, graph, need, tmp_path):
+    need("dot", "the picture of mpautocast")
+    mpautocast(graph(), "--png", tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+    mpautocast(graph(), "--png", tmp_path / "no_folder/picture.png", code=1)
+
+
+def test_png_without_graphviz(mpautocast, graph, tmp_path):
+    said = mpautocast(graph(), "--png", tmp_path / "picture.png", env={"PATH": str(tmp_path)}, code=1)
+    assert said == "mpautocast: --png needs Graphviz's dot, which is not installed\n"
+
+
+# ---------------------------------------------------------------- options
+
+
+@pytest.mark.parametrize("options, low", [
+    ("", "conv1 norm relu conv2"),
+    ("--preset tensorflow_bf16 --low bf16", "conv1 norm relu conv2"),
+    ("--level tensor_cores_only", "conv1 conv2"),
+    ("--level infer_as_deny", "conv1 relu conv2"),
+    ("--deny Relu,Abs", "conv1 conv2"),
+    ("--clear FusedBatchNormV3 --infer Exp,Log", "conv1 norm relu conv2"),
+    ("--allow Exp --allow Relu --deny Conv2D,FusedBatchNormV3", "relu exp"),
+    ("--nodes conv*=deny --nodes conv2=allow", "relu conv2"),
+    ("--keep-io --emulate", "conv1 norm relu conv2"),
+    ("--device host", ""),
+])
+def test_options(mpautocast, graph, options, low):
+    assert " ".join(low_nodes(mpautocast(graph(), *options.split()))) == low
+
+
+def test_limits(mpautocast, graph):
+    file = graph("first MatMul x ~9 ^1000\nsecond MatMul y ~10 ^7\n")
+    assert low_nodes(mpautocast(file, "--depth-limit", 9)) == ["first"]
+    assert low_nodes(mpautocast(file, "--amax-limit", 65504 / 64)) == ["first", "second"]
+    assert low_nodes(mpautocast(file, "--amax-limit", 999.5)) == ["second"]
+
+
+def test_environment(mpautocast, graph):
+    assert "the environment has MP_AUTOCAST = off" in mpautocast(graph(), env={"MP_AUTOCAST": "off"})
+
+
+@pytest.mark.parametrize("options, code, says", [
+    ("--jsno", 2, "unrecognized arguments: --jsno"),
+    ("--json --dot", 2, "not allowed with argument"),
+    ("--low fp8", 2, "argument --low: invalid choice: 'fp8'"),
+    ("--preset caffe", 2, "argument --preset: invalid choice: 'caffe'"),
+    ("--depth-limit many", 2, "argument --depth-limit: invalid int value: 'many'"),
+    ("--depth-limit 9223372036854775808", 2, "depth_limit = 9223372036854775808 is beyond the range"),
+    ("--nodes encoder", 2, "mpautocast: 'encoder' of --nodes has no =CLASS"),
+    ("--nodes encoder/*=green", 2, "mpautocast: 'green' is none of unlisted, allow, infer, deny, clear, promote"),
+    ("--nodes a[b=deny", 1, "pattern = a[b has a [ without its ]"),  # the library's own sentences
+    ("--amax-limit -1", 1, "config->amax_limit = -1 is negative"),
+    ("--low bf16 --level force_all", 1, "MP_AUTOCAST_FORCE_ALL, which is for fp16 alone"),
+])
+def test_wrong_arguments(mpautocast, graph, options, code, says):
+    assert says in mpautocast(graph(), *options.split(), code=code)
+
+
+def test_no_library(root, run, graph, tmp_path):
+    said = run(sys.executable, root / "tools/mpautocast", graph(), code=1,
+               env={"MPCORE_DIR": str(tmp_path), "LD_LIBRARY_PATH": ""})
+    assert said.startswith("mpautocast: mpcore: ") and "Traceback" not in said
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_everything_that_a_line_has(mpautocast, graph):
+    said = json.loads(mpautocast(graph("""\
+        integer i
+        half h
+        merge Merge product back -
+        product MatMul x h i
+        both Split merge > >@255
+        next NextIteration both !back_edge
+        back Identity next !reads_variable
+        named Mine both.1@3 both.2@255 =@3
+        counts Shape merge >none
+        rounded Mine merge >half
+        hidden product back
+        container merge back
+        loop merge next
+        output named"""), "--json"))
+    assert [node["name"] for node in said["nodes"]] == ["merge", "product", "both", "next", "back", "named", "counts",
+                                                        "rounded"]
+    assert [node["dtype"] for node in said["nodes"]][:4] == ["fp16"] * 4
+    assert said["nodes"][3]["why"] in ("cluster_low", "clear_beside_low")
+
+
+def test_the_graphs_of_the_other_tests_are_read(mpautocast, root, graph):
+    texts = [text for path in sorted((root / "tests/autocast").iterdir())
+             for text in re.findall(r'R"\((\n.*?)\)"', path.read_text(encoding="utf-8"), re.S)]
+    assert len(texts) > 10
+    for text in texts:
+        mpautocast(graph(text))
+
+
+@pytest.mark.parametrize("line, says", [
+    ("alone", "'alone' has no operation"),
+    ("relu Relu conv1", "two nodes are called 'relu'"),
+    ("more Relu conv1 !kep", "'!kep' is no flag; there are keep, elsewhere, no_low,"),
+    ("more Relu conv1 !depth", "'!depth' is no flag"),
+    ("more Relu conv1@300", "the slot of 'conv1@300' is not from 0 to 255"),
+    ("more Relu conv1@one", "the slot of 'conv1@one' is 'one', which is not a number"),
+    ("more Relu @3", "an input without a name"),
+    ("more Relu >fp32", "'>fp32' means nothing"),
+    ("more Relu ~many", "the number of terms is 'many', which is not a number"),
+    ("more Relu ^", "the largest value is '', which is not a number"),
+    ("parameter", "'parameter' is followed by 0 names, not 1"),
+    ("output relu conv1", "'output' is followed by 2 names, not 1"),
+    ("hidden relu", "'hidden' is followed by 1 names, not 2"),
+    ("hidden relu tanh", "no node above is called 'tanh'"),
+    ("loop relu tanh", "no node above is called 'tanh'"),
+])
+def test_bad_lines(mpautocast, graph, line, says):
+    file = graph(f"relu Relu x\n\n{line}\nanother line that is bad, of which nobody reads\n")
+    assert mpautocast(file, code=2).startswith(f"mpautocast: {file}:3: {says}")
+
+
+def test_two_writers(mpautocast, graph):
+    file = graph("split Split x >\nsplit.1 Relu y\n")
+    assert mpautocast(file, code=2) == f"mpautocast: {file}:2: outputs[0] is written already\n"
+
+
+def test_what_the_library_refuses(mpautocast, graph):
+    assert "graph->node_depth[0] = -3 is negative" in mpautocast(graph("product MatMul x ~-3"), code=1)
+
+
+def test_no_text(mpautocast, tmp_path):
+    assert mpautocast(tmp_path / "none.txt", code=2) == f"mpautocast: {tmp_path}/none.txt: No such file or directory\n"
+    (tmp_path / "bytes.txt").write_bytes(b"\xff\xfe")
+    assert mpautocast(tmp_path / "bytes.txt", code=2) == f"mpautocast: {tmp_path}/bytes.txt: not a text in UTF-8\n"
+
+
+# ---------------------------------------------------------------- ONNX
+
+FLOAT, INT64, DOUBLE = 1, 7, 11
+# Operation, name, inputs, outputs.
+NODES = [("Conv", "conv1", ["x", "w"], ["c1"]), ("BatchNormalization", "norm", ["c1", "g", "b", "m", "v"], ["n1"]),
+         ("Relu", "relu", ["n1"], ["r1"]), ("Conv", "conv2", ["r1", "w"], ["c2"]), ("Cast", "cast", ["i"], ["f"]),
+         ("MatMul", "product", ["c2", "f"], ["p"]), ("Clip", "", ["p", "", "most"], ["q"]),
+         ("Exp", "exp", ["q"], ["y"]), ("Identity", "same", ["d"], ["e"])]
+INITIALIZERS = {"w": [4, 4, 1, 1], "g": [4], "b": [4], "m": [4], "v": [4], "most": []}
+INPUTS = {"x": (FLOAT, [1, 4, 4, 4]), "i": (INT64, [4, 4]), "d": (DOUBLE, [1])}
+OUTPUTS = {"y": FLOAT, "e": DOUBLE}
+# What a batch norm reads in slots of their own has no 16-bit copy.
+WANTED = """\
+conv1    Conv                fp16  on the allow list
+norm     BatchNormalization  fp16  between conv1 and conv2
+relu     Relu                fp16  between conv1 and conv2
+conv2    Conv                fp16  on the allow list
+cast     Cast                fp16  casts for product
+product  MatMul              fp16  on the allow list
+#6       Clip                fp16  beside product
+exp      Exp                 fp32  on the deny list
+same     Identity            fp32  no fp32 tensor
+"""
+
+# Reads the same from JSON, with the names that the package has.
+STAND_IN = """\
+import json, types
+
+def load(path, load_external_data=True):
+    assert not load_external_data
+    with open(path, encoding="utf-8") as file:
+        return json.load(file, object_hook=lambda fields: types.SimpleNamespace(**fields))
+
+shape_inference = types.SimpleNamespace(infer_shapes=lambda model: model)
+"""
+
+
+def as_json(nodes: list) -> str:
+    def value(name: str, dtype: int) -> dict:
+        return {"name": name, "type": {"tensor_type": {"elem_type": dtype}}}
+
+    return json.dumps({"graph": {
+        "node": [{"op_type": op, "name": name, "input": read, "output": written} for op, name, read, written in nodes],
+        "initializer": [{"name": name, "data_type": FLOAT} for name in INITIALIZERS],
+        "input": [value(name, dtype) for name, (dtype, _) in INPUTS.items()],
+        "output": [value(name, dtype) for name, dtype in OUTPUTS.items()],
+        "value_info": [value("f", FLOAT)]}})
+
+
+def check_onnx(mpautocast, file, **how):
+    said = mpautocast(file, **how)
+    assert said == WANTED + said.splitlines()[-1] + "\n"
+    assert said.endswith(" by a kernel, 2 by the optimizer's copy\n"), "w, and what the Clip reads"
+    as_numbers = json.loads(mpautocast(file, "--json", "--keep-io", **how))
+    assert as_numbers["num_casts"] == json.loads(mpautocast(file, "--json", **how))["num_casts"]
+
+
+def test_onnx_stand_in(mpautocast, tmp_path):
+    (tmp_path / "onnx.py").write_text(STAND_IN, encoding="utf-8")
+    (tmp_path / "model.onnx").write_text(as_json(NODES), encoding="utf-8")
+    path = {"PYTHONPATH": str(tmp_path)}
+    check_onnx(mpautocast, tmp_path / "model.onnx", env=path)
+    # The names of ONNX are those of its own preset; another one may be asked for.
+    assert low_nodes(mpautocast(tmp_path / "model.onnx", "--preset", "pytorch", env=path)) == []
+    (tmp_path / "twice.onnx").write_text(as_json(NODES + NODES[:1]), encoding="utf-8")
+    said = mpautocast(tmp_path / "twice.onnx", env=path, code=2)
+    assert said == f"mpautocast: {tmp_path}/twice.onnx: outputs[0] is written already\n"
+    (tmp_path / "bad.onnx").write_text("no JSON", encoding="utf-8")
+    assert mpautocast(tmp_path / "bad.onnx", env=path, code=2).startswith(f"mpautocast: {tmp_path}/bad.onnx: ")
+
+
+def test_onnx(mpautocast, tmp_path):
+    onnx = pytest.importorskip("onnx", reason="mpautocast reads a real ONNX file (no onnx for this Python)")
+    helper = onnx.helper
+    model = helper.make_model(helper.make_graph(
+        [helper.make_node(op, read, written, name=name, **({"to": FLOAT} if op == "Cast" else {}))
+         for op, name, read, written in NODES], "net",
+        [helper.make_tensor_value_info(name, *value) for name, value in INPUTS.items()],
+        [helper.make_tensor_value_info(name, dtype, None) for name, dtype in OUTPUTS.items()],
+        [helper.make_tensor(name, FLOAT, shape, [1.0] * (16 if name == "w" else 4 if shape else 1))
+         for name, shape in INITIALIZERS.items()]))
+    onnx.save(model, str(tmp_path / "model.onnx"))
+    check_onnx(mpautocast, tmp_path / "model.onnx")
+    (tmp_path / "bad.onnx").write_bytes(b"\xff\xfe")
+    assert mpautocast(tmp_path / "bad.onnx", code=2).startswith(f"mpautocast: {tmp_path}/bad.onnx: ")
+
+
+def test_no_onnx(mpautocast, tmp_path):
+    (tmp_path / "onnx.py").write_text("raise ImportError\n", encoding="utf-8")
+    said = mpautocast("model.onnx", env={"PYTHONPATH": str(tmp_path)}, code=2)
+    assert said == "mpautocast: model.onnx: this Python has no package onnx, which reads such files\n"
