@@ -26,6 +26,7 @@ constexpr struct {
     {"step", mpbench::step_suite},
     {"calls", mpbench::calls_suite, false},
     {"startup", mpbench::startup_suite, false},
+    {"autocast", mpbench::autocast_suite, false},
     {"allreduce", mpbench::allreduce_suite, false},
 };
 

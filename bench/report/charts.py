@@ -261,6 +261,24 @@ def startup(device):
                  [GREY if row["phase"] in ("total", "second") else BLUE for row in rows], "ms")[0]
 
 
+def autocast(device):
+    rows = device.rows("autocast")
+    if not rows:
+        return None
+    figure, axes = pyplot.subplots(figsize=_PHONE)
+    ends = [row["nodes"] for row in rows]
+    ends = [min(ends), max(ends)]
+    # Below all rows, through the one whose nodes cost least.
+    least = min(1e-6 * row["median_us"] / row["nodes"] for row in rows)
+    axes.plot(ends, [least * nodes for nodes in ends], color=_INK, linewidth=0.7, label="slope 1")
+    for graph, colour, marker in zip(sorted({row["graph"] for row in rows}), (BLUE, ORANGE), "o^"):
+        own = sorted((row["nodes"], 1e-6 * row["median_us"]) for row in rows if row["graph"] == graph)
+        axes.plot(*zip(*own), marker + "-", color=colour, markersize=5, label=graph)
+    axes.set(xscale="log", yscale="log", xlabel="nodes of the graph", ylabel="seconds per rewrite")
+    _legend(axes)
+    return figure
+
+
 def allreduce(device):
     rows = device.rows("allreduce")
     if not rows:

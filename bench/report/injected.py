@@ -110,6 +110,12 @@ def _call(name: str, problem: str, us: float) -> dict:
     return {"bench": "calls", "call": name, "problem": problem} | _timing(us)
 
 
+def rewrite(graph: str, nodes: int, ns_per_node: float) -> dict:
+    return {"bench": "autocast", "runs_on": "host", "graph": graph, "nodes": nodes, "tensors": 2 * nodes, "low_nodes": nodes,
+            "casts": nodes, "heap_bytes": 64 * nodes + 50, "ns_per_node": ns_per_node,
+            "bytes_per_node": 64 + 50 / nodes} | _timing(1e-3 * ns_per_node * nodes)
+
+
 def run(predictions: list, seed: int = 1) -> dict:
     """@param predictions  of mptune --predict"""
     rng = random.Random(seed)
@@ -129,6 +135,8 @@ def run(predictions: list, seed: int = 1) -> dict:
     phases = [("load", 9e3), ("context", 2e5), ("memory", 4e2), ("first", 1e4), ("total", 219400.0), ("second", 60.0)]
     rows += [{"bench": "startup", "phase": phase, "edge": 1024, "library_bytes": 1} | _timing(us)
              for phase, us in phases]
+    rows += [rewrite(graph, nodes, ns) for graph, ns in (("chain", 211.5), ("random", 402.5))
+             for nodes in (10**2, 10**4, 10**6)]
     rows += [{"bench": "allreduce", "set": "deepbench_allreduce", "shape": f"{elements} elements",
               "elements": elements, "dtype": "fp16", "ranks": 4, "transport": "NCCL", "gb_per_s": 100.0 * index,
               "bus_gb_per_s": 150.0 * index} | _timing(0.02 * elements / index)

@@ -121,6 +121,12 @@ class _Device:
                         "From dlopen to the first result of a process: load, context, memory, first, together "
                         "\"total\"; \"second\" is the same call once more.",
                         "Start-up was not timed (mpbench startup).", tables.startup(device)),
+            self._chart("autocast", "Rewrites of graphs for mixed precision", charts.autocast(device),
+                        "mp_autocast_rewrite, on the host whatever the device, with no peer. On a line of slope 1 a node "
+                        "costs the same in every graph; the thin one goes through the row whose nodes cost least. Chain: "
+                        "each node reads the one before it; random: any before it. Bytes: the most that the call has in "
+                        "use.",
+                        "Rewrites were not timed (mpbench autocast).", tables.autocast(device)),
             self._chart("allreduce", "All-reduce of gradients", charts.allreduce(device),
                         "2 (ranks - 1) / ranks times the bytes of one rank's gradients / time: what a link carries.",
                         "No all-reduce was timed: it needs two devices and NCCL.", tables.allreduce(device)),

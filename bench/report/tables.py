@@ -184,6 +184,12 @@ def startup(device) -> str:
     return table(["phase", "ms", "q1", "q3"], rows) if rows else ""
 
 
+def autocast(device) -> str:
+    rows = [[row["graph"], row["nodes"], figure(row["ns_per_node"], 1), figure(row["bytes_per_node"], 1)]
+            for row in sorted(device.rows("autocast"), key=lambda row: (row["graph"], row["nodes"]))]
+    return table(["graph", "nodes", "ns per node", "bytes per node"], rows) if rows else ""
+
+
 def allreduce(device) -> str:
     rows = [[row["shape"], row["dtype"], row["ranks"], row["transport"], time(row["median_us"]), time(row["q1_us"]),
              time(row["q3_us"]), f"{row['gb_per_s']:.4g}", f"{row['bus_gb_per_s']:.4g}"]

@@ -32,6 +32,9 @@ Suite calls_suite(const Options &options, const Machine &machine, Report &report
 /// What a program waits for before its first result.
 Suite startup_suite(const Options &options, const Machine &machine, Report &report);
 
+/// What a rewrite of a graph for mixed precision costs the host.
+Suite autocast_suite(const Options &options, const Machine &machine, Report &report);
+
 /// Gradients of several ranks, averaged.
 Suite allreduce_suite(const Options &options, const Machine &machine, Report &report);
 

@@ -14,6 +14,7 @@ pytest.importorskip("jsonschema", reason="the bench report (no jsonschema)")
 from report import injected, kernels, published, readme, results  # noqa: E402
 
 SAMPLE = results.BENCH / "results" / "sample_host_1.json"
+REWRITES = results.BENCH / "results" / "sample_host_autocast.json"
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +60,11 @@ def recurrent_layer(run: dict, ratio_to_torch=3, **fields) -> dict:
     return {key: value for key, value in row.items() if value is not None}
 
 
+def rewrite(**fields) -> dict:
+    """A row of autocast, with fields that may be wrong."""
+    return injected.rewrite("chain", 1000, 200) | fields
+
+
 def slowed(run: dict, kernel: str, factor: float) -> dict:
     """The same run had this kernel taken `factor` times as long."""
     run = copy.deepcopy(run)
@@ -75,7 +81,7 @@ def test_fresh_run(fresh, tool):
     tool("--check", fresh)
     run = json.loads(fresh.read_text())
     benches = {row["bench"] for row in run["rows"]}
-    assert benches == {"gemm", "epilogue", "batched", "rnn", "rnn_layer", "conv", "layers", "step", "calls", "startup", "allreduce"}, "all suites are in it"
+    assert benches == {"gemm", "epilogue", "batched", "rnn", "rnn_layer", "conv", "layers", "step", "calls", "startup", "autocast", "allreduce"}, "all suites are in it"
     twice = [key for key in results.keyed_rows(run) if key[2] > 1]
     assert not twice, "no two rows have one name"
     products = [row for row in run["rows"] if row["bench"] == "rnn"]
@@ -104,6 +110,13 @@ def test_fresh_run(fresh, tool):
     assert set(startup) == {"load", "context", "memory", "first", "total", "second"}
     assert all(startup[phase] < startup["total"] for phase in ("load", "context", "memory", "first"))
     assert all((row["tensors"] == 1) == (row["layout"] == "one") for row in steps), "a layout has its name"
+    rewrites = [row for row in run["rows"] if row["bench"] == "autocast"]
+    # Both graphs are rewritten, a small one and a large one of each.
+    assert {(row["graph"], row["nodes"]) for row in rewrites} == {
+        (graph, nodes) for graph in ("chain", "random") for nodes in (100, 100000)}
+    assert all(0 < row["low_nodes"] < row["nodes"] and row["casts"] > 0 for row in rewrites), "not all of it is low"
+    # The library's own test has the same bounds for a million nodes; fewer bytes, and they were not counted.
+    assert all(20 < row["bytes_per_node"] < 100 for row in rewrites)
 
 
 def test_sustained(build, run, tool, tmp_path):
@@ -179,6 +192,16 @@ def test_committed_results(tool):
     ("a torch that its times contradict", lambda run: run["rows"].append(recurrent_layer(run, ratio_to_torch=9)),
      "ratio_to_torch is 9, its times say 3"),
     ("a ratio without a peer", lambda run: run["rows"][0].update(ratio_to_peer=1), "without 'peer_median_us'"),
+    ("a rewrite whose nodes its time contradicts", lambda run: run["rows"].append(rewrite(ns_per_node=300)),
+     "ns_per_node is 300, its times say 200"),
+    ("a rewrite whose nodes its heap contradicts", lambda run: run["rows"].append(rewrite(heap_bytes=10)),
+     "bytes_per_node is 64.05, its times say 0.01"),
+    ("a rewrite on a device", lambda run: run["rows"].append(rewrite(runs_on="cuda")),
+     "runs_on: 'host' was expected"),
+    ("a rewrite of a graph that is none", lambda run: run["rows"].append(rewrite(graph="tree")),
+     "graph: 'tree' is not one of"),
+    ("a rewrite beside a peer", lambda run: run["rows"].append(rewrite(peer="made up", peer_median_us=1)),
+     "False schema does not allow 'made up'"),
     ("a host result that is not called a sample", lambda run: run.pop("sample"), 'has no "sample"'),
 ])
 def test_invalid_results(tool, sample, tmp_path, what, change, says):
@@ -286,7 +309,7 @@ def test_published(sample):
 
 
 CHARTS = ("ratio", "ratio_best", "roofline", "peak", "mixed", "step", "prediction", "prediction_by_family",
-          "recurrent", "over_products", "calls", "startup", "allreduce", "change")
+          "recurrent", "over_products", "calls", "startup", "autocast", "allreduce", "change")
 PHONE = 390  # CSS pixels
 
 
@@ -317,6 +340,39 @@ def test_page_of_samples(build, tool, tmp_path):
     assert all(f"{arch}: {len(rows)} kernels" in page for arch, rows in known.by_arch.items())
     assert "HMMA 64" in page, "and their instructions"
     assert all(f"{part} {size / 1e6:.1f} MB" in page for part, size in known.library_bytes.items()), "and sizes"
+
+
+def test_rewrites(build, tool, tmp_path):
+    """The picture and the table of autocast say what the rows of its sample say."""
+    pyplot = pytest.importorskip("matplotlib.pyplot", reason="the page of the bench report (no matplotlib)")
+    from report import charts
+    tool("--check", REWRITES)
+    run = json.loads(REWRITES.read_text(encoding="utf-8"))
+    rows = {(row["graph"], row["nodes"]): row for row in run["rows"]}
+    assert set(rows) == {(graph, 10**power) for graph in ("chain", "random") for power in (2, 3, 4, 5, 6)}
+
+    figure = charts.autocast(results.Device("", [run]))
+    axes, = figure.axes
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    lines = {line.get_label(): line for line in axes.get_lines()}
+    assert set(lines) == {"chain", "random", "slope 1"}
+    for graph in ("chain", "random"):
+        own = sorted((nodes, 1e-6 * row["median_us"]) for (of, nodes), row in rows.items() if of == graph)
+        assert [tuple(point) for point in lines[graph].get_xydata()] == own, f"seconds of {graph}"
+    (left, low), (right, high) = lines["slope 1"].get_xydata()
+    assert high / low == pytest.approx(right / left), "a line of slope 1"
+    assert lines["slope 1"].get_linewidth() < lines["chain"].get_linewidth(), "which is thin"
+    pyplot.close(figure)
+
+    tool("--build", build, "--out", tmp_path, REWRITES)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    section = page[page.index("<h3>Rewrites of graphs"):]
+    section = section[:section.index("</section>")]
+    assert "<svg" in section and "seconds per rewrite" in section and (tmp_path / "autocast_1.png").stat().st_size > 0
+    shown = [tuple(re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<td.*?</td>", line))
+             for line in section.splitlines() if "<td" in line]
+    assert shown == [(graph, str(nodes), f"{row['ns_per_node']:.1f}", f"{row['bytes_per_node']:.1f}")
+                     for (graph, nodes), row in sorted(rows.items())], "a line for each row, with its numbers"
 
 
 def test_page_with_a_peer(gpu_page):
