@@ -77,6 +77,21 @@ def test_a_line_before_the_first_has_no_source(tmp_path):
     assert json.loads(done.stdout) == {f"{ptx}:2": ""}
 
 
+def test_a_function_that_was_inlined_into_itself(tmp_path):
+    ptx = make_tree(tmp_path)
+    twice = WITH_LINES.replace("""\t.loc\t2 40 7, function_name $L__info_string0, inlined_at 1 12 5
+""", """\t.loc\t2 60 1, function_name $L__info_string0, inlined_at 1 12 5
+\t.loc\t1 20 9, function_name $L__info_string1, inlined_at 2 60 1
+\t.loc\t2 60 1, function_name $L__info_string0, inlined_at 1 20 9
+\t.loc\t2 40 7, function_name $L__info_string2, inlined_at 2 60 1
+""")
+    (tmp_path / ptx).with_suffix(".lineinfo").write_text(twice.replace("{ROOT}", str(tmp_path)))
+    done = run(SOURCE_LINE, f"{ptx}:5", cwd=tmp_path, timeout=60)
+    assert done.stdout.split("  ")[1].strip() == (
+        "/elsewhere/vector.h:40, called at /elsewhere/vector.h:60, called at kernels/f.cu:20, "
+        "called at /elsewhere/vector.h:60, called at kernels/f.cu:12")
+
+
 def test_a_file_without_a_source_is_named(tmp_path):
     make_tree(tmp_path)
     stray = tmp_path / "stray.ptx"
