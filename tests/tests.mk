@@ -3,7 +3,7 @@
 # The tests of the simulator and of selection need hidden symbols, so they are linked with these parts
 # into a binary of their own; everything else goes through libmpcore.so.
 SIMULATOR_CPP := $(wildcard tests/simulator/*.cpp tests/select/*.cpp) tests/support/tally.cpp
-TEST_CPP := $(wildcard $(addprefix tests/,$(addsuffix /*.cpp,support gemm conv tensors step layers rnn autocast bindings tools)))
+TEST_CPP := $(wildcard $(addprefix tests/,$(addsuffix /*.cpp,support gemm conv tensors step layers rnn autocast graph bindings tools)))
 TEST_OBJS := $(TEST_CPP:%.cpp=$(BUILD)/%.o)
 SIMULATOR_OBJS := $(SIMULATOR_CPP:%.cpp=$(BUILD)/simulator/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIM_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) \
   $(addprefix $(BUILD)/host/kernels/,layers/softmax_xent.o step/optimizer.o step/tensor_ratios.o) $(BUILD)/simulator/bench/tune/fit.o
@@ -172,8 +172,8 @@ test: setup-test
 
 .PHONY: test-all nightly
 ## test-all: what CI runs: test with more seeds, sanitizers, race detector, code generation, the demo
-test-all: SEEDS = 1 2 3 4 5
-test-all: WGMMA_SEEDS = $(shell seq 8)
+test-all: SEEDS = 1 2 3
+test-all: WGMMA_SEEDS = $(shell seq 4)
 # Under AddressSanitizer and the race detector the Hopper kernels take many minutes per seed: there, the
 # plain mode and at most one seed.
 test-all: setup-test setup-demo
@@ -185,9 +185,9 @@ test-all: setup-test setup-demo
 	  "alone: demo::$(BUILD)/mpdemo --out $(BUILD)/demo"
 
 ## nightly: hours: the seeds that test-all leaves out, steps of more than 2^31 elements
-nightly: SEEDS = $(shell seq 6 20)
+nightly: SEEDS = $(shell seq 4 20)
 nightly: CONV_SEEDS = $(shell seq 2 20)
-nightly: WGMMA_SEEDS = $(shell seq 9 100)
+nightly: WGMMA_SEEDS = $(shell seq 5 100)
 nightly: setup-test
 	@$(MAKE) tests $(SOFTGPU_TESTS)
 	@$(RUN_TESTS) "alone: nightly::$(BUILD)/tests/mptests [nightly] -d yes" $(SEED_STEPS) $(SOFTGPU_SEED_SUITES) \

@@ -75,8 +75,7 @@ SOFTGPU_RACE_SUITES = "sm_90, races: wgmma::$(SOFTGPU_RACES) $(BUILD)/tests/mpte
 # What takes longest begins first, so that no processor is idle at the end.
 SOFTGPU_SUITES = $(foreach arch,90 80 75,$(call softgpu_library,$(arch))) \
   $(foreach arch,90 80 75,$(call softgpu_suites,$(arch))) \
-  "sm_90 with 5 SMs: wgmma::$(ON_SOFTGPU) --sms 5 $(BUILD)/tests/mptests [wgmma]" \
-  "sm_90 in a random order: wgmma::$(ON_SOFTGPU) --seed 1 $(BUILD)/tests/mptests [wgmma]" \
+  "sm_90 with 5 SMs in a random order: wgmma::$(ON_SOFTGPU) --sms 5 --seed 1 $(BUILD)/tests/mptests [wgmma]" \
   $(SOFTGPU_RACE_SUITES) \
   "the software device itself::$(BUILD)/tests/softgpu_tests"
 SOFTGPU_SEED_SUITES = $(foreach seed,2 3 4 5,"sm_90, seed $(seed): library::SOFTGPU_DIVERGE=1 $(ON_SOFTGPU) --seed $(seed) $(SOFTGPU_LIBRARY)") \
