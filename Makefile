@@ -64,7 +64,7 @@ GEMM_CPP := $(wildcard kernels/gemm/*.cpp)
 CONV_CPP := $(wildcard kernels/conv/*.cpp)
 RNN_CPP := $(wildcard kernels/rnn/*.cpp)
 AUTOCAST_CPP := $(wildcard kernels/autocast/*.cpp)
-PURE_CPP := $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP) $(RNN_CPP) $(AUTOCAST_CPP) $(wildcard kernels/*.cpp capi/*.cpp)
+PURE_CPP := $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP) $(RNN_CPP) $(AUTOCAST_CPP) $(wildcard kernels/*.cpp capi/*.cpp capi/graph/*.cpp)
 HOST_OBJS := $(KERNELS_CU:%.cu=$(BUILD)/host/%.o)
 BASE_OBJS := $(SIM_CPP:%.cpp=$(BUILD)/obj/%.o) $(PURE_CPP:%.cpp=$(BUILD)/obj/%.o)
 

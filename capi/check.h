@@ -83,6 +83,15 @@ mp_status_t call(const char *function, const Body &body) noexcept {
       function, [] { return Message(); }, body);
 }
 
+/// While one lives, the calls of its thread are parts of another call, which logs their failure as its own.
+class PartsOfACall {
+ public:
+  PartsOfACall();
+  ~PartsOfACall();
+  PartsOfACall(const PartsOfACall &) = delete;
+  PartsOfACall &operator=(const PartsOfACall &) = delete;
+};
+
 // ---------------------------------------------------------------------------- arguments
 
 /// A handle or a host pointer.
@@ -218,6 +227,10 @@ inline constexpr uint32_t kFirstSize<mp_autocast_graph_t> = 168;
 template <>
 inline constexpr uint32_t kFirstSize<mp_autocast_result_t> = 72;
 template <>
+inline constexpr uint32_t kFirstSize<mp_graph_tensor_t> = 120;
+template <>
+inline constexpr uint32_t kFirstSize<mp_graph_memory_t> = 64;
+template <>
 inline constexpr uint32_t kFirstSize<mp_xent_desc_t> = 56;
 template <>
 inline constexpr uint32_t kFirstSize<mp_pool2d_desc_t> = 64;
@@ -225,6 +238,8 @@ template <>
 inline constexpr uint32_t kFirstSize<mp_batchnorm_desc_t> = 32;
 template <>
 inline constexpr uint32_t kFirstSize<mp_batchnorm_tensors_t> = 104;
+template <>
+inline constexpr uint32_t kFirstSize<mp_pointwise_desc_t> = 48;
 template <>
 inline constexpr uint32_t kFirstSize<mp_rnn_desc_t> = 96;
 template <>

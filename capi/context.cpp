@@ -138,10 +138,14 @@ MappedBuffer::~MappedBuffer() {
   }
 }
 
+DeviceBuffer allocate_device(const ContextPtr &context, size_t bytes) {
+  void *const ptr = allocate(*context, bytes);
+  return DeviceBuffer(static_cast<std::byte *>(ptr), ReleaseMemory{context, bytes});
+}
+
 DeviceBuffer DeviceImage::upload(const ContextPtr &context) const {
-  void *ptr = allocate(*context, bytes_.size());
-  DeviceBuffer memory(static_cast<std::byte *>(ptr), ReleaseMemory{context, bytes_.size()});
-  context->backend.copy(context->device, ptr, bytes_.data(), bytes_.size(), nullptr);
+  DeviceBuffer memory = allocate_device(context, bytes_.size());
+  context->backend.copy(context->device, memory.get(), bytes_.data(), bytes_.size(), nullptr);
   context->backend.synchronize(context->device, nullptr);
   return memory;
 }

@@ -53,6 +53,8 @@ struct ReleaseMemory {
 /// Device memory from the context's allocator.
 using DeviceBuffer = std::unique_ptr<std::byte, ReleaseMemory>;
 
+DeviceBuffer allocate_device(const ContextPtr &context, size_t bytes);
+
 /// The arrays of one object, as they will lie in its device memory.
 class DeviceImage {
  public:

@@ -30,10 +30,12 @@ namespace {
 // Empty until the first failure; without memory for it there is a status and no message.
 constinit thread_local std::unique_ptr<Message> last_error;
 
+constinit thread_local bool is_part_of_a_call = false;
+
 mp_status_t record(mp_status_t status, const Message &message) {
   if (last_error == nullptr) last_error.reset(new (std::nothrow) Message);
   if (last_error != nullptr) *last_error = message;
-  log(MP_LOG_ERROR, message.c_str());
+  if (!is_part_of_a_call) log(MP_LOG_ERROR, message.c_str());
   return status;
 }
 
@@ -85,6 +87,14 @@ std::atomic<int32_t> log_level{level_from_environment()};
 void write_log(mp_log_level_t level, const Message &line) {
   const std::shared_lock lock(sink_mutex);
   sink.callback(level, line.c_str(), sink.user);
+}
+
+PartsOfACall::PartsOfACall() {
+  is_part_of_a_call = true;
+}
+
+PartsOfACall::~PartsOfACall() {
+  is_part_of_a_call = false;
 }
 
 mp_status_t report_failure(const char *function) noexcept {

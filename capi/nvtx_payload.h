@@ -33,6 +33,11 @@ inline Message payload_text(const mp_batchnorm_desc_t &d) {
   return Message("rows = ", d.rows, ", channels = ", d.channels, ", ", mp_dtype_name(d.dtype));
 }
 
+inline Message payload_text(const mp_pointwise_desc_t &d) {
+  return Message("rows = ", d.rows, ", columns = ", d.columns, ", op = ", d.op,
+                 ", activation = ", d.activation, ", ", mp_dtype_name(d.dtype));
+}
+
 inline Message payload_text(const mp_rnn_desc_t &d) {
   return Message("batch = ", d.batch, ", timesteps = ", d.timesteps, ", input = ", d.input_size,
                  ", hidden = ", d.hidden_size, ", layers = ", d.layers, ", cell = ", d.cell,

@@ -29,9 +29,10 @@
  *     mpcore/step.h          10   mp_scale_step: check, unscale, clip, update, rescale
  *     mpcore/autocast.h      11   mp_autocast_*: which type each operation of a graph runs in
  *     mpcore/layers.h        12   mp_softmax_xent: the loss and where backward starts
- *                            13   mp_pool2d_*, mp_batchnorm_*: around a convolution
+ *                            13   mp_pool2d_*, mp_batchnorm_*: around a convolution; mp_pointwise
  *     mpcore/rnn.h           14   mp_rnn_*: LSTM, GRU and plain recurrent layers
  *     mpcore/sequences.h     15   mp_embedding_*, mp_dropout: around sequences
+ *     mpcore/graph.h         16   mp_graph_*: a network described once, "mixed" by one more call
  *     mpcore/compat.h             loss scalers of torch, Megatron and others
  *     mpcore/experimental.h       which kernel runs
  */
@@ -92,6 +93,7 @@
 #include "mpcore/layers.h"
 #include "mpcore/rnn.h"
 #include "mpcore/sequences.h"
+#include "mpcore/graph.h"
 #include "mpcore/compat.h"
 #include "mpcore/experimental.h"
 /* clang-format on */

@@ -15,7 +15,7 @@
 // this header is included, it returns mp::result<T> instead: to be tested, then taken with value().
 //
 // LIFE.  Handles can be moved, not copied.  The context must outlive what was made from it, so
-// declare it first; the same holds for the tensor lists of an optimizer.
+// declare it first; the same holds for the tensor lists of an optimizer, and for a graph that lent them.
 #ifndef MPCORE_HPP
 #define MPCORE_HPP
 
@@ -148,6 +148,18 @@ outcome<Handle> create(const Function &function, Arguments... arguments) {
   typename Handle::raw_type raw = nullptr;
   const mp_status_t status = function(&raw, arguments...);
   return finish(status, Handle(raw));
+}
+
+/// Calls a function that writes a text, first for its size.
+template <class Function>
+outcome<std::string> read_text(const Function &write) {
+  size_t bytes = 0;
+  mp_status_t status = write(nullptr, &bytes);
+  if (status != MP_SUCCESS) return failed<std::string>(status);
+  std::string text(bytes, '\0');
+  status = write(text.data(), &bytes);
+  text.pop_back();  // the NUL
+  return finish(status, std::move(text));
 }
 
 /// Owns what a mp_*_create function made.
@@ -452,6 +464,11 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
                                    mp_stream_t stream = nullptr) const {
     return check(
         mp_batchnorm_backward(get(), &desc, &tensors, workspace.data, workspace.bytes, stream));
+  }
+
+  outcome<void> pointwise(const mp_pointwise_desc_t &desc, const void *a, const void *b, void *y,
+                          mp_stream_t stream = nullptr) const {
+    return check(mp_pointwise(get(), &desc, a, b, y, stream));
   }
 
   // --- recurrent layers
@@ -920,19 +937,151 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
     without_arrays.num_low_nodes = result.num_low_nodes;
     without_arrays.num_parameters_low = result.num_parameters_low;
     without_arrays.gate = result.gate;
-    size_t bytes = 0;
-    mp_status_t status = mp_autocast_explain(get(), &graph, &without_arrays, form, nullptr, &bytes);
-    if (status != MP_SUCCESS) return detail::failed<std::string>(status);
-    std::string text(bytes, '\0');
-    status = mp_autocast_explain(get(), &graph, &without_arrays, form, text.data(), &bytes);
-    text.pop_back();
-    return detail::finish(status, std::move(text));
+    return detail::read_text([&](char *text, size_t *bytes) {
+      return mp_autocast_explain(get(), &graph, &without_arrays, form, text, bytes);
+    });
   }
 
   /// Returns what the output is.
   outcome<mp_dtype_t> op(const char *op_type, const uint8_t *input_dtype, uint32_t count,
                          uint8_t *cast_to) const {
     return detail::query<mp_dtype_t>(mp_autocast_op, get(), op_type, input_dtype, count, cast_to);
+  }
+};
+
+// ---------------------------------------------------------------------------- graphs
+
+/// For mp_optimizer_desc_t.  They live as long as the graph that lends them.
+struct graph_lists {
+  mp_tensor_list_t grads = nullptr, master = nullptr, model = nullptr;
+};
+
+/// Section 16.  Tensors are numbers, as in C.
+///
+///     mp::graph graph = mp::graph::create(context);
+///     const int32_t x = graph.input("x", MP_FP32, {128, 784});
+///     const int32_t w = graph.parameter("w", {784, 10});
+///     const int32_t y = graph.node("Linear", "fc", {x, w}, {{"transposed", 0}});
+class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
+ public:
+  using handle::handle;
+
+  static outcome<graph> create(mp_context_t context) {
+    return detail::create<graph>(mp_graph_create, context);
+  }
+
+  // --- describing
+
+  outcome<int32_t> input(const char *name, mp_dtype_t dtype,
+                         const std::vector<int64_t> &extent) const {
+    const auto rank = static_cast<int32_t>(extent.size());
+    return detail::query<int32_t>(mp_graph_input, get(), name, dtype, rank, extent.data());
+  }
+
+  outcome<int32_t> parameter(const char *name, const std::vector<int64_t> &extent) const {
+    const auto rank = static_cast<int32_t>(extent.size());
+    return detail::query<int32_t>(mp_graph_parameter, get(), name, rank, extent.data());
+  }
+
+  outcome<int32_t> state(const char *name, const std::vector<int64_t> &extent) const {
+    const auto rank = static_cast<int32_t>(extent.size());
+    return detail::query<int32_t>(mp_graph_state, get(), name, rank, extent.data());
+  }
+
+  /// Returns the first output, the only one of most operations.
+  outcome<int32_t> node(const char *op_type, const char *name, const std::vector<int32_t> &inputs,
+                        const std::vector<mp_graph_attribute_t> &attributes = {}) const {
+    int32_t output = -1;
+    const mp_status_t status = add_node(op_type, name, inputs, attributes, &output, 1);
+    return detail::finish(status, output);
+  }
+
+  /// Returns so many outputs, from the first on.
+  outcome<std::vector<int32_t>> node_outputs(
+      const char *op_type, const char *name, const std::vector<int32_t> &inputs,
+      uint32_t num_outputs, const std::vector<mp_graph_attribute_t> &attributes = {}) const {
+    std::vector<int32_t> outputs(num_outputs);
+    const mp_status_t status =
+        add_node(op_type, name, inputs, attributes, outputs.data(), num_outputs);
+    return detail::finish(status, std::move(outputs));
+  }
+
+  outcome<void> output(int32_t tensor) const { return check(mp_graph_output(get(), tensor)); }
+
+  outcome<void> keep_gradient(int32_t tensor) const {
+    return check(mp_graph_keep_gradient(get(), tensor));
+  }
+
+  outcome<void> loss(int32_t tensor) const { return check(mp_graph_loss(get(), tensor)); }
+
+  /// The policy must live until compile().
+  outcome<void> autocast(mp_autocast_t policy) const {
+    return check(mp_graph_autocast(get(), policy));
+  }
+
+  outcome<void> compile() const { return check(mp_graph_compile(get())); }
+
+  // --- running
+
+  outcome<void> bind(int32_t tensor, const void *data) const {
+    return check(mp_graph_bind(get(), tensor, data));
+  }
+
+  outcome<void> set_batch(int64_t batch) const { return check(mp_graph_set_batch(get(), batch)); }
+
+  outcome<void> write(int32_t tensor, const float *values, mp_stream_t stream = nullptr) const {
+    return check(mp_graph_write(get(), tensor, values, stream));
+  }
+
+  outcome<void> forward(mp_graph_mode_t mode, mp_stream_t stream = nullptr) const {
+    return check(mp_graph_forward(get(), mode, stream));
+  }
+
+  outcome<void> backward(mp_scaler_t scaler = nullptr, mp_stream_t stream = nullptr) const {
+    return check(mp_graph_backward(get(), scaler, stream));
+  }
+
+  // --- what became of it
+
+  /// @param with_grads  false for a graph without a loss, which has none.
+  outcome<graph_lists> lists(bool with_grads = true) const {
+    graph_lists lists;
+    const mp_status_t status =
+        mp_graph_lists(get(), with_grads ? &lists.grads : nullptr, &lists.master, &lists.model);
+    return detail::finish(status, lists);
+  }
+
+  outcome<mp_graph_tensor_t> get_tensor(int32_t tensor) const {
+    mp_graph_tensor_t info;
+    MP_INIT_STRUCT(&info);
+    const mp_status_t status = mp_graph_get_tensor(get(), tensor, &info);
+    return detail::finish(status, info);
+  }
+
+  outcome<mp_graph_memory_t> get_memory() const {
+    mp_graph_memory_t memory;
+    MP_INIT_STRUCT(&memory);
+    const mp_status_t status = mp_graph_get_memory(get(), &memory);
+    return detail::finish(status, memory);
+  }
+
+  outcome<std::string> explain(mp_autocast_form_t form = MP_AUTOCAST_TEXT) const {
+    return detail::read_text(
+        [&](char *text, size_t *bytes) { return mp_graph_explain(get(), form, text, bytes); });
+  }
+
+  outcome<std::string> describe() const {
+    return detail::read_text(
+        [&](char *text, size_t *bytes) { return mp_graph_describe(get(), text, bytes); });
+  }
+
+ private:
+  mp_status_t add_node(const char *op_type, const char *name, const std::vector<int32_t> &inputs,
+                       const std::vector<mp_graph_attribute_t> &attributes, int32_t *outputs,
+                       uint32_t num_outputs) const {
+    return mp_graph_node(get(), op_type, name, inputs.data(), static_cast<uint32_t>(inputs.size()),
+                         attributes.data(), static_cast<uint32_t>(attributes.size()), outputs,
+                         num_outputs);
   }
 };
 

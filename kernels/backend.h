@@ -38,6 +38,7 @@ struct XentArgs;
 struct TransposeArgs;
 struct PoolArgs;
 struct BatchNormArgs;
+struct PointwiseArgs;
 struct EmbeddingArgs;
 struct EmbeddingBackwardArgs;
 struct DropoutArgs;
@@ -69,6 +70,7 @@ struct RnnProblem;
   LAUNCH(batch_norm_training, const BatchNormArgs &)                                               \
   LAUNCH(batch_norm_inference, const BatchNormArgs &)                                              \
   LAUNCH(batch_norm_backward, const BatchNormArgs &)                                               \
+  LAUNCH(pointwise, const PointwiseArgs &)                                                         \
   LAUNCH(rnn_forward, const RnnProblem &)                                                          \
   LAUNCH(rnn_backward_data, const RnnProblem &)                                                    \
   LAUNCH(rnn_backward_weights, const RnnProblem &)                                                 \

@@ -3,7 +3,8 @@
 !>
 !> Everything of mpcore.h is here under its own name (module mpcore_c), but mp_gemm is the generic
 !> subroutine below; the function of C is mp_gemm_pointers.  Graphs and policies of autocast are
-!> types of module mpcore_autocast.
+!> types of module mpcore_autocast; the graphs of mpcore/graph.h, which run, are mp_network of module
+!> mpcore_network.
 !>
 !> Errors.  Functions of C return a status; mp_check looks at it:
 !>

@@ -25,6 +25,8 @@ module mpcore_c
   !> The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
   !> norm.
   integer(c_int), parameter :: MP_SLOT_FP32 = 255
+  !> The most dimensions that a tensor has.
+  integer(c_int), parameter :: MP_GRAPH_MAX_RANK = 8
 
   !> Values are part of the ABI.  The decades say whose fault it is.
   enum, bind(c)  ! mp_status_t
@@ -480,6 +482,16 @@ module mpcore_c
     enumerator :: MP_POOL_AVG_EXCLUDE_PAD = 3
   end enum
 
+  !> What becomes of an element of a and the one of b at its place.
+  enum, bind(c)  ! mp_pointwise_op_t
+    !> z = a
+    enumerator :: MP_POINTWISE_COPY = 1
+    !> z = a + b
+    enumerator :: MP_POINTWISE_ADD = 2
+    !> z = a b
+    enumerator :: MP_POINTWISE_MUL = 3
+  end enum
+
   !> What happens in a step.
   enum, bind(c)  ! mp_rnn_cell_t
     enumerator :: MP_RNN_TANH = 1
@@ -514,6 +526,13 @@ module mpcore_c
     !> The gradient is added to what is there: micro-batches, or a table that is used twice.
     !> dtype_dtable = MP_FP32 loses nothing on the way.
     enumerator :: MP_EMBEDDING_ACCUMULATE = 2
+  end enum
+
+  enum, bind(c)  ! mp_graph_mode_t
+    !> BatchNorm with its states, no Dropout, and the loss too, where its labels are bound.
+    enumerator :: MP_GRAPH_INFERENCE = 0
+    !> What mp_graph_backward needs.  The loss is computed there, together with its gradient.
+    enumerator :: MP_GRAPH_TRAINING = 1
   end enum
 
   !> Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
@@ -1267,6 +1286,31 @@ module mpcore_c
     type(c_ptr) :: dbeta = c_null_ptr
   end type
 
+  !> Shape, types and function of a pass over elements:
+  !>
+  !>     a, y    rows x columns, dense
+  !>     b       rows x columns, or with ld_b = 0 a single row of them that stands for all, as a bias does
+  !>
+  !> Where b has them all, or is not read, a tensor of any shape may be one row.
+  type, bind(c) :: mp_pointwise_desc_t
+    integer(c_int32_t) :: struct_size = 48_c_int32_t
+    integer(c_int) :: op = 0
+    !> Of z.  The D* kinds with MP_POINTWISE_COPY alone: y = a activation'(b), which takes a gradient a back
+    !> through the activation; b is what went into it, not what came out.
+    integer(c_int) :: activation = 0
+    !> of a and y
+    integer(c_int) :: dtype = 0
+    integer(c_int) :: dtype_b = 0
+    !> must be 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    !> >= 0
+    integer(c_int64_t) :: rows = 0_c_int64_t
+    !> >= 0
+    integer(c_int64_t) :: columns = 0_c_int64_t
+    !> >= columns; 0 = the first row of b for every row
+    integer(c_int64_t) :: ld_b = 0_c_int64_t
+  end type
+
   !> Shape, types and layout of a recurrent network.
   type, bind(c) :: mp_rnn_desc_t
     integer(c_int32_t) :: struct_size = 96_c_int32_t
@@ -1435,6 +1479,57 @@ module mpcore_c
     real(c_float) :: p = 0.0_c_float
     !> must be 0
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
+  end type
+
+  !> A named number.  Without struct_size: 16 bytes in every version.
+  type, bind(c) :: mp_graph_attribute_t
+    type(c_ptr) :: name = c_null_ptr
+    real(c_double) :: value = 0.0_c_double
+  end type
+
+  !> What became of a tensor.
+  type, bind(c) :: mp_graph_tensor_t
+    integer(c_int32_t) :: struct_size = 120_c_int32_t
+    !> as it is in memory
+    integer(c_int) :: dtype = 0
+    integer(c_int32_t) :: rank = 0_c_int32_t
+    !> of its cast or 16-bit copy; MP_DTYPE_NONE: it has none
+    integer(c_int) :: dtype_copy = 0
+    !> for the batch that is set
+    integer(c_int64_t) :: extent(8) = 0_c_int64_t
+    !> lives as long as the graph, once that is compiled
+    type(c_ptr) :: name = c_null_ptr
+    !> device; NULL where it has no memory that lasts, or is not computed at all
+    type(c_ptr) :: data = c_null_ptr
+    !> device: of that type; NULL as data is
+    type(c_ptr) :: copy = c_null_ptr
+    !> device: the gradient of a parameter, or of mp_graph_keep_gradient; else NULL
+    type(c_ptr) :: grad = c_null_ptr
+    !> of grad
+    integer(c_int) :: dtype_grad = 0
+    !> out: 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+  end type
+
+  !> Bytes of device memory that a compiled graph holds.  Its sum is what it has allocated, but for
+  !> tables of its lists.
+  type, bind(c) :: mp_graph_memory_t
+    integer(c_int32_t) :: struct_size = 64_c_int32_t
+    !> out: 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    !> fp32
+    integer(c_int64_t) :: parameters = 0_c_int64_t
+    !> of parameters, in 16 bits
+    integer(c_int64_t) :: copies = 0_c_int64_t
+    !> of parameters, and of mp_graph_keep_gradient
+    integer(c_int64_t) :: gradients = 0_c_int64_t
+    !> of mp_graph_state, and constants
+    integer(c_int64_t) :: states = 0_c_int64_t
+    !> and their gradients: memory that they share, one after the other
+    integer(c_int64_t) :: activations = 0_c_int64_t
+    !> what these would need if each had its own; not in the sum
+    integer(c_int64_t) :: activations_alone = 0_c_int64_t
+    integer(c_int64_t) :: workspace = 0_c_int64_t
   end type
 
   !> torch.amp.GradScaler.state_dict(); the keys are the names here, but for "_growth_tracker".
@@ -3024,6 +3119,46 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
+    !> No activation; b is dense, and of the same type.
+    function mp_pointwise_desc_init(desc, struct_size, op, rows, columns, &
+      dtype) result(answer) bind(c, name="mp_pointwise_desc_init")
+      import
+      type(mp_pointwise_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: op
+      integer(c_int64_t), value :: rows
+      integer(c_int64_t), value :: columns
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+
+    !> y = activation(z), for each element.
+    !>
+    !> Computed in fp32 and rounded once.  A NaN stays NaN, except where MP_ACT_DRELU gives 0: it takes a
+    !> where b > 0, and 0 elsewhere, whatever a is.  Activations are those of mp_epilogue_t.
+    !>
+    !> With rows or columns of 0 nothing is read or written.
+    !>
+    !> @param a  device, rows x columns.
+    !> @param b  device; with MP_POINTWISE_COPY and a forward activation, or none, it is not looked at and
+    !>           may be NULL.
+    !> @param y  device, rows x columns, written; may be a.  May be b where its elements have the places and
+    !>           the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
+    !> Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (the tanh form of GELU).
+    !> @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b that has
+    !> other places or another type
+    function mp_pointwise(context, desc, a, b, y, stream) result(answer) bind(c, &
+      name="mp_pointwise")
+      import
+      type(c_ptr), value :: context
+      type(mp_pointwise_desc_t), intent(in), optional :: desc
+      type(c_ptr), value :: a
+      type(c_ptr), value :: b
+      type(c_ptr), value :: y
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
     !> One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype_dw = dtype.
     !> Batch-major tensors, [sequence][step][element], have x_step = input_size and
     !> x_row = timesteps x input_size.
@@ -3243,6 +3378,246 @@ module mpcore_c
       type(c_ptr), value :: x
       type(c_ptr), value :: y
       type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> Begin a graph.
+    function mp_graph_create(graph, context) result(answer) bind(c, name="mp_graph_create")
+      import
+      type(c_ptr), intent(out) :: graph
+      type(c_ptr), value :: context
+      integer(c_int) :: answer
+    end function
+
+    !> Its memory too; work that has been enqueued must be done.  Optimizers made from its lists must be gone.
+    subroutine mp_graph_destroy(graph) bind(c, name="mp_graph_destroy")
+      import
+      type(c_ptr), value :: graph
+    end subroutine
+
+    !> A tensor from outside.
+    !> @param name    host, copied; as every name, any text but an empty one.
+    !> @param dtype   MP_FP32, which autocast may convert; MP_FP16, MP_BF16: read as it is; MP_DTYPE_NONE: integers.
+    !> @param extent  host, `rank` elements, >= 1, dense and row-major.  Where rank > 0, extent[0] is the batch, the
+    !>                same for all inputs.
+    !> @param tensor  host, out: by which the tensor is named from now on.
+    function mp_graph_input(graph, name, dtype, rank, extent, tensor) result(answer) bind(c, &
+      name="mp_graph_input")
+      import
+      type(c_ptr), value :: graph
+      type(c_ptr), value :: name
+      integer(c_int), value :: dtype
+      integer(c_int32_t), value :: rank
+      type(c_ptr), value :: extent
+      integer(c_int32_t), intent(out) :: tensor
+      integer(c_int) :: answer
+    end function
+
+    !> A tensor to train: fp32, the graph's own.  An optimizer has it from mp_graph_lists.
+    function mp_graph_parameter(graph, name, rank, extent, tensor) result(answer) bind(c, &
+      name="mp_graph_parameter")
+      import
+      type(c_ptr), value :: graph
+      type(c_ptr), value :: name
+      integer(c_int32_t), value :: rank
+      type(c_ptr), value :: extent
+      type(c_ptr), value :: tensor
+      integer(c_int) :: answer
+    end function
+
+    !> A tensor that lives from step to step and is not trained: fp32, the graph's own.
+    function mp_graph_state(graph, name, rank, extent, tensor) result(answer) bind(c, &
+      name="mp_graph_state")
+      import
+      type(c_ptr), value :: graph
+      type(c_ptr), value :: name
+      integer(c_int32_t), value :: rank
+      type(c_ptr), value :: extent
+      type(c_ptr), value :: tensor
+      integer(c_int) :: answer
+    end function
+
+    !> An operation of the list above.
+    !> @param inputs      host, num_inputs tensors; -1 for an optional one that is absent.
+    !> @param attributes  host, num_attributes; copied.  May be NULL for 0.
+    !> @param outputs     host, out, num_outputs tensors, from the first on; optional ones may be left out.
+    !> @retval MP_ERROR_NOT_FOUND an operation, or an attribute of it, of that name does not exist
+    !> @retval MP_ERROR_INVALID_ARGUMENT shapes that do not fit, named with the node
+    function mp_graph_node(graph, op_type, name, inputs, num_inputs, attributes, num_attributes, &
+      outputs, num_outputs) result(answer) &
+      bind(c, name="mp_graph_node")
+      import
+      type(c_ptr), value :: graph
+      type(c_ptr), value :: op_type
+      type(c_ptr), value :: name
+      type(c_ptr), value :: inputs
+      integer(c_int32_t), value :: num_inputs
+      type(mp_graph_attribute_t), intent(in), optional :: attributes
+      integer(c_int32_t), value :: num_attributes
+      integer(c_int32_t), intent(out) :: outputs
+      integer(c_int32_t), value :: num_outputs
+      integer(c_int) :: answer
+    end function
+
+    !> The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of SoftmaxXent
+    !> are outputs anyway.
+    function mp_graph_output(graph, tensor) result(answer) bind(c, name="mp_graph_output")
+      import
+      type(c_ptr), value :: graph
+      integer(c_int32_t), value :: tensor
+      integer(c_int) :: answer
+    end function
+
+    !> The gradient of a tensor is read from outside, mp_graph_tensor_t.grad: for those who look at what fp16 does to it.
+    !> Parameters need no such call.
+    function mp_graph_keep_gradient(graph, tensor) result(answer) bind(c, &
+      name="mp_graph_keep_gradient")
+      import
+      type(c_ptr), value :: graph
+      integer(c_int32_t), value :: tensor
+      integer(c_int) :: answer
+    end function
+
+    !> What is to become small: the loss of a SoftmaxXent.  Without one the graph has no backward pass.
+    function mp_graph_loss(graph, tensor) result(answer) bind(c, name="mp_graph_loss")
+      import
+      type(c_ptr), value :: graph
+      integer(c_int32_t), value :: tensor
+      integer(c_int) :: answer
+    end function
+
+    !> Mixed precision: operations get their types as the policy says.  To be called before mp_graph_compile; nothing
+    !> changes, with one warning, where the policy's gate is closed on this device (mp_autocast_gate).
+    !> @param policy  must live until mp_graph_compile.  Not with MP_AUTOCAST_EMULATE.
+    function mp_graph_autocast(graph, policy) result(answer) bind(c, name="mp_graph_autocast")
+      import
+      type(c_ptr), value :: graph
+      type(c_ptr), value :: policy
+      integer(c_int) :: answer
+    end function
+
+    !> Append the backward pass, cast, fuse, and allocate.  Parameters and states are 0 from here on, and the
+    !> graph takes no more nodes.
+    !> @retval MP_ERROR_INVALID_ARGUMENT a parameter that the loss does not depend on, or none at all
+    !> @retval MP_ERROR_OUT_OF_MEMORY nothing was allocated
+    function mp_graph_compile(graph) result(answer) bind(c, name="mp_graph_compile")
+      import
+      type(c_ptr), value :: graph
+      integer(c_int) :: answer
+    end function
+
+    !> Where an input lies from the next pass on; it may be another place each time.
+    !> @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere.
+    function mp_graph_bind(graph, tensor, data) result(answer) bind(c, name="mp_graph_bind")
+      import
+      type(c_ptr), value :: graph
+      integer(c_int32_t), value :: tensor
+      type(c_ptr), value :: data
+      integer(c_int) :: answer
+    end function
+
+    !> How large the batch is from the next pass on.  The first pass with a size that has not been before takes longer on
+    !> the host; nothing is allocated on the device.
+    !> @param batch  1 to extent[0] of the inputs.
+    function mp_graph_set_batch(graph, batch) result(answer) bind(c, name="mp_graph_set_batch")
+      import
+      type(c_ptr), value :: graph
+      integer(c_int64_t), value :: batch
+      integer(c_int) :: answer
+    end function
+
+    !> Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream order.
+    !> @param values  host or device, its elements in fp32.
+    function mp_graph_write(graph, tensor, values, stream) result(answer) bind(c, &
+      name="mp_graph_write")
+      import
+      type(c_ptr), value :: graph
+      integer(c_int32_t), value :: tensor
+      type(c_ptr), value :: values
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> All outputs from the inputs that are bound.
+    !> @retval MP_ERROR_INVALID_ARGUMENT an input that is not bound
+    function mp_graph_forward(graph, mode, stream) result(answer) bind(c, &
+      name="mp_graph_forward")
+      import
+      type(c_ptr), value :: graph
+      integer(c_int), value :: mode
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> The loss, and the gradients of all parameters times S, after mp_graph_forward in training.
+    !> @param scaler  optional: its S, and its found_inf, which is raised by an overflow on the way.
+    !>                NULL: S = 1.
+    function mp_graph_backward(graph, scaler, stream) result(answer) bind(c, &
+      name="mp_graph_backward")
+      import
+      type(c_ptr), value :: graph
+      type(c_ptr), value :: scaler
+      type(c_ptr), value :: stream
+      integer(c_int) :: answer
+    end function
+
+    !> The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live as long as
+    !> the graph.
+    !> @param grads,master,model  host, out, each optional.  model is NULL where no parameter has a 16-bit copy.
+    function mp_graph_lists(graph, grads, master, model) result(answer) bind(c, &
+      name="mp_graph_lists")
+      import
+      type(c_ptr), value :: graph
+      type(c_ptr), intent(out), optional :: grads
+      type(c_ptr), intent(out), optional :: master
+      type(c_ptr), intent(out), optional :: model
+      integer(c_int) :: answer
+    end function
+
+    !> Before mp_graph_compile it has a name and a shape, and no memory.
+    !> @param info  host, out; MP_INIT_STRUCT it before the call.
+    function mp_graph_get_tensor(graph, tensor, info) result(answer) bind(c, &
+      name="mp_graph_get_tensor")
+      import
+      type(c_ptr), value :: graph
+      integer(c_int32_t), value :: tensor
+      type(mp_graph_tensor_t), intent(inout) :: info
+      integer(c_int) :: answer
+    end function
+
+    !> After mp_graph_compile.
+    !> @param memory  host, out; MP_INIT_STRUCT it before the call.
+    function mp_graph_get_memory(graph, memory) result(answer) bind(c, &
+      name="mp_graph_get_memory")
+      import
+      type(c_ptr), value :: graph
+      type(mp_graph_memory_t), intent(out) :: memory
+      integer(c_int) :: answer
+    end function
+
+    !> How the operations came to their types, forward and backward, before fusion: mp_autocast_explain of the graph.
+    !> Without mp_graph_autocast nothing has a reason: MP_ERROR_INVALID_ARGUMENT.
+    !> @param text   host, optional, out: NUL-terminated.
+    !> @param bytes  host.  In: room in text.  Out: what is needed, the NUL included.
+    !> @retval MP_ERROR_WORKSPACE_TOO_SMALL text has less room
+    function mp_graph_explain(graph, form, text, bytes) result(answer) bind(c, &
+      name="mp_graph_explain")
+      import
+      type(c_ptr), value :: graph
+      integer(c_int), value :: form
+      type(c_ptr), value :: text
+      type(c_ptr), value :: bytes
+      integer(c_int) :: answer
+    end function
+
+    !> What is launched, in order: one line per launch with its operations, tensors, types and shapes.  After
+    !> mp_graph_compile; parameters and room as in mp_graph_explain.
+    function mp_graph_describe(graph, text, bytes) result(answer) bind(c, &
+      name="mp_graph_describe")
+      import
+      type(c_ptr), value :: graph
+      type(c_ptr), value :: text
+      type(c_ptr), value :: bytes
       integer(c_int) :: answer
     end function
 
@@ -3535,6 +3910,17 @@ contains
     integer(c_int), value :: dtype
     type(mp_batchnorm_desc_t) :: answer
     if (mp_batchnorm_desc_init(answer, c_sizeof(answer), rows, channels, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  !> No activation; b is dense, and of the same type.
+  function mp_pointwise_desc_default(op, rows, columns, dtype) result(answer)
+    integer(c_int), value :: op
+    integer(c_int64_t), value :: rows
+    integer(c_int64_t), value :: columns
+    integer(c_int), value :: dtype
+    type(mp_pointwise_desc_t) :: answer
+    if (mp_pointwise_desc_init(answer, c_sizeof(answer), op, rows, columns, &
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 

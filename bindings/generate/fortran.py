@@ -122,7 +122,7 @@ def dummy(p, model: Model) -> str:
         return scalar(kind, model) + ", value"
     out = len(kind.pointers) == 1 and model.is_handle(kind.base)  # a new object
     if out or len(kind.pointers) == 2 and not kind.pointers[0]:
-        return "type(c_ptr), intent(out)"
+        return "type(c_ptr), intent(out)" + (", optional" if p.is_optional else "")
     if len(kind.pointers) == 1 and p.host_out:
         return scalar(Type(kind.base), model) + ", intent(out)"
     return "type(c_ptr), value"

@@ -50,6 +50,7 @@ class Param:
     name: str
     type: Type
     host_out: bool = False  # the manual says: "host, out"
+    is_optional: bool = False  # and behind that "optional"
 
 
 @dataclass
@@ -318,9 +319,9 @@ class Reader:
         self.takes_comment(node, lambda text: None)
 
 
-def host_outputs(doc: str) -> set:
-    """Names of the parameters that the manual calls "host, out"."""
-    return {name for match in re.finditer(r"@param ([\w,]+)  +host, out\b", doc)
+def host_outputs(doc: str, more: str = "") -> set:
+    """Names of the parameters that the manual calls "host, out", and more."""
+    return {name for match in re.finditer(rf"@param ([\w,]+)  +host, out\b{more}", doc)
             for name in match.group(1).split(",")}
 
 
@@ -345,6 +346,7 @@ def read(umbrella: pathlib.Path) -> Model:
     for f in model.functions:
         for p in f.params:
             p.host_out = p.name in host_outputs(f.doc)
+            p.is_optional = p.name in host_outputs(f.doc, r", (each )?optional\b")
     for f in model.inlines:
         f.doc = next(g.doc for g in model.functions if g.name == f.init)
     return model

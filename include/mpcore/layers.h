@@ -1,4 +1,4 @@
-/* mpcore/layers.h: the loss, and what stands around a convolution. */
+/* mpcore/layers.h: the loss, what stands around a convolution, and pointwise functions. */
 #ifndef MPCORE_LAYERS_H
 #define MPCORE_LAYERS_H
 
@@ -81,7 +81,7 @@ MP_API mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *d
 
 /** @} */
 
-/** @defgroup layers 13. Layers around a convolution (NHWC)
+/** @defgroup layers 13. Layers around a convolution (NHWC), and pointwise functions
  *  @{ */
 
 /** Images from N C H W to N H W C, the layout of convolutions and of everything here.
@@ -251,6 +251,62 @@ MP_API mp_status_t mp_batchnorm_forward_inference(mp_context_t context,
 MP_API mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_t *desc,
                                          const mp_batchnorm_tensors_t *tensors, void *workspace,
                                          size_t workspace_bytes, mp_stream_t stream);
+
+/** What becomes of an element of a and the one of b at its place. */
+typedef enum mp_pointwise_op {
+  MP_POINTWISE_COPY = 1, /**< z = a */
+  MP_POINTWISE_ADD = 2,  /**< z = a + b */
+  MP_POINTWISE_MUL = 3   /**< z = a b */
+} mp_pointwise_op_t;
+
+/** Shape, types and function of a pass over elements:
+ *
+ *      a, y    rows x columns, dense
+ *      b       rows x columns, or with ld_b = 0 a single row of them that stands for all, as a bias does
+ *
+ *  Where b has them all, or is not read, a tensor of any shape may be one row. */
+typedef struct mp_pointwise_desc {
+  uint32_t struct_size;
+  mp_pointwise_op_t op;
+  /** Of z.  The D* kinds with MP_POINTWISE_COPY alone: y = a activation'(b), which takes a gradient a back
+   *  through the activation; b is what went into it, not what came out. */
+  mp_activation_t activation;
+  mp_dtype_t dtype; /**< of a and y */
+  mp_dtype_t dtype_b;
+  uint32_t reserved0; /**< must be 0 */
+  int64_t rows;       /**< >= 0 */
+  int64_t columns;    /**< >= 0 */
+  int64_t ld_b;       /**< >= columns; 0 = the first row of b for every row */
+} mp_pointwise_desc_t;
+
+/** No activation; b is dense, and of the same type. */
+MP_API mp_status_t mp_pointwise_desc_init(mp_pointwise_desc_t *desc, size_t struct_size,
+                                          mp_pointwise_op_t op, int64_t rows, int64_t columns,
+                                          mp_dtype_t dtype);
+static inline mp_pointwise_desc_t mp_pointwise_desc_default(mp_pointwise_op_t op, int64_t rows,
+                                                            int64_t columns, mp_dtype_t dtype) {
+  mp_pointwise_desc_t desc;
+  mp_pointwise_desc_init(&desc, sizeof desc, op, rows, columns, dtype);
+  return desc;
+}
+
+/** y = activation(z), for each element.
+ *
+ *  Computed in fp32 and rounded once.  A NaN stays NaN, except where MP_ACT_DRELU gives 0: it takes a
+ *  where b > 0, and 0 elsewhere, whatever a is.  Activations are those of mp_epilogue_t.
+ *
+ *  With rows or columns of 0 nothing is read or written.
+ *
+ *  @param a  device, rows x columns.
+ *  @param b  device; with MP_POINTWISE_COPY and a forward activation, or none, it is not looked at and
+ *            may be NULL.
+ *  @param y  device, rows x columns, written; may be a.  May be b where its elements have the places and
+ *            the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
+ *  @source Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (the tanh form of GELU).
+ *  @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b that has
+ *  other places or another type */
+MP_API mp_status_t mp_pointwise(mp_context_t context, const mp_pointwise_desc_t *desc,
+                                const void *a, const void *b, void *y, mp_stream_t stream);
 
 /** @} */
 

@@ -99,6 +99,13 @@ struct EmbeddingBackwardArgs {
   void *workspace;          ///< no rows: NULL
 };
 
+struct PointwiseArgs {
+  mp_pointwise_desc_t desc;
+  const void *a;
+  const void *b;  ///< NULL: not read
+  void *y;
+};
+
 struct DropoutArgs {
   mp_dropout_desc_t desc;
   const uint64_t *offset;  ///< optional

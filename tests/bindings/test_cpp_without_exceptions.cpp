@@ -18,3 +18,16 @@ TEST_CASE("C++ without exceptions: failures are results", "[cpp]") {
   CHECK(!context.value().malloc(SIZE_MAX).has_value());
   CHECK(!mp::check(mp_stream_sync(nullptr, nullptr)));
 }
+
+TEST_CASE("C++ without exceptions: graphs", "[cpp][graph]") {
+  const mp::context context = mp::context::create(on_host()).value();
+  const mp::graph graph = mp::graph::create(context).value();
+  const int32_t x = graph.input("x", MP_FP32, {2, 3}).value();
+  const mp::result<int32_t> wrong = graph.node("Linear", "fc", {-1, -1});
+  CHECK(std::strstr(wrong.error().what(), "inputs[0] = -1") != nullptr);
+  CHECK(!graph.describe());
+  const int32_t y = graph.node("Relu", "relu", {x}).value();
+  CHECK(graph.output(y).has_value());
+  CHECK(graph.compile().has_value());
+  CHECK(graph.describe().value().find("relu") != std::string::npos);
+}

@@ -7,30 +7,31 @@
 static const mp_scaler_config_t *config_of_state;
 
 /* function, type, name of its first parameter, arguments behind the size */
-#define ALL_INITS(X)                                                                      \
-  X(mp_context_config_init, mp_context_config_t, config, (s, size))                       \
-  X(mp_epilogue_init, mp_epilogue_t, epilogue, (s, size))                                 \
-  X(mp_gemm_desc_init, mp_gemm_desc_t, desc, (s, size, 2, 3, 5, MP_FP16, MP_FP32))        \
-  X(mp_gemm_group_item_init, mp_gemm_group_item_t, item, (s, size, 2, 3, 5))              \
-  X(mp_conv2d_desc_init, mp_conv2d_desc_t, desc, (s, size, 1, 2, 3, 4, 5, 1, 1, MP_FP16)) \
-  X(mp_scaler_config_init, mp_scaler_config_t, config, (s, size, MP_SCALER_LOGNORMAL))    \
-  X(mp_scaler_config_init_preset, mp_scaler_config_t, config,                             \
-    (s, size, MP_SCALER_PRESET_MEGATRON))                                                 \
-  X(mp_scaler_config_from_name, mp_scaler_config_t, config, ("LogMax", s, size))          \
-  X(mp_scaler_state_init, mp_scaler_state_t, state, (s, size, config_of_state))           \
-  X(mp_hyper_init, mp_hyper_t, hyper, (s, size, MP_OPT_ADAM, 0.5f))                       \
-  X(mp_optimizer_desc_init, mp_optimizer_desc_t, desc, (s, size, MP_OPT_LAMB))            \
-  X(mp_model_options_init, mp_model_options_t, options, (s, size))                        \
-  X(mp_comm_init, mp_comm_t, comm, (s, size))                                             \
-  X(mp_step_options_init, mp_step_options_t, options, (s, size))                          \
-  X(mp_autocast_config_init, mp_autocast_config_t, config, (s, size, MP_BF16))            \
-  X(mp_autocast_scaler_init, mp_scaler_config_t, config, (s, size, MP_FP16))              \
-  X(mp_xent_desc_init, mp_xent_desc_t, desc, (s, size, 2, 3, MP_FP16))                    \
-  X(mp_pool2d_desc_init, mp_pool2d_desc_t, desc,                                          \
-    (s, size, MP_POOL_MAX, 1, 4, 4, 3, 2, 2, MP_BF16))                                    \
-  X(mp_batchnorm_desc_init, mp_batchnorm_desc_t, desc, (s, size, 7, 3, MP_FP32))          \
-  X(mp_rnn_desc_init, mp_rnn_desc_t, desc, (s, size, MP_RNN_GRU, 2, 3, 4, 5, MP_BF16))    \
-  X(mp_embedding_desc_init, mp_embedding_desc_t, desc, (s, size, 7, 3, 5, MP_FP16))       \
+#define ALL_INITS(X)                                                                               \
+  X(mp_context_config_init, mp_context_config_t, config, (s, size))                                \
+  X(mp_epilogue_init, mp_epilogue_t, epilogue, (s, size))                                          \
+  X(mp_gemm_desc_init, mp_gemm_desc_t, desc, (s, size, 2, 3, 5, MP_FP16, MP_FP32))                 \
+  X(mp_gemm_group_item_init, mp_gemm_group_item_t, item, (s, size, 2, 3, 5))                       \
+  X(mp_conv2d_desc_init, mp_conv2d_desc_t, desc, (s, size, 1, 2, 3, 4, 5, 1, 1, MP_FP16))          \
+  X(mp_scaler_config_init, mp_scaler_config_t, config, (s, size, MP_SCALER_LOGNORMAL))             \
+  X(mp_scaler_config_init_preset, mp_scaler_config_t, config,                                      \
+    (s, size, MP_SCALER_PRESET_MEGATRON))                                                          \
+  X(mp_scaler_config_from_name, mp_scaler_config_t, config, ("LogMax", s, size))                   \
+  X(mp_scaler_state_init, mp_scaler_state_t, state, (s, size, config_of_state))                    \
+  X(mp_hyper_init, mp_hyper_t, hyper, (s, size, MP_OPT_ADAM, 0.5f))                                \
+  X(mp_optimizer_desc_init, mp_optimizer_desc_t, desc, (s, size, MP_OPT_LAMB))                     \
+  X(mp_model_options_init, mp_model_options_t, options, (s, size))                                 \
+  X(mp_comm_init, mp_comm_t, comm, (s, size))                                                      \
+  X(mp_step_options_init, mp_step_options_t, options, (s, size))                                   \
+  X(mp_autocast_config_init, mp_autocast_config_t, config, (s, size, MP_BF16))                     \
+  X(mp_autocast_scaler_init, mp_scaler_config_t, config, (s, size, MP_FP16))                       \
+  X(mp_xent_desc_init, mp_xent_desc_t, desc, (s, size, 2, 3, MP_FP16))                             \
+  X(mp_pool2d_desc_init, mp_pool2d_desc_t, desc,                                                   \
+    (s, size, MP_POOL_MAX, 1, 4, 4, 3, 2, 2, MP_BF16))                                             \
+  X(mp_batchnorm_desc_init, mp_batchnorm_desc_t, desc, (s, size, 7, 3, MP_FP32))                   \
+  X(mp_pointwise_desc_init, mp_pointwise_desc_t, desc, (s, size, MP_POINTWISE_MUL, 7, 3, MP_BF16)) \
+  X(mp_rnn_desc_init, mp_rnn_desc_t, desc, (s, size, MP_RNN_GRU, 2, 3, 4, 5, MP_BF16))             \
+  X(mp_embedding_desc_init, mp_embedding_desc_t, desc, (s, size, 7, 3, 5, MP_FP16))                \
   X(mp_dropout_desc_init, mp_dropout_desc_t, desc, (s, size, 7, 0.5f, MP_FP32))
 
 #define DEFINE_CALL(function, type, parameter, arguments)    \

@@ -123,9 +123,11 @@ void test_comm(void);
 void test_step(void);
 void test_softmax_xent(void);
 void test_layers(void);
+void test_pointwise(void);
 void test_rnn(void);
 void test_rnn_sizes(void);
 void test_sequences(void);
 void test_autocast(void);
+void test_graph(void);
 
 #endif

@@ -25,9 +25,11 @@ int main(void) {
   test_step();
   test_softmax_xent();
   test_layers();
+  test_pointwise();
   test_rnn();
   test_rnn_sizes();
   test_sequences();
   test_autocast();
+  test_graph();
   return finish();
 }

@@ -264,6 +264,32 @@ TEST_CASE("sequences: normalisation of what was normalised, and its gradients", 
   check_sequence(calls, {&even, &odd, &dy, &saved}, "batch norm");
 }
 
+// Every block reads a row that one block of the call before it has written.
+TEST_CASE("sequences: functions of single elements, of sums with one row", "[sequences]") {
+  constexpr int64_t kRows = 40, kColumns = 1003;
+  mp_pointwise_desc_t sum = mp_pointwise_desc_default(MP_POINTWISE_ADD, kRows, kColumns, MP_FP16);
+  sum.ld_b = 0;
+  mp_pointwise_desc_t last = mp_pointwise_desc_default(MP_POINTWISE_COPY, 1, kColumns, MP_FP16);
+  last.activation = MP_ACT_RELU;
+  const auto copy = mp_pointwise_desc_default(MP_POINTWISE_COPY, kRows, kColumns, MP_FP16);
+  Tensor even(MP_FP16, integers(kRows * kColumns, 9, 1)),
+      odd(MP_FP16, integers(kRows * kColumns, 9, 2)), row(MP_FP16, integers(kColumns, 9, 3));
+  Calls calls;
+  for (int turn = 0; turn < kTurns; turn++) {
+    calls.push_back([&] {
+      return mp_pointwise(context(), &sum, even.data(), row.data(), odd.data(), kStream);
+    });
+    calls.push_back([&] {
+      const auto *const bytes = static_cast<const uint8_t *>(odd.data());
+      return mp_pointwise(context(), &last, bytes + (kRows - 1) * kColumns * 2, nullptr, row.data(),
+                          kStream);
+    });
+    calls.push_back(
+        [&] { return mp_pointwise(context(), &copy, odd.data(), nullptr, even.data(), kStream); });
+  }
+  check_sequence(calls, {&even, &odd, &row}, "pointwise");
+}
+
 // The smaller one leaves blocks for a kernel that begins early; in the larger one there is more to overtake.
 TEST_CASE("sequences: a table whose gradient is the next one's rows", "[sequences]") {
   constexpr int64_t kRows = 1500, kMoreRows = 6000, kWidth = 72;

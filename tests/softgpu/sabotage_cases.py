@@ -121,6 +121,9 @@ CASES = [
     Case("embeddings and dropout", 80, 1, "embedding_|dropout_elements", library(
         "embedding: segments that begin and end anywhere", "embedding: indices that are none",
         "embedding: a sum beyond fp16 is found", "dropout: what is not finite is dropped as well")),
+    Case("functions of single elements", 80, 3, "pointwise_elements", library(
+        "pointwise: rows of any length", "pointwise: tensors that are not aligned*",
+        "pointwise: every function against fp64")),
     Case("recurrent steps", 80, 3, r"rnn_(?!fused)|rnn_fused_\w+<half, LstmCell", library(
         "rnn: a few networks of integers, exactly", "rnn: saturated gates of GRU, both forms", "rnn: x itself*",
         "rnn: all cells and types against fp64", "rnn: rows that two warps share*",

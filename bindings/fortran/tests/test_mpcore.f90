@@ -3,6 +3,7 @@
 program test_mpcore
   use mpcore
   use autocast_tests
+  use network_tests
   use expectations
   implicit none
   type(c_ptr) :: context
@@ -18,8 +19,10 @@ program test_mpcore
   call test_layer()
   call test_convolution()
   call test_recurrent_layer()
+  call test_pointwise()
   call test_sequences()
   call test_autocast(context)
+  call test_network(context)
   call mp_context_destroy(context)
   print '(i0,a,i0,a)', passed, ' passed, ', failed, ' failed'
   if (failed > 0) error stop 1
@@ -405,6 +408,28 @@ contains
       index(sentence, 'weights[0].w_hh = NULL') > 0 .and. all(y == 77))
     call mp_deallocate(context, reserve)
     call mp_deallocate(context, workspace)
+  end subroutine
+
+  !> Rows of C are columns here.
+  subroutine test_pointwise()
+    integer, parameter :: m = 5, n = 3
+    real(c_float), target :: a(m, n), b(m, n), y(m, n)
+    type(mp_pointwise_desc_t) :: desc
+    integer :: stat
+    character(200) :: sentence
+    a = integers(m, n, 1)
+    b = integers(m, n, 2)
+    desc = mp_pointwise_desc_default(MP_POINTWISE_MUL, int(n, c_int64_t), int(m, c_int64_t), MP_FP32)
+    desc%activation = MP_ACT_RELU
+    call mp_check(mp_pointwise(context, desc, c_loc(a), c_loc(b), c_loc(y), c_null_ptr))
+    call expect('a product and ReLU', all(y == max(a*b, 0.0)))
+    desc%ld_b = 0
+    call mp_check(mp_pointwise(context, desc, c_loc(a), c_loc(b), c_loc(a), c_null_ptr))
+    call expect('one row for all, in place', all(a == max(integers(m, n, 1)*spread(b(:, 1), 2, n), 0.0)))
+    desc%activation = MP_ACT_DTANH
+    call mp_check(mp_pointwise(context, desc, c_loc(a), c_loc(b), c_loc(y), c_null_ptr), stat, sentence)
+    call expect('a derivative of a product', stat == MP_ERROR_INVALID_ARGUMENT .and. &
+      index(sentence, 'activation = 8 goes with MP_POINTWISE_COPY alone') > 0)
   end subroutine
 
   !> Rows of a table are columns here.

@@ -16,20 +16,21 @@ from .arrays import View, view
 from .autocast import Autocast, AutocastCast, AutocastGraph, AutocastResult, AutocastTensor
 from .context import Context, DeviceArray
 from .convolution import Conv2d
+from .graph import Graph, GraphTensor
 from .groups import (Matrices, gemm_batched, gemm_grouped, gemm_grouped_workspace_size, gemm_ragged,
                      gemm_ragged_workspace_size)
-from .layers import BatchNorm, Pool2d, nchw_to_nhwc, nhwc_to_nchw, softmax_xent
+from .layers import BatchNorm, Pool2d, nchw_to_nhwc, nhwc_to_nchw, pointwise, softmax_xent
 from .rnn import Rnn, RnnStep
 from .sequences import Embedding, dropout
 from .training import (Optimizer, Reports, Scaler, TensorList, clip_factor, masters_to_model, nccl_comm,
                        scale_step)
 
 __all__ = ["Autocast", "AutocastCast", "AutocastGraph", "AutocastResult", "AutocastTensor", "BatchNorm", "Context",
-           "Conv2d", "DeviceArray", "Embedding", "Error", "Matrices", "Optimizer", "Pool2d", "Reports", "Rnn",
-           "RnnStep", "Scaler", "TensorList", "View", "build_info", "check", "clip_factor", "dropout", "gemm",
-           "gemm_batched", "gemm_grouped", "gemm_grouped_workspace_size", "gemm_kernels", "gemm_ragged",
-           "gemm_ragged_workspace_size", "gemm_workspace_size", "lib", "masters_to_model", "nccl_comm", "nchw_to_nhwc",
-           "nhwc_to_nchw", "scale_step", "softmax_xent", "version", "view"]
+           "Conv2d", "DeviceArray", "Embedding", "Error", "Graph", "GraphTensor", "Matrices", "Optimizer", "Pool2d",
+           "Reports", "Rnn", "RnnStep", "Scaler", "TensorList", "View", "build_info", "check", "clip_factor",
+           "dropout", "gemm", "gemm_batched", "gemm_grouped", "gemm_grouped_workspace_size", "gemm_kernels",
+           "gemm_ragged", "gemm_ragged_workspace_size", "gemm_workspace_size", "lib", "masters_to_model", "nccl_comm",
+           "nchw_to_nhwc", "nhwc_to_nchw", "pointwise", "scale_step", "softmax_xent", "version", "view"]
 
 
 def build_info() -> str:

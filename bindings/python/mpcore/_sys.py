@@ -28,6 +28,8 @@ MP_STEP_QUERY_DEPTH = 1024
 # The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
 # norm.
 MP_SLOT_FP32 = 255
+# The most dimensions that a tensor has.
+MP_GRAPH_MAX_RANK = 8
 
 
 class mp_status_t(enum.IntEnum):
@@ -706,6 +708,22 @@ MP_POOL_AVG_INCLUDE_PAD = mp_pool_mode_t.MP_POOL_AVG_INCLUDE_PAD
 MP_POOL_AVG_EXCLUDE_PAD = mp_pool_mode_t.MP_POOL_AVG_EXCLUDE_PAD
 
 
+class mp_pointwise_op_t(enum.IntEnum):
+    """What becomes of an element of a and the one of b at its place."""
+
+    # z = a
+    MP_POINTWISE_COPY = 1
+    # z = a + b
+    MP_POINTWISE_ADD = 2
+    # z = a b
+    MP_POINTWISE_MUL = 3
+
+
+MP_POINTWISE_COPY = mp_pointwise_op_t.MP_POINTWISE_COPY
+MP_POINTWISE_ADD = mp_pointwise_op_t.MP_POINTWISE_ADD
+MP_POINTWISE_MUL = mp_pointwise_op_t.MP_POINTWISE_MUL
+
+
 class mp_rnn_cell_t(enum.IntEnum):
     """What happens in a step."""
 
@@ -760,6 +778,17 @@ class mp_embedding_flags_t(enum.IntFlag):
 
 MP_EMBEDDING_PADDING = mp_embedding_flags_t.MP_EMBEDDING_PADDING
 MP_EMBEDDING_ACCUMULATE = mp_embedding_flags_t.MP_EMBEDDING_ACCUMULATE
+
+
+class mp_graph_mode_t(enum.IntEnum):
+    # BatchNorm with its states, no Dropout, and the loss too, where its labels are bound.
+    MP_GRAPH_INFERENCE = 0
+    # What mp_graph_backward needs.  The loss is computed there, together with its gradient.
+    MP_GRAPH_TRAINING = 1
+
+
+MP_GRAPH_INFERENCE = mp_graph_mode_t.MP_GRAPH_INFERENCE
+MP_GRAPH_TRAINING = mp_graph_mode_t.MP_GRAPH_TRAINING
 
 
 class mp_scaler_preset_t(enum.IntEnum):
@@ -1612,6 +1641,34 @@ class mp_batchnorm_tensors_t(_Sized):
     ]
 
 
+class mp_pointwise_desc_t(_Sized):
+    """Shape, types and function of a pass over elements:
+
+        a, y    rows x columns, dense
+        b       rows x columns, or with ld_b = 0 a single row of them that stands for all, as a bias does
+
+    Where b has them all, or is not read, a tensor of any shape may be one row."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("op", c_uint32),
+        # Of z.  The D* kinds with MP_POINTWISE_COPY alone: y = a activation'(b), which takes a gradient a back
+        # through the activation; b is what went into it, not what came out.
+        ("activation", c_uint32),
+        # of a and y
+        ("dtype", c_uint32),
+        ("dtype_b", c_uint32),
+        # must be 0
+        ("reserved0", c_uint32),
+        # >= 0
+        ("rows", c_int64),
+        # >= 0
+        ("columns", c_int64),
+        # >= columns; 0 = the first row of b for every row
+        ("ld_b", c_int64),
+    ]
+
+
 class mp_rnn_desc_t(_Sized):
     """Shape, types and layout of a recurrent network."""
 
@@ -1803,6 +1860,66 @@ class mp_dropout_desc_t(_Sized):
     ]
 
 
+class mp_graph_attribute_t(Structure):
+    """A named number.  Without struct_size: 16 bytes in every version."""
+
+    _fields_ = [
+        ("name", c_char_p),
+        ("value", c_double),
+    ]
+
+
+class mp_graph_tensor_t(_Sized):
+    """What became of a tensor."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # as it is in memory
+        ("dtype", c_uint32),
+        ("rank", c_int32),
+        # of its cast or 16-bit copy; MP_DTYPE_NONE: it has none
+        ("dtype_copy", c_uint32),
+        # for the batch that is set
+        ("extent", c_int64 * 8),
+        # lives as long as the graph, once that is compiled
+        ("name", c_char_p),
+        # device; NULL where it has no memory that lasts, or is not computed at all
+        ("data", c_void_p),
+        # device: of that type; NULL as data is
+        ("copy", c_void_p),
+        # device: the gradient of a parameter, or of mp_graph_keep_gradient; else NULL
+        ("grad", c_void_p),
+        # of grad
+        ("dtype_grad", c_uint32),
+        # out: 0
+        ("reserved0", c_uint32),
+    ]
+
+
+class mp_graph_memory_t(_Sized):
+    """Bytes of device memory that a compiled graph holds.  Its sum is what it has allocated, but for
+    tables of its lists."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        # out: 0
+        ("reserved0", c_uint32),
+        # fp32
+        ("parameters", c_int64),
+        # of parameters, in 16 bits
+        ("copies", c_int64),
+        # of parameters, and of mp_graph_keep_gradient
+        ("gradients", c_int64),
+        # of mp_graph_state, and constants
+        ("states", c_int64),
+        # and their gradients: memory that they share, one after the other
+        ("activations", c_int64),
+        # what these would need if each had its own; not in the sum
+        ("activations_alone", c_int64),
+        ("workspace", c_int64),
+    ]
+
+
 class mp_torch_scaler_t(Structure):
     """torch.amp.GradScaler.state_dict(); the keys are the names here, but for "_growth_tracker"."""
 
@@ -1980,6 +2097,13 @@ def mp_batchnorm_desc_default(rows: int, channels: int, dtype: int) -> mp_batchn
     """epsilon = 1e-5, momentum = 0.1, no activation."""
     value = mp_batchnorm_desc_t()
     _library.mp_batchnorm_desc_init(value, ctypes.sizeof(value), rows, channels, dtype)
+    return value
+
+
+def mp_pointwise_desc_default(op: int, rows: int, columns: int, dtype: int) -> mp_pointwise_desc_t:
+    """No activation; b is dense, and of the same type."""
+    value = mp_pointwise_desc_t()
+    _library.mp_pointwise_desc_init(value, ctypes.sizeof(value), op, rows, columns, dtype)
     return value
 
 
@@ -2791,6 +2915,26 @@ FUNCTIONS = {
     # and order of sums as in the forward pass.
     "mp_batchnorm_backward": (c_uint32, [c_void_p, POINTER(mp_batchnorm_desc_t), POINTER(mp_batchnorm_tensors_t), c_void_p, c_size_t, c_void_p],
         'context, desc, tensors, workspace, workspace_bytes, stream'),
+    # No activation; b is dense, and of the same type.
+    "mp_pointwise_desc_init": (c_uint32, [POINTER(mp_pointwise_desc_t), c_size_t, c_uint32, c_int64, c_int64, c_uint32],
+        'desc, struct_size, op, rows, columns, dtype'),
+    # y = activation(z), for each element.
+    #
+    # Computed in fp32 and rounded once.  A NaN stays NaN, except where MP_ACT_DRELU gives 0: it takes a
+    # where b > 0, and 0 elsewhere, whatever a is.  Activations are those of mp_epilogue_t.
+    #
+    # With rows or columns of 0 nothing is read or written.
+    #
+    # @param a  device, rows x columns.
+    # @param b  device; with MP_POINTWISE_COPY and a forward activation, or none, it is not looked at and
+    #           may be NULL.
+    # @param y  device, rows x columns, written; may be a.  May be b where its elements have the places and
+    #           the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
+    # Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (the tanh form of GELU).
+    # @retval MP_ERROR_INVALID_ARGUMENT also where a D* kind comes with another op, or y is a b that has
+    # other places or another type
+    "mp_pointwise": (c_uint32, [c_void_p, POINTER(mp_pointwise_desc_t), c_void_p, c_void_p, c_void_p, c_void_p],
+        'context, desc, a, b, y, stream'),
     # One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype_dw = dtype.
     # Batch-major tensors, [sequence][step][element], have x_step = input_size and
     # x_row = timesteps x input_size.
@@ -2892,6 +3036,102 @@ FUNCTIONS = {
     # Source: Srivastava et al., Dropout, 2014; Salmon et al., Parallel Random Numbers, 2011.
     "mp_dropout": (c_uint32, [c_void_p, POINTER(mp_dropout_desc_t), c_void_p, c_void_p, c_void_p, c_void_p],
         'context, desc, offset, x, y, stream'),
+    # Begin a graph.
+    "mp_graph_create": (c_uint32, [POINTER(c_void_p), c_void_p],
+        'graph, context'),
+    # Its memory too; work that has been enqueued must be done.  Optimizers made from its lists must be gone.
+    "mp_graph_destroy": (None, [c_void_p],
+        'graph'),
+    # A tensor from outside.
+    # @param name    host, copied; as every name, any text but an empty one.
+    # @param dtype   MP_FP32, which autocast may convert; MP_FP16, MP_BF16: read as it is; MP_DTYPE_NONE: integers.
+    # @param extent  host, `rank` elements, >= 1, dense and row-major.  Where rank > 0, extent[0] is the batch, the
+    #                same for all inputs.
+    # @param tensor  host, out: by which the tensor is named from now on.
+    "mp_graph_input": (c_uint32, [c_void_p, c_char_p, c_uint32, c_int32, c_void_p, c_void_p],
+        'graph, name, dtype, rank, extent, tensor'),
+    # A tensor to train: fp32, the graph's own.  An optimizer has it from mp_graph_lists.
+    "mp_graph_parameter": (c_uint32, [c_void_p, c_char_p, c_int32, c_void_p, c_void_p],
+        'graph, name, rank, extent, tensor'),
+    # A tensor that lives from step to step and is not trained: fp32, the graph's own.
+    "mp_graph_state": (c_uint32, [c_void_p, c_char_p, c_int32, c_void_p, c_void_p],
+        'graph, name, rank, extent, tensor'),
+    # An operation of the list above.
+    # @param inputs      host, num_inputs tensors; -1 for an optional one that is absent.
+    # @param attributes  host, num_attributes; copied.  May be NULL for 0.
+    # @param outputs     host, out, num_outputs tensors, from the first on; optional ones may be left out.
+    # @retval MP_ERROR_NOT_FOUND an operation, or an attribute of it, of that name does not exist
+    # @retval MP_ERROR_INVALID_ARGUMENT shapes that do not fit, named with the node
+    "mp_graph_node": (c_uint32, [c_void_p, c_char_p, c_char_p, c_void_p, c_uint32, POINTER(mp_graph_attribute_t), c_uint32, c_void_p, c_uint32],
+        'graph, op_type, name, inputs, num_inputs, attributes, num_attributes, outputs, num_outputs'),
+    # The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of SoftmaxXent
+    # are outputs anyway.
+    "mp_graph_output": (c_uint32, [c_void_p, c_int32],
+        'graph, tensor'),
+    # The gradient of a tensor is read from outside, mp_graph_tensor_t.grad: for those who look at what fp16 does to it.
+    # Parameters need no such call.
+    "mp_graph_keep_gradient": (c_uint32, [c_void_p, c_int32],
+        'graph, tensor'),
+    # What is to become small: the loss of a SoftmaxXent.  Without one the graph has no backward pass.
+    "mp_graph_loss": (c_uint32, [c_void_p, c_int32],
+        'graph, tensor'),
+    # Mixed precision: operations get their types as the policy says.  To be called before mp_graph_compile; nothing
+    # changes, with one warning, where the policy's gate is closed on this device (mp_autocast_gate).
+    # @param policy  must live until mp_graph_compile.  Not with MP_AUTOCAST_EMULATE.
+    "mp_graph_autocast": (c_uint32, [c_void_p, c_void_p],
+        'graph, policy'),
+    # Append the backward pass, cast, fuse, and allocate.  Parameters and states are 0 from here on, and the
+    # graph takes no more nodes.
+    # @retval MP_ERROR_INVALID_ARGUMENT a parameter that the loss does not depend on, or none at all
+    # @retval MP_ERROR_OUT_OF_MEMORY nothing was allocated
+    "mp_graph_compile": (c_uint32, [c_void_p],
+        'graph'),
+    # Where an input lies from the next pass on; it may be another place each time.
+    # @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere.
+    "mp_graph_bind": (c_uint32, [c_void_p, c_int32, c_void_p],
+        'graph, tensor, data'),
+    # How large the batch is from the next pass on.  The first pass with a size that has not been before takes longer on
+    # the host; nothing is allocated on the device.
+    # @param batch  1 to extent[0] of the inputs.
+    "mp_graph_set_batch": (c_uint32, [c_void_p, c_int64],
+        'graph, batch'),
+    # Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream order.
+    # @param values  host or device, its elements in fp32.
+    "mp_graph_write": (c_uint32, [c_void_p, c_int32, c_void_p, c_void_p],
+        'graph, tensor, values, stream'),
+    # All outputs from the inputs that are bound.
+    # @retval MP_ERROR_INVALID_ARGUMENT an input that is not bound
+    "mp_graph_forward": (c_uint32, [c_void_p, c_uint32, c_void_p],
+        'graph, mode, stream'),
+    # The loss, and the gradients of all parameters times S, after mp_graph_forward in training.
+    # @param scaler  optional: its S, and its found_inf, which is raised by an overflow on the way.
+    #                NULL: S = 1.
+    "mp_graph_backward": (c_uint32, [c_void_p, c_void_p, c_void_p],
+        'graph, scaler, stream'),
+    # The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live as long as
+    # the graph.
+    # @param grads,master,model  host, out, each optional.  model is NULL where no parameter has a 16-bit copy.
+    "mp_graph_lists": (c_uint32, [c_void_p, POINTER(c_void_p), POINTER(c_void_p), POINTER(c_void_p)],
+        'graph, grads, master, model'),
+    # Before mp_graph_compile it has a name and a shape, and no memory.
+    # @param info  host, out; MP_INIT_STRUCT it before the call.
+    "mp_graph_get_tensor": (c_uint32, [c_void_p, c_int32, POINTER(mp_graph_tensor_t)],
+        'graph, tensor, info'),
+    # After mp_graph_compile.
+    # @param memory  host, out; MP_INIT_STRUCT it before the call.
+    "mp_graph_get_memory": (c_uint32, [c_void_p, c_void_p],
+        'graph, memory'),
+    # How the operations came to their types, forward and backward, before fusion: mp_autocast_explain of the graph.
+    # Without mp_graph_autocast nothing has a reason: MP_ERROR_INVALID_ARGUMENT.
+    # @param text   host, optional, out: NUL-terminated.
+    # @param bytes  host.  In: room in text.  Out: what is needed, the NUL included.
+    # @retval MP_ERROR_WORKSPACE_TOO_SMALL text has less room
+    "mp_graph_explain": (c_uint32, [c_void_p, c_uint32, c_char_p, c_void_p],
+        'graph, form, text, bytes'),
+    # What is launched, in order: one line per launch with its operations, tensors, types and shapes.  After
+    # mp_graph_compile; parameters and room as in mp_graph_explain.
+    "mp_graph_describe": (c_uint32, [c_void_p, c_char_p, c_void_p],
+        'graph, text, bytes'),
     # mp_scaler_config_init(MP_SCALER_BACKOFF), with max_scale and diverged_after 0 and what `preset`
     # says.
     # @retval MP_ERROR_INVALID_ARGUMENT if there is no such preset

@@ -6,9 +6,9 @@ import ctypes
 from typing import Any, Optional, Sequence
 
 from . import _epilogue, _sys
-from ._gemm import matrix
+from ._gemm import leading, matrix
 from ._library import check, enumerator, fill, lib
-from .arrays import DTYPES, dtype_name
+from .arrays import DTYPES, View, dtype_name
 from .context import Context, DeviceArray, stream_pointer
 from .convolution import Pair, images, numbers
 
@@ -154,6 +154,42 @@ class BatchNorm:
             setattr(tensors, name, None if view is None else view.address)
         tensors.views = views
         return tensors
+
+
+def pointwise(context: Context, op: Any, a: Any, b: Any = None, y: Any = None, *, activation: Any = "none",
+              stream: Any = None) -> Any:
+    """y = activation(z), for each element; returns y, which may be a, or a contiguous b of its shape and type.
+
+    op          "copy": z = a; "add": z = a + b; "mul": z = a b (mp_pointwise_op_t)
+    activation  with "copy" also "drelu" and its like: y = a activation'(b)
+    b           of the shape of a, in two dimensions with contiguous rows; or one row for all, of as many elements
+                as the last dimension of a
+    """
+    read = context.check_array(a, "a")
+    y = DeviceArray(context, read.shape, read.dtype) if y is None else y
+    got = context.check_array(y, "y", dtype=read.dtype, shape=read.shape, writable=True)
+    columns = read.shape[-1] if read.shape else 1
+    desc = _sys.mp_pointwise_desc_default(enumerator(_sys.mp_pointwise_op_t, op), 0, 0, read.mp_dtype)
+    fill(desc, {"rows": read.size // columns if columns else 0, "columns": columns, "ld_b": columns,
+                "activation": enumerator(_sys.mp_activation_t, activation)})
+    other = None
+    if b is not None:
+        other = context.check_array(b, "b", dense=False)
+        fill(desc, {"dtype_b": other.mp_dtype, "ld_b": _rows_of_b(other, read.shape, columns)})
+    check(lib.mp_pointwise(context.handle, ctypes.byref(desc), read, other, got, stream_pointer(stream)))
+    return y
+
+
+def _rows_of_b(b: View, shape: tuple, columns: int) -> int:
+    """ld_b."""
+    if b.shape not in (shape, (columns,)):
+        raise ValueError(f"b has the shape {b.shape}, neither {shape} nor {(columns,)}")
+    if b.is_dense():
+        return columns if b.shape == shape else 0
+    ld = leading(b, _sys.MP_OP_N) if len(b.shape) == 2 else None
+    if ld is None:
+        raise ValueError(f"b has no contiguous rows: shape {b.shape}, strides {b.strides}")
+    return ld
 
 
 def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, loss: Any = None,

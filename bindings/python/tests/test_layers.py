@@ -4,7 +4,7 @@ import array
 import unittest
 
 import mpcore
-from hosts import Fleeting, Floats, context, integers, needs_host
+from hosts import Fleeting, Floats, context, integers, needs_host, needs_numpy, numpy
 
 
 def values(got):
@@ -210,6 +210,46 @@ class Layers(unittest.TestCase):
         with self.assertRaisesRegex(mpcore.Error, "epsilon = -1"):
             mpcore.BatchNorm(self.context, 4, 2, epsilon=-1)
 
+    def test_pointwise(self):
+        a, b, row = integers(12, 1), integers(12, 2), integers(4, 3)
+        x, half = self.array(a, (3, 2, 2)), self.context.array(Floats(b, (3, 2, 2)), "fp16")
+        y = mpcore.pointwise(self.context, "add", x, half, activation="relu")
+        self.assertEqual((y.shape, y.dtype), ((3, 2, 2), "float32"))
+        self.assertEqual(values(y), [max(0, v + w) for v, w in zip(a, b)])
+        matrix = self.array(a, (3, 4))
+        by_row = mpcore.pointwise(self.context, "mul", matrix, self.array(row, (4,)))
+        self.assertEqual(values(by_row), [v * row[i % 4] for i, v in enumerate(a)])
+        self.assertEqual(values(mpcore.pointwise(self.context, "copy", x, activation="relu")), [max(0, v) for v in a])
+        dx = mpcore.pointwise(self.context, "copy", matrix, self.array(b, (3, 4)), matrix, activation="drelu")
+        self.assertIs(dx, matrix)
+        self.assertEqual(values(dx), [v if w > 0 else 0 for v, w in zip(a, b)])
+        self.assertEqual(mpcore.pointwise(self.context, "copy", self.context.empty((3, 0))).tobytes(), b"")
+
+    @needs_numpy
+    @needs_host
+    def test_pointwise_of_rows_that_lie_apart(self):
+        wide = numpy.arange(30, dtype=numpy.float32).reshape(3, 10)
+        y = mpcore.pointwise(self.context, "add", numpy.ones((3, 4), numpy.float32), wide[:, 2:6])
+        self.assertEqual(values(y), [1 + v for v in wide[:, 2:6].ravel()])
+        with self.assertRaisesRegex(ValueError, "b has no contiguous rows"):
+            mpcore.pointwise(self.context, "add", numpy.ones((3, 4), numpy.float32), wide[:, ::3])
+
+    def test_pointwise_refusals(self):
+        x = self.context.zeros((3, 4))
+        for kind, sentence, arguments, options in (
+                (ValueError, "'sub' is none of copy, add, mul", ("sub", x, x), {}),
+                (ValueError, r"b has the shape \(3,\), neither \(3, 4\) nor \(4,\)",
+                 ("add", x, self.context.zeros(3)), {}),
+                (ValueError, r"y has the shape \(4,\), not \(3, 4\)", ("add", x, x, self.context.zeros(4)), {}),
+                (TypeError, "y has elements of float16, not float32",
+                 ("add", x, x, self.context.zeros((3, 4), "fp16")), {}),
+                (TypeError, "int32 is no type of mpcore's kernels", ("add", x, self.context.zeros(4, "int32")), {}),
+                (mpcore.Error, "b = NULL", ("add", x), {}),
+                (mpcore.Error, "activation = 8 goes with MP_POINTWISE_COPY alone, but op = 3", ("mul", x, x),
+                 {"activation": "dtanh"})):
+            with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
+                mpcore.pointwise(self.context, *arguments, **options)
+
     @needs_host
     def test_arguments_live_until_the_call_returns(self):
         """Each array is a temporary whose last reference the call itself has."""
@@ -234,7 +274,9 @@ class Layers(unittest.TestCase):
                            bias=numbers(kind, 3, (3,), 3)),
                 mpcore.gemm(context, numbers(kind, 20, (4, 5), 1), numbers(kind, 15, (5, 3), 2),
                             c=numbers(kind, 12, (4, 3), 3), beta=1.0, bias=numbers(kind, 3, (3,), 4)),
-                mpcore.nchw_to_nhwc(context, numbers(kind, 24, (1, 2, 3, 4), 1)), row_loss, dlogits]
+                mpcore.nchw_to_nhwc(context, numbers(kind, 24, (1, 2, 3, 4), 1)),
+                mpcore.pointwise(context, "add", numbers(kind, 12, (3, 4), 1), numbers(kind, 4, (4,), 2)),
+                row_loss, dlogits]
             grouped = context.zeros((4, 3))
             mpcore.gemm_grouped(context, ((numbers(kind, 20, (4, 5), seed), numbers(kind, 15, (5, 3), 2), grouped)
                                           for seed in (1,)))

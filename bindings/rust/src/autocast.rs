@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::enums::{AutocastClass, AutocastForm, AutocastWhy, CastKind, Dtype};
-use crate::error::{c_string, check, Result};
+use crate::error::{c_string, check, read_text, Result};
 use crate::graph::{count, Graph, NodeId, TensorId};
 use crate::scaler::ScalerConfig;
 use crate::sys;
@@ -160,18 +160,10 @@ impl Autocast {
             gate: rewritten.gate.map_or(ptr::null(), CStr::as_ptr),
             ..sys::mp_autocast_result_t::zeroed() // its arrays are not read
         };
-        let write = |text: *mut c_char, bytes: &mut usize| {
+        read_text(|text, bytes| {
             // SAFETY: graph and result as in `rewrite`; text is NULL, or has room for so many bytes.
-            check(unsafe {
-                sys::mp_autocast_explain(self.raw, &lent.raw, &raw, form as u32, text, bytes)
-            })
-        };
-        let mut bytes = 0;
-        write(ptr::null_mut(), &mut bytes)?;
-        let mut text = vec![0u8; bytes];
-        write(text.as_mut_ptr().cast(), &mut bytes)?;
-        text.truncate(bytes - 1); // the NUL
-        Ok(String::from_utf8_lossy(&text).into_owned())
+            unsafe { sys::mp_autocast_explain(self.raw, &lent.raw, &raw, form as u32, text, bytes) }
+        })
     }
 
     /// One operation without a graph, for programs that execute as they go: to which type each input is

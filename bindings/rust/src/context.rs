@@ -370,6 +370,27 @@ impl<T> Clone for View<'_, T> {
 }
 impl<T> Copy for View<'_, T> {}
 
+impl<T: Plain> View<'_, T> {
+    /// All elements.  Waits for the default stream.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        let mut data = vec![T::default(); self.len];
+        let (to, bytes) = (data.as_mut_ptr().cast(), self.len * size_of::<T>());
+        let stream = Stream::DEFAULT.0;
+        // SAFETY: the context of what is borrowed lives; both have that many bytes, and all bit patterns
+        // are a T.
+        check(unsafe { sys::mp_memcpy(self.context, to, self.pointer.cast(), bytes, stream) })?;
+        // SAFETY: as above.
+        check(unsafe { sys::mp_stream_sync(self.context, stream) })?;
+        Ok(data)
+    }
+}
+
+impl<'a, T: Plain> From<&'a DeviceBuffer<'_, T>> for View<'a, T> {
+    fn from(buffer: &'a DeviceBuffer<'_, T>) -> Self {
+        buffer.view()
+    }
+}
+
 /// What has elements on the device: a buffer, or a part of one.
 pub trait Data {
     /// Of them all.

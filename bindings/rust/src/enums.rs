@@ -431,6 +431,18 @@ numbered! {
 }
 
 numbered! {
+    /// What becomes of an element of a and the one of b at its place.
+    PointwiseOp {
+        /// z = a
+        Copy = 1,
+        /// z = a + b
+        Add = 2,
+        /// z = a b
+        Mul = 3,
+    }
+}
+
+numbered! {
     /// What happens in a step.
     RnnCell {
         /// `MP_RNN_TANH`
@@ -441,6 +453,16 @@ numbered! {
         Lstm = 3,
         /// rows of the weights: r z n
         Gru = 4,
+    }
+}
+
+numbered! {
+    /// See the variants.
+    GraphMode {
+        /// BatchNorm with its states, no Dropout, and the loss too, where its labels are bound.
+        Inference = 0,
+        /// What mp\_graph\_backward needs.  The loss is computed there, together with its gradient.
+        Training = 1,
     }
 }
 

@@ -4,6 +4,8 @@ use crate::enums::Status;
 use crate::sys;
 use std::ffi::{CStr, CString};
 use std::fmt;
+use std::os::raw::c_char;
+use std::ptr;
 
 /// What every call here returns.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -48,6 +50,18 @@ pub(crate) fn check(status: sys::mp_status_t) -> Result<()> {
     // SAFETY: never NULL, NUL-terminated, valid until the next call in this thread.
     let sentence = unsafe { CStr::from_ptr(sys::mp_last_error()) };
     Err(Error { raw: status, sentence: sentence.to_string_lossy().into_owned() })
+}
+
+/// A text of a function that writes one, which is asked for its size first.
+pub(crate) fn read_text(
+    write: impl Fn(*mut c_char, &mut usize) -> sys::mp_status_t,
+) -> Result<String> {
+    let mut bytes = 0;
+    check(write(ptr::null_mut(), &mut bytes))?;
+    let mut text = vec![0u8; bytes];
+    check(write(text.as_mut_ptr().cast(), &mut bytes))?;
+    text.truncate(bytes - 1); // the NUL
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// A string of C.

@@ -26,7 +26,7 @@ impl NodeId {
     }
 }
 
-/// A tensor of a [`Graph`], by the order in which they were added.
+/// A tensor of a [`Graph`] or a [`Network`](crate::Network), by the order in which they were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TensorId(pub(crate) i32);
 

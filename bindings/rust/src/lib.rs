@@ -42,7 +42,10 @@ mod groups;
 mod half;
 mod kernels;
 mod layers;
+mod network;
+mod network_builder;
 mod optimizer;
+mod pointwise;
 mod rnn;
 mod scaler;
 mod sequences;
@@ -67,7 +70,10 @@ pub use groups::{GroupedGemm, Matrices};
 pub use half::{Bf16, F16};
 pub use kernels::KernelInfo;
 pub use layers::{Affine, BatchNorm, BatchNormOptions, Pool2d, Statistics};
+pub use network::{Network, NetworkMemory, NetworkTensor};
+pub use network_builder::{NetworkBuilder, NetworkNode};
 pub use optimizer::{Hyper, Optimizer, OptimizerBuilder, StepOptions};
+pub use pointwise::Pointwise;
 pub use rnn::{
     Rnn, RnnBuilder, RnnGradOptions, RnnInputGrads, RnnInputs, RnnOutputs, RnnSteps,
     RnnWeightGrads, RnnWeights,

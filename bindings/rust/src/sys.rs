@@ -27,6 +27,8 @@ pub const MP_STEP_QUERY_DEPTH: i32 = 1024;
 /// The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
 /// norm.
 pub const MP_SLOT_FP32: i32 = 255;
+/// The most dimensions that a tensor has.
+pub const MP_GRAPH_MAX_RANK: i32 = 8;
 
 /// Never made here; see mp_stream_t.
 #[repr(C)]
@@ -76,6 +78,13 @@ pub struct mp_autocast {
 }
 /// Lists and a level.  Once it has been used it does not change, and threads may share it.
 pub type mp_autocast_t = *mut mp_autocast;
+
+/// Never made here; see mp_graph_t.
+#[repr(C)]
+pub struct mp_graph {
+    _opaque: [u8; 0],
+}
+pub type mp_graph_t = *mut mp_graph;
 
 /// @param message  one line without newline; valid during the callback only.
 /// @param user     the pointer given to mp\_set\_log\_callback.
@@ -514,6 +523,15 @@ pub const MP_POOL_AVG_INCLUDE_PAD: mp_pool_mode_t = 2;
 /// sum / number of pixels inside the image
 pub const MP_POOL_AVG_EXCLUDE_PAD: mp_pool_mode_t = 3;
 
+/// What becomes of an element of a and the one of b at its place.
+pub type mp_pointwise_op_t = u32;
+/// z = a
+pub const MP_POINTWISE_COPY: mp_pointwise_op_t = 1;
+/// z = a + b
+pub const MP_POINTWISE_ADD: mp_pointwise_op_t = 2;
+/// z = a b
+pub const MP_POINTWISE_MUL: mp_pointwise_op_t = 3;
+
 /// What happens in a step.
 pub type mp_rnn_cell_t = u32;
 pub const MP_RNN_TANH: mp_rnn_cell_t = 1;
@@ -546,6 +564,12 @@ pub const MP_EMBEDDING_PADDING: mp_embedding_flags_t = 1;
 /// The gradient is added to what is there: micro-batches, or a table that is used twice.
 /// dtype\_dtable = MP\_FP32 loses nothing on the way.
 pub const MP_EMBEDDING_ACCUMULATE: mp_embedding_flags_t = 2;
+
+pub type mp_graph_mode_t = u32;
+/// BatchNorm with its states, no Dropout, and the loss too, where its labels are bound.
+pub const MP_GRAPH_INFERENCE: mp_graph_mode_t = 0;
+/// What mp\_graph\_backward needs.  The loss is computed there, together with its gradient.
+pub const MP_GRAPH_TRAINING: mp_graph_mode_t = 1;
 
 /// Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
 /// is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
@@ -1353,6 +1377,35 @@ pub struct mp_batchnorm_tensors_t {
     pub dbeta: *mut f32,
 }
 
+/// Shape, types and function of a pass over elements:
+///
+/// ```text
+///     a, y    rows x columns, dense
+///     b       rows x columns, or with ld_b = 0 a single row of them that stands for all, as a bias does
+///
+/// ```
+/// Where b has them all, or is not read, a tensor of any shape may be one row.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_pointwise_desc_t {
+    pub struct_size: u32,
+    pub op: mp_pointwise_op_t,
+    /// Of z.  The D\* kinds with MP\_POINTWISE\_COPY alone: y = a activation'(b), which takes a gradient a back
+    /// through the activation; b is what went into it, not what came out.
+    pub activation: mp_activation_t,
+    /// of a and y
+    pub dtype: mp_dtype_t,
+    pub dtype_b: mp_dtype_t,
+    /// must be 0
+    pub reserved0: u32,
+    /// \>= 0
+    pub rows: i64,
+    /// \>= 0
+    pub columns: i64,
+    /// \>= columns; 0 = the first row of b for every row
+    pub ld_b: i64,
+}
+
 /// Shape, types and layout of a recurrent network.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1537,6 +1590,63 @@ pub struct mp_dropout_desc_t {
     pub reserved0: u32,
 }
 
+/// A named number.  Without struct\_size: 16 bytes in every version.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_graph_attribute_t {
+    pub name: *const c_char,
+    pub value: f64,
+}
+
+/// What became of a tensor.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_graph_tensor_t {
+    pub struct_size: u32,
+    /// as it is in memory
+    pub dtype: mp_dtype_t,
+    pub rank: i32,
+    /// of its cast or 16-bit copy; MP\_DTYPE\_NONE: it has none
+    pub dtype_copy: mp_dtype_t,
+    /// for the batch that is set
+    pub extent: [i64; 8],
+    /// lives as long as the graph, once that is compiled
+    pub name: *const c_char,
+    /// device; NULL where it has no memory that lasts, or is not computed at all
+    pub data: *mut c_void,
+    /// device: of that type; NULL as data is
+    pub copy: *mut c_void,
+    /// device: the gradient of a parameter, or of mp\_graph\_keep\_gradient; else NULL
+    pub grad: *mut c_void,
+    /// of grad
+    pub dtype_grad: mp_dtype_t,
+    /// out: 0
+    pub reserved0: u32,
+}
+
+/// Bytes of device memory that a compiled graph holds.  Its sum is what it has allocated, but for
+/// tables of its lists.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_graph_memory_t {
+    pub struct_size: u32,
+    /// out: 0
+    pub reserved0: u32,
+    /// fp32
+    pub parameters: i64,
+    /// of parameters, in 16 bits
+    pub copies: i64,
+    /// of parameters, and of mp\_graph\_keep\_gradient
+    pub gradients: i64,
+    /// of mp\_graph\_state, and constants
+    pub states: i64,
+    /// and their gradients: memory that they share, one after the other
+    pub activations: i64,
+    /// what these would need if each had its own; not in the sum
+    pub activations_alone: i64,
+    pub workspace: i64,
+}
+
 /// torch.amp.GradScaler.state\_dict(); the keys are the names here, but for "\_growth\_tracker".
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -1614,11 +1724,14 @@ zeroed! {
     mp_pool2d_desc_t
     mp_batchnorm_desc_t
     mp_batchnorm_tensors_t
+    mp_pointwise_desc_t
     mp_rnn_desc_t
     mp_rnn_sizes_t
     mp_rnn_tensors_t
     mp_embedding_desc_t
     mp_dropout_desc_t
+    mp_graph_tensor_t
+    mp_graph_memory_t
     mp_kernel_info_t
 }
 zeroed! {
@@ -1628,6 +1741,7 @@ zeroed! {
     mp_autocast_cast_t
     mp_rnn_weights_t
     mp_rnn_weight_grads_t
+    mp_graph_attribute_t
     mp_torch_scaler_t
     mp_megatron_scaler_t
 }
@@ -1805,6 +1919,15 @@ pub fn mp_batchnorm_desc_default(rows: i64, channels: i32, dtype: mp_dtype_t) ->
     let size = core::mem::size_of_val(&value);
     // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
     unsafe { mp_batchnorm_desc_init(&mut value, size, rows, channels, dtype) };
+    value
+}
+
+/// No activation; b is dense, and of the same type.
+pub fn mp_pointwise_desc_default(op: mp_pointwise_op_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_pointwise_desc_t {
+    let mut value = mp_pointwise_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.
+    unsafe { mp_pointwise_desc_init(&mut value, size, op, rows, columns, dtype) };
     value
 }
 
@@ -2723,6 +2846,30 @@ extern "C" {
     /// and order of sums as in the forward pass.
     pub fn mp_batchnorm_backward(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
+    /// No activation; b is dense, and of the same type.
+    pub fn mp_pointwise_desc_init(desc: *mut mp_pointwise_desc_t, struct_size: usize, op: mp_pointwise_op_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
+
+    /// y = activation(z), for each element.
+    ///
+    /// Computed in fp32 and rounded once.  A NaN stays NaN, except where MP\_ACT\_DRELU gives 0: it takes a
+    /// where b \> 0, and 0 elsewhere, whatever a is.  Activations are those of mp\_epilogue\_t.
+    ///
+    /// With rows or columns of 0 nothing is read or written.
+    ///
+    /// @param a  device, rows x columns.
+    /// @param b  device; with MP\_POINTWISE\_COPY and a forward activation, or none, it is not looked at and
+    /// ```text
+    ///           may be NULL.
+    /// ```
+    /// @param y  device, rows x columns, written; may be a.  May be b where its elements have the places and
+    /// ```text
+    ///           the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
+    /// ```
+    /// Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (the tanh form of GELU).
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT also where a D\* kind comes with another op, or y is a b that has
+    /// other places or another type
+    pub fn mp_pointwise(context: mp_context_t, desc: *const mp_pointwise_desc_t, a: *const c_void, b: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+
     /// One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype\_dw = dtype.
     /// Batch-major tensors, \[sequence\]\[step\]\[element\], have x\_step = input\_size and
     /// x\_row = timesteps x input\_size.
@@ -2837,6 +2984,106 @@ extern "C" {
     /// @param y       device, as many, written; may be x.
     /// Source: Srivastava et al., Dropout, 2014; Salmon et al., Parallel Random Numbers, 2011.
     pub fn mp_dropout(context: mp_context_t, desc: *const mp_dropout_desc_t, offset: *const u64, x: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+
+    /// Begin a graph.
+    pub fn mp_graph_create(graph: *mut mp_graph_t, context: mp_context_t) -> mp_status_t;
+
+    /// Its memory too; work that has been enqueued must be done.  Optimizers made from its lists must be gone.
+    pub fn mp_graph_destroy(graph: mp_graph_t);
+
+    /// A tensor from outside.
+    /// @param name    host, copied; as every name, any text but an empty one.
+    /// @param dtype   MP\_FP32, which autocast may convert; MP\_FP16, MP\_BF16: read as it is; MP\_DTYPE\_NONE: integers.
+    /// @param extent  host, `rank` elements, \>= 1, dense and row-major.  Where rank \> 0, extent\[0\] is the batch, the
+    /// ```text
+    ///                same for all inputs.
+    /// ```
+    /// @param tensor  host, out: by which the tensor is named from now on.
+    pub fn mp_graph_input(graph: mp_graph_t, name: *const c_char, dtype: mp_dtype_t, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
+
+    /// A tensor to train: fp32, the graph's own.  An optimizer has it from mp\_graph\_lists.
+    pub fn mp_graph_parameter(graph: mp_graph_t, name: *const c_char, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
+
+    /// A tensor that lives from step to step and is not trained: fp32, the graph's own.
+    pub fn mp_graph_state(graph: mp_graph_t, name: *const c_char, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
+
+    /// An operation of the list above.
+    /// @param inputs      host, num\_inputs tensors; -1 for an optional one that is absent.
+    /// @param attributes  host, num\_attributes; copied.  May be NULL for 0.
+    /// @param outputs     host, out, num\_outputs tensors, from the first on; optional ones may be left out.
+    /// @retval MP\_ERROR\_NOT\_FOUND an operation, or an attribute of it, of that name does not exist
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT shapes that do not fit, named with the node
+    pub fn mp_graph_node(graph: mp_graph_t, op_type: *const c_char, name: *const c_char, inputs: *const i32, num_inputs: u32, attributes: *const mp_graph_attribute_t, num_attributes: u32, outputs: *mut i32, num_outputs: u32) -> mp_status_t;
+
+    /// The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of SoftmaxXent
+    /// are outputs anyway.
+    pub fn mp_graph_output(graph: mp_graph_t, tensor: i32) -> mp_status_t;
+
+    /// The gradient of a tensor is read from outside, mp\_graph\_tensor\_t.grad: for those who look at what fp16 does to it.
+    /// Parameters need no such call.
+    pub fn mp_graph_keep_gradient(graph: mp_graph_t, tensor: i32) -> mp_status_t;
+
+    /// What is to become small: the loss of a SoftmaxXent.  Without one the graph has no backward pass.
+    pub fn mp_graph_loss(graph: mp_graph_t, tensor: i32) -> mp_status_t;
+
+    /// Mixed precision: operations get their types as the policy says.  To be called before mp\_graph\_compile; nothing
+    /// changes, with one warning, where the policy's gate is closed on this device (mp\_autocast\_gate).
+    /// @param policy  must live until mp\_graph\_compile.  Not with MP\_AUTOCAST\_EMULATE.
+    pub fn mp_graph_autocast(graph: mp_graph_t, policy: mp_autocast_t) -> mp_status_t;
+
+    /// Append the backward pass, cast, fuse, and allocate.  Parameters and states are 0 from here on, and the
+    /// graph takes no more nodes.
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT a parameter that the loss does not depend on, or none at all
+    /// @retval MP\_ERROR\_OUT\_OF\_MEMORY nothing was allocated
+    pub fn mp_graph_compile(graph: mp_graph_t) -> mp_status_t;
+
+    /// Where an input lies from the next pass on; it may be another place each time.
+    /// @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere.
+    pub fn mp_graph_bind(graph: mp_graph_t, tensor: i32, data: *const c_void) -> mp_status_t;
+
+    /// How large the batch is from the next pass on.  The first pass with a size that has not been before takes longer on
+    /// the host; nothing is allocated on the device.
+    /// @param batch  1 to extent\[0\] of the inputs.
+    pub fn mp_graph_set_batch(graph: mp_graph_t, batch: i64) -> mp_status_t;
+
+    /// Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream order.
+    /// @param values  host or device, its elements in fp32.
+    pub fn mp_graph_write(graph: mp_graph_t, tensor: i32, values: *const f32, stream: mp_stream_t) -> mp_status_t;
+
+    /// All outputs from the inputs that are bound.
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT an input that is not bound
+    pub fn mp_graph_forward(graph: mp_graph_t, mode: mp_graph_mode_t, stream: mp_stream_t) -> mp_status_t;
+
+    /// The loss, and the gradients of all parameters times S, after mp\_graph\_forward in training.
+    /// @param scaler  optional: its S, and its found\_inf, which is raised by an overflow on the way.
+    /// ```text
+    ///                NULL: S = 1.
+    /// ```
+    pub fn mp_graph_backward(graph: mp_graph_t, scaler: mp_scaler_t, stream: mp_stream_t) -> mp_status_t;
+
+    /// The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live as long as
+    /// the graph.
+    /// @param grads,master,model  host, out, each optional.  model is NULL where no parameter has a 16-bit copy.
+    pub fn mp_graph_lists(graph: mp_graph_t, grads: *mut mp_tensor_list_t, master: *mut mp_tensor_list_t, model: *mut mp_tensor_list_t) -> mp_status_t;
+
+    /// Before mp\_graph\_compile it has a name and a shape, and no memory.
+    /// @param info  host, out; MP\_INIT\_STRUCT it before the call.
+    pub fn mp_graph_get_tensor(graph: mp_graph_t, tensor: i32, info: *mut mp_graph_tensor_t) -> mp_status_t;
+
+    /// After mp\_graph\_compile.
+    /// @param memory  host, out; MP\_INIT\_STRUCT it before the call.
+    pub fn mp_graph_get_memory(graph: mp_graph_t, memory: *mut mp_graph_memory_t) -> mp_status_t;
+
+    /// How the operations came to their types, forward and backward, before fusion: mp\_autocast\_explain of the graph.
+    /// Without mp\_graph\_autocast nothing has a reason: MP\_ERROR\_INVALID\_ARGUMENT.
+    /// @param text   host, optional, out: NUL-terminated.
+    /// @param bytes  host.  In: room in text.  Out: what is needed, the NUL included.
+    /// @retval MP\_ERROR\_WORKSPACE\_TOO\_SMALL text has less room
+    pub fn mp_graph_explain(graph: mp_graph_t, form: mp_autocast_form_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
+
+    /// What is launched, in order: one line per launch with its operations, tensors, types and shapes.  After
+    /// mp\_graph\_compile; parameters and room as in mp\_graph\_explain.
+    pub fn mp_graph_describe(graph: mp_graph_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
 
     /// mp\_scaler\_config\_init(MP\_SCALER\_BACKOFF), with max\_scale and diverged\_after 0 and what `preset`
     /// says.

@@ -96,6 +96,7 @@ pub struct TensorList<'a> {
     raw: sys::mp_tensor_list_t,
     shapes: Vec<(usize, Dtype)>,
     has_absent: bool,
+    is_lent: bool,
 }
 
 impl<'a> TensorList<'a> {
@@ -117,7 +118,17 @@ impl<'a> TensorList<'a> {
         check(unsafe { sys::mp_tensor_list_create(&mut raw, context.as_raw(), &desc) })?;
         let shapes = tensors.iter().map(|t| (t.numel, t.dtype)).collect();
         let has_absent = tensors.iter().any(|t| t.numel > 0 && t.pointer.is_null());
-        Ok(TensorList { context, raw, shapes, has_absent })
+        Ok(TensorList { context, raw, shapes, has_absent, is_lent: false })
+    }
+
+    /// One of a network, which gives it back.
+    pub(crate) fn lent(
+        context: &'a Context,
+        raw: sys::mp_tensor_list_t,
+        shapes: Vec<(usize, Dtype)>,
+        has_absent: bool,
+    ) -> Self {
+        TensorList { context, raw, shapes, has_absent, is_lent: true }
     }
 
     /// Tensors.
@@ -305,7 +316,9 @@ fn belong(call: &str, context: &Context, tensors: &[Tensor<'_>]) -> Result<()> {
 
 impl Drop for TensorList<'_> {
     fn drop(&mut self) {
-        // SAFETY: made by mp_tensor_list_create; the optimizers over it have borrowed it and are gone.
-        unsafe { sys::mp_tensor_list_destroy(self.raw) }
+        if !self.is_lent {
+            // SAFETY: made by mp_tensor_list_create; the optimizers over it have borrowed it and are gone.
+            unsafe { sys::mp_tensor_list_destroy(self.raw) }
+        }
     }
 }

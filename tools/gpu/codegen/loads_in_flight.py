@@ -23,6 +23,7 @@ STREAMING = [
     (re.compile(r"(measure_list|measure_master|measure_tensors|accumulate_list|multiply_list|scale_array|copy_list|column_sum)\b"),
      4),
     (re.compile(r"update_list<"), 6),  # of fp32 lists, before the gradient
+    (re.compile(r"pointwise_elements<"), 8),  # of fp32: four runs of a, or two each of a and b
 ]
 
 BYTES = 16  # of a load

@@ -54,6 +54,7 @@ TESTS = {
     "embedding_sum": "embedding: nothing given that is optional",
     "embedding_combine": "embedding: nothing given that is optional",
     "embedding_zeros": "embedding: nothing given that is optional",
+    "pointwise_elements": "pointwise: what is not finite, and what is at the end of the range",
     "dropout_elements": "dropout: what is not finite is dropped as well",
     "rnn_step_forward": "rnn: nothing given that is optional",
     "rnn_reset_h": "rnn: nothing given that is optional",

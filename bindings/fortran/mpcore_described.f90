@@ -1,0 +1,266 @@
+!> Networks of module mpcore_network, which is the one to use, as they are described.
+module mpcore_described
+  use mpcore
+  use mpcore_autocast, only: mp_autocast
+  use mpcore_graph, only: strings
+  implicit none
+  private
+  public :: mp_described, mp_attribute
+
+  !> A named number.
+  type :: mp_attribute
+    character(32) :: name
+    real(c_double) :: value
+  end type
+
+  interface mp_attribute
+    module procedure whole_attribute, real_attribute
+  end interface
+
+  !> How many elements are bound to an input; 0: it is nowhere.
+  type :: bound_input
+    integer :: tensor = 0
+    integer(c_int64_t) :: elements = 0
+  end type
+
+  type :: mp_described
+    type(c_ptr) :: handle = c_null_ptr !< for the functions of C
+    type(c_ptr) :: context = c_null_ptr
+    type(bound_input), allocatable :: bound(:) !< of each input
+    integer, allocatable :: counters(:) !< tensors that are one integer(c_int64_t)
+  contains
+    procedure :: create
+    procedure :: destroy
+    procedure :: input
+    procedure :: parameter => add_parameter
+    procedure :: state
+    procedure :: node
+    procedure :: node_outputs
+    procedure :: output
+    procedure :: keep_gradient
+    procedure :: loss
+    procedure :: autocast
+    procedure :: compile
+    procedure :: get_tensor
+  end type
+
+contains
+
+  function whole_attribute(name, value) result(it)
+    character(*), intent(in) :: name
+    integer, intent(in) :: value
+    type(mp_attribute) :: it
+    it%name = name
+    it%value = value
+  end function
+
+  function real_attribute(name, value) result(it)
+    character(*), intent(in) :: name
+    real(c_float), intent(in) :: value
+    type(mp_attribute) :: it
+    it%name = name
+    it%value = value
+  end function
+
+  ! ---------------------------------------------------------------- describing
+
+  subroutine create(net, context, stat, errmsg)
+    class(mp_described), intent(inout) :: net
+    type(c_ptr), intent(in) :: context
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call net%destroy()
+    net%context = context
+    allocate (net%bound(0), net%counters(0))
+    call mp_check(mp_graph_create(net%handle, context), stat, errmsg)
+  end subroutine
+
+  !> Work that has been enqueued must be done, and optimizers made from its lists must be gone.
+  subroutine destroy(net)
+    class(mp_described), intent(inout) :: net
+    call mp_graph_destroy(net%handle)
+    net%handle = c_null_ptr
+    if (allocated(net%bound)) deallocate (net%bound, net%counters)
+  end subroutine
+
+  !> A tensor from outside.  MP_FP32 is what autocast may convert, 16-bit types are read as they are, and
+  !> MP_DTYPE_NONE is integer(c_int32_t): labels, indices, lengths; but the offset of a Dropout is one
+  !> integer(c_int64_t), of no dimensions.  The last dimension is the batch.
+  function input(net, name, dtype, shape, stat, errmsg) result(tensor)
+    class(mp_described), intent(inout) :: net
+    character(*), intent(in) :: name
+    integer(c_int), intent(in) :: dtype
+    integer, intent(in) :: shape(:)
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: tensor
+    integer(c_int32_t) :: number
+    integer(c_int64_t), target :: extent(size(shape) + 1)
+    integer(c_int64_t) :: first
+    type(strings), target :: text
+    number = -1
+    extent = turned(shape)
+    first = text%add(name)
+    call mp_check(mp_graph_input(net%handle, text%address(first), dtype, size(shape), c_loc(extent), number), &
+                  stat, errmsg)
+    tensor = number + 1
+    if (tensor > 0) net%bound = [net%bound, bound_input(tensor)]
+  end function
+
+  !> A tensor to train: real(c_float), the network's own.
+  function add_parameter(net, name, shape, stat, errmsg) result(tensor)
+    class(mp_described), intent(inout) :: net
+    character(*), intent(in) :: name
+    integer, intent(in) :: shape(:)
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: tensor
+    integer(c_int32_t), target :: number
+    integer(c_int64_t), target :: extent(size(shape) + 1)
+    integer(c_int64_t) :: first
+    type(strings), target :: text
+    number = -1
+    extent = turned(shape)
+    first = text%add(name)
+    call mp_check(mp_graph_parameter(net%handle, text%address(first), size(shape), c_loc(extent), c_loc(number)), &
+                  stat, errmsg)
+    tensor = number + 1
+  end function
+
+  !> A tensor that lives from step to step and is not trained: real(c_float), the network's own.
+  function state(net, name, shape, stat, errmsg) result(tensor)
+    class(mp_described), intent(inout) :: net
+    character(*), intent(in) :: name
+    integer, intent(in) :: shape(:)
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: tensor
+    integer(c_int32_t), target :: number
+    integer(c_int64_t), target :: extent(size(shape) + 1)
+    integer(c_int64_t) :: first
+    type(strings), target :: text
+    number = -1
+    extent = turned(shape)
+    first = text%add(name)
+    call mp_check(mp_graph_state(net%handle, text%address(first), size(shape), c_loc(extent), c_loc(number)), &
+                  stat, errmsg)
+    tensor = number + 1
+  end function
+
+  !> Extents as C has them; one more, for c_loc takes no array without elements.
+  pure function turned(shape)
+    integer, intent(in) :: shape(:)
+    integer(c_int64_t) :: turned(size(shape) + 1)
+    turned = [int(shape(size(shape):1:-1), c_int64_t), 0_c_int64_t]
+  end function
+
+  !> An operation of the list in mpcore/graph.h; its first output, which most have alone.  The extents of a Reshape
+  !> are in the order of Fortran too.
+  function node(net, op, name, inputs, attributes, stat, errmsg) result(tensor)
+    class(mp_described), intent(inout) :: net
+    character(*), intent(in) :: op, name
+    integer, intent(in) :: inputs(:)
+    type(mp_attribute), intent(in), optional :: attributes(:)
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer :: tensor, outputs(1)
+    call net%node_outputs(op, name, inputs, outputs, attributes, stat, errmsg)
+    tensor = outputs(1)
+  end function
+
+  !> The same with several outputs, from the first on.
+  subroutine node_outputs(net, op, name, inputs, outputs, attributes, stat, errmsg)
+    class(mp_described), intent(inout) :: net
+    character(*), intent(in) :: op, name
+    integer, intent(in) :: inputs(:)
+    integer, intent(out) :: outputs(:)
+    type(mp_attribute), intent(in), optional :: attributes(:)
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(strings), target :: text
+    type(mp_graph_attribute_t), allocatable :: pairs(:)
+    integer(c_int32_t), target :: read_tensors(size(inputs) + 1), numbers(size(outputs) + 1)
+    integer(c_int64_t) :: first_of_op, first_of_name
+    integer(c_int64_t), allocatable :: first(:)
+    integer(c_int) :: status
+    integer :: i, count
+    count = 0
+    if (present(attributes)) count = size(attributes)
+    allocate (pairs(count + 1), first(count))
+    first_of_op = text%add(op)
+    first_of_name = text%add(name)
+    do i = 1, count
+      first(i) = text%add(attributes(i)%name)
+    end do
+    do i = 1, count ! addresses, once the text grows no more
+      pairs(i)%name = text%address(first(i))
+      pairs(i)%value = attributes(i)%value
+    end do
+    if (op == 'Reshape') pairs(:count) = pairs(count:1:-1)
+    read_tensors = [inputs - 1, 0]
+    numbers = -1
+    status = mp_graph_node(net%handle, text%address(first_of_op), text%address(first_of_name), c_loc(read_tensors), &
+                           size(inputs), pairs(1), count, numbers(1), size(outputs))
+    outputs = numbers(:size(outputs)) + 1
+    call mp_check(status, stat, errmsg)
+    if (status /= MP_SUCCESS) return
+    if (op == 'Dropout' .and. size(inputs) > 1) net%counters = [net%counters, inputs(2)]
+    if (op == 'SoftmaxXent' .and. size(outputs) > 2) net%counters = [net%counters, outputs(3)]
+  end subroutine
+
+  !> The tensor is read from outside, and holds its value until the next pass.
+  subroutine output(net, tensor, stat, errmsg)
+    class(mp_described), intent(in) :: net
+    integer, intent(in) :: tensor
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call mp_check(mp_graph_output(net%handle, tensor - 1), stat, errmsg)
+  end subroutine
+
+  !> The gradient of the tensor is read from outside; those of parameters can be anyway.
+  subroutine keep_gradient(net, tensor, stat, errmsg)
+    class(mp_described), intent(in) :: net
+    integer, intent(in) :: tensor
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call mp_check(mp_graph_keep_gradient(net%handle, tensor - 1), stat, errmsg)
+  end subroutine
+
+  !> What is to become small: the loss of a SoftmaxXent.
+  subroutine loss(net, tensor, stat, errmsg)
+    class(mp_described), intent(in) :: net
+    integer, intent(in) :: tensor
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call mp_check(mp_graph_loss(net%handle, tensor - 1), stat, errmsg)
+  end subroutine
+
+  !> Mixed precision: operations get their types as the policy says, which must live until compile.
+  subroutine autocast(net, policy, stat, errmsg)
+    class(mp_described), intent(in) :: net
+    type(mp_autocast), intent(in) :: policy
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call mp_check(mp_graph_autocast(net%handle, policy%handle), stat, errmsg)
+  end subroutine
+
+  !> Appends the backward pass, casts, fuses, and allocates, once.  Parameters and states are 0.
+  subroutine compile(net, stat, errmsg)
+    class(mp_described), intent(in) :: net
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call mp_check(mp_graph_compile(net%handle), stat, errmsg)
+  end subroutine
+
+  !> What became of a tensor, with its shape as that of an array of Fortran in extent(:rank).
+  subroutine get_tensor(net, tensor, info, stat, errmsg)
+    class(mp_described), intent(in) :: net
+    integer, intent(in) :: tensor
+    type(mp_graph_tensor_t), intent(out) :: info
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call mp_check(mp_graph_get_tensor(net%handle, tensor - 1, info), stat, errmsg)
+    info%extent(:info%rank) = info%extent(info%rank:1:-1)
+  end subroutine
+
+end module

@@ -1,0 +1,318 @@
+!> Tests of the module mpcore_network: a perceptron that learns in fp32 and in mixed precision.
+module network_tests
+  use mpcore
+  use mpcore_autocast
+  use mpcore_network
+  use expectations
+  implicit none
+  private
+  public :: test_network
+
+  integer, parameter :: BATCH = 16, IN = 8, HIDDEN = 16, CLASSES = 4, STEPS = 20
+
+  !> Linear, ReLU, Linear, cross-entropy.
+  type :: perceptron
+    type(mp_network) :: net
+    integer :: x, labels, w1, b1, w2, b2, relu, logits, outputs(3)
+  end type
+
+  real(c_float), target :: x_data(IN, BATCH)
+  integer(c_int32_t), target :: label_data(BATCH)
+
+contains
+
+  subroutine test_network(context)
+    type(c_ptr), intent(in) :: context
+    integer :: i
+    x_data = reshape(numbers(IN*BATCH, 1, 0.5), [IN, BATCH])
+    label_data = [(mod(i, CLASSES), i=0, BATCH - 1)]
+    call test_learning(context, MP_FP32)
+    call test_learning(context, MP_FP16)
+    call test_learning(context, MP_BF16)
+    call test_batches(context)
+    call test_inference(context)
+    call test_wrong_descriptions(context)
+    call test_wrong_calls(context)
+  end subroutine
+
+  !> In steps that every type holds.
+  function numbers(count, seed, step) result(values)
+    integer, intent(in) :: count, seed
+    real(c_float), intent(in) :: step
+    real(c_float) :: values(count)
+    integer :: i
+    values = [((mod(i*7 + i/3 + seed*5, 9) - 4)*step, i=0, count - 1)]
+  end function
+
+  function policy_of(low, flags) result(policy)
+    integer(c_int), intent(in) :: low, flags
+    type(mp_autocast) :: policy
+    type(mp_autocast_config_t) :: config
+    config = mp_autocast_config_default(low)
+    config%flags = ior(MP_AUTOCAST_NO_ENVIRONMENT, flags)
+    call policy%create(config)
+  end function
+
+  subroutine describe_perceptron(p, context)
+    type(perceptron), intent(inout) :: p
+    type(c_ptr), intent(in) :: context
+    integer :: fc1
+    call p%net%create(context)
+    p%x = p%net%input('x', MP_FP32, [IN, BATCH])
+    p%labels = p%net%input('labels', MP_DTYPE_NONE, [BATCH])
+    p%w1 = p%net%parameter('w1', [HIDDEN, IN])
+    p%b1 = p%net%parameter('b1', [HIDDEN])
+    p%w2 = p%net%parameter('w2', [HIDDEN, CLASSES])
+    p%b2 = p%net%parameter('b2', [CLASSES])
+    fc1 = p%net%node('Linear', 'fc1  ', [p%x, p%w1, p%b1])
+    p%relu = p%net%node('Relu', 'relu', [fc1])
+    p%logits = p%net%node('Linear', 'fc2', [p%relu, p%w2, p%b2], [mp_attribute('transposed', 1)])
+    call p%net%node_outputs('SoftmaxXent', 'loss', [p%logits, p%labels], p%outputs)
+    call p%net%output(p%logits)
+    call p%net%keep_gradient(p%relu)
+    call p%net%loss(p%outputs(1))
+  end subroutine
+
+  subroutine start(p)
+    type(perceptron), intent(inout) :: p
+    call p%net%compile()
+    call p%net%write(p%w1, reshape(numbers(IN*HIDDEN, 2, 0.0625), [HIDDEN, IN]))
+    call p%net%write(p%w2, numbers(HIDDEN*CLASSES, 3, 0.0625))
+    call p%net%bind(p%x, x_data)
+    call p%net%bind(p%labels, label_data)
+  end subroutine
+
+  subroutine test_learning(context, low)
+    type(c_ptr), intent(in) :: context
+    integer(c_int), intent(in) :: low
+    type(perceptron) :: p
+    type(mp_autocast) :: policy
+    type(mp_hyper_t), target :: hyper
+    type(mp_optimizer_desc_t) :: sgd
+    type(c_ptr) :: optimizer, scaler
+    type(mp_graph_tensor_t) :: w1
+    type(mp_graph_memory_t) :: memory
+    character(:), allocatable :: report
+    character(200) :: sentence
+    real(c_float) :: losses(STEPS), masters(HIDDEN, IN)
+    integer(c_int) :: stat
+    integer :: step
+    call describe_perceptron(p, context)
+    if (low /= MP_FP32) then
+      policy = policy_of(low, MP_AUTOCAST_IGNORE_PERFORMANCE)
+      call p%net%autocast(policy)
+    end if
+    call start(p)
+    call policy%destroy() ! it is not needed any more
+
+    hyper = mp_hyper_default(MP_OPT_SGD, 0.25)
+    hyper%beta1 = 0
+    sgd = mp_optimizer_desc_default(MP_OPT_SGD)
+    sgd%groups = c_loc(hyper)
+    call p%net%get_lists(sgd%grads, sgd%master, sgd%model)
+    call mp_check(mp_optimizer_create(optimizer, context, sgd))
+    call mp_check(mp_scaler_create(scaler, context, mp_autocast_scaler_default(low)))
+    do step = 1, STEPS
+      call p%net%forward(MP_GRAPH_TRAINING)
+      call p%net%backward(scaler)
+      call mp_check(mp_scale_step(optimizer, scaler, stream=c_null_ptr))
+      call p%net%read(p%outputs(1), losses(step))
+    end do
+    call expect('the loss falls', losses(1) > 1.2 .and. losses(STEPS) < losses(1) - 0.1)
+
+    call p%net%get_tensor(p%w1, w1)
+    call expect('a tensor', w1%rank == 2 .and. all(w1%extent(:2) == [HIDDEN, IN]) .and. w1%dtype == MP_FP32 .and. &
+      mp_text(w1%name) == 'w1' .and. c_associated(w1%grad))
+    call p%net%read(p%w1, masters)
+    call expect('it was trained', any(reshape(masters, [HIDDEN*IN]) /= numbers(IN*HIDDEN, 2, 0.0625)))
+    call p%net%get_memory(memory)
+    call p%net%describe(report)
+    call expect('one launch for two nodes: '//report, index(report, 'fc1, relu  mp_gemm') > 0)
+    if (low == MP_FP32) then
+      call expect('nothing is mixed', .not. c_associated(sgd%model) .and. w1%dtype_copy == MP_DTYPE_NONE .and. &
+        memory%copies == 0)
+      call p%net%explain(report, stat=stat, errmsg=sentence)
+      call expect('no reasons', stat == MP_ERROR_INVALID_ARGUMENT .and. &
+        index(sentence, 'compiled without mp_graph_autocast') > 0)
+    else
+      call expect('copies', c_associated(sgd%model) .and. w1%dtype_copy == low .and. w1%dtype_grad == low .and. &
+        c_associated(w1%copy) .and. memory%copies > 0)
+      call p%net%explain(report)
+      call expect('reasons: '//report, index(report, 'fc1/grad_w') > 0)
+      call p%net%explain(report, MP_AUTOCAST_DOT)
+      call expect('a picture', index(report, 'digraph') == 1)
+    end if
+    call mp_optimizer_destroy(optimizer)
+    call mp_scaler_destroy(scaler)
+    call p%net%destroy()
+  end subroutine
+
+  !> The loss of a part of the batch is the mean of its rows.
+  subroutine test_batches(context)
+    type(c_ptr), intent(in) :: context
+    integer, parameter :: first = 12, count = 5
+    type(perceptron) :: p
+    type(mp_graph_tensor_t) :: info
+    real(c_float) :: rows(BATCH), loss
+    integer(c_int64_t) :: correct
+    integer(c_int) :: stat
+    character(200) :: sentence
+    call describe_perceptron(p, context)
+    call start(p)
+    call p%net%forward(MP_GRAPH_INFERENCE)
+    call p%net%read(p%outputs(2), rows)
+    call p%net%bind(p%x, x_data(:, first:))
+    call p%net%bind(p%labels, label_data(first:))
+    call p%net%forward(MP_GRAPH_INFERENCE, stat=stat, errmsg=sentence)
+    call expect('elements', stat == MP_ERROR_INVALID_ARGUMENT .and. &
+      sentence == 'mp_graph_forward: x has 128 elements, and there are 40')
+    call p%net%set_batch(count)
+    call p%net%forward(MP_GRAPH_INFERENCE)
+    call p%net%read(p%outputs(1), loss)
+    call expect('the mean of a part', abs(loss - sum(rows(first:))/count) < 1e-6)
+    call p%net%read(p%outputs(3), correct)
+    call expect('a count', correct >= 0 .and. correct <= count)
+    call p%net%get_tensor(p%logits, info)
+    call expect('the batch comes last', all(info%extent(:2) == [CLASSES, count]))
+    call p%net%bind(p%labels, c_null_ptr)
+    call p%net%forward(MP_GRAPH_INFERENCE, stat=stat)
+    call expect('no labels, no loss', stat == MP_SUCCESS)
+    call p%net%bind(p%x, c_null_ptr)
+    call p%net%forward(MP_GRAPH_INFERENCE, stat=stat, errmsg=sentence)
+    call expect('no input', stat == MP_ERROR_INVALID_ARGUMENT .and. &
+      sentence == 'mp_graph_forward: the input x is not bound')
+    call p%net%destroy()
+  end subroutine
+
+  !> States, shapes, an absent input, and 16-bit inputs.
+  subroutine test_inference(context)
+    type(c_ptr), intent(in) :: context
+    type(mp_network) :: net
+    type(c_ptr) :: grads, master
+    type(mp_graph_tensor_t) :: info
+    integer, parameter :: ONE = int(z'3C00') ! of fp16
+    integer :: x, h, mean, variance, gamma, beta, offset, y, z, i
+    integer(c_int16_t), target :: halves(4, 2) = ONE
+    integer(c_int64_t), target :: zero = 0
+    real(c_float), target :: values(6, 2)
+    real(c_float) :: out(3, 2, 2), sums(4, 2)
+    integer(c_int) :: stat
+    character(200) :: sentence
+    call net%create(context)
+    x = net%input('x', MP_FP32, [6, 2])
+    h = net%input('h', MP_FP16, [4, 2])
+    offset = net%input('offset', MP_DTYPE_NONE, [integer ::])
+    mean = net%state('mean', [3])
+    variance = net%state('variance', [3])
+    gamma = net%parameter('gamma', [3])
+    beta = net%parameter('beta', [3])
+    y = net%node('Reshape', 'turned', [x], [mp_attribute('extent', -1), mp_attribute('extent', 2), &
+                                            mp_attribute('extent', 0)])
+    call net%get_tensor(y, info)
+    call expect('extents of Fortran', info%rank == 3 .and. all(info%extent(:3) == [3, 2, 2]))
+    y = net%node('BatchNorm', 'norm', [y, gamma, beta, mean, variance], [mp_attribute('epsilon', 0)])
+    y = net%node('Dropout', 'dropped', [y, offset], [mp_attribute('p', 0.25), mp_attribute('seed', 7)])
+    y = net%node('Dropout', 'again', [y, 0])
+    z = net%node('Add', 'twice', [h, h])
+    call net%output(y)
+    call net%output(z)
+    call net%compile()
+    call net%write(gamma, [2.0, 2.0, 2.0])
+    call net%write(beta, [1.0, 1.0, 1.0])
+    call net%write(variance, [4.0, 4.0, 4.0])
+    values = reshape([(real(i), i=1, 12)], [6, 2])
+    call net%bind(x, values)
+    call net%bind(h, halves)
+    call net%bind(offset, label_data(1), stat, sentence)
+    call expect('an offset is long', stat == MP_ERROR_INVALID_ARGUMENT .and. &
+      sentence == 'mp_graph_bind: offset is integer(c_int64_t), not integer(c_int32_t)')
+    call net%bind(offset, zero)
+    call net%forward(MP_GRAPH_INFERENCE)
+    call net%read(y, out)
+    call expect('a norm', all(reshape(out, [6, 2]) == values + 1))
+    call net%read(z, sums)
+    call expect('a sum of halves', all(sums == 2))
+    call net%get_lists(master=master, stat=stat)
+    call expect('masters without a loss', stat == MP_SUCCESS .and. c_associated(master))
+    call net%get_lists(grads, stat=stat, errmsg=sentence)
+    call expect('no gradients without a loss', stat == MP_ERROR_INVALID_ARGUMENT .and. &
+      index(sentence, 'the graph has no loss') > 0)
+    call net%destroy()
+  end subroutine
+
+  subroutine test_wrong_descriptions(context)
+    type(c_ptr), intent(in) :: context
+    type(mp_network) :: net
+    type(mp_autocast) :: policy
+    integer :: x, w, t, two(2)
+    integer(c_int) :: stat
+    character(200) :: sentence
+    call net%create(context)
+    x = net%input('x', MP_FP32, [8, 4])
+    w = net%parameter('w', [6, 8])
+    t = net%input('t', MP_FP32, [5], stat, sentence)
+    call expect('another batch', t == 0 .and. stat == MP_ERROR_INVALID_ARGUMENT .and. &
+      index(sentence, 'extent[0] = 5 is not the batch') > 0)
+    t = net%parameter(' ', [5], stat, sentence)
+    call expect('no name', t == 0 .and. stat == MP_ERROR_INVALID_ARGUMENT .and. index(sentence, 'name') > 0)
+    t = net%state('t', [2, 0], stat, sentence)
+    call expect('no elements', t == 0 .and. index(sentence, 'extent[0] = 0 is smaller than 1') > 0)
+    t = net%node('Nonlinear', 'n', [x], stat=stat, errmsg=sentence)
+    call expect('an operation', t == 0 .and. stat == MP_ERROR_NOT_FOUND .and. index(sentence, 'Nonlinear') > 0)
+    t = net%node('Linear', 'n', [x, w], [mp_attribute('stride', 2)], stat, sentence)
+    call expect('an attribute', stat == MP_ERROR_NOT_FOUND .and. &
+      sentence == 'mp_graph_node: node n: Linear has no attribute stride')
+    t = net%node('Linear', 'n', [x, 0], stat=stat, errmsg=sentence)
+    call expect('an absent input', stat == MP_ERROR_INVALID_ARGUMENT .and. index(sentence, 'inputs[1] = -1') > 0)
+    call net%node_outputs('Relu', 'n', [x], two, stat=stat, errmsg=sentence)
+    call expect('outputs', all(two == 0) .and. index(sentence, 'num_outputs = 2') > 0)
+    call net%output(x, stat, sentence)
+    call expect('an output', sentence == 'mp_graph_output: tensor = 0 is not computed')
+    call net%keep_gradient(w, stat, sentence)
+    call expect('a gradient', sentence == 'mp_graph_keep_gradient: tensor = 1 is not computed')
+    call net%loss(x, stat, sentence)
+    call expect('a loss', sentence == 'mp_graph_loss: tensor = 0 is not the loss of a SoftmaxXent')
+    policy = policy_of(MP_FP16, MP_AUTOCAST_EMULATE)
+    call net%autocast(policy, stat, sentence)
+    call expect('a policy that emulates', stat == MP_ERROR_UNSUPPORTED)
+    call policy%destroy()
+    call net%forward(MP_GRAPH_INFERENCE, stat=stat, errmsg=sentence)
+    call expect('too early', index(sentence, 'graph has not been compiled') > 0)
+    call net%destroy()
+    call net%forward(MP_GRAPH_INFERENCE, stat=stat, errmsg=sentence)
+    call expect('destroyed', sentence == 'mp_graph_forward: graph = NULL')
+  end subroutine
+
+  subroutine test_wrong_calls(context)
+    type(c_ptr), intent(in) :: context
+    type(perceptron) :: p
+    integer(c_int) :: stat
+    real(c_float) :: value
+    character(200) :: sentence
+    call describe_perceptron(p, context)
+    call start(p)
+    call p%net%bind(p%x, label_data, stat, sentence)
+    call expect('a type', sentence == 'mp_graph_bind: x is real(c_float), not integer(c_int32_t)')
+    call p%net%bind(p%x, x_data(1:IN:2, :), stat, sentence)
+    call expect('a section', sentence == 'mp_graph_bind: the data of x is not contiguous')
+    call p%net%bind(p%w1, x_data, stat, sentence)
+    call expect('no input', sentence == 'mp_graph_bind: tensor = 2, w1, is no input')
+    call p%net%bind(99, x_data, stat, sentence)
+    call expect('no tensor', index(sentence, 'mp_graph_get_tensor: tensor = 98') == 1)
+    call p%net%write(p%w1, [1.0], stat=stat, errmsg=sentence)
+    call expect('too few', sentence == 'mp_graph_write: w1 has 128 elements, and there are 1')
+    call p%net%write(p%x, x_data, stat=stat, errmsg=sentence)
+    call expect('what is written', index(sentence, 'is neither a parameter nor a state') > 0)
+    call p%net%set_batch(17, stat, sentence)
+    call expect('a batch', sentence == 'mp_graph_set_batch: batch = 17 is outside [1, 16]')
+    call p%net%backward(stat=stat, errmsg=sentence)
+    call expect('backward alone', index(sentence, 'no mp_graph_forward in training') > 0)
+    call p%net%read(p%w1, value, stat=stat, errmsg=sentence)
+    call expect('too few to read', sentence == 'mp_graph_read: w1 has 128 elements, and there are 1')
+    call p%net%read(p%outputs(3), value, stat=stat, errmsg=sentence)
+    call expect('a count is long', sentence == &
+      'mp_graph_read: loss:2 is integer(c_int64_t), not real(c_float)')
+    call p%net%destroy()
+  end subroutine
+
+end module

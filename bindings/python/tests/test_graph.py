@@ -1,0 +1,319 @@
+"""Graphs: a perceptron that learns in fp32 and in mixed precision, and what a graph refuses."""
+
+import array
+import gc
+import random
+import unittest
+
+import mpcore
+from hosts import Floats, Fleeting, context, needs_host
+from mpcore import _sys
+
+BATCH, IN, HIDDEN, CLASSES, STEPS = 16, 8, 16, 4, 20
+
+
+def numbers(count, seed, step):
+    """In steps that every type holds."""
+    return [((i * 7 + i // 3 + seed * 5) % 9 - 4) * step for i in range(count)]
+
+
+def policy(low="fp16", **options):
+    return mpcore.Autocast(low, environment=False, ignore_performance=True, **options)
+
+
+class Perceptron:
+    """Linear, ReLU, Linear, cross-entropy."""
+
+    def __init__(self, device, autocast=None, compiled=True):
+        self.device, self.graph = device, mpcore.Graph(device)
+        graph = self.graph
+        self.x, self.labels = graph.input("x", (BATCH, IN)), graph.input("labels", BATCH, "int32")
+        self.w1, self.b1 = graph.parameter("w1", (IN, HIDDEN)), graph.parameter("b1", HIDDEN)
+        self.w2, self.b2 = graph.parameter("w2", (CLASSES, HIDDEN)), graph.parameter("b2", CLASSES)
+        self.relu = graph.node("Relu", "relu", [graph.node("Linear", "fc1", [self.x, self.w1, self.b1])])
+        self.logits = graph.node("Linear", "fc2", [self.relu, self.w2, self.b2], transposed=True)
+        self.loss, self.row_loss, self.correct = graph.node("SoftmaxXent", "loss", [self.logits, self.labels], 3)
+        graph.output(self.logits)
+        graph.keep_gradient(self.relu)
+        graph.loss(self.loss)
+        if autocast is not None:
+            graph.autocast(autocast)
+        if not compiled:
+            return
+        graph.compile()
+        graph.write(self.w1, Floats(numbers(IN * HIDDEN, 2, 1 / 16), (IN, HIDDEN)))
+        graph.write(self.w2, Floats(numbers(CLASSES * HIDDEN, 3, 1 / 16), (CLASSES, HIDDEN)))
+        self.bind()
+
+    def bind(self, rows=BATCH):
+        self.graph.bind(self.x, self.device.array(Floats(numbers(rows * IN, 1, 0.5), (rows, IN))))
+        self.graph.bind(self.labels, self.device.array(Floats([i % CLASSES for i in range(rows)], (rows,), "<i4")))
+
+    def step(self, optimizer, scaler=None):
+        self.graph.forward("training")
+        self.graph.backward(scaler)
+        mpcore.scale_step(optimizer, scaler)
+
+    def loss_now(self):
+        return array.array("f", self.graph.tensor(self.loss).data.tobytes())[0]
+
+
+class Learns(unittest.TestCase):
+    def learn(self, low, **options):
+        """The graph after some steps, once the loss has become smaller."""
+        with context() as device:
+            net = Perceptron(device, None if low == "fp32" else policy(low))
+            with mpcore.Scaler(device, config=mpcore.Autocast.scaler_config(low)) as scaler:
+                optimizer = mpcore.Optimizer(device, "sgd", *net.graph.lists(), lr=0.25, **options)
+                losses = []
+                for _ in range(STEPS):
+                    net.step(optimizer, scaler)
+                    losses.append(net.loss_now())
+                self.assertEqual(scaler.state().skipped, 0)
+                self.assertEqual(optimizer.get_step(), STEPS)
+                self.assertGreater(losses[0], 1.2)
+                self.assertLess(losses[-1], losses[0] - 0.1)
+                self.check(net, low)
+                optimizer.close()
+                net.graph.close()
+
+    def check(self, net, low):
+        grads, master, model = net.graph.lists()
+        w1 = net.graph.tensor(net.w1)
+        self.assertEqual((w1.name, w1.dtype, w1.shape), ("w1", "float32", (IN, HIDDEN)))
+        self.assertEqual((master.numels, len(grads)), ([IN * HIDDEN, HIDDEN, CLASSES * HIDDEN, CLASSES], 4))
+        memory = net.graph.memory()
+        self.assertGreaterEqual(memory.parameters, 4 * sum(master.numels))
+        self.assertIn("fc1, relu  mp_gemm", net.graph.describe())
+        if low == "fp32":
+            self.assertIsNone(model)
+            self.assertEqual((w1.dtype_copy, w1.copy, memory.copies), (None, None, 0))
+            with self.assertRaisesRegex(mpcore.Error, "compiled without mp_graph_autocast"):
+                net.graph.explain()
+            return
+        name = mpcore.arrays.dtype_name(low)
+        self.assertEqual((w1.dtype_copy, w1.dtype_grad, w1.grad.dtype, w1.copy.shape), (name, name, name, (IN, HIDDEN)))
+        self.assertGreater(memory.copies, 0)
+        self.assertEqual(net.graph.tensor(net.relu).grad.shape, (BATCH, HIDDEN))
+        self.assertEqual(model.dtypes[0], name)
+        rounded = net.device.empty((IN, HIDDEN), name)
+        net.device.cast(w1.data, rounded)
+        self.assertEqual(rounded.tobytes(), w1.copy.tobytes(), "the optimizer writes both")
+        self.assertRegex(net.graph.explain(), r"fc1/grad_w +LinearBackpropWeight +\w+16 ")
+        self.assertIn('"node', net.graph.explain("json"))
+        self.assertTrue(net.graph.explain(_sys.MP_AUTOCAST_DOT).startswith("digraph"))
+
+    def test_fp32(self):
+        self.learn("fp32")
+
+    def test_fp16_with_momentum(self):
+        self.learn("fp16", beta1=0.5)
+
+    def test_bf16(self):
+        self.learn("bf16", beta1=0)
+
+    def test_without_a_scaler(self):
+        with context() as device:
+            net = Perceptron(device)
+            optimizer = mpcore.Optimizer(device, "adam", *net.graph.lists(), lr=0.01)
+            net.step(optimizer)
+            before = net.loss_now()
+            net.step(optimizer)
+            self.assertLess(net.loss_now(), before)
+            optimizer.close()
+
+    def test_a_closed_gate_changes_nothing(self):
+        with context() as device:
+            net = Perceptron(device, mpcore.Autocast(environment=False))
+            if device.on_host:
+                self.assertIsNone(net.graph.lists()[2])
+                self.assertIn("no faster 16-bit arithmetic", net.graph.explain())
+            net.graph.close()
+
+
+class Runs(unittest.TestCase):
+    def test_batches(self):
+        """The loss of a part is the mean of its rows."""
+        with context() as device:
+            net = Perceptron(device)
+            graph = net.graph
+            graph.forward("inference")
+            rows = array.array("f", graph.tensor(net.row_loss).data.tobytes())
+            correct = graph.tensor(net.correct)
+            self.assertEqual((correct.dtype, correct.shape, len(correct.data.tobytes())), ("int64", (), 8))
+            graph.set_batch(5)
+            net.bind(5)
+            graph.forward(_sys.MP_GRAPH_INFERENCE)
+            self.assertAlmostEqual(net.loss_now(), sum(rows[:5]) / 5, 6)
+            self.assertEqual(graph.tensor(net.logits).shape, (5, CLASSES))
+            self.assertLessEqual(array.array("q", graph.tensor(net.correct).data.tobytes())[0], 5)
+            graph.set_batch(BATCH)
+            with self.assertRaisesRegex(ValueError, "x has 5 rows, but the batch is 16"):
+                graph.forward("training")
+            graph.close()
+
+    def test_states_reshape_and_dropout(self):
+        with context() as device:
+            graph = mpcore.Graph(device)
+            x, offset = graph.input("x", (2, 6), "fp32"), graph.input("offset", (), "int64")
+            mean, variance = graph.state("mean", 3), graph.state("variance", 3)
+            gamma, beta = graph.parameter("gamma", 3), graph.parameter("beta", 3)
+            turned = graph.node("Reshape", "turned", [x], extent=[0, 2, -1])
+            self.assertEqual(graph.tensor(turned).shape, (2, 2, 3))
+            norm = graph.node("BatchNorm", "norm", [turned, gamma, beta, mean, variance], epsilon=0)
+            y = graph.node("Dropout", "dropped", [norm, offset], p=0.25, seed=7)
+            z = graph.node("Dropout", "again", [y, None])
+            graph.output(z)
+            graph.compile()
+            graph.write(gamma, Floats([2, 2, 2], (3,)))
+            graph.write(beta, device.array(Floats([1, 1, 1], (3,))))
+            graph.write(variance, Floats([4, 4, 4], (3,)))
+            values = [float(i) for i in range(12)]
+            graph.bind(x, device.array(Floats(values, (2, 6))))
+            self.assertEqual(graph.tensor(offset).dtype, "int64")
+            with self.assertRaisesRegex(TypeError, "offset has elements of int32, not int64"):
+                graph.bind(offset, device.zeros(1, "int32"))
+            graph.bind(offset, device.zeros((), "int64"))
+            graph.forward("inference")
+            out = graph.tensor(z).data
+            self.assertEqual(list(array.array("f", out.tobytes())), [value + 1 for value in values])
+            self.assertIsNone(graph.lists()[0], "there is no loss")
+            graph.bind(x, None)
+            with self.assertRaisesRegex(mpcore.Error, "the input x is not bound"):
+                graph.forward("inference")
+            graph.close()
+
+    @needs_host
+    def test_what_is_bound_lives(self):
+        with context() as device:
+            net = Perceptron(device)
+            net.graph.bind(net.x, Fleeting(numbers(BATCH * IN, 1, 0.5), (BATCH, IN)))
+            gc.collect()
+            net.graph.forward("inference")
+            self.assertGreater(net.loss_now(), 0)
+            bound = net.graph.tensor(net.x).data
+            self.assertIsInstance(bound, Fleeting)
+            net.graph.close()
+
+    def test_what_is_lent_keeps_its_graph(self):
+        with context() as device:
+            net = Perceptron(device)
+            optimizer = mpcore.Optimizer(device, "sgd", *net.graph.lists(), lr=0.25, beta1=0)
+            w1 = net.graph.tensor(net.w1).data
+            net.step(optimizer)
+            before = w1.tobytes()
+            del net
+            gc.collect()
+            self.assertEqual(w1.tobytes(), before)
+            mpcore.scale_step(optimizer)
+            self.assertNotEqual(w1.tobytes(), before)
+            optimizer.close()
+
+    def test_a_policy_may_go_once_it_is_used(self):
+        with context() as device:
+            net = Perceptron(device, policy(), compiled=False)
+            gc.collect()
+            net.graph.compile()
+            with policy() as gone:
+                other = Perceptron(device, gone, compiled=False)
+            with self.assertRaisesRegex(ValueError, "this Autocast is closed"):
+                other.graph.compile()
+            net.graph.close()
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, kind, sentence, call, *arguments, **options):
+        with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
+            call(*arguments, **options)
+
+    def test_descriptions(self):
+        with context() as device:
+            graph = mpcore.Graph(device)
+            x, w = graph.input("x", (4, 8)), graph.parameter("w", (8, 6))
+            self.refused(mpcore.Error, r"extent\[0\] = 0 is smaller than 1", graph.parameter, "t", (0, 2))
+            self.refused(mpcore.Error, r"extent\[0\] = 5 is not the batch", graph.input, "t", (5, 2))
+            self.refused(mpcore.Error, "name is empty", graph.state, "", 2)
+            self.refused(ValueError, r"name = 'a\\x00' has a NUL", graph.state, "a\0", 2)
+            self.refused(TypeError, "name is 3, not a string", graph.state, 3, 2)
+            self.refused(ValueError, r"shape\[0\] = 9223372036854775808 is beyond", graph.state, "t", 2**63)
+            self.refused(TypeError, "dtype = 'float64' is neither", graph.input, "t", 4, "float64")
+            self.refused(TypeError, "dtype = None is neither", graph.input, "t", 4, None)
+            self.refused(TypeError, "mpcore has no type fp8", graph.input, "t", 4, "fp8")
+            node = graph.node
+            self.refused(mpcore.Error, "op_type = Nonlinear is no operation", node, "Nonlinear", "n", [x, w])
+            self.refused(mpcore.Error, "node n: Linear has no attribute stride", node, "Linear", "n", [x, w], stride=2)
+            self.refused(TypeError, "attributes", node, "Linear", "n", [x, w], transposed="yes")
+            self.refused(mpcore.Error, r"inputs\[1\] = -1", node, "Linear", "n", [x, None])
+            self.refused(ValueError, r"inputs\[1\] = 4294967296 is beyond", node, "Linear", "n", [x, 2**32])
+            self.refused(mpcore.Error, "num_outputs = 0", node, "Linear", "n", [x, w], 0)
+            self.refused(ValueError, "outputs = -1", node, "Linear", "n", [x, w], -1)
+            self.refused(mpcore.Error, "tensor = 0 is not computed", graph.output, x)
+            self.refused(mpcore.Error, "tensor = 0 is not the loss", graph.loss, x)
+            self.refused(ValueError, r"tensor\[0\] = 4294967296 is beyond", graph.output, 2**32)
+            with self.assertRaises(mpcore.Error) as caught:
+                node("Nonlinear", "n", [x])
+            self.assertEqual(caught.exception.status, _sys.MP_ERROR_NOT_FOUND)
+            self.refused(mpcore.Error, "graph has not been compiled", graph.forward, "inference")
+            self.refused(mpcore.Error, "graph has not been compiled", graph.describe)
+            self.refused(mpcore.Error, "MP_AUTOCAST_EMULATE", graph.autocast, policy(emulate=True))
+            graph.close()
+            self.refused(ValueError, "this Graph is closed", graph.compile)
+
+    def test_runs(self):
+        with context() as device, context() as other:
+            net = Perceptron(device)
+            graph = net.graph
+            self.refused(mpcore.Error, "is no input", graph.bind, net.w1, device.zeros((IN, HIDDEN)))
+            self.refused(TypeError, "x has elements of float16, not float32", graph.bind, net.x,
+                         device.zeros((BATCH, IN), "fp16"))
+            self.refused(ValueError, r"x has rows of the shape \(9,\), not \(8,\)", graph.bind, net.x,
+                         device.zeros((BATCH, 9)))
+            self.refused(ValueError, r"labels has rows of the shape \(1,\), not \(\)", graph.bind, net.labels,
+                         device.zeros((BATCH, 1), "int32"))
+            self.refused(ValueError, r"w1 is float32 \(8, 16\), but values is float32 \(16, 8\)", graph.write, net.w1,
+                         device.zeros((HIDDEN, IN)))
+            self.refused(TypeError, "list is no array", graph.write, net.w1, [1.0])
+            self.refused(mpcore.Error, "neither a parameter nor a state", graph.write, net.logits,
+                         device.zeros((BATCH, CLASSES)))
+            self.refused(mpcore.Error, r"batch = 17 is outside \[1, 16\]", graph.set_batch, 17)
+            self.refused(mpcore.Error, "no mp_graph_forward in training", graph.backward)
+            self.refused(ValueError, "'test' is none of inference, training", graph.forward, "test")
+            with mpcore.Scaler(other, "static") as scaler:
+                self.refused(ValueError, "different contexts", graph.backward, scaler)
+            self.refused(TypeError, "this list belongs to a graph", graph.lists()[1].set_data, [])
+            loss, lists = graph.tensor(net.loss).data, graph.lists()
+            graph.close()
+            self.refused(ValueError, "this Graph is closed", loss.tobytes)
+            self.refused(ValueError, "this Graph is closed", lists[0].amax)
+
+    def test_anything_gives_an_answer_or_an_exception(self):
+        chance = random.Random(3)
+        values = [None, -1, 0, 1, 2, 3, 2**31, 2**64, 0.5, float("nan"), "", "fp16", "Linear", "Relu", "é\0", b"x", [],
+                  [None], (2, 3), {}, object(), mpcore.Autocast(environment=False)]
+        answers = exceptions = 0
+        with context() as device:
+            for _ in range(150):
+                net = Perceptron(device, compiled=False)
+                graph = net.graph
+                anything = lambda: chance.choice(values)  # noqa: E731
+                calls = [lambda: graph.input(anything(), anything(), anything()),
+                         lambda: graph.state("s", anything()), lambda: graph.parameter(anything(), 2),
+                         lambda: graph.node("Linear", "n", [net.x, anything(), anything()]),
+                         lambda: graph.node(anything(), "n", [net.relu], anything()),
+                         lambda: graph.node("Reshape", "n", [net.x], extent=anything()),
+                         lambda: graph.node("Dropout", "n", [net.x, anything()], p=anything()),
+                         lambda: graph.output(anything()), lambda: graph.loss(anything()),
+                         lambda: graph.keep_gradient(anything()), lambda: graph.autocast(anything())]
+                later = [lambda: graph.bind(anything(), anything()), lambda: graph.bind(net.x, anything()),
+                         lambda: graph.set_batch(anything()), lambda: graph.write(anything(), anything()),
+                         lambda: graph.forward(anything()), lambda: graph.backward(anything()),
+                         lambda: graph.tensor(anything()), lambda: graph.explain(anything()), graph.describe,
+                         graph.memory, graph.lists]
+                for call in [*chance.sample(calls, 3), graph.compile, *chance.sample(later, 4)]:
+                    try:
+                        call()
+                        answers += 1
+                    except (mpcore.Error, TypeError, ValueError, AttributeError, OverflowError, IndexError):
+                        exceptions += 1
+                graph.close()
+        self.assertGreater(min(answers, exceptions), 200)

@@ -1,0 +1,246 @@
+//! Networks as they are described.
+
+use crate::autocast::Autocast;
+use crate::context::Context;
+use crate::enums::Dtype;
+use crate::error::{c_string, check, Result};
+use crate::graph::{count, TensorId};
+use crate::network::{Network, NetworkTensor};
+use crate::sys;
+use std::cell::Cell;
+use std::ffi::CString;
+use std::ptr;
+
+const NO_TENSOR: i32 = -1;
+
+/// A tensor from outside.
+#[derive(Debug)]
+pub(crate) struct Input {
+    pub(crate) tensor: TensorId,
+    /// How many elements are bound; None: it is nowhere.
+    pub(crate) bound: Cell<Option<usize>>,
+}
+
+/// What both have that are a graph of C.
+#[derive(Debug)]
+pub(crate) struct Handle(pub(crate) sys::mp_graph_t);
+
+impl Handle {
+    pub(crate) fn tensor(&self, tensor: TensorId) -> Result<sys::mp_graph_tensor_t> {
+        let mut info = sys::mp_graph_tensor_t::zeroed();
+        // SAFETY: the graph lives, and `info` says how large it is.
+        check(unsafe { sys::mp_graph_get_tensor(self.0, tensor.0, &mut info) })?;
+        Ok(info)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: made by mp_graph_create; what was made from it has borrowed it and is gone.
+        unsafe { sys::mp_graph_destroy(self.0) }
+    }
+}
+
+/// A [`Network`] that is being described, in f32: tensors, and nodes that read and write them.
+///
+/// The operations, their inputs and attributes are listed in `mpcore/graph.h`.  A tensor belongs to the
+/// network that gave it; one of another network is refused where it is out of range.
+#[derive(Debug)]
+pub struct NetworkBuilder<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) handle: Handle,
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) parameters: Vec<TensorId>,
+    /// Tensors that are one i64.
+    pub(crate) counters: Vec<TensorId>,
+    pub(crate) has_loss: bool,
+    policy: Option<&'a Autocast>,
+}
+
+impl<'a> NetworkBuilder<'a> {
+    pub(crate) fn new(context: &'a Context) -> Result<Self> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: the context lives, and outlives the graph.
+        check(unsafe { sys::mp_graph_create(&mut raw, context.as_raw()) })?;
+        Ok(NetworkBuilder {
+            context,
+            handle: Handle(raw),
+            inputs: Vec::new(),
+            parameters: Vec::new(),
+            counters: Vec::new(),
+            has_loss: false,
+            policy: None,
+        })
+    }
+
+    /// A tensor from outside.  `Fp32` is what autocast may convert, 16-bit types are read as they are, and
+    /// `DtypeNone` is i32: labels, indices, lengths; but the offset of a Dropout is one i64, of no dimensions.
+    /// The first dimension is the batch.
+    pub fn input(&mut self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<TensorId> {
+        let tensor = self.add(name, shape, |graph, name, rank, extent, tensor| {
+            // SAFETY: as in add.
+            unsafe { sys::mp_graph_input(graph, name, dtype as u32, rank, extent, tensor) }
+        })?;
+        self.inputs.push(Input { tensor, bound: Cell::new(None) });
+        Ok(tensor)
+    }
+
+    /// A tensor to train, the network's own.
+    pub fn parameter(&mut self, name: &str, shape: &[usize]) -> Result<TensorId> {
+        let tensor = self.add(name, shape, |graph, name, rank, extent, tensor| {
+            // SAFETY: as in add.
+            unsafe { sys::mp_graph_parameter(graph, name, rank, extent, tensor) }
+        })?;
+        self.parameters.push(tensor);
+        Ok(tensor)
+    }
+
+    /// A tensor that lives from step to step and is not trained, the network's own.
+    pub fn state(&mut self, name: &str, shape: &[usize]) -> Result<TensorId> {
+        self.add(name, shape, |graph, name, rank, extent, tensor| {
+            // SAFETY: as in add.
+            unsafe { sys::mp_graph_state(graph, name, rank, extent, tensor) }
+        })
+    }
+
+    /// Gives `function` a graph that lives, a string, `rank` extents, and where the tensor goes.
+    fn add(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        function: impl FnOnce(
+            sys::mp_graph_t,
+            *const std::os::raw::c_char,
+            i32,
+            *const i64,
+            *mut i32,
+        ) -> sys::mp_status_t,
+    ) -> Result<TensorId> {
+        let name = c_string("name", name)?;
+        let extent: Vec<_> = shape.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
+        let rank = i32::try_from(extent.len()).unwrap_or(i32::MAX); // which the library refuses
+        let mut tensor = NO_TENSOR;
+        check(function(self.handle.0, name.as_ptr(), rank, extent.as_ptr(), &mut tensor))?;
+        Ok(TensorId(tensor))
+    }
+
+    /// An operation that reads these tensors: what else there is, then [`output`](NetworkNode::output).
+    pub fn node<'n>(
+        &'n mut self,
+        op: &str,
+        name: &str,
+        inputs: &[TensorId],
+    ) -> NetworkNode<'n, 'a> {
+        NetworkNode {
+            network: self,
+            op: op.to_string(),
+            name: name.to_string(),
+            inputs: inputs.iter().map(|tensor| tensor.0).collect(),
+            attributes: Vec::new(),
+        }
+    }
+
+    /// The tensor is read from outside, and holds its value until the next pass.
+    pub fn output(&mut self, tensor: TensorId) -> Result<()> {
+        // SAFETY: the graph lives.
+        check(unsafe { sys::mp_graph_output(self.handle.0, tensor.0) })
+    }
+
+    /// The gradient of the tensor is read from outside; those of parameters can be anyway.
+    pub fn keep_gradient(&mut self, tensor: TensorId) -> Result<()> {
+        // SAFETY: the graph lives.
+        check(unsafe { sys::mp_graph_keep_gradient(self.handle.0, tensor.0) })
+    }
+
+    /// What is to become small: the loss of a SoftmaxXent.
+    pub fn loss(&mut self, tensor: TensorId) -> Result<()> {
+        // SAFETY: the graph lives.
+        check(unsafe { sys::mp_graph_loss(self.handle.0, tensor.0) })?;
+        self.has_loss = true;
+        Ok(())
+    }
+
+    /// Mixed precision: operations get their types as the policy says, where its gate is open on this
+    /// device.
+    pub fn autocast(&mut self, policy: &'a Autocast) -> Result<()> {
+        // SAFETY: both live, the policy as long as the builder.
+        check(unsafe { sys::mp_graph_autocast(self.handle.0, policy.as_raw()) })?;
+        self.policy = Some(policy);
+        Ok(())
+    }
+
+    /// What is known of a tensor.
+    pub fn tensor(&self, tensor: TensorId) -> Result<NetworkTensor> {
+        Ok(NetworkTensor::new(&self.handle.tensor(tensor)?))
+    }
+
+    /// Appends the backward pass, casts, fuses, and allocates, once.  Parameters and states are 0.
+    pub fn compile(self) -> Result<Network<'a>> {
+        // SAFETY: graph and policy live.
+        check(unsafe { sys::mp_graph_compile(self.handle.0) })?;
+        Network::new(self)
+    }
+}
+
+/// An operation that is not in its [`Network`] yet.
+#[derive(Debug)]
+pub struct NetworkNode<'n, 'a> {
+    network: &'n mut NetworkBuilder<'a>,
+    op: String,
+    name: String,
+    inputs: Vec<i32>,
+    attributes: Vec<(String, f64)>,
+}
+
+impl NetworkNode<'_, '_> {
+    /// One more input.  None: an optional one that is absent.
+    pub fn input(mut self, tensor: impl Into<Option<TensorId>>) -> Self {
+        self.inputs.push(tensor.into().map_or(NO_TENSOR, |tensor| tensor.0));
+        self
+    }
+
+    /// One more named number; "extent" of a Reshape is one for each dimension.
+    pub fn attribute(mut self, name: &str, value: impl Into<f64>) -> Self {
+        self.attributes.push((name.to_string(), value.into()));
+        self
+    }
+
+    /// Adds it, and returns its first output, which most operations have alone.
+    pub fn output(self) -> Result<TensorId> {
+        let [output] = self.outputs()?;
+        Ok(output)
+    }
+
+    /// Adds it, and returns so many outputs, from the first on.
+    pub fn outputs<const N: usize>(self) -> Result<[TensorId; N]> {
+        let (op, name) = (c_string("op", &self.op)?, c_string("name", &self.name)?);
+        let names: Result<Vec<CString>> =
+            self.attributes.iter().map(|(name, _)| c_string("attribute", name)).collect();
+        let names = names?;
+        let attributes: Vec<_> = (names.iter().zip(&self.attributes))
+            .map(|(name, &(_, value))| sys::mp_graph_attribute_t { name: name.as_ptr(), value })
+            .collect();
+        let mut outputs = [NO_TENSOR; N];
+        // SAFETY: the graph lives; so many inputs and attributes are read, and outputs written.
+        check(unsafe {
+            sys::mp_graph_node(
+                self.network.handle.0,
+                op.as_ptr(),
+                name.as_ptr(),
+                self.inputs.as_ptr(),
+                count(self.inputs.len()),
+                attributes.as_ptr(),
+                count(attributes.len()),
+                outputs.as_mut_ptr(),
+                count(N),
+            )
+        })?;
+        let outputs = outputs.map(TensorId);
+        match (self.op.as_str(), self.inputs.get(1), outputs.get(2)) {
+            ("Dropout", Some(&offset), _) => self.network.counters.push(TensorId(offset)),
+            ("SoftmaxXent", _, Some(&correct)) => self.network.counters.push(correct),
+            _ => {}
+        }
+        Ok(outputs)
+    }
+}

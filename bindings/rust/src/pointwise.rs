@@ -1,0 +1,106 @@
+//! Functions of single elements.
+
+use crate::context::{Context, Data, Float, Stream};
+use crate::enums::{Activation, PointwiseOp};
+use crate::epilogue::{operand, Operand};
+use crate::error::{check, Result};
+use crate::sys;
+use std::ffi::c_void;
+use std::ptr;
+
+/// y = activation(a), activation(a + b) or activation(a b), for each element: what else there is, then
+/// [`run`](Pointwise::run).
+pub struct Pointwise<'a> {
+    context: &'a Context,
+    desc: sys::mp_pointwise_desc_t,
+    b: Option<Operand>,
+    stream: Stream,
+}
+
+impl Context {
+    /// Of rows x columns elements, dense, without an activation.
+    pub fn pointwise(&self, op: PointwiseOp, rows: usize, columns: usize) -> Pointwise<'_> {
+        let (op, none) = (op as u32, sys::MP_DTYPE_NONE);
+        // The library refuses what has become negative.
+        let desc = sys::mp_pointwise_desc_default(op, rows as i64, columns as i64, none);
+        Pointwise { context: self, desc, b: None, stream: Stream::DEFAULT }
+    }
+}
+
+impl<'a> Pointwise<'a> {
+    /// Applied last; with `Copy` also `Drelu` and its like, which are read as y = a activation'(b).
+    pub fn activation(mut self, activation: Activation) -> Self {
+        self.desc.activation = activation as u32;
+        self
+    }
+
+    /// rows x columns, dense, of any type.
+    pub fn b<B: Data>(self, b: &'a B) -> Self
+    where
+        B::Element: Float,
+    {
+        let columns = self.desc.columns;
+        self.rows_of_b(b, columns)
+    }
+
+    /// rows x columns, with so many elements from row to row.
+    pub fn b_with_ld<B: Data>(self, b: &'a B, ld: usize) -> Self
+    where
+        B::Element: Float,
+    {
+        self.rows_of_b(b, ld as i64)
+    }
+
+    /// One row of b, for all rows.
+    pub fn bias<B: Data>(self, b: &'a B) -> Self
+    where
+        B::Element: Float,
+    {
+        self.rows_of_b(b, 0)
+    }
+
+    fn rows_of_b<B: Data>(mut self, b: &'a B, ld: i64) -> Self
+    where
+        B::Element: Float,
+    {
+        self.desc.dtype_b = B::Element::DTYPE as u32;
+        self.desc.ld_b = ld;
+        self.b = Some(operand(b));
+        self
+    }
+
+    /// Where it is enqueued.
+    pub fn stream(mut self, stream: Stream) -> Self {
+        self.stream = stream;
+        self
+    }
+
+    /// Enqueues the pass over `a`, and over b where it reads it; y may be a, or a dense b of its type.
+    pub fn run<A, Y>(self, a: &A, y: &Y) -> Result<()>
+    where
+        A: Data,
+        Y: Data<Element = A::Element>,
+        A::Element: Float,
+    {
+        let (call, mut desc) = ("pointwise", self.desc);
+        desc.dtype = A::Element::DTYPE as u32;
+        let (rows, columns) = (i128::from(desc.rows), i128::from(desc.columns));
+        let (a, y) = (a.view(), y.view());
+        self.context.holds(call, "a", &a, rows * columns)?;
+        self.context.holds(call, "y", &y, rows * columns)?;
+        let mut b: *mut c_void = ptr::null_mut();
+        if let Some(given) = self.b {
+            let needed =
+                if rows * columns == 0 { 0 } else { (rows - 1) * i128::from(desc.ld_b) + columns };
+            given.check(self.context, call, "b", needed)?;
+            b = given.pointer;
+        } else {
+            desc.dtype_b = desc.dtype;
+        }
+        // SAFETY: all belong to this context and have the elements that the call uses.
+        check(unsafe {
+            let (a, y) = (a.pointer.cast(), y.pointer.cast());
+            sys::mp_pointwise(self.context.as_raw(), &desc, a, b, y, self.stream.0)
+        })
+    }
+}

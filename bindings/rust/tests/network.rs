@@ -1,0 +1,291 @@
+//! Networks: a perceptron that learns in f32 and in mixed precision, and what a network refuses.
+
+mod common;
+
+use common::{context, refused, target};
+use mpcore::*;
+
+const STREAM: Stream = Stream::DEFAULT;
+const BATCH: usize = 16;
+const IN: usize = 8;
+const HIDDEN: usize = 16;
+const CLASSES: usize = 4;
+const STEPS: usize = 20;
+
+/// In steps that every type holds.
+fn numbers(count: usize, seed: usize, step: f32) -> Vec<f32> {
+    (0..count).map(|i| (((i * 7 + i / 3 + seed * 5) % 9) as f32 - 4.0) * step).collect()
+}
+
+fn policy(low: Dtype) -> Autocast {
+    let mut config = AutocastConfig::new(low);
+    config.flags = sys::MP_AUTOCAST_NO_ENVIRONMENT | sys::MP_AUTOCAST_IGNORE_PERFORMANCE;
+    Autocast::new(&config).unwrap()
+}
+
+/// Where the tensors are.
+struct Tensors {
+    x: TensorId,
+    labels: TensorId,
+    w1: TensorId,
+    w2: TensorId,
+    relu: TensorId,
+    logits: TensorId,
+    loss: TensorId,
+    row_loss: TensorId,
+    correct: TensorId,
+}
+
+/// Linear, ReLU, Linear, cross-entropy.
+fn perceptron(n: &mut NetworkBuilder<'_>) -> Result<Tensors> {
+    let x = n.input("x", Dtype::Fp32, &[BATCH, IN])?;
+    let labels = n.input("labels", Dtype::DtypeNone, &[BATCH])?;
+    let (w1, b1) = (n.parameter("w1", &[IN, HIDDEN])?, n.parameter("b1", &[HIDDEN])?);
+    let (w2, b2) = (n.parameter("w2", &[CLASSES, HIDDEN])?, n.parameter("b2", &[CLASSES])?);
+    let fc1 = n.node("Linear", "fc1", &[x, w1, b1]).output()?;
+    let relu = n.node("Relu", "relu", &[fc1]).output()?;
+    let logits = n.node("Linear", "fc2", &[relu, w2, b2]).attribute("transposed", 1).output()?;
+    let [loss, row_loss, correct] = n.node("SoftmaxXent", "loss", &[logits, labels]).outputs()?;
+    n.output(logits)?;
+    n.keep_gradient(relu)?;
+    n.loss(loss)?;
+    Ok(Tensors { x, labels, w1, w2, relu, logits, loss, row_loss, correct })
+}
+
+fn labels() -> Vec<i32> {
+    (0..BATCH).map(|i| (i % CLASSES) as i32).collect()
+}
+
+fn start(network: &Network<'_>, t: &Tensors) {
+    network.write(t.w1, &numbers(IN * HIDDEN, 2, 0.0625), STREAM).unwrap();
+    network.write(t.w2, &numbers(HIDDEN * CLASSES, 3, 0.0625), STREAM).unwrap();
+}
+
+fn learns(low: Dtype) {
+    let (c, policy) = (context(), policy(if low == Dtype::Fp32 { Dtype::Fp16 } else { low }));
+    let x = c.upload(&numbers(BATCH * IN, 1, 0.5)).unwrap();
+    let classes = c.upload(&labels()).unwrap();
+    let mut builder = Network::builder(&c).unwrap();
+    let t = perceptron(&mut builder).unwrap();
+    if low != Dtype::Fp32 {
+        builder.autocast(&policy).unwrap();
+    }
+    let network = builder.compile().unwrap();
+    start(&network, &t);
+    network.bind(t.x, &x).unwrap();
+    network.bind(t.labels, classes.slice(0, BATCH)).unwrap();
+
+    let mut hyper = Hyper::new(OptimizerKind::Sgd, 0.25);
+    hyper.beta1 = 0.0;
+    let sgd = network.optimizer(OptimizerKind::Sgd).unwrap().group(hyper).build().unwrap();
+    let scaler = Scaler::new(&c, &ScalerConfig::for_autocast(low).unwrap()).unwrap();
+    let mut losses = Vec::new();
+    for _ in 0..STEPS {
+        network.forward(GraphMode::Training, STREAM).unwrap();
+        network.backward(Some(&scaler), STREAM).unwrap();
+        sgd.scale_step(Some(&scaler), &StepOptions::default(), STREAM).unwrap();
+        losses.push(network.data::<f32>(t.loss).unwrap().to_vec().unwrap()[0]);
+    }
+    assert!(losses[0] > 1.2 && losses[STEPS - 1] < losses[0] - 0.1, "{losses:?}");
+    assert_eq!(sgd.get_step(STREAM).unwrap(), STEPS as i64);
+
+    let w1 = network.tensor(t.w1).unwrap();
+    assert_eq!((w1.name.as_str(), w1.dtype, w1.shape), ("w1", Dtype::Fp32, vec![IN, HIDDEN]));
+    assert_eq!((network.master().len(), network.grads().unwrap().len()), (4, 4));
+    let described = network.describe().unwrap();
+    assert!(described.contains("fc1, relu  mp_gemm"), "{described}");
+    let memory = network.memory().unwrap();
+    assert!(memory.parameters >= 4 * (IN * HIDDEN + HIDDEN * CLASSES) as i64);
+    if low == Dtype::Fp32 {
+        assert!(network.model().is_none() && w1.dtype_copy.is_none() && memory.copies == 0);
+        let sentence = "mp_graph_explain: graph has been compiled without mp_graph_autocast";
+        refused(network.explain(AutocastForm::Text), sentence);
+        refused(network.copy::<F16>(t.w1), "copy: w1 has none that lasts");
+        return;
+    }
+    assert_eq!((w1.dtype_copy, w1.dtype_grad), (Some(low), Some(low)));
+    assert!(memory.copies > 0);
+    assert_eq!(network.model().unwrap().len(), 4);
+    assert_eq!(network.tensor(t.relu).unwrap().dtype_grad, Some(low));
+    let explained = network.explain(AutocastForm::Text).unwrap();
+    assert!(explained.contains("fc1/grad_w"), "{explained}");
+    assert!(network.explain(AutocastForm::Dot).unwrap().starts_with("digraph"));
+    if low == Dtype::Fp16 {
+        let masters = network.data::<f32>(t.w1).unwrap().to_vec().unwrap();
+        let copies = network.copy::<F16>(t.w1).unwrap().to_vec().unwrap();
+        let rounded: Vec<_> = masters.into_iter().map(F16::from_f32).collect();
+        assert_eq!(copies, rounded, "the optimizer writes both");
+        let sentence = "grad: the elements of tensor 2 are mpcore::half::F16";
+        refused(network.grad::<f32>(t.w1), sentence);
+        assert!(network.grad::<F16>(t.relu).unwrap().to_vec().unwrap().len() == BATCH * HIDDEN);
+    }
+}
+
+#[test]
+fn f32_learns() {
+    learns(Dtype::Fp32);
+}
+
+#[test]
+fn fp16_learns() {
+    learns(Dtype::Fp16);
+}
+
+#[test]
+fn bf16_learns() {
+    learns(Dtype::Bf16);
+}
+
+#[test]
+fn a_closed_gate_changes_nothing() {
+    let (c, mut config) = (context(), AutocastConfig::new(Dtype::Fp16));
+    config.flags = sys::MP_AUTOCAST_NO_ENVIRONMENT;
+    let policy = Autocast::new(&config).unwrap();
+    let mut builder = Network::builder(&c).unwrap();
+    perceptron(&mut builder).unwrap();
+    builder.autocast(&policy).unwrap();
+    let network = builder.compile().unwrap();
+    if target() == Target::Host {
+        assert!(network.model().is_none());
+        let explained = network.explain(AutocastForm::Text).unwrap();
+        assert!(explained.contains("no faster 16-bit arithmetic"), "{explained}");
+    }
+}
+
+/// The loss of a part of the batch is the mean of its rows, which may lie anywhere in a buffer.
+#[test]
+fn batches() {
+    let c = context();
+    let x = c.upload(&numbers(BATCH * IN, 1, 0.5)).unwrap();
+    let classes = c.upload(&labels()).unwrap();
+    let mut builder = Network::builder(&c).unwrap();
+    let t = perceptron(&mut builder).unwrap();
+    let network = builder.compile().unwrap();
+    start(&network, &t);
+    network.bind(t.x, &x).unwrap();
+    network.bind(t.labels, &classes).unwrap();
+    network.forward(GraphMode::Inference, STREAM).unwrap();
+    let rows = network.data::<f32>(t.row_loss).unwrap().to_vec().unwrap();
+
+    let (first, count) = (11, 5);
+    network.bind(t.x, x.slice(first * IN, count * IN)).unwrap();
+    network.bind(t.labels, classes.slice(first, count)).unwrap();
+    let sentence = "forward: x has 40 elements, 128 are needed";
+    refused(network.forward(GraphMode::Training, STREAM), sentence);
+    network.set_batch(count).unwrap();
+    network.forward(GraphMode::Inference, STREAM).unwrap();
+    let loss = network.data::<f32>(t.loss).unwrap().to_vec().unwrap()[0];
+    let mean = rows[first..].iter().sum::<f32>() / count as f32;
+    assert!((loss - mean).abs() < 1e-6, "{loss} {mean}");
+    assert_eq!(network.tensor(t.logits).unwrap().shape, [count, CLASSES]);
+    assert!(network.data::<i64>(t.correct).unwrap().to_vec().unwrap()[0] <= count as i64);
+    assert_eq!(network.data::<f32>(t.x).unwrap().to_vec().unwrap().len(), count * IN);
+
+    network.unbind(t.labels).unwrap();
+    network.forward(GraphMode::Inference, STREAM).unwrap();
+    network.unbind(t.x).unwrap();
+    let sentence = "mp_graph_forward: the input x is not bound";
+    refused(network.forward(GraphMode::Inference, STREAM), sentence);
+}
+
+#[test]
+fn states_reshape_and_dropout() {
+    let c = context();
+    let values: Vec<f32> = (0..12).map(|i| i as f32).collect();
+    let (x, ones) = (c.upload(&values).unwrap(), c.upload(&[1.0; 3]).unwrap());
+    let (zero, labels) = (c.alloc::<i64>(1).unwrap(), c.alloc::<i32>(2).unwrap());
+    let mut n = Network::builder(&c).unwrap();
+    let input = n.input("x", Dtype::Fp32, &[2, 6]).unwrap();
+    let offset = n.input("offset", Dtype::DtypeNone, &[]).unwrap();
+    let (mean, variance) = (n.state("mean", &[3]).unwrap(), n.state("variance", &[3]).unwrap());
+    let (gamma, beta) = (n.parameter("gamma", &[3]).unwrap(), n.parameter("beta", &[3]).unwrap());
+    let turned = n.node("Reshape", "turned", &[input]).attribute("extent", 0);
+    let turned = turned.attribute("extent", 2).attribute("extent", -1).output().unwrap();
+    assert_eq!(n.tensor(turned).unwrap().shape, [2, 2, 3]);
+    let norm = n.node("BatchNorm", "norm", &[turned, gamma, beta, mean, variance]);
+    let norm = norm.attribute("epsilon", 0.0).output().unwrap();
+    let y = n.node("Dropout", "dropped", &[norm]).input(offset).attribute("p", 0.25).output();
+    let z = n.node("Dropout", "again", &[y.unwrap()]).input(None).output().unwrap();
+    n.output(z).unwrap();
+    let n = n.compile().unwrap();
+    n.write(gamma, &[2.0; 3], STREAM).unwrap();
+    n.write_from_device(beta, &ones, STREAM).unwrap();
+    n.write(variance, &[4.0; 3], STREAM).unwrap();
+    n.bind(input, &x).unwrap();
+    refused(n.bind(offset, &labels), "bind: the elements of tensor 1 are i64");
+    n.bind(offset, &zero).unwrap();
+    n.forward(GraphMode::Inference, STREAM).unwrap();
+    let plus_one: Vec<_> = values.iter().map(|value| value + 1.0).collect();
+    assert_eq!(n.data::<f32>(z).unwrap().to_vec().unwrap(), plus_one);
+    assert!(n.grads().is_none() && n.master().len() == 2);
+    refused(n.optimizer(OptimizerKind::Sgd), "optimizer: the network has no loss");
+}
+
+#[test]
+fn wrong_descriptions() {
+    let c = context();
+    let mut n = Network::builder(&c).unwrap();
+    let x = n.input("x", Dtype::Fp32, &[4, 8]).unwrap();
+    let w = n.parameter("w", &[8, 6]).unwrap();
+    let sentence = "mp_graph_parameter: extent[0] = 0 is smaller than 1";
+    refused(n.parameter("t", &[0]), sentence);
+    let sentence = "mp_graph_input: extent[0] = 5 is not the batch of the other inputs, 4";
+    refused(n.input("t", Dtype::Fp32, &[5]), sentence);
+    refused(n.state("", &[2]), "mp_graph_state: name is empty");
+    refused(n.state("a\0", &[2]), "name has a NUL");
+    refused(n.output(x), "mp_graph_output: tensor = 0 is not computed");
+    refused(n.keep_gradient(w), "mp_graph_keep_gradient: tensor = 1 is not computed");
+    refused(n.loss(x), "mp_graph_loss: tensor = 0 is not the loss of a SoftmaxXent");
+    refused(n.node("Relu", "a\0", &[x]).output(), "name has a NUL");
+    let sentence = "mp_graph_node: num_outputs = 2, but Relu has 1 to 1";
+    refused(n.node("Relu", "n", &[x]).outputs::<2>(), sentence);
+    let sentence = "mp_graph_node: inputs[1] = -1 is outside [0, 2)";
+    refused(n.node("Linear", "n", &[x]).input(None).output(), sentence);
+    let unknown = n.node("Linear", "n", &[x, w]).attribute("stride", 2).output().unwrap_err();
+    assert_eq!(unknown.status(), Some(Status::ErrorNotFound));
+    let sentence = "mp_graph_node: node n: Linear has no attribute stride";
+    assert_eq!(unknown.to_string(), sentence);
+    let mut config = AutocastConfig::new(Dtype::Fp16);
+    config.flags = sys::MP_AUTOCAST_EMULATE;
+    let emulating = Autocast::new(&config).unwrap();
+    let error = n.autocast(&emulating).unwrap_err();
+    assert_eq!(error.status(), Some(Status::ErrorUnsupported));
+}
+
+#[test]
+fn a_parameter_without_a_gradient_is_named() {
+    let c = context();
+    let mut n = Network::builder(&c).unwrap();
+    perceptron(&mut n).unwrap();
+    n.parameter("unused", &[2]).unwrap();
+    let error = n.compile().unwrap_err();
+    assert!(error.to_string().contains("the parameter unused"), "{error}");
+}
+
+#[test]
+fn wrong_calls() {
+    let (c, other) = (context(), context());
+    let (halves, elsewhere) = (c.alloc::<F16>(BATCH * IN).unwrap(), other.alloc::<f32>(9).unwrap());
+    let mut builder = Network::builder(&c).unwrap();
+    let t = perceptron(&mut builder).unwrap();
+    let n = builder.compile().unwrap();
+    refused(n.bind(t.w1, &halves), "bind: tensor 2 is no input");
+    refused(n.bind(t.x, &halves), "bind: the elements of tensor 0 are f32");
+    refused(n.bind(t.x, &elsewhere), "bind: data belongs to another context");
+    refused(n.write(t.w1, &[1.0], STREAM), "write: w1 has 128 elements, not 1");
+    refused(
+        n.write_from_device(t.w1, &elsewhere, STREAM),
+        "write_from_device: values belongs to another context",
+    );
+    let zeros = [0.0; BATCH * IN];
+    let sentence = "mp_graph_write: tensor = 0, x, is neither a parameter nor a state";
+    refused(n.write(t.x, &zeros, STREAM), sentence);
+    refused(n.set_batch(17), "mp_graph_set_batch: batch = 17 is outside [1, 16]");
+    let scaler = Scaler::new(&other, &ScalerConfig::new(ScalerPolicy::Static)).unwrap();
+    let sentence = "backward: the scaler belongs to another context";
+    refused(n.backward(Some(&scaler), STREAM), sentence);
+    let error = n.backward(None, STREAM).unwrap_err();
+    assert!(error.to_string().contains("no mp_graph_forward in training"), "{error}");
+    refused(n.data::<f32>(t.x), "data: x has none that lasts");
+    refused(n.data::<f32>(t.correct), "data: the elements of tensor 11 are i64");
+}

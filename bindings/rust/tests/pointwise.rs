@@ -1,0 +1,77 @@
+//! Functions of single elements; small integers, so that all is exact.
+
+mod common;
+
+use common::{context, integers, refused, to_f16};
+use mpcore::*;
+
+const ROWS: usize = 3;
+const COLUMNS: usize = 5;
+const COUNT: usize = ROWS * COLUMNS;
+
+fn relu(x: f32) -> f32 {
+    x.max(0.0)
+}
+
+#[test]
+fn two_operands() {
+    let c = context();
+    let (a, b) = (integers(COUNT, 1), integers(COUNT + 2 * 2, 2));
+    let (on_a, on_b) = (c.upload(&to_f16(&a)).unwrap(), c.upload(&b).unwrap());
+    let y = c.alloc::<F16>(COUNT).unwrap();
+    let of = |op: fn(f32, f32) -> f32, place: fn(usize) -> usize| {
+        let all: Vec<f32> = (0..COUNT).map(|i| relu(op(a[i], b[place(i)]))).collect();
+        to_f16(&all)
+    };
+    let call = |op| c.pointwise(op, ROWS, COLUMNS).activation(Activation::Relu);
+    call(PointwiseOp::Add).b(&on_b).run(&on_a, &y).unwrap();
+    assert_eq!(y.to_vec().unwrap(), of(|a, b| a + b, |i| i));
+    call(PointwiseOp::Mul).b_with_ld(&on_b, COLUMNS + 2).run(&on_a, &y).unwrap();
+    assert_eq!(
+        y.to_vec().unwrap(),
+        of(|a, b| a * b, |i| i / COLUMNS * (COLUMNS + 2) + i % COLUMNS)
+    );
+    call(PointwiseOp::Mul).bias(&on_b.slice(0, COLUMNS)).run(&on_a, &y).unwrap();
+    assert_eq!(y.to_vec().unwrap(), of(|a, b| a * b, |i| i % COLUMNS));
+    call(PointwiseOp::Mul).bias(&on_b).run(&on_a, &on_a).unwrap(); // y may be a
+    assert_eq!(on_a.to_vec().unwrap(), y.to_vec().unwrap());
+}
+
+#[test]
+fn one_operand_and_its_gradient() {
+    let c = context();
+    let (a, dy) = (integers(COUNT, 1), integers(COUNT, 2));
+    let (x, gradient) = (c.upload(&a).unwrap(), c.upload(&dy).unwrap());
+    let y = c.alloc::<f32>(COUNT).unwrap();
+    c.pointwise(PointwiseOp::Copy, 1, COUNT).activation(Activation::Relu).run(&x, &y).unwrap();
+    assert_eq!(y.to_vec().unwrap(), a.iter().map(|&x| relu(x)).collect::<Vec<_>>());
+    let backward = c.pointwise(PointwiseOp::Copy, 1, COUNT).activation(Activation::Drelu);
+    backward.b(&x).stream(Stream::DEFAULT).run(&gradient, &gradient).unwrap();
+    let wanted: Vec<_> = a.iter().zip(&dy).map(|(&a, &d)| if a > 0.0 { d } else { 0.0 }).collect();
+    assert_eq!(gradient.to_vec().unwrap(), wanted);
+}
+
+#[test]
+fn refusals() {
+    let (c, other) = (context(), context());
+    let (long, short) = (c.alloc::<f32>(COUNT).unwrap(), c.alloc::<f32>(COUNT - 1).unwrap());
+    let foreign = other.alloc::<f32>(COUNT).unwrap();
+    let add = || c.pointwise(PointwiseOp::Add, ROWS, COLUMNS);
+    let lacking =
+        |name, has, needed| format!("pointwise: {name} has {has} elements, {needed} are needed");
+    refused(add().b(&long).run(&short, &long), &lacking("a", 14, 15));
+    refused(add().b(&long).run(&long, &short), &lacking("y", 14, 15));
+    refused(add().b(&short).run(&long, &long), &lacking("b", 14, 15));
+    refused(add().b_with_ld(&long, COLUMNS + 1).run(&long, &long), &lacking("b", 15, 17));
+    refused(add().bias(&long.slice(0, 4)).run(&long, &long), &lacking("b", 4, 5));
+    refused(add().b(&foreign).run(&long, &long), "pointwise: b belongs to another context");
+    refused(add().run(&long, &long), "mp_pointwise: b = NULL");
+    refused(
+        add().activation(Activation::Dtanh).b(&long).run(&long, &long),
+        "mp_pointwise: activation = 8 goes with MP_POINTWISE_COPY alone, but op = 2",
+    );
+    refused(
+        c.pointwise(PointwiseOp::Copy, usize::MAX, 0).run(&long, &long),
+        "mp_pointwise: rows = -1 is negative",
+    );
+}

@@ -1,0 +1,97 @@
+#include "capi/graph/emitter.h"
+
+#include <algorithm>
+
+namespace mp::graph {
+
+namespace {
+
+std::string text_of(const Graph &graph, const Input &input) {
+  return graph.tensor(input.tensor).name + " " + mp_dtype_name(graph.dtype_read(input));
+}
+
+/// "fc1, relu1  mp_gemm  x fp16, fc1.w fp16 -> y fp16 [128 256]"
+std::string describe(const Graph &graph, const Node &node, const char *function, size_t only) {
+  std::string text = node.name;
+  for (const std::string &name : node.fused.names) text += ", " + name;
+  text += std::string("  ") + function + "  ";
+  const char *between = "";
+  for (const Input &input : node.inputs) {
+    if (input.tensor == kNone) continue;
+    text += between + text_of(graph, input);
+    between = ", ";
+  }
+  text += " ->";
+  between = " ";
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (!node.has_output(i) || (only != Emitter::kAllOutputs && i != only)) continue;
+    const Tensor &t = graph.out(node, i);
+    text += between + t.name + " " + mp_dtype_name(t.dtype) + " " + graph::text_of(t.extent);
+    between = ", ";
+  }
+  return text;
+}
+
+}  // namespace
+
+void require_success(mp_status_t status) {
+  if (status != MP_SUCCESS) fail(status, mp_last_error());
+}
+
+Emitter::Emitter(const Graph &graph, mp_context_t context)
+    : graph_(graph), context_(context), places_(graph) {}
+
+void Emitter::emit_all() {
+  const auto is_from_outside = [](const Tensor &t) { return t.role == Role::input; };
+  for (size_t t = 0; t < graph_.tensors.size(); ++t)
+    if (is_from_outside(graph_.tensors[t])) emit_cast(static_cast<int32_t>(t));
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const Node &node = graph_.nodes[i];
+    if (node.is_absorbed) continue;
+    node_ = static_cast<int32_t>(i);
+    if (!node.operation->is_view()) node.operation->emit(*this, node);
+    emit_casts(node);
+  }
+}
+
+Place Emitter::ones(mp_dtype_t dtype, int64_t count) {
+  int64_t &most = num_ones[static_cast<size_t>(dtype)];
+  most = std::max(most, count);
+  return places_.ones(dtype);
+}
+
+Place Emitter::zeros(size_t bytes) {
+  zero_bytes = std::max(zero_bytes, bytes);
+  return places_.zeros();
+}
+
+void Emitter::needs_workspace(size_t bytes) {
+  workspace_bytes = std::max(workspace_bytes, bytes);
+}
+
+void Emitter::append(const char *name, Call call, size_t output) {
+  const Node &node = graph_.node(node_);
+  launches.push_back({node.is_backward, describe(graph_, node, name, output), std::move(call)});
+}
+
+void Emitter::emit_casts(const Node &node) {
+  for (const int32_t output : node.outputs)
+    if (output != kNone) emit_cast(output);
+}
+
+void Emitter::emit_cast(int32_t tensor) {
+  const Tensor &t = graph_.tensor(tensor);
+  if (t.copy_dtype == MP_DTYPE_NONE) return;
+  const bool is_backward = t.producer != kNone && graph_.node(t.producer).is_backward;
+  const Place from = Places::of({tensor, false});
+  const Place to = Places::of({tensor, true});
+  launches.push_back(
+      {is_backward,
+       std::string("cast  mp_cast  ") + text_of(graph_, {tensor, false}) + " -> " +
+           text_of(graph_, {tensor, true}) + " " + graph::text_of(t.extent),
+       [=, source = t.dtype, target = t.copy_dtype, numel = t.numel()](const Run &run) {
+         return mp_cast(run.context, run.at(from), source, run.at(to), target, numel, run.stream);
+       }});
+}
+
+}  // namespace mp::graph

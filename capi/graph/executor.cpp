@@ -1,0 +1,299 @@
+#include "capi/graph/executor.h"
+
+#include <algorithm>
+
+#include "capi/autocast.h"
+#include "capi/graph/fusion.h"
+#include "capi/graph/gradients.h"
+#include "capi/graph/operation.h"
+
+namespace mp::graph {
+
+namespace {
+
+List make_list(mp_context_t context, const std::vector<void *> &data,
+               const std::vector<int64_t> &numel, const std::vector<mp_dtype_t> &dtypes) {
+  mp_tensor_list_desc_t desc;
+  MP_INIT_STRUCT(&desc);
+  desc.count = static_cast<uint32_t>(data.size());
+  desc.dtype = MP_FP32;
+  desc.data = data.data();
+  desc.numel = numel.data();
+  desc.dtypes = dtypes.data();
+  mp_tensor_list_t list = nullptr;
+  require_success(mp_tensor_list_create(&list, context, &desc));
+  return List(list);
+}
+
+/// The backward pass behind the forward pass.
+/// @return the gradient of each tensor
+std::vector<int32_t> append_backward(Graph &graph) {
+  if (graph.loss == kNone) {
+    for (const Tensor &t : graph.tensors)
+      MP_REQUIRE(!t.keeps_gradient, MP_ERROR_INVALID_ARGUMENT, "the gradient of ", t.name,
+                 " is wanted, but the graph has no loss");
+    return std::vector<int32_t>(graph.tensors.size(), kNone);
+  }
+  std::vector<int32_t> gradients = Gradients(graph).append_all();
+  bool has_any = false;
+  for (size_t t = 0; t < gradients.size(); ++t) {
+    const bool is_parameter = graph.tensors[t].role == Role::parameter;
+    if (!is_parameter && !graph.tensors[t].keeps_gradient) continue;
+    MP_REQUIRE(gradients[t] != kNone, MP_ERROR_INVALID_ARGUMENT, "the loss has no gradient for ",
+               is_parameter ? "the parameter " : "", graph.tensors[t].name,
+               is_parameter ? ", on which it does not depend" : "");
+    graph.tensor(gradients[t]).is_output = true;
+    has_any |= is_parameter;
+  }
+  MP_REQUIRE(has_any, MP_ERROR_INVALID_ARGUMENT, "there is a loss, but no parameter");
+  gradients.resize(graph.tensors.size(), kNone);
+  return gradients;
+}
+
+/// Inputs of the graph that one pass reads, and cannot do without.
+std::vector<int32_t> wanted_inputs(const Graph &graph, bool is_backward) {
+  std::vector<int32_t> wanted;
+  for (const Node &node : graph.nodes) {
+    if (node.is_absorbed || node.is_backward != is_backward) continue;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const int32_t id = node.inputs[i].tensor;
+      if (id == kNone || graph.tensor(id).role != Role::input) continue;
+      const bool is_cast = graph.tensor(id).copy_dtype != MP_DTYPE_NONE;
+      if (is_cast || !node.operation->may_be_unbound(i)) wanted.push_back(id);
+    }
+  }
+  std::ranges::sort(wanted);
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  return wanted;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------- compiling
+
+Executor::Executor(const Graph &described, mp_autocast_t policy, mp_context_t context)
+    : context_(context), graph_(described) {
+  keeps_io_ = policy != nullptr && (policy->policy.config.flags & MP_AUTOCAST_KEEP_IO) != 0;
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    // keep() adds tensors beside its node, and no nodes.
+    Node node = std::move(graph_.nodes[i]);
+    node.operation->keep(graph_, node);
+    graph_.nodes[i] = std::move(node);
+  }
+  gradients_ = append_backward(graph_);
+  reports_ = cast(graph_, policy, context);
+  fuse(graph_);
+  for (const Node &node : graph_.nodes) node.operation->settle(graph_, node, context);
+
+  Emitter emitter(graph_, context);
+  emitter.emit_all();
+  wanted_forward_ = wanted_inputs(graph_, false);
+  wanted_backward_ = wanted_inputs(graph_, true);
+  allocate(emitter);
+  fill_constants(emitter);
+  make_lists();
+  launches_[graph_.batch] = std::move(emitter.launches);
+}
+
+void Executor::allocate(const Emitter &emitted) {
+  layout_ = lay_out(graph_, emitted, gradients_);
+  workspace_bytes_ = emitted.workspace_bytes;
+  const ContextPtr &shared = context_->shared;
+  block_ = allocate_device(shared, layout_.bytes);
+  addresses_.assign(layout_.offset.size(), nullptr);
+  for (Place place = 0; place < layout_.offset.size(); ++place) {
+    Place root = place;
+    while (layout_.same_as[root] != root) root = layout_.same_as[root];
+    if (layout_.offset[root] != Layout::kNowhere)
+      addresses_[place] = block_.get() + layout_.offset[root];
+    else
+      bound_places_[static_cast<int32_t>(root / 2)].push_back(place);
+  }
+}
+
+void Executor::fill_constants(const Emitter &emitted) {
+  if (layout_.bytes > 0)
+    require_success(mp_memset(context_, block_.get(), 0, layout_.bytes, nullptr));
+  const Places places(graph_);
+  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
+    const int64_t count = emitted.num_ones[static_cast<size_t>(dtype)];
+    if (count == 0) continue;
+    const std::vector<float> ones(static_cast<size_t>(count), 1.0f);
+    void *staging = nullptr;
+    const size_t bytes = ones.size() * sizeof(float);
+    require_success(mp_malloc(context_, &staging, bytes));
+    const std::unique_ptr<void, std::function<void(void *)>> release(
+        staging, [this](void *memory) { mp_free(context_, memory); });
+    require_success(mp_memcpy(context_, staging, ones.data(), bytes, nullptr));
+    require_success(
+        mp_cast(context_, staging, MP_FP32, addresses_[places.ones(dtype)], dtype, count, nullptr));
+    require_success(mp_stream_sync(context_, nullptr));
+  }
+  require_success(mp_stream_sync(context_, nullptr));
+}
+
+void Executor::make_lists() {
+  std::vector<void *> grads, masters, models;
+  std::vector<mp_dtype_t> grad_dtypes, fp32, model_dtypes;
+  std::vector<int64_t> numel;
+  bool has_model = false;
+  for (size_t t = 0; t < graph_.tensors.size(); ++t) {
+    const Tensor &tensor = graph_.tensors[t];
+    if (tensor.role != Role::parameter) continue;
+    const auto id = static_cast<int32_t>(t);
+    parameters_.push_back(id);
+    numel.push_back(tensor.numel());
+    masters.push_back(address({id}));
+    fp32.push_back(MP_FP32);
+    models.push_back(tensor.has_model_copy() ? address({id, true}) : nullptr);
+    model_dtypes.push_back(tensor.has_model_copy() ? tensor.copy_dtype : MP_FP16);
+    has_model |= tensor.has_model_copy();
+    Pair pair;
+    if (tensor.has_model_copy()) {
+      pair.master = make_list(context_, {masters.back()}, {numel.back()}, {MP_FP32});
+      pair.model = make_list(context_, {models.back()}, {numel.back()}, {model_dtypes.back()});
+    }
+    pairs_.push_back(std::move(pair));
+    if (graph_.loss == kNone) continue;
+    const int32_t gradient = gradients_[t];
+    grads.push_back(address({gradient}));
+    grad_dtypes.push_back(graph_.tensor(gradient).dtype);
+  }
+  master_ = make_list(context_, masters, numel, fp32);
+  if (has_model) model_ = make_list(context_, models, numel, model_dtypes);
+  if (graph_.loss != kNone) grads_ = make_list(context_, grads, numel, grad_dtypes);
+}
+
+// ---------------------------------------------------------------------------- running
+
+void Executor::bind(int32_t input, const void *data) {
+  // Inputs are read, and nothing else.
+  for (const Place place : bound_places_[input]) addresses_[place] = const_cast<void *>(data);
+}
+
+void Executor::set_batch(const Graph &described, int64_t batch) {
+  Graph trial = described;
+  trial.batch = batch;
+  for (Tensor &t : trial.tensors)
+    if (t.role == Role::input && !t.extent.empty()) t.extent[0] = batch;
+  for (const Node &node : trial.nodes) node.operation->infer(trial, node);
+  for (size_t t = 0; t < trial.tensors.size(); ++t)
+    graph_.tensors[t].extent = trial.tensors[t].extent;
+  for (Tensor &t : graph_.tensors)
+    if (t.gradient_of != kNone) t.extent = graph_.tensor(t.gradient_of).extent;
+  graph_.batch = batch;
+  is_trained_ = false;
+}
+
+const std::vector<Launch> &Executor::launches() {
+  const auto found = launches_.find(graph_.batch);
+  if (found != launches_.end()) return found->second;
+  Emitter emitter(graph_, context_);
+  emitter.emit_all();
+  return launches_[graph_.batch] = std::move(emitter.launches);
+}
+
+void Executor::write(int32_t id, const float *values, mp_stream_t stream) {
+  const Tensor &t = graph_.tensor(id);
+  require_success(mp_memcpy(context_, address({id}), values, t.bytes(false), stream));
+  if (!t.has_model_copy()) return;
+  const auto index = std::ranges::find(parameters_, id) - parameters_.begin();
+  const Pair &pair = pairs_[static_cast<size_t>(index)];
+  require_success(
+      mp_masters_to_model(pair.master.get(), pair.model.get(), nullptr, nullptr, stream));
+}
+
+void Executor::run(const std::vector<int32_t> &wanted, bool is_backward, Run run) {
+  for (const int32_t input : wanted)
+    MP_REQUIRE(address({input}) != nullptr, MP_ERROR_INVALID_ARGUMENT, "the input ",
+               graph_.tensor(input).name, " is not bound");
+  run.context = context_;
+  run.addresses = addresses_.data();
+  run.workspace = workspace_bytes_ > 0 ? block_.get() + layout_.workspace_offset : nullptr;
+  run.workspace_bytes = workspace_bytes_;
+  for (const Launch &launch : launches())
+    if (launch.is_backward == is_backward) {
+      const mp_status_t status = launch.call(run);
+      if (status != MP_SUCCESS) fail(status, launch.what, ": ", mp_last_error());
+    }
+}
+
+void Executor::forward(mp_graph_mode_t mode, mp_stream_t stream) {
+  const bool is_training = mode == MP_GRAPH_TRAINING;
+  MP_REQUIRE(!is_training || has_backward(), MP_ERROR_INVALID_ARGUMENT,
+             "mode = MP_GRAPH_TRAINING, but the graph has no loss");
+  is_trained_ = false;
+  Run pass;
+  pass.is_training = is_training;
+  pass.stream = stream;
+  run(wanted_forward_, false, pass);
+  is_trained_ = is_training;
+}
+
+void Executor::backward(mp_scaler_t scaler, mp_stream_t stream) {
+  MP_REQUIRE(has_backward(), MP_ERROR_INVALID_ARGUMENT, "the graph has no loss");
+  MP_REQUIRE(is_trained_, MP_ERROR_INVALID_ARGUMENT,
+             "no mp_graph_forward in training came right before it, with this batch");
+  is_trained_ = false;  // what forward has left is overwritten on the way
+  Run pass;
+  pass.is_training = true;
+  pass.stream = stream;
+  if (scaler != nullptr) {
+    pass.loss_scale = mp_scaler_scale(scaler);
+    pass.found_inf = mp_scaler_found_inf(scaler);
+  }
+  run(wanted_backward_, true, pass);
+}
+
+// ---------------------------------------------------------------------------- telling
+
+mp_graph_tensor_t shape_of(const Tensor &tensor) {
+  mp_graph_tensor_t info;
+  MP_INIT_STRUCT(&info);
+  info.name = tensor.name.c_str();
+  info.rank = static_cast<int32_t>(tensor.extent.size());
+  std::ranges::copy(tensor.extent, info.extent);
+  info.dtype = tensor.dtype;
+  info.dtype_copy = tensor.copy_dtype;
+  return info;
+}
+
+mp_graph_tensor_t Executor::tensor(int32_t id) const {
+  const Tensor &t = graph_.tensor(id);
+  mp_graph_tensor_t info = shape_of(t);
+  const bool lasts = t.role != Role::activation || t.is_output;
+  if (lasts) info.data = address({id});
+  if (lasts && t.copy_dtype != MP_DTYPE_NONE) info.copy = address({id, true});
+  if (keeps_io_ && t.is_output && t.copy_dtype == MP_FP32) {
+    std::swap(info.dtype, info.dtype_copy);
+    std::swap(info.data, info.copy);
+  }
+  const int32_t gradient = gradients_[static_cast<size_t>(id)];
+  if (gradient != kNone) {
+    info.grad = address({gradient});
+    info.dtype_grad = graph_.tensor(gradient).dtype;
+  }
+  return info;
+}
+
+mp_graph_memory_t Executor::memory() const {
+  mp_graph_memory_t m;
+  MP_INIT_STRUCT(&m);
+  m.parameters = static_cast<int64_t>(layout_.parameters);
+  m.copies = static_cast<int64_t>(layout_.copies);
+  m.gradients = static_cast<int64_t>(layout_.gradients);
+  m.states = static_cast<int64_t>(layout_.states);
+  m.activations = static_cast<int64_t>(layout_.activations);
+  m.activations_alone = static_cast<int64_t>(layout_.activations_alone);
+  m.workspace = static_cast<int64_t>(layout_.bytes - layout_.workspace_offset);
+  return m;
+}
+
+std::string Executor::description() const {
+  std::string text;
+  for (const Launch &launch : launches_.begin()->second)
+    text += std::string(launch.is_backward ? "backward  " : "forward  ") + launch.what + "\n";
+  return text;
+}
+
+}  // namespace mp::graph

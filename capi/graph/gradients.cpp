@@ -1,0 +1,107 @@
+#include "capi/graph/gradients.h"
+
+#include <algorithm>
+
+namespace mp::graph {
+
+Gradients::Gradients(Graph &graph)
+    : graph_(graph), parts_(graph.tensors.size()), is_wanted_(graph.tensors.size()) {
+  for (size_t t = 0; t < graph.tensors.size(); ++t)
+    is_wanted_[t] = graph.tensors[t].role == Role::parameter;
+  for (const Node &node : graph.nodes) {
+    const bool is_wanted = std::ranges::any_of(node.inputs, [&](const Input &input) {
+      return input.tensor != kNone && is_wanted_[static_cast<size_t>(input.tensor)];
+    });
+    for (const int32_t output : node.outputs)
+      if (output != kNone)
+        is_wanted_[static_cast<size_t>(output)] = is_wanted || graph.tensor(output).keeps_gradient;
+  }
+}
+
+std::vector<int32_t> Gradients::append_all() {
+  for (int32_t i = static_cast<int32_t>(graph_.nodes.size()); i-- > 0;) {
+    const Node node = graph_.node(i);  // a copy, for what is appended may move the nodes
+    const bool is_on_the_way = std::ranges::any_of(node.outputs, [&](int32_t output) {
+      return output != kNone &&
+             (output == graph_.loss || !parts_[static_cast<size_t>(output)].empty());
+    });
+    current_ = i;
+    if (is_on_the_way) node.operation->differentiate(*this, node);
+  }
+  std::vector<int32_t> all;
+  const size_t count = parts_.size();
+  for (size_t t = 0; t < count; ++t) {
+    const bool is_wanted =
+        graph_.tensors[t].role == Role::parameter || graph_.tensors[t].keeps_gradient;
+    all.push_back(is_wanted ? sum_of(static_cast<int32_t>(t)) : kNone);
+  }
+  return all;
+}
+
+int32_t Gradients::of(const Node &node, size_t output) {
+  return node.has_output(output) ? sum_of(node.outputs[output]) : kNone;
+}
+
+bool Gradients::is_wanted(const Node &node, size_t input) const {
+  return node.has_input(input) && is_wanted_[static_cast<size_t>(node.input(input))];
+}
+
+int32_t Gradients::new_if_wanted(const Node &node, size_t input) {
+  return is_wanted(node, input) ? make(node, input) : kNone;
+}
+
+int32_t Gradients::make(const Node &node, size_t input) {
+  const Tensor &of = graph_.in(node, input);
+  Tensor gradient;
+  gradient.name = "d " + of.name;
+  gradient.extent = of.extent;
+  gradient.gradient_of = node.input(input);
+  return graph_.add(std::move(gradient));
+}
+
+void Gradients::contribute(const Node &node, size_t input, int32_t gradient) {
+  if (gradient != kNone && is_wanted(node, input))
+    parts_[static_cast<size_t>(node.input(input))].push_back(gradient);
+}
+
+void Gradients::append(const Node &node, std::string_view type, std::string_view word,
+                       std::initializer_list<int32_t> inputs,
+                       std::initializer_list<int32_t> outputs) {
+  Node backward = {};
+  backward.operation = &operation(type);
+  backward.name = node.name + "/" + std::string(word);
+  for (const int32_t input : inputs) backward.inputs.push_back({input});
+  backward.outputs = outputs;
+  backward.attributes = node.attributes;
+  backward.is_backward = true;
+  backward.forward = current_;
+  graph_.add(std::move(backward));
+}
+
+/// What several readers add to the gradient of a tensor becomes one, two at a time.
+int32_t Gradients::sum_of(int32_t tensor) {
+  std::vector<int32_t> &parts = parts_[static_cast<size_t>(tensor)];
+  while (parts.size() > 1) {
+    const int32_t last = parts.back();
+    parts.pop_back();
+    Tensor sum;
+    sum.name = graph_.tensor(parts.back()).name;
+    sum.extent = graph_.tensor(tensor).extent;
+    sum.gradient_of = tensor;
+    const int32_t output = graph_.add(std::move(sum));
+    const int32_t producer = graph_.tensor(tensor).producer;
+    Node add = {};
+    add.operation = &operation("Add");
+    add.name =
+        (producer != kNone ? graph_.node(producer).name : graph_.tensor(tensor).name) + "/grad_sum";
+    add.inputs = {{parts.back()}, {last}};
+    add.outputs = {output};
+    add.is_backward = true;
+    add.forward = producer;
+    graph_.add(std::move(add));
+    parts.back() = output;
+  }
+  return parts.empty() ? kNone : parts.front();
+}
+
+}  // namespace mp::graph

@@ -1,0 +1,73 @@
+// mpcore/layers.h: functions of single elements.
+#include "capi/check.h"
+#include "capi/context.h"
+#include "capi/nvtx_payload.h"
+#include "kernels/backend.h"
+#include "kernels/gemm/problem.h"
+#include "kernels/layers/args.h"
+#include "mpcore.h"
+
+namespace mp {
+
+namespace {
+
+/// Of a matrix with the rows and columns of y.
+void require_bytes(const mp_pointwise_desc_t &d, int64_t ld, const char *ld_name,
+                   mp_dtype_t dtype) {
+  int64_t elems;
+  MP_REQUIRE(strided_extent(d.rows, ld, d.columns, &elems) && bytes_fit(elems, dtype),
+             MP_ERROR_INVALID_ARGUMENT, "rows = ", d.rows, " with ", ld_name, " = ", ld,
+             ": 64 bits cannot count the bytes");
+}
+
+mp_pointwise_desc_t read_desc(const mp_pointwise_desc_t *user) {
+  const mp_pointwise_desc_t d = read_struct(user, "desc");
+  require_enum(d.op, "op", MP_POINTWISE_COPY, MP_POINTWISE_MUL);
+  require_enum(d.activation, "activation", MP_ACT_NONE, MP_ACT_DTANH);
+  MP_REQUIRE(d.op == MP_POINTWISE_COPY || !reads_aux(d.activation), MP_ERROR_INVALID_ARGUMENT,
+             "activation = ", d.activation, " goes with MP_POINTWISE_COPY alone, but op = ", d.op);
+  require_dtype(d.dtype, "dtype");
+  require_dtype(d.dtype_b, "dtype_b");
+  require_zero(d.reserved0, "reserved0");
+  require_not_negative(d.rows, "rows");
+  require_not_negative(d.columns, "columns");
+  MP_REQUIRE(d.ld_b == 0 || d.ld_b >= d.columns, MP_ERROR_INVALID_ARGUMENT, "ld_b = ", d.ld_b,
+             " is neither 0 nor at least columns = ", d.columns);
+  require_bytes(d, d.columns, "columns", d.dtype);
+  require_bytes(d, d.ld_b, "ld_b", d.dtype_b);
+  return d;
+}
+
+bool reads_b(const mp_pointwise_desc_t &d) {
+  return d.op != MP_POINTWISE_COPY || reads_aux(d.activation);
+}
+
+/// Where y is b, what is read of it must not have been written.
+void require_apart(const mp_pointwise_desc_t &d, const void *b, const void *y) {
+  if (y != b) return;
+  MP_REQUIRE(d.dtype_b == d.dtype, MP_ERROR_INVALID_ARGUMENT, "y = ", y,
+             " is b, but dtype_b = ", d.dtype_b, " is not dtype = ", d.dtype);
+  MP_REQUIRE(d.ld_b == d.columns || d.rows == 1, MP_ERROR_INVALID_ARGUMENT, "y = ", y,
+             " is b, but ld_b = ", d.ld_b, " is not columns = ", d.columns);
+}
+
+}  // namespace
+
+}  // namespace mp
+
+mp_status_t mp_pointwise(mp_context_t context, const mp_pointwise_desc_t *desc, const void *a,
+                         const void *b, void *y, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_pointwise_desc_t d = mp::read_desc(desc);
+    if (d.rows == 0 || d.columns == 0) return;
+    mp::require_device(a, "a", mp_dtype_size(d.dtype));
+    mp::require_device(y, "y", mp_dtype_size(d.dtype));
+    if (mp::reads_b(d)) {
+      mp::require_device(b, "b", mp_dtype_size(d.dtype_b));
+      mp::require_apart(d, b, y);
+    }
+    c.backend.pointwise(c.device, {.desc = d, .a = a, .b = mp::reads_b(d) ? b : nullptr, .y = y},
+                        stream);
+  });
+}

@@ -1,0 +1,209 @@
+/* mpcore/graph.h: a network described once, which runs forward and backward in the types it is told. */
+#ifndef MPCORE_GRAPH_H
+#define MPCORE_GRAPH_H
+
+#include "autocast.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** @defgroup graph 16. Graphs
+ *
+ *  For programs without a framework.  A network is described once, in fp32; compiling it appends the backward
+ *  pass, gives every operation its type, fuses what epilogues can do, and allocates everything, once.  From
+ *  then on forward and backward are flat lists of calls of this library: they allocate nothing and wait for
+ *  nothing, and can be captured into a CUDA graph.  mp_graph_autocast is the one call between training in
+ *  fp32 and in mixed precision.
+ *
+ *      mp_graph_create, _input, _parameter, _node ..., _loss       describe
+ *      mp_graph_autocast                                           mixed precision, optional
+ *      mp_graph_compile                                            allocate
+ *      mp_graph_write, mp_graph_lists, mp_optimizer_create         first weights, optimizer
+ *      mp_graph_bind, _forward, _backward, mp_scale_step           a step
+ *
+ *  Shapes are static but for the batch, and there is no control flow.  Operations are these; [] is optional,
+ *  rows are all dimensions but the last:
+ *
+ *      type         inputs                              outputs        attributes and their defaults
+ *      Linear       x, w [in out], [b]                  y              transposed 0; 1: w is [out in]
+ *      Conv2D       x [n h w c], w [k r s c/groups], [b]  y            stride 1, pad 0, dilation 1, groups 1
+ *      BiasAdd      x, b                                y
+ *      Relu, Gelu, Sigmoid, Tanh   x                    y
+ *      Add, Mul     a, b of one shape                   y
+ *      MaxPool      x [n h w c]                         y              window 2, stride: window, pad 0
+ *      AvgPool      x [n h w c]                         y              the same, and include_pad 0
+ *      BatchNorm    x, gamma, beta, mean, variance      y              epsilon 1e-5, momentum 0.1
+ *      Embedding    table [vocabulary width], indices   y
+ *      Dropout      x, [offset]                         y              p 0.5, seed 0
+ *      Reshape      x                                   y              extent, one for each dimension of y
+ *      LSTM         x [batch steps in], w_ih, w_hh, [b_ih, b_hh, h0, c0, lengths]  y, [h, c]
+ *      GRU, RNN     x, w_ih, w_hh, [b_ih, b_hh, h0, lengths]  y, [h]   relu 0 (RNN)
+ *      SoftmaxXent  logits, labels                      loss, [row_loss, correct]  weight 1,
+ *                                                         label_smoothing 0, ignore_label -100
+ *
+ *  They compute what mp_gemm, mp_conv2d_*, mp_pointwise, mp_pool2d_*, mp_batchnorm_*, mp_embedding_*,
+ *  mp_dropout, mp_rnn_* and mp_softmax_xent say.  mean and variance of BatchNorm are of mp_graph_state;
+ *  weights of recurrent layers are as in mp_rnn_weights_t.  No gradient goes to an input of the graph, so
+ *  h0 and c0 from outside cut back-propagation through time.  Reshape: an extent of 0 is that of x in the
+ *  same place, -1 what remains.  Labels, indices and lengths are int32_t, the offset of Dropout is 1 uint64_t;
+ *  all of them are inputs of the graph of type MP_DTYPE_NONE.
+ *
+ *  The names of the backward operations, for autocast's lists: LinearBackpropInput, LinearBackpropWeight,
+ *  Conv2DBackpropInput, Conv2DBackpropFilter, SoftmaxXentGrad, and else the type with Grad behind it.  A
+ *  backward node is called as its forward node with "/" and a word behind it, so that a pattern
+ *  of names finds both.  Autocast's preset has to be MP_AUTOCAST_DEFAULT to know these names.
+ *
+ *  A graph is used by one thread at a time.
+ *  @{ */
+
+typedef struct mp_graph *mp_graph_t;
+
+/** The most dimensions that a tensor has. */
+#define MP_GRAPH_MAX_RANK 8
+
+/** Begin a graph. */
+MP_API mp_status_t mp_graph_create(mp_graph_t *graph, mp_context_t context);
+/** Its memory too; work that has been enqueued must be done.  Optimizers made from its lists must be gone. */
+MP_API void mp_graph_destroy(mp_graph_t graph);
+
+/** A tensor from outside.
+ *  @param name    host, copied; as every name, any text but an empty one.
+ *  @param dtype   MP_FP32, which autocast may convert; MP_FP16, MP_BF16: read as it is; MP_DTYPE_NONE: integers.
+ *  @param extent  host, `rank` elements, >= 1, dense and row-major.  Where rank > 0, extent[0] is the batch, the
+ *                 same for all inputs.
+ *  @param tensor  host, out: by which the tensor is named from now on. */
+MP_API mp_status_t mp_graph_input(mp_graph_t graph, const char *name, mp_dtype_t dtype,
+                                  int32_t rank, const int64_t *extent, int32_t *tensor);
+/** A tensor to train: fp32, the graph's own.  An optimizer has it from mp_graph_lists. */
+MP_API mp_status_t mp_graph_parameter(mp_graph_t graph, const char *name, int32_t rank,
+                                      const int64_t *extent, int32_t *tensor);
+/** A tensor that lives from step to step and is not trained: fp32, the graph's own. */
+MP_API mp_status_t mp_graph_state(mp_graph_t graph, const char *name, int32_t rank,
+                                  const int64_t *extent, int32_t *tensor);
+
+/** A named number.  Without struct_size: 16 bytes in every version. */
+typedef struct mp_graph_attribute {
+  const char *name;
+  double value;
+} mp_graph_attribute_t;
+
+/** An operation of the list above.
+ *  @param inputs      host, num_inputs tensors; -1 for an optional one that is absent.
+ *  @param attributes  host, num_attributes; copied.  May be NULL for 0.
+ *  @param outputs     host, out, num_outputs tensors, from the first on; optional ones may be left out.
+ *  @retval MP_ERROR_NOT_FOUND an operation, or an attribute of it, of that name does not exist
+ *  @retval MP_ERROR_INVALID_ARGUMENT shapes that do not fit, named with the node */
+MP_API mp_status_t mp_graph_node(mp_graph_t graph, const char *op_type, const char *name,
+                                 const int32_t *inputs, uint32_t num_inputs,
+                                 const mp_graph_attribute_t *attributes, uint32_t num_attributes,
+                                 int32_t *outputs, uint32_t num_outputs);
+
+/** The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of SoftmaxXent
+ *  are outputs anyway. */
+MP_API mp_status_t mp_graph_output(mp_graph_t graph, int32_t tensor);
+/** The gradient of a tensor is read from outside, mp_graph_tensor_t.grad: for those who look at what fp16 does to it.
+ *  Parameters need no such call. */
+MP_API mp_status_t mp_graph_keep_gradient(mp_graph_t graph, int32_t tensor);
+/** What is to become small: the loss of a SoftmaxXent.  Without one the graph has no backward pass. */
+MP_API mp_status_t mp_graph_loss(mp_graph_t graph, int32_t tensor);
+
+/** Mixed precision: operations get their types as the policy says.  To be called before mp_graph_compile; nothing
+ *  changes, with one warning, where the policy's gate is closed on this device (mp_autocast_gate).
+ *  @param policy  must live until mp_graph_compile.  Not with MP_AUTOCAST_EMULATE. */
+MP_API mp_status_t mp_graph_autocast(mp_graph_t graph, mp_autocast_t policy);
+
+/** Append the backward pass, cast, fuse, and allocate.  Parameters and states are 0 from here on, and the
+ *  graph takes no more nodes.
+ *  @retval MP_ERROR_INVALID_ARGUMENT a parameter that the loss does not depend on, or none at all
+ *  @retval MP_ERROR_OUT_OF_MEMORY nothing was allocated */
+MP_API mp_status_t mp_graph_compile(mp_graph_t graph);
+
+/** Where an input lies from the next pass on; it may be another place each time.
+ *  @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere. */
+MP_API mp_status_t mp_graph_bind(mp_graph_t graph, int32_t tensor, const void *data);
+/** How large the batch is from the next pass on.  The first pass with a size that has not been before takes longer on
+ *  the host; nothing is allocated on the device.
+ *  @param batch  1 to extent[0] of the inputs. */
+MP_API mp_status_t mp_graph_set_batch(mp_graph_t graph, int64_t batch);
+/** Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream order.
+ *  @param values  host or device, its elements in fp32. */
+MP_API mp_status_t mp_graph_write(mp_graph_t graph, int32_t tensor, const float *values,
+                                  mp_stream_t stream);
+
+typedef enum mp_graph_mode {
+  /** BatchNorm with its states, no Dropout, and the loss too, where its labels are bound. */
+  MP_GRAPH_INFERENCE = 0,
+  /** What mp_graph_backward needs.  The loss is computed there, together with its gradient. */
+  MP_GRAPH_TRAINING = 1
+} mp_graph_mode_t;
+
+/** All outputs from the inputs that are bound.
+ *  @retval MP_ERROR_INVALID_ARGUMENT an input that is not bound */
+MP_API mp_status_t mp_graph_forward(mp_graph_t graph, mp_graph_mode_t mode, mp_stream_t stream);
+/** The loss, and the gradients of all parameters times S, after mp_graph_forward in training.
+ *  @param scaler  optional: its S, and its found_inf, which is raised by an overflow on the way.
+ *                 NULL: S = 1. */
+MP_API mp_status_t mp_graph_backward(mp_graph_t graph, mp_scaler_t scaler, mp_stream_t stream);
+
+/** The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live as long as
+ *  the graph.
+ *  @param grads,master,model  host, out, each optional.  model is NULL where no parameter has a 16-bit copy. */
+MP_API mp_status_t mp_graph_lists(mp_graph_t graph, mp_tensor_list_t *grads,
+                                  mp_tensor_list_t *master, mp_tensor_list_t *model);
+
+/** What became of a tensor. */
+typedef struct mp_graph_tensor {
+  uint32_t struct_size;
+  mp_dtype_t dtype; /**< as it is in memory */
+  int32_t rank;
+  mp_dtype_t dtype_copy;             /**< of its cast or 16-bit copy; MP_DTYPE_NONE: it has none */
+  int64_t extent[MP_GRAPH_MAX_RANK]; /**< for the batch that is set */
+  const char *name;                  /**< lives as long as the graph, once that is compiled */
+  void *data; /**< device; NULL where it has no memory that lasts, or is not computed at all */
+  void *copy; /**< device: of that type; NULL as data is */
+  void *grad; /**< device: the gradient of a parameter, or of mp_graph_keep_gradient; else NULL */
+  mp_dtype_t dtype_grad; /**< of grad */
+  uint32_t reserved0;    /**< out: 0 */
+} mp_graph_tensor_t;
+
+/** Before mp_graph_compile it has a name and a shape, and no memory.
+ *  @param info  host, out; MP_INIT_STRUCT it before the call. */
+MP_API mp_status_t mp_graph_get_tensor(mp_graph_t graph, int32_t tensor, mp_graph_tensor_t *info);
+
+/** Bytes of device memory that a compiled graph holds.  Its sum is what it has allocated, but for
+ *  tables of its lists. */
+typedef struct mp_graph_memory {
+  uint32_t struct_size;
+  uint32_t reserved0;  /**< out: 0 */
+  int64_t parameters;  /**< fp32 */
+  int64_t copies;      /**< of parameters, in 16 bits */
+  int64_t gradients;   /**< of parameters, and of mp_graph_keep_gradient */
+  int64_t states;      /**< of mp_graph_state, and constants */
+  int64_t activations; /**< and their gradients: memory that they share, one after the other */
+  int64_t activations_alone; /**< what these would need if each had its own; not in the sum */
+  int64_t workspace;
+} mp_graph_memory_t;
+
+/** After mp_graph_compile.
+ *  @param memory  host, out; MP_INIT_STRUCT it before the call. */
+MP_API mp_status_t mp_graph_get_memory(mp_graph_t graph, mp_graph_memory_t *memory);
+
+/** How the operations came to their types, forward and backward, before fusion: mp_autocast_explain of the graph.
+ *  Without mp_graph_autocast nothing has a reason: MP_ERROR_INVALID_ARGUMENT.
+ *  @param text   host, optional, out: NUL-terminated.
+ *  @param bytes  host.  In: room in text.  Out: what is needed, the NUL included.
+ *  @retval MP_ERROR_WORKSPACE_TOO_SMALL text has less room */
+MP_API mp_status_t mp_graph_explain(mp_graph_t graph, mp_autocast_form_t form, char *text,
+                                    size_t *bytes);
+/** What is launched, in order: one line per launch with its operations, tensors, types and shapes.  After
+ *  mp_graph_compile; parameters and room as in mp_graph_explain. */
+MP_API mp_status_t mp_graph_describe(mp_graph_t graph, char *text, size_t *bytes);
+
+/** @} */
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* MPCORE_GRAPH_H */

@@ -1,0 +1,167 @@
+// Functions of single elements: y = activation(a), activation(a + b), activation(a b) or a activation'(b).
+//
+// a and y are dense, so blocks take stretches of them whatever their rows are.  b is either dense too, or each quad of
+// it is looked for by its row and column: a bias, whose few elements are in the caches, or rows that lie apart.
+#include "kernels/layers/args.h"
+#include "kernels/simt/activation.h"
+#include "kernels/tensors/chunks.h"
+#include "kernels/tensors/runs.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr int kThreads = 256;
+
+/// Of a thread, at a time: of 16-bit elements 64 bytes are then on their way, of one tensor or of two.
+template <bool kReadsB>
+constexpr int kRuns = kReadsB ? 2 : 4;
+/// Elements that a block handles at a time.
+template <bool kReadsB>
+constexpr int kPiece = (kThreads * kVec) * kRuns<kReadsB>;
+
+struct ElementsArgs {
+  PointwiseArgs call;
+  int64_t count;    ///< elements of a and of y
+  bool b_is_dense;  ///< its elements have the places of those of y
+
+  /// To 16 bytes, all in which elements have the places of those of y.
+  MP_DEVICE bool is_aligned() const {
+    return is_aligned_16(call.a) && is_aligned_16(call.y) && (!b_is_dense || is_aligned_16(call.b));
+  }
+};
+
+// ---------------------------------------------------------------------------- loading
+
+/// Where an element of b is, and how many of its row there are from it on.
+struct PlaceInB {
+  int64_t index, left;
+
+  /// Of element `i` of y.
+  MP_DEVICE PlaceInB(const mp_pointwise_desc_t &desc, int64_t i) {
+    const int64_t row = i / desc.columns, column = i - row * desc.columns;
+    index = row * desc.ld_b + column;
+    left = desc.columns - column;
+  }
+
+  MP_DEVICE void advance(const mp_pointwise_desc_t &desc) {
+    index++;
+    if (--left > 0) return;
+    index += desc.ld_b - desc.columns;
+    left = desc.columns;
+  }
+};
+
+/// x = quad `i` of a run of b.
+template <class Runs, class T>
+MP_DEVICE void load_quad_of_b(float (&x)[kQuad], const Runs &runs, int run, int i,
+                              const mp_pointwise_desc_t &desc, const T *b) {
+  PlaceInB place(desc, runs.at(run, i));
+  if (desc.columns % kQuad == 0) {  // then a quad lies in one row
+    load_run(x, b + place.index, runs.has(run, i) ? kQuad : 0);
+    return;
+  }
+  MP_UNROLL
+  for (int j = 0; j < kQuad; j++, place.advance(desc))
+    x[j] = runs.has(run, i + j) ? to_float(b[place.index]) : 0.0f;
+}
+
+template <class Runs>
+MP_DEVICE void load_rows_of_b(float (&x)[Runs::kRuns][kVec], const Runs &runs,
+                              const PointwiseArgs &call) {
+  with_type(call.desc.dtype_b, [&](auto type) {
+    const auto *const b = static_cast<const typename decltype(type)::type *>(call.b);
+    MP_UNROLL
+    for (int run = 0; run < Runs::kRuns; run++) {
+      MP_UNROLL
+      for (int i = 0; i < kVec; i += kQuad)
+        load_quad_of_b(reinterpret_cast<float(&)[kQuad]>(x[run][i]), runs, run, i, call.desc, b);
+    }
+  });
+}
+
+/// Both, where both types are known, so that the loads of b do not wait for those of a.
+template <class Runs>
+MP_DEVICE void load_dense(float (&a)[Runs::kRuns][kVec], float (&b)[Runs::kRuns][kVec],
+                          const Runs &runs, const PointwiseArgs &call) {
+  with_type(call.desc.dtype, [&](auto type) {
+    with_type(call.desc.dtype_b, [&](auto type_b) {
+      runs.load(a, static_cast<const typename decltype(type)::type *>(call.a));
+      runs.load(b, static_cast<const typename decltype(type_b)::type *>(call.b));
+    });
+  });
+}
+
+// ---------------------------------------------------------------------------- the function
+
+/// z = a + b or a b; a activation'(b) for the D* kinds.
+template <int kRuns>
+MP_DEVICE void combine(const mp_pointwise_desc_t &desc, float (&z)[kRuns][kVec],
+                       const float (&b)[kRuns][kVec]) {
+  MP_UNROLL
+  for (int run = 0; run < kRuns; run++) {
+    if (desc.op == MP_POINTWISE_COPY) {
+      multiply_by_derivative(desc.activation, b[run], z[run]);
+      continue;
+    }
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++)
+      z[run][i] = desc.op == MP_POINTWISE_ADD ? z[run][i] + b[run][i] : z[run][i] * b[run][i];
+  }
+}
+
+/// The phases of all kernels: load, combine, activate, store.
+template <bool kReadsB, class Runs>
+MP_DEVICE void compute(const ElementsArgs &args, const Runs &runs) {
+  const PointwiseArgs &call = args.call;
+  float z[Runs::kRuns][kVec];
+  if constexpr (kReadsB) {
+    float b[Runs::kRuns][kVec];
+    if (args.b_is_dense) {
+      load_dense(z, b, runs, call);
+    } else {
+      load_runs(z, runs, call.desc.dtype, call.a);
+      load_rows_of_b(b, runs, call);
+    }
+    combine(call.desc, z, b);
+  } else {
+    load_runs(z, runs, call.desc.dtype, call.a);
+  }
+  MP_UNROLL
+  for (int run = 0; run < Runs::kRuns; run++) activate(call.desc.activation, z[run]);
+  store_runs(runs, call.desc.dtype, call.y, z);
+}
+
+template <bool kReadsB>
+MP_KERNEL(kThreads, 4)
+pointwise_elements(MP_PARAM(ElementsArgs) args) {
+  wait_for_previous_kernel();
+  constexpr int64_t piece = kPiece<kReadsB>;
+  const bool is_aligned = args.is_aligned();
+  for (int64_t begin = block_index() * piece; begin < args.count; begin += grid_size() * piece) {
+    const int count = static_cast<int>(min_of(args.count - begin, piece));
+    for_each_run<kThreads, kRuns<kReadsB>>(begin, count, is_aligned,
+                                           [&](auto runs) { compute<kReadsB>(args, runs); });
+  }
+}
+
+template <bool kReadsB>
+void launch_elements(const Device &device, const ElementsArgs &args, mp_stream_t stream) {
+  const int64_t pieces = ceil_div<int64_t>(args.count, kPiece<kReadsB>);
+  launch("pointwise", pointwise_elements<kReadsB>, device,
+         {.num_blocks = blocks_for(device, pieces), .num_threads = kThreads, .starts_early = true},
+         stream, args);
+}
+
+}  // namespace
+
+void pointwise(const Device &device, const PointwiseArgs &call, mp_stream_t stream) {
+  const mp_pointwise_desc_t &desc = call.desc;
+  ElementsArgs args{};
+  args.call = call;
+  args.count = desc.rows * desc.columns;
+  args.b_is_dense = desc.ld_b == desc.columns || desc.rows == 1;
+  (call.b != nullptr ? launch_elements<true> : launch_elements<false>)(device, args, stream);
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,36 @@
+// Functions of single elements through mpcore.hpp.
+#include "cpp.h"
+
+#include <array>
+
+namespace {
+
+using Six = std::array<float, 6>;
+
+mp_pointwise_desc_t two_rows(mp_pointwise_op_t op, mp_activation_t activation) {
+  mp_pointwise_desc_t desc = mp_pointwise_desc_default(op, 2, 3, MP_FP32);
+  desc.activation = activation;
+  return desc;
+}
+
+}  // namespace
+
+TEST_CASE("C++: functions of single elements", "[cpp][pointwise]") {
+  const mp::context context = mp::context::create(on_host());
+  Six a = {1, -2, 3, -4, 5, -6};
+  const Six b = {1, 1, -4, 7, -5, 8};
+  Six y{};
+  context.pointwise(two_rows(MP_POINTWISE_ADD, MP_ACT_RELU), &a, &b, &y);
+  CHECK(y == Six{2, 0, 0, 3, 0, 2});
+  mp_pointwise_desc_t bias = two_rows(MP_POINTWISE_MUL, MP_ACT_NONE);
+  bias.ld_b = 0;
+  context.pointwise(bias, &a, &b, &y);
+  CHECK(y == Six{1, -2, -12, -4, 5, 24});
+  context.pointwise(two_rows(MP_POINTWISE_COPY, MP_ACT_DRELU), &a, &b, &a);
+  CHECK(a == Six{1, -2, 0, -4, 0, -6});
+  context.pointwise(two_rows(MP_POINTWISE_COPY, MP_ACT_RELU), &b, nullptr, &y);
+  CHECK(y == Six{1, 1, 0, 7, 0, 8});
+  CHECK(sentence_of([&] {
+          context.pointwise(two_rows(MP_POINTWISE_ADD, MP_ACT_DTANH), &a, &b, &y);
+        }) == "mp_pointwise: activation = 8 goes with MP_POINTWISE_COPY alone, but op = 2");
+}

@@ -1,0 +1,476 @@
+/* mpcore/graph.h: wrong descriptions, and calls at the wrong time. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "harness.h"
+
+enum { kBatch = 4, kIn = 8, kOut = 6 };
+
+static mp_graph_t graph; /* x, w, b, indices and table; not compiled */
+static int32_t x, w, b, image, filter, indices, table, gamma_, mean, labels;
+static int32_t tensor;     /* where failing calls would write */
+static int32_t outputs[8]; /* the same */
+
+static int32_t add(mp_status_t (*call)(mp_graph_t, const char *, int32_t, const int64_t *,
+                                       int32_t *),
+                   const char *name, int32_t rank, const int64_t *extent) {
+  int32_t id = -1;
+  check_success(name, call(graph, name, rank, extent, &id));
+  return id;
+}
+
+static int32_t add_input(const char *name, mp_dtype_t dtype, int32_t rank, const int64_t *extent) {
+  int32_t id = -1;
+  check_success(name, mp_graph_input(graph, name, dtype, rank, extent, &id));
+  return id;
+}
+
+static void describe(void) {
+  const int64_t x_extent[] = {kBatch, kIn}, w_extent[] = {kIn, kOut}, b_extent[] = {kOut};
+  const int64_t image_extent[] = {kBatch, 5, 5, 4}, filter_extent[] = {6, 3, 3, 4};
+  const int64_t table_extent[] = {9, 3}, four[] = {4};
+  WORKS(mp_graph_create(&graph, context));
+  x = add_input("x", MP_FP32, 2, x_extent);
+  image = add_input("image", MP_FP32, 4, image_extent);
+  indices = add_input("indices", MP_DTYPE_NONE, 2, x_extent);
+  labels = add_input("labels", MP_DTYPE_NONE, 1, x_extent);
+  w = add(mp_graph_parameter, "w", 2, w_extent);
+  b = add(mp_graph_parameter, "b", 1, b_extent);
+  filter = add(mp_graph_parameter, "filter", 4, filter_extent);
+  table = add(mp_graph_parameter, "table", 2, table_extent);
+  gamma_ = add(mp_graph_parameter, "gamma", 1, four);
+  mean = add(mp_graph_state, "mean", 1, four);
+}
+
+/* ---------------------------------------------------------------- tensors */
+
+static void test_tensors_of_graphs(void) {
+  const int64_t extent[MP_GRAPH_MAX_RANK + 1] = {kBatch, 1, 1, 1, 1, 1, 1, 1, 1};
+  const int64_t none[] = {0}, negative[] = {kBatch, -3},
+                huge[] = {INT64_C(1) << 40, INT64_C(1) << 40};
+  const int64_t other_batch[] = {kBatch + 1};
+  FAILS(mp_graph_input, (NULL, "t", MP_FP32, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
+        "graph");
+  FAILS(mp_graph_input, (graph, NULL, MP_FP32, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
+        "name");
+  FAILS(mp_graph_input, (graph, "", MP_FP32, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
+        "name");
+  FAILS(mp_graph_input, (graph, "t", (mp_dtype_t)4, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
+        "dtype");
+  FAILS(mp_graph_input, (graph, "t", (mp_dtype_t)-1, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
+        "dtype");
+  FAILS(mp_graph_input, (graph, "t", MP_FP32, -1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
+        "rank");
+  FAILS(mp_graph_input, (graph, "t", MP_FP32, MP_GRAPH_MAX_RANK + 1, extent, &tensor),
+        MP_ERROR_INVALID_ARGUMENT, "rank");
+  FAILS(mp_graph_input, (graph, "t", MP_FP32, 1, NULL, &tensor), MP_ERROR_INVALID_ARGUMENT,
+        "extent");
+  FAILS(mp_graph_input, (graph, "t", MP_FP32, 1, extent, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "tensor");
+  FAILS(mp_graph_input, (graph, "t", MP_FP32, 1, other_batch, &tensor), MP_ERROR_INVALID_ARGUMENT,
+        "extent[0]");
+  FAILS(mp_graph_parameter, (graph, "t", 1, none, &tensor), MP_ERROR_INVALID_ARGUMENT, "extent[0]");
+  FAILS(mp_graph_parameter, (graph, "t", 2, negative, &tensor), MP_ERROR_INVALID_ARGUMENT,
+        "extent[1]");
+  FAILS(mp_graph_parameter, (graph, "t", 2, huge, &tensor), MP_ERROR_INVALID_ARGUMENT, "extent[1]");
+  FAILS(mp_graph_parameter, (graph, "t", 1, extent, NULL), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_state, (graph, "t", 1, none, &tensor), MP_ERROR_INVALID_ARGUMENT, "extent[0]");
+  FAILS(mp_graph_state, (NULL, "t", 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_output, (graph, 9999), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_output, (graph, -1), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_output, (graph, x), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_keep_gradient, (graph, w), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_keep_gradient, (graph, 9999), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_loss, (graph, x), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_loss, (graph, 9999), MP_ERROR_INVALID_ARGUMENT, "tensor");
+}
+
+/* ---------------------------------------------------------------- nodes */
+
+/** A node that cannot be. */
+struct node_case {
+  const char *label, *op;
+  int32_t inputs[9];
+  uint32_t num_inputs;
+  mp_graph_attribute_t attributes[3];
+  uint32_t num_attributes;
+  mp_status_t status;
+  const char *argument; /**< what the sentence names */
+};
+
+static void check_node(const struct node_case *c) {
+  char label[160];
+  snprintf(label, sizeof label, "mp_graph_node: %s: %s", c->op, c->label);
+  check_failure(label, "mp_graph_node",
+                mp_graph_node(graph, c->op, "n", c->inputs, c->num_inputs, c->attributes,
+                              c->num_attributes, outputs, 1),
+                c->status, c->argument);
+}
+
+static void test_nodes(void) {
+  const int32_t good[] = {x, w, b};
+  const mp_graph_attribute_t nameless = {NULL, 0};
+  FAILS(mp_graph_node, (NULL, "Linear", "n", good, 3, NULL, 0, outputs, 1),
+        MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_node, (graph, NULL, "n", good, 3, NULL, 0, outputs, 1), MP_ERROR_INVALID_ARGUMENT,
+        "op_type");
+  FAILS(mp_graph_node, (graph, "linear", "n", good, 3, NULL, 0, outputs, 1), MP_ERROR_NOT_FOUND,
+        "op_type");
+  FAILS(mp_graph_node, (graph, "LinearBackpropInput", "n", good, 2, NULL, 0, outputs, 1),
+        MP_ERROR_NOT_FOUND, "op_type");
+  FAILS(mp_graph_node, (graph, "Linear", NULL, good, 3, NULL, 0, outputs, 1),
+        MP_ERROR_INVALID_ARGUMENT, "name");
+  FAILS(mp_graph_node, (graph, "Linear", "n", NULL, 3, NULL, 0, outputs, 1),
+        MP_ERROR_INVALID_ARGUMENT, "inputs");
+  FAILS(mp_graph_node, (graph, "Linear", "n", good, 1, NULL, 0, outputs, 1),
+        MP_ERROR_INVALID_ARGUMENT, "num_inputs");
+  FAILS(mp_graph_node, (graph, "Linear", "n", good, 4, NULL, 0, outputs, 1),
+        MP_ERROR_INVALID_ARGUMENT, "num_inputs");
+  FAILS(mp_graph_node, (graph, "Linear", "n", good, 3, NULL, 0, NULL, 1), MP_ERROR_INVALID_ARGUMENT,
+        "outputs");
+  FAILS(mp_graph_node, (graph, "Linear", "n", good, 3, NULL, 0, outputs, 0),
+        MP_ERROR_INVALID_ARGUMENT, "num_outputs");
+  FAILS(mp_graph_node, (graph, "Linear", "n", good, 3, NULL, 0, outputs, 2),
+        MP_ERROR_INVALID_ARGUMENT, "num_outputs");
+  FAILS(mp_graph_node, (graph, "Linear", "n", good, 3, NULL, 1, outputs, 1),
+        MP_ERROR_INVALID_ARGUMENT, "attributes");
+  FAILS(mp_graph_node, (graph, "Linear", "n", good, 3, &nameless, 1, outputs, 1),
+        MP_ERROR_INVALID_ARGUMENT, "attributes[0].name");
+
+  const int64_t huge_extent[] = {(INT64_C(1) << 32) + 9, 3};
+  const int32_t huge_table = add(mp_graph_state, "huge_table", 2, huge_extent);
+  const double nan = NAN;
+  const struct node_case cases[] = {
+      {"an input that is no tensor",
+       "Linear",
+       {x, 9999},
+       2,
+       {{0}},
+       0,
+       MP_ERROR_INVALID_ARGUMENT,
+       "inputs[1]"},
+      {"an input that may not be absent",
+       "Linear",
+       {-1, w},
+       2,
+       {{0}},
+       0,
+       MP_ERROR_INVALID_ARGUMENT,
+       "inputs[0]"},
+      {"integers", "Linear", {indices, w}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "x = indices"},
+      {"w of another size",
+       "Linear",
+       {x, table},
+       2,
+       {{0}},
+       0,
+       MP_ERROR_INVALID_ARGUMENT,
+       "w = table"},
+      {"w of another rank", "Linear", {x, b}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "w = b"},
+      {"b of another size",
+       "Linear",
+       {x, w, gamma_},
+       3,
+       {{0}},
+       0,
+       MP_ERROR_INVALID_ARGUMENT,
+       "b = gamma"},
+      {"an unknown attribute",
+       "Linear",
+       {x, w},
+       2,
+       {{"stride", 1}},
+       1,
+       MP_ERROR_NOT_FOUND,
+       "stride"},
+      {"out of range",
+       "Linear",
+       {x, w},
+       2,
+       {{"transposed", 2}},
+       1,
+       MP_ERROR_INVALID_ARGUMENT,
+       "transposed"},
+      {"not whole",
+       "Linear",
+       {x, w},
+       2,
+       {{"transposed", 0.5}},
+       1,
+       MP_ERROR_INVALID_ARGUMENT,
+       "transposed"},
+      {"NaN",
+       "Linear",
+       {x, w},
+       2,
+       {{"transposed", nan}},
+       1,
+       MP_ERROR_INVALID_ARGUMENT,
+       "transposed"},
+      {"two dimensions", "Conv2D", {x, filter}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "x = x"},
+      {"channels",
+       "Conv2D",
+       {image, filter},
+       2,
+       {{"groups", 2}},
+       1,
+       MP_ERROR_INVALID_ARGUMENT,
+       "channels"},
+      {"a stride of 0",
+       "Conv2D",
+       {image, filter},
+       2,
+       {{"stride", 0}},
+       1,
+       MP_ERROR_INVALID_ARGUMENT,
+       "stride"},
+      {"half a stride",
+       "Conv2D",
+       {image, filter},
+       2,
+       {{"stride", 1.5}},
+       1,
+       MP_ERROR_INVALID_ARGUMENT,
+       "stride"},
+      {"half a stride",
+       "MaxPool",
+       {image},
+       1,
+       {{"stride", 1.5}},
+       1,
+       MP_ERROR_INVALID_ARGUMENT,
+       "stride"},
+      {"too wide",
+       "Conv2D",
+       {image, filter},
+       2,
+       {{"dilation", 4}},
+       1,
+       MP_ERROR_INVALID_ARGUMENT,
+       "w = filter"},
+      {"padding beyond 32 bits",
+       "Conv2D",
+       {image, filter},
+       2,
+       {{"pad", 2147483647}},
+       1,
+       MP_ERROR_INVALID_ARGUMENT,
+       "Conv2D"},
+      {"shapes", "Add", {x, w}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "b = w"},
+      {"shapes", "Mul", {x, image}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "b = image"},
+      {"b of another size", "BiasAdd", {x, b}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "b = b"},
+      {"a window beyond the image",
+       "MaxPool",
+       {image},
+       1,
+       {{"window", 6}},
+       1,
+       MP_ERROR_INVALID_ARGUMENT,
+       "window"},
+      {"padding as large as the window",
+       "AvgPool",
+       {image},
+       1,
+       {{"pad", 2}},
+       1,
+       MP_ERROR_INVALID_ARGUMENT,
+       "pad_top"},
+      {"an attribute of the other pool",
+       "MaxPool",
+       {image},
+       1,
+       {{"include_pad", 1}},
+       1,
+       MP_ERROR_NOT_FOUND,
+       "include_pad"},
+      {"a parameter as a state",
+       "BatchNorm",
+       {image, gamma_, gamma_, gamma_, mean},
+       5,
+       {{0}},
+       0,
+       MP_ERROR_INVALID_ARGUMENT,
+       "mean = gamma"},
+      {"another size",
+       "BatchNorm",
+       {image, b, gamma_, mean, mean},
+       5,
+       {{0}},
+       0,
+       MP_ERROR_INVALID_ARGUMENT,
+       "gamma = b"},
+      {"a vocabulary beyond 32 bits",
+       "Embedding",
+       {huge_table, indices},
+       2,
+       {{0}},
+       0,
+       MP_ERROR_INVALID_ARGUMENT,
+       "huge_table"},
+      {"floats as indices",
+       "Embedding",
+       {table, x},
+       2,
+       {{0}},
+       0,
+       MP_ERROR_INVALID_ARGUMENT,
+       "indices = x"},
+      {"all dropped", "Dropout", {x}, 1, {{"p", 1}}, 1, MP_ERROR_INVALID_ARGUMENT, "p = 1"},
+      {"many offsets",
+       "Dropout",
+       {x, labels},
+       2,
+       {{0}},
+       0,
+       MP_ERROR_INVALID_ARGUMENT,
+       "offset = labels"},
+      {"two open extents",
+       "Reshape",
+       {x},
+       1,
+       {{"extent", -1}, {"extent", -1}},
+       2,
+       MP_ERROR_INVALID_ARGUMENT,
+       "extents 0 and 1"},
+      {"an extent that is not there",
+       "Reshape",
+       {x},
+       1,
+       {{"extent", 0}, {"extent", 0}, {"extent", 0}},
+       3,
+       MP_ERROR_INVALID_ARGUMENT,
+       "extent 2"},
+      {"elements", "Reshape", {x}, 1, {{"extent", 7}}, 1, MP_ERROR_INVALID_ARGUMENT, "elements"},
+      {"elements that do not divide",
+       "Reshape",
+       {x},
+       1,
+       {{"extent", 5}, {"extent", -1}},
+       2,
+       MP_ERROR_INVALID_ARGUMENT,
+       "elements"},
+      {"another attribute", "Reshape", {x}, 1, {{"shape", 7}}, 1, MP_ERROR_NOT_FOUND, "shape"},
+      {"extents whose product overflows",
+       "Reshape",
+       {x},
+       1,
+       {{"extent", 281474976710656.0}, {"extent", 281474976710656.0}, {"extent", -1}},
+       3,
+       MP_ERROR_INVALID_ARGUMENT,
+       "extents"},
+      {"two dimensions", "LSTM", {x, w, w}, 3, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "x = x"},
+      {"labels of another shape",
+       "SoftmaxXent",
+       {x, indices},
+       2,
+       {{0}},
+       0,
+       MP_ERROR_INVALID_ARGUMENT,
+       "labels = indices"},
+      {"labels that are computed",
+       "SoftmaxXent",
+       {x, x},
+       2,
+       {{0}},
+       0,
+       MP_ERROR_INVALID_ARGUMENT,
+       "labels = x"},
+      {"smoothing",
+       "SoftmaxXent",
+       {x, labels},
+       2,
+       {{"label_smoothing", 1}},
+       1,
+       MP_ERROR_INVALID_ARGUMENT,
+       "label_smoothing"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_node(&cases[i]);
+}
+
+/* ---------------------------------------------------------------- at the wrong time */
+
+static void test_order(void) {
+  const int32_t inputs[] = {x, w, b};
+  const int64_t extent[] = {kBatch};
+  mp_tensor_list_t list = NULL;
+  mp_graph_memory_t memory;
+  size_t bytes = 0;
+  int32_t y = -1;
+  MP_INIT_STRUCT(&memory);
+  FAILS(mp_graph_forward, (graph, MP_GRAPH_INFERENCE, NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_backward, (graph, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_bind, (graph, x, NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_set_batch, (graph, 1), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_write, (graph, w, at(0), NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_lists, (graph, &list, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_get_memory, (graph, &memory), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_describe, (graph, NULL, &bytes), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_explain, (graph, MP_AUTOCAST_TEXT, NULL, &bytes), MP_ERROR_INVALID_ARGUMENT,
+        "graph");
+
+  WORKS(mp_graph_node(graph, "Linear", "fc", inputs, 3, NULL, 0, &y, 1));
+  WORKS(mp_graph_output(graph, y));
+  WORKS(mp_graph_compile(graph));
+  FAILS(mp_graph_compile, (graph), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_input, (graph, "late", MP_FP32, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
+        "graph");
+  FAILS(mp_graph_node, (graph, "Linear", "late", inputs, 3, NULL, 0, outputs, 1),
+        MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_forward, (graph, (mp_graph_mode_t)2, NULL), MP_ERROR_INVALID_ARGUMENT, "mode");
+  FAILS(mp_graph_forward, (graph, MP_GRAPH_TRAINING, NULL), MP_ERROR_INVALID_ARGUMENT, "mode");
+  FAILS(mp_graph_forward, (graph, MP_GRAPH_INFERENCE, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "x is not bound");
+  FAILS(mp_graph_backward, (graph, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "loss");
+  FAILS(mp_graph_bind, (graph, w, at(0)), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_bind, (graph, 9999, at(0)), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_bind, (graph, x, at(1)), MP_ERROR_MISALIGNED, "data");
+  FAILS(mp_graph_set_batch, (graph, 0), MP_ERROR_INVALID_ARGUMENT, "batch");
+  FAILS(mp_graph_set_batch, (graph, kBatch + 1), MP_ERROR_INVALID_ARGUMENT, "batch");
+  FAILS(mp_graph_write, (graph, x, at(0), NULL), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_write, (graph, w, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "values");
+  FAILS(mp_graph_lists, (graph, &list, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "grads");
+  FAILS(mp_graph_explain, (graph, MP_AUTOCAST_TEXT, NULL, &bytes), MP_ERROR_INVALID_ARGUMENT,
+        "graph");
+  FAILS(mp_graph_describe, (graph, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "bytes");
+  WORKS(mp_graph_describe(graph, NULL, &bytes));
+  check(bytes > 40, "a description has some length");
+  char text[512] = {0};
+  bytes -= 1;
+  FAILS(mp_graph_describe, (graph, text, &bytes), MP_ERROR_WORKSPACE_TOO_SMALL, "*bytes");
+  check(text[0] == 0, "and is not written where there is no room");
+  WORKS(mp_graph_lists(graph, NULL, &list, NULL));
+  check(list != NULL, "the masters of a graph without loss");
+  WORKS(mp_graph_bind(graph, x, at(0)));
+  WORKS(mp_graph_forward(graph, MP_GRAPH_INFERENCE, NULL));
+}
+
+/** A loss that does not reach a parameter; autocast that graphs do not do. */
+static void test_compile(void) {
+  const int32_t inputs[] = {x, labels}, products[] = {x, w};
+  mp_autocast_config_t config = mp_autocast_config_default(MP_FP16);
+  mp_autocast_t policy = NULL;
+  int32_t loss = -1, y = -1;
+  WORKS(mp_graph_node(graph, "SoftmaxXent", "loss", inputs, 2, NULL, 0, &loss, 1));
+  FAILS(mp_graph_autocast, (graph, NULL), MP_ERROR_INVALID_ARGUMENT, "policy");
+  config.flags = MP_AUTOCAST_NO_ENVIRONMENT | MP_AUTOCAST_EMULATE;
+  WORKS(mp_autocast_create(&policy, &config));
+  FAILS(mp_graph_autocast, (graph, policy), MP_ERROR_UNSUPPORTED, "policy");
+  mp_autocast_destroy(policy);
+  WORKS(mp_graph_node(graph, "Linear", "fc", products, 2, NULL, 0, &y, 1));
+  WORKS(mp_graph_loss(graph, loss));
+  FAILS(mp_graph_compile, (graph), MP_ERROR_INVALID_ARGUMENT, "the parameter w");
+}
+
+void test_graph(void) {
+  FAILS(mp_graph_create, (NULL, context), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_create, (&graph, NULL), MP_ERROR_INVALID_ARGUMENT, "context");
+  mp_graph_destroy(NULL);
+  void (*const parts[])(void) = {test_tensors_of_graphs, test_nodes, test_order, test_compile};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    describe();
+    parts[i]();
+    mp_graph_destroy(graph);
+    graph = NULL;
+  }
+}

@@ -1,0 +1,132 @@
+/* mpcore/layers.h: functions of single elements, of 6 x 8 fp16 elements. */
+#include <stdint.h>
+#include <string.h>
+
+#include "harness.h"
+
+enum { kRows = 6, kColumns = 8 };
+enum { kA = 0, kB = 512, kY = 1024 };
+
+static mp_pointwise_desc_t add(void) {
+  return mp_pointwise_desc_default(MP_POINTWISE_ADD, kRows, kColumns, MP_FP16);
+}
+static void init(void *s) {
+  const mp_pointwise_desc_t d = add();
+  memcpy(s, &d, sizeof d);
+}
+static mp_status_t call(void *s) {
+  return mp_pointwise(context, s, at(kA), at(kB), at(kY), NULL);
+}
+
+#define POINTWISE_FIELD(field, member, v) \
+  FIELD(mp_pointwise_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
+
+static void test_desc(void) {
+  const struct field_case fields[] = {
+      POINTWISE_FIELD(op, i, 0),
+      POINTWISE_FIELD(op, i, MP_POINTWISE_MUL + 1),
+      POINTWISE_FIELD(op, i, -1),
+      POINTWISE_FIELD(activation, i, -1),
+      POINTWISE_FIELD(activation, i, MP_ACT_DTANH + 1),
+      POINTWISE_FIELD(activation, i, MP_ACT_DRELU),
+      POINTWISE_FIELD(activation, i, MP_ACT_DTANH),
+      POINTWISE_FIELD(dtype, i, MP_DTYPE_NONE),
+      POINTWISE_FIELD(dtype, i, 4),
+      POINTWISE_FIELD(dtype_b, i, MP_DTYPE_NONE),
+      POINTWISE_FIELD(dtype_b, i, 4),
+      POINTWISE_FIELD(reserved0, i, 1),
+      POINTWISE_FIELD(rows, i, -1),
+      POINTWISE_FIELD(rows, i, INT64_MAX),
+      POINTWISE_FIELD(columns, i, -1),
+      POINTWISE_FIELD(ld_b, i, -8),
+      POINTWISE_FIELD(ld_b, i, kColumns - 1),
+      POINTWISE_FIELD(ld_b, i, INT64_MAX),
+  };
+  const struct subject subject = {"mp_pointwise", "desc", sizeof(mp_pointwise_desc_t), init, call};
+  check_fields(&subject, fields, sizeof fields / sizeof *fields);
+  check_struct_size(&subject);
+
+  const mp_pointwise_desc_t d = add();
+  check(
+      d.activation == MP_ACT_NONE && d.dtype_b == MP_FP16 && d.ld_b == kColumns && d.reserved0 == 0,
+      "no activation; b is dense, and of the same type");
+}
+
+/** The sentences, whole but for addresses. */
+static void test_sentences(void) {
+  const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT;
+  void *const a = at(kA), *const b = at(kB), *const y = at(kY);
+  mp_pointwise_desc_t d = add();
+  d.activation = MP_ACT_DGELU;
+  FAILS(mp_pointwise, (context, &d, a, b, y, NULL), wrong,
+        "activation = 4 goes with MP_POINTWISE_COPY alone, but op = 2");
+  d = add();
+  d.ld_b = 7;
+  FAILS(mp_pointwise, (context, &d, a, b, y, NULL), wrong,
+        "ld_b = 7 is neither 0 nor at least columns = 8");
+  d = add();
+  d.rows = INT64_MAX / 8;
+  FAILS(mp_pointwise, (context, &d, a, b, y, NULL), wrong,
+        "rows = 1152921504606846975 with columns = 8: 64 bits cannot count the bytes");
+  d = add();
+  d.ld_b = INT64_MAX / 8;
+  d.dtype_b = MP_FP32;
+  FAILS(mp_pointwise, (context, &d, a, b, y, NULL), wrong,
+        "rows = 6 with ld_b = 1152921504606846975: 64 bits cannot count the bytes");
+}
+
+static void test_pointers(void) {
+  const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT, misaligned = MP_ERROR_MISALIGNED;
+  void *const a = at(kA), *const b = at(kB), *const y = at(kY);
+  mp_pointwise_desc_t d = add();
+  FAILS(mp_pointwise, (NULL, &d, a, b, y, NULL), wrong, "context");
+  FAILS(mp_pointwise, (context, NULL, a, b, y, NULL), wrong, "desc");
+  FAILS(mp_pointwise, (context, &d, NULL, b, y, NULL), wrong, "a = NULL");
+  FAILS(mp_pointwise, (context, &d, at(1), b, y, NULL), misaligned, "a");
+  FAILS(mp_pointwise, (context, &d, a, NULL, y, NULL), wrong, "b = NULL");
+  FAILS(mp_pointwise, (context, &d, a, at(1), y, NULL), misaligned, "b");
+  FAILS(mp_pointwise, (context, &d, a, b, NULL, NULL), wrong, "y = NULL");
+  FAILS(mp_pointwise, (context, &d, a, b, at(1), NULL), misaligned, "y");
+  WORKS(mp_pointwise(context, &d, a, a, a, NULL));
+  WORKS(mp_pointwise(context, &d, a, y, y, NULL));
+  WORKS(mp_pointwise(context, &d, a, at(kB + 2), y, NULL));
+  d.dtype_b = MP_FP32;
+  FAILS(mp_pointwise, (context, &d, a, at(kB + 2), y, NULL), misaligned,
+        "is not aligned to 4 bytes");
+  FAILS(mp_pointwise, (context, &d, a, y, y, NULL), wrong,
+        "is b, but dtype_b = 3 is not dtype = 1");
+  d = add();
+  d.ld_b = 0;
+  FAILS(mp_pointwise, (context, &d, a, y, y, NULL), wrong, "is b, but ld_b = 0 is not columns = 8");
+  d.ld_b = 9;
+  FAILS(mp_pointwise, (context, &d, a, y, y, NULL), wrong, "is b, but ld_b = 9 is not columns = 8");
+  WORKS(mp_pointwise(context, &d, y, b, y, NULL));
+  d.rows = 1;
+  WORKS(mp_pointwise(context, &d, a, y, y, NULL));
+  d.ld_b = 0;
+  WORKS(mp_pointwise(context, &d, a, y, y, NULL));
+}
+
+static void test_not_read(void) {
+  mp_pointwise_desc_t d = mp_pointwise_desc_default(MP_POINTWISE_COPY, kRows, kColumns, MP_FP16);
+  WORKS(mp_pointwise(context, &d, at(kA), NULL, at(kY), NULL));
+  WORKS(mp_pointwise(context, &d, at(kA), at(1), at(kY), NULL));
+  d.activation = MP_ACT_TANH;
+  WORKS(mp_pointwise(context, &d, at(kA), NULL, at(kY), NULL));
+  d.activation = MP_ACT_DSIGMOID;
+  FAILS(mp_pointwise, (context, &d, at(kA), NULL, at(kY), NULL), MP_ERROR_INVALID_ARGUMENT,
+        "b = NULL");
+  WORKS(mp_pointwise(context, &d, at(kA), at(kB), at(kY), NULL));
+  d.rows = 0;
+  WORKS(mp_pointwise(context, &d, NULL, NULL, NULL, NULL));
+  d.rows = INT64_MAX;
+  d.columns = d.ld_b = 0;
+  WORKS(mp_pointwise(context, &d, NULL, NULL, NULL, NULL));
+}
+
+void test_pointwise(void) {
+  test_desc();
+  test_sentences();
+  test_pointers();
+  test_not_read();
+}

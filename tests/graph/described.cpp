@@ -1,0 +1,209 @@
+#include "tests/graph/described.h"
+
+#include <cmath>
+
+namespace mptest {
+
+PolicyHandle make_policy(mp_dtype_t low, mp_autocast_level_t level, uint32_t flags) {
+  mp_autocast_config_t config = mp_autocast_config_default(low);
+  config.level = level;
+  config.flags = MP_AUTOCAST_NO_ENVIRONMENT | MP_AUTOCAST_IGNORE_PERFORMANCE | flags;
+  mp_autocast_t policy = nullptr;
+  require_ok(mp_autocast_create(&policy, &config));
+  return PolicyHandle(policy);
+}
+
+Floats32 random_values(Random &random, int64_t count, double bound) {
+  Floats32 values;
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(static_cast<float>(std::round(random.real(-bound, bound) * 64) / 64));
+  return values;
+}
+
+Floats32 random_weights(Random &random, int64_t count, int64_t fan_in) {
+  Floats32 values;
+  const double bound = std::sqrt(6.0 / static_cast<double>(fan_in));
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(static_cast<float>(random.real(-bound, bound)));
+  return values;
+}
+
+Described::Described(mp_context_t context) {
+  require_ok(mp_graph_create(&handle, context));
+}
+
+Described::~Described() {
+  mp_graph_destroy(handle);
+}
+
+int32_t Described::input(const char *name, mp_dtype_t dtype, const std::vector<int64_t> &extent) {
+  int32_t tensor = -1;
+  require_ok(mp_graph_input(handle, name, dtype, static_cast<int32_t>(extent.size()), extent.data(),
+                            &tensor));
+  return tensor;
+}
+
+int32_t Described::parameter(const char *name, const std::vector<int64_t> &extent) {
+  int32_t tensor = -1;
+  require_ok(mp_graph_parameter(handle, name, static_cast<int32_t>(extent.size()), extent.data(),
+                                &tensor));
+  parameters.push_back(tensor);
+  return tensor;
+}
+
+int32_t Described::state(const char *name, const std::vector<int64_t> &extent) {
+  int32_t tensor = -1;
+  require_ok(
+      mp_graph_state(handle, name, static_cast<int32_t>(extent.size()), extent.data(), &tensor));
+  return tensor;
+}
+
+int32_t Described::node(const char *op, const char *name, const std::vector<int32_t> &inputs,
+                        const Attributes &attributes) {
+  return node_of(op, name, inputs, 1, attributes).front();
+}
+
+std::vector<int32_t> Described::node_of(const char *op, const char *name,
+                                        const std::vector<int32_t> &inputs, uint32_t num_outputs,
+                                        const Attributes &attributes) {
+  std::vector<int32_t> outputs(num_outputs, -1);
+  require_ok(mp_graph_node(handle, op, name, inputs.data(), static_cast<uint32_t>(inputs.size()),
+                           attributes.data(), static_cast<uint32_t>(attributes.size()),
+                           outputs.data(), num_outputs));
+  return outputs;
+}
+
+void Described::compile(mp_autocast_t policy) {
+  if (policy != nullptr) require_ok(mp_graph_autocast(handle, policy));
+  require_ok(mp_graph_compile(handle));
+}
+
+void Described::write(int32_t tensor, const Floats32 &values) {
+  const DeviceBuffer<float> staging(values);
+  require_ok(mp_graph_write(handle, tensor, staging.data(), kStream));
+  require_ok(mp_stream_sync(context(), kStream));
+}
+
+void Described::step(mp_scaler_t scaler) {
+  require_ok(mp_graph_forward(handle, MP_GRAPH_TRAINING, kStream));
+  require_ok(mp_graph_backward(handle, scaler, kStream));
+}
+
+mp_graph_tensor_t Described::info(int32_t tensor) const {
+  mp_graph_tensor_t info;
+  MP_INIT_STRUCT(&info);
+  require_ok(mp_graph_get_tensor(handle, tensor, &info));
+  return info;
+}
+
+mp_graph_memory_t Described::memory() const {
+  mp_graph_memory_t memory;
+  MP_INIT_STRUCT(&memory);
+  require_ok(mp_graph_get_memory(handle, &memory));
+  return memory;
+}
+
+namespace {
+
+template <class Write>
+std::string text_of(const Write &write) {
+  size_t bytes = 0;
+  require_ok(write(nullptr, &bytes));
+  std::string text(bytes, '\0');
+  require_ok(write(text.data(), &bytes));
+  text.resize(bytes - 1);
+  return text;
+}
+
+std::vector<double> read_device(const void *data, mp_dtype_t dtype, int64_t count) {
+  DeviceArray copy(dtype, count);
+  require_ok(mp_memcpy(context(), copy.data(), data,
+                       static_cast<size_t>(count) * mp_dtype_size(dtype), kStream));
+  return copy.download();
+}
+
+int64_t numel_of(const mp_graph_tensor_t &info) {
+  int64_t numel = 1;
+  for (int32_t i = 0; i < info.rank; ++i) numel *= info.extent[i];
+  return numel;
+}
+
+}  // namespace
+
+std::string Described::describe() const {
+  return text_of([&](char *text, size_t *bytes) { return mp_graph_describe(handle, text, bytes); });
+}
+
+std::string Described::explain() const {
+  return text_of([&](char *text, size_t *bytes) {
+    return mp_graph_explain(handle, MP_AUTOCAST_TEXT, text, bytes);
+  });
+}
+
+std::vector<double> Described::read(int32_t tensor) const {
+  const mp_graph_tensor_t t = info(tensor);
+  REQUIRE(t.data != nullptr);
+  return read_device(t.data, t.dtype, numel_of(t));
+}
+
+std::vector<double> Described::gradient(int32_t tensor) const {
+  const mp_graph_tensor_t t = info(tensor);
+  REQUIRE(t.grad != nullptr);
+  return read_device(t.grad, t.dtype_grad, numel_of(t));
+}
+
+std::vector<float> Described::masters() const {
+  std::vector<float> all;
+  for (const int32_t parameter : parameters)
+    for (const double value : read(parameter)) all.push_back(static_cast<float>(value));
+  return all;
+}
+
+ListHandle make_tensor_list(const std::vector<void *> &data, const std::vector<int64_t> &numel,
+                            const std::vector<mp_dtype_t> &dtypes) {
+  mp_tensor_list_desc_t desc;
+  MP_INIT_STRUCT(&desc);
+  desc.count = static_cast<uint32_t>(data.size());
+  desc.data = data.data();
+  desc.numel = numel.data();
+  desc.dtypes = dtypes.data();
+  mp_tensor_list_t list = nullptr;
+  require_ok(mp_tensor_list_create(&list, context(), &desc));
+  return ListHandle(list);
+}
+
+Trainer::Trainer(mp_tensor_list_t grads, mp_tensor_list_t master, mp_tensor_list_t model,
+                 const std::vector<int64_t> &numel) {
+  std::vector<void *> data;
+  for (const int64_t count : numel) {
+    momentum_.push_back(
+        std::make_unique<DeviceBuffer<float>>(std::vector<float>(static_cast<size_t>(count))));
+    data.push_back(momentum_.back()->data());
+  }
+  m_ = make_tensor_list(data, numel, std::vector<mp_dtype_t>(numel.size(), MP_FP32));
+  mp_hyper_t hyper = mp_hyper_default(MP_OPT_SGD, 0.125f);
+  mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_SGD);
+  desc.groups = &hyper;
+  desc.grads = grads;
+  desc.master = master;
+  desc.model = model;
+  desc.m = m_.get();
+  mp_optimizer_t optimizer = nullptr;
+  require_ok(mp_optimizer_create(&optimizer, context(), &desc));
+  optimizer_.reset(optimizer);
+}
+
+void Trainer::step(mp_scaler_t scaler) {
+  require_ok(mp_scale_step(optimizer_.get(), scaler, nullptr, kStream));
+}
+
+ScalerHandle make_high_scaler() {
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  config.init_scale = 0x1p22f;
+  config.growth_interval = 4;
+  mp_scaler_t scaler = nullptr;
+  require_ok(mp_scaler_create(&scaler, context(), &config));
+  return ScalerHandle(scaler);
+}
+
+}  // namespace mptest

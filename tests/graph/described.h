@@ -1,0 +1,96 @@
+// Graphs for the tests, described in a line per node, and an optimizer on their lists.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/testing.h"
+
+namespace mptest {
+
+template <auto kDestroy>
+struct DestroyHandle {
+  template <class Handle>
+  void operator()(Handle *handle) const {
+    kDestroy(handle);
+  }
+};
+using ScalerHandle = std::unique_ptr<mp_scaler, DestroyHandle<mp_scaler_destroy>>;
+using OptimizerHandle = std::unique_ptr<mp_optimizer, DestroyHandle<mp_optimizer_destroy>>;
+using ListHandle = std::unique_ptr<mp_tensor_list, DestroyHandle<mp_tensor_list_destroy>>;
+using PolicyHandle = std::unique_ptr<mp_autocast, DestroyHandle<mp_autocast_destroy>>;
+
+using Attributes = std::vector<mp_graph_attribute_t>;
+using Floats32 = std::vector<float>;
+
+/// Without the environment, and without a gate: the tests want the casts, fast or not.
+PolicyHandle make_policy(mp_dtype_t low, mp_autocast_level_t level = MP_AUTOCAST_NORMAL,
+                         uint32_t flags = 0);
+
+/// Values in steps of 2^-6, which every type holds.
+Floats32 random_values(Random &random, int64_t count, double bound);
+/// 1 / sqrt(fan_in), or so.
+Floats32 random_weights(Random &random, int64_t count, int64_t fan_in);
+
+/// A graph; whatever fails ends the test.
+class Described {
+ public:
+  explicit Described(mp_context_t context = mptest::context());
+  ~Described();
+  Described(const Described &) = delete;
+  Described &operator=(const Described &) = delete;
+
+  int32_t input(const char *name, mp_dtype_t dtype, const std::vector<int64_t> &extent);
+  int32_t parameter(const char *name, const std::vector<int64_t> &extent);
+  int32_t state(const char *name, const std::vector<int64_t> &extent);
+  /// The first output.
+  int32_t node(const char *op, const char *name, const std::vector<int32_t> &inputs,
+               const Attributes &attributes = {});
+  std::vector<int32_t> node_of(const char *op, const char *name, const std::vector<int32_t> &inputs,
+                               uint32_t num_outputs, const Attributes &attributes = {});
+  void output(int32_t tensor) { require_ok(mp_graph_output(handle, tensor)); }
+  void loss(int32_t tensor) { require_ok(mp_graph_loss(handle, tensor)); }
+  void compile(mp_autocast_t policy = nullptr);
+
+  void bind(int32_t tensor, const void *data) { require_ok(mp_graph_bind(handle, tensor, data)); }
+  void write(int32_t tensor, const Floats32 &values);
+  void step(mp_scaler_t scaler = nullptr);
+
+  mp_graph_tensor_t info(int32_t tensor) const;
+  mp_graph_memory_t memory() const;
+  std::string describe() const;
+  std::string explain() const;
+  /// Any tensor that lasts, as fp64.
+  std::vector<double> read(int32_t tensor) const;
+  std::vector<double> gradient(int32_t tensor) const;
+  /// All parameters, in their order.
+  std::vector<float> masters() const;
+
+  mp_graph_t handle = nullptr;
+  std::vector<int32_t> parameters;
+};
+
+/// SGD with momentum on three lists of tensors.
+class Trainer {
+ public:
+  /// @param model  nullptr: there is none
+  /// @param numel  of the parameters
+  Trainer(mp_tensor_list_t grads, mp_tensor_list_t master, mp_tensor_list_t model,
+          const std::vector<int64_t> &numel);
+  void step(mp_scaler_t scaler);
+
+ private:
+  std::vector<std::unique_ptr<DeviceBuffer<float>>> momentum_;
+  ListHandle m_;
+  OptimizerHandle optimizer_;
+};
+
+ListHandle make_tensor_list(const std::vector<void *> &data, const std::vector<int64_t> &numel,
+                            const std::vector<mp_dtype_t> &dtypes);
+
+/// A scaler so high that the first steps overflow in fp16, and are skipped.
+ScalerHandle make_high_scaler();
+
+}  // namespace mptest

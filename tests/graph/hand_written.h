@@ -1,0 +1,42 @@
+// The two networks of the equality: as graphs, and call by call as a program without graphs writes them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tests/graph/described.h"
+
+namespace mptest {
+
+/// A network, whatever it is made of.
+class Trained {
+ public:
+  virtual ~Trained() = default;
+  /// @param x  device, fp32, of the network's input
+  virtual void forward_and_backward(int64_t rows, const float *x, const int32_t *labels,
+                                    mp_scaler_t scaler) = 0;
+  virtual void update(mp_scaler_t scaler) = 0;
+  virtual std::vector<float> masters() const = 0;
+  virtual std::vector<double> logits(int64_t rows) const = 0;
+};
+
+/// Sizes, among them some that are multiples of nothing.
+struct Perceptron {
+  static constexpr int64_t rows = 24, in = 20, hidden = 40, middle = 24, classes = 7;
+};
+struct Convnet {
+  static constexpr int64_t rows = 6, side = 12, channels = 8, more_channels = 16, hidden = 32,
+                           classes = 10;
+};
+
+/// @param low  MP_FP32: without autocast
+std::unique_ptr<Trained> perceptron_as_graph(mp_dtype_t low);
+std::unique_ptr<Trained> perceptron_by_hand(mp_dtype_t dtype);
+std::unique_ptr<Trained> convnet_as_graph(mp_dtype_t low);
+std::unique_ptr<Trained> convnet_by_hand(mp_dtype_t dtype);
+
+/// The initial parameters of both forms, in their order.
+std::vector<Floats32> perceptron_parameters();
+std::vector<Floats32> convnet_parameters();
+
+}  // namespace mptest

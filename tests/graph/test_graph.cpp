@@ -1,0 +1,494 @@
+// What a graph says of itself, what it fuses and shares, and what it leaves alone.
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "tests/graph/described.h"
+
+using namespace mptest;
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string &text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+bool has(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// x -> Linear, what `behind` makes of it, Linear -> loss
+class Small {
+ public:
+  template <class Behind>
+  explicit Small(const Behind &behind, mp_autocast_t policy = nullptr,
+                 mp_context_t context = mptest::context())
+      : graph(context) {
+    x = graph.input("x", MP_FP32, {8, 16});
+    w1 = graph.parameter("w1", {16, 24});
+    hidden = behind(graph, graph.node("Linear", "fc1", {x, w1}));
+    w2 = graph.parameter("w2", {24, 4});
+    logits = graph.node("Linear", "fc2", {hidden, w2});
+    labels = graph.input("labels", MP_DTYPE_NONE, {8});
+    const auto outputs = graph.node_of("SoftmaxXent", "loss", {logits, labels}, 3);
+    loss = outputs[0], row_loss = outputs[1], correct = outputs[2];
+    graph.loss(loss);
+    graph.compile(policy);
+  }
+  void fill() {
+    Random random(5);
+    graph.write(w1, random_weights(random, 16 * 24, 16));
+    graph.write(w2, random_weights(random, 24 * 4, 24));
+    x_data = std::make_unique<DeviceBuffer<float>>(random_values(random, 8 * 16, 1.0));
+    label_data =
+        std::make_unique<DeviceBuffer<int32_t>>(std::vector<int32_t>{0, 1, 2, 3, 3, 2, 1, 0});
+    graph.bind(x, x_data->data());
+    graph.bind(labels, label_data->data());
+  }
+
+  Described graph;
+  int32_t x, w1, w2, hidden, logits, labels, loss, row_loss, correct;
+  std::unique_ptr<DeviceBuffer<float>> x_data;
+  std::unique_ptr<DeviceBuffer<int32_t>> label_data;
+};
+
+int32_t relu(Described &g, int32_t z) {
+  return g.node("Relu", "relu", {z});
+}
+
+/// Counts what is allocated and what is still there, and fails one allocation.
+struct Allocations {
+  int64_t count = 0, alive = 0, largest = 0, fails_at = -1;
+
+  static void *alloc(size_t bytes, void *user) {
+    auto &self = *static_cast<Allocations *>(user);
+    if (self.count++ == self.fails_at) return nullptr;
+    void *ptr = nullptr;
+    if (mp_malloc(context(), &ptr, bytes) != MP_SUCCESS) return nullptr;
+    ++self.alive;
+    self.largest = std::max(self.largest, static_cast<int64_t>(bytes));
+    return ptr;
+  }
+  static void free(void *ptr, size_t, void *user) {
+    --static_cast<Allocations *>(user)->alive;
+    mp_free(context(), ptr);
+  }
+};
+
+mp_context_t counted_context(Allocations &allocations) {
+  mp_allocator_t allocator;
+  MP_INIT_STRUCT(&allocator);
+  allocator.alloc = Allocations::alloc;
+  allocator.free = Allocations::free;
+  allocator.user = &allocations;
+  mp_context_config_t config = mp_context_config_default();
+  config.device = on_host() ? MP_DEVICE_HOST : MP_DEVICE_CURRENT;
+  config.allocator = &allocator;
+  mp_context_t made = nullptr;
+  require_ok(mp_context_create(&made, &config));
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("graph: what is launched, in fp32", "[graph]") {
+  const Small small(relu);
+  CHECK(
+      lines_of(small.graph.describe()) ==
+      std::vector<std::string>{
+          "forward  fc1, relu  mp_gemm  x fp32, w1 fp32 -> relu fp32 [8 24]",
+          "forward  fc2  mp_gemm  relu fp32, w2 fp32 -> fc2 fp32 [8 4]",
+          "forward  loss  mp_softmax_xent  fc2 fp32, labels none -> loss fp32 [], loss:1 fp32 [8], "
+          "loss:2 none [8]",
+          "backward  loss/grad_logits  mp_softmax_xent  fc2 fp32, labels none -> d fc2 fp32 [8 4]",
+          "backward  fc2/grad_w  mp_gemm  relu fp32, d fc2 fp32 -> d w2 fp32 [24 4]",
+          "backward  fc2/grad_x, relu/grad_x  mp_gemm  d fc2 fp32, w2 fp32 -> d fc1 fp32 [8 24]",
+          "backward  fc1/grad_w  mp_gemm  x fp32, d fc1 fp32 -> d w1 fp32 [16 24]"});
+}
+
+TEST_CASE("graph: what is launched, mixed", "[graph]") {
+  const PolicyHandle policy = make_policy(MP_BF16);
+  const Small small(relu, policy.get());
+  CHECK(
+      lines_of(small.graph.describe()) ==
+      std::vector<std::string>{
+          "forward  cast  mp_cast  x fp32 -> x bf16 [8 16]",
+          "forward  fc1, relu  mp_gemm  x bf16, w1 bf16 -> relu bf16 [8 24]",
+          "forward  fc2  mp_gemm  relu bf16, w2 bf16 -> fc2 bf16 [8 4]",
+          "forward  loss  mp_softmax_xent  fc2 bf16, labels none -> loss fp32 [], loss:1 fp32 [8], "
+          "loss:2 none [8]",
+          "backward  loss/grad_logits  mp_softmax_xent  fc2 bf16, labels none -> d fc2 bf16 [8 4]",
+          "backward  fc2/grad_w  mp_gemm  relu bf16, d fc2 bf16 -> d w2 bf16 [24 4]",
+          "backward  fc2/grad_x, relu/grad_x  mp_gemm  d fc2 bf16, w2 bf16 -> d fc1 bf16 [8 24]",
+          "backward  fc1/grad_w  mp_gemm  x bf16, d fc1 bf16 -> d w1 bf16 [16 24]"});
+}
+
+TEST_CASE("graph: derivatives that need z get it from the epilogue", "[graph]") {
+  const Small small([](Described &g, int32_t z) { return g.node("Gelu", "gelu", {z}); });
+  const std::string text = small.graph.describe();
+  CHECK(has(text, "forward  fc1, gelu  mp_gemm"));
+  CHECK(has(text, "backward  fc2/grad_x, gelu/grad_x  mp_gemm"));
+  CHECK(!has(text, "mp_pointwise"));
+}
+
+TEST_CASE("graph: what others read is not fused away", "[graph]") {
+  SECTION("an output") {
+    Described g;
+    const int32_t x = g.input("x", MP_FP32, {4, 8});
+    const int32_t z = g.node("Linear", "fc", {x, g.parameter("w", {8, 8})});
+    g.output(z);
+    g.output(g.node("Relu", "relu", {z}));
+    g.compile();
+    CHECK(has(g.describe(), "forward  relu  mp_pointwise"));
+  }
+  SECTION("a second reader") {
+    const Small small([](Described &g, int32_t z) {
+      return g.node("Add", "add", {g.node("Relu", "relu", {z}), z});
+    });
+    const std::string text = small.graph.describe();
+    CHECK(has(text, "forward  fc1, relu  mp_gemm"));  // z comes out beside it
+    CHECK(has(text, "forward  add  mp_pointwise  relu fp32, fc1 fp32 -> add fp32 [8 24]"));
+    CHECK(has(text, "backward  fc1/grad_sum  mp_pointwise"));
+  }
+}
+
+TEST_CASE("graph: a pattern of names keeps a layer in fp32, forward and backward", "[graph]") {
+  const PolicyHandle policy = make_policy(MP_FP16);
+  require_ok(mp_autocast_set_nodes(policy.get(), "fc2*", MP_CAST_DENY));
+  Small small(relu, policy.get());
+  const std::string text = small.graph.describe();
+  CHECK(has(text, "forward  fc2  mp_gemm  relu fp32, w2 fp32 -> fc2 fp32 [8 4]"));
+  CHECK(has(text, "backward  fc2/grad_w  mp_gemm  relu fp32, d fc2 fp32 -> d w2 fp32 [24 4]"));
+  CHECK(has(text, "forward  fc1"));
+  CHECK(small.graph.info(small.w1).dtype_copy == MP_FP16);
+  CHECK(small.graph.info(small.w2).dtype_copy == MP_DTYPE_NONE);
+  small.fill();
+  small.graph.step();
+  CHECK(std::isfinite(small.graph.read(small.loss).front()));
+}
+
+TEST_CASE("graph: logits in fp32 before a backward pass in 16 bits", "[graph]") {
+  const PolicyHandle policy = make_policy(MP_FP16);
+  require_ok(mp_autocast_set_nodes(policy.get(), "fc2", MP_CAST_DENY));  // and not fc2/grad_*
+  Small mixed(relu, policy.get()), wide(relu);
+  CHECK(has(mixed.graph.describe(), "cast  mp_cast  d fc2 fp32 -> d fc2 fp16 [8 4]"));
+  mixed.fill(), wide.fill();
+  mixed.graph.step(), wide.graph.step();
+  const std::vector<double> got = mixed.graph.gradient(mixed.w2),
+                            want = wide.graph.gradient(wide.w2);
+  for (size_t i = 0; i < want.size(); ++i) CHECK(got[i] == Approx(want[i]).margin(0x1p-8));
+}
+
+TEST_CASE("graph: KEEP_IO leaves outputs and gradients in fp32", "[graph]") {
+  const PolicyHandle policy = make_policy(MP_FP16, MP_AUTOCAST_NORMAL, MP_AUTOCAST_KEEP_IO);
+  Described g;
+  const int32_t x = g.input("x", MP_FP32, {4, 8});
+  const int32_t w = g.parameter("w", {8, 8});
+  const int32_t y = g.node("Linear", "fc", {x, w});
+  const int32_t z = g.node("Linear", "fc2", {y, g.parameter("w2", {8, 8})});
+  g.output(y);
+  g.output(z);
+  const int32_t labels = g.input("labels", MP_DTYPE_NONE, {4});
+  g.loss(g.node("SoftmaxXent", "loss", {z, labels}));
+  g.compile(policy.get());
+  for (const int32_t output : {y, z}) {
+    CHECK(g.info(output).dtype == MP_FP32);
+    CHECK(g.info(output).data != nullptr);
+  }
+  CHECK(g.info(y).dtype_copy == MP_FP16);  // what fc2 reads
+  CHECK(g.info(w).dtype_grad == MP_FP32);
+  Random random(1);
+  g.write(w, random_weights(random, 64, 8));
+  const DeviceBuffer<float> data(random_values(random, 32, 1.0));
+  g.bind(x, data.data());
+  require_ok(mp_graph_forward(g.handle, MP_GRAPH_INFERENCE, kStream));
+  const std::vector<double> values = g.read(y);
+  CHECK(std::any_of(values.begin(), values.end(), [](double v) { return v != 0; }));
+}
+
+TEST_CASE("graph: inference needs no labels, and has the loss where they are", "[graph]") {
+  Small small(relu);
+  small.fill();
+  small.graph.step();
+  const double trained = small.graph.read(small.loss).front();
+  const std::vector<double> rows = small.graph.read(small.row_loss);
+  double sum = 0;
+  for (const double row : rows) sum += row;
+  CHECK(sum / 8 == Approx(trained).epsilon(1e-6));
+
+  small.graph.bind(small.labels, nullptr);
+  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_INFERENCE, kStream));
+  CHECK(small.graph.read(small.loss).front() == trained);  // from before
+  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_TRAINING, kStream));
+  expect_status(mp_graph_backward(small.graph.handle, nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
+  CHECK(has(mp_last_error(), "the input labels is not bound"));
+
+  const DeviceBuffer<int32_t> others(std::vector<int32_t>{3, 3, 3, 3, 0, 0, 0, 0});
+  small.graph.bind(small.labels, others.data());
+  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_INFERENCE, kStream));
+  CHECK(small.graph.read(small.loss).front() != trained);
+  int64_t correct = -1;
+  copy_bytes(&correct, small.graph.info(small.correct).data, sizeof correct);
+  CHECK(correct >= 0);
+  CHECK(correct <= 8);
+}
+
+TEST_CASE("graph: activations share memory, and outputs keep theirs", "[graph]") {
+  const auto deep = [](bool has_outputs) {
+    auto g = std::make_unique<Described>();
+    int32_t h = g->input("x", MP_FP32, {32, 64});
+    for (int i = 0; i < 8; ++i) {
+      h = g->node("Linear", ("fc" + std::to_string(i)).c_str(), {h, g->parameter("w", {64, 64})});
+      if (has_outputs) g->output(h);
+    }
+    g->output(h);
+    g->compile();
+    return g;
+  };
+  const int64_t one = 32 * 64 * 4;
+  const mp_graph_memory_t shared = deep(false)->memory(), apart = deep(true)->memory();
+  CHECK(shared.activations == 3 * one);  // what is read, what is written, and the output
+  CHECK(shared.activations_alone == 8 * one);
+  CHECK(apart.activations == 8 * one);
+  CHECK(shared.parameters == 8 * 64 * 64 * 4);
+  CHECK(shared.copies == 0);
+  CHECK(shared.gradients == 0);
+}
+
+TEST_CASE("graph: mixed precision halves what it says it halves", "[graph]") {
+  const PolicyHandle policy = make_policy(MP_FP16);
+  const Small wide(relu), mixed(relu, policy.get());
+  const mp_graph_memory_t w = wide.graph.memory(), m = mixed.graph.memory();
+  CHECK(m.parameters == w.parameters);
+  CHECK(m.copies * 2 == m.parameters);
+  CHECK(w.gradients == 1536 + 512);  // 24 x 4 floats are 384 bytes, and aligned to 256
+  CHECK(m.gradients * 2 == w.gradients);
+  CHECK(w.copies == 0);
+}
+
+TEST_CASE("graph: after compiling, nothing is allocated; at the end, nothing is left", "[graph]") {
+  Allocations allocations;
+  const mp_context_t counted = counted_context(allocations);
+  {
+    const PolicyHandle policy = make_policy(MP_FP16);
+    Small small(relu, policy.get(), counted);
+    small.fill();
+    const int64_t count = allocations.count;
+    CHECK(count > 0);
+    for (const int64_t batch : {8, 3, 8}) {
+      require_ok(mp_graph_set_batch(small.graph.handle, batch));
+      small.graph.step();
+      require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_INFERENCE, kStream));
+    }
+    CHECK(allocations.count == count);
+  }
+  CHECK(allocations.alive == 0);
+  mp_context_destroy(counted);
+}
+
+TEST_CASE("graph: a compile that runs out of memory leaves nothing, and may be repeated",
+          "[graph]") {
+  Allocations allocations;
+  const mp_context_t counted = counted_context(allocations);
+  const PolicyHandle policy = make_policy(MP_FP16);
+  int failures = 0;
+  for (bool compiled = false; !compiled; ++failures) {
+    Described g(counted);
+    const int32_t x = g.input("x", MP_FP32, {8, 16});
+    const int32_t y = g.node("Linear", "fc", {x, g.parameter("w", {16, 4})});
+    g.loss(g.node("SoftmaxXent", "loss", {y, g.input("labels", MP_DTYPE_NONE, {8})}));
+    require_ok(mp_graph_autocast(g.handle, policy.get()));
+    const int64_t before = allocations.alive;
+    allocations.fails_at = allocations.count + failures;
+    const mp_status_t status = mp_graph_compile(g.handle);
+    allocations.fails_at = -1;
+    compiled = status == MP_SUCCESS;
+    if (compiled) break;
+    expect_status(status, MP_ERROR_OUT_OF_MEMORY);
+    CHECK(allocations.alive == before);
+    require_ok(mp_graph_compile(g.handle));
+  }
+  CHECK(failures >= 4);  // the block, and three lists
+  CHECK(allocations.alive == 0);
+  mp_context_destroy(counted);
+}
+
+TEST_CASE("graph: equal calls give equal bits, and an empty scaler is S = 1", "[graph]") {
+  Small small(relu);
+  small.fill();
+  small.graph.step();
+  const std::vector<double> first = small.graph.gradient(small.w1);
+  small.graph.step();
+  CHECK(small.graph.gradient(small.w1) == first);
+
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_STATIC);
+  config.init_scale = 1024.0f;
+  mp_scaler_t handle = nullptr;
+  require_ok(mp_scaler_create(&handle, context(), &config));
+  const ScalerHandle scaler(handle);
+  small.graph.step(scaler.get());
+  std::vector<double> scaled = small.graph.gradient(small.w1);
+  for (double &value : scaled) value /= 1024;
+  CHECK(scaled == first);  // powers of two cancel in fp32
+}
+
+TEST_CASE("graph: gradients that are looked at", "[graph]") {
+  Described g;
+  const int32_t x = g.input("x", MP_FP32, {8, 16});
+  const int32_t z = g.node("Linear", "fc1", {x, g.parameter("w1", {16, 24})});
+  g.output(z);
+  const int32_t h = g.node("Relu", "relu", {z});
+  const int32_t y = g.node("Linear", "fc2", {h, g.parameter("w2", {24, 4})});
+  require_ok(mp_graph_keep_gradient(g.handle, z));
+  require_ok(mp_graph_keep_gradient(g.handle, h));
+  const int32_t labels = g.input("labels", MP_DTYPE_NONE, {8});
+  g.loss(g.node("SoftmaxXent", "loss", {y, labels}));
+  g.compile();
+  Random random(5);
+  for (const int32_t p : g.parameters)
+    g.write(p, random_weights(random, g.info(p).extent[0] * g.info(p).extent[1], 16));
+  const DeviceBuffer<float> data(random_values(random, 8 * 16, 1.0));
+  const DeviceBuffer<int32_t> wanted(std::vector<int32_t>{0, 1, 2, 3, 3, 2, 1, 0});
+  g.bind(x, data.data());
+  g.bind(labels, wanted.data());
+  g.step();
+  const std::vector<double> before = g.read(z), dh = g.gradient(h), dz = g.gradient(z);
+  int64_t passed = 0;
+  for (size_t i = 0; i < dz.size(); ++i) {
+    CHECK(dz[i] == (before[i] > 0 ? dh[i] : 0.0));
+    passed += before[i] > 0 ? 1 : 0;
+  }
+  CHECK(passed > 0);
+  CHECK(passed < static_cast<int64_t>(dz.size()));
+}
+
+TEST_CASE("graph: states of a normalisation are used in inference, and moved in training",
+          "[graph]") {
+  Described g;
+  const int32_t x = g.input("x", MP_FP32, {16, 4});
+  const int32_t gamma = g.parameter("gamma", {4}), beta = g.parameter("beta", {4});
+  const int32_t mean = g.state("mean", {4}), variance = g.state("variance", {4});
+  const int32_t y = g.node("BatchNorm", "bn", {x, gamma, beta, mean, variance},
+                           {{"epsilon", 0}, {"momentum", 0.5}});
+  g.output(y);
+  const int32_t labels = g.input("labels", MP_DTYPE_NONE, {16});
+  g.loss(g.node("SoftmaxXent", "loss", {y, labels}));
+  g.compile();
+  g.write(gamma, {2, 2, 2, 2});
+  g.write(beta, {1, 1, 1, 1});
+  g.write(variance, {4, 4, 4, 4});
+  g.write(mean, {8, 8, 8, 8});
+  std::vector<float> values;
+  for (int i = 0; i < 64; ++i) values.push_back(i % 8 < 4 ? 0.0f : 2.0f);  // mean 1, variance 1
+  const DeviceBuffer<float> data(values);
+  const DeviceBuffer<int32_t> wanted(std::vector<int32_t>(16, 1));
+  g.bind(x, data.data());
+  g.bind(labels, wanted.data());
+  require_ok(mp_graph_forward(g.handle, MP_GRAPH_INFERENCE, kStream));
+  for (const double v : g.read(y)) CHECK((v == -7.0 || v == -5.0));  // (x - 8) 2 / 2 + 1
+  g.step();
+  for (const double v : g.read(y)) CHECK((v == -1.0 || v == 3.0));
+  CHECK(g.read(mean) == std::vector<double>(4, 4.5));
+  CHECK(g.memory().states == 2 * 256);  // two of them, each aligned
+}
+
+TEST_CASE("graph: relu behind a normalisation is computed there, forward and backward", "[graph]") {
+  const auto describe = [](bool keeps_gradient) {
+    Described g;
+    const int32_t x = g.input("x", MP_FP32, {16, 4});
+    const int32_t z = g.node("BatchNorm", "bn",
+                             {x, g.parameter("gamma", {4}), g.parameter("beta", {4}),
+                              g.state("mean", {4}), g.state("variance", {4})});
+    if (keeps_gradient) require_ok(mp_graph_keep_gradient(g.handle, z));
+    const int32_t y = g.node("Relu", "relu", {z});
+    g.loss(g.node("SoftmaxXent", "loss", {y, g.input("labels", MP_DTYPE_NONE, {16})}));
+    g.compile();
+    return g.describe();
+  };
+  const std::string fused = describe(false), kept = describe(true);
+  CHECK(has(fused, "forward  bn, relu  mp_batchnorm_forward"));
+  CHECK(has(fused, "backward  bn/grad, relu/grad_x  mp_batchnorm_backward"));
+  CHECK(!has(fused, "mp_pointwise"));
+  CHECK(has(kept, "forward  bn, relu  mp_batchnorm_forward"));
+  CHECK(has(kept, "backward  relu/grad_x  mp_pointwise"));
+}
+
+TEST_CASE("graph: a backward pass needs a forward pass of its own", "[graph]") {
+  Small small(relu);
+  small.fill();
+  const auto is_refused = [&] {
+    expect_status(mp_graph_backward(small.graph.handle, nullptr, kStream),
+                  MP_ERROR_INVALID_ARGUMENT);
+    CHECK(has(mp_last_error(), "no mp_graph_forward in training"));
+  };
+  is_refused();
+  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_INFERENCE, kStream));
+  is_refused();
+  small.graph.step();
+  is_refused();  // the first one has written over what it read
+  require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_TRAINING, kStream));
+  require_ok(mp_graph_set_batch(small.graph.handle, 4));
+  is_refused();
+}
+
+TEST_CASE("graph: a batch that does not fit changes nothing", "[graph]") {
+  Described g;
+  const int32_t x = g.input("x", MP_FP32, {8, 6});
+  const int32_t y = g.node("Reshape", "pairs", {x}, {{"extent", 4}, {"extent", -1}});
+  const int32_t z = g.node("Tanh", "tanh", {y});
+  g.output(z);
+  g.compile();
+  expect_status(mp_graph_set_batch(g.handle, 3), MP_ERROR_INVALID_ARGUMENT);
+  CHECK(has(mp_last_error(), "node pairs"));
+  const DeviceBuffer<float> data(std::vector<float>(48, 0.5f));
+  g.bind(x, data.data());
+  require_ok(mp_graph_forward(g.handle, MP_GRAPH_INFERENCE, kStream));
+  CHECK(g.read(z).size() == 48);
+  CHECK(g.info(x).extent[0] == 8);
+}
+
+TEST_CASE("graph: inputs of 16 bits are cast up for nodes in fp32", "[graph]") {
+  Described g;
+  const int32_t x = g.input("x", MP_FP16, {4, 8});
+  const int32_t w = g.parameter("w", {8, 8});
+  const int32_t y = g.node("Linear", "fc", {x, w});
+  g.output(y);
+  const PolicyHandle other = make_policy(MP_BF16);
+  require_ok(mp_graph_autocast(g.handle, other.get()));
+  expect_status(mp_graph_compile(g.handle), MP_ERROR_INVALID_ARGUMENT);
+  CHECK(has(mp_last_error(), "the input x is fp16"));
+
+  Described wide;
+  const int32_t wx = wide.input("x", MP_FP16, {4, 8});
+  const int32_t ww = wide.parameter("w", {8, 8});
+  const int32_t wy = wide.node("Linear", "fc", {wx, ww});
+  wide.output(wy);
+  wide.compile();
+  CHECK(has(wide.describe(), "cast  mp_cast  x fp16 -> x fp32 [4 8]"));
+  Floats32 identity(64);
+  for (size_t i = 0; i < 8; ++i) identity[9 * i] = 1.0f;
+  wide.write(ww, identity);
+  std::vector<double> values;
+  for (int i = 0; i < 32; ++i) values.push_back(i - 16);
+  const DeviceArray data(MP_FP16, values);
+  wide.bind(wx, data.data());
+  require_ok(mp_graph_forward(wide.handle, MP_GRAPH_INFERENCE, kStream));
+  CHECK(wide.read(wy) == values);
+}
+
+TEST_CASE("graph: the parts of its memory are what it has allocated", "[graph]") {
+  Allocations allocations;
+  const mp_context_t counted = counted_context(allocations);
+  {
+    const PolicyHandle policy = make_policy(MP_FP16);
+    const Small small(relu, policy.get(), counted);
+    const mp_graph_memory_t m = small.graph.memory();
+    const int64_t sum =
+        m.parameters + m.copies + m.gradients + m.states + m.activations + m.workspace;
+    CHECK(allocations.largest == sum);
+  }
+  mp_context_destroy(counted);
+}

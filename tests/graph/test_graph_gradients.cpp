@@ -1,0 +1,276 @@
+// Gradients of every operation against differences of the loss, and those of mixed precision against those in fp32.
+//
+// The functions are smooth (what has kinks, relu and the largest of a window, is in the equality with the networks by
+// hand).  Of a smooth loss L the central difference (L(w + h d) - L(w - h d)) / 2h misses the derivative along d by
+// h^2 / 6 times the third one, which for the networks here, with weights and inputs around 1, is of the order of the
+// derivatives themselves, so less than 1e-4 of them; and by the rounding of L, some 2^-22 / h.  A gradient that a
+// wrong transpose, a missing sum or another tensor has made is wrong by its own size.
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "tests/graph/described.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr int64_t kBatch = 6;
+constexpr int64_t kClasses = 5;
+constexpr double kStep = 0x1p-6;
+
+/// A network behind one input; what it returns goes through a Linear to the classes.
+struct Subject {
+  const char *name;
+  std::vector<int64_t> x;  ///< extent of the input, without the batch
+  std::function<int32_t(Described &, int32_t)> build;
+  bool reads_integers = false;  ///< in place of x
+};
+
+class Net {
+ public:
+  Net(const Subject &subject, mp_autocast_t policy) : random_(7) {
+    std::vector<int64_t> extent = subject.x;
+    extent.insert(extent.begin(), kBatch);
+    const int64_t numel =
+        std::accumulate(extent.begin(), extent.end(), int64_t{1}, std::multiplies<>());
+    const int32_t x = graph.input("x", subject.reads_integers ? MP_DTYPE_NONE : MP_FP32, extent);
+    int32_t y = subject.build(graph, x);
+    y = graph.node("Reshape", "flat", {y}, {{"extent", 0}, {"extent", -1}});
+    const int64_t columns = graph.info(y).extent[1];
+    const int32_t logits =
+        graph.node("Linear", "head", {y, graph.parameter("head.w", {columns, kClasses})});
+    const int32_t labels = graph.input("labels", MP_DTYPE_NONE, {kBatch});
+    loss_ = graph.node("SoftmaxXent", "loss", {logits, labels});
+    graph.loss(loss_);
+    graph.compile(policy);
+    for (const int32_t parameter : graph.parameters) {
+      const int64_t count = numel_of(parameter);
+      values_.push_back(random_weights(random_, count, 12));
+      graph.write(parameter, values_.back());
+    }
+    if (subject.reads_integers) {
+      std::vector<int32_t> indices(static_cast<size_t>(numel));
+      for (int32_t &index : indices) index = static_cast<int32_t>(random_.integer(0, 8));
+      integers_ = std::make_unique<DeviceBuffer<int32_t>>(indices);
+      graph.bind(x, integers_->data());
+    } else {
+      x_ = std::make_unique<DeviceBuffer<float>>(random_values(random_, numel, 1.0));
+      graph.bind(x, x_->data());
+    }
+    labels_ = std::make_unique<DeviceBuffer<int32_t>>(std::vector<int32_t>{0, 1, 2, 3, 4, 0});
+    graph.bind(labels, labels_->data());
+  }
+
+  double loss() {
+    graph.step();
+    return graph.read(loss_).front();
+  }
+
+  /// Of the loss when one parameter moves along `d`.
+  double difference(size_t parameter, const std::vector<double> &d) {
+    const auto at = [&](double h) {
+      Floats32 moved = values_[parameter];
+      for (size_t i = 0; i < moved.size(); ++i) moved[i] += static_cast<float>(h * d[i]);
+      graph.write(graph.parameters[parameter], moved);
+      return loss();
+    };
+    const double difference = (at(kStep) - at(-kStep)) / (2 * kStep);
+    graph.write(graph.parameters[parameter], values_[parameter]);
+    return difference;
+  }
+
+  Described graph;
+
+ private:
+  int64_t numel_of(int32_t tensor) {
+    const mp_graph_tensor_t t = graph.info(tensor);
+    int64_t numel = 1;
+    for (int32_t i = 0; i < t.rank; ++i) numel *= t.extent[i];
+    return numel;
+  }
+
+  Random random_;
+  int32_t loss_;
+  std::vector<Floats32> values_;
+  std::unique_ptr<DeviceBuffer<float>> x_;
+  std::unique_ptr<DeviceBuffer<int32_t>> integers_, labels_;
+};
+
+double norm(const std::vector<double> &v) {
+  return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
+}
+
+int32_t linear(Described &g, const std::string &name, int32_t x, int64_t in, int64_t out) {
+  return g.node("Linear", name.c_str(),
+                {x, g.parameter((name + ".w").c_str(), {in, out}),
+                 g.parameter((name + ".b").c_str(), {out})});
+}
+
+int32_t recurrent(Described &g, const char *op, const std::string &name, int32_t x, int64_t in,
+                  int64_t hidden, int64_t gates, std::vector<int32_t> more = {},
+                  uint32_t output = 0) {
+  std::vector<int32_t> inputs = {x, g.parameter((name + ".ih").c_str(), {gates * hidden, in}),
+                                 g.parameter((name + ".hh").c_str(), {gates * hidden, hidden}),
+                                 g.parameter((name + ".bi").c_str(), {gates * hidden}),
+                                 g.parameter((name + ".bh").c_str(), {gates * hidden})};
+  inputs.insert(inputs.end(), more.begin(), more.end());
+  return g.node_of(op, name.c_str(), inputs, output + 1)[output];
+}
+
+const std::vector<Subject> &subjects() {
+  static const std::vector<Subject> all = {
+      {"activations in epilogues",
+       {10},
+       [](Described &g, int32_t x) {
+         int32_t h = g.node("Gelu", "gelu", {linear(g, "a", x, 10, 12)});
+         h = g.node("Sigmoid", "sigmoid", {linear(g, "b", h, 12, 9)});
+         return g.node("Tanh", "tanh", {linear(g, "c", h, 9, 8)});
+       }},
+      {"activations alone",
+       {10},
+       [](Described &g, int32_t x) {
+         // Two readers of z: nothing can be fused away.
+         const int32_t z = linear(g, "a", x, 10, 12);
+         return g.node("Add", "add",
+                       {g.node("Gelu", "gelu", {g.node("Sigmoid", "sigmoid", {z})}),
+                        g.node("Tanh", "tanh", {g.node("Mul", "square", {z, z})})});
+       }},
+      {"residuals and gates",
+       {12},
+       [](Described &g, int32_t x) {
+         const int32_t h = g.node("Tanh", "tanh", {linear(g, "a", x, 12, 12)});
+         const int32_t gate = g.node("Sigmoid", "gate", {linear(g, "b", h, 12, 12)});
+         const int32_t sum = g.node("Add", "residual", {h, linear(g, "c", h, 12, 12)});
+         return g.node("Mul", "gated", {gate, sum});
+       }},
+      {"a weight used twice, and transposed",
+       {8},
+       [](Described &g, int32_t x) {
+         const int32_t w = g.parameter("tied", {8, 6});
+         const int32_t h = g.node("Tanh", "down", {g.node("Linear", "fc1", {x, w})});
+         return g.node(
+             "Tanh", "up",
+             {g.node("Linear", "fc2", {h, w, g.parameter("b", {8})}, {{"transposed", 1}})});
+       }},
+      {"bias by itself",
+       {4, 6},
+       [](Described &g, int32_t x) {
+         const int32_t h = g.node("Linear", "fc", {x, g.parameter("w", {6, 10})});
+         const int32_t b = g.node("BiasAdd", "bias", {h, g.parameter("b", {10})});
+         return g.node("BiasAdd", "again", {g.node("Gelu", "gelu", {b}), g.parameter("b2", {10})});
+       }},
+      {"convolutions and means",
+       {9, 9, 4},
+       [](Described &g, int32_t x) {
+         int32_t h =
+             g.node("Conv2D", "conv1", {x, g.parameter("f1", {8, 3, 3, 2}), g.parameter("b1", {8})},
+                    {{"pad", 1}, {"groups", 2}});
+         h = g.node("AvgPool", "pool1", {g.node("Tanh", "tanh1", {h})},
+                    {{"window", 3}, {"stride", 2}, {"pad", 1}});
+         h = g.node("Conv2D", "conv2", {h, g.parameter("f2", {6, 3, 3, 8}), g.parameter("b2", {6})},
+                    {{"stride", 2}, {"dilation", 2}, {"pad", 2}});
+         h = g.node("Gelu", "gelu", {h});
+         return g.node("AvgPool", "pool2", {h},
+                       {{"window", 2}, {"stride", 1}, {"pad", 1}, {"include_pad", 1}});
+       }},
+      {"batch normalisation",
+       {5, 5, 3},
+       [](Described &g, int32_t x) {
+         int32_t h = g.node("Conv2D", "conv", {x, g.parameter("f", {4, 3, 3, 3})});
+         h = g.node("BatchNorm", "bn",
+                    {h, g.parameter("gamma", {4}), g.parameter("beta", {4}), g.state("mean", {4}),
+                     g.state("variance", {4})});
+         return g.node("Tanh", "tanh", {h});
+       }},
+      {"dropout",
+       {16},
+       [](Described &g, int32_t x) {
+         const int32_t h =
+             g.node("Dropout", "drop", {linear(g, "a", x, 16, 12)}, {{"p", 0.25}, {"seed", 9}});
+         return g.node("Tanh", "tanh", {linear(g, "b", h, 12, 8)});
+       }},
+      {"embedding and LSTM",
+       {7},
+       [](Described &g, int32_t x) {
+         const int32_t e = g.node("Embedding", "table", {g.parameter("table.w", {9, 6}), x});
+         return recurrent(g, "LSTM", "lstm", e, 6, 8, 4);
+       },
+       true},
+      {"the last h of two layers",
+       {7, 4},
+       [](Described &g, int32_t x) {
+         return recurrent(g, "LSTM", "second", recurrent(g, "LSTM", "first", x, 4, 8, 4), 8, 6, 4,
+                          {}, 1);
+       }},
+      {"h and c handed over",
+       {5, 4},
+       [](Described &g, int32_t x) {
+         const auto first = g.node_of("LSTM", "first",
+                                      {x, g.parameter("ih", {32, 4}), g.parameter("hh", {32, 8}),
+                                       g.parameter("bi", {32}), g.parameter("bh", {32})},
+                                      3);
+         return recurrent(g, "LSTM", "second", x, 4, 8, 4, {first[1], first[2]}, 2);
+       }},
+      {"GRU and plain cells",
+       {6, 4},
+       [](Described &g, int32_t x) {
+         return recurrent(g, "RNN", "plain", recurrent(g, "GRU", "gru", x, 4, 8, 3), 8, 6, 1);
+       }},
+  };
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("graph: gradients are the derivatives of the loss", "[graph]") {
+  for (const Subject &subject : subjects()) {
+    Net net(subject, nullptr);
+    net.loss();
+    const size_t count = net.graph.parameters.size();
+    std::vector<std::vector<double>> gradients;
+    for (const int32_t parameter : net.graph.parameters)
+      gradients.push_back(net.graph.gradient(parameter));
+    Random random(11);
+    for (size_t p = 0; p < count; ++p) {
+      CAPTURE(subject.name, p);
+      const std::vector<double> &g = gradients[p];
+      const double size = norm(g), rms = size / std::sqrt(static_cast<double>(g.size()));
+      REQUIRE(size > 1e-4);
+      std::vector<double> along = g;
+      for (double &value : along) value /= size;
+      CHECK(std::abs(net.difference(p, along) - size) < 0.01 * size + 2e-5);
+      for (int i = 0; i < 3; ++i) {
+        const auto element =
+            static_cast<size_t>(random.integer(0, static_cast<int64_t>(g.size()) - 1));
+        std::vector<double> axis(g.size());
+        axis[element] = 1.0;
+        CAPTURE(element);
+        CHECK(std::abs(net.difference(p, axis) - g[element]) <
+              0.01 * (std::abs(g[element]) + rms) + 2e-5);
+      }
+    }
+  }
+}
+
+TEST_CASE("graph: gradients in 16 bits are those in fp32, rounded on the way", "[graph]") {
+  // Some ten roundings of 2^-11 or 2^-8 relative each, that add up at worst.
+  for (const auto &[low, bound] : {std::pair{MP_FP16, 0.02}, std::pair{MP_BF16, 0.12}}) {
+    const PolicyHandle policy = make_policy(low);
+    for (const Subject &subject : subjects()) {
+      Net wide(subject, nullptr), narrow(subject, policy.get());
+      CHECK(narrow.loss() == Approx(wide.loss()).epsilon(bound));
+      const std::string explained = narrow.graph.explain();
+      CHECK(explained.find(" in no list") == std::string::npos);
+      for (size_t p = 0; p < wide.graph.parameters.size(); ++p) {
+        CAPTURE(subject.name, p, mp_dtype_name(low));
+        const std::vector<double> g = wide.graph.gradient(wide.graph.parameters[p]);
+        std::vector<double> error = narrow.graph.gradient(narrow.graph.parameters[p]);
+        REQUIRE(error.size() == g.size());
+        for (size_t i = 0; i < g.size(); ++i) error[i] -= g[i];
+        CHECK(norm(error) <= bound * norm(g));
+        CHECK(norm(error) > 0);
+      }
+    }
+  }
+}

@@ -1,0 +1,354 @@
+// Functions of single elements: exactly where one operation of fp32 and a rounding is all there is, else within the
+// bounds of the epilogues' activations.
+#include <cstring>
+#include <limits>
+
+#include "tests/support/oracle.h"
+#include "tests/support/output_case.h"
+#include "tests/support/testing.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const double kNaN = std::nan("");
+
+struct Function {
+  mp_pointwise_op_t op;
+  mp_activation_t activation;
+};
+
+bool is_derivative(mp_activation_t activation) {
+  return std::ranges::find(kBackwardActivations, activation) != std::end(kBackwardActivations);
+}
+bool reads_b(const Function &f) {
+  return f.op != MP_POINTWISE_COPY || is_derivative(f.activation);
+}
+
+/// After which fp32 has made no error but that of one operation.
+constexpr Function kExact[] = {{MP_POINTWISE_COPY, MP_ACT_NONE}, {MP_POINTWISE_COPY, MP_ACT_RELU},
+                               {MP_POINTWISE_ADD, MP_ACT_NONE},  {MP_POINTWISE_ADD, MP_ACT_RELU},
+                               {MP_POINTWISE_MUL, MP_ACT_NONE},  {MP_POINTWISE_MUL, MP_ACT_RELU},
+                               {MP_POINTWISE_COPY, MP_ACT_DRELU}};
+
+std::vector<Function> all_functions() {
+  std::vector<Function> all;
+  for (const mp_pointwise_op_t op : {MP_POINTWISE_COPY, MP_POINTWISE_ADD, MP_POINTWISE_MUL}) {
+    all.push_back({op, MP_ACT_NONE});
+    for (const mp_activation_t activation : kForwardActivations) all.push_back({op, activation});
+  }
+  for (const mp_activation_t activation : kBackwardActivations)
+    all.push_back({MP_POINTWISE_COPY, activation});
+  return all;
+}
+
+/// How the rows of b lie.
+enum class Rows { kDense, kApart, kOne };
+constexpr Rows kRows[] = {Rows::kDense, Rows::kApart, Rows::kOne};
+
+enum class InPlace { kNo, kA, kB };
+
+struct Layer {
+  mp_pointwise_desc_t desc;
+  std::vector<double> a, b;  ///< rows x columns; of a single row of b the first one
+  int64_t a_offset = 0, b_offset = 0, y_offset = 0;  ///< elements by which they miss 256 bytes
+  InPlace in_place = InPlace::kNo;
+
+  Function function() const { return {desc.op, desc.activation}; }
+  double b_at(size_t i) const {
+    const size_t columns = static_cast<size_t>(desc.columns);
+    return b[desc.ld_b == 0 ? i % columns : i];
+  }
+};
+
+struct Shape {
+  int64_t rows, columns;
+};
+
+/// With integers that are exact in every type, and so are their products.
+Layer make_layer(const Function &f, const Shape &shape, Rows rows, mp_dtype_t dtype,
+                 mp_dtype_t dtype_b) {
+  Layer l{mp_pointwise_desc_default(f.op, shape.rows, shape.columns, dtype), {}, {}};
+  l.desc.activation = f.activation;
+  l.desc.dtype_b = dtype_b;
+  if (rows == Rows::kApart) l.desc.ld_b = shape.columns + 3;
+  if (rows == Rows::kOne) l.desc.ld_b = 0;
+  Random random(static_cast<uint64_t>(shape.rows * 1000 + shape.columns));
+  for (int64_t i = 0; i < shape.rows * shape.columns; i++) {
+    l.a.push_back(static_cast<double>(random.integer(-15, 15)));
+    l.b.push_back(static_cast<double>(random.integer(-15, 15)));
+  }
+  return l;
+}
+
+void fill_with_reals(Layer &l, double range) {
+  Random random(static_cast<uint64_t>(l.desc.rows));
+  for (double &x : l.a) x = round_to(l.desc.dtype, random.real(-range, range));
+  for (double &x : l.b) x = round_to(l.desc.dtype_b, random.real(-range, range));
+}
+
+/// b as it lies in memory; what is between its rows is NaN.
+std::vector<double> laid_out(const Layer &l) {
+  const int64_t rows = l.desc.ld_b == 0 ? 1 : l.desc.rows;
+  std::vector<double> memory(static_cast<size_t>((rows - 1) * l.desc.ld_b + l.desc.columns), kNaN);
+  for (int64_t i = 0; i < rows; i++)
+    std::copy_n(l.b.begin() + i * l.desc.columns, l.desc.columns, memory.begin() + i * l.desc.ld_b);
+  return memory;
+}
+
+std::vector<double> run(const Layer &l) {
+  const DeviceArray a(l.desc.dtype, l.a, l.a_offset), b(l.desc.dtype_b, laid_out(l), l.b_offset),
+      beside(l.desc.dtype, static_cast<int64_t>(l.a.size()), l.y_offset, kCanary);
+  const DeviceArray &y = l.in_place == InPlace::kA ? a : l.in_place == InPlace::kB ? b : beside;
+  const auto a_bits = a.download_bits(), b_bits = b.download_bits();
+  const bool has_b = reads_b(l.function());
+  require_ok(
+      mp_pointwise(context(), &l.desc, a.data(), has_b ? b.data() : nullptr, y.data(), kStream));
+  require_ok(mp_stream_sync(context(), kStream));
+  CHECK((l.in_place == InPlace::kA || a.download_bits() == a_bits));
+  CHECK((l.in_place == InPlace::kB || b.download_bits() == b_bits));
+  return y.download();
+}
+
+// ---------------------------------------------------------------------------- what is right
+
+double combined(const Layer &l, size_t i) {
+  const double a = l.a[i], b = l.b_at(i);
+  return l.desc.op == MP_POINTWISE_ADD ? a + b : l.desc.op == MP_POINTWISE_MUL ? a * b : a;
+}
+
+/// As oracle::activate, with the limits that its formulas for GELU do not reach.
+double activated(mp_activation_t activation, double z, double b) {
+  if (activation == MP_ACT_GELU && std::isinf(z)) return z > 0.0 ? z : -0.0;
+  if (activation == MP_ACT_DGELU && std::isinf(b)) return b > 0.0 ? z : z * 0.0;
+  return oracle::activate(activation, z, b);
+}
+
+/// Where fp32 makes no error but that of one operation: no curve, or its ends, which are 0, 1 or the argument.
+bool is_exact(mp_activation_t activation, double z, double b) {
+  if (activation == MP_ACT_NONE || activation == MP_ACT_RELU || activation == MP_ACT_DRELU)
+    return true;
+  return std::fabs(is_derivative(activation) ? b : z) > 1000.0;
+}
+
+/// Of element i, before it is rounded.
+double error_of(const Layer &l, size_t i) {
+  const mp_activation_t activation = l.desc.activation;
+  const double z = combined(l, i), b = l.b_at(i);
+  const double error = l.desc.op == MP_POINTWISE_COPY
+                           ? 0.0
+                           : fp32_operation() * std::fabs(z) + half_subnormal(MP_FP32);
+  return oracle::activation_error(activation, z, b, error);
+}
+
+/// Empty, or the first element that is wrong.
+std::string damage_of(const Layer &l, const std::vector<double> &y) {
+  const mp_activation_t activation = l.desc.activation;
+  const mp_dtype_t dtype = l.desc.dtype;
+  for (size_t i = 0; i < l.a.size(); i++) {
+    const double z = combined(l, i), b = l.b_at(i);
+    const bool exact = is_exact(activation, z, b);
+    const double value = exact ? round_to(MP_FP32, activated(activation, round_to(MP_FP32, z), b))
+                               : activated(activation, z, b);
+    const double wanted = round_to(dtype, value);
+    const double bound =
+        exact || !std::isfinite(wanted) ? 0.0 : rounded_error(dtype, value, error_of(l, i));
+    if (same_value(y[i], wanted) || std::fabs(y[i] - value) <= bound) continue;
+    return format("y[%zu] = %.9g, expected %.9g within %.3g: a = %.9g, b = %.9g", i, y[i], wanted,
+                  bound, l.a[i], b);
+  }
+  return "";
+}
+
+void check(const Layer &l) {
+  const mp_pointwise_desc_t &d = l.desc;
+  expect_none(damage_of(l, run(l)),
+              format("op = %d, activation = %d, %s and %s, %lld x %lld, ld_b = %lld, offsets %lld, "
+                     "%lld, %lld, in place %d",
+                     d.op, d.activation, mp_dtype_name(d.dtype), mp_dtype_name(d.dtype_b),
+                     static_cast<long long>(d.rows), static_cast<long long>(d.columns),
+                     static_cast<long long>(d.ld_b), static_cast<long long>(l.a_offset),
+                     static_cast<long long>(l.b_offset), static_cast<long long>(l.y_offset),
+                     static_cast<int>(l.in_place)));
+}
+
+}  // namespace
+
+TEST_CASE("pointwise: small integers are exact", "[layers][pointwise][strict]") {
+  for (const Function &f : kExact) {
+    for (const mp_dtype_t dtype : kDtypes)
+      for (const mp_dtype_t dtype_b : kDtypes)
+        for (const Rows rows : kRows) check(make_layer(f, {5, 12}, rows, dtype, dtype_b));
+  }
+}
+
+TEST_CASE("pointwise: rows of any length", "[layers][pointwise][strict]") {
+  for (const int64_t columns : {1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 256, 257, 1000}) {
+    for (const Rows rows : kRows) {
+      for (const int64_t count : {1, 2, 9}) {
+        check(
+            make_layer({MP_POINTWISE_ADD, MP_ACT_NONE}, {count, columns}, rows, MP_FP16, MP_FP32));
+        check(make_layer({MP_POINTWISE_COPY, MP_ACT_DRELU}, {count, columns}, rows, MP_FP32,
+                         MP_BF16));
+      }
+    }
+  }
+}
+
+TEST_CASE("pointwise: reals are rounded once", "[layers][pointwise][strict]") {
+  for (const Function &f : kExact) {
+    for (const mp_dtype_t dtype : kDtypes) {
+      for (const mp_dtype_t dtype_b : kDtypes) {
+        Layer l = make_layer(f, {3, 700}, Rows::kDense, dtype, dtype_b);
+        fill_with_reals(l, 100.0);
+        check(l);
+      }
+    }
+  }
+}
+
+TEST_CASE("pointwise: tensors that are not aligned, in place and beside",
+          "[layers][pointwise][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const Rows rows : kRows) {
+      for (const Shape &shape : {Shape{3, 1337}, Shape{6, 664}}) {
+        Layer l = make_layer({MP_POINTWISE_MUL, MP_ACT_RELU}, shape, rows, dtype, MP_BF16);
+        for (const int64_t offset : {1, 4, 8}) {
+          for (int which = 1; which < 8; which++) {
+            l.a_offset = which & 1 ? offset : 0;
+            l.b_offset = which & 2 ? offset : 0;
+            l.y_offset = which & 4 ? offset : 0;
+            check(l);
+          }
+          l.in_place = InPlace::kA;
+          check(l);
+          l.in_place = InPlace::kNo;
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("pointwise: y is b", "[layers][pointwise][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const Function &f : kExact) {
+      if (!reads_b(f)) continue;
+      for (const int64_t offset : {0, 1}) {
+        Layer l = make_layer(f, {5, 991}, Rows::kDense, dtype, dtype);
+        l.in_place = InPlace::kB;
+        l.b_offset = offset;
+        check(l);
+        // Of one row, ld_b says nothing.
+        for (const Rows rows : {Rows::kApart, Rows::kOne}) {
+          Layer one = make_layer(f, {1, 300}, rows, dtype, dtype);
+          one.in_place = InPlace::kB;
+          check(one);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("pointwise: more elements than are in one piece", "[layers][pointwise]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const Rows rows : kRows) {
+      for (const Shape &shape : {Shape{1, 300007}, Shape{300007, 1}, Shape{75001, 4},
+                                 Shape{10007, 30}, Shape{301, 1001}})
+        check(make_layer({MP_POINTWISE_ADD, MP_ACT_RELU}, shape, rows, dtype, MP_FP16));
+    }
+    check(make_layer({MP_POINTWISE_COPY, MP_ACT_RELU}, {1, 300007}, Rows::kDense, dtype, dtype));
+  }
+}
+
+TEST_CASE("pointwise: every function against fp64", "[layers][pointwise][strict]") {
+  for (const Function &f : all_functions()) {
+    for (const mp_dtype_t dtype : kDtypes) {
+      for (const mp_dtype_t dtype_b : kDtypes) {
+        for (const double range : {1.0, 12.0}) {
+          Layer l =
+              make_layer(f, {7, 150}, range > 1.0 ? Rows::kOne : Rows::kDense, dtype, dtype_b);
+          fill_with_reals(l, range);
+          check(l);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("pointwise: what is not finite, and what is at the end of the range",
+          "[layers][pointwise][strict]") {
+  for (const Function &f : all_functions()) {
+    for (const mp_dtype_t dtype : kDtypes) {
+      const double largest = largest_finite(dtype);
+      const std::vector<double> values = {0.0,  -0.0,      1.0,        -1.0,    3000.0,  -3000.0,
+                                          kNaN, kInfinity, -kInfinity, largest, -largest};
+      const int64_t count = static_cast<int64_t>(values.size());
+      Layer l = make_layer(f, {count, count}, Rows::kDense, dtype, dtype);
+      for (size_t i = 0; i < l.a.size(); i++) {
+        l.a[i] = round_to(dtype, values[i / values.size()]);
+        l.b[i] = round_to(dtype, values[i % values.size()]);
+      }
+      check(l);
+    }
+  }
+}
+
+TEST_CASE("pointwise: a NaN passes through whatever reads it", "[layers][pointwise][strict]") {
+  for (const Function &f : all_functions()) {
+    for (const mp_dtype_t dtype : kDtypes) {
+      Layer l = make_layer(f, {3, 40}, Rows::kDense, dtype, dtype);
+      l.b.assign(l.b.size(), 1.0);
+      l.a[2] = l.a[50] = l.a[119] = kNaN;
+      std::vector<double> y = run(l);
+      CHECK(std::ranges::count_if(y, [](double x) { return std::isnan(x); }) == 3);
+      CHECK((std::isnan(y[2]) && std::isnan(y[50]) && std::isnan(y[119])));
+      l.a.assign(l.a.size(), 1.0);
+      l.b[7] = l.b[81] = kNaN;
+      y = run(l);
+      const bool passes = reads_b(f) && f.activation != MP_ACT_DRELU;
+      CHECK(std::ranges::count_if(y, [](double x) { return std::isnan(x); }) == (passes ? 2 : 0));
+      if (f.activation == MP_ACT_DRELU) CHECK((y[7] == 0.0 && y[81] == 0.0));
+    }
+  }
+}
+
+TEST_CASE("pointwise: a copy has the bits of a", "[layers][pointwise][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    Layer l = make_layer({MP_POINTWISE_COPY, MP_ACT_NONE}, {1, 9001}, Rows::kDense, dtype, dtype);
+    fill_with_reals(l, 1.0);
+    l.a[3] = -0.0, l.a[51] = kInfinity, l.a[52] = half_subnormal(dtype) * 6.0;
+    const DeviceArray a(dtype, l.a), y(dtype, static_cast<int64_t>(l.a.size()));
+    require_ok(mp_pointwise(context(), &l.desc, a.data(), nullptr, y.data(), kStream));
+    CHECK(y.download_bits() == a.download_bits());
+  }
+}
+
+TEST_CASE("pointwise: b is not looked at where it is not read", "[layers][pointwise][strict]") {
+  Layer l = make_layer({MP_POINTWISE_COPY, MP_ACT_GELU}, {2, 20}, Rows::kDense, MP_FP16, MP_FP32);
+  const DeviceArray a(MP_FP16, l.a), y(MP_FP16, 40, 0, kCanary);
+  void *nowhere = nullptr;
+  const uintptr_t odd = 1;  // an address that every other function refuses
+  std::memcpy(&nowhere, &odd, sizeof nowhere);
+  for (const Rows rows : kRows) {
+    l.desc.ld_b = rows == Rows::kDense ? 20 : rows == Rows::kApart ? 30 : 0;
+    for (void *const b : {nowhere, y.data(), static_cast<void *>(nullptr)}) {
+      require_ok(mp_pointwise(context(), &l.desc, a.data(), b, y.data(), kStream));
+      expect_none(damage_of(l, y.download()), "b is not read");
+    }
+  }
+}
+
+TEST_CASE("pointwise: no elements", "[layers][pointwise][strict]") {
+  for (const Shape &shape : {Shape{0, 5}, Shape{5, 0}, Shape{0, 0}}) {
+    for (const int64_t ld_b : {int64_t{0}, shape.columns, shape.columns + 2}) {
+      auto d = mp_pointwise_desc_default(MP_POINTWISE_ADD, shape.rows, shape.columns, MP_BF16);
+      d.ld_b = ld_b;
+      require_ok(mp_pointwise(context(), &d, nullptr, nullptr, nullptr, kStream));
+      const DeviceArray y(MP_BF16, 8, 0, kCanary);
+      const auto before = y.download_bits();
+      require_ok(mp_pointwise(context(), &d, y.data(), y.data(), y.data(), kStream));
+      CHECK(y.download_bits() == before);
+    }
+  }
+}
