@@ -3414,6 +3414,7 @@ module mpcore_c
     end function
 
     !> A tensor to train: fp32, the graph's own.  An optimizer has it from mp_graph_lists.
+    !> @param tensor  host, out.
     function mp_graph_parameter(graph, name, rank, extent, tensor) result(answer) bind(c, &
       name="mp_graph_parameter")
       import
@@ -3421,11 +3422,12 @@ module mpcore_c
       type(c_ptr), value :: name
       integer(c_int32_t), value :: rank
       type(c_ptr), value :: extent
-      type(c_ptr), value :: tensor
+      integer(c_int32_t), intent(out) :: tensor
       integer(c_int) :: answer
     end function
 
     !> A tensor that lives from step to step and is not trained: fp32, the graph's own.
+    !> @param tensor  host, out.
     function mp_graph_state(graph, name, rank, extent, tensor) result(answer) bind(c, &
       name="mp_graph_state")
       import
@@ -3433,7 +3435,7 @@ module mpcore_c
       type(c_ptr), value :: name
       integer(c_int32_t), value :: rank
       type(c_ptr), value :: extent
-      type(c_ptr), value :: tensor
+      integer(c_int32_t), intent(out) :: tensor
       integer(c_int) :: answer
     end function
 
@@ -3488,7 +3490,7 @@ module mpcore_c
 
     !> Mixed precision: operations get their types as the policy says.  To be called before mp_graph_compile; nothing
     !> changes, with one warning, where the policy's gate is closed on this device (mp_autocast_gate).
-    !> @param policy  must live until mp_graph_compile.  Not with MP_AUTOCAST_EMULATE.
+    !> @param policy  must live until mp_graph_compile has succeeded.  Not with MP_AUTOCAST_EMULATE.
     function mp_graph_autocast(graph, policy) result(answer) bind(c, name="mp_graph_autocast")
       import
       type(c_ptr), value :: graph
@@ -3506,7 +3508,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> Where an input lies from the next pass on; it may be another place each time.
+    !> Where an input lies from the next pass on; it may be another place each time.  As many elements are read as
+    !> the batch has that is set then.
     !> @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere.
     function mp_graph_bind(graph, tensor, data) result(answer) bind(c, name="mp_graph_bind")
       import

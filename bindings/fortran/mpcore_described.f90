@@ -122,7 +122,7 @@ contains
     number = -1
     extent = turned(shape)
     first = text%add(name)
-    call mp_check(mp_graph_parameter(net%handle, text%address(first), size(shape), c_loc(extent), c_loc(number)), &
+    call mp_check(mp_graph_parameter(net%handle, text%address(first), size(shape), c_loc(extent), number), &
                   stat, errmsg)
     tensor = number + 1
   end function
@@ -142,7 +142,7 @@ contains
     number = -1
     extent = turned(shape)
     first = text%add(name)
-    call mp_check(mp_graph_state(net%handle, text%address(first), size(shape), c_loc(extent), c_loc(number)), &
+    call mp_check(mp_graph_state(net%handle, text%address(first), size(shape), c_loc(extent), number), &
                   stat, errmsg)
     tensor = number + 1
   end function

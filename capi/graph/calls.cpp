@@ -167,6 +167,14 @@ void add_node(Graph &graph, Node node) {
   graph.add(std::move(node));
 }
 
+// ---------------------------------------------------------------------------- binding
+
+/// Of integers the only ones without dimensions are offsets of Dropout, which have 64 bits.
+size_t element_alignment(const Tensor &t) {
+  if (t.dtype != MP_DTYPE_NONE) return mp_dtype_size(t.dtype);
+  return t.extent.empty() ? sizeof(uint64_t) : sizeof(int32_t);
+}
+
 // ---------------------------------------------------------------------------- telling
 
 void write_text(const std::string &report, char *text, size_t *bytes) {
@@ -311,8 +319,7 @@ mp_status_t mp_graph_bind(mp_graph_t graph, int32_t tensor, const void *data) {
     const mp::Tensor &t = e.graph().tensor(tensor);
     MP_REQUIRE(t.role == mp::Role::input, MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, ", ",
                t.name, ", is no input");
-    mp::require_aligned(data, "data",
-                        t.dtype == MP_DTYPE_NONE ? sizeof(int32_t) : mp_dtype_size(t.dtype));
+    mp::require_aligned(data, "data", mp::element_alignment(t));
     e.bind(tensor, data);
   });
 }

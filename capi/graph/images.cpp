@@ -116,6 +116,22 @@ void need_workspace(Emitter &e, mp_batchnorm_desc_t desc, int64_t batch) {
   }
 }
 
+/// Where the tensors lie that both passes read.
+struct BatchNormPlaces {
+  Place x, gamma, beta, saved_mean, saved_inv_std;
+
+  mp_batchnorm_tensors_t tensors(const Run &run) const {
+    mp_batchnorm_tensors_t t;
+    MP_INIT_STRUCT(&t);
+    t.x = run.at(x);
+    t.gamma = run.floats_at(gamma);
+    t.beta = run.floats_at(beta);
+    t.saved_mean = run.floats_at(saved_mean);
+    t.saved_inv_std = run.floats_at(saved_inv_std);
+    return t;
+  }
+};
+
 class BatchNorm final : public Operation {
  public:
   BatchNorm() : Operation("BatchNorm", {5, 5}, {1, 1}) {}
@@ -161,19 +177,13 @@ class BatchNorm final : public Operation {
   void emit(Emitter &e, const Node &n) const override {
     const mp_batchnorm_desc_t desc = batch_norm_desc(n, e.graph().in(n, kX));
     need_workspace(e, desc, e.graph().in(n, kX).extent[0]);
-    const Place x = e.in(n, kX), gamma = e.in(n, kGamma), beta = e.in(n, kBeta),
-                mean = e.in(n, kMean), variance = e.in(n, kVariance), y = e.out(n, kY),
-                saved_mean = e.out(n, kSavedMean), saved_inv_std = e.out(n, kSavedInvStd);
+    const BatchNormPlaces places = {e.in(n, kX), e.in(n, kGamma), e.in(n, kBeta),
+                                    e.out(n, kSavedMean), e.out(n, kSavedInvStd)};
+    const Place mean = e.in(n, kMean), variance = e.in(n, kVariance), y = e.out(n, kY);
     e.append("mp_batchnorm_forward", [=](const Run &run) {
-      mp_batchnorm_tensors_t t;
-      MP_INIT_STRUCT(&t);
-      t.x = run.at(x);
-      t.gamma = run.floats_at(gamma);
-      t.beta = run.floats_at(beta);
+      mp_batchnorm_tensors_t t = places.tensors(run);
       t.running_mean = run.floats_at(mean);
       t.running_var = run.floats_at(variance);
-      t.saved_mean = run.floats_at(saved_mean);
-      t.saved_inv_std = run.floats_at(saved_inv_std);
       t.y = run.at(y);
       return run.is_training ? mp_batchnorm_forward_training(run.context, &desc, &t, run.workspace,
                                                              run.workspace_bytes, run.stream)
@@ -192,18 +202,12 @@ class BatchNormGrad final : public BackwardOperation {
   void emit(Emitter &e, const Node &n) const override {
     const mp_batchnorm_desc_t desc = batch_norm_desc(n, e.graph().in(n, kX));
     need_workspace(e, desc, e.graph().in(n, kX).extent[0]);
-    const Place x = e.in(n, kX), gamma = e.in(n, kGamma), beta = e.in(n, kBeta),
-                saved_mean = e.in(n, kSavedMeanIn), saved_inv_std = e.in(n, kSavedInvStdIn),
-                dy = e.in(n, kDy), dx = e.out(n, kGradX), dgamma = e.out(n, kGradGamma),
+    const BatchNormPlaces places = {e.in(n, kX), e.in(n, kGamma), e.in(n, kBeta),
+                                    e.in(n, kSavedMeanIn), e.in(n, kSavedInvStdIn)};
+    const Place dy = e.in(n, kDy), dx = e.out(n, kGradX), dgamma = e.out(n, kGradGamma),
                 dbeta = e.out(n, kGradBeta);
     e.append("mp_batchnorm_backward", [=](const Run &run) {
-      mp_batchnorm_tensors_t t;
-      MP_INIT_STRUCT(&t);
-      t.x = run.at(x);
-      t.gamma = run.floats_at(gamma);
-      t.beta = run.floats_at(beta);
-      t.saved_mean = run.floats_at(saved_mean);
-      t.saved_inv_std = run.floats_at(saved_inv_std);
+      mp_batchnorm_tensors_t t = places.tensors(run);
       t.dy = run.at(dy);
       t.dx = run.at(dx);
       t.dgamma = run.floats_at(dgamma);

@@ -47,7 +47,8 @@ extern "C" {
  *  weights of recurrent layers are as in mp_rnn_weights_t.  No gradient goes to an input of the graph, so
  *  h0 and c0 from outside cut back-propagation through time.  Reshape: an extent of 0 is that of x in the
  *  same place, -1 what remains.  Labels, indices and lengths are int32_t, the offset of Dropout is 1 uint64_t;
- *  all of them are inputs of the graph of type MP_DTYPE_NONE.
+ *  all of them are inputs of the graph of type MP_DTYPE_NONE, and the offset is one of rank 0.  correct is 1 int64_t: of
+ *  how many rows the largest logit is the label's; what is told of it are its 8 bytes.
  *
  *  The names of the backward operations, for autocast's lists: LinearBackpropInput, LinearBackpropWeight,
  *  Conv2DBackpropInput, Conv2DBackpropFilter, SoftmaxXentGrad, and else the type with Grad behind it.  A
@@ -75,10 +76,12 @@ MP_API void mp_graph_destroy(mp_graph_t graph);
  *  @param tensor  host, out: by which the tensor is named from now on. */
 MP_API mp_status_t mp_graph_input(mp_graph_t graph, const char *name, mp_dtype_t dtype,
                                   int32_t rank, const int64_t *extent, int32_t *tensor);
-/** A tensor to train: fp32, the graph's own.  An optimizer has it from mp_graph_lists. */
+/** A tensor to train: fp32, the graph's own.  An optimizer has it from mp_graph_lists.
+ *  @param tensor  host, out. */
 MP_API mp_status_t mp_graph_parameter(mp_graph_t graph, const char *name, int32_t rank,
                                       const int64_t *extent, int32_t *tensor);
-/** A tensor that lives from step to step and is not trained: fp32, the graph's own. */
+/** A tensor that lives from step to step and is not trained: fp32, the graph's own.
+ *  @param tensor  host, out. */
 MP_API mp_status_t mp_graph_state(mp_graph_t graph, const char *name, int32_t rank,
                                   const int64_t *extent, int32_t *tensor);
 
@@ -110,7 +113,7 @@ MP_API mp_status_t mp_graph_loss(mp_graph_t graph, int32_t tensor);
 
 /** Mixed precision: operations get their types as the policy says.  To be called before mp_graph_compile; nothing
  *  changes, with one warning, where the policy's gate is closed on this device (mp_autocast_gate).
- *  @param policy  must live until mp_graph_compile.  Not with MP_AUTOCAST_EMULATE. */
+ *  @param policy  must live until mp_graph_compile has succeeded.  Not with MP_AUTOCAST_EMULATE. */
 MP_API mp_status_t mp_graph_autocast(mp_graph_t graph, mp_autocast_t policy);
 
 /** Append the backward pass, cast, fuse, and allocate.  Parameters and states are 0 from here on, and the
@@ -119,7 +122,8 @@ MP_API mp_status_t mp_graph_autocast(mp_graph_t graph, mp_autocast_t policy);
  *  @retval MP_ERROR_OUT_OF_MEMORY nothing was allocated */
 MP_API mp_status_t mp_graph_compile(mp_graph_t graph);
 
-/** Where an input lies from the next pass on; it may be another place each time.
+/** Where an input lies from the next pass on; it may be another place each time.  As many elements are read as
+ *  the batch has that is set then.
  *  @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere. */
 MP_API mp_status_t mp_graph_bind(mp_graph_t graph, int32_t tensor, const void *data);
 /** How large the batch is from the next pass on.  The first pass with a size that has not been before takes longer on

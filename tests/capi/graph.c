@@ -8,7 +8,7 @@
 enum { kBatch = 4, kIn = 8, kOut = 6 };
 
 static mp_graph_t graph; /* x, w, b, indices and table; not compiled */
-static int32_t x, w, b, image, filter, indices, table, gamma_, mean, labels;
+static int32_t x, w, b, image, filter, indices, table, gamma_, mean, labels, offset;
 static int32_t tensor;     /* where failing calls would write */
 static int32_t outputs[8]; /* the same */
 
@@ -35,6 +35,7 @@ static void describe(void) {
   image = add_input("image", MP_FP32, 4, image_extent);
   indices = add_input("indices", MP_DTYPE_NONE, 2, x_extent);
   labels = add_input("labels", MP_DTYPE_NONE, 1, x_extent);
+  offset = add_input("offset", MP_DTYPE_NONE, 0, NULL);
   w = add(mp_graph_parameter, "w", 2, w_extent);
   b = add(mp_graph_parameter, "b", 1, b_extent);
   filter = add(mp_graph_parameter, "filter", 4, filter_extent);
@@ -425,6 +426,8 @@ static void test_order(void) {
   FAILS(mp_graph_bind, (graph, w, at(0)), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_bind, (graph, 9999, at(0)), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_bind, (graph, x, at(1)), MP_ERROR_MISALIGNED, "data");
+  FAILS(mp_graph_bind, (graph, labels, at(2)), MP_ERROR_MISALIGNED, "data");
+  FAILS(mp_graph_bind, (graph, offset, at(4)), MP_ERROR_MISALIGNED, "data");
   FAILS(mp_graph_set_batch, (graph, 0), MP_ERROR_INVALID_ARGUMENT, "batch");
   FAILS(mp_graph_set_batch, (graph, kBatch + 1), MP_ERROR_INVALID_ARGUMENT, "batch");
   FAILS(mp_graph_write, (graph, x, at(0), NULL), MP_ERROR_INVALID_ARGUMENT, "tensor");

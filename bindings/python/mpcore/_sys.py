@@ -3051,9 +3051,11 @@ FUNCTIONS = {
     "mp_graph_input": (c_uint32, [c_void_p, c_char_p, c_uint32, c_int32, c_void_p, c_void_p],
         'graph, name, dtype, rank, extent, tensor'),
     # A tensor to train: fp32, the graph's own.  An optimizer has it from mp_graph_lists.
+    # @param tensor  host, out.
     "mp_graph_parameter": (c_uint32, [c_void_p, c_char_p, c_int32, c_void_p, c_void_p],
         'graph, name, rank, extent, tensor'),
     # A tensor that lives from step to step and is not trained: fp32, the graph's own.
+    # @param tensor  host, out.
     "mp_graph_state": (c_uint32, [c_void_p, c_char_p, c_int32, c_void_p, c_void_p],
         'graph, name, rank, extent, tensor'),
     # An operation of the list above.
@@ -3077,7 +3079,7 @@ FUNCTIONS = {
         'graph, tensor'),
     # Mixed precision: operations get their types as the policy says.  To be called before mp_graph_compile; nothing
     # changes, with one warning, where the policy's gate is closed on this device (mp_autocast_gate).
-    # @param policy  must live until mp_graph_compile.  Not with MP_AUTOCAST_EMULATE.
+    # @param policy  must live until mp_graph_compile has succeeded.  Not with MP_AUTOCAST_EMULATE.
     "mp_graph_autocast": (c_uint32, [c_void_p, c_void_p],
         'graph, policy'),
     # Append the backward pass, cast, fuse, and allocate.  Parameters and states are 0 from here on, and the
@@ -3086,7 +3088,8 @@ FUNCTIONS = {
     # @retval MP_ERROR_OUT_OF_MEMORY nothing was allocated
     "mp_graph_compile": (c_uint32, [c_void_p],
         'graph'),
-    # Where an input lies from the next pass on; it may be another place each time.
+    # Where an input lies from the next pass on; it may be another place each time.  As many elements are read as
+    # the batch has that is set then.
     # @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere.
     "mp_graph_bind": (c_uint32, [c_void_p, c_int32, c_void_p],
         'graph, tensor, data'),

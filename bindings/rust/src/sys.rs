@@ -3002,9 +3002,11 @@ extern "C" {
     pub fn mp_graph_input(graph: mp_graph_t, name: *const c_char, dtype: mp_dtype_t, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
 
     /// A tensor to train: fp32, the graph's own.  An optimizer has it from mp\_graph\_lists.
+    /// @param tensor  host, out.
     pub fn mp_graph_parameter(graph: mp_graph_t, name: *const c_char, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
 
     /// A tensor that lives from step to step and is not trained: fp32, the graph's own.
+    /// @param tensor  host, out.
     pub fn mp_graph_state(graph: mp_graph_t, name: *const c_char, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
 
     /// An operation of the list above.
@@ -3028,7 +3030,7 @@ extern "C" {
 
     /// Mixed precision: operations get their types as the policy says.  To be called before mp\_graph\_compile; nothing
     /// changes, with one warning, where the policy's gate is closed on this device (mp\_autocast\_gate).
-    /// @param policy  must live until mp\_graph\_compile.  Not with MP\_AUTOCAST\_EMULATE.
+    /// @param policy  must live until mp\_graph\_compile has succeeded.  Not with MP\_AUTOCAST\_EMULATE.
     pub fn mp_graph_autocast(graph: mp_graph_t, policy: mp_autocast_t) -> mp_status_t;
 
     /// Append the backward pass, cast, fuse, and allocate.  Parameters and states are 0 from here on, and the
@@ -3037,7 +3039,8 @@ extern "C" {
     /// @retval MP\_ERROR\_OUT\_OF\_MEMORY nothing was allocated
     pub fn mp_graph_compile(graph: mp_graph_t) -> mp_status_t;
 
-    /// Where an input lies from the next pass on; it may be another place each time.
+    /// Where an input lies from the next pass on; it may be another place each time.  As many elements are read as
+    /// the batch has that is set then.
     /// @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere.
     pub fn mp_graph_bind(graph: mp_graph_t, tensor: i32, data: *const c_void) -> mp_status_t;
 
