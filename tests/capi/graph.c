@@ -389,6 +389,32 @@ static void test_nodes(void) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_node(&cases[i]);
 }
 
+/* ---------------------------------------------------------------- reports */
+
+static void test_reports(int32_t y) {
+  mp_graph_tensor_t info;
+  mp_graph_memory_t memory;
+  MP_INIT_STRUCT(&info);
+  MP_INIT_STRUCT(&memory);
+  FAILS(mp_graph_get_tensor, (NULL, y, &info), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_get_tensor, (graph, -1, &info), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_get_tensor, (graph, 9999, &info), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_get_tensor, (graph, y, NULL), MP_ERROR_INVALID_ARGUMENT, "info");
+  FAILS(mp_graph_get_memory, (graph, NULL), MP_ERROR_INVALID_ARGUMENT, "memory");
+  WORKS(mp_graph_get_tensor(graph, y, &info));
+  check(info.rank == 2 && info.extent[0] == kBatch && info.extent[1] == kOut, "the shape of y");
+  check(info.data != NULL && info.grad == NULL && info.copy == NULL,
+        "an output has memory, and no gradient");
+  check(strcmp(info.name, "fc") == 0, "the name of its node");
+  WORKS(mp_graph_get_memory(graph, &memory));
+  check(memory.parameters > 0 && memory.copies == 0 && memory.gradients == 0,
+        "memory in fp32, without loss");
+  info.struct_size = 8;
+  FAILS(mp_graph_get_tensor, (graph, y, &info), MP_ERROR_STRUCT_SIZE, "info");
+  memory.struct_size = 0;
+  FAILS(mp_graph_get_memory, (graph, &memory), MP_ERROR_STRUCT_SIZE, "memory");
+}
+
 /* ---------------------------------------------------------------- at the wrong time */
 
 static void test_order(void) {
@@ -442,6 +468,7 @@ static void test_order(void) {
   bytes -= 1;
   FAILS(mp_graph_describe, (graph, text, &bytes), MP_ERROR_WORKSPACE_TOO_SMALL, "*bytes");
   check(text[0] == 0, "and is not written where there is no room");
+  test_reports(y);
   WORKS(mp_graph_lists(graph, NULL, &list, NULL));
   check(list != NULL, "the masters of a graph without loss");
   WORKS(mp_graph_bind(graph, x, at(0)));
