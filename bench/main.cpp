@@ -27,6 +27,7 @@ constexpr struct {
     {"calls", mpbench::calls_suite, false},
     {"startup", mpbench::startup_suite, false},
     {"autocast", mpbench::autocast_suite, false},
+    {"graph", mpbench::graph_suite, false},
     {"allreduce", mpbench::allreduce_suite, false},
 };
 

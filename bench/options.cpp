@@ -25,6 +25,7 @@ constexpr const char *kDescription =
     "  calls      what each call of a training step costs the host\n"
     "  startup    what a program waits for between dlopen and the first result\n"
     "  autocast   what rewriting a graph for mixed precision costs the host, in time and memory\n"
+    "  graph      a step through mp_graph_* against the same calls written by hand\n"
     "  allreduce  gradients of several devices, averaged by NCCL\n"
     "  all        all of these suites";
 
@@ -33,9 +34,9 @@ constexpr const char *kNotes =
     "asks for shapes: all of them would take days.\n"
     "Exit code: 0 measured, 1 could not run or a result was wrong, 2 wrong options.";
 
-constexpr std::string_view kSuites[] = {"gemm",    "epilogue", "batched",   "rnn",
-                                        "conv",    "layers",   "step",      "calls",
-                                        "startup", "autocast", "allreduce", "all"};
+constexpr std::string_view kSuites[] = {"gemm",   "epilogue",  "batched", "rnn",     "conv",
+                                        "layers", "step",      "calls",   "startup", "autocast",
+                                        "graph",  "allreduce", "all"};
 
 void check_suite(const std::string &suite) {
   std::string names;

@@ -116,6 +116,16 @@ def rewrite(graph: str, nodes: int, ns_per_node: float) -> dict:
             "bytes_per_node": 64 + 50 / nodes} | _timing(1e-3 * ns_per_node * nodes)
 
 
+def graph(us: float, ratio: float, **fields) -> dict:
+    """A step whose graph takes `ratio` times as long as the same calls by hand, for the host too."""
+    def beside_hand(us: float) -> dict:
+        return _timing(us) | _timed(us / ratio, "by_hand_") | {
+            "time_over_hand": ratio, "time_over_hand_q1": 0.99 * ratio, "time_over_hand_q3": 1.01 * ratio}
+
+    return {"bench": "graph", "network": "perceptron 8 x 32, batch 16", "layers": 8, "width": 32, "batch": 16, "dtype": "fp16",
+            "parameters": 9504, "launches": 29, "synchronous": False, "host": beside_hand(us / 2)} | beside_hand(us) | fields
+
+
 def run(predictions: list, seed: int = 1) -> dict:
     """@param predictions  of mptune --predict"""
     rng = random.Random(seed)
@@ -137,6 +147,7 @@ def run(predictions: list, seed: int = 1) -> dict:
              for phase, us in phases]
     rows += [rewrite(graph, nodes, ns) for graph, ns in (("chain", 211.5), ("random", 402.5))
              for nodes in (10**2, 10**4, 10**6)]
+    rows += [graph(50, 1.02), graph(40, 1.04, dtype="fp32", launches=28)]
     rows += [{"bench": "allreduce", "set": "deepbench_allreduce", "shape": f"{elements} elements",
               "elements": elements, "dtype": "fp16", "ranks": 4, "transport": "NCCL", "gb_per_s": 100.0 * index,
               "bus_gb_per_s": 150.0 * index} | _timing(0.02 * elements / index)

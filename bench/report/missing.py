@@ -19,7 +19,7 @@ def of(device) -> list:
         if differing:
             found.append(f"{bench}: results differ from the peer's, no ratio is given: {', '.join(differing)}.")
     for bench, what in (("calls", "What a call costs the host"), ("startup", "Start-up"),
-                        ("autocast", "Rewrites of graphs"),
+                        ("autocast", "Rewrites of graphs"), ("graph", "Graphs beside calls by hand"),
                         ("allreduce", "All-reduce of gradients")):
         if not device.rows(bench):
             found.append(f"{what}: not measured.")

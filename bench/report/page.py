@@ -136,7 +136,7 @@ class _Device:
                         "There is no earlier result of this device.", tables.change(found)),
         ]
         return "\n".join([_head(device), _gap_list(device), tables.summaries(device), tables.worst(device),
-                          tables.sustained(device), tables.peaks(device),
+                          tables.sustained(device), tables.graph(device), tables.peaks(device),
                           '<div class="charts">', *sections, "</div>", tables.all_rows(device)])
 
 

@@ -34,6 +34,8 @@ def name_of(row: dict) -> str:
         return f"start-up: {row['phase']}"
     if row["bench"] == "autocast":
         return f"autocast {row['graph']}, {row['nodes']} nodes"
+    if row["bench"] == "graph":
+        return f"graph {row['network']}"
     if row["bench"] == "rnn_layer":
         return recurrent_layer(f"{row['set']} {row['shape']}")
     return f"{row['set']} {row['shape']}"
@@ -80,6 +82,23 @@ def _invalid(run: dict) -> list:
     return list(dict.fromkeys(f"{error.json_path.removeprefix('$.')}: {error.message}" for error in errors))
 
 
+def _beside_hand(times):
+    """What the times of a graph and by hand say of the rounds' ratios; `times` may be None."""
+    if times is None:
+        return
+    for whose in ("", "by_hand_"):
+        low, middle, high = (times[f"{whose}{part}_us"] for part in ("q1", "median", "q3"))
+        if not low <= middle <= high:
+            yield "the median is not between the quartiles"
+    if not times["time_over_hand_q1"] <= times["time_over_hand"] <= times["time_over_hand_q3"]:
+        yield "time_over_hand is not between its quartiles"
+    # At least half of the rounds have a graph that takes its first quartile or longer and a hand that takes its
+    # third or shorter; and the other way round.
+    least, most = times["q1_us"] / times["by_hand_q3_us"], times["q3_us"] / times["by_hand_q1_us"]
+    if not least * (1 - 1e-6) <= times["time_over_hand"] <= most * (1 + 1e-6):
+        yield f"time_over_hand is {times['time_over_hand']:g}, its times say {least:g} to {most:g}"
+
+
 def _contradictions(run: dict):
     """What a schema cannot say."""
     if run["target"] == "host" and "sample" not in run:
@@ -116,6 +135,9 @@ def _contradictions(run: dict):
                 continue
             if not math.isclose(row[field], expected, rel_tol=1e-6):
                 yield f"{name}: {field} is {row[field]:g}, its times say {expected:g}"
+        if row["bench"] == "graph":
+            yield from (f"{name}: {clause}" for clause in _beside_hand(row))
+            yield from (f"{name}, host: {clause}" for clause in _beside_hand(row.get("host")))
         beside = row.get("with_w_ih")
         if beside:
             expected = beside["torch_median_us"] / beside["mpcore_median_us"]

@@ -6,6 +6,8 @@ from .markup import GAP, figure, folded, percent, table, time
 
 MOST_WORST = 10
 PEAKS = ("wgmma", "mma.sync", "read")
+# What a graph may take, where the same calls by hand take 1.
+MOST_OF_HAND = 1.03
 
 
 def _two(row: dict, field: str) -> str:
@@ -188,6 +190,29 @@ def autocast(device) -> str:
     rows = [[row["graph"], row["nodes"], figure(row["ns_per_node"], 1), figure(row["bytes_per_node"], 1)]
             for row in sorted(device.rows("autocast"), key=lambda row: (row["graph"], row["nodes"]))]
     return table(["graph", "nodes", "ns per node", "bytes per node"], rows) if rows else ""
+
+
+def graph(device) -> str:
+    """Steps through graphs beside the same calls by hand."""
+    def times(beside: dict) -> list:
+        fields = ("time_over_hand", "time_over_hand_q1", "time_over_hand_q3")
+        return [time(beside.get("median_us")), time(beside.get("by_hand_median_us")),
+                *(figure(beside.get(field), 3) for field in fields)]
+
+    measured = device.rows("graph")
+    rows = [[row["network"], row["dtype"], row["launches"], *times(row), *times(row.get("host", {}))]
+            for row in measured]
+    if not rows:
+        return ""
+    # What the host waits for is the launch; where calls are synchronous that is all of it.
+    within = sum(row.get("host", row)["time_over_hand"] <= MOST_OF_HAND for row in measured)
+    return "<h3>Graphs beside calls by hand</h3>\n" + table(
+        ["network", "type", "launches", "graph µs", "by hand µs", "ratio", "q1", "q3",
+         "host: graph µs", "by hand µs", "ratio", "q1", "q3"], rows) + (
+        f'<p class="faint">In {within} of {len(rows)} rows a step through a graph costs the host at most '
+        f"{100 * (MOST_OF_HAND - 1):.0f} % more than the same calls by hand. Ratio: time of the graph / by hand, the median "
+        "of the rounds in which both took turns. Host: until the calls return; where they do the work of the device "
+        "themselves, it has no time of its own.</p>")
 
 
 def allreduce(device) -> str:

@@ -35,6 +35,9 @@ Suite startup_suite(const Options &options, const Machine &machine, Report &repo
 /// What a rewrite of a graph for mixed precision costs the host.
 Suite autocast_suite(const Options &options, const Machine &machine, Report &report);
 
+/// A training step through mp_graph_* against the same calls by hand.
+Suite graph_suite(const Options &options, const Machine &machine, Report &report);
+
 /// Gradients of several ranks, averaged.
 Suite allreduce_suite(const Options &options, const Machine &machine, Report &report);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -20,7 +21,6 @@ constexpr int64_t kMaxCalls = 200;
 constexpr int64_t kMaxBatches = 1000;
 // Of time_host: the calls of a batch may each be a dozen launches.
 constexpr int64_t kHostCalls = 50;
-constexpr int64_t kHostBatches = 51;
 
 double us_since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
@@ -39,13 +39,37 @@ int64_t calls_in(double batch_us, double call_us, const Work &work) {
 /// `call_us`: one figure for each batch.
 void set_quartiles(Timing &timing, std::vector<double> call_us) {
   timing.batches = static_cast<int64_t>(call_us.size());
-  const Quartiles quartiles = quartiles_of(std::move(call_us));
+  const Quartiles quartiles = quartiles_of(call_us);
+  timing.batch_us = std::move(call_us);
   timing.q1_us = quartiles.q1;
   timing.median_us = quartiles.median;
   timing.q3_us = quartiles.q3;
 }
 
+/// Each round has another order: the work before may leave the GPU cool or hot.
+class Rounds {
+ public:
+  explicit Rounds(size_t works) : order_(works) {
+    std::iota(order_.begin(), order_.end(), size_t{0});
+  }
+  const std::vector<size_t> &next() {
+    std::shuffle(order_.begin(), order_.end(), bits_);
+    return order_;
+  }
+
+ private:
+  std::vector<size_t> order_;
+  std::mt19937 bits_{1};
+};
+
 }  // namespace
+
+Quartiles ratio_between(const Timing &one, const Timing &other) {
+  std::vector<double> ratios(one.batch_us.size());
+  std::transform(one.batch_us.begin(), one.batch_us.end(), other.batch_us.begin(), ratios.begin(),
+                 std::divides<>());
+  return quartiles_of(std::move(ratios));
+}
 
 size_t fastest_of(const std::vector<Timing> &timings) {
   const auto fastest =
@@ -116,15 +140,11 @@ std::vector<Timing> Stopwatch::time(const std::vector<Work> &works, const Pace &
   }
 
   std::vector<std::vector<double>> call_us(works.size());
-  // Each round has another order: the work before may leave the GPU cool or hot.
-  std::vector<size_t> order(works.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::mt19937 bits(1);
+  Rounds rounds(works.size());
   std::optional<GpuWatch> watch;
   if (machine_.nvml() != nullptr) watch.emplace(*machine_.nvml());
   for (int64_t batch = 0; batch < batches; ++batch) {
-    std::shuffle(order.begin(), order.end(), bits);
-    for (const size_t i : order)
+    for (const size_t i : rounds.next())
       call_us[i].push_back(
           run_batch(works[i], timings[i].calls_per_batch, timings[i].enqueue_us).call_us);
     if (other) other();
@@ -163,22 +183,24 @@ Timing Stopwatch::sustain(const Work &work, double seconds) const {
   return timing;
 }
 
-std::vector<Timing> Stopwatch::time_host(const std::vector<Work> &works) const {
+std::vector<Timing> Stopwatch::time_host(const std::vector<Work> &works, int64_t batches) const {
+  std::vector<Timing> timings(works.size());
   std::vector<double> expected_us;
-  for (const Work &work : works) {
-    run_batch(work, kHostCalls, 0);  // the very first call may load code
-    expected_us.push_back(run_batch(work, kHostCalls, 0).enqueue_us);
+  for (size_t i = 0; i < works.size(); ++i) {
+    const int64_t calls = std::min(kHostCalls, works[i].most_calls() - 1);
+    timings[i].calls_per_batch = calls;
+    run_batch(works[i], calls, 0);  // the very first call may load code
+    expected_us.push_back(run_batch(works[i], calls, 0).enqueue_us);
   }
   std::vector<std::vector<double>> host_us(works.size());
-  for (int64_t batch = 0; batch < kHostBatches; ++batch) {
-    for (size_t i = 0; i < works.size(); ++i)
-      host_us[i].push_back(run_batch(works[i], kHostCalls, expected_us[i]).enqueue_us);
-  }
+  Rounds rounds(works.size());
+  for (int64_t batch = 0; batch < batches; ++batch)
+    for (const size_t i : rounds.next())
+      host_us[i].push_back(
+          run_batch(works[i], timings[i].calls_per_batch, expected_us[i]).enqueue_us);
 
-  std::vector<Timing> timings(works.size());
   for (size_t i = 0; i < works.size(); ++i) {
     set_quartiles(timings[i], std::move(host_us[i]));
-    timings[i].calls_per_batch = kHostCalls;
     timings[i].enqueue_us = timings[i].median_us;
   }
   return timings;

@@ -50,12 +50,17 @@ struct Timing {
   double median_us, q1_us, q3_us;
   double enqueue_us;  ///< time that the host spends in the call; on the host target all of it
   int64_t batches, calls_per_batch;
-  std::optional<GpuLoad> gpu = {};  ///< meanwhile: while all that took turns was timed
+  std::optional<GpuLoad> gpu = {};    ///< meanwhile: while all that took turns was timed
+  std::vector<double> batch_us = {};  ///< of one call, by batch, in the order of the rounds
 
   double iqr_us() const { return q3_us - q1_us; }
   /// `amount` per call -> 1e9 of it per second.
   double giga_per_s(double amount) const { return amount / median_us * 1e-3; }
 };
+
+/// Times of one / times of the other, of two that took turns: a ratio for each round, so that what slows down
+/// both for a while is in neither.
+Quartiles ratio_between(const Timing &one, const Timing &other);
 
 /// Index of the least median.
 size_t fastest_of(const std::vector<Timing> &timings);
@@ -96,10 +101,14 @@ class Stopwatch {
   Timing sustain(const Work &work, double seconds) const;
 
   /// How long the host spends in a call of each of `works`, in turns.  The device has other work
-  /// meanwhile and its queue is never full, so that no call waits.
-  std::vector<Timing> time_host(const std::vector<Work> &works) const;
+  /// meanwhile and its queue is never full, so that no call waits; a call of many launches says by its
+  /// most_calls() how many fit.
+  std::vector<Timing> time_host(const std::vector<Work> &works,
+                                int64_t batches = kHostBatches) const;
 
  private:
+  static constexpr int64_t kHostBatches = 51;
+
   struct Batch {
     double call_us, enqueue_us;
   };

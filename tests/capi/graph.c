@@ -1,5 +1,4 @@
 /* mpcore/graph.h: wrong descriptions, and calls at the wrong time. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -141,7 +140,6 @@ static void test_nodes(void) {
 
   const int64_t huge_extent[] = {(INT64_C(1) << 32) + 9, 3};
   const int32_t huge_table = add(mp_graph_state, "huge_table", 2, huge_extent);
-  const double nan = NAN;
   const struct node_case cases[] = {
       {"an input that is no tensor",
        "Linear",
@@ -190,22 +188,6 @@ static void test_nodes(void) {
        {x, w},
        2,
        {{"transposed", 2}},
-       1,
-       MP_ERROR_INVALID_ARGUMENT,
-       "transposed"},
-      {"not whole",
-       "Linear",
-       {x, w},
-       2,
-       {{"transposed", 0.5}},
-       1,
-       MP_ERROR_INVALID_ARGUMENT,
-       "transposed"},
-      {"NaN",
-       "Linear",
-       {x, w},
-       2,
-       {{"transposed", nan}},
        1,
        MP_ERROR_INVALID_ARGUMENT,
        "transposed"},
@@ -343,14 +325,6 @@ static void test_nodes(void) {
        MP_ERROR_INVALID_ARGUMENT,
        "extent 2"},
       {"elements", "Reshape", {x}, 1, {{"extent", 7}}, 1, MP_ERROR_INVALID_ARGUMENT, "elements"},
-      {"elements that do not divide",
-       "Reshape",
-       {x},
-       1,
-       {{"extent", 5}, {"extent", -1}},
-       2,
-       MP_ERROR_INVALID_ARGUMENT,
-       "elements"},
       {"another attribute", "Reshape", {x}, 1, {{"shape", 7}}, 1, MP_ERROR_NOT_FOUND, "shape"},
       {"extents whose product overflows",
        "Reshape",

@@ -15,6 +15,7 @@ from report import injected, kernels, published, readme, results  # noqa: E402
 
 SAMPLE = results.BENCH / "results" / "sample_host_1.json"
 REWRITES = results.BENCH / "results" / "sample_host_autocast.json"
+GRAPHS = results.BENCH / "results" / "sample_host_graph.json"
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +66,11 @@ def rewrite(**fields) -> dict:
     return injected.rewrite("chain", 1000, 200) | fields
 
 
+def graph(**fields) -> dict:
+    """A row of graph, with fields that may be wrong; without those that are None."""
+    return {key: value for key, value in (injected.graph(100, 1.01) | fields).items() if value is not None}
+
+
 def slowed(run: dict, kernel: str, factor: float) -> dict:
     """The same run had this kernel taken `factor` times as long."""
     run = copy.deepcopy(run)
@@ -81,7 +87,7 @@ def test_fresh_run(fresh, tool):
     tool("--check", fresh)
     run = json.loads(fresh.read_text())
     benches = {row["bench"] for row in run["rows"]}
-    assert benches == {"gemm", "epilogue", "batched", "rnn", "rnn_layer", "conv", "layers", "step", "calls", "startup", "autocast", "allreduce"}, "all suites are in it"
+    assert benches == {"gemm", "epilogue", "batched", "rnn", "rnn_layer", "conv", "layers", "step", "calls", "startup", "autocast", "graph", "allreduce"}, "all suites are in it"
     twice = [key for key in results.keyed_rows(run) if key[2] > 1]
     assert not twice, "no two rows have one name"
     products = [row for row in run["rows"] if row["bench"] == "rnn"]
@@ -117,6 +123,15 @@ def test_fresh_run(fresh, tool):
     assert all(0 < row["low_nodes"] < row["nodes"] and row["casts"] > 0 for row in rewrites), "not all of it is low"
     # The library's own test has the same bounds for a million nodes; fewer bytes, and they were not counted.
     assert all(20 < row["bytes_per_node"] < 100 for row in rewrites)
+    graphs = {(row["layers"], row["width"], row["batch"], row["dtype"]): row for row in run["rows"] if row["bench"] == "graph"}
+    # Both networks are there, in fp32 and mixed; where that row is, the same calls by hand had equal bits.
+    assert set(graphs) == {(*shape, dtype) for shape in ((8, 32, 16), (4, 256, 128)) for dtype in ("fp16", "fp32")}
+    for (layers, width, _, dtype), row in graphs.items():
+        assert row["parameters"] == (layers + 1) * (width ** 2 + width)
+        # Forward, gradients of weights, of data and of the last bias, the loss; mixed, the cast of the input.
+        assert row["launches"] == 3 * layers + 4 + (dtype == "fp16")
+        # No limit for a figure: the machine that runs tests does other things meanwhile.
+        assert row["synchronous"] and "host" not in row and 0.5 < row["time_over_hand"] < 2
 
 
 def test_sustained(build, run, tool, tmp_path):
@@ -202,6 +217,21 @@ def test_committed_results(tool):
      "graph: 'tree' is not one of"),
     ("a rewrite beside a peer", lambda run: run["rows"].append(rewrite(peer="made up", peer_median_us=1)),
      "False schema does not allow 'made up'"),
+    ("a graph without the same by hand", lambda run: run["rows"].append(graph(by_hand_median_us=None)),
+     "'by_hand_median_us' is a required property"),
+    ("a graph that the times contradict", lambda run: run["rows"].append(graph(time_over_hand=2, time_over_hand_q3=3)),
+     "time_over_hand is 2, its times say"),
+    ("a ratio outside its quartiles", lambda run: run["rows"].append(graph(time_over_hand_q1=1.05)),
+     "time_over_hand is not between its quartiles"),
+    ("a time by hand outside its quartiles", lambda run: run["rows"].append(graph(by_hand_q3_us=1)),
+     "perceptron 8 x 32, batch 16 fp16: the median is not between the quartiles"),
+    ("a host that its times contradict",
+     lambda run: run["rows"].append(graph(host=graph()["host"] | {"by_hand_median_us": 9, "by_hand_q1_us": 9, "by_hand_q3_us": 9})),
+     "host: time_over_hand is 1.01, its times say"),
+    ("a host of its own where calls are synchronous", lambda run: run["rows"].append(graph(synchronous=True)),
+     "False schema does not allow"),
+    ("no time of the host where they are not", lambda run: run["rows"].append(graph(host=None)),
+     "'host' is a required property"),
     ("a host result that is not called a sample", lambda run: run.pop("sample"), 'has no "sample"'),
 ])
 def test_invalid_results(tool, sample, tmp_path, what, change, says):
@@ -373,6 +403,35 @@ def test_rewrites(build, tool, tmp_path):
              for line in section.splitlines() if "<td" in line]
     assert shown == [(graph, str(nodes), f"{row['ns_per_node']:.1f}", f"{row['bytes_per_node']:.1f}")
                      for (graph, nodes), row in sorted(rows.items())], "a line for each row, with its numbers"
+
+
+def table_of_graphs(page: pathlib.Path):
+    """(the cells of its lines, the sentence behind it), as the page has them."""
+    text = page.read_text(encoding="utf-8")
+    section = text[text.index("<h3>Graphs beside calls by hand"):]
+    section, says = section[:section.index("</p>")].split('<p class="faint">')
+    return [[re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<td.*?</td>", line)]
+            for line in section.splitlines() if "<td" in line], says
+
+
+def test_graphs(build, tool, gpu_page, tmp_path):
+    """The table of graphs says what the rows of its sample say, and a GPU's has the host's times too."""
+    tool("--check", GRAPHS)
+    rows = json.loads(GRAPHS.read_text(encoding="utf-8"))["rows"]
+    assert len(rows) == 4
+
+    def shown(times: dict) -> list:
+        return [f"{times['median_us']:.1f}", f"{times['by_hand_median_us']:.1f}",
+                *(f"{times[f'time_over_hand{part}']:.3f}" for part in ("", "_q1", "_q3"))]
+
+    tool("--build", build, "--out", tmp_path, GRAPHS)
+    lines, says = table_of_graphs(tmp_path / "index.html")
+    assert lines == [[row["network"], row["dtype"], str(row["launches"]), *shown(row), *5 * ["–"]] for row in rows]
+    assert f"In {sum(row['time_over_hand'] <= 1.03 for row in rows)} of 4 rows" in says
+    lines, says = table_of_graphs(gpu_page)
+    made_up = injected.graph(50, 1.02)
+    assert lines[0] == [made_up["network"], "fp16", "29", *shown(made_up), *shown(made_up["host"])]
+    assert "In 1 of 2 rows" in says and "at most 3 % more" in says, "one of the two is beyond the limit"
 
 
 def test_page_with_a_peer(gpu_page):

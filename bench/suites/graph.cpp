@@ -1,0 +1,169 @@
+// mpbench graph: what mp_graph_forward and mp_graph_backward cost beside the same calls by hand.
+#include <algorithm>
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/rows/graph_row.h"
+#include "bench/shapes/selection.h"
+#include "perceptron.h"
+#include "suite.h"
+#include "suites.h"
+
+namespace mpbench {
+namespace {
+
+/// One whose launches are most of what it costs, and one whose products are.
+constexpr PerceptronShape kShapes[] = {{.layers = 8, .width = 32, .batch = 16},
+                                       {.layers = 4, .width = 256, .batch = 128}};
+
+// So many rounds and no more.  One more than a multiple of four: the quartiles are rounds then.
+constexpr int64_t kRounds = 401, kBriefRounds = 41;
+/// Of one batch, so that a stream's queue is never full.
+constexpr int64_t kMostLaunches = 700;
+/// The number of calls ends a batch, and not time, so that both have equally many.
+constexpr double kLongerThanBatchesUs = 1e9;
+
+Pace pace_with(const Options &options) {
+  return {.warm_up_us = 5e4,
+          .batch_us = kLongerThanBatchesUs,
+          .budget_us = 0,
+          .least_batches = options.quick ? kBriefRounds : kRounds};
+}
+
+struct GraphItem {
+  PerceptronShape shape;
+  mp_dtype_t dtype;
+
+  std::string label() const {
+    return text("graph %s, %s", shape.name().c_str(), mp_dtype_name(dtype));
+  }
+  std::string kind() const { return shape.name(); }
+  double effort_flop() const { return shape.flop(); }
+};
+
+std::vector<GraphItem> all_items() {
+  std::vector<GraphItem> items;
+  for (const PerceptronShape &shape : kShapes)
+    for (const mp_dtype_t dtype : {MP_FP32, MP_FP16}) items.push_back({shape, dtype});
+  return items;
+}
+
+/// "mp_cast, 9 mp_gemm, mp_softmax_xent"
+std::string listed(const std::vector<std::string> &calls) {
+  std::string all;
+  for (auto call = calls.begin(); call != calls.end();) {
+    const auto other = std::find_if(call, calls.end(), [&](const auto &c) { return c != *call; });
+    all += all.empty() ? "" : ", ";
+    all += other - call > 1 ? text("%td ", other - call) + *call : *call;
+    call = other;
+  }
+  return all;
+}
+
+class GraphBench {
+ public:
+  GraphBench(const Options &options, const Machine &machine, Report &report)
+      : options_(options), machine_(machine), report_(report), stopwatch_(machine) {}
+
+  void begin() const {
+    if (machine_.on_host())
+      report_.add_note(
+          "graph: on the host target a call does the work of the device itself, so what a step "
+          "costs "
+          "the host is all of its time.");
+  }
+
+  void measure(const GraphItem &item) const;
+
+ private:
+  using Bytes = std::vector<std::byte>;
+  static constexpr std::byte kFill{0xff};  ///< no number: what is not written is seen
+
+  /// The arrays that `form` writes, after one step.
+  template <typename Form>
+  std::vector<Bytes> bytes_after_step(const Form &form) const;
+  /// @throws std::runtime_error  the two do not make the same calls, or not with the same bits
+  void require_equal(const PerceptronAsGraph &graph, const PerceptronByHand &by_hand) const;
+
+  const Options &options_;
+  const Machine &machine_;
+  Report &report_;
+  Stopwatch stopwatch_;
+};
+
+template <typename Form>
+std::vector<GraphBench::Bytes> GraphBench::bytes_after_step(const Form &form) const {
+  const std::vector<Written> arrays = form.written();
+  for (const Written &array : arrays)
+    check(mp_memset(machine_.context(), array.data, std::to_integer<int>(kFill),
+                    static_cast<size_t>(array.bytes), machine_.stream()));
+  form.step();
+  std::vector<Bytes> all;
+  for (const Written &array : arrays) {
+    Bytes &bytes = all.emplace_back(static_cast<size_t>(array.bytes));
+    check(mp_memcpy(machine_.context(), bytes.data(), array.data, bytes.size(), machine_.stream()));
+    machine_.synchronize();
+  }
+  return all;
+}
+
+void GraphBench::require_equal(const PerceptronAsGraph &graph,
+                               const PerceptronByHand &by_hand) const {
+  if (graph.calls() != by_hand.calls())
+    throw std::runtime_error("the graph calls " + listed(graph.calls()) + "; by hand it is " +
+                             listed(by_hand.calls()));
+  const std::vector<Bytes> own = bytes_after_step(graph), theirs = bytes_after_step(by_hand);
+  const std::vector<Written> arrays = graph.written();
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    if (own[i] != theirs.at(i))
+      throw std::runtime_error(arrays[i].name + " has other bits by hand");
+    // A comparison of zeros, or of what was never written, would say nothing.
+    const auto is_full_of = [&](std::byte value) { return own[i] == Bytes(own[i].size(), value); };
+    if (is_full_of(kFill) || (is_full_of(std::byte{0}) && !arrays[i].may_be_zero))
+      throw std::runtime_error(arrays[i].name + " was not written, or is 0 throughout");
+  }
+}
+
+void GraphBench::measure(const GraphItem &item) const {
+  const PerceptronStart start(machine_, item.shape);
+  const PerceptronAsGraph graph(machine_, item.shape, item.dtype, start);
+  const PerceptronByHand by_hand(machine_, item.shape, item.dtype, start);
+  require_equal(graph, by_hand);
+
+  const auto launches = static_cast<int64_t>(by_hand.calls().size());
+  // One is not timed.  Where no queue has to be filled they take turns step by step.
+  const int64_t most_calls =
+      machine_.on_host() ? 2 : std::max<int64_t>(2, kMostLaunches / launches);
+  const std::vector<Work> works = {Work([&] { graph.step(); }, /*prepare=*/nullptr, most_calls),
+                                   Work([&] { by_hand.step(); }, /*prepare=*/nullptr, most_calls)};
+  const auto timed = [](std::vector<Timing> timings) {
+    return GraphBesideHand{std::move(timings[0]), std::move(timings[1])};
+  };
+  const Pace pace = pace_with(options_);
+  GraphRow row{.shape = item.shape,
+               .dtype = item.dtype,
+               .launches = launches,
+               .whole = timed(stopwatch_.time(works, pace)),
+               .host = {}};
+  if (!machine_.on_host()) row.host = timed(stopwatch_.time_host(works, pace.least_batches));
+  // Not that of one call alone.
+  row.whole.graph.enqueue_us = (row.host ? *row.host : row.whole).graph.median_us;
+  report_.add(row);
+}
+
+}  // namespace
+
+Suite graph_suite(const Options &options, const Machine &machine, Report &report) {
+  const auto cost_us = [&](const GraphItem &item) {
+    Pace pace = pace_with(options);
+    pace.batch_us = 2e3;  // about
+    return 2 * measuring_us(machine, pace, item.effort_flop());
+  };
+  return make_suite<GraphBench>("graph", selected(all_items(), options, machine.on_host()), cost_us,
+                                options, machine, report);
+}
+
+}  // namespace mpbench

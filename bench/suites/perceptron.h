@@ -1,0 +1,90 @@
+// A perceptron in training, forward and backward, in two forms that make the same calls with the same bits:
+// described once as a graph, and written out call by call as a program without graphs has it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/shapes/perceptron_shape.h"
+#include "bench/timing/machine.h"
+
+namespace mpbench {
+
+/// An array of floats or integers that a step writes.
+struct Written {
+  std::string name;
+  void *data;
+  int64_t bytes;
+  bool may_be_zero = false;  ///< throughout
+};
+
+/// What both forms begin with, on the host but for the batch.
+struct PerceptronStart {
+  PerceptronStart(const Machine &machine, const PerceptronShape &shape);
+
+  std::vector<std::vector<float>> weights, biases;  ///< of each product
+  Buffer x, labels;                                 ///< fp32, int32_t
+};
+
+/// mp_graph_forward and mp_graph_backward.
+class PerceptronAsGraph {
+ public:
+  /// @param dtype  MP_FP32, or what autocast computes in; also of `start`, which must live as long
+  PerceptronAsGraph(const Machine &machine, const PerceptronShape &shape, mp_dtype_t dtype,
+                    const PerceptronStart &start);
+
+  void step() const;
+  /// The functions that a step calls, in their order, as mp_graph_describe has them.
+  std::vector<std::string> calls() const;
+  /// Gradients of all weights and biases, and the loss.
+  std::vector<Written> written() const;
+
+ private:
+  using Handle = std::unique_ptr<mp_graph, mptools::Destroyer<mp_graph_destroy>>;
+
+  int32_t describe(const PerceptronShape &shape);
+  Written result(int32_t tensor) const;
+  mp_graph_tensor_t info(int32_t tensor) const;
+
+  const Machine &machine_;
+  Handle graph_;
+  std::vector<int32_t> weights_, biases_;
+  int32_t x_ = -1, labels_ = -1, loss_ = -1, row_loss_ = -1, correct_ = -1;
+};
+
+/// The same without a graph.  All that does not change from step to step is prepared, as a compiled graph has it.
+class PerceptronByHand {
+ public:
+  PerceptronByHand(const Machine &machine, const PerceptronShape &shape, mp_dtype_t dtype,
+                   const PerceptronStart &start);
+
+  void step() const;
+  std::vector<std::string> calls() const;
+  std::vector<Written> written() const;
+
+ private:
+  struct Layer {
+    Buffer master, model, bias, weight_grad, bias_grad, y;
+    mp_epilogue_t forward;  ///< of the product that makes y
+    mp_epilogue_t below;    ///< of the one that makes the gradient in front of this layer's relu
+    const void *weight;     ///< as products read it
+  };
+
+  Layer make_layer(size_t index, const PerceptronStart &start) const;
+  void multiply(const mp_gemm_desc_t &desc, const void *a, const void *b, void *d,
+                const mp_epilogue_t *epilogue) const;
+
+  const Machine &machine_;
+  PerceptronShape shape_;
+  mp_dtype_t dtype_;
+  const float *x_;
+  const int32_t *labels_;
+  mp_gemm_desc_t forward_, data_gradient_, weight_gradient_, row_sum_;
+  mp_xent_desc_t xent_;
+  Buffer low_x_, ones_, workspace_, loss_, row_loss_, correct_;
+  Buffer dz_[2];  ///< in turn
+  std::vector<Layer> layers_;
+};
+
+}  // namespace mpbench
