@@ -10,7 +10,8 @@
 namespace mpbench {
 namespace {
 
-constexpr const char *kCast = "mp_cast", *kGemm = "mp_gemm", *kLoss = "mp_softmax_xent";
+constexpr const char *kCast = "mp_cast", *kGemm = "mp_gemm", *kMemset = "mp_memset",
+                     *kLoss = "mp_softmax_xent";
 
 /// Of [-most, most].
 std::vector<float> uniform(std::mt19937 &bits, int64_t count, float most) {
@@ -129,9 +130,7 @@ std::vector<std::string> PerceptronAsGraph::calls() const {
     if (begin == std::string::npos) continue;
     const size_t name = begin + 2;
     const std::string call = line.substr(name, line.find("  ", name) - name);
-    // In training the loss is computed together with its gradient, and not in forward.
-    const bool is_forward = line.rfind("forward", 0) == 0;
-    if (!is_forward || call != kLoss) calls.push_back(call);
+    if (line.rfind("inference", 0) != 0) calls.push_back(call);
   }
   return calls;
 }
@@ -266,6 +265,7 @@ std::vector<std::string> PerceptronByHand::calls() const {
   std::vector<std::string> calls;
   if (dtype_ != MP_FP32) calls.emplace_back(kCast);
   calls.insert(calls.end(), layers_.size(), kGemm);
+  calls.emplace_back(kMemset);
   calls.emplace_back(kLoss);
   // The last bias, all weights, and the data of all layers but the first.
   calls.insert(calls.end(), 2 * layers_.size(), kGemm);

@@ -3613,7 +3613,8 @@ module mpcore_c
       integer(c_int) :: answer
     end function
 
-    !> What is launched, in order: one line per launch with its operations, tensors, types and shapes.  After
+    !> What is called, in order: one line per call with its operations, function, tensors, types and shapes.  It begins with
+    !> "forward", "backward", or "inference": in training that call is one of backward.  After
     !> mp_graph_compile; parameters and room as in mp_graph_explain.
     function mp_graph_describe(graph, text, bytes) result(answer) bind(c, &
       name="mp_graph_describe")

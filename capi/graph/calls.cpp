@@ -73,8 +73,20 @@ Tensor read_tensor(const char *name, Role role, mp_dtype_t dtype, int32_t rank,
   return t;
 }
 
-void add_tensor(mp_graph &g, Tensor t, int32_t *tensor) {
-  require_pointer(tensor, "tensor") = g.described.add(std::move(t));
+/// A tensor that is the graph's own.
+void add_own(mp_graph &g, const char *name, Role role, int32_t rank, const int64_t *extent,
+             int32_t *tensor) {
+  require_pointer(tensor, "tensor");
+  *tensor = g.described.add(read_tensor(name, role, MP_FP32, rank, extent));
+}
+
+/// One that a node computes.
+Tensor &require_computed(Graph &graph, int32_t tensor) {
+  require_tensor(graph, tensor, "tensor");
+  Tensor &t = graph.tensor(tensor);
+  MP_REQUIRE(t.role == Role::activation, MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor,
+             " is not computed");
+  return t;
 }
 
 /// A call that makes others.
@@ -150,9 +162,8 @@ void read_inputs(const Graph &graph, Node &node, const int32_t *inputs, uint32_t
   }
 }
 
-/// All outputs that the operation has; the caller hears of the first ones.
-void add_node(Graph &graph, Node node) {
-  for (size_t i = 0; i < node.operation->outputs.most; ++i) {
+void add_node(Graph &graph, Node node, uint32_t num_outputs) {
+  for (uint32_t i = 0; i < num_outputs; ++i) {
     Tensor t;
     t.name = i == 0 ? node.name : node.name + ":" + std::to_string(i);
     node.outputs.push_back(graph.add(std::move(t)));
@@ -214,25 +225,21 @@ mp_status_t mp_graph_input(mp_graph_t graph, const char *name, mp_dtype_t dtype,
                "extent[0] = ", t.extent[0], " is not the batch of the other inputs, ", batch);
     mp::require_pointer(tensor, "tensor");
     if (rank > 0) batch = t.extent[0];
-    mp::add_tensor(g, std::move(t), tensor);
+    *tensor = g.described.add(std::move(t));
   });
 }
 
 mp_status_t mp_graph_parameter(mp_graph_t graph, const char *name, int32_t rank,
                                const int64_t *extent, int32_t *tensor) {
   return mp::call(__func__, [&] {
-    mp_graph &g = mp::require_open(graph);
-    mp::require_pointer(tensor, "tensor");
-    mp::add_tensor(g, mp::read_tensor(name, mp::Role::parameter, MP_FP32, rank, extent), tensor);
+    mp::add_own(mp::require_open(graph), name, mp::Role::parameter, rank, extent, tensor);
   });
 }
 
 mp_status_t mp_graph_state(mp_graph_t graph, const char *name, int32_t rank, const int64_t *extent,
                            int32_t *tensor) {
   return mp::call(__func__, [&] {
-    mp_graph &g = mp::require_open(graph);
-    mp::require_pointer(tensor, "tensor");
-    mp::add_tensor(g, mp::read_tensor(name, mp::Role::state, MP_FP32, rank, extent), tensor);
+    mp::add_own(mp::require_open(graph), name, mp::Role::state, rank, extent, tensor);
   });
 }
 
@@ -252,7 +259,7 @@ mp_status_t mp_graph_node(mp_graph_t graph, const char *op_type, const char *nam
     mp::read_attributes(node, attributes, num_attributes);
     const size_t known = g.described.tensors.size();
     try {
-      mp::add_node(g.described, std::move(node));
+      mp::add_node(g.described, std::move(node), num_outputs);
     } catch (...) {
       g.described.tensors.resize(known);
       throw;
@@ -263,21 +270,13 @@ mp_status_t mp_graph_node(mp_graph_t graph, const char *op_type, const char *nam
 
 mp_status_t mp_graph_output(mp_graph_t graph, int32_t tensor) {
   return mp::call(__func__, [&] {
-    mp::Graph &g = mp::require_open(graph).described;
-    mp::require_tensor(g, tensor, "tensor");
-    MP_REQUIRE(g.tensor(tensor).role == mp::Role::activation, MP_ERROR_INVALID_ARGUMENT,
-               "tensor = ", tensor, " is not computed");
-    g.tensor(tensor).is_output = true;
+    mp::require_computed(mp::require_open(graph).described, tensor).is_output = true;
   });
 }
 
 mp_status_t mp_graph_keep_gradient(mp_graph_t graph, int32_t tensor) {
   return mp::call(__func__, [&] {
-    mp::Graph &g = mp::require_open(graph).described;
-    mp::require_tensor(g, tensor, "tensor");
-    MP_REQUIRE(g.tensor(tensor).role == mp::Role::activation, MP_ERROR_INVALID_ARGUMENT,
-               "tensor = ", tensor, " is not computed");
-    g.tensor(tensor).keeps_gradient = true;
+    mp::require_computed(mp::require_open(graph).described, tensor).keeps_gradient = true;
   });
 }
 

@@ -71,7 +71,13 @@ void Emitter::needs_workspace(size_t bytes) {
 
 void Emitter::append(const char *name, Call call, size_t output) {
   const Node &node = graph_.node(node_);
-  launches.push_back({node.is_backward, describe(graph_, node, name, output), std::move(call)});
+  launches.push_back({phase_of(node), describe(graph_, node, name, output), std::move(call)});
+}
+
+Phase Emitter::phase_of(const Node &node) const {
+  if (node.is_backward) return Phase::backward;
+  const bool is_loss = graph_.loss != kNone && node.outputs[0] == graph_.loss;
+  return is_loss ? Phase::inference : Phase::forward;
 }
 
 void Emitter::emit_casts(const Node &node) {
@@ -82,11 +88,11 @@ void Emitter::emit_casts(const Node &node) {
 void Emitter::emit_cast(int32_t tensor) {
   const Tensor &t = graph_.tensor(tensor);
   if (t.copy_dtype == MP_DTYPE_NONE) return;
-  const bool is_backward = t.producer != kNone && graph_.node(t.producer).is_backward;
+  const Phase phase = t.producer != kNone ? phase_of(graph_.node(t.producer)) : Phase::forward;
   const Place from = Places::of({tensor, false});
   const Place to = Places::of({tensor, true});
   launches.push_back(
-      {is_backward,
+      {phase,
        std::string("cast  mp_cast  ") + text_of(graph_, {tensor, false}) + " -> " +
            text_of(graph_, {tensor, true}) + " " + graph::text_of(t.extent),
        [=, source = t.dtype, target = t.copy_dtype, numel = t.numel()](const Run &run) {

@@ -45,8 +45,15 @@ struct Run {
 
 using Call = std::function<mp_status_t(const Run &)>;
 
+/// When a call is made.
+enum class Phase {
+  forward,
+  inference,  ///< in the forward pass of inference; in training, backward computes it with its gradient
+  backward
+};
+
 struct Launch {
-  bool is_backward;
+  Phase phase;
   std::string what;  ///< one line
   Call call;
 };
@@ -88,6 +95,7 @@ class Emitter {
   size_t zero_bytes = 0;
 
  private:
+  Phase phase_of(const Node &node) const;
   void emit_casts(const Node &node);
   void emit_cast(int32_t tensor);
 

@@ -203,7 +203,8 @@ void Executor::write(int32_t id, const float *values, mp_stream_t stream) {
       mp_masters_to_model(pair.master.get(), pair.model.get(), nullptr, nullptr, stream));
 }
 
-void Executor::run(const std::vector<int32_t> &wanted, bool is_backward, Run run) {
+void Executor::run(const std::vector<int32_t> &wanted, std::initializer_list<Phase> phases,
+                   Run run) {
   for (const int32_t input : wanted)
     MP_REQUIRE(address({input}) != nullptr, MP_ERROR_INVALID_ARGUMENT, "the input ",
                graph_.tensor(input).name, " is not bound");
@@ -211,11 +212,11 @@ void Executor::run(const std::vector<int32_t> &wanted, bool is_backward, Run run
   run.addresses = addresses_.data();
   run.workspace = workspace_bytes_ > 0 ? block_.get() + layout_.workspace_offset : nullptr;
   run.workspace_bytes = workspace_bytes_;
-  for (const Launch &launch : launches())
-    if (launch.is_backward == is_backward) {
-      const mp_status_t status = launch.call(run);
-      if (status != MP_SUCCESS) fail(status, launch.what, ": ", mp_last_error());
-    }
+  for (const Launch &launch : launches()) {
+    if (std::ranges::find(phases, launch.phase) == phases.end()) continue;
+    const mp_status_t status = launch.call(run);
+    if (status != MP_SUCCESS) fail(status, launch.what, ": ", mp_last_error());
+  }
 }
 
 void Executor::forward(mp_graph_mode_t mode, mp_stream_t stream) {
@@ -226,7 +227,10 @@ void Executor::forward(mp_graph_mode_t mode, mp_stream_t stream) {
   Run pass;
   pass.is_training = is_training;
   pass.stream = stream;
-  run(wanted_forward_, false, pass);
+  if (is_training)
+    run(wanted_forward_, {Phase::forward}, pass);
+  else
+    run(wanted_forward_, {Phase::forward, Phase::inference}, pass);
   is_trained_ = is_training;
 }
 
@@ -242,10 +246,18 @@ void Executor::backward(mp_scaler_t scaler, mp_stream_t stream) {
     pass.loss_scale = mp_scaler_scale(scaler);
     pass.found_inf = mp_scaler_found_inf(scaler);
   }
-  run(wanted_backward_, true, pass);
+  run(wanted_backward_, {Phase::backward}, pass);
 }
 
 // ---------------------------------------------------------------------------- telling
+
+namespace {
+
+const char *name_of(Phase phase) {
+  return phase == Phase::forward ? "forward" : phase == Phase::inference ? "inference" : "backward";
+}
+
+}  // namespace
 
 mp_graph_tensor_t shape_of(const Tensor &tensor) {
   mp_graph_tensor_t info;
@@ -292,7 +304,7 @@ mp_graph_memory_t Executor::memory() const {
 std::string Executor::description() const {
   std::string text;
   for (const Launch &launch : launches_.begin()->second)
-    text += std::string(launch.is_backward ? "backward  " : "forward  ") + launch.what + "\n";
+    text += std::string(name_of(launch.phase)) + "  " + launch.what + "\n";
   return text;
 }
 

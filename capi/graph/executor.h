@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
@@ -52,7 +53,7 @@ class Executor {
   void fill_constants(const Emitter &emitted);
   void make_lists();
   const std::vector<Launch> &launches();
-  void run(const std::vector<int32_t> &wanted, bool is_backward, Run run);
+  void run(const std::vector<int32_t> &wanted, std::initializer_list<Phase> phases, Run run);
   void *address(const Input &input) const { return addresses_[Places::of(input)]; }
 
   mp_context_t context_;

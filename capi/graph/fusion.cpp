@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "capi/graph/operation.h"
-#include "capi/graph/pointwise.h"
 
 namespace mp::graph {
 
@@ -73,8 +72,10 @@ class Fusion {
     const int32_t z = node.outputs[0];
     if (!is_inner(graph_.tensor(z))) return;
     for (Node *const reader : readers(z)) {
-      const mp_activation_t activation = activation_of(*reader);
-      if (activation == MP_ACT_NONE || reader->dtype != graph_.tensor(z).dtype) continue;
+      const mp_activation_t activation = reader->operation->activation();
+      if (activation == MP_ACT_NONE || reader->is_backward ||
+          reader->dtype != graph_.tensor(z).dtype)
+        continue;
       node.fused.activation = activation;
       absorb(node, *reader);
       if (!readers(z).empty()) node.fused.aux_out = z;  // the derivative, and whoever else reads it
@@ -84,16 +85,16 @@ class Fusion {
 
   void fuse_backward(Node &node) {
     Node *const next = sole_reader(node.outputs[0]);
-    if (next != nullptr && derivative_of(*next) != MP_ACT_NONE &&
+    if (next != nullptr && next->is_backward && next->operation->activation() != MP_ACT_NONE &&
         graph_.dtype_read(next->inputs[1]) == next->dtype) {
-      node.fused.activation = derivative_of(*next);
+      node.fused.activation = next->operation->activation();
       node.fused.aux = next->inputs[1];
       absorb(node, *next);
     }
     const std::vector<Node *> all = readers(node.outputs[0]);
     for (Node *const reader : all) {
       const size_t output = bias_gradient_of(*reader, node.outputs[0]);
-      if (output == kNoOutput) continue;
+      if (output == kAbsent) continue;
       node.fused.dbias = reader->outputs[output];
       graph_.tensor(node.fused.dbias).producer = static_cast<int32_t>(&node - graph_.nodes.data());
       reader->outputs[output] = kNone;
@@ -105,21 +106,19 @@ class Fusion {
     }
   }
 
-  static constexpr size_t kNoOutput = 99;
-
   /// The output of `reader` that is the sum over the rows of `dz` as it is written.
   static size_t bias_gradient_of(const Node &reader, int32_t dz) {
     const bool is_alone = is(reader, "BiasAddGrad");
     if (!is_alone && !is(reader, "LinearBackpropWeight") && !is(reader, "Conv2DBackpropFilter"))
-      return kNoOutput;
+      return kAbsent;
     const size_t input = is_alone ? 0 : 1, output = is_alone ? 0 : 1;
     const bool reads_dz = reader.input(input) == dz && !reader.inputs[input].reads_copy;
-    return reads_dz && reader.has_output(output) ? output : kNoOutput;
+    return reads_dz && reader.has_output(output) ? output : kAbsent;
   }
 
   void fuse_relu(Node &node) {
     Node *const next = sole_reader(node.outputs[0]);
-    if (next == nullptr || activation_of(*next) != MP_ACT_RELU) return;
+    if (next == nullptr || next->operation->activation() != MP_ACT_RELU) return;
     node.fused.activation = MP_ACT_RELU;
     absorb(node, *next);
   }
@@ -131,8 +130,8 @@ class Fusion {
     const Tensor &t = graph_.tensor(dz);
     if (t.producer == kNone || !is_inner(t) || readers(dz).size() != 1) return;
     Node &before = graph_.node(t.producer);
-    if (before.is_absorbed || derivative_of(before) != MP_ACT_DRELU || before.dtype != node.dtype ||
-        graph_.node(node.forward).fused.activation != MP_ACT_RELU)
+    if (before.is_absorbed || before.operation->activation() != MP_ACT_DRELU ||
+        before.dtype != node.dtype || graph_.node(node.forward).fused.activation != MP_ACT_RELU)
       return;
     node.inputs[kDy] = before.inputs[0];
     readers(before.input(0)).push_back(&node);

@@ -40,7 +40,7 @@ struct Tensor {
   int64_t columns() const { return extent.empty() ? 1 : extent.back(); }
   /// A parameter's other form is kept by the optimizer.
   bool has_model_copy() const { return role == Role::parameter && copy_dtype != MP_DTYPE_NONE; }
-  /// Elements come from the graph, and are numbers.
+  /// In memory, in one of its forms.  Not of integers from outside.
   size_t bytes(bool of_copy) const;
 };
 

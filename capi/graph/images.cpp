@@ -70,7 +70,7 @@ class Pool final : public Operation {
 /// Inputs: dy, x.
 class PoolGrad final : public BackwardOperation {
  public:
-  PoolGrad(std::string_view type, bool is_max) : BackwardOperation(type, {2, 2}), is_max_(is_max) {}
+  PoolGrad(std::string_view type, bool is_max) : BackwardOperation(type), is_max_(is_max) {}
   std::span<const Attribute> attributes() const override {
     return is_max_ ? kMaxPool : std::span<const Attribute>(kPool);
   }
@@ -194,7 +194,7 @@ class BatchNorm final : public Operation {
 
 class BatchNormGrad final : public BackwardOperation {
  public:
-  BatchNormGrad() : BackwardOperation("BatchNormGrad", {6, 6}, {3, 3}) {}
+  BatchNormGrad() : BackwardOperation("BatchNormGrad") {}
   std::span<const Attribute> attributes() const override { return kBatchNorm; }
   uint8_t input_slot(size_t i) const override { return i == kX || i == kDy ? 0 : MP_SLOT_FP32; }
   uint8_t output_slot(size_t i) const override { return i == kGradX ? 0 : MP_SLOT_FP32; }

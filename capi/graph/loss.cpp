@@ -24,16 +24,18 @@ void emit_xent(Emitter &e, const Node &n, const Node &forward, Place dlogits) {
   desc.label_smoothing = static_cast<float>(n.attributes[1]);
   desc.ignore_label = static_cast<int32_t>(n.attributes[2]);
   const bool is_backward = n.is_backward;
-  const bool is_loss = forward.outputs[kLoss] == g.loss;
   const Place x = e.in(n, kLogits), labels = e.in(n, kLabels), loss = e.out(forward, kLoss),
               row_loss = e.out(forward, kRowLoss), correct = e.out(forward, kCorrect);
+  if (forward.has_output(kCorrect))  // which the loss adds to
+    e.append(
+        "mp_memset",
+        [=](const Run &run) {
+          if (run.at(labels) == nullptr) return MP_SUCCESS;
+          return mp_memset(run.context, run.at(correct), 0, sizeof(int64_t), run.stream);
+        },
+        kCorrect);
   e.append("mp_softmax_xent", [=](const Run &run) {
-    // Backward computes it again with the gradient; without labels there is nothing to compute.
-    if (!is_backward && ((is_loss && run.is_training) || run.at(labels) == nullptr))
-      return MP_SUCCESS;
-    const mp_status_t status =
-        mp_memset(run.context, run.at(correct), 0, sizeof(int64_t), run.stream);
-    if (status != MP_SUCCESS) return status;
+    if (run.at(labels) == nullptr) return MP_SUCCESS;  // inference that is not asked for a loss
     return mp_softmax_xent(run.context, &desc, run.at(x), run.integers_at(labels),
                            is_backward ? run.loss_scale : nullptr, run.floats_at(row_loss),
                            run.floats_at(loss), static_cast<int64_t *>(run.at(correct)),
@@ -56,11 +58,19 @@ class SoftmaxXent final : public Operation {
     set_extent(g, n, kLoss, {});
     set_extent(g, n, kRowLoss, {logits.rows()});
     set_extent(g, n, kCorrect, {sizeof(int64_t)});
+    if (n.has_output(kCorrect)) g.tensor(n.outputs[kCorrect]).dtype = MP_DTYPE_NONE;
   }
 
   void keep(Graph &g, Node &n) const override {
+    if (!n.has_output(kRowLoss)) {  // the call writes it in any case
+      Tensor row_loss;
+      row_loss.name = n.name + "/row_loss";
+      row_loss.extent = {g.in(n, kLogits).rows()};
+      row_loss.producer = g.out(n, kLoss).producer;
+      n.outputs.resize(kRowLoss, kNone);
+      n.outputs.push_back(g.add(std::move(row_loss)));
+    }
     for (const int32_t output : n.outputs) g.tensor(output).is_output = true;
-    g.tensor(n.outputs[kCorrect]).dtype = MP_DTYPE_NONE;
   }
 
   void differentiate(Gradients &d, const Node &n) const override {
@@ -75,7 +85,7 @@ class SoftmaxXent final : public Operation {
 
 class SoftmaxXentGrad final : public BackwardOperation {
  public:
-  SoftmaxXentGrad() : BackwardOperation("SoftmaxXentGrad", {2, 2}) {}
+  SoftmaxXentGrad() : BackwardOperation("SoftmaxXentGrad") {}
   std::span<const Attribute> attributes() const override { return kXent; }
   uint16_t flags() const override { return MP_NODE_READS_EITHER | MP_NODE_WRITES_EITHER; }
   bool writes_as_it_reads() const override { return true; }

@@ -65,6 +65,9 @@ class Operation {
 
   /// Whether the i-th input may be nowhere when the node runs.
   virtual bool may_be_unbound(size_t) const { return false; }
+  /// The function that a product before it can compute in its epilogue: an activation of its input, or of its first
+  /// input times a derivative at the second.
+  virtual mp_activation_t activation() const { return MP_ACT_NONE; }
   /// Its output is its input, under another shape.
   virtual bool is_view() const { return false; }
   /// Its attributes are extents, as many as it is given.
@@ -79,6 +82,9 @@ class Operation {
     return static_cast<int32_t>(attribute(node, name));
   }
 };
+
+/// An input or an output that an operation does not have.
+constexpr size_t kAbsent = ~size_t{0};
 
 /// Whole numbers of 32 bits.
 constexpr double kMostWhole = 2147483647;
@@ -120,8 +126,8 @@ inline void set_extent(Graph &graph, const Node &node, size_t output, const Exte
 /// A node of the backward pass, whose outputs are gradients and have the shapes of what they belong to.
 class BackwardOperation : public Operation {
  public:
-  BackwardOperation(std::string_view type, Count inputs, Count outputs = {1, 1})
-      : Operation(type, inputs, outputs) {}
+  /// No user makes a node of it, so nobody asks how many inputs it has.
+  explicit BackwardOperation(std::string_view type) : Operation(type, {}, {}) {}
   void infer(Graph &graph, const Node &node) const override;
 };
 

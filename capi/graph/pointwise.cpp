@@ -1,5 +1,4 @@
 // Operations on one element at a time, and views, which are none at all.
-#include "capi/graph/pointwise.h"
 #include "capi/graph/emitter.h"
 #include "capi/graph/families.h"
 #include "capi/graph/gradients.h"
@@ -55,13 +54,15 @@ class Activation final : public Operation {
     emit_pointwise(e, desc, e.in(n, 0), e.nowhere(), e.out(n, 0));
   }
 
+  mp_activation_t activation() const override { return kind.activation; }
+
   const Kind &kind;
 };
 
 /// Inputs: dy, and what the derivative is computed from.
 class ActivationGrad final : public BackwardOperation {
  public:
-  explicit ActivationGrad(const Kind &kind) : BackwardOperation(kind.grad, {2, 2}), kind(kind) {}
+  explicit ActivationGrad(const Kind &kind) : BackwardOperation(kind.grad), kind(kind) {}
 
   void emit(Emitter &e, const Node &n) const override {
     mp_pointwise_desc_t desc = desc_of(e, n, MP_POINTWISE_COPY);
@@ -69,21 +70,26 @@ class ActivationGrad final : public BackwardOperation {
     emit_pointwise(e, desc, e.in(n, 0), e.in(n, 1), e.out(n, 0));
   }
 
+  mp_activation_t activation() const override { return kind.derivative; }
+
   const Kind &kind;
 };
 
 // ---------------------------------------------------------------------------- of two tensors
 
+/// Two tensors of one shape.
+void infer_equal(Graph &g, const Node &n) {
+  const Tensor &a = require_floats(g, n, 0, "a");
+  require_floats(g, n, 1, "b");
+  require_extent(g, n, 1, "b", a.extent);
+  set_extent(g, n, 0, a.extent);
+}
+
 class Add final : public Operation {
  public:
   Add() : Operation("Add", {2, 2}, {1, 1}) {}
 
-  void infer(Graph &g, const Node &n) const override {
-    const Tensor &a = require_floats(g, n, 0, "a");
-    require_floats(g, n, 1, "b");
-    require_extent(g, n, 1, "b", a.extent);
-    set_extent(g, n, 0, a.extent);
-  }
+  void infer(Graph &g, const Node &n) const override { infer_equal(g, n); }
 
   void differentiate(Gradients &d, const Node &n) const override {
     for (const size_t i : {0, 1}) d.contribute(n, i, d.of(n, 0));
@@ -102,12 +108,7 @@ class Mul final : public Operation {
  public:
   Mul() : Operation("Mul", {2, 2}, {1, 1}) {}
 
-  void infer(Graph &g, const Node &n) const override {
-    const Tensor &a = require_floats(g, n, 0, "a");
-    require_floats(g, n, 1, "b");
-    require_extent(g, n, 1, "b", a.extent);
-    set_extent(g, n, 0, a.extent);
-  }
+  void infer(Graph &g, const Node &n) const override { infer_equal(g, n); }
 
   void differentiate(Gradients &d, const Node &n) const override {
     const int32_t dy = d.of(n, 0);
@@ -125,7 +126,7 @@ class Mul final : public Operation {
 /// Inputs: dy, and the other factor.
 class MulGrad final : public BackwardOperation {
  public:
-  MulGrad() : BackwardOperation("MulGrad", {2, 2}) {}
+  MulGrad() : BackwardOperation("MulGrad") {}
   void emit(Emitter &e, const Node &n) const override { emit_product(e, n); }
 };
 
@@ -212,7 +213,7 @@ class Reshape final : public Operation {
 
 class ReshapeGrad final : public BackwardOperation {
  public:
-  ReshapeGrad() : BackwardOperation("ReshapeGrad", {1, 1}) {}
+  ReshapeGrad() : BackwardOperation("ReshapeGrad") {}
   bool is_view() const override { return true; }
   void emit(Emitter &, const Node &) const override {}
 };
@@ -228,16 +229,6 @@ const Reshape reshape;
 const ReshapeGrad reshape_grad;
 
 }  // namespace
-
-mp_activation_t activation_of(const Node &node) {
-  const auto *const found = dynamic_cast<const Activation *>(node.operation);
-  return found != nullptr ? found->kind.activation : MP_ACT_NONE;
-}
-
-mp_activation_t derivative_of(const Node &node) {
-  const auto *const found = dynamic_cast<const ActivationGrad *>(node.operation);
-  return found != nullptr ? found->kind.derivative : MP_ACT_NONE;
-}
 
 std::span<const Operation *const> pointwise_operations() {
   static const Operation *const all[] = {

@@ -38,8 +38,6 @@ struct Epilogue {
   }
 };
 
-constexpr size_t kNoBias = 99;  // beyond every input
-
 /// @param output  of the node, which is D
 void emit_gemm(Emitter &e, const Node &n, size_t output, const mp_gemm_desc_t &desc, Place a,
                Place b, const Epilogue &epilogue) {
@@ -129,7 +127,7 @@ class Linear final : public Operation {
 /// dx = dy W^T
 class LinearBackpropInput final : public BackwardOperation {
  public:
-  LinearBackpropInput() : BackwardOperation("LinearBackpropInput", {2, 2}) {}
+  LinearBackpropInput() : BackwardOperation("LinearBackpropInput") {}
   std::span<const Attribute> attributes() const override { return kLinear; }
   uint16_t flags() const override { return MP_NODE_WRITES_EITHER; }
   int64_t depth(const Graph &g, const Node &n) const override { return g.in(n, 0).columns(); }
@@ -142,14 +140,14 @@ class LinearBackpropInput final : public BackwardOperation {
       desc.op_b = MP_OP_T;
       desc.ldb = desc.k;
     }
-    emit_gemm(e, n, 0, desc, e.in(n, 0), e.in(n, 1), Epilogue(e, n, kNoBias, true));
+    emit_gemm(e, n, 0, desc, e.in(n, 0), e.in(n, 1), Epilogue(e, n, kAbsent, true));
   }
 };
 
 /// dW = x^T dy, or its transpose; db
 class LinearBackpropWeight final : public BackwardOperation {
  public:
-  LinearBackpropWeight() : BackwardOperation("LinearBackpropWeight", {2, 2}, {2, 2}) {}
+  LinearBackpropWeight() : BackwardOperation("LinearBackpropWeight") {}
   uint8_t output_slot(size_t i) const override { return slot_of_bias_grad(i); }
   std::span<const Attribute> attributes() const override { return kLinear; }
   uint16_t flags() const override { return MP_NODE_WRITES_EITHER; }
@@ -171,7 +169,7 @@ class LinearBackpropWeight final : public BackwardOperation {
 
 class BiasAddGrad final : public BackwardOperation {
  public:
-  BiasAddGrad() : BackwardOperation("BiasAddGrad", {1, 1}) {}
+  BiasAddGrad() : BackwardOperation("BiasAddGrad") {}
   uint16_t flags() const override { return MP_NODE_READS_EITHER; }
   uint8_t output_slot(size_t) const override { return MP_SLOT_FP32; }
   int64_t depth(const Graph &g, const Node &n) const override { return g.in(n, 0).rows(); }
@@ -269,7 +267,7 @@ class Conv2D final : public Operation {
 
 class Conv2DBackpropInput final : public BackwardOperation {
  public:
-  Conv2DBackpropInput() : BackwardOperation("Conv2DBackpropInput", {2, 2}) {}
+  Conv2DBackpropInput() : BackwardOperation("Conv2DBackpropInput") {}
   std::span<const Attribute> attributes() const override { return kConv; }
   uint16_t flags() const override { return MP_NODE_WRITES_EITHER; }
 
@@ -278,13 +276,13 @@ class Conv2DBackpropInput final : public BackwardOperation {
     const auto desc =
         conv_shape(n).desc(g.out(n, 0).extent, g.in(n, 1).extent, n.dtype, g.out(n, 0).dtype);
     emit_conv(e, n, "mp_conv2d_dgrad", mp_conv2d_dgrad, MP_CONV_DGRAD, desc,
-              Epilogue(e, n, kNoBias, true));
+              Epilogue(e, n, kAbsent, true));
   }
 };
 
 class Conv2DBackpropFilter final : public BackwardOperation {
  public:
-  Conv2DBackpropFilter() : BackwardOperation("Conv2DBackpropFilter", {2, 2}, {2, 2}) {}
+  Conv2DBackpropFilter() : BackwardOperation("Conv2DBackpropFilter") {}
   uint8_t output_slot(size_t i) const override { return slot_of_bias_grad(i); }
   std::span<const Attribute> attributes() const override { return kConv; }
   uint16_t flags() const override { return MP_NODE_WRITES_EITHER; }

@@ -17,7 +17,7 @@ struct Inputs {
   size_t c0, lengths, count;
 };
 constexpr Inputs kLstmInputs = {6, 7, 8};
-constexpr Inputs kOtherInputs = {99, 6, 7};  // no c0
+constexpr Inputs kOtherInputs = {kAbsent, 6, 7};
 
 enum : size_t { kY, kH, kC };  // outputs; behind them the reserve
 
@@ -145,10 +145,8 @@ class Recurrent final : public Operation {
   }
 
   void keep(Graph &g, Node &n) const override {
-    // States that nobody reads are not written.
-    for (size_t i = kH; i < cell_.outputs; ++i)
-      if (!is_read(g, n.outputs[i])) n.outputs[i] = kNone;
     if (g.loss == kNone) return;
+    n.outputs.resize(cell_.outputs, kNone);  // the reserve stands behind states, asked for or not
     Tensor reserve;
     reserve.name = n.name + "/reserve";
     reserve.dtype = MP_DTYPE_NONE;
@@ -199,20 +197,12 @@ class Recurrent final : public Operation {
   }
 
  private:
-  static bool is_read(const Graph &g, int32_t tensor) {
-    return g.tensor(tensor).is_output || std::ranges::any_of(g.nodes, [&](const Node &node) {
-             return std::ranges::any_of(node.inputs,
-                                        [&](const Input &i) { return i.tensor == tensor; });
-           });
-  }
-
   const Cell &cell_;
 };
 
 class RecurrentGrad final : public BackwardOperation {
  public:
-  explicit RecurrentGrad(const Cell &cell)
-      : BackwardOperation(cell.grad, {12, 12}, {7, 7}), cell_(cell) {}
+  explicit RecurrentGrad(const Cell &cell) : BackwardOperation(cell.grad), cell_(cell) {}
   std::span<const Attribute> attributes() const override { return cell_.attributes(); }
   uint8_t input_slot(size_t i) const override {
     return i == Inputs::b_ih || i == Inputs::b_hh || i == 6 || i == 11 ? MP_SLOT_FP32 : 0;

@@ -46,7 +46,7 @@ class Embedding final : public Operation {
 /// Inputs: indices, dy.
 class EmbeddingGrad final : public BackwardOperation {
  public:
-  EmbeddingGrad() : BackwardOperation("EmbeddingGrad", {2, 2}) {}
+  EmbeddingGrad() : BackwardOperation("EmbeddingGrad") {}
   uint16_t flags() const override { return MP_NODE_WRITES_EITHER; }
 
   void emit(Emitter &e, const Node &n) const override {
@@ -109,7 +109,7 @@ class Dropout final : public Operation {
 /// The mask follows from seed and offset, so dy meets the one that x met.
 class DropoutGrad final : public BackwardOperation {
  public:
-  DropoutGrad() : BackwardOperation("DropoutGrad", {2, 2}) {}
+  DropoutGrad() : BackwardOperation("DropoutGrad") {}
   bool may_be_unbound(size_t i) const override { return i == 1; }
   std::span<const Attribute> attributes() const override { return kDropout; }
   void emit(Emitter &e, const Node &n) const override { emit_dropout(e, n); }

@@ -200,7 +200,8 @@ MP_API mp_status_t mp_graph_get_memory(mp_graph_t graph, mp_graph_memory_t *memo
  *  @retval MP_ERROR_WORKSPACE_TOO_SMALL text has less room */
 MP_API mp_status_t mp_graph_explain(mp_graph_t graph, mp_autocast_form_t form, char *text,
                                     size_t *bytes);
-/** What is launched, in order: one line per launch with its operations, tensors, types and shapes.  After
+/** What is called, in order: one line per call with its operations, function, tensors, types and shapes.  It begins with
+ *  "forward", "backward", or "inference": in training that call is one of backward.  After
  *  mp_graph_compile; parameters and room as in mp_graph_explain. */
 MP_API mp_status_t mp_graph_describe(mp_graph_t graph, char *text, size_t *bytes);
 

@@ -6,21 +6,15 @@
 #include <utility>
 #include <vector>
 
+#include "support/device.h"
 #include "tests/support/testing.h"
 
 namespace mptest {
 
-template <auto kDestroy>
-struct DestroyHandle {
-  template <class Handle>
-  void operator()(Handle *handle) const {
-    kDestroy(handle);
-  }
-};
-using ScalerHandle = std::unique_ptr<mp_scaler, DestroyHandle<mp_scaler_destroy>>;
-using OptimizerHandle = std::unique_ptr<mp_optimizer, DestroyHandle<mp_optimizer_destroy>>;
-using ListHandle = std::unique_ptr<mp_tensor_list, DestroyHandle<mp_tensor_list_destroy>>;
-using PolicyHandle = std::unique_ptr<mp_autocast, DestroyHandle<mp_autocast_destroy>>;
+using ScalerHandle = mptools::Scaler;
+using OptimizerHandle = mptools::Optimizer;
+using ListHandle = mptools::TensorList;
+using PolicyHandle = std::unique_ptr<mp_autocast, mptools::Destroyer<mp_autocast_destroy>>;
 
 using Attributes = std::vector<mp_graph_attribute_t>;
 using Floats32 = std::vector<float>;

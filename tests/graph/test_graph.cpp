@@ -101,8 +101,11 @@ TEST_CASE("graph: what is launched, in fp32", "[graph]") {
       std::vector<std::string>{
           "forward  fc1, relu  mp_gemm  x fp32, w1 fp32 -> relu fp32 [8 24]",
           "forward  fc2  mp_gemm  relu fp32, w2 fp32 -> fc2 fp32 [8 4]",
-          "forward  loss  mp_softmax_xent  fc2 fp32, labels none -> loss fp32 [], loss:1 fp32 [8], "
+          "inference  loss  mp_memset  fc2 fp32, labels none -> loss:2 none [8]",
+          "inference  loss  mp_softmax_xent  fc2 fp32, labels none -> loss fp32 [], loss:1 fp32 "
+          "[8], "
           "loss:2 none [8]",
+          "backward  loss/grad_logits  mp_memset  fc2 fp32, labels none ->",
           "backward  loss/grad_logits  mp_softmax_xent  fc2 fp32, labels none -> d fc2 fp32 [8 4]",
           "backward  fc2/grad_w  mp_gemm  relu fp32, d fc2 fp32 -> d w2 fp32 [24 4]",
           "backward  fc2/grad_x, relu/grad_x  mp_gemm  d fc2 fp32, w2 fp32 -> d fc1 fp32 [8 24]",
@@ -118,8 +121,11 @@ TEST_CASE("graph: what is launched, mixed", "[graph]") {
           "forward  cast  mp_cast  x fp32 -> x bf16 [8 16]",
           "forward  fc1, relu  mp_gemm  x bf16, w1 bf16 -> relu bf16 [8 24]",
           "forward  fc2  mp_gemm  relu bf16, w2 bf16 -> fc2 bf16 [8 4]",
-          "forward  loss  mp_softmax_xent  fc2 bf16, labels none -> loss fp32 [], loss:1 fp32 [8], "
+          "inference  loss  mp_memset  fc2 bf16, labels none -> loss:2 none [8]",
+          "inference  loss  mp_softmax_xent  fc2 bf16, labels none -> loss fp32 [], loss:1 fp32 "
+          "[8], "
           "loss:2 none [8]",
+          "backward  loss/grad_logits  mp_memset  fc2 bf16, labels none ->",
           "backward  loss/grad_logits  mp_softmax_xent  fc2 bf16, labels none -> d fc2 bf16 [8 4]",
           "backward  fc2/grad_w  mp_gemm  relu bf16, d fc2 bf16 -> d w2 bf16 [24 4]",
           "backward  fc2/grad_x, relu/grad_x  mp_gemm  d fc2 bf16, w2 bf16 -> d fc1 bf16 [8 24]",

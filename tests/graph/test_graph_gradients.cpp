@@ -2,9 +2,10 @@
 //
 // The functions are smooth (what has kinks, relu and the largest of a window, is in the equality with the networks by
 // hand).  Of a smooth loss L the central difference (L(w + h d) - L(w - h d)) / 2h misses the derivative along d by
-// h^2 / 6 times the third one, which for the networks here, with weights and inputs around 1, is of the order of the
-// derivatives themselves, so less than 1e-4 of them; and by the rounding of L, some 2^-22 / h.  A gradient that a
-// wrong transpose, a missing sum or another tensor has made is wrong by its own size.
+// h^2 / 6 times the third one.  Weights and inputs are around 1, and the third derivative is taken to be at most 25 times
+// the first: 2^-10 of it.  L is some 2 and sums some ten terms in fp32, so each of the two is wrong by up to 2^-20, and
+// their difference over 2h by 2^-14.  A gradient that a wrong transpose, a missing sum or another tensor has made is
+// wrong by its own size.
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -18,6 +19,7 @@ namespace {
 constexpr int64_t kBatch = 6;
 constexpr int64_t kClasses = 5;
 constexpr double kStep = 0x1p-6;
+constexpr double kCurvature = 0x1p-10, kRounding = 0x1p-14;
 
 /// A network behind one input; what it returns goes through a Linear to the classes.
 struct Subject {
@@ -239,7 +241,7 @@ TEST_CASE("graph: gradients are the derivatives of the loss", "[graph]") {
       REQUIRE(size > 1e-4);
       std::vector<double> along = g;
       for (double &value : along) value /= size;
-      CHECK(std::abs(net.difference(p, along) - size) < 0.01 * size + 2e-5);
+      CHECK(std::abs(net.difference(p, along) - size) < kCurvature * size + kRounding);
       for (int i = 0; i < 3; ++i) {
         const auto element =
             static_cast<size_t>(random.integer(0, static_cast<int64_t>(g.size()) - 1));
@@ -247,15 +249,15 @@ TEST_CASE("graph: gradients are the derivatives of the loss", "[graph]") {
         axis[element] = 1.0;
         CAPTURE(element);
         CHECK(std::abs(net.difference(p, axis) - g[element]) <
-              0.01 * (std::abs(g[element]) + rms) + 2e-5);
+              kCurvature * (std::abs(g[element]) + rms) + kRounding);
       }
     }
   }
 }
 
 TEST_CASE("graph: gradients in 16 bits are those in fp32, rounded on the way", "[graph]") {
-  // Some ten roundings of 2^-11 or 2^-8 relative each, that add up at worst.
-  for (const auto &[low, bound] : {std::pair{MP_FP16, 0.02}, std::pair{MP_BF16, 0.12}}) {
+  // At most 32 tensors are rounded between the loss and a weight, by 2^-11 or 2^-8 of their size each.
+  for (const auto &[low, bound] : {std::pair{MP_FP16, 0x1p-6}, std::pair{MP_BF16, 0x1p-3}}) {
     const PolicyHandle policy = make_policy(low);
     for (const Subject &subject : subjects()) {
       Net wide(subject, nullptr), narrow(subject, policy.get());

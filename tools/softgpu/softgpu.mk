@@ -31,9 +31,11 @@ $(SOFTGPU)/conformance: $(CONFORM_OBJS) $(SOFTGPU_CUDART)
 	$(Q)$(CXX) $(CONFORM_OBJS) $(SOFTGPU_LDLIBS) -o $@
 
 # Graphs are the program's: it calls the CUDA runtime itself.
-$(SOFTGPU)/cuda_graph: examples/c/cuda_graph.c $(HEADERS) $(SOFTGPU_LIB)
+$(SOFTGPU)/cuda_graph: examples/c/cuda_graph.c
+$(SOFTGPU)/captured: tests/graph/captured.c
+$(SOFTGPU)/cuda_graph $(SOFTGPU)/captured: $(HEADERS) $(SOFTGPU_LIB)
 	@echo "  CC   $@"
-	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude $(CAPI_INCLUDES) -O1 -g1 $< -L$(SOFTGPU) -l:libmpcore.so \
+	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude $(CAPI_INCLUDES) -O1 -g1 $(filter %.c,$^) -L$(SOFTGPU) -l:libmpcore.so \
 	  -l:$(notdir $(SOFTGPU_CUDART)) $(SOFTGPU_RPATH) -o $@
 
 # The device's own tests need no nvcc: their kernels are PTX as text.
@@ -46,7 +48,7 @@ $(BUILD)/tests/softgpu_tests: $(SOFTGPU_TEST_OBJS) $(BUILD)/tests/support/tally.
 
 .PHONY: softgpu test-cuda
 ## softgpu: the software device, and the library on it, for tools/softgpu/run
-softgpu: $(SOFTGPU_LIB) $(SOFTGPU)/conformance $(SOFTGPU)/cuda_graph
+softgpu: $(SOFTGPU_LIB) $(SOFTGPU)/conformance $(SOFTGPU)/cuda_graph $(SOFTGPU)/captured
 
 ifdef HAVE_CUDA
 SOFTGPU_TESTS := softgpu $(BUILD)/tests/softgpu_tests
@@ -61,6 +63,7 @@ softgpu_library = "sm_$(1): library::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU_LIBRARY
 softgpu_suites = "sm_$(1): conformance::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/conformance" \
   "sm_$(1): C ABI, as C99::$(ON_SOFTGPU) --arch $(1) $(BUILD)/tests/test_capi" \
   "sm_$(1): CUDA graph::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/cuda_graph" \
+  "sm_$(1): a graph in a CUDA graph::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/captured" \
   "sm_$(1): Python::MP_LOG=error $(ON_SOFTGPU) --arch $(1) tests/pytest bindings/python/tests" \
   "sm_$(1): Rust::$(ON_SOFTGPU) --arch $(1) tests/bindings/test_rust $(BUILD)" \
   "sm_$(1): bindings and examples::$(ON_SOFTGPU) --arch $(1) env $(PYTEST) $(SOFTGPU_EXAMPLES)" \

@@ -3131,7 +3131,8 @@ FUNCTIONS = {
     # @retval MP_ERROR_WORKSPACE_TOO_SMALL text has less room
     "mp_graph_explain": (c_uint32, [c_void_p, c_uint32, c_char_p, c_void_p],
         'graph, form, text, bytes'),
-    # What is launched, in order: one line per launch with its operations, tensors, types and shapes.  After
+    # What is called, in order: one line per call with its operations, function, tensors, types and shapes.  It begins with
+    # "forward", "backward", or "inference": in training that call is one of backward.  After
     # mp_graph_compile; parameters and room as in mp_graph_explain.
     "mp_graph_describe": (c_uint32, [c_void_p, c_char_p, c_void_p],
         'graph, text, bytes'),

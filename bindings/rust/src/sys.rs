@@ -3084,7 +3084,8 @@ extern "C" {
     /// @retval MP\_ERROR\_WORKSPACE\_TOO\_SMALL text has less room
     pub fn mp_graph_explain(graph: mp_graph_t, form: mp_autocast_form_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
 
-    /// What is launched, in order: one line per launch with its operations, tensors, types and shapes.  After
+    /// What is called, in order: one line per call with its operations, function, tensors, types and shapes.  It begins with
+    /// "forward", "backward", or "inference": in training that call is one of backward.  After
     /// mp\_graph\_compile; parameters and room as in mp\_graph\_explain.
     pub fn mp_graph_describe(graph: mp_graph_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
 
