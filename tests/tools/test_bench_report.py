@@ -128,8 +128,9 @@ def test_fresh_run(fresh, tool):
     assert set(graphs) == {(*shape, dtype) for shape in ((8, 32, 16), (4, 256, 128)) for dtype in ("fp16", "fp32")}
     for (layers, width, _, dtype), row in graphs.items():
         assert row["parameters"] == (layers + 1) * (width ** 2 + width)
-        # Forward, gradients of weights, of data and of the last bias, the loss; mixed, the cast of the input.
-        assert row["launches"] == 3 * layers + 4 + (dtype == "fp16")
+        # Forward, gradients of weights, of data and of the last bias, the loss behind its memset; mixed, the cast of the
+        # input.
+        assert row["launches"] == 3 * layers + 5 + (dtype == "fp16")
         # No limit for a figure: the machine that runs tests does other things meanwhile.
         assert row["synchronous"] and "host" not in row and 0.5 < row["time_over_hand"] < 2
 
