@@ -96,6 +96,7 @@ void Emitter::emit_cast(int32_t tensor) {
        std::string("cast  mp_cast  ") + text_of(graph_, {tensor, false}) + " -> " +
            text_of(graph_, {tensor, true}) + " " + graph::text_of(t.extent),
        [=, source = t.dtype, target = t.copy_dtype, numel = t.numel()](const Run &run) {
+         if (run.at(from) == nullptr) return MP_SUCCESS;  // an optional input that is not bound
          return mp_cast(run.context, run.at(from), source, run.at(to), target, numel, run.stream);
        }});
 }

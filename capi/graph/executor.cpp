@@ -58,8 +58,7 @@ std::vector<int32_t> wanted_inputs(const Graph &graph, bool is_backward) {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const int32_t id = node.inputs[i].tensor;
       if (id == kNone || graph.tensor(id).role != Role::input) continue;
-      const bool is_cast = graph.tensor(id).copy_dtype != MP_DTYPE_NONE;
-      if (is_cast || !node.operation->may_be_unbound(i)) wanted.push_back(id);
+      if (!node.operation->may_be_unbound(i)) wanted.push_back(id);
     }
   }
   std::ranges::sort(wanted);
@@ -102,13 +101,18 @@ void Executor::allocate(const Emitter &emitted) {
   block_ = allocate_device(shared, layout_.bytes);
   addresses_.assign(layout_.offset.size(), nullptr);
   for (Place place = 0; place < layout_.offset.size(); ++place) {
-    Place root = place;
-    while (layout_.same_as[root] != root) root = layout_.same_as[root];
-    if (layout_.offset[root] != Layout::kNowhere)
-      addresses_[place] = block_.get() + layout_.offset[root];
-    else
+    const Place root = layout_.root_of(place);
+    addresses_[place] = address_in_block(root);
+    if (addresses_[place] == nullptr)
       bound_places_[static_cast<int32_t>(root / 2)].push_back(place);
   }
+  for (size_t t = 0; t < graph_.tensors.size(); ++t)
+    if (graph_.tensors[t].role == Role::input) bind(static_cast<int32_t>(t), nullptr);
+}
+
+void *Executor::address_in_block(Place root) const {
+  const size_t offset = layout_.offset[root];
+  return offset != Layout::kNowhere ? block_.get() + offset : nullptr;
 }
 
 void Executor::fill_constants(const Emitter &emitted) {
@@ -169,6 +173,9 @@ void Executor::make_lists() {
 void Executor::bind(int32_t input, const void *data) {
   // Inputs are read, and nothing else.
   for (const Place place : bound_places_[input]) addresses_[place] = const_cast<void *>(data);
+  if (graph_.tensor(input).copy_dtype == MP_DTYPE_NONE) return;
+  const Place copy = Places::of({input, true});
+  addresses_[copy] = data != nullptr ? address_in_block(layout_.root_of(copy)) : nullptr;
 }
 
 void Executor::set_batch(const Graph &described, int64_t batch) {

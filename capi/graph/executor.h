@@ -54,6 +54,8 @@ class Executor {
   void make_lists();
   const std::vector<Launch> &launches();
   void run(const std::vector<int32_t> &wanted, std::initializer_list<Phase> phases, Run run);
+  /// nullptr: it lies elsewhere.
+  void *address_in_block(Place root) const;
   void *address(const Input &input) const { return addresses_[Places::of(input)]; }
 
   mp_context_t context_;

@@ -57,10 +57,7 @@ class Planner {
   }
 
  private:
-  Place root(Place place) const {
-    while (layout_.same_as[place] != place) place = layout_.same_as[place];
-    return place;
-  }
+  Place root(Place place) const { return layout_.root_of(place); }
 
   void find_views() {
     for (const Node &node : graph_.nodes)

@@ -19,6 +19,12 @@ struct Layout {
   std::vector<Place> same_as;
   size_t parameters = 0, copies = 0, gradients = 0, states = 0, activations = 0,
          activations_alone = 0;
+
+  /// What a view is a view of, in the end; itself where it is none.
+  Place root_of(Place place) const {
+    while (same_as[place] != place) place = same_as[place];
+    return place;
+  }
 };
 
 /// @param emitted    all launches, for what they need beside tensors

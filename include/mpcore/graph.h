@@ -47,7 +47,8 @@ extern "C" {
  *  weights of recurrent layers are as in mp_rnn_weights_t.  No gradient goes to an input of the graph, so
  *  h0 and c0 from outside cut back-propagation through time.  Reshape: an extent of 0 is that of x in the
  *  same place, -1 what remains.  Labels, indices and lengths are int32_t, the offset of Dropout is 1 uint64_t;
- *  all of them are inputs of the graph of type MP_DTYPE_NONE, and the offset is one of rank 0.  correct is 1 int64_t: of
+ *  all of them are inputs of the graph of type MP_DTYPE_NONE, and the offset is one of rank 0.  h0, c0,
+ *  lengths and the offset may be left unbound: zeros, zeros, all steps, 0.  correct is 1 int64_t: of
  *  how many rows the largest logit is the label's; what is told of it are its 8 bytes.
  *
  *  The names of the backward operations, for autocast's lists: LinearBackpropInput, LinearBackpropWeight,

@@ -371,36 +371,6 @@ TEST_CASE("graph: gradients that are looked at", "[graph]") {
   CHECK(passed < static_cast<int64_t>(dz.size()));
 }
 
-TEST_CASE("graph: states of a normalisation are used in inference, and moved in training",
-          "[graph]") {
-  Described g;
-  const int32_t x = g.input("x", MP_FP32, {16, 4});
-  const int32_t gamma = g.parameter("gamma", {4}), beta = g.parameter("beta", {4});
-  const int32_t mean = g.state("mean", {4}), variance = g.state("variance", {4});
-  const int32_t y = g.node("BatchNorm", "bn", {x, gamma, beta, mean, variance},
-                           {{"epsilon", 0}, {"momentum", 0.5}});
-  g.output(y);
-  const int32_t labels = g.input("labels", MP_DTYPE_NONE, {16});
-  g.loss(g.node("SoftmaxXent", "loss", {y, labels}));
-  g.compile();
-  g.write(gamma, {2, 2, 2, 2});
-  g.write(beta, {1, 1, 1, 1});
-  g.write(variance, {4, 4, 4, 4});
-  g.write(mean, {8, 8, 8, 8});
-  std::vector<float> values;
-  for (int i = 0; i < 64; ++i) values.push_back(i % 8 < 4 ? 0.0f : 2.0f);  // mean 1, variance 1
-  const DeviceBuffer<float> data(values);
-  const DeviceBuffer<int32_t> wanted(std::vector<int32_t>(16, 1));
-  g.bind(x, data.data());
-  g.bind(labels, wanted.data());
-  require_ok(mp_graph_forward(g.handle, MP_GRAPH_INFERENCE, kStream));
-  for (const double v : g.read(y)) CHECK((v == -7.0 || v == -5.0));  // (x - 8) 2 / 2 + 1
-  g.step();
-  for (const double v : g.read(y)) CHECK((v == -1.0 || v == 3.0));
-  CHECK(g.read(mean) == std::vector<double>(4, 4.5));
-  CHECK(g.memory().states == 2 * 256);  // two of them, each aligned
-}
-
 TEST_CASE("graph: relu behind a normalisation is computed there, forward and backward", "[graph]") {
   const auto describe = [](bool keeps_gradient) {
     Described g;
