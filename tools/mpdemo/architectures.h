@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "layer.h"
+#include "description.h"
 #include "metric.h"
 
 namespace mpdemo {
@@ -13,7 +13,7 @@ struct Architecture {
   std::string id;     ///< on the command line, in file names and JSON
   std::string name;   ///< a word
   std::string title;  ///< one line
-  Layers (*build)(const Setup &setup);
+  void (*describe)(Description &description);
   const Metric &metric;
   double due;  ///< what mixed precision must reach after full_epochs, by that metric
   double full_epochs;
@@ -21,10 +21,8 @@ struct Architecture {
   mp_optimizer_kind_t optimizer;
   float peak_lr;    ///< at the first step
   int64_t batch;    ///< images or verses
-  int64_t steps;    ///< rows that one of them has: those of a window of text
+  int64_t steps;    ///< of a window of text; images: 1
   bool reads_text;  ///< and can write some
-
-  int64_t batch_rows() const { return batch * steps; }
 };
 
 const Architecture &perceptron();

@@ -8,20 +8,14 @@
 
 namespace mpdemo {
 
-/// The rows of a batch of text: row s * sequences + n is step s of sequence n.
-struct Window {
-  int32_t sequences = 0;
-  int32_t steps = 0;
-  const int32_t *lengths = nullptr;  ///< device: steps that each sequence has; NULL: all of them
-  bool continues = false;            ///< the sequences go on where the window before has left them
-};
-
+/// So many images, or one window of so many sequences: step s of sequence n is element n * steps + s.
 struct Batch {
-  const void *x;
-  const int32_t *labels;  ///< rows
-  int64_t rows;
-  int64_t counted;  ///< rows that have a label, and are not padding
-  Window window;    ///< text only
+  const void *x;                     ///< pixels as fp32, or symbols as int32_t
+  const int32_t *labels;             ///< one per image or step
+  int64_t size;                      ///< images or sequences
+  int64_t counted;                   ///< labels that are not padding
+  const int32_t *lengths = nullptr;  ///< steps that each sequence has; NULL: all of them
+  bool continues = false;            ///< the sequences go on where the batch before has left them
 };
 
 /// A dataset, cut into batches once, so that nothing is copied during training.

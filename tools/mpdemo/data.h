@@ -1,8 +1,7 @@
-// The datasets in the memory of each rank, in every type in which a network reads them.
+// The dataset in the memory of each rank.
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -20,14 +19,14 @@ class RankData {
 
   const std::string &name() const { return name_; }
   /// One per rank.
-  std::vector<const DeviceData *> in(mp_dtype_t dtype) const;
+  const std::vector<DeviceData> &ranks() const { return ranks_; }
 
  private:
   void load_images(const Ranks &ranks, const Options &options);
   void load_text(const Ranks &ranks, const Options &options);
 
   std::string name_;
-  std::vector<std::map<mp_dtype_t, DeviceData>> ranks_;  ///< text: FP32 alone, being integers
+  std::vector<DeviceData> ranks_;
 };
 
 }  // namespace mpdemo

@@ -105,29 +105,24 @@ Samples share_of_rank(const Samples &samples, int64_t batch_rows, int rank, int 
   return share;
 }
 
-Batches make_batches(mp_context_t context, const Samples &samples, mp_dtype_t dtype,
-                     int64_t batch_rows) {
+Batches make_batches(mp_context_t context, const Samples &samples, int64_t batch_rows) {
   const int64_t count = samples.count();
-  const int64_t row_bytes = kPixels * static_cast<int64_t>(mp_dtype_size(dtype));
   Batches batches;
-  batches.memory.emplace_back(context, count * row_bytes);
+  batches.memory.push_back(make_buffer(context, count * kPixels, MP_FP32));
   batches.memory.emplace_back(context, count * static_cast<int64_t>(sizeof(int32_t)));
-  uint8_t *const images = batches.memory[0].as<uint8_t>();
+  float *const images = batches.memory[0].as<float>();
   int32_t *const labels = batches.memory[1].as<int32_t>();
 
   const std::array<float, 256> standardised = standardised_pixels();
   constexpr int64_t kRowsAtATime = 4096;
   std::vector<float> host(kRowsAtATime * kPixels);
-  const Buffer staging = make_buffer(context, kRowsAtATime * kPixels, MP_FP32);
   for (int64_t row = 0; row < count; row += kRowsAtATime) {
     const int64_t numel = std::min(kRowsAtATime, count - row) * kPixels;
     const auto pixels = samples.images.begin() + row * kPixels;
     std::transform(pixels, pixels + numel, host.begin(),
                    [&](uint8_t pixel) { return standardised[pixel]; });
-    check(mp_memcpy(context, staging.data(), host.data(),
+    check(mp_memcpy(context, images + row * kPixels, host.data(),
                     static_cast<size_t>(numel) * sizeof(float), kStream));
-    check(
-        mp_cast(context, staging.data(), MP_FP32, images + row * row_bytes, dtype, numel, kStream));
   }
   check(mp_memcpy(context, labels, samples.labels.data(),
                   static_cast<size_t>(batches.memory[1].bytes()), kStream));
@@ -135,7 +130,7 @@ Batches make_batches(mp_context_t context, const Samples &samples, mp_dtype_t dt
 
   for (int64_t first = 0; first < count; first += batch_rows) {
     const int64_t rows = std::min(batch_rows, count - first);
-    batches.series.push_back({{images + first * row_bytes, labels + first, rows, rows, {}}});
+    batches.series.push_back({{images + first * kPixels, labels + first, rows, rows}});
   }
   return batches;
 }

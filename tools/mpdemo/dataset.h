@@ -1,5 +1,5 @@
 // Fashion-MNIST: 60,000 + 10,000 grey images of 28 x 28 pixels in 10 classes, read from the four
-// gzipped idx files, and their copy in device memory in the type the network computes in.
+// gzipped idx files, and their copy in device memory.
 // Source: Xiao et al., Fashion-MNIST, 2017; idx format: LeCun, The MNIST database.
 #pragma once
 
@@ -39,7 +39,6 @@ void shuffle(Samples &samples, Random &random);
 Samples share_of_rank(const Samples &samples, int64_t batch_rows, int rank, int ranks);
 
 /// All samples in device memory, pixels standardised.  The last batch may have fewer rows.
-Batches make_batches(mp_context_t context, const Samples &samples, mp_dtype_t dtype,
-                     int64_t batch_rows);
+Batches make_batches(mp_context_t context, const Samples &samples, int64_t batch_rows);
 
 }  // namespace mpdemo

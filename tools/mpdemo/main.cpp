@@ -1,10 +1,10 @@
 // mpdemo: trains a perceptron, a convolutional network or an LSTM on Fashion-MNIST, or a model of
-// characters on a text, in FP32 and, through the same calls, in mixed precision with each kind of loss
+// characters on a text, in FP32 and, with one call more, in mixed precision with each kind of loss
 // scaling, and compares accuracy, memory and lost gradients.
 //
-// It uses mpcore.h and nothing else of the library.  linear.cpp is where to see GEMMs and epilogues,
-// image_layers.cpp convolution, recurrent.cpp the LSTM, embedding.cpp what stands before it, update.cpp
-// the optimizer and loss scaler, training.cpp the loop.
+// It uses mpcore.hpp and nothing else of the library.  architectures.cpp has the networks in a few lines each,
+// description.cpp what a layer is as a graph, network.cpp the call more, update.cpp the optimizer and loss
+// scaler, training.cpp the loop.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -47,8 +47,7 @@ Experiment run_experiment(Ranks &ranks, const RankData &data, const Architecture
     std::fprintf(stderr, "%s: %s\n", architecture.name.c_str(), setting.title.c_str());
     Outcome outcome = {setting, {}};
     for (const RunPlan &plan : setting.runs)
-      outcome.results.push_back(
-          train(ranks, data.in(plan.dtype), architecture, setting, plan, seed));
+      outcome.results.push_back(train(ranks, data.ranks(), architecture, setting, plan, seed));
     outcomes.push_back(std::move(outcome));
   }
   const Verdict verdict = judge(architecture, outcomes.front());

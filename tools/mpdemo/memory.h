@@ -9,12 +9,12 @@ namespace mpdemo {
 
 /// In bytes.
 struct Memory {
-  int64_t weights = 0;  ///< what forward and backward read as parameters; in fp32 the masters
-  int64_t masters = 0;  ///< beside those
+  int64_t parameters = 0;  ///< fp32: what the optimizer steps
+  int64_t copies = 0;      ///< what products read of them in mixed precision
   int64_t gradients = 0;
   int64_t optimizer_state = 0;
-  int64_t activations = 0;  ///< all y, and what a layer keeps from forward to backward
-  int64_t activation_gradients = 0;
+  int64_t states = 0;  ///< statistics of batch normalisation, h and c between windows, constants
+  int64_t activations = 0;  ///< and their gradients, which share their memory
   int64_t workspace = 0;
 
   int64_t together() const;
@@ -27,12 +27,12 @@ struct MemoryKind {
 };
 
 constexpr std::array kMemoryKinds = {
-    MemoryKind{"weight_bytes", "weights", &Memory::weights},
-    MemoryKind{"master_bytes", "FP32 masters beside them", &Memory::masters},
+    MemoryKind{"parameter_bytes", "FP32 weights", &Memory::parameters},
+    MemoryKind{"copy_bytes", "16-bit copies of them", &Memory::copies},
     MemoryKind{"gradient_bytes", "gradients of weights", &Memory::gradients},
     MemoryKind{"optimizer_bytes", "state of the optimizer", &Memory::optimizer_state},
-    MemoryKind{"activation_bytes", "activations", &Memory::activations},
-    MemoryKind{"activation_gradient_bytes", "gradients of these", &Memory::activation_gradients},
+    MemoryKind{"state_bytes", "states", &Memory::states},
+    MemoryKind{"activation_bytes", "activations, gradients", &Memory::activations},
     MemoryKind{"workspace_bytes", "workspace", &Memory::workspace},
 };
 

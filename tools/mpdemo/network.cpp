@@ -1,92 +1,151 @@
 #include "network.h"
 
-#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "architectures.h"
 
 namespace mpdemo {
+namespace {
 
-Network::Network(const Setup &setup, Layers layers) : setup_(setup), layers_(std::move(layers)) {
-  size_t most = 0;
-  for (const auto &layer : layers_) most = std::max(most, layer->workspace_bytes());
-  workspace_ = Buffer(setup.context, static_cast<int64_t>(most));
+std::vector<float> initial_values(const Variable &variable, Random &random) {
+  std::vector<float> values(static_cast<size_t>(variable.numel), variable.value);
+  if (variable.bound == 0) return values;
+  for (float &value : values)
+    value = static_cast<float>(variable.bound * (2 * random.uniform01() - 1));
+  return values;
+}
+
+int64_t numel(const mp_graph_tensor_t &tensor) {
+  return std::accumulate(tensor.extent, tensor.extent + tensor.rank, int64_t{1},
+                         std::multiplies<>());
+}
+
+mp::autocast make_policy(mp_dtype_t dtype) {
+  mp_autocast_config_t config = mp_autocast_config_default(dtype);
+  config.flags |=
+      MP_AUTOCAST_IGNORE_PERFORMANCE;  // accuracy and memory are to be seen on a CPU too
+  return mp::autocast::create(config);
+}
+
+}  // namespace
+
+Network::Network(mp_context_t context, const Architecture &architecture, const Form &form)
+    : context_(context), dtype_(form.dtype), description_(context, form) {
+  architecture.describe(description_);
+  if (form.dtype == MP_FP32) {
+    description_.graph.compile();
+  } else {
+    const mp::autocast policy = make_policy(form.dtype);
+    description_.graph.autocast(policy);
+    description_.graph.compile();
+  }
+  for (const Carried &each : description_.carried)
+    carried_.push_back(make_buffer(context, each.numel, MP_FP32));
 }
 
 void Network::initialise(Random &random) {
-  for (const auto &layer : layers_) layer->initialise(random);
+  for (const Variable &variable : description_.variables)
+    description_.graph.write(variable.tensor, initial_values(variable, random).data());
 }
 
-void Network::forward(const Batch &batch, bool is_training) {
-  const Pass pass = {batch.rows, batch.window, is_training, workspace_, nullptr};
-  const void *x = batch.x;
-  for (const auto &layer : layers_) {
-    layer->forward(x, pass);
-    x = layer->y().data();
+void Network::copy_from(const Network &trained) {
+  for (size_t i = 0; i < description_.variables.size(); ++i)
+    description_.graph.write(description_.variables[i].tensor,
+                             trained.data_of<float>(trained.description_.variables[i].tensor));
+}
+
+// ---------------------------------------------------------------------------- a step
+
+void Network::forward(const Batch &batch, mp_graph_mode_t mode) {
+  const mp::graph &graph = description_.graph;
+  bind_carried(batch.continues);
+  graph.set_batch(batch.size);
+  graph.bind(description_.x, batch.x);
+  graph.bind(description_.labels, batch.labels);
+  if (description_.lengths != Description::kNone) graph.bind(description_.lengths, batch.lengths);
+  graph.forward(mode);
+}
+
+void Network::backward(mp_scaler_t scaler) {
+  description_.graph.backward(scaler);
+}
+
+void Network::bind_carried(bool continues) {
+  for (size_t i = 0; i < carried_.size(); ++i) {
+    const Carried &each = description_.carried[i];
+    if (continues) {
+      // backward() reads it again, when the next one lies already where this one was.
+      const mp_graph_tensor_t last = description_.graph.get_tensor(each.to_next);
+      check(mp_cast(context_, last.data, last.dtype, carried_[i].data(), MP_FP32, numel(last),
+                    kStream));
+    }
+    description_.graph.bind(each.from_before, continues ? carried_[i].data() : nullptr);
   }
 }
 
-void Network::backward(const Batch &batch, float *found_inf) {
-  const Pass pass = {batch.rows, batch.window, true, workspace_, found_inf};
-  for (size_t l = layers_.size(); l-- > 1;)
-    layers_[l]->backward(layers_[l - 1]->y().data(), layers_[l - 1].get(), pass);
-  layers_.front()->backward(batch.x, nullptr, pass);
+// ---------------------------------------------------------------------------- what there is of it
+
+std::vector<int64_t> Network::parameter_sizes() const {
+  std::vector<int64_t> sizes;
+  for (const Variable &variable : description_.variables)
+    if (variable.is_trained) sizes.push_back(variable.numel);
+  return sizes;
 }
 
-std::vector<Parameter> Network::parameters() const {
-  std::vector<Parameter> all;
-  for (const auto &layer : layers_)
-    for (const Parameter &parameter : layer->parameters()) all.push_back(parameter);
-  return all;
+Memory Network::memory() const {
+  const mp_graph_memory_t graph = description_.graph.get_memory();
+  Memory memory = {.parameters = graph.parameters,
+                   .copies = graph.copies,
+                   .gradients = graph.gradients,
+                   .optimizer_state = 0,
+                   .states = graph.states,
+                   .activations = graph.activations,
+                   .workspace = graph.workspace};
+  for (const Buffer &each : carried_) memory.states += each.bytes();
+  return memory;
+}
+
+std::string Network::explanation(mp_autocast_form_t form) const {
+  return dtype_ == MP_FP32 ? std::string() : std::string(description_.graph.explain(form));
 }
 
 std::vector<float> Network::masters_sync() const {
   std::vector<float> all;
-  for (const Parameter &parameter : parameters()) {
+  for (const Variable &variable : description_.variables) {
+    if (!variable.is_trained) continue;
     const std::vector<float> host =
-        download_sync(setup_.context, parameter.master, parameter.numel);
+        download_sync(context_, data_of<float>(variable.tensor), variable.numel);
     all.insert(all.end(), host.begin(), host.end());
   }
   return all;
 }
 
-std::vector<float> Network::logits_sync(int64_t rows) const {
-  std::vector<float> all;
-  append_as_fp32(logits(), rows * classes(), all);
-  return all;
+std::vector<float> Network::logits_sync() const {
+  const mp_graph_tensor_t logits = description_.graph.get_tensor(description_.logits);
+  const Buffer wide = make_buffer(context_, numel(logits), MP_FP32);
+  check(mp_cast(context_, logits.data, logits.dtype, wide.data(), MP_FP32, numel(logits), kStream));
+  return download_sync(context_, wide.as<float>(), numel(logits));
 }
 
 std::vector<float> Network::weight_gradients_sync() const {
   std::vector<float> all;
-  for (const Parameter &parameter : parameters())
-    if (parameter.is_weight) append_as_fp32(parameter.grad, parameter.numel, all);
+  for (const Variable &variable : description_.variables)
+    if (variable.is_trained && variable.rank > 1) append_gradient(variable.tensor, all);
   return all;
 }
 
-std::vector<float> Network::activation_gradients_sync(int64_t rows) const {
+std::vector<float> Network::activation_gradients_sync() const {
   std::vector<float> all;
-  for (const auto &layer : layers_) append_as_fp32(layer->dy().data(), rows * layer->out(), all);
+  for (const int32_t tensor : description_.observed) append_gradient(tensor, all);
   return all;
 }
 
-void Network::append_as_fp32(const void *tensor, int64_t numel, std::vector<float> &all) const {
-  const Buffer wide = make_buffer(setup_.context, numel, MP_FP32);
-  check(mp_cast(setup_.context, tensor, dtype(), wide.data(), MP_FP32, numel, kStream));
-  const std::vector<float> host = download_sync(setup_.context, wide.as<float>(), numel);
+void Network::append_gradient(int32_t tensor, std::vector<float> &all) const {
+  const mp_graph_tensor_t info = description_.graph.get_tensor(tensor);
+  const std::vector<float> host =
+      download_sync(context_, static_cast<const float *>(info.grad), numel(info));
   all.insert(all.end(), host.begin(), host.end());
-}
-
-Memory Network::memory() const {
-  const auto bytes = [](int64_t numel, mp_dtype_t dtype) {
-    return numel * static_cast<int64_t>(mp_dtype_size(dtype));
-  };
-  Memory memory;
-  for (const Parameter &p : parameters()) {
-    const bool has_model = p.model != nullptr;
-    memory.weights += bytes(p.numel, has_model ? dtype() : MP_FP32);
-    if (has_model) memory.masters += bytes(p.numel, MP_FP32);
-    memory.gradients += bytes(p.numel, p.grad_dtype);
-  }
-  for (const auto &layer : layers_) layer->add_memory(memory);
-  memory.workspace += workspace_.bytes();
-  return memory;
 }
 
 }  // namespace mpdemo

@@ -92,6 +92,16 @@ std::string memory_table(const Circumstances &circumstances, const Outcome &outc
                       static_cast<double>(mixed.together()) / static_cast<double>(fp32.together()));
 }
 
+/// Why the operations of a mixed run have their types, forward and backward.
+std::string autocast_table(const RunResult &mixed) {
+  std::string lines = "What autocast has made of it, by one call\n\n";
+  size_t first = 0;
+  for (size_t end = 0; (end = mixed.explanation.find('\n', first)) != std::string::npos;
+       first = end + 1)
+    lines += "  " + mixed.explanation.substr(first, end + 1 - first);
+  return lines;
+}
+
 /// The first lines of a text, none longer than `width`.
 std::vector<std::string> wrapped(const std::string &text, size_t width, size_t lines) {
   std::vector<std::string> result;
@@ -141,6 +151,7 @@ Json json_of(const Metric &metric, const RunResult &result, const Gradients &gra
   for (const MemoryKind &kind : kMemoryKinds) json[kind.id] = result.memory.*kind.bytes;
   json["together_bytes"] = result.memory.together();
   if (!result.text.empty()) json["text"] = result.text;
+  if (!result.explanation_json.empty()) json["autocast"] = Json::parse(result.explanation_json);
   return json;
 }
 
@@ -219,6 +230,7 @@ std::string text_report(const Circumstances &circumstances, const Experiment &ex
     report += table(experiment.architecture.metric, outcome) + "\n";
   if (has_fp16(experiment.outcomes.front())) report += std::string(kTableNote) + "\n";
   report += memory_table(circumstances, experiment.outcomes.front()) + "\n";
+  report += autocast_table(mixed_result(experiment.outcomes.front())) + "\n";
   if (experiment.architecture.reads_text)
     report += written_text(experiment.outcomes.front()) + "\n";
   return report + experiment.verdict.sentence + "\n";

@@ -30,15 +30,15 @@ int32_t draw(const std::vector<float> &logits, Random &random) {
 
 std::string write_text(mp_context_t context, Network &network, int64_t characters, Random random) {
   const Buffer input(context, sizeof(int32_t));
-  Batch batch = {input.data(), nullptr, 1, 0, Window{1, 1, nullptr, false}};
+  Batch batch = {input.data(), nullptr, 1, 0};
   int32_t symbol = kLineEnd;
   std::string text;
   while (static_cast<int64_t>(text.size()) < characters) {
     check(mp_memcpy(context, input.data(), &symbol, sizeof symbol, kStream));
-    network.forward(batch, false);
-    symbol = draw(network.logits_sync(1), random);
+    network.forward(batch, MP_GRAPH_INFERENCE);
+    symbol = draw(network.logits_sync(), random);
     text += character_of(symbol);
-    batch.window.continues = true;
+    batch.continues = true;
   }
   return text;
 }

@@ -9,7 +9,8 @@
 
 namespace mpdemo {
 
-/// As many characters, from the start of a verse.  Networks that foresee alike write alike, for as long as
+/// @param network  observed, and of one sequence of one step.
+/// @return as many characters, from the start of a verse.  Networks that foresee alike write alike, for as long as
 /// none of the draws falls between what they foresee.
 std::string write_text(mp_context_t context, Network &network, int64_t characters, Random random);
 

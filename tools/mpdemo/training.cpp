@@ -29,10 +29,6 @@ double mean(std::span<const float> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-Network make_network(const Architecture &architecture, const Setup &setup) {
-  return Network(setup, architecture.build(setup));
-}
-
 /// One rank of a training.
 class Run {
  public:
@@ -46,11 +42,15 @@ class Run {
         random_(seed),
         num_steps_(
             std::max(1LL, std::llround(setting.epochs * static_cast<double>(data.train.count())))),
-        weight_(setting.loss_weight / static_cast<float>(comm.world_size)),
-        network_(make_network(architecture,
-                              {context, plan.dtype, architecture.batch_rows() / comm.world_size})),
+        form_(
+            {.dtype = plan.dtype,
+             .batch = architecture.batch / comm.world_size,
+             .steps = architecture.steps,
+             // A rank has a mean over its own rows, whose weight makes it its part of the mean over all.
+             .loss_weight = setting.loss_weight / static_cast<float>(comm.world_size),
+             .is_observed = false}),
+        network_(context, architecture, form_),
         update_(context, network_, architecture.optimizer, setting.loss_weight, plan.scaler),
-        row_loss_(make_buffer(context, architecture.batch_rows(), MP_FP32)),
         loss_history_(make_buffer(context, num_steps_, MP_FP32)),
         scale_history_(make_buffer(context, num_steps_, MP_FP32)) {
     if (comm.rank == 0) progress_.emplace(plan.name, num_steps_);
@@ -71,10 +71,14 @@ class Run {
     result_.scaler = update_.scaler_state_sync();
     result_.memory = network_.memory();
     update_.add_memory(result_.memory);
-    if (network_.dtype() == MP_FP32)
+    result_.explanation = network_.explanation(MP_AUTOCAST_TEXT);
+    result_.explanation_json = network_.explanation(MP_AUTOCAST_JSON);
+    if (form_.dtype == MP_FP32)
       result_.gradients = gradients_of(data_.train.series.front().front());
-    if (architecture_.reads_text)
-      result_.text = write_text(context_, network_, kWrittenCharacters, random_);
+    if (architecture_.reads_text) {
+      Network writer = observed(1, 1);
+      result_.text = write_text(context_, writer, kWrittenCharacters, random_);
+    }
     return std::move(result_);
   }
 
@@ -103,25 +107,23 @@ class Run {
   }
 
   void enqueue_step(const Batch &batch) {
-    network_.forward(batch, true);
-    if (update_.loss_scale() != nullptr)
-      check(mp_memcpy(context_, scale_history_.as<float>() + steps_, update_.loss_scale(),
-                      sizeof(float), kStream));
-    enqueue_loss(batch, loss_history_.as<float>() + steps_);
-    network_.backward(batch, update_.found_inf());
-    update_.all_reduce(comm_);
+    if (update_.scaler() != nullptr) record(mp_scaler_scale(update_.scaler()), scale_history_);
+    network_.forward(batch, MP_GRAPH_TRAINING);
+    network_.backward(update_.scaler());
+    record(network_.loss(), loss_history_);
+    all_reduce(network_);
     const float remaining = 1.0f - static_cast<float>(steps_) / static_cast<float>(num_steps_);
     update_.step(architecture_.peak_lr * remaining, comm_);
     ++steps_;
   }
 
-  /// Loss of the logits, and dlogits = S * its gradient.  A rank has a mean over its own rows, whose
-  /// weight makes it its part of the mean over all.
-  void enqueue_loss(const Batch &batch, float *loss) {
-    mp_xent_desc_t xent = mp_xent_desc_default(batch.rows, network_.classes(), network_.dtype());
-    xent.weight = weight_;
-    check(mp_softmax_xent(context_, &xent, network_.logits(), batch.labels, update_.loss_scale(),
-                          row_loss_.as<float>(), loss, nullptr, network_.dlogits(), kStream));
+  void record(const float *value, const Buffer &history) {
+    check(mp_memcpy(context_, history.as<float>() + steps_, value, sizeof(float), kStream));
+  }
+
+  /// Gradients become the sum of those of all ranks.
+  void all_reduce(const Network &network) {
+    check(mp_grad_all_reduce(network.lists().grads, &comm_, 1.0f, 1.0f, kStream));
   }
 
   void fetch_history_sync() {
@@ -129,43 +131,48 @@ class Run {
     if (fetched == steps_) return;
     for (const float weighted :
          download_sync(context_, loss_history_.as<float>() + fetched, steps_ - fetched))
-      result_.losses.push_back(weighted / weight_);
+      result_.losses.push_back(weighted / form_.loss_weight);
     if (progress_)
       progress_->show(steps_,
                       mean(std::span(result_.losses).subspan(static_cast<size_t>(fetched))));
-    if (update_.loss_scale() == nullptr) return;
+    if (update_.scaler() == nullptr) return;
     const std::vector<float> scales =
         download_sync(context_, scale_history_.as<float>() + fetched, steps_ - fetched);
     result_.scales.insert(result_.scales.end(), scales.begin(), scales.end());
   }
 
   Evaluation evaluate_sync() {
-    const Buffer correct(context_, sizeof(int64_t));
     Evaluation sums;
     for (const std::vector<Batch> &series : data_.test.series) {
       for (const Batch &batch : series) {
-        network_.forward(batch, false);
-        const mp_xent_desc_t xent =
-            mp_xent_desc_default(batch.rows, network_.classes(), network_.dtype());
-        check(mp_softmax_xent(context_, &xent, network_.logits(), batch.labels, nullptr,
-                              row_loss_.as<float>(), nullptr, correct.as<int64_t>(), nullptr,
-                              kStream));
-        const std::vector<float> nats =
-            download_sync(context_, row_loss_.as<float>(), batch.rows);  // 0 where it is padding
-        sums.nats = std::accumulate(nats.begin(), nats.end(), sums.nats);
+        network_.forward(batch, MP_GRAPH_INFERENCE);
+        const std::vector<float> losses =
+            download_sync(context_, network_.row_loss(), batch.size * form_.steps);
+        sums.nats += std::accumulate(losses.begin(), losses.end(), 0.0) / form_.loss_weight;
+        sums.correct += download_sync(context_, network_.num_correct(), 1).front();
         sums.rows += batch.counted;
       }
     }
-    sums.correct = download_sync(context_, correct.as<int64_t>(), 1).front();
     return sums;
   }
 
   Gradients gradients_of(const Batch &batch) {
-    network_.forward(batch, true);
-    enqueue_loss(batch, nullptr);
-    network_.backward(batch, update_.found_inf());
-    update_.all_reduce(comm_);
-    return {network_.weight_gradients_sync(), network_.activation_gradients_sync(batch.rows)};
+    Network twin = observed(form_.batch, form_.steps);
+    twin.forward(batch, MP_GRAPH_TRAINING);
+    twin.backward(nullptr);
+    all_reduce(twin);
+    return {twin.weight_gradients_sync(), twin.activation_gradients_sync()};
+  }
+
+  /// What has been trained, in another form.
+  Network observed(int64_t batch, int64_t steps) const {
+    Form form = form_;
+    form.batch = batch;
+    form.steps = steps;
+    form.is_observed = true;
+    Network twin(context_, architecture_, form);
+    twin.copy_from(network_);
+    return twin;
   }
 
   mp_context_t context_;
@@ -176,10 +183,10 @@ class Run {
   Random random_;
   int64_t num_steps_;
   int64_t steps_ = 0;  ///< enqueued, skipped ones included
-  float weight_;       ///< of this rank's loss
+  Form form_;
   Network network_;
   Update update_;
-  Buffer row_loss_, loss_history_, scale_history_;
+  Buffer loss_history_, scale_history_;
   std::optional<Progress> progress_;  ///< of rank 0
   RunResult result_ = {};
 };
@@ -202,13 +209,12 @@ RunResult combined(std::vector<RunResult> &ranks) {
 
 }  // namespace
 
-RunResult train(Ranks &ranks, const std::vector<const DeviceData *> &data,
-                const Architecture &architecture, const Setting &setting, const RunPlan &plan,
-                uint64_t seed) {
+RunResult train(Ranks &ranks, const std::vector<DeviceData> &data, const Architecture &architecture,
+                const Setting &setting, const RunPlan &plan, uint64_t seed) {
   std::vector<RunResult> results(data.size());
   ranks.run([&](int rank, const mp_comm_t &comm) {
     const size_t i = static_cast<size_t>(rank);
-    results[i] = Run(ranks.context(rank), comm, *data[i], architecture, setting, plan, seed).run();
+    results[i] = Run(ranks.context(rank), comm, data[i], architecture, setting, plan, seed).run();
   });
   return combined(results);
 }

@@ -46,12 +46,14 @@ struct RunResult {
   std::optional<mp_scaler_state_t> scaler;
   Memory memory;               ///< of one rank
   std::vector<float> weights;  ///< fp32, after training
-  std::string text;            ///< that a network which reads text has written after training
-  /// Of the first batch, after training; fp32 runs only.
+  std::string explanation;     ///< how autocast has given each operation its type; empty in FP32
+  std::string explanation_json;
+  std::string text;  ///< that a network which reads text has written after training
+  /// Of the first batch, after training; FP32 runs only.
   std::optional<Gradients> gradients;
 };
 
-/// Device copies of the dataset in one type, for one rank.
+/// Device copies of the dataset, for one rank.
 struct DeviceData {
   Batches train;  ///< its share of every batch
   Batches test;   ///< all of it, on rank 0; empty on the others
@@ -62,8 +64,7 @@ struct DeviceData {
 /// Ranks make the batch of one: each has its rows, the gradients are added, and all step alike.  What
 /// differs from one rank is the order of sums, and that batch normalisation looks at a rank's own rows.
 /// @param data  one per rank
-RunResult train(Ranks &ranks, const std::vector<const DeviceData *> &data,
-                const Architecture &architecture, const Setting &setting, const RunPlan &plan,
-                uint64_t seed);
+RunResult train(Ranks &ranks, const std::vector<DeviceData> &data, const Architecture &architecture,
+                const Setting &setting, const RunPlan &plan, uint64_t seed);
 
 }  // namespace mpdemo

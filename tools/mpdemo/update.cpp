@@ -1,7 +1,6 @@
-// Ties the network's parameters to an mpcore optimizer: one tensor list per role.
+// Ties the network's lists of parameters to an mpcore optimizer.
 #include "update.h"
 
-#include <algorithm>
 #include <vector>
 
 namespace mpdemo {
@@ -9,24 +8,19 @@ namespace {
 
 constexpr float kMomentum = 0.9f;
 
-/// One role (gradients, masters...) of all parameters, in parameter order.
-struct Role {
+/// A tensor in fp32 for each parameter, kept in `memory`.
+TensorList make_state(mp_context_t context, const std::vector<int64_t> &numel,
+                      std::vector<Buffer> &memory) {
   std::vector<void *> data;
-  std::vector<mp_dtype_t> dtypes;
-
-  void add(void *tensor, mp_dtype_t dtype) {
-    data.push_back(tensor);
-    dtypes.push_back(dtype);
-  }
-};
-
-TensorList make_list(mp_context_t context, const Role &role, const std::vector<int64_t> &numel) {
+  for (const int64_t count : numel)
+    data.push_back(memory.emplace_back(make_buffer(context, count, MP_FP32)).data());
+  const std::vector<mp_dtype_t> dtypes(numel.size(), MP_FP32);
   mp_tensor_list_desc_t desc;
   MP_INIT_STRUCT(&desc);
   desc.count = static_cast<uint32_t>(numel.size());
-  desc.data = role.data.data();
+  desc.data = data.data();
   desc.numel = numel.data();
-  desc.dtypes = role.dtypes.data();
+  desc.dtypes = dtypes.data();
   mp_tensor_list_t list = nullptr;
   check(mp_tensor_list_create(&list, context, &desc));
   return TensorList(list);
@@ -37,33 +31,17 @@ TensorList make_list(mp_context_t context, const Role &role, const std::vector<i
 Update::Update(mp_context_t context, const Network &network, mp_optimizer_kind_t kind,
                float loss_weight, const std::optional<mp_scaler_config_t> &scaler)
     : kind_(kind), loss_weight_(loss_weight) {
-  const bool is_mixed = network.dtype() != MP_FP32;
-  std::vector<int64_t> numel;
-  Role grads, master, model, m, v;
-  for (const Parameter &p : network.parameters()) {
-    const auto add_state = [&](Role &role) {
-      state_.push_back(make_buffer(context, p.numel, MP_FP32));
-      role.add(state_.back().data(), MP_FP32);
-    };
-    numel.push_back(p.numel);
-    grads.add(p.grad, p.grad_dtype);
-    master.add(p.master, MP_FP32);
-    model.add(p.model, network.dtype());  // NULL where it is read in fp32
-    add_state(m);
-    if (kind == MP_OPT_ADAM) add_state(v);
-  }
-  grads_ = make_list(context, grads, numel);
-  master_ = make_list(context, master, numel);
-  if (is_mixed) model_ = make_list(context, model, numel);
-  m_ = make_list(context, m, numel);
-  if (kind == MP_OPT_ADAM) v_ = make_list(context, v, numel);
+  const std::vector<int64_t> numel = network.parameter_sizes();
+  m_ = make_state(context, numel, state_);
+  if (kind == MP_OPT_ADAM) v_ = make_state(context, numel, state_);
 
   const mp_hyper_t group = hyper(0.0f);  // step() brings the learning rate
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(kind);
   desc.groups = &group;
-  desc.grads = grads_.get();
-  desc.master = master_.get();
-  desc.model = model_.get();
+  const mp::graph_lists lists = network.lists();
+  desc.grads = lists.grads;
+  desc.master = lists.master;
+  desc.model = lists.model;
   desc.m = m_.get();
   desc.v = v_.get();
   mp_optimizer_t optimizer = nullptr;
@@ -87,10 +65,6 @@ mp_hyper_t Update::hyper(float lr) const {
   mp_hyper_t h = mp_hyper_default(MP_OPT_SGD, lr / loss_weight_);
   h.beta1 = kMomentum;
   return h;
-}
-
-void Update::all_reduce(const mp_comm_t &comm) {
-  check(mp_grad_all_reduce(grads_.get(), &comm, 1.0f, 1.0f, kStream));
 }
 
 void Update::step(float lr, const mp_comm_t &comm) {

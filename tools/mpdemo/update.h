@@ -19,15 +19,12 @@ class Update {
   Update(mp_context_t context, const Network &network, mp_optimizer_kind_t kind, float loss_weight,
          const std::optional<mp_scaler_config_t> &scaler);
 
-  /// The gradients that are in the network become the sum of those of all ranks.
-  void all_reduce(const mp_comm_t &comm);
   /// One step with the gradients that are in the network.
   /// @param lr  for a loss_weight of 1
   void step(float lr, const mp_comm_t &comm);
 
-  /// Device, 1 float each; NULL without a scaler, which mpcore takes as S = 1.
-  const float *loss_scale() const { return scaler_ ? mp_scaler_scale(scaler_.get()) : nullptr; }
-  float *found_inf() const { return scaler_ ? mp_scaler_found_inf(scaler_.get()) : nullptr; }
+  /// NULL without one, which mpcore takes as S = 1.
+  mp_scaler_t scaler() const { return scaler_.get(); }
 
   /// Waits; none without a scaler.
   std::optional<mp_scaler_state_t> scaler_state_sync() const;
@@ -39,7 +36,7 @@ class Update {
   mp_optimizer_kind_t kind_;
   float loss_weight_;
   std::vector<Buffer> state_;
-  TensorList grads_, master_, model_, m_, v_;
+  TensorList m_, v_;
   Scaler scaler_;
   Optimizer optimizer_;
 };

@@ -91,7 +91,7 @@ int64_t add_window(HostWindows &windows, const std::vector<std::string> &verses,
     const int64_t steps = std::min<int64_t>(kWindow, left);
     for (int64_t step = 0; step < steps; ++step) {
       const size_t place = static_cast<size_t>(first + step);
-      const size_t row = row0 + static_cast<size_t>(step * sequences) + n;
+      const size_t row = row0 + n * kWindow + static_cast<size_t>(step);
       windows.inputs[row] = place == 0 ? kLineEnd : symbol_of(verse[place - 1]);
       windows.labels[row] = place == verse.size() ? kLineEnd : symbol_of(verse[place]);
     }
@@ -160,9 +160,8 @@ Batches make_windows(mp_context_t context, const std::vector<std::string> &verse
   for (const auto &[windows, group] : groups_of(verses, sequences)) {
     std::vector<Batch> &series = batches.series.emplace_back();
     for (int64_t window = 0; window < windows; ++window)
-      series.push_back({nullptr, nullptr, rows,
-                        add_window(host, group, sequences, window * kWindow),
-                        Window{static_cast<int32_t>(sequences), kWindow, nullptr, window > 0}});
+      series.push_back({nullptr, nullptr, sequences,
+                        add_window(host, group, sequences, window * kWindow), nullptr, window > 0});
   }
   for (const std::vector<int32_t> *values : {&host.inputs, &host.labels, &host.lengths})
     batches.memory.push_back(upload(context, *values));
@@ -171,7 +170,7 @@ Batches make_windows(mp_context_t context, const std::vector<std::string> &verse
     for (Batch &batch : series) {
       batch.x = batches.memory[0].as<int32_t>() + index * rows;
       batch.labels = batches.memory[1].as<int32_t>() + index * rows;
-      batch.window.lengths = batches.memory[2].as<int32_t>() + index * sequences;
+      batch.lengths = batches.memory[2].as<int32_t>() + index * sequences;
       ++index;
     }
   }
