@@ -13,6 +13,7 @@
 #include "capi/defaults.h"
 #include "capi/nvtx_payload.h"
 #include "kernels/autocast/glob.h"
+#include "kernels/fork.h"
 
 namespace mp {
 
@@ -70,11 +71,13 @@ mp_scaler_config_t scaler_for(mp_dtype_t low) {
 
 // ---------------------------------------------------------------------------- rewriting
 
+std::mutex texts_mutex;
+const HeldWhileForking<texts_mutex> texts_of_a_child;
+
 /// What rewrites say of themselves; they may be told of for as long as the process runs.
 const char *in_static_storage(std::string text) {
-  static std::mutex mutex;
   static std::set<std::string> texts;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(texts_mutex);
   return texts.insert(std::move(text)).first->c_str();
 }
 

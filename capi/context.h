@@ -27,8 +27,7 @@ namespace mp {
 struct Logged {
   std::atomic_flag slow_path;
   std::atomic_flag autocast_gate;
-  std::mutex mutex;
-  std::set<std::string_view> kernels;  ///< under mutex; names are in static storage
+  std::set<std::string_view> kernels;  ///< of is_news(); names are in static storage
 };
 
 /// One device and its limits.  Immutable apart from what it remembers of the log.

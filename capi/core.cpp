@@ -1,4 +1,6 @@
 // Sections 1 and 2 of mpcore.h: version, status, error text, log.
+#include <pthread.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -79,6 +81,13 @@ struct LogSink {
 // for the last time when that returns, and its `user` may be freed.
 std::shared_mutex sink_mutex;
 LogSink sink;
+thread_local bool is_in_callback = false;
+
+/// A callback that another thread was in is not there in a child, and nobody will release its lock.  Forks do
+/// not wait for callbacks, as a callback may fork.
+const int renewed_in_a_child = pthread_atfork(nullptr, nullptr, [] {
+  if (!is_in_callback) new (&sink_mutex) std::shared_mutex;
+});
 
 }  // namespace
 
@@ -86,7 +95,9 @@ std::atomic<int32_t> log_level{level_from_environment()};
 
 void write_log(mp_log_level_t level, const Message &line) {
   const std::shared_lock lock(sink_mutex);
+  is_in_callback = true;
   sink.callback(level, line.c_str(), sink.user);
+  is_in_callback = false;
 }
 
 PartsOfACall::PartsOfACall() {

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "capi/choice.h"
+#include "kernels/fork.h"
 
 namespace mp {
 
@@ -191,9 +192,16 @@ GemmChoice choose(const GemmProblem &problem, const Context &context, bool align
 
 // ---------------------------------------------------------------------------- log
 
+namespace {
+
+std::mutex news_mutex;
+const HeldWhileForking<news_mutex> news_of_a_child;
+
+}  // namespace
+
 bool is_news(const Context &context, const char *kernel) {
   if (!log_enabled(MP_LOG_INFO)) return false;
-  const std::lock_guard lock(context.logged.mutex);
+  const std::lock_guard lock(news_mutex);
   return context.logged.kernels.insert(kernel).second;
 }
 

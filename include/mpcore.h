@@ -59,6 +59,9 @@
  *  - **Threads**: a context may be used by several threads at once.  Any other object belongs to
  *    one thread and one stream at a time, because it owns its scratch memory.  mp_last_error is per
  *    thread.
+ *  - **Processes**: on the host target the child of a fork may call what its parent may, whatever other threads of
+ *    the parent were in at that moment; it computes on one thread.  On CUDA it can use no device that its parent has
+ *    used: calls return an error, as those of CUDA do.
  *  - **Errors**: mp_status_t; MP_SUCCESS is 0.  Errors below 40 are detected before anything is
  *    enqueued, and leave all outputs untouched.  Faults inside a running kernel surface at the next
  *    synchronisation, as always in CUDA.  Functions that cannot fail return their value directly.

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/fork.h"
 #include "kernels/simt/sim/engine.h"
 
 namespace mp::host::engine {
@@ -100,6 +101,9 @@ class Workers {
   bool quit_ = false;
 };
 
+std::mutex one_job_at_a_time;
+const HeldWhileForking<one_job_at_a_time> no_job_in_a_child;
+
 /// Owns the workers; a forked child has none of its parent's threads and works alone.
 struct WorkersOfProcess {
   WorkersOfProcess() : workers(new Workers(max_workers() - 1)) {
@@ -117,7 +121,6 @@ struct WorkersOfProcess {
 
 std::string run_on_workers(int64_t count, int max_workers,
                            const std::function<void(int64_t)> &run_cluster) {
-  static std::mutex one_job_at_a_time;
   const std::lock_guard lock(one_job_at_a_time);
   Job job(count, run_cluster);
   const int64_t wanted = std::min<int64_t>(max_workers, count);

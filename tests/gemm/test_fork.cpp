@@ -1,0 +1,99 @@
+// A process that forks while others of its threads are inside calls.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "tests/support/testing.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr int64_t kSize = 64;
+
+/// Whether a product in a context of its own is right.  No test macros: a child calls it as well.
+bool multiplies() {
+  mp_context_config_t config = mp_context_config_default();
+  config.device = MP_DEVICE_HOST;
+  mp_context_t made = nullptr;
+  if (mp_context_create(&made, &config) != MP_SUCCESS) return false;
+  const std::vector<float> ones(kSize * kSize, 1.0f);
+  std::vector<float> d(kSize * kSize, 0.0f);
+  const mp_gemm_desc_t desc = mp_gemm_desc_default(kSize, kSize, kSize, MP_FP32, MP_FP32);
+  const bool has_run = mp_gemm(made, &desc, ones.data(), ones.data(), nullptr, d.data(), nullptr,
+                               nullptr, 0, nullptr) == MP_SUCCESS;
+  mp_context_destroy(made);
+  return has_run && d == std::vector<float>(kSize * kSize, static_cast<float>(kSize));
+}
+
+/// So slow that forks mostly fall into it.
+void slow_log(mp_log_level_t, const char *, void *) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+/// A child that hangs is ended by its alarm.
+bool child_multiplies() {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    alarm(20);
+    mp_set_log_callback(nullptr, nullptr, MP_LOG_ERROR);
+    _exit(multiplies() ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/// Threads that do the same thing until the test is over.
+class Busy {
+ public:
+  template <typename Work>
+  Busy(int count, const Work &work) {
+    for (int i = 0; i < count; ++i)
+      threads_.emplace_back([this, work] {
+        while (!is_over_) work();
+      });
+  }
+  ~Busy() {
+    is_over_ = true;
+    for (std::thread &thread : threads_) thread.join();
+  }
+
+ private:
+  std::atomic<bool> is_over_{false};
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+TEST_CASE("fork: a child works, whatever the threads of its parent were doing", "[fork]") {
+  if (!on_host()) return skip("CUDA does not work in a child of a process that has used it");
+  mp_set_log_callback(slow_log, nullptr, MP_LOG_INFO);
+  {
+    std::atomic<bool> are_right{true};
+    const Busy busy(2, [&] { are_right = are_right && multiplies(); });
+    for (int i = 0; i < 20; ++i) CHECK(child_multiplies());
+    CHECK(are_right);
+  }
+  mp_set_log_callback(nullptr, nullptr, MP_LOG_ERROR);
+  CHECK(multiplies());
+}
+
+TEST_CASE("fork: a log callback may fork", "[fork]") {
+  bool has_forked = false;
+  const auto fork_once = [](mp_log_level_t, const char *, void *user) {
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    int status = -1;
+    *static_cast<bool *>(user) = waitpid(child, &status, 0) == child && status == 0;
+  };
+  mp_set_log_callback(fork_once, &has_forked, MP_LOG_INFO);
+  CHECK(multiplies());
+  mp_set_log_callback(nullptr, nullptr, MP_LOG_ERROR);
+  CHECK(has_forked);
+}
