@@ -175,7 +175,7 @@ class TuningFit {
     if (given_.dram_us_per_mb > 0) a[kDram] += load.behind_mb;
     if (bound == Bound::l2) a[kL2] = load.l2_mb;
     if (bound == Bound::sm) {
-      if (starts(*sample.kernel)) a[unknown(*sample.kernel, kStart)] = 1;
+      if (starts(*sample.kernel)) a[unknown(*sample.kernel, kStart)] = load.starts;
       const mp::SmTime time = sm_time(sample, tuning);
       a[unknown(*sample.kernel, kTile)] = time.mains;
       const double k = time.mains * load.slice_k;

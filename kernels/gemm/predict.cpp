@@ -55,7 +55,7 @@ SmTime sm_time(const GemmLoad &load, const ClassTuning &device, const KernelTuni
 
 double predicted_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
   const SmTime time = sm_time(load, device, kernel);
-  const double sm_us = kernel.start_us + time.mains * main_us(load, device, kernel) +
+  const double sm_us = load.starts * kernel.start_us + time.mains * main_us(load, device, kernel) +
                        time.exits * exit_us(load.exit, device);
   const double data_us =
       std::max(load.l2_mb * device.l2_us_per_mb, load.dram_mb * device.dram_us_per_mb);
@@ -91,6 +91,7 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
   const bool has_table = kernel.family == GemmFamily::wgmma && problem.out.d.items != nullptr;
   common_.launches = !has_table ? 1 : problem.out.batch_count <= kWgmmaItemsPerBlock ? 3 : 4;
   common_.launches += copies.launches();
+  common_.starts = 1;
   common_.copied_mb = copies.mb();
   common_.is_paired = cluster > 1;
   if (kernel.family == GemmFamily::wmma && !vectorised)
@@ -120,7 +121,8 @@ void GemmCounter::count_gemv(const GemmProblem &p) {
   const double sms = std::min(num_sms_, std::ceil(extent / kMinTile) * p.out.batch_count);
   common_.waves = elems / sms / kElemsPerGemvWave;
   common_.slice_k = count == 1 ? 1 : count <= 4 ? 4 : count <= 8 ? 8 : 16;
-  common_.l2_mb = 0;  // the vectors are small
+  common_.starts = std::ceil(p.out.batch_count / num_sms_);  // a block has one product
+  common_.l2_mb = 0;                                         // the vectors are small
   common_.exit = share_;
   common_.exits = 1;
 }

@@ -1,7 +1,7 @@
 // How long a choice will take: the time of the busiest SM, unless moving the data takes longer.
 //
 //     us = launches launch_us
-//        + max(start_us + waves (tile_us + k_us slice_k) + exits, l2 MB of all tiles, dram MB of
+//        + max(starts start_us + waves (tile_us + k_us slice_k) + exits, l2 MB of all tiles, dram MB of
 //              the matrices)
 //        + what copies of A and B, a split and dbias add
 //
@@ -25,6 +25,7 @@ constexpr double kElemsPerK = 1024;  ///< the unit of slice_k and k_us
 
 struct GemmLoad {
   double launches;    ///< passes, one behind the other
+  double starts;      ///< blocks that the busiest SM begins, one after the other
   double waves;       ///< tiles of the busiest SM, one after the other
   double slice_k;     ///< of k in each, in 1024 elements
   bool is_paired;     ///< in clusters of two

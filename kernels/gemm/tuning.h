@@ -30,7 +30,8 @@
 // each counts its share.  Of gemv, which has no tiles, TILE_US is what an SM spends on 2^20 elements
 // of the matrix, and K_US what each vector beside it adds.  Keys of a kernel:
 //
-//     start_us            a block's first and last steps, once where it stays for many tiles
+//     start_us            a block's first and last steps, once where it stays for many tiles; of gemv, for each
+//                         product of a batch
 //     c2                  K_US times this in clusters of two
 //
 // 1 MB is 10^6 bytes; l2 and dram bound a time from below; 0 means no such bound.

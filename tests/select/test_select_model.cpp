@@ -239,6 +239,13 @@ TEST_CASE("model gemv: the elements of the matrix, over all SMs, for each of the
   CHECK(us_of(1, 32) == Approx(16 * (10 + 1)));
   CHECK(f.on_a100("gemv", with_batch(problem(1, 32, kK), 54)) == Approx(16 * (10 + 1)));
   CHECK(us_of(1, 10800, 0) == 0);
+  // A block works on one product alone, so that an SM begins with as many as it gets.
+  f.of("gemv").start_us = 5;
+  CHECK(us_of(1, 10800) == Approx(5 + 100 * (10 + 1)));
+  CHECK(f.on_a100("gemv", with_batch(problem(1, 32, kK), 108)) == Approx(5 + 32 * (10 + 1)));
+  CHECK(f.on_a100("gemv", with_batch(problem(1, 32, kK), 109)) ==
+        Approx(2 * 5 + 109.0 / 108 * 32 * (10 + 1)));
+  f.of("gemv").start_us = 0;
   CHECK(f.on_a100("gemv", problem(1, 10800, kK), !kAligned) == us_of(1, 10800));
   f.a100_class.l2_us_per_mb = 1000;
   CHECK(us_of(1, 10800) == Approx(1100));
@@ -260,6 +267,17 @@ TEST_CASE("select gemv: for at most 16 rows or columns of any type and alignment
     CHECK(why_not("gemv", problem(17, 17, 500), device) ==
           "needs at most 16 rows or at most 16 columns");
     CHECK(why_not("gemv_k2", problem(16, 16, 5000), device) == "unknown");
+  }
+}
+
+TEST_CASE("select gemv: not for thousands of tiny products on the host target") {
+  for (const mp_dtype_t dtype : {MP_FP16, MP_FP32}) {
+    mp::GemmProblem p = with_batch(problem(8, 8, 8), 2000);
+    p.dtype_ab = dtype;
+    CHECK(best_name(p, host_device()) != "gemv");
+    p = problem(1, 4096, 4096);
+    p.dtype_ab = dtype;
+    CHECK(best_name(p, host_device()) == "gemv");
   }
 }
 
