@@ -15,6 +15,9 @@
 !> of MP_ERROR_*; errmsg, of any length, names the argument and its value, and is left alone where nothing
 !> failed.
 !>
+!> Handles of contexts, lists, scalers and optimizers are type(c_ptr): assignment copies the address, not the
+!> object, which is destroyed once.
+!>
 !> Arrays.  Where the context is on the CPU, any array will do.  On a GPU they lie in its memory: made
 !> by mp_allocate, or by OpenACC or OpenMP and passed inside host_data use_device, as with cuBLAS.  16-bit
 !> floats are integer(c_int16_t), their bits; mp_cast converts to and from real(c_float).

@@ -39,10 +39,12 @@ module mpcore_autocast
     type(c_ptr), private :: gate_of_c = c_null_ptr
   end type
 
-  !> A policy: lists of operations and a level.  Once it has been used it does not change.
+  !> A policy: lists of operations and a level.  Once it has been used it does not change.  Assignment makes no other
+  !> policy: both variables are names of one, which ends under all of them with the first destroy or create.
   type :: mp_autocast
-    type(c_ptr) :: handle = c_null_ptr !< for the functions of C
+    type(c_ptr), pointer, private :: shared => null() ! never deallocated, as another name may look at it
   contains
+    procedure :: handle
     procedure :: create
     procedure :: destroy
     procedure :: set_class
@@ -58,6 +60,14 @@ contains
 
   ! ---------------------------------------------------------------- policies
 
+  !> For the functions of C; c_null_ptr where there is no policy.
+  function handle(policy)
+    class(mp_autocast), intent(in) :: policy
+    type(c_ptr) :: handle
+    handle = c_null_ptr
+    if (associated(policy%shared)) handle = policy%shared
+  end function
+
   !> From a config; where none is given, for fp16.
   subroutine create(policy, config, stat, errmsg)
     class(mp_autocast), intent(inout) :: policy
@@ -65,13 +75,15 @@ contains
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     call policy%destroy()
-    call mp_check(mp_autocast_create(policy%handle, config), stat, errmsg)
+    allocate (policy%shared)
+    policy%shared = c_null_ptr
+    call mp_check(mp_autocast_create(policy%shared, config), stat, errmsg)
   end subroutine
 
   subroutine destroy(policy)
     class(mp_autocast), intent(inout) :: policy
-    call mp_autocast_destroy(policy%handle)
-    policy%handle = c_null_ptr
+    call mp_autocast_destroy(policy%handle())
+    if (associated(policy%shared)) policy%shared = c_null_ptr
   end subroutine
 
   !> Puts operations into a class, out of the one that they are in.
@@ -91,7 +103,7 @@ contains
     do i = 1, size(op_types)
       names(i) = text%address(first(i))
     end do
-    call mp_check(mp_autocast_set_class(policy%handle, c_loc(names), size(op_types), op_class), stat, errmsg)
+    call mp_check(mp_autocast_set_class(policy%handle(), c_loc(names), size(op_types), op_class), stat, errmsg)
   end subroutine
 
   !> Gives nodes whose name matches a class, whatever their operation; the last pattern that matches wins.
@@ -104,7 +116,7 @@ contains
     type(strings), target :: text
     integer(c_int64_t) :: first
     first = text%add(pattern)
-    call mp_check(mp_autocast_set_nodes(policy%handle, text%address(first), node_class), stat, errmsg)
+    call mp_check(mp_autocast_set_nodes(policy%handle(), text%address(first), node_class), stat, errmsg)
   end subroutine
 
   !> Of an operation, before the level.
@@ -115,7 +127,7 @@ contains
     type(strings), target :: text
     integer(c_int64_t) :: first
     first = text%add(op_type)
-    class_of = mp_autocast_class(policy%handle, text%address(first))
+    class_of = mp_autocast_class(policy%handle(), text%address(first))
   end function
 
   !> Why rewrites change nothing on a device, and '' where they do; without a context the environment alone
@@ -128,7 +140,7 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(c_ptr) :: because
     because = c_null_ptr
-    call mp_check(mp_autocast_gate(policy%handle, device_of(context), because), stat, errmsg)
+    call mp_check(mp_autocast_gate(policy%handle(), device_of(context), because), stat, errmsg)
     closed_because = clause(because)
   end subroutine
 
@@ -178,7 +190,7 @@ contains
     raw%node_because = c_loc(because)
     raw%input_cast = c_loc(input_cast)
     raw%casts = c_loc(casts)
-    status = mp_autocast_rewrite(policy%handle, device_of(context), lent%raw, raw)
+    status = mp_autocast_rewrite(policy%handle(), device_of(context), lent%raw, raw)
     call mp_check(status, stat, errmsg)
     if (status /= MP_SUCCESS) return
 
@@ -214,10 +226,10 @@ contains
     if (present(form)) chosen = form
     call lend(graph, lent)
     raw%gate = rewritten%gate_of_c
-    status = mp_autocast_explain(policy%handle, lent%raw, raw, chosen, c_null_ptr, c_loc(bytes))
+    status = mp_autocast_explain(policy%handle(), lent%raw, raw, chosen, c_null_ptr, c_loc(bytes))
     if (status == MP_SUCCESS) then
       allocate (text(bytes))
-      status = mp_autocast_explain(policy%handle, lent%raw, raw, chosen, c_loc(text), c_loc(bytes))
+      status = mp_autocast_explain(policy%handle(), lent%raw, raw, chosen, c_loc(text), c_loc(bytes))
     end if
     call mp_check(status, stat, errmsg)
     if (status == MP_SUCCESS) report = mp_text(c_loc(text))
@@ -243,7 +255,7 @@ contains
     first = text%add(op_type)
     inputs(:size(dtypes)) = byte(int(dtypes, c_int64_t))
     output = MP_DTYPE_NONE
-    status = mp_autocast_op(policy%handle, text%address(first), c_loc(inputs), size(dtypes), casts(1), output)
+    status = mp_autocast_op(policy%handle(), text%address(first), c_loc(inputs), size(dtypes), casts(1), output)
     call mp_check(status, stat, errmsg)
     if (status == MP_SUCCESS) cast_to = int(casts(:size(dtypes)), c_int)
   end subroutine

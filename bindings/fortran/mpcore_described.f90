@@ -23,12 +23,20 @@ module mpcore_described
     integer(c_int64_t) :: elements = 0
   end type
 
-  type :: mp_described
-    type(c_ptr) :: handle = c_null_ptr !< for the functions of C
+  !> A network, whatever variables are names of it.
+  type :: shared_network
+    type(c_ptr) :: handle = c_null_ptr
     type(c_ptr) :: context = c_null_ptr
     type(bound_input), allocatable :: bound(:) !< of each input
     integer, allocatable :: counters(:) !< tensors that are one integer(c_int64_t)
+  end type
+
+  !> Assignment makes no other network: both variables are names of one, which ends under all of them with the first
+  !> destroy or create.
+  type :: mp_described
+    type(shared_network), pointer :: shared => null() !< never deallocated, as another name may look at it
   contains
+    procedure :: handle
     procedure :: create
     procedure :: destroy
     procedure :: input
@@ -64,23 +72,31 @@ contains
 
   ! ---------------------------------------------------------------- describing
 
+  !> For the functions of C; c_null_ptr where there is no network.
+  function handle(net)
+    class(mp_described), intent(in) :: net
+    type(c_ptr) :: handle
+    handle = c_null_ptr
+    if (associated(net%shared)) handle = net%shared%handle
+  end function
+
   subroutine create(net, context, stat, errmsg)
     class(mp_described), intent(inout) :: net
     type(c_ptr), intent(in) :: context
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     call net%destroy()
-    net%context = context
-    allocate (net%bound(0), net%counters(0))
-    call mp_check(mp_graph_create(net%handle, context), stat, errmsg)
+    allocate (net%shared)
+    net%shared%context = context
+    allocate (net%shared%bound(0), net%shared%counters(0))
+    call mp_check(mp_graph_create(net%shared%handle, context), stat, errmsg)
   end subroutine
 
   !> Work that has been enqueued must be done, and optimizers made from its lists must be gone.
   subroutine destroy(net)
     class(mp_described), intent(inout) :: net
-    call mp_graph_destroy(net%handle)
-    net%handle = c_null_ptr
-    if (allocated(net%bound)) deallocate (net%bound, net%counters)
+    call mp_graph_destroy(net%handle())
+    if (associated(net%shared)) net%shared = shared_network()
   end subroutine
 
   !> A tensor from outside.  MP_FP32 is what autocast may convert, 16-bit types are read as they are, and
@@ -94,6 +110,7 @@ contains
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     integer :: tensor
+    type(shared_network), pointer :: it ! under net%shared gfortran 12 would not reallocate
     integer(c_int32_t) :: number
     integer(c_int64_t), target :: extent(size(shape) + 1)
     integer(c_int64_t) :: first
@@ -101,10 +118,12 @@ contains
     number = -1
     extent = turned(shape)
     first = text%add(name)
-    call mp_check(mp_graph_input(net%handle, text%address(first), dtype, size(shape), c_loc(extent), number), &
+    call mp_check(mp_graph_input(net%handle(), text%address(first), dtype, size(shape), c_loc(extent), number), &
                   stat, errmsg)
     tensor = number + 1
-    if (tensor > 0) net%bound = [net%bound, bound_input(tensor)]
+    if (tensor == 0) return
+    it => net%shared
+    it%bound = [it%bound, bound_input(tensor)]
   end function
 
   !> A tensor to train: real(c_float), the network's own.
@@ -122,7 +141,7 @@ contains
     number = -1
     extent = turned(shape)
     first = text%add(name)
-    call mp_check(mp_graph_parameter(net%handle, text%address(first), size(shape), c_loc(extent), number), &
+    call mp_check(mp_graph_parameter(net%handle(), text%address(first), size(shape), c_loc(extent), number), &
                   stat, errmsg)
     tensor = number + 1
   end function
@@ -142,7 +161,7 @@ contains
     number = -1
     extent = turned(shape)
     first = text%add(name)
-    call mp_check(mp_graph_state(net%handle, text%address(first), size(shape), c_loc(extent), number), &
+    call mp_check(mp_graph_state(net%handle(), text%address(first), size(shape), c_loc(extent), number), &
                   stat, errmsg)
     tensor = number + 1
   end function
@@ -177,6 +196,7 @@ contains
     type(mp_attribute), intent(in), optional :: attributes(:)
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    type(shared_network), pointer :: it ! as in input
     type(strings), target :: text
     type(mp_graph_attribute_t), allocatable :: pairs(:)
     integer(c_int32_t), target :: read_tensors(size(inputs) + 1), numbers(size(outputs) + 1)
@@ -199,13 +219,14 @@ contains
     if (op == 'Reshape') pairs(:count) = pairs(count:1:-1)
     read_tensors = [inputs - 1, 0]
     numbers = -1
-    status = mp_graph_node(net%handle, text%address(first_of_op), text%address(first_of_name), c_loc(read_tensors), &
+    status = mp_graph_node(net%handle(), text%address(first_of_op), text%address(first_of_name), c_loc(read_tensors), &
                            size(inputs), pairs(1), count, numbers(1), size(outputs))
     outputs = numbers(:size(outputs)) + 1
     call mp_check(status, stat, errmsg)
     if (status /= MP_SUCCESS) return
-    if (op == 'Dropout' .and. size(inputs) > 1) net%counters = [net%counters, inputs(2)]
-    if (op == 'SoftmaxXent' .and. size(outputs) > 2) net%counters = [net%counters, outputs(3)]
+    it => net%shared
+    if (op == 'Dropout' .and. size(inputs) > 1) it%counters = [it%counters, inputs(2)]
+    if (op == 'SoftmaxXent' .and. size(outputs) > 2) it%counters = [it%counters, outputs(3)]
   end subroutine
 
   !> The tensor is read from outside, and holds its value until the next pass.
@@ -214,7 +235,7 @@ contains
     integer, intent(in) :: tensor
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call mp_check(mp_graph_output(net%handle, tensor - 1), stat, errmsg)
+    call mp_check(mp_graph_output(net%handle(), tensor - 1), stat, errmsg)
   end subroutine
 
   !> The gradient of the tensor is read from outside; those of parameters can be anyway.
@@ -223,7 +244,7 @@ contains
     integer, intent(in) :: tensor
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call mp_check(mp_graph_keep_gradient(net%handle, tensor - 1), stat, errmsg)
+    call mp_check(mp_graph_keep_gradient(net%handle(), tensor - 1), stat, errmsg)
   end subroutine
 
   !> What is to become small: the loss of a SoftmaxXent.
@@ -232,7 +253,7 @@ contains
     integer, intent(in) :: tensor
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call mp_check(mp_graph_loss(net%handle, tensor - 1), stat, errmsg)
+    call mp_check(mp_graph_loss(net%handle(), tensor - 1), stat, errmsg)
   end subroutine
 
   !> Mixed precision: operations get their types as the policy says, which must live until compile.
@@ -241,7 +262,7 @@ contains
     type(mp_autocast), intent(in) :: policy
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call mp_check(mp_graph_autocast(net%handle, policy%handle), stat, errmsg)
+    call mp_check(mp_graph_autocast(net%handle(), policy%handle()), stat, errmsg)
   end subroutine
 
   !> Appends the backward pass, casts, fuses, and allocates, once.  Parameters and states are 0.
@@ -249,7 +270,7 @@ contains
     class(mp_described), intent(in) :: net
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call mp_check(mp_graph_compile(net%handle), stat, errmsg)
+    call mp_check(mp_graph_compile(net%handle()), stat, errmsg)
   end subroutine
 
   !> What became of a tensor, with its shape as that of an array of Fortran in extent(:rank).
@@ -259,7 +280,7 @@ contains
     type(mp_graph_tensor_t), intent(out) :: info
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call mp_check(mp_graph_get_tensor(net%handle, tensor - 1, info), stat, errmsg)
+    call mp_check(mp_graph_get_tensor(net%handle(), tensor - 1, info), stat, errmsg)
     info%extent(:info%rank) = info%extent(info%rank:1:-1)
   end subroutine
 

@@ -126,9 +126,9 @@ contains
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     integer(c_int) :: status
-    status = mp_graph_bind(net%handle, tensor - 1, address)
+    status = mp_graph_bind(net%handle(), tensor - 1, address)
     call mp_check(status, stat, errmsg)
-    if (status == MP_SUCCESS) where (net%bound%tensor == tensor) net%bound%elements = elements
+    if (status == MP_SUCCESS) where (net%shared%bound%tensor == tensor) net%shared%bound%elements = elements
   end subroutine
 
   !> How large the batch is from the next pass on: at most as it was described.
@@ -137,7 +137,7 @@ contains
     integer, intent(in) :: batch
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call mp_check(mp_graph_set_batch(net%handle, int(batch, c_int64_t)), stat, errmsg)
+    call mp_check(mp_graph_set_batch(net%handle(), int(batch, c_int64_t)), stat, errmsg)
   end subroutine
 
   !> Sets a parameter or a state, and the 16-bit copy of a parameter, from an array of the host or of the device.
@@ -156,8 +156,8 @@ contains
       call refuse('write', sizes(info, size(values, kind=c_int64_t)), stat, errmsg)
       return
     end if
-    if (status == MP_SUCCESS) status = mp_graph_write(net%handle, tensor - 1, c_loc(values), queue(stream))
-    if (status == MP_SUCCESS) status = mp_stream_sync(net%context, queue(stream))
+    if (status == MP_SUCCESS) status = mp_graph_write(net%handle(), tensor - 1, c_loc(values), queue(stream))
+    if (status == MP_SUCCESS) status = mp_stream_sync(net%shared%context, queue(stream))
     call mp_check(status, stat, errmsg)
   end subroutine
 
@@ -197,7 +197,7 @@ contains
     call net%get_tensor(tensor, info, status, errmsg)
     if (status == MP_SUCCESS) then
       needed = elements_of(info)
-      if (any(net%counters == tensor)) needed = 1 ! of which C knows the bytes
+      if (any(net%shared%counters == tensor)) needed = 1 ! of which C knows the bytes
       if (kind_of(net, tensor, info) /= kind) then
         call refuse('read', mp_text(info%name)//' is '//kind_of(net, tensor, info)//', not '//kind, stat, errmsg)
         return
@@ -208,9 +208,9 @@ contains
         call refuse('read', mp_text(info%name)//' has no memory that lasts', stat, errmsg)
         return
       end if
-      status = mp_memcpy(net%context, address, info%data, int(bytes*needed, c_size_t), queue(stream))
+      status = mp_memcpy(net%shared%context, address, info%data, int(bytes*needed, c_size_t), queue(stream))
     end if
-    if (status == MP_SUCCESS) status = mp_stream_sync(net%context, queue(stream))
+    if (status == MP_SUCCESS) status = mp_stream_sync(net%shared%context, queue(stream))
     call mp_check(status, stat, errmsg)
   end subroutine
 
@@ -222,7 +222,7 @@ contains
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     if (are_large_enough(net, 'forward', stat, errmsg)) &
-      call mp_check(mp_graph_forward(net%handle, mode, queue(stream)), stat, errmsg)
+      call mp_check(mp_graph_forward(net%handle(), mode, queue(stream)), stat, errmsg)
   end subroutine
 
   !> The loss, and the gradients of all parameters times S, after a forward pass in training.
@@ -232,7 +232,7 @@ contains
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     if (are_large_enough(net, 'backward', stat, errmsg)) &
-      call mp_check(mp_graph_backward(net%handle, queue(scaler), queue(stream)), stat, errmsg)
+      call mp_check(mp_graph_backward(net%handle(), queue(scaler), queue(stream)), stat, errmsg)
   end subroutine
 
   function are_large_enough(net, call_name, stat, errmsg)
@@ -245,13 +245,13 @@ contains
     integer(c_int) :: status
     integer :: i
     are_large_enough = .true.
-    if (.not. allocated(net%bound)) return ! it was never created, which the library says
-    do i = 1, size(net%bound)
-      if (net%bound(i)%elements == 0) cycle
-      call net%get_tensor(net%bound(i)%tensor, info, status)
-      if (net%bound(i)%elements >= elements_of(info)) cycle
+    if (.not. c_associated(net%handle())) return ! there is none, which the library says
+    do i = 1, size(net%shared%bound)
+      if (net%shared%bound(i)%elements == 0) cycle
+      call net%get_tensor(net%shared%bound(i)%tensor, info, status)
+      if (net%shared%bound(i)%elements >= elements_of(info)) cycle
       are_large_enough = .false.
-      call refuse(call_name, sizes(info, net%bound(i)%elements), stat, errmsg)
+      call refuse(call_name, sizes(info, net%shared%bound(i)%elements), stat, errmsg)
       return
     end do
   end function
@@ -265,7 +265,7 @@ contains
     type(c_ptr), intent(out), optional :: grads, master, model
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call mp_check(mp_graph_lists(net%handle, grads, master, model), stat, errmsg)
+    call mp_check(mp_graph_lists(net%handle(), grads, master, model), stat, errmsg)
   end subroutine
 
   !> Bytes of device memory, by what they are for.
@@ -274,7 +274,7 @@ contains
     type(mp_graph_memory_t), intent(out) :: memory
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call mp_check(mp_graph_get_memory(net%handle, memory), stat, errmsg)
+    call mp_check(mp_graph_get_memory(net%handle(), memory), stat, errmsg)
   end subroutine
 
   !> How the operations came to their types, as text where no MP_AUTOCAST_* is given.
@@ -289,10 +289,10 @@ contains
     integer(c_int) :: chosen, status
     chosen = MP_AUTOCAST_TEXT
     if (present(form)) chosen = form
-    status = mp_graph_explain(net%handle, chosen, c_null_ptr, c_loc(bytes))
+    status = mp_graph_explain(net%handle(), chosen, c_null_ptr, c_loc(bytes))
     if (status == MP_SUCCESS) then
       allocate (text(bytes))
-      status = mp_graph_explain(net%handle, chosen, c_loc(text), c_loc(bytes))
+      status = mp_graph_explain(net%handle(), chosen, c_loc(text), c_loc(bytes))
     end if
     call mp_check(status, stat, errmsg)
     if (status == MP_SUCCESS) report = mp_text(c_loc(text))
@@ -307,10 +307,10 @@ contains
     character(kind=c_char), allocatable, target :: text(:)
     integer(c_size_t), target :: bytes
     integer(c_int) :: status
-    status = mp_graph_describe(net%handle, c_null_ptr, c_loc(bytes))
+    status = mp_graph_describe(net%handle(), c_null_ptr, c_loc(bytes))
     if (status == MP_SUCCESS) then
       allocate (text(bytes))
-      status = mp_graph_describe(net%handle, c_loc(text), c_loc(bytes))
+      status = mp_graph_describe(net%handle(), c_loc(text), c_loc(bytes))
     end if
     call mp_check(status, stat, errmsg)
     if (status == MP_SUCCESS) report = mp_text(c_loc(text))
@@ -342,7 +342,7 @@ contains
       kind = 'real(c_float)'
     else if (info%dtype /= MP_DTYPE_NONE) then
       kind = 'integer(c_int16_t)'
-    else if (any(net%counters == tensor)) then
+    else if (any(net%shared%counters == tensor)) then
       kind = 'integer(c_int64_t)'
     else
       kind = 'integer(c_int32_t)'

@@ -22,6 +22,7 @@ contains
     call test_wrong_graphs()
     call test_gate(context)
     call test_operations()
+    call test_assignment()
   end subroutine
 
   function config() result(it)
@@ -84,7 +85,7 @@ contains
     call expect('an empty graph', size(r%node_dtype) == 0 .and. size(r%tensor_dtype) == 0 .and. &
       size(r%casts) == 0 .and. size(r%input_cast) == 0)
     call policy%destroy()
-    call expect('destroyed', .not. c_associated(policy%handle))
+    call expect('destroyed', .not. c_associated(policy%handle()))
   end subroutine
 
   subroutine test_configurations()
@@ -361,6 +362,26 @@ contains
     call expect('one that is banned: '//trim(errmsg), stat == MP_ERROR_UNSUPPORTED .and. &
       index(errmsg, 'use binary_cross_entropy_with_logits') > 0)
     call policy%destroy()
+  end subroutine
+
+  !> Two variables, one policy, which is destroyed once.
+  subroutine test_assignment()
+    type(mp_autocast) :: first, second
+    integer(c_int) :: stat
+    character(200) :: sentence
+    call first%create(config())
+    second = first
+    call second%set_class(['Mine'], MP_CAST_INFER)
+    call expect('a policy has two names', first%class_of('Mine') == MP_CAST_INFER)
+    call first%destroy()
+    call second%set_class(['Mine'], MP_CAST_DENY, stat, sentence)
+    call expect('both names end', stat == MP_ERROR_INVALID_ARGUMENT .and. &
+      sentence == 'mp_autocast_set_class: policy = NULL')
+    call second%destroy()
+    call second%create(config())
+    call expect('one name begins again', second%class_of('Mine') == MP_CAST_UNLISTED .and. &
+      .not. c_associated(first%handle()))
+    call second%destroy()
   end subroutine
 
 end module

@@ -33,6 +33,7 @@ contains
     call test_inference(context)
     call test_wrong_descriptions(context)
     call test_wrong_calls(context)
+    call test_assignment(context)
   end subroutine
 
   !> In steps that every type holds.
@@ -313,6 +314,34 @@ contains
     call expect('a count is long', sentence == &
       'mp_graph_read: loss:2 is integer(c_int64_t), not real(c_float)')
     call p%net%destroy()
+  end subroutine
+
+  !> Two variables, one network, which is destroyed once; what is bound under one name is checked under the other.
+  subroutine test_assignment(context)
+    type(c_ptr), intent(in) :: context
+    type(mp_network) :: first, second
+    real(c_float), target :: small(3)
+    integer :: x, y
+    integer(c_int) :: stat
+    character(200) :: sentence
+    call first%create(context)
+    second = first
+    x = second%input('x', MP_FP32, [3, 2])
+    y = first%node('Relu', 'y', [x])
+    call second%output(y)
+    call first%compile()
+    small = 1
+    call second%bind(x, small)
+    call first%forward(MP_GRAPH_INFERENCE, stat=stat, errmsg=sentence)
+    call expect('both know what is bound', sentence == 'mp_graph_forward: x has 6 elements, and there are 3')
+    call second%set_batch(1)
+    call first%forward(MP_GRAPH_INFERENCE)
+    call first%read(y, small)
+    call expect('a network has two names', all(small == 1))
+    call first%destroy()
+    call second%forward(MP_GRAPH_INFERENCE, stat=stat, errmsg=sentence)
+    call expect('both names end', sentence == 'mp_graph_forward: graph = NULL')
+    call second%destroy()
   end subroutine
 
 end module

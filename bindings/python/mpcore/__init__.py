@@ -8,6 +8,10 @@
 Arrays are those of this package (context.zeros, context.array), numpy's on the host target, and on
 CUDA whatever has __cuda_array_interface__ or DLPack: torch and cupy tensors.  Everything that
 mpcore.h declares and this layer has no word for is in mpcore._sys; mpcore.lib is the library.
+
+Nothing is converted or copied behind the caller's back: labels and indices of int64, big-endian and
+strided arrays are refused with a sentence that says what to do.  Objects can be closed, which otherwise
+happens when they go; none can be copied or pickled but AutocastGraph.
 """
 
 from ._gemm import gemm, gemm_kernels, gemm_workspace_size
@@ -22,8 +26,8 @@ from .groups import (Matrices, gemm_batched, gemm_grouped, gemm_grouped_workspac
 from .layers import BatchNorm, Pool2d, nchw_to_nhwc, nhwc_to_nchw, pointwise, softmax_xent
 from .rnn import Rnn, RnnStep
 from .sequences import Embedding, dropout
-from .training import (Optimizer, Reports, Scaler, TensorList, clip_factor, masters_to_model, nccl_comm,
-                       scale_step)
+from .tensors import Reports, TensorList, nccl_comm
+from .training import Optimizer, Scaler, clip_factor, masters_to_model, scale_step
 
 __all__ = ["Autocast", "AutocastCast", "AutocastGraph", "AutocastResult", "AutocastTensor", "BatchNorm", "Context",
            "Conv2d", "DeviceArray", "Embedding", "Error", "Graph", "GraphTensor", "Matrices", "Optimizer", "Pool2d",

@@ -7,24 +7,24 @@ from typing import Any, Optional, Tuple
 
 from . import _sys
 from ._library import check, enumerator
-from .arrays import View
+from .arrays import View, point
 from .context import Context
 
 
 def make(context: Context, columns: int, *, bias: Any = None, activation: Any = "none", dbias: Any = None,
          amax: Any = None, found_inf: Any = None, scale: Any = None) -> Any:
     """mp_epilogue_t without aux, of which the caller knows the layout; bias and dbias have `columns`
-    elements, amax, found_inf and scale 1 of float32."""
+    elements, amax, found_inf and scale 1 of float32.  It keeps these arrays alive."""
     epilogue = _sys.mp_epilogue_default()
-    epilogue.activation = enumerator(_sys.mp_activation_t, activation)
+    epilogue.activation = enumerator(_sys.mp_activation_t, activation, "activation")
     if bias is not None:
         got = context.check_array(bias, "bias", size=columns)
-        epilogue.bias, epilogue.bias_dtype = got.address, got.mp_dtype
+        point(epilogue, bias=got).bias_dtype = got.mp_dtype
     for name, array, size in (("dbias", dbias, columns), ("amax", amax, 1), ("found_inf", found_inf, 1),
                               ("scale", scale, 1)):
         if array is not None:
             got = context.check_array(array, name, dtype="float32", size=size, writable=name != "scale")
-            setattr(epilogue, name, got.address)
+            point(epilogue, **{name: got})
     return epilogue
 
 

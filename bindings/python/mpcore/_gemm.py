@@ -7,7 +7,7 @@ from typing import Any, Optional, Tuple
 
 from . import _epilogue, _sys
 from ._library import check, lib
-from .arrays import DTYPES, View, dtype_name
+from .arrays import DTYPES, View, dtype_name, point
 from .context import Context, DeviceArray, stream_pointer
 
 
@@ -68,6 +68,8 @@ def gemm(context: Context, a: Any, b: Any, out: Any = None, *, c: Any = None, al
     batch = va.shape[0] if len(va.shape) == 3 else vb.shape[0] if batched else 1
     shape = (batch, m, n) if batched else (m, n)
     if out is None:
+        if beta != 0 and c is None:
+            raise ValueError(f"beta = {beta} adds to out, which is not given")
         out = DeviceArray(context, shape, dtype or va.dtype)
     vd = context.check_array(out, "out", dtype=dtype, shape=shape, writable=True, dense=False)
     vc = vd if c is None else context.check_array(c, "c", dtype=vd.dtype, shape=shape, dense=False)
@@ -94,7 +96,7 @@ def gemm(context: Context, a: Any, b: Any, out: Any = None, *, c: Any = None, al
         op, epilogue.ld_aux = matrix(vaux, "aux")
         if op != _sys.MP_OP_N or batched and vaux.strides[0] != desc.stride_d:
             raise ValueError("aux does not lie in memory as out does")
-        epilogue.aux = vaux.address
+        point(epilogue, aux=vaux)
 
     check(lib.mp_gemm(context.handle, ctypes.byref(desc), va, vb,
                       vc if beta != 0 else None, vd, ctypes.byref(epilogue),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import operator
 import os
 import pathlib
-from typing import Any, Optional, Type, TypeVar, Union
+from typing import Any, Dict, Optional, Tuple, Type, TypeVar, Union
 
 from . import _sys
 
@@ -59,8 +60,39 @@ def check(status: int) -> None:
         raise Error(status, last_error())
 
 
-class Handle:
-    """What has a handle of the library.  Closing is optional: it happens when the object goes."""
+class Addressed:
+    """What stands for an address.  A copy would have the same one, and free it again or outlive what is there."""
+
+    _instead = "make another one"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:  # of copy, deepcopy and pickle alike
+        name = type(self).__name__
+        article = "an" if name[0] in "AEIOU" else "a"
+        raise TypeError(f"{article} {name} can neither be copied nor pickled: {self._instead}")
+
+
+class Owner(Addressed):
+    """What has something of the library and gives it back once, at the latest when the object goes."""
+
+    _is_closed = False
+    _is_lent = False  # numpy, torch or cupy may look into its memory
+
+    def close(self) -> None:
+        """Give back what it has, now rather than when the object goes; it is of no use from here on.  Memory into
+        which numpy, torch or cupy look stays until the last of their arrays goes."""
+        self._is_closed = True
+        if not self._is_lent:
+            self._give_back()
+
+    def _give_back(self) -> None:
+        raise NotImplementedError
+
+    def __del__(self) -> None:
+        self._give_back()
+
+
+class Handle(Owner):
+    """What has a handle of the library."""
 
     _destroy = ""
     _handle: Optional[int] = None
@@ -68,11 +100,11 @@ class Handle:
     @property
     def handle(self) -> int:
         """For mpcore._sys."""
-        if self._handle is None:
+        if self._handle is None or self._is_closed:
             raise ValueError(f"this {type(self).__name__} is closed")
         return self._handle
 
-    def close(self) -> None:
+    def _give_back(self) -> None:
         handle, self._handle = self._handle, None
         if handle:
             getattr(lib, self._destroy)(handle)
@@ -83,44 +115,68 @@ class Handle:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        self.close()
+
+# ---------------------------------------------------------------------------- arguments
 
 
 E = TypeVar("E", bound=enum.IntEnum)
 
 
-def enumerator(kind: Type[E], value: Union[int, str, E]) -> E:
-    """The value, or the one whose name ends so: "relu" is MP_ACT_RELU."""
-    if not isinstance(value, str):
-        return kind(value)
-    wanted = value.upper()
+def enumerator(kind: Type[E], value: Union[int, str, E], argument: str) -> E:
+    """The value, or the one whose name ends so: "relu" is MP_ACT_RELU.  `argument` is what the caller calls it."""
     prefix = os.path.commonprefix([member.name for member in kind])
     prefix = prefix[:prefix.rfind("_") + 1]
-    for member in kind:
-        if member.name in (wanted, prefix + wanted):
-            return member
+    if isinstance(value, str):
+        wanted = value.upper()
+        for member in kind:
+            if member.name in (wanted, prefix + wanted):
+                return member
+    else:
+        try:
+            return kind(value)
+        except ValueError:
+            pass
     known = ", ".join(member.name[len(prefix):].lower() for member in kind)
-    raise ValueError(f"{value!r} is none of {known}")
+    raise ValueError(f"{argument} = {value!r} is not one of: {known}")
 
 
-def flags(kind: Type[enum.IntFlag], value) -> int:
+def flags(kind: Type[enum.IntFlag], value: Any, argument: str) -> int:
     """An integer, a name, or several names."""
-    if isinstance(value, int):
-        return int(value)
+    if is_integer(value):
+        return operator.index(value)
     names = [value] if isinstance(value, str) else value
-    return sum({int(enumerator(kind, name)) for name in names})
+    return sum({int(enumerator(kind, name, argument)) for name in names})
 
 
-def fill(struct, fields: dict):
-    """Set fields by name; TypeError for a name that the struct does not have, ValueError for an integer
-    that ctypes would cut."""
+def is_integer(value: Any) -> bool:
+    """Whether it is one number, of Python, numpy, torch or whoever says that it is whole."""
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return True
+
+
+def integers(value: Any, argument: str) -> Tuple[int, ...]:
+    """Those of a sequence, or one alone."""
+    try:
+        return tuple(operator.index(number) for number in ([value] if is_integer(value) else value))
+    except TypeError:
+        raise TypeError(f"{argument} = {value!r} is neither an integer nor a sequence of integers") from None
+
+
+def fill(struct: Any, fields: Dict[str, Any]) -> Any:
+    """Set fields by name; TypeError for a name that the struct does not have and for a value of another type,
+    ValueError for an integer that ctypes would cut."""
     known = {name for name, *_ in struct._fields_}
     for name, value in fields.items():
         if name not in known or name in ("struct_size", "reserved0"):
             raise TypeError(f"{type(struct).__name__} has no {name!r}; it has {', '.join(sorted(known))}")
-        setattr(struct, name, value)
+        try:
+            setattr(struct, name, value)
+        except TypeError as error:
+            raise TypeError(f"{name} = {value!r}: {error}") from None
         got = getattr(struct, name)
-        if isinstance(value, int) and isinstance(got, int) and got != value:
+        if isinstance(got, int) and is_integer(value) and got != operator.index(value):
             raise ValueError(f"{name} = {value} is beyond the range of its type")
     return struct

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Optional, Tuple
 
 from . import _sys
+from ._library import Addressed
 
 HOST = "host"
 
@@ -36,6 +37,8 @@ def dtype_name(dtype: Any) -> str:
         name = NAMES.get(int(dtype), str(dtype))
     elif isinstance(dtype, str):
         name = NAMES.get(dtype, dtype)
+    elif getattr(dtype, "byteorder", None) == ">":  # of numpy, whose name does not say so
+        name = dtype.str
     else:
         name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
         name = name.replace("torch.", "")
@@ -45,8 +48,10 @@ def dtype_name(dtype: Any) -> str:
 
 
 @dataclass(frozen=True)
-class View:
+class View(Addressed):
     """An array as it lies in memory.  `owner` keeps the memory alive; strides count elements."""
+
+    _instead = "view() makes one of a copy of the array"
 
     address: int
     dtype: str
@@ -79,6 +84,14 @@ class View:
     def is_dense(self) -> bool:
         return self.size == 0 or all(extent == 1 or stride == dense for extent, stride, dense
                                      in zip(self.shape, self.strides, dense_strides(self.shape)))
+
+
+def point(struct: Any, **views: Optional[View]) -> Any:
+    """Let fields point to arrays, or to nothing, and keep these alive for as long as the struct lives."""
+    for name, got in views.items():
+        setattr(struct, name, None if got is None else got.address)
+    struct.views = {**getattr(struct, "views", {}), **views}
+    return struct
 
 
 def dense_strides(shape) -> Tuple[int, ...]:
@@ -123,11 +136,18 @@ def _cuda_device(array: Any) -> Optional[int]:
 
 
 def _from_interface(array: Any, interface: dict, device: Any) -> View:
+    typestr, data = interface["typestr"], interface.get("data")
+    if typestr.startswith(">"):
+        raise TypeError(f"elements of {typestr!r} are big-endian, which mpcore does not read; "
+                        f"x.astype({'<' + typestr[1:]!r}) of numpy turns them")
     kinds = {kind: name for name, (_, _, kind) in DTYPES.items() if name != "bfloat16"}
-    name = kinds.get(interface["typestr"])
+    name = kinds.get(typestr)
     if name is None:
-        name = dtype_name(getattr(array, "dtype", interface["typestr"]))  # bfloat16 of ml_dtypes
-    address, read_only = interface["data"]
+        name = dtype_name(getattr(array, "dtype", typestr))  # bfloat16 of ml_dtypes
+    if not isinstance(data, (tuple, list)):  # the interface also allows a buffer, as PIL has it
+        raise TypeError(f"{type(array).__name__} has its elements in a {type(data).__name__}, of which there is no "
+                        "address; numpy.asarray(x) has one")
+    address, read_only = data
     shape, size = tuple(interface["shape"]), DTYPES[name][0]
     strides = interface.get("strides")
     if strides is None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import math
+import operator
 from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _sys
-from ._library import Handle, check, enumerator, fill, flags, lib
+from ._library import Handle, check, enumerator, fill, flags, is_integer, lib
 from .arrays import DTYPES, NAMES, dtype_name
 from .context import Context
 
@@ -88,8 +89,8 @@ class AutocastGraph:
         read = [-1 if tensor is None else self._own(tensor, f"inputs[{i}]") for i, tensor in enumerate(inputs)]
         if slots is not None and len(slots) != len(read):
             raise ValueError(f"slots has {len(slots)} numbers for {len(read)} inputs")
-        number = 0 if node_class is None else 1 + enumerator(_sys.mp_autocast_class_t, node_class)
-        bits = flags(_sys.mp_node_flags_t, [flag for flag, is_set in node_flags.items() if is_set])
+        number = 0 if node_class is None else 1 + enumerator(_sys.mp_autocast_class_t, node_class, "node_class")
+        bits = flags(_sys.mp_node_flags_t, [flag for flag, is_set in node_flags.items() if is_set], "node_flags")
         written = self._outputs(outputs)
         for tensor in written:
             tensor.producer = len(self.nodes)
@@ -98,7 +99,7 @@ class AutocastGraph:
         return written[0] if len(written) == 1 else written
 
     def _outputs(self, outputs: Union[int, Sequence[AutocastTensor]]) -> Tuple[AutocastTensor, ...]:
-        if isinstance(outputs, int):
+        if is_integer(outputs):
             if outputs < 0:
                 raise ValueError(f"outputs = {outputs} is negative")
             return tuple(self.tensor() for _ in range(outputs))
@@ -129,8 +130,8 @@ class AutocastGraph:
             if len(found) != 1:
                 raise ValueError(f"{len(found) or 'no'} node{'s' * (len(found) > 1)} with the name {node!r}")
             return found[0]
-        if isinstance(node, int):
-            return node
+        if is_integer(node):
+            return operator.index(node)
         producer = self.tensors[self._own(node, "node")].producer
         if producer is None:
             raise ValueError(f"no node writes {node!r}")
@@ -159,7 +160,7 @@ class AutocastGraph:
                 *[None if text is None else _bytes(text, f"{field}[{i}]") for i, text in enumerate(values)]))
 
         nodes, tensors, clusters = self.nodes, self.tensors, self._clusters
-        roles = {role: enumerator(_sys.mp_tensor_role_t, role) for role in {t.role for t in tensors}}
+        roles = {role: enumerator(_sys.mp_tensor_role_t, role, "role") for role in {t.role for t in tensors}}
         fill(graph, {"num_nodes": len(nodes), "num_tensors": len(tensors), "num_hidden_edges": len(self._hidden),
                      "num_clusters": len(clusters)})
         texts("node_op", [node.op for node in nodes])
@@ -257,9 +258,9 @@ class Autocast(Handle):
                  "emulate": emulate}
         self._emulates = bool(emulate)
         config = fill(_sys.mp_autocast_config_default(_number(low)), {
-            "preset": enumerator(_sys.mp_autocast_preset_t, preset),
-            "level": enumerator(_sys.mp_autocast_level_t, level),
-            "flags": flags(_sys.mp_autocast_flags_t, [name for name, is_set in names.items() if is_set]),
+            "preset": enumerator(_sys.mp_autocast_preset_t, preset, "preset"),
+            "level": enumerator(_sys.mp_autocast_level_t, level, "level"),
+            "flags": flags(_sys.mp_autocast_flags_t, [name for name, is_set in names.items() if is_set], "flags"),
             "amax_limit": amax_limit, "depth_limit": depth_limit})
         handle = ctypes.c_void_p()
         check(lib.mp_autocast_create(ctypes.byref(handle), ctypes.byref(config)))
@@ -273,12 +274,12 @@ class Autocast(Handle):
         names = [ops] if isinstance(ops, str) else list(ops)
         array = (ctypes.c_char_p * len(names))(*[_bytes(name, f"ops[{i}]") for i, name in enumerate(names)])
         check(lib.mp_autocast_set_class(self.handle, array, len(names),
-                                        enumerator(_sys.mp_autocast_class_t, op_class)))
+                                        enumerator(_sys.mp_autocast_class_t, op_class, "op_class")))
 
     def set_nodes(self, pattern: str, node_class: Any) -> None:
         """Give nodes a class by their name: "encoder/*"; the last of several patterns that match wins."""
         check(lib.mp_autocast_set_nodes(self.handle, _bytes(pattern, "pattern"),
-                                        enumerator(_sys.mp_autocast_class_t, node_class)))
+                                        enumerator(_sys.mp_autocast_class_t, node_class, "node_class")))
 
     def class_of(self, op: str) -> _sys.mp_autocast_class_t:
         """Of an operation, before the level is applied."""
@@ -302,7 +303,7 @@ class Autocast(Handle):
         """The report on a rewrite of this policy: "text", "json", or "dot" for Graphviz (mp_autocast_form_t)."""
         if result._policy is not self or result._graph is not graph:
             raise ValueError("result is of another rewrite than that of this graph by this Autocast")
-        number, size = enumerator(_sys.mp_autocast_form_t, form), ctypes.c_size_t()
+        number, size = enumerator(_sys.mp_autocast_form_t, form, "form"), ctypes.c_size_t()
 
         def write(text: Any) -> None:
             check(lib.mp_autocast_explain(self.handle, ctypes.byref(result._arrays), ctypes.byref(result._result),

@@ -7,7 +7,7 @@ import math
 from typing import Any, Optional, Sequence, Union
 
 from . import _sys
-from ._library import Handle, check, lib
+from ._library import Handle, Owner, check, fill, integers, is_integer, lib
 from .arrays import DTYPES, HOST, View, dense_strides, dtype_name, view
 
 
@@ -32,9 +32,8 @@ class Context(Handle):
         config = _sys.mp_context_config_default()
         names = {"auto": _sys.MP_DEVICE_AUTO, "host": _sys.MP_DEVICE_HOST, "cuda": _sys.MP_DEVICE_CURRENT}
         if isinstance(device, str) and device not in names:
-            raise ValueError(f"device {device!r} is none of {', '.join(names)}, nor a number")
-        config.device = names.get(device, device)
-        config.sm_limit = sm_limit
+            raise ValueError(f"device = {device!r} is neither a number nor one of: {', '.join(names)}")
+        fill(config, {"device": names.get(device, device), "sm_limit": sm_limit})
         handle = ctypes.c_void_p()
         check(lib.mp_context_create(ctypes.byref(handle), ctypes.byref(config)))
         self._handle = handle.value
@@ -42,7 +41,7 @@ class Context(Handle):
         check(lib.mp_context_get_info(self._handle, ctypes.byref(self.info)))
         self.on_host = self.info.target == _sys.MP_TARGET_HOST
         # Which of several GPUs, if the caller has said so.
-        self.device = HOST if self.on_host else (device if isinstance(device, int) else None)
+        self.device = HOST if self.on_host else (int(device) if is_integer(device) else None)
 
     @property
     def name(self) -> str:
@@ -95,7 +94,10 @@ class Context(Handle):
         if None not in (got.device, self.device) and got.device != self.device:
             raise ValueError(f"{name} is on CUDA device {got.device}, the context on {self.device}")
         if dtype is not None and got.dtype != dtype_name(dtype):
-            raise TypeError(f"{name} has elements of {got.dtype}, not {dtype_name(dtype)}")
+            how = ""
+            if (got.dtype, dtype) == ("int64", "int32"):  # labels and indices of torch; a copy is the caller's to make
+                how = f": {name}.astype('int32'), or {name}.int() of torch, is an array that has them"
+            raise TypeError(f"{name} has elements of {got.dtype}, not {dtype_name(dtype)}{how}")
         if shape is not None and got.shape != tuple(shape):
             raise ValueError(f"{name} has the shape {got.shape}, not {tuple(shape)}")
         if size is not None and got.size != size:
@@ -107,14 +109,17 @@ class Context(Handle):
         return got
 
 
-class DeviceArray:
+class DeviceArray(Owner):
     """A dense array in memory of a context.  numpy.asarray(x) looks into it on the host target without
-    a copy; torch.as_tensor(x) and cupy.asarray(x) do so on CUDA."""
+    a copy; torch.as_tensor(x) and cupy.asarray(x) do so on CUDA.  Their arrays keep the memory alive, even
+    where this one is closed; the context must outlive them."""
+
+    _instead = "context.array(x) is a copy of its elements, x.numpy() can be pickled"
+    _pointer: Optional[int] = None
 
     def __init__(self, context: Context, shape: Union[int, Sequence[int]], dtype: Any = "float32"):
-        self._pointer: Optional[int] = None
         self.context = context
-        self.shape = (shape,) if isinstance(shape, int) else tuple(int(extent) for extent in shape)
+        self.shape = integers(shape, "shape")
         if any(extent < 0 for extent in self.shape):
             raise ValueError(f"the shape {self.shape} has an extent below 0")
         self.dtype = dtype_name(dtype)
@@ -132,7 +137,7 @@ class DeviceArray:
 
     @property
     def pointer(self) -> int:
-        if self._pointer is None:
+        if self._pointer is None or self._is_closed:
             raise ValueError("this array is closed")
         return self._pointer
 
@@ -191,15 +196,13 @@ class DeviceArray:
     def clear(self, stream: Any = None) -> None:
         check(lib.mp_memset(self.context.handle, self.pointer, 0, self.nbytes, stream_pointer(stream)))
 
-    def close(self) -> None:
+    def _give_back(self) -> None:
         pointer, self._pointer = self._pointer, None
         if pointer and self.context._handle:
             lib.mp_free(self.context.handle, pointer)
 
-    def __del__(self) -> None:
-        self.close()
-
     def _interface(self) -> dict:
+        self._is_lent = True
         return {"shape": self.shape, "typestr": DTYPES[self.dtype][2], "data": (self.pointer, False),
                 "strides": None, "version": 3}
 

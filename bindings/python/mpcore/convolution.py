@@ -6,8 +6,8 @@ import ctypes
 from typing import Any, Optional, Sequence, Tuple, Union
 
 from . import _epilogue, _sys
-from ._library import check, enumerator, fill, lib
-from .arrays import DTYPES, dtype_name
+from ._library import check, enumerator, fill, integers, is_integer, lib
+from .arrays import DTYPES, dtype_name, point
 from .context import Context, DeviceArray, stream_pointer
 
 Pair = Union[int, Sequence[int]]
@@ -15,9 +15,9 @@ Pair = Union[int, Sequence[int]]
 
 def numbers(value: Pair, count: int, name: str) -> Tuple[int, ...]:
     """One number for all, or `count` of them; four from two, for a padding (height, width)."""
-    if isinstance(value, int):
-        return (value,) * count
-    got = tuple(int(x) for x in value)
+    got = integers(value, name)
+    if is_integer(value):
+        return got * count
     if count == 4 and len(got) == 2:
         return got[0], got[0], got[1], got[1]
     if len(got) != count:
@@ -27,9 +27,10 @@ def numbers(value: Pair, count: int, name: str) -> Tuple[int, ...]:
 
 def images(shape: Sequence[int], name: str) -> Tuple[int, ...]:
     """Four extents."""
-    if len(shape) != 4:
-        raise ValueError(f"{name} has {len(shape)} dimensions, not 4")
-    return tuple(int(extent) for extent in shape)
+    extents = integers(shape, name)
+    if len(extents) != 4:
+        raise ValueError(f"{name} has {len(extents)} dimensions, not 4")
+    return extents
 
 
 class Conv2d:
@@ -86,12 +87,12 @@ class Conv2d:
     def workspace_size(self, op: Any, dtype: Any = None) -> int:
         """Bytes with which "fprop", "dgrad" or "wgrad" runs its fastest kernel; often 0."""
         return _epilogue.bytes_of(lib.mp_conv2d_workspace_size, self.context.handle, self._writing(dtype),
-                                  enumerator(_sys.mp_conv_op_t, op))
+                                  enumerator(_sys.mp_conv_op_t, op, "op"))
 
     def kernels(self, op: Any, dtype: Any = None) -> list:
         """mp_kernel_info_t of every kernel, the one that would be chosen first."""
         return _epilogue.kernels_of(lib.mp_conv2d_kernel_info, self.context.handle, self._writing(dtype),
-                                    enumerator(_sys.mp_conv_op_t, op))
+                                    enumerator(_sys.mp_conv_op_t, op, "op"))
 
     def _writing(self, dtype: Any, alpha: float = 1.0, beta: float = 0.0) -> Any:
         desc = type(self.desc).from_buffer_copy(self.desc)
@@ -113,7 +114,7 @@ class Conv2d:
         got = context.check_array(array, name, dtype=dtype, shape=shape, writable=True)
         made = _epilogue.make(context, shape[-1], **epilogue)
         if aux is not None:
-            made.aux = context.check_array(aux, "aux", dtype=got.dtype, shape=shape).address
+            point(made, aux=context.check_array(aux, "aux", dtype=got.dtype, shape=shape))
         check(function(context.handle, self._writing(got.dtype, alpha, beta), *read, got,
                        ctypes.byref(made), *_epilogue.workspace_of(context, workspace),
                        stream_pointer(stream)))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from . import _sys
-from ._library import check, enumerator, lib
+from ._library import check, enumerator, integers, is_integer, lib
 from .arrays import View, dtype_name, view
 from .autocast import Autocast, _array, _bytes, _name, _number
 from .context import Context, DeviceArray, stream_pointer
-from .training import Scaler, TensorList, _Object
+from .tensors import Object, TensorList
+from .training import Scaler
 
 
 class GraphTensor(NamedTuple):
@@ -34,7 +36,7 @@ class GraphTensor(NamedTuple):
     grad: Optional[DeviceArray]
 
 
-class Graph(_Object):
+class Graph(Object):
     """A network.  Tensors are numbers, which belong to the graph that gave them.
 
         graph = mpcore.Graph(context)
@@ -46,7 +48,8 @@ class Graph(_Object):
         optimizer = mpcore.Optimizer(context, "sgd", *graph.lists(), lr=0.1)
 
     The operations, their inputs and attributes are listed in mpcore/graph.h.  A graph is used by one thread at a time;
-    optimizers made from its lists must be closed before it is.
+    optimizers made from its lists must be closed before it is.  Arrays of numpy, torch and cupy that look into its
+    memory keep that alive, even where the graph is closed.
     """
 
     _destroy = "mp_graph_destroy"
@@ -90,7 +93,7 @@ class Graph(_Object):
         return self._add(lib.mp_graph_state, name, shape)
 
     def _add(self, function: Any, name: str, shape: Union[int, Sequence[int]], *dtype: int) -> int:
-        extent = _array("shape", ctypes.c_int64, [shape] if isinstance(shape, int) else list(shape))
+        extent = _array("shape", ctypes.c_int64, list(integers(shape, "shape")))
         tensor = ctypes.c_int32()
         check(function(self.handle, _bytes(name, "name"), *dtype, len(extent), extent, ctypes.byref(tensor)))
         return tensor.value
@@ -106,8 +109,9 @@ class Graph(_Object):
         values = _array("attributes", ctypes.c_double, [value for _, value in named])
         pairs = (_sys.mp_graph_attribute_t * len(named))(*zip((key for key, _ in named), values))
         read = _array("inputs", ctypes.c_int32, [-1 if tensor is None else tensor for tensor in inputs])
-        if not 0 <= outputs <= 100:  # the library says how many there are; this is the room for them
+        if not (is_integer(outputs) and 0 <= outputs <= 100):  # room; the library says how many there are
             raise ValueError(f"outputs = {outputs} is no number of outputs")
+        outputs = operator.index(outputs)
         written = (ctypes.c_int32 * outputs)()
         check(lib.mp_graph_node(self.handle, _bytes(op, "op"), _bytes(name, "name"), read, len(read), pairs, len(pairs),
                                 written, outputs))
@@ -178,7 +182,7 @@ class Graph(_Object):
     def forward(self, mode: Any, stream: Any = None) -> None:
         """All outputs from the inputs that are bound; "training" or "inference" (mp_graph_mode_t)."""
         self._check_rows()
-        check(lib.mp_graph_forward(self.handle, enumerator(_sys.mp_graph_mode_t, mode), stream_pointer(stream)))
+        check(lib.mp_graph_forward(self.handle, enumerator(_sys.mp_graph_mode_t, mode, "mode"), stream_pointer(stream)))
 
     def backward(self, scaler: Optional[Scaler] = None, stream: Any = None) -> None:
         """The loss, and the gradients of all parameters times S, after a forward pass in training."""
@@ -239,7 +243,7 @@ class Graph(_Object):
 
     def explain(self, form: Any = "text") -> str:
         """How the operations came to their types: "text", "json", or "dot" for Graphviz (mp_autocast_form_t)."""
-        number = enumerator(_sys.mp_autocast_form_t, form)
+        number = enumerator(_sys.mp_autocast_form_t, form, "form")
         return _text(lambda text, size: lib.mp_graph_explain(self.handle, number, text, size))
 
     def describe(self) -> str:
@@ -259,15 +263,19 @@ class _Lent(DeviceArray):
         self._graph.handle  # raises where it is closed
         return super().pointer
 
-    def close(self) -> None:
+    def _give_back(self) -> None:
         self._pointer = None
+
+    def _interface(self) -> dict:
+        self._graph._is_lent = True
+        return super()._interface()
 
 
 class _LentList(TensorList):
     """A list of a graph, which it keeps alive."""
 
     def __init__(self, graph: Graph, handle: int, arrays: Sequence[Optional[DeviceArray]], numels: List[int]):
-        _Object.__init__(self, graph.context)
+        Object.__init__(self, graph.context)
         self._graph, self._handle = graph, handle
         self.arrays, self.numels = list(arrays), numels
         self.dtypes = [array.dtype if array is not None else None for array in arrays]
@@ -280,7 +288,7 @@ class _LentList(TensorList):
     def set_data(self, arrays: Sequence[Any], stream: Any = None) -> None:
         raise TypeError("this list belongs to a graph, whose memory stays where it is")
 
-    def close(self) -> None:
+    def _give_back(self) -> None:
         self._handle = None
 
 

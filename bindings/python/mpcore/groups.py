@@ -22,7 +22,7 @@ class Matrices:
         views = [context.check_array(a, f"arrays[{i}]", dense=False) for i, a in enumerate(self.arrays)]
         if not views:
             raise ValueError("arrays is empty")
-        self.first = views[0]
+        self.first, self._views = views[0], views  # with DLPack these have memory that the arrays have not
         for i, got in enumerate(views):
             if len(got.shape) != 2:
                 raise ValueError(f"arrays[{i}] has {len(got.shape)} dimensions, not 2")

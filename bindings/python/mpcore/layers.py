@@ -8,7 +8,7 @@ from typing import Any, Optional, Sequence
 from . import _epilogue, _sys
 from ._gemm import leading, matrix
 from ._library import check, enumerator, fill, lib
-from .arrays import DTYPES, View, dtype_name
+from .arrays import DTYPES, View, dtype_name, point, view
 from .context import Context, DeviceArray, stream_pointer
 from .convolution import Pair, images, numbers
 
@@ -49,7 +49,7 @@ class Pool2d:
                  *, stride: Optional[Pair] = None, padding: Pair = 0):
         self.context, self.dtype, self.x_shape = context, dtype_name(dtype), images(x_shape, "x_shape")
         n, h, w, c = self.x_shape
-        self.desc = _sys.mp_pool2d_desc_default(enumerator(_sys.mp_pool_mode_t, mode), 1, 1, 1, 1, 1, 1,
+        self.desc = _sys.mp_pool2d_desc_default(enumerator(_sys.mp_pool_mode_t, mode, "mode"), 1, 1, 1, 1, 1, 1,
                                                 DTYPES[self.dtype][1] or 0)
         names = ("pad_top", "pad_bottom", "pad_left", "pad_right", "window_h", "window_w", "stride_h",
                  "stride_w")
@@ -96,7 +96,7 @@ class BatchNorm:
         self.context, self.dtype, self.size, self.channels = context, dtype_name(dtype), rows * channels, channels
         self.desc = _sys.mp_batchnorm_desc_default(0, 0, DTYPES[self.dtype][1] or 0)
         fill(self.desc, {"rows": rows, "channels": channels, "epsilon": epsilon, "momentum": momentum,
-                         "activation": enumerator(_sys.mp_activation_t, activation)})
+                         "activation": enumerator(_sys.mp_activation_t, activation, "activation")})
         size = _epilogue.bytes_of(lib.mp_batchnorm_workspace_size, context.handle, ctypes.byref(self.desc))
         self.workspace = context.empty(size, "uint8")
         self.mean, self.inv_std = context.zeros(channels), context.zeros(channels)
@@ -148,12 +148,8 @@ class BatchNorm:
                 for name, array in arrays.items()}
 
     def _tensors(self, **views: Any) -> _sys.mp_batchnorm_tensors_t:
-        """They keep what they are of alive for as long as the struct lives."""
-        tensors = _sys.mp_batchnorm_tensors_t(saved_mean=self.mean.pointer, saved_inv_std=self.inv_std.pointer)
-        for name, view in views.items():
-            setattr(tensors, name, None if view is None else view.address)
-        tensors.views = views
-        return tensors
+        return point(_sys.mp_batchnorm_tensors_t(), saved_mean=view(self.mean), saved_inv_std=view(self.inv_std),
+                     **views)
 
 
 def pointwise(context: Context, op: Any, a: Any, b: Any = None, y: Any = None, *, activation: Any = "none",
@@ -169,9 +165,9 @@ def pointwise(context: Context, op: Any, a: Any, b: Any = None, y: Any = None, *
     y = DeviceArray(context, read.shape, read.dtype) if y is None else y
     got = context.check_array(y, "y", dtype=read.dtype, shape=read.shape, writable=True)
     columns = read.shape[-1] if read.shape else 1
-    desc = _sys.mp_pointwise_desc_default(enumerator(_sys.mp_pointwise_op_t, op), 0, 0, read.mp_dtype)
+    desc = _sys.mp_pointwise_desc_default(enumerator(_sys.mp_pointwise_op_t, op, "op"), 0, 0, read.mp_dtype)
     fill(desc, {"rows": read.size // columns if columns else 0, "columns": columns, "ld_b": columns,
-                "activation": enumerator(_sys.mp_activation_t, activation)})
+                "activation": enumerator(_sys.mp_activation_t, activation, "activation")})
     other = None
     if b is not None:
         other = context.check_array(b, "b", dense=False)
@@ -198,7 +194,7 @@ def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, l
     """Softmax cross-entropy and its gradient, see mp_softmax_xent.
 
     logits, dlogits   rows x classes; dlogits may be logits itself
-    labels            rows of int32
+    labels            rows of int32; those of int64 are refused, for mpcore has no kernel that converts them
     row_loss, loss    float32: rows elements, 1 element
     correct           int64, 1 element, increased by the number of right answers
     loss_scale        float32, 1 element: Scaler.scale
@@ -210,11 +206,11 @@ def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, l
         raise ValueError(f"logits has {len(vl.shape)} dimensions, not 2")
     rows, classes = vl.shape
     desc = _sys.mp_xent_desc_default(rows, classes, vl.mp_dtype)
-    desc.weight, desc.label_smoothing = weight, label_smoothing
+    fill(desc, {"weight": weight, "label_smoothing": label_smoothing})
     if ignore_label is None:
         desc.flags &= ~_sys.MP_XENT_IGNORE_LABEL
     else:
-        desc.ignore_label = ignore_label
+        fill(desc, {"ignore_label": ignore_label})
     op, desc.ld_logits = matrix(vl, "logits")
     if op != _sys.MP_OP_N:
         raise ValueError("logits has no contiguous rows")

@@ -6,7 +6,7 @@ import ctypes
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from . import _epilogue, _sys
-from ._library import check, enumerator, fill, flags, lib
+from ._library import check, enumerator, fill, flags, integers, lib
 from .arrays import DTYPES, View, dtype_name
 from .context import Context, DeviceArray, stream_pointer
 
@@ -42,16 +42,16 @@ class Rnn:
                  reset_first: bool = False, dtype_dw: Any = None, kernel: Optional[str] = None):
         self.context, self.dtype = context, dtype_name(dtype)
         self.dtype_dw = dtype_name(dtype_dw or dtype)
-        self.x_shape = tuple(int(extent) for extent in x_shape)
+        self.x_shape = integers(x_shape, "x_shape")
         if len(self.x_shape) != 3:
             raise ValueError(f"x_shape has {len(self.x_shape)} dimensions, not 3")
         timesteps, batch = self.x_shape[1::-1] if batch_first else self.x_shape[:2]
         names = {"bidirectional": bidirectional, "no_bias": not bias, "skip_input": skip_input,
                  "reset_first": reset_first}
-        self.desc = _sys.mp_rnn_desc_default(enumerator(_sys.mp_rnn_cell_t, cell), 0, 0, 1, 1,
+        self.desc = _sys.mp_rnn_desc_default(enumerator(_sys.mp_rnn_cell_t, cell, "cell"), 0, 0, 1, 1,
                                              DTYPES[self.dtype][1] or 0)
         fill(self.desc, {
-            "flags": flags(_sys.mp_rnn_flags_t, [name for name, is_set in names.items() if is_set]),
+            "flags": flags(_sys.mp_rnn_flags_t, [name for name, is_set in names.items() if is_set], "flags"),
             "dtype_dw": DTYPES[self.dtype_dw][1] or 0, "layers": layers, "input_size": self.x_shape[2],
             "hidden_size": hidden_size, "batch": batch, "timesteps": timesteps, "dropout": dropout,
             "dropout_seed": dropout_seed, "clip": clip or 0.0, "kernel": kernel.encode() if kernel else None})
@@ -126,7 +126,7 @@ class Rnn:
         if lengths is not None:
             fields["lengths"] = context.check_array(lengths, "lengths", dtype="int32", shape=(desc.batch,))
         if batch_sizes is not None:
-            sizes = [int(size) for size in batch_sizes]
+            sizes = integers(batch_sizes, "batch_sizes")
             if len(sizes) != desc.timesteps:
                 raise ValueError(f"batch_sizes has {len(sizes)} numbers, not {desc.timesteps}")
             fields["batch_sizes"] = (ctypes.c_int32 * len(sizes))(*sizes)
@@ -169,7 +169,7 @@ class Rnn:
         """The array of structs for a mapping from names; what is written may lack some."""
         unknown = [name for name in arrays if name not in self.weight_shapes]
         if unknown:
-            raise ValueError(f"{what} has {unknown[0]!r}, which is none of {', '.join(self.weight_shapes)}")
+            raise ValueError(f"{what} has {unknown[0]!r}, which is not one of: {', '.join(self.weight_shapes)}")
         structs = (struct * len(self._fields))()
         structs.views = []  # keep what they are of alive for as long as the structs live
         for one, fields in zip(structs, self._fields):

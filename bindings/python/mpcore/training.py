@@ -1,4 +1,4 @@
-"""mpcore/tensors.h, scaler.h, optimizer.h, step.h: lists of tensors, the loss scaler, optimizers, the step."""
+"""mpcore/scaler.h, optimizer.h, step.h: the loss scaler, optimizers, the step."""
 
 from __future__ import annotations
 
@@ -6,186 +6,10 @@ import ctypes
 from typing import Any, Dict, Iterable, List, Optional, Sequence
 
 from . import _sys
-from ._library import Handle, check, enumerator, fill, flags, lib
-from .arrays import View
+from ._library import check, enumerator, fill, flags, lib
+from .arrays import point
 from .context import Context, stream_pointer
-
-
-class _Object(Handle):
-    """What belongs to a context."""
-
-    def __init__(self, context: Context):
-        self.context = context
-
-    @property
-    def handle(self) -> int:
-        """For mpcore._sys."""
-        self.context.handle  # raises where that is closed
-        return super().handle
-
-    def _create(self, function: Any, desc: Any) -> None:
-        handle = ctypes.c_void_p()
-        check(function(ctypes.byref(handle), self.context.handle, ctypes.byref(desc)))
-        self._handle = handle.value
-
-    def close(self) -> None:
-        if self._handle and self.context._handle:
-            super().close()
-        self._handle = None
-
-
-def _address(context: Context, array: Any, name: str, size: int, writable: bool = True,
-             dtype: str = "float32") -> Optional[int]:
-    if array is None:
-        return None
-    return context.check_array(array, name, dtype=dtype, size=size, writable=writable).address
-
-
-def nccl_comm(communicator: int) -> Any:
-    """mp_comm_t over an ncclComm_t, given by its address, which must outlive it."""
-    comm = _sys.mp_comm_t()
-    check(lib.mp_comm_init_nccl(ctypes.byref(comm), communicator))
-    return comm
-
-
-class Reports:
-    """mp_tensor_report_t on the device, `count` of them: what is in a tensor, or in all of a list."""
-
-    def __init__(self, context: Context, count: int = 1):
-        self.count = count
-        self.array = context.zeros(count * ctypes.sizeof(_sys.mp_tensor_report_t), "uint8")
-
-    def read(self, stream: Any = None) -> List[Any]:
-        """num_nan, num_inf, amax, ... of each; waits for the stream."""
-        return list((_sys.mp_tensor_report_t * self.count).from_buffer_copy(self.array.tobytes(stream)))
-
-
-def _reports(context: Context, reports: Optional[Reports], name: str, count: int) -> Optional[int]:
-    if reports is None:
-        return None
-    if reports.count != count:
-        raise ValueError(f"{name} has {reports.count} reports, not {count}")
-    return context.check_array(reports.array, name, dtype="uint8", writable=True).address
-
-
-class TensorList(_Object):
-    """Many dense arrays treated as one.  Keeps them alive.  None stands for a parameter without a
-    16-bit copy, in the model list of an optimizer; `numels` then says how many elements it has."""
-
-    _destroy = "mp_tensor_list_destroy"
-
-    def __init__(self, context: Context, arrays: Sequence[Any], *, numels: Optional[Sequence[int]] = None):
-        super().__init__(context)
-        self.arrays: List[Any] = list(arrays)
-        views = [None if a is None else context.check_array(a, f"arrays[{i}]")
-                 for i, a in enumerate(self.arrays)]
-        if any(v is None for v in views) and numels is None:
-            raise ValueError("arrays has a None, so numels is needed")
-        self.numels = [v.size if v else int(numels[i]) for i, v in enumerate(views)]  # type: ignore
-        self.dtypes = [v.dtype if v else None for v in views]
-        known = next((v.mp_dtype for v in views if v), _sys.MP_FP32)
-        count = len(views)
-        data = (ctypes.c_void_p * max(1, count))(*[v.address if v and v.size else None for v in views])
-        lengths = (ctypes.c_int64 * max(1, count))(*self.numels)
-        dtypes = (ctypes.c_uint32 * max(1, count))(*[v.mp_dtype if v else known for v in views])
-        desc = _sys.mp_tensor_list_desc_t(
-            dtype=known, count=count, data=ctypes.addressof(data), numel=ctypes.addressof(lengths),
-            dtypes=ctypes.addressof(dtypes))
-        self._create(lib.mp_tensor_list_create, desc)
-
-    def __len__(self) -> int:
-        return len(self.arrays)
-
-    def set_data(self, arrays: Sequence[Any], stream: Any = None) -> None:
-        """Point the list at other arrays of the same sizes and types."""
-        if len(arrays) != len(self):
-            raise ValueError(f"{len(arrays)} arrays for a list of {len(self)}")
-        views = [self.context.check_array(a, f"arrays[{i}]", dtype=self.dtypes[i], size=self.numels[i])
-                 for i, a in enumerate(arrays)]
-        data = (ctypes.c_void_p * max(1, len(views)))(*[v.address if v.size else None for v in views])
-        check(lib.mp_tensor_list_set_data(self.handle, ctypes.addressof(data), stream_pointer(stream)))
-        self.arrays = list(arrays)
-
-    def check_nonfinite(self, found_inf: Any, stream: Any = None) -> None:
-        """Set the float32 to 1 if any element is infinite or NaN; never clears it."""
-        check(lib.mp_check_nonfinite(self.handle, _address(self.context, found_inf, "found_inf", 1),
-                                     stream_pointer(stream)))
-
-    def amax(self, out: Any = None, *, per_tensor: Any = None, stream: Any = None) -> Any:
-        """Largest absolute value, into one float32 (made where `out` is not given)."""
-        out = self.context.empty(1) if out is None else out
-        check(lib.mp_amax(self.handle, _address(self.context, out, "out", 1),
-                          _address(self.context, per_tensor, "per_tensor", len(self)), stream_pointer(stream)))
-        return out
-
-    def l2norm(self, out: Any = None, *, per_tensor: Any = None, stream: Any = None) -> Any:
-        """sqrt(sum x^2), into one float32 (made where `out` is not given)."""
-        out = self.context.empty(1) if out is None else out
-        check(lib.mp_l2norm(self.handle, _address(self.context, out, "out", 1),
-                            _address(self.context, per_tensor, "per_tensor", len(self)),
-                            stream_pointer(stream)))
-        return out
-
-    def inspect(self, report: Optional[Reports] = None, tensor_reports: Optional[Reports] = None,
-                stream: Any = None) -> None:
-        """Look at every element once: NaN, infinities, zeros, what is about to underflow.  See
-        mp_inspect."""
-        check(lib.mp_inspect(self.handle, _reports(self.context, report, "report", 1),
-                             _reports(self.context, tensor_reports, "tensor_reports", len(self)),
-                             stream_pointer(stream)))
-
-    def stats(self, *, found_inf: Any = None, amax: Any = None, tensor_amax: Any = None, norm: Any = None,
-              tensor_norm: Any = None, report: Optional[Reports] = None,
-              tensor_reports: Optional[Reports] = None, stream: Any = None) -> None:
-        """What is given of check_nonfinite, amax, l2norm and inspect, in one pass."""
-        context, count = self.context, len(self)
-        outputs = _sys.mp_stats_outputs_t()
-        outputs.found_inf = _address(context, found_inf, "found_inf", 1)
-        outputs.amax = _address(context, amax, "amax", 1)
-        outputs.tensor_amax = _address(context, tensor_amax, "tensor_amax", count)
-        outputs.norm = _address(context, norm, "norm", 1)
-        outputs.tensor_norm = _address(context, tensor_norm, "tensor_norm", count)
-        outputs.report = _reports(context, report, "report", 1)
-        outputs.tensor_reports = _reports(context, tensor_reports, "tensor_reports", count)
-        check(lib.mp_tensor_stats(self.handle, ctypes.byref(outputs), stream_pointer(stream)))
-
-    def all_reduce(self, comm: Any, pre: float = 1.0, post: float = 1.0, stream: Any = None) -> None:
-        """Gradients of all ranks: post * sum(pre * self), in place.  comm is an mpcore._sys.mp_comm_t:
-        nccl_comm, or callbacks of one's own."""
-        check(lib.mp_grad_all_reduce(self.handle, ctypes.byref(comm), pre, post, stream_pointer(stream)))
-
-    def unscale(self, out: "TensorList", inv_scale: Any, found_inf: Any = None, stream: Any = None) -> None:
-        """out = self * inv_scale, see mp_unscale."""
-        if out.numels != self.numels:
-            raise ValueError(f"out has tensors of {out.numels} elements, this list of {self.numels}")
-        check(lib.mp_unscale(self.handle, out.handle, _address(self.context, inv_scale, "inv_scale", 1, False),
-                             _address(self.context, found_inf, "found_inf", 1), stream_pointer(stream)))
-
-
-class DeviceScalar:
-    """Numbers on the device, usually one, that belong to a scaler or an optimizer, and keep it alive."""
-
-    def __init__(self, owner: _Object, address: int, writable: bool, dtype: str = "float32", size: int = 1):
-        self._owner, self._address, self._writable = owner, address, writable
-        self._dtype, self._size = dtype, size
-
-    def _mpcore_view(self) -> View:
-        self._owner.handle  # raises where it is closed
-        context = self._owner.context
-        return View(self._address, self._dtype, (self._size,), (1,), context.device, self._writable, self)
-
-    def tolist(self, stream: Any = None) -> list:
-        """The values now; waits for the stream."""
-        view, context = self._mpcore_view(), self._owner.context
-        values = ((ctypes.c_float if self._dtype == "float32" else ctypes.c_int64) * self._size)()
-        check(lib.mp_memcpy(context.handle, ctypes.addressof(values), view.address, view.nbytes,
-                            stream_pointer(stream)))
-        context.sync(stream)
-        return list(values)
-
-    def item(self, stream: Any = None) -> Any:
-        """The first of them now; waits for the stream."""
-        return self.tolist(stream)[0]
+from .tensors import DeviceScalar, Object, Reports, TensorList, reports_of, view_of
 
 
 def clip_factor(scaled_norm: Any, scaler: "Scaler", max_norm: float, out: Any = None, stream: Any = None) -> Any:
@@ -193,13 +17,13 @@ def clip_factor(scaled_norm: Any, scaler: "Scaler", max_norm: float, out: Any = 
     the norm before unscaling: TensorList.l2norm.  Returns out."""
     context = scaler.context
     out = context.empty(1) if out is None else out
-    check(lib.mp_clip_factor(context.handle, _address(context, scaled_norm, "scaled_norm", 1, False),
-                             _address(context, scaler.inv_scale, "inv_scale", 1, False), max_norm,
-                             _address(context, out, "out", 1), stream_pointer(stream)))
+    check(lib.mp_clip_factor(context.handle, view_of(context, scaled_norm, "scaled_norm", 1, False),
+                             view_of(context, scaler.inv_scale, "inv_scale", 1, False), max_norm,
+                             view_of(context, out, "out", 1), stream_pointer(stream)))
     return out
 
 
-class Scaler(_Object):
+class Scaler(Object):
     """A loss scale that lives on the device.
 
     policy    "static", "backoff" or "lognormal" (mp_scaler_policy_t), or
@@ -209,6 +33,7 @@ class Scaler(_Object):
     """
 
     _destroy = "mp_scaler_destroy"
+    _instead = "another one takes over its state with load_state_dict(x.state_dict())"
 
     def __init__(self, context: Context, policy: Any = None, *, preset: Any = None, name: Any = None,
                  config: Any = None, **options: Any):
@@ -221,11 +46,11 @@ class Scaler(_Object):
             config = _sys.mp_scaler_config_t()
             check(lib.mp_scaler_config_from_name(name.encode(), config, ctypes.sizeof(config)))
         elif preset is not None:
-            config = _sys.mp_scaler_config_preset(enumerator(_sys.mp_scaler_preset_t, preset))
+            config = _sys.mp_scaler_config_preset(enumerator(_sys.mp_scaler_preset_t, preset, "preset"))
         else:
-            config = _sys.mp_scaler_config_default(enumerator(_sys.mp_scaler_policy_t, policy))
+            config = _sys.mp_scaler_config_default(enumerator(_sys.mp_scaler_policy_t, policy, "policy"))
         if "flags" in options:
-            options["flags"] = flags(_sys.mp_scaler_flags_t, options["flags"])
+            options["flags"] = flags(_sys.mp_scaler_flags_t, options["flags"], "flags")
         self._start(fill(config, options))
 
     def _start(self, config: Any) -> None:
@@ -242,7 +67,7 @@ class Scaler(_Object):
         for name, _ in saved._fields_:
             setattr(saved, name, state["_growth_tracker" if name == "growth_tracker" else name])
         self = cls.__new__(cls)
-        _Object.__init__(self, context)
+        Object.__init__(self, context)
         config, begin = _sys.mp_scaler_config_t(), _sys.mp_scaler_state_t()
         check(lib.mp_scaler_from_torch(saved, config, begin))
         self._start(config)
@@ -258,7 +83,7 @@ class Scaler(_Object):
 
     def update(self, amax: Any = None, stream: Any = None) -> None:
         """Apply the policy once; scale_step does it itself."""
-        check(lib.mp_scaler_update(self.handle, _address(self.context, amax, "amax", 1, False),
+        check(lib.mp_scaler_update(self.handle, view_of(self.context, amax, "amax", 1, False),
                                    stream_pointer(stream)))
 
     def scale_loss(self, loss: Any, out: Any = None, stream: Any = None) -> Any:
@@ -324,20 +149,39 @@ _STATE = {
 }
 
 
-class Optimizer(_Object):
+# What torch calls the fields of mp_hyper_t: the fields, and which kinds have them under that name.
+_NAMES_OF_TORCH = {
+    "momentum": (("beta1",), (_sys.MP_OPT_SGD, _sys.MP_OPT_RMSPROP)),
+    "betas": (("beta1", "beta2"), (_sys.MP_OPT_ADAM, _sys.MP_OPT_LAMB, _sys.MP_OPT_NOVOGRAD)),
+}
+
+
+def _names(kinds: Sequence[Any]) -> str:
+    *first, last = [kind.name[len("MP_OPT_"):].lower() for kind in kinds]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+class Optimizer(Object):
     """An update rule and the tensors that it updates.
 
-    kind            "sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"
+    kind            "sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"; "adamw" is "adam" with the flag
+                    "decoupled_decay" and, as in torch, a weight_decay of 0.01
     grads, master   TensorLists, parallel; master is float32
     model           TensorList of 16-bit copies, optional
-    lr, **options   fields of mp_hyper_t, for all tensors; or
+    lr, **options   fields of mp_hyper_t, for all tensors; the names of torch will do as well, momentum (of
+                    sgd and rmsprop) for beta1, betas (of adam, lamb and novograd) for beta1 and beta2; or
     groups          a list of such dictionaries, and tensor_group one index per tensor
     flags           "decoupled_decay", ("larc", "nesterov"), ... (mp_optimizer_flags_t); by default
                     those of mp_optimizer_desc_default
     m, v            TensorLists of the state; made, of zeros, where they are not given
+
+    Defaults are those of mp_hyper_default, so that sgd has a momentum of 0.9.  These fields are float32: of
+    beta2=0.999 the nearest float is what counts, as of all that a kernel computes with, while the decimal
+    fractions of a Scaler are those of Python.
     """
 
     _destroy = "mp_optimizer_destroy"
+    _instead = "master, m, v and get_step() are what another one goes on from"
 
     def __init__(self, context: Context, kind: Any, grads: TensorList, master: TensorList,
                  model: Optional[TensorList] = None, *, lr: Optional[float] = None,
@@ -347,7 +191,8 @@ class Optimizer(_Object):
                  lr_multipliers: Any = None, decay_multipliers: Any = None,
                  extra_grads: Optional[TensorList] = None, rounding_seed: int = 0, **options: Any):
         super().__init__(context)
-        self.kind = enumerator(_sys.mp_optimizer_kind_t, kind)
+        self._is_adamw = isinstance(kind, str) and kind.lower() == "adamw"
+        self.kind = enumerator(_sys.mp_optimizer_kind_t, "adam" if self._is_adamw else kind, "kind")
         if (lr is None) == (groups is None):
             raise TypeError("one of lr and groups is needed")
         self._hypers = [self._hyper(g) for g in (groups or [dict(options, lr=lr)])]
@@ -356,7 +201,9 @@ class Optimizer(_Object):
         desc = _sys.mp_optimizer_desc_default(self.kind)
         if flags is not None:
             desc.flags = _flags(flags)
-        desc.rounding_seed = rounding_seed
+        if self._is_adamw:
+            desc.flags |= _sys.MP_OPT_DECOUPLED_DECAY
+        fill(desc, {"rounding_seed": rounding_seed})
         hypers = (_sys.mp_hyper_t * len(self._hypers))(*self._hypers)
         desc.num_groups, desc.groups = len(self._hypers), hypers
         if tensor_group is not None:
@@ -370,16 +217,39 @@ class Optimizer(_Object):
         for name in ("grads", "master", "model", "m", "v", "extra_grads"):
             tensors = getattr(self, name)
             setattr(desc, name, tensors.handle if tensors is not None else None)
-        self._multipliers = (lr_multipliers, decay_multipliers)  # kept alive
-        desc.lr_multipliers = _address(context, lr_multipliers, "lr_multipliers", len(master), False)
-        desc.decay_multipliers = _address(context, decay_multipliers, "decay_multipliers", len(master), False)
+        point(desc, lr_multipliers=view_of(context, lr_multipliers, "lr_multipliers", len(master), False),
+              decay_multipliers=view_of(context, decay_multipliers, "decay_multipliers", len(master), False))
         self._create(lib.mp_optimizer_create, desc)
+        self._multipliers = desc.views  # which the library reads in every step
 
     def _hyper(self, options: Dict[str, Any]) -> Any:
-        options = dict(options)
-        if "lr_schedule" in options:
-            options["lr_schedule"] = enumerator(_sys.mp_lr_schedule_t, options["lr_schedule"])
-        return fill(_sys.mp_hyper_default(self.kind, options.pop("lr")), options)
+        fields = self._fields(options)
+        if self._is_adamw:
+            fields.setdefault("weight_decay", 0.01)
+        return fill(_sys.mp_hyper_default(self.kind, fields.pop("lr")), fields)
+
+    def _fields(self, options: Dict[str, Any]) -> Dict[str, Any]:
+        """Of mp_hyper_t."""
+        fields = dict(options)
+        if "lr_schedule" in fields:
+            fields["lr_schedule"] = enumerator(_sys.mp_lr_schedule_t, fields["lr_schedule"], "lr_schedule")
+        for name, (targets, kinds) in _NAMES_OF_TORCH.items():
+            if name not in fields:
+                continue
+            value = fields.pop(name)
+            if self.kind not in kinds:
+                raise TypeError(f"{name} = {value!r} is of {_names(kinds)}, not of {_names([self.kind])}")
+            try:
+                numbers = (value,) if len(targets) == 1 else tuple(value)
+            except TypeError:  # it is no sequence
+                numbers = (value,)
+            if len(numbers) != len(targets):
+                raise TypeError(f"{name} = {value!r} is not two numbers")
+            for target, number in zip(targets, numbers):
+                if target in fields:
+                    raise TypeError(f"{name} = {value!r} is {' and '.join(targets)}, which is given too")
+                fields[target] = number
+        return fields
 
     def _make(self, what: Optional[str]) -> Optional[TensorList]:
         if what is None or what == "momentum" and all(h.beta1 == 0 for h in self._hypers):
@@ -390,16 +260,14 @@ class Optimizer(_Object):
     def set_hyper(self, group: int = 0, stream: Any = None, **options: Any) -> None:
         """Change hyperparameters of a group, in stream order; the others stay."""
         hyper = type(self._hypers[group]).from_buffer_copy(self._hypers[group])
-        if "lr_schedule" in options:
-            options["lr_schedule"] = enumerator(_sys.mp_lr_schedule_t, options["lr_schedule"])
-        fill(hyper, options)
+        fill(hyper, self._fields(options))
         check(lib.mp_optimizer_set_hyper(self.handle, group, ctypes.byref(hyper), stream_pointer(stream)))
         self._hypers[group] = hyper
 
     def step(self, grad_scale: Any = None, found_inf: Any = None, stream: Any = None) -> None:
         """One update without a scaler, see mp_optimizer_step; usually scale_step is what is wanted."""
-        check(lib.mp_optimizer_step(self.handle, _address(self.context, grad_scale, "grad_scale", 1, False),
-                                    _address(self.context, found_inf, "found_inf", 1, False),
+        check(lib.mp_optimizer_step(self.handle, view_of(self.context, grad_scale, "grad_scale", 1, False),
+                                    view_of(self.context, found_inf, "found_inf", 1, False),
                                     stream_pointer(stream)))
 
     @property
@@ -415,7 +283,7 @@ class Optimizer(_Object):
     def regularization(self, out: Any = None, stream: Any = None) -> Any:
         """What l1 and l2 add to the loss, into one float32 (made where `out` is not given)."""
         out = self.context.empty(1) if out is None else out
-        check(lib.mp_optimizer_regularization(self.handle, _address(self.context, out, "out", 1),
+        check(lib.mp_optimizer_regularization(self.handle, view_of(self.context, out, "out", 1),
                                               stream_pointer(stream)))
         return out
 
@@ -430,7 +298,7 @@ class Optimizer(_Object):
 
 
 def _flags(value: Any) -> int:
-    return flags(_sys.mp_optimizer_flags_t, value)
+    return flags(_sys.mp_optimizer_flags_t, value, "flags")
 
 
 def scale_step(optimizer: Optimizer, scaler: Optional[Scaler] = None, *, max_grad_norm: float = 0.0,
@@ -450,16 +318,14 @@ def scale_step(optimizer: Optimizer, scaler: Optional[Scaler] = None, *, max_gra
     context = optimizer.context
     if scaler is not None and scaler.context is not context:
         raise ValueError("optimizer and scaler belong to different contexts")
-    options = _sys.mp_step_options_default()
-    options.max_grad_norm = max_grad_norm
-    options.flags = _step_flags(flags)
-    options.grad_norm = _address(context, grad_norm, "grad_norm", 1)
-    options.found_inf = _address(context, found_inf, "found_inf", 1)
-    options.tensor_norms = _address(context, tensor_norms, "tensor_norms", len(optimizer.master))
-    options.amax = _address(context, amax, "amax", 1, False)
-    options.report = _reports(context, report, "report", 1)
-    options.tensor_reports = _reports(context, tensor_reports, "tensor_reports", len(optimizer.master))
-    options.model_overflows = _address(context, model_overflows, "model_overflows", 1, dtype="int64")
+    count = len(optimizer.master)
+    options = fill(_sys.mp_step_options_default(), {"max_grad_norm": max_grad_norm, "flags": _step_flags(flags)})
+    point(options, grad_norm=view_of(context, grad_norm, "grad_norm", 1),
+          found_inf=view_of(context, found_inf, "found_inf", 1),
+          tensor_norms=view_of(context, tensor_norms, "tensor_norms", count),
+          amax=view_of(context, amax, "amax", 1, False), report=reports_of(context, report, "report", 1),
+          tensor_reports=reports_of(context, tensor_reports, "tensor_reports", count),
+          model_overflows=view_of(context, model_overflows, "model_overflows", 1, dtype="int64"))
     if comm is not None:
         options.comm = ctypes.pointer(comm)
     check(lib.mp_scale_step(optimizer.handle, scaler.handle if scaler else None, ctypes.byref(options),
@@ -467,7 +333,7 @@ def scale_step(optimizer: Optimizer, scaler: Optional[Scaler] = None, *, max_gra
 
 
 def _step_flags(value: Any) -> int:
-    return flags(_sys.mp_step_flags_t, value)
+    return flags(_sys.mp_step_flags_t, value, "flags")
 
 
 def masters_to_model(master: TensorList, model: TensorList, found_inf: Any = None, *, flags: Any = 0,
@@ -477,14 +343,13 @@ def masters_to_model(master: TensorList, model: TensorList, found_inf: Any = Non
     itself.  flags: "model_overflow", "stochastic_rounding"; t and overflows are int64, 1 element.  See
     mp_masters_to_model."""
     context = master.context
-    options = _sys.mp_model_options_default()
-    options.flags, options.rounding_seed = _flags(flags), rounding_seed
-    options.t = _address(context, t, "t", 1, False, "int64")
-    options.overflows = _address(context, overflows, "overflows", 1, dtype="int64")
+    options = fill(_sys.mp_model_options_default(), {"flags": _flags(flags), "rounding_seed": rounding_seed})
+    point(options, t=view_of(context, t, "t", 1, False, "int64"),
+          overflows=view_of(context, overflows, "overflows", 1, dtype="int64"))
     check(lib.mp_masters_to_model(master.handle, model.handle,
-                                  _address(context, found_inf, "found_inf", 1, False),
+                                  view_of(context, found_inf, "found_inf", 1, False),
                                   ctypes.byref(options), stream_pointer(stream)))
 
 
 def _accumulate_flags(value: Any) -> int:
-    return flags(_sys.mp_accumulate_flags_t, value)
+    return flags(_sys.mp_accumulate_flags_t, value, "flags")

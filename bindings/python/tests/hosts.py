@@ -1,10 +1,12 @@
 """Helpers of the tests."""
 
 import array
+import ctypes
 import os
 import unittest
 
 import mpcore
+from mpcore.arrays import _Tensor
 
 try:
     import numpy
@@ -39,6 +41,30 @@ class Fleeting(Floats):
         self._memory.append(self.values)  # what reads it too late reads NaN, not whatever came there
         for i in range(len(self.values)):
             self.values[i] = float("nan")
+
+
+class FleetingCopy:
+    """Floats of which DLPack gives a copy: its elements become NaN when the capsule goes, as if the memory were used
+    again."""
+
+    _memory: list = []  # what reads it too late reads NaN, not whatever came there
+
+    def __init__(self, numbers, shape):
+        self._numbers, self._shape = list(numbers), shape
+
+    def __dlpack__(self, stream=None):
+        data = (ctypes.c_float * len(self._numbers))(*self._numbers)
+        shape = (ctypes.c_int64 * len(self._shape))(*self._shape)
+        tensor = _Tensor(ctypes.addressof(data), 1, 0, len(shape), 2, 32, 1, shape, None, 0)
+
+        @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+        def release(capsule):
+            data[:] = [float("nan")] * len(data)
+
+        self._memory.append((data, shape, tensor, release))
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(tensor), b"dltensor", ctypes.cast(release, ctypes.c_void_p))
 
 
 def integers(count, seed):

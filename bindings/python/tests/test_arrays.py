@@ -111,6 +111,28 @@ class Views(unittest.TestCase):
         got = mpcore.view(OnCuda(4096, (2, 3), "<f2"))
         self.assertEqual((got.address, got.dtype, got.device), (4096, "float16", 1))
 
+    @needs_numpy
+    def test_byte_order(self):
+        """What the library would read the wrong way round."""
+        for dtype in (">f2", ">f4", ">f8", ">i4", ">i8"):
+            sentence = f"elements of '{dtype}' are big-endian, .* x.astype\\('<{dtype[1:]}'\\)"
+            with self.assertRaisesRegex(TypeError, sentence):
+                mpcore.view(numpy.ones((2, 2), dtype))
+        with self.assertRaisesRegex(TypeError, "b: elements of '>f4' are big-endian"):
+            mpcore.gemm(self.context, self.context.zeros((2, 2)), numpy.ones((2, 2), ">f4"))
+        with self.assertRaisesRegex(TypeError, "big-endian"):
+            mpcore.view(OnCuda(4096, (2, 3), ">f2"))
+        with self.assertRaisesRegex(TypeError, "no type >f4"):
+            self.context.zeros(3, numpy.dtype(">f4"))
+        self.assertEqual(mpcore.view(numpy.ones(2, "<f4")).dtype, "float32")
+
+    def test_an_interface_without_an_address(self):
+        class Image:  # as of PIL
+            __array_interface__ = {"shape": (2,), "typestr": "|u1", "data": b"ab", "version": 3}
+
+        with self.assertRaisesRegex(TypeError, "Image has its elements in a bytes, .* no address"):
+            mpcore.view(Image())
+
     def test_no_array(self):
         with self.assertRaisesRegex(TypeError, "list is no array"):
             mpcore.view([1, 2])
@@ -178,9 +200,59 @@ class Refusals(unittest.TestCase):
         self.assertEqual(caught.exception.status, mpcore._sys.MP_ERROR_NOT_FOUND)
 
     def test_names(self):
-        with self.assertRaisesRegex(ValueError, "'rely' is none of none, relu, gelu"):
+        with self.assertRaisesRegex(ValueError, "^activation = 'rely' is not one of: none, relu, gelu"):
             mpcore.gemm(self.context, self.a, self.a, activation="rely")
+        with self.assertRaisesRegex(ValueError, "^activation = 99 is not one of: none, relu, gelu"):
+            mpcore.gemm(self.context, self.a, self.a, activation=99)
+        with self.assertRaisesRegex(ValueError, "^flags = 'decoupled' is not one of: nesterov, decoupled_decay"):
+            mpcore.masters_to_model(*[mpcore.TensorList(self.context, [self.a])] * 2, flags="decoupled")
+        with self.assertRaisesRegex(ValueError, "^device = 'gpu' is neither a number nor one of: auto, host, cuda"):
+            mpcore.Context("gpu")
         with self.assertRaisesRegex(TypeError, "has no 'growth'"):
             mpcore.Scaler(self.context, "backoff", growth=3)
         with self.assertRaisesRegex(TypeError, "no type int7"):
             self.context.zeros(3, "int7")
+
+    def test_whole_numbers(self):
+        """Of whatever type, but whole: none is cut."""
+
+        class Whole:
+            def __init__(self, value):
+                self.value = value
+
+            def __index__(self):
+                return self.value
+
+        three = Whole(3) if numpy is None else numpy.int64(3)
+        self.assertEqual(self.context.zeros(three).shape, (3,))
+        self.assertEqual(self.context.zeros((three, 2)).shape, (3, 2))
+        one, shape = Whole(1) if numpy is None else numpy.int64(1), (1, 4, 4, 2)
+        pool = mpcore.Pool2d(self.context, "max", shape, three, stride=one, padding=one)
+        self.assertEqual(pool.y_shape, shape)
+        conv = mpcore.Conv2d(self.context, shape, (2, 3, 3, 2), padding=(one, one), groups=one)
+        self.assertEqual(conv.y_shape, shape)
+        self.assertEqual(mpcore.Pool2d(self.context, one, shape, 2).y_shape, (1, 2, 2, 2))  # one is MP_POOL_MAX
+        graph = mpcore.Graph(self.context)
+        self.assertEqual(graph.tensor(graph.parameter("w", three)).shape, (3,))
+        for kind, sentence, call in (
+                (TypeError, "padding = 1.5 is neither an integer nor a sequence of integers",
+                 lambda: mpcore.Pool2d(self.context, "max", shape, 2, padding=1.5)),
+                (TypeError, r"stride = \(1.5, 2\) is neither an integer nor a sequence of integers",
+                 lambda: mpcore.Conv2d(self.context, shape, (2, 3, 3, 2), stride=(1.5, 2))),
+                (TypeError, "shape = 2.5 is neither", lambda: self.context.zeros(2.5)),
+                (TypeError, "x_shape = .* is neither", lambda: mpcore.Rnn(self.context, "tanh", (1, 1.5, 1), 1)),
+                (TypeError, "^hidden_size = 1.5: ", lambda: mpcore.Rnn(self.context, "tanh", (1, 1, 1), 1.5)),
+                (ValueError, "sm_limit = 1099511627776 is beyond the range",
+                 lambda: mpcore.Context("host", sm_limit=2**40 if numpy is None else numpy.int64(2**40))),
+                (ValueError, "device = 4294967294 is beyond the range", lambda: mpcore.Context(2**32 - 2))):
+            with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
+                call()
+
+    @needs_numpy
+    @needs_host
+    def test_labels_of_int64(self):
+        labels, logits = numpy.zeros(2, numpy.int64), self.context.zeros((2, 3))
+        sentence = r"labels has elements of int64, not int32: labels.astype\('int32'\), or labels.int\(\) of torch"
+        with self.assertRaisesRegex(TypeError, sentence):
+            mpcore.softmax_xent(self.context, logits, labels, row_loss=self.context.zeros(2))
+        mpcore.softmax_xent(self.context, logits, labels.astype("int32"), row_loss=self.context.zeros(2))

@@ -283,18 +283,18 @@ class Refusals(unittest.TestCase):
     def test_policies(self):
         self.refused(mpcore.Error, "config->low = 3 is neither", mpcore.Autocast, "fp32")
         self.refused(TypeError, "mpcore has no type fp8", mpcore.Autocast, "fp8")
-        self.refused(ValueError, "'caffe' is none of default, tensorflow,", mpcore.Autocast, preset="caffe")
-        self.refused(ValueError, "'high' is none of normal,", mpcore.Autocast, level="high")
+        self.refused(ValueError, "preset = 'caffe' is not one of: default, tensorflow", mpcore.Autocast, preset="caffe")
+        self.refused(ValueError, "level = 'high' is not one of: normal,", mpcore.Autocast, level="high")
         self.refused(mpcore.Error, "config->amax_limit = -1 is negative", mpcore.Autocast, amax_limit=-1)
         self.refused(ValueError, "depth_limit = 9223372036854775808 is beyond", mpcore.Autocast, depth_limit=2**63)
         self.refused(mpcore.Error, "low = 0 is not an enumerator", mpcore.Autocast.scaler_config, None)
         self.refused(mpcore.Error, "MP_AUTOCAST_FORCE_ALL", policy("bf16", level="force_all").rewrite, net())
         one = policy()
-        self.refused(ValueError, "'green' is none of unlisted, allow,", one.set_class, "Relu", "green")
+        self.refused(ValueError, "op_class = 'green' is not one of: unlisted, allow,", one.set_class, "Relu", "green")
         self.refused(TypeError, r"ops\[1\] is 3, not a string", one.set_class, ["Relu", 3], "deny")
         self.refused(ValueError, r"pattern = 'a\\x00b' has a NUL", one.set_nodes, "a\0b", "deny")
         self.refused(mpcore.Error, r"pattern = a\[b has a \[ without", one.set_nodes, "a[b", "deny")
-        self.refused(ValueError, "'svg' is none of text, json, dot", one.explain, *self.rewritten(one), "svg")
+        self.refused(ValueError, "form = 'svg' is not one of: text, json", one.explain, *self.rewritten(one), "svg")
 
     @staticmethod
     def rewritten(one):
@@ -319,8 +319,8 @@ class Refusals(unittest.TestCase):
         self.refused(ValueError, r"outputs\[0\] is written already", node, "Add", outputs=[graph.tensors[-1]])
         self.refused(ValueError, r"outputs\[1\] is written already", node, "Add", outputs=[x, x])
         self.refused(ValueError, "outputs = -1 is negative", node, "Add", outputs=-1)
-        self.refused(ValueError, "'kep' is none of keep, elsewhere,", node, "Add", kep=True)
-        self.refused(ValueError, "'good' is none of unlisted,", node, "Add", node_class="good")
+        self.refused(ValueError, "node_flags = 'kep' is not one of: keep, elsewhere,", node, "Add", kep=True)
+        self.refused(ValueError, "node_class = 'good' is not one of: unlisted,", node, "Add", node_class="good")
         self.refused(ValueError, "no node with the name 'conv3'", graph.hidden, "conv1", "conv3")
         self.refused(ValueError, "no node writes <mpcore.AutocastTensor 0>", graph.container, [x])
         graph.node("Add", name="conv1")
@@ -355,7 +355,7 @@ class Refusals(unittest.TestCase):
                 (TypeError, "node_depth: ", add(depth="many")),
                 (TypeError, "tensor_amax: ", change(amax="large")),
                 (TypeError, "mpcore has no type float33", change(dtype="float33")),
-                (ValueError, "'weight' is none of activation, parameter, output", change(role="weight")),
+                (ValueError, "role = 'weight' is not one of: activation, parameter, output", change(role="weight")),
                 (TypeError, r"node_name\[5\] is 7, not a string", add(name=7)),
                 (ValueError, r"node_name\[5\] = 'a\\x00' has a NUL", add(name="a\0"))):
             self.refused(kind, sentence, policy().rewrite, wrong)

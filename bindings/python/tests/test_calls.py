@@ -84,6 +84,15 @@ class Gemm(unittest.TestCase):
             mpcore.gemm(self.context, a, b, out)
             self.assertTrue((out == a @ b).all(), (m, n, k))
 
+    def test_beta_needs_something_to_add_to(self):
+        a = self.fp16([1, 0, 0, 1], (2, 2))
+        with self.assertRaisesRegex(ValueError, "^beta = 0.5 adds to out, which is not given"):
+            mpcore.gemm(self.context, a, a, beta=0.5)
+        out = mpcore.gemm(self.context, a, a, beta=0.5, c=self.fp16([2, 2, 2, 2], (2, 2)))
+        self.assertEqual(values(self.context.array(out, "fp32")), [2, 1, 1, 2])
+        mpcore.gemm(self.context, a, a, out, beta=2)
+        self.assertEqual(values(self.context.array(out, "fp32")), [5, 2, 2, 5])
+
     def test_workspace(self):
         size = mpcore.gemm_workspace_size(self.context, 64, 64, 4096)
         a = self.context.zeros((64, 4096), "fp16")
@@ -164,6 +173,45 @@ class Training(unittest.TestCase):
             master, grads = self.list_of([1, 2], [3]), self.list_of([1, 1], [1])
             mpcore.scale_step(mpcore.Optimizer(self.context, kind, grads, master, lr=0.5))
             self.assertLess(values(master.arrays[1])[0], 3, kind)
+
+    def test_names_of_torch(self):
+        """momentum, betas and "adamw" are words for what mp_hyper_t and a flag say."""
+
+        def after_two_steps(kind, **options):
+            master, grads = self.list_of([1, -2], [3]), self.list_of([0.5, 0.25], [-1])
+            optimizer = mpcore.Optimizer(self.context, kind, grads, master, **options)
+            mpcore.scale_step(optimizer)
+            mpcore.scale_step(optimizer)
+            return [values(array) for array in master.arrays]
+
+        for torch, ours in (
+                (("sgd", {"momentum": 0.5}), ("sgd", {"beta1": 0.5})),
+                (("sgd", {"momentum": 0}), ("sgd", {"beta1": 0})),
+                (("rmsprop", {"momentum": 0.25}), ("rmsprop", {"beta1": 0.25})),
+                (("adam", {"betas": (0.5, 0.75)}), ("adam", {"beta1": 0.5, "beta2": 0.75})),
+                (("lamb", {"betas": [0.5, 0.75]}), ("lamb", {"beta1": 0.5, "beta2": 0.75})),
+                (("AdamW", {}), ("adam", {"flags": "decoupled_decay", "weight_decay": 0.01})),
+                (("adamw", {"weight_decay": 0.5, "flags": "no_bias_correction"}),
+                 ("adam", {"weight_decay": 0.5, "flags": ["decoupled_decay", "no_bias_correction"]}))):
+            with self.subTest(torch=torch):
+                expected = after_two_steps(ours[0], lr=0.5, **ours[1])
+                self.assertEqual(after_two_steps(torch[0], lr=0.5, **torch[1]), expected)
+                groups = [dict(torch[1], lr=0.5)]
+                if "flags" not in torch[1]:
+                    self.assertEqual(after_two_steps(torch[0], groups=groups), expected)
+
+        optimizer = mpcore.Optimizer(self.context, "adamw", self.list_of([1]), self.list_of([1]), lr=0.5)
+        optimizer.set_hyper(betas=(0.5, 0.75))
+        hyper = optimizer._hypers[0]
+        self.assertEqual((hyper.beta1, hyper.beta2, round(hyper.weight_decay, 6)), (0.5, 0.75, 0.01))
+        for sentence, kind, options in (
+                (r"momentum = 0.9 is of sgd and rmsprop, not of adam", "adam", {"momentum": 0.9}),
+                (r"betas = \(0.9, 0.99\) is of adam, lamb and novograd, not of sgd", "sgd", {"betas": (0.9, 0.99)}),
+                (r"betas = \(0.9,\) is not two numbers", "adam", {"betas": (0.9,)}),
+                (r"betas = 0.9 is not two numbers", "adam", {"betas": 0.9}),
+                (r"momentum = 0.9 is beta1, which is given too", "sgd", {"momentum": 0.9, "beta1": 0.9})):
+            with self.subTest(sentence), self.assertRaisesRegex(TypeError, sentence):
+                after_two_steps(kind, lr=0.5, **options)
 
     def test_groups(self):
         master, grads = self.list_of([1], [1]), self.list_of([1], [1])

@@ -277,7 +277,7 @@ class Refusals(unittest.TestCase):
                          device.zeros((BATCH, CLASSES)))
             self.refused(mpcore.Error, r"batch = 17 is outside \[1, 16\]", graph.set_batch, 17)
             self.refused(mpcore.Error, "no mp_graph_forward in training", graph.backward)
-            self.refused(ValueError, "'test' is none of inference, training", graph.forward, "test")
+            self.refused(ValueError, "mode = 'test' is not one of: inference, training", graph.forward, "test")
             with mpcore.Scaler(other, "static") as scaler:
                 self.refused(ValueError, "different contexts", graph.backward, scaler)
             self.refused(TypeError, "this list belongs to a graph", graph.lists()[1].set_data, [])

@@ -6,7 +6,7 @@ import math
 import unittest
 
 import mpcore
-from hosts import Fleeting, Floats, context, integers, needs_host
+from hosts import Fleeting, FleetingCopy, Floats, context, integers, needs_host
 
 try:
     import torch
@@ -252,7 +252,7 @@ class Relu(unittest.TestCase):
         refused("x has elements of float16, not float32", forward, context.zeros((T, N, I), "fp16"), weights,
                 kind=TypeError)
         refused("weights has no 'weight_hh_l1'", forward, x, {k: w for k, w in weights.items() if k != "weight_hh_l1"})
-        refused("weights has 'weight_hr_l0', which is none of weight_ih_l0, weight_hh_l0", forward, x,
+        refused("weights has 'weight_hr_l0', which is not one of: weight_ih_l0, weight_hh_l0", forward, x,
                 dict(weights, weight_hr_l0=x))
         refused(r"weights\['weight_ih_l1'\] has the shape \(3, 2\), not \(3, 6\)", forward, x,
                 dict(weights, weight_ih_l1=weights["weight_ih_l0"]))
@@ -267,7 +267,7 @@ class Relu(unittest.TestCase):
         refused("dropout_offset has elements of float32, not int64", forward, x, weights, dropout_offset=x,
                 kind=TypeError)
         refused("x_shape has 2 dimensions, not 3", mpcore.Rnn, context, "gru", (T, I), H)
-        refused("'peephole' is none of tanh, relu, lstm, gru", mpcore.Rnn, context, "peephole", (T, N, I), H)
+        refused("cell = 'peephole' is not one of: tanh, relu, lstm, gru", mpcore.Rnn, context, "peephole", (T, N, I), H)
         refused("hidden_size = 4294967299 is beyond the range", mpcore.Rnn, context, "gru", (T, N, I), 2**32 + H)
         step = forward(x, weights)
         refused("backward_weights is called where backward_data is next", step.backward_weights)
@@ -276,7 +276,7 @@ class Relu(unittest.TestCase):
         refused("dcn is for LSTM", step.backward_data, self.dense(data["dy"]), dcn=context.zeros(rnn.state_shape))
         step.backward_data(self.dense(data["dy"]))
         refused("backward_data is called where backward_weights is next", step.backward_data, self.dense(data["dy"]))
-        refused("grads has 'weight_ih', which is none of", step.backward_weights, {"weight_ih": x})
+        refused("grads has 'weight_ih', which is not one of", step.backward_weights, {"weight_ih": x})
         refused(r"grads\['bias_ih_l0'\] has the shape", step.backward_weights, {"bias_ih_l0": x})
         refused("accumulate adds to grads, which is not given", step.backward_weights, accumulate=True)
 
@@ -319,7 +319,9 @@ class Relu(unittest.TestCase):
             kept.append(Floats(*arguments))
             return kept[-1]
 
-        self.assertEqual(results(Fleeting), results(lasting))
+        wanted = results(lasting)
+        self.assertEqual(results(Fleeting), wanted)
+        self.assertEqual(results(FleetingCopy), wanted)
 
 
 class Lstm(unittest.TestCase):

@@ -1,0 +1,190 @@
+"""mpcore/tensors.h: lists of tensors, and numbers on the device."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, List, Optional, Sequence
+
+from . import _sys
+from ._library import Handle, check, integers, lib
+from .arrays import View, point
+from .context import Context, stream_pointer
+
+
+class Object(Handle):
+    """What belongs to a context."""
+
+    def __init__(self, context: Context):
+        self.context = context
+
+    @property
+    def handle(self) -> int:
+        """For mpcore._sys."""
+        self.context.handle  # raises where that is closed
+        return super().handle
+
+    def _create(self, function: Any, desc: Any) -> None:
+        handle = ctypes.c_void_p()
+        check(function(ctypes.byref(handle), self.context.handle, ctypes.byref(desc)))
+        self._handle = handle.value
+
+    def _give_back(self) -> None:
+        if self._handle and self.context._handle:
+            super()._give_back()
+        self._handle = None
+
+
+def view_of(context: Context, array: Any, name: str, size: int, writable: bool = True,
+            dtype: str = "float32") -> Optional[View]:
+    """That of so many elements, for a call that takes NULL."""
+    if array is None:
+        return None
+    return context.check_array(array, name, dtype=dtype, size=size, writable=writable)
+
+
+def nccl_comm(communicator: int) -> Any:
+    """mp_comm_t over an ncclComm_t, given by its address, which must outlive it."""
+    comm = _sys.mp_comm_t()
+    check(lib.mp_comm_init_nccl(ctypes.byref(comm), communicator))
+    return comm
+
+
+class Reports:
+    """mp_tensor_report_t on the device, `count` of them: what is in a tensor, or in all of a list."""
+
+    def __init__(self, context: Context, count: int = 1):
+        self.count = count
+        self.array = context.zeros(count * ctypes.sizeof(_sys.mp_tensor_report_t), "uint8")
+
+    def read(self, stream: Any = None) -> List[Any]:
+        """num_nan, num_inf, amax, ... of each; waits for the stream."""
+        return list((_sys.mp_tensor_report_t * self.count).from_buffer_copy(self.array.tobytes(stream)))
+
+
+def reports_of(context: Context, reports: Optional[Reports], name: str, count: int) -> Optional[View]:
+    if reports is None:
+        return None
+    if reports.count != count:
+        raise ValueError(f"{name} has {reports.count} reports, not {count}")
+    return context.check_array(reports.array, name, dtype="uint8", writable=True)
+
+
+class TensorList(Object):
+    """Many dense arrays treated as one.  Keeps them alive.  None stands for a parameter without a
+    16-bit copy, in the model list of an optimizer; `numels` then says how many elements it has."""
+
+    _destroy = "mp_tensor_list_destroy"
+
+    def __init__(self, context: Context, arrays: Sequence[Any], *, numels: Optional[Sequence[int]] = None):
+        super().__init__(context)
+        self.arrays: List[Any] = list(arrays)
+        views = [None if a is None else context.check_array(a, f"arrays[{i}]")
+                 for i, a in enumerate(self.arrays)]
+        if any(v is None for v in views) and numels is None:
+            raise ValueError("arrays has a None, so numels is needed")
+        given = integers(numels, "numels") if numels is not None else ()
+        self.numels = [v.size if v else given[i] for i, v in enumerate(views)]
+        self.dtypes = [v.dtype if v else None for v in views]
+        known = next((v.mp_dtype for v in views if v), _sys.MP_FP32)
+        count = len(views)
+        data = (ctypes.c_void_p * max(1, count))(*[v.address if v and v.size else None for v in views])
+        lengths = (ctypes.c_int64 * max(1, count))(*self.numels)
+        dtypes = (ctypes.c_uint32 * max(1, count))(*[v.mp_dtype if v else known for v in views])
+        desc = _sys.mp_tensor_list_desc_t(
+            dtype=known, count=count, data=ctypes.addressof(data), numel=ctypes.addressof(lengths),
+            dtypes=ctypes.addressof(dtypes))
+        self._create(lib.mp_tensor_list_create, desc)
+        self._views = views  # with DLPack they have memory that the arrays have not
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    def set_data(self, arrays: Sequence[Any], stream: Any = None) -> None:
+        """Point the list at other arrays of the same sizes and types."""
+        if len(arrays) != len(self):
+            raise ValueError(f"{len(arrays)} arrays for a list of {len(self)}")
+        views = [self.context.check_array(a, f"arrays[{i}]", dtype=self.dtypes[i], size=self.numels[i])
+                 for i, a in enumerate(arrays)]
+        data = (ctypes.c_void_p * max(1, len(views)))(*[v.address if v.size else None for v in views])
+        check(lib.mp_tensor_list_set_data(self.handle, ctypes.addressof(data), stream_pointer(stream)))
+        self.arrays, self._views = list(arrays), views
+
+    def check_nonfinite(self, found_inf: Any, stream: Any = None) -> None:
+        """Set the float32 to 1 if any element is infinite or NaN; never clears it."""
+        check(lib.mp_check_nonfinite(self.handle, view_of(self.context, found_inf, "found_inf", 1),
+                                     stream_pointer(stream)))
+
+    def amax(self, out: Any = None, *, per_tensor: Any = None, stream: Any = None) -> Any:
+        """Largest absolute value, into one float32 (made where `out` is not given)."""
+        out = self.context.empty(1) if out is None else out
+        check(lib.mp_amax(self.handle, view_of(self.context, out, "out", 1),
+                          view_of(self.context, per_tensor, "per_tensor", len(self)), stream_pointer(stream)))
+        return out
+
+    def l2norm(self, out: Any = None, *, per_tensor: Any = None, stream: Any = None) -> Any:
+        """sqrt(sum x^2), into one float32 (made where `out` is not given)."""
+        out = self.context.empty(1) if out is None else out
+        check(lib.mp_l2norm(self.handle, view_of(self.context, out, "out", 1),
+                            view_of(self.context, per_tensor, "per_tensor", len(self)),
+                            stream_pointer(stream)))
+        return out
+
+    def inspect(self, report: Optional[Reports] = None, tensor_reports: Optional[Reports] = None,
+                stream: Any = None) -> None:
+        """Look at every element once: NaN, infinities, zeros, what is about to underflow.  See
+        mp_inspect."""
+        check(lib.mp_inspect(self.handle, reports_of(self.context, report, "report", 1),
+                             reports_of(self.context, tensor_reports, "tensor_reports", len(self)),
+                             stream_pointer(stream)))
+
+    def stats(self, *, found_inf: Any = None, amax: Any = None, tensor_amax: Any = None, norm: Any = None,
+              tensor_norm: Any = None, report: Optional[Reports] = None,
+              tensor_reports: Optional[Reports] = None, stream: Any = None) -> None:
+        """What is given of check_nonfinite, amax, l2norm and inspect, in one pass."""
+        context, count = self.context, len(self)
+        outputs = point(_sys.mp_stats_outputs_t(), found_inf=view_of(context, found_inf, "found_inf", 1),
+                        amax=view_of(context, amax, "amax", 1),
+                        tensor_amax=view_of(context, tensor_amax, "tensor_amax", count),
+                        norm=view_of(context, norm, "norm", 1),
+                        tensor_norm=view_of(context, tensor_norm, "tensor_norm", count),
+                        report=reports_of(context, report, "report", 1),
+                        tensor_reports=reports_of(context, tensor_reports, "tensor_reports", count))
+        check(lib.mp_tensor_stats(self.handle, ctypes.byref(outputs), stream_pointer(stream)))
+
+    def all_reduce(self, comm: Any, pre: float = 1.0, post: float = 1.0, stream: Any = None) -> None:
+        """Gradients of all ranks: post * sum(pre * self), in place.  comm is an mpcore._sys.mp_comm_t:
+        nccl_comm, or callbacks of one's own."""
+        check(lib.mp_grad_all_reduce(self.handle, ctypes.byref(comm), pre, post, stream_pointer(stream)))
+
+    def unscale(self, out: "TensorList", inv_scale: Any, found_inf: Any = None, stream: Any = None) -> None:
+        """out = self * inv_scale, see mp_unscale."""
+        if out.numels != self.numels:
+            raise ValueError(f"out has tensors of {out.numels} elements, this list of {self.numels}")
+        check(lib.mp_unscale(self.handle, out.handle, view_of(self.context, inv_scale, "inv_scale", 1, False),
+                             view_of(self.context, found_inf, "found_inf", 1), stream_pointer(stream)))
+
+
+class DeviceScalar:
+    """Numbers on the device, usually one, that belong to a scaler or an optimizer, and keep it alive."""
+
+    def __init__(self, owner: Object, address: int, writable: bool, dtype: str = "float32", size: int = 1):
+        self._owner, self._address, self._writable = owner, address, writable
+        self._dtype, self._size = dtype, size
+
+    def _mpcore_view(self) -> View:
+        self._owner.handle  # raises where it is closed
+        context = self._owner.context
+        return View(self._address, self._dtype, (self._size,), (1,), context.device, self._writable, self)
+
+    def tolist(self, stream: Any = None) -> list:
+        """The values now; waits for the stream."""
+        view, context = self._mpcore_view(), self._owner.context
+        values = ((ctypes.c_float if self._dtype == "float32" else ctypes.c_int64) * self._size)()
+        check(lib.mp_memcpy(context.handle, ctypes.addressof(values), view.address, view.nbytes,
+                            stream_pointer(stream)))
+        context.sync(stream)
+        return list(values)
+
+    def item(self, stream: Any = None) -> Any:
+        """The first of them now; waits for the stream."""
+        return self.tolist(stream)[0]

@@ -1,0 +1,174 @@
+"""Who keeps memory alive, until when, and that nothing is freed twice."""
+
+import array
+import copy
+import pickle
+import unittest
+
+import mpcore
+from hosts import FleetingCopy, Floats, context, needs_host, needs_numpy, numpy
+
+
+def values(got):
+    return list(array.array("f", got.tobytes()))
+
+
+@needs_host
+class ExportedCopies(unittest.TestCase):
+    """DLPack may give a copy that lives as long as its capsule, which only the view has."""
+
+    def setUp(self):
+        self.context = context()
+
+    def list_of(self, *tensors):
+        return mpcore.TensorList(self.context, [self.context.array(Floats(t, (len(t),))) for t in tensors])
+
+    def test_list(self):
+        tensors = mpcore.TensorList(self.context, [FleetingCopy([3, -4], (2,)), FleetingCopy([12], (1,))])
+        self.assertEqual(values(tensors.l2norm()), [13])
+        tensors.set_data([FleetingCopy([0, 1], (2,)), FleetingCopy([-7], (1,))])
+        self.assertEqual(values(tensors.amax()), [7])
+
+    def test_matrices(self):
+        def matrices(kind):
+            return mpcore.Matrices(self.context, [kind([1, 2, 3, 4], (2, 2)), kind([5, 6, 7, 8], (2, 2))])
+
+        lasting = [self.context.array(Floats(n, (2, 2))) for n in ([1, 2, 3, 4], [5, 6, 7, 8])]
+        a, b = matrices(FleetingCopy), mpcore.Matrices(self.context, lasting)
+        outs = [[self.context.zeros((2, 2)) for _ in range(2)] for _ in range(2)]
+        mpcore.gemm_batched(self.context, a, b, mpcore.Matrices(self.context, outs[0]))
+        mpcore.gemm_batched(self.context, b, b, mpcore.Matrices(self.context, outs[1]))
+        self.assertEqual([values(out) for out in outs[0]], [values(out) for out in outs[1]])
+
+    def test_epilogue(self):
+        a, b = (self.context.array(Floats([1, 0, 0, 1], (2, 2))) for _ in range(2))
+        out = mpcore.gemm(self.context, a, b, bias=FleetingCopy([2, 4], (2,)), scale=FleetingCopy([3], (1,)))
+        self.assertEqual(values(out), [5, 4, 2, 7])
+        out = mpcore.gemm(self.context, a, b, activation="drelu", aux=FleetingCopy([1, 1, 1, 0], (2, 2)))
+        self.assertEqual(values(out), [1, 0, 0, 0])
+        conv = mpcore.Conv2d(self.context, (1, 1, 1, 2), (2, 1, 1, 2), "fp32")
+        dx = conv.dgrad(self.context.array(Floats([5, 7], (1, 1, 1, 2))),
+                        self.context.array(Floats([1, 0, 0, 1], (2, 1, 1, 2))), activation="drelu",
+                        aux=FleetingCopy([1, 0], (1, 1, 1, 2)))
+        self.assertEqual(values(dx), [5, 0])
+
+    def test_numbers_of_a_scaler(self):
+        scaler = mpcore.Scaler(self.context, "logmax")
+        again = mpcore.Scaler(self.context, "logmax")
+        scaler.update(FleetingCopy([3], (1,)))
+        again.update(self.context.array(Floats([3], (1,))))
+        self.assertEqual(scaler.state_dict(), again.state_dict())
+        static = mpcore.Scaler(self.context, "static", init_scale=4)
+        self.assertEqual(values(mpcore.clip_factor(FleetingCopy([40], (1,)), static, 20)), [0.25])
+        out = self.list_of([0, 0])
+        self.list_of([8, -2]).unscale(out, FleetingCopy([0.5], (1,)), static.found_inf)
+        self.assertEqual(values(out.arrays[0]), [4, -1])
+
+    def test_numbers_of_a_step(self):
+        grads, master = self.list_of([8, 4], [2]), self.list_of([1, 1], [1])
+        optimizer = mpcore.Optimizer(self.context, "sgd", grads, master, lr=0.5, beta1=0, weight_decay=1,
+                                     lr_multipliers=FleetingCopy([1, 2], (2,)),
+                                     decay_multipliers=FleetingCopy([0, 1], (2,)))
+        optimizer.step(FleetingCopy([0.5], (1,)), FleetingCopy([0], (1,)))
+        self.assertEqual([values(a) for a in master.arrays], [[-1, 0], [-1]])
+        scaler = mpcore.Scaler(self.context, "backoff", init_scale=4)
+        mpcore.scale_step(optimizer, scaler, flags="checked", amax=FleetingCopy([8], (1,)))
+        self.assertEqual(scaler.query(1), mpcore._sys.MP_STEP_TAKEN)
+        model = mpcore.TensorList(self.context, [self.context.zeros(2, "fp16"), self.context.zeros(1, "fp16")])
+        mpcore.masters_to_model(self.list_of([1, 2], [0.5]), model, FleetingCopy([0], (1,)))
+        self.assertEqual(model.arrays[0].tobytes(), b"\x00\x3c\x00\x40")
+
+
+class Copies(unittest.TestCase):
+    """A second object with the same address would free it again."""
+
+    def test_all_are_refused(self):
+        here = context()
+        tensors = mpcore.TensorList(here, [here.zeros(3)])
+        graph = mpcore.Graph(here)
+        graph.output(graph.node("Relu", "relu", [graph.input("x", (1, 1))]))
+        graph.parameter("w", 1)
+        graph.compile()
+        for one in (here, here.zeros(3), here.zeros((2, 2)).T, tensors, mpcore.Scaler(here, "static"),
+                    mpcore.Optimizer(here, "sgd", tensors, mpcore.TensorList(here, [here.zeros(3)]), lr=1),
+                    mpcore.Autocast(), graph, graph.lists()[1], graph.tensor(2).data, mpcore.view(here.zeros(3)),
+                    mpcore.Reports(here), mpcore.Conv2d(here, (1, 1, 1, 1), (1, 1, 1, 1)),
+                    mpcore.BatchNorm(here, 4, 2), mpcore.Matrices(here, [here.zeros((2, 2))])):
+            for duplicate in (copy.deepcopy, pickle.dumps):
+                with self.subTest(type=type(one).__name__, duplicate=duplicate.__name__):
+                    with self.assertRaisesRegex(TypeError, r"^an? \w+ can neither be copied nor pickled: "):
+                        duplicate(one)
+            if isinstance(one, (mpcore.Context, mpcore.DeviceArray, mpcore.TensorList, mpcore.Scaler, mpcore.Optimizer,
+                                mpcore.Autocast, mpcore.Graph, mpcore.View)):
+                with self.subTest(type=type(one).__name__), self.assertRaisesRegex(TypeError, "neither be copied"):
+                    copy.copy(one)
+
+    def test_what_to_do_instead(self):
+        here = context()
+        for one, sentence in ((here.zeros(3), r"a DeviceArray can .*: context\.array\(x\) is a copy of its elements, "
+                                              r"x\.numpy\(\) can be pickled"),
+                              (mpcore.Scaler(here, "static"), r"a Scaler .* load_state_dict\(x\.state_dict\(\)\)"),
+                              (mpcore.Autocast(), "an Autocast .* make another one")):
+            with self.assertRaisesRegex(TypeError, sentence):
+                copy.copy(one)
+
+    def test_what_has_no_memory_can_be_copied(self):
+        graph = mpcore.AutocastGraph()
+        graph.node("MatMul", [graph.input(), graph.parameter()], name="fc")
+        again = pickle.loads(pickle.dumps(copy.deepcopy(graph)))
+        self.assertEqual([node.name for node in again.nodes], ["fc"])
+
+
+@needs_numpy
+@needs_host
+class LookedInto(unittest.TestCase):
+    """numpy.asarray does not copy, so the memory stays until the last array that looks into it goes."""
+
+    def setUp(self):
+        self.context = context()
+
+    def use_memory(self):
+        """What has been freed is likely to be given out again."""
+        return [self.context.array(numpy.full(1000, 9, numpy.float32)) for _ in range(20)]
+
+    def test_array(self):
+        ours = self.context.array(numpy.full(1000, 3, numpy.float32))
+        theirs = numpy.asarray(ours)[10:]
+        ours.close()
+        others = self.use_memory()
+        self.assertTrue((theirs == 3).all())
+        with self.assertRaisesRegex(ValueError, "this array is closed"):
+            ours.numpy()
+        with self.assertRaisesRegex(ValueError, "this array is closed"):
+            numpy.asarray(ours)
+        del ours, theirs, others
+
+    def test_memory_is_given_back_then(self):
+        freed = []
+        ours = self.context.zeros(1000)
+        ours._give_back = lambda: freed.append(True)
+        theirs = numpy.asarray(ours)
+        ours.close()
+        self.assertEqual(freed, [])
+        del ours
+        self.assertEqual(freed, [])
+        del theirs
+        self.assertEqual(freed, [True])
+        plain = self.context.zeros(1000)
+        plain._give_back = lambda: freed.append(False)
+        plain.close()
+        self.assertEqual(freed, [True, False])
+
+    def test_graph(self):
+        graph = mpcore.Graph(self.context)
+        w = graph.parameter("w", 1000)
+        graph.output(graph.node("Relu", "relu", [graph.input("x", (1, 1))]))
+        graph.compile()
+        graph.write(w, numpy.full(1000, 3, numpy.float32))
+        theirs = numpy.asarray(graph.tensor(w).data)
+        graph.close()
+        others = self.use_memory()
+        self.assertTrue((theirs == 3).all())
+        with self.assertRaisesRegex(ValueError, "this Graph is closed"):
+            graph.describe()
+        del theirs, others
