@@ -264,13 +264,19 @@ void require_struct_size(size_t size, const char *name, const char *arrow, const
              " is larger than any version of the struct");
 }
 
+/// Whence the caller should have had it.
+inline const char *struct_size_hint(uint32_t size) {
+  if (size != 0) return "; start from the mp_*_default function or MP_INIT_STRUCT";
+  return "; mp_*_default, mp_*_init and MP_INIT_STRUCT set it, and 0 is what is left where one of "
+         "them fails, as for an unknown preset";
+}
+
 /// Applies the rules of mpcore/core.h to a struct of the caller, and returns how many of its bytes
 /// this version knows.  `arrow`: between the name and a field in a message.
 template <class Struct>
 size_t require_struct(const Struct *user, const char *name, const char *arrow = "->") {
   const uint32_t size = require_pointer(user, name).struct_size;
-  require_struct_size<Struct>(size, name, arrow,
-                              "; start from the mp_*_default function or MP_INIT_STRUCT");
+  require_struct_size<Struct>(size, name, arrow, struct_size_hint(size));
   const size_t known = std::min<size_t>(size, sizeof(Struct));
   const auto *bytes = reinterpret_cast<const unsigned char *>(user);
   const auto *unknown = std::find_if(bytes + known, bytes + size, [](auto b) { return b != 0; });

@@ -2,9 +2,12 @@
 // thread asked last costs a look-up instead of a ranking.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <span>
 
 #include "capi/context.h"
 #include "capi/gemm_tuning.h"
@@ -145,6 +148,13 @@ Choice remembered_choice(Best<Problem, Choice> *best, const Context &context,
   return cache->find({context.id, workspace_bytes, aligned, layout_of(problem)}, [&] {
     return best(problem, context.device, gemm_tuning(), aligned, workspace_bytes);
   });
+}
+
+/// Of a call that has nothing to do, and so chooses no kernel: a name that is none is still an error.
+inline void require_known_kernel(const char *kernel, std::span<const char *const> names) {
+  const auto is_it = [&](const char *name) { return std::strcmp(name, kernel) == 0; };
+  MP_REQUIRE(kernel == nullptr || std::any_of(names.begin(), names.end(), is_it),
+             MP_ERROR_NOT_FOUND, "kernel = ", kernel, " is unknown");
 }
 
 /// With at most that much workspace; `kernel` = NULL is the best, else an error if it is unknown, cannot run

@@ -1,6 +1,7 @@
 // mpcore/compat.h: the presets of other systems, their words, and their saved states.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "capi/check.h"
 #include "capi/defaults.h"
+#include "capi/scaler_checks.h"
 #include "capi/text.h"
 
 namespace mp {
@@ -117,6 +119,26 @@ mp_scaler_config_t named_config(std::string_view name) {
        "and a number such as 128, which is a static loss scale");
 }
 
+// ---------------------------------------------------------------------------- saved states
+
+/// A number beyond the range of float is infinity or NaN, so that it is refused as a scale.
+float narrow(double number) {
+  const bool fits = std::abs(number) <= double{std::numeric_limits<float>::max()};
+  return fits ? static_cast<float>(number) : std::numeric_limits<float>::quiet_NaN();
+}
+
+mp_scaler_config_t config_of(const mp_torch_scaler_t &torch) {
+  mp_scaler_config_t c = scaler_preset(MP_SCALER_PRESET_TORCH);
+  c.init_scale = narrow(torch.scale);
+  c.growth_factor = torch.growth_factor;
+  c.backoff_factor = torch.backoff_factor;
+  c.growth_interval = torch.growth_interval;
+  MP_REQUIRE(is_scale(c.init_scale), MP_ERROR_INVALID_ARGUMENT, "saved->scale = ", torch.scale,
+             " is not positive and finite with a finite reciprocal");
+  check_growth(c, "saved->");
+  return c;
+}
+
 }  // namespace
 
 }  // namespace mp
@@ -139,11 +161,8 @@ mp_status_t mp_scaler_from_torch(const mp_torch_scaler_t *saved, mp_scaler_confi
                                  mp_scaler_state_t *state) {
   return mp::call(__func__, [&] {
     const mp_torch_scaler_t &torch = mp::require_pointer(saved, "saved");
-    mp_scaler_config_t c = mp::scaler_preset(MP_SCALER_PRESET_TORCH);
-    c.init_scale = static_cast<float>(torch.scale);
-    c.growth_factor = torch.growth_factor;
-    c.backoff_factor = torch.backoff_factor;
-    c.growth_interval = torch.growth_interval;
+    const mp_scaler_config_t c = mp::config_of(torch);
+    mp::require_growth_tracker(torch.growth_tracker, "saved->", 0, c.growth_interval);
     mp_scaler_state_t s = mp::default_scaler_state(c);
     s.growth_tracker = torch.growth_tracker;
     mp::require_struct(state, "state");
@@ -168,6 +187,8 @@ mp_status_t mp_scaler_to_torch(const mp_scaler_config_t *config, const mp_scaler
 mp_status_t mp_scaler_from_megatron(const mp_megatron_scaler_t *saved, mp_scaler_state_t *state) {
   return mp::call(__func__, [&] {
     const mp_megatron_scaler_t &megatron = mp::require_pointer(saved, "saved");
+    mp::require_scale(megatron.scale, "saved->scale");
+    mp::require_not_negative(megatron.growth_tracker, "saved->growth_tracker");
     mp_scaler_state_t s = mp::default_scaler_state(mp::scaler_preset(MP_SCALER_PRESET_MEGATRON));
     s.scale = megatron.scale;
     s.growth_tracker = megatron.growth_tracker;

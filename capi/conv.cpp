@@ -1,5 +1,8 @@
 // mpcore/conv.h: convolution.
 #define MP_ENABLE_EXPERIMENTAL
+#include <algorithm>
+#include <initializer_list>
+#include <string>
 #include <vector>
 
 #include "capi/choice.h"
@@ -49,14 +52,36 @@ mp_conv2d_desc_t read_shape(const mp_conv2d_desc_t *user) {
   return d;
 }
 
+/// A number that is one of the dimensions of a tensor, as the caller knows it.
+struct Extent {
+  const char *name;
+  int64_t value;
+};
+
+Extent height(const mp_conv2d_desc_t &d) {
+  return {"h + pad_top + pad_bottom", padded_h(d)};
+}
+Extent width(const mp_conv2d_desc_t &d) {
+  return {"w + pad_left + pad_right", padded_w(d)};
+}
+
+/// "n = 1, h = 2"
+std::string text_of(std::initializer_list<Extent> extents) {
+  std::string text;
+  for (const Extent &extent : extents)
+    text += (text.empty() ? "" : ", ") + (extent.name + (" = " + std::to_string(extent.value)));
+  return text;
+}
+
 /// Kernels count what is inside an image or a filter in 32 bits.
-template <class... Factors>
-void require_countable(const char *what, const Factors &...factors) {
+void require_countable(const char *what, const char *of, std::initializer_list<Extent> extents) {
   constexpr int64_t kLimit = int64_t{1} << 30;
   int64_t product = 1;
-  const bool fits =
-      (... && (!__builtin_mul_overflow(product, int64_t{factors}, &product) && product < kLimit));
-  MP_REQUIRE(fits, MP_ERROR_UNSUPPORTED, what, ": not below 2^30");
+  const bool fits = std::all_of(extents.begin(), extents.end(), [&](const Extent &extent) {
+    return !__builtin_mul_overflow(product, extent.value, &product) && product < kLimit;
+  });
+  MP_REQUIRE(fits, MP_ERROR_UNSUPPORTED, text_of(extents), ": ", what, " has 2^30 ", of,
+             " or more");
 }
 
 mp_conv2d_desc_t read_desc(const mp_conv2d_desc_t *user) {
@@ -64,13 +89,15 @@ mp_conv2d_desc_t read_desc(const mp_conv2d_desc_t *user) {
   require_dtype(d.dtype, "dtype");
   require_dtype(d.dtype_out, "dtype_out");
   const auto [p, q] = conv_extents(d);
-  const auto padded_channels = [&](int32_t channels) { return int64_t{channels} / d.groups + 7; };
-  require_countable("elements of a padded image of x", padded_h(d), padded_w(d), d.c);
-  require_countable("elements of an image of y", p, q, d.k);
-  require_countable("elements of filter", d.r, d.s, padded_channels(d.c), d.k);
-  require_countable("elements of a filter row", d.r, d.s, padded_channels(d.k));
-  require_countable("pixels of x, n h w", d.n, d.h, d.w);
-  require_countable("pixels of y, n p q", d.n, p, q);
+  const Extent n{"n", d.n}, c{"c", d.c}, k{"k", d.k}, r{"r", d.r}, s{"s", d.s};
+  const Extent rows{"p", p}, cols{"q", q};
+  // Channels are counted in eights, so that r s (k / groups + 7) is no more than what is counted for the filter.
+  const Extent padded_c{"c / groups + 7", int64_t{d.c} / d.groups + 7};
+  require_countable("a padded image of x", "elements", {height(d), width(d), c});
+  require_countable("an image of y", "elements", {rows, cols, k});
+  require_countable("filter", "elements", {r, s, padded_c, k});
+  require_countable("x", "pixels", {n, {"h", d.h}, {"w", d.w}});
+  require_countable("y", "pixels", {n, rows, cols});
   return d;
 }
 
@@ -153,10 +180,9 @@ mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d
     problem.image = call.image.data;
     problem.other = call.other.data;
     problem.out.c.base = problem.out.d.base = call.out.data;
-    if (multiplies)
-      run(c, call, problem, d.kernel, space, stream);
-    else
-      run_without_product(c, problem, stream);
+    if (multiplies) return run(c, call, problem, d.kernel, space, stream);
+    require_known_kernel(d.kernel, conv_names(call.op));
+    run_without_product(c, problem, stream);
   });
 }
 
@@ -182,8 +208,9 @@ mp_status_t mp_conv2d_output_size(const mp_conv2d_desc_t *desc, int32_t *p, int3
     mp::require_pointer(p, "p");
     mp::require_pointer(q, "q");
     const auto [rows, cols] = mp::conv_extents(d);
-    MP_REQUIRE(rows <= INT32_MAX && cols <= INT32_MAX, MP_ERROR_UNSUPPORTED, "p = ", rows,
-               ", q = ", cols, ": not below 2^31");
+    MP_REQUIRE(rows <= INT32_MAX && cols <= INT32_MAX, MP_ERROR_UNSUPPORTED,
+               mp::text_of({mp::height(d), mp::width(d)}), ": p = ", rows, " and q = ", cols,
+               " are not both below 2^31");
     *p = static_cast<int32_t>(rows);
     *q = static_cast<int32_t>(cols);
   });
@@ -205,6 +232,8 @@ mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_
       // A named kernel's need is what it cannot do without; wgrad has no dbias.
       if (d.kernel == nullptr && op != MP_CONV_WGRAD)
         needed = std::max(needed, mp::dbias_workspace_bytes(problem.out, choice.gemm));
+    } else {
+      mp::require_known_kernel(d.kernel, mp::conv_names(op));
     }
     *bytes = needed;
   });

@@ -2,6 +2,7 @@
 #define MP_ENABLE_EXPERIMENTAL
 #include <vector>
 
+#include "capi/choice.h"
 #include "capi/gemm_problem.h"
 #include "capi/gemm_tuning.h"
 #include "capi/kernel_info.h"
@@ -43,18 +44,37 @@ void set_items(GemmProblem &problem, const void *const *A, const void *const *B,
   problem.out.d.items = D;
 }
 
+bool has_strides(const mp_gemm_desc_t &d) {
+  return (d.stride_a | d.stride_b | d.stride_c | d.stride_d) != 0;
+}
+
+/// As mp_gemm_batched would be asked.
+GemmProblem problem_of_items(const mp_gemm_desc_t &d) {
+  // Selection asks whether there are pointer arrays, not what is in them.
+  static const void *const items[1] = {};
+  GemmProblem problem = gemm_problem(d);
+  set_items(problem, items, items, items, items);
+  return problem;
+}
+
 /// What a question about a descriptor is about: a problem whose data nobody has seen yet.
 GemmProblem problem_to_rank(const mp_gemm_desc_t &d) {
-  GemmProblem problem = gemm_problem(d);
-  const bool has_strides = (d.stride_a | d.stride_b | d.stride_c | d.stride_d) != 0;
-  if (d.batch_count > 1 && !has_strides) {
-    // mp_gemm_batched: selection asks whether there are pointer arrays, not what is in them.
-    static const void *const items[1] = {};
-    set_items(problem, items, items, items, items);
-  } else {
-    require_separate_items(matrix_d(d), d.batch_count);
-  }
-  return problem;
+  if (d.batch_count > 1 && !has_strides(d)) return problem_of_items(d);
+  require_separate_items(matrix_d(d), d.batch_count);
+  return gemm_problem(d);
+}
+
+/// What mp_gemm_batched needs for a batch of one, which its descriptor does not tell from a call of mp_gemm.
+size_t workspace_of_one_item(const Context &context, const mp_gemm_desc_t &d) {
+  const GemmProblem problem = problem_of_items(d);
+  if (d.kernel == nullptr)
+    return choose(problem, context, kAssumedAligned, nullptr, SIZE_MAX).workspace_bytes;
+  // Some kernels run in mp_gemm alone.
+  GemmChoice choice;
+  const char *why;
+  const bool runs =
+      find_gemm(problem, context.device, gemm_tuning(), kAssumedAligned, d.kernel, &choice, &why);
+  return runs ? choice.workspace_bytes : 0;
 }
 
 /// What can run the problem, the best first; `index` is for the message where there is nothing to run.
@@ -107,6 +127,10 @@ mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *d
       // A named kernel's need is what it cannot do without.
       if (d.kernel == nullptr)
         needed = std::max(needed, mp::dbias_workspace_bytes(problem.out, choice));
+      if (d.batch_count == 1 && !mp::has_strides(d))
+        needed = std::max(needed, mp::workspace_of_one_item(c, d));
+    } else {
+      mp::require_known_kernel(d.kernel, mp::gemm_names());
     }
     *bytes = needed;
   });
@@ -128,7 +152,10 @@ mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void
     mp::check_operands({A, B, C, D}, d, mp_dtype_size(d.dtype_ab), mp_dtype_size(d.dtype_cd));
     const mp::Workspace space{workspace, workspace_bytes};
     mp::check_workspace(space);
-    if (mp::is_empty(d)) return mp::clear_dbias(c, problem, stream);
+    if (mp::is_empty(d)) {
+      mp::require_known_kernel(d.kernel, mp::gemm_names());
+      return mp::clear_dbias(c, problem, stream);
+    }
 
     mp::set_data(problem, {A, B, C, D});
     mp::run(c, "mp_gemm", problem, mp::has_fast_alignment(A, B), d.kernel, space, stream);
@@ -149,7 +176,7 @@ mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc, co
     mp::check_operands({A, B, C, D}, d, alignof(void *), alignof(void *));
     const mp::Workspace space{workspace, workspace_bytes};
     mp::check_workspace(space);
-    if (mp::is_empty(d)) return;
+    if (mp::is_empty(d)) return mp::require_known_kernel(d.kernel, mp::gemm_names());
 
     mp::set_items(problem, A, B, C, D);
     mp::run(c, "mp_gemm_batched", problem, mp::kAssumedAligned, d.kernel, space, stream);

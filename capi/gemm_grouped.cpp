@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "capi/choice.h"
 #include "capi/gemm_problem.h"
 #include "capi/gemm_tuning.h"
 #include "capi/nvtx_payload.h"
@@ -120,7 +121,10 @@ size_t most_workspace(const GemmGroup &group, const Context &context, const char
 
 size_t workspace_of(const GemmGroup &group, const Context &context, const char *kernel) {
   GemmChoice choice;
-  if (group.count == 0) return 0;
+  if (group.count == 0) {
+    require_known_kernel(kernel, gemm_names());
+    return 0;
+  }
   if (choose_gemm_grouped(group, context.device, gemm_tuning(), SIZE_MAX, kernel, &choice))
     return choice.workspace_bytes;
   return most_workspace(group, context, kernel);
@@ -204,6 +208,7 @@ mp_status_t mp_gemm_grouped(mp_context_t context, const mp_gemm_desc_t *desc, in
     group.common.out.epilogue = mp::read_common_epilogue(epilogue);
     const mp::Workspace space{workspace, workspace_bytes};
     mp::check_workspace(space);
-    if (!products.empty()) mp::run(c, group, d.kernel, space, stream);
+    if (products.empty()) return mp::require_known_kernel(d.kernel, mp::gemm_names());
+    mp::run(c, group, d.kernel, space, stream);
   });
 }

@@ -75,6 +75,8 @@ mp_status_t mp_gemm_ragged_workspace_size(mp_context_t context, const mp_gemm_de
     if (!mp::is_empty(d)) {
       needed =
           mp::choose_ragged(problem, c, mp::kAssumedAligned, d.kernel, SIZE_MAX).workspace_bytes;
+    } else {
+      mp::require_known_kernel(d.kernel, mp::gemm_names());
     }
     *bytes = needed;
   });
@@ -93,7 +95,7 @@ mp_status_t mp_gemm_ragged(mp_context_t context, const mp_gemm_desc_t *desc, mp_
     mp::require_aligned(ends, "ends");
     const mp::Workspace space{workspace, workspace_bytes};
     mp::check_workspace(space);
-    if (mp::is_empty(d)) return;
+    if (mp::is_empty(d)) return mp::require_known_kernel(d.kernel, mp::gemm_names());
 
     mp::require_device(ends, "ends");
     mp::set_data(problem.all, {A, B, C, D});

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -91,9 +92,13 @@ void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimi
     require(value >= 0.0f && value < 1.0f, field, value, " is outside [0, 1)");
   };
 
+  const auto finite_not_negative = [&](const char *field, float value) {
+    require(value >= 0.0f && std::isfinite(value), field, value, " is negative or not finite");
+  };
+
   finite("lr", hyper.lr);
-  finite("weight_decay", hyper.weight_decay);
-  finite("eps", hyper.eps);
+  finite_not_negative("weight_decay", hyper.weight_decay);
+  finite_not_negative("eps", hyper.eps);
   finite("dampening", hyper.dampening);
   if (kind.has_beta2) decay("beta2", hyper.beta2);
   if (kind.beta1_is_decay) {
@@ -113,8 +118,8 @@ void check_hyper(const mp_hyper_t &hyper, std::string_view name, const mp_optimi
   };
   not_negative("max_tensor_norm", hyper.max_tensor_norm);
   not_negative("max_value", hyper.max_value);
-  finite("l1", hyper.l1);
-  finite("l2", hyper.l2);
+  finite_not_negative("l1", hyper.l1);
+  finite_not_negative("l2", hyper.l2);
   check_schedule(hyper, name);
   if ((desc.flags & MP_OPT_NESTEROV) == 0) return;
   require(has_momentum(hyper), "beta1", hyper.beta1, ", but MP_OPT_NESTEROV needs momentum");
@@ -194,6 +199,39 @@ void check_lists(const mp_optimizer_desc_t &desc, const ContextPtr &context) {
   check(desc.v, "v");
 }
 
+/// A list in its place in a descriptor.
+struct Role {
+  const mp_tensor_list *list;
+  const char *name;
+  bool is_written;
+};
+
+/// Of two places, one of which is written.
+void require_separate(const Role &a, const Role &b) {
+  MP_REQUIRE(a.list != b.list, MP_ERROR_INVALID_ARGUMENT, b.name, " = ", b.list, " is ", a.name,
+             " too, and a step writes ", b.is_written ? b.name : a.name);
+  for (size_t t = 0; t < a.list->numel.size(); ++t) {
+    const void *const data = a.list->data[t];
+    const bool is_there = data != nullptr && a.list->numel[t] > 0 && b.list->numel[t] > 0;
+    MP_REQUIRE(!is_there || data != b.list->data[t], MP_ERROR_INVALID_ARGUMENT, b.name, ": data[",
+               t, "] = ", data, " is that of ", a.name, " too, and a step writes ",
+               b.is_written ? b.name : a.name);
+  }
+}
+
+/// Other overlaps are for the caller to mind, as are tensors that mp_tensor_list_set_data moves later.
+void check_overlaps(const mp_optimizer_desc_t &desc) {
+  const Role roles[] = {{desc.grads, "grads", false},  {desc.extra_grads, "extra_grads", false},
+                        {desc.master, "master", true}, {desc.model, "model", true},
+                        {desc.m, "m", true},           {desc.v, "v", true}};
+  for (const Role *b = std::begin(roles); b != std::end(roles); ++b) {
+    for (const Role *a = std::begin(roles); a != b; ++a) {
+      if (a->list != nullptr && b->list != nullptr && (a->is_written || b->is_written))
+        require_separate(*a, *b);
+    }
+  }
+}
+
 void check_flags(const mp_optimizer_desc_t &desc) {
   require_flags(desc.flags, kind_of(desc.kind).flags, "flags");
   const auto exclude = [&](uint32_t flags, const char *names) {
@@ -214,6 +252,7 @@ mp_optimizer_desc_t read_desc(const mp_optimizer_desc_t *user, const ContextPtr 
   MP_REQUIRE(desc.num_groups >= 1, MP_ERROR_INVALID_ARGUMENT, "num_groups = ", desc.num_groups,
              " is smaller than 1");
   check_lists(desc, context);
+  check_overlaps(desc);
   require_aligned(desc.lr_multipliers, "lr_multipliers");
   require_aligned(desc.decay_multipliers, "decay_multipliers");
   return desc;

@@ -1,8 +1,6 @@
 // mpcore/scaler.h: the loss scaler.  Its policy is applied on the device
-// (kernels/step/loss_scale.h); here its parameters and saved states are checked and copied.
+// (kernels/step/loss_scale.h), what it may be told is in scaler_checks.h; here both are copied.
 #include <algorithm>
-#include <cfloat>
-#include <cmath>
 #include <cstddef>
 #include <memory>
 
@@ -10,118 +8,13 @@
 #include "capi/defaults.h"
 #include "capi/nvtx_payload.h"
 #include "capi/objects.h"
+#include "capi/scaler_checks.h"
 #include "kernels/backend.h"
 #include "mpcore.h"
 
 namespace mp {
 
 namespace {
-
-constexpr int32_t kMaxHistory = 1 << 24;
-
-// ---------------------------------------------------------------------------- checks
-
-/// A scale to begin with.
-void require_scale(float value, const char *name) {
-  MP_REQUIRE(is_scale(value), MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
-             " is not positive and finite with a finite reciprocal");
-}
-
-/// The backoff policies of some systems have no limits.
-void require_limit(float value, const char *name, const mp_scaler_config_t &config) {
-  const bool is_absent = value == 0.0f && config.policy == MP_SCALER_BACKOFF;
-  if (!is_absent) require_scale(value, name);
-}
-
-void require_scale_within(float value, const char *name, const mp_scaler_config_t &config) {
-  const float max = config.max_scale > 0.0f ? config.max_scale : FLT_MAX;
-  MP_REQUIRE(config.min_scale <= value && value <= max, MP_ERROR_INVALID_ARGUMENT, name, " = ",
-             value, " is outside [min_scale, max_scale] = [", config.min_scale, ", ", max, "]");
-}
-
-void require_at_least_one(int32_t value, const char *name) {
-  MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is smaller than 1");
-}
-
-void require_decay(double value, const char *name) {
-  MP_REQUIRE(value >= 0.0 && value < 1.0, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
-             " is outside [0, 1)");
-}
-
-void require_backoff_factor(double value) {
-  MP_REQUIRE(value > 0.0 && value < 1.0, MP_ERROR_INVALID_ARGUMENT, "backoff_factor = ", value,
-             " is outside (0, 1)");
-}
-
-void check_backoff(const mp_scaler_config_t &config) {
-  MP_REQUIRE(config.growth_factor > 1.0 && std::isfinite(config.growth_factor),
-             MP_ERROR_INVALID_ARGUMENT, "growth_factor = ", config.growth_factor,
-             " is not greater than 1 and finite");
-  require_backoff_factor(config.backoff_factor);
-  require_at_least_one(config.growth_interval, "growth_interval");
-  require_at_least_one(config.hysteresis, "hysteresis");
-}
-
-/// Of lognormal and logmax.
-void check_statistics(const mp_scaler_config_t &config) {
-  require_finite(config.log2_max, "log2_max");
-  require_decay(config.beta1, "beta1");
-  require_decay(config.beta2, "beta2");
-  require_finite(config.overflow_std_dev, "overflow_std_dev");
-}
-
-void check_lognormal(const mp_scaler_config_t &config) {
-  require_backoff_factor(config.backoff_factor);
-  require_at_least_one(config.growth_interval, "growth_interval");
-  MP_REQUIRE(config.sigma_floor >= 0.0f && std::isfinite(config.sigma_floor),
-             MP_ERROR_INVALID_ARGUMENT, "sigma_floor = ", config.sigma_floor,
-             " is negative or not finite");
-}
-
-void check_config(const mp_scaler_config_t &config) {
-  require_enum(config.policy, "policy", MP_SCALER_STATIC, MP_SCALER_LOGMAX);
-  const bool backoff = config.policy == MP_SCALER_BACKOFF;
-  require_flags(config.flags,
-                backoff ? MP_SCALER_REFILL_EACH_STEP | MP_SCALER_FIRST_STEP_UNCOUNTED : 0, "flags");
-  require_not_negative(config.diverged_after, "diverged_after");
-  MP_REQUIRE(config.history >= 0 && config.history <= kMaxHistory, MP_ERROR_INVALID_ARGUMENT,
-             "history = ", config.history, " is outside [0, ", kMaxHistory, "]");
-  require_zero(config.reserved0, "reserved0");
-  require_limit(config.min_scale, "min_scale", config);
-  require_limit(config.max_scale, "max_scale", config);
-  require_scale(config.init_scale, "init_scale");
-  require_scale_within(config.init_scale, "init_scale", config);
-  if (backoff) check_backoff(config);
-  if (config.policy == MP_SCALER_LOGNORMAL) check_lognormal(config);
-  if (has_statistics(config.policy)) check_statistics(config);
-}
-
-/// A checkpoint is a file, and files rot: whatever would poison every later scale is refused.
-void check_state(const mp_scaler_state_t &state, const mp_scaler_config_t &config) {
-  MP_REQUIRE(enum_value(state.policy) == enum_value(config.policy), MP_ERROR_INVALID_ARGUMENT,
-             "state->policy = ", state.policy, ", but the scaler's is ", config.policy);
-  require_scale_within(state.scale, "state->scale", config);
-  require_enum(state.status, "state->status", MP_SCALER_OK, MP_SCALER_DIVERGED);
-  const int32_t first_tracker = default_scaler_state(config).growth_tracker;
-  MP_REQUIRE(state.growth_tracker >= first_tracker, MP_ERROR_INVALID_ARGUMENT,
-             "state->growth_tracker = ", state.growth_tracker, " is smaller than ", first_tracker);
-  require_not_negative(state.steps, "state->steps");
-  require_not_negative(state.skipped, "state->skipped");
-  require_not_negative(state.skipped_nan, "state->skipped_nan");
-  require_not_negative(state.skipped_in_row, "state->skipped_in_row");
-  if (config.policy == MP_SCALER_BACKOFF) {
-    require_not_negative(state.hysteresis_left, "state->hysteresis_left");
-  }
-  if (!has_statistics(config.policy)) return;
-  require_finite(state.log2_mean, "state->log2_mean");
-  require_finite(state.log2_mean_slow, "state->log2_mean_slow");
-  require_finite(state.log2_square_slow, "state->log2_square_slow");
-  require_finite(state.headroom, "state->headroom");
-  for (const double power : {state.beta1_power, state.beta2_power}) {
-    MP_REQUIRE(power >= 0.0 && power <= 1.0, MP_ERROR_INVALID_ARGUMENT,
-               "state->beta1_power or beta2_power = ", power, " is outside [0, 1]");
-  }
-}
 
 // ---------------------------------------------------------------------------- device state
 

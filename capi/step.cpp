@@ -26,14 +26,25 @@ bool keeps_scaler(const mp_step_options_t &options) {
   return (options.flags & MP_STEP_KEEP_SCALER) != 0;
 }
 
+void check_flags(const mp_step_options_t &options, const mp_scaler *scaler) {
+  require_flags(options.flags,
+                MP_STEP_KEEP_SCALER | MP_STEP_UNSCALED | MP_STEP_CHECKED | MP_STEP_SHARDED,
+                "flags");
+  const auto needs = [&](mp_step_flags_t flag, const char *name, bool is_there, const char *what) {
+    MP_REQUIRE((options.flags & flag) == 0 || is_there, MP_ERROR_INVALID_ARGUMENT,
+               "flags = ", options.flags, " has ", name, ", which needs ", what, " = NULL");
+  };
+  const bool has_scaler = scaler != nullptr;
+  needs(MP_STEP_KEEP_SCALER, "MP_STEP_KEEP_SCALER", has_scaler, "a scaler, but scaler");
+  needs(MP_STEP_UNSCALED, "MP_STEP_UNSCALED", has_scaler, "a scaler, but scaler");
+  needs(MP_STEP_CHECKED, "MP_STEP_CHECKED", has_scaler, "a scaler, but scaler");
+  needs(MP_STEP_SHARDED, "MP_STEP_SHARDED", options.comm != nullptr, "comm, but options->comm");
+}
+
 mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler *scaler) {
   if (user == nullptr) return {};
   const mp_step_options_t options = read_struct(user, "options");
-  const uint32_t with_scaler = MP_STEP_KEEP_SCALER | MP_STEP_UNSCALED | MP_STEP_CHECKED;
-  require_flags(
-      options.flags,
-      (scaler != nullptr ? with_scaler : 0) | (options.comm != nullptr ? MP_STEP_SHARDED : 0),
-      "flags");
+  check_flags(options, scaler);
   MP_REQUIRE(!is_unscaled(options) || !needs_amax(*scaler), MP_ERROR_INVALID_ARGUMENT,
              "flags = ", options.flags,
              " has MP_STEP_UNSCALED, but the scaler learns from the largest scaled gradient, and "

@@ -914,8 +914,9 @@ module mpcore_c
     real(c_float) :: beta1 = 0.0_c_float
     !> Adam, LAMB, NovoGrad, RMSProp
     real(c_float) :: beta2 = 0.0_c_float
-    !> all; SGD: with MP_OPT_LARC or MP_OPT_LARS
+    !> >= 0; all; SGD: with MP_OPT_LARC or MP_OPT_LARS
     real(c_float) :: eps = 0.0_c_float
+    !> >= 0
     real(c_float) :: weight_decay = 0.0_c_float
     !> SGD, NovoGrad
     real(c_float) :: dampening = 0.0_c_float
@@ -925,9 +926,9 @@ module mpcore_c
     real(c_float) :: max_tensor_norm = 0.0_c_float
     !> g into [-max_value, max_value]
     real(c_float) :: max_value = 0.0_c_float
-    !> g += l1 sign(w), sign(0) = 0: the gradient of l1 sum |w|
+    !> >= 0; g += l1 sign(w), sign(0) = 0: the gradient of l1 sum |w|
     real(c_float) :: l1 = 0.0_c_float
-    !> g += 2 l2 w: the gradient of l2 sum w^2
+    !> >= 0; g += 2 l2 w: the gradient of l2 sum w^2
     real(c_float) :: l2 = 0.0_c_float
     integer(c_int) :: lr_schedule = 0
     !> >= 0; 0 = none
@@ -943,7 +944,9 @@ module mpcore_c
   end type
 
   !> The lists below are parallel: same count and sizes.  They must outlive the optimizer,
-  !> as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v.
+  !> as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v.  What is
+  !> written (master, model, m, v) may overlap nothing else: mp_optimizer_create refuses one list, or
+  !> the address of a tensor, in two places, unless these are grads and extra_grads.
   type, bind(c) :: mp_optimizer_desc_t
     integer(c_int32_t) :: struct_size = 104_c_int32_t
     integer(c_int) :: kind = 0
@@ -1745,6 +1748,10 @@ module mpcore_c
     !> `desc` and sums dbias fastest; often 0.  dbias, of which a descriptor says nothing, has at most
     !> 32 MiB of it: on Hopper a 16-bit D of more than 256 MiB gains by an eighth of its own bytes,
     !> given in addition.  Of a kernel that desc names: what that cannot do without.
+    !>
+    !> desc->stride_* say which function is meant: with a stride that is not 0 it is mp_gemm, without
+    !> any and with batch_count > 1 mp_gemm_batched.  A batch of one without strides may be either, and
+    !> the bytes are enough for both; on Hopper mp_gemm_batched wants some where mp_gemm wants none.
     !> @param bytes  host, out.
     function mp_gemm_workspace_size(context, desc, bytes) result(answer) bind(c, &
       name="mp_gemm_workspace_size")
@@ -2297,8 +2304,14 @@ module mpcore_c
     end function
 
     !> Copy a state from the host; waits for `stream`.  Restoring a saved state and repeating the steps
-    !> gives bitwise the same scales.  A state whose scale or statistics are NaN (logmax) is refused.
-    !> Restoring empties the history.
+    !> gives bitwise the same scales.  Restoring empties the history.
+    !> @retval MP_ERROR_INVALID_ARGUMENT no scaler of this config can be in that state.  In particular:
+    !>         another policy; a scale outside [min_scale, max_scale], which NaN is (logmax);
+    !>         growth_tracker >= growth_interval or hysteresis_left > hysteresis, as after lowering
+    !>         those: then set growth_tracker to 0 and hysteresis_left to hysteresis; a head-room below
+    !>         0; statistics that are not finite, or of lognormal no means of log2 of a float; more
+    !>         steps skipped than taken, more of them with a NaN or in a row than at all; counts beyond
+    !>         2^62
     function mp_scaler_set_state_sync(scaler, state, stream) result(answer) bind(c, &
       name="mp_scaler_set_state_sync")
       import
@@ -3665,6 +3678,11 @@ module mpcore_c
     !> @param saved   host.
     !> @param config  host, out: for mp_scaler_create; MP_INIT_STRUCT it before the call.
     !> @param state   host, out: for mp_scaler_set_state_sync; MP_INIT_STRUCT it before the call.
+    !> @retval MP_ERROR_INVALID_ARGUMENT a scale without finite reciprocal, or a factor or interval that
+    !>         no scaler has.  Also a growth_tracker that is not below growth_interval, as
+    !>         set_growth_interval can leave it behind: torch compares the two for equality, so there S
+    !>         would not grow again before an overflow, and here it would grow at once.  Set
+    !>         growth_tracker to 0
     function mp_scaler_from_torch(saved, config, state) result(answer) bind(c, &
       name="mp_scaler_from_torch")
       import
@@ -3688,6 +3706,8 @@ module mpcore_c
     !> The state, for a scaler made from MP_SCALER_PRESET_MEGATRON.
     !> @param saved  host.
     !> @param state  host, out; MP_INIT_STRUCT it before the call.
+    !> @retval MP_ERROR_INVALID_ARGUMENT a scale without finite reciprocal, a growth_tracker below 0.
+    !>         What depends on the scaler, mp_scaler_set_state_sync refuses
     function mp_scaler_from_megatron(saved, state) result(answer) bind(c, &
       name="mp_scaler_from_megatron")
       import

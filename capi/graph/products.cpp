@@ -43,7 +43,9 @@ void emit_gemm(Emitter &e, const Node &n, size_t output, const mp_gemm_desc_t &d
                Place b, const Epilogue &epilogue) {
   const Place d = e.out(n, output);
   size_t bytes = 0;
-  require_success(mp_gemm_workspace_size(e.context(), &desc, &bytes));
+  mp_gemm_desc_t asked = desc;
+  asked.stride_d = desc.m * desc.ldd;  // of mp_gemm alone: mp_gemm_batched may want more
+  require_success(mp_gemm_workspace_size(e.context(), &asked, &bytes));
   e.needs_workspace(bytes);
   const Call call = [=](const Run &run) {
     const mp_epilogue_t at = epilogue.at(run);

@@ -101,7 +101,12 @@ typedef struct mp_torch_scaler {
 /** What makes a scaler that goes on where torch's stopped.
  *  @param saved   host.
  *  @param config  host, out: for mp_scaler_create; MP_INIT_STRUCT it before the call.
- *  @param state   host, out: for mp_scaler_set_state_sync; MP_INIT_STRUCT it before the call. */
+ *  @param state   host, out: for mp_scaler_set_state_sync; MP_INIT_STRUCT it before the call.
+ *  @retval MP_ERROR_INVALID_ARGUMENT a scale without finite reciprocal, or a factor or interval that
+ *          no scaler has.  Also a growth_tracker that is not below growth_interval, as
+ *          set_growth_interval can leave it behind: torch compares the two for equality, so there S
+ *          would not grow again before an overflow, and here it would grow at once.  Set
+ *          growth_tracker to 0 */
 MP_API mp_status_t mp_scaler_from_torch(const mp_torch_scaler_t *saved, mp_scaler_config_t *config,
                                         mp_scaler_state_t *state);
 
@@ -119,7 +124,9 @@ typedef struct mp_megatron_scaler {
 
 /** The state, for a scaler made from MP_SCALER_PRESET_MEGATRON.
  *  @param saved  host.
- *  @param state  host, out; MP_INIT_STRUCT it before the call. */
+ *  @param state  host, out; MP_INIT_STRUCT it before the call.
+ *  @retval MP_ERROR_INVALID_ARGUMENT a scale without finite reciprocal, a growth_tracker below 0.
+ *          What depends on the scaler, mp_scaler_set_state_sync refuses */
 MP_API mp_status_t mp_scaler_from_megatron(const mp_megatron_scaler_t *saved,
                                            mp_scaler_state_t *state);
 

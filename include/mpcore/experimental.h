@@ -19,7 +19,7 @@ extern "C" {
  *  mp_gemm_grouped one that runs every product.  This is how the tests reach every kernel and the benchmarks check
  *  the prediction.  Beside what the call itself says it then returns
  *
- *      MP_ERROR_NOT_FOUND            no kernel has that name
+ *      MP_ERROR_NOT_FOUND            no kernel has that name; also where there is nothing to do
  *      MP_ERROR_UNSUPPORTED          that kernel cannot run this problem
  *      MP_ERROR_WORKSPACE_TOO_SMALL  it needs more workspace than there is
  *

@@ -100,6 +100,10 @@ static inline mp_gemm_desc_t mp_gemm_desc_default(int64_t m, int64_t n, int64_t 
  *  `desc` and sums dbias fastest; often 0.  dbias, of which a descriptor says nothing, has at most
  *  32 MiB of it: on Hopper a 16-bit D of more than 256 MiB gains by an eighth of its own bytes,
  *  given in addition.  Of a kernel that desc names: what that cannot do without.
+ *
+ *  desc->stride_* say which function is meant: with a stride that is not 0 it is mp_gemm, without
+ *  any and with batch_count > 1 mp_gemm_batched.  A batch of one without strides may be either, and
+ *  the bytes are enough for both; on Hopper mp_gemm_batched wants some where mp_gemm wants none.
  *  @param bytes  host, out. */
 MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                           size_t *bytes);

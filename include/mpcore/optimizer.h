@@ -109,19 +109,19 @@ typedef enum mp_lr_schedule {
 typedef struct mp_hyper {
   uint32_t struct_size; /**< in an array, also the distance between elements */
   float lr;
-  float beta1; /**< SGD, RMSProp: momentum; Adam, LAMB, NovoGrad */
-  float beta2; /**< Adam, LAMB, NovoGrad, RMSProp */
-  float eps;   /**< all; SGD: with MP_OPT_LARC or MP_OPT_LARS */
-  float weight_decay;
-  float dampening; /**< SGD, NovoGrad */
-  float trust;     /**< SGD with MP_OPT_LARC or MP_OPT_LARS: > 0 */
+  float beta1;        /**< SGD, RMSProp: momentum; Adam, LAMB, NovoGrad */
+  float beta2;        /**< Adam, LAMB, NovoGrad, RMSProp */
+  float eps;          /**< >= 0; all; SGD: with MP_OPT_LARC or MP_OPT_LARS */
+  float weight_decay; /**< >= 0 */
+  float dampening;    /**< SGD, NovoGrad */
+  float trust;        /**< SGD with MP_OPT_LARC or MP_OPT_LARS: > 0 */
 
   /* From gradient to g:  unscale and clip globally (grad_scale), clip by the norm of the tensor,
    * clip by value, add the regularizers' gradients, add extra_grads. */
   float max_tensor_norm; /**< g *= min(1, max_tensor_norm / (|g| + 1e-6)) */
   float max_value;       /**< g into [-max_value, max_value] */
-  float l1;              /**< g += l1 sign(w), sign(0) = 0: the gradient of l1 sum |w| */
-  float l2;              /**< g += 2 l2 w: the gradient of l2 sum w^2 */
+  float l1;              /**< >= 0; g += l1 sign(w), sign(0) = 0: the gradient of l1 sum |w| */
+  float l2;              /**< >= 0; g += 2 l2 w: the gradient of l2 sum w^2 */
 
   mp_lr_schedule_t lr_schedule;
   int32_t warmup_steps; /**< >= 0; 0 = none */
@@ -152,7 +152,9 @@ static inline mp_hyper_t mp_hyper_default(mp_optimizer_kind_t kind, float lr) {
 }
 
 /** The lists below are parallel: same count and sizes.  They must outlive the optimizer,
- *  as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v. */
+ *  as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v.  What is
+ *  written (master, model, m, v) may overlap nothing else: mp_optimizer_create refuses one list, or
+ *  the address of a tensor, in two places, unless these are grads and extra_grads. */
 typedef struct mp_optimizer_desc {
   uint32_t struct_size;
   mp_optimizer_kind_t kind;

@@ -157,8 +157,14 @@ MP_API mp_status_t mp_scaler_update(mp_scaler_t scaler, const float *amax, mp_st
 MP_API mp_status_t mp_scaler_get_state_sync(mp_scaler_t scaler, mp_scaler_state_t *state,
                                             mp_stream_t stream);
 /** Copy a state from the host; waits for `stream`.  Restoring a saved state and repeating the steps
- *  gives bitwise the same scales.  A state whose scale or statistics are NaN (logmax) is refused.
- *  Restoring empties the history. */
+ *  gives bitwise the same scales.  Restoring empties the history.
+ *  @retval MP_ERROR_INVALID_ARGUMENT no scaler of this config can be in that state.  In particular:
+ *          another policy; a scale outside [min_scale, max_scale], which NaN is (logmax);
+ *          growth_tracker >= growth_interval or hysteresis_left > hysteresis, as after lowering
+ *          those: then set growth_tracker to 0 and hysteresis_left to hysteresis; a head-room below
+ *          0; statistics that are not finite, or of lognormal no means of log2 of a float; more
+ *          steps skipped than taken, more of them with a NaN or in a row than at all; counts beyond
+ *          2^62 */
 MP_API mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_state_t *state,
                                             mp_stream_t stream);
 

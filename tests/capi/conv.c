@@ -120,7 +120,9 @@ static void test_output_size(void) {
   FAILS(mp_conv2d_output_size, (&d, &p, &q), MP_ERROR_INVALID_ARGUMENT, "n");
   d = good_desc();
   d.pad_top = d.pad_bottom = INT_MAX;
-  FAILS(mp_conv2d_output_size, (&d, &p, &q), MP_ERROR_UNSUPPORTED, "p");
+  FAILS(mp_conv2d_output_size, (&d, &p, &q), MP_ERROR_UNSUPPORTED,
+        "h + pad_top + pad_bottom = 4294967298, w + pad_left + pad_right = 6: p = 4294967296 and q "
+        "= 4 are not both below 2^31");
   check(p == -7 && q == -7, "mp_conv2d_output_size that fails leaves p and q alone");
 
   d = good_desc();
@@ -239,20 +241,37 @@ static void test_tensors_of_pass(void) {
 
 /** Sizes that the header declares too large, of tensors that nobody could allocate. */
 static void test_limits(void) {
-  mp_conv2d_desc_t image = good_desc(), filter = good_desc(), pixels = good_desc();
+  mp_conv2d_desc_t image = good_desc(), output = good_desc(), filter = good_desc();
+  mp_conv2d_desc_t pixels = good_desc(), output_pixels;
   image.h = image.w = 1 << 15;
   image.c = 1; /* 2^30 elements */
   filter.c = filter.k = 1 << 14;
   pixels.n = INT_MAX;
+  output.pad_top = output.pad_bottom = output.pad_left = output.pad_right = 0;
+  output.r = output.s = output.c = 1;
+  output.h = output.w = 32767; /* just below the limit of x */
+  output_pixels = output;
+  output_pixels.n = 1 << 29;
+  output_pixels.h = output_pixels.w = output_pixels.pad_top = 1;
   const struct {
     const char *what;
     const mp_conv2d_desc_t *desc;
-  } cases[] = {{"an image of 2^30 elements", &image},
-               {"a filter bank of more than 2^30 elements", &filter},
-               {"more than 2^30 pixels", &pixels}};
+    const char *sentence;
+  } cases[] = {
+      {"an image of 2^30 elements", &image,
+       "h + pad_top + pad_bottom = 32770, w + pad_left + pad_right = 32770, c = 1: a padded image "
+       "of x has 2^30 elements or more"},
+      {"an output of 2^30 elements", &output,
+       "p = 32767, q = 32767, k = 16: an image of y has 2^30 elements or more"},
+      {"a filter bank of more than 2^30 elements", &filter,
+       "r = 3, s = 3, c / groups + 7 = 16391, k = 16384: filter has 2^30 elements or more"},
+      {"more than 2^30 pixels", &pixels, "n = 2147483647, h = 4, w = 4: x has 2^30 pixels or more"},
+      {"more than 2^30 output pixels", &output_pixels,
+       "n = 536870912, p = 2, q = 1: y has 2^30 pixels or more"},
+  };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const mp_status_t got = run(cases[i].desc, NULL);
-    refused(cases[i].what, got, MP_ERROR_UNSUPPORTED, i == 1 ? "filter" : i == 2 ? "n" : "x");
+    refused(cases[i].what, got, MP_ERROR_UNSUPPORTED, cases[i].sentence);
   }
 }
 
@@ -265,6 +284,13 @@ static void test_empty_problems(void) {
     size_t bytes = 1;
     check(mp_conv2d_workspace_size(context, &d, current->op, &bytes) == MP_SUCCESS && bytes == 0,
           "an empty convolution needs no workspace");
+    d.kernel = "abacus";
+    refused("unknown kernel of an empty convolution", run(&d, NULL), MP_ERROR_NOT_FOUND, "kernel");
+    FAILS(mp_conv2d_workspace_size, (context, &d, current->op, &out.bytes), MP_ERROR_NOT_FOUND,
+          "kernel");
+    d.kernel = "conv_wmma_128x128x32_s3"; /* known, and not needed */
+    WORKS(mp_conv2d_workspace_size(context, &d, current->op, &bytes));
+    d.kernel = NULL;
     const int writes = current->op == MP_CONV_WGRAD || (current->op == MP_CONV_DGRAD && which == 1);
     WORKS(current->call(context, &d, NULL, NULL, writes ? at(kOut) : NULL, NULL, NULL, 0, NULL));
     if (writes)

@@ -1,4 +1,5 @@
 /* mp_*_init: the sizes that they take and refuse, and what they leave where they fail. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -112,6 +113,8 @@ static void test_without_defaults(void) {
   config = mp_scaler_config_preset(none);
   reset();
   FAILS(mp_scaler_create, (&out.scaler, context, &config), MP_ERROR_STRUCT_SIZE, "config");
+  FAILS(mp_scaler_create, (&out.scaler, context, &config), MP_ERROR_STRUCT_SIZE,
+        "0 is what is left where one of them fails, as for an unknown preset");
 
   FAILS(mp_scaler_state_init, (&state, sizeof state, NULL), MP_ERROR_INVALID_ARGUMENT, "config");
   FAILS(mp_scaler_state_init, (&state, sizeof state, &config), MP_ERROR_STRUCT_SIZE, "config");
@@ -178,8 +181,83 @@ static void test_names(void) {
         "name");
 }
 
+static mp_torch_scaler_t good_torch(void) {
+  const mp_torch_scaler_t torch = {1024.0, 2.0, 0.5, 100, 7};
+  return torch;
+}
+
+/** What GradScaler could not have saved, or goes on with in a way that no scaler here does. */
+static void test_states_of_torch(void) {
+  mp_scaler_config_t config;
+  mp_scaler_state_t state;
+  MP_INIT_STRUCT(&config);
+  MP_INIT_STRUCT(&state);
+  const double scales[] = {0.0, -1.0, 1e-40, 1e39, -1e39, INFINITY, NAN};
+  for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+    mp_torch_scaler_t torch = good_torch();
+    torch.scale = scales[i];
+    FAILS(mp_scaler_from_torch, (&torch, &config, &state), MP_ERROR_INVALID_ARGUMENT,
+          "saved->scale");
+  }
+  const int32_t trackers[] = {-1, 100, 101, INT32_MAX, INT32_MIN};
+  for (size_t i = 0; i < sizeof trackers / sizeof *trackers; i++) {
+    mp_torch_scaler_t torch = good_torch();
+    torch.growth_tracker = trackers[i];
+    FAILS(mp_scaler_from_torch, (&torch, &config, &state), MP_ERROR_INVALID_ARGUMENT,
+          "saved->growth_tracker");
+  }
+  mp_torch_scaler_t torch = good_torch();
+  torch.growth_tracker = 100;
+  FAILS(mp_scaler_from_torch, (&torch, &config, &state), MP_ERROR_INVALID_ARGUMENT,
+        "saved->growth_tracker = 100 is outside [0, growth_interval) = [0, 100)");
+  torch = good_torch();
+  torch.growth_interval = 0;
+  FAILS(mp_scaler_from_torch, (&torch, &config, &state), MP_ERROR_INVALID_ARGUMENT,
+        "saved->growth_interval");
+  torch = good_torch();
+  torch.growth_factor = 1.0;
+  FAILS(mp_scaler_from_torch, (&torch, &config, &state), MP_ERROR_INVALID_ARGUMENT,
+        "saved->growth_factor");
+  torch = good_torch();
+  torch.backoff_factor = NAN;
+  FAILS(mp_scaler_from_torch, (&torch, &config, &state), MP_ERROR_INVALID_ARGUMENT,
+        "saved->backoff_factor");
+  check(config.init_scale == 0.0f && state.scale == 0.0f,
+        "a refused state of torch writes nothing");
+  torch = good_torch();
+  torch.growth_tracker = 99;
+  WORKS(mp_scaler_from_torch(&torch, &config, &state));
+}
+
+static void test_states_of_megatron(void) {
+  mp_scaler_state_t state;
+  MP_INIT_STRUCT(&state);
+  const float scales[] = {0.0f, -1.0f, INFINITY, NAN};
+  for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+    const mp_megatron_scaler_t megatron = {scales[i], 7, 1};
+    FAILS(mp_scaler_from_megatron, (&megatron, &state), MP_ERROR_INVALID_ARGUMENT, "saved->scale");
+  }
+  const mp_megatron_scaler_t negative = {1024.0f, -1, 1};
+  FAILS(mp_scaler_from_megatron, (&negative, &state), MP_ERROR_INVALID_ARGUMENT,
+        "saved->growth_tracker");
+  check(state.scale == 0.0f, "a refused state of Megatron writes nothing");
+
+  /* What depends on the scaler, mp_scaler_set_state_sync sees. */
+  const mp_scaler_config_t config = mp_scaler_config_preset(MP_SCALER_PRESET_MEGATRON);
+  mp_scaler_t scaler = NULL;
+  WORKS(mp_scaler_create(&scaler, context, &config));
+  const mp_megatron_scaler_t late = {1024.0f, 1000, 1}, patient = {1024.0f, 7, 3};
+  WORKS(mp_scaler_from_megatron(&late, &state));
+  FAILS(mp_scaler_set_state_sync, (scaler, &state, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "state->growth_tracker");
+  WORKS(mp_scaler_from_megatron(&patient, &state));
+  FAILS(mp_scaler_set_state_sync, (scaler, &state, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "state->hysteresis_left = 3 is outside [0, hysteresis] = [0, 2]");
+  mp_scaler_destroy(scaler);
+}
+
 static void test_other_systems(void) {
-  mp_torch_scaler_t torch = {1024.0, 2.0, 0.5, 100, 7};
+  mp_torch_scaler_t torch = good_torch();
   mp_megatron_scaler_t megatron = {1024.0f, 7, -1};
   mp_scaler_config_t config;
   mp_scaler_state_t state;
@@ -218,4 +296,6 @@ void test_defaults(void) {
   test_without_defaults();
   test_names();
   test_other_systems();
+  test_states_of_torch();
+  test_states_of_megatron();
 }

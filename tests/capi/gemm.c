@@ -223,6 +223,15 @@ static void test_empty_problems(void) {
     size_t bytes = 1;
     const int sized = mp_gemm_workspace_size(context, &d, &bytes) == MP_SUCCESS;
     check(sized && bytes == 0, "an empty problem needs no workspace");
+    d.kernel = "wmma_128x128x32_s3"; /* known, and not needed */
+    WORKS(mp_gemm(context, &d, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL));
+    d.kernel = "abacus";
+    FAILS(mp_gemm, (context, &d, NULL, NULL, NULL, NULL, &e, NULL, 0, NULL), MP_ERROR_NOT_FOUND,
+          "kernel");
+    FAILS(mp_gemm_batched, (context, &d, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL),
+          MP_ERROR_NOT_FOUND, "kernel");
+    FAILS(mp_gemm_workspace_size, (context, &d, &out.bytes), MP_ERROR_NOT_FOUND, "kernel");
+    d.kernel = NULL;
     mp_kernel_info_t info;
     MP_INIT_STRUCT(&info);
     check_failure("kernel of an empty problem", "mp_gemm_kernel_info",
@@ -283,6 +292,7 @@ static void test_forced_kernel(void) {
 static void test_workspace(void) {
   mp_gemm_desc_t d = mp_gemm_desc_default(4, 16, 4096, MP_FP16, MP_FP16);
   d.lda = 4096;
+  d.stride_d = d.m * d.n; /* with a stride it is the size for mp_gemm alone */
   size_t bytes = 0;
   const mp_gemm_desc_t any = d;
   for (int32_t i = 0; bytes == 0 && (d.kernel = kernel_of(&any, i)) != NULL; i++)
@@ -373,6 +383,38 @@ static void test_batched(void) {
   WORKS(mp_gemm_batched(context, &d, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL));
 }
 
+/** The size is of both functions, so each named kernel that has workspace runs in either.  D is 16 x 4:
+ *  no row is 16-byte aligned, so that also what reads copies, in mp_gemm alone, is asked. */
+static void test_batch_of_one(void) {
+  mp_gemm_desc_t shapes[2] = {good_desc(), mp_gemm_desc_default(16, 4, 12, MP_FP16, MP_FP16)};
+  int32_t runs = 0, bad = 0;
+  for (int s = 0; s < 2; s++) {
+    const void **a = pointer_array(kExtra, at(kA), NULL);
+    const void **b = pointer_array(kExtra + 64, at(kB), NULL);
+    void **D = (void **)pointer_array(kExtra + 128, at(kD), NULL);
+    mp_gemm_desc_t d = shapes[s];
+    const char *name;
+    for (int32_t i = 0; (name = kernel_of(&shapes[s], i)) != NULL; i++, runs++) {
+      d.kernel = name;
+      size_t bytes = 0;
+      if (mp_gemm_workspace_size(context, &d, &bytes) != MP_SUCCESS) bad++;
+      void *const workspace = bytes > 0 ? at(kWorkspace) : NULL;
+      const mp_status_t one =
+          mp_gemm(context, &d, at(kA), at(kB), NULL, at(kD), NULL, workspace, bytes, NULL);
+      const mp_status_t batched =
+          mp_gemm_batched(context, &d, a, b, NULL, D, NULL, workspace, bytes, NULL);
+      if (one != MP_SUCCESS || (batched != MP_SUCCESS && batched != MP_ERROR_UNSUPPORTED)) {
+        printf("%s with %d bytes: %s, %s\n", name, (int)bytes, mp_status_string(one),
+               mp_status_string(batched));
+        bad++;
+      }
+    }
+    mp_stream_sync(context, NULL);
+    reset();
+  }
+  check(runs > 0 && bad == 0, "workspace for mp_gemm is enough for mp_gemm_batched of one");
+}
+
 void test_gemm(void) {
   check_desc("mp_gemm", call_gemm);
   check_desc("mp_gemm_workspace_size", call_workspace_size);
@@ -383,4 +425,5 @@ void test_gemm(void) {
   test_forced_kernel();
   test_workspace();
   test_batched();
+  test_batch_of_one();
 }

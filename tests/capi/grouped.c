@@ -294,8 +294,15 @@ static void test_arguments(void) {
 
 static void test_empty(void) {
   mp_gemm_desc_t d = good_desc();
-  d.kernel = "abacus"; /* nothing to run, so nobody asks for it */
+  const mp_gemm_group_item_t empty = mp_gemm_group_item_default(0, 16, 8);
   size_t bytes = 1;
+  d.kernel = "abacus";
+  FAILS(mp_gemm_grouped, (context, &d, 0, NULL, NULL, NULL, 0, NULL), MP_ERROR_NOT_FOUND, "kernel");
+  FAILS(mp_gemm_grouped, (context, &d, 1, &empty, NULL, NULL, 0, NULL), MP_ERROR_NOT_FOUND,
+        "kernel");
+  FAILS(mp_gemm_grouped_workspace_size, (context, &d, 0, NULL, &out.bytes), MP_ERROR_NOT_FOUND,
+        "kernel");
+  d.kernel = "wmma_128x128x32_s3"; /* known, and not needed */
   WORKS(grouped(&d, 0, NULL));
   check(mp_gemm_grouped_workspace_size(context, &d, 0, NULL, &bytes) == MP_SUCCESS && bytes == 0,
         "an empty group needs no workspace");

@@ -18,7 +18,8 @@ static mp_tensor_list_t list_at(mp_context_t of, size_t offset, mp_dtype_t dtype
 
 static struct {
   mp_tensor_list_t grads, master, model, m, v;
-  mp_tensor_list_t fp32_model, short_model, half_master, shorter, foreign, holes, ones, longer_ones;
+  mp_tensor_list_t fp32_model, short_model, half_master, shorter, foreign, holes, ones, longer_ones,
+      same_m;
 } lists;
 
 /** One element per tensor. */
@@ -35,6 +36,7 @@ static void make_lists(void) {
   lists.model = list_at(context, 2048, MP_FP16, kTensors);
   lists.m = list_at(context, 3072, MP_FP32, kTensors);
   lists.v = list_at(context, 4096, MP_FP32, kTensors);
+  lists.same_m = list_at(context, 3072, MP_FP32, kTensors);
   lists.fp32_model = list_at(context, 2048, MP_FP32, kTensors);
   lists.short_model = list_at(context, 2048, MP_FP16, 1);
   lists.half_master = list_at(context, 1024, MP_FP16, kTensors);
@@ -130,6 +132,13 @@ static void test_create(void) {
       OPTIMIZER_FIELD(v, p, lists.half_master),
       OPTIMIZER_FIELD(v, p, lists.foreign),
       OPTIMIZER_FIELD(v, p, lists.holes),
+      OPTIMIZER_FIELD(m, p, lists.master),
+      OPTIMIZER_FIELD(v, p, lists.m),
+      OPTIMIZER_FIELD(v, p, lists.master),
+      OPTIMIZER_FIELD(v, p, lists.same_m), /* another list of the same memory */
+      OPTIMIZER_FIELD(model, p, lists.grads),
+      OPTIMIZER_FIELD(extra_grads, p, lists.master),
+      OPTIMIZER_FIELD(extra_grads, p, lists.v),
       OPTIMIZER_FIELD(extra_grads, p, lists.half_master),
       OPTIMIZER_FIELD(extra_grads, p, lists.shorter),
       OPTIMIZER_FIELD(extra_grads, p, lists.foreign),
@@ -202,9 +211,15 @@ static void test_create(void) {
   FAILS(mp_optimizer_create, (&out.optimizer, context, NULL), MP_ERROR_INVALID_ARGUMENT, "desc");
   FAILS(mp_optimizer_create, (&out.optimizer, other_context, &d), MP_ERROR_INVALID_ARGUMENT,
         "context");
+  d.grads = lists.master;
+  FAILS(mp_optimizer_create, (&out.optimizer, context, &d), MP_ERROR_INVALID_ARGUMENT,
+        "is grads too");
+  d.grads = lists.grads;
   d.m = NULL;
   FAILS(mp_optimizer_create, (&out.optimizer, context, &d), MP_ERROR_INVALID_ARGUMENT, "m");
   hyper.beta1 = 0.0f;
+  WORKS(call_optimizer(&d));
+  d.grads = d.extra_grads = lists.m; /* both are read only */
   WORKS(call_optimizer(&d));
   mp_optimizer_destroy(NULL);
 }
@@ -239,14 +254,20 @@ static void check_hyper(const char *function, const char *parameter, mp_status_t
   const struct field_case adam[] = {
       HYPER_FIELD(lr, NAN),
       HYPER_FIELD(weight_decay, INFINITY),
+      HYPER_FIELD(weight_decay, NAN),
+      HYPER_FIELD(weight_decay, -0.1f),
       HYPER_FIELD(eps, NAN),
+      HYPER_FIELD(eps, -1e-8f),
       HYPER_FIELD(dampening, NAN),
       HYPER_FIELD(beta1, 1.0f),
       HYPER_FIELD(beta1, -0.1f),
       HYPER_FIELD(beta2, 1.0f),
       HYPER_FIELD(beta2, NAN),
       HYPER_FIELD(l1, NAN),
+      HYPER_FIELD(l1, -0.1f),
       HYPER_FIELD(l2, INFINITY),
+      HYPER_FIELD(l2, NAN),
+      HYPER_FIELD(l2, -0.1f),
       HYPER_FIELD(max_value, -1.0f),
       HYPER_FIELD(max_value, NAN),
       HYPER_FIELD(max_tensor_norm, -1.0f),

@@ -164,9 +164,15 @@ static void test_arguments(void) {
 
 static void test_empty(void) {
   mp_gemm_desc_t d = rows_desc();
-  d.kernel = "abacus"; /* nothing to run, so nobody asks for it */
   d.batch_count = 0;
   size_t bytes = 1;
+  d.kernel = "abacus";
+  FAILS(mp_gemm_ragged,
+        (context, &d, MP_RAGGED_M, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL),
+        MP_ERROR_NOT_FOUND, "kernel");
+  FAILS(mp_gemm_ragged_workspace_size, (context, &d, MP_RAGGED_M, &out.bytes), MP_ERROR_NOT_FOUND,
+        "kernel");
+  d.kernel = "wmma_128x128x32_s3"; /* known, and not needed */
   WORKS(
       mp_gemm_ragged(context, &d, MP_RAGGED_M, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL));
   check(mp_gemm_ragged_workspace_size(context, &d, MP_RAGGED_M, &bytes) == MP_SUCCESS && bytes == 0,

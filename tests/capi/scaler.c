@@ -96,7 +96,7 @@ static void test_create(void) {
 
 /* ---------------------------------------------------------------- state */
 
-static mp_scaler_t lognormal_scaler, backoff_scaler; /* of the subjects below */
+static mp_scaler_t lognormal_scaler, backoff_scaler, logmax_scaler; /* of the subjects below */
 
 static void init_state_of(mp_scaler_t scaler, void *s) {
   mp_scaler_state_t state;
@@ -113,6 +113,25 @@ static void init_backoff_state(void *s) {
   init_state_of(backoff_scaler, s);
 }
 
+static void init_logmax_state(void *s) {
+  init_state_of(logmax_scaler, s);
+}
+
+/** As after ten steps, a third of which overflowed. */
+static void init_trained_state(void *s) {
+  mp_scaler_state_t state;
+  init_state(&state);
+  state.steps = 10;
+  state.skipped = 3;
+  state.skipped_nan = 2;
+  state.skipped_in_row = 1;
+  state.beta1_power = state.beta2_power = 0.5;
+  state.log2_mean = state.log2_mean_slow = -5.0f;
+  state.log2_square_slow = 60.0f;
+  state.headroom = 2.5f;
+  memcpy(s, &state, sizeof state);
+}
+
 static mp_status_t call_get_state(void *s) {
   return mp_scaler_get_state_sync(lognormal_scaler, s, NULL);
 }
@@ -123,6 +142,10 @@ static mp_status_t call_set_state(void *s) {
 
 static mp_status_t call_set_backoff_state(void *s) {
   return mp_scaler_set_state_sync(backoff_scaler, s, NULL);
+}
+
+static mp_status_t call_set_logmax_state(void *s) {
+  return mp_scaler_set_state_sync(logmax_scaler, s, NULL);
 }
 
 #define STATE_FIELD(field, member, v) \
@@ -143,7 +166,10 @@ static void test_state(void) {
       STATE_FIELD(scale, f, 33554432.0f),
       STATE_FIELD(status, i, 2),
       STATE_FIELD(growth_tracker, i, -1),
+      STATE_FIELD(growth_tracker, i, 2000), /* growth_interval */
+      STATE_FIELD(growth_tracker, i, INT32_MAX),
       STATE_FIELD(steps, i, -1),
+      STATE_FIELD(steps, i, INT64_MAX),
       STATE_FIELD(skipped, i, -1),
       STATE_FIELD(skipped_nan, i, -1),
       STATE_FIELD(skipped_in_row, i, -1),
@@ -153,18 +179,56 @@ static void test_state(void) {
       STATE_FIELD(headroom, f, NAN),
       STATE_FIELD(beta1_power, i, -1), /* a NaN of 64 ones */
       STATE_FIELD(beta2_power, i, -1),
+      STATE_FIELD(beta1_power, d, -0.5),
+      STATE_FIELD(beta2_power, d, 1.5),
+      STATE_FIELD(log2_mean, f, 1.0f), /* a mean of nothing */
+      STATE_FIELD(log2_mean_slow, f, -1.0f),
+      STATE_FIELD(log2_square_slow, f, 1.0f),
+      STATE_FIELD(headroom, f, -1.0f),
+      STATE_FIELD(headroom, f, INFINITY),
   };
   check_fields(&set, fields, sizeof fields / sizeof *fields);
   check_struct_size(&set);
+
+  const struct subject set_trained = {"mp_scaler_set_state_sync", "state (trained)",
+                                      sizeof(mp_scaler_state_t), init_trained_state,
+                                      call_set_state};
+  const struct field_case trained_fields[] = {
+      STATE_FIELD(skipped, i, 11), /* of ten */
+      STATE_FIELD(skipped, i, INT64_MAX),
+      STATE_FIELD(skipped_nan, i, 4),
+      STATE_FIELD(skipped_nan, i, INT64_MAX),
+      STATE_FIELD(skipped_in_row, i, 4),
+      STATE_FIELD(skipped_in_row, i, INT64_MAX),
+      STATE_FIELD(log2_mean, f, 200.0f), /* of log2 of gradients, 400 on average */
+      STATE_FIELD(log2_mean, f, -1e30f),
+      STATE_FIELD(log2_mean_slow, f, -200.0f),
+      STATE_FIELD(log2_square_slow, f, -1.0f),
+      STATE_FIELD(log2_square_slow, f, 1e30f),
+  };
+  check_fields(&set_trained, trained_fields, sizeof trained_fields / sizeof *trained_fields);
 
   const struct subject set_backoff = {"mp_scaler_set_state_sync", "state (backoff)",
                                       sizeof(mp_scaler_state_t), init_backoff_state,
                                       call_set_backoff_state};
   const struct field_case backoff_fields[] = {
-      STATE_FIELD(policy, i, MP_SCALER_LOGNORMAL),
-      STATE_FIELD(hysteresis_left, i, -1),
+      STATE_FIELD(policy, i, MP_SCALER_LOGNORMAL), STATE_FIELD(hysteresis_left, i, -1),
+      STATE_FIELD(hysteresis_left, i, 2), /* of hysteresis = 1 */
+      STATE_FIELD(growth_tracker, i, -1),          STATE_FIELD(growth_tracker, i, 2000),
+      STATE_FIELD(growth_tracker, i, INT32_MAX),
   };
   check_fields(&set_backoff, backoff_fields, sizeof backoff_fields / sizeof *backoff_fields);
+
+  const struct subject set_logmax = {"mp_scaler_set_state_sync", "state (logmax)",
+                                     sizeof(mp_scaler_state_t), init_logmax_state,
+                                     call_set_logmax_state};
+  const struct field_case logmax_fields[] = {
+      STATE_FIELD(scale, f, NAN),
+      STATE_FIELD(log2_mean, f, NAN),
+      STATE_FIELD(log2_square_slow, f, -1.0f),
+      STATE_FIELD(beta2_power, d, -1.0),
+  };
+  check_fields(&set_logmax, logmax_fields, sizeof logmax_fields / sizeof *logmax_fields);
 
   FAILS(mp_scaler_get_state_sync, (lognormal_scaler, NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
         "state");
@@ -183,6 +247,17 @@ static void test_state(void) {
   mp_memcpy(context, &scale[1], mp_scaler_inv_scale(lognormal_scaler), sizeof(float), NULL);
   good = good && mp_stream_sync(context, NULL) == MP_SUCCESS;
   check(good && scale[0] == 8.0f && scale[1] == 0.125f, "a restored state sets S and 1/S");
+  state.growth_tracker = 2000;
+  FAILS(mp_scaler_set_state_sync, (lognormal_scaler, &state, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "state->growth_tracker = 2000 is outside [0, growth_interval) = [0, 2000)");
+  init_trained_state(&state);
+  state.log2_mean = 1000.0f;
+  FAILS(mp_scaler_set_state_sync, (lognormal_scaler, &state, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "state->log2_mean = 1000 is outside [-150, 150]");
+  state.log2_mean = 0.0f;
+  state.skipped = 11;
+  FAILS(mp_scaler_set_state_sync, (lognormal_scaler, &state, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "state->skipped = 11 is outside [0, steps] = [0, 10]");
 }
 
 /* ---------------------------------------------------------------- scaling and updating */
@@ -290,6 +365,7 @@ static void test_accumulate(mp_scaler_t scaler) {
 void test_scaler(void) {
   lognormal_scaler = make_scaler(context, MP_SCALER_LOGNORMAL);
   backoff_scaler = make_scaler(context, MP_SCALER_BACKOFF);
+  logmax_scaler = make_scaler(context, MP_SCALER_LOGMAX);
   test_create();
   test_state();
   test_calls(backoff_scaler);
@@ -297,4 +373,5 @@ void test_scaler(void) {
   test_accumulate(backoff_scaler);
   mp_scaler_destroy(lognormal_scaler);
   mp_scaler_destroy(backoff_scaler);
+  mp_scaler_destroy(logmax_scaler);
 }

@@ -85,6 +85,24 @@ static void test_scale_step(void) {
   FAILS(mp_scale_step, (NULL, NULL, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");
   FAILS(mp_scale_step, (optimizer, foreign, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "scaler");
   WORKS(mp_scale_step(optimizer, NULL, NULL, NULL));
+  const struct {
+    uint32_t flag;
+    const char *sentence;
+  } of_scaler[] = {{MP_STEP_KEEP_SCALER, "flags = 1 has MP_STEP_KEEP_SCALER, which needs a scaler"},
+                   {MP_STEP_UNSCALED, "flags = 2 has MP_STEP_UNSCALED, which needs a scaler"},
+                   {MP_STEP_CHECKED, "flags = 4 has MP_STEP_CHECKED, which needs a scaler"}};
+  mp_step_options_t o = mp_step_options_default();
+  for (size_t i = 0; i < sizeof of_scaler / sizeof *of_scaler; i++) {
+    o.flags = of_scaler[i].flag;
+    FAILS(mp_scale_step, (optimizer, NULL, &o, NULL), MP_ERROR_INVALID_ARGUMENT,
+          of_scaler[i].sentence);
+  }
+  o.flags = MP_STEP_SHARDED;
+  FAILS(mp_scale_step, (optimizer, scaler, &o, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "flags = 8 has MP_STEP_SHARDED, which needs comm");
+  o.flags = 1 << 5;
+  FAILS(mp_scale_step, (optimizer, NULL, &o, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "flags = 32 has bits that mean nothing here: 32");
   mp_scaler_t lognormal = make_scaler(context, MP_SCALER_LOGNORMAL);
   WORKS(mp_scale_step(optimizer, lognormal, NULL, NULL));
   mp_scaler_destroy(foreign);

@@ -146,7 +146,9 @@ std::vector<std::string> GemmRun::kernels() const {
 }
 
 size_t GemmRun::workspace_bytes(const std::string &kernel) const {
-  const mp_gemm_desc_t forced = desc(kernel);
+  mp_gemm_desc_t forced = desc(kernel);
+  // Of mp_gemm to the byte: without a stride a batch of one may be for mp_gemm_batched too.
+  if (!case_.pointers && case_.batch == 1) forced.stride_d = case_.m * forced.ldd;
   size_t bytes = 0;
   require_ok(mp_gemm_workspace_size(context(), &forced, &bytes));
   return bytes;

@@ -109,3 +109,60 @@ TEST_CASE("workspace: the library makes do with what there is", "[gemm][strict]"
     expect_none(run.verify(), run.repro() + format(" with %zu bytes of workspace", bytes));
   }
 }
+
+namespace {
+
+void keep_last(mp_log_level_t, const char *message, void *user) {
+  *static_cast<std::string *>(user) = message;
+}
+
+/// What mp_gemm_batched logs of its choice for one product.  A new context, as each logs a kernel once.
+std::string choice_with(const mp_gemm_desc_t &desc, size_t workspace_bytes) {
+  mp_context_config_t config = mp_context_config_default();
+  config.device = on_host() ? MP_DEVICE_HOST : MP_DEVICE_AUTO;
+  mp_context_t fresh = nullptr;
+  require_ok(mp_context_create(&fresh, &config));
+  const DeviceBuffer<uint16_t> a(desc.m * desc.k, 0, 0), b(desc.k * desc.n, 0, 0);
+  const DeviceBuffer<float> d(desc.m * desc.n);
+  const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(workspace_bytes));
+  DeviceBuffer<void *> items(3);
+  items.upload({a.data(), b.data(), d.data()});
+  std::string line;
+  mp_set_log_callback(keep_last, &line, MP_LOG_INFO);
+  const mp_status_t status = mp_gemm_batched(
+      fresh, &desc, items.data(), items.data() + 1, nullptr, items.data() + 2, nullptr,
+      workspace_bytes > 0 ? workspace.data() : nullptr, workspace_bytes, kStream);
+  quiet_log();
+  require_ok(status);
+  require_ok(mp_stream_sync(fresh, kStream));
+  mp_context_destroy(fresh);
+  return line;
+}
+
+}  // namespace
+
+TEST_CASE("workspace: what there is for mp_gemm is enough for a batch of one", "[gemm]") {
+  // FP32 outputs: for others the sums of dbias, which mp_gemm_batched has none of, may hide it.
+  constexpr int64_t kShapes[][3] = {{64, 1024, 1024}, {64, 200, 4096}, {512, 512, 512}};
+  for (const auto &[m, n, k] : kShapes) {
+    const mp_gemm_desc_t desc = mp_gemm_desc_default(m, n, k, MP_FP16, MP_FP32);
+    size_t bytes = 0;
+    require_ok(mp_gemm_workspace_size(context(), &desc, &bytes));
+    CAPTURE(m, n, k, bytes);
+    const std::string chosen = choice_with(desc, bytes);
+    CHECK_THAT(chosen, Catch::Contains("mp_gemm_batched: "));
+    CHECK(chosen == choice_with(desc, bytes + (1 << 22)));
+  }
+}
+
+TEST_CASE("workspace: a stride says that no table of pointers is needed", "[gemm]") {
+  if (!has_wgmma()) return;
+  mp_gemm_desc_t desc = mp_gemm_desc_default(512, 512, 512, MP_FP16, MP_FP32);
+  desc.kernel = "wgmma_128x128x64_s6";
+  size_t either = 0, of_mp_gemm = 1;
+  require_ok(mp_gemm_workspace_size(context(), &desc, &either));
+  desc.stride_d = desc.m * desc.n;
+  require_ok(mp_gemm_workspace_size(context(), &desc, &of_mp_gemm));
+  CHECK(either == 768);
+  CHECK(of_mp_gemm == 0);
+}

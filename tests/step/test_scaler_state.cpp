@@ -1,4 +1,6 @@
-// What a scaler tells of its past: divergence, NaN told from infinity, the history.
+// What a scaler tells of its past: divergence, NaN told from infinity, the history; and that it takes back every state
+// that it has been in.
+#include <cfloat>
 #include <cstring>
 
 #include "scaler_run.h"
@@ -198,4 +200,60 @@ TEST_CASE("scaler state: restoring a state empties the history", "[scaler][stric
   const float scale = run.scale();
   run.update(0.0f);
   CHECK(history_of(run.get(), 4) == History{{scale}, {0}});
+}
+
+// ---------------------------------------------------------------------------- restoring
+
+namespace {
+
+/// As wide as the policy allows, so that nothing keeps its statistics from the ends of their range.
+mp_scaler_config_t wide(mp_scaler_policy_t policy, double beta1, double beta2) {
+  mp_scaler_config_t config = mp_scaler_config_default(policy);
+  config.min_scale = 0x1p-127f;
+  config.max_scale = FLT_MAX;
+  config.beta1 = beta1;
+  config.beta2 = beta2;
+  config.growth_interval = 3;
+  config.hysteresis = 4;
+  config.diverged_after = 5;
+  return config;
+}
+
+std::vector<mp_scaler_config_t> wide_configs() {
+  std::vector<mp_scaler_config_t> configs = {wide(MP_SCALER_STATIC, 0, 0),
+                                             wide(MP_SCALER_BACKOFF, 0, 0)};
+  for (const uint32_t flags : {MP_SCALER_REFILL_EACH_STEP, MP_SCALER_FIRST_STEP_UNCOUNTED}) {
+    configs.push_back(configs[1]);
+    configs.back().flags = flags;
+  }
+  for (const auto &[beta1, beta2] :
+       {std::pair{0.0, 0.0}, std::pair{0.5, 0.9}, std::pair{0.99, 0.999},
+        std::pair{0.999999, 0.9999999}, std::pair{1 - 0x1p-40, 1 - 0x1p-53}})
+    configs.push_back(wide(MP_SCALER_LOGNORMAL, beta1, beta2));
+  configs.push_back(wide(MP_SCALER_LOGMAX, 0.99, 0.999));
+  return configs;
+}
+
+}  // namespace
+
+TEST_CASE("scaler state: whatever a scaler has seen, its state can be restored",
+          "[scaler][strict]") {
+  // Gradients at the ends of fp32, always or in turn: there the statistics are the largest that there are.
+  for (const mp_scaler_config_t &config : wide_configs()) {
+    for (const std::vector<float> &amaxes :
+         {std::vector<float>{FLT_TRUE_MIN}, std::vector<float>{FLT_MAX},
+          std::vector<float>{FLT_MAX, FLT_TRUE_MIN},
+          std::vector<float>{1e-3f, HUGE_VALF, 1e3f, NAN},
+          std::vector<float>{HUGE_VALF, NAN, HUGE_VALF, HUGE_VALF, NAN, HUGE_VALF, NAN, 1.0f}}) {
+      ScalerRun run(config);
+      for (size_t i = 0; i < 60; ++i) {
+        run.update_by_amax(amaxes[i % amaxes.size()]);
+        const mp_scaler_state_t state = run.state();
+        if (std::isnan(state.scale)) break;  // logmax, as shipped
+        CAPTURE(config.policy, config.beta2, amaxes[0], i, state.log2_mean, state.log2_mean_slow,
+                state.log2_square_slow, state.beta2_power);
+        REQUIRE(mp_scaler_set_state_sync(run.get(), &state, kStream) == MP_SUCCESS);
+      }
+    }
+  }
 }

@@ -1232,8 +1232,9 @@ class mp_hyper_t(_Sized):
         ("beta1", c_float),
         # Adam, LAMB, NovoGrad, RMSProp
         ("beta2", c_float),
-        # all; SGD: with MP_OPT_LARC or MP_OPT_LARS
+        # >= 0; all; SGD: with MP_OPT_LARC or MP_OPT_LARS
         ("eps", c_float),
+        # >= 0
         ("weight_decay", c_float),
         # SGD, NovoGrad
         ("dampening", c_float),
@@ -1243,9 +1244,9 @@ class mp_hyper_t(_Sized):
         ("max_tensor_norm", c_float),
         # g into [-max_value, max_value]
         ("max_value", c_float),
-        # g += l1 sign(w), sign(0) = 0: the gradient of l1 sum |w|
+        # >= 0; g += l1 sign(w), sign(0) = 0: the gradient of l1 sum |w|
         ("l1", c_float),
-        # g += 2 l2 w: the gradient of l2 sum w^2
+        # >= 0; g += 2 l2 w: the gradient of l2 sum w^2
         ("l2", c_float),
         ("lr_schedule", c_uint32),
         # >= 0; 0 = none
@@ -1263,7 +1264,9 @@ class mp_hyper_t(_Sized):
 
 class mp_optimizer_desc_t(_Sized):
     """The lists below are parallel: same count and sizes.  They must outlive the optimizer,
-    as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v."""
+    as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v.  What is
+    written (master, model, m, v) may overlap nothing else: mp_optimizer_create refuses one list, or
+    the address of a tensor, in two places, unless these are grads and extra_grads."""
 
     _fields_ = [
         ("struct_size", c_uint32),
@@ -2213,6 +2216,10 @@ FUNCTIONS = {
     # `desc` and sums dbias fastest; often 0.  dbias, of which a descriptor says nothing, has at most
     # 32 MiB of it: on Hopper a 16-bit D of more than 256 MiB gains by an eighth of its own bytes,
     # given in addition.  Of a kernel that desc names: what that cannot do without.
+    #
+    # desc->stride_* say which function is meant: with a stride that is not 0 it is mp_gemm, without
+    # any and with batch_count > 1 mp_gemm_batched.  A batch of one without strides may be either, and
+    # the bytes are enough for both; on Hopper mp_gemm_batched wants some where mp_gemm wants none.
     # @param bytes  host, out.
     "mp_gemm_workspace_size": (c_uint32, [c_void_p, POINTER(mp_gemm_desc_t), c_void_p],
         'context, desc, bytes'),
@@ -2468,8 +2475,14 @@ FUNCTIONS = {
     "mp_scaler_get_state_sync": (c_uint32, [c_void_p, POINTER(mp_scaler_state_t), c_void_p],
         'scaler, state, stream'),
     # Copy a state from the host; waits for `stream`.  Restoring a saved state and repeating the steps
-    # gives bitwise the same scales.  A state whose scale or statistics are NaN (logmax) is refused.
-    # Restoring empties the history.
+    # gives bitwise the same scales.  Restoring empties the history.
+    # @retval MP_ERROR_INVALID_ARGUMENT no scaler of this config can be in that state.  In particular:
+    #         another policy; a scale outside [min_scale, max_scale], which NaN is (logmax);
+    #         growth_tracker >= growth_interval or hysteresis_left > hysteresis, as after lowering
+    #         those: then set growth_tracker to 0 and hysteresis_left to hysteresis; a head-room below
+    #         0; statistics that are not finite, or of lognormal no means of log2 of a float; more
+    #         steps skipped than taken, more of them with a NaN or in a row than at all; counts beyond
+    #         2^62
     "mp_scaler_set_state_sync": (c_uint32, [c_void_p, POINTER(mp_scaler_state_t), c_void_p],
         'scaler, state, stream'),
     # The last updates, oldest first, for a plot; waits for `stream`.
@@ -3162,6 +3175,11 @@ FUNCTIONS = {
     # @param saved   host.
     # @param config  host, out: for mp_scaler_create; MP_INIT_STRUCT it before the call.
     # @param state   host, out: for mp_scaler_set_state_sync; MP_INIT_STRUCT it before the call.
+    # @retval MP_ERROR_INVALID_ARGUMENT a scale without finite reciprocal, or a factor or interval that
+    #         no scaler has.  Also a growth_tracker that is not below growth_interval, as
+    #         set_growth_interval can leave it behind: torch compares the two for equality, so there S
+    #         would not grow again before an overflow, and here it would grow at once.  Set
+    #         growth_tracker to 0
     "mp_scaler_from_torch": (c_uint32, [POINTER(mp_torch_scaler_t), POINTER(mp_scaler_config_t), POINTER(mp_scaler_state_t)],
         'saved, config, state'),
     # For GradScaler.load_state_dict.  Hysteresis, limits and the counts of skips are not torch's.
@@ -3171,6 +3189,8 @@ FUNCTIONS = {
     # The state, for a scaler made from MP_SCALER_PRESET_MEGATRON.
     # @param saved  host.
     # @param state  host, out; MP_INIT_STRUCT it before the call.
+    # @retval MP_ERROR_INVALID_ARGUMENT a scale without finite reciprocal, a growth_tracker below 0.
+    #         What depends on the scaler, mp_scaler_set_state_sync refuses
     "mp_scaler_from_megatron": (c_uint32, [POINTER(mp_megatron_scaler_t), POINTER(mp_scaler_state_t)],
         'saved, state'),
     # For DynamicGradScaler.load_state_dict.

@@ -979,8 +979,9 @@ pub struct mp_hyper_t {
     pub beta1: f32,
     /// Adam, LAMB, NovoGrad, RMSProp
     pub beta2: f32,
-    /// all; SGD: with MP\_OPT\_LARC or MP\_OPT\_LARS
+    /// \>= 0; all; SGD: with MP\_OPT\_LARC or MP\_OPT\_LARS
     pub eps: f32,
+    /// \>= 0
     pub weight_decay: f32,
     /// SGD, NovoGrad
     pub dampening: f32,
@@ -990,9 +991,9 @@ pub struct mp_hyper_t {
     pub max_tensor_norm: f32,
     /// g into \[-max\_value, max\_value\]
     pub max_value: f32,
-    /// g += l1 sign(w), sign(0) = 0: the gradient of l1 sum |w|
+    /// \>= 0; g += l1 sign(w), sign(0) = 0: the gradient of l1 sum |w|
     pub l1: f32,
-    /// g += 2 l2 w: the gradient of l2 sum w^2
+    /// \>= 0; g += 2 l2 w: the gradient of l2 sum w^2
     pub l2: f32,
     pub lr_schedule: mp_lr_schedule_t,
     /// \>= 0; 0 = none
@@ -1008,7 +1009,9 @@ pub struct mp_hyper_t {
 }
 
 /// The lists below are parallel: same count and sizes.  They must outlive the optimizer,
-/// as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v.
+/// as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v.  What is
+/// written (master, model, m, v) may overlap nothing else: mp\_optimizer\_create refuses one list, or
+/// the address of a tensor, in two places, unless these are grads and extra\_grads.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_optimizer_desc_t {
@@ -2044,6 +2047,10 @@ extern "C" {
     /// `desc` and sums dbias fastest; often 0.  dbias, of which a descriptor says nothing, has at most
     /// 32 MiB of it: on Hopper a 16-bit D of more than 256 MiB gains by an eighth of its own bytes,
     /// given in addition.  Of a kernel that desc names: what that cannot do without.
+    ///
+    /// desc-\>stride\_\* say which function is meant: with a stride that is not 0 it is mp\_gemm, without
+    /// any and with batch\_count \> 1 mp\_gemm\_batched.  A batch of one without strides may be either, and
+    /// the bytes are enough for both; on Hopper mp\_gemm\_batched wants some where mp\_gemm wants none.
     /// @param bytes  host, out.
     pub fn mp_gemm_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, bytes: *mut usize) -> mp_status_t;
 
@@ -2337,8 +2344,16 @@ extern "C" {
     pub fn mp_scaler_get_state_sync(scaler: mp_scaler_t, state: *mut mp_scaler_state_t, stream: mp_stream_t) -> mp_status_t;
 
     /// Copy a state from the host; waits for `stream`.  Restoring a saved state and repeating the steps
-    /// gives bitwise the same scales.  A state whose scale or statistics are NaN (logmax) is refused.
-    /// Restoring empties the history.
+    /// gives bitwise the same scales.  Restoring empties the history.
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT no scaler of this config can be in that state.  In particular:
+    /// ```text
+    ///         another policy; a scale outside [min_scale, max_scale], which NaN is (logmax);
+    ///         growth_tracker >= growth_interval or hysteresis_left > hysteresis, as after lowering
+    ///         those: then set growth_tracker to 0 and hysteresis_left to hysteresis; a head-room below
+    ///         0; statistics that are not finite, or of lognormal no means of log2 of a float; more
+    ///         steps skipped than taken, more of them with a NaN or in a row than at all; counts beyond
+    ///         2^62
+    /// ```
     pub fn mp_scaler_set_state_sync(scaler: mp_scaler_t, state: *const mp_scaler_state_t, stream: mp_stream_t) -> mp_status_t;
 
     /// The last updates, oldest first, for a plot; waits for `stream`.
@@ -3117,6 +3132,13 @@ extern "C" {
     /// @param saved   host.
     /// @param config  host, out: for mp\_scaler\_create; MP\_INIT\_STRUCT it before the call.
     /// @param state   host, out: for mp\_scaler\_set\_state\_sync; MP\_INIT\_STRUCT it before the call.
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT a scale without finite reciprocal, or a factor or interval that
+    /// ```text
+    ///         no scaler has.  Also a growth_tracker that is not below growth_interval, as
+    ///         set_growth_interval can leave it behind: torch compares the two for equality, so there S
+    ///         would not grow again before an overflow, and here it would grow at once.  Set
+    ///         growth_tracker to 0
+    /// ```
     pub fn mp_scaler_from_torch(saved: *const mp_torch_scaler_t, config: *mut mp_scaler_config_t, state: *mut mp_scaler_state_t) -> mp_status_t;
 
     /// For GradScaler.load\_state\_dict.  Hysteresis, limits and the counts of skips are not torch's.
@@ -3126,6 +3148,10 @@ extern "C" {
     /// The state, for a scaler made from MP\_SCALER\_PRESET\_MEGATRON.
     /// @param saved  host.
     /// @param state  host, out; MP\_INIT\_STRUCT it before the call.
+    /// @retval MP\_ERROR\_INVALID\_ARGUMENT a scale without finite reciprocal, a growth\_tracker below 0.
+    /// ```text
+    ///         What depends on the scaler, mp_scaler_set_state_sync refuses
+    /// ```
     pub fn mp_scaler_from_megatron(saved: *const mp_megatron_scaler_t, state: *mut mp_scaler_state_t) -> mp_status_t;
 
     /// For DynamicGradScaler.load\_state\_dict.

@@ -143,10 +143,11 @@ fn a_wrong_struct_size_reaches_nobody() {
     Scaler::new(&c, &config).unwrap();
     let mut hyper = Hyper::new(OptimizerKind::Sgd, 1.0);
     hyper.struct_size = 1 << 20;
-    let w = c.alloc::<f32>(1).unwrap();
-    let list = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
+    let (w, g) = (c.alloc::<f32>(1).unwrap(), c.alloc::<f32>(1).unwrap());
+    let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
+    let grads = TensorList::new(&c, &[Tensor::new(&g)]).unwrap();
     hyper.beta1 = 0.0;
-    let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &list, &list).group(hyper).build();
+    let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master).group(hyper).build();
     sgd.unwrap().set_hyper(0, &hyper, Stream::DEFAULT).unwrap();
 }
 

@@ -1,0 +1,197 @@
+// See scaler_checks.h.
+#include "capi/scaler_checks.h"
+
+#include <cfloat>
+#include <cmath>
+
+#include "capi/check.h"
+#include "capi/defaults.h"
+#include "capi/objects.h"
+
+namespace mp {
+
+void require_scale(float value, const char *name) {
+  MP_REQUIRE(is_scale(value), MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
+             " is not positive and finite with a finite reciprocal");
+}
+
+namespace {
+
+void require_scale_within(float value, const char *name, const mp_scaler_config_t &config) {
+  const float max = config.max_scale > 0.0f ? config.max_scale : FLT_MAX;
+  MP_REQUIRE(config.min_scale <= value && value <= max, MP_ERROR_INVALID_ARGUMENT, name, " = ",
+             value, " is outside [min_scale, max_scale] = [", config.min_scale, ", ", max, "]");
+}
+
+// ---------------------------------------------------------------------------- config
+
+constexpr int32_t kMaxHistory = 1 << 24;
+
+/// The backoff policies of some systems have no limits.
+void require_limit(float value, const char *name, const mp_scaler_config_t &config) {
+  const bool is_absent = value == 0.0f && config.policy == MP_SCALER_BACKOFF;
+  if (!is_absent) require_scale(value, name);
+}
+
+void require_at_least_one(int32_t value, const char *prefix, const char *name) {
+  MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, prefix, name, " = ", value,
+             " is smaller than 1");
+}
+
+void require_decay(double value, const char *name) {
+  MP_REQUIRE(value >= 0.0 && value < 1.0, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
+             " is outside [0, 1)");
+}
+
+void require_backoff_factor(double value, const char *prefix) {
+  MP_REQUIRE(value > 0.0 && value < 1.0, MP_ERROR_INVALID_ARGUMENT, prefix,
+             "backoff_factor = ", value, " is outside (0, 1)");
+}
+
+/// Of lognormal and logmax.
+void check_statistics(const mp_scaler_config_t &config) {
+  require_finite(config.log2_max, "log2_max");
+  require_decay(config.beta1, "beta1");
+  require_decay(config.beta2, "beta2");
+  require_finite(config.overflow_std_dev, "overflow_std_dev");
+}
+
+void check_lognormal(const mp_scaler_config_t &config) {
+  require_backoff_factor(config.backoff_factor, "");
+  require_at_least_one(config.growth_interval, "", "growth_interval");
+  MP_REQUIRE(config.sigma_floor >= 0.0f && std::isfinite(config.sigma_floor),
+             MP_ERROR_INVALID_ARGUMENT, "sigma_floor = ", config.sigma_floor,
+             " is negative or not finite");
+}
+
+}  // namespace
+
+void check_growth(const mp_scaler_config_t &config, const char *prefix) {
+  MP_REQUIRE(config.growth_factor > 1.0 && std::isfinite(config.growth_factor),
+             MP_ERROR_INVALID_ARGUMENT, prefix, "growth_factor = ", config.growth_factor,
+             " is not greater than 1 and finite");
+  require_backoff_factor(config.backoff_factor, prefix);
+  require_at_least_one(config.growth_interval, prefix, "growth_interval");
+}
+
+void check_config(const mp_scaler_config_t &config) {
+  require_enum(config.policy, "policy", MP_SCALER_STATIC, MP_SCALER_LOGMAX);
+  const bool backoff = config.policy == MP_SCALER_BACKOFF;
+  require_flags(config.flags,
+                backoff ? MP_SCALER_REFILL_EACH_STEP | MP_SCALER_FIRST_STEP_UNCOUNTED : 0, "flags");
+  require_not_negative(config.diverged_after, "diverged_after");
+  MP_REQUIRE(config.history >= 0 && config.history <= kMaxHistory, MP_ERROR_INVALID_ARGUMENT,
+             "history = ", config.history, " is outside [0, ", kMaxHistory, "]");
+  require_zero(config.reserved0, "reserved0");
+  require_limit(config.min_scale, "min_scale", config);
+  require_limit(config.max_scale, "max_scale", config);
+  require_scale(config.init_scale, "init_scale");
+  require_scale_within(config.init_scale, "init_scale", config);
+  if (backoff) {
+    check_growth(config, "");
+    require_at_least_one(config.hysteresis, "", "hysteresis");
+  }
+  if (config.policy == MP_SCALER_LOGNORMAL) check_lognormal(config);
+  if (has_statistics(config.policy)) check_statistics(config);
+}
+
+// ---------------------------------------------------------------------------- state
+
+namespace {
+
+/// @param end_name  the field that is `end`
+void require_count_within(int64_t value, const char *name, int64_t end, const char *end_name) {
+  MP_REQUIRE(value >= 0 && value <= end, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
+             " is outside [0, ", end_name, "] = [0, ", end, "]");
+}
+
+/// Each is counted on by every update, and a step of a later one is a step of those before.
+void check_counts(const mp_scaler_state_t &state) {
+  constexpr int64_t kMostSteps = int64_t{1} << 62;  // no run comes near: it does not wrap
+  require_count_within(state.steps, "state->steps", kMostSteps, "2^62");
+  require_count_within(state.skipped, "state->skipped", state.steps, "steps");
+  require_count_within(state.skipped_nan, "state->skipped_nan", state.skipped, "skipped");
+  require_count_within(state.skipped_in_row, "state->skipped_in_row", state.skipped, "skipped");
+}
+
+void require_power(double power, const char *name) {
+  MP_REQUIRE(power >= 0.0 && power <= 1.0, MP_ERROR_INVALID_ARGUMENT, name, " = ", power,
+             " is outside [0, 1]");
+}
+
+/// A decayed mean without bias correction, of samples of at least `least` and at most `most`.
+/// @param power  beta^samples: 1 - power of the mean are samples, the rest is the 0 that it began with.
+void require_mean(float mean, const char *name, double power, const char *power_name, double least,
+                  double most) {
+  const double samples = 1.0 - power;
+  MP_REQUIRE(mean >= least * samples && mean <= most * samples, MP_ERROR_INVALID_ARGUMENT, name,
+             " = ", mean, " is outside [", least * samples + 0.0, ", ", most * samples,
+             "], as it must be with ", power_name, " = ", power);
+}
+
+/// Samples are log2 of the largest gradient, multiplied by S, minus log2 S: of numbers between 2^-149 and 2^128
+/// both, so that they lie within 277 of 0.  What is beyond this would hold S at a limit for thousands of steps.
+void check_log2_statistics(const mp_scaler_state_t &state) {
+  constexpr double kMost = 300.0;  // the means have been rounded in every step
+  require_mean(state.log2_mean, "state->log2_mean", state.beta1_power, "beta1_power", -kMost,
+               kMost);
+  require_mean(state.log2_mean_slow, "state->log2_mean_slow", state.beta2_power, "beta2_power",
+               -kMost, kMost);
+  require_mean(state.log2_square_slow, "state->log2_square_slow", state.beta2_power, "beta2_power",
+               0.0, kMost * kMost);
+}
+
+/// A variance that comes out below 0 is not looked for: by rounding, good statistics have one too, and sigma is 0
+/// then.
+void check_statistics(const mp_scaler_state_t &state, const mp_scaler_config_t &config) {
+  require_finite(state.log2_mean, "state->log2_mean");
+  require_finite(state.log2_mean_slow, "state->log2_mean_slow");
+  require_finite(state.log2_square_slow, "state->log2_square_slow");
+  MP_REQUIRE(state.log2_square_slow >= 0.0f, MP_ERROR_INVALID_ARGUMENT,
+             "state->log2_square_slow = ", state.log2_square_slow, " is negative");
+  require_power(state.beta1_power, "state->beta1_power");
+  require_power(state.beta2_power, "state->beta2_power");
+  require_finite(state.headroom, "state->headroom");
+  MP_REQUIRE(state.headroom >= 0.0f, MP_ERROR_INVALID_ARGUMENT,
+             "state->headroom = ", state.headroom, " is negative");
+  // A sample of logmax may be anything: an overflow is one of 2^log2_max.
+  if (config.policy == MP_SCALER_LOGNORMAL) check_log2_statistics(state);
+}
+
+}  // namespace
+
+void require_growth_tracker(int32_t tracker, const char *prefix, int32_t first, int32_t interval) {
+  MP_REQUIRE(tracker >= first && tracker < interval, MP_ERROR_INVALID_ARGUMENT, prefix,
+             "growth_tracker = ", tracker, " is outside [", first, ", growth_interval) = [", first,
+             ", ", interval, ")");
+}
+
+// A checkpoint is a file, and files rot: what no scaler can have left behind is refused, as most of it would poison
+// every later scale.
+void check_state(const mp_scaler_state_t &state, const mp_scaler_config_t &config) {
+  MP_REQUIRE(enum_value(state.policy) == enum_value(config.policy), MP_ERROR_INVALID_ARGUMENT,
+             "state->policy = ", state.policy, ", but the scaler's is ", config.policy);
+  require_scale_within(state.scale, "state->scale", config);
+  // What it says follows from skipped_in_row and diverged_after, and the latter may be another now.
+  require_enum(state.status, "state->status", MP_SCALER_OK, MP_SCALER_DIVERGED);
+  check_counts(state);
+  const int32_t first_tracker = default_scaler_state(config).growth_tracker;
+  switch (config.policy) {
+    case MP_SCALER_BACKOFF:
+      require_growth_tracker(state.growth_tracker, "state->", first_tracker,
+                             config.growth_interval);
+      require_count_within(state.hysteresis_left, "state->hysteresis_left", config.hysteresis,
+                           "hysteresis");
+      break;
+    case MP_SCALER_LOGNORMAL:
+      require_growth_tracker(state.growth_tracker, "state->", first_tracker,
+                             config.growth_interval);
+      break;
+    case MP_SCALER_STATIC:
+    case MP_SCALER_LOGMAX:
+      require_not_negative(state.growth_tracker, "state->growth_tracker");
+  }
+  if (has_statistics(config.policy)) check_statistics(state, config);
+}
+
+}  // namespace mp
