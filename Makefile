@@ -52,7 +52,7 @@ CXXFLAGS_BASE := -std=c++20 $(OPT) $(WARN) $(INCLUDES) $(SAN_FLAGS)
 HOST_MATH_FLAGS := $(if $(SAN),,-O3) -ffp-contract=off $(if $(HOST_MARCH),-march=$(HOST_MARCH))
 HOST_KERNEL_FLAGS := $(HOST_MATH_FLAGS) -Wno-unknown-pragmas $(SAN_KERNEL_FLAGS_$(SAN))
 HOST_DEFINES := $(if $(filter x86-64-v3,$(HOST_MARCH)),-DMP_HOST_NEEDS_X86_64_V3=1)
-LDFLAGS_SO := -shared -Wl,-soname,libmpcore.so.$(SOMAJOR) -Wl,--version-script=capi/exports.map -Wl,--no-undefined $(SAN_FLAGS)
+LDFLAGS_SO := -shared -Wl,-soname,libmpcore.so.$(SOMAJOR) -Wl,--version-script=capi/exports.map -Wl,--no-undefined -Wl,-z,relro,-z,now $(SAN_FLAGS)
 LDLIBS_SO := -l:libboost_context.a -lpthread -ldl
 
 # ---------------------------------------------------------------- what is built

@@ -46,6 +46,28 @@ def test_library(prefix, version, run):
     assert soname in names
 
 
+def test_hardened_library(prefix, version, run):
+    """What is resolved is resolved at the start and cannot be written later; neither the stack nor other data can be
+    run; nobody is told where to look for libraries."""
+    library = prefix / f"lib/libmpcore.so.{version}"
+    segments, dynamic = run("readelf", "-lW", library), run("readelf", "-dW", library)
+    assert re.search(r"GNU_RELRO ", segments)
+    assert re.search(r"FLAGS.* BIND_NOW", dynamic)
+    assert re.search(r"GNU_STACK .* RW ", segments)
+    assert not re.search(r"LOAD .* RWE ", segments)
+    assert not re.search(r"RPATH|RUNPATH|TEXTREL", dynamic)
+
+
+@pytest.mark.parametrize("program", ["mpinfo", "mpdemo"])
+def test_hardened_programs(prefix, run, program):
+    path = prefix / "bin" / program
+    if not path.exists():
+        pytest.skip(f"{program}: not installed, as zlib1g-dev is missing")
+    dynamic = run("readelf", "-dW", path)
+    assert re.findall(r"runpath: \[(.*)\]", dynamic) == ["$ORIGIN/../lib"]
+    assert "RPATH" not in dynamic
+
+
 def without_library_path(run, *command, **others) -> str:
     return run("env", "-u", "LD_LIBRARY_PATH", *command, **others)
 
