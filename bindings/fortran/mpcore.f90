@@ -37,7 +37,8 @@ module mpcore
   !>   alpha, beta     1 and 0 where not given; c is read only where beta is not 0
   !>   dtype           of all arrays of integer(c_int16_t): MP_FP16 (the default) or MP_BF16
   !>   epilogue        what is done with c before it is rounded.  It sees c transposed: bias and dbias
-  !>                   have m elements, one for each row of c; aux is m x n, as c lies
+  !>                   have m elements, one for each row of c; aux is m x n, as c lies.  It has no
+  !>                   intent, as gfortran takes intent(in) to leave alone what it points to
   !>   workspace       device, 256-byte aligned, of workspace_bytes
   !>
   !> C's library is row-major, where this product reads c^T = op(b)^T op(a)^T: the same memory, the
@@ -142,7 +143,7 @@ contains
     real(c_float), intent(inout), target :: c(:, :)
     logical, intent(in), optional :: transa, transb
     real(c_float), intent(in), optional :: alpha, beta
-    type(mp_epilogue_t), intent(in), optional :: epilogue
+    type(mp_epilogue_t), optional :: epilogue
     type(c_ptr), intent(in), optional :: workspace, stream
     integer(c_size_t), intent(in), optional :: workspace_bytes
     integer(c_int), intent(out), optional :: stat
@@ -159,7 +160,7 @@ contains
     logical, intent(in), optional :: transa, transb
     real(c_float), intent(in), optional :: alpha, beta
     integer(c_int), intent(in), optional :: dtype
-    type(mp_epilogue_t), intent(in), optional :: epilogue
+    type(mp_epilogue_t), optional :: epilogue
     type(c_ptr), intent(in), optional :: workspace, stream
     integer(c_size_t), intent(in), optional :: workspace_bytes
     integer(c_int), intent(out), optional :: stat
@@ -179,7 +180,7 @@ contains
     logical, intent(in), optional :: transa, transb
     real(c_float), intent(in), optional :: alpha, beta
     integer(c_int), intent(in), optional :: dtype
-    type(mp_epilogue_t), intent(in), optional :: epilogue
+    type(mp_epilogue_t), optional :: epilogue
     type(c_ptr), intent(in), optional :: workspace, stream
     integer(c_size_t), intent(in), optional :: workspace_bytes
     integer(c_int), intent(out), optional :: stat
@@ -199,7 +200,7 @@ contains
     logical, intent(in), optional :: transa, transb
     real(c_float), intent(in), optional :: alpha, beta
     integer(c_int), intent(in), optional :: dtype
-    type(mp_epilogue_t), intent(in), optional :: epilogue
+    type(mp_epilogue_t), optional :: epilogue
     type(c_ptr), intent(in), optional :: workspace, stream
     integer(c_size_t), intent(in), optional :: workspace_bytes
     integer(c_int), intent(out), optional :: stat
@@ -218,7 +219,7 @@ contains
     integer(c_int), intent(in) :: dtype_ab, dtype_c
     logical, intent(in), optional :: transa, transb
     real(c_float), intent(in), optional :: alpha, beta
-    type(mp_epilogue_t), intent(in), optional :: epilogue
+    type(mp_epilogue_t), optional :: epilogue
     type(c_ptr), intent(in), optional :: workspace, stream
     integer(c_size_t), intent(in), optional :: workspace_bytes
     integer(c_int), intent(out), optional :: stat

@@ -1797,7 +1797,7 @@ module mpcore_c
       type(c_ptr), value :: B
       type(c_ptr), value :: C
       type(c_ptr), value :: D
-      type(mp_epilogue_t), intent(in), optional :: epilogue
+      type(mp_epilogue_t), optional :: epilogue
       type(c_ptr), value :: workspace
       integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: stream
@@ -1821,7 +1821,7 @@ module mpcore_c
       type(c_ptr), value :: B
       type(c_ptr), value :: C
       type(c_ptr), value :: D
-      type(mp_epilogue_t), intent(in), optional :: epilogue
+      type(mp_epilogue_t), optional :: epilogue
       type(c_ptr), value :: workspace
       integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: stream
@@ -1849,7 +1849,7 @@ module mpcore_c
       type(c_ptr), value :: context
       type(mp_gemm_desc_t), intent(in), optional :: desc
       integer(c_int32_t), value :: count
-      type(mp_gemm_group_item_t), intent(in) :: items(*)
+      type(mp_gemm_group_item_t) :: items(*)
       integer(c_size_t), intent(out) :: bytes
       integer(c_int) :: answer
     end function
@@ -1883,8 +1883,8 @@ module mpcore_c
       type(c_ptr), value :: context
       type(mp_gemm_desc_t), intent(in), optional :: desc
       integer(c_int32_t), value :: count
-      type(mp_gemm_group_item_t), intent(in) :: items(*)
-      type(mp_epilogue_t), intent(in), optional :: epilogue
+      type(mp_gemm_group_item_t) :: items(*)
+      type(mp_epilogue_t), optional :: epilogue
       type(c_ptr), value :: workspace
       integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: stream
@@ -1945,7 +1945,7 @@ module mpcore_c
       type(c_ptr), value :: B
       type(c_ptr), value :: C
       type(c_ptr), value :: D
-      type(mp_epilogue_t), intent(in), optional :: epilogue
+      type(mp_epilogue_t), optional :: epilogue
       type(c_ptr), value :: workspace
       integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: stream
@@ -2024,7 +2024,7 @@ module mpcore_c
       type(c_ptr), value :: x
       type(c_ptr), value :: filter
       type(c_ptr), value :: y
-      type(mp_epilogue_t), intent(in), optional :: epilogue
+      type(mp_epilogue_t), optional :: epilogue
       type(c_ptr), value :: workspace
       integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: stream
@@ -2043,7 +2043,7 @@ module mpcore_c
       type(c_ptr), value :: dy
       type(c_ptr), value :: filter
       type(c_ptr), value :: dx
-      type(mp_epilogue_t), intent(in), optional :: epilogue
+      type(mp_epilogue_t), optional :: epilogue
       type(c_ptr), value :: workspace
       integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: stream
@@ -2065,7 +2065,7 @@ module mpcore_c
       type(c_ptr), value :: x
       type(c_ptr), value :: dy
       type(c_ptr), value :: dfilter
-      type(mp_epilogue_t), intent(in), optional :: epilogue
+      type(mp_epilogue_t), optional :: epilogue
       type(c_ptr), value :: workspace
       integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: stream
@@ -2080,7 +2080,7 @@ module mpcore_c
       import
       type(c_ptr), intent(out) :: list
       type(c_ptr), value :: context
-      type(mp_tensor_list_desc_t), intent(in), optional :: desc
+      type(mp_tensor_list_desc_t), optional :: desc
       integer(c_int) :: answer
     end function
 
@@ -2444,7 +2444,7 @@ module mpcore_c
       type(c_ptr), value :: master
       type(c_ptr), value :: model
       type(c_ptr), value :: found_inf
-      type(mp_model_options_t), intent(in), optional :: options
+      type(mp_model_options_t), optional :: options
       type(c_ptr), value :: stream
       integer(c_int) :: answer
     end function
@@ -2541,7 +2541,7 @@ module mpcore_c
       name="mp_grad_all_reduce")
       import
       type(c_ptr), value :: grads
-      type(mp_comm_t), intent(in), optional :: comm
+      type(mp_comm_t), optional :: comm
       real(c_float), value :: pre
       real(c_float), value :: post
       type(c_ptr), value :: stream
@@ -2594,7 +2594,7 @@ module mpcore_c
       import
       type(c_ptr), value :: optimizer
       type(c_ptr), value :: scaler
-      type(mp_step_options_t), intent(in), optional :: options
+      type(mp_step_options_t), optional :: options
       type(c_ptr), value :: stream
       integer(c_int) :: answer
     end function
@@ -2840,7 +2840,7 @@ module mpcore_c
       import
       type(c_ptr), value :: policy
       type(mp_autocast_graph_t), intent(in), optional :: graph
-      type(mp_autocast_result_t), intent(in), optional :: result
+      type(mp_autocast_result_t), optional :: result
       integer(c_int), value :: form
       type(c_ptr), value :: text
       type(c_ptr), value :: bytes
@@ -3089,7 +3089,7 @@ module mpcore_c
       import
       type(c_ptr), value :: context
       type(mp_batchnorm_desc_t), intent(in), optional :: desc
-      type(mp_batchnorm_tensors_t), intent(in), optional :: tensors
+      type(mp_batchnorm_tensors_t), optional :: tensors
       type(c_ptr), value :: workspace
       integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: stream
@@ -3104,7 +3104,7 @@ module mpcore_c
       import
       type(c_ptr), value :: context
       type(mp_batchnorm_desc_t), intent(in), optional :: desc
-      type(mp_batchnorm_tensors_t), intent(in), optional :: tensors
+      type(mp_batchnorm_tensors_t), optional :: tensors
       type(c_ptr), value :: stream
       integer(c_int) :: answer
     end function
@@ -3125,7 +3125,7 @@ module mpcore_c
       import
       type(c_ptr), value :: context
       type(mp_batchnorm_desc_t), intent(in), optional :: desc
-      type(mp_batchnorm_tensors_t), intent(in), optional :: tensors
+      type(mp_batchnorm_tensors_t), optional :: tensors
       type(c_ptr), value :: workspace
       integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: stream
@@ -3218,7 +3218,7 @@ module mpcore_c
       import
       type(c_ptr), value :: context
       type(mp_rnn_desc_t), intent(in), optional :: desc
-      type(mp_rnn_tensors_t), intent(in), optional :: tensors
+      type(mp_rnn_tensors_t), optional :: tensors
       type(c_ptr), value :: workspace
       integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: stream
@@ -3232,7 +3232,7 @@ module mpcore_c
       import
       type(c_ptr), value :: context
       type(mp_rnn_desc_t), intent(in), optional :: desc
-      type(mp_rnn_tensors_t), intent(in), optional :: tensors
+      type(mp_rnn_tensors_t), optional :: tensors
       type(c_ptr), value :: workspace
       integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: stream
@@ -3250,7 +3250,7 @@ module mpcore_c
       import
       type(c_ptr), value :: context
       type(mp_rnn_desc_t), intent(in), optional :: desc
-      type(mp_rnn_tensors_t), intent(in), optional :: tensors
+      type(mp_rnn_tensors_t), optional :: tensors
       type(c_ptr), value :: workspace
       integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: stream
@@ -3267,7 +3267,7 @@ module mpcore_c
       import
       type(c_ptr), value :: context
       type(mp_rnn_desc_t), intent(in), optional :: desc
-      type(mp_rnn_tensors_t), intent(in), optional :: tensors
+      type(mp_rnn_tensors_t), optional :: tensors
       type(c_ptr), value :: workspace
       integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: stream

@@ -110,14 +110,20 @@ def struct(s, model: Model) -> str:
 # ---------------------------------------------------------------- interfaces
 
 
+def points(name: str, model: Model) -> bool:
+    """Whether a struct leads to memory, which a call may write.  From intent(in) gfortran concludes that it does not, and
+    keeps what it knows of a variable whose address is in the struct."""
+    types = [field.type for field in model.struct(name).fields]
+    return any(not isinstance(kind, Callback) and kind.pointers and not kind.const_base for kind in types)
+
+
 def dummy(p, model: Model) -> str:
     kind = p.type
     if isinstance(kind, Callback):
         return "type(c_funptr), value"
     if model.is_described(kind):
-        if p.name in ARRAYS:
-            return f"type({kind.base}), intent(in)"
-        return f"type({kind.base}), " + ("intent(in), optional" if kind.const_base else "intent(inout)")
+        intent = ", intent(inout)" if not kind.const_base else "" if points(kind.base, model) else ", intent(in)"
+        return f"type({kind.base}){intent}" + ("" if p.name in ARRAYS or not kind.const_base else ", optional")
     if not kind.pointers:
         return scalar(kind, model) + ", value"
     out = len(kind.pointers) == 1 and model.is_handle(kind.base)  # a new object
