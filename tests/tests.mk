@@ -156,9 +156,11 @@ ifneq ($(MP_TEST_DEVICE),cuda)
 HOST_ONLY_STEPS = "the simulator::$(BUILD)/tests/simulator" "conformance::$(BUILD)/tests/conformance" \
   $(foreach n,2 4,"MPI, $(n) ranks::tests/tools/run_mpi $(n) $(BUILD)/tests/mpitests") \
   "mpdemo, 2 ranks::$(PYTEST) tests/tools/test_ranks.py" \
-  "mpdemo, its options::$(PYTEST) tests/tools/test_demo.py" \
-  "alone: mptune::$(PYTEST) tests/tools/test_mptune.py" "alone: bench report::$(PYTEST) tests/tools/test_bench_report.py"
+  "mpdemo, its options::$(PYTEST) tests/tools/test_demo.py"
 SEED_STEPS = $(STRICT_STEPS) $(CONV_STEPS) $(WGMMA_STEPS)
+# They measure time.  Behind all others, so that these need not wait for each other twice.
+TIMING_STEPS = "alone: mptune::$(PYTEST) tests/tools/test_mptune.py" \
+  "alone: bench report::$(PYTEST) tests/tools/test_bench_report.py"
 endif
 
 JOBS ?= 2
@@ -168,7 +170,7 @@ STEP_MAKE = $(MAKE) -j$(JOBS)
 ## test: every suite once, the library also in strict mode (MP_TEST_DEVICE=host|cuda, SEEDS="1 2")
 test: setup-test
 	@$(MAKE) tests
-	@$(RUN_TESTS) $(SUITES) $(SEED_STEPS)
+	@$(RUN_TESTS) $(SUITES) $(SEED_STEPS) $(TIMING_STEPS)
 
 .PHONY: test-all nightly
 ## test-all: what CI runs: test with more seeds, sanitizers, race detector, code generation, the demo
@@ -178,7 +180,7 @@ test-all: WGMMA_SEEDS = 1 2
 # plain mode and at most one seed.
 test-all: setup-test setup-demo
 	@$(MAKE) tests $(SOFTGPU_TESTS)
-	@$(RUN_TESTS) $(SUITES) $(SEED_STEPS) $(SOFTGPU_SUITES) \
+	@$(RUN_TESTS) $(SUITES) $(SEED_STEPS) $(SOFTGPU_SUITES) $(TIMING_STEPS) \
 	  "alone: code generation::$(STEP_MAKE) cuda-gates" \
 	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS=" \
 	  "alone: race detector::$(STEP_MAKE) race SEEDS=1" \
