@@ -33,13 +33,12 @@ mp::autocast make_policy(mp_dtype_t dtype) {
 Network::Network(mp_context_t context, const Architecture &architecture, const Form &form)
     : context_(context), dtype_(form.dtype), description_(context, form) {
   architecture.describe(description_);
-  if (form.dtype == MP_FP32) {
-    description_.graph.compile();
-  } else {
-    const mp::autocast policy = make_policy(form.dtype);
+  mp::autocast policy;
+  if (form.dtype != MP_FP32) {
+    policy = make_policy(form.dtype);
     description_.graph.autocast(policy);
-    description_.graph.compile();
   }
+  description_.graph.compile();
   for (const Carried &each : description_.carried)
     carried_.push_back(make_buffer(context, each.numel, MP_FP32));
 }
