@@ -131,7 +131,7 @@ def test_environment(mpautocast, graph):
     ("--depth-limit many", 2, "argument --depth-limit: invalid int value: 'many'"),
     ("--depth-limit 9223372036854775808", 2, "depth_limit = 9223372036854775808 is beyond the range"),
     ("--nodes encoder", 2, "mpautocast: 'encoder' of --nodes has no =CLASS"),
-    ("--nodes encoder/*=green", 2, "mpautocast: 'green' is none of unlisted, allow, infer, deny, clear, promote"),
+    ("--nodes encoder/*=green", 2, "mpautocast: node_class = 'green' is not one of: unlisted, allow, infer, deny, clear, promote"),
     ("--nodes a[b=deny", 1, "pattern = a[b has a [ without its ]"),  # the library's own sentences
     ("--amax-limit -1", 1, "config->amax_limit = -1 is negative"),
     ("--low bf16 --level force_all", 1, "MP_AUTOCAST_FORCE_ALL, which is for fp16 alone"),
