@@ -134,6 +134,10 @@ mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_state_t
     c.backend.copy(c.device, &s.device->scale, &value.scale, sizeof value.scale, stream);
     c.backend.copy(c.device, &s.device->inv_scale, &inv_scale, sizeof inv_scale, stream);
     c.backend.copy(c.device, &s.device->state, &value, sizeof value, stream);
+    // What has been found since the last update is of the steps that are given up.
+    c.backend.fill(c.device, &s.device->found_inf, 0, sizeof s.device->found_inf, stream);
+    c.backend.fill(c.device, &s.device->amax, 0, sizeof s.device->amax, stream);
+    s.has_kept_amax = false;
     const int64_t none = 0;
     c.backend.copy(c.device, &s.device->num_recorded, &none, sizeof none, stream);
     c.backend.synchronize(c.device, stream);

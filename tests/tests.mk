@@ -9,7 +9,7 @@ SIMULATOR_OBJS := $(SIMULATOR_CPP:%.cpp=$(BUILD)/simulator/%.o) $(patsubst %.cpp
   $(addprefix $(BUILD)/host/kernels/,layers/softmax_xent.o step/optimizer.o step/tensor_ratios.o) $(BUILD)/simulator/bench/tune/fit.o
 INSTALLED := $(BUILD)/installed/mpinfo $(BUILD)/installed/mpdemo
 CAPI_C := $(wildcard tests/capi/*.c)
-TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(if $(MPICXX),$(BUILD)/tests/mpitests) $(if $(HAVE_ZLIB),$(BUILD)/mpdemo) $(BUILD)/tests/simulator $(BUILD)/tests/conformance
+TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(if $(MPICXX),$(BUILD)/tests/mpitests $(BUILD)/tests/mpitraining) $(if $(HAVE_ZLIB),$(BUILD)/mpdemo) $(BUILD)/tests/simulator $(BUILD)/tests/conformance
 RPATH := -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath,'$$ORIGIN'
 LINK_LIB := -L$(BUILD) -lmpcore $(RPATH)
 TEST_CXXFLAGS := -std=c++20 -O1 -g1 $(WARN) $(INCLUDES) $(SAN_FLAGS) $(if $(HOST_MARCH),-march=$(HOST_MARCH)) -ffp-contract=off
@@ -62,6 +62,12 @@ $(BUILD)/tests/mpi/%.o: tests/mpi/%.cpp
 $(BUILD)/tests/mpitests: $(MPI_OBJS) $(LIB)
 	@echo "  LINK $@"
 	$(Q)$(MPI_WRAPPER) $(SAN_FLAGS) $(MPI_OBJS) $(LINK_LIB) -lpthread -o $@
+
+# A training on ranks of MPI in which something goes wrong.
+MPI_TRAINING_OBJS := $(patsubst %.cpp,$(BUILD)/%.o,$(wildcard tests/mpi/training/*.cpp))
+$(BUILD)/tests/mpitraining: $(MPI_TRAINING_OBJS) $(LIB)
+	@echo "  LINK $@"
+	$(Q)$(MPI_WRAPPER) $(SAN_FLAGS) $(MPI_TRAINING_OBJS) $(LINK_LIB) -lpthread -o $@
 
 $(BUILD)/simulator/%.o: %.cpp
 	@mkdir -p $(@D)
@@ -130,7 +136,7 @@ tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune $(BUILD)/mpbench $(INSTALLED)
 
 # The tiers are told in TESTING.md.
 PYTEST = CC='$(CC)' CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tests/pytest --build $(BUILD)
-HOST_TOOL_TESTS := $(addprefix tests/tools/test_,mptune.py bench_report.py ranks.py demo.py)
+HOST_TOOL_TESTS := $(addprefix tests/tools/test_,mptune.py bench_report.py ranks.py mpi_faults.py demo.py)
 # The CUDA target beside the host target, and after an error of its own.
 CUDA_TOOL_TESTS := $(addprefix tests/tools/test_,targets.py failed_device.py)
 TOOL_TESTS := $(filter-out $(HOST_TOOL_TESTS) $(CUDA_TOOL_TESTS),$(wildcard tests/tools/test_*.py))
@@ -155,6 +161,7 @@ WGMMA_STEPS = $(foreach s,$(WGMMA_SEEDS),"wgmma, strict, seed $(s)::MP_HOST_MODE
 ifneq ($(MP_TEST_DEVICE),cuda)
 HOST_ONLY_STEPS = "the simulator::$(BUILD)/tests/simulator" "conformance::$(BUILD)/tests/conformance" \
   $(foreach n,2 4,"MPI, $(n) ranks::tests/tools/run_mpi $(n) $(BUILD)/tests/mpitests") \
+  "MPI, a rank fails::$(PYTEST) tests/tools/test_mpi_faults.py" \
   "mpdemo, 2 ranks::$(PYTEST) tests/tools/test_ranks.py" \
   "mpdemo, its options::$(PYTEST) tests/tools/test_demo.py"
 SEED_STEPS = $(STRICT_STEPS) $(CONV_STEPS) $(WGMMA_STEPS)

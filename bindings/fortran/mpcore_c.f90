@@ -1008,8 +1008,13 @@ module mpcore_c
   !> mpcore, and return 0.  Any other code ends the call with MP_ERROR_COMM.
   !>
   !> A call that gets a table is collective: every rank makes it, in the same order, with equal
-  !> numbers of elements and equal types.  As with every collective, a rank that is refused or fails
-  !> leaves the others waiting.
+  !> numbers of elements, equal types and equal flags.  That they are equal nobody checks: MPI tells some
+  !> ranks, the others wait, or have wrong sums.
+  !>
+  !> As with every collective, a rank that is refused or fails leaves the others waiting: in the same call,
+  !> or, where they have heard all of it, in the next one.  A call that is refused has not communicated.
+  !> Weights and S of ranks that wait are as before the call.  A program looks at every status, and ends
+  !> all ranks (MPI_Abort) where one is not MP_SUCCESS; docs/multi-gpu.md says what else it can do.
   type, bind(c) :: mp_comm_t
     integer(c_int32_t) :: struct_size = 48_c_int32_t
     !> 0 to world_size - 1
@@ -1787,6 +1792,7 @@ module mpcore_c
     !> Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
     !>
     !> @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld below the row length
+    !> @retval MP_ERROR_UNSUPPORTED D has 2^31 or more tiles of 16 x 16, those of all items together
     function mp_gemm(context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, &
       stream) result(answer) &
       bind(c, name="mp_gemm")
@@ -2304,7 +2310,8 @@ module mpcore_c
     end function
 
     !> Copy a state from the host; waits for `stream`.  Restoring a saved state and repeating the steps
-    !> gives bitwise the same scales.  Restoring empties the history.
+    !> gives bitwise the same scales.  Restoring empties the history, clears the flag, and forgets what amax
+    !> has been kept since the last update: they are of steps that are given up.
     !> @retval MP_ERROR_INVALID_ARGUMENT no scaler of this config can be in that state.  In particular:
     !>         another policy; a scale outside [min_scale, max_scale], which NaN is (logmax);
     !>         growth_tracker >= growth_interval or hysteresis_left > hysteresis, as after lowering
@@ -2536,7 +2543,8 @@ module mpcore_c
     !> The gradients may still be multiplied by S.  Infinity and NaN survive the sum, and then every
     !> rank sees them; see mp_step_options.comm for what else must agree.
     !> @param pre,post   > 0, finite.
-    !> @retval MP_ERROR_COMM a callback failed: some gradients may have been summed and others not
+    !> @retval MP_ERROR_COMM a callback failed: some gradients may have been summed and others not, and all
+    !>         have been multiplied by pre
     function mp_grad_all_reduce(grads, comm, pre, post, stream) result(answer) bind(c, &
       name="mp_grad_all_reduce")
       import
@@ -2588,7 +2596,7 @@ module mpcore_c
     !> @retval MP_ERROR_INVALID_ARGUMENT if optimizer and scaler belong to different contexts
     !> @retval MP_ERROR_COMM a callback of options->comm failed: nothing has been updated, S
     !>         included, but the scaler's flag is up if a gradient is not
-    !>         finite
+    !>         finite.  Other ranks may have taken the step
     function mp_scale_step(optimizer, scaler, options, stream) result(answer) bind(c, &
       name="mp_scale_step")
       import

@@ -26,8 +26,13 @@ typedef enum mp_reduce_op {
  *  mpcore, and return 0.  Any other code ends the call with MP_ERROR_COMM.
  *
  *  A call that gets a table is collective: every rank makes it, in the same order, with equal
- *  numbers of elements and equal types.  As with every collective, a rank that is refused or fails
- *  leaves the others waiting. */
+ *  numbers of elements, equal types and equal flags.  That they are equal nobody checks: MPI tells some
+ *  ranks, the others wait, or have wrong sums.
+ *
+ *  As with every collective, a rank that is refused or fails leaves the others waiting: in the same call,
+ *  or, where they have heard all of it, in the next one.  A call that is refused has not communicated.
+ *  Weights and S of ranks that wait are as before the call.  A program looks at every status, and ends
+ *  all ranks (MPI_Abort) where one is not MP_SUCCESS; docs/multi-gpu.md says what else it can do. */
 typedef struct mp_comm {
   uint32_t struct_size;
   int32_t rank;       /**< 0 to world_size - 1 */
@@ -73,7 +78,8 @@ MP_API mp_status_t mp_comm_init_nccl(mp_comm_t *comm, void *nccl_comm);
  *  The gradients may still be multiplied by S.  Infinity and NaN survive the sum, and then every
  *  rank sees them; see mp_step_options.comm for what else must agree.
  *  @param pre,post   > 0, finite.
- *  @retval MP_ERROR_COMM a callback failed: some gradients may have been summed and others not */
+ *  @retval MP_ERROR_COMM a callback failed: some gradients may have been summed and others not, and all
+ *          have been multiplied by pre */
 MP_API mp_status_t mp_grad_all_reduce(mp_tensor_list_t grads, const mp_comm_t *comm, float pre,
                                       float post, mp_stream_t stream);
 

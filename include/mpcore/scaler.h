@@ -157,7 +157,8 @@ MP_API mp_status_t mp_scaler_update(mp_scaler_t scaler, const float *amax, mp_st
 MP_API mp_status_t mp_scaler_get_state_sync(mp_scaler_t scaler, mp_scaler_state_t *state,
                                             mp_stream_t stream);
 /** Copy a state from the host; waits for `stream`.  Restoring a saved state and repeating the steps
- *  gives bitwise the same scales.  Restoring empties the history.
+ *  gives bitwise the same scales.  Restoring empties the history, clears the flag, and forgets what amax
+ *  has been kept since the last update: they are of steps that are given up.
  *  @retval MP_ERROR_INVALID_ARGUMENT no scaler of this config can be in that state.  In particular:
  *          another policy; a scale outside [min_scale, max_scale], which NaN is (logmax);
  *          growth_tracker >= growth_interval or hysteresis_left > hysteresis, as after lowering

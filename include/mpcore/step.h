@@ -107,7 +107,7 @@ static inline mp_step_options_t mp_step_options_default(void) {
  *  @retval MP_ERROR_INVALID_ARGUMENT if optimizer and scaler belong to different contexts
  *  @retval MP_ERROR_COMM a callback of options->comm failed: nothing has been updated, S
  *          included, but the scaler's flag is up if a gradient is not
- *          finite */
+ *          finite.  Other ranks may have taken the step */
 MP_API mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
                                  const mp_step_options_t *options, mp_stream_t stream);
 

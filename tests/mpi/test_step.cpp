@@ -69,6 +69,26 @@ TEST_CASE("mpi: what is not finite on one rank makes all skip") {
   }
 }
 
+TEST_CASE("mpi: a state that is restored behind a failed step forgets what that step has found") {
+  const World world;
+  mp_comm_t failing = world.comm();
+  failing.all_reduce = [](const void *, void *, size_t, mp_dtype_t, mp_reduce_op_t, mp_stream_t,
+                          void *) { return MPI_ERR_OTHER; };
+  for (const mp_scaler_policy_t policy : {MP_SCALER_BACKOFF, MP_SCALER_LOGNORMAL}) {
+    const mp_scaler_config_t config = mp_scaler_config_default(policy);
+    RankOfSteps mine(small_spec(), &config);
+    const mp_scaler_state_t saved = state_of(mine.scaler.get());
+    if (world.rank() == 0) mine.inject(HUGE_VAL);
+    expect_status(mine.step(&failing, mp_step_options_default()), MP_ERROR_COMM);
+    CHECK(read_float(mp_scaler_found_inf(mine.scaler.get())) == (world.rank() == 0 ? 1.0f : 0.0f));
+    set_state(mine.scaler.get(), saved);
+    CHECK(read_float(mp_scaler_found_inf(mine.scaler.get())) == 0.0f);
+    mine.set_grads(1.0);
+    require_ok(mine.step(&world.comm(), mp_step_options_default()));
+    check_ranks_agree(world, mine, false);
+  }
+}
+
 TEST_CASE("mpi: lognormal scalers stay equal over random steps") {
   const World world;
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_LOGNORMAL);

@@ -1077,8 +1077,13 @@ pub struct mp_model_options_t {
 /// mpcore, and return 0.  Any other code ends the call with MP\_ERROR\_COMM.
 ///
 /// A call that gets a table is collective: every rank makes it, in the same order, with equal
-/// numbers of elements and equal types.  As with every collective, a rank that is refused or fails
-/// leaves the others waiting.
+/// numbers of elements, equal types and equal flags.  That they are equal nobody checks: MPI tells some
+/// ranks, the others wait, or have wrong sums.
+///
+/// As with every collective, a rank that is refused or fails leaves the others waiting: in the same call,
+/// or, where they have heard all of it, in the next one.  A call that is refused has not communicated.
+/// Weights and S of ranks that wait are as before the call.  A program looks at every status, and ends
+/// all ranks (MPI\_Abort) where one is not MP\_SUCCESS; docs/multi-gpu.md says what else it can do.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_comm_t {
@@ -2083,6 +2088,7 @@ extern "C" {
     /// Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
     ///
     /// @retval MP\_ERROR\_INVALID\_ARGUMENT a dimension \< 0, an ld below the row length
+    /// @retval MP\_ERROR\_UNSUPPORTED D has 2^31 or more tiles of 16 x 16, those of all items together
     pub fn mp_gemm(context: mp_context_t, desc: *const mp_gemm_desc_t, A: *const c_void, B: *const c_void, C: *const c_void, D: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// As mp\_gemm, with one pointer per batch item instead of a stride.
@@ -2344,7 +2350,8 @@ extern "C" {
     pub fn mp_scaler_get_state_sync(scaler: mp_scaler_t, state: *mut mp_scaler_state_t, stream: mp_stream_t) -> mp_status_t;
 
     /// Copy a state from the host; waits for `stream`.  Restoring a saved state and repeating the steps
-    /// gives bitwise the same scales.  Restoring empties the history.
+    /// gives bitwise the same scales.  Restoring empties the history, clears the flag, and forgets what amax
+    /// has been kept since the last update: they are of steps that are given up.
     /// @retval MP\_ERROR\_INVALID\_ARGUMENT no scaler of this config can be in that state.  In particular:
     /// ```text
     ///         another policy; a scale outside [min_scale, max_scale], which NaN is (logmax);
@@ -2483,7 +2490,10 @@ extern "C" {
     /// The gradients may still be multiplied by S.  Infinity and NaN survive the sum, and then every
     /// rank sees them; see mp\_step\_options.comm for what else must agree.
     /// @param pre,post   \> 0, finite.
-    /// @retval MP\_ERROR\_COMM a callback failed: some gradients may have been summed and others not
+    /// @retval MP\_ERROR\_COMM a callback failed: some gradients may have been summed and others not, and all
+    /// ```text
+    ///         have been multiplied by pre
+    /// ```
     pub fn mp_grad_all_reduce(grads: mp_tensor_list_t, comm: *const mp_comm_t, pre: f32, post: f32, stream: mp_stream_t) -> mp_status_t;
 
     /// No clipping, no reports, one rank.
@@ -2523,7 +2533,7 @@ extern "C" {
     /// @retval MP\_ERROR\_COMM a callback of options-\>comm failed: nothing has been updated, S
     /// ```text
     ///         included, but the scaler's flag is up if a gradient is not
-    ///         finite
+    ///         finite.  Other ranks may have taken the step
     /// ```
     pub fn mp_scale_step(optimizer: mp_optimizer_t, scaler: mp_scaler_t, options: *const mp_step_options_t, stream: mp_stream_t) -> mp_status_t;
 

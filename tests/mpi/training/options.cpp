@@ -1,0 +1,55 @@
+#include "options.h"
+
+#include "support/command_line.h"
+
+namespace mptest {
+namespace {
+
+const mptools::Words<Fault::Kind> kFaults = {
+    {"none", Fault::kNone},
+    {"refused", Fault::kRefused},
+    {"fails-before", Fault::kFailsBefore},
+    {"fails-after", Fault::kFailsAfter},
+    {"exits", Fault::kExits},
+    {"killed", Fault::kKilled},
+    {"fewer", Fault::kFewer},
+    {"more", Fault::kMore},
+    {"sharded", Fault::kSharded},
+    {"slow", Fault::kSlow},
+    {"flipped-bit", Fault::kFlippedBit},
+    {"other-target", Fault::kOtherTarget},
+    {"raised-flag", Fault::kRaisedFlag},
+    {"without-comm", Fault::kWithoutComm},
+};
+
+const mptools::Words<Options::OnFailure> kOnFailure = {
+    {"abort", Options::OnFailure::kAbort},
+    {"report", Options::OnFailure::kReport},
+    {"restore", Options::OnFailure::kRestore},
+};
+
+}  // namespace
+
+Options parse_options(int argc, const char *const *argv) {
+  Options options;
+  mptools::CommandLine line("training", "Trains a small network on all ranks of an MPI program.",
+                            "");
+  mptools::add_integer(line, "--steps", options.steps, int64_t{1},
+                       "in all, those resumed included");
+  mptools::add_integer(line, "--seed", options.seed, uint64_t{0}, "of weights, data and overflows");
+  line.add_option("--folder", options.folder, "of checkpoints, one per rank")->required();
+  mptools::add_integer(line, "--save-every", options.save_every, int64_t{1},
+                       "steps per checkpoint");
+  line.add_flag("--resume", options.resumes, "from the last step of which all ranks have one");
+  mptools::add_choice(line, "--fault", options.fault.kind, kFaults, "what goes wrong");
+  mptools::add_integer(line, "--rank", options.fault.rank, 0, "where");
+  mptools::add_integer(line, "--at", options.fault.step, int64_t{1}, "in which step");
+  mptools::add_integer(line, "--callback", options.fault.callback, 1, "in which of its callbacks");
+  line.add_flag("--give-up", options.gives_up, "a callback that waits too long there fails");
+  mptools::add_choice(line, "--on-failure", options.on_failure, kOnFailure,
+                      "what becomes of the others then");
+  line.parse(argc, argv);
+  return options;
+}
+
+}  // namespace mptest

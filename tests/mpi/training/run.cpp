@@ -1,0 +1,214 @@
+#include "run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <thread>
+
+#include "support/text.h"
+
+namespace mptest {
+
+namespace {
+
+template <typename T>
+T over_ranks(T mine, MPI_Datatype type, MPI_Op op) {
+  T all{};
+  MPI_Allreduce(&mine, &all, 1, type, op, MPI_COMM_WORLD);
+  return all;
+}
+
+}  // namespace
+
+Run::Run(const Options &options)
+    : options_(options), context_(mptools::make_context(MP_DEVICE_HOST)) {
+  if (mp_mpi_init(&mpi_, MPI_COMM_WORLD, &comm_) != MPI_SUCCESS)
+    throw std::runtime_error("mp_mpi_init has failed.");
+  rank_ = comm_.rank;
+  ranks_ = comm_.world_size;
+  if (kSamples % ranks_ != 0) throw std::runtime_error("the ranks cannot share 16 samples.");
+  MPI_Comm_dup(MPI_COMM_WORLD, &witnesses_);
+  const int64_t share = kSamples / ranks_;
+  faulty_.emplace(options.gives_up ? impatient_.table(comm_) : comm_);
+  trainer_.emplace(context_.get(), options.seed, rank_ * share, share);
+  std::filesystem::create_directories(options.folder);
+  log_.emplace(options.folder / mptools::text("told.rank%d", rank_));
+}
+
+Run::~Run() {
+  MPI_Comm_free(&witnesses_);
+  mp_mpi_free(&mpi_);
+}
+
+void Run::run() {
+  if (options_.resumes) resume();
+  while (trainer_->steps() < options_.steps) take_step(trainer_->steps() + 1);
+  if (rank_ == 0) tell_end();
+}
+
+void Run::resume() {
+  const int64_t step = over_ranks(last_saved(options_.steps), MPI_INT64_T, MPI_MIN);
+  if (step == 0) throw std::runtime_error("there is no step of which all ranks have a checkpoint.");
+  load(step);
+  if (rank_ == 0) log_->tell(mptools::text("resumed from step %lld", static_cast<long long>(step)));
+  require_equal(step, "checkpoint", trainer_->checkpoint());
+}
+
+void Run::take_step(int64_t step) {
+  const Fault mine = fault_of(step);
+  Batch batch = batch_of(options_.seed, step);
+  if (mine.kind == Fault::kOtherTarget)
+    std::fill_n(batch.target.begin() + rank_ * kSamples / ranks_ * kOut, kOut, 2.0 * kHidden);
+  faulty_->begin_step(mine);
+  if (step == options_.fault.step) impatient_.set_patience(std::chrono::milliseconds(300));
+  if (options_.on_failure == Options::OnFailure::kReport && step == options_.fault.step)
+    witness_ = new Witness(witnesses_, *log_, [this] {
+      mptools::write_file(options_.folder / mptools::text("stopped.rank%d", rank_),
+                          trainer_->weights());
+    });
+
+  const int64_t loss = trainer_->compute_gradients(batch);
+  if (mine.kind == Fault::kSlow) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  if (mine.kind == Fault::kRaisedFlag) *mp_scaler_found_inf(trainer_->scaler()) = 1.0f;
+  const bool is_taken = reduce(mine) && update(mine);
+  if (witness_ != nullptr) witness_->finish();
+  if (!is_taken) return go_back();
+
+  if (mine.kind == Fault::kFlippedBit) trainer_->master().at<uint32_t>(0)[7] ^= 1;
+  check_outcome(step, batch.overflow);
+  losses_.push_back(over_ranks(loss, MPI_INT64_T, MPI_SUM));
+  ++overflows_[batch.overflow.kind];
+  if (step % options_.save_every == 0 || step == options_.steps) save(step);
+}
+
+bool Run::reduce(const Fault &mine) {
+  const bool is_refused = mine.kind == Fault::kRefused && mine.callback < 3;
+  const float pre = is_refused ? 0.0f : 1.0f / static_cast<float>(ranks_);
+  mp_tensor_list_t grads = trainer_->grads();
+  if (mine.kind == Fault::kFewer || mine.kind == Fault::kMore) {
+    std::array<int64_t, 2> numels = kNumels;
+    int64_t &numel = numels[static_cast<size_t>(mine.callback - 1)];
+    numel = mine.kind == Fault::kFewer ? numel / 2 : numel * 2;
+    others_.emplace(context_.get(), MP_FP16, numels);
+    grads = others_->list();
+  }
+  return make_call(kReduce, [&] {
+    return mp_grad_all_reduce(grads, &faulty_->table(), pre, 1.0f, mptools::kStream);
+  });
+}
+
+bool Run::update(const Fault &mine) {
+  mp_step_options_t options = mp_step_options_default();
+  const bool is_refused = mine.kind == Fault::kRefused && mine.callback == 3;
+  options.max_grad_norm = is_refused ? -1.0f : 1.0f;
+  if (options_.fault.kind != Fault::kWithoutComm) options.comm = &faulty_->table();
+  if (mine.kind == Fault::kSharded) options.flags = MP_STEP_SHARDED;
+  return make_call(kStep, [&] { return trainer_->step(options); });
+}
+
+/// @return whether this rank, and with kRestore every rank, may go on
+bool Run::make_call(Call call, const std::function<mp_status_t()> &function) {
+  if (witness_ != nullptr) witness_->enter(call);
+  const mp_status_t status = function();
+  const std::string sentence = mp_last_error();
+  if (witness_ != nullptr) witness_->leave(call, status);
+  if (status != MP_SUCCESS)
+    log_->tell(mptools::text("rank %d, step %lld: %s", rank_,
+                             static_cast<long long>(trainer_->steps() + 1), sentence.c_str()));
+  if (options_.on_failure == Options::OnFailure::kRestore)
+    return over_ranks<int>(status, MPI_INT, MPI_MAX) == MP_SUCCESS;
+  if (status != MP_SUCCESS && options_.on_failure == Options::OnFailure::kAbort)
+    MPI_Abort(MPI_COMM_WORLD, status);
+  return status == MP_SUCCESS;
+}
+
+/// Ranks may have taken the step or not, so that none of them knows better than the checkpoint.
+void Run::go_back() {
+  const int64_t step = last_saved(options_.fault.step - 1);
+  load(step);
+  options_.fault = {};
+  if (rank_ == 0)
+    log_->tell(mptools::text("all ranks go back to step %lld", static_cast<long long>(step)));
+}
+
+/// Called on all ranks; none of them changes anything any more.
+void Run::end_job(const std::string &why, ExitCode code) {
+  if (rank_ == 0) {
+    log_->tell(why);
+    MPI_Abort(MPI_COMM_WORLD, code);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  std::abort();
+}
+
+void Run::check_outcome(int64_t step, const Overflow &overflow) {
+  require_equal(step, "weights, moments, t or S", trainer_->weights());
+  require_equal(step, "scaler state", trainer_->checkpoint());
+  require_equal(step, "outcome", trainer_->outcome());
+  if (trainer_->steps() == step && trainer_->was_skipped() == (overflow.kind != Overflow::kNone))
+    return;
+  end_job(mptools::text("step %lld: another outcome than its overflow has to have",
+                        static_cast<long long>(step)),
+          kWrongOutcome);
+}
+
+void Run::require_equal(int64_t step, const char *what, const std::string &mine) {
+  const int size = static_cast<int>(mine.size());
+  std::string all(mine.size() * static_cast<size_t>(ranks_), '\0');
+  MPI_Allgather(mine.data(), size, MPI_BYTE, all.data(), size, MPI_BYTE, MPI_COMM_WORLD);
+  ++compared_;
+  for (int rank = 1; rank < ranks_; ++rank) {
+    const size_t begin = mine.size() * static_cast<size_t>(rank);
+    if (all.compare(begin, mine.size(), all, 0, mine.size()) == 0) continue;
+    end_job(mptools::text("step %lld: rank %d and rank 0 differ: %s", static_cast<long long>(step),
+                          rank, what),
+            kRanksDiffer);
+  }
+}
+
+/// Of this rank.
+Fault Run::fault_of(int64_t step) const {
+  const Fault &fault = options_.fault;
+  return fault.rank == rank_ && fault.step == step ? fault : Fault{};
+}
+
+std::filesystem::path Run::checkpoint_path(int64_t step) const {
+  return options_.folder / mptools::text("step%04lld.rank%d", static_cast<long long>(step), rank_);
+}
+
+/// A rank that is ended on the way leaves no half of a checkpoint.
+void Run::save(int64_t step) {
+  const std::filesystem::path path = checkpoint_path(step);
+  std::filesystem::path part = path;
+  part += ".part";
+  mptools::write_file(part, trainer_->checkpoint());
+  std::filesystem::rename(part, path);
+}
+
+int64_t Run::last_saved(int64_t most) const {
+  while (most > 0 && !std::filesystem::exists(checkpoint_path(most))) --most;
+  return most;
+}
+
+void Run::load(int64_t step) {
+  std::ifstream file(checkpoint_path(step), std::ios::binary);
+  trainer_->restore(std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
+void Run::tell_end() const {
+  const mp_scaler_state_t state = trainer_->state();
+  const auto count = [](int64_t number) { return std::to_string(number); };
+  log_->tell(count(state.steps) + " steps, " + count(state.skipped) +
+             " skipped: " + count(overflows_[Overflow::kInfinity]) + " infinite, " +
+             count(overflows_[Overflow::kNan]) + " NaN, " + count(overflows_[Overflow::kUnseen]) +
+             " unseen");
+  log_->tell(count(compared_) + " comparisons");
+  std::string losses;
+  for (const int64_t loss : losses_) losses += count(loss) + '\n';
+  mptools::write_file(options_.folder / "losses", losses);
+}
+
+}  // namespace mptest

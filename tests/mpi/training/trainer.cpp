@@ -1,0 +1,145 @@
+#include "trainer.h"
+
+#include <cstring>
+#include <stdexcept>
+
+#include "tests/support/fills.h"
+
+namespace mptest {
+
+using mptools::check;
+using mptools::kStream;
+
+namespace {
+
+template <typename T>
+std::string bytes_of(const T &plain) {
+  return std::string(reinterpret_cast<const char *>(&plain), sizeof plain);
+}
+
+/// From the front of `bytes`.
+void take(std::string_view &bytes, void *to, size_t size) {
+  if (bytes.size() < size) throw std::runtime_error("the checkpoint ends too early.");
+  std::memcpy(to, bytes.data(), size);
+  bytes.remove_prefix(size);
+}
+
+mptools::Scaler make_scaler(mp_context_t context) {
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_BACKOFF);
+  config.init_scale = config.max_scale = kMaxScale;
+  config.growth_interval = 4;
+  mp_scaler_t scaler = nullptr;
+  check(mp_scaler_create(&scaler, context, &config));
+  return mptools::Scaler(scaler);
+}
+
+}  // namespace
+
+Tensors::Tensors(mp_context_t context, mp_dtype_t dtype, const std::array<int64_t, 2> &numels) {
+  std::vector<void *> data;
+  for (const int64_t numel : numels) {
+    buffers_.push_back(mptools::make_buffer(context, numel, dtype));
+    data.push_back(buffers_.back().data());
+  }
+  mp_tensor_list_desc_t desc;
+  MP_INIT_STRUCT(&desc);
+  desc.dtype = dtype;
+  desc.count = static_cast<uint32_t>(data.size());
+  desc.data = data.data();
+  desc.numel = numels.data();
+  mp_tensor_list_t list = nullptr;
+  check(mp_tensor_list_create(&list, context, &desc));
+  list_.reset(list);
+}
+
+std::string Tensors::bytes() const {
+  std::string bytes;
+  for (const mptools::Buffer &buffer : buffers_)
+    bytes.append(buffer.as<char>(), static_cast<size_t>(buffer.bytes()));
+  return bytes;
+}
+
+void Tensors::take(std::string_view &bytes) {
+  for (const mptools::Buffer &buffer : buffers_)
+    mptest::take(bytes, buffer.data(), static_cast<size_t>(buffer.bytes()));
+}
+
+Trainer::Trainer(mp_context_t context, uint64_t seed, int64_t first_sample, int64_t num_samples)
+    : context_(context),
+      master_(context, MP_FP32),
+      model_(context, MP_FP16),
+      m_(context, MP_FP32),
+      v_(context, MP_FP32),
+      grads_(context, MP_FP16),
+      grad_norm_(mptools::make_buffer(context, 1, MP_FP32)),
+      found_inf_(mptools::make_buffer(context, 1, MP_FP32)),
+      scaler_(make_scaler(context)),
+      optimizer_(make_optimizer()),
+      network_(context, first_sample, num_samples) {
+  Random random(seed + 1);
+  for (size_t t = 0; t < kNumels.size(); ++t)
+    for (int64_t i = 0; i < kNumels[t]; ++i)
+      master_.at<float>(t)[i] = static_cast<float>(random.real(-0.1, 0.1));
+  check(mp_masters_to_model(master_.list(), model_.list(), nullptr, nullptr, kStream));
+}
+
+mptools::Optimizer Trainer::make_optimizer() const {
+  const mp_hyper_t hyper = mp_hyper_default(MP_OPT_ADAM, 0.01f);
+  mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_ADAM);
+  desc.groups = &hyper;
+  desc.grads = grads_.list();
+  desc.master = master_.list();
+  desc.model = model_.list();
+  desc.m = m_.list();
+  desc.v = v_.list();
+  mp_optimizer_t optimizer = nullptr;
+  check(mp_optimizer_create(&optimizer, context_, &desc));
+  return mptools::Optimizer(optimizer);
+}
+
+int64_t Trainer::compute_gradients(const Batch &batch) {
+  return network_.forward_backward(batch, {model_.at<uint16_t>(0), model_.at<uint16_t>(1)},
+                                   {grads_.at<uint16_t>(0), grads_.at<uint16_t>(1)}, scaler());
+}
+
+mp_status_t Trainer::step(mp_step_options_t options) {
+  options.grad_norm = grad_norm_.as<float>();
+  options.found_inf = found_inf_.as<float>();
+  return mp_scale_step(optimizer_.get(), scaler(), &options, kStream);
+}
+
+mp_scaler_state_t Trainer::state() const {
+  mp_scaler_state_t state;
+  MP_INIT_STRUCT(&state);
+  check(mp_scaler_get_state_sync(scaler(), &state, kStream));
+  return state;
+}
+
+std::string Trainer::outcome() const {
+  mp_step_outcome_t outcome = MP_STEP_PENDING;
+  check(mp_step_query(scaler(), steps(), &outcome));
+  return bytes_of(outcome) + bytes_of(*found_inf_.as<float>()) + bytes_of(*grad_norm_.as<float>());
+}
+
+std::string Trainer::weights() const {
+  return master_.bytes() + model_.bytes() + m_.bytes() + v_.bytes() +
+         bytes_of(*mp_optimizer_step_counter(optimizer_.get())) +
+         bytes_of(*mp_scaler_scale(scaler()));
+}
+
+std::string Trainer::checkpoint() const {
+  return weights() + bytes_of(state());
+}
+
+void Trainer::restore(std::string_view checkpoint) {
+  for (Tensors *const tensors : {&master_, &model_, &m_, &v_}) tensors->take(checkpoint);
+  int64_t t = 0;
+  take(checkpoint, &t, sizeof t);
+  checkpoint.remove_prefix(sizeof(float));  // S, which is in the state too
+  mp_scaler_state_t state;
+  take(checkpoint, &state, sizeof state);
+  check(mp_optimizer_set_step_sync(optimizer_.get(), t, kStream));
+  check(mp_scaler_set_state_sync(scaler(), &state, kStream));
+}
+
+}  // namespace mptest

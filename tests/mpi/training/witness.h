@@ -1,0 +1,59 @@
+// Tells how far each rank has come in a step in which one of them fails.
+//
+// A rank that waits for another one in a collective cannot say so itself.  A thread of its own says it,
+// once the call has taken a second.  A thread of rank 0 hears all ranks, prints what they
+// say in their order, and ends the job with the code kReported.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "log.h"
+#include "mpcore.h"
+#include "options.h"
+
+namespace mptest {
+
+enum Call { kReduce, kStep };
+constexpr std::array<const char *, 2> kCallNames = {"mp_grad_all_reduce", "mp_scale_step"};
+
+class Witness {
+ public:
+  /// @param comm       of all ranks, for the witnesses alone
+  /// @param on_report  called once before this rank reports, on any thread
+  Witness(MPI_Comm comm, const Log &log, std::function<void()> on_report);
+  ~Witness() = delete;  // a job with a witness is ended by it
+  Witness(const Witness &) = delete;
+  Witness &operator=(const Witness &) = delete;
+
+  void enter(Call call);
+  void leave(Call call, mp_status_t status);
+  /// This rank has no more to do; does not return.
+  [[noreturn]] void finish();
+
+ private:
+  enum Outcome : int { kNotReached = -2, kWaits = -1 };  // or a status
+  struct Report {
+    int rank;
+    std::array<int, 2> outcomes;
+  };
+
+  void watch();
+  void hear_all();
+  void report();
+
+  MPI_Comm comm_;
+  const Log &log_;
+  std::function<void()> on_report_;
+  Report report_{};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_inside_ = false, has_reported_ = false;
+};
+
+}  // namespace mptest

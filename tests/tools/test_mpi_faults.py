@@ -1,0 +1,291 @@
+"""A training on four ranks of MPI (tests/mpi/training), in which one rank does something wrong in one step.
+
+What it comes to has no tolerance: all sums are exact, so that every rank has the bits of one rank that sees all
+samples, and checkpoints are compared as bytes.  docs/multi-gpu.md says what the other ranks see; it is said here in
+full.
+"""
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+RANKS, RANK, STEP, STEPS = 4, 2, 20, 30  # RANK does it in STEP, in which nothing overflows
+LONG = 300
+SUMMED = "mp_grad_all_reduce MP_SUCCESS, "
+RANKS_DIFFER, WRONG_OUTCOME, REPORTED = 70, 71, 72  # exit codes of the program (options.h)
+
+
+def pids_of(session: int) -> list:
+    pids = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            pids.append(int(stat.parent.name))
+    return pids
+
+
+def end_session(session: int, seconds=10.0) -> list:
+    """Kills what is left of it; @return what has not ended by itself by then"""
+    end = time.monotonic() + seconds
+    while left := pids_of(session):
+        if time.monotonic() > end:
+            break
+        time.sleep(0.1)
+    for pid in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return left
+
+
+@pytest.fixture(scope="module")
+def train(root, build, target, need):
+    """train(folder, argument..., ranks=4, code=0, timeout=60): once the job has ended with that code, and has left no
+    process."""
+    if target != "host":
+        pytest.skip("a training on ranks of MPI (mpcore_mpi.h is for memory of the host)")
+    need("mpirun", "a training on ranks of MPI")
+    program = build / "tests/mpitraining"
+    if not program.exists():
+        pytest.skip("a training on ranks of MPI (no mpicxx to build it)")
+
+    def train_it(folder, *arguments, ranks=RANKS, code=0, timeout=60):
+        command = [root / "tests/tools/run_mpi", ranks, program, "--folder", folder, *arguments]
+        with subprocess.Popen(list(map(str, command)), cwd=root, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True) as job:
+            try:
+                said, _ = job.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                job.terminate()  # mpirun ends its ranks then
+                raise
+            finally:
+                left = end_session(job.pid)
+        assert job.returncode == code, f"exit code {job.returncode}: {said}"
+        assert not left, f"processes {left} are left: {said}"
+    return train_it
+
+
+def wrong(kind: str, callback=1, rank=RANK, step=STEP) -> list:
+    return ["--fault", kind, "--rank", rank, "--at", step, "--callback", callback]
+
+
+def told(folder, rank=0) -> list:
+    path = folder / f"told.rank{rank}"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def saved(folder, step: int, rank=0) -> bytes:
+    return (folder / f"step{step:04}.rank{rank}").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def one(train, tmp_path_factory) -> pathlib.Path:
+    """The folder of one rank that sees all samples."""
+    folder = tmp_path_factory.mktemp("one")
+    train(folder, "--steps", LONG, ranks=1)
+    return folder
+
+
+def check_saved(folder, one, last: int, every=1):
+    """Up to this step all ranks have checkpoints, and these are those of one rank; nobody has a later one."""
+    wanted = {f"step{step:04}.rank{rank}" for step in range(every, last + 1, every) for rank in range(RANKS)}
+    assert {path.name for path in folder.glob("step*.rank?")} == wanted
+    for name in wanted:
+        assert (folder / name).read_bytes() == saved(one, int(name[4:8])), name
+
+
+def check_stopped(folder, one, steps: list):
+    """The weights of each rank, as the report was written, are those behind this step."""
+    for rank, step in enumerate(steps):
+        weights = (folder / f"stopped.rank{rank}").read_bytes()
+        assert saved(one, step).startswith(weights), f"rank {rank} has not the weights of step {step}"
+        assert not saved(one, step - 1).startswith(weights)
+
+
+@pytest.mark.parametrize("ranks", [2, RANKS])
+def test_ranks_do_what_one_does(train, one, tmp_path, ranks):
+    train(tmp_path, "--steps", LONG, ranks=ranks)
+    for step in range(1, LONG + 1):
+        for rank in range(ranks):
+            assert saved(tmp_path, step, rank) == saved(one, step), f"rank {rank}, step {step}"
+    assert (tmp_path / "losses").read_bytes() == (one / "losses").read_bytes()
+    losses = list(map(int, (one / "losses").read_text().split()))
+    assert len(losses) == LONG and sum(losses[-50:]) < sum(losses[:50]), "it learns"
+    assert told(tmp_path) == told(one) == ["300 steps, 46 skipped: 21 infinite, 9 NaN, 16 unseen", "900 comparisons"]
+
+
+def test_slow_rank(train, one, tmp_path):
+    train(tmp_path, "--steps", STEPS, *wrong("slow"))
+    check_saved(tmp_path, one, STEPS)
+
+
+# ---------------------------------------------------------------------------- a call fails on one rank
+
+REFUSED_SUM = "mp_grad_all_reduce: pre = 0 is not positive and finite"
+REFUSED_STEP = "mp_scale_step: max_grad_norm = -1 is negative or not a number"
+FAILED_SUM = r"mp_grad_all_reduce: comm->all_reduce returned \d+"
+FAILED_STEP = r"mp_scale_step: comm->all_reduce returned \d+"
+# What goes wrong; the sentence; how far this rank comes, and the others; whose weights are a step ahead.
+CALLS = {
+    ("refused", 1): (REFUSED_SUM, "mp_grad_all_reduce MP_ERROR_INVALID_ARGUMENT", "mp_grad_all_reduce waits", 0),
+    ("refused", 3): (REFUSED_STEP, SUMMED + "mp_scale_step MP_ERROR_INVALID_ARGUMENT",
+                     SUMMED + "mp_scale_step waits", 0),
+    ("fails-before", 1): (FAILED_SUM, "mp_grad_all_reduce MP_ERROR_COMM", "mp_grad_all_reduce waits", 0),
+    ("fails-before", 3): (FAILED_STEP, SUMMED + "mp_scale_step MP_ERROR_COMM", SUMMED + "mp_scale_step waits", 0),
+    # The others have a second gradient to sum.
+    ("fails-after", 1): (FAILED_SUM, "mp_grad_all_reduce MP_ERROR_COMM", "mp_grad_all_reduce waits", 0),
+    ("fails-after", 2): (FAILED_SUM, "mp_grad_all_reduce MP_ERROR_COMM", SUMMED + "mp_scale_step waits", 0),
+    # They have all they need, and take the step.
+    ("fails-after", 3): (FAILED_STEP, SUMMED + "mp_scale_step MP_ERROR_COMM", SUMMED + "mp_scale_step MP_SUCCESS", 1),
+}
+
+
+@pytest.mark.parametrize("kind, callback", CALLS)
+def test_one_call_fails(train, one, tmp_path, kind, callback):
+    sentence, its_call, others, ahead = CALLS[kind, callback]
+    train(tmp_path, "--steps", STEPS, *wrong(kind, callback), "--on-failure", "report", code=REPORTED)
+    assert told(tmp_path) == [f"rank {rank}: {its_call if rank == RANK else others}" for rank in range(RANKS)]
+    assert re.fullmatch(f"rank {RANK}, step {STEP}: {sentence}", "\n".join(told(tmp_path, RANK)))
+    check_stopped(tmp_path, one, [STEP - 1 if rank == RANK else STEP - 1 + ahead for rank in range(RANKS)])
+    check_saved(tmp_path, one, STEP - 1)
+
+
+@pytest.mark.parametrize("kind, status", [("refused", 1), ("fails-before", 42)])
+def test_the_rank_ends_the_job(train, one, tmp_path, kind, status):
+    """As docs/multi-gpu.md has it: by MPI_Abort, with the status for an exit code."""
+    train(tmp_path, "--steps", STEPS, *wrong(kind), code=status)
+    assert re.fullmatch(f"rank {RANK}, step {STEP}: {CALLS[kind, 1][0]}", "\n".join(told(tmp_path, RANK)))
+    check_saved(tmp_path, one, STEP - 1)
+
+
+@pytest.mark.parametrize("kind, callback", [("refused", 1), ("refused", 3), ("fails-before", 1)])
+def test_callbacks_that_give_up(train, one, tmp_path, kind, callback):
+    """Nobody waits for ever: all ranks have an error."""
+    train(tmp_path, "--steps", STEPS, *wrong(kind, callback), "--give-up", "--on-failure", "report", code=REPORTED)
+    its_call = CALLS[kind, callback][1]
+    others = re.sub(r"MP_ERROR_\w+", "MP_ERROR_COMM", its_call)
+    assert told(tmp_path)[-RANKS:] == [f"rank {rank}: {its_call if rank == RANK else others}" for rank in range(RANKS)]
+    for rank in set(range(RANKS)) - {RANK}:
+        assert told(tmp_path, rank)[0].endswith("comm->all_reduce returned 1000000")
+    check_stopped(tmp_path, one, [STEP - 1] * RANKS)
+
+
+@pytest.mark.parametrize("kind", ["fewer", "more"])
+def test_another_number_of_elements(train, one, tmp_path, kind):
+    """MPI tells those that get more than they have room for, and not each of the others: they wait, or have sums that
+    are wrong.  The step that all have to make together keeps these from the weights."""
+    train(tmp_path, "--steps", STEPS, *wrong(kind, 2), "--on-failure", "report", code=REPORTED)
+    assert any(line.endswith("mp_grad_all_reduce MP_ERROR_COMM") for line in told(tmp_path))
+    assert not any(line.endswith("mp_scale_step MP_SUCCESS") for line in told(tmp_path))
+    check_stopped(tmp_path, one, [STEP - 1] * RANKS)
+
+
+def test_other_flags(train, one, tmp_path):
+    """MP_STEP_SHARDED on one rank: it wants a sum more."""
+    train(tmp_path, "--steps", STEPS, *wrong("sharded", 3), "--on-failure", "report", code=REPORTED)
+    assert told(tmp_path) == [f"rank {rank}: {SUMMED}mp_scale_step {'waits' if rank == RANK else 'MP_SUCCESS'}"
+                              for rank in range(RANKS)]
+    check_stopped(tmp_path, one, [STEP - 1 if rank == RANK else STEP for rank in range(RANKS)])
+
+
+# ---------------------------------------------------------------------------- a rank is gone
+
+@pytest.mark.parametrize("kind, callback, code", [("exits", 2, 3), ("killed", 1, 137), ("killed", 3, 137)])
+def test_a_rank_dies(train, one, tmp_path, kind, callback, code):
+    """mpirun ends the others, which have saved nothing of that step; the job goes on from the one before."""
+    train(tmp_path, "--steps", STEPS, *wrong(kind, callback), code=code)
+    check_saved(tmp_path, one, STEP - 1)
+    train(tmp_path, "--steps", STEPS, "--resume")
+    assert told(tmp_path)[0] == f"resumed from step {STEP - 1}"
+    check_saved(tmp_path, one, STEPS)
+
+
+@pytest.fixture(scope="module")
+def short(train, tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("short")
+    train(folder, "--steps", STEP, "--save-every", 10)
+    return folder
+
+
+def copy_of(folder, tmp_path) -> pathlib.Path:
+    return shutil.copytree(folder, tmp_path / "copy")
+
+
+def test_resumed_from_what_all_have(train, one, short, tmp_path):
+    folder = copy_of(short, tmp_path)
+    (folder / f"step{STEP:04}.rank1").unlink()
+    train(folder, "--steps", STEPS, "--save-every", 10, "--resume")
+    assert told(folder)[0] == "resumed from step 10"
+    check_saved(folder, one, STEPS, every=10)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_resumed_on_other_ranks(train, one, short, tmp_path, ranks):
+    folder = copy_of(short, tmp_path)
+    train(folder, "--steps", STEPS, "--resume", ranks=ranks)
+    assert all(saved(folder, STEPS, rank) == saved(one, STEPS) for rank in range(ranks))
+
+
+@pytest.mark.parametrize("step, rank, callback", [
+    (STEP, RANK, 3),
+    # Something overflows on this rank.  The step behind the checkpoint is a clean one, and shows what is left of that.
+    (7, 2, 2), (7, 2, 3), (9, 3, 2)])
+def test_all_go_back(train, one, tmp_path, step, rank, callback):
+    train(tmp_path, "--steps", STEPS, "--save-every", 5, *wrong("fails-after", callback, rank, step), "--on-failure",
+          "restore")
+    assert told(tmp_path)[0] == f"all ranks go back to step {(step - 1) // 5 * 5}"
+    check_saved(tmp_path, one, STEPS, every=5)
+
+
+# ---------------------------------------------------------------------------- injected: the checks themselves
+
+@pytest.mark.parametrize("kind, code, sentence", [
+    ("flipped-bit", RANKS_DIFFER, f"step {STEP}: rank {RANK} and rank 0 differ: weights, moments, t or S"),
+    ("without-comm", RANKS_DIFFER, "step 9: rank 3 and rank 0 differ: weights, moments, t or S"),
+    ("raised-flag", WRONG_OUTCOME, f"step {STEP}: another outcome than its overflow has to have")])
+def test_injected_difference(train, tmp_path, kind, code, sentence):
+    train(tmp_path, "--steps", STEPS, *wrong(kind), code=code)
+    assert told(tmp_path) == [sentence]
+
+
+def test_injected_sample(train, one, tmp_path):
+    train(tmp_path, "--steps", STEPS, *wrong("other-target"))
+    assert saved(tmp_path, STEP - 1) == saved(one, STEP - 1) and saved(tmp_path, STEP) != saved(one, STEP)
+    with pytest.raises(AssertionError, match=r"step00[23]\d\.rank\d"):
+        check_saved(tmp_path, one, STEPS)
+
+
+def test_injected_checkpoint(train, short, tmp_path):
+    folder = copy_of(short, tmp_path)
+    path = folder / f"step{STEP:04}.rank{RANK}"
+    damaged = bytearray(path.read_bytes())
+    damaged[100] ^= 1
+    path.write_bytes(damaged)
+    train(folder, "--steps", STEPS, "--resume", code=RANKS_DIFFER)
+    assert told(folder) == [f"resumed from step {STEP}", f"step {STEP}: rank {RANK} and rank 0 differ: checkpoint"]
+
+
+def test_injected_hang(train, tmp_path):
+    """What waits for ever is ended, and leaves no process."""
+    with pytest.raises(subprocess.TimeoutExpired):
+        train(tmp_path, "--steps", STEPS, *wrong("sharded", 3), timeout=3)
+    programs = [stat.parent / "cmdline" for stat in pathlib.Path("/proc").glob("[0-9]*/stat")]
+    assert not [path for path in programs if path.exists() and str(tmp_path).encode() in path.read_bytes()]
+
+
+def test_injected_process():
+    """One that is left by a job which has ended."""
+    with subprocess.Popen(["sh", "-c", "sleep 60 & echo $!"], text=True, stdout=subprocess.PIPE,
+                          start_new_session=True) as job:
+        pid = int(job.stdout.readline())
+        job.wait()
+        assert end_session(job.pid, seconds=0.2) == [pid]
+        assert end_session(job.pid) == []
