@@ -16,6 +16,7 @@ mp_gemm_desc_t read_desc(const mp_gemm_desc_t *user) {
   const mp_gemm_desc_t d = read_struct(user, "desc");
   check_operation(d);
   check_shape(d);
+  count_tiles(d, tiles_along(d.m), d.batch_count);
   return d;
 }
 

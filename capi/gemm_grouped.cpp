@@ -75,6 +75,7 @@ std::vector<GemmGroupItem> read_items(const mp_gemm_desc_t &common, int32_t coun
                                       const mp_gemm_group_item_t *items, Data data) {
   require_not_negative(count, "count");
   std::vector<GemmGroupItem> products;
+  int64_t tiles = 0;
   for (int32_t i = 0; i < count; ++i) {
     mp_gemm_group_item_t item = read_element(items, static_cast<size_t>(i), "items");
     if (data == Data::kIgnored) item.A = item.B = item.C = item.D = nullptr;
@@ -82,6 +83,9 @@ std::vector<GemmGroupItem> read_items(const mp_gemm_desc_t &common, int32_t coun
       const mp_gemm_desc_t d = desc_of(common, item);
       require_zero(item.reserved0, "reserved0");
       check_shape(d);
+      tiles += count_tiles(d, tiles_along(d.m), 1);
+      MP_REQUIRE(tiles <= kMostTiles, MP_ERROR_UNSUPPORTED, "m = ", d.m, ", n = ", d.n,
+                 ": with the items before more than 2^31 - 1 tiles of 16 x 16");
       if (data == Data::kIgnored) return;
       check_operands({item.A, item.B, item.C, item.D}, d, mp_dtype_size(d.dtype_ab),
                      mp_dtype_size(d.dtype_cd));

@@ -24,9 +24,11 @@ mp_gemm_desc_t read_desc(const mp_gemm_desc_t *user, const mp_ragged_t &ragged) 
   check_shape(d);
   require_no_stride(matrix_a(d), ragged);
   if (ragged == MP_RAGGED_M) {
+    count_tiles(d, tiles_along(d.m) + d.batch_count, 1);  // each group may begin one
     require_no_stride(matrix_c(d), ragged);
     require_no_stride(matrix_d(d), ragged);
   } else {
+    count_tiles(d, tiles_along(d.m), d.batch_count);
     require_no_stride(matrix_b(d), ragged);
     require_separate_items(matrix_d(d), d.batch_count);
   }

@@ -132,7 +132,8 @@ MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_de
  *  MP_GEMM_TUNING), and rounded once.
  *  @source Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
  *
- *  @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld below the row length */
+ *  @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld below the row length
+ *  @retval MP_ERROR_UNSUPPORTED D has 2^31 or more tiles of 16 x 16, those of all items together */
 MP_API mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void *A,
                            const void *B, const void *C, void *D, const mp_epilogue_t *epilogue,
                            void *workspace, size_t workspace_bytes, mp_stream_t stream);

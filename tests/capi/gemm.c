@@ -159,6 +159,24 @@ static void test_epilogue(void) {
         MP_ERROR_INVALID_ARGUMENT, "aux");
 }
 
+/* Tiles have numbers of 31 bits.  In 32 the first of these had no tile at all. */
+static void test_most_tiles(void) {
+  const struct {
+    int64_t m, n;
+    int32_t batch_count;
+  } shapes[] = {{INT64_C(1) << 39, 128, 1}, {INT64_C(1) << 35, 16, 1}, {17, 1, INT32_MAX}};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    mp_gemm_desc_t d = mp_gemm_desc_default(shapes[i].m, shapes[i].n, 8, MP_FP32, MP_FP32);
+    d.batch_count = shapes[i].batch_count;
+    FAILS(mp_gemm_workspace_size, (context, &d, &out.bytes), MP_ERROR_UNSUPPORTED, "m");
+    FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), NULL, NULL, 0, NULL),
+          MP_ERROR_UNSUPPORTED, "m");
+    d.batch_count--;
+    d.m = 16;
+    WORKS(mp_gemm_workspace_size(context, &d, &out.bytes));
+  }
+}
+
 /* ---------------------------------------------------------------- operands and workspace */
 
 static void test_operands(void) {
@@ -420,6 +438,7 @@ void test_gemm(void) {
   check_desc("mp_gemm_workspace_size", call_workspace_size);
   check_desc("mp_gemm_kernel_info", call_kernel_info);
   test_epilogue();
+  test_most_tiles();
   test_operands();
   test_empty_problems();
   test_forced_kernel();
