@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <span>
 
 #include "capi/context.h"
@@ -14,6 +13,7 @@
 #include "kernels/cache.h"
 #include "kernels/conv/problem.h"
 #include "kernels/gemm/problem.h"
+#include "kernels/per_thread.h"
 
 namespace mp {
 
@@ -142,12 +142,10 @@ using Find = bool(const Problem &, const Device &, const GemmTuning &, bool alig
 template <class Problem, class Choice>
 Choice remembered_choice(Best<Problem, Choice> *best, const Context &context,
                          const Problem &problem, bool aligned, size_t workspace_bytes) {
-  // On the heap: every thread of the process may get thread_local space, whether it uses it or not.
   using ChoiceCache = Cache<ChoiceKey<Problem>, Choice>;
-  static thread_local const auto cache = std::make_unique<ChoiceCache>();
-  return cache->find({context.id, workspace_bytes, aligned, layout_of(problem)}, [&] {
-    return best(problem, context.device, gemm_tuning(), aligned, workspace_bytes);
-  });
+  return PerThread<ChoiceCache>::get().find(
+      {context.id, workspace_bytes, aligned, layout_of(problem)},
+      [&] { return best(problem, context.device, gemm_tuning(), aligned, workspace_bytes); });
 }
 
 /// Of a call that has nothing to do, and so chooses no kernel: a name that is none is still an error.

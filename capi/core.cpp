@@ -4,13 +4,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <new>
 #include <shared_mutex>
 
 #include "capi/check.h"
 #include "kernels/backend.h"
+#include "kernels/per_thread.h"
 #include "mpcore.h"
 
 // The build says what it is made of; a compiler called by hand knows less.
@@ -28,15 +28,21 @@ namespace mp {
 
 namespace {
 
-// On the heap: every thread of the process may get thread_local space, whether it uses it or not.
-// Empty until the first failure; without memory for it there is a status and no message.
-constinit thread_local std::unique_ptr<Message> last_error;
+/// Made at the first failure of a thread.
+using LastError = PerThread<Message>;
+
+/// What there was no memory to keep the sentence of is told in fewer words.
+constinit thread_local const char *words_of_last_error = nullptr;
 
 constinit thread_local bool is_part_of_a_call = false;
 
 mp_status_t record(mp_status_t status, const Message &message) {
-  if (last_error == nullptr) last_error.reset(new (std::nothrow) Message);
-  if (last_error != nullptr) *last_error = message;
+  try {
+    LastError::get() = message;
+    words_of_last_error = nullptr;
+  } catch (const std::bad_alloc &) {
+    words_of_last_error = "a call failed, and there was no memory to say why";
+  }
   if (!is_part_of_a_call) log(MP_LOG_ERROR, message.c_str());
   return status;
 }
@@ -95,6 +101,8 @@ std::atomic<int32_t> log_level{level_from_environment()};
 
 void write_log(mp_log_level_t level, const Message &line) {
   const std::shared_lock lock(sink_mutex);
+  if (!log_enabled(level))
+    return;  // since the caller looked, another callback has come, with its own level
   is_in_callback = true;
   sink.callback(level, line.c_str(), sink.user);
   is_in_callback = false;
@@ -170,7 +178,9 @@ const char *mp_status_string(mp_status_t status) {
 }
 
 const char *mp_last_error(void) {
-  return mp::last_error != nullptr ? mp::last_error->c_str() : "";
+  if (mp::words_of_last_error != nullptr) return mp::words_of_last_error;
+  const mp::Message *const message = mp::LastError::find();
+  return message != nullptr ? message->c_str() : "";
 }
 
 void mp_set_log_callback(mp_log_callback_t callback, void *user, mp_log_level_t level) {

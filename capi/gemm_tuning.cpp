@@ -1,6 +1,9 @@
 #include "capi/gemm_tuning.h"
 
-#include <cstdio>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -11,22 +14,39 @@ namespace mp {
 
 namespace {
 
-/// @return false if it cannot be read.
-bool read_file(const char *path, std::string *text) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE *)> file(std::fopen(path, "rb"), std::fclose);
-  if (file == nullptr) return false;
+constexpr size_t kMostBytes = 1 << 20;  // a hundred times a table of everything
+
+/// Closes it.
+struct File {
+  int number;
+  ~File() {
+    if (number >= 0) close(number);
+  }
+};
+
+/// No stream: one that has no memory for its buffer is at the end of the file.
+/// @return false if it cannot be read; then `why` says why not.
+bool read_file(const char *path, std::string *text, std::string *why) {
+  const File file{open(path, O_RDONLY | O_CLOEXEC)};
   char block[4096];
-  while (const size_t bytes = std::fread(block, 1, sizeof block, file.get()))
-    text->append(block, bytes);
-  return std::ferror(file.get()) == 0;
+  for (;;) {
+    const ssize_t bytes = read(file.number, block, sizeof block);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) *why = "cannot be read";
+    if (bytes <= 0) return bytes == 0;
+    text->append(block, static_cast<size_t>(bytes));
+    if (text->size() <= kMostBytes) continue;
+    *why = "is larger than any table";
+    return false;
+  }
 }
 
 std::shared_ptr<const GemmTuning> tuning_of_environment() {
   const char *const path = std::getenv("MP_GEMM_TUNING");
   if (path == nullptr || *path == '\0') return nullptr;
-  std::string text, why = "cannot be read";
+  std::string text, why;
   std::shared_ptr<const GemmTuning> tuning;
-  if (read_file(path, &text)) tuning = parse_gemm_tuning(text, &why);
+  if (read_file(path, &text, &why)) tuning = parse_gemm_tuning(text, &why);
   if (tuning != nullptr)
     log(MP_LOG_INFO, "mp_gemm: MP_GEMM_TUNING = ", path, " is used");
   else
@@ -38,7 +58,8 @@ std::shared_ptr<const GemmTuning> tuning_of_environment() {
 }  // namespace
 
 const GemmTuning &gemm_tuning() {
-  static const std::shared_ptr<const GemmTuning> from_file = tuning_of_environment();
+  // Never destroyed: threads may be in calls while the process ends.
+  static const auto &from_file = *new auto(tuning_of_environment());
   return from_file != nullptr ? *from_file : builtin_gemm_tuning();
 }
 

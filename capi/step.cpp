@@ -168,13 +168,7 @@ void reduce_over_ranks(const mp_optimizer &optimizer, const RankReductionArgs &r
                        const mp_comm_t &comm, mp_stream_t stream) {
   const Context &c = *optimizer.context;
   c.backend.pack_rank_message(c.device, reduction, stream);
-  try {
-    combine_messages(comm, reduction.message, reduction.sum_squares != nullptr, stream);
-  } catch (...) {
-    // Pass 2 would have cleared this flag, which nobody else can.
-    c.backend.fill(c.device, optimizer.found_inf, 0, sizeof *optimizer.found_inf, stream);
-    throw;
-  }
+  combine_messages(comm, reduction.message, reduction.sum_squares != nullptr, stream);
   c.backend.unpack_rank_message(c.device, reduction, stream);
 }
 
@@ -199,11 +193,17 @@ mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
     if (has_ranks) mp::plan_rank_reduction(o, scaler, sums_norms, passes);
 
     const mp::Context &c = *o.context;
-    if (!checked)
-      c.backend.statistics(c.device, o.args.grads, o.desc.grads->scratch, passes.statistics,
-                           stream);
-    if (has_ranks) mp::reduce_over_ranks(o, passes.rank_reduction, comm, stream);
-    c.backend.optimizer_step(c.device, o.args, passes.update, stream);
+    try {
+      if (!checked)
+        c.backend.statistics(c.device, o.args.grads, o.desc.grads->scratch, passes.statistics,
+                             stream);
+      if (has_ranks) mp::reduce_over_ranks(o, passes.rank_reduction, comm, stream);
+      c.backend.optimizer_step(c.device, o.args, passes.update, stream);
+    } catch (...) {
+      // Pass 2 would have cleared this flag, which nobody else can.
+      c.backend.fill(c.device, o.found_inf, 0, sizeof *o.found_inf, stream);
+      throw;
+    }
     if (scaler != nullptr) {
       const bool has_amax = !checked || read.amax != nullptr;
       scaler->has_kept_amax = mp::keeps_scaler(read) && (scaler->has_kept_amax || has_amax);

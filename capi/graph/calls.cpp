@@ -224,8 +224,9 @@ mp_status_t mp_graph_input(mp_graph_t graph, const char *name, mp_dtype_t dtype,
     MP_REQUIRE(rank == 0 || batch == 0 || batch == t.extent[0], MP_ERROR_INVALID_ARGUMENT,
                "extent[0] = ", t.extent[0], " is not the batch of the other inputs, ", batch);
     mp::require_pointer(tensor, "tensor");
-    if (rank > 0) batch = t.extent[0];
+    const int64_t known = rank > 0 ? t.extent[0] : batch;
     *tensor = g.described.add(std::move(t));
+    batch = known;
   });
 }
 

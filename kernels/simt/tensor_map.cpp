@@ -2,11 +2,11 @@
 #include "kernels/simt/tensor_map.h"
 
 #include <bit>
-#include <memory>
 #include <span>
 #include <string>
 
 #include "kernels/cache.h"
+#include "kernels/per_thread.h"
 
 namespace mp {
 
@@ -65,10 +65,7 @@ using MapCache = Cache<MapKey<Spec>, TensorMap>;
 
 template <class Spec>
 MapCache<Spec> &cache_of_this_thread() {
-  // On the heap: every thread of the process may get thread_local space, whether it uses it or not.
-  // Inside the function: GCC 12 does not destroy thread_local variable templates.
-  static thread_local const auto cache = std::make_unique<MapCache<Spec>>();
-  return *cache;
+  return PerThread<MapCache<Spec>>::get();
 }
 
 template <class Spec>

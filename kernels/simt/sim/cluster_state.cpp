@@ -2,10 +2,23 @@
 
 namespace mp::host::engine {
 
-void ClusterState::begin(const Grid &grid, int64_t index, const Mode &mode) {
+namespace {
+
+template <class T>
+void grow(std::vector<std::unique_ptr<T>> &parts, size_t count) {
+  while (parts.size() < count) parts.push_back(std::make_unique<T>());
+}
+
+}  // namespace
+
+void ClusterState::prepare(const Grid &grid) {
   if (threads_.size() != static_cast<size_t>(grid.cluster) * grid.num_threads ||
       blocks_.size() != static_cast<size_t>(grid.cluster))
     shape(grid.cluster, grid.num_threads);
+}
+
+void ClusterState::begin(const Grid &grid, int64_t index, const Mode &mode) {
+  prepare(grid);
   cluster_.alive = static_cast<int>(threads_.size());
   cluster_.num_mbarriers = 0;
   cluster_.at_sync = 0;
@@ -43,16 +56,16 @@ void ClusterState::begin_block(Block &block, const Grid &grid, int64_t index, co
 
 void ClusterState::shape(int num_blocks, int num_threads) {
   const int num_warps = num_blocks * num_threads / kWarpSize;
-  threads_ = std::vector<Thread>(static_cast<size_t>(num_blocks) * num_threads);
+  // The threads go first and come last: without memory for all of it the shape is none.
+  threads_.clear();
   warps_ = std::vector<Warp>(static_cast<size_t>(num_warps));
   mma_ = std::vector<MmaSlot>(static_cast<size_t>(num_warps) * kMmaSlots);
   blocks_ = std::vector<Block>(static_cast<size_t>(num_blocks));
-  while (memories_.size() < blocks_.size()) {
-    memories_.push_back(std::make_unique<SharedMemory>());
-    barriers_.push_back(std::make_unique<Barriers>());
-    async_proxies_.push_back(std::make_unique<AsyncProxy>());
-    warpgroups_.push_back(std::make_unique<Warpgroups>());
-  }
+  grow(memories_, blocks_.size());
+  grow(barriers_, blocks_.size());
+  grow(async_proxies_, blocks_.size());
+  grow(warpgroups_, blocks_.size());
+  threads_ = std::vector<Thread>(static_cast<size_t>(num_blocks) * num_threads);
   cluster_.blocks = blocks_.data();
   cluster_.size = num_blocks;
   cluster_.warps = warps_.data();

@@ -16,6 +16,8 @@ class ClusterState {
  public:
   explicit ClusterState(Engine *engine) : engine_(engine) {}
 
+  /// Gets all the memory that clusters of this grid have from the start.
+  void prepare(const Grid &);
   /// Everything as a cluster finds it when it starts.
   void begin(const Grid &, int64_t index, const Mode &);
   /// The last cluster was abandoned: the next one gets new threads.

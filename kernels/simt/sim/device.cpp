@@ -2,13 +2,15 @@
 // CPU lacks instructions that the kernels use.
 #include "kernels/simt/device.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "kernels/simt/sim/engine.h"
 #include "kernels/simt/sim/race.h"
@@ -29,13 +31,26 @@ bool cpu_runs_the_kernels() {
 #endif
 }
 
-std::string cpu_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    const size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "CPU";
+/// The first bytes of a file; what cannot be read is empty.  Streams would take what their buffers have no
+/// memory for as the end of the file.
+std::string_view start_of_file(const char *path, std::span<char> text) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  const ssize_t bytes = read(file, text.data(), text.size());
+  close(file);
+  return {text.data(), static_cast<size_t>(std::max<ssize_t>(bytes, 0))};
+}
+
+/// Of the processor that is listed first.
+void write_cpu_name(char *name, size_t size) {
+  constexpr std::string_view kField = "\nmodel name", kBefore = ": ";
+  char text[4096];
+  std::string_view found = start_of_file("/proc/cpuinfo", text);
+  found.remove_prefix(std::min(found.find(kField), found.size()));
+  found.remove_prefix(std::min(found.find(kBefore), found.size()));
+  if (found.empty()) found = ": CPU\n";
+  found.remove_prefix(kBefore.size());
+  found.substr(0, found.find('\n')).copy(name, size - 1);
 }
 
 }  // namespace
@@ -62,7 +77,7 @@ Device describe(int ordinal) {
   device.smem_per_block = engine::kSmemBytes;
   device.has_wgmma = true;
   device.l2_bytes = std::max<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 0);
-  cpu_name().copy(device.name, sizeof device.name - 1);
+  write_cpu_name(device.name, sizeof device.name);
   return device;
 }
 

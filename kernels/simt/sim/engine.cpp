@@ -7,9 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
+#include <exception>
 #include <utility>
 
+#include "kernels/per_thread.h"
 #include "kernels/simt/sim/cluster_state.h"
 #include "kernels/simt/sim/fiber.h"
 #include "kernels/simt/sim/race.h"
@@ -41,14 +42,13 @@ class Engine {
   Engine(const Engine &) = delete;
   Engine &operator=(const Engine &) = delete;
 
-  static Engine &of_this_thread() {
-    // On the heap: every thread of the process may get thread_local space, whether it uses it or not.
-    static thread_local const auto engine = std::make_unique<Engine>();
-    return *engine;
-  }
+  static Engine &of_this_thread() { return PerThread<Engine>::get(); }
 
   /// The engine that runs the calling kernel.
   static Engine &running() { return *current->engine; }
+
+  /// What fails here fails before the first thread of the grid has run.
+  void prepare(const Grid &grid) { state_.prepare(grid); }
 
   void run_cluster(const Grid &grid, int64_t index) {
     grid_ = &grid;
@@ -62,7 +62,7 @@ class Engine {
     fiber.start = current_ = first;
     resume(main_, fiber);
     current_ = nullptr;
-    if (cluster_.alive > 0 || !error_.empty()) abandon_cluster();
+    if (cluster_.alive > 0 || !error_.empty() || thrown_) abandon_cluster();
     for (const Block &block : state_.blocks()) {
       for (const std::string &damage : {block.smem->damage(), block.barriers->unfinished()})
         if (!damage.empty()) throw Violation(describe(block) + " " + damage);
@@ -119,7 +119,14 @@ class Engine {
   static void fiber_main(boost::context::detail::transfer_t arrived) {
     enter_fiber(arrived);
     Engine &engine = running();
-    engine.run_threads(*engine.running_);
+    Fiber &self = *engine.running_;
+    try {
+      engine.run_threads(self);
+    } catch (...) {  // below this frame there is nothing that could catch it
+      engine.thrown_ = std::current_exception();
+    }
+    engine.resume(self, engine.main_);  // run_cluster throws it again
+    std::abort();                       // an abandoned fiber is never resumed
   }
 
   /// What a fiber does: it runs the thread it was given, then others that have not started yet.
@@ -178,12 +185,21 @@ class Engine {
   }
 
   [[noreturn]] void abandon_cluster() {
+    const Abandoned abandoned{*this};
+    if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
     if (error_.empty()) error_ = deadlock_report();
-    fibers_.reset();
-    state_.abandon();
-    scheduler_.forget_async();
     throw Violation(error_);
   }
+
+  /// Whatever is thrown on the way.
+  struct Abandoned {
+    Engine &engine;
+    ~Abandoned() {
+      engine.fibers_.reset();
+      engine.state_.abandon();
+      engine.scheduler_.forget_async();
+    }
+  };
 
   std::string deadlock_report() const {
     constexpr size_t kMaxPlaces = 8;
@@ -213,6 +229,7 @@ class Engine {
   Fiber *running_ = nullptr;
   const Grid *grid_ = nullptr;
   std::string error_;
+  std::exception_ptr thrown_;  ///< by a thread of the cluster
   ClusterState state_{this};
   Cluster &cluster_ = state_.cluster();
   Scheduler scheduler_;
@@ -287,9 +304,8 @@ void run(const Grid &grid) {
   const auto run_cluster = [&grid](int64_t index) {
     Engine::of_this_thread().run_cluster(grid, index);
   };
-  const std::string error =
-      run_on_workers(grid.num_blocks / grid.cluster, grid.max_workers, run_cluster);
-  if (!error.empty()) throw Violation(error);
+  const auto prepare = [&grid] { Engine::of_this_thread().prepare(grid); };
+  run_on_workers({grid.num_blocks / grid.cluster, prepare, run_cluster}, grid.max_workers);
 }
 
 }  // namespace mp::host::engine

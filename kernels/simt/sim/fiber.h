@@ -5,7 +5,6 @@
 
 #include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
-#include <memory>
 #include <new>
 #include <vector>
 
@@ -70,6 +69,8 @@ class FiberPool {
   using Entry = void (*)(boost::context::detail::transfer_t);
 
   FiberPool(size_t capacity, Entry entry) : capacity_(capacity), entry_(entry) {
+    fibers_.reserve(capacity);
+    free_.reserve(capacity);
     memory_ = mmap(nullptr, kStride * capacity, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory_ == MAP_FAILED) throw std::bad_alloc();
@@ -120,18 +121,18 @@ class FiberPool {
     std::byte *const bottom = static_cast<std::byte *>(memory_) + index * kStride;
     mprotect(bottom, kGuardBytes, PROT_NONE);  // a stack overflow traps
     std::byte *const top = bottom + kStride - (index * 5 % kColours) * kColourBytes;
-    auto fiber = std::make_unique<Fiber>();
-    fiber->stack_bottom = bottom + kGuardBytes;
-    fiber->stack_bytes = static_cast<size_t>(top - bottom) - kGuardBytes;
-    fiber->context = boost::context::detail::make_fcontext(top, fiber->stack_bytes, entry_);
-    fibers_.push_back(std::move(fiber));
-    return *fibers_.back();
+    Fiber fiber{};
+    fiber.stack_bottom = bottom + kGuardBytes;
+    fiber.stack_bytes = static_cast<size_t>(top - bottom) - kGuardBytes;
+    fiber.context = boost::context::detail::make_fcontext(top, fiber.stack_bytes, entry_);
+    return fibers_.emplace_back(fiber);
   }
 
   size_t capacity_;
   Entry entry_;
   void *memory_;
-  std::vector<std::unique_ptr<Fiber>> fibers_;
+  // Room for all of them from the start: they stay where they are, and no kernel waits for memory.
+  std::vector<Fiber> fibers_;
   std::vector<Fiber *> free_;
 };
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kGuardBytes = 64;  // on each side, so twice that between two variables
 constexpr std::byte kGuardPattern{0xC5};
+constexpr size_t kUsualVariables = 16;
 constexpr size_t kArenaAlignment = 1024;
 constexpr size_t kArenaBytes = kSmemBytes + 16 * 1024;  // room for variables and their guard zones
 
@@ -27,6 +28,7 @@ size_t round_up(size_t value, size_t alignment) {
 SharedMemory::SharedMemory() {
   arena_ = static_cast<std::byte *>(std::aligned_alloc(kArenaAlignment, kArenaBytes));
   if (arena_ == nullptr) throw std::bad_alloc();
+  variables_.reserve(kUsualVariables);
 }
 
 SharedMemory::~SharedMemory() {

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
+#include <new>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "kernels/fork.h"
@@ -19,36 +22,52 @@ namespace {
 /// Clusters are handed out in order, one at a time.
 class Job {
  public:
-  Job(int64_t count, const std::function<void(int64_t)> &run_cluster)
-      : count_(count), run_cluster_(run_cluster) {}
+  explicit Job(const Clusters &clusters) : clusters_(clusters) {}
 
-  void work() {
+  void prepare() { clusters_.prepare(); }
+  void work() noexcept {
     for (;;) {
       const int64_t index = next_.fetch_add(1, std::memory_order_relaxed);
-      if (index >= count_) return;
+      if (index >= clusters_.count) return;
       try {
-        run_cluster_(index);
-      } catch (const std::exception &e) {
+        clusters_.run(index);
+      } catch (...) {
         const std::lock_guard lock(mutex_);
-        if (error_.empty()) error_ = e.what();
-        next_ = count_;
+        if (!thrown_) thrown_ = std::current_exception();
+        next_ = clusters_.count;
       }
     }
   }
-  const std::string &error() const { return error_; }
+  /// Of a thread that need not be there.
+  void help() noexcept {
+    if (next_.load(std::memory_order_relaxed) >= clusters_.count) return;
+    try {
+      prepare();
+    } catch (const std::exception &) {
+      return;
+    }
+    work();
+  }
+  void rethrow() const {
+    if (thrown_) std::rethrow_exception(thrown_);
+  }
 
  private:
-  const int64_t count_;
-  const std::function<void(int64_t)> &run_cluster_;
+  const Clusters &clusters_;
   std::atomic<int64_t> next_{0};
   std::mutex mutex_;
-  std::string error_;
+  std::exception_ptr thrown_;
 };
 
 class Workers {
  public:
+  /// As many as the system gives, up to `count`.
   explicit Workers(int count) {
-    for (int i = 0; i < count; i++) threads_.emplace_back([this, i] { serve(i); });
+    threads_.reserve(static_cast<size_t>(count));
+    try {
+      for (int i = 0; i < count; i++) threads_.emplace_back([this, i] { serve(i); });
+    } catch (const std::exception &) {  // no thread, or no memory for one
+    }
   }
   ~Workers() {
     {
@@ -85,7 +104,7 @@ class Workers {
         seen = generation_;
         job = job_;
       }
-      job->work();
+      job->help();
       const std::lock_guard lock(mutex_);
       if (--busy_ == 0) done_.notify_one();
     }
@@ -104,32 +123,38 @@ class Workers {
 std::mutex one_job_at_a_time;
 const HeldWhileForking<one_job_at_a_time> no_job_in_a_child;
 
-/// Owns the workers; a forked child has none of its parent's threads and works alone.
+/// Owns the workers; a forked child has none of its parent's threads and works alone.  So there are none
+/// where a child could not be told.
 struct WorkersOfProcess {
-  WorkersOfProcess() : workers(new Workers(max_workers() - 1)) {
-    pthread_atfork(nullptr, nullptr, [] { instance().workers = nullptr; });
+  WorkersOfProcess() {
+    if (pthread_atfork(nullptr, nullptr, [] { all = nullptr; }) != 0) throw std::bad_alloc();
+    all = new Workers(max_workers() - 1);
   }
-  ~WorkersOfProcess() { delete workers; }
-  static WorkersOfProcess &instance() {
-    static WorkersOfProcess it;
-    return it;
+  /// Calls that come later, or are in progress while the process ends, work alone.
+  ~WorkersOfProcess() {
+    const std::lock_guard lock(one_job_at_a_time);
+    delete std::exchange(all, nullptr);
   }
-  Workers *workers;
+  static Workers *get() {
+    static const WorkersOfProcess made;
+    return all;
+  }
+  static inline constinit Workers *all = nullptr;
 };
 
 }  // namespace
 
-std::string run_on_workers(int64_t count, int max_workers,
-                           const std::function<void(int64_t)> &run_cluster) {
+void run_on_workers(const Clusters &clusters, int max_workers) {
   const std::lock_guard lock(one_job_at_a_time);
-  Job job(count, run_cluster);
-  const int64_t wanted = std::min<int64_t>(max_workers, count);
-  Workers *const workers = WorkersOfProcess::instance().workers;
+  Job job(clusters);
+  job.prepare();
+  const int64_t wanted = std::min<int64_t>(max_workers, clusters.count);
+  Workers *const workers = WorkersOfProcess::get();
   if (wanted > 1 && workers != nullptr)
     workers->run(job, static_cast<int>(wanted) - 1);
   else
     job.work();
-  return job.error();
+  job.rethrow();
 }
 
 }  // namespace mp::host::engine

@@ -3,14 +3,21 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 
 namespace mp::host::engine {
 
-/// Calls run_cluster(i) for every i in [0, count), on up to `max_workers` OS threads of which the
-/// caller is one; returns when all have finished.  One job at a time: concurrent callers queue.
-/// @return what() of the first exception, after which no further cluster is started; else empty.
-std::string run_on_workers(int64_t count, int max_workers,
-                           const std::function<void(int64_t)> &run_cluster);
+struct Clusters {
+  int64_t count;
+  /// What a thread does before its first cluster.  The caller's failure is that of the launch, before
+  /// any cluster has run; another thread that fails runs none.
+  std::function<void()> prepare;
+  std::function<void(int64_t)> run;
+};
+
+/// Calls run(i) for every i in [0, count), on up to `max_workers` OS threads of which the caller is one;
+/// returns when all have finished.  One launch at a time: concurrent callers queue.  Where the system has
+/// fewer threads to give there are fewer.
+/// Throws the first exception of a cluster, after which no further one is started.
+void run_on_workers(const Clusters &clusters, int max_workers);
 
 }  // namespace mp::host::engine

@@ -1,0 +1,49 @@
+// Runs the tests of what happens when the environment of the library fails.
+//
+// Nothing of the library is used in this process: each test forks, and its children begin where a program
+// begins.
+//
+// With --scenario NAME it makes the calls of one scenario instead, without a fault of its own, and prints the
+// call that has failed: for the software device, which has faults of the CUDA runtime.
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "scenarios.h"
+#include "tests/support/tally.h"
+
+namespace {
+
+using namespace mptest::faults;
+
+constexpr int kHasFailed = 3;
+
+int run_alone(std::string_view name) {
+  const mp_log_callback_t drop = [](mp_log_level_t, const char *, void *) {};
+  mp_set_log_callback(drop, nullptr, MP_LOG_ERROR);
+  std::string findings;
+  try {
+    const Scenario chosen = scenario(name);
+    Run run(false, findings);
+    chosen.run(run);
+    run.finish();
+  } catch (const Stuck &) {
+  }
+  std::fputs(findings.c_str(), stdout);
+  return findings.empty() ? EXIT_SUCCESS : kHasFailed;
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  if (argc == 3 && std::string_view(argv[1]) == "--scenario") try {
+      return run_alone(argv[2]);
+    } catch (const std::exception &error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      return EXIT_FAILURE;
+    }
+  std::printf("%s\n", mp_build_info());
+  return mptest::run_tests(argc, argv);
+}

@@ -1,0 +1,144 @@
+// Files that the environment names: each case in a process of its own, since the library reads them once.
+#define MP_ENABLE_EXPERIMENTAL
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "check.h"
+#include "progress.h"
+#include "tests/support/testing.h"
+
+using namespace mptest;
+using namespace mptest::faults;
+
+namespace {
+
+/// A folder of the test's own, while it lives.
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/mpcore_faults_XXXXXX";
+    REQUIRE(mkdtemp(name) != nullptr);
+    path_ = name;
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string file(const std::string &name, const std::string &text) const {
+    std::ofstream(path_ / name, std::ios::binary) << text;
+    return path_ / name;
+  }
+  std::string path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// A variable of the environment, while it lives.
+class Variable {
+ public:
+  Variable(const char *name, const std::string &value) : name_(name) {
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { unsetenv(name_); }
+
+ private:
+  const char *name_;
+};
+
+void tell_warnings(mp_log_level_t level, const char *message, void *) {
+  if (level == MP_LOG_WARN) progress().add(std::string(message) + "\n");
+}
+
+void limit(__rlimit_resource resource, rlim_t most) {
+  const rlimit both = {most, most};
+  if (setrlimit(resource, &both) != 0) std::abort();
+}
+
+/// In a child: the kernel that is chosen, behind the warnings.
+void choose_kernel() {
+  mp_set_log_callback(tell_warnings, nullptr, MP_LOG_WARN);
+  mp_context_config_t config = mp_context_config_default();
+  config.device = MP_DEVICE_HOST;
+  mp_context_t context = nullptr;
+  mp_status_t status = mp_context_create(&context, &config);
+  const mp_gemm_desc_t desc = mp_gemm_desc_default(256, 256, 256, MP_FP16, MP_FP16);
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  if (status == MP_SUCCESS) status = mp_gemm_kernel_info(context, &desc, 0, &info);
+  progress().add(status == MP_SUCCESS ? info.name : mp_last_error());
+}
+
+/// In a child: what a rewrite of nothing says.
+void rewrite() {
+  mp_set_log_callback(tell_warnings, nullptr, MP_LOG_WARN);
+  mp_autocast_t policy = nullptr;
+  mp_autocast_graph_t graph;
+  MP_INIT_STRUCT(&graph);
+  mp_autocast_result_t result;
+  MP_INIT_STRUCT(&result);
+  mp_status_t status = mp_autocast_create(&policy, nullptr);
+  if (status == MP_SUCCESS) status = mp_autocast_rewrite(policy, nullptr, &graph, &result);
+  progress().add(mp_status_string(status));
+}
+
+}  // namespace
+
+TEST_CASE("faults: a tuning table that cannot be read, or is none", "[files]") {
+  const Folder folder;
+  const std::string usual = in_child(20, choose_kernel);
+  const auto expect_warning = [&](const std::string &path, const std::string &why) {
+    const Variable variable("MP_GEMM_TUNING", path);
+    CHECK(in_child(20, choose_kernel) == "mp_gemm: MP_GEMM_TUNING = " + path + ": " + why +
+                                             "; the built-in table is used\n" + usual);
+  };
+  // Opens, but cannot be read, whoever reads it.
+  expect_warning("/proc/self/mem", "cannot be read");
+  expect_warning("/dev/zero", "is larger than any table");
+  const std::string line = "host simt_64x64x16 10 20\n";
+  expect_warning(folder.file("cut", line + "host simt_64x6"),
+                 "line 2: a kernel needs TILE_US and K_US");
+  // Of a word with NULs the log has what stands before the first.
+  expect_warning(folder.file("binary", std::string("\1\0\2 \xff\n", 6)), "line 1: \"\1");
+}
+
+TEST_CASE("faults: no file can be opened", "[files]") {
+  const Folder folder;
+  const std::string usual = in_child(20, choose_kernel);
+  const std::string path = folder.file("table", "host simt_64x64x16 0 0\n");
+  const Variable tuning("MP_GEMM_TUNING", path);
+  const std::string said = in_child(20, [] {
+    limit(RLIMIT_NOFILE, 0);
+    choose_kernel();
+  });
+  CHECK(said == "mp_gemm: MP_GEMM_TUNING = " + path + ": cannot be read" +
+                    "; the built-in table is used\n" + usual);
+}
+
+TEST_CASE("faults: a log of autocast that cannot be written", "[files]") {
+  const Folder folder;
+  const auto expect_warning = [&](const std::string &path, const std::function<void()> &body) {
+    const Variable variable("MP_AUTOCAST_LOG", path);
+    CHECK(in_child(20, body) ==
+          "mp_autocast_rewrite: MP_AUTOCAST_LOG = " + path + ": cannot be written\nMP_SUCCESS");
+  };
+  expect_warning(folder.file("file", "no folder"), rewrite);
+  expect_warning(folder.path(), [] {  // as on a device that is full
+    signal(SIGXFSZ, SIG_IGN);
+    limit(RLIMIT_FSIZE, 10);
+    rewrite();
+  });
+  expect_warning(folder.path(), [] {
+    limit(RLIMIT_NOFILE, 0);
+    rewrite();
+  });
+}
+
+TEST_CASE("faults: any allocation while files are read and written", "[files]") {
+  const Folder folder;
+  const Variable tuning("MP_GEMM_TUNING", folder.file("table", "host simt_64x64x16 0 0\n"));
+  const Variable log("MP_AUTOCAST_LOG", folder.path());
+  check_all(scenarios({"kernels"}), {.source = Source::kMemory, .is_cold = true});
+  check_all(scenarios({"autocast"}), {.source = Source::kMemory});
+}

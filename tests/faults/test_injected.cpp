@@ -1,0 +1,122 @@
+// What the checks of this folder must report: calls of the library that do one thing wrong when they fail.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "check.h"
+#include "tests/support/testing.h"
+
+using namespace mptest;
+using namespace mptest::faults;
+
+namespace {
+
+constexpr const char *kFunction = "mp_autocast_create";
+
+/// A call that may fail, and what is done wrong then.
+template <class Wrong>
+void create_policy(Run &run, const Wrong &wrong) {
+  mp_autocast_t policy = nullptr;
+  run.create(kFunction, policy, [&] {
+    const mp_status_t status = mp_autocast_create(&policy, nullptr);
+    return status == MP_SUCCESS ? status : wrong(status, policy);
+  });
+  FAULTY_DESTROY(run, mp_autocast_destroy, policy);
+}
+
+void leak(Run &run) {
+  create_policy(run, [](mp_status_t status, mp_autocast_t) {
+    const Paused paused;
+    return std::malloc(8) != nullptr ? status : MP_ERROR_INTERNAL;
+  });
+}
+
+void return_another_status(Run &run) {
+  create_policy(run, [](mp_status_t, mp_autocast_t) { return MP_ERROR_INTERNAL; });
+}
+
+void return_success(Run &run) {
+  bool is_there = true;
+  create_policy(run, [&](mp_status_t, mp_autocast_t &policy) {
+    policy = nullptr;
+    is_there = false;
+    return MP_SUCCESS;
+  });
+  run.record(&is_there, sizeof is_there);
+}
+
+void write_the_handle(Run &run) {
+  create_policy(run, [](mp_status_t status, mp_autocast_t &policy) {
+    policy = nullptr;
+    return status;
+  });
+}
+
+void write_results(Run &run) {
+  int failures = 0;
+  create_policy(run, [&](mp_status_t status, mp_autocast_t) {
+    ++failures;
+    return status;
+  });
+  run.record(&failures, sizeof failures);
+}
+
+void say_another_sentence(Run &run) {
+  create_policy(run, [](mp_status_t status, mp_autocast_t) {
+    (void)mp_gemm(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0,
+                  nullptr);
+    return status;
+  });
+}
+
+void fail_again(Run &run) {
+  static bool fails_now = false;
+  create_policy(run, [](mp_status_t status, mp_autocast_t) {
+    fails_now = true;
+    return status;
+  });
+  run.call(kFunction, [] { return fails_now ? MP_ERROR_INTERNAL : MP_SUCCESS; });
+}
+
+void abort_the_process(Run &run) {
+  create_policy(run, [](mp_status_t, mp_autocast_t) -> mp_status_t { std::abort(); });
+}
+
+void hang(Run &run) {
+  create_policy(run, [](mp_status_t status, mp_autocast_t) {
+    alarm(1);
+    pause();
+    return status;
+  });
+}
+
+void forget_a_group(Run &run) {
+  const mp_comm_t comm = run.comm();
+  run.call("mp_grad_all_reduce", [&] { return comm.group_begin(comm.user), MP_SUCCESS; });
+  create_policy(run, [](mp_status_t status, mp_autocast_t) { return status; });
+}
+
+}  // namespace
+
+TEST_CASE("faults: the checks find what is injected", "[injected]") {
+  struct {
+    void (*run)(Run &);
+    const char *finding;
+  } const cases[] = {
+      {leak, "1 blocks are left"},
+      {return_another_status, "said MP_ERROR_INTERNAL"},
+      {return_success, "other results than without a fault"},
+      {write_the_handle, "wrote its new object though it failed"},
+      {write_results, "other results than without a fault"},
+      {say_another_sentence, "said MP_ERROR_OUT_OF_MEMORY: mp_gemm: "},
+      {fail_again, "failed without a fault"},
+      {abort_the_process, "killed by signal 6"},
+      {hang, "killed by signal 14"},
+      {forget_a_group, "has left the group of its communicator open"},
+  };
+  for (const auto &c : cases) {
+    const Found found = run_campaign({"injected", c.run}, {.source = Source::kMemory});
+    CHECK_THAT(found.findings, Catch::Contains(c.finding));
+  }
+}

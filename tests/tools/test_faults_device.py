@@ -1,0 +1,41 @@
+"""Every function of the CUDA runtime that a call of the library makes fails once: the call says so, and nothing crashes."""
+import os
+import re
+
+import pytest
+
+# What the software device calls them; a failed launch is told with the name of the kernel.
+FUNCTIONS = ["cudaMalloc", "cudaHostAlloc", "cudaMemcpyAsync", "cudaMemsetAsync", "cudaStreamSynchronize",
+             "cudaGetDevice", "launch"]
+SCENARIOS = ["steps", "layers", "training of a graph"]
+CALLS = [1, 2, 3, 5, 8, 13, 21, 34]
+NEVER_HAPPENED = "never happened"
+
+
+@pytest.fixture(scope="module")
+def scenario(build, run):
+    """scenario(name, fault): what the calls of a scenario say while the device fails."""
+    if "SOFTGPU_ARCH" not in os.environ:
+        pytest.skip("errors of a device (the software device injects them)")
+    return lambda name, fault: run("sh", "-c", '"$0" "$@"; echo "code $?"', build / "tests/faulttests", "--scenario", name,
+                                   env={"MP_TEST_DEVICE": "cuda"} | ({"SOFTGPU_FAIL": fault} if fault else {}))
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_without_a_fault(scenario, name):
+    assert scenario(name, "") == "code 0\n"
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_failed_call(scenario, name, function):
+    """Up to a call that does not happen any more."""
+    said_of = "" if function == "launch" else f".*{function} failed: "
+    for call in CALLS:
+        said = scenario(name, f"{function}:{call}")
+        if NEVER_HAPPENED in said:
+            break
+        assert re.search(fr"(?m)^  (mp_\w+) failed without a fault: MP_ERROR_(CUDA|OUT_OF_MEMORY): \1: {said_of}", said), \
+            f"{function}:{call}: {said}"
+        assert said.endswith("code 3\n"), f"{function}:{call}: {said}"
+    assert call > 1 or function == "cudaHostAlloc", f"{name} never calls {function}"
