@@ -81,7 +81,9 @@ MP_DEVICE void update_lognormal(const mp_scaler_config_t &config, mp_scaler_stat
   if (overflow) {
     state.growth_tracker = 0;
     const float backed_off = static_cast<float>(state.scale * config.backoff_factor);
-    if (has_statistics) limit_to(config, state, backed_off);
+    // Not 0, for which no head-room would do.
+    constexpr float kSmallest = 1.40129846e-45f;
+    if (has_statistics) limit_to(config, state, backed_off > 0.0f ? backed_off : kSmallest);
     state.scale = clamped_scale(config, backed_off);
     return;
   }

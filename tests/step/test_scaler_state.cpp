@@ -202,6 +202,14 @@ TEST_CASE("scaler state: restoring a state empties the history", "[scaler][stric
   CHECK(history_of(run.get(), 4) == History{{scale}, {0}});
 }
 
+TEST_CASE("scaler state: restoring a state clears the flag of the steps that are given up",
+          "[scaler][strict]") {
+  ScalerRun run(mp_scaler_config_default(MP_SCALER_BACKOFF));
+  write_float(mp_scaler_found_inf(run.get()), 1.0f);
+  set_state(run.get(), run.state());
+  CHECK(run.found_inf() == 0.0f);
+}
+
 // ---------------------------------------------------------------------------- restoring
 
 namespace {
@@ -230,6 +238,8 @@ std::vector<mp_scaler_config_t> wide_configs() {
        {std::pair{0.0, 0.0}, std::pair{0.5, 0.9}, std::pair{0.99, 0.999},
         std::pair{0.999999, 0.9999999}, std::pair{1 - 0x1p-40, 1 - 0x1p-53}})
     configs.push_back(wide(MP_SCALER_LOGNORMAL, beta1, beta2));
+  configs.push_back(wide(MP_SCALER_LOGNORMAL, 0.99, 0.999));
+  configs.back().backoff_factor = DBL_MIN;  // an overflow asks for S = 0
   configs.push_back(wide(MP_SCALER_LOGMAX, 0.99, 0.999));
   return configs;
 }
