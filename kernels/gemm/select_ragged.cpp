@@ -10,19 +10,22 @@ namespace mp {
 
 namespace {
 
-/// Groups of equal size.  Where they lie does not matter, only that they differ and are as aligned as rows.
+/// Any distance, of which only matters that it is one, and as aligned as rows may be.
+constexpr int64_t kApart = 8;
+
+/// Groups of equal size.
 GemmProblem equal_shares(const RaggedProblem &problem) {
   GemmProblem p = problem.all;
   const int64_t groups = p.out.batch_count;
   const auto share = [&](int64_t elems) { return (elems + groups - 1) / groups; };
-  p.a.stride = 8 * p.a.ld;
+  p.a.stride = kApart;
   if (problem.dimension == MP_RAGGED_M) {
     p.out.m = share(p.out.m);
     p.out.c.stride = p.out.m * p.out.c.ld;
     p.out.d.stride = p.out.m * p.out.d.ld;
   } else {
     p.k = share(p.k);
-    p.b.stride = 8 * p.b.ld;
+    p.b.stride = kApart;
   }
   return p;
 }

@@ -281,7 +281,7 @@ static void test_arguments(void) {
         "workspace");
   WORKS(mp_gemm_grouped(context, &d, 2, i, NULL, at(kWorkspace), 512, NULL));
   const mp_gemm_group_item_t many_tiles = mp_gemm_group_item_default(INT64_C(1) << 34, 16, 8);
-  const mp_gemm_group_item_t too_many[2] = {many_tiles, many_tiles};  /* 2^30 of 16 x 16 each */
+  const mp_gemm_group_item_t too_many[2] = {many_tiles, many_tiles}; /* 2^30 of 16 x 16 each */
   WORKS(mp_gemm_grouped_workspace_size(context, &d, 1, too_many, &out.bytes));
   FAILS(mp_gemm_grouped_workspace_size, (context, &d, 2, too_many, &out.bytes),
         MP_ERROR_UNSUPPORTED, "m");

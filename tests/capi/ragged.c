@@ -153,8 +153,8 @@ static void test_arguments(void) {
   many_tiles.m = INT64_C(1) << 37;
   many_tiles.n = many_tiles.ldb = many_tiles.ldc = many_tiles.ldd = 4;
   many_tiles.k = many_tiles.lda = 4;
-  FAILS(mp_gemm_ragged_workspace_size, (context, &many_tiles, by, &out.bytes),
-        MP_ERROR_UNSUPPORTED, "m");
+  FAILS(mp_gemm_ragged_workspace_size, (context, &many_tiles, by, &out.bytes), MP_ERROR_UNSUPPORTED,
+        "m");
   FAILS(mp_gemm_ragged_workspace_size, (NULL, &d, by, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
         "context");
   FAILS(mp_gemm_ragged_workspace_size, (context, NULL, by, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
