@@ -148,6 +148,8 @@ $(BUILD)/cuda/%.o: %.cu
 	$(Q)$(COMPILE_CU)
 
 include tests/tests.mk
+include tests/threads/tsan.mk
+include tests/fuzz/fuzz.mk
 include tools/softgpu/softgpu.mk
 include tests/softgpu/calibration/calibration.mk
 
@@ -357,7 +359,7 @@ endif
 
 ## help: this list
 help:
-	@sed -n 's/^## \([a-z_.-]*\): /  \1\t/p' Makefile tests/tests.mk tools/softgpu/softgpu.mk \
+	@sed -n 's/^## \([a-z_.-]*\): /  \1\t/p' Makefile tests/tests.mk tests/fuzz/fuzz.mk tools/softgpu/softgpu.mk \
 	  tests/softgpu/calibration/calibration.mk | expand -t 25
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

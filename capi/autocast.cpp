@@ -74,9 +74,9 @@ mp_scaler_config_t scaler_for(mp_dtype_t low) {
 std::mutex texts_mutex;
 const HeldWhileForking<texts_mutex> texts_of_a_child;
 
-/// What rewrites say of themselves; they may be told of for as long as the process runs.
+/// What rewrites say of themselves; they may be told of for as long as the process runs, its end included.
 const char *in_static_storage(std::string text) {
-  static std::set<std::string> texts;
+  static auto &texts = *new std::set<std::string>;
   const std::lock_guard lock(texts_mutex);
   return texts.insert(std::move(text)).first->c_str();
 }

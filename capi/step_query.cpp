@@ -43,12 +43,13 @@ bool OutcomeRing::is_news(int64_t step) {
   return false;
 }
 
+// A step that was known is forgotten first: without its outcome it would be taken for one that is to come.
 void OutcomeRing::restart(int64_t steps) {
+  forgotten_.store(steps);
   for (int64_t i = 0; i < MP_STEP_QUERY_DEPTH; i++) {
     for (uint64_t *word : {&slot(i).verdict, &slot(i).scale, &slot(i).next_scale})
       std::atomic_ref(*word).store(0);
   }
-  forgotten_.store(steps);
   told_.store(steps);
 }
 

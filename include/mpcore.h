@@ -63,8 +63,9 @@
  *    the parent were in at that moment; it computes on one thread.  On CUDA it can use no device that its parent has
  *    used: calls return an error, as those of CUDA do.
  *  - **Errors**: mp_status_t; MP_SUCCESS is 0.  Errors below 40 are detected before anything is
- *    enqueued, and leave all outputs untouched.  Faults inside a running kernel surface at the next
- *    synchronisation, as always in CUDA.  Functions that cannot fail return their value directly.
+ *    enqueued, and leave all outputs untouched; from 40 on, outputs in device memory may be partly
+ *    written.  Faults inside a running kernel surface at the next synchronisation, as always in CUDA.
+ *    Functions that cannot fail return their value directly.
  *  - **Null**: mp_*_destroy(NULL) does nothing.  Any other NULL not described as optional is
  *    MP_ERROR_INVALID_ARGUMENT.
  *  - **Structs** begin with `struct_size`; mp_*_default() makes one.  mpcore/core.h has the rest.

@@ -9,7 +9,7 @@ SIMULATOR_OBJS := $(SIMULATOR_CPP:%.cpp=$(BUILD)/simulator/%.o) $(patsubst %.cpp
   $(addprefix $(BUILD)/host/kernels/,layers/softmax_xent.o step/optimizer.o step/tensor_ratios.o) $(BUILD)/simulator/bench/tune/fit.o
 INSTALLED := $(BUILD)/installed/mpinfo $(BUILD)/installed/mpdemo
 CAPI_C := $(wildcard tests/capi/*.c)
-TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(if $(MPICXX),$(BUILD)/tests/mpitests $(BUILD)/tests/mpitraining) $(if $(HAVE_ZLIB),$(BUILD)/mpdemo) $(BUILD)/tests/simulator $(BUILD)/tests/conformance
+TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(if $(MPICXX),$(BUILD)/tests/mpitests $(BUILD)/tests/mpitraining) $(if $(HAVE_ZLIB),$(BUILD)/mpdemo) $(BUILD)/tests/simulator $(BUILD)/tests/conformance $(HOSTILE)
 RPATH := -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath,'$$ORIGIN'
 LINK_LIB := -L$(BUILD) -lmpcore $(RPATH)
 TEST_CXXFLAGS := -std=c++20 -O1 -g1 $(WARN) $(INCLUDES) $(SAN_FLAGS) $(if $(HOST_MARCH),-march=$(HOST_MARCH)) -ffp-contract=off
@@ -106,6 +106,21 @@ $(BUILD)/tests/conformance: $(CONFORM_OBJS)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(SAN_FLAGS) $^ $(LDLIBS_SO) -o $@
 
+# Programs of their own: one takes the memory of its process away, one uses the library on 16 threads from its first
+# call on, one trains for long.
+TEST_PROGRAM_CPP := tests/support/testing.cpp tests/support/tally.cpp
+FAULTS_CPP := $(wildcard tests/faults/*.cpp) $(TEST_PROGRAM_CPP)
+SOAK_CPP := $(wildcard tests/soak/*.cpp)
+THREADS_CPP := $(wildcard tests/threads/*.cpp) $(addprefix tests/soak/,network.cpp training.cpp programs.cpp) \
+  tests/step/step_fixtures.cpp tests/autocast/test_graph.cpp $(TEST_PROGRAM_CPP)
+$(BUILD)/tests/faulttests: $(FAULTS_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
+$(BUILD)/tests/soaktest: $(SOAK_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
+$(BUILD)/tests/threadtests: $(THREADS_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
+HOSTILE := $(addprefix $(BUILD)/tests/,faulttests soaktest threadtests)
+$(HOSTILE):
+	@echo "  LINK $@"
+	$(Q)$(CXX) $(filter %.o,$^) $(LINK_LIB) -ldl -lpthread -o $@
+
 $(BUILD)/tests/test_capi: $(CAPI_C) tests/capi/harness.h $(HEADERS) $(LIB)
 	@mkdir -p $(@D)
 	@echo "  CC   $@"
@@ -138,7 +153,7 @@ tests: $(TEST_BINS) $(EXAMPLES) $(BUILD)/mptune $(BUILD)/mpbench $(INSTALLED)
 PYTEST = CC='$(CC)' CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tests/pytest --build $(BUILD)
 HOST_TOOL_TESTS := $(addprefix tests/tools/test_,mptune.py bench_report.py ranks.py mpi_faults.py demo.py)
 # The CUDA target beside the host target, and after an error of its own.
-CUDA_TOOL_TESTS := $(addprefix tests/tools/test_,targets.py failed_device.py)
+CUDA_TOOL_TESTS := $(addprefix tests/tools/test_,targets.py failed_device.py faults_device.py)
 TOOL_TESTS := $(filter-out $(HOST_TOOL_TESTS) $(CUDA_TOOL_TESTS),$(wildcard tests/tools/test_*.py))
 SUITES = "C ABI, as C99::$(BUILD)/tests/test_capi" \
   "Python::MPCORE_DIR=$(BUILD) MP_LOG=error tests/pytest bindings/python/tests" \
@@ -161,6 +176,8 @@ WGMMA_STEPS = $(foreach s,$(WGMMA_SEEDS),"wgmma, strict, seed $(s)::MP_HOST_MODE
 ifneq ($(MP_TEST_DEVICE),cuda)
 HOST_ONLY_STEPS = "the simulator::$(BUILD)/tests/simulator" "conformance::$(BUILD)/tests/conformance" \
   $(foreach n,2 4,"MPI, $(n) ranks::tests/tools/run_mpi $(n) $(BUILD)/tests/mpitests") \
+  "faults::$(BUILD)/tests/faulttests" "threads::$(BUILD)/tests/threadtests" \
+  "soak::$(BUILD)/tests/soaktest" "soak, injected::$(BUILD)/tests/soaktest --sabotage --steps 800" \
   "MPI, a rank fails::$(PYTEST) tests/tools/test_mpi_faults.py" \
   "mpdemo, 2 ranks::$(PYTEST) tests/tools/test_ranks.py" \
   "mpdemo, its options::$(PYTEST) tests/tools/test_demo.py"

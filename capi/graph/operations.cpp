@@ -19,7 +19,8 @@ std::vector<const Operation *> all_operations() {
 }
 
 const Operation *look_up(std::string_view type) {
-  static const std::vector<const Operation *> all = all_operations();
+  // Never destroyed: threads may be in calls while the process ends.
+  static const auto &all = *new auto(all_operations());
   const auto found = std::ranges::find(all, type, [](const Operation *o) { return o->type; });
   return found != all.end() ? *found : nullptr;
 }

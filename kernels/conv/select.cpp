@@ -34,12 +34,13 @@ ConvFamily family_of(std::string_view name) {
 /// "conv_" and the name of the GEMM kernel, unless that runs as it is.
 const char *conv_name(ConvFamily family, const char *gemm_name) {
   if (family == ConvFamily::gemm) return gemm_name;
-  static const auto names = [] {
+  // Never destroyed: threads may be in calls while the process ends.
+  static const auto &names = *new auto([] {
     std::unordered_map<const char *, std::string> all;
     for (const GemmVariant &variant : gemm_variants())
       all.emplace(variant.name, std::string(kPrefix) + variant.name);
     return all;
-  }();
+  }());
   return names.at(gemm_name).c_str();
 }
 
@@ -243,7 +244,8 @@ bool find_conv(const ConvProblem &problem, const Device &device, const GemmTunin
 }
 
 std::span<const char *const> conv_names(mp_conv_op_t op) {
-  static const auto names = [] {
+  // Never destroyed: threads may be in calls while the process ends.
+  static const auto &names = *new auto([] {
     std::array<std::vector<const char *>, 3> all;
     for (const mp_conv_op_t pass : {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD}) {
       for (const ConvFamily family : kGemmFamilies)
@@ -253,7 +255,7 @@ std::span<const char *const> conv_names(mp_conv_op_t op) {
       for (const DepthwiseVariant &variant : kDepthwise) all[pass].push_back(variant.name);
     }
     return all;
-  }();
+  }());
   return names[op];
 }
 

@@ -282,7 +282,8 @@ bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTunin
 }
 
 std::span<const char *const> gemm_names() {
-  static const auto names = [] {
+  // Never destroyed: threads may be in calls while the process ends.
+  static const auto &names = *new auto([] {
     std::vector<const char *> all;
     for (const GemmVariant &variant : gemm_variants()) {
       all.push_back(variant.name);
@@ -290,7 +291,7 @@ std::span<const char *const> gemm_names() {
         all.push_back(variant.copied_name);
     }
     return all;
-  }();
+  }());
   return names;
 }
 

@@ -162,7 +162,8 @@ std::span<const GemmKernel> gemm_kernels() {
 }
 
 std::span<const GemmVariant> gemm_variants() {
-  static const VariantTable table;
+  // Never destroyed: threads may be in calls while the process ends.
+  static const auto &table = *new VariantTable;
   return table.variants;
 }
 

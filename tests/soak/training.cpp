@@ -1,0 +1,163 @@
+#include "tests/soak/training.h"
+
+#include <cmath>
+#include <numeric>
+
+namespace mptest {
+
+using mptools::check;
+using mptools::kStream;
+
+namespace {
+
+mptools::Context make_context(const mp_allocator_t *allocator) {
+  mp_context_config_t config = mp_context_config_default();
+  config.device = MP_DEVICE_HOST;
+  config.allocator = allocator;
+  mp_context_t context = nullptr;
+  check(mp_context_create(&context, &config));
+  return mptools::Context(context);
+}
+
+mptools::Scaler make_scaler(mp_context_t context, const mp_scaler_config_t &config) {
+  mp_scaler_t scaler = nullptr;
+  check(mp_scaler_create(&scaler, context, &config));
+  return mptools::Scaler(scaler);
+}
+
+}  // namespace
+
+Training::Training(const Program &program, const mp_allocator_t *allocator)
+    : program_(program),
+      context_(make_context(allocator)),
+      network_(context_.get()),
+      report_(context_.get(), sizeof(mp_tensor_report_t)),
+      fault_value_(context_.get(), sizeof(float)),
+      scaler_(make_scaler(context_.get(), program.scaler)) {
+  mp_optimizer_desc_t desc = mp_optimizer_desc_default(program.rule);
+  desc.flags = program.rule_flags;
+  desc.groups = &program.hyper;
+  desc.num_groups = 1;
+  desc.grads = network_.grads();
+  desc.master = network_.master();
+  desc.model = network_.model();
+  if (program.rule != MP_OPT_ADAGRAD) {
+    moments_.m = zeros(network_.numel(), moments_.m_memory);
+    desc.m = moments_.m.get();
+  }
+  if (program.rule != MP_OPT_SGD) {
+    const bool is_one_number = program.rule == MP_OPT_NOVOGRAD;
+    moments_.v =
+        zeros(is_one_number ? std::vector<int64_t>(network_.numel().size(), 1) : network_.numel(),
+              moments_.v_memory);
+    desc.v = moments_.v.get();
+  }
+  mp_optimizer_t optimizer = nullptr;
+  check(mp_optimizer_create(&optimizer, context_.get(), &desc));
+  optimizer_.reset(optimizer);
+}
+
+Training::Training(const Program &program, const mp_allocator_t *allocator, const Bytes &saved)
+    : Training(program, allocator) {
+  CheckpointReader from(saved);
+  const auto state = from.take<mp_scaler_state_t>();
+  check(mp_scaler_set_state_sync(scaler_.get(), &state, kStream));
+  check(mp_optimizer_set_step_sync(optimizer_.get(), from.take<int64_t>(), kStream));
+  network_.restore(from);
+  for (const mptools::Buffer *memory : {&moments_.m_memory, &moments_.v_memory}) {
+    const auto bytes = static_cast<size_t>(memory->bytes());
+    check(mp_memcpy(context_.get(), memory->data(), from.take_bytes(bytes), bytes, kStream));
+  }
+  check(mp_stream_sync(context_.get(), kStream));
+  if (rounds_at_random()) network_.restore_copies(from);
+}
+
+mptools::TensorList Training::zeros(const std::vector<int64_t> &numel,
+                                    mptools::Buffer &memory) const {
+  const int64_t all = std::accumulate(numel.begin(), numel.end(), int64_t{0});
+  memory = mptools::make_buffer(context_.get(), all, MP_FP32);
+  std::vector<void *> data;
+  float *next = memory.as<float>();
+  for (const int64_t count : numel) {
+    data.push_back(next);
+    next += count;
+  }
+  mp_tensor_list_desc_t desc;
+  MP_INIT_STRUCT(&desc);
+  desc.dtype = MP_FP32;
+  desc.count = static_cast<uint32_t>(numel.size());
+  desc.data = data.data();
+  desc.numel = numel.data();
+  mp_tensor_list_t list = nullptr;
+  check(mp_tensor_list_create(&list, context_.get(), &desc));
+  return mptools::TensorList(list);
+}
+
+/// On the device: the value is multiplied by S and rounded to fp16 there.
+void Training::put(const Fault &fault) {
+  const mp_graph_tensor_t weights = network_.first_weights();
+  const double magnitude = fault.kind == Fault::Kind::infinity ? HUGE_VAL
+                           : fault.kind == Fault::Kind::nan    ? std::nan("")
+                                                               : std::ldexp(1.0, fault.log2);
+  const auto value = static_cast<float>(fault.is_negative ? -magnitude : magnitude);
+  mp_context_t context = context_.get();
+  check(mp_memcpy(context, fault_value_.data(), &value, sizeof value, kStream));
+  check(
+      mp_scale_loss(scaler_.get(), fault_value_.data(), fault_value_.data(), MP_FP32, 1, kStream));
+  check(
+      mp_cast(context, fault_value_.data(), MP_FP32, weights.grad, weights.dtype_grad, 1, kStream));
+  check(mp_stream_sync(context, kStream));  // `value` goes
+}
+
+void Training::step(int64_t number, const Fault &fault) {
+  network_.forward_and_backward(static_cast<uint64_t>(number), scaler_.get());
+  put(fault);
+  mp_step_options_t options = mp_step_options_default();
+  options.max_grad_norm = 1.0f;
+  if (learns_from_amax()) options.report = report_.as<mp_tensor_report_t>();
+  check(mp_scale_step(optimizer_.get(), scaler_.get(), &options, kStream));
+}
+
+Bytes Training::checkpoint() const {
+  CheckpointWriter to;
+  to.add(scaler_state());
+  to.add(applied());
+  network_.save(to);
+  for (const mptools::Buffer *memory : {&moments_.m_memory, &moments_.v_memory})
+    to.add_bytes(
+        mptools::download_sync(context_.get(), memory->as<const uint8_t>(), memory->bytes()));
+  to.add_bytes(network_.copies());
+  return to.bytes();
+}
+
+mp_step_outcome_t Training::outcome(int64_t number) const {
+  mp_step_outcome_t outcome = MP_STEP_PENDING;
+  check(mp_stream_sync(context_.get(), kStream));
+  check(mp_step_query(scaler_.get(), number, &outcome));
+  return outcome;
+}
+
+mp_scaler_state_t Training::scaler_state() const {
+  mp_scaler_state_t state;
+  MP_INIT_STRUCT(&state);
+  check(mp_scaler_get_state_sync(scaler_.get(), &state, kStream));
+  return state;
+}
+
+int64_t Training::applied() const {
+  int64_t t = 0;
+  check(mp_optimizer_get_step_sync(optimizer_.get(), &t, kStream));
+  return t;
+}
+
+float Training::scale() const {
+  return mptools::download_sync(context_.get(), mp_scaler_scale(scaler_.get()), 1).front();
+}
+
+float Training::scaled_amax() const {
+  return mptools::download_sync(context_.get(), report_.as<const mp_tensor_report_t>(), 1)
+      .front()
+      .amax;
+}
+
+}  // namespace mptest

@@ -1,0 +1,144 @@
+// Layers, casts and reductions; none of them chooses between kernels, but for the recurrent one.
+#include "calls.h"
+
+namespace mptest {
+
+namespace {
+
+using mptools::check;
+using mptools::kStream;
+
+Bytes cast(mp_context_t context) {
+  constexpr int64_t kCount = 5000;
+  Operands operands(context);
+  const void *const values = operands.input(MP_FP32, kCount);
+  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16})
+    check(
+        mp_cast(context, values, MP_FP32, operands.output(dtype, kCount), dtype, kCount, kStream));
+  return operands.bytes();
+}
+
+Bytes pool(mp_context_t context) {
+  Operands operands(context);
+  const mp_pool2d_desc_t desc = mp_pool2d_desc_default(MP_POOL_MAX, 2, 8, 6, 16, 2, 2, MP_FP16);
+  const int64_t x = 2 * 8 * 6 * 16, y = x / 4;
+  const void *const values = operands.input(MP_FP16, x);
+  check(mp_pool2d_forward(context, &desc, values, operands.output(MP_FP16, y), kStream));
+  check(mp_pool2d_backward(context, &desc, values, operands.input(MP_FP16, y),
+                           operands.output(MP_FP16, x), kStream));
+  return operands.bytes();
+}
+
+Bytes normalise(mp_context_t context) {
+  constexpr int64_t kRows = 70;
+  constexpr int32_t kChannels = 24;
+  Operands operands(context);
+  const mp_batchnorm_desc_t desc = mp_batchnorm_desc_default(kRows, kChannels, MP_FP16);
+  size_t bytes = 0;
+  check(mp_batchnorm_workspace_size(context, &desc, &bytes));
+  const auto floats = [&] { return static_cast<float *>(operands.output(MP_FP32, kChannels)); };
+  mp_batchnorm_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.x = operands.input(MP_FP16, kRows * kChannels);
+  t.gamma = static_cast<const float *>(operands.input(MP_FP32, kChannels));
+  t.beta = static_cast<const float *>(operands.input(MP_FP32, kChannels));
+  t.running_mean = floats(), t.running_var = floats();
+  t.saved_mean = floats(), t.saved_inv_std = floats();
+  t.y = operands.output(MP_FP16, kRows * kChannels);
+  t.dy = operands.input(MP_FP16, kRows * kChannels);
+  t.dx = operands.output(MP_FP16, kRows * kChannels);
+  t.dgamma = floats(), t.dbeta = floats();
+  void *const workspace = operands.scratch(bytes);
+  check(mp_batchnorm_forward_training(context, &desc, &t, workspace, bytes, kStream));
+  check(mp_batchnorm_backward(context, &desc, &t, workspace, bytes, kStream));
+  return operands.bytes();
+}
+
+Bytes pointwise(mp_context_t context) {
+  constexpr int64_t kRows = 30, kColumns = 50;
+  Operands operands(context);
+  mp_pointwise_desc_t desc = mp_pointwise_desc_default(MP_POINTWISE_ADD, kRows, kColumns, MP_BF16);
+  desc.activation = MP_ACT_GELU;
+  check(mp_pointwise(context, &desc, operands.input(MP_BF16, kRows * kColumns),
+                     operands.input(MP_BF16, kRows * kColumns),
+                     operands.output(MP_BF16, kRows * kColumns), kStream));
+  return operands.bytes();
+}
+
+Bytes softmax_xent(mp_context_t context) {
+  constexpr int64_t kRows = 40, kClasses = 21;
+  Operands operands(context);
+  const mp_xent_desc_t desc = mp_xent_desc_default(kRows, kClasses, MP_FP16);
+  check(mp_softmax_xent(context, &desc, operands.input(MP_FP16, kRows * kClasses),
+                        operands.indices(kRows, kClasses), nullptr,
+                        static_cast<float *>(operands.output(MP_FP32, kRows)),
+                        static_cast<float *>(operands.output(MP_FP32, 1)), operands.counter(),
+                        operands.output(MP_FP16, kRows * kClasses), kStream));
+  return operands.bytes();
+}
+
+Bytes embedding(mp_context_t context) {
+  constexpr int64_t kRows = 60, kWidth = 16;
+  constexpr int32_t kWords = 19;
+  Operands operands(context);
+  const mp_embedding_desc_t desc = mp_embedding_desc_default(kRows, kWords, kWidth, MP_FP16);
+  const int32_t *const indices = operands.indices(kRows, kWords);
+  size_t bytes = 0;
+  check(mp_embedding_workspace_size(context, &desc, &bytes));
+  check(mp_embedding_forward(context, &desc, operands.input(MP_FP16, kWords * kWidth), indices,
+                             operands.output(MP_FP16, kRows * kWidth), kStream));
+  check(mp_embedding_backward(context, &desc, indices, operands.input(MP_FP16, kRows * kWidth),
+                              operands.output(desc.dtype_dtable, kWords * kWidth), nullptr, nullptr,
+                              operands.scratch(bytes), bytes, kStream));
+  return operands.bytes();
+}
+
+Bytes dropout(mp_context_t context) {
+  constexpr int64_t kCount = 900;
+  Operands operands(context);
+  mp_dropout_desc_t desc = mp_dropout_desc_default(kCount, 0.3f, MP_FP16);
+  desc.seed = 11;
+  check(mp_dropout(context, &desc, nullptr, operands.input(MP_FP16, kCount),
+                   operands.output(MP_FP16, kCount), kStream));
+  return operands.bytes();
+}
+
+Bytes lstm(mp_context_t context) {
+  constexpr int32_t kBatch = 4, kSteps = 3, kIn = 16, kHidden = 24;
+  Operands operands(context);
+  const mp_rnn_desc_t desc =
+      mp_rnn_desc_default(MP_RNN_LSTM, kBatch, kSteps, kIn, kHidden, MP_FP16);
+  mp_rnn_sizes_t sizes;
+  MP_INIT_STRUCT(&sizes);
+  check(mp_rnn_get_sizes(context, &desc, &sizes));
+  mp_rnn_weights_t weights{};
+  weights.w_ih = operands.input(MP_FP16, 4 * kHidden * kIn);
+  weights.w_hh = operands.input(MP_FP16, 4 * kHidden * kHidden);
+  weights.b_ih = static_cast<const float *>(operands.input(MP_FP32, 4 * kHidden));
+  weights.b_hh = static_cast<const float *>(operands.input(MP_FP32, 4 * kHidden));
+  mp_rnn_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.num_weights = sizes.num_weights;
+  t.weights = &weights;
+  t.x = operands.input(MP_FP16, kSteps * kBatch * kIn);
+  t.y = operands.output(MP_FP16, kSteps * kBatch * kHidden);
+  t.cn = static_cast<float *>(operands.output(MP_FP32, kBatch * kHidden));
+  check(mp_rnn_forward_inference(context, &desc, &t, operands.scratch(sizes.workspace_bytes),
+                                 sizes.workspace_bytes, kStream));
+  return operands.bytes();
+}
+
+}  // namespace
+
+void add_layers(std::vector<Call> &calls) {
+  calls.push_back({"cast", cast});
+  calls.push_back({"pool2d", pool});
+  calls.push_back({"batchnorm", normalise});
+  calls.push_back({"pointwise", pointwise});
+  calls.push_back({"softmax_xent", softmax_xent});
+  calls.push_back({"embedding", embedding});
+  calls.push_back({"dropout", dropout});
+  calls.push_back({"rnn", lstm});
+}
+
+}  // namespace mptest

@@ -1,0 +1,55 @@
+// Processes whose first or last calls are made by many threads; see children.h.
+#include "children.h"
+#include "gang.h"
+#include "tests/support/run_again.h"
+#include "tests/support/testing.h"
+
+using namespace mptest;
+
+namespace {
+
+/// A child that fails, is ended by a signal or meets a race ends with another exit code than 0, which
+/// output_of_test checks.
+std::string check_child(const std::string &name, const std::string &environment = "") {
+  const std::string output = output_of_test(std::string(kChild) + name, environment);
+  CAPTURE(name, environment, output);
+  CHECK(times(output, "1 passed, 0 failed\n") == 1);
+  return output;
+}
+
+}  // namespace
+
+TEST_CASE("threads: the first calls of a process, all at once", "[threads][children]") {
+  check_child("call everything");
+  constexpr int kRounds = 3;  // each is one chance to meet a race
+  for (int round = 0; round < kRounds; ++round)
+    for (const char *const name :
+         {"make contexts", "multiply", "fail", "ask names", "set callbacks", "ask policies"})
+      check_child(name);
+}
+
+TEST_CASE("threads: the environment is read once, by whichever thread is first",
+          "[threads][children]") {
+  check_child("read tuning", "MP_GEMM_TUNING=/dev/null");  // an empty file is no table
+  check_child("multiply", "MP_HOST_MODE=strict MP_HOST_SEED=3");
+  check_child("multiply", "MP_HOST_THREADS=1");
+  check_child("multiply", "MP_HOST_THREADS=5");
+  check_child("ask policies", "MP_AUTOCAST_LEVEL=normal");
+}
+
+TEST_CASE("threads: calls while a process or a thread ends", "[threads][children]") {
+  for (const char *const name :
+       {"use in a static destructor", "use in a destructor of the main thread",
+        "use in destructors of threads", "end while the callback is set"})
+    check_child(name);
+  constexpr int kRounds = 10;  // threads are somewhere else each time
+  for (int round = 0; round < kRounds; ++round) check_child("exit while threads multiply");
+}
+
+TEST_CASE("threads: a scaler that two threads use is told of", "[threads][children][injected]") {
+  if (!kUnderThreadSanitizer) return skip("without ThreadSanitizer nobody sees it");
+  const std::string output = check_child("share a scaler", "TSAN_OPTIONS=exitcode=0");
+  CAPTURE(output);
+  CHECK(times(output, "WARNING: ThreadSanitizer: data race") > 0);
+  CHECK(times(output, "mp_scaler_update") > 0);
+}

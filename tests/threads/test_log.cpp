@@ -1,0 +1,111 @@
+// The log of the process, set and reset while threads write it.
+#include <array>
+#include <atomic>
+
+#include "gang.h"
+#include "tests/support/testing.h"
+
+using namespace mptest;
+
+namespace {
+
+/// What one callback has heard, and whether it is the one that is set.
+struct Listener {
+  mp_log_level_t level;
+  std::atomic<bool> is_set = false;
+  std::atomic<int64_t> lines = 0, too_unimportant = 0, unset = 0;
+
+  static void hear(mp_log_level_t level, const char *, void *user) {
+    auto &self = *static_cast<Listener *>(user);
+    ++self.lines;
+    self.too_unimportant += level > self.level;
+    self.unset += !self.is_set;
+  }
+  void set() {
+    is_set = true;
+    mp_set_log_callback(hear, this, level);
+  }
+};
+
+/// One line of error and a few of debug.
+void make_noise() {
+  size_t bytes = 0;
+  mp_gemm_desc_t desc = mp_gemm_desc_default(4, 4, 4, MP_FP16, MP_FP16);
+  mp_gemm_workspace_size(context(), &desc, &bytes);
+  desc.lda = 1;
+  mp_gemm_workspace_size(context(), &desc, &bytes);
+}
+
+using Listeners = std::array<Listener, 3>;
+
+int64_t lines_of(const Listeners &listeners) {
+  int64_t lines = 0;
+  for (const Listener &listener : listeners) lines += listener.lines;
+  return lines;
+}
+
+/// Sets the listeners in turn while 16 threads write, until that many lines are heard in as many turns.
+void take_turns(Listeners &listeners, int64_t lines, size_t turns) {
+  std::atomic<bool> is_over = false;
+  together(kThreads + 1, [&](int thread) {
+    if (thread < kThreads) {
+      while (!is_over) make_noise();
+      return;
+    }
+    Listener *last = nullptr;
+    for (size_t turn = 0; turn < turns || lines_of(listeners) < lines; ++turn) {
+      Listener &next = listeners[turn % listeners.size()];
+      next.set();
+      if (last != nullptr) last->is_set = false;  // it has returned for the last time
+      last = &next;
+    }
+    is_over = true;
+  });
+  quiet_log();
+}
+
+}  // namespace
+
+TEST_CASE("threads: a callback that was replaced is not called again", "[threads][log]") {
+  Listeners listeners{{{MP_LOG_DEBUG}, {MP_LOG_DEBUG}, {MP_LOG_DEBUG}}};
+  take_turns(listeners, 20000, 1000);
+  for (const Listener &listener : listeners) {
+    CHECK(listener.lines > 0);
+    CHECK(listener.unset == 0);
+  }
+}
+
+TEST_CASE("threads: a callback hears nothing below its own level", "[threads][log]") {
+  Listeners listeners{{{MP_LOG_DEBUG}, {MP_LOG_ERROR}, {MP_LOG_WARN}}};
+  take_turns(listeners, kUnderThreadSanitizer ? 20000 : 1500000, 1000);
+  for (const Listener &listener : listeners) CHECK(listener.too_unimportant == 0);
+}
+
+TEST_CASE("threads: each failure is one line, whichever thread has it", "[threads][log]") {
+  constexpr int64_t kRounds = 100;
+  Listener listener{MP_LOG_ERROR};
+  listener.set();
+  together(kThreads, [](int) {
+    for (int64_t round = 0; round < kRounds; ++round) make_noise();
+  });
+  quiet_log();
+  CHECK(listener.lines == kThreads * kRounds);
+  CHECK(listener.too_unimportant == 0);
+}
+
+TEST_CASE("threads: what is said once of a context is said once for all threads",
+          "[threads][log]") {
+  Listener listener{MP_LOG_WARN};
+  const mptools::Context fresh = mptools::make_context(MP_DEVICE_HOST);
+  listener.set();
+  together(kThreads, [&](int) {
+    // Rows of 9 elements are not aligned, which is worth a warning.
+    const std::vector<uint16_t> zeros(27);
+    std::vector<uint16_t> d(9);
+    const mp_gemm_desc_t desc = mp_gemm_desc_default(3, 3, 9, MP_FP16, MP_FP16);
+    mptools::check(mp_gemm(fresh.get(), &desc, zeros.data(), zeros.data(), nullptr, d.data(),
+                           nullptr, nullptr, 0, kStream));
+  });
+  quiet_log();
+  CHECK(listener.lines == 1);
+}

@@ -1,0 +1,98 @@
+// Objects that threads share, or hand to each other.
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+
+#include "gang.h"
+#include "operands.h"
+#include "tests/autocast/known_graphs.h"
+#include "tests/autocast/test_graph.h"
+#include "tests/soak/programs.h"
+#include "tests/support/testing.h"
+
+using namespace mptest;
+
+namespace {
+
+/// All that a policy says of a graph.
+Bytes rewrite(mp_autocast_t policy, mp_context_t context, const mp_autocast_graph_t &graph) {
+  const size_t nodes = graph.num_nodes, tensors = graph.num_tensors;
+  std::vector<uint8_t> tensor_dtype(tensors), node_dtype(nodes), why(nodes);
+  std::vector<int32_t> because(nodes);
+  std::vector<mp_autocast_cast_t> casts(tensors);
+  mp_autocast_result_t result;
+  MP_INIT_STRUCT(&result);
+  result.tensor_dtype = tensor_dtype.data();
+  result.node_dtype = node_dtype.data();
+  result.node_why = why.data();
+  result.node_because = because.data();
+  result.casts = casts.data();
+  mptools::check(mp_autocast_rewrite(policy, context, &graph, &result));
+  Bytes all;
+  for (const std::vector<uint8_t> *part : {&tensor_dtype, &node_dtype, &why})
+    all.insert(all.end(), part->begin(), part->end());
+  for (const mp_autocast_form_t form : {MP_AUTOCAST_TEXT, MP_AUTOCAST_JSON, MP_AUTOCAST_DOT}) {
+    size_t bytes = 0;
+    mptools::check(mp_autocast_explain(policy, &graph, &result, form, nullptr, &bytes));
+    std::string text(bytes, '\0');
+    mptools::check(mp_autocast_explain(policy, &graph, &result, form, text.data(), &bytes));
+    all.insert(all.end(), text.begin(), text.end());
+  }
+  if (result.gate != nullptr) all.insert(all.end(), result.gate, result.gate + strlen(result.gate));
+  for (const char *const op : {"MatMul", "Softmax", "Relu"})
+    all.push_back(static_cast<uint8_t>(mp_autocast_class(policy, op)));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("threads: a policy of autocast, shared from its first use on", "[threads][autocast]") {
+  autocast::Graph graph = autocast::Graph::parse(autocast::kDenyChain);
+  const mp_autocast_graph_t &view = graph.view();
+  for (const mp_context_t device : {mp_context_t{nullptr}, context()}) {
+    mp_autocast_config_t config = mp_autocast_config_default(MP_BF16);
+    config.flags = MP_AUTOCAST_NO_ENVIRONMENT;
+    const auto make = [&] {
+      auto policy = std::make_unique<autocast::Policy>(config);
+      policy->set_class("Sqrt", MP_CAST_ALLOW);
+      return policy;
+    };
+    const Bytes wanted = rewrite(make()->get(), device, view);
+    const auto shared = make();
+    std::vector<Bytes> results(kThreads);
+    std::vector<mp_status_t> too_late(kThreads, MP_SUCCESS);
+    together(kThreads, [&](int thread) {
+      for (int round = 0; round < 10; ++round)
+        results[static_cast<size_t>(thread)] = rewrite(shared->get(), device, view);
+      const char *const op = "Sqrt";
+      too_late[static_cast<size_t>(thread)] =
+          mp_autocast_set_class(shared->get(), &op, 1, MP_CAST_DENY);
+    });
+    CHECK(results == std::vector<Bytes>(kThreads, wanted));
+    CHECK(too_late == std::vector<mp_status_t>(kThreads, MP_ERROR_INVALID_ARGUMENT));
+  }
+}
+
+TEST_CASE("threads: objects that go from thread to thread", "[threads]") {
+  constexpr int64_t kSteps = 96;
+  const SoakProgram soak = std::move(soak_programs().at(1));
+  Training alone(soak.program);
+  for (int64_t n = 1; n <= kSteps; ++n) alone.step(n, fault_of(1, n));
+  Training handed_on(soak.program);
+  std::mutex mutex;
+  std::condition_variable is_done;
+  int64_t done = 0;
+  std::vector<int64_t> steps_of(kThreads);
+  together(kThreads, [&](int thread) {
+    std::unique_lock lock(mutex);
+    while (steps_of[static_cast<size_t>(thread)] < kSteps / kThreads) {
+      is_done.wait(lock, [&] { return done % kThreads == thread; });
+      handed_on.step(done + 1, fault_of(1, done + 1));
+      ++done;
+      ++steps_of[static_cast<size_t>(thread)];
+      is_done.notify_all();
+    }
+  });
+  CHECK(done == kSteps);
+  CHECK(handed_on.checkpoint() == alone.checkpoint());
+}

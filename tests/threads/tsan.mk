@@ -1,0 +1,29 @@
+# The library's own code under ThreadSanitizer, and tests/threads with it.  A part of the Makefile.
+#
+# Kernels are those of the library, and so is what switches fibers: ThreadSanitizer would follow one stack where there
+# are many, and the race detector (make race) knows them.
+
+TSAN := $(BUILD)/tsan
+TSAN_FLAGS := -std=c++20 -O1 -g1 $(WARN) -Wno-tsan $(INCLUDES) -fsanitize=thread
+TSAN_SIM := $(addprefix kernels/simt/sim/,workers.o mode.o tensor_box.o device.o)
+TSAN_OBJS := $(PURE_CPP:%.cpp=$(TSAN)/obj/%.o) $(TSAN_SIM:%=$(TSAN)/obj/%)
+TSAN_KERNELS := $(filter-out $(TSAN_SIM:%=$(BUILD)/obj/%),$(SIM_CPP:%.cpp=$(BUILD)/obj/%.o)) $(HOST_OBJS)
+# Engines run fibers below these, whose functions are not left in the order in which they were entered.
+$(TSAN)/obj/kernels/simt/sim/%.o: TSAN_FLAGS += --param tsan-instrument-func-entry-exit=0
+
+$(TSAN)/obj/%.o: %.cpp
+	@mkdir -p $(@D)
+	@echo "  TSAN $<"
+	$(Q)$(CXX) $(TSAN_FLAGS) $(HIDDEN) $(HOST_DEFINES) -MMD -MP -c $< -o $@
+$(TSAN)/tests/%.o: tests/%.cpp
+	@mkdir -p $(@D)
+	@echo "  TSAN $<"
+	$(Q)$(CXX) $(TEST_CXXFLAGS) -fsanitize=thread -MMD -MP -c $< -o $@
+
+$(TSAN)/libmpcore.so: $(TSAN_OBJS) $(TSAN_KERNELS) capi/exports.map
+	@echo "  LINK $@"
+	$(Q)$(CXX) $(LDFLAGS_SO) -fsanitize=thread -o $@ $(TSAN_OBJS) $(TSAN_KERNELS) -l:libboost_context.a -lpthread -ldl
+	$(Q)ln -sf libmpcore.so $@.$(SOMAJOR)
+$(TSAN)/tests/threadtests: $(THREADS_CPP:%.cpp=$(TSAN)/%.o) $(TSAN)/libmpcore.so
+	@echo "  LINK $@"
+	$(Q)$(CXX) -fsanitize=thread $(THREADS_CPP:%.cpp=$(TSAN)/%.o) -L$(TSAN) -lmpcore $(RPATH) -lpthread -o $@
