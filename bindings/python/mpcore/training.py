@@ -23,6 +23,14 @@ def clip_factor(scaled_norm: Any, scaler: "Scaler", max_norm: float, out: Any = 
     return out
 
 
+def _restored(struct: Any, saved: Dict[str, Any]) -> Any:
+    """fill(), with a ValueError for a field that was not saved: 0 is a state as well."""
+    missing = [name for name, *_ in struct._fields_ if name != "struct_size" and name not in saved]
+    if missing:
+        raise ValueError(f"the saved state lacks {', '.join(missing)}")
+    return fill(struct, saved)
+
+
 class Scaler(Object):
     """A loss scale that lives on the device.
 
@@ -63,9 +71,8 @@ class Scaler(Object):
     @classmethod
     def from_torch(cls, context: Context, state: Dict[str, Any]) -> "Scaler":
         """Goes on where a torch.amp.GradScaler stopped: its state_dict()."""
-        saved = _sys.mp_torch_scaler_t()
-        for name, _ in saved._fields_:
-            setattr(saved, name, state["_growth_tracker" if name == "growth_tracker" else name])
+        known = {"growth_tracker" if key == "_growth_tracker" else key: value for key, value in state.items()}
+        saved = _restored(_sys.mp_torch_scaler_t(), known)
         self = cls.__new__(cls)
         Object.__init__(self, context)
         config, begin = _sys.mp_scaler_config_t(), _sys.mp_scaler_state_t()
@@ -138,7 +145,7 @@ class Scaler(Object):
         return {name: getattr(state, name) for name, *_ in state._fields_ if name != "struct_size"}
 
     def load_state_dict(self, state: Dict[str, Any], stream: Any = None) -> None:
-        self._set(fill(_sys.mp_scaler_state_t(), state), stream)
+        self._set(_restored(_sys.mp_scaler_state_t(), state), stream)
 
 
 # What the update rule keeps beside the masters: (m, v).  "tensor": one element per tensor.

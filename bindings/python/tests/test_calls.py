@@ -4,6 +4,7 @@ import array
 import ctypes
 import math
 import unittest
+from random import Random
 
 import mpcore
 from hosts import Floats, context, integers, needs_host, needs_numpy, numpy
@@ -296,6 +297,46 @@ class Training(unittest.TestCase):
         self.assertEqual(scaler.to_torch(), saved)
         scaler.update()
         self.assertEqual(scaler.scale.item(), 4096)
+
+    def test_damaged_checkpoints(self):
+        """Anything in the place of some values of a saved state: an exception and the same scaler as before, or a state
+        that comes back as it is; never a part of one."""
+        odd = [None, "x", b"a", [], {}, -1, 1.5, 0.0, 0, 2**31, 2**32 + 512, 2**70, math.inf, math.nan]
+
+        def damaged(random, saved):
+            state = dict(saved)
+            for name in random.choices([*saved, "unknown"], k=random.randint(1, 3)):
+                if random.random() < 0.2:
+                    state.pop(name, None)
+                else:
+                    state[name] = random.choice(odd)
+            return state
+
+        def as_text(state):  # in which NaN is NaN, and 0 is 0.0
+            return {name: str(float(value)) for name, value in state.items()}
+
+        random, taken, refused = Random(1), 0, 0
+        for policy in ("static", "backoff", "lognormal", "logmax"):
+            scaler = mpcore.Scaler(self.context, policy)
+            for _ in range(1000):
+                before, state = scaler.state_dict(), damaged(random, mpcore.Scaler(self.context, policy).state_dict())
+                try:
+                    scaler.load_state_dict(state)
+                except (TypeError, ValueError, mpcore.Error):
+                    self.assertEqual(as_text(scaler.state_dict()), as_text(before), state)
+                    refused += 1
+                    continue
+                self.assertEqual(as_text(scaler.state_dict()), as_text(state))
+                taken += 1
+        for _ in range(1000):
+            state = damaged(random, mpcore.Scaler(self.context, preset="torch").to_torch())
+            try:
+                self.assertEqual(as_text(mpcore.Scaler.from_torch(self.context, state).to_torch()), as_text(state))
+                taken += 1
+            except (TypeError, ValueError, mpcore.Error):
+                refused += 1
+        self.assertGreater(taken, 100)
+        self.assertGreater(refused, 1000)
 
     def test_softmax_xent(self):
         logits = self.context.array(Floats([0, 0, 0, 0], (2, 2)))
