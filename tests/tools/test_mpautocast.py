@@ -307,3 +307,11 @@ def test_no_onnx(mpautocast, tmp_path):
     (tmp_path / "onnx.py").write_text("raise ImportError\n", encoding="utf-8")
     said = mpautocast("model.onnx", env={"PYTHONPATH": str(tmp_path)}, code=2)
     assert said == "mpautocast: model.onnx: this Python has no package onnx, which reads such files\n"
+
+
+def test_damaged_graphs(root, build, run, graph):
+    """A NUL in a name was a traceback."""
+    whole = graph(GRAPH + "hidden conv1 conv2\nloop relu norm\n")
+    graphs = run(sys.executable, root / "tests/tools/damaged_graphs.py", root / "tools/mpautocast", whole, 3000,
+                 env={"MPCORE_DIR": str(build), "MP_LOG": "error"})
+    assert 300 < int(graphs) < 2700
