@@ -1,6 +1,7 @@
 """What mpdemo does when it is asked: the LSTM, the model of characters, bf16, a loss scaler by its name.  A few
 steps of each, on the host target; whole trainings are the demo's own business.
 """
+import gzip
 import json
 import os
 import random
@@ -245,3 +246,44 @@ def test_no_text(build, run, tmp_path, text, says):
 def test_wrong_options(build, run, arguments, says):
     demo_curves.skip_without_demo(build, arguments)
     assert says in run(build / "mpdemo", *arguments.split(), code=2)
+
+
+# ---------------------------------------------------------------- damaged files
+
+
+IMAGES, LABELS = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
+
+
+def idx(extents: list, elements: bytes, magic=b"\0\0\x08") -> bytes:
+    return magic + bytes([len(extents)]) + b"".join(extent.to_bytes(4, "big") for extent in extents) + elements
+
+
+@pytest.mark.parametrize("name, content, says", [
+    (IMAGES, idx([60000, 28, 28], b"", b"\0\1\x08"), "is not an idx file of 3-dimensional bytes."),
+    (IMAGES, idx([60000, 28], b""), "is not an idx file of 3-dimensional bytes."),
+    (IMAGES, idx([2**32 - 1, 28, 28], b""), "has an extent of 4294967295 instead of 60000."),
+    (IMAGES, idx([60000, 28, 28], bytes(1000)), "is damaged: it ends too early."),
+    (IMAGES, b"", "is damaged: it ends too early."),
+    (LABELS, idx([60000], bytes(59999) + b"\x0a"), "is damaged: a label is 10, of 10 classes."),
+    (LABELS, None, "is missing: install"),
+], ids=["type", "rank", "extent", "short", "empty", "label", "missing"])
+def test_damaged_images(build, run, tmp_path, name, content, says):
+    demo_curves.skip_without_demo(build, "--net", "mlp")
+    whole = {IMAGES: idx([60000, 28, 28], bytes(60000 * 28 * 28)), LABELS: idx([60000], bytes(60000))}
+    for file, bytes_ in (whole | {name: content}).items():
+        if bytes_ is not None:
+            (tmp_path / file).write_bytes(gzip.compress(bytes_, 1))
+    said = run(build / "mpdemo", "--device", "host", "--net", "mlp", "--data", tmp_path, "--out", tmp_path / "out", code=1)
+    assert f"{tmp_path / name} {says}" in said
+
+
+def test_damaged_archive(build, run, tmp_path):
+    """Bytes of the archive changed at random: its checksum says so."""
+    demo_curves.skip_without_demo(build, "--net", "mlp")
+    archive = bytearray(gzip.compress(idx([60000, 28, 28], bytes(60000 * 28 * 28)), 1))
+    for seed in range(5):
+        broken = bytearray(archive)
+        broken[random.Random(seed).randrange(10, len(broken))] ^= 0x55
+        (tmp_path / IMAGES).write_bytes(broken)
+        said = run(build / "mpdemo", "--device", "host", "--net", "mlp", "--data", tmp_path, "--out", tmp_path / "out", code=1)
+        assert str(tmp_path) in said, seed

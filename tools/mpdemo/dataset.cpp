@@ -61,8 +61,13 @@ Samples read_samples(const fs::path &directory, const std::string &prefix, int64
   Samples samples;
   samples.images = read_idx(directory / (prefix + "-images-idx3-ubyte.gz"),
                             std::array<int64_t, 3>{count, kSide, kSide});
-  const std::vector<uint8_t> labels =
-      read_idx(directory / (prefix + "-labels-idx1-ubyte.gz"), std::array<int64_t, 1>{count});
+  const fs::path labels_path = directory / (prefix + "-labels-idx1-ubyte.gz");
+  const std::vector<uint8_t> labels = read_idx(labels_path, std::array<int64_t, 1>{count});
+  const uint8_t largest = *std::max_element(labels.begin(), labels.end());
+  if (largest >= kClasses)
+    throw std::runtime_error(labels_path.string() + " is damaged: a label is " +
+                             std::to_string(largest) + ", of " + std::to_string(kClasses) +
+                             " classes.");
   samples.labels.assign(labels.begin(), labels.end());
   return samples;
 }
