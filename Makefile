@@ -359,7 +359,7 @@ endif
 
 ## help: this list
 help:
-	@sed -n 's/^## \([a-z_.-]*\): /  \1\t/p' Makefile tests/tests.mk tests/fuzz/fuzz.mk tools/softgpu/softgpu.mk \
+	@sed -n 's/^## \([a-z_.-]*\): /  \1\t/p' Makefile tests/tests.mk tests/threads/tsan.mk tests/fuzz/fuzz.mk tools/softgpu/softgpu.mk \
 	  tests/softgpu/calibration/calibration.mk | expand -t 25
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,7 +1,6 @@
 // mpcore/tensors.h: tensor lists, their chunk tables, and the passes over them.
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -23,8 +22,9 @@ namespace {
 
 // ---------------------------------------------------------------------------- creation
 
-/// Chunks are numbered by one grid dimension.
-constexpr int64_t kMaxChunks = std::numeric_limits<int32_t>::max();
+/// 2^40 elements are more than any memory holds.  A list of them has 2 GB of tables, so that one of a number made up
+/// would take all memory of the host before it is refused.
+constexpr int64_t kMaxChunks = (int64_t{1} << 40) / kChunkElems - 1;
 
 int64_t chunks_of(int64_t numel) {
   return numel / kChunkElems + (numel % kChunkElems != 0);

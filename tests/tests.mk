@@ -187,6 +187,9 @@ TIMING_STEPS = "alone: mptune::$(PYTEST) tests/tools/test_mptune.py" \
   "alone: bench report::$(PYTEST) tests/tools/test_bench_report.py"
 endif
 
+# What is built apart; $(1): seconds for each fuzzer.
+HOSTILE_STEPS = "threads, ThreadSanitizer::$(MAKE) -j1 tsan" "fuzz::$(MAKE) -j1 fuzz FUZZ_SECONDS=$(1)"
+
 JOBS ?= 2
 RUN_TESTS = tests/run --jobs $(JOBS) --log $(BUILD)/tests/log_$@
 # In a step of tests/run; hidden in a variable, so that make -n does not run the tests.
@@ -204,7 +207,7 @@ test-all: WGMMA_SEEDS = 1 2
 # plain mode and at most one seed.
 test-all: setup-test setup-demo
 	@$(MAKE) tests $(SOFTGPU_TESTS)
-	@$(RUN_TESTS) $(SUITES) $(SEED_STEPS) $(SOFTGPU_SUITES) $(TIMING_STEPS) \
+	@$(RUN_TESTS) $(SUITES) $(SEED_STEPS) $(SOFTGPU_SUITES) $(call HOSTILE_STEPS,15) $(TIMING_STEPS) \
 	  "alone: code generation::$(STEP_MAKE) cuda-gates" \
 	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS=" \
 	  "alone: race detector::$(STEP_MAKE) race SEEDS=1" \
@@ -217,6 +220,7 @@ nightly: WGMMA_SEEDS = $(shell seq 3 100)
 nightly: setup-test
 	@$(MAKE) tests $(SOFTGPU_TESTS)
 	@$(RUN_TESTS) "alone: nightly::$(BUILD)/tests/mptests [nightly] -d yes" $(SEED_STEPS) $(SOFTGPU_SEED_SUITES) \
+	  $(call HOSTILE_STEPS,3600) "soak, 100000 steps::$(BUILD)/tests/soaktest --steps 100000 --resume-every 1000" \
 	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS='1 2'" \
 	  "alone: race detector::$(STEP_MAKE) race SEEDS='2 3 4 5'"
 

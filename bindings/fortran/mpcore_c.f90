@@ -782,7 +782,7 @@ module mpcore_c
     !> count device pointers, aligned to the element size; NULL where numel is 0, and in the model
     !> list of an optimizer.
     type(c_ptr) :: data = c_null_ptr
-    !> count element counts, >= 0; empty tensors are allowed anywhere
+    !> count element counts, >= 0 and together below 2^40; empty tensors are allowed anywhere.
     type(c_ptr) :: numel = c_null_ptr
     !> One type per tensor, optional: layers kept in fp32 beside fp16 ones.
     type(c_ptr) :: dtypes = c_null_ptr

@@ -20,7 +20,8 @@ typedef struct mp_tensor_list_desc {
   /** count device pointers, aligned to the element size; NULL where numel is 0, and in the model
    *  list of an optimizer. */
   void *const *data;
-  const int64_t *numel; /**< count element counts, >= 0; empty tensors are allowed anywhere */
+  /** count element counts, >= 0 and together below 2^40; empty tensors are allowed anywhere. */
+  const int64_t *numel;
   /** One type per tensor, optional: layers kept in fp32 beside fp16 ones. */
   const mp_dtype_t *dtypes;
 } mp_tensor_list_desc_t;

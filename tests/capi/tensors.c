@@ -45,6 +45,7 @@ static mp_status_t call_create(void *s) {
 
 static void test_create(void) {
   static const int64_t negative[kCount] = {8, 0, -1}, huge[kCount] = {8, 0, INT64_MAX};
+  static const int64_t large[kCount] = {8, 0, (INT64_C(1) << 40) - 16384};
   static const mp_dtype_t no_dtype[kCount] = {MP_FP16, MP_BF16, MP_DTYPE_NONE};
   static const mp_dtype_t bad_dtype[kCount] = {MP_FP16, (mp_dtype_t)4, MP_FP32};
   void *misaligned[kCount] = {NULL};
@@ -58,6 +59,7 @@ static void test_create(void) {
       LIST_FIELD(numel, p, NULL, MP_ERROR_INVALID_ARGUMENT),
       LIST_FIELD(numel, p, negative, MP_ERROR_INVALID_ARGUMENT),
       LIST_FIELD(numel, p, huge, MP_ERROR_INVALID_ARGUMENT),
+      LIST_FIELD(numel, p, large, MP_ERROR_INVALID_ARGUMENT),
       LIST_FIELD(dtypes, p, no_dtype, MP_ERROR_INVALID_ARGUMENT),
       LIST_FIELD(dtypes, p, bad_dtype, MP_ERROR_INVALID_ARGUMENT),
   };

@@ -1085,7 +1085,7 @@ class mp_tensor_list_desc_t(_Sized):
         # count device pointers, aligned to the element size; NULL where numel is 0, and in the model
         # list of an optimizer.
         ("data", c_void_p),
-        # count element counts, >= 0, together below 2^40; empty tensors are allowed anywhere
+        # count element counts, >= 0 and together below 2^40; empty tensors are allowed anywhere.
         ("numel", c_void_p),
         # One type per tensor, optional: layers kept in fp32 beside fp16 ones.
         ("dtypes", c_void_p),

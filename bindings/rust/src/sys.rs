@@ -837,7 +837,7 @@ pub struct mp_tensor_list_desc_t {
     /// count device pointers, aligned to the element size; NULL where numel is 0, and in the model
     /// list of an optimizer.
     pub data: *const *mut c_void,
-    /// count element counts, \>= 0; empty tensors are allowed anywhere
+    /// count element counts, \>= 0 and together below 2^40; empty tensors are allowed anywhere.
     pub numel: *const i64,
     /// One type per tensor, optional: layers kept in fp32 beside fp16 ones.
     pub dtypes: *const mp_dtype_t,

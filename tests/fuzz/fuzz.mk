@@ -1,0 +1,48 @@
+# Fuzzers of the host target (TESTING.md), by libFuzzer, which clang brings along.  A part of the Makefile.
+#
+# Everything that reads what a caller gives is compiled by clang, with AddressSanitizer and UBSan; kernels and the
+# simulator are those of the library.
+
+FUZZ := $(BUILD)/fuzz
+FUZZ_CXX ?= clang++
+FUZZERS := $(addprefix $(FUZZ)/,calls environment scaler_states tuning)
+FUZZ_SANITIZERS := address,undefined
+# Not enum: what is no enumerator is an argument like any other, and the library reads it as a number (enum_value).
+FUZZ_FLAGS := -std=c++20 -O1 -g1 $(WARN) -Wno-unknown-pragmas $(INCLUDES) -I$(FUZZ) $(HOST_DEFINES) -fno-omit-frame-pointer \
+  -fsanitize=fuzzer-no-link,$(FUZZ_SANITIZERS) -fno-sanitize=enum -fno-sanitize-recover=undefined
+FUZZ_OBJS := $(PURE_CPP:%.cpp=$(FUZZ)/obj/%.o)
+# For fuzzers whose kernels do nothing (idle_device.cpp) the definitions of these are weak.
+REPLACED := $(addprefix kernels/simt/sim/,device.o workers.o)
+FUZZ_KERNELS := $(filter-out $(REPLACED:%=$(BUILD)/obj/%),$(SIM_CPP:%.cpp=$(BUILD)/obj/%.o)) \
+  $(REPLACED:%=$(FUZZ)/weak/%) $(HOST_OBJS)
+
+$(FUZZ)/obj/%.o: %.cpp
+	@mkdir -p $(@D)
+	@echo "  FUZZ $<"
+	$(Q)$(FUZZ_CXX) $(FUZZ_FLAGS) -MMD -MP -c $< -o $@
+
+$(FUZZ)/weak/%.o: $(BUILD)/obj/%.o
+	@mkdir -p $(@D)
+	$(Q)objcopy --wildcard --weaken-symbol='_ZN2mp4host*' $< $@
+
+$(FUZZ)/tests/fuzz/calls.inc: tests/fuzz/generate_calls bindings/generate/header.py $(HEADERS)
+	@mkdir -p $(@D)
+	$(Q)$< include/mpcore.h > $@
+$(FUZZ)/obj/tests/fuzz/calls.o: $(FUZZ)/tests/fuzz/calls.inc
+$(FUZZ)/calls: $(addprefix $(FUZZ)/obj/tests/fuzz/,usual_objects.o world.o idle_device.o)
+
+$(FUZZERS): $(FUZZ)/%: $(FUZZ)/obj/tests/fuzz/%.o $(FUZZ_OBJS) $(FUZZ_KERNELS)
+	@echo "  LINK $@"
+	$(Q)$(FUZZ_CXX) -fsanitize=fuzzer,$(FUZZ_SANITIZERS) $^ -l:libboost_context.a -lpthread -ldl -o $@
+
+# Debian has clang without what it needs for this, too.
+HAVE_LIBFUZZER = $(shell echo 'extern "C" int LLVMFuzzerTestOneInput(const char *, long) { return 0; }' | \
+  $(FUZZ_CXX) -fsanitize=fuzzer,$(FUZZ_SANITIZERS) -x c++ - -o /dev/null > /dev/null 2>&1 && echo 1)
+FUZZ_SECONDS ?= 60
+
+.PHONY: fuzzers fuzz
+fuzzers: $(FUZZERS)
+## fuzz: random calls, states, environments and tables, under AddressSanitizer and UBSan (FUZZ_SECONDS=60 for each)
+fuzz: setup-test
+	@$(if $(HAVE_LIBFUZZER),$(MAKE) fuzzers && tests/fuzz/run --seconds $(FUZZ_SECONDS) $(BUILD), \
+	  echo "skipped: fuzzers (no $(FUZZ_CXX) with libFuzzer)" && echo "0 passed, 0 failed, 1 skipped")
