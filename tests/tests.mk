@@ -179,12 +179,13 @@ HOST_ONLY_STEPS = "the simulator::$(BUILD)/tests/simulator" "conformance::$(BUIL
   "faults::$(BUILD)/tests/faulttests" "threads::$(BUILD)/tests/threadtests" \
   "soak::$(BUILD)/tests/soaktest" "soak, injected::$(BUILD)/tests/soaktest --sabotage --steps 800" \
   "MPI, a rank fails::$(PYTEST) tests/tools/test_mpi_faults.py" \
+  "bench report, its pages::$(PYTEST) tests/tools/test_bench_report.py -m 'not timing'" \
   "mpdemo, 2 ranks::$(PYTEST) tests/tools/test_ranks.py" \
   "mpdemo, its options::$(PYTEST) tests/tools/test_demo.py"
 SEED_STEPS = $(STRICT_STEPS) $(CONV_STEPS) $(WGMMA_STEPS)
 # They measure time.  Behind all others, so that these need not wait for each other twice.
 TIMING_STEPS = "alone: mptune::$(PYTEST) tests/tools/test_mptune.py" \
-  "alone: bench report::$(PYTEST) tests/tools/test_bench_report.py"
+  "alone: bench report::$(PYTEST) tests/tools/test_bench_report.py -m timing"
 endif
 
 # What is built apart; $(1): seconds for each fuzzer.
@@ -202,12 +203,11 @@ test: setup-test
 .PHONY: test-all nightly
 ## test-all: what CI runs: test with more seeds, sanitizers, race detector, code generation, the demo
 test-all: SEEDS = 2  # the race detector has seed 1
-test-all: WGMMA_SEEDS = 1 2
 # Under AddressSanitizer and the race detector the Hopper kernels take many minutes per seed: there, the
 # plain mode and at most one seed.
 test-all: setup-test setup-demo
 	@$(MAKE) tests $(SOFTGPU_TESTS)
-	@$(RUN_TESTS) $(SUITES) $(SEED_STEPS) $(SOFTGPU_SUITES) $(call HOSTILE_STEPS,15) $(TIMING_STEPS) \
+	@$(RUN_TESTS) $(SUITES) $(SEED_STEPS) $(SOFTGPU_SUITES) $(call HOSTILE_STEPS,12) $(TIMING_STEPS) \
 	  "alone: code generation::$(STEP_MAKE) cuda-gates" \
 	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS=" \
 	  "alone: race detector::$(STEP_MAKE) race SEEDS=1" \
@@ -216,7 +216,7 @@ test-all: setup-test setup-demo
 ## nightly: hours: the seeds that test-all leaves out, steps of more than 2^31 elements
 nightly: SEEDS = $(shell seq 3 20)
 nightly: CONV_SEEDS = $(shell seq 2 20)
-nightly: WGMMA_SEEDS = $(shell seq 3 100)
+nightly: WGMMA_SEEDS = $(shell seq 2 100)
 nightly: setup-test
 	@$(MAKE) tests $(SOFTGPU_TESTS)
 	@$(RUN_TESTS) "alone: nightly::$(BUILD)/tests/mptests [nightly] -d yes" $(SEED_STEPS) $(SOFTGPU_SEED_SUITES) \

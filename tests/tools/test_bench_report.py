@@ -83,6 +83,7 @@ def slowed(run: dict, kernel: str, factor: float) -> dict:
     return run
 
 
+@pytest.mark.timing
 def test_fresh_run(fresh, tool):
     tool("--check", fresh)
     run = json.loads(fresh.read_text())
@@ -135,6 +136,7 @@ def test_fresh_run(fresh, tool):
         assert row["synchronous"] and "host" not in row and 0.5 < row["time_over_hand"] < 2
 
 
+@pytest.mark.timing
 def test_sustained(build, run, tool, tmp_path):
     """Each contestant alone: as the flag asks, and only then on the host target."""
     file = tmp_path / "sustained.json"
@@ -153,6 +155,7 @@ def test_sustained(build, run, tool, tmp_path):
             assert lasted_us > 0 and "peer_sustained" not in row
 
 
+@pytest.mark.timing
 def test_predictions(build, run, fresh, tmp_path):
     """mptune asks the selection for what mpbench asks the library."""
     path = tmp_path / "predicted.json"
@@ -168,6 +171,7 @@ def test_predictions(build, run, fresh, tmp_path):
         assert seen == own, f"the prediction for {results.name_of(row)}"
 
 
+@pytest.mark.timing
 def test_killed_run(build, tool, tmp_path):
     """What was measured before somebody ended the run is there."""
     file = tmp_path / "killed.json"
