@@ -188,8 +188,8 @@ TIMING_STEPS = "alone: mptune::$(PYTEST) tests/tools/test_mptune.py" \
   "alone: bench report::$(PYTEST) tests/tools/test_bench_report.py -m timing"
 endif
 
-# What is built apart; $(1): seconds for each fuzzer.
-HOSTILE_STEPS = "threads, ThreadSanitizer::$(MAKE) -j1 tsan" "fuzz::$(MAKE) -j1 fuzz FUZZ_SECONDS=$(1)"
+# What is built apart; $(1): seconds for each fuzzer, $(2): seed, 0 for one of its own.
+HOSTILE_STEPS = "threads, ThreadSanitizer::$(MAKE) -j1 tsan" "fuzz::$(MAKE) -j1 fuzz FUZZ_SECONDS=$(1) FUZZ_SEED=$(2)"
 
 JOBS ?= 2
 RUN_TESTS = tests/run --jobs $(JOBS) --log $(BUILD)/tests/log_$@
@@ -207,7 +207,7 @@ test-all: SEEDS = 2  # the race detector has seed 1
 # plain mode and at most one seed.
 test-all: setup-test setup-demo
 	@$(MAKE) tests $(SOFTGPU_TESTS)
-	@$(RUN_TESTS) $(SUITES) $(SEED_STEPS) $(SOFTGPU_SUITES) $(call HOSTILE_STEPS,12) $(TIMING_STEPS) \
+	@$(RUN_TESTS) $(SUITES) $(SEED_STEPS) $(SOFTGPU_SUITES) $(call HOSTILE_STEPS,12,1) $(TIMING_STEPS) \
 	  "alone: code generation::$(STEP_MAKE) cuda-gates" \
 	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS=" \
 	  "alone: race detector::$(STEP_MAKE) race SEEDS=1" \
@@ -220,7 +220,7 @@ nightly: WGMMA_SEEDS = $(shell seq 2 100)
 nightly: setup-test
 	@$(MAKE) tests $(SOFTGPU_TESTS)
 	@$(RUN_TESTS) "alone: nightly::$(BUILD)/tests/mptests [nightly] -d yes" $(SEED_STEPS) $(SOFTGPU_SEED_SUITES) \
-	  $(call HOSTILE_STEPS,3600) "soak, 100000 steps::$(BUILD)/tests/soaktest --steps 100000 --resume-every 1000" \
+	  $(call HOSTILE_STEPS,3600,0) "soak, 100000 steps::$(BUILD)/tests/soaktest --steps 100000 --resume-every 1000" \
 	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS='1 2'" \
 	  "alone: race detector::$(STEP_MAKE) race SEEDS='2 3 4 5'"
 

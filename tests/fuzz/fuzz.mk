@@ -39,10 +39,11 @@ $(FUZZERS): $(FUZZ)/%: $(FUZZ)/obj/tests/fuzz/%.o $(FUZZ_OBJS) $(FUZZ_KERNELS)
 HAVE_LIBFUZZER = $(shell echo 'extern "C" int LLVMFuzzerTestOneInput(const char *, long) { return 0; }' | \
   $(FUZZ_CXX) -fsanitize=fuzzer,$(FUZZ_SANITIZERS) -x c++ - -o /dev/null > /dev/null 2>&1 && echo 1)
 FUZZ_SECONDS ?= 60
+FUZZ_SEED ?= 1
 
 .PHONY: fuzzers fuzz
 fuzzers: $(FUZZERS)
 ## fuzz: random calls, states, environments and tables, under AddressSanitizer and UBSan (FUZZ_SECONDS=60 for each)
 fuzz: setup-test
-	@$(if $(HAVE_LIBFUZZER),$(MAKE) fuzzers && tests/fuzz/run --seconds $(FUZZ_SECONDS) $(BUILD), \
+	@$(if $(HAVE_LIBFUZZER),$(MAKE) fuzzers && tests/fuzz/run --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED) $(BUILD), \
 	  echo "skipped: fuzzers (no $(FUZZ_CXX) with libFuzzer)" && echo "0 passed, 0 failed, 1 skipped")

@@ -67,7 +67,11 @@ void make_graph(World &world, mp_context_t context, bool is_compiled) {
   succeed(
       mp_graph_node(graph, "SoftmaxXent", "loss", xent.data(), xent.size(), nullptr, 0, &loss, 1));
   succeed(mp_graph_loss(graph, loss));
+  mp_autocast_t policy = nullptr;
+  succeed(mp_autocast_create(&policy, nullptr));
+  world.has_created(policy, mp_autocast_destroy);
   if (!is_compiled) return;
+  succeed(mp_graph_autocast(graph, policy));
   succeed(mp_graph_compile(graph));
   succeed(mp_graph_bind(graph, x, World::good_device(0)));
   succeed(mp_graph_bind(graph, labels, World::good_device(0)));

@@ -51,6 +51,7 @@ class World {
   uint32_t index_below(uint32_t count) {
     return bytes_.ConsumeIntegralInRange<uint32_t>(0, count - 1);
   }
+  /// In a careful call mostly one and the same, so that shapes fit each other.
   int64_t integer();
   double real();
   /// Elements of a host array of this call; for a signed argument seldom a number below 0.
@@ -195,6 +196,7 @@ class World {
   FuzzedDataProvider bytes_;
   bool memory_may_run_out_ = false;
   bool is_careful_ = false;
+  int64_t favourite_ = 0;
   uint32_t elements_ = 0;
   size_t room_ = 0;
   size_t last_size_ = 0, last_bytes_ = 0;
