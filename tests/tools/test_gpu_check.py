@@ -77,7 +77,7 @@ def test_arguments(machine):
     said = machine.run("--stage", "tests", "--list")
     assert "tests: " in said and "sanitize: " not in said, "--list of one stage"
     assert "Exit code" in machine.run("--help")
-    for wrong in (["--stage", "nothing"], ["--minutes", "0"], ["--minutes", "nan"], ["--step", "no such"], ["--none"]):
+    for wrong in (["--stage", "nothing"], ["--minutes", "0"], ["--minutes", "nan"], ["--step", "no such"], ["--jobs", "0"], ["--none"]):
         said = machine.run(*wrong, code=WRONG_ARGUMENTS)
         assert "error:" in said, f"{wrong} is refused"
     (machine.build / "libmpcore.so").unlink()
@@ -183,6 +183,17 @@ def test_budget(machine):
     assert machine.status("CUDA graph") == "passed", "what fits is run"
     write_program(machine.build / "examples/cuda_graph", "exit 1")
     machine.run("--stage", "tests", "--minutes", "0.2", code=FAILED)  # a failure counts more
+
+
+def test_jobs(machine):
+    """Two steps that wait for each other, and benches that fail beside anything."""
+    meet = "touch {here}.$1; while ! test -e {here}.$2; do sleep 0.02; done"
+    for program, names in (("tests/test_capi", ("a", "b")), ("examples/cuda_graph", ("b", "a"))):
+        write_program(machine.build / program, f"set {' '.join(names)}; {meet.format(here=machine.folder / 'met')}; {TALLY}")
+    alone = machine.folder / "alone"
+    write_program(machine.build / "mpbench", f"test ! -e {alone} || exit 1; touch {alone}; sleep 0.05; mv {alone} {alone}.past")
+    write_program(machine.build / "tests/conformance", f"touch {alone}; sleep 0.2; mv {alone} {alone}.past 2>&1; {TALLY}")
+    machine.run("--jobs", "4", "--stage", "tests", "--stage", "layouts", "--stage", "bench")
 
 
 def test_interruption(machine):

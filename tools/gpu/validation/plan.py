@@ -17,6 +17,8 @@ STAGES = {
     "tune": "a tuning table",
 }
 
+TIMED_STAGES = ("bench", "profile", "tune")  # which nothing else may disturb
+
 # Of tests/conformance, which lists them too.  A process for each: one that hangs or faults does not hide
 # the others.
 CONFORMANCE_CASES = (

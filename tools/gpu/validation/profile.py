@@ -41,7 +41,8 @@ def bench_command(mpbench: str, row: dict, name: str) -> list:
 
 
 def ncu_command(report: pathlib.Path, command) -> list:
-    return ["ncu", "--set", "full", "--kernel-name-base", "demangled", "--kernel-name", OUR_KERNELS,
+    # The clocks stay as they are: this may be somebody's machine, and mpbench does not lock them either.
+    return ["ncu", "--set", "full", "--clock-control", "none", "--kernel-name-base", "demangled", "--kernel-name", OUR_KERNELS,
             "--launch-count", str(MOST_LAUNCHES), "--force-overwrite", "--export", str(report), *command]
 
 
