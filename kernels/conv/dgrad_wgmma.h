@@ -37,18 +37,14 @@ class ClassPixels : public DensePlacement {
   /// A map has the pixels of one class of columns, and all rows of all images.
   MP_DEVICE const TensorMap &map_d(int item) const { return args_.d_columns[item % args_.w.count]; }
 
-  /// Calls store(column, row) for boxes of 16 pixels that cover the strip.  What goes on in the next row
-  /// of the image is a box that begins before it: TMA does not write what lies outside of a row.
-  template <class Store>
-  MP_DEVICE void store_strip(int item, int64_t row, const Store &store) const {
-    const int32_t columns = args_.places.of_row.divisor;
-    for (int left = kStripRows; left > 0;) {
-      const Pixel at = pixel(row);
-      const int32_t h = image_row(item, at);
-      if (h < args_.h.extent) store(at.column - (kStripRows - left), at.image * args_.h.extent + h);
-      row += columns - at.column;
-      left -= columns - at.column;
-    }
+  /// Whether a strip of 16 pixels is in one row of the image, and where.  Its last pixels may be behind the end
+  /// of that row.
+  MP_DEVICE bool find_line(int item, int64_t row, int &column, int &line) const {
+    const Pixel at = pixel(row);
+    const int32_t h = image_row(item, at);
+    column = at.column;
+    line = at.image * args_.h.extent + h;
+    return h < args_.h.extent && at.column + kStripRows <= args_.places.of_row.divisor;
   }
 
  private:

@@ -53,6 +53,17 @@ class EpilogueWriter {
   /// What the accumulators are multiplied with.
   MP_DEVICE float alpha() const { return alpha_; }
 
+  /// The rows of D, and of aux, for kernels that store them in another way.
+  struct Rows {
+    void *base;
+    int64_t ld;
+  };
+  MP_DEVICE Rows d() const { return {target_.d, target_.ldd}; }
+  MP_DEVICE Rows aux() const {
+    const Epilogue &e = out_.epilogue;
+    return {static_cast<char *>(e.aux) + target_.aux_offset * dtype_bytes(out_.dtype), e.ld_aux};
+  }
+
   /// D[row][col .. col + valid) from the accumulators.
   template <int kRun>
   MP_DEVICE void write(int64_t row, int64_t col, float (&acc)[kRun], int valid) {

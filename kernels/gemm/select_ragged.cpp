@@ -30,6 +30,13 @@ GemmProblem equal_shares(const RaggedProblem &problem) {
   return p;
 }
 
+/// A row of A or B goes through several groups.
+bool groups_share_rows(const RaggedProblem &problem) {
+  const GemmProblem &p = problem.all;
+  if (problem.dimension == MP_RAGGED_M) return p.op_a == MP_OP_T;
+  return p.op_a == MP_OP_N || p.op_b == MP_OP_T;
+}
+
 /// NULL if what runs one share runs all of them, else why not.
 const char *why_not(const GemmChoice &choice, const RaggedProblem &problem) {
   if (choice.kernel->family == GemmFamily::gemv)
@@ -37,8 +44,11 @@ const char *why_not(const GemmChoice &choice, const RaggedProblem &problem) {
   if (choice.reads_copies) return "reads copies of A and B, which no kernel does for groups";
   if (choice.split_k > 1) return "splits k, which no kernel does for groups";
   if (choice.cluster > 1) return "works in clusters, which no kernel does for groups";
-  if (choice.kernel->family == GemmFamily::wgmma) return why_no_tma(problem.all, true);
-  return nullptr;
+  if (choice.kernel->family != GemmFamily::wgmma) return nullptr;
+  if (groups_share_rows(problem))
+    return "reads rows in units of 16 bytes, and a group that lies beside others in a row begins "
+           "anywhere";
+  return why_no_tma(problem.all, true);
 }
 
 GemmChoice for_groups(const GemmChoice &of_shares, const RaggedProblem &problem) {

@@ -85,6 +85,14 @@ class WgmmaSlabs {
                                                lane_index() % 4 * 4);
   }
 
+  /// The columns 8 c .. +8 of a row, of either type.
+  MP_DEVICE Packed<half> eight(int slab, int row, int c) const {
+    Packed<half> x;
+    x.load(
+        reinterpret_cast<const half *>(smem_ + slab * kBytes + row * 128 + ((c ^ (row % 8)) << 4)));
+    return x;
+  }
+
   /// Before the warp returns: TMA may still read its slabs.
   MP_DEVICE void finish() const {
     if (lane_index() == 0) tma_store_wait<0>();

@@ -4,7 +4,8 @@
 // way.  What is read of it TMA brings into the slab from which D then leaves: the first strips while the
 // main loop runs.  The bias of a strip is fetched while the strip before is done.
 //
-// What lies outside D arrives as zeros, and is not written.
+// What lies outside D arrives as zeros, and is not written.  TMA writes whole units of 16 bytes, and no box that begins
+// before the tensor: of a strip where that would not do, the lanes copy the rows from the slab to D.
 #pragma once
 
 #include <utility>
@@ -35,13 +36,12 @@ class StripBias {
       fetch_as<half>(col);  // or bf16: bits are moved
   }
 
-  /// To columns 16 j .. +16.
-  MP_DEVICE void add(int j, float (&z)[8]) const {
+  MP_DEVICE void add(float (&z)[4 * kPairs]) const {
     with_type(dtype_, [&](auto type) {
       using T = typename decltype(type)::type;
       MP_UNROLL
-      for (int r = 0; r < 8; r++) {
-        const uint32_t bits = words_[j * 4 + r / 4 * 2 + word<T>(r % 2)] >> shift<T>(r % 2);
+      for (int r = 0; r < 4 * kPairs; r++) {
+        const uint32_t bits = words_[r / 4 * 2 + word<T>(r % 2)] >> shift<T>(r % 2);
         z[r] += to_float(element_from<T>(bits));
       }
     });
@@ -131,32 +131,29 @@ class WgmmaStripStore {
 
  private:
   static constexpr int kRegs = 32;  // of a strip
+  using Strip = float[kRegs];
   static constexpr int kAcross = Tile::kN / Slabs::kCols;
   static constexpr int kStrips = WarpTile::kBlocks * kAcross;
 
-  /// Nothing but alpha.
+  /// Nothing but alpha, and TMA takes every strip.
   MP_DEVICE bool is_plain() const {
     const Epilogue &e = out_.epilogue;
-    return side_ == SideMatrix::none && e.bias == nullptr && e.activation == MP_ACT_NONE &&
-           e.amax == nullptr && e.found_inf == nullptr && tile_.args.strip_sums.base == nullptr;
+    return !Placement::kScattersRows && has_whole_units() && side_ == SideMatrix::none &&
+           e.bias == nullptr && e.activation == MP_ACT_NONE && e.amax == nullptr &&
+           e.found_inf == nullptr && tile_.args.strip_sums.base == nullptr;
   }
 
-  MP_DEVICE void store_plain(int strip, const float *regs, float alpha) const {
+  MP_DEVICE void store_plain(int strip, float *regs, float alpha) const {
     const int slab = strip % Slabs::kSlabs;
+    Strip &z = *reinterpret_cast<Strip *>(regs);
     slabs_.reuse();
-    with_half_type(out_.dtype, [&](auto type) {
-      MP_UNROLL
-      for (int j = 0; j < kRegs / 8; j++) {
-        Pairs pairs;
-        MP_UNROLL
-        for (int p = 0; p < 4; p++)
-          pairs[p] = pack_pair<typename decltype(type)::type>(alpha * regs[8 * j + 2 * p],
-                                                              alpha * regs[8 * j + 2 * p + 1]);
-        slabs_.put(slab, j, pairs);
-      }
-    });
+    scale(z, alpha);
+    put(slab, z);
     slabs_.publish();
-    if (lane_index() == 0) send(slab, map_d(), strip, d_z());
+    if (lane_index() != 0) return;
+    const SlabPlace to = tile_.placement.slab(col(strip), d_z());
+    slabs_.store(slab, map_d(), to.x, row(strip), to.z);
+    slabs_.commit();
   }
 
   template <int... kStrip>
@@ -169,51 +166,42 @@ class WgmmaStripStore {
     for (int r = 0; r < kRegs; r++) z[r] = wgmma_copy<kStrip>(z[kStrip * kRegs + r]);
   }
 
+  /// Each step takes all of the strip, so that what is to be done is asked for once and not for every few elements: a
+  /// branch that is far away costs as much as many of them.
   MP_DEVICE void store_strip(int strip, float *regs, const EpilogueWriter &writer) {
     // D leaves from where the side matrix arrived, or beside where aux leaves from.
     const int aux_slab = 0;
     const int slab = side_ == SideMatrix::aux_written ? 1 : strip % Slabs::kSlabs;
-    if (reads_side())
-      slabs_.wait(slab);
-    else if (side_ == SideMatrix::aux_written)
-      slabs_.reuse_all();
-    else
-      slabs_.reuse();
-    MP_UNROLL
-    for (int j = 0; j < kRegs / 8; j++) {
-      float(&z)[8] = *reinterpret_cast<float(*)[8]>(regs + 8 * j);
-      float beside[8];
-      Pairs pairs;
-      MP_UNROLL
-      for (float &x : z) x *= writer.alpha();
-      if (reads_side()) {
-        slabs_.get(slab, j, pairs);
-        widen(pairs, beside);
-      }
-      if (side_ == SideMatrix::c) {
+    Strip &z = *reinterpret_cast<Strip *>(regs);
+    wait_for_slab(slab);
+    scale(z, writer.alpha());
+    if (side_ == SideMatrix::c) {
+      for_each_beside(slab, z, [&](float(&x)[8], const float(&c)[8]) {
         MP_UNROLL
-        for (int r = 0; r < 8; r++) z[r] += out_.beta * beside[r];
-      }
-      if (bias_.is_there()) bias_.add(j, z);
-      if (side_ == SideMatrix::aux_written) {
-        round(z, pairs);
-        slabs_.put(aux_slab, j, pairs);
-      }
-      activate(out_.epilogue.activation, z);
-      if (side_ == SideMatrix::aux_read)
-        multiply_by_derivative(out_.epilogue.activation, beside, z);
-      if (writer.measures() && !tile_.is_whole()) clear_outside(strip, j, z);
-      round(z, pairs);
-      if (writer.measures()) measure(pairs);
-      slabs_.put(slab, j, pairs);
+        for (int r = 0; r < 8; r++) x[r] += out_.beta * c[r];
+      });
     }
-    if (bias_.is_there() && strip + 1 < kStrips) fetch_bias(strip + 1);
+    if (bias_.is_there()) {
+      bias_.add(z);
+      if (strip + 1 < kStrips) fetch_bias(strip + 1);
+    }
+    if (side_ == SideMatrix::aux_written) put(aux_slab, z);
+    activate(out_.epilogue.activation, z);
+    if (side_ == SideMatrix::aux_read) {
+      for_each_beside(slab, z, [&](float(&x)[8], const float(&aux)[8]) {
+        multiply_by_derivative(out_.epilogue.activation, aux, x);
+      });
+    }
+    if (writer.measures() && !tile_.is_whole()) clear_outside(strip, z);
+    put(slab, z, [&](const Pairs &pairs) {
+      if (writer.measures()) measure(pairs);
+    });
     slabs_.publish();
     if (tile_.args.strip_sums.base != nullptr) sum_columns(slab, strip);
-    if (lane_index() != 0) return;
-    if (side_ == SideMatrix::aux_written) send(aux_slab, map_side(), strip, side_z());
-    send(slab, map_d(), strip, d_z());
-    if (reads_side() && strip + Slabs::kSlabs < kStrips) {
+    if (side_ == SideMatrix::aux_written)
+      send(aux_slab, strip, map_side(), side_z(), [&] { return writer.aux(); });
+    send_d(slab, strip, writer);
+    if (lane_index() == 0 && reads_side() && strip + Slabs::kSlabs < kStrips) {
       tma_store_wait_read<0>();
       fetch_side(strip + Slabs::kSlabs);
     }
@@ -253,32 +241,117 @@ class WgmmaStripStore {
       slabs_.fetch(slab, map_side(), from.x, row(strip), from.z);
     }
   }
-  MP_DEVICE void send(int slab, const TensorMap &map, int strip, int z) const {
+
+  MP_DEVICE void send_d(int slab, int strip, const EpilogueWriter &writer) const {
+    send(slab, strip, map_d(), d_z(), [&] { return writer.d(); });
+  }
+
+  /// By the warp, of a slab that is published: one group of lane 0, which may be empty.
+  /// @param rows  () -> EpilogueWriter::Rows, asked only if TMA cannot take the strip
+  template <class Rows>
+  MP_DEVICE void send(int slab, int strip, const TensorMap &map, int z, const Rows &rows) const {
+    SlabBox to;
+    if (!find_box(strip, z, to))
+      copy_rows(slab, strip, rows());
+    else if (lane_index() == 0)
+      slabs_.store(slab, map, to.x, to.y, to.z);
+    if (lane_index() == 0) slabs_.commit();
+  }
+
+  /// D ends with a unit of TMA, as the columns do between which there are gaps.
+  MP_DEVICE bool has_whole_units() const { return Placement::kColumnGaps || tile_.n() % kVec == 0; }
+
+  struct SlabBox {
+    int x, y, z;
+  };
+  /// Whether TMA can store the strip, and where.
+  MP_DEVICE bool find_box(int strip, int z, SlabBox &to) const {
     if constexpr (Placement::kScattersRows) {
-      tile_.placement.store_strip(tile_.work.batch_item, row(strip), [&](int y, int line) {
-        slabs_.store(slab, map, col(strip), y, line);
-      });
+      to.x = col(strip);
+      if (!tile_.placement.find_line(tile_.work.batch_item, row(strip), to.y, to.z)) return false;
     } else {
-      const SlabPlace to = tile_.placement.slab(col(strip), z);
-      slabs_.store(slab, map, to.x, row(strip), to.z);
+      const SlabPlace place = tile_.placement.slab(col(strip), z);
+      to = {place.x, row(strip), place.z};
     }
-    slabs_.commit();
+    return has_whole_units() || col(strip) + Slabs::kCols <= tile_.n();
   }
 
-  MP_DEVICE void widen(const Pairs &pairs, float (&x)[8]) const {
-    with_half_type(out_.dtype, [&](auto type) {
-      using T = typename decltype(type)::type;
-      MP_UNROLL
-      for (int r = 0; r < 8; r++) x[r] = to_float(element_from<T>(pairs[r / 2] >> (r % 2 * 16)));
-    });
+  /// Lanes have neighbouring runs of eight columns.
+  MP_DEVICE void copy_rows(int slab, int strip, const EpilogueWriter::Rows &to) const {
+    constexpr int kRuns = Slabs::kCols / kVec,
+                  kTogether = 32;  // columns that a placement keeps in one run
+    // What follows from a shuffle is not kept in registers while the main loop runs.
+    const int lane = shuffle(lane_index(), lane_index());
+    MP_NO_UNROLL
+    for (int i = lane; i < kStripRows * kRuns; i += kWarpSize) {
+      const int r = i / kRuns, run = i % kRuns, first = run * kVec / kTogether * kTogether;
+      const int64_t to_row = tile_.row_in_d(row(strip) + r);
+      const ColumnRun place = tile_.placement.run(col(strip) + first, tile_.n());
+      const int from = run * kVec - first;
+      const int valid = static_cast<int>(min_of<int64_t>(place.count - from, kVec));
+      if (to_row < 0 || valid <= 0) continue;
+      half *const p = static_cast<half *>(to.base) + to_row * to.ld + place.col + from;
+      const Packed<half> x = slabs_.eight(slab, r, run);
+      if (valid == kVec)
+        x.store(p);
+      else
+        x.store_elements(p, valid);
+    }
+    warp_sync();  // before something else comes into the slab
   }
 
-  MP_DEVICE void round(const float (&z)[8], Pairs &pairs) const {
+  MP_DEVICE void wait_for_slab(int slab) {
+    if (reads_side())
+      slabs_.wait(slab);
+    else if (side_ == SideMatrix::aux_written)
+      slabs_.reuse_all();
+    else
+      slabs_.reuse();
+  }
+
+  // ---- elements
+
+  static MP_DEVICE void scale(Strip &z, float alpha) {
+    MP_UNROLL
+    for (float &x : z) x *= alpha;
+  }
+
+  /// Calls f(elements, those of the side matrix) for the columns 16 j .. +16, one j after the other.
+  template <class F>
+  MP_DEVICE void for_each_beside(int slab, Strip &z, const F &f) const {
+    MP_UNROLL
+    for (int j = 0; j < kRegs / 8; j++) {
+      Pairs pairs;
+      float beside[8];
+      slabs_.get(slab, j, pairs);
+      with_half_type(out_.dtype, [&](auto type) {
+        using T = typename decltype(type)::type;
+        MP_UNROLL
+        for (int r = 0; r < 8; r++)
+          beside[r] = to_float(element_from<T>(pairs[r / 2] >> (r % 2 * 16)));
+      });
+      f(*reinterpret_cast<float(*)[8]>(z + 8 * j), beside);
+    }
+  }
+
+  /// Calls rounded(pairs) for what it puts.
+  template <class Rounded>
+  MP_DEVICE void put(int slab, const Strip &z, const Rounded &rounded) const {
     with_half_type(out_.dtype, [&](auto type) {
       MP_UNROLL
-      for (int p = 0; p < 4; p++)
-        pairs[p] = pack_pair<typename decltype(type)::type>(z[2 * p], z[2 * p + 1]);
+      for (int j = 0; j < kRegs / 8; j++) {
+        Pairs pairs;
+        MP_UNROLL
+        for (int p = 0; p < 4; p++)
+          pairs[p] =
+              pack_pair<typename decltype(type)::type>(z[8 * j + 2 * p], z[8 * j + 2 * p + 1]);
+        rounded(pairs);
+        slabs_.put(slab, j, pairs);
+      }
     });
+  }
+  MP_DEVICE void put(int slab, const Strip &z) const {
+    put(slab, z, [](const Pairs &) {});
   }
 
   // ---- statistics
@@ -311,12 +384,12 @@ class WgmmaStripStore {
   }
 
   /// What is not an element of D must not be measured.
-  MP_DEVICE void clear_outside(int strip, int j, float (&z)[8]) const {
+  MP_DEVICE void clear_outside(int strip, Strip &z) const {
     const int64_t first_row = row(strip) + lane_index() / 4;
     const bool row_inside[2] = {tile_.row_in_d(first_row) >= 0, tile_.row_in_d(first_row + 8) >= 0};
-    const int64_t first_col = col(strip) + 16 * j + lane_index() % 4 * 2;
+    const int64_t first_col = col(strip) + lane_index() % 4 * 2;
     MP_UNROLL
-    for (int r = 0; r < 8; r++) {
+    for (int r = 0; r < kRegs; r++) {
       const bool inside = row_inside[r / 2 % 2] && first_col + r / 4 * 8 + r % 2 < tile_.n();
       z[r] = inside ? z[r] : 0.0f;
     }

@@ -6,6 +6,11 @@
 // the box: column, row, matrix.  They may be negative or beyond the end.  In smem a box begins at a
 // multiple of 128 bytes, or of 1024 under the swizzle.
 //
+// But a row of a box begins at a multiple of 16 bytes, before the tensor and behind it too: so x, and c of
+// im2col loads.  Stores and reductions take no negative coordinate, and they write whole units of 16 bytes:
+// what follows a last column that ends within one is overwritten.  That was seen on an H200, driver 580.159;
+// the PTX ISA does not have it.
+//
 // A load completes on an mbarrier, for which every box counts with all its bytes, whatever part of it
 // lies in the tensor.  Stores complete in bulk groups, like cp.async.  On the host the simulator performs
 // either at once or later: a load at any time, a store at the latest in the wait that covers it.

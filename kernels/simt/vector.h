@@ -182,6 +182,13 @@ struct Packed {
     }
   }
 
+  /// To an address of any alignment, the first `valid` elements.
+  MP_DEVICE void store_elements(T *p, int valid) const {
+    MP_UNROLL
+    for (int i = 0; i < kElems; i++)
+      if (i < valid) p[i] = element_from<T>(words[i / kPerWord] >> (16 * (i % kPerWord)));
+  }
+
   MP_DEVICE float operator[](int i) const {
     return to_float(element_from<T>(words[i / kPerWord] >> (16 * (i % kPerWord))));
   }

@@ -26,7 +26,13 @@ const TensorShape kShapes[] = {
     {MP_FP16, {300, 3, 1}, {304, 0}, {256, 1}, false},
 };
 
-/// Inside, across each edge and corner, beside it by one element, and far away.
+/// The largest whole number of 16 bytes of a row that is not above `column`: a box begins with one.
+int whole(const TensorShape &shape, int64_t column) {
+  const int64_t unit = 16 / shape.element_bytes();
+  return static_cast<int>(column - (column % unit + unit) % unit);
+}
+
+/// Inside, across each edge and corner, beside it by one element or 16 bytes, and far away.
 std::vector<Place> places_of(const TensorShape &shape) {
   const auto along = [](int64_t extent, int box) {
     const int e = static_cast<int>(extent);
@@ -36,7 +42,8 @@ std::vector<Place> places_of(const TensorShape &shape) {
   for (const int z :
        {-1, 0, static_cast<int>(shape.extent[2]) - 1, static_cast<int>(shape.extent[2])})
     for (const int y : along(shape.extent[1], shape.box[1]))
-      for (const int x : along(shape.extent[0], shape.box[0])) places.push_back({x, y, z});
+      for (const int x : along(shape.extent[0], shape.box[0]))
+        places.push_back({whole(shape, x), y, z});
   return places;
 }
 
@@ -142,8 +149,10 @@ store_box(MP_PARAM(StoreArgs) args) {
   }
 }
 
-void add_stores(Output &output, const Device &device, const TensorShape &shape, Mistake mistake,
+/// Into a tensor with whole units of 16 bytes, from its first element on: TMA stores nothing else.
+void add_stores(Output &output, const Device &device, TensorShape shape, Mistake mistake,
                 bool add) {
+  shape.extent[0] = whole(shape, shape.extent[0]);
   const auto elements = numbered_bytes(shape.tensor_bytes(), shape.element_bytes());
   const auto values =
       numbered_bytes(static_cast<size_t>(shape.box_bytes()), shape.element_bytes(), 5000);
@@ -151,10 +160,9 @@ void add_stores(Output &output, const Device &device, const TensorShape &shape, 
   const TensorShape mapped = mistake == Mistake::made ? with_other_swizzle(shape) : shape;
   const int rows = static_cast<int>(shape.extent[1]), columns = static_cast<int>(shape.extent[0]);
   const int last = static_cast<int>(shape.extent[2]) - 1;
-  for (const Place place :
-       {Place{0, 0, 0}, Place{3, 1, last}, Place{-5, -2, 0}, Place{columns - 7, rows - 3, last},
-        Place{1 - shape.box[0], 1 - shape.box[1], last}, Place{columns, 0, 0}, Place{0, rows, 0},
-        Place{0, 0, -1}, Place{0, 0, last + 1}}) {
+  for (const Place place : {Place{0, 0, 0}, Place{whole(shape, 9), 1, last},
+                            Place{whole(shape, columns - 7), rows - 3, last}, Place{columns, 0, 0},
+                            Place{0, rows, 0}, Place{0, 0, last + 1}}) {
     const Memory<unsigned char> tensor(device, elements);
     run(device, "store_box", store_box<0>, {1, kThreads, smem_bytes(shape)},
         {tensor_map(mapped.spec(tensor.data())), place, shape.box_bytes(), add, box.data()});
@@ -231,7 +239,7 @@ Output conform_tma_base(const Device &device, Mistake mistake) {
   const Memory<TensorMap> made(device, 1);
   run(device, "replace_base", replace_base, {1, kWarpSize},
       {map, made.data(), mistake == Mistake::made ? first.data() : second.data()});
-  const auto boxes = load(device, shape, map, made.data(), {{0, 0, 0}, {70, 5, 1}, {-8, 18, 2}});
+  const auto boxes = load(device, shape, map, made.data(), {{0, 0, 0}, {72, 5, 1}, {-8, 18, 2}});
   return {box_part(shape.name(), shape, boxes)};
 }
 
@@ -258,7 +266,7 @@ Output conform_tma_matrix(const Device &device, Mistake mistake) {
          {second.data(), columns, mistake == Mistake::made && rows > 1 ? rows - 1 : rows,
           matrix.stride[0] * 2}});
     const std::vector<Place> places = {
-        {0, 0, 0}, {columns - 3, rows - 2, 0}, {-8, -1, 0}, {0, 0, 1}};
+        {0, 0, 0}, {whole(shape, columns - 3), rows - 2, 0}, {-8, -1, 0}, {0, 0, 1}};
     const auto boxes = load(device, shape, map, made.data(), places);
     std::vector<unsigned char> defined;
     for (const Place &place : places) append_box(defined, matrix, second.download(), place);
@@ -285,7 +293,7 @@ Output conform_tma_stored_maps(const Device &device, Mistake mistake) {
       run(device, "replace_base", replace_base, {1, kWarpSize}, {map, gmem.data(), base});
     output.push_back(
         box_part("map " + std::to_string(turn), shape,
-                 load(device, shape, map, gmem.data(), {{0, 0, 0}, {70, 5, 1}, {-8, 18, 2}})));
+                 load(device, shape, map, gmem.data(), {{0, 0, 0}, {72, 5, 1}, {-8, 18, 2}})));
   }
   return output;
 }

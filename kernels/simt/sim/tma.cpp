@@ -20,6 +20,7 @@ constexpr size_t kMapAlignment = 64;       // of a map that a copy uses
 constexpr size_t kMadeMapAlignment = 128;  // of a map that a kernel makes
 constexpr size_t kBaseAlignment = 16;
 constexpr int64_t kStrideAlignment = 16;
+constexpr int64_t kUnitBytes = 16;  // in which TMA reads and writes rows of gmem
 
 /// The name of a primitive, and the place of the call.
 struct Call {
@@ -74,10 +75,36 @@ void put_made_map(TensorMap *gmem_dst, TensorMapFields fields, const void *base,
   async_proxy().fresh_maps.erase(gmem_dst);
 }
 
+// Three rules that the PTX ISA does not have, seen on an H200 (driver 580.159; tests/conformance reads and writes
+// the boxes that are allowed).  The first two ended in cudaErrorIllegalInstruction.
+
+/// A row of a box begins at a whole unit, before the tensor and behind it too.
+void check_first_column(const TensorMapFields &map, int column, const char *primitive,
+                        source_location where) {
+  if (int64_t{column} * map.element_bytes % kUnitBytes != 0)
+    violation(where, "passes column %d to %s, which is not a multiple of %d bytes", column,
+              primitive, static_cast<int>(kUnitBytes));
+}
+
+/// A box that is stored does not begin before the tensor, and a unit that reaches beyond its last column is
+/// written whole.
+void check_stored_box(const TensorBox &box, const Call &call) {
+  if (box.x < 0 || box.y < 0 || box.z < 0)
+    violation(call.where, "passes column %d, row %d, matrix %d to %s: a store begins in the tensor",
+              box.x, box.y, box.z, call.primitive);
+  const int64_t columns = box.map.extent[0];
+  if (columns * box.map.element_bytes % kUnitBytes != 0 && box.x < columns &&
+      int64_t{box.x} + box.map.box[0] > columns)
+    violation(call.where,
+              "stores a box with %s that the last of %lld columns ends within a unit of %d bytes",
+              call.primitive, static_cast<long long>(columns), static_cast<int>(kUnitBytes));
+}
+
 /// PTX ISA: "The filter corner location must be within the bounding box."  It does not define starts
 /// that are no whole number of steps from the corner of the box.
 void check_place(const TensorMapFields &map, const Im2colPlace &at, const char *primitive,
                  source_location where) {
+  check_first_column(map, at.c, primitive, where);
   const int base[2] = {at.w, at.h}, offset[2] = {at.w_offset, at.h_offset};
   const char *const axis[2] = {"column", "row"};
   for (int i = 0; i < 2; i++) {
@@ -146,7 +173,14 @@ void load_multicast(SmemAddress dst, const Box &box, SmemAddress bar, uint32_t b
       load(in_block(dst, rank, call.where), box, in_block(bar, rank, call.where), call);
 }
 
+TensorBox tiled_box(const TensorMap &map, int x, int y, int z, const Call &call) {
+  const TensorMapFields fields = check_tiled_map(map, call.primitive, call.where);
+  check_first_column(fields, x, call.primitive, call.where);
+  return {fields, x, y, z};
+}
+
 void store(const TensorBox &box, SmemAddress src, bool add, const Call &call) {
+  check_stored_box(box, call);
   if (&block_of(src, call.primitive, call.where) != current->block)
     violation(call.where, "passes an smem address of another block to %s", call.primitive);
   const std::byte *const smem = check_box(box.map, src, call.primitive, call.where);
@@ -195,14 +229,13 @@ void tma_prefetch(const TensorMap &map, source_location where) {
 void tma_load(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x, int y, int z,
               source_location where) {
   const Call call{"tma_load", where, __builtin_return_address(0)};
-  load_here(dst, TensorBox{check_tiled_map(map, call.primitive, where), x, y, z}, bar, call);
+  load_here(dst, tiled_box(map, x, y, z, call), bar, call);
 }
 
 void tma_load_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x, int y, int z,
                         uint32_t block_mask, source_location where) {
   const Call call{"tma_load_multicast", where, __builtin_return_address(0)};
-  const TensorMapFields fields = check_tiled_map(map, call.primitive, where);
-  load_multicast(dst, TensorBox{fields, x, y, z}, bar, block_mask, call);
+  load_multicast(dst, tiled_box(map, x, y, z, call), bar, block_mask, call);
 }
 
 void tma_load_im2col(SmemAddress dst, const TensorMap &map, SmemAddress bar, const Im2colPlace &at,
@@ -223,16 +256,16 @@ void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &map, SmemAddres
 
 void tma_store(const TensorMap &map, SmemAddress src, int x, int y, int z, source_location where) {
   const Call call{"tma_store", where, __builtin_return_address(0)};
-  store({check_tiled_map(map, call.primitive, where), x, y, z}, src, false, call);
+  store(tiled_box(map, x, y, z, call), src, false, call);
 }
 
 void tma_reduce_add(const TensorMap &map, SmemAddress src, int x, int y, int z,
                     source_location where) {
   const Call call{"tma_reduce_add", where, __builtin_return_address(0)};
-  const TensorMapFields fields = check_tiled_map(map, call.primitive, where);
-  if (fields.element_bytes != sizeof(float))
+  const TensorBox box = tiled_box(map, x, y, z, call);
+  if (box.map.element_bytes != sizeof(float))
     violation(where, "passes a tensor map to tma_reduce_add that is not of fp32");
-  store({fields, x, y, z}, src, true, call);
+  store(box, src, true, call);
 }
 
 void tma_store_commit() {

@@ -77,6 +77,28 @@ void check_shared_address(Warp &warp, const Instruction &i, int lane, const Bulk
               copy.smem, pattern);
 }
 
+/// Three rules that are not in the PTX ISA, but were seen on an H200 (driver 580.159).  The first two ended in
+/// cudaErrorIllegalInstruction; under the third the columns behind the last one were overwritten.
+void check_units(Warp &warp, const Instruction &i, int lane, const BulkCopy &copy) {
+  constexpr int kUnitBytes = 16;
+  const TensorMap &map = copy.map;
+  const int64_t element = map.element_bytes(), column = copy.place.coordinates[0];
+  if (column * element % kUnitBytes != 0)
+    fault(warp, i, lane, "TMA from column %d, not a multiple of %d bytes", static_cast<int>(column),
+          kUnitBytes);
+  if (copy.kind == BulkKind::kLoad) return;
+  for (size_t d = 0; d < map.rank; d++)
+    if (copy.place.coordinates[d] < 0)
+      fault(warp, i, lane, "TMA store to %d in dimension %d", copy.place.coordinates[d],
+            static_cast<int>(d));
+  const int64_t columns = static_cast<int64_t>(map.sizes[0]);
+  if (columns * element % kUnitBytes != 0 && column < columns &&
+      column + map.row_bytes() / element > columns)
+    violation(warp, i, lane,
+              "TMA store across the last of %d columns, which ends within a unit of %d bytes",
+              static_cast<int>(columns), kUnitBytes);
+}
+
 /// Which blocks a load lands in, and the mbarrier that it signals.
 void read_target(Warp &warp, const Instruction &i, int lane, BulkCopy &copy) {
   const auto &o = i.as<TensorCopy>();
@@ -106,6 +128,7 @@ void issue(Warp &warp, const Instruction &i, int lane) {
     copy.place.offsets[d] = static_cast<uint16_t>(offset);
   }
   if (o.is_im2col) check_first_pixel(warp, i, lane, copy);
+  check_units(warp, i, lane, copy);
   copy.smem = shared_address_of(warp, o.smem, lane);
   copy.num_bytes = static_cast<uint32_t>(copy.map.box_bytes());
   check_shared_address(warp, i, lane, copy);
