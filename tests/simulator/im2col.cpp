@@ -272,6 +272,37 @@ TEST_CASE_METHOD(Fixture, "im2col: places where no filter can stand") {
                   "which is not 0 to 255");
 }
 
+TEST_CASE_METHOD(Fixture, "im2col: the first channel is a multiple of 16 bytes") {
+  const mp::TensorMap m = map;
+  const uint32_t bytes = static_cast<uint32_t>(shape_of(images).box_bytes());
+  const auto load_from = [m, bytes](int channel, bool multicast) {
+    return [=] {
+      const Im2colPlace at{channel, 0, -2, 0, 0, 0};
+      const SmemAddress bar = initialised_barrier(), to = smem_address(aligned_smem());
+      if (thread_index() == 0) {
+        mbarrier_arrive_expect(bar, bytes);
+        if (multicast)
+          noted_line = __LINE__, tma_load_im2col_multicast(to, m, bar, at, 1);
+        else
+          noted_line = __LINE__, tma_load_im2col(to, m, bar, at);
+      }
+      mbarrier_wait(bar, 0);
+    };
+  };
+  for (const bool multicast : {false, true}) {
+    const std::string rest =
+        std::string(multicast ? " to tma_load_im2col_multicast" : " to tma_load_im2col") +
+        ", which is not a multiple of 16 bytes";
+    for (const int channel : {1, 4, 7, 9, -1, -4, images.channels + 4})
+      check_violation(load_from(channel, multicast), std::to_string(channel) + rest);
+    for (const int channel : {0, 8, -8, images.channels})
+      in_every_mode([&] {
+        const auto body = load_from(channel, multicast);
+        CHECK(outcome(call<decltype(body)>, launch_shape(images), body) == "");
+      });
+  }
+}
+
 TEST_CASE_METHOD(Fixture, "im2col: maps and places in smem of the wrong kind") {
   const mp::TensorMap m = map, other = tiled;
   const Im2colPlace origin{0, 0, -2, 0, 0, 0};

@@ -24,16 +24,32 @@ const TensorShape kShapes[] = {
     {MP_FP16, 300, 3, 1, 304, 0, 256, 1, false},
 };
 
-/// Inside, across each edge and corner, beside it by one element, and far away.
+/// Inside, across each edge and corner, beside it by one row or unit of columns, and far away.
 std::vector<Place> places_of(const TensorShape &shape) {
-  const auto along = [](int extent, int box) {
-    return std::vector<int>{INT_MIN, -box,         1 - box,          -1,         0,      1,
-                            2,       extent - box, extent - box + 1, extent - 1, extent, INT_MAX};
+  const auto along = [](int extent, int box, int unit) {
+    const int last = (extent - 1) / unit * unit;  // the unit that has the last element
+    const int far = INT_MAX / unit * unit;
+    return std::vector<int>{INT_MIN,     -box, unit - box,        -unit,
+                            0,           unit, 2 * unit,          last,
+                            last + unit, far,  last + unit - box, last + 2 * unit - box};
   };
   std::vector<Place> places;
   for (int z : {-1, 0, shape.matrices - 1, shape.matrices})
-    for (int y : along(shape.rows, shape.box_rows))
-      for (int x : along(shape.columns, shape.box_columns)) places.push_back({x, y, z});
+    for (int y : along(shape.rows, shape.box_rows, 1))
+      for (int x : along(shape.columns, shape.box_columns, shape.unit()))
+        places.push_back({x, y, z});
+  return places;
+}
+
+/// Those from which a box can be stored: not before the tensor, nor across its last column if that does not
+/// end a unit.
+std::vector<Place> stored_places_of(const TensorShape &shape) {
+  const bool has_whole_units = shape.columns % shape.unit() == 0;
+  std::vector<Place> places = places_of(shape);
+  std::erase_if(places, [&](const Place &at) {
+    const bool crosses = at.x < shape.columns && at.x + shape.box_columns > shape.columns;
+    return at.x < 0 || at.y < 0 || at.z < 0 || (crosses && !has_whole_units);
+  });
   return places;
 }
 
@@ -152,7 +168,7 @@ void store_or_add(Tensor &tensor, const TensorShape &shape, const std::vector<ui
 }
 
 void check_stores(const TensorShape &shape, bool add) {
-  const std::vector<Place> places = places_of(shape);
+  const std::vector<Place> places = stored_places_of(shape);
   const std::vector<uint8_t> box = some_box(shape);
   Tensor tensor(shape);
   const size_t tensor_bytes = tensor.size_bytes();
@@ -206,12 +222,18 @@ TEST_CASE("tma: a load copies every element of the box to its place, zero outsid
 }
 
 TEST_CASE("tma: a store writes the elements of the box that are in the tensor, and nothing else") {
-  for (const TensorShape &shape : kShapes) check_stores(shape, false);
+  for (const TensorShape &shape : kShapes) {
+    check_stores(shape, false);
+    check_stores(shape.with_columns(shape.columns / shape.unit() * shape.unit()), false);
+  }
 }
 
 TEST_CASE("tma: a reduction adds in fp32") {
-  for (const TensorShape &shape : kShapes)
-    if (shape.dtype == MP_FP32) check_stores(shape, true);
+  for (const TensorShape &shape : kShapes) {
+    if (shape.dtype != MP_FP32) continue;
+    check_stores(shape, true);
+    check_stores(shape.with_columns(shape.columns / shape.unit() * shape.unit()), true);
+  }
 }
 
 // ---------------------------------------------------------------- many blocks
@@ -233,7 +255,7 @@ MP_KERNEL(32, 1) add_from_all_blocks(MP_PARAM(AddArgs) args) {
   async_proxy_fence();
   block_sync();
   if (thread_index() != 0) return;
-  for (int i = 0; i < kAdditions; i++) tma_reduce_add(args.map, smem_address(box), 3, 1, 0);
+  for (int i = 0; i < kAdditions; i++) tma_reduce_add(args.map, smem_address(box), 4, 1, 0);
   tma_store_commit();
   tma_store_wait_read<0>();
 }
@@ -262,7 +284,7 @@ MP_KERNEL(kThreads, 1) load_into_many(MP_PARAM(MulticastArgs) args) {
   }
   cluster_sync();
   if (rank == args.issuer && thread_index() == 0)
-    tma_load_multicast(smem_address(box), args.map, bar, 5, -2, 1, args.mask);
+    tma_load_multicast(smem_address(box), args.map, bar, 8, -2, 1, args.mask);
   if (gets_box) mbarrier_wait(bar, 0);
   for (int at = thread_index(); at < args.box_bytes; at += kThreads)
     args.boxes[rank * args.box_bytes + at] = gets_box ? box[at] : 0;
@@ -283,7 +305,7 @@ TEST_CASE("tma: reductions of many blocks lose no term") {
         float sum, start;
         std::memcpy(&sum, tensor.element(x, y, 0), sizeof sum);
         std::memcpy(&start, before.element(x, y, 0), sizeof start);
-        const bool in_box = x >= 3 && x < 3 + 32 && y >= 1 && y < 1 + 8;
+        const bool in_box = x >= 4 && x < 4 + 32 && y >= 1 && y < 1 + 8;
         num_wrong += sum != start + (in_box ? kAdditions * kBlocks * (kBlocks + 1) / 2 : 0);
       }
     CHECK(num_wrong == 0);
@@ -293,7 +315,7 @@ TEST_CASE("tma: reductions of many blocks lose no term") {
 TEST_CASE("tma: a multicast reaches the blocks of its mask, at the same place and barrier") {
   for (const TensorShape &shape : {kShapes[0], kShapes[2]}) {
     Tensor tensor(shape);
-    const std::vector<uint8_t> box = expected_box(tensor, shape, 5, -2, 1);
+    const std::vector<uint8_t> box = expected_box(tensor, shape, 8, -2, 1);
     in_every_mode([&] {
       for (int size : {1, 2, kClusterSize})
         for (uint32_t mask = 1; mask < 1u << size; mask++)

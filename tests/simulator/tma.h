@@ -16,6 +16,9 @@ inline int bytes_of(mp_dtype_t dtype) {
   return dtype == MP_FP32 ? 4 : 2;
 }
 
+/// TMA reads and writes the rows of a tensor in units of so many bytes.
+constexpr int kUnitBytes = 16;
+
 struct TensorShape {
   mp_dtype_t dtype;
   int columns, rows, matrices;
@@ -24,6 +27,13 @@ struct TensorShape {
   bool swizzle_128;
 
   int box_bytes() const { return box_rows * box_columns * bytes_of(dtype); }
+  int unit() const { return kUnitBytes / bytes_of(dtype); }  ///< elements
+
+  TensorShape with_columns(int count) const {
+    TensorShape shape = *this;
+    shape.columns = count;
+    return shape;
+  }
 };
 
 /// Elements and padding hold small integers, no two neighbours the same; a guard zone on either

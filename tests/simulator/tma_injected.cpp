@@ -31,7 +31,7 @@ constexpr int kTilesPerBlock = 7;
 constexpr int kBlocks = 2;
 constexpr int kTileRows = 8;
 /// One tile per matrix of the tensor; the last columns and rows of it lie outside.
-constexpr TensorShape kShape{MP_FP16, 61,        7,   kBlocks *kTilesPerBlock, 64, 64 * 7,
+constexpr TensorShape kShape{MP_FP16, 56,        7,   kBlocks *kTilesPerBlock, 64, 64 * 7,
                              64,      kTileRows, true};
 constexpr uint32_t kTileBytes = 1024;
 

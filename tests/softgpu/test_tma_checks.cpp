@@ -28,6 +28,15 @@ struct Load {
   }
 };
 
+/// load_box, of a tile, into the blocks of the mask.
+std::string multicast_box(const TensorMap &map, const std::string &mask) {
+  const std::string opcode = "complete_tx::bytes";
+  std::string body = load_box(map);
+  body.insert(body.find(opcode) + opcode.size(), ".multicast::cluster");
+  body.insert(body.find("[%b];\nwait") + 4, ", %mask");
+  return "mov.u16 %mask, " + mask + ";\n" + body;
+}
+
 TEST_CASE("a load as it should be", "[tma]") {
   CHECK(Load().run().is_clean());
 }
@@ -56,6 +65,28 @@ TEST_CASE("map and instruction fit each other", "[tma]") {
   Load fills;
   fills.tensor.map.fills_nan = true;
   CHECK_THAT(fills.run().fault, Contains("fills with NaN"));
+}
+
+TEST_CASE("a row of a load begins at a multiple of 16 bytes", "[tma]") {
+  Load load;
+  for (const int32_t column : {1, 2, 3, 5, 62, 65, -1, -2}) {
+    load.place.coordinates[0] = column;
+    const std::string complaint = "TMA from column " + std::to_string(column) + ", not a multiple";
+    CHECK_THAT(load.run().fault, Contains(complaint));
+    CHECK_THAT(load.run(multicast_box(load.tensor.map, "1")).fault, Contains(complaint));
+  }
+  for (const int32_t column : {4, 60, 64, -4, -64}) {
+    load.place.coordinates[0] = column;
+    CHECK(load.run().is_clean());
+    CHECK(load.run(multicast_box(load.tensor.map, "1")).is_clean());
+  }
+  load.place.coordinates[0] = -4;
+  load.place.coordinates[1] = -1;  // which only a store may not
+  CHECK(load.run().is_clean());
+  Load other;  // whose last column is within a unit, which a store may not cross
+  other.tensor.map.sizes[0] = 61;
+  other.place.coordinates[0] = 32;
+  CHECK(other.run().is_clean());
 }
 
 TEST_CASE("where a load lands is aligned and inside of shared memory", "[tma]") {
@@ -87,12 +118,8 @@ TEST_CASE("the bytes that are expected are those that come", "[tma]") {
 }
 
 TEST_CASE("a load is for blocks of the cluster", "[tma]") {
-  const std::string opcode = "complete_tx::bytes";
-  const auto multicast = [&](const std::string &mask) {
-    std::string body = load_box(Load().tensor.map);
-    body.insert(body.find(opcode) + opcode.size(), ".multicast::cluster");
-    body.insert(body.find("[%b];\nwait") + 4, ", %mask");
-    return "mov.u16 %mask, " + mask + ";\n" + body;
+  const auto multicast = [](const std::string &mask) {
+    return multicast_box(Load().tensor.map, mask);
   };
   CHECK(Load().run(multicast("1")).is_clean());
   CHECK_THAT(Load().run(multicast("2")).fault, Contains("TMA to blocks 0x2 of a cluster of 1"));
@@ -115,7 +142,7 @@ TEST_CASE("no load lands in a block that has exited", "[tma]") {
 }
 
 TEST_CASE("im2col begins at a pixel of the box", "[tma]") {
-  const auto run = [](int32_t w, int32_t image, uint16_t offset) {
+  const auto run = [](int32_t w, int32_t image, uint16_t offset, int32_t channel = 0) {
     Tensor tensor(ElementType::kF16, {16, 8, 8, 2});
     tensor.map.is_im2col = true;
     tensor.map.channels = 16;
@@ -125,7 +152,7 @@ TEST_CASE("im2col begins at a pixel of the box", "[tma]") {
     tensor.map.element_strides[1] = 2;
     const MapInMemory map(tensor.map);
     const Kernel kernel(tma_module(4096, load_box(tensor.map)));
-    return launch(kernel, Shape{}, map.address(), {{0, w, -1, image, 0}, {offset, 0, 0}}, 0);
+    return launch(kernel, Shape{}, map.address(), {{channel, w, -1, image, 0}, {offset, 0, 0}}, 0);
   };
   CHECK(run(-1, 0, 2).is_clean());
   CHECK(run(5, 0, 255).is_clean());
@@ -136,6 +163,10 @@ TEST_CASE("im2col begins at a pixel of the box", "[tma]") {
     CHECK(run(w, 2, 0).is_clean());  // behind the last image
   }
   CHECK_THAT(run(-1, 0, 256).fault, Contains("im2col offset 256"));
+  for (const int32_t channel : {8, -8, 16}) CHECK(run(-1, 0, 0, channel).is_clean());
+  for (const int32_t channel : {1, 4, -4, 20})
+    CHECK_THAT(run(-1, 0, 0, channel).fault,
+               Contains("TMA from column " + std::to_string(channel) + ", not a multiple"));
 }
 
 /// A store of a tile that `fill` writes.

@@ -41,18 +41,20 @@ TEST_CASE("tiles of each rank, inside of the tensor and across its edges", "[tma
   for (size_t rank = 1; rank <= 5; rank++) {
     Tensor tensor(ElementType::kF16, {sizes.begin(), sizes.begin() + static_cast<long>(rank)});
     for (size_t d = 0; d < rank; d++) tensor.map.box[d] = box[d];
-    for (const int32_t shift : {0, 1, -1, 2, -3, 5, -40, 40}) {
-      Place place;
-      for (size_t d = 0; d < rank; d++) place.coordinates[d] = shift;
-      check_load(tensor, place);
-    }
+    for (const int32_t shift : {0, 1, -1, 2, -3, 5, -40, 40})
+      for (const int32_t column : {0, 8, -8, 16, 8 * shift}) {
+        Place place;
+        place.coordinates[0] = column;
+        for (size_t d = 1; d < rank; d++) place.coordinates[d] = shift;
+        check_load(tensor, place);
+      }
   }
 }
 
 TEST_CASE("tiles with each swizzle", "[tma]") {
   for (const Swizzle swizzle :
        {Swizzle::kNone, Swizzle::k32Bytes, Swizzle::k64Bytes, Swizzle::k128Bytes})
-    for (const int32_t column : {0, 3, -5}) {
+    for (const int32_t column : {0, 8, -8, 64}) {
       Tensor tensor(ElementType::kBf16, {70, 40});
       tensor.map.swizzle = swizzle;
       tensor.map.box = {static_cast<uint16_t>(swizzle_span(swizzle) / 2), 32, 1, 1, 1};
@@ -64,9 +66,10 @@ TEST_CASE("tiles of elements of each size", "[tma]") {
   for (const ElementType type : {ElementType::kU8, ElementType::kF16, ElementType::kF32,
                                  ElementType::kF64, ElementType::kTf32}) {
     Tensor tensor(type, {33, 9});
-    tensor.map.box = {16, 6, 1, 1, 1};
-    check_load(tensor, {{20, 5, 0, 0, 0}, {}});
-    check_load(tensor, {{-7, -2, 0, 0, 0}, {}});
+    tensor.map.box = {32, 6, 1, 1, 1};
+    const auto unit = static_cast<int32_t>(16 / size_of(type));
+    for (const int32_t column : {unit, 32}) check_load(tensor, {{column, 5, 0, 0, 0}, {}});
+    check_load(tensor, {{-unit, -2, 0, 0, 0}, {}});
   }
 }
 
@@ -117,11 +120,11 @@ TEST_CASE("columns of im2col with steps and swizzle", "[tma]") {
 }
 
 TEST_CASE("what is counted of a load are the bytes inside of the tensor", "[tma]") {
-  Tensor tensor(ElementType::kF32, {8, 8});
+  Tensor tensor(ElementType::kF32, {6, 8});
   tensor.map.box = {4, 4, 1, 1, 1};
   const Kernel kernel(tma_module(64, load_box(tensor.map)));
   const MapInMemory map(tensor.map);
-  CHECK(launch(kernel, Shape{}, map.address(), {{6, 5, 0, 0, 0}, {}}, 0).is_clean());
+  CHECK(launch(kernel, Shape{}, map.address(), {{4, 5, 0, 0, 0}, {}}, 0).is_clean());
   uint64_t bytes = 0;
   const Program &program = kernel.program();
   for (size_t i = 0; i < program.source.size(); i++)

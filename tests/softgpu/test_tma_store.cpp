@@ -8,6 +8,8 @@
 namespace softgpu::test {
 namespace {
 
+using Catch::Matchers::Contains;
+
 const std::string kFence = "fence.proxy.async.shared::cta;\nbar.sync 0;\n";
 const std::string kCommit = "@%one cp.async.bulk.commit_group;\n";
 
@@ -54,11 +56,12 @@ void check_store(Tensor &tensor, const Place &place) {
 
 TEST_CASE("TMA stores what is inside of the tensor", "[tma]") {
   for (const Swizzle swizzle : {Swizzle::kNone, Swizzle::k64Bytes, Swizzle::k128Bytes})
-    for (const int32_t shift : {0, 2, -3}) {
+    for (const Place &place : {Place{}, Place{{8, 2, 2, 0, 0}, {}}, Place{{16, 4, 3, 0, 0}, {}},
+                               Place{{32, 5, 0, 0, 0}, {}}, Place{{40, 6, 4, 0, 0}, {}}}) {
       Tensor tensor(ElementType::kF16, {40, 6, 4});
       tensor.map.swizzle = swizzle;
       tensor.map.box = {32, 4, 2, 1, 1};
-      check_store(tensor, {{shift, shift, shift, 0, 0}, {}});
+      check_store(tensor, place);
     }
 }
 
@@ -69,6 +72,80 @@ TEST_CASE("TMA stores columns of im2col", "[tma]") {
   tensor.map.pixels = 13;
   check_store(tensor, {{0, 3, 1, 1, 0}, {}});
   check_store(tensor, {{8, 0, 3, 2, 0}, {}});
+}
+
+/// What becomes of a store to a tensor, or of an addition.
+Outcome run_store(const Tensor &tensor, const Place &place, bool adds = false) {
+  const uint32_t bytes = tensor.map.box_bytes();
+  const Kernel kernel(tma_module(
+      bytes, fill_tile(bytes) + kFence + store_box(tensor.map, adds) + kCommit + wait_group(0)));
+  const AlignedBuffer<uint8_t> tile(bytes);
+  const MapInMemory map(tensor.map);
+  return launch(kernel, Shape{}, map.address(), place, tile.address());
+}
+
+/// Of three dimensions; a unit of 16 bytes has four elements.
+struct Floats : Tensor {
+  explicit Floats(uint64_t columns) : Tensor(ElementType::kF32, {columns, 6, 4}) {
+    map.box = {8, 4, 2, 1, 1};
+  }
+};
+
+TEST_CASE("a row that TMA stores begins at a multiple of 16 bytes", "[tma]") {
+  const Floats tensor(12);
+  for (const bool adds : {false, true}) {
+    for (const int32_t column : {1, 2, 3, 5, 13, -1, -2}) {
+      const std::string complaint =
+          "TMA from column " + std::to_string(column) + ", not a multiple";
+      CHECK_THAT(run_store(tensor, {{column, 0, 0, 0, 0}, {}}, adds).fault, Contains(complaint));
+    }
+    for (const int32_t column : {0, 4, 8, 12, 16})
+      CHECK(run_store(tensor, {{column, 0, 0, 0, 0}, {}}, adds).is_clean());
+  }
+}
+
+TEST_CASE("TMA stores nothing before the tensor", "[tma]") {
+  Tensor tensor(ElementType::kF32, {4, 2, 2, 2, 2});
+  tensor.map.box = {4, 2, 1, 1, 1};
+  for (const bool adds : {false, true})
+    for (size_t d = 0; d < 5; d++) {
+      Place place;
+      place.coordinates[d] = -4;
+      const std::string complaint = "TMA store to -4 in dimension " + std::to_string(d);
+      CHECK_THAT(run_store(tensor, place, adds).fault, Contains(complaint));
+      place.coordinates[d] = 4;  // behind it
+      CHECK(run_store(tensor, place, adds).is_clean());
+    }
+}
+
+TEST_CASE("TMA stores whole units of 16 bytes", "[tma]") {
+  const auto is_reported = [](const Tensor &tensor, int32_t column, bool adds) {
+    const Outcome outcome = run_store(tensor, {{column, 0, 0, 0, 0}, {}}, adds);
+    CHECK(outcome.fault == "");
+    if (outcome.violations.empty()) return false;
+    CHECK_THAT(outcome.violations[0],
+               Contains("TMA store across the last of " + std::to_string(tensor.map.sizes[0]) +
+                        " columns, which ends within a unit of 16 bytes"));
+    return true;
+  };
+  for (const bool adds : {false, true}) {
+    for (const uint64_t columns : {9u, 10u, 11u}) {
+      const Floats tensor(columns);
+      CHECK(!is_reported(tensor, 0, adds));  // ends before the last unit
+      CHECK(is_reported(tensor, 4, adds));
+      CHECK(is_reported(tensor, 8, adds));
+      CHECK(!is_reported(tensor, 12, adds));  // begins behind it
+    }
+    const Floats whole(12);
+    for (const int32_t column : {0, 4, 8, 12}) CHECK(!is_reported(whole, column, adds));
+  }
+  Tensor images(ElementType::kF16, {20, 5, 4, 3});
+  images.map.is_im2col = true;
+  images.map.channels = 16;
+  images.map.pixels = 4;
+  CHECK(!is_reported(images, 0, false));
+  CHECK(is_reported(images, 8, false));
+  CHECK(!is_reported(images, 24, false));
 }
 
 /// Adds numbers of a type to others, by TMA.
@@ -188,7 +265,6 @@ TEST_CASE("bulk copies without a tensor", "[bulk]") {
   CHECK(run(load + store("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32")).is_clean());
   for (uint32_t i = 0; i < 1024; i++) CHECK(to[i] == 2 * values[i]);
 
-  using Catch::Matchers::Contains;
   CHECK_THAT(run("add.u64 %map, %map, 4;\n" + load).fault, Contains("not multiples of 16"));
   CHECK_THAT(run("add.u64 %map, %map, 1024;\n" + load).fault, Contains("out of bounds"));
   CHECK_THAT(run("add.u32 %s, %s, 7168;\n" + load).fault, Contains("shared memory"));
