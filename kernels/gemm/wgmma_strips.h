@@ -116,7 +116,7 @@ class WgmmaStripStore {
     if constexpr (kStrips % Slabs::kSlabs != 0) slabs_.reuse_all();
     if (is_plain()) {
       MP_UNROLL
-      for (int s = 0; s < kStrips; s++) store_plain(s, &acc[0][0] + s * kRegs, writer.alpha());
+      for (int s = 0; s < kStrips; s++) store_plain(s, &acc[0][0] + s * kRegs, writer);
       return;
     }
     // The long way is compiled once: each turn copies the next strip to the first registers.
@@ -135,25 +135,28 @@ class WgmmaStripStore {
   static constexpr int kAcross = Tile::kN / Slabs::kCols;
   static constexpr int kStrips = WarpTile::kBlocks * kAcross;
 
-  /// Nothing but alpha, and TMA takes every strip.
+  /// Nothing but alpha, and all columns can be TMA's.
   MP_DEVICE bool is_plain() const {
     const Epilogue &e = out_.epilogue;
-    return !Placement::kScattersRows && has_whole_units() && side_ == SideMatrix::none &&
-           e.bias == nullptr && e.activation == MP_ACT_NONE && e.amax == nullptr &&
-           e.found_inf == nullptr && tile_.args.strip_sums.base == nullptr;
+    return has_whole_units() && side_ == SideMatrix::none && e.bias == nullptr &&
+           e.activation == MP_ACT_NONE && e.amax == nullptr && e.found_inf == nullptr &&
+           tile_.args.strip_sums.base == nullptr;
   }
 
-  MP_DEVICE void store_plain(int strip, float *regs, float alpha) const {
+  MP_DEVICE void store_plain(int strip, float *regs, const EpilogueWriter &writer) const {
     const int slab = strip % Slabs::kSlabs;
     Strip &z = *reinterpret_cast<Strip *>(regs);
     slabs_.reuse();
-    scale(z, alpha);
+    scale(z, writer.alpha());
     put(slab, z);
     slabs_.publish();
-    if (lane_index() != 0) return;
-    const SlabPlace to = tile_.placement.slab(col(strip), d_z());
-    slabs_.store(slab, map_d(), to.x, row(strip), to.z);
-    slabs_.commit();
+    if constexpr (Placement::kScattersRows) {
+      send_d(slab, strip, writer);
+    } else if (lane_index() == 0) {
+      const SlabPlace to = tile_.placement.slab(col(strip), d_z());
+      slabs_.store(slab, map_d(), to.x, row(strip), to.z);
+      slabs_.commit();
+    }
   }
 
   template <int... kStrip>
