@@ -4,6 +4,7 @@
 // It measures through mpcore.h, with the bench's clock and data.  The formula of the prediction, and
 // the form of the table, are those of kernels/gemm/: what is fitted has to be what selects.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 
@@ -36,7 +37,15 @@ Measurements measure(const Options &options) {
   for (const mpbench::Shape &shape : shapes) all += cost_of(shape);
   mptools::Progress progress(all);
   std::vector<Measured> measured;
+  const auto start = std::chrono::steady_clock::now();
+  const std::chrono::duration<double, std::ratio<60>> most(options.minutes);
   for (const mpbench::Shape &shape : shapes) {
+    if (options.minutes > 0 && !measured.empty() &&
+        std::chrono::steady_clock::now() - start >= most) {
+      std::fprintf(stderr, "mptune: the time is over after %zu of %zu shapes\n", measured.size(),
+                   shapes.size());
+      break;
+    }
     progress.start(shape.name());
     measured.push_back(measurer.measure(shape));
     progress.finish(cost_of(shape));

@@ -28,6 +28,10 @@ Options parse_options(int argc, const char *const *argv) {
       ->type_name("NAME")
       ->default_str(options.set);
   line.add_flag("--quick", options.quick, "every third shape of the set");
+  line.add_option("--minutes", options.minutes,
+                  "begin no shape after so many, and fit what there is; 0: no limit")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
   line.add_option("--out", options.out, "the table")->type_name("FILE")->default_str(options.out);
   line.add_option("--json", options.json,
                   "all measurements; - is stdout, then the report is on stderr")

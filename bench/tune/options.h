@@ -12,6 +12,7 @@ struct Options {
   int32_t device = MP_DEVICE_AUTO;
   std::string set = "grid";
   bool quick = false;
+  double minutes = 0;   ///< 0: no limit
   std::string from;     ///< a file of measurements; empty = measure
   std::string predict;  ///< a device class; empty = measure
   std::string out = "build/tuning.txt";

@@ -85,3 +85,11 @@ def test_predicts_a_device_that_is_not_there(mptune, tmp_path):
 
 def test_unknown_device(mptune):
     assert "--predict is" in mptune("--predict", "sm_91", code=2)
+
+
+def test_minutes(mptune, target, tmp_path):
+    """A limit that is over at once leaves one shape, from which a table is made."""
+    mptune("--device", target, "--set", "bench/tune/sample_shapes.csv", "--minutes", "0.00001", "--out",
+           tmp_path / "table.txt", "--json", tmp_path / "measured.json")
+    assert len(json.loads((tmp_path / "measured.json").read_text())["problems"]) == 1
+    assert "minutes" in mptune("--minutes", "-1", code=2)
