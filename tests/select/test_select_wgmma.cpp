@@ -96,7 +96,11 @@ TEST_CASE("select wgmma: code without sm_90a runs no kernel whose body is empty 
 TEST_CASE("select wgmma: groups whose sizes are on the device") {
   const mp::GemmTuning &tuning = mp::builtin_gemm_tuning();
   for (const mp_ragged_t dimension : {MP_RAGGED_M, MP_RAGGED_K}) {
-    mp::RaggedProblem experts{problem(8192, 4096, 1024), dimension, nullptr};
+    // The orders of a forward pass and of weight gradients, in which groups lie one below the other.
+    const bool in_k = dimension == MP_RAGGED_K;
+    mp::RaggedProblem experts{
+        problem(8192, 4096, 1024, in_k ? MP_OP_T : MP_OP_N, in_k ? MP_OP_N : MP_OP_T), dimension,
+        nullptr};
     experts.all.out.batch_count = 16;
     if (dimension == MP_RAGGED_M) experts.all.b.stride = 4096 * 1024;
     const auto best = [&](const mp::Device &device, bool aligned, size_t bytes) {
@@ -125,11 +129,12 @@ TEST_CASE("select wgmma: groups whose sizes are on the device") {
     CHECK(why_not_named("wgmma_128x256x64_s4") == "");
     CHECK(why_not_named("wmma_64x64x32_s4") == "");
     CHECK(why_not_named("abacus") == "unknown");
-    experts.all.a.ld = 1025;
+    const int64_t ld = experts.all.a.ld;
+    experts.all.a.ld = ld + 1;
     CHECK(why_not_named("wmma_64x64x32_s4") == "");
     for (const char *const name : {"wmma_64x64x32_s4_copied", "wgmma_128x256x64_s4"})
       CHECK(why_not_named(name) == "reads copies of A and B, which no kernel does for groups");
-    experts.all.a.ld = 1024;
+    experts.all.a.ld = ld;
     CHECK(why_not_named("wgmma_128x256x64_s4_c2") ==
           "works in clusters, which no kernel does for groups");
     CHECK(why_not_named("wmma_64x64x32_s4_k2").find("split") != std::string::npos);
@@ -138,6 +143,18 @@ TEST_CASE("select wgmma: groups whose sizes are on the device") {
     experts.all.out.m = experts.all.out.n = 8;
     CHECK(why_not_named("gemv") == "has no code for groups whose sizes are on the device");
   }
+  // Elsewhere a row of A or B goes through several groups, and a group begins anywhere in it.
+  for (const mp_ragged_t dimension : {MP_RAGGED_M, MP_RAGGED_K})
+    for (const mp_op_t op_a : {MP_OP_N, MP_OP_T})
+      for (const mp_op_t op_b : {MP_OP_N, MP_OP_T}) {
+        mp::RaggedProblem experts{problem(8192, 4096, 1024, op_a, op_b), dimension, nullptr};
+        experts.all.out.batch_count = 16;
+        if (dimension == MP_RAGGED_M) experts.all.b.stride = 4096 * 1024;
+        const bool below_each_other =
+            dimension == MP_RAGGED_M ? op_a == MP_OP_N : op_a == MP_OP_T && op_b == MP_OP_N;
+        CHECK(is_wgmma(best_gemm_ragged(experts, h200(), tuning, true, SIZE_MAX)) ==
+              below_each_other);
+      }
 }
 
 TEST_CASE("select wgmma: each reason why a kernel cannot run") {
