@@ -292,7 +292,7 @@ check: setup-check
 	@bindings/generate/generate --check
 	@tools/check/check_symbols $(BUILD)/libmpcore.so
 	@tools/check/check_docs $(BUILD) $(CC)
-	@tools/bench_report --readme --check
+	@tools/bench_report --figures --check
 
 .PHONY: abi-check abi-baseline
 ## abi-check: the headers break no program made for the last release of this major version

@@ -1,10 +1,10 @@
-"""The figures of the README, between two of its lines: whatever the committed results of GPUs say."""
+"""The figures of docs/on-a-gpu.md, between two of its lines: whatever the committed results of GPUs say."""
 import pathlib
 
 from . import results, summary
 from .markup import figure, percent
 
-START = "<!-- bench figures: written by tools/bench_report --readme -->"
+START = "<!-- bench figures: written by tools/bench_report --figures -->"
 END = "<!-- end of bench figures -->"
 NONE = """\
 No GPU has been measured: bench/results/ has no result of one, and no figure of speed is claimed.
@@ -77,7 +77,7 @@ def write_or_check(path: pathlib.Path, runs: list, is_check: bool) -> int:
         return 1
     if is_check:
         says = "the figures are those of the results" if new == old else \
-            "the figures are not those of bench/results/: tools/bench_report --readme writes them"
+            "the figures are not those of bench/results/: tools/bench_report --figures writes them"
         print(f"{path.name}: {says}")
         return int(new != old)
     if new != old:

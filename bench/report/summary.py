@@ -1,4 +1,4 @@
-"""A set of shapes in one line: what the page and the README say of it."""
+"""A set of shapes in one line: what the pages say of it."""
 import dataclasses
 import math
 import statistics

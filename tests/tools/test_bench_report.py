@@ -11,7 +11,7 @@ import time
 import pytest
 
 pytest.importorskip("jsonschema", reason="the bench report (no jsonschema)")
-from report import injected, kernels, published, readme, results  # noqa: E402
+from report import injected, kernels, published, results, speed_page  # noqa: E402
 
 SAMPLE = results.BENCH / "results" / "sample_host_1.json"
 REWRITES = results.BENCH / "results" / "sample_host_autocast.json"
@@ -276,30 +276,30 @@ def test_compare(tool, sample, tmp_path):
     tool("--compare", SAMPLE, elsewhere, code=2)  # two devices are not compared
 
 
-def test_readme(tool, made_up_gpu, tmp_path):
-    tool("--readme", "--check")  # README.md has the figures of the results
-    own = tmp_path / "README.md"
-    own.write_text(f"before\n{readme.START}\nold\n{readme.END}\nbehind\n", encoding="utf-8")
-    said = tool("--readme", own, "--check", code=1)
+def test_figures(tool, made_up_gpu, tmp_path):
+    tool("--figures", "--check")  # docs/on-a-gpu.md has the figures of the results
+    own = tmp_path / "page.md"
+    own.write_text(f"before\n{speed_page.START}\nold\n{speed_page.END}\nbehind\n", encoding="utf-8")
+    said = tool("--figures", own, "--check", code=1)
     assert "are not those" in said, "other figures are found"
-    tool("--readme", own, SAMPLE)
+    tool("--figures", own, SAMPLE)
     text = own.read_text(encoding="utf-8")
     # Without a GPU none is claimed.
-    assert text.startswith(f"before\n{readme.START}\nNo GPU")
-    assert text.endswith(f"{readme.END}\nbehind\n")
+    assert text.startswith(f"before\n{speed_page.START}\nNo GPU")
+    assert text.endswith(f"{speed_page.END}\nbehind\n")
     assert "|" not in text
     gpu = write(tmp_path / "gpu.json", made_up_gpu(1))
-    tool("--readme", own, SAMPLE, gpu)
+    tool("--figures", own, SAMPLE, gpu)
     text = own.read_text(encoding="utf-8")
     # With one they are a table.
     assert "**made-up <device>**" in text
     assert "\n| llm | " in text
     assert "\n| scale_step adamw, " in text
     assert "EPYC" not in text
-    assert text.count(readme.START) == text.count(readme.END) == 1, "once"
-    tool("--readme", own, "--check", SAMPLE, gpu)  # which is compared
+    assert text.count(speed_page.START) == text.count(speed_page.END) == 1, "once"
+    tool("--figures", own, "--check", SAMPLE, gpu)  # which is compared
     own.write_text("nothing\n", encoding="utf-8")
-    tool("--readme", own, code=1)
+    tool("--figures", own, code=1)
     assert own.read_text() == "nothing\n", "a file without the two lines is left alone"
 
 
@@ -323,12 +323,12 @@ def test_below(tool, made_up_gpu, tmp_path):
 def test_estimated_costs(tool, made_up_gpu, tmp_path):
     """Each report says whether the constants that chose the kernels were ever measured."""
     says = "The cost table of sm_90 is estimated"
-    readme_file = tmp_path / "README.md"
+    page = tmp_path / "page.md"
     for estimated, file in ((True, made_up_gpu(1)), (False, made_up_gpu(2))):
         path = write(tmp_path / "gpu.json", file)
-        readme_file.write_text(f"{readme.START}\n{readme.END}\n", encoding="utf-8")
-        tool("--readme", readme_file, path)
-        assert (says in readme_file.read_text(encoding="utf-8")) == estimated
+        page.write_text(f"{speed_page.START}\n{speed_page.END}\n", encoding="utf-8")
+        tool("--figures", page, path)
+        assert (says in page.read_text(encoding="utf-8")) == estimated
         assert (says in tool("--below", "2", path)) == estimated
         assert bool(results.Device("", [file]).estimated_costs) == estimated
 
