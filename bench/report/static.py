@@ -20,7 +20,7 @@ def _kernels() -> str:
 def _costs(device_class: str, predicted: dict) -> str:
     if predicted["is_estimated"]:
         return (f"The cost table of {device_class} is estimated: by constants from data sheets "
-                "(kernels/gemm/tuning_builtin.inc), which no GPU has confirmed.")
+                "(kernels/gemm/tuning_builtin.inc), which few measurements confirm.")
     return f"By the cost table of {device_class}, which mptune measured."
 
 

@@ -254,7 +254,9 @@ class WgmmaStripStore {
   template <class Rows>
   MP_DEVICE void send(int slab, int strip, const TensorMap &map, int z, const Rows &rows) const {
     SlabBox to;
-    if (!find_box(strip, z, to))
+    // Through a shuffle, from which ptxas knows that the warp goes one way: else it keeps the main loop's stage, which the
+    // whole warp shares, in each lane.
+    if (shuffle(int{find_box(strip, z, to)}, 0) == 0)
       copy_rows(slab, strip, rows());
     else if (lane_index() == 0)
       slabs_.store(slab, map, to.x, to.y, to.z);

@@ -360,7 +360,7 @@ def gpu_page(build, tool, made_up_gpu, tmp_path_factory) -> pathlib.Path:
 
 def test_page_of_samples(build, tool, tmp_path):
     pytest.importorskip("matplotlib", reason="the page of the bench report (no matplotlib)")
-    tool("--build", build, "--out", tmp_path / "sample")
+    tool("--build", build, "--out", tmp_path / "sample", *sorted(SAMPLE.parent.glob("sample_*.json")))
     page = (tmp_path / "sample" / "index.html").read_text(encoding="utf-8").replace("<wbr>", "")
     # A sample is called one.
     assert "Sample, host target: says nothing about a GPU" in page
@@ -437,6 +437,15 @@ def test_graphs(build, tool, gpu_page, tmp_path):
     made_up = injected.graph(50, 1.02)
     assert lines[0] == [made_up["network"], "fp16", "29", *shown(made_up), *shown(made_up["host"])]
     assert "In 1 of 2 rows" in says and "at most 3 % more" in says, "one of the two is beyond the limit"
+
+
+def test_page_of_results(build, tool, tmp_path):
+    """Without a file it is of bench/results/: the GPUs there, and no sample of what they have."""
+    pytest.importorskip("matplotlib", reason="the page of the bench report (no matplotlib)")
+    tool("--build", build, "--out", tmp_path)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8").replace("<wbr>", "")
+    assert "NVIDIA H200" in page and "8192x8192x8192" in page
+    assert "claims no GPU figure" not in page
 
 
 def test_page_with_a_peer(gpu_page):

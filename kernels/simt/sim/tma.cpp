@@ -90,7 +90,8 @@ void check_first_column(const TensorMapFields &map, int column, const char *prim
 /// written whole.
 void check_stored_box(const TensorBox &box, const Call &call) {
   if (box.x < 0 || box.y < 0 || box.z < 0)
-    violation(call.where, "passes column %d, row %d, matrix %d to %s: a store does not begin before the tensor",
+    violation(call.where,
+              "passes column %d, row %d, matrix %d to %s: a store does not begin before the tensor",
               box.x, box.y, box.z, call.primitive);
   const int64_t columns = box.map.extent[0];
   if (columns * box.map.element_bytes % kUnitBytes != 0 && box.x < columns &&
