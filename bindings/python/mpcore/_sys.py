@@ -2327,7 +2327,8 @@ FUNCTIONS = {
     # @param workspace  device, 256-byte aligned, optional; see mp_gemm_ragged_workspace_size.
     #
     # Edge cases, alignment and accuracy as in mp_gemm; the order of a sum also depends on where in k its
-    # group begins.
+    # group begins.  Hopper's kernels need groups that lie one below the other in memory: op_a = MP_OP_N with
+    # MP_RAGGED_M, op_a = MP_OP_T and op_b = MP_OP_N with MP_RAGGED_K.  Other orders take WMMA's.
     # Source: jax.lax.ragged_dot; torch._grouped_mm, whose offs are the ends.
     #
     # @retval MP_ERROR_INVALID_ARGUMENT a stride that must be 0 is not; D_i that overlap

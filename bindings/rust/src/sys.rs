@@ -2182,7 +2182,8 @@ extern "C" {
     /// @param workspace  device, 256-byte aligned, optional; see mp\_gemm\_ragged\_workspace\_size.
     ///
     /// Edge cases, alignment and accuracy as in mp\_gemm; the order of a sum also depends on where in k its
-    /// group begins.
+    /// group begins.  Hopper's kernels need groups that lie one below the other in memory: op\_a = MP\_OP\_N with
+    /// MP\_RAGGED\_M, op\_a = MP\_OP\_T and op\_b = MP\_OP\_N with MP\_RAGGED\_K.  Other orders take WMMA's.
     /// Source: jax.lax.ragged\_dot; torch.\_grouped\_mm, whose offs are the ends.
     ///
     /// @retval MP\_ERROR\_INVALID\_ARGUMENT a stride that must be 0 is not; D\_i that overlap
