@@ -1,6 +1,8 @@
-// mpinfo: versions, devices, environment; and what a given GEMM or convolution would run, and why.
+// mpinfo: versions, devices, environment; what a given GEMM or convolution would run, and why; and whether
+// all is well.
 #include <cstdio>
 
+#include "doctor.h"
 #include "options.h"
 #include "report.h"
 #include "support/device.h"
@@ -28,6 +30,7 @@ Report make_report(const Options &options) {
 }
 
 int run(const Options &options) {
+  if (options.doctor) return run_doctor(options.json);
   const Report report = make_report(options);
   std::fputs((options.json ? as_json(report) : as_text(report, options.all)).c_str(), stdout);
   return 0;

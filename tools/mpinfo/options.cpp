@@ -12,11 +12,16 @@ constexpr const char *kDescription =
     "\n"
     "  mpinfo                       versions, devices, environment variables\n"
     "  mpinfo gemm M N K            kernels for this GEMM, and why the others cannot\n"
-    "  mpinfo conv N H W C K R S    the same for a convolution, its three passes";
+    "  mpinfo conv N H W C K R S    the same for a convolution, its three passes\n"
+    "  mpinfo doctor                whether all is well here, and what to do where it is not";
 
 constexpr const char *kNotes =
     "Times are predictions by which kernels are chosen, not measurements.\n"
-    "Exit code: 0 all is said, 1 it cannot be, 2 wrong arguments.";
+    "Exit code: 0 all is said, 1 it cannot be or the doctor found a problem, 2 wrong arguments.";
+
+constexpr const char *kDoctorNotes =
+    "A line for each thing: ok, note or problem, what was found, and what to do.\n"
+    "Exit code: 0 there is no problem, 1 there is one, 2 wrong arguments.";
 
 const mptools::Words<mp_conv_op_t> kPasses = {
     {"fprop", MP_CONV_FPROP}, {"dgrad", MP_CONV_DGRAD}, {"wgrad", MP_CONV_WGRAD}};
@@ -112,6 +117,21 @@ CLI::App *add_conv(CLI::App &app, Problem &problem) {
   return conv;
 }
 
+/// It looks at everything, so that options which choose something are refused.
+CLI::App *add_doctor(CLI::App &app, bool &json) {
+  CLI::App *const doctor =
+      add_problem(app, "doctor", "checks library, driver, devices, tuning table and environment");
+  doctor->add_flag("--json", json, "for programs");
+  doctor->footer(kDoctorNotes);
+  return doctor;
+}
+
+void refuse_choices(const CLI::App &app) {
+  for (const char *const option : {"--device", "--dtype", "--out", "--all"})
+    if (app.count(option) > 0)
+      throw mptools::UsageError(std::string("doctor takes no ") + option + "; it looks at all.");
+}
+
 }  // namespace
 
 Options parse_options(int argc, const char *const *argv) {
@@ -131,6 +151,7 @@ Options parse_options(int argc, const char *const *argv) {
   line.add_flag("--json", options.json, "for programs");
   const CLI::App *const gemm = add_gemm(line, problem);
   const CLI::App *const conv = add_conv(line, problem);
+  const CLI::App *const doctor = add_doctor(line, options.json);
   line.parse(argc, argv);
   if (gemm->parsed()) {
     options.problem = Options::Problem::gemm;
@@ -141,6 +162,8 @@ Options parse_options(int argc, const char *const *argv) {
     options.conv = conv_of(problem);
     if (problem.pass) options.passes = {*problem.pass};
   }
+  options.doctor = doctor->parsed();
+  if (options.doctor) refuse_choices(line);
   return options;
 }
 

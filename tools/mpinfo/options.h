@@ -1,4 +1,4 @@
-// The command line: nothing, or one problem.
+// The command line: nothing, one problem, or the doctor.
 #pragma once
 
 #include <string>
@@ -11,6 +11,7 @@ namespace mpinfo {
 struct Options {
   bool json = false;
   bool all = false;
+  bool doctor = false;
   int32_t device = MP_DEVICE_AUTO;
 
   enum class Problem { none, gemm, conv };

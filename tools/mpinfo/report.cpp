@@ -11,15 +11,6 @@ namespace {
 using mptools::Json;
 using mptools::text;
 
-std::string header_version() {
-  return text("%d.%d.%d", MP_VERSION_MAJOR, MP_VERSION_MINOR, MP_VERSION_PATCH);
-}
-
-std::string loaded_version() {
-  const uint32_t v = mp_version();
-  return text("%u.%u.%u", v / 10000, v / 100 % 100, v % 100);
-}
-
 const char *target_name(mp_target_t target) {
   return target == MP_TARGET_CUDA ? "cuda" : "host";
 }
@@ -114,6 +105,15 @@ Json json_of(const Problem &problem) {
 }
 
 }  // namespace
+
+std::string header_version() {
+  return text("%d.%d.%d", MP_VERSION_MAJOR, MP_VERSION_MINOR, MP_VERSION_PATCH);
+}
+
+std::string loaded_version() {
+  const uint32_t v = mp_version();
+  return text("%u.%u.%u", v / 10000, v / 100 % 100, v % 100);
+}
 
 std::string as_text(const Report &report, bool all) {
   std::string result;

@@ -13,6 +13,10 @@ struct Report {
   std::vector<std::string> warnings;
 };
 
+/// "0.1.0", of the header that mpinfo was compiled with, and of the library that was loaded.
+std::string header_version();
+std::string loaded_version();
+
 std::string as_text(const Report &report, bool all);
 std::string as_json(const Report &report);
 

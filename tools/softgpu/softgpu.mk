@@ -44,7 +44,7 @@ $(BUILD)/tests/softgpu/%.o: TEST_CXXFLAGS += $(CAPI_INCLUDES)
 # The runtime knows the functions that SOFTGPU_FAIL may name by what it exports.
 $(BUILD)/tests/softgpu_tests: $(SOFTGPU_TEST_OBJS) $(BUILD)/tests/support/tally.o $(SOFTGPU_OBJS)
 	@echo "  LINK $@"
-	$(Q)$(CXX) -rdynamic $^ $(SOFTGPU_NEEDS) -o $@
+	$(Q)$(CXX) -rdynamic $^ $(LINK_CATCH) $(SOFTGPU_NEEDS) -o $@
 
 .PHONY: softgpu test-cuda
 ## softgpu: the software device, and the library on it, for tools/softgpu/run
@@ -58,7 +58,7 @@ ON_SOFTGPU = SOFTGPU_THREADS=1 tools/softgpu/run --build $(BUILD)
 SOFTGPU_LIBRARY = $(BUILD)/tests/mptests '~[slow]~[many_launches]~[pure]~[.]'
 # The same files as on the host target, with MP_TEST_DEVICE=cuda.  What is not here, TESTING.md has with its reason.
 SOFTGPU_EXAMPLES := $(addprefix tests/bindings/test_,examples.py same_weights.py $(addprefix readme_examples.py::test_,c cpp))
-SOFTGPU_TOOLS := $(addprefix tests/tools/test_,mpinfo.py nvtx.py) $(CUDA_TOOL_TESTS)
+SOFTGPU_TOOLS := $(addprefix tests/tools/test_,mpinfo.py mpinfo_doctor.py nvtx.py) $(CUDA_TOOL_TESTS)
 softgpu_library = "sm_$(1): library::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU_LIBRARY)"
 softgpu_suites = "sm_$(1): conformance::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/conformance" \
   "sm_$(1): C ABI, as C99::$(ON_SOFTGPU) --arch $(1) $(BUILD)/tests/test_capi" \

@@ -1,0 +1,53 @@
+/* Built as libcuda.so.1: what mpinfo asks a driver, answered from the environment.
+ *   STUB_DRIVER_CUDA  the version that it runs, 13000 by default; 0 = it does not say, as the stub of CUDA
+ *   STUB_DRIVER_INIT  what cuInit returns
+ *   STUB_DRIVER_GPUS  how many GPUs it lists, 0 by default
+ *   STUB_DRIVER_ARCH  of these, 90 by default */
+#include <stddef.h>
+#include <stdlib.h>
+
+enum { INVALID_VALUE = 1, STUB_LIBRARY = 34, NO_DEVICE = 100 };
+
+static int number(const char *name, int otherwise) {
+  const char *text = getenv(name);
+  return text != NULL ? atoi(text) : otherwise;
+}
+
+int cuGetErrorName(int error, const char **name) {
+  *name = error == STUB_LIBRARY ? "CUDA_ERROR_STUB_LIBRARY"
+          : error == NO_DEVICE  ? "CUDA_ERROR_NO_DEVICE"
+                                : NULL;
+  return *name != NULL ? 0 : INVALID_VALUE;
+}
+
+int cuDriverGetVersion(int *version) {
+  *version = number("STUB_DRIVER_CUDA", 13000);
+  return *version != 0 ? 0 : STUB_LIBRARY;
+}
+
+int cuInit(unsigned flags) {
+  return flags == 0 ? number("STUB_DRIVER_INIT", 0) : INVALID_VALUE;
+}
+
+int cuDeviceGetCount(int *count) {
+  *count = number("STUB_DRIVER_GPUS", 0);
+  return 0;
+}
+
+int cuDeviceGet(int *device, int ordinal) {
+  *device = ordinal;
+  return 0;
+}
+
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+  const int arch = number("STUB_DRIVER_ARCH", 90);
+  (void)device;
+  *value = attribute == 75 ? arch / 10 : arch % 10; /* major and minor of the compute capability */
+  return 0;
+}
+
+int cuDeviceTotalMem_v2(size_t *bytes, int device) {
+  (void)device;
+  *bytes = (size_t)141 << 30;
+  return 0;
+}

@@ -1,0 +1,387 @@
+"""What `mpinfo doctor` finds: nothing on a healthy machine, and each problem that can be made."""
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+CUDA_BUILD = "mpcore 9.9.9, git 1234567, targets: host cuda (CUDA 13.0, code for 75 80 90a)"
+HOST_BUILD = "mpcore 9.9.9, git 1234567, targets: host"
+UNSUPPORTED, ARCH_MISMATCH, OUT_OF_MEMORY, CUDA_ERROR = "20", "21", "40", "41"
+
+
+class Found:
+    """The exit code and what was found."""
+
+    def __init__(self, code: int, said: dict):
+        self.code, self.said, self.findings = code, said, said["findings"]
+
+    def of(self, check: str) -> str:
+        """The findings of a check, each a line "verdict: what. remedy"."""
+        return "\n".join(f"{one['verdict']}: {one['what']}. {one.get('remedy', '')}" for one in self.findings
+                         if one["check"] == check)
+
+
+@pytest.fixture(scope="module")
+def execute(build, root):
+    """execute(argument..., env={}): a run of mpinfo doctor, with no other variables of the library and of CUDA than
+    those; but which devices are seen stays where they are real."""
+    def execute_it(*arguments, env=()):
+        is_real = not any(name.startswith("STUB_CUDA") for name in dict(env))
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("MP_", "CUDA_", "STUB_"))
+                 or (name == "CUDA_VISIBLE_DEVICES" and is_real)}
+        return subprocess.run([build / "mpinfo", "doctor", *arguments], cwd=root, env=clean | dict(env), text=True,
+                              capture_output=True, check=False)
+    return execute_it
+
+
+@pytest.fixture(scope="module")
+def doctor(execute):
+    """doctor(VARIABLE=value...): what it finds."""
+    def examine(**env) -> Found:
+        done = execute("--json", env=env)
+        assert done.returncode in (0, 1), done.stderr
+        return Found(done.returncode, json.loads(done.stdout))
+    return examine
+
+
+@pytest.fixture(scope="module")
+def library(root, run, cc, doctor, tmp_path_factory):
+    """library(VARIABLE=value...): the same of a library that is other than this one (tests/stub/mpcore.c)."""
+    stub = tmp_path_factory.mktemp("library") / "libmpcore_stub.so"
+    run(*cc, "-std=gnu99", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Iinclude", "-fPIC", "-shared",
+        root / "tests/stub/mpcore.c", "-o", stub, "-ldl")
+    return lambda **env: doctor(LD_PRELOAD=str(stub), **env)
+
+
+@pytest.fixture(scope="module")
+def driver(root, run, cc, library, library_path, tmp_path_factory):
+    """driver(VARIABLE=value...): the same with a driver besides (tests/stub/cuda.c)."""
+    folder = tmp_path_factory.mktemp("driver")
+    run(*cc, "-std=c99", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", root / "tests/stub/cuda.c", "-o",
+        folder / "libcuda.so.1")
+    # Before all others, as there may be a driver.
+    return lambda place=folder, **env: library(LD_LIBRARY_PATH=f"{place}:{library_path('')}", **env)
+
+
+def test_a_healthy_machine(doctor, target):
+    found = doctor()
+    if "built without the cuda target" in found.of("driver"):
+        pytest.skip("a machine where all is well (this one has a GPU, and the library no code for it)")
+    assert [one for one in found.findings if one["verdict"] == "problem"] == []
+    assert found.code == found.said["problems"] == 0
+    assert found.said["version"] == found.said["header_version"]
+    assert found.said["build"] in found.of("library")
+    file = re.search("It was loaded from (.*?)\\. ", found.of("library") + " ")[1]
+    assert os.path.basename(file).startswith("libmpcore.so") and os.path.exists(file)
+    for device in ["host"] if target == "host" else ["host", "cuda:0"]:
+        assert re.search(rf"ok: {device}: products are exact in fp16 \(\w+\), bf16 \(\w+\), fp32 \(\w+\)",
+                         found.of("products"))
+        assert f"{device}: the constants" in found.of("tuning")
+    if target == "cuda":
+        assert re.search(r"(ok|note): cuda:0 is .*, sm_\d+, \d+ SMs.*; the library has (no )?machine code for it",
+                         found.of("devices"))
+
+
+def test_text_and_json_agree(execute):
+    env = {"MP_LOG": "two\nlines", "MP_HOST_MODE": "strict"}
+    text, said = execute(env=env), json.loads(execute("--json", env=env).stdout)
+    lines = [f"{one['verdict']:7}  {one['check']:15}  " +
+             ". ".join([one["what"], *filter(None, [one.get("remedy")])]).replace("\n", "?")
+             for one in said["findings"]]
+    *found, empty, last = text.stdout.splitlines()
+    assert found == lines and empty == ""
+    assert last.startswith(f"{said['problems']} problem") and f", {said['notes']} note" in last
+    assert text.returncode == execute("--json", env=env).returncode == 1
+
+
+def test_json_may_be_asked_for_before(build, run):
+    assert json.loads(run(build / "mpinfo", "--json", "doctor", code=None, env={"MP_LOG": "error"}))["findings"]
+
+
+def test_notes_and_problems_say_what_to_do(library):
+    found = library(STUB_CUDA_ARCHS="120 0", STUB_BUILD=CUDA_BUILD, MP_LOG="loud", MP_HOST_MODE="strict")
+    for one in found.findings:
+        assert one["verdict"] in ("ok", "note", "problem")
+        assert one["what"] and "\n" not in one["what"]
+        assert (one["verdict"] == "ok") == ("remedy" not in one), one
+
+
+# ---------------------------------------------------------------------------- the library
+
+
+def test_another_version(library):
+    found = library(STUB_VERSION="20304")
+    assert found.code == 1
+    assert re.search(r"problem: mpinfo was compiled with the header of \d+\.\d+\.\d+, and the library that was loaded "
+                     r"is 2\.3\.4\. .*LD_LIBRARY_PATH", found.of("library"))
+    assert "It was loaded from" in found.of("library") and "libmpcore_stub.so" in found.of("library"), "which one"
+    assert found.said["version"] == "2.3.4"
+
+
+@pytest.mark.parametrize("status, remedy", [(ARCH_MISMATCH, "make HOST_MARCH=x86-64"), (OUT_OF_MEMORY, "Free memory")])
+def test_no_host_target(library, status, remedy):
+    found = library(STUB_HOST_STATUS=status)
+    assert found.code == 1
+    assert re.search(f"problem: The host target cannot be used: refused by the test.*{remedy}", found.of("host"))
+
+
+@pytest.mark.parametrize("product, why", [("wrong", r"d\[\d+\]\[\d+\] is 0, not -?\d+"),
+                                          ("fails", "MP_ERROR_CUDA: mp_gemm: it fell over")])
+def test_wrong_products(library, product, why):
+    found = library(STUB_PRODUCT=product)
+    assert found.code == 1
+    assert re.search(rf"problem: host: a product in fp16 fails: {why}\. Do not trust this device", found.of("products"))
+
+
+# ---------------------------------------------------------------------------- devices
+
+
+def test_devices(library):
+    found = library(STUB_CUDA_ARCHS="90 86 120 0 80", STUB_BUILD=CUDA_BUILD)
+    assert found.code == 1
+    hopper, ampere, blackwell, old, last = found.of("devices").splitlines()
+    assert re.match(r"ok: cuda:0 is a GPU of the test, sm_90, .*; the library has machine code for it", hopper)
+    assert re.match("ok: cuda:1 .*sm_86.*machine code", ampere), "that of sm_80"
+    assert re.match('note: cuda:2 .*sm_120.*no machine code.*first calls are slow.*make ARCHS="75 80 90a 120a"',
+                    blackwell)
+    assert re.match("problem: cuda:3 cannot be used: no code for an old device.*make ARCHS=", old)
+    assert re.match("ok: cuda:4 ", last), "behind one that cannot be used"
+    assert "cuda:4: products are exact" in found.of("products")
+    assert "cuda:3" not in found.of("products")
+
+
+def test_a_build_in_other_words(library):
+    found = library(STUB_CUDA_ARCHS="120", STUB_BUILD="mpcore, the one with cuda")
+    assert re.match(r"ok: cuda:0 is .*, \d+ SMs\. $", found.of("devices")), "nothing is guessed of code"
+
+
+@pytest.mark.skipif("SOFTGPU_ARCH" not in os.environ, reason="errors of a device (the software device injects them)")
+@pytest.mark.parametrize("fault, why", [("cudaMalloc:1", "cudaMalloc"), ("launch:2", "MP_ERROR_CUDA")])
+def test_a_device_that_fails(doctor, fault, why):
+    found = doctor(SOFTGPU_FAIL=fault)
+    assert found.code == 1
+    assert re.search(f"problem: cuda:0: a product in fp16 fails: .*{why}", found.of("products"))
+    assert "ok: host: products are exact" in found.of("products"), "the others are looked at all the same"
+
+
+# ---------------------------------------------------------------------------- the driver
+
+
+def test_a_driver_and_its_devices(driver):
+    found = driver(STUB_CUDA_ARCHS="90", STUB_BUILD=CUDA_BUILD, STUB_DRIVER_GPUS="1")
+    assert found.code == 0, found.findings
+    assert re.match(r"ok: The NVIDIA driver .*runs CUDA 13\.0 and older \(.*libcuda\.so\.1\)", found.of("driver"))
+    assert "sm_90" in found.of("devices") and "141.0 GiB" in found.of("devices")
+
+
+@pytest.mark.parametrize("stub, verdict, says", [
+    ({"STUB_DRIVER_CUDA": "12040", "STUB_DRIVER_GPUS": "1"}, "problem",
+     r"runs CUDA 12\.4, and the library was built with CUDA 13\.0\. Install a newer driver"),
+    ({"STUB_DRIVER_CUDA": "0"}, "problem", r"does not work \(.*libcuda\.so\.1\): cuDriverGetVersion failed: "
+                                           r"CUDA_ERROR_STUB_LIBRARY \(34\)\. .*stubs"),
+    ({"STUB_DRIVER_INIT": "803"}, "problem", r"cuInit failed: an error \(803\)\. See what nvidia-smi says"),
+    ({"STUB_DRIVER_GPUS": "2"}, "problem", "lists 2 GPUs, but the library can use none: refused by the test"),
+    ({"STUB_DRIVER_INIT": "100"}, "note", "sees no GPU. The host target is used; see docs/no-gpu.md"),
+])
+def test_a_driver_that_does_not_serve(driver, stub, verdict, says):
+    found = driver(STUB_CUDA_STATUS=CUDA_ERROR, STUB_BUILD=CUDA_BUILD, **stub)
+    assert re.search(f"{verdict}: .*{says}", found.of("driver")), found.of("driver")
+    assert found.code == (verdict == "problem")
+
+
+def test_a_build_without_cuda_beside_a_gpu(driver):
+    host_only = {"STUB_CUDA_STATUS": UNSUPPORTED, "STUB_BUILD": HOST_BUILD}
+    found = driver(STUB_DRIVER_GPUS="1", **host_only)
+    assert found.code == 1
+    assert re.search("problem: The machine has 1 GPU, but this library was built without the cuda target.*NVCC=",
+                     found.of("driver"))
+    assert driver(STUB_DRIVER_CUDA="9000", **host_only).code == 0, "without that target any driver does"
+
+
+def test_a_device_without_code(driver):
+    """The driver tells of what architecture it is."""
+    for arch, remedy in (("100", 'Build the library for it: make ARCHS="75 80 90a 100a"'),
+                         ("61", "The library needs compute capability 7.5 or newer"),
+                         ("90", "The library was built for it, and the driver refuses the code")):
+        found = driver(STUB_CUDA_ARCHS="0", STUB_BUILD=CUDA_BUILD, STUB_DRIVER_GPUS="1", STUB_DRIVER_ARCH=arch)
+        assert re.match(f"problem: cuda:0 cannot be used: no code for an old device. {remedy}", found.of("devices"))
+
+
+def test_a_libcuda_that_is_none(driver, run, cc, tmp_path):
+    (tmp_path / "empty.c").write_text("int nothing;\n")
+    run(*cc, "-fPIC", "-shared", tmp_path / "empty.c", "-o", tmp_path / "libcuda.so.1")
+    found = driver(tmp_path, STUB_CUDA_STATUS=CUDA_ERROR)
+    assert found.code == 1
+    assert f"does not work ({tmp_path}/libcuda.so.1): it has no cuGetErrorName" in found.of("driver")
+
+
+@pytest.mark.parametrize("value, stub, verdict, says", [
+    ("", {"STUB_DRIVER_INIT": "100"}, "note", '"" hides every GPU. Unset it'),
+    ("-1", {"STUB_DRIVER_INIT": "100"}, "note", "-1 hides every GPU"),
+    ("7", {"STUB_DRIVER_INIT": "100"}, "problem", "7 names no GPU of this machine"),
+    ("0,1,9", {"STUB_DRIVER_GPUS": "2"}, "note", "0,1,9 names more devices than the 2 that can be seen"),
+    ("1,0", {"STUB_DRIVER_GPUS": "2"}, "ok", "1,0 shows 2 GPUs"),
+])
+def test_visible_devices(driver, value, stub, verdict, says):
+    found = driver(CUDA_VISIBLE_DEVICES=value, STUB_CUDA_STATUS=CUDA_ERROR, STUB_BUILD=CUDA_BUILD, **stub)
+    assert f"{verdict}: CUDA_VISIBLE_DEVICES = {says}" in found.of("visible devices")
+
+
+def test_cuda_settings(library):
+    slow = {"CUDA_MODULE_LOADING": "EAGER", "CUDA_FORCE_PTX_JIT": "1", "CUDA_LAUNCH_BLOCKING": "0"}
+    said = library(STUB_CUDA_STATUS=CUDA_ERROR, **slow).of("CUDA settings")
+    assert re.findall(r"note: (\w+ = \w+)", said) == ["CUDA_MODULE_LOADING = EAGER", "CUDA_FORCE_PTX_JIT = 1"]
+    assert not library(STUB_CUDA_STATUS=UNSUPPORTED, **slow).of("CUDA settings"), "nothing reads them"
+
+
+# ---------------------------------------------------------------------------- the tuning table
+
+
+def test_tuning_tables(doctor, tmp_path):
+    table = tmp_path / "table"
+    missing = doctor(MP_GEMM_TUNING=str(table))
+    assert missing.code == 1
+    assert re.search(f"problem: .*MP_GEMM_TUNING = {table}: cannot be read", missing.of("tuning"))
+
+    table.write_text("# mine\nhost launch_us=4\nhost lunch_us=4\n")
+    wrong = doctor(MP_GEMM_TUNING=str(table))
+    assert wrong.code == 1
+    assert re.search(f'problem: .*MP_GEMM_TUNING = {table}: line 3: .*"lunch_us".*make tune', wrong.of("tuning"))
+
+    table.write_text("# mine\nhost launch_us=4\n")
+    right = doctor(MP_GEMM_TUNING=str(table))
+    assert f"ok: mp_gemm: MP_GEMM_TUNING = {table} is used" in right.of("tuning")
+    assert "ok: host: the constants by which kernels are chosen (host) were measured; they are those of the table" in \
+        right.of("tuning")
+    assert "problem" not in right.of("tuning")
+
+    table.write_text("host launch_us=4 estimated=1\n")
+    assert "note: host: the constants" in doctor(MP_GEMM_TUNING=str(table)).of("tuning")
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["sh", "-c", f"echo 'host launch_us=4' > {pipe}"]):
+        assert f"MP_GEMM_TUNING = {pipe} is used" in doctor(MP_GEMM_TUNING=str(pipe)).of("tuning"), "it is read once"
+
+    table.write_text("sm_75 launch_us=4\n")
+    assert "note: host: MP_GEMM_TUNING has no line of host" in doctor(MP_GEMM_TUNING=str(table)).of("tuning")
+
+
+# ---------------------------------------------------------------------------- the environment
+
+
+@pytest.mark.parametrize("name, value, why", [
+    ("MP_LOG", "loud", "is not error, warn, info or debug, so that warn is used"),
+    ("MP_HOST_MODE", "strickt", "is neither strict nor plain, so that plain is used"),
+    ("MP_HOST_MOOD", "bad", "is neither strict nor plain, so that plain is used"),
+    ("MP_HOST_THREADS", "two", "is not a whole number from 1 to 256, so that 1 is used"),
+    ("MP_HOST_THREADS", "2x", "is not a whole number from 1 to 256, so that 2 are used"),
+    ("MP_HOST_THREADS", "1000", "is not a whole number from 1 to 256, so that 256 are used"),
+    ("MP_HOST_SEED", "first", "is not a whole number, so that 0 is used"),
+    ("MP_AUTOCAST", "fp8", "which is not off, fp16 or bf16"),
+    ("MP_AUTOCAST_LEVEL", "high", "which is not normal, infer_as_deny"),
+    ("MP_AUTOCAST_IGNORE_PERFORMANCE", "maybe", "which is not 0 or 1"),
+    ("MP_AUTOCAST_LOG", "/dev/null/folder", "is no folder that can be written"),
+])
+def test_values(doctor, name, value, why):
+    found = doctor(**{name: value})
+    assert found.code == 1
+    assert re.search(rf"(?m)^problem: .*\b{name} = {value},? {why}.*Correct or unset it\.$", found.of("environment"))
+    assert found.of("environment").count("problem") == 1
+
+
+def test_all_values_of_autocast_are_judged(doctor):
+    """The library stops at the first that is wrong."""
+    wrong = {"MP_AUTOCAST": "fp8", "MP_AUTOCAST_LEVEL": "high", "MP_AUTOCAST_ALLOW_ADD": "Exp"}
+    said = doctor(MP_AUTOCAST_DENY_REMOVE="Softmax", **wrong).of("environment")
+    assert {name for name in re.findall(r"problem: .* has (\w+)", said)} == set(wrong)
+    assert "ok: MP_AUTOCAST_DENY_REMOVE = Softmax" in said
+
+
+@pytest.mark.parametrize("name, value", [
+    ("MP_LOG", "debug"), ("MP_HOST_MODE", "plain"), ("MP_HOST_THREADS", "1"), ("MP_HOST_SEED", "-7"),
+    ("MP_AUTOCAST", "BF16"), ("MP_AUTOCAST_LEVEL", "force_all"), ("MP_AUTOCAST_LOG", "not/made/yet"),
+])
+def test_right_values(doctor, root, name, value):
+    found = doctor(**{name: value})
+    assert f"ok: {name} = {value}" in found.of("environment")
+    assert "problem" not in found.of("environment")
+    assert not (root / "not").exists(), "it makes no folder"
+
+
+@pytest.mark.parametrize("env, says", [
+    ({"MP_HOST_MODE": "strict"}, "MP_HOST_MODE = strict looks for mistakes in kernels"),
+    ({"MP_HOST_MOOD": "plain"}, "MP_HOST_MOOD = plain is the earlier name of MP_HOST_MODE"),
+    ({"MP_HOST_MOOD": "plain", "MP_HOST_MODE": "plain"}, "MP_HOST_MOOD = plain is not read, as MP_HOST_MODE is set"),
+])
+def test_notes_of_the_environment(doctor, env, says):
+    found = doctor(**env)
+    assert f"note: {says}" in found.of("environment") and "problem" not in found.of("environment")
+
+
+@pytest.mark.parametrize("name, meant", [
+    ("MP_HOST_THREAD", "MP_HOST_THREADS"), ("MP_HSOT_MODE", "MP_HOST_MODE"), ("MP_GEM_TUNNING", "MP_GEMM_TUNING"),
+    ("MP_LOGS", "MP_LOG"), ("MP_log", "MP_LOG"), ("MP_AUTOCAST_ALOW_ADD", "MP_AUTOCAST_ALLOW_ADD"),
+])
+def test_misspelled_names(doctor, name, meant):
+    found = doctor(**{name: "1"})
+    assert found.code == 1
+    assert f"problem: {name} is set, and the library reads no such variable. Is it to be {meant}?" in \
+        found.of("environment")
+
+
+@pytest.mark.parametrize("name", ["MP_TEST_DEVICE", "MP_NODES", "MP_BIND", "MP_HOSTFILE", "MPI_LOG", "TMP_LOG"])
+def test_names_of_others(doctor, name):
+    assert name not in doctor(**{name: "1"}).of("environment")
+
+
+# ---------------------------------------------------------------------------- the rest
+
+
+def test_optional_libraries(build, doctor, library_path):
+    stubs = build / "tests/stub"
+    if not (stubs / "libnccl.so.2").exists():
+        pytest.skip("libraries that are found (their stubs were not built)")
+    said = doctor(LD_LIBRARY_PATH=f"{stubs}:{library_path('')}").of("optional")
+    assert f"ok: NCCL is there ({stubs}/libnccl.so.2)" in said
+    assert f"ok: NVML is there ({stubs}/libnvidia-ml.so.1)" in said
+
+
+def test_optional_libraries_that_cannot_be_loaded(tmp_path, library, library_path):
+    for name in ("libnccl.so.2", "libnvidia-ml.so.1"):
+        (tmp_path / name).mkdir()  # found, and no library
+    path = f"{tmp_path}:{library_path('')}"
+    alone = library(LD_LIBRARY_PATH=path, STUB_CUDA_STATUS=UNSUPPORTED).of("optional")
+    assert re.search("ok: NCCL is not there, .*libnccl", alone) and re.search("ok: NVML is not there", alone)
+    several = library(LD_LIBRARY_PATH=path, STUB_CUDA_ARCHS="90 90").of("optional")
+    assert re.search("note: NCCL is not there, which mp_comm_init_nccl needs.*libnccl2", several)
+    assert re.search("note: NVML is not there, which mpbench asks", several)
+
+
+def test_warnings_of_the_library_are_passed_on(library):
+    found = library(STUB_PRODUCT="warns")
+    assert "note: The library warns: mp_gemm: slow. docs/log.md has a remedy" in found.of("warnings")
+    assert "ok: host: products are exact" in found.of("products")
+    assert "mp_gemm: slow" not in library().of("warnings")
+
+
+@pytest.mark.parametrize("arguments, says", [
+    ("--device host", "doctor takes no --device"),
+    ("--dtype fp16", "doctor takes no --dtype"),
+    ("--all", "doctor takes no --all"),
+    ("3", "not expected: 3"),
+    ("--jsno", "not expected: --jsno"),
+    ("gemm 1 2 3", "not expected"),
+])
+def test_wrong_arguments(execute, arguments, says):
+    done = execute(*arguments.split())
+    assert done.returncode == 2 and says in done.stderr and done.stdout == ""
+
+
+def test_help(execute, build, run):
+    own = execute("--help")
+    assert own.returncode == 0
+    assert re.search("mpinfo doctor.*--json.*Exit code: 0 there is no problem", own.stdout, re.DOTALL)
+    assert re.search("mpinfo doctor +whether all is well", run(build / "mpinfo", "--help"))

@@ -1,0 +1,90 @@
+// CUDA devices one by one: is there a context, and what code would run.
+#include <cstdlib>
+#include <sstream>
+#include <string>
+
+#include "checks.h"
+#include "support/text.h"
+
+namespace mpinfo {
+namespace {
+
+/// Machine code runs on the later devices of its own generation, that of an architecture with a letter on
+/// that architecture alone.
+bool has_machine_code(const CudaBuild &build, int arch) {
+  std::istringstream words(build.archs);
+  for (std::string word; words >> word;) {
+    char *suffix = nullptr;
+    const int built = static_cast<int>(std::strtol(word.c_str(), &suffix, 10));
+    if (*suffix != '\0' ? built == arch : built / 10 == arch / 10 && built <= arch) return true;
+  }
+  return false;
+}
+
+/// As make takes it in ARCHS: from Hopper on a generation has instructions that only the letter allows.
+std::string arch_word(int arch) {
+  return std::to_string(arch) + (arch >= 90 ? "a" : "");
+}
+
+/// "make ARCHS="75 80 90a 120a""
+std::string build_command(const std::optional<CudaBuild> &build, int arch) {
+  return "make ARCHS=\"" + (build ? build->archs + " " : "") + arch_word(arch) + "\"";
+}
+
+std::string memory_text(uint64_t bytes) {
+  constexpr double kGiB = 1024.0 * 1024 * 1024;
+  return mptools::text("%.1f GiB", static_cast<double>(bytes) / kGiB);
+}
+
+/// What the driver says of the same ordinal; none where there is no driver.
+const DriverGpu *driver_gpu(const Machine &machine, size_t ordinal) {
+  const std::vector<DriverGpu> &gpus = machine.driver.gpus;
+  return ordinal < gpus.size() ? &gpus[ordinal] : nullptr;
+}
+
+/// @param gpu  NULL: its architecture is not known
+std::string remedy_without_code(const std::optional<CudaBuild> &build, const DriverGpu *gpu) {
+  constexpr int kOldest = 75;
+  if (gpu != nullptr && gpu->arch < kOldest)
+    return "The library needs compute capability 7.5 or newer: use another device or the host "
+           "target.";
+  if (gpu != nullptr && build && has_machine_code(*build, gpu->arch))
+    return "The library was built for it, and the driver refuses the code: install a driver that "
+           "is as new as the toolkit.";
+  const std::string command =
+      gpu != nullptr ? build_command(build, gpu->arch) : "make ARCHS=\"...\"";
+  return "Build the library for it: " + command +
+         ". (To compile PTX, a driver has to be as new as the toolkit.)";
+}
+
+Finding look_at(const Machine &machine, size_t ordinal) {
+  const Place &place = machine.gpus[ordinal];
+  const DriverGpu *const gpu = driver_gpu(machine, ordinal);
+  if (place.context == nullptr)
+    return problem(place.flag + " cannot be used: " + place.why_not,
+                   place.status == MP_ERROR_ARCH_MISMATCH
+                       ? remedy_without_code(machine.build, gpu)
+                       : "See what nvidia-smi says of it: an error, no free memory, or a compute "
+                         "mode that lets one process alone use it.");
+  std::string what = mptools::text("%s is %s, sm_%d, %d SMs", place.flag.c_str(), place.info.name,
+                                   place.info.arch, place.info.num_sms);
+  if (gpu != nullptr) what += ", " + memory_text(gpu->bytes);
+  if (!machine.build.has_value()) return ok(what);
+  if (has_machine_code(*machine.build, place.info.arch))
+    return ok(what + "; the library has machine code for it");
+  return note(what +
+                  "; the library has no machine code for it, and the driver compiles PTX instead, "
+                  "so that first calls are slow",
+              "Build the library for it: " + build_command(machine.build, place.info.arch) + ".");
+}
+
+}  // namespace
+
+Findings check_devices(Machine &machine) {
+  Findings findings;
+  for (size_t ordinal = 0; ordinal < machine.gpus.size(); ordinal++)
+    findings.push_back(look_at(machine, ordinal));
+  return findings;
+}
+
+}  // namespace mpinfo

@@ -1,0 +1,103 @@
+// What stands between the library and a GPU: the driver, its version, and what it may show.
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "checks.h"
+#include "support/text.h"
+
+namespace mpinfo {
+namespace {
+
+constexpr const char *kHostIsUsed = "The host target is used; see docs/no-gpu.md.";
+
+std::string counted_gpus(size_t count) {
+  return std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
+}
+
+/// Of 13000; the driver's numbers are those of the toolkit.
+std::string cuda_text(int version) {
+  return mptools::text("CUDA %d.%d", version / 1000, version % 1000 / 10);
+}
+
+/// A driver runs what toolkits of its own major version and of those before it have built.
+/// Source: CUDA Compatibility, "Minor Version Compatibility".
+bool is_too_old(const Machine &machine) {
+  const bool is_known = machine.build.has_value() && machine.driver.cuda > 0;
+  return is_known && machine.driver.cuda / 1000 < std::atoi(machine.build->toolkit.c_str());
+}
+
+Findings without_libcuda(const Machine &machine) {
+  const NvidiaDriver &driver = machine.driver;
+  // The software device is a CUDA runtime that asks no driver.
+  if (!machine.gpus.empty())
+    return {ok("There is no libcuda.so.1; the CUDA runtime of the library has devices without it")};
+  if (driver.module.empty()) return {note("There is no NVIDIA driver", kHostIsUsed)};
+  // A container without GPUs sees the module of the machine around it, which need not be a mistake.
+  return {note("The NVIDIA driver " + driver.module +
+                   " is loaded, but not its library: " + driver.why_no_library,
+               "The host target is used. For a GPU libcuda.so.1 of that version is needed; a "
+               "container gets it from the NVIDIA Container Toolkit (docker run --gpus all).")};
+}
+
+/// The driver has failed before it could list devices.
+Finding broken(const Machine &machine) {
+  const NvidiaDriver &driver = machine.driver;
+  if (driver.sees_no_gpu) return note("The NVIDIA driver sees no GPU", kHostIsUsed);
+  return problem(
+      "The NVIDIA driver does not work (" + driver.library + "): " + driver.error,
+      "See what nvidia-smi says; the driver may have to be installed again, or the machine be "
+      "restarted. Folders of stubs, which are for linking, must not be in LD_LIBRARY_PATH.");
+}
+
+}  // namespace
+
+Findings check_driver(Machine &machine) {
+  const NvidiaDriver &driver = machine.driver;
+  if (driver.library.empty()) return without_libcuda(machine);
+  Findings findings;
+  if (driver.cuda > 0)
+    findings.push_back(ok("The NVIDIA driver " + driver.module +
+                          (driver.module.empty() ? "" : " ") + "runs " + cuda_text(driver.cuda) +
+                          " and older (" + driver.library + ")"));
+  if (is_too_old(machine)) {
+    findings.push_back(problem(
+        "The driver runs " + cuda_text(driver.cuda) + ", and the library was built with CUDA " +
+            machine.build->toolkit,
+        "Install a newer driver, or build the library with an older toolkit (make NVCC=...)."));
+  } else if (!driver.error.empty()) {
+    findings.push_back(broken(machine));
+  } else if (!driver.gpus.empty() && !machine.has_cuda_target()) {
+    findings.push_back(problem("The machine has " + counted_gpus(driver.gpus.size()) +
+                                   ", but this library was built without the cuda target",
+                               "Build it where nvcc is (make NVCC=/usr/local/cuda/bin/nvcc)."));
+  } else if (!driver.gpus.empty() && machine.gpus.empty()) {
+    findings.push_back(problem("The driver lists " + counted_gpus(driver.gpus.size()) +
+                                   ", but the library can use none: " + machine.why_no_gpu,
+                               "See what nvidia-smi says of the GPUs."));
+  }
+  return findings;
+}
+
+Findings check_visible_devices(Machine &machine) {
+  const char *const value = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (value == nullptr) return {};
+  const std::string list = value;
+  const std::string is_set = "CUDA_VISIBLE_DEVICES = " + (list.empty() ? "\"\"" : list);
+  const size_t listed = static_cast<size_t>(std::count(list.begin(), list.end(), ',')) + 1;
+  const size_t seen = std::max(machine.gpus.size(), machine.driver.gpus.size());
+  if (seen > 0 && seen < listed)
+    return {
+        note(is_set + " names more devices than the " + std::to_string(seen) + " that can be seen",
+             "The first name of no device ends the list; nvidia-smi -L has the names.")};
+  if (seen > 0) return {ok(is_set + " shows " + counted_gpus(seen))};
+  if (list.empty() || list[0] == '-')
+    return {note(is_set + " hides every GPU", "Unset it, or list those that are to be used: 0,1.")};
+  if (machine.driver.sees_no_gpu)
+    return {problem(is_set + " names no GPU of this machine",
+                    "List those that nvidia-smi -L has, or unset it.")};
+  return {note(is_set + " names GPUs, and there is no driver that could use them",
+               "Unset it where no GPU is meant to be used.")};
+}
+
+}  // namespace mpinfo

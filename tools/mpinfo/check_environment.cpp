@@ -1,0 +1,233 @@
+// The variables that the library reads: whether it understands what they say, and names that are nearly
+// theirs.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checks.h"
+#include "facts.h"
+#include "support/text.h"
+
+namespace mpinfo {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char *kCorrect = "Correct or unset it.";
+
+/// Nothing where all is well.
+using Opinion = std::optional<Finding>;
+
+Finding wrong(const std::string &name, const std::string &value, const std::string &why) {
+  return problem(name + " = " + value + " " + why, kCorrect);
+}
+
+/// As the library reads a number: what stands behind it does not count there, and is a mistake here.
+struct Number {
+  explicit Number(const std::string &text) {
+    char *end = nullptr;
+    value = std::strtoll(text.c_str(), &end, 10);
+    is_whole = end != text.c_str() && *end == '\0';
+  }
+  long long value;
+  bool is_whole;
+};
+
+// ---------------------------------------------------------------------------- one variable each
+
+Opinion judge_log(const std::string &value) {
+  for (const char *const level : {"error", "warn", "info", "debug"})
+    if (value == level) return std::nullopt;
+  return wrong("MP_LOG", value, "is not error, warn, info or debug, so that warn is used");
+}
+
+Opinion judge_threads(const std::string &value) {
+  const Number number(value);
+  const long long used = std::clamp(number.value, 1LL, 256LL);
+  if (number.is_whole && number.value == used) return std::nullopt;
+  return wrong("MP_HOST_THREADS", value,
+               "is not a whole number from 1 to 256, so that " + std::to_string(used) +
+                   (used == 1 ? " is used" : " are used"));
+}
+
+Opinion judge_mode(const char *name, const std::string &value) {
+  if (value == "plain") return std::nullopt;
+  if (value != "strict")
+    return wrong(name, value, "is neither strict nor plain, so that plain is used");
+  return note(std::string(name) + " = strict looks for mistakes in kernels, and is slower",
+              "Unset it where the host target is to be used, not tested.");
+}
+
+Opinion judge_mode_name(const std::string &value) {
+  return judge_mode("MP_HOST_MODE", value);
+}
+
+Opinion judge_mood(const std::string &value) {
+  if (std::getenv("MP_HOST_MODE") != nullptr)
+    return note("MP_HOST_MOOD = " + value + " is not read, as MP_HOST_MODE is set", "Unset it.");
+  const Opinion opinion = judge_mode("MP_HOST_MOOD", value);
+  if (opinion && opinion->verdict == Verdict::problem) return opinion;
+  return note("MP_HOST_MOOD = " + value + " is the earlier name of MP_HOST_MODE",
+              "Set MP_HOST_MODE instead.");
+}
+
+Opinion judge_seed(const std::string &value) {
+  if (Number(value).is_whole) return std::nullopt;
+  return wrong(
+      "MP_HOST_SEED", value,
+      "is not a whole number, so that " + std::to_string(Number(value).value) + " is used");
+}
+
+/// The library makes the folder, with those above it, when it first writes.
+Opinion judge_autocast_log(const std::string &value) {
+  std::error_code failed;
+  fs::path there = fs::absolute(value, failed);
+  while (!fs::exists(there, failed) && there.has_relative_path()) there = there.parent_path();
+  if (fs::is_directory(there, failed) && access(there.c_str(), W_OK | X_OK) == 0)
+    return std::nullopt;
+  return wrong("MP_AUTOCAST_LOG", value, "is no folder that can be written");
+}
+
+/// MP_GEMM_TUNING is another check's; the library itself judges the others of autocast.
+const std::map<std::string, Opinion (*)(const std::string &)> kJudges = {
+    {"MP_LOG", judge_log},
+    {"MP_HOST_THREADS", judge_threads},
+    {"MP_HOST_MODE", judge_mode_name},
+    {"MP_HOST_MOOD", judge_mood},
+    {"MP_HOST_SEED", judge_seed},
+    {"MP_AUTOCAST_LOG", judge_autocast_log}};
+
+// ---------------------------------------------------------------------------- autocast
+
+/// A variable that is not set for a while.
+class Unset {
+ public:
+  explicit Unset(std::string name) : name_(std::move(name)), value_(std::getenv(name_.c_str())) {
+    unsetenv(name_.c_str());
+  }
+  ~Unset() { setenv(name_.c_str(), value_.c_str(), 1); }
+  Unset(const Unset &) = delete;
+  Unset &operator=(const Unset &) = delete;
+
+ private:
+  std::string name_, value_;
+};
+
+/// What the library says of MP_AUTOCAST_*.  It names the first that is wrong, and without that the next.
+/// @param found  by their names, those that are wrong
+/// @return a failure that has to do with none of them
+Opinion judge_autocast(std::vector<const Variable *> variables,
+                       std::map<std::string, Finding> &found) {
+  std::vector<std::unique_ptr<Unset>> taken;
+  for (;;) {
+    const mp_autocast_config_t config = mp_autocast_config_default(MP_FP16);
+    mp_autocast_t policy = nullptr;
+    if (mp_autocast_create(&policy, &config) == MP_SUCCESS) {
+      mp_autocast_destroy(policy);
+      return std::nullopt;
+    }
+    const std::string why = mp_last_error();
+    const auto named = std::find_if(variables.begin(), variables.end(), [&](const Variable *one) {
+      return why.find(std::string("has ") + one->name + " ") != std::string::npos;
+    });
+    if (named == variables.end()) return problem(why, "Please report it, with this whole text.");
+    found[(*named)->name] = problem(why, kCorrect);
+    taken.push_back(std::make_unique<Unset>((*named)->name));
+    variables.erase(named);
+  }
+}
+
+// ---------------------------------------------------------------------------- misspelled names
+
+/// Letters to insert, remove, replace, or swap with the next, that make one word of the other.
+/// (The "optimal string alignment" distance.)
+size_t edit_distance(const std::string &a, const std::string &b) {
+  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); i++)
+    for (size_t j = 0; j <= b.size(); j++) {
+      if (i == 0 || j == 0) {
+        d[i][j] = i + j;
+        continue;
+      }
+      const size_t replaced = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, replaced});
+      const bool is_swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (is_swapped) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  return d[a.size()][b.size()];
+}
+
+std::string upper_case(std::string word) {
+  for (char &c : word) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return word;
+}
+
+/// The variable that is probably meant; NULL where none is.  Other systems have variables MP_... of their
+/// own, so that a short name may differ in one letter only.
+const Variable *nearest(const std::vector<Variable> &variables, const std::string &name) {
+  constexpr size_t kShort = 9;
+  const Variable *best = nullptr;
+  size_t least = 0;
+  for (const Variable &variable : variables) {
+    const std::string known = variable.name;
+    const size_t distance = edit_distance(upper_case(name), known);
+    if (distance > (known.size() <= kShort ? 1 : 2) || (best != nullptr && distance >= least))
+      continue;
+    best = &variable;
+    least = distance;
+  }
+  return best;
+}
+
+Findings find_misspelled(const std::vector<Variable> &variables) {
+  Findings findings;
+  for (char **entry = environ; *entry != nullptr; entry++) {
+    const std::string line = *entry, name = line.substr(0, line.find('='));
+    const bool is_known = std::any_of(variables.begin(), variables.end(),
+                                      [&](const Variable &one) { return name == one.name; });
+    if (is_known || !name.starts_with("MP_")) continue;
+    if (const Variable *const meant = nearest(variables, name))
+      findings.push_back(problem(name + " is set, and the library reads no such variable",
+                                 std::string("Is it to be ") + meant->name + "?"));
+  }
+  return findings;
+}
+
+}  // namespace
+
+Findings check_environment(Machine &) {
+  const std::vector<Variable> variables = environment();
+  std::vector<const Variable *> set;
+  for (const Variable &variable : variables)
+    if (variable.value != nullptr && *variable.value != '\0') set.push_back(&variable);
+
+  std::map<std::string, Finding> wrong_ones;
+  const Opinion other = judge_autocast(set, wrong_ones);
+  Findings findings;
+  if (other) findings.push_back(*other);
+  for (const Variable *const variable : set) {
+    const std::string name = variable->name;
+    if (name == "MP_GEMM_TUNING") continue;
+    const auto judge = kJudges.find(name);
+    const Opinion opinion = judge != kJudges.end() ? judge->second(variable->value) : std::nullopt;
+    const auto refused = wrong_ones.find(name);
+    findings.push_back(refused != wrong_ones.end() ? refused->second
+                       : opinion                   ? *opinion
+                                                   : ok(name + " = " + variable->value));
+  }
+  for (Finding &finding : find_misspelled(variables)) findings.push_back(std::move(finding));
+  findings.push_back(
+      ok(mptools::text("The library reads %zu variables, of which %zu are set (mpinfo lists them)",
+                       variables.size(), set.size())));
+  return findings;
+}
+
+}  // namespace mpinfo

@@ -1,0 +1,78 @@
+// The library that was loaded, and its host target.
+#include <dlfcn.h>
+
+#include <string>
+
+#include "checks.h"
+#include "loaded_library.h"
+#include "report.h"
+#include "support/text.h"
+
+namespace mpinfo {
+namespace {
+
+/// By the symbol that the loader has bound, as a program may hold an address of its own for a function.
+std::string library_file() {
+  Dl_info info;
+  void *const symbol = dlsym(RTLD_DEFAULT, "mp_version");
+  const bool is_found = symbol != nullptr && dladdr(symbol, &info) != 0;
+  return is_found && info.dli_fname != nullptr ? real_path(info.dli_fname) : "";
+}
+
+Finding compare_versions() {
+  const std::string loaded = loaded_version(), compiled = header_version();
+  if (mp_version() == MP_VERSION)
+    return ok("mpinfo was compiled with the header of the same version, " + compiled);
+  return problem("mpinfo was compiled with the header of " + compiled +
+                     ", and the library that was loaded is " + loaded,
+                 "Install both from one version, or put the folder of the right library first in "
+                 "LD_LIBRARY_PATH.");
+}
+
+/// What an x86-64-v3 build needs; others need less.
+std::string vector_units() {
+#if defined(__x86_64__)
+  const struct {
+    const char *name;
+    bool is_there;
+  } units[] = {{"AVX2", __builtin_cpu_supports("avx2") != 0},
+               {"FMA", __builtin_cpu_supports("fma") != 0},
+               {"F16C", __builtin_cpu_supports("f16c") != 0},
+               {"BMI2", __builtin_cpu_supports("bmi2") != 0}};
+  std::string there, missing;
+  for (const auto &unit : units) {
+    std::string &list = unit.is_there ? there : missing;
+    list += (list.empty() ? "" : ", ") + std::string(unit.name);
+  }
+  const std::string joint = there.empty() || missing.empty() ? "" : " and ";
+  return "; the CPU " + (there.empty() ? "" : "has " + there) + joint +
+         (missing.empty() ? "" : "lacks " + missing);
+#else
+  return "";
+#endif
+}
+
+}  // namespace
+
+Findings check_library(Machine &) {
+  const std::string file = library_file();
+  return {ok(mp_build_info()),
+          file.empty() ? note("The loader does not say which file the library is",
+                              "See what ldd says of mpinfo.")
+                       : ok("It was loaded from " + file),
+          compare_versions()};
+}
+
+Findings check_host(Machine &machine) {
+  const Place &host = machine.host;
+  if (host.context != nullptr)
+    return {ok(mptools::text("The host target runs on %s with %d threads%s", host.info.name,
+                             host.info.num_sms, vector_units().c_str()))};
+  if (host.status == MP_ERROR_ARCH_MISMATCH)
+    return {problem("The host target cannot be used: " + host.why_not + vector_units(),
+                    "Build the library for older CPUs: make HOST_MARCH=x86-64.")};
+  return {problem("The host target cannot be used: " + host.why_not,
+                  "Free memory of the machine, or raise its limits, and try again.")};
+}
+
+}  // namespace mpinfo

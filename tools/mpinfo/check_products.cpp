@@ -1,0 +1,110 @@
+// A small product on each device, to the bit: what else is right would be of no use without it.
+#define MP_ENABLE_EXPERIMENTAL
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "checks.h"
+#include "support/text.h"
+
+namespace mpinfo {
+namespace {
+
+using mptools::Buffer;
+using mptools::kStream;
+
+constexpr int64_t kSize = 64;  // whole tiles of tensor cores
+constexpr mp_dtype_t kTypes[] = {MP_FP16, MP_BF16, MP_FP32};
+
+// Whole numbers of at most 3, which every type has; 64 products of two of them are added in FP32 without a
+// rounding, whatever the order.  No two rows or columns next to each other are equal, so that a wrong place
+// shows.
+float a_at(int64_t row, int64_t column) {
+  return static_cast<float>((5 * row + 3 * column) % 7 - 3);
+}
+float b_at(int64_t row, int64_t column) {
+  return static_cast<float>((2 * row + 4 * column) % 5 - 2);
+}
+
+using Fill = float (*)(int64_t row, int64_t column);
+
+Buffer upload(mp_context_t context, Fill at, mp_dtype_t dtype) {
+  std::vector<float> host;
+  for (int64_t row = 0; row < kSize; row++)
+    for (int64_t column = 0; column < kSize; column++) host.push_back(at(row, column));
+  const Buffer wide = mptools::make_buffer(context, kSize * kSize, MP_FP32);
+  mptools::check(
+      mp_memcpy(context, wide.data(), host.data(), host.size() * sizeof(float), kStream));
+  Buffer narrow = mptools::make_buffer(context, kSize * kSize, dtype);
+  mptools::check(
+      mp_cast(context, wide.data(), MP_FP32, narrow.data(), dtype, kSize * kSize, kStream));
+  mptools::check(mp_stream_sync(context, kStream));  // `wide` goes
+  return narrow;
+}
+
+std::vector<float> multiply(mp_context_t context, const mp_gemm_desc_t &desc) {
+  const Buffer a = upload(context, a_at, desc.dtype_ab), b = upload(context, b_at, desc.dtype_ab);
+  const Buffer d = mptools::make_buffer(context, kSize * kSize, MP_FP32);
+  size_t bytes = 0;
+  mptools::check(mp_gemm_workspace_size(context, &desc, &bytes));
+  const Buffer workspace(context, static_cast<int64_t>(bytes));
+  mptools::check(mp_gemm(context, &desc, a.data(), b.data(), nullptr, d.data(), nullptr,
+                         workspace.data(), bytes, kStream));
+  return mptools::download_sync(context, d.as<float>(), kSize * kSize);
+}
+
+float exact_at(int64_t row, int64_t column) {
+  float sum = 0;
+  for (int64_t i = 0; i < kSize; i++) sum += a_at(row, i) * b_at(i, column);
+  return sum;
+}
+
+/// @throws std::runtime_error that names the first element that is wrong
+void compare(const std::vector<float> &d) {
+  for (int64_t row = 0; row < kSize; row++)
+    for (int64_t column = 0; column < kSize; column++) {
+      const float is = d[static_cast<size_t>(row * kSize + column)];
+      const float exact = exact_at(row, column);
+      if (is != exact)
+        throw std::runtime_error(mptools::text("d[%d][%d] is %g, not %g", static_cast<int>(row),
+                                               static_cast<int>(column), static_cast<double>(is),
+                                               static_cast<double>(exact)));
+    }
+}
+
+std::string kernel_name(mp_context_t context, const mp_gemm_desc_t &desc) {
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  mptools::check(mp_gemm_kernel_info(context, &desc, 0, &info));
+  return info.name;
+}
+
+Finding multiply_on(const Place &place) {
+  std::string right;
+  for (const mp_dtype_t dtype : kTypes) {
+    const std::string type = mp_dtype_name(dtype);
+    try {
+      const mp_gemm_desc_t desc = mp_gemm_desc_default(kSize, kSize, kSize, dtype, MP_FP32);
+      compare(multiply(place.context.get(), desc));
+      right +=
+          (right.empty() ? "" : ", ") + type + " (" + kernel_name(place.context.get(), desc) + ")";
+    } catch (const std::exception &error) {
+      return problem(place.flag + ": a product in " + type + " fails: " + error.what(),
+                     "Do not trust this device; look at the first problem above, and report this "
+                     "whole text if there "
+                     "is none.");
+    }
+  }
+  return ok(place.flag + ": products are exact in " + right);
+}
+
+}  // namespace
+
+Findings check_products(Machine &machine) {
+  Findings findings;
+  for (const Place *const place : machine.usable()) findings.push_back(multiply_on(*place));
+  return findings;
+}
+
+}  // namespace mpinfo

@@ -1,0 +1,86 @@
+// The constants by which kernels are chosen: the built-in ones, or those of MP_GEMM_TUNING.
+#define MP_ENABLE_EXPERIMENTAL
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "checks.h"
+
+namespace mpinfo {
+namespace {
+
+constexpr const char *kVariable = "MP_GEMM_TUNING";
+
+/// The first word of the lines of a table that are about such a device (docs/log.md, "The tuning table").
+std::string class_of(const mp_device_info_t &info) {
+  if (info.target == MP_TARGET_HOST) return "host";
+  return info.arch >= 90 ? "sm_90" : info.arch >= 80 ? "sm_80" : "sm_75";
+}
+
+bool has_lines_of(const std::string &path, const std::string &device_class) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    std::string word;
+    if (std::istringstream(line) >> word && word == device_class) return true;
+  }
+  return false;
+}
+
+/// Asks for a kernel: the table is read when the first is chosen.
+/// @throws std::runtime_error with the library's sentence
+bool is_estimated(const Place &place) {
+  const mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16);
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  mptools::check(mp_gemm_kernel_info(place.context.get(), &desc, 0, &info));
+  return info.is_estimated != 0;
+}
+
+/// @param table  the file whose constants are used; empty = none is, or none that can be read again
+Finding constants_of(const Place &place, bool estimated, const std::string &table) {
+  const std::string device_class = class_of(place.info), of = place.flag + ": ";
+  const bool is_in_table = !table.empty() && has_lines_of(table, device_class);
+  if (!table.empty() && !is_in_table)
+    return note(of + kVariable + " has no line of " + device_class +
+                    ", so that the built-in constants are used",
+                "make tune measures this device.");
+  if (estimated)
+    return note(of + "the constants by which kernels are chosen (" + device_class +
+                    ") are estimates from data sheets",
+                "make tune measures this device, and writes a table for MP_GEMM_TUNING.");
+  return ok(of + "the constants by which kernels are chosen (" + device_class + ") were measured" +
+            (is_in_table ? "; they are those of the table" : ""));
+}
+
+}  // namespace
+
+Findings check_tuning(Machine &machine) {
+  Findings findings;
+  std::vector<std::pair<const Place *, bool>> estimated;
+  for (const Place *const place : machine.usable()) {
+    try {
+      estimated.emplace_back(place, is_estimated(*place));
+    } catch (const std::exception &error) {
+      findings.push_back(problem(place->flag + ": no kernel can be chosen: " + error.what(),
+                                 "Please report it, with this whole text."));
+    }
+  }
+  const char *const path = std::getenv(kVariable);
+  std::string table;
+  const auto said = machine.log.take(kVariable);
+  if (said && said->level == MP_LOG_WARN) {
+    findings.push_back(
+        problem(said->message, "make tune writes a table; docs/log.md tells of it."));
+  } else if (said && path != nullptr) {
+    findings.push_back(ok(said->message));
+    // A pipe has been read, and would be waited for.
+    if (std::filesystem::is_regular_file(path)) table = path;
+  }
+  for (const auto &[place, is_one] : estimated)
+    findings.push_back(constants_of(*place, is_one, table));
+  return findings;
+}
+
+}  // namespace mpinfo

@@ -1,0 +1,62 @@
+#include "doctor.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+
+#include "checks.h"
+
+namespace mpinfo {
+namespace {
+
+struct Check {
+  const char *name;
+  Findings (*look)(Machine &machine);
+};
+
+/// In this order: what stands behind is explained by what stands before it.  The products run after the
+/// tuning table was looked at, because it is read when the first kernel is chosen.
+constexpr Check kChecks[] = {
+    {"library", check_library},
+    {"host", check_host},
+    {"driver", check_driver},
+    {"visible devices", check_visible_devices},
+    {"devices", check_devices},
+    {"tuning", check_tuning},
+    {"products", check_products},
+    {"environment", check_environment},
+    {"CUDA settings", check_cuda_settings},
+    {"optional", check_optional},
+    {"warnings", check_warnings},
+};
+
+Findings look(const Check &check, Machine &machine) {
+  Findings findings;
+  try {
+    findings = check.look(machine);
+  } catch (const std::exception &error) {
+    findings = {problem(std::string("This could not be checked: ") + error.what(),
+                        "Please report it, with this whole text.")};
+  }
+  for (Finding &finding : findings) finding.check = check.name;
+  return findings;
+}
+
+}  // namespace
+
+std::vector<Finding> examine() {
+  Machine machine;
+  Findings findings;
+  for (const Check &check : kChecks)
+    for (Finding &finding : look(check, machine)) findings.push_back(std::move(finding));
+  return findings;
+}
+
+int run_doctor(bool json) {
+  const std::vector<Finding> findings = examine();
+  std::fputs((json ? as_json(findings) : as_text(findings)).c_str(), stdout);
+  return std::any_of(findings.begin(), findings.end(),
+                     [](const Finding &finding) { return finding.verdict == Verdict::problem; });
+}
+
+}  // namespace mpinfo

@@ -1,0 +1,111 @@
+// Declared here as far as it is asked, so that mpinfo builds without NVIDIA's headers and links no driver.
+// Source of names and values: CUDA Driver API, "Initialization", "Version Management", "Device Management".
+#include "nvidia_driver.h"
+
+#include <dlfcn.h>
+
+#include <fstream>
+#include <regex>
+#include <stdexcept>
+
+#include "loaded_library.h"
+#include "support/text.h"
+
+namespace mpinfo {
+namespace {
+
+using Result = int;                      // CUresult; 0 is success
+using Gpu = int;                         // CUdevice
+constexpr Result kNoDevice = 100;        // CUDA_ERROR_NO_DEVICE
+constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
+
+struct Functions {
+  Result (*get_error_name)(Result, const char **);
+  Result (*driver_get_version)(int *);
+  Result (*init)(unsigned flags);
+  Result (*device_get_count)(int *);
+  Result (*device_get)(Gpu *, int ordinal);
+  Result (*device_get_attribute)(int *, int attribute, Gpu);
+  Result (*device_total_mem)(size_t *, Gpu);
+};
+
+/// Inside this file; what() is a clause.
+struct DriverError : std::runtime_error {
+  DriverError(const std::string &what, Result why) : std::runtime_error(what), result(why) {}
+  Result result;  ///< 0: no call has failed
+};
+
+template <class Function>
+void find(void *library, const char *name, Function *&function) {
+  function = reinterpret_cast<Function *>(dlsym(library, name));
+  if (function == nullptr) throw DriverError(std::string("it has no ") + name, 0);
+}
+
+Functions find_functions(void *library) {
+  Functions found{};
+  find(library, "cuGetErrorName", found.get_error_name);
+  find(library, "cuDriverGetVersion", found.driver_get_version);
+  find(library, "cuInit", found.init);
+  find(library, "cuDeviceGetCount", found.device_get_count);
+  find(library, "cuDeviceGet", found.device_get);
+  find(library, "cuDeviceGetAttribute", found.device_get_attribute);
+  find(library, "cuDeviceTotalMem_v2", found.device_total_mem);
+  return found;
+}
+
+void check(const Functions &cuda, const char *call, Result result) {
+  if (result == 0) return;
+  const char *name = nullptr;
+  cuda.get_error_name(result, &name);
+  throw DriverError(
+      mptools::text("%s failed: %s (%d)", call, name != nullptr ? name : "an error", result),
+      result);
+}
+
+DriverGpu describe(const Functions &cuda, int ordinal) {
+  Gpu gpu = 0;
+  int major = 0, minor = 0;
+  size_t bytes = 0;
+  check(cuda, "cuDeviceGet", cuda.device_get(&gpu, ordinal));
+  check(cuda, "cuDeviceGetAttribute", cuda.device_get_attribute(&major, kMajor, gpu));
+  check(cuda, "cuDeviceGetAttribute", cuda.device_get_attribute(&minor, kMinor, gpu));
+  check(cuda, "cuDeviceTotalMem", cuda.device_total_mem(&bytes, gpu));
+  return {10 * major + minor, bytes};
+}
+
+void ask(const Functions &cuda, NvidiaDriver &driver) {
+  check(cuda, "cuDriverGetVersion", cuda.driver_get_version(&driver.cuda));
+  check(cuda, "cuInit", cuda.init(0));
+  int count = 0;
+  check(cuda, "cuDeviceGetCount", cuda.device_get_count(&count));
+  for (int ordinal = 0; ordinal < count; ordinal++) driver.gpus.push_back(describe(cuda, ordinal));
+}
+
+/// Of a line like "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  ..."
+std::string module_version() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  std::string line;
+  std::getline(file, line);
+  std::smatch number;
+  return std::regex_search(line, number, std::regex(R"(\b\d+(\.\d+)+\b)")) ? number.str() : "";
+}
+
+}  // namespace
+
+NvidiaDriver ask_nvidia_driver() {
+  NvidiaDriver driver;
+  driver.module = module_version();
+  const LoadedLibrary library("libcuda.so.1");
+  driver.library = library.file;
+  driver.why_no_library = library.why_not;
+  if (library.handle == nullptr) return driver;
+  try {
+    ask(find_functions(library.handle), driver);
+  } catch (const DriverError &error) {
+    driver.error = error.what();
+    driver.sees_no_gpu = error.result == kNoDevice;
+  }
+  return driver;
+}
+
+}  // namespace mpinfo
