@@ -2,7 +2,7 @@
 
 import keyword
 
-from .header import Callback, Model, Type
+from .header import Callback, Model
 
 TYPES = {
     "char": "c_char", "int": "c_int", "float": "c_float", "double": "c_double", "int8_t": "c_int8",
@@ -15,7 +15,8 @@ PROLOGUE = '''\
 """The C ABI as it is: names, structs and constants of mpcore.h, through ctypes.
 
 Pointers to plain data, handles and streams are c_void_p: an integer, None or ctypes.byref(x).
-Functions here return a status and check nothing; the package's own layer does."""
+Functions are those of Library, which mpcore.lib is; they return a status and check nothing; the package's own
+layer does."""
 
 from __future__ import annotations
 
@@ -24,6 +25,11 @@ import enum
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_int8,
                     c_int16, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64,
                     c_void_p)
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union
+
+Handle = Union[int, c_void_p, None]
+Pointer = Any  # what ctypes takes for one: an integer, None, ctypes.byref(x), an array
+
 '''
 
 
@@ -31,11 +37,8 @@ def word(name: str) -> str:
     return name + "_" if keyword.iskeyword(name) else name
 
 
-def comment(text: str, indent: str = "") -> str:
-    return "".join(f"{indent}# {line}".rstrip() + "\n" for line in text.split("\n")) if text else ""
-
-
 def docstring(text: str, indent: str = "    ") -> str:
+    """Of what stands above it; behind a name, tools take it for the description of that name."""
     if not text:
         return ""
     lines = text.replace("\\", "\\\\").replace('"""', "'''").split("\n")
@@ -68,11 +71,24 @@ def type_name(kind, model: Model) -> str:
     return "c_void_p"
 
 
+def hint(kind, model: Model) -> str:
+    """What a type checker takes for it: an argument, a result or a field of a struct."""
+    if isinstance(kind, Callback) or model.callback(kind.base):
+        return "Any"
+    if not kind.pointers:
+        if kind.base in ("float", "double"):
+            return "float"
+        if model.is_handle(kind.base):
+            return "Handle"
+        return {"void": "None", "char": "bytes"}.get(kind.base, kind.base if model.struct(kind.base) else "int")
+    return "Optional[bytes]" if kind.base == "char" and len(kind.pointers) == 1 and kind.const_base else "Pointer"
+
+
 def enum_class(e) -> str:
     base = "IntFlag" if e.name.endswith("_flags_t") else "IntEnum"
     out = f"\n\nclass {e.name}(enum.{base}):\n" + docstring(e.doc) + ("\n" if e.doc else "")
     for name, value, text in e.values:
-        out += comment(text, "    ") + f"    {name} = {value}\n"
+        out += f"    {name} = {value}\n" + docstring(text)
     out += "\n\n" + "".join(f"{name} = {e.name}.{name}\n" for name, _, _ in e.values)
     return out
 
@@ -83,21 +99,24 @@ def struct(s, model: Model) -> str:
     out += "    _fields_ = [\n"
     for f in s.fields:
         kind = type_name(f.type, model) + (f" * {f.array}" if f.array else "")
-        out += comment(f.doc, "        ") + f'        ("{f.name}", {kind}),\n'
-    return out + "    ]\n"
+        out += f'        ("{f.name}", {kind}),\n'
+    return out + "    ]\n" + "".join(field(f, model) for f in s.fields)
+
+
+def field(f, model: Model) -> str:
+    """A field of _fields_ for readers and type checkers.  One that is a keyword, from, can only be read by getattr."""
+    if keyword.iskeyword(f.name):
+        return ""
+    is_array = f.array and f.type.base != "char"
+    kind = f"ctypes.Array[{type_name(f.type, model)}]" if is_array else hint(f.type, model)
+    return f"    {f.name}: {kind}\n" + docstring(f.doc)
 
 
 # ---------------------------------------------------------------- inline functions
 
 
-def hint(kind: Type, model: Model) -> str:
-    if kind.pointers:
-        return kind.base
-    return "float" if kind.base in ("float", "double") else "int"
-
-
 def inline(f, model: Model) -> str:
-    params = ", ".join(f"{word(p.name)}: {hint(p.type, model)}" for p in f.params)
+    params = ", ".join(f"{word(p.name)}: {p.type.base if p.type.pointers else hint(p.type, model)}" for p in f.params)
     arguments = "".join(f", {word(p.name)}" for p in f.params)
     return (f"\n\ndef {f.name}({params}) -> {f.result.base}:\n" + docstring(f.doc) +
             f"    value = {f.result.base}()\n"
@@ -110,41 +129,61 @@ def inline(f, model: Model) -> str:
 
 def function(f, model: Model) -> str:
     arguments = ", ".join(type_name(p.type, model) for p in f.params)
-    names = ", ".join(p.name for p in f.params)
-    out = comment(f.doc, "    ") + f'    "{f.name}": ({type_name(f.result, model)}, [{arguments}],\n'
-    return out + f"        {names!r}),\n"
+    return f'    "{f.name}": ({type_name(f.result, model)}, [{arguments}]),\n'
+
+
+def method(f, model: Model) -> str:
+    """What a type checker and an editor show of the function, which takes its arguments by position."""
+    params = ", ".join(["self"] + [f"{word(p.name)}: {hint(p.type, model)}" for p in f.params] + ["/"])
+    result = type_name(f.result, model)
+    result = {"c_char_p": "bytes", "c_void_p": "Optional[int]"}.get(result) or hint(f.result, model)
+    body = docstring(f.doc, " " * 12) or " " * 12 + "...\n"
+    return f"        def {f.name}({params}) -> {result}:\n{body}\n"
+
+
+def library(model: Model) -> str:
+    out = '''
+
+class Library(ctypes.CDLL):
+    """The shared library, each function with its types once declare() has seen it."""
+
+    if TYPE_CHECKING:  # ctypes makes them when they are asked for
+
+'''
+    return (out + "".join(method(f, model) for f in model.functions)).rstrip("\n") + "\n"
 
 
 def sys(model: Model) -> str:
-    out = PROLOGUE + "\n"
+    out = PROLOGUE
     for c in model.constants:
-        out += comment(c.doc) + f"{c.name} = {c.value}\n"
+        out += f"{c.name} = {c.value}\n" + docstring(c.doc, "")
     for e in model.enums:
         out += enum_class(e)
     out += "\n\n"
     for name, callback, text in model.callbacks:
-        out += comment(text) + f"{name} = {type_name(callback, model)}\n"
+        out += f"{name} = {type_name(callback, model)}\n" + docstring(text, "")
     out += '''
 
 class _Sized(Structure):
-    def __init__(self, **fields):
+    def __init__(self, **fields: Any) -> None:
         super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 '''
     for s in model.structs:
         out += struct(s, model)
     for f in model.inlines:
         out += inline(f, model)
-    out += "\n\n# name: (result, argument types, argument names)\nFUNCTIONS = {\n"
+    out += library(model)
+    out += "\n\n# name: (result, argument types)\nFUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {\n"
     out += "".join(function(f, model) for f in model.functions) + "}\n"
     out += '''
-_library = None  # of the functions above
+_library: Library  # of the functions above, once it is declared
 
 
-def declare(library: ctypes.CDLL) -> ctypes.CDLL:
+def declare(library: Library) -> Library:
     """Give every function of the library its types; AttributeError where one is missing."""
     global _library
     _library = library
-    for name, (result, arguments, _) in FUNCTIONS.items():
+    for name, (result, arguments) in FUNCTIONS.items():
         function = getattr(library, name)
         function.restype = result
         function.argtypes = arguments

@@ -31,19 +31,63 @@ def word(name: str) -> str:
     return name + "_" if name in KEYWORDS else name
 
 
-def doc(text: str, indent: str = "") -> str:
-    """Indented parts are formulas and tables, which rustdoc would take for code to test."""
-    out, fenced = [], False
-    for line in text.split("\n") if text else []:
-        formula = line.startswith("    ") or fenced and line == ""
-        if formula != fenced:
-            if formula or out:
-                out.append("```text" if formula else "```")
-            fenced = formula
-        out.append(line if fenced else re.sub(r"([\[\]<>*_])", r"\\\1", line.replace("\\", "\\\\")))
-    if fenced:
-        out.append("```")
-    return "".join(f"{indent}/// {line}".rstrip() + "\n" for line in out)
+TAG = re.compile(r"@(?:param ([\w,]+)|retval (\w+)|(return))\s+(.*)")
+
+
+def doc(text: str, model: Model, indent: str = "", path: str = "") -> str:
+    """The header's comment as rustdoc has it.  `path` is where sys is, for its names, which become links."""
+    names = model.names()
+    return "".join(f"{indent}/// {line}".rstrip() + "\n" for line in markdown(text, names, path)) if text else ""
+
+
+def markdown(text: str, names: set, path: str) -> list:
+    """Parameters and statuses become a list.  Indented parts are formulas and tables, which rustdoc would take for
+    code to test."""
+    out: list = []
+    in_item = in_formula = False
+    for line in text.split("\n"):
+        tag = TAG.match(line)
+        was_item, was_formula = in_item, in_formula
+        in_item = bool(tag) or in_item and (line.startswith(" ") or line[:1].islower())
+        in_formula = not in_item and (line.startswith("    ") or in_formula and line == "")
+        if was_formula and not in_formula:
+            out += close_formula(out)
+        elif in_formula and not was_formula:
+            out.append("```text")
+        if in_item != was_item and line and out and out[-1]:
+            out.append("")  # a list is a paragraph of its own
+        out.append(line[4:] if in_formula else ("" if tag or not in_item else "  ") + (
+            item(tag, names, path) if tag else linked(line.strip(), names, path)))
+    return out + close_formula(out) if in_formula else out
+
+
+def close_formula(out: list) -> list:
+    """The end of a block, behind its last line that is not empty."""
+    empty = [out.pop() for _ in range(len(out)) if out[-1] == ""]
+    return ["```", *empty]
+
+
+def item(tag, names: set, path: str) -> str:
+    parameters, status, _, text = tag.groups()
+    if parameters:
+        what = ", ".join(f"`{name}`" for name in parameters.split(",")) + ": "
+    else:
+        what = linked(status, names, path) + ": " if status else "returns "
+    return "* " + what + linked(text, names, path)
+
+
+def linked(line: str, names: set, path: str) -> str:
+    """Names of the header are links, other words stand as they are, whatever Markdown would make of them."""
+    out = ""
+    for part in re.split(r"(`[^`]*`|\b(?:mp|MP)_\w*[A-Za-z0-9]\b)", line):
+        word_of_it = part.strip("`")
+        if word_of_it in names:
+            out += f"[`{word_of_it}`]" + (f"({path}{word_of_it})" if path else "")
+        elif part.startswith("`") or re.fullmatch(r"(mp|MP)_\w+", part):
+            out += f"`{word_of_it}`"
+        else:
+            out += re.sub(r"([\[\]<>*_])", r"\\\1", part.replace("\\", "\\\\"))
+    return out
 
 
 def type_name(kind, model: Model) -> str:
@@ -66,24 +110,24 @@ def constants(model: Model) -> str:
     out = []
     for c in model.constants:
         kind = "u32" if c.name.startswith("MP_VERSION") else "i32"
-        out.append(f"{doc(c.doc)}pub const {c.name}: {kind} = {c.value};\n")
+        out.append(f"{doc(c.doc, model)}pub const {c.name}: {kind} = {c.value};\n")
     return "".join(out)
 
 
-def enum(e) -> str:
-    out = f"\n{doc(e.doc)}pub type {e.name} = u32;\n"
+def enum(e, model: Model) -> str:
+    out = f"\n{doc(e.doc, model)}pub type {e.name} = u32;\n"
     for name, value, text in e.values:
-        out += f"{doc(text)}pub const {name}: {e.name} = {value};\n"
+        out += f"{doc(text, model)}pub const {name}: {e.name} = {value};\n"
     return out
 
 
 def struct(s, model: Model) -> str:
-    out = f"\n{doc(s.doc)}#[repr(C)]\n#[derive(Clone, Copy)]\npub struct {s.name} {{\n"
+    out = f"\n{doc(s.doc, model)}#[repr(C)]\n#[derive(Clone, Copy)]\npub struct {s.name} {{\n"
     for f in s.fields:
         kind = type_name(f.type, model)
         if f.array:
             kind = f"[{kind}; {f.array}]"
-        out += f"{doc(f.doc, '    ')}    pub {word(f.name)}: {kind},\n"
+        out += f"{doc(f.doc, model, '    ')}    pub {word(f.name)}: {kind},\n"
     out += "}\n"
     return out
 
@@ -125,7 +169,7 @@ def inline(f, model: Model) -> str:
         f"{word(p.name)}: " + (f"&{p.type.base}" if p.type.pointers else type_name(p.type, model))
         for p in f.params)
     arguments = "".join(f", {word(p.name)}" for p in f.params)
-    return (f"\n{doc(f.doc)}pub fn {f.name}({params}) -> {f.result.base} {{\n"
+    return (f"\n{doc(f.doc, model)}pub fn {f.name}({params}) -> {f.result.base} {{\n"
             f"    let mut value = {f.result.base}::zeroed();\n"
             f"    let size = core::mem::size_of_val(&value);\n"
             f"    // SAFETY: it writes that many bytes.  Where it fails, it leaves what every call refuses.\n"
@@ -138,18 +182,18 @@ def inline(f, model: Model) -> str:
 
 def function(f, model: Model) -> str:
     params = ", ".join(f"{word(p.name)}: {type_name(p.type, model)}" for p in f.params)
-    return f"{doc(f.doc, '    ')}    pub fn {f.name}({params}){result(f.result, model)};\n"
+    return f"{doc(f.doc, model, '    ')}    pub fn {f.name}({params}){result(f.result, model)};\n"
 
 
 def sys(model: Model) -> str:
     out = PROLOGUE + "\n" + constants(model)
     for name, tag, text in model.handles:
         out += f"\n/// Never made here; see {name}.\n#[repr(C)]\npub struct {tag} {{\n    _opaque: [u8; 0],\n}}\n"
-        out += f"{doc(text)}pub type {name} = *mut {tag};\n"
+        out += f"{doc(text, model)}pub type {name} = *mut {tag};\n"
     for name, callback, text in model.callbacks:
-        out += f"\n{doc(text)}pub type {name} = {type_name(callback, model)};\n"
+        out += f"\n{doc(text, model)}pub type {name} = {type_name(callback, model)};\n"
     for e in model.enums:
-        out += enum(e)
+        out += enum(e, model)
     for s in model.structs:
         out += struct(s, model)
     out += zeroed(model.structs)
@@ -161,8 +205,7 @@ def sys(model: Model) -> str:
 
 # ---------------------------------------------------------------- enums of the safe layer
 
-# Flags are or-ed, and a status is what Error has.
-NOT_SAFE_ENUMS = ("mp_status_t", "mp_log_level_t", "mp_target_t")
+SYS = "crate::sys::"  # from any module of the crate
 
 
 def camel(text: str) -> str:
@@ -210,10 +253,9 @@ def enums(model: Model) -> str:
             continue
         prefix = common_prefix([name for name, _, _ in e.values])
         own = camel(e.name[len("mp_"):-len("_t")])
-        out += f"\nnumbered! {{\n{doc(e.doc, '    ') or '    /// See the variants.' + chr(10)}    {own} {{\n"
+        out += f"\nnumbered! {{\n{doc(e.doc or 'See the variants.', model, '    ', SYS)}    {own} {{\n"
         for name, value, text in e.values:
-            text = text or f"`{name}`"
-            out += f"{doc(text, '        ') if '`' not in text[:1] else '        /// ' + text + chr(10)}"
+            out += doc(text or name, model, "        ", SYS)
             out += f"        {camel(name[len(prefix):])} = {value},\n"
         out += "    }\n}\n"
     return out

@@ -79,6 +79,7 @@ def change(root, tmp_path):
     def change_it(name: str, pattern: str, replacement: str) -> pathlib.Path:
         for folder in ("include", "bindings"):
             shutil.copytree(root / folder, tmp_path / folder, ignore=shutil.ignore_patterns("target", "__pycache__"))
+        shutil.copy(root / "fpm.toml", tmp_path)
         text = (tmp_path / name).read_text(encoding="utf-8")
         changed = re.sub(pattern, replacement, text)
         assert changed != text, "nothing is injected"
@@ -97,6 +98,7 @@ def test_check_names_what_is_missing(generate, change, what, where, pattern, rep
 @pytest.mark.parametrize("file, pattern, replacement", [
     ("include/mpcore/gemm.h", "MP_ACT_DGELU = 4", "MP_ACT_DGELU = 5"),
     ("bindings/rust/Cargo.toml", r'(?m)^version = .*', 'version = "9.9.9"'),
+    ("fpm.toml", r'(?m)^version = .*', 'version = "9.9.9"'),
 ])
 def test_check_notices_another_value(generate, change, file, pattern, replacement):
     generate("--check", "--root", change(file, pattern, replacement), code=1)

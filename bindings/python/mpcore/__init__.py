@@ -14,6 +14,8 @@ strided arrays are refused with a sentence that says what to do.  Objects can be
 happens when they go; none can be copied or pickled but AutocastGraph.
 """
 
+from typing import Tuple
+
 from ._gemm import gemm, gemm_kernels, gemm_workspace_size
 from ._library import Error, check, lib
 from .arrays import View, view
@@ -42,7 +44,7 @@ def build_info() -> str:
     return lib.mp_build_info().decode()
 
 
-def version() -> tuple:
+def version() -> Tuple[int, int, int]:
     """(major, minor, patch) of the library that is loaded."""
     number = lib.mp_version()
     return number // 10000, number // 100 % 100, number % 100

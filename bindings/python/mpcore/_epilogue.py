@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 from . import _sys
 from ._library import check, enumerator
@@ -43,9 +43,9 @@ def bytes_of(query: Any, *arguments: Any) -> int:
     return size.value
 
 
-def kernels_of(query: Any, *arguments: Any) -> list:
+def kernels_of(query: Any, *arguments: Any) -> List[_sys.mp_kernel_info_t]:
     """All answers of a mp_*_kernel_info function, the best kernel first."""
-    kernels: list = []
+    kernels: List[_sys.mp_kernel_info_t] = []
     while True:
         info = _sys.mp_kernel_info_t()
         status = query(*arguments, len(kernels), ctypes.byref(info))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 from . import _epilogue, _sys
 from ._library import check, lib
-from .arrays import DTYPES, View, dtype_name, point
+from .arrays import View, dtype_name, mp_dtype_of, point
 from .context import Context, DeviceArray, stream_pointer
 
 
@@ -105,8 +105,8 @@ def gemm(context: Context, a: Any, b: Any, out: Any = None, *, c: Any = None, al
 
 
 def _dense(m: int, n: int, k: int, dtype: Any, dtype_out: Any, batch_count: int) -> Any:
-    kind = DTYPES[dtype_name(dtype)][1]
-    out = kind if dtype_out is None else DTYPES[dtype_name(dtype_out)][1]
+    kind = mp_dtype_of(dtype_name(dtype))
+    out = kind if dtype_out is None else mp_dtype_of(dtype_name(dtype_out))
     desc = _sys.mp_gemm_desc_default(m, n, k, kind, out)
     desc.batch_count = batch_count
     if batch_count != 1:
@@ -122,7 +122,7 @@ def gemm_workspace_size(context: Context, m: int, n: int, k: int, dtype: Any = "
 
 
 def gemm_kernels(context: Context, m: int, n: int, k: int, dtype: Any = "fp16", dtype_out: Any = None,
-                 batch_count: int = 1) -> list:
+                 batch_count: int = 1) -> List[_sys.mp_kernel_info_t]:
     """mp_kernel_info_t of every kernel, the one that gemm would choose first; `why_not` is set for
     those that cannot run the product.  For tests and tuning: kernel= takes a name."""
     desc = _dense(m, n, k, dtype, dtype_out, batch_count)

@@ -7,7 +7,7 @@ import enum
 import operator
 import os
 import pathlib
-from typing import Any, Dict, Optional, Tuple, Type, TypeVar, Union
+from typing import Any, Dict, List, Optional, Tuple, Type, TypeVar, Union
 
 from . import _sys
 
@@ -22,7 +22,7 @@ class Error(RuntimeError):
         self.status = status
 
 
-def candidates() -> list:
+def candidates() -> List[str]:
     """MPCORE_LIBRARY (a file), MPCORE_DIR (where the library or its lib/ is), the copy in the wheel,
     and last what the loader knows."""
     if "MPCORE_LIBRARY" in os.environ:
@@ -35,10 +35,10 @@ def candidates() -> list:
     return [str(inside)] if inside.exists() else [SONAME]
 
 
-def load() -> ctypes.CDLL:
+def load() -> _sys.Library:
     path = candidates()[0]
     try:
-        library = ctypes.CDLL(path)
+        library = _sys.Library(path)
     except OSError as error:
         raise ImportError(f"mpcore: {error}; MPCORE_DIR names the folder of the library") from None
     try:
@@ -119,7 +119,7 @@ class Handle(Owner):
 # ---------------------------------------------------------------------------- arguments
 
 
-E = TypeVar("E", bound=enum.IntEnum)
+E = TypeVar("E", bound=enum.Enum)
 
 
 def enumerator(kind: Type[E], value: Union[int, str, E], argument: str) -> E:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import math
 from dataclasses import dataclass
-from typing import Any, Optional, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 from . import _sys
 from ._library import Addressed
@@ -27,14 +27,14 @@ DTYPES = {
     "int64": (8, None, "<i8"),
     "uint8": (1, None, "|u1"),
 }
-NAMES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
+NAMES: Dict[Any, str] = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
 NAMES.update({int(number): name for name, (_, number, _) in DTYPES.items() if number is not None})
 
 
 def dtype_name(dtype: Any) -> str:
     """"fp16", "float16", MP_FP16, numpy.float16, torch.float16 -> "float16"."""
     if isinstance(dtype, int):
-        name = NAMES.get(int(dtype), str(dtype))
+        name: str = NAMES.get(int(dtype), str(dtype))
     elif isinstance(dtype, str):
         name = NAMES.get(dtype, dtype)
     elif getattr(dtype, "byteorder", None) == ">":  # of numpy, whose name does not say so
@@ -45,6 +45,14 @@ def dtype_name(dtype: Any) -> str:
     if name not in DTYPES:
         raise TypeError(f"mpcore has no type {name}; it has {', '.join(DTYPES)}")
     return name
+
+
+def mp_dtype_of(name: str) -> int:
+    """mp_dtype_t; TypeError where no kernel has it."""
+    number = DTYPES[name][1]
+    if number is None:
+        raise TypeError(f"{name} is no type of mpcore's kernels: float16, bfloat16, float32 are")
+    return number
 
 
 @dataclass(frozen=True)
@@ -68,20 +76,21 @@ class View(Addressed):
 
     @property
     def size(self) -> int:
+        """The number of its elements."""
         return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all elements, without gaps between them."""
         return self.size * DTYPES[self.dtype][0]
 
     @property
     def mp_dtype(self) -> int:
-        number = DTYPES[self.dtype][1]
-        if number is None:
-            raise TypeError(f"{self.dtype} is no type of mpcore's kernels: float16, bfloat16, float32 are")
-        return number
+        """Its type as mp_dtype_t; TypeError where no kernel has it."""
+        return mp_dtype_of(self.dtype)
 
     def is_dense(self) -> bool:
+        """Whether its elements lie one behind the other, the last index fastest."""
         return self.size == 0 or all(extent == 1 or stride == dense for extent, stride, dense
                                      in zip(self.shape, self.strides, dense_strides(self.shape)))
 
@@ -94,7 +103,7 @@ def point(struct: Any, **views: Optional[View]) -> Any:
     return struct
 
 
-def dense_strides(shape) -> Tuple[int, ...]:
+def dense_strides(shape: Sequence[int]) -> Tuple[int, ...]:
     strides, step = [], 1
     for extent in reversed(shape):
         strides.append(step)
@@ -104,9 +113,9 @@ def dense_strides(shape) -> Tuple[int, ...]:
 
 def view(array: Any) -> View:
     """TypeError for what is no array, or has elements of a type that mpcore does not know."""
-    own = getattr(array, "_mpcore_view", None)
-    if own is not None:
-        return own()
+    if hasattr(array, "_mpcore_view"):
+        own: View = array._mpcore_view()
+        return own
     cuda = _interface(array, "__cuda_array_interface__")
     if cuda is not None:
         return _from_interface(array, cuda, _cuda_device(array))
@@ -119,7 +128,7 @@ def view(array: Any) -> View:
                     "__array_interface__, __dlpack__")
 
 
-def _interface(array: Any, name: str) -> Optional[dict]:
+def _interface(array: Any, name: str) -> Optional[Dict[str, Any]]:
     """None where there is none; torch raises TypeError for types that the interface cannot name."""
     try:
         return getattr(array, name, None)
@@ -130,12 +139,13 @@ def _interface(array: Any, name: str) -> Optional[dict]:
 def _cuda_device(array: Any) -> Optional[int]:
     device = getattr(array, "device", None)
     for attribute in ("index", "id"):  # torch, cupy
-        if isinstance(getattr(device, attribute, None), int):
-            return getattr(device, attribute)
+        index = getattr(device, attribute, None)
+        if isinstance(index, int):
+            return index
     return None
 
 
-def _from_interface(array: Any, interface: dict, device: Any) -> View:
+def _from_interface(array: Any, interface: Dict[str, Any], device: Any) -> View:
     typestr, data = interface["typestr"], interface.get("data")
     if typestr.startswith(">"):
         raise TypeError(f"elements of {typestr!r} are big-endian, which mpcore does not read; "

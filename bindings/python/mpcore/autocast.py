@@ -67,6 +67,7 @@ class AutocastGraph:
         return self.tensors[-1]
 
     def input(self, dtype: Any = "fp32", *, amax: Optional[float] = None) -> AutocastTensor:
+        """What comes from outside: a batch, labels."""
         return self.tensor(dtype, amax=amax)
 
     def parameter(self, dtype: Any = "fp32", *, amax: Optional[float] = None) -> AutocastTensor:
@@ -98,7 +99,7 @@ class AutocastGraph:
                                 depth))
         return written[0] if len(written) == 1 else written
 
-    def _outputs(self, outputs: Union[int, Sequence[AutocastTensor]]) -> Tuple[AutocastTensor, ...]:
+    def _outputs(self, outputs: Any) -> Tuple[AutocastTensor, ...]:
         if is_integer(outputs):
             if outputs < 0:
                 raise ValueError(f"outputs = {outputs} is negative")
@@ -130,7 +131,7 @@ class AutocastGraph:
             if len(found) != 1:
                 raise ValueError(f"{len(found) or 'no'} node{'s' * (len(found) > 1)} with the name {node!r}")
             return found[0]
-        if is_integer(node):
+        if not isinstance(node, AutocastTensor) and is_integer(node):
             return operator.index(node)
         producer = self.tensors[self._own(node, "node")].producer
         if producer is None:
@@ -151,11 +152,11 @@ class AutocastGraph:
         graph = _sys.mp_autocast_graph_t()
         graph.arrays = []
 
-        def array(field: str, kind: Any, values: list) -> None:
+        def array(field: str, kind: Any, values: List[Any]) -> None:
             graph.arrays.append(_array(field, kind, values))
             setattr(graph, field, ctypes.addressof(graph.arrays[-1]))
 
-        def texts(field: str, values: list) -> None:
+        def texts(field: str, values: List[Any]) -> None:
             setattr(graph, field, (ctypes.c_char_p * len(values))(
                 *[None if text is None else _bytes(text, f"{field}[{i}]") for i, text in enumerate(values)]))
 
@@ -368,7 +369,7 @@ def _starts(lists: Iterable[Sequence[int]]) -> List[int]:
     return starts
 
 
-def _array(name: str, kind: Any, values: list) -> Any:
+def _array(name: str, kind: Any, values: List[Any]) -> Any:
     """ctypes cuts what is too large for its type."""
     try:
         array = (kind * len(values))(*values)

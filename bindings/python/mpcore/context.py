@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from . import _sys
 from ._library import Handle, Owner, check, fill, integers, is_integer, lib
@@ -15,8 +15,10 @@ def stream_pointer(stream: Any) -> Optional[int]:
     """None, a cudaStream_t as an integer, a torch.cuda.Stream or a cupy.cuda.Stream."""
     for attribute in ("cuda_stream", "ptr"):
         if hasattr(stream, attribute):
-            return getattr(stream, attribute)
-    return stream
+            stream = getattr(stream, attribute)
+            break
+    pointer: Optional[int] = stream
+    return pointer
 
 
 class Context(Handle):
@@ -30,7 +32,8 @@ class Context(Handle):
 
     def __init__(self, device: Union[str, int] = "auto", *, sm_limit: int = 0):
         config = _sys.mp_context_config_default()
-        names = {"auto": _sys.MP_DEVICE_AUTO, "host": _sys.MP_DEVICE_HOST, "cuda": _sys.MP_DEVICE_CURRENT}
+        names: Dict[Any, int] = {"auto": _sys.MP_DEVICE_AUTO, "host": _sys.MP_DEVICE_HOST,
+                                 "cuda": _sys.MP_DEVICE_CURRENT}
         if isinstance(device, str) and device not in names:
             raise ValueError(f"device = {device!r} is neither a number nor one of: {', '.join(names)}")
         fill(config, {"device": names.get(device, device), "sm_limit": sm_limit})
@@ -45,6 +48,7 @@ class Context(Handle):
 
     @property
     def name(self) -> str:
+        """Of the device, as its driver has it."""
         return self.info.name.decode()
 
     def __repr__(self) -> str:
@@ -53,10 +57,12 @@ class Context(Handle):
     # ---- memory
 
     def empty(self, shape: Union[int, Sequence[int]], dtype: Any = "float32") -> "DeviceArray":
+        """An array whose elements are whatever was in its memory."""
         return DeviceArray(self, shape, dtype)
 
     def zeros(self, shape: Union[int, Sequence[int]], dtype: Any = "float32",
               stream: Any = None) -> "DeviceArray":
+        """An array of zeros, which are written in the stream."""
         array = DeviceArray(self, shape, dtype)
         array.clear(stream)
         return array
@@ -80,7 +86,7 @@ class Context(Handle):
                           stream_pointer(stream)))
         return dst
 
-    def check_array(self, array: Any, name: str, *, dtype: Any = None, shape: Optional[tuple] = None,
+    def check_array(self, array: Any, name: str, *, dtype: Any = None, shape: Optional[Tuple[int, ...]] = None,
                     size: Optional[int] = None, writable: bool = False, dense: bool = True) -> View:
         """The view of an array that this context can use; an exception that names it otherwise."""
         try:
@@ -129,14 +135,17 @@ class DeviceArray(Owner):
 
     @property
     def size(self) -> int:
+        """The number of its elements."""
         return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all elements."""
         return self.size * DTYPES[self.dtype][0]
 
     @property
     def pointer(self) -> int:
+        """Its address in the device's memory."""
         if self._pointer is None or self._is_closed:
             raise ValueError("this array is closed")
         return self._pointer
@@ -180,6 +189,7 @@ class DeviceArray(Owner):
         self.context.sync(stream)
 
     def tobytes(self, stream: Any = None) -> bytes:
+        """A copy of its memory, once the stream is done."""
         buffer = ctypes.create_string_buffer(self.nbytes)
         check(lib.mp_memcpy(self.context.handle, ctypes.addressof(buffer), self.pointer, self.nbytes,
                             stream_pointer(stream)))
@@ -194,6 +204,7 @@ class DeviceArray(Owner):
         return out.reshape(self.shape).copy()
 
     def clear(self, stream: Any = None) -> None:
+        """Fill it with zeros, in the stream."""
         check(lib.mp_memset(self.context.handle, self.pointer, 0, self.nbytes, stream_pointer(stream)))
 
     def _give_back(self) -> None:
@@ -201,19 +212,19 @@ class DeviceArray(Owner):
         if pointer and self.context._handle:
             lib.mp_free(self.context.handle, pointer)
 
-    def _interface(self) -> dict:
+    def _interface(self) -> Dict[str, Any]:
         self._is_lent = True
         return {"shape": self.shape, "typestr": DTYPES[self.dtype][2], "data": (self.pointer, False),
                 "strides": None, "version": 3}
 
     @property
-    def __array_interface__(self) -> dict:
+    def __array_interface__(self) -> Dict[str, Any]:
         if not self.context.on_host:
             raise AttributeError("this array is on a CUDA device; numpy() copies it")
         return self._interface()
 
     @property
-    def __cuda_array_interface__(self) -> dict:
+    def __cuda_array_interface__(self) -> Dict[str, Any]:
         if self.context.on_host:
             raise AttributeError("this array is on the CPU")
         return self._interface()
@@ -232,5 +243,6 @@ class TransposedView:
 
     def _mpcore_view(self) -> View:
         got = self._array._mpcore_view()
-        swap = lambda t: t[:-2] + (t[-1], t[-2])  # noqa: E731
-        return View(got.address, got.dtype, swap(got.shape), swap(got.strides), got.device, True, self._array)
+        shape, strides = got.shape, got.strides
+        return View(got.address, got.dtype, (*shape[:-2], shape[-1], shape[-2]),
+                    (*strides[:-2], strides[-1], strides[-2]), got.device, True, self._array)

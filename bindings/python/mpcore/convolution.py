@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Optional, Sequence, Tuple, Union
+from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from . import _epilogue, _sys
 from ._library import check, enumerator, fill, integers, is_integer, lib
@@ -89,7 +89,7 @@ class Conv2d:
         return _epilogue.bytes_of(lib.mp_conv2d_workspace_size, self.context.handle, self._writing(dtype),
                                   enumerator(_sys.mp_conv_op_t, op, "op"))
 
-    def kernels(self, op: Any, dtype: Any = None) -> list:
+    def kernels(self, op: Any, dtype: Any = None) -> List[_sys.mp_kernel_info_t]:
         """mp_kernel_info_t of every kernel, the one that would be chosen first."""
         return _epilogue.kernels_of(lib.mp_conv2d_kernel_info, self.context.handle, self._writing(dtype),
                                     enumerator(_sys.mp_conv_op_t, op, "op"))
@@ -100,8 +100,8 @@ class Conv2d:
         desc.alpha, desc.beta = alpha, beta
         return ctypes.byref(desc)
 
-    def _run(self, function: Any, first: tuple, second: tuple, out: tuple, *, alpha: float = 1.0,
-             beta: float = 0.0, dtype: Any = None, aux: Any = None, workspace: Any = None,
+    def _run(self, function: Any, first: Tuple[Any, ...], second: Tuple[Any, ...], out: Tuple[Any, ...], *,
+             alpha: float = 1.0, beta: float = 0.0, dtype: Any = None, aux: Any = None, workspace: Any = None,
              stream: Any = None, **epilogue: Any) -> Any:
         context = self.context
         read = [context.check_array(array, name, dtype=self.dtype, shape=shape)

@@ -107,7 +107,9 @@ class Graph(Object):
         named = [(_bytes(key, "attributes"), value) for key, given in attributes.items()
                  for value in (given if isinstance(given, (list, tuple)) else [given])]
         values = _array("attributes", ctypes.c_double, [value for _, value in named])
-        pairs = (_sys.mp_graph_attribute_t * len(named))(*zip((key for key, _ in named), values))
+        pairs = (_sys.mp_graph_attribute_t * len(named))()
+        for pair, (key, _), value in zip(pairs, named, values):
+            pair.name, pair.value = key, value
         read = _array("inputs", ctypes.c_int32, [-1 if tensor is None else tensor for tensor in inputs])
         if not (is_integer(outputs) and 0 <= outputs <= 100):  # room; the library says how many there are
             raise ValueError(f"outputs = {outputs} is no number of outputs")
@@ -266,7 +268,7 @@ class _Lent(DeviceArray):
     def _give_back(self) -> None:
         self._pointer = None
 
-    def _interface(self) -> dict:
+    def _interface(self) -> Dict[str, Any]:
         self._graph._is_lent = True
         return super()._interface()
 
@@ -293,7 +295,7 @@ class _LentList(TensorList):
 
 
 def _one(tensor: int) -> int:
-    return _array("tensor", ctypes.c_int32, [tensor])[0]
+    return int(_array("tensor", ctypes.c_int32, [tensor])[0])
 
 
 def _shape(info: Any) -> Tuple[int, ...]:

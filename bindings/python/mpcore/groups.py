@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 from . import _epilogue, _sys
 from ._gemm import leading, matrix
@@ -103,8 +103,9 @@ def gemm_ragged(context: Context, a: Any, b: Any, ends: Any, out: Any, *, c: Any
     desc.kernel = kernel.encode() if kernel else None
     last = context.check_array(ends, "ends", dtype="int32", size=desc.batch_count)
     epilogue = _epilogue.make(context, 0, amax=amax, found_inf=found_inf, scale=scale)
+    va, vb, vc, vd = views
     check(lib.mp_gemm_ragged(context.handle, ctypes.byref(desc), ragged, last.address,
-                             *[got.address for got in views], ctypes.byref(epilogue),
+                             va.address, vb.address, vc.address, vd.address, ctypes.byref(epilogue),
                              *_epilogue.workspace_of(context, workspace), stream_pointer(stream)))
 
 
@@ -114,7 +115,7 @@ def gemm_ragged_workspace_size(context: Context, a: Any, b: Any, out: Any) -> in
     return _epilogue.bytes_of(lib.mp_gemm_ragged_workspace_size, context.handle, ctypes.byref(desc), ragged)
 
 
-def _ragged(context: Context, a: Any, b: Any, out: Any, c: Any) -> tuple:
+def _ragged(context: Context, a: Any, b: Any, out: Any, c: Any) -> Tuple[_sys.mp_gemm_desc_t, int, Tuple[View, ...]]:
     va, vb = context.check_array(a, "a", dense=False), context.check_array(b, "b", dense=False)
     vd = context.check_array(out, "out", writable=True, dense=False)
     vc = vd if c is None else context.check_array(c, "c", dense=False)
@@ -136,7 +137,7 @@ def _ragged(context: Context, a: Any, b: Any, out: Any, c: Any) -> tuple:
 
 
 def _group(context: Context, products: Sequence[Sequence[Any]], alpha: float, beta: float,
-           kernel: Optional[str]) -> tuple:
+           kernel: Optional[str]) -> Tuple[_sys.mp_gemm_desc_t, Any, int]:
     names = ("a", "b", "out", "c")
     views = []
     for i, product in enumerate(products):
@@ -157,7 +158,7 @@ def _group(context: Context, products: Sequence[Sequence[Any]], alpha: float, be
     desc.kernel = kernel.encode() if kernel else None
     desc.op_a, lda = _op([v[0] for v in views], "a")
     desc.op_b, ldb = _op([v[1] for v in views], "b")
-    items = (_sys.mp_gemm_group_item_t * max(1, len(views)))()
+    items: Any = (_sys.mp_gemm_group_item_t * max(1, len(views)))()
     for i, (a, b, d, c) in enumerate(views):
         item = _sys.mp_gemm_group_item_default(*_sizes(a, b, d, c, f"products[{i}]."))
         item.lda, item.ldb = lda[i], ldb[i]
@@ -183,7 +184,7 @@ def _sizes(a: View, b: View, out: View, c: View, where: str) -> Tuple[int, int, 
     return m, n, k
 
 
-def _op(views: Sequence[View], name: str) -> Tuple[int, list]:
+def _op(views: Sequence[View], name: str) -> Tuple[int, List[Any]]:
     """The op that fits all of them, and the ld of each."""
     for op in (_sys.MP_OP_N, _sys.MP_OP_T):
         found = [leading(got, op) for got in views]

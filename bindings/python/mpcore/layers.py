@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Optional, Sequence
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 from . import _epilogue, _sys
 from ._gemm import leading, matrix
@@ -25,8 +25,8 @@ def nhwc_to_nchw(context: Context, src: Any, dst: Any = None, *, dtype: Any = No
     return _turn(context, lib.mp_nhwc_to_nchw, src, dst, (n, c, h, w), (n, c, h, w), dtype, stream)
 
 
-def _turn(context: Context, function: Any, src: Any, dst: Any, shape: tuple, nchw: tuple, dtype: Any,
-          stream: Any) -> Any:
+def _turn(context: Context, function: Any, src: Any, dst: Any, shape: Tuple[int, ...], nchw: Tuple[int, ...],
+          dtype: Any, stream: Any) -> Any:
     read = context.check_array(src, "src")
     if dst is None:
         dst = DeviceArray(context, shape, dtype or read.dtype)
@@ -135,19 +135,19 @@ class BatchNorm:
             stream_pointer(stream)))
         return dx
 
-    def _pair(self, name: str, array: Any, out_name: str, out: Any) -> tuple:
+    def _pair(self, name: str, array: Any, out_name: str, out: Any) -> Tuple[Any, View, View]:
         """(out, view of array, view of out); out is made where it is not given."""
         read = self.context.check_array(array, name, dtype=self.dtype, size=self.size)
         out = DeviceArray(self.context, read.shape, self.dtype) if out is None else out
         got = self.context.check_array(out, out_name, dtype=self.dtype, size=self.size, writable=True)
         return out, read, got
 
-    def _channels(self, writable: bool = False, **arrays: Any) -> dict:
+    def _channels(self, writable: bool = False, **arrays: Any) -> Dict[str, Optional[View]]:
         return {name: None if array is None else
                 self.context.check_array(array, name, dtype="float32", size=self.channels, writable=writable)
                 for name, array in arrays.items()}
 
-    def _tensors(self, **views: Any) -> _sys.mp_batchnorm_tensors_t:
+    def _tensors(self, **views: Any) -> Any:
         return point(_sys.mp_batchnorm_tensors_t(), saved_mean=view(self.mean), saved_inv_std=view(self.inv_std),
                      **views)
 
@@ -176,7 +176,7 @@ def pointwise(context: Context, op: Any, a: Any, b: Any = None, y: Any = None, *
     return y
 
 
-def _rows_of_b(b: View, shape: tuple, columns: int) -> int:
+def _rows_of_b(b: View, shape: Tuple[int, ...], columns: int) -> int:
     """ld_b."""
     if b.shape not in (shape, (columns,)):
         raise ValueError(f"b has the shape {b.shape}, neither {shape} nor {(columns,)}")

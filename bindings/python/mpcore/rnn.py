@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from . import _epilogue, _sys
 from ._library import check, enumerator, fill, flags, integers, lib
@@ -80,7 +80,7 @@ class Rnn:
             self.weight_shapes.update((name, shapes[field]) for field, name in fields.items())
         self.workspace = context.empty(self.sizes.workspace_bytes, "uint8")
 
-    def kernels(self) -> list:
+    def kernels(self) -> List[_sys.mp_kernel_info_t]:
         """mp_kernel_info_t of every kernel, the one that would be chosen first."""
         return _epilogue.kernels_of(lib.mp_rnn_kernel_info, self.context.handle, ctypes.byref(self.desc))
 
@@ -109,7 +109,7 @@ class Rnn:
 
     def inference(self, x: Any, weights: Mapping[str, Any], *, h0: Any = None, c0: Any = None, lengths: Any = None,
                   batch_sizes: Optional[Sequence[int]] = None, y: Any = None, hn: Any = None, cn: Any = None,
-                  stream: Any = None) -> tuple:
+                  stream: Any = None) -> Tuple[Any, Any, Any]:
         """The same without dropout, and without a backward pass.  Returns (y, hn, cn), cn of LSTM alone;
         hn may be h0, cn may be c0."""
         fields = self._inputs(x, weights, h0, c0, lengths, batch_sizes, None)
@@ -120,9 +120,9 @@ class Rnn:
     # The fields of mp_rnn_tensors_t are views and numbers until the call, so that arrays live as long.
 
     def _inputs(self, x: Any, weights: Mapping[str, Any], h0: Any, c0: Any, lengths: Any,
-                batch_sizes: Optional[Sequence[int]], dropout_offset: Any) -> dict:
+                batch_sizes: Optional[Sequence[int]], dropout_offset: Any) -> Dict[str, Any]:
         context, desc = self.context, self.desc
-        fields = {"weights": self._weights(_sys.mp_rnn_weights_t, weights, "weights", self.dtype)}
+        fields: Dict[str, Any] = {"weights": self._weights(_sys.mp_rnn_weights_t, weights, "weights", self.dtype)}
         if lengths is not None:
             fields["lengths"] = context.check_array(lengths, "lengths", dtype="int32", shape=(desc.batch,))
         if batch_sizes is not None:
@@ -137,7 +137,7 @@ class Rnn:
         fields.update(self._states(h0=h0, c0=c0))
         return fields
 
-    def _outputs(self, fields: dict, y: Any, hn: Any, cn: Any) -> tuple:
+    def _outputs(self, fields: Dict[str, Any], y: Any, hn: Any, cn: Any) -> Tuple[Any, Any, Any]:
         """(y, hn, cn), made where they are not given."""
         shape = self._steps(fields, self.y_shape)
         y = DeviceArray(self.context, shape, self.dtype) if y is None else y
@@ -149,11 +149,11 @@ class Rnn:
         return y, hn, cn
 
     @staticmethod
-    def _steps(fields: dict, shape: tuple) -> tuple:
+    def _steps(fields: Dict[str, Any], shape: Tuple[int, ...]) -> Tuple[int, ...]:
         """Of x and y, packed or not."""
         return (fields["rows"], shape[2]) if "rows" in fields else shape
 
-    def _states(self, writable: bool = False, **arrays: Any) -> dict:
+    def _states(self, writable: bool = False, **arrays: Any) -> Dict[str, Any]:
         """Of h, or of c where the name has a c; of the shape of h and c."""
         views = {}
         for name, array in arrays.items():
@@ -185,7 +185,7 @@ class Rnn:
                 setattr(one, field, view.address)
         return structs
 
-    def _call(self, function: Any, fields: dict, stream: Any, accumulate: bool = False) -> None:
+    def _call(self, function: Any, fields: Dict[str, Any], stream: Any, accumulate: bool = False) -> None:
         desc = self._describe("rows" in fields, accumulate)
         tensors = _sys.mp_rnn_tensors_t(num_weights=self.sizes.num_weights)
         for name, value in fields.items():
@@ -207,12 +207,13 @@ class RnnStep:
     may change, but y, hn and cn.
     """
 
-    def __init__(self, rnn: Rnn, fields: dict, y: Any, hn: Any, cn: Any):
+    def __init__(self, rnn: Rnn, fields: Dict[str, Any], y: Any, hn: Any, cn: Any):
         self.rnn, self.y, self.hn, self.cn = rnn, y, hn, cn
         self._fields, self._next = fields, "backward_data"
 
     def backward_data(self, dy: Any, *, dhn: Any = None, dcn: Any = None, dx: Any = None, dh0: Any = None,
-                      dc0: Any = None, needs_dx: bool = True, found_inf: Any = None, stream: Any = None) -> tuple:
+                      dc0: Any = None, needs_dx: bool = True, found_inf: Any = None,
+                      stream: Any = None) -> Tuple[Any, Any, Any]:
         """(dx, dh0, dc0), from the gradients of y, hn and cn; those not given are 0.  Made where they are not
         given: dx, unless needs_dx=False saves its product, and dh0 and dc0 where forward had h0 and c0.
         found_inf is 1 element of float32: Scaler.found_inf."""
@@ -256,6 +257,6 @@ class RnnStep:
         if self._next != name:
             raise ValueError(f"{name} is called where {self._next} is next")
 
-    def _numbers(self, **arrays: Any) -> dict:
+    def _numbers(self, **arrays: Any) -> Dict[str, Any]:
         return {name: self.rnn.context.check_array(array, name, dtype="float32", size=1, writable=True)
                 for name, array in arrays.items() if array is not None}

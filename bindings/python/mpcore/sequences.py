@@ -60,13 +60,13 @@ class Embedding:
         dtable = DeviceArray(self.context, self.table_shape, self.dtype_dtable) if dtable is None else dtable
         got = self.context.check_array(dtable, "dtable", dtype=self.dtype_dtable, shape=self.table_shape,
                                        writable=True)
-        numbers = [None if array is None else
-                   self.context.check_array(array, name, dtype="float32", size=1, writable=True)
-                   for name, array in (("found_inf", found_inf), ("amax", amax))]
+        infinite, largest = [None if array is None else
+                             self.context.check_array(array, name, dtype="float32", size=1, writable=True)
+                             for name, array in (("found_inf", found_inf), ("amax", amax))]
         desc = type(self.desc).from_buffer_copy(self.desc)
         if accumulate:
             desc.flags |= _sys.MP_EMBEDDING_ACCUMULATE
-        check(lib.mp_embedding_backward(self.context.handle, ctypes.byref(desc), read, grads, got, *numbers,
+        check(lib.mp_embedding_backward(self.context.handle, ctypes.byref(desc), read, grads, got, infinite, largest,
                                         self.workspace.pointer, self.workspace.nbytes, stream_pointer(stream)))
         return dtable
 

@@ -107,7 +107,7 @@ class TensorList(Object):
                  for i, a in enumerate(arrays)]
         data = (ctypes.c_void_p * max(1, len(views)))(*[v.address if v.size else None for v in views])
         check(lib.mp_tensor_list_set_data(self.handle, ctypes.addressof(data), stream_pointer(stream)))
-        self.arrays, self._views = list(arrays), views
+        self.arrays, self._views = list(arrays), list(views)
 
     def check_nonfinite(self, found_inf: Any, stream: Any = None) -> None:
         """Set the float32 to 1 if any element is infinite or NaN; never clears it."""
@@ -167,19 +167,20 @@ class TensorList(Object):
 class DeviceScalar:
     """Numbers on the device, usually one, that belong to a scaler or an optimizer, and keep it alive."""
 
-    def __init__(self, owner: Object, address: int, writable: bool, dtype: str = "float32", size: int = 1):
+    def __init__(self, owner: Object, address: Optional[int], writable: bool, dtype: str = "float32", size: int = 1):
         self._owner, self._address, self._writable = owner, address, writable
         self._dtype, self._size = dtype, size
 
     def _mpcore_view(self) -> View:
         self._owner.handle  # raises where it is closed
         context = self._owner.context
-        return View(self._address, self._dtype, (self._size,), (1,), context.device, self._writable, self)
+        return View(self._address or 0, self._dtype, (self._size,), (1,), context.device, self._writable, self)
 
-    def tolist(self, stream: Any = None) -> list:
+    def tolist(self, stream: Any = None) -> List[Any]:
         """The values now; waits for the stream."""
         view, context = self._mpcore_view(), self._owner.context
-        values = ((ctypes.c_float if self._dtype == "float32" else ctypes.c_int64) * self._size)()
+        element: Any = ctypes.c_float if self._dtype == "float32" else ctypes.c_int64
+        values = (element * self._size)()
         check(lib.mp_memcpy(context.handle, ctypes.addressof(values), view.address, view.nbytes,
                             stream_pointer(stream)))
         context.sync(stream)

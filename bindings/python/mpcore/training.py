@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Dict, Iterable, List, Optional, Sequence
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from . import _sys
 from ._library import check, enumerator, fill, flags, lib
@@ -86,7 +86,7 @@ class Scaler(Object):
         saved = _sys.mp_torch_scaler_t()
         check(lib.mp_scaler_to_torch(self.config, self.state(stream), saved))
         return {"_growth_tracker" if name == "growth_tracker" else name: getattr(saved, name)
-                for name, _ in saved._fields_}
+                for name, *_ in saved._fields_}
 
     def update(self, amax: Any = None, stream: Any = None) -> None:
         """Apply the policy once; scale_step does it itself."""
@@ -120,7 +120,7 @@ class Scaler(Object):
         check(lib.mp_step_query(self.handle, step, ctypes.byref(outcome)))
         return _sys.mp_step_outcome_t(outcome.value)
 
-    def history(self, stream: Any = None) -> List[tuple]:
+    def history(self, stream: Any = None) -> List[Tuple[float, int]]:
         """(scale, skipped) of the last updates, oldest first, as many as the option history= keeps; see
         mp_scaler_get_history_sync.  Waits for the stream."""
         capacity = max(1, self.config.history)
@@ -145,6 +145,7 @@ class Scaler(Object):
         return {name: getattr(state, name) for name, *_ in state._fields_ if name != "struct_size"}
 
     def load_state_dict(self, state: Dict[str, Any], stream: Any = None) -> None:
+        """Goes on where another one of this policy stopped: its state_dict().  Waits for the stream."""
         self._set(_restored(_sys.mp_scaler_state_t(), state), stream)
 
 
@@ -164,7 +165,8 @@ _NAMES_OF_TORCH = {
 
 
 def _names(kinds: Sequence[Any]) -> str:
-    *first, last = [kind.name[len("MP_OPT_"):].lower() for kind in kinds]
+    names: List[str] = [kind.name[len("MP_OPT_"):].lower() for kind in kinds]
+    *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 
 
@@ -301,6 +303,7 @@ class Optimizer(Object):
         return t.value
 
     def set_step(self, t: int, stream: Any = None) -> None:
+        """Of a checkpoint: `t` steps have been applied.  Waits for the stream; see mp_optimizer_set_step_sync."""
         check(lib.mp_optimizer_set_step_sync(self.handle, t, stream_pointer(stream)))
 
 

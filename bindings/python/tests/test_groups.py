@@ -111,6 +111,8 @@ class Groups(unittest.TestCase):
             self.assertEqual(values(out), product(a, b, 16, 16, 16), info.name)
         with self.assertRaisesRegex(mpcore.Error, "m = -1"):
             mpcore.gemm_kernels(self.context, -1, 1, 1)
+        with self.assertRaisesRegex(TypeError, "float64 is no type of mpcore's kernels"):
+            mpcore.gemm_kernels(self.context, 1, 1, 1, "float64")
 
 
 class Rest(unittest.TestCase):

@@ -27,7 +27,7 @@ macro_rules! numbered {
 numbered! {
     /// Values are part of the ABI.  The decades say whose fault it is.
     Status {
-        /// `MP_SUCCESS`
+        /// [`MP_SUCCESS`](crate::sys::MP_SUCCESS)
         Success = 0,
         /// a value outside its documented range
         ErrorInvalidArgument = 1,
@@ -37,19 +37,19 @@ numbered! {
         ErrorWorkspaceTooSmall = 3,
         /// struct\_size is 0, or asks for unknown features
         ErrorStructSize = 4,
-        /// no kernel for this combination; mp\_last\_error says which part
+        /// no kernel for this combination; [`mp_last_error`](crate::sys::mp_last_error) says which part
         ErrorUnsupported = 20,
         /// not compiled for this device
         ErrorArchMismatch = 21,
         /// name unknown, enumeration exhausted, shared library missing
         ErrorNotFound = 22,
-        /// `MP_ERROR_OUT_OF_MEMORY`
+        /// [`MP_ERROR_OUT_OF_MEMORY`](crate::sys::MP_ERROR_OUT_OF_MEMORY)
         ErrorOutOfMemory = 40,
-        /// mp\_last\_error has the CUDA error name
+        /// [`mp_last_error`](crate::sys::mp_last_error) has the CUDA error name
         ErrorCuda = 41,
-        /// a callback of mp\_comm\_t failed; mp\_last\_error has its code
+        /// a callback of [`mp_comm_t`](crate::sys::mp_comm_t) failed; [`mp_last_error`](crate::sys::mp_last_error) has its code
         ErrorComm = 42,
-        /// `MP_ERROR_INTERNAL`
+        /// [`MP_ERROR_INTERNAL`](crate::sys::MP_ERROR_INTERNAL)
         ErrorInternal = 60,
     }
 }
@@ -72,7 +72,7 @@ numbered! {
 numbered! {
     /// Element types.  0 is deliberately invalid: a forgotten field is an error.
     Dtype {
-        /// `MP_DTYPE_NONE`
+        /// [`MP_DTYPE_NONE`](crate::sys::MP_DTYPE_NONE)
         DtypeNone = 0,
         /// IEEE binary16: 5 exponent bits, 11 significant bits, max 65504
         Fp16 = 1,
@@ -86,9 +86,9 @@ numbered! {
 numbered! {
     /// What the kernels of a context were compiled for.
     Target {
-        /// `MP_TARGET_CUDA`
+        /// [`MP_TARGET_CUDA`](crate::sys::MP_TARGET_CUDA)
         Cuda = 1,
-        /// `MP_TARGET_HOST`
+        /// [`MP_TARGET_HOST`](crate::sys::MP_TARGET_HOST)
         Host = 2,
     }
 }
@@ -96,9 +96,9 @@ numbered! {
 numbered! {
     /// An operand as it is stored, or its transpose.
     Op {
-        /// `MP_OP_N`
+        /// [`MP_OP_N`](crate::sys::MP_OP_N)
         N = 0,
-        /// `MP_OP_T`
+        /// [`MP_OP_T`](crate::sys::MP_OP_T)
         T = 1,
     }
 }
@@ -106,9 +106,9 @@ numbered! {
 numbered! {
     /// A function applied to each element of a result, or its derivative.
     Activation {
-        /// `MP_ACT_NONE`
+        /// [`MP_ACT_NONE`](crate::sys::MP_ACT_NONE)
         None = 0,
-        /// `MP_ACT_RELU`
+        /// [`MP_ACT_RELU`](crate::sys::MP_ACT_RELU)
         Relu = 1,
         /// tanh form: 0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3)))
         Gelu = 2,
@@ -118,7 +118,7 @@ numbered! {
         Dgelu = 4,
         /// 1 / (1 + exp(-z))
         Sigmoid = 5,
-        /// `MP_ACT_TANH`
+        /// [`MP_ACT_TANH`](crate::sys::MP_ACT_TANH)
         Tanh = 6,
         /// backward: multiplies by sigmoid'(aux)
         Dsigmoid = 7,
@@ -128,7 +128,7 @@ numbered! {
 }
 
 numbered! {
-    /// The dimension that the groups of mp\_gemm\_ragged share.
+    /// The dimension that the groups of [`mp_gemm_ragged`](crate::sys::mp_gemm_ragged) share.
     Ragged {
         /// rows: forward pass and input gradients of the experts of a layer
         M = 0,
@@ -140,11 +140,11 @@ numbered! {
 numbered! {
     /// The three passes of a convolutional layer.
     ConvOp {
-        /// `MP_CONV_FPROP`
+        /// [`MP_CONV_FPROP`](crate::sys::MP_CONV_FPROP)
         Fprop = 0,
-        /// `MP_CONV_DGRAD`
+        /// [`MP_CONV_DGRAD`](crate::sys::MP_CONV_DGRAD)
         Dgrad = 1,
-        /// `MP_CONV_WGRAD`
+        /// [`MP_CONV_WGRAD`](crate::sys::MP_CONV_WGRAD)
         Wgrad = 2,
     }
 }
@@ -157,14 +157,14 @@ numbered! {
         /// Overflow: S \*= backoff\_factor.  growth\_interval clean steps in a row:
         /// S \*= growth\_factor, unless that is not a finite number.  Source: torch.amp.GradScaler.
         /// hysteresis h \> 1 forgives h - 1 overflows; further ones back off, until the budget is
-        /// refilled: when S grows (Megatron-LM) or, with MP\_SCALER\_REFILL\_EACH\_STEP, by every
+        /// refilled: when S grows (Megatron-LM) or, with [`MP_SCALER_REFILL_EACH_STEP`](crate::sys::MP_SCALER_REFILL_EACH_STEP), by every
         /// clean step (apex update\_scale\_hysteresis).
         Backoff = 1,
         /// Models log2 of the largest unscaled gradient as normal, with running mean mu (decay
         /// beta1) and deviation sigma (decay beta2, at least sigma\_floor), and sets
         ///
         /// ```text
-        ///     S = 2^floor(log2_max - mu - overflow_std_dev * sigma)
+        /// S = 2^floor(log2_max - mu - overflow_std_dev * sigma)
         /// ```
         /// so that overflow has a fixed small probability.  An overflowing step leaves mu and
         /// sigma alone, backs off once, and raises a head-room h (bits) subtracted in the exponent
@@ -183,9 +183,9 @@ numbered! {
 numbered! {
     /// Whether a scaler still gets anywhere.
     ScalerStatus {
-        /// `MP_SCALER_OK`
+        /// [`MP_SCALER_OK`](crate::sys::MP_SCALER_OK)
         Ok = 0,
-        /// see mp\_scaler\_config.diverged\_after
+        /// see `mp_scaler_config`.diverged\_after
         Diverged = 1,
     }
 }
@@ -193,15 +193,15 @@ numbered! {
 numbered! {
     /// In all formulas g is the unscaled, clipped gradient, w the fp32 master weight, t the
     /// number of applied (not skipped) steps including this one.  Norms |x| are taken over one tensor,
-    /// computed as in mp\_l2norm.
+    /// computed as in [`mp_l2norm`](crate::sys::mp_l2norm).
     OptimizerKind {
         /// m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
-        /// MP\_OPT\_NESTEROV: w -= lr (g + momentum m).  Weight decay: g += wd w, or with
-        /// MP\_OPT\_DECAY\_AFTER\_MOMENTUM w -= lr wd w, which momentum does not see.
-        /// MP\_OPT\_LARS, MP\_OPT\_LARC: g = a (g + wd w) instead, with one a per tensor:
+        /// [`MP_OPT_NESTEROV`](crate::sys::MP_OPT_NESTEROV): w -= lr (g + momentum m).  Weight decay: g += wd w, or with
+        /// [`MP_OPT_DECAY_AFTER_MOMENTUM`](crate::sys::MP_OPT_DECAY_AFTER_MOMENTUM) w -= lr wd w, which momentum does not see.
+        /// [`MP_OPT_LARS`](crate::sys::MP_OPT_LARS), [`MP_OPT_LARC`](crate::sys::MP_OPT_LARC): g = a (g + wd w) instead, with one a per tensor:
         ///
         /// ```text
-        ///     LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: min(1, that / lr)
+        /// LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: min(1, that / lr)
         /// ```
         /// a = 1 where |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
         /// and tensors that begin as 0 stay near it.)
@@ -209,14 +209,14 @@ numbered! {
         /// algorithm 1; LARC: Apex, apex/parallel/LARC.py.
         Sgd = 1,
         /// m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
-        /// Decay: g += wd w, or with MP\_OPT\_DECOUPLED\_DECAY w -= lr wd w (AdamW).
+        /// Decay: g += wd w, or with [`MP_OPT_DECOUPLED_DECAY`](crate::sys::MP_OPT_DECOUPLED_DECAY) w -= lr wd w (AdamW).
         /// Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
         Adam = 2,
-        /// w -= lr r u, where w -= lr u is the step of MP\_OPT\_ADAM with the same flags, its decay
-        /// included, and r = |w| / |u|.  r = 1 where |w| or |u| is 0, and, unless MP\_OPT\_NVLAMB, for
+        /// w -= lr r u, where w -= lr u is the step of [`MP_OPT_ADAM`](crate::sys::MP_OPT_ADAM) with the same flags, its decay
+        /// included, and r = |w| / |u|.  r = 1 where |w| or |u| is 0, and, unless [`MP_OPT_NVLAMB`](crate::sys::MP_OPT_NVLAMB), for
         /// tensors with wd = 0 (biases, normalisation), as in Apex's FusedLAMB.
-        /// The paper's form has MP\_OPT\_DECOUPLED\_DECAY, which mp\_optimizer\_desc\_default sets.  The global
-        /// clipping that Apex has inside is mp\_step\_options.max\_grad\_norm.
+        /// The paper's form has [`MP_OPT_DECOUPLED_DECAY`](crate::sys::MP_OPT_DECOUPLED_DECAY), which [`mp_optimizer_desc_default`](crate::sys::mp_optimizer_desc_default) sets.  The global
+        /// clipping that Apex has inside is `mp_step_options`.max\_grad\_norm.
         /// Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
         Lamb = 3,
         /// v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1), one number per tensor;
@@ -228,7 +228,7 @@ numbered! {
         /// algorithm 1.
         Novograd = 4,
         /// v += g^2;  w -= lr g / (sqrt(v) + eps).  v may begin above 0 (TensorFlow: 0.1).
-        /// Decay: g += wd w, or with MP\_OPT\_DECOUPLED\_DECAY w -= lr wd w.
+        /// Decay: g += wd w, or with [`MP_OPT_DECOUPLED_DECAY`](crate::sys::MP_OPT_DECOUPLED_DECAY) w -= lr wd w.
         /// Source: Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch.
         Adagrad = 5,
         /// v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps)
@@ -244,7 +244,7 @@ numbered! {
     /// captured graph needs no host.  Every schedule begins with a linear warm-up,
     ///
     /// ```text
-    ///     lr(t) = lr t / warmup_steps   for t <= warmup_steps,
+    /// lr(t) = lr t / warmup_steps   for t <= warmup_steps,
     /// ```
     /// and s = t - 1 - warmup\_steps counts the steps after it: the first of them has lr itself.
     /// p = min(s / decay\_steps, 1).  Computed in fp64, rounded once.
@@ -267,7 +267,7 @@ numbered! {
 numbered! {
     /// What becomes of equal places in the tensors of all ranks.
     ReduceOp {
-        /// `MP_REDUCE_SUM`
+        /// [`MP_REDUCE_SUM`](crate::sys::MP_REDUCE_SUM)
         Sum = 0,
         /// of finite numbers \>= 0 only: what NaN does to a maximum is everybody's own
         Max = 1,
@@ -279,7 +279,7 @@ numbered! {
     StepOutcome {
         /// the device has not come to it yet
         Pending = 0,
-        /// `MP_STEP_TAKEN`
+        /// [`MP_STEP_TAKEN`](crate::sys::MP_STEP_TAKEN)
         Taken = 1,
         /// there was an overflow
         Skipped = 2,
@@ -293,13 +293,13 @@ numbered! {
         Unlisted = 0,
         /// always low: it is safe, and faster
         Allow = 1,
-        /// low between low ones, unless it feels an MP\_CAST\_DENY
+        /// low between low ones, unless it feels an [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY)
         Infer = 2,
-        /// fp32, and so are the MP\_CAST\_INFER and what lies before these, behind it
+        /// fp32, and so are the [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER) and what lies before these, behind it
         Deny = 3,
         /// no numerical effect: takes the colour of its neighbours
         Clear = 4,
-        /// MP\_AUTOCAST\_PYTORCH: low where all its floating-point inputs are.  Elsewhere MP\_CAST\_INFER.
+        /// [`MP_AUTOCAST_PYTORCH`](crate::sys::MP_AUTOCAST_PYTORCH): low where all its floating-point inputs are.  Elsewhere [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER).
         Promote = 5,
     }
 }
@@ -308,16 +308,16 @@ numbered! {
     /// Whose lists of operations, and whose way of colouring.
     AutocastPreset {
         /// Names of mpcore, ONNX, TensorFlow and PyTorch at once.  Softmax, norms over a row, losses and
-        /// sums are MP\_CAST\_DENY; batch norm is MP\_CAST\_INFER; products, convolutions, attention and
-        /// recurrent layers are MP\_CAST\_ALLOW.
+        /// sums are [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY); batch norm is [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER); products, convolutions, attention and
+        /// recurrent layers are [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW).
         Default = 0,
         /// of TensorFlow 2.12 for fp16
         Tensorflow = 1,
         /// of TensorFlow 2.12 for bf16
         TensorflowBf16 = 2,
-        /// torch.amp's, names without overload.  MP\_CAST\_DENY does not spread, and one sweep forward
-        /// replaces the colouring: a node is low if it is MP\_CAST\_ALLOW, or else if all its floating-point
-        /// inputs are low and no list holds it in fp32.  An unknown operation is MP\_CAST\_CLEAR.
+        /// torch.amp's, names without overload.  [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY) does not spread, and one sweep forward
+        /// replaces the colouring: a node is low if it is [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW), or else if all its floating-point
+        /// inputs are low and no list holds it in fp32.  An unknown operation is [`MP_CAST_CLEAR`](crate::sys::MP_CAST_CLEAR).
         Pytorch = 3,
         /// names of ONNX, with the block list of onnxconverter-common unlisted
         Onnx = 4,
@@ -327,11 +327,11 @@ numbered! {
 numbered! {
     /// How far it goes.
     AutocastLevel {
-        /// `MP_AUTOCAST_NORMAL`
+        /// [`MP_AUTOCAST_NORMAL`](crate::sys::MP_AUTOCAST_NORMAL)
         Normal = 0,
         /// the careful one
         InferAsDeny = 1,
-        /// all but MP\_CAST\_ALLOW is MP\_CAST\_UNLISTED
+        /// all but [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW) is [`MP_CAST_UNLISTED`](crate::sys::MP_CAST_UNLISTED)
         TensorCoresOnly = 2,
         /// For tests, fp16 alone: everything that can, but constants, state and cross-entropies.
         ForceAll = 3,
@@ -341,7 +341,7 @@ numbered! {
 numbered! {
     /// What a tensor is besides a value.
     TensorRole {
-        /// `MP_TENSOR_ACTIVATION`
+        /// [`MP_TENSOR_ACTIVATION`](crate::sys::MP_TENSOR_ACTIVATION)
         Activation = 0,
         /// an optimizer has its master, and can keep a 16-bit copy
         Parameter = 1,
@@ -353,9 +353,9 @@ numbered! {
 numbered! {
     /// How a tensor comes to its other type.
     CastKind {
-        /// mp\_cast, once for all readers
+        /// [`mp_cast`](crate::sys::mp_cast), once for all readers
         Kernel = 1,
-        /// No kernel: the 16-bit copy that the optimizer keeps of its master (mp\_optimizer\_desc.model).
+        /// No kernel: the 16-bit copy that the optimizer keeps of its master (`mp_optimizer_desc`.model).
         ModelCopy = 2,
     }
 }
@@ -365,41 +365,41 @@ numbered! {
     AutocastWhy {
         /// no list names its operation
         Unlisted = 1,
-        /// MP\_CAST\_DENY, by list, pattern or node\_class
+        /// [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY), by list, pattern or node\_class
         DenyList = 2,
-        /// behind an MP\_CAST\_DENY \[it\]
+        /// behind an [`MP_CAST_DENY`](crate::sys::MP_CAST_DENY) \[it\]
         DenyUpstream = 3,
         /// a tensor with |x| \> amax\_limit
         Range = 4,
         /// more terms than depth\_limit
         Depth = 5,
-        /// MP\_NODE\_KEEP
+        /// [`MP_NODE_KEEP`](crate::sys::MP_NODE_KEEP)
         Kept = 6,
-        /// MP\_NODE\_ELSEWHERE
+        /// [`MP_NODE_ELSEWHERE`](crate::sys::MP_NODE_ELSEWHERE)
         Elsewhere = 7,
-        /// MP\_NODE\_NO\_LOW
+        /// [`MP_NODE_NO_LOW`](crate::sys::MP_NODE_NO_LOW)
         NoKernel = 8,
         /// could be low, but nothing low is near enough
         NoAllowNearby = 9,
-        /// reads and writes no MP\_FP32 tensor
+        /// reads and writes no [`MP_FP32`](crate::sys::MP_FP32) tensor
         NotFloat = 10,
-        /// see mp\_autocast\_result.gate
+        /// see `mp_autocast_result`.gate
         Gate = 11,
         /// of a cluster that cannot be low \[the member that cannot\]
         ClusterFp32 = 12,
-        /// MP\_CAST\_ALLOW, by list or node\_class
+        /// [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW), by list or node\_class
         AllowList = 32,
-        /// MP\_CAST\_INFER or \_CLEAR between two low ones \[the one behind it\]
+        /// [`MP_CAST_INFER`](crate::sys::MP_CAST_INFER) or \_CLEAR between two low ones \[the one behind it\]
         BetweenAllow = 33,
-        /// its inputs are low: bf16, or MP\_AUTOCAST\_PYTORCH \[the first\]
+        /// its inputs are low: bf16, or [`MP_AUTOCAST_PYTORCH`](crate::sys::MP_AUTOCAST_PYTORCH) \[the first\]
         FollowsAllow = 34,
-        /// MP\_CAST\_CLEAR beside a low one \[it\]
+        /// [`MP_CAST_CLEAR`](crate::sys::MP_CAST_CLEAR) beside a low one \[it\]
         ClearBesideLow = 35,
         /// of a cluster that is low \[the member that was\]
         ClusterLow = 36,
         /// a cast to fp32 all whose readers are low \[the first\]
         CastAbsorbed = 37,
-        /// MP\_CAST\_ALLOW by mp\_autocast\_set\_nodes
+        /// [`MP_CAST_ALLOW`](crate::sys::MP_CAST_ALLOW) by [`mp_autocast_set_nodes`](crate::sys::mp_autocast_set_nodes)
         Pattern = 38,
     }
 }
@@ -410,7 +410,7 @@ numbered! {
         /// One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and a
         /// summary.
         Text = 0,
-        /// `MP_AUTOCAST_JSON`
+        /// [`MP_AUTOCAST_JSON`](crate::sys::MP_AUTOCAST_JSON)
         Json = 1,
         /// a picture for Graphviz: low green, fp32 red, casts on their edges
         Dot = 2,
@@ -421,7 +421,7 @@ numbered! {
     /// What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
     /// one of the two means, and not at all in the other.
     PoolMode {
-        /// `MP_POOL_MAX`
+        /// [`MP_POOL_MAX`](crate::sys::MP_POOL_MAX)
         Max = 1,
         /// sum / (window\_h window\_w)
         AvgIncludePad = 2,
@@ -445,9 +445,9 @@ numbered! {
 numbered! {
     /// What happens in a step.
     RnnCell {
-        /// `MP_RNN_TANH`
+        /// [`MP_RNN_TANH`](crate::sys::MP_RNN_TANH)
         Tanh = 1,
-        /// `MP_RNN_RELU`
+        /// [`MP_RNN_RELU`](crate::sys::MP_RNN_RELU)
         Relu = 2,
         /// rows of the weights: i f g o
         Lstm = 3,
@@ -461,7 +461,7 @@ numbered! {
     GraphMode {
         /// BatchNorm with its states, no Dropout, and the loss too, where its labels are bound.
         Inference = 0,
-        /// What mp\_graph\_backward needs.  The loss is computed there, together with its gradient.
+        /// What [`mp_graph_backward`](crate::sys::mp_graph_backward) needs.  The loss is computed there, together with its gradient.
         Training = 1,
     }
 }
@@ -470,10 +470,10 @@ numbered! {
     /// Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
     /// is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
     /// later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
-    /// an overflow with S = 1; here S stays there.)  All are MP\_SCALER\_BACKOFF but for the first and
+    /// an overflow with S = 1; here S stays there.)  All are [`MP_SCALER_BACKOFF`](crate::sys::MP_SCALER_BACKOFF) but for the first and
     /// the last; change what you like in the config returned.
     ScalerPreset {
-        /// mp\_scaler\_config\_default(MP\_SCALER\_LOGNORMAL)
+        /// [`mp_scaler_config_default`](crate::sys::mp_scaler_config_default)([`MP_SCALER_LOGNORMAL`](crate::sys::MP_SCALER_LOGNORMAL))
         Lognormal = 0,
         /// torch.amp.GradScaler.  2^16, interval 2000, no limits.
         Torch = 1,
@@ -489,7 +489,7 @@ numbered! {
         Megatron = 4,
         /// DeepSpeed DynamicLossScaler, runtime/fp16/loss\_scaler.py (ZeRO), with the defaults of the
         /// "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
-        /// consecutive\_hysteresis set MP\_SCALER\_REFILL\_EACH\_STEP.
+        /// consecutive\_hysteresis set [`MP_SCALER_REFILL_EACH_STEP`](crate::sys::MP_SCALER_REFILL_EACH_STEP).
         Deepspeed = 5,
         /// DeepSpeed FP16\_Optimizer, runtime/fp16/fused\_optimizer.py (without ZeRO), which has a rule of
         /// its own: no hysteresis, and the first growth takes 1001 clean steps.
@@ -502,7 +502,7 @@ numbered! {
         /// OpenSeq2Seq BackoffScaler, optimizers/automatic\_loss\_scaler.py.  2^14, which is also the
         /// maximum, interval 2000, minimum 1.
         Openseq2seqBackoff = 9,
-        /// OpenSeq2Seq LogMaxScaler as shipped: MP\_SCALER\_LOGMAX.  1, in \[1, 2^14\].
+        /// OpenSeq2Seq LogMaxScaler as shipped: [`MP_SCALER_LOGMAX`](crate::sys::MP_SCALER_LOGMAX).  1, in \[1, 2^14\].
         Openseq2seqLogmax = 10,
     }
 }

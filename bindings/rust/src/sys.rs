@@ -22,7 +22,7 @@ pub const MP_DEVICE_CURRENT: i32 = -1;
 pub const MP_DEVICE_HOST: i32 = -2;
 /// as CURRENT; HOST, with a warning, where there is none
 pub const MP_DEVICE_AUTO: i32 = -3;
-/// Steps that mp\_step\_query remembers.
+/// Steps that [`mp_step_query`] remembers.
 pub const MP_STEP_QUERY_DEPTH: i32 = 1024;
 /// The slot of inputs and outputs that are fp32 always: statistics of a batch norm, gain of a layer
 /// norm.
@@ -86,8 +86,8 @@ pub struct mp_graph {
 }
 pub type mp_graph_t = *mut mp_graph;
 
-/// @param message  one line without newline; valid during the callback only.
-/// @param user     the pointer given to mp\_set\_log\_callback.
+/// * `message`: one line without newline; valid during the callback only.
+/// * `user`: the pointer given to [`mp_set_log_callback`].
 pub type mp_log_callback_t = Option<unsafe extern "C" fn(level: mp_log_level_t, message: *const c_char, user: *mut c_void)>;
 
 /// Values are part of the ABI.  The decades say whose fault it is.
@@ -101,16 +101,16 @@ pub const MP_ERROR_MISALIGNED: mp_status_t = 2;
 pub const MP_ERROR_WORKSPACE_TOO_SMALL: mp_status_t = 3;
 /// struct\_size is 0, or asks for unknown features
 pub const MP_ERROR_STRUCT_SIZE: mp_status_t = 4;
-/// no kernel for this combination; mp\_last\_error says which part
+/// no kernel for this combination; [`mp_last_error`] says which part
 pub const MP_ERROR_UNSUPPORTED: mp_status_t = 20;
 /// not compiled for this device
 pub const MP_ERROR_ARCH_MISMATCH: mp_status_t = 21;
 /// name unknown, enumeration exhausted, shared library missing
 pub const MP_ERROR_NOT_FOUND: mp_status_t = 22;
 pub const MP_ERROR_OUT_OF_MEMORY: mp_status_t = 40;
-/// mp\_last\_error has the CUDA error name
+/// [`mp_last_error`] has the CUDA error name
 pub const MP_ERROR_CUDA: mp_status_t = 41;
-/// a callback of mp\_comm\_t failed; mp\_last\_error has its code
+/// a callback of [`mp_comm_t`] failed; [`mp_last_error`] has its code
 pub const MP_ERROR_COMM: mp_status_t = 42;
 pub const MP_ERROR_INTERNAL: mp_status_t = 60;
 
@@ -164,7 +164,7 @@ pub const MP_ACT_DSIGMOID: mp_activation_t = 7;
 /// backward: multiplies by tanh'(aux)
 pub const MP_ACT_DTANH: mp_activation_t = 8;
 
-/// The dimension that the groups of mp\_gemm\_ragged share.
+/// The dimension that the groups of [`mp_gemm_ragged`] share.
 pub type mp_ragged_t = u32;
 /// rows: forward pass and input gradients of the experts of a layer
 pub const MP_RAGGED_M: mp_ragged_t = 0;
@@ -184,14 +184,14 @@ pub const MP_SCALER_STATIC: mp_scaler_policy_t = 0;
 /// Overflow: S \*= backoff\_factor.  growth\_interval clean steps in a row:
 /// S \*= growth\_factor, unless that is not a finite number.  Source: torch.amp.GradScaler.
 /// hysteresis h \> 1 forgives h - 1 overflows; further ones back off, until the budget is
-/// refilled: when S grows (Megatron-LM) or, with MP\_SCALER\_REFILL\_EACH\_STEP, by every
+/// refilled: when S grows (Megatron-LM) or, with [`MP_SCALER_REFILL_EACH_STEP`], by every
 /// clean step (apex update\_scale\_hysteresis).
 pub const MP_SCALER_BACKOFF: mp_scaler_policy_t = 1;
 /// Models log2 of the largest unscaled gradient as normal, with running mean mu (decay
 /// beta1) and deviation sigma (decay beta2, at least sigma\_floor), and sets
 ///
 /// ```text
-///     S = 2^floor(log2_max - mu - overflow_std_dev * sigma)
+/// S = 2^floor(log2_max - mu - overflow_std_dev * sigma)
 /// ```
 /// so that overflow has a fixed small probability.  An overflowing step leaves mu and
 /// sigma alone, backs off once, and raises a head-room h (bits) subtracted in the exponent
@@ -205,7 +205,7 @@ pub const MP_SCALER_LOGNORMAL: mp_scaler_policy_t = 2;
 /// OpenSeq2Seq's LogMaxScaler as it was shipped; see mpcore/compat.h.
 pub const MP_SCALER_LOGMAX: mp_scaler_policy_t = 3;
 
-/// Bits of mp\_scaler\_config.flags.
+/// Bits of `mp_scaler_config`.flags.
 pub type mp_scaler_flags_t = u32;
 /// backoff; see there
 pub const MP_SCALER_REFILL_EACH_STEP: mp_scaler_flags_t = 1;
@@ -216,20 +216,20 @@ pub const MP_SCALER_FIRST_STEP_UNCOUNTED: mp_scaler_flags_t = 2;
 /// Whether a scaler still gets anywhere.
 pub type mp_scaler_status_t = u32;
 pub const MP_SCALER_OK: mp_scaler_status_t = 0;
-/// see mp\_scaler\_config.diverged\_after
+/// see `mp_scaler_config`.diverged\_after
 pub const MP_SCALER_DIVERGED: mp_scaler_status_t = 1;
 
 /// In all formulas g is the unscaled, clipped gradient, w the fp32 master weight, t the
 /// number of applied (not skipped) steps including this one.  Norms |x| are taken over one tensor,
-/// computed as in mp\_l2norm.
+/// computed as in [`mp_l2norm`].
 pub type mp_optimizer_kind_t = u32;
 /// m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
-/// MP\_OPT\_NESTEROV: w -= lr (g + momentum m).  Weight decay: g += wd w, or with
-/// MP\_OPT\_DECAY\_AFTER\_MOMENTUM w -= lr wd w, which momentum does not see.
-/// MP\_OPT\_LARS, MP\_OPT\_LARC: g = a (g + wd w) instead, with one a per tensor:
+/// [`MP_OPT_NESTEROV`]: w -= lr (g + momentum m).  Weight decay: g += wd w, or with
+/// [`MP_OPT_DECAY_AFTER_MOMENTUM`] w -= lr wd w, which momentum does not see.
+/// [`MP_OPT_LARS`], [`MP_OPT_LARC`]: g = a (g + wd w) instead, with one a per tensor:
 ///
 /// ```text
-///     LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: min(1, that / lr)
+/// LARS: a = trust |w| / (|g| + wd |w| + eps);   LARC: min(1, that / lr)
 /// ```
 /// a = 1 where |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
 /// and tensors that begin as 0 stay near it.)
@@ -237,14 +237,14 @@ pub type mp_optimizer_kind_t = u32;
 /// algorithm 1; LARC: Apex, apex/parallel/LARC.py.
 pub const MP_OPT_SGD: mp_optimizer_kind_t = 1;
 /// m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
-/// Decay: g += wd w, or with MP\_OPT\_DECOUPLED\_DECAY w -= lr wd w (AdamW).
+/// Decay: g += wd w, or with [`MP_OPT_DECOUPLED_DECAY`] w -= lr wd w (AdamW).
 /// Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
 pub const MP_OPT_ADAM: mp_optimizer_kind_t = 2;
-/// w -= lr r u, where w -= lr u is the step of MP\_OPT\_ADAM with the same flags, its decay
-/// included, and r = |w| / |u|.  r = 1 where |w| or |u| is 0, and, unless MP\_OPT\_NVLAMB, for
+/// w -= lr r u, where w -= lr u is the step of [`MP_OPT_ADAM`] with the same flags, its decay
+/// included, and r = |w| / |u|.  r = 1 where |w| or |u| is 0, and, unless [`MP_OPT_NVLAMB`], for
 /// tensors with wd = 0 (biases, normalisation), as in Apex's FusedLAMB.
-/// The paper's form has MP\_OPT\_DECOUPLED\_DECAY, which mp\_optimizer\_desc\_default sets.  The global
-/// clipping that Apex has inside is mp\_step\_options.max\_grad\_norm.
+/// The paper's form has [`MP_OPT_DECOUPLED_DECAY`], which [`mp_optimizer_desc_default`] sets.  The global
+/// clipping that Apex has inside is `mp_step_options`.max\_grad\_norm.
 /// Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
 pub const MP_OPT_LAMB: mp_optimizer_kind_t = 3;
 /// v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1), one number per tensor;
@@ -256,7 +256,7 @@ pub const MP_OPT_LAMB: mp_optimizer_kind_t = 3;
 /// algorithm 1.
 pub const MP_OPT_NOVOGRAD: mp_optimizer_kind_t = 4;
 /// v += g^2;  w -= lr g / (sqrt(v) + eps).  v may begin above 0 (TensorFlow: 0.1).
-/// Decay: g += wd w, or with MP\_OPT\_DECOUPLED\_DECAY w -= lr wd w.
+/// Decay: g += wd w, or with [`MP_OPT_DECOUPLED_DECAY`] w -= lr wd w.
 /// Source: Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch.
 pub const MP_OPT_ADAGRAD: mp_optimizer_kind_t = 5;
 /// v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps)
@@ -265,7 +265,7 @@ pub const MP_OPT_ADAGRAD: mp_optimizer_kind_t = 5;
 /// eps and momentum as in torch.
 pub const MP_OPT_RMSPROP: mp_optimizer_kind_t = 6;
 
-/// Bits of mp\_optimizer\_desc.flags.
+/// Bits of `mp_optimizer_desc`.flags.
 pub type mp_optimizer_flags_t = u32;
 /// SGD
 pub const MP_OPT_NESTEROV: mp_optimizer_flags_t = 1;
@@ -277,11 +277,11 @@ pub const MP_OPT_NO_BIAS_CORRECTION: mp_optimizer_flags_t = 4;
 /// largest finite value: an infinite weight makes every later gradient non-finite, so every
 /// later step is skipped and training never recovers.
 pub const MP_OPT_MODEL_OVERFLOW: mp_optimizer_flags_t = 16;
-/// SGD, not with MP\_OPT\_LARC or MP\_OPT\_LARS
+/// SGD, not with [`MP_OPT_LARC`] or [`MP_OPT_LARS`]
 pub const MP_OPT_DECAY_AFTER_MOMENTUM: mp_optimizer_flags_t = 32;
 /// SGD
 pub const MP_OPT_LARC: mp_optimizer_flags_t = 64;
-/// SGD, not with MP\_OPT\_LARC
+/// SGD, not with [`MP_OPT_LARC`]
 pub const MP_OPT_LARS: mp_optimizer_flags_t = 128;
 /// LAMB: adapts the tensors without decay too
 pub const MP_OPT_NVLAMB: mp_optimizer_flags_t = 256;
@@ -298,7 +298,7 @@ pub const MP_OPT_STOCHASTIC_ROUNDING: mp_optimizer_flags_t = 512;
 /// captured graph needs no host.  Every schedule begins with a linear warm-up,
 ///
 /// ```text
-///     lr(t) = lr t / warmup_steps   for t <= warmup_steps,
+/// lr(t) = lr t / warmup_steps   for t <= warmup_steps,
 /// ```
 /// and s = t - 1 - warmup\_steps counts the steps after it: the first of them has lr itself.
 /// p = min(s / decay\_steps, 1).  Computed in fp64, rounded once.
@@ -322,27 +322,27 @@ pub const MP_REDUCE_SUM: mp_reduce_op_t = 0;
 /// of finite numbers \>= 0 only: what NaN does to a maximum is everybody's own
 pub const MP_REDUCE_MAX: mp_reduce_op_t = 1;
 
-/// Bits of mp\_step\_options.flags.
+/// Bits of `mp_step_options`.flags.
 pub type mp_step_flags_t = u32;
 /// Leave the scaler and its flag to a later step, for optimizers that share a scaler: all but
-/// the last have this flag (or all, and mp\_scaler\_update(scaler, NULL, stream) follows).
+/// the last have this flag (or all, and [`mp_scaler_update`](scaler, NULL, stream) follows).
 /// An optimizer skips for its own gradients and those before it.  For all to skip together
 /// the lists of the later ones are checked first:
 ///
 /// ```text
-///     mp_check_nonfinite(grads_of_b, mp_scaler_found_inf(scaler), stream);
-///     options.flags = MP_STEP_KEEP_SCALER;
-///     mp_scale_step(a, scaler, &options, stream);
-///     mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
+/// mp_check_nonfinite(grads_of_b, mp_scaler_found_inf(scaler), stream);
+/// options.flags = MP_STEP_KEEP_SCALER;
+/// mp_scale_step(a, scaler, &options, stream);
+/// mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
 /// ```
 pub const MP_STEP_KEEP_SCALER: mp_step_flags_t = 1;
-/// The gradients are those of mp\_grads\_accumulate or mp\_grads\_to\_fp32: 1/S is in them already,
+/// The gradients are those of [`mp_grads_accumulate`] or [`mp_grads_to_fp32`]: 1/S is in them already,
 /// and the scaler learns from the amax that was noted there.  Lognormal and logmax need one.
-/// Not without a scaler, where nothing is unscaled anyway.  With MP\_STEP\_CHECKED too where the last
-/// call had MP\_ACCUMULATE\_LAST.
+/// Not without a scaler, where nothing is unscaled anyway.  With [`MP_STEP_CHECKED`] too where the last
+/// call had [`MP_ACCUMULATE_LAST`].
 pub const MP_STEP_UNSCALED: mp_step_flags_t = 2;
 /// Whoever produced the gradients has inspected them: the epilogues of GEMMs and convolutions raise
-/// mp\_scaler\_found\_inf and measure amax.  Pass 1 falls away, which saves a launch and one of the two
+/// [`mp_scaler_found_inf`] and measure amax.  Pass 1 falls away, which saves a launch and one of the two
 /// readings of every gradient; what nobody has noticed reaches the weights.  Needs a scaler.
 /// Not with what only pass 1 can tell: max\_grad\_norm, grad\_norm, tensor\_norms, reports, and the
 /// max\_tensor\_norm of a group.
@@ -352,14 +352,14 @@ pub const MP_STEP_CHECKED: mp_step_flags_t = 4;
 /// same gradients.
 pub const MP_STEP_SHARDED: mp_step_flags_t = 8;
 
-/// Bits of the `flags` of mp\_grads\_accumulate.
+/// Bits of the `flags` of [`mp_grads_accumulate`].
 pub type mp_accumulate_flags_t = u32;
 /// The first gradients of a window: sums are overwritten, and not read.
 pub const MP_ACCUMULATE_FIRST: mp_accumulate_flags_t = 1;
 /// The last ones before the update, by an optimizer of the host program: the sums are looked at
-/// as well, and mp\_step\_query learns the outcome here already.  Of several lists only the last one
-/// has this flag; nothing may raise the scaler's flag between here and mp\_scaler\_update.  The
-/// outcome is of this rank's gradients: with several ranks mp\_grad\_all\_reduce comes before.
+/// as well, and [`mp_step_query`] learns the outcome here already.  Of several lists only the last one
+/// has this flag; nothing may raise the scaler's flag between here and [`mp_scaler_update`].  The
+/// outcome is of this rank's gradients: with several ranks [`mp_grad_all_reduce`] comes before.
 pub const MP_ACCUMULATE_LAST: mp_accumulate_flags_t = 2;
 
 /// What became of a step.
@@ -376,28 +376,28 @@ pub type mp_autocast_class_t = u32;
 pub const MP_CAST_UNLISTED: mp_autocast_class_t = 0;
 /// always low: it is safe, and faster
 pub const MP_CAST_ALLOW: mp_autocast_class_t = 1;
-/// low between low ones, unless it feels an MP\_CAST\_DENY
+/// low between low ones, unless it feels an [`MP_CAST_DENY`]
 pub const MP_CAST_INFER: mp_autocast_class_t = 2;
-/// fp32, and so are the MP\_CAST\_INFER and what lies before these, behind it
+/// fp32, and so are the [`MP_CAST_INFER`] and what lies before these, behind it
 pub const MP_CAST_DENY: mp_autocast_class_t = 3;
 /// no numerical effect: takes the colour of its neighbours
 pub const MP_CAST_CLEAR: mp_autocast_class_t = 4;
-/// MP\_AUTOCAST\_PYTORCH: low where all its floating-point inputs are.  Elsewhere MP\_CAST\_INFER.
+/// [`MP_AUTOCAST_PYTORCH`]: low where all its floating-point inputs are.  Elsewhere [`MP_CAST_INFER`].
 pub const MP_CAST_PROMOTE: mp_autocast_class_t = 5;
 
 /// Whose lists of operations, and whose way of colouring.
 pub type mp_autocast_preset_t = u32;
 /// Names of mpcore, ONNX, TensorFlow and PyTorch at once.  Softmax, norms over a row, losses and
-/// sums are MP\_CAST\_DENY; batch norm is MP\_CAST\_INFER; products, convolutions, attention and
-/// recurrent layers are MP\_CAST\_ALLOW.
+/// sums are [`MP_CAST_DENY`]; batch norm is [`MP_CAST_INFER`]; products, convolutions, attention and
+/// recurrent layers are [`MP_CAST_ALLOW`].
 pub const MP_AUTOCAST_DEFAULT: mp_autocast_preset_t = 0;
 /// of TensorFlow 2.12 for fp16
 pub const MP_AUTOCAST_TENSORFLOW: mp_autocast_preset_t = 1;
 /// of TensorFlow 2.12 for bf16
 pub const MP_AUTOCAST_TENSORFLOW_BF16: mp_autocast_preset_t = 2;
-/// torch.amp's, names without overload.  MP\_CAST\_DENY does not spread, and one sweep forward
-/// replaces the colouring: a node is low if it is MP\_CAST\_ALLOW, or else if all its floating-point
-/// inputs are low and no list holds it in fp32.  An unknown operation is MP\_CAST\_CLEAR.
+/// torch.amp's, names without overload.  [`MP_CAST_DENY`] does not spread, and one sweep forward
+/// replaces the colouring: a node is low if it is [`MP_CAST_ALLOW`], or else if all its floating-point
+/// inputs are low and no list holds it in fp32.  An unknown operation is [`MP_CAST_CLEAR`].
 pub const MP_AUTOCAST_PYTORCH: mp_autocast_preset_t = 3;
 /// names of ONNX, with the block list of onnxconverter-common unlisted
 pub const MP_AUTOCAST_ONNX: mp_autocast_preset_t = 4;
@@ -407,24 +407,24 @@ pub type mp_autocast_level_t = u32;
 pub const MP_AUTOCAST_NORMAL: mp_autocast_level_t = 0;
 /// the careful one
 pub const MP_AUTOCAST_INFER_AS_DENY: mp_autocast_level_t = 1;
-/// all but MP\_CAST\_ALLOW is MP\_CAST\_UNLISTED
+/// all but [`MP_CAST_ALLOW`] is [`MP_CAST_UNLISTED`]
 pub const MP_AUTOCAST_TENSOR_CORES_ONLY: mp_autocast_level_t = 2;
 /// For tests, fp16 alone: everything that can, but constants, state and cross-entropies.
 pub const MP_AUTOCAST_FORCE_ALL: mp_autocast_level_t = 3;
 
-/// Bits of mp\_autocast\_config.flags.
+/// Bits of `mp_autocast_config`.flags.
 pub type mp_autocast_flags_t = u32;
-/// the variables of mp\_autocast\_create are not read
+/// the variables of [`mp_autocast_create`] are not read
 pub const MP_AUTOCAST_NO_ENVIRONMENT: mp_autocast_flags_t = 1;
-/// no gate: see mp\_autocast\_gate
+/// no gate: see [`mp_autocast_gate`]
 pub const MP_AUTOCAST_IGNORE_PERFORMANCE: mp_autocast_flags_t = 2;
-/// Tensors of role MP\_TENSOR\_OUTPUT leave the graph in fp32: the outside is one more reader.
+/// Tensors of role [`MP_TENSOR_OUTPUT`] leave the graph in fp32: the outside is one more reader.
 pub const MP_AUTOCAST_KEEP_IO: mp_autocast_flags_t = 4;
 /// For machines without 16-bit arithmetic: low nodes run in fp32 on rounded values.  See
-/// mp\_autocast\_result.
+/// `mp_autocast_result`.
 pub const MP_AUTOCAST_EMULATE: mp_autocast_flags_t = 8;
 
-/// Bits of mp\_autocast\_graph.node\_flags.
+/// Bits of `mp_autocast_graph`.node\_flags.
 pub type mp_node_flags_t = u32;
 /// is not to be touched: fetched, fed, or the caller's wish
 pub const MP_NODE_KEEP: mp_node_flags_t = 1;
@@ -439,9 +439,9 @@ pub const MP_NODE_CAST: mp_node_flags_t = 8;
 pub const MP_NODE_READS_VARIABLE: mp_node_flags_t = 16;
 /// of a loop: follows the others (NextIteration)
 pub const MP_NODE_BACK_EDGE: mp_node_flags_t = 32;
-/// reads fp32 and low alike, but for MP\_SLOT\_FP32
+/// reads fp32 and low alike, but for [`MP_SLOT_FP32`]
 pub const MP_NODE_READS_EITHER: mp_node_flags_t = 64;
-/// writes fp32 or low as it is told, like mp\_gemm's dtype\_cd
+/// writes fp32 or low as it is told, like [`mp_gemm`]'s dtype\_cd
 pub const MP_NODE_WRITES_EITHER: mp_node_flags_t = 128;
 
 /// What a tensor is besides a value.
@@ -454,50 +454,50 @@ pub const MP_TENSOR_OUTPUT: mp_tensor_role_t = 2;
 
 /// How a tensor comes to its other type.
 pub type mp_cast_kind_t = u32;
-/// mp\_cast, once for all readers
+/// [`mp_cast`], once for all readers
 pub const MP_CAST_BY_KERNEL: mp_cast_kind_t = 1;
-/// No kernel: the 16-bit copy that the optimizer keeps of its master (mp\_optimizer\_desc.model).
+/// No kernel: the 16-bit copy that the optimizer keeps of its master (`mp_optimizer_desc`.model).
 pub const MP_CAST_BY_MODEL_COPY: mp_cast_kind_t = 2;
 
 /// Why a node has its type.  Below 32 it stays fp32.  node\_because names the node in \[\].
 pub type mp_autocast_why_t = u32;
 /// no list names its operation
 pub const MP_WHY_UNLISTED: mp_autocast_why_t = 1;
-/// MP\_CAST\_DENY, by list, pattern or node\_class
+/// [`MP_CAST_DENY`], by list, pattern or node\_class
 pub const MP_WHY_DENY_LIST: mp_autocast_why_t = 2;
-/// behind an MP\_CAST\_DENY \[it\]
+/// behind an [`MP_CAST_DENY`] \[it\]
 pub const MP_WHY_DENY_UPSTREAM: mp_autocast_why_t = 3;
 /// a tensor with |x| \> amax\_limit
 pub const MP_WHY_RANGE: mp_autocast_why_t = 4;
 /// more terms than depth\_limit
 pub const MP_WHY_DEPTH: mp_autocast_why_t = 5;
-/// MP\_NODE\_KEEP
+/// [`MP_NODE_KEEP`]
 pub const MP_WHY_KEPT: mp_autocast_why_t = 6;
-/// MP\_NODE\_ELSEWHERE
+/// [`MP_NODE_ELSEWHERE`]
 pub const MP_WHY_ELSEWHERE: mp_autocast_why_t = 7;
-/// MP\_NODE\_NO\_LOW
+/// [`MP_NODE_NO_LOW`]
 pub const MP_WHY_NO_KERNEL: mp_autocast_why_t = 8;
 /// could be low, but nothing low is near enough
 pub const MP_WHY_NO_ALLOW_NEARBY: mp_autocast_why_t = 9;
-/// reads and writes no MP\_FP32 tensor
+/// reads and writes no [`MP_FP32`] tensor
 pub const MP_WHY_NOT_FLOAT: mp_autocast_why_t = 10;
-/// see mp\_autocast\_result.gate
+/// see `mp_autocast_result`.gate
 pub const MP_WHY_GATE: mp_autocast_why_t = 11;
 /// of a cluster that cannot be low \[the member that cannot\]
 pub const MP_WHY_CLUSTER_FP32: mp_autocast_why_t = 12;
-/// MP\_CAST\_ALLOW, by list or node\_class
+/// [`MP_CAST_ALLOW`], by list or node\_class
 pub const MP_WHY_ALLOW_LIST: mp_autocast_why_t = 32;
-/// MP\_CAST\_INFER or \_CLEAR between two low ones \[the one behind it\]
+/// [`MP_CAST_INFER`] or \_CLEAR between two low ones \[the one behind it\]
 pub const MP_WHY_BETWEEN_ALLOW: mp_autocast_why_t = 33;
-/// its inputs are low: bf16, or MP\_AUTOCAST\_PYTORCH \[the first\]
+/// its inputs are low: bf16, or [`MP_AUTOCAST_PYTORCH`] \[the first\]
 pub const MP_WHY_FOLLOWS_ALLOW: mp_autocast_why_t = 34;
-/// MP\_CAST\_CLEAR beside a low one \[it\]
+/// [`MP_CAST_CLEAR`] beside a low one \[it\]
 pub const MP_WHY_CLEAR_BESIDE_LOW: mp_autocast_why_t = 35;
 /// of a cluster that is low \[the member that was\]
 pub const MP_WHY_CLUSTER_LOW: mp_autocast_why_t = 36;
 /// a cast to fp32 all whose readers are low \[the first\]
 pub const MP_WHY_CAST_ABSORBED: mp_autocast_why_t = 37;
-/// MP\_CAST\_ALLOW by mp\_autocast\_set\_nodes
+/// [`MP_CAST_ALLOW`] by [`mp_autocast_set_nodes`]
 pub const MP_WHY_PATTERN: mp_autocast_why_t = 38;
 
 /// How a report is written.
@@ -509,9 +509,9 @@ pub const MP_AUTOCAST_JSON: mp_autocast_form_t = 1;
 /// a picture for Graphviz: low green, fp32 red, casts on their edges
 pub const MP_AUTOCAST_DOT: mp_autocast_form_t = 2;
 
-/// Bits of mp\_xent\_desc\_t.flags.
+/// Bits of [`mp_xent_desc_t`].flags.
 pub type mp_xent_flags_t = u32;
-/// rows whose label is `ignore\_label` do not count
+/// rows whose label is `ignore_label` do not count
 pub const MP_XENT_IGNORE_LABEL: mp_xent_flags_t = 1;
 
 /// What becomes of the pixels of a window.  Padding is never the largest; it counts as zeros in
@@ -541,7 +541,7 @@ pub const MP_RNN_LSTM: mp_rnn_cell_t = 3;
 /// rows of the weights: r z n
 pub const MP_RNN_GRU: mp_rnn_cell_t = 4;
 
-/// Bits of mp\_rnn\_desc\_t.flags.
+/// Bits of [`mp_rnn_desc_t`].flags.
 pub type mp_rnn_flags_t = u32;
 pub const MP_RNN_BIDIRECTIONAL: mp_rnn_flags_t = 1;
 /// b\_ih and b\_hh are 0 and not looked at
@@ -549,35 +549,35 @@ pub const MP_RNN_NO_BIAS: mp_rnn_flags_t = 2;
 /// x\_t is added to every gate of the first layer in place of its product with W\_ih, which is not
 /// looked at; input\_size = hidden\_size.
 pub const MP_RNN_SKIP_INPUT: mp_rnn_flags_t = 4;
-/// MP\_RNN\_GRU: n = tanh(p\_n + (r h) W\_n^T + b\_n), with two products in a row in every step.
+/// [`MP_RNN_GRU`]: n = tanh(p\_n + (r h) W\_n^T + b\_n), with two products in a row in every step.
 /// Source: Cho et al. 2014; what TensorFlow and Keras call reset\_after=False.
 pub const MP_RNN_RESET_FIRST: mp_rnn_flags_t = 8;
-/// Gradients of weights and biases are added to what is there: micro-batches.  dtype\_dw = MP\_FP32
+/// Gradients of weights and biases are added to what is there: micro-batches.  dtype\_dw = [`MP_FP32`]
 /// loses nothing on the way.
 pub const MP_RNN_ACCUMULATE: mp_rnn_flags_t = 16;
 
-/// Bits of mp\_embedding\_desc\_t.flags.
+/// Bits of [`mp_embedding_desc_t`].flags.
 pub type mp_embedding_flags_t = u32;
-/// The gradient of row `padding\_index` is 0, whatever dout is where that index stands; forward the
+/// The gradient of row `padding_index` is 0, whatever dout is where that index stands; forward the
 /// row is one like any other.  As in torch.
 pub const MP_EMBEDDING_PADDING: mp_embedding_flags_t = 1;
 /// The gradient is added to what is there: micro-batches, or a table that is used twice.
-/// dtype\_dtable = MP\_FP32 loses nothing on the way.
+/// dtype\_dtable = [`MP_FP32`] loses nothing on the way.
 pub const MP_EMBEDDING_ACCUMULATE: mp_embedding_flags_t = 2;
 
 pub type mp_graph_mode_t = u32;
 /// BatchNorm with its states, no Dropout, and the loss too, where its labels are bound.
 pub const MP_GRAPH_INFERENCE: mp_graph_mode_t = 0;
-/// What mp\_graph\_backward needs.  The loss is computed there, together with its gradient.
+/// What [`mp_graph_backward`] needs.  The loss is computed there, together with its gradient.
 pub const MP_GRAPH_TRAINING: mp_graph_mode_t = 1;
 
 /// Policies of other systems: S after every step is theirs, exactly, with their defaults, while S
 /// is a finite fp32 number.  (Megatron, DeepSpeed and Keras 3 let S grow past that, and every
 /// later step is lost; here S stops.  apex amp raises at S = 0, DeepSpeed's DynamicLossScaler at
-/// an overflow with S = 1; here S stays there.)  All are MP\_SCALER\_BACKOFF but for the first and
+/// an overflow with S = 1; here S stays there.)  All are [`MP_SCALER_BACKOFF`] but for the first and
 /// the last; change what you like in the config returned.
 pub type mp_scaler_preset_t = u32;
-/// mp\_scaler\_config\_default(MP\_SCALER\_LOGNORMAL)
+/// [`mp_scaler_config_default`]([`MP_SCALER_LOGNORMAL`])
 pub const MP_SCALER_PRESET_LOGNORMAL: mp_scaler_preset_t = 0;
 /// torch.amp.GradScaler.  2^16, interval 2000, no limits.
 pub const MP_SCALER_PRESET_TORCH: mp_scaler_preset_t = 1;
@@ -593,7 +593,7 @@ pub const MP_SCALER_PRESET_APEX_HYSTERESIS: mp_scaler_preset_t = 3;
 pub const MP_SCALER_PRESET_MEGATRON: mp_scaler_preset_t = 4;
 /// DeepSpeed DynamicLossScaler, runtime/fp16/loss\_scaler.py (ZeRO), with the defaults of the
 /// "fp16" section of its configuration: 2^16, interval 1000, minimum 1, hysteresis 2.  For
-/// consecutive\_hysteresis set MP\_SCALER\_REFILL\_EACH\_STEP.
+/// consecutive\_hysteresis set [`MP_SCALER_REFILL_EACH_STEP`].
 pub const MP_SCALER_PRESET_DEEPSPEED: mp_scaler_preset_t = 5;
 /// DeepSpeed FP16\_Optimizer, runtime/fp16/fused\_optimizer.py (without ZeRO), which has a rule of
 /// its own: no hysteresis, and the first growth takes 1001 clean steps.
@@ -606,7 +606,7 @@ pub const MP_SCALER_PRESET_KERAS_3: mp_scaler_preset_t = 8;
 /// OpenSeq2Seq BackoffScaler, optimizers/automatic\_loss\_scaler.py.  2^14, which is also the
 /// maximum, interval 2000, minimum 1.
 pub const MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF: mp_scaler_preset_t = 9;
-/// OpenSeq2Seq LogMaxScaler as shipped: MP\_SCALER\_LOGMAX.  1, in \[1, 2^14\].
+/// OpenSeq2Seq LogMaxScaler as shipped: [`MP_SCALER_LOGMAX`].  1, in \[1, 2^14\].
 pub const MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX: mp_scaler_preset_t = 10;
 
 /// Where objects get device memory.  Called by mp\_\*\_create and mp\_\*\_destroy only.
@@ -658,13 +658,13 @@ pub struct mp_device_info_t {
 /// Work done on the fp32 accumulators before they are rounded and stored.  In order:
 ///
 /// ```text
-///     z = alpha * *scale * acc + beta * C + bias[col]
-///     aux = z                     (if aux != NULL and the activation is not a D* kind)
-///     y = activation(z)           (or z * activation'(aux) for the D* kinds)
-///     D = round(y)
-///     dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
-///
+/// z = alpha * *scale * acc + beta * C + bias[col]
+/// aux = z                     (if aux != NULL and the activation is not a D* kind)
+/// y = activation(z)           (or z * activation'(aux) for the D* kinds)
+/// D = round(y)
+/// dbias[col] = sum_rows D,  amax = max(amax, |D|),  found_inf |= !isfinite(D)
 /// ```
+///
 /// A NaN stays NaN through every activation; gelu of -infinity is -0, its limit.
 ///
 /// dbias, amax and found\_inf look at y \*after\* rounding to the type of D, because overflow
@@ -676,14 +676,14 @@ pub struct mp_device_info_t {
 pub struct mp_epilogue_t {
     pub struct_size: u32,
     pub activation: mp_activation_t,
-    /// 1 float multiplied into alpha, e.g. mp\_scaler\_inv\_scale()
+    /// 1 float multiplied into alpha, e.g. [`mp_scaler_inv_scale`]()
     pub scale: *const f32,
     /// n elements
     pub bias: *const c_void,
     pub bias_dtype: mp_dtype_t,
     /// must be 0
     pub reserved0: u32,
-    /// m x n, type and batch layout of D; written forward, read by MP\_ACT\_D\*
+    /// m x n, type and batch layout of D; written forward, read by `MP_ACT_D`\*
     pub aux: *mut c_void,
     /// 0 = ldd
     pub ld_aux: i64,
@@ -703,7 +703,7 @@ pub struct mp_gemm_desc_t {
     pub struct_size: u32,
     pub op_a: mp_op_t,
     pub op_b: mp_op_t,
-    /// MP\_FP16, MP\_BF16: tensor cores; MP\_FP32: CUDA cores
+    /// [`MP_FP16`], [`MP_BF16`]: tensor cores; [`MP_FP32`]: CUDA cores
     pub dtype_ab: mp_dtype_t,
     /// any, whatever dtype\_ab is
     pub dtype_cd: mp_dtype_t,
@@ -733,7 +733,7 @@ pub struct mp_gemm_desc_t {
     pub kernel: *const c_char,
 }
 
-/// One product of mp\_gemm\_grouped: its shape and its matrices, as in mp\_gemm.
+/// One product of [`mp_gemm_grouped`]: its shape and its matrices, as in [`mp_gemm`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_gemm_group_item_t {
@@ -761,15 +761,15 @@ pub struct mp_gemm_group_item_t {
 /// Shape, types and layout of a convolution.  Names as in the CUTLASS documentation:
 ///
 /// ```text
-///     x, dx    activations  N H W C            dense, C contiguous
-///     y, dy    outputs      N P Q K
-///     filter   weights      K R S (C/groups)
+/// x, dx    activations  N H W C            dense, C contiguous
+/// y, dy    outputs      N P Q K
+/// filter   weights      K R S (C/groups)
 ///
-///     P = (pad_top + H + pad_bottom - dilation_h (R - 1) - 1) / stride_h + 1   (rounded down)
-///     y[n][p][q][k] = sum over r, s, c of  filter[k][r][s][c]
-///         x[n][p stride_h - pad_top + r dilation_h][q stride_w - pad_left + s dilation_w][c]
-///
+/// P = (pad_top + H + pad_bottom - dilation_h (R - 1) - 1) / stride_h + 1   (rounded down)
+/// y[n][p][q][k] = sum over r, s, c of  filter[k][r][s][c]
+///     x[n][p stride_h - pad_top + r dilation_h][q stride_w - pad_left + s dilation_w][c]
 /// ```
+///
 /// Q likewise; x is 0 outside the image.  This is cross-correlation, which deep learning calls
 /// convolution.  Output channel k belongs to group k / (K/groups) and reads the input channels of
 /// that group.  A 1-D convolution has h = r = 1.  Where the filter is larger than the padded image,
@@ -778,7 +778,7 @@ pub struct mp_gemm_group_item_t {
 #[derive(Clone, Copy)]
 pub struct mp_conv2d_desc_t {
     pub struct_size: u32,
-    /// of the two inputs; MP\_FP16, MP\_BF16: tensor cores; MP\_FP32: CUDA cores
+    /// of the two inputs; [`MP_FP16`], [`MP_BF16`]: tensor cores; [`MP_FP32`]: CUDA cores
     pub dtype: mp_dtype_t,
     /// of the tensor that is written: any, whatever dtype is
     pub dtype_out: mp_dtype_t,
@@ -862,16 +862,16 @@ pub struct mp_tensor_report_t {
     pub bad_element: i64,
     /// that element; 0: none
     pub bad_value: f32,
-    /// as of mp\_amax
+    /// as of [`mp_amax`]
     pub amax: f32,
 }
 
-/// What mp\_tensor\_stats writes; every pointer is device memory and optional.
-/// mp\_check\_nonfinite, mp\_amax, mp\_l2norm and mp\_inspect say what each of them is.
+/// What [`mp_tensor_stats`] writes; every pointer is device memory and optional.
+/// [`mp_check_nonfinite`], [`mp_amax`], [`mp_l2norm`] and [`mp_inspect`] say what each of them is.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_stats_outputs_t {
-    /// MP\_INIT\_STRUCT asks for nothing yet
+    /// `MP_INIT_STRUCT` asks for nothing yet
     pub struct_size: u32,
     /// must be 0
     pub reserved0: u32,
@@ -896,14 +896,14 @@ pub struct mp_stats_outputs_t {
 pub struct mp_scaler_config_t {
     pub struct_size: u32,
     pub policy: mp_scaler_policy_t,
-    /// mp\_scaler\_flags\_t, or-ed
+    /// [`mp_scaler_flags_t`], or-ed
     pub flags: u32,
     pub init_scale: f32,
     /// S is clamped to these; both \> 0, and may be below 1.  Backoff also takes 0 = no such limit.
-    /// Without min\_scale S may sink to 0; where 1/S is infinite, mp\_scale\_step updates nothing.
+    /// Without min\_scale S may sink to 0; where 1/S is infinite, [`mp_scale_step`] updates nothing.
     pub min_scale: f32,
     /// S is clamped to these; both \> 0, and may be below 1.  Backoff also takes 0 = no such limit.
-    /// Without min\_scale S may sink to 0; where 1/S is infinite, mp\_scale\_step updates nothing.
+    /// Without min\_scale S may sink to 0; where 1/S is infinite, [`mp_scale_step`] updates nothing.
     pub max_scale: f32,
     /// backoff; \> 1
     pub growth_factor: f64,
@@ -923,11 +923,11 @@ pub struct mp_scaler_config_t {
     pub growth_interval: i32,
     /// backoff; overflows per backoff, \>= 1
     pub hysteresis: i32,
-    /// After so many skipped steps in a row the state says MP\_SCALER\_DIVERGED and S stays, until a
+    /// After so many skipped steps in a row the state says [`MP_SCALER_DIVERGED`] and S stays, until a
     /// step is clean.  No S helps against a NaN of the forward pass, and a scaler that goes on
     /// lowering S ends at its minimum, or at 0.  0 = never.
     pub diverged_after: i32,
-    /// updates that mp\_scaler\_get\_history\_sync can look back; at most 2^24
+    /// updates that [`mp_scaler_get_history_sync`] can look back; at most 2^24
     pub history: i32,
     /// must be 0
     pub reserved0: u32,
@@ -942,7 +942,7 @@ pub struct mp_scaler_state_t {
     pub policy: mp_scaler_policy_t,
     pub scale: f32,
     /// clean steps that count towards growth\_interval; -1: the next one
-    /// does not (MP\_SCALER\_FIRST\_STEP\_UNCOUNTED)
+    /// does not ([`MP_SCALER_FIRST_STEP_UNCOUNTED`])
     pub growth_tracker: i32,
     /// overflows still forgiven
     pub hysteresis_left: i32,
@@ -979,13 +979,13 @@ pub struct mp_hyper_t {
     pub beta1: f32,
     /// Adam, LAMB, NovoGrad, RMSProp
     pub beta2: f32,
-    /// \>= 0; all; SGD: with MP\_OPT\_LARC or MP\_OPT\_LARS
+    /// \>= 0; all; SGD: with [`MP_OPT_LARC`] or [`MP_OPT_LARS`]
     pub eps: f32,
     /// \>= 0
     pub weight_decay: f32,
     /// SGD, NovoGrad
     pub dampening: f32,
-    /// SGD with MP\_OPT\_LARC or MP\_OPT\_LARS: \> 0
+    /// SGD with [`MP_OPT_LARC`] or [`MP_OPT_LARS`]: \> 0
     pub trust: f32,
     /// g \*= min(1, max\_tensor\_norm / (|g| + 1e-6))
     pub max_tensor_norm: f32,
@@ -1010,14 +1010,14 @@ pub struct mp_hyper_t {
 
 /// The lists below are parallel: same count and sizes.  They must outlive the optimizer,
 /// as must the tensors; the caller owns, initialises (with 0) and checkpoints m and v.  What is
-/// written (master, model, m, v) may overlap nothing else: mp\_optimizer\_create refuses one list, or
+/// written (master, model, m, v) may overlap nothing else: [`mp_optimizer_create`] refuses one list, or
 /// the address of a tensor, in two places, unless these are grads and extra\_grads.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_optimizer_desc_t {
     pub struct_size: u32,
     pub kind: mp_optimizer_kind_t,
-    /// mp\_optimizer\_flags\_t, or-ed
+    /// [`mp_optimizer_flags_t`], or-ed
     pub flags: u32,
     pub num_groups: u32,
     /// host, num\_groups, copied
@@ -1026,15 +1026,15 @@ pub struct mp_optimizer_desc_t {
     pub tensor_group: *const u32,
     /// any type; read, never written
     pub grads: mp_tensor_list_t,
-    /// MP\_FP32; updated
+    /// [`MP_FP32`]; updated
     pub master: mp_tensor_list_t,
-    /// MP\_FP16/MP\_BF16 copy of master, written; optional.  A NULL
+    /// [`MP_FP16`]/[`MP_BF16`] copy of master, written; optional.  A NULL
     /// data pointer: that parameter has no 16-bit copy
     pub model: mp_tensor_list_t,
-    /// MP\_FP32: momentum, or first moment.  SGD, RMSProp: optional where
+    /// [`MP_FP32`]: momentum, or first moment.  SGD, RMSProp: optional where
     /// every group has beta1 = 0.  Adagrad: NULL
     pub m: mp_tensor_list_t,
-    /// MP\_FP32: second moment; SGD: NULL.  NovoGrad: as many tensors as
+    /// [`MP_FP32`]: second moment; SGD: NULL.  NovoGrad: as many tensors as
     /// the others, of one element each
     pub v: mp_tensor_list_t,
     /// Device, one float per tensor, optional; NULL = all 1.  Each step reads them, so they may be
@@ -1045,11 +1045,11 @@ pub struct mp_optimizer_desc_t {
     /// rewritten in stream order, and must outlive the optimizer.  The first multiplies lr (0 freezes
     /// a tensor; its m and v go on), the second weight\_decay, l1 and l2.
     pub decay_multipliers: *const f32,
-    /// MP\_FP32, parallel to the others, optional: added to g after unscaling and clipping, as the
+    /// [`MP_FP32`], parallel to the others, optional: added to g after unscaling and clipping, as the
     /// gradient of a penalty that has its own code.  Read by each step and not inspected: an
-    /// infinity here reaches the weights unless found\_inf says so (mp\_check\_nonfinite).
+    /// infinity here reaches the weights unless found\_inf says so ([`mp_check_nonfinite`]).
     pub extra_grads: mp_tensor_list_t,
-    /// MP\_OPT\_STOCHASTIC\_ROUNDING; any value
+    /// [`MP_OPT_STOCHASTIC_ROUNDING`]; any value
     pub rounding_seed: u64,
 }
 
@@ -1058,23 +1058,23 @@ pub struct mp_optimizer_desc_t {
 #[derive(Clone, Copy)]
 pub struct mp_model_options_t {
     pub struct_size: u32,
-    /// of mp\_optimizer\_flags\_t: MP\_OPT\_MODEL\_OVERFLOW, MP\_OPT\_STOCHASTIC\_ROUNDING
+    /// of [`mp_optimizer_flags_t`]: [`MP_OPT_MODEL_OVERFLOW`], [`MP_OPT_STOCHASTIC_ROUNDING`]
     pub flags: u32,
-    /// MP\_OPT\_STOCHASTIC\_ROUNDING, as in mp\_optimizer\_desc\_t
+    /// [`MP_OPT_STOCHASTIC_ROUNDING`], as in [`mp_optimizer_desc_t`]
     pub rounding_seed: u64,
-    /// MP\_OPT\_STOCHASTIC\_ROUNDING: device, 1 integer: the number of updates that the weights have seen;
-    /// of an optimizer of this library, mp\_optimizer\_step\_counter after its step.
+    /// [`MP_OPT_STOCHASTIC_ROUNDING`]: device, 1 integer: the number of updates that the weights have seen;
+    /// of an optimizer of this library, [`mp_optimizer_step_counter`] after its step.
     pub t: *const i64,
-    /// as mp\_step\_options.model\_overflows
+    /// as `mp_step_options`.model\_overflows
     pub overflows: *mut i64,
 }
 
 /// How to reach the other ranks: a table of callbacks, so that this library links no other.
-/// mp\_comm\_init\_nccl fills it for NCCL, bindings/mpi/mpcore\_mpi.h for MPI on the host target.
+/// [`mp_comm_init_nccl`] fills it for NCCL, bindings/mpi/mpcore\_mpi.h for MPI on the host target.
 ///
 /// Callbacks run on the calling thread, within the call that got the table.  They enqueue on
 /// `stream` (on the host target: they return when the result is there), get `user` last, may call
-/// mpcore, and return 0.  Any other code ends the call with MP\_ERROR\_COMM.
+/// mpcore, and return 0.  Any other code ends the call with [`MP_ERROR_COMM`].
 ///
 /// A call that gets a table is collective: every rank makes it, in the same order, with equal
 /// numbers of elements, equal types and equal flags.  That they are equal nobody checks: MPI tells some
@@ -1083,7 +1083,7 @@ pub struct mp_model_options_t {
 /// As with every collective, a rank that is refused or fails leaves the others waiting: in the same call,
 /// or, where they have heard all of it, in the next one.  A call that is refused has not communicated.
 /// Weights and S of ranks that wait are as before the call.  A program looks at every status, and ends
-/// all ranks (MPI\_Abort) where one is not MP\_SUCCESS; docs/multi-gpu.md says what else it can do.
+/// all ranks (MPI\_Abort) where one is not [`MP_SUCCESS`]; docs/multi-gpu.md says what else it can do.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_comm_t {
@@ -1110,7 +1110,7 @@ pub struct mp_comm_t {
 #[derive(Clone, Copy)]
 pub struct mp_step_options_t {
     pub struct_size: u32,
-    /// mp\_step\_flags\_t, or-ed
+    /// [`mp_step_flags_t`], or-ed
     pub flags: u32,
     /// clip the unscaled global norm to this; 0 = no clipping
     pub max_grad_norm: f32,
@@ -1122,22 +1122,22 @@ pub struct mp_step_options_t {
     pub found_inf: *mut f32,
     /// device, 1 float per tensor, optional: as grad\_norm, of each
     pub tensor_norms: *mut f32,
-    /// MP\_STEP\_CHECKED: device, 1 float: the largest gradient as it was measured, with the meaning of
-    /// `amax` in mp\_scaler\_update, and needed by the same policies.  Infinity or NaN skips the step.
+    /// [`MP_STEP_CHECKED`]: device, 1 float: the largest gradient as it was measured, with the meaning of
+    /// `amax` in [`mp_scaler_update`], and needed by the same policies.  Infinity or NaN skips the step.
     /// Read, not cleared: what the epilogues fill is for the caller to clear before the next one.
     pub amax: *const f32,
     /// Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
-    /// (mp\_inspect).  Also of a step that is skipped; of several ranks, each reports on its own.
+    /// ([`mp_inspect`]).  Also of a step that is skipped; of several ranks, each reports on its own.
     pub report: *mut mp_tensor_report_t,
     /// Device, 1 report and 1 per tensor, optional: of the gradients as they are, multiplied by S
-    /// (mp\_inspect).  Also of a step that is skipped; of several ranks, each reports on its own.
+    /// ([`mp_inspect`]).  Also of a step that is skipped; of several ranks, each reports on its own.
     pub tensor_reports: *mut mp_tensor_report_t,
     /// Device, 1 integer, optional: increased by the number of weights whose 16-bit copy was beyond the
     /// largest finite number after rounding, whether it was clamped or became infinite; clear it
     /// first.  NaN is none of them.
     pub model_overflows: *mut i64,
     /// Host, optional: the step is one of several ranks that take the same decision and, if their
-    /// scalers began alike, have the same S ever after.  A collective call (mp\_comm\_t), with the same
+    /// scalers began alike, have the same S ever after.  A collective call ([`mp_comm_t`]), with the same
     /// flags on every rank.
     pub comm: *const mp_comm_t,
 }
@@ -1148,19 +1148,19 @@ pub struct mp_step_options_t {
 pub struct mp_autocast_config_t {
     pub struct_size: u32,
     pub preset: mp_autocast_preset_t,
-    /// MP\_FP16 or MP\_BF16
+    /// [`MP_FP16`] or [`MP_BF16`]
     pub low: mp_dtype_t,
     pub level: mp_autocast_level_t,
-    /// mp\_autocast\_flags\_t, or-ed
+    /// [`mp_autocast_flags_t`], or-ed
     pub flags: u32,
-    /// A node that reads or writes a tensor with a larger known |x| is MP\_CAST\_DENY.  0 = do not look.
+    /// A node that reads or writes a tensor with a larger known |x| is [`MP_CAST_DENY`].  0 = do not look.
     /// 65504 / 64 leaves activations six bits to grow.
     pub amax_limit: f32,
-    /// a node that sums more terms is MP\_CAST\_DENY; 0 = do not look
+    /// a node that sums more terms is [`MP_CAST_DENY`]; 0 = do not look
     pub depth_limit: i64,
 }
 
-/// A graph: flat arrays of the host, which are not kept.  It may have cycles.  MP\_INIT\_STRUCT it.
+/// A graph: flat arrays of the host, which are not kept.  It may have cycles.  `MP_INIT_STRUCT` it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_autocast_graph_t {
@@ -1175,11 +1175,11 @@ pub struct mp_autocast_graph_t {
     pub reserved0: u32,
     /// operations; may be NULL where node\_class says a class
     pub node_op: *const *const c_char,
-    /// optional: 1 + mp\_autocast\_class\_t; 0 = by node\_op
+    /// optional: 1 + [`mp_autocast_class_t`]; 0 = by node\_op
     pub node_class: *const u8,
     /// optional, as each of its names: for patterns and reports
     pub node_name: *const *const c_char,
-    /// optional: mp\_node\_flags\_t, or-ed
+    /// optional: [`mp_node_flags_t`], or-ed
     pub node_flags: *const u16,
     /// optional: terms of a sum (k of a product); 0 = not known
     pub node_depth: *const i64,
@@ -1193,11 +1193,11 @@ pub struct mp_autocast_graph_t {
     pub tensor_producer: *const i32,
     /// optional: 0; the slot of its producer that writes it
     pub tensor_slot: *const u8,
-    /// mp\_dtype\_t.  MP\_FP32 takes part; MP\_FP16 and MP\_BF16 stay; MP\_DTYPE\_NONE is anything else.
+    /// [`mp_dtype_t`].  [`MP_FP32`] takes part; [`MP_FP16`] and [`MP_BF16`] stay; [`MP_DTYPE_NONE`] is anything else.
     pub tensor_dtype: *const u8,
-    /// optional: mp\_tensor\_role\_t
+    /// optional: [`mp_tensor_role_t`]
     pub tensor_role: *const u8,
-    /// optional: largest |x| that mp\_inspect has seen; NaN or \< 0: unknown
+    /// optional: largest |x| that [`mp_inspect`] has seen; NaN or \< 0: unknown
     pub tensor_amax: *const f32,
     /// num\_hidden\_edges nodes each: colour travels from the slot 0 of one to that of the other, and no
     /// data that this graph shows; through a container, or through state.
@@ -1210,7 +1210,7 @@ pub struct mp_autocast_graph_t {
     pub member: *const i32,
     /// optional; 0: a container, such as a list of tensors.  A member that is denied, is not to be
     /// touched or has no 16-bit kernel denies all; else one that is low makes all low, of any class.
-    /// 1: a loop.  If all members without MP\_NODE\_BACK\_EDGE are low, and the others can be, they are
+    /// 1: a loop.  If all members without [`MP_NODE_BACK_EDGE`] are low, and the others can be, they are
     /// too; else none is.
     pub cluster_kind: *const u8,
 }
@@ -1223,17 +1223,17 @@ pub struct mp_autocast_cast_t {
     pub from: mp_dtype_t,
     pub to: mp_dtype_t,
     pub kind: mp_cast_kind_t,
-    /// inputs that read the result, and the outside with MP\_AUTOCAST\_KEEP\_IO
+    /// inputs that read the result, and the outside with [`MP_AUTOCAST_KEEP_IO`]
     pub readers: i32,
 }
 
-/// What a rewrite says.  Every array is the caller's and optional.  MP\_INIT\_STRUCT it.
+/// What a rewrite says.  Every array is the caller's and optional.  `MP_INIT_STRUCT` it.
 ///
 /// A reader j of tensor t gets tensor\_dtype\[t\], or if input\_cast\[j\] \>= 0 what that cast makes of it;
 /// at most one cast belongs to a tensor.
 ///
-/// With MP\_AUTOCAST\_EMULATE there are more: `casts` needs room for 2 num\_tensors + the number of
-/// inputs.  Every tensor stays MP\_FP32.  One that a low node writes for any reader, or reads from an
+/// With [`MP_AUTOCAST_EMULATE`] there are more: `casts` needs room for 2 num\_tensors + the number of
+/// inputs.  Every tensor stays [`MP_FP32`].  One that a low node writes for any reader, or reads from an
 /// fp32 node, is cast to low once.  A cast whose `from` is low reads the result of that one: one for
 /// each input of a low node, and one for all fp32 readers of what a low node writes.
 #[repr(C)]
@@ -1244,18 +1244,18 @@ pub struct mp_autocast_result_t {
     pub num_casts: i32,
     /// out
     pub num_low_nodes: i32,
-    /// out: casts of kind MP\_CAST\_BY\_MODEL\_COPY
+    /// out: casts of kind [`MP_CAST_BY_MODEL_COPY`]
     pub num_parameters_low: i32,
     /// num\_tensors: what the producer writes
     pub tensor_dtype: *mut u8,
-    /// num\_nodes: MP\_FP32, or low; of slot 0, or where nothing takes part there of the lowest slot that
-    /// does.  MP\_FP32 also where nothing takes part.
+    /// num\_nodes: [`MP_FP32`], or low; of slot 0, or where nothing takes part there of the lowest slot that
+    /// does.  [`MP_FP32`] also where nothing takes part.
     pub node_dtype: *mut u8,
     /// one per input: an index of casts; -1: reads what is written
     pub input_cast: *mut i32,
     /// room for num\_tensors; in order of tensors
     pub casts: *mut mp_autocast_cast_t,
-    /// num\_nodes: mp\_autocast\_why\_t
+    /// num\_nodes: [`mp_autocast_why_t`]
     pub node_why: *mut u8,
     /// num\_nodes: the node that did it, one if there are several; -1
     pub node_because: *mut i32,
@@ -1282,7 +1282,7 @@ pub struct mp_xent_desc_t {
     pub weight: f32,
     /// in \[0, 1): the part of each target that all classes share alike
     pub label_smoothing: f32,
-    /// mp\_xent\_flags\_t, or-ed; 0 = every row counts
+    /// [`mp_xent_flags_t`], or-ed; 0 = every row counts
     pub flags: u32,
     /// any number, a class or not; without its flag it is not looked at
     pub ignore_label: i32,
@@ -1291,10 +1291,10 @@ pub struct mp_xent_desc_t {
 /// Shape and type of a pooling layer:
 ///
 /// ```text
-///     x, dx    N H W C     dense, C contiguous
-///     y, dy    N P Q C     P = (pad_top + H + pad_bottom - window_h) / stride_h + 1 (rounded down)
-///
+/// x, dx    N H W C     dense, C contiguous
+/// y, dy    N P Q C     P = (pad_top + H + pad_bottom - window_h) / stride_h + 1 (rounded down)
 /// ```
+///
 /// Q likewise.  Padding is smaller than the window, so that every window has a pixel.  Where the
 /// window is larger than the padded image, P or Q is 0: there are no outputs, and dx is 0.
 #[repr(C)]
@@ -1343,7 +1343,7 @@ pub struct mp_batchnorm_desc_t {
     pub rows: i64,
     /// \>= 0
     pub channels: i32,
-    /// MP\_ACT\_NONE or MP\_ACT\_RELU
+    /// [`MP_ACT_NONE`] or [`MP_ACT_RELU`]
     pub activation: mp_activation_t,
     /// \>= 0; with 0, a constant channel becomes NaN
     pub epsilon: f32,
@@ -1352,7 +1352,7 @@ pub struct mp_batchnorm_desc_t {
 }
 
 /// The tensors of a batch normalisation, device; those that a pass does not name below are not looked
-/// at.  Zeros and struct\_size are a start: MP\_INIT\_STRUCT.
+/// at.  Zeros and struct\_size are a start: `MP_INIT_STRUCT`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_batchnorm_tensors_t {
@@ -1388,17 +1388,17 @@ pub struct mp_batchnorm_tensors_t {
 /// Shape, types and function of a pass over elements:
 ///
 /// ```text
-///     a, y    rows x columns, dense
-///     b       rows x columns, or with ld_b = 0 a single row of them that stands for all, as a bias does
-///
+/// a, y    rows x columns, dense
+/// b       rows x columns, or with ld_b = 0 a single row of them that stands for all, as a bias does
 /// ```
+///
 /// Where b has them all, or is not read, a tensor of any shape may be one row.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_pointwise_desc_t {
     pub struct_size: u32,
     pub op: mp_pointwise_op_t,
-    /// Of z.  The D\* kinds with MP\_POINTWISE\_COPY alone: y = a activation'(b), which takes a gradient a back
+    /// Of z.  The D\* kinds with [`MP_POINTWISE_COPY`] alone: y = a activation'(b), which takes a gradient a back
     /// through the activation; b is what went into it, not what came out.
     pub activation: mp_activation_t,
     /// of a and y
@@ -1420,9 +1420,9 @@ pub struct mp_pointwise_desc_t {
 pub struct mp_rnn_desc_t {
     pub struct_size: u32,
     pub cell: mp_rnn_cell_t,
-    /// mp\_rnn\_flags\_t, or-ed
+    /// [`mp_rnn_flags_t`], or-ed
     pub flags: u32,
-    /// of x, y, h, the weights and their like; MP\_FP32: all is fp32
+    /// of x, y, h, the weights and their like; [`MP_FP32`]: all is fp32
     pub dtype: mp_dtype_t,
     /// of the gradients of the weights
     pub dtype_dw: mp_dtype_t,
@@ -1439,7 +1439,7 @@ pub struct mp_rnn_desc_t {
     /// \[0, 1): of the elements between layers that become 0 in training;
     /// the others are divided by 1 - dropout
     pub dropout: f32,
-    /// MP\_RNN\_LSTM: c' is kept within \[-clip, clip\]; 0 = it is not
+    /// [`MP_RNN_LSTM`]: c' is kept within \[-clip, clip\]; 0 = it is not
     pub clip: f32,
     /// any number
     pub dropout_seed: u64,
@@ -1479,7 +1479,7 @@ pub struct mp_rnn_weight_grads_t {
     pub b_hh: *mut f32,
 }
 
-/// What follows from a descriptor, whatever its strides and with or without MP\_RNN\_ACCUMULATE.
+/// What follows from a descriptor, whatever its strides and with or without [`MP_RNN_ACCUMULATE`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_rnn_sizes_t {
@@ -1491,7 +1491,7 @@ pub struct mp_rnn_sizes_t {
     /// layers x directions
     pub num_weights: u32,
     /// Bytes that a training step keeps between its passes: per step, sequence, hidden unit, layer and
-    /// direction 14 for LSTM, 10 for GRU, 4 for the plain cells; 24, 20 and 8 with MP\_FP32; and less
+    /// direction 14 for LSTM, 10 for GRU, 4 for the plain cells; 24, 20 and 8 with [`MP_FP32`]; and less
     /// than 256 beside that.
     pub reserve_bytes: usize,
     /// that suffice for each of the four calls
@@ -1499,12 +1499,12 @@ pub struct mp_rnn_sizes_t {
 }
 
 /// The data of all calls, device unless said; those that a call does not name below are not looked at.
-/// Zeros and struct\_size are a start: MP\_INIT\_STRUCT.
+/// Zeros and struct\_size are a start: `MP_INIT_STRUCT`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_rnn_tensors_t {
     pub struct_size: u32,
-    /// of the arrays `weights` and `weight\_grads`: as in mp\_rnn\_sizes\_t
+    /// of the arrays `weights` and `weight_grads`: as in [`mp_rnn_sizes_t`]
     pub num_weights: u32,
     /// host, read before the call returns: \[layer x directions + direction\]
     pub weights: *const mp_rnn_weights_t,
@@ -1524,7 +1524,7 @@ pub struct mp_rnn_tensors_t {
     pub x: *const c_void,
     /// layers x directions x batch x hidden\_size, optional: 0
     pub h0: *const c_void,
-    /// the same of c, MP\_RNN\_LSTM
+    /// the same of c, [`MP_RNN_LSTM`]
     pub c0: *const f32,
     /// timesteps x batch x directions hidden\_size, written
     pub y: *mut c_void,
@@ -1549,7 +1549,7 @@ pub struct mp_rnn_tensors_t {
     pub dc0: *mut f32,
     /// host, read before the call returns: as `weights`
     pub weight_grads: *const mp_rnn_weight_grads_t,
-    /// 1 float, optional: set to 1 and never cleared, see mp\_epilogue\_t
+    /// 1 float, optional: set to 1 and never cleared, see [`mp_epilogue_t`]
     pub found_inf: *mut f32,
     /// 1 float, optional, updated: of the gradients of weights and biases
     pub amax: *mut f32,
@@ -1564,7 +1564,7 @@ pub struct mp_embedding_desc_t {
     pub dtype: mp_dtype_t,
     /// of the gradient
     pub dtype_dtable: mp_dtype_t,
-    /// mp\_embedding\_flags\_t, or-ed
+    /// [`mp_embedding_flags_t`], or-ed
     pub flags: u32,
     /// of out and dout, one for each index; 0 to 2^31 - 1
     pub rows: i64,
@@ -1614,7 +1614,7 @@ pub struct mp_graph_tensor_t {
     /// as it is in memory
     pub dtype: mp_dtype_t,
     pub rank: i32,
-    /// of its cast or 16-bit copy; MP\_DTYPE\_NONE: it has none
+    /// of its cast or 16-bit copy; [`MP_DTYPE_NONE`]: it has none
     pub dtype_copy: mp_dtype_t,
     /// for the batch that is set
     pub extent: [i64; 8],
@@ -1624,7 +1624,7 @@ pub struct mp_graph_tensor_t {
     pub data: *mut c_void,
     /// device: of that type; NULL as data is
     pub copy: *mut c_void,
-    /// device: the gradient of a parameter, or of mp\_graph\_keep\_gradient; else NULL
+    /// device: the gradient of a parameter, or of [`mp_graph_keep_gradient`]; else NULL
     pub grad: *mut c_void,
     /// of grad
     pub dtype_grad: mp_dtype_t,
@@ -1644,9 +1644,9 @@ pub struct mp_graph_memory_t {
     pub parameters: i64,
     /// of parameters, in 16 bits
     pub copies: i64,
-    /// of parameters, and of mp\_graph\_keep\_gradient
+    /// of parameters, and of [`mp_graph_keep_gradient`]
     pub gradients: i64,
-    /// of mp\_graph\_state, and constants
+    /// of [`mp_graph_state`], and constants
     pub states: i64,
     /// and their gradients: memory that they share, one after the other
     pub activations: i64,
@@ -1754,7 +1754,7 @@ zeroed! {
     mp_megatron_scaler_t
 }
 
-/// device = MP\_DEVICE\_AUTO, the whole of it, cudaMalloc.
+/// device = [`MP_DEVICE_AUTO`], the whole of it, cudaMalloc.
 pub fn mp_context_config_default() -> mp_context_config_t {
     let mut value = mp_context_config_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1802,10 +1802,10 @@ pub fn mp_conv2d_desc_default(n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s:
 /// 65536 is where torch.amp.GradScaler begins; 24 overflows in a row take S from 2^24 to 1.
 ///
 /// ```text
-///     init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
-///     growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
-///     beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
-///     overflow_std_dev 3.0902      sigma_floor 0.5
+/// init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
+/// growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
+/// beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
+/// overflow_std_dev 3.0902      sigma_floor 0.5
 /// ```
 pub fn mp_scaler_config_default(policy: mp_scaler_policy_t) -> mp_scaler_config_t {
     let mut value = mp_scaler_config_t::zeroed();
@@ -1828,15 +1828,15 @@ pub fn mp_scaler_state_default(config: &mp_scaler_config_t) -> mp_scaler_state_t
 /// default.  trust is that of LARS; Apex's LARC has 0.02.
 ///
 /// ```text
-///               beta1   beta2   eps     others
-///     SGD       0.9     0       0       trust 0.001
-///     Adam      0.9     0.999   1e-8
-///     LAMB      0.9     0.999   1e-6    weight_decay 0.01
-///     NovoGrad  0.95    0.98    1e-8
-///     Adagrad   0       0       1e-10
-///     RMSProp   0       0.9     1e-8
-///
+///           beta1   beta2   eps     others
+/// SGD       0.9     0       0       trust 0.001
+/// Adam      0.9     0.999   1e-8
+/// LAMB      0.9     0.999   1e-6    weight_decay 0.01
+/// NovoGrad  0.95    0.98    1e-8
+/// Adagrad   0       0       1e-10
+/// RMSProp   0       0.9     1e-8
 /// ```
+///
 /// decay\_power is 1; everything else is 0.
 pub fn mp_hyper_default(kind: mp_optimizer_kind_t, lr: f32) -> mp_hyper_t {
     let mut value = mp_hyper_t::zeroed();
@@ -1846,7 +1846,7 @@ pub fn mp_hyper_default(kind: mp_optimizer_kind_t, lr: f32) -> mp_hyper_t {
     value
 }
 
-/// One group, no tensors yet; flags 0, or MP\_OPT\_DECOUPLED\_DECAY for MP\_OPT\_LAMB.
+/// One group, no tensors yet; flags 0, or [`MP_OPT_DECOUPLED_DECAY`] for [`MP_OPT_LAMB`].
 pub fn mp_optimizer_desc_default(kind: mp_optimizer_kind_t) -> mp_optimizer_desc_t {
     let mut value = mp_optimizer_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1882,7 +1882,7 @@ pub fn mp_step_options_default() -> mp_step_options_t {
     value
 }
 
-/// Preset MP\_AUTOCAST\_DEFAULT, level MP\_AUTOCAST\_NORMAL, no flags and no limits.
+/// Preset [`MP_AUTOCAST_DEFAULT`], level [`MP_AUTOCAST_NORMAL`], no flags and no limits.
 pub fn mp_autocast_config_default(low: mp_dtype_t) -> mp_autocast_config_t {
     let mut value = mp_autocast_config_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1891,9 +1891,10 @@ pub fn mp_autocast_config_default(low: mp_dtype_t) -> mp_autocast_config_t {
     value
 }
 
-/// The loss scaler that belongs to `low`: for MP\_FP16 what TensorFlow's rewrite calls "dynamic",
-/// MP\_SCALER\_PRESET\_KERAS; for MP\_BF16, and where all stays MP\_FP32, S = 1.
-/// @retval MP\_ERROR\_INVALID\_ARGUMENT low is another type
+/// The loss scaler that belongs to `low`: for [`MP_FP16`] what TensorFlow's rewrite calls "dynamic",
+/// [`MP_SCALER_PRESET_KERAS`]; for [`MP_BF16`], and where all stays [`MP_FP32`], S = 1.
+///
+/// * [`MP_ERROR_INVALID_ARGUMENT`]: low is another type
 pub fn mp_autocast_scaler_default(low: mp_dtype_t) -> mp_scaler_config_t {
     let mut value = mp_scaler_config_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1968,9 +1969,10 @@ pub fn mp_dropout_desc_default(count: i64, p: f32, dtype: mp_dtype_t) -> mp_drop
     value
 }
 
-/// mp\_scaler\_config\_init(MP\_SCALER\_BACKOFF), with max\_scale and diverged\_after 0 and what `preset`
+/// [`mp_scaler_config_init`]([`MP_SCALER_BACKOFF`]), with max\_scale and diverged\_after 0 and what `preset`
 /// says.
-/// @retval MP\_ERROR\_INVALID\_ARGUMENT if there is no such preset
+///
+/// * [`MP_ERROR_INVALID_ARGUMENT`]: if there is no such preset
 pub fn mp_scaler_config_preset(preset: mp_scaler_preset_t) -> mp_scaler_config_t {
     let mut value = mp_scaler_config_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1980,52 +1982,53 @@ pub fn mp_scaler_config_preset(preset: mp_scaler_preset_t) -> mp_scaler_config_t
 }
 
 extern "C" {
-    /// MP\_VERSION of the library that is loaded (not of this header).
+    /// [`MP_VERSION`] of the library that is loaded (not of this header).
     pub fn mp_version() -> u32;
 
     /// One line: version, git hash, CUDA version, compiled targets and architectures.
     /// Static storage.  Meant for bug reports; do not parse it.
     pub fn mp_build_info() -> *const c_char;
 
-    /// Name of the enumerator, e.g. "MP\_ERROR\_UNSUPPORTED".  Static storage; any int is accepted.
+    /// Name of the enumerator, e.g. "[`MP_ERROR_UNSUPPORTED`]".  Static storage; any int is accepted.
     pub fn mp_status_string(status: mp_status_t) -> *const c_char;
 
     /// Why the last failing call on this thread failed, in one sentence naming the
-    /// offending argument and its value: "mp\_gemm: lda = 60 is smaller than k = 64".
+    /// offending argument and its value: "[`mp_gemm`]: lda = 60 is smaller than k = 64".
     /// Meaningful right after a call that returned an error; valid until the next
     /// mpcore call on this thread.  Never NULL.
     pub fn mp_last_error() -> *const c_char;
 
     /// Send messages of `level` or more important to `callback`, for the whole process.
-    /// NULL restores the default: MP\_LOG\_WARN and above to stderr, changeable with the
-    /// environment variable MP\_LOG=error|warn|info|debug.  The callback may run on any
+    /// NULL restores the default: [`MP_LOG_WARN`] and above to stderr, changeable with the
+    /// environment variable `MP_LOG`=error|warn|info|debug.  The callback may run on any
     /// thread, several at a time, and must not call mpcore.
     pub fn mp_set_log_callback(callback: mp_log_callback_t, user: *mut c_void, level: mp_log_level_t);
 
     /// Bytes per element; 0 for an invalid value.
     pub fn mp_dtype_size(dtype: mp_dtype_t) -> usize;
 
-    /// "fp16", "bf16", "fp32"; "none" for MP\_DTYPE\_NONE, "?" for an invalid value.  Static storage.
+    /// "fp16", "bf16", "fp32"; "none" for [`MP_DTYPE_NONE`], "?" for an invalid value.  Static storage.
     pub fn mp_dtype_name(dtype: mp_dtype_t) -> *const c_char;
 
-    /// device = MP\_DEVICE\_AUTO, the whole of it, cudaMalloc.
+    /// device = [`MP_DEVICE_AUTO`], the whole of it, cudaMalloc.
     pub fn mp_context_config_init(config: *mut mp_context_config_t, struct_size: usize) -> mp_status_t;
 
     /// Create a context.  It becomes immutable here, which is why it can be shared.
-    /// @param config  host, optional; NULL = defaults.
-    /// @retval MP\_ERROR\_ARCH\_MISMATCH if this build holds no code for the device.
+    ///
+    /// * `config`: host, optional; NULL = defaults.
+    /// * [`MP_ERROR_ARCH_MISMATCH`]: if this build holds no code for the device.
     pub fn mp_context_create(context: *mut mp_context_t, config: *const mp_context_config_t) -> mp_status_t;
 
     /// Objects created from `context` must have been destroyed before.
     pub fn mp_context_destroy(context: mp_context_t);
 
-    /// @param info  host, out; MP\_INIT\_STRUCT it before the call.
+    /// * `info`: host, out; `MP_INIT_STRUCT` it before the call.
     pub fn mp_context_get_info(context: mp_context_t, info: *mut mp_device_info_t) -> mp_status_t;
 
     /// \*ptr = `bytes` of device memory, 256-byte aligned, with anything in it; NULL for 0 bytes.
     pub fn mp_malloc(context: mp_context_t, ptr: *mut *mut c_void, bytes: usize) -> mp_status_t;
 
-    /// Release what mp\_malloc gave, when all that the device has been given to do is done: it waits.
+    /// Release what [`mp_malloc`] gave, when all that the device has been given to do is done: it waits.
     /// NULL does nothing.
     pub fn mp_free(context: mp_context_t, ptr: *mut c_void);
 
@@ -2048,102 +2051,94 @@ extern "C" {
     /// Dense, untransposed, unbatched, alpha = 1, beta = 0; lda = k, ldb = ldc = ldd = n.
     pub fn mp_gemm_desc_init(desc: *mut mp_gemm_desc_t, struct_size: usize, m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_status_t;
 
-    /// Bytes of workspace with which mp\_gemm (or mp\_gemm\_batched) runs its fastest kernel for
+    /// Bytes of workspace with which [`mp_gemm`] (or [`mp_gemm_batched`]) runs its fastest kernel for
     /// `desc` and sums dbias fastest; often 0.  dbias, of which a descriptor says nothing, has at most
     /// 32 MiB of it: on Hopper a 16-bit D of more than 256 MiB gains by an eighth of its own bytes,
     /// given in addition.  Of a kernel that desc names: what that cannot do without.
     ///
-    /// desc-\>stride\_\* say which function is meant: with a stride that is not 0 it is mp\_gemm, without
-    /// any and with batch\_count \> 1 mp\_gemm\_batched.  A batch of one without strides may be either, and
-    /// the bytes are enough for both; on Hopper mp\_gemm\_batched wants some where mp\_gemm wants none.
-    /// @param bytes  host, out.
+    /// desc-\>stride\_\* say which function is meant: with a stride that is not 0 it is [`mp_gemm`], without
+    /// any and with batch\_count \> 1 [`mp_gemm_batched`].  A batch of one without strides may be either, and
+    /// the bytes are enough for both; on Hopper [`mp_gemm_batched`] wants some where [`mp_gemm`] wants none.
+    ///
+    /// * `bytes`: host, out.
     pub fn mp_gemm_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, bytes: *mut usize) -> mp_status_t;
 
     /// Matrix product with fp32 accumulation:  D = epilogue(alpha op(A) op(B) + beta C).
     ///
-    /// @param A  device; m x k with row stride lda (MP\_OP\_N), or k x m (MP\_OP\_T).
-    /// @param B  device; k x n with row stride ldb (MP\_OP\_N), or n x k (MP\_OP\_T).
-    /// @param C  device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
-    /// @param D  device; m x n.  May be the same matrix as C (equal ld and stride);
-    /// ```text
-    ///           any other overlap is undefined.
-    /// ```
-    /// @param epilogue   host, optional.
-    /// @param workspace  device, 256-byte aligned, optional.  With fewer bytes than
-    /// ```text
-    ///                   mp_gemm_workspace_size the fastest kernel that needs no more is chosen:
-    ///                   never an error, perhaps slower.
+    /// * `A`: device; m x k with row stride lda ([`MP_OP_N`]), or k x m ([`MP_OP_T`]).
+    /// * `B`: device; k x n with row stride ldb ([`MP_OP_N`]), or n x k ([`MP_OP_T`]).
+    /// * `C`: device; m x n.  Not read when beta == 0 (may be NULL, may hold NaN).
+    /// * `D`: device; m x n.  May be the same matrix as C (equal ld and stride);
+    ///   any other overlap is undefined.
+    /// * `epilogue`: host, optional.
+    /// * `workspace`: device, 256-byte aligned, optional.  With fewer bytes than
+    ///   [`mp_gemm_workspace_size`] the fastest kernel that needs no more is chosen:
+    ///   never an error, perhaps slower.
     ///
-    /// ```
     /// Edge cases follow BLAS: m, n or batch\_count == 0 does nothing; k == 0 computes
     /// epilogue(beta C).  There is no minimum alignment: 16-byte aligned pointers and
     /// ld % 8 == 0 take the tensor-core path with asynchronous copies, anything else a
-    /// slower one (logged once at MP\_LOG\_WARN).  For another ld or stride of A or B that is the fast
+    /// slower one (logged once at [`MP_LOG_WARN`]).  For another ld or stride of A or B that is the fast
     /// one behind a copy in workspace, where this is predicted to pay (logged where it takes a fifth
     /// as long as the rest, or longer).
     ///
     /// Accuracy: products of fp16/bf16 are exact in fp32; they are summed in fp32 the way
     /// the tensor core does it, in an order fixed by (desc, alignment, workspace\_bytes, device,
-    /// MP\_GEMM\_TUNING), and rounded once.
+    /// `MP_GEMM_TUNING`), and rounded once.
     /// Source: Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
     ///
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT a dimension \< 0, an ld below the row length
-    /// @retval MP\_ERROR\_UNSUPPORTED D has 2^31 or more tiles of 16 x 16, those of all items together
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a dimension \< 0, an ld below the row length
+    /// * [`MP_ERROR_UNSUPPORTED`]: D has 2^31 or more tiles of 16 x 16, those of all items together
     pub fn mp_gemm(context: mp_context_t, desc: *const mp_gemm_desc_t, A: *const c_void, B: *const c_void, C: *const c_void, D: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// As mp\_gemm, with one pointer per batch item instead of a stride.
-    /// @param A,B,C,D  device arrays of desc-\>batch\_count device pointers; C is optional
-    /// ```text
-    ///                 when beta == 0.  desc->stride_* must be 0.  The arrays are read when
-    ///                 the kernel runs: keep them alive until then.  As in mp_gemm a matrix
-    ///                 needs no alignment but its element's; that one item lacks 16 bytes is
-    ///                 found out on the device, costs time and is not logged.
-    /// ```
-    /// epilogue-\>aux, dbias, amax are unsupported here.
+    /// As [`mp_gemm`], with one pointer per batch item instead of a stride.
+    ///
+    /// * `A`, `B`, `C`, `D`: device arrays of desc-\>batch\_count device pointers; C is optional
+    ///   when beta == 0.  desc-\>stride\_\* must be 0.  The arrays are read when
+    ///   the kernel runs: keep them alive until then.  As in [`mp_gemm`] a matrix
+    ///   needs no alignment but its element's; that one item lacks 16 bytes is
+    ///   found out on the device, costs time and is not logged.
+    ///   epilogue-\>aux, dbias, amax are unsupported here.
     pub fn mp_gemm_batched(context: mp_context_t, desc: *const mp_gemm_desc_t, A: *const *const c_void, B: *const *const c_void, C: *const *const c_void, D: *const *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// Dense, untransposed, no data yet; lda = k, ldb = ldc = ldd = n.
     pub fn mp_gemm_group_item_init(item: *mut mp_gemm_group_item_t, struct_size: usize, m: i64, n: i64, k: i64) -> mp_status_t;
 
-    /// Bytes of workspace with which mp\_gemm\_grouped is fastest.  Shapes and ld of the items count,
+    /// Bytes of workspace with which [`mp_gemm_grouped`] is fastest.  Shapes and ld of the items count,
     /// their pointers are not looked at.
-    /// @param bytes  host, out.
+    ///
+    /// * `bytes`: host, out.
     pub fn mp_gemm_grouped_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, count: i32, items: *const mp_gemm_group_item_t, bytes: *mut usize) -> mp_status_t;
 
     /// `count` products of different shapes in one call: the experts of a layer, the weight
-    /// gradients of a network.  Each is what mp\_gemm computes:
+    /// gradients of a network.  Each is what [`mp_gemm`] computes:
     ///
     /// ```text
-    ///     D = epilogue(alpha op(A) op(B) + beta C)
-    ///
+    /// D = epilogue(alpha op(A) op(B) + beta C)
     /// ```
+    ///
     /// The products may run at the same time, in one launch where a kernel for that exists and in one
-    /// launch per product elsewhere (logged once at MP\_LOG\_WARN where the caller can change that):
+    /// launch per product elsewhere (logged once at [`MP_LOG_WARN`] where the caller can change that):
     /// never an error, perhaps slower.  So no D may overlap any matrix of another product; A, B and C
     /// may be shared.
     ///
-    /// @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld\* and stride\_\* must be 0
-    /// ```text
-    ///               and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).
-    /// ```
-    /// @param items  host, count elements, copied: the call can be captured into a CUDA graph, which
-    /// ```text
-    ///               then keeps these shapes and pointers.  May be NULL when count is 0.
-    ///               Edge cases as in mp_gemm: m or n == 0 does nothing, k == 0 computes
-    ///               epilogue(beta C).
-    /// ```
-    /// @param epilogue   host, optional: scale and found\_inf, shared by all products.  Everything
-    /// ```text
-    ///                   else is unsupported here and must be 0.
-    /// ```
-    /// @param workspace  device, 256-byte aligned, optional; see mp\_gemm\_grouped\_workspace\_size.
+    /// * `desc`: op, dtype, alpha and beta of all products.  m, n, k, ld\* and stride\_\* must be 0
+    ///   and batch\_count 1: [`mp_gemm_desc_default`](0, 0, 0, ab, cd).
+    /// * `items`: host, count elements, copied: the call can be captured into a CUDA graph, which
+    ///   then keeps these shapes and pointers.  May be NULL when count is 0.
+    ///   Edge cases as in [`mp_gemm`]: m or n == 0 does nothing, k == 0 computes
+    ///   epilogue(beta C).
+    /// * `epilogue`: host, optional: scale and found\_inf, shared by all products.  Everything
+    ///   else is unsupported here and must be 0.
+    /// * `workspace`: device, 256-byte aligned, optional; see [`mp_gemm_grouped_workspace_size`].
     ///
-    /// An error names the product, "mp\_gemm\_grouped: items\[3\].lda = 60 is smaller than k = 64", and
+    /// An error names the product, "[`mp_gemm_grouped`]: items\[3\].lda = 60 is smaller than k = 64", and
     /// then none of them has been enqueued.
     pub fn mp_gemm_grouped(context: mp_context_t, desc: *const mp_gemm_desc_t, count: i32, items: *const mp_gemm_group_item_t, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// Bytes of workspace with which mp\_gemm\_ragged is fastest, whatever the ends are.
-    /// @param bytes  host, out.
+    /// Bytes of workspace with which [`mp_gemm_ragged`] is fastest, whatever the ends are.
+    ///
+    /// * `bytes`: host, out.
     pub fn mp_gemm_ragged_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, ragged: mp_ragged_t, bytes: *mut usize) -> mp_status_t;
 
     /// Products of groups whose sizes only the device knows, such as the tokens that each expert of a layer
@@ -2151,97 +2146,87 @@ extern "C" {
     /// ends\[i - 1\] on (from 0 on, the first) up to and without ends\[i\]:
     ///
     /// ```text
-    ///     MP_RAGGED_M:  D[rows of i] = epilogue(alpha op(A)[rows of i] op(B_i) + beta C[rows of i])
-    ///     MP_RAGGED_K:  D_i = epilogue(alpha op(A)[:, k of i] op(B)[k of i, :] + beta C_i)
-    ///
+    /// MP_RAGGED_M:  D[rows of i] = epilogue(alpha op(A)[rows of i] op(B_i) + beta C[rows of i])
+    /// MP_RAGGED_K:  D_i = epilogue(alpha op(A)[:, k of i] op(B)[k of i, :] + beta C_i)
     /// ```
+    ///
     /// The host never reads the ends nor waits for them: the call can be captured into a CUDA graph, and a
     /// replay finds the ends that are there then.  What is launched does not depend on them.
     ///
-    /// @param desc  of all groups together: in the dimension that they share, m or k is the most that the
-    /// ```text
-    ///              ends may come to.  MP_RAGGED_M: op(A) is m x k, C and D are m x n; B_i = B + i stride_b,
-    ///              stride_b = 0 is one B for all, and the other strides must be 0.  MP_RAGGED_K: op(A)
-    ///              is m x k, op(B) k x n; C_i = C + i stride_c, D_i = D + i stride_d, and stride_a and
-    ///              stride_b must be 0.
-    /// ```
-    /// @param ends  device, desc-\>batch\_count elements that rise (equal ones: an empty group), read when
-    /// ```text
-    ///              the kernels run.  An end that lies before its predecessor counts as equal to it, one
-    ///              past m or k as m or k: bad ends never read or write beyond the matrices.
-    /// ```
-    /// @param A,B,C,D  as in mp\_gemm.  MP\_RAGGED\_M: rows at and past the last end are not read, and those
-    /// ```text
-    ///              of D not written.  MP_RAGGED_K: elements of k past the last end are not read; an
-    ///              empty group computes epilogue(beta C_i), zeros with beta = 0.
-    /// ```
-    /// @param epilogue   host, optional: scale, amax and found\_inf, shared by all groups.  Everything else
-    /// ```text
-    ///                   is unsupported here and must be 0.
-    /// ```
-    /// @param workspace  device, 256-byte aligned, optional; see mp\_gemm\_ragged\_workspace\_size.
+    /// * `desc`: of all groups together: in the dimension that they share, m or k is the most that the
+    ///   ends may come to.  [`MP_RAGGED_M`]: op(A) is m x k, C and D are m x n; B\_i = B + i stride\_b,
+    ///   stride\_b = 0 is one B for all, and the other strides must be 0.  [`MP_RAGGED_K`]: op(A)
+    ///   is m x k, op(B) k x n; C\_i = C + i stride\_c, D\_i = D + i stride\_d, and stride\_a and
+    ///   stride\_b must be 0.
+    /// * `ends`: device, desc-\>batch\_count elements that rise (equal ones: an empty group), read when
+    ///   the kernels run.  An end that lies before its predecessor counts as equal to it, one
+    ///   past m or k as m or k: bad ends never read or write beyond the matrices.
+    /// * `A`, `B`, `C`, `D`: as in [`mp_gemm`].  [`MP_RAGGED_M`]: rows at and past the last end are not read, and those
+    ///   of D not written.  [`MP_RAGGED_K`]: elements of k past the last end are not read; an
+    ///   empty group computes epilogue(beta C\_i), zeros with beta = 0.
+    /// * `epilogue`: host, optional: scale, amax and found\_inf, shared by all groups.  Everything else
+    ///   is unsupported here and must be 0.
+    /// * `workspace`: device, 256-byte aligned, optional; see [`mp_gemm_ragged_workspace_size`].
     ///
-    /// Edge cases, alignment and accuracy as in mp\_gemm; the order of a sum also depends on where in k its
-    /// group begins.  Hopper's kernels need groups that lie one below the other in memory: op\_a = MP\_OP\_N with
-    /// MP\_RAGGED\_M, op\_a = MP\_OP\_T and op\_b = MP\_OP\_N with MP\_RAGGED\_K.  Other orders take WMMA's.
+    /// Edge cases, alignment and accuracy as in [`mp_gemm`]; the order of a sum also depends on where in k its
+    /// group begins.  Hopper's kernels need groups that lie one below the other in memory: op\_a = [`MP_OP_N`] with
+    /// [`MP_RAGGED_M`], op\_a = [`MP_OP_T`] and op\_b = [`MP_OP_N`] with [`MP_RAGGED_K`].  Other orders take WMMA's.
     /// Source: jax.lax.ragged\_dot; torch.\_grouped\_mm, whose offs are the ends.
     ///
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT a stride that must be 0 is not; D\_i that overlap
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a stride that must be 0 is not; D\_i that overlap
     pub fn mp_gemm_ragged(context: mp_context_t, desc: *const mp_gemm_desc_t, ragged: mp_ragged_t, ends: *const i32, A: *const c_void, B: *const c_void, C: *const c_void, D: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// Unit stride and dilation, no padding, one group, alpha = 1, beta = 0, dtype\_out = dtype.
     pub fn mp_conv2d_desc_init(desc: *mut mp_conv2d_desc_t, struct_size: usize, n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s: i32, dtype: mp_dtype_t) -> mp_status_t;
 
     /// P and Q of `desc`; 0 where the filter is larger than the padded image.
-    /// @param p,q  host, out.
+    ///
+    /// * `p`, `q`: host, out.
     pub fn mp_conv2d_output_size(desc: *const mp_conv2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
 
     /// Bytes of workspace with which that product runs its fastest kernel and sums dbias fastest, as
-    /// mp\_gemm\_workspace\_size has it; often 0.  Of a kernel that desc names: what that cannot do without.
-    /// @param bytes  host, out.
+    /// [`mp_gemm_workspace_size`] has it; often 0.  Of a kernel that desc names: what that cannot do without.
+    ///
+    /// * `bytes`: host, out.
     pub fn mp_conv2d_workspace_size(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, bytes: *mut usize) -> mp_status_t;
 
     /// Forward:  y = epilogue(alpha conv(x, filter) + beta y).
     ///
-    /// @param x,filter   device.
-    /// @param y          device; read only when beta != 0.
-    /// @param epilogue   host, optional; sees y as a matrix of N P Q rows and K columns, so bias has K
-    /// ```text
-    ///                   elements; ld_aux 0 = K.
-    /// ```
-    /// @param workspace  device, 256-byte aligned, optional; less than mp\_conv2d\_workspace\_size is
-    /// ```text
-    ///                   never an error, perhaps slower.
+    /// * `x`, `filter`: device.
+    /// * `y`: device; read only when beta != 0.
+    /// * `epilogue`: host, optional; sees y as a matrix of N P Q rows and K columns, so bias has K
+    ///   elements; ld\_aux 0 = K.
+    /// * `workspace`: device, 256-byte aligned, optional; less than [`mp_conv2d_workspace_size`] is
+    ///   never an error, perhaps slower.
     ///
-    /// ```
-    /// An implicit GEMM: the matrix of patches (im2col) is never stored.  Accuracy as in mp\_gemm.
+    /// An implicit GEMM: the matrix of patches (im2col) is never stored.  Accuracy as in [`mp_gemm`].
     /// 16-byte aligned tensors with C/groups and K/groups multiples of 8 are fastest; images of few
     /// channels (RGB) have kernels of their own.  A 1 x 1 filter with stride 1 and no padding is
-    /// multiplied by the kernels of mp\_gemm.
+    /// multiplied by the kernels of [`mp_gemm`].
     /// Zeros that stand for nothing, outside the image or between the strides of dgrad, may or may not
     /// be multiplied.  It shows only beside a non-finite weight (in wgrad: dy), as a NaN.
-    /// Limits, beyond which MP\_ERROR\_UNSUPPORTED: one padded image, one image of y, the filter and the
+    /// Limits, beyond which [`MP_ERROR_UNSUPPORTED`]: one padded image, one image of y, the filter and the
     /// numbers of pixels N H W and N P Q stay below 2^30 elements; the tensors may be larger.
     ///
     /// Source: Chetlur et al., cuDNN: Efficient Primitives for Deep Learning, 2014, section 3.
     ///
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT a number outside its range, groups that do not divide c, k
-    /// @retval MP\_ERROR\_UNSUPPORTED a limit above
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a number outside its range, groups that do not divide c, k
+    /// * [`MP_ERROR_UNSUPPORTED`]: a limit above
     pub fn mp_conv2d_fprop(context: mp_context_t, desc: *const mp_conv2d_desc_t, x: *const c_void, filter: *const c_void, y: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// Gradient of the input:  dx = epilogue(alpha conv\_transpose(dy, filter) + beta dx).
-    /// The epilogue sees dx as a matrix of N H W rows and C columns: MP\_ACT\_DRELU with the aux of the
-    /// layer below gives that layer's dy, dbias its bias gradient.  Otherwise as mp\_conv2d\_fprop.
+    /// The epilogue sees dx as a matrix of N H W rows and C columns: [`MP_ACT_DRELU`] with the aux of the
+    /// layer below gives that layer's dy, dbias its bias gradient.  Otherwise as [`mp_conv2d_fprop`].
     pub fn mp_conv2d_dgrad(context: mp_context_t, desc: *const mp_conv2d_desc_t, dy: *const c_void, filter: *const c_void, dx: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// Gradient of the weights:  dfilter = alpha conv(x, dy) + beta dfilter, the sum over n, p, q.
-    /// beta = 1 accumulates over micro-batches; use dtype\_out = MP\_FP32 then, or small terms are lost
+    /// beta = 1 accumulates over micro-batches; use dtype\_out = [`MP_FP32`] then, or small terms are lost
     /// to rounding.
-    /// @param epilogue  host, optional: scale, amax and found\_inf.  Everything else is unsupported here
-    /// ```text
-    ///                  and must be 0.
-    /// ```
-    /// Otherwise as mp\_conv2d\_fprop; the sum is split over blocks in a fixed order, never atomically.
+    ///
+    /// * `epilogue`: host, optional: scale, amax and found\_inf.  Everything else is unsupported here
+    ///   and must be 0.
+    ///
+    /// Otherwise as [`mp_conv2d_fprop`]; the sum is split over blocks in a fixed order, never atomically.
     pub fn mp_conv2d_wgrad(context: mp_context_t, desc: *const mp_conv2d_desc_t, x: *const c_void, dy: *const c_void, dfilter: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// Upload the pointer table once, so that each later call is one kernel launch however
@@ -2254,62 +2239,68 @@ extern "C" {
 
     /// Point the list at other buffers of the same sizes, in stream order: for frameworks
     /// that allocate new gradients each step.  Do not capture into a graph.
-    /// @param data  host, count device pointers.
+    ///
+    /// * `data`: host, count device pointers.
     pub fn mp_tensor_list_set_data(list: mp_tensor_list_t, data: *const *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
     /// Set \*found\_inf to 1 if any element is NaN or infinite.  Never clears it, so several
     /// lists can share one flag.  A float rather than an int so that it can be all-reduced
     /// with the gradients.
-    /// @param found\_inf  device, 1 float.
+    ///
+    /// * `found_inf`: device, 1 float.
     pub fn mp_check_nonfinite(list: mp_tensor_list_t, found_inf: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
     /// Largest absolute value; NaN if any element is NaN (fmaxf would lose it).
-    /// @param amax        device, 1 float, optional; 0 for an empty list.
-    /// @param per\_tensor  device, count floats, optional.
+    ///
+    /// * `amax`: device, 1 float, optional; 0 for an empty list.
+    /// * `per_tensor`: device, count floats, optional.
     pub fn mp_amax(list: mp_tensor_list_t, amax: *mut f32, per_tensor: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
     /// sqrt(sum x^2), over the list and per tensor.  Squares are summed in fp32 inside a chunk of
     /// 16384 elements (so |x| \> 1.8e19 gives infinity) and in fp64 across chunks, in a fixed order,
     /// without atomics: bitwise reproducible.
-    /// @param norm        device, 1 float, optional.
-    /// @param per\_tensor  device, count floats, optional.
+    ///
+    /// * `norm`: device, 1 float, optional.
+    /// * `per_tensor`: device, count floats, optional.
     pub fn mp_l2norm(list: mp_tensor_list_t, norm: *mut f32, per_tensor: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
     /// Look at every element once, and report: what overflowed, and what is about to underflow.
-    /// mp\_scale\_step reports on its gradients without a pass more (mp\_step\_options\_t).
-    /// @param report          device, 1 report, optional: of the list.
-    /// @param tensor\_reports  device, count reports, optional: of each tensor.
+    /// [`mp_scale_step`] reports on its gradients without a pass more ([`mp_step_options_t`]).
+    ///
+    /// * `report`: device, 1 report, optional: of the list.
+    /// * `tensor_reports`: device, count reports, optional: of each tensor.
     pub fn mp_inspect(list: mp_tensor_list_t, report: *mut mp_tensor_report_t, tensor_reports: *mut mp_tensor_report_t, stream: mp_stream_t) -> mp_status_t;
 
     /// Several of the four above in one pass over the elements: the same results, bit by bit.
-    /// @param outputs  host; at least one of its pointers is set.
+    ///
+    /// * `outputs`: host; at least one of its pointers is set.
     pub fn mp_tensor_stats(list: mp_tensor_list_t, outputs: *const mp_stats_outputs_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// out = in \* \*inv\_scale, setting \*found\_inf as mp\_check\_nonfinite does on `in`.
-    /// @param in,out     lists of equal shapes; types may differ (fp16 grads -\> fp32 grads);
-    /// ```text
-    ///                   out == in is allowed.
-    /// ```
-    /// @param inv\_scale  device, 1 float.
+    /// out = in \* \*inv\_scale, setting \*found\_inf as [`mp_check_nonfinite`] does on `in`.
+    ///
+    /// * `in`, `out`: lists of equal shapes; types may differ (fp16 grads -\> fp32 grads);
+    ///   out == in is allowed.
+    /// * `inv_scale`: device, 1 float.
     pub fn mp_unscale(in_: mp_tensor_list_t, out: mp_tensor_list_t, inv_scale: *const f32, found_inf: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
     /// The factor that unscales and clips at once:
     ///
     /// ```text
-    ///     *grad_scale = *inv_scale * min(1, max_norm / (*inv_scale * *scaled_norm + 1e-6))
+    /// *grad_scale = *inv_scale * min(1, max_norm / (*inv_scale * *scaled_norm + 1e-6))
     /// ```
     /// Source: Pascanu et al., On the difficulty of training RNNs, ICML 2013, algorithm 1;
     /// the 1e-6 is that of torch.nn.utils.clip\_grad\_norm\_.
-    /// @param scaled\_norm  device, 1 float: norm of the gradients before unscaling.
+    ///
+    /// * `scaled_norm`: device, 1 float: norm of the gradients before unscaling.
     pub fn mp_clip_factor(context: mp_context_t, scaled_norm: *const f32, inv_scale: *const f32, max_norm: f32, grad_scale: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
     /// 65536 is where torch.amp.GradScaler begins; 24 overflows in a row take S from 2^24 to 1.
     ///
     /// ```text
-    ///     init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
-    ///     growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
-    ///     beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
-    ///     overflow_std_dev 3.0902      sigma_floor 0.5
+    /// init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
+    /// growth_factor 2, backoff_factor 0.5           diverged_after 100      history 0
+    /// beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
+    /// overflow_std_dev 3.0902      sigma_floor 0.5
     /// ```
     pub fn mp_scaler_config_init(config: *mut mp_scaler_config_t, struct_size: usize, policy: mp_scaler_policy_t) -> mp_status_t;
 
@@ -2317,7 +2308,7 @@ extern "C" {
     pub fn mp_scaler_state_init(state: *mut mp_scaler_state_t, struct_size: usize, config: *const mp_scaler_config_t) -> mp_status_t;
 
     /// The scaler allocates nothing after this.  A program may have several, one per loss; several
-    /// optimizers may share one, see MP\_STEP\_KEEP\_SCALER.
+    /// optimizers may share one, see [`MP_STEP_KEEP_SCALER`].
     pub fn mp_scaler_create(scaler: *mut mp_scaler_t, context: mp_context_t, config: *const mp_scaler_config_t) -> mp_status_t;
 
     /// Optimizers do not keep it.
@@ -2329,22 +2320,21 @@ extern "C" {
     /// Device address of 1/S, constant for the life of the scaler.
     pub fn mp_scaler_inv_scale(scaler: mp_scaler_t) -> *const f32;
 
-    /// Device address of the scaler's own sticky overflow flag, which mp\_scaler\_update clears; constant
+    /// Device address of the scaler's own sticky overflow flag, which [`mp_scaler_update`] clears; constant
     /// for the life of the scaler.
     pub fn mp_scaler_found_inf(scaler: mp_scaler_t) -> *mut f32;
 
     /// out\[i\] = loss\[i\] \* S, before the backward pass.  out == loss is allowed.
     pub fn mp_scale_loss(scaler: mp_scaler_t, loss: *const c_void, out: *mut c_void, dtype: mp_dtype_t, count: i64, stream: mp_stream_t) -> mp_status_t;
 
-    /// Apply the policy once, from mp\_scaler\_found\_inf and \*amax; then clear the flag.
-    /// mp\_scale\_step does this itself.
-    /// @param amax  device, 1 float: largest gradient as measured, still multiplied by S and
-    /// ```text
-    ///              before any clipping; infinity or NaN counts as an overflow even where the
-    ///              flag is 0.  Taken together with what steps with MP_STEP_KEEP_SCALER and
-    ///              mp_grads_accumulate have measured.  Lognormal and logmax learn from it, and need it
-    ///              unless there were such calls.  Else optional: it tells NaN from infinity.
-    /// ```
+    /// Apply the policy once, from [`mp_scaler_found_inf`] and \*amax; then clear the flag.
+    /// [`mp_scale_step`] does this itself.
+    ///
+    /// * `amax`: device, 1 float: largest gradient as measured, still multiplied by S and
+    ///   before any clipping; infinity or NaN counts as an overflow even where the
+    ///   flag is 0.  Taken together with what steps with [`MP_STEP_KEEP_SCALER`] and
+    ///   [`mp_grads_accumulate`] have measured.  Lognormal and logmax learn from it, and need it
+    ///   unless there were such calls.  Else optional: it tells NaN from infinity.
     pub fn mp_scaler_update(scaler: mp_scaler_t, amax: *const f32, stream: mp_stream_t) -> mp_status_t;
 
     /// Copy the state to the host; waits for `stream`.
@@ -2353,41 +2343,41 @@ extern "C" {
     /// Copy a state from the host; waits for `stream`.  Restoring a saved state and repeating the steps
     /// gives bitwise the same scales.  Restoring empties the history, clears the flag, and forgets what amax
     /// has been kept since the last update: they are of steps that are given up.
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT no scaler of this config can be in that state.  In particular:
-    /// ```text
-    ///         another policy; a scale outside [min_scale, max_scale], which NaN is (logmax);
-    ///         growth_tracker >= growth_interval or hysteresis_left > hysteresis, as after lowering
-    ///         those: then set growth_tracker to 0 and hysteresis_left to hysteresis; a head-room below
-    ///         0; statistics that are not finite, or of lognormal no means of log2 of a float; more
-    ///         steps skipped than taken, more of them with a NaN or in a row than at all; counts beyond
-    ///         2^62
-    /// ```
+    ///
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: no scaler of this config can be in that state.  In particular:
+    ///   another policy; a scale outside \[min\_scale, max\_scale\], which NaN is (logmax);
+    ///   growth\_tracker \>= growth\_interval or hysteresis\_left \> hysteresis, as after lowering
+    ///   those: then set growth\_tracker to 0 and hysteresis\_left to hysteresis; a head-room below
+    ///   0; statistics that are not finite, or of lognormal no means of log2 of a float; more
+    ///   steps skipped than taken, more of them with a NaN or in a row than at all; counts beyond
+    ///   2^62
     pub fn mp_scaler_set_state_sync(scaler: mp_scaler_t, state: *const mp_scaler_state_t, stream: mp_stream_t) -> mp_status_t;
 
     /// The last updates, oldest first, for a plot; waits for `stream`.
-    /// @param capacity  elements of the arrays; where fewer than there are, the newest are given
-    /// @param scales    host, optional: S with which the step was taken
-    /// @param skipped   host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN
-    /// @param count     host: elements written, at most config.history
+    ///
+    /// * `capacity`: elements of the arrays; where fewer than there are, the newest are given
+    /// * `scales`: host, optional: S with which the step was taken
+    /// * `skipped`: host, optional: 0 = clean, 1 = overflowed, 2 = overflowed with amax = NaN
+    /// * `count`: host: elements written, at most config.history
     pub fn mp_scaler_get_history_sync(scaler: mp_scaler_t, capacity: i64, scales: *mut f32, skipped: *mut i32, count: *mut i64, stream: mp_stream_t) -> mp_status_t;
 
     /// The defaults of the cited papers; weight decay where the method is about it.  lr has no sensible
     /// default.  trust is that of LARS; Apex's LARC has 0.02.
     ///
     /// ```text
-    ///               beta1   beta2   eps     others
-    ///     SGD       0.9     0       0       trust 0.001
-    ///     Adam      0.9     0.999   1e-8
-    ///     LAMB      0.9     0.999   1e-6    weight_decay 0.01
-    ///     NovoGrad  0.95    0.98    1e-8
-    ///     Adagrad   0       0       1e-10
-    ///     RMSProp   0       0.9     1e-8
-    ///
+    ///           beta1   beta2   eps     others
+    /// SGD       0.9     0       0       trust 0.001
+    /// Adam      0.9     0.999   1e-8
+    /// LAMB      0.9     0.999   1e-6    weight_decay 0.01
+    /// NovoGrad  0.95    0.98    1e-8
+    /// Adagrad   0       0       1e-10
+    /// RMSProp   0       0.9     1e-8
     /// ```
+    ///
     /// decay\_power is 1; everything else is 0.
     pub fn mp_hyper_init(hyper: *mut mp_hyper_t, struct_size: usize, kind: mp_optimizer_kind_t, lr: f32) -> mp_status_t;
 
-    /// One group, no tensors yet; flags 0, or MP\_OPT\_DECOUPLED\_DECAY for MP\_OPT\_LAMB.
+    /// One group, no tensors yet; flags 0, or [`MP_OPT_DECOUPLED_DECAY`] for [`MP_OPT_LAMB`].
     pub fn mp_optimizer_desc_init(desc: *mut mp_optimizer_desc_t, struct_size: usize, kind: mp_optimizer_kind_t) -> mp_status_t;
 
     /// Uploads the hyperparameters and allocates the scratch memory of all later steps.
@@ -2398,24 +2388,20 @@ extern "C" {
 
     /// Replace the hyperparameters of one group, in stream order.
     /// They live on the device: a captured graph picks up the new values when replayed.
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT also for a max\_tensor\_norm where no group had one when the
-    /// ```text
-    ///         optimizer was created: a step would need another launch
-    /// ```
+    ///
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: also for a max\_tensor\_norm where no group had one when the
+    ///   optimizer was created: a step would need another launch
     pub fn mp_optimizer_set_hyper(optimizer: mp_optimizer_t, group: u32, hyper: *const mp_hyper_t, stream: mp_stream_t) -> mp_status_t;
 
     /// One update of master, m, v and model, in one kernel, however many tensors there are.  LAMB,
     /// NovoGrad, LARC and LARS measure the tensors in another one before it, max\_tensor\_norm the
-    /// gradients in one more (not in mp\_scale\_step, which measures them anyway).
-    /// @param grad\_scale  device, 1 float multiplied into every gradient, e.g. 1/S; NULL = 1.
-    /// ```text
-    ///                    Infinity or NaN skips the update as found_inf does.
-    /// ```
-    /// @param found\_inf   device, 1 float; if nonzero when the kernel runs, nothing at all
-    /// ```text
-    ///                    is written and t does not advance.  NULL = always update.
+    /// gradients in one more (not in [`mp_scale_step`], which measures them anyway).
     ///
-    /// ```
+    /// * `grad_scale`: device, 1 float multiplied into every gradient, e.g. 1/S; NULL = 1.
+    ///   Infinity or NaN skips the update as found\_inf does.
+    /// * `found_inf`: device, 1 float; if nonzero when the kernel runs, nothing at all
+    ///   is written and t does not advance.  NULL = always update.
+    ///
     /// The decision is taken on the device; the host does not learn of it (and must not ask,
     /// or the GPU idles once per step).
     /// Source of master weights: Micikevicius et al. 2018, section 3.1.
@@ -2426,32 +2412,29 @@ extern "C" {
 
     /// model = round(master): the copy that an optimizer step writes, for a program that updates its
     /// fp32 weights itself.  Bit for bit the same copy.
-    /// @param master     MP\_FP32; read.
-    /// @param model      MP\_FP16/MP\_BF16, parallel to master; written.  A NULL data pointer: that
-    /// ```text
-    ///                   parameter has no 16-bit copy.
-    /// ```
-    /// @param found\_inf  device, 1 float, optional; if nonzero when the kernel runs, nothing is written:
-    /// ```text
-    ///                   a skipped step leaves the copy as it leaves the weights.
-    /// ```
-    /// @param options    host, optional; NULL = the defaults.
+    ///
+    /// * `master`: [`MP_FP32`]; read.
+    /// * `model`: [`MP_FP16`]/[`MP_BF16`], parallel to master; written.  A NULL data pointer: that
+    ///   parameter has no 16-bit copy.
+    /// * `found_inf`: device, 1 float, optional; if nonzero when the kernel runs, nothing is written:
+    ///   a skipped step leaves the copy as it leaves the weights.
+    /// * `options`: host, optional; NULL = the defaults.
     pub fn mp_masters_to_model(master: mp_tensor_list_t, model: mp_tensor_list_t, found_inf: *const f32, options: *const mp_model_options_t, stream: mp_stream_t) -> mp_status_t;
 
     /// The learning rates that the latest applied step used, before lr\_multipliers.
-    /// @return device, num\_groups floats, 0 before the first step; they live as long as the optimizer.
-    /// ```text
-    ///         NULL if optimizer is NULL
-    /// ```
+    ///
+    /// * returns device, num\_groups floats, 0 before the first step; they live as long as the optimizer.
+    ///   NULL if optimizer is NULL
     pub fn mp_optimizer_lr(optimizer: mp_optimizer_t) -> *const f32;
 
     /// What l1 and l2 add to the loss, of the master weights as they are now:
     ///
     /// ```text
-    ///     sum over tensors of (their decay multiplier) (l1 sum |w| + l2 sum w^2)
+    /// sum over tensors of (their decay multiplier) (l1 sum |w| + l2 sum w^2)
     /// ```
-    /// in fp32 within a chunk and fp64 across, in a fixed order, as mp\_l2norm.  In one kernel.
-    /// @param loss  device, 1 float.
+    /// in fp32 within a chunk and fp64 across, in a fixed order, as [`mp_l2norm`].  In one kernel.
+    ///
+    /// * `loss`: device, 1 float.
     pub fn mp_optimizer_regularization(optimizer: mp_optimizer_t, loss: *mut f32, stream: mp_stream_t) -> mp_status_t;
 
     /// Device address of the step counter t, which each applied step increases by 1; constant for the
@@ -2469,13 +2452,12 @@ extern "C" {
 
     /// Fill `comm` from a communicator.  libnccl.so.2 is looked up with dlopen in this call; without it
     /// there is no dependency on NCCL.  The codes of its callbacks are those of ncclResult\_t.
-    /// @param comm       host, out; MP\_INIT\_STRUCT it before the call.
-    /// @param nccl\_comm  an ncclComm\_t, blocking (with a nonblocking one the code of "in progress" is
-    /// ```text
-    ///                   taken for a failure); must outlive the calls that get *comm.
-    /// ```
-    /// @retval MP\_ERROR\_NOT\_FOUND if NCCL cannot be loaded
-    /// @retval MP\_ERROR\_COMM if it does not tell rank or size of nccl\_comm
+    ///
+    /// * `comm`: host, out; `MP_INIT_STRUCT` it before the call.
+    /// * `nccl_comm`: an ncclComm\_t, blocking (with a nonblocking one the code of "in progress" is
+    ///   taken for a failure); must outlive the calls that get \*comm.
+    /// * [`MP_ERROR_NOT_FOUND`]: if NCCL cannot be loaded
+    /// * [`MP_ERROR_COMM`]: if it does not tell rank or size of nccl\_comm
     pub fn mp_comm_init_nccl(comm: *mut mp_comm_t, nccl_comm: *mut c_void) -> mp_status_t;
 
     /// grads = post \* sum over ranks (pre \* grads), in place and in the gradients' own types, every
@@ -2489,12 +2471,11 @@ extern "C" {
     /// a list of one tensor over all of them (one buffer for all gradients) does that.
     ///
     /// The gradients may still be multiplied by S.  Infinity and NaN survive the sum, and then every
-    /// rank sees them; see mp\_step\_options.comm for what else must agree.
-    /// @param pre,post   \> 0, finite.
-    /// @retval MP\_ERROR\_COMM a callback failed: some gradients may have been summed and others not, and all
-    /// ```text
-    ///         have been multiplied by pre
-    /// ```
+    /// rank sees them; see `mp_step_options`.comm for what else must agree.
+    ///
+    /// * `pre`, `post`: \> 0, finite.
+    /// * [`MP_ERROR_COMM`]: a callback failed: some gradients may have been summed and others not, and all
+    ///   have been multiplied by pre
     pub fn mp_grad_all_reduce(grads: mp_tensor_list_t, comm: *const mp_comm_t, pre: f32, post: f32, stream: mp_stream_t) -> mp_status_t;
 
     /// No clipping, no reports, one rank.
@@ -2503,111 +2484,109 @@ extern "C" {
     /// Everything between backward and the next forward:
     ///
     /// ```text
-    ///     1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
-    ///     2. found_inf, NaN and amax become those of all ranks, with MP_STEP_SHARDED also the
-    ///        norm                                                       only with comm
-    ///     3. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
-    ///                        model = round(master);  t += 1             second pass
-    ///     4. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
-    ///
+    /// 1. found_inf |= any non-finite gradient;  norm, amax  one pass over the gradients
+    /// 2. found_inf, NaN and amax become those of all ranks, with MP_STEP_SHARDED also the
+    ///    norm                                                       only with comm
+    /// 3. if !found_inf:  g = gradient / S, clipped;  optimizer update of master;
+    ///                    model = round(master);  t += 1             second pass
+    /// 4. S follows its policy;  found_inf is cleared;  not with MP_STEP_KEEP_SCALER
     /// ```
-    /// found\_inf is the scaler's own flag (mp\_scaler\_found\_inf): a GEMM epilogue that saw an
+    ///
+    /// found\_inf is the scaler's own flag ([`mp_scaler_found_inf`]): a GEMM epilogue that saw an
     /// overflowing activation gradient may have set it before.
     ///
     /// All on the device, with no host synchronisation.  Bitwise equal to calling
-    /// mp\_check\_nonfinite, mp\_l2norm, mp\_amax, mp\_clip\_factor, mp\_optimizer\_step,
-    /// mp\_scaler\_update in that order; it only saves launches and memory traffic.  Two passes
+    /// [`mp_check_nonfinite`], [`mp_l2norm`], [`mp_amax`], [`mp_clip_factor`], [`mp_optimizer_step`],
+    /// [`mp_scaler_update`] in that order; it only saves launches and memory traffic.  Two passes
     /// are the minimum: no weight may change before the last gradient has been inspected
-    /// (MP\_STEP\_CHECKED: it has been).
+    /// ([`MP_STEP_CHECKED`]: it has been).
     ///
-    /// With MP\_SCALER\_STATIC an overflowing step is skipped too.
+    /// With [`MP_SCALER_STATIC`] an overflowing step is skipped too.
     ///
-    /// Ranks: gradients that went through mp\_grad\_all\_reduce are the same everywhere, but a flag
+    /// Ranks: gradients that went through [`mp_grad_all_reduce`] are the same everywhere, but a flag
     /// raised by an epilogue is not, nor is the amax of a sharded optimizer.  2 is one all\_reduce of 2
-    /// floats (max) and, with MP\_STEP\_SHARDED, one of 1 float (sum), in one batch, between two small
+    /// floats (max) and, with [`MP_STEP_SHARDED`], one of 1 float (sum), in one batch, between two small
     /// kernels.  What is not finite travels as a code, so that no maximum meets a NaN.  The sum is
     /// that of the squares in fp32, so a sharded norm beyond 1.8e19, as measured, is infinite.
     ///
-    /// @param scaler   optional; NULL = S is 1 (bf16), non-finite gradients still skip.
-    /// @param options  host, optional; NULL = no clipping, one rank.
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT if optimizer and scaler belong to different contexts
-    /// @retval MP\_ERROR\_COMM a callback of options-\>comm failed: nothing has been updated, S
-    /// ```text
-    ///         included, but the scaler's flag is up if a gradient is not
-    ///         finite.  Other ranks may have taken the step
-    /// ```
+    /// * `scaler`: optional; NULL = S is 1 (bf16), non-finite gradients still skip.
+    /// * `options`: host, optional; NULL = no clipping, one rank.
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: if optimizer and scaler belong to different contexts
+    /// * [`MP_ERROR_COMM`]: a callback of options-\>comm failed: nothing has been updated, S
+    ///   included, but the scaler's flag is up if a gradient is not
+    ///   finite.  Other ranks may have taken the step
     pub fn mp_scale_step(optimizer: mp_optimizer_t, scaler: mp_scaler_t, options: *const mp_step_options_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// sums += weight / S \* grads, or with MP\_ACCUMULATE\_FIRST  sums = weight / S \* grads; in fp32, with
+    /// sums += weight / S \* grads, or with [`MP_ACCUMULATE_FIRST`]  sums = weight / S \* grads; in fp32, with
     /// the S of the moment, one rounding of weight / S and one of each sum.  In one pass.
     ///
     /// Raises the scaler's flag for a gradient that is not finite, and keeps the largest |gradient|,
     /// still multiplied by S and without the weight, for the scaler's next update.  The overflow
-    /// stays in the sums too, as infinity or NaN, until the next MP\_ACCUMULATE\_FIRST: one bad
+    /// stays in the sums too, as infinity or NaN, until the next [`MP_ACCUMULATE_FIRST`]: one bad
     /// micro-batch discards its window whatever becomes of the flag.
     ///
     /// Accumulation over k micro-batches; `sums` are the optimizer's grads:
     ///
     /// ```text
-    ///     for (int i = 0; i < k; i++) {
-    ///       const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
-    ///       forward_and_backward(i);
-    ///       mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
-    ///     }
-    ///     options.flags = MP_STEP_UNSCALED;
-    ///     mp_scale_step(optimizer, scaler, &options, stream);
-    ///
+    /// for (int i = 0; i < k; i++) {
+    ///   const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+    ///   forward_and_backward(i);
+    ///   mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
+    /// }
+    /// options.flags = MP_STEP_UNSCALED;
+    /// mp_scale_step(optimizer, scaler, &options, stream);
     /// ```
-    /// (With several ranks, mp\_grad\_all\_reduce of the sums comes before the step, which has options.comm.)
+    ///
+    /// (With several ranks, [`mp_grad_all_reduce`] of the sums comes before the step, which has options.comm.)
     /// S stays as it is within such a window.  It may also follow its policy after each micro-batch, so
-    /// that the rest of a discarded window has a smaller S already.  mp\_scaler\_state and mp\_step\_query
+    /// that the rest of a discarded window has a smaller S already.  `mp_scaler_state` and [`mp_step_query`]
     /// count micro-batches then; that the window was discarded, options.found\_inf says in both forms:
     ///
     /// ```text
-    ///     for (int i = 0; i < k; i++) {
-    ///       const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
-    ///       forward_and_backward(i);
-    ///       mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
-    ///       mp_scaler_update(scaler, NULL, stream);
-    ///     }
-    ///     mp_scale_step(optimizer, NULL, &options, stream);
-    ///
+    /// for (int i = 0; i < k; i++) {
+    ///   const uint32_t flags = i == 0 ? MP_ACCUMULATE_FIRST : 0;
+    ///   forward_and_backward(i);
+    ///   mp_grads_accumulate(scaler, grads, sums, 1.0f / (float)k, flags, stream);
+    ///   mp_scaler_update(scaler, NULL, stream);
+    /// }
+    /// mp_scale_step(optimizer, NULL, &options, stream);
     /// ```
-    /// @param grads   any types; sums == grads is allowed for MP\_FP32 gradients.
-    /// @param sums    MP\_FP32, parallel to grads.
-    /// @param weight  finite; 1, 1/k, a task weight.  0 adds nothing, but an overflow is still noticed.
-    /// @param flags   mp\_accumulate\_flags\_t, or-ed.
+    ///
+    /// * `grads`: any types; sums == grads is allowed for [`MP_FP32`] gradients.
+    /// * `sums`: [`MP_FP32`], parallel to grads.
+    /// * `weight`: finite; 1, 1/k, a task weight.  0 adds nothing, but an overflow is still noticed.
+    /// * `flags`: [`mp_accumulate_flags_t`], or-ed.
     pub fn mp_grads_accumulate(scaler: mp_scaler_t, grads: mp_tensor_list_t, sums: mp_tensor_list_t, weight: f32, flags: u32, stream: mp_stream_t) -> mp_status_t;
 
-    /// out = grads / S in fp32, checked for overflow, in one pass: mp\_grads\_accumulate of weight 1 with
+    /// out = grads / S in fp32, checked for overflow, in one pass: [`mp_grads_accumulate`] of weight 1 with
     /// both flags.  The first half of a step with an optimizer of the host program, which updates
     /// fp32 master weights however it likes:
     ///
     /// ```text
-    ///     const float *found_inf = mp_scaler_found_inf(scaler);
-    ///     mp_grads_to_fp32(scaler, grads, grads32, stream);
-    ///     my_optimizer(found_inf); // masters and grads32; does nothing where *found_inf is not 0
-    ///     mp_masters_to_model(masters, models, found_inf, NULL, stream);
-    ///     mp_scaler_update(scaler, NULL, stream);
-    ///
+    /// const float *found_inf = mp_scaler_found_inf(scaler);
+    /// mp_grads_to_fp32(scaler, grads, grads32, stream);
+    /// my_optimizer(found_inf); // masters and grads32; does nothing where *found_inf is not 0
+    /// mp_masters_to_model(masters, models, found_inf, NULL, stream);
+    /// mp_scaler_update(scaler, NULL, stream);
     /// ```
+    ///
     /// That optimizer runs on the device and reads the flag there.  An optimizer on the host, or one that knows
-    /// of no flag, is started by the host, which polls mp\_step\_query; what else has been enqueued goes
-    /// on meanwhile.  n is mp\_scaler\_state.steps + 1:
+    /// of no flag, is started by the host, which polls [`mp_step_query`]; what else has been enqueued goes
+    /// on meanwhile.  n is `mp_scaler_state`.steps + 1:
     ///
     /// ```text
-    ///     mp_step_outcome_t outcome = MP_STEP_PENDING;
-    ///     mp_grads_to_fp32(scaler, grads, grads32, stream);
-    ///     while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n, &outcome);
-    ///     if (outcome == MP_STEP_TAKEN) {
-    ///       my_host_optimizer();
-    ///       mp_masters_to_model(masters, models, NULL, NULL, stream);
-    ///     }
-    ///     mp_scaler_update(scaler, NULL, stream);
-    ///
+    /// mp_step_outcome_t outcome = MP_STEP_PENDING;
+    /// mp_grads_to_fp32(scaler, grads, grads32, stream);
+    /// while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n, &outcome);
+    /// if (outcome == MP_STEP_TAKEN) {
+    ///   my_host_optimizer();
+    ///   mp_masters_to_model(masters, models, NULL, NULL, stream);
+    /// }
+    /// mp_scaler_update(scaler, NULL, stream);
     /// ```
-    /// @param grads  any types; out == grads is allowed for MP\_FP32 gradients.
-    /// @param out    MP\_FP32, parallel to grads.
+    ///
+    /// * `grads`: any types; out == grads is allowed for [`MP_FP32`] gradients.
+    /// * `out`: [`MP_FP32`], parallel to grads.
     pub fn mp_grads_to_fp32(scaler: mp_scaler_t, grads: mp_tensor_list_t, out: mp_tensor_list_t, stream: mp_stream_t) -> mp_status_t;
 
     /// What became of a step, from what the device has written into memory of the host.  Neither waits
@@ -2616,121 +2595,117 @@ extern "C" {
     /// The queue does not run dry if a step is asked for while it still holds work of the next one:
     ///
     /// ```text
-    ///     for (int64_t n = 1; n <= steps; n++) {
-    ///       mp_step_outcome_t outcome = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
-    ///       forward_and_backward(n); // enqueued; step n - 1 is done long before this is
-    ///       while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &outcome);
-    ///       if (outcome == MP_STEP_TAKEN) my_learning_rate_advances();
-    ///       mp_scale_step(optimizer, scaler, NULL, stream);
-    ///     }
-    ///
+    /// for (int64_t n = 1; n <= steps; n++) {
+    ///   mp_step_outcome_t outcome = n > 1 ? MP_STEP_PENDING : MP_STEP_SKIPPED;
+    ///   forward_and_backward(n); // enqueued; step n - 1 is done long before this is
+    ///   while (outcome == MP_STEP_PENDING) mp_step_query(scaler, n - 1, &outcome);
+    ///   if (outcome == MP_STEP_TAKEN) my_learning_rate_advances();
+    ///   mp_scale_step(optimizer, scaler, NULL, stream);
+    /// }
     /// ```
-    /// That a step was skipped is logged at MP\_LOG\_INFO, once; not if a later one was logged before.  The
+    ///
+    /// That a step was skipped is logged at [`MP_LOG_INFO`], once; not if a later one was logged before.  The
     /// line has S before it and, unless it is asked for before the update, after it.
     ///
-    /// @param step     \>= 1, counted as in mp\_scaler\_state.steps: the update that makes steps n is step
-    /// ```text
-    ///                 n, also after restoring a state and in a replayed graph.  Its outcome is known
-    ///                 at the end of the mp_scale_step or mp_scaler_update that counts it (those with
-    ///                 MP_STEP_KEEP_SCALER do not), or after MP_ACCUMULATE_LAST.
-    /// ```
-    /// @param outcome  host, out.
-    /// @retval MP\_ERROR\_NOT\_FOUND the step lies MP\_STEP\_QUERY\_DEPTH or more back, or before the state
-    /// ```text
-    ///         that was restored
-    /// ```
+    /// * `step`: \>= 1, counted as in `mp_scaler_state`.steps: the update that makes steps n is step
+    ///   n, also after restoring a state and in a replayed graph.  Its outcome is known
+    ///   at the end of the [`mp_scale_step`] or [`mp_scaler_update`] that counts it (those with
+    ///   [`MP_STEP_KEEP_SCALER`] do not), or after [`MP_ACCUMULATE_LAST`].
+    /// * `outcome`: host, out.
+    /// * [`MP_ERROR_NOT_FOUND`]: the step lies [`MP_STEP_QUERY_DEPTH`] or more back, or before the state
+    ///   that was restored
     pub fn mp_step_query(scaler: mp_scaler_t, step: i64, outcome: *mut mp_step_outcome_t) -> mp_status_t;
 
-    /// Preset MP\_AUTOCAST\_DEFAULT, level MP\_AUTOCAST\_NORMAL, no flags and no limits.
+    /// Preset [`MP_AUTOCAST_DEFAULT`], level [`MP_AUTOCAST_NORMAL`], no flags and no limits.
     pub fn mp_autocast_config_init(config: *mut mp_autocast_config_t, struct_size: usize, low: mp_dtype_t) -> mp_status_t;
 
-    /// The loss scaler that belongs to `low`: for MP\_FP16 what TensorFlow's rewrite calls "dynamic",
-    /// MP\_SCALER\_PRESET\_KERAS; for MP\_BF16, and where all stays MP\_FP32, S = 1.
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT low is another type
+    /// The loss scaler that belongs to `low`: for [`MP_FP16`] what TensorFlow's rewrite calls "dynamic",
+    /// [`MP_SCALER_PRESET_KERAS`]; for [`MP_BF16`], and where all stays [`MP_FP32`], S = 1.
+    ///
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: low is another type
     pub fn mp_autocast_scaler_init(config: *mut mp_scaler_config_t, struct_size: usize, low: mp_dtype_t) -> mp_status_t;
 
-    /// Unless MP\_AUTOCAST\_NO\_ENVIRONMENT is set, the environment is read here.  It wins over `config` and
-    /// loses to mp\_autocast\_set\_class and mp\_autocast\_set\_nodes.
+    /// Unless [`MP_AUTOCAST_NO_ENVIRONMENT`] is set, the environment is read here.  It wins over `config` and
+    /// loses to [`mp_autocast_set_class`] and [`mp_autocast_set_nodes`].
     ///
     /// ```text
-    ///     MP_AUTOCAST=off|fp16|bf16
-    ///     MP_AUTOCAST_LEVEL=normal|infer_as_deny|tensor_cores_only|force_all
-    ///     MP_AUTOCAST_ALLOW_ADD, _ALLOW_REMOVE, and so for INFER, DENY, CLEAR =Op,Op
-    ///     MP_AUTOCAST_IGNORE_PERFORMANCE=1
-    ///     MP_AUTOCAST_LOG=folder       every rewrite leaves its lists, its report and two pictures there
-    ///
+    /// MP_AUTOCAST=off|fp16|bf16
+    /// MP_AUTOCAST_LEVEL=normal|infer_as_deny|tensor_cores_only|force_all
+    /// MP_AUTOCAST_ALLOW_ADD, _ALLOW_REMOVE, and so for INFER, DENY, CLEAR =Op,Op
+    /// MP_AUTOCAST_IGNORE_PERFORMANCE=1
+    /// MP_AUTOCAST_LOG=folder       every rewrite leaves its lists, its report and two pictures there
     /// ```
+    ///
     /// With the presets of TensorFlow the variables TF\_AUTO\_MIXED\_PRECISION\_GRAPH\_REWRITE\_ of the same
     /// meaning (LEVEL, ALLOWLIST\_ADD, WHITELIST\_ADD, ..., IGNORE\_PERFORMANCE, LOG\_PATH) are read first.
     ///
-    /// @param config  host, optional; NULL = mp\_autocast\_config\_default(MP\_FP16).
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT a variable has another value, or adds an operation that is in
-    /// ```text
-    ///         another list and is not removed there
-    /// ```
+    /// * `config`: host, optional; NULL = [`mp_autocast_config_default`]([`MP_FP16`]).
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a variable has another value, or adds an operation that is in
+    ///   another list and is not removed there
     pub fn mp_autocast_create(policy: *mut mp_autocast_t, config: *const mp_autocast_config_t) -> mp_status_t;
 
     pub fn mp_autocast_destroy(policy: mp_autocast_t);
 
     /// Put operations into a class, out of the one that they are in.
-    /// @param op\_types  host, `count` names, any but NULL; copied.
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT also where the policy has been used
+    ///
+    /// * `op_types`: host, `count` names, any but NULL; copied.
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: also where the policy has been used
     pub fn mp_autocast_set_class(policy: mp_autocast_t, op_types: *const *const c_char, count: u32, op_class: mp_autocast_class_t) -> mp_status_t;
 
     /// Give nodes a class by their name, whatever their operation; where several patterns match, the one
     /// that was set last wins.  `encoder/` in 16 bits, `decoder/` in fp32.
-    /// @param pattern  host, copied.  \* is any text, ? any character, \[a-z\] one of these, \[!a-z\] none of
-    /// ```text
-    ///                 these, as in a shell; * also matches "/".
-    /// ```
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT also where the policy has been used, or a \[ is not closed
+    ///
+    /// * `pattern`: host, copied.  \* is any text, ? any character, \[a-z\] one of these, \[!a-z\] none of
+    ///   these, as in a shell; \* also matches "/".
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: also where the policy has been used, or a \[ is not closed
     pub fn mp_autocast_set_nodes(policy: mp_autocast_t, pattern: *const c_char, node_class: mp_autocast_class_t) -> mp_status_t;
 
     /// The class of an operation before the level is applied.  Names are case-sensitive.
-    /// MP\_CAST\_UNLISTED for an unknown one, for NULL, and without a policy; with MP\_AUTOCAST\_PYTORCH an
-    /// unknown one is MP\_CAST\_CLEAR.
+    /// [`MP_CAST_UNLISTED`] for an unknown one, for NULL, and without a policy; with [`MP_AUTOCAST_PYTORCH`] an
+    /// unknown one is [`MP_CAST_CLEAR`].
     pub fn mp_autocast_class(policy: mp_autocast_t, op_type: *const c_char) -> mp_autocast_class_t;
 
     /// Whether 16 bits are worth it on a device.  fp16 needs Tensor Cores, sm\_70; bf16 needs sm\_80; the
     /// host target has no faster 16-bit arithmetic.  It is a question of speed, so a closed gate is no
     /// error: a rewrite then changes nothing, and the log has one warning.
-    /// @param context         optional; NULL: any device, so only the environment can close it.
-    /// @param closed\_because  host, out: one clause in static storage; NULL = open.
+    ///
+    /// * `context`: optional; NULL: any device, so only the environment can close it.
+    /// * `closed_because`: host, out: one clause in static storage; NULL = open.
     pub fn mp_autocast_gate(policy: mp_autocast_t, context: mp_context_t, closed_because: *mut *const c_char) -> mp_status_t;
 
     /// Which nodes run in 16 bits, and the casts between.
-    /// @param context  optional: the gate is that of its device; NULL = none.
-    /// @param graph    host.
-    /// @param result   host, out.
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT something is out of range, named with its array and index; or
-    /// ```text
-    ///         MP_AUTOCAST_FORCE_ALL with MP_BF16
-    /// ```
+    ///
+    /// * `context`: optional: the gate is that of its device; NULL = none.
+    /// * `graph`: host.
+    /// * `result`: host, out.
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: something is out of range, named with its array and index; or
+    ///   [`MP_AUTOCAST_FORCE_ALL`] with [`MP_BF16`]
     pub fn mp_autocast_rewrite(policy: mp_autocast_t, context: mp_context_t, graph: *const mp_autocast_graph_t, result: *mut mp_autocast_result_t) -> mp_status_t;
 
     /// The report on a rewrite.
-    /// @param graph   host, as it was rewritten.
-    /// @param result  host: of its rewrite.  Its arrays are not read.
-    /// @param text    host, optional, out: NUL-terminated.
-    /// @param bytes   host.  In: room in text.  Out: what is needed, the NUL included.
-    /// @retval MP\_ERROR\_WORKSPACE\_TOO\_SMALL text has less room
+    ///
+    /// * `graph`: host, as it was rewritten.
+    /// * `result`: host: of its rewrite.  Its arrays are not read.
+    /// * `text`: host, optional, out: NUL-terminated.
+    /// * `bytes`: host.  In: room in text.  Out: what is needed, the NUL included.
+    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: text has less room
     pub fn mp_autocast_explain(policy: mp_autocast_t, graph: *const mp_autocast_graph_t, result: *const mp_autocast_result_t, form: mp_autocast_form_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
 
     /// One operation without a graph, for hosts that execute as they go.
     ///
     /// ```text
-    ///     MP_CAST_ALLOW        every input low; the output too
-    ///     MP_CAST_DENY         every input fp32; the output too
-    ///     otherwise            inputs of one type stay as they are; of several types, all become fp32
-    ///
+    /// MP_CAST_ALLOW        every input low; the output too
+    /// MP_CAST_DENY         every input fp32; the output too
+    /// otherwise            inputs of one type stay as they are; of several types, all become fp32
     /// ```
-    /// An input that is MP\_DTYPE\_NONE, an integer or fp64, is left alone.  Gate and level do not count
-    /// here, but for MP\_AUTOCAST=off, which leaves everything alone.
     ///
-    /// @param input\_dtype  host, `count` of mp\_dtype\_t; NULL for 0.
-    /// @param cast\_to      host, out, as many: mp\_dtype\_t; MP\_DTYPE\_NONE = leave.
-    /// @param output       host, out: what the output is; MP\_DTYPE\_NONE where no input is of a type.
-    /// @retval MP\_ERROR\_UNSUPPORTED the operation is banned; mp\_last\_error says what to use instead
+    /// An input that is [`MP_DTYPE_NONE`], an integer or fp64, is left alone.  Gate and level do not count
+    /// here, but for `MP_AUTOCAST`=off, which leaves everything alone.
+    ///
+    /// * `input_dtype`: host, `count` of [`mp_dtype_t`]; NULL for 0.
+    /// * `cast_to`: host, out, as many: [`mp_dtype_t`]; [`MP_DTYPE_NONE`] = leave.
+    /// * `output`: host, out: what the output is; [`MP_DTYPE_NONE`] where no input is of a type.
+    /// * [`MP_ERROR_UNSUPPORTED`]: the operation is banned; [`mp_last_error`] says what to use instead
     pub fn mp_autocast_op(policy: mp_autocast_t, op_type: *const c_char, input_dtype: *const u8, count: u32, cast_to: *mut u8, output: *mut mp_dtype_t) -> mp_status_t;
 
     /// Dense rows, weight = 1, no smoothing; rows labelled -100 are ignored, which is what torch ignores and
@@ -2740,13 +2715,13 @@ extern "C" {
     /// Softmax cross-entropy and its gradient, in fp32 whatever the type of the logits:
     ///
     /// ```text
-    ///     p = softmax(logits[i])
-    ///     q[j] = (1 - label_smoothing) (j == labels[i]) + label_smoothing / classes
-    ///     row_loss[i] = -weight sum_j q[j] log p[j]
-    ///     loss = sum_i row_loss[i] / counted
-    ///     dlogits[i][j] = S weight / counted (p[j] - q[j])
-    ///
+    /// p = softmax(logits[i])
+    /// q[j] = (1 - label_smoothing) (j == labels[i]) + label_smoothing / classes
+    /// row_loss[i] = -weight sum_j q[j] log p[j]
+    /// loss = sum_i row_loss[i] / counted
+    /// dlogits[i][j] = S weight / counted (p[j] - q[j])
     /// ```
+    ///
     /// A row with the ignored label has loss 0 and a gradient of zeros, whatever its logits, which are not
     /// read; it is not correct either.  `counted` is the number of the other rows, counted on the device.
     /// Where it is 0, loss is NaN, the mean of nothing, and the gradient is 0 (both as in torch).  It is
@@ -2762,29 +2737,26 @@ extern "C" {
     /// The bits of a row depend on its values, on type and number of its classes, on how many rows count
     /// and on its address modulo 16; not on the size of the device.
     ///
-    /// @param logits      device, rows x classes.
-    /// @param labels      device, rows integers.
-    /// @param loss\_scale  device, 1 float S, e.g. mp\_scaler\_scale(); NULL = 1.
-    /// @param row\_loss    device, rows floats, written; not multiplied by S.
-    /// @param loss        device, 1 float, optional, written; NaN when rows is 0.
-    /// @param correct     device, 1 integer, optional: increased by the number of rows whose
-    /// ```text
-    ///                    largest logit (the first, among equals) is the label's.  Clear it first.
-    /// ```
-    /// @param dlogits     device, rows x classes, optional; may be the same matrix as logits
-    /// ```text
-    ///                    (equal ld).  NULL = forward only.
-    /// ```
+    /// * `logits`: device, rows x classes.
+    /// * `labels`: device, rows integers.
+    /// * `loss_scale`: device, 1 float S, e.g. [`mp_scaler_scale`](); NULL = 1.
+    /// * `row_loss`: device, rows floats, written; not multiplied by S.
+    /// * `loss`: device, 1 float, optional, written; NaN when rows is 0.
+    /// * `correct`: device, 1 integer, optional: increased by the number of rows whose
+    ///   largest logit (the first, among equals) is the label's.  Clear it first.
+    /// * `dlogits`: device, rows x classes, optional; may be the same matrix as logits
+    ///   (equal ld).  NULL = forward only.
+    ///
     /// Source: Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale);
     /// Szegedy et al., Rethinking the Inception Architecture, 2016, section 7 (label smoothing).
     pub fn mp_softmax_xent(context: mp_context_t, desc: *const mp_xent_desc_t, logits: *const c_void, labels: *const i32, loss_scale: *const f32, row_loss: *mut f32, loss: *mut f32, correct: *mut i64, dlogits: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
     /// Images from N C H W to N H W C, the layout of convolutions and of everything here.
-    /// Converts the type on the way, as mp\_cast does.
+    /// Converts the type on the way, as [`mp_cast`] does.
     ///
-    /// @param n,c,h,w     \>= 0, in this order for both; where one is 0 there is nothing to do.
-    /// @param src         device, dense, n c h w elements.
-    /// @param dst         device, dense, as many; must not overlap src.
+    /// * `n`, `c`, `h`, `w`: \>= 0, in this order for both; where one is 0 there is nothing to do.
+    /// * `src`: device, dense, n c h w elements.
+    /// * `dst`: device, dense, as many; must not overlap src.
     pub fn mp_nchw_to_nhwc(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, src_dtype: mp_dtype_t, dst: *mut c_void, dst_dtype: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
 
     /// The way back: images from N H W C to N C H W.  n, c, h, w are in this order here too.
@@ -2794,46 +2766,48 @@ extern "C" {
     pub fn mp_pool2d_desc_init(desc: *mut mp_pool2d_desc_t, struct_size: usize, mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_status_t;
 
     /// P and Q of `desc`.
-    /// @param p,q  host, out.
+    ///
+    /// * `p`, `q`: host, out.
     pub fn mp_pool2d_output_size(desc: *const mp_pool2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
 
     /// y = the largest element, or the mean, of each window and channel.  NaN is larger than
     /// everything and makes every mean NaN.
-    /// @param x  device.
-    /// @param y  device, written.
+    ///
+    /// * `x`: device.
+    /// * `y`: device, written.
     pub fn mp_pool2d_forward(context: mp_context_t, desc: *const mp_pool2d_desc_t, x: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
-    /// dx = the gradient of x, overwritten.  MP\_POOL\_MAX: the pixel that was the largest of its window,
+    /// dx = the gradient of x, overwritten.  [`MP_POOL_MAX`]: the pixel that was the largest of its window,
     /// the first one by rows among equals, gets dy; it is found again from x, so y is not needed.
-    /// Every pixel sums over the windows that hold it, in fp32 and a fixed order; for MP\_POOL\_MAX it
+    /// Every pixel sums over the windows that hold it, in fp32 and a fixed order; for [`MP_POOL_MAX`] it
     /// reads each of them.
-    /// @param x   device; read for MP\_POOL\_MAX alone, optional otherwise.
-    /// @param dy  device.
-    /// @param dx  device, written.
+    ///
+    /// * `x`: device; read for [`MP_POOL_MAX`] alone, optional otherwise.
+    /// * `dy`: device.
+    /// * `dx`: device, written.
     pub fn mp_pool2d_backward(context: mp_context_t, desc: *const mp_pool2d_desc_t, x: *const c_void, dy: *const c_void, dx: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
     /// epsilon = 1e-5, momentum = 0.1, no activation.
     pub fn mp_batchnorm_desc_init(desc: *mut mp_batchnorm_desc_t, struct_size: usize, rows: i64, channels: i32, dtype: mp_dtype_t) -> mp_status_t;
 
     /// Bytes of workspace that training and backward need: at most 4 KiB per channel.
-    /// @param bytes  host, out.
+    ///
+    /// * `bytes`: host, out.
     pub fn mp_batchnorm_workspace_size(context: mp_context_t, desc: *const mp_batchnorm_desc_t, bytes: *mut usize) -> mp_status_t;
 
     /// Normalises each channel with the statistics of these rows:
     ///
     /// ```text
-    ///     mean = sum_i x[i] / rows,  var = sum_i (x[i] - mean)^2 / rows
-    ///     inv_std = 1 / sqrt(var + epsilon)
-    ///     y[i] = activation((x[i] - mean) gamma inv_std + beta)
-    ///     running_mean = (1 - momentum) running_mean + momentum mean
-    ///     running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
+    /// mean = sum_i x[i] / rows,  var = sum_i (x[i] - mean)^2 / rows
+    /// inv_std = 1 / sqrt(var + epsilon)
+    /// y[i] = activation((x[i] - mean) gamma inv_std + beta)
+    /// running_mean = (1 - momentum) running_mean + momentum mean
+    /// running_var  = (1 - momentum) running_var + momentum var rows / (rows - 1)
+    /// ```
     ///
-    /// ```
-    /// @param tensors    host: x, gamma, beta, saved\_mean, saved\_inv\_std, y; running\_mean and running\_var
-    /// ```text
-    ///                   are optional, and updated.
-    /// ```
-    /// @param workspace  device, 256-byte aligned; mp\_batchnorm\_workspace\_size bytes.
+    /// * `tensors`: host: x, gamma, beta, saved\_mean, saved\_inv\_std, y; running\_mean and running\_var
+    ///   are optional, and updated.
+    /// * `workspace`: device, 256-byte aligned; [`mp_batchnorm_workspace_size`] bytes.
     ///
     /// A channel with an infinity or a NaN in x becomes NaN, and so does one whose variance is beyond
     /// the range of fp32; the running statistics take in what was measured.  rows = 1 leaves running\_var
@@ -2845,29 +2819,28 @@ extern "C" {
     /// Source: Ioffe & Szegedy, Batch Normalization, 2015, algorithm 1; Chan, Golub & LeVeque,
     /// Algorithms for Computing the Sample Variance, 1983; Micikevicius et al. 2018, section 3.3
     /// (statistics in fp32).
-    /// @retval MP\_ERROR\_WORKSPACE\_TOO\_SMALL workspace\_bytes is less than is needed
+    ///
+    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: workspace\_bytes is less than is needed
     pub fn mp_batchnorm_forward_training(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// The same with given statistics; momentum is not looked at.
-    /// @param tensors  host: x, gamma, beta, running\_mean, running\_var, which are read here, and y, which
-    /// ```text
-    ///                 may be x.
-    /// ```
+    ///
+    /// * `tensors`: host: x, gamma, beta, running\_mean, running\_var, which are read here, and y, which
+    ///   may be x.
     pub fn mp_batchnorm_forward_inference(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// Gradients of mp\_batchnorm\_forward\_training, with g = dy, or with MP\_ACT\_RELU 0 where the
+    /// Gradients of [`mp_batchnorm_forward_training`], with g = dy, or with [`MP_ACT_RELU`] 0 where the
     /// activation was not positive, which is computed again from x; so y need not be kept:
     ///
     /// ```text
-    ///     xhat[i] = (x[i] - mean) inv_std
-    ///     dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
-    ///     dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
+    /// xhat[i] = (x[i] - mean) inv_std
+    /// dbeta = sum_i g[i],  dgamma = sum_i g[i] xhat[i]
+    /// dx[i] = gamma inv_std (g[i] - dbeta / rows - xhat[i] dgamma / rows)
+    /// ```
     ///
-    /// ```
-    /// @param tensors  host: x, gamma, beta, saved\_mean and saved\_inv\_std as in the forward pass, dy, dx,
-    /// ```text
-    ///                 dgamma, dbeta.
-    /// ```
+    /// * `tensors`: host: x, gamma, beta, saved\_mean and saved\_inv\_std as in the forward pass, dy, dx,
+    ///   dgamma, dbeta.
+    ///
     /// An infinity or a NaN in x or g makes dgamma and dx of its channel infinite or NaN.  Workspace
     /// and order of sums as in the forward pass.
     pub fn mp_batchnorm_backward(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
@@ -2877,23 +2850,21 @@ extern "C" {
 
     /// y = activation(z), for each element.
     ///
-    /// Computed in fp32 and rounded once.  A NaN stays NaN, except where MP\_ACT\_DRELU gives 0: it takes a
-    /// where b \> 0, and 0 elsewhere, whatever a is.  Activations are those of mp\_epilogue\_t.
+    /// Computed in fp32 and rounded once.  A NaN stays NaN, except where [`MP_ACT_DRELU`] gives 0: it takes a
+    /// where b \> 0, and 0 elsewhere, whatever a is.  Activations are those of [`mp_epilogue_t`].
     ///
     /// With rows or columns of 0 nothing is read or written.
     ///
-    /// @param a  device, rows x columns.
-    /// @param b  device; with MP\_POINTWISE\_COPY and a forward activation, or none, it is not looked at and
-    /// ```text
-    ///           may be NULL.
-    /// ```
-    /// @param y  device, rows x columns, written; may be a.  May be b where its elements have the places and
-    /// ```text
-    ///           the type of those of y: dtype_b = dtype, and ld_b = columns or rows = 1.
-    /// ```
+    /// * `a`: device, rows x columns.
+    /// * `b`: device; with [`MP_POINTWISE_COPY`] and a forward activation, or none, it is not looked at and
+    ///   may be NULL.
+    /// * `y`: device, rows x columns, written; may be a.  May be b where its elements have the places and
+    ///   the type of those of y: dtype\_b = dtype, and ld\_b = columns or rows = 1.
+    ///
     /// Source: Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (the tanh form of GELU).
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT also where a D\* kind comes with another op, or y is a b that has
-    /// other places or another type
+    ///
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: also where a D\* kind comes with another op, or y is a b that has
+    ///   other places or another type
     pub fn mp_pointwise(context: mp_context_t, desc: *const mp_pointwise_desc_t, a: *const c_void, b: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
     /// One layer, one direction, with biases, without dropout, clipping and flags; dense; dtype\_dw = dtype.
@@ -2902,25 +2873,24 @@ extern "C" {
     pub fn mp_rnn_desc_init(desc: *mut mp_rnn_desc_t, struct_size: usize, cell: mp_rnn_cell_t, batch: i32, timesteps: i32, input_size: i32, hidden_size: i32, dtype: mp_dtype_t) -> mp_status_t;
 
     /// What `desc` needs.
-    /// @param sizes  host, out; MP\_INIT\_STRUCT it before the call.
+    ///
+    /// * `sizes`: host, out; `MP_INIT_STRUCT` it before the call.
     pub fn mp_rnn_get_sizes(context: mp_context_t, desc: *const mp_rnn_desc_t, sizes: *mut mp_rnn_sizes_t) -> mp_status_t;
 
     /// y, h\_n and c\_n, and in the reserve what the backward passes need.
-    /// @param tensors    host: weights, lengths or batch\_sizes, dropout\_offset, x, h0, c0, y, hn, cn,
-    /// ```text
-    ///                   reserve.
-    /// ```
-    /// @param workspace  device, 256-byte aligned; what it holds is of no use afterwards.
+    ///
+    /// * `tensors`: host: weights, lengths or batch\_sizes, dropout\_offset, x, h0, c0, y, hn, cn,
+    ///   reserve.
+    /// * `workspace`: device, 256-byte aligned; what it holds is of no use afterwards.
     ///
     /// timesteps = 0: h\_n = h\_0, c\_n = c\_0, and backward dh\_0 = dh\_n, dc\_0 = dc\_n.
     ///
     /// The bits of a sequence depend on its own values, on shape and device, and not on the length of the
     /// longest or on how the others end, where more than 64 rows, a row per step and sequence, are there in
     /// both cases; so a sequence cut into windows, with h and c handed over, comes to the same bits.
-    /// @retval MP\_ERROR\_WORKSPACE\_TOO\_SMALL workspace\_bytes or reserve\_bytes is less than is needed: what a
-    /// ```text
-    ///         call does is settled by mp_rnn_get_sizes
-    /// ```
+    ///
+    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: workspace\_bytes or reserve\_bytes is less than is needed: what a
+    ///   call does is settled by [`mp_rnn_get_sizes`]
     pub fn mp_rnn_forward_training(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// The same without dropout, and without anything kept: neither dropout\_offset nor the reserve is
@@ -2928,22 +2898,20 @@ extern "C" {
     pub fn mp_rnn_forward_inference(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// dx, dh\_0 and dc\_0; and in the reserve, in place of the gates, their gradients.
-    /// @param tensors  host: what forward read, with the same values, except x; reserve, dy, dhn, dcn, dx, dh0, dc0,
-    /// ```text
-    ///                 found_inf.
     ///
-    /// ```
+    /// * `tensors`: host: what forward read, with the same values, except x; reserve, dy, dhn, dcn, dx, dh0, dc0,
+    ///   found\_inf.
+    ///
     /// Gradients of gates, dx and dh\_0 are rounded to `dtype`; found\_inf is raised by the first two.  Where
     /// c' was clipped no gradient passes.
     pub fn mp_rnn_backward_data(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
-    /// The gradients of weights and biases, after mp\_rnn\_backward\_data, summed over all steps and
-    /// sequences in fp32 and in a fixed order.  Overwritten, or added to with MP\_RNN\_ACCUMULATE; of no
+    /// The gradients of weights and biases, after [`mp_rnn_backward_data`], summed over all steps and
+    /// sequences in fp32 and in a fixed order.  Overwritten, or added to with [`MP_RNN_ACCUMULATE`]; of no
     /// steps they are 0.
-    /// @param tensors  host: lengths or batch\_sizes, dropout\_offset, x (optional where no gradient of a W\_ih
-    /// ```text
-    ///                 of the first layer is wanted), h0, reserve, weight_grads, found_inf, amax.
-    /// ```
+    ///
+    /// * `tensors`: host: lengths or batch\_sizes, dropout\_offset, x (optional where no gradient of a W\_ih
+    ///   of the first layer is wanted), h0, reserve, weight\_grads, found\_inf, amax.
     pub fn mp_rnn_backward_weights(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// Dense rows, no flags; dtype\_dtable = dtype.
@@ -2954,38 +2922,35 @@ extern "C" {
     /// An index outside \[0, vocabulary) reads nothing and makes its row NaN, so that the step is skipped
     /// and the mistake shows; the host cannot check indices without waiting.
     ///
-    /// @param table    device, vocabulary x width.
-    /// @param indices  device, rows integers.
-    /// @param out      device, rows x width, written; must not overlap table.
+    /// * `table`: device, vocabulary x width.
+    /// * `indices`: device, rows integers.
+    /// * `out`: device, rows x width, written; must not overlap table.
     pub fn mp_embedding_forward(context: mp_context_t, desc: *const mp_embedding_desc_t, table: *const c_void, indices: *const i32, out: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
     /// Bytes of workspace that backward needs: for each row 17 + width / 8, for each row of the table 4, and
     /// less than 128 KiB + 8 width beside that; 0 for no rows.
-    /// @param bytes  host, out.
+    ///
+    /// * `bytes`: host, out.
     pub fn mp_embedding_workspace_size(context: mp_context_t, desc: *const mp_embedding_desc_t, bytes: *mut usize) -> mp_status_t;
 
     /// dtable\[v\] = sum of dout\[i\] over all i with indices\[i\] = v; 0 where there is none.
     ///
-    /// Summed in fp32 and in a fixed order, and rounded once; with MP\_EMBEDDING\_ACCUMULATE what was there
+    /// Summed in fp32 and in a fixed order, and rounded once; with [`MP_EMBEDDING_ACCUMULATE`] what was there
     /// is the last summand.  The order is that of i, by stretches of 64 rows with the same index whose
     /// sums are combined where there are more.  So the bits of a row of dtable depend on the rows of dout
     /// that belong to it, on their order and on width; not on other indices, nor on the device.
     ///
     /// Indices outside \[0, vocabulary) add to nothing.  A NaN in dout reaches one row of dtable.
     ///
-    /// @param indices    device, rows integers.
-    /// @param dout       device, rows x width.
-    /// @param dtable     device, vocabulary x width, every element written; with MP\_EMBEDDING\_ACCUMULATE
-    /// ```text
-    ///                   the rows that an index has, except that of the padding.
-    /// ```
-    /// @param found\_inf  device, 1 float, optional: set to 1 and never cleared, see mp\_epilogue\_t.
-    /// @param amax       device, 1 float, optional, updated: of what is written to dtable, once it is
-    /// ```text
-    ///                   rounded.
-    /// ```
-    /// @param workspace  device, 256-byte aligned; mp\_embedding\_workspace\_size bytes.
-    /// @retval MP\_ERROR\_WORKSPACE\_TOO\_SMALL workspace\_bytes is less than is needed
+    /// * `indices`: device, rows integers.
+    /// * `dout`: device, rows x width.
+    /// * `dtable`: device, vocabulary x width, every element written; with [`MP_EMBEDDING_ACCUMULATE`]
+    ///   the rows that an index has, except that of the padding.
+    /// * `found_inf`: device, 1 float, optional: set to 1 and never cleared, see [`mp_epilogue_t`].
+    /// * `amax`: device, 1 float, optional, updated: of what is written to dtable, once it is
+    ///   rounded.
+    /// * `workspace`: device, 256-byte aligned; [`mp_embedding_workspace_size`] bytes.
+    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: workspace\_bytes is less than is needed
     pub fn mp_embedding_backward(context: mp_context_t, desc: *const mp_embedding_desc_t, indices: *const i32, dout: *const c_void, dtable: *mut c_void, found_inf: *mut f32, amax: *mut f32, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 
     /// Without a seed: 0.
@@ -3001,13 +2966,12 @@ extern "C" {
     /// A dropped element is 0, NaN or not.  The others are multiplied with 1 / (1 - p) in fp32 and rounded
     /// once.  With p = 0, y is x.
     ///
-    /// @param offset  device, 1 integer, optional, 0 if absent: other masks for every value.  A counter on
-    /// ```text
-    ///                the device, so that a graph draws new masks when it is replayed; forward and
-    ///                backward of a step need the same.
-    /// ```
-    /// @param x       device, count elements.
-    /// @param y       device, as many, written; may be x.
+    /// * `offset`: device, 1 integer, optional, 0 if absent: other masks for every value.  A counter on
+    ///   the device, so that a graph draws new masks when it is replayed; forward and
+    ///   backward of a step need the same.
+    /// * `x`: device, count elements.
+    /// * `y`: device, as many, written; may be x.
+    ///
     /// Source: Srivastava et al., Dropout, 2014; Salmon et al., Parallel Random Numbers, 2011.
     pub fn mp_dropout(context: mp_context_t, desc: *const mp_dropout_desc_t, offset: *const u64, x: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
 
@@ -3018,168 +2982,182 @@ extern "C" {
     pub fn mp_graph_destroy(graph: mp_graph_t);
 
     /// A tensor from outside.
-    /// @param name    host, copied; as every name, any text but an empty one.
-    /// @param dtype   MP\_FP32, which autocast may convert; MP\_FP16, MP\_BF16: read as it is; MP\_DTYPE\_NONE: integers.
-    /// @param extent  host, `rank` elements, \>= 1, dense and row-major.  Where rank \> 0, extent\[0\] is the batch, the
-    /// ```text
-    ///                same for all inputs.
-    /// ```
-    /// @param tensor  host, out: by which the tensor is named from now on.
+    ///
+    /// * `name`: host, copied; as every name, any text but an empty one.
+    /// * `dtype`: [`MP_FP32`], which autocast may convert; [`MP_FP16`], [`MP_BF16`]: read as it is; [`MP_DTYPE_NONE`]: integers.
+    /// * `extent`: host, `rank` elements, \>= 1, dense and row-major.  Where rank \> 0, extent\[0\] is the batch, the
+    ///   same for all inputs.
+    /// * `tensor`: host, out: by which the tensor is named from now on.
     pub fn mp_graph_input(graph: mp_graph_t, name: *const c_char, dtype: mp_dtype_t, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
 
-    /// A tensor to train: fp32, the graph's own.  An optimizer has it from mp\_graph\_lists.
-    /// @param tensor  host, out.
+    /// A tensor to train: fp32, the graph's own.  An optimizer has it from [`mp_graph_lists`].
+    ///
+    /// * `tensor`: host, out.
     pub fn mp_graph_parameter(graph: mp_graph_t, name: *const c_char, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
 
     /// A tensor that lives from step to step and is not trained: fp32, the graph's own.
-    /// @param tensor  host, out.
+    ///
+    /// * `tensor`: host, out.
     pub fn mp_graph_state(graph: mp_graph_t, name: *const c_char, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
 
     /// An operation of the list above.
-    /// @param inputs      host, num\_inputs tensors; -1 for an optional one that is absent.
-    /// @param attributes  host, num\_attributes; copied.  May be NULL for 0.
-    /// @param outputs     host, out, num\_outputs tensors, from the first on; optional ones may be left out.
-    /// @retval MP\_ERROR\_NOT\_FOUND an operation, or an attribute of it, of that name does not exist
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT shapes that do not fit, named with the node
+    ///
+    /// * `inputs`: host, num\_inputs tensors; -1 for an optional one that is absent.
+    /// * `attributes`: host, num\_attributes; copied.  May be NULL for 0.
+    /// * `outputs`: host, out, num\_outputs tensors, from the first on; optional ones may be left out.
+    /// * [`MP_ERROR_NOT_FOUND`]: an operation, or an attribute of it, of that name does not exist
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: shapes that do not fit, named with the node
     pub fn mp_graph_node(graph: mp_graph_t, op_type: *const c_char, name: *const c_char, inputs: *const i32, num_inputs: u32, attributes: *const mp_graph_attribute_t, num_attributes: u32, outputs: *mut i32, num_outputs: u32) -> mp_status_t;
 
     /// The tensor is read from outside: its memory is its own, and holds its value until the next pass.  Those of SoftmaxXent
     /// are outputs anyway.
     pub fn mp_graph_output(graph: mp_graph_t, tensor: i32) -> mp_status_t;
 
-    /// The gradient of a tensor is read from outside, mp\_graph\_tensor\_t.grad: for those who look at what fp16 does to it.
+    /// The gradient of a tensor is read from outside, [`mp_graph_tensor_t`].grad: for those who look at what fp16 does to it.
     /// Parameters need no such call.
     pub fn mp_graph_keep_gradient(graph: mp_graph_t, tensor: i32) -> mp_status_t;
 
     /// What is to become small: the loss of a SoftmaxXent.  Without one the graph has no backward pass.
     pub fn mp_graph_loss(graph: mp_graph_t, tensor: i32) -> mp_status_t;
 
-    /// Mixed precision: operations get their types as the policy says.  To be called before mp\_graph\_compile; nothing
-    /// changes, with one warning, where the policy's gate is closed on this device (mp\_autocast\_gate).
-    /// @param policy  must live until mp\_graph\_compile has succeeded.  Not with MP\_AUTOCAST\_EMULATE.
+    /// Mixed precision: operations get their types as the policy says.  To be called before [`mp_graph_compile`]; nothing
+    /// changes, with one warning, where the policy's gate is closed on this device ([`mp_autocast_gate`]).
+    ///
+    /// * `policy`: must live until [`mp_graph_compile`] has succeeded.  Not with [`MP_AUTOCAST_EMULATE`].
     pub fn mp_graph_autocast(graph: mp_graph_t, policy: mp_autocast_t) -> mp_status_t;
 
     /// Append the backward pass, cast, fuse, and allocate.  Parameters and states are 0 from here on, and the
     /// graph takes no more nodes.
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT a parameter that the loss does not depend on, or none at all
-    /// @retval MP\_ERROR\_OUT\_OF\_MEMORY nothing was allocated
+    ///
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a parameter that the loss does not depend on, or none at all
+    /// * [`MP_ERROR_OUT_OF_MEMORY`]: nothing was allocated
     pub fn mp_graph_compile(graph: mp_graph_t) -> mp_status_t;
 
     /// Where an input lies from the next pass on; it may be another place each time.  As many elements are read as
     /// the batch has that is set then.
-    /// @param data  device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere.
+    ///
+    /// * `data`: device, aligned to its elements, 16 bytes for the fastest kernels.  NULL: nowhere.
     pub fn mp_graph_bind(graph: mp_graph_t, tensor: i32, data: *const c_void) -> mp_status_t;
 
     /// How large the batch is from the next pass on.  The first pass with a size that has not been before takes longer on
     /// the host; nothing is allocated on the device.
-    /// @param batch  1 to extent\[0\] of the inputs.
+    ///
+    /// * `batch`: 1 to extent\[0\] of the inputs.
     pub fn mp_graph_set_batch(graph: mp_graph_t, batch: i64) -> mp_status_t;
 
     /// Set a parameter or a state, and the 16-bit copy of a parameter where there is one, in stream order.
-    /// @param values  host or device, its elements in fp32.
+    ///
+    /// * `values`: host or device, its elements in fp32.
     pub fn mp_graph_write(graph: mp_graph_t, tensor: i32, values: *const f32, stream: mp_stream_t) -> mp_status_t;
 
     /// All outputs from the inputs that are bound.
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT an input that is not bound
+    ///
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: an input that is not bound
     pub fn mp_graph_forward(graph: mp_graph_t, mode: mp_graph_mode_t, stream: mp_stream_t) -> mp_status_t;
 
-    /// The loss, and the gradients of all parameters times S, after mp\_graph\_forward in training.
-    /// @param scaler  optional: its S, and its found\_inf, which is raised by an overflow on the way.
-    /// ```text
-    ///                NULL: S = 1.
-    /// ```
+    /// The loss, and the gradients of all parameters times S, after [`mp_graph_forward`] in training.
+    ///
+    /// * `scaler`: optional: its S, and its found\_inf, which is raised by an overflow on the way.
+    ///   NULL: S = 1.
     pub fn mp_graph_backward(graph: mp_graph_t, scaler: mp_scaler_t, stream: mp_stream_t) -> mp_status_t;
 
     /// The lists of an optimizer: all parameters in the order of their creation.  Borrowed: they live as long as
     /// the graph.
-    /// @param grads,master,model  host, out, each optional.  model is NULL where no parameter has a 16-bit copy.
+    ///
+    /// * `grads`, `master`, `model`: host, out, each optional.  model is NULL where no parameter has a 16-bit copy.
     pub fn mp_graph_lists(graph: mp_graph_t, grads: *mut mp_tensor_list_t, master: *mut mp_tensor_list_t, model: *mut mp_tensor_list_t) -> mp_status_t;
 
-    /// Before mp\_graph\_compile it has a name and a shape, and no memory.
-    /// @param info  host, out; MP\_INIT\_STRUCT it before the call.
+    /// Before [`mp_graph_compile`] it has a name and a shape, and no memory.
+    ///
+    /// * `info`: host, out; `MP_INIT_STRUCT` it before the call.
     pub fn mp_graph_get_tensor(graph: mp_graph_t, tensor: i32, info: *mut mp_graph_tensor_t) -> mp_status_t;
 
-    /// After mp\_graph\_compile.
-    /// @param memory  host, out; MP\_INIT\_STRUCT it before the call.
+    /// After [`mp_graph_compile`].
+    ///
+    /// * `memory`: host, out; `MP_INIT_STRUCT` it before the call.
     pub fn mp_graph_get_memory(graph: mp_graph_t, memory: *mut mp_graph_memory_t) -> mp_status_t;
 
-    /// How the operations came to their types, forward and backward, before fusion: mp\_autocast\_explain of the graph.
-    /// Without mp\_graph\_autocast nothing has a reason: MP\_ERROR\_INVALID\_ARGUMENT.
-    /// @param text   host, optional, out: NUL-terminated.
-    /// @param bytes  host.  In: room in text.  Out: what is needed, the NUL included.
-    /// @retval MP\_ERROR\_WORKSPACE\_TOO\_SMALL text has less room
+    /// How the operations came to their types, forward and backward, before fusion: [`mp_autocast_explain`] of the graph.
+    /// Without [`mp_graph_autocast`] nothing has a reason: [`MP_ERROR_INVALID_ARGUMENT`].
+    ///
+    /// * `text`: host, optional, out: NUL-terminated.
+    /// * `bytes`: host.  In: room in text.  Out: what is needed, the NUL included.
+    /// * [`MP_ERROR_WORKSPACE_TOO_SMALL`]: text has less room
     pub fn mp_graph_explain(graph: mp_graph_t, form: mp_autocast_form_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
 
     /// What is called, in order: one line per call with its operations, function, tensors, types and shapes.  It begins with
     /// "forward", "backward", or "inference": in training that call is one of backward.  After
-    /// mp\_graph\_compile; parameters and room as in mp\_graph\_explain.
+    /// [`mp_graph_compile`]; parameters and room as in [`mp_graph_explain`].
     pub fn mp_graph_describe(graph: mp_graph_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
 
-    /// mp\_scaler\_config\_init(MP\_SCALER\_BACKOFF), with max\_scale and diverged\_after 0 and what `preset`
+    /// [`mp_scaler_config_init`]([`MP_SCALER_BACKOFF`]), with max\_scale and diverged\_after 0 and what `preset`
     /// says.
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT if there is no such preset
+    ///
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: if there is no such preset
     pub fn mp_scaler_config_init_preset(config: *mut mp_scaler_config_t, struct_size: usize, preset: mp_scaler_preset_t) -> mp_status_t;
 
     /// What a word of a command line or of another system's configuration stands for:
     ///
     /// ```text
-    ///     "Backoff"    OpenSeq2Seq's: MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF
-    ///     "LogMax"     OpenSeq2Seq's: MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX, as it was shipped
-    ///     "lognormal"  MP_SCALER_PRESET_LOGNORMAL
-    ///     "dynamic"    Apex's: MP_SCALER_PRESET_APEX_AMP, which begins where torch's GradScaler does
-    ///     "none"       MP_SCALER_STATIC with S = 1
-    ///     "128"        MP_SCALER_STATIC with S = 128; so every other number that S may be
-    ///
+    /// "Backoff"    OpenSeq2Seq's: MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF
+    /// "LogMax"     OpenSeq2Seq's: MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX, as it was shipped
+    /// "lognormal"  MP_SCALER_PRESET_LOGNORMAL
+    /// "dynamic"    Apex's: MP_SCALER_PRESET_APEX_AMP, which begins where torch's GradScaler does
+    /// "none"       MP_SCALER_STATIC with S = 1
+    /// "128"        MP_SCALER_STATIC with S = 128; so every other number that S may be
     /// ```
+    ///
     /// Capital letters do not matter.  A static S may lie outside \[1, 2^24\]: min\_scale or max\_scale goes
     /// with it.
-    /// @param name    host.
-    /// @param config  host, out; zeros after an error.
-    /// @retval MP\_ERROR\_NOT\_FOUND the word is unknown
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT the number is not positive and finite with a finite reciprocal
+    ///
+    /// * `name`: host.
+    /// * `config`: host, out; zeros after an error.
+    /// * [`MP_ERROR_NOT_FOUND`]: the word is unknown
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: the number is not positive and finite with a finite reciprocal
     pub fn mp_scaler_config_from_name(name: *const c_char, config: *mut mp_scaler_config_t, struct_size: usize) -> mp_status_t;
 
     /// What makes a scaler that goes on where torch's stopped.
-    /// @param saved   host.
-    /// @param config  host, out: for mp\_scaler\_create; MP\_INIT\_STRUCT it before the call.
-    /// @param state   host, out: for mp\_scaler\_set\_state\_sync; MP\_INIT\_STRUCT it before the call.
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT a scale without finite reciprocal, or a factor or interval that
-    /// ```text
-    ///         no scaler has.  Also a growth_tracker that is not below growth_interval, as
-    ///         set_growth_interval can leave it behind: torch compares the two for equality, so there S
-    ///         would not grow again before an overflow, and here it would grow at once.  Set
-    ///         growth_tracker to 0
-    /// ```
+    ///
+    /// * `saved`: host.
+    /// * `config`: host, out: for [`mp_scaler_create`]; `MP_INIT_STRUCT` it before the call.
+    /// * `state`: host, out: for [`mp_scaler_set_state_sync`]; `MP_INIT_STRUCT` it before the call.
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a scale without finite reciprocal, or a factor or interval that
+    ///   no scaler has.  Also a growth\_tracker that is not below growth\_interval, as
+    ///   set\_growth\_interval can leave it behind: torch compares the two for equality, so there S
+    ///   would not grow again before an overflow, and here it would grow at once.  Set
+    ///   growth\_tracker to 0
     pub fn mp_scaler_from_torch(saved: *const mp_torch_scaler_t, config: *mut mp_scaler_config_t, state: *mut mp_scaler_state_t) -> mp_status_t;
 
     /// For GradScaler.load\_state\_dict.  Hysteresis, limits and the counts of skips are not torch's.
-    /// @param saved  host, out.
+    ///
+    /// * `saved`: host, out.
     pub fn mp_scaler_to_torch(config: *const mp_scaler_config_t, state: *const mp_scaler_state_t, saved: *mut mp_torch_scaler_t) -> mp_status_t;
 
-    /// The state, for a scaler made from MP\_SCALER\_PRESET\_MEGATRON.
-    /// @param saved  host.
-    /// @param state  host, out; MP\_INIT\_STRUCT it before the call.
-    /// @retval MP\_ERROR\_INVALID\_ARGUMENT a scale without finite reciprocal, a growth\_tracker below 0.
-    /// ```text
-    ///         What depends on the scaler, mp_scaler_set_state_sync refuses
-    /// ```
+    /// The state, for a scaler made from [`MP_SCALER_PRESET_MEGATRON`].
+    ///
+    /// * `saved`: host.
+    /// * `state`: host, out; `MP_INIT_STRUCT` it before the call.
+    /// * [`MP_ERROR_INVALID_ARGUMENT`]: a scale without finite reciprocal, a growth\_tracker below 0.
+    ///   What depends on the scaler, [`mp_scaler_set_state_sync`] refuses
     pub fn mp_scaler_from_megatron(saved: *const mp_megatron_scaler_t, state: *mut mp_scaler_state_t) -> mp_status_t;
 
     /// For DynamicGradScaler.load\_state\_dict.
-    /// @param saved  host, out.
+    ///
+    /// * `saved`: host, out.
     pub fn mp_scaler_to_megatron(state: *const mp_scaler_state_t, saved: *mut mp_megatron_scaler_t) -> mp_status_t;
 
-    /// The kernels by predicted time, so that index 0 is what mp\_gemm would launch, and behind them those
+    /// The kernels by predicted time, so that index 0 is what [`mp_gemm`] would launch, and behind them those
     /// that cannot run `desc`.
-    /// @param info  host, out; MP\_INIT\_STRUCT it before the call.
-    /// @retval MP\_ERROR\_NOT\_FOUND when index is past the last kernel.
+    ///
+    /// * `info`: host, out; `MP_INIT_STRUCT` it before the call.
+    /// * [`MP_ERROR_NOT_FOUND`]: when index is past the last kernel.
     pub fn mp_gemm_kernel_info(context: mp_context_t, desc: *const mp_gemm_desc_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
 
     /// The same for one product of a convolution.
     pub fn mp_conv2d_kernel_info(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
 
-    /// How the steps of a recurrent layer are done: by products of mp\_gemm's kernels and kernels for the cell,
+    /// How the steps of a recurrent layer are done: by products of [`mp_gemm`]'s kernels and kernels for the cell,
     /// or in one kernel a step.  The one that the library would take comes first.  workspace\_bytes is that of the
-    /// whole call, as in mp\_rnn\_get\_sizes.
+    /// whole call, as in [`mp_rnn_get_sizes`].
     pub fn mp_rnn_kernel_info(context: mp_context_t, desc: *const mp_rnn_desc_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
 }

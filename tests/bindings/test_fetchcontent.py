@@ -1,0 +1,120 @@
+"""CMakeLists.txt: a project that fetches mpcore and builds it as a part of itself.  Building takes minutes, so
+either the library is there already (MPCORE_BUILD), or a Makefile of one target stands for the real one."""
+import shutil
+
+import pytest
+
+PROJECT = """\
+cmake_minimum_required(VERSION 3.14)
+project(scratch C CXX)
+include(FetchContent)
+FetchContent_Declare(mpcore @WHERE@)
+FetchContent_MakeAvailable(mpcore)
+add_executable(version version.c)
+target_link_libraries(version mpcore::mpcore)
+add_executable(train train.cpp)
+target_compile_features(train PRIVATE cxx_std_17)
+target_link_libraries(train mpcore::mpcore)
+if(NOT EXISTS "${mpcore_FORTRAN_DIR}/mpcore.f90")
+  message(FATAL_ERROR "no Fortran modules in ${mpcore_FORTRAN_DIR}")
+endif()
+"""
+PROGRAM = """\
+#include <mpcore.h>
+#include <stdio.h>
+int main(void) { return mp_version() == MP_VERSION ? printf("same\\n") < 0 : 1; }
+"""
+# Puts the finished library where the real one would build it, and says what it was told.
+MAKEFILE = """\
+lib:
+	@mkdir -p $(BUILD) && cp -a $(FINISHED)/libmpcore.so* $(BUILD)
+	@echo 'NVCC: $(origin NVCC) "$(NVCC)"' > $(BUILD)/said
+	@echo 'ARCHS: "$(ARCHS)"' >> $(BUILD)/said
+	@echo 'compilers: $(origin CC) $(origin CXX)' >> $(BUILD)/said
+	@echo 'jobs: $(MAKEFLAGS)' >> $(BUILD)/said
+"""
+GENERATORS = {"Ninja": "ninja", "Unix Makefiles": "make"}
+
+
+@pytest.fixture
+def sources(root, tmp_path):
+    """What CMake needs of this repository, with the other Makefile."""
+    folder = tmp_path / "mpcore"
+    for part in ("include", "bindings/fortran"):
+        shutil.copytree(root / part, folder / part)
+    (folder / "tools").mkdir()
+    shutil.copy(root / "tools/version", folder / "tools")
+    shutil.copy(root / "CMakeLists.txt", folder)
+    (folder / "Makefile").write_text(MAKEFILE)
+    return folder
+
+
+@pytest.fixture
+def configure(root, run, cc, cxx, need, tmp_path):
+    """configure(where, generator, argument..., folder="out", code=0): (what CMake said, the build folder)"""
+    def configure_it(where: str, generator: str, *arguments, folder="out", code=0) -> tuple:
+        need("cmake", "FetchContent")
+        need(GENERATORS[generator], f"FetchContent with {generator}")
+        project = tmp_path / "project"
+        project.mkdir(exist_ok=True)
+        (project / "CMakeLists.txt").write_text(PROJECT.replace("@WHERE@", where))
+        (project / "version.c").write_text(PROGRAM)
+        shutil.copy(root / "examples/cpp/train.cpp", project)
+        out = tmp_path / folder
+        said = run("cmake", "-G", generator, "-S", project, "-B", out, f"-DCMAKE_C_COMPILER={cc[-1]}",
+                   f"-DCMAKE_CXX_COMPILER={cxx[-1]}", *arguments, code=code)
+        return " ".join(said.split()), out
+    return configure_it
+
+
+@pytest.fixture
+def works(run):
+    """works(build folder): builds the project and runs both programs."""
+    def try_it(out):
+        # Without what a make around the tests says.
+        others = [word for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "NVCC", "ARCHS") for word in ("-u", name)]
+        run("env", *others, "cmake", "--build", out, "-j", 2)
+        assert run("env", "-u", "LD_LIBRARY_PATH", out / "version") == "same\n"
+        assert "weights " in run("env", "-u", "LD_LIBRARY_PATH", out / "train", "--device", "host", "--steps", 1)
+    return try_it
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_a_library_that_is_built(root, build, configure, works, generator):
+    _, out = configure(f'SOURCE_DIR "{root}"', generator, f"-DMPCORE_BUILD={build}")
+    works(out)
+
+
+def test_git(sources, build, configure, works, run, need):
+    need("git", "FetchContent of a repository")
+    git = ["git", "-c", "user.name=tests", "-c", "user.email=tests@localhost", "-C", sources]
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"], ["tag", "v1"]):
+        run(*git, *command)
+    _, out = configure(f'GIT_REPOSITORY "file://{sources}" GIT_TAG v1', "Unix Makefiles", f"-DMPCORE_BUILD={build}")
+    works(out)
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_make_builds_it(sources, build, configure, works, generator):
+    options = ["-DMPCORE_CUDA=OFF", "-DMPCORE_ARCHS=75;90a", f"-DMPCORE_MAKE_ARGS=FINISHED={build}"]
+    _, out = configure(f'SOURCE_DIR "{sources}"', generator, *options)
+    works(out)
+    said = (out / "_deps/mpcore-build/make/said").read_text()
+    assert 'NVCC: command line ""\nARCHS: "75 90a"\ncompilers: command line command line\n' in said
+    assert ("--jobserver" in said) == (generator == "Unix Makefiles"), "make below make has the jobs of both"
+
+
+def test_with_cuda_the_makefile_looks_for_nvcc(sources, build, configure, works):
+    _, out = configure(f'SOURCE_DIR "{sources}"', "Unix Makefiles", f"-DMPCORE_MAKE_ARGS=FINISHED={build}")
+    works(out)
+    assert 'NVCC: undefined ""\nARCHS: ""\n' in (out / "_deps/mpcore-build/make/said").read_text()
+
+
+def test_no_library_there(root, configure, tmp_path):
+    said, _ = configure(f'SOURCE_DIR "{root}"', "Unix Makefiles", f"-DMPCORE_BUILD={tmp_path}", code=1)
+    assert "MPCORE_BUILD: there is no " in said
+
+
+def test_a_blank_in_the_path(sources, configure):
+    said, _ = configure(f'SOURCE_DIR "{sources}"', "Unix Makefiles", folder="my build", code=1)
+    assert "mpcore cannot be built where the path has a blank" in said

@@ -1,0 +1,73 @@
+"""fpm.toml: the Fortran modules as a dependency of a package that fpm builds."""
+import shutil
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def fpm(build, run, need):
+    """fpm(argument..., cwd=...): what it says, with the library of the build."""
+    need("gfortran", "the Fortran modules for fpm")
+    need("fpm", "the Fortran modules for fpm")
+    if "Fortran" not in run("fpm", "--version", code=None):
+        pytest.skip("the Fortran modules for fpm (the fpm here is another program)")
+    library = {"LIBRARY_PATH": str(build), "LD_LIBRARY_PATH": str(build)}
+    return lambda *arguments, **others: run("fpm", *arguments, env=library, **others)
+
+
+@pytest.fixture(scope="module")
+def weights(root, build, run, need, tmp_path_factory) -> str:
+    """The last line of the example, compiled by hand."""
+    need("gfortran", "the example in Fortran")
+    out = tmp_path_factory.mktemp("train")
+    run("gfortran", "-O1", f"-J{out}", "bindings/fortran/mpcore_c.f90", "bindings/fortran/mpcore.f90",
+        "examples/fortran/train.f90", "-o", out / "train", f"-L{build}", "-lmpcore", f"-Wl,-rpath,{build}", cwd=root)
+    return run(out / "train", "host").splitlines()[-1]
+
+
+@pytest.fixture
+def package(root, tmp_path):
+    """package(dependency): a package whose program is the example, and which names mpcore like that."""
+    def make(dependency: str):
+        (tmp_path / "user/app").mkdir(parents=True)
+        shutil.copy(root / "examples/fortran/train.f90", tmp_path / "user/app/main.f90")
+        (tmp_path / "user/fpm.toml").write_text(f'name = "user"\n[dependencies]\nmpcore = {{ {dependency} }}\n')
+        return tmp_path / "user"
+    return make
+
+
+@pytest.fixture
+def sources(root, tmp_path):
+    """What fpm needs of this repository, as a repository of its own."""
+    for folder in ("bindings/fortran", "examples/fortran"):
+        shutil.copytree(root / folder, tmp_path / "mpcore" / folder)
+    shutil.copy(root / "fpm.toml", tmp_path / "mpcore")
+    return tmp_path / "mpcore"
+
+
+def test_path(fpm, package, sources, weights):
+    user = package('path = "../mpcore"')  # relative: fpm knows no other
+    assert fpm("run", "--", "host", cwd=user).splitlines()[-1] == weights
+    assert not list(user.glob("build/**/*test*")), "the tests of the modules are not built"
+
+
+def test_git(fpm, package, sources, weights, run, need):
+    need("git", "the Fortran modules as a repository")
+    git = ["git", "-c", "user.name=tests", "-c", "user.email=tests@localhost", "-C", sources]
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"], ["tag", "v1"]):
+        run(*git, *command)
+    user = package(f'git = "file://{sources}", tag = "v1"')
+    assert fpm("run", "--profile", "release", "--", "host", cwd=user).splitlines()[-1] == weights
+
+
+def test_example(fpm, sources, weights):
+    assert fpm("run", "--example", "train", "--", "host", cwd=sources).splitlines()[-1] == weights
+
+
+def test_manifest(root):
+    tomllib = pytest.importorskip("tomllib", reason="fpm.toml by itself (no tomllib before Python 3.11)")
+    manifest = tomllib.loads((root / "fpm.toml").read_text(encoding="utf-8"))
+    assert manifest["build"]["link"] == "mpcore"
+    assert (root / manifest["library"]["source-dir"] / "mpcore.f90").exists()
+    programs = [root / one["source-dir"] / one["main"] for one in manifest["example"]]
+    assert programs == sorted((root / "examples/fortran").glob("*.f90"), reverse=True)
