@@ -1,11 +1,12 @@
-"""Copies each example of README.md, exactly as it stands there, into an empty folder, builds it against an
-installed library and runs it."""
+"""Copies the examples of README.md and of the guide, exactly as they stand there, into an empty folder, builds them
+against an installed library and runs them."""
 import re
 import shutil
 import sys
 
 import pytest
 
+LANGUAGES, TEN_MINUTES = "docs/languages.md", "docs/ten-minutes.md"
 STRICT = ["-pedantic", "-Wall", "-Wextra", "-Werror"]
 
 
@@ -16,14 +17,18 @@ def flags(prefix, output) -> list:
     return [f"-I{prefix}/include", f"-L{prefix}/lib", "-lmpcore"]
 
 
+def first_block(page, language: str) -> str:
+    block = re.search(rf"(?ms)^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"))
+    assert block, f"{page.name} has no example in {language}"
+    return block[1]
+
+
 @pytest.fixture
 def copy(root, tmp_path):
-    """copy(language, name): the example in that language as a file."""
-    def copy_it(language: str, name: str):
-        text = (root / "README.md").read_text(encoding="utf-8")
+    """copy(page, language, name): the first example in that language as a file."""
+    def copy_it(page: str, language: str, name: str):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("".join(re.findall(rf"(?ms)^```{language}\n(.*?)^```$", text)), encoding="utf-8")
-        assert (tmp_path / name).stat().st_size > 0, f"README.md has no example in {language}"
+        (tmp_path / name).write_text(first_block(root / page, language), encoding="utf-8")
         return tmp_path / name
     return copy_it
 
@@ -38,24 +43,35 @@ def output(run, prefix, library_path, tmp_path, monkeypatch):
 
 
 def test_c(copy, output, cc, flags):
-    assert output(*cc, "-std=c99", *STRICT, copy("c", "example.c"), *flags, "-o", "example") == ""
+    assert output(*cc, "-std=c99", *STRICT, copy("README.md", "c", "example.c"), *flags, "-o", "example") == ""
     assert output("./example") == ""
 
 
+def test_a_program_of_your_own(copy, output, cc, flags, root):
+    assert output(*cc, "-std=c99", *STRICT, copy(TEN_MINUTES, "c", "mine.c"), *flags, "-o", "mine") == ""
+    said, page = output("./mine"), first_block(root / TEN_MINUTES, "text")
+    assert without_figures(said) == without_figures(page), said
+    assert int(said.splitlines()[-1].split()[0]) > 56, said
+
+
+def without_figures(text: str) -> str:
+    return re.sub(r"[\d.]+", "0", text)
+
+
 def test_cpp(copy, output, cxx, flags):
-    assert output(*cxx, "-std=c++17", *STRICT, copy("cpp", "example.cpp"), *flags, "-o", "example") == ""
+    assert output(*cxx, "-std=c++17", *STRICT, copy(LANGUAGES, "cpp", "example.cpp"), *flags, "-o", "example") == ""
     assert output("./example") == "392\n"
 
 
 def test_python(copy, output, root):
-    pytest.importorskip("numpy", reason="the README's example in Python (no numpy)")
-    assert output(sys.executable, "-B", copy("python", "example.py"),
+    pytest.importorskip("numpy", reason="the guide's example in Python (no numpy)")
+    assert output(sys.executable, "-B", copy(LANGUAGES, "python", "example.py"),
                   PYTHONPATH=str(root / "bindings/python")) == "392\n"
 
 
 def test_rust(copy, output, root, build, need, tmp_path):
-    need("cargo", "the README's example in Rust")
-    copy("rust", "src/main.rs")
+    need("cargo", "the guide's example in Rust")
+    copy(LANGUAGES, "rust", "src/main.rs")
     (tmp_path / "Cargo.toml").write_text(
         '[package]\nname = "example"\nversion = "0.1.0"\nedition = "2021"\n'
         f'[dependencies]\nmpcore = {{ path = "{root}/bindings/rust" }}\n')
@@ -63,7 +79,7 @@ def test_rust(copy, output, root, build, need, tmp_path):
 
 
 def test_fortran(copy, output, prefix, need):
-    need("gfortran", "the README's example in Fortran")
+    need("gfortran", "the guide's example in Fortran")
     modules = [prefix / "share/mpcore/fortran" / name for name in ("mpcore_c.f90", "mpcore.f90")]
-    output("gfortran", *modules, copy("fortran", "example.f90"), f"-L{prefix}/lib", "-lmpcore", "-o", "example")
+    output("gfortran", *modules, copy(LANGUAGES, "fortran", "example.f90"), f"-L{prefix}/lib", "-lmpcore", "-o", "example")
     assert output("./example") == "392\n"

@@ -79,6 +79,36 @@ def test_memory_is_all_that_the_network_needs(rows, name):
     assert together == sum(memory.values())
 
 
+OWN = 40 * 1024  # at most: the scaler, scratch memory of the optimizer, tables, and what mp_step_query reads
+
+
+@pytest.mark.parametrize("net, epochs", [("mlp", 0.02), ("cnn", 0.004)])
+def test_the_sum_is_what_the_allocator_gave(build, root, run, cc, tmp_path, net, epochs):
+    """What is held comes back to that of the dataset alone behind each run."""
+    demo_curves.skip_without_demo(build, "--net", net)
+    run(*cc, "-std=gnu99", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", root / "tests/tools/allocations.c", "-ldl",
+        "-o", tmp_path / "allocations.so")
+    run(build / "mpdemo", "--device", "host", "--net", net, "--epochs", epochs, "--out", tmp_path,
+        env={"LD_PRELOAD": str(tmp_path / "allocations.so"), "MP_TEST_ALLOCATIONS": str(tmp_path / "held")})
+    held = list(map(int, (tmp_path / "held").read_text().split()))
+    network, = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["networks"]
+    results = [each for setting in network["settings"] for each in setting["runs"]]
+    dataset = held[3]  # images and labels, of training and test
+    most = [max(between) - dataset for between in runs_of(held, dataset)]
+    assert len(most) == len(results)
+    record = 2 * block(4 * round(epochs * -(-60000 // BATCH)))  # a loss and a scale of each step
+    for bytes_, result in zip(most, results):
+        beside = bytes_ - result["together_bytes"] - record
+        # In the end FP32 makes a second network, whose gradients are looked at.
+        assert 0 <= beside and (beside <= OWN or result["name"] == "FP32"), result["name"]
+
+
+def runs_of(held: list, dataset: int) -> list:
+    """The values between those at which the dataset alone is held."""
+    starts = [i for i, each in enumerate(held) if each == dataset]
+    return [held[i + 1:j] for i, j in zip(starts, starts[1:])]
+
+
 def test_the_table_says_the_ratio_of_the_totals(build, run, tmp_path):
     demo_curves.skip_without_demo(build)
     said = run(build / "mpdemo", "--device", "host", "--net", "mlp", "--epochs", 0.01, "--out", tmp_path)

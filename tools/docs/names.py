@@ -17,6 +17,13 @@ DECLARED = MODEL.names() | set(re.findall(r"^#define (MP_\w+)", TEXT, re.M))
 # (id, title) of each group, in order.
 SECTIONS = re.findall(r"^/\*\* @defgroup (\w+) (.*)$", TEXT, re.M)
 
+# The guide's pages in their order.
+PAGES = re.findall(r"^- \[.*?\]\((\w[\w-]*)\.md\)", (GUIDE / "README.md").read_text(), re.M)
+
+
+def title(page):
+    return (GUIDE / f"{page}.md").read_text().splitlines()[0].lstrip("# ")
+
 
 def slug(heading):
     """The anchor that GitHub and others give a heading."""

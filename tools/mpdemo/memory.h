@@ -1,5 +1,6 @@
 // What a training holds in device memory, by kind.  Every owner of memory adds its own.  Not in it are the
-// dataset, the record of losses and scales, and what the library keeps for itself: 4 KiB for the perceptron.
+// dataset, the record of losses and scales, and what the library keeps for itself: 7 KiB for the perceptron, and 24 KiB
+// that the host reads.
 #pragma once
 
 #include <array>
