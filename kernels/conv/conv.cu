@@ -84,9 +84,7 @@ void launch_implicit(const ConvChoice &choice, const ConvProblem &problem, const
   if (kernel.family == GemmFamily::simt)
     launch_conv_simt(choice, problem.op, device, args, stream);
   else
-    with_half_type(problem.dtype, [&](auto type) {
-      launch_conv_wmma<typename decltype(type)::type>(choice, problem.op, device, args, stream);
-    });
+    launch_conv_wmma(choice, problem.op, device, args, stream);
 }
 
 /// By kernels whose threads find the patches.

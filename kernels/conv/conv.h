@@ -127,8 +127,6 @@ class ConvProduct {
 /// `args`: but for the schedule and slice_k.
 void launch_conv_depthwise(const ConvChoice &, const ConvProblem &, const Device &, ConvArgs,
                            mp_stream_t);
-/// Instantiated for half and bf16, in a file each: they are compiled side by side.
-template <class T>
 void launch_conv_wmma(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,
                       mp_stream_t);
 /// The whole of it: also the sum over the slices of k.

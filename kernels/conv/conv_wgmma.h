@@ -12,7 +12,6 @@
 // Source: CUTLASS, sm90_implicit_gemm_gmma_ss_warpspecialized, for which operand comes how.
 #pragma once
 
-#include "kernels/conv/conv_dispatch.h"
 #include "kernels/conv/conv_wgmma_args.h"
 #include "kernels/gemm/wgmma_loop.h"
 
@@ -57,78 +56,98 @@ class TapWalk {
 };
 
 /// fprop and dgrad: a stage is 64 channels of one tap, at kM places.
-template <Major major_filter, class Tile, class Args_ = ConvWgmmaArgs>
-class PatchesByFilter {
- public:
+template <class Tile, class Args_ = ConvWgmmaArgs>
+struct PatchesByFilter {
   using Args = Args_;
-  using A = StagedOperand<Major::k, Tile::kM>;
-  using B = StagedOperand<major_filter, Tile::kN>;
 
-  MP_DEVICE PatchesByFilter(const Args &args, const WgmmaWorkTile &work)
-      : args_(args),
-        first_row_(shares_a<Tile>() ? cluster_rank() * Tile::kM / 2 : 0),
-        place_(args.places.at(work.m0 + first_row_)),
-        n0_(work.n0),
-        taps_(args.taps_of(work.batch_item), work.k0) {}
-
-  MP_DEVICE void load_next(SmemAddress a, SmemAddress b, SmemAddress full) {
-    const TapBlock &block = taps_.at();
-    const SmemAddress rows = a + static_cast<SmemAddress>(first_row_) * 128;
-    if (shares_a<Tile>())
-      tma_load_im2col_multicast(rows, args_.a, full, im2col_place(place_, block), kBothBlocks);
+  template <class F>
+  static MP_DEVICE void with_layouts(const Args &args, const F &f) {
+    constexpr bool kHasFprop = std::is_same_v<Args, ConvWgmmaArgs>;
+    if (kHasFprop && args.problem.op_b == MP_OP_T)
+      f(Layouts < kHasFprop ? Major::k : Major::mn > {});
     else
-      tma_load_im2col(rows, args_.a, full, im2col_place(place_, block));
-    B::load(b, args_.b, full, n0_, block.channel, taps_.tap(), shares_b<Tile>());
-    taps_.advance();
+      f(Layouts<Major::mn>{});
   }
 
+  template <class Layouts>
+  class Source {
+   public:
+    MP_DEVICE Source(const Args &args, const WgmmaWorkTile &work)
+        : args_(args),
+          first_row_(shares_a<Tile>() ? cluster_rank() * Tile::kM / 2 : 0),
+          place_(args.places.at(work.m0 + first_row_)),
+          n0_(work.n0),
+          taps_(args.taps_of(work.batch_item), work.k0) {}
+
+    MP_DEVICE void load_next(SmemAddress a, SmemAddress b, SmemAddress full) {
+      const TapBlock &block = taps_.at();
+      const SmemAddress rows = a + static_cast<SmemAddress>(first_row_) * 128;
+      if (shares_a<Tile>())
+        tma_load_im2col_multicast(rows, args_.a, full, im2col_place(place_, block), kBothBlocks);
+      else
+        tma_load_im2col(rows, args_.a, full, im2col_place(place_, block));
+      Layouts::B::load(b, args_.b, full, n0_, block.channel, taps_.tap(), shares_b<Tile>());
+      taps_.advance();
+    }
+
+   private:
+    const Args &args_;
+    const int first_row_;  ///< of those that this block loads
+    const FilterPlace place_;
+    const int n0_;
+    TapWalk taps_;
+  };
+
  private:
-  const Args &args_;
-  const int first_row_;  ///< of those that this block loads
-  const FilterPlace place_;
-  const int n0_;
-  TapWalk taps_;
+  template <Major filter>
+  using Layouts = WgmmaLayouts<StagedOperand<Major::k, Tile::kM>, StagedOperand<filter, Tile::kN>>;
 };
 
 /// wgrad: a stage is 64 places; every 64 columns are channels of one tap.
 template <class Tile>
-class GradientByPatches {
+struct GradientByPatches {
   static_assert(Tile::kN % (2 * kTapBlock) == 0, "two blocks load whole columns of taps");
 
- public:
   using Args = ConvWgmmaArgs;
-  using A = StagedOperand<Major::mn, Tile::kM>;
-  using B = StagedOperand<Major::mn, Tile::kN>;
 
-  MP_DEVICE GradientByPatches(const ConvWgmmaArgs &args, const WgmmaWorkTile &work)
-      : args_(args),
-        shared_(shares_b<Tile>()),
-        first_(shared_ ? cluster_rank() * Tile::kN / 2 : 0),
-        end_(shared_ ? first_ + Tile::kN / 2 : Tile::kN),
-        m0_(work.m0),
-        n0_(work.n0),
-        k_(work.k0) {}
-
-  MP_DEVICE void load_next(SmemAddress a, SmemAddress b, SmemAddress full) {
-    A::load(a, args_.a, full, m0_, k_, 0, shares_a<Tile>());
-    const FilterPlace place = args_.places.at(k_);
-    for (int col = first_; col < end_; col += kTapBlock) {
-      const SmemAddress block = b + static_cast<SmemAddress>(col) * 128;
-      const Im2colPlace at = im2col_place(place, args_.taps.at(n0_ + col));
-      if (shared_)
-        tma_load_im2col_multicast(block, args_.b, full, at, kBothBlocks);
-      else
-        tma_load_im2col(block, args_.b, full, at);
-    }
-    k_ += Tile::kK;
+  template <class F>
+  static MP_DEVICE void with_layouts(const ConvWgmmaArgs &, const F &f) {
+    f(WgmmaLayouts<StagedOperand<Major::mn, Tile::kM>, StagedOperand<Major::mn, Tile::kN>>{});
   }
 
- private:
-  const ConvWgmmaArgs &args_;
-  const bool shared_;
-  const int first_, end_;  ///< columns that this block loads
-  const int m0_, n0_;
-  int k_;
+  template <class Layouts>
+  class Source {
+   public:
+    MP_DEVICE Source(const ConvWgmmaArgs &args, const WgmmaWorkTile &work)
+        : args_(args),
+          shared_(shares_b<Tile>()),
+          first_(shared_ ? cluster_rank() * Tile::kN / 2 : 0),
+          end_(shared_ ? first_ + Tile::kN / 2 : Tile::kN),
+          m0_(work.m0),
+          n0_(work.n0),
+          k_(work.k0) {}
+
+    MP_DEVICE void load_next(SmemAddress a, SmemAddress b, SmemAddress full) {
+      Layouts::A::load(a, args_.a, full, m0_, k_, 0, shares_a<Tile>());
+      const FilterPlace place = args_.places.at(k_);
+      for (int col = first_; col < end_; col += kTapBlock) {
+        const SmemAddress block = b + static_cast<SmemAddress>(col) * 128;
+        const Im2colPlace at = im2col_place(place, args_.taps.at(n0_ + col));
+        if (shared_)
+          tma_load_im2col_multicast(block, args_.b, full, at, kBothBlocks);
+        else
+          tma_load_im2col(block, args_.b, full, at);
+      }
+      k_ += Tile::kK;
+    }
+
+   private:
+    const ConvWgmmaArgs &args_;
+    const bool shared_;
+    const int first_, end_;  ///< columns that this block loads
+    const int m0_, n0_;
+    int k_;
+  };
 };
 
 /// wgrad: dfilter has the channels of a tap without what pads them.  Its map is that of the filter.
@@ -152,55 +171,5 @@ class TapColumns {
  private:
   const TapBlocks &taps_;
 };
-
-template <mp_conv_op_t op, class Tile>
-struct ConvWgmma;
-
-template <class Tile>
-struct ConvWgmma<MP_CONV_FPROP, Tile> {
-  using Stages = PatchesByFilter<Major::k, Tile>;
-  using Placement = DensePlacement;
-};
-template <class Tile>
-struct ConvWgmma<MP_CONV_DGRAD, Tile> {
-  using Stages = PatchesByFilter<Major::mn, Tile>;
-  using Placement = DensePlacement;
-};
-template <class Tile>
-struct ConvWgmma<MP_CONV_WGRAD, Tile> {
-  using Stages = GradientByPatches<Tile>;
-  using Placement = TapColumns;
-};
-
-template <class T, mp_conv_op_t op, class Tile>
-MP_KERNEL(Tile::kThreads, 1)
-conv_wgmma(MP_PARAM(ConvWgmmaArgs) args) {
-  using Conv = ConvWgmma<op, Tile>;
-  if constexpr (wgmma_supported<T, Tile::kSmemBytes>())
-    wgmma_block<T, typename Conv::Stages, typename Conv::Placement, Tile>(args);
-}
-
-template <class T, mp_conv_op_t op, class Tile>
-void launch_conv_wgmma(const ConvChoice &choice, const Device &device, const ConvWgmmaArgs &args,
-                       mp_stream_t stream) {
-  launch(choice.name, conv_wgmma<T, op, Tile>, device,
-         wgmma_launch_shape<Tile>(device, args.num_work_tiles, choice.gemm.cluster), stream, args);
-}
-
-/// The tiles of a pass: low ones for wgrad, whose rows are the K channels, narrow ones for the others.
-template <mp_conv_op_t op>
-using ConvWgmmaTiles = std::conditional_t<op == MP_CONV_WGRAD, WgradWgmmaTiles, LargeWgmmaTiles>;
-
-/// The .cu files of the types have one instantiation each.
-template <class T>
-void launch_conv_wgmma_kernel(const ConvChoice &choice, mp_conv_op_t op, const Device &device,
-                              const ConvWgmmaArgs &args, mp_stream_t stream) {
-  with_conv_op(op, [&](auto pass) {
-    with_tile(ConvWgmmaTiles<decltype(pass)::value>{}, *choice.gemm.kernel, [&](auto tile) {
-      launch_conv_wgmma<T, decltype(pass)::value, typename decltype(tile)::type>(choice, device,
-                                                                                 args, stream);
-    });
-  });
-}
 
 }  // namespace mp::MP_TARGET

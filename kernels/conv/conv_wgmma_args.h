@@ -99,11 +99,8 @@ struct DgradWgmmaArgs : ConvWgmmaArgs {
   }
 };
 
-/// One type of tensors.
-template <class T>
 void launch_conv_wgmma_kernel(const ConvChoice &, mp_conv_op_t, const Device &,
                               const ConvWgmmaArgs &, mp_stream_t);
-template <class T>
 void launch_dgrad_wgmma_kernel(const ConvChoice &, const Device &, const DgradWgmmaArgs &,
                                mp_stream_t);
 

@@ -177,24 +177,21 @@ void launch_conv_wgmma(const ConvChoice &choice, const ConvProblem &problem, con
   const auto start_split = [&](ConvWgmmaArgs &args) {
     start_wgmma_split(device, wgmma_workspace_of(args, choice.gemm, 0), workspace, &args, stream);
   };
-  with_half_type(problem.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    if (is_strided_dgrad(problem)) {
-      DgradWgmmaArgs args{};
-      plan_conv(choice, problem, device, args);
-      set_classes(args, problem);
-      set_class_output(args, problem);
-      start_split(args);
-      launch_dgrad_wgmma_kernel<T>(choice, device, args, stream);
-    } else {
-      ConvWgmmaArgs args{};
-      plan_conv(choice, problem, device, args);
-      args.strip_sums = sums;
-      set_output(args, problem);
-      start_split(args);
-      launch_conv_wgmma_kernel<T>(choice, problem.op, device, args, stream);
-    }
-  });
+  if (is_strided_dgrad(problem)) {
+    DgradWgmmaArgs args{};
+    plan_conv(choice, problem, device, args);
+    set_classes(args, problem);
+    set_class_output(args, problem);
+    start_split(args);
+    launch_dgrad_wgmma_kernel(choice, device, args, stream);
+  } else {
+    ConvWgmmaArgs args{};
+    plan_conv(choice, problem, device, args);
+    args.strip_sums = sums;
+    set_output(args, problem);
+    start_split(args);
+    launch_conv_wgmma_kernel(choice, problem.op, device, args, stream);
+  }
 }
 
 }  // namespace mp::MP_TARGET

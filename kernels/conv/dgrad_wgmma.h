@@ -63,23 +63,4 @@ class ClassPixels : public DensePlacement {
   const DgradWgmmaArgs &args_;
 };
 
-template <class T, class Tile>
-MP_KERNEL(Tile::kThreads, 1)
-dgrad_wgmma(MP_PARAM(DgradWgmmaArgs) args) {
-  using Stages = PatchesByFilter<Major::mn, Tile, DgradWgmmaArgs>;
-  if constexpr (wgmma_supported<T, Tile::kSmemBytes>())
-    wgmma_block<T, Stages, ClassPixels, Tile>(args);
-}
-
-template <class T>
-void launch_dgrad_wgmma_kernel(const ConvChoice &choice, const Device &device,
-                               const DgradWgmmaArgs &args, mp_stream_t stream) {
-  with_tile(ConvWgmmaTiles<MP_CONV_DGRAD>{}, *choice.gemm.kernel, [&](auto found) {
-    using Tile = typename decltype(found)::type;
-    launch(choice.name, dgrad_wgmma<T, Tile>, device,
-           wgmma_launch_shape<Tile>(device, args.num_work_tiles, choice.gemm.cluster), stream,
-           args);
-  });
-}
-
 }  // namespace mp::MP_TARGET

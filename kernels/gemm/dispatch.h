@@ -16,8 +16,9 @@ template <auto value>
 using Value = std::integral_constant<decltype(value), value>;
 
 /// f(op of A, op of B)
+MP_CALLS_EITHER
 template <class F>
-void with_ops(mp_op_t a, mp_op_t b, const F &f) {
+MP_HD void with_ops(mp_op_t a, mp_op_t b, const F &f) {
   const auto with_b = [&](auto of_a) {
     if (b == MP_OP_N)
       f(of_a, Value<MP_OP_N>{});

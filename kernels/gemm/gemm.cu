@@ -31,13 +31,6 @@ GemmArgs make_gemm_args(const GemmProblem &problem, const GemmChoice &choice,
   return args;
 }
 
-void launch_wmma(const GemmChoice &choice, const Device &device, const GemmArgs &args,
-                 mp_stream_t stream) {
-  with_half_type(args.problem.dtype_ab, [&](auto type) {
-    launch_wmma<typename decltype(type)::type>(choice, device, args, stream);
-  });
-}
-
 namespace {
 
 /// Of operands that are read where they are.

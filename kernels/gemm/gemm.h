@@ -38,10 +38,6 @@ void gemm(const Device &, const GemmProblem &, const GemmChoice &, const Workspa
 void launch_wgmma(const GemmChoice &, const Device &, const GemmArgs &, std::byte *workspace,
                   mp_stream_t);
 
-/// Instantiated for half and bf16, in a file each: they are compiled side by side.
-template <class T>
-void launch_wmma(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
-/// For the type of the problem.
 void launch_wmma(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
 /// Needs m or n <= 16.
 void launch_gemv(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);

@@ -13,6 +13,7 @@
 #include "kernels/gemm/wgmma_epilogue.h"
 #include "kernels/gemm/wgmma_multiply.h"
 #include "kernels/gemm/wgmma_tile_scheduler.h"
+#include "kernels/simt/dtype.h"
 #include "kernels/simt/sm90.h"
 
 namespace mp::MP_TARGET {
@@ -30,17 +31,18 @@ MP_DEVICE bool shares_b() {
 /// Stages says what is multiplied:
 ///
 ///     using Args                                        WgmmaArgs, or more
-///     using A, B                                        the StagedOperand of each
-///     Stages(args, work)                                at the work tile's first stage
-///     load_next(SmemAddress a, SmemAddress b, full)     starts copies of kStageBytes in all
+///     with_layouts(args, f)                             f(WgmmaLayouts<A, B>), as the StagedOperand of each is
+///     Source<Layouts>(args, work)                       at the work tile's first stage
+///     source.load_next(SmemAddress a, b, full)          starts copies of kStageBytes in all
 ///
 /// Placement says where the rows and columns of the product are in D (wgmma_warp_tile.h).
-template <class T, class Stages, class Placement, class Tile>
+///
+/// Types and layouts are chosen at run time, once for each work tile: what depends on them is the main loop, a
+/// hundred instructions, and what does not is the epilogue, ten thousand.
+template <class Stages, class Placement, class Tile>
 class WgmmaLoop {
  public:
   using Args = typename Stages::Args;
-  using A = typename Stages::A;
-  using B = typename Stages::B;
 
   MP_DEVICE WgmmaLoop(const Args &args, SmemAddress stages, std::byte *slabs,
                       const Barriers<Tile> &barriers)
@@ -55,11 +57,13 @@ class WgmmaLoop {
     Ring ring;
     for (WgmmaTileScheduler<Tile, Args> scheduler(args_); !scheduler.done(); scheduler.advance()) {
       const WgmmaWorkTile work = scheduler.get();
-      Stages stages(args_, work);
-      for (int t = 0; t < work.k_tiles; t++)
-        multiplier_.fill(ring, [&](SmemAddress a, SmemAddress b, SmemAddress full) {
-          stages.load_next(a, b, full);
-        });
+      Stages::with_layouts(args_, [&](auto layouts) {
+        typename Stages::template Source<decltype(layouts)> source(args_, work);
+        for (int t = 0; t < work.k_tiles; t++)
+          multiplier_.fill(ring, [&](SmemAddress a, SmemAddress b, SmemAddress full) {
+            source.load_next(a, b, full);
+          });
+      });
     }
   }
 
@@ -76,6 +80,8 @@ class WgmmaLoop {
           continue;
         }
       }
+      Accumulators acc =
+          {};  // else ptxas carries them from tile to tile, and serialises the wgmmas
       Epilogue epilogue(args_, Placement(args_), work, consumer, slabs);
       if (work.inside) epilogue.start();
       if constexpr (Tile::kPingPong) {
@@ -83,17 +89,20 @@ class WgmmaLoop {
         const uint32_t turn = (seen - 1) / 2;
         mbarrier_wait(barriers_.order(consumer), (turn ^ (consumer == 0 ? 1u : 0u)) & 1);
       }
-      Accumulators acc;
       const int first_row = Tile::kPingPong ? 0 : consumer * Tile::kRows;
-      multiplier_.multiply(
-          first_row, work.k_tiles, ring, acc, [] {}, [&] { pass_order(consumer); });
+      with_half_type(args_.problem.dtype_ab, [&](auto type) {
+        Stages::with_layouts(args_, [&](auto layouts) {
+          multiplier_.template multiply<typename decltype(type)::type>(
+              layouts, first_row, work.k_tiles, ring, acc, [] {}, [&] { pass_order(consumer); });
+        });
+      });
       if (work.inside) epilogue.store(acc);
     }
     slabs.finish();
   }
 
  private:
-  using Multiplier = WgmmaMultiplier<T, A, B, Tile>;
+  using Multiplier = WgmmaMultiplier<Tile>;
   using Ring = typename Multiplier::Ring;
   using Accumulators = typename Multiplier::Accumulators;
   using Epilogue = WgmmaEpilogue<Tile, Placement>;
@@ -112,7 +121,7 @@ class WgmmaLoop {
 };
 
 /// The whole kernel.
-template <class T, class Stages, class Placement, class Tile>
+template <class Stages, class Placement, class Tile>
 MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
   // 65536 registers: 384 threads start with 168 each, and can share out no more than that.
   constexpr int kStartRegs = 168, kProducerRegs = 40, kConsumerRegs = 232;
@@ -136,8 +145,8 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
   wait_for_previous_kernel();
   if (args.table != nullptr && args.header().misaligned != 0) return;
 
-  const WgmmaLoop<T, Stages, Placement, Tile> loop(
-      args, shuffle(smem_address(smem), 0), smem + Tile::kStages * Tile::kStageBytes, barriers);
+  const WgmmaLoop<Stages, Placement, Tile> loop(args, shuffle(smem_address(smem), 0),
+                                                smem + Tile::kStages * Tile::kStageBytes, barriers);
   const int warpgroup = shuffle(thread_index() / kWarpgroup, 0);  // the same register in all lanes
   if (warpgroup == 0) {
     registers_release<kProducerRegs>();

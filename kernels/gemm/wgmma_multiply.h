@@ -92,8 +92,15 @@ MP_DEVICE void put_accumulators(float *matrix, const float *regs) {
     *reinterpret_cast<Pair *>(to + r / 4 * 8 + r / 2 % 2 * 8 * kPitch) = {regs[r], regs[r + 1]};
 }
 
-/// A and B are the StagedOperand of each.  What is const here is the same in all threads of a warp.
-template <class T, class A, class B, class Tile>
+/// A and B are the StagedOperand of each.
+template <class A_, class B_>
+struct WgmmaLayouts {
+  using A = A_;
+  using B = B_;
+};
+
+/// What is const here is the same in all threads of a warp.
+template <class Tile>
 class WgmmaMultiplier {
   static constexpr int kBlocks = Tile::kRows / 64;  // of 64 rows: what one wgmma computes
 
@@ -117,12 +124,12 @@ class WgmmaMultiplier {
     ring.advance();
   }
 
-  /// By a warpgroup: acc = the product of the tile's rows from first_row on.  One batch of wgmmas is in flight
+  /// By a warpgroup, acc = the product of the tile's rows from first_row on.  One batch of wgmmas is in flight
   /// while the next is issued; a stage is released when the batch that read it has retired, and then
   /// released() is called.  issued() is called behind the last batch.
-  template <class Released, class Issued>
-  MP_DEVICE void multiply(int first_row, int k_tiles, Ring &ring, Accumulators &acc,
-                          Released released, Issued issued) const {
+  template <class T, class A, class B, class Released, class Issued>
+  MP_DEVICE void multiply(WgmmaLayouts<A, B>, int first_row, int k_tiles, Ring &ring,
+                          Accumulators &acc, Released released, Issued issued) const {
     const uint64_t a =
         A::descriptor(stages_ + static_cast<SmemAddress>(first_row / A::kBlock) * A::kBlockBytes);
     const uint64_t b = B::descriptor(stages_ + Tile::kBytesA);
@@ -133,7 +140,7 @@ class WgmmaMultiplier {
       const uint32_t offset = static_cast<uint32_t>(ring.stage * Tile::kStageBytes);
       keep(acc);
       wgmma_fence();
-      multiply_stage(wgmma_advance(a, offset), wgmma_advance(b, offset), t > 0, acc);
+      multiply_stage<T, A, B>(wgmma_advance(a, offset), wgmma_advance(b, offset), t > 0, acc);
       wgmma_commit();
       keep(acc);
       wgmma_wait<1>();
@@ -155,6 +162,7 @@ class WgmmaMultiplier {
     return stages_ + static_cast<SmemAddress>(index) * Tile::kStageBytes;
   }
 
+  template <class T, class A, class B>
   static MP_DEVICE void multiply_stage(uint64_t a, uint64_t b, bool accumulate, Accumulators &acc) {
     MP_UNROLL
     for (uint32_t step = 0; step < Tile::kK / 16; step++) {

@@ -101,11 +101,4 @@ WgmmaArgs plan_wgmma_group(const Device &device, const GemmProblem &common, int6
   return args;
 }
 
-void launch_wgmma_kernel(const GemmChoice &choice, const Device &device, const WgmmaArgs &args,
-                         mp_stream_t stream) {
-  with_half_type(args.problem.dtype_ab, [&](auto type) {
-    launch_wgmma_kernel<typename decltype(type)::type>(choice, device, args, stream);
-  });
-}
-
 }  // namespace mp::MP_TARGET

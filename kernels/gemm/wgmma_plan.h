@@ -31,8 +31,6 @@ WgmmaArgs plan_wgmma_group(const Device &, const GemmProblem &common, int64_t co
                            StorePath store, const GemmChoice &, std::byte *workspace);
 
 /// The kernel alone, as launch_wmma.
-template <class T>
-void launch_wgmma_kernel(const GemmChoice &, const Device &, const WgmmaArgs &, mp_stream_t);
 void launch_wgmma_kernel(const GemmChoice &, const Device &, const WgmmaArgs &, mp_stream_t);
 
 }  // namespace mp::MP_TARGET

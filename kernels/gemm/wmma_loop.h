@@ -1,5 +1,5 @@
 // The main loop of the WMMA kernels: tiles of A and B, however they come into smem, multiplied on
-// the tensor cores (sm_75 and newer).
+// the tensor cores (sm_70 and newer).
 //
 // A block computes a kTileM x kTileN tile of D, a warp kWarpM x kWarpN of it in 16x16 fragments.
 // Stages of smem form a ring: while one is multiplied, cp.async fills those behind it.  Rows in
@@ -49,15 +49,39 @@ struct TileChunks {
   static_assert(kHasShortRows || kChunksPerRow % 8 == 0);
 };
 
-template <class T, class LoadA, class LoadB, class Tile>
+/// What both loaders leave in smem, and where.
+template <class T_, class LoadA_, class LoadB_, class Tile>
+struct WmmaStages {
+  using T = T_;
+  using LoadA = LoadA_;
+  using LoadB = LoadB_;
+
+  static constexpr size_t kBytes = Tile::smem_bytes(LoadA::kByK, LoadB::kByK);
+  static constexpr int kElemsA = Tile::stage_elems(Tile::kM, LoadA::kByK);
+  static constexpr int kElemsB = Tile::stage_elems(Tile::kN, LoadB::kByK);
+  static constexpr auto kLayoutA = LoadA::kByK ? wmma::Layout::row_major : wmma::Layout::col_major;
+  static constexpr auto kLayoutB = LoadB::kByK ? wmma::Layout::col_major : wmma::Layout::row_major;
+  static_assert(LoadA::kPitch == (LoadA::kByK ? Tile::kK : Tile::kM) + Tile::kPad);
+  static_assert(LoadB::kPitch == (LoadB::kByK ? Tile::kK : Tile::kN) + Tile::kPad);
+
+  static MP_DEVICE T *a(std::byte *smem, int stage) {
+    return reinterpret_cast<T *>(smem) + stage * kElemsA;
+  }
+  static MP_DEVICE T *b(std::byte *smem, int stage) {
+    return reinterpret_cast<T *>(smem) + Tile::kStages * kElemsA + stage * kElemsB;
+  }
+};
+
+/// The sums do not know of what they are: one kernel can have loops over operands of several types and
+/// layouts, and one epilogue behind them.
+template <class Tile>
 class WmmaLoop {
  public:
-  static constexpr size_t kSmemBytes = Tile::smem_bytes(LoadA::kByK, LoadB::kByK);
-
   /// The sums of the block's tile over `num_k_tiles` of k.
-  MP_DEVICE void multiply(T *smem, LoadA &load_a, LoadB &load_b, int64_t num_k_tiles) {
+  template <class T, class LoadA, class LoadB>
+  MP_DEVICE void multiply(std::byte *smem, LoadA &load_a, LoadB &load_b, int64_t num_k_tiles) {
     clear();
-    multiply_add(smem, load_a, load_b, num_k_tiles);
+    multiply_add<T>(smem, load_a, load_b, num_k_tiles);
   }
 
   MP_DEVICE void clear() {
@@ -69,13 +93,16 @@ class WmmaLoop {
   }
 
   /// On top of the sums that are there; afterwards smem is free.
-  MP_DEVICE void multiply_add(T *smem, LoadA &load_a, LoadB &load_b, int64_t num_k_tiles) {
+  template <class T, class LoadA, class LoadB>
+  MP_DEVICE void multiply_add(std::byte *smem, LoadA &load_a, LoadB &load_b, int64_t num_k_tiles) {
+    using Stages = WmmaStages<T, LoadA, LoadB, Tile>;
+    static_assert(Tile::kThreads / kWarpSize * kPatchElems * sizeof(float) <= Stages::kBytes);
     int64_t loaded = 0;
     // Past the end an empty group, to keep the count.
     const auto load_next = [&](int stage) {
       if (loaded < num_k_tiles) {
-        load_a.load_next(stage_a(smem, stage));
-        load_b.load_next(stage_b(smem, stage));
+        load_a.load_next(Stages::a(smem, stage));
+        load_b.load_next(Stages::b(smem, stage));
       }
       copy_async_commit();
       loaded++;
@@ -86,7 +113,7 @@ class WmmaLoop {
       copy_async_wait<Tile::kStages - 2>();
       block_sync();  // tile t is there for all; all have finished with the stage loaded next
       load_next(static_cast<int>((t + Tile::kStages - 1) % Tile::kStages));
-      multiply_stage(smem, static_cast<int>(t % Tile::kStages));
+      multiply_stage<Stages>(smem, static_cast<int>(t % Tile::kStages));
     }
     copy_async_wait<0>();
     block_sync();
@@ -95,7 +122,7 @@ class WmmaLoop {
   /// Calls store(row, col, x) for runs x of columns: 16 bytes of what is stored, fp32 or of 16 bits; row
   /// and col in the tile.
   template <class Store>
-  MP_DEVICE void store_tile(T *smem, bool is_fp32, const Store &store) {
+  MP_DEVICE void store_tile(std::byte *smem, bool is_fp32, const Store &store) {
     if (is_fp32)
       store_runs_of<kQuad>(smem, store);
     else
@@ -112,7 +139,7 @@ class WmmaLoop {
   /// epilogue is compiled once per kernel instead of kFragsM times; as registers cannot be indexed
   /// at run time, the accumulators move up instead.
   template <class Visit>
-  MP_DEVICE void visit_patches(T *smem, const Visit &visit) {
+  MP_DEVICE void visit_patches(std::byte *smem, const Visit &visit) {
     float *const patch = reinterpret_cast<float *>(smem) + warp_index() * kPatchElems;
     MP_NO_UNROLL
     for (int i = 0; i < kFragsM; i++) {
@@ -131,36 +158,27 @@ class WmmaLoop {
 
  private:
   template <int kRun, class Store>
-  MP_DEVICE void store_runs_of(T *smem, const Store &store) {
+  MP_DEVICE void store_runs_of(std::byte *smem, const Store &store) {
     visit_patches(smem, [&](const float *patch, int row) { store_patch<kRun>(patch, row, store); });
   }
 
-  static constexpr int kElemsA = Tile::stage_elems(Tile::kM, LoadA::kByK);
-  static constexpr int kElemsB = Tile::stage_elems(Tile::kN, LoadB::kByK);
-  static_assert(LoadA::kPitch == (LoadA::kByK ? Tile::kK : Tile::kM) + Tile::kPad);
-  static_assert(LoadB::kPitch == (LoadB::kByK ? Tile::kK : Tile::kN) + Tile::kPad);
   static constexpr int kFragsM = Tile::kWarpM / wmma::kTile;
   static constexpr int kFragsN = Tile::kWarpN / wmma::kTile;
   static constexpr int kWarpsN = Tile::kN / Tile::kWarpN;
-  static constexpr auto kLayoutA = LoadA::kByK ? wmma::Layout::row_major : wmma::Layout::col_major;
-  static constexpr auto kLayoutB = LoadB::kByK ? wmma::Layout::col_major : wmma::Layout::row_major;
-
   static constexpr int kPatchElems = wmma::kTile * kPatchPitch;
-  static_assert(Tile::kThreads / kWarpSize * kPatchElems * sizeof(float) <= kSmemBytes);
 
-  static MP_DEVICE T *stage_a(T *smem, int stage) { return smem + stage * kElemsA; }
-  static MP_DEVICE T *stage_b(T *smem, int stage) {
-    return smem + Tile::kStages * kElemsA + stage * kElemsB;
-  }
-
-  MP_DEVICE void multiply_stage(T *smem, int stage) {
-    const T *const a = stage_a(smem, stage);
-    const T *const b = stage_b(smem, stage);
+  template <class Stages>
+  MP_DEVICE void multiply_stage(std::byte *smem, int stage) {
+    using T = typename Stages::T;
+    using LoadA = typename Stages::LoadA;
+    using LoadB = typename Stages::LoadB;
+    const T *const a = Stages::a(smem, stage);
+    const T *const b = Stages::b(smem, stage);
     constexpr int kPitchA = LoadA::kPitch, kPitchB = LoadB::kPitch;
     MP_UNROLL
     for (int k = 0; k < Tile::kK; k += wmma::kTile) {
-      wmma::FragmentA<T, kLayoutA> fa[kFragsM];
-      wmma::FragmentB<T, kLayoutB> fb[kFragsN];
+      wmma::FragmentA<T, Stages::kLayoutA> fa[kFragsM];
+      wmma::FragmentB<T, Stages::kLayoutB> fb[kFragsN];
       MP_UNROLL
       for (int i = 0; i < kFragsM; i++) {
         const int m = warp_m() + i * wmma::kTile;

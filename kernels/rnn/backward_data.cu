@@ -136,13 +136,10 @@ void run_fused(const RnnSchedule &f, const Walks &walks, int32_t i) {
     args.count_behind[d] = behind.count;
   }
   const bool by_tma = f.problem.plan->kernel == RnnKernel::fused_wgmma && has_maps(args);
-  with_half_type(f.s.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    if (by_tma)
-      launch_fused_wgmma_backward<T>(f.device, args, f.stream);
-    else
-      launch_fused_backward<T>(f.device, args, f.stream);
-  });
+  if (by_tma)
+    launch_fused_wgmma_backward(f.device, args, f.stream);
+  else
+    launch_fused_backward(f.device, args, f.stream);
 }
 
 void run_steps(const RnnSchedule &f, Walks &walks) {

@@ -185,13 +185,10 @@ void run_fused(const RnnSchedule &f, const Walks &walks, int32_t i, bool follows
     args.w_hh[d] = walks[d].w_hh();
   }
   const bool by_tma = f.problem.plan->kernel == RnnKernel::fused_wgmma && has_maps(args);
-  with_half_type(f.s.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    if (by_tma)
-      launch_fused_wgmma_forward<T>(f.device, args, f.stream);
-    else
-      launch_fused_forward<T>(f.device, args, f.stream);
-  });
+  if (by_tma)
+    launch_fused_wgmma_forward(f.device, args, f.stream);
+  else
+    launch_fused_forward(f.device, args, f.stream);
 }
 
 void run_layer(const RnnSchedule &f, int64_t layer) {

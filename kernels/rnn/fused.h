@@ -78,14 +78,9 @@ inline bool has_maps(const FusedBackward &args) {
   return all_aligned({args.w_hh[0], args.w_hh[1]});
 }
 
-/// Instantiated for half and bf16, in a file each.
-template <class T>
 void launch_fused_forward(const Device &, const FusedForward &, mp_stream_t);
-template <class T>
 void launch_fused_backward(const Device &, const FusedBackward &, mp_stream_t);
-template <class T>
 void launch_fused_wgmma_forward(const Device &, const FusedForward &, mp_stream_t);
-template <class T>
 void launch_fused_wgmma_backward(const Device &, const FusedBackward &, mp_stream_t);
 
 /// Calls f with the cell.  MP_RNN_RESET_FIRST has two products in a step, and no fused one.

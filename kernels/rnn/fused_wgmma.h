@@ -14,6 +14,7 @@
 #include "kernels/gemm/wgmma_multiply.h"
 #include "kernels/rnn/fused.h"
 #include "kernels/simt/device.h"
+#include "kernels/simt/dtype.h"
 #include "kernels/simt/sm90_early.h"
 #include "kernels/simt/vector.h"
 
@@ -37,13 +38,24 @@ struct FusedWgmmaTile {
   using Tiles = FusedTiles<kM, kUnits>;
 };
 
+/// Forward: 64 units, or as many as leave room for two blocks on an SM, that of the next step too.
+template <class Cell>
+constexpr int kFusedWgmmaUnits = Cell::kGates == 4 ? 32 : 64;
+template <class Cell>
+using FusedWgmmaForwardTile =
+    FusedWgmmaTile<Cell::kGates * kFusedWgmmaUnits<Cell>, kFusedWgmmaUnits<Cell>,
+                   Cell::kGates == 1   ? 6
+                   : Cell::kGates == 3 ? 3
+                                       : 4>;
+using FusedWgmmaBackwardTile = FusedWgmmaTile<64, 64, 6>;
+
 /// The inside of a block: the product of its part of k, and then the sums of all parts.
 ///
 /// Of the two operands W_hh is the larger one, and no step writes it.  So a step that follows another one starts to load
 /// it while that one is still at work (sm90_early.h); each leaves room on its SM for the next.
-template <class T, class A, class B, class Tile>
+template <class A, class B, class Tile>
 class FusedWgmmaBlock {
-  using Multiplier = WgmmaMultiplier<T, A, B, Tile>;
+  using Multiplier = WgmmaMultiplier<Tile>;
   using Ring = typename Multiplier::Ring;
   using Accumulators = typename Multiplier::Accumulators;
 
@@ -61,7 +73,8 @@ class FusedWgmmaBlock {
   ///
   /// @param is_settled  whether the kernel before this one is a step, too
   template <class Loads>
-  MP_DEVICE void multiply(int k_tiles, bool is_settled, const Loads &loads) const {
+  MP_DEVICE void multiply(mp_dtype_t dtype, int k_tiles, bool is_settled,
+                          const Loads &loads) const {
     const int first = k_tiles * cluster_rank() / cluster_size();
     const int end = k_tiles * (cluster_rank() + 1) / cluster_size();
     const SmemAddress stages = shuffle(smem_address(smem_), 0);
@@ -98,7 +111,10 @@ class FusedWgmmaBlock {
       next++;
       warp_sync();
     };
-    multiplier.multiply(0, end - first, multiplied, acc, fill_one, [] {});
+    with_half_type(dtype, [&](auto type) {
+      multiplier.template multiply<typename decltype(type)::type>(
+          WgmmaLayouts<A, B>{}, 0, end - first, multiplied, acc, fill_one, [] {});
+    });
     block_sync();  // the last stage has been read by all warps
     put_accumulators<Tile::kPitch, Tile::kN / 2>(sums() + warp_index() * 16 * Tile::kPitch, acc[0]);
   }

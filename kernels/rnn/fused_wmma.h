@@ -1,12 +1,22 @@
 // What a fused step through WMMA has in common, forward and backward: its launch, and the way from sums to cells.
 #pragma once
 
-#include "kernels/gemm/gemm_wmma.h"
+#include "kernels/gemm/matrix_loader.h"
 #include "kernels/rnn/fused.h"
 #include "kernels/rnn/fused_loaders.h"
 #include "kernels/rnn/units.h"
 
 namespace mp::MP_TARGET {
+
+/// Forward: kM rows, and as many units as the number of gates leaves room for.
+template <class Cell>
+constexpr int kFusedForwardUnits = Cell::kGates == 1 ? 32 : 16;
+template <class Cell, int kM>
+using FusedForwardTile = WmmaTile<kM, Cell::kGates * kFusedForwardUnits<Cell>, kM / 2,
+                                  Cell::kGates * kFusedForwardUnits<Cell>, 6, 1>;
+/// Backward: kM rows and kUnits units of dh.
+template <int kM, int kUnits>
+using FusedBackwardTile = WmmaTile<kM, kUnits, kM / 2, kUnits, 6, 1>;
 
 /// Calls visit(row of the state, unit, valid units, sums) for the runs of a patch that are this lane's and lie in
 /// the state.

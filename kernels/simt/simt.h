@@ -287,23 +287,25 @@ struct LaunchShape {
 constexpr int64_t kMaxBlocks = (int64_t{1} << 31) - 1;
 
 #if MP_ON_CUDA
-/// A kernel must opt in to more than 48 KiB of dynamic shared memory.  This asks the driver once per
-/// thread, kernel and device.
-inline void opt_in_to_smem(const char *name, const void *kernel, int ordinal, size_t bytes) {
+/// A kernel must opt in to more than 48 KiB of dynamic shared memory: here to all that a block can have, since
+/// the limit is the kernel's, and one that another thread lowered would refuse a launch.  This asks the driver
+/// once per thread, kernel and device.
+inline void opt_in_to_smem(const char *name, const void *kernel, const Device &device,
+                           size_t bytes) {
   constexpr size_t kWithoutOptIn = 48 * 1024;
   if (bytes <= kWithoutOptIn) return;
   struct Asked {
     const void *kernel;
     int ordinal;
-    size_t bytes;
   };
   static thread_local Asked asked[256];
   Asked &entry = asked[reinterpret_cast<uintptr_t>(kernel) / 16 % 256];
-  if (entry.kernel == kernel && entry.ordinal == ordinal && entry.bytes == bytes) return;
-  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(bytes)),
-             name);
-  entry = {kernel, ordinal, bytes};
+  if (entry.kernel == kernel && entry.ordinal == device.ordinal) return;
+  cudaFuncAttributes attributes;
+  check_cuda(cudaFuncGetAttributes(&attributes, kernel), name);
+  const int most = device.smem_per_block - static_cast<int>(attributes.sharedSizeBytes);
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most), name);
+  entry = {kernel, device.ordinal};
 }
 #endif
 
@@ -314,7 +316,7 @@ void launch(const char *name, void (*kernel)(MP_PARAM(Argument)), const Device &
 #if MP_ON_CUDA
   const DeviceScope scope(device.ordinal);
   const void *const function = reinterpret_cast<const void *>(kernel);
-  opt_in_to_smem(name, function, device.ordinal, shape.smem_bytes);
+  opt_in_to_smem(name, function, device, shape.smem_bytes);
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(shape.num_blocks));
   config.blockDim = dim3(static_cast<unsigned>(shape.num_threads));

@@ -55,12 +55,12 @@ MP_HD constexpr uint64_t wgmma_advance(uint64_t descriptor, uint32_t bytes) {
 
 /// False where the architecture being compiled for has no wgmma.  Selection never launches a wgmma
 /// kernel there, so its body is left empty.
-template <class T, size_t kSmemBytes>
+template <size_t kSmemBytes>
 MP_HD constexpr bool wgmma_supported();
 
 #if MP_ON_CUDA
 
-template <class T, size_t kSmemBytes>
+template <size_t kSmemBytes>
 MP_HD constexpr bool wgmma_supported() {
   return MP_SM90A_CODE;
 }
@@ -190,7 +190,7 @@ MP_DEVICE void load_matrix_x4(SmemAddress row, uint32_t (&r)[4]) {
 
 #else
 
-template <class T, size_t kSmemBytes>
+template <size_t kSmemBytes>
 MP_HD constexpr bool wgmma_supported() {
   return kSmemBytes <= engine::kSmemBytes;
 }

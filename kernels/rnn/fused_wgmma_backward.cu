@@ -1,10 +1,10 @@
-// See fused_wgmma.h.
-#pragma once
-
+// A fused step backward on Hopper, for both types of 16 bits: see fused_wgmma.h.
 #include "kernels/rnn/fused_wgmma.h"
 #include "kernels/rnn/units.h"
 
 namespace mp::MP_TARGET {
+
+namespace {
 
 /// The k of a step are its gates: first those of FusedBackward::gate_rows[0], then those of [1], which have maps of
 /// their own.
@@ -18,23 +18,23 @@ struct FusedWgmmaBackward : FusedBackward {
 };
 
 /// A stage has a part of the gradients, and 64 rows of W_hh as they lie in memory.
-template <class T, class Cell>
-class FusedWgmmaBackwardTile {
+template <class Cell>
+class FusedWgmmaBackwardStep {
  public:
-  using Tile = FusedWgmmaTile<64, 64, 6>;
+  using Tile = FusedWgmmaBackwardTile;
 
  private:
   using A = StagedOperand<Major::k, Tile::kM>;
   using B = StagedOperand<Major::mn, Tile::kN>;
 
  public:
-  using Block = FusedWgmmaBlock<T, A, B, Tile>;
+  using Block = FusedWgmmaBlock<A, B, Tile>;
 
   static MP_HD int64_t k_tiles(const FusedBackward &args) {
     return first_tiles(args) + ceil_div<int64_t>(args.gate_rows[1], Tile::kK);
   }
 
-  MP_DEVICE explicit FusedWgmmaBackwardTile(const FusedWgmmaBackward &args)
+  MP_DEVICE explicit FusedWgmmaBackwardStep(const FusedWgmmaBackward &args)
       : args_(args),
         place_(Tile::Tiles::place(args, block_index() / cluster_size())),
         step_(args.steps[place_.direction]) {}
@@ -42,7 +42,7 @@ class FusedWgmmaBackwardTile {
   MP_DEVICE void run(const Block &block) const {
     const bool is_multiplied = args_.is_multiplied(place_.direction);
     if (is_multiplied)
-      block.multiply(static_cast<int>(k_tiles(args_)), args_.follows_step, *this);
+      block.multiply(step_.dtype, static_cast<int>(k_tiles(args_)), args_.follows_step, *this);
     else
       wait_then_start_next();
     Watch watch(step_.found_inf, nullptr);
@@ -83,11 +83,11 @@ class FusedWgmmaBackwardTile {
   const BackwardStep &step_;
 };
 
-template <class T, class Cell>
-MP_KERNEL((FusedWgmmaBackwardTile<T, Cell>::Tile::kThreads), 1)
+template <class Cell>
+MP_KERNEL(FusedWgmmaBackwardTile::kThreads, 1)
 rnn_fused_wgmma_backward(MP_PARAM(FusedWgmmaBackward) args) {
-  using Work = FusedWgmmaBackwardTile<T, Cell>;
-  if constexpr (wgmma_supported<T, Work::Tile::kSmemBytes>()) {
+  using Work = FusedWgmmaBackwardStep<Cell>;
+  if constexpr (wgmma_supported<Work::Tile::kSmemBytes>()) {
     MP_DYN_SHARED(std::byte, smem);
     MP_SHARED(uint64_t, barriers, [Barriers<typename Work::Tile>::kCount]);
     const typename Work::Block block(smem, barriers);
@@ -95,7 +95,7 @@ rnn_fused_wgmma_backward(MP_PARAM(FusedWgmmaBackward) args) {
   }
 }
 
-inline FusedWgmmaBackward with_maps(const FusedBackward &args) {
+FusedWgmmaBackward with_maps(const FusedBackward &args) {
   FusedWgmmaBackward mapped{};
   static_cast<FusedBackward &>(mapped) = args;
   for (int64_t d = 0; d < args.directions; d++) {
@@ -114,12 +114,13 @@ inline FusedWgmmaBackward with_maps(const FusedBackward &args) {
   return mapped;
 }
 
-template <class T>
+}  // namespace
+
 void launch_fused_wgmma_backward(const Device &device, const FusedBackward &args,
                                  mp_stream_t stream) {
   with_fused_cell(args.steps[0], [&](auto cell) {
-    using Work = FusedWgmmaBackwardTile<T, decltype(cell)>;
-    launch("rnn_fused_wgmma_backward", rnn_fused_wgmma_backward<T, decltype(cell)>, device,
+    using Work = FusedWgmmaBackwardStep<decltype(cell)>;
+    launch("rnn_fused_wgmma_backward", rnn_fused_wgmma_backward<decltype(cell)>, device,
            fused_launch_shape<typename Work::Tile>(device, args, Work::k_tiles(args)), stream,
            with_maps(args));
   });

@@ -1,13 +1,13 @@
 // Convolution on the tensor cores through WMMA: the loop of wmma_loop.h over patches and filters.
-#pragma once
-
 #include "kernels/conv/conv_dispatch.h"
 #include "kernels/conv/conv_loaders.h"
 #include "kernels/gemm/epilogue.h"
-#include "kernels/gemm/gemm_wmma.h"
+#include "kernels/gemm/matrix_loader.h"
 #include "kernels/gemm/partial_sums.h"
 
 namespace mp::MP_TARGET {
+
+namespace {
 
 /// The loaders of a pass, at a tile and a slice of k.
 template <class T, mp_conv_op_t op, class Tile>
@@ -59,13 +59,15 @@ struct ConvLoaders<T, MP_CONV_WGRAD, Tile> {
   B b;
 };
 
-template <class T, mp_conv_op_t op, class Tile>
+/// The type is chosen at run time, once for each tile, as in wgmma_loop.h.
+template <mp_conv_op_t op, class Tile>
 class ConvWmma {
+  template <class T>
   using Loaders = ConvLoaders<T, op, Tile>;
-  using Loop = WmmaLoop<T, typename Loaders::A, typename Loaders::B, Tile>;
 
  public:
-  static constexpr size_t kSmemBytes = Loop::kSmemBytes;
+  static constexpr size_t kSmemBytes =
+      Tile::smem_bytes(Loaders<half>::A::kByK, Loaders<half>::B::kByK);
 
   MP_DEVICE ConvWmma(const ConvArgs &args, const WorkTile &work)
       : args_(args),
@@ -76,10 +78,17 @@ class ConvWmma {
         k_begin_(min_of(work.slice * args.slice_k, product_.k())),
         k_end_(min_of(k_begin_ + args.slice_k, product_.k())) {}
 
-  MP_DEVICE void run(T *smem) {
-    Loaders load(args_, product_, m0_, n0_, k_begin_, k_end_);
-    Loop loop;
-    loop.multiply(smem, load.a, load.b, ceil_div(k_end_ - k_begin_, int64_t{Tile::kK}));
+  MP_DEVICE void run(std::byte *smem) {
+    WmmaLoop<Tile> loop;
+    loop.clear();
+    with_half_type(args_.dtype, [&](auto type) {
+      using T = typename decltype(type)::type;
+      if constexpr (wmma::supported<T, kSmemBytes>()) {
+        Loaders<T> load(args_, product_, m0_, n0_, k_begin_, k_end_);
+        loop.template multiply_add<T>(smem, load.a, load.b,
+                                      ceil_div(k_end_ - k_begin_, int64_t{Tile::kK}));
+      }
+    });
     EpilogueWriter writer(args_.out, 0);
     const bool is_split = args_.partial_sums != nullptr, is_fp32 = args_.out.dtype == MP_FP32;
     loop.store_tile(smem, is_split || is_fp32, [&]<int kRun>(int row, int col, float(&x)[kRun]) {
@@ -102,12 +111,12 @@ class ConvWmma {
   const int64_t k_begin_, k_end_;
 };
 
-template <class T, mp_conv_op_t op, class Tile>
+template <mp_conv_op_t op, class Tile>
 MP_KERNEL(Tile::kThreads, Tile::kMinBlocks)
 conv_wmma(MP_PARAM(ConvArgs) args) {
-  using Conv = ConvWmma<T, op, Tile>;
-  if constexpr (wmma::supported<T, Conv::kSmemBytes>()) {
-    MP_DYN_SHARED(T, smem);
+  using Conv = ConvWmma<op, Tile>;
+  if constexpr (wmma::supported<half, Conv::kSmemBytes>()) {
+    MP_DYN_SHARED(std::byte, smem);
     const int64_t num_work_tiles = args.scheduler.num_work_tiles();
     for (int64_t number = block_index(); number < num_work_tiles; number += grid_size()) {
       if (number != block_index()) block_sync();  // the last tile's epilogue still uses smem
@@ -116,22 +125,17 @@ conv_wmma(MP_PARAM(ConvArgs) args) {
   }
 }
 
-template <class T, mp_conv_op_t op, class Tile>
-void launch_conv_wmma(const char *name, const Device &device, const ConvArgs &args,
-                      mp_stream_t stream) {
-  const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), kMaxBlocks), Tile::kThreads,
-                          ConvWmma<T, op, Tile>::kSmemBytes};
-  launch(name, conv_wmma<T, op, Tile>, device, shape, stream, args);
-}
+}  // namespace
 
-/// One type of tensors; the .cu files have one instantiation each.
-template <class T>
 void launch_conv_wmma(const ConvChoice &choice, mp_conv_op_t op, const Device &device,
                       const ConvArgs &args, mp_stream_t stream) {
   with_conv_op(op, [&](auto pass) {
-    with_tile(WmmaTiles{}, *choice.gemm.kernel, [&](auto tile) {
-      launch_conv_wmma<T, decltype(pass)::value, typename decltype(tile)::type>(choice.name, device,
-                                                                                args, stream);
+    constexpr mp_conv_op_t kPass = decltype(pass)::value;
+    with_tile(WmmaTiles{}, *choice.gemm.kernel, [&](auto found) {
+      using Tile = typename decltype(found)::type;
+      const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), kMaxBlocks), Tile::kThreads,
+                              ConvWmma<kPass, Tile>::kSmemBytes};
+      launch(choice.name, conv_wmma<kPass, Tile>, device, shape, stream, args);
     });
   });
 }

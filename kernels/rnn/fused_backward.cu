@@ -1,61 +1,71 @@
-// See fused.h.
-#pragma once
-
+// A fused step backward through WMMA, for both types of 16 bits: see fused.h.
 #include "kernels/rnn/fused_wmma.h"
 
 namespace mp::MP_TARGET {
 
-/// kM rows and kUnits units of dh.
-template <class T, class Cell, int kM, int kUnits>
-class FusedBackwardTile {
-  static constexpr int kStages = 6;
+namespace {
 
+template <class Cell, int kM, int kUnits>
+class FusedBackwardBlock {
  public:
   using Tiles = FusedTiles<kM, kUnits>;
-  using Tile = WmmaTile<kM, kUnits, kM / 2, kUnits, kStages, 1>;
+  using Tile = FusedBackwardTile<kM, kUnits>;
 
  private:
+  template <class T>
   using LoadA = MatrixLoader<T, true, kM, Tile::kK, Tile::kThreads>;
+  template <class T>
   using LoadB = std::conditional_t<kUnits == 16, NarrowLoader<T, Tile>,
                                    MatrixLoader<T, false, Tile::kK, kUnits, Tile::kThreads>>;
-  using Loop = WmmaLoop<T, LoadA, LoadB, Tile>;
+  using Loop = WmmaLoop<Tile>;
 
  public:
-  static constexpr size_t kSmemBytes = Loop::kSmemBytes;
+  static constexpr size_t kSmemBytes = Tile::smem_bytes(true, false);
 
-  MP_DEVICE FusedBackwardTile(const FusedBackward &args, int64_t number)
+  MP_DEVICE FusedBackwardBlock(const FusedBackward &args, int64_t number)
       : args_(args), place_(Tiles::place(args, number)), step_(args.steps[place_.direction]) {}
 
-  MP_DEVICE void run(T *smem) {
+  MP_DEVICE void run(std::byte *smem) {
     Loop loop;
     loop.clear();
-    multiply(smem, loop, 0, 0, args_.gate_rows[0]);
-    if (args_.gate_rows[1] > 0)
-      multiply(smem, loop, step_.last_slot, args_.gate_rows[0], args_.gate_rows[1]);
+    with_half_type(step_.dtype, [&](auto type) {
+      using T = typename decltype(type)::type;
+      if constexpr (wmma::supported<T, kSmemBytes>()) multiply_gates<T>(smem, loop);
+    });
     Watch watch(step_.found_inf, nullptr);
     loop.visit_patches(smem, [&](const float *patch, int row0) { apply_cell(patch, row0, watch); });
     watch.finish();
   }
 
  private:
-  static MP_DEVICE LoadB weights(const T *w, int64_t hidden, int64_t unit, int64_t rows) {
+  template <class T>
+  MP_DEVICE void multiply_gates(std::byte *smem, Loop &loop) const {
+    multiply<T>(smem, loop, 0, 0, args_.gate_rows[0]);
+    if (args_.gate_rows[1] > 0)
+      multiply<T>(smem, loop, step_.last_slot, args_.gate_rows[0], args_.gate_rows[1]);
+  }
+
+  template <class T>
+  static MP_DEVICE LoadB<T> weights(const T *w, int64_t hidden, int64_t unit, int64_t rows) {
     if constexpr (kUnits == 16)
-      return LoadB(w, hidden, unit, rows);
+      return LoadB<T>(w, hidden, unit, rows);
     else
-      return LoadB(w + unit, hidden, hidden - unit, rows);
+      return LoadB<T>(w + unit, hidden, hidden - unit, rows);
   }
 
   /// Adds the product of the gradients from `column` on with `count` rows of W_hh.
-  MP_DEVICE void multiply(T *smem, Loop &loop, int64_t column, int64_t first, int64_t count) const {
+  template <class T>
+  MP_DEVICE void multiply(std::byte *smem, Loop &loop, int64_t column, int64_t first,
+                          int64_t count) const {
     const Rows &behind = args_.behind[place_.direction];
     const int64_t hidden = step_.hidden,
                   rows_left = args_.count_behind[place_.direction] - place_.m0;
     if (behind.base == nullptr || rows_left <= 0) return;
     const T *const gradients = static_cast<const T *>(behind.base) + place_.m0 * behind.ld + column;
     const T *const w = static_cast<const T *>(args_.w_hh[place_.direction]) + first * hidden;
-    LoadA load_a(gradients, behind.ld, rows_left, count);
-    LoadB load_b = weights(w, hidden, place_.u0, count);
-    loop.multiply_add(smem, load_a, load_b, ceil_div<int64_t>(count, Tile::kK));
+    LoadA<T> load_a(gradients, behind.ld, rows_left, count);
+    LoadB<T> load_b = weights(w, hidden, place_.u0, count);
+    loop.template multiply_add<T>(smem, load_a, load_b, ceil_div<int64_t>(count, Tile::kK));
   }
 
   MP_DEVICE void apply_cell(const float *patch, int row0, Watch &watch) const {
@@ -73,32 +83,33 @@ class FusedBackwardTile {
   const BackwardStep &step_;
 };
 
-template <class T, class Cell, int kM, int kUnits>
-MP_KERNEL((FusedBackwardTile<T, Cell, kM, kUnits>::Tile::kThreads), 1)
+template <class Cell, int kM, int kUnits>
+MP_KERNEL((FusedBackwardTile<kM, kUnits>::kThreads), 1)
 rnn_fused_backward(MP_PARAM(FusedBackward) args) {
-  using Work = FusedBackwardTile<T, Cell, kM, kUnits>;
-  if constexpr (wmma::supported<T, Work::kSmemBytes>()) {
+  using Work = FusedBackwardBlock<Cell, kM, kUnits>;
+  if constexpr (wmma::supported<half, Work::kSmemBytes>()) {
     wait_for_previous_kernel();
-    MP_DYN_SHARED(T, smem);
+    MP_DYN_SHARED(std::byte, smem);
     Work(args, block_index()).run(smem);
   }
 }
 
-template <class T, class Cell, int kM, int kUnits>
+template <class Cell, int kM, int kUnits>
 void launch_backward_tiles(const Device &device, const FusedBackward &args, mp_stream_t stream) {
-  launch_fused_tiles<FusedBackwardTile<T, Cell, kM, kUnits>>(
-      "rnn_fused_backward", rnn_fused_backward<T, Cell, kM, kUnits>, device, args, stream);
+  launch_fused_tiles<FusedBackwardBlock<Cell, kM, kUnits>>(
+      "rnn_fused_backward", rnn_fused_backward<Cell, kM, kUnits>, device, args, stream);
 }
 
+}  // namespace
+
 /// As forward.
-template <class T>
 void launch_fused_backward(const Device &device, const FusedBackward &args, mp_stream_t stream) {
   with_fused_cell(args.steps[0], [&](auto cell) {
     using Cell = decltype(cell);
-    if (FusedBackwardTile<T, Cell, 64, 32>::Tiles::count(args) >= device.num_sms)
-      launch_backward_tiles<T, Cell, 64, 32>(device, args, stream);
+    if (FusedBackwardBlock<Cell, 64, 32>::Tiles::count(args) >= device.num_sms)
+      launch_backward_tiles<Cell, 64, 32>(device, args, stream);
     else
-      launch_backward_tiles<T, Cell, 32, 16>(device, args, stream);
+      launch_backward_tiles<Cell, 32, 16>(device, args, stream);
   });
 }
 

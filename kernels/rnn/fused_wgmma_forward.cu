@@ -1,10 +1,10 @@
-// See fused_wgmma.h.
-#pragma once
-
+// A fused step forward on Hopper, for both types of 16 bits: see fused_wgmma.h.
 #include "kernels/rnn/fused_wgmma.h"
 #include "kernels/rnn/units.h"
 
 namespace mp::MP_TARGET {
+
+namespace {
 
 struct FusedWgmmaForward : FusedForward {
   TensorMap h_map[2];     ///< of directions: rows of the state
@@ -12,33 +12,32 @@ struct FusedWgmmaForward : FusedForward {
 };
 
 /// A stage has a part of h, and of the rows of W_hh those of all gates of its units, gate by gate.
-template <class T, class Cell>
-class FusedWgmmaForwardTile {
-  static constexpr int kGates = Cell::kGates, kUnits = kGates == 4 ? 32 : 64;
+template <class Cell>
+class FusedWgmmaForwardStep {
+  static constexpr int kGates = Cell::kGates;
 
  public:
-  /// Two blocks have room on an SM: that of the next step too.
-  using Tile = FusedWgmmaTile<kGates * kUnits, kUnits, kGates == 1 ? 6 : kGates == 3 ? 3 : 4>;
+  using Tile = FusedWgmmaForwardTile<Cell>;
 
  private:
   using A = StagedOperand<Major::k, Tile::kM>;
   using B = StagedOperand<Major::k, Tile::kN>;
-  static constexpr SmemAddress kGateBytes = kUnits * Tile::kK * 2;
+  static constexpr SmemAddress kGateBytes = Tile::kUnits * Tile::kK * 2;
 
  public:
-  using Block = FusedWgmmaBlock<T, A, B, Tile>;
+  using Block = FusedWgmmaBlock<A, B, Tile>;
 
   static MP_HD int64_t k_tiles(const FusedForward &args) {
     return ceil_div<int64_t>(args.steps[0].hidden, Tile::kK);
   }
 
-  MP_DEVICE explicit FusedWgmmaForwardTile(const FusedWgmmaForward &args)
+  MP_DEVICE explicit FusedWgmmaForwardStep(const FusedWgmmaForward &args)
       : args_(args),
         place_(Tile::Tiles::place(args, block_index() / cluster_size())),
         step_(args.steps[place_.direction]) {}
 
   MP_DEVICE void run(const Block &block) const {
-    block.multiply(static_cast<int>(k_tiles(args_)), args_.follows_step, *this);
+    block.multiply(step_.dtype, static_cast<int>(k_tiles(args_)), args_.follows_step, *this);
     block.template visit<kGates>(true, args_.rows - place_.m0, step_.hidden - place_.u0,
                                  [&](int row, int unit, int valid, float(&q)[kGates][kVec]) {
                                    forward_units<Cell>(step_, place_.m0 + row, place_.u0 + unit,
@@ -62,11 +61,11 @@ class FusedWgmmaForwardTile {
   const ForwardStep &step_;
 };
 
-template <class T, class Cell>
-MP_KERNEL((FusedWgmmaForwardTile<T, Cell>::Tile::kThreads), 1)
+template <class Cell>
+MP_KERNEL(FusedWgmmaForwardTile<Cell>::kThreads, 1)
 rnn_fused_wgmma_forward(MP_PARAM(FusedWgmmaForward) args) {
-  using Work = FusedWgmmaForwardTile<T, Cell>;
-  if constexpr (wgmma_supported<T, Work::Tile::kSmemBytes>()) {
+  using Work = FusedWgmmaForwardStep<Cell>;
+  if constexpr (wgmma_supported<Work::Tile::kSmemBytes>()) {
     MP_DYN_SHARED(std::byte, smem);
     MP_SHARED(uint64_t, barriers, [Barriers<typename Work::Tile>::kCount]);
     const typename Work::Block block(smem, barriers);
@@ -74,7 +73,7 @@ rnn_fused_wgmma_forward(MP_PARAM(FusedWgmmaForward) args) {
   }
 }
 
-inline FusedWgmmaForward with_maps(const FusedForward &args, int gates, int box_units) {
+FusedWgmmaForward with_maps(const FusedForward &args, int gates, int box_units) {
   FusedWgmmaForward mapped{};
   static_cast<FusedForward &>(mapped) = args;
   for (int64_t d = 0; d < args.directions; d++) {
@@ -90,13 +89,14 @@ inline FusedWgmmaForward with_maps(const FusedForward &args, int gates, int box_
   return mapped;
 }
 
-template <class T>
+}  // namespace
+
 void launch_fused_wgmma_forward(const Device &device, const FusedForward &args,
                                 mp_stream_t stream) {
   with_fused_cell(args.steps[0], [&](auto cell) {
     using Cell = decltype(cell);
-    using Work = FusedWgmmaForwardTile<T, Cell>;
-    launch("rnn_fused_wgmma_forward", rnn_fused_wgmma_forward<T, Cell>, device,
+    using Work = FusedWgmmaForwardStep<Cell>;
+    launch("rnn_fused_wgmma_forward", rnn_fused_wgmma_forward<Cell>, device,
            fused_launch_shape<typename Work::Tile>(device, args, Work::k_tiles(args)), stream,
            with_maps(args, Cell::kGates, Work::Tile::kUnits));
   });

@@ -1,45 +1,51 @@
-// See fused.h.
-#pragma once
-
+// A fused step forward through WMMA, for both types of 16 bits: see fused.h.
 #include "kernels/rnn/fused_wmma.h"
 
 namespace mp::MP_TARGET {
 
-/// kM rows; the units of a tile follow from the number of gates.
-template <class T, class Cell, int kM>
-class FusedForwardTile {
-  static constexpr int kGates = Cell::kGates, kUnits = kGates == 1 ? 32 : 16;
-  static constexpr int kColumns = kGates * kUnits, kStages = 6;
+namespace {
+
+template <class Cell, int kM>
+class FusedForwardBlock {
+  static constexpr int kGates = Cell::kGates, kUnits = kFusedForwardUnits<Cell>;
 
  public:
   using Tiles = FusedTiles<kM, kUnits>;
-  using Tile = WmmaTile<kM, kColumns, kM / 2, kColumns, kStages, 1>;
+  using Tile = FusedForwardTile<Cell, kM>;
 
  private:
+  template <class T>
   using LoadA = MatrixLoader<T, true, kM, Tile::kK, Tile::kThreads>;
+  template <class T>
   using LoadB = GateLoader<T, kGates, kUnits, Tile>;
-  using Loop = WmmaLoop<T, LoadA, LoadB, Tile>;
+  using Loop = WmmaLoop<Tile>;
 
  public:
-  static constexpr size_t kSmemBytes = Loop::kSmemBytes;
+  static constexpr size_t kSmemBytes = Tile::smem_bytes(true, true);
 
-  MP_DEVICE FusedForwardTile(const FusedForward &args, int64_t number)
+  MP_DEVICE FusedForwardBlock(const FusedForward &args, int64_t number)
       : args_(args), place_(Tiles::place(args, number)), step_(args.steps[place_.direction]) {}
 
-  MP_DEVICE void run(T *smem) {
+  MP_DEVICE void run(std::byte *smem) {
     Loop loop;
-    multiply(smem, loop);
+    loop.clear();
+    with_half_type(step_.dtype, [&](auto type) {
+      using T = typename decltype(type)::type;
+      if constexpr (wmma::supported<T, kSmemBytes>()) multiply<T>(smem, loop);
+    });
     loop.visit_patches(smem, [&](const float *patch, int row0) { apply_cell(patch, row0); });
   }
 
  private:
-  MP_DEVICE void multiply(T *smem, Loop &loop) const {
+  template <class T>
+  MP_DEVICE void multiply(std::byte *smem, Loop &loop) const {
     const int64_t hidden = step_.hidden, rows_left = step_.count - place_.m0;
     const T *const h = static_cast<const T *>(step_.h.base) + place_.m0 * step_.h.ld;
     const T *const w = static_cast<const T *>(args_.w_hh[place_.direction]);
-    LoadA load_a(h, step_.h.ld, rows_left, hidden);
-    LoadB load_b(w, hidden, place_.u0);
-    loop.multiply(smem, load_a, load_b, rows_left > 0 ? ceil_div<int64_t>(hidden, Tile::kK) : 0);
+    LoadA<T> load_a(h, step_.h.ld, rows_left, hidden);
+    LoadB<T> load_b(w, hidden, place_.u0);
+    loop.template multiply_add<T>(smem, load_a, load_b,
+                                  rows_left > 0 ? ceil_div<int64_t>(hidden, Tile::kK) : 0);
   }
 
   MP_DEVICE void apply_cell(const float *patch, int row0) const {
@@ -58,32 +64,33 @@ class FusedForwardTile {
   const ForwardStep &step_;
 };
 
-template <class T, class Cell, int kM>
-MP_KERNEL((FusedForwardTile<T, Cell, kM>::Tile::kThreads), 1)
+template <class Cell, int kM>
+MP_KERNEL((FusedForwardTile<Cell, kM>::kThreads), 1)
 rnn_fused_forward(MP_PARAM(FusedForward) args) {
-  using Work = FusedForwardTile<T, Cell, kM>;
-  if constexpr (wmma::supported<T, Work::kSmemBytes>()) {
+  using Work = FusedForwardBlock<Cell, kM>;
+  if constexpr (wmma::supported<half, Work::kSmemBytes>()) {
     wait_for_previous_kernel();
-    MP_DYN_SHARED(T, smem);
+    MP_DYN_SHARED(std::byte, smem);
     Work(args, block_index()).run(smem);
   }
 }
 
-template <class T, class Cell, int kM>
+template <class Cell, int kM>
 void launch_forward_tiles(const Device &device, const FusedForward &args, mp_stream_t stream) {
-  launch_fused_tiles<FusedForwardTile<T, Cell, kM>>(
-      "rnn_fused_forward", rnn_fused_forward<T, Cell, kM>, device, args, stream);
+  launch_fused_tiles<FusedForwardBlock<Cell, kM>>("rnn_fused_forward", rnn_fused_forward<Cell, kM>,
+                                                  device, args, stream);
 }
 
+}  // namespace
+
 /// The larger tile reads W_hh half as often; the smaller one shares the work among twice the SMs.
-template <class T>
 void launch_fused_forward(const Device &device, const FusedForward &args, mp_stream_t stream) {
   with_fused_cell(args.steps[0], [&](auto cell) {
     using Cell = decltype(cell);
-    if (FusedForwardTile<T, Cell, 64>::Tiles::count(args) >= device.num_sms)
-      launch_forward_tiles<T, Cell, 64>(device, args, stream);
+    if (FusedForwardBlock<Cell, 64>::Tiles::count(args) >= device.num_sms)
+      launch_forward_tiles<Cell, 64>(device, args, stream);
     else
-      launch_forward_tiles<T, Cell, 32>(device, args, stream);
+      launch_forward_tiles<Cell, 32>(device, args, stream);
   });
 }
 

@@ -1,0 +1,62 @@
+// The wgmma convolution kernels, for both types of 16 bits.
+#include "kernels/conv/dgrad_wgmma.h"
+#include "kernels/gemm/dispatch.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+/// fprop, and dgrad without a stride.
+template <class Tile>
+MP_KERNEL(Tile::kThreads, 1)
+conv_wgmma(MP_PARAM(ConvWgmmaArgs) args) {
+  if constexpr (wgmma_supported<Tile::kSmemBytes>())
+    wgmma_block<PatchesByFilter<Tile>, DensePlacement, Tile>(args);
+}
+
+template <class Tile>
+MP_KERNEL(Tile::kThreads, 1)
+dgrad_wgmma(MP_PARAM(DgradWgmmaArgs) args) {
+  if constexpr (wgmma_supported<Tile::kSmemBytes>())
+    wgmma_block<PatchesByFilter<Tile, DgradWgmmaArgs>, ClassPixels, Tile>(args);
+}
+
+template <class Tile>
+MP_KERNEL(Tile::kThreads, 1)
+wgrad_wgmma(MP_PARAM(ConvWgmmaArgs) args) {
+  if constexpr (wgmma_supported<Tile::kSmemBytes>())
+    wgmma_block<GradientByPatches<Tile>, TapColumns, Tile>(args);
+}
+
+template <class Tile, class Args>
+void launch_tile(void (*kernel)(MP_PARAM(Args)), const ConvChoice &choice, const Device &device,
+                 const Args &args, mp_stream_t stream) {
+  launch(choice.name, kernel, device,
+         wgmma_launch_shape<Tile>(device, args.num_work_tiles, choice.gemm.cluster), stream, args);
+}
+
+}  // namespace
+
+void launch_conv_wgmma_kernel(const ConvChoice &choice, mp_conv_op_t op, const Device &device,
+                              const ConvWgmmaArgs &args, mp_stream_t stream) {
+  if (op == MP_CONV_WGRAD)  // low tiles: its rows are the K channels
+    with_tile(WgradWgmmaTiles{}, *choice.gemm.kernel, [&](auto found) {
+      using Tile = typename decltype(found)::type;
+      launch_tile<Tile>(wgrad_wgmma<Tile>, choice, device, args, stream);
+    });
+  else
+    with_tile(LargeWgmmaTiles{}, *choice.gemm.kernel, [&](auto found) {
+      using Tile = typename decltype(found)::type;
+      launch_tile<Tile>(conv_wgmma<Tile>, choice, device, args, stream);
+    });
+}
+
+void launch_dgrad_wgmma_kernel(const ConvChoice &choice, const Device &device,
+                               const DgradWgmmaArgs &args, mp_stream_t stream) {
+  with_tile(LargeWgmmaTiles{}, *choice.gemm.kernel, [&](auto found) {
+    using Tile = typename decltype(found)::type;
+    launch_tile<Tile>(dgrad_wgmma<Tile>, choice, device, args, stream);
+  });
+}
+
+}  // namespace mp::MP_TARGET

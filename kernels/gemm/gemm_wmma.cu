@@ -1,0 +1,110 @@
+// D = epilogue(op(A) op(B)) on the tensor cores through WMMA, sm_70 and newer: the loop of
+// wmma_loop.h over matrices.
+#include "kernels/gemm/dispatch.h"
+#include "kernels/gemm/epilogue.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_work.h"
+#include "kernels/gemm/matrix_loader.h"
+#include "kernels/gemm/operand.h"
+#include "kernels/gemm/partial_sums.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+/// Types and orders are chosen at run time, once for each tile, as those of wgmma_loop.h.
+template <class Tile>
+class GemmWmma {
+  template <class T, bool kByK>
+  using LoadA = OperandLoader<T, kByK, Tile::kM, Tile>;
+  template <class T, bool kByK>
+  using LoadB = OperandLoader<T, kByK, Tile::kN, Tile>;
+
+ public:
+  static constexpr size_t kSmemBytes = Tile::smem_bytes(true, true);  ///< at most
+  static_assert(kSmemBytes >= Tile::smem_bytes(false, false));
+
+  MP_DEVICE GemmWmma(const GemmArgs &args, const GemmWork &work)
+      : args_(args), p_(args.problem), work_(work) {}
+
+  MP_DEVICE void run(std::byte *smem) {
+    WmmaLoop<Tile> loop;
+    loop.clear();
+    with_half_type(p_.dtype_ab, [&](auto type) {
+      using T = typename decltype(type)::type;
+      if constexpr (wmma::supported<T, kSmemBytes>()) {
+        with_ops(p_.op_a, p_.op_b, [&](auto op_a, auto op_b) {
+          multiply<T, decltype(op_a)::value == MP_OP_N, decltype(op_b)::value == MP_OP_T>(smem,
+                                                                                          loop);
+        });
+      }
+    });
+    EpilogueWriter writer(p_.out, work_.batch_item);
+    const bool is_split = args_.partial_sums != nullptr, is_fp32 = p_.out.dtype == MP_FP32;
+    loop.store_tile(smem, is_split || is_fp32, [&]<int kRun>(int r, int c, float(&x)[kRun]) {
+      const int64_t row = work_.m0 + r, col = work_.n0 + c;
+      const int valid = static_cast<int>(min_of<int64_t>(p_.out.n - col, kRun));
+      if (row >= work_.m_end || valid <= 0) return;
+      if (kRun == kQuad && is_split)
+        store_run(partial_sum(args_.partial_sums, p_.out, work_.slice, work_.batch_item, row, col),
+                  x, valid);
+      else
+        writer.write(row, col, x, valid);
+    });
+    writer.finish();
+  }
+
+ private:
+  /// k is the contiguous direction of A, and of B, as stored.
+  template <class T, bool kAByK, bool kBByK>
+  MP_DEVICE void multiply(std::byte *smem, WmmaLoop<Tile> &loop) const {
+    const int64_t k_elems = work_.k_end - work_.k0;
+    LoadA<T, kAByK> load_a(origin<T, kAByK>(p_.a, work_.m0), p_.a.ld, work_.m_end - work_.m0,
+                           k_elems);
+    LoadB<T, kBByK> load_b(origin<T, kBByK>(p_.b, work_.n0), p_.b.ld, p_.out.n - work_.n0, k_elems);
+    loop.template multiply_add<T>(smem, load_a, load_b, ceil_div(k_elems, int64_t{Tile::kK}));
+  }
+
+  template <class T, bool kByK>
+  MP_DEVICE const T *origin(const Operand &operand, int64_t mn) const {
+    const T *const item =
+        static_cast<const T *>(item_address(operand, p_.dtype_ab, work_.batch_item));
+    return kByK ? item + mn * operand.ld + work_.k0 : item + work_.k0 * operand.ld + mn;
+  }
+
+  const GemmArgs &args_;
+  const GemmProblem &p_;
+  const GemmWork work_;
+};
+
+template <class Tile>
+MP_KERNEL(Tile::kThreads, Tile::kMinBlocks)
+gemm_wmma(MP_PARAM(GemmArgs) args) {
+  using Gemm = GemmWmma<Tile>;
+  if constexpr (wmma::supported<half, Gemm::kSmemBytes>()) {
+    if (args.only_if != nullptr && *args.only_if == 0) return;
+    MP_DYN_SHARED(std::byte, smem);
+    const int64_t num_work_tiles = args.scheduler.num_work_tiles();
+    for (int64_t number = block_index(); number < num_work_tiles; number += grid_size()) {
+      const GemmWork work = gemm_work<Tile>(args, number, args.ends != nullptr);
+      if (work.is_none()) break;
+      if (number != block_index()) block_sync();  // the last tile's epilogue still uses smem
+      Gemm(args, work).run(smem);
+    }
+  }
+}
+
+}  // namespace
+
+void launch_wmma(const GemmChoice &choice, const Device &device, const GemmArgs &args,
+                 mp_stream_t stream) {
+  const GemmProblem &p = args.problem;
+  with_tile(WmmaTiles{}, *choice.kernel, [&](auto found) {
+    using Tile = typename decltype(found)::type;
+    const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), kMaxBlocks), Tile::kThreads,
+                            Tile::smem_bytes(p.op_a == MP_OP_N, p.op_b == MP_OP_T)};
+    launch(choice.name, gemm_wmma<Tile>, device, shape, stream, args);
+  });
+}
+
+}  // namespace mp::MP_TARGET

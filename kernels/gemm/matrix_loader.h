@@ -1,0 +1,77 @@
+// How a matrix comes into smem, for the loop of wmma_loop.h.
+//
+// Any extents and ld: what lies outside the matrix is copied as zeros.  Operands that are not 16-byte aligned
+// in every row are copied element by element.
+#pragma once
+
+#include "kernels/gemm/wmma_loop.h"
+
+namespace mp::MP_TARGET {
+
+/// Copies kRows x kCols tiles of a row-major matrix into smem: rows are A's m or B's n, with k along
+/// them, or the other way round.
+template <class T, bool kByK_, int kRows, int kCols, int kThreads>
+class MatrixLoader {
+  using Chunks = TileChunks<kRows, kCols, kThreads>;
+
+ public:
+  static constexpr bool kByK = kByK_;
+  static constexpr int kPitch = Chunks::kPitch;
+
+  /// `origin`: first element of the first tile, in a matrix of row stride `ld`; so many elements from
+  /// there on are inside, beside k and along k.
+  MP_DEVICE MatrixLoader(const T *origin, int64_t ld, int64_t extent, int64_t k)
+      : row_step_(Chunks::kRowStep * ld),
+        tile_step_(kByK ? kCols : kRows * ld),
+        source_(origin + Chunks::row() * ld + Chunks::col()),
+        rows_left_((kByK ? extent : k) - Chunks::row()),
+        cols_left_((kByK ? k : extent) - Chunks::col()),
+        vectorised_(is_aligned_16(origin) && ld % kVec == 0) {}
+
+  MP_DEVICE void load_next(T *smem) {
+    const int valid = static_cast<int>(min_of<int64_t>(max_of<int64_t>(cols_left_, 0), kVec));
+    T *const target = smem + Chunks::row() * kPitch + Chunks::col();
+    if (vectorised_)
+      copy_vectors(target, valid);
+    else
+      copy_elements(target, valid);
+    source_ += tile_step_;
+    (kByK ? cols_left_ : rows_left_) -= kByK ? kCols : kRows;
+  }
+
+ private:
+  MP_DEVICE void copy_vectors(T *target, int valid) const {
+    const T *source = source_;
+    MP_UNROLL
+    for (int i = 0; i < Chunks::kIterations; i++) {
+      const int valid_here = i * Chunks::kRowStep < rows_left_ ? valid : 0;
+      copy_async_16(target, valid_here > 0 ? source : source_, valid_here * int{sizeof(T)});
+      target += Chunks::kRowStep * kPitch;
+      source += row_step_;
+    }
+  }
+
+  MP_DEVICE void copy_elements(T *target, int valid) const {
+    const T *source = source_;
+    MP_NO_UNROLL
+    for (int i = 0; i < Chunks::kIterations; i++) {
+      const int valid_here = i * Chunks::kRowStep < rows_left_ ? valid : 0;
+      MP_UNROLL
+      for (int j = 0; j < kVec; j++) target[j] = j < valid_here ? source[j] : T{0};
+      target += Chunks::kRowStep * kPitch;
+      source += row_step_;
+    }
+  }
+
+  const int64_t row_step_, tile_step_;
+  const T *source_;
+  int64_t rows_left_, cols_left_;
+  const bool vectorised_;
+};
+
+/// The loader of an operand with kExtent of m or n beside kK of k.
+template <class T, bool kByK, int kExtent, class Tile>
+using OperandLoader =
+    MatrixLoader<T, kByK, kByK ? kExtent : Tile::kK, kByK ? Tile::kK : kExtent, Tile::kThreads>;
+
+}  // namespace mp::MP_TARGET
