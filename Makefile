@@ -78,16 +78,28 @@ CUDA_CU := $(KERNELS_CU) $(wildcard kernels/simt/cuda/*.cu)
 CUDA_OBJS := $(CUDA_CU:%.cu=$(BUILD)/cuda/%.o)
 CUDA_HOME := $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
 PLAIN_ARCHS := $(filter-out %a,$(ARCHS))
-GENCODE := $(foreach a,$(ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
-  $(foreach a,$(lastword $(PLAIN_ARCHS)),-gencode arch=compute_$(a),code=compute_$(a))
-NVCCFLAGS := -std=c++20 -O3 $(INCLUDES) $(GENCODE) -Xptxas -v --threads 0 \
+PTX_ARCH := $(lastword $(PLAIN_ARCHS))
+code_for = -gencode arch=compute_$(1),code=$(2)
+PTX_FOR_LATER := $(if $(PTX_ARCH),$(call code_for,$(PTX_ARCH),compute_$(PTX_ARCH)))
+GENCODE := $(foreach a,$(ARCHS),$(call code_for,$(a),sm_$(a))) $(PTX_FOR_LATER)
+# Half of the time goes into PTX, and these kernels have the same for all later architectures: they use nothing
+# of sm_90, and with MP_UP_TO_SM80 would not compile if they did.
+UP_TO_SM80 := conv/conv_depthwise conv/conv_simt conv/conv_wmma gemm/gemm_simt gemm/gemm_wmma gemm/gemv layers/layout \
+  layers/pool layers/softmax_xent step/accumulate step/model_copy step/optimizer step/regularization step/tensor_ratios \
+  tensors/elementwise tensors/statistics
+GENCODE_UP_TO_SM80 := -DMP_UP_TO_SM80=1 $(if $(PTX_ARCH),$(foreach a,$(ARCHS),$(if $(filter %a,$(a)),$(call \
+  code_for,$(PTX_ARCH),sm_$(a:a=)),$(call code_for,$(a),sm_$(a)))) $(PTX_FOR_LATER),$(foreach a,$(ARCHS:a=),$(call code_for,$(a),sm_$(a))))
+# And these have code for sm_90a alone.
+FOR_SM90A := $(foreach f,$(KERNELS_CU:kernels/%.cu=%),$(if $(and $(findstring wgmma,$(f)),$(filter-out %_launch %_plan,$(f))),$(f)))
+GENCODE_FOR_SM90A := $(if $(filter 90a,$(ARCHS)),$(call code_for,90a,sm_90a),$(GENCODE))
+# The smallest form, which drivers of CUDA 12.4 and newer can read.
+FATBIN := $(if $(shell $(NVCC) --help | grep -e --compress-mode),--compress-mode=size,-Xfatbin=-compress-all)
+NVCCFLAGS := -std=c++20 -O3 $(INCLUDES) $(FATBIN) -Xptxas -v --threads 0 \
   -Xcompiler -fPIC,-fvisibility=hidden,-Wall -diag-suppress 20012
 LDLIBS_SO += -L$(CUDA_HOME)/lib64 -lcudart_static -lrt
 CUDA_VERSION := $(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')
-DEFINES += -DMP_HAVE_CUDA=1 -DMP_CUDA_ARCHS='"$(ARCHS)"' -DMP_CUDA_VERSION='"$(CUDA_VERSION)"'
 CAPI_INCLUDES := -isystem $(CUDA_HOME)/include
 endif
-DEFINES += $(HOST_DEFINES)
 
 LIB := $(BUILD)/libmpcore.so
 
@@ -103,17 +115,37 @@ lib: $(LIB)
 # Where the sources lie is nowhere in the objects, so that two builds are the same bytes.
 HERE_IS_DOT := -ffile-prefix-map=$(CURDIR)=.
 
-# Objects made with other flags are made again.
-FLAGS := $(CXX) $(CXXFLAGS_BASE) $(HOST_KERNEL_FLAGS) $(DEFINES) $(NVCC) $(NVCCFLAGS)
-$(BUILD)/flags: force
+# Objects made with other flags are made again; without CUDA or with it, those of the host target are the same.
+$(BUILD)/flags: FLAGS = $(CXX) $(CXXFLAGS_BASE) $(HOST_KERNEL_FLAGS)
+$(BUILD)/flags_cuda: FLAGS = $(NVCC) $(NVCCFLAGS) $(GENCODE)
+$(BUILD)/flags $(BUILD)/flags_cuda: force
 	@mkdir -p $(@D)
 	@echo '$(subst ','"'"',$(FLAGS))' | cmp -s - $@ || echo '$(subst ','"'"',$(FLAGS))' > $@
 .PHONY: force
 force:
 
-$(HOST_OBJS) $(BASE_OBJS) $(CUDA_OBJS): $(BUILD)/flags
+# demo, test, bench, parity and tune build what this machine can run, unless NVCC or ARCHS is given; and where something
+# has been built already, more of that.
+$(BUILD)/targets: force
+	@mkdir -p $(@D)
+	@echo 'NVCC=$(NVCC) ARCHS="$(ARCHS)"' > $@
+IS_GIVEN := $(filter command environment,$(origin NVCC) $(origin ARCHS))
+LOCAL = $(if $(IS_GIVEN),,$(shell cat $(BUILD)/targets 2>/dev/null || tools/local_target '$(NVCC)'))
+# With a bar that says how long it takes.
+BUILD_LOCAL = +@MAKE='$(MAKE)' tools/build_bar $(LOCAL) BUILD='$(BUILD)'
+
+$(HOST_OBJS) $(BASE_OBJS): $(BUILD)/flags
+$(CUDA_OBJS): $(BUILD)/flags_cuda
+$(LIB): | $(BUILD)/targets
+# What is said of a build to those who have to know.
+KNOWS_TARGETS := $(addprefix $(BUILD)/obj/,capi/core.o kernels/backends.o)
+$(KNOWS_TARGETS): $(BUILD)/flags_cuda
+ifdef HAVE_CUDA
+$(KNOWS_TARGETS): DEFINES += -DMP_HAVE_CUDA=1 -DMP_CUDA_ARCHS='"$(ARCHS)"' -DMP_CUDA_VERSION='"$(CUDA_VERSION)"'
+endif
 $(BUILD)/obj/capi/core.o: DEFINES += -DMP_GIT_HASH='"$(GIT_HASH)"'
 $(BUILD)/obj/capi/core.o: $(wildcard .git/logs/HEAD)
+$(BUILD)/obj/kernels/simt/sim/device.o: DEFINES += $(HOST_DEFINES)
 
 # The simulator's own arithmetic is for the same processors as the kernels.
 $(BUILD)/obj/kernels/simt/sim/wgmma_multiply.o: CXXFLAGS_BASE += $(HOST_MATH_FLAGS)
@@ -138,10 +170,13 @@ $(BUILD)/obj/%.o: %.cpp
 	@echo "  CXX  $<"
 	$(Q)$(CXX) $(CXXFLAGS_BASE) $(HERE_IS_DOT) $(HIDDEN) $(DEFINES) $(CAPI_INCLUDES) -MMD -MP -c $< -o $@
 
-# PTX is a step on nvcc's way; it is kept, since the software device runs it.
+# PTX and cubins are steps on nvcc's way; they are kept, since the software device runs those, and cuda-gates reads these.
+$(BUILD)/cuda/%.o: CODE = $(GENCODE)
+$(UP_TO_SM80:%=$(BUILD)/cuda/kernels/%.o): CODE = $(GENCODE_UP_TO_SM80)
+$(FOR_SM90A:%=$(BUILD)/cuda/kernels/%.o): CODE = $(GENCODE_FOR_SM90A)
 COMPILE_CU = rm -rf $@.times $(@:.o=.ptx); mkdir -p $(@:.o=.ptx); \
-  $(NVCC) $(NVCCFLAGS) --time $@.times --keep --keep-dir $(@:.o=.ptx) -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }; \
-  find $(@:.o=.ptx) -type f ! -name '*.ptx' -delete
+  $(NVCC) $(NVCCFLAGS) $(CODE) --time $@.times --keep --keep-dir $(@:.o=.ptx) -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }; \
+  find $(@:.o=.ptx) -type f ! -name '*.ptx' ! -name '*.cubin' -delete
 $(BUILD)/cuda/%.o: %.cu
 	@mkdir -p $(@D)
 	@echo "  NVCC $<"
@@ -191,10 +226,10 @@ $(BUILD)/mpbench_first_result: bench/suites/first_result.c $(HEADERS)
 BENCH_OBJS := $(BENCH_CPP:%.cpp=$(BUILD)/%.o) \
   $(if $(HAVE_CUDA),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard bench/peaks/*.cu)),$(BUILD)/bench/peaks/none.o)
 BENCH_CUDART := $(if $(HAVE_CUDA),-L$(CUDA_HOME)/lib64 -lcudart_static -lrt)
-$(BUILD)/bench/%.o: bench/%.cu $(BUILD)/flags
+$(BUILD)/bench/%.o: bench/%.cu $(BUILD)/flags_cuda
 	@mkdir -p $(@D)
 	@echo "  NVCC $<"
-	$(Q)$(NVCC) $(NVCCFLAGS) -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }
+	$(Q)$(NVCC) $(NVCCFLAGS) $(GENCODE) -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }
 $(BUILD)/mpbench: $(BENCH_OBJS) $(LIB) $(BUILD)/mpbench_first_result
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(BENCH_OBJS) $(LINK_LIB) $(BENCH_CUDART) -ldl -lpthread -o $@
@@ -223,17 +258,17 @@ compile_commands.json:
 .PHONY: demo parity bench counted counted-cutlass report tune
 ## demo: train on Fashion-MNIST in FP32 and mixed precision, side by side (ARGS="--epochs 1")
 demo: setup-demo
-	@$(MAKE) $(BUILD)/mpdemo
+	$(BUILD_LOCAL) $(BUILD)/mpdemo
 	@$(BUILD)/mpdemo --out $(BUILD)/demo $(ARGS)
 
 ## parity: all networks of the demo in FP32, FP16 and BF16, in under an hour: docs/parity.md (ARGS=--check)
 parity: setup-parity
-	@$(MAKE) $(BUILD)/mpdemo
+	$(BUILD_LOCAL) $(BUILD)/mpdemo
 	@tools/parity --build $(BUILD) $(ARGS)
 
 ## bench: speed of GEMM (with epilogues, in batches), convolution, layers and the step, host cost of calls, start-up; beside peers where there is a GPU (ARGS="gemm --set llm")
 bench: setup-build
-	@$(MAKE) $(BUILD)/mpbench
+	$(BUILD_LOCAL) $(BUILD)/mpbench
 	@$(BUILD)/mpbench $(ARGS)
 
 COUNTED := $(BUILD)/counted
@@ -264,7 +299,7 @@ report: setup-report
 
 ## tune: measure the GEMM kernels of this device, for MP_GEMM_TUNING (ARGS="--quick")
 tune: setup-build
-	@$(MAKE) $(BUILD)/mptune
+	$(BUILD_LOCAL) $(BUILD)/mptune
 	@$(BUILD)/mptune --out $(BUILD)/tuning.txt $(ARGS)
 
 # ---------------------------------------------------------------- bindings
@@ -274,10 +309,17 @@ tune: setup-build
 bindings:
 	@bindings/generate/generate
 
+# Its library carries libstdc++, for that of the machine that installs it may be older than this compiler.  Sections that
+# nobody needs go, and with them what libstdc++.a asks of a newer C library.
+WHEEL_LIB := $(BUILD)/wheel/libmpcore.so.$(VERSION)
+$(WHEEL_LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map
+	@mkdir -p $(@D)
+	@echo "  LINK $@"
+	$(Q)$(CXX) $(LDFLAGS_SO) -static-libstdc++ -Wl,--gc-sections -o $@ $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) $(LDLIBS_SO)
 ## wheel: the Python package with the library in it, build/mpcore-*.whl
 wheel: setup-wheel
-	@$(MAKE) lib
-	@tools/package/make_wheel $(LIB) $(BUILD)
+	@$(MAKE) $(WHEEL_LIB)
+	@tools/package/make_wheel $(WHEEL_LIB) $(BUILD)
 
 # ---------------------------------------------------------------- checks
 
@@ -331,7 +373,7 @@ gpu-check: setup-test
 docs: setup-docs
 	@tools/docs/make_docs $(BUILD)/docs
 
-.PHONY: install uninstall deb clean help setup-build setup-gates setup-demo setup-parity setup-report setup-test setup-calibrate setup-check setup-docs setup-install
+.PHONY: install uninstall deb clean help setup-build setup-gates setup-demo setup-parity setup-report setup-test setup-calibrate setup-check setup-docs setup-install setup-roots
 INSTALL_ARGS = --build '$(BUILD)' --prefix '$(PREFIX)' --libdir '$(LIBDIR)' --destdir '$(DESTDIR)'
 ## install: library, headers, tools, pkg-config, CMake and man pages under PREFIX (/usr/local)
 install: setup-install
@@ -351,7 +393,7 @@ deb: setup-install setup-deb
 clean:
 	rm -rf $(BUILD)
 
-setup-build setup-gates setup-demo setup-parity setup-report setup-test setup-calibrate setup-check setup-docs setup-install setup-deb setup-wheel: setup-%:
+setup-build setup-gates setup-demo setup-parity setup-report setup-test setup-calibrate setup-check setup-docs setup-install setup-deb setup-wheel setup-roots: setup-%:
 	@tools/setup $*
 ifeq ($(NVCC),)
 	@echo "no nvcc: building the host target alone" >&2

@@ -126,11 +126,13 @@ MP_DEVICE uint32_t atomic_wrap_inc(uint32_t *address, uint32_t limit) {
 /// In a kernel that starts early (LaunchShape): until this returns, the kernels before it may still be
 /// writing what it reads, and reading what it writes.  Every thread says it before it touches gmem.
 /// The next kernel, if that starts early too, may be launched as soon as all blocks have come here.
+#if !MP_UP_TO_SM80  // of the Makefile
 MP_DEVICE void wait_for_previous_kernel() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
 #endif
 }
+#endif
 
 // ---- for the CPU, in mapped memory (allocate_mapped)
 /// A release store at system scope: a CPU thread that reads `value` with acquire order also sees what

@@ -1,6 +1,6 @@
-"""What stands in an object's machine code: fat binaries, and the ELF files in them.
+"""What stands in machine code: the fat binaries of a library, and cubins, which are ELF files.
 
-A fat binary is a header and entries, one per architecture: an ELF file (a cubin), or PTX.  The layout is
+A fat binary is a header and entries, one per architecture: a cubin, or PTX.  The layout is
 not documented by NVIDIA; this is what `fatbinary` of CUDA 12 and 13 writes.  Attributes of a kernel stand
 in its section .nv.info.KERNEL (`cuobjdump -elf` prints them as EIATTR_...).
 """
@@ -28,12 +28,7 @@ class Image:
 
     kind: int
     arch: str
-    data: bytes
     size: int  # with its header
-
-    @property
-    def is_elf(self):
-        return self.data.startswith(b"\x7fELF")  # not so where the cubins are compressed
 
 
 @dataclasses.dataclass
@@ -78,9 +73,8 @@ def images(elf):
             while entry < end:
                 kind, _, header, size = struct.unpack_from("<HHIQ", fatbins, entry)
                 number, flags = struct.unpack_from("<I8xI", fatbins, entry + 28)
-                data = fatbins[entry + header : entry + header + size]
                 suffix = "a" if flags & ARCH_SPECIFIC else ""
-                yield Image(kind, f"{number}{suffix}", data, header + size)
+                yield Image(kind, f"{number}{suffix}", header + size)
                 entry += header + size
             at = end
 

@@ -14,22 +14,20 @@ import tempfile
 from .occupancy import SMS
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-HEADERS = ["kernels/gemm/gemm_wmma.h", "kernels/conv/conv_wmma.h", "kernels/layers/softmax_xent_block.h",
-           "kernels/rnn/fused_forward.h", "kernels/rnn/fused_backward.h", "kernels/rnn/fused_wgmma_forward.h",
-           "kernels/rnn/fused_wgmma_backward.h"]
-# How the launch of each (gemm_wmma.h, conv_wmma.h, wgmma_loop.h, softmax_xent.cu, rnn/fused*.h) finds its amount; SMEM: what a
-# block of the architecture may have.
-CONSTANTS = [
-    (re.compile(r"mp::cuda::gemm_wmma(<.*>)$"), r"mp::cuda::GemmWmma\1::kSmemBytes"),
-    (re.compile(r"mp::cuda::conv_wmma(<.*>)$"), r"mp::cuda::ConvWmma\1::kSmemBytes"),
-    (re.compile(r"mp::cuda::(?:gemm|conv|dgrad)_wgmma<.*(mp::WgmmaTile<.*>)>$"), r"\1::kSmemBytes"),
-    (re.compile(r"mp::cuda::rnn_fused_forward(<.*>)$"), r"mp::cuda::FusedForwardTile\1::kSmemBytes"),
-    (re.compile(r"mp::cuda::rnn_fused_backward(<.*>)$"), r"mp::cuda::FusedBackwardTile\1::kSmemBytes"),
-    (re.compile(r"mp::cuda::rnn_fused_wgmma_forward(<.*>)$"), r"mp::cuda::FusedWgmmaForwardTile\1::Tile::kSmemBytes"),
-    (re.compile(r"mp::cuda::rnn_fused_wgmma_backward(<.*>)$"), r"mp::cuda::FusedWgmmaBackwardTile\1::Tile::kSmemBytes"),
-    (re.compile(r"mp::cuda::\(anonymous namespace\)::xent_block_per_row(<.*>)$"),
-     r"mp::cuda::xent_most_copy_bytes\1(SMEM)"),
-]
+HEADERS = ["mpcore/conv.h", "kernels/layers/softmax_xent_block.h", "kernels/rnn/fused_wmma.h", "kernels/rnn/fused_wgmma.h"]
+# How the launch of each (gemm_wmma.cu, conv_wmma.cu, wgmma_loop.h, softmax_xent.cu, rnn/fused*.cu) finds its amount; SMEM:
+# what a block of the architecture may have.
+KERNEL = r"mp::cuda::\(anonymous namespace\)::"
+CONSTANTS = [(re.compile(KERNEL + kernel + "$"), expression) for kernel, expression in [
+    (r"gemm_wmma<(.*)>", r"\1::smem_bytes(true, true)"),
+    (r"conv_wmma<(\(mp_conv_op\)\d), (.*)>", r"\2::smem_bytes(\1 != MP_CONV_WGRAD, \1 == MP_CONV_FPROP)"),
+    (r"(?:gemm|conv|dgrad|wgrad)_wgmma<(.*)>", r"\1::kSmemBytes"),
+    (r"rnn_fused_forward(<.*>)", r"mp::cuda::FusedForwardTile\1::smem_bytes(true, true)"),
+    (r"rnn_fused_backward<.*, (\d+, \d+)>", r"mp::cuda::FusedBackwardTile<\1>::smem_bytes(true, false)"),
+    (r"rnn_fused_wgmma_forward(<.*>)", r"mp::cuda::FusedWgmmaForwardTile\1::kSmemBytes"),
+    (r"rnn_fused_wgmma_backward<.*>", r"mp::cuda::FusedWgmmaBackwardTile::kSmemBytes"),
+    (r"xent_block_per_row(<.*>)", r"mp::cuda::xent_most_copy_bytes\1(SMEM)"),
+]]
 
 
 def constant(function, arch):

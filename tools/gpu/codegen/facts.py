@@ -1,4 +1,4 @@
-"""All that a build knows of its kernels, gathered from the logs of ptxas and the objects beside them."""
+"""All that a build knows of its kernels, gathered from the logs of ptxas and the cubins beside them."""
 
 import collections
 import dataclasses
@@ -52,11 +52,9 @@ class Facts:
 
 
 def cubins_of(object_file):
-    """{architecture: cubin}"""
-    if not object_file.exists():
-        return {}
-    found = cubin.images(object_file.read_bytes())
-    return {image.arch: image.data for image in found if image.kind == cubin.CUBIN and image.is_elf}
+    """{architecture, without a letter: cubin}, which nvcc left beside the object; those in it are compressed."""
+    found = [path.read_bytes() for path in object_file.with_suffix(".ptx").glob("*.cubin")]
+    return {str(cubin.architecture(data)): data for data in found}
 
 
 def amount_of_dynamic_smem(code, known):
@@ -77,7 +75,7 @@ def gather(folder):
         cubins = cubins_of(object_file) if found else {}
         toolkits |= {cubin.toolkit(image) for image in cubins.values()}
         codes = {arch: cubin.kernels(image) for arch, image in cubins.items()}
-        entries += [(source, entry, codes.get(entry.arch, {}).get(entry.mangled)) for entry in found]
+        entries += [(source, entry, codes.get(entry.arch.rstrip("af"), {}).get(entry.mangled)) for entry in found]
 
     enums = names.enumerators()
     functions = [names.without_arguments(signature)

@@ -1,6 +1,7 @@
-"""Builds that no compiler made, for the tests: logs of ptxas, and objects with cubins beside them."""
+"""Builds that no compiler made, for the tests: logs of ptxas, and cubins beside them."""
 
 import dataclasses
+import shutil
 import struct
 
 from . import cubin, flow, sass
@@ -25,6 +26,7 @@ class Injected:
     instructions: dict = dataclasses.field(default_factory=dict)  # as sass.count gives them
     loads_in_flight: int = 0  # of a loop that comes behind them
     main_loop: tuple = ()  # the groups of another
+    other_loop: tuple = ()  # and of one more
 
 
 def log(kernels):
@@ -43,7 +45,7 @@ def log(kernels):
     return "\n".join(lines) + "\n"
 
 
-def elf(sections):
+def elf(sections, flags):
     """`sections`: (name, contents, alignment)."""
     names, contents, headers = b"\0", b"", [struct.pack("<IIQQQQIIQQ", *[0] * 10)]
     for name, data, alignment in [*sections, (".shstrtab", None, 1)]:
@@ -54,11 +56,12 @@ def elf(sections):
         headers.append(struct.pack("<IIQQQQIIQQ", at, 1, 0, 0, *place, 0, 0, alignment, 0))
         contents += data
     start = b"\x7fELF\2\1\1" + bytes(9) + struct.pack(
-        "<HHIQQQIHHHHHH", 1, 190, 1, 0, 0, 64 + len(contents), 0, 64, 0, 0, 64, len(headers), len(headers) - 1)
+        "<HHIQQQIHHHHHH", 1, 190, 1, 0, 0, 64 + len(contents), flags, 64, 0, 0, 64, len(headers),
+        len(headers) - 1)
     return start + contents + b"".join(headers)
 
 
-def cubin_of(kernels, toolkit):
+def cubin_of(kernels, arch, toolkit):
     sections = [(".note.nv.tkinfo", f"Cuda compilation tools, release 13.0, V{toolkit}\0".encode(), 4)]
     for kernel in kernels:
         threads = struct.pack("<BBHIII", cubin.HAS_VALUE_OF_SIZE, cubin.MAX_THREADS, 12, kernel.threads, 1, 1)
@@ -66,7 +69,7 @@ def cubin_of(kernels, toolkit):
         sections += [(f".nv.info.{kernel.mangled}", b"\2\x4c\1\0" + threads, 4),
                      (f".nv.shared.{kernel.mangled}", b"", alignment),
                      (f".text.{kernel.mangled}", code_of(kernel), 128)]
-    return elf(sections)
+    return elf(sections, int(arch.rstrip("a")))
 
 
 def code_of(kernel):
@@ -74,40 +77,39 @@ def code_of(kernel):
     named = {sass.group_of(opcode, width): (opcode, width << 9)
              for opcode in [*sass.OPCODES, *sass.WITH_WIDTH] for width in sass.WIDTHS}
     words = [named[group] for group, number in kernel.instructions.items() for _ in range(number)]
-    words += loop_of(kernel.loads_in_flight)
-    words += closed([named.get(group, (0, 0)) for group in kernel.main_loop]) if kernel.main_loop else []
+    arch = int(kernel.arch.rstrip("a"))
+    words += loop_of(kernel.loads_in_flight, arch)
+    for loop in filter(None, (kernel.main_loop, kernel.other_loop)):
+        words += closed([named.get(group, (0, 0)) for group in loop], arch)
     code = b"".join(struct.pack("<QQ", low, high) for low, high in words)
     return code + bytes(max(0, 256 - len(code)))
 
 
-def loop_of(loads):
+def loop_of(loads, arch):
     """So many loads, a use of all of them, and the way back."""
     if not loads:
         return []
     load, scoreboard = 0x181 | 6 << 73, 0
-    return closed([(load & (1 << 64) - 1, load >> 64 | scoreboard << 46)] * loads + [(0, 1 << (52 + scoreboard))])
+    return closed([(load & (1 << 64) - 1, load >> 64 | scoreboard << 46)] * loads + [(0, 1 << (52 + scoreboard))], arch)
 
 
-def closed(words):
-    """A loop of them."""
-    way = -(len(words) + 1) * flow.BYTES
-    return [*words, (flow.BRA | (way // 4 & (1 << 30) - 1) << 34, 0)]
+def closed(words, arch):
+    """A loop of them, by a branch as flow.Instruction.distance reads it."""
+    way = -(len(words) + 1) * flow.BYTES // 4
+    lowest = 0
+    if arch >= flow.FAR_BRANCHES_FROM:
+        lowest, way = way & 0xFF, way >> 8
+    return [*words, (flow.BRA | lowest << 16 | (way & (1 << 30) - 1) << 34, way >> 30 & 0x3FFFF)]
 
 
-def fatbin(kernels, toolkit, is_compressed):
-    entries = b""
-    for arch in sorted({kernel.arch for kernel in kernels}):
-        image = cubin_of([kernel for kernel in kernels if kernel.arch == arch], toolkit)
-        image = b"\x28\xb5\x2f\xfd" + image if is_compressed else image
-        flags = cubin.ARCH_SPECIFIC if arch.endswith("a") else 0
-        entries += struct.pack("<HHIQIIIIQI", cubin.CUBIN, 0x101, 64, len(image), 0, 0, 0x10008,
-                               int(arch.rstrip("a")), 0, flags) + bytes(20) + image
-    return struct.pack("<IHHQ", cubin.FATBIN_MAGIC, 1, 16, len(entries)) + entries
-
-
-def build(folder, kernels, toolkit=TOOLKIT, is_compressed=False):
-    """Writes FOLDER/cuda/kernels/injected.o and its log."""
+def build(folder, kernels, toolkit=TOOLKIT, has_cubins=True):
+    """Writes the log of FOLDER/cuda/kernels/injected.o, and the cubins beside it."""
     path = folder / "cuda/kernels/injected.o"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(elf([(".nv_fatbin", fatbin(kernels, toolkit, is_compressed), 8)]))
     path.with_name("injected.o.ptxas").write_text(log(kernels))
+    kept = path.with_suffix(".ptx")
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir()
+    for arch in {kernel.arch for kernel in kernels} if has_cubins else ():
+        image = cubin_of([kernel for kernel in kernels if kernel.arch == arch], arch, toolkit)
+        (kept / f"injected.sm_{arch}.cubin").write_bytes(image)

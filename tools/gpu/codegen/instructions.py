@@ -4,7 +4,7 @@ import re
 
 # Kernel, and what it is made for.
 TENSOR_CORES = [
-    (re.compile(r"(gemm|conv|dgrad)_wgmma<|rnn_fused_wgmma_"), ["HGMMA", "UTMALDG"]),
+    (re.compile(r"(gemm|conv|dgrad|wgrad)_wgmma<|rnn_fused_wgmma_"), ["HGMMA", "UTMALDG"]),
     (re.compile(r"(gemm|conv)_wmma<"), ["HMMA"]),
 ]
 # Reads the shared memory of other blocks; to the machine that is a generic load.

@@ -1,6 +1,7 @@
 """The main loop of a kernel for tensor cores: how much of it is products, and what stops it.
 
-It is the smallest loop that has any.  Each of its instructions takes an issue slot of a warp scheduler, those
+It is the smallest loop around any of them; of a kernel that has several, for operands of several kinds, the one with
+the most instructions for a product.  Each of its instructions takes an issue slot of a warp scheduler, those
 of other warps' products too; a fence of memory (MEMBAR) waits until all earlier accesses of the thread are
 seen, so that one between products empties the pipeline.  wgmma needs one fence of its own before the products of
 a step and one wait behind them (WARPGROUP); where ptxas adds others, it has serialised the products.
@@ -27,13 +28,21 @@ class MainLoop:
 
 def of(instructions, arch):
     """None where nothing is multiplied, or not in a loop."""
-    at_product = [at for at, instruction in enumerate(instructions) if instruction.group in PRODUCTS]
-    around = [(last - first, first, last) for first, last in flow.loops(flow.leads_to(instructions, arch))
-              if any(first <= at <= last for at in at_product)]
-    if not around:
+    loops = sorted(flow.loops(flow.leads_to(instructions, arch)), key=lambda loop: loop[1] - loop[0])
+    around = set()
+    for at, instruction in enumerate(instructions):
+        if instruction.group in PRODUCTS:
+            around.update([next((loop for loop in loops if loop[0] <= at <= loop[1]), None)])
+    found = [_measured(instructions[loop[0]:loop[1] + 1]) for loop in around if loop]
+    if not found:
         return None
-    _, first, last = min(around)
-    groups = [instruction.group for instruction in instructions[first : last + 1]]
+    heaviest = max(found, key=lambda loop: (loop.instructions / loop.products, loop.instructions))
+    return dataclasses.replace(heaviest, fences=max(loop.fences for loop in found),
+                               warpgroup=max(loop.warpgroup for loop in found))
+
+
+def _measured(instructions):
+    groups = [instruction.group for instruction in instructions]
     return MainLoop(len(groups), sum(group in PRODUCTS for group in groups), groups.count("MEMBAR"),
                     groups.count("WARPGROUP"))
 

@@ -10,7 +10,7 @@ import pathlib
 import re
 
 FILE = pathlib.Path(__file__).with_suffix(".json")
-OURS = re.compile(r"gemm_wgmma<half, MP_OP_([NT]), MP_OP_([NT]), WgmmaTile<(\d+), (\d+), \d+, (true|false)>>")
+OURS = re.compile(r"gemm_wgmma<WgmmaTile<(\d+), (\d+), \d+, (true|false)>>")
 MORE = 1.1  # so many times a peer's instructions are too many
 
 
@@ -25,13 +25,13 @@ def per_product(loop):
 
 
 def ours(kernel):
-    """The same facts of a kernel of ours; None where the peers have no such kernel."""
+    """The same facts of the heaviest of a kernel's main loops; None where the peers have no such kernel."""
     found = OURS.fullmatch(kernel.name)
     if not found or not kernel.main_loop:
         return None
-    a, b, rows, columns, ping_pong = found.groups()
+    rows, columns, ping_pong = found.groups()
     return {"library": "mpcore", "schedule": "ping-pong" if ping_pong == "true" else "cooperative",
-            "tile": [int(rows), int(columns)], "ops": a + b, **kernel.main_loop}
+            "tile": [int(rows), int(columns)], "ops": "any", **kernel.main_loop}
 
 
 def heavier(kernel, toolkits):
@@ -40,7 +40,7 @@ def heavier(kernel, toolkits):
     loop = ours(kernel)
     if loop is None or toolkits != {toolkit}:
         return
-    same = [peer for peer in loops if all(peer[what] == loop[what] for what in ("schedule", "tile", "ops"))]
+    same = [peer for peer in loops if all(peer[what] == loop[what] for what in ("schedule", "tile"))]
     if not same:
         return
     most = max(same, key=per_product)
@@ -50,9 +50,9 @@ def heavier(kernel, toolkits):
 
 
 def rows(kernels):
-    """Cells of a table: ours and the peers' by tile and operands."""
+    """Cells of a table: ours and the peers' by tile."""
     loops = [loop for loop in map(ours, kernels) if loop] + read()[2]
-    kinds = sorted({(*loop["tile"], loop["ops"]) for loop in read()[2]}, reverse=True)
-    return [[f"{m}x{n} {ops}", loop["library"], loop["schedule"], str(loop["instructions"]), str(loop["products"]),
-             f"{per_product(loop):.1f}"]
-            for m, n, ops in kinds for loop in loops if (*loop["tile"], loop["ops"]) == (m, n, ops)]
+    tiles = sorted({tuple(loop["tile"]) for loop in read()[2]}, reverse=True)
+    return [[f"{m}x{n} {loop['ops']}", loop["library"], loop["schedule"], str(loop["instructions"]),
+             str(loop["products"]), f"{per_product(loop):.1f}"]
+            for m, n in tiles for loop in loops if loop["tile"] == [m, n]]
