@@ -89,6 +89,9 @@ UP_TO_SM80 := conv/conv_depthwise conv/conv_simt conv/conv_wmma gemm/gemm_simt g
   tensors/elementwise tensors/statistics
 GENCODE_UP_TO_SM80 := -DMP_UP_TO_SM80=1 $(if $(PTX_ARCH),$(foreach a,$(ARCHS),$(if $(filter %a,$(a)),$(call \
   code_for,$(PTX_ARCH),sm_$(a:a=)),$(call code_for,$(a),sm_$(a)))) $(PTX_FOR_LATER),$(foreach a,$(ARCHS:a=),$(call code_for,$(a),sm_$(a))))
+# These launch what others compile: any architecture will do, as the compiler sees no kernel (MP_WITHOUT_KERNELS).
+WITHOUT_KERNELS := backend conv/conv conv/conv_wgmma_launch gemm/gemm gemm/wgmma_plan rnn/backward_data rnn/backward_weights rnn/forward
+GENCODE_WITHOUT_KERNELS := -DMP_WITHOUT_KERNELS=1 $(call code_for,$(firstword $(ARCHS)),sm_$(firstword $(ARCHS)))
 # And these have code for sm_90a alone.
 FOR_SM90A := $(foreach f,$(KERNELS_CU:kernels/%.cu=%),$(if $(and $(findstring wgmma,$(f)),$(filter-out %_launch %_plan,$(f))),$(f)))
 GENCODE_FOR_SM90A := $(if $(filter 90a,$(ARCHS)),$(call code_for,90a,sm_90a),$(GENCODE))
@@ -174,6 +177,7 @@ $(BUILD)/obj/%.o: %.cpp
 $(BUILD)/cuda/%.o: CODE = $(GENCODE)
 $(UP_TO_SM80:%=$(BUILD)/cuda/kernels/%.o): CODE = $(GENCODE_UP_TO_SM80)
 $(FOR_SM90A:%=$(BUILD)/cuda/kernels/%.o): CODE = $(GENCODE_FOR_SM90A)
+$(WITHOUT_KERNELS:%=$(BUILD)/cuda/kernels/%.o): CODE = $(GENCODE_WITHOUT_KERNELS)
 COMPILE_CU = rm -rf $@.times $(@:.o=.ptx); mkdir -p $(@:.o=.ptx); \
   $(NVCC) $(NVCCFLAGS) $(CODE) --time $@.times --keep --keep-dir $(@:.o=.ptx) -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }; \
   find $(@:.o=.ptx) -type f ! -name '*.ptx' ! -name '*.cubin' -delete

@@ -17,8 +17,12 @@
 #define MP_DEVICE __device__ __forceinline__
 // A function that a kernel has once, wherever it calls it from: for what is long and seldom needed.
 #define MP_OUT_OF_LINE inline __device__ __noinline__
+#if MP_WITHOUT_KERNELS
+#define MP_KERNEL(...) static_assert(false, "WITHOUT_KERNELS in the Makefile names this file");
+#else
 #define MP_KERNEL(max_threads, min_blocks) \
   __global__ void __launch_bounds__(max_threads, min_blocks)
+#endif
 // For an MP_HD template that calls what it is given: a function of the device or of the host.
 #define MP_CALLS_EITHER _Pragma("nv_exec_check_disable")
 #define MP_PARAM(T) const __grid_constant__ T

@@ -18,6 +18,7 @@ TESTS = {
     "conv_simt": "conv: misaligned by one element",
     "conv_wmma": "conv: misaligned by one element",
     "conv_wgmma": "conv wgmma: at the limits of im2col TMA and beyond",
+    "wgrad_wgmma": "conv wgmma: at the limits of im2col TMA and beyond",
     "dgrad_wgmma": "conv wgmma: classes of pixels of a strided dgrad",
     "conv_depthwise": "conv epilogue: a few generated options",
     "conv_depthwise_wgrad": "conv: layers as networks have them",
