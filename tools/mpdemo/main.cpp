@@ -40,15 +40,25 @@ double epochs_of(const Architecture &architecture, const Options &options) {
   return options.full ? most : std::min(most, architecture.sample_epochs);
 }
 
+void show(const Options &options, const std::string &text) {
+  if (options.json) return;
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);  // it may be a pipe
+}
+
+/// @param settings  in the order of the report; they are trained from the last to the first, which takes longest.
 Experiment run_experiment(Ranks &ranks, const RankData &data, const Architecture &architecture,
-                          const std::vector<Setting> &settings, uint64_t seed) {
+                          const std::vector<Setting> &settings, const Options &options) {
   std::vector<Outcome> outcomes;
-  for (const Setting &setting : settings) {
+  for (size_t i = settings.size(); i-- > 0;) {
+    const Setting &setting = settings[i];
     std::fprintf(stderr, "%s: %s\n", architecture.name.c_str(), setting.title.c_str());
     Outcome outcome = {setting, {}};
     for (const RunPlan &plan : setting.runs)
-      outcome.results.push_back(train(ranks, data.ranks(), architecture, setting, plan, seed));
-    outcomes.push_back(std::move(outcome));
+      outcome.results.push_back(
+          train(ranks, data.ranks(), architecture, setting, plan, options.seed));
+    show(options, outcome_table(architecture.metric, outcome) + "\n");
+    outcomes.insert(outcomes.begin(), std::move(outcome));
   }
   const Verdict verdict = judge(architecture, outcomes.front());
   return {architecture, std::move(outcomes), verdict};
@@ -68,8 +78,9 @@ int run(const Options &options) {
     if (has_small_weight)
       settings.push_back(small_weight_setting(options.full ? epochs : std::min(epochs, kGlance),
                                               options.mixed, architecture.optimizer));
-    experiments.push_back(run_experiment(ranks, data, architecture, settings, options.seed));
-    if (!options.json) std::printf("%s\n", text_report(circumstances, experiments.back()).c_str());
+    show(options, heading(circumstances, architecture));
+    experiments.push_back(run_experiment(ranks, data, architecture, settings, options));
+    show(options, report_behind_tables(circumstances, experiments.back()) + "\n");
   };
   if (options.net == Net::all || options.net == Net::mlp) add(perceptron(), true);
   if (options.net == Net::all || options.net == Net::cnn) add(convnet(), false);

@@ -43,38 +43,6 @@ std::string kibibytes(int64_t bytes) {
   return text("%.0f", static_cast<double>(bytes) / 1024.0);
 }
 
-std::string heading(const Circumstances &circumstances, const Architecture &architecture) {
-  const int ranks = circumstances.ranks;
-  return text("%s, %s, batch %d%s, seed %llu, on %s (%s)\n", circumstances.data.c_str(),
-              architecture.title.c_str(), static_cast<int>(architecture.batch),
-              ranks > 1 ? text(" on %d ranks", ranks).c_str() : "",
-              static_cast<unsigned long long>(circumstances.seed),
-              target_name(circumstances.device.target), circumstances.device.name);
-}
-
-std::string table(const Metric &metric, const Outcome &outcome) {
-  const Gradients &gradients = fp32_gradients(outcome);
-  std::string lines = text("%s, %g epoch%s\n\n", outcome.setting.title.c_str(),
-                           outcome.setting.epochs, outcome.setting.epochs == 1 ? "" : "s");
-  lines += "                      test    train    final           training   rounded to 0\n";
-  lines += text("  run            %9s     loss    scale  skipped   seconds     dW      dz\n",
-                metric.heading);
-  for (const RunResult &result : outcome.results) {
-    const double scale = final_scale(result);
-    lines += text("  %-16s %8s %8.4f ", result.plan.name.c_str(), metric.shown(result.test).c_str(),
-                  result.train_loss);
-    lines += result.scaler ? text("%8s %8d ", text("2^%g", std::log2(scale)).c_str(),
-                                  static_cast<int>(result.scaler->skipped))
-                           : text("%8s %8s ", "-", "-");
-    lines += text("%9.1f ", result.seconds);
-    lines += is_fp16(result)
-                 ? text("%5.1f %% %5.1f %%\n", 100 * flushed_share(gradients.weights, scale),
-                        100 * flushed_share(gradients.activations, scale))
-                 : text("%7s %7s\n", "-", "-");
-  }
-  return lines;
-}
-
 std::string memory_table(const Circumstances &circumstances, const Outcome &outcome) {
   const Memory &fp32 = fp32_result(outcome).memory;
   const Memory &mixed = mixed_result(outcome).memory;
@@ -224,10 +192,40 @@ Verdict judge(const Architecture &architecture, const Outcome &standard) {
                metric.gap)};
 }
 
-std::string text_report(const Circumstances &circumstances, const Experiment &experiment) {
-  std::string report = "\n" + heading(circumstances, experiment.architecture) + "\n";
-  for (const Outcome &outcome : experiment.outcomes)
-    report += table(experiment.architecture.metric, outcome) + "\n";
+std::string heading(const Circumstances &circumstances, const Architecture &architecture) {
+  const int ranks = circumstances.ranks;
+  return text("\n%s, %s, batch %d%s, seed %llu, on %s (%s)\n\n", circumstances.data.c_str(),
+              architecture.title.c_str(), static_cast<int>(architecture.batch),
+              ranks > 1 ? text(" on %d ranks", ranks).c_str() : "",
+              static_cast<unsigned long long>(circumstances.seed),
+              target_name(circumstances.device.target), circumstances.device.name);
+}
+
+std::string outcome_table(const Metric &metric, const Outcome &outcome) {
+  const Gradients &gradients = fp32_gradients(outcome);
+  std::string lines = text("%s, %g epoch%s\n\n", outcome.setting.title.c_str(),
+                           outcome.setting.epochs, outcome.setting.epochs == 1 ? "" : "s");
+  lines += "                      test    train    final           training   rounded to 0\n";
+  lines += text("  run            %9s     loss    scale  skipped   seconds     dW      dz\n",
+                metric.heading);
+  for (const RunResult &result : outcome.results) {
+    const double scale = final_scale(result);
+    lines += text("  %-16s %8s %8.4f ", result.plan.name.c_str(), metric.shown(result.test).c_str(),
+                  result.train_loss);
+    lines += result.scaler ? text("%8s %8d ", text("2^%g", std::log2(scale)).c_str(),
+                                  static_cast<int>(result.scaler->skipped))
+                           : text("%8s %8s ", "-", "-");
+    lines += text("%9.1f ", result.seconds);
+    lines += is_fp16(result)
+                 ? text("%5.1f %% %5.1f %%\n", 100 * flushed_share(gradients.weights, scale),
+                        100 * flushed_share(gradients.activations, scale))
+                 : text("%7s %7s\n", "-", "-");
+  }
+  return lines;
+}
+
+std::string report_behind_tables(const Circumstances &circumstances, const Experiment &experiment) {
+  std::string report;
   if (has_fp16(experiment.outcomes.front())) report += std::string(kTableNote) + "\n";
   report += memory_table(circumstances, experiment.outcomes.front()) + "\n";
   report += autocast_table(mixed_result(experiment.outcomes.front())) + "\n";

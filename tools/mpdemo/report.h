@@ -47,8 +47,11 @@ const Gradients &fp32_gradients(const Outcome &outcome);
 /// The final loss scale; 1 without a scaler.
 double final_scale(const RunResult &result);
 
-/// The tables and the verdict, for people.
-std::string text_report(const Circumstances &circumstances, const Experiment &experiment);
+/// For people: what is trained where; a table for each setting, as soon as it has ended; and the rest of an
+/// experiment, which ends with the verdict.
+std::string heading(const Circumstances &circumstances, const Architecture &architecture);
+std::string outcome_table(const Metric &metric, const Outcome &outcome);
+std::string report_behind_tables(const Circumstances &circumstances, const Experiment &experiment);
 /// The same of all experiments and a little more, for programs.
 std::string json_report(const Circumstances &circumstances,
                         const std::vector<Experiment> &experiments);
