@@ -246,7 +246,7 @@ MP_DEVICE void convolve_tile(const ConvArgs &args, const WorkTile &work, float *
 
 /// fprop moves on in two directions of taps, for which two blocks of 128 x 128 leave no registers.
 template <mp_conv_op_t op, class Tile>
-constexpr int kMinBlocks = op == MP_CONV_FPROP ? 1 : Tile::kMinBlocks;
+[[maybe_unused]] constexpr int kMinBlocks = op == MP_CONV_FPROP ? 1 : Tile::kMinBlocks;
 
 template <mp_conv_op_t op, class Tile>
 MP_KERNEL((Loop<op, Tile>::kThreads), (kMinBlocks<op, Tile>))

@@ -6,7 +6,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kThreads = ColumnPartition::kThreads;
+[[maybe_unused]] constexpr int kThreads = ColumnPartition::kThreads;
 constexpr int kRowsAtOnce = 4;
 static_assert(kStripRows % kRowsAtOnce == 0);
 

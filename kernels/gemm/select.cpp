@@ -48,7 +48,7 @@ constexpr int64_t kMinSliceElems = 128;
 const char *why_not_wmma(const GemmKernel &kernel, const GemmProblem &p, const Device &device) {
   if (p.dtype_ab == MP_FP32) return "multiplies FP16 and BF16 only";
   if (p.dtype_ab == MP_BF16 && device.arch < 80) return "needs sm_80 for BF16";
-  if (device.arch < 75) return "needs sm_75";
+  if (device.arch < 70) return "needs sm_70";
   const size_t smem = kernel.smem_bytes(p.op_a == MP_OP_N, p.op_b == MP_OP_T);
   if (static_cast<int64_t>(smem) > device.smem_per_block)
     return "needs more shared memory than the device has";

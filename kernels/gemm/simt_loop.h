@@ -101,7 +101,7 @@ class OperandTile {
   int64_t k_;
   typename Source::Place places_[kPlaces];
   typename Source::Cursor cursors_[kRuns];
-  float values_[kRuns][kVec];
+  float values_[kRuns][kVec] = {};  // zeros, as GCC does not see that an idle thread puts none
 };
 
 template <class Tile, class SourceA, class SourceB>

@@ -13,7 +13,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kThreads = ColumnPartition::kThreads;
+[[maybe_unused]] constexpr int kThreads = ColumnPartition::kThreads;
 constexpr int kRowsAtOnce = 4;       // when measuring
 constexpr int kRowsToNormalise = 2;  // at once; more would spill
 

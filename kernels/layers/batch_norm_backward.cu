@@ -14,7 +14,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kThreads = ColumnPartition::kThreads;
+[[maybe_unused]] constexpr int kThreads = ColumnPartition::kThreads;
 constexpr int kRowsAtOnce = 2;
 
 template <class Real>

@@ -187,7 +187,7 @@ const char *why_not(RnnKernel kernel, const RnnShape &s, const Device &device) {
     // Rows of W_hh, and those of gates, are to begin at multiples of 16 bytes.
     return s.hidden_size % 8 != 0 ? "needs a hidden_size that is a multiple of 8" : nullptr;
   }
-  if (device.arch < 75) return "needs sm_75 or newer";
+  if (device.arch < 70) return "needs sm_70 or newer";
   if (s.dtype == MP_BF16 && device.arch < 80) return "needs sm_80 or newer for BF16";
   return nullptr;
 }

@@ -39,17 +39,19 @@ MP_DEVICE void add_bias(float (&a)[kVec], const float *bias, int64_t row, int va
 template <int kGates>
 MP_DEVICE void load_arguments(float (&p)[kGates][kVec], float (&q)[kGates][kVec],
                               const ForwardStep &step, int64_t n, int64_t unit, int valid) {
-  float x[kVec];
-  if (step.x.base != nullptr) load_run(x, step.dtype, step.x.base, step.x.at(n, unit), valid);
+  const bool skips_input = step.x.base != nullptr;
+  if (skips_input) {
+    load_run(p[0], step.dtype, step.x.base, step.x.at(n, unit), valid);
+    MP_UNROLL
+    for (int g = 1; g < kGates; g++) {
+      MP_UNROLL
+      for (int i = 0; i < kVec; i++) p[g][i] = p[0][i];
+    }
+  }
   MP_UNROLL
   for (int g = 0; g < kGates; g++) {
     const int64_t row = g * step.hidden + unit;
-    if (step.x.base == nullptr) {
-      load_fp32(p[g], step.p, n, row, valid);
-    } else {
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) p[g][i] = x[i];
-    }
+    if (!skips_input) load_fp32(p[g], step.p, n, row, valid);
     add_bias(p[g], step.b_ih, row, valid);
     add_bias(q[g], step.b_hh, row, valid);
   }

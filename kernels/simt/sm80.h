@@ -1,6 +1,6 @@
 // cp.async: asynchronous copies from gmem to smem (sm_80 and newer).
 //
-// On sm_75, which has none, the thread copies at once: the same kernels run, with less overlap.  On the
+// On sm_70 and sm_75, which have none, the thread copies at once: the same kernels run, with less overlap.  On the
 // host the simulator performs a copy at once or later, at the latest in the wait that covers it.
 #pragma once
 

@@ -82,7 +82,7 @@ MP_DEVICE void finish_step(const StepArgs &args, bool skip) {
 
 /// Blocks on an SM: rules with less state have less in flight in each.
 template <mp_optimizer_kind_t kind, bool kPlainCopy>
-constexpr int kMinBlocks = Rule<kind>::kHasV || !kPlainCopy ? 2 : 3;
+[[maybe_unused]] constexpr int kMinBlocks = Rule<kind>::kHasV || !kPlainCopy ? 2 : 3;
 
 template <mp_optimizer_kind_t kind, bool kPlainCopy>
 MP_KERNEL(kThreads, (kMinBlocks<kind, kPlainCopy>))

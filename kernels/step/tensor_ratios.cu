@@ -14,6 +14,12 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarpSize;
 
+/// Clang 16 would not find it from within a generic lambda.
+template <mp_optimizer_kind_t kind>
+constexpr bool kMeasures = requires {
+  Rule<kind>::kRatiosName;
+};
+
 template <mp_optimizer_kind_t kind>
 MP_DEVICE void measure_chunk(const StepArgs &args, int64_t number) {
   MP_SHARED(RuleParams, params, [1]);
@@ -77,11 +83,8 @@ measure_tensors(MP_PARAM(StepArgs) args) {
 void tensor_ratios(const Device &device, const StepArgs &args, mp_stream_t stream) {
   const LaunchShape shape{blocks_for(device, args.optimizer.grads.num_chunks), kThreads};
   with_kind(args.optimizer.kind, [&](auto kind) {
-    constexpr bool kMeasures = requires {
-      Rule<kind>::kRatiosName;
-    };
-    static_assert(kMeasures == has_ratios(kind, ~0u), "args.h and the rule differ");
-    if constexpr (kMeasures)
+    static_assert(kMeasures<kind> == has_ratios(kind, ~0u), "args.h and the rule differ");
+    if constexpr (kMeasures<kind>)
       launch(Rule<kind>::kRatiosName, measure_tensors<kind>, device, shape, stream, args);
   });
 }

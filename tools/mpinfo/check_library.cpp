@@ -1,5 +1,8 @@
 // The library that was loaded, and its host target.
 #include <dlfcn.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <string>
 
@@ -32,12 +35,15 @@ Finding compare_versions() {
 /// What an x86-64-v3 build needs; others need less.
 std::string vector_units() {
 #if defined(__x86_64__)
+  // Clang 16 does not know the name "f16c".
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  const bool has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
   const struct {
     const char *name;
     bool is_there;
   } units[] = {{"AVX2", __builtin_cpu_supports("avx2") != 0},
                {"FMA", __builtin_cpu_supports("fma") != 0},
-               {"F16C", __builtin_cpu_supports("f16c") != 0},
+               {"F16C", has_f16c},
                {"BMI2", __builtin_cpu_supports("bmi2") != 0}};
   std::string there, missing;
   for (const auto &unit : units) {

@@ -4,6 +4,9 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#if MP_HOST_NEEDS_X86_64_V3
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <cstdlib>
@@ -24,8 +27,11 @@ constexpr size_t kAlignment = 256;
 
 bool cpu_runs_the_kernels() {
 #if MP_HOST_NEEDS_X86_64_V3
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2");
+  // Clang 16 does not know the name "f16c".
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  const bool has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c &&
+         __builtin_cpu_supports("bmi2");
 #else
   return true;
 #endif
