@@ -6,7 +6,7 @@
 //     CLASS KERNEL TILE_US K_US         constants of a kernel on it
 //     CLASS KERNEL TILE_US K_US KEY=NUMBER...
 //
-// CLASS is sm_75, sm_80 (8.x), sm_90 (9.0 and newer) or host.  Its keys:
+// CLASS is sm_75 (7.x), sm_80 (8.x), sm_90 (9.0 and newer) or host.  Its keys:
 //
 //     launch_us           a launch, up to the first tile at work
 //     dram_us_per_mb      reading A, B, C and writing D once
