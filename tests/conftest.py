@@ -4,10 +4,13 @@ import pathlib
 import shlex
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+# pytest.ini could name these, but not to pytest 6, which Ubuntu 22.04 has.
+sys.path[:0] = [str(ROOT / folder) for folder in ("bench", "bench/suites", "tools/gpu", "bindings/python")]
 os.environ.setdefault("MP_LOG", "error")
 
 

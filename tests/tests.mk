@@ -14,6 +14,10 @@ RPATH := -Wl,-rpath,'$$ORIGIN/..' -Wl,-rpath,'$$ORIGIN'
 LINK_LIB := -L$(BUILD) -lmpcore $(RPATH)
 TEST_CXXFLAGS := -std=c++20 -O1 -g1 $(WARN) $(INCLUDES) $(SAN_FLAGS) $(if $(HOST_MARCH),-march=$(HOST_MARCH)) -ffp-contract=off
 SIMULATOR_FLAGS := $(CXXFLAGS_BASE) $(HOST_KERNEL_FLAGS)
+# Version 3 of Catch2 has a library, where version 2 is a header (tests/support/catch.h).
+HASH := \#
+has_header = $(shell echo '$(HASH)include <$(1)>' | $(CXX) -E -x c++ - > /dev/null 2>&1 && echo 1)
+LINK_CATCH = $(if $(call has_header,catch2/catch_test_macros.hpp),-lCatch2)
 
 $(BUILD)/tests/%.o: tests/%.cpp
 	@mkdir -p $(@D)
@@ -21,7 +25,7 @@ $(BUILD)/tests/%.o: tests/%.cpp
 	$(Q)$(CXX) $(TEST_CXXFLAGS) -MMD -MP -c $< -o $@
 
 # As its users compile mpcore.hpp.
-$(BUILD)/tests/bindings/%.o: TEST_CXXFLAGS := -std=c++17 -pedantic $(WARN) -Werror -Iinclude -O1 -g1
+$(BUILD)/tests/bindings/%.o: TEST_CXXFLAGS := -std=c++17 -pedantic $(WARN) -Werror -Iinclude -I. -O1 -g1
 $(BUILD)/tests/bindings/test_cpp_without_exceptions.o: TEST_CXXFLAGS += -fno-exceptions
 
 # Where the CUDA and NCCL headers are, our declarations of NCCL are compared with them.
@@ -45,10 +49,10 @@ TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o rows/row.o rows/counted.o 
 
 $(BUILD)/tests/mptests: $(TEST_OBJS) $(TESTED_BENCH) $(LIB) | $(STUBS)
 	@echo "  LINK $@"
-	$(Q)$(CXX) $(SAN_FLAGS) $(TEST_OBJS) $(TESTED_BENCH) $(LINK_LIB) -ldl -lpthread -o $@
+	$(Q)$(CXX) $(SAN_FLAGS) $(TEST_OBJS) $(TESTED_BENCH) $(LINK_CATCH) $(LINK_LIB) -ldl -lpthread -o $@
 
 # What optional tests need.
-HAVE_ZLIB = $(shell echo '\#include <zlib.h>' | $(CXX) -E -x c++ - > /dev/null 2>&1 && echo 1)
+HAVE_ZLIB = $(call has_header,zlib.h)
 
 # The same tests on every rank of an MPI program.
 MPICXX ?= $(shell command -v mpicxx 2>/dev/null)
@@ -61,7 +65,7 @@ $(BUILD)/tests/mpi/%.o: tests/mpi/%.cpp
 	$(Q)$(MPI_WRAPPER) $(TEST_CXXFLAGS) -Ibindings/mpi -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX -MMD -MP -c $< -o $@
 $(BUILD)/tests/mpitests: $(MPI_OBJS) $(LIB)
 	@echo "  LINK $@"
-	$(Q)$(MPI_WRAPPER) $(SAN_FLAGS) $(MPI_OBJS) $(LINK_LIB) -lpthread -o $@
+	$(Q)$(MPI_WRAPPER) $(SAN_FLAGS) $(MPI_OBJS) $(LINK_CATCH) $(LINK_LIB) -lpthread -o $@
 
 # A training on ranks of MPI in which something goes wrong.
 MPI_TRAINING_OBJS := $(patsubst %.cpp,$(BUILD)/%.o,$(wildcard tests/mpi/training/*.cpp))
@@ -78,7 +82,7 @@ $(BUILD)/simulator/%.o: %.cpp
 $(BUILD)/tests/simulator: $(SIMULATOR_OBJS) $(LIB)
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
-	$(Q)$(CXX) $(SAN_FLAGS) $(SIMULATOR_OBJS) $(LINK_LIB) -l:libboost_context.a -lpthread -o $@
+	$(Q)$(CXX) $(SAN_FLAGS) $(SIMULATOR_OBJS) $(LINK_CATCH) $(LINK_LIB) -l:libboost_context.a -lpthread -o $@
 
 # Layout conformance: the primitives alone, from one source for both targets, like the kernels.  The
 # kernel report looks at all of BUILD/cuda, so they lie elsewhere.
@@ -88,10 +92,11 @@ CONFORM_OBJS := $(addprefix $(CONFORM)/,main.o outputs.o $(CONFORM_CU:%.cu=host/
   $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIM_CPP) $(SIMT_CPP)) \
   $(if $(HAVE_CUDA),$(patsubst %.cu,$(BUILD)/cuda/%.o,$(wildcard kernels/simt/cuda/*.cu)))
 
+$(CONFORM)/cuda/%.o: CODE = $(GENCODE)
 $(CONFORM)/%.o: tests/conformance/%.cpp
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
-	$(Q)$(CXX) $(SIMULATOR_FLAGS) $(DEFINES) -MMD -MP -c $< -o $@
+	$(Q)$(CXX) $(SIMULATOR_FLAGS) $(if $(HAVE_CUDA),-DMP_HAVE_CUDA=1) -MMD -MP -c $< -o $@
 $(CONFORM)/host/%.o: tests/conformance/%.cu
 	@mkdir -p $(@D)
 	@echo "  HOST $<"
@@ -119,7 +124,7 @@ $(BUILD)/tests/threadtests: $(THREADS_CPP:%.cpp=$(BUILD)/%.o) $(LIB)
 HOSTILE := $(addprefix $(BUILD)/tests/,faulttests soaktest threadtests)
 $(HOSTILE):
 	@echo "  LINK $@"
-	$(Q)$(CXX) $(filter %.o,$^) $(LINK_LIB) -ldl -lpthread -o $@
+	$(Q)$(CXX) $(filter %.o,$^) $(LINK_CATCH) $(LINK_LIB) -ldl -lpthread -o $@
 
 $(BUILD)/tests/test_capi: $(CAPI_C) tests/capi/harness.h $(HEADERS) $(LIB)
 	@mkdir -p $(@D)
@@ -162,7 +167,7 @@ SUITES = "C ABI, as C99::$(BUILD)/tests/test_capi" \
   "bindings and examples::$(PYTEST) tests/bindings" \
   "tools::$(PYTEST) $(TOOL_TESTS) $(if $(HOST_ONLY_STEPS),,$(CUDA_TOOL_TESTS))" \
   $(HOST_ONLY_STEPS) \
-  "library::$(BUILD)/tests/mptests"
+  "library::$(BUILD)/tests/mptests$(LIBRARY_FILTER)"
 
 # The strict mode tries one schedule of threads per seed.
 SEEDS ?= 1
@@ -178,11 +183,12 @@ HOST_ONLY_STEPS = "the simulator::$(BUILD)/tests/simulator" "conformance::$(BUIL
   $(foreach n,2 4,"MPI, $(n) ranks::tests/tools/run_mpi $(n) $(BUILD)/tests/mpitests") \
   "faults::$(BUILD)/tests/faulttests" "threads::$(BUILD)/tests/threadtests" \
   "soak::$(BUILD)/tests/soaktest" "soak, injected::$(BUILD)/tests/soaktest --sabotage --steps 800" \
-  "MPI, a rank fails::$(PYTEST) tests/tools/test_mpi_faults.py" \
-  "bench report, its pages::$(PYTEST) tests/tools/test_bench_report.py -m 'not timing'" \
+  "MPI, a rank fails::$(PYTEST) tests/tools/test_mpi_faults.py"
+SEED_STEPS = $(STRICT_STEPS) $(CONV_STEPS) $(WGMMA_STEPS)
+# What `make test` leaves to CI, so that it takes minutes.
+LONG_STEPS = "bench report, its pages::$(PYTEST) tests/tools/test_bench_report.py -m 'not timing'" \
   "mpdemo, 2 ranks::$(PYTEST) tests/tools/test_ranks.py" \
   "mpdemo, its options::$(PYTEST) tests/tools/test_demo.py"
-SEED_STEPS = $(STRICT_STEPS) $(CONV_STEPS) $(WGMMA_STEPS)
 # They measure time.  Behind all others, so that these need not wait for each other twice.
 TIMING_STEPS = "alone: mptune::$(PYTEST) tests/tools/test_mptune.py" \
   "alone: bench report::$(PYTEST) tests/tools/test_bench_report.py -m timing"
@@ -195,34 +201,42 @@ JOBS ?= 2
 RUN_TESTS = tests/run --jobs $(JOBS) --log $(BUILD)/tests/log_$@
 # In a step of tests/run; hidden in a variable, so that make -n does not run the tests.
 STEP_MAKE = $(MAKE) -j$(JOBS)
-## test: every suite once, the library also in strict mode (MP_TEST_DEVICE=host|cuda, SEEDS="1 2")
+## test: every suite once but for what takes long, the library also in strict mode (MP_TEST_DEVICE=host|cuda, SEEDS="1 2")
 test: setup-test
-	@$(MAKE) tests
-	@$(RUN_TESTS) $(SUITES) $(SEED_STEPS) $(TIMING_STEPS)
+	$(BUILD_LOCAL) built-for-test
+	@$(MAKE) $(LOCAL) run-tests
+# Makes of their own, which know what has been built.
+.PHONY: built-for-test run-tests
+built-for-test: $(TEST_BINS) $(EXAMPLES) $(INSTALLED)
+run-tests: LIBRARY_FILTER = $() '~[long]~[.]'
+run-tests:
+	@tests/run --jobs $(JOBS) --log $(BUILD)/tests/log_test $(SUITES) $(if $(filter cuda,$(MP_TEST_DEVICE)),,$(STRICT_STEPS))
 
 .PHONY: test-all nightly
-## test-all: what CI runs: test with more seeds, sanitizers, race detector, code generation, the demo
+## test-all: what CI runs: all of test, with more seeds, sanitizers, race detector, code generation, the demo
 test-all: SEEDS = 2  # the race detector has seed 1
 # Under AddressSanitizer and the race detector the Hopper kernels take many minutes per seed: there, the
 # plain mode and at most one seed.
 test-all: setup-test setup-demo
 	@$(MAKE) tests $(SOFTGPU_TESTS)
-	@$(RUN_TESTS) $(SUITES) $(SEED_STEPS) $(SOFTGPU_SUITES) $(call HOSTILE_STEPS,12,1) $(TIMING_STEPS) \
+	@$(RUN_TESTS) $(SUITES) $(LONG_STEPS) $(SEED_STEPS) $(SOFTGPU_SUITES) $(call HOSTILE_STEPS,12,1) $(TIMING_STEPS) \
 	  "alone: code generation::$(STEP_MAKE) cuda-gates" \
 	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS=" \
 	  "alone: race detector::$(STEP_MAKE) race SEEDS=1" \
 	  "alone: demo::$(BUILD)/mpdemo --net mlp --out $(BUILD)/demo"
 
-## nightly: hours: the seeds that test-all leaves out, steps of more than 2^31 elements
+## nightly: hours: the seeds that test-all leaves out, steps of more than 2^31 elements, bare roots of two Debians
 nightly: SEEDS = $(shell seq 3 20)
 nightly: CONV_SEEDS = $(shell seq 2 20)
 nightly: WGMMA_SEEDS = $(shell seq 2 100)
-nightly: setup-test
+nightly: setup-test setup-roots
 	@$(MAKE) tests $(SOFTGPU_TESTS)
 	@$(RUN_TESTS) "alone: nightly::$(BUILD)/tests/mptests [nightly] -d yes" $(SEED_STEPS) $(SOFTGPU_SEED_SUITES) \
 	  $(call HOSTILE_STEPS,3600,0) "soak, 100000 steps::$(BUILD)/tests/soaktest --steps 100000 --resume-every 1000" \
 	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS='1 2'" \
-	  "alone: race detector::$(STEP_MAKE) race SEEDS='2 3 4 5'"
+	  "alone: race detector::$(STEP_MAKE) race SEEDS='2 3 4 5'" \
+	  "alone: roots of two releases::tests/roots/run --build $(BUILD)" \
+	  "alone: aarch64::tests/aarch64/run --build $(BUILD) --jobs $(JOBS)"
 
 # The tests are built once and run against the other builds of the library, which the loader finds
 # first through LD_LIBRARY_PATH.

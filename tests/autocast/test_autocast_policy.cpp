@@ -237,7 +237,7 @@ TEST_CASE("autocast: a closed gate changes nothing, with one warning", "[autocas
   const char *why = nullptr;
   require_ok(mp_autocast_gate(policy.get(), host, &why));
   REQUIRE(why != nullptr);
-  CHECK_THAT(why, Catch::Contains("CPU"));
+  CHECK_THAT(why, Catch::Matchers::ContainsSubstring("CPU"));
   require_ok(mp_autocast_gate(policy.get(), nullptr, &why));
   CHECK(why == nullptr);
 
@@ -262,7 +262,7 @@ TEST_CASE("autocast: a closed gate changes nothing, with one warning", "[autocas
     std::string text(bytes, ' ');
     require_ok(mp_autocast_explain(policy.get(), &graph.view(), &r, MP_AUTOCAST_TEXT, text.data(),
                                    &bytes));
-    CHECK_THAT(text, Catch::Contains("nothing was changed: the CPU"));
+    CHECK_THAT(text, Catch::Matchers::ContainsSubstring("nothing was changed: the CPU"));
   }
   CHECK(tensor_dtype == std::vector<uint8_t>({MP_FP32, MP_FP16, MP_FP32, MP_FP32, MP_FP32}));
   CHECK(node_dtype == std::vector<uint8_t>(nodes, MP_FP32));
@@ -291,7 +291,7 @@ TEST_CASE("autocast: the gate of the device under test", "[autocast]") {
     const bool is_fast = info.target == MP_TARGET_CUDA && info.arch >= (low == MP_BF16 ? 80 : 70);
     CHECK((why == nullptr) == is_fast);
     if (why != nullptr && info.target == MP_TARGET_CUDA)
-      CHECK_THAT(why, Catch::Contains("sm_" + std::to_string(info.arch)));
+      CHECK_THAT(why, Catch::Matchers::ContainsSubstring("sm_" + std::to_string(info.arch)));
   }
 }
 
@@ -340,7 +340,8 @@ TEST_CASE("autocast: a banned operation says what to use", "[autocast]") {
   const Policy policy(MP_AUTOCAST_PYTORCH);
   expect_status(mp_autocast_op(policy.get(), "binary_cross_entropy", &input, 1, &cast_to, &output),
                 MP_ERROR_UNSUPPORTED);
-  CHECK_THAT(mp_last_error(), Catch::Contains("binary_cross_entropy_with_logits"));
+  CHECK_THAT(mp_last_error(),
+             Catch::Matchers::ContainsSubstring("binary_cross_entropy_with_logits"));
   CHECK(cast_to == 9);
   CHECK(output == MP_BF16);
   Graph graph = Graph::parse("a mm x x\nloss binary_cross_entropy a");

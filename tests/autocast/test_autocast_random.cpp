@@ -471,7 +471,7 @@ void check_many(uint64_t first, uint64_t count, size_t num_nodes) {
 
 }  // namespace
 
-TEST_CASE("autocast: random graphs of 18 nodes, against sets", "[autocast][pure]") {
+TEST_CASE("autocast: random graphs of 18 nodes, against sets", "[autocast][pure][long]") {
   check_many(0, 100000, 18);
 }
 
@@ -479,6 +479,6 @@ TEST_CASE("autocast: random graphs of a few nodes, against sets", "[autocast][pu
   for (const size_t num_nodes : {1, 2, 3, 5, 8}) check_many(1000000 * num_nodes, 4000, num_nodes);
 }
 
-TEST_CASE("autocast: random graphs of 2000 nodes, against sets", "[autocast][pure]") {
+TEST_CASE("autocast: random graphs of 2000 nodes, against sets", "[autocast][pure][long]") {
   check_many(0, 1000, 2000);
 }

@@ -105,7 +105,7 @@ TEST_CASE("autocast: quotes in names and operations do not end a label", "[autoc
   graph.nodes[0].name = "a\"b";
   graph.nodes[0].op = "c\\\"";
   CHECK_THAT(explain(policy, graph, MP_AUTOCAST_DOT),
-             Catch::Contains(R"([label="a\"b\nc\\\"", fillcolor=)"));
+             Catch::Matchers::ContainsSubstring(R"([label="a\"b\nc\\\"", fillcolor=)"));
 }
 
 TEST_CASE("autocast: a report that does not fit is not begun", "[autocast]") {
@@ -119,7 +119,7 @@ TEST_CASE("autocast: a report that does not fit is not begun", "[autocast]") {
   expect_status(mp_autocast_explain(policy.get(), &graph.view(), &result, MP_AUTOCAST_TEXT,
                                     text.data(), &bytes),
                 MP_ERROR_WORKSPACE_TOO_SMALL);
-  CHECK_THAT(mp_last_error(), Catch::Contains(std::to_string(needed)));
+  CHECK_THAT(mp_last_error(), Catch::Matchers::ContainsSubstring(std::to_string(needed)));
   CHECK(bytes == needed - 1);
   CHECK(text == std::string(needed, '#'));
 }
@@ -161,9 +161,11 @@ TEST_CASE("autocast: MP_AUTOCAST_LOG leaves four files a rewrite", "[autocast]")
   const Policy same(MP_AUTOCAST_TENSORFLOW);
   CHECK(files["-report.txt"] == explain(same, graph, MP_AUTOCAST_TEXT));
   CHECK(files["-after.dot"] == explain(same, graph, MP_AUTOCAST_DOT));
-  CHECK_THAT(files["-before.dot"], Catch::Contains("n0 -> n1;") && !Catch::Contains("palegreen3"));
-  CHECK_THAT(files["-lists.txt"], Catch::Contains("\ndeny: Exp Expm1 L2Loss Mean Pow SaveV2 ") &&
-                                      Catch::Contains("\nclear by name: own/*\n"));
+  CHECK_THAT(files["-before.dot"], Catch::Matchers::ContainsSubstring("n0 -> n1;") &&
+                                       !Catch::Matchers::ContainsSubstring("palegreen3"));
+  CHECK_THAT(files["-lists.txt"],
+             Catch::Matchers::ContainsSubstring("\ndeny: Exp Expm1 L2Loss Mean Pow SaveV2 ") &&
+                 Catch::Matchers::ContainsSubstring("\nclear by name: own/*\n"));
   std::filesystem::remove_all(name);
 }
 
@@ -182,7 +184,7 @@ TEST_CASE("autocast: a folder that cannot be written is a warning", "[autocast]"
   require_ok(mp_autocast_rewrite(policy, nullptr, &graph.view(), &result));
   mp_autocast_destroy(policy);
   CHECK(result.num_low_nodes > 0);
-  CHECK_THAT(warning, Catch::Contains("MP_AUTOCAST_LOG = /proc/nowhere"));
+  CHECK_THAT(warning, Catch::Matchers::ContainsSubstring("MP_AUTOCAST_LOG = /proc/nowhere"));
   mp_set_log_callback(nullptr, nullptr, MP_LOG_WARN);
   quiet_log();
 }

@@ -4,9 +4,10 @@
 #define MP_ENABLE_EXPERIMENTAL
 #include "mpcore.hpp"
 
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <string>
+
+#include "tests/support/catch.h"
 
 inline mp_context_config_t on_host() {
   mp_context_config_t config = mp_context_config_default();

@@ -96,7 +96,7 @@ void run(const Device &device, const char *name, void (*kernel)(MP_PARAM(Argumen
 
 /// Whether the code for the architecture being compiled for has TMA, clusters and wgmma.
 MP_HD constexpr bool has_sm90() {
-  return wgmma_supported<half, 0>();
+  return wgmma_supported<0>();
 }
 
 constexpr int kSwizzlePeriodBytes = 1024;

@@ -85,7 +85,7 @@ TEST_CASE("conv: layers as networks have them", "[conv][strict]") {
   check_all_with_types_in_turn(usual_convs());
 }
 
-TEST_CASE("conv: awkward shapes, every type", "[conv]") {
+TEST_CASE("conv: awkward shapes, every type", "[conv][long]") {
   for (const Types &types : kAllTypes) check_all(awkward_convs(), types);
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("conv: awkward shapes that add to what is there", "[conv][strict]") {
   check_all(awkward_convs(), {MP_FP16, MP_FP32}, [](ConvCase &c) { c.beta = 1.0f; });
 }
 
-TEST_CASE("conv: many tiles", "[conv]") {
+TEST_CASE("conv: many tiles", "[conv][long]") {
   check_all_with_types_in_turn(large_convs());
 }
 

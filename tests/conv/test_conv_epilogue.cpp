@@ -134,7 +134,7 @@ TEST_CASE("conv epilogue: found_inf is never cleared, amax never lowered", "[con
   }
 }
 
-TEST_CASE("conv: equal calls give equal bits, whatever the workspace held", "[conv]") {
+TEST_CASE("conv: equal calls give equal bits, whatever the workspace held", "[conv][long]") {
   std::vector<ConvCase> shapes = layers();
   shapes.push_back(padded(conv_case(4, 20, 21, 8, 16, 3, 3), 1));  // a long sum in wgrad
   for (const ConvCase &shape : shapes) {

@@ -51,7 +51,7 @@ void check_overflow(const ConvCase &c) {
 
 }  // namespace
 
-TEST_CASE("conv non-finite: one element of either input", "[conv]") {
+TEST_CASE("conv non-finite: one element of either input", "[conv][long]") {
   for (const ConvCase &layer : layers()) {
     for (const mp_conv_op_t op : kConvOps) {
       for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {

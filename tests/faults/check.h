@@ -1,13 +1,13 @@
 // Every fault of a kind, one after the other, until a scenario has gone through without any.
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "scenarios.h"
+#include "tests/support/catch.h"
 
 namespace mptest::faults {
 

@@ -117,6 +117,6 @@ TEST_CASE("faults: the checks find what is injected", "[injected]") {
   };
   for (const auto &c : cases) {
     const Found found = run_campaign({"injected", c.run}, {.source = Source::kMemory});
-    CHECK_THAT(found.findings, Catch::Contains(c.finding));
+    CHECK_THAT(found.findings, Catch::Matchers::ContainsSubstring(c.finding));
   }
 }

@@ -142,7 +142,7 @@ TEST_CASE("gemm: integers beyond 16 bits are rounded once, to nearest even", "[g
   }
 }
 
-TEST_CASE("gemm: reals stay within the derived bound, with the same bits twice", "[gemm]") {
+TEST_CASE("gemm: reals stay within the derived bound, with the same bits twice", "[gemm][long]") {
   for (const Types &types : kAllTypes) {
     for (const char *const op : kAllOps) {
       GemmCase c = make_case({130, 67, 555}, op, types);

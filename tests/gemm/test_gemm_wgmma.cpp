@@ -95,7 +95,7 @@ TEST_CASE("wgmma: 16-bit tiles leave by TMA or through a patch", "[wgmma]") {
   }
 }
 
-TEST_CASE("wgmma: C and aux come and go beside a 16-bit D", "[wgmma]") {
+TEST_CASE("wgmma: C and aux come and go beside a 16-bit D", "[wgmma][long]") {
   if (!has_wgmma()) return;
   for (const mp_dtype_t cd : {MP_FP16, MP_BF16}) {
     GemmCase c = make_case(272, 520, 80, "NT", {cd, cd});

@@ -150,7 +150,7 @@ TEST_CASE("workspace: what there is for mp_gemm is enough for a batch of one", "
     require_ok(mp_gemm_workspace_size(context(), &desc, &bytes));
     CAPTURE(m, n, k, bytes);
     const std::string chosen = choice_with(desc, bytes);
-    CHECK_THAT(chosen, Catch::Contains("mp_gemm_batched: "));
+    CHECK_THAT(chosen, Catch::Matchers::ContainsSubstring("mp_gemm_batched: "));
     CHECK(chosen == choice_with(desc, bytes + (1 << 22)));
   }
 }

@@ -3,11 +3,10 @@
 //   mpirun -n 4 build/tests/mpitests
 //
 // A rank that fails cannot keep in step with the others, so that the first failure ends them all.
-#define CATCH_CONFIG_RUNNER
-#define CATCH_CONFIG_CONSOLE_WIDTH 160
+#include "tests/support/catch_session.h"
+// Behind it, as that makes the main part of Catch2.
 #include <mpi.h>
 
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -20,9 +19,9 @@ namespace {
 int passed = 0;
 std::ostringstream report;  ///< of this rank; shown when it fails
 
-class EndsAllRanks : public Catch::TestEventListenerBase {
+class EndsAllRanks : public Catch::EventListenerBase {
  public:
-  using TestEventListenerBase::TestEventListenerBase;
+  using EventListenerBase::EventListenerBase;
 
   void testCaseEnded(const Catch::TestCaseStats &stats) override {
     if (stats.totals.testCases.failed == 0) {

@@ -1,13 +1,13 @@
 // Problems and devices for the tests of selection, none of which has to be there.
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "kernels/gemm/predict.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tuning.h"
+#include "tests/support/catch.h"
 #include "tests/support/fills.h"
 
 namespace mptest {
@@ -22,6 +22,9 @@ inline mp::Device cuda_device(int arch, int num_sms, int64_t smem_per_block) {
   return device;
 }
 
+inline mp::Device v100() {
+  return cuda_device(70, 80, 96 << 10);
+}
 inline mp::Device t4() {
   return cuda_device(75, 40, 64 << 10);
 }

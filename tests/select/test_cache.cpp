@@ -1,8 +1,9 @@
 // The memory behind tensor maps and choices of kernels.
 #include "kernels/cache.h"
 
-#include <catch2/catch.hpp>
 #include <stdexcept>
+
+#include "tests/support/catch.h"
 
 namespace {
 

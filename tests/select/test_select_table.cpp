@@ -14,7 +14,7 @@ const mp::GemmTuning &builtin() {
 }
 
 std::vector<mp::Device> all_devices() {
-  return {t4(), a100(), h200(), sm_120(), host_device()};
+  return {v100(), t4(), a100(), h200(), sm_120(), host_device()};
 }
 
 mp::GemmProblem random_problem(Random &random) {
@@ -87,9 +87,22 @@ TEST_CASE("select: each reason why a wmma kernel cannot run") {
   CHECK(why_not(name, fp32, h200()) == "multiplies FP16 and BF16 only");
   CHECK(why_not(name, bf16, t4()) == "needs sm_80 for BF16");
   CHECK(why_not(name, bf16, a100()) == "");
-  CHECK(why_not(name, p, cuda_device(70, 80, 96 << 10)) == "needs sm_75");
+  CHECK(why_not(name, p, cuda_device(61, 20, 48 << 10)) == "needs sm_70");
   CHECK(why_not("wmma_256x128x32_s3", p, t4()) == "needs more shared memory than the device has");
+  CHECK(why_not("wmma_256x128x32_s3", p, v100()) == "");
   CHECK(why_not(name, p, a100(), false) == "");
+}
+
+TEST_CASE("select: sm_70 multiplies FP16 on tensor cores and BF16 on CUDA cores") {
+  for (const int64_t size : {64, 512, 4096}) {
+    CAPTURE(size);
+    mp::GemmProblem p = problem(size, size, size);
+    CHECK(best_name(p, v100()).starts_with("wmma_"));
+    CHECK(slow_path_reason(p, v100(), true) == "");
+    p.dtype_ab = MP_BF16;
+    CHECK(best_name(p, v100()).starts_with("simt_"));
+    CHECK(slow_path_reason(p, v100(), true) == "sm_70 has no tensor cores for BF16, only for FP16");
+  }
 }
 
 TEST_CASE("select: each reason why a wmma kernel cannot read copies") {

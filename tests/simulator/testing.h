@@ -2,13 +2,13 @@
 // tests they see kernels/simt/, and they are linked with its engine instead of libmpcore.so.
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "kernels/simt/block_reduce.h"
 #include "kernels/simt/simt.h"
+#include "tests/support/catch.h"
 #include "tests/support/tally.h"
 
 #ifndef MP_RACE

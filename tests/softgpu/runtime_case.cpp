@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstdlib>
+
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 

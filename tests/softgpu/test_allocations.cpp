@@ -1,10 +1,10 @@
 // What is allocated, as several threads of the host see it.
-#include <catch2/catch.hpp>
 #include <future>
 #include <map>
 #include <random>
 #include <thread>
 
+#include "tests/support/catch.h"
 #include "tools/softgpu/machine/global_memory.h"
 
 namespace softgpu::test {

@@ -1,10 +1,10 @@
 // Instructions on bits, and sums longer than a register, against loops over bits.
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <random>
 
 #include "tests/softgpu/arithmetic_check.h"
 #include "tests/softgpu/harness.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {

@@ -1,9 +1,8 @@
 // setp, set, selp and slct of all types, with boolean operators.
-#include <catch2/catch.hpp>
-
 #include "tests/softgpu/arithmetic_check.h"
 #include "tests/softgpu/half_oracle.h"
 #include "tests/softgpu/harness.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {

@@ -1,10 +1,10 @@
 // cvt between all types against C++, on special and random values.
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <limits>
 
 #include "tests/softgpu/arithmetic_check.h"
 #include "tests/softgpu/half_oracle.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {

@@ -1,8 +1,8 @@
 // fp32 and fp64 arithmetic against that of the processor, on special and random values.
-#include <catch2/catch.hpp>
 #include <limits>
 
 #include "tests/softgpu/arithmetic_check.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {

@@ -1,9 +1,9 @@
 // fp16 and bf16 arithmetic against numbers that are rounded once.
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "tests/softgpu/arithmetic_check.h"
 #include "tests/softgpu/half_oracle.h"
+#include "tests/support/catch.h"
 #include "tools/softgpu/isa/half.h"
 
 namespace softgpu::test {

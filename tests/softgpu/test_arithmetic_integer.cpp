@@ -1,8 +1,8 @@
 // Integer arithmetic against C++, on special and random values.
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "tests/softgpu/arithmetic_check.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {

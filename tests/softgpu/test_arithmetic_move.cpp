@@ -1,14 +1,13 @@
 // mov in all forms, cvta and isspacep, and forms that are refused.
-#include <catch2/catch.hpp>
-
 #include "tests/softgpu/arithmetic_check.h"
 #include "tests/softgpu/harness.h"
+#include "tests/support/catch.h"
 #include "tools/softgpu/ptx/syntax.h"
 
 namespace softgpu::test {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 TEMPLATE_TEST_CASE("mov copies", "[arithmetic]", uint16_t, uint32_t, uint64_t) {
   using T = TestType;
@@ -124,7 +123,7 @@ TEST_CASE("an address that is not in the space it is converted to", "[arithmetic
   const Outcome outcome = kernel({}, buffer);
   CAPTURE(outcome);
   REQUIRE(outcome.violations.size() == 1);
-  CHECK_THAT(outcome.violations[0], Contains("space that it is not in"));
+  CHECK_THAT(outcome.violations[0], ContainsSubstring("space that it is not in"));
 }
 
 TEST_CASE("what is not known is refused", "[arithmetic]") {

@@ -1,12 +1,11 @@
 // bar, barrier, barrier.cluster and bar.warp.sync.
-#include <catch2/catch.hpp>
-
 #include "tests/softgpu/harness.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using Words = Buffer<uint32_t>;
 
 /// A kernel with registers %r, %i, %j, %w (the warp), predicates %q, %s, and 1 KiB of shared memory at `smem`, in which
@@ -189,11 +188,12 @@ TEST_CASE("wrong numbers at a barrier are faults", "[barrier]") {
   const auto fault_of = [&](const std::string &body) {
     return kernel_of(body)(threads(64), out).fault;
   };
-  CHECK_THAT(fault_of("mov.u32 %i, 16;\nbar.sync %i;\n"), Contains("no barrier 16"));
-  CHECK_THAT(fault_of("bar.sync 1, 40;\n"), Contains("40 threads"));
-  CHECK_THAT(fault_of("and.b32 %i, %t, 1;\nbar.sync %i;\n"), Contains("differ in the barrier"));
+  CHECK_THAT(fault_of("mov.u32 %i, 16;\nbar.sync %i;\n"), ContainsSubstring("no barrier 16"));
+  CHECK_THAT(fault_of("bar.sync 1, 40;\n"), ContainsSubstring("40 threads"));
+  CHECK_THAT(fault_of("and.b32 %i, %t, 1;\nbar.sync %i;\n"),
+             ContainsSubstring("differ in the barrier"));
   CHECK_THAT(fault_of("setp.eq.u32 %q, %w, 0;\n@%q bar.arrive 1, 128;\n@!%q bar.arrive 1, 96;\n"),
-             Contains("a barrier of 96 threads here and of 128 elsewhere"));
+             ContainsSubstring("a barrier of 96 threads here and of 128 elsewhere"));
 }
 
 TEST_CASE("a barrier at which some never arrive is a deadlock that says who waits", "[barrier]") {
@@ -207,10 +207,10 @@ TEST_CASE("a barrier at which some never arrive is a deadlock that says who wait
   )");
   Words out(64);
   const std::string fault = kernel(threads(64), out).fault;
-  CHECK_THAT(fault, Contains("deadlock in kernel test"));
-  CHECK_THAT(fault, Contains("warp 0 lanes ffffffff waits at test.ptx:"));
-  CHECK_THAT(fault, Contains("bar.sync 1, 64"));
-  CHECK_THAT(fault, Contains("bar.sync 2, 64"));
+  CHECK_THAT(fault, ContainsSubstring("deadlock in kernel test"));
+  CHECK_THAT(fault, ContainsSubstring("warp 0 lanes ffffffff waits at test.ptx:"));
+  CHECK_THAT(fault, ContainsSubstring("bar.sync 1, 64"));
+  CHECK_THAT(fault, ContainsSubstring("bar.sync 2, 64"));
 }
 
 TEST_CASE("an aligned barrier in one branch of a warp is a deadlock", "[barrier]") {
@@ -223,7 +223,7 @@ TEST_CASE("an aligned barrier in one branch of a warp is a deadlock", "[barrier]
     bar.sync 2;
   )");
   Words out(32);
-  CHECK_THAT(kernel(threads(32), out).fault, Contains("deadlock"));
+  CHECK_THAT(kernel(threads(32), out).fault, ContainsSubstring("deadlock"));
 }
 
 TEST_CASE("bar.warp.sync brings the lanes of a warp together", "[barrier]") {
@@ -339,12 +339,13 @@ TEST_CASE("warps that have left the kernel count as arrived at barrier.cluster",
 TEST_CASE("misuse of barrier.cluster is found", "[barrier]") {
   Words out(64);
   const auto run = [&](const std::string &body) { return kernel_of(body)(clusters(), out); };
-  CHECK_THAT(run("barrier.cluster.arrive;\nbarrier.cluster.arrive;\n").fault, Contains("twice"));
-  CHECK_THAT(run("barrier.cluster.wait;\n").fault, Contains("without an arrival"));
+  CHECK_THAT(run("barrier.cluster.arrive;\nbarrier.cluster.arrive;\n").fault,
+             ContainsSubstring("twice"));
+  CHECK_THAT(run("barrier.cluster.wait;\n").fault, ContainsSubstring("without an arrival"));
   const Outcome outcome = run("barrier.cluster.arrive;\n");
   CHECK(outcome.fault.empty());
   REQUIRE(outcome.violations.size() == 8);  // one a warp
-  CHECK_THAT(outcome.violations[0], Contains("between barrier.cluster.arrive and"));
+  CHECK_THAT(outcome.violations[0], ContainsSubstring("between barrier.cluster.arrive and"));
 }
 
 }  // namespace

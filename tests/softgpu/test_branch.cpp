@@ -1,12 +1,11 @@
 // Branches, exits, and how the lanes of a warp part and meet again.
-#include <catch2/catch.hpp>
-
 #include "tests/softgpu/harness.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using Words = Buffer<uint32_t>;
 
 /// A kernel that stores %r of each thread to its first buffer, after `body` has computed it.
@@ -141,7 +140,7 @@ TEST_CASE("brx.idx sends each lane where its index says", "[branch]") {
 TEST_CASE("brx.idx behind its table is a fault", "[branch]") {
   const Kernel kernel = kernel_of(std::string("table: .branchtargets zero, one, two;\n") + kTable);
   Words out(32);
-  CHECK_THAT(kernel(Shape{}, out).fault, Contains("index 3 in a table of 3"));
+  CHECK_THAT(kernel(Shape{}, out).fault, ContainsSubstring("index 3 in a table of 3"));
 }
 
 TEST_CASE("lanes that exit leave the others alone", "[branch]") {
@@ -162,9 +161,9 @@ TEST_CASE("trap is a fault that says where", "[branch]") {
   const Kernel kernel = kernel_of("setp.eq.u32 %q, %t, 3;\nmov.u32 %r, 0;\n@%q trap;\n");
   Words out(32);
   const Outcome outcome = kernel(Shape{}, out);
-  CHECK_THAT(outcome.fault, Contains("trap"));
-  CHECK_THAT(outcome.fault, Contains("thread 3"));
-  CHECK_THAT(outcome.fault, Contains("test.ptx:"));
+  CHECK_THAT(outcome.fault, ContainsSubstring("trap"));
+  CHECK_THAT(outcome.fault, ContainsSubstring("thread 3"));
+  CHECK_THAT(outcome.fault, ContainsSubstring("test.ptx:"));
 }
 
 TEST_CASE("a lane may spin until another of its warp has done something", "[branch]") {
@@ -194,8 +193,8 @@ TEST_CASE("a kernel that does not end is stopped at the limit", "[branch]") {
   Words out(32);
   const WithOptions with([](Options &o) { o.max_instructions = 10'000; });
   const Outcome outcome = kernel(Shape{}, out);
-  CHECK_THAT(outcome.fault, Contains("SOFTGPU_LIMIT"));
-  CHECK_THAT(outcome.fault, Contains("bra.uni forever"));
+  CHECK_THAT(outcome.fault, ContainsSubstring("SOFTGPU_LIMIT"));
+  CHECK_THAT(outcome.fault, ContainsSubstring("bra.uni forever"));
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // Classes of instructions, counts by region of a program, and products that are counted and not computed.
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -7,6 +6,7 @@
 #include "tests/softgpu/harness.h"
 #include "tests/softgpu/runtime_case.h"
 #include "tests/softgpu/wgmma_kernel.h"
+#include "tests/support/catch.h"
 #include "tools/softgpu/counts.h"
 #include "tools/softgpu/program/opcode_class.h"
 

@@ -1,8 +1,7 @@
 // Forms of instructions that PTX does not have: a modifier or an operand more or less, an operand that may not be
 // negated.  Each is an error that names the instruction.
-#include <catch2/catch.hpp>
-
 #include "tests/softgpu/harness.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {
@@ -92,7 +91,7 @@ constexpr Form kForms[] = {
 TEST_CASE("forms that no instruction has are unknown", "[forms]") {
   for (const Form &form : kForms) {
     CHECK(error_of(form.known) == "");
-    CHECK_THAT(error_of(form.unknown), Catch::Matchers::Contains(form.unknown));
+    CHECK_THAT(error_of(form.unknown), Catch::Matchers::ContainsSubstring(form.unknown));
   }
 }
 

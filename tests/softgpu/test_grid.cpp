@@ -1,13 +1,12 @@
 // Grids: special registers, blocks that wait for each other, faults and deadlocks among several
 // workers, orders.
-#include <catch2/catch.hpp>
-
 #include "tests/softgpu/harness.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using Words = Buffer<uint32_t>;
 
 /// A kernel that stores the special register, of each thread at its number in the grid, which has 3
@@ -95,7 +94,7 @@ TEST_CASE("a grid that is no whole number of clusters is a fault", "[grid]") {
   shape.blocks = {3, 1, 1};
   shape.cluster = {2, 1, 1};
   Words out(96);
-  CHECK_THAT(kernel_of_special("%tid.x")(shape, out).fault, Contains("no whole clusters"));
+  CHECK_THAT(kernel_of_special("%tid.x")(shape, out).fault, ContainsSubstring("no whole clusters"));
 }
 
 /// Each block adds 1 to p0[0] and spins until all blocks have; then it stores the sum to p1[block].
@@ -172,7 +171,7 @@ TEST_CASE("blocks for which the device has no room are not waited for", "[grid]"
   });
   INFO(meeting.arch << ", " << meeting.num_threads << " threads, " << meeting.directive);
   CHECK(meeting.run(meeting.room).is_clean());
-  CHECK_THAT(meeting.run(meeting.room + 1).fault, Contains("SOFTGPU_LIMIT is exceeded"));
+  CHECK_THAT(meeting.run(meeting.room + 1).fault, ContainsSubstring("SOFTGPU_LIMIT is exceeded"));
 }
 
 TEST_CASE("a loop that only tests whether a copy has landed ends", "[grid]") {
@@ -213,7 +212,7 @@ TEST_CASE("a fault in one block stops blocks that spin", "[grid]") {
   Shape shape;
   shape.blocks = {2, 1, 1};
   Words a(1), b(1);
-  CHECK_THAT(kernel(shape, a, b).fault, Contains("trap"));
+  CHECK_THAT(kernel(shape, a, b).fault, ContainsSubstring("trap"));
 }
 
 TEST_CASE("a deadlock is found by several workers", "[grid]") {
@@ -237,9 +236,9 @@ TEST_CASE("a deadlock is found by several workers", "[grid]") {
   shape.blocks = {6, 1, 1};
   Words a(1), b(1);
   const std::string fault = kernel(shape, a, b).fault;
-  CHECK_THAT(fault, Contains("deadlock"));
-  CHECK_THAT(fault, Contains("block (0, 0, 0) warp 0"));
-  CHECK_THAT(fault, Contains("block (5, 0, 0) warp 0"));
+  CHECK_THAT(fault, ContainsSubstring("deadlock"));
+  CHECK_THAT(fault, ContainsSubstring("block (0, 0, 0) warp 0"));
+  CHECK_THAT(fault, ContainsSubstring("block (5, 0, 0) warp 0"));
 }
 
 TEST_CASE("a message of a deadlock has at most 60 lines of warps", "[grid]") {
@@ -247,7 +246,7 @@ TEST_CASE("a message of a deadlock has at most 60 lines of warps", "[grid]") {
   Shape shape;
   shape.blocks = {100, 1, 1};
   Words a(1);
-  CHECK_THAT(kernel(shape, a).fault, Contains("and 40 more"));
+  CHECK_THAT(kernel(shape, a).fault, ContainsSubstring("and 40 more"));
 }
 
 /// Each block takes the next number of p0[0], and stores it to p1[block].

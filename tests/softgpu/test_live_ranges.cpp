@@ -1,12 +1,12 @@
 // Which registers share a row: by hand for small kernels, and for random ones by walking through
 // them.
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <map>
 #include <optional>
 #include <random>
 #include <set>
 
+#include "tests/support/catch.h"
 #include "tools/softgpu/program/flow.h"
 #include "tools/softgpu/program/registers.h"
 

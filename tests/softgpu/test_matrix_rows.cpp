@@ -1,13 +1,12 @@
 // ldmatrix and stmatrix against their fragments, and their checks.
-#include <catch2/catch.hpp>
-
 #include "tests/softgpu/fragments.h"
 #include "tests/softgpu/harness.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using Values = std::vector<uint32_t>;
 using Words = Buffer<uint32_t>;
 
@@ -113,8 +112,8 @@ Outcome run_with_address(const std::string &change) {
 
 TEST_CASE("rows of ldmatrix are aligned and inside of shared memory", "[matrix_rows]") {
   CHECK(run_with_address("").is_clean());
-  CHECK_THAT(run_with_address("add.u32 %s, %s, 8;\n").fault, Contains("misaligned"));
-  CHECK_THAT(run_with_address("add.u32 %s, %s, 4096;\n").fault, Contains("shared memory"));
+  CHECK_THAT(run_with_address("add.u32 %s, %s, 8;\n").fault, ContainsSubstring("misaligned"));
+  CHECK_THAT(run_with_address("add.u32 %s, %s, 4096;\n").fault, ContainsSubstring("shared memory"));
   // Lanes that name no row may pass anything.
   CHECK(run_with_address("setp.gt.u32 %q, %t, 7;\n@%q mov.u32 %s, 3;\n").is_clean());
 }

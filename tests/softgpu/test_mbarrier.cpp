@@ -1,12 +1,11 @@
 // mbarriers: phases, counts and transactions; in a block and across a cluster.
-#include <catch2/catch.hpp>
-
 #include "tests/softgpu/harness.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using Words = Buffer<uint32_t>;
 
 /// Thread 0 initialises the mbarrier at %b for `count` arrivals; %one is a predicate of thread 0.
@@ -108,10 +107,10 @@ TEST_CASE("a deadlock of waits names all warps", "[mbarrier]") {
   for (uint64_t seed = 0; seed < 4; seed++) {
     const WithOptions with([&](Options &o) { o.seed = seed; });
     const std::string fault = run("1", try_wait(0)).fault;
-    CHECK_THAT(fault, Contains("deadlock"));
-    CHECK_THAT(fault,
-               Contains("warp 0 lanes ffffffff at ") && Contains("warp 1 lanes ffffffff at "));
-    CHECK_THAT(fault, Contains("try_wait"));
+    CHECK_THAT(fault, ContainsSubstring("deadlock"));
+    CHECK_THAT(fault, ContainsSubstring("warp 0 lanes ffffffff at ") &&
+                          ContainsSubstring("warp 1 lanes ffffffff at "));
+    CHECK_THAT(fault, ContainsSubstring("try_wait"));
   }
 }
 
@@ -217,25 +216,25 @@ TEST_CASE("wrong use of an mbarrier is found", "[mbarrier]") {
   CHECK(run("64", kArrive).is_clean());
   CHECK(run("63", kArrive + try_wait(0)).is_clean());
   CHECK_THAT(run("40", "@%one mbarrier.arrive.shared::cta.b64 _, [%b], 41;\n").fault,
-             Contains("41 arrivals at an mbarrier whose phase waits for 40 more"));
-  CHECK_THAT(run("0", "").fault, Contains("mbarrier of 0 arrivals"));
+             ContainsSubstring("41 arrivals at an mbarrier whose phase waits for 40 more"));
+  CHECK_THAT(run("0", "").fault, ContainsSubstring("mbarrier of 0 arrivals"));
   CHECK_THAT(run("1", "add.u32 %b, %b, 4;\n@%one " + kArrive).fault,
-             Contains("misaligned mbarrier"));
+             ContainsSubstring("misaligned mbarrier"));
   CHECK_THAT(
       run("1", "mov.u32 %n, 2;\nmbarrier.test_wait.parity.shared::cta.b64 %q, [%b], %n;\n").fault,
-      Contains("parity 2"));
+      ContainsSubstring("parity 2"));
   CHECK_THAT(run("1", "@%one mbarrier.inval.shared::cta.b64 [%b];\n@%one " + kArrive).fault,
-             Contains("not initialised"));
-  CHECK_THAT(run("2", "@%one " + kArrive + try_wait(0)).fault, Contains("deadlock"));
+             ContainsSubstring("not initialised"));
+  CHECK_THAT(run("2", "@%one " + kArrive + try_wait(0)).fault, ContainsSubstring("deadlock"));
   CHECK_THAT(run("1", "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%b], 1048000;\n").fault,
-             Contains("tx-count"));
+             ContainsSubstring("tx-count"));
   Words out(1);
   CHECK_THAT(run(body_text(1,
                            ".shared .align 8 .b64 bar;\nmbarrier.arrive.shared::cta.b64 _, "
                            "[bar];\nret;"),
                  out)
                  .fault,
-             Contains("not initialised"));
+             ContainsSubstring("not initialised"));
 }
 
 /// Two blocks; thread 0 of each arrives at the mbarrier of the other, and waits at its own.
@@ -278,7 +277,7 @@ TEST_CASE("blocks of a cluster arrive at each other's mbarriers", "[mbarrier]") 
     CHECK(out.values() == std::vector<uint32_t>{1, 0});
   }
   Words out(2);
-  CHECK_THAT(Kernel(exchange("2"))(shape, out).fault, Contains("mapa of rank 2"));
+  CHECK_THAT(Kernel(exchange("2"))(shape, out).fault, ContainsSubstring("mapa of rank 2"));
 }
 
 TEST_CASE("other blocks see an mbarrier behind a fence or a barrier that releases", "[mbarrier]") {
@@ -300,7 +299,8 @@ TEST_CASE("other blocks see an mbarrier behind a fence or a barrier that release
   for (const char *fence : {"", "@!%one fence.mbarrier_init.release.cluster;\n"}) {
     const Outcome outcome = run(fence, relaxed);
     REQUIRE(!outcome.violations.empty());
-    CHECK_THAT(outcome.violations[0], Contains("whose thread 0 has initialised it and not fenced"));
+    CHECK_THAT(outcome.violations[0],
+               ContainsSubstring("whose thread 0 has initialised it and not fenced"));
   }
 }
 
@@ -312,7 +312,7 @@ TEST_CASE("shared::cta is the own block", "[mbarrier]") {
   const std::string remote = "mbarrier.arrive.release.cluster.shared::cluster.b64";
   text.replace(text.find(remote), remote.size(), "mbarrier.arrive.shared::cta.b64");
   Words out(2);
-  CHECK_THAT(Kernel(text)(shape, out).fault, Contains("of another block"));
+  CHECK_THAT(Kernel(text)(shape, out).fault, ContainsSubstring("of another block"));
 }
 
 TEST_CASE("a generic address keeps its window through mapa", "[mbarrier]") {

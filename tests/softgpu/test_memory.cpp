@@ -1,11 +1,11 @@
 // ld and st: every type, vector and state space, any addresses, and lanes that do not take part.
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 #include <numeric>
 #include <random>
 
 #include "tests/softgpu/harness.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {

@@ -1,9 +1,9 @@
 // cp.async: when copies land, what is there before, and what waits for what.
-#include <catch2/catch.hpp>
 #include <numeric>
 #include <set>
 
 #include "tests/softgpu/harness.h"
+#include "tests/support/catch.h"
 #include "tools/softgpu/machine/shared_memory.h"
 
 namespace softgpu::test {

@@ -2,11 +2,11 @@
 // host at once.
 #include <algorithm>
 #include <bit>
-#include <catch2/catch.hpp>
 #include <random>
 #include <set>
 
 #include "tests/softgpu/harness.h"
+#include "tests/support/catch.h"
 #include "tools/softgpu/isa/half.h"
 
 namespace softgpu::test {

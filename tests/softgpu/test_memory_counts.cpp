@@ -1,14 +1,14 @@
 // Sectors and wavefronts per instruction, and reads of what nobody wrote.
-#include <catch2/catch.hpp>
 #include <mutex>
 
 #include "tests/softgpu/harness.h"
+#include "tests/support/catch.h"
 #include "tools/softgpu/machine/written_bytes.h"
 
 namespace softgpu::test {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 /// The counts of the instruction whose statement contains a text, after one launch with counting on.
 AccessCount count_of(const std::string &body, const std::string &text, uint32_t threads = 32) {
@@ -175,15 +175,16 @@ std::string message(const Outcome &outcome) {
 TEST_CASE("global memory that nobody wrote") {
   REQUIRE(check("ld.global.u32 %x, [%p0+60];", 64).is_clean());
   REQUIRE_THAT(message(check("ld.global.u32 %x, [%p0+64];", 64)),
-               Contains("uninitialised read: 4 of 4 bytes of global memory") &&
-                   Contains("ld.global.u32 %x, [%p0+64]"));
+               ContainsSubstring("uninitialised read: 4 of 4 bytes of global memory") &&
+                   ContainsSubstring("ld.global.u32 %x, [%p0+64]"));
   REQUIRE_THAT(message(check("ld.global.v4.u32 {%v0, %v1, %v2, %v3}, [%p0+48];", 62)),
-               Contains("2 of 16 bytes"));
-  REQUIRE_THAT(message(check("ld.u8 %x, [%p0+64];", 64)), Contains("1 of 1 bytes"));
-  REQUIRE_THAT(message(check("atom.global.add.u32 %x, [%p0+64], 1;", 64)), Contains("4 of 4"));
+               ContainsSubstring("2 of 16 bytes"));
+  REQUIRE_THAT(message(check("ld.u8 %x, [%p0+64];", 64)), ContainsSubstring("1 of 1 bytes"));
+  REQUIRE_THAT(message(check("atom.global.add.u32 %x, [%p0+64], 1;", 64)),
+               ContainsSubstring("4 of 4"));
   REQUIRE(check("st.global.u32 [%p0+64], 1; ld.global.u32 %x, [%p0+64];", 64).is_clean());
   REQUIRE_THAT(message(check("st.global.u16 [%p0+64], 1; ld.global.u32 %x, [%p0+64];", 64)),
-               Contains("2 of 4 bytes"));
+               ContainsSubstring("2 of 4 bytes"));
   // A violation is not repeated for what an atomic operation has written.
   REQUIRE(
       check("red.global.add.u32 [%p0+64], 1; ld.global.u32 %x, [%p0+64];", 64).violations.size() ==
@@ -192,10 +193,10 @@ TEST_CASE("global memory that nobody wrote") {
 
 TEST_CASE("shared memory that nobody wrote") {
   REQUIRE_THAT(message(check("ld.shared.u32 %x, [%s+16];", 64)),
-               Contains("4 of 4 bytes of shared memory"));
+               ContainsSubstring("4 of 4 bytes of shared memory"));
   REQUIRE(check("st.shared.u32 [%s+16], 1; ld.shared.u32 %x, [%s+16];", 64).is_clean());
   REQUIRE_THAT(message(check("st.shared.u8 [%s+16], 1; ld.shared.u16 %x, [%s+16];", 64)),
-               Contains("1 of 2 bytes"));
+               ContainsSubstring("1 of 2 bytes"));
 }
 
 TEST_CASE("cp.async writes when it lands, and reads") {
@@ -203,14 +204,14 @@ TEST_CASE("cp.async writes when it lands, and reads") {
   REQUIRE(check(copy + "cp.async.wait_all; ld.shared.u32 %x, [%s];", 16).is_clean());
   // Not waited for, though it was written before.
   REQUIRE_THAT(message(check("st.shared.u32 [%s], 1; " + copy + "ld.shared.u32 %x, [%s];", 16)),
-               Contains("of shared memory"));
+               ContainsSubstring("of shared memory"));
   REQUIRE_THAT(message(check(copy + "cp.async.wait_all;", 12)),
-               Contains("4 of 16 bytes of global memory"));
+               ContainsSubstring("4 of 16 bytes of global memory"));
   REQUIRE(
       check("cp.async.cg.shared.global [%s], [%p0], 16, 12; cp.async.wait_all;", 12).is_clean());
   REQUIRE_THAT(
       message(check("cp.async.cg.shared.global [%s], [%p0], 16, 12; cp.async.wait_all;", 8)),
-      Contains("4 of 12 bytes of global memory") && Contains("thread 0"));
+      ContainsSubstring("4 of 12 bytes of global memory") && ContainsSubstring("thread 0"));
 }
 
 TEST_CASE("without the option nobody asks who wrote") {

@@ -2,12 +2,12 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <memory>
 #include <thread>
 
 #include "tests/softgpu/harness.h"
+#include "tests/support/catch.h"
 #include "tools/softgpu/machine/faults.h"
 
 namespace softgpu::test {
@@ -28,7 +28,7 @@ std::string fault_of(const std::string &statements) {
   return outcome.fault;
 }
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 }  // namespace
 
@@ -36,23 +36,27 @@ TEST_CASE("global memory has bounds") {
   REQUIRE(fault_of("ld.global.u32 %x, [%p0+1020];").empty());
   REQUIRE(fault_of("st.global.u8 [%p0+1023], %x;").empty());
   REQUIRE_THAT(fault_of("ld.global.u32 %x, [%p0+1024];"),
-               Contains("out of bounds: read of 4 bytes at 0x") &&
-                   Contains("0 bytes after the end of a test buffer of 1024 bytes"));
-  REQUIRE_THAT(fault_of("ld.global.v4.u32 {%x, %x, %x, %x}, [%p0+1040];"),
-               Contains("read of 16 bytes") && Contains("16 bytes after the end of"));
+               ContainsSubstring("out of bounds: read of 4 bytes at 0x") &&
+                   ContainsSubstring("0 bytes after the end of a test buffer of 1024 bytes"));
   REQUIRE_THAT(
-      fault_of("st.global.u32 [%p0+-4], %x;"),
-      Contains("out of bounds: write of 4 bytes") && Contains("4 bytes before a test buffer"));
-  REQUIRE_THAT(fault_of("atom.global.add.u32 %x, [%p0+1024], 1;"), Contains("write of 4 bytes"));
-  REQUIRE_THAT(fault_of("red.global.add.u32 [%p0+1024], 1;"), Contains("write of 4 bytes"));
-  REQUIRE_THAT(fault_of("mov.b64 %a, 0; ld.global.u32 %x, [%a];"), Contains("no allocation near"));
+      fault_of("ld.global.v4.u32 {%x, %x, %x, %x}, [%p0+1040];"),
+      ContainsSubstring("read of 16 bytes") && ContainsSubstring("16 bytes after the end of"));
+  REQUIRE_THAT(fault_of("st.global.u32 [%p0+-4], %x;"),
+               ContainsSubstring("out of bounds: write of 4 bytes") &&
+                   ContainsSubstring("4 bytes before a test buffer"));
+  REQUIRE_THAT(fault_of("atom.global.add.u32 %x, [%p0+1024], 1;"),
+               ContainsSubstring("write of 4 bytes"));
+  REQUIRE_THAT(fault_of("red.global.add.u32 [%p0+1024], 1;"),
+               ContainsSubstring("write of 4 bytes"));
+  REQUIRE_THAT(fault_of("mov.b64 %a, 0; ld.global.u32 %x, [%a];"),
+               ContainsSubstring("no allocation near"));
 }
 
 TEST_CASE("an access that goes beyond the end of an allocation") {
   const Kernel kernel(body_text(1, ".reg .b64 %a; ld.global.u64 %a, [%p0+1016]; ret;"));
   Buffer<std::byte> buffer(1020);
   REQUIRE_THAT(kernel({}, buffer).fault,
-               Contains("across the end of a test buffer of 1020 bytes, at 1016"));
+               ContainsSubstring("across the end of a test buffer of 1020 bytes, at 1016"));
 }
 
 TEST_CASE("memory that was freed") {
@@ -62,7 +66,7 @@ TEST_CASE("memory that was freed") {
   REQUIRE(kernel({}, address).is_clean());
   const Allocation allocation = *remove_allocation(address);
   REQUIRE_THAT(kernel({}, address).fault,
-               Contains("a test buffer of 256 bytes was there, and has been freed"));
+               ContainsSubstring("a test buffer of 256 bytes was there, and has been freed"));
   add_allocation(allocation);
   REQUIRE(kernel({}, address).is_clean());
 }
@@ -73,9 +77,9 @@ TEST_CASE("one lane in bounds does not excuse another") {
     shl.b64 %a, %T, 2; add.s64 %a, %p0, %a; ld.global.u32 %x, [%a]; ret;)"));
   Buffer<uint32_t> enough(64), short_by_one(63), whole(32);
   REQUIRE(kernel({.threads = {64, 1, 1}}, enough).is_clean());
-  REQUIRE_THAT(
-      kernel({.threads = {64, 1, 1}}, short_by_one).fault,
-      Contains("kernel test, block 0, thread 63, test.ptx:") && Contains("ld.global.u32 %x, [%a]"));
+  REQUIRE_THAT(kernel({.threads = {64, 1, 1}}, short_by_one).fault,
+               ContainsSubstring("kernel test, block 0, thread 63, test.ptx:") &&
+                   ContainsSubstring("ld.global.u32 %x, [%a]"));
   // Lanes that do not take part may point anywhere.
   REQUIRE(kernel({.threads = {20, 1, 1}}, short_by_one).is_clean());
   REQUIRE(kernel({.blocks = {3, 1, 1}}, whole).is_clean());
@@ -88,18 +92,23 @@ TEST_CASE("messages name the block") {
     mov.u32 %y, %ctaid.x; setp.ne.u32 %g, %y, 2; @%g ret;
     ld.global.u32 %x, [%p0+1000]; ret;)"));
   Buffer<uint32_t> buffer(64);
-  REQUIRE_THAT(kernel({.blocks = {3, 2, 1}}, buffer).fault, Contains("block (2, 1, 0), thread 0"));
+  REQUIRE_THAT(kernel({.blocks = {3, 2, 1}}, buffer).fault,
+               ContainsSubstring("block (2, 1, 0), thread 0"));
 }
 
 TEST_CASE("addresses are multiples of the size") {
   REQUIRE_THAT(fault_of("ld.global.u32 %x, [%p0+2];"),
-               Contains("misaligned address 0x") && Contains("for 4 bytes"));
-  REQUIRE_THAT(fault_of("ld.global.v2.u32 {%x, %x}, [%p0+4];"), Contains("for 8 bytes"));
-  REQUIRE_THAT(fault_of("st.global.v4.u32 [%p0+8], {%x, %x, %x, %x};"), Contains("for 16 bytes"));
-  REQUIRE_THAT(fault_of("st.shared.u64 [%s+4], %a;"), Contains("misaligned address"));
-  REQUIRE_THAT(fault_of("atom.global.add.u64 %a, [%p0+4], 1;"), Contains("misaligned address"));
-  REQUIRE_THAT(fault_of("cp.async.ca.shared.global [%s], [%p0+4], 8;"), Contains("misaligned"));
-  REQUIRE_THAT(fault_of("cp.async.ca.shared.global [%s+4], [%p0], 8;"), Contains("misaligned"));
+               ContainsSubstring("misaligned address 0x") && ContainsSubstring("for 4 bytes"));
+  REQUIRE_THAT(fault_of("ld.global.v2.u32 {%x, %x}, [%p0+4];"), ContainsSubstring("for 8 bytes"));
+  REQUIRE_THAT(fault_of("st.global.v4.u32 [%p0+8], {%x, %x, %x, %x};"),
+               ContainsSubstring("for 16 bytes"));
+  REQUIRE_THAT(fault_of("st.shared.u64 [%s+4], %a;"), ContainsSubstring("misaligned address"));
+  REQUIRE_THAT(fault_of("atom.global.add.u64 %a, [%p0+4], 1;"),
+               ContainsSubstring("misaligned address"));
+  REQUIRE_THAT(fault_of("cp.async.ca.shared.global [%s], [%p0+4], 8;"),
+               ContainsSubstring("misaligned"));
+  REQUIRE_THAT(fault_of("cp.async.ca.shared.global [%s+4], [%p0], 8;"),
+               ContainsSubstring("misaligned"));
   REQUIRE(fault_of("ld.global.v2.u16 {%x, %x}, [%p0+4];").empty());
 }
 
@@ -107,51 +116,53 @@ TEST_CASE("shared memory has bounds") {
   REQUIRE(fault_of("ld.shared.u32 %x, [%s+252];").empty());
   REQUIRE(fault_of("st.shared.u32 [%s], %x;").empty());
   REQUIRE_THAT(fault_of("ld.shared.u32 %x, [%s+256];"),
-               Contains("out of bounds of shared memory: 4 bytes at 256 of 256"));
+               ContainsSubstring("out of bounds of shared memory: 4 bytes at 256 of 256"));
   REQUIRE_THAT(fault_of("st.shared.u32 [%s+-4], %x;"),
-               Contains("out of bounds of shared memory: 4 bytes at -4 of 256"));
+               ContainsSubstring("out of bounds of shared memory: 4 bytes at -4 of 256"));
   REQUIRE_THAT(fault_of("mov.u32 %s, 0x2000400; ld.shared.u32 %x, [%s];"),
-               Contains("of another block or none"));
+               ContainsSubstring("of another block or none"));
   REQUIRE_THAT(fault_of("mov.u32 %s, 0x2000400; ld.shared::cluster.u32 %x, [%s];"),
-               Contains("in no block of the cluster"));
+               ContainsSubstring("in no block of the cluster"));
   REQUIRE_THAT(fault_of("atom.shared.add.u32 %x, [%s+256], 1;"),
-               Contains("out of bounds of shared"));
+               ContainsSubstring("out of bounds of shared"));
   REQUIRE_THAT(fault_of("cp.async.ca.shared.global [%s+256], [%p0], 4;"),
-               Contains("out of bounds of shared"));
+               ContainsSubstring("out of bounds of shared"));
 }
 
 TEST_CASE("windows of generic addresses are no global memory") {
   REQUIRE_THAT(fault_of("cvta.shared.u64 %a, smem; ld.global.u32 %x, [%a];"),
-               Contains("generic address of shared memory"));
+               ContainsSubstring("generic address of shared memory"));
   REQUIRE_THAT(fault_of("cvta.local.u64 %a, stack; st.global.u32 [%a], %x;"),
-               Contains("generic address of local memory"));
+               ContainsSubstring("generic address of local memory"));
   REQUIRE(fault_of("cvta.shared.u64 %a, smem; ld.u32 %x, [%a];").empty());
   REQUIRE_THAT(fault_of("cvta.shared.u64 %a, smem; ld.u32 %x, [%a+256];"),
-               Contains("out of bounds of shared"));
+               ContainsSubstring("out of bounds of shared"));
 }
 
 TEST_CASE("local memory and parameters have bounds") {
   REQUIRE(fault_of("mov.u64 %a, stack; ld.local.u32 %x, [%a+12];").empty());
   REQUIRE_THAT(fault_of("mov.u64 %a, stack; ld.local.u32 %x, [%a+16];"),
-               Contains("out of bounds of local memory: 4 bytes at 16 of 16"));
+               ContainsSubstring("out of bounds of local memory: 4 bytes at 16 of 16"));
   REQUIRE_THAT(fault_of("cvta.local.u64 %a, stack; st.u32 [%a+16], %x;"),
-               Contains("out of bounds of local memory"));
-  REQUIRE_THAT(fault_of("ld.param.u32 %x, [p0+8];"), Contains("outside of the parameters"));
-  REQUIRE_THAT(fault_of("mov.u64 %a, p0; st.u32 [%a], %x;"), Contains("writes a parameter"));
+               ContainsSubstring("out of bounds of local memory"));
+  REQUIRE_THAT(fault_of("ld.param.u32 %x, [p0+8];"),
+               ContainsSubstring("outside of the parameters"));
+  REQUIRE_THAT(fault_of("mov.u64 %a, p0; st.u32 [%a], %x;"),
+               ContainsSubstring("writes a parameter"));
 }
 
 TEST_CASE("cp.async reads no more than it is asked for") {
   const char *const at_the_end = "cp.async.cg.shared.global [%s], [%p0+1024], 16, ";
   REQUIRE(fault_of(std::string(at_the_end) + "0;").empty());
   REQUIRE_THAT(fault_of(std::string(at_the_end) + "4;"),
-               Contains("out of bounds: read of 4 bytes"));
+               ContainsSubstring("out of bounds: read of 4 bytes"));
   REQUIRE_THAT(fault_of("cp.async.cg.shared.global [%s], [%p0], 16, 17;"),
-               Contains("cp.async of 17 of 16 bytes"));
+               ContainsSubstring("cp.async of 17 of 16 bytes"));
   REQUIRE(fault_of("setp.eq.u32 %g, 0, 0; cp.async.cg.shared.global [%s], [%p0+1024], 16, %g;")
               .empty());
   REQUIRE_THAT(
       fault_of("setp.ne.u32 %g, 0, 0; cp.async.cg.shared.global [%s], [%p0+1024], 16, %g;"),
-      Contains("out of bounds"));
+      ContainsSubstring("out of bounds"));
 }
 
 namespace {

@@ -1,14 +1,14 @@
 // mma.sync: every shape and type against plain loops, the order of sums, and its checks.
-#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "tests/softgpu/fragments.h"
 #include "tests/softgpu/harness.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 using Values = std::vector<uint32_t>;
 using Words = Buffer<uint32_t>;
 
@@ -198,7 +198,8 @@ TEST_CASE("mma needs all lanes of a warp", "[mma]") {
   half_warp.threads = {16, 1, 1};
   const Words a(128), b(64), c(128);
   Words d(128);
-  CHECK_THAT(mma_kernel(shape)(half_warp, a, b, c, d).fault, Contains("without all lanes"));
+  CHECK_THAT(mma_kernel(shape)(half_warp, a, b, c, d).fault,
+             ContainsSubstring("without all lanes"));
 }
 
 TEST_CASE("mma waits for the lanes of a warp that are elsewhere", "[mma]") {

@@ -1,12 +1,11 @@
 // Races of threads for shared memory: each instruction that orders memory is there, and then it is left out.
-#include <catch2/catch.hpp>
-
 #include "tests/softgpu/race_kernel.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 /// A race without some instructions, and none with them.
 void check_needed(const std::string &before, const std::string &needed, const std::string &after,
@@ -33,11 +32,12 @@ TEST_CASE("race: the report names both", "[race]") {
   const Outcome outcome = race(kWriteOwn + "setp.eq.u32 %q, %t, 5;\n@%q " + kReadNext);
   REQUIRE(outcome.violations.size() == 1);
   const std::string &message = outcome.violations[0];
-  CHECK_THAT(message, Contains("race: reads byte 24 of shared memory, which another writes"));
-  CHECK_THAT(message, Contains("the other: kernel test, block 0, thread 6, test.ptx:"));
-  CHECK_THAT(message, Contains("st.shared.u32 [%own], %t"));
-  CHECK_THAT(message, Contains("kernel test, block 0, thread 5, test.ptx:"));
-  CHECK_THAT(message, Contains("ld.shared.u32 %v, [%next]"));
+  CHECK_THAT(message,
+             ContainsSubstring("race: reads byte 24 of shared memory, which another writes"));
+  CHECK_THAT(message, ContainsSubstring("the other: kernel test, block 0, thread 6, test.ptx:"));
+  CHECK_THAT(message, ContainsSubstring("st.shared.u32 [%own], %t"));
+  CHECK_THAT(message, ContainsSubstring("kernel test, block 0, thread 5, test.ptx:"));
+  CHECK_THAT(message, ContainsSubstring("ld.shared.u32 %v, [%next]"));
 }
 
 TEST_CASE("race: what one barrier gave, another passes on", "[race]") {
@@ -108,7 +108,8 @@ TEST_CASE("race: lanes of one statement may write the same value", "[race]") {
       race("mov.u32 %v, 3;\nsetp.eq.u32 %q, %w, 0;\n@%q st.shared.u32 [%first], %v;\n").is_clean());
   const Outcome outcome = race("setp.lt.u32 %q, %t, 2;\n@%q st.shared.u32 [%first], %t;\n");
   REQUIRE(outcome.violations.size() == 1);
-  CHECK_THAT(outcome.violations[0], Contains("race: thread 0 writes another value to byte 0"));
+  CHECK_THAT(outcome.violations[0],
+             ContainsSubstring("race: thread 0 writes another value to byte 0"));
   // Of two warps it is a race.
   CHECK(is_race(race("mov.u32 %v, 3;\nst.shared.u32 [%first], %v;\n")));
 }

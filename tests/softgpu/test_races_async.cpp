@@ -1,8 +1,7 @@
 // Races with what works asynchronously: cp.async, mbarriers, bulk copies and wgmma.
-#include <catch2/catch.hpp>
-
 #include "tests/softgpu/race_kernel.h"
 #include "tests/softgpu/wgmma_kernel.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {

@@ -1,7 +1,6 @@
 // Kernels that begin before the one ahead of them in the stream has ended (programmatic dependent launch).
-#include <catch2/catch.hpp>
-
 #include "tests/softgpu/runtime_case.h"
+#include "tests/support/catch.h"
 
 using namespace softgpu::test;
 

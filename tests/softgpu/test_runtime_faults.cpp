@@ -1,10 +1,10 @@
 // What stops a device, and what the host is told of it.
 #include <sys/resource.h>
 
-#include <catch2/catch.hpp>
 #include <fstream>
 
 #include "tests/softgpu/runtime_case.h"
+#include "tests/support/catch.h"
 
 using namespace softgpu::test;
 

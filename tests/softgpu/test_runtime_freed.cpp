@@ -2,9 +2,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
-
 #include "tests/softgpu/runtime_case.h"
+#include "tests/support/catch.h"
 
 using namespace softgpu::test;
 

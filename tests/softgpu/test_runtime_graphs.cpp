@@ -1,8 +1,8 @@
 // Captured streams and graphs.
-#include <catch2/catch.hpp>
 #include <thread>
 
 #include "tests/softgpu/runtime_case.h"
+#include "tests/support/catch.h"
 
 using namespace softgpu::test;
 

@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <thread>
 
 #include "tests/softgpu/runtime_case.h"
+#include "tests/support/catch.h"
 
 using namespace softgpu::test;
 

@@ -1,7 +1,6 @@
 // Allocations, copies, and several devices.
-#include <catch2/catch.hpp>
-
 #include "tests/softgpu/runtime_case.h"
+#include "tests/support/catch.h"
 #include "tools/softgpu/machine/shared_memory.h"
 
 using namespace softgpu::test;

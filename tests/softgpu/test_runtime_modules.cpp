@@ -3,12 +3,12 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "tests/softgpu/runtime_case.h"
+#include "tests/support/catch.h"
 
 // What nvcc's stubs call, and the runtime defines.
 extern "C" {

@@ -1,7 +1,6 @@
 // The environment: what cannot be read, and what was asked for and did not happen.
-#include <catch2/catch.hpp>
-
 #include "tests/softgpu/runtime_case.h"
+#include "tests/support/catch.h"
 
 using namespace softgpu::test;
 

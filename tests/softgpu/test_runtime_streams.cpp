@@ -1,6 +1,5 @@
 // What streams and events order, and that nothing else is ordered.
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
 #include <random>
@@ -8,6 +7,7 @@
 #include <thread>
 
 #include "tests/softgpu/runtime_case.h"
+#include "tests/support/catch.h"
 
 using namespace softgpu::test;
 

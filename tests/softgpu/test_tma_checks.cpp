@@ -1,12 +1,11 @@
 // What may be wrong with a TMA operation, and that each is found; and tensor maps that change on the device.
-#include <catch2/catch.hpp>
-
 #include "tests/softgpu/tma_kernel.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 /// A 2-d load of a tensor of fp32.
 struct Load {
@@ -45,26 +44,27 @@ TEST_CASE("map and instruction fit each other", "[tma]") {
   Load load;
   TensorMap other = load.tensor.map;
   other.rank = 3;
-  CHECK_THAT(load.run(load_box(other)).fault, Contains("TMA of rank 3 by a map of rank 2"));
+  CHECK_THAT(load.run(load_box(other)).fault,
+             ContainsSubstring("TMA of rank 3 by a map of rank 2"));
   other.is_im2col = true;
   load.tensor.map.rank = 3;
-  CHECK_THAT(load.run(load_box(other)).fault, Contains("TMA mode and map differ"));
+  CHECK_THAT(load.run(load_box(other)).fault, ContainsSubstring("TMA mode and map differ"));
   Load far;
   far.map_offset = 64;  // half of the map, and what lies behind it
-  CHECK_THAT(far.run().fault, Contains("there is no tensor map"));
+  CHECK_THAT(far.run().fault, ContainsSubstring("there is no tensor map"));
   Load misaligned;
   misaligned.map_offset = 32;
-  CHECK_THAT(misaligned.run().fault, Contains("misaligned tensor map"));
+  CHECK_THAT(misaligned.run().fault, ContainsSubstring("misaligned tensor map"));
   Load narrow;
   narrow.tensor.map.box[0] = 3;
-  CHECK_THAT(narrow.run().fault, Contains("rows of 12 bytes"));
+  CHECK_THAT(narrow.run().fault, ContainsSubstring("rows of 12 bytes"));
   Load large;  // its bytes are 2^32
   large.tensor.map.rank = 5;
   large.tensor.map.box = {4, 256, 256, 256, 16};
-  CHECK_THAT(large.run().fault, Contains("4294967296 bytes, more than shared memory"));
+  CHECK_THAT(large.run().fault, ContainsSubstring("4294967296 bytes, more than shared memory"));
   Load fills;
   fills.tensor.map.fills_nan = true;
-  CHECK_THAT(fills.run().fault, Contains("fills with NaN"));
+  CHECK_THAT(fills.run().fault, ContainsSubstring("fills with NaN"));
 }
 
 TEST_CASE("a row of a load begins at a multiple of 16 bytes", "[tma]") {
@@ -72,8 +72,8 @@ TEST_CASE("a row of a load begins at a multiple of 16 bytes", "[tma]") {
   for (const int32_t column : {1, 2, 3, 5, 62, 65, -1, -2}) {
     load.place.coordinates[0] = column;
     const std::string complaint = "TMA from column " + std::to_string(column) + ", not a multiple";
-    CHECK_THAT(load.run().fault, Contains(complaint));
-    CHECK_THAT(load.run(multicast_box(load.tensor.map, "1")).fault, Contains(complaint));
+    CHECK_THAT(load.run().fault, ContainsSubstring(complaint));
+    CHECK_THAT(load.run(multicast_box(load.tensor.map, "1")).fault, ContainsSubstring(complaint));
   }
   for (const int32_t column : {4, 60, 64, -4, -64}) {
     load.place.coordinates[0] = column;
@@ -90,13 +90,13 @@ TEST_CASE("a row of a load begins at a multiple of 16 bytes", "[tma]") {
 }
 
 TEST_CASE("where a load lands is aligned and inside of shared memory", "[tma]") {
-  CHECK_THAT(Load("add.u32 %s, %s, 64;\n").run().fault, Contains("not 128-byte aligned"));
-  CHECK_THAT(Load("add.u32 %s, %s, 3968;\n").run().fault, Contains("shared memory"));
+  CHECK_THAT(Load("add.u32 %s, %s, 64;\n").run().fault, ContainsSubstring("not 128-byte aligned"));
+  CHECK_THAT(Load("add.u32 %s, %s, 3968;\n").run().fault, ContainsSubstring("shared memory"));
   Load swizzled("add.u32 %s, %s, 512;\n");
   swizzled.tensor.map.swizzle = Swizzle::k128Bytes;
   const Outcome outcome = swizzled.run();
   REQUIRE(outcome.violations.size() == 1);
-  CHECK_THAT(outcome.violations[0], Contains("not a multiple of 1024"));
+  CHECK_THAT(outcome.violations[0], ContainsSubstring("not a multiple of 1024"));
   swizzled.tensor.map.swizzle = Swizzle::k64Bytes;
   CHECK(swizzled.run().is_clean());
   CHECK(Load("add.u32 %s, %s, 128;\n").run().is_clean());
@@ -107,14 +107,14 @@ TEST_CASE("a map may not lead out of the allocation", "[tma]") {
   load.tensor.map.sizes[1] = 64;  // twice as many rows as there are
   CHECK(load.run().is_clean());
   load.place.coordinates[1] = 40;
-  CHECK_THAT(load.run().fault, Contains("out of bounds"));
+  CHECK_THAT(load.run().fault, ContainsSubstring("out of bounds"));
 }
 
 TEST_CASE("the bytes that are expected are those that come", "[tma]") {
   const std::string body = load_box(Load().tensor.map);
   std::string less = body;
   less.replace(less.find("1024"), 4, "1008");
-  CHECK_THAT(Load().run(less).fault, Contains("deadlock"));
+  CHECK_THAT(Load().run(less).fault, ContainsSubstring("deadlock"));
 }
 
 TEST_CASE("a load is for blocks of the cluster", "[tma]") {
@@ -122,14 +122,16 @@ TEST_CASE("a load is for blocks of the cluster", "[tma]") {
     return multicast_box(Load().tensor.map, mask);
   };
   CHECK(Load().run(multicast("1")).is_clean());
-  CHECK_THAT(Load().run(multicast("2")).fault, Contains("TMA to blocks 0x2 of a cluster of 1"));
-  CHECK_THAT(Load().run(multicast("0")).fault, Contains("TMA to blocks 0"));
+  CHECK_THAT(Load().run(multicast("2")).fault,
+             ContainsSubstring("TMA to blocks 0x2 of a cluster of 1"));
+  CHECK_THAT(Load().run(multicast("0")).fault, ContainsSubstring("TMA to blocks 0"));
   Load remote(
       ".reg .b32 %other;\nmov.u32 %other, %cluster_ctarank;\nxor.b32 %other, %other, 1;\n"
       "mapa.shared::cluster.u32 %s, %s, %other;\n");
   remote.shape.blocks = {2, 1, 1};
   remote.shape.cluster = {2, 1, 1};
-  CHECK_THAT(remote.run().fault, Contains("mbarrier and destination are in different blocks"));
+  CHECK_THAT(remote.run().fault,
+             ContainsSubstring("mbarrier and destination are in different blocks"));
 }
 
 TEST_CASE("no load lands in a block that has exited", "[tma]") {
@@ -138,7 +140,7 @@ TEST_CASE("no load lands in a block that has exited", "[tma]") {
   body.erase(body.find("wait:"));
   const Outcome outcome = Load().run(body);
   REQUIRE(!outcome.violations.empty());
-  CHECK_THAT(outcome.violations[0], Contains("lands in a block that has exited"));
+  CHECK_THAT(outcome.violations[0], ContainsSubstring("lands in a block that has exited"));
 }
 
 TEST_CASE("im2col begins at a pixel of the box", "[tma]") {
@@ -159,14 +161,15 @@ TEST_CASE("im2col begins at a pixel of the box", "[tma]") {
   for (const int32_t w : {-2, 0, 7}) {
     const Outcome outcome = run(w, 0, 0);
     REQUIRE(outcome.violations.size() == 1);
-    CHECK_THAT(outcome.violations[0], Contains("im2col starts at"));
+    CHECK_THAT(outcome.violations[0], ContainsSubstring("im2col starts at"));
     CHECK(run(w, 2, 0).is_clean());  // behind the last image
   }
-  CHECK_THAT(run(-1, 0, 256).fault, Contains("im2col offset 256"));
+  CHECK_THAT(run(-1, 0, 256).fault, ContainsSubstring("im2col offset 256"));
   for (const int32_t channel : {8, -8, 16}) CHECK(run(-1, 0, 0, channel).is_clean());
   for (const int32_t channel : {1, 4, -4, 20})
-    CHECK_THAT(run(-1, 0, 0, channel).fault,
-               Contains("TMA from column " + std::to_string(channel) + ", not a multiple"));
+    CHECK_THAT(
+        run(-1, 0, 0, channel).fault,
+        ContainsSubstring("TMA from column " + std::to_string(channel) + ", not a multiple"));
 }
 
 /// A store of a tile that `fill` writes.
@@ -190,7 +193,8 @@ TEST_CASE("what threads wrote needs a proxy fence before a store", "[tma]") {
   for (const std::string &after : {wait, "fence.proxy.async;\n" + wait}) {  // which is too late
     const Outcome outcome = run_store("bar.sync 0;\n", after);
     REQUIRE(!outcome.violations.empty());
-    CHECK_THAT(outcome.violations[0], Contains("a bulk store reads without fence.proxy.async"));
+    CHECK_THAT(outcome.violations[0],
+               ContainsSubstring("a bulk store reads without fence.proxy.async"));
   }
   // What is written before the store has read is as wrong.
   CHECK(!run_store("bar.sync 0;\nfence.proxy.async;\n", "st.shared.u32 [%s], %t;\n" + wait)
@@ -226,7 +230,7 @@ TEST_CASE("a warp stays until its stores have read", "[tma]") {
   CHECK(run_store(fence, "@%one cp.async.bulk.wait_group.read 0;\n").is_clean());
   const Outcome outcome = run_store(fence, "");
   REQUIRE(!outcome.violations.empty());
-  CHECK_THAT(outcome.violations[0], Contains("exits before its bulk store has read"));
+  CHECK_THAT(outcome.violations[0], ContainsSubstring("exits before its bulk store has read"));
 }
 
 TEST_CASE("a map survives its 128 bytes", "[tensor_map]") {
@@ -290,14 +294,15 @@ TEST_CASE("tensormap.replace changes a field", "[tensor_map]") {
   CHECK(replace(map, "element_stride.global.b1024.b32 [%map], 1, 1").is_clean());
   CHECK(replace(map, "interleave_layout.global.b1024.b32 [%map], 0").is_clean());
 
-  CHECK_THAT(replace(map, "rank.global.b1024.b32 [%map], 5").fault, Contains("the rank"));
-  CHECK_THAT(replace(map, "box_dim.global.b1024.b32 [%map], 1, 257").fault, Contains("the box"));
+  CHECK_THAT(replace(map, "rank.global.b1024.b32 [%map], 5").fault, ContainsSubstring("the rank"));
+  CHECK_THAT(replace(map, "box_dim.global.b1024.b32 [%map], 1, 257").fault,
+             ContainsSubstring("the box"));
   CHECK_THAT(replace(map, "global_address.global.b1024.b64 [%map], %out", 8).fault,
-             Contains("16-byte aligned"));
+             ContainsSubstring("16-byte aligned"));
   CHECK_THAT(replace(map, "global_stride.global.b1024.b64 [%map], 0, %out", 24).fault,
-             Contains("multiple of 16"));
+             ContainsSubstring("multiple of 16"));
   CHECK_THAT(replace(map, "interleave_layout.global.b1024.b32 [%map], 1").fault,
-             Contains("interleave"));
+             ContainsSubstring("interleave"));
   CHECK_THROWS_AS(replace(map, "colour.global.b1024.b32 [%map], 1"), ptx::Error);
   CHECK_THROWS_AS(replace(map, "global_stride.global.b1024.b64 [%map], 4, %out"), ptx::Error);
 }
@@ -347,7 +352,7 @@ TEST_CASE("a map that was made on the device is acquired before it is used", "[t
   for (const std::string &late : {std::string(), acquire + copy_again}) {
     const Outcome outcome = run_copied_map(late, out);
     REQUIRE(!outcome.violations.empty());
-    CHECK_THAT(outcome.violations[0], Contains("without fence.proxy.tensormap"));
+    CHECK_THAT(outcome.violations[0], ContainsSubstring("without fence.proxy.tensormap"));
   }
 }
 
@@ -369,10 +374,14 @@ TEST_CASE("a map that is changed in global memory is released, then acquired", "
     const Outcome outcome = run(edit);
     return outcome.violations.empty() ? std::string() : outcome.violations[0];
   };
-  CHECK_THAT(complaint(change + acquire), Contains("without fence.proxy.tensormap release"));
-  CHECK_THAT(complaint(release + change + acquire), Contains("fence.proxy.tensormap release"));
-  CHECK_THAT(complaint(change + release), Contains("without fence.proxy.tensormap acquire"));
-  CHECK_THAT(complaint(acquire + change + release), Contains("fence.proxy.tensormap acquire"));
+  CHECK_THAT(complaint(change + acquire),
+             ContainsSubstring("without fence.proxy.tensormap release"));
+  CHECK_THAT(complaint(release + change + acquire),
+             ContainsSubstring("fence.proxy.tensormap release"));
+  CHECK_THAT(complaint(change + release),
+             ContainsSubstring("without fence.proxy.tensormap acquire"));
+  CHECK_THAT(complaint(acquire + change + release),
+             ContainsSubstring("fence.proxy.tensormap acquire"));
 }
 
 TEST_CASE("a prefetch wants a map", "[tensor_map]") {
@@ -380,7 +389,8 @@ TEST_CASE("a prefetch wants a map", "[tensor_map]") {
   const MapInMemory map(tensor.map);
   const Kernel kernel(tma_module(16, "prefetch.tensormap [%map];\n"));
   CHECK(launch(kernel, Shape{}, map.address(), {}, 0).is_clean());
-  CHECK_THAT(launch(kernel, Shape{}, tensor.map.base, {}, 0).fault, Contains("no tensor map"));
+  CHECK_THAT(launch(kernel, Shape{}, tensor.map.base, {}, 0).fault,
+             ContainsSubstring("no tensor map"));
 }
 
 TEST_CASE("forms of TMA that are not known are not guessed", "[tma]") {

@@ -1,7 +1,6 @@
 // wgmma: shapes, layouts and types against plain loops.
-#include <catch2/catch.hpp>
-
 #include "tests/softgpu/wgmma_kernel.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {

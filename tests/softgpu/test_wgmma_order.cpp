@@ -1,13 +1,13 @@
 // wgmma in flight: what may be touched when, and the checks that say so.
-#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "tests/softgpu/wgmma_kernel.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 constexpr int kColumns = 16, kRegisters = kColumns / 2;
 const std::string kFence = "wgmma.fence.sync.aligned;\n",
@@ -95,7 +95,7 @@ TEST_CASE("the first wgmma needs a wgmma.fence", "[wgmma]") {
   CHECK(run(kFence + multiply() + kCommit + wait(0)).outcome.is_clean());
   const Run r = run(multiply() + kCommit + wait(0));
   REQUIRE(!r.outcome.violations.empty());
-  CHECK_THAT(r.outcome.violations[0], Contains("first wgmma without wgmma.fence"));
+  CHECK_THAT(r.outcome.violations[0], ContainsSubstring("first wgmma without wgmma.fence"));
 }
 
 TEST_CASE("accumulators that were changed need another wgmma.fence", "[wgmma]") {
@@ -105,7 +105,7 @@ TEST_CASE("accumulators that were changed need another wgmma.fence", "[wgmma]") 
   for (const std::string &body : {again + change, again + again + change}) {
     const Run r = run(kFence + body + again + store());
     REQUIRE(!r.outcome.violations.empty());
-    CHECK_THAT(r.outcome.violations[0], Contains("changed without wgmma.fence"));
+    CHECK_THAT(r.outcome.violations[0], ContainsSubstring("changed without wgmma.fence"));
   }
   // The first of these does not read what it finds.
   WgmmaText wgmma{kColumns};
@@ -121,7 +121,7 @@ TEST_CASE("shared memory that threads wrote needs a proxy fence before wgmma", "
   CHECK(run("fence.proxy.async.shared::cta;\n" + body, "").outcome.is_clean());
   const Run r = run(body, "");
   REQUIRE(!r.outcome.violations.empty());
-  CHECK_THAT(r.outcome.violations[0], Contains("wgmma reads without fence.proxy.async"));
+  CHECK_THAT(r.outcome.violations[0], ContainsSubstring("wgmma reads without fence.proxy.async"));
   // One of global memory does not help, nor one before the write.
   CHECK(!run("fence.proxy.async.global;\n" + body, "").outcome.violations.empty());
   CHECK(!run("fence.proxy.async;\nst.shared.u32 [smem], %v;\nbar.sync 0;\n" + body)
@@ -135,7 +135,7 @@ TEST_CASE("what wgmma reads is fenced before it is issued", "[wgmma]") {
     const Run r =
         run(kFence + multiply() + kCommit + "fence.proxy.async;\nbar.sync 0;\n" + wait(0), "");
     REQUIRE(!r.outcome.violations.empty());
-    CHECK_THAT(r.outcome.violations[0], Contains("wgmma reads without fence.proxy.async"));
+    CHECK_THAT(r.outcome.violations[0], ContainsSubstring("wgmma reads without fence.proxy.async"));
   }
   // Nor may it be changed until the wait.
   CHECK(!run(kFence + multiply() + kCommit + "st.shared.u32 [smem], %v;\n" + wait(0))
@@ -153,32 +153,32 @@ TEST_CASE("B is read for all four warps, each of which may have to fence", "[wgm
   CHECK(run("mov.u32 %i, 128;\n" + fence_below + body, "").outcome.is_clean());
   const Run r = run("mov.u32 %i, 96;\n" + fence_below + body, "");
   REQUIRE(!r.outcome.violations.empty());
-  CHECK_THAT(r.outcome.violations[0], Contains("wgmma reads without fence.proxy.async"));
+  CHECK_THAT(r.outcome.violations[0], ContainsSubstring("wgmma reads without fence.proxy.async"));
 }
 
 TEST_CASE("the warps of a warpgroup do the same wgmma", "[wgmma]") {
   const std::string body = kFence + multiply() + kCommit + wait(0);
   CHECK_THAT(run("setp.gt.u32 %q, %t, 63;\n@%q add.u64 %db, %db, 2;\n" + body).outcome.fault,
-             Contains("pass different operands"));
+             ContainsSubstring("pass different operands"));
   CHECK_THAT(run("setp.eq.u32 %q, %t, 63;\n@%q add.u64 %db, %db, 2;\n" + body).outcome.fault,
-             Contains("differ in the descriptor"));
+             ContainsSubstring("differ in the descriptor"));
   CHECK_THAT(run("setp.eq.u32 %yes, %t, 63;\n" + body).outcome.fault,
-             Contains("differ in scale-d"));
-  CHECK_THAT(run(body, "fence.proxy.async;\n", 96).outcome.fault, Contains("four warps"));
+             ContainsSubstring("differ in scale-d"));
+  CHECK_THAT(run(body, "fence.proxy.async;\n", 96).outcome.fault, ContainsSubstring("four warps"));
   // A wait for what another warp never issues.
   CHECK_THAT(run("setp.gt.u32 %q, %t, 95;\n@%q bra end;\n" + body + "end:\n").outcome.fault,
-             Contains("deadlock"));
+             ContainsSubstring("deadlock"));
 }
 
 TEST_CASE("descriptors stay inside of shared memory", "[wgmma]") {
   const std::string body = kFence + multiply() + kCommit + wait(0);
   CHECK_THAT(run("add.u64 %db, %db, 4096;\n" + body).outcome.fault,
-             Contains("B of wgmma reads shared memory"));
+             ContainsSubstring("B of wgmma reads shared memory"));
   CHECK_THAT(run("add.u64 %da, %da, 4096;\n" + body).outcome.fault,
-             Contains("A of wgmma reads shared memory"));
+             ContainsSubstring("A of wgmma reads shared memory"));
   const Run r = run("or.b64 %db, %db, 562949953421312;\n" + body);
   REQUIRE(!r.outcome.violations.empty());
-  CHECK_THAT(r.outcome.violations[0], Contains("base offset"));
+  CHECK_THAT(r.outcome.violations[0], ContainsSubstring("base offset"));
 }
 
 TEST_CASE("operations in flight share all accumulators or none", "[wgmma]") {
@@ -186,7 +186,7 @@ TEST_CASE("operations in flight share all accumulators or none", "[wgmma]") {
       "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
       "{%acc1, %acc0, %acc2, %acc3, %acc4, %acc5, %acc6, %acc7}, %da, %db, %yes, 1, 1, 0, 0;\n";
   CHECK_THAT(run(kFence + multiply() + kCommit + other + kCommit + wait(0)).outcome.fault,
-             Contains("some of these accumulators"));
+             ContainsSubstring("some of these accumulators"));
   CHECK(
       run(kFence + multiply() + kCommit + wait(0) + other + kCommit + wait(0)).outcome.is_clean());
   const std::string overlapping =
@@ -195,7 +195,7 @@ TEST_CASE("operations in flight share all accumulators or none", "[wgmma]") {
   CHECK_THAT(
       run(".reg .b32 %x<7>;\n" + kFence + multiply() + kCommit + overlapping + kCommit + wait(0))
           .outcome.fault,
-      Contains("some of these accumulators"));
+      ContainsSubstring("some of these accumulators"));
 }
 
 TEST_CASE("registers of A stay as they are until the wait", "[wgmma]") {
@@ -208,13 +208,13 @@ TEST_CASE("registers of A stay as they are until the wait", "[wgmma]") {
   CHECK(run(body + wait(0) + "mov.b32 %a2, 1;\nst.global.b32 [%p3], %a2;\n").outcome.is_clean());
   const Run r = run(body + "mov.b32 %a2, 1;\n" + wait(0) + "st.global.b32 [%p3], %a2;\n");
   REQUIRE(!r.outcome.violations.empty());
-  CHECK_THAT(r.outcome.violations[0], Contains("registers of A changed"));
+  CHECK_THAT(r.outcome.violations[0], ContainsSubstring("registers of A changed"));
 }
 
 TEST_CASE("no warp exits with wgmma in flight", "[wgmma]") {
   const Run r = run(kFence + multiply() + kCommit);
   REQUIRE(!r.outcome.violations.empty());
-  CHECK_THAT(r.outcome.violations[0], Contains("exits with wgmma in flight"));
+  CHECK_THAT(r.outcome.violations[0], ContainsSubstring("exits with wgmma in flight"));
 }
 
 }  // namespace

@@ -1,14 +1,13 @@
 // wmma.m16n16k16: layouts, types and spaces against plain loops, and its checks.
-#include <catch2/catch.hpp>
-
 #include "tests/softgpu/aligned_buffer.h"
 #include "tests/softgpu/fragments.h"
 #include "tests/softgpu/harness.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {
 
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 struct Case {
   Element type;
@@ -132,16 +131,17 @@ TEST_CASE("what wmma passes is checked", "[wmma]") {
   const Case in_global{Element::kHalf, false, false, false, false};
   const Case in_shared{Element::kHalf, false, false, false, true};
   CHECK_THAT(run(in_global, operands, d, "add.u64 %p0, %p0, 16;\n").fault,
-             Contains("not 32-byte aligned"));
-  CHECK_THAT(run(in_shared, operands, d, "mov.u32 %stride, 17;\n").fault, Contains("stride 17"));
+             ContainsSubstring("not 32-byte aligned"));
+  CHECK_THAT(run(in_shared, operands, d, "mov.u32 %stride, 17;\n").fault,
+             ContainsSubstring("stride 17"));
   CHECK_THAT(run(in_shared, operands, d, "mad.lo.u32 %m0, %t, 32, %m0;\n").fault,
-             Contains("differ in the address of wmma"));
+             ContainsSubstring("differ in the address of wmma"));
   CHECK_THAT(run(in_shared, operands, d, "add.u32 %stride, %stride, %t;\n").fault,
-             Contains("differ in the stride of wmma"));
+             ContainsSubstring("differ in the stride of wmma"));
   CHECK_THAT(run(in_global, operands, d, "add.u64 %p0, %p0, 512;\n").fault,
-             Contains("out of bounds"));
+             ContainsSubstring("out of bounds"));
   CHECK_THAT(run(in_shared, operands, d, "add.u32 %m0, %m0, 7904;\n").fault,
-             Contains("shared memory"));
+             ContainsSubstring("shared memory"));
 }
 
 TEST_CASE("forms of wmma that are not known are not guessed", "[wmma]") {

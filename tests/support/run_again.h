@@ -1,10 +1,11 @@
 // For what the library reads from the environment once per process: runs this test program again.
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <string>
+
+#include "catch.h"
 
 namespace mptest {
 

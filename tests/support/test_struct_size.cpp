@@ -1,9 +1,9 @@
 // The struct_size protocol between versions, which no caller of version 0.1 can exercise: a struct
 // that has grown since.  Names the internals of capi/check.h.
-#include <catch2/catch.hpp>
 #include <cstring>
 
 #include "capi/check.h"
+#include "catch.h"
 
 namespace {
 

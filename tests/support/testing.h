@@ -7,7 +7,6 @@
 // result.  kCanary is a finite number in every type: a stray NaN written over it shows as well.
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <ranges>
@@ -15,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "catch.h"
 #include "fills.h"
 #include "mpcore.h"
 #include "numeric.h"

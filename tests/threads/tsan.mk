@@ -26,7 +26,7 @@ $(TSAN)/libmpcore.so: $(TSAN_OBJS) $(TSAN_KERNELS) capi/exports.map
 	$(Q)ln -sf libmpcore.so $@.$(SOMAJOR)
 $(TSAN)/tests/threadtests: $(THREADS_CPP:%.cpp=$(TSAN)/%.o) $(TSAN)/libmpcore.so
 	@echo "  LINK $@"
-	$(Q)$(CXX) -fsanitize=thread $(THREADS_CPP:%.cpp=$(TSAN)/%.o) -L$(TSAN) -lmpcore $(RPATH) -lpthread -o $@
+	$(Q)$(CXX) -fsanitize=thread $(THREADS_CPP:%.cpp=$(TSAN)/%.o) $(LINK_CATCH) -L$(TSAN) -lmpcore $(RPATH) -lpthread -o $@
 
 .PHONY: tsan
 ## tsan: the library used by many threads at once, under ThreadSanitizer

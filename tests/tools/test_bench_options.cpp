@@ -1,5 +1,4 @@
 // bench/options.h and bench/shapes/selection.h: what was asked for is what is measured.
-#include <catch2/catch.hpp>
 #include <fstream>
 #include <initializer_list>
 #include <set>
@@ -16,6 +15,7 @@
 #include "bench/shapes/sets.h"
 #include "bench/shapes/shapes.h"
 #include "support/program.h"
+#include "tests/support/catch.h"
 #include "tests/support/testing.h"
 
 namespace {
@@ -30,7 +30,7 @@ Options parse(std::initializer_list<const char *> words) {
 
 void require_refused(std::initializer_list<const char *> words, const std::string &says) {
   CAPTURE(says);
-  REQUIRE_THROWS_WITH(parse(words), Catch::Contains(says));
+  REQUIRE_THROWS_WITH(parse(words), Catch::Matchers::ContainsSubstring(says));
   REQUIRE_THROWS_AS(parse(words), mptools::UsageError);
 }
 

@@ -1,7 +1,6 @@
 // bench/shapes/shapes.h: the row-major problem made of a DeepBench line computes, from the same arrays,
 // the column-major product that DeepBench means; LLM lines mean what their file says.
 // bench/shapes/conv_shapes.h: a line is the layer that it says, and the file of ResNet-50 is that network.
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <fstream>
 #include <numeric>
@@ -15,6 +14,7 @@
 #include "bench/shapes/layer_shapes.h"
 #include "bench/shapes/rnn_shapes.h"
 #include "bench/shapes/shapes.h"
+#include "tests/support/catch.h"
 #include "tests/support/testing.h"
 
 namespace {

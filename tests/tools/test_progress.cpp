@@ -1,8 +1,8 @@
 // support/progress.h: the share that is done and the time that is left.
-#include <catch2/catch.hpp>
 #include <string>
 
 #include "support/progress.h"
+#include "tests/support/catch.h"
 
 using namespace mptools;
 

@@ -1,0 +1,30 @@
+// Catch2 in whichever version is here: 3, else 2 (Debian 12, Ubuntu 22.04).  Tests are written in the words of
+// version 3.
+//
+// Which of the two it is the compiler finds out by the same header as tests/tests.mk, which links -lCatch2 with
+// version 3.  Of that only what tests use is included, for all of it takes the compiler seconds per file.
+#pragma once
+
+#if __has_include(<catch2/catch_test_macros.hpp>)
+
+#include <catch2/catch_approx.hpp>
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+using Catch::Approx;
+
+#else
+
+#include <catch2/catch.hpp>
+
+namespace Catch::Matchers {
+inline auto ContainsSubstring(const std::string &part) {
+  return Contains(part);
+}
+}  // namespace Catch::Matchers
+
+#endif

@@ -1,0 +1,23 @@
+// Of Catch2 what runs tests and listens to them, for the one file of a program that does.  Included before all that
+// includes catch.h, as version 2 is compiled here.
+#pragma once
+
+#if __has_include(<catch2/catch_test_macros.hpp>)
+
+#include <catch2/catch_session.hpp>
+#include <catch2/catch_test_case_info.hpp>
+#include <catch2/catch_version_macros.hpp>
+#include <catch2/reporters/catch_reporter_event_listener.hpp>
+#include <catch2/reporters/catch_reporter_registrars.hpp>
+
+#else
+
+#define CATCH_CONFIG_RUNNER
+#define CATCH_CONFIG_CONSOLE_WIDTH 160
+#include <catch2/catch.hpp>
+
+namespace Catch {
+using EventListenerBase = TestEventListenerBase;
+}
+
+#endif

@@ -1,0 +1,111 @@
+"""tools/setup on machines of other kinds, which are folders with a few commands and a compiler of a few headers."""
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SETUP = ROOT / "tools/setup"
+BASIC = ("bash", "cat", "env", "grep", "id", "mktemp", "rm", "sort", "tail", "tr")
+# Finds the headers named in $HEADERS, and links with any library.
+COMPILER = """#!/bin/bash
+read -r line
+[[ $line == "int main"* ]] || for header in $HEADERS; do [ "$line" != "#include <$header>" ] || exit 0; done
+[[ $line == "int main"* ]]
+"""
+
+
+@pytest.fixture(name="machine")
+def machine_fixture(tmp_path):
+    """machine("dnf", headers="zlib.h")("demo"): what tools/setup prints there, and its exit code."""
+    def script(name, text="#!/bin/sh\nexit 0\n"):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+
+    for name in BASIC:
+        (tmp_path / name).symlink_to(subprocess.check_output(["which", name], text=True).strip())
+    script("make")
+    script("g++", COMPILER)
+
+    def make(*commands, headers="source_location", **scripts):
+        for name in commands:
+            script(name)
+        for name, text in scripts.items():
+            script(name, text)
+
+        def setup(*arguments):
+            # HOME: without it matplotlib, which is looked for, gathers the fonts of the machine first.
+            env = {"PATH": str(tmp_path), "HEADERS": headers, "HOME": os.environ.get("HOME", "/")}
+            done = subprocess.run([SETUP, *arguments], env=env, text=True, capture_output=True, check=False)
+            assert done.stdout == ""
+            return done.stderr, done.returncode
+        return setup
+    return make
+
+
+def test_elsewhere_every_name_is_said(machine):
+    said, code = machine()("install")
+    assert code == 1
+    assert "tools/setup: missing: libcli11-dev\n" in said
+    for line in ("on Debian or Ubuntu:  sudo apt-get install --no-install-recommends libboost-context-dev libcli11-dev "
+                 "libeigen3-dev nlohmann-json3-dev zlib1g-dev\n",
+                 "on Fedora:  sudo dnf install boost-devel boost-static cli11-devel eigen3-devel json-devel "
+                 "zlib-devel\n",
+                 "on Arch:  sudo pacman -S --needed boost cli11 eigen nlohmann-json zlib\n"):
+        assert line in said
+
+
+@pytest.mark.parametrize("manager, distribution", [("dnf", "Fedora"), ("pacman", "Arch")])
+def test_where_its_package_manager_is_only_its_names(machine, manager, distribution):
+    said, _ = machine(manager)("install")
+    assert re.findall("on (Debian|Fedora|Arch)", said) == [distribution]
+
+
+def test_what_only_debian_has(machine):
+    said, _ = machine("dnf")("parity")
+    for package, instead in (("bible-kjv", "--text FILE"), ("dataset-fashion-mnist", "--data DIR")):
+        if f"missing: {package}\n" in said:
+            assert f"{package} is Debian's alone: {instead}" in said
+    assert not re.search(r"dnf install .*(-mnist|bible| - )", said)
+
+
+def test_nothing_is_said_where_nothing_is_missing(machine):
+    assert machine(headers="source_location boost/context/detail/fcontext.hpp CLI/Version.hpp nlohmann/json_fwd.hpp "
+                           "eigen3/Eigen/Core zlib.h")("build", "install") == ("", 0)
+
+
+@pytest.mark.parametrize("header, is_enough", [("catch2/catch_test_macros.hpp", True), ("catch2/catch.hpp", True),
+                                               ("catch.hpp", False)])
+def test_either_version_of_catch2_will_do(machine, header, is_enough):
+    assert ("missing: catch2\n" in machine(headers=f"source_location {header}")("test")[0]) is not is_enough
+
+
+def test_an_old_compiler(machine):
+    said, code = machine(headers="concepts")("build")
+    assert code == 1
+    assert '"g++ -std=c++20" fails; GCC 11, clang 16 and newer' in said and "make CXX=g++-12" in said
+
+
+def test_every_package_has_its_names():
+    text = SETUP.read_text(encoding="utf-8")
+    used = {name for names in re.findall(r"(?:required|optional|missing)\+?=\(([^)]*)\)", text)
+            for name in names.split() if not name.startswith(('"', "$"))}
+    table = re.search(r"arch\[\$package\]=\$on_arch\ndone <<'END'\n(.*?)END\n", text, re.DOTALL)[1].splitlines()
+    assert len(used) > 25 and used == {row.split()[0] for row in table}
+    assert all(len(row.split()) == 3 for row in table)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="apt-get is for root")
+def test_a_release_without_something_optional_has_the_rest(machine):
+    apt_get = """#!/bin/bash
+case "$*" in *" gnuplot-nox"*) echo "E: Unable to locate package gnuplot-nox"; exit 100 ;; esac
+"""
+    said, code = machine(**{"apt-get": apt_get})("demo")
+    assert code == 0 and "missing, but optional: gnuplot-nox\n" in said and "missing: " not in said
+    assert "sudo apt-get install --no-install-recommends " in said and "libcli11-dev\n" not in said
+
+
+def test_an_unknown_job(machine):
+    assert machine()("everything")[1] == 2
