@@ -77,24 +77,26 @@ ifdef HAVE_CUDA
 CUDA_CU := $(KERNELS_CU) $(wildcard kernels/simt/cuda/*.cu)
 CUDA_OBJS := $(CUDA_CU:%.cu=$(BUILD)/cuda/%.o)
 CUDA_HOME := $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
-PLAIN_ARCHS := $(filter-out %a,$(ARCHS))
-PTX_ARCH := $(lastword $(PLAIN_ARCHS))
 code_for = -gencode arch=compute_$(1),code=$(2)
+PTX_ARCH := $(lastword $(filter-out %a,$(ARCHS)))
 PTX_FOR_LATER := $(if $(PTX_ARCH),$(call code_for,$(PTX_ARCH),compute_$(PTX_ARCH)))
 GENCODE := $(foreach a,$(ARCHS),$(call code_for,$(a),sm_$(a))) $(PTX_FOR_LATER)
-# Half of the time goes into PTX, and these kernels have the same for all later architectures: they use nothing
-# of sm_90, and with MP_UP_TO_SM80 would not compile if they did.
+
+# Half of the time goes into PTX, and that of these kernels is the same from sm_80 on: it is made once.  They use
+# nothing newer, and with MP_UP_TO_SM80 they would not compile if they did.
 UP_TO_SM80 := conv/conv_depthwise conv/conv_simt conv/conv_wmma gemm/gemm_simt gemm/gemm_wmma gemm/gemv layers/layout \
   layers/pool layers/softmax_xent step/accumulate step/model_copy step/optimizer step/regularization step/tensor_ratios \
   tensors/elementwise tensors/statistics
-GENCODE_UP_TO_SM80 := -DMP_UP_TO_SM80=1 $(if $(PTX_ARCH),$(foreach a,$(ARCHS),$(if $(filter %a,$(a)),$(call \
-  code_for,$(PTX_ARCH),sm_$(a:a=)),$(call code_for,$(a),sm_$(a)))) $(PTX_FOR_LATER),$(foreach a,$(ARCHS:a=),$(call code_for,$(a),sm_$(a))))
-# These launch what others compile: any architecture will do, as the compiler sees no kernel (MP_WITHOUT_KERNELS).
-WITHOUT_KERNELS := backend conv/conv conv/conv_wgmma_launch gemm/gemm gemm/wgmma_plan rnn/backward_data rnn/backward_weights rnn/forward
+ptx_for = $(if $(and $(filter 80,$(ARCHS)),$(filter-out 70 72 75,$(1))),80,$(1))
+GENCODE_UP_TO_SM80 := -DMP_UP_TO_SM80=1 $(foreach a,$(ARCHS:a=),$(call code_for,$(call ptx_for,$(a)),sm_$(a))) $(PTX_FOR_LATER)
+# These launch what others compile, so that one architecture will do; with MP_WITHOUT_KERNELS a kernel is an error.
+WITHOUT_KERNELS := backend conv/conv conv/conv_wgmma_launch gemm/gemm gemm/wgmma_plan rnn/backward_data rnn/backward_weights \
+  rnn/forward
 GENCODE_WITHOUT_KERNELS := -DMP_WITHOUT_KERNELS=1 $(call code_for,$(firstword $(ARCHS)),sm_$(firstword $(ARCHS)))
-# And these have code for sm_90a alone.
-FOR_SM90A := $(foreach f,$(KERNELS_CU:kernels/%.cu=%),$(if $(and $(findstring wgmma,$(f)),$(filter-out %_launch %_plan,$(f))),$(f)))
+# No other device runs these.
+FOR_SM90A := conv/conv_wgmma gemm/gemm_wgmma rnn/fused_wgmma_backward rnn/fused_wgmma_forward
 GENCODE_FOR_SM90A := $(if $(filter 90a,$(ARCHS)),$(call code_for,90a,sm_90a),$(GENCODE))
+
 # The smallest form, which drivers of CUDA 12.4 and newer can read.
 FATBIN := $(if $(shell $(NVCC) --help | grep -e --compress-mode),--compress-mode=size,-Xfatbin=-compress-all)
 NVCCFLAGS := -std=c++20 -O3 $(INCLUDES) $(FATBIN) -Xptxas -v --threads 0 \

@@ -295,7 +295,7 @@ class Gemv {
     }
   }
 
-  /// kPhase vectors of each group at a time; as in gemm_wmma.h the loop is not unrolled and the
+  /// kPhase vectors of each group at a time; as in wmma_loop.h the loop is not unrolled and the
   /// sums move up.
   MP_DEVICE void store_tile() {
     EpilogueWriter writer(args_.problem.out, item_);

@@ -8,7 +8,7 @@
 // How many parts there are follows from hidden_size and the device alone: a sequence has the same bits in any batch.
 //
 // Bytes through an SM and step, 64 sequences on 132 SMs, LSTM of 1024 units: forward 96 KiB and 24 KiB from its
-// neighbours, with the tiles of fused_forward.h 192 KiB; backward 128 and 14 KiB, and 384.
+// neighbours, with the tiles of fused_forward.cu 192 KiB; backward 128 and 14 KiB, and 384.
 #pragma once
 
 #include "kernels/gemm/wgmma_multiply.h"
