@@ -21,7 +21,7 @@ std::ostringstream report;  ///< of this rank; shown when it fails
 
 class EndsAllRanks : public Catch::EventListenerBase {
  public:
-  using EventListenerBase::EventListenerBase;
+  using Catch::EventListenerBase::EventListenerBase;
 
   void testCaseEnded(const Catch::TestCaseStats &stats) override {
     if (stats.totals.testCases.failed == 0) {
