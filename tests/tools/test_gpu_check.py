@@ -354,12 +354,16 @@ def test_lists():
     assert len(kernels) > 30, "kernels are found at all"
 
 
-def test_build(build):
-    """That the programs of a real build are what the plan takes them for."""
-    def lines_of(program, *arguments):
-        return subprocess.run([build / program, *arguments], cwd=ROOT, text=True, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, check=False).stdout.splitlines()
+@pytest.fixture
+def lines_of(build):
+    """lines_of(program, argument...): what a program of the build says."""
+    return lambda program, *arguments: subprocess.run(
+        [build / program, *arguments], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        check=False).stdout.splitlines()
 
+
+def test_build(build, lines_of):
+    """That the programs of a real build are what the plan takes them for."""
     cases = lines_of("tests/conformance", "--list")
     assert cases == list(plan.CONFORMANCE_CASES), "every case of conformance is a step"
     listed = lines_of("tests/mptests", sanitized.test_spec(), "--list-test-names-only")
@@ -370,6 +374,11 @@ def test_build(build):
     grouped = {name for _program, spec in groups for name in lines_of("tests/mptests", spec, "--list-test-names-only")}
     every = set(lines_of("tests/mptests", "--list-test-names-only"))
     assert len(every) > 400 and grouped == every, "the groups are all tests, without hidden ones"
+
+
+def test_products_that_are_profiled(build, lines_of):
+    if not (build / "mpbench").exists():
+        pytest.skip("products under the profiler (no mpbench in this build: make tests)")
     row = {"bench": "gemm", "set": "deepbench", "dtype": "bf16", "out_dtype": "fp32", "beta": 0}
     for name, answer in (("deepbench NN 16x1760x1760", "deepbench NN 16x1760x1760: gemv"),
                          ("deepbench NN 16x1760x176", "mpbench: no GEMM or convolution")):
