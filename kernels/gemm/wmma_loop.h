@@ -77,13 +77,6 @@ struct WmmaStages {
 template <class Tile>
 class WmmaLoop {
  public:
-  /// The sums of the block's tile over `num_k_tiles` of k.
-  template <class T, class LoadA, class LoadB>
-  MP_DEVICE void multiply(std::byte *smem, LoadA &load_a, LoadB &load_b, int64_t num_k_tiles) {
-    clear();
-    multiply_add<T>(smem, load_a, load_b, num_k_tiles);
-  }
-
   MP_DEVICE void clear() {
     MP_UNROLL
     for (int i = 0; i < kFragsM; i++) {
@@ -92,7 +85,7 @@ class WmmaLoop {
     }
   }
 
-  /// On top of the sums that are there; afterwards smem is free.
+  /// Adds the product over `num_k_tiles` of k to the sums of the block's tile; afterwards smem is free.
   template <class T, class LoadA, class LoadB>
   MP_DEVICE void multiply_add(std::byte *smem, LoadA &load_a, LoadB &load_b, int64_t num_k_tiles) {
     using Stages = WmmaStages<T, LoadA, LoadB, Tile>;
