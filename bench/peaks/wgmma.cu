@@ -24,7 +24,7 @@ __device__ uint64_t operand_at(SmemAddress matrix, int k) {
 __global__ void __launch_bounds__(kWgmmaThreads, 1)
     peak_wgmma(const uint4 *operands, int passes, float *sink) {
   // Without wgmma the body is left out, and enqueue_wgmma refuses.
-  if constexpr (wgmma_supported<Fp16, kSmemBytes>()) {
+  if constexpr (wgmma_supported<kSmemBytes>()) {
     extern __shared__ __align__(kAtomBytes) uint4 smem[];
     for (int i = threadIdx.x; i < static_cast<int>(kSmemBytes / 16); i += kWgmmaThreads)
       smem[i] = operands[i];
