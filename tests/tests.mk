@@ -92,6 +92,7 @@ CONFORM_OBJS := $(addprefix $(CONFORM)/,main.o outputs.o $(CONFORM_CU:%.cu=host/
   $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIM_CPP) $(SIMT_CPP)) \
   $(if $(HAVE_CUDA),$(patsubst %.cu,$(BUILD)/cuda/%.o,$(wildcard kernels/simt/cuda/*.cu)))
 
+$(CONFORM)/main.o: $(BUILD)/flags_cuda  # it knows whether there is a cuda target
 $(CONFORM)/cuda/%.o: CODE = $(GENCODE)
 $(CONFORM)/%.o: tests/conformance/%.cpp
 	@mkdir -p $(@D)
