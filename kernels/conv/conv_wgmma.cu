@@ -45,7 +45,7 @@ void launch_conv_wgmma_kernel(const ConvChoice &choice, mp_conv_op_t op, const D
       launch_tile<Tile>(wgrad_wgmma<Tile>, choice, device, args, stream);
     });
   else
-    with_tile(LargeWgmmaTiles{}, *choice.gemm.kernel, [&](auto found) {
+    with_tile(ConvWgmmaTiles{}, *choice.gemm.kernel, [&](auto found) {
       using Tile = typename decltype(found)::type;
       launch_tile<Tile>(conv_wgmma<Tile>, choice, device, args, stream);
     });
@@ -53,7 +53,7 @@ void launch_conv_wgmma_kernel(const ConvChoice &choice, mp_conv_op_t op, const D
 
 void launch_dgrad_wgmma_kernel(const ConvChoice &choice, const Device &device,
                                const DgradWgmmaArgs &args, mp_stream_t stream) {
-  with_tile(LargeWgmmaTiles{}, *choice.gemm.kernel, [&](auto found) {
+  with_tile(StridedDgradWgmmaTiles{}, *choice.gemm.kernel, [&](auto found) {
     using Tile = typename decltype(found)::type;
     launch_tile<Tile>(dgrad_wgmma<Tile>, choice, device, args, stream);
   });

@@ -102,11 +102,16 @@ const char *why_not_family(const ConvProblem &p, ConvFamily family) {
 
 /// The kernels that are there for a family and a pass: low tiles for wgrad, whose rows are the K channels,
 /// narrow ones for the others, whose columns are channels.
-GemmTiles tiles_of(ConvFamily family, mp_conv_op_t op) {
+GemmTiles tiles_of(ConvFamily family, mp_conv_op_t op, bool is_strided_dgrad) {
   if (family == ConvFamily::gemm) return kAllGemmTiles;
   if (family == ConvFamily::implicit)
     return WmmaTiles::kSet | (op == MP_CONV_WGRAD ? WgradSimtTiles::kSet : ConvSimtTiles::kSet);
-  return op == MP_CONV_WGRAD ? WgradWgmmaTiles::kSet : LargeWgmmaTiles::kSet;
+  if (is_strided_dgrad) return StridedDgradWgmmaTiles::kSet;
+  return op == MP_CONV_WGRAD ? WgradWgmmaTiles::kSet : ConvWgmmaTiles::kSet;
+}
+
+GemmTiles tiles_for(ConvFamily family, const ConvProblem &p) {
+  return tiles_of(family, p.op, is_strided_dgrad(p));
 }
 
 bool is_one_of(GemmTiles tiles, const GemmKernel &kernel) {
@@ -190,7 +195,7 @@ int rank_conv(const ConvProblem &problem, const Device &device, const GemmTuning
   for (const ConvFamily family : kGemmFamilies) {
     if (why_not_family(problem, family) != nullptr) continue;
     std::array<GemmChoice, kMaxGemmChoices> gemms;
-    const int ranked = rank_gemm_of(tiles_of(family, problem.op), gemm_of(problem, family), device,
+    const int ranked = rank_gemm_of(tiles_for(family, problem), gemm_of(problem, family), device,
                                     tuning, aligned, gemms.data(), kMaxGemmChoices);
     for (const GemmChoice &gemm : std::span(gemms).first(static_cast<size_t>(ranked)))
       all[count++] = choice_of(problem, family, gemm);
@@ -235,8 +240,8 @@ bool find_conv(const ConvProblem &problem, const Device &device, const GemmTunin
     return false;
   }
   if (!is_found) return false;
-  if (!is_one_of(tiles_of(family, problem.op), *found.kernel)) {
-    *why = "cannot read patches";
+  if (!is_one_of(tiles_for(family, problem), *found.kernel)) {
+    *why = "is not compiled for this pass";
     return false;
   }
   *choice = choice_of(problem, family, found);
@@ -250,7 +255,7 @@ std::span<const char *const> conv_names(mp_conv_op_t op) {
     for (const mp_conv_op_t pass : {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD}) {
       for (const ConvFamily family : kGemmFamilies)
         for (const GemmVariant &variant : gemm_variants())
-          if (is_one_of(tiles_of(family, pass), *variant.kernel))
+          if (is_one_of(tiles_of(family, pass, false), *variant.kernel))
             all[pass].push_back(conv_name(family, variant.name));
       for (const DepthwiseVariant &variant : kDepthwise) all[pass].push_back(variant.name);
     }

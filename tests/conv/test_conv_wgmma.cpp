@@ -208,7 +208,7 @@ TEST_CASE("conv wgmma: 64 channels fill the tile of 64 columns, whatever the epi
   c.special = Special::kInfinity;
   check(c, is_narrow);
   CHECK(refusal(with(dgrad, MP_CONV_WGRAD, kTypes[0]), "conv_wgmma_256x64x64_s4") ==
-        "cannot read patches");
+        "is not compiled for this pass");
 }
 
 TEST_CASE("conv wgmma: dbias has the same bits with workspace for the sums of strips and without",
@@ -273,5 +273,7 @@ TEST_CASE("conv wgmma: at the limits of im2col TMA and beyond", "[conv][wgmma]")
   CHECK(refusal(with(square, MP_CONV_FPROP, {MP_FP32, MP_FP32})) ==
         "multiplies FP16 and BF16 only");
   for (const char *const kernel : {"conv_wgmma_64x256x64_s4", "conv_wgmma_128x192x64_s4"})
-    CHECK(refusal(square, kernel) == "cannot read patches");
+    CHECK(refusal(square, kernel) == "is not compiled for this pass");
+  CHECK(refusal(with(strided(square, 2, 2), MP_CONV_DGRAD, kTypes[0]),
+                "conv_wgmma_256x128x64_s4") == "is not compiled for this pass");
 }

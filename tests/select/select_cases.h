@@ -1,6 +1,7 @@
 // Problems and devices for the tests of selection, none of which has to be there.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,10 @@ inline mp::Device a100() {
 }
 inline mp::Device h200() {
   return cuda_device(90, 132, 232448);
+}
+/// Hopper with the fewest SMs.
+inline mp::Device h20() {
+  return cuda_device(90, 78, 232448);
 }
 /// As a build without sm_90a sees it, or any build whose driver compiles its PTX.
 inline mp::Device h200_without_sm_90a() {
@@ -91,6 +96,15 @@ inline mp::GemmProblem with_pointers(mp::GemmProblem p, int64_t items) {
   p.out.batch_count = items;
   p.a.items = p.b.items = p.out.c.items = p.out.d.items = pointers;
   return p;
+}
+
+/// The built-in table but for these lines.
+inline mp::GemmTuning tuning_with(const std::string &lines) {
+  std::string why;
+  const std::shared_ptr<const mp::GemmTuning> tuning = mp::parse_gemm_tuning(lines, &why);
+  INFO(why);
+  REQUIRE(tuning != nullptr);
+  return *tuning;
 }
 
 constexpr bool kAligned = true;

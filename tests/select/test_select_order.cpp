@@ -6,11 +6,9 @@
 // has; no formula of a time, and no constant of the tuning table.
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <sstream>
 
-#include "bench/shapes/conv_shapes.h"
-#include "bench/shapes/shapes.h"
+#include "bench_problems.h"
 #include "kernels/conv/im2col.h"
 #include "kernels/conv/implicit_gemm.h"
 #include "kernels/conv/problem.h"
@@ -239,31 +237,10 @@ class Work {
 
 // ---------------------------------------------------------------------------- problems
 
-template <class Shape>
-std::vector<Shape> shapes_of(const char *path, Shape (*parse)(std::string_view)) {
-  std::ifstream file(std::string("bench/shapes/") + path);
-  REQUIRE(file.good());
-  std::vector<Shape> shapes;
-  bool is_past_heading = false;
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty() || line[0] == '#') continue;
-    if (is_past_heading) shapes.push_back(parse(line));
-    is_past_heading = true;
-  }
-  return shapes;
-}
-
-mp::GemmProblem problem_of(const mpbench::Shape &shape, mp_dtype_t dtype) {
-  const mp_gemm_desc_t desc = mpbench::make_desc(shape, dtype, MP_DTYPE_NONE);
-  return mp::gemm_problem(desc);
-}
-
 std::vector<mp::GemmProblem> all_problems() {
   std::vector<mp::GemmProblem> problems;
   const auto add = [&](const char *path, mpbench::Shape (*parse)(std::string_view)) {
-    for (const mpbench::Shape &shape : shapes_of(path, parse))
-      for (const mp_dtype_t dtype : {MP_FP16, MP_FP32})
-        problems.push_back(problem_of(shape, dtype));
+    add_bench_gemms(path, parse, problems);
   };
   add("llm_gemm_shapes.csv", mpbench::parse_llm);
   add("transformer_gemm_shapes.csv", mpbench::parse_llm);
@@ -309,13 +286,8 @@ mp::GemmProblem product_of(const mp::ConvProblem &p, mp::ConvFamily family) {
 std::vector<mp::ConvProblem> all_convolutions() {
   std::vector<mp::ConvProblem> problems;
   for (const char *const path : {"resnet50.csv", "deepbench_conv_train.csv"})
-    for (const mpbench::ConvShape &shape : shapes_of(path, mpbench::parse_conv))
-      for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD}) {
-        mpbench::ConvShape pass = shape;
-        pass.op = op;
-        const mp_conv2d_desc_t desc = mpbench::make_desc(pass, MP_FP16, MP_DTYPE_NONE);
-        if (desc.c % 8 == 0 && desc.k % 8 == 0) problems.push_back(mp::conv_problem(desc, op));
-      }
+    for (const mp::ConvProblem &p : bench_convolutions(path, MP_FP16))
+      if (p.shape.c % 8 == 0 && p.shape.k % 8 == 0) problems.push_back(p);
   return problems;
 }
 
@@ -415,14 +387,6 @@ int64_t impossible_predictions(const mp::GemmTuning &tuning) {
   return count;
 }
 
-mp::GemmTuning with_lines(const char *lines) {
-  std::string why;
-  const std::shared_ptr<const mp::GemmTuning> tuning = mp::parse_gemm_tuning(lines, &why);
-  INFO(why);
-  REQUIRE(tuning != nullptr);
-  return *tuning;
-}
-
 }  // namespace
 
 TEST_CASE("order: predictions agree with counted work on the shapes of the bench") {
@@ -447,8 +411,8 @@ TEST_CASE("order injected: tables with a mistake are found") {
         "sm_90 patch_us=2050", "sm_90 op_us=73", "sm_90 strip_us=340", "sm_75 lone_us=44",
         "sm_80 lone_us=1900", "sm_75 copy_us_per_mb=74"}) {
     CAPTURE(lines);
-    CHECK(!tally_of(with_lines(lines)).offenders.empty());
+    CHECK(!tally_of(tuning_with(lines)).offenders.empty());
   }
   // As if an SM of an A100 had 128 units for fp32.
-  CHECK(impossible_predictions(with_lines("sm_80 simt_128x128x16 3 136")) > 0);
+  CHECK(impossible_predictions(tuning_with("sm_80 simt_128x128x16 3 136")) > 0);
 }

@@ -11,14 +11,6 @@ std::string why_no_table(const std::string &text) {
   return mp::parse_gemm_tuning(text, &why) == nullptr ? why : "";
 }
 
-mp::GemmTuning parsed(const std::string &text) {
-  std::string why;
-  const std::shared_ptr<const mp::GemmTuning> tuning = mp::parse_gemm_tuning(text, &why);
-  INFO(why);
-  REQUIRE(tuning != nullptr);
-  return *tuning;
-}
-
 const mp::KernelTuning &constants(const mp::GemmTuning &tuning, mp::DeviceClass device_class,
                                   const char *kernel) {
   return tuning.of(device_class).of(kernel_named(kernel));
@@ -27,7 +19,7 @@ const mp::KernelTuning &constants(const mp::GemmTuning &tuning, mp::DeviceClass 
 }  // namespace
 
 TEST_CASE("tuning: lines set constants of classes and kernels") {
-  const mp::GemmTuning tuning = parsed(
+  const mp::GemmTuning tuning = tuning_with(
       "# a comment\n"
       "\n"
       "sm_80 launch_us=7 dram_us_per_mb=0.5 # another\n"
@@ -51,7 +43,7 @@ TEST_CASE("tuning: lines set constants of classes and kernels") {
 
 TEST_CASE("tuning: what a table leaves out is as in the built-in one, and later lines win") {
   const mp::GemmTuning &builtin = mp::builtin_gemm_tuning();
-  const mp::GemmTuning tuning = parsed("sm_90 launch_us=1\nsm_90 launch_us=2\n");
+  const mp::GemmTuning tuning = tuning_with("sm_90 launch_us=1\nsm_90 launch_us=2\n");
   CHECK(tuning.of(mp::DeviceClass::sm_90).launch_us == 2);
   CHECK(tuning.of(mp::DeviceClass::sm_90).dram_us_per_mb ==
         builtin.of(mp::DeviceClass::sm_90).dram_us_per_mb);
@@ -69,12 +61,12 @@ TEST_CASE("tuning: the built-in constants of GPUs are estimates until a table sa
   for (const mp::Device &device : {t4(), a100(), h200()}) CHECK(is_estimated(builtin, device));
   CHECK(!is_estimated(builtin, host_device()));
   // What mptune writes says so; other constants alone do not.
-  const mp::GemmTuning measured = parsed("sm_90 launch_us=1 estimated=0\nsm_80 launch_us=1\n");
+  const mp::GemmTuning measured = tuning_with("sm_90 launch_us=1 estimated=0\nsm_80 launch_us=1\n");
   CHECK(!is_estimated(measured, h200()));
   CHECK(is_estimated(measured, a100()));
   const std::string written = tuning_text(measured, mp::DeviceClass::sm_90, {});
-  CHECK(!is_estimated(parsed(written), h200()));
-  CHECK(is_estimated(parsed(tuning_text(builtin, mp::DeviceClass::sm_90, {})), h200()));
+  CHECK(!is_estimated(tuning_with(written), h200()));
+  CHECK(is_estimated(tuning_with(tuning_text(builtin, mp::DeviceClass::sm_90, {})), h200()));
 }
 
 TEST_CASE("tuning: an error names its line and its word") {
@@ -134,7 +126,7 @@ TEST_CASE("tuning: what is written is read back to the same bits") {
                        .c2 = random.real(0.5, 1.5)};
     kernels.push_back(&kernel);
   }
-  const mp::GemmTuning back = parsed(tuning_text(tuning, mp::DeviceClass::host, kernels));
+  const mp::GemmTuning back = tuning_with(tuning_text(tuning, mp::DeviceClass::host, kernels));
   const mp::ClassTuning &again = back.of(mp::DeviceClass::host);
   CHECK(again.launch_us == host.launch_us);
   CHECK(again.dram_us_per_mb == host.dram_us_per_mb);
@@ -154,7 +146,7 @@ TEST_CASE("tuning: a table changes the ranking, of its class only") {
   const mp::GemmProblem p = problem(256, 256, 256);
   const std::string usual = ranking(p, a100()).front().name;
   REQUIRE(usual != "simt_64x64x16");
-  const mp::GemmTuning tuning = parsed("sm_80 simt_64x64x16 0 0\n");
+  const mp::GemmTuning tuning = tuning_with("sm_80 simt_64x64x16 0 0\n");
   CHECK(std::string(ranking(p, a100(), kAligned, tuning).front().name) == "simt_64x64x16");
   CHECK(std::string(ranking(p, t4(), kAligned, tuning).front().name) ==
         ranking(p, t4()).front().name);
