@@ -410,4 +410,5 @@ help:
 	@sed -n 's/^## \([a-z_.-]*\): /  \1\t/p' Makefile tests/tests.mk tests/threads/tsan.mk tests/fuzz/fuzz.mk tools/softgpu/softgpu.mk \
 	  tests/softgpu/calibration/calibration.mk | expand -t 25
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+# A root that was kept (tests/roots/run) has a build of its own in it.
+-include $(shell find $(BUILD) -path $(BUILD)/roots -prune -o -type f -name '*.d' -print 2>/dev/null)
