@@ -2,10 +2,11 @@
 
 # The tests of the simulator and of selection need hidden symbols, so they are linked with these parts
 # into a binary of their own; everything else goes through libmpcore.so.
-SIMULATOR_CPP := $(wildcard tests/simulator/*.cpp tests/select/*.cpp) tests/support/tally.cpp
+SIMULATOR_CPP := $(wildcard tests/simulator/*.cpp tests/select/*.cpp)
 TEST_CPP := $(wildcard $(addprefix tests/,$(addsuffix /*.cpp,support gemm conv tensors step layers rnn autocast graph bindings tools)))
 TEST_OBJS := $(TEST_CPP:%.cpp=$(BUILD)/%.o)
-SIMULATOR_OBJS := $(SIMULATOR_CPP:%.cpp=$(BUILD)/simulator/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIM_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) \
+SIMULATOR_OBJS := $(SIMULATOR_CPP:%.cpp=$(BUILD)/simulator/%.o) $(BUILD)/tests/support/tally.o \
+  $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIM_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) \
   $(addprefix $(BUILD)/host/kernels/,layers/softmax_xent.o step/optimizer.o step/tensor_ratios.o) $(BUILD)/simulator/bench/tune/fit.o
 INSTALLED := $(BUILD)/installed/mpinfo $(BUILD)/installed/mpdemo
 CAPI_C := $(wildcard tests/capi/*.c)
