@@ -79,7 +79,12 @@ def _invalid(run: dict) -> list:
     errors = list(schema.iter_errors(run))
     # What stands in a wrong row counts as unevaluated as well.
     errors = [error for error in errors if error.validator != "unevaluatedProperties"] or errors
-    return list(dict.fromkeys(f"{error.json_path.removeprefix('$.')}: {error.message}" for error in errors))
+    return list(dict.fromkeys(f"{error.json_path.removeprefix('$.')}: {_said(error)}" for error in errors))
+
+
+def _said(error) -> str:
+    # Of a property that is `false` instead, some versions of jsonschema do not say where it stands.
+    return "has no place here" if error.validator_value == {} else error.message
 
 
 def _beside_hand(times):

@@ -212,10 +212,10 @@ REASONS = [
       for case, most in (("wgmma, ping-pong", 12), ("wgmma, cluster of 2", 8), ("wgmma, cooperative", 4),
                          ("conv wgmma, fprop", 12), ("conv wgmma, dgrad", 8), ("conv wgmma, strided dgrad", 8),
                          ("conv wgmma, wgrad", 8), (STEPS, 8))),
-    *(Reason(case, "bar.warp.sync", "left out", 9,
+    *(Reason(case, "bar.warp.sync", "left out", most,
              "reuse_all before lane 0 fetches, and before patches; WgmmaSlabs::get, as ldmatrix and stmatrix have a lane's row; "
              "behind the last patch; behind what one lane waits for before it exits")
-      for case in ("wgmma, c*", "conv wgmma, [fds]*")),
+      for case, most in (("wgmma, c*", 9), ("conv wgmma, [fds]*", 13))),
     Reason("wgmma, ping-pong", "bar.warp.sync", "left out", 11, "the same, and arrived_last: sums in global memory"),
     Reason("conv wgmma, wgrad", "bar.warp.sync", "left out", 4, "reuse_all before patches; behind the last patch; exits"),
     *(Reason(case, "mbarrier.init.*", "*", most, "Barriers::order: only ping-pong waits for it")

@@ -52,7 +52,7 @@ def make(root, *arguments, **variables):
 def test_what_has_been_built_is_built_on(root, tmp_path):
     (tmp_path / "targets").write_text('NVCC= ARCHS="75 80"\n', encoding="utf-8")
     for goal in ("demo", "bench"):
-        assert "nvcc" not in make(root, goal, f"BUILD={tmp_path}", "V=1")
+        assert "-gencode" not in make(root, goal, f"BUILD={tmp_path}", "V=1")
         given = make(root, goal, f"BUILD={tmp_path}", "V=1", "NVCC=/none/nvcc")
         assert "/none/nvcc" in given, "what is asked for is built"
 
