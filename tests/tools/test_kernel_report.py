@@ -221,7 +221,7 @@ def test_main_loop_gates(report):
 
 
 def test_early_launch_gate(report):
-    kernel = lambda *groups: [injected.Injected(PLAIN, instructions=dict.fromkeys(groups, 1))]  # noqa: E731
+    kernel = lambda *groups, name=PLAIN: [injected.Injected(name, instructions=dict.fromkeys(groups, 1))]  # noqa: E731
     report.gate("a kernel that waits first", kernel("SHFL", "LDS.32", "ACQBULK", "LDG.32", "UTMASTG"), 0)
     report.gate("one that has nothing to wait for", kernel("LDG.32"), 0)
     report.gate("a load and a store too early", kernel("LDG.32", "SHFL", "UTMASTG", "ACQBULK"), 1,
@@ -229,6 +229,7 @@ def test_early_launch_gate(report):
     report.gate("a load by TMA while older kernels may run", kernel("PREEXIT", "UTMALDG", "ACQBULK"), 1, "touches gmem 1 ")
     report.gate("a load by TMA of what is settled", kernel("UTMALDG", "ACQBULK", "PREEXIT"), 0)
     report.gate("another load then", kernel("UTMALDG", "LDG.32", "ACQBULK", "PREEXIT"), 1, "touches gmem 1 ")
+    report.gate("a kernel of CUB's", kernel("LDG.32", "ACQBULK", name="_ZN3cub11EmptyKernelIvEEvv"), 0)
 
 
 def test_peers(report):
