@@ -70,7 +70,10 @@ fn optional<E>(
     name: &str,
     view: Option<View<'_, E>>,
 ) -> Result<*mut E> {
-    let Some(view) = view else { return Ok(ptr::null_mut()) };
+    let view = match view {
+        Some(view) => view,
+        None => return Ok(ptr::null_mut()),
+    };
     context.holds(call, name, &view, 1)?;
     Ok(view.pointer)
 }
