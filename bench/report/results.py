@@ -83,7 +83,7 @@ def _invalid(run: dict) -> list:
 
 
 def _said(error) -> str:
-    # Of a property that is `false` instead, some versions of jsonschema do not say where it stands.
+    # {"not": {}}, of what may not be there.  Where its schema is `false`, jsonschema 4.19 does not say which it is.
     return "has no place here" if error.validator_value == {} else error.message
 
 

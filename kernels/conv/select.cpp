@@ -102,16 +102,17 @@ const char *why_not_family(const ConvProblem &p, ConvFamily family) {
 
 /// The kernels that are there for a family and a pass: low tiles for wgrad, whose rows are the K channels,
 /// narrow ones for the others, whose columns are channels.
-GemmTiles tiles_of(ConvFamily family, mp_conv_op_t op, bool is_strided_dgrad) {
+GemmTiles tiles_of(ConvFamily family, mp_conv_op_t op) {
   if (family == ConvFamily::gemm) return kAllGemmTiles;
   if (family == ConvFamily::implicit)
     return WmmaTiles::kSet | (op == MP_CONV_WGRAD ? WgradSimtTiles::kSet : ConvSimtTiles::kSet);
-  if (is_strided_dgrad) return StridedDgradWgmmaTiles::kSet;
   return op == MP_CONV_WGRAD ? WgradWgmmaTiles::kSet : ConvWgmmaTiles::kSet;
 }
 
+/// Those of them that a problem can have: a dgrad with a stride is a kernel of its own.
 GemmTiles tiles_for(ConvFamily family, const ConvProblem &p) {
-  return tiles_of(family, p.op, is_strided_dgrad(p));
+  const bool is_own = family == ConvFamily::im2col && is_strided_dgrad(p);
+  return is_own ? StridedDgradWgmmaTiles::kSet : tiles_of(family, p.op);
 }
 
 bool is_one_of(GemmTiles tiles, const GemmKernel &kernel) {
@@ -255,7 +256,7 @@ std::span<const char *const> conv_names(mp_conv_op_t op) {
     for (const mp_conv_op_t pass : {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD}) {
       for (const ConvFamily family : kGemmFamilies)
         for (const GemmVariant &variant : gemm_variants())
-          if (is_one_of(tiles_of(family, pass, false), *variant.kernel))
+          if (is_one_of(tiles_of(family, pass), *variant.kernel))
             all[pass].push_back(conv_name(family, variant.name));
       for (const DepthwiseVariant &variant : kDepthwise) all[pass].push_back(variant.name);
     }

@@ -153,7 +153,8 @@ struct TileOf<GemmTile::simt_16x128> : std::type_identity<SimtTile16x128> {};
 template <>
 struct TileOf<GemmTile::simt_64x64> : std::type_identity<SimtTile64x64> {};
 
-/// The tiles that a kernel is compiled for: launches find the template by it, selection what there is.
+/// The tiles that a kernel is compiled for: launches find the template by it, selection what there is.  Each is the
+/// first choice for some shape of the bench (tests/select/test_select_used.cpp).
 template <GemmTile... tiles>
 struct TileList {
   static constexpr GemmTiles kSet = gemm_tiles({tiles...});
