@@ -145,8 +145,11 @@ void run(const Context &context, const ConvCall &call, const ConvProblem &proble
          const char *kernel, const Workspace &space, mp_stream_t stream) {
   const bool aligned = has_fast_alignment(problem.image, problem.other);
   const ConvChoice choice = choose_conv(problem, context, aligned, kernel, space.bytes);
-  log_slow_choice(context, call.function, problem.out, choice.gemm, space.bytes,
-                  [&] { return conv_slow_path_reason(problem, context.device, aligned); });
+  log_slow_choice(context, call.function, problem.out, choice.gemm, space.bytes, [&] {
+    return copies_are_cheap(problem, choice, context.device, gemm_tuning())
+               ? std::string()
+               : conv_slow_path_reason(problem, context.device, aligned);
+  });
   log_choice(context, call.function, problem.shape, choice);
   context.backend.conv(context.device, problem, choice, space, stream);
 }

@@ -1,7 +1,7 @@
 // One mp_conv2d_*: from the checked problem to the launch, and the passes behind it.
 #include "kernels/conv/conv.h"
 
-#include "kernels/conv/implicit_gemm.h"
+#include "kernels/conv/padded_image.h"
 #include "kernels/gemm/dispatch.h"
 #include "kernels/gemm/gemm.h"
 
@@ -52,6 +52,18 @@ PatchMap patches_of_dy(const ConvProblem &problem) {
   return map;
 }
 
+/// wgrad writes no padded channels.
+FilterRuns written_runs(const ConvProblem &problem) {
+  const RunShape runs = run_shape(problem);
+  const int32_t c = problem.unpadded_c, padded_c = problem.shape.c;
+  if (c == 0) return {fast_divisor(runs.padded()), 1, runs.elems};
+  return {fast_divisor(padded_c), runs.elems / padded_c, c};
+}
+
+bool begins_aligned(const void *tensor) {
+  return reinterpret_cast<uintptr_t>(tensor) % 16 == 0;
+}
+
 /// But for the schedule, which is the kernel's.
 ConvArgs make_conv_args(const ConvProblem &problem) {
   const ConvShape &s = problem.shape;
@@ -64,10 +76,14 @@ ConvArgs make_conv_args(const ConvProblem &problem) {
   args.groups = s.groups;
   args.group_c = group_c(s);
   args.group_k = group_k(s);
-  args.filter_elems = int64_t{s.r} * s.s * group_c(s);
-  args.filter = {0, s.s * group_c(s), group_c(s)};
+  args.filter_elems = int64_t{s.r} * filter_row(problem);
+  args.filter = {0, filter_row(problem), group_c(s)};
   args.axis_h = dgrad_axis(s, true);
   args.axis_w = dgrad_axis(s, false);
+  const VectorOperands vectors = vector_operands(problem);
+  args.image_is_aligned = vectors.image && begins_aligned(problem.image);
+  args.other_is_aligned = vectors.other && begins_aligned(problem.other);
+  args.written = written_runs(problem);
   return args;
 }
 
@@ -87,12 +103,12 @@ void launch_implicit(const ConvChoice &choice, const ConvProblem &problem, const
     launch_conv_wmma(choice, problem.op, device, args, stream);
 }
 
-/// By kernels whose threads find the patches.
+/// By kernels whose threads find the patches, in operands that are read where they are.
 void launch_patches(const Device &device, const ConvProblem &problem, const ConvChoice &choice,
-                    void *workspace, mp_stream_t stream) {
+                    std::byte *workspace, mp_stream_t stream) {
   const int32_t split_k = choice.gemm.split_k;
   ConvArgs args = make_conv_args(problem);
-  if (split_k > 1) args.partial_sums = static_cast<float *>(workspace);
+  if (split_k > 1) args.partial_sums = reinterpret_cast<float *>(workspace);
   if (choice.family == ConvFamily::depthwise)
     launch_conv_depthwise(choice, problem, device, args, stream);
   else
@@ -108,10 +124,15 @@ void conv(const Device &device, const ConvProblem &problem, const ConvChoice &ch
     return gemm(device, pointwise_gemm(problem), choice.gemm, workspace, stream);
   std::byte *const space = static_cast<std::byte *>(workspace.ptr);
   const std::optional<DbiasPlan> dbias = dbias_of(problem.out, choice.gemm, workspace.bytes);
-  if (choice.family == ConvFamily::im2col)
+  if (choice.family == ConvFamily::im2col) {
     launch_conv_wgmma(choice, problem, device, strip_sums(dbias, space), space, stream);
-  else
+  } else if (choice.gemm.reads_copies) {
+    const PaddedImage copy = padded_image(problem);
+    const ConvProblem padded = launch_padded_image(device, problem, copy, space, stream);
+    launch_patches(device, padded, choice, space + copy.bytes(), stream);
+  } else {
     launch_patches(device, problem, choice, space, stream);
+  }
   if (dbias) launch_column_sum(device, problem.out, *dbias, space, stream);
 }
 

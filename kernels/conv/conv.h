@@ -22,7 +22,19 @@
 #include "kernels/gemm/operand.h"
 #include "kernels/gemm/tile_scheduler.h"
 
+namespace mp {
+struct PaddedImage;
+}
+
 namespace mp::MP_TARGET {
+
+/// A run of taps and channels, as the written filter has it: in pieces that lie one behind the other.  Usually it is one
+/// itself; of padded channels (padded_image.h) each tap has its own.
+struct FilterRuns {
+  FastDivisor padded;  ///< by the columns from piece to piece
+  int32_t pieces;      ///< in a run
+  int32_t elems;       ///< of a piece
+};
 
 struct ConvArgs {
   Output out;  ///< the written tensor as one matrix
@@ -33,11 +45,14 @@ struct ConvArgs {
   FilterMap filter;
   int32_t groups;
   int32_t group_c, group_k;  ///< channels of a group
-  int64_t filter_elems;      ///< of one output channel: R S C/groups
+  int64_t filter_elems;      ///< of one output channel
   DgradAxis axis_h, axis_w;  ///< dgrad
   TileScheduler scheduler;   ///< a batch item is a group, or a group and a class
   int64_t slice_k;           ///< of k per slice, whole k-tiles; all of it without a split
   float *partial_sums;       ///< NULL without a split; else [slice][out.m][out.n]
+  bool image_is_aligned;     ///< every run that is read of it, to 16 bytes
+  bool other_is_aligned;     ///< likewise, where it is the filter of fprop
+  FilterRuns written;        ///< wgrad
 };
 
 /// Where a run of columns of a product goes.
@@ -82,11 +97,14 @@ class ConvProduct {
     static_assert(kVec % kRun == 0, "or it would go beyond a tap's padded channels");
     if (row >= m()) return {0, 0, 0};
     if constexpr (kIsWgrad) {
+      const FilterRuns &written = args_.written;
       const Quotient run = patches.runs.padded.divide(static_cast<int32_t>(col));
-      const bool inside = col < n();
+      const Quotient piece = written.padded.divide(run.remainder);
+      const bool inside = col < n() && piece.quotient < written.pieces;
       return {group_ * int64_t{args_.group_k} + row,
-              int64_t{run.quotient} * patches.runs.elems + run.remainder,
-              inside ? min_of(patches.runs.elems - run.remainder, kRun) : 0};
+              (int64_t{run.quotient} * written.pieces + piece.quotient) * written.elems +
+                  piece.remainder,
+              inside ? min_of(written.elems - piece.remainder, kRun) : 0};
     } else {
       const int64_t first_col = group_ * n();
       const int valid = static_cast<int>(min_of<int64_t>(n() - col, kRun));
@@ -127,6 +145,9 @@ class ConvProduct {
 /// `args`: but for the schedule and slice_k.
 void launch_conv_depthwise(const ConvChoice &, const ConvProblem &, const Device &, ConvArgs,
                            mp_stream_t);
+/// Makes the copies, at the head of the workspace; returns the problem that reads them.
+ConvProblem launch_padded_image(const Device &, const ConvProblem &, const PaddedImage &,
+                                void *workspace, mp_stream_t);
 void launch_conv_wmma(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,
                       mp_stream_t);
 /// The whole of it: also the sum over the slices of k.

@@ -23,11 +23,6 @@ MP_DEVICE void copy_span(T *smem, const T *base, const Span8 &span, bool vectori
     smem[i] = span.first <= i && i < span.end ? base[span.offset + i] : T{0};
 }
 
-template <class T>
-MP_DEVICE bool has_aligned_patches(const T *image, const PatchMap &patches) {
-  return is_aligned_16(image) && patches.channels % kVec == 0 && patches.runs.elems % kVec == 0;
-}
-
 /// Patches with k along the taps: A of fprop and dgrad.
 template <class T, class Tile>
 class PatchRowsLoader {
@@ -37,11 +32,12 @@ class PatchRowsLoader {
   static constexpr bool kByK = true;
   static constexpr int kPitch = Chunks::kPitch;
 
-  MP_DEVICE PatchRowsLoader(const PatchMap &patches, const T *image, int64_t row0, int64_t k0)
+  MP_DEVICE PatchRowsLoader(const PatchMap &patches, const T *image, bool vectorised, int64_t row0,
+                            int64_t k0)
       : patches_(patches),
         image_(image),
         at_(patches.runs, k0 + Chunks::col()),
-        vectorised_(has_aligned_patches(image, patches)) {
+        vectorised_(vectorised) {
     MP_UNROLL
     for (int i = 0; i < Chunks::kIterations; i++)
       origins_[i] = patches.origin(row0 + Chunks::row() + i * Chunks::kRowStep);
@@ -79,7 +75,7 @@ class FilterRowsLoader {
         filter_(filter),
         rows_left_(rows - Chunks::row()),
         at_(args.patches.runs, k0 + Chunks::col()),
-        vectorised_(is_aligned_16(filter) && args.patches.runs.elems % kVec == 0) {}
+        vectorised_(args.other_is_aligned) {}
 
   MP_DEVICE void load_next(T *smem) {
     const TapRuns &runs = args_.patches.runs;
@@ -156,14 +152,14 @@ class PatchColumnsLoader {
   static constexpr int kPitch = Chunks::kPitch;
 
   /// Rows from k0 on, before k_end; `k_end` <= patches.num_rows.
-  MP_DEVICE PatchColumnsLoader(const PatchMap &patches, const T *image, int64_t col0, int64_t k0,
-                               int64_t k_end)
+  MP_DEVICE PatchColumnsLoader(const PatchMap &patches, const T *image, bool vectorised,
+                               int64_t col0, int64_t k0, int64_t k_end)
       : patches_(patches),
         image_(image),
         at_(patches.runs, col0 + Chunks::col()),
         row_(k0 + Chunks::row()),
         k_end_(k_end),
-        vectorised_(has_aligned_patches(image, patches)) {}
+        vectorised_(vectorised) {}
 
   MP_DEVICE void load_next(T *smem) {
     T *const target = smem + Chunks::row() * kPitch + Chunks::col();

@@ -25,7 +25,7 @@ struct ConvLoaders<T, MP_CONV_FPROP, Tile> {
 
   MP_DEVICE ConvLoaders(const ConvArgs &args, const ConvProduct<MP_CONV_FPROP> &x, int64_t m0,
                         int64_t n0, int64_t k0, int64_t)
-      : a(x.patches, elements<T>(args.image, x.image_elem()), m0, k0),
+      : a(x.patches, elements<T>(args.image, x.image_elem()), args.image_is_aligned, m0, k0),
         b(args, elements<T>(args.other, x.filter_elem() + n0 * args.filter_elems), x.n() - n0, k0) {
   }
   A a;
@@ -39,7 +39,7 @@ struct ConvLoaders<T, MP_CONV_DGRAD, Tile> {
 
   MP_DEVICE ConvLoaders(const ConvArgs &args, const ConvProduct<MP_CONV_DGRAD> &x, int64_t m0,
                         int64_t n0, int64_t k0, int64_t)
-      : a(x.patches, elements<T>(args.image, x.image_elem()), m0, k0),
+      : a(x.patches, elements<T>(args.image, x.image_elem()), args.image_is_aligned, m0, k0),
         b(x, args.filter_elems, elements<T>(args.other, x.filter_elem() + n0), x.n() - n0, k0) {}
   A a;
   B b;
@@ -54,7 +54,8 @@ struct ConvLoaders<T, MP_CONV_WGRAD, Tile> {
                         int64_t n0, int64_t k0, int64_t k_end)
       : a(elements<T>(args.other, x.dy_elem() + k0 * x.dy_ld() + m0), x.dy_ld(), x.m() - m0,
           k_end - k0),
-        b(x.patches, elements<T>(args.image, x.image_elem()), n0, k0, k_end) {}
+        b(x.patches, elements<T>(args.image, x.image_elem()), args.image_is_aligned, n0, k0,
+          k_end) {}
   A a;
   B b;
 };
@@ -91,7 +92,10 @@ class ConvWmma {
     });
     EpilogueWriter writer(args_.out, 0);
     const bool is_split = args_.partial_sums != nullptr, is_fp32 = args_.out.dtype == MP_FP32;
-    loop.store_tile(smem, is_split || is_fp32, [&]<int kRun>(int row, int col, float(&x)[kRun]) {
+    // A run of eight would have several pieces.
+    const bool is_in_fours = op == MP_CONV_WGRAD && args_.written.padded.divisor % kVec != 0;
+    const bool by_four = is_split || is_fp32 || is_in_fours;
+    loop.store_tile(smem, by_four, [&]<int kRun>(int row, int col, float(&x)[kRun]) {
       const OutputPlace to = product_.template place<kRun>(m0_ + row, n0_ + col);
       if (to.valid <= 0) return;
       if (kRun == kQuad && is_split)

@@ -31,6 +31,18 @@ inline RunShape run_shape(const ConvProblem &p) {
   return has_rows && rows.padded() < s.s * taps.padded() ? rows : taps;
 }
 
+/// Elements from one row of the filter's taps to the next.
+inline int32_t filter_row(const ConvProblem &p) {
+  const RunShape row{1, 1, p.shape.s * group_c(p.shape)};
+  return p.unpadded_c != 0 ? row.padded() : row.elems;
+}
+
+/// Of which operands every run begins at a multiple of 16 bytes, if the tensor does: conv_loaders.h.
+struct VectorOperands {
+  bool image, other;
+};
+VectorOperands vector_operands(const ConvProblem &);
+
 /// One direction of dgrad: the pixels that have the same remainder by the stride are a class, which
 /// every tap_step-th tap reaches.
 struct DgradDirection {

@@ -62,6 +62,19 @@ ConvProblem conv_problem(const mp_conv2d_desc_t &d, mp_conv_op_t op) {
       .op = op, .shape = shape, .dtype = d.dtype, .image = nullptr, .other = nullptr, .out = out};
 }
 
+VectorOperands vector_operands(const ConvProblem &p) {
+  const ConvShape &s = p.shape;
+  const auto is_whole = [](auto... elems) { return (... && (elems % 8 == 0)); };
+  const bool groups_of_k = is_whole(s.k, group_k(s)), groups_of_c = is_whole(group_c(s));
+  if (p.op == MP_CONV_DGRAD) return {groups_of_k, groups_of_c};
+  const int64_t c = s.c;
+  const bool by_taps = run_shape(p).taps_w > 1;
+  const bool lines = is_whole(s.w * c, s.stride_w * c, s.pad_left * c) &&
+                     (groups_of_c || (s.groups == 1 && !by_taps));
+  const bool filter = is_whole(filter_row(p)) && (groups_of_c || !by_taps);
+  return {lines, p.op == MP_CONV_WGRAD ? groups_of_k : filter};
+}
+
 ProductShape product_shape(const ConvProblem &p) {
   const ConvShape &s = p.shape;
   const RunShape runs = run_shape(p);

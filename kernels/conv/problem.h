@@ -46,6 +46,8 @@ struct ConvProblem {
   const void *image;  ///< what patches are taken from: x; dy in dgrad
   const void *other;  ///< the filter; dy in wgrad
   Output out;         ///< the written tensor as one matrix
+  /// Of a copy with padded channels (padded_image.h): what there are without, as the written filter has them; else 0.
+  int32_t unpadded_c = 0;
 
   bool operator==(const ConvProblem &) const = default;
 };
@@ -59,7 +61,7 @@ enum class ConvFamily { gemm, implicit, im2col, depthwise };
 
 struct ConvChoice {
   ConvFamily family;
-  GemmChoice gemm;         ///< kernel, tile and split; depthwise: only split_k and predicted_us
+  GemmChoice gemm;         ///< its copies: padded_image.h; depthwise: only split_k and predicted_us
   size_t workspace_bytes;  ///< needed by this choice for this problem
   const char *name;        ///< static storage, e.g. "conv_wmma_128x128x32_s3_k4"
 };
@@ -82,6 +84,10 @@ ConvChoice best_conv(const ConvProblem &problem, const Device &device, const Gem
 bool find_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
                bool aligned, const char *name, ConvChoice *choice, const char **why);
 std::span<const char *const> conv_names(mp_conv_op_t op);  ///< all that it knows
+
+/// As of a GEMM: whether they are not worth a warning.
+bool copies_are_cheap(const ConvProblem &problem, const ConvChoice &choice, const Device &device,
+                      const GemmTuning &tuning);
 
 /// Empty, or the reason, which the caller can change, why `problem` is slower than it could be.
 std::string conv_slow_path_reason(const ConvProblem &problem, const Device &device, bool aligned);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/conv/im2col.h"
+#include "kernels/conv/padded_image.h"
 #include "kernels/gemm/dbias.h"
 #include "kernels/gemm/predict_exit.h"
 #include "kernels/gemm/select.h"
@@ -25,6 +26,8 @@ namespace {
 // ---------------------------------------------------------------------------- by GEMM kernels
 
 constexpr std::string_view kPrefix = "conv_", kIm2colPrefix = "conv_wgmma";
+/// Of kernels that read a padded copy of the image.
+constexpr std::string_view kCopiedPrefix = "conv_wmma", kCopied = "_copied";
 
 ConvFamily family_of(std::string_view name) {
   if (name.starts_with(kIm2colPrefix)) return ConvFamily::im2col;
@@ -32,35 +35,22 @@ ConvFamily family_of(std::string_view name) {
 }
 
 /// "conv_" and the name of the GEMM kernel, unless that runs as it is.
-const char *conv_name(ConvFamily family, const char *gemm_name) {
+const char *conv_name(ConvFamily family, const char *gemm_name, bool reads_copies = false) {
   if (family == ConvFamily::gemm) return gemm_name;
+  struct Names {
+    std::string in_place, copied;
+  };
   // Never destroyed: threads may be in calls while the process ends.
   static const auto &names = *new auto([] {
-    std::unordered_map<const char *, std::string> all;
-    for (const GemmVariant &variant : gemm_variants())
-      all.emplace(variant.name, std::string(kPrefix) + variant.name);
+    std::unordered_map<const char *, Names> all;
+    for (const GemmVariant &variant : gemm_variants()) {
+      const std::string name = std::string(kPrefix) + variant.name;
+      all.emplace(variant.name, Names{name, name + std::string(kCopied)});
+    }
     return all;
   }());
-  return names.at(gemm_name).c_str();
-}
-
-/// Whether the loaders of the implicit product copy A and B in 16 bytes: conv_loaders.h.
-struct VectorOperands {
-  bool a, b;
-};
-VectorOperands vector_operands(const ConvProblem &p) {
-  const ConvShape &s = p.shape;
-  const bool runs = run_shape(p).elems % 8 == 0, pixels_of_k = s.k % 8 == 0;
-  const bool patches = runs && (p.op == MP_CONV_DGRAD ? pixels_of_k : s.c % 8 == 0);
-  switch (p.op) {
-    case MP_CONV_FPROP:
-      return {patches, runs};
-    case MP_CONV_DGRAD:
-      return {patches, group_c(s) % 8 == 0};
-    case MP_CONV_WGRAD:
-      break;
-  }
-  return {pixels_of_k && group_k(s) % 8 == 0, patches};
+  const Names &own = names.at(gemm_name);
+  return (reads_copies ? own.copied : own.in_place).c_str();
 }
 
 /// What costs as much as the implicit product.
@@ -72,8 +62,9 @@ GemmProblem implicit_gemm(const ConvProblem &p) {
   gemm.k = shape.k;
   gemm.out.batch_count = shape.count;
   const VectorOperands vectors = vector_operands(p);
-  gemm.a.ld = vectors.a ? 8 : 1;
-  gemm.b.ld = vectors.b ? 8 : 1;
+  gemm.a.ld = gemm.b.ld = 1;
+  if (vectors.image) (p.op == MP_CONV_WGRAD ? gemm.b : gemm.a).ld = 8;
+  if (vectors.other) (p.op == MP_CONV_WGRAD ? gemm.a : gemm.b).ld = 8;
   return gemm;
 }
 
@@ -123,6 +114,52 @@ bool is_one_of(GemmTiles tiles, const GemmKernel &kernel) {
 ConvChoice choice_of(const ConvProblem &p, ConvFamily family, GemmChoice gemm) {
   if (is_strided_dgrad(p)) gemm.sums_strips = false;  // rows of its strips are no neighbours in dx
   return {family, gemm, gemm.workspace_bytes, conv_name(family, gemm.name)};
+}
+
+// ---------------------------------------------------------------------------- of a padded image
+
+/// The implicit product that reads the copies, and the copies.
+struct CopiedProduct {
+  PaddedImage copy;
+  GemmProblem gemm;
+  bool aligned;  ///< copies are, whatever they are of
+
+  CopiedProduct(const ConvProblem &p, bool tensors_are_aligned)
+      : copy(padded_image(p)),
+        gemm(copy.bytes() > 0 ? implicit_gemm(with_padded_image(p, copy, nullptr)) : GemmProblem{}),
+        aligned(tensors_are_aligned || p.op == MP_CONV_FPROP) {}
+
+  double copies_us(const ClassTuning &constants) const {
+    return copy.launches() * constants.launch_us + copy.mb() * constants.copy_us_per_mb;
+  }
+
+  ConvChoice choice_of(GemmChoice kernel, const ClassTuning &constants) const {
+    kernel.reads_copies = true;
+    kernel.workspace_bytes += copy.bytes();
+    kernel.predicted_us += copies_us(constants);
+    return {ConvFamily::implicit, kernel, kernel.workspace_bytes,
+            conv_name(ConvFamily::implicit, kernel.name, true)};
+  }
+};
+
+/// find_conv of "conv_wmma_..._copied".
+bool find_copied(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
+                 bool aligned, std::string name, ConvChoice *choice, const char **why) {
+  const CopiedProduct product(problem, aligned);
+  const bool is_copied = product.copy.bytes() > 0;
+  name.resize(name.size() - kCopied.size());
+  GemmChoice found;
+  const bool is_found =
+      find_gemm_in_place(is_copied ? product.gemm : implicit_gemm(problem), device, tuning,
+                         product.aligned, name.c_str() + kPrefix.size(), &found, why);
+  if (!is_found && *why == nullptr) return false;
+  if (!is_copied)
+    *why =
+        "needs fprop or wgrad of a 16-bit x in one group, with rows of taps that are not 16-byte "
+        "aligned";
+  if (!is_found || !is_copied) return false;
+  *choice = product.choice_of(found, tuning.of(class_of(device)));
+  return true;
 }
 
 // ---------------------------------------------------------------------------- depthwise
@@ -201,6 +238,13 @@ int rank_conv(const ConvProblem &problem, const Device &device, const GemmTuning
     for (const GemmChoice &gemm : std::span(gemms).first(static_cast<size_t>(ranked)))
       all[count++] = choice_of(problem, family, gemm);
   }
+  if (const CopiedProduct product(problem, aligned); product.copy.bytes() > 0) {
+    std::array<GemmChoice, kMaxGemmChoices> gemms;
+    const int ranked = rank_gemm_of(WmmaTiles::kSet, product.gemm, device, tuning, product.aligned,
+                                    gemms.data(), kMaxGemmChoices);
+    for (const GemmChoice &gemm : std::span(gemms).first(static_cast<size_t>(ranked)))
+      all[count++] = product.choice_of(gemm, tuning.of(class_of(device)));
+  }
   for (const DepthwiseVariant &variant : kDepthwise)
     if (why_not_depthwise(problem, variant.split_k) == nullptr)
       all[count++] = depthwise_choice(problem, device, tuning, variant);
@@ -223,6 +267,9 @@ ConvChoice best_conv(const ConvProblem &problem, const Device &device, const Gem
 
 bool find_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
                bool aligned, const char *name, ConvChoice *choice, const char **why) {
+  if (const std::string_view copied = name;
+      copied.starts_with(kCopiedPrefix) && copied.ends_with(kCopied))
+    return find_copied(problem, device, tuning, aligned, name, choice, why);
   for (const DepthwiseVariant &variant : kDepthwise) {
     if (std::string_view(name) != variant.name) continue;
     *why = why_not_depthwise(problem, variant.split_k);
@@ -258,11 +305,21 @@ std::span<const char *const> conv_names(mp_conv_op_t op) {
         for (const GemmVariant &variant : gemm_variants())
           if (is_one_of(tiles_of(family, pass), *variant.kernel))
             all[pass].push_back(conv_name(family, variant.name));
+      for (const GemmVariant &variant : gemm_variants())
+        if (pass != MP_CONV_DGRAD && is_one_of(WmmaTiles::kSet, *variant.kernel))
+          all[pass].push_back(conv_name(ConvFamily::implicit, variant.name, true));
       for (const DepthwiseVariant &variant : kDepthwise) all[pass].push_back(variant.name);
     }
     return all;
   }());
   return names[op];
+}
+
+bool copies_are_cheap(const ConvProblem &problem, const ConvChoice &choice, const Device &device,
+                      const GemmTuning &tuning) {
+  if (!choice.gemm.reads_copies) return false;
+  const CopiedProduct product(problem, true);
+  return copies_are_cheap(choice.gemm, product.copies_us(tuning.of(class_of(device))));
 }
 
 std::string conv_slow_path_reason(const ConvProblem &problem, const Device &device, bool aligned) {

@@ -151,6 +151,7 @@ std::string slow_path_reason(const GemmProblem &problem, const Device &device, b
 /// Whether that is rows which the choice copies first, in less than a fifth of its other time: not worth a warning.
 bool copies_are_cheap(const GemmProblem &problem, const GemmChoice &choice, const Device &device,
                       const GemmTuning &tuning);
+bool copies_are_cheap(const GemmChoice &choice, double copies_us);
 /// The same as slow_path_reason of what best_gemm found: a larger workspace, or a D that TMA can store, would be faster by a fifth.
 std::string lost_time_reason(const Output &out, const GemmChoice &choice, const Device &device,
                              const GemmTuning &tuning, size_t workspace_bytes);

@@ -39,13 +39,17 @@ std::string why_no_strips(const Output &out) {
 
 }  // namespace
 
+bool copies_are_cheap(const GemmChoice &choice, double copies_us) {
+  return choice.predicted_us < kMatters * (choice.predicted_us - copies_us);
+}
+
 bool copies_are_cheap(const GemmProblem &problem, const GemmChoice &choice, const Device &device,
                       const GemmTuning &tuning) {
   if (!choice.reads_copies) return false;
   const ClassTuning &of_class = tuning.of(class_of(device));
   const AlignedCopies copies = aligned_copies(problem);
   const double us = copies.launches() * of_class.launch_us + copies.mb() * of_class.copy_us_per_mb;
-  return choice.predicted_us < kMatters * (choice.predicted_us - us);
+  return copies_are_cheap(choice, us);
 }
 
 std::string lost_time_reason(const Output &out, const GemmChoice &choice, const Device &device,

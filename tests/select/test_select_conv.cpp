@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "kernels/conv/implicit_gemm.h"
+#include "kernels/conv/padded_image.h"
 #include "select_cases.h"
 
 using namespace mptest;
@@ -148,15 +148,86 @@ TEST_CASE("conv selection: 1 x 1 filters are GEMMs, and only where nothing is sk
   CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, padded), a100()) == why);
 }
 
-TEST_CASE("conv selection: no convolution reads copies") {
+TEST_CASE(
+    "conv selection: an image of few channels is read from a padded copy, a product never is") {
+  const mp::ConvShape rgb = square(32, 224, 3, 64, 7, 2);
   for (const mp::Device &device : {t4(), a100(), h200()}) {
+    CAPTURE(device.arch);
+    for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_WGRAD}) {
+      const mp::ConvProblem p = conv_problem(op, rgb);
+      const mp::ConvChoice first = ranking(p, device).front();
+      CHECK(std::string_view(first.name).ends_with("_copied"));
+      CHECK(first.gemm.reads_copies);
+      // Lines of 112 places, 2 apart, and 7 taps: 229 pixels, an even number of them, of four channels.
+      const size_t image = size_t{32} * 224 * 230 * 4 * 2, filter = size_t{64} * 7 * 32 * 2;
+      const size_t partial_sums =
+          first.gemm.split_k > 1 ? size_t{4} * first.gemm.split_k * 64 * 7 * 32 : 0;
+      CHECK(first.workspace_bytes == image + (op == MP_CONV_FPROP ? filter : partial_sums));
+      const mp::ConvChoice without =
+          mp::best_conv(p, device, mp::builtin_gemm_tuning(), kAligned, image);
+      CHECK(!without.gemm.reads_copies);
+      CHECK(without.gemm.wanted_bytes == first.workspace_bytes);
+      if (device.arch < 90)  // an H200 multiplies so fast that a copy shows
+        CHECK(copies_are_cheap(p, first, device, mp::builtin_gemm_tuning()));
+      CHECK(!copies_are_cheap(p, without, device, mp::builtin_gemm_tuning()));
+    }
     for (const mp_conv_op_t op : kAllOps) {
       const mp::ConvProblem p = conv_problem(op, square(32, 56, 255, 1001, 1));
-      for (const mp::ConvChoice &choice : ranking(p, device)) CHECK(!choice.gemm.reads_copies);
+      for (const mp::ConvChoice &choice : ranking(p, device))
+        CHECK((!choice.gemm.reads_copies || choice.family == mp::ConvFamily::implicit));
       CHECK(why_no_conv("wmma_64x64x32_s4", p, device) == "");
       CHECK(why_no_conv("wmma_64x64x32_s4_copied", p, device) == "unknown");
     }
   }
+}
+
+TEST_CASE("conv selection: kernels read a padded copy by 16 bytes, whatever it is of") {
+  int copies = 0;
+  for (const int32_t channels : {1, 2, 3, 4, 5, 12, 33}) {
+    for (const int32_t taps : {1, 2, 3, 5, 7}) {
+      for (const int32_t stride : {1, 2, 3, 4, 8}) {
+        for (const int32_t dilation : {1, 2, 3}) {
+          mp::ConvShape shape = square(2, 37, channels, 16, taps, stride);
+          shape.dilation_w = dilation;
+          shape.q = (37 + 2 * (taps / 2) - dilation * (taps - 1) - 1) / stride + 1;
+          for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_WGRAD}) {
+            CAPTURE(channels, taps, stride, dilation, op);
+            const mp::ConvProblem p = conv_problem(op, shape);
+            const mp::PaddedImage copy = mp::padded_image(p);
+            CHECK((copy.bytes() > 0) != mp::vector_operands(p).image);
+            if (copy.bytes() == 0) continue;
+            const mp::VectorOperands padded =
+                mp::vector_operands(mp::with_padded_image(p, copy, nullptr));
+            CHECK((padded.image && padded.other));
+            copies++;
+          }
+        }
+      }
+    }
+  }
+  CHECK(copies > 900);
+}
+
+TEST_CASE("conv selection: what is aligned, in one group or by fours, is not copied") {
+  const auto why = [](const mp::ConvProblem &p) {
+    return why_no_conv("conv_wmma_64x64x32_s4_copied", p, a100());
+  };
+  const std::string nothing =
+      "needs fprop or wgrad of a 16-bit x in one group, with rows of taps that are not 16-byte "
+      "aligned";
+  CHECK(why(conv_problem(MP_CONV_FPROP, square(4, 28, 3, 16, 3))) == "");
+  CHECK(why(conv_problem(MP_CONV_DGRAD, square(4, 28, 3, 16, 3))) == nothing);
+  CHECK(why(conv_problem(MP_CONV_FPROP, square(4, 28, 16, 16, 3))) == nothing);
+  CHECK(why(conv_problem(MP_CONV_WGRAD, square(4, 28, 6, 16, 3, 1, 2))) == nothing);
+  // Rows of taps begin at every eighth element as they are.
+  CHECK(why(conv_problem(MP_CONV_FPROP, square(4, 28, 4, 16, 5, 2))) == nothing);
+  CHECK(why_no_conv("conv_wmma_64x64x32_copied",
+                    conv_problem(MP_CONV_FPROP, square(4, 28, 3, 16, 3)), a100()) == "unknown");
+  // A stride times channels is counted in 64 bits.
+  CHECK(why(conv_problem(MP_CONV_FPROP, square(1, 8, 3, 8, 3, 1 << 30))) == "");
+  // An image of 2^30 elements is more than kernels count.
+  CHECK(why(conv_problem(MP_CONV_FPROP, square(1, 16384, 3, 8, 3))) == nothing);
+  CHECK(why(conv_problem(MP_CONV_FPROP, square(1, 8192, 3, 8, 3))) == "");
 }
 
 TEST_CASE("conv selection: the weight gradient of few tiles is split where there are many SMs") {

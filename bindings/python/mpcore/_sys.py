@@ -2776,9 +2776,10 @@ class Library(ctypes.CDLL):
                               never an error, perhaps slower.
 
             An implicit GEMM: the matrix of patches (im2col) is never stored.  Accuracy as in mp_gemm.
-            16-byte aligned tensors with C/groups and K/groups multiples of 8 are fastest; images of few
-            channels (RGB) have kernels of their own.  A 1 x 1 filter with stride 1 and no padding is
-            multiplied by the kernels of mp_gemm.
+            16-byte aligned tensors with C/groups and K/groups multiples of 8 are fastest.  Images of other
+            channels in one group (RGB) are first copied with zeros behind each pixel, forward and for the
+            gradient of the weights, where that is predicted to pay and the workspace has room.  A 1 x 1
+            filter with stride 1 and no padding is multiplied by the kernels of mp_gemm.
             Zeros that stand for nothing, outside the image or between the strides of dgrad, may or may not
             be multiplied.  It shows only beside a non-finite weight (in wgrad: dy), as a NaN.
             Limits, beyond which MP_ERROR_UNSUPPORTED: one padded image, one image of y, the filter and the

@@ -17,6 +17,7 @@ TESTS = {
     "fill_ragged_table": "gemm ragged: bad ends read and write nothing that is not there",
     "conv_simt": "conv: misaligned by one element",
     "conv_wmma": "conv: misaligned by one element",
+    "pad_channels": "conv copies: filters of one tap, of a row, of a column, and dilated",
     "conv_wgmma": "conv wgmma: at the limits of im2col TMA and beyond",
     "wgrad_wgmma": "conv wgmma: at the limits of im2col TMA and beyond",
     "dgrad_wgmma": "conv wgmma: classes of pixels of a strided dgrad",

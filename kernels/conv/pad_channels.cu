@@ -1,0 +1,85 @@
+// Copies of an image and its filter in which pixels and lines are padded (padded_image.h).
+#include "kernels/conv/conv.h"
+#include "kernels/conv/padded_image.h"
+#include "kernels/simt/vector.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr int kThreads = 256, kWarps = kThreads / kWarpSize;
+
+/// Elements are moved as half, be they that or bf16.
+struct PadChannelsArgs {
+  const half *from;
+  half *to;
+  int64_t lines;
+  int32_t pixels, channels;  ///< of a line that is read
+  int32_t before;            ///< pixels of zeros
+  FastDivisor to_channels;
+  int32_t runs;  ///< of kVec elements, in a line that is written
+};
+
+/// `line`: the one that is read.
+MP_DEVICE Pack<half, kVec> padded_run(const PadChannelsArgs &args, const half *line, int32_t run) {
+  const Quotient place = args.to_channels.divide(run * kVec);
+  int32_t pixel = place.quotient - args.before, channel = place.remainder;
+  Pack<half, kVec> elems;
+  MP_UNROLL
+  for (int i = 0; i < kVec; i++) {
+    const bool inside = pixel >= 0 && pixel < args.pixels && channel < args.channels;
+    elems.x[i] = inside ? line[pixel * args.channels + channel] : half{0};
+    const bool is_last = ++channel == args.to_channels.divisor;
+    channel = is_last ? 0 : channel;
+    pixel += is_last;
+  }
+  return elems;
+}
+
+/// A warp takes a line: neighbouring lanes write neighbouring runs.
+MP_KERNEL(kThreads, 1)
+pad_channels(MP_PARAM(PadChannelsArgs) args) {
+  wait_for_previous_kernel();
+  for (int64_t line = block_index() * kWarps + warp_index(); line < args.lines;
+       line += grid_size() * kWarps) {
+    const half *const from = args.from + line * args.pixels * args.channels;
+    half *const to = args.to + line * args.runs * kVec;
+    for (int32_t run = lane_index(); run < args.runs; run += kWarpSize)
+      store_pack(to + run * kVec, padded_run(args, from, run));
+  }
+}
+
+void launch_pad(const Device &device, const PadChannelsArgs &args, mp_stream_t stream) {
+  const int64_t blocks = min_of(ceil_div<int64_t>(args.lines, kWarps), kMaxBlocks);
+  launch("pad_channels", pad_channels, device,
+         {.num_blocks = blocks, .num_threads = kThreads, .starts_early = true}, stream, args);
+}
+
+}  // namespace
+
+ConvProblem launch_padded_image(const Device &device, const ConvProblem &p, const PaddedImage &copy,
+                                void *workspace, mp_stream_t stream) {
+  const ConvProblem padded = with_padded_image(p, copy, workspace);
+  const ConvShape &s = p.shape;
+  PadChannelsArgs args{};
+  args.channels = s.c;
+  args.to_channels = fast_divisor(copy.channels);
+  args.from = static_cast<const half *>(p.image);
+  args.to = static_cast<half *>(const_cast<void *>(padded.image));
+  args.lines = int64_t{s.n} * s.h;
+  args.pixels = s.w;
+  args.before = s.pad_left;
+  args.runs = copy.width * copy.channels / kVec;
+  launch_pad(device, args, stream);
+  if (copy.filter_bytes == 0) return padded;
+  args.from = static_cast<const half *>(p.other);
+  args.to = static_cast<half *>(const_cast<void *>(padded.other));
+  args.lines = int64_t{s.k} * s.r;
+  args.pixels = s.s;
+  args.before = 0;
+  args.runs = filter_row(padded) / kVec;
+  launch_pad(device, args, stream);
+  return padded;
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,61 @@
+#include "kernels/conv/padded_image.h"
+
+#include <numeric>
+
+namespace mp {
+
+namespace {
+
+constexpr int32_t kVector = 8, kLeastChannels = 4;
+
+int64_t round_to(int64_t elems, int64_t multiple) {
+  return (elems + multiple - 1) / multiple * multiple;
+}
+
+size_t copy_bytes(int64_t elems) {
+  return static_cast<size_t>(round_to(elems * 2, 256));
+}
+
+/// A run that is a row of taps begins at a pixel that the stride leads to; one of a single tap at any.
+int32_t padded_channels(const ConvShape &s) {
+  const int32_t multiple = s.dilation_w == 1
+                               ? std::max(kVector / std::gcd(kVector, s.stride_w), kLeastChannels)
+                               : kVector;
+  return static_cast<int32_t>(round_to(s.c, multiple));
+}
+
+}  // namespace
+
+PaddedImage padded_image(const ConvProblem &p) {
+  constexpr int64_t kEndOfElems = int64_t{1} << 30;  // of an image, that kernels can count
+  const ConvShape &s = p.shape;
+  if (p.op == MP_CONV_DGRAD || p.dtype == MP_FP32 || s.groups != 1 || vector_operands(p).image)
+    return {};
+  PaddedImage copy{};
+  copy.channels = padded_channels(s);
+  const int64_t reach = (int64_t{s.q} - 1) * s.stride_w + (int64_t{s.s} - 1) * s.dilation_w + 1;
+  const int64_t width = round_to(reach, kVector / std::gcd(kVector, copy.channels));
+  if (s.h * width >= kEndOfElems / copy.channels) return {};
+  copy.width = static_cast<int32_t>(width);
+  copy.image_bytes = copy_bytes(int64_t{s.n} * s.h * width * copy.channels);
+  if (p.op == MP_CONV_FPROP) {
+    const ConvProblem padded = with_padded_image(p, copy, nullptr);
+    copy.filter_bytes = copy_bytes(int64_t{s.k} * s.r * filter_row(padded));
+  }
+  return copy;
+}
+
+ConvProblem with_padded_image(const ConvProblem &p, const PaddedImage &copy, void *workspace) {
+  const uintptr_t place = reinterpret_cast<uintptr_t>(workspace);  // NULL for selection
+  ConvProblem padded = p;
+  padded.shape.c = copy.channels;
+  padded.shape.w = copy.width;
+  padded.shape.pad_left = 0;
+  padded.unpadded_c = p.shape.c;
+  padded.image = reinterpret_cast<const void *>(place);
+  if (p.op == MP_CONV_FPROP)
+    padded.other = reinterpret_cast<const void *>(place + copy.image_bytes);
+  return padded;
+}
+
+}  // namespace mp
