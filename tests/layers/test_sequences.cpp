@@ -177,6 +177,38 @@ TEST_CASE("sequences: a convolution and its gradients", "[sequences]") {
   }
 }
 
+TEST_CASE("sequences: an image is padded behind the call that writes it", "[sequences]") {
+  constexpr int32_t kSize = 40;
+  mp_conv2d_desc_t desc = mp_conv2d_desc_default(1, kSize, kSize, 3, 16, 3, 3, MP_FP16);
+  const std::vector<const char *> kernels = runnable_kernels(desc, MP_CONV_FPROP);
+  const auto copied = std::find_if(kernels.begin(), kernels.end(), [](const std::string &name) {
+    return name.ends_with("_s4_copied");
+  });
+  REQUIRE(copied != kernels.end());
+  desc.kernel = *copied;
+  size_t bytes = 0;
+  require_ok(mp_conv2d_workspace_size(context(), &desc, MP_CONV_FPROP, &bytes));
+  const DeviceMemory workspace(bytes);
+  constexpr int64_t kElems = kSize * kSize * 3, kOutputs = (kSize - 2) * (kSize - 2) * 16;
+  const auto sum = mp_pointwise_desc_default(MP_POINTWISE_ADD, 1, kElems, MP_FP16);
+  Tensor even(MP_FP16, integers(kElems, 9, 1)), odd(MP_FP16, integers(kElems, 9, 2)),
+      more(MP_FP16, integers(kElems, 3, 3)), filter(MP_FP16, integers(16 * 9 * 3, 3, 4)),
+      y(MP_FP16, integers(kTurns * kOutputs, 9, 5));
+  Calls calls;
+  for (int turn = 0; turn < kTurns; turn++) {
+    const void *const from = (turn % 2 == 0 ? even : odd).data();
+    void *const x = (turn % 2 == 0 ? odd : even).data();
+    calls.push_back(
+        [&, from, x] { return mp_pointwise(context(), &sum, from, more.data(), x, kStream); });
+    calls.push_back([&, x, turn] {
+      void *const to = static_cast<uint8_t *>(y.data()) + turn * kOutputs * 2;
+      return mp_conv2d_fprop(context(), &desc, x, filter.data(), to, nullptr, workspace.data(),
+                             bytes, kStream);
+    });
+  }
+  check_sequence(calls, {&even, &odd, &y}, desc.kernel);
+}
+
 TEST_CASE("sequences: one product, and products of its parts at pointers", "[sequences]") {
   constexpr int32_t kItems = 24;
   constexpr int64_t kSize = 64;

@@ -98,7 +98,7 @@ CASES = [
         *library("dbias: many rows are summed in as many chunks*")]),
     Case("copied operands", 90, 2, "copy_rows", gemm(
         *(f"m=136 n=130 k={k} op=NT multiple=1 kernel=wgmma_128x128x64_s6" for k in (69, 70)))),
-    Case("padded images", 80, 3, "pad_channels", gemm(
+    Case("padded images", 90, 2, "pad_channels", gemm(
         *(f"op={op} n=2 h=9 w=17 c={c} k=16 r=3 s=5 pad_top=1 pad_left=2 pad_right=1 stride_w={stride} kernel=conv_wmma_64x64x32_s4_copied"
           for op, c, stride in (("fprop", 3, 2), ("wgrad", 12, 1))), of="[.repro-conv]")),
     Case("statistics", 80, 3, "measure_list<false>", library(
@@ -202,7 +202,7 @@ REASONS = [
     Reason("*", "prefetch.*", "left out", None, "a hint"),
     Reason("*", "griddepcontrol.launch_dependents", "left out", None, "a hint"),
     *(Reason(cases, "griddepcontrol.wait", "left out", None, "one call; kernels behind one another are a case of their own")
-      for cases in ("*wgmma*", "copied operands")),
+      for cases in ("*wgmma*", "copied operands", "padded images")),
     Reason("recurrent steps behind one another", "griddepcontrol.wait", "left out", 1,
            "of the last step, from which a backward pass begins: behind copies, which let no kernel begin before their end"),
     Reason("a kernel behind a sort", "griddepcontrol.wait", "left out", None,
