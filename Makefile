@@ -85,8 +85,8 @@ GENCODE := $(foreach a,$(ARCHS),$(call code_for,$(a),sm_$(a))) $(PTX_FOR_LATER)
 # Half of the time goes into PTX, and that of these kernels is the same from sm_80 on: it is made once.  They use
 # nothing newer, and with MP_UP_TO_SM80 they would not compile if they did.
 UP_TO_SM80 := conv/conv_depthwise conv/conv_simt conv/conv_wmma gemm/gemm_simt gemm/gemm_wmma gemm/gemv layers/layout \
-  layers/pool layers/softmax_xent step/accumulate step/model_copy step/optimizer step/regularization step/tensor_ratios \
-  tensors/elementwise tensors/statistics
+  layers/pool layers/pool_max_backward layers/softmax_xent step/accumulate step/model_copy step/optimizer \
+  step/regularization step/tensor_ratios tensors/elementwise tensors/statistics
 ptx_for = $(if $(and $(filter 80,$(ARCHS)),$(filter-out 70 72 75,$(1))),80,$(1))
 GENCODE_UP_TO_SM80 := -DMP_UP_TO_SM80=1 $(foreach a,$(ARCHS:a=),$(call code_for,$(call ptx_for,$(a)),sm_$(a))) $(PTX_FOR_LATER)
 # These launch what others compile, so that one architecture will do; with MP_WITHOUT_KERNELS a kernel is an error.

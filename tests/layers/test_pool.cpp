@@ -49,6 +49,9 @@ std::vector<mp_pool2d_desc_t> shapes() {
       make_desc(2, 3, 5, 7, 1, 1, 1, 1),                  // nothing at all
       make_desc(2, 5, 5, 6, 1, 1, 3, 2),                  // but a stride
       make_desc(1, 1, 40, 2, 1, 4, 1, 4),                 // one dimension
+      // Tiles of a gradient: several on each side and of channels, with more windows than smem holds at a time.
+      make_desc(1, 11, 13, 70, 5, 5, 1, 1, {2, 2, 2, 2}),
+      make_desc(2, 19, 10, 33, 3, 3, 2, 2, {1, 1, 1, 1}),
   };
 }
 

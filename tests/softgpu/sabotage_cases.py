@@ -125,6 +125,9 @@ CASES = [
     Case("batch norm", 80, 3, "", library(
         "batch norm: the same bits whatever the device", "batch norm: training, small and unaligned",
         "batch norm: gradients, small and unaligned, in place")),
+    Case("max pooling backward", 80, 3, "largest_backward", library(
+        "pool: the first of the largest gets the gradient", "pool: tensors that are not aligned",
+        "pool: all modes, types and shapes, exactly")),
     Case("softmax cross-entropy", 80, 3, "xent_.*half|mean_loss|count_rows", library(
         "xent: small batches", "xent long: all types and lengths", "xent ignore: rows with the label*", "xent long: any alignment*",
         "xent ignore: around the number of rows*", "xent ignore: a block goes on*")),

@@ -1,0 +1,178 @@
+// The gradient of max pooling.
+//
+// Where the largest pixel of a window is, is found again from x, with the same comparisons as forward.  Windows overlap,
+// so a block does that once for all pixels of a tile: first its threads have a window each, and leave in smem which
+// pixel is the largest; then they have a pixel each, and add dy of those windows whose largest it is.  Nothing is added
+// atomically, and of each pixel in the order of the windows.
+#include "kernels/layers/pool_windows.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kPixels = 2;        ///< of a thread, 8 channels of each
+constexpr int kWindowRuns = 512;  ///< 8 channels of a window: so many are in smem at a time
+constexpr int kMostRuns = 8;      ///< of a tile, side by side: 128 bytes
+
+struct LargestBackwardArgs {
+  PoolArgs pool;
+  int32_t runs, height, width;      ///< of a tile, powers of two: of kVec channels, of pixels
+  int64_t slabs, tiles_w, tiles_h;  ///< tiles side by side; slabs of channels are the innermost
+};
+
+/// Pixels of dx from (i, j) on, channels from kVec * run on, and the windows that hold any of them.
+struct Tile {
+  int32_t n, i, j, run;
+  Span p, q;
+
+  MP_DEVICE Tile(const LargestBackwardArgs &args, const Shape &shape, int64_t number) {
+    const int64_t column = number / args.slabs, row = column / args.tiles_w;
+    n = static_cast<int32_t>(row / args.tiles_h);
+    i = static_cast<int32_t>(row - n * args.tiles_h) * args.height;
+    j = static_cast<int32_t>(column - row * args.tiles_w) * args.width;
+    run = static_cast<int32_t>(number - column * args.slabs) * args.runs;
+    p = windows(shape.h, i, args.height);
+    q = windows(shape.w, j, args.width);
+  }
+
+  /// 2^31 of them, each as large, would take years.
+  MP_DEVICE int32_t num_windows() const { return max_of(p.count(), 0) * max_of(q.count(), 0); }
+
+ private:
+  static MP_DEVICE Span windows(const Side &side, int32_t first, int32_t pixels) {
+    const int32_t last = min_of(first + pixels, side.size) - 1;
+    return {side.windows(first).begin, side.windows(last).end};
+  }
+};
+
+/// Which pixel of each window is the largest, by channel: 16 bytes of neighbouring lanes lie side by side.
+struct alignas(16) FourNumbers {
+  int32_t x[kQuad];
+};
+using Found = FourNumbers[2][kWindowRuns];
+
+class LargestBackward {
+ public:
+  MP_DEVICE LargestBackward(const LargestBackwardArgs &args, const Shape &shape, int64_t number,
+                            Found &found)
+      : args_(args), shape_(shape), tile_(args, shape, number), found_(found) {}
+
+  MP_DEVICE void run() {
+    float dx[kPixels][kVec] = {};
+    const int32_t windows = tile_.num_windows(), at_once = kWindowRuns / args_.runs;
+    for (int32_t first = 0; first < windows; first += at_once) {
+      const int32_t count = min_of(at_once, windows - first);
+      block_sync();  // the windows before are still asked for
+      find(first, count);
+      block_sync();
+      MP_UNROLL
+      for (int item = 0; item < kPixels; item++) add(dx[item], pixel(item), first, count);
+    }
+    MP_UNROLL
+    for (int item = 0; item < kPixels; item++) store(dx[item], pixel(item));
+  }
+
+ private:
+  /// The run of this thread in the tile, which is that of all it works on.
+  MP_DEVICE int run_in_tile() const { return thread_index() % args_.runs; }
+
+  MP_DEVICE Place place(int32_t i, int32_t j) const {
+    const int32_t channel = (tile_.run + run_in_tile()) * kVec;
+    return {tile_.n, i, j, channel, min_of(shape_.channels - channel, kVec)};
+  }
+  /// Of dx; without a channel where it lies outside.
+  MP_DEVICE Place pixel(int item) const {
+    const int number = (thread_index() + item * kThreads) / args_.runs;
+    Place at = place(tile_.i + number / args_.width, tile_.j + number % args_.width);
+    if (at.i >= shape_.h.size || at.j >= shape_.w.size) at.valid = 0;
+    return at;
+  }
+
+  MP_DEVICE void find(int32_t first, int32_t count) const {
+    for (int32_t slot = thread_index(); slot < count * args_.runs; slot += kThreads) {
+      const int32_t window = first + slot / args_.runs;
+      const int32_t down = window / tile_.q.count();
+      const Place at = place(tile_.p.begin + down, tile_.q.begin + window - down * tile_.q.count());
+      if (at.valid <= 0) continue;
+      const Largest largest(args_.pool, shape_, at, shape_.h.pixels(at.i), shape_.w.pixels(at.j));
+      MP_UNROLL
+      for (int half = 0; half < 2; half++) {
+        FourNumbers &four = found_[half][slot];
+        MP_UNROLL
+        for (int k = 0; k < kQuad; k++) four.x[k] = largest.pixel[half * kQuad + k];
+      }
+    }
+  }
+
+  MP_DEVICE void add(float (&dx)[kVec], const Place &at, int32_t first, int32_t count) const {
+    if (at.valid <= 0) return;
+    for_each_pixel(shape_.h.windows(at.i), shape_.w.windows(at.j), [&](int32_t p, int32_t q) {
+      const int32_t window = (p - tile_.p.begin) * tile_.q.count() + q - tile_.q.begin - first;
+      if (window < 0 || window >= count) return;
+      float dy[kVec];
+      load_run(dy, args_.pool.desc.dtype, args_.pool.dy, shape_.in_y(at.n, p, q) + at.channel,
+               at.valid);
+      add_window(dx, dy, number_in(p, q, at), window * args_.runs + run_in_tile());
+    });
+  }
+
+  /// Of a pixel in a window, as Largest counts them.
+  MP_DEVICE int32_t number_in(int32_t p, int32_t q, const Place &at) const {
+    const Span rows = shape_.h.pixels(p), cols = shape_.w.pixels(q);
+    return (at.i - rows.begin) * cols.count() + at.j - cols.begin;
+  }
+
+  MP_DEVICE void add_window(float (&dx)[kVec], const float (&dy)[kVec], int32_t number,
+                            int32_t slot) const {
+    MP_UNROLL
+    for (int half = 0; half < 2; half++) {
+      const FourNumbers four = found_[half][slot];
+      MP_UNROLL
+      for (int k = 0; k < kQuad; k++)
+        dx[half * kQuad + k] += four.x[k] == number ? dy[half * kQuad + k] : 0.0f;
+    }
+  }
+
+  MP_DEVICE void store(const float (&dx)[kVec], const Place &at) const {
+    if (at.valid > 0)
+      store_run(args_.pool.desc.dtype, args_.pool.dx, shape_.in_x(at.n, at.i, at.j) + at.channel,
+                dx, at.valid);
+  }
+
+  const LargestBackwardArgs &args_;
+  const Shape &shape_;
+  const Tile tile_;
+  Found &found_;
+};
+
+MP_KERNEL(kThreads, 3)
+largest_backward(MP_PARAM(LargestBackwardArgs) args) {
+  MP_SHARED(FourNumbers, found, [2][kWindowRuns]);
+  const Shape shape(args.pool);
+  const int64_t tiles = args.pool.desc.n * args.tiles_h * args.tiles_w * args.slabs;
+  for (int64_t number = block_index(); number < tiles; number += grid_size())
+    LargestBackward(args, shape, number, found).run();
+}
+
+}  // namespace
+
+void launch_largest_backward(const Device &device, const PoolArgs &pool, mp_stream_t stream) {
+  const mp_pool2d_desc_t &desc = pool.desc;
+  LargestBackwardArgs args{};
+  args.pool = pool;
+  const int64_t runs = ceil_div<int64_t>(desc.c, kVec);
+  args.runs = 1;
+  while (args.runs < min_of<int64_t>(runs, kMostRuns)) args.runs *= 2;
+  args.height = args.width = 1;
+  while (args.height * args.width * args.runs < kThreads * kPixels)
+    (args.height < args.width ? args.height : args.width) *= 2;
+  args.slabs = ceil_div<int64_t>(runs, args.runs);
+  args.tiles_w = ceil_div(desc.w, args.width);
+  args.tiles_h = ceil_div(desc.h, args.height);
+  const int64_t tiles = int64_t{desc.n} * args.tiles_h * args.tiles_w * args.slabs;
+  launch("pool_max_backward", largest_backward, device, {min_of(tiles, kMaxBlocks), kThreads},
+         stream, args);
+}
+
+}  // namespace mp::MP_TARGET
