@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kDepth = MP_STEP_QUERY_DEPTH;
 const mp_scaler_config_t kBackoff = mp_scaler_config_default(MP_SCALER_BACKOFF);
-constexpr auto kForgotten = static_cast<mp_step_outcome_t>(77);
+constexpr auto kForgotten = static_cast<mp_step_outcome_t>(3);  // no outcome, but in its range
 
 /// The outcome after everything that has been enqueued, or kForgotten.
 mp_step_outcome_t query(const UniqueScaler &scaler, int64_t step) {
