@@ -91,7 +91,6 @@ std::vector<int32_t> batch_sizes_of(const RnnCase &c) {
 
 RnnRun::RnnRun(const RnnCase &c, const RnnData &data)
     : desc(c.desc),
-      c_(c),
       x_(c, c.desc.input_size, kPoison),
       y_(c, c.outputs(), kCanary),
       dy_(c, c.outputs(), kPoison),

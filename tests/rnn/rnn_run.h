@@ -62,7 +62,6 @@ class RnnRun {
                                void *, size_t, mp_stream_t);
   mp_status_t call(Call function);
 
-  const RnnCase &c_;
   StepArray x_, y_, dy_, dx_;
   DeviceArray h0_, c0_, hn_, cn_, dhn_, dcn_, dh0_, dc0_;
   std::vector<std::unique_ptr<Weights>> weights_, grads_;
