@@ -171,7 +171,8 @@ TEST_CASE("bench: two kernels agree, and one that leaves out an element of k doe
   const Machine machine(MP_DEVICE_HOST);
   const mp_dtype_t dtype = GENERATE(MP_FP16, MP_BF16);
   const auto k = GENERATE(int64_t{33}, int64_t{512}, int64_t{4096});
-  const mp_dtype_t out = GENERATE_COPY(dtype, MP_FP32);
+  const mp_dtype_t out =
+      GENERATE_COPY(mp_dtype_t{dtype}, MP_FP32);  // of an lvalue it keeps a reference
   CAPTURE(mp_dtype_name(dtype), mp_dtype_name(out), k);
   const Shape shape = shape_of(72, 136, k);
   mp_gemm_desc_t desc = make_desc(shape, dtype, out);
