@@ -28,8 +28,8 @@ struct PaddedImage;
 
 namespace mp::MP_TARGET {
 
-/// A run of taps and channels, as the written filter has it: in pieces that lie one behind the other.  Usually it is one
-/// itself; of padded channels (padded_image.h) each tap has its own.
+/// A run of taps and channels, as the written filter has it: in pieces that lie one behind the other.  Usually the run is
+/// one piece; where channels are padded (padded_image.h) each tap is one, without the padding.
 struct FilterRuns {
   FastDivisor padded;  ///< by the columns from piece to piece
   int32_t pieces;      ///< in a run

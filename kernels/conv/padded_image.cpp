@@ -2,18 +2,16 @@
 
 #include <numeric>
 
+#include "kernels/gemm/select.h"
+
 namespace mp {
 
 namespace {
 
 constexpr int32_t kVector = 8, kLeastChannels = 4;
 
-int64_t round_to(int64_t elems, int64_t multiple) {
-  return (elems + multiple - 1) / multiple * multiple;
-}
-
 size_t copy_bytes(int64_t elems) {
-  return static_cast<size_t>(round_to(elems * 2, 256));
+  return static_cast<size_t>(round_up(elems * 2, 256));
 }
 
 /// A run that is a row of taps begins at a pixel that the stride leads to; one of a single tap at any.
@@ -21,7 +19,7 @@ int32_t padded_channels(const ConvShape &s) {
   const int32_t multiple = s.dilation_w == 1
                                ? std::max(kVector / std::gcd(kVector, s.stride_w), kLeastChannels)
                                : kVector;
-  return static_cast<int32_t>(round_to(s.c, multiple));
+  return static_cast<int32_t>(round_up(s.c, multiple));
 }
 
 }  // namespace
@@ -34,7 +32,7 @@ PaddedImage padded_image(const ConvProblem &p) {
   PaddedImage copy{};
   copy.channels = padded_channels(s);
   const int64_t reach = (int64_t{s.q} - 1) * s.stride_w + (int64_t{s.s} - 1) * s.dilation_w + 1;
-  const int64_t width = round_to(reach, kVector / std::gcd(kVector, copy.channels));
+  const int64_t width = round_up(reach, kVector / std::gcd(kVector, copy.channels));
   if (s.h * width >= kEndOfElems / copy.channels) return {};
   copy.width = static_cast<int32_t>(width);
   copy.image_bytes = copy_bytes(int64_t{s.n} * s.h * width * copy.channels);

@@ -36,7 +36,7 @@ struct Tile {
     q = windows(shape.w, j, args.width);
   }
 
-  /// 2^31 of them, each as large, would take years.
+  /// 32 bits hold it: 2^31 windows, each of as many pixels, would take years.
   MP_DEVICE int32_t num_windows() const { return max_of(p.count(), 0) * max_of(q.count(), 0); }
 
  private:
@@ -47,9 +47,7 @@ struct Tile {
 };
 
 /// Which pixel of each window is the largest, by channel: 16 bytes of neighbouring lanes lie side by side.
-struct alignas(16) FourNumbers {
-  int32_t x[kQuad];
-};
+using FourNumbers = Pack<int32_t, kQuad>;
 using Found = FourNumbers[2][kWindowRuns];
 
 class LargestBackward {

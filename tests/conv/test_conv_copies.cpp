@@ -112,7 +112,7 @@ TEST_CASE("conv copies: their kernels refuse a byte less of workspace", "[conv][
       if (!reads_copies(kernel)) continue;
       const size_t needed = run.workspace_bytes(kernel);
       CAPTURE(kernel, needed);
-      // Lines of 8 (the filter's of 5) steps of 2 and 5 taps, of four channels each.
+      // Eight places 2 apart and 5 taps reach 19 pixels: lines of an even 20, of four channels.
       CHECK(needed >= size_t{2} * 2 * 9 * 20 * 4);
       expect_status(run.launch(kernel, needed - 1), MP_ERROR_WORKSPACE_TOO_SMALL);
       expect_none(run.verify_untouched(), run.repro());
