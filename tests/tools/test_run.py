@@ -50,6 +50,32 @@ def test_failures_within_a_run(root, run, tmp_path):
     assert not any("noise" in line for line in said[at:] if "command:" not in line)
 
 
+def test_first_failure_of_a_long_log(root, run, tmp_path):
+    """A program of Catch2 tells of a failure where it happens: its test is named however much comes behind it, in an
+    outer run as well."""
+    (tmp_path / "log").write_text("""---
+the test before
+---
+the test
+---
+a.cpp:1
+...
+
+a.cpp:3: FAILED:
+  CHECK( one == two )
+with expansion:
+  1 == 2
+
+""" + "noise\n" * 200 + "7 passed, 1 failed\n")
+    inner = f"{root}/tests/run --log {tmp_path}/inner 'bad::cat {tmp_path}/log; false'"
+    for command, margin, headings in (f"cat {tmp_path}/log; false", "    | ", 0), (inner, "    |     | ", 4):
+        said = run(root / "tests/run", "--log", tmp_path / "outer", f"all::{command}", code=1).splitlines()
+        shown = said[said.index("FAILED: all") + 3 + headings:]
+        assert shown[0] == margin + "the test" and shown[5] == margin + "a.cpp:3: FAILED:"
+        assert shown[8] == margin + "  1 == 2" and "the test before" not in "".join(shown)
+        assert len(shown) < 65 and margin + "7 passed, 1 failed" in shown
+
+
 def test_reasons_to_skip(root, run):
     said = run(root / "tests/run", "own::echo skipped: no compiler; echo skipped: no compiler; echo 1 passed, 0 failed",
                "pytest::echo 'SKIPPED [2] tests/a.py:3: no compiler'; echo '1 passed, 2 skipped in 1.0s'")
