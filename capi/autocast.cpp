@@ -76,8 +76,8 @@ const HeldWhileForking<texts_mutex> texts_of_a_child;
 
 /// What rewrites say of themselves; they may be told of for as long as the process runs, its end included.
 const char *in_static_storage(std::string text) {
-  static auto &texts = *new std::set<std::string>;
   const std::lock_guard lock(texts_mutex);
+  static auto &texts = *new std::set<std::string>;
   return texts.insert(std::move(text)).first->c_str();
 }
 

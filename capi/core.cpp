@@ -10,6 +10,7 @@
 
 #include "capi/check.h"
 #include "kernels/backend.h"
+#include "kernels/made_once.h"
 #include "kernels/per_thread.h"
 #include "mpcore.h"
 
@@ -139,10 +140,12 @@ uint32_t mp_version(void) {
 }
 
 const char *mp_build_info(void) {
-  static const mp::Message info(
-      "mpcore ", MP_VERSION_MAJOR, ".", MP_VERSION_MINOR, ".", MP_VERSION_PATCH,
-      ", git " MP_GIT_HASH ", targets:", mp::host_backend() ? " host" : "",
-      mp::cuda_backend() ? " cuda (CUDA " MP_CUDA_VERSION ", code for " MP_CUDA_ARCHS ")" : "");
+  const mp::Message &info = mp::made_once([] {
+    return mp::Message(
+        "mpcore ", MP_VERSION_MAJOR, ".", MP_VERSION_MINOR, ".", MP_VERSION_PATCH,
+        ", git " MP_GIT_HASH ", targets:", mp::host_backend() ? " host" : "",
+        mp::cuda_backend() ? " cuda (CUDA " MP_CUDA_VERSION ", code for " MP_CUDA_ARCHS ")" : "");
+  });
   return info.c_str();
 }
 

@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "capi/check.h"
+#include "kernels/made_once.h"
 
 namespace mp {
 
@@ -47,6 +49,8 @@ std::shared_ptr<const GemmTuning> tuning_of_environment() {
   std::string text, why;
   std::shared_ptr<const GemmTuning> tuning;
   if (read_file(path, &text, &why)) tuning = parse_gemm_tuning(text, &why);
+  static std::atomic_flag is_told;  // by one of the threads that have come at the same time
+  if (is_told.test_and_set()) return tuning;
   if (tuning != nullptr)
     log(MP_LOG_INFO, "mp_gemm: MP_GEMM_TUNING = ", path, " is used");
   else
@@ -58,8 +62,7 @@ std::shared_ptr<const GemmTuning> tuning_of_environment() {
 }  // namespace
 
 const GemmTuning &gemm_tuning() {
-  // Never destroyed: threads may be in calls while the process ends.
-  static const auto &from_file = *new auto(tuning_of_environment());
+  const auto &from_file = made_once([] { return tuning_of_environment(); });
   return from_file != nullptr ? *from_file : builtin_gemm_tuning();
 }
 

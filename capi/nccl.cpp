@@ -5,6 +5,7 @@
 
 #include "capi/check.h"
 #include "capi/defaults.h"
+#include "kernels/made_once.h"
 
 namespace mp::nccl {
 
@@ -29,10 +30,8 @@ Functions load() {
   return found;
 }
 
-/// A failure is not remembered: the next call tries again.
 const Functions &functions() {
-  static const Functions loaded = load();
-  return loaded;
+  return made_once([] { return load(); });
 }
 
 DataType data_type(mp_dtype_t dtype) {

@@ -1,14 +1,29 @@
 #include "capi/nvtx.h"
 
 #include <cstring>
+#include <mutex>
+
+#include "kernels/fork.h"
+#include "kernels/made_once.h"
 
 #if MP_HAS_NVTX
 
 namespace mp {
 
+namespace {
+
+/// NVTX starts at its first call, and whoever comes meanwhile waits.
+std::mutex nvtx_mutex;
+const HeldWhileForking<nvtx_mutex> nvtx_of_a_child;
+
+}  // namespace
+
 nvtxDomainHandle_t profiler_domain() {
-  static const nvtxDomainHandle_t domain = nvtxDomainCreateA("mpcore");
-  return domain;
+  return made_once([] {
+    const std::lock_guard lock(nvtx_mutex);
+    static const nvtxDomainHandle_t domain = nvtxDomainCreateA("mpcore");
+    return domain;
+  });
 }
 
 void ProfilerRange::push(const char *function, const Message &problem) const {

@@ -23,23 +23,23 @@ class PerThread {
   static T *find() { return of_this_thread; }
 
  private:
+  /// Made while the library is loaded: the child of a fork would wait for a thread that was about to make it.
   struct Key {
-    Key() {
-      if (pthread_key_create(&key, destroy) != 0) throw std::bad_alloc();
-    }
+    Key() : is_made(pthread_key_create(&key, destroy) == 0) {}
     /// The library is unloaded: threads that live on must not call it when they end.  Or the process ends:
     /// objects that calls ask for from then on stay.
     ~Key() {
       is_gone = true;
-      pthread_key_delete(key);
+      if (is_made) pthread_key_delete(key);
       destroy(of_this_thread);
     }
     pthread_key_t key;
+    bool is_made;
     static inline std::atomic<bool> is_gone = false;
   };
 
   static T &make() {
-    static const Key key;
+    if (!key.is_made) throw std::bad_alloc();
     auto made = std::make_unique<T>();
     if (!Key::is_gone && pthread_setspecific(key.key, made.get()) != 0 && !Key::is_gone)
       throw std::bad_alloc();
@@ -51,6 +51,7 @@ class PerThread {
   }
 
   static inline constinit thread_local T *of_this_thread = nullptr;
+  static inline Key key;
 };
 
 }  // namespace mp

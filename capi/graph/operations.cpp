@@ -5,6 +5,7 @@
 
 #include "capi/graph/families.h"
 #include "capi/graph/operation.h"
+#include "kernels/made_once.h"
 
 namespace mp::graph {
 
@@ -19,8 +20,7 @@ std::vector<const Operation *> all_operations() {
 }
 
 const Operation *look_up(std::string_view type) {
-  // Never destroyed: threads may be in calls while the process ends.
-  static const auto &all = *new auto(all_operations());
+  const auto &all = made_once([] { return all_operations(); });
   const auto found = std::ranges::find(all, type, [](const Operation *o) { return o->type; });
   return found != all.end() ? *found : nullptr;
 }

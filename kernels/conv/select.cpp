@@ -18,6 +18,7 @@
 #include "kernels/gemm/predict_exit.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tuning.h"
+#include "kernels/made_once.h"
 
 namespace mp {
 
@@ -40,15 +41,14 @@ const char *conv_name(ConvFamily family, const char *gemm_name, bool reads_copie
   struct Names {
     std::string in_place, copied;
   };
-  // Never destroyed: threads may be in calls while the process ends.
-  static const auto &names = *new auto([] {
+  const auto &names = made_once([] {
     std::unordered_map<const char *, Names> all;
     for (const GemmVariant &variant : gemm_variants()) {
       const std::string name = std::string(kPrefix) + variant.name;
       all.emplace(variant.name, Names{name, name + std::string(kCopied)});
     }
     return all;
-  }());
+  });
   const Names &own = names.at(gemm_name);
   return (reads_copies ? own.copied : own.in_place).c_str();
 }
@@ -297,8 +297,7 @@ bool find_conv(const ConvProblem &problem, const Device &device, const GemmTunin
 }
 
 std::span<const char *const> conv_names(mp_conv_op_t op) {
-  // Never destroyed: threads may be in calls while the process ends.
-  static const auto &names = *new auto([] {
+  const auto &names = made_once([] {
     std::array<std::vector<const char *>, 3> all;
     for (const mp_conv_op_t pass : {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD}) {
       for (const ConvFamily family : kGemmFamilies)
@@ -311,7 +310,7 @@ std::span<const char *const> conv_names(mp_conv_op_t op) {
       for (const DepthwiseVariant &variant : kDepthwise) all[pass].push_back(variant.name);
     }
     return all;
-  }());
+  });
   return names[op];
 }
 

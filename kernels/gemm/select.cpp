@@ -17,6 +17,7 @@
 #include "kernels/gemm/tiles.h"
 #include "kernels/gemm/tuning.h"
 #include "kernels/gemm/workspace.h"
+#include "kernels/made_once.h"
 
 namespace mp {
 
@@ -282,8 +283,7 @@ bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTunin
 }
 
 std::span<const char *const> gemm_names() {
-  // Never destroyed: threads may be in calls while the process ends.
-  static const auto &names = *new auto([] {
+  return made_once([] {
     std::vector<const char *> all;
     for (const GemmVariant &variant : gemm_variants()) {
       all.push_back(variant.name);
@@ -291,8 +291,7 @@ std::span<const char *const> gemm_names() {
         all.push_back(variant.copied_name);
     }
     return all;
-  }());
-  return names;
+  });
 }
 
 std::string why_no_tensor_cores(mp_dtype_t dtype, const Device &device) {

@@ -8,6 +8,7 @@
 
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tiles.h"
+#include "kernels/made_once.h"
 
 namespace mp {
 
@@ -162,9 +163,7 @@ std::span<const GemmKernel> gemm_kernels() {
 }
 
 std::span<const GemmVariant> gemm_variants() {
-  // Never destroyed: threads may be in calls while the process ends.
-  static const auto &table = *new VariantTable;
-  return table.variants;
+  return made_once([] { return VariantTable(); }).variants;
 }
 
 }  // namespace mp

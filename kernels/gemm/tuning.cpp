@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "kernels/made_once.h"
+
 namespace mp {
 
 namespace {
@@ -167,12 +169,11 @@ bool is_estimated(const GemmTuning &tuning, const Device &device) {
 }
 
 const GemmTuning &builtin_gemm_tuning() {
-  static const GemmTuning tuning = [] {
+  return made_once([] {
     GemmTuning t;
     parse_text(kBuiltinText, t);
     return t;
-  }();
-  return tuning;
+  });
 }
 
 std::shared_ptr<const GemmTuning> parse_gemm_tuning(std::string_view text, std::string *why) {

@@ -1,12 +1,17 @@
 // A process that forks while others of its threads are inside calls.
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/support/run_again.h"
 #include "tests/support/testing.h"
 
 using namespace mptest;
@@ -82,6 +87,29 @@ TEST_CASE("fork: a child works, whatever the threads of its parent were doing", 
   }
   mp_set_log_callback(nullptr, nullptr, MP_LOG_ERROR);
   CHECK(multiplies());
+}
+
+TEST_CASE("fork: while another thread reads the tuning", "[.][fork_in_first_call]") {
+  std::atomic<bool> is_right{false};
+  std::thread first([&] { is_right = multiplies(); });
+  const int pipe =
+      open(std::getenv("MP_GEMM_TUNING"), O_WRONLY);  // opens as the thread begins to read
+  REQUIRE(pipe >= 0);
+  setenv("MP_GEMM_TUNING", "", 1);
+  CHECK(child_multiplies());
+  close(pipe);
+  first.join();
+  CHECK(is_right);
+}
+
+TEST_CASE("fork: a child waits for nobody's first call", "[fork]") {
+  if (!on_host()) return skip("CUDA does not work in a child of a process that has used it");
+  const std::string path = format("/tmp/mpcore_fork_%d", static_cast<int>(getpid()));
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  const std::string output = output_of_test("[fork_in_first_call]", "MP_GEMM_TUNING=" + path);
+  unlink(path.c_str());
+  INFO(output);
+  CHECK(times(output, "1 passed, 0 failed") == 1);
 }
 
 TEST_CASE("fork: a log callback may fork", "[fork]") {

@@ -71,7 +71,7 @@ TEST_CASE("child: ask names", "[.][child]") {
   CHECK(infos == std::vector<std::string>(kThreads, infos.front()));
 }
 
-// With MP_GEMM_TUNING: a file is read once, and told of once.
+// With MP_GEMM_TUNING: a file is told of once, however many threads have come to read it.
 TEST_CASE("child: read tuning", "[.][child]") {
   mp_set_log_callback(
       [](mp_log_level_t, const char *line, void *) {

@@ -2,10 +2,13 @@
 #include "kernels/simt/sim/mode.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+
+#include "kernels/made_once.h"
 
 namespace mp::host::engine {
 
@@ -20,7 +23,8 @@ int64_t environment_integer(const char *name, int64_t otherwise) {
 const char *mode_name() {
   if (const char *const name = std::getenv("MP_HOST_MODE")) return name;
   const char *const name = std::getenv("MP_HOST_MOOD");
-  if (name != nullptr)
+  static std::atomic_flag is_told;  // by one of the threads that have come at the same time
+  if (name != nullptr && !is_told.test_and_set())
     std::fputs("mpcore: warn: MP_HOST_MOOD is deprecated, its name is MP_HOST_MODE\n", stderr);
   return name;
 }
@@ -32,8 +36,7 @@ Mode mode_from_environment() {
 }
 
 Mode &process_mode() {
-  static Mode mode = mode_from_environment();
-  return mode;
+  return made_once([] { return mode_from_environment(); });
 }
 
 }  // namespace
@@ -52,9 +55,10 @@ void set_mode(const Mode &mode) {
 }
 
 int max_workers() {
-  static const int count = static_cast<int>(std::clamp<int64_t>(
-      environment_integer("MP_HOST_THREADS", std::thread::hardware_concurrency()), 1, 256));
-  return count;
+  return made_once([] {
+    return static_cast<int>(std::clamp<int64_t>(
+        environment_integer("MP_HOST_THREADS", std::thread::hardware_concurrency()), 1, 256));
+  });
 }
 
 }  // namespace mp::host::engine

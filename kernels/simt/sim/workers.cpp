@@ -123,12 +123,12 @@ class Workers {
 std::mutex one_job_at_a_time;
 const HeldWhileForking<one_job_at_a_time> no_job_in_a_child;
 
-/// Owns the workers; a forked child has none of its parent's threads and works alone.  So there are none
-/// where a child could not be told.
+/// Owns the workers; a forked child has none of its parent's threads and works alone.  Its handler is there from
+/// the start: a fork that waits for the job in which the workers are made would not call a handler that comes
+/// with them.
 struct WorkersOfProcess {
   WorkersOfProcess() {
-    if (pthread_atfork(nullptr, nullptr, [] { all = nullptr; }) != 0) throw std::bad_alloc();
-    all = new Workers(max_workers() - 1);
+    if (children_are_told) all = new Workers(max_workers() - 1);
   }
   /// Calls that come later, or are in progress while the process ends, work alone.
   ~WorkersOfProcess() {
@@ -140,6 +140,8 @@ struct WorkersOfProcess {
     return all;
   }
   static inline constinit Workers *all = nullptr;
+  static inline const bool children_are_told =
+      pthread_atfork(nullptr, nullptr, [] { all = nullptr; }) == 0;
 };
 
 }  // namespace
