@@ -2169,7 +2169,7 @@ module mpcore_c
       name="mp_tensor_stats")
       import
       type(c_ptr), value :: list
-      type(c_ptr), value :: outputs
+      type(mp_stats_outputs_t), optional :: outputs
       type(c_ptr), value :: stream
       integer(c_int) :: answer
     end function
@@ -3617,7 +3617,7 @@ module mpcore_c
       name="mp_graph_get_memory")
       import
       type(c_ptr), value :: graph
-      type(mp_graph_memory_t), intent(out) :: memory
+      type(mp_graph_memory_t), intent(inout) :: memory
       integer(c_int) :: answer
     end function
 

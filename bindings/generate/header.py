@@ -121,7 +121,7 @@ class Model:
     def is_described(self, kind) -> bool:
         """A pointer to a struct in host memory.  What kernels write is data."""
         struct = self.struct(kind.base) if len(kind.pointers) == 1 else None
-        return struct is not None and "device memory" not in struct.doc
+        return struct is not None and "into device memory" not in struct.doc
 
     def is_handle(self, name) -> bool:
         return any(h[0] == name for h in self.handles)

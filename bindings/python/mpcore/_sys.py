@@ -887,7 +887,7 @@ class mp_context_config_t(_Sized):
         ("device", c_int32),
         ("sm_limit", c_int32),
         ("flags", c_uint32),
-        ("allocator", c_void_p),
+        ("allocator", POINTER(mp_allocator_t)),
     ]
     struct_size: int
     device: int
@@ -3684,7 +3684,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "mp_amax": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "mp_l2norm": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p]),
     "mp_inspect": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p]),
-    "mp_tensor_stats": (c_uint32, [c_void_p, c_void_p, c_void_p]),
+    "mp_tensor_stats": (c_uint32, [c_void_p, POINTER(mp_stats_outputs_t), c_void_p]),
     "mp_unscale": (c_uint32, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
     "mp_clip_factor": (c_uint32, [c_void_p, c_void_p, c_void_p, c_float, c_void_p, c_void_p]),
     "mp_scaler_config_init": (c_uint32, [POINTER(mp_scaler_config_t), c_size_t, c_uint32]),
@@ -3776,7 +3776,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "mp_graph_backward": (c_uint32, [c_void_p, c_void_p, c_void_p]),
     "mp_graph_lists": (c_uint32, [c_void_p, POINTER(c_void_p), POINTER(c_void_p), POINTER(c_void_p)]),
     "mp_graph_get_tensor": (c_uint32, [c_void_p, c_int32, POINTER(mp_graph_tensor_t)]),
-    "mp_graph_get_memory": (c_uint32, [c_void_p, c_void_p]),
+    "mp_graph_get_memory": (c_uint32, [c_void_p, POINTER(mp_graph_memory_t)]),
     "mp_graph_explain": (c_uint32, [c_void_p, c_uint32, c_char_p, c_void_p]),
     "mp_graph_describe": (c_uint32, [c_void_p, c_char_p, c_void_p]),
     "mp_scaler_config_init_preset": (c_uint32, [POINTER(mp_scaler_config_t), c_size_t, c_uint32]),
