@@ -253,12 +253,12 @@ REASONS = [
                           ("global_stride", "a stride of 48 bytes"))),
     Reason("wgmma, ping-pong", "bra", GUARD, 1, "header().misaligned, where it stays 0: all threads write the same"),
     Reason("wgmma, ping-pong", "mapa.*", "of the first block", None, "a cluster of one block"),
-    *(Reason(cases, "cp.async.wait_group", "*", 1, "WmmaLoop: the groups behind the last tile of k are empty")
-      for cases in ("*wmma*", "recurrent steps")),
+    *(Reason(cases, "cp.async.wait_group", "*", most, "WmmaLoop: the groups behind the last tile of k are empty")
+      for cases, most in (("*wmma*", 1), ("recurrent steps", 2))),  # which have a loop for each type of 16 bits
     Reason("recurrent steps", "bar.warp.sync", "left out", 1, "behind the last patch"),
-    Reason("recurrent steps", "cp.async.commit_group", "left out", 1,
+    Reason("recurrent steps", "cp.async.commit_group", "left out", 2,
            "forward, 32 rows: its products have one tile of k, for a launch of more units has tiles of 64 rows"),
-    Reason("recurrent steps", "cp.async.cg.shared.global", "copies what lies outside too", 4,
+    Reason("recurrent steps", "cp.async.cg.shared.global", "copies what lies outside too", 8,
            "backward, W_hh: units that are none, whose sums nobody stores; gates of LSTM end with a tile of k"),
     Reason("conv wgmma, wgrad", "mbarrier.init.*", "*", 16,
            "Barriers::arrived, of eight warps with two slabs each: set_output gives wgrad no map of what stands beside the "
