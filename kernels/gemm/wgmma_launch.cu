@@ -1,7 +1,7 @@
 // From a checked problem to the launch of a wgmma kernel, and to what it finds in workspace.
 #include "kernels/gemm/wgmma_plan.h"
-#include "kernels/simt/block_reduce.h"
 #include "kernels/simt/device.h"
+#include "kernels/simt/reduce.h"
 #include "kernels/simt/vector.h"
 
 namespace mp::MP_TARGET {
@@ -32,7 +32,7 @@ fill_wgmma_table(MP_PARAM(WgmmaArgs) args) {
   wait_for_previous_kernel();
   const int64_t index = block_index() * kItemsPerBlock + thread_index();
   const bool is_bad = index < args.problem.out.batch_count && !fill_item(args, index);
-  const uint32_t any_is_bad = block_all_reduce<kItemsPerBlock, Max>(uint32_t{is_bad});
+  const uint32_t any_is_bad = block_reduce<kItemsPerBlock, Max>(uint32_t{is_bad});
   if (thread_index() == 0 && (any_is_bad != 0 || grid_size() == 1))
     args.header().misaligned = any_is_bad;
 }

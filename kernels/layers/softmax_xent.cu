@@ -91,28 +91,22 @@ MP_KERNEL(kMeanThreads, 1)
 count_rows(MP_PARAM(XentArgs) args) {
   int64_t own = 0;
   for (int64_t i = thread_index(); i < args.rows; i += kMeanThreads) own += counts(args, i);
-  const float counted = static_cast<float>(block_all_reduce<kMeanThreads, Sum>(own));
+  const float counted = static_cast<float>(block_reduce<kMeanThreads, Sum>(own));
   const int64_t workers = min_of(args.rows, kMaxXentWorkers);
   for (int64_t i = thread_index(); i < workers; i += kMeanThreads) args.row_loss[i] = counted;
 }
 
-struct LossTotal {
-  double sum;
-  int64_t counted;  ///< rows
-
-  MP_DEVICE LossTotal operator+(const LossTotal &other) const {
-    return {sum + other.sum, counted + other.counted};
-  }
-};
-
 MP_KERNEL(kMeanThreads, 1)
 mean_loss(MP_PARAM(XentArgs) args) {
-  LossTotal own{0.0, 0};
-  for (int64_t i = thread_index(); i < args.rows; i += kMeanThreads)
-    own = own + LossTotal{args.row_loss[i], counts(args, i)};
-  const LossTotal total = block_reduce<kMeanThreads, Sum>(own);
-  if (thread_index() == 0)
-    *args.loss = static_cast<float>(total.sum / static_cast<double>(total.counted));
+  double sum = 0.0;
+  int64_t counted = 0;
+  for (int64_t i = thread_index(); i < args.rows; i += kMeanThreads) {
+    sum += static_cast<double>(args.row_loss[i]);
+    counted += counts(args, i);
+  }
+  sum = block_reduce<kMeanThreads, Sum>(sum);
+  counted = block_reduce<kMeanThreads, Sum>(counted);
+  if (thread_index() == 0) *args.loss = static_cast<float>(sum / static_cast<double>(counted));
 }
 
 template <class T, int kRun, int kRuns>

@@ -13,8 +13,8 @@
 #include <type_traits>
 
 #include "kernels/layers/args.h"
-#include "kernels/simt/block_reduce.h"
 #include "kernels/simt/fast_math.h"
+#include "kernels/simt/reduce.h"
 #include "kernels/simt/vector.h"
 
 namespace mp::MP_TARGET {
@@ -142,7 +142,7 @@ MP_DEVICE float rows_that_count(const XentArgs &args, int64_t first) {
   if constexpr (kIsWarp)
     return static_cast<float>(warp_reduce<Sum>(own));
   else
-    return static_cast<float>(block_all_reduce<kThreads, Sum>(own));
+    return static_cast<float>(block_reduce<kThreads, Sum>(own));
 }
 
 template <int kThreads>

@@ -12,7 +12,7 @@ constexpr int kSmallBlock = 128, kLargeBlock = 512;  // threads
 constexpr int64_t kSmallBlockClasses = 8192;         // a row of more belongs to a large block
 constexpr int64_t kVectorBytes = 16;
 
-/// Of a row's copy in shared memory, beside which block_all_reduce has its own.
+/// Of a row's copy in shared memory, beside which block_reduce has its own.
 template <class T>
 constexpr int64_t xent_copy_bytes(int64_t classes, int64_t smem_per_block) {
   constexpr int64_t kReductionBytes = 1024;
@@ -94,7 +94,7 @@ class BlockRow {
       MP_UNROLL
       for (int e = 0; e < kElems; e++) earlier |= e < before && x[e] == row_.label_logit;
     });
-    return block_all_reduce<kThreads, Max>(earlier) == 0;
+    return block_reduce<kThreads, Max>(earlier) == 0;
   }
 
   MP_DEVICE void write_gradient(const XentGradient &gradient, float largest) {
@@ -182,10 +182,10 @@ class BlockRow {
   }
 
   MP_DEVICE XentSums combine(OnlineSums<T> own) const {
-    own.raise_to(block_all_reduce<kThreads, Max>(own.largest));
-    const float powers = block_all_reduce<kThreads, Sum>(own.powers);
+    own.raise_to(block_reduce<kThreads, Max>(own.largest));
+    const float powers = block_reduce<kThreads, Sum>(own.powers);
     const float differences =
-        args_.label_smoothing > 0.0f ? block_all_reduce<kThreads, Sum>(own.differences) : 0.0f;
+        args_.label_smoothing > 0.0f ? block_reduce<kThreads, Sum>(own.differences) : 0.0f;
     return {own.largest, powers, differences};
   }
 

@@ -1,5 +1,5 @@
-// Reductions over a warp, and finding the last block of a grid.  The order of a reduction is fixed, so
-// equal inputs give equal bits.  Reductions over a block are in block_reduce.h.
+// Reductions over a warp and a block, and finding the last block of a grid.  The order of a reduction is fixed,
+// so equal inputs give equal bits.
 //
 // The host body of warp_reduce is one collective instead of the five shuffles of a butterfly.
 #pragma once
@@ -80,6 +80,21 @@ MP_DEVICE T warp_scan(T value, Op op = {}) {
     const T below = shuffle(value, max_of(lane_index() - distance, 0));
     if (lane_index() >= distance) value = op(below, value);
   }
+  return value;
+}
+
+/// Every thread of the block gets the result; all of them call this.
+template <int kThreads, class Op, class T>
+MP_DEVICE T block_reduce(T value, Op op = {}) {
+  constexpr int kWarps = kThreads / kWarpSize;
+  MP_SHARED(T, of_warps, [kWarps]);
+  value = warp_reduce<Op>(value);
+  block_sync();  // a previous call may still use of_warps
+  if (lane_index() == 0) of_warps[warp_index()] = value;
+  block_sync();
+  value = of_warps[0];
+  MP_UNROLL
+  for (int w = 1; w < kWarps; w++) value = op(value, of_warps[w]);
   return value;
 }
 

@@ -3,7 +3,7 @@
 //
 // What was not finite stays in the sums as an infinity or a NaN, so that a window with an overflow
 // is spoilt even if the flag has been cleared since.
-#include "kernels/simt/block_reduce.h"
+#include "kernels/simt/reduce.h"
 #include "kernels/step/args.h"
 #include "kernels/step/outcome.h"
 #include "kernels/tensors/chunks.h"

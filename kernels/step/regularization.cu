@@ -1,6 +1,6 @@
 // What the regularizers add to the loss: per chunk, in fp32, the sums of |w| and of w^2; times the
 // coefficients of their tensor and across chunks in fp64, in a fixed order, by the last block.
-#include "kernels/simt/block_reduce.h"
+#include "kernels/simt/reduce.h"
 #include "kernels/step/args.h"
 #include "kernels/step/step_tensors.h"
 #include "kernels/tensors/runs.h"

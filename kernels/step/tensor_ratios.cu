@@ -4,7 +4,7 @@
 // one pair per chunk (fp32 in a fixed tree), added up per tensor in a fixed order (fp64) by the last
 // block.  So the result does not depend on the launch geometry, and nothing is written but the
 // ratios and NovoGrad's second moments, one number per tensor.
-#include "kernels/simt/block_reduce.h"
+#include "kernels/simt/reduce.h"
 #include "kernels/step/step_tensors.h"
 
 namespace mp::MP_TARGET {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "kernels/simt/block_reduce.h"
+#include "kernels/simt/reduce.h"
 #include "kernels/simt/vector.h"
 #include "kernels/tensors/chunks.h"
 

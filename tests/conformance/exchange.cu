@@ -1,6 +1,6 @@
 // Exchange between threads: shuffles, reductions, atomics.
 #include "cases.h"
-#include "kernels/simt/block_reduce.h"
+#include "kernels/simt/reduce.h"
 
 namespace mp::MP_TARGET {
 

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/simt/block_reduce.h"
+#include "kernels/simt/reduce.h"
 #include "kernels/simt/simt.h"
 #include "tests/support/catch.h"
 #include "tests/support/tally.h"

@@ -233,7 +233,7 @@ REASONS = [
     Reason(STEPS, "bar.warp.sync", "left out", 3, "behind what lane 0 does alone: lanes meet at the next wait or product"),
     Reason(STEPS, "mapa.*", "of the first block", 1, "the first part's sums are there"),
     Reason(STEPS, "cp.async.bulk.tensor.*", "third coordinate 1", 3, "the second gate's is 1"),
-    Reason("wgmma, ping-pong", "bar.sync", "left out", 1, "block_all_reduce: no call before has used its storage"),
+    Reason("wgmma, ping-pong", "bar.sync", "left out", 1, "block_reduce: no call before has used its storage"),
     Reason("statistics", "bar.sync", "left out", 5, REDUCE),
     Reason("gradients", "bar.sync", "left out", 3, REDUCE),
     Reason("statistics with reports", "bar.sync", "left out", 10, REDUCE),
