@@ -10,6 +10,7 @@
 #include <string>
 
 #include "capi/check.h"
+#include "kernels/gemm/tuning_text.h"
 #include "kernels/made_once.h"
 
 namespace mp {

@@ -3,7 +3,6 @@
 // Of the shape alone, so that no sum depends on the device.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 namespace mp {
@@ -25,7 +24,8 @@ struct ColumnPartition {
     while (lanes < 8 && lanes * kRun < columns) lanes *= 2;
     tiles = ceil(columns, lanes * kRun);
     const int64_t least = kThreads / lanes * least_per_thread;
-    rows_per_chunk = std::max(ceil(rows, max_chunks), least);
+    const int64_t most_chunks = ceil(rows, max_chunks);
+    rows_per_chunk = most_chunks > least ? most_chunks : least;
     chunks = ceil(rows, rows_per_chunk);
   }
 

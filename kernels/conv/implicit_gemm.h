@@ -1,9 +1,6 @@
 // What a convolution is as a product of matrices.  Pure: selection and launch ask alike.
 #pragma once
 
-#include <algorithm>
-#include <numeric>
-
 #include "kernels/conv/problem.h"
 #include "kernels/simt/compiler.h"
 
@@ -53,13 +50,7 @@ struct DgradDirection {
   int32_t dy_step;   ///< ... dy's pixel moves back by so many
 };
 
-inline DgradDirection dgrad_direction(int32_t extent, int32_t taps, int32_t stride,
-                                      int32_t dilation) {
-  const int32_t common = std::gcd(stride, dilation);
-  const int32_t tap_step = std::min(stride / common, taps);
-  return {std::min(stride, extent), (extent - 1) / stride + 1, (taps - 1) / tap_step + 1, tap_step,
-          dilation / common};
-}
+DgradDirection dgrad_direction(int32_t extent, int32_t taps, int32_t stride, int32_t dilation);
 inline DgradDirection dgrad_h(const ConvShape &s) {
   return dgrad_direction(s.h, s.r, s.stride_h, s.dilation_h);
 }

@@ -1,5 +1,6 @@
 #include "kernels/conv/padded_image.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "kernels/gemm/select.h"

@@ -1,6 +1,9 @@
 // From the fields of a descriptor to a problem, and what it is as a product of matrices.
 #include "kernels/conv/problem.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "kernels/conv/implicit_gemm.h"
 
 namespace mp {
@@ -73,6 +76,13 @@ VectorOperands vector_operands(const ConvProblem &p) {
                      (groups_of_c || (s.groups == 1 && !by_taps));
   const bool filter = is_whole(filter_row(p)) && (groups_of_c || !by_taps);
   return {lines, p.op == MP_CONV_WGRAD ? groups_of_k : filter};
+}
+
+DgradDirection dgrad_direction(int32_t extent, int32_t taps, int32_t stride, int32_t dilation) {
+  const int32_t common = std::gcd(stride, dilation);
+  const int32_t tap_step = std::min(stride / common, taps);
+  return {std::min(stride, extent), (extent - 1) / stride + 1, (taps - 1) / tap_step + 1, tap_step,
+          dilation / common};
 }
 
 ProductShape product_shape(const ConvProblem &p) {

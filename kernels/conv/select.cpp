@@ -4,6 +4,7 @@
 // for them too: what mptune measures tunes both.
 #include "kernels/conv/implicit_gemm.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <span>

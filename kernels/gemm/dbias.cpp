@@ -1,5 +1,7 @@
 #include "kernels/gemm/dbias.h"
 
+#include <algorithm>
+
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/workspace.h"
 
@@ -52,6 +54,11 @@ size_t dbias_workspace_bytes(const Output &out, const GemmChoice &choice) {
   const DbiasPlan plan = plan_dbias(out, choice, SIZE_MAX);
   if (plan.strip_bytes <= kMostStripBytes) return plan.bytes;
   return plan_dbias(out, false, choice.workspace_bytes, SIZE_MAX).bytes;
+}
+
+size_t wanted_bytes(const Output &out, const GemmChoice &choice) {
+  if (out.epilogue.dbias == nullptr) return choice.workspace_bytes;
+  return std::max(choice.workspace_bytes, dbias_workspace_bytes(out, choice));
 }
 
 }  // namespace mp

@@ -48,9 +48,6 @@ inline std::optional<DbiasPlan> dbias_of(const Output &out, const GemmChoice &ch
 }
 
 /// Of the choice and, if `out` has a dbias, of that.
-inline size_t wanted_bytes(const Output &out, const GemmChoice &choice) {
-  if (out.epilogue.dbias == nullptr) return choice.workspace_bytes;
-  return std::max(choice.workspace_bytes, dbias_workspace_bytes(out, choice));
-}
+size_t wanted_bytes(const Output &out, const GemmChoice &choice);
 
 }  // namespace mp

@@ -3,10 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "kernels/column_partition.h"
 #include "kernels/device.h"
@@ -112,10 +110,6 @@ const GemmTuning &builtin_gemm_tuning();
 
 /// Whether the constants of the class of `device` are estimates that nobody measured.
 bool is_estimated(const GemmTuning &tuning, const Device &device);
-
-/// The built-in constants, with those of a table (a text, see tuning.h) in their place.  NULL if
-/// it is no table; then `why` is one clause, "line 3: ...".
-std::shared_ptr<const GemmTuning> parse_gemm_tuning(std::string_view text, std::string *why);
 
 // Choosing is pure.  `aligned`: the pointers of A and B are 16-byte aligned (ld and strides are
 // looked at here); every problem has a kernel for misaligned operands, but a slower one.

@@ -1,10 +1,12 @@
 #include "kernels/gemm/tuning.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <stdexcept>
 #include <vector>
 
+#include "kernels/gemm/tuning_text.h"
 #include "kernels/made_once.h"
 
 namespace mp {

@@ -42,8 +42,6 @@
 #pragma once
 
 #include <array>
-#include <string>
-#include <string_view>
 
 #include "kernels/gemm/select.h"
 
@@ -83,10 +81,5 @@ struct GemmTuning {
   }
   ClassTuning &of(DeviceClass device_class) { return classes[static_cast<size_t>(device_class)]; }
 };
-
-/// The lines that say what `tuning` holds of one class and these kernels; parse_gemm_tuning reads
-/// them back to the same bits.
-std::string tuning_text(const GemmTuning &tuning, DeviceClass device_class,
-                        std::span<const GemmKernel *const> kernels);
 
 }  // namespace mp

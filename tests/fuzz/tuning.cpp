@@ -5,6 +5,7 @@
 
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tuning.h"
+#include "kernels/gemm/tuning_text.h"
 #include "tests/fuzz/found.h"
 #include "tests/select/select_cases.h"
 

@@ -8,6 +8,7 @@
 #include "kernels/gemm/predict.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/tuning.h"
+#include "kernels/gemm/tuning_text.h"
 #include "tests/support/catch.h"
 #include "tests/support/fills.h"
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/simt/sim/race.h"
+#include "kernels/simt/sim/start_async.h"
 #include "kernels/simt/sm90.h"
 #include "violations.h"
 

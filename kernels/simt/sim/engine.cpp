@@ -273,8 +273,11 @@ void check_may_use_gmem(const char *primitive, source_location where) {
 bool defer_copy() {
   return Engine::running().scheduler().defer_copy();
 }
-void keep_async(std::function<void()> operation) {
-  Engine::running().scheduler().keep_async(std::move(operation));
+void start_async(std::function<void()> operation) {
+  if (defer_copy())
+    Engine::running().scheduler().keep_async(std::move(operation));
+  else
+    operation();
 }
 void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
                       source_location where) {

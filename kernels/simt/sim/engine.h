@@ -23,7 +23,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <stdexcept>
 #include <string>
 
@@ -92,20 +91,6 @@ void wait_for_copies(int64_t pending_groups);
 
 /// True if the asynchronous operation that is being started should be performed later.
 bool defer_copy();
-
-/// Keeps an operation until the scheduler performs it: at a random switch of threads, or when no
-/// thread can run, at the latest at the end of the cluster.
-void keep_async(std::function<void()> operation);
-
-/// Starts an operation that hardware performs asynchronously; here it is performed now or later, and
-/// not in the order of starting.  `current` is then the thread that started it.  It must not block.
-template <class Operation>
-void start_async(const Operation &operation) {
-  if (defer_copy())
-    keep_async(operation);
-  else
-    operation();
-}
 
 // ------------------------------------------------------------------ addresses in shared memory
 

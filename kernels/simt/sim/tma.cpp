@@ -6,6 +6,7 @@
 #include "kernels/simt/sim/async_proxy.h"
 #include "kernels/simt/sim/race.h"
 #include "kernels/simt/sim/shared_memory.h"
+#include "kernels/simt/sim/start_async.h"
 #include "kernels/simt/sim/tensor_box.h"
 
 namespace mp::host {
