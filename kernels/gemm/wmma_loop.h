@@ -101,12 +101,15 @@ class WmmaLoop {
       loaded++;
     };
     MP_NO_UNROLL
-    for (int stage = 0; stage < Tile::kStages - 1; stage++) load_next(stage);
+    for (int i = 0; i < Tile::kStages - 1; i++) load_next(i);
+    int stage = 0, read = Tile::kStages - 1;  // that of tile t, and that of the tile before
     for (int64_t t = 0; t < num_k_tiles; t++) {
       copy_async_wait<Tile::kStages - 2>();
-      block_sync();  // tile t is there for all; all have finished with the stage loaded next
-      load_next(static_cast<int>((t + Tile::kStages - 1) % Tile::kStages));
-      multiply_stage<Stages>(smem, static_cast<int>(t % Tile::kStages));
+      block_sync();  // tile t is there for all; all have finished with the one before
+      load_next(read);
+      multiply_stage<Stages>(smem, stage);
+      read = stage;
+      stage = stage + 1 < Tile::kStages ? stage + 1 : 0;
     }
     copy_async_wait<0>();
     block_sync();

@@ -1,17 +1,11 @@
 // How W_hh comes into shared memory for the fused steps (fused.h).
+//
+// Where its rows are aligned, hidden is a multiple of kVec, and a chunk is whole or zeros.
 #pragma once
 
-#include "kernels/gemm/wmma_loop.h"
+#include "kernels/gemm/matrix_loader.h"
 
 namespace mp::MP_TARGET {
-
-/// kVec elements, of which `valid` are there.
-template <class T>
-MP_DEVICE void copy_chunk(T *smem, const T *source, int valid, bool vectorised) {
-  if (vectorised) return copy_async_16(smem, source, valid * int{sizeof(T)});
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++) smem[i] = i < valid ? source[i] : T{0};
-}
 
 /// Forward: for kUnits units the rows of all gates, kK of k wide; first all units of the first gate.
 template <class T, int kGates, int kUnits, class Tile>
@@ -29,31 +23,42 @@ class GateLoader {
       : gate_step_(hidden * hidden),
         source_(w + (unit + Chunks::row()) * hidden + Chunks::col()),
         ld_(hidden),
-        units_left_(hidden - unit - Chunks::row()),
+        units_left_(static_cast<int>(min_of<int64_t>(hidden - unit, kUnits)) - Chunks::row()),
         k_left_(hidden - Chunks::col()),
         vectorised_(is_aligned_16(w) && hidden % kVec == 0) {}
 
   MP_DEVICE void load_next(T *smem) {
     const int valid = static_cast<int>(min_of<int64_t>(max_of<int64_t>(k_left_, 0), kVec));
     T *target = smem + Chunks::row() * kPitch + Chunks::col();
-    MP_UNROLL
-    for (int gate = 0; gate < kGates; gate++) {
+    const auto copy_next = [&](int i, auto copy) {
+      const int gate = i / kPerGate, u = i % kPerGate * kRows;
+      copy(source_ + gate * gate_step_ + u * ld_, u < units_left_ ? valid : 0);
+      target += kRows * kPitch;
+    };
+    if (vectorised_) {
       MP_UNROLL
-      for (int u = 0; u < kUnits; u += kRows) {
-        const int valid_here = u < units_left_ ? valid : 0;
-        const T *const source = source_ + gate * gate_step_ + u * ld_;
-        copy_chunk(target, valid_here > 0 ? source : source_, valid_here, vectorised_);
-        target += kRows * kPitch;
-      }
+      for (int i = 0; i < kGates * kPerGate; i++)
+        copy_next(i, [&](const T *source, int valid_here) {
+          copy_async_16(target, source, valid_here > 0 ? 16 : 0);
+        });
+    } else {
+      MP_NO_UNROLL
+      for (int i = 0; i < kGates * kPerGate; i++)
+        copy_next(i, [&](const T *source, int valid_here) {
+          copy_elements(target, source, 0, valid_here);
+        });
     }
     source_ += Tile::kK;
     k_left_ -= Tile::kK;
   }
 
  private:
+  static constexpr int kPerGate = kUnits / kRows;
+
   const int64_t gate_step_;
   const T *source_;
-  const int64_t ld_, units_left_;
+  const int64_t ld_;
+  const int units_left_;
   int64_t k_left_;
   const bool vectorised_;
 };
@@ -76,7 +81,11 @@ class NarrowLoader {
 
   MP_DEVICE void load_next(T *smem) {
     const int valid = rows_left_ > 0 ? valid_ : 0;
-    copy_chunk(smem + row() * kPitch + col(), source_, valid, vectorised_);
+    T *const target = smem + row() * kPitch + col();
+    if (vectorised_)
+      copy_async_16(target, source_, valid > 0 ? 16 : 0);
+    else
+      copy_elements(target, source_, 0, valid);
     source_ += step_;
     rows_left_ -= Tile::kK;
   }
