@@ -5,23 +5,22 @@
 #pragma once
 
 #include "kernels/conv/conv.h"
-#include "kernels/gemm/wmma_loop.h"
+#include "kernels/gemm/matrix_loader.h"
 
 namespace mp::MP_TARGET {
 
 /// Vectorised: the span begins 16-byte aligned and is all or nothing, but for its end.
 template <class T>
 MP_DEVICE void copy_span(T *smem, const T *base, const Span8 &span, bool vectorised) {
-  if (vectorised) {
-    const bool is_empty = span.is_empty();
-    copy_async_16(smem, is_empty ? base : base + span.offset,
-                  is_empty ? 0 : span.end * int{sizeof(T)});
-    return;
-  }
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++)
-    smem[i] = span.first <= i && i < span.end ? base[span.offset + i] : T{0};
+  const T *const source = base + span.offset;
+  if (vectorised)
+    copy_async_16(smem, source, span.is_empty() ? 0 : span.end * int{sizeof(T)});
+  else
+    copy_elements(smem, source, span.first, span.end);
 }
+
+// Each loader has two ways, as MatrixLoader has.  Nearly all chunks are whole or zeros: their copies come one
+// behind the other.  All others are copied by a loop that finds out again what it has to know for each.
 
 /// Patches with k along the taps: A of fprop and dgrad.
 template <class T, class Tile>
@@ -36,26 +35,56 @@ class PatchRowsLoader {
                             int64_t k0)
       : patches_(patches),
         image_(image),
+        row_(row0 + Chunks::row()),
         at_(patches.runs, k0 + Chunks::col()),
         vectorised_(vectorised) {
     MP_UNROLL
-    for (int i = 0; i < Chunks::kIterations; i++)
-      origins_[i] = patches.origin(row0 + Chunks::row() + i * Chunks::kRowStep);
+    for (int i = 0; i < Chunks::kIterations; i++) {
+      const PatchOrigin origin = patches.origin(row_ + i * Chunks::kRowStep);
+      rows_[i] = {image + origin.offset, origin.h, origin.w * patches.channels};
+    }
   }
 
   MP_DEVICE void load_next(T *smem) {
     T *const target = smem + Chunks::row() * kPitch + Chunks::col();
-    MP_UNROLL
-    for (int i = 0; i < Chunks::kIterations; i++)
-      copy_span(target + i * Chunks::kRowStep * kPitch, image_, patches_.span(origins_[i], at_),
-                vectorised_);
+    const PatchTap tap = patches_.tap(at_);
+    if (vectorised_ && tap.valid == kVec)
+      copy_whole_chunks(target, tap);
+    else
+      copy_spans(target, tap);
     at_.advance(patches_.runs, Tile::kK);
   }
 
  private:
+  /// Where a patch begins, and in which line of the image and where in that; both may lie outside.
+  struct Row {
+    const T *first;
+    int32_t h, elem;
+  };
+
+  MP_DEVICE void copy_whole_chunks(T *target, const PatchTap &tap) const {
+    MP_UNROLL
+    for (int i = 0; i < Chunks::kIterations; i++) {
+      const Row &row = rows_[i];
+      const bool is_inside = patches_.is_inside(row.h + tap.h, row.elem + tap.elem);
+      copy_async_16(target + i * Chunks::kRowStep * kPitch, row.first + tap.offset,
+                    is_inside ? 16 : 0);
+    }
+  }
+
+  MP_DEVICE void copy_spans(T *target, const PatchTap &tap) const {
+    MP_NO_UNROLL
+    for (int i = 0; i < Chunks::kIterations; i++) {
+      const Span8 span = patches_.span(patches_.origin(row_ + i * Chunks::kRowStep), tap);
+      copy_span(target, image_, span, vectorised_);
+      target += Chunks::kRowStep * kPitch;
+    }
+  }
+
   const PatchMap &patches_;
   const T *const image_;
-  PatchOrigin origins_[Chunks::kIterations];
+  const int64_t row_;
+  Row rows_[Chunks::kIterations];
   TapPosition at_;
   const bool vectorised_;
 };
@@ -72,30 +101,46 @@ class FilterRowsLoader {
   /// `filter`: of row0; so many output channels are there from it on.
   MP_DEVICE FilterRowsLoader(const ConvArgs &args, const T *filter, int64_t rows, int64_t k0)
       : args_(args),
-        filter_(filter),
-        rows_left_(rows - Chunks::row()),
+        filter_(filter + Chunks::row() * args.filter_elems),
+        rows_left_(static_cast<int>(min_of<int64_t>(rows, Tile::kN)) - Chunks::row()),
         at_(args.patches.runs, k0 + Chunks::col()),
         vectorised_(args.other_is_aligned) {}
 
   MP_DEVICE void load_next(T *smem) {
     const TapRuns &runs = args_.patches.runs;
     T *const target = smem + Chunks::row() * kPitch + Chunks::col();
-    const int64_t column = args_.filter.offset(at_) + at_.elem;
+    const T *const source = filter_ + (args_.filter.offset(at_) + at_.elem);
     const int valid = at_.valid(runs);
-    MP_UNROLL
-    for (int i = 0; i < Chunks::kIterations; i++) {
-      const int down = i * Chunks::kRowStep;
-      const Span8 span{(Chunks::row() + down) * args_.filter_elems + column, 0,
-                       down < rows_left_ ? valid : 0};
-      copy_span(target + down * kPitch, filter_, span, vectorised_);
-    }
+    if (vectorised_ && valid == kVec)
+      copy_whole_chunks(target, source);
+    else
+      copy_spans(target, source, valid);
     at_.advance(runs, Tile::kK);
   }
 
  private:
+  MP_DEVICE void copy_whole_chunks(T *target, const T *source) const {
+    MP_UNROLL
+    for (int i = 0; i < Chunks::kIterations; i++) {
+      copy_async_16(target, source, i * Chunks::kRowStep < rows_left_ ? 16 : 0);
+      target += Chunks::kRowStep * kPitch;
+      source += Chunks::kRowStep * args_.filter_elems;
+    }
+  }
+
+  MP_DEVICE void copy_spans(T *target, const T *source, int valid) const {
+    MP_NO_UNROLL
+    for (int i = 0; i < Chunks::kIterations; i++) {
+      const Span8 span{0, 0, i * Chunks::kRowStep < rows_left_ ? valid : 0};
+      copy_span(target, source, span, vectorised_);
+      target += Chunks::kRowStep * kPitch;
+      source += Chunks::kRowStep * args_.filter_elems;
+    }
+  }
+
   const ConvArgs &args_;
   const T *const filter_;
-  const int64_t rows_left_;
+  const int rows_left_;
   TapPosition at_;
   const bool vectorised_;
 };
@@ -123,13 +168,24 @@ class FilterTapsLoader {
 
   MP_DEVICE void load_next(T *smem) {
     const TapRuns &runs = product_.patches.runs;
-    T *const target = smem + Chunks::row() * kPitch + Chunks::col();
-    MP_UNROLL
-    for (int i = 0; i < Chunks::kIterations; i++) {
-      const Span8 span{at_.elem * filter_elems_ + product_.filter.offset(at_), 0,
-                       at_.valid(runs) > 0 ? valid_ : 0};
-      copy_span(target + i * Chunks::kRowStep * kPitch, filter_, span, vectorised_);
+    T *target = smem + Chunks::row() * kPitch + Chunks::col();
+    const auto copy_next = [&](auto copy) {
+      copy(filter_ + product_.filter.offset(at_, at_.elem, filter_elems_), at_.valid(runs) > 0);
+      target += Chunks::kRowStep * kPitch;
       at_.advance(runs, Chunks::kRowStep);
+    };
+    if (vectorised_) {
+      MP_UNROLL
+      for (int i = 0; i < Chunks::kIterations; i++)
+        copy_next([&](const T *source, bool is_inside) {
+          copy_async_16(target, source, is_inside && valid_ > 0 ? 16 : 0);
+        });
+    } else {
+      MP_NO_UNROLL
+      for (int i = 0; i < Chunks::kIterations; i++)
+        copy_next([&](const T *source, bool is_inside) {
+          copy_elements(target, source, 0, is_inside ? valid_ : 0);
+        });
     }
   }
 
@@ -156,29 +212,50 @@ class PatchColumnsLoader {
                                int64_t col0, int64_t k0, int64_t k_end)
       : patches_(patches),
         image_(image),
-        at_(patches.runs, col0 + Chunks::col()),
-        row_(k0 + Chunks::row()),
-        k_end_(k_end),
+        tap_(patches.tap({patches.runs, col0 + Chunks::col()})),
+        row_(static_cast<int32_t>(k0) + Chunks::row()),
+        k_end_(static_cast<int32_t>(k_end)),
         vectorised_(vectorised) {}
 
   MP_DEVICE void load_next(T *smem) {
     T *const target = smem + Chunks::row() * kPitch + Chunks::col();
-    MP_UNROLL
-    for (int i = 0; i < Chunks::kIterations; i++) {
-      const int64_t row = row_ + i * Chunks::kRowStep;
-      Span8 span = patches_.span(patches_.origin(row), at_);
-      if (row >= k_end_) span.end = 0;
-      copy_span(target + i * Chunks::kRowStep * kPitch, image_, span, vectorised_);
-    }
+    if (vectorised_ && tap_.valid == kVec)
+      copy_whole_chunks(target);
+    else
+      copy_spans(target);
     row_ += Tile::kK;
   }
 
  private:
+  MP_DEVICE void copy_whole_chunks(T *target) const {
+    MP_UNROLL
+    for (int i = 0; i < Chunks::kIterations; i++) {
+      const int32_t row = row_ + i * Chunks::kRowStep;
+      const PatchOrigin origin = patches_.origin_of(row);
+      const bool is_inside =
+          row < k_end_ &&
+          patches_.is_inside(origin.h + tap_.h, origin.w * patches_.channels + tap_.elem);
+      copy_async_16(target + i * Chunks::kRowStep * kPitch, image_ + (origin.offset + tap_.offset),
+                    is_inside ? 16 : 0);
+    }
+  }
+
+  MP_DEVICE void copy_spans(T *target) const {
+    MP_NO_UNROLL
+    for (int i = 0; i < Chunks::kIterations; i++) {
+      const int32_t row = row_ + i * Chunks::kRowStep;
+      Span8 span = patches_.span(patches_.origin(row), tap_);
+      if (row >= k_end_) span.end = 0;
+      copy_span(target, image_, span, vectorised_);
+      target += Chunks::kRowStep * kPitch;
+    }
+  }
+
   const PatchMap &patches_;
   const T *const image_;
-  const TapPosition at_;
-  int64_t row_;
-  const int64_t k_end_;
+  const PatchTap tap_;
+  int32_t row_;
+  const int32_t k_end_;
   const bool vectorised_;
 };
 

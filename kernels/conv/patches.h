@@ -89,19 +89,33 @@ struct PatchMap {
   int32_t step_h, step_w;
   TapRuns runs;
 
+  /// Elements; an image has fewer than 2^30 (capi/conv.cpp).
+  MP_DEVICE int32_t line_elems() const { return width * channels; }
+
+  /// Of a row that is there; of any other one it is of no use.
+  MP_DEVICE PatchOrigin origin_of(int32_t row) const {
+    const Quotient image = grid_pixels.divide(row);
+    const Quotient line = grid_w.divide(image.remainder);
+    const int32_t h = line.quotient * stride_h + offset_h, w = line.remainder * stride_w + offset_w;
+    return {h, w,
+            int64_t{image.quotient} * (height * line_elems()) + int64_t{h} * line_elems() +
+                w * channels};
+  }
   /// Past the last row: outside the image.
   MP_DEVICE PatchOrigin origin(int64_t row) const {
     constexpr int32_t kOutside = -(1 << 30);
-    if (row >= num_rows) return {kOutside, 0, 0};
-    const Quotient image = grid_pixels.divide(static_cast<int32_t>(row));
-    const Quotient line = grid_w.divide(image.remainder);
-    const int32_t h = line.quotient * stride_h + offset_h, w = line.remainder * stride_w + offset_w;
-    return {h, w, ((int64_t{image.quotient} * height + h) * width + w) * channels};
+    return row < num_rows ? origin_of(static_cast<int32_t>(row)) : PatchOrigin{kOutside, 0, 0};
   }
 
   MP_DEVICE PatchTap tap(const TapPosition &at) const {
     const int32_t h = at.tap_h * step_h, elem = at.tap_w * step_w * channels + at.elem;
-    return {h, elem, int64_t{h} * width * channels + elem, at.valid(runs)};
+    return {h, elem, int64_t{h} * line_elems() + elem, at.valid(runs)};
+  }
+
+  /// Of an element of a line; a negative number is too large when it is read as unsigned.
+  MP_DEVICE bool is_inside(int32_t h, int32_t elem) const {
+    return static_cast<uint32_t>(h) < static_cast<uint32_t>(height) &&
+           static_cast<uint32_t>(elem) < static_cast<uint32_t>(line_elems());
   }
 
   /// What lies left or right of the image is cut off: the whole run of one tap, or a part of a run
@@ -111,7 +125,7 @@ struct PatchMap {
     const int32_t elem = origin.w * channels + tap.elem;  // in the line
     const bool is_line = h >= 0 && h < height;
     return {origin.offset + tap.offset, max_of(-elem, 0),
-            is_line ? min_of(tap.valid, width * channels - elem) : 0};
+            is_line ? min_of(tap.valid, line_elems() - elem) : 0};
   }
   MP_DEVICE Span8 span(const PatchOrigin &origin, const TapPosition &at) const {
     return span(origin, tap(at));
@@ -125,6 +139,12 @@ struct FilterMap {
 
   MP_DEVICE int64_t offset(const TapPosition &at) const {
     return first + int64_t{at.tap_h} * step_h + int64_t{at.tap_w} * step_w;
+  }
+  /// From the first one of the filter, which has fewer than 2^30 in all: the tap of a channel, of which each has
+  /// so many.  Of a place beyond the filter, where nothing is read, it may be any number.
+  MP_DEVICE uint32_t offset(const TapPosition &at, int32_t channel, int64_t channel_elems) const {
+    return static_cast<uint32_t>(channel) * static_cast<uint32_t>(channel_elems) +
+           static_cast<uint32_t>(offset(at));
   }
 };
 
