@@ -266,7 +266,7 @@ REASONS = [
     Reason("recurrent steps", "cp.async.commit_group", "left out", 2,
            "forward, 32 rows: its products have one tile of k, for a launch of more units has tiles of 64 rows"),
     Reason("recurrent steps", "cp.async.cg.shared.global", "copies what lies outside too", 8,
-           "backward, W_hh: units that are none, whose sums nobody stores; gates of LSTM end with a tile of k"),
+           "rows and units that are none, whose sums nobody stores; backward, gates of LSTM end with a tile of k"),
     Reason("conv wgmma, wgrad", "mbarrier.init.*", "*", 16,
            "Barriers::arrived, of eight warps with two slabs each: set_output gives wgrad no map of what stands beside the "
            "filter, so that nothing is fetched into a slab"),
