@@ -24,8 +24,8 @@ struct ColumnPartition {
     while (lanes < 8 && lanes * kRun < columns) lanes *= 2;
     tiles = ceil(columns, lanes * kRun);
     const int64_t least = kThreads / lanes * least_per_thread;
-    const int64_t most_chunks = ceil(rows, max_chunks);
-    rows_per_chunk = most_chunks > least ? most_chunks : least;
+    rows_per_chunk = ceil(rows, max_chunks);
+    if (rows_per_chunk < least) rows_per_chunk = least;
     chunks = ceil(rows, rows_per_chunk);
   }
 

@@ -89,7 +89,7 @@ struct PatchMap {
   int32_t step_h, step_w;
   TapRuns runs;
 
-  /// Elements; an image has fewer than 2^30 (capi/conv.cpp).
+  /// Elements; an image has fewer than 2^30 (capi/conv.cpp, padded_image.cpp).
   MP_DEVICE int32_t line_elems() const { return width * channels; }
 
   /// Of a row that is there; of any other one it is of no use.

@@ -48,8 +48,8 @@ class MatrixLoader {
   }
 
  private:
-  /// Nearly all are.  Of 16 bytes or none, which a predicate says, ptxas makes one instruction; any other number
-  /// takes four more, which put it into the address.
+  /// Nearly all chunks are whole.  A copy of 16 bytes or none is one instruction with a predicate; with any other
+  /// count ptxas adds four, which put it into the address.
   MP_DEVICE void copy_whole_chunks(T *target, int rows) const {
     const T *source = source_;
     MP_UNROLL
