@@ -273,11 +273,8 @@ void check_may_use_gmem(const char *primitive, source_location where) {
 bool defer_copy() {
   return Engine::running().scheduler().defer_copy();
 }
-void start_async(std::function<void()> operation) {
-  if (defer_copy())
-    Engine::running().scheduler().keep_async(std::move(operation));
-  else
-    operation();
+void keep_async(std::function<void()> operation) {
+  Engine::running().scheduler().keep_async(std::move(operation));
 }
 void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
                       source_location where) {
