@@ -26,31 +26,27 @@ MP_DEVICE float tanh_derivative(float t) {
   return fmaf(-t, t, 1.0f);
 }
 
-struct TanhCell {
+/// What a cell is told that is no number of a unit.
+struct CellOptions {
+  float clip;    ///< of c'; NaN: none, as nothing compares with it
+  bool is_relu;  ///< MP_RNN_RELU, else MP_RNN_TANH: a kernel for each would be no faster
+};
+
+struct PlainCell {
   static constexpr int kGates = 1;
   static constexpr int kKept = 0;   ///< slots that forward fills
   static constexpr int kSlots = 1;  ///< and backward
   static constexpr bool kHasC = false;
 
   static MP_DEVICE CellState forward(const float (&p)[1], const float (&q)[1], CellState,
-                                     float (&)[kSlots], float) {
-    return {tanh_of(p[0] + q[0]), 0.0f};
+                                     float (&)[kSlots], const CellOptions &options) {
+    const float sum = p[0] + q[0];
+    return {options.is_relu ? relu(sum) : tanh_of(sum), 0.0f};
   }
   static MP_DEVICE CellState backward(float (&slots)[kSlots], CellState, CellState after,
-                                      CellState grad, float) {
-    slots[0] = grad.h * tanh_derivative(after.h);
-    return {0.0f, 0.0f};
-  }
-};
-
-struct ReluCell : TanhCell {
-  static MP_DEVICE CellState forward(const float (&p)[1], const float (&q)[1], CellState,
-                                     float (&)[kSlots], float) {
-    return {relu(p[0] + q[0]), 0.0f};
-  }
-  static MP_DEVICE CellState backward(float (&slots)[kSlots], CellState, CellState after,
-                                      CellState grad, float) {
-    slots[0] = after.h > 0.0f ? grad.h : 0.0f;
+                                      CellState grad, const CellOptions &options) {
+    const float through_relu = after.h > 0.0f ? grad.h : 0.0f;
+    slots[0] = options.is_relu ? through_relu : grad.h * tanh_derivative(after.h);
     return {0.0f, 0.0f};
   }
 };
@@ -61,19 +57,21 @@ struct LstmCell {
   static constexpr bool kHasC = true;
 
   static MP_DEVICE CellState forward(const float (&p)[4], const float (&q)[4], CellState before,
-                                     float (&slots)[kSlots], float clip) {
+                                     float (&slots)[kSlots], const CellOptions &options) {
     const float i = logistic(p[0] + q[0]), f = logistic(p[1] + q[1]);
     const float g = tanh_of(p[2] + q[2]), o = logistic(p[3] + q[3]);
     float c = fmaf(f, before.c, i * g);
+    const float clip = options.clip;
     c = c > clip ? clip : c < -clip ? -clip : c;
     slots[0] = i, slots[1] = f, slots[2] = g, slots[3] = o;
     return {o * tanh_of(c), c};
   }
   static MP_DEVICE CellState backward(float (&slots)[kSlots], CellState before, CellState after,
-                                      CellState grad, float clip) {
+                                      CellState grad, const CellOptions &options) {
     const float i = slots[0], f = slots[1], g = slots[2], o = slots[3];
     const float t = tanh_of(after.c);
     const float through_c = fmaf(grad.h * o, tanh_derivative(t), grad.c);
+    const float clip = options.clip;
     const float dc = after.c >= clip || after.c <= -clip ? 0.0f : through_c;
     slots[0] = dc * g * logistic_derivative(i);
     slots[1] = dc * before.c * logistic_derivative(f);
@@ -94,14 +92,14 @@ struct GruCell {
   static constexpr bool kHasC = false;
 
   static MP_DEVICE CellState forward(const float (&p)[3], const float (&q)[3], CellState before,
-                                     float (&slots)[kSlots], float) {
+                                     float (&slots)[kSlots], const CellOptions &) {
     const float r = logistic(p[0] + q[0]), z = logistic(p[1] + q[1]);
     const float n = tanh_of(fmaf(r, q[2], p[2]));
     slots[0] = r, slots[1] = z, slots[2] = n, slots[3] = q[2];
     return {interpolated(n, before.h, z), 0.0f};
   }
   static MP_DEVICE CellState backward(float (&slots)[kSlots], CellState before, CellState,
-                                      CellState grad, float) {
+                                      CellState grad, const CellOptions &) {
     const float r = slots[0], z = slots[1], n = slots[2], q = slots[3];
     const float dn = grad.h * (1.0f - z) * tanh_derivative(n);
     slots[0] = dn * q * logistic_derivative(r);
@@ -120,14 +118,14 @@ struct ResetFirstCell {
 
   static MP_DEVICE float reset(float p, float q, float h) { return logistic(p + q) * h; }
   static MP_DEVICE CellState forward(const float (&p)[3], const float (&q)[3], CellState before,
-                                     float (&slots)[kSlots], float) {
+                                     float (&slots)[kSlots], const CellOptions &) {
     const float z = logistic(p[1] + q[1]), n = tanh_of(p[2] + q[2]);
     slots[0] = logistic(p[0] + q[0]), slots[1] = z, slots[2] = n;
     slots[3] = slots[0] * before.h;
     return {interpolated(n, before.h, z), 0.0f};
   }
   static MP_DEVICE CellState backward(float (&slots)[kSlots], CellState before, CellState,
-                                      CellState grad, float) {
+                                      CellState grad, const CellOptions &) {
     const float z = slots[1], n = slots[2];
     slots[1] = grad.h * (before.h - n) * logistic_derivative(z);
     slots[2] = grad.h * (1.0f - z) * tanh_derivative(n);
@@ -145,9 +143,8 @@ template <class F>
 void with_cell(mp_rnn_cell_t cell, uint32_t flags, const F &f) {
   switch (cell) {
     case MP_RNN_TANH:
-      return f(TanhCell{});
     case MP_RNN_RELU:
-      return f(ReluCell{});
+      return f(PlainCell{});
     case MP_RNN_LSTM:
       return f(LstmCell{});
     default:

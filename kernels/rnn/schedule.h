@@ -124,7 +124,8 @@ class RnnSchedule {
             .count = count(step),
             .slots = {},
             .last_slot = last_slot(direction),
-            .clip = s.clip > 0.0f ? s.clip : std::numeric_limits<float>::quiet_NaN()};
+            .options = {s.clip > 0.0f ? s.clip : std::numeric_limits<float>::quiet_NaN(),
+                        s.cell == MP_RNN_RELU}};
   }
 
   /// Of what layer `layer` reads.

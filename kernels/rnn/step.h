@@ -4,6 +4,7 @@
 // direction.
 #pragma once
 
+#include "kernels/rnn/cell.h"
 #include "kernels/rnn/steps.h"
 
 namespace mp::MP_TARGET {
@@ -19,7 +20,7 @@ struct StepCommon {
   int64_t count;      ///< rows
   Rows slots;         ///< of dtype; none in inference
   int64_t last_slot;  ///< column of the slot that is no gate
-  float clip;         ///< NaN: c' is not clipped; nothing compares with it
+  CellOptions options;
 
   MP_HD int64_t slot_column(int slot, int gates) const {
     return slot < gates ? slot * hidden : last_slot;

@@ -18,7 +18,8 @@ namespace {
 constexpr double kUlp = 0x1p-23, kSmallest = 0x1p-149;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 const float kNan = std::nanf("");
-constexpr float kNoClip = std::numeric_limits<float>::quiet_NaN();
+constexpr CellOptions kNoClip{std::numeric_limits<float>::quiet_NaN(), false}, kTanh = kNoClip;
+constexpr CellOptions kRelu{kNoClip.clip, true};
 
 const std::vector<float> kArguments = {0.0f,  -0.0f,  1e-40f, -1e-40f, 1e-3f,     -1e-3f,
                                        0.3f,  -0.7f,  1.0f,   -1.5f,   4.0f,      -6.0f,
@@ -54,16 +55,16 @@ TEST_CASE("rnn cell: plain cells") {
   each_pair([](float p, float q) {
     float slots[1];
     const double sum = static_cast<float>(p + q);
-    check_gate(TanhCell::forward({p}, {q}, {}, slots, kNoClip).h, std::tanh(sum));
-    const float rectified = ReluCell::forward({p}, {q}, {}, slots, kNoClip).h;
+    check_gate(PlainCell::forward({p}, {q}, {}, slots, kTanh).h, std::tanh(sum));
+    const float rectified = PlainCell::forward({p}, {q}, {}, slots, kRelu).h;
     check_gate(rectified, std::isnan(sum) ? sum : std::max(sum, 0.0));
   });
   for (const float h : {-1.0f, -0.25f, 0.0f, 0.5f, 1.0f})
     for (const float dh : {-3.0f, 0.0f, 1e-30f, 2.5f}) {
       float slots[1];
-      CHECK(TanhCell::backward(slots, {}, {h, 0.0f}, {dh, 0.0f}, kNoClip).h == 0.0f);
+      CHECK(PlainCell::backward(slots, {}, {h, 0.0f}, {dh, 0.0f}, kTanh).h == 0.0f);
       check_close(slots[0], dh * (1.0 - double{h} * h), std::fabs(dh), 2.0);
-      ReluCell::backward(slots, {}, {h, 0.0f}, {dh, 0.0f}, kNoClip);
+      PlainCell::backward(slots, {}, {h, 0.0f}, {dh, 0.0f}, kRelu);
       CHECK(slots[0] == (h > 0.0f ? dh : 0.0f));
     }
 }
@@ -88,19 +89,20 @@ TEST_CASE("rnn cell: LSTM forward") {
 }
 
 TEST_CASE("rnn cell: LSTM clips c, and lets no gradient through") {
+  constexpr CellOptions kClip{2.0f, false};
   const float p[4] = {kInfinity, kInfinity, kInfinity, kInfinity}, q[4] = {};  // gates of 1
   float slots[4];
   for (const float c_before : {-5.0f, 0.0f, 0.5f, 5.0f}) {
-    const CellState after = LstmCell::forward(p, q, {0.0f, c_before}, slots, 2.0f);
+    const CellState after = LstmCell::forward(p, q, {0.0f, c_before}, slots, kClip);
     CHECK(after.c == std::min(std::max(c_before + 1.0f, -2.0f), 2.0f));
     const bool is_cut = std::fabs(after.c) == 2.0f;
     float grads[4] = {0.5f, 0.5f, 0.5f, 0.5f};
-    const CellState part = LstmCell::backward(grads, {0.0f, c_before}, after, {1.0f, 1.0f}, 2.0f);
+    const CellState part = LstmCell::backward(grads, {0.0f, c_before}, after, {1.0f, 1.0f}, kClip);
     CHECK((part.c == 0.0f) == is_cut);
     CHECK((grads[2] == 0.0f) == is_cut);
     CHECK(grads[3] == 0.25f * tanh_of(after.c));
   }
-  CHECK(std::isnan(LstmCell::forward(p, q, {0.0f, kNan}, slots, 2.0f).c));
+  CHECK(std::isnan(LstmCell::forward(p, q, {0.0f, kNan}, slots, kClip).c));
 }
 
 TEST_CASE("rnn cell: LSTM backward") {
@@ -190,8 +192,8 @@ TEST_CASE("rnn cell: NaN stays NaN") {
   const float p[4] = {0.5f, 0.5f, kNan, 0.5f}, q[4] = {}, one[1] = {kNan}, none[1] = {};
   const float three[3] = {0.5f, 0.5f, kNan}, zeros[3] = {};
   float slots[4], slot[1];
-  CHECK(std::isnan(TanhCell::forward(one, none, {}, slot, kNoClip).h));
-  CHECK(std::isnan(ReluCell::forward(one, none, {}, slot, kNoClip).h));
+  CHECK(std::isnan(PlainCell::forward(one, none, {}, slot, kTanh).h));
+  CHECK(std::isnan(PlainCell::forward(one, none, {}, slot, kRelu).h));
   CHECK(std::isnan(LstmCell::forward(p, q, {}, slots, kNoClip).c));
   CHECK(std::isnan(LstmCell::forward(p, q, {}, slots, kNoClip).h));
   CHECK(std::isnan(GruCell::forward(three, zeros, {}, slots, kNoClip).h));

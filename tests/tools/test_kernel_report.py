@@ -262,7 +262,7 @@ def test_peers(report):
 def test_generic_gate(report):
     generic = {"LD.128": 2, "ST.32": 1}
     report.gate("generic accesses", [injected.Injected(PLAIN, instructions=generic)], 1, "has 3 generic accesses")
-    clusters = mangled("rnn_fused_wgmma_forward").replace("IL5mp_op1E", "INS0_8TanhCellE")
+    clusters = mangled("rnn_fused_wgmma_forward").replace("IL5mp_op1E", "INS0_9PlainCellE")
     of_clusters = {"HGMMA": 1, "UTMALDG": 1, "LD.128": 2}
     report.gate("shared memory of a cluster", [injected.Injected(clusters, arch="90a", instructions=of_clusters)], 0)
     report.gate("other accesses beside it", [injected.Injected(clusters, arch="90a", instructions=of_clusters | generic)], 1,
