@@ -9,10 +9,7 @@
 
 #include "kernels/simt/compiler.h"
 
-#if MP_ON_CUDA
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#else
+#if !MP_ON_CUDA
 #include <bit>
 #if defined(__F16C__)
 #include <immintrin.h>
@@ -39,45 +36,6 @@ MP_DEVICE float float_from_bits(uint32_t bits) {
 MP_DEVICE uint32_t bits_of(float x) {
   return __float_as_uint(x);
 }
-MP_DEVICE float to_float(float x) {
-  return x;
-}
-MP_DEVICE float to_float(half x) {
-  return __half2float(__ushort_as_half(x.bits));
-}
-MP_DEVICE float to_float(bf16 x) {
-  return __uint_as_float(static_cast<uint32_t>(x.bits) << 16);
-}
-
-template <class T>
-MP_DEVICE T round_to(float x);
-template <>
-MP_DEVICE float round_to<float>(float x) {
-  return x;
-}
-template <>
-MP_DEVICE half round_to<half>(float x) {
-  return {__half_as_ushort(__float2half_rn(x))};
-}
-template <>
-MP_DEVICE bf16 round_to<bf16>(float x) {
-  return {__bfloat16_as_ushort(__float2bfloat16_rn(x))};
-}
-
-/// Both rounded to T, `low` in the low 16 bits.
-template <class T>
-MP_DEVICE uint32_t pack_pair(float low, float high) {
-  uint32_t bits;
-  if constexpr (std::is_same_v<T, half>) {
-    const __half2 pair = __floats2half2_rn(low, high);
-    memcpy(&bits, &pair, sizeof bits);
-  } else {
-    static_assert(std::is_same_v<T, bf16>);
-    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-    memcpy(&bits, &pair, sizeof bits);
-  }
-  return bits;
-}
 
 #else
 
@@ -87,6 +45,77 @@ inline float float_from_bits(uint32_t bits) {
 inline uint32_t bits_of(float x) {
   return std::bit_cast<uint32_t>(x);
 }
+
+#endif
+
+MP_DEVICE float to_float(float x) {
+  return x;
+}
+MP_DEVICE float to_float(bf16 x) {
+  return float_from_bits(static_cast<uint32_t>(x.bits) << 16);
+}
+
+namespace soft {
+
+/// binary32 -> bfloat16, to nearest even.
+MP_DEVICE uint16_t bf16_of_float(float x) {
+  const uint32_t bits = bits_of(x);
+  if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fff;  // the NaN of cvt.rn.bf16.f32
+  const uint32_t even = bits >> 16 & 1;
+  return static_cast<uint16_t>((bits + 0x7fff + even) >> 16);
+}
+
+}  // namespace soft
+
+template <class T>
+MP_DEVICE T round_to(float x);
+template <>
+MP_DEVICE float round_to<float>(float x) {
+  return x;
+}
+
+#if MP_ON_CUDA
+
+// The instructions themselves: cuda_fp16.h and cuda_bf16.h, which have them too, take a second of every file.
+MP_DEVICE float to_float(half x) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(x.bits));
+  return value;
+}
+template <>
+MP_DEVICE half round_to<half>(float x) {
+  half rounded;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(rounded.bits) : "f"(x));
+  return rounded;
+}
+template <>
+MP_DEVICE bf16 round_to<bf16>(float x) {
+#if __CUDA_ARCH__ >= 800
+  bf16 rounded;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded.bits) : "f"(x));
+  return rounded;
+#else
+  return {soft::bf16_of_float(x)};
+#endif
+}
+
+/// Both rounded to T, `low` in the low 16 bits.
+template <class T>
+MP_DEVICE uint32_t pack_pair(float low, float high) {
+  static_assert(std::is_same_v<T, half> || std::is_same_v<T, bf16>);
+#if __CUDA_ARCH__ >= 800
+  uint32_t pair;
+  if constexpr (std::is_same_v<T, half>)
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  else
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
+  return static_cast<uint32_t>(round_to<T>(high).bits) << 16 | round_to<T>(low).bits;
+#endif
+}
+
+#else
 
 namespace soft {
 
@@ -124,25 +153,12 @@ inline uint16_t half_of_float(float x) {
 
 }  // namespace soft
 
-inline float to_float(float x) {
-  return x;
-}
 inline float to_float(half x) {
 #if defined(__F16C__)
   return _cvtsh_ss(x.bits);
 #else
   return soft::float_of_half(x.bits);
 #endif
-}
-inline float to_float(bf16 x) {
-  return float_from_bits(static_cast<uint32_t>(x.bits) << 16);
-}
-
-template <class T>
-T round_to(float x);
-template <>
-inline float round_to<float>(float x) {
-  return x;
 }
 template <>
 inline half round_to<half>(float x) {
@@ -154,10 +170,7 @@ inline half round_to<half>(float x) {
 }
 template <>
 inline bf16 round_to<bf16>(float x) {
-  const uint32_t bits = bits_of(x);
-  if ((bits & 0x7fffffff) > 0x7f800000) return {0x7fff};  // the NaN that CUDA returns
-  const uint32_t even = bits >> 16 & 1;
-  return {static_cast<uint16_t>((bits + 0x7fff + even) >> 16)};
+  return {soft::bf16_of_float(x)};
 }
 
 template <class T>
