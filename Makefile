@@ -60,6 +60,7 @@ LDLIBS_SO := -l:libboost_context.a -lpthread -ldl
 KERNELS_CU := $(wildcard kernels/*/*.cu kernels/*.cu)
 SIM_CPP := $(wildcard kernels/simt/sim/*.cpp $(if $(filter race,$(SAN)),kernels/simt/sim/race/*.cpp))
 SIMT_CPP := $(wildcard kernels/simt/*.cpp)
+GROUND_CPP := kernels/target_error.cpp
 GEMM_CPP := $(wildcard kernels/gemm/*.cpp)
 CONV_CPP := $(wildcard kernels/conv/*.cpp)
 RNN_CPP := $(wildcard kernels/rnn/*.cpp)
@@ -250,7 +251,7 @@ $(BUILD)/installed/mpinfo: $(BUILD)/mpinfo
 	$(Q)$(CXX) $(INFO_CPP:%.cpp=$(BUILD)/%.o) $(LINK_INSTALLED) -o $@
 
 # What it fits is what selects, so it is linked with the selection and the library.
-$(BUILD)/mptune: $(TUNE_CPP:%.cpp=$(BUILD)/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) $(LIB)
+$(BUILD)/mptune: $(TUNE_CPP:%.cpp=$(BUILD)/%.o) $(patsubst %.cpp,$(BUILD)/obj/%.o,$(GROUND_CPP) $(SIMT_CPP) $(GEMM_CPP) $(CONV_CPP)) $(LIB)
 	@echo "  LINK $@"
 	$(Q)$(CXX) $(filter %.o,$^) $(LINK_LIB) -ldl -lpthread -o $@
 

@@ -11,6 +11,7 @@
 #include "capi/kernel_info.h"
 #include "capi/nvtx_payload.h"
 #include "kernels/conv/implicit_gemm.h"
+#include "kernels/conv/select_reasons.h"
 
 namespace mp {
 

@@ -12,6 +12,7 @@
 #include "kernels/backend.h"
 #include "kernels/made_once.h"
 #include "kernels/per_thread.h"
+#include "kernels/target_error.h"
 #include "mpcore.h"
 
 // The build says what it is made of; a compiler called by hand knows less.

@@ -7,6 +7,7 @@
 #include "capi/gemm_tuning.h"
 #include "capi/kernel_info.h"
 #include "capi/nvtx_payload.h"
+#include "kernels/gemm/select_reasons.h"
 
 namespace mp {
 

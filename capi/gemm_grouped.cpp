@@ -9,6 +9,7 @@
 #include "capi/gemm_problem.h"
 #include "capi/gemm_tuning.h"
 #include "capi/nvtx_payload.h"
+#include "kernels/gemm/select_reasons.h"
 
 namespace mp {
 

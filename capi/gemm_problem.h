@@ -13,7 +13,7 @@
 #include "capi/context.h"
 #include "capi/gemm_tuning.h"
 #include "kernels/backend.h"
-#include "kernels/gemm/problem.h"
+#include "kernels/gemm/select_reasons.h"
 #include "mpcore.h"
 
 namespace mp {

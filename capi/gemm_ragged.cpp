@@ -2,6 +2,7 @@
 #include "capi/choice.h"
 #include "capi/gemm_problem.h"
 #include "capi/nvtx_payload.h"
+#include "kernels/gemm/select_reasons.h"
 
 namespace mp {
 

@@ -1,22 +1,17 @@
 // What everything below capi/ knows of a device, of memory that both sides see, and of failure.
+// Every kernel includes it: no header of the C++ library that is long to compile.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "mpcore/core.h"
 
 namespace mp {
 
-/// The environment failed (driver, memory) or, in the simulator, a kernel broke a rule of the
-/// hardware.  capi turns it into the status and the message.
-struct TargetError : std::runtime_error {
-  TargetError(mp_status_t status, const std::string &what)
-      : std::runtime_error(what), status(status) {}
-  mp_status_t status;
-};
+/// Throws TargetError (target_error.h) with a text as of printf.
+[[noreturn, gnu::format(printf, 2, 3)]] void throw_target_error(mp_status_t status,
+                                                                const char *format, ...);
 
 /// What selection and launch need to know of a device.  Pure data: selection can be tested for a
 /// device that is not there.

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include "kernels/gemm/problem.h"
 #include "mpcore/conv.h"
@@ -84,12 +83,5 @@ ConvChoice best_conv(const ConvProblem &problem, const Device &device, const Gem
 bool find_conv(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
                bool aligned, const char *name, ConvChoice *choice, const char **why);
 std::span<const char *const> conv_names(mp_conv_op_t op);  ///< all that it knows
-
-/// As of a GEMM: whether they are not worth a warning.
-bool copies_are_cheap(const ConvProblem &problem, const ConvChoice &choice, const Device &device,
-                      const GemmTuning &tuning);
-
-/// Empty, or the reason, which the caller can change, why `problem` is slower than it could be.
-std::string conv_slow_path_reason(const ConvProblem &problem, const Device &device, bool aligned);
 
 }  // namespace mp

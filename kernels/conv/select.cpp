@@ -15,9 +15,11 @@
 
 #include "kernels/conv/im2col.h"
 #include "kernels/conv/padded_image.h"
+#include "kernels/conv/select_reasons.h"
 #include "kernels/gemm/dbias.h"
 #include "kernels/gemm/predict_exit.h"
 #include "kernels/gemm/select.h"
+#include "kernels/gemm/select_reasons.h"
 #include "kernels/gemm/tuning.h"
 #include "kernels/made_once.h"
 

@@ -4,7 +4,6 @@
 // kernels/simt/dtype.h does it for types of elements.
 #pragma once
 
-#include <string>
 #include <type_traits>
 
 #include "kernels/gemm/select.h"
@@ -40,7 +39,7 @@ void with_tile(TileList<tiles...>, const GemmKernel &kernel, const F &f) {
     return true;
   };
   if (!(... || is(Value<tiles>{})))
-    throw TargetError(MP_ERROR_INTERNAL, std::string(kernel.name) + " has no such kernel");
+    throw_target_error(MP_ERROR_INTERNAL, "%s has no such kernel", kernel.name);
 }
 
 }  // namespace mp::MP_TARGET

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include "kernels/column_partition.h"
 #include "kernels/device.h"
@@ -139,19 +138,6 @@ bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTunin
                bool aligned, const char *name, GemmChoice *choice, const char **why);
 std::span<const char *const> gemm_names();  ///< all that it knows, in the order of the table
 
-/// Empty, or the reason, which the caller can change, why `problem` is multiplied slower than it
-/// could be ("ldb = 7 is not a multiple of 8"); for the log.
-std::string slow_path_reason(const GemmProblem &problem, const Device &device, bool aligned);
-/// Whether that is rows which the choice copies first, in less than a fifth of its other time: not worth a warning.
-bool copies_are_cheap(const GemmProblem &problem, const GemmChoice &choice, const Device &device,
-                      const GemmTuning &tuning);
-bool copies_are_cheap(const GemmChoice &choice, double copies_us);
-/// The same as slow_path_reason of what best_gemm found: a larger workspace, or a D that TMA can store, would be faster by a fifth.
-std::string lost_time_reason(const Output &out, const GemmChoice &choice, const Device &device,
-                             const GemmTuning &tuning, size_t workspace_bytes);
-/// The part of slow_path_reason that holds for every problem of a 16-bit type.
-std::string why_no_tensor_cores(mp_dtype_t dtype, const Device &device);
-
 /// One product of mp_gemm_grouped.  m, n > 0; k >= 0.
 struct GemmGroupItem {
   int64_t m, n, k;
@@ -176,11 +162,6 @@ GemmProblem item_problem(const GemmGroup &, const GemmGroupItem &);
 /// looked at for their alignment alone; NULL is aligned.
 bool choose_gemm_grouped(const GemmGroup &group, const Device &device, const GemmTuning &tuning,
                          size_t workspace_bytes, const char *kernel, GemmChoice *choice);
-
-/// Empty, or the reason, which the caller can change, why choose_gemm_grouped finds no kernel though
-/// slow_path_reason has nothing against any item; for the log.
-std::string grouped_slow_path_reason(const GemmGroup &group, const Device &device,
-                                     size_t workspace_bytes);
 
 /// One mp_gemm_ragged call, after validation: out.batch_count groups, which share the m or the k of `all` as
 /// the device alone knows.  Their parts of it follow one another and have no stride.

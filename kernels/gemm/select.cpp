@@ -294,24 +294,4 @@ std::span<const char *const> gemm_names() {
   });
 }
 
-std::string why_no_tensor_cores(mp_dtype_t dtype, const Device &device) {
-  if (dtype != MP_BF16 || device.arch >= 80) return "";
-  return "sm_" + std::to_string(device.arch) + " has no tensor cores for BF16, only for FP16";
-}
-
-std::string slow_path_reason(const GemmProblem &problem, const Device &device, bool aligned) {
-  if (problem.dtype_ab == MP_FP32) return "";
-  if (const std::string why = why_no_tensor_cores(problem.dtype_ab, device); !why.empty())
-    return why;
-  if (aligned && has_vector_rows(problem)) return "";
-  if (!aligned) return "A or B is not 16-byte aligned";
-  const auto reason = [](const char *name, int64_t value) {
-    return std::string(name) + " = " + std::to_string(value) + " is not a multiple of 8";
-  };
-  if (problem.a.ld % 8 != 0) return reason("lda", problem.a.ld);
-  if (problem.b.ld % 8 != 0) return reason("ldb", problem.b.ld);
-  if (problem.a.stride % 8 != 0) return reason("stride_a", problem.a.stride);
-  return reason("stride_b", problem.b.stride);
-}
-
 }  // namespace mp

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <string>
 
 #include "kernels/gemm/predict.h"
 #include "kernels/gemm/select.h"
+#include "kernels/gemm/select_reasons.h"
 #include "kernels/gemm/tuning.h"
 #include "kernels/gemm/workspace.h"
 

@@ -20,7 +20,6 @@
 #if MP_ON_CUDA
 #include <cuda_runtime.h>
 #else
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -151,9 +150,8 @@ MP_DEVICE void store_release_system(uint64_t *address, uint64_t value) {
 inline void check_cuda(cudaError_t error, const char *what) {
   if (error == cudaSuccess) return;
   const bool memory = error == cudaErrorMemoryAllocation;
-  throw TargetError(
-      memory ? MP_ERROR_OUT_OF_MEMORY : MP_ERROR_CUDA,
-      std::string(what) + " failed: " + cudaGetErrorName(error) + ", " + cudaGetErrorString(error));
+  throw_target_error(memory ? MP_ERROR_OUT_OF_MEMORY : MP_ERROR_CUDA, "%s failed: %s, %s", what,
+                     cudaGetErrorName(error), cudaGetErrorString(error));
 }
 
 /// Makes `ordinal` current for a scope: the library may be called with another device current.
@@ -200,7 +198,7 @@ MP_DEVICE void warp_sync(source_location where = source_location::current()) {
   engine::warp_collective(engine::this_thread(), "warp_sync", nullptr, where);
 }
 MP_DEVICE void device_fence() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 template <class T>
 MP_DEVICE T *in_gmem(T *address) {
@@ -229,19 +227,19 @@ T shuffle_xor(T value, int lane_mask, source_location where = source_location::c
 }
 
 MP_DEVICE uint32_t atomic_max(uint32_t *address, uint32_t value) {
-  std::atomic_ref<uint32_t> target(*address);
-  uint32_t seen = target.load(std::memory_order_relaxed);
-  while (seen < value && !target.compare_exchange_weak(seen, value)) {
+  uint32_t seen = __atomic_load_n(address, __ATOMIC_RELAXED);
+  while (seen < value && !__atomic_compare_exchange_n(address, &seen, value, true, __ATOMIC_SEQ_CST,
+                                                      __ATOMIC_SEQ_CST)) {
   }
   return seen;
 }
 MP_DEVICE void atomic_add(int64_t *address, int64_t value) {
-  std::atomic_ref<int64_t>(*address).fetch_add(value);
+  __atomic_fetch_add(address, value, __ATOMIC_SEQ_CST);
 }
 MP_DEVICE uint32_t atomic_wrap_inc(uint32_t *address, uint32_t limit) {
-  std::atomic_ref<uint32_t> target(*address);
-  uint32_t seen = target.load();
-  while (!target.compare_exchange_weak(seen, seen >= limit ? 0 : seen + 1)) {
+  uint32_t seen = __atomic_load_n(address, __ATOMIC_SEQ_CST);
+  while (!__atomic_compare_exchange_n(address, &seen, seen >= limit ? 0 : seen + 1, true,
+                                      __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
   }
   return seen;
 }
@@ -251,7 +249,7 @@ MP_DEVICE void wait_for_previous_kernel() {
 }
 
 MP_DEVICE void store_release_system(uint64_t *address, uint64_t value) {
-  std::atomic_ref<uint64_t>(*address).store(value, std::memory_order_release);
+  __atomic_store_n(address, value, __ATOMIC_RELEASE);
 }
 
 #define MP_SHARED(T, name, extent)                                                     \
@@ -269,7 +267,8 @@ MP_DEVICE void raise_flag(float *flag) {
 #if MP_ON_CUDA
   *static_cast<volatile float *>(flag) = 1.0f;
 #else
-  std::atomic_ref<float>(*flag).store(1.0f, std::memory_order_relaxed);
+  const float one = 1.0f;
+  __atomic_store(flag, &one, __ATOMIC_RELAXED);
 #endif
 }
 
@@ -357,11 +356,7 @@ void launch(const char *name, void (*kernel)(MP_PARAM(Argument)), const Device &
                           device.num_sms,
                           body,
                           &call};
-  try {
-    engine::run(grid);
-  } catch (const engine::Violation &e) {
-    throw TargetError(MP_ERROR_INTERNAL, e.what());
-  }
+  engine::run(grid);
 #endif
 }
 

@@ -72,7 +72,7 @@ template <class Spec>
 const TensorMap &cached(TensorMapEncoder<Spec> encode, const Spec &spec) {
   return cache_of_this_thread<Spec>().find({encode, spec}, [&] {
     if (const char *const why = why_no_tensor_map(spec))
-      throw TargetError(MP_ERROR_INTERNAL, std::string("a tensor map ") + why);
+      throw_target_error(MP_ERROR_INTERNAL, "a tensor map %s", why);
     return encode(spec);
   });
 }

@@ -198,7 +198,7 @@ void with_kind(mp_optimizer_kind_t kind, const F &f) {
   const auto call = [&]<mp_optimizer_kind_t... kinds>() {
     if (!(... ||
           (kind == kinds && (f(std::integral_constant<mp_optimizer_kind_t, kinds>{}), true))))
-      throw TargetError(MP_ERROR_INTERNAL, "this optimizer has no kernels");
+      throw_target_error(MP_ERROR_INTERNAL, "this optimizer has no kernels");
   };
   call.template operator()<MP_OPT_SGD, MP_OPT_ADAM, MP_OPT_LAMB, MP_OPT_NOVOGRAD, MP_OPT_ADAGRAD,
                            MP_OPT_RMSPROP>();

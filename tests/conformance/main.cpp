@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
+#include <stdexcept>
 
 #include "kernels/simt/sim/engine.h"
 #include "suite.h"

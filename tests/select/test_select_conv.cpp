@@ -4,6 +4,7 @@
 #include <set>
 
 #include "kernels/conv/padded_image.h"
+#include "kernels/conv/select_reasons.h"
 #include "select_cases.h"
 
 using namespace mptest;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <set>
 
+#include "kernels/gemm/select_reasons.h"
 #include "select_cases.h"
 
 using namespace mptest;

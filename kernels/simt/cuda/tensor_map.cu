@@ -40,8 +40,7 @@ Function look_up(const char *name) {
   if (error != cudaSuccess) cudaGetLastError();
   check_cuda(error, "looking up a function of the driver");
   if (found != cudaDriverEntryPointSuccess || function == nullptr)
-    throw TargetError(MP_ERROR_CUDA,
-                      "the driver has no " + std::string(name) + ", which came with 12.0");
+    throw_target_error(MP_ERROR_CUDA, "the driver has no %s, which came with 12.0", name);
   return std::bit_cast<Function>(function);
 }
 
@@ -112,8 +111,8 @@ TensorMap encode(const Spec &spec) {
   }
   if (result != CUDA_SUCCESS) {
     constexpr bool kIm2col = std::is_same_v<Spec, Im2colSpec>;
-    throw TargetError(MP_ERROR_CUDA, std::string(kIm2col ? kEncodeIm2col : kEncodeTiled) +
-                                         " failed: CUresult " + std::to_string(result));
+    throw_target_error(MP_ERROR_CUDA, "%s failed: CUresult %d",
+                       kIm2col ? kEncodeIm2col : kEncodeTiled, static_cast<int>(result));
   }
   return std::bit_cast<TensorMap>(map);
 }

@@ -125,25 +125,23 @@ void arrive(SmemAddress address, uint32_t bytes, const char *primitive, source_l
   may_switch(where);
 }
 
-std::string describe_mbarrier(const void *object) {
+Text describe_mbarrier(const void *object) {
   const Mbarrier &bar = *static_cast<const Mbarrier *>(object);
   const MbarrierWord word = word_of(bar);
-  std::string text = std::string("for mbarrier ") + name_of(bar).text + ", whose phase " +
-                     std::to_string(bar.num_complete) + " of parity " +
-                     std::to_string(bar.num_complete % 2) + " lacks " +
-                     std::to_string(word.pending) + " of " + std::to_string(word.arrivals) +
-                     " arrivals";
-  if (word.bytes > 0) text += " and " + std::to_string(word.bytes) + " bytes";
-  if (word.bytes < 0) text += " and has " + std::to_string(-word.bytes) + " unexpected bytes";
-  return text;
+  Text bytes{};
+  if (word.bytes > 0) bytes = words(" and %d bytes", static_cast<int>(word.bytes));
+  if (word.bytes < 0) bytes = words(" and has %d unexpected bytes", -static_cast<int>(word.bytes));
+  return words("for mbarrier %s, whose phase %lld of parity %d lacks %d of %d arrivals%s",
+               name_of(bar).text, static_cast<long long>(bar.num_complete),
+               static_cast<int>(bar.num_complete % 2), static_cast<int>(word.pending),
+               static_cast<int>(word.arrivals), bytes.text);
 }
 
 // ---------------------------------------------------------------- named barriers
 
-std::string describe_named(const void *object) {
+Text describe_named(const void *object) {
   const NamedBarrier &bar = *static_cast<const NamedBarrier *>(object);
-  return "where " + std::to_string(bar.arrived) + " of " + std::to_string(bar.threads) +
-         " threads have arrived";
+  return words("where %d of %d threads have arrived", bar.arrived, bar.threads);
 }
 
 void check_named(const Thread &me, int id, int threads, const char *primitive,

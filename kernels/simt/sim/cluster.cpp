@@ -16,10 +16,9 @@ namespace {
 constexpr int kRankShift = 24;
 constexpr SmemAddress kOffsetMask = (1u << kRankShift) - 1;
 
-std::string describe_sync(const void *object) {
+Text describe_sync(const void *object) {
   const Cluster &cluster = *static_cast<const Cluster *>(object);
-  return "where " + std::to_string(cluster.at_sync) + " of " + std::to_string(cluster.alive) +
-         " threads have arrived";
+  return words("where %d of %d threads have arrived", cluster.at_sync, cluster.alive);
 }
 
 }  // namespace

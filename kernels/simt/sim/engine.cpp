@@ -16,6 +16,7 @@
 #include "kernels/simt/sim/race.h"
 #include "kernels/simt/sim/scheduler.h"
 #include "kernels/simt/sim/workers.h"
+#include "kernels/target_error.h"
 
 namespace mp::host::engine {
 
@@ -65,7 +66,7 @@ class Engine {
     if (cluster_.alive > 0 || !error_.empty() || thrown_) abandon_cluster();
     for (const Block &block : state_.blocks()) {
       for (const std::string &damage : {block.smem->damage(), block.barriers->unfinished()})
-        if (!damage.empty()) throw Violation(describe(block) + " " + damage);
+        if (!damage.empty()) throw TargetError(MP_ERROR_INTERNAL, describe(block) + " " + damage);
     }
   }
 
@@ -188,7 +189,7 @@ class Engine {
     const Abandoned abandoned{*this};
     if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
     if (error_.empty()) error_ = deadlock_report();
-    throw Violation(error_);
+    throw TargetError(MP_ERROR_INTERNAL, error_);
   }
 
   /// Whatever is thrown on the way.
@@ -212,7 +213,7 @@ class Engine {
       std::string place = std::string(" waits in ") + thread.waits_in + " at " +
                           file_and_line(thread.waits_at).text;
       if (thread.waits_for.describe != nullptr)
-        place += " " + thread.waits_for.describe(thread.waits_for.object);
+        place = place + " " + thread.waits_for.describe(thread.waits_for.object).text;
       if (std::find(seen.begin(), seen.end(), place) != seen.end() || seen.size() == kMaxPlaces)
         continue;
       report += (seen.empty() ? " thread " : ", thread ") + std::to_string(thread.index);
@@ -237,11 +238,16 @@ class Engine {
 
 // ---------------------------------------------------------------- the interface
 
+Text words(const char *format, ...) {
+  Text said;
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(said.text, sizeof said.text, format, arguments);
+  va_end(arguments);
+  return said;
+}
 Text file_and_line(const source_location &where) {
-  Text line;
-  std::snprintf(line.text, sizeof line.text, "%s:%u", without_folders(where.file_name()),
-                static_cast<unsigned>(where.line()));
-  return line;
+  return words("%s:%u", without_folders(where.file_name()), static_cast<unsigned>(where.line()));
 }
 bool same_line(const source_location &a, const source_location &b) {
   return a.line() == b.line() &&
@@ -283,7 +289,7 @@ void *shared_variable(const void *key, const char *name, size_t bytes, size_t al
 
 void run(const Grid &grid) {
   const auto refuse = [&grid](const std::string &why) {
-    throw Violation(std::string(grid.kernel) + ": " + why);
+    throw TargetError(MP_ERROR_INTERNAL, std::string(grid.kernel) + ": " + why);
   };
   if (grid.num_blocks < 1) refuse("a grid of " + std::to_string(grid.num_blocks) + " blocks");
   if (grid.num_threads % kWarpSize != 0 || grid.num_threads < kWarpSize ||

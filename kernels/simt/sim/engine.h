@@ -23,19 +23,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "kernels/simt/sim/mode.h"
 #include "kernels/simt/sim/threads.h"
 
 namespace mp::host::engine {
-
-/// A kernel broke a rule of the programming model: it deadlocked, lacked a lane in a collective, wrote
-/// outside its shared variables, was launched wrongly and so on.
-struct Violation : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 /// The thread that runs now.  Fibers never change their OS thread.
 extern constinit thread_local Thread *current;
@@ -53,8 +45,9 @@ extern constinit thread_local Thread *current;
 
 /// A few words of a report.  It owns no memory, because violation() abandons the stack it may be on.
 struct Text {
-  char text[96];
+  char text[192];
 };
+[[gnu::format(printf, 1, 2)]] Text words(const char *format, ...);
 
 /// "file.cpp:12", the file without its folders.
 Text file_and_line(const source_location &);
@@ -134,7 +127,8 @@ struct Grid {
   const void *arguments;
 };
 
-/// Runs the whole grid; returns when it has finished.  Throws Violation.
+/// Runs the whole grid; returns when it has finished.  Throws TargetError where a kernel breaks a rule of the programming
+/// model: it deadlocks, lacks a lane in a collective, writes outside its shared variables, is launched wrongly and so on.
 void run(const Grid &);
 
 }  // namespace mp::host::engine

@@ -130,16 +130,11 @@ bool SharedMemory::holds(const void *address, size_t bytes) const {
 }
 
 Text SharedMemory::locate(const void *address) const {
-  Text place;
   const uintptr_t offset =
       reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(arena_);
   const Variable *const variable = variable_at(offset);
-  if (variable == nullptr)
-    std::snprintf(place.text, sizeof place.text, "shared memory outside every variable");
-  else
-    std::snprintf(place.text, sizeof place.text, "%s + %zu bytes", variable->name,
-                  offset - variable->offset);
-  return place;
+  if (variable == nullptr) return words("shared memory outside every variable");
+  return words("%s + %zu bytes", variable->name, offset - variable->offset);
 }
 
 }  // namespace mp::host::engine

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
-#include <string>
 #include <vector>
 
 namespace mp::host {
@@ -29,13 +28,14 @@ struct Cluster;
 struct Barriers;
 struct AsyncProxy;
 struct Warpgroups;
+struct Text;
 class Engine;
 class SharedMemory;
 
 /// What a blocked thread waits for, and how a deadlock's report describes what is missing there.
 struct WaitsFor {
   const void *object = nullptr;
-  std::string (*describe)(const void *object) = nullptr;
+  Text (*describe)(const void *object) = nullptr;
 };
 
 /// A cp.async that has been started and not yet performed.

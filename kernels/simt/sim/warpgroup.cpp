@@ -59,12 +59,12 @@ void begin_change(const Thread &thread, RegisterState &registers, RegisterChange
   registers.at = where;
 }
 
-std::string describe_claim(const void *object) {
+Text describe_claim(const void *object) {
   const RegisterState &registers = static_cast<const Warpgroup *>(object)->registers;
   if (registers.arrived < kWarpgroupThreads)
-    return "where " + std::to_string(registers.arrived) + " of 128 threads have arrived";
-  return "to go from " + std::to_string(registers.per_thread) + " to " +
-         std::to_string(registers.wanted) + ", more than the block has released";
+    return words("where %d of 128 threads have arrived", registers.arrived);
+  return words("to go from %d to %d, more than the block has released", registers.per_thread,
+               registers.wanted);
 }
 
 }  // namespace

@@ -153,15 +153,15 @@ void complete(const Block &block, Warpgroup &group, int64_t number, const void *
 }
 
 /// For a deadlock's report: the first operation that some threads have not issued.
-std::string describe_operation(const void *object) {
+Text describe_operation(const void *object) {
   const Warpgroup &group = *static_cast<const Warpgroup *>(object);
   for (int64_t i = group.performed; i < group.begun; i++) {
     const WgmmaOperation &operation = group.operations[i % Warpgroup::kSlots];
     if (operation.arrived < kWarpgroupThreads)
-      return std::string("for the wgmma at ") + file_and_line(operation.at).text + ", which " +
-             std::to_string(operation.arrived) + " of 128 threads have issued";
+      return words("for the wgmma at %s, which %d of 128 threads have issued",
+                   file_and_line(operation.at).text, operation.arrived);
   }
-  return "";
+  return {};
 }
 
 /// Returns when the operations below `end` have been performed, all of which the running thread has

@@ -1,0 +1,28 @@
+// Why a choice takes longer than it could, in the words of the log.
+#pragma once
+
+#include <string>
+
+#include "kernels/gemm/problem.h"
+
+namespace mp {
+
+/// Empty, or the reason, which the caller can change, why `problem` is multiplied slower than it
+/// could be ("ldb = 7 is not a multiple of 8"); for the log.
+std::string slow_path_reason(const GemmProblem &problem, const Device &device, bool aligned);
+/// Whether that is rows which the choice copies first, in less than a fifth of its other time: not worth a warning.
+bool copies_are_cheap(const GemmProblem &problem, const GemmChoice &choice, const Device &device,
+                      const GemmTuning &tuning);
+bool copies_are_cheap(const GemmChoice &choice, double copies_us);
+/// The same as slow_path_reason of what best_gemm found: a larger workspace, or a D that TMA can store, would be faster by a fifth.
+std::string lost_time_reason(const Output &out, const GemmChoice &choice, const Device &device,
+                             const GemmTuning &tuning, size_t workspace_bytes);
+/// The part of slow_path_reason that holds for every problem of a 16-bit type.
+std::string why_no_tensor_cores(mp_dtype_t dtype, const Device &device);
+
+/// Empty, or the reason, which the caller can change, why choose_gemm_grouped finds no kernel though
+/// slow_path_reason has nothing against any item; for the log.
+std::string grouped_slow_path_reason(const GemmGroup &group, const Device &device,
+                                     size_t workspace_bytes);
+
+}  // namespace mp
