@@ -8,7 +8,6 @@
 #include <array>
 #include <cstring>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "kernels/gemm/aligned_copies.h"

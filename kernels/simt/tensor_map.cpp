@@ -3,7 +3,6 @@
 
 #include <bit>
 #include <span>
-#include <string>
 
 #include "kernels/cache.h"
 #include "kernels/per_thread.h"

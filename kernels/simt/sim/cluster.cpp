@@ -1,5 +1,4 @@
 // The blocks of a cluster: addresses in distributed shared memory, and cluster_sync.
-#include <cstdio>
 #include <utility>
 
 #include "kernels/simt/sim/barriers.h"

@@ -2,7 +2,6 @@
 #include "kernels/simt/sim/wgmma.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 namespace mp::host::engine {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 
 #include "kernels/simt/sim/async_proxy.h"
 #include "kernels/simt/sim/race.h"
