@@ -124,8 +124,7 @@ class RnnSchedule {
             .count = count(step),
             .slots = {},
             .last_slot = last_slot(direction),
-            .options = {s.clip > 0.0f ? s.clip : std::numeric_limits<float>::quiet_NaN(),
-                        s.cell == MP_RNN_RELU}};
+            .clip = s.clip > 0.0f ? s.clip : std::numeric_limits<float>::quiet_NaN()};
   }
 
   /// Of what layer `layer` reads.

@@ -20,11 +20,12 @@ struct StepCommon {
   int64_t count;      ///< rows
   Rows slots;         ///< of dtype; none in inference
   int64_t last_slot;  ///< column of the slot that is no gate
-  CellOptions options;
+  float clip;         ///< as CellOptions has it
 
   MP_HD int64_t slot_column(int slot, int gates) const {
     return slot < gates ? slot * hidden : last_slot;
   }
+  MP_HD CellOptions options() const { return {clip, cell == MP_RNN_RELU}; }
 };
 
 struct ForwardStep : StepCommon {

@@ -69,7 +69,7 @@ MP_DEVICE void advance(const ForwardStep &step, int64_t n, int64_t unit, int val
     MP_UNROLL
     for (int g = 0; g < Cell::kGates; g++) p_of_unit[g] = p[g][i], q_of_unit[g] = q[g][i];
     const CellState after =
-        Cell::forward(p_of_unit, q_of_unit, {h[i], c[i]}, slots_of_unit, step.options);
+        Cell::forward(p_of_unit, q_of_unit, {h[i], c[i]}, slots_of_unit, step.options());
     MP_UNROLL
     for (int s = 0; s < Cell::kKept; s++) slots[s][i] = slots_of_unit[s];
     h[i] = after.h;
@@ -152,7 +152,7 @@ MP_DEVICE void go_back(const BackwardStep &step, int64_t n, int64_t unit, int va
     MP_UNROLL
     for (int s = 0; s < Cell::kKept; s++) slots_of_unit[s] = slots[s][i];
     const CellState part = Cell::backward(slots_of_unit, {h_before[i], c_before[i]}, {h[i], c[i]},
-                                          {dh[i], dc[i]}, step.options);
+                                          {dh[i], dc[i]}, step.options());
     MP_UNROLL
     for (int s = 0; s < Cell::kSlots; s++) slots[s][i] = slots_of_unit[s];
     dh[i] = part.h;
