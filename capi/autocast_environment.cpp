@@ -1,4 +1,5 @@
 // The variables that change a policy.
+#include <algorithm>
 #include <cstdlib>
 #include <iterator>
 #include <span>

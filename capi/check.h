@@ -7,7 +7,6 @@
 //     mp_gemm: lda = 60 is smaller than k = 64 (op_a = N)
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstddef>
@@ -28,16 +27,17 @@ struct CallError {
   Message why;
 };
 
+[[noreturn, gnu::cold]] void fail(mp_status_t status, std::initializer_list<Message::Part> why);
 template <class... Parts>
 [[noreturn]] void fail(mp_status_t status, const Parts &...parts) {
-  throw CallError{status, Message(parts...)};
+  fail(status, std::initializer_list<Message::Part>{parts...});
 }
 
 /// Ends the call unless `condition` holds; the rest are the parts of the message.  A macro
 /// because the parts are to be evaluated only then.
-#define MP_REQUIRE(condition, status, ...)           \
-  do {                                               \
-    if (!(condition)) mp::fail(status, __VA_ARGS__); \
+#define MP_REQUIRE(condition, status, ...)             \
+  do {                                                 \
+    if (!(condition)) mp::fail(status, {__VA_ARGS__}); \
   } while (false)
 
 /// Turns the exception in flight into a status, mp_last_error and a line of log.
@@ -251,39 +251,33 @@ inline constexpr uint32_t kFirstSize<mp_embedding_desc_t> = 64;
 template <>
 inline constexpr uint32_t kFirstSize<mp_dropout_desc_t> = 32;
 
-/// A size that some version of the struct has, or may have one day.
+/// A size that some version of a struct has whose first had `first_size` bytes, or may have one day.
 /// @param hint  what the caller should have done.
+void require_struct_size(size_t size, uint32_t first_size, const char *name, const char *arrow,
+                         const char *hint);
 template <class Struct>
 void require_struct_size(size_t size, const char *name, const char *arrow, const char *hint) {
-  // Stops a garbage size from sending the search for unknown bytes through the address space.
-  constexpr uint32_t kLargestSize = 4096;
   static_assert(kFirstSize<Struct> != 0 && kFirstSize<Struct> <= sizeof(Struct));
-  MP_REQUIRE(size >= kFirstSize<Struct>, MP_ERROR_STRUCT_SIZE, name, arrow, "struct_size = ", size,
-             " is smaller than ", kFirstSize<Struct>, hint);
-  MP_REQUIRE(size <= kLargestSize, MP_ERROR_STRUCT_SIZE, name, arrow, "struct_size = ", size,
-             " is larger than any version of the struct");
+  require_struct_size(size, kFirstSize<Struct>, name, arrow, hint);
 }
 
 /// Whence the caller should have had it.
-inline const char *struct_size_hint(uint32_t size) {
-  if (size != 0) return "; start from the mp_*_default function or MP_INIT_STRUCT";
-  return "; mp_*_default, mp_*_init and MP_INIT_STRUCT set it, and 0 is what is left where one of "
-         "them fails, as for an unknown preset";
-}
+const char *struct_size_hint(uint32_t size);
+
+/// Of a struct of `size` bytes, those that this version does not know must be 0.
+void require_known_bytes(const void *user, size_t size, size_t known, const char *name,
+                         const char *arrow);
 
 /// Applies the rules of mpcore/core.h to a struct of the caller, and returns how many of its bytes
 /// this version knows.  `arrow`: between the name and a field in a message.
 template <class Struct>
 size_t require_struct(const Struct *user, const char *name, const char *arrow = "->") {
   const uint32_t size = require_pointer(user, name).struct_size;
+  if (size == sizeof(Struct)) return size;
   require_struct_size<Struct>(size, name, arrow, struct_size_hint(size));
-  const size_t known = std::min<size_t>(size, sizeof(Struct));
-  const auto *bytes = reinterpret_cast<const unsigned char *>(user);
-  const auto *unknown = std::find_if(bytes + known, bytes + size, [](auto b) { return b != 0; });
-  MP_REQUIRE(unknown == bytes + size, MP_ERROR_STRUCT_SIZE, name, arrow, "struct_size = ", size,
-             " and byte ", unknown - bytes, " is set, but this version knows only ", sizeof(Struct),
-             " bytes: the caller was made for a newer mpcore");
-  return known;
+  if (size < sizeof(Struct)) return size;
+  require_known_bytes(user, size, sizeof(Struct), name, arrow);
+  return sizeof(Struct);
 }
 
 /// A copy of the caller's struct in which every field of this version is there.
@@ -306,6 +300,8 @@ Struct read_element(const Struct *array, size_t index, const char *name) {
   const auto *user = reinterpret_cast<const Struct *>(bytes + index * distance);
   MP_REQUIRE(user->struct_size == distance, MP_ERROR_STRUCT_SIZE, name, "[", index,
              "].struct_size = ", user->struct_size, ", but that of ", name, "[0] is ", distance);
+  if (distance == sizeof(Struct))
+    return *user;  // without its name, which takes longer than all else
   return read_struct(user, Message(name, "[", index, "]").c_str(), ".");
 }
 

@@ -1,5 +1,6 @@
 // mpcore/gemm.h, all products of one shape: mp_gemm and mp_gemm_batched.
 #define MP_ENABLE_EXPERIMENTAL
+#include <algorithm>
 #include <vector>
 
 #include "capi/choice.h"

@@ -1,4 +1,5 @@
 // mpcore/layers.h: layout, pooling, batch normalisation.
+#include <algorithm>
 #include <initializer_list>
 #include <limits>
 

@@ -1,11 +1,11 @@
 // One line of text in a fixed buffer, so that running out of memory can be reported too.
 #pragma once
 
-#include <algorithm>
-#include <charconv>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <string_view>
 #include <type_traits>
 
@@ -24,46 +24,49 @@ int32_t enum_value(const Enum &field) {
 /// One line of text, cut off where the buffer ends.
 class Message {
  public:
-  constexpr Message() = default;
+  /// What a line is made of: a text, a number or an address.  A text must live until the line is there.
+  class Part {
+   public:
+    Part(const char *text) : Part(std::string_view(text)) {}
+    template <std::convertible_to<std::string_view> Text>
+    Part(const Text &text) : kind_(Kind::text), text_(text) {}
+    Part(const void *address) : kind_(Kind::address), address_(address) {}
+    Part(float number) : kind_(Kind::float32), float32_(number) {}
+    Part(double number) : kind_(Kind::float64), float64_(number) {}
+    template <std::signed_integral Number>
+    Part(Number number) : kind_(Kind::signed_integer), signed_(number) {}
+    template <std::unsigned_integral Number>
+    Part(Number number) : kind_(Kind::unsigned_integer), unsigned_(number) {}
+    template <class Enum, class = std::enable_if_t<std::is_enum_v<Enum>>>
+    Part(const Enum &field) : Part(enum_value(field)) {}
 
+   private:
+    friend class Message;
+    enum class Kind { text, address, float32, float64, signed_integer, unsigned_integer };
+
+    Kind kind_;
+    union {
+      std::string_view text_;
+      const void *address_;
+      float float32_;
+      double float64_;
+      int64_t signed_;
+      uint64_t unsigned_;
+    };
+  };
+
+  constexpr Message() = default;
+  explicit Message(std::initializer_list<Part> parts);
   template <class... Parts>
-  explicit Message(const Parts &...parts) {
-    (append(parts), ...);
-  }
+  explicit Message(const Parts &...parts) : Message(std::initializer_list<Part>{parts...}) {}
 
   const char *c_str() const { return text_; }
 
  private:
   static constexpr size_t kCapacity = 512;
 
-  template <class Part>
-  void append(const Part &part) {
-    if constexpr (std::is_convertible_v<Part, std::string_view>) {
-      append_text(part);
-    } else if constexpr (std::is_pointer_v<Part>) {
-      append_text("0x");
-      append_number(reinterpret_cast<uintptr_t>(part), 16);
-    } else if constexpr (std::is_enum_v<Part>) {
-      append_number(enum_value(part));
-    } else {
-      append_number(part);
-    }
-  }
-
-  void append_text(std::string_view text) {
-    const size_t bytes = std::min(text.size(), kCapacity - 1 - size_);
-    std::replace_copy(text.begin(), text.begin() + static_cast<ptrdiff_t>(bytes), text_ + size_,
-                      '\n', ' ');
-    size_ += bytes;
-    text_[size_] = '\0';
-  }
-
-  template <class Number, class... Base>
-  void append_number(Number number, Base... base) {
-    char digits[32];
-    const auto end = std::to_chars(digits, digits + sizeof digits, number, base...).ptr;
-    append_text({digits, static_cast<size_t>(end - digits)});
-  }
+  void append(const Part &);
+  void append_text(std::string_view);
 
   char text_[kCapacity] = {};
   size_t size_ = 0;

@@ -1,12 +1,13 @@
 #include "capi/nvtx.h"
 
-#include <cstring>
+#if __has_include(<nvtx3/nvToolsExtPayload.h>)
+
+#include <nvtx3/nvToolsExtPayload.h>
+
 #include <mutex>
 
 #include "kernels/fork.h"
 #include "kernels/made_once.h"
-
-#if MP_HAS_NVTX
 
 namespace mp {
 
@@ -16,17 +17,22 @@ namespace {
 std::mutex nvtx_mutex;
 const HeldWhileForking<nvtx_mutex> nvtx_of_a_child;
 
-}  // namespace
-
-nvtxDomainHandle_t profiler_domain() {
+/// NULL where no tool was injected into this process.
+nvtxDomainHandle_t nvtx_domain() {
   return made_once([] {
     const std::lock_guard lock(nvtx_mutex);
-    static const nvtxDomainHandle_t domain = nvtxDomainCreateA("mpcore");
-    return domain;
+    static const nvtxDomainHandle_t made = nvtxDomainCreateA("mpcore");
+    return made;
   });
 }
 
-void ProfilerRange::push(const char *function, const Message &problem) const {
+}  // namespace
+
+bool ProfilerRange::profiler_listens() {
+  return nvtx_domain() != nullptr;
+}
+
+void ProfilerRange::push(const char *function, const Message &problem) {
   // A scheme-less payload: one C string.
   const nvtxPayloadData_t text = {NVTX_PAYLOAD_ENTRY_TYPE_CSTRING, std::strlen(problem.c_str()) + 1,
                                   problem.c_str()};
@@ -40,8 +46,24 @@ void ProfilerRange::push(const char *function, const Message &problem) const {
     range.reserved0 = 1;  // payloads
     range.payload.ullValue = reinterpret_cast<uintptr_t>(&text);
   }
-  nvtxDomainRangePushEx(domain_, &range);
+  nvtxDomainRangePushEx(nvtx_domain(), &range);
 }
+
+void ProfilerRange::pop() {
+  nvtxDomainRangePop(nvtx_domain());
+}
+
+}  // namespace mp
+
+#else
+
+namespace mp {
+
+bool ProfilerRange::profiler_listens() {
+  return false;
+}
+void ProfilerRange::push(const char *, const Message &) {}
+void ProfilerRange::pop() {}
 
 }  // namespace mp
 

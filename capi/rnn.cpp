@@ -1,5 +1,6 @@
 // mpcore/rnn.h: recurrent layers.
 #define MP_ENABLE_EXPERIMENTAL
+#include <algorithm>
 #include <vector>
 
 #include "capi/check.h"

@@ -48,9 +48,12 @@ TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o rows/row.o rows/counted.o 
   peers/dynamic_library.o peers/nvml.o peers/cuda_runtime.o peers/cublaslt.o peers/cublas.o \
   peers/cudnn.o peers/cudnn_rnn.o suites/operation.o suites/batched_operation.o suites/problem.o suites/rnn_data.o)
 
-$(BUILD)/tests/mptests: $(TEST_OBJS) $(TESTED_BENCH) $(LIB) | $(STUBS)
+# The rules of structs are tested with a struct that the library does not have.
+TESTED_CHECKS := $(addprefix $(BUILD)/obj/capi/,check.o message.o)
+
+$(BUILD)/tests/mptests: $(TEST_OBJS) $(TESTED_BENCH) $(TESTED_CHECKS) $(LIB) | $(STUBS)
 	@echo "  LINK $@"
-	$(Q)$(CXX) $(SAN_FLAGS) $(TEST_OBJS) $(TESTED_BENCH) $(LINK_CATCH) $(LINK_LIB) -ldl -lpthread -o $@
+	$(Q)$(CXX) $(SAN_FLAGS) $(TEST_OBJS) $(TESTED_BENCH) $(TESTED_CHECKS) $(LINK_CATCH) $(LINK_LIB) -ldl -lpthread -o $@
 
 # What optional tests need.
 HAVE_ZLIB = $(call has_header,zlib.h)
