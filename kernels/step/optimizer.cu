@@ -44,7 +44,7 @@ MP_DEVICE int update_chunk(const StepArgs &args, int64_t number, int64_t t) {
   block_sync();  // the previous chunk may still be reading params
   if (thread_index() == 0) {
     params[0] = tensor_params<kind>(args, range.tensor);
-    if (has_ratios(kind, o.flags)) params[0].ratio = o.ratios.ratio[range.tensor];
+    if (has_ratios(o.kind, o.flags)) params[0].ratio = o.ratios.ratio[range.tensor];
   }
   block_sync();
   const Tensors tensors = tensors_of(o, range.tensor);
@@ -125,7 +125,8 @@ void optimizer_step(const Device &device, const OptimizerArgs &optimizer, const 
   const LaunchShape shape{blocks_for(device, optimizer.grads.num_chunks), kThreads};
   const bool plain = is_plain(optimizer.copy, update.model_overflows);
   with_kind(optimizer.kind, [&](auto kind) {
-    launch(Rule<kind>::kUpdateName, plain ? update_list<kind, true> : update_list<kind, false>,
+    constexpr mp_optimizer_kind_t rule = updated_as(kind);
+    launch(Rule<kind>::kUpdateName, plain ? update_list<rule, true> : update_list<rule, false>,
            device, shape, stream, args);
   });
 }

@@ -119,19 +119,15 @@ struct Rule<MP_OPT_ADAM> : RuleDefaults {
   static constexpr const char *kUpdateName = "update_adam";
   static constexpr bool kIsBiasCorrected = true;
 
+  /// Also of LAMB; Adam's ratio is 1.
   static MP_HD void update(const RuleParams &p, float g, float &w, float &m, float &v) {
-    w -= p.hyper.lr * adam_direction(p, g, w, m, v);
+    w -= p.hyper.lr * p.ratio * adam_direction(p, g, w, m, v);
   }
 };
 
 template <>
-struct Rule<MP_OPT_LAMB> : RuleDefaults {
+struct Rule<MP_OPT_LAMB> : Rule<MP_OPT_ADAM> {
   static constexpr const char *kUpdateName = "update_lamb", *kRatiosName = "lamb_ratios";
-  static constexpr bool kIsBiasCorrected = true;
-
-  static MP_HD void update(const RuleParams &p, float g, float &w, float &m, float &v) {
-    w -= p.hyper.lr * p.ratio * adam_direction(p, g, w, m, v);
-  }
 
   static MP_HD float measured(const RuleParams &p, float g, float w, float &m, float &v) {
     return adam_direction(p, g, w, m, v);
@@ -191,6 +187,11 @@ struct Rule<MP_OPT_RMSPROP> : RuleDefaults {
     w -= p.hyper.lr * step;
   }
 };
+
+/// The kind whose kernel updates for it: but for the ratio LAMB is Adam.
+constexpr mp_optimizer_kind_t updated_as(mp_optimizer_kind_t kind) {
+  return kind == MP_OPT_LAMB ? MP_OPT_ADAM : kind;
+}
 
 /// f(kind), as a type that carries it: the kinds that kernels are compiled for.
 template <class F>
