@@ -55,32 +55,37 @@ SOFTGPU_TESTS := softgpu $(BUILD)/tests/softgpu_tests
 # One process is one thread, and JOBS of them run side by side: so each repeats.
 ON_SOFTGPU = SOFTGPU_THREADS=1 tools/softgpu/run --build $(BUILD)
 # Nightly runs the first two; [.] are parts that other tests start, and [nightly] (TESTING.md); [pure] use no device.
-SOFTGPU_LIBRARY = $(BUILD)/tests/mptests '~[slow]~[many_launches]~[pure]~[.]'
+SOFTGPU_LEFT_OUT := ~[slow]~[many_launches]~[pure]~[.]
+SOFTGPU_LIBRARY = $(BUILD)/tests/mptests '$(SOFTGPU_LEFT_OUT)'
 # The same files as on the host target, with MP_TEST_DEVICE=cuda.  What is not here, TESTING.md has with its reason.
 SOFTGPU_EXAMPLES := $(addprefix tests/bindings/test_,examples.py same_weights.py $(addprefix readme_examples.py::test_,c cpp))
 SOFTGPU_TOOLS := $(addprefix tests/tools/test_,mpinfo.py mpinfo_doctor.py nvtx.py) $(CUDA_TOOL_TESTS)
-softgpu_library = "sm_$(1): library::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU_LIBRARY)"
+softgpu_library = "sm_$(1): $(2)::$(ON_SOFTGPU) --arch $(1) $(BUILD)/tests/mptests '$(3)$(SOFTGPU_LEFT_OUT)'"
 softgpu_suites = "sm_$(1): conformance::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/conformance" \
   "sm_$(1): C ABI, as C99::$(ON_SOFTGPU) --arch $(1) $(BUILD)/tests/test_capi" \
   "sm_$(1): CUDA graph::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/cuda_graph" \
   "sm_$(1): a graph in a CUDA graph::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/captured" \
-  "sm_$(1): Python::MP_LOG=error $(ON_SOFTGPU) --arch $(1) tests/pytest bindings/python/tests" \
+  "sm_$(1): counts::$(ON_SOFTGPU) --arch $(1) --count 1 tests/softgpu/counts"
+# Host code that calls the library: the same on every architecture.
+softgpu_callers = "sm_$(1): Python::MP_LOG=error $(ON_SOFTGPU) --arch $(1) tests/pytest bindings/python/tests" \
   "sm_$(1): Rust::$(ON_SOFTGPU) --arch $(1) tests/bindings/test_rust $(BUILD)" \
   "sm_$(1): bindings and examples::$(ON_SOFTGPU) --arch $(1) env $(PYTEST) $(SOFTGPU_EXAMPLES)" \
   "sm_$(1): tools::$(ON_SOFTGPU) --arch $(1) env $(PYTEST) $(SOFTGPU_TOOLS)" \
-  "sm_$(1): the guide::$(ON_SOFTGPU) --arch $(1) tools/check/check_docs $(BUILD) $(CC)" \
-  "sm_$(1): counts::$(ON_SOFTGPU) --arch $(1) --count 1 tests/softgpu/counts"
+  "sm_$(1): the guide::$(ON_SOFTGPU) --arch $(1) tools/check/check_docs $(BUILD) $(CC)"
 # With SOFTGPU_RACECHECK the device takes ten times as long: one of each kind of kernel here, all light tests at night.
 SOFTGPU_RACES = SOFTGPU_RACECHECK=1 $(ON_SOFTGPU)
 SOFTGPU_RACE_SUITES = "sm_90, races: wgmma::$(SOFTGPU_RACES) $(BUILD)/tests/mptests 'wgmma: awkward shapes,wgmma: split k sums in a fixed order,wgmma: backward epilogues,conv wgmma: slices of the sum'" \
   "sm_80, races: GEMM::$(SOFTGPU_RACES) --arch 80 $(BUILD)/tests/mptests 'gemm: many tiles in both directions'" \
   $(foreach arch,90 75,"sm_$(arch), races: conformance::$(SOFTGPU_RACES) --arch $(arch) $(SOFTGPU)/conformance")
 # What takes longest begins first, so that no processor is idle at the end.
-SOFTGPU_SUITES = $(foreach arch,90 80 75,$(call softgpu_library,$(arch))) \
+SOFTGPU_SUITES = $(call softgpu_library,90,library) $(foreach arch,80 75,$(call softgpu_library,$(arch),library,~[long])) \
   $(foreach arch,90 80 75,$(call softgpu_suites,$(arch))) \
+  $(call softgpu_callers,90) \
   "sm_90 with 5 SMs in a random order: wgmma::$(ON_SOFTGPU) --sms 5 --seed 1 $(BUILD)/tests/mptests [wgmma]" \
   $(SOFTGPU_RACE_SUITES) \
   "the software device itself::$(BUILD)/tests/softgpu_tests"
+# What CI leaves out of the older architectures.
+SOFTGPU_OLDER_SUITES = $(foreach arch,80 75,$(call softgpu_library,$(arch),library [long],[long]) $(call softgpu_callers,$(arch)))
 SOFTGPU_SEED_SUITES = $(foreach seed,2 3 4 5,"sm_90, seed $(seed): library::SOFTGPU_DIVERGE=1 $(ON_SOFTGPU) --seed $(seed) $(SOFTGPU_LIBRARY)") \
   $(foreach arch,80 75,"sm_$(arch), seed 6: library::SOFTGPU_LAG=1 $(ON_SOFTGPU) --arch $(arch) --seed 6 $(SOFTGPU_LIBRARY)") \
   $(foreach arch,90 80 75,"alone: sm_$(arch): library, large and long::$(ON_SOFTGPU) --arch $(arch) $(BUILD)/tests/mptests '[slow],[many_launches]'") \
@@ -94,4 +99,4 @@ test-cuda: setup-test
 	@$(if $(HAVE_CUDA),,echo "test-cuda: the kernels' PTX is made by nvcc, which is not here" >&2; exit 1)
 	@$(MAKE) tests $(SOFTGPU_TESTS)
 	@sed -n '/^## What does not run on the software device/,/^## Running/{/^## Running/!p}' TESTING.md
-	@$(RUN_TESTS) $(SOFTGPU_SUITES)
+	@$(RUN_TESTS) $(SOFTGPU_SUITES) $(SOFTGPU_OLDER_SUITES)
