@@ -114,6 +114,7 @@ Options parse_options(int argc, const char *const *argv) {
   line.add_flag("--quick", options.quick,
                 "two shapes of each set, operand order and pass, spread over them,\n"
                 "timed briefly: a minute");
+  line.add_flag("--brief", options.brief, "every shape, each timed as briefly as with --quick");
   line.add_option("--filter", options.filter,
                   "what has TEXT in its name, e.g. \"NT\", \"wgrad\", \"3x3\", \"adamw\"");
   mptools::add_integer(line, "--limit", options.limit, int64_t{1}, "the first N of each suite");

@@ -23,6 +23,7 @@ struct Options {
   std::string set = "all";
   std::string filter;
   bool quick = false;
+  bool brief = false;
   bool counted =
       false;          ///< on a software device (tools/softgpu), which is found out, not asked for
   int64_t limit = 0;  ///< of each suite; 0 = all
@@ -41,6 +42,7 @@ struct Options {
   double sustained_seconds(bool is_headline, bool on_host) const {
     return sustained_s >= 0 ? sustained_s : is_headline && !on_host ? kHeadlineSeconds : 0;
   }
+  bool is_brief() const { return quick || brief; }
   /// All shapes would take the host target days, and a software device hours, so there they have to be asked for.
   bool is_quick(bool on_host) const {
     return quick || ((on_host || counted) && filter.empty() && limit == 0);

@@ -41,7 +41,7 @@ class PeakBench {
 PeakBench::PeakBench(const Options &options, const Machine &machine, Report &report)
     : machine_(machine), report_(report), stopwatch_(machine), pace_(pace_of(options, machine)) {
   // A GPU takes this long to come down to the clocks that its power allows.
-  if (!machine.on_host() && !options.quick) pace_.warm_up_us = 1e6;
+  if (!machine.on_host() && !options.is_brief()) pace_.warm_up_us = 1e6;
 }
 
 void PeakBench::measure(const MachineRate &rate, std::string reason,

@@ -24,7 +24,7 @@ constexpr Pace kBriefPace{.warm_up_us = 0, .batch_us = 1e3, .budget_us = 5e4, .l
 constexpr double kMaxCalls = 1000;
 
 const Pace &pace_with(const Options &options) {
-  return options.quick ? kBriefPace : kPace;
+  return options.is_brief() ? kBriefPace : kPace;
 }
 
 struct AutocastItem {

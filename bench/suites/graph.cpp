@@ -30,7 +30,7 @@ Pace pace_with(const Options &options) {
   return {.warm_up_us = 5e4,
           .batch_us = kLongerThanBatchesUs,
           .budget_us = 0,
-          .least_batches = options.quick ? kBriefRounds : kRounds};
+          .least_batches = options.is_brief() ? kBriefRounds : kRounds};
 }
 
 struct GraphItem {

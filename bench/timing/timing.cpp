@@ -91,7 +91,7 @@ Pace brief_pace(const Machine &machine) {
 }
 
 Pace pace_of(const Options &options, const Machine &machine) {
-  return options.quick ? brief_pace(machine) : normal_pace(machine);
+  return options.is_brief() ? brief_pace(machine) : normal_pace(machine);
 }
 
 double measuring_us(const Machine &machine, const Pace &pace, double flop) {

@@ -77,7 +77,7 @@ Pace normal_pace(const Machine &machine);
 /// For lists of many works.
 Pace brief_pace(const Machine &machine);
 struct Options;
-/// The brief one with --quick.
+/// The brief one with --quick or --brief.
 Pace pace_of(const Options &options, const Machine &machine);
 
 /// About how long Stopwatch::time takes for a work of so many operations; for progress.

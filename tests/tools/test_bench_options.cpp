@@ -98,6 +98,13 @@ TEST_CASE("bench: the host target is quick unless shapes are asked for", "[bench
   CHECK(parse({"--quick"}).is_quick(false));
 }
 
+TEST_CASE("bench: --brief takes every shape and times it as --quick does", "[bench]") {
+  CHECK(parse({"--brief"}).is_brief());
+  CHECK(parse({"--quick"}).is_brief());
+  CHECK(!parse({}).is_brief());
+  CHECK(!parse({"--brief"}).is_quick(false));
+}
+
 TEST_CASE("bench: the headline shape is timed alone on a GPU, others where that is asked for",
           "[bench]") {
   CHECK(parse({}).sustained_seconds(true, false) == 3);

@@ -249,6 +249,7 @@ def test_pack(machine):
     for name in ("libnccl.so.2", "libnvidia-ml.so.1", "libcudnn.so.9"):
         write_program(machine.build / "tests/stub" / name, "")
     machine.run("--pack", str(packed))
+    machine.run("--pack", str(packed))  # over an older one
     assert not (packed / "an_object.o").exists() and not (packed / "gpu-check").exists(), "takes no more than is needed"
     machine.build = packed
     for stage in ("layouts", "tests", "sanitize", "bench", "tune"):
