@@ -57,7 +57,6 @@ class TuningFit {
     kDram,
     kL2,
     kPartial,
-    kSum,
     kCopy,
     kPair,
     kPatch,
@@ -103,7 +102,7 @@ class TuningFit {
 
   /// Of the busiest SM alone.
   static double sm_us(const Sample &sample, mp::ClassTuning tuning) {
-    tuning.launch_us = tuning.partial_us_per_mb = tuning.sum_us_per_mb = tuning.copy_us_per_mb = 0;
+    tuning.launch_us = tuning.partial_us_per_mb = tuning.copy_us_per_mb = 0;
     tuning.l2_us_per_mb = tuning.dram_us_per_mb = 0;
     return predicted(sample, tuning);
   }
@@ -169,7 +168,6 @@ class TuningFit {
     Eigen::RowVectorXd a = Eigen::RowVectorXd::Zero(kUnknowns);
     a[kLaunch] = load.launches;
     a[kPartial] = load.partial_mb;
-    a[kSum] = load.sum_mb;
     a[kCopy] = load.copied_mb;
     if (bound == Bound::dram) a[kDram] = load.dram_mb;
     if (given_.dram_us_per_mb > 0) a[kDram] += load.behind_mb;
@@ -199,7 +197,6 @@ class TuningFit {
     set(tuning.dram_us_per_mb, kDram);
     set(tuning.l2_us_per_mb, kL2);
     set(tuning.partial_us_per_mb, kPartial);
-    set(tuning.sum_us_per_mb, kSum);
     set(tuning.copy_us_per_mb, kCopy);
     set(tuning.pair_us, kPair);
     set(tuning.patch_us, kPatch);
@@ -236,10 +233,9 @@ double rounded(double value) {
 mp::ClassTuning fit_tuning(const std::vector<Sample> &samples, const mp::ClassTuning &given) {
   if (samples.empty()) return given;
   mp::ClassTuning tuning = TuningFit(samples, given).best();
-  for (double *value :
-       {&tuning.launch_us, &tuning.dram_us_per_mb, &tuning.l2_us_per_mb, &tuning.partial_us_per_mb,
-        &tuning.sum_us_per_mb, &tuning.copy_us_per_mb, &tuning.pair_us, &tuning.patch_us,
-        &tuning.beside_us_per_mb, &tuning.lone_us})
+  for (double *value : {&tuning.launch_us, &tuning.dram_us_per_mb, &tuning.l2_us_per_mb,
+                        &tuning.partial_us_per_mb, &tuning.copy_us_per_mb, &tuning.pair_us,
+                        &tuning.patch_us, &tuning.beside_us_per_mb, &tuning.lone_us})
     *value = rounded(*value);
   for (mp::KernelTuning &kernel : tuning.kernels)
     for (double *value : {&kernel.start_us, &kernel.tile_us, &kernel.k_us, &kernel.c2})

@@ -103,17 +103,27 @@ void launch_implicit(const ConvChoice &choice, const ConvProblem &problem, const
     launch_conv_wmma(choice, problem.op, device, args, stream);
 }
 
-/// By kernels whose threads find the patches, in operands that are read where they are.
+/// By kernels whose threads find the patches.
 void launch_patches(const Device &device, const ConvProblem &problem, const ConvChoice &choice,
-                    std::byte *workspace, mp_stream_t stream) {
-  const int32_t split_k = choice.gemm.split_k;
+                    float *partial_sums, mp_stream_t stream) {
   ConvArgs args = make_conv_args(problem);
-  if (split_k > 1) args.partial_sums = reinterpret_cast<float *>(workspace);
+  args.partial_sums = partial_sums;
   if (choice.family == ConvFamily::depthwise)
     launch_conv_depthwise(choice, problem, device, args, stream);
   else
     launch_implicit(choice, problem, device, args, stream);
-  if (split_k > 1) launch_split_k_sum(device, args.out, split_k, args.partial_sums, stream);
+}
+
+/// By the kernels of one family, and the sum of the slices that they leave in workspace.
+void launch_product(const Device &device, const ConvProblem &problem, const ConvChoice &choice,
+                    const StripSums &sums, std::byte *workspace, mp_stream_t stream) {
+  const int32_t split_k = choice.gemm.split_k;
+  float *const partial_sums = split_k > 1 ? reinterpret_cast<float *>(workspace) : nullptr;
+  if (choice.family == ConvFamily::im2col)
+    launch_conv_wgmma(choice, problem, device, sums, partial_sums, stream);
+  else
+    launch_patches(device, problem, choice, partial_sums, stream);
+  if (split_k > 1) launch_split_k_sum(device, problem.out, split_k, partial_sums, stream);
 }
 
 }  // namespace
@@ -124,14 +134,12 @@ void conv(const Device &device, const ConvProblem &problem, const ConvChoice &ch
     return gemm(device, pointwise_gemm(problem), choice.gemm, workspace, stream);
   std::byte *const space = static_cast<std::byte *>(workspace.ptr);
   const std::optional<DbiasPlan> dbias = dbias_of(problem.out, choice.gemm, workspace.bytes);
-  if (choice.family == ConvFamily::im2col) {
-    launch_conv_wgmma(choice, problem, device, strip_sums(dbias, space), space, stream);
-  } else if (choice.gemm.reads_copies) {
+  if (choice.gemm.reads_copies) {
     const PaddedImage copy = padded_image(problem);
     const ConvProblem padded = launch_padded_image(device, problem, copy, space, stream);
-    launch_patches(device, padded, choice, space + copy.bytes(), stream);
+    launch_product(device, padded, choice, {}, space + copy.bytes(), stream);
   } else {
-    launch_patches(device, problem, choice, space, stream);
+    launch_product(device, problem, choice, strip_sums(dbias, space), space, stream);
   }
   if (dbias) launch_column_sum(device, problem.out, *dbias, space, stream);
 }

@@ -150,9 +150,9 @@ ConvProblem launch_padded_image(const Device &, const ConvProblem &, const Padde
                                 void *workspace, mp_stream_t);
 void launch_conv_wmma(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,
                       mp_stream_t);
-/// The whole of it: also the sum over the slices of k.
+/// partial_sums: as in ConvArgs.
 void launch_conv_wgmma(const ConvChoice &, const ConvProblem &, const Device &, const StripSums &,
-                       std::byte *workspace, mp_stream_t);
+                       float *partial_sums, mp_stream_t);
 void launch_conv_simt(const ConvChoice &, mp_conv_op_t, const Device &, const ConvArgs &,
                       mp_stream_t);
 

@@ -173,23 +173,25 @@ void plan_conv(const ConvChoice &choice, const ConvProblem &problem, const Devic
 }  // namespace
 
 void launch_conv_wgmma(const ConvChoice &choice, const ConvProblem &problem, const Device &device,
-                       const StripSums &sums, std::byte *workspace, mp_stream_t stream) {
-  const auto start_split = [&](ConvWgmmaArgs &args) {
-    start_wgmma_split(device, wgmma_workspace_of(args, choice.gemm, 0), workspace, &args, stream);
-  };
+                       const StripSums &sums, float *partial_sums, mp_stream_t stream) {
+  const bool is_split = choice.gemm.split_k > 1;
   if (is_strided_dgrad(problem)) {
     DgradWgmmaArgs args{};
     plan_conv(choice, problem, device, args);
     set_classes(args, problem);
-    set_class_output(args, problem);
-    start_split(args);
+    if (is_split)
+      plan_wgmma_slices(problem.out, partial_sums, &args);
+    else
+      set_class_output(args, problem);
     launch_dgrad_wgmma_kernel(choice, device, args, stream);
   } else {
     ConvWgmmaArgs args{};
     plan_conv(choice, problem, device, args);
     args.strip_sums = sums;
-    set_output(args, problem);
-    start_split(args);
+    if (is_split)
+      plan_wgmma_slices(problem.out, partial_sums, &args);
+    else
+      set_output(args, problem);
     launch_conv_wgmma_kernel(choice, problem.op, device, args, stream);
   }
 }

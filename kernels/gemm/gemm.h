@@ -44,8 +44,9 @@ void launch_gemv(const GemmChoice &, const Device &, const GemmArgs &, mp_stream
 void launch_simt(const GemmChoice &, const Device &, const GemmArgs &, mp_stream_t);
 
 /// D = epilogue(sum of the slices, in order), after a split main loop; partial_sums as in GemmArgs.
+/// @param skip_if  do nothing unless this is 0 when the kernel runs; NULL = always
 void launch_split_k_sum(const Device &, const Output &, int32_t split_k, const float *partial_sums,
-                        mp_stream_t);
+                        mp_stream_t, const uint32_t *skip_if = nullptr);
 
 /// Where the main loop is to leave the sums of strips, if anywhere.
 StripSums strip_sums(const std::optional<DbiasPlan> &, void *workspace);

@@ -7,7 +7,7 @@
 namespace mp::MP_TARGET {
 
 /// Elements of one slice.  Layout [slice][batch item][m][n].
-MP_DEVICE int64_t slice_elems(const Output &out) {
+MP_HD int64_t slice_elems(const Output &out) {
   return out.batch_count * out.m * out.n;
 }
 

@@ -34,6 +34,13 @@ double l2_capacity_mb(const Device &device) {
   return kCapacity[static_cast<size_t>(class_of(device))];
 }
 
+/// What a wgmma kernel writes in place of D where k is split.
+Output slices_of(const Output &d) {
+  Output slices{d.m, d.n, d.batch_count, MP_FP32, 1, 0, {}, {}, {}};
+  slices.d.ld = d.n;
+  return slices;
+}
+
 }  // namespace
 
 GemmLoad load_of(const GemmChoice &choice, const GemmProblem &problem, const Device &device) {
@@ -61,7 +68,7 @@ double predicted_us(const GemmLoad &load, const ClassTuning &device, const Kerne
       std::max(load.l2_mb * device.l2_us_per_mb, load.dram_mb * device.dram_us_per_mb);
   return load.launches * device.launch_us + std::max(sm_us, data_us) +
          load.copied_mb * device.copy_us_per_mb + load.partial_mb * device.partial_us_per_mb +
-         load.sum_mb * device.sum_us_per_mb + load.behind_mb * device.dram_us_per_mb;
+         load.behind_mb * device.dram_us_per_mb;
 }
 
 GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProblem &problem,
@@ -103,11 +110,12 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
   const StorePath path = wgmma_store_path(problem.out);
   common_.exit = count_exit(kernel, problem.out, path);
   common_.ping_pong = kernel.ping_pong && device.target != MP_TARGET_HOST;
-  const bool sums_strips = kernel.family == GemmFamily::wgmma && path == StorePath::strips;
-  const DbiasPass dbias =
-      count_dbias(problem.out, plan_dbias(problem.out, sums_strips, 0, SIZE_MAX), device);
-  common_.launches += dbias.launches;
-  common_.behind_mb = dbias.mb;
+  const auto dbias = [&](bool sums_strips) {
+    return count_dbias(problem.out, plan_dbias(problem.out, sums_strips, 0, SIZE_MAX), device);
+  };
+  dbias_ = dbias(kernel.family == GemmFamily::wgmma && path == StorePath::strips);
+  split_dbias_ = dbias(false);
+  slice_exit_ = count_exit(kernel, slices_of(problem.out), StorePath::pairs);
   if (kernel.family == GemmFamily::gemv) count_gemv(problem);
 }
 
@@ -128,8 +136,11 @@ void GemmCounter::count_gemv(const GemmProblem &p) {
 }
 
 GemmLoad GemmCounter::load(int split_k) const {
-  if (kernel_.family == GemmFamily::gemv) return common_;
   GemmLoad load = common_;
+  const DbiasPass &dbias = split_k > 1 ? split_dbias_ : dbias_;
+  load.launches += dbias.launches;
+  load.behind_mb = dbias.mb;
+  if (kernel_.family == GemmFamily::gemv) return load;
   load.waves = std::ceil(tiles_ * split_k / at_a_time_);
   if (shares_sms_) {
     const double left =
@@ -143,22 +154,21 @@ GemmLoad GemmCounter::load(int split_k) const {
 }
 
 void GemmCounter::add_split(GemmLoad &load, int split_k) const {
+  // A pass of its own reads what was written, and does all that an epilogue does.
   load.launches++;
-  if (kernel_.family == GemmFamily::wgmma) {
-    // The tickets are cleared first.  The last block of a tile reads what the others wrote.
-    const double tile_mb = sizeof(float) * kernel_.tile_m * kernel_.tile_n * kMb;
-    load.partial_mb = tiles_ * split_k * tile_mb;
-    load.exits = std::ceil(tiles_ / num_sms_);
-    load.sum_mb = load.exits * split_k * tile_mb;
-  } else {
-    // A pass of its own reads them, and does all that an epilogue does.
-    const double partial_mb = 2 * d_mb_ * split_k;
-    load.dram_mb -= epilogue_mb_;
-    load.behind_mb += epilogue_mb_;
-    (partial_mb / 2 <= l2_mb_ ? load.partial_mb : load.behind_mb) += partial_mb;
+  const double partial_mb = 2 * d_mb_ * split_k;
+  load.dram_mb -= epilogue_mb_;
+  load.behind_mb += epilogue_mb_;
+  (partial_mb / 2 <= l2_mb_ ? load.partial_mb : load.behind_mb) += partial_mb;
+  if (kernel_.family != GemmFamily::wgmma) {
     load.exit = share_;
     load.exits = 1;
+    return;
   }
+  // Dealt to the tiles, which have ways out of their own.
+  load.exit = slice_exit_;
+  load.exit.ops += share_.ops / load.exits;
+  load.exit.beside_mb += share_.beside_mb / load.exits;
 }
 
 }  // namespace mp

@@ -34,9 +34,8 @@ struct GemmLoad {
   double dram_mb;     ///< the matrices, once
   double partial_mb;  ///< partial sums, for each time that all of them are written or read
   double copied_mb;   ///< of A and B, into aligned rows first
-  double sum_mb;      ///< partial sums that the last blocks on one SM add up
   TileExit exit;      ///< of one tile
-  double exits;       ///< of them, of the busiest SM: with a split fewer than waves
+  double exits;       ///< of them, of the busiest SM: 1 where a pass behind a split is all of it
   bool ping_pong;     ///< where all but the last hide
   double behind_mb;   ///< what passes behind the main loop's move: the sum of a split, dbias
 };
@@ -75,11 +74,13 @@ class GemmCounter {
   double tiles_;      ///< of all batch items
   double at_a_time_;  ///< of them, on the device
   double num_sms_;
-  double l2_mb_;        ///< what L2 keeps
-  bool shares_sms_;     ///< several blocks run on an SM
-  double d_mb_;         ///< D in fp32
-  double epilogue_mb_;  ///< D, C and aux
-  TileExit share_;      ///< of an SM in the epilogue of all of D
+  double l2_mb_;         ///< what L2 keeps
+  bool shares_sms_;      ///< several blocks run on an SM
+  double d_mb_;          ///< D in fp32
+  double epilogue_mb_;   ///< D, C and aux
+  TileExit share_;       ///< of an SM in the epilogue of all of D
+  TileExit slice_exit_;  ///< of a tile of wgmma where k is split
+  DbiasPass dbias_, split_dbias_;
   GemmLoad common_;
 };
 

@@ -136,16 +136,10 @@ class Candidate {
 
  private:
   size_t bytes_of_products(int split_k) const {
-    const GemmProblem &p = q_.problem;
-    if (kernel_.family == GemmFamily::wgmma) {
-      const int64_t table_items = p.out.d.items != nullptr ? p.out.batch_count : 0;
-      return wgmma_workspace(table_items, tiles_.m * tiles_.n * p.out.batch_count, split_k,
-                             kernel_.tile_m, kernel_.tile_n)
-          .bytes;
-    }
-    if (split_k == 1) return 0;
-    return sizeof(float) * static_cast<size_t>(split_k) * static_cast<size_t>(p.out.batch_count) *
-           static_cast<size_t>(p.out.m) * static_cast<size_t>(p.out.n);
+    const Output &out = q_.problem.out;
+    const size_t slices = slices_bytes(split_k, out.batch_count, out.m, out.n);
+    if (kernel_.family != GemmFamily::wgmma) return slices;
+    return wgmma_workspace(out.d.items != nullptr ? out.batch_count : 0, slices).bytes;
   }
 
   double priced(const GemmLoad &load) const {
@@ -171,7 +165,7 @@ GemmChoice choice_of(const GemmVariant &variant, const Candidate &candidate, con
           .predicted_us = candidate.us(variant.split_k),
           .name = name_of(variant, q),
           .reads_copies = q.copies.bytes() > 0,
-          .sums_strips = variant.kernel->family == GemmFamily::wgmma};
+          .sums_strips = variant.kernel->family == GemmFamily::wgmma && variant.split_k == 1};
 }
 
 /// Those with these tiles, fastest first; returns how many exist.

@@ -31,7 +31,7 @@ bool can_run(const GemmKernel &kernel, const Device &device) {
 }
 
 size_t workspace_of(const GemmKernel &kernel, const GemmGroup &group) {
-  return wgmma_workspace(group.count, 0, 1, kernel.tile_m, kernel.tile_n).bytes;
+  return wgmma_workspace(group.count).bytes;
 }
 
 /// The tiles of all products dealt out to the SMs; the last of them keep the longest tile waiting

@@ -55,7 +55,7 @@ GemmChoice for_groups(const GemmChoice &of_shares, const RaggedProblem &problem)
   GemmChoice choice = of_shares;
   const GemmKernel &kernel = *choice.kernel;
   const int64_t groups = kernel.family == GemmFamily::wgmma ? problem.all.out.batch_count : 0;
-  choice.workspace_bytes = wgmma_workspace(groups, 0, 1, kernel.tile_m, kernel.tile_n).bytes;
+  choice.workspace_bytes = wgmma_workspace(groups).bytes;
   return choice;
 }
 

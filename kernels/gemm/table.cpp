@@ -110,22 +110,25 @@ static_assert(std::all_of(kKernels.begin(), kKernels.end(), [](const GemmKernel 
 
 constexpr std::array kClusters = {1, 2};
 /// Close enough to each other that some product with the number of tiles fills whole waves.
-constexpr std::array kSplits = {1, 2, 3, 4, 5, 6, 8, 12, 16, 32};
+constexpr std::array kSplits = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128};
+/// Of clusters: where few tiles are cut into many slices, blocks have no neighbours to share with.
+constexpr size_t kPairedSplits = 6;
 
 constexpr std::span<const int> clusters_of(const GemmKernel &kernel) {
   return std::span(kClusters).first(kernel.family == GemmFamily::wgmma ? 2 : 1);
 }
 
-constexpr std::span<const int> splits_of(const GemmKernel &kernel) {
-  return std::span(kSplits).first(kernel.family == GemmFamily::gemv ? 1 : kSplits.size());
+constexpr std::span<const int> splits_of(const GemmKernel &kernel, int cluster) {
+  if (kernel.family == GemmFamily::gemv) return std::span(kSplits).first(1);
+  return std::span(kSplits).first(cluster > 1 ? kPairedSplits : kSplits.size());
 }
 
 /// Rows that are not aligned are multiplied by those of WMMA in two ways.
 constexpr size_t num_names() {
   size_t count = 0;
   for (const GemmKernel &kernel : kKernels)
-    count += clusters_of(kernel).size() * splits_of(kernel).size() *
-             (kernel.family == GemmFamily::wmma ? 2 : 1);
+    for (const int cluster : clusters_of(kernel))
+      count += splits_of(kernel, cluster).size() * (kernel.family == GemmFamily::wmma ? 2 : 1);
   return count;
 }
 static_assert(num_names() <= size_t{kMaxGemmChoices});
@@ -142,7 +145,7 @@ struct VariantTable {
   VariantTable() {
     for (const GemmKernel &kernel : kKernels)
       for (const int cluster : clusters_of(kernel))
-        for (const int split_k : splits_of(kernel)) {
+        for (const int split_k : splits_of(kernel, cluster)) {
           const char *const name = kept(variant_name(kernel, cluster, split_k));
           const char *copied = nullptr;
           if (kernel.family == GemmFamily::wgmma) copied = name;

@@ -29,7 +29,6 @@ constexpr Key<ClassTuning> kClassKeys[] = {{"launch_us", &ClassTuning::launch_us
                                            {"dram_us_per_mb", &ClassTuning::dram_us_per_mb},
                                            {"l2_us_per_mb", &ClassTuning::l2_us_per_mb},
                                            {"partial_us_per_mb", &ClassTuning::partial_us_per_mb},
-                                           {"sum_us_per_mb", &ClassTuning::sum_us_per_mb},
                                            {"strip_us", &ClassTuning::strip_us},
                                            {"pair_us", &ClassTuning::pair_us},
                                            {"patch_us", &ClassTuning::patch_us},

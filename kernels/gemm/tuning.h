@@ -13,7 +13,6 @@
 //     l2_us_per_mb        operands that all tiles together read
 //     partial_us_per_mb   partial sums of a split, written, or read by a pass of its own; what L2 does not keep
 //                         until then costs dram_us_per_mb
-//     sum_us_per_mb       partial sums that the last block of a tile adds up alone
 //     strip_us, pair_us,  what an SM spends on 2^20 elements of D that leave a wgmma kernel so
 //     patch_us            (wgmma_epilogue.h)
 //     beside_us_per_mb    C and aux that an SM reads or writes beside D
@@ -60,7 +59,7 @@ struct KernelTuning {
 };
 
 struct ClassTuning {
-  double launch_us, dram_us_per_mb, l2_us_per_mb, partial_us_per_mb, sum_us_per_mb;
+  double launch_us, dram_us_per_mb, l2_us_per_mb, partial_us_per_mb;
   double strip_us = 0, pair_us = 0, patch_us = 0, beside_us_per_mb = 0, op_us = 0;
   double copy_us_per_mb = 0;
   double lone_us = 0;

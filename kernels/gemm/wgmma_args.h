@@ -46,8 +46,8 @@ struct WgmmaArgs {
   std::byte *table;     ///< header, then WgmmaItem of every product, kWgmmaItemBytes apart; or NULL
   int32_t group_count;  ///< products of a group; 0 = not a group
   bool tiles_in_table;  ///< num_work_tiles is no more than a bound: the header has the number
-  uint32_t *tickets;    ///< with split k, kTicketsPerTile per tile, 0 before and after
-  float *partials;      ///< with split k
+  int64_t
+      slice_bytes;  ///< with split k, from the sums of a slice, which take the place of D, to those of the next
   StripSums strip_sums;  ///< of D, with StorePath::strips; to be left there unless base is NULL
 
   /// The length of the sum of a batch item.

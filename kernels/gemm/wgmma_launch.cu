@@ -14,9 +14,9 @@ constexpr int kItemsPerBlock = static_cast<int>(kWgmmaItemsPerBlock);
 MP_DEVICE bool fill_item(const WgmmaArgs &args, int64_t index) {
   const GemmProblem &p = args.problem;
   const void *const a = p.a.items[index], *const b = p.b.items[index];
-  void *const d = const_cast<void *>(p.out.d.items[index]);
   const bool d_by_tma = args.store == StorePath::strips;
-  if (!is_aligned_16(a) || !is_aligned_16(b) || (d_by_tma && !is_aligned_16(d))) return false;
+  void *const d = d_by_tma ? const_cast<void *>(p.out.d.items[index]) : nullptr;
+  if (!is_aligned_16(a) || !is_aligned_16(b) || !is_aligned_16(d)) return false;
   WgmmaItem &item = args.item(index);
   tensor_map_copy_with_base(&item.a, args.a, a);
   tensor_map_copy_with_base(&item.b, args.b, b);
@@ -75,18 +75,23 @@ void launch_wgmma(const GemmChoice &choice, const Device &device, const GemmArgs
   const GemmProblem mapped = by_pointers ? with_placeholder(p, workspace) : p;
   args.a = wgmma_map_a(mapped, choice);
   args.b = wgmma_map_b(mapped, choice);
+  const bool is_split = choice.split_k > 1;
+  const WgmmaWorkspace space = wgmma_workspace(by_pointers ? p.out.batch_count : 0);
+  float *const partial_sums = reinterpret_cast<float *>(workspace + space.slices);
   const TensorMapSpec beside = wgmma_spec_side(p.out);
-  plan_wgmma_store(wgmma_spec_d(mapped.out), by_pointers ? nullptr : &beside, &args);
+  if (is_split)
+    plan_wgmma_slices(p.out, partial_sums, &args);
+  else
+    plan_wgmma_store(wgmma_spec_d(mapped.out), by_pointers ? nullptr : &beside, &args);
 
-  const WgmmaWorkspace space =
-      wgmma_workspace_of(args, choice, by_pointers ? p.out.batch_count : 0);
-  start_wgmma_split(device, space, workspace, &args, stream);
   if (by_pointers) {
     args.table = workspace + space.table;
     launch_table(device, args, stream);
   }
+  const uint32_t *const misaligned = by_pointers ? &args.header().misaligned : nullptr;
   launch_wgmma_kernel(choice, device, args, stream);
-  if (by_pointers) launch_fallback(device, p, &args.header().misaligned, stream);
+  if (is_split) launch_split_k_sum(device, p.out, choice.split_k, partial_sums, stream, misaligned);
+  if (by_pointers) launch_fallback(device, p, misaligned, stream);
 }
 
 }  // namespace mp::MP_TARGET

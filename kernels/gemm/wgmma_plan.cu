@@ -2,6 +2,7 @@
 #include "kernels/gemm/wgmma_plan.h"
 
 #include "kernels/gemm/dispatch.h"
+#include "kernels/gemm/partial_sums.h"
 #include "kernels/simt/device.h"
 
 namespace mp::MP_TARGET {
@@ -33,23 +34,6 @@ WgmmaArgs plan_wgmma(const GemmChoice &choice, const GemmArgs &gemm) {
   return args;
 }
 
-WgmmaWorkspace wgmma_workspace_of(const WgmmaArgs &plan, const GemmChoice &choice,
-                                  int64_t table_items) {
-  const Pairs pair = pairs_of(choice);
-  const int64_t tiles = int64_t{plan.scheduler.batch_count} * plan.scheduler.tiles_m * pair.m *
-                        plan.scheduler.tiles_n * pair.n;
-  return wgmma_workspace(table_items, tiles, choice.split_k, choice.kernel->tile_m,
-                         choice.kernel->tile_n);
-}
-
-void start_wgmma_split(const Device &device, const WgmmaWorkspace &space, std::byte *workspace,
-                       WgmmaArgs *args, mp_stream_t stream) {
-  if (args->scheduler.split_k == 1) return;
-  args->tickets = reinterpret_cast<uint32_t *>(workspace + space.tickets);
-  args->partials = reinterpret_cast<float *>(workspace + space.partials);
-  fill(device, args->tickets, 0, space.ticket_bytes, stream);
-}
-
 TensorMap wgmma_map_a(const GemmProblem &p, const GemmChoice &choice) {
   const bool by_k = p.op_a == MP_OP_N;
   const int rows = wgmma_box_rows(by_k, choice.kernel->tile_m, pairs_of(choice).n > 1);
@@ -79,6 +63,15 @@ void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *beside, Wgmma
   args->side_is_shared = beside->extent[2] == 1;
 }
 
+void plan_wgmma_slices(const Output &d, float *partial_sums, WgmmaArgs *args) {
+  const int64_t item = d.m * d.n;
+  Output &out = args->problem.out;
+  out = {out.m, out.n, out.batch_count, MP_FP32, 1, 0, {}, {}, {}};
+  out.d = {partial_sums, nullptr, d.n, d.batch_count > 1 ? item : 0};
+  args->slice_bytes = slice_elems(d) * int64_t{sizeof(float)};
+  args->store = StorePath::pairs;
+}
+
 WgmmaArgs plan_wgmma_group(const Device &device, const GemmProblem &common, int64_t count,
                            StorePath store, const GemmChoice &choice, std::byte *workspace) {
   const GemmKernel &kernel = *choice.kernel;
@@ -87,7 +80,7 @@ WgmmaArgs plan_wgmma_group(const Device &device, const GemmProblem &common, int6
   args.store = store;
   args.scheduler.group = tile_group(kernel.tile_m, kernel.tile_n, device.num_sms);
   args.group_count = static_cast<int32_t>(count);
-  args.table = workspace + wgmma_workspace(count, 0, 1, kernel.tile_m, kernel.tile_n).table;
+  args.table = workspace + wgmma_workspace(count).table;
 
   constexpr int64_t kAny = 64;
   const Operand any{args.table, nullptr, kAny, 0};

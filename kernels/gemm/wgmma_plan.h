@@ -10,19 +10,14 @@ namespace mp::MP_TARGET {
 /// Problem, schedule and slices of k; neither maps nor workspace.
 WgmmaArgs plan_wgmma(const GemmChoice &, const GemmArgs &);
 
-/// What that plan needs.  `table_items`: 0 where no table is needed.
-WgmmaWorkspace wgmma_workspace_of(const WgmmaArgs &plan, const GemmChoice &, int64_t table_items);
-
-/// Where k is split: tells the kernel where its sums go, and clears the tickets.
-void start_wgmma_split(const Device &, const WgmmaWorkspace &, std::byte *workspace, WgmmaArgs *,
-                       mp_stream_t);
-
 /// Of the whole batch, for the boxes of that kernel.  k > 0.
 TensorMap wgmma_map_a(const GemmProblem &, const GemmChoice &);
 TensorMap wgmma_map_b(const GemmProblem &, const GemmChoice &);
 
 /// How D leaves (wgmma_store.h), with the maps that this takes.
 void plan_wgmma_store(const TensorMapSpec &d, const TensorMapSpec *beside, WgmmaArgs *);
+/// Where k is split: the sums of each slice leave in place of `d`, and wait for launch_split_k_sum.
+void plan_wgmma_slices(const Output &d, float *partial_sums, WgmmaArgs *);
 
 /// One launch for products of a group, without clusters and splits: how D leaves, maps from which those
 /// of a product can be made, and where in workspace the table is, which is to be filled.

@@ -16,7 +16,6 @@ struct WgmmaWorkTile {
   int32_t k0, k_tiles;  ///< which part of k
   int32_t batch_item;
   int32_t slice;
-  uint32_t tile;          ///< number of the tile, over all batch items
   const WgmmaItem *item;  ///< NULL where the items have common strides
   bool inside;            ///< some of the tile is
 };
@@ -46,8 +45,6 @@ class WgmmaTileScheduler {
     const int32_t pair_m = Tile::kPairInM ? cluster_ : 1, pair_n = Tile::kPairInM ? 1 : cluster_;
     const int32_t tile_m = static_cast<int32_t>(tile.tile_m) * pair_m + (pair_m - 1) * rank_;
     const int32_t tile_n = static_cast<int32_t>(tile.tile_n) * pair_n + (pair_n - 1) * rank_;
-    const uint32_t tiles_m = args_.scheduler.tiles_m * static_cast<uint32_t>(pair_m);
-    const uint32_t tiles_n = args_.scheduler.tiles_n * static_cast<uint32_t>(pair_n);
     const int32_t k0 = tile.slice * args_.slice_k;
     const int32_t k_end =
         min_of(args_.k_of(static_cast<int32_t>(tile.batch_item)), k0 + args_.slice_k);
@@ -59,9 +56,6 @@ class WgmmaTileScheduler {
     work.k_tiles = max_of(ceil_div(k_end - k0, Tile::kK), 1);
     work.batch_item = static_cast<int32_t>(tile.batch_item);
     work.slice = tile.slice;
-    work.tile = (static_cast<uint32_t>(tile.batch_item) * tiles_n + static_cast<uint32_t>(tile_n)) *
-                    tiles_m +
-                static_cast<uint32_t>(tile_m);
     work.item = args_.table != nullptr ? &args_.item(tile.batch_item) : nullptr;
     work.inside = work.m0 < p.out.m && work.n0 < p.out.n;
     return work;
@@ -84,7 +78,6 @@ class WgmmaTileScheduler {
     work.k_tiles = max_of(ceil_div(item.k - item.k0, Tile::kK), 1);
     work.batch_item = 0;
     work.slice = 0;
-    work.tile = static_cast<uint32_t>(number_);
     work.item = &item;
     work.inside = true;
     return work;

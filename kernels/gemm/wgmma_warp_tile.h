@@ -45,7 +45,6 @@ struct WgmmaWarpTile {
   const WgmmaArgs &args;
   const Placement placement;
   const WgmmaWorkTile &work;
-  const int part;  ///< of the warps that share the tile
   const int row0;  ///< of the product; of the i-th block, 64 i further on
 
   MP_DEVICE WgmmaWarpTile(const WgmmaArgs &args, const Placement &placement,
@@ -53,7 +52,6 @@ struct WgmmaWarpTile {
       : args(args),
         placement(placement),
         work(work),
-        part(Tile::kPingPong ? strip() : consumer * 4 + strip()),
         row0(work.m0 + (Tile::kPingPong ? 0 : consumer * Tile::kRows) + strip() * kRows) {}
 
   // Found out again when it is asked for, and not kept in registers during the main loop.
@@ -76,7 +74,7 @@ struct WgmmaWarpTile {
                                               : target_of_item(item());
     // Said again of what is one or the other.
     to.c = in_gmem(to.c);
-    to.d = in_gmem(to.d);
+    to.d = in_gmem(static_cast<char *>(to.d) + work.slice * args.slice_bytes);
     return to;
   }
 

@@ -24,10 +24,8 @@ class WorkspaceLayout {
 
 /// Of a wgmma kernel.
 struct WgmmaWorkspace {
-  size_t table;     ///< header and WgmmaItems: of batch items that are pointers, of groups
-  size_t tickets;   ///< one counter per tile and warp; where k is split
-  size_t partials;  ///< fp32 [tile][slice][kM][kN], in an order of the kernel's own
-  size_t ticket_bytes;
+  size_t table;   ///< header and WgmmaItems: of batch items that are pointers, of groups
+  size_t slices;  ///< where k is split: the sums of each (partial_sums.h)
   size_t bytes;
 };
 
@@ -36,22 +34,22 @@ constexpr size_t kWgmmaTableHeaderBytes = 256, kWgmmaItemBytes = 512;
 /// Of mp_gemm_grouped: that the parameters of one launch take there.
 constexpr int kWgmmaProductsPerLaunch = 320;
 constexpr int64_t kWgmmaItemsPerBlock = 512;  ///< of the kernel that fills a table
-constexpr int64_t kTicketsPerTile = 8;
 
-/// `tiles`: of D, over all batch items; `table_items`: 0 where no table is needed.
-inline WgmmaWorkspace wgmma_workspace(int64_t table_items, int64_t tiles, int split_k, int tile_m,
-                                      int tile_n) {
+/// fp32 sums of each slice of k of m x n matrices; 0 without a split.
+inline size_t slices_bytes(int split_k, int64_t batch_count, int64_t m, int64_t n) {
+  if (split_k == 1) return 0;
+  return sizeof(float) * static_cast<size_t>(split_k) * static_cast<size_t>(batch_count) *
+         static_cast<size_t>(m) * static_cast<size_t>(n);
+}
+
+/// `table_items`: 0 where no table is needed.
+inline WgmmaWorkspace wgmma_workspace(int64_t table_items, size_t slices_bytes = 0) {
   WorkspaceLayout layout;
   WgmmaWorkspace w{};
   if (table_items > 0)
     w.table =
         layout.add(kWgmmaTableHeaderBytes + static_cast<size_t>(table_items) * kWgmmaItemBytes);
-  if (split_k > 1) {
-    w.ticket_bytes = static_cast<size_t>(tiles * kTicketsPerTile) * sizeof(uint32_t);
-    w.tickets = layout.add(w.ticket_bytes);
-    w.partials = layout.add(sizeof(float) * static_cast<size_t>(tiles * split_k) *
-                            static_cast<size_t>(tile_m * tile_n));
-  }
+  w.slices = layout.add(slices_bytes);
   w.bytes = layout.size();
   return w;
 }

@@ -106,7 +106,7 @@ TEST_CASE("model: a split makes shorter tiles, and pays for its partial sums twi
   const mp::GemmProblem p = problem(256 * 27, 128, 4096);
   CHECK(f.on_a100("wmma_256x128x32_s3", p) == Approx(2 + 40));
   CHECK(f.on_a100("wmma_256x128x32_s3_k4", p) == Approx(2 + 10));
-  CHECK(f.on_a100("wmma_256x128x32_s3_k5", p) == Approx(2 * (2 + 10 * 832. / 1024)));
+  CHECK(f.on_a100("wmma_256x128x32_s3_k6", p) == Approx(2 * (2 + 10 * 704. / 1024)));
   f.a100_class.partial_us_per_mb = 100;
   const double partial_mb = 4 * 4e-6 * static_cast<double>(p.out.m * p.out.n);
   CHECK(f.on_a100("wmma_256x128x32_s3", p) == Approx(42));

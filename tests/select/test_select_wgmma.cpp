@@ -60,17 +60,18 @@ double use_of_tiles(const mp::GemmProblem &p, const mp::GemmChoice &choice) {
 
 }  // namespace
 
-TEST_CASE("select wgmma: seven tiles, alone and in pairs, each with every split") {
+TEST_CASE("select wgmma: seven tiles, alone with every split, in pairs with few slices") {
   const mp::GemmProblem p = problem(4096, 4096, 16384);
   for (const std::string name : kWgmma) {
     CAPTURE(name);
-    for (const std::string suffix : {"", "_c2", "_k2", "_k5", "_c2_k4", "_c2_k32"}) {
+    for (const std::string suffix : {"", "_c2", "_k2", "_k24", "_k128", "_c2_k4", "_c2_k8"}) {
       CAPTURE(suffix);
       CHECK(why_not((name + suffix).c_str(), p, h200()) == "");
     }
     CHECK(why_not((name + "_k4_c2").c_str(), p, h200()) == "unknown");
     CHECK(why_not((name + "_c1").c_str(), p, h200()) == "unknown");
     CHECK(why_not((name + "_c4").c_str(), p, h200()) == "unknown");
+    CHECK(why_not((name + "_c2_k12").c_str(), p, h200()) == "unknown");
   }
   const mp::GemmChoice choice = choice_named("wgmma_128x256x64_s4_c2_k4", p, h200());
   CHECK(choice.cluster == 2);
@@ -110,7 +111,7 @@ TEST_CASE("select wgmma: groups whose sizes are on the device") {
     CHECK(is_wgmma(choice));
     CHECK(choice.split_k == 1);
     CHECK(choice.cluster == 1);
-    const size_t table = mp::wgmma_workspace(16, 0, 1, 128, 256).bytes;
+    const size_t table = mp::wgmma_workspace(16).bytes;
     CHECK(choice.workspace_bytes == table);
     CHECK(is_wgmma(best(h200(), true, table)));
     for (const mp::GemmChoice &other :
@@ -240,24 +241,23 @@ TEST_CASE("select wgmma: a pair needs two neighbouring tiles, and two SMs") {
         "needs two SMs for a cluster");
 }
 
-TEST_CASE("select wgmma: workspace has the table, the tickets and whole tiles of partial sums") {
+TEST_CASE("select wgmma: workspace has the table and the sums of every slice") {
   const auto bytes = [](const char *name, const mp::GemmProblem &p) {
     return choice_named(name, p, h200()).workspace_bytes;
   };
   const mp::GemmProblem p = problem(300, 300, 4096);  // 3 x 2 tiles of 128 x 256
   CHECK(bytes("wgmma_128x256x64_s4", p) == 0);
   CHECK(bytes("wgmma_128x256x64_s4_c2", with_batch(p, 7)) == 0);
-  const auto split = [](size_t tiles, size_t slices) {
-    const size_t tickets = (tiles * 4 * mp::kTicketsPerTile + 255) / 256 * 256;
-    return tickets + tiles * slices * 128 * 256 * 4;
-  };
-  CHECK(bytes("wgmma_128x256x64_s4_k3", p) == split(6, 3));
-  CHECK(bytes("wgmma_128x256x64_s4_c2_k3", p) == split(8, 3));  // 4 rows of tiles
-  CHECK(bytes("wgmma_128x256x64_s4_k3", with_batch(p, 5)) == split(30, 3));
+  const size_t slice = 300 * 300 * 4, kRound = 256;
+  const auto rounded = [&](size_t bytes) { return (bytes + kRound - 1) / kRound * kRound; };
+  CHECK(bytes("wgmma_128x256x64_s4_k3", p) == rounded(3 * slice));
+  CHECK(bytes("wgmma_128x256x64_s4_c2_k3", p) == rounded(3 * slice));
+  CHECK(bytes("wgmma_128x256x64_s4_k3", with_batch(p, 5)) == rounded(15 * slice));
   const size_t table = 256 + 5 * mp::kWgmmaItemBytes;
   const size_t aligned_table = (table + 255) / 256 * 256;
   CHECK(bytes("wgmma_128x256x64_s4", with_pointers(p, 5)) == aligned_table);
-  CHECK(bytes("wgmma_128x256x64_s4_k3", with_pointers(p, 5)) == aligned_table + split(30, 3));
+  CHECK(bytes("wgmma_128x256x64_s4_k3", with_pointers(p, 5)) ==
+        aligned_table + rounded(15 * slice));
 }
 
 TEST_CASE("model wgmma: a pair takes two SMs, whole pairs of tiles, and reads one operand once") {
@@ -308,20 +308,20 @@ TEST_CASE("model wgmma: what a split and a table of pointers add") {
   const mp::GemmProblem p = problem(128, 256, 4096), q = problem(128 * 133, 256, 4096);
   c.launch_us = 1;
   CHECK(us("wgmma_128x256x64_s4", p) == Approx(1));
-  CHECK(us("wgmma_128x256x64_s4_k4", p) == Approx(2));  // and the tickets
+  CHECK(us("wgmma_128x256x64_s4_k4", p) == Approx(2));  // and the sum
   CHECK(us("wgmma_128x256x64_s4", with_batch(p, 9)) == Approx(1));
   CHECK(us("wgmma_128x256x64_s4", with_pointers(p, 512)) == Approx(3));
   CHECK(us("wgmma_128x256x64_s4", with_pointers(p, 513)) == Approx(4));
   CHECK(us("wmma_128x128x32_s3", with_pointers(p, 9)) == Approx(1));
   c = {};
   constexpr double kTileMb = 128 * 256 * 4e-6;
-  c.partial_us_per_mb = 1;
-  CHECK(us("wgmma_128x256x64_s4_k4", p) == Approx(4 * kTileMb));
-  CHECK(us("wgmma_128x256x64_s4_k4", q) == Approx(133 * 4 * kTileMb));
+  c.partial_us_per_mb = 1;  // written and read
+  CHECK(us("wgmma_128x256x64_s4_k4", p) == Approx(2 * 4 * kTileMb));
+  CHECK(us("wgmma_128x256x64_s4_k2", q) == Approx(2 * 2 * 133 * kTileMb));
   c = {};
-  c.sum_us_per_mb = 1;
-  CHECK(us("wgmma_128x256x64_s4_k4", p) == Approx(4 * kTileMb));
-  CHECK(us("wgmma_128x256x64_s4_k4", q) == Approx(2 * 4 * kTileMb));  // one SM sums two tiles
+  c.dram_us_per_mb = 1;  // more than L2 keeps
+  const double matrices_mb = 2e-6 * 4096 * (133 * 128 + 256), d_mb = 2e-6 * 133 * 128 * 256;
+  CHECK(us("wgmma_128x256x64_s4_k4", q) == Approx(matrices_mb + d_mb + 2 * 4 * 133 * kTileMb));
 }
 
 TEST_CASE("select wgmma: large products take the largest tiles") {
