@@ -15,7 +15,7 @@ namespace {
 
 [[maybe_unused]] constexpr int kThreads = ColumnPartition::kThreads;
 constexpr int kRowsAtOnce = 4;       // when measuring
-constexpr int kRowsToNormalise = 2;  // at once; more would spill
+constexpr int kRowsToNormalise = 4;  // at once; more would spill
 
 // ---------------------------------------------------------------------------- statistics
 
@@ -74,14 +74,16 @@ struct ThreadMoments {
 MP_DEVICE ThreadMoments measure_rows(const StatisticsArgs &args, const Part &part) {
   const RowsOfThread rows = rows_of_thread(args.partition, args.call.desc.channels, part);
   ThreadMoments moments;
-  for (int64_t row = rows.first; row < part.end; row += kRowsAtOnce * rows.stride) {
-    float x[kRowsAtOnce][kVec];
-    load_rows(x, args.call.desc, args.call.x, rows, row, part.end);
-    int num_rows = 0;
-    MP_UNROLL
-    for (int r = 0; r < kRowsAtOnce; r++) num_rows += row + r * rows.stride < part.end;
-    moments.add(x, num_rows);
-  }
+  with_type(args.call.desc.dtype, [&](auto type) {
+    for (int64_t row = rows.first; row < part.end; row += kRowsAtOnce * rows.stride) {
+      float x[kRowsAtOnce][kVec];
+      load_rows<typename decltype(type)::type>(x, args.call.desc, args.call.x, rows, row, part.end);
+      int num_rows = 0;
+      MP_UNROLL
+      for (int r = 0; r < kRowsAtOnce; r++) num_rows += row + r * rows.stride < part.end;
+      moments.add(x, num_rows);
+    }
+  });
   return moments;
 }
 
@@ -150,26 +152,29 @@ MP_DEVICE Normalisation read_normalisation(const NormaliseArgs &args, const Rows
   return {mean, inv_std, args.call.gamma, args.call.beta, rows};
 }
 
-MP_KERNEL(kThreads, 3)
+MP_KERNEL(kThreads, 2)
 normalise(MP_PARAM(NormaliseArgs) args) {
   const mp_batchnorm_desc_t &desc = args.call.desc;
   const bool has_relu = desc.activation == MP_ACT_RELU;
-  for_each_part(args.partition, desc.rows, [&](const Part &part) {
+  for_each_part<PartOrder::last_to_first>(args.partition, desc.rows, [&](const Part &part) {
     const RowsOfThread rows = rows_of_thread(args.partition, desc.channels, part);
     const Normalisation normalised = read_normalisation(args, rows);
-    for (int64_t row = rows.first; row < part.end; row += kRowsToNormalise * rows.stride) {
-      float x[kRowsToNormalise][kVec];
-      load_rows(x, desc, args.call.x, rows, row, part.end);
-      MP_UNROLL
-      for (int r = 0; r < kRowsToNormalise; r++) {
+    with_type(desc.dtype, [&](auto type) {
+      using T = typename decltype(type)::type;
+      for (int64_t row = rows.first; row < part.end; row += kRowsToNormalise * rows.stride) {
+        float x[kRowsToNormalise][kVec];
+        load_rows<T>(x, desc, args.call.x, rows, row, part.end);
         MP_UNROLL
-        for (int i = 0; i < kVec; i++) {
-          const float z = normalised.z(x[r][i], i);
-          x[r][i] = has_relu ? relu(z) : z;
+        for (int r = 0; r < kRowsToNormalise; r++) {
+          MP_UNROLL
+          for (int i = 0; i < kVec; i++) {
+            const float z = normalised.z(x[r][i], i);
+            x[r][i] = has_relu ? relu(z) : z;
+          }
         }
+        store_rows<T>(x, desc, args.call.y, rows, row, part.end);
       }
-      store_rows(x, desc, args.call.y, rows, row, part.end);
-    }
+    });
   });
 }
 

@@ -7,36 +7,34 @@
 
 namespace mp::MP_TARGET {
 
-/// The partition of a pass in which nothing is summed: small parts.
+/// The partition of a pass in which nothing is summed: small parts, that yet hide what a block reads of each channel
+/// before its first row.
 inline ColumnPartition elementwise_partition(const mp_batchnorm_desc_t &desc) {
-  constexpr int64_t kRowsPerThread = 8;
+  constexpr int64_t kRowsPerThread = 16;
   ColumnPartition partition(desc.rows, desc.channels);
   partition.rows_per_chunk = ColumnPartition::kThreads / partition.lanes * kRowsPerThread;
   partition.chunks = ceil_div(desc.rows, partition.rows_per_chunk);
   return partition;
 }
 
+// T is asked for once, outside the loop over rows: loads behind a question of their own would each be waited for before
+// the next are under way.
+
 /// x[r] = the channels of row rows.first + r * rows.stride, where that is below `end`.
-template <int kRows>
+template <class T, int kRows>
 MP_DEVICE void load_rows(float (&x)[kRows][kVec], const mp_batchnorm_desc_t &desc, const void *base,
                          const RowsOfThread &rows, int64_t row, int64_t end) {
-  with_type(desc.dtype, [&](auto type) {
-    const auto *const first = static_cast<const typename decltype(type)::type *>(base) +
-                              row * desc.channels + rows.column;
-    load_rows(x, first, rows.stride * desc.channels, rows.stride, end - row, rows.valid);
-  });
+  const T *const first = static_cast<const T *>(base) + row * desc.channels + rows.column;
+  load_rows(x, first, rows.stride * desc.channels, rows.stride, end - row, rows.valid);
 }
-template <int kRows>
+template <class T, int kRows>
 MP_DEVICE void store_rows(const float (&x)[kRows][kVec], const mp_batchnorm_desc_t &desc,
                           void *base, const RowsOfThread &rows, int64_t row, int64_t end) {
-  with_type(desc.dtype, [&](auto type) {
-    auto *const first =
-        static_cast<typename decltype(type)::type *>(base) + row * desc.channels + rows.column;
-    MP_UNROLL
-    for (int r = 0; r < kRows; r++)
-      if (row + r * rows.stride < end)
-        store_run(first + r * rows.stride * desc.channels, x[r], rows.valid);
-  });
+  T *const first = static_cast<T *>(base) + row * desc.channels + rows.column;
+  MP_UNROLL
+  for (int r = 0; r < kRows; r++)
+    if (row + r * rows.stride < end)
+      store_run(first + r * rows.stride * desc.channels, x[r], rows.valid);
 }
 
 /// One float per channel of the thread.

@@ -43,23 +43,26 @@ MP_DEVICE Normalisation read_normalisation(const BatchNormArgs &call, const Rows
   return {mean, inv_std, call.gamma, call.beta, rows};
 }
 
-/// Calls visit(row, x, g) for the rows of the part, kRowsAtOnce at a time.
+/// Calls visit(type, row, x, g) for the rows of the part, kRowsAtOnce at a time.
 template <class Visit>
 MP_DEVICE void for_each_gradient(const BatchNormArgs &call, const Normalisation &normalised,
                                  const RowsOfThread &rows, const Part &part, Visit visit) {
   const bool has_relu = call.desc.activation == MP_ACT_RELU;
-  for (int64_t row = rows.first; row < part.end; row += kRowsAtOnce * rows.stride) {
-    float x[kRowsAtOnce][kVec], g[kRowsAtOnce][kVec];
-    load_rows(x, call.desc, call.x, rows, row, part.end);
-    load_rows(g, call.desc, call.dy, rows, row, part.end);
-    MP_UNROLL
-    for (int r = 0; r < kRowsAtOnce; r++) {
+  with_type(call.desc.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    for (int64_t row = rows.first; row < part.end; row += kRowsAtOnce * rows.stride) {
+      float x[kRowsAtOnce][kVec], g[kRowsAtOnce][kVec];
+      load_rows<T>(x, call.desc, call.x, rows, row, part.end);
+      load_rows<T>(g, call.desc, call.dy, rows, row, part.end);
       MP_UNROLL
-      for (int i = 0; i < kVec; i++)
-        if (has_relu && !(normalised.z(x[r][i], i) > 0.0f)) g[r][i] = 0.0f;
+      for (int r = 0; r < kRowsAtOnce; r++) {
+        MP_UNROLL
+        for (int i = 0; i < kVec; i++)
+          if (has_relu && !(normalised.z(x[r][i], i) > 0.0f)) g[r][i] = 0.0f;
+      }
+      visit(type, row, x, g);
     }
-    visit(row, x, g);
-  }
+  });
 }
 
 MP_KERNEL(kThreads, 2)
@@ -71,7 +74,7 @@ sum_pieces(MP_PARAM(BackwardArgs) args) {
     Sums<float> sums[kVec] = {};
     for_each_gradient(
         call, normalised, rows, part,
-        [&](int64_t, const float(&x)[kRowsAtOnce][kVec], const float(&g)[kRowsAtOnce][kVec]) {
+        [&](auto, int64_t, const float(&x)[kRowsAtOnce][kVec], const float(&g)[kRowsAtOnce][kVec]) {
           MP_UNROLL
           for (int r = 0; r < kRowsAtOnce; r++) {
             MP_UNROLL
@@ -124,13 +127,14 @@ struct Correction {
 MP_KERNEL(kThreads, 2)
 input_gradient(MP_PARAM(BackwardArgs) args) {
   const BatchNormArgs &call = args.call;
-  for_each_part(args.partition, call.desc.rows, [&](const Part &part) {
+  for_each_part<PartOrder::last_to_first>(args.partition, call.desc.rows, [&](const Part &part) {
     const RowsOfThread rows = rows_of_thread(args.partition, call.desc.channels, part);
     const Normalisation normalised = read_normalisation(call, rows);
     const Correction correction(call, rows);
     for_each_gradient(
         call, normalised, rows, part,
-        [&](int64_t row, const float(&x)[kRowsAtOnce][kVec], const float(&g)[kRowsAtOnce][kVec]) {
+        [&](auto type, int64_t row, const float(&x)[kRowsAtOnce][kVec],
+            const float(&g)[kRowsAtOnce][kVec]) {
           float dx[kRowsAtOnce][kVec];
           MP_UNROLL
           for (int r = 0; r < kRowsAtOnce; r++) {
@@ -141,7 +145,7 @@ input_gradient(MP_PARAM(BackwardArgs) args) {
               dx[r][i] = normalised.factor[i] * fmaf(-centred, correction.per_centred[i], rest);
             }
           }
-          store_rows(dx, call.desc, call.dx, rows, row, part.end);
+          store_rows<typename decltype(type)::type>(dx, call.desc, call.dx, rows, row, part.end);
         });
   });
 }

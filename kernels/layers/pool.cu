@@ -46,17 +46,33 @@ largest_of_windows(MP_PARAM(PoolArgs) args) {
   });
 }
 
-MP_KERNEL(kThreads, 4)
+/// By rows, so many pixels at a time that a small output does not wait for each of them.
+template <class T>
+MP_DEVICE void add_window(const PoolArgs &args, const Shape &shape, const Place &at,
+                          const Span &rows, const Span &cols, float (&sum)[kVec]) {
+  constexpr int kAtOnce = 4;
+  for (int32_t i = rows.begin; i < rows.end; i++) {
+    for (int32_t j = cols.begin; j < cols.end; j += kAtOnce) {
+      float x[kAtOnce][kVec];
+      load_rows(x, static_cast<const T *>(args.x) + shape.in_x(at.n, i, j) + at.channel,
+                shape.channels, 1, cols.end - j, at.valid);
+      MP_UNROLL
+      for (int r = 0; r < kAtOnce; r++) {
+        MP_UNROLL
+        for (int k = 0; k < kVec; k++) sum[k] += x[r][k];
+      }
+    }
+  }
+}
+
+MP_KERNEL(kThreads, 3)
 mean_of_windows(MP_PARAM(PoolArgs) args) {
   const Shape shape(args);
   for_each_place(shape, args.desc.n, args.p, args.q, [&](const Place &at) {
     const Span rows = shape.h.pixels(at.i), cols = shape.w.pixels(at.j);
     float sum[kVec] = {};
-    for_each_pixel(rows, cols, [&](int32_t i, int32_t j) {
-      float x[kVec];
-      load_run(x, args.desc.dtype, args.x, shape.in_x(at.n, i, j) + at.channel, at.valid);
-      MP_UNROLL
-      for (int k = 0; k < kVec; k++) sum[k] += x[k];
+    with_type(args.desc.dtype, [&](auto type) {
+      add_window<typename decltype(type)::type>(args, shape, at, rows, cols, sum);
     });
     const float count = pixels_in_mean(args, rows, cols);
     MP_UNROLL

@@ -13,13 +13,18 @@ struct Part {
   int64_t tile, chunk, begin, end;
 };
 
+/// A second pass over what the first has read finds in L2 what that came to last.
+enum class PartOrder { first_to_last, last_to_first };
+
 /// The first step of a kernel for launch_parts: calls visit(part) for the parts of this block.
-template <class Visit>
+template <PartOrder order = PartOrder::first_to_last, class Visit>
 MP_DEVICE void for_each_part(const ColumnPartition &partition, int64_t rows, Visit visit) {
   wait_for_previous_kernel();
-  for (int64_t i = block_index(); i < partition.tiles * partition.chunks; i += grid_size()) {
-    const int64_t chunk = i / partition.tiles, begin = chunk * partition.rows_per_chunk;
-    visit(Part{i - chunk * partition.tiles, chunk, begin,
+  const int64_t parts = partition.tiles * partition.chunks;
+  for (int64_t i = block_index(); i < parts; i += grid_size()) {
+    const int64_t number = order == PartOrder::first_to_last ? i : parts - 1 - i;
+    const int64_t chunk = number / partition.tiles, begin = chunk * partition.rows_per_chunk;
+    visit(Part{number - chunk * partition.tiles, chunk, begin,
                min_of(begin + partition.rows_per_chunk, rows)});
   }
 }
