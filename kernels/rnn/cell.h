@@ -34,9 +34,9 @@ struct CellOptions {
 
 struct PlainCell {
   static constexpr int kGates = 1;
-  static constexpr int kKept = 0;   ///< slots that forward fills
-  static constexpr int kSlots = 1;  ///< and backward
-  static constexpr bool kHasC = false;
+  static constexpr int kKept = 0;                        ///< slots that forward fills
+  static constexpr int kSlots = 1;                       ///< and backward
+  static constexpr bool kHasC = false, kReadsH = false;  ///< forward: but for the product
 
   static MP_DEVICE CellState forward(const float (&p)[1], const float (&q)[1], CellState,
                                      float (&)[kSlots], const CellOptions &options) {
@@ -54,7 +54,7 @@ struct PlainCell {
 /// Slots: i f g o.
 struct LstmCell {
   static constexpr int kGates = 4, kKept = 4, kSlots = 4;
-  static constexpr bool kHasC = true;
+  static constexpr bool kHasC = true, kReadsH = false;
 
   static MP_DEVICE CellState forward(const float (&p)[4], const float (&q)[4], CellState before,
                                      float (&slots)[kSlots], const CellOptions &options) {
@@ -89,7 +89,7 @@ MP_DEVICE float interpolated(float n, float h, float z) {
 /// Slots: r z n and q_n, of which backward makes dn r.
 struct GruCell {
   static constexpr int kGates = 3, kKept = 4, kSlots = 4;
-  static constexpr bool kHasC = false;
+  static constexpr bool kHasC = false, kReadsH = true;
 
   static MP_DEVICE CellState forward(const float (&p)[3], const float (&q)[3], CellState before,
                                      float (&slots)[kSlots], const CellOptions &) {
@@ -114,7 +114,7 @@ struct GruCell {
 /// leaves r, whose gradient reset_backward() makes once that of r h is known.
 struct ResetFirstCell {
   static constexpr int kGates = 3, kKept = 4, kSlots = 4;
-  static constexpr bool kHasC = false;
+  static constexpr bool kHasC = false, kReadsH = true;
 
   static MP_DEVICE float reset(float p, float q, float h) { return logistic(p + q) * h; }
   static MP_DEVICE CellState forward(const float (&p)[3], const float (&q)[3], CellState before,
