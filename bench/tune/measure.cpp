@@ -87,8 +87,11 @@ Measurer::Measurer(const mpbench::Machine &machine)
 
 std::vector<double> Measurer::times_us(const std::vector<mpbench::Work> &works) const {
   if (machine_.on_host()) return least_cpu_times(works);
+  // There are two hundred for each shape, and only large differences between them matter.
+  constexpr mpbench::Pace kPace{
+      .warm_up_us = 500, .batch_us = 300, .budget_us = 3e3, .least_batches = 7};
   std::vector<double> us;
-  for (const mpbench::Timing &timing : stopwatch_.time(works, mpbench::brief_pace(machine_)))
+  for (const mpbench::Timing &timing : stopwatch_.time(works, kPace))
     us.push_back(timing.median_us);
   return us;
 }
