@@ -105,6 +105,7 @@ void set_classes(DgradWgmmaArgs &args, const ConvProblem &problem) {
   const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
   args.h = pixel_classes(dgrad_axis(s, true), image.lower[1], s.s);
   args.w = pixel_classes(dgrad_axis(s, false), image.lower[0], 1);
+  args.common_k_tiles = 0;
   args.taps.next = w.tap_step;
   args.taps.next_row = h.tap_step * s.s;
   args.taps.step_w = -w.dy_step;

@@ -8,7 +8,7 @@
 // of them; memory has no padding.
 #pragma once
 
-#include "kernels/conv/fast_divisor.h"
+#include "kernels/simt/fast_divisor.h"
 #include "kernels/simt/vector.h"
 
 namespace mp::MP_TARGET {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/simt/fast_divisor.h"
 #include "kernels/simt/simt.h"
 
 namespace mp::MP_TARGET {
@@ -14,11 +15,13 @@ struct WorkTile {
   int slice;
 };
 
+struct TileDivisors;
+
 /// Numbers all work items of a problem.  Blocks with neighbouring numbers run at the same time;
 /// walking down `group` rows of tiles before going right lets them share columns of B and rows of
 /// A in L2.  Slices of one tile are far apart: they share nothing.
 ///
-/// 32 bits: 2^32 tiles of 64 x 64 are more than any memory holds, and division is much cheaper.
+/// Numbers are below 2^31: so many tiles of 64 x 64 are more than any memory holds.
 struct TileScheduler {
   uint32_t tiles_m, tiles_n;
   uint32_t batch_count;
@@ -30,16 +33,51 @@ struct TileScheduler {
   }
 
   MP_HD WorkTile operator()(int64_t number) const {
-    const uint32_t per_item = tiles_m * tiles_n;
-    const uint32_t tile = static_cast<uint32_t>(number) % per_item;
-    const uint32_t rest = static_cast<uint32_t>(number) / per_item;
-    const uint32_t first_m = tile / (group * tiles_n) * group;
-    const uint32_t rows = min_of(group, tiles_m - first_m);
-    const uint32_t in_group = tile - first_m * tiles_n;
-    return {first_m + in_group % rows, in_group / rows, rest % batch_count,
-            static_cast<int>(rest / batch_count)};
+    struct Divisor {
+      uint32_t divisor;
+      MP_HD Quotient divide(int32_t x) const {
+        const uint32_t dividend = static_cast<uint32_t>(x), quotient = dividend / divisor;
+        return {static_cast<int32_t>(quotient),
+                static_cast<int32_t>(dividend - quotient * divisor)};
+      }
+    };
+    return place(number, Divisor{tiles_m * tiles_n}, Divisor{batch_count}, Divisor{group * tiles_n},
+                 [](uint32_t rows) { return Divisor{rows}; });
+  }
+  /// The same, without a division.
+  MP_HD WorkTile operator()(int64_t number, const TileDivisors &by) const;
+
+ private:
+  template <class Divisor, class OfRows>
+  MP_HD WorkTile place(int64_t number, const Divisor &by_item, const Divisor &by_batch,
+                       const Divisor &by_group, const OfRows &by_rows) const {
+    const Quotient tile = by_item.divide(static_cast<int32_t>(number));
+    const Quotient rest = by_batch.divide(tile.quotient);
+    const Quotient in_item = by_group.divide(tile.remainder);
+    const uint32_t first_m = static_cast<uint32_t>(in_item.quotient) * group;
+    const Quotient in_group = by_rows(min_of(group, tiles_m - first_m)).divide(in_item.remainder);
+    return {first_m + in_group.remainder, in_group.quotient, rest.remainder, rest.quotient};
   }
 };
+
+/// What the numbers of a scheduler are divided by, made on the host.
+struct TileDivisors {
+  FastDivisor item, batch, group;
+  FastDivisor rows, last_rows;  ///< of a group of rows, and of the last
+
+  TileDivisors() = default;
+  explicit TileDivisors(const TileScheduler &tiles)
+      : item(fast_divisor(int64_t{tiles.tiles_m} * tiles.tiles_n)),
+        batch(fast_divisor(tiles.batch_count)),
+        group(fast_divisor(int64_t{tiles.group} * tiles.tiles_n)),
+        rows(fast_divisor(tiles.group)),
+        last_rows(fast_divisor((tiles.tiles_m - 1) % tiles.group + 1)) {}
+};
+
+MP_HD WorkTile TileScheduler::operator()(int64_t number, const TileDivisors &by) const {
+  return place(number, by.item, by.batch, by.group,
+               [&](uint32_t rows) { return rows == group ? by.rows : by.last_rows; });
+}
 
 /// The last of `count` items whose first tile is not behind tile `number`, looked for from item `from` on,
 /// of which that is known.  first_tile(i) never falls, and is not asked for i = `from`.

@@ -36,8 +36,10 @@ struct WgmmaTableHeader {
 struct WgmmaArgs {
   GemmProblem problem;
   TileScheduler scheduler;  ///< of tiles, or of pairs of tiles where blocks work in clusters
+  TileDivisors divisors;    ///< of the scheduler
   uint32_t num_work_tiles;  ///< of all blocks: one tile or pair of tiles, over one slice of k
   int32_t slice_k;
+  int32_t common_k_tiles;  ///< of every work tile; 0 where they differ
   StorePath store;
   SideMatrix side;      ///< with StorePath::strips
   bool side_is_shared;  ///< by all batch items

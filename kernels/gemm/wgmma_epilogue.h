@@ -34,13 +34,19 @@ class WgmmaEpilogue {
   /// Before the main loop.  Nothing may stand between its products and the wait for them: ptxas would
   /// serialise them for fear of a branch there.
   MP_DEVICE void start() {
+    const Output &out = args_.problem.out;
+    // One question for most products, which ask for nothing: those below are far apart in the code.
+    if (out.beta == 0.0f && out.epilogue.bias == nullptr && out.epilogue.aux == nullptr) return;
     if (path() == StorePath::strips) strips().start();
     if (path() == StorePath::pairs) pairs().start();
   }
 
   MP_DEVICE void store(Accumulators &acc) {
-    EpilogueWriter writer(args_.problem.out, tile_.target());
-    switch (path()) {
+    const StorePath way = path();
+    // Strips look for the tile in memory only where TMA does not.
+    EpilogueWriter writer(args_.problem.out,
+                          way == StorePath::strips ? EpilogueTarget{} : tile_.target());
+    switch (way) {
       case StorePath::strips:
         strips().store(acc, writer);
         break;

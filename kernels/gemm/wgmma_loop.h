@@ -73,13 +73,13 @@ class WgmmaLoop {
     WgmmaSlabs<Tile> slabs(slabs_, barriers_, consumer);
     uint32_t seen = 0;  // ping-pong: work tiles so far; they belong to the consumers in turn
     for (WgmmaTileScheduler<Tile, Args> scheduler(args_); !scheduler.done(); scheduler.advance()) {
-      const WgmmaWorkTile work = scheduler.get();
       if constexpr (Tile::kPingPong) {
         if ((seen++ & 1) != static_cast<uint32_t>(consumer)) {
-          ring.advance(work.k_tiles);
+          ring.advance(scheduler.k_tiles());
           continue;
         }
       }
+      const WgmmaWorkTile work = scheduler.get();
       Accumulators acc =
           {};  // else ptxas carries them from tile to tile, and serialises the wgmmas
       Epilogue epilogue(args_, Placement(args_), work, consumer, slabs);

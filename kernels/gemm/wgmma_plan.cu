@@ -29,7 +29,11 @@ WgmmaArgs plan_wgmma(const GemmChoice &choice, const GemmArgs &gemm) {
   args.scheduler.tiles_n = ceil_div(gemm.scheduler.tiles_n, pair.n);
   args.scheduler.group = ceil_div(gemm.scheduler.group, pair.m);
   args.num_work_tiles = static_cast<uint32_t>(args.scheduler.num_work_tiles());
+  args.divisors = TileDivisors(args.scheduler);
   args.slice_k = static_cast<int32_t>(gemm.slice_k);
+  if (choice.split_k == 1)
+    args.common_k_tiles =
+        ceil_div(static_cast<int32_t>(gemm.problem.k), int32_t{choice.kernel->tile_k});
   args.strip_sums = gemm.strip_sums;
   return args;
 }

@@ -151,7 +151,7 @@ class WgmmaStripStore {
     put(slab, z);
     slabs_.publish();
     if constexpr (Placement::kScattersRows) {
-      send_d(slab, strip, writer);
+      send_d(slab, strip);
     } else if (lane_index() == 0) {
       const SlabPlace to = tile_.placement.slab(col(strip), d_z());
       slabs_.store(slab, map_d(), to.x, row(strip), to.z);
@@ -202,8 +202,8 @@ class WgmmaStripStore {
     slabs_.publish();
     if (tile_.args.strip_sums.base != nullptr) sum_columns(slab, strip);
     if (side_ == SideMatrix::aux_written)
-      send(aux_slab, strip, map_side(), side_z(), [&] { return writer.aux(); });
-    send_d(slab, strip, writer);
+      send(aux_slab, strip, map_side(), side_z(), [&] { return in_memory().aux(); });
+    send_d(slab, strip);
     if (lane_index() == 0 && reads_side() && strip + Slabs::kSlabs < kStrips) {
       tma_store_wait_read<0>();
       fetch_side(strip + Slabs::kSlabs);
@@ -245,8 +245,10 @@ class WgmmaStripStore {
     }
   }
 
-  MP_DEVICE void send_d(int slab, int strip, const EpilogueWriter &writer) const {
-    send(slab, strip, map_d(), d_z(), [&] { return writer.d(); });
+  MP_DEVICE EpilogueWriter in_memory() const { return {out_, tile_.target()}; }
+
+  MP_DEVICE void send_d(int slab, int strip) const {
+    send(slab, strip, map_d(), d_z(), [&] { return in_memory().d(); });
   }
 
   /// By the warp, of a slab that is published: one group of lane 0, which may be empty.

@@ -37,11 +37,15 @@ class WgmmaTileScheduler {
   MP_DEVICE WgmmaWorkTile get() {
     return args_.group_count > 0 ? tile_of_group() : tile_of_batch();
   }
+  /// Of that work tile, for those who are not to do it.
+  MP_DEVICE int32_t k_tiles() {
+    return args_.common_k_tiles > 0 ? args_.common_k_tiles : get().k_tiles;
+  }
 
  private:
   MP_DEVICE WgmmaWorkTile tile_of_batch() const {
     const GemmProblem &p = args_.problem;
-    const WorkTile tile = args_.scheduler(number_);
+    const WorkTile tile = args_.scheduler(number_, args_.divisors);
     const int32_t pair_m = Tile::kPairInM ? cluster_ : 1, pair_n = Tile::kPairInM ? 1 : cluster_;
     const int32_t tile_m = static_cast<int32_t>(tile.tile_m) * pair_m + (pair_m - 1) * rank_;
     const int32_t tile_n = static_cast<int32_t>(tile.tile_n) * pair_n + (pair_n - 1) * rank_;

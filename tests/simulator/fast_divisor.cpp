@@ -1,5 +1,5 @@
-// Division by a known number (kernels/conv/fast_divisor.h): exact up to its documented limit.
-#include "kernels/conv/fast_divisor.h"
+// Division by a known number (kernels/simt/fast_divisor.h): exact up to its documented limit.
+#include "kernels/simt/fast_divisor.h"
 #include "testing.h"
 #include "tests/support/fills.h"
 

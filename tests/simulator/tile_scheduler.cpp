@@ -26,8 +26,11 @@ MP_KERNEL(32, 1)
 record_tiles(MP_PARAM(RecordArgs) args) {
   if (thread_index() != 0) return;
   int count = 0;
-  for (WgmmaTileScheduler<Tile> scheduler(args.gemm); !scheduler.done(); scheduler.advance())
-    args.tiles[block_index() * kMaxTilesOfBlock + count++] = scheduler.get();
+  for (WgmmaTileScheduler<Tile> scheduler(args.gemm); !scheduler.done(); scheduler.advance()) {
+    WgmmaWorkTile work = scheduler.get();
+    if (scheduler.k_tiles() != work.k_tiles) work.k_tiles = -1;
+    args.tiles[block_index() * kMaxTilesOfBlock + count++] = work;
+  }
   args.counts[block_index()] = count;
 }
 
@@ -80,20 +83,17 @@ void check_batch(int tiles_m, int tiles_n, int batch, int split, int num_blocks,
   args.scheduler = {static_cast<uint32_t>(ceil_div(tiles_m, pair_m)),
                     static_cast<uint32_t>(ceil_div(tiles_n, pair_n)), static_cast<uint32_t>(batch),
                     static_cast<uint32_t>(split), group};
+  args.divisors = TileDivisors(args.scheduler);
+  if (split == 1) args.common_k_tiles = 1;
   args.num_work_tiles = static_cast<uint32_t>(args.scheduler.num_work_tiles());
 
   std::set<std::tuple<int, int, int, int>> seen;  // row, column, item, slice
-  std::set<std::pair<uint32_t, int>> numbers;     // of the tile, slice
-  const int64_t padded_tiles =
-      int64_t{ceil_div(tiles_m, pair_m)} * pair_m * ceil_div(tiles_n, pair_n) * pair_n * batch;
   for (const WgmmaWorkTile &work : tiles_of<Tile>(args, num_blocks, cluster)) {
     CHECK(work.m0 % Tile::kM == 0);
     CHECK(work.n0 % Tile::kN == 0);
     CHECK(work.inside == (work.m0 < args.problem.out.m && work.n0 < args.problem.out.n));
     CHECK(work.k0 == work.slice * args.slice_k);
     CHECK(work.k_tiles == (work.slice + 1 < split ? 2 : 1));
-    CHECK(work.tile < padded_tiles);
-    CHECK(numbers.insert({work.tile, work.slice}).second);
     if (!work.inside) continue;
     CHECK(seen.insert({work.m0, work.n0, work.batch_item, work.slice}).second);
   }
@@ -209,6 +209,7 @@ TEST_CASE("tile scheduler: items whose sums have lengths of their own, in slices
   args.problem.k = 70 * (kItems - 1);
   args.slice_k = kSliceK;
   args.scheduler = {1, 1, kItems, kSlices, 1};
+  args.divisors = TileDivisors(args.scheduler);
   args.num_work_tiles = kItems * kSlices;
   args.tiles = tiles.data();
   run(record_unequal_tiles, {1, 32}, args);
