@@ -55,6 +55,35 @@ class TapWalk {
   int32_t tap_;
 };
 
+/// Places of the filter, so many further on each time.  A producer has one thread, for which a division is as long as a
+/// stage's products.
+class PlaceWalk {
+ public:
+  MP_DEVICE PlaceWalk(const FilterPlaces &places, int32_t number, int32_t step)
+      : places_(places), at_(places.at(number)) {
+    const Quotient images = places.of_image.divide(step);
+    const Quotient rows = places.of_row.divide(images.remainder);
+    step_ = {rows.remainder * places.stride_w, rows.quotient * places.stride_h, images.quotient};
+    row_w_ = places.of_row.divisor * places.stride_w;
+    image_h_ = places.of_image.divisor / places.of_row.divisor * places.stride_h;
+  }
+
+  MP_DEVICE const FilterPlace &at() const { return at_; }
+
+  MP_DEVICE void advance() {
+    at_.w += step_.w;
+    at_.h += step_.h;
+    at_.n += step_.n;
+    if (at_.w - places_.first_w >= row_w_) at_.w -= row_w_, at_.h += places_.stride_h;
+    if (at_.h - places_.first_h >= image_h_) at_.h -= image_h_, at_.n++;
+  }
+
+ private:
+  const FilterPlaces &places_;
+  FilterPlace at_, step_;
+  int32_t row_w_, image_h_;  ///< from the first place to behind the last
+};
+
 /// fprop and dgrad: a stage is 64 channels of one tap, at kM places.
 template <class Tile, class Args_ = ConvWgmmaArgs>
 struct PatchesByFilter {
@@ -121,32 +150,47 @@ struct GradientByPatches {
     MP_DEVICE Source(const ConvWgmmaArgs &args, const WgmmaWorkTile &work)
         : args_(args),
           shared_(shares_b<Tile>()),
-          first_(shared_ ? cluster_rank() * Tile::kN / 2 : 0),
-          end_(shared_ ? first_ + Tile::kN / 2 : Tile::kN),
+          first_(shared_ ? cluster_rank() * kBlocks / 2 : 0),
           m0_(work.m0),
-          n0_(work.n0),
-          k_(work.k0) {}
+          k_(work.k0),
+          place_(args.places, work.k0, Tile::kK) {
+      MP_UNROLL
+      for (int i = 0; i < kBlocks; i++) {
+        const TapBlock block = args.taps.at(work.n0 + (first_ + i) * kTapBlock);
+        blocks_[i] = {block.channel, block.w_offset, block.h_offset};
+      }
+    }
 
     MP_DEVICE void load_next(SmemAddress a, SmemAddress b, SmemAddress full) {
       Layouts::A::load(a, args_.a, full, m0_, k_, 0, shares_a<Tile>());
-      const FilterPlace place = args_.places.at(k_);
-      for (int col = first_; col < end_; col += kTapBlock) {
-        const SmemAddress block = b + static_cast<SmemAddress>(col) * 128;
-        const Im2colPlace at = im2col_place(place, args_.taps.at(n0_ + col));
+      MP_UNROLL
+      for (int i = 0; i < kBlocks; i++) {
+        if (shared_ && i >= kBlocks / 2) break;
+        const SmemAddress block = b + static_cast<SmemAddress>(first_ + i) * kTapBlock * 128;
+        const Im2colPlace at{blocks_[i].channel, place_.at().w,       place_.at().h,
+                             place_.at().n,      blocks_[i].w_offset, blocks_[i].h_offset};
         if (shared_)
           tma_load_im2col_multicast(block, args_.b, full, at, kBothBlocks);
         else
           tma_load_im2col(block, args_.b, full, at);
       }
       k_ += Tile::kK;
+      place_.advance();
     }
 
    private:
+    static constexpr int kBlocks = Tile::kN / kTapBlock;
+    struct Block {
+      int32_t channel, w_offset, h_offset;
+    };
+
     const ConvWgmmaArgs &args_;
     const bool shared_;
-    const int first_, end_;  ///< columns that this block loads
-    const int m0_, n0_;
+    const int first_;  ///< of the blocks that this block of the cluster loads
+    const int m0_;
     int k_;
+    PlaceWalk place_;
+    Block blocks_[kBlocks];  ///< of columns, from first_ on
   };
 };
 
