@@ -54,7 +54,7 @@ MP_DEVICE void sum_shares(Quad *shares, float (&sum)[kQuad]) {
   block_sync();  // before the next ones come
 }
 
-MP_KERNEL(kThreads, 4)
+MP_KERNEL(kThreads, 3)
 split_k_sum(MP_PARAM(SplitKArgs) args) {
   MP_SHARED(Quad, shares, [kThreads]);
   wait_for_previous_kernel();

@@ -74,16 +74,18 @@ struct ThreadMoments {
 MP_DEVICE ThreadMoments measure_rows(const StatisticsArgs &args, const Part &part) {
   const RowsOfThread rows = rows_of_thread(args.partition, args.call.desc.channels, part);
   ThreadMoments moments;
-  with_type(args.call.desc.dtype, [&](auto type) {
+  const auto measure = [&](auto type, auto whole) {
     for (int64_t row = rows.first; row < part.end; row += kRowsAtOnce * rows.stride) {
       float x[kRowsAtOnce][kVec];
-      load_rows<typename decltype(type)::type>(x, args.call.desc, args.call.x, rows, row, part.end);
+      load_rows<typename decltype(type)::type, whole>(x, args.call.desc, args.call.x, rows, row,
+                                                      part.end);
       int num_rows = 0;
       MP_UNROLL
       for (int r = 0; r < kRowsAtOnce; r++) num_rows += row + r * rows.stride < part.end;
       moments.add(x, num_rows);
     }
-  });
+  };
+  with_rows(args.call.desc, rows, measure, args.call.x);
   return moments;
 }
 
@@ -159,11 +161,11 @@ normalise(MP_PARAM(NormaliseArgs) args) {
   for_each_part<PartOrder::last_to_first>(args.partition, desc.rows, [&](const Part &part) {
     const RowsOfThread rows = rows_of_thread(args.partition, desc.channels, part);
     const Normalisation normalised = read_normalisation(args, rows);
-    with_type(desc.dtype, [&](auto type) {
+    const auto normalise_rows = [&](auto type, auto whole) {
       using T = typename decltype(type)::type;
       for (int64_t row = rows.first; row < part.end; row += kRowsToNormalise * rows.stride) {
         float x[kRowsToNormalise][kVec];
-        load_rows<T>(x, desc, args.call.x, rows, row, part.end);
+        load_rows<T, whole>(x, desc, args.call.x, rows, row, part.end);
         MP_UNROLL
         for (int r = 0; r < kRowsToNormalise; r++) {
           MP_UNROLL
@@ -174,7 +176,8 @@ normalise(MP_PARAM(NormaliseArgs) args) {
         }
         store_rows<T>(x, desc, args.call.y, rows, row, part.end);
       }
-    });
+    };
+    with_rows(desc, rows, normalise_rows, args.call.x);
   });
 }
 

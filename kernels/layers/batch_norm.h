@@ -17,15 +17,31 @@ inline ColumnPartition elementwise_partition(const mp_batchnorm_desc_t &desc) {
   return partition;
 }
 
-// T is asked for once, outside the loop over rows: loads behind a question of their own would each be waited for before
-// the next are under way.
+/// Calls f(type, whole) once for all rows of a part: behind questions between them loads would be waited for one after the
+/// other.  `whole`: all columns are there, and every row of these matrices begins aligned.
+template <class F, class... Bases>
+MP_DEVICE void with_rows(const mp_batchnorm_desc_t &desc, const RowsOfThread &rows, const F &f,
+                         const Bases *...bases) {
+  const bool whole =
+      rows.valid == kVec && desc.channels % kVec == 0 && (... && is_aligned_16(bases));
+  with_type(desc.dtype, [&](auto type) {
+    if (whole)
+      f(type, std::true_type{});
+    else
+      f(type, std::false_type{});
+  });
+}
 
 /// x[r] = the channels of row rows.first + r * rows.stride, where that is below `end`.
-template <class T, int kRows>
+template <class T, bool kWhole, int kRows>
 MP_DEVICE void load_rows(float (&x)[kRows][kVec], const mp_batchnorm_desc_t &desc, const void *base,
                          const RowsOfThread &rows, int64_t row, int64_t end) {
   const T *const first = static_cast<const T *>(base) + row * desc.channels + rows.column;
-  load_rows(x, first, rows.stride * desc.channels, rows.stride, end - row, rows.valid);
+  const int64_t step = rows.stride * desc.channels, left = end - row;
+  if constexpr (kWhole)
+    load_whole_rows(x, first, step, rows.stride, left);
+  else
+    load_rows(x, first, step, rows.stride, left, rows.valid);
 }
 template <class T, int kRows>
 MP_DEVICE void store_rows(const float (&x)[kRows][kVec], const mp_batchnorm_desc_t &desc,

@@ -48,12 +48,12 @@ template <class Visit>
 MP_DEVICE void for_each_gradient(const BatchNormArgs &call, const Normalisation &normalised,
                                  const RowsOfThread &rows, const Part &part, Visit visit) {
   const bool has_relu = call.desc.activation == MP_ACT_RELU;
-  with_type(call.desc.dtype, [&](auto type) {
+  const auto visit_rows = [&](auto type, auto whole) {
     using T = typename decltype(type)::type;
     for (int64_t row = rows.first; row < part.end; row += kRowsAtOnce * rows.stride) {
       float x[kRowsAtOnce][kVec], g[kRowsAtOnce][kVec];
-      load_rows<T>(x, call.desc, call.x, rows, row, part.end);
-      load_rows<T>(g, call.desc, call.dy, rows, row, part.end);
+      load_rows<T, whole>(x, call.desc, call.x, rows, row, part.end);
+      load_rows<T, whole>(g, call.desc, call.dy, rows, row, part.end);
       MP_UNROLL
       for (int r = 0; r < kRowsAtOnce; r++) {
         MP_UNROLL
@@ -62,7 +62,8 @@ MP_DEVICE void for_each_gradient(const BatchNormArgs &call, const Normalisation 
       }
       visit(type, row, x, g);
     }
-  });
+  };
+  with_rows(call.desc, rows, visit_rows, call.x, call.dy);
 }
 
 MP_KERNEL(kThreads, 2)

@@ -303,18 +303,13 @@ MP_DEVICE void store_run(T *p, const float (&x)[kRun], int valid) {
     if (i < valid) p[i] = round_to<T>(x[i]);
 }
 
-/// x[r] = `valid` elements of the row at first + r * step, if r * stride < left, else 0.  All of them
+/// x[r] = the row at first + r * step, if r * stride < left, else 0, where all of them are aligned to 16 bytes.  All
 /// are asked for before the first is waited for.
 template <class T, int kRows, int kRun>
-MP_DEVICE void load_rows(float (&x)[kRows][kRun], const T *first, int64_t step, int64_t stride,
-                         int64_t left, int valid) {
+MP_DEVICE void load_whole_rows(float (&x)[kRows][kRun], const T *first, int64_t step,
+                               int64_t stride, int64_t left) {
   using Loaded = Pack<T, kPackElems<T, kRun>>;
   constexpr int kPacks = kRun / kPackElems<T, kRun>;
-  if (valid < kRun || !is_aligned_16(first) || step % kPackElems<T, kRun> != 0) {
-    MP_UNROLL
-    for (int r = 0; r < kRows; r++) load_run(x[r], first + r * step, r * stride < left ? valid : 0);
-    return;
-  }
   Loaded loaded[kRows][kPacks] = {};
   MP_UNROLL
   for (int r = 0; r < kRows; r++) {
@@ -324,6 +319,16 @@ MP_DEVICE void load_rows(float (&x)[kRows][kRun], const T *first, int64_t step, 
   }
   MP_UNROLL
   for (int r = 0; r < kRows; r++) widen(x[r], loaded[r]);
+}
+
+/// The same of `valid` elements of each row, of any alignment.
+template <class T, int kRows, int kRun>
+MP_DEVICE void load_rows(float (&x)[kRows][kRun], const T *first, int64_t step, int64_t stride,
+                         int64_t left, int valid) {
+  if (valid == kRun && is_aligned_16(first) && step % kPackElems<T, kRun> == 0)
+    return load_whole_rows(x, first, step, stride, left);
+  MP_UNROLL
+  for (int r = 0; r < kRows; r++) load_run(x[r], first + r * step, r * stride < left ? valid : 0);
 }
 
 /// The same for a type known at run time only; `index` in elements.
