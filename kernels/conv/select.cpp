@@ -87,6 +87,22 @@ GemmProblem gemm_of(const ConvProblem &p, ConvFamily family) {
   return gemm;
 }
 
+/// Pixels are in many patches, and in memory once.
+OperandsInMemory in_memory(const ConvProblem &p) {
+  const ConvShape &s = p.shape;
+  const double x = double(s.n) * s.h * s.w * s.c, y = double(s.n) * s.p * s.q * s.k;
+  const double filter = double(s.k) * s.r * s.s * group_c(s);
+  const double read = p.op == MP_CONV_FPROP   ? x + filter
+                      : p.op == MP_CONV_DGRAD ? y + filter
+                                              : x + y;
+  return {read * elem_bytes(p.dtype) * kMb, p.op == MP_CONV_WGRAD};
+}
+
+/// GEMM kernels as they are read matrices.
+const OperandsInMemory *read_by(ConvFamily family, const OperandsInMemory &patches) {
+  return family == ConvFamily::gemm ? nullptr : &patches;
+}
+
 /// NULL, or why no kernel of that family can run the problem.
 const char *why_not_family(const ConvProblem &p, ConvFamily family) {
   if (family == ConvFamily::im2col) return why_no_im2col(p);
@@ -149,12 +165,13 @@ struct CopiedProduct {
 bool find_copied(const ConvProblem &problem, const Device &device, const GemmTuning &tuning,
                  bool aligned, std::string name, ConvChoice *choice, const char **why) {
   const CopiedProduct product(problem, aligned);
+  const OperandsInMemory read = in_memory(problem);
   const bool is_copied = product.copy.bytes() > 0;
   name.resize(name.size() - kCopied.size());
   GemmChoice found;
   const bool is_found =
       find_gemm_in_place(is_copied ? product.gemm : implicit_gemm(problem), device, tuning,
-                         product.aligned, name.c_str() + kPrefix.size(), &found, why);
+                         product.aligned, name.c_str() + kPrefix.size(), &found, why, &read);
   if (!is_found && *why == nullptr) return false;
   if (!is_copied)
     *why =
@@ -233,18 +250,20 @@ int rank_conv(const ConvProblem &problem, const Device &device, const GemmTuning
               bool aligned, ConvChoice *choices, int capacity) {
   std::array<ConvChoice, kMaxConvChoices> all;
   size_t count = 0;
+  const OperandsInMemory read = in_memory(problem);
   for (const ConvFamily family : kGemmFamilies) {
     if (why_not_family(problem, family) != nullptr) continue;
     std::array<GemmChoice, kMaxGemmChoices> gemms;
-    const int ranked = rank_gemm_of(tiles_for(family, problem), gemm_of(problem, family), device,
-                                    tuning, aligned, gemms.data(), kMaxGemmChoices);
+    const int ranked =
+        rank_gemm_of(tiles_for(family, problem), gemm_of(problem, family), device, tuning, aligned,
+                     gemms.data(), kMaxGemmChoices, read_by(family, read));
     for (const GemmChoice &gemm : std::span(gemms).first(static_cast<size_t>(ranked)))
       all[count++] = choice_of(problem, family, gemm);
   }
   if (const CopiedProduct product(problem, aligned); product.copy.bytes() > 0) {
     std::array<GemmChoice, kMaxGemmChoices> gemms;
     const int ranked = rank_gemm_of(WmmaTiles::kSet, product.gemm, device, tuning, product.aligned,
-                                    gemms.data(), kMaxGemmChoices);
+                                    gemms.data(), kMaxGemmChoices, &read);
     for (const GemmChoice &gemm : std::span(gemms).first(static_cast<size_t>(ranked)))
       all[count++] = product.choice_of(gemm, tuning.of(class_of(device)));
   }
@@ -283,8 +302,9 @@ bool find_conv(const ConvProblem &problem, const Device &device, const GemmTunin
   const ConvFamily family = family_of(name);
   const char *const gemm_name = family == ConvFamily::gemm ? name : name + kPrefix.size();
   GemmChoice found;
-  const bool is_found =
-      find_gemm_in_place(gemm_of(problem, family), device, tuning, aligned, gemm_name, &found, why);
+  const OperandsInMemory read = in_memory(problem);
+  const bool is_found = find_gemm_in_place(gemm_of(problem, family), device, tuning, aligned,
+                                           gemm_name, &found, why, read_by(family, read));
   if (!is_found && *why == nullptr) return false;
   if (const char *const why_not = why_not_family(problem, family)) {
     *why = why_not;

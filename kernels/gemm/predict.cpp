@@ -51,8 +51,11 @@ GemmLoad load_of(const GemmChoice &choice, const GemmProblem &problem, const Dev
 }
 
 double main_us(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
-  return tile_us(kernel, load.slice_k, load.is_paired ? kernel.c2 : 1) +
-         load.slice_k * load.lone_elems * device.lone_us;
+  const double multiply_us = tile_us(kernel, load.slice_k, load.is_paired ? kernel.c2 : 1) +
+                             load.slice_k * load.lone_elems * device.lone_us;
+  const double feed_us =
+      load.fed_stages * (device.wgrad_stage_us + load.fed_loads * device.wgrad_load_us);
+  return std::max(multiply_us, feed_us);
 }
 
 SmTime sm_time(const GemmLoad &load, const ClassTuning &device, const KernelTuning &kernel) {
@@ -72,12 +75,14 @@ double predicted_us(const GemmLoad &load, const ClassTuning &device, const Kerne
 }
 
 GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProblem &problem,
-                         const Device &device, bool vectorised, const AlignedCopies &copies)
+                         const Device &device, bool vectorised, const AlignedCopies &copies,
+                         const OperandsInMemory *in_memory)
     : kernel_(kernel),
       k_(problem.k),
       num_sms_(std::max(device.num_sms, 1)),
       l2_mb_(l2_capacity_mb(device)),
       shares_sms_(kernel.blocks_per_sm > 1 && device.target != MP_TARGET_HOST),
+      is_fed_(kernel.family == GemmFamily::wgmma && in_memory != nullptr && in_memory->is_wgrad),
       common_{} {
   const TileCounts counts = tile_counts(kernel, cluster, problem.out.m, problem.out.n);
   const double items = problem.out.batch_count;
@@ -104,9 +109,11 @@ GemmCounter::GemmCounter(const GemmKernel &kernel, int cluster, const GemmProble
   if (kernel.family == GemmFamily::wmma && !vectorised)
     common_.lone_elems = static_cast<double>(lone_elems(kernel, problem)) * kElemsPerK / kElemsOfUs;
   common_.l2_mb = items * k * (reads_of_a * m + reads_of_b * n) * ab_bytes * kMb;
-  common_.dram_mb =
-      (matrices(problem.a, items) * m + matrices(problem.b, items) * n) * k * ab_bytes * kMb +
-      epilogue_mb_;
+  const double matrices_mb =
+      (matrices(problem.a, items) * m + matrices(problem.b, items) * n) * k * ab_bytes * kMb;
+  constexpr double kBlock = 64;  // of rows or columns that a load brings
+  common_.fed_loads = kernel.tile_m / kBlock + kernel.tile_n / kBlock / cluster;
+  common_.dram_mb = (in_memory != nullptr ? in_memory->mb : matrices_mb) + epilogue_mb_;
   const StorePath path = wgmma_store_path(problem.out);
   common_.exit = count_exit(kernel, problem.out, path);
   common_.ping_pong = kernel.ping_pong && device.target != MP_TARGET_HOST;
@@ -148,6 +155,7 @@ GemmLoad GemmCounter::load(int split_k) const {
     if (left > 0) load.waves += std::max(kernel_.lone_blocks - left, 0.0);
   }
   load.slice_k = static_cast<double>(slice_elems(kernel_, k_, split_k)) / kElemsPerK;
+  if (is_fed_) load.fed_stages = load.slice_k * kElemsPerK / kernel_.tile_k;
   load.exits = load.waves;
   if (split_k > 1) add_split(load, split_k);
   return load;

@@ -30,6 +30,8 @@ struct GemmLoad {
   double slice_k;     ///< of k in each, in 1024 elements
   bool is_paired;     ///< in clusters of two
   double lone_elems;  ///< in 2^20: that a tile loads one by one for 1024 of k
+  double fed_stages;  ///< of a tile of wgrad by wgmma, whose patches one thread asks for; else 0
+  double fed_loads;   ///< of each of them
   double l2_mb;       ///< operands read by all tiles
   double dram_mb;     ///< the matrices, once
   double partial_mb;  ///< partial sums, for each time that all of them are written or read
@@ -59,7 +61,8 @@ double predicted_us(const GemmLoad &load, const ClassTuning &device, const Kerne
 class GemmCounter {
  public:
   GemmCounter(const GemmKernel &kernel, int cluster, const GemmProblem &problem,
-              const Device &device, bool vectorised, const AlignedCopies &copies);
+              const Device &device, bool vectorised, const AlignedCopies &copies,
+              const OperandsInMemory *in_memory = nullptr);
 
   GemmLoad load(int split_k) const;
 
@@ -76,6 +79,7 @@ class GemmCounter {
   double num_sms_;
   double l2_mb_;         ///< what L2 keeps
   bool shares_sms_;      ///< several blocks run on an SM
+  bool is_fed_;          ///< GemmLoad::fed_stages
   double d_mb_;          ///< D in fp32
   double epilogue_mb_;   ///< D, C and aux
   TileExit share_;       ///< of an SM in the epilogue of all of D

@@ -58,17 +58,19 @@ const char *why_not_wmma(const GemmKernel &kernel, const GemmProblem &p, const D
 /// What is asked: one problem on one device, of which copies are made first or not.
 struct Question {
   Question(const GemmProblem &problem, const Device &device, const GemmTuning &tuning, bool aligned,
-           const AlignedCopies &copies = {})
+           const AlignedCopies &copies = {}, const OperandsInMemory *in_memory = nullptr)
       : problem(with_copies(problem, copies, nullptr)),
         device(device),
         tuning(tuning.of(class_of(device))),
         vectorised(aligned && has_vector_rows(this->problem)),
-        copies(copies) {}
+        copies(copies),
+        in_memory(in_memory) {}
   const GemmProblem problem;
   const Device &device;
   const ClassTuning &tuning;
   const bool vectorised;
   const AlignedCopies copies;
+  const OperandsInMemory *const in_memory;
 };
 
 /// Of pointers that are not aligned the copies would not help.
@@ -107,7 +109,7 @@ class Candidate {
       : kernel_(kernel),
         q_(q),
         tiles_(tile_counts(kernel, cluster, q.problem.out.m, q.problem.out.n)),
-        counter_(kernel, cluster, q.problem, q.device, q.vectorised, q.copies) {}
+        counter_(kernel, cluster, q.problem, q.device, q.vectorised, q.copies, q.in_memory) {}
 
   /// NULL if k can be split so, else why not.
   const char *why_not_split(int split_k) const {
@@ -216,8 +218,9 @@ bool find(const char *GemmVariant::*its_name, const char *name, const Question &
 }  // namespace
 
 int rank_gemm_of(GemmTiles tiles, const GemmProblem &problem, const Device &device,
-                 const GemmTuning &tuning, bool aligned, GemmChoice *choices, int capacity) {
-  return rank(tiles, {problem, device, tuning, aligned}, choices, capacity);
+                 const GemmTuning &tuning, bool aligned, GemmChoice *choices, int capacity,
+                 const OperandsInMemory *in_memory) {
+  return rank(tiles, {problem, device, tuning, aligned, {}, in_memory}, choices, capacity);
 }
 
 int rank_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
@@ -256,8 +259,10 @@ GemmChoice best_gemm(const GemmProblem &problem, const Device &device, const Gem
 }
 
 bool find_gemm_in_place(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,
-                        bool aligned, const char *name, GemmChoice *choice, const char **why) {
-  return find(&GemmVariant::name, name, {problem, device, tuning, aligned}, choice, why);
+                        bool aligned, const char *name, GemmChoice *choice, const char **why,
+                        const OperandsInMemory *in_memory) {
+  return find(&GemmVariant::name, name, {problem, device, tuning, aligned, {}, in_memory}, choice,
+              why);
 }
 
 bool find_gemm(const GemmProblem &problem, const Device &device, const GemmTuning &tuning,

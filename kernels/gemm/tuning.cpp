@@ -36,6 +36,8 @@ constexpr Key<ClassTuning> kClassKeys[] = {{"launch_us", &ClassTuning::launch_us
                                            {"op_us", &ClassTuning::op_us},
                                            {"copy_us_per_mb", &ClassTuning::copy_us_per_mb},
                                            {"lone_us", &ClassTuning::lone_us},
+                                           {"wgrad_stage_us", &ClassTuning::wgrad_stage_us},
+                                           {"wgrad_load_us", &ClassTuning::wgrad_load_us},
                                            {"estimated", &ClassTuning::estimated}};
 constexpr Key<KernelTuning> kKernelKeys[] = {{"start_us", &KernelTuning::start_us},
                                              {"c2", &KernelTuning::c2}};

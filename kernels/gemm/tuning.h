@@ -21,6 +21,8 @@
 //     copy_us_per_mb      copies of A and B with aligned rows, made first
 //     lone_us             2^20 elements that a wmma kernel loads one by one, from rows that are not 16-byte aligned;
 //                         added to K_US
+//     wgrad_stage_us,     what the thread that feeds a wgmma kernel for wgrad with patches spends on a stage, and on each
+//     wgrad_load_us       load of it; mptune leaves both as they are
 //     estimated           1 where the constants come from data sheets and nobody measured them; mptune
 //                         writes 0
 //
@@ -63,6 +65,7 @@ struct ClassTuning {
   double strip_us = 0, pair_us = 0, patch_us = 0, beside_us_per_mb = 0, op_us = 0;
   double copy_us_per_mb = 0;
   double lone_us = 0;
+  double wgrad_stage_us = 0, wgrad_load_us = 0;
   double estimated = 0;
   std::array<KernelTuning, kNumGemmTiles> kernels;
 
