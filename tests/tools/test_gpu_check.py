@@ -185,6 +185,32 @@ def test_budget(machine):
     machine.run("--stage", "tests", "--minutes", "0.2", code=FAILED)  # a failure counts more
 
 
+MPS = "nvidia-cuda-mps-control"
+
+
+def test_shared_gpu(machine):
+    log = machine.folder / "mps.log"
+    write_program(machine.path / MPS, f'echo "$@ $(cat) $CUDA_MPS_PIPE_DIRECTORY" >> {log}')
+    for program in ("tests/test_capi", "mpbench"):
+        write_program(machine.build / program, f'echo "program $CUDA_MPS_PIPE_DIRECTORY" >> {log}; {TALLY}')
+    machine.run("--stage", "tests", "--step", "C ABI")
+    assert log.read_text() == "program \n", "a step at a time needs no service"
+    log.unlink()
+    machine.run("--jobs", "2", "--stage", "tests", "--stage", "bench", "--step", "C")
+    machine.run("--jobs", "2", "--stage", "tests", "--stage", "bench", "--step", "calls", "--minutes", "9")
+    begun, program, ended, *timed = log.read_text().splitlines()
+    folder = program.removeprefix("program ")
+    assert folder and begun.split() == ["-d", folder] and ended.split() == ["quit", folder]
+    assert not pathlib.Path(folder).exists(), "nothing of it stays"
+    assert "program " in timed, "what is timed has the GPU alone"
+
+
+def test_no_shared_gpu(machine):
+    write_program(machine.path / MPS, "exit 1")
+    write_program(machine.build / "tests/test_capi", f'[ -z "$CUDA_MPS_PIPE_DIRECTORY" ] && {TALLY}')
+    machine.run("--jobs", "2", "--stage", "tests", "--step", "C ABI")
+
+
 def test_jobs(machine):
     """Two steps that wait for each other, and benches that fail beside anything."""
     meet = "touch {here}.$1; while ! test -e {here}.$2; do sleep 0.02; done"

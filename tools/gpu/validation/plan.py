@@ -19,6 +19,7 @@ STAGES = {
 }
 
 TIMED_STAGES = ("bench", "profile", "tune")  # which nothing else may disturb
+SHARED_STAGES = ("layouts", "tests")  # whose programs may have the GPU together; the sanitizer wants it alone
 
 # Of tests/conformance, which lists them too.  A process for each: one that hangs or faults does not hide
 # the others.
